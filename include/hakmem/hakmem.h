@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * hakmem: a general-purpose memory allocator for Linux.
+ *
+ * Linking (or preloading) the library replaces the standard family; this header declares the same
+ * family under the hak_ prefix, which can be used beside any other allocator, and what goes beyond
+ * the standard. Unless a function says otherwise:
+ *
+ *   - sizes are in bytes; a size of 0 gives a unique block of the smallest size;
+ *   - blocks are aligned to 16 bytes;
+ *   - a request that cannot be met returns NULL and sets errno to ENOMEM, also when a product
+ *     overflows or a size is above PTRDIFF_MAX; errno is left alone on success;
+ *   - every function may be called by any thread at any time; a block may be freed by any thread;
+ *     none is async-signal-safe;
+ *   - a pointer that this library did not hand out is passed to the C library's own allocator if
+ *     that one knows it; else the process is stopped with one line on standard error. */
+#ifndef HAKMEM_HAKMEM_H
+#define HAKMEM_HAKMEM_H
+
+#include <stddef.h>
+
+#ifdef __cplusplus
+extern "C" {
+#define HAK_NOTHROW noexcept
+#else
+#define HAK_NOTHROW
+#endif
+
+#define HAK_VERSION_MAJOR 0
+#define HAK_VERSION_MINOR 1
+#define HAK_VERSION_PATCH 0
+
+#if defined(__GNUC__)
+#define HAK_ATTR_MALLOC __attribute__((malloc, warn_unused_result))
+#define HAK_ATTR_SIZE(...) __attribute__((alloc_size(__VA_ARGS__)))
+#else
+#define HAK_ATTR_MALLOC
+#define HAK_ATTR_SIZE(...)
+#endif
+
+/* ISO C. */
+HAK_ATTR_MALLOC HAK_ATTR_SIZE(1) void *hak_malloc(size_t size) HAK_NOTHROW;
+
+/* ISO C. Zeroed memory for count * size bytes. */
+HAK_ATTR_MALLOC HAK_ATTR_SIZE(1, 2) void *hak_calloc(size_t count, size_t size) HAK_NOTHROW;
+
+/* ISO C. Contents are kept up to the smaller size. NULL as block: as hak_malloc. Size 0 frees the
+ * block and returns NULL, as the GNU C library does. On failure the block stays as it was. */
+HAK_ATTR_SIZE(2) void *hak_realloc(void *block, size_t size) HAK_NOTHROW;
+
+/* ISO C. NULL is ignored. errno is preserved (POSIX.1-2024). */
+void hak_free(void *block) HAK_NOTHROW;
+
+/* ISO C17. Any power of two is a valid alignment, and the size need not be a multiple of it; any
+ * other alignment: NULL, EINVAL. */
+HAK_ATTR_MALLOC HAK_ATTR_SIZE(2) void *hak_aligned_alloc(size_t alignment, size_t size) HAK_NOTHROW;
+
+/* POSIX. Returns 0, EINVAL (alignment not a power of two, or no multiple of sizeof(void *)) or
+ * ENOMEM; errno and, on failure, *block are left alone. */
+int hak_posix_memalign(void **block, size_t alignment, size_t size) HAK_NOTHROW;
+
+/* SunOS, GNU. An alignment that is no power of two is rounded up to one, as the GNU C library does;
+ * one that cannot be: NULL, EINVAL. */
+HAK_ATTR_MALLOC HAK_ATTR_SIZE(2) void *hak_memalign(size_t alignment, size_t size) HAK_NOTHROW;
+
+/* BSD, obsolete. Aligned to the kernel's page. */
+HAK_ATTR_MALLOC HAK_ATTR_SIZE(1) void *hak_valloc(size_t size) HAK_NOTHROW;
+
+/* GNU, obsolete. As hak_valloc, the size rounded up to a multiple of the kernel's page. */
+HAK_ATTR_MALLOC void *hak_pvalloc(size_t size) HAK_NOTHROW;
+
+/* GNU. Bytes that may be used in the block, at least the size asked for; 0 for NULL. */
+size_t hak_malloc_usable_size(const void *block) HAK_NOTHROW;
+
+/* BSD, POSIX.1-2024. As hak_realloc with an overflow check of count * size. */
+HAK_ATTR_SIZE(2, 3) void *hak_reallocarray(void *block, size_t count, size_t size) HAK_NOTHROW;
+
+/* C23. The size must be the one asked for; NULL is ignored. */
+void hak_free_sized(void *block, size_t size) HAK_NOTHROW;
+
+/* C23. For blocks of hak_aligned_alloc, with the alignment and size asked for. */
+void hak_free_aligned_sized(void *block, size_t alignment, size_t size) HAK_NOTHROW;
+
+/* FreeBSD. As hak_realloc, but frees the block on failure. */
+HAK_ATTR_SIZE(2) void *hak_reallocf(void *block, size_t size) HAK_NOTHROW;
+
+/* OpenBSD. As hak_reallocarray; memory that is given up is cleared, memory that is gained is zeroed.
+ * old_count must be the count of the block (0 with NULL); if old_count * size overflows: EINVAL. */
+HAK_ATTR_SIZE(3, 4)
+void *hak_recallocarray(void *block, size_t old_count, size_t count, size_t size) HAK_NOTHROW;
+
+/* OpenBSD. Clears `size` bytes, then frees. NULL is ignored. */
+void hak_freezero(void *block, size_t size) HAK_NOTHROW;
+
+/* GNU. Gives unused memory back to the kernel, keeping about `keep` bytes. Returns 1 if any was
+ * given back, else 0. */
+int hak_malloc_trim(size_t keep) HAK_NOTHROW;
+
+/* --- beyond the standard ----------------------------------------------------------------------- */
+
+/* The usable size that a request of `size` bytes would get: asking for all of it costs nothing
+ * more. 0 if the size can never be met. */
+size_t hak_good_size(size_t size) HAK_NOTHROW;
+
+/* "major.minor.patch" */
+const char *hak_version(void) HAK_NOTHROW;
+
+/* Allocation with a call site: `site` is any address that names the place (a string, a function, a
+ * static variable). Blocks may be freed by any free function; hak_free_at lets the site be
+ * accounted for. The fast path is that of hak_malloc and hak_free. */
+HAK_ATTR_MALLOC HAK_ATTR_SIZE(1) void *hak_alloc_at(size_t size, const void *site) HAK_NOTHROW;
+void hak_free_at(void *block, size_t size, const void *site) HAK_NOTHROW;
+
+/* Writes the statistics as text to a file descriptor. */
+void hak_stats_print(int fd) HAK_NOTHROW;
+
+/* Hands every block the calling thread caches back, so that others can use it and empty memory can
+ * return to the kernel. */
+void hak_collect_thread(void) HAK_NOTHROW;
+
+/* A program may define this string to set its own defaults, in the syntax of HAKMEM_OPTIONS:
+ *     const char *hak_options = "retain_min:8m,huge_cache:4m";
+ * (an executable must export it: link with -rdynamic or against the library). */
+extern const char *hak_options;
+
+#ifdef __cplusplus
+}
+#endif
+
+#undef HAK_NOTHROW
+#undef HAK_ATTR_MALLOC
+#undef HAK_ATTR_SIZE
+
+#endif

@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The rules of the family beyond malloc and free. */
+#include "api/api.h"
+
+#include "base/check.h"
+#include "front/event.h"
+#include "large/large.h"
+
+void *hak_api_no_memory(void) {
+    errno = ENOMEM;
+    return NULL;
+}
+
+void *hak_api_invalid(void) {
+    errno = EINVAL;
+    return NULL;
+}
+
+void *hak_api_calloc(size_t count, size_t size) {
+    size_t bytes;
+    if (HAK_UNLIKELY(!hak_mul(count, size, &bytes))) {
+        return hak_api_no_memory();
+    }
+    if (HAK_UNLIKELY(bytes > HAK_SC_SMALL_BYTES)) {
+        return hak_api_result(hak_slow_calloc(bytes));
+    }
+    void *block = hak_fast_malloc(bytes);
+    return HAK_LIKELY(block != NULL) ? memset(block, 0, bytes) : hak_api_no_memory();
+}
+
+void *hak_api_realloc(void *block, size_t size) {
+    if (block == NULL) {
+        return hak_api_result(hak_fast_malloc(size));
+    }
+    if (size == 0) {
+        hak_fast_free(block);
+        return NULL;
+    }
+    return hak_api_result(hak_resize(block, size));
+}
+
+void *hak_api_aligned(size_t align, size_t size) {
+    if (HAK_UNLIKELY(size > PTRDIFF_MAX || align > PTRDIFF_MAX - size)) {
+        return hak_api_no_memory();
+    }
+    return hak_api_result(align <= HAK_BLOCK_ALIGN ? hak_fast_malloc(size)
+                                                   : hak_slow_aligned(align, size));
+}
+
+void *hak_api_aligned_alloc(size_t align, size_t size) {
+    return HAK_LIKELY(hak_is_pow2(align)) ? hak_api_aligned(align, size) : hak_api_invalid();
+}
+
+int hak_api_posix_memalign(void **block, size_t align, size_t size) {
+    if (!hak_is_pow2(align) || align % sizeof(void *) != 0) {
+        return EINVAL;
+    }
+    int saved = errno;
+    void *result = hak_api_aligned(align, size);
+    errno = saved;
+    if (result == NULL) {
+        return ENOMEM;
+    }
+    *block = result;
+    return 0;
+}
+
+void *hak_api_memalign(size_t align, size_t size) {
+    if (align > (size_t)PTRDIFF_MAX / 2 + 1) {
+        return hak_api_invalid();
+    }
+    if (!hak_is_pow2(align)) {
+        align = align == 0 ? 1 : (size_t)2 << hak_log2(align);
+    }
+    return hak_api_aligned(align, size);
+}
+
+void *hak_api_valloc(size_t size) {
+    hak_life_process_start();
+    return hak_api_aligned(hak_os_page_bytes(), size);
+}
+
+void *hak_api_pvalloc(size_t size) {
+    hak_life_process_start();
+    size_t page = hak_os_page_bytes();
+    if (size > PTRDIFF_MAX - page) {
+        return hak_api_no_memory();
+    }
+    return hak_api_aligned(page, size == 0 ? page : hak_align_up(size, page));
+}
+
+void *hak_api_reallocarray(void *block, size_t count, size_t size) {
+    size_t bytes;
+    return hak_mul(count, size, &bytes) ? hak_api_realloc(block, bytes) : hak_api_no_memory();
+}
+
+void *hak_api_reallocf(void *block, size_t size) {
+    void *result = hak_api_realloc(block, size);
+    if (result == NULL && size != 0) {
+        hak_fast_free(block);
+    }
+    return result;
+}
+
+/* A store the compiler may not drop: what is given up must not stay readable. */
+static void clear(void *from, size_t bytes) {
+    memset(from, 0, bytes);
+    __asm__ volatile("" : : "r"(from) : "memory");
+}
+
+void *hak_api_recallocarray(void *block, size_t old_count, size_t count, size_t size) {
+    size_t old_bytes, bytes;
+    if (block == NULL) {
+        return hak_api_calloc(count, size);
+    }
+    if (!hak_mul(count, size, &bytes)) {
+        return hak_api_no_memory();
+    }
+    if (!hak_mul(old_count, size, &old_bytes)) {
+        return hak_api_invalid();
+    }
+    size_t usable = hak_usable_size(block);
+    if (old_bytes > usable) {
+        return hak_api_invalid();
+    }
+    if (bytes <= usable && bytes > usable / 2) {
+        if (bytes < old_bytes) {
+            clear((char *)block + bytes, old_bytes - bytes);
+        } else {
+            memset((char *)block + old_bytes, 0, bytes - old_bytes);
+        }
+        return block;
+    }
+    void *fresh = hak_api_calloc(1, bytes);
+    if (fresh != NULL) {
+        memcpy(fresh, block, old_bytes < bytes ? old_bytes : bytes);
+        hak_api_freezero(block, old_bytes);
+    }
+    return fresh;
+}
+
+void hak_api_free_sized(void *block, size_t size) {
+    if (HAK_AUDIT && block != NULL && hak_usable_size(block) < size) {
+        hak_fatal(HAK_FATAL_SIZE_MISMATCH, block, NULL);
+    }
+    hak_fast_free(block);
+}
+
+void hak_api_freezero(void *block, size_t size) {
+    if (block != NULL) {
+        size_t usable = hak_usable_size(block);
+        clear(block, size < usable ? size : usable);
+        hak_fast_free(block);
+    }
+}
+
+int hak_api_trim(size_t keep) {
+    hak_tcache_t *tcache = hak_tcache_self(hak_pagemap_base());
+    if (!hak_tcache_is_empty(tcache)) {
+        hak_tcache_flush(tcache);
+        hak_remote_drain(&tcache->owner, UINT32_MAX);
+        hak_slab_release_current(&tcache->owner);
+    }
+    hak_owner_drain_parked(UINT32_MAX);
+    size_t given_back = hak_large_trim(keep);
+    given_back += hak_span_purge(keep);
+    return given_back != 0;
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Atomic operations whose names carry the order. Nothing else names a memory order.
+ *
+ * hak_owner_store / hak_owner_load mark a field that one thread writes and others may read as an
+ * estimate: they compile to plain moves, and keep the read free of a data race. */
+#ifndef HAK_BASE_ATOMICS_H
+#define HAK_BASE_ATOMICS_H
+
+#define hak_load_relaxed(p) __atomic_load_n((p), __ATOMIC_RELAXED)
+#define hak_load_acquire(p) __atomic_load_n((p), __ATOMIC_ACQUIRE)
+#define hak_store_relaxed(p, v) __atomic_store_n((p), (v), __ATOMIC_RELAXED)
+#define hak_store_release(p, v) __atomic_store_n((p), (v), __ATOMIC_RELEASE)
+#define hak_swap_acquire(p, v) __atomic_exchange_n((p), (v), __ATOMIC_ACQUIRE)
+#define hak_swap_release(p, v) __atomic_exchange_n((p), (v), __ATOMIC_RELEASE)
+#define hak_add_relaxed(p, v) __atomic_fetch_add((p), (v), __ATOMIC_RELAXED)
+#define hak_sub_relaxed(p, v) __atomic_fetch_sub((p), (v), __ATOMIC_RELAXED)
+
+/* *expected is updated on failure. Weak: may fail without reason, so it stands in a loop. */
+#define hak_cas_release(p, expected, desired)                                                      \
+    __atomic_compare_exchange_n((p), (expected), (desired), 1, __ATOMIC_RELEASE, __ATOMIC_RELAXED)
+/* Strong; for locks. */
+#define hak_cas_acquire(p, expected, desired)                                                      \
+    __atomic_compare_exchange_n((p), (expected), (desired), 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)
+
+#define hak_owner_load(p) hak_load_relaxed(p)
+#define hak_owner_store(p, v) hak_store_relaxed((p), (v))
+#define hak_owner_add(p, v) hak_store_relaxed((p), hak_load_relaxed(p) + (v))
+
+#endif

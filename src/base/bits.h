@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Alignment, logarithms, bit runs, checked arithmetic. Pure functions. */
+#ifndef HAK_BASE_BITS_H
+#define HAK_BASE_BITS_H
+
+#include "base/compiler.h"
+#include "base/words.h"
+
+HAK_INLINE bool hak_is_pow2(size_t x) {
+    return x != 0 && (x & (x - 1)) == 0;
+}
+
+/* Rounds x up to a multiple of the power of two `align`; the caller excludes overflow. */
+HAK_INLINE size_t hak_align_up(size_t x, size_t align) {
+    return (x + align - 1) & ~(align - 1);
+}
+
+HAK_INLINE size_t hak_align_down(size_t x, size_t align) {
+    return x & ~(align - 1);
+}
+
+/* Floor of the base-2 logarithm; x > 0. */
+HAK_INLINE unsigned hak_log2(uint64_t x) {
+    return 63u - (unsigned)__builtin_clzll(x);
+}
+
+HAK_INLINE unsigned hak_ctz(uint64_t x) {
+    return (unsigned)__builtin_ctzll(x);
+}
+
+HAK_INLINE unsigned hak_popcount(uint64_t x) {
+    return (unsigned)__builtin_popcountll(x);
+}
+
+/* false on overflow */
+HAK_INLINE bool hak_mul(size_t a, size_t b, size_t *product) {
+    return !__builtin_mul_overflow(a, b, product);
+}
+
+/* The lowest `count` bits set, 0 <= count <= 64. */
+HAK_INLINE uint64_t hak_mask(unsigned count) {
+    return count >= 64 ? ~0ull : (1ull << count) - 1;
+}
+
+/* Bits i such that bits i .. i+count-1 of `bits` are all set. Doubling makes it O(log count). */
+HAK_INLINE uint64_t hak_run_starts(uint64_t bits, unsigned count) {
+    unsigned have = 1;
+    while (have < count && bits != 0) {
+        unsigned step = count - have < have ? count - have : have;
+        bits &= bits >> step;
+        have += step;
+    }
+    return bits;
+}
+
+/* Length of the longest run of set bits. */
+HAK_INLINE unsigned hak_longest_run(uint64_t bits) {
+    unsigned length = 0;
+    while (bits != 0) {
+        bits &= bits >> 1;
+        length++;
+    }
+    return length;
+}
+
+#endif

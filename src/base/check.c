@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The fatal report, and the definitions of the counters and knobs that live at the bottom. */
+#include "base/check.h"
+
+#include "base/counters.h"
+#include "base/fmt.h"
+#include "base/knobs.h"
+
+hak_check_sink_t hak_check_sink;
+hak_process_counters_t hak_counters;
+
+/* Defaults of a process that never read an option; conf/options.def states the same values and a
+ * test compares the two. */
+hak_knobs_t hak_knobs = {
+    .retain_min_bytes = 32u << 20,
+    .retain_percent = 25,
+    .retain_learned_percent = 0,
+    .huge_cache_bytes = 32u << 20,
+    .bin_max_bytes = 64u << 10,
+    .bin_max_blocks = 1024,
+    .outbox_bytes = 16u << 10,
+    .force_libc = false,
+    .learn = true,
+};
+
+#define HAK_FATAL_TEXT(name, text) text,
+static const char *const fatal_text[] = {HAK_FATAL_KINDS(HAK_FATAL_TEXT)};
+
+const char *hak_fatal_text(hak_fatal_kind_t kind) {
+    return kind < HAK_FATAL_COUNT ? fatal_text[kind] : "unknown";
+}
+
+static void check_write(const hak_text_t *text) {
+    if (hak_check_sink.write != NULL) {
+        hak_check_sink.write(2, text->data, text->length);
+    }
+}
+
+void hak_fatal(hak_fatal_kind_t kind, const void *address, const char *detail) {
+    char buffer[HAK_LINE_TEXT];
+    hak_text_t text;
+    hak_text_init(&text, buffer, sizeof buffer - 1);
+    hak_text_format(&text, "hakmem: %s", hak_fatal_text(kind));
+    if (address != NULL) {
+        hak_text_format(&text, ": %p", address);
+    }
+    if (detail != NULL) {
+        hak_text_format(&text, " (%s)", detail);
+    }
+    text.capacity++;
+    hak_text_str(&text, "\n");
+    check_write(&text);
+    if (hak_check_sink.abort != NULL) {
+        hak_check_sink.abort();
+    }
+    __builtin_trap();
+}
+
+void hak_warn(const char *message) {
+    char buffer[HAK_LINE_TEXT * 2];
+    hak_text_t text;
+    hak_text_init(&text, buffer, sizeof buffer - 1);
+    hak_text_format(&text, "hakmem: %s", message);
+    text.capacity++;
+    hak_text_str(&text, "\n");
+    check_write(&text);
+}

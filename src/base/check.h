@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The four classes of checks:
+ *   static   _Static_assert: a constant is wrong
+ *   require  HAK_REQUIRE / hak_fatal: the user broke the contract; always active; one line, abort
+ *   assert   HAK_ASSERT: we broke an invariant; cites it by number; audit builds only
+ *   audit    guard/: a whole structure is walked; audit builds and on demand
+ *
+ * A fatal kind is an enum value with one text. The report is one line on standard error, made
+ * without allocation:  hakmem: <text>: <address> (<detail>)  */
+#ifndef HAK_BASE_CHECK_H
+#define HAK_BASE_CHECK_H
+
+#include "base/compiler.h"
+#include "base/words.h"
+
+#define HAK_FATAL_KINDS(X)                                                                         \
+    X(INVALID_FREE, "free of an address that no allocator here handed out")                       \
+    X(INVALID_REALLOC, "realloc of an address that no allocator here handed out")                 \
+    X(INVALID_USABLE_SIZE, "malloc_usable_size of an address that no allocator here handed out")  \
+    X(INTERIOR_FREE, "free of an address inside a block")                                         \
+    X(DOUBLE_FREE, "double free")                                                                 \
+    X(CORRUPT_LINK, "link of a free block was overwritten")                                       \
+    X(SIZE_MISMATCH, "sized free with a size that is not the block's")                            \
+    X(OPTION_STRICT, "bad option in strict mode")                                                  \
+    X(INVARIANT, "hakmem broke its own invariant")
+
+#define HAK_FATAL_ENUM(name, text) HAK_FATAL_##name,
+typedef enum hak_fatal_kind { HAK_FATAL_KINDS(HAK_FATAL_ENUM) HAK_FATAL_COUNT } hak_fatal_kind_t;
+
+/* Writes the line and aborts. `detail` may be NULL. Async-signal-safe. */
+HAK_COLD HAK_NORETURN void hak_fatal(hak_fatal_kind_t kind, const void *address,
+                                     const char *detail);
+const char *hak_fatal_text(hak_fatal_kind_t kind);
+
+/* One line "hakmem: <message>" on standard error. */
+HAK_COLD void hak_warn(const char *message);
+
+/* Raw output and abort come from os/, registered once at process start (rank 0 calls nobody). */
+typedef struct hak_check_sink {
+    void (*write)(int fd, const char *data, size_t length);
+    void (*abort)(void);
+} hak_check_sink_t;
+extern hak_check_sink_t hak_check_sink; /* [init] */
+
+#define HAK_ASSERT(condition, invariant)                                                           \
+    do {                                                                                           \
+        if (HAK_AUDIT && HAK_UNLIKELY(!(condition))) {                                             \
+            hak_fatal(HAK_FATAL_INVARIANT, NULL, invariant ": " #condition);                       \
+        }                                                                                          \
+    } while (0)
+
+#endif

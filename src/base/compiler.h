@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Spellings of attributes and builtins. Nothing else in the core names an attribute. */
+#ifndef HAK_BASE_COMPILER_H
+#define HAK_BASE_COMPILER_H
+
+#include "base/config.h"
+
+#define HAK_LIKELY(x) __builtin_expect(!!(x), 1)
+#define HAK_UNLIKELY(x) __builtin_expect(!!(x), 0)
+#define HAK_INLINE static inline __attribute__((always_inline))
+#define HAK_NOINLINE __attribute__((noinline))
+#define HAK_COLD __attribute__((noinline, cold))
+#define HAK_HOT __attribute__((hot))
+#define HAK_NORETURN __attribute__((noreturn))
+#define HAK_EXPORT __attribute__((visibility("default")))
+#define HAK_WEAK __attribute__((weak))
+#define HAK_UNUSED __attribute__((unused))
+#define HAK_PRINTF(f, a) __attribute__((format(printf, f, a)))
+#define HAK_TLS _Thread_local __attribute__((tls_model("initial-exec")))
+#define HAK_LINE_BYTES 64 /* cache line of both targets */
+#define HAK_LINE_ALIGNED _Alignas(HAK_LINE_BYTES)
+
+/* One extra instruction, on purpose: the golden check of the fast path must notice it. */
+#if HAK_GOLDEN_PROBE
+#define HAK_PROBE() __asm__ volatile("nop")
+#else
+#define HAK_PROBE() ((void)0)
+#endif
+
+#endif

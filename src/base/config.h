@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Build switches as always-defined 0/1 constants, so disabled code still compiles.
+ * The build system sets them; the defaults below serve an editor or a hand compile. */
+#ifndef HAK_BASE_CONFIG_H
+#define HAK_BASE_CONFIG_H
+
+#ifndef HAK_AUDIT /* 1: assertions and audits are active */
+#define HAK_AUDIT 0
+#endif
+#ifndef HAK_HARDEN /* 1: links in free blocks are encoded and verified */
+#define HAK_HARDEN 0
+#endif
+#ifndef HAK_OVERRIDE /* 1: the malloc family and C++ operators are exported */
+#define HAK_OVERRIDE 1
+#endif
+#ifndef HAK_FAULT /* 1: operating system calls can be made to fail by the test double */
+#define HAK_FAULT 0
+#endif
+#ifndef HAK_GOLDEN_PROBE /* 1: adds one instruction to the hit path; proves the golden check */
+#define HAK_GOLDEN_PROBE 0
+#endif
+
+_Static_assert(HAK_AUDIT == 0 || HAK_AUDIT == 1, "HAK_AUDIT is 0 or 1");
+_Static_assert(HAK_HARDEN == 0 || HAK_HARDEN == 1, "HAK_HARDEN is 0 or 1");
+_Static_assert(HAK_OVERRIDE == 0 || HAK_OVERRIDE == 1, "HAK_OVERRIDE is 0 or 1");
+_Static_assert(HAK_FAULT == 0 || HAK_FAULT == 1, "HAK_FAULT is 0 or 1");
+_Static_assert(sizeof(void *) == 8, "hakmem needs a 64-bit target");
+
+#endif

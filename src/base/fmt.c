@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: MIT */
+#include "base/fmt.h"
+
+#include <stdarg.h>
+
+void hak_text_init(hak_text_t *text, char *buffer, size_t capacity) {
+    text->data = buffer;
+    text->length = 0;
+    text->capacity = capacity;
+}
+
+void hak_text_mem(hak_text_t *text, const char *s, size_t length) {
+    for (size_t i = 0; i < length && text->length < text->capacity; i++) {
+        text->data[text->length++] = s[i];
+    }
+}
+
+void hak_text_str(hak_text_t *text, const char *s) {
+    size_t length = 0;
+    while (s != NULL && s[length] != '\0') {
+        length++;
+    }
+    hak_text_mem(text, s, length);
+}
+
+static void text_number(hak_text_t *text, uint64_t value, unsigned radix) {
+    char digits[24];
+    size_t at = sizeof digits;
+    do {
+        digits[--at] = "0123456789abcdef"[value % radix];
+        value /= radix;
+    } while (value != 0);
+    hak_text_mem(text, digits + at, sizeof digits - at);
+}
+
+void hak_text_uint(hak_text_t *text, uint64_t value) {
+    text_number(text, value, 10);
+}
+
+void hak_text_hex(hak_text_t *text, uint64_t value) {
+    hak_text_str(text, "0x");
+    text_number(text, value, 16);
+}
+
+void hak_text_format(hak_text_t *text, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    for (const char *f = format; *f != '\0'; f++) {
+        if (*f != '%') {
+            hak_text_mem(text, f, 1);
+            continue;
+        }
+        char c;
+        switch (*++f) {
+        case 's':
+            hak_text_str(text, va_arg(args, const char *));
+            break;
+        case 'u':
+            hak_text_uint(text, va_arg(args, unsigned));
+            break;
+        case 'z':
+            hak_text_uint(text, va_arg(args, size_t));
+            break;
+        case 'l':
+            hak_text_uint(text, va_arg(args, uint64_t));
+            break;
+        case 'x':
+            hak_text_hex(text, va_arg(args, uint64_t));
+            break;
+        case 'p':
+            hak_text_hex(text, (uint64_t)(uintptr_t)va_arg(args, const void *));
+            break;
+        case 'c':
+            c = (char)va_arg(args, int);
+            hak_text_mem(text, &c, 1);
+            break;
+        default:
+            hak_text_mem(text, f, 1);
+            break;
+        }
+    }
+    va_end(args);
+}
+
+bool hak_parse_size(const char *s, size_t length, uint64_t *value) {
+    uint64_t total = 0;
+    size_t i = 0;
+    for (; i < length && s[i] >= '0' && s[i] <= '9'; i++) {
+        if (__builtin_mul_overflow(total, 10u, &total) ||
+            __builtin_add_overflow(total, (uint64_t)(s[i] - '0'), &total)) {
+            return false;
+        }
+    }
+    if (i == 0) {
+        return false;
+    }
+    if (i < length) {
+        static const char suffix[] = "kmgt";
+        unsigned shift = 0;
+        for (unsigned k = 0; k < 4; k++) {
+            if ((s[i] | 0x20) == suffix[k]) {
+                shift = 10 * (k + 1);
+            }
+        }
+        if (shift == 0 || i + 1 != length || total > (UINT64_MAX >> shift)) {
+            return false;
+        }
+        total <<= shift;
+    }
+    *value = total;
+    return true;
+}

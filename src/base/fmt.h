@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Text without allocation: a bounded line that is appended to piece by piece. What does not fit is
+ * cut, never overrun. Thread safety: a line belongs to one thread. */
+#ifndef HAK_BASE_FMT_H
+#define HAK_BASE_FMT_H
+
+#include "base/compiler.h"
+#include "base/words.h"
+
+enum { HAK_LINE_TEXT = 512 };
+
+typedef struct hak_text {
+    char *data;
+    size_t length;
+    size_t capacity;
+} hak_text_t;
+
+void hak_text_init(hak_text_t *text, char *buffer, size_t capacity);
+void hak_text_str(hak_text_t *text, const char *s);
+void hak_text_mem(hak_text_t *text, const char *s, size_t length);
+void hak_text_uint(hak_text_t *text, uint64_t value);
+void hak_text_hex(hak_text_t *text, uint64_t value);
+/* Understands %s %u (unsigned) %z (size_t) %l (uint64_t) %x (uint64_t, with 0x) %p %c %%. */
+void hak_text_format(hak_text_t *text, const char *format, ...);
+
+/* Value of a decimal number with an optional suffix k, m, g or t (powers of 1024), false if the
+ * text is anything else or overflows. */
+bool hak_parse_size(const char *s, size_t length, uint64_t *value);
+
+#endif

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The live parameters the core obeys. conf/ writes them once at start, policy/ at ticks; everybody
+ * else reads them, in slow paths only. All are [atomic], relaxed. */
+#ifndef HAK_BASE_KNOBS_H
+#define HAK_BASE_KNOBS_H
+
+#include "base/words.h"
+
+typedef struct hak_knobs {
+    /* read by span/ */
+    size_t retain_min_bytes;      /* unused memory kept at least, before anything is purged */
+    size_t retain_percent;        /* unused memory kept, as a share of what is in use */
+    size_t retain_learned_percent; /* extra share, set by the learner; 0 to 100 */
+    /* read by large/ */
+    size_t huge_cache_bytes; /* free huge mappings kept at most */
+    /* read by front/ */
+    size_t bin_max_bytes; /* what one bin may hold at most */
+    size_t bin_max_blocks;
+    size_t outbox_bytes; /* what may wait in one outbox */
+    bool force_libc;     /* route the whole family to the next allocator */
+    /* read by policy/ */
+    bool learn;
+} hak_knobs_t;
+
+extern hak_knobs_t hak_knobs;
+
+#endif

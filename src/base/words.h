@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The glossary: one word, one meaning. Forward declarations of every type that crosses a folder.
+ *
+ *   OS page     the kernel's page (4, 16 or 64 KiB, known at run time); never called just "page"
+ *   unit        64 KiB of address space, the granule of the page map
+ *   block       one slot handed to the user
+ *   size class  index of a block size (`sc`)
+ *   span        contiguous run of units handed out by the provider, to a slab or a large block
+ *   slab        span cut into blocks of one size class, with one owner
+ *   superslab   4 MiB aligned mapping, carved into spans
+ *   page map    address -> entry of its unit
+ *   owner       who may touch the lists of a slab; has a tag that stands in the page map
+ *   tcache      the per-thread owner: bins in front, slabs behind, outbox for blocks of others
+ *   bin         LIFO of free blocks of one class in a tcache
+ *   remote free a free by a thread that is not the owner
+ *   outbox      where a tcache collects remote frees before it hands them over in batches
+ *   park, adopt an exiting thread leaves its slabs / another takes one over
+ *   retire      an empty slab gives its span back to the provider
+ *   large, huge span of up to 1 MiB inside a superslab / mapping of its own above that
+ *   purge       give physical memory back, keep the address
+ *   clean       a unit that is known to read as zero */
+#ifndef HAK_BASE_WORDS_H
+#define HAK_BASE_WORDS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct hak_superslab hak_superslab_t;
+typedef struct hak_span hak_span_t;
+typedef struct hak_slab hak_slab_t;
+typedef struct hak_owner hak_owner_t;
+typedef struct hak_tcache hak_tcache_t;
+typedef struct hak_huge hak_huge_t;
+
+enum {
+    HAK_UNIT_LOG2 = 16,
+    HAK_UNIT_BYTES = 1 << HAK_UNIT_LOG2,
+    HAK_SUPERSLAB_LOG2 = 22,
+    HAK_SUPERSLAB_BYTES = 1 << HAK_SUPERSLAB_LOG2,
+    HAK_SUPERSLAB_UNITS = HAK_SUPERSLAB_BYTES / HAK_UNIT_BYTES,
+    HAK_BLOCK_ALIGN = 16,
+};
+
+#endif

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * malloc and free, hit path. The file to read first.
+ *
+ *   malloc(n)
+ *     n > 2 KiB              -> hak_slow_malloc_medium  (class by clz, bins up to 64 KiB, large)
+ *     sc = table[n]
+ *     bin empty              -> hak_slow_malloc         (no tcache yet; refill: own slab's list,
+ *                                                        remote, partial, adopt, new slab; NULL)
+ *     pop
+ *
+ *   free(p)
+ *     entry = page map[p]; sc = entry ^ own tag
+ *     sc is no class         -> hak_slow_free           (NULL, remote, large, foreign, no tcache:
+ *                                                        all five fail this one compare)
+ *     bin full               -> hak_slow_free           (overflow to the slab's own list)
+ *     push
+ *
+ * Why one compare is enough: tags are multiples of 256 and at least 256, classes are below 44. Only
+ * an entry with our own tag leaves a value below 44 behind. A thread without a tcache reads tag 0
+ * and capacity 0 from the zero leaf (MAP-4): whatever passes the first test fails the second.
+ *
+ * No counter, no lock, no atomic read-modify-write, no configuration, no debugging here. */
+#ifndef HAK_FRONT_FAST_H
+#define HAK_FRONT_FAST_H
+
+#include "front/slow.h"
+#include "front/tcache.h"
+
+/* fast path: begin */
+/* size <= HAK_SC_SMALL_BYTES; NULL: the bin is empty. */
+HAK_INLINE void *hak_fast_pop(size_t size) {
+    hak_bin_t *bin = &hak_tcache_self(hak_pagemap_base())->bin[hak_sc_of_small(size)];
+    void *block = bin->head;
+    if (HAK_LIKELY(block != NULL)) {
+        HAK_PROBE();
+        bin->head = hak_link_get(block);
+        bin->count--;
+    }
+    return block;
+}
+
+/* false: not a block of this thread's slabs, or its bin is full. */
+HAK_INLINE bool hak_fast_push(void *block) {
+    uintptr_t base = hak_pagemap_base();
+    hak_tcache_t *tcache = hak_tcache_self(base);
+    uint32_t sc = hak_pagemap_get(base, block) ^ tcache->tag;
+    if (HAK_UNLIKELY(sc >= HAK_SC_COUNT)) {
+        return false;
+    }
+    hak_bin_t *bin = &tcache->bin[sc];
+    if (HAK_UNLIKELY(bin->count >= bin->capacity)) {
+        return false;
+    }
+    hak_link_set(block, bin->head);
+    bin->head = block;
+    bin->count++;
+    return true;
+}
+
+HAK_INLINE void *hak_fast_malloc(size_t size) {
+    if (HAK_UNLIKELY(size > HAK_SC_SMALL_BYTES)) {
+        return hak_slow_malloc_medium(size);
+    }
+    void *block = hak_fast_pop(size);
+    return HAK_LIKELY(block != NULL) ? block : hak_slow_malloc(size);
+}
+
+HAK_INLINE void hak_fast_free(void *block) {
+    if (HAK_UNLIKELY(!hak_fast_push(block))) {
+        hak_slow_free(block);
+    }
+}
+/* fast path: end */
+
+/* The same with a call site, which only the slow path looks at. */
+HAK_INLINE void *hak_fast_malloc_at(size_t size, const void *site) {
+    void *block = HAK_LIKELY(size <= HAK_SC_SMALL_BYTES) ? hak_fast_pop(size) : NULL;
+    return HAK_LIKELY(block != NULL) ? block : hak_slow_malloc_at(size, site);
+}
+
+HAK_INLINE void hak_fast_free_at(void *block, const void *site) {
+    if (HAK_UNLIKELY(!hak_fast_push(block))) {
+        hak_slow_free_at(block, site);
+    }
+}
+
+#endif

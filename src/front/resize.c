@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * realloc and usable size. Small blocks stay while the new size fits and fills more than half of
+ * them; large ones move units or pages; only the rest is copied. */
+#include "base/knobs.h"
+#include "front/event.h"
+#include "front/fast.h"
+#include "large/large.h"
+
+#include <errno.h>
+#include <string.h>
+
+enum {
+    RESIZE_KEEP_BYTES = 64,             /* blocks up to this are never shrunk */
+    RESIZE_COUNTED_BYTES = 128u << 10, /* copies above this are counted: pages should have moved */
+};
+
+static HAK_COLD size_t foreign_usable(void *block, hak_fatal_kind_t kind) {
+    hak_life_process_start();
+    bool is_theirs = hak_load_relaxed(&hak_knobs.force_libc) ||
+                     (hak_next_allocator.owns != NULL && hak_next_allocator.owns(block));
+    if (is_theirs) {
+        return hak_next_allocator.usable_size(block);
+    }
+    hak_fatal(kind, block, NULL);
+}
+
+/* Size of one of our blocks by its entry; 0: not one of ours. Interior addresses are fatal. */
+static size_t own_usable(const void *block, uint32_t entry, hak_fatal_kind_t kind) {
+    uint32_t low = entry & HAK_KIND_MASK;
+    size_t bytes = 0;
+    if (HAK_LIKELY(entry > HAK_KIND_MASK && low < HAK_SC_COUNT)) {
+        if (HAK_LIKELY(hak_slab_is_block(hak_slab_of(block), block))) {
+            return hak_sc_info[low].bytes;
+        }
+    } else if (low == HAK_KIND_LARGE || low == HAK_KIND_HUGE) {
+        bytes = hak_large_usable(block, entry);
+    } else if (low != HAK_KIND_LARGE_BODY) {
+        return 0;
+    }
+    if (bytes == 0) {
+        hak_fatal(kind, block, "inside a block");
+    }
+    return bytes;
+}
+
+size_t hak_usable_size(const void *block) {
+    if (block == NULL) {
+        return 0;
+    }
+    uint32_t entry = hak_pagemap_get(hak_pagemap_base(), block);
+    size_t bytes = own_usable(block, entry, HAK_FATAL_INVALID_USABLE_SIZE);
+    return bytes != 0 ? bytes : foreign_usable((void *)block, HAK_FATAL_INVALID_USABLE_SIZE);
+}
+
+size_t hak_good_bytes(size_t size) {
+    if (size <= HAK_SC_MAX_BYTES) {
+        return hak_sc_info[hak_sc_of(size)].bytes;
+    }
+    return size > PTRDIFF_MAX - HAK_UNIT_BYTES ? 0 : hak_align_up(size, HAK_UNIT_BYTES);
+}
+
+static void *resize_by_copy(void *block, size_t usable, size_t size) {
+    int saved = errno;
+    void *fresh = hak_fast_malloc(size);
+    if (fresh == NULL) {
+        if (size > usable) {
+            return NULL;
+        }
+        errno = saved; /* shrinking cannot fail: the block stays as it is */
+        return block;
+    }
+    size_t kept = usable < size ? usable : size;
+    memcpy(fresh, block, kept);
+    if (HAK_UNLIKELY(kept > RESIZE_COUNTED_BYTES)) {
+        hak_count_by(realloc_copied_bytes, kept);
+    }
+    hak_fast_free(block);
+    return fresh;
+}
+
+static HAK_COLD void *resize_foreign(void *block, size_t size) {
+    (void)foreign_usable(block, HAK_FATAL_INVALID_REALLOC); /* fatal if nobody owns it */
+    hak_count(foreign_free);
+    return hak_next_allocator.realloc(block, size);
+}
+
+void *hak_resize(void *block, size_t size) {
+    uint32_t entry = hak_pagemap_get(hak_pagemap_base(), block);
+    size_t usable = own_usable(block, entry, HAK_FATAL_INVALID_REALLOC);
+    if (HAK_UNLIKELY(usable == 0)) {
+        return resize_foreign(block, size);
+    }
+    if (HAK_UNLIKELY(size > PTRDIFF_MAX)) {
+        return NULL;
+    }
+    if ((entry & HAK_KIND_MASK) < HAK_SC_COUNT) {
+        if (size <= usable && (size > usable / 2 || usable <= RESIZE_KEEP_BYTES)) {
+            return block;
+        }
+    } else {
+        void *moved = hak_large_resize(block, entry, size);
+        if (moved != NULL) {
+            return moved;
+        }
+    }
+    return resize_by_copy(block, usable, size);
+}

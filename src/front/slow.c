@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Cold exits of malloc and free.
+ *
+ *   slow_take        pop, or refill the bin: ticks, adaptation, reclaim when memory is out
+ *   hak_slow_free    dispatch by the page-map entry: own class (bin full), other owner's class,
+ *                    large, huge, nothing of ours
+ *
+ * Every function works on "the tcache of this operation": the thread's own, or the guest's while
+ * its lock is held. */
+#include "front/slow.h"
+
+#include "base/knobs.h"
+#include "front/event.h"
+#include "front/fast.h"
+#include "large/large.h"
+#include "os/lock.h"
+
+#include <errno.h>
+#include <string.h>
+
+/* --- which tcache ----------------------------------------------------------------------------- */
+
+/* NULL: the guest's has to do, or the next allocator (force_libc). */
+static hak_tcache_t *slow_own_tcache(void) {
+    hak_tcache_t *tcache = hak_tcache_self(hak_pagemap_base());
+    return HAK_LIKELY(!hak_tcache_is_empty(tcache)) ? tcache : hak_life_thread_start();
+}
+
+static bool slow_is_forced(void) {
+    return HAK_UNLIKELY(hak_load_relaxed(&hak_knobs.force_libc));
+}
+
+/* --- malloc ----------------------------------------------------------------------------------- */
+
+/* Memory is out: give everything that is cached anywhere back, so that one more try makes sense. */
+static HAK_COLD void slow_reclaim(hak_tcache_t *tcache) {
+    hak_tcache_flush(tcache);
+    hak_slab_release_current(&tcache->owner);
+    hak_owner_drain_parked(UINT32_MAX);
+    hak_large_trim(0);
+    hak_span_purge(0);
+}
+
+/* The bin grows when it overflowed since the last refill: such a load goes up and down by more
+ * than the bin holds. */
+static void bin_adapt(hak_tcache_t *tcache, unsigned sc) {
+    hak_bin_t *bin = &tcache->bin[sc];
+    if (tcache->overflowed[sc] != 0) {
+        int32_t most = hak_bin_max_capacity(sc);
+        bin->capacity = bin->capacity * 2 > most ? most : bin->capacity * 2;
+        tcache->overflowed[sc] = 0;
+    }
+}
+
+static HAK_NOINLINE void *slow_refill(hak_tcache_t *tcache, unsigned sc) {
+    hak_event_tick(tcache);
+    bin_adapt(tcache, sc);
+    hak_blocks_t blocks = hak_slab_refill(&tcache->owner, sc);
+    if (HAK_UNLIKELY(blocks.count == 0)) {
+        slow_reclaim(tcache);
+        blocks = hak_slab_refill(&tcache->owner, sc);
+        if (blocks.count == 0) {
+            hak_owner_add(&tcache->owner.counters.oom, 1);
+            return NULL;
+        }
+    }
+    hak_bin_t *bin = &tcache->bin[sc];
+    int32_t half = bin->capacity / 2;
+    bin->head = hak_link_get(blocks.head);
+    bin->count = blocks.count > (uint32_t)half ? half : (int32_t)blocks.count - 1; /* TCACHE-3 */
+    return blocks.head;
+}
+
+static void *slow_take(hak_tcache_t *tcache, unsigned sc) {
+    hak_bin_t *bin = &tcache->bin[sc];
+    void *block = bin->head;
+    if (block == NULL) {
+        return slow_refill(tcache, sc);
+    }
+    bin->head = hak_link_get(block);
+    bin->count--;
+    return block;
+}
+
+static HAK_COLD void *guest_take(unsigned sc) {
+    void *block = slow_take(hak_tcache_guest_enter(), sc);
+    hak_tcache_guest_leave();
+    return block;
+}
+
+static void *slow_result(void *block) {
+    if (HAK_UNLIKELY(block == NULL)) {
+        errno = ENOMEM;
+    }
+    return block;
+}
+
+static void *slow_malloc_class(unsigned sc, size_t size) {
+    hak_tcache_t *tcache = slow_own_tcache();
+    if (HAK_LIKELY(tcache != NULL)) {
+        return slow_result(slow_take(tcache, sc));
+    }
+    if (slow_is_forced()) {
+        return hak_next_allocator.malloc(size);
+    }
+    return slow_result(guest_take(sc));
+}
+
+void *hak_slow_malloc(size_t size) {
+    return slow_malloc_class(hak_sc_of(size), size);
+}
+
+static hak_large_result_t slow_large(size_t size, size_t align) {
+    hak_large_result_t result = {0};
+    hak_tcache_t *tcache = slow_own_tcache();
+    if (HAK_UNLIKELY(size > PTRDIFF_MAX)) {
+        return result;
+    }
+    if (tcache != NULL) {
+        hak_owner_add(&tcache->owner.counters.large_alloc, 1);
+    } else if (slow_is_forced()) {
+        result.block = align > HAK_BLOCK_ALIGN ? hak_next_allocator.memalign(align, size)
+                                               : hak_next_allocator.malloc(size);
+        return result;
+    }
+    result = hak_large_alloc(size, align);
+    if (HAK_UNLIKELY(result.block == NULL) && tcache != NULL) {
+        slow_reclaim(tcache);
+        result = hak_large_alloc(size, align);
+        if (result.block == NULL) {
+            hak_owner_add(&tcache->owner.counters.oom, 1);
+        }
+    }
+    return result;
+}
+
+void *hak_slow_malloc_medium(size_t size) {
+    if (HAK_UNLIKELY(size > HAK_SC_MAX_BYTES)) {
+        return slow_result(slow_large(size, HAK_BLOCK_ALIGN).block);
+    }
+    unsigned sc = hak_sc_of_medium(size);
+    hak_bin_t *bin = &hak_tcache_self(hak_pagemap_base())->bin[sc];
+    void *block = bin->head;
+    if (HAK_UNLIKELY(block == NULL)) {
+        return slow_malloc_class(sc, size);
+    }
+    bin->head = hak_link_get(block);
+    bin->count--;
+    return block;
+}
+
+void *hak_slow_calloc(size_t size) {
+    if (size <= HAK_SC_MAX_BYTES) {
+        void *block = hak_fast_malloc(size);
+        return block == NULL ? NULL : memset(block, 0, size);
+    }
+    hak_large_result_t result = slow_large(size, HAK_BLOCK_ALIGN);
+    if (result.block != NULL && !result.is_zero) {
+        memset(result.block, 0, size);
+    }
+    return slow_result(result.block);
+}
+
+void *hak_slow_aligned(size_t align, size_t size) {
+    unsigned sc = hak_sc_of_aligned(size, align);
+    if (slow_own_tcache() == NULL && slow_is_forced()) {
+        return hak_next_allocator.memalign(align, size);
+    }
+    return sc < HAK_SC_COUNT ? hak_fast_malloc(hak_sc_info[sc].bytes)
+                             : slow_result(slow_large(size, align).block);
+}
+
+void *hak_slow_malloc_at(size_t size, const void *site) {
+    hak_tcache_t *tcache = slow_own_tcache();
+    if (tcache != NULL) {
+        tcache->site = site;
+    }
+    void *block = hak_fast_malloc(size);
+    if (tcache != NULL) {
+        tcache->site = NULL;
+    }
+    return block;
+}
+
+/* --- free --------------------------------------------------------------------------------------- */
+
+static void check_block(const hak_slab_t *slab, const void *block) {
+    if (HAK_UNLIKELY(!hak_slab_is_block(slab, block))) {
+        hak_fatal(HAK_FATAL_INTERIOR_FREE, block, NULL);
+    }
+}
+
+static void free_overflow(hak_tcache_t *tcache, unsigned sc, void *block) {
+    hak_slab_t *slab = hak_slab_of(block);
+    check_block(slab, block);
+    if (HAK_UNLIKELY(block == slab->free || block == tcache->bin[sc].head)) {
+        hak_fatal(HAK_FATAL_DOUBLE_FREE, block, NULL);
+    }
+    tcache->overflowed[sc] = 1;
+    hak_owner_add(&tcache->owner.counters.overflow, 1);
+    hak_slab_give_back(&tcache->owner, slab, block);
+}
+
+static void free_remote(hak_tcache_t *tcache, void *block) {
+    hak_slab_t *slab = hak_slab_of(block);
+    check_block(slab, block);
+    hak_event_tick(tcache);
+    hak_outbox_add(tcache, slab, block);
+}
+
+/* Without a tcache: to the guest's slab directly, or as a batch of one. */
+static HAK_COLD void free_as_guest(void *block, uint32_t entry) {
+    hak_slab_t *slab = hak_slab_of(block);
+    check_block(slab, block);
+    hak_tcache_t *guest = hak_tcache_guest_enter();
+    if ((entry ^ guest->tag) < HAK_SC_COUNT) {
+        hak_slab_give_back(&guest->owner, slab, block);
+        hak_tcache_guest_leave();
+        return;
+    }
+    hak_tcache_guest_leave();
+    hak_remote_push(slab, &(hak_batch_t){.head = block, .tail = block, .count = 1});
+}
+
+static HAK_COLD void free_foreign(void *block) {
+    int saved = errno; /* dlsym and another free may set it */
+    hak_life_process_start();
+    if (slow_is_forced() || (hak_next_allocator.owns != NULL && hak_next_allocator.owns(block))) {
+        hak_count(foreign_free);
+        hak_next_allocator.free(block);
+        errno = saved;
+        return;
+    }
+    hak_fatal(HAK_FATAL_INVALID_FREE, block, NULL);
+}
+
+static HAK_NOINLINE void free_large(void *block, uint32_t entry) {
+    hak_tcache_t *tcache = slow_own_tcache();
+    if (tcache != NULL) {
+        hak_owner_add(&tcache->owner.counters.large_free, 1);
+        hak_event_tick(tcache);
+    }
+    if (!hak_large_free(block, entry)) {
+        hak_fatal(HAK_FATAL_INTERIOR_FREE, block, NULL);
+    }
+}
+
+static bool is_class(uint32_t entry) {
+    return entry > HAK_KIND_MASK && (entry & HAK_KIND_MASK) < HAK_SC_COUNT;
+}
+
+/* Small blocks; the thread may have no tcache yet, or the bin may have room after all. */
+static void free_small(void *block, uint32_t entry) {
+    hak_tcache_t *tcache = slow_own_tcache();
+    if (HAK_UNLIKELY(tcache == NULL)) {
+        free_as_guest(block, entry);
+    } else if ((entry ^ tcache->tag) < HAK_SC_COUNT) {
+        free_overflow(tcache, entry ^ tcache->tag, block);
+    } else {
+        free_remote(tcache, block);
+    }
+}
+
+void hak_slow_free(void *block) {
+    uint32_t entry = hak_pagemap_get(hak_pagemap_base(), block);
+    if (HAK_LIKELY(is_class(entry))) {
+        free_small(block, entry);
+        return;
+    }
+    if (block == NULL) {
+        return;
+    }
+    switch (entry & HAK_KIND_MASK) {
+    case HAK_KIND_LARGE:
+    case HAK_KIND_HUGE:
+        free_large(block, entry);
+        break;
+    case HAK_KIND_LARGE_BODY:
+        hak_fatal(HAK_FATAL_INTERIOR_FREE, block, NULL);
+        break;
+    default:
+        free_foreign(block);
+        break;
+    }
+}
+
+void hak_slow_free_at(void *block, const void *site) {
+    hak_tcache_t *tcache = slow_own_tcache();
+    if (tcache != NULL) {
+        tcache->site = site;
+    }
+    hak_slow_free(block);
+    if (tcache != NULL) {
+        tcache->site = NULL;
+    }
+}

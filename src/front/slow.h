@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The cold exits of fast.h. Each serves the request completely, or returns NULL with errno ENOMEM:
+ * the hit path leaves by tail call, so api/ has no chance to set errno after it. On success, and in
+ * every free, errno is left alone. */
+#ifndef HAK_FRONT_SLOW_H
+#define HAK_FRONT_SLOW_H
+
+#include "base/compiler.h"
+#include "base/words.h"
+
+/* The bin of the class was empty, or the thread has no tcache. */
+HAK_COLD void *hak_slow_malloc(size_t size);
+/* size > HAK_SC_SMALL_BYTES: hits bins, too. */
+HAK_NOINLINE void *hak_slow_malloc_medium(size_t size);
+/* Not our own block, bin full, NULL, large, foreign, no tcache. */
+HAK_NOINLINE void hak_slow_free(void *block);
+
+/* Zeroed memory of `size` bytes; a large block that is known to be zero is not touched. */
+void *hak_slow_calloc(size_t size);
+/* `align` is a power of two above HAK_BLOCK_ALIGN. */
+void *hak_slow_aligned(size_t align, size_t size);
+
+/* With a call site, which the slow path finds in its tcache. */
+HAK_NOINLINE void *hak_slow_malloc_at(size_t size, const void *site);
+HAK_NOINLINE void hak_slow_free_at(void *block, const void *site);
+
+/* realloc for block != NULL, size > 0; NULL leaves the block as it was. */
+void *hak_resize(void *block, size_t size);
+/* Bytes the block can hold; NULL gives 0. */
+size_t hak_usable_size(const void *block);
+/* The usable size a request of `size` bytes would get; 0 above PTRDIFF_MAX. */
+size_t hak_good_bytes(size_t size);
+
+#endif

@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Creation, flush and handing on of tcaches; the outbox. */
+#include "front/tcache.h"
+
+#include "base/knobs.h"
+#include "os/lock.h"
+#include "os/os.h"
+
+#include <string.h>
+
+HAK_TLS uintptr_t hak_tcache_offset;
+
+static hak_tcache_t *all_tcaches; /* [atomic] newest first; never shrinks */
+static uint32_t tcache_count;     /* [lock REGISTRY] */
+static hak_tcache_t guest;        /* [lock GUEST] */
+
+enum {
+    BIN_INITIAL_BYTES = 4096,
+    BIN_INITIAL_MAX_BLOCKS = 64,
+    BIN_LEAST_BLOCKS = 2,
+    TAG_MAX = (1 << 24) - 2,
+};
+
+int32_t hak_bin_initial_capacity(unsigned sc) {
+    uint32_t blocks = BIN_INITIAL_BYTES / hak_sc_info[sc].bytes;
+    blocks = blocks > BIN_INITIAL_MAX_BLOCKS ? BIN_INITIAL_MAX_BLOCKS : blocks;
+    return blocks < BIN_LEAST_BLOCKS ? BIN_LEAST_BLOCKS : (int32_t)blocks;
+}
+
+int32_t hak_bin_max_capacity(unsigned sc) {
+    size_t blocks = hak_load_relaxed(&hak_knobs.bin_max_bytes) / hak_sc_info[sc].bytes;
+    size_t most = hak_load_relaxed(&hak_knobs.bin_max_blocks);
+    blocks = blocks > most ? most : blocks;
+    int32_t initial = hak_bin_initial_capacity(sc);
+    return (int32_t)blocks < initial ? initial : (int32_t)blocks;
+}
+
+static void tcache_init(hak_tcache_t *tcache, uint32_t id) {
+    tcache->tag = id << 8;
+    hak_owner_init(&tcache->owner, tcache->tag);
+    for (unsigned sc = 0; sc < HAK_SC_COUNT; sc++) {
+        tcache->bin[sc].capacity = hak_bin_initial_capacity(sc);
+    }
+}
+
+static hak_tcache_t *tcache_create(void) {
+    hak_tcache_t *tcache = hak_meta_alloc(sizeof *tcache);
+    if (tcache == NULL) {
+        return NULL;
+    }
+    hak_lock_acquire(HAK_LOCK_REGISTRY);
+    if (tcache_count == TAG_MAX) {
+        hak_lock_release(HAK_LOCK_REGISTRY);
+        return NULL;
+    }
+    tcache_init(tcache, ++tcache_count);
+    tcache->next = hak_load_relaxed(&all_tcaches);
+    hak_store_release(&all_tcaches, tcache);
+    hak_lock_release(HAK_LOCK_REGISTRY);
+    return tcache;
+}
+
+/* The main thread's TLS is set up afresh after relocation, when code in IFUNC resolvers may have
+ * allocated already: the tcache it had then is found again by its thread id. Only the very first
+ * tcaches can be meant; later threads never lose theirs. */
+static hak_tcache_t *tcache_lost(uint32_t thread_id) {
+    hak_tcache_t *found = NULL;
+    hak_lock_acquire(HAK_LOCK_REGISTRY);
+    if (tcache_count == 1 && all_tcaches->is_attached && all_tcaches->thread_id == thread_id) {
+        found = all_tcaches;
+    }
+    hak_lock_release(HAK_LOCK_REGISTRY);
+    return found;
+}
+
+hak_tcache_t *hak_tcache_attach(void) {
+    uint32_t thread_id = hak_os_thread_id();
+    hak_tcache_t *tcache = tcache_lost(thread_id);
+    if (tcache == NULL) {
+        hak_owner_t *owner = hak_owner_unpark();
+        tcache = owner != NULL ? HAK_CONTAINER_OF(owner, hak_tcache_t, owner) : tcache_create();
+    }
+    if (tcache == NULL) {
+        return NULL;
+    }
+    hak_lock_acquire(HAK_LOCK_REGISTRY);
+    tcache->thread_id = thread_id;
+    tcache->is_attached = true;
+    hak_lock_release(HAK_LOCK_REGISTRY);
+    hak_tcache_offset = (uintptr_t)tcache - (uintptr_t)&hak_pagemap;
+    return tcache;
+}
+
+void hak_tcache_detach(hak_tcache_t *tcache) {
+    hak_tcache_offset = 0;
+    hak_tcache_flush(tcache);
+    for (unsigned sc = 0; sc < HAK_SC_COUNT; sc++) {
+        tcache->bin[sc].capacity = hak_bin_initial_capacity(sc);
+        tcache->overflowed[sc] = 0;
+    }
+    hak_lock_acquire(HAK_LOCK_REGISTRY);
+    tcache->is_attached = false;
+    hak_lock_release(HAK_LOCK_REGISTRY);
+    hak_owner_park(&tcache->owner);
+}
+
+void hak_tcache_flush(hak_tcache_t *tcache) {
+    for (unsigned sc = 0; sc < HAK_SC_COUNT; sc++) {
+        void *block = tcache->bin[sc].head;
+        tcache->bin[sc].head = NULL;
+        tcache->bin[sc].count = 0;
+        while (block != NULL) { /* TCACHE-2: the links tell, not the count */
+            void *next = hak_link_get(block);
+            hak_slab_give_back(&tcache->owner, hak_slab_of(block), block);
+            block = next;
+        }
+    }
+    hak_outbox_flush(tcache);
+}
+
+/* --- outbox ------------------------------------------------------------------------------------ */
+
+static void outbox_send(hak_tcache_t *tcache, hak_outbox_entry_t *entry) {
+    tcache->outbox_bytes -= entry->batch.count * entry->slab->block_bytes;
+    hak_owner_add(&tcache->owner.counters.remote_out, 1);
+    hak_remote_push(entry->slab, &entry->batch);
+    entry->slab = NULL;
+}
+
+void hak_outbox_flush(hak_tcache_t *tcache) {
+    for (unsigned i = 0; i < HAK_OUTBOX_ENTRIES; i++) {
+        if (tcache->outbox[i].slab != NULL) {
+            outbox_send(tcache, &tcache->outbox[i]);
+        }
+    }
+}
+
+/* Records of neighbouring units are 128 bytes apart, those of superslabs 8.3 KiB. */
+static unsigned outbox_index(const hak_slab_t *slab) {
+    uintptr_t key = (uintptr_t)slab / HAK_UNIT_RECORD_BYTES;
+    return (unsigned)(key ^ key >> 5) % HAK_OUTBOX_ENTRIES;
+}
+
+void hak_outbox_add(hak_tcache_t *tcache, hak_slab_t *slab, void *block) {
+    hak_outbox_entry_t *entry = &tcache->outbox[outbox_index(slab)];
+    if (entry->slab != slab) {
+        if (entry->slab != NULL) {
+            outbox_send(tcache, entry);
+        }
+        entry->slab = slab;
+        entry->batch = (hak_batch_t){.head = block, .tail = block, .count = 0};
+        hak_link_set(block, NULL);
+    } else {
+        hak_link_set(block, entry->batch.head);
+        entry->batch.head = block;
+    }
+    entry->batch.count++;
+    tcache->outbox_bytes += slab->block_bytes;
+    uint32_t bound = (uint32_t)hak_load_relaxed(&hak_knobs.outbox_bytes);
+    if (HAK_UNLIKELY(entry->batch.count * slab->block_bytes >= bound / 4)) {
+        outbox_send(tcache, entry);
+    } else if (HAK_UNLIKELY(tcache->outbox_bytes >= bound)) {
+        hak_outbox_flush(tcache);
+    }
+}
+
+/* --- guest, visits, fork ---------------------------------------------------------------------- */
+
+hak_tcache_t *hak_tcache_guest_enter(void) {
+    hak_lock_acquire(HAK_LOCK_GUEST);
+    if (guest.tag == 0) {
+        tcache_init(&guest, TAG_MAX + 1);
+    }
+    hak_count(guest_use);
+    return &guest;
+}
+
+void hak_tcache_guest_leave(void) {
+    hak_outbox_flush(&guest);
+    hak_lock_release(HAK_LOCK_GUEST);
+}
+
+void hak_tcache_visit(void (*visit)(hak_tcache_t *, void *), void *context) {
+    hak_lock_acquire(HAK_LOCK_REGISTRY);
+    for (hak_tcache_t *t = hak_load_acquire(&all_tcaches); t != NULL; t = t->next) {
+        visit(t, context);
+    }
+    visit(&guest, context);
+    hak_lock_release(HAK_LOCK_REGISTRY);
+}
+
+/* Their bins and lists may have been caught in the middle of a change, so nothing of them is read:
+ * blocks in them are lost to the child, blocks it frees to their slabs wait there. */
+void hak_tcache_after_fork(void) {
+    const hak_tcache_t *self = hak_tcache_self((uintptr_t)&hak_pagemap);
+    for (hak_tcache_t *t = all_tcaches; t != NULL; t = t->next) {
+        if (t != self && t->is_attached) {
+            t->is_attached = false;
+            t->thread_id = 0;
+        } else if (t == self) {
+            t->thread_id = hak_os_thread_id();
+        }
+    }
+}

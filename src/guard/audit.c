@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Every superslab, slab, own list, bin and outbox is visited. Lists are walked with a bound, so a
+ * cycle is found, not followed. */
+#include "front/tcache.h"
+#include "guard/guard.h"
+#include "slab/slab_inl.h"
+
+static void audit_fail(hak_audit_t *audit, const char *invariant, const void *where) {
+    if (audit->broken == NULL) {
+        audit->broken = invariant;
+        audit->where = where;
+    }
+}
+
+static void audit_expect(hak_audit_t *audit, bool holds, const char *invariant,
+                         const void *where) {
+    if (!holds) {
+        audit_fail(audit, invariant, where);
+    }
+}
+
+static void audit_own_list(hak_audit_t *audit, const hak_slab_t *slab) {
+    uint32_t count = 0;
+    for (const void *block = slab->free; block != NULL; block = hak_link_get(block)) {
+        if (!hak_slab_is_block(slab, block) || ++count > slab->free_count) {
+            audit_fail(audit, "SLAB-1", block);
+            return;
+        }
+    }
+    audit_expect(audit, count == slab->free_count, "SLAB-1", slab);
+    audit->free_blocks += count;
+}
+
+static void audit_slab(hak_audit_t *audit, const hak_slab_t *slab, uint32_t entry) {
+    const hak_sc_info_t *info = &hak_sc_info[entry & HAK_KIND_MASK];
+    audit->slabs++;
+    audit_expect(audit, slab->sc == (entry & HAK_KIND_MASK), "MAP-2", slab);
+    audit_expect(audit, slab->block_bytes == info->bytes && slab->capacity == info->blocks,
+                 "SLAB-2", slab);
+    audit_expect(audit, slab->free_count <= slab->carved && slab->carved <= slab->capacity,
+                 "SLAB-1", slab);
+    audit_expect(audit, (slab->owner->tag | slab->sc) == entry, "MAP-2", slab);
+    bool has_blocks = slab->free_count != 0 || slab->carved < slab->capacity;
+    if (slab->state == HAK_SLAB_CURRENT) {
+        audit_expect(audit, slab->owner->current[slab->sc] == slab, "SLAB-4", slab);
+    } else {
+        audit_expect(audit, (slab->state == HAK_SLAB_FULL) == !has_blocks, "SLAB-4", slab);
+        audit_expect(audit, slab->free_count < slab->carved, "SLAB-3", slab);
+    }
+    for (unsigned i = 0; i < slab->units; i++) {
+        const char *unit = slab->base + (size_t)i * HAK_UNIT_BYTES;
+        audit_expect(audit, hak_pagemap_get(hak_pagemap_base(), unit) == entry, "MAP-2", unit);
+        audit_expect(audit, hak_slab_of(unit) == slab, "SLAB-5", unit);
+    }
+    audit_own_list(audit, slab);
+}
+
+static void audit_superslab(hak_superslab_t *superslab, void *context) {
+    hak_audit_t *audit = context;
+    audit_expect(audit, hak_pagemap_superslab(superslab->base) == superslab, "MAP-1", superslab);
+    for (unsigned unit = 0; unit < HAK_SUPERSLAB_UNITS; unit++) {
+        const char *address = superslab->base + (size_t)unit * HAK_UNIT_BYTES;
+        uint32_t entry = hak_pagemap_get(hak_pagemap_base(), address);
+        bool is_free = (superslab->free_units >> unit & 1) != 0;
+        audit_expect(audit, is_free == (entry == 0), "SPAN-1", address);
+        if (entry > HAK_KIND_MASK && (entry & HAK_KIND_MASK) < HAK_SC_COUNT) {
+            const hak_slab_t *slab = (const hak_slab_t *)&superslab->unit[unit];
+            if (slab->back == 0) {
+                audit_slab(audit, slab, entry);
+            }
+        }
+    }
+}
+
+static void audit_bin(hak_audit_t *audit, hak_tcache_t *tcache, unsigned sc) {
+    size_t bound = hak_sc_info[sc].blocks + (size_t)tcache->bin[sc].capacity + 65536;
+    for (const void *block = tcache->bin[sc].head; block != NULL; block = hak_link_get(block)) {
+        uint32_t entry = hak_pagemap_get(hak_pagemap_base(), block);
+        if (entry != (tcache->tag | sc) || bound-- == 0 ||
+            !hak_slab_is_block(hak_slab_of(block), block)) {
+            audit_fail(audit, "TCACHE-2", block);
+            return;
+        }
+        audit->cached_blocks++;
+    }
+}
+
+static void audit_tcache(hak_tcache_t *tcache, void *context) {
+    hak_audit_t *audit = context;
+    for (unsigned sc = 0; sc < HAK_SC_COUNT && tcache->tag != 0; sc++) {
+        audit_bin(audit, tcache, sc);
+    }
+    for (unsigned i = 0; i < HAK_OUTBOX_ENTRIES; i++) {
+        const hak_outbox_entry_t *entry = &tcache->outbox[i];
+        if (entry->slab != NULL) {
+            audit_expect(audit, entry->batch.count >= 1, "TCACHE-4", entry);
+            audit_expect(audit, hak_slab_of(entry->batch.head) == entry->slab, "TCACHE-4", entry);
+            audit->cached_blocks += entry->batch.count;
+        }
+    }
+}
+
+bool hak_guard_audit(hak_audit_t *audit) {
+    *audit = (hak_audit_t){0};
+    hak_tcache_visit(audit_tcache, audit);
+    hak_span_visit(audit_superslab, audit);
+    return audit->broken == NULL;
+}

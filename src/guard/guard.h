@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Audit: walks whole structures and checks the numbered invariants. Only while no other thread
+ * allocates; for tests, debuggers and on demand. */
+#ifndef HAK_GUARD_GUARD_H
+#define HAK_GUARD_GUARD_H
+
+#include "base/words.h"
+
+typedef struct hak_audit {
+    const char *broken; /* number of the first broken invariant, NULL: all hold */
+    const void *where;
+    size_t slabs;        /* walked */
+    size_t free_blocks;  /* walked on slabs' lists */
+    size_t cached_blocks; /* walked in bins and outboxes */
+} hak_audit_t;
+
+/* true if every invariant holds. */
+bool hak_guard_audit(hak_audit_t *audit);
+
+#endif

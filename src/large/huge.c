@@ -1,0 +1,332 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Huge blocks: mappings of their own, and the cache of freed ones.
+ *
+ * The cache is a small sorted array of extents: freed mappings join their neighbours, requests take
+ * the lowest extent that fits and leave the rest. Every step is bounded by its length. What it may
+ * hold is bounded by the knob and, beyond, by a share of what is in use. */
+#include "large/large.h"
+
+#include "base/atomics.h"
+#include "base/check.h"
+#include "base/counters.h"
+#include "base/knobs.h"
+#include "os/lock.h"
+#include "os/os.h"
+
+struct hak_huge {
+    char *base;       /* [lock HUGE] NULL: the record is spare */
+    size_t bytes;     /* [atomic] mapped; changes by resize, which only the block's user may call */
+    uint32_t next;    /* [lock HUGE] list of spare records, index + 1 */
+};
+
+typedef struct huge_extent {
+    char *base;
+    size_t bytes;
+} huge_extent_t;
+
+enum {
+    HUGE_CHUNK_LOG2 = 8, /* records per metadata chunk */
+    HUGE_CHUNKS = 1 << 12,
+    HUGE_EXTENTS = 64, /* cached extents at most: bounds a search */
+};
+
+static struct huge_state {
+    hak_huge_t *chunk[HUGE_CHUNKS]; /* [atomic] */
+    uint32_t record_count;          /* [lock HUGE] records ever made */
+    uint32_t spare;                 /* [lock HUGE] index + 1 */
+    huge_extent_t extent[HUGE_EXTENTS];
+    unsigned extent_count; /* [lock HUGE] */
+    size_t cached_bytes;   /* [lock HUGE] */
+    size_t in_use_bytes;   /* [lock HUGE] */
+    size_t in_use_count;   /* [lock HUGE] */
+} huge;
+
+static hak_huge_t *record_at(uint32_t index) {
+    hak_huge_t *chunk = hak_load_acquire(&huge.chunk[index >> HUGE_CHUNK_LOG2]);
+    return &chunk[index & ((1u << HUGE_CHUNK_LOG2) - 1)];
+}
+
+static hak_huge_t *record_of(uint32_t entry) {
+    return record_at(entry >> 8);
+}
+
+/* A record under HAK_LOCK_HUGE; index in *index. */
+static hak_huge_t *record_make(uint32_t *index) {
+    if (huge.spare != 0) {
+        *index = huge.spare - 1;
+        hak_huge_t *record = record_at(*index);
+        huge.spare = record->next;
+        return record;
+    }
+    uint32_t chunk = huge.record_count >> HUGE_CHUNK_LOG2;
+    if (chunk >= HUGE_CHUNKS) {
+        return NULL;
+    }
+    if (huge.chunk[chunk] == NULL) {
+        hak_huge_t *fresh = hak_meta_alloc(sizeof *fresh << HUGE_CHUNK_LOG2);
+        if (fresh == NULL) {
+            return NULL;
+        }
+        hak_store_release(&huge.chunk[chunk], fresh);
+    }
+    *index = huge.record_count++;
+    return record_at(*index);
+}
+
+/* --- cache, all under HAK_LOCK_HUGE ------------------------------------------------------------ */
+
+static void extent_remove(unsigned at) {
+    huge.cached_bytes -= huge.extent[at].bytes;
+    huge.extent_count--;
+    for (unsigned i = at; i < huge.extent_count; i++) {
+        huge.extent[i] = huge.extent[i + 1];
+    }
+}
+
+/* The lowest extent that fits; its front is handed out, the rest stays. */
+static char *cache_take(size_t bytes, size_t align) {
+    for (unsigned i = 0; i < huge.extent_count; i++) {
+        huge_extent_t *extent = &huge.extent[i];
+        if (extent->bytes >= bytes && ((uintptr_t)extent->base & (align - 1)) == 0) {
+            char *base = extent->base;
+            if (extent->bytes == bytes) {
+                extent_remove(i);
+            } else {
+                extent->base += bytes;
+                extent->bytes -= bytes;
+                huge.cached_bytes -= bytes;
+            }
+            return base;
+        }
+    }
+    return NULL;
+}
+
+/* Puts a mapping into the cache, joined with its neighbours. false if there is no place. */
+static bool cache_put(char *base, size_t bytes) {
+    unsigned at = 0;
+    while (at < huge.extent_count && huge.extent[at].base < base) {
+        at++;
+    }
+    bool joins_left = at > 0 && huge.extent[at - 1].base + huge.extent[at - 1].bytes == base;
+    bool joins_right = at < huge.extent_count && base + bytes == huge.extent[at].base;
+    if (!joins_left && !joins_right && huge.extent_count == HUGE_EXTENTS) {
+        return false;
+    }
+    huge.cached_bytes += bytes;
+    if (joins_left) {
+        huge.extent[at - 1].bytes += bytes;
+        if (joins_right) {
+            size_t right = huge.extent[at].bytes;
+            huge.extent[at - 1].bytes += right;
+            huge.cached_bytes += right; /* extent_remove takes it off again */
+            extent_remove(at);
+        }
+    } else if (joins_right) {
+        huge.extent[at].base = base;
+        huge.extent[at].bytes += bytes;
+    } else {
+        for (unsigned i = huge.extent_count; i > at; i--) {
+            huge.extent[i] = huge.extent[i - 1];
+        }
+        huge.extent[at] = (huge_extent_t){.base = base, .bytes = bytes};
+        huge.extent_count++;
+    }
+    return true;
+}
+
+/* Takes the highest extent out, if more than `keep_bytes` are cached. */
+static bool cache_evict(size_t keep_bytes, huge_extent_t *evicted) {
+    if (huge.extent_count == 0 || huge.cached_bytes <= keep_bytes) {
+        return false;
+    }
+    *evicted = huge.extent[huge.extent_count - 1];
+    extent_remove(huge.extent_count - 1);
+    return true;
+}
+
+static size_t cache_bound(void) {
+    size_t share = huge.in_use_bytes / 8;
+    size_t least = hak_load_relaxed(&hak_knobs.huge_cache_bytes);
+    return share > least ? share : least;
+}
+
+size_t hak_large_trim(size_t keep_bytes) {
+    size_t given_back = 0;
+    huge_extent_t evicted;
+    for (;;) {
+        hak_lock_acquire(HAK_LOCK_HUGE);
+        bool any = cache_evict(keep_bytes, &evicted);
+        hak_lock_release(HAK_LOCK_HUGE);
+        if (!any) {
+            return given_back;
+        }
+        if (!hak_os_unmap(evicted.base, evicted.bytes)) {
+            hak_os_purge(evicted.base, evicted.bytes); /* the address space is lost, no memory */
+        }
+        hak_count(huge_unmap);
+        given_back += evicted.bytes;
+    }
+}
+
+void *hak_huge_reserve(size_t bytes) {
+    char *base = hak_os_reserve(bytes, HAK_UNIT_BYTES);
+    if (base != NULL && !hak_pagemap_prepare(base, bytes)) {
+        hak_os_unmap(base, bytes);
+        base = NULL;
+    }
+    return base;
+}
+
+/* --- blocks --------------------------------------------------------------------------------- */
+
+bool hak_huge_register(char *base, size_t bytes) {
+    uint32_t index;
+    if (!hak_pagemap_prepare(base, bytes)) {
+        return false;
+    }
+    hak_lock_acquire(HAK_LOCK_HUGE);
+    hak_huge_t *record = record_make(&index);
+    if (record != NULL) {
+        record->base = base;
+        hak_store_relaxed(&record->bytes, bytes);
+        huge.in_use_bytes += bytes;
+        huge.in_use_count++;
+    }
+    hak_lock_release(HAK_LOCK_HUGE);
+    if (record == NULL) {
+        return false;
+    }
+    hak_pagemap_set(base, 1, index << 8 | HAK_KIND_HUGE);
+    return true;
+}
+
+hak_large_result_t hak_huge_alloc(size_t bytes, size_t align) {
+    hak_large_result_t result = {0};
+    if (bytes > (size_t)PTRDIFF_MAX - HAK_UNIT_BYTES) {
+        return result;
+    }
+    bytes = bytes == 0 ? HAK_UNIT_BYTES : hak_align_up(bytes, HAK_UNIT_BYTES);
+    align = align < HAK_UNIT_BYTES ? HAK_UNIT_BYTES : align;
+    hak_lock_acquire(HAK_LOCK_HUGE);
+    char *base = cache_take(bytes, align);
+    hak_lock_release(HAK_LOCK_HUGE);
+    if (base != NULL) {
+        hak_count(huge_hit);
+    } else {
+        base = hak_os_map(bytes, align);
+        if (base == NULL && hak_large_trim(0) + hak_span_purge(0) != 0) {
+            base = hak_os_map(bytes, align);
+        }
+        result.is_zero = true;
+        if (base == NULL) {
+            return result;
+        }
+        hak_count(huge_map);
+    }
+    if (!hak_huge_register(base, bytes)) {
+        hak_os_unmap(base, bytes);
+        return result;
+    }
+    result.block = base;
+    return result;
+}
+
+/* Forgets the record; the mapping is the caller's again. */
+static void huge_unregister(hak_huge_t *record, uint32_t entry) {
+    hak_pagemap_set(record->base, 1, 0);
+    hak_lock_acquire(HAK_LOCK_HUGE);
+    huge.in_use_bytes -= record->bytes;
+    huge.in_use_count--;
+    record->base = NULL;
+    record->next = huge.spare;
+    huge.spare = (entry >> 8) + 1;
+    hak_lock_release(HAK_LOCK_HUGE);
+}
+
+bool hak_huge_free(void *block, uint32_t entry) {
+    hak_huge_t *record = record_of(entry);
+    size_t bytes = record->bytes;
+    if (record->base != block) {
+        return false;
+    }
+    huge_unregister(record, entry);
+    hak_lock_acquire(HAK_LOCK_HUGE);
+    size_t bound = cache_bound();
+    bool is_kept = bytes <= bound && cache_put(block, bytes);
+    hak_lock_release(HAK_LOCK_HUGE);
+    if (is_kept) {
+        hak_large_trim(bound);
+    } else {
+        if (!hak_os_unmap(block, bytes)) {
+            hak_os_purge(block, bytes);
+        }
+        hak_count(huge_unmap);
+    }
+    return true;
+}
+
+size_t hak_huge_usable(const void *block, uint32_t entry) {
+    const hak_huge_t *record = record_of(entry);
+    return record->base == block ? hak_load_relaxed(&record->bytes) : 0;
+}
+
+static void huge_set_bytes(hak_huge_t *record, size_t bytes) {
+    hak_lock_acquire(HAK_LOCK_HUGE);
+    huge.in_use_bytes += bytes - record->bytes;
+    hak_store_relaxed(&record->bytes, bytes);
+    hak_lock_release(HAK_LOCK_HUGE);
+}
+
+void *hak_huge_resize(void *block, uint32_t entry, size_t bytes) {
+    hak_huge_t *record = record_of(entry);
+    size_t old_bytes = record->bytes;
+    size_t new_bytes = hak_align_up(bytes, HAK_UNIT_BYTES);
+    if (new_bytes <= old_bytes) {
+        /* keep small surpluses: the tail is not worth a system call */
+        if (old_bytes - new_bytes < HAK_UNIT_BYTES || new_bytes >= old_bytes / 8 * 7) {
+            return block;
+        }
+        if (new_bytes <= HAK_UNIT_BYTES) {
+            return NULL;
+        }
+        if (hak_os_unmap((char *)block + new_bytes, old_bytes - new_bytes)) {
+            huge_set_bytes(record, new_bytes);
+        }
+        return block;
+    }
+    if (hak_os_resize(block, old_bytes, new_bytes)) {
+        if (!hak_pagemap_prepare(block, new_bytes)) {
+            hak_os_resize(block, new_bytes, old_bytes);
+            return NULL;
+        }
+        huge_set_bytes(record, new_bytes);
+        return block;
+    }
+    char *target = hak_huge_reserve(new_bytes);
+    if (target == NULL) {
+        return NULL;
+    }
+    hak_pagemap_set(block, 1, 0); /* before another thread can map the place */
+    if (!hak_os_move(block, old_bytes, target, new_bytes)) {
+        hak_pagemap_set(block, 1, entry);
+        return NULL;
+    }
+    hak_lock_acquire(HAK_LOCK_HUGE);
+    record->base = target;
+    huge.in_use_bytes += new_bytes - old_bytes;
+    hak_store_relaxed(&record->bytes, new_bytes);
+    hak_lock_release(HAK_LOCK_HUGE);
+    hak_pagemap_set(target, 1, entry);
+    hak_count(huge_remap);
+    return target;
+}
+
+void hak_large_stats(hak_large_stats_t *stats) {
+    hak_lock_acquire(HAK_LOCK_HUGE);
+    stats->huge_in_use_bytes = huge.in_use_bytes;
+    stats->huge_cached_bytes = huge.cached_bytes;
+    stats->huge_count = huge.in_use_count;
+    hak_lock_release(HAK_LOCK_HUGE);
+}

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Large blocks: whole units from the span provider, at most 1 MiB. */
+#include "large/large.h"
+
+#include "base/check.h"
+#include "base/counters.h"
+#include "os/os.h"
+
+typedef struct hak_large {
+    uint8_t unit;  /* [const] */
+    uint8_t units; /* [atomic] changes by resize, which only the block's user may call */
+} hak_large_t;
+
+_Static_assert(sizeof(hak_large_t) <= HAK_UNIT_RECORD_BYTES, "a large record fits");
+
+/* From here on realloc moves pages, not bytes; below, a copy is cheaper than the system calls. */
+enum { LARGE_MOVE_MIN_BYTES = 128 << 10 };
+
+static size_t units_of(size_t bytes) {
+    return (bytes + HAK_UNIT_BYTES - 1) >> HAK_UNIT_LOG2;
+}
+
+static hak_superslab_t *large_superslab(const void *block, hak_large_t **record) {
+    hak_superslab_t *superslab = hak_pagemap_superslab(block);
+    unsigned unit = (unsigned)((uintptr_t)block >> HAK_UNIT_LOG2) & (HAK_SUPERSLAB_UNITS - 1);
+    *record = (hak_large_t *)&superslab->unit[unit];
+    return superslab;
+}
+
+hak_large_result_t hak_large_alloc(size_t bytes, size_t align) {
+    hak_large_result_t result = {0};
+    hak_span_t span;
+    if (bytes > (size_t)HAK_LARGE_MAX_UNITS * HAK_UNIT_BYTES ||
+        align > (size_t)HAK_LARGE_MAX_UNITS * HAK_UNIT_BYTES) {
+        return hak_huge_alloc(bytes, align);
+    }
+    unsigned count = bytes == 0 ? 1 : (unsigned)units_of(bytes);
+    if (!hak_span_alloc(count, align, &span)) {
+        return result;
+    }
+    hak_large_t *record = (hak_large_t *)&span.superslab->unit[span.unit];
+    record->unit = (uint8_t)span.unit;
+    hak_store_relaxed(&record->units, (uint8_t)count);
+    hak_pagemap_set(span.base + HAK_UNIT_BYTES, count - 1, HAK_KIND_LARGE_BODY);
+    hak_pagemap_set(span.base, 1, HAK_KIND_LARGE);
+    result.block = span.base;
+    result.is_zero = span.is_zero;
+    return result;
+}
+
+static bool is_unit_start(const void *address) {
+    return ((uintptr_t)address & (HAK_UNIT_BYTES - 1)) == 0;
+}
+
+bool hak_large_free(void *block, uint32_t entry) {
+    if (!is_unit_start(block)) {
+        return false;
+    }
+    if ((entry & HAK_KIND_MASK) == HAK_KIND_HUGE) {
+        return hak_huge_free(block, entry);
+    }
+    hak_large_t *record;
+    hak_superslab_t *superslab = large_superslab(block, &record);
+    unsigned count = hak_load_relaxed(&record->units);
+    hak_pagemap_set(block, count, 0);
+    hak_span_free(superslab, record->unit, count, count);
+    return true;
+}
+
+size_t hak_large_usable(const void *block, uint32_t entry) {
+    if (!is_unit_start(block)) {
+        return 0;
+    }
+    if ((entry & HAK_KIND_MASK) == HAK_KIND_HUGE) {
+        return hak_huge_usable(block, entry);
+    }
+    hak_large_t *record;
+    large_superslab(block, &record);
+    return (size_t)hak_load_relaxed(&record->units) * HAK_UNIT_BYTES;
+}
+
+/* Pages leave the superslab for a mapping of their own; the units they leave read as zero. */
+static void *large_move_out(void *block, hak_superslab_t *superslab, hak_large_t *record,
+                            size_t bytes) {
+    unsigned count = record->units;
+    size_t old_bytes = (size_t)count * HAK_UNIT_BYTES;
+    size_t new_bytes = hak_align_up(bytes, HAK_UNIT_BYTES);
+    char *target = hak_huge_reserve(new_bytes);
+    if (target == NULL || !hak_os_move_out(block, old_bytes, target, new_bytes)) {
+        return NULL;
+    }
+    if (!hak_huge_register(target, new_bytes)) {
+        /* metadata ran out: put the bytes back, then drop the new mapping */
+        __builtin_memcpy(block, target, old_bytes);
+        hak_os_unmap(target, new_bytes);
+        return NULL;
+    }
+    hak_count(huge_remap);
+    hak_pagemap_set(block, count, 0);
+    hak_span_free(superslab, record->unit, count, count);
+    return target;
+}
+
+void *hak_large_resize(void *block, uint32_t entry, size_t bytes) {
+    if ((entry & HAK_KIND_MASK) == HAK_KIND_HUGE) {
+        return hak_huge_resize(block, entry, bytes);
+    }
+    hak_large_t *record;
+    hak_superslab_t *superslab = large_superslab(block, &record);
+    unsigned count = record->units;
+    size_t wanted = units_of(bytes);
+    bool is_zero;
+    if (wanted == count) {
+        return block;
+    }
+    if (wanted < count) {
+        if (wanted == 0 || bytes <= HAK_UNIT_BYTES) {
+            return NULL; /* a size class serves it better */
+        }
+        hak_store_relaxed(&record->units, (uint8_t)wanted);
+        hak_pagemap_set((char *)block + wanted * HAK_UNIT_BYTES, count - wanted, 0);
+        hak_span_free(superslab, record->unit + (unsigned)wanted, count - (unsigned)wanted,
+                      count - (unsigned)wanted);
+        return block;
+    }
+    if (wanted <= HAK_SUPERSLAB_UNITS &&
+        hak_span_extend(superslab, record->unit, count, (unsigned)wanted, &is_zero)) {
+        hak_pagemap_set((char *)block + (size_t)count * HAK_UNIT_BYTES, wanted - count,
+                        HAK_KIND_LARGE_BODY);
+        hak_store_relaxed(&record->units, (uint8_t)wanted);
+        return block;
+    }
+    if ((size_t)count * HAK_UNIT_BYTES >= LARGE_MOVE_MIN_BYTES &&
+        wanted > HAK_LARGE_MAX_UNITS) {
+        return large_move_out(block, superslab, record, bytes);
+    }
+    return NULL;
+}

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Blocks above the largest size class. Two forms, told apart by the kind in the page map:
+ *
+ *   LARGE  up to 1 MiB: a span of whole units inside a superslab; its first unit's record is a
+ *          hak_large_t. Freed spans stay with the provider, which bounds what is kept.
+ *   HUGE   a mapping of its own, 64 KiB aligned; its record is named by the page map entry. Freed
+ *          mappings are kept in an address-ordered, coalescing cache of bounded size.
+ *
+ * Invariants:
+ *   LARGE-1  The entry of the first unit is HAK_KIND_LARGE; of the others HAK_KIND_LARGE_BODY.
+ *   HUGE-1   The entry of the first unit is record index << 8 | HAK_KIND_HUGE; the other units of
+ *            the mapping read 0.
+ *   HUGE-2   (HAK_LOCK_HUGE) cached extents are sorted, disjoint and not adjacent; their sum is
+ *            cached_bytes. */
+#ifndef HAK_LARGE_LARGE_H
+#define HAK_LARGE_LARGE_H
+
+#include "span/pagemap.h"
+#include "span/span.h"
+
+enum { HAK_LARGE_MAX_UNITS = 16 }; /* above this: huge */
+
+typedef struct hak_large_result {
+    void *block; /* NULL: memory is out */
+    bool is_zero;
+} hak_large_result_t;
+
+/* A block of at least `bytes` at a multiple of `align` (power of two). Any thread. */
+hak_large_result_t hak_large_alloc(size_t bytes, size_t align);
+
+/* `entry` is the block's page-map entry, of kind LARGE or HUGE. Any thread. false: the address is
+ * not the start of the block. */
+bool hak_large_free(void *block, uint32_t entry);
+
+/* Bytes the block can hold; 0 if the address is not the start of a large block. */
+size_t hak_large_usable(const void *block, uint32_t entry);
+
+/* Changes the size without copying bytes: in place, or by moving pages. Returns the block's new
+ * address, or NULL when only a copy can do it (or memory is out); the block is then unchanged. */
+void *hak_large_resize(void *block, uint32_t entry, size_t bytes);
+
+/* Gives cached mappings back until at most `keep_bytes` are cached; returns the bytes. */
+size_t hak_large_trim(size_t keep_bytes);
+
+typedef struct hak_large_stats {
+    size_t huge_in_use_bytes;
+    size_t huge_cached_bytes;
+    size_t huge_count;
+} hak_large_stats_t;
+void hak_large_stats(hak_large_stats_t *stats);
+
+/* --- shared by the files of this folder ------------------------------------------------------ */
+hak_large_result_t hak_huge_alloc(size_t bytes, size_t align);
+bool hak_huge_free(void *block, uint32_t entry);
+size_t hak_huge_usable(const void *block, uint32_t entry);
+void *hak_huge_resize(void *block, uint32_t entry, size_t bytes);
+/* Address space for a block to move to, known to the page map; NULL when there is none. */
+void *hak_huge_reserve(size_t bytes);
+/* Wraps an existing mapping into a huge block; false if metadata ran out. */
+bool hak_huge_register(char *base, size_t bytes);
+
+#endif

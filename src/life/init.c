@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Process start: runs once, on the first slow path of the process, possibly before libc has run its
+ * own initialisers. Order: facts of the machine, options, wiring, hooks. */
+#include "conf/conf.h"
+#include "front/event.h"
+#include "life/life.h"
+#include "os/lock.h"
+#include "os/os.h"
+#include "policy/policy.h"
+
+#include "base/check.h"
+#include "base/knobs.h"
+
+enum { START_NOT_YET, START_RUNNING, START_DONE };
+
+static uint32_t start_state;     /* [atomic] */
+static uint32_t start_thread_id; /* [atomic] who runs it: hooks may allocate on the way */
+
+static void event_hand_over(hak_tcache_t *tcache) {
+    hak_outbox_flush(tcache);
+}
+
+enum { EVENT_PARKED_BUDGET = 4 };
+
+static void event_drain_parked(hak_tcache_t *tcache) {
+    (void)tcache;
+    hak_owner_drain_parked(EVENT_PARKED_BUDGET);
+}
+
+static void event_learn(hak_tcache_t *tcache) {
+    (void)tcache;
+    hak_policy_tick();
+}
+
+static void process_start(void) {
+    hak_check_sink.write = hak_os_write;
+    hak_check_sink.abort = hak_os_abort;
+    hak_os_init();
+    if (HAK_HARDEN) {
+        hak_os_random(&hak_link_secret, sizeof hak_link_secret);
+        hak_link_secret &= ~(uintptr_t)(HAK_BLOCK_ALIGN - 1);
+    }
+    hak_event_register(event_hand_over);
+    hak_event_register(event_drain_parked);
+    hak_event_register(event_learn);
+    hak_life_next_init();
+    hak_conf_read();
+    if (hak_load_relaxed(&hak_knobs.force_libc) && !hak_life_next_has_libc()) {
+        hak_store_relaxed(&hak_knobs.force_libc, false);
+        hak_warn("force_libc: the C library's own malloc cannot be named here; option ignored");
+    }
+    hak_life_thread_init();
+    hak_life_fork_init();
+}
+
+void hak_life_process_start(void) {
+    if (HAK_LIKELY(hak_load_acquire(&start_state) == START_DONE)) { /* pairs START-1 */
+        return;
+    }
+    if (hak_load_relaxed(&start_state) == START_RUNNING &&
+        hak_load_relaxed(&start_thread_id) == hak_os_thread_id()) {
+        return; /* a hook allocated: the defaults serve it */
+    }
+    hak_lock_acquire(HAK_LOCK_START);
+    if (hak_load_relaxed(&start_state) == START_NOT_YET) {
+        hak_store_relaxed(&start_thread_id, hak_os_thread_id());
+        hak_store_relaxed(&start_state, START_RUNNING);
+        process_start();
+        hak_store_release(&start_state, START_DONE); /* pairs START-1 */
+    }
+    hak_lock_release(HAK_LOCK_START);
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Futex lock with a rank. Locks are taken in the order of the enumeration below, which exists
+ * nowhere else; audit builds check it. Fork takes all of them in this order (life/fork.c). */
+#ifndef HAK_OS_LOCK_H
+#define HAK_OS_LOCK_H
+
+#include "base/compiler.h"
+#include "base/words.h"
+
+typedef enum hak_lock_rank {
+    HAK_LOCK_START,    /* process start */
+    HAK_LOCK_GUEST,    /* the tcache of threads that have none */
+    HAK_LOCK_REGISTRY, /* list of tcaches, parked owners */
+    HAK_LOCK_HUGE,     /* huge records and cache */
+    HAK_LOCK_SPAN,     /* superslabs and their units */
+    HAK_LOCK_PAGEMAP,  /* growth of the page map */
+    HAK_LOCK_META,     /* memory for metadata */
+    HAK_LOCK_COUNT
+} hak_lock_rank_t;
+
+typedef struct hak_lock {
+    uint32_t state; /* [atomic] 0 free, 1 taken, 2 taken with sleepers */
+} hak_lock_t;
+
+/* One lock per rank. */
+extern hak_lock_t hak_locks[HAK_LOCK_COUNT];
+
+void hak_lock_acquire(hak_lock_rank_t rank);
+void hak_lock_release(hak_lock_rank_t rank);
+/* In the child of a fork: the lock is free again, whoever slept on it is gone. */
+void hak_lock_reset(hak_lock_rank_t rank);
+
+#endif

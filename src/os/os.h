@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The contract with the operating system: the only place with system calls and OS conditionals.
+ *
+ * Rules for every function here:
+ *   - errno is left untouched (system calls are made directly, not through libc);
+ *   - no allocation, no lock, async-signal-safe;
+ *   - failure is a return value, never an abort;
+ *   - sizes and addresses of mappings are multiples of hak_os_page_bytes(). */
+#ifndef HAK_OS_OS_H
+#define HAK_OS_OS_H
+
+#include "base/compiler.h"
+#include "base/words.h"
+
+/* --- facts, read once by hak_os_init (idempotent) ------------------------------------------- */
+void hak_os_init(void);
+size_t hak_os_page_bytes(void);  /* 4, 16 or 64 KiB */
+unsigned hak_os_cpu_count(void); /* CPUs this process may run on; >= 1; a system call */
+bool hak_os_is_secure(void);     /* set-uid, set-gid or file capabilities: ignore environment */
+
+/* --- memory -------------------------------------------------------------------------------- */
+/* Fresh private memory, readable, writable and zero. NULL on failure. `align` is a power of two. */
+void *hak_os_map(size_t bytes, size_t align);
+/* Address space without memory. NULL on failure. */
+void *hak_os_reserve(size_t bytes, size_t align);
+/* Makes a part of a reservation readable and writable. */
+bool hak_os_commit(void *base, size_t bytes);
+bool hak_os_unmap(void *base, size_t bytes);
+/* Gives the memory back, keeps the address; after success the range reads as zero. */
+bool hak_os_purge(void *base, size_t bytes);
+/* Grows or shrinks a mapping at its address. */
+bool hak_os_resize(void *base, size_t old_bytes, size_t new_bytes);
+/* Moves a whole mapping onto `target`, a reservation of new_bytes, and resizes it. After success the
+ * old range is gone; after failure it is untouched and the reservation is not the caller's any more.
+ */
+bool hak_os_move(void *base, size_t old_bytes, void *target, size_t new_bytes);
+/* The same for pages in the middle of a mapping; the old range stays mapped and reads as zero after
+ * success. new_bytes >= bytes. */
+bool hak_os_move_out(void *base, size_t bytes, void *target, size_t new_bytes);
+/* Whether 8 bytes at `address` can be read. */
+bool hak_os_is_readable(const void *address);
+/* Current end of the data segment ("brk"). */
+uintptr_t hak_os_data_end(void);
+
+/* --- threads ------------------------------------------------------------------------------- */
+uint32_t hak_os_thread_id(void);
+void hak_os_wait(uint32_t *word, uint32_t expected); /* sleeps while *word == expected */
+void hak_os_wake_one(uint32_t *word);
+void hak_os_yield(void);
+void hak_os_relax(void); /* CPU hint inside a spin loop */
+
+/* --- the rest ------------------------------------------------------------------------------ */
+uint64_t hak_os_now_ns(void); /* monotonic, coarse (about 4 ms) */
+void hak_os_random(void *buffer, size_t bytes);
+void hak_os_write(int fd, const char *data, size_t length);
+HAK_NORETURN void hak_os_abort(void);
+/* Copies the value of an environment variable, zero-terminated and cut to `capacity`. false if it
+ * is not set. Works before libc is initialised. */
+bool hak_os_env(const char *name, char *buffer, size_t capacity);
+/* Reads the head of a file; returns the bytes read, 0 on failure. */
+size_t hak_os_read_file(const char *path, char *buffer, size_t capacity);
+
+/* --- test double (HAK_FAULT builds) --------------------------------------------------------- */
+typedef enum hak_os_call {
+    HAK_OS_CALL_MAP,
+    HAK_OS_CALL_COMMIT,
+    HAK_OS_CALL_UNMAP,
+    HAK_OS_CALL_PURGE,
+    HAK_OS_CALL_REMAP,
+    HAK_OS_CALL_COUNT
+} hak_os_call_t;
+
+#if HAK_FAULT
+/* Every call numbered from `first` (0 = the next one) on fails, `count` times. */
+void hak_os_fault_plan(hak_os_call_t call, uint64_t first, uint64_t count);
+void hak_os_fault_clear(void);
+uint64_t hak_os_fault_calls(hak_os_call_t call); /* calls made since the last clear */
+bool hak_os_fault_hit(hak_os_call_t call);       /* asked by os_linux.c before each call */
+#else
+HAK_INLINE bool hak_os_fault_hit(hak_os_call_t call) {
+    (void)call;
+    return false;
+}
+#endif
+
+#endif

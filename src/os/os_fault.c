@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Test double: scripted failures of operating system calls. Empty outside HAK_FAULT builds. */
+#include "base/atomics.h"
+#include "os/os.h"
+
+#if HAK_FAULT
+
+typedef struct os_fault_plan {
+    uint64_t first; /* [atomic] number of the first call that fails */
+    uint64_t end;   /* [atomic] number of the first call that succeeds again */
+    uint64_t calls; /* [atomic] */
+} os_fault_plan_t;
+
+static os_fault_plan_t os_fault_plans[HAK_OS_CALL_COUNT];
+
+void hak_os_fault_plan(hak_os_call_t call, uint64_t first, uint64_t count) {
+    os_fault_plan_t *plan = &os_fault_plans[call];
+    uint64_t now = hak_load_relaxed(&plan->calls);
+    uint64_t end = first > UINT64_MAX - now - count ? UINT64_MAX : now + first + count;
+    hak_store_relaxed(&plan->first, now + first);
+    hak_store_relaxed(&plan->end, end);
+}
+
+void hak_os_fault_clear(void) {
+    for (unsigned i = 0; i < HAK_OS_CALL_COUNT; i++) {
+        hak_store_relaxed(&os_fault_plans[i].first, 0);
+        hak_store_relaxed(&os_fault_plans[i].end, 0);
+        hak_store_relaxed(&os_fault_plans[i].calls, 0);
+    }
+}
+
+uint64_t hak_os_fault_calls(hak_os_call_t call) {
+    return hak_load_relaxed(&os_fault_plans[call].calls);
+}
+
+bool hak_os_fault_hit(hak_os_call_t call) {
+    os_fault_plan_t *plan = &os_fault_plans[call];
+    uint64_t number = hak_add_relaxed(&plan->calls, 1);
+    return number >= hak_load_relaxed(&plan->first) && number < hak_load_relaxed(&plan->end);
+}
+
+#endif

@@ -1,0 +1,337 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Linux implementation of os.h. Mappings are requested below the last one made, so that a request
+ * for an aligned mapping usually costs one system call: the kernel honours a free hint. */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE 1
+#endif
+#include "base/atomics.h"
+#include "base/bits.h"
+#include "base/counters.h"
+#include "os/os.h"
+#include "os/syscall.h"
+
+#include <fcntl.h>
+#include <linux/futex.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#ifndef MREMAP_DONTUNMAP
+#define MREMAP_DONTUNMAP 4
+#endif
+
+static size_t os_page_bytes = 4096; /* [init] */
+static bool os_is_secure;           /* [init] */
+static uintptr_t os_map_hint;       /* [atomic] end of the next mapping we would like */
+
+extern char **environ;
+
+void hak_os_init(void) {
+    unsigned long page = getauxval(AT_PAGESZ);
+    if (hak_is_pow2(page)) {
+        os_page_bytes = page;
+    }
+    os_is_secure = getauxval(AT_SECURE) != 0;
+}
+
+size_t hak_os_page_bytes(void) {
+    return os_page_bytes;
+}
+
+bool hak_os_is_secure(void) {
+    return os_is_secure;
+}
+
+unsigned hak_os_cpu_count(void) {
+    uint64_t mask[16] = {0};
+    long bytes =
+        hak_syscall(SYS_sched_getaffinity, 0, sizeof mask, (long)mask, 0, 0, 0);
+    unsigned count = 0;
+    for (long i = 0; i < bytes / 8; i++) {
+        count += hak_popcount(mask[i]);
+    }
+    return count == 0 ? 1 : count;
+}
+
+static bool os_failed(bool failed) {
+    if (failed) {
+        hak_count(os_failure);
+    }
+    return failed;
+}
+
+static void *os_mmap(void *hint, size_t bytes, int protection) {
+    long result = hak_syscall(SYS_mmap, (long)hint, (long)bytes, protection,
+                              MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    return result < 0 && result > -4096 ? NULL : (void *)result;
+}
+
+static bool os_is_aligned(const void *base, size_t align) {
+    return ((uintptr_t)base & (align - 1)) == 0;
+}
+
+static void os_drop(char *from, const char *to) {
+    if (from < to) {
+        hak_syscall(SYS_munmap, (long)from, to - from, 0, 0, 0, 0);
+    }
+}
+
+/* One call, at an address that suits us if it is free. */
+static char *os_map_at(uintptr_t hint, size_t bytes, size_t align, int protection) {
+    char *base = hint == 0 ? NULL : os_mmap((void *)hint, bytes, protection);
+    if (base != NULL && !os_is_aligned(base, align)) {
+        os_drop(base, base + bytes);
+        base = NULL;
+    }
+    return base;
+}
+
+/* Too much, cut to size. */
+static char *os_map_wide(size_t bytes, size_t align, int protection) {
+    size_t total = bytes + align - os_page_bytes;
+    char *wide = total > bytes ? os_mmap(NULL, total, protection) : NULL;
+    if (wide == NULL) {
+        return NULL;
+    }
+    char *base = (char *)hak_align_up((uintptr_t)wide, align);
+    os_drop(wide, base);
+    os_drop(base + bytes, wide + total);
+    return base;
+}
+
+/* When the address space is limited, the surplus may not fit where the mapping itself does: ask
+ * where the kernel would put it, and try the aligned place just below. */
+static char *os_map_tight(size_t bytes, size_t align, int protection) {
+    char *probe = os_mmap(NULL, bytes, protection);
+    if (probe == NULL || os_is_aligned(probe, align)) {
+        return probe;
+    }
+    os_drop(probe, probe + bytes);
+    return os_map_at(hak_align_down((uintptr_t)probe, align), bytes, align, protection);
+}
+
+static void *os_map_aligned(size_t bytes, size_t align, int protection) {
+    if (os_failed(hak_os_fault_hit(HAK_OS_CALL_MAP))) {
+        return NULL;
+    }
+    uintptr_t last = hak_load_relaxed(&os_map_hint);
+    char *base = os_map_at(last > bytes ? hak_align_down(last - bytes, align) : 0, bytes, align,
+                           protection);
+    if (base == NULL) {
+        base = os_map_wide(bytes, align, protection);
+    }
+    if (base == NULL) {
+        base = os_map_tight(bytes, align, protection);
+    }
+    if (!os_failed(base == NULL)) {
+        hak_store_relaxed(&os_map_hint, (uintptr_t)base);
+    }
+    return base;
+}
+
+void *hak_os_map(size_t bytes, size_t align) {
+    return os_map_aligned(bytes, align, PROT_READ | PROT_WRITE);
+}
+
+void *hak_os_reserve(size_t bytes, size_t align) {
+    return os_map_aligned(bytes, align, PROT_NONE);
+}
+
+bool hak_os_commit(void *base, size_t bytes) {
+    return !os_failed(hak_os_fault_hit(HAK_OS_CALL_COMMIT) ||
+                      hak_syscall(SYS_mprotect, (long)base, (long)bytes, PROT_READ | PROT_WRITE, 0,
+                                  0, 0) != 0);
+}
+
+bool hak_os_unmap(void *base, size_t bytes) {
+    return !os_failed(hak_os_fault_hit(HAK_OS_CALL_UNMAP) ||
+                      hak_syscall(SYS_munmap, (long)base, (long)bytes, 0, 0, 0, 0) != 0);
+}
+
+bool hak_os_purge(void *base, size_t bytes) {
+    return !os_failed(hak_os_fault_hit(HAK_OS_CALL_PURGE) ||
+                      hak_syscall(SYS_madvise, (long)base, (long)bytes, MADV_DONTNEED, 0, 0, 0) !=
+                          0);
+}
+
+bool hak_os_resize(void *base, size_t old_bytes, size_t new_bytes) {
+    return !hak_os_fault_hit(HAK_OS_CALL_REMAP) &&
+           hak_syscall(SYS_mremap, (long)base, (long)old_bytes, (long)new_bytes, 0, 0, 0) ==
+               (long)base;
+}
+
+static bool os_mremap_to(void *base, size_t old_bytes, size_t new_bytes, void *target, int flags) {
+    return hak_syscall(SYS_mremap, (long)base, (long)old_bytes, (long)new_bytes,
+                       MREMAP_MAYMOVE | MREMAP_FIXED | flags, (long)target, 0) == (long)target;
+}
+
+/* After a failed mremap nobody can tell whether the kernel still holds the target for us or has
+ * given it to another thread already, so it is never unmapped then: at worst address space is lost.
+ */
+bool hak_os_move(void *base, size_t old_bytes, void *target, size_t new_bytes) {
+    if (hak_os_fault_hit(HAK_OS_CALL_REMAP)) {
+        os_failed(true);
+        hak_syscall(SYS_munmap, (long)target, (long)new_bytes, 0, 0, 0, 0);
+        return false;
+    }
+    return !os_failed(!os_mremap_to(base, old_bytes, new_bytes, target, 0));
+}
+
+/* The moved pages keep their own mapping, which then grows into the rest of the reservation: one
+ * mapping in the end, so that later moves need no copy either. */
+bool hak_os_move_out(void *base, size_t bytes, void *target, size_t new_bytes) {
+    if (hak_os_fault_hit(HAK_OS_CALL_REMAP)) {
+        os_failed(true);
+        hak_syscall(SYS_munmap, (long)target, (long)new_bytes, 0, 0, 0, 0);
+        return false;
+    }
+    if (os_failed(!os_mremap_to(base, bytes, bytes, target, MREMAP_DONTUNMAP))) {
+        return false;
+    }
+    if (new_bytes > bytes) {
+        hak_syscall(SYS_munmap, (long)((char *)target + bytes), (long)(new_bytes - bytes), 0, 0, 0,
+                    0);
+        if (!hak_os_resize(target, bytes, new_bytes)) {
+            /* the gap was taken meanwhile: put the pages back */
+            if (!os_mremap_to(target, bytes, bytes, base, 0)) {
+                memcpy(base, target, bytes);
+                hak_syscall(SYS_munmap, (long)target, (long)bytes, 0, 0, 0, 0);
+            }
+            return !os_failed(true);
+        }
+    }
+    return true;
+}
+
+/* The kernel copies the signal set before it looks at the bad `how`: EFAULT or EINVAL tells. */
+bool hak_os_is_readable(const void *address) {
+    return hak_syscall(SYS_rt_sigprocmask, -1, (long)address, 0, 8, 0, 0) != -14;
+}
+
+uintptr_t hak_os_data_end(void) {
+    return (uintptr_t)hak_syscall(SYS_brk, 0, 0, 0, 0, 0, 0);
+}
+
+uint32_t hak_os_thread_id(void) {
+    return (uint32_t)hak_syscall(SYS_gettid, 0, 0, 0, 0, 0, 0);
+}
+
+void hak_os_wait(uint32_t *word, uint32_t expected) {
+    hak_syscall(SYS_futex, (long)word, FUTEX_WAIT_PRIVATE, expected, 0, 0, 0);
+}
+
+void hak_os_wake_one(uint32_t *word) {
+    hak_syscall(SYS_futex, (long)word, FUTEX_WAKE_PRIVATE, 1, 0, 0, 0);
+}
+
+void hak_os_yield(void) {
+    hak_syscall(SYS_sched_yield, 0, 0, 0, 0, 0, 0);
+}
+
+void hak_os_relax(void) {
+#if defined(__x86_64__)
+    __asm__ volatile("pause");
+#else
+    __asm__ volatile("yield");
+#endif
+}
+
+uint64_t hak_os_now_ns(void) {
+    struct timespec now = {0};
+    clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+void hak_os_random(void *buffer, size_t bytes) {
+    enum { NONBLOCK = 1 };
+    if (hak_syscall(SYS_getrandom, (long)buffer, (long)bytes, NONBLOCK, 0, 0, 0) == (long)bytes) {
+        return;
+    }
+    /* early boot or a filter: the 16 random bytes every process gets from the kernel */
+    const unsigned char *seed = (const unsigned char *)getauxval(AT_RANDOM);
+    for (size_t i = 0; i < bytes; i++) {
+        ((unsigned char *)buffer)[i] = seed != NULL ? seed[i % 16] : (unsigned char)(i * 151u);
+    }
+}
+
+void hak_os_write(int fd, const char *data, size_t length) {
+    while (length > 0) {
+        long done = hak_syscall(SYS_write, fd, (long)data, (long)length, 0, 0, 0);
+        if (done == -4) { /* EINTR */
+            continue;
+        }
+        if (done <= 0) {
+            return;
+        }
+        data += done;
+        length -= (size_t)done;
+    }
+}
+
+void hak_os_abort(void) {
+    abort();
+}
+
+size_t hak_os_read_file(const char *path, char *buffer, size_t capacity) {
+    long fd = hak_syscall(SYS_openat, AT_FDCWD, (long)path, O_RDONLY | O_CLOEXEC, 0, 0, 0);
+    size_t length = 0;
+    if (fd < 0) {
+        return 0;
+    }
+    while (length < capacity) {
+        long done =
+            hak_syscall(SYS_read, fd, (long)(buffer + length), (long)(capacity - length), 0, 0, 0);
+        if (done == -4) {
+            continue;
+        }
+        if (done <= 0) {
+            break;
+        }
+        length += (size_t)done;
+    }
+    hak_syscall(SYS_close, fd, 0, 0, 0, 0, 0);
+    return length;
+}
+
+static bool os_copy_value(const char *value, size_t length, char *buffer, size_t capacity) {
+    size_t kept = length < capacity - 1 ? length : capacity - 1;
+    memcpy(buffer, value, kept);
+    buffer[kept] = '\0';
+    return true;
+}
+
+/* Before libc is initialised `environ` is NULL; the kernel's copy is there. */
+static bool os_env_early(const char *name, size_t name_length, char *buffer, size_t capacity) {
+    char text[8192];
+    size_t length = hak_os_read_file("/proc/self/environ", text, sizeof text - 1);
+    text[length] = '\0';
+    for (size_t at = 0; at < length; at += strlen(text + at) + 1) {
+        const char *entry = text + at;
+        if (strncmp(entry, name, name_length) == 0 && entry[name_length] == '=') {
+            const char *value = entry + name_length + 1;
+            return os_copy_value(value, strlen(value), buffer, capacity);
+        }
+    }
+    return false;
+}
+
+bool hak_os_env(const char *name, char *buffer, size_t capacity) {
+    size_t name_length = strlen(name);
+    if (environ == NULL) {
+        return os_env_early(name, name_length, buffer, capacity);
+    }
+    for (char **entry = environ; *entry != NULL; entry++) {
+        if (strncmp(*entry, name, name_length) == 0 && (*entry)[name_length] == '=') {
+            const char *value = *entry + name_length + 1;
+            return os_copy_value(value, strlen(value), buffer, capacity);
+        }
+    }
+    return false;
+}

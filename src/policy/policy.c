@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: MIT */
+#include "policy/policy.h"
+
+#include "base/atomics.h"
+#include "base/counters.h"
+#include "base/knobs.h"
+#include "os/os.h"
+
+enum {
+    POLICY_WINDOW_NS = 100 * 1000 * 1000,
+    REGRET_HIGH = 250, /* per mille */
+    REGRET_LOW = 50,
+    RETAIN_STEP_UP = 10, /* percentage points */
+    RETAIN_STEP_DOWN = 1,
+    RETAIN_MOST = 100,
+};
+
+static uint32_t is_busy;        /* [atomic] one thread at a time */
+static uint64_t window_end_ns;  /* [atomic] */
+static uint64_t purged_before;  /* [owner] of is_busy */
+static uint64_t regret_before;  /* [owner] of is_busy */
+static uint64_t regret_average; /* [owner] of is_busy, per mille */
+
+void hak_policy_window(uint64_t purged, uint64_t regretted) {
+    uint64_t share = purged == 0 ? 0 : regretted * 1000 / purged;
+    if (share > 1000) {
+        share = 1000;
+    }
+    regret_average = (regret_average * 9 + share) / 10;
+    size_t percent = hak_load_relaxed(&hak_knobs.retain_learned_percent);
+    if (regret_average > REGRET_HIGH && percent < RETAIN_MOST) {
+        percent = percent + RETAIN_STEP_UP > RETAIN_MOST ? RETAIN_MOST : percent + RETAIN_STEP_UP;
+    } else if (regret_average < REGRET_LOW && percent > 0) {
+        percent -= RETAIN_STEP_DOWN;
+    }
+    hak_store_relaxed(&hak_knobs.retain_learned_percent, percent);
+}
+
+void hak_policy_tick(void) {
+    if (!hak_load_relaxed(&hak_knobs.learn)) {
+        return;
+    }
+    uint64_t now = hak_os_now_ns();
+    if (now < hak_load_relaxed(&window_end_ns) || hak_swap_acquire(&is_busy, 1) != 0) {
+        return;
+    }
+    hak_store_relaxed(&window_end_ns, now + POLICY_WINDOW_NS);
+    uint64_t purged = hak_load_relaxed(&hak_counters.purge_units);
+    uint64_t regret = hak_load_relaxed(&hak_counters.purge_regret_units);
+    hak_policy_window(purged - purged_before, regret - regret_before);
+    purged_before = purged;
+    regret_before = regret;
+    hak_store_release(&is_busy, 0);
+}

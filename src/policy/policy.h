@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The learner: reads counters at ticks, writes knobs that slow paths read. It decides nothing per
+ * call, and stays inside bounds:
+ *
+ *   retain_learned_percent   0 to 100, on top of retain_percent
+ *
+ * What it minimises is regret: units that were purged and wanted again within a window cost a
+ * system call and a page fault each, for nothing. The share of regretted purges, averaged 90/10
+ * over windows, raises what is retained quickly above REGRET_HIGH and lowers it slowly below
+ * REGRET_LOW. Option learn:0 freezes it. */
+#ifndef HAK_POLICY_POLICY_H
+#define HAK_POLICY_POLICY_H
+
+#include "base/words.h"
+
+/* Called every HAK_EVENT_TICKS slow-path events of any thread; returns at once unless a window has
+ * passed and no other thread is here. */
+void hak_policy_tick(void);
+
+/* One window: `purged` units of which `regretted` were wanted again. Exposed for tests. */
+void hak_policy_window(uint64_t purged, uint64_t regretted);
+
+#endif

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * See docs/remote-free.md for the proof obligations; the pairs named here are explained there. */
+#include "slab/remote.h"
+
+#include "slab/slab_inl.h"
+
+/* Second word of a batch's head. */
+HAK_INLINE uint64_t *batch_word(void *head) {
+    return (uint64_t *)head + 1;
+}
+
+static void queue_push(hak_owner_t *owner, hak_slab_t *slab) {
+    hak_slab_t *top = hak_load_relaxed(&owner->queue);
+    do {
+        hak_store_relaxed(&slab->queue_next, top);
+    } while (!hak_cas_release(&owner->queue, &top, slab)); /* pairs REMOTE-2 */
+}
+
+void hak_remote_push(hak_slab_t *slab, const hak_batch_t *batch) {
+    uint64_t tail_offset = (uint64_t)((char *)batch->tail - (char *)batch->head);
+    *batch_word(batch->head) = (tail_offset & 0xffffffffu) | (uint64_t)batch->count << 32;
+    uintptr_t below = hak_load_relaxed(&slab->remote);
+    do {
+        hak_link_set(batch->tail, (void *)below);
+    } while (!hak_cas_release(&slab->remote, &below, (uintptr_t)batch->head)); /* pairs REMOTE-1 */
+    if (below == 0) {
+        /* We made it non-empty, so we queue it (SLAB-7). The owner may have changed since: whoever
+         * takes it from a queue passes it on. */
+        queue_push(hak_load_acquire(&slab->owner), slab); /* pairs REMOTE-3 */
+    }
+}
+
+/* Splices every batch of the slab's remote list into its own list: one step per batch. */
+static void slab_take_remote(hak_owner_t *owner, hak_slab_t *slab) {
+    void *head = (void *)hak_swap_acquire(&slab->remote, 0); /* pairs REMOTE-1 */
+    uint32_t count = slab->free_count;
+    while (head != NULL) {
+        uint64_t word = *batch_word(head);
+        void *tail = (char *)head + (int32_t)(uint32_t)word;
+        void *below = hak_link_get(tail);
+        HAK_ASSERT(hak_slab_is_block(slab, head) && hak_slab_is_block(slab, tail), "REMOTE batch");
+        hak_link_set(tail, slab->free);
+        slab->free = head;
+        count += (uint32_t)(word >> 32);
+        hak_owner_add(&owner->counters.remote_in, 1);
+        head = below;
+    }
+    HAK_ASSERT(count <= slab->carved, "SLAB-1");
+    hak_owner_store(&slab->free_count, count);
+    hak_slab_note_freed(owner, slab);
+}
+
+bool hak_remote_drain(hak_owner_t *owner, unsigned budget) {
+    bool any = false;
+    while (budget-- > 0) {
+        if (owner->ready == NULL) {
+            if (hak_load_relaxed(&owner->queue) == NULL) {
+                break;
+            }
+            owner->ready = hak_swap_acquire(&owner->queue, NULL); /* pairs REMOTE-2 */
+        }
+        hak_slab_t *slab = owner->ready;
+        owner->ready = hak_load_relaxed(&slab->queue_next);
+        hak_owner_t *now = hak_load_acquire(&slab->owner); /* pairs REMOTE-3 */
+        if (HAK_LIKELY(now == owner)) {
+            slab_take_remote(owner, slab);
+            any = true;
+        } else {
+            queue_push(now, slab);
+        }
+    }
+    return any;
+}

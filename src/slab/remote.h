@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Remote frees: how a batch of blocks travels to the owner of their slab. The whole protocol, with
+ * states and memory orders, is docs/remote-free.md.
+ *
+ *   batch: blocks of one slab, linked head -> ... -> tail; the second word of the head says where
+ *   the tail is and how many there are, so the owner splices it without a walk:
+ *
+ *       head  [ link to next | tail offset:32, count:32 ]      tail [ link to the batch below ]
+ *
+ * The remote list is a stack of batches: pushed by compare-and-swap, taken whole by exchange. */
+#ifndef HAK_SLAB_REMOTE_H
+#define HAK_SLAB_REMOTE_H
+
+#include "slab/slab.h"
+
+typedef struct hak_batch {
+    void *head;
+    void *tail;
+    uint32_t count;
+} hak_batch_t;
+
+/* Hands a batch over. Any thread may call it, also one without a tcache. The batch's blocks count
+ * as in use, which keeps the slab in existence until the owner has them. */
+void hak_remote_push(hak_slab_t *slab, const hak_batch_t *batch);
+
+/* The owner takes what others gave back, at most `budget` slabs of its queue. true if any came. */
+bool hak_remote_drain(hak_owner_t *owner, unsigned budget);
+
+/* Whether something may be waiting. */
+HAK_INLINE bool hak_remote_is_pending(const hak_owner_t *owner) {
+    return owner->ready != NULL || hak_load_relaxed(&owner->queue) != NULL;
+}
+
+#endif

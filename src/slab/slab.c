@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Life of a slab: create, refill from, take blocks back, retire. Everything here is done by the
+ * owner (SLAB-6). */
+#include "slab/slab.h"
+
+#include "slab/remote.h"
+#include "slab/slab_inl.h"
+
+uintptr_t hak_link_secret;
+
+enum {
+    SLAB_CARVE_BYTES = 4096, /* fresh blocks are made in steps of about this, one OS page */
+    SLAB_DRAIN_BUDGET = 32,  /* slabs drained per refill: bounds the work under one call */
+};
+
+void hak_owner_init(hak_owner_t *owner, uint32_t tag) {
+    owner->tag = tag;
+    hak_list_init(&owner->parked_link);
+    for (unsigned sc = 0; sc < HAK_SC_COUNT; sc++) {
+        hak_list_init(&owner->partial[sc]);
+    }
+}
+
+static hak_slab_t *slab_of_link(hak_list_t *link) {
+    return HAK_CONTAINER_OF(link, hak_slab_t, link);
+}
+
+static hak_superslab_t *slab_superslab(hak_slab_t *slab) {
+    return hak_pagemap_superslab(slab->base);
+}
+
+static hak_slab_t *slab_create(hak_owner_t *owner, unsigned sc) {
+    const hak_sc_info_t *info = &hak_sc_info[sc];
+    hak_span_t span;
+    if (!hak_span_alloc(info->units, HAK_UNIT_BYTES, &span)) {
+        return NULL;
+    }
+    hak_slab_t *slab = (hak_slab_t *)&span.superslab->unit[span.unit];
+    slab->free = NULL;
+    hak_owner_store(&slab->free_count, 0);
+    hak_owner_store(&slab->carved, 0);
+    slab->base = span.base;
+    hak_list_init(&slab->link);
+    slab->block_bytes = info->bytes;
+    slab->capacity = info->blocks;
+    slab->sc = (uint8_t)sc;
+    slab->units = (uint8_t)span.count;
+    slab->unit = (uint8_t)span.unit;
+    hak_store_relaxed(&slab->remote, 0);
+    hak_store_relaxed(&slab->owner, owner);
+    for (unsigned i = 0; i < span.count; i++) {
+        hak_slab_t *record = (hak_slab_t *)&span.superslab->unit[span.unit + i];
+        hak_owner_store(&record->back, (uint8_t)i);
+    }
+    hak_pagemap_set(slab->base, span.count, owner->tag | sc);
+    hak_owner_add(&owner->counters.slab_create, 1);
+    return slab;
+}
+
+static void slab_retire(hak_owner_t *owner, hak_slab_t *slab) {
+    HAK_ASSERT(slab->free_count == slab->carved, "SLAB-3");
+    HAK_ASSERT(hak_load_relaxed(&slab->remote) == 0, "SLAB-3");
+    size_t touched = (size_t)slab->carved * slab->block_bytes;
+    unsigned touched_units = (unsigned)((touched + HAK_UNIT_BYTES - 1) / HAK_UNIT_BYTES);
+    hak_superslab_t *superslab = slab_superslab(slab);
+    hak_list_remove(&slab->link);
+    hak_pagemap_set(slab->base, slab->units, 0);
+    hak_owner_add(&owner->counters.slab_retire, 1);
+    hak_span_free(superslab, slab->unit, slab->units, touched_units);
+}
+
+/* The slab has blocks to give and is nobody's current slab: list it. */
+static void slab_full_to_partial(hak_owner_t *owner, hak_slab_t *slab) {
+    slab->state = HAK_SLAB_PARTIAL;
+    hak_list_push_front(&owner->partial[slab->sc], &slab->link);
+}
+
+void hak_slab_note_freed(hak_owner_t *owner, hak_slab_t *slab) {
+    if (slab->state == HAK_SLAB_CURRENT) {
+        return;
+    }
+    if (slab->free_count == slab->carved) {
+        slab_retire(owner, slab);
+    } else if (slab->state == HAK_SLAB_FULL) {
+        slab_full_to_partial(owner, slab);
+    }
+}
+
+void hak_slab_give_back(hak_owner_t *owner, hak_slab_t *slab, void *block) {
+    hak_link_set(block, slab->free);
+    slab->free = block;
+    hak_owner_store(&slab->free_count, slab->free_count + 1);
+    HAK_ASSERT(slab->free_count <= slab->carved, "SLAB-1");
+    if (HAK_UNLIKELY(slab->state == HAK_SLAB_FULL || slab->free_count == slab->carved)) {
+        hak_slab_note_freed(owner, slab);
+    }
+}
+
+/* The next few blocks that were never handed out, linked in address order. */
+static hak_blocks_t slab_carve(hak_slab_t *slab) {
+    uint32_t bytes = slab->block_bytes;
+    uint32_t count = bytes >= SLAB_CARVE_BYTES ? 1 : SLAB_CARVE_BYTES / bytes;
+    if (count > (uint32_t)slab->capacity - slab->carved) {
+        count = (uint32_t)slab->capacity - slab->carved;
+    }
+    char *block = slab->base + (size_t)slab->carved * bytes;
+    hak_blocks_t blocks = {.head = block, .count = count};
+    for (uint32_t i = 1; i < count; i++, block += bytes) {
+        hak_link_set(block, block + bytes);
+    }
+    hak_link_set(block, NULL);
+    hak_owner_store(&slab->carved, slab->carved + count);
+    return blocks;
+}
+
+/* The whole own list in one step. */
+static hak_blocks_t slab_take_list(hak_slab_t *slab) {
+    hak_blocks_t blocks = {.head = slab->free, .count = slab->free_count};
+    slab->free = NULL;
+    hak_owner_store(&slab->free_count, 0);
+    return blocks;
+}
+
+/* Blocks of a slab that may have some; count == 0 if it has none. */
+static hak_blocks_t slab_take(hak_owner_t *owner, hak_slab_t *slab) {
+    if (slab->free_count != 0) {
+        hak_owner_add(&owner->counters.refill_list, 1);
+        return slab_take_list(slab);
+    }
+    if (slab->carved < slab->capacity) {
+        hak_owner_add(&owner->counters.refill_carve, 1);
+        return slab_carve(slab);
+    }
+    return (hak_blocks_t){0};
+}
+
+/* Another slab becomes current, in order of cheapness. NULL when memory is out. */
+static hak_slab_t *slab_find(hak_owner_t *owner, unsigned sc) {
+    if (!hak_list_is_empty(&owner->partial[sc])) {
+        hak_slab_t *slab = slab_of_link(owner->partial[sc].next);
+        hak_list_remove(&slab->link);
+        hak_owner_add(&owner->counters.refill_partial, 1);
+        return slab;
+    }
+    hak_slab_t *slab = hak_slab_adopt(owner, sc);
+    return slab != NULL ? slab : slab_create(owner, sc);
+}
+
+hak_blocks_t hak_slab_refill(hak_owner_t *owner, unsigned sc) {
+    hak_blocks_t blocks = {0};
+    if (hak_remote_is_pending(owner)) {
+        hak_remote_drain(owner, SLAB_DRAIN_BUDGET);
+    }
+    hak_slab_t *slab = owner->current[sc];
+    if (slab != NULL) {
+        blocks = slab_take(owner, slab);
+        if (blocks.count != 0) {
+            return blocks;
+        }
+        slab->state = HAK_SLAB_FULL;
+    }
+    slab = slab_find(owner, sc);
+    owner->current[sc] = slab;
+    if (slab != NULL) {
+        slab->state = HAK_SLAB_CURRENT;
+        blocks = slab_take(owner, slab);
+        HAK_ASSERT(blocks.count != 0, "SLAB-4");
+    }
+    return blocks;
+}
+
+void hak_slab_release_current(hak_owner_t *owner) {
+    for (unsigned sc = 0; sc < HAK_SC_COUNT; sc++) {
+        hak_slab_t *slab = owner->current[sc];
+        if (slab == NULL) {
+            continue;
+        }
+        owner->current[sc] = NULL;
+        slab->state = HAK_SLAB_FULL;
+        if (slab->free_count == slab->carved || slab->free_count != 0 ||
+            slab->carved < slab->capacity) {
+            hak_slab_note_freed(owner, slab);
+        }
+    }
+}
+
+void hak_slab_change_owner(hak_slab_t *slab, hak_owner_t *owner) {
+    hak_store_release(&slab->owner, owner); /* pairs REMOTE-3 */
+    hak_pagemap_set(slab->base, slab->units, owner->tag | slab->sc);
+}

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Slabs: spans cut into blocks of one size class, each with one owner.
+ *
+ *   block states    fresh (never carved) -> in use -> on a list -> in use ...
+ *   lists a free block can be on: a bin of a tcache (counts as in use here), the slab's own list,
+ *   the slab's remote list, an outbox of another tcache (counts as in use here).
+ *
+ * Slab states, changed by the owner only:
+ *   CURRENT   the slab its owner refills class `sc` from; in no list
+ *   PARTIAL   has blocks to give; in owner->partial[sc]
+ *   FULL      nothing to give: all blocks are in use or on the remote list; in no list
+ *
+ * Invariants:
+ *   SLAB-1  0 <= free_count <= carved <= capacity; the own list has exactly free_count blocks.
+ *   SLAB-2  Block i is at base + i * block_bytes; no header, nothing but blocks in the span.
+ *   SLAB-3  A slab with free_count == carved is empty: no block is in use anywhere. It retires
+ *           unless it is CURRENT.
+ *   SLAB-4  state == FULL  <=>  free_count == 0 and carved == capacity and it is not CURRENT.
+ *   SLAB-5  The record of every unit of the slab leads to the head record by `back`.
+ *   SLAB-6  Only the owner touches fields tagged [owner]; the owner of a parked slab is whoever
+ *           holds HAK_LOCK_REGISTRY.
+ *   SLAB-7  A slab with a non-empty remote list is in the queue of an owner, or is about to be. */
+#ifndef HAK_SLAB_SLAB_H
+#define HAK_SLAB_SLAB_H
+
+#include "base/atomics.h"
+#include "base/counters.h"
+#include "base/list.h"
+#include "slab/sizeclass.h"
+#include "span/pagemap.h"
+#include "span/span.h"
+
+typedef enum hak_slab_state { HAK_SLAB_CURRENT, HAK_SLAB_PARTIAL, HAK_SLAB_FULL } hak_slab_state_t;
+
+/* Lies in the unit record of its first unit: two cache lines, one for the owner, one for others. */
+struct hak_slab {
+    HAK_LINE_ALIGNED void *free; /* [owner] own list */
+    uint32_t free_count;         /* [owner] read by statistics */
+    uint32_t carved;             /* [owner] blocks that were handed out at least once */
+    char *base;                  /* [const] */
+    hak_list_t link;             /* [owner] in partial */
+    uint32_t block_bytes;        /* [const] */
+    uint16_t capacity;           /* [const] blocks */
+    uint8_t sc;                  /* [const] */
+    uint8_t units;               /* [const] */
+    uint8_t unit;                /* [const] first unit in its superslab */
+    uint8_t back;                /* [const] in body records: units back to the head */
+    uint8_t state;               /* [owner] hak_slab_state_t */
+
+    HAK_LINE_ALIGNED uintptr_t remote; /* [atomic] list of batches, docs/remote-free.md */
+    hak_slab_t *queue_next;            /* [atomic] in an owner's queue */
+    hak_owner_t *owner;                /* [atomic] changes only while parked */
+};
+
+_Static_assert(sizeof(hak_slab_t) <= HAK_UNIT_RECORD_BYTES, "a slab record fits its unit record");
+
+/* The slab side of a tcache. `queue` is written by everybody, the rest by the owner. */
+struct hak_owner {
+    hak_slab_t *queue;                  /* [atomic] slabs that received remote frees */
+    HAK_LINE_ALIGNED hak_slab_t *ready; /* [owner] taken from the queue, not drained yet */
+    uint32_t tag;                       /* [const] page-map entry of its slabs, class 0 */
+    bool is_parked;                     /* [lock REGISTRY] */
+    hak_list_t parked_link;             /* [lock REGISTRY] */
+    hak_tcache_counters_t counters;     /* [owner] */
+    hak_slab_t *current[HAK_SC_COUNT];  /* [owner] */
+    hak_list_t partial[HAK_SC_COUNT];   /* [owner] */
+};
+
+/* A list of free blocks on its way into a bin. */
+typedef struct hak_blocks {
+    void *head;
+    uint32_t count;
+} hak_blocks_t;
+
+void hak_owner_init(hak_owner_t *owner, uint32_t tag);
+
+/* Blocks of class `sc` for the owner: from the current slab's list, fresh ones of the current slab,
+ * a partial slab, a parked owner's slab, a new slab, in this order. count == 0 when memory is out.
+ */
+hak_blocks_t hak_slab_refill(hak_owner_t *owner, unsigned sc);
+
+/* Puts a block of one of the owner's slabs back onto the slab's list; may retire the slab. */
+void hak_slab_give_back(hak_owner_t *owner, hak_slab_t *slab, void *block);
+
+/* Empties current slabs and retires what is empty; before the owner is parked or trimmed. */
+void hak_slab_release_current(hak_owner_t *owner);
+
+/* --- parked owners (adopt.c) ------------------------------------------------------------------- */
+/* The owner gives all its slabs up for adoption. It holds no blocks in bins or outbox any more. */
+void hak_owner_park(hak_owner_t *owner);
+/* Takes a parked owner over whole, most recently parked first; NULL if there is none. */
+hak_owner_t *hak_owner_unpark(void);
+/* Takes one slab of class `sc` with blocks to give from a parked owner; NULL if none is found. */
+hak_slab_t *hak_slab_adopt(hak_owner_t *owner, unsigned sc);
+/* Drains parked owners, at most `budget` of them, so that blocks freed to them become usable. */
+void hak_owner_drain_parked(unsigned budget);
+
+/* --- shared by the files of this folder -------------------------------------------------------- */
+/* Free blocks arrived on the slab's own list: state and retirement follow. */
+void hak_slab_note_freed(hak_owner_t *owner, hak_slab_t *slab);
+void hak_slab_change_owner(hak_slab_t *slab, hak_owner_t *owner);
+
+#endif

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Memory for metadata: regions between guard OS pages, cut from the front. Nothing is ever freed;
+ * layers keep lists of their spare records. */
+#include "base/atomics.h"
+#include "os/lock.h"
+#include "os/os.h"
+#include "span/span.h"
+
+/* One region serves about 100 superslabs; only what is used is ever touched. */
+enum { META_REGION_BYTES = 1 << 20 };
+
+static char *meta_next;     /* [lock META] */
+static char *meta_end;      /* [lock META] */
+static size_t meta_handed;  /* [atomic] */
+
+static bool meta_region(size_t bytes) {
+    size_t guard = hak_os_page_bytes();
+    size_t inner = hak_align_up(bytes > META_REGION_BYTES ? bytes : META_REGION_BYTES, guard);
+    char *base = hak_os_reserve(inner + 2 * guard, guard);
+    if (base == NULL && inner > hak_align_up(bytes, guard)) { /* limits: take what is needed */
+        inner = hak_align_up(bytes, guard);
+        base = hak_os_reserve(inner + 2 * guard, guard);
+    }
+    if (base == NULL) {
+        return false;
+    }
+    if (!hak_os_commit(base + guard, inner)) {
+        hak_os_unmap(base, inner + 2 * guard);
+        return false;
+    }
+    meta_next = base + guard;
+    meta_end = meta_next + inner;
+    return true;
+}
+
+void *hak_meta_alloc(size_t bytes) {
+    bytes = hak_align_up(bytes, HAK_LINE_BYTES);
+    char *result = NULL;
+    hak_lock_acquire(HAK_LOCK_META);
+    if ((size_t)(meta_end - meta_next) >= bytes || meta_region(bytes)) {
+        result = meta_next;
+        meta_next += bytes;
+        hak_add_relaxed(&meta_handed, bytes);
+    }
+    hak_lock_release(HAK_LOCK_META);
+    return result;
+}
+
+size_t hak_meta_bytes(void) {
+    return hak_load_relaxed(&meta_handed);
+}

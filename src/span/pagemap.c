@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Growth of the page map. Leaves are made under HAK_LOCK_PAGEMAP, published with release, and never
+ * go away. */
+#include "span/pagemap.h"
+
+#include "os/lock.h"
+#include "os/os.h"
+#include "span/span.h"
+
+HAK_LINE_ALIGNED hak_pagemap_t hak_pagemap;
+
+static bool pagemap_grow(uint16_t index) {
+    bool done = true;
+    hak_lock_acquire(HAK_LOCK_PAGEMAP);
+    if (hak_load_relaxed(&hak_pagemap.root[index]) == 0) {
+        hak_pagemap_leaf_t *leaf = hak_meta_alloc(sizeof *leaf);
+        done = leaf != NULL;
+        if (done) {
+            /* pairs PAGEMAP-1: a reader holds an address inside the leaf's range, which it got from
+             * a thread that saw this store */
+            hak_store_release(&hak_pagemap.root[index], (uintptr_t)leaf - (uintptr_t)&hak_pagemap);
+        }
+    }
+    hak_lock_release(HAK_LOCK_PAGEMAP);
+    return done;
+}
+
+bool hak_pagemap_prepare(const void *base, size_t bytes) {
+    uintptr_t first = (uintptr_t)base >> HAK_PAGEMAP_LEAF_LOG2;
+    uintptr_t last = ((uintptr_t)base + bytes - 1) >> HAK_PAGEMAP_LEAF_LOG2;
+    for (uintptr_t index = first; index <= last; index++) {
+        if (hak_load_acquire(&hak_pagemap.root[(uint16_t)index]) == 0 &&
+            !pagemap_grow((uint16_t)index)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+void hak_pagemap_set(const void *base, size_t count, uint32_t entry) {
+    uintptr_t address = (uintptr_t)base;
+    for (size_t i = 0; i < count; i++, address += HAK_UNIT_BYTES) {
+        hak_pagemap_leaf_t *leaf = hak_pagemap_leaf((uintptr_t)&hak_pagemap, (void *)address);
+        hak_store_relaxed(&leaf->entry[(uint16_t)(address >> HAK_UNIT_LOG2)], entry);
+    }
+}
+
+void hak_pagemap_set_superslab(const void *base, hak_superslab_t *superslab) {
+    unsigned index =
+        (unsigned)((uintptr_t)base >> HAK_SUPERSLAB_LOG2) & (HAK_PAGEMAP_LEAF_SUPERSLABS - 1);
+    hak_pagemap_leaf_t *leaf = hak_pagemap_leaf((uintptr_t)&hak_pagemap, base);
+    hak_store_release(&leaf->superslab[index], superslab);
+}

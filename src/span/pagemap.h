@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Address -> entry of its 64 KiB unit.
+ *
+ *   address   63      48 47          32 31           16 15            0
+ *             |  ignored |  root index  |  leaf index   |  inside unit |
+ *
+ *   entry     31                              8 7             0
+ *             |  owner tag, or huge record idx |  class / kind |
+ *
+ * Invariants:
+ *   MAP-1  A unit that holds no part of a live block reads 0. So does an address never mapped.
+ *   MAP-2  All units of a slab carry the same entry: tag of its owner << 8 | size class.
+ *   MAP-3  The root holds offsets, not pointers, and 0 is the offset of the shared zero leaf, which
+ *          nobody ever writes: a look-up needs no test for an absent leaf, and works on memory that
+ *          no start-up code has touched.
+ *   MAP-4  The zero leaf lies at offset 0 and doubles as the empty tcache (front/tcache.h): all
+ *          bins empty, all capacities 0. So a thread whose TLS word is still 0 takes the cold exit.
+ */
+#ifndef HAK_SPAN_PAGEMAP_H
+#define HAK_SPAN_PAGEMAP_H
+
+#include "base/atomics.h"
+#include "base/bits.h"
+
+enum {
+    HAK_PAGEMAP_LEAF_LOG2 = 32, /* address bits one leaf covers */
+    HAK_PAGEMAP_LEAF_UNITS = 1 << (HAK_PAGEMAP_LEAF_LOG2 - HAK_UNIT_LOG2),
+    HAK_PAGEMAP_LEAF_SUPERSLABS = 1 << (HAK_PAGEMAP_LEAF_LOG2 - HAK_SUPERSLAB_LOG2),
+    HAK_PAGEMAP_ROOTS = 1 << (48 - HAK_PAGEMAP_LEAF_LOG2),
+};
+
+/* Kinds share the low byte with the size classes (which stay below 0x80). */
+enum {
+    HAK_KIND_MASK = 0xff,
+    HAK_KIND_LARGE = 0xf0,      /* first unit of a large block */
+    HAK_KIND_LARGE_BODY = 0xf1, /* its other units */
+    HAK_KIND_HUGE = 0xf2,       /* first unit of a huge block; record index above */
+};
+
+typedef struct hak_pagemap_leaf {
+    uint32_t entry[HAK_PAGEMAP_LEAF_UNITS];                  /* [atomic] */
+    hak_superslab_t *superslab[HAK_PAGEMAP_LEAF_SUPERSLABS]; /* [atomic] */
+} hak_pagemap_leaf_t;
+
+typedef struct hak_pagemap {
+    hak_pagemap_leaf_t zero;           /* [const] MAP-3, MAP-4 */
+    uintptr_t root[HAK_PAGEMAP_ROOTS]; /* [atomic] leaf address minus address of the page map */
+} hak_pagemap_t;
+
+extern hak_pagemap_t hak_pagemap;
+
+/* fast path: begin */
+/* The address of the page map in a register the compiler cannot look through: look-up and tcache
+ * access share it. */
+HAK_INLINE uintptr_t hak_pagemap_base(void) {
+    uintptr_t base = (uintptr_t)&hak_pagemap;
+    __asm__("" : "+r"(base));
+    return base;
+}
+
+HAK_INLINE hak_pagemap_leaf_t *hak_pagemap_leaf(uintptr_t base, const void *address) {
+    const hak_pagemap_t *map = (const hak_pagemap_t *)base;
+    uint16_t index = (uint16_t)((uintptr_t)address >> HAK_PAGEMAP_LEAF_LOG2);
+    return (hak_pagemap_leaf_t *)(base + hak_load_relaxed(&map->root[index]));
+}
+
+HAK_INLINE uint32_t hak_pagemap_get(uintptr_t base, const void *address) {
+    uint32_t index = (uint32_t)(uintptr_t)address >> HAK_UNIT_LOG2;
+    return hak_load_relaxed(&hak_pagemap_leaf(base, address)->entry[index]);
+}
+/* fast path: end */
+
+/* The superslab that covers the address, or NULL. */
+HAK_INLINE hak_superslab_t *hak_pagemap_superslab(const void *address) {
+    unsigned index = (unsigned)((uintptr_t)address >> HAK_SUPERSLAB_LOG2) &
+                     (HAK_PAGEMAP_LEAF_SUPERSLABS - 1);
+    return hak_load_acquire(&hak_pagemap_leaf(hak_pagemap_base(), address)->superslab[index]);
+}
+
+/* Makes sure that every unit of the range has a leaf. false if metadata memory ran out. */
+bool hak_pagemap_prepare(const void *base, size_t bytes);
+
+/* Writes the same entry to `count` units; the range was prepared. */
+void hak_pagemap_set(const void *base, size_t count, uint32_t entry);
+void hak_pagemap_set_superslab(const void *base, hak_superslab_t *superslab);
+
+#endif

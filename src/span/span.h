@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The provider of spans: superslabs, their units, what is kept and what goes back.
+ *
+ *   superslab   4 MiB of user memory, 64 units; its record lies elsewhere (meta.c), with 128
+ *               opaque bytes per unit for the layer that uses the span.
+ *
+ * Invariants, all under HAK_LOCK_SPAN:
+ *   SPAN-1  A unit is free (bit in free_units) or belongs to exactly one span.
+ *   SPAN-2  A clean unit (bit in clean_units) reads as zero. The bit survives allocation: whoever
+ *           frees the span says how many leading units it wrote to.
+ *   SPAN-3  unused_dirty_units of the process == sum of popcount(free & ~clean), less what a purge
+ *           in progress holds.
+ *   SPAN-4  first_fit[n] <= index of every superslab that has a free run of n units.
+ *   SPAN-5  Superslabs are filled in the order of their index; the highest are emptied first. */
+#ifndef HAK_SPAN_SPAN_H
+#define HAK_SPAN_SPAN_H
+
+#include "base/bits.h"
+#include "base/list.h"
+
+enum { HAK_UNIT_RECORD_BYTES = 128 };
+
+typedef struct hak_unit_record {
+    HAK_LINE_ALIGNED unsigned char bytes[HAK_UNIT_RECORD_BYTES];
+} hak_unit_record_t;
+
+struct hak_superslab {
+    HAK_LINE_ALIGNED char *base; /* [const] */
+    uint64_t free_units;         /* [lock SPAN] bit per unit */
+    uint64_t clean_units;        /* [lock SPAN] bit per unit */
+    uint64_t purged_units;       /* [lock SPAN] clean because of a purge, not wanted since */
+    uint32_t index;              /* [lock SPAN] place in the table; order of creation */
+    hak_superslab_t *next;       /* [lock SPAN] list of spare records */
+    hak_unit_record_t unit[HAK_SUPERSLAB_UNITS]; /* of whoever holds the span */
+};
+
+struct hak_span {
+    hak_superslab_t *superslab;
+    char *base;
+    unsigned unit;  /* first unit */
+    unsigned count; /* units */
+    bool is_zero;   /* every byte reads as zero */
+};
+
+/* A span of `count` units (1 to 64), its address a multiple of `align` bytes (a power of two, at
+ * most 4 MiB). false when the kernel gives no more. May map a superslab. */
+bool hak_span_alloc(unsigned count, size_t align, hak_span_t *span);
+
+/* Gives a span back, of which at most the first `touched` units were written to. May purge. */
+void hak_span_free(hak_superslab_t *superslab, unsigned unit, unsigned count, unsigned touched);
+
+/* Grows a span in place from `count` to `wanted` units. *is_zero tells about the new ones. */
+bool hak_span_extend(hak_superslab_t *superslab, unsigned unit, unsigned count, unsigned wanted,
+                     bool *is_zero);
+
+/* Purges until at most `keep_bytes` of unused memory stay, and unmaps superslabs that are wholly
+ * unused. Returns the bytes given back. */
+size_t hak_span_purge(size_t keep_bytes);
+
+/* Called after memory became unused: purges if more is kept than the knobs allow. */
+void hak_span_purge_if_over(void);
+
+/* What may stay unused now, in bytes, by the knobs. */
+size_t hak_span_retain_bytes(size_t in_use_bytes);
+
+typedef struct hak_span_stats {
+    size_t mapped_bytes;       /* address space of all superslabs */
+    size_t in_use_bytes;       /* units in spans */
+    size_t unused_dirty_bytes; /* free units that still hold memory */
+    size_t superslab_count;
+    size_t meta_bytes; /* metadata handed out, all layers */
+} hak_span_stats_t;
+void hak_span_stats(hak_span_stats_t *stats);
+
+/* Calls visit for every superslab, lowest index first, with HAK_LOCK_SPAN held: it may not
+ * allocate or free spans. */
+void hak_span_visit(void (*visit)(hak_superslab_t *superslab, void *context), void *context);
+
+/* --- memory for our own metadata -------------------------------------------------------------- */
+/* Zeroed, aligned to a cache line, never freed; lies between guard OS pages. NULL when the kernel
+ * gives no more. Usable before anything else works. */
+void *hak_meta_alloc(size_t bytes);
+size_t hak_meta_bytes(void);
+
+#endif

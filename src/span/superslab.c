@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Superslabs: map, carve, join, and the table that holds them in order of creation. Choosing the
+ * oldest superslab that fits packs the old ones and lets the young ones become empty (SPAN-5).
+ *
+ * Not here: what goes back to the kernel and when (purge.c). */
+#include "base/atomics.h"
+#include "base/check.h"
+#include "base/counters.h"
+#include "os/lock.h"
+#include "os/os.h"
+#include "span/pagemap.h"
+#include "span/span.h"
+#include "span/span_state.h"
+
+hak_span_state_t hak_span_state; /* [lock SPAN] */
+
+/* Doubles the table; the old one (at most half the new one's size) stays behind in metadata. */
+static bool table_grow(void) {
+    hak_span_state_t *state = &hak_span_state;
+    uint32_t capacity = state->capacity == 0 ? 64 : state->capacity * 2;
+    hak_superslab_t **table = hak_meta_alloc(capacity * sizeof *table);
+    if (table == NULL) {
+        return false;
+    }
+    for (uint32_t i = 0; i < state->end; i++) {
+        table[i] = state->table[i];
+    }
+    state->table = table;
+    state->capacity = capacity;
+    return true;
+}
+
+/* A free place in the table, as low as possible: a hole left by an unmapped superslab or the end. */
+static bool table_place(uint32_t *index) {
+    hak_span_state_t *state = &hak_span_state;
+    if (state->count < state->end) {
+        for (uint32_t i = 0; i < state->end; i++) {
+            if (state->table[i] == NULL) {
+                *index = i;
+                return true;
+            }
+        }
+    }
+    if (state->end == state->capacity && !table_grow()) {
+        return false;
+    }
+    *index = state->end++;
+    return true;
+}
+
+static hak_superslab_t *superslab_record(void) {
+    hak_superslab_t *record = hak_span_state.spare;
+    if (record != NULL) {
+        hak_span_state.spare = record->next;
+        return record;
+    }
+    return hak_meta_alloc(sizeof *record);
+}
+
+/* Maps a superslab and puts it into the table. The lock is held by the caller throughout; mapping
+ * is rare (once per 4 MiB) and one call. */
+static hak_superslab_t *superslab_map(void) {
+    hak_span_state_t *state = &hak_span_state;
+    hak_superslab_t *superslab = superslab_record();
+    uint32_t index;
+    if (superslab == NULL) {
+        return NULL;
+    }
+    if (!table_place(&index)) {
+        superslab->next = state->spare;
+        state->spare = superslab;
+        return NULL;
+    }
+    char *base = hak_os_map(HAK_SUPERSLAB_BYTES, HAK_SUPERSLAB_BYTES);
+    if (base != NULL && !hak_pagemap_prepare(base, HAK_SUPERSLAB_BYTES)) {
+        hak_os_unmap(base, HAK_SUPERSLAB_BYTES);
+        base = NULL;
+    }
+    if (base == NULL) {
+        superslab->next = state->spare;
+        state->spare = superslab;
+        state->table[index] = NULL;
+        return NULL;
+    }
+    superslab->base = base;
+    superslab->free_units = ~0ull;
+    superslab->clean_units = ~0ull;
+    superslab->purged_units = 0;
+    superslab->index = index;
+    superslab->next = NULL;
+    state->table[index] = superslab;
+    state->count++;
+    hak_span_note_free(superslab);
+    hak_pagemap_set_superslab(base, superslab);
+    hak_count(superslab_map);
+    return superslab;
+}
+
+void hak_span_note_free(const hak_superslab_t *superslab) {
+    unsigned longest = hak_longest_run(superslab->free_units);
+    for (unsigned n = 1; n <= longest; n++) {
+        if (hak_span_state.first_fit[n] > superslab->index) {
+            hak_span_state.first_fit[n] = superslab->index;
+        }
+    }
+}
+
+/* Free runs that start at a multiple of `align` bytes. */
+static uint64_t superslab_fits(const hak_superslab_t *superslab, unsigned count, size_t align) {
+    uint64_t starts = hak_run_starts(superslab->free_units, count);
+    for (size_t step = HAK_UNIT_BYTES * 2; step <= align && starts != 0; step *= 2) {
+        unsigned stride = (unsigned)(step / HAK_UNIT_BYTES);
+        uint64_t keep = 1;
+        for (unsigned i = stride; i < HAK_SUPERSLAB_UNITS; i += stride) {
+            keep |= 1ull << i;
+        }
+        starts &= keep;
+    }
+    return starts;
+}
+
+static hak_superslab_t *superslab_find(unsigned count, size_t align, uint64_t *starts) {
+    hak_span_state_t *state = &hak_span_state;
+    for (uint32_t i = state->first_fit[count]; i < state->end; i++) {
+        hak_superslab_t *superslab = state->table[i];
+        if (superslab != NULL && superslab->free_units != 0) {
+            *starts = superslab_fits(superslab, count, align);
+            if (*starts != 0) {
+                return superslab;
+            }
+        }
+        if (align <= HAK_UNIT_BYTES && state->first_fit[count] == i) {
+            state->first_fit[count] = i + 1; /* SPAN-4: this one has no such run */
+        }
+    }
+    return NULL;
+}
+
+bool hak_span_alloc(unsigned count, size_t align, hak_span_t *span) {
+    hak_span_state_t *state = &hak_span_state;
+    uint64_t starts = 0;
+    hak_lock_acquire(HAK_LOCK_SPAN);
+    hak_superslab_t *superslab = superslab_find(count, align, &starts);
+    if (superslab == NULL) {
+        superslab = superslab_map();
+        starts = 1;
+    }
+    if (superslab != NULL) {
+        unsigned unit = hak_ctz(starts);
+        uint64_t mask = hak_mask(count) << unit;
+        uint64_t dirty = mask & ~superslab->clean_units;
+        HAK_ASSERT((superslab->free_units & mask) == mask, "SPAN-1");
+        superslab->free_units &= ~mask;
+        state->unused_dirty_units -= hak_popcount(dirty);
+        state->in_use_units += count;
+        if (dirty != mask) {
+            hak_span_note_wanted(superslab, mask & ~dirty);
+        }
+        span->superslab = superslab;
+        span->base = superslab->base + (size_t)unit * HAK_UNIT_BYTES;
+        span->unit = unit;
+        span->count = count;
+        span->is_zero = dirty == 0;
+    }
+    hak_lock_release(HAK_LOCK_SPAN);
+    return superslab != NULL;
+}
+
+void hak_span_free(hak_superslab_t *superslab, unsigned unit, unsigned count, unsigned touched) {
+    hak_span_state_t *state = &hak_span_state;
+    uint64_t mask = hak_mask(count) << unit;
+    hak_lock_acquire(HAK_LOCK_SPAN);
+    HAK_ASSERT((superslab->free_units & mask) == 0, "SPAN-1");
+    superslab->clean_units &= ~(hak_mask(touched) << unit);
+    superslab->free_units |= mask;
+    state->unused_dirty_units += hak_popcount(mask & ~superslab->clean_units);
+    state->in_use_units -= count;
+    hak_span_note_free(superslab);
+    bool is_over = hak_span_is_over();
+    hak_lock_release(HAK_LOCK_SPAN);
+    if (HAK_UNLIKELY(is_over)) {
+        hak_span_purge_if_over();
+    }
+}
+
+bool hak_span_extend(hak_superslab_t *superslab, unsigned unit, unsigned count, unsigned wanted,
+                     bool *is_zero) {
+    if (unit + wanted > HAK_SUPERSLAB_UNITS) {
+        return false;
+    }
+    uint64_t mask = hak_mask(wanted - count) << (unit + count);
+    hak_lock_acquire(HAK_LOCK_SPAN);
+    bool fits = (superslab->free_units & mask) == mask;
+    if (fits) {
+        uint64_t dirty = mask & ~superslab->clean_units;
+        superslab->free_units &= ~mask;
+        hak_span_state.unused_dirty_units -= hak_popcount(dirty);
+        hak_span_state.in_use_units += wanted - count;
+        *is_zero = dirty == 0;
+    }
+    hak_lock_release(HAK_LOCK_SPAN);
+    return fits;
+}
+
+void hak_span_stats(hak_span_stats_t *stats) {
+    hak_lock_acquire(HAK_LOCK_SPAN);
+    stats->superslab_count = hak_span_state.count;
+    stats->mapped_bytes = hak_span_state.count * (size_t)HAK_SUPERSLAB_BYTES;
+    stats->in_use_bytes = hak_span_state.in_use_units * HAK_UNIT_BYTES;
+    stats->unused_dirty_bytes = hak_span_state.unused_dirty_units * HAK_UNIT_BYTES;
+    hak_lock_release(HAK_LOCK_SPAN);
+    stats->meta_bytes = hak_meta_bytes();
+}
+
+void hak_span_visit(void (*visit)(hak_superslab_t *, void *), void *context) {
+    hak_lock_acquire(HAK_LOCK_SPAN);
+    for (uint32_t i = 0; i < hak_span_state.end; i++) {
+        if (hak_span_state.table[i] != NULL) {
+            visit(hak_span_state.table[i], context);
+        }
+    }
+    hak_lock_release(HAK_LOCK_SPAN);
+}

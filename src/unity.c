@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Every file of the core in the order of ranks: one translation unit, which is what the products
+ * are built from. */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE 1
+#endif
+
+#include "base/check.c"
+#include "base/fmt.c"
+
+#include "os/lock.c"
+#include "os/os_fault.c"
+#include "os/os_linux.c"
+
+#include "span/meta.c"
+#include "span/pagemap.c"
+#include "span/purge.c"
+#include "span/superslab.c"
+
+#include "slab/adopt.c"
+#include "slab/remote.c"
+#include "slab/sizeclass.c"
+#include "slab/slab.c"
+
+#include "large/huge.c"
+#include "large/large.c"
+
+#include "front/event.c"
+#include "front/resize.c"
+#include "front/slow.c"
+#include "front/tcache.c"
+
+#include "conf/conf.c"
+#include "guard/audit.c"
+#include "policy/policy.c"
+#include "stat/collect.c"
+#include "stat/report.c"
+
+#include "life/fork.c"
+#include "life/init.c"
+#include "life/next.c"
+#include "life/thread.c"
+
+#include "api/entry.c"
+#include "api/family.c"
+#include "api/override.c"

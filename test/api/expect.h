@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The runner of the black-box tests: checks, a list of tests, skip with a reason, and the few
+ * measurements several of them need. It allocates nothing itself, so it works under every
+ * allocator, statically linked, under qemu-user and with sanitizers, in C and in C++.
+ *
+ * A failed check in the main thread ends its test and the next one runs; anywhere else (another
+ * thread, a forked child) it ends the process with status 1.
+ */
+#ifndef HAK_TEST_EXPECT_H
+#define HAK_TEST_EXPECT_H
+
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Weak: bound to hakmem when it is preloaded or linked, otherwise absent. */
+extern const char *hak_version(void) __attribute__((weak));
+
+#if defined(__SANITIZE_THREAD__)
+#define EXPECT_SANITIZED 1
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define EXPECT_SANITIZED 1
+#endif
+#endif
+#ifndef EXPECT_SANITIZED
+#define EXPECT_SANITIZED 0
+#endif
+
+enum { EXPECT_SKIP_STATUS = 77 };
+
+static sigjmp_buf expect_next_test;
+static pid_t expect_runner_tid;
+static int expect_failures;
+
+static inline bool expect_is_hakmem(void) { return hak_version != NULL; }
+
+__attribute__((format(printf, 1, 2))) static inline void expect_say(const char *format, ...) {
+    char line[512];
+    va_list args;
+    va_start(args, format);
+    int length = vsnprintf(line, sizeof line, format, args);
+    va_end(args);
+    if (length > 0) {
+        size_t n = (size_t)length < sizeof line ? (size_t)length : sizeof line - 1;
+        ssize_t written = write(STDERR_FILENO, line, n);
+        (void)written;
+    }
+}
+
+static inline void expect_fail(const char *file, int line, const char *what, long long have,
+                               long long want) {
+    expect_say("%s:%d: expected %s (have %lld, want %lld), errno %d\n", file, line, what, have,
+               want, errno);
+    if (expect_runner_tid == 0 || (pid_t)syscall(SYS_gettid) != expect_runner_tid) {
+        _exit(1);
+    }
+    ++expect_failures;
+    siglongjmp(expect_next_test, 1);
+}
+
+#define EXPECT(condition)                                                                          \
+    do {                                                                                           \
+        if (!(condition)) {                                                                        \
+            expect_fail(__FILE__, __LINE__, #condition, 0, 1);                                     \
+        }                                                                                          \
+    } while (0)
+
+#define EXPECT_EQ(have, want)                                                                      \
+    do {                                                                                           \
+        long long expect_have_ = (long long)(have);                                                \
+        long long expect_want_ = (long long)(want);                                                \
+        if (expect_have_ != expect_want_) {                                                        \
+            expect_fail(__FILE__, __LINE__, #have " == " #want, expect_have_, expect_want_);       \
+        }                                                                                          \
+    } while (0)
+
+#define RUN(test)                                                                                  \
+    do {                                                                                           \
+        expect_runner_tid = (pid_t)syscall(SYS_gettid);                                            \
+        int expect_before_ = expect_failures;                                                      \
+        if (sigsetjmp(expect_next_test, 0) == 0) {                                                 \
+            test();                                                                                \
+        }                                                                                          \
+        expect_say("%s %s\n", expect_failures == expect_before_ ? "ok    " : "FAILED", #test);     \
+    } while (0)
+
+static inline int expect_status(void) { return expect_failures == 0 ? 0 : 1; }
+
+__attribute__((noreturn)) static inline void expect_skip(const char *reason) {
+    expect_say("skip: %s\n", reason);
+    _exit(EXPECT_SKIP_STATUS);
+}
+
+/* Argument `index` as a number, or `fallback` when it is absent. */
+static inline size_t expect_arg(int argc, char **argv, int index, size_t fallback) {
+    return index < argc ? (size_t)strtoull(argv[index], NULL, 10) : fallback;
+}
+
+/* One number of /proc/self/statm in bytes: field 0 is the address space, field 1 the RSS. */
+static inline size_t expect_statm_bytes(int field) {
+    char text[128] = {0};
+    int fd = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
+    ssize_t length = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
+    if (fd >= 0) {
+        close(fd);
+    }
+    const char *at = text;
+    for (; length > 0 && field > 0 && (at = strchr(at, ' ')) != NULL; --field) {
+        ++at;
+    }
+    return at == NULL ? 0 : (size_t)strtoull(at, NULL, 10) * (size_t)sysconf(_SC_PAGESIZE);
+}
+
+static inline size_t expect_rss_bytes(void) { return expect_statm_bytes(1); }
+
+/* Repeatable random numbers (xorshift64*); `state` must not be 0. */
+static inline uint64_t expect_random(uint64_t *state) {
+    uint64_t x = *state;
+    x ^= x >> 12;
+    x ^= x << 25;
+    x ^= x >> 27;
+    *state = x;
+    return x * 0x2545f4914f6cdd1dULL;
+}
+
+/* Kills a hanging test with one line. SIGALRM's default action would not say which test it was. */
+static inline void expect_watchdog_bark(int signal_number) {
+    static const char line[] = "watchdog: the test hangs\n";
+    ssize_t written = write(STDERR_FILENO, line, sizeof line - 1);
+    (void)written;
+    (void)signal_number;
+    _exit(1);
+}
+
+static inline void expect_watchdog(unsigned seconds) {
+    signal(SIGALRM, expect_watchdog_bark);
+    alarm(seconds);
+}
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,37 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# tools/check_docs.py refuses names of what does not exist. Usage: docs_test.sh PYTHON
+set -eu
+python=$1
+root=$(cd "$(dirname "$0")/../.." && pwd)
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+failed=0
+mkdir -p "$work/src/slab" "$work/docs"
+: >"$work/CMakeLists.txt"
+echo 'void hak_slab_take(void);' >"$work/src/slab/slab.h"
+
+check() {
+    printf '%s\n' "$1" >"$work/docs/page.md"
+    "$python" "$root/tools/check_docs.py" --root "$work" >"$work/out" 2>&1
+}
+
+# The backquotes below are those of the documents.
+# shellcheck disable=SC2016
+for good in 'See `src/slab/slab.h` and `slab/slab.h`.' 'See `hak_slab_take` and `hak_slab_*`.' \
+    '`src/{slab}/slab.h`, [the header](../src/slab/slab.h)' 'Run `cmake --preset x` or `a/b`.'; do
+    check "$good" || {
+        echo "FAIL: refused: $good"
+        cat "$work/out"
+        failed=1
+    }
+done
+# shellcheck disable=SC2016
+for bad in 'See `src/slab/gone.h`.' 'See `slab/gone.h`.' 'See `gone.h`.' 'Calls hak_slab_gone().' \
+    '[gone](../src/gone.h)' '`hak_gone_*`'; do
+    if check "$bad"; then
+        echo "FAIL: accepted: $bad"
+        failed=1
+    fi
+done
+exit $failed

@@ -1,0 +1,34 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# What the dynamic linker sees of the library: nothing needed but libc, little static TLS, resolved at
+# load time, never unloaded, no executable stack. Usage: elf_test.sh READELF LIBRARY
+set -eu
+readelf=$1
+library=$2
+failed=0
+
+fail() {
+    echo "FAIL: $*"
+    failed=1
+}
+
+for needed in $("$readelf" -dW "$library" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p'); do
+    case $needed in
+    libc.so.6 | ld-linux-*) ;;
+    *) fail "needs $needed" ;;
+    esac
+done
+tls=$("$readelf" -lW "$library" | awk '$1 == "TLS" { print $6 }')
+[ "$((${tls:-0}))" -le 64 ] || fail "static TLS is $((tls)) bytes, at most 64"
+flags=$("$readelf" -dW "$library" | grep -E 'FLAGS') || fail "no flags"
+for flag in NOW NODELETE; do
+    case $flags in
+    *$flag*) ;;
+    *) fail "not linked with -z $flag" ;;
+    esac
+done
+"$readelf" -dW "$library" | grep -q TEXTREL && fail "relocations in text"
+"$readelf" -lW "$library" | grep -q GNU_RELRO || fail "no RELRO"
+"$readelf" -lW "$library" | awk '$1 == "GNU_STACK" { print $7 }' | grep -q E && fail "executable stack"
+"$readelf" -dW "$library" | grep -q 'SONAME.*\[libhakmem\.so\.' || fail "no SONAME"
+exit $failed

@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: MIT
+# shellcheck shell=sh disable=SC2034
+# Sourced by the tests of this folder: a scratch folder and expectations.
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+failed=0
+
+fail() {
+    echo "FAIL: $*"
+    failed=1
+}
+
+# expect STATUS COMMAND…: runs it, output to $work/out and $work/err
+expect() {
+    wanted=$1
+    shift
+    status=0
+    "$@" >"$work/out" 2>"$work/err" || status=$?
+    if [ "$status" -ne "$wanted" ]; then
+        fail "status $status instead of $wanted: $*"
+        cat "$work/out" "$work/err"
+    fi
+}
+
+# says FILE TEXT: $work/FILE contains TEXT
+says() {
+    grep -qF -e "$2" "$work/$1" || {
+        fail "$1 does not say: $2"
+        cat "$work/$1"
+    }
+}
+
+# prints TEXT: standard output is exactly TEXT
+prints() {
+    [ "$(cat "$work/out")" = "$1" ] || {
+        fail "standard output is not: $1"
+        cat "$work/out"
+    }
+}

@@ -1,0 +1,53 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# Missing build tools: installed with apt by root, named in one message otherwise. apt is a double here.
+set -eu
+# shellcheck source=test/launcher/expect.sh
+. "$HAKMEM_SOURCE/test/launcher/expect.sh"
+
+# A tree that is never up to date, and a PATH without compiler, cmake and ninja.
+mkdir -p "$work/tree" "$work/bin"
+cp "$HAKMEM_SOURCE/hakmem" "$work/tree/"
+for tool in sh dirname readlink mkdir find mktemp rm mv cat flock grep printf getconf basename sed cut; do
+    found=$(command -v $tool) && case $found in
+    /*) ln -s "$found" "$work/bin/$tool" ;;
+    esac
+done
+
+double() { # NAME BODY
+    printf '#!/bin/sh\n%s\n' "$2" >"$work/bin/$1"
+    chmod +x "$work/bin/$1"
+}
+
+# shellcheck disable=SC2317 # called through expect
+lib() {
+    env -i PATH="$work/bin" "$work/tree/hakmem" lib
+}
+
+double id 'echo 1000'
+expect 1 lib
+says err "missing build tools; install what Debian calls:"
+
+double apt-get "echo \"\$@\" >>'$work/apt.log'"
+expect 1 lib
+says err "sudo apt-get install -y --no-install-recommends"
+for package in gcc g++ cmake ninja-build python3; do
+    says err " $package"
+done
+[ "$(wc -l <"$work/err")" -eq 1 ] || fail "more than one message: $(cat "$work/err")"
+[ -s "$work/out" ] && fail "lib printed something"
+[ -e "$work/apt.log" ] && fail "apt was called by a user who is not root"
+
+double id 'echo 0'
+expect 1 lib
+grep -q 'update' "$work/apt.log" || fail "apt-get update was not called"
+grep -q 'install -y --no-install-recommends.* gcc .*cmake ninja-build' "$work/apt.log" ||
+    fail "apt-get install was not called: $(cat "$work/apt.log")"
+for package in clang qemu-user libcmocka-dev shellcheck; do
+    grep -q "$package" "$work/apt.log" && fail "$package is not needed to build the library"
+done
+
+double apt-get 'exit 100'
+expect 1 lib
+says err "apt-get could not install"
+exit $failed

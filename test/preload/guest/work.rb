@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: MIT
+# Strings, hashes, threads, fork, garbage collection with compaction, Marshal, JSON, Ractor-free.
+require 'digest'
+require 'json'
+require 'set'
+require 'zlib'
+
+source = Random.new(42)
+slots = Array.new(1000)
+total = 0
+200_000.times do |i|
+  slot = source.rand(1000)
+  total += slots[slot].size if slots[slot]
+  slots[slot] = (i % 10).to_s * source.rand(400)
+end
+puts "churn #{total} #{Digest::SHA256.hexdigest(slots.join('|'))}"
+
+data = (0...20_000).map { |n| { 'id' => n, 'name' => "name #{n * 7 % 1000}", 'tags' => %w[a b c].rotate(n) } }
+text = JSON.generate(data)
+back = JSON.parse(text)
+puts "json #{text.bytesize} #{back == data} #{Digest::SHA256.hexdigest(Marshal.dump(back.first(100)))}"
+puts "group #{back.group_by { |d| d['name'] }.transform_values(&:size).max_by { |k, v| [v, k] }.inspect}"
+puts "set #{Set.new(back.map { |d| d['name'] }).size}"
+puts "scan #{text.scan(/"name (\d+)"/).size} #{Digest::SHA256.hexdigest(text.gsub(/\d+/) { |d| (d.to_i * 3).to_s })}"
+puts "zlib #{Zlib::Inflate.inflate(Zlib::Deflate.deflate(text)) == text}"
+
+threads = (0...4).map do |k|
+  Thread.new do
+    local = Hash.new { |h, key| h[key] = +'' }
+    50_000.times { |i| local[i % 500] << (i + k).to_s }
+    Digest::SHA256.hexdigest(local.sort.inspect)
+  end
+end
+threads.each { |t| puts "thread #{t.value}" }
+
+3.times do |k|
+  reader, writer = IO.pipe
+  pid = fork do
+    writer.puts "child #{k} #{(0...50_000).map(&:to_s).join.size}"
+    exit!(0)
+  end
+  Process.wait(pid)
+  puts reader.gets
+end
+GC.compact if GC.respond_to?(:compact)
+GC.start
+puts "big #{('z' * 40_000_000).size} #{(3**50_000).to_s.size}"
+fibers = (0...2000).map { |i| Fiber.new { Fiber.yield i; i * 2 } }
+puts "fibers #{fibers.sum(&:resume)} #{fibers.sum(&:resume)}"

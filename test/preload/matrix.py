@@ -1,0 +1,98 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""The real-program matrix: every program once without and once with the library, the results compared byte for byte.
+
+    matrix.py list [--ctest]              the programs, their labels and what they need
+    matrix.py setup [NAME…]               install what is missing (apt-get, as root)
+    matrix.py run NAME… [--lib PATH]      run programs; PATH defaults to $HAKMEM_LIB
+
+Exit status: 0 all identical, 1 a difference, 2 wrong use, 77 skipped (the line says why).
+Nothing but the standard library of Debian's Python is needed.
+"""
+import argparse
+import os
+import sys
+from pathlib import Path
+
+sys.dont_write_bytecode = True  # the source tree stays clean
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+import programs  # noqa: E402,F401  (fills the registry)
+from rig import packages, pair, registry  # noqa: E402
+
+PASS, FAIL, USAGE, SKIP = 0, 1, 2, 77
+
+
+def main():
+    options = parse(sys.argv[1:])
+    chosen = select(options.names)
+    if options.action == "list":
+        return show(chosen, options.ctest)
+    if options.action == "setup":
+        return setup(chosen)
+    return run(chosen, options)
+
+
+def parse(words):
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    actions = parser.add_subparsers(dest="action", required=True)
+    listing = actions.add_parser("list", help="show the programs")
+    listing.add_argument("--ctest", action="store_true", help="name;timeout;labels, one line each")
+    installing = actions.add_parser("setup", help="install what is missing")
+    running = actions.add_parser("run", help="run programs without and with the library")
+    running.add_argument("--lib", default=os.environ.get("HAKMEM_LIB"), help="library to preload (default $HAKMEM_LIB)")
+    running.add_argument("--keep", action="store_true", help="keep the working directory and print where it is")
+    for action, arity in ((listing, "*"), (installing, "*"), (running, "+")):
+        action.add_argument("names", nargs=arity, metavar="NAME", help="program, or a label such as 'default' or 'full'")
+    options = parser.parse_args(words)
+    options.ctest = getattr(options, "ctest", False)
+    return options
+
+
+def select(names):
+    try:
+        return registry.select(names)
+    except KeyError as unknown:
+        print(f"unknown program {unknown.args[0]!r}; known: {' '.join(registry.PROGRAMS)}", file=sys.stderr)
+        sys.exit(USAGE)
+
+
+def show(chosen, for_ctest):
+    for program in chosen:
+        labels = ",".join(program.labels)
+        if for_ctest:
+            print(f"{program.name};{program.timeout};{labels}")
+        else:
+            print(f"{program.name:22} {labels:9} {' '.join(program.needs)}")
+    return PASS
+
+
+def setup(chosen):
+    try:
+        packages.install(need for program in chosen for need in program.needs)
+    except packages.Missing as why:
+        print(f"SKIP setup: {why}")
+        return SKIP
+    print("PASS setup: every program is there")
+    return PASS
+
+
+def run(chosen, options):
+    if not options.lib or not Path(options.lib).is_file():
+        print(f"no library to preload: {options.lib or 'give --lib PATH or set HAKMEM_LIB'}", file=sys.stderr)
+        return USAGE
+    worst = PASS
+    for program in chosen:
+        try:
+            packages.install(program.needs)
+            verdict = pair.run(program, Path(options.lib).resolve(), keep=options.keep)
+        except packages.Missing as why:
+            verdict = pair.Verdict("SKIP", program.name, str(why))
+        print(verdict, flush=True)
+        status = {"PASS": PASS, "FAIL": FAIL, "SKIP": SKIP}[verdict.word]
+        worst = FAIL if FAIL in (worst, status) else max(worst, status)
+    return worst
+
+
+if __name__ == "__main__":
+    sys.exit(main())

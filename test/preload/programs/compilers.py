@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: MIT
+"""Compilers and linkers: object files and executables are the same byte for byte."""
+from rig import inputs
+from rig.registry import program
+
+
+def compile_and_run(run, compiler, source, *flags, standard_loads=3):
+    """Object file, assembly output and a linked program."""
+    run.cmd(compiler, *flags, "-c", source, "-o", "unit.o", loads=standard_loads)
+    run.file("unit.o")
+    run.cmd(compiler, "unit.o", "-o", "program", "-pthread", loads=2)
+    run.file("program")
+    run.cmd("./program")
+
+
+@program("gcc")
+def gcc(run):
+    run.write("many.c", inputs.c_source(400))
+    compile_and_run(run, "gcc", "many.c", "-O2", "-g", "-Wall")
+    run.cmd("gcc", "-O1", "-flto=2", "-Wl,-Map=map.txt", "many.c", "-o", "whole", loads=5)
+    run.cmd("./whole")
+
+
+@program("g++")
+def gxx(run):
+    run.guest("threads.cpp")
+    compile_and_run(run, "g++", "threads.cpp", "-O2", "-g", "-std=c++17", "-pthread")
+
+
+@program("clang")
+def clang(run):
+    run.write("many.c", inputs.c_source(400))
+    run.guest("threads.cpp")
+    compile_and_run(run, "clang", "many.c", "-O2", "-g", standard_loads=1)
+    compile_and_run(run, "clang++", "threads.cpp", "-O1", "-g", "-std=c++17", standard_loads=1)
+
+
+@program("g++", timeout=180)
+def cxx_threads(run):
+    """A program with many threads that pass objects to each other; only its run is the point here."""
+    run.guest("threads.cpp")
+    run.cmd("g++", "-std=c++17", "-pthread", "threads.cpp", "-o", "threads", loads=3)
+    for threads in (1, 4, 16):
+        run.cmd("./threads", str(threads), "20")
+
+
+@program("cargo", timeout=240)
+def cargo(run):
+    """A crate without dependencies, offline; the compiler proper may bring an allocator of its own."""
+    for name in ("Cargo.toml", "src/main.rs", "src/lib.rs"):
+        run.write(f"crate/{name}", (run.guests / "crate" / name).read_bytes())
+    environment = {"CARGO_HOME": str(run.home / "cargo"), "CARGO_TERM_COLOR": "never",
+                   "CARGO_NET_OFFLINE": "true"}
+    crate = run.place / "crate"
+    run.cmd("cargo", "build", "--release", "--offline", "--quiet", cwd=crate, env=environment, loads=3)
+    run.file("crate/target/release/work")
+    run.cmd("./target/release/work", cwd=crate)
+    run.cmd("cargo", "test", "--offline", "--quiet", cwd=crate, env=environment, loads=3, clean=without_times)
+
+
+def without_times(text):
+    return b"\n".join(line.partition(b"; finished in")[0] for line in text.split(b"\n"))

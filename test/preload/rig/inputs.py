@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: MIT
+"""Deterministic inputs: the same bytes on every machine and in both passes."""
+import functools
+import random
+
+SYLLABLES = "ba be bi bo da de di do fa fe ka ke ki ko la le li lo ma me mi mo na ne ni no pa ra re ri ro sa se ta te ti to".split()
+
+
+@functools.lru_cache(maxsize=None)
+def words(count, seed=1):
+    source = random.Random(seed)
+    return tuple("".join(source.choices(SYLLABLES, k=source.randint(1, 4))) for _ in range(count))
+
+
+@functools.lru_cache(maxsize=None)
+def text(size_bytes, seed=1):
+    """Prose-like text of exactly this size."""
+    source = random.Random(seed)
+    vocabulary = words(4000)
+    lines, length = [], 0
+    while length < size_bytes:
+        line = " ".join(source.choices(vocabulary, k=source.randint(4, 14)))
+        lines.append(line)
+        length += len(line) + 1
+    return ("\n".join(lines) + "\n").encode()[:size_bytes]
+
+
+def noise(size_bytes, seed=1):
+    return random.Random(seed).randbytes(size_bytes)
+
+
+@functools.lru_cache(maxsize=None)
+def mixture(size_bytes, seed=1):
+    """Text and noise in turns: compresses neither well nor not at all."""
+    source = random.Random(seed)
+    parts, length = [], 0
+    while length < size_bytes:
+        size = source.randint(1, 1 << 16)
+        parts.append(noise(size, length) if source.random() < 0.3 else text(size, length % 97))
+        length += size
+    return b"".join(parts)[:size_bytes]
+
+
+def c_source(functions, seed=1):
+    """A C file with many functions, structures and tables; main prints one checksum."""
+    source = random.Random(seed)
+    lines = ["#include <stdint.h>", "#include <stdio.h>", "#include <string.h>", ""]
+    for index in range(functions):
+        table = ", ".join(str(source.randint(0, 255)) for _ in range(16))
+        shift, factor = source.randint(1, 30), source.randint(3, 1 << 20) | 1
+        lines += [
+            f"typedef struct record_{index} {{ uint32_t key; const char *name; double weight[{index % 7 + 1}]; }} record_{index}_t;",
+            f"static const uint8_t table_{index}[16] = {{{table}}};",
+            f"static uint32_t step_{index}(uint32_t x)",
+            "{",
+            f"    record_{index}_t r = {{x, \"entry {index}\", {{0}}}};",
+            "    for (int i = 0; i < 16; i++) {",
+            f"        r.key = (r.key >> {shift}) ^ (r.key * {factor}u) ^ table_{index}[(r.key + (uint32_t)i) & 15];",
+            f"        r.weight[i % {index % 7 + 1}] += r.key % 1000;",
+            "    }",
+            f"    switch (r.key % 5) {{ case 0: return r.key + {index}; case 1: return r.key ^ (uint32_t)strlen(r.name);",
+            "    case 2: return ~r.key; case 3: return r.key << 1; default: return (uint32_t)r.weight[0] + r.key; }",
+            "}",
+        ]
+    lines += ["int main(void)", "{", "    uint32_t x = 1;"]
+    lines += [f"    x = step_{index}(x);" for index in range(functions)]
+    lines += ['    printf("%u\\n", x);', "    return 0;", "}", ""]
+    return "\n".join(lines).encode()

@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: MIT
+"""Both passes of one program and the verdict."""
+import contextlib
+import ctypes
+import os
+import resource
+import shutil
+import signal
+import tempfile
+import threading
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from rig import cores, proof
+from rig.run import Broken, Difference, Run
+
+PR_SET_CHILD_SUBREAPER = 36
+CORE_BYTES = 1 << 30
+
+
+@dataclass
+class Verdict:
+    word: str  # PASS, FAIL, SKIP
+    name: str
+    text: str
+
+    def __str__(self):
+        return f"{self.word} {self.name}: {self.text}"
+
+
+def run(program, lib, keep=False):
+    """Run a program without and with the library and compare."""
+    ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)  # daemons become our children, to be ended
+    raise_core_limit()
+    base = Path(tempfile.mkdtemp(prefix=f"hakmem-preload-{program.name}-"))
+    base.chmod(0o755)
+    try:
+        text = compare(program, private_copy(lib, base), base)
+        return Verdict("PASS", program.name, text)
+    except (Broken, Difference) as why:
+        kind = "fails without the library already: " if isinstance(why, Broken) else ""
+        return Verdict("FAIL", program.name, f"{kind}{why}{cores.describe(base)}")
+    finally:
+        sweep()
+        if keep:
+            print(f"kept: {base}")
+        else:
+            shutil.rmtree(base, ignore_errors=True)
+
+
+def compare(program, lib, base):
+    watch = proof.LoadWatch(lib)
+    try:
+        if program.side_by_side:
+            plain, preload = both_at_once(program, lib, watch, base)
+        else:
+            plain = one_pass(program, base / "run")
+            (base / "run").rename(base / "plain")
+            preload = one_pass(program, base / "run", lib=lib, watch=watch, model=plain.steps)
+    finally:
+        watch.close()
+    if len(plain.steps) != len(preload.steps):
+        raise Difference(f"{len(preload.steps)} steps, {len(plain.steps)} without the library")
+    new_cores = cores.count(preload.place.parent) - cores.count(plain.place.parent)
+    if new_cores > 0:
+        raise Difference(f"{new_cores} processes dumped core")
+    return (f"{len(plain.steps)} results identical, {preload.loads} processes with the library, "
+            f"{plain.seconds:.1f} s without, {preload.seconds:.1f} s with")
+
+
+def one_pass(program, base, **how):
+    """The same path in both passes: it appears in outputs. The first pass is moved away before the second."""
+    base.mkdir(mode=0o755)
+    this = Run(base / "work", **how)
+    start = time.monotonic()
+    program.steps(this)
+    this.seconds = time.monotonic() - start
+    return this
+
+
+def both_at_once(program, lib, watch, base):
+    """Both passes in parallel, in directories of their own; compared afterwards."""
+    passes, errors = {}, []
+
+    def work(name, **how):
+        try:
+            passes[name] = one_pass(program, base / name, **how)
+        except (Broken, Difference) as why:
+            errors.append(why)
+
+    threads = [threading.Thread(target=work, args=("plain",)),
+               threading.Thread(target=work, args=("preload",), kwargs={"lib": lib, "watch": watch})]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if errors:
+        raise max(errors, key=lambda why: isinstance(why, Broken))
+    plain, preload = passes["plain"], passes["preload"]
+    preload.model = plain.steps
+    seen, preload.steps = preload.steps, []
+    for step in seen:
+        preload.add(step.label, step.result)
+    return plain, preload
+
+
+def private_copy(lib, base):
+    """A path that no other process uses, so that opens can be counted."""
+    folder = base / "lib"
+    folder.mkdir(mode=0o755)
+    copy = folder / lib.name
+    shutil.copyfile(lib, copy)
+    copy.chmod(0o755)
+    return copy
+
+
+def raise_core_limit():
+    """A crash of any descendant leaves a core file in the working directory (where the kernel is set up so)."""
+    _, hard = resource.getrlimit(resource.RLIMIT_CORE)
+    soft = CORE_BYTES if hard == resource.RLIM_INFINITY else min(CORE_BYTES, hard)
+    resource.setrlimit(resource.RLIMIT_CORE, (soft, hard))
+
+
+def sweep():
+    """End every process that descends from us."""
+    for pid in reversed(proof.family(os.getpid())[1:]):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    with contextlib.suppress(ChildProcessError):
+        while os.waitpid(-1, 0):
+            pass

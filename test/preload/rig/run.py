@@ -1,0 +1,270 @@
+# SPDX-License-Identifier: MIT
+"""One pass of one program: it runs the steps, writes down what they print, and proves the preload step by step.
+
+The second pass compares each step with the first one as soon as it is done, so a difference is reported where it arises.
+"""
+import contextlib
+import hashlib
+import os
+import pwd
+import re
+import shlex
+import shutil
+import signal
+import socket
+import subprocess
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from rig import packages, proof
+
+GUEST = Path(__file__).resolve().parent.parent / "guest"  # programs and inputs that are files
+STEP_SECONDS = 120
+READY_SECONDS = 60
+STOP_SECONDS = 60
+CRASH_WORDS = re.compile(rb"signal (4|6|7|8|11)\b|SIGSEGV|SIGABRT|SIGBUS|SIGILL|core dumped|hakmem:")
+KEPT_VARIABLES = ("PATH", "RUSTUP_HOME", "RUSTUP_TOOLCHAIN", "JAVA_HOME")
+OWN_VARIABLES = ("HAKMEM_OPTIONS", "HAKMEM_PROFILE")  # for the pass with the library only
+
+
+class Difference(Exception):
+    """The pass with the library does something else than the one without."""
+
+
+class Broken(Exception):
+    """The pass without the library fails already: nothing can be said about the library."""
+
+
+@dataclass
+class Step:
+    label: str
+    result: bytes
+
+
+class Run:
+    def __init__(self, place, lib=None, watch=None, model=None):
+        self.place = Path(place)
+        self.lib = lib
+        self.watch = watch
+        self.model = model  # steps of the first pass, or None
+        self.steps = []
+        self.loads = 0
+        self.home = self.place.parent / "home"
+        self.temp = self.place.parent / "temp"
+        self.guests = GUEST
+        for folder in (self.place, self.home, self.temp):
+            folder.mkdir(mode=0o755)
+
+    # --- what the programs call ----------------------------------------------------------------------------------
+
+    def cmd(self, *argv, stdin=b"", env=None, cwd=None, label=None, status=0, loads=1, clean=None, user=None,
+            seconds=STEP_SECONDS):
+        """Run a command to its end; returns its standard output.
+
+        `loads`: processes that must have the library at least; `clean`: function on the bytes of stdout and stderr that
+        takes out what depends on time; `user`: name to run as when root.
+        """
+        argv = self.resolve(argv)
+        label = label or " ".join([Path(argv[0]).name, *argv[1:]])[:100]
+        process = subprocess.Popen(argv, cwd=cwd or self.place, env=self.environment(env), start_new_session=True,
+                                   stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                   **self.identity(user))
+        try:
+            out, err = process.communicate(stdin, timeout=seconds)
+        except subprocess.TimeoutExpired:
+            self.fail(f"step '{label}' did not end within {seconds} s", argv, cwd)
+        finally:
+            kill_group(process)
+        if process.returncode != status:
+            self.fail(f"step '{label}' ended with {name_status(process.returncode)}, {name_status(status)} expected\n"
+                      + tail(out + err), argv, cwd)
+        self.count_loads(loads, label)
+        seen_out, seen_err = (clean(out), clean(err)) if clean else (out, err)
+        self.add(label, seen_out + (b"\n[stderr]\n" + seen_err if seen_err else b""), argv, cwd)
+        return out
+
+    def cmd_quiet(self, *argv, env=None, user=None):
+        """Run a command whose result is not compared (a question whether something is ready); its output."""
+        done = subprocess.run(self.resolve(argv), cwd=self.place, env=self.environment(env), capture_output=True,
+                              stdin=subprocess.DEVNULL, timeout=STEP_SECONDS, check=False, **self.identity(user))
+        return done.stdout
+
+    def note(self, label, value):
+        """Write down any other result."""
+        self.add(label, value if isinstance(value, bytes) else str(value).encode())
+
+    def file(self, name, clean=None):
+        """Write down the content of a file."""
+        data = (self.place / name).read_bytes()
+        data = clean(data) if clean else data
+        if len(data) > 1 << 16:
+            data = f"{len(data)} bytes, sha256 {hashlib.sha256(data).hexdigest()}".encode()
+        self.add(f"file {name}", data)
+
+    @contextlib.contextmanager
+    def server(self, *argv, ready, stop=signal.SIGTERM, status=0, user=None, env=None):
+        """Run a server while the body runs. `ready()` tells when it serves. Every process of it must map the library."""
+        argv = self.resolve(argv)
+        label = f"server {Path(argv[0]).name}"
+        log_path = self.place.parent / f"{Path(argv[0]).name}.log"
+        with open(log_path, "wb") as log:
+            process = subprocess.Popen(argv, cwd=self.place, env=self.environment(env), start_new_session=True,
+                                       stdin=subprocess.DEVNULL, stdout=log, stderr=log, **self.identity(user))
+        try:
+            if not wait_for(lambda: process.poll() is not None or ready(), READY_SECONDS) or process.poll() is not None:
+                self.fail(f"{label} does not serve\n" + tail(log_path.read_bytes()), argv, None)
+            self.check_maps(process.pid, label)
+            yield process
+            self.check_maps(process.pid, label)
+            process.send_signal(stop)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(STOP_SECONDS)
+            if process.returncode != status:
+                state = "still runs" if process.returncode is None else f"ended with {name_status(process.returncode)}"
+                self.fail(f"{label}: {state} after {stop.name}\n" + tail(log_path.read_bytes()), argv, None)
+        finally:
+            kill_group(process)
+        self.check_log(log_path)
+
+    def check_log(self, path):
+        """A log may not tell of a crashed process."""
+        for line in Path(path).read_bytes().splitlines():
+            if CRASH_WORDS.search(line):
+                self.fail(f"{Path(path).name} says: {line.decode(errors='replace')}")
+
+    def write(self, name, data):
+        path = self.place / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data if isinstance(data, bytes) else data.encode())
+        return path
+
+    def guest(self, name):
+        """Copy a file of guest/ into the working directory; returns its name."""
+        shutil.copy(GUEST / name, self.place / name)
+        return name
+
+    def own(self, user, *names):
+        """Give the working directory, or files in it, to another user (when root)."""
+        if os.geteuid() == 0:
+            entry = pwd.getpwnam(user)
+            for path in [self.place / name for name in names] or [self.place, self.home, self.temp]:
+                os.chown(path, entry.pw_uid, entry.pw_gid)
+
+    # --- beneath -------------------------------------------------------------------------------------------------
+
+    def resolve(self, argv):
+        """The first word is a need (looked up), or a path."""
+        argv = [os.fspath(word) for word in argv]
+        if "/" not in argv[0]:
+            argv[0] = packages.find(argv[0]) or argv[0]
+        return argv
+
+    def environment(self, extra):
+        variables = {name: os.environ[name] for name in KEPT_VARIABLES if name in os.environ}
+        if Path("~/.rustup").expanduser().is_dir():  # where rustup's cargo finds its compiler
+            variables.setdefault("RUSTUP_HOME", str(Path("~/.rustup").expanduser()))
+        variables.update(HOME=str(self.home), TMPDIR=str(self.temp), LC_ALL="C.UTF-8", TZ="UTC", USER="tester",
+                         SOURCE_DATE_EPOCH="1700000000")
+        variables.update(extra or {})
+        if self.lib:
+            variables.update({name: os.environ[name] for name in OWN_VARIABLES if name in os.environ})
+            variables["LD_PRELOAD"] = str(self.lib)
+        return variables
+
+    def identity(self, user):
+        if user is None or os.geteuid() != 0:
+            return {}
+        entry = pwd.getpwnam(user)
+        return {"user": entry.pw_uid, "group": entry.pw_gid, "extra_groups": []}
+
+    def count_loads(self, least, label):
+        if not self.lib:
+            return
+        loads = self.watch.take()
+        self.loads += loads
+        if loads < least:
+            raise Difference(f"step '{label}': {loads} processes loaded the library, at least {least} should "
+                             "(static or set-uid program, or LD_PRELOAD lost on the way)")
+
+    def check_maps(self, pid, label):
+        if not self.lib:
+            return
+        self.loads += self.watch.take()
+        members = proof.family(pid)
+        without = [member for member in members if proof.maps_library(member, self.lib) is False]
+        if without or proof.maps_library(pid, self.lib) is None:
+            raise Difference(f"{label}: processes {without or [pid]} do not have the library in their maps")
+
+    def add(self, label, result, argv=None, cwd=None):
+        step = Step(label, result)
+        if self.model is not None:
+            self.compare(step, argv, cwd)
+        self.steps.append(step)
+
+    def compare(self, step, argv, cwd):
+        index = len(self.steps)
+        expected = self.model[index] if index < len(self.model) else Step("(no such step)", b"")
+        if step.label != expected.label:
+            self.fail(f"step {index} is '{step.label}', it was '{expected.label}'")
+        if step.result != expected.result:
+            self.fail(f"step '{step.label}' differs:\n" + first_difference(expected.result, step.result), argv, cwd)
+
+    def fail(self, text, argv=None, cwd=None):
+        """The verdict of this pass, with the command that repeats the step."""
+        if argv:
+            preload = f"LD_PRELOAD={self.lib} " if self.lib else ""
+            text = f"{text.rstrip()}\n    command: cd {cwd or self.place} && {preload}{shlex.join(argv)[:2000]}"
+        raise Difference(text) if self.lib else Broken(text)
+
+
+def free_port():
+    """A port of 127.0.0.1 that nobody listens on."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def accepts(port):
+    """True if somebody listens there."""
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+def wait_for(condition, seconds):
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        if condition():
+            return True
+        time.sleep(0.02)
+    return False
+
+
+def kill_group(process):
+    """End what a step has started and left behind: its own session, by the pid of its leader."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+
+
+def name_status(status):
+    if status >= 0:
+        return f"exit status {status}"
+    with contextlib.suppress(ValueError):
+        return signal.Signals(-status).name
+    return f"signal {-status}"
+
+
+def tail(data, lines=15):
+    return "\n".join("    | " + line for line in data.decode(errors="replace").splitlines()[-lines:])
+
+
+def first_difference(expected, seen):
+    """The first differing line with both readings."""
+    old, new = expected.split(b"\n"), seen.split(b"\n")
+    index = next((i for i, pair in enumerate(zip(old, new)) if pair[0] != pair[1]), min(len(old), len(new)))
+
+    def show(lines):
+        return repr(lines[index][:300]) if index < len(lines) else "(end)"
+
+    return f"    line {index + 1}\n    without: {show(old)}\n    with:    {show(new)}"

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Blocks that know what is in them: size and seed in front, a pattern behind. Whoever holds one can
+ * tell whether another block overlaps it. Sizes are mostly small, some medium, a few large.
+ */
+#ifndef HAK_TEST_THREAD_BLOCK_H
+#define HAK_TEST_THREAD_BLOCK_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "api/family.h"
+
+typedef struct block {
+    uint32_t size;
+    uint32_t seed;
+    unsigned char bytes[];
+} block_t;
+
+static inline size_t block_random_size(uint64_t *state) {
+    uint64_t draw = expect_random(state);
+    size_t limit = draw % 1000 < 900 ? 600 : draw % 1000 < 996 ? 8192 : 200000;
+    return sizeof(block_t) + (draw >> 16) % limit;
+}
+
+/* Large blocks carry their pattern at both ends only: touching all of them is not the subject. */
+static inline size_t block_stride(size_t size) {
+    return size <= 1024 ? 1 : size / 64;
+}
+
+static inline void block_stamp(block_t *block, size_t size, uint32_t seed) {
+    block->size = (uint32_t)size;
+    block->seed = seed;
+    size_t count = size - sizeof(block_t);
+    for (size_t at = 0; at < count; at += block_stride(size)) {
+        block->bytes[at] = (unsigned char)(seed + at);
+    }
+}
+
+static inline void block_check(const block_t *block) {
+    size_t count = block->size - sizeof(block_t);
+    for (size_t at = 0; at < count; at += block_stride(block->size)) {
+        EXPECT_EQ(block->bytes[at], (unsigned char)(block->seed + at));
+    }
+}
+
+/* One block by malloc, calloc, memalign or realloc, stamped. */
+static inline block_t *block_make(uint64_t *state) {
+    size_t size = block_random_size(state);
+    uint64_t draw = expect_random(state);
+    block_t *block;
+    if (draw % 16 == 0) {
+        block = (block_t *)family.calloc(1, size);
+    } else if (draw % 16 == 1) {
+        block = (block_t *)family.memalign((size_t)16 << (draw >> 8) % 8, size);
+    } else if (draw % 16 == 2) {
+        block = (block_t *)family.realloc(family.malloc(size / 2), size);
+    } else {
+        block = (block_t *)family.malloc(size);
+    }
+    EXPECT(block != NULL);
+    block_stamp(block, size, (uint32_t)(draw >> 32));
+    return block;
+}
+
+/* Checks and frees; sometimes moves the block first, as its new owner may. */
+static inline void block_unmake(block_t *block, uint64_t *state) {
+    if (block == NULL) {
+        return;
+    }
+    block_check(block);
+    if (expect_random(state) % 16 == 0) {
+        size_t size = block->size;
+        block = (block_t *)family.realloc(block, size + 100);
+        EXPECT(block != NULL);
+        EXPECT_EQ(block->size, size);
+        block_check(block);
+    }
+    family.free(block);
+}
+
+static inline pthread_t thread_start(void *(*body)(void *), void *argument) {
+    pthread_t thread;
+    int error = pthread_create(&thread, NULL, body, argument);
+    EXPECT_EQ(error, 0);
+    return thread;
+}
+
+/* Memory may have grown by this much and not more; sanitizers keep their own books. */
+static inline void expect_rss_at_most(size_t before, size_t growth) {
+    size_t now = expect_rss_bytes();
+    if (!EXPECT_SANITIZED && now > before + growth) {
+        expect_say("rss grew from %zu to %zu KiB\n", before >> 10, now >> 10);
+        EXPECT(now <= before + growth);
+    }
+}
+
+#endif

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Short threads, one after the other and a few at a time. Each leaves blocks behind that later
+ * threads free. Is the memory of dead threads used again (no growth after the first tenth)?
+ * Arguments: threads (default 20 000), at a time (default 4).
+ */
+#include "thread/block.h"
+
+enum { LIFE_BLOCKS = 60, LEGACY_COUNT = 512, AT_A_TIME_MAX = 64 };
+
+static size_t thread_count, at_a_time;
+static _Atomic(block_t *) legacy[LEGACY_COUNT];
+
+static void *short_life(void *argument) {
+    uint64_t state = 0x9e3779b97f4a7c15u * ((uintptr_t)argument + 1);
+    block_t *blocks[LIFE_BLOCKS];
+    for (size_t i = 0; i < LIFE_BLOCKS; ++i) {
+        blocks[i] = block_make(&state);
+    }
+    for (size_t i = 0; i < LIFE_BLOCKS; ++i) {
+        if (i % 3 == 0) { /* left to whoever comes by */
+            size_t place = expect_random(&state) % LEGACY_COUNT;
+            blocks[i] =
+                atomic_exchange_explicit(&legacy[place], blocks[i], memory_order_acq_rel);
+        }
+        block_unmake(blocks[i], &state);
+    }
+    return NULL;
+}
+
+static void run_lives(size_t count) {
+    pthread_t threads[AT_A_TIME_MAX];
+    for (size_t done = 0; done < count; done += at_a_time) {
+        for (size_t i = 0; i < at_a_time; ++i) {
+            threads[i] = thread_start(short_life, (void *)(uintptr_t)(done + i));
+        }
+        for (size_t i = 0; i < at_a_time; ++i) {
+            EXPECT_EQ(pthread_join(threads[i], NULL), 0);
+        }
+    }
+}
+
+static void churn_of_short_threads_does_not_grow(void) {
+    run_lives(thread_count / 10);
+    size_t before = expect_rss_bytes();
+    run_lives(thread_count - thread_count / 10);
+    expect_rss_at_most(before, before / 2 + (16 << 20));
+    uint64_t state = 1;
+    for (size_t i = 0; i < LEGACY_COUNT; ++i) {
+        block_unmake(atomic_exchange(&legacy[i], NULL), &state);
+    }
+}
+
+int main(int argc, char **argv) {
+    thread_count = expect_arg(argc, argv, 1, 20000);
+    at_a_time = expect_arg(argc, argv, 2, 4);
+    if (at_a_time == 0 || at_a_time > AT_A_TIME_MAX) {
+        expect_skip("too many threads at a time");
+    }
+    family_load();
+    RUN(churn_of_short_threads_does_not_grow);
+    return expect_status();
+}

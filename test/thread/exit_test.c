@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Threads that exit with full caches and threads that sit idle with them. Is the memory used again
+ * by the next generation, does an idle thread cost little, can its blocks be freed from outside?
+ * Arguments: generations (default 150), idle threads (default 200).
+ */
+#include "thread/block.h"
+
+enum { GENERATION_THREADS = 4, CACHE_BLOCKS = 2000, IDLE_MAX = 1000, IDLE_BLOCKS = 200 };
+
+static size_t generation_count, idle_count;
+
+/* Fills the caches of many sizes: allocates a pile, frees all of it, exits. */
+static void *fill_caches(void *argument) {
+    static _Thread_local block_t *blocks[CACHE_BLOCKS];
+    uint64_t state = (uintptr_t)argument + 1;
+    for (size_t i = 0; i < CACHE_BLOCKS; ++i) {
+        blocks[i] = block_make(&state);
+    }
+    for (size_t i = 0; i < CACHE_BLOCKS; ++i) {
+        block_unmake(blocks[i], &state);
+    }
+    return NULL;
+}
+
+static void run_generations(size_t count) {
+    for (size_t generation = 0; generation < count; ++generation) {
+        pthread_t threads[GENERATION_THREADS];
+        for (size_t i = 0; i < GENERATION_THREADS; ++i) {
+            threads[i] = thread_start(fill_caches, (void *)(uintptr_t)(generation * 7 + i));
+        }
+        for (size_t i = 0; i < GENERATION_THREADS; ++i) {
+            EXPECT_EQ(pthread_join(threads[i], NULL), 0);
+        }
+    }
+}
+
+static void exit_with_full_caches_leaves_memory_for_the_next_generation(void) {
+    run_generations(generation_count / 10 + 1);
+    size_t before = expect_rss_bytes();
+    run_generations(generation_count);
+    expect_rss_at_most(before, before / 2 + (16 << 20));
+}
+
+/* What a dead thread had cached serves threads of other sizes and the main thread. */
+static void exit_of_a_thread_frees_its_memory_for_the_others(void) {
+    size_t before = expect_rss_bytes();
+    for (size_t round = 0; round < 20; ++round) {
+        run_generations(1);
+        uint64_t state = round + 1;
+        static block_t *blocks[CACHE_BLOCKS];
+        for (size_t i = 0; i < CACHE_BLOCKS; ++i) {
+            blocks[i] = block_make(&state);
+        }
+        for (size_t i = 0; i < CACHE_BLOCKS; ++i) {
+            block_unmake(blocks[i], &state);
+        }
+    }
+    expect_rss_at_most(before, before / 2 + (32 << 20));
+}
+
+static pthread_mutex_t idle_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t idle_changed = PTHREAD_COND_INITIALIZER;
+static size_t idle_waiting;
+static bool idle_may_go;
+static block_t *idle_legacy[IDLE_MAX];
+
+static void *idle_life(void *argument) {
+    size_t index = (uintptr_t)argument;
+    uint64_t state = index + 1;
+    block_t *blocks[IDLE_BLOCKS];
+    for (size_t i = 0; i < IDLE_BLOCKS; ++i) {
+        blocks[i] = block_make(&state);
+    }
+    idle_legacy[index] = blocks[0];
+    for (size_t i = 1; i < IDLE_BLOCKS; ++i) {
+        block_unmake(blocks[i], &state);
+    }
+    pthread_mutex_lock(&idle_lock);
+    ++idle_waiting;
+    pthread_cond_broadcast(&idle_changed);
+    while (!idle_may_go) {
+        pthread_cond_wait(&idle_changed, &idle_lock);
+    }
+    pthread_mutex_unlock(&idle_lock);
+    block_unmake(block_make(&state), &state); /* the cache still works after the rest */
+    return NULL;
+}
+
+static void idle_threads_cost_little_and_their_blocks_can_be_freed(void) {
+    static pthread_t threads[IDLE_MAX];
+    size_t before = expect_rss_bytes();
+    for (size_t i = 0; i < idle_count; ++i) {
+        threads[i] = thread_start(idle_life, (void *)(uintptr_t)i);
+    }
+    pthread_mutex_lock(&idle_lock);
+    while (idle_waiting < idle_count) {
+        pthread_cond_wait(&idle_changed, &idle_lock);
+    }
+    pthread_mutex_unlock(&idle_lock);
+    expect_rss_at_most(before, idle_count * (1 << 20) + (32 << 20));
+    uint64_t state = 99;
+    for (size_t i = 0; i < idle_count; ++i) {
+        block_unmake(idle_legacy[i], &state);
+    }
+    pthread_mutex_lock(&idle_lock);
+    idle_may_go = true;
+    pthread_cond_broadcast(&idle_changed);
+    pthread_mutex_unlock(&idle_lock);
+    for (size_t i = 0; i < idle_count; ++i) {
+        EXPECT_EQ(pthread_join(threads[i], NULL), 0);
+    }
+}
+
+int main(int argc, char **argv) {
+    generation_count = expect_arg(argc, argv, 1, 150);
+    idle_count = expect_arg(argc, argv, 2, 200);
+    if (idle_count > IDLE_MAX) {
+        expect_skip("too many idle threads");
+    }
+    family_load();
+    RUN(exit_with_full_caches_leaves_memory_for_the_next_generation);
+    RUN(exit_of_a_thread_frees_its_memory_for_the_others);
+    RUN(idle_threads_cost_little_and_their_blocks_can_be_freed);
+    return expect_status();
+}

@@ -1,0 +1,106 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Checks that every path, link target and hak_ symbol named in the documents exists.
+
+A path counts from the top of the repository, from src/, or from the document's own folder. Patterns
+(`src/*/x.h`, `src/{slab,large}/`) must match something. `hak_slab_*` must match a symbol.
+"""
+import argparse
+import glob
+import os
+import re
+import sys
+
+DOCUMENTS = ("README.md", "CONTRIBUTING.md", "src/README.md", "test/README.md", "docs/*.md", "docs/adr/*.md")
+TOP = "src|include|test|tools|bench|docs|cmake|lang"
+LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")
+CODE = re.compile(r"`([^`\n]+)`")
+PATH = re.compile(r"^(?:\./)?[\w.*{},-]+(?:/[\w.*{},-]+)*/?$")
+SYMBOL = re.compile(r"\bhak_\w+\*?")
+FENCE = re.compile(r"^```.*?^```", re.M | re.S)
+NAMES = re.compile(r"\b(?:hak|HAK)_\w+")
+
+
+def expand(pattern):
+    brace = re.search(r"\{([^{}]*)\}", pattern)
+    if not brace:
+        return [pattern]
+    return [name for part in brace.group(1).split(",")
+            for name in expand(pattern[:brace.start()] + part.strip() + pattern[brace.end():])]
+
+
+def exists(root, here, path):
+    return all(any(glob.glob(os.path.join(base, name.rstrip("/")))
+                   for base in (root, os.path.join(root, "src"), here))
+               for name in expand(path))
+
+
+def known_symbols(root):
+    names = set()
+    for folder in ("src", "include", "cmake", "tools", "test"):
+        for place, _, files in os.walk(os.path.join(root, folder)):
+            for file in files:
+                if file.endswith((".c", ".h", ".cpp", ".hpp", ".def", ".map", ".py", ".cmake", "CMakeLists.txt")):
+                    with open(os.path.join(place, file), encoding="utf-8", errors="replace") as text:
+                        names.update(NAMES.findall(text.read()))
+    with open(os.path.join(root, "CMakeLists.txt"), encoding="utf-8") as text:
+        names.update(NAMES.findall(text.read()))
+    return names
+
+
+def folders_of_src(root):
+    src = os.path.join(root, "src")
+    return "|".join(n for n in sorted(os.listdir(src)) if os.path.isdir(os.path.join(src, n))) or "-"
+
+
+def check(root, path, symbols, errors):
+    with open(path, encoding="utf-8") as file:
+        text = file.read()
+    name, here = os.path.relpath(path, root), os.path.dirname(path)
+    starts = re.compile(rf"^(?:\./)?(?:(?:{TOP}|{folders_of_src(root)})/|[\w-]+\.(?:c|h|hpp|cpp|md|py|sh|def|map)$)")
+
+    def line(position):
+        return f"{name}:{text.count(chr(10), 0, position) + 1}"
+
+    for match in LINK.finditer(FENCE.sub(lambda m: "\n" * m.group().count("\n"), text)):
+        target = match.group(1)
+        if not re.match(r"\w+:", target) and not os.path.exists(os.path.join(here, target)):
+            errors.append(f"{name}: link to {target}, which does not exist")
+    plain = FENCE.sub(lambda m: re.sub(r"[^\n]", " ", m.group()), text)
+    for match in CODE.finditer(plain):
+        word = match.group(1).strip()
+        word = re.sub(r":\d+$", "", word)
+        if PATH.match(word) and starts.match(word):
+            if "/" not in word.rstrip("/"):  # a bare file name: anywhere
+                found = glob.glob(os.path.join(root, "**", word.rstrip("/")), recursive=True)
+            else:
+                found = exists(root, here, word)
+            if not found:
+                errors.append(f"{line(match.start())}: {word} does not exist")
+    for match in SYMBOL.finditer(text):
+        symbol = match.group()
+        if symbol.endswith(("*", "_")):
+            stem = symbol.rstrip("*")
+            good = any(s.startswith(stem) for s in symbols)
+        else:
+            good = symbol in symbols
+        if not good:
+            errors.append(f"{line(match.start())}: {symbol} is not a symbol of the source")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
+    parser.add_argument("--root", default=os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+    root = os.path.normpath(parser.parse_args().root)
+    errors, symbols = [], known_symbols(root)
+    documents = [p for pattern in DOCUMENTS for p in sorted(glob.glob(os.path.join(root, pattern)))]
+    for path in documents:
+        check(root, path, symbols, errors)
+    if errors:
+        print("\n".join("check_docs: " + e for e in errors), file=sys.stderr)
+        sys.exit(1)
+    print(f"{len(documents)} documents name only what exists")
+
+
+if __name__ == "__main__":
+    main()
