@@ -16,10 +16,16 @@ import re
 import subprocess
 import sys
 
+# The promise is made for x86-64 and gcc. aarch64 needs two instructions for the address of each of the
+# three symbols (page map, class table, TLS offset); clang keeps the address of a bin in two registers.
 BUDGET = {
-    "malloc": {"instructions": 20, "branches": 3, "locked": 0},
-    "free": {"instructions": 26, "branches": 3, "locked": 0},
+    ("x86-64", "gcc"): {"malloc": 20, "free": 26},
+    ("x86-64", "clang"): {"malloc": 20, "free": 30},
+    ("aarch64", "gcc"): {"malloc": 26, "free": 30},
+    ("aarch64", "clang"): {"malloc": 26, "free": 32},
 }
+MOST = {"branches": 3, "locked": 0}  # everywhere
+SYMBOLS = ("malloc", "free")
 COUNTS = ("instructions", "loads", "stores", "branches", "jumps", "locked")
 SOURCE_LINES, SOURCE_FILES = 200, 4
 
@@ -155,14 +161,15 @@ def compiler_of(library, readelf):
     text = run(readelf, "-p", ".comment", library)
     clang = re.search(r"clang version ([\d.]+)", text)
     gcc = re.search(r"GCC: \(.*\) ([\d.]+)", text)
-    return f"clang {clang.group(1)}" if clang else f"gcc {gcc.group(1)}" if gcc else "unknown"
+    return f"clang {clang.group(1)}" if clang else f"gcc {gcc.group(1)}" if gcc else "gcc unknown"
 
 
 def check_library(args):
     header = run(args.readelf, "-h", args.lib)
     machine = Arm64() if "AArch64" in header else X86()
     errors, result = [], {"compiler": compiler_of(args.lib, args.readelf)}
-    for symbol in BUDGET:
+    budget = BUDGET[machine.name, result["compiler"].split()[0]]
+    for symbol in SYMBOLS:
         start, code = disassemble(args.lib, args.objdump, args.readelf, symbol)
         ways = hit_paths(machine, start, code)
         if not ways:
@@ -173,19 +180,21 @@ def check_library(args):
               ", ".join(f"{result[symbol][key]} {key}" for key in COUNTS))
         if args.show:
             print("\n".join(f"  {address:x}: {code[address]}" for address in way))
-        for key, most in BUDGET[symbol].items():
+        for key, most in dict(MOST, instructions=budget[symbol]).items():
             if result[symbol][key] > most:
                 errors.append(f"{symbol}: {key}: {result[symbol][key]}, at most {most}")
     if args.golden and args.update:
         with open(args.golden, "w", encoding="utf-8") as file:
             file.write(json.dumps(result, indent=2) + "\n")
     elif args.golden:
+        if not os.path.exists(args.golden):
+            return errors + [f"{args.golden} does not exist; --update makes it"]
         with open(args.golden, encoding="utf-8") as file:
             golden = json.load(file)
         if golden["compiler"] != result["compiler"]:
             print(f"golden file is of {golden['compiler']}: only the budget was checked")
         else:
-            for symbol in BUDGET:
+            for symbol in SYMBOLS:
                 for key, wanted in golden[symbol].items():
                     if result[symbol][key] != wanted:
                         errors.append(f"{symbol}: {key}: {result[symbol][key]}, golden {wanted}")

@@ -18,7 +18,7 @@
  *
  * Why one compare is enough: tags are multiples of 256 and at least 256, classes are below 44. Only
  * an entry with our own tag leaves a value below 44 behind. A thread without a tcache reads tag 0
- * and capacity 0 from the zero leaf (MAP-4): whatever passes the first test fails the second.
+ * and room 0 from the zero leaf (MAP-4): whatever passes the first test fails the second.
  *
  * No counter, no lock, no atomic read-modify-write, no configuration, no debugging here. */
 #ifndef HAK_FRONT_FAST_H
@@ -35,7 +35,7 @@ HAK_INLINE void *hak_fast_pop(size_t size) {
     if (HAK_LIKELY(block != NULL)) {
         HAK_PROBE();
         bin->head = hak_link_get(block);
-        bin->count--;
+        bin->room++;
     }
     return block;
 }
@@ -43,18 +43,19 @@ HAK_INLINE void *hak_fast_pop(size_t size) {
 /* false: not a block of this thread's slabs, or its bin is full. */
 HAK_INLINE bool hak_fast_push(void *block) {
     uintptr_t base = hak_pagemap_base();
+    uint32_t entry = hak_pagemap_get(base, block);
     hak_tcache_t *tcache = hak_tcache_self(base);
-    uint32_t sc = hak_pagemap_get(base, block) ^ tcache->tag;
+    uint32_t sc = entry ^ tcache->tag;
     if (HAK_UNLIKELY(sc >= HAK_SC_COUNT)) {
         return false;
     }
     hak_bin_t *bin = &tcache->bin[sc];
-    if (HAK_UNLIKELY(bin->count >= bin->capacity)) {
+    if (HAK_UNLIKELY(bin->room == 0)) {
         return false;
     }
     hak_link_set(block, bin->head);
     bin->head = block;
-    bin->count++;
+    bin->room--;
     return true;
 }
 

@@ -67,8 +67,9 @@ static HAK_NOINLINE void *slow_refill(hak_tcache_t *tcache, unsigned sc) {
     }
     hak_bin_t *bin = &tcache->bin[sc];
     int32_t half = bin->capacity / 2;
+    int32_t taken = blocks.count > (uint32_t)half ? half : (int32_t)blocks.count - 1;
     bin->head = hak_link_get(blocks.head);
-    bin->count = blocks.count > (uint32_t)half ? half : (int32_t)blocks.count - 1; /* TCACHE-3 */
+    bin->room = bin->capacity - taken; /* TCACHE-3 */
     return blocks.head;
 }
 
@@ -79,7 +80,7 @@ static void *slow_take(hak_tcache_t *tcache, unsigned sc) {
         return slow_refill(tcache, sc);
     }
     bin->head = hak_link_get(block);
-    bin->count--;
+    bin->room++;
     return block;
 }
 
@@ -146,7 +147,7 @@ void *hak_slow_malloc_medium(size_t size) {
         return slow_malloc_class(sc, size);
     }
     bin->head = hak_link_get(block);
-    bin->count--;
+    bin->room++;
     return block;
 }
 

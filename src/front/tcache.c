@@ -36,11 +36,16 @@ int32_t hak_bin_max_capacity(unsigned sc) {
     return (int32_t)blocks < initial ? initial : (int32_t)blocks;
 }
 
+static void bin_reset(hak_bin_t *bin, unsigned sc) {
+    bin->capacity = hak_bin_initial_capacity(sc);
+    bin->room = bin->capacity;
+}
+
 static void tcache_init(hak_tcache_t *tcache, uint32_t id) {
     tcache->tag = id << 8;
     hak_owner_init(&tcache->owner, tcache->tag);
     for (unsigned sc = 0; sc < HAK_SC_COUNT; sc++) {
-        tcache->bin[sc].capacity = hak_bin_initial_capacity(sc);
+        bin_reset(&tcache->bin[sc], sc);
     }
 }
 
@@ -96,7 +101,7 @@ void hak_tcache_detach(hak_tcache_t *tcache) {
     hak_tcache_offset = 0;
     hak_tcache_flush(tcache);
     for (unsigned sc = 0; sc < HAK_SC_COUNT; sc++) {
-        tcache->bin[sc].capacity = hak_bin_initial_capacity(sc);
+        bin_reset(&tcache->bin[sc], sc);
         tcache->overflowed[sc] = 0;
     }
     hak_lock_acquire(HAK_LOCK_REGISTRY);
@@ -109,7 +114,7 @@ void hak_tcache_flush(hak_tcache_t *tcache) {
     for (unsigned sc = 0; sc < HAK_SC_COUNT; sc++) {
         void *block = tcache->bin[sc].head;
         tcache->bin[sc].head = NULL;
-        tcache->bin[sc].count = 0;
+        tcache->bin[sc].room = tcache->bin[sc].capacity;
         while (block != NULL) { /* TCACHE-2: the links tell, not the count */
             void *next = hak_link_get(block);
             hak_slab_give_back(&tcache->owner, hak_slab_of(block), block);

@@ -3,10 +3,10 @@
  * The per-thread cache.
  *
  *   hak_tcache_t   bin[0] bin[1] ... bin[43] | tag | ...cold: owner, outbox, adaptation
- *   bin            { head, count, capacity }   16 bytes, four to a cache line
+ *   bin            { head, room, capacity }   16 bytes, four to a cache line
  *
  * The thread finds it through one TLS word, an offset from the page map. While the word is 0 the
- * thread has no tcache and sees the zero leaf instead (MAP-4): every bin is empty with capacity 0,
+ * thread has no tcache and sees the zero leaf instead (MAP-4): every bin is empty and has no room,
  * so both malloc and free leave through their cold exits. There is no "initialised?" test.
  *
  * Invariants:
@@ -14,9 +14,10 @@
  *             fields tagged otherwise. The guest tcache belongs to the holder of HAK_LOCK_GUEST.
  *   TCACHE-2  The blocks of a bin are of its class and of slabs owned by this tcache; the list
  *             ends in NULL.
- *   TCACHE-3  count estimates the blocks in a bin. It may be lower than the truth after a whole
- *             list was taken (that is how a full list still leaves room to free into) and may
- *             become negative; nothing but the decision to overflow depends on it.
+ *   TCACHE-3  room says how many more frees the bin takes before it overflows. It is an estimate:
+ *             a bin that just took a whole list of a slab still gets half its capacity as room, so
+ *             it may hold more than its capacity, by at most that list; nothing but the decision
+ *             to overflow depends on it.
  *   TCACHE-4  An outbox entry with a slab holds a batch of 1 or more blocks of that slab. */
 #ifndef HAK_FRONT_TCACHE_H
 #define HAK_FRONT_TCACHE_H
@@ -26,8 +27,8 @@
 
 typedef struct hak_bin {
     void *head;       /* [owner] LIFO of free blocks */
-    int32_t count;    /* [owner] TCACHE-3 */
-    int32_t capacity; /* [owner] overflow at this count; 0 in the empty tcache */
+    int32_t room;     /* [owner] TCACHE-3; 0 in the empty tcache */
+    int32_t capacity; /* [owner] adapts; the room of an empty bin */
 } hak_bin_t;
 
 enum { HAK_OUTBOX_ENTRIES = 32 };
@@ -56,7 +57,7 @@ extern HAK_TLS uintptr_t hak_tcache_offset;
 
 /* fast path: begin */
 HAK_INLINE hak_tcache_t *hak_tcache_self(uintptr_t pagemap_base) {
-    return (hak_tcache_t *)(pagemap_base + hak_tcache_offset);
+    return (hak_tcache_t *)(hak_tcache_offset + pagemap_base);
 }
 /* fast path: end */
 

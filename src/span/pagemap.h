@@ -15,7 +15,7 @@
  *          nobody ever writes: a look-up needs no test for an absent leaf, and works on memory that
  *          no start-up code has touched.
  *   MAP-4  The zero leaf lies at offset 0 and doubles as the empty tcache (front/tcache.h): all
- *          bins empty, all capacities 0. So a thread whose TLS word is still 0 takes the cold exit.
+ *          bins empty, all rooms 0. So a thread whose TLS word is still 0 takes the cold exit.
  */
 #ifndef HAK_SPAN_PAGEMAP_H
 #define HAK_SPAN_PAGEMAP_H
@@ -62,12 +62,12 @@ HAK_INLINE uintptr_t hak_pagemap_base(void) {
 HAK_INLINE hak_pagemap_leaf_t *hak_pagemap_leaf(uintptr_t base, const void *address) {
     const hak_pagemap_t *map = (const hak_pagemap_t *)base;
     uint16_t index = (uint16_t)((uintptr_t)address >> HAK_PAGEMAP_LEAF_LOG2);
-    return (hak_pagemap_leaf_t *)(base + hak_load_relaxed(&map->root[index]));
+    return (hak_pagemap_leaf_t *)(base + hak_load_hot(&map->root[index]));
 }
 
 HAK_INLINE uint32_t hak_pagemap_get(uintptr_t base, const void *address) {
     uint32_t index = (uint32_t)(uintptr_t)address >> HAK_UNIT_LOG2;
-    return hak_load_relaxed(&hak_pagemap_leaf(base, address)->entry[index]);
+    return hak_load_hot(&hak_pagemap_leaf(base, address)->entry[index]);
 }
 /* fast path: end */
 

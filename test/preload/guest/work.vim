@@ -7,11 +7,11 @@ g/ki/m0
 silent! normal! ggVGyGp
 undo
 redo
-let tally = {}
+let g:tally = {}
 for word in split(join(getline(1, '$'), ' '), '\W\+')
-    let tally[word] = get(tally, word, 0) + 1
+    let g:tally[word] = get(g:tally, word, 0) + 1
 endfor
-let report = map(sort(keys(tally)), {_, word -> word . ' ' . tally[word]})
+let report = map(sort(keys(g:tally)), {_, word -> word . ' ' . g:tally[word]})
 for round in range(200)
     call map(report, {_, line -> substitute(line, 'a', 'A', '')})
     let report = reverse(report)

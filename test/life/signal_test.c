@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * A storm of timer signals whose handlers do not allocate: do blocks keep their contents, do calls
+ * that end with EINTR do no harm, may a handler even leave malloc's caller by siglongjmp between
+ * two calls? Argument: milliseconds a phase (default 1 500).
+ */
+#include <setjmp.h>
+#include <sys/time.h>
+#include <time.h>
+
+#include "thread/block.h"
+
+enum { STORM_MICROSECONDS = 150 };
+
+static size_t phase_milliseconds;
+static atomic_size_t signal_count;
+static sigjmp_buf jump_target;
+static volatile sig_atomic_t may_jump;
+
+static void count_signal(int signal_number) {
+    (void)signal_number;
+    atomic_fetch_add_explicit(&signal_count, 1, memory_order_relaxed);
+}
+
+static void count_and_jump(int signal_number) {
+    count_signal(signal_number);
+    if (may_jump) {
+        may_jump = 0;
+        siglongjmp(jump_target, 1);
+    }
+}
+
+static void storm(void (*handler)(int), long microseconds, int flags) {
+    struct sigaction action = {.sa_handler = handler, .sa_flags = flags};
+    sigaction(SIGPROF, &action, NULL);
+    struct itimerval timer = {.it_interval = {0, microseconds}, .it_value = {0, microseconds}};
+    EXPECT_EQ(setitimer(ITIMER_PROF, &timer, NULL), 0);
+}
+
+static double milliseconds_now(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec * 1e3 + (double)now.tv_nsec / 1e6;
+}
+
+static void *allocate_for_a_phase(void *argument) {
+    enum { KEPT_COUNT = 300 };
+    uint64_t state = (uintptr_t)argument + 1;
+    block_t *blocks[KEPT_COUNT] = {NULL};
+    double end = milliseconds_now() + (double)phase_milliseconds;
+    while (milliseconds_now() < end) {
+        for (size_t step = 0; step < 100; ++step) {
+            size_t i = expect_random(&state) % KEPT_COUNT;
+            block_unmake(blocks[i], &state);
+            blocks[i] = block_make(&state);
+        }
+    }
+    for (size_t i = 0; i < KEPT_COUNT; ++i) {
+        block_unmake(blocks[i], &state);
+    }
+    return NULL;
+}
+
+static void signal_storm_over_allocating_threads_harms_nothing(void) {
+    pthread_t threads[3];
+    atomic_store(&signal_count, 0);
+    storm(count_signal, STORM_MICROSECONDS, 0);
+    for (size_t i = 0; i < 3; ++i) {
+        threads[i] = thread_start(allocate_for_a_phase, (void *)(uintptr_t)i);
+    }
+    allocate_for_a_phase((void *)(uintptr_t)9);
+    for (size_t i = 0; i < 3; ++i) {
+        EXPECT_EQ(pthread_join(threads[i], NULL), 0);
+    }
+    storm(SIG_IGN, 0, 0);
+    EXPECT(atomic_load(&signal_count) > phase_milliseconds / 20);
+}
+
+static void signal_during_memory_pressure_is_no_failure(void) {
+    storm(count_signal, STORM_MICROSECONDS, 0); /* without SA_RESTART: kernel calls see EINTR */
+    double end = milliseconds_now() + (double)phase_milliseconds;
+    while (milliseconds_now() < end) {
+        unsigned char *large = family.malloc(24 << 20);
+        EXPECT(large != NULL);
+        memset(large, 1, 1 << 20);
+        large = family.realloc(large, 40 << 20);
+        EXPECT(large != NULL);
+        EXPECT_EQ(large[(1 << 20) - 1], 1);
+        family.free(large);
+        family.trim(0);
+    }
+    storm(SIG_IGN, 0, 0);
+}
+
+static void signal_handler_that_jumps_between_calls_harms_nothing(void) {
+    block_t *volatile block = NULL;
+    uint64_t state = 4;
+    volatile size_t jump_count = 0;
+    storm(count_and_jump, 1000, SA_NODEFER);
+    double end = milliseconds_now() + (double)phase_milliseconds;
+    while (milliseconds_now() < end) {
+        block = block_make(&state);
+        if (sigsetjmp(jump_target, 1) == 0) {
+            may_jump = 1;
+            for (size_t spin = 0; spin < 20000 && may_jump; ++spin) {
+                block_check(block);
+            }
+            may_jump = 0;
+        } else {
+            ++jump_count;
+        }
+        block_unmake(block, &state);
+    }
+    storm(SIG_IGN, 0, 0);
+    EXPECT(jump_count > 0);
+}
+
+int main(int argc, char **argv) {
+    phase_milliseconds = expect_arg(argc, argv, 1, 1500);
+    family_load();
+    expect_watchdog(100);
+    RUN(signal_storm_over_allocating_threads_harms_nothing);
+    RUN(signal_during_memory_pressure_is_no_failure);
+    RUN(signal_handler_that_jumps_between_calls_harms_nothing);
+    return expect_status();
+}

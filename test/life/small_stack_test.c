@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Threads with the smallest stack the system allows (16 KiB): does every path of the allocator,
+ * from first use to exit, fit into it?
+ */
+#include <limits.h>
+
+#include "thread/block.h"
+
+enum { THREAD_COUNT = 50, LIVE_COUNT = 300, SMALL_STACK_BYTES = 16384 };
+
+/* Every entry point over all size ranges; `live` is static so that our own frame stays small. */
+static void work(block_t **live, uint64_t seed) {
+    uint64_t state = seed + 1;
+    for (size_t i = 0; i < LIVE_COUNT; ++i) {
+        live[i] = block_make(&state);
+    }
+    for (size_t size = 1; size <= 8 << 20; size *= 3) {
+        unsigned char *block = family.calloc(1, size);
+        EXPECT(block != NULL);
+        block = family.realloc(block, size * 2);
+        EXPECT(block != NULL);
+        family.free(block);
+        block = family.aligned_alloc(4096, size);
+        EXPECT(block != NULL);
+        family.free(block);
+    }
+    family.trim(0);
+    for (size_t i = 0; i < LIVE_COUNT; ++i) {
+        block_unmake(live[i], &state);
+    }
+}
+
+static block_t *live_of_threads[THREAD_COUNT][LIVE_COUNT];
+
+static void *work_in_thread(void *argument) {
+    size_t index = (uintptr_t)argument;
+    work(live_of_threads[index], index);
+    return NULL;
+}
+
+static void small_stacks_are_enough_for_the_whole_family(void) {
+    pthread_attr_t attributes;
+    pthread_t threads[THREAD_COUNT];
+    pthread_attr_init(&attributes);
+    long smallest = sysconf(_SC_THREAD_STACK_MIN);
+    size_t bytes = smallest > SMALL_STACK_BYTES ? (size_t)smallest : SMALL_STACK_BYTES;
+    EXPECT_EQ(pthread_attr_setstacksize(&attributes, bytes), 0);
+    for (size_t round = 0; round < 3; ++round) {
+        for (size_t i = 0; i < THREAD_COUNT; ++i) {
+            EXPECT_EQ(
+                pthread_create(&threads[i], &attributes, work_in_thread, (void *)(uintptr_t)i), 0);
+        }
+        for (size_t i = 0; i < THREAD_COUNT; ++i) {
+            EXPECT_EQ(pthread_join(threads[i], NULL), 0);
+        }
+    }
+    pthread_attr_destroy(&attributes);
+}
+
+int main(void) {
+    family_load();
+    expect_watchdog(100);
+    RUN(small_stacks_are_enough_for_the_whole_family);
+    return expect_status();
+}
