@@ -30,12 +30,14 @@
 /* fast path: begin */
 /* size <= HAK_SC_SMALL_BYTES; NULL: the bin is empty. */
 HAK_INLINE void *hak_fast_pop(size_t size) {
-    hak_bin_t *bin = &hak_tcache_self(hak_pagemap_base())->bin[hak_sc_of_small(size)];
+    uintptr_t base = hak_pagemap_base();
+    hak_bin_t *bin = hak_tcache_bin(hak_tcache_self(base), hak_sc_of_hot(base, size));
     void *block = bin->head;
+    int64_t room = bin->room;
     if (HAK_LIKELY(block != NULL)) {
         HAK_PROBE();
         bin->head = hak_link_get(block);
-        bin->room++;
+        bin->room = room + 1;
     }
     return block;
 }
@@ -49,13 +51,15 @@ HAK_INLINE bool hak_fast_push(void *block) {
     if (HAK_UNLIKELY(sc >= HAK_SC_COUNT)) {
         return false;
     }
-    hak_bin_t *bin = &tcache->bin[sc];
-    if (HAK_UNLIKELY(bin->room == 0)) {
+    hak_bin_t *bin = hak_tcache_bin(tcache, sc);
+    void *head = bin->head;
+    int64_t room = bin->room;
+    if (HAK_UNLIKELY(room == 0)) {
         return false;
     }
-    hak_link_set(block, bin->head);
+    hak_link_set(block, head);
     bin->head = block;
-    bin->room--;
+    bin->room = room - 1;
     return true;
 }
 

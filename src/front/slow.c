@@ -45,10 +45,10 @@ static HAK_COLD void slow_reclaim(hak_tcache_t *tcache) {
 /* The bin grows when it overflowed since the last refill: such a load goes up and down by more
  * than the bin holds. */
 static void bin_adapt(hak_tcache_t *tcache, unsigned sc) {
-    hak_bin_t *bin = &tcache->bin[sc];
     if (tcache->overflowed[sc] != 0) {
         int32_t most = hak_bin_max_capacity(sc);
-        bin->capacity = bin->capacity * 2 > most ? most : bin->capacity * 2;
+        int32_t doubled = tcache->capacity[sc] * 2;
+        tcache->capacity[sc] = doubled > most ? most : doubled;
         tcache->overflowed[sc] = 0;
     }
 }
@@ -66,10 +66,10 @@ static HAK_NOINLINE void *slow_refill(hak_tcache_t *tcache, unsigned sc) {
         }
     }
     hak_bin_t *bin = &tcache->bin[sc];
-    int32_t half = bin->capacity / 2;
+    int32_t half = tcache->capacity[sc] / 2;
     int32_t taken = blocks.count > (uint32_t)half ? half : (int32_t)blocks.count - 1;
     bin->head = hak_link_get(blocks.head);
-    bin->room = bin->capacity - taken; /* TCACHE-3 */
+    bin->room = tcache->capacity[sc] - taken; /* TCACHE-3 */
     return blocks.head;
 }
 

@@ -36,16 +36,16 @@ int32_t hak_bin_max_capacity(unsigned sc) {
     return (int32_t)blocks < initial ? initial : (int32_t)blocks;
 }
 
-static void bin_reset(hak_bin_t *bin, unsigned sc) {
-    bin->capacity = hak_bin_initial_capacity(sc);
-    bin->room = bin->capacity;
+static void bin_reset(hak_tcache_t *tcache, unsigned sc) {
+    tcache->capacity[sc] = hak_bin_initial_capacity(sc);
+    tcache->bin[sc].room = tcache->capacity[sc];
 }
 
 static void tcache_init(hak_tcache_t *tcache, uint32_t id) {
     tcache->tag = id << 8;
     hak_owner_init(&tcache->owner, tcache->tag);
     for (unsigned sc = 0; sc < HAK_SC_COUNT; sc++) {
-        bin_reset(&tcache->bin[sc], sc);
+        bin_reset(tcache, sc);
     }
 }
 
@@ -93,7 +93,7 @@ hak_tcache_t *hak_tcache_attach(void) {
     tcache->thread_id = thread_id;
     tcache->is_attached = true;
     hak_lock_release(HAK_LOCK_REGISTRY);
-    hak_tcache_offset = (uintptr_t)tcache - (uintptr_t)&hak_pagemap;
+    hak_tcache_offset = (uintptr_t)tcache - hak_pagemap_base();
     return tcache;
 }
 
@@ -101,7 +101,7 @@ void hak_tcache_detach(hak_tcache_t *tcache) {
     hak_tcache_offset = 0;
     hak_tcache_flush(tcache);
     for (unsigned sc = 0; sc < HAK_SC_COUNT; sc++) {
-        bin_reset(&tcache->bin[sc], sc);
+        bin_reset(tcache, sc);
         tcache->overflowed[sc] = 0;
     }
     hak_lock_acquire(HAK_LOCK_REGISTRY);
@@ -114,7 +114,7 @@ void hak_tcache_flush(hak_tcache_t *tcache) {
     for (unsigned sc = 0; sc < HAK_SC_COUNT; sc++) {
         void *block = tcache->bin[sc].head;
         tcache->bin[sc].head = NULL;
-        tcache->bin[sc].room = tcache->bin[sc].capacity;
+        tcache->bin[sc].room = tcache->capacity[sc];
         while (block != NULL) { /* TCACHE-2: the links tell, not the count */
             void *next = hak_link_get(block);
             hak_slab_give_back(&tcache->owner, hak_slab_of(block), block);
@@ -198,7 +198,7 @@ void hak_tcache_visit(void (*visit)(hak_tcache_t *, void *), void *context) {
 /* Their bins and lists may have been caught in the middle of a change, so nothing of them is read:
  * blocks in them are lost to the child, blocks it frees to their slabs wait there. */
 void hak_tcache_after_fork(void) {
-    const hak_tcache_t *self = hak_tcache_self((uintptr_t)&hak_pagemap);
+    const hak_tcache_t *self = hak_tcache_self(hak_pagemap_base());
     for (hak_tcache_t *t = all_tcaches; t != NULL; t = t->next) {
         if (t != self && t->is_attached) {
             t->is_attached = false;

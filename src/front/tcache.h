@@ -3,10 +3,10 @@
  * The per-thread cache.
  *
  *   hak_tcache_t   bin[0] bin[1] ... bin[43] | tag | ...cold: owner, outbox, adaptation
- *   bin            { head, room, capacity }   16 bytes, four to a cache line
+ *   bin            { head, room }   16 bytes, four to a cache line, one load or store pair
  *
- * The thread finds it through one TLS word, an offset from the page map. While the word is 0 the
- * thread has no tcache and sees the zero leaf instead (MAP-4): every bin is empty and has no room,
+ * The thread finds it through one TLS word, an offset from the zero leaf. While the word is 0 the
+ * thread has no tcache and sees that leaf itself instead (MAP-4): every bin is empty and has no room,
  * so both malloc and free leave through their cold exits. There is no "initialised?" test.
  *
  * Invariants:
@@ -26,9 +26,8 @@
 #include "slab/slab_inl.h"
 
 typedef struct hak_bin {
-    void *head;       /* [owner] LIFO of free blocks */
-    int32_t room;     /* [owner] TCACHE-3; 0 in the empty tcache */
-    int32_t capacity; /* [owner] adapts; the room of an empty bin */
+    void *head;   /* [owner] LIFO of free blocks */
+    int64_t room; /* [owner] TCACHE-3; 0 in the empty tcache */
 } hak_bin_t;
 
 enum { HAK_OUTBOX_ENTRIES = 32 };
@@ -46,23 +45,31 @@ struct hak_tcache {
     bool is_attached;                             /* [lock REGISTRY] some live thread has it */
     uint32_t outbox_bytes;                        /* [owner] waiting in the outbox */
     const void *site;                             /* [owner] call site of the slow path in progress */
+    int32_t capacity[HAK_SC_COUNT];               /* [owner] room of an empty bin; adapts */
     uint8_t overflowed[HAK_SC_COUNT];             /* [owner] since the last refill */
     hak_tcache_t *next;                           /* [const] list of all tcaches */
     hak_owner_t owner;
     hak_outbox_entry_t outbox[HAK_OUTBOX_ENTRIES]; /* [owner] */
 };
 
-/* Offset of the tcache from the page map; 0 while the thread has none. */
+/* Offset of the tcache from the zero leaf; 0 while the thread has none. */
 extern HAK_TLS uintptr_t hak_tcache_offset;
 
 /* fast path: begin */
 HAK_INLINE hak_tcache_t *hak_tcache_self(uintptr_t pagemap_base) {
     return (hak_tcache_t *)(hak_tcache_offset + pagemap_base);
 }
+
+/* One address for head and room, so that aarch64 moves them with one load and one store pair. */
+HAK_INLINE hak_bin_t *hak_tcache_bin(hak_tcache_t *tcache, size_t sc) {
+    hak_bin_t *bin = &tcache->bin[sc];
+    __asm__("" : "+r"(bin));
+    return bin;
+}
 /* fast path: end */
 
 HAK_INLINE bool hak_tcache_is_empty(const hak_tcache_t *tcache) {
-    return (const void *)tcache == (const void *)&hak_pagemap;
+    return (const void *)tcache == (const void *)&hak_pagemap.zero;
 }
 
 /* Gives the calling thread a tcache: the one it had before its TLS was set up, a parked one or a

@@ -74,7 +74,7 @@ static void audit_superslab(hak_superslab_t *superslab, void *context) {
 }
 
 static void audit_bin(hak_audit_t *audit, hak_tcache_t *tcache, unsigned sc) {
-    size_t bound = hak_sc_info[sc].blocks + (size_t)tcache->bin[sc].capacity + 65536;
+    size_t bound = hak_sc_info[sc].blocks + (size_t)tcache->capacity[sc] + 65536;
     for (const void *block = tcache->bin[sc].head; block != NULL; block = hak_link_get(block)) {
         uint32_t entry = hak_pagemap_get(hak_pagemap_base(), block);
         if (entry != (tcache->tag | sc) || bound-- == 0 ||

@@ -37,6 +37,7 @@ static void process_start(void) {
     hak_check_sink.write = hak_os_write;
     hak_check_sink.abort = hak_os_abort;
     hak_os_init();
+    hak_sc_init();
     if (HAK_HARDEN) {
         hak_os_random(&hak_link_secret, sizeof hak_link_secret);
         hak_link_secret &= ~(uintptr_t)(HAK_BLOCK_ALIGN - 1);

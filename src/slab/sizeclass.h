@@ -9,6 +9,7 @@
 
 #include "base/bits.h"
 #include "slab/sizeclass_table.h"
+#include "span/pagemap.h"
 
 typedef struct hak_sc_info {
     uint32_t bytes;      /* of a block */
@@ -20,12 +21,22 @@ typedef struct hak_sc_info {
 extern const hak_sc_info_t hak_sc_info[HAK_SC_COUNT];
 extern const uint8_t hak_sc_small[HAK_SC_SMALL_BYTES / HAK_BLOCK_ALIGN + 1];
 
+/* Copies the table for small sizes to where the hit path reads it (MAP-5); before that it reads
+ * class 0 there, which no tcache can serve yet. */
+void hak_sc_init(void);
+
 /* fast path: begin */
-/* size <= HAK_SC_SMALL_BYTES */
+/* size <= HAK_SC_SMALL_BYTES; the table lies just before the base */
+HAK_INLINE size_t hak_sc_of_hot(uintptr_t pagemap_base, size_t size) {
+    const uint8_t *table = (const uint8_t *)pagemap_base - HAK_PAGEMAP_TABLE_BYTES;
+    return table[(size + HAK_BLOCK_ALIGN - 1) / HAK_BLOCK_ALIGN];
+}
+/* fast path: end */
+
+/* The same at any time. */
 HAK_INLINE unsigned hak_sc_of_small(size_t size) {
     return hak_sc_small[(size + HAK_BLOCK_ALIGN - 1) / HAK_BLOCK_ALIGN];
 }
-/* fast path: end */
 
 /* HAK_SC_SMALL_BYTES < size <= HAK_SC_MAX_BYTES (right from 129 B on) */
 HAK_INLINE unsigned hak_sc_of_medium(size_t size) {

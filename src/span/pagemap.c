@@ -19,7 +19,7 @@ static bool pagemap_grow(uint16_t index) {
         if (done) {
             /* pairs PAGEMAP-1: a reader holds an address inside the leaf's range, which it got from
              * a thread that saw this store */
-            hak_store_release(&hak_pagemap.root[index], (uintptr_t)leaf - (uintptr_t)&hak_pagemap);
+            hak_store_release(&hak_pagemap.root[index], (uintptr_t)leaf - hak_pagemap_base());
         }
     }
     hak_lock_release(HAK_LOCK_PAGEMAP);
@@ -41,7 +41,7 @@ bool hak_pagemap_prepare(const void *base, size_t bytes) {
 void hak_pagemap_set(const void *base, size_t count, uint32_t entry) {
     uintptr_t address = (uintptr_t)base;
     for (size_t i = 0; i < count; i++, address += HAK_UNIT_BYTES) {
-        hak_pagemap_leaf_t *leaf = hak_pagemap_leaf((uintptr_t)&hak_pagemap, (void *)address);
+        hak_pagemap_leaf_t *leaf = hak_pagemap_leaf(hak_pagemap_base(), (void *)address);
         hak_store_relaxed(&leaf->entry[(uint16_t)(address >> HAK_UNIT_LOG2)], entry);
     }
 }
@@ -49,6 +49,6 @@ void hak_pagemap_set(const void *base, size_t count, uint32_t entry) {
 void hak_pagemap_set_superslab(const void *base, hak_superslab_t *superslab) {
     unsigned index =
         (unsigned)((uintptr_t)base >> HAK_SUPERSLAB_LOG2) & (HAK_PAGEMAP_LEAF_SUPERSLABS - 1);
-    hak_pagemap_leaf_t *leaf = hak_pagemap_leaf((uintptr_t)&hak_pagemap, base);
+    hak_pagemap_leaf_t *leaf = hak_pagemap_leaf(hak_pagemap_base(), base);
     hak_store_release(&leaf->superslab[index], superslab);
 }

@@ -16,7 +16,9 @@
  *          no start-up code has touched.
  *   MAP-4  The zero leaf lies at offset 0 and doubles as the empty tcache (front/tcache.h): all
  *          bins empty, all rooms 0. So a thread whose TLS word is still 0 takes the cold exit.
- */
+ *   MAP-5  Everything the hit paths read lies relative to one address, that of the zero leaf, which
+ *          they keep in one register: the size-class table before it, the tcache, leaves and root
+ *          behind it. */
 #ifndef HAK_SPAN_PAGEMAP_H
 #define HAK_SPAN_PAGEMAP_H
 
@@ -43,26 +45,32 @@ typedef struct hak_pagemap_leaf {
     hak_superslab_t *superslab[HAK_PAGEMAP_LEAF_SUPERSLABS]; /* [atomic] */
 } hak_pagemap_leaf_t;
 
+enum { HAK_PAGEMAP_TABLE_BYTES = 192 };
+
 typedef struct hak_pagemap {
-    hak_pagemap_leaf_t zero;           /* [const] MAP-3, MAP-4 */
-    uintptr_t root[HAK_PAGEMAP_ROOTS]; /* [atomic] leaf address minus address of the page map */
+    uint8_t table[HAK_PAGEMAP_TABLE_BYTES]; /* [init] of slab/sizeclass.h: MAP-5 */
+    HAK_LINE_ALIGNED hak_pagemap_leaf_t zero; /* [const] MAP-3, MAP-4 */
+    uintptr_t root[HAK_PAGEMAP_ROOTS];        /* [atomic] leaf address minus that of `zero` */
 } hak_pagemap_t;
+
+_Static_assert(offsetof(hak_pagemap_t, root) ==
+                   offsetof(hak_pagemap_t, zero) + sizeof(hak_pagemap_leaf_t),
+               "MAP-5: the root follows the zero leaf");
 
 extern hak_pagemap_t hak_pagemap;
 
 /* fast path: begin */
-/* The address of the page map in a register the compiler cannot look through: look-up and tcache
- * access share it. */
+/* The address of the zero leaf in a register the compiler cannot look through (MAP-5). */
 HAK_INLINE uintptr_t hak_pagemap_base(void) {
-    uintptr_t base = (uintptr_t)&hak_pagemap;
+    uintptr_t base = (uintptr_t)&hak_pagemap.zero;
     __asm__("" : "+r"(base));
     return base;
 }
 
 HAK_INLINE hak_pagemap_leaf_t *hak_pagemap_leaf(uintptr_t base, const void *address) {
-    const hak_pagemap_t *map = (const hak_pagemap_t *)base;
+    const uintptr_t *root = (const uintptr_t *)(base + sizeof(hak_pagemap_leaf_t));
     uint16_t index = (uint16_t)((uintptr_t)address >> HAK_PAGEMAP_LEAF_LOG2);
-    return (hak_pagemap_leaf_t *)(base + hak_load_hot(&map->root[index]));
+    return (hak_pagemap_leaf_t *)(base + hak_load_hot(&root[index]));
 }
 
 HAK_INLINE uint32_t hak_pagemap_get(uintptr_t base, const void *address) {

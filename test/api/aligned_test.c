@@ -72,8 +72,8 @@ static void aligned_live_blocks_do_not_overlap(void) {
 }
 
 static void posix_memalign_of_a_bad_alignment_is_einval_and_touches_nothing(void) {
-    static const size_t alignments[] = {
-        0, 1, 2, 3, 4, 5, 7, 9, 12, 15, 17, 24, 100, 4095, SIZE_MAX, SIZE_MAX / 2};
+    static const size_t alignments[] = {0,  1,  2,  3,  4,   5,    7,        9,
+                                        12, 15, 17, 24, 100, 4095, SIZE_MAX, SIZE_MAX / 2};
     for (size_t i = 0; i < sizeof alignments / sizeof alignments[0]; ++i) {
         void *block = &untouched;
         errno = 4711;
@@ -141,9 +141,9 @@ static void aligned_alloc_without_memory_is_enomem(void) {
 }
 
 static void memalign_of_a_bad_alignment_rounds_up(void) {
-    static const size_t requests[][2] = {{0, 1},   {1, 1},    {3, 4},      {5, 8},      {12, 16},
-                                         {24, 32}, {33, 64},  {48, 64},    {100, 128},  {257, 512},
-                                         {1000, 1024}, {4097, 8192}, {65537, 131072}};
+    static const size_t requests[][2] = {
+        {0, 1},   {1, 1},     {3, 4},     {5, 8},       {12, 16},     {24, 32},       {33, 64},
+        {48, 64}, {100, 128}, {257, 512}, {1000, 1024}, {4097, 8192}, {65537, 131072}};
     for (size_t i = 0; i < sizeof requests / sizeof requests[0]; ++i) {
         for (size_t size = 1; size < 10000; size *= 3) {
             unsigned char *block = family.memalign(requests[i][0], size);

@@ -71,12 +71,11 @@ static void calloc_of_zero_elements_gives_a_block(void) {
 }
 
 static void calloc_of_an_overflowing_product_is_enomem(void) {
-    static const size_t products[][2] = {
-        {SIZE_MAX, 2},         {2, SIZE_MAX},
-        {SIZE_MAX / 2 + 1, 2}, {(size_t)1 << 32, (size_t)1 << 32},
-        {SIZE_MAX, SIZE_MAX},  {SIZE_MAX / 16 + 2, 16},
-        {SIZE_MAX, 1},         {(size_t)PTRDIFF_MAX / 8 + 1, 8},
-        {(size_t)1 << 40, 512}};
+    static const size_t products[][2] = {{SIZE_MAX, 2},         {2, SIZE_MAX},
+                                         {SIZE_MAX / 2 + 1, 2}, {(size_t)1 << 32, (size_t)1 << 32},
+                                         {SIZE_MAX, SIZE_MAX},  {SIZE_MAX / 16 + 2, 16},
+                                         {SIZE_MAX, 1},         {(size_t)PTRDIFF_MAX / 8 + 1, 8},
+                                         {(size_t)1 << 40, 512}};
     for (size_t i = 0; i < sizeof products / sizeof products[0]; ++i) {
         errno = 0;
         void *block = family.calloc(products[i][0], products[i][1]);

@@ -29,7 +29,12 @@ extern "C" {
 #endif
 
 /* Weak: bound to hakmem when it is preloaded or linked, otherwise absent. */
+#ifndef HAKMEM_HAKMEM_H
 extern const char *hak_version(void) __attribute__((weak));
+static inline bool expect_is_hakmem(void) {
+    return hak_version != NULL;
+}
+#endif
 
 #if defined(__SANITIZE_THREAD__)
 #define EXPECT_SANITIZED 1
@@ -47,8 +52,6 @@ enum { EXPECT_SKIP_STATUS = 77 };
 static sigjmp_buf expect_next_test;
 static pid_t expect_runner_tid;
 static int expect_failures;
-
-static inline bool expect_is_hakmem(void) { return hak_version != NULL; }
 
 __attribute__((format(printf, 1, 2))) static inline void expect_say(const char *format, ...) {
     char line[512];
@@ -100,7 +103,9 @@ static inline void expect_fail(const char *file, int line, const char *what, lon
         expect_say("%s %s\n", expect_failures == expect_before_ ? "ok    " : "FAILED", #test);     \
     } while (0)
 
-static inline int expect_status(void) { return expect_failures == 0 ? 0 : 1; }
+static inline int expect_status(void) {
+    return expect_failures == 0 ? 0 : 1;
+}
 
 __attribute__((noreturn)) static inline void expect_skip(const char *reason) {
     expect_say("skip: %s\n", reason);
@@ -127,7 +132,9 @@ static inline size_t expect_statm_bytes(int field) {
     return at == NULL ? 0 : (size_t)strtoull(at, NULL, 10) * (size_t)sysconf(_SC_PAGESIZE);
 }
 
-static inline size_t expect_rss_bytes(void) { return expect_statm_bytes(1); }
+static inline size_t expect_rss_bytes(void) {
+    return expect_statm_bytes(1);
+}
 
 /* Repeatable random numbers (xorshift64*); `state` must not be 0. */
 static inline uint64_t expect_random(uint64_t *state) {

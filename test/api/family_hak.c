@@ -9,6 +9,10 @@
 
 family_t family;
 
+static size_t usable_size(void *block) {
+    return hak_malloc_usable_size(block);
+}
+
 void family_load(void) {
     family = (family_t){
         .is_hakmem = true,
@@ -21,7 +25,7 @@ void family_load(void) {
         .memalign = hak_memalign,
         .valloc = hak_valloc,
         .pvalloc = hak_pvalloc,
-        .usable_size = hak_malloc_usable_size,
+        .usable_size = usable_size,
         .reallocarray = hak_reallocarray,
         .free_sized = hak_free_sized,
         .free_aligned_sized = hak_free_aligned_sized,

@@ -123,7 +123,9 @@ static void free_of_null_does_nothing(void) {
     EXPECT_EQ(errno, 4711);
 }
 
-static void usable_size_of_null_is_zero(void) { EXPECT_EQ(family.usable_size(NULL), 0); }
+static void usable_size_of_null_is_zero(void) {
+    EXPECT_EQ(family.usable_size(NULL), 0);
+}
 
 static void free_sized_frees_every_size(void) {
     EXPECT_HAS(free_sized);

@@ -102,9 +102,9 @@ void new_and_delete_aligned_forms_serve_all_alignments() {
 void delete_of_null_does_nothing() {
     ::operator delete(nullptr);
     ::operator delete[](nullptr);
-    ::operator delete(nullptr, size_t{8});
+    ::operator delete (nullptr, size_t{8});
     ::operator delete[](nullptr, size_t{8});
-    ::operator delete(nullptr, std::align_val_t{64});
+    ::operator delete (nullptr, std::align_val_t{64});
     ::operator delete[](nullptr, size_t{8}, std::align_val_t{64});
     ::operator delete(nullptr, std::nothrow);
 }
@@ -137,12 +137,12 @@ void new_without_memory_throws_bad_alloc() {
         if (size == SIZE_MAX && !expect_is_hakmem()) {
             continue; // libstdc++ rounds this up to the alignment and overflows
         }
-        EXPECT(throws<std::bad_alloc>([&] { return ::operator new(size, std::align_val_t{64}); }));
+        EXPECT(throws<std::bad_alloc>([&] { return ::operator new (size, std::align_val_t{64}); }));
         EXPECT(
             throws<std::bad_alloc>([&] { return ::operator new[](size, std::align_val_t{4096}); }));
     }
-    EXPECT(throws<std::bad_alloc>([] { return std::vector<char>().get_allocator().allocate(
-                                           impossible_bytes); }));
+    EXPECT(throws<std::bad_alloc>(
+        [] { return std::vector<char>().get_allocator().allocate(impossible_bytes); }));
 }
 
 void new_nothrow_without_memory_gives_null() {
@@ -150,7 +150,7 @@ void new_nothrow_without_memory_gives_null() {
     size_t size = impossible_bytes;
     EXPECT(::operator new(size, std::nothrow) == nullptr);
     EXPECT(::operator new[](size, std::nothrow) == nullptr);
-    EXPECT(::operator new(size, std::align_val_t{64}, std::nothrow) == nullptr);
+    EXPECT(::operator new (size, std::align_val_t{64}, std::nothrow) == nullptr);
     EXPECT(::operator new[](size, std::align_val_t{64}, std::nothrow) == nullptr);
 }
 
@@ -160,7 +160,7 @@ void new_asks_the_handler_until_it_retires() {
     EXPECT(throws<std::bad_alloc>([&] { return ::operator new(size); }));
     EXPECT_EQ(handler_calls, 3);
     handler_install(handler_that_retires, 4);
-    EXPECT(throws<std::bad_alloc>([&] { return ::operator new(size, std::align_val_t{128}); }));
+    EXPECT(throws<std::bad_alloc>([&] { return ::operator new (size, std::align_val_t{128}); }));
     EXPECT_EQ(handler_calls, 4);
     handler_install(handler_that_retires, 5);
     EXPECT(::operator new(size, std::nothrow) == nullptr);

@@ -38,9 +38,8 @@ static void allocate_in_preinit(int argc, char **argv, char **environment) {
     unmake(make(33), 33);
 }
 
-__attribute__((section(".preinit_array"), used)) static void (*preinit)(int, char **,
-                                                                        char **) =
-    allocate_in_preinit;
+__attribute__((section(".preinit_array"),
+               used)) static void (*preinit)(int, char **, char **) = allocate_in_preinit;
 
 __attribute__((constructor(101))) static void allocate_first(void) {
     constructor_block = make(300000);

@@ -22,9 +22,13 @@ struct filler {
     }
 } filler_instance;
 
-__attribute__((constructor)) void plugin_open() { block_of_constructor = std::malloc(3000); }
+__attribute__((constructor)) void plugin_open() {
+    block_of_constructor = std::malloc(3000);
+}
 
-__attribute__((destructor)) void plugin_close() { std::free(block_of_constructor); }
+__attribute__((destructor)) void plugin_close() {
+    std::free(block_of_constructor);
+}
 
 } // namespace
 
@@ -48,5 +52,7 @@ void *plugin_make(size_t size) {
     return block;
 }
 
-void plugin_drop(void *block) { std::free(block); }
+void plugin_drop(void *block) {
+    std::free(block);
+}
 }

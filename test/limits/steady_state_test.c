@@ -3,8 +3,8 @@
  * After warm-up, does a load of any size mix run without one system call? A seccomp filter lets
  * nothing but write and exit through while the operations run; any other call is named and fails.
  * Arguments: size mix (small|mixed|medium|wide|uniform|aligned|grow), operations (default
- * 10 000 000), slots (default 300), seed of the measured part (default: that of the warm-up, so that
- * it asks for no more memory than the warm-up did; everything else is the allocator's doing).
+ * 10 000 000), slots (default 300), seed of the measured part (default: that of the warm-up, so
+ * that it asks for no more memory than the warm-up did; everything else is the allocator's doing).
  */
 #include <linux/audit.h>
 #include <linux/filter.h>

@@ -20,8 +20,7 @@ static void *short_life(void *argument) {
     for (size_t i = 0; i < LIFE_BLOCKS; ++i) {
         if (i % 3 == 0) { /* left to whoever comes by */
             size_t place = expect_random(&state) % LEGACY_COUNT;
-            blocks[i] =
-                atomic_exchange_explicit(&legacy[place], blocks[i], memory_order_acq_rel);
+            blocks[i] = atomic_exchange_explicit(&legacy[place], blocks[i], memory_order_acq_rel);
         }
         block_unmake(blocks[i], &state);
     }

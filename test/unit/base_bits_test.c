@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Every function of base/bits.h against the slow truth. */
+#include "base/bits.h"
+#include "unit/unit.h"
+
+static void is_pow2_of_every_small_number_is_right(void **state) {
+    (void)state;
+    assert_false(hak_is_pow2(0));
+    for (size_t x = 1; x < 1 << 17; x++) {
+        size_t half = x;
+        while (half % 2 == 0) {
+            half /= 2;
+        }
+        UNIT_EXPECT(hak_is_pow2(x) == (half == 1), "%zu", x);
+    }
+    for (unsigned i = 0; i < 64; i++) {
+        assert_true(hak_is_pow2(1ull << i));
+        assert_true(i < 2 || !hak_is_pow2((1ull << i) - 1));
+    }
+}
+
+static void align_of_every_small_pair_equals_division(void **state) {
+    (void)state;
+    for (size_t align = 1; align <= 4096; align *= 2) {
+        for (size_t x = 0; x < 20000; x++) {
+            assert_int_equal(hak_align_up(x, align), (x + align - 1) / align * align);
+            assert_int_equal(hak_align_down(x, align), x / align * align);
+        }
+    }
+}
+
+static void align_near_the_top_keeps_all_bits(void **state) {
+    (void)state;
+    assert_true(hak_align_up(SIZE_MAX - 65535, 65536) == SIZE_MAX - 65535);
+    assert_true(hak_align_down(SIZE_MAX, 65536) == SIZE_MAX - 65535);
+    assert_true(hak_align_up((size_t)PTRDIFF_MAX, 4096) == (size_t)PTRDIFF_MAX + 1);
+}
+
+static void log2_ctz_popcount_equal_counting(void **state) {
+    (void)state;
+    uint64_t seed = 1;
+    for (unsigned i = 0; i < 20000; i++) {
+        uint64_t x = (hak_rng_next(&seed) >> i % 64) | 1ull << i % 64;
+        unsigned top = 0, low = 64, ones = 0;
+        for (unsigned bit = 0; bit < 64; bit++) {
+            if ((x >> bit & 1) != 0) {
+                top = bit;
+                low = low == 64 ? bit : low;
+                ones++;
+            }
+        }
+        assert_int_equal(hak_log2(x), top);
+        assert_int_equal(hak_ctz(x), low);
+        assert_int_equal(hak_popcount(x), ones);
+    }
+    assert_int_equal(hak_popcount(0), 0);
+}
+
+static void mul_at_the_border_tells_overflow(void **state) {
+    (void)state;
+    size_t product;
+    assert_true(hak_mul(0, SIZE_MAX, &product) && product == 0);
+    assert_true(hak_mul(1, SIZE_MAX, &product) && product == SIZE_MAX);
+    assert_false(hak_mul(2, SIZE_MAX / 2 + 1, &product));
+    assert_false(hak_mul(SIZE_MAX, SIZE_MAX, &product));
+    uint64_t seed = 2;
+    for (unsigned i = 0; i < 20000; i++) {
+        size_t a = hak_rng_next(&seed) >> i % 64;
+        size_t b = hak_rng_next(&seed) >> (i * 7) % 64;
+        unsigned __int128 truth = (unsigned __int128)a * b;
+        assert_int_equal(hak_mul(a, b, &product), truth <= SIZE_MAX);
+        assert_true(truth > SIZE_MAX || product == (size_t)truth);
+    }
+}
+
+static void mask_of_every_count_has_that_many_low_bits(void **state) {
+    (void)state;
+    for (unsigned count = 0; count <= 64; count++) {
+        uint64_t mask = hak_mask(count);
+        assert_int_equal(hak_popcount(mask), count);
+        assert_true(count == 64 || (mask >> count) == 0);
+    }
+}
+
+/* Dense, sparse, and made of runs, by turns. */
+static uint64_t some_bits(unsigned i, uint64_t *seed) {
+    uint64_t a = hak_rng_next(seed);
+    uint64_t b = hak_rng_next(seed);
+    switch (i % 5) {
+    case 0:
+        return a;
+    case 1:
+        return a | b;
+    case 2:
+        return a & b;
+    case 3:
+        return hak_mask(a % 65) << b % 64;
+    default:
+        return i % 10 < 5 ? ~0ull << a % 64 : ~(1ull << a % 64);
+    }
+}
+
+static void run_starts_of_any_bits_equal_a_scan(void **state) {
+    (void)state;
+    uint64_t seed = 3;
+    for (unsigned i = 0; i < 400; i++) {
+        uint64_t bits = some_bits(i, &seed);
+        for (unsigned count = 1; count <= 64; count++) {
+            uint64_t truth = 0;
+            for (unsigned at = 0; at + count <= 64; at++) {
+                if ((bits >> at & hak_mask(count)) == hak_mask(count)) {
+                    truth |= 1ull << at;
+                }
+            }
+            UNIT_EXPECT(hak_run_starts(bits, count) == truth, "%llx, %u", (unsigned long long)bits,
+                        count);
+        }
+    }
+}
+
+static void longest_run_of_any_bits_equals_a_scan(void **state) {
+    (void)state;
+    uint64_t seed = 4;
+    for (unsigned i = 0; i < 4000; i++) {
+        uint64_t bits = some_bits(i, &seed);
+        unsigned longest = 0, length = 0;
+        for (unsigned at = 0; at < 64; at++) {
+            length = (bits >> at & 1) != 0 ? length + 1 : 0;
+            longest = length > longest ? length : longest;
+        }
+        assert_int_equal(hak_longest_run(bits), longest);
+    }
+    assert_int_equal(hak_longest_run(0), 0);
+    assert_int_equal(hak_longest_run(~0ull), 64);
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(is_pow2_of_every_small_number_is_right),
+    cmocka_unit_test(align_of_every_small_pair_equals_division),
+    cmocka_unit_test(align_near_the_top_keeps_all_bits),
+    cmocka_unit_test(log2_ctz_popcount_equal_counting),
+    cmocka_unit_test(mul_at_the_border_tells_overflow),
+    cmocka_unit_test(mask_of_every_count_has_that_many_low_bits),
+    cmocka_unit_test(run_starts_of_any_bits_equal_a_scan),
+    cmocka_unit_test(longest_run_of_any_bits_equals_a_scan),
+};
+
+UNIT_MAIN(tests)

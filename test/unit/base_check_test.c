@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: MIT */
+#include "base/check.h"
+#include "base/fmt.h"
+#include "unit/fatal.h"
+
+static void fatal_with_address_and_detail_is_one_line(void **state) {
+    (void)state;
+    UNIT_EXPECT_FATAL(hak_fatal(HAK_FATAL_DOUBLE_FREE, (void *)0x1230, "64-byte class"),
+                      "hakmem: double free: 0x1230 (64-byte class)\n");
+    assert_string_equal(unit_fatal.line, "hakmem: double free: 0x1230 (64-byte class)\n");
+}
+
+static void fatal_without_address_or_detail_leaves_them_out(void **state) {
+    (void)state;
+    UNIT_EXPECT_FATAL(hak_fatal(HAK_FATAL_OPTION_STRICT, NULL, NULL), "strict");
+    assert_string_equal(unit_fatal.line, "hakmem: bad option in strict mode\n");
+}
+
+static void fatal_text_of_every_kind_is_distinct(void **state) {
+    (void)state;
+    for (unsigned i = 0; i < HAK_FATAL_COUNT; i++) {
+        const char *text = hak_fatal_text((hak_fatal_kind_t)i);
+        assert_true(strlen(text) > 5);
+        for (unsigned j = 0; j < i; j++) {
+            assert_string_not_equal(text, hak_fatal_text((hak_fatal_kind_t)j));
+        }
+    }
+    assert_string_equal(hak_fatal_text(HAK_FATAL_COUNT), "unknown");
+}
+
+static void fatal_with_endless_detail_is_cut_but_ends_the_line(void **state) {
+    (void)state;
+    static char detail[2000];
+    memset(detail, 'x', sizeof detail - 1);
+    UNIT_EXPECT_FATAL(hak_fatal(HAK_FATAL_INVARIANT, NULL, detail), "xxx");
+    assert_int_equal(unit_fatal.length, HAK_LINE_TEXT);
+    assert_int_equal(unit_fatal.line[unit_fatal.length - 1], '\n');
+    assert_ptr_equal(strchr(unit_fatal.line, '\n'), unit_fatal.line + unit_fatal.length - 1);
+}
+
+static void warning_is_one_line_and_goes_on(void **state) {
+    (void)state;
+    unit_fatal_begin();
+    hak_warn("something is odd");
+    hak_check_sink = unit_fatal.saved;
+    assert_false(unit_fatal.is_fatal);
+    assert_string_equal(unit_fatal.line, "hakmem: something is odd\n");
+}
+
+static void assertion_is_active_in_audit_builds_only(void **state) {
+    (void)state;
+#if HAK_AUDIT
+    UNIT_EXPECT_FATAL(HAK_ASSERT(1 + 1 == 3, "SLAB-99"), "(SLAB-99: 1 + 1 == 3)");
+#else
+    HAK_ASSERT(1 + 1 == 3, "SLAB-99");
+#endif
+    HAK_ASSERT(1 + 1 == 2, "SLAB-99");
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(fatal_with_address_and_detail_is_one_line),
+    cmocka_unit_test(fatal_without_address_or_detail_leaves_them_out),
+    cmocka_unit_test(fatal_text_of_every_kind_is_distinct),
+    cmocka_unit_test(fatal_with_endless_detail_is_cut_but_ends_the_line),
+    cmocka_unit_test(warning_is_one_line_and_goes_on),
+    cmocka_unit_test(assertion_is_active_in_audit_builds_only),
+};
+
+UNIT_MAIN(tests)

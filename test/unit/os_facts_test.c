@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Everything of os.h that is not about mappings: facts, environment, readability, small calls. */
+#include "os/os.h"
+#include "unit/unit.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+extern char **environ;
+
+static void facts_equal_what_libc_says(void **state) {
+    (void)state;
+    cpu_set_t set;
+    hak_os_init();
+    hak_os_init();
+    assert_int_equal(hak_os_page_bytes(), sysconf(_SC_PAGESIZE));
+    assert_false(hak_os_is_secure());
+    assert_int_equal(sched_getaffinity(0, sizeof set, &set), 0);
+    assert_int_equal(hak_os_cpu_count(), CPU_COUNT(&set));
+    assert_int_equal(hak_os_thread_id(), syscall(SYS_gettid));
+    assert_int_equal(hak_os_data_end(), (uintptr_t)sbrk(0));
+}
+
+static void *thread_id_of_thread(void *out) {
+    *(uint32_t *)out = hak_os_thread_id();
+    return NULL;
+}
+
+static void thread_id_of_another_thread_differs(void **state) {
+    (void)state;
+    uint32_t other = 0;
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, thread_id_of_thread, &other), 0);
+    pthread_join(thread, NULL);
+    assert_int_not_equal(other, 0);
+    assert_int_not_equal(other, hak_os_thread_id());
+}
+
+static void clock_never_goes_back(void **state) {
+    (void)state;
+    uint64_t before = hak_os_now_ns();
+    usleep(20000);
+    uint64_t after = hak_os_now_ns();
+    assert_true(after > before);
+    assert_true(after - before < 60ull * 1000000000u);
+}
+
+static void random_of_two_calls_differs(void **state) {
+    (void)state;
+    unsigned char a[32] = {0}, b[32] = {0};
+    hak_os_random(a, sizeof a);
+    hak_os_random(b, sizeof b);
+    assert_memory_not_equal(a, b, sizeof a);
+}
+
+static void readable_tells_mapped_from_not(void **state) {
+    (void)state;
+    size_t page = hak_os_page_bytes();
+    int on_stack[4] = {0};
+    static const char constant[16] = "constant";
+    assert_true(hak_os_is_readable(on_stack));
+    assert_true(hak_os_is_readable(constant));
+    assert_false(hak_os_is_readable(NULL));
+    assert_false(hak_os_is_readable((void *)4096));
+    assert_false(hak_os_is_readable((void *)0xffff800000000000ull));
+    assert_false(hak_os_is_readable((void *)0x8000000000000000ull));
+    char *base = hak_os_map(2 * page, page);
+    assert_true(hak_os_unmap(base + page, page));
+    assert_true(hak_os_is_readable(base + page - 8));
+    assert_false(hak_os_is_readable(base + page));
+    assert_true(hak_os_unmap(base, page));
+    assert_false(hak_os_is_readable(base));
+}
+
+static void env_set_value_is_copied(void **state) {
+    (void)state;
+    char text[64];
+    setenv("HAK_UNIT_VALUE", "some:value,other=1", 1);
+    setenv("HAK_UNIT_VALUE_LONGER", "wrong", 1);
+    assert_true(hak_os_env("HAK_UNIT_VALUE", text, sizeof text));
+    assert_string_equal(text, "some:value,other=1");
+    setenv("HAK_UNIT_VALUE", "", 1);
+    assert_true(hak_os_env("HAK_UNIT_VALUE", text, sizeof text));
+    assert_string_equal(text, "");
+    unsetenv("HAK_UNIT_VALUE");
+    assert_false(hak_os_env("HAK_UNIT_VALUE", text, sizeof text));
+    assert_false(hak_os_env("HAK_UNIT_VALU", text, sizeof text));
+}
+
+static void env_value_longer_than_the_buffer_is_cut(void **state) {
+    (void)state;
+    char text[8] = "#######";
+    setenv("HAK_UNIT_VALUE", "0123456789", 1);
+    assert_true(hak_os_env("HAK_UNIT_VALUE", text, 5));
+    assert_string_equal(text, "0123");
+    assert_memory_equal(text + 5, "##", 2);
+    assert_true(hak_os_env("HAK_UNIT_VALUE", text, 1));
+    assert_string_equal(text, "");
+}
+
+/* Before libc is initialised there is no `environ`: the kernel's copy serves. */
+static void env_before_libc_is_read_from_the_kernel(void **state) {
+    (void)state;
+    char text[64];
+    if (getenv("HAK_UNIT_EARLY") == NULL) {
+        print_message("HAK_UNIT_EARLY is not set: run by ctest\n");
+        skip();
+    }
+    char **saved = environ;
+    environ = NULL;
+    bool is_found = hak_os_env("HAK_UNIT_EARLY", text, sizeof text);
+    bool is_absent_found = hak_os_env("HAK_UNIT_ABSENT", text + 32, 16);
+    environ = saved;
+    assert_true(is_found);
+    assert_string_equal(text, "from-the-start");
+    assert_false(is_absent_found);
+}
+
+static void read_file_gives_the_head(void **state) {
+    (void)state;
+    char text[17] = {0};
+    assert_int_equal(hak_os_read_file("/proc/self/status", text, 5), 5);
+    assert_string_equal(text, "Name:");
+    assert_int_equal(hak_os_read_file("/dev/null", text, 5), 0);
+    assert_int_equal(hak_os_read_file("/dev/zero", text, 16), 16);
+    assert_int_equal(hak_os_read_file("/no/such/file", text, 16), 0);
+}
+
+static void write_to_a_pipe_arrives_whole(void **state) {
+    (void)state;
+    int ends[2];
+    char text[32] = {0};
+    assert_int_equal(pipe(ends), 0);
+    hak_os_write(ends[1], "one line\n", 9);
+    assert_int_equal(read(ends[0], text, sizeof text), 9);
+    assert_string_equal(text, "one line\n");
+    close(ends[0]);
+    close(ends[1]);
+    hak_os_write(ends[1], "nowhere", 7); /* a closed descriptor: dropped, no hang */
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(facts_equal_what_libc_says),
+    cmocka_unit_test(thread_id_of_another_thread_differs),
+    cmocka_unit_test(clock_never_goes_back),
+    cmocka_unit_test(random_of_two_calls_differs),
+    cmocka_unit_test(readable_tells_mapped_from_not),
+    cmocka_unit_test(env_set_value_is_copied),
+    cmocka_unit_test(env_value_longer_than_the_buffer_is_cut),
+    cmocka_unit_test(env_before_libc_is_read_from_the_kernel),
+    cmocka_unit_test(read_file_gives_the_head),
+    cmocka_unit_test(write_to_a_pipe_arrives_whole),
+};
+
+UNIT_MAIN(tests)

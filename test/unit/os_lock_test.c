@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: MIT */
+#include "base/atomics.h"
+#include "os/lock.h"
+#include "os/os.h"
+#include "unit/fatal.h"
+
+#include <pthread.h>
+#include <unistd.h>
+
+enum { THREADS = 4, ROUNDS = 20000 };
+
+static uint64_t counter; /* deliberately plain: the lock is what keeps it right */
+static uint32_t waiting; /* [atomic] */
+
+static void *count_under_lock(void *context) {
+    (void)context;
+    for (unsigned i = 0; i < ROUNDS; i++) {
+        hak_lock_acquire(HAK_LOCK_SPAN);
+        counter++;
+        if (i % 1000 == 0) {
+            hak_os_yield(); /* others pile up and sleep */
+        }
+        hak_lock_release(HAK_LOCK_SPAN);
+    }
+    return NULL;
+}
+
+static void lock_under_contention_excludes(void **state) {
+    (void)state;
+    pthread_t threads[THREADS];
+    counter = 0;
+    for (unsigned i = 0; i < THREADS; i++) {
+        assert_int_equal(pthread_create(&threads[i], NULL, count_under_lock, NULL), 0);
+    }
+    for (unsigned i = 0; i < THREADS; i++) {
+        pthread_join(threads[i], NULL);
+    }
+    assert_int_equal(counter, THREADS * ROUNDS);
+    assert_int_equal(hak_locks[HAK_LOCK_SPAN].state, 0);
+}
+
+static void *take_once(void *context) {
+    (void)context;
+    hak_add_relaxed(&waiting, 1);
+    hak_lock_acquire(HAK_LOCK_META);
+    counter++;
+    hak_lock_release(HAK_LOCK_META);
+    return NULL;
+}
+
+static void lock_held_long_puts_waiters_to_sleep_and_wakes_all(void **state) {
+    (void)state;
+    pthread_t threads[THREADS];
+    counter = 0;
+    hak_lock_acquire(HAK_LOCK_META);
+    for (unsigned i = 0; i < THREADS; i++) {
+        assert_int_equal(pthread_create(&threads[i], NULL, take_once, NULL), 0);
+    }
+    while (hak_load_relaxed(&waiting) < THREADS) {
+        hak_os_yield();
+    }
+    usleep(50000);
+    assert_int_equal(counter, 0);
+    assert_int_equal(hak_load_relaxed(&hak_locks[HAK_LOCK_META].state), 2);
+    hak_lock_release(HAK_LOCK_META);
+    for (unsigned i = 0; i < THREADS; i++) {
+        pthread_join(threads[i], NULL);
+    }
+    assert_int_equal(counter, THREADS);
+    assert_int_equal(hak_locks[HAK_LOCK_META].state, 0);
+}
+
+static void locks_in_rank_order_are_taken_together(void **state) {
+    (void)state;
+    for (unsigned rank = 0; rank < HAK_LOCK_COUNT; rank++) {
+        hak_lock_acquire((hak_lock_rank_t)rank);
+        assert_int_equal(hak_locks[rank].state, 1);
+    }
+    for (unsigned rank = HAK_LOCK_COUNT; rank-- > 0;) {
+        hak_lock_release((hak_lock_rank_t)rank);
+        assert_int_equal(hak_locks[rank].state, 0);
+    }
+}
+
+/* The child of a fork resets locks its parent's other threads slept on. */
+static void lock_after_reset_is_free(void **state) {
+    (void)state;
+    hak_lock_acquire(HAK_LOCK_HUGE);
+    hak_locks[HAK_LOCK_HUGE].state = 2;
+    hak_lock_reset(HAK_LOCK_HUGE);
+    assert_int_equal(hak_locks[HAK_LOCK_HUGE].state, 0);
+    hak_lock_acquire(HAK_LOCK_HUGE);
+    hak_lock_release(HAK_LOCK_HUGE);
+}
+
+static void lock_of_lower_rank_is_refused_in_audit_builds(void **state) {
+    (void)state;
+    if (!HAK_AUDIT) {
+        skip();
+    }
+    hak_lock_acquire(HAK_LOCK_SPAN);
+    UNIT_EXPECT_FATAL(hak_lock_acquire(HAK_LOCK_HUGE), "LOCK-1");
+    UNIT_EXPECT_FATAL(hak_lock_acquire(HAK_LOCK_SPAN), "LOCK-1");
+    UNIT_EXPECT_FATAL(hak_lock_release(HAK_LOCK_META), "LOCK-2");
+    hak_lock_release(HAK_LOCK_SPAN);
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(lock_under_contention_excludes),
+    cmocka_unit_test(lock_held_long_puts_waiters_to_sleep_and_wakes_all),
+    cmocka_unit_test(locks_in_rank_order_are_taken_together),
+    cmocka_unit_test(lock_after_reset_is_free),
+    cmocka_unit_test(lock_of_lower_rank_is_refused_in_audit_builds),
+};
+
+UNIT_MAIN(tests)

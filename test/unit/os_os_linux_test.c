@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Memory: what os.h promises about mappings, against the kernel itself. */
+#include "base/bits.h"
+#include "os/os.h"
+#include "unit/unit.h"
+
+#include <errno.h>
+
+enum { MIB = 1 << 20 };
+
+static void map_of_any_alignment_is_aligned_zero_and_writable(void **state) {
+    (void)state;
+    size_t page = hak_os_page_bytes();
+    for (size_t align = page; align <= 256u * MIB; align *= 4) {
+        for (size_t bytes = page; bytes <= 5u * MIB; bytes = bytes * 3 / page * page) {
+            char *base = hak_os_map(bytes, align);
+            assert_non_null(base);
+            UNIT_EXPECT((uintptr_t)base % align == 0, "%zu at %zu", bytes, align);
+            assert_true(unit_is_filled(base, bytes, 0));
+            memset(base, 0x5a, bytes);
+            assert_true(hak_os_unmap(base, bytes));
+            assert_false(hak_os_is_readable(base));
+        }
+    }
+}
+
+static void map_of_impossible_size_is_null(void **state) {
+    (void)state;
+    assert_null(hak_os_map((size_t)1 << 62, HAK_UNIT_BYTES));
+    assert_null(hak_os_map(SIZE_MAX - 65535, HAK_UNIT_BYTES));
+    assert_null(hak_os_map(SIZE_MAX - 65535, (size_t)1 << 32));
+    assert_null(hak_os_map((size_t)PTRDIFF_MAX + 1, HAK_UNIT_BYTES));
+}
+
+static void reserve_then_commit_opens_that_part_only(void **state) {
+    (void)state;
+    size_t page = hak_os_page_bytes();
+    char *base = hak_os_reserve(8 * page, page);
+    assert_non_null(base);
+    assert_false(hak_os_is_readable(base));
+    assert_true(hak_os_commit(base + 2 * page, 3 * page));
+    memset(base + 2 * page, 1, 3 * page);
+    assert_false(hak_os_is_readable(base + 2 * page - 8));
+    assert_true(hak_os_is_readable(base + 5 * page - 8));
+    assert_false(hak_os_is_readable(base + 5 * page));
+    assert_true(hak_os_unmap(base, 8 * page));
+}
+
+static void purge_keeps_the_address_and_reads_as_zero(void **state) {
+    (void)state;
+    char *base = hak_os_map(4u * HAK_UNIT_BYTES, HAK_UNIT_BYTES);
+    memset(base, 7, 4u * HAK_UNIT_BYTES);
+    assert_true(hak_os_purge(base + HAK_UNIT_BYTES, 2u * HAK_UNIT_BYTES));
+    assert_true(unit_is_filled(base, HAK_UNIT_BYTES, 7));
+    assert_true(unit_is_filled(base + HAK_UNIT_BYTES, 2u * HAK_UNIT_BYTES, 0));
+    assert_true(unit_is_filled(base + 3u * HAK_UNIT_BYTES, HAK_UNIT_BYTES, 7));
+    base[HAK_UNIT_BYTES] = 1;
+    assert_true(hak_os_unmap(base, 4u * HAK_UNIT_BYTES));
+}
+
+static void resize_in_place_keeps_contents_and_new_part_is_zero(void **state) {
+    (void)state;
+    char *base = hak_os_map(4u * MIB, HAK_UNIT_BYTES);
+    memset(base, 3, 4u * MIB);
+    assert_true(hak_os_resize(base, 4u * MIB, MIB));
+    assert_false(hak_os_is_readable(base + MIB));
+    assert_true(hak_os_resize(base, MIB, 3u * MIB));
+    assert_true(unit_is_filled(base, MIB, 3));
+    assert_true(unit_is_filled(base + MIB, 2u * MIB, 0));
+    assert_true(hak_os_unmap(base, 3u * MIB));
+}
+
+
+static void resize_into_a_neighbour_fails_and_changes_nothing(void **state) {
+    (void)state;
+    char *base = hak_os_map(2u * MIB, HAK_UNIT_BYTES);
+    memset(base, 3, 2u * MIB);
+    assert_false(hak_os_resize(base, MIB, MIB + HAK_UNIT_BYTES));
+    assert_true(unit_is_filled(base, 2u * MIB, 3));
+    assert_true(hak_os_unmap(base, 2u * MIB));
+}
+
+static void move_of_a_whole_mapping_takes_contents_along(void **state) {
+    (void)state;
+    char *base = hak_os_map(MIB, HAK_UNIT_BYTES);
+    char *target = hak_os_reserve(3u * MIB, HAK_UNIT_BYTES);
+    memset(base, 9, MIB);
+    assert_true(hak_os_move(base, MIB, target, 3u * MIB));
+    assert_false(hak_os_is_readable(base));
+    assert_true(unit_is_filled(target, MIB, 9));
+    assert_true(unit_is_filled(target + MIB, 2u * MIB, 0));
+    memset(target, 1, 3u * MIB);
+    assert_true(hak_os_unmap(target, 3u * MIB));
+}
+
+static void move_out_of_the_middle_leaves_zero_and_neighbours(void **state) {
+    (void)state;
+    char *base = hak_os_map(4u * MIB, 4u * MIB);
+    char *target = hak_os_reserve(3u * MIB, HAK_UNIT_BYTES);
+    memset(base, 9, 4u * MIB);
+    if (!hak_os_move_out(base + MIB, MIB, target, 3u * MIB)) {
+        print_message("this kernel cannot move pages out of a mapping; contents must be intact\n");
+        assert_true(unit_is_filled(base, 4u * MIB, 9));
+        return;
+    }
+    assert_true(unit_is_filled(base, MIB, 9));
+    assert_true(unit_is_filled(base + MIB, MIB, 0));
+    assert_true(unit_is_filled(base + 2u * MIB, 2u * MIB, 9));
+    assert_true(unit_is_filled(target, MIB, 9));
+    assert_true(unit_is_filled(target + MIB, 2u * MIB, 0));
+    memset(base + MIB, 8, MIB); /* both stay writable and apart */
+    assert_true(unit_is_filled(target, MIB, 9));
+    /* one mapping in the end: it can be moved again */
+    char *again = hak_os_reserve(4u * MIB, HAK_UNIT_BYTES);
+    assert_true(hak_os_move(target, 3u * MIB, again, 4u * MIB));
+    assert_true(unit_is_filled(again, MIB, 9));
+    assert_true(hak_os_unmap(again, 4u * MIB));
+    assert_true(hak_os_unmap(base, 4u * MIB));
+}
+
+/* Position 1 of the remap calls is the growth after the pages have gone: they are put back. */
+static void move_out_failing_at_any_step_leaves_contents(void **state) {
+    (void)state;
+    char *base = hak_os_map(4u * MIB, 4u * MIB);
+    for (uint64_t position = 0; position < 2; position++) {
+        char *target = hak_os_reserve(3u * MIB, HAK_UNIT_BYTES);
+        memset(base, 9, 4u * MIB);
+        hak_os_fault_plan(HAK_OS_CALL_REMAP, position, 1);
+        assert_false(hak_os_move_out(base + MIB, MIB, target, 3u * MIB));
+        hak_os_fault_clear();
+        assert_true(unit_is_filled(base, 4u * MIB, 9));
+        assert_false(hak_os_is_readable(target));
+    }
+    assert_true(hak_os_purge(base, 4u * MIB));
+    assert_true(unit_is_filled(base, 4u * MIB, 0));
+    assert_true(hak_os_unmap(base, 4u * MIB));
+}
+
+static void fault_of_each_kind_fails_that_call_only(void **state) {
+    (void)state;
+    size_t page = hak_os_page_bytes();
+    char *base = hak_os_map(4 * page, page);
+    char *target = hak_os_reserve(4 * page, page);
+    base[0] = 5;
+    hak_os_fault_clear();
+    for (unsigned call = 0; call < HAK_OS_CALL_COUNT; call++) {
+        hak_os_fault_plan((hak_os_call_t)call, 0, 1);
+    }
+    assert_null(hak_os_map(page, page));
+    assert_false(hak_os_commit(target, page));
+    assert_false(hak_os_purge(base, page));
+    assert_false(hak_os_resize(base, 4 * page, 2 * page));
+    assert_false(hak_os_unmap(base, 4 * page));
+    assert_int_equal(base[0], 5);
+    for (unsigned call = 0; call < HAK_OS_CALL_COUNT; call++) {
+        assert_int_equal(hak_os_fault_calls((hak_os_call_t)call), 1);
+    }
+    assert_true(hak_os_purge(base, page)); /* the plan was for one call */
+    assert_true(hak_os_commit(target, page));
+    assert_true(hak_os_unmap(base, 4 * page));
+    assert_true(hak_os_unmap(target, 4 * page));
+    hak_os_fault_clear();
+    assert_int_equal(hak_os_fault_calls(HAK_OS_CALL_MAP), 0);
+}
+
+static void fault_plan_counts_from_the_next_call(void **state) {
+    (void)state;
+    size_t page = hak_os_page_bytes();
+    char *base = hak_os_map(page, page);
+    hak_os_fault_clear();
+    assert_true(hak_os_purge(base, page));
+    hak_os_fault_plan(HAK_OS_CALL_PURGE, 2, 3);
+    for (unsigned call = 0; call < 8; call++) {
+        assert_int_equal(hak_os_purge(base, page), call < 2 || call >= 5);
+    }
+    hak_os_fault_plan(HAK_OS_CALL_PURGE, 1, UINT64_MAX);
+    assert_true(hak_os_purge(base, page));
+    assert_false(hak_os_purge(base, page));
+    hak_os_fault_clear();
+    assert_true(hak_os_unmap(base, page));
+}
+
+static void failing_calls_leave_errno_alone(void **state) {
+    (void)state;
+    errno = 4321;
+    assert_null(hak_os_map((size_t)1 << 62, HAK_UNIT_BYTES));
+    assert_false(hak_os_commit((void *)1, 4096));
+    assert_false(hak_os_unmap((void *)1, 4096));
+    assert_false(hak_os_purge((void *)1, 4096));
+    assert_false(hak_os_resize((void *)1, 4096, 8192));
+    assert_false(hak_os_is_readable(NULL));
+    char text[8];
+    assert_int_equal(hak_os_read_file("/no/such/file", text, sizeof text), 0);
+    assert_false(hak_os_env("HAK_UNIT_ABSENT", text, sizeof text));
+    assert_int_equal(errno, 4321);
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(map_of_any_alignment_is_aligned_zero_and_writable),
+    cmocka_unit_test(map_of_impossible_size_is_null),
+    cmocka_unit_test(reserve_then_commit_opens_that_part_only),
+    cmocka_unit_test(purge_keeps_the_address_and_reads_as_zero),
+    cmocka_unit_test(resize_in_place_keeps_contents_and_new_part_is_zero),
+    cmocka_unit_test(resize_into_a_neighbour_fails_and_changes_nothing),
+    cmocka_unit_test(move_of_a_whole_mapping_takes_contents_along),
+    cmocka_unit_test(move_out_of_the_middle_leaves_zero_and_neighbours),
+    cmocka_unit_test(move_out_failing_at_any_step_leaves_contents),
+    cmocka_unit_test(fault_of_each_kind_fails_that_call_only),
+    cmocka_unit_test(fault_plan_counts_from_the_next_call),
+    cmocka_unit_test(failing_calls_leave_errno_alone),
+};
+
+int main(void) {
+    hak_os_init();
+    return cmocka_run_group_tests(tests, NULL, NULL) == 0 ? 0 : 1;
+}

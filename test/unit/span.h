@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Shared by the tests of span/: what the invariants of span.h say about the whole state. */
+#ifndef HAK_TEST_UNIT_SPAN_H
+#define HAK_TEST_UNIT_SPAN_H
+
+#include "base/knobs.h"
+#include "os/os.h"
+#include "span/pagemap.h"
+#include "span/span.h"
+#include "unit/unit.h"
+
+typedef struct unit_span_sums {
+    size_t superslabs, used_units, unused_dirty_units;
+} unit_span_sums_t;
+
+static inline void unit_span_sum(hak_superslab_t *superslab, void *context) {
+    unit_span_sums_t *sums = context;
+    sums->superslabs++;
+    sums->used_units += hak_popcount(~superslab->free_units);
+    sums->unused_dirty_units += hak_popcount(superslab->free_units & ~superslab->clean_units);
+    assert_ptr_equal(hak_pagemap_superslab(superslab->base), superslab);
+    assert_int_equal((uintptr_t)superslab->base % HAK_SUPERSLAB_BYTES, 0);
+}
+
+/* SPAN-1, SPAN-3: the totals equal the sums over all superslabs. Only at rest. */
+static inline hak_span_stats_t unit_span_check(void) {
+    unit_span_sums_t sums = {0};
+    hak_span_stats_t stats;
+    hak_span_visit(unit_span_sum, &sums);
+    hak_span_stats(&stats);
+    assert_int_equal(stats.superslab_count, sums.superslabs);
+    assert_int_equal(stats.mapped_bytes, sums.superslabs * HAK_SUPERSLAB_BYTES);
+    assert_int_equal(stats.in_use_bytes, sums.used_units * HAK_UNIT_BYTES);
+    assert_int_equal(stats.unused_dirty_bytes, sums.unused_dirty_units * HAK_UNIT_BYTES);
+    return stats;
+}
+
+/* Nothing is purged unless the test asks for it. */
+static inline void unit_span_retain(size_t least_bytes, size_t percent) {
+    hak_knobs.retain_min_bytes = least_bytes;
+    hak_knobs.retain_percent = percent;
+    hak_knobs.retain_learned_percent = 0;
+}
+
+static inline hak_span_t unit_span(unsigned count, size_t align) {
+    hak_span_t span = {0};
+    UNIT_EXPECT(hak_span_alloc(count, align, &span), "%u units at %zu", count, align);
+    assert_int_equal(span.count, count);
+    assert_int_equal((uintptr_t)span.base % align, 0);
+    assert_int_equal((uintptr_t)span.base % HAK_UNIT_BYTES, 0);
+    assert_ptr_equal(span.base, span.superslab->base + (size_t)span.unit * HAK_UNIT_BYTES);
+    assert_true(span.unit + count <= HAK_SUPERSLAB_UNITS);
+    assert_ptr_equal(hak_pagemap_superslab(span.base), span.superslab);
+    return span;
+}
+
+static inline void unit_span_free(const hak_span_t *span, unsigned touched) {
+    hak_span_free(span->superslab, span->unit, span->count, touched);
+}
+
+/* One byte of every OS page, and the last: enough to see what the kernel gave. */
+static inline bool unit_span_reads_zero(const char *base, size_t bytes) {
+    for (size_t at = 0; at < bytes; at += 4096) {
+        if (base[at] != 0 || base[at + 4095] != 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
+#endif

@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The page map alone: entries of addresses nothing is mapped at. */
+#include "unit/span.h"
+
+#include <pthread.h>
+
+static uint32_t entry_at(uint64_t address) {
+    return hak_pagemap_get(hak_pagemap_base(), (const void *)(uintptr_t)address);
+}
+
+static bool zero_leaf_is_zero(void) {
+    return unit_is_filled(&hak_pagemap.zero, sizeof hak_pagemap.zero, 0);
+}
+
+static void entry_of_any_address_reads_zero_at_first(void **state) {
+    (void)state;
+    static const uint64_t addresses[] = {
+        0,
+        1,
+        0xffff,
+        0x10000,
+        0xffffffffull,
+        0x100000000ull,
+        0x7fffffffffffull,
+        0x800000000000ull,
+        0xffff800000000000ull,
+        0xffffffffffffffffull,
+        0xdeadbeefdeadbeefull,
+    };
+    for (size_t i = 0; i < UNIT_COUNT(addresses); i++) {
+        UNIT_EXPECT(entry_at(addresses[i]) == 0, "%#llx", (unsigned long long)addresses[i]);
+        assert_null(hak_pagemap_superslab((const void *)(uintptr_t)addresses[i]));
+    }
+    assert_int_equal(entry_at((uintptr_t)&hak_pagemap), 0);
+    assert_int_equal(entry_at((uintptr_t)addresses), 0);
+}
+
+static void entry_set_across_a_leaf_border_reads_back_exactly(void **state) {
+    (void)state;
+    const uint64_t border = 0x512300000000ull;
+    char *base = (char *)(uintptr_t)(border - 3 * HAK_UNIT_BYTES);
+    assert_true(hak_pagemap_prepare(base, 7u * HAK_UNIT_BYTES));
+    hak_pagemap_set(base, 7, 0xabcdef12);
+    assert_int_equal(entry_at(border - 3 * HAK_UNIT_BYTES - 1), 0);
+    for (int64_t unit = -3; unit < 4; unit++) {
+        uint64_t address = border + (uint64_t)(unit * HAK_UNIT_BYTES);
+        assert_int_equal(entry_at(address), 0xabcdef12);
+        assert_int_equal(entry_at(address + HAK_UNIT_BYTES - 1), 0xabcdef12);
+    }
+    assert_int_equal(entry_at(border + 4 * HAK_UNIT_BYTES), 0);
+    hak_pagemap_set(base, 7, 0);
+    assert_int_equal(entry_at(border), 0);
+    assert_true(zero_leaf_is_zero());
+}
+
+static void entry_of_the_highest_addresses_reads_back(void **state) {
+    (void)state;
+    static const uint64_t addresses[] = {0, 0x7fffffff0000ull, 0xffffffff0000ull,
+                                         0x800000000000ull};
+    for (size_t i = 0; i < UNIT_COUNT(addresses); i++) {
+        void *base = (void *)(uintptr_t)addresses[i];
+        assert_true(hak_pagemap_prepare(base, HAK_UNIT_BYTES));
+        hak_pagemap_set(base, 1, 0x100 + (uint32_t)i);
+    }
+    for (size_t i = 0; i < UNIT_COUNT(addresses); i++) {
+        assert_int_equal(entry_at(addresses[i]), 0x100 + i);
+        hak_pagemap_set((void *)(uintptr_t)addresses[i], 1, 0);
+        assert_int_equal(entry_at(addresses[i]), 0);
+    }
+    assert_true(zero_leaf_is_zero());
+}
+
+static void superslab_of_every_address_inside_is_found(void **state) {
+    (void)state;
+    static hak_superslab_t record;
+    char *base = (char *)(uintptr_t)0x51aa00400000ull;
+    assert_true(hak_pagemap_prepare(base, HAK_SUPERSLAB_BYTES));
+    hak_pagemap_set_superslab(base, &record);
+    assert_null(hak_pagemap_superslab(base - 1));
+    assert_ptr_equal(hak_pagemap_superslab(base), &record);
+    assert_ptr_equal(hak_pagemap_superslab(base + HAK_SUPERSLAB_BYTES - 1), &record);
+    assert_null(hak_pagemap_superslab(base + HAK_SUPERSLAB_BYTES));
+    hak_pagemap_set_superslab(base, NULL);
+    assert_null(hak_pagemap_superslab(base));
+}
+
+static void prepare_of_a_known_range_costs_nothing(void **state) {
+    (void)state;
+    void *base = (void *)(uintptr_t)0x51bb00000000ull;
+    assert_true(hak_pagemap_prepare(base, HAK_UNIT_BYTES));
+    size_t before = hak_meta_bytes();
+    for (unsigned i = 0; i < 1000; i++) {
+        assert_true(hak_pagemap_prepare(base, (size_t)1 << 32));
+    }
+    assert_int_equal(hak_meta_bytes(), before);
+    assert_true(hak_pagemap_prepare(base, ((size_t)1 << 32) + 1));
+    assert_int_equal(hak_meta_bytes(), before + sizeof(hak_pagemap_leaf_t));
+}
+
+static void prepare_without_memory_fails_and_reads_zero(void **state) {
+    (void)state;
+    uint64_t address = 0x51cc00000000ull;
+    hak_os_fault_plan(HAK_OS_CALL_MAP, 0, 1u << 30);
+    unsigned made = 0;
+    while (hak_pagemap_prepare((void *)(uintptr_t)address, HAK_UNIT_BYTES) && made < 100) {
+        address += 1ull << 32;
+        made++;
+    }
+    assert_true(made < 100); /* the region ran out */
+    assert_int_equal(entry_at(address), 0);
+    assert_false(hak_pagemap_prepare((void *)(uintptr_t)address, HAK_UNIT_BYTES));
+    hak_os_fault_clear();
+    assert_true(hak_pagemap_prepare((void *)(uintptr_t)address, HAK_UNIT_BYTES));
+    assert_true(zero_leaf_is_zero());
+}
+
+enum { THREADS = 4, ROOTS = 6 };
+
+static void *prepare_all(void *context) {
+    uint32_t own = (uint32_t)(uintptr_t)context;
+    for (uint64_t i = 0; i < ROOTS; i++) {
+        char *base = (char *)(uintptr_t)(0x51dd00000000ull + (i << 32)) + own * HAK_UNIT_BYTES;
+        if (!hak_pagemap_prepare(base, HAK_UNIT_BYTES)) {
+            return (void *)1;
+        }
+        hak_pagemap_set(base, 1, own << 8);
+    }
+    return NULL;
+}
+
+static void prepare_by_many_threads_makes_one_leaf_each(void **state) {
+    (void)state;
+    pthread_t threads[THREADS];
+    void *result;
+    size_t before = hak_meta_bytes();
+    for (uintptr_t i = 0; i < THREADS; i++) {
+        assert_int_equal(pthread_create(&threads[i], NULL, prepare_all, (void *)(i + 1)), 0);
+    }
+    for (unsigned i = 0; i < THREADS; i++) {
+        pthread_join(threads[i], &result);
+        assert_null(result);
+    }
+    assert_int_equal(hak_meta_bytes(), before + ROOTS * sizeof(hak_pagemap_leaf_t));
+    for (uint64_t i = 0; i < ROOTS; i++) {
+        for (uint64_t own = 1; own <= THREADS; own++) {
+            assert_int_equal(entry_at(0x51dd00000000ull + (i << 32) + own * HAK_UNIT_BYTES),
+                             own << 8);
+        }
+    }
+}
+
+/* MAP-3, MAP-4: whatever spans do, nobody writes to the zero leaf. */
+static void zero_leaf_after_span_traffic_stays_zero(void **state) {
+    (void)state;
+    hak_span_t spans[40];
+    for (unsigned i = 0; i < UNIT_COUNT(spans); i++) {
+        spans[i] = unit_span(1 + i % 16, HAK_UNIT_BYTES);
+        hak_pagemap_set(spans[i].base, spans[i].count, 0x4200);
+    }
+    for (unsigned i = 0; i < UNIT_COUNT(spans); i++) {
+        hak_pagemap_set(spans[i].base, spans[i].count, 0);
+        unit_span_free(&spans[i], 0);
+    }
+    hak_span_purge(0);
+    assert_true(zero_leaf_is_zero());
+    assert_int_equal(entry_at(0), 0);
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(entry_of_any_address_reads_zero_at_first),
+    cmocka_unit_test(entry_set_across_a_leaf_border_reads_back_exactly),
+    cmocka_unit_test(entry_of_the_highest_addresses_reads_back),
+    cmocka_unit_test(superslab_of_every_address_inside_is_found),
+    cmocka_unit_test(prepare_of_a_known_range_costs_nothing),
+    cmocka_unit_test(prepare_without_memory_fails_and_reads_zero),
+    cmocka_unit_test(prepare_by_many_threads_makes_one_leaf_each),
+    cmocka_unit_test(zero_leaf_after_span_traffic_stays_zero),
+};
+
+UNIT_MAIN(tests)
