@@ -84,8 +84,9 @@ void hak_free_aligned_sized(void *block, size_t alignment, size_t size) HAK_NOTH
 /* FreeBSD. As hak_realloc, but frees the block on failure. */
 HAK_ATTR_SIZE(2) void *hak_reallocf(void *block, size_t size) HAK_NOTHROW;
 
-/* OpenBSD. As hak_reallocarray; memory that is given up is cleared, memory that is gained is zeroed.
- * old_count must be the count of the block (0 with NULL); if old_count * size overflows: EINVAL. */
+/* OpenBSD. As hak_reallocarray; memory that is given up is cleared, memory that is gained is
+ * zeroed. old_count must be the count of the block (0 with NULL); if old_count * size overflows:
+ * EINVAL. */
 HAK_ATTR_SIZE(3, 4)
 void *hak_recallocarray(void *block, size_t old_count, size_t count, size_t size) HAK_NOTHROW;
 
@@ -96,7 +97,8 @@ void hak_freezero(void *block, size_t size) HAK_NOTHROW;
  * given back, else 0. */
 int hak_malloc_trim(size_t keep) HAK_NOTHROW;
 
-/* --- beyond the standard ----------------------------------------------------------------------- */
+/* --- beyond the standard -----------------------------------------------------------------------
+ */
 
 /* The usable size that a request of `size` bytes would get: asking for all of it costs nothing
  * more. 0 if the size can never be met. */

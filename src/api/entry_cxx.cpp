@@ -15,10 +15,9 @@
 #if defined(HAK_OVERRIDE) && HAK_OVERRIDE
 
 /* std::get_new_handler() and std::__throw_bad_alloc() of libstdc++ and libc++. */
-extern "C" std::new_handler hak_cxx_get_new_handler() noexcept
-    __asm__("_ZSt15get_new_handlerv") __attribute__((weak));
-extern "C" void hak_cxx_throw_bad_alloc() __asm__("_ZSt17__throw_bad_allocv")
+extern "C" std::new_handler hak_cxx_get_new_handler() noexcept __asm__("_ZSt15get_new_handlerv")
     __attribute__((weak));
+extern "C" void hak_cxx_throw_bad_alloc() __asm__("_ZSt17__throw_bad_allocv") __attribute__((weak));
 extern "C" void *dlopen(const char *, int) noexcept __attribute__((weak));
 extern "C" void *dlsym(void *, const char *) noexcept __attribute__((weak));
 

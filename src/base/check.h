@@ -15,13 +15,13 @@
 #include "base/words.h"
 
 #define HAK_FATAL_KINDS(X)                                                                         \
-    X(INVALID_FREE, "free of an address that no allocator here handed out")                       \
-    X(INVALID_REALLOC, "realloc of an address that no allocator here handed out")                 \
-    X(INVALID_USABLE_SIZE, "malloc_usable_size of an address that no allocator here handed out")  \
-    X(INTERIOR_FREE, "free of an address inside a block")                                         \
-    X(DOUBLE_FREE, "double free")                                                                 \
-    X(CORRUPT_LINK, "link of a free block was overwritten")                                       \
-    X(SIZE_MISMATCH, "sized free with a size that is not the block's")                            \
+    X(INVALID_FREE, "free of an address that no allocator here handed out")                        \
+    X(INVALID_REALLOC, "realloc of an address that no allocator here handed out")                  \
+    X(INVALID_USABLE_SIZE, "malloc_usable_size of an address that no allocator here handed out")   \
+    X(INTERIOR_FREE, "free of an address inside a block")                                          \
+    X(DOUBLE_FREE, "double free")                                                                  \
+    X(CORRUPT_LINK, "link of a free block was overwritten")                                        \
+    X(SIZE_MISMATCH, "sized free with a size that is not the block's")                             \
     X(OPTION_STRICT, "bad option in strict mode")                                                  \
     X(INVARIANT, "hakmem broke its own invariant")
 

@@ -11,7 +11,7 @@
 #include <string.h>
 
 enum {
-    RESIZE_KEEP_BYTES = 64,             /* blocks up to this are never shrunk */
+    RESIZE_KEEP_BYTES = 64,            /* blocks up to this are never shrunk */
     RESIZE_COUNTED_BYTES = 128u << 10, /* copies above this are counted: pages should have moved */
 };
 

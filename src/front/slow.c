@@ -36,6 +36,7 @@ static bool slow_is_forced(void) {
 /* Memory is out: give everything that is cached anywhere back, so that one more try makes sense. */
 static HAK_COLD void slow_reclaim(hak_tcache_t *tcache) {
     hak_tcache_flush(tcache);
+    hak_remote_drain(&tcache->owner, UINT32_MAX);
     hak_slab_release_current(&tcache->owner);
     hak_owner_drain_parked(UINT32_MAX);
     hak_large_trim(0);
@@ -184,7 +185,8 @@ void *hak_slow_malloc_at(size_t size, const void *site) {
     return block;
 }
 
-/* --- free --------------------------------------------------------------------------------------- */
+/* --- free ---------------------------------------------------------------------------------------
+ */
 
 static void check_block(const hak_slab_t *slab, const void *block) {
     if (HAK_UNLIKELY(!hak_slab_is_block(slab, block))) {
@@ -251,9 +253,12 @@ static bool is_class(uint32_t entry) {
     return entry > HAK_KIND_MASK && (entry & HAK_KIND_MASK) < HAK_SC_COUNT;
 }
 
-/* Small blocks; the thread may have no tcache yet, or the bin may have room after all. */
-static void free_small(void *block, uint32_t entry) {
+/* Small blocks. The entry is read after the thread has its tcache: attaching may make it the owner
+ * of what a parked owner left, and while it waited the slab may have been adopted by somebody else.
+ */
+static void free_small(void *block) {
     hak_tcache_t *tcache = slow_own_tcache();
+    uint32_t entry = hak_pagemap_get(hak_pagemap_base(), block);
     if (HAK_UNLIKELY(tcache == NULL)) {
         free_as_guest(block, entry);
     } else if ((entry ^ tcache->tag) < HAK_SC_COUNT) {
@@ -266,7 +271,7 @@ static void free_small(void *block, uint32_t entry) {
 void hak_slow_free(void *block) {
     uint32_t entry = hak_pagemap_get(hak_pagemap_base(), block);
     if (HAK_LIKELY(is_class(entry))) {
-        free_small(block, entry);
+        free_small(block);
         return;
     }
     if (block == NULL) {

@@ -124,7 +124,8 @@ void hak_tcache_flush(hak_tcache_t *tcache) {
     hak_outbox_flush(tcache);
 }
 
-/* --- outbox ------------------------------------------------------------------------------------ */
+/* --- outbox ------------------------------------------------------------------------------------
+ */
 
 static void outbox_send(hak_tcache_t *tcache, hak_outbox_entry_t *entry) {
     tcache->outbox_bytes -= entry->batch.count * entry->slab->block_bytes;
@@ -195,16 +196,28 @@ void hak_tcache_visit(void (*visit)(hak_tcache_t *, void *), void *context) {
     hak_lock_release(HAK_LOCK_REGISTRY);
 }
 
-/* Their bins and lists may have been caught in the middle of a change, so nothing of them is read:
- * blocks in them are lost to the child, blocks it frees to their slabs wait there. */
+/* Bins and lists of other threads may have been caught in the middle of a change, so nothing of
+ * them is read: blocks in them are lost to the child, blocks it frees to their slabs wait there.
+ * Queues are made anew from the slabs themselves, which puts right what was under way (SLAB-7). */
 void hak_tcache_after_fork(void) {
     const hak_tcache_t *self = hak_tcache_self(hak_pagemap_base());
+    bool had_others = false;
     for (hak_tcache_t *t = all_tcaches; t != NULL; t = t->next) {
-        if (t != self && t->is_attached) {
+        if (t == self) {
+            t->thread_id = hak_os_thread_id();
+        } else if (t->is_attached) {
             t->is_attached = false;
             t->thread_id = 0;
-        } else if (t == self) {
-            t->thread_id = hak_os_thread_id();
+            had_others = true;
         }
+    }
+    if (had_others) {
+        for (hak_tcache_t *t = all_tcaches; t != NULL; t = t->next) {
+            t->owner.queue = NULL;
+            t->owner.ready = NULL;
+        }
+        guest.owner.queue = NULL;
+        guest.owner.ready = NULL;
+        hak_remote_requeue_all();
     }
 }

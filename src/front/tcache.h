@@ -6,8 +6,8 @@
  *   bin            { head, room }   16 bytes, four to a cache line, one load or store pair
  *
  * The thread finds it through one TLS word, an offset from the zero leaf. While the word is 0 the
- * thread has no tcache and sees that leaf itself instead (MAP-4): every bin is empty and has no room,
- * so both malloc and free leave through their cold exits. There is no "initialised?" test.
+ * thread has no tcache and sees that leaf itself instead (MAP-4): every bin is empty and has no
+ * room, so both malloc and free leave through their cold exits. There is no "initialised?" test.
  *
  * Invariants:
  *   TCACHE-1  Only the thread whose TLS word leads to a tcache touches it ("owner"), except the
@@ -44,10 +44,10 @@ struct hak_tcache {
     uint32_t thread_id;                           /* [lock REGISTRY] of the thread that has it */
     bool is_attached;                             /* [lock REGISTRY] some live thread has it */
     uint32_t outbox_bytes;                        /* [owner] waiting in the outbox */
-    const void *site;                             /* [owner] call site of the slow path in progress */
-    int32_t capacity[HAK_SC_COUNT];               /* [owner] room of an empty bin; adapts */
-    uint8_t overflowed[HAK_SC_COUNT];             /* [owner] since the last refill */
-    hak_tcache_t *next;                           /* [const] list of all tcaches */
+    const void *site;                 /* [owner] call site of the slow path in progress */
+    int32_t capacity[HAK_SC_COUNT];   /* [owner] room of an empty bin; adapts */
+    uint8_t overflowed[HAK_SC_COUNT]; /* [owner] since the last refill */
+    hak_tcache_t *next;               /* [const] list of all tcaches */
     hak_owner_t owner;
     hak_outbox_entry_t outbox[HAK_OUTBOX_ENTRIES]; /* [owner] */
 };

@@ -13,8 +13,7 @@ static void audit_fail(hak_audit_t *audit, const char *invariant, const void *wh
     }
 }
 
-static void audit_expect(hak_audit_t *audit, bool holds, const char *invariant,
-                         const void *where) {
+static void audit_expect(hak_audit_t *audit, bool holds, const char *invariant, const void *where) {
     if (!holds) {
         audit_fail(audit, invariant, where);
     }

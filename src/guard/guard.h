@@ -10,8 +10,8 @@
 typedef struct hak_audit {
     const char *broken; /* number of the first broken invariant, NULL: all hold */
     const void *where;
-    size_t slabs;        /* walked */
-    size_t free_blocks;  /* walked on slabs' lists */
+    size_t slabs;         /* walked */
+    size_t free_blocks;   /* walked on slabs' lists */
     size_t cached_blocks; /* walked in bins and outboxes */
 } hak_audit_t;
 

@@ -15,9 +15,9 @@
 #include "os/os.h"
 
 struct hak_huge {
-    char *base;       /* [lock HUGE] NULL: the record is spare */
-    size_t bytes;     /* [atomic] mapped; changes by resize, which only the block's user may call */
-    uint32_t next;    /* [lock HUGE] list of spare records, index + 1 */
+    char *base;    /* [lock HUGE] NULL: the record is spare */
+    size_t bytes;  /* [atomic] mapped; changes by resize, which only the block's user may call */
+    uint32_t next; /* [lock HUGE] list of spare records, index + 1 */
 };
 
 typedef struct huge_extent {
@@ -74,7 +74,8 @@ static hak_huge_t *record_make(uint32_t *index) {
     return record_at(*index);
 }
 
-/* --- cache, all under HAK_LOCK_HUGE ------------------------------------------------------------ */
+/* --- cache, all under HAK_LOCK_HUGE ------------------------------------------------------------
+ */
 
 static void extent_remove(unsigned at) {
     huge.cached_bytes -= huge.extent[at].bytes;

@@ -131,8 +131,7 @@ void *hak_large_resize(void *block, uint32_t entry, size_t bytes) {
         hak_store_relaxed(&record->units, (uint8_t)wanted);
         return block;
     }
-    if ((size_t)count * HAK_UNIT_BYTES >= LARGE_MOVE_MIN_BYTES &&
-        wanted > HAK_LARGE_MAX_UNITS) {
+    if ((size_t)count * HAK_UNIT_BYTES >= LARGE_MOVE_MIN_BYTES && wanted > HAK_LARGE_MAX_UNITS) {
         return large_move_out(block, superslab, record, bytes);
     }
     return NULL;

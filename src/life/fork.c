@@ -9,22 +9,16 @@
 #include <pthread.h>
 
 static void fork_prepare(void) {
-    for (unsigned rank = 0; rank < HAK_LOCK_COUNT; rank++) {
-        hak_lock_acquire((hak_lock_rank_t)rank);
-    }
+    hak_lock_fork_begin();
 }
 
 static void fork_parent(void) {
-    for (unsigned rank = HAK_LOCK_COUNT; rank-- > 0;) {
-        hak_lock_release((hak_lock_rank_t)rank);
-    }
+    hak_lock_fork_end(false);
 }
 
 static void fork_child(void) {
     hak_tcache_after_fork();
-    for (unsigned rank = HAK_LOCK_COUNT; rank-- > 0;) {
-        hak_lock_reset((hak_lock_rank_t)rank);
-    }
+    hak_lock_fork_end(true);
 }
 
 void hak_life_fork_init(void) {

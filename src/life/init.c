@@ -72,3 +72,8 @@ void hak_life_process_start(void) {
     }
     hak_lock_release(HAK_LOCK_START);
 }
+
+/* At the latest when the library is initialised: fork handlers register before the program's own. */
+__attribute__((constructor(101))) static void process_start_at_load(void) {
+    hak_life_process_start();
+}

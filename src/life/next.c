@@ -30,9 +30,9 @@ enum {
     ARENA_HEAP_BYTES = 64 << 20,
 };
 
-static void (*other_free)(void *);                /* [atomic] next in the chain, not libc's */
-static size_t (*next_usable)(void *);             /* [atomic] malloc_usable_size of the next */
-static bool is_looked_up;                         /* [atomic] */
+static void (*other_free)(void *);    /* [atomic] next in the chain, not libc's */
+static size_t (*next_usable)(void *); /* [atomic] malloc_usable_size of the next */
+static bool is_looked_up;             /* [atomic] */
 
 /* dlsym may allocate and take the loader's lock, so this waits until a foreign pointer turns up. */
 static void next_look_up(void) {
@@ -40,8 +40,7 @@ static void next_look_up(void) {
         return;
     }
     void (*free_symbol)(void *) = (void (*)(void *))dlsym(NEXT_RTLD, "free");
-    hak_store_relaxed(&next_usable,
-                      (size_t(*)(void *))dlsym(NEXT_RTLD, "malloc_usable_size"));
+    hak_store_relaxed(&next_usable, (size_t(*)(void *))dlsym(NEXT_RTLD, "malloc_usable_size"));
     if (free_symbol != NULL && free_symbol != __libc_free) {
         hak_store_relaxed(&other_free, free_symbol);
     }
@@ -83,8 +82,7 @@ static bool is_main_chunk(uintptr_t chunk, size_t bytes) {
         return false;
     }
     size_t head = word_at(next + 8);
-    return (head & CHUNK_PREV_INUSE) != 0 && (head & ~(size_t)CHUNK_FLAGS) >= 16 &&
-           head >> 47 == 0;
+    return (head & CHUNK_PREV_INUSE) != 0 && (head & ~(size_t)CHUNK_FLAGS) >= 16 && head >> 47 == 0;
 }
 
 static bool libc_owns(const void *block) {

@@ -4,8 +4,8 @@
  * thread-specific destructors, so that other destructors still find it. What the C library frees
  * after that goes through the guest tcache. */
 #include "base/knobs.h"
-#include "front/tcache.h"
 #include "front/event.h"
+#include "front/tcache.h"
 #include "life/life.h"
 
 #include <pthread.h>
@@ -35,7 +35,11 @@ hak_tcache_t *hak_life_thread_start(void) {
     if (hak_load_relaxed(&hak_knobs.force_libc) || exit_rounds == EXIT_ROUNDS) {
         return NULL;
     }
-    hak_tcache_t *tcache = hak_tcache_attach();
+    hak_tcache_t *tcache = hak_tcache_self(hak_pagemap_base());
+    if (!hak_tcache_is_empty(tcache)) {
+        return tcache; /* process start allocated on the way */
+    }
+    tcache = hak_tcache_attach();
     if (tcache != NULL && has_exit_key) {
         pthread_setspecific(exit_key, tcache);
     }

@@ -9,6 +9,8 @@
 
 hak_lock_t hak_locks[HAK_LOCK_COUNT];
 
+static HAK_TLS bool lock_is_forking; /* [owner] this thread holds every lock */
+
 #if HAK_AUDIT
 static HAK_TLS uint32_t lock_held; /* [owner] bit per rank held by this thread */
 #endif
@@ -48,6 +50,9 @@ static HAK_NOINLINE void lock_acquire_contended(hak_lock_t *lock) {
 void hak_lock_acquire(hak_lock_rank_t rank) {
     hak_lock_t *lock = &hak_locks[rank];
     uint32_t expected = 0;
+    if (HAK_UNLIKELY(lock_is_forking)) {
+        return;
+    }
     lock_note_acquire(rank);
     if (HAK_UNLIKELY(!hak_cas_acquire(&lock->state, &expected, 1))) {
         lock_acquire_contended(lock);
@@ -56,13 +61,28 @@ void hak_lock_acquire(hak_lock_rank_t rank) {
 
 void hak_lock_release(hak_lock_rank_t rank) {
     hak_lock_t *lock = &hak_locks[rank];
+    if (HAK_UNLIKELY(lock_is_forking)) {
+        return;
+    }
     lock_note_release(rank);
     if (HAK_UNLIKELY(hak_swap_release(&lock->state, 0) == 2)) {
         hak_os_wake_one(&lock->state);
     }
 }
 
-void hak_lock_reset(hak_lock_rank_t rank) {
-    lock_note_release(rank);
-    hak_store_release(&hak_locks[rank].state, 0);
+void hak_lock_fork_begin(void) {
+    for (unsigned rank = 0; rank < HAK_LOCK_COUNT; rank++) {
+        hak_lock_acquire((hak_lock_rank_t)rank);
+    }
+    lock_is_forking = true;
+}
+
+void hak_lock_fork_end(bool is_child) {
+    lock_is_forking = false;
+    for (unsigned rank = HAK_LOCK_COUNT; rank-- > 0;) {
+        if (is_child) {
+            hak_store_relaxed(&hak_locks[rank].state, 1); /* no sleepers left to wake */
+        }
+        hak_lock_release((hak_lock_rank_t)rank);
+    }
 }

@@ -28,7 +28,12 @@ extern hak_lock_t hak_locks[HAK_LOCK_COUNT];
 
 void hak_lock_acquire(hak_lock_rank_t rank);
 void hak_lock_release(hak_lock_rank_t rank);
-/* In the child of a fork: the lock is free again, whoever slept on it is gone. */
-void hak_lock_reset(hak_lock_rank_t rank);
+/* fork: the calling thread takes every lock, in the order of ranks. Until hak_lock_fork_end it
+ * holds them all, and acquire and release are no-ops for it: other fork handlers of the program may
+ * allocate before and after ours, whatever the order of registration. */
+void hak_lock_fork_begin(void);
+/* In the parent, and in the child, where the locks are free again: whoever slept on them is gone.
+ */
+void hak_lock_fork_end(bool is_child);
 
 #endif

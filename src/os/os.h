@@ -31,8 +31,9 @@ bool hak_os_unmap(void *base, size_t bytes);
 bool hak_os_purge(void *base, size_t bytes);
 /* Grows or shrinks a mapping at its address. */
 bool hak_os_resize(void *base, size_t old_bytes, size_t new_bytes);
-/* Moves a whole mapping onto `target`, a reservation of new_bytes, and resizes it. After success the
- * old range is gone; after failure it is untouched and the reservation is not the caller's any more.
+/* Moves a whole mapping onto `target`, a reservation of new_bytes, and resizes it. After success
+ * the old range is gone; after failure it is untouched and the reservation is not the caller's any
+ * more.
  */
 bool hak_os_move(void *base, size_t old_bytes, void *target, size_t new_bytes);
 /* The same for pages in the middle of a mapping; the old range stays mapped and reads as zero after

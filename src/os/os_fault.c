@@ -17,8 +17,9 @@ static os_fault_plan_t os_fault_plans[HAK_OS_CALL_COUNT];
 void hak_os_fault_plan(hak_os_call_t call, uint64_t first, uint64_t count) {
     os_fault_plan_t *plan = &os_fault_plans[call];
     uint64_t now = hak_load_relaxed(&plan->calls);
-    uint64_t end = first > UINT64_MAX - now - count ? UINT64_MAX : now + first + count;
-    hak_store_relaxed(&plan->first, now + first);
+    uint64_t start = first > UINT64_MAX - now ? UINT64_MAX : now + first;
+    uint64_t end = count > UINT64_MAX - start ? UINT64_MAX : start + count;
+    hak_store_relaxed(&plan->first, start);
     hak_store_relaxed(&plan->end, end);
 }
 

@@ -29,6 +29,7 @@
 
 static size_t os_page_bytes = 4096; /* [init] */
 static bool os_is_secure;           /* [init] */
+static bool os_lacks_dontunmap;     /* [atomic] */
 static uintptr_t os_map_hint;       /* [atomic] end of the next mapping we would like */
 
 extern char **environ;
@@ -51,8 +52,7 @@ bool hak_os_is_secure(void) {
 
 unsigned hak_os_cpu_count(void) {
     uint64_t mask[16] = {0};
-    long bytes =
-        hak_syscall(SYS_sched_getaffinity, 0, sizeof mask, (long)mask, 0, 0, 0);
+    long bytes = hak_syscall(SYS_sched_getaffinity, 0, sizeof mask, (long)mask, 0, 0, 0);
     unsigned count = 0;
     for (long i = 0; i < bytes / 8; i++) {
         count += hak_popcount(mask[i]);
@@ -122,8 +122,8 @@ static void *os_map_aligned(size_t bytes, size_t align, int protection) {
         return NULL;
     }
     uintptr_t last = hak_load_relaxed(&os_map_hint);
-    char *base = os_map_at(last > bytes ? hak_align_down(last - bytes, align) : 0, bytes, align,
-                           protection);
+    char *base =
+        os_map_at(last > bytes ? hak_align_down(last - bytes, align) : 0, bytes, align, protection);
     if (base == NULL) {
         base = os_map_wide(bytes, align, protection);
     }
@@ -145,9 +145,9 @@ void *hak_os_reserve(size_t bytes, size_t align) {
 }
 
 bool hak_os_commit(void *base, size_t bytes) {
-    return !os_failed(hak_os_fault_hit(HAK_OS_CALL_COMMIT) ||
-                      hak_syscall(SYS_mprotect, (long)base, (long)bytes, PROT_READ | PROT_WRITE, 0,
-                                  0, 0) != 0);
+    return !os_failed(
+        hak_os_fault_hit(HAK_OS_CALL_COMMIT) ||
+        hak_syscall(SYS_mprotect, (long)base, (long)bytes, PROT_READ | PROT_WRITE, 0, 0, 0) != 0);
 }
 
 bool hak_os_unmap(void *base, size_t bytes) {
@@ -167,9 +167,9 @@ bool hak_os_resize(void *base, size_t old_bytes, size_t new_bytes) {
                (long)base;
 }
 
-static bool os_mremap_to(void *base, size_t old_bytes, size_t new_bytes, void *target, int flags) {
+static bool os_mremap_to(void *base, size_t old_bytes, size_t new_bytes, void *target) {
     return hak_syscall(SYS_mremap, (long)base, (long)old_bytes, (long)new_bytes,
-                       MREMAP_MAYMOVE | MREMAP_FIXED | flags, (long)target, 0) == (long)target;
+                       MREMAP_MAYMOVE | MREMAP_FIXED, (long)target, 0) == (long)target;
 }
 
 /* After a failed mremap nobody can tell whether the kernel still holds the target for us or has
@@ -181,7 +181,7 @@ bool hak_os_move(void *base, size_t old_bytes, void *target, size_t new_bytes) {
         hak_syscall(SYS_munmap, (long)target, (long)new_bytes, 0, 0, 0, 0);
         return false;
     }
-    return !os_failed(!os_mremap_to(base, old_bytes, new_bytes, target, 0));
+    return !os_failed(!os_mremap_to(base, old_bytes, new_bytes, target));
 }
 
 /* The moved pages keep their own mapping, which then grows into the rest of the reservation: one
@@ -192,7 +192,17 @@ bool hak_os_move_out(void *base, size_t bytes, void *target, size_t new_bytes) {
         hak_syscall(SYS_munmap, (long)target, (long)new_bytes, 0, 0, 0, 0);
         return false;
     }
-    if (os_failed(!os_mremap_to(base, bytes, bytes, target, MREMAP_DONTUNMAP))) {
+    if (hak_load_relaxed(&os_lacks_dontunmap)) {
+        hak_syscall(SYS_munmap, (long)target, (long)new_bytes, 0, 0, 0, 0);
+        return false;
+    }
+    long moved = hak_syscall(SYS_mremap, (long)base, (long)bytes, (long)bytes,
+                             MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP, (long)target, 0);
+    if (moved == -22) { /* EINVAL: a kernel before 5.7 does not know the flag; nothing happened */
+        hak_store_relaxed(&os_lacks_dontunmap, true);
+        hak_syscall(SYS_munmap, (long)target, (long)new_bytes, 0, 0, 0, 0);
+    }
+    if (os_failed(moved != (long)target)) {
         return false;
     }
     if (new_bytes > bytes) {
@@ -200,7 +210,7 @@ bool hak_os_move_out(void *base, size_t bytes, void *target, size_t new_bytes) {
                     0);
         if (!hak_os_resize(target, bytes, new_bytes)) {
             /* the gap was taken meanwhile: put the pages back */
-            if (!os_mremap_to(target, bytes, bytes, base, 0)) {
+            if (!os_mremap_to(target, bytes, bytes, base)) {
                 memcpy(base, target, bytes);
                 hak_syscall(SYS_munmap, (long)target, (long)bytes, 0, 0, 0, 0);
             }
@@ -210,9 +220,10 @@ bool hak_os_move_out(void *base, size_t bytes, void *target, size_t new_bytes) {
     return true;
 }
 
-/* The kernel copies the signal set before it looks at the bad `how`: EFAULT or EINVAL tells. */
+/* The kernel copies the signal set before it looks at the bad `how`: EFAULT or EINVAL tells. No set
+ * (NULL) is not an error there. */
 bool hak_os_is_readable(const void *address) {
-    return hak_syscall(SYS_rt_sigprocmask, -1, (long)address, 0, 8, 0, 0) != -14;
+    return address != NULL && hak_syscall(SYS_rt_sigprocmask, -1, (long)address, 0, 8, 0, 0) != -14;
 }
 
 uintptr_t hak_os_data_end(void) {

@@ -10,7 +10,7 @@
 #include "slab/slab.h"
 
 enum {
-    ADOPT_VISITS = 4,         /* parked owners looked at for one slab: bounds the work of a refill */
+    ADOPT_VISITS = 4, /* parked owners looked at for one slab: bounds the work of a refill */
     ADOPT_DRAIN_BUDGET = 256, /* slabs drained per parked owner visited */
 };
 

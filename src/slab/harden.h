@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * The first word of a free block links to the next. In hardened builds it is stored encoded with a
- * secret and the place it stands at, and a decoded link must lie in the same 4 GiB-aligned
- * neighbourhood pattern as a real block does: 16-byte aligned. Constant-folded away otherwise. */
+ * secret and the place it stands at; a decoded link that is not 16-byte aligned or no user address
+ * was overwritten. Constant-folded away otherwise. */
 #ifndef HAK_SLAB_HARDEN_H
 #define HAK_SLAB_HARDEN_H
 

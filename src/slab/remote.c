@@ -31,6 +31,15 @@ void hak_remote_push(hak_slab_t *slab, const hak_batch_t *batch) {
     }
 }
 
+/* The batch word lies in freed memory, in plain: a stray write must not send the splice astray. */
+static void batch_check(const hak_slab_t *slab, const void *head, const void *tail,
+                        uint32_t count) {
+    if (hak_slab_of(head) != slab || hak_slab_of(tail) != slab || !hak_slab_is_block(slab, head) ||
+        !hak_slab_is_block(slab, tail) || count > slab->carved) {
+        hak_fatal(HAK_FATAL_CORRUPT_LINK, head, "batch of remote frees");
+    }
+}
+
 /* Splices every batch of the slab's remote list into its own list: one step per batch. */
 static void slab_take_remote(hak_owner_t *owner, hak_slab_t *slab) {
     void *head = (void *)hak_swap_acquire(&slab->remote, 0); /* pairs REMOTE-1 */
@@ -38,8 +47,10 @@ static void slab_take_remote(hak_owner_t *owner, hak_slab_t *slab) {
     while (head != NULL) {
         uint64_t word = *batch_word(head);
         void *tail = (char *)head + (int32_t)(uint32_t)word;
+        if (HAK_HARDEN || HAK_AUDIT) {
+            batch_check(slab, head, tail, count + (uint32_t)(word >> 32));
+        }
         void *below = hak_link_get(tail);
-        HAK_ASSERT(hak_slab_is_block(slab, head) && hak_slab_is_block(slab, tail), "REMOTE batch");
         hak_link_set(tail, slab->free);
         slab->free = head;
         count += (uint32_t)(word >> 32);
@@ -71,4 +82,22 @@ bool hak_remote_drain(hak_owner_t *owner, unsigned budget) {
         }
     }
     return any;
+}
+
+static void slab_requeue(hak_superslab_t *superslab, void *context) {
+    (void)context;
+    for (unsigned unit = 0; unit < HAK_SUPERSLAB_UNITS; unit++) {
+        hak_slab_t *slab = (hak_slab_t *)&superslab->unit[unit];
+        const char *address = superslab->base + (size_t)unit * HAK_UNIT_BYTES;
+        uint32_t entry = hak_pagemap_get(hak_pagemap_base(), address);
+        bool is_head =
+            entry > HAK_KIND_MASK && (entry & HAK_KIND_MASK) < HAK_SC_COUNT && slab->back == 0;
+        if (is_head && hak_load_relaxed(&slab->remote) != 0) {
+            queue_push(hak_load_relaxed(&slab->owner), slab);
+        }
+    }
+}
+
+void hak_remote_requeue_all(void) {
+    hak_span_visit(slab_requeue, NULL);
 }

@@ -27,6 +27,10 @@ void hak_remote_push(hak_slab_t *slab, const hak_batch_t *batch);
 /* The owner takes what others gave back, at most `budget` slabs of its queue. true if any came. */
 bool hak_remote_drain(hak_owner_t *owner, unsigned budget);
 
+/* In the child of a fork: who pushed a batch may not have lived to queue the slab, and queues of
+ * threads that are gone hold slabs of others. The caller has emptied every owner's queue. */
+void hak_remote_requeue_all(void);
+
 /* Whether something may be waiting. */
 HAK_INLINE bool hak_remote_is_pending(const hak_owner_t *owner) {
     return owner->ready != NULL || hak_load_relaxed(&owner->queue) != NULL;

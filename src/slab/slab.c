@@ -88,6 +88,7 @@ void hak_slab_note_freed(hak_owner_t *owner, hak_slab_t *slab) {
 }
 
 void hak_slab_give_back(hak_owner_t *owner, hak_slab_t *slab, void *block) {
+    HAK_ASSERT(hak_load_relaxed(&slab->owner) == owner, "SLAB-6");
     hak_link_set(block, slab->free);
     slab->free = block;
     hak_owner_store(&slab->free_count, slab->free_count + 1);

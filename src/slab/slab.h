@@ -9,7 +9,8 @@
  * Slab states, changed by the owner only:
  *   CURRENT   the slab its owner refills class `sc` from; in no list
  *   PARTIAL   has blocks to give; in owner->partial[sc]
- *   FULL      nothing to give: all blocks are in use or on the remote list; in no list
+ *   FULL      nothing to give: all blocks are in use (which covers bins and outboxes) or on the
+ *             remote list; in no list
  *
  * Invariants:
  *   SLAB-1  0 <= free_count <= carved <= capacity; the own list has exactly free_count blocks.
@@ -86,7 +87,8 @@ void hak_slab_give_back(hak_owner_t *owner, hak_slab_t *slab, void *block);
 /* Empties current slabs and retires what is empty; before the owner is parked or trimmed. */
 void hak_slab_release_current(hak_owner_t *owner);
 
-/* --- parked owners (adopt.c) ------------------------------------------------------------------- */
+/* --- parked owners (adopt.c) -------------------------------------------------------------------
+ */
 /* The owner gives all its slabs up for adoption. It holds no blocks in bins or outbox any more. */
 void hak_owner_park(hak_owner_t *owner);
 /* Takes a parked owner over whole, most recently parked first; NULL if there is none. */
@@ -96,7 +98,8 @@ hak_slab_t *hak_slab_adopt(hak_owner_t *owner, unsigned sc);
 /* Drains parked owners, at most `budget` of them, so that blocks freed to them become usable. */
 void hak_owner_drain_parked(unsigned budget);
 
-/* --- shared by the files of this folder -------------------------------------------------------- */
+/* --- shared by the files of this folder --------------------------------------------------------
+ */
 /* Free blocks arrived on the slab's own list: state and retirement follow. */
 void hak_slab_note_freed(hak_owner_t *owner, hak_slab_t *slab);
 void hak_slab_change_owner(hak_slab_t *slab, hak_owner_t *owner);

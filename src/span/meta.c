@@ -10,9 +10,9 @@
 /* One region serves about 100 superslabs; only what is used is ever touched. */
 enum { META_REGION_BYTES = 1 << 20 };
 
-static char *meta_next;     /* [lock META] */
-static char *meta_end;      /* [lock META] */
-static size_t meta_handed;  /* [atomic] */
+static char *meta_next;    /* [lock META] */
+static char *meta_end;     /* [lock META] */
+static size_t meta_handed; /* [atomic] */
 
 static bool meta_region(size_t bytes) {
     size_t guard = hak_os_page_bytes();

@@ -48,7 +48,7 @@ typedef struct hak_pagemap_leaf {
 enum { HAK_PAGEMAP_TABLE_BYTES = 192 };
 
 typedef struct hak_pagemap {
-    uint8_t table[HAK_PAGEMAP_TABLE_BYTES]; /* [init] of slab/sizeclass.h: MAP-5 */
+    uint8_t table[HAK_PAGEMAP_TABLE_BYTES];   /* [init] of slab/sizeclass.h: MAP-5 */
     HAK_LINE_ALIGNED hak_pagemap_leaf_t zero; /* [const] MAP-3, MAP-4 */
     uintptr_t root[HAK_PAGEMAP_ROOTS];        /* [atomic] leaf address minus that of `zero` */
 } hak_pagemap_t;
@@ -81,8 +81,8 @@ HAK_INLINE uint32_t hak_pagemap_get(uintptr_t base, const void *address) {
 
 /* The superslab that covers the address, or NULL. */
 HAK_INLINE hak_superslab_t *hak_pagemap_superslab(const void *address) {
-    unsigned index = (unsigned)((uintptr_t)address >> HAK_SUPERSLAB_LOG2) &
-                     (HAK_PAGEMAP_LEAF_SUPERSLABS - 1);
+    unsigned index =
+        (unsigned)((uintptr_t)address >> HAK_SUPERSLAB_LOG2) & (HAK_PAGEMAP_LEAF_SUPERSLABS - 1);
     return hak_load_acquire(&hak_pagemap_leaf(hak_pagemap_base(), address)->superslab[index]);
 }
 

@@ -7,11 +7,11 @@
 #include "span/span.h"
 
 typedef struct hak_span_state {
-    hak_superslab_t **table;   /* by index; NULL where a superslab was unmapped */
-    hak_superslab_t *spare;    /* records without a mapping */
-    uint32_t end;              /* places in use, holes included */
+    hak_superslab_t **table; /* by index; NULL where a superslab was unmapped */
+    hak_superslab_t *spare;  /* records without a mapping */
+    uint32_t end;            /* places in use, holes included */
     uint32_t capacity;
-    uint32_t count;            /* superslabs mapped */
+    uint32_t count;                              /* superslabs mapped */
     uint32_t first_fit[HAK_SUPERSLAB_UNITS + 1]; /* SPAN-4 */
     size_t in_use_units;
     size_t unused_dirty_units; /* SPAN-3 */

@@ -69,7 +69,6 @@ void hak_stat_collect(hak_snapshot_t *snapshot) {
     snapshot->huge_bytes = large.huge_in_use_bytes;
     snapshot->huge_count = large.huge_count;
     snapshot->huge_cached_bytes = large.huge_cached_bytes;
-    snapshot->mapped_bytes =
-        span.mapped_bytes + large.huge_in_use_bytes + large.huge_cached_bytes;
+    snapshot->mapped_bytes = span.mapped_bytes + large.huge_in_use_bytes + large.huge_cached_bytes;
     snapshot->in_use_bytes += snapshot->large_bytes + snapshot->huge_bytes;
 }

@@ -12,8 +12,8 @@ typedef struct report_figure {
 #define REPORT_COUNTER(name, text) +1
 enum {
     REPORT_TOTALS = 12,
-    REPORT_FIGURES = REPORT_TOTALS HAK_TCACHE_COUNTERS(REPORT_COUNTER)
-        HAK_PROCESS_COUNTERS(REPORT_COUNTER),
+    REPORT_FIGURES =
+        REPORT_TOTALS HAK_TCACHE_COUNTERS(REPORT_COUNTER) HAK_PROCESS_COUNTERS(REPORT_COUNTER),
 };
 #undef REPORT_COUNTER
 
@@ -81,8 +81,7 @@ void hak_stat_report_xml(void (*put)(void *, const char *, size_t), void *contex
         const hak_class_stats_t *stats = &snapshot->sc[sc];
         if (stats->slabs != 0) {
             hak_text_init(&text, buffer, sizeof buffer);
-            hak_text_format(&text,
-                            "<class bytes=\"%u\" slabs=\"%l\" blocks=\"%l\" free=\"%l\"/>\n",
+            hak_text_format(&text, "<class bytes=\"%u\" slabs=\"%l\" blocks=\"%l\" free=\"%l\"/>\n",
                             hak_sc_info[sc].bytes, stats->slabs, stats->carved, stats->free);
             put(context, text.data, text.length);
         }

@@ -11,8 +11,8 @@
 
 typedef struct hak_class_stats {
     uint64_t slabs;
-    uint64_t carved;    /* blocks that exist */
-    uint64_t free;      /* of these, on the slabs' own lists */
+    uint64_t carved; /* blocks that exist */
+    uint64_t free;   /* of these, on the slabs' own lists */
 } hak_class_stats_t;
 
 typedef struct hak_snapshot {
@@ -39,7 +39,7 @@ void hak_stat_collect(hak_snapshot_t *snapshot);
 void hak_stat_report_text(int fd, const hak_snapshot_t *snapshot);
 
 /* Writes the XML report of malloc_info through `put`. */
-void hak_stat_report_xml(void (*put)(void *context, const char *data, size_t length),
-                         void *context, const hak_snapshot_t *snapshot);
+void hak_stat_report_xml(void (*put)(void *context, const char *data, size_t length), void *context,
+                         const hak_snapshot_t *snapshot);
 
 #endif

@@ -136,6 +136,23 @@ static inline size_t expect_rss_bytes(void) {
     return expect_statm_bytes(1);
 }
 
+/* Set for tests under qemu-user, whose own memory cannot be told from the program's and which
+ * cannot start threads in a forked child. */
+static inline bool expect_is_emulated(void) {
+    return getenv("HAKMEM_EMULATED") != NULL;
+}
+
+/* Memory may have grown by this much since `before` and not more. Sanitizers and emulators keep
+ * books of their own, so nothing is expected of them. */
+static inline void expect_rss_at_most(size_t before, size_t growth) {
+    size_t now = expect_rss_bytes();
+    if (now > before + growth && !EXPECT_SANITIZED && !expect_is_emulated()) {
+        expect_say("rss grew from %zu to %zu KiB, allowed %zu KiB\n", before >> 10, now >> 10,
+                   growth >> 10);
+        EXPECT(now <= before + growth);
+    }
+}
+
 /* Repeatable random numbers (xorshift64*); `state` must not be 0. */
 static inline uint64_t expect_random(uint64_t *state) {
     uint64_t x = *state;

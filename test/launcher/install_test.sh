@@ -31,7 +31,7 @@ target_link_libraries(shared PRIVATE hakmem::hakmem)
 add_executable(static main.c)
 target_link_libraries(static PRIVATE hakmem::static)
 CMAKE
-expect 0 cmake -S "$work/user" -B "$work/user/build" -DCMAKE_PREFIX_PATH="$prefix"
+expect 0 cmake -G Ninja -S "$work/user" -B "$work/user/build" -DCMAKE_PREFIX_PATH="$prefix"
 expect 0 cmake --build "$work/user/build"
 expect 0 "$work/user/build/shared"
 version=$(cat "$work/out")

@@ -54,7 +54,7 @@ static void child_main(size_t index) {
         block_unmake(inherited[i], &state);
     }
     work(index + 1);
-    if (index % 5 == 0) {
+    if (index % 5 == 0 && !expect_is_emulated()) {
         pthread_join(thread_start(work_in_thread, (void *)(uintptr_t)index), NULL);
     }
     if (index % 2 == 0) {
@@ -132,7 +132,9 @@ static void *fork_here(void *argument) {
         expect_watchdog(CHILD_SECONDS);
         block_unmake(mine, &state);
         work(state);
-        pthread_join(thread_start(work_in_thread, NULL), NULL);
+        if (!expect_is_emulated()) {
+            pthread_join(thread_start(work_in_thread, NULL), NULL);
+        }
         exit(0);
     }
     check_child(child);

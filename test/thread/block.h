@@ -86,13 +86,4 @@ static inline pthread_t thread_start(void *(*body)(void *), void *argument) {
     return thread;
 }
 
-/* Memory may have grown by this much and not more; sanitizers keep their own books. */
-static inline void expect_rss_at_most(size_t before, size_t growth) {
-    size_t now = expect_rss_bytes();
-    if (!EXPECT_SANITIZED && now > before + growth) {
-        expect_say("rss grew from %zu to %zu KiB\n", before >> 10, now >> 10);
-        EXPECT(now <= before + growth);
-    }
-}
-
 #endif

@@ -10,7 +10,7 @@ for i in $(seq 1 4000); do
     count[$word]=$((${count[$word]:-0} + 1))
 done
 echo "distinct ${#count[@]} of ${#words[@]}"
-printf '%s\n' "${words[@]}" | sort | uniq -c | sort -k1,1nr -k2 | head -5
+printf '%s\n' "${words[@]}" | sort | uniq -c | sort -k1,1nr -k2 | sed -n 1,5p
 
 text=""
 for i in $(seq 1 3000); do text+="line $i of a growing string;"; done

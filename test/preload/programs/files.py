@@ -18,7 +18,7 @@ def text_tools(run):
     run.write("text", inputs.text(4 * MIB))
     run.write("other", inputs.text(4 * MIB).replace(b"ba", b"ab"))
     run.cmd("grep", "-nE", "(ma|ne)+[kt]o", "text")
-    run.cmd("grep", "-oP", r"\b(?=\w*ki)(\w\w)\w*\1\b", "text")
+    run.cmd("grep", "-oP", r"\b(?=\w*k)(\w\w)\w*\1\b", "text")
     run.cmd("sed", "-E", "s/([a-z]+) ([a-z]+)/\\2 \\1/g; N; P; D", "text")
     run.cmd("awk", "{ for (i = 1; i <= NF; i++) n[$i]++ } END { for (w in n) print w, n[w] | \"sort\" }", "text",
             loads=2)

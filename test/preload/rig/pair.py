@@ -66,7 +66,15 @@ def compare(program, lib, base):
     if new_cores > 0:
         raise Difference(f"{new_cores} processes dumped core")
     return (f"{len(plain.steps)} results identical, {preload.loads} processes with the library, "
-            f"{plain.seconds:.1f} s without, {preload.seconds:.1f} s with")
+            f"{plain.seconds:.1f} s without, {preload.seconds:.1f} s with{slower(plain, preload)}")
+
+
+def slower(plain, preload):
+    """The step that lost most time, when the whole is much slower: no verdict, but worth a look."""
+    if preload.seconds < 1.5 * plain.seconds + 2:
+        return ""
+    old, new = max(zip(plain.steps, preload.steps), key=lambda steps: steps[1].seconds - steps[0].seconds)
+    return f" (most in step '{new.label}': {old.seconds:.1f} s, {new.seconds:.1f} s)"
 
 
 def one_pass(program, base, **how):
@@ -101,7 +109,7 @@ def both_at_once(program, lib, watch, base):
     preload.model = plain.steps
     seen, preload.steps = preload.steps, []
     for step in seen:
-        preload.add(step.label, step.result)
+        preload.add(step.label, step.result, seconds=step.seconds)
     return plain, preload
 
 

@@ -40,6 +40,7 @@ class Broken(Exception):
 class Step:
     label: str
     result: bytes
+    seconds: float = 0.0
 
 
 class Run:
@@ -67,6 +68,7 @@ class Run:
         """
         argv = self.resolve(argv)
         label = label or " ".join([Path(argv[0]).name, *argv[1:]])[:100]
+        start = time.monotonic()
         process = subprocess.Popen(argv, cwd=cwd or self.place, env=self.environment(env), start_new_session=True,
                                    stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                                    **self.identity(user))
@@ -81,7 +83,8 @@ class Run:
                       + tail(out + err), argv, cwd)
         self.count_loads(loads, label)
         seen_out, seen_err = (clean(out), clean(err)) if clean else (out, err)
-        self.add(label, seen_out + (b"\n[stderr]\n" + seen_err if seen_err else b""), argv, cwd)
+        result = seen_out + (b"\n[stderr]\n" + seen_err if seen_err else b"")
+        self.add(label, result, argv, cwd, seconds=time.monotonic() - start)
         return out
 
     def cmd_quiet(self, *argv, env=None, user=None):
@@ -196,8 +199,8 @@ class Run:
         if without or proof.maps_library(pid, self.lib) is None:
             raise Difference(f"{label}: processes {without or [pid]} do not have the library in their maps")
 
-    def add(self, label, result, argv=None, cwd=None):
-        step = Step(label, result)
+    def add(self, label, result, argv=None, cwd=None, seconds=0.0):
+        step = Step(label, result, seconds)
         if self.model is not None:
             self.compare(step, argv, cwd)
         self.steps.append(step)

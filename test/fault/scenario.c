@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: MIT */
+#include "fault/scenario.h"
+
+#include "hakmem/hakmem.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+enum { KIB = 1 << 10, MIB = 1 << 20 };
+
+static bool is_filled(const unsigned char *at, size_t bytes, unsigned char value) {
+    return bytes == 0 || (at[0] == value && memcmp(at, at + 1, bytes - 1) == 0);
+}
+
+/* NULL comes with ENOMEM; anything else leaves errno alone. */
+static unsigned refused(const void *block) {
+    FAULT_EXPECT(errno == (block == NULL ? ENOMEM : 0));
+    errno = 0;
+    return block == NULL;
+}
+
+/* --- the first allocations of the process -------------------------------------------------------- */
+
+static unsigned run_first(void) {
+    unsigned refusals = 0;
+    unsigned char *block[8];
+    static const size_t sizes[8] = {1, 16, 100, 2048, 5000, 70000, 3 * MIB, 24};
+    errno = 0;
+    for (unsigned i = 0; i < 8; i++) {
+        block[i] = i % 2 == 0 ? hak_malloc(sizes[i]) : hak_calloc(1, sizes[i]);
+        refusals += refused(block[i]);
+        FAULT_EXPECT(block[i] == NULL || i % 2 == 0 || is_filled(block[i], sizes[i], 0));
+        if (block[i] != NULL) {
+            memset(block[i], (int)i + 1, sizes[i]);
+        }
+    }
+    for (unsigned i = 0; i < 8; i++) {
+        FAULT_EXPECT(block[i] == NULL || is_filled(block[i], sizes[i], (unsigned char)(i + 1)));
+        hak_free(block[i]);
+    }
+    FAULT_EXPECT(errno == 0);
+    return refusals;
+}
+
+/* --- small blocks, many classes, 40 MiB up and down ------------------------------------------------ */
+
+static unsigned char *small_block[6000];
+
+static size_t small_size(unsigned i) {
+    static const size_t sizes[] = {16, 48, 200, 1024, 3000, 8192, 20000, 57344};
+    return sizes[i % 8] / (1 + i % 3);
+}
+
+static unsigned run_small(void) {
+    unsigned refusals = 0;
+    errno = 0;
+    for (unsigned i = 0; i < 6000; i++) {
+        small_block[i] = i % 7 == 0 ? hak_memalign(64, small_size(i)) : hak_malloc(small_size(i));
+        refusals += refused(small_block[i]);
+        if (small_block[i] != NULL) {
+            memset(small_block[i], (int)i, small_size(i));
+        }
+    }
+    for (unsigned pass = 0; pass < 2; pass++) {
+        for (unsigned i = pass; i < 6000; i += 2) {
+            unsigned char *at = small_block[i];
+            FAULT_EXPECT(at == NULL || is_filled(at, small_size(i), (unsigned char)i));
+            hak_free(at);
+        }
+        hak_malloc_trim(0);
+    }
+    FAULT_EXPECT(errno == 0);
+    return refusals;
+}
+
+/* --- large and huge blocks that come and go -------------------------------------------------------- */
+
+static unsigned run_large(void) {
+    static unsigned char *block[24];
+    static size_t bytes[24];
+    unsigned refusals = 0;
+    errno = 0;
+    for (unsigned round = 0; round < 120; round++) {
+        unsigned i = round * 7 % 24;
+        size_t size = (round % 5 == 0 ? 5 * MIB : round % 3 == 0 ? 1500 * KIB : 100 * KIB) +
+                      round * 4096u;
+        if (block[i] != NULL) {
+            FAULT_EXPECT(is_filled(block[i], bytes[i], (unsigned char)i));
+        }
+        hak_free(block[i]);
+        bytes[i] = size;
+        block[i] = round % 4 == 0 ? hak_calloc(1, size) : hak_memalign(64 * KIB, size);
+        refusals += refused(block[i]);
+        FAULT_EXPECT(block[i] == NULL || round % 4 != 0 || is_filled(block[i], size, 0));
+        if (block[i] != NULL) {
+            memset(block[i], (int)i, size);
+        }
+        if (round % 50 == 49) {
+            hak_malloc_trim(0);
+        }
+    }
+    for (unsigned i = 0; i < 24; i++) {
+        FAULT_EXPECT(block[i] == NULL || is_filled(block[i], bytes[i], (unsigned char)i));
+        hak_free(block[i]);
+        block[i] = NULL;
+    }
+    hak_malloc_trim(0);
+    FAULT_EXPECT(errno == 0);
+    return refusals;
+}
+
+/* --- one block grown to 64 MiB and cut back, neighbours in its way --------------------------------- */
+
+/* Grows or shrinks; on a refusal the block must be what it was. */
+static bool resize(unsigned char **block, size_t *bytes, size_t wanted, unsigned char value) {
+    unsigned char *again = hak_realloc(*block, wanted);
+    size_t kept = *bytes < wanted ? *bytes : wanted;
+    if (refused(again) != 0) {
+        FAULT_EXPECT(wanted > *bytes); /* shrinking cannot fail */
+        FAULT_EXPECT(is_filled(*block, *bytes, value));
+        return false;
+    }
+    FAULT_EXPECT(is_filled(again, kept, value));
+    memset(again + kept, value, wanted - kept);
+    *block = again;
+    *bytes = wanted;
+    return true;
+}
+
+static unsigned run_resize(void) {
+    unsigned refusals = 0;
+    unsigned char *wall[16] = {0};
+    size_t bytes = 1000;
+    errno = 0;
+    unsigned char *block = hak_malloc(bytes);
+    if (refused(block) != 0) {
+        return 1;
+    }
+    memset(block, 0x3c, bytes);
+    for (unsigned i = 0; bytes < 64 * MIB && i < 30; i++) {
+        refusals += !resize(&block, &bytes, bytes * 2 + 100, 0x3c);
+        wall[i % 16] = wall[i % 16] == NULL ? hak_malloc(bytes > MIB ? 2 * MIB : bytes) : NULL;
+        refusals += refused(wall[i % 16]) != 0 && i < 16;
+    }
+    while (bytes > 2000) {
+        resize(&block, &bytes, bytes / 3, 0x3c);
+    }
+    hak_free(block);
+    for (unsigned i = 0; i < 16; i++) {
+        hak_free(wall[i]);
+    }
+    hak_malloc_trim(0);
+    FAULT_EXPECT(errno == 0);
+    return refusals;
+}
+
+/* --- threads that start, allocate, hand over and exit ---------------------------------------------- */
+
+static void *handed[4][64];
+
+static void *thread_main(void *context) {
+    uintptr_t self = (uintptr_t)context;
+    uintptr_t refusals = 0;
+    errno = 0;
+    for (unsigned i = 0; i < 64; i++) {
+        size_t size = 32u << (i + self) % 9;
+        unsigned char *own = hak_malloc(size);
+        refusals += refused(own);
+        hak_free(handed[self][i]); /* of a thread before us */
+        handed[self][i] = own;
+        if (own != NULL) {
+            memset(own, (int)i, size);
+            FAULT_EXPECT(is_filled(own, size, (unsigned char)i));
+        }
+    }
+    FAULT_EXPECT(errno == 0);
+    return (void *)refusals;
+}
+
+static unsigned run_threads(void) {
+    unsigned refusals = 0;
+    for (unsigned round = 0; round < 6; round++) {
+        pthread_t thread[4];
+        bool is_started[4];
+        for (uintptr_t i = 0; i < 4; i++) {
+            is_started[i] = pthread_create(&thread[i], NULL, thread_main, (void *)i) == 0;
+        }
+        for (unsigned i = 0; i < 4; i++) {
+            void *result = NULL;
+            if (is_started[i]) {
+                pthread_join(thread[i], &result);
+            }
+            refusals += (unsigned)(uintptr_t)result;
+        }
+    }
+    for (unsigned i = 0; i < 4 * 64; i++) {
+        hak_free(handed[i / 64][i % 64]);
+        handed[i / 64][i % 64] = NULL;
+    }
+    hak_malloc_trim(0);
+    return refusals;
+}
+
+static void first_use(void) {
+    hak_free(hak_malloc(1));
+}
+
+const fault_scenario_t fault_scenarios[] = {
+    {"first", run_first, NULL},           {"small", run_small, first_use},
+    {"large", run_large, first_use},      {"resize", run_resize, first_use},
+    {"threads", run_threads, first_use},
+};
+const size_t fault_scenario_count = sizeof fault_scenarios / sizeof *fault_scenarios;

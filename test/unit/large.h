@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Shared by the tests of large/: blocks with their entries, filled and checked. */
+#ifndef HAK_TEST_UNIT_LARGE_H
+#define HAK_TEST_UNIT_LARGE_H
+
+#include "base/counters.h"
+#include "large/large.h"
+#include "unit/span.h"
+
+enum { MIB = 1 << 20 };
+
+static inline uint32_t entry_of(const void *block) {
+    return hak_pagemap_get(hak_pagemap_base(), block);
+}
+
+static inline char *large(size_t bytes, size_t align) {
+    hak_large_result_t result = hak_large_alloc(bytes, align);
+    UNIT_EXPECT(result.block != NULL, "%zu at %zu", bytes, align);
+    assert_int_equal((uintptr_t)result.block % align, 0);
+    assert_int_equal((uintptr_t)result.block % HAK_UNIT_BYTES, 0);
+    assert_int_equal(hak_large_usable(result.block, entry_of(result.block)),
+                     hak_align_up(bytes == 0 ? 1 : bytes, HAK_UNIT_BYTES));
+    if (result.is_zero) {
+        assert_true(unit_span_reads_zero(result.block, bytes & ~(size_t)4095));
+    }
+    return result.block;
+}
+
+static inline void large_free(char *block) {
+    assert_true(hak_large_free(block, entry_of(block)));
+    assert_int_equal(entry_of(block), 0);
+}
+
+static inline char *large_resize(char *block, size_t bytes) {
+    return hak_large_resize(block, entry_of(block), bytes);
+}
+
+static inline hak_large_stats_t large_stats(void) {
+    hak_large_stats_t stats;
+    hak_large_stats(&stats);
+    return stats;
+}
+
+static inline int large_begin(void **state) {
+    (void)state;
+    hak_os_init();
+    hak_os_fault_clear();
+    unit_span_retain((size_t)1 << 40, 0);
+    hak_knobs.huge_cache_bytes = 32u << 20;
+    return 0;
+}
+
+static inline int large_end(void **state) {
+    (void)state;
+    hak_os_fault_clear();
+    hak_large_trim(0);
+    hak_span_purge(0);
+    hak_large_stats_t stats = large_stats();
+    assert_int_equal(stats.huge_in_use_bytes, 0);
+    assert_int_equal(stats.huge_count, 0);
+    assert_int_equal(stats.huge_cached_bytes, 0);
+    assert_int_equal(unit_span_check().in_use_bytes, 0);
+    return 0;
+}
+
+#define LARGE_TEST(test) cmocka_unit_test_setup_teardown(test, large_begin, large_end)
+
+#endif

@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Huge blocks: mappings of their own, and the cache of freed ones. */
+#include "unit/large.h"
+
+static void huge_block_has_one_entry_and_is_zero(void **state) {
+    (void)state;
+    char *block = large(3u * MIB + 1, 16);
+    assert_int_equal(entry_of(block) & HAK_KIND_MASK, HAK_KIND_HUGE);
+    assert_int_equal(entry_of(block + HAK_UNIT_BYTES), 0); /* HUGE-1 */
+    assert_int_equal(hak_large_usable(block + HAK_UNIT_BYTES, entry_of(block)), 0);
+    assert_false(hak_large_free(block + HAK_UNIT_BYTES, entry_of(block)));
+    assert_false(hak_large_free(block + 16, entry_of(block)));
+    assert_int_equal(large_stats().huge_count, 1);
+    assert_int_equal(large_stats().huge_in_use_bytes, 3u * MIB + HAK_UNIT_BYTES);
+    large_free(block);
+}
+
+static void huge_of_every_alignment_is_aligned(void **state) {
+    (void)state;
+    for (size_t align = 16; align <= 64u * MIB; align *= 2) {
+        char *block = large(2u * MIB, align);
+        char *small = large(100, align);
+        large_free(block);
+        large_free(small);
+    }
+}
+
+static void huge_freed_comes_back_from_the_cache_not_zero(void **state) {
+    (void)state;
+    uint64_t hits = hak_counters.huge_hit;
+    char *block = large(2u * MIB, 16);
+    memset(block, 9, 2u * MIB);
+    large_free(block);
+    assert_int_equal(large_stats().huge_cached_bytes, 2u * MIB);
+    hak_large_result_t again = hak_large_alloc(2u * MIB, 16);
+    assert_ptr_equal(again.block, block);
+    assert_false(again.is_zero);
+    assert_int_equal(hak_counters.huge_hit, hits + 1);
+    assert_int_equal(large_stats().huge_cached_bytes, 0);
+    large_free(again.block);
+}
+
+/* Three neighbours freed in any order join: their sum is served at the lowest address. */
+static void huge_neighbours_join_in_the_cache(void **state) {
+    (void)state;
+    static const unsigned orders[6][3] = {{0, 1, 2}, {0, 2, 1}, {1, 0, 2},
+                                          {1, 2, 0}, {2, 0, 1}, {2, 1, 0}};
+    for (unsigned i = 0; i < 6; i++) {
+        char *whole = large(6u * MIB, 16);
+        large_free(whole);
+        char *part[3]; /* cut from the front of one extent, so they are neighbours */
+        for (unsigned k = 0; k < 3; k++) {
+            part[k] = large(2u * MIB, 16);
+            assert_ptr_equal(part[k], whole + (size_t)k * 2 * MIB);
+        }
+        for (unsigned k = 0; k < 3; k++) {
+            large_free(part[orders[i][k]]);
+            assert_int_equal(large_stats().huge_cached_bytes, (k + 1) * 2u * MIB);
+        }
+        uint64_t hits = hak_counters.huge_hit;
+        char *again = large(6u * MIB, 16);
+        assert_ptr_equal(again, whole);
+        assert_int_equal(hak_counters.huge_hit, hits + 1);
+        large_free(again);
+    }
+}
+
+static void huge_cache_stays_below_its_bound(void **state) {
+    (void)state;
+    char *held[24];
+    hak_knobs.huge_cache_bytes = 8u * MIB;
+    for (unsigned i = 0; i < UNIT_COUNT(held); i++) {
+        held[i] = large(2u * MIB, 16);
+    }
+    for (unsigned i = 0; i < UNIT_COUNT(held); i++) {
+        large_free(held[i]);
+        size_t share = large_stats().huge_in_use_bytes / 8;
+        size_t bound = share > 8u * MIB ? share : 8u * MIB;
+        assert_true(large_stats().huge_cached_bytes <= bound);
+    }
+    assert_true(large_stats().huge_cached_bytes >= 6u * MIB);
+    large_free(large(32u * MIB, 16)); /* above the bound: not kept */
+    assert_true(large_stats().huge_cached_bytes <= 8u * MIB);
+    assert_true(hak_large_trim(2u * MIB) > 0);
+    assert_true(large_stats().huge_cached_bytes <= 2u * MIB);
+}
+
+static void huge_cache_of_scattered_extents_is_bounded_in_number(void **state) {
+    (void)state;
+    enum { COUNT = 300 };
+    static char *held[COUNT];
+    hak_knobs.huge_cache_bytes = (size_t)1 << 40;
+    for (unsigned i = 0; i < COUNT; i++) {
+        held[i] = large(MIB + HAK_UNIT_BYTES, 16);
+        held[i][0] = (char)i;
+    }
+    for (unsigned i = 0; i < COUNT; i += 2) {
+        large_free(held[i]);
+        assert_true(large_stats().huge_cached_bytes <= 64u * (MIB + HAK_UNIT_BYTES));
+    }
+    for (unsigned i = 1; i < COUNT; i += 2) {
+        assert_int_equal(held[i][0], (char)i);
+        large_free(held[i]);
+    }
+    size_t cached = large_stats().huge_cached_bytes;
+    assert_int_equal(hak_large_trim(0), cached);
+}
+
+static void huge_resize_grows_and_shrinks_in_place(void **state) {
+    (void)state;
+    char *block = large(8u * MIB, 16);
+    memset(block, 5, 8u * MIB);
+    assert_ptr_equal(large_resize(block, 8u * MIB - 100), block);
+    assert_ptr_equal(large_resize(block, 2u * MIB), block);
+    assert_int_equal(hak_large_usable(block, entry_of(block)), 2u * MIB);
+    assert_int_equal(large_stats().huge_in_use_bytes, 2u * MIB);
+    assert_false(hak_os_is_readable(block + 2u * MIB));
+    uint64_t moved = hak_counters.huge_remap;
+    assert_ptr_equal(large_resize(block, 6u * MIB), block); /* into the gap it left */
+    assert_int_equal(hak_counters.huge_remap, moved);
+    assert_true(unit_is_filled(block, 2u * MIB, 5));
+    assert_true(unit_is_filled(block + 2u * MIB, 4u * MIB, 0));
+    assert_null(large_resize(block, HAK_UNIT_BYTES));
+    large_free(block);
+}
+
+static void huge_resize_against_a_neighbour_moves_pages(void **state) {
+    (void)state;
+    char *both = large(4u * MIB, 16);
+    large_free(both);
+    char *block = large(2u * MIB, 16);
+    char *wall = large(2u * MIB, 16);
+    assert_ptr_equal(wall, block + 2u * MIB);
+    memset(block, 5, 2u * MIB);
+    memset(wall, 6, 2u * MIB);
+    uint64_t moved = hak_counters.huge_remap;
+    char *again = large_resize(block, 16u * MIB);
+    assert_non_null(again);
+    assert_ptr_not_equal(again, block);
+    assert_int_equal(hak_counters.huge_remap, moved + 1);
+    assert_int_equal(entry_of(block), 0);
+    assert_false(hak_os_is_readable(block));
+    assert_true(unit_is_filled(again, 2u * MIB, 5));
+    assert_true(unit_is_filled(again + 2u * MIB, 14u * MIB, 0));
+    assert_true(unit_is_filled(wall, 2u * MIB, 6));
+    large_free(again);
+    large_free(wall);
+}
+
+static void huge_resize_failing_anywhere_leaves_it_whole(void **state) {
+    (void)state;
+    static const hak_os_call_t calls[] = {HAK_OS_CALL_MAP, HAK_OS_CALL_REMAP, HAK_OS_CALL_UNMAP};
+    char *block = large(2u * MIB, 16);
+    memset(block, 5, 2u * MIB);
+    for (unsigned i = 0; i < UNIT_COUNT(calls); i++) {
+        hak_os_fault_plan(HAK_OS_CALL_REMAP, 0, 1); /* not in place */
+        hak_os_fault_plan(calls[i], 0, 1u << 30);
+        char *again = large_resize(block, calls[i] == HAK_OS_CALL_UNMAP ? MIB + 1 : 16u * MIB);
+        hak_os_fault_clear();
+        assert_true(again == NULL || again == block);
+        assert_int_equal(large_stats().huge_in_use_bytes, 2u * MIB);
+        assert_int_equal(hak_large_usable(block, entry_of(block)), 2u * MIB);
+        assert_true(unit_is_filled(block, 2u * MIB, 5));
+    }
+    large_free(block);
+}
+
+static void huge_unmap_refused_gives_the_memory_back(void **state) {
+    (void)state;
+    char *block = large(4u * MIB, 16);
+    memset(block, 5, 4u * MIB);
+    large_free(block);
+    hak_os_fault_plan(HAK_OS_CALL_UNMAP, 0, 1);
+    assert_int_equal(hak_large_trim(0), 4u * MIB);
+    hak_os_fault_clear();
+    assert_int_equal(large_stats().huge_cached_bytes, 0);
+    assert_true(unit_is_filled(block, 4u * MIB, 0)); /* address space lost, no memory */
+    assert_true(hak_os_unmap(block, 4u * MIB));
+}
+
+static void huge_records_are_reused(void **state) {
+    (void)state;
+    large_free(large(2u * MIB, 16));
+    size_t before = hak_meta_bytes();
+    for (unsigned i = 0; i < 3000; i++) {
+        large_free(large(2u * MIB, 16));
+    }
+    assert_int_equal(hak_meta_bytes(), before);
+}
+
+static const struct CMUnitTest tests[] = {
+    LARGE_TEST(huge_block_has_one_entry_and_is_zero),
+    LARGE_TEST(huge_of_every_alignment_is_aligned),
+    LARGE_TEST(huge_freed_comes_back_from_the_cache_not_zero),
+    LARGE_TEST(huge_neighbours_join_in_the_cache),
+    LARGE_TEST(huge_cache_stays_below_its_bound),
+    LARGE_TEST(huge_cache_of_scattered_extents_is_bounded_in_number),
+    LARGE_TEST(huge_resize_grows_and_shrinks_in_place),
+    LARGE_TEST(huge_resize_against_a_neighbour_moves_pages),
+    LARGE_TEST(huge_resize_failing_anywhere_leaves_it_whole),
+    LARGE_TEST(huge_unmap_refused_gives_the_memory_back),
+    LARGE_TEST(huge_records_are_reused),
+};
+
+UNIT_MAIN(tests)

@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Large blocks: spans inside superslabs, up to 1 MiB. */
+#include "unit/large.h"
+
+static void large_of_every_size_has_its_entries(void **state) {
+    (void)state;
+    for (unsigned units = 1; units <= HAK_LARGE_MAX_UNITS; units++) {
+        char *block = large((size_t)units * HAK_UNIT_BYTES - 5, HAK_UNIT_BYTES);
+        assert_int_equal(entry_of(block), HAK_KIND_LARGE);
+        for (unsigned unit = 1; unit < units; unit++) {
+            char *inside = block + (size_t)unit * HAK_UNIT_BYTES;
+            assert_int_equal(entry_of(inside), HAK_KIND_LARGE_BODY);
+            assert_int_equal(hak_large_usable(inside + 16, HAK_KIND_LARGE), 0);
+        }
+        assert_int_equal(hak_large_usable(block + 16, entry_of(block)), 0);
+        assert_false(hak_large_free(block + 16, entry_of(block)));
+        large_free(block);
+        assert_int_equal(entry_of(block + (size_t)(units - 1) * HAK_UNIT_BYTES), 0);
+    }
+}
+
+static void large_of_every_alignment_is_aligned(void **state) {
+    (void)state;
+    char *held[32];
+    unsigned count = 0;
+    for (size_t align = 16; align <= MIB; align *= 2) {
+        held[count++] = large(3 * HAK_UNIT_BYTES, align);
+    }
+    while (count > 0) {
+        large_free(held[--count]);
+    }
+}
+
+static void large_of_size_zero_is_a_block(void **state) {
+    (void)state;
+    char *a = large(0, 16);
+    char *b = large(0, 16);
+    assert_ptr_not_equal(a, b);
+    large_free(a);
+    large_free(b);
+}
+
+static void large_known_zero_is_lost_by_use_and_regained_by_purge(void **state) {
+    (void)state;
+    char *pin = large(HAK_UNIT_BYTES, 16);
+    hak_large_result_t result = hak_large_alloc(MIB, 16);
+    assert_true(result.is_zero);
+    memset(result.block, 1, MIB);
+    large_free(result.block);
+    result = hak_large_alloc(MIB, 16);
+    assert_false(result.is_zero);
+    large_free(result.block);
+    hak_span_purge(0);
+    result = hak_large_alloc(MIB, 16);
+    assert_true(result.is_zero);
+    assert_true(unit_is_filled(result.block, MIB, 0));
+    large_free(result.block);
+    large_free(pin);
+}
+
+static void resize_of_large_in_place_grows_and_shrinks(void **state) {
+    (void)state;
+    char *block = large(4u * HAK_UNIT_BYTES, 16);
+    memset(block, 7, 4u * HAK_UNIT_BYTES);
+    assert_ptr_equal(large_resize(block, 4u * HAK_UNIT_BYTES - 1), block);
+    assert_ptr_equal(large_resize(block, 9u * HAK_UNIT_BYTES), block);
+    assert_int_equal(hak_large_usable(block, entry_of(block)), 9u * HAK_UNIT_BYTES);
+    assert_int_equal(entry_of(block + 8u * HAK_UNIT_BYTES), HAK_KIND_LARGE_BODY);
+    assert_true(unit_is_filled(block, 4u * HAK_UNIT_BYTES, 7));
+    assert_ptr_equal(large_resize(block, 2u * HAK_UNIT_BYTES), block);
+    assert_int_equal(entry_of(block + 2u * HAK_UNIT_BYTES), 0);
+    assert_int_equal(unit_span_check().in_use_bytes, 2u * HAK_UNIT_BYTES);
+    assert_true(unit_is_filled(block, 2u * HAK_UNIT_BYTES, 7));
+    assert_null(large_resize(block, HAK_UNIT_BYTES)); /* a size class serves it better */
+    assert_null(large_resize(block, 1));
+    large_free(block);
+}
+
+static void resize_of_large_against_a_neighbour_is_refused(void **state) {
+    (void)state;
+    char *block = large(4u * HAK_UNIT_BYTES, 16);
+    char *wall = large(HAK_UNIT_BYTES, 16);
+    assert_ptr_equal(wall, block + 4u * HAK_UNIT_BYTES);
+    assert_null(large_resize(block, 5u * HAK_UNIT_BYTES));
+    assert_int_equal(hak_large_usable(block, entry_of(block)), 4u * HAK_UNIT_BYTES);
+    large_free(wall);
+    assert_ptr_equal(large_resize(block, 5u * HAK_UNIT_BYTES), block);
+    large_free(block);
+}
+
+/* Pages leave the superslab; what they leave is usable again. */
+static void resize_of_large_beyond_its_superslab_moves_pages(void **state) {
+    (void)state;
+    uint64_t moved = hak_counters.huge_remap;
+    uint64_t copied = hak_counters.realloc_copied_bytes;
+    char *block = large(MIB, 16);
+    char *wall = large(HAK_UNIT_BYTES, 16);
+    memset(block, 7, MIB);
+    char *huge = large_resize(block, 5u * MIB);
+    if (huge == NULL) {
+        print_message("this kernel cannot move pages out of a mapping\n");
+        huge = block;
+    } else {
+        assert_int_equal(entry_of(huge) & HAK_KIND_MASK, HAK_KIND_HUGE);
+        assert_int_equal(hak_counters.huge_remap, moved + 1);
+        assert_int_equal(hak_large_usable(huge, entry_of(huge)), 5u * MIB);
+        assert_true(unit_is_filled(huge + MIB, 4u * MIB, 0));
+        assert_int_equal(entry_of(block), 0);
+        assert_int_equal(unit_span_check().in_use_bytes, HAK_UNIT_BYTES);
+    }
+    assert_int_equal(hak_counters.realloc_copied_bytes, copied);
+    assert_true(unit_is_filled(huge, MIB, 7));
+    large_free(huge);
+    large_free(wall);
+}
+
+static void resize_of_large_failing_anywhere_leaves_it_whole(void **state) {
+    (void)state;
+    static const hak_os_call_t calls[] = {HAK_OS_CALL_MAP, HAK_OS_CALL_REMAP};
+    for (unsigned i = 0; i < UNIT_COUNT(calls); i++) {
+        for (uint64_t position = 0; position < 2; position++) {
+            char *block = large(MIB, 16);
+            char *wall = large(HAK_UNIT_BYTES, 16);
+            memset(block, 7, MIB);
+            hak_os_fault_plan(calls[i], position, 1u << 30);
+            char *huge = large_resize(block, 5u * MIB);
+            hak_os_fault_clear();
+            huge = huge == NULL ? block : huge;
+            assert_true(unit_is_filled(huge, MIB, 7));
+            memset(huge, 8, MIB);
+            unit_span_check();
+            large_free(huge);
+            large_free(wall);
+        }
+    }
+}
+
+static void large_without_memory_is_null(void **state) {
+    (void)state;
+    hak_span_purge(0);
+    hak_os_fault_plan(HAK_OS_CALL_MAP, 0, 1u << 30);
+    assert_null(hak_large_alloc(MIB, 16).block);
+    assert_null(hak_large_alloc(2u * MIB, 16).block);
+    assert_null(hak_large_alloc(PTRDIFF_MAX, 16).block);
+    hak_os_fault_clear();
+    assert_null(hak_large_alloc(PTRDIFF_MAX, 16).block);
+    assert_null(hak_large_alloc(SIZE_MAX, 16).block);
+    assert_null(hak_large_alloc(SIZE_MAX - HAK_UNIT_BYTES, 16).block);
+    large_free(large(MIB, 16));
+}
+
+static const struct CMUnitTest tests[] = {
+    LARGE_TEST(large_of_every_size_has_its_entries),
+    LARGE_TEST(large_of_every_alignment_is_aligned),
+    LARGE_TEST(large_of_size_zero_is_a_block),
+    LARGE_TEST(large_known_zero_is_lost_by_use_and_regained_by_purge),
+    LARGE_TEST(resize_of_large_in_place_grows_and_shrinks),
+    LARGE_TEST(resize_of_large_against_a_neighbour_is_refused),
+    LARGE_TEST(resize_of_large_beyond_its_superslab_moves_pages),
+    LARGE_TEST(resize_of_large_failing_anywhere_leaves_it_whole),
+    LARGE_TEST(large_without_memory_is_null),
+};
+
+UNIT_MAIN(tests)

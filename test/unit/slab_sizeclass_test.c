@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Size classes against a model that knows only the rule: 16-byte steps up to 128, then four per
+ * doubling up to 64 KiB. Exhaustive: every size, every alignment, every offset. */
+#include "slab/sizeclass.h"
+#include "unit/unit.h"
+
+static size_t model[256];
+static unsigned model_count;
+
+static int model_make(void **state) {
+    (void)state;
+    for (size_t bytes = 16; bytes <= 128; bytes += 16) {
+        model[model_count++] = bytes;
+    }
+    for (size_t base = 128; base < 65536; base *= 2) {
+        for (size_t step = 1; step <= 4; step++) {
+            model[model_count++] = base + base / 4 * step;
+        }
+    }
+    return 0;
+}
+
+/* The slow truth: the first class that holds the size at multiples of the alignment. */
+static unsigned model_class(size_t size, size_t align) {
+    unsigned sc = 0;
+    while (sc < model_count && (model[sc] < size || model[sc] % align != 0)) {
+        sc++;
+    }
+    return sc;
+}
+
+static void table_equals_the_model(void **state) {
+    (void)state;
+    assert_int_equal(model_count, HAK_SC_COUNT);
+    for (unsigned sc = 0; sc < HAK_SC_COUNT; sc++) {
+        assert_int_equal(hak_sc_info[sc].bytes, model[sc]);
+    }
+    assert_int_equal(model[HAK_SC_COUNT - 1], HAK_SC_MAX_BYTES);
+    assert_true(HAK_SC_COUNT < 0x80); /* kinds of the page map share the byte */
+}
+
+static void class_of_every_size_is_the_smallest_that_fits(void **state) {
+    (void)state;
+    for (size_t size = 0; size <= HAK_SC_MAX_BYTES; size++) {
+        unsigned sc = model_class(size, 1);
+        UNIT_EXPECT(hak_sc_of(size) == sc, "%zu", size);
+        UNIT_EXPECT(size > HAK_SC_SMALL_BYTES || hak_sc_of_small(size) == sc, "%zu", size);
+        UNIT_EXPECT(size < 129 || hak_sc_of_medium(size) == sc, "%zu", size);
+    }
+}
+
+static void class_of_every_size_and_alignment_is_the_smallest_that_fits(void **state) {
+    (void)state;
+    for (size_t align = 1; align <= HAK_SC_MAX_BYTES; align *= 2) {
+        for (size_t size = 0; size <= HAK_SC_MAX_BYTES; size++) {
+            unsigned sc = hak_sc_of_aligned(size, align);
+            UNIT_EXPECT(sc == model_class(size, align), "%zu at %zu", size, align);
+        }
+    }
+}
+
+static void class_beyond_the_largest_is_none(void **state) {
+    (void)state;
+    assert_int_equal(hak_sc_of_aligned(HAK_SC_MAX_BYTES + 1, 16), HAK_SC_COUNT);
+    assert_int_equal(hak_sc_of_aligned(SIZE_MAX, 16), HAK_SC_COUNT);
+    assert_int_equal(hak_sc_of_aligned(1, HAK_SC_MAX_BYTES * 2u), HAK_SC_COUNT);
+    assert_int_equal(hak_sc_of_aligned(0, (size_t)1 << 63), HAK_SC_COUNT);
+}
+
+static void class_waste_above_128_bytes_is_at_most_a_fifth(void **state) {
+    (void)state;
+    for (size_t size = 129; size <= HAK_SC_MAX_BYTES; size++) {
+        size_t bytes = hak_sc_info[hak_sc_of(size)].bytes;
+        UNIT_EXPECT((bytes - size) * 5 <= bytes, "%zu", size);
+    }
+}
+
+static void slab_of_every_class_is_filled_and_small_enough(void **state) {
+    (void)state;
+    for (unsigned sc = 0; sc < HAK_SC_COUNT; sc++) {
+        const hak_sc_info_t *info = &hak_sc_info[sc];
+        size_t slab_bytes = (size_t)info->units * HAK_UNIT_BYTES;
+        assert_true(info->units >= 1 && info->units <= 8);
+        assert_int_equal(info->blocks, slab_bytes / info->bytes);
+        assert_true(info->blocks >= 4);
+        UNIT_EXPECT(slab_bytes % info->bytes * 16 <= slab_bytes, "waste at the end of %u", sc);
+        assert_int_equal(info->bytes % HAK_BLOCK_ALIGN, 0);
+    }
+}
+
+/* Also what no slab contains: the contract says any offset below 2^19. */
+static void multiple_test_is_exact_for_every_class_and_offset(void **state) {
+    (void)state;
+    for (unsigned sc = 0; sc < HAK_SC_COUNT; sc++) {
+        uint32_t next = 0;
+        for (uint32_t offset = 0; offset < 1u << 19; offset++) {
+            bool is_multiple = offset == next;
+            next += is_multiple ? hak_sc_info[sc].bytes : 0;
+            if (hak_sc_is_multiple(sc, offset) != is_multiple) {
+                fail_msg("class %u, offset %u", sc, offset);
+            }
+        }
+    }
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(table_equals_the_model),
+    cmocka_unit_test(class_of_every_size_is_the_smallest_that_fits),
+    cmocka_unit_test(class_of_every_size_and_alignment_is_the_smallest_that_fits),
+    cmocka_unit_test(class_beyond_the_largest_is_none),
+    cmocka_unit_test(class_waste_above_128_bytes_is_at_most_a_fifth),
+    cmocka_unit_test(slab_of_every_class_is_filled_and_small_enough),
+    cmocka_unit_test(multiple_test_is_exact_for_every_class_and_offset),
+};
+
+int main(void) {
+    return cmocka_run_group_tests(tests, model_make, NULL) == 0 ? 0 : 1;
+}

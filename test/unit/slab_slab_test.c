@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: MIT */
+#include "unit/slab.h"
+
+static hak_owner_t owner;
+static unit_blocks_t held;
+
+enum { SC_64 = 3, SC_4096 = 27, SC_57344 = 42 };
+
+static int begin(void **state) {
+    (void)state;
+    unit_owner_begin(&owner, 1);
+    held.count = 0;
+    return 0;
+}
+
+static int end(void **state) {
+    (void)state;
+    hak_os_fault_clear();
+    unit_owner_end(&owner);
+    assert_int_equal(unit_span_check().in_use_bytes, 0);
+    return 0;
+}
+
+static void refill_of_every_class_carves_ascending_blocks(void **state) {
+    (void)state;
+    for (unsigned sc = 0; sc < HAK_SC_COUNT; sc++) {
+        unit_owner_begin(&owner, 1);
+        uint32_t bytes = hak_sc_info[sc].bytes;
+        unsigned count = unit_refill(&owner, sc, &held);
+        assert_int_equal(count, bytes >= 4096 ? 1 : 4096 / bytes);
+        const hak_slab_t *slab = hak_slab_of(held.block[0]);
+        assert_ptr_equal(owner.current[sc], slab);
+        assert_int_equal(slab->state, HAK_SLAB_CURRENT);
+        for (unsigned i = 0; i < count; i++) {
+            assert_ptr_equal(held.block[i], slab->base + (size_t)i * bytes);
+        }
+        assert_int_equal(slab->carved, count);
+        assert_int_equal(slab->free_count, 0);
+        unit_give_all(&owner, &held);
+        unit_owner_end(&owner);
+    }
+}
+
+static void slab_of_every_class_gives_exactly_its_capacity(void **state) {
+    (void)state;
+    for (unsigned sc = 0; sc < HAK_SC_COUNT; sc++) {
+        unsigned capacity = hak_sc_info[sc].blocks;
+        unit_take(&owner, sc, &held, capacity);
+        assert_int_equal(held.count, capacity);
+        hak_slab_t *slab = hak_slab_of(held.block[0]);
+        for (unsigned i = 0; i < capacity; i++) {
+            memset(held.block[i], (int)i, hak_sc_info[sc].bytes);
+        }
+        for (unsigned i = 0; i < capacity; i++) {
+            assert_true(
+                unit_is_filled(held.block[i], hak_sc_info[sc].bytes, (unsigned char)i));
+            assert_ptr_equal(hak_slab_of(held.block[i]), slab);
+            assert_ptr_equal(hak_slab_of((char *)held.block[i] + hak_sc_info[sc].bytes - 1), slab);
+        }
+        unit_refill(&owner, sc, &held); /* the next slab */
+        assert_ptr_not_equal(hak_slab_of(held.block[capacity]), slab);
+        assert_int_equal(slab->state, HAK_SLAB_FULL);
+        unit_give_all(&owner, &held);
+    }
+}
+
+static void block_test_refuses_everything_but_carved_starts(void **state) {
+    (void)state;
+    unsigned count = unit_refill(&owner, SC_64, &held);
+    const hak_slab_t *slab = hak_slab_of(held.block[0]);
+    for (size_t offset = 0; offset < HAK_UNIT_BYTES; offset += 8) {
+        bool is_block = offset % 64 == 0 && offset < count * 64u;
+        assert_int_equal(hak_slab_is_block(slab, slab->base + offset), is_block);
+    }
+    assert_false(hak_slab_is_block(slab, slab->base + 1));
+    assert_false(hak_slab_is_block(slab, slab->base - 64));
+    unit_give_all(&owner, &held);
+}
+
+static void refill_after_give_back_takes_the_whole_list(void **state) {
+    (void)state;
+    unit_take(&owner, SC_64, &held, 300);
+    unsigned given = 0;
+    for (unsigned i = 0; i < held.count; i += 3, given++) {
+        unit_give(&owner, held.block[i]);
+    }
+    const hak_slab_t *slab = hak_slab_of(held.block[0]);
+    assert_int_equal(slab->free_count, given);
+    assert_int_equal(unit_list_length(slab->free), given);
+    uint64_t before = owner.counters.refill_list;
+    hak_blocks_t blocks = hak_slab_refill(&owner, SC_64);
+    assert_int_equal(blocks.count, given);
+    assert_int_equal(unit_list_length(blocks.head), given);
+    assert_int_equal(owner.counters.refill_list, before + 1);
+    assert_int_equal(slab->free_count, 0);
+    assert_null(slab->free);
+    for (unsigned i = 0; i < held.count; i++) {
+        unit_give(&owner, held.block[i]);
+    }
+}
+
+static void full_slab_that_gets_a_block_back_is_partial_and_reused(void **state) {
+    (void)state;
+    unsigned capacity = hak_sc_info[SC_4096].blocks;
+    unit_take(&owner, SC_4096, &held, capacity + 1); /* the second slab is current */
+    hak_slab_t *first = hak_slab_of(held.block[0]);
+    hak_slab_t *second = hak_slab_of(held.block[capacity]);
+    assert_int_equal(first->state, HAK_SLAB_FULL);
+    unit_give(&owner, held.block[2]);
+    assert_int_equal(first->state, HAK_SLAB_PARTIAL);
+    assert_ptr_equal(owner.partial[SC_4096].next, &first->link);
+    unit_give(&owner, held.block[3]);
+    unit_take(&owner, SC_4096, &held, 2 * capacity); /* fills the second */
+    assert_int_equal(unit_refill(&owner, SC_4096, &held), 2);
+    assert_ptr_equal(owner.current[SC_4096], first);
+    assert_int_equal(second->state, HAK_SLAB_FULL);
+    assert_int_equal(owner.counters.refill_partial, 1);
+    assert_true(hak_list_is_empty(&owner.partial[SC_4096]));
+    held.block[2] = held.block[--held.count]; /* the two came a second time */
+    held.block[3] = held.block[--held.count];
+    unit_give_all(&owner, &held);
+}
+
+static void empty_slab_retires_unless_current(void **state) {
+    (void)state;
+    for (unsigned sc = 0; sc < HAK_SC_COUNT; sc += 6) {
+        unsigned capacity = hak_sc_info[sc].blocks;
+        uint64_t retired = owner.counters.slab_retire;
+        unit_take(&owner, sc, &held, capacity + 1);
+        char *first = held.block[0];
+        char *second = held.block[capacity];
+        unit_give_all(&owner, &held);
+        assert_int_equal(owner.counters.slab_retire, retired + 1);
+        for (unsigned unit = 0; unit < hak_sc_info[sc].units; unit++) {
+            const char *at = first + (size_t)unit * HAK_UNIT_BYTES;
+            assert_int_equal(hak_pagemap_get(hak_pagemap_base(), at), 0);
+        }
+        assert_int_equal(hak_pagemap_get(hak_pagemap_base(), second), owner.tag | sc);
+        assert_int_equal(hak_slab_of(second)->state, HAK_SLAB_CURRENT);
+        hak_slab_release_current(&owner);
+        assert_int_equal(hak_pagemap_get(hak_pagemap_base(), second), 0);
+        assert_int_equal(owner.counters.slab_retire, retired + 2);
+        assert_int_equal(unit_span_check().in_use_bytes, 0);
+    }
+}
+
+static void release_current_with_blocks_in_use_keeps_the_slab(void **state) {
+    (void)state;
+    unsigned count = unit_refill(&owner, SC_64, &held);
+    hak_slab_t *slab = hak_slab_of(held.block[0]);
+    hak_slab_release_current(&owner);
+    assert_null(owner.current[SC_64]);
+    assert_int_equal(slab->state, HAK_SLAB_PARTIAL); /* fresh blocks are left */
+    unit_refill(&owner, SC_64, &held);
+    assert_ptr_equal(hak_slab_of(held.block[count]), slab);
+    unit_take(&owner, SC_64, &held, hak_sc_info[SC_64].blocks);
+    hak_slab_release_current(&owner); /* now full: in no list */
+    assert_int_equal(slab->state, HAK_SLAB_FULL);
+    assert_true(hak_list_is_empty(&owner.partial[SC_64]));
+    unit_give_all(&owner, &held);
+}
+
+static void retired_slab_tells_only_what_was_carved(void **state) {
+    (void)state;
+    unsigned count = unit_refill(&owner, SC_57344, &held); /* 7 units, one block carved */
+    assert_int_equal(count, 1);
+    unit_give_all(&owner, &held);
+    hak_slab_release_current(&owner);
+    assert_int_equal(unit_span_check().unused_dirty_bytes % HAK_UNIT_BYTES, 0);
+    hak_span_t span = unit_span(7, HAK_UNIT_BYTES);
+    assert_false(span.is_zero && !unit_span_reads_zero(span.base, 7u * HAK_UNIT_BYTES));
+    unit_span_free(&span, 7);
+}
+
+static void refill_without_memory_is_empty_and_recovers(void **state) {
+    (void)state;
+    hak_span_purge(0);
+    hak_os_fault_plan(HAK_OS_CALL_MAP, 0, 1u << 30);
+    assert_int_equal(hak_slab_refill(&owner, SC_57344).count, 0);
+    assert_null(owner.current[SC_57344]);
+    assert_int_equal(hak_slab_refill(&owner, SC_57344).count, 0);
+    hak_os_fault_clear();
+    unit_refill(&owner, SC_57344, &held);
+    unit_give_all(&owner, &held);
+}
+
+#define SLAB_TEST(test) cmocka_unit_test_setup_teardown(test, begin, end)
+
+static const struct CMUnitTest tests[] = {
+    SLAB_TEST(refill_of_every_class_carves_ascending_blocks),
+    SLAB_TEST(slab_of_every_class_gives_exactly_its_capacity),
+    SLAB_TEST(block_test_refuses_everything_but_carved_starts),
+    SLAB_TEST(refill_after_give_back_takes_the_whole_list),
+    SLAB_TEST(full_slab_that_gets_a_block_back_is_partial_and_reused),
+    SLAB_TEST(empty_slab_retires_unless_current),
+    SLAB_TEST(release_current_with_blocks_in_use_keeps_the_slab),
+    SLAB_TEST(retired_slab_tells_only_what_was_carved),
+    SLAB_TEST(refill_without_memory_is_empty_and_recovers),
+};
+
+int main(void) {
+    return cmocka_run_group_tests(tests, unit_slab_begin, NULL) == 0 ? 0 : 1;
+}
