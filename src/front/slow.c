@@ -188,13 +188,13 @@ void *hak_slow_malloc_at(size_t size, const void *site) {
 /* --- free ---------------------------------------------------------------------------------------
  */
 
-static void check_block(const hak_slab_t *slab, const void *block) {
+HAK_INLINE void check_block(const hak_slab_t *slab, const void *block) {
     if (HAK_UNLIKELY(!hak_slab_is_block(slab, block))) {
         hak_fatal(HAK_FATAL_INTERIOR_FREE, block, NULL);
     }
 }
 
-static void free_overflow(hak_tcache_t *tcache, unsigned sc, void *block) {
+HAK_INLINE void free_overflow(hak_tcache_t *tcache, unsigned sc, void *block) {
     hak_slab_t *slab = hak_slab_of(block);
     check_block(slab, block);
     if (HAK_UNLIKELY(block == slab->free || block == tcache->bin[sc].head)) {
@@ -268,8 +268,8 @@ static void free_small(void *block) {
     }
 }
 
-void hak_slow_free(void *block) {
-    uint32_t entry = hak_pagemap_get(hak_pagemap_base(), block);
+/* The rest of hak_slow_free: anything but an overflow. */
+static HAK_NOINLINE void free_other(void *block, uint32_t entry) {
     if (HAK_LIKELY(is_class(entry))) {
         free_small(block);
         return;
@@ -288,6 +288,18 @@ void hak_slow_free(void *block) {
     default:
         free_foreign(block);
         break;
+    }
+}
+
+void hak_slow_free(void *block) {
+    uintptr_t base = hak_pagemap_base();
+    uint32_t entry = hak_pagemap_get(base, block);
+    hak_tcache_t *tcache = hak_tcache_self(base);
+    uint32_t sc = entry ^ tcache->tag;
+    if (HAK_LIKELY(sc < HAK_SC_COUNT && tcache->tag != 0)) {
+        free_overflow(tcache, sc, block);
+    } else {
+        free_other(block, entry);
     }
 }
 

@@ -19,7 +19,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { POSITIONS_MOST = 60, HANG_SECONDS = 60 };
+enum { POSITIONS_MOST = 40, HANG_SECONDS = 60 };
 
 static const char *const call_names[HAK_OS_CALL_COUNT] = {"map", "commit", "unmap", "purge",
                                                           "remap"};

@@ -2,6 +2,7 @@
 #include "fault/scenario.h"
 
 #include "hakmem/hakmem.h"
+#include "span/span.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -11,8 +12,26 @@
 
 enum { KIB = 1 << 10, MIB = 1 << 20 };
 
-static bool is_filled(const unsigned char *at, size_t bytes, unsigned char value) {
-    return bytes == 0 || (at[0] == value && memcmp(at, at + 1, bytes - 1) == 0);
+/* The head of a block is filled wholly, the rest 64 bytes at a time with wide gaps: thousands of
+ * processes do this, and what is at stake are OS pages. */
+static size_t fill_next(size_t at) {
+    return at < 8192 ? at + 64 : at + 15 * 4096;
+}
+
+static void fill(unsigned char *block, size_t bytes, unsigned char value) {
+    for (size_t at = 0; at < bytes; at = fill_next(at)) {
+        memset(block + at, value, bytes - at < 64 ? bytes - at : 64);
+    }
+}
+
+static bool is_filled(const unsigned char *block, size_t bytes, unsigned char value) {
+    for (size_t at = 0; at < bytes; at = fill_next(at)) {
+        size_t length = bytes - at < 64 ? bytes - at : 64;
+        if (block[at] != value || memcmp(block + at, block + at + 1, length - 1) != 0) {
+            return false;
+        }
+    }
+    return true;
 }
 
 /* NULL comes with ENOMEM; anything else leaves errno alone. */
@@ -22,7 +41,8 @@ static unsigned refused(const void *block) {
     return block == NULL;
 }
 
-/* --- the first allocations of the process -------------------------------------------------------- */
+/* --- the first allocations of the process --------------------------------------------------------
+ */
 
 static unsigned run_first(void) {
     unsigned refusals = 0;
@@ -34,7 +54,7 @@ static unsigned run_first(void) {
         refusals += refused(block[i]);
         FAULT_EXPECT(block[i] == NULL || i % 2 == 0 || is_filled(block[i], sizes[i], 0));
         if (block[i] != NULL) {
-            memset(block[i], (int)i + 1, sizes[i]);
+            fill(block[i], sizes[i], (unsigned char)(i + 1));
         }
     }
     for (unsigned i = 0; i < 8; i++) {
@@ -45,9 +65,12 @@ static unsigned run_first(void) {
     return refusals;
 }
 
-/* --- small blocks, many classes, 40 MiB up and down ------------------------------------------------ */
+/* --- small blocks, many classes, 12 MiB up and down
+ * ------------------------------------------------ */
 
-static unsigned char *small_block[6000];
+enum { SMALL_BLOCKS = 2000 };
+
+static unsigned char *small_block[SMALL_BLOCKS];
 
 static size_t small_size(unsigned i) {
     static const size_t sizes[] = {16, 48, 200, 1024, 3000, 8192, 20000, 57344};
@@ -57,15 +80,15 @@ static size_t small_size(unsigned i) {
 static unsigned run_small(void) {
     unsigned refusals = 0;
     errno = 0;
-    for (unsigned i = 0; i < 6000; i++) {
+    for (unsigned i = 0; i < SMALL_BLOCKS; i++) {
         small_block[i] = i % 7 == 0 ? hak_memalign(64, small_size(i)) : hak_malloc(small_size(i));
         refusals += refused(small_block[i]);
         if (small_block[i] != NULL) {
-            memset(small_block[i], (int)i, small_size(i));
+            fill(small_block[i], small_size(i), (unsigned char)i);
         }
     }
     for (unsigned pass = 0; pass < 2; pass++) {
-        for (unsigned i = pass; i < 6000; i += 2) {
+        for (unsigned i = pass; i < SMALL_BLOCKS; i += 2) {
             unsigned char *at = small_block[i];
             FAULT_EXPECT(at == NULL || is_filled(at, small_size(i), (unsigned char)i));
             hak_free(at);
@@ -76,16 +99,19 @@ static unsigned run_small(void) {
     return refusals;
 }
 
-/* --- large and huge blocks that come and go -------------------------------------------------------- */
+/* --- large and huge blocks that come and go
+ * -------------------------------------------------------- */
 
 static unsigned run_large(void) {
     static unsigned char *block[24];
     static size_t bytes[24];
     unsigned refusals = 0;
     errno = 0;
-    for (unsigned round = 0; round < 120; round++) {
+    for (unsigned round = 0; round < 60; round++) {
         unsigned i = round * 7 % 24;
-        size_t size = (round % 5 == 0 ? 5 * MIB : round % 3 == 0 ? 1500 * KIB : 100 * KIB) +
+        size_t size = (round % 5 == 0   ? 5 * MIB
+                       : round % 3 == 0 ? 1500 * KIB
+                                        : 100 * KIB) +
                       round * 4096u;
         if (block[i] != NULL) {
             FAULT_EXPECT(is_filled(block[i], bytes[i], (unsigned char)i));
@@ -96,9 +122,9 @@ static unsigned run_large(void) {
         refusals += refused(block[i]);
         FAULT_EXPECT(block[i] == NULL || round % 4 != 0 || is_filled(block[i], size, 0));
         if (block[i] != NULL) {
-            memset(block[i], (int)i, size);
+            fill(block[i], size, (unsigned char)i);
         }
-        if (round % 50 == 49) {
+        if (round % 25 == 24) {
             hak_malloc_trim(0);
         }
     }
@@ -112,7 +138,8 @@ static unsigned run_large(void) {
     return refusals;
 }
 
-/* --- one block grown to 64 MiB and cut back, neighbours in its way --------------------------------- */
+/* --- one block grown to 64 MiB and cut back, neighbours in its way
+ * --------------------------------- */
 
 /* Grows or shrinks; on a refusal the block must be what it was. */
 static bool resize(unsigned char **block, size_t *bytes, size_t wanted, unsigned char value) {
@@ -124,7 +151,7 @@ static bool resize(unsigned char **block, size_t *bytes, size_t wanted, unsigned
         return false;
     }
     FAULT_EXPECT(is_filled(again, kept, value));
-    memset(again + kept, value, wanted - kept);
+    fill(again, wanted, value);
     *block = again;
     *bytes = wanted;
     return true;
@@ -139,11 +166,12 @@ static unsigned run_resize(void) {
     if (refused(block) != 0) {
         return 1;
     }
-    memset(block, 0x3c, bytes);
+    fill(block, bytes, 0x3c);
     for (unsigned i = 0; bytes < 64 * MIB && i < 30; i++) {
         refusals += !resize(&block, &bytes, bytes * 2 + 100, 0x3c);
-        wall[i % 16] = wall[i % 16] == NULL ? hak_malloc(bytes > MIB ? 2 * MIB : bytes) : NULL;
-        refusals += refused(wall[i % 16]) != 0 && i < 16;
+        hak_free(wall[i % 16]);
+        wall[i % 16] = hak_malloc(bytes > MIB ? 2 * MIB : bytes);
+        refusals += refused(wall[i % 16]);
     }
     while (bytes > 2000) {
         resize(&block, &bytes, bytes / 3, 0x3c);
@@ -157,7 +185,8 @@ static unsigned run_resize(void) {
     return refusals;
 }
 
-/* --- threads that start, allocate, hand over and exit ---------------------------------------------- */
+/* --- threads that start, allocate, hand over and exit
+ * ---------------------------------------------- */
 
 static void *handed[4][64];
 
@@ -166,13 +195,13 @@ static void *thread_main(void *context) {
     uintptr_t refusals = 0;
     errno = 0;
     for (unsigned i = 0; i < 64; i++) {
-        size_t size = 32u << (i + self) % 9;
+        size_t size = i % 8 == 0 ? 300 * KIB : 32u << (i + self) % 9;
         unsigned char *own = hak_malloc(size);
         refusals += refused(own);
         hak_free(handed[self][i]); /* of a thread before us */
         handed[self][i] = own;
         if (own != NULL) {
-            memset(own, (int)i, size);
+            fill(own, size, (unsigned char)i);
             FAULT_EXPECT(is_filled(own, size, (unsigned char)i));
         }
     }
@@ -208,9 +237,17 @@ static void first_use(void) {
     hak_free(hak_malloc(1));
 }
 
+/* Leaves so little metadata that new threads need more. */
+static void first_use_without_spare(void) {
+    first_use();
+    FAULT_EXPECT(hak_meta_alloc(MIB - 8 * KIB) != NULL);
+}
+
 const fault_scenario_t fault_scenarios[] = {
-    {"first", run_first, NULL},           {"small", run_small, first_use},
-    {"large", run_large, first_use},      {"resize", run_resize, first_use},
-    {"threads", run_threads, first_use},
+    {"first", run_first, NULL},
+    {"small", run_small, first_use},
+    {"large", run_large, first_use},
+    {"resize", run_resize, first_use},
+    {"threads", run_threads, first_use_without_spare},
 };
 const size_t fault_scenario_count = sizeof fault_scenarios / sizeof *fault_scenarios;

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""The real-program matrix: every program once without and once with the library, the results compared byte for byte.
+"""The real-program matrix: each program without and with the library, compared byte for byte.
 
     matrix.py list [--ctest]              the programs, their labels and what they need
     matrix.py setup [NAME…]               install what is missing (apt-get, as root)
@@ -9,6 +9,7 @@
 Exit status: 0 all identical, 1 a difference, 2 wrong use, 77 skipped (the line says why).
 Nothing but the standard library of Debian's Python is needed.
 """
+
 import argparse
 import os
 import sys
@@ -34,16 +35,29 @@ def main():
 
 
 def parse(words):
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     actions = parser.add_subparsers(dest="action", required=True)
     listing = actions.add_parser("list", help="show the programs")
     listing.add_argument("--ctest", action="store_true", help="name;timeout;labels, one line each")
     installing = actions.add_parser("setup", help="install what is missing")
     running = actions.add_parser("run", help="run programs without and with the library")
-    running.add_argument("--lib", default=os.environ.get("HAKMEM_LIB"), help="library to preload (default $HAKMEM_LIB)")
-    running.add_argument("--keep", action="store_true", help="keep the working directory and print where it is")
+    running.add_argument(
+        "--lib",
+        default=os.environ.get("HAKMEM_LIB"),
+        help="library to preload (default $HAKMEM_LIB)",
+    )
+    running.add_argument(
+        "--keep", action="store_true", help="keep the working directory and print where it is"
+    )
     for action, arity in ((listing, "*"), (installing, "*"), (running, "+")):
-        action.add_argument("names", nargs=arity, metavar="NAME", help="program, or a label such as 'default' or 'full'")
+        action.add_argument(
+            "names",
+            nargs=arity,
+            metavar="NAME",
+            help="program, or a label such as 'default' or 'full'",
+        )
     options = parser.parse_args(words)
     options.ctest = getattr(options, "ctest", False)
     return options
@@ -53,7 +67,10 @@ def select(names):
     try:
         return registry.select(names)
     except KeyError as unknown:
-        print(f"unknown program {unknown.args[0]!r}; known: {' '.join(registry.PROGRAMS)}", file=sys.stderr)
+        print(
+            f"unknown program {unknown.args[0]!r}; known: {' '.join(registry.PROGRAMS)}",
+            file=sys.stderr,
+        )
         sys.exit(USAGE)
 
 
@@ -79,7 +96,10 @@ def setup(chosen):
 
 def run(chosen, options):
     if not options.lib or not Path(options.lib).is_file():
-        print(f"no library to preload: {options.lib or 'give --lib PATH or set HAKMEM_LIB'}", file=sys.stderr)
+        print(
+            f"no library to preload: {options.lib or 'give --lib PATH or set HAKMEM_LIB'}",
+            file=sys.stderr,
+        )
         return USAGE
     worst = PASS
     for program in chosen:

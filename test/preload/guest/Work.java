@@ -35,7 +35,7 @@ public class Work {
                 total = total * 31 + checksum(slots[slot]);
             }
             slots[slot] = new byte[random.nextInt(4000)];
-            Arrays.fill(slots[slot], (byte) i);
+            Arrays.fill(slots[slot], (byte)i);
         }
         return total;
     }
@@ -72,13 +72,15 @@ public class Work {
             System.out.println("pool " + future.get());
         }
         pool.shutdown();
-        TreeMap<String, Long> groups = IntStream.range(0, rounds)
-            .parallel()
-            .mapToObj(i -> new Item(i, "name " + i % 97))
-            .collect(Collectors.groupingBy(Item::name, TreeMap::new, Collectors.counting()));
+        TreeMap<String, Long> groups =
+            IntStream.range(0, rounds)
+                .parallel()
+                .mapToObj(i -> new Item(i, "name " + i % 97))
+                .collect(Collectors.groupingBy(Item::name, TreeMap::new, Collectors.counting()));
         System.out.println("groups " + groups.size() + " " + groups.firstEntry());
         ConcurrentHashMap<Integer, String> shared = new ConcurrentHashMap<>();
-        IntStream.range(0, rounds).parallel().forEach(i -> shared.merge(i % 1000, "x", String::concat));
+        IntStream.range(0, rounds).parallel().forEach(
+            i -> shared.merge(i % 1000, "x", String::concat));
         System.out.println("shared " + shared.values().stream().mapToInt(String::length).sum());
         long sum = 0;
         for (int i = 0; i < 200; i++) {
@@ -92,7 +94,8 @@ public class Work {
             }
         }
         System.out.println("direct " + sum);
-        String text = IntStream.range(0, rounds).mapToObj(Integer::toString).collect(Collectors.joining(" "));
+        String text =
+            IntStream.range(0, rounds).mapToObj(Integer::toString).collect(Collectors.joining(" "));
         System.out.println("deflate " + deflate(text.getBytes()));
         Thread[] threads = new Thread[200];
         for (int i = 0; i < threads.length; i++) {

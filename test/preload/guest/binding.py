@@ -1,15 +1,22 @@
 # SPDX-License-Identifier: MIT
 """Prints for each name of the malloc family whether it resolves into the object named by the argument."""
+
 import ctypes
 import sys
 
-NAMES = ("malloc calloc realloc free aligned_alloc posix_memalign memalign valloc pvalloc "
-         "malloc_usable_size").split()
+NAMES = (
+    "malloc calloc realloc free aligned_alloc posix_memalign memalign valloc pvalloc "
+    "malloc_usable_size"
+).split()
 
 
 class DlInfo(ctypes.Structure):
-    _fields_ = [("file", ctypes.c_char_p), ("base", ctypes.c_void_p),
-                ("symbol", ctypes.c_char_p), ("address", ctypes.c_void_p)]
+    _fields_ = [
+        ("file", ctypes.c_char_p),
+        ("base", ctypes.c_void_p),
+        ("symbol", ctypes.c_char_p),
+        ("address", ctypes.c_void_p),
+    ]
 
 
 libc = ctypes.CDLL(None)

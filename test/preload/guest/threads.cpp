@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Threads that build, pass on and destroy objects of each other: queues of unique_ptr, shared maps, futures, exceptions,
-// thread_local destructors, over-aligned new, detached lifetimes. Prints sums that do not depend on the schedule.
+// Threads that build, pass on and destroy objects of each other: queues of unique_ptr, shared maps,
+// futures, exceptions, thread_local destructors, over-aligned new, detached lifetimes. Prints sums
+// that do not depend on the schedule.
 //
 //     threads [threads] [rounds]
 #include <condition_variable>
@@ -39,7 +40,7 @@ struct Message {
 };
 
 class Rng {
-  public:
+public:
     explicit Rng(std::uint64_t seed) : state_(seed * 0x9e3779b97f4a7c15u + 1) {
     }
     std::uint64_t below(std::uint64_t limit) {
@@ -49,12 +50,12 @@ class Rng {
         return state_ % limit;
     }
 
-  private:
+private:
     std::uint64_t state_;
 };
 
 template <typename T> class Queue {
-  public:
+public:
     void push(T value) {
         const std::lock_guard<std::mutex> held(mutex_);
         items_.push_back(std::move(value));
@@ -68,7 +69,7 @@ template <typename T> class Queue {
         return value;
     }
 
-  private:
+private:
     std::mutex mutex_;
     std::condition_variable ready_;
     std::deque<T> items_;

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT
-// Objects, buffers outside the JS heap, zlib and crypto in the thread pool, workers, a child, an HTTP round trip.
+// Objects, buffers outside the JS heap, zlib and crypto in the thread pool, workers, a child, an
+// HTTP round trip.
 'use strict';
 const crypto = require('crypto');
 const http = require('http');
 const zlib = require('zlib');
-const { promisify } = require('util');
-const { execFileSync } = require('child_process');
-const { Worker, isMainThread, parentPort, workerData } = require('worker_threads');
+const {promisify} = require('util');
+const {execFileSync} = require('child_process');
+const {Worker, isMainThread, parentPort, workerData} = require('worker_threads');
 
 const digest = (data) => crypto.createHash('sha256').update(data).digest('hex').slice(0, 16);
 let state = 42;
@@ -25,37 +26,48 @@ function churn(rounds) {
 
 async function main() {
   console.log('churn', churn(50000));
-  const data = Array.from({ length: 30000 }, (_, n) => ({ id: n, name: `name ${n % 977}`, list: [n, n * 2] }));
+  const data =
+      Array.from({length: 30000}, (_, n) => ({id: n, name: `name ${n % 977}`, list: [n, n * 2]}));
   const text = JSON.stringify(data);
   console.log('json', text.length, digest(JSON.stringify(JSON.parse(text))));
   console.log('regex', text.replace(/name (\d+)/g, (_, d) => `n${d * 2}`).length);
 
-  const packed = await Promise.all([1, 6, 9].map((level) => promisify(zlib.gzip)(text, { level })));
+  const packed = await Promise.all([1, 6, 9].map((level) => promisify(zlib.gzip)(text, {level})));
   const opened = await Promise.all(packed.map((p) => promisify(zlib.gunzip)(p)));
   console.log('zlib', opened.map((o) => digest(o)).join(' '));
   const brotli = await promisify(zlib.brotliCompress)(text.slice(0, 300000));
   console.log('brotli', digest(await promisify(zlib.brotliDecompress)(brotli)));
-  const keys = await Promise.all([1, 2, 3, 4].map((n) => promisify(crypto.pbkdf2)('word', `salt ${n}`, 2000, 32, 'sha256')));
+  const keys = await Promise.all(
+      [1, 2, 3, 4].map((n) => promisify(crypto.pbkdf2)('word', `salt ${n}`, 2000, 32, 'sha256')));
   console.log('pbkdf2', keys.map((k) => k.toString('hex').slice(0, 8)).join(' '));
 
   const workers = [1, 2, 3, 4].map((seed) => new Promise((resolve, reject) => {
-    const worker = new Worker(__filename, { workerData: seed });
-    worker.on('message', resolve).on('error', reject);
-  }));
+                                     const worker = new Worker(__filename, {workerData: seed});
+                                     worker.on('message', resolve).on('error', reject);
+                                   }));
   (await Promise.all(workers)).forEach((line) => console.log('worker', line));
 
-  console.log('child', execFileSync(process.execPath, ['-e', 'console.log("x".repeat(100000).length)']).toString().trim());
+  console.log(
+      'child',
+      execFileSync(process.execPath, ['-e', 'console.log("x".repeat(100000).length)'])
+          .toString()
+          .trim());
 
   const server = http.createServer((request, response) => request.pipe(response));
   await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const echoes = await Promise.all(Array.from({ length: 50 }, (_, n) => new Promise((resolve, reject) => {
-    const request = http.request({ port: server.address().port, host: '127.0.0.1', method: 'POST', agent: false }, (response) => {
-      const parts = [];
-      response.on('data', (part) => parts.push(part)).on('end', () => resolve(Buffer.concat(parts).length));
-    });
-    request.on('error', reject);
-    request.end(Buffer.alloc(n * 5000, 'e'));
-  })));
+  const echoes = await Promise.all(Array.from(
+      {length: 50},
+      (_, n) => new Promise((resolve, reject) => {
+        const request = http.request(
+            {port: server.address().port, host: '127.0.0.1', method: 'POST', agent: false},
+            (response) => {
+              const parts = [];
+              response.on('data', (part) => parts.push(part))
+                  .on('end', () => resolve(Buffer.concat(parts).length));
+            });
+        request.on('error', reject);
+        request.end(Buffer.alloc(n * 5000, 'e'));
+      })));
   console.log('http', echoes.reduce((a, b) => a + b));
   server.close();
 }

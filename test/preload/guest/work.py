@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Objects of many sizes, threads, processes, compression; prints checksums."""
+
 import collections
 import concurrent.futures
 import hashlib
@@ -43,7 +44,9 @@ def main():
     base = sqlite3.connect(":memory:")
     base.execute("create table t (a integer, b text)")
     base.executemany("insert into t values (?, ?)", ((n, str(n) * (n % 50)) for n in range(20_000)))
-    print("sqlite", base.execute("select sum(a), sum(length(b)), count(distinct b) from t").fetchall())
+    print(
+        "sqlite", base.execute("select sum(a), sum(length(b)), count(distinct b) from t").fetchall()
+    )
     big = [0] * 3_000_000
     big += big
     print("list", len(big), (1 << 2_000_00) % 1_000_003)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Compressors and tar: the packed bytes are compared, and unpacked again."""
+
 from rig import inputs
 from rig.registry import program
 
@@ -16,8 +17,10 @@ def there_and_back(run, pack, unpack, data, name):
 @program("xz")
 def xz(run):
     data = inputs.mixture(6 * MIB)
-    there_and_back(run, ["xz", "-T2", "-3", "--block-size=1MiB", "-c"], ["xz", "-T2", "-dc"], data, "data")
-    there_and_back(run, ["xz", "-T1", "-6", "-c"], ["xz", "-dc"], data[:2 * MIB], "less")
+    there_and_back(
+        run, ["xz", "-T2", "-3", "--block-size=1MiB", "-c"], ["xz", "-T2", "-dc"], data, "data"
+    )
+    there_and_back(run, ["xz", "-T1", "-6", "-c"], ["xz", "-dc"], data[: 2 * MIB], "less")
 
 
 @program("zstd")
@@ -25,8 +28,16 @@ def zstd(run):
     data = inputs.mixture(16 * MIB)
     for level in ("-1", "-3", "-7"):
         there_and_back(run, ["zstd", "-q", "-T2", level, "-c"], ["zstd", "-q", "-dc"], data, "data")
-    there_and_back(run, ["zstd", "-q", "-T2", "--long=27", "-c"], ["zstd", "-q", "-dc", "--long=27"], data, "data")
-    there_and_back(run, ["zstd", "-q", "-T2", "-19", "-c"], ["zstd", "-q", "-dc"], data[:MIB], "less")
+    there_and_back(
+        run,
+        ["zstd", "-q", "-T2", "--long=27", "-c"],
+        ["zstd", "-q", "-dc", "--long=27"],
+        data,
+        "data",
+    )
+    there_and_back(
+        run, ["zstd", "-q", "-T2", "-19", "-c"], ["zstd", "-q", "-dc"], data[:MIB], "less"
+    )
     samples = [run.write(f"samples/{index}", inputs.text(2000, index)) for index in range(200)]
     run.cmd("zstd", "-q", "--train", *samples, "-o", "dictionary", label="zstd --train")
     run.file("dictionary")

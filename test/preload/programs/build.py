@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Build tools that start many processes."""
+
 from rig import inputs
 from rig.registry import program
 
@@ -10,11 +11,19 @@ def write_project(run):
     """A program of many small files; every object is named in the sum that it prints."""
     names = [f"unit_{index}" for index in range(UNITS)]
     for index, name in enumerate(names):
-        body = inputs.c_source(3, seed=index).decode().replace("int main(void)", f"int {name}(void)")
-        run.write(f"src/{name}.c", body.replace('printf("%u\\n", x);\n    return 0;', "return (int)(x % 1000);"))
+        body = (
+            inputs.c_source(3, seed=index).decode().replace("int main(void)", f"int {name}(void)")
+        )
+        run.write(
+            f"src/{name}.c",
+            body.replace('printf("%u\\n", x);\n    return 0;', "return (int)(x % 1000);"),
+        )
     calls = " + ".join(f"{name}()" for name in names)
     head = "".join(f"int {name}(void);\n" for name in names)
-    run.write("src/main.c", f'#include <stdio.h>\n{head}int main(void) {{ printf("%d\\n", {calls}); return 0; }}\n')
+    run.write(
+        "src/main.c",
+        f'#include <stdio.h>\n{head}int main(void) {{ printf("%d\\n", {calls}); return 0; }}\n',
+    )
 
 
 @program("make gcc")

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Compilers and linkers: object files and executables are the same byte for byte."""
+
 from rig import inputs
 from rig.registry import program
 
@@ -37,7 +38,7 @@ def clang(run):
 
 @program("g++", timeout=180)
 def cxx_threads(run):
-    """A program with many threads that pass objects to each other; only its run is the point here."""
+    """Many threads that pass objects to each other; only the run is the point here."""
     run.guest("threads.cpp")
     run.cmd("g++", "-std=c++17", "-pthread", "threads.cpp", "-o", "threads", loads=3)
     for threads in (1, 4, 16):
@@ -46,16 +47,30 @@ def cxx_threads(run):
 
 @program("cargo", timeout=240)
 def cargo(run):
-    """A crate without dependencies, offline; the compiler proper may bring an allocator of its own."""
+    """A crate without dependencies, offline; the compiler may bring an allocator of its own."""
     for name in ("Cargo.toml", "src/main.rs", "src/lib.rs"):
         run.write(f"crate/{name}", (run.guests / "crate" / name).read_bytes())
-    environment = {"CARGO_HOME": str(run.home / "cargo"), "CARGO_TERM_COLOR": "never",
-                   "CARGO_NET_OFFLINE": "true"}
+    environment = {
+        "CARGO_HOME": str(run.home / "cargo"),
+        "CARGO_TERM_COLOR": "never",
+        "CARGO_NET_OFFLINE": "true",
+    }
     crate = run.place / "crate"
-    run.cmd("cargo", "build", "--release", "--offline", "--quiet", cwd=crate, env=environment, loads=3)
+    run.cmd(
+        "cargo", "build", "--release", "--offline", "--quiet", cwd=crate, env=environment, loads=3
+    )
     run.file("crate/target/release/work")
     run.cmd("./target/release/work", cwd=crate)
-    run.cmd("cargo", "test", "--offline", "--quiet", cwd=crate, env=environment, loads=3, clean=without_times)
+    run.cmd(
+        "cargo",
+        "test",
+        "--offline",
+        "--quiet",
+        cwd=crate,
+        env=environment,
+        loads=3,
+        clean=without_times,
+    )
 
 
 def without_times(text):

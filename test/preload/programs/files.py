@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The everyday tools of a shell user."""
+
 from rig import inputs
 from rig.registry import program
 
@@ -20,12 +21,25 @@ def text_tools(run):
     run.cmd("grep", "-nE", "(ma|ne)+[kt]o", "text")
     run.cmd("grep", "-oP", r"\b(?=\w*k)(\w\w)\w*\1\b", "text")
     run.cmd("sed", "-E", "s/([a-z]+) ([a-z]+)/\\2 \\1/g; N; P; D", "text")
-    run.cmd("awk", "{ for (i = 1; i <= NF; i++) n[$i]++ } END { for (w in n) print w, n[w] | \"sort\" }", "text",
-            loads=2)
+    run.cmd(
+        "awk",
+        '{ for (i = 1; i <= NF; i++) n[$i]++ } END { for (w in n) print w, n[w] | "sort" }',
+        "text",
+        loads=2,
+    )
     run.cmd("diff", "-u", "--label=a", "--label=b", "text", "other", status=1)
-    run.cmd("sh", "-c", "tr -s ' ' '\\n' < text | sort -u | wc -lc; cut -d' ' -f2- text | fold -w 60 | md5sum",
-            loads=7)
-    run.cmd("sh", "-c", "find . -type f | sort | xargs file; join text text | paste - - | tac | sha256sum", loads=6)
+    run.cmd(
+        "sh",
+        "-c",
+        "tr -s ' ' '\\n' < text | sort -u | wc -lc; cut -d' ' -f2- text | fold -w 60 | md5sum",
+        loads=7,
+    )
+    run.cmd(
+        "sh",
+        "-c",
+        "find . -type f | sort | xargs file; join text text | paste - - | tac | sha256sum",
+        loads=6,
+    )
 
 
 @program("vim")
@@ -40,5 +54,7 @@ def vim(run):
 @program("ed")
 def ed(run):
     run.write("text", inputs.text(MIB))
-    run.cmd("ed", "-s", "text", stdin=b"g/ma/s//MA/g\n1,$s/ne/NE/\n1,5000m$\ng/ki/t.\n$=\nw edited\nq\n")
+    run.cmd(
+        "ed", "-s", "text", stdin=b"g/ma/s//MA/g\n1,$s/ne/NE/\n1,5000m$\ng/ki/t.\n$=\nw edited\nq\n"
+    )
     run.file("edited")

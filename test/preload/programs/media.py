@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Video, sound and pages: encoded bytes and decoded pictures are compared."""
+
 import re
 
 from rig.registry import program
@@ -11,14 +12,51 @@ QUIET = ("ffmpeg", "-hide_banner", "-nostdin", "-loglevel", "error", "-y", "-bit
 def ffmpeg(run):
     picture = ["-f", "lavfi", "-i", "testsrc2=size=640x360:rate=25:duration=4"]
     sound = ["-f", "lavfi", "-i", "sine=frequency=440:duration=4"]
-    run.cmd(*QUIET, *picture, *sound, "-c:v", "libx264", "-preset", "veryfast", "-threads", "2", "-c:a", "aac",
-            "-flags", "+bitexact", "film.mp4", label="ffmpeg h264")
-    run.cmd(*QUIET, *picture, "-c:v", "mpeg4", "-threads", "2", "-flags", "+bitexact", "film.avi", label="ffmpeg mpeg4")
+    run.cmd(
+        *QUIET,
+        *picture,
+        *sound,
+        "-c:v",
+        "libx264",
+        "-preset",
+        "veryfast",
+        "-threads",
+        "2",
+        "-c:a",
+        "aac",
+        "-flags",
+        "+bitexact",
+        "film.mp4",
+        label="ffmpeg h264",
+    )
+    run.cmd(
+        *QUIET,
+        *picture,
+        "-c:v",
+        "mpeg4",
+        "-threads",
+        "2",
+        "-flags",
+        "+bitexact",
+        "film.avi",
+        label="ffmpeg mpeg4",
+    )
     for name in ("film.mp4", "film.avi"):
         run.file(name)
-        run.cmd(*QUIET, "-threads", "2", "-i", name, "-f", "framemd5", "-", label=f"frames of {name}")
-    run.cmd(*QUIET, "-i", "film.mp4", "-vf", "scale=320:-2,hflip,edgedetect,drawgrid", "-frames:v", "20", "still-%d.png",
-            label="ffmpeg filters")
+        run.cmd(
+            *QUIET, "-threads", "2", "-i", name, "-f", "framemd5", "-", label=f"frames of {name}"
+        )
+    run.cmd(
+        *QUIET,
+        "-i",
+        "film.mp4",
+        "-vf",
+        "scale=320:-2,hflip,edgedetect,drawgrid",
+        "-frames:v",
+        "20",
+        "still-%d.png",
+        label="ffmpeg filters",
+    )
     run.file("still-20.png")
 
 
@@ -26,8 +64,15 @@ def ffmpeg(run):
 def ghostscript(run):
     run.guest("pages.ps")
     quiet = ["gs", "-q", "-dSAFER", "-dBATCH", "-dNOPAUSE"]
-    run.cmd(*quiet, "-sDEVICE=png16m", "-r72", "-dTextAlphaBits=4", "-dGraphicsAlphaBits=4", "-sOutputFile=page-%d.png",
-            "pages.ps")
+    run.cmd(
+        *quiet,
+        "-sDEVICE=png16m",
+        "-r72",
+        "-dTextAlphaBits=4",
+        "-dGraphicsAlphaBits=4",
+        "-sOutputFile=page-%d.png",
+        "pages.ps",
+    )
     run.file("page-1.png")
     run.file("page-4.png")
     run.cmd(*quiet, "-sDEVICE=pdfwrite", "-sOutputFile=pages.pdf", "pages.ps")

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Python's own test-suite: the outcome of every single test is compared."""
+
 import xml.etree.ElementTree as ElementTree
 
 from rig.registry import program
@@ -7,10 +8,12 @@ from rig.registry import program
 START_METHODS = ("fork", "forkserver", "spawn")
 
 # The classes without long timing tests; python_multiprocessing_full runs all.
-BRIEF = ("WithProcessesTestSubclassingProcess WithProcessesTestPool "
-         "WithProcessesTestQueue WithProcessesTestHeap WithProcessesTestSharedMemory "
-         "WithProcessesTestSharedCTypes WithProcessesTestConnection WithManagerTestContainers "
-         "TestForkAwareThreadLock TestSyncManagerTypes TestInitializers TestCloseFds").split()
+BRIEF = (
+    "WithProcessesTestSubclassingProcess WithProcessesTestPool "
+    "WithProcessesTestQueue WithProcessesTestHeap WithProcessesTestSharedMemory "
+    "WithProcessesTestSharedCTypes WithProcessesTestConnection WithManagerTestContainers "
+    "TestForkAwareThreadLock TestSyncManagerTypes TestInitializers TestCloseFds"
+).split()
 
 
 @program("python3 python3-testsuite", timeout=240, side_by_side=True)
@@ -31,10 +34,24 @@ def python_multiprocessing_full(run):
 def suite(run, modules, classes=()):
     """Run test modules three at a time and write down name and outcome of each test."""
     matches = [word for name in classes for word in ("-m", f"*.{name}.*")]
-    run.cmd("python3", "-m", "test", "-j3", "--junit-xml", "outcome.xml", *matches, *modules, loads=10, seconds=600,
-            label=f"python3 -m test {' '.join(modules)}", clean=lambda text: b"")
-    outcomes = [f"{case.get('name')} {outcome(case)}" for case in
-                ElementTree.parse(run.place / "outcome.xml").iter("testcase")]
+    run.cmd(
+        "python3",
+        "-m",
+        "test",
+        "-j3",
+        "--junit-xml",
+        "outcome.xml",
+        *matches,
+        *modules,
+        loads=10,
+        seconds=600,
+        label=f"python3 -m test {' '.join(modules)}",
+        clean=lambda text: b"",
+    )
+    outcomes = [
+        f"{case.get('name')} {outcome(case)}"
+        for case in ElementTree.parse(run.place / "outcome.xml").iter("testcase")
+    ]
     run.note("number of tests", len(outcomes))
     run.note("outcomes", "\n".join(sorted(outcomes)))
 

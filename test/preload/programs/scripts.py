@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Interpreters, each with a script from guest/ that allocates a lot and prints checksums."""
+
 from rig.registry import program
 
 

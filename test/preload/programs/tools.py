@@ -1,26 +1,47 @@
 # SPDX-License-Identifier: MIT
 """Developers' tools."""
+
 import re
 
 from rig import inputs
 from rig.registry import program
 
-IDENTITY = {f"GIT_{who}_{what}": value for who in ("AUTHOR", "COMMITTER")
-            for what, value in (("NAME", "Tester"), ("EMAIL", "tester@example.org"))}
+IDENTITY = {
+    f"GIT_{who}_{what}": value
+    for who in ("AUTHOR", "COMMITTER")
+    for what, value in (("NAME", "Tester"), ("EMAIL", "tester@example.org"))
+}
 
 
 @program("git")
 def git(run):
-    """History with branches and merges; clone, gc, fsck, blame, bundle. Packs depend on threads: contents are compared."""
+    """Branches, merges, clone, gc, fsck. Packs depend on threads: contents are compared."""
     clock = [1_700_000_000]
 
     def call(*words, cwd="origin", **how):
         clock[0] += 60
         date = f"{clock[0]} +0000"
-        environment = {**IDENTITY, "GIT_AUTHOR_DATE": date, "GIT_COMMITTER_DATE": date,
-                       "GIT_CONFIG_NOSYSTEM": "1"}
-        return run.cmd("git", "-c", "gc.auto=0", "-c", "pack.threads=2", "-c", "maintenance.auto=false",
-                       "-c", "advice.detachedHead=false", *words, cwd=run.place / cwd, env=environment, **how)
+        environment = {
+            **IDENTITY,
+            "GIT_AUTHOR_DATE": date,
+            "GIT_COMMITTER_DATE": date,
+            "GIT_CONFIG_NOSYSTEM": "1",
+        }
+        return run.cmd(
+            "git",
+            "-c",
+            "gc.auto=0",
+            "-c",
+            "pack.threads=2",
+            "-c",
+            "maintenance.auto=false",
+            "-c",
+            "advice.detachedHead=false",
+            *words,
+            cwd=run.place / cwd,
+            env=environment,
+            **how,
+        )
 
     call("init", "-q", "-b", "main", "origin", cwd=".")
     for number in range(8):
@@ -59,9 +80,30 @@ def gdb(run):
     """The debugger and the program under it both have the library."""
     run.guest("stops.c")
     run.cmd("gcc", "-g", "-O0", "stops.c", "-o", "stops", loads=3)
-    words = ["-batch", "-nx", "-iex", "set debuginfod enabled off", "-ex", "break visit", "-ex", "run",
-             "-ex", "bt", "-ex", "info locals", "-ex", "print *node", "-ex", "ptype struct node", "-ex", "delete",
-             "-ex", "finish", "-ex", "continue"]
+    words = [
+        "-batch",
+        "-nx",
+        "-iex",
+        "set debuginfod enabled off",
+        "-ex",
+        "break visit",
+        "-ex",
+        "run",
+        "-ex",
+        "bt",
+        "-ex",
+        "info locals",
+        "-ex",
+        "print *node",
+        "-ex",
+        "ptype struct node",
+        "-ex",
+        "delete",
+        "-ex",
+        "finish",
+        "-ex",
+        "continue",
+    ]
     run.cmd("gdb", *words, "./stops", loads=2, clean=without_addresses, label="gdb -batch ./stops")
     run.cmd("gdb", "-batch", "-nx", "-ex", "python print(sum(len(str(n)) for n in range(10**5)))")
 
@@ -79,7 +121,16 @@ def openssl(run):
     run.file("sealed")
     run.cmd("openssl", "enc", "-d", *secret, "-in", "sealed", "-out", "opened")
     run.cmd("cmp", "data", "opened")
-    run.cmd("openssl", "genpkey", "-algorithm", "RSA", "-pkeyopt", "rsa_keygen_bits:2048", "-out", "key.pem",
-            clean=lambda text: b"")
+    run.cmd(
+        "openssl",
+        "genpkey",
+        "-algorithm",
+        "RSA",
+        "-pkeyopt",
+        "rsa_keygen_bits:2048",
+        "-out",
+        "key.pem",
+        clean=lambda text: b"",
+    )
     run.cmd("openssl", "rsa", "-in", "key.pem", "-check", "-noout")
     run.cmd("openssl", "prime", "-generate", "-bits", "64", clean=lambda text: b"")

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: MIT
-"""What the real-program matrix runs on: registry, packages, one pass, the comparison of two passes, the proof."""
+"""What the matrix runs on: registry, packages, one pass, two passes compared, the proof."""

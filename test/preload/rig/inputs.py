@@ -1,9 +1,35 @@
 # SPDX-License-Identifier: MIT
 """Deterministic inputs: the same bytes on every machine and in both passes."""
+
 import functools
 import random
+import string
 
-SYLLABLES = "ba be bi bo da de di do fa fe ka ke ki ko la le li lo ma me mi mo na ne ni no pa ra re ri ro sa se ta te ti to".split()
+SYLLABLES = (
+    "ba be bi bo da de di do fa fe ka ke ki ko la le li lo ma me mi mo "
+    "na ne ni no pa ra re ri ro sa se ta te ti to"
+).split()
+
+
+C_FUNCTION = string.Template("""
+typedef struct record_$i { uint32_t key; const char *name; double weight[$weights]; } record_${i}_t;
+static const uint8_t table_$i[16] = {$table};
+static uint32_t step_$i(uint32_t x)
+{
+    record_${i}_t r = {x, "entry $i", {0}};
+    for (int i = 0; i < 16; i++) {
+        r.key = (r.key >> $shift) ^ (r.key * ${factor}u) ^ table_$i[(r.key + (uint32_t)i) & 15];
+        r.weight[i % $weights] += r.key % 1000;
+    }
+    switch (r.key % 5) {
+    case 0: return r.key + $i;
+    case 1: return r.key ^ (uint32_t)strlen(r.name);
+    case 2: return ~r.key;
+    case 3: return r.key << 1;
+    default: return (uint32_t)r.weight[0] + r.key;
+    }
+}
+""")
 
 
 @functools.lru_cache(maxsize=None)
@@ -46,22 +72,9 @@ def c_source(functions, seed=1):
     source = random.Random(seed)
     lines = ["#include <stdint.h>", "#include <stdio.h>", "#include <string.h>", ""]
     for index in range(functions):
-        table = ", ".join(str(source.randint(0, 255)) for _ in range(16))
-        shift, factor = source.randint(1, 30), source.randint(3, 1 << 20) | 1
-        lines += [
-            f"typedef struct record_{index} {{ uint32_t key; const char *name; double weight[{index % 7 + 1}]; }} record_{index}_t;",
-            f"static const uint8_t table_{index}[16] = {{{table}}};",
-            f"static uint32_t step_{index}(uint32_t x)",
-            "{",
-            f"    record_{index}_t r = {{x, \"entry {index}\", {{0}}}};",
-            "    for (int i = 0; i < 16; i++) {",
-            f"        r.key = (r.key >> {shift}) ^ (r.key * {factor}u) ^ table_{index}[(r.key + (uint32_t)i) & 15];",
-            f"        r.weight[i % {index % 7 + 1}] += r.key % 1000;",
-            "    }",
-            f"    switch (r.key % 5) {{ case 0: return r.key + {index}; case 1: return r.key ^ (uint32_t)strlen(r.name);",
-            "    case 2: return ~r.key; case 3: return r.key << 1; default: return (uint32_t)r.weight[0] + r.key; }",
-            "}",
-        ]
+        lines.append(C_FUNCTION.substitute(
+            i=index, shift=source.randint(1, 30), factor=source.randint(3, 1 << 20) | 1,
+            weights=index % 7 + 1, table=", ".join(str(source.randint(0, 255)) for _ in range(16))))
     lines += ["int main(void)", "{", "    uint32_t x = 1;"]
     lines += [f"    x = step_{index}(x);" for index in range(functions)]
     lines += ['    printf("%u\\n", x);', "    return 0;", "}", ""]

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""Where programs come from: each need is a command, looked up in PATH; a missing one is installed with apt-get.
+"""Where programs come from: a need is a command, looked up in PATH; apt-get brings a missing one.
 
-Installing starts no service: a policy-rc.d that says so is put in place for the time of the call when none exists.
+Installing starts no service: where no policy-rc.d exists, one that says so is put in place meanwhile.
 """
+
 import contextlib
 import fcntl
 import functools
@@ -107,8 +108,14 @@ def apt_get(action, *names):
     environment = dict(os.environ, DEBIAN_FRONTEND="noninteractive", LC_ALL="C")
     environment.pop("LD_PRELOAD", None)
     with services_stay_down():
-        done = subprocess.run(command, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                              stderr=subprocess.STDOUT, check=False)
+        done = subprocess.run(
+            command,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            check=False,
+        )
     return done.stdout.decode(errors="replace")
 
 
@@ -162,8 +169,9 @@ def python_version():
         raise Missing(f"{PYTHON} does not exist")
     program = "import sys; print('%d.%d' % sys.version_info[:2])"
     environment = {key: value for key, value in os.environ.items() if not key.startswith("PYTHON")}
-    return subprocess.run([PYTHON, "-c", program], env=environment, capture_output=True, text=True,
-                          check=True).stdout.strip()
+    return subprocess.run(
+        [PYTHON, "-c", program], env=environment, capture_output=True, text=True, check=True
+    ).stdout.strip()
 
 
 def python_testsuite():

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Both passes of one program and the verdict."""
+
 import contextlib
 import ctypes
 import os
@@ -31,7 +32,9 @@ class Verdict:
 
 def run(program, lib, keep=False):
     """Run a program without and with the library and compare."""
-    ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)  # daemons become our children, to be ended
+    ctypes.CDLL(None).prctl(
+        PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0
+    )  # daemons become our children, to be ended
     raise_core_limit()
     base = Path(tempfile.mkdtemp(prefix=f"hakmem-preload-{program.name}-"))
     base.chmod(0o755)
@@ -65,20 +68,24 @@ def compare(program, lib, base):
     new_cores = cores.count(preload.place.parent) - cores.count(plain.place.parent)
     if new_cores > 0:
         raise Difference(f"{new_cores} processes dumped core")
-    return (f"{len(plain.steps)} results identical, {preload.loads} processes with the library, "
-            f"{plain.seconds:.1f} s without, {preload.seconds:.1f} s with{slower(plain, preload)}")
+    return (
+        f"{len(plain.steps)} results identical, {preload.loads} processes with the library, "
+        f"{plain.seconds:.1f} s without, {preload.seconds:.1f} s with{slower(plain, preload)}"
+    )
 
 
 def slower(plain, preload):
     """The step that lost most time, when the whole is much slower: no verdict, but worth a look."""
     if preload.seconds < 1.5 * plain.seconds + 2:
         return ""
-    old, new = max(zip(plain.steps, preload.steps), key=lambda steps: steps[1].seconds - steps[0].seconds)
+    old, new = max(
+        zip(plain.steps, preload.steps), key=lambda steps: steps[1].seconds - steps[0].seconds
+    )
     return f" (most in step '{new.label}': {old.seconds:.1f} s, {new.seconds:.1f} s)"
 
 
 def one_pass(program, base, **how):
-    """The same path in both passes: it appears in outputs. The first pass is moved away before the second."""
+    """One pass. Both have the same path, as it appears in outputs; the first is moved away."""
     base.mkdir(mode=0o755)
     this = Run(base / "work", **how)
     start = time.monotonic()
@@ -97,8 +104,10 @@ def both_at_once(program, lib, watch, base):
         except (Broken, Difference) as why:
             errors.append(why)
 
-    threads = [threading.Thread(target=work, args=("plain",)),
-               threading.Thread(target=work, args=("preload",), kwargs={"lib": lib, "watch": watch})]
+    threads = [
+        threading.Thread(target=work, args=("plain",)),
+        threading.Thread(target=work, args=("preload",), kwargs={"lib": lib, "watch": watch}),
+    ]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -124,7 +133,7 @@ def private_copy(lib, base):
 
 
 def raise_core_limit():
-    """A crash of any descendant leaves a core file in the working directory (where the kernel is set up so)."""
+    """A crash of any descendant leaves a core file, where the kernel is set up so."""
     _, hard = resource.getrlimit(resource.RLIMIT_CORE)
     soft = CORE_BYTES if hard == resource.RLIM_INFINITY else min(CORE_BYTES, hard)
     resource.setrlimit(resource.RLIMIT_CORE, (soft, hard))

@@ -6,6 +6,7 @@ file, so an inotify watch on it counts the processes (a lower bound: equal event
 processes are asked directly: their maps name the file. A static or set-uid program, or one whose environment was
 dropped on the way, shows up as a step without a load.
 """
+
 import ctypes
 import os
 import struct

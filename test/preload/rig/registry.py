@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT
 """The list of programs: a function with the decorator `program` is an entry of the matrix."""
+
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Callable
 
 PROGRAMS = {}
 
@@ -23,14 +24,16 @@ def program(needs, name=None, full=False, timeout=120, side_by_side=False):
         entry_name = name or steps.__name__
         assert entry_name not in PROGRAMS, entry_name
         labels = ("full",) if full else ("default",)
-        PROGRAMS[entry_name] = Program(entry_name, steps, tuple(needs.split()), labels, timeout, side_by_side)
+        PROGRAMS[entry_name] = Program(
+            entry_name, steps, tuple(needs.split()), labels, timeout, side_by_side
+        )
         return steps
 
     return register
 
 
 def select(names):
-    """Programs by name or label, in registration order; no names: all of them. KeyError names an unknown word."""
+    """Programs by name or label, in registration order; no names: all. KeyError names the unknown."""
     wanted = set()
     for word in names or ("default", "full"):
         matching = {p.name for p in PROGRAMS.values() if word == p.name or word in p.labels}

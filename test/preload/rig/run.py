@@ -3,6 +3,7 @@
 
 The second pass compares each step with the first one as soon as it is done, so a difference is reported where it arises.
 """
+
 import contextlib
 import hashlib
 import os
@@ -23,7 +24,9 @@ GUEST = Path(__file__).resolve().parent.parent / "guest"  # programs and inputs 
 STEP_SECONDS = 120
 READY_SECONDS = 60
 STOP_SECONDS = 60
-CRASH_WORDS = re.compile(rb"signal (4|6|7|8|11)\b|SIGSEGV|SIGABRT|SIGBUS|SIGILL|core dumped|hakmem:")
+CRASH_WORDS = re.compile(
+    rb"signal (4|6|7|8|11)\b|SIGSEGV|SIGABRT|SIGBUS|SIGILL|core dumped|hakmem:"
+)
 KEPT_VARIABLES = ("PATH", "RUSTUP_HOME", "RUSTUP_TOOLCHAIN", "JAVA_HOME")
 OWN_VARIABLES = ("HAKMEM_OPTIONS", "HAKMEM_PROFILE")  # for the pass with the library only
 
@@ -59,8 +62,19 @@ class Run:
 
     # --- what the programs call ----------------------------------------------------------------------------------
 
-    def cmd(self, *argv, stdin=b"", env=None, cwd=None, label=None, status=0, loads=1, clean=None, user=None,
-            seconds=STEP_SECONDS):
+    def cmd(
+        self,
+        *argv,
+        stdin=b"",
+        env=None,
+        cwd=None,
+        label=None,
+        status=0,
+        loads=1,
+        clean=None,
+        user=None,
+        seconds=STEP_SECONDS,
+    ):
         """Run a command to its end; returns its standard output.
 
         `loads`: processes that must have the library at least; `clean`: function on the bytes of stdout and stderr that
@@ -69,9 +83,16 @@ class Run:
         argv = self.resolve(argv)
         label = label or " ".join([Path(argv[0]).name, *argv[1:]])[:100]
         start = time.monotonic()
-        process = subprocess.Popen(argv, cwd=cwd or self.place, env=self.environment(env), start_new_session=True,
-                                   stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                                   **self.identity(user))
+        process = subprocess.Popen(
+            argv,
+            cwd=cwd or self.place,
+            env=self.environment(env),
+            start_new_session=True,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            **self.identity(user),
+        )
         try:
             out, err = process.communicate(stdin, timeout=seconds)
         except subprocess.TimeoutExpired:
@@ -79,8 +100,12 @@ class Run:
         finally:
             kill_group(process)
         if process.returncode != status:
-            self.fail(f"step '{label}' ended with {name_status(process.returncode)}, {name_status(status)} expected\n"
-                      + tail(out + err), argv, cwd)
+            self.fail(
+                f"step '{label}' ended with {name_status(process.returncode)}, {name_status(status)} expected\n"
+                + tail(out + err),
+                argv,
+                cwd,
+            )
         self.count_loads(loads, label)
         seen_out, seen_err = (clean(out), clean(err)) if clean else (out, err)
         result = seen_out + (b"\n[stderr]\n" + seen_err if seen_err else b"")
@@ -89,8 +114,16 @@ class Run:
 
     def cmd_quiet(self, *argv, env=None, user=None):
         """Run a command whose result is not compared (a question whether something is ready); its output."""
-        done = subprocess.run(self.resolve(argv), cwd=self.place, env=self.environment(env), capture_output=True,
-                              stdin=subprocess.DEVNULL, timeout=STEP_SECONDS, check=False, **self.identity(user))
+        done = subprocess.run(
+            self.resolve(argv),
+            cwd=self.place,
+            env=self.environment(env),
+            capture_output=True,
+            stdin=subprocess.DEVNULL,
+            timeout=STEP_SECONDS,
+            check=False,
+            **self.identity(user),
+        )
         return done.stdout
 
     def note(self, label, value):
@@ -112,10 +145,21 @@ class Run:
         label = f"server {Path(argv[0]).name}"
         log_path = self.place.parent / f"{Path(argv[0]).name}.log"
         with open(log_path, "wb") as log:
-            process = subprocess.Popen(argv, cwd=self.place, env=self.environment(env), start_new_session=True,
-                                       stdin=subprocess.DEVNULL, stdout=log, stderr=log, **self.identity(user))
+            process = subprocess.Popen(
+                argv,
+                cwd=self.place,
+                env=self.environment(env),
+                start_new_session=True,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                **self.identity(user),
+            )
         try:
-            if not wait_for(lambda: process.poll() is not None or ready(), READY_SECONDS) or process.poll() is not None:
+            if (
+                not wait_for(lambda: process.poll() is not None or ready(), READY_SECONDS)
+                or process.poll() is not None
+            ):
                 self.fail(f"{label} does not serve\n" + tail(log_path.read_bytes()), argv, None)
             self.check_maps(process.pid, label)
             yield process
@@ -124,8 +168,16 @@ class Run:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 process.wait(STOP_SECONDS)
             if process.returncode != status:
-                state = "still runs" if process.returncode is None else f"ended with {name_status(process.returncode)}"
-                self.fail(f"{label}: {state} after {stop.name}\n" + tail(log_path.read_bytes()), argv, None)
+                state = (
+                    "still runs"
+                    if process.returncode is None
+                    else f"ended with {name_status(process.returncode)}"
+                )
+                self.fail(
+                    f"{label}: {state} after {stop.name}\n" + tail(log_path.read_bytes()),
+                    argv,
+                    None,
+                )
         finally:
             kill_group(process)
         self.check_log(log_path)
@@ -167,11 +219,19 @@ class Run:
         variables = {name: os.environ[name] for name in KEPT_VARIABLES if name in os.environ}
         if Path("~/.rustup").expanduser().is_dir():  # where rustup's cargo finds its compiler
             variables.setdefault("RUSTUP_HOME", str(Path("~/.rustup").expanduser()))
-        variables.update(HOME=str(self.home), TMPDIR=str(self.temp), LC_ALL="C.UTF-8", TZ="UTC", USER="tester",
-                         SOURCE_DATE_EPOCH="1700000000")
+        variables.update(
+            HOME=str(self.home),
+            TMPDIR=str(self.temp),
+            LC_ALL="C.UTF-8",
+            TZ="UTC",
+            USER="tester",
+            SOURCE_DATE_EPOCH="1700000000",
+        )
         variables.update(extra or {})
         if self.lib:
-            variables.update({name: os.environ[name] for name in OWN_VARIABLES if name in os.environ})
+            variables.update(
+                {name: os.environ[name] for name in OWN_VARIABLES if name in os.environ}
+            )
             variables["LD_PRELOAD"] = str(self.lib)
         return variables
 
@@ -187,8 +247,10 @@ class Run:
         loads = self.watch.take()
         self.loads += loads
         if loads < least:
-            raise Difference(f"step '{label}': {loads} processes loaded the library, at least {least} should "
-                             "(static or set-uid program, or LD_PRELOAD lost on the way)")
+            raise Difference(
+                f"step '{label}': {loads} processes loaded the library, at least {least} should "
+                "(static or set-uid program, or LD_PRELOAD lost on the way)"
+            )
 
     def check_maps(self, pid, label):
         if not self.lib:
@@ -197,7 +259,9 @@ class Run:
         members = proof.family(pid)
         without = [member for member in members if proof.maps_library(member, self.lib) is False]
         if without or proof.maps_library(pid, self.lib) is None:
-            raise Difference(f"{label}: processes {without or [pid]} do not have the library in their maps")
+            raise Difference(
+                f"{label}: processes {without or [pid]} do not have the library in their maps"
+            )
 
     def add(self, label, result, argv=None, cwd=None, seconds=0.0):
         step = Step(label, result, seconds)
@@ -211,7 +275,11 @@ class Run:
         if step.label != expected.label:
             self.fail(f"step {index} is '{step.label}', it was '{expected.label}'")
         if step.result != expected.result:
-            self.fail(f"step '{step.label}' differs:\n" + first_difference(expected.result, step.result), argv, cwd)
+            self.fail(
+                f"step '{step.label}' differs:\n" + first_difference(expected.result, step.result),
+                argv,
+                cwd,
+            )
 
     def fail(self, text, argv=None, cwd=None):
         """The verdict of this pass, with the command that repeats the step."""
@@ -259,13 +327,17 @@ def name_status(status):
 
 
 def tail(data, lines=15):
-    return "\n".join("    | " + line for line in data.decode(errors="replace").splitlines()[-lines:])
+    return "\n".join(
+        "    | " + line for line in data.decode(errors="replace").splitlines()[-lines:]
+    )
 
 
 def first_difference(expected, seen):
     """The first differing line with both readings."""
     old, new = expected.split(b"\n"), seen.split(b"\n")
-    index = next((i for i, pair in enumerate(zip(old, new)) if pair[0] != pair[1]), min(len(old), len(new)))
+    index = next(
+        (i for i, pair in enumerate(zip(old, new)) if pair[0] != pair[1]), min(len(old), len(new))
+    )
 
     def show(lines):
         return repr(lines[index][:300]) if index < len(lines) else "(end)"

@@ -20,7 +20,9 @@ impl Rng {
 }
 
 pub fn sum(bytes: &[u8]) -> u64 {
-    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |h, b| (h ^ u64::from(*b)).wrapping_mul(0x100_0000_01b3))
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |h, b| {
+        (h ^ u64::from(*b)).wrapping_mul(0x100_0000_01b3)
+    })
 }
 
 pub fn churn(seed: u64, rounds: usize) -> u64 {
@@ -44,7 +46,9 @@ pub fn collections(count: u64) -> u64 {
     let mut queue: VecDeque<Box<[u8]>> = VecDeque::new();
     let mut rng = Rng::new(7);
     for number in 0..count {
-        tree.entry(format!("key {}", rng.below(3000))).or_default().push(number);
+        tree.entry(format!("key {}", rng.below(3000)))
+            .or_default()
+            .push(number);
         table.entry(number % 5000).or_default().push_str("x");
         queue.push_back(vec![1u8; rng.below(256) as usize].into_boxed_slice());
         if queue.len() > 1000 {
@@ -64,7 +68,9 @@ pub fn exchange(producers: u64, each: u64) -> u64 {
             let sender = sender.clone();
             thread::spawn(move || {
                 for number in 0..each {
-                    sender.send(Box::new((0..number % 50).map(|n| n + id).collect())).unwrap();
+                    sender
+                        .send(Box::new((0..number % 50).map(|n| n + id).collect()))
+                        .unwrap();
                 }
             })
         })

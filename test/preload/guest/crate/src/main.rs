@@ -6,7 +6,9 @@ fn main() {
     println!("churn {}", churn(42, 30_000));
     println!("collections {}", collections(100_000));
     println!("exchange {}", exchange(4, 20_000));
-    let threads: Vec<_> = (0..8).map(|seed| thread::spawn(move || churn(seed, 5_000))).collect();
+    let threads: Vec<_> = (0..8)
+        .map(|seed| thread::spawn(move || churn(seed, 5_000)))
+        .collect();
     for handle in threads {
         println!("thread {}", handle.join().unwrap());
     }
