@@ -7,18 +7,15 @@
 #ifndef HAK_BASE_ATOMICS_H
 #define HAK_BASE_ATOMICS_H
 
+#include "base/config.h"
+
 #define hak_load_relaxed(p) __atomic_load_n((p), __ATOMIC_RELAXED)
 /* A relaxed load on a hit path, of an aligned word of at most 8 bytes. gcc does not fold an atomic
  * load into an addressing mode, which costs three instructions there; so it is a plain load, which
  * both targets do in one piece, except under ThreadSanitizer, which has to be told. */
-#if defined(__SANITIZE_THREAD__)
+#if HAK_TSAN
 #define hak_load_hot(p) hak_load_relaxed(p)
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define hak_load_hot(p) hak_load_relaxed(p)
-#endif
-#endif
-#ifndef hak_load_hot
+#else
 #define hak_load_hot(p) (*(p))
 #endif
 #define hak_load_acquire(p) __atomic_load_n((p), __ATOMIC_ACQUIRE)

@@ -14,7 +14,7 @@ hak_process_counters_t hak_counters;
  * test compares the two. */
 hak_knobs_t hak_knobs = {
     .retain_min_bytes = 32u << 20,
-    .retain_percent = 25,
+    .retain_percent = 50,
     .retain_learned_percent = 0,
     .huge_cache_bytes = 32u << 20,
     .bin_max_bytes = 64u << 10,

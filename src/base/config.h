@@ -21,6 +21,18 @@
 #define HAK_GOLDEN_PROBE 0
 #endif
 
+/* 1: built with ThreadSanitizer */
+#if defined(__SANITIZE_THREAD__)
+#define HAK_TSAN 1
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define HAK_TSAN 1
+#endif
+#endif
+#ifndef HAK_TSAN
+#define HAK_TSAN 0
+#endif
+
 _Static_assert(HAK_AUDIT == 0 || HAK_AUDIT == 1, "HAK_AUDIT is 0 or 1");
 _Static_assert(HAK_HARDEN == 0 || HAK_HARDEN == 1, "HAK_HARDEN is 0 or 1");
 _Static_assert(HAK_OVERRIDE == 0 || HAK_OVERRIDE == 1, "HAK_OVERRIDE is 0 or 1");

@@ -201,23 +201,22 @@ void hak_tcache_visit(void (*visit)(hak_tcache_t *, void *), void *context) {
  * Queues are made anew from the slabs themselves, which puts right what was under way (SLAB-7). */
 void hak_tcache_after_fork(void) {
     const hak_tcache_t *self = hak_tcache_self(hak_pagemap_base());
-    bool had_others = false;
     for (hak_tcache_t *t = all_tcaches; t != NULL; t = t->next) {
         if (t == self) {
             t->thread_id = hak_os_thread_id();
         } else if (t->is_attached) {
             t->is_attached = false;
             t->thread_id = 0;
-            had_others = true;
         }
     }
-    if (had_others) {
-        for (hak_tcache_t *t = all_tcaches; t != NULL; t = t->next) {
-            t->owner.queue = NULL;
-            t->owner.ready = NULL;
-        }
-        guest.owner.queue = NULL;
-        guest.owner.ready = NULL;
-        hak_remote_requeue_all();
+    if (tcache_count <= 1 && guest.tag == 0) {
+        return; /* there never was another thread to leave anything undone */
     }
+    for (hak_tcache_t *t = all_tcaches; t != NULL; t = t->next) {
+        t->owner.queue = NULL;
+        t->owner.ready = NULL;
+    }
+    guest.owner.queue = NULL;
+    guest.owner.ready = NULL;
+    hak_remote_requeue_all();
 }

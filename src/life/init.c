@@ -28,6 +28,11 @@ static void event_drain_parked(hak_tcache_t *tcache) {
     hak_owner_drain_parked(EVENT_PARKED_BUDGET);
 }
 
+static void event_purge(hak_tcache_t *tcache) {
+    (void)tcache;
+    hak_span_purge_if_over();
+}
+
 static void event_learn(hak_tcache_t *tcache) {
     (void)tcache;
     hak_policy_tick();
@@ -44,6 +49,7 @@ static void process_start(void) {
     }
     hak_event_register(event_hand_over);
     hak_event_register(event_drain_parked);
+    hak_event_register(event_purge);
     hak_event_register(event_learn);
     hak_life_next_init();
     hak_conf_read();
@@ -73,7 +79,8 @@ void hak_life_process_start(void) {
     hak_lock_release(HAK_LOCK_START);
 }
 
-/* At the latest when the library is initialised: fork handlers register before the program's own. */
+/* At the latest when the library is initialised: fork handlers register before the program's own.
+ */
 __attribute__((constructor(101))) static void process_start_at_load(void) {
     hak_life_process_start();
 }

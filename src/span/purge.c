@@ -1,12 +1,18 @@
 /* SPDX-License-Identifier: MIT
  *
- * What goes back to the kernel, and when. What may stay unused is bounded by size:
+ * What goes back to the kernel, and when. What may stay unused is bounded by size and time:
  *
- *     max(retain_min_bytes, in use x (retain_percent + retain_learned_percent) / 100)
+ *     bound = max(retain_min_bytes, in use x retain_percent / 100) x (1 + retain_learned_percent /
+ * 100)
  *
- * Above the bound, dirty unused units are purged down to three quarters of it, so that a load that
- * breathes does not call the kernel on every breath; the youngest superslabs go first (SPAN-5). A
- * superslab that is wholly unused is unmapped instead, which returns its address space as well.
+ *   unused <= bound                          kept
+ *   unused above bound for PURGE_DELAY_NS    purged down to 3/4 of the bound: nobody needed it
+ *   unused > 2 x bound                       purged at once
+ *
+ * So a load that breathes makes no kernel calls, and one that shrinks gives back within the delay,
+ * as soon as any thread does something. The youngest superslabs go first (SPAN-5). Wholly unused
+ * ones keep their address space, in which they grow again without a call, unless there are more
+ * than IDLE_LEAST of them and they are more than 1/IDLE_SHARE of all; then they are unmapped.
  *
  * No kernel call happens under the lock: the units are taken out of circulation first and come
  * back clean afterwards. */
@@ -19,17 +25,39 @@
 #include "span/pagemap.h"
 #include "span/span_state.h"
 
+enum { PURGE_DELAY_NS = 500 * 1000 * 1000 };
+
 size_t hak_span_retain_bytes(size_t in_use_bytes) {
-    size_t percent = hak_load_relaxed(&hak_knobs.retain_percent) +
-                     hak_load_relaxed(&hak_knobs.retain_learned_percent);
     size_t least = hak_load_relaxed(&hak_knobs.retain_min_bytes);
-    size_t share = in_use_bytes / 100 * percent;
-    return share > least ? share : least;
+    size_t share = in_use_bytes / 100 * hak_load_relaxed(&hak_knobs.retain_percent);
+    size_t bound = share > least ? share : least;
+    return bound + bound / 100 * hak_load_relaxed(&hak_knobs.retain_learned_percent);
+}
+
+static size_t span_bound(void) {
+    return hak_span_retain_bytes(hak_span_state.in_use_units * HAK_UNIT_BYTES);
 }
 
 bool hak_span_is_over(void) {
-    size_t in_use = hak_span_state.in_use_units * HAK_UNIT_BYTES;
-    return hak_span_state.unused_dirty_units * HAK_UNIT_BYTES > hak_span_retain_bytes(in_use);
+    size_t unused = hak_span_state.unused_dirty_units * HAK_UNIT_BYTES;
+    size_t bound = span_bound();
+    if (unused <= bound) {
+        hak_span_state.over_since_ns = 0;
+        return false;
+    }
+    uint64_t now = hak_os_now_ns();
+    if (hak_span_state.over_since_ns == 0) {
+        hak_span_state.over_since_ns = now;
+    }
+    return unused > 2 * bound || now - hak_span_state.over_since_ns > PURGE_DELAY_NS;
+}
+
+/* Units were taken: the excess may have been needed after all. */
+void hak_span_note_taken(void) {
+    if (HAK_UNLIKELY(hak_span_state.over_since_ns != 0) &&
+        hak_span_state.unused_dirty_units * HAK_UNIT_BYTES <= span_bound()) {
+        hak_span_state.over_since_ns = 0;
+    }
 }
 
 /* Units that were purged and are wanted again cost a page fault each: the learner's regret. */
@@ -41,11 +69,21 @@ void hak_span_note_wanted(hak_superslab_t *superslab, uint64_t units) {
     }
 }
 
+enum { IDLE_LEAST = 16, IDLE_SHARE = 2 };
+
 /* One piece of work, taken under the lock. */
 typedef struct purge_job {
     hak_superslab_t *superslab;
-    uint64_t units; /* to purge; all of them: unmap */
+    uint64_t units; /* to purge, or all of them: to unmap */
+    bool is_unmap;
 } purge_job_t;
+
+static bool job_wants_unmap(const hak_superslab_t *superslab, size_t keep_units) {
+    const hak_span_state_t *state = &hak_span_state;
+    bool is_idle_over =
+        state->whole_count > IDLE_LEAST && state->whole_count > state->count / IDLE_SHARE;
+    return superslab->free_units == ~0ull && (keep_units == 0 || is_idle_over);
+}
 
 static bool job_take(purge_job_t *job, size_t keep_units, uint32_t *cursor) {
     hak_span_state_t *state = &hak_span_state;
@@ -55,16 +93,16 @@ static bool job_take(purge_job_t *job, size_t keep_units, uint32_t *cursor) {
             continue;
         }
         uint64_t dirty = superslab->free_units & ~superslab->clean_units;
-        bool is_whole = superslab->free_units == ~0ull;
-        if (dirty == 0 && !(is_whole && keep_units == 0)) {
+        job->superslab = superslab;
+        job->is_unmap = job_wants_unmap(superslab, keep_units);
+        job->units = job->is_unmap ? ~0ull : dirty;
+        if (job->units == 0) {
             continue;
         }
-        job->superslab = superslab;
-        job->units = dirty;
-        if (is_whole) { /* keeps its place in the table until it is gone */
-            job->units = ~0ull;
+        if (job->is_unmap) { /* keeps its place in the table until it is gone */
             hak_pagemap_set_superslab(superslab->base, NULL);
         }
+        state->whole_count -= superslab->free_units == ~0ull;
         superslab->free_units &= ~job->units;
         state->unused_dirty_units -= hak_popcount(dirty);
         return true;
@@ -94,11 +132,10 @@ static uint64_t superslab_purge(hak_superslab_t *superslab, uint64_t units) {
 static size_t job_run(const purge_job_t *job) {
     hak_span_state_t *state = &hak_span_state;
     hak_superslab_t *superslab = job->superslab;
-    bool is_whole = job->units == ~0ull;
-    bool is_unmapped = is_whole && hak_os_unmap(superslab->base, HAK_SUPERSLAB_BYTES);
-    uint64_t done = is_unmapped ? job->units : superslab_purge(superslab, job->units);
+    bool is_gone = job->is_unmap && hak_os_unmap(superslab->base, HAK_SUPERSLAB_BYTES);
+    uint64_t done = is_gone ? job->units : superslab_purge(superslab, job->units);
     hak_lock_acquire(HAK_LOCK_SPAN);
-    if (is_unmapped) {
+    if (is_gone) {
         state->table[superslab->index] = NULL;
         state->count--;
         superslab->next = state->spare;
@@ -106,12 +143,13 @@ static size_t job_run(const purge_job_t *job) {
         hak_count(superslab_unmap);
     } else {
         uint64_t dirty = job->units & ~superslab->clean_units & ~done;
-        if (is_whole) {
+        if (job->is_unmap) {
             hak_pagemap_set_superslab(superslab->base, superslab);
         }
         superslab->clean_units |= done;
         superslab->purged_units |= done;
         superslab->free_units |= job->units;
+        state->whole_count += superslab->free_units == ~0ull;
         state->unused_dirty_units += hak_popcount(dirty);
         hak_span_note_free(superslab);
     }
@@ -140,7 +178,7 @@ size_t hak_span_purge(size_t keep_bytes) {
 void hak_span_purge_if_over(void) {
     hak_lock_acquire(HAK_LOCK_SPAN);
     bool is_over = hak_span_is_over();
-    size_t keep = hak_span_retain_bytes(hak_span_state.in_use_units * HAK_UNIT_BYTES) / 4 * 3;
+    size_t keep = span_bound() / 4 * 3;
     hak_lock_release(HAK_LOCK_SPAN);
     if (is_over) {
         hak_span_purge(keep);

@@ -58,7 +58,7 @@ bool hak_span_extend(hak_superslab_t *superslab, unsigned unit, unsigned count, 
  * unused. Returns the bytes given back. */
 size_t hak_span_purge(size_t keep_bytes);
 
-/* Called after memory became unused: purges if more is kept than the knobs allow. */
+/* Purges if more has been unused than the knobs allow, for too long or by too much (purge.c). */
 void hak_span_purge_if_over(void);
 
 /* What may stay unused now, in bytes, by the knobs. */

@@ -59,30 +59,22 @@ static hak_superslab_t *superslab_record(void) {
     return hak_meta_alloc(sizeof *record);
 }
 
-/* Maps a superslab and puts it into the table. The lock is held by the caller throughout; mapping
- * is rare (once per 4 MiB) and one call. */
-static hak_superslab_t *superslab_map(void) {
+static void superslab_drop_record(hak_superslab_t *superslab) {
+    superslab->next = hak_span_state.spare;
+    hak_span_state.spare = superslab;
+}
+
+/* Makes a superslab of fresh memory. false: metadata ran out, the memory is still the caller's. */
+static bool superslab_add(char *base) {
     hak_span_state_t *state = &hak_span_state;
     hak_superslab_t *superslab = superslab_record();
     uint32_t index;
     if (superslab == NULL) {
-        return NULL;
+        return false;
     }
-    if (!table_place(&index)) {
-        superslab->next = state->spare;
-        state->spare = superslab;
-        return NULL;
-    }
-    char *base = hak_os_map(HAK_SUPERSLAB_BYTES, HAK_SUPERSLAB_BYTES);
-    if (base != NULL && !hak_pagemap_prepare(base, HAK_SUPERSLAB_BYTES)) {
-        hak_os_unmap(base, HAK_SUPERSLAB_BYTES);
-        base = NULL;
-    }
-    if (base == NULL) {
-        superslab->next = state->spare;
-        state->spare = superslab;
-        state->table[index] = NULL;
-        return NULL;
+    if (!hak_pagemap_prepare(base, HAK_SUPERSLAB_BYTES) || !table_place(&index)) {
+        superslab_drop_record(superslab);
+        return false;
     }
     superslab->base = base;
     superslab->free_units = ~0ull;
@@ -92,10 +84,39 @@ static hak_superslab_t *superslab_map(void) {
     superslab->next = NULL;
     state->table[index] = superslab;
     state->count++;
+    state->whole_count++;
     hak_span_note_free(superslab);
     hak_pagemap_set_superslab(base, superslab);
     hak_count(superslab_map);
-    return superslab;
+    return true;
+}
+
+enum {
+    MAP_SHARE = 4, /* superslabs are mapped in batches of 1/4 of what there is */
+    MAP_MOST = 16,
+};
+
+/* Maps more superslabs; in one call, so that a heap that grows makes few calls and one that
+ * breathes none. Untouched address space costs nothing but a place under RLIMIT_AS, so when a batch
+ * does not fit, one is tried. The lock is held throughout: a mapping call is short. */
+static bool superslab_map(void) {
+    uint32_t wanted = hak_span_state.count / MAP_SHARE;
+    wanted = wanted < 1 ? 1 : wanted > MAP_MOST ? MAP_MOST : wanted;
+    char *base = hak_os_map((size_t)wanted * HAK_SUPERSLAB_BYTES, HAK_SUPERSLAB_BYTES);
+    if (base == NULL && wanted > 1) {
+        wanted = 1;
+        base = hak_os_map(HAK_SUPERSLAB_BYTES, HAK_SUPERSLAB_BYTES);
+    }
+    uint32_t added = 0;
+    while (base != NULL && added < wanted &&
+           superslab_add(base + (size_t)added * HAK_SUPERSLAB_BYTES)) {
+        added++;
+    }
+    if (base != NULL && added < wanted) {
+        hak_os_unmap(base + (size_t)added * HAK_SUPERSLAB_BYTES,
+                     (size_t)(wanted - added) * HAK_SUPERSLAB_BYTES);
+    }
+    return added != 0;
 }
 
 void hak_span_note_free(const hak_superslab_t *superslab) {
@@ -143,18 +164,19 @@ bool hak_span_alloc(unsigned count, size_t align, hak_span_t *span) {
     uint64_t starts = 0;
     hak_lock_acquire(HAK_LOCK_SPAN);
     hak_superslab_t *superslab = superslab_find(count, align, &starts);
-    if (superslab == NULL) {
-        superslab = superslab_map();
-        starts = 1;
+    if (superslab == NULL && superslab_map()) {
+        superslab = superslab_find(count, align, &starts);
     }
     if (superslab != NULL) {
         unsigned unit = hak_ctz(starts);
         uint64_t mask = hak_mask(count) << unit;
         uint64_t dirty = mask & ~superslab->clean_units;
         HAK_ASSERT((superslab->free_units & mask) == mask, "SPAN-1");
+        state->whole_count -= superslab->free_units == ~0ull;
         superslab->free_units &= ~mask;
         state->unused_dirty_units -= hak_popcount(dirty);
         state->in_use_units += count;
+        hak_span_note_taken();
         if (dirty != mask) {
             hak_span_note_wanted(superslab, mask & ~dirty);
         }
@@ -175,6 +197,7 @@ void hak_span_free(hak_superslab_t *superslab, unsigned unit, unsigned count, un
     HAK_ASSERT((superslab->free_units & mask) == 0, "SPAN-1");
     superslab->clean_units &= ~(hak_mask(touched) << unit);
     superslab->free_units |= mask;
+    state->whole_count += superslab->free_units == ~0ull;
     state->unused_dirty_units += hak_popcount(mask & ~superslab->clean_units);
     state->in_use_units -= count;
     hak_span_note_free(superslab);
@@ -198,6 +221,7 @@ bool hak_span_extend(hak_superslab_t *superslab, unsigned unit, unsigned count, 
         superslab->free_units &= ~mask;
         hak_span_state.unused_dirty_units -= hak_popcount(dirty);
         hak_span_state.in_use_units += wanted - count;
+        hak_span_note_taken();
         *is_zero = dirty == 0;
     }
     hak_lock_release(HAK_LOCK_SPAN);

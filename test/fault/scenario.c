@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "fault/scenario.h"
 
+#include "base/knobs.h"
 #include "hakmem/hakmem.h"
 #include "span/span.h"
 
@@ -233,8 +234,11 @@ static unsigned run_threads(void) {
     return refusals;
 }
 
+/* Little is retained, so that memory goes back on the way and not only when trimmed. */
 static void first_use(void) {
     hak_free(hak_malloc(1));
+    hak_knobs.retain_min_bytes = MIB;
+    hak_knobs.retain_percent = 5;
 }
 
 /* Leaves so little metadata that new threads need more. */

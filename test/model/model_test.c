@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Random operations of one thread against a shadow of every block: contents, sizes, alignment, zero,
- * no overlap, errno; and an audit of the whole core every so many operations.
+ * Random operations of one thread against a shadow of every block: contents, sizes, alignment,
+ * zero, no overlap, errno; and an audit of the whole core every so many operations.
  *
  *   --seed N    repeat a run (0: from the system)      --ops N    operations
  *   --audit N   operations between two audits          --most N   largest block */
@@ -15,7 +15,8 @@ static model_block_t slots[SLOTS];
 static size_t live_bytes;
 static uint64_t next_id = 1;
 
-/* --- what holds after every operation ------------------------------------------------------------ */
+/* --- what holds after every operation ------------------------------------------------------------
+ */
 
 static void expect_apart(const model_run_t *run, const model_block_t *block) {
     for (unsigned i = 0; i < SLOTS; i++) {
@@ -49,7 +50,8 @@ static void audit(const model_run_t *run) {
     }
 }
 
-/* --- operations ----------------------------------------------------------------------------------- */
+/* --- operations
+ * ----------------------------------------------------------------------------------- */
 
 static void op_malloc(model_run_t *run, model_block_t *block, size_t bytes) {
     uint64_t random = model_random(run);

@@ -40,7 +40,9 @@ def parse(words):
     )
     actions = parser.add_subparsers(dest="action", required=True)
     listing = actions.add_parser("list", help="show the programs")
-    listing.add_argument("--ctest", action="store_true", help="name;timeout;labels, one line each")
+    listing.add_argument(
+        "--ctest", action="store_true", help="name, timeout, labels; one line each"
+    )
     installing = actions.add_parser("setup", help="install what is missing")
     running = actions.add_parser("run", help="run programs without and with the library")
     running.add_argument(
@@ -56,7 +58,7 @@ def parse(words):
             "names",
             nargs=arity,
             metavar="NAME",
-            help="program, or a label such as 'default' or 'full'",
+            help="program, or 'default', or 'full' for all",
         )
     options = parser.parse_args(words)
     options.ctest = getattr(options, "ctest", False)
@@ -76,9 +78,9 @@ def select(names):
 
 def show(chosen, for_ctest):
     for program in chosen:
-        labels = ",".join(program.labels)
+        labels = " ".join(program.labels)
         if for_ctest:
-            print(f"{program.name};{program.timeout};{labels}")
+            print(program.name, program.timeout, labels)
         else:
             print(f"{program.name:22} {labels:9} {' '.join(program.needs)}")
     return PASS

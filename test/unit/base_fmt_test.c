@@ -85,11 +85,29 @@ static void parse_size_good_text_gives_value(void **state) {
 
 static void parse_size_bad_text_is_refused_and_value_kept(void **state) {
     (void)state;
-    static const char *const cases[] = {
-        "",     "k",   "-1",  "+1",   " 1",  "1 ",    "1kk",
-        "1x",   "1k ", "0x1", "1.5m", "1kb", "m1",    "18446744073709551616",
-        "1\xcb", "1+",  "t",   "1,2",  "1:",  "1\x0b", "18014398509481984k",
-        "99999999999999999999999", "16777216t"};
+    static const char *const cases[] = {"",
+                                        "k",
+                                        "-1",
+                                        "+1",
+                                        " 1",
+                                        "1 ",
+                                        "1kk",
+                                        "1x",
+                                        "1k ",
+                                        "0x1",
+                                        "1.5m",
+                                        "1kb",
+                                        "m1",
+                                        "18446744073709551616",
+                                        "1\xcb",
+                                        "1+",
+                                        "t",
+                                        "1,2",
+                                        "1:",
+                                        "1\x0b",
+                                        "18014398509481984k",
+                                        "99999999999999999999999",
+                                        "16777216t"};
     for (size_t i = 0; i < UNIT_COUNT(cases); i++) {
         uint64_t value = 99;
         UNIT_EXPECT(!hak_parse_size(cases[i], strlen(cases[i]), &value), "%s", cases[i]);

@@ -25,8 +25,8 @@ static inline void unit_capture_begin(void) {
 static inline const char *unit_capture_end(void) {
     assert_int_equal(dup2(unit_capture.saved_fd, 2), 2);
     close(unit_capture.saved_fd);
-    ssize_t length = pread(fileno(unit_capture.file), unit_capture.text,
-                           sizeof unit_capture.text - 1, 0);
+    ssize_t length =
+        pread(fileno(unit_capture.file), unit_capture.text, sizeof unit_capture.text - 1, 0);
     fclose(unit_capture.file);
     unit_capture.text[length < 0 ? 0 : length] = '\0';
     return unit_capture.text;

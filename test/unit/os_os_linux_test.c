@@ -71,7 +71,6 @@ static void resize_in_place_keeps_contents_and_new_part_is_zero(void **state) {
     assert_true(hak_os_unmap(base, 3u * MIB));
 }
 
-
 static void resize_into_a_neighbour_fails_and_changes_nothing(void **state) {
     (void)state;
     char *base = hak_os_map(2u * MIB, HAK_UNIT_BYTES);

@@ -135,7 +135,8 @@ static void owner_taken_over_whole_keeps_its_slabs(void **state) {
     unit_owner_end(&a);
 }
 
-/* --- threads: owners that come and go while strangers free ------------------------------------- */
+/* --- threads: owners that come and go while strangers free -------------------------------------
+ */
 
 enum { THREADS = 4, ROUNDS = 300 };
 

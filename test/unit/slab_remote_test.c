@@ -157,7 +157,8 @@ static void queued_slab_of_a_new_owner_is_forwarded(void **state) {
     assert_int_equal(b.counters.slab_retire, 1);
 }
 
-/* --- threads: one owner, several strangers ----------------------------------------------------- */
+/* --- threads: one owner, several strangers -----------------------------------------------------
+ */
 
 enum { STRANGERS = 3, PER_STRANGER = 4000 };
 

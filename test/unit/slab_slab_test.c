@@ -52,8 +52,7 @@ static void slab_of_every_class_gives_exactly_its_capacity(void **state) {
             memset(held.block[i], (int)i, hak_sc_info[sc].bytes);
         }
         for (unsigned i = 0; i < capacity; i++) {
-            assert_true(
-                unit_is_filled(held.block[i], hak_sc_info[sc].bytes, (unsigned char)i));
+            assert_true(unit_is_filled(held.block[i], hak_sc_info[sc].bytes, (unsigned char)i));
             assert_ptr_equal(hak_slab_of(held.block[i]), slab);
             assert_ptr_equal(hak_slab_of((char *)held.block[i] + hak_sc_info[sc].bytes - 1), slab);
         }

@@ -182,7 +182,8 @@ static void purge_refused_run_stays_dirty_others_go(void **state) {
     unit_span_free(&used, 10);
 }
 
-/* --- several threads ------------------------------------------------------------------------------ */
+/* --- several threads
+ * ------------------------------------------------------------------------------ */
 
 enum { THREADS = 4, ROUNDS = 400 };
 

@@ -146,7 +146,8 @@ static void span_without_memory_fails_and_changes_nothing(void **state) {
     unit_span_free(&held, 0);
 }
 
-/* --- random operations against a list of what is held ------------------------------------------- */
+/* --- random operations against a list of what is held -------------------------------------------
+ */
 
 typedef struct held {
     hak_span_t span;

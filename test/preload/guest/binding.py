@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Prints for each name of the malloc family whether it resolves into the object named by the argument."""
+"""Prints for each name of the malloc family whether it resolves into the object of that name."""
 
 import ctypes
 import sys

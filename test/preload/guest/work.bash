@@ -21,8 +21,8 @@ for i in $(seq 1 300); do sum=$((sum + $(echo $((i * i))))); done
 echo "forks $sum"
 
 { diff <(seq 1 1000) <(seq 1 2 1000) || true; } | wc -l
-(for i in 1 2 3 4; do (seq $((i * 1000)) | paste -sd+ | awk -F+ '{ s = 0; for (j = 1; j <= NF; j++) s += $j; print s }') & done
- wait) | sort -n
+total() { seq "$1" | paste -sd+ | awk -F+ '{ s = 0; for (j = 1; j <= NF; j++) s += $j; print s }'; }
+(for i in 1 2 3 4; do total $((i * 1000)) & done; wait) | sort -n
 
 recurse() { if (($1 > 0)); then recurse $(($1 - 1)); else echo "deep ${#FUNCNAME[@]}"; fi; }
 recurse 500

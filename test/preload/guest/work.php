@@ -18,7 +18,8 @@ for ($i = 0; $i < 50000; $i++) {
 $json = json_encode($tree);
 echo 'json ', strlen($json), ' ', json_decode($json, true) == $tree ? 'same' : 'differs', "\n";
 echo 'serialize ', sha1(serialize(unserialize(serialize($tree)))), "\n";
-echo 'regex ', preg_match_all('/name (\d+)/', $json, $found), ' ', sha1(preg_replace('/(\d)(\d)/', '$2$1', $json)), "\n";
+$swapped = preg_replace('/(\d)(\d)/', '$2$1', $json);
+echo 'regex ', preg_match_all('/name (\d+)/', $json, $found), ' ', sha1($swapped), "\n";
 $numbers = [];
 for ($i = 0; $i < 100000; $i++) {
     $numbers[] = mt_rand();
@@ -27,12 +28,21 @@ sort($numbers);
 usort($slots, fn($a, $b) => strlen($a) <=> strlen($b) ?: strcmp($a, $b));
 echo 'sort ', sha1(implode(',', $numbers)), ' ', sha1(implode(',', $slots)), "\n";
 
-function numbers(int $n) { for ($i = 0; $i < $n; $i++) { yield "n$i" => str_repeat('x', $i % 100); } }
+function numbers(int $n)
+{
+    for ($i = 0; $i < $n; $i++) {
+        yield "n$i" => str_repeat('x', $i % 100);
+    }
+}
 $length = 0;
 foreach (numbers(100000) as $key => $value) { $length += strlen($key) + strlen($value); }
 echo "generator $length\n";
 
-class Node { public $next; public $payload; public function __construct($p) { $this->payload = $p; } }
+class Node
+{
+    public $next;
+    public function __construct(public $payload) {}
+}
 for ($round = 0; $round < 20; $round++) {
     $first = new Node(0);
     $last = $first;

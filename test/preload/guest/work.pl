@@ -29,12 +29,22 @@ my $deep = [];
 $deep = [ $deep, { n => $_, s => "s$_" } ] for 1 .. 100;
 print length(freeze(dclone($deep))) > 0 ? "storable ok\n" : "storable empty\n";
 
-my @t = map { my $k = $_; threads->create(sub { my %l; $l{ $_ % 1000 } .= $k for 1 .. 50000; return sha1_hex(join ',', map { "$_$l{$_}" } sort keys %l) }) } 1 .. 4;
+sub fill {
+    my ($k) = @_;
+    my %l;
+    $l{ $_ % 1000 } .= $k for 1 .. 50000;
+    return sha1_hex(join ',', map { "$_$l{$_}" } sort keys %l);
+}
+my @t = map { threads->create(\&fill, $_) } 1 .. 4;
 print "thread ", $_->join, "\n" for @t;
 
 for my $k (1 .. 4) {
     my $pid = open(my $from, '-|') // die;
-    if (!$pid) { my @a = map { 'y' x $_ } 1 .. 1000; print "child $k ", length(join '', @a), "\n"; exit 0 }
+    if (!$pid) {
+        my @a = map { 'y' x $_ } 1 .. 1000;
+        print "child $k ", length(join '', @a), "\n";
+        exit 0;
+    }
     print <$from>;
     close $from;
 }

@@ -15,13 +15,18 @@ total = 0
 end
 puts "churn #{total} #{Digest::SHA256.hexdigest(slots.join('|'))}"
 
-data = (0...20_000).map { |n| { 'id' => n, 'name' => "name #{n * 7 % 1000}", 'tags' => %w[a b c].rotate(n) } }
+data = (0...20_000).map do |n|
+  { 'id' => n, 'name' => "name #{n * 7 % 1000}", 'tags' => %w[a b c].rotate(n) }
+end
 text = JSON.generate(data)
 back = JSON.parse(text)
-puts "json #{text.bytesize} #{back == data} #{Digest::SHA256.hexdigest(Marshal.dump(back.first(100)))}"
-puts "group #{back.group_by { |d| d['name'] }.transform_values(&:size).max_by { |k, v| [v, k] }.inspect}"
+puts "json #{text.bytesize} #{back == data}"
+puts "marshal #{Digest::SHA256.hexdigest(Marshal.dump(back.first(100)))}"
+groups = back.group_by { |d| d['name'] }.transform_values(&:size)
+puts "group #{groups.max_by { |k, v| [v, k] }.inspect}"
 puts "set #{Set.new(back.map { |d| d['name'] }).size}"
-puts "scan #{text.scan(/"name (\d+)"/).size} #{Digest::SHA256.hexdigest(text.gsub(/\d+/) { |d| (d.to_i * 3).to_s })}"
+tripled = text.gsub(/\d+/) { |d| (d.to_i * 3).to_s }
+puts "scan #{text.scan(/"name (\d+)"/).size} #{Digest::SHA256.hexdigest(tripled)}"
 puts "zlib #{Zlib::Inflate.inflate(Zlib::Deflate.deflate(text)) == text}"
 
 threads = (0...4).map do |k|

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from rig import packages
 from rig.registry import program
-from rig.run import accepts, free_port, wait_for
+from rig.waiting import accepts, free_port, wait_for
 
 TIMES = re.compile(rb"\d+\.\d+ s\b|\d+\.\d+ ms\b|tps = .*|\(.*\d s\)")
 

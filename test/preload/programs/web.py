@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from rig import inputs
 from rig.proof import family
 from rig.registry import program
-from rig.run import GUEST, accepts, free_port, wait_for
+from rig.run import GUEST
+from rig.waiting import accepts, free_port, wait_for
 
 
 @dataclass

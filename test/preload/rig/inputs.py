@@ -10,7 +10,6 @@ SYLLABLES = (
     "na ne ni no pa ra re ri ro sa se ta te ti to"
 ).split()
 
-
 C_FUNCTION = string.Template("""
 typedef struct record_$i { uint32_t key; const char *name; double weight[$weights]; } record_${i}_t;
 static const uint8_t table_$i[16] = {$table};
@@ -32,13 +31,13 @@ static uint32_t step_$i(uint32_t x)
 """)
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def words(count, seed=1):
     source = random.Random(seed)
     return tuple("".join(source.choices(SYLLABLES, k=source.randint(1, 4))) for _ in range(count))
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def text(size_bytes, seed=1):
     """Prose-like text of exactly this size."""
     source = random.Random(seed)
@@ -55,7 +54,7 @@ def noise(size_bytes, seed=1):
     return random.Random(seed).randbytes(size_bytes)
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def mixture(size_bytes, seed=1):
     """Text and noise in turns: compresses neither well nor not at all."""
     source = random.Random(seed)
@@ -72,9 +71,15 @@ def c_source(functions, seed=1):
     source = random.Random(seed)
     lines = ["#include <stdint.h>", "#include <stdio.h>", "#include <string.h>", ""]
     for index in range(functions):
-        lines.append(C_FUNCTION.substitute(
-            i=index, shift=source.randint(1, 30), factor=source.randint(3, 1 << 20) | 1,
-            weights=index % 7 + 1, table=", ".join(str(source.randint(0, 255)) for _ in range(16))))
+        lines.append(
+            C_FUNCTION.substitute(
+                i=index,
+                shift=source.randint(1, 30),
+                factor=source.randint(3, 1 << 20) | 1,
+                weights=index % 7 + 1,
+                table=", ".join(str(source.randint(0, 255)) for _ in range(16)),
+            )
+        )
     lines += ["int main(void)", "{", "    uint32_t x = 1;"]
     lines += [f"    x = step_{index}(x);" for index in range(functions)]
     lines += ['    printf("%u\\n", x);', "    return 0;", "}", ""]

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Where programs come from: a need is a command, looked up in PATH; apt-get brings a missing one.
 
-Installing starts no service: where no policy-rc.d exists, one that says so is put in place meanwhile.
+Installing starts no service: where there is no policy-rc.d, one that says so stands in meanwhile.
 """
 
 import contextlib

@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rig import cores, proof
-from rig.run import Broken, Difference, Run
+from rig.outcome import Broken, Difference
+from rig.run import Run
 
 PR_SET_CHILD_SUBREAPER = 36
 CORE_BYTES = 1 << 30

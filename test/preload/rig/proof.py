@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: MIT
 """The proof that the preload was in effect.
 
-The library is copied to a path of its own for each matrix entry. Every process that the dynamic loader gives the library to opens that
-file, so an inotify watch on it counts the processes (a lower bound: equal events in a row may be merged by the kernel). Long-lived
-processes are asked directly: their maps name the file. A static or set-uid program, or one whose environment was
-dropped on the way, shows up as a step without a load.
+The library is copied to a path of its own for each matrix entry. Every process that the dynamic
+loader gives it to opens that file, so an inotify watch on it counts the processes (a lower bound:
+the kernel may merge equal events in a row). Long-lived processes are asked directly: their maps
+name the file. A static or set-uid program, or one whose environment was dropped on the way, shows
+up as a step without a load.
 """
 
 import ctypes

@@ -12,7 +12,7 @@ class Program:
     name: str
     steps: Callable  # called with a rig.run.Run, once for each pass
     needs: tuple  # commands (or keys of packages.PACKAGES) that must exist
-    labels: tuple  # "default" or "full"
+    labels: tuple  # of ctest: "real", with "full" also for what a default run leaves out
     timeout: int  # seconds for both passes on a busy machine
     side_by_side: bool  # both passes at once: for programs that mostly sleep
 
@@ -23,7 +23,7 @@ def program(needs, name=None, full=False, timeout=120, side_by_side=False):
     def register(steps):
         entry_name = name or steps.__name__
         assert entry_name not in PROGRAMS, entry_name
-        labels = ("full",) if full else ("default",)
+        labels = ("real", "full") if full else ("real",)
         PROGRAMS[entry_name] = Program(
             entry_name, steps, tuple(needs.split()), labels, timeout, side_by_side
         )
@@ -33,11 +33,12 @@ def program(needs, name=None, full=False, timeout=120, side_by_side=False):
 
 
 def select(names):
-    """Programs by name or label, in registration order; no names: all. KeyError names the unknown."""
+    """Programs by name or group, in registration order; no names: all. KeyError: an unknown one."""
+    groups = {
+        "default": {name for name, entry in PROGRAMS.items() if "full" not in entry.labels},
+        "full": set(PROGRAMS),
+    }
     wanted = set()
-    for word in names or ("default", "full"):
-        matching = {p.name for p in PROGRAMS.values() if word == p.name or word in p.labels}
-        if not matching:
-            raise KeyError(word)
-        wanted |= matching
-    return [p for p in PROGRAMS.values() if p.name in wanted]
+    for word in names or ("full",):
+        wanted |= groups[word] if word in groups else {PROGRAMS[word].name}
+    return [entry for entry in PROGRAMS.values() if entry.name in wanted]

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""One pass of one program: it runs the steps, writes down what they print, and proves the preload step by step.
+"""One pass of one program: runs the steps, writes down what they print, proves the preload.
 
-The second pass compares each step with the first one as soon as it is done, so a difference is reported where it arises.
+The second pass compares each step with the first one as soon as it is done, so a difference is
+reported where it arises.
 """
 
 import contextlib
@@ -12,38 +13,24 @@ import re
 import shlex
 import shutil
 import signal
-import socket
 import subprocess
 import time
-from dataclasses import dataclass
 from pathlib import Path
 
 from rig import packages, proof
+from rig.outcome import Broken, Difference, Step, first_difference, name_status, tail
+from rig.waiting import kill_group, wait_for
 
 GUEST = Path(__file__).resolve().parent.parent / "guest"  # programs and inputs that are files
 STEP_SECONDS = 120
 READY_SECONDS = 60
 STOP_SECONDS = 60
+MAPS_SECONDS = 3
 CRASH_WORDS = re.compile(
     rb"signal (4|6|7|8|11)\b|SIGSEGV|SIGABRT|SIGBUS|SIGILL|core dumped|hakmem:"
 )
 KEPT_VARIABLES = ("PATH", "RUSTUP_HOME", "RUSTUP_TOOLCHAIN", "JAVA_HOME")
 OWN_VARIABLES = ("HAKMEM_OPTIONS", "HAKMEM_PROFILE")  # for the pass with the library only
-
-
-class Difference(Exception):
-    """The pass with the library does something else than the one without."""
-
-
-class Broken(Exception):
-    """The pass without the library fails already: nothing can be said about the library."""
-
-
-@dataclass
-class Step:
-    label: str
-    result: bytes
-    seconds: float = 0.0
 
 
 class Run:
@@ -60,7 +47,7 @@ class Run:
         for folder in (self.place, self.home, self.temp):
             folder.mkdir(mode=0o755)
 
-    # --- what the programs call ----------------------------------------------------------------------------------
+    # --- what the programs call --------------------------------------------------------------
 
     def cmd(
         self,
@@ -77,13 +64,13 @@ class Run:
     ):
         """Run a command to its end; returns its standard output.
 
-        `loads`: processes that must have the library at least; `clean`: function on the bytes of stdout and stderr that
-        takes out what depends on time; `user`: name to run as when root.
+        `loads`: processes that must have the library at least; `clean`: function on the bytes of
+        stdout and stderr that takes out what depends on time; `user`: whom to run as when root.
         """
         argv = self.resolve(argv)
         label = label or " ".join([Path(argv[0]).name, *argv[1:]])[:100]
         start = time.monotonic()
-        process = subprocess.Popen(
+        with subprocess.Popen(
             argv,
             cwd=cwd or self.place,
             env=self.environment(env),
@@ -92,17 +79,17 @@ class Run:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             **self.identity(user),
-        )
-        try:
-            out, err = process.communicate(stdin, timeout=seconds)
-        except subprocess.TimeoutExpired:
-            self.fail(f"step '{label}' did not end within {seconds} s", argv, cwd)
-        finally:
-            kill_group(process)
+        ) as process:
+            try:
+                out, err = process.communicate(stdin, timeout=seconds)
+            except subprocess.TimeoutExpired:
+                self.fail(f"step '{label}' did not end within {seconds} s", argv, cwd)
+            finally:
+                kill_group(process)
         if process.returncode != status:
             self.fail(
-                f"step '{label}' ended with {name_status(process.returncode)}, {name_status(status)} expected\n"
-                + tail(out + err),
+                f"step '{label}' ended with {name_status(process.returncode)}, "
+                f"{name_status(status)} expected\n" + tail(out + err),
                 argv,
                 cwd,
             )
@@ -113,7 +100,7 @@ class Run:
         return out
 
     def cmd_quiet(self, *argv, env=None, user=None):
-        """Run a command whose result is not compared (a question whether something is ready); its output."""
+        """Run a command whose result is not compared, like "are you ready?"; its output."""
         done = subprocess.run(
             self.resolve(argv),
             cwd=self.place,
@@ -140,7 +127,10 @@ class Run:
 
     @contextlib.contextmanager
     def server(self, *argv, ready, stop=signal.SIGTERM, status=0, user=None, env=None):
-        """Run a server while the body runs. `ready()` tells when it serves. Every process of it must map the library."""
+        """Run a server while the body runs; every process of it must map the library.
+
+        `ready()` tells when it serves; `stop` is the signal that ends it, with `status`.
+        """
         argv = self.resolve(argv)
         label = f"server {Path(argv[0]).name}"
         log_path = self.place.parent / f"{Path(argv[0]).name}.log"
@@ -206,7 +196,7 @@ class Run:
             for path in [self.place / name for name in names] or [self.place, self.home, self.temp]:
                 os.chown(path, entry.pw_uid, entry.pw_gid)
 
-    # --- beneath -------------------------------------------------------------------------------------------------
+    # --- beneath -----------------------------------------------------------------------------
 
     def resolve(self, argv):
         """The first word is a need (looked up), or a path."""
@@ -253,15 +243,18 @@ class Run:
             )
 
     def check_maps(self, pid, label):
+        """Every process of a server has the library; one that is just being started gets time."""
         if not self.lib:
             return
         self.loads += self.watch.take()
-        members = proof.family(pid)
-        without = [member for member in members if proof.maps_library(member, self.lib) is False]
-        if without or proof.maps_library(pid, self.lib) is None:
-            raise Difference(
-                f"{label}: processes {without or [pid]} do not have the library in their maps"
-            )
+
+        def without():
+            return [p for p in proof.family(pid) if proof.maps_library(p, self.lib) is False]
+
+        if proof.maps_library(pid, self.lib) is None:
+            raise Difference(f"{label}: process {pid} is gone")
+        if not wait_for(lambda: not without(), MAPS_SECONDS):
+            raise Difference(f"{label}: {without()} do not have the library in their maps")
 
     def add(self, label, result, argv=None, cwd=None, seconds=0.0):
         step = Step(label, result, seconds)
@@ -285,61 +278,6 @@ class Run:
         """The verdict of this pass, with the command that repeats the step."""
         if argv:
             preload = f"LD_PRELOAD={self.lib} " if self.lib else ""
-            text = f"{text.rstrip()}\n    command: cd {cwd or self.place} && {preload}{shlex.join(argv)[:2000]}"
+            command = shlex.join(argv)[:2000]
+            text = f"{text.rstrip()}\n    command: cd {cwd or self.place} && {preload}{command}"
         raise Difference(text) if self.lib else Broken(text)
-
-
-def free_port():
-    """A port of 127.0.0.1 that nobody listens on."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
-def accepts(port):
-    """True if somebody listens there."""
-    with socket.socket() as probe:
-        return probe.connect_ex(("127.0.0.1", port)) == 0
-
-
-def wait_for(condition, seconds):
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        if condition():
-            return True
-        time.sleep(0.02)
-    return False
-
-
-def kill_group(process):
-    """End what a step has started and left behind: its own session, by the pid of its leader."""
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
-
-
-def name_status(status):
-    if status >= 0:
-        return f"exit status {status}"
-    with contextlib.suppress(ValueError):
-        return signal.Signals(-status).name
-    return f"signal {-status}"
-
-
-def tail(data, lines=15):
-    return "\n".join(
-        "    | " + line for line in data.decode(errors="replace").splitlines()[-lines:]
-    )
-
-
-def first_difference(expected, seen):
-    """The first differing line with both readings."""
-    old, new = expected.split(b"\n"), seen.split(b"\n")
-    index = next(
-        (i for i, pair in enumerate(zip(old, new)) if pair[0] != pair[1]), min(len(old), len(new))
-    )
-
-    def show(lines):
-        return repr(lines[index][:300]) if index < len(lines) else "(end)"
-
-    return f"    line {index + 1}\n    without: {show(old)}\n    with:    {show(new)}"

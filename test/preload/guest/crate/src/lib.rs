@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Collections, strings and threads that hand boxes to each other; every function returns a checksum.
+//! Collections, strings, threads that hand boxes to each other; every function returns a checksum.
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::{mpsc, Arc, Mutex};
 use std::thread;

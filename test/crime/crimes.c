@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * One user error per name; run preloaded by crime_test.py, which knows what must be said about each
+ * (expected.tsv). A crime that goes unnoticed prints so and ends with status 3. */
+#include <malloc.h>
+#include <pthread.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+enum { LARGE_BYTES = 300000, HUGE_BYTES = 3 << 20 };
+
+/* The compiler must not see what is done to an address. */
+static void *hide(void *address) {
+    void *volatile hidden = address;
+    return hidden;
+}
+
+static char static_area[256];
+
+static void free_of_stack(void) {
+    _Alignas(16) char area[256] = {0};
+    free(hide(area + 64));
+}
+
+static void free_of_static(void) {
+    free(hide(static_area + 64));
+}
+
+static void free_of_constant(void) {
+    static const _Alignas(16) char constant[256] = {0};
+    free(hide((void *)(uintptr_t)(constant + 64)));
+}
+
+static void *unmapped(void) {
+    char *base = mmap(NULL, 1 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    munmap(base, 1 << 20);
+    return base + (1 << 19);
+}
+
+static void free_of_unmapped(void) {
+    free(hide(unmapped()));
+}
+
+static void free_of_small_number(void) {
+    free(hide((void *)16));
+}
+
+static void free_of_kernel_address(void) {
+    free(hide((void *)0xffff800000001000u));
+}
+
+static void *free_it(void *address) {
+    free(address);
+    return NULL;
+}
+
+static void free_in_thread(void *address) {
+    pthread_t thread;
+    pthread_create(&thread, NULL, free_it, address);
+    pthread_join(thread, NULL);
+}
+
+/* By another thread, so that it takes the slow path, which looks. */
+static void free_inside_small_remote(void) {
+    free_in_thread((char *)hide(malloc(100)) + 16);
+}
+
+static void free_inside_medium_remote(void) {
+    free_in_thread((char *)hide(malloc(20000)) + 4096);
+}
+
+/* A block that was never handed out, in a slab that exists. */
+static void free_of_uncarved_remote(void) {
+    free_in_thread((char *)hide(malloc(1024)) + 40 * 1024);
+}
+
+static void free_inside_large_head(void) {
+    free((char *)hide(malloc(LARGE_BYTES)) + 16);
+}
+
+static void free_inside_large_body(void) {
+    free((char *)hide(malloc(LARGE_BYTES)) + 2 * 65536);
+}
+
+static void free_inside_huge_head(void) {
+    free((char *)hide(malloc(HUGE_BYTES)) + 16);
+}
+
+static void free_inside_huge_body(void) {
+    free((char *)hide(calloc(1, HUGE_BYTES)) + (1 << 20));
+}
+
+static void realloc_of_static(void) {
+    (void)!realloc(hide(static_area + 64), 100);
+}
+
+static void realloc_of_unmapped(void) {
+    (void)!realloc(hide(unmapped()), 100);
+}
+
+static void realloc_inside_small(void) {
+    (void)!realloc((char *)hide(malloc(100)) + 16, 200);
+}
+
+static void realloc_inside_large(void) {
+    (void)!realloc((char *)hide(malloc(LARGE_BYTES)) + 65536, 200);
+}
+
+static void realloc_inside_huge(void) {
+    (void)!realloc((char *)hide(malloc(HUGE_BYTES)) + 32, 200);
+}
+
+static void usable_size_of_stack(void) {
+    _Alignas(16) char area[256] = {0};
+    (void)!malloc_usable_size(hide(area + 64));
+}
+
+static void usable_size_inside_small(void) {
+    (void)!malloc_usable_size((char *)hide(malloc(100)) + 8);
+}
+
+static void usable_size_inside_large(void) {
+    (void)!malloc_usable_size((char *)hide(malloc(LARGE_BYTES)) + 65536);
+}
+
+/* More than a bin holds: the last ones go to the slab's own list, whose head is known. */
+static void double_free_of_overflowed(void) {
+    enum { COUNT = 500 };
+    void *block[COUNT];
+    for (unsigned i = 0; i < COUNT; i++) {
+        block[i] = hide(malloc(64));
+    }
+    for (unsigned i = 0; i < COUNT; i++) {
+        free(block[i]);
+    }
+    free(block[COUNT - 1]);
+}
+
+static void double_free_of_large(void) {
+    void *block = hide(malloc(LARGE_BYTES));
+    free(block);
+    free(block);
+}
+
+static void double_free_of_huge(void) {
+    void *block = hide(malloc(HUGE_BYTES));
+    free(block);
+    free(block);
+}
+
+static void realloc_of_freed_large(void) {
+    void *block = hide(malloc(LARGE_BYTES));
+    free(block);
+    (void)!realloc(block, 2 * LARGE_BYTES);
+}
+
+static void sized_free_of_wrong_size(void) {
+    extern void free_sized(void *, size_t) __attribute__((weak));
+    free_sized(hide(malloc(64)), 65);
+}
+
+static void write_after_free(void) {
+    uint64_t *a = hide(malloc(64));
+    uint64_t *b = hide(malloc(64));
+    free(b);
+    free(a);
+    *(volatile uint64_t *)a = 0x4141414141414141u;
+    (void)!hide(malloc(64));
+    (void)!hide(malloc(64));
+}
+
+typedef struct crime {
+    const char *name;
+    void (*commit)(void);
+} crime_t;
+
+#define CRIME(name)                                                                                \
+    { #name, name }
+
+static const crime_t crimes[] = {
+    CRIME(free_of_stack),
+    CRIME(free_of_static),
+    CRIME(free_of_constant),
+    CRIME(free_of_unmapped),
+    CRIME(free_of_small_number),
+    CRIME(free_of_kernel_address),
+    CRIME(free_inside_small_remote),
+    CRIME(free_inside_medium_remote),
+    CRIME(free_of_uncarved_remote),
+    CRIME(free_inside_large_head),
+    CRIME(free_inside_large_body),
+    CRIME(free_inside_huge_head),
+    CRIME(free_inside_huge_body),
+    CRIME(realloc_of_static),
+    CRIME(realloc_of_unmapped),
+    CRIME(realloc_inside_small),
+    CRIME(realloc_inside_large),
+    CRIME(realloc_inside_huge),
+    CRIME(usable_size_of_stack),
+    CRIME(usable_size_inside_small),
+    CRIME(usable_size_inside_large),
+    CRIME(double_free_of_overflowed),
+    CRIME(double_free_of_large),
+    CRIME(double_free_of_huge),
+    CRIME(realloc_of_freed_large),
+    CRIME(sized_free_of_wrong_size),
+    CRIME(write_after_free),
+};
+
+int main(int argc, char **argv) {
+    for (size_t i = 0; i < sizeof crimes / sizeof *crimes; i++) {
+        if (argc < 2) {
+            puts(crimes[i].name);
+        } else if (strcmp(crimes[i].name, argv[1]) == 0) {
+            crimes[i].commit();
+            puts("unnoticed");
+            return 3;
+        }
+    }
+    return argc < 2 ? 0 : 2;
+}

@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Tcaches: attach, flush, detach, capacities, outbox, guest. */
+#include "base/knobs.h"
+#include "front/event.h"
+#include "front/fast.h"
+#include "guard/guard.h"
+#include "hakmem/hakmem.h"
+#include "os/lock.h"
+#include "os/os.h"
+#include "unit/unit.h"
+
+#include <pthread.h>
+
+enum { SC_64 = 3, SC_65536 = 43 };
+
+static hak_tcache_t *self(void) {
+    hak_tcache_t *tcache = hak_tcache_self(hak_pagemap_base());
+    return hak_tcache_is_empty(tcache) ? hak_life_thread_start() : tcache;
+}
+
+static hak_audit_t audit(void) {
+    hak_audit_t result;
+    bool is_healthy = hak_guard_audit(&result);
+    UNIT_EXPECT(is_healthy, "%s at %p", result.broken, result.where);
+    return result;
+}
+
+/* Runs in a thread of its own, which never had a tcache. */
+static void *no_tcache_yet(void *context) {
+    hak_tcache_t *tcache = hak_tcache_self(hak_pagemap_base());
+    *(bool *)context = hak_tcache_is_empty(tcache) && tcache->tag == 0 &&
+                       tcache->bin[0].head == NULL && tcache->bin[0].room == 0 &&
+                       tcache->bin[HAK_SC_COUNT - 1].room == 0;
+    return NULL;
+}
+
+static void tcache_of_a_thread_without_is_the_empty_one(void **state) {
+    (void)state;
+    pthread_t thread;
+    bool is_empty = false;
+    assert_int_equal(pthread_create(&thread, NULL, no_tcache_yet, &is_empty), 0);
+    pthread_join(thread, NULL);
+    assert_true(is_empty);
+    /* MAP-4: the whole of it lies in the part of the zero leaf that is only ever read */
+    assert_true(sizeof(hak_tcache_t) <= sizeof(hak_pagemap_leaf_t));
+}
+
+static void attach_twice_gives_the_same(void **state) {
+    (void)state;
+    hak_tcache_t *tcache = self();
+    assert_non_null(tcache);
+    assert_true(tcache->tag >= 1 << 8 && (tcache->tag & 0xff) == 0);
+    assert_int_equal(tcache->owner.tag, tcache->tag);
+    assert_true(tcache->is_attached);
+    assert_int_equal(tcache->thread_id, hak_os_thread_id());
+    hak_tcache_offset = 0; /* as when TLS is set up after the first allocation */
+    assert_ptr_equal(hak_tcache_attach(), tcache);
+    assert_ptr_equal(self(), tcache);
+}
+
+static void flush_empties_bins_into_slabs(void **state) {
+    (void)state;
+    void *block[40];
+    for (unsigned i = 0; i < 40; i++) {
+        block[i] = hak_malloc(i * 100);
+    }
+    for (unsigned i = 0; i < 40; i++) {
+        hak_free(block[i]);
+    }
+    assert_true(audit().cached_blocks >= 40);
+    hak_tcache_flush(self());
+    assert_int_equal(audit().cached_blocks, 0);
+    for (unsigned sc = 0; sc < HAK_SC_COUNT; sc++) {
+        assert_null(self()->bin[sc].head);
+        assert_int_equal(self()->bin[sc].room, self()->capacity[sc]);
+    }
+}
+
+static void capacity_limits_follow_the_knobs(void **state) {
+    (void)state;
+    hak_knobs_t saved = hak_knobs;
+    assert_int_equal(hak_bin_initial_capacity(0), 64);
+    assert_int_equal(hak_bin_initial_capacity(SC_64), 64);
+    assert_int_equal(hak_bin_initial_capacity(7), 32);
+    assert_int_equal(hak_bin_initial_capacity(SC_65536), 2);
+    for (unsigned sc = 0; sc < HAK_SC_COUNT; sc++) {
+        size_t bytes = hak_sc_info[sc].bytes;
+        assert_true(hak_bin_max_capacity(sc) >= hak_bin_initial_capacity(sc));
+        assert_true(hak_bin_max_capacity(sc) <= 1024);
+        assert_true(hak_bin_max_capacity(sc) == hak_bin_initial_capacity(sc) ||
+                    (size_t)hak_bin_max_capacity(sc) * bytes <= 64u << 10);
+    }
+    hak_knobs.bin_max_blocks = 2;
+    assert_int_equal(hak_bin_max_capacity(SC_64), 64); /* never below the first */
+    hak_knobs.bin_max_blocks = 65536;
+    hak_knobs.bin_max_bytes = 1u << 20;
+    assert_int_equal(hak_bin_max_capacity(0), 65536);
+    hak_knobs = saved;
+}
+
+/* A load that breathes by more than the bin holds doubles it, up to the bound. */
+static void capacity_of_a_breathing_load_grows_to_its_bound(void **state) {
+    (void)state;
+    enum { COUNT = 3000 };
+    static void *block[COUNT];
+    hak_tcache_t *tcache = self();
+    const int32_t *capacity = &tcache->capacity[SC_64];
+    hak_tcache_flush(tcache);
+    int32_t before = *capacity, most = hak_bin_max_capacity(SC_64);
+    assert_int_equal(before, hak_bin_initial_capacity(SC_64));
+    for (unsigned round = 0; round < 20; round++) {
+        for (unsigned i = 0; i < COUNT; i++) {
+            block[i] = hak_malloc(64);
+        }
+        assert_true(*capacity == before || *capacity == before * 2);
+        before = *capacity;
+        for (unsigned i = 0; i < COUNT; i++) {
+            hak_free(block[i]);
+        }
+        assert_true(*capacity <= most);
+    }
+    assert_int_equal(*capacity, most);
+    audit();
+}
+
+static void capacity_without_overflow_stays(void **state) {
+    (void)state;
+    hak_tcache_t *tcache = self();
+    int32_t before = tcache->capacity[0];
+    for (unsigned round = 0; round < 100; round++) {
+        void *block[20];
+        for (unsigned i = 0; i < 20; i++) {
+            block[i] = hak_malloc(16);
+        }
+        for (unsigned i = 0; i < 20; i++) {
+            hak_free(block[i]);
+        }
+    }
+    assert_int_equal(tcache->capacity[0], before);
+}
+
+/* --- threads come and go
+ * --------------------------------------------------------------------------- */
+
+typedef struct visitor {
+    uint32_t tag;
+    void *block[50];
+    bool frees;
+} visitor_t;
+
+static void *visit(void *context) {
+    visitor_t *visitor = context;
+    for (unsigned i = 0; i < 50; i++) {
+        if (visitor->frees) {
+            hak_free(visitor->block[i]);
+        } else {
+            visitor->block[i] = hak_malloc(64);
+        }
+    }
+    visitor->tag = self()->tag;
+    return NULL;
+}
+
+static void run_visitor(visitor_t *visitor, bool frees) {
+    pthread_t thread;
+    visitor->frees = frees;
+    assert_int_equal(pthread_create(&thread, NULL, visit, visitor), 0);
+    pthread_join(thread, NULL);
+}
+
+static void tcache_of_an_exited_thread_is_taken_over(void **state) {
+    (void)state;
+    static visitor_t first, second;
+    run_visitor(&first, false);
+    run_visitor(&second, false);
+    assert_int_not_equal(first.tag, self()->tag);
+    assert_int_equal(second.tag, first.tag);
+    audit();
+    run_visitor(&first, true); /* its own blocks, as it has the tag again */
+    run_visitor(&second, true);
+    audit();
+}
+
+static void exit_hands_the_outbox_over(void **state) {
+    (void)state;
+    static visitor_t visitor;
+    for (unsigned i = 0; i < 50; i++) {
+        visitor.block[i] = hak_malloc(3000);
+    }
+    hak_slab_t *slab = hak_slab_of(visitor.block[0]);
+    run_visitor(&visitor, true);
+    assert_int_not_equal(visitor.tag, self()->tag);
+    assert_true(hak_remote_is_pending(&self()->owner));
+    assert_true(hak_load_relaxed(&slab->remote) != 0);
+    assert_true(hak_remote_drain(&self()->owner, UINT32_MAX));
+    audit();
+}
+
+/* --- outbox
+ * ----------------------------------------------------------------------------------------- */
+
+enum { REMOTE_BLOCKS = 200 };
+
+static void *make_blocks(void *context) {
+    void **block = context;
+    for (unsigned i = 0; i < REMOTE_BLOCKS; i++) {
+        block[i] = hak_malloc(64);
+    }
+    return NULL;
+}
+
+static void outbox_sends_batches_of_a_quarter_of_its_bound(void **state) {
+    (void)state;
+    static void *block[REMOTE_BLOCKS];
+    pthread_t thread;
+    hak_tcache_t *tcache = self();
+    assert_int_equal(pthread_create(&thread, NULL, make_blocks, block), 0);
+    pthread_join(thread, NULL);
+    hak_outbox_flush(tcache);
+    assert_int_equal(tcache->outbox_bytes, 0);
+    uint64_t before = tcache->owner.counters.remote_out;
+    unsigned freed = 0, per_batch = (unsigned)(hak_knobs.outbox_bytes / 4 / 64);
+    tcache->ticks = 0; /* a tick would hand the outbox over */
+    for (unsigned i = 0; i < REMOTE_BLOCKS; i++) {
+        if (hak_slab_of(block[i]) == hak_slab_of(block[0])) {
+            hak_free(block[i]);
+            freed++;
+            assert_int_equal(tcache->outbox_bytes, freed % per_batch * 64);
+            assert_int_equal(tcache->owner.counters.remote_out - before, freed / per_batch);
+        }
+    }
+    assert_true(freed > per_batch);
+    audit();
+    hak_outbox_flush(tcache);
+    assert_int_equal(tcache->outbox_bytes, 0);
+    before = tcache->owner.counters.remote_out;
+    hak_outbox_flush(tcache); /* nothing left: nothing sent */
+    assert_int_equal(tcache->owner.counters.remote_out, before);
+}
+
+static void outbox_tick_hands_everything_over(void **state) {
+    (void)state;
+    static void *block[REMOTE_BLOCKS];
+    pthread_t thread;
+    hak_tcache_t *tcache = self();
+    assert_int_equal(pthread_create(&thread, NULL, make_blocks, block), 0);
+    pthread_join(thread, NULL);
+    tcache->ticks = HAK_EVENT_TICKS - 2;
+    hak_free(block[0]);
+    assert_int_equal(tcache->outbox_bytes, 64);
+    hak_free(block[1]); /* the tick comes first, then the block */
+    assert_int_equal(tcache->outbox_bytes, 64);
+    for (unsigned i = 2; i < REMOTE_BLOCKS; i++) {
+        hak_free(block[i]);
+    }
+    hak_outbox_flush(tcache);
+}
+
+static void guest_serves_and_gets_back(void **state) {
+    (void)state;
+    hak_tcache_t *guest = hak_tcache_guest_enter();
+    assert_true(guest->tag != 0 && guest->tag != self()->tag);
+    hak_blocks_t blocks = hak_slab_refill(&guest->owner, SC_64);
+    assert_true(blocks.count > 0);
+    hak_tcache_guest_leave();
+    assert_int_equal(hak_locks[HAK_LOCK_GUEST].state, 0);
+    for (void *block = blocks.head; block != NULL;) {
+        void *next = hak_link_get(block);
+        hak_free(block); /* remote for this thread */
+        block = next;
+    }
+    hak_outbox_flush(self());
+    guest = hak_tcache_guest_enter();
+    assert_true(hak_remote_drain(&guest->owner, UINT32_MAX));
+    hak_slab_release_current(&guest->owner);
+    hak_tcache_guest_leave();
+    audit();
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(tcache_of_a_thread_without_is_the_empty_one),
+    cmocka_unit_test(attach_twice_gives_the_same),
+    cmocka_unit_test(flush_empties_bins_into_slabs),
+    cmocka_unit_test(capacity_limits_follow_the_knobs),
+    cmocka_unit_test(capacity_of_a_breathing_load_grows_to_its_bound),
+    cmocka_unit_test(capacity_without_overflow_stays),
+    cmocka_unit_test(tcache_of_an_exited_thread_is_taken_over),
+    cmocka_unit_test(exit_hands_the_outbox_over),
+    cmocka_unit_test(outbox_sends_batches_of_a_quarter_of_its_bound),
+    cmocka_unit_test(outbox_tick_hands_everything_over),
+    cmocka_unit_test(guest_serves_and_gets_back),
+};
+
+UNIT_MAIN(tests)

@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The audit passes on a healthy core and finds each invariant that is broken on purpose. The test
+ * mends what it broke, so each starts from a healthy state again. */
+#include "guard/guard.h"
+
+#include "front/tcache.h"
+#include "hakmem/hakmem.h"
+#include "os/os.h"
+#include "unit/unit.h"
+
+#include <pthread.h>
+
+enum { SC_64 = 3, SC_1024 = 19, SC_28672 = 38, COUNT = 300 };
+
+static void *block[COUNT];
+static hak_slab_t *slab;     /* of class 1024, full or partial */
+static hak_slab_t *multiple; /* of several units */
+static hak_tcache_t *tcache;
+
+static void *leave_blocks(void *context) {
+    void **left = context;
+    left[0] = hak_malloc(64);
+    left[1] = hak_malloc(64);
+    return NULL;
+}
+
+static const char *broken(void) {
+    hak_audit_t audit;
+    bool is_healthy = hak_guard_audit(&audit);
+    assert_int_equal(is_healthy, audit.broken == NULL);
+    return audit.broken == NULL ? "" : audit.broken;
+}
+
+static void expect_broken(const char *invariant) {
+    hak_audit_t audit;
+    assert_false(hak_guard_audit(&audit));
+    assert_string_equal(audit.broken, invariant);
+    assert_non_null(audit.where);
+}
+
+static int begin(void **state) {
+    (void)state;
+    for (unsigned i = 0; i < COUNT; i++) {
+        block[i] = hak_malloc(i < 250 ? 1000 : i < 290 ? 28000 : 100000);
+    }
+    for (unsigned i = 1; i < 250; i += 2) {
+        hak_free(block[i]);
+    }
+    hak_collect_thread();
+    slab = hak_slab_of(block[0]);
+    multiple = hak_slab_of(block[260]);
+    tcache = hak_tcache_self(hak_pagemap_base());
+    assert_true(slab->free_count > 2 && multiple->units > 1);
+    return 0;
+}
+
+static void healthy_core_passes(void **state) {
+    (void)state;
+    hak_audit_t audit;
+    assert_true(hak_guard_audit(&audit));
+    assert_null(audit.broken);
+    assert_true(audit.slabs > 5);
+    assert_true(audit.free_blocks >= 124);
+    assert_int_equal(audit.cached_blocks, 0);
+    void *one = hak_malloc(16);
+    assert_true(hak_guard_audit(&audit));
+    assert_int_equal(audit.cached_blocks, 255); /* the rest of one carve */
+    hak_free(one);
+    hak_collect_thread();
+}
+
+static void wrong_free_count_breaks_slab_1(void **state) {
+    (void)state;
+    slab->free_count++;
+    expect_broken("SLAB-1");
+    slab->free_count -= 2;
+    expect_broken("SLAB-1");
+    slab->free_count++;
+    assert_string_equal(broken(), "");
+}
+
+static void cycle_in_a_list_breaks_slab_1(void **state) {
+    (void)state;
+    void *second = hak_link_get(slab->free);
+    void *third = hak_link_get(second);
+    hak_link_set(second, slab->free);
+    expect_broken("SLAB-1");
+    hak_link_set(second, third);
+    assert_string_equal(broken(), "");
+}
+
+static void stranger_in_a_list_breaks_slab_1(void **state) {
+    (void)state;
+    void *second = hak_link_get(slab->free);
+    hak_link_set(slab->free, block[260]);
+    expect_broken("SLAB-1");
+    hak_link_set(slab->free, second);
+    void *head = slab->free;
+    slab->free = (char *)head + 16; /* inside a block */
+    expect_broken("SLAB-1");
+    slab->free = head;
+    assert_string_equal(broken(), "");
+}
+
+static void wrong_geometry_breaks_slab_2(void **state) {
+    (void)state;
+    slab->block_bytes += 16;
+    expect_broken("SLAB-2");
+    slab->block_bytes -= 16;
+    slab->capacity--;
+    expect_broken("SLAB-2");
+    slab->capacity++;
+    assert_string_equal(broken(), "");
+}
+
+static void wrong_state_breaks_slab_4(void **state) {
+    (void)state;
+    uint8_t right = slab->state;
+    slab->state = right == HAK_SLAB_FULL ? HAK_SLAB_PARTIAL : HAK_SLAB_FULL;
+    expect_broken("SLAB-4");
+    slab->state = HAK_SLAB_CURRENT; /* and nobody's current */
+    expect_broken("SLAB-4");
+    slab->state = right;
+    assert_string_equal(broken(), "");
+}
+
+static void empty_slab_that_did_not_retire_breaks_slab_3(void **state) {
+    (void)state;
+    void *one = hak_malloc(8000);
+    hak_collect_thread();
+    hak_slab_t *lonely = hak_slab_of(one);
+    assert_int_equal(lonely->state, HAK_SLAB_PARTIAL);
+    hak_link_set(one, lonely->free);
+    lonely->free = one;
+    lonely->free_count++;
+    expect_broken("SLAB-3");
+    lonely->free = hak_link_get(one);
+    lonely->free_count--;
+    assert_string_equal(broken(), "");
+    hak_free(one);
+    hak_collect_thread();
+}
+
+static void wrong_entry_of_one_unit_breaks_map_2(void **state) {
+    (void)state;
+    char *second = multiple->base + HAK_UNIT_BYTES;
+    uint32_t entry = hak_pagemap_get(hak_pagemap_base(), second);
+    hak_pagemap_set(second, 1, entry + 256);
+    expect_broken("MAP-2");
+    hak_pagemap_set(second, 1, entry);
+    hak_owner_t *owner = slab->owner;
+    static hak_owner_t stranger = {.tag = 77 << 8};
+    slab->owner = &stranger;
+    expect_broken("MAP-2");
+    slab->owner = owner;
+    assert_string_equal(broken(), "");
+}
+
+static void wrong_way_to_the_head_breaks_slab_5(void **state) {
+    (void)state;
+    hak_superslab_t *superslab = hak_pagemap_superslab(multiple->base);
+    hak_slab_t *body = (hak_slab_t *)&superslab->unit[multiple->unit + multiple->units - 1];
+    body->back--;
+    expect_broken("SLAB-5");
+    body->back++;
+    assert_string_equal(broken(), "");
+}
+
+static void wrong_superslab_of_an_address_breaks_map_1(void **state) {
+    (void)state;
+    hak_superslab_t *superslab = hak_pagemap_superslab(slab->base);
+    static hak_superslab_t copy;
+    copy = *superslab; /* slabs are still found */
+    hak_pagemap_set_superslab(superslab->base, &copy);
+    expect_broken("MAP-1");
+    hak_pagemap_set_superslab(superslab->base, superslab);
+    assert_string_equal(broken(), "");
+}
+
+static void used_unit_marked_free_breaks_span_1(void **state) {
+    (void)state;
+    hak_superslab_t *superslab = hak_pagemap_superslab(slab->base);
+    superslab->free_units ^= 1ull << slab->unit;
+    expect_broken("SPAN-1");
+    superslab->free_units ^= 1ull << slab->unit;
+    unsigned unused = hak_ctz(superslab->free_units);
+    if (superslab->free_units != 0) {
+        superslab->free_units ^= 1ull << unused;
+        expect_broken("SPAN-1");
+        superslab->free_units ^= 1ull << unused;
+    }
+    assert_string_equal(broken(), "");
+}
+
+static void block_of_another_class_in_a_bin_breaks_tcache_2(void **state) {
+    (void)state;
+    void *head = tcache->bin[SC_64].head;
+    uintptr_t first_word;
+    memcpy(&first_word, block[0], sizeof first_word);
+    hak_link_set(block[0], head);
+    tcache->bin[SC_64].head = block[0];
+    expect_broken("TCACHE-2");
+    tcache->bin[SC_64].head = head;
+    memcpy(block[0], &first_word, sizeof first_word);
+    assert_string_equal(broken(), "");
+}
+
+static void empty_batch_in_an_outbox_breaks_tcache_4(void **state) {
+    (void)state;
+    void *left[2];
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, leave_blocks, left), 0);
+    pthread_join(thread, NULL);
+    tcache->ticks = 0;
+    hak_free(left[0]);
+    hak_free(left[1]);
+    hak_outbox_entry_t *entry = NULL;
+    for (unsigned i = 0; i < HAK_OUTBOX_ENTRIES; i++) {
+        entry = tcache->outbox[i].slab != NULL ? &tcache->outbox[i] : entry;
+    }
+    assert_non_null(entry);
+    uint32_t count = entry->batch.count;
+    assert_string_equal(broken(), "");
+    entry->batch.count = 0;
+    expect_broken("TCACHE-4");
+    entry->batch.count = count;
+    void *head = entry->batch.head;
+    entry->batch.head = block[0];
+    expect_broken("TCACHE-4");
+    entry->batch.head = head;
+    hak_outbox_flush(tcache);
+    assert_string_equal(broken(), "");
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(healthy_core_passes),
+    cmocka_unit_test(wrong_free_count_breaks_slab_1),
+    cmocka_unit_test(cycle_in_a_list_breaks_slab_1),
+    cmocka_unit_test(stranger_in_a_list_breaks_slab_1),
+    cmocka_unit_test(wrong_geometry_breaks_slab_2),
+    cmocka_unit_test(wrong_state_breaks_slab_4),
+    cmocka_unit_test(empty_slab_that_did_not_retire_breaks_slab_3),
+    cmocka_unit_test(wrong_entry_of_one_unit_breaks_map_2),
+    cmocka_unit_test(wrong_way_to_the_head_breaks_slab_5),
+    cmocka_unit_test(wrong_superslab_of_an_address_breaks_map_1),
+    cmocka_unit_test(used_unit_marked_free_breaks_span_1),
+    cmocka_unit_test(block_of_another_class_in_a_bin_breaks_tcache_2),
+    cmocka_unit_test(empty_batch_in_an_outbox_breaks_tcache_4),
+};
+
+int main(void) {
+    return cmocka_run_group_tests(tests, begin, NULL) == 0 ? 0 : 1;
+}

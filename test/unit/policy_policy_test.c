@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: MIT */
+#include "policy/policy.h"
+
+#include "base/counters.h"
+#include "base/knobs.h"
+#include "unit/unit.h"
+
+#include <unistd.h>
+
+static int calm(void **state) {
+    (void)state;
+    for (unsigned i = 0; i < 300; i++) {
+        hak_policy_window(1000, 0);
+    }
+    assert_int_equal(hak_knobs.retain_learned_percent, 0);
+    hak_knobs.learn = true;
+    return 0;
+}
+
+static void regret_raises_what_is_retained_to_its_bound(void **state) {
+    (void)state;
+    size_t before = 0;
+    unsigned windows = 0;
+    while (hak_knobs.retain_learned_percent < 100 && windows < 1000) {
+        hak_policy_window(1000, 900);
+        size_t now = hak_knobs.retain_learned_percent;
+        assert_true(now >= before && now - before <= 10 && now <= 100);
+        before = now;
+        windows++;
+    }
+    assert_true(windows < 30); /* quickly */
+    for (unsigned i = 0; i < 100; i++) {
+        hak_policy_window(1000, 1000);
+        assert_int_equal(hak_knobs.retain_learned_percent, 100);
+    }
+}
+
+static void no_regret_lowers_it_slowly_to_zero(void **state) {
+    (void)state;
+    hak_knobs.retain_learned_percent = 100;
+    size_t before = 100;
+    unsigned windows = 0;
+    while (hak_knobs.retain_learned_percent > 0 && windows < 1000) {
+        hak_policy_window(windows % 2 == 0 ? 1000 : 0, 0); /* also when nothing is purged */
+        size_t now = hak_knobs.retain_learned_percent;
+        assert_true(now <= before && before - now <= 1);
+        before = now;
+        windows++;
+    }
+    assert_true(windows >= 100 && windows < 1000);
+    hak_policy_window(1000, 0);
+    assert_int_equal(hak_knobs.retain_learned_percent, 0);
+}
+
+static void middling_regret_changes_nothing(void **state) {
+    (void)state;
+    hak_knobs.retain_learned_percent = 40;
+    for (unsigned i = 0; i < 20; i++) {
+        hak_policy_window(1000, 150);
+    }
+    size_t settled = hak_knobs.retain_learned_percent;
+    for (unsigned i = 0; i < 100; i++) {
+        hak_policy_window(1000, 150);
+        assert_int_equal(hak_knobs.retain_learned_percent, settled);
+    }
+}
+
+static void one_bad_window_is_averaged_away(void **state) {
+    (void)state;
+    hak_policy_window(1000, 1000);
+    assert_int_equal(hak_knobs.retain_learned_percent, 0);
+}
+
+/* More was wanted than this window purged: units of windows before. */
+static void regret_above_all_that_was_purged_counts_as_all(void **state) {
+    (void)state;
+    for (unsigned i = 0; i < 100; i++) {
+        hak_policy_window(1, UINT32_MAX);
+        assert_true(hak_knobs.retain_learned_percent <= 100);
+    }
+    assert_int_equal(hak_knobs.retain_learned_percent, 100);
+    calm(state);
+}
+
+static void tick_frozen_by_the_option_learns_nothing(void **state) {
+    (void)state;
+    hak_knobs.learn = false;
+    hak_knobs.retain_learned_percent = 50;
+    for (unsigned i = 0; i < 5; i++) {
+        usleep(30000);
+        hak_policy_tick();
+    }
+    assert_int_equal(hak_knobs.retain_learned_percent, 50);
+}
+
+static void tick_learns_once_a_window(void **state) {
+    (void)state;
+    hak_policy_tick(); /* whatever happened before */
+    hak_knobs.retain_learned_percent = 50;
+    for (unsigned i = 0; i < 1000; i++) {
+        hak_policy_tick();
+    }
+    assert_true(hak_knobs.retain_learned_percent >= 49);
+    for (unsigned i = 0; i < 3; i++) {
+        usleep(120000);
+        hak_policy_tick();
+    }
+    assert_true(hak_knobs.retain_learned_percent <= 48);
+    assert_true(hak_knobs.retain_learned_percent >= 45);
+}
+
+#define POLICY_TEST(test) cmocka_unit_test_setup(test, calm)
+
+static const struct CMUnitTest tests[] = {
+    POLICY_TEST(regret_raises_what_is_retained_to_its_bound),
+    POLICY_TEST(no_regret_lowers_it_slowly_to_zero),
+    POLICY_TEST(middling_regret_changes_nothing),
+    POLICY_TEST(one_bad_window_is_averaged_away),
+    POLICY_TEST(regret_above_all_that_was_purged_counts_as_all),
+    POLICY_TEST(tick_frozen_by_the_option_learns_nothing),
+    POLICY_TEST(tick_learns_once_a_window),
+};
+
+UNIT_MAIN(tests)

@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Figures against what the test itself holds, at rest, when they must be exact. */
+#include "base/bits.h"
+#include "front/tcache.h"
+#include "hakmem/hakmem.h"
+#include "large/large.h"
+#include "slab/sizeclass.h"
+#include "stat/stat.h"
+#include "unit/unit.h"
+
+#include <pthread.h>
+
+static hak_snapshot_t snapshot;
+
+/* The thread's own caches are emptied first: what they hold counts as in use. */
+static void collect(void) {
+    hak_collect_thread();
+    hak_stat_collect(&snapshot);
+    size_t in_use = 0, unused = 0;
+    for (unsigned sc = 0; sc < HAK_SC_COUNT; sc++) {
+        assert_true(snapshot.sc[sc].free <= snapshot.sc[sc].carved);
+        assert_true(snapshot.sc[sc].carved <= snapshot.sc[sc].slabs * hak_sc_info[sc].blocks);
+        in_use += (snapshot.sc[sc].carved - snapshot.sc[sc].free) * hak_sc_info[sc].bytes;
+        unused += snapshot.sc[sc].free * hak_sc_info[sc].bytes;
+    }
+    assert_int_equal(snapshot.in_use_bytes, in_use + snapshot.large_bytes + snapshot.huge_bytes);
+    assert_int_equal(snapshot.slab_free_bytes, unused);
+    assert_int_equal(snapshot.mapped_bytes, snapshot.superslab_count * HAK_SUPERSLAB_BYTES +
+                                                snapshot.huge_bytes + snapshot.huge_cached_bytes);
+    assert_true(snapshot.in_use_bytes + snapshot.slab_free_bytes + snapshot.unused_dirty_bytes +
+                    snapshot.huge_cached_bytes <=
+                snapshot.mapped_bytes);
+}
+
+static int begin(void **state) {
+    (void)state;
+    hak_free(hak_malloc(1));
+    hak_malloc_trim(0);
+    collect();
+    assert_int_equal(snapshot.in_use_bytes, 0);
+    assert_int_equal(snapshot.mapped_bytes, 0);
+    return 0;
+}
+
+static void blocks_of_every_class_are_counted_exactly(void **state) {
+    (void)state;
+    enum { PER_CLASS = 37 };
+    static void *block[HAK_SC_COUNT][PER_CLASS];
+    size_t sum = 0;
+    for (unsigned sc = 0; sc < HAK_SC_COUNT; sc++) {
+        for (unsigned i = 0; i < PER_CLASS; i++) {
+            block[sc][i] = hak_malloc(hak_sc_info[sc].bytes - 3);
+            sum += hak_sc_info[sc].bytes;
+        }
+    }
+    collect();
+    assert_int_equal(snapshot.in_use_bytes, sum);
+    for (unsigned sc = 0; sc < HAK_SC_COUNT; sc++) {
+        unsigned capacity = hak_sc_info[sc].blocks;
+        assert_int_equal(snapshot.sc[sc].carved - snapshot.sc[sc].free, PER_CLASS);
+        assert_int_equal(snapshot.sc[sc].slabs, (PER_CLASS + capacity - 1) / capacity);
+    }
+    for (unsigned i = 0; i < PER_CLASS * HAK_SC_COUNT; i++) {
+        hak_free(block[i % HAK_SC_COUNT][i / HAK_SC_COUNT]);
+    }
+    collect();
+    assert_int_equal(snapshot.in_use_bytes, 0);
+    for (unsigned sc = 0; sc < HAK_SC_COUNT; sc++) {
+        assert_int_equal(snapshot.sc[sc].slabs, 0);
+    }
+}
+
+static void blocks_large_and_huge_are_counted_exactly(void **state) {
+    (void)state;
+    uint64_t allocs = snapshot.events.large_alloc, frees = snapshot.events.large_free;
+    void *a = hak_malloc(100000); /* 2 units */
+    void *b = hak_malloc(1 << 20);
+    void *c = hak_malloc((1 << 20) + 1);
+    void *d = hak_malloc(5 << 20);
+    collect();
+    assert_int_equal(snapshot.large_count, 2);
+    assert_int_equal(snapshot.large_bytes, 2 * HAK_UNIT_BYTES + (1 << 20));
+    assert_int_equal(snapshot.huge_count, 2);
+    assert_int_equal(snapshot.huge_bytes, (6 << 20) + HAK_UNIT_BYTES);
+    assert_int_equal(snapshot.huge_cached_bytes, 0);
+    assert_int_equal(snapshot.events.large_alloc, allocs + 4);
+    hak_free(a);
+    hak_free(b);
+    hak_free(c);
+    hak_free(d);
+    collect();
+    assert_int_equal(snapshot.in_use_bytes, 0);
+    assert_int_equal(snapshot.large_count + snapshot.huge_count, 0);
+    assert_int_equal(snapshot.huge_cached_bytes, (6 << 20) + HAK_UNIT_BYTES);
+    assert_int_equal(snapshot.unused_dirty_bytes, 2 * HAK_UNIT_BYTES + (1 << 20));
+    assert_int_equal(snapshot.events.large_free, frees + 4);
+}
+
+static void blocks_cached_in_bins_count_as_in_use(void **state) {
+    (void)state;
+    void *block = hak_malloc(64);
+    hak_stat_collect(&snapshot);
+    assert_int_equal(snapshot.in_use_bytes, 4096); /* one carve */
+    hak_free(block);
+    hak_stat_collect(&snapshot);
+    assert_int_equal(snapshot.in_use_bytes, 4096);
+    collect();
+    assert_int_equal(snapshot.in_use_bytes, 0);
+}
+
+static void *allocate_and_exit(void *context) {
+    void **block = context;
+    for (unsigned i = 0; i < 100; i++) {
+        block[i] = hak_malloc(200);
+    }
+    return NULL;
+}
+
+static void blocks_of_exited_threads_are_counted_exactly(void **state) {
+    (void)state;
+    static void *block[4][100];
+    pthread_t thread[4];
+    for (unsigned i = 0; i < 4; i++) {
+        assert_int_equal(pthread_create(&thread[i], NULL, allocate_and_exit, block[i]), 0);
+    }
+    for (unsigned i = 0; i < 4; i++) {
+        pthread_join(thread[i], NULL);
+    }
+    collect();
+    assert_int_equal(snapshot.in_use_bytes, 400 * 224);
+    assert_true(snapshot.thread_count >= 2);
+    for (unsigned i = 0; i < 400; i++) {
+        hak_free(block[i / 100][i % 100]);
+    }
+    hak_malloc_trim(0); /* parked owners drain */
+    collect();
+    assert_int_equal(snapshot.in_use_bytes, 0);
+    assert_int_equal(snapshot.events.slab_create, snapshot.events.slab_retire);
+}
+
+static void events_balance_after_everything_is_freed(void **state) {
+    (void)state;
+    assert_int_equal(snapshot.events.slab_create, snapshot.events.slab_retire);
+    assert_int_equal(snapshot.process.superslab_map, snapshot.process.superslab_unmap);
+    assert_int_equal(snapshot.events.large_alloc, snapshot.events.large_free);
+    assert_true(snapshot.meta_bytes > 0);
+}
+
+#define STAT_TEST(test) cmocka_unit_test_setup(test, begin)
+
+static const struct CMUnitTest tests[] = {
+    STAT_TEST(blocks_of_every_class_are_counted_exactly),
+    STAT_TEST(blocks_large_and_huge_are_counted_exactly),
+    STAT_TEST(blocks_cached_in_bins_count_as_in_use),
+    STAT_TEST(blocks_of_exited_threads_are_counted_exactly),
+    STAT_TEST(events_balance_after_everything_is_freed),
+};
+
+UNIT_MAIN(tests)

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Both reports say the same figures. With --xml the program prints the XML report instead, for
+ * stat_xml_test.py. */
+#include "hakmem/hakmem.h"
+#include "stat/stat.h"
+#include "unit/capture.h"
+
+static char xml[65536];
+static size_t xml_length;
+
+static void put_xml(void *context, const char *data, size_t length) {
+    assert_ptr_equal(context, &xml_length);
+    assert_true(xml_length + length < sizeof xml);
+    memcpy(xml + xml_length, data, length);
+    xml_length += length;
+}
+
+static void some_load(void) {
+    for (size_t size = 1; size < 4u << 20; size = size * 3 / 2 + 1) {
+        void *block = hak_malloc(size);
+        if (size % 2 == 0) {
+            hak_free(block);
+        }
+    }
+}
+
+/* Value of "hakmem: <name> <value>"; the test fails if there is no such line, or a second. */
+static uint64_t text_figure(const char *text, const char *name) {
+    char line[128];
+    snprintf(line, sizeof line, "hakmem: %s ", name);
+    const char *at = strstr(text, line);
+    UNIT_EXPECT(at != NULL, "%s", name);
+    assert_null(strstr(at + 1, line));
+    return strtoull(at + strlen(line), NULL, 10);
+}
+
+static uint64_t xml_figure(const char *name) {
+    char line[128];
+    snprintf(line, sizeof line, "<figure name=\"%s\" value=\"", name);
+    const char *at = strstr(xml, line);
+    UNIT_EXPECT(at != NULL, "%s", name);
+    assert_null(strstr(at + 1, line));
+    return strtoull(at + strlen(line), NULL, 10);
+}
+
+static void reports_say_every_figure_of_the_snapshot(void **state) {
+    (void)state;
+    hak_snapshot_t s;
+    some_load();
+    hak_stat_collect(&s);
+    unit_capture_begin();
+    hak_stat_report_text(2, &s);
+    const char *text = unit_capture_end();
+    xml_length = 0;
+    hak_stat_report_xml(put_xml, &xml_length, &s);
+    xml[xml_length] = '\0';
+#define EXPECT_FIGURE(name, value)                                                                 \
+    assert_int_equal(text_figure(text, name), value);                                              \
+    assert_int_equal(xml_figure(name), value);
+#define EXPECT_EVENT(name, text_) EXPECT_FIGURE(#name, s.events.name)
+#define EXPECT_PROCESS(name, text_) EXPECT_FIGURE(#name, s.process.name)
+    HAK_TCACHE_COUNTERS(EXPECT_EVENT)
+    HAK_PROCESS_COUNTERS(EXPECT_PROCESS)
+    EXPECT_FIGURE("mapped_bytes", s.mapped_bytes)
+    EXPECT_FIGURE("in_use_bytes", s.in_use_bytes)
+    EXPECT_FIGURE("slab_free_bytes", s.slab_free_bytes)
+    EXPECT_FIGURE("unused_dirty_bytes", s.unused_dirty_bytes)
+    EXPECT_FIGURE("large_bytes", s.large_bytes)
+    EXPECT_FIGURE("huge_bytes", s.huge_bytes)
+    EXPECT_FIGURE("huge_cached_bytes", s.huge_cached_bytes)
+    EXPECT_FIGURE("meta_bytes", s.meta_bytes)
+    EXPECT_FIGURE("tcache_count", s.thread_count)
+    assert_non_null(strstr(xml, "</malloc>\n"));
+}
+
+static void report_in_text_begins_every_line_with_our_name(void **state) {
+    (void)state;
+    unit_capture_begin();
+    hak_stats_print(2);
+    const char *text = unit_capture_end();
+    unsigned lines = unit_line_count(text);
+    assert_true(lines > 30);
+    while (*text != '\0') {
+        assert_memory_equal(text, "hakmem: ", 8);
+        text = strchr(text, '\n') + 1;
+    }
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(reports_say_every_figure_of_the_snapshot),
+    cmocka_unit_test(report_in_text_begins_every_line_with_our_name),
+};
+
+int main(int argc, char **argv) {
+    if (argc == 2 && strcmp(argv[1], "--xml") == 0) {
+        hak_snapshot_t s;
+        some_load();
+        hak_stat_collect(&s);
+        hak_stat_report_xml(put_xml, &xml_length, &s);
+        return fwrite(xml, 1, xml_length, stdout) == xml_length ? 0 : 1;
+    }
+    return cmocka_run_group_tests(tests, NULL, NULL) == 0 ? 0 : 1;
+}
