@@ -28,10 +28,16 @@
 #include "front/tcache.h"
 
 /* fast path: begin */
+/* size <= HAK_SC_SMALL_BYTES; the table lies just before the base (MAP-5) */
+HAK_INLINE size_t hak_fast_sc(uintptr_t pagemap_base, size_t size) {
+    const uint8_t *table = (const uint8_t *)pagemap_base - HAK_PAGEMAP_TABLE_BYTES;
+    return table[(size + HAK_BLOCK_ALIGN - 1) / HAK_BLOCK_ALIGN];
+}
+
 /* size <= HAK_SC_SMALL_BYTES; NULL: the bin is empty. */
 HAK_INLINE void *hak_fast_pop(size_t size) {
     uintptr_t base = hak_pagemap_base();
-    hak_bin_t *bin = hak_tcache_bin(hak_tcache_self(base), hak_sc_of_hot(base, size));
+    hak_bin_t *bin = hak_tcache_bin(hak_tcache_self(base), hak_fast_sc(base, size));
     void *block = bin->head;
     int64_t room = bin->room;
     if (HAK_LIKELY(block != NULL)) {

@@ -22,10 +22,9 @@ static uint64_t regret_before;  /* [owner] of is_busy */
 static uint64_t regret_average; /* [owner] of is_busy, per mille */
 
 void hak_policy_window(uint64_t purged, uint64_t regretted) {
-    uint64_t share = purged == 0 ? 0 : regretted * 1000 / purged;
-    if (share > 1000) {
-        share = 1000;
-    }
+    /* what is wanted again may have been purged in an earlier window */
+    uint64_t most = purged > regretted ? purged : regretted;
+    uint64_t share = most == 0 ? 0 : regretted * 1000 / most;
     regret_average = (regret_average * 9 + share) / 10;
     size_t percent = hak_load_relaxed(&hak_knobs.retain_learned_percent);
     if (regret_average > REGRET_HIGH && percent < RETAIN_MOST) {

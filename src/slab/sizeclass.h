@@ -25,15 +25,7 @@ extern const uint8_t hak_sc_small[HAK_SC_SMALL_BYTES / HAK_BLOCK_ALIGN + 1];
  * class 0 there, which no tcache can serve yet. */
 void hak_sc_init(void);
 
-/* fast path: begin */
-/* size <= HAK_SC_SMALL_BYTES; the table lies just before the base */
-HAK_INLINE size_t hak_sc_of_hot(uintptr_t pagemap_base, size_t size) {
-    const uint8_t *table = (const uint8_t *)pagemap_base - HAK_PAGEMAP_TABLE_BYTES;
-    return table[(size + HAK_BLOCK_ALIGN - 1) / HAK_BLOCK_ALIGN];
-}
-/* fast path: end */
-
-/* The same at any time. */
+/* size <= HAK_SC_SMALL_BYTES, at any time */
 HAK_INLINE unsigned hak_sc_of_small(size_t size) {
     return hak_sc_small[(size + HAK_BLOCK_ALIGN - 1) / HAK_BLOCK_ALIGN];
 }

@@ -2,8 +2,8 @@
  *
  * What goes back to the kernel, and when. What may stay unused is bounded by size and time:
  *
- *     bound = max(retain_min_bytes, in use x retain_percent / 100) x (1 + retain_learned_percent /
- * 100)
+ *     bound = max(retain_min_bytes, in use x retain_percent / 100),
+ *             and retain_learned_percent more
  *
  *   unused <= bound                          kept
  *   unused above bound for PURGE_DELAY_NS    purged down to 3/4 of the bound: nobody needed it

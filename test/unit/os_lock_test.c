@@ -82,15 +82,29 @@ static void locks_in_rank_order_are_taken_together(void **state) {
     }
 }
 
-/* The child of a fork resets locks its parent's other threads slept on. */
-static void lock_after_reset_is_free(void **state) {
+/* Handlers of the program run between: for the forking thread locks are no obstacle. */
+static void locks_during_fork_are_all_held_and_pass_their_holder(void **state) {
     (void)state;
-    hak_lock_acquire(HAK_LOCK_HUGE);
-    hak_locks[HAK_LOCK_HUGE].state = 2;
-    hak_lock_reset(HAK_LOCK_HUGE);
-    assert_int_equal(hak_locks[HAK_LOCK_HUGE].state, 0);
-    hak_lock_acquire(HAK_LOCK_HUGE);
-    hak_lock_release(HAK_LOCK_HUGE);
+    for (unsigned is_child = 0; is_child < 2; is_child++) {
+        hak_lock_fork_begin();
+        for (unsigned rank = 0; rank < HAK_LOCK_COUNT; rank++) {
+            assert_int_equal(hak_locks[rank].state, 1);
+        }
+        hak_lock_acquire(HAK_LOCK_SPAN);
+        hak_lock_acquire(HAK_LOCK_START); /* in any order */
+        hak_lock_release(HAK_LOCK_SPAN);
+        hak_lock_release(HAK_LOCK_START);
+        assert_int_equal(hak_locks[HAK_LOCK_SPAN].state, 1);
+        if (is_child) {
+            hak_locks[HAK_LOCK_HUGE].state = 2; /* sleepers of the parent */
+        }
+        hak_lock_fork_end(is_child != 0);
+        for (unsigned rank = 0; rank < HAK_LOCK_COUNT; rank++) {
+            assert_int_equal(hak_locks[rank].state, 0);
+        }
+        hak_lock_acquire(HAK_LOCK_HUGE);
+        hak_lock_release(HAK_LOCK_HUGE);
+    }
 }
 
 static void lock_of_lower_rank_is_refused_in_audit_builds(void **state) {
@@ -109,7 +123,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(lock_under_contention_excludes),
     cmocka_unit_test(lock_held_long_puts_waiters_to_sleep_and_wakes_all),
     cmocka_unit_test(locks_in_rank_order_are_taken_together),
-    cmocka_unit_test(lock_after_reset_is_free),
+    cmocka_unit_test(locks_during_fork_are_all_held_and_pass_their_holder),
     cmocka_unit_test(lock_of_lower_rank_is_refused_in_audit_builds),
 };
 

@@ -8,15 +8,17 @@
 #include "os/os.h"
 #include "span/pagemap.h"
 #include "span/span.h"
+#include "span/span_state.h"
 #include "unit/unit.h"
 
 typedef struct unit_span_sums {
-    size_t superslabs, used_units, unused_dirty_units;
+    size_t superslabs, whole_superslabs, used_units, unused_dirty_units;
 } unit_span_sums_t;
 
 static inline void unit_span_sum(hak_superslab_t *superslab, void *context) {
     unit_span_sums_t *sums = context;
     sums->superslabs++;
+    sums->whole_superslabs += superslab->free_units == ~0ull;
     sums->used_units += hak_popcount(~superslab->free_units);
     sums->unused_dirty_units += hak_popcount(superslab->free_units & ~superslab->clean_units);
     assert_ptr_equal(hak_pagemap_superslab(superslab->base), superslab);
@@ -30,6 +32,7 @@ static inline hak_span_stats_t unit_span_check(void) {
     hak_span_visit(unit_span_sum, &sums);
     hak_span_stats(&stats);
     assert_int_equal(stats.superslab_count, sums.superslabs);
+    assert_int_equal(hak_span_state.whole_count, sums.whole_superslabs);
     assert_int_equal(stats.mapped_bytes, sums.superslabs * HAK_SUPERSLAB_BYTES);
     assert_int_equal(stats.in_use_bytes, sums.used_units * HAK_UNIT_BYTES);
     assert_int_equal(stats.unused_dirty_bytes, sums.unused_dirty_units * HAK_UNIT_BYTES);

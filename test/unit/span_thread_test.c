@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Spans taken, given back and purged by several threads at once. */
+#include "unit/span.h"
+
+#include <pthread.h>
+
+enum { MIB = 1 << 20 };
+
+*-- -- -- -- -- -- -- -- -- -- -- -- -- -- -- -- -- -- -- -- -- -- -- -- -- -- -- -- -- -- -- -- -- -- -- -- -- -- --* /
+
+    enum {
+        THREADS = 4,
+        ROUNDS = 400
+    };
+
+static void *churn(void *context) {
+    uint64_t seed = (uintptr_t)context;
+    hak_span_t held[8];
+    bool is_held[8] = {false};
+    for (unsigned round = 0; round < ROUNDS; round++) {
+        uint64_t random = hak_rng_next(&seed);
+        hak_span_t *span = &held[random % 8];
+        if (is_held[random % 8]) {
+            unit_span_free(span, span->count);
+        } else if (!hak_span_alloc(1 + (random >> 8) % 20, HAK_UNIT_BYTES, span)) {
+            return (void *)1;
+        } else {
+            memset(span->base, 1, 64);
+        }
+        is_held[random % 8] = !is_held[random % 8];
+        if (random >> 60 == 0) {
+            hak_span_purge(0);
+        }
+    }
+    for (unsigned i = 0; i < 8; i++) {
+        if (is_held[i]) {
+            unit_span_free(&held[i], held[i].count);
+        }
+    }
+    return NULL;
+}
+
+static void purge_beside_other_threads_loses_nothing(void **state) {
+    (void)state;
+    pthread_t threads[THREADS];
+    void *result;
+    unit_span_retain(2u * MIB, 10);
+    for (uintptr_t i = 0; i < THREADS; i++) {
+        assert_int_equal(pthread_create(&threads[i], NULL, churn, (void *)(i + 1)), 0);
+    }
+    for (unsigned i = 0; i < THREADS; i++) {
+        pthread_join(threads[i], &result);
+        assert_null(result);
+    }
+    assert_int_equal(unit_span_check().in_use_bytes, 0);
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(purge_beside_other_threads_loses_nothing),
+};
+
+UNIT_MAIN(tests)
