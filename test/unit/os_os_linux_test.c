@@ -118,6 +118,23 @@ static void move_out_of_the_middle_leaves_zero_and_neighbours(void **state) {
     assert_true(hak_os_unmap(base, 4u * MIB));
 }
 
+/* An emulator that forgets the range says 0 to madvise and leaves the bytes. */
+static void purge_of_what_moved_out_left_reads_as_zero(void **state) {
+    (void)state;
+    char *base = hak_os_map(4u * MIB, 4u * MIB);
+    char *target = hak_os_reserve(3u * MIB, HAK_UNIT_BYTES);
+    memset(base, 9, 4u * MIB);
+    bool is_moved = hak_os_move_out(base + MIB, MIB, target, 3u * MIB);
+    memset(base, 8, 4u * MIB);
+    assert_true(hak_os_purge(base + MIB, MIB));
+    assert_true(unit_is_filled(base + MIB, MIB, 0));
+    memset(base, 7, 4u * MIB);
+    assert_true(hak_os_purge(base, 4u * MIB));
+    assert_true(unit_is_filled(base, 4u * MIB, 0));
+    assert_true(!is_moved || hak_os_unmap(target, 3u * MIB));
+    assert_true(hak_os_unmap(base, 4u * MIB));
+}
+
 /* Position 1 of the remap calls is the growth after the pages have gone: they are put back. */
 static void move_out_failing_at_any_step_leaves_contents(void **state) {
     (void)state;
@@ -204,6 +221,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(resize_into_a_neighbour_fails_and_changes_nothing),
     cmocka_unit_test(move_of_a_whole_mapping_takes_contents_along),
     cmocka_unit_test(move_out_of_the_middle_leaves_zero_and_neighbours),
+    cmocka_unit_test(purge_of_what_moved_out_left_reads_as_zero),
     cmocka_unit_test(move_out_failing_at_any_step_leaves_contents),
     cmocka_unit_test(fault_of_each_kind_fails_that_call_only),
     cmocka_unit_test(fault_plan_counts_from_the_next_call),

@@ -157,6 +157,28 @@ static void queued_slab_of_a_new_owner_is_forwarded(void **state) {
     assert_int_equal(b.counters.slab_retire, 1);
 }
 
+/* A forked child: the thread that made the list non-empty is gone before it queued the slab, and
+ * queues of threads that are gone are lost. */
+static void slab_missing_from_every_queue_is_queued_again(void **state) {
+    (void)state;
+    unsigned capacity = hak_sc_info[SC_1024].blocks;
+    unit_take(&a, SC_1024, &held, 3 * capacity);
+    for (unsigned i = 0; i < 3; i++) {
+        push(held.block + i * capacity, 5);
+    }
+    a.queue = NULL;
+    hak_remote_requeue_all();
+    assert_true(hak_remote_is_pending(&a));
+    hak_remote_drain(&a, 3);
+    assert_false(hak_remote_is_pending(&a));
+    for (unsigned i = 0; i < held.count; i++) {
+        if (i % capacity >= 5) {
+            unit_give(&a, held.block[i]);
+        }
+    }
+    unit_owner_end(&a);
+}
+
 /* --- threads: one owner, several strangers -----------------------------------------------------
  */
 
@@ -225,6 +247,7 @@ static const struct CMUnitTest tests[] = {
     REMOTE_TEST(drain_stops_at_its_budget),
     REMOTE_TEST(refill_finds_what_others_gave_back),
     REMOTE_TEST(queued_slab_of_a_new_owner_is_forwarded),
+    REMOTE_TEST(slab_missing_from_every_queue_is_queued_again),
     REMOTE_TEST(strangers_freeing_while_the_owner_refills_lose_nothing),
 };
 

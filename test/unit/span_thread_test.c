@@ -5,14 +5,7 @@
 
 #include <pthread.h>
 
-enum { MIB = 1 << 20 };
-
-*-- -- -- -- -- -- -- -- -- -- -- -- -- -- -- -- -- -- -- -- -- -- -- -- -- -- -- -- -- -- -- -- -- -- -- -- -- -- --* /
-
-    enum {
-        THREADS = 4,
-        ROUNDS = 400
-    };
+enum { MIB = 1 << 20, THREADS = 4, ROUNDS = 400 };
 
 static void *churn(void *context) {
     uint64_t seed = (uintptr_t)context;

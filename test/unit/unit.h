@@ -21,6 +21,17 @@
 
 #include "base/rng.h"
 
+#if defined(__SANITIZE_THREAD__)
+#define UNIT_IS_TSAN 1
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define UNIT_IS_TSAN 1
+#endif
+#endif
+#ifndef UNIT_IS_TSAN
+#define UNIT_IS_TSAN 0
+#endif
+
 #define UNIT_COUNT(array) (sizeof(array) / sizeof *(array))
 #define UNIT_MAIN(tests)                                                                           \
     int main(void) {                                                                               \
