@@ -42,6 +42,7 @@
 #include "life/next.c"
 #include "life/thread.c"
 
+#include "api/dlopen.c"
 #include "api/entry.c"
 #include "api/family.c"
 #include "api/override.c"

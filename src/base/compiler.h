@@ -18,6 +18,15 @@
 #define HAK_UNUSED __attribute__((unused))
 #define HAK_PRINTF(f, a) __attribute__((format(printf, f, a)))
 #define HAK_TLS _Thread_local __attribute__((tls_model("initial-exec")))
+/* HAK_TAIL return f(...); in a HAK_TAIL_CALLS function is a jump, at every level of optimisation.
+ */
+#if defined(__clang__)
+#define HAK_TAIL_CALLS
+#define HAK_TAIL __attribute__((musttail))
+#else
+#define HAK_TAIL_CALLS __attribute__((optimize("O2")))
+#define HAK_TAIL
+#endif
 #define HAK_LINE_BYTES 64 /* cache line of both targets */
 #define HAK_LINE_ALIGNED _Alignas(HAK_LINE_BYTES)
 

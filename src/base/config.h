@@ -14,6 +14,9 @@
 #ifndef HAK_OVERRIDE /* 1: the malloc family and C++ operators are exported */
 #define HAK_OVERRIDE 1
 #endif
+#ifndef HAK_SHARED /* 1: for the shared library, which also wraps dlopen */
+#define HAK_SHARED 0
+#endif
 #ifndef HAK_FAULT /* 1: operating system calls can be made to fail by the test double */
 #define HAK_FAULT 0
 #endif
@@ -36,6 +39,7 @@
 _Static_assert(HAK_AUDIT == 0 || HAK_AUDIT == 1, "HAK_AUDIT is 0 or 1");
 _Static_assert(HAK_HARDEN == 0 || HAK_HARDEN == 1, "HAK_HARDEN is 0 or 1");
 _Static_assert(HAK_OVERRIDE == 0 || HAK_OVERRIDE == 1, "HAK_OVERRIDE is 0 or 1");
+_Static_assert(HAK_SHARED == 0 || HAK_SHARED == 1, "HAK_SHARED is 0 or 1");
 _Static_assert(HAK_FAULT == 0 || HAK_FAULT == 1, "HAK_FAULT is 0 or 1");
 _Static_assert(sizeof(void *) == 8, "hakmem needs a 64-bit target");
 

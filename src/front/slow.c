@@ -33,12 +33,17 @@ static bool slow_is_forced(void) {
 
 /* --- malloc ----------------------------------------------------------------------------------- */
 
-/* Memory is out: give everything that is cached anywhere back, so that one more try makes sense. */
-static HAK_COLD void slow_reclaim(hak_tcache_t *tcache) {
+/* Memory is out. First what is cached anywhere in the process becomes usable here, without a call
+ * to the kernel, which may refuse to give anything back a moment later. */
+static HAK_COLD void slow_collect(hak_tcache_t *tcache) {
     hak_tcache_flush(tcache);
     hak_remote_drain(&tcache->owner, UINT32_MAX);
     hak_slab_release_current(&tcache->owner);
     hak_owner_drain_parked(UINT32_MAX);
+}
+
+/* Then unused memory goes back, so that limits leave room for another shape of it. */
+static HAK_COLD void slow_reclaim(void) {
     hak_large_trim(0);
     hak_span_purge(0);
 }
@@ -59,8 +64,12 @@ static HAK_NOINLINE void *slow_refill(hak_tcache_t *tcache, unsigned sc) {
     bin_adapt(tcache, sc);
     hak_blocks_t blocks = hak_slab_refill(&tcache->owner, sc);
     if (HAK_UNLIKELY(blocks.count == 0)) {
-        slow_reclaim(tcache);
+        slow_collect(tcache);
         blocks = hak_slab_refill(&tcache->owner, sc);
+        if (blocks.count == 0) {
+            slow_reclaim();
+            blocks = hak_slab_refill(&tcache->owner, sc);
+        }
         if (blocks.count == 0) {
             hak_owner_add(&tcache->owner.counters.oom, 1);
             return NULL;
@@ -128,8 +137,12 @@ static hak_large_result_t slow_large(size_t size, size_t align) {
     }
     result = hak_large_alloc(size, align);
     if (HAK_UNLIKELY(result.block == NULL) && tcache != NULL) {
-        slow_reclaim(tcache);
+        slow_collect(tcache);
         result = hak_large_alloc(size, align);
+        if (result.block == NULL) {
+            slow_reclaim();
+            result = hak_large_alloc(size, align);
+        }
         if (result.block == NULL) {
             hak_owner_add(&tcache->owner.counters.oom, 1);
         }

@@ -29,7 +29,8 @@
 
 static size_t os_page_bytes = 4096; /* [init] */
 static bool os_is_secure;           /* [init] */
-static bool os_lacks_dontunmap;     /* [atomic] */
+static bool os_lacks_dontunmap;     /* [atomic] MREMAP_DONTUNMAP was seen not to work */
+static bool os_has_dontunmap;       /* [atomic] it was seen to work */
 static uintptr_t os_map_hint;       /* [atomic] end of the next mapping we would like */
 
 extern char **environ;
@@ -184,6 +185,26 @@ bool hak_os_move(void *base, size_t old_bytes, void *target, size_t new_bytes) {
     return !os_failed(!os_mremap_to(base, old_bytes, new_bytes, target));
 }
 
+/* An emulated kernel may lose track of a range whose pages moved out, and ignore its purge: tried
+ * once per process. If so, fresh memory is mapped over the range, and nothing moves out again. */
+static void os_verify_moved_out(char *base, size_t bytes) {
+    if (hak_load_relaxed(&os_has_dontunmap)) {
+        return;
+    }
+    volatile char *probe = base;
+    *probe = 1;
+    if (hak_os_purge(base, os_page_bytes) && *probe == 0) {
+        hak_store_relaxed(&os_has_dontunmap, true);
+        return;
+    }
+    hak_store_relaxed(&os_lacks_dontunmap, true);
+    long fresh = hak_syscall(SYS_mmap, (long)base, (long)bytes, PROT_READ | PROT_WRITE,
+                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+    if (fresh != (long)base) {
+        memset(base, 0, bytes);
+    }
+}
+
 /* The moved pages keep their own mapping, which then grows into the rest of the reservation: one
  * mapping in the end, so that later moves need no copy either. */
 bool hak_os_move_out(void *base, size_t bytes, void *target, size_t new_bytes) {
@@ -217,6 +238,7 @@ bool hak_os_move_out(void *base, size_t bytes, void *target, size_t new_bytes) {
             return !os_failed(true);
         }
     }
+    os_verify_moved_out(base, bytes);
     return true;
 }
 

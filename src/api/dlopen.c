@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * dlopen without RTLD_DEEPBIND. With that flag a plugin looks its symbols up in its own libraries
+ * first and finds the C library's free there, while its blocks come from us through everybody else:
+ * php loads its extensions so. Only the shared library does this, and only while it serves the
+ * family; with force_libc the flag stays.
+ *
+ * The C library finds out who called (search paths, $ORIGIN, namespace) from the return address, so
+ * the way on has to be a jump. */
+#include "api/api.h"
+#include "base/knobs.h"
+#include "front/event.h"
+
+#if HAK_OVERRIDE && HAK_SHARED
+
+#include <stdlib.h>
+
+enum { DLOPEN_DEEPBIND = 8 };
+
+#define DLOPEN_NEXT ((void *)-1l) /* RTLD_NEXT */
+
+typedef void *dlopen_t(const char *, int);
+
+extern void *dlsym(void *, const char *);
+
+static dlopen_t *dlopen_next; /* [atomic] */
+
+static HAK_COLD dlopen_t *dlopen_find(void) {
+    dlopen_t *next = (dlopen_t *)dlsym(DLOPEN_NEXT, "dlopen");
+    if (next == NULL) {
+        hak_os_abort(); /* a program that has dlopen has a C library that defines it */
+    }
+    hak_store_relaxed(&dlopen_next, next);
+    return next;
+}
+
+HAK_EXPORT HAK_TAIL_CALLS void *dlopen(const char *file, int mode) {
+    dlopen_t *next = hak_load_relaxed(&dlopen_next);
+    if (HAK_UNLIKELY(next == NULL)) {
+        next = dlopen_find();
+        hak_life_process_start();
+    }
+    int kept = hak_load_relaxed(&hak_knobs.force_libc) ? mode : mode & ~DLOPEN_DEEPBIND;
+    HAK_TAIL return next(file, kept);
+}
+
+#endif

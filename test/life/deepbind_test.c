@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Do plugins loaded with RTLD_DEEPBIND share our heap, and does the dynamic linker still know who
+ * called dlopen? Argument: the outer library. */
+#include <dlfcn.h>
+
+#include "api/expect.h"
+
+#include <stdlib.h>
+
+typedef struct deepbind {
+    void *(*make)(size_t);
+    void (*drop)(void *);
+} deepbind_t;
+
+static deepbind_t deepbind_of(void *handle) {
+    deepbind_t plugin;
+    if (handle == NULL) {
+        expect_say("%s\n", dlerror());
+    }
+    EXPECT(handle != NULL);
+    *(void **)&plugin.make = dlsym(handle, "deepbind_make");
+    *(void **)&plugin.drop = dlsym(handle, "deepbind_drop");
+    EXPECT(plugin.make != NULL && plugin.drop != NULL);
+    return plugin;
+}
+
+/* Blocks go both ways; libc's free would stop on ours, and ours on nobody's. */
+static void exchange(const deepbind_t *plugin) {
+    for (size_t size = 1; size < 3 << 20; size = size * 2 + 1) {
+        plugin->drop(malloc(size));
+        free(plugin->make(size));
+    }
+}
+
+int main(int argc, char **argv) {
+    EXPECT(argc == 2);
+    void *outer = dlopen(argv[1], RTLD_NOW | RTLD_DEEPBIND);
+    deepbind_t plugin = deepbind_of(outer);
+    exchange(&plugin);
+    expect_say("ok     deepbind_plugin_shares_the_heap\n");
+    void *(*open_inner)(void);
+    *(void **)&open_inner = dlsym(outer, "deepbind_open_inner");
+    EXPECT(open_inner != NULL);
+    plugin = deepbind_of(open_inner());
+    exchange(&plugin);
+    expect_say("ok     dlopen_by_a_library_uses_its_search_path\n");
+    EXPECT(dlopen("libhakmem_is_not_here.so", RTLD_NOW) == NULL && dlerror() != NULL);
+    expect_say("ok     dlopen_of_nothing_fails_with_a_reason\n");
+    return 0;
+}
