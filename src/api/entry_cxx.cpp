@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * The C++ operators. The library does not depend on a C++ runtime: what is needed to throw, and to
- * call a new_handler, is referred to weakly and is there whenever a C++ program is. The hit path is
- * that of malloc and free, by a tail call to hak_malloc and hak_free. */
+ * The C++ operators. The shared library does not depend on a C++ runtime: what is needed to throw,
+ * and to call a new_handler, is referred to weakly and is there whenever a C++ program is. In the
+ * archive the references are strong: only a C++ program pulls this object, and brings its runtime.
+ * The hit path is that of malloc and free, by a tail call to hak_malloc and hak_free. */
 #include <cstddef>
 #include <cstdlib>
 #include <new>
@@ -10,20 +11,27 @@
 #include "hakmem/hakmem.h"
 
 #define HAK_CXX_EXPORT __attribute__((visibility("default")))
+#if defined(HAK_SHARED) && HAK_SHARED
+#define HAK_CXX_WEAK __attribute__((weak))
+#else
+#define HAK_CXX_WEAK
+#endif
 #define HAK_CXX_COLD __attribute__((noinline, cold))
 
 #if defined(HAK_OVERRIDE) && HAK_OVERRIDE
 
 /* std::get_new_handler() and std::__throw_bad_alloc() of libstdc++ and libc++. */
-extern "C" std::new_handler hak_cxx_get_new_handler() noexcept __asm__("_ZSt15get_new_handlerv")
-    __attribute__((weak));
-extern "C" void hak_cxx_throw_bad_alloc() __asm__("_ZSt17__throw_bad_allocv") __attribute__((weak));
+extern "C" std::new_handler hak_cxx_get_new_handler() noexcept
+    __asm__("_ZSt15get_new_handlerv") HAK_CXX_WEAK;
+extern "C" void hak_cxx_throw_bad_alloc() __asm__("_ZSt17__throw_bad_allocv") HAK_CXX_WEAK;
 extern "C" void *dlopen(const char *, int) noexcept __attribute__((weak));
 extern "C" void *dlsym(void *, const char *) noexcept __attribute__((weak));
 
+#if defined(HAK_SHARED) && HAK_SHARED
 __asm__(".weak __gxx_personality_v0\n.weak __cxa_begin_catch\n.weak __cxa_end_catch\n"
         ".weak __cxa_rethrow\n.weak _ZSt9terminatev\n.weak __clang_call_terminate\n"
         ".weak _Unwind_Resume\n.weak __cxa_call_terminate\n");
+#endif
 
 namespace {
 

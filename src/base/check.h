@@ -19,6 +19,7 @@
     X(INVALID_REALLOC, "realloc of an address that no allocator here handed out")                  \
     X(INVALID_USABLE_SIZE, "malloc_usable_size of an address that no allocator here handed out")   \
     X(INTERIOR_FREE, "free of an address inside a block")                                          \
+    X(DEAD_FREE, "double free, or free of an address inside a block")                              \
     X(DOUBLE_FREE, "double free")                                                                  \
     X(CORRUPT_LINK, "link of a free block was overwritten")                                        \
     X(SIZE_MISMATCH, "sized free with a size that is not the block's")                             \

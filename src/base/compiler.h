@@ -27,6 +27,11 @@
 #define HAK_TAIL_CALLS __attribute__((optimize("O2")))
 #define HAK_TAIL
 #endif
+/* Marks state that several threads write under a lock, which for that reason is not `static`: as
+ * long as the address of a variable of internal linkage does not escape, gcc (ipa-reference) keeps
+ * its value across calls of functions that do not write it, such as those that take and release
+ * locks, as if there were no other thread. clang's GlobalsAA reasons alike. */
+#define HAK_LOCKED_STATE
 #define HAK_LINE_BYTES 64 /* cache line of both targets */
 #define HAK_LINE_ALIGNED _Alignas(HAK_LINE_BYTES)
 

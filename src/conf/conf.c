@@ -233,6 +233,20 @@ bool hak_conf_get(const char *name, uint64_t *value) {
     return true;
 }
 
+/* What does not fit is ignored from the last whole item on, aloud. */
+static unsigned conf_cut(char *text) {
+    size_t length = strlen(text);
+    if (length < CONF_TEXT_BYTES - 1) {
+        return 0;
+    }
+    while (length > 0 && text[length - 1] != ',') {
+        length--;
+    }
+    text[length] = '\0';
+    hak_warn("HAKMEM_OPTIONS is longer than 4094 bytes; the rest is ignored");
+    return 1;
+}
+
 void hak_conf_read(void) {
     char text[CONF_TEXT_BYTES];
     unsigned mistakes = 0;
@@ -248,6 +262,7 @@ void hak_conf_read(void) {
             mistakes += conf_parse_profile(text);
         }
         if (hak_os_env("HAKMEM_OPTIONS", text, sizeof text)) {
+            mistakes += conf_cut(text);
             mistakes += hak_conf_parse(text, "HAKMEM_OPTIONS");
         }
     }

@@ -19,6 +19,10 @@
 #include <errno.h>
 #include <string.h>
 
+bool hak_slow_is_inside(const void *address) {
+    return hak_pagemap_superslab(address) != NULL || hak_large_covers(address);
+}
+
 /* --- which tcache ----------------------------------------------------------------------------- */
 
 /* NULL: the guest's has to do, or the next allocator (force_libc). */
@@ -122,11 +126,14 @@ void *hak_slow_malloc(size_t size) {
     return slow_malloc_class(hak_sc_of(size), size);
 }
 
+/* More than any user address space holds. */
+static const size_t SLOW_MOST_BYTES = (size_t)1 << 47;
+
 static hak_large_result_t slow_large(size_t size, size_t align) {
     hak_large_result_t result = {0};
     hak_tcache_t *tcache = slow_own_tcache();
-    if (HAK_UNLIKELY(size > PTRDIFF_MAX)) {
-        return result;
+    if (HAK_UNLIKELY(size > SLOW_MOST_BYTES || align > SLOW_MOST_BYTES)) {
+        return result; /* no use giving caches back for it */
     }
     if (tcache != NULL) {
         hak_owner_add(&tcache->owner.counters.large_alloc, 1);
@@ -166,6 +173,9 @@ void *hak_slow_malloc_medium(size_t size) {
 }
 
 void *hak_slow_calloc(size_t size) {
+    if (slow_own_tcache() == NULL && slow_is_forced()) {
+        return hak_next_allocator.calloc(1, size);
+    }
     if (size <= HAK_SC_MAX_BYTES) {
         void *block = hak_fast_malloc(size);
         return block == NULL ? NULL : memset(block, 0, size);
@@ -242,6 +252,9 @@ static HAK_COLD void free_as_guest(void *block, uint32_t entry) {
 static HAK_COLD void free_foreign(void *block) {
     int saved = errno; /* dlsym and another free may set it */
     hak_life_process_start();
+    if (hak_slow_is_inside(block)) {
+        hak_fatal(HAK_FATAL_DEAD_FREE, block, NULL);
+    }
     if (slow_is_forced() || (hak_next_allocator.owns != NULL && hak_next_allocator.owns(block))) {
         hak_count(foreign_free);
         hak_next_allocator.free(block);
@@ -252,8 +265,8 @@ static HAK_COLD void free_foreign(void *block) {
 }
 
 static HAK_NOINLINE void free_large(void *block, uint32_t entry) {
-    hak_tcache_t *tcache = slow_own_tcache();
-    if (tcache != NULL) {
+    hak_tcache_t *tcache = hak_tcache_self(hak_pagemap_base());
+    if (!hak_tcache_is_empty(tcache)) {
         hak_owner_add(&tcache->owner.counters.large_free, 1);
         hak_event_tick(tcache);
     }
@@ -266,11 +279,31 @@ static bool is_class(uint32_t entry) {
     return entry > HAK_KIND_MASK && (entry & HAK_KIND_MASK) < HAK_SC_COUNT;
 }
 
+/* Frees a thread makes before it gets a tcache for them. A thread at its very end, when its exit
+ * hook has run or never will, frees a little (the C library does); one that goes on freeing wants
+ * an outbox. */
+enum { GUEST_FREES = 64 };
+
+static HAK_TLS uint8_t guest_frees; /* [owner] */
+
+static hak_tcache_t *free_tcache(void) {
+    hak_tcache_t *tcache = hak_tcache_self(hak_pagemap_base());
+    if (HAK_LIKELY(!hak_tcache_is_empty(tcache))) {
+        return tcache;
+    }
+    if (guest_frees < GUEST_FREES) {
+        guest_frees++;
+        hak_life_process_start();
+        return NULL;
+    }
+    return hak_life_thread_start();
+}
+
 /* Small blocks. The entry is read after the thread has its tcache: attaching may make it the owner
  * of what a parked owner left, and while it waited the slab may have been adopted by somebody else.
  */
 static void free_small(void *block) {
-    hak_tcache_t *tcache = slow_own_tcache();
+    hak_tcache_t *tcache = free_tcache();
     uint32_t entry = hak_pagemap_get(hak_pagemap_base(), block);
     if (HAK_UNLIKELY(tcache == NULL)) {
         free_as_guest(block, entry);

@@ -25,6 +25,9 @@ void *hak_slow_aligned(size_t align, size_t size);
 HAK_NOINLINE void *hak_slow_malloc_at(size_t size, const void *site);
 HAK_NOINLINE void hak_slow_free_at(void *block, const void *site);
 
+/* Whether the address lies in memory of ours; asked about addresses that are no block. */
+bool hak_slow_is_inside(const void *address);
+
 /* realloc for block != NULL, size > 0; NULL leaves the block as it was. */
 void *hak_resize(void *block, size_t size);
 /* Bytes the block can hold; NULL gives 0. */

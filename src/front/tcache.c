@@ -11,9 +11,9 @@
 
 HAK_TLS uintptr_t hak_tcache_offset;
 
-static hak_tcache_t *all_tcaches; /* [atomic] newest first; never shrinks */
-static uint32_t tcache_count;     /* [lock REGISTRY] */
-static hak_tcache_t guest;        /* [lock GUEST] */
+HAK_LOCKED_STATE hak_tcache_t *hak_all_tcaches; /* [atomic] newest first; never shrinks */
+HAK_LOCKED_STATE uint32_t hak_tcache_count;     /* [lock REGISTRY] */
+HAK_LOCKED_STATE hak_tcache_t hak_tcache_guest; /* [lock GUEST] */
 
 enum {
     BIN_INITIAL_BYTES = 4096,
@@ -55,13 +55,13 @@ static hak_tcache_t *tcache_create(void) {
         return NULL;
     }
     hak_lock_acquire(HAK_LOCK_REGISTRY);
-    if (tcache_count == TAG_MAX) {
+    if (hak_tcache_count == TAG_MAX) {
         hak_lock_release(HAK_LOCK_REGISTRY);
         return NULL;
     }
-    tcache_init(tcache, ++tcache_count);
-    tcache->next = hak_load_relaxed(&all_tcaches);
-    hak_store_release(&all_tcaches, tcache);
+    tcache_init(tcache, ++hak_tcache_count);
+    tcache->next = hak_load_relaxed(&hak_all_tcaches);
+    hak_store_release(&hak_all_tcaches, tcache);
     hak_lock_release(HAK_LOCK_REGISTRY);
     return tcache;
 }
@@ -72,8 +72,9 @@ static hak_tcache_t *tcache_create(void) {
 static hak_tcache_t *tcache_lost(uint32_t thread_id) {
     hak_tcache_t *found = NULL;
     hak_lock_acquire(HAK_LOCK_REGISTRY);
-    if (tcache_count == 1 && all_tcaches->is_attached && all_tcaches->thread_id == thread_id) {
-        found = all_tcaches;
+    if (hak_tcache_count == 1 && hak_all_tcaches->is_attached &&
+        hak_all_tcaches->thread_id == thread_id) {
+        found = hak_all_tcaches;
     }
     hak_lock_release(HAK_LOCK_REGISTRY);
     return found;
@@ -175,24 +176,24 @@ void hak_outbox_add(hak_tcache_t *tcache, hak_slab_t *slab, void *block) {
 
 hak_tcache_t *hak_tcache_guest_enter(void) {
     hak_lock_acquire(HAK_LOCK_GUEST);
-    if (guest.tag == 0) {
-        tcache_init(&guest, TAG_MAX + 1);
+    if (hak_tcache_guest.tag == 0) {
+        tcache_init(&hak_tcache_guest, TAG_MAX + 1);
     }
     hak_count(guest_use);
-    return &guest;
+    return &hak_tcache_guest;
 }
 
 void hak_tcache_guest_leave(void) {
-    hak_outbox_flush(&guest);
+    hak_outbox_flush(&hak_tcache_guest);
     hak_lock_release(HAK_LOCK_GUEST);
 }
 
 void hak_tcache_visit(void (*visit)(hak_tcache_t *, void *), void *context) {
     hak_lock_acquire(HAK_LOCK_REGISTRY);
-    for (hak_tcache_t *t = hak_load_acquire(&all_tcaches); t != NULL; t = t->next) {
+    for (hak_tcache_t *t = hak_load_acquire(&hak_all_tcaches); t != NULL; t = t->next) {
         visit(t, context);
     }
-    visit(&guest, context);
+    visit(&hak_tcache_guest, context);
     hak_lock_release(HAK_LOCK_REGISTRY);
 }
 
@@ -201,7 +202,7 @@ void hak_tcache_visit(void (*visit)(hak_tcache_t *, void *), void *context) {
  * Queues are made anew from the slabs themselves, which puts right what was under way (SLAB-7). */
 void hak_tcache_after_fork(void) {
     const hak_tcache_t *self = hak_tcache_self(hak_pagemap_base());
-    for (hak_tcache_t *t = all_tcaches; t != NULL; t = t->next) {
+    for (hak_tcache_t *t = hak_all_tcaches; t != NULL; t = t->next) {
         if (t == self) {
             t->thread_id = hak_os_thread_id();
         } else if (t->is_attached) {
@@ -209,14 +210,14 @@ void hak_tcache_after_fork(void) {
             t->thread_id = 0;
         }
     }
-    if (tcache_count <= 1 && guest.tag == 0) {
+    if (hak_tcache_count <= 1 && hak_tcache_guest.tag == 0) {
         return; /* there never was another thread to leave anything undone */
     }
-    for (hak_tcache_t *t = all_tcaches; t != NULL; t = t->next) {
+    for (hak_tcache_t *t = hak_all_tcaches; t != NULL; t = t->next) {
         t->owner.queue = NULL;
         t->owner.ready = NULL;
     }
-    guest.owner.queue = NULL;
-    guest.owner.ready = NULL;
+    hak_tcache_guest.owner.queue = NULL;
+    hak_tcache_guest.owner.ready = NULL;
     hak_remote_requeue_all();
 }

@@ -31,7 +31,7 @@ enum {
     HUGE_EXTENTS = 64, /* cached extents at most: bounds a search */
 };
 
-static struct huge_state {
+HAK_LOCKED_STATE struct huge_state {
     hak_huge_t *chunk[HUGE_CHUNKS]; /* [atomic] */
     uint32_t record_count;          /* [lock HUGE] records ever made */
     uint32_t spare;                 /* [lock HUGE] index + 1 */
@@ -40,10 +40,10 @@ static struct huge_state {
     size_t cached_bytes;   /* [lock HUGE] */
     size_t in_use_bytes;   /* [lock HUGE] */
     size_t in_use_count;   /* [lock HUGE] */
-} huge;
+} hak_huge_state;
 
 static hak_huge_t *record_at(uint32_t index) {
-    hak_huge_t *chunk = hak_load_acquire(&huge.chunk[index >> HUGE_CHUNK_LOG2]);
+    hak_huge_t *chunk = hak_load_acquire(&hak_huge_state.chunk[index >> HUGE_CHUNK_LOG2]);
     return &chunk[index & ((1u << HUGE_CHUNK_LOG2) - 1)];
 }
 
@@ -53,24 +53,24 @@ static hak_huge_t *record_of(uint32_t entry) {
 
 /* A record under HAK_LOCK_HUGE; index in *index. */
 static hak_huge_t *record_make(uint32_t *index) {
-    if (huge.spare != 0) {
-        *index = huge.spare - 1;
+    if (hak_huge_state.spare != 0) {
+        *index = hak_huge_state.spare - 1;
         hak_huge_t *record = record_at(*index);
-        huge.spare = record->next;
+        hak_huge_state.spare = record->next;
         return record;
     }
-    uint32_t chunk = huge.record_count >> HUGE_CHUNK_LOG2;
+    uint32_t chunk = hak_huge_state.record_count >> HUGE_CHUNK_LOG2;
     if (chunk >= HUGE_CHUNKS) {
         return NULL;
     }
-    if (huge.chunk[chunk] == NULL) {
+    if (hak_huge_state.chunk[chunk] == NULL) {
         hak_huge_t *fresh = hak_meta_alloc(sizeof *fresh << HUGE_CHUNK_LOG2);
         if (fresh == NULL) {
             return NULL;
         }
-        hak_store_release(&huge.chunk[chunk], fresh);
+        hak_store_release(&hak_huge_state.chunk[chunk], fresh);
     }
-    *index = huge.record_count++;
+    *index = hak_huge_state.record_count++;
     return record_at(*index);
 }
 
@@ -78,17 +78,17 @@ static hak_huge_t *record_make(uint32_t *index) {
  */
 
 static void extent_remove(unsigned at) {
-    huge.cached_bytes -= huge.extent[at].bytes;
-    huge.extent_count--;
-    for (unsigned i = at; i < huge.extent_count; i++) {
-        huge.extent[i] = huge.extent[i + 1];
+    hak_huge_state.cached_bytes -= hak_huge_state.extent[at].bytes;
+    hak_huge_state.extent_count--;
+    for (unsigned i = at; i < hak_huge_state.extent_count; i++) {
+        hak_huge_state.extent[i] = hak_huge_state.extent[i + 1];
     }
 }
 
 /* The lowest extent that fits; its front is handed out, the rest stays. */
 static char *cache_take(size_t bytes, size_t align) {
-    for (unsigned i = 0; i < huge.extent_count; i++) {
-        huge_extent_t *extent = &huge.extent[i];
+    for (unsigned i = 0; i < hak_huge_state.extent_count; i++) {
+        huge_extent_t *extent = &hak_huge_state.extent[i];
         if (extent->bytes >= bytes && ((uintptr_t)extent->base & (align - 1)) == 0) {
             char *base = extent->base;
             if (extent->bytes == bytes) {
@@ -96,7 +96,7 @@ static char *cache_take(size_t bytes, size_t align) {
             } else {
                 extent->base += bytes;
                 extent->bytes -= bytes;
-                huge.cached_bytes -= bytes;
+                hak_huge_state.cached_bytes -= bytes;
             }
             return base;
         }
@@ -107,48 +107,58 @@ static char *cache_take(size_t bytes, size_t align) {
 /* Puts a mapping into the cache, joined with its neighbours. false if there is no place. */
 static bool cache_put(char *base, size_t bytes) {
     unsigned at = 0;
-    while (at < huge.extent_count && huge.extent[at].base < base) {
+    while (at < hak_huge_state.extent_count && hak_huge_state.extent[at].base < base) {
         at++;
     }
-    bool joins_left = at > 0 && huge.extent[at - 1].base + huge.extent[at - 1].bytes == base;
-    bool joins_right = at < huge.extent_count && base + bytes == huge.extent[at].base;
-    if (!joins_left && !joins_right && huge.extent_count == HUGE_EXTENTS) {
+    bool joins_left =
+        at > 0 && hak_huge_state.extent[at - 1].base + hak_huge_state.extent[at - 1].bytes == base;
+    bool joins_right =
+        at < hak_huge_state.extent_count && base + bytes == hak_huge_state.extent[at].base;
+    if (!joins_left && !joins_right && hak_huge_state.extent_count == HUGE_EXTENTS) {
         return false;
     }
-    huge.cached_bytes += bytes;
+    hak_huge_state.cached_bytes += bytes;
     if (joins_left) {
-        huge.extent[at - 1].bytes += bytes;
+        hak_huge_state.extent[at - 1].bytes += bytes;
         if (joins_right) {
-            size_t right = huge.extent[at].bytes;
-            huge.extent[at - 1].bytes += right;
-            huge.cached_bytes += right; /* extent_remove takes it off again */
+            size_t right = hak_huge_state.extent[at].bytes;
+            hak_huge_state.extent[at - 1].bytes += right;
+            hak_huge_state.cached_bytes += right; /* extent_remove takes it off again */
             extent_remove(at);
         }
     } else if (joins_right) {
-        huge.extent[at].base = base;
-        huge.extent[at].bytes += bytes;
+        hak_huge_state.extent[at].base = base;
+        hak_huge_state.extent[at].bytes += bytes;
     } else {
-        for (unsigned i = huge.extent_count; i > at; i--) {
-            huge.extent[i] = huge.extent[i - 1];
+        for (unsigned i = hak_huge_state.extent_count; i > at; i--) {
+            hak_huge_state.extent[i] = hak_huge_state.extent[i - 1];
         }
-        huge.extent[at] = (huge_extent_t){.base = base, .bytes = bytes};
-        huge.extent_count++;
+        hak_huge_state.extent[at] = (huge_extent_t){.base = base, .bytes = bytes};
+        hak_huge_state.extent_count++;
     }
     return true;
 }
 
-/* Takes the highest extent out, if more than `keep_bytes` are cached. */
+/* Takes the excess over `keep_bytes` off the end of the highest extent. */
 static bool cache_evict(size_t keep_bytes, huge_extent_t *evicted) {
-    if (huge.extent_count == 0 || huge.cached_bytes <= keep_bytes) {
+    if (hak_huge_state.extent_count == 0 || hak_huge_state.cached_bytes <= keep_bytes) {
         return false;
     }
-    *evicted = huge.extent[huge.extent_count - 1];
-    extent_remove(huge.extent_count - 1);
+    huge_extent_t *last = &hak_huge_state.extent[hak_huge_state.extent_count - 1];
+    size_t excess = hak_align_up(hak_huge_state.cached_bytes - keep_bytes, HAK_UNIT_BYTES);
+    if (excess >= last->bytes) {
+        *evicted = *last;
+        extent_remove(hak_huge_state.extent_count - 1);
+    } else {
+        last->bytes -= excess;
+        hak_huge_state.cached_bytes -= excess;
+        *evicted = (huge_extent_t){.base = last->base + last->bytes, .bytes = excess};
+    }
     return true;
 }
 
 static size_t cache_bound(void) {
-    size_t share = huge.in_use_bytes / 8;
+    size_t share = hak_huge_state.in_use_bytes / 8;
     size_t least = hak_load_relaxed(&hak_knobs.huge_cache_bytes);
     return share > least ? share : least;
 }
@@ -192,8 +202,8 @@ bool hak_huge_register(char *base, size_t bytes) {
     if (record != NULL) {
         record->base = base;
         hak_store_relaxed(&record->bytes, bytes);
-        huge.in_use_bytes += bytes;
-        huge.in_use_count++;
+        hak_huge_state.in_use_bytes += bytes;
+        hak_huge_state.in_use_count++;
     }
     hak_lock_release(HAK_LOCK_HUGE);
     if (record == NULL) {
@@ -238,11 +248,11 @@ hak_large_result_t hak_huge_alloc(size_t bytes, size_t align) {
 static void huge_unregister(hak_huge_t *record, uint32_t entry) {
     hak_pagemap_set(record->base, 1, 0);
     hak_lock_acquire(HAK_LOCK_HUGE);
-    huge.in_use_bytes -= record->bytes;
-    huge.in_use_count--;
+    hak_huge_state.in_use_bytes -= record->bytes;
+    hak_huge_state.in_use_count--;
     record->base = NULL;
-    record->next = huge.spare;
-    huge.spare = (entry >> 8) + 1;
+    record->next = hak_huge_state.spare;
+    hak_huge_state.spare = (entry >> 8) + 1;
     hak_lock_release(HAK_LOCK_HUGE);
 }
 
@@ -275,7 +285,7 @@ size_t hak_huge_usable(const void *block, uint32_t entry) {
 
 static void huge_set_bytes(hak_huge_t *record, size_t bytes) {
     hak_lock_acquire(HAK_LOCK_HUGE);
-    huge.in_use_bytes += bytes - record->bytes;
+    hak_huge_state.in_use_bytes += bytes - record->bytes;
     hak_store_relaxed(&record->bytes, bytes);
     hak_lock_release(HAK_LOCK_HUGE);
 }
@@ -305,7 +315,7 @@ void *hak_huge_resize(void *block, uint32_t entry, size_t bytes) {
         huge_set_bytes(record, new_bytes);
         return block;
     }
-    char *target = hak_huge_reserve(new_bytes);
+    char *target = hak_os_is_one_mapping(block, old_bytes) ? hak_huge_reserve(new_bytes) : NULL;
     if (target == NULL) {
         return NULL;
     }
@@ -316,7 +326,7 @@ void *hak_huge_resize(void *block, uint32_t entry, size_t bytes) {
     }
     hak_lock_acquire(HAK_LOCK_HUGE);
     record->base = target;
-    huge.in_use_bytes += new_bytes - old_bytes;
+    hak_huge_state.in_use_bytes += new_bytes - old_bytes;
     hak_store_relaxed(&record->bytes, new_bytes);
     hak_lock_release(HAK_LOCK_HUGE);
     hak_pagemap_set(target, 1, entry);
@@ -324,10 +334,27 @@ void *hak_huge_resize(void *block, uint32_t entry, size_t bytes) {
     return target;
 }
 
+bool hak_large_covers(const void *address) {
+    const char *at = address;
+    bool is_covered = false;
+    hak_lock_acquire(HAK_LOCK_HUGE);
+    for (uint32_t i = 0; i < hak_huge_state.record_count && !is_covered; i++) {
+        const hak_huge_t *record = record_at(i);
+        is_covered =
+            record->base != NULL && at >= record->base && at < record->base + record->bytes;
+    }
+    for (unsigned i = 0; i < hak_huge_state.extent_count && !is_covered; i++) {
+        const huge_extent_t *extent = &hak_huge_state.extent[i];
+        is_covered = at >= extent->base && at < extent->base + extent->bytes;
+    }
+    hak_lock_release(HAK_LOCK_HUGE);
+    return is_covered;
+}
+
 void hak_large_stats(hak_large_stats_t *stats) {
     hak_lock_acquire(HAK_LOCK_HUGE);
-    stats->huge_in_use_bytes = huge.in_use_bytes;
-    stats->huge_cached_bytes = huge.cached_bytes;
-    stats->huge_count = huge.in_use_count;
+    stats->huge_in_use_bytes = hak_huge_state.in_use_bytes;
+    stats->huge_cached_bytes = hak_huge_state.cached_bytes;
+    stats->huge_count = hak_huge_state.in_use_count;
     hak_lock_release(HAK_LOCK_HUGE);
 }

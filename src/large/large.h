@@ -43,6 +43,9 @@ void *hak_large_resize(void *block, uint32_t entry, size_t bytes);
 /* Gives cached mappings back until at most `keep_bytes` are cached; returns the bytes. */
 size_t hak_large_trim(size_t keep_bytes);
 
+/* Whether the address lies in a huge block or in a cached mapping. Slow; for misuse. */
+bool hak_large_covers(const void *address);
+
 typedef struct hak_large_stats {
     size_t huge_in_use_bytes;
     size_t huge_cached_bytes;

@@ -5,11 +5,14 @@
 #include "front/tcache.h"
 #include "life/life.h"
 #include "os/lock.h"
+#include "policy/policy.h"
 
 #include <pthread.h>
 
+static HAK_TLS bool fork_is_clean; /* [owner] no structure is in the middle of a change */
+
 static void fork_prepare(void) {
-    hak_lock_fork_begin();
+    fork_is_clean = hak_lock_fork_begin();
 }
 
 static void fork_parent(void) {
@@ -17,7 +20,10 @@ static void fork_parent(void) {
 }
 
 static void fork_child(void) {
-    hak_tcache_after_fork();
+    if (fork_is_clean) {
+        hak_tcache_after_fork();
+    }
+    hak_policy_after_fork();
     hak_lock_fork_end(true);
 }
 

@@ -79,8 +79,13 @@ void hak_life_process_start(void) {
     hak_lock_release(HAK_LOCK_START);
 }
 
-/* At the latest when the library is initialised: fork handlers register before the program's own.
- */
-__attribute__((constructor(101))) static void process_start_at_load(void) {
+/* The library is linked to be initialised before all others (-z initfirst), so that our fork
+ * handler registers before any other: prepare handlers run in reverse order, and ours, which takes
+ * the locks, must be the last. libc has not set `environ` by then; constructors get it as well. */
+__attribute__((constructor(101))) static void process_start_at_load(int argc, char **argv,
+                                                                    char **envp) {
+    (void)argc;
+    (void)argv;
+    hak_os_set_env(envp);
     hak_life_process_start();
 }

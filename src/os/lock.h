@@ -31,7 +31,9 @@ void hak_lock_release(hak_lock_rank_t rank);
 /* fork: the calling thread takes every lock, in the order of ranks. Until hak_lock_fork_end it
  * holds them all, and acquire and release are no-ops for it: other fork handlers of the program may
  * allocate before and after ours, whatever the order of registration. */
-void hak_lock_fork_begin(void);
+/* Returns false if the thread was inside a locked section already (a signal handler forks): it
+ * keeps those locks, and what they protect is in the middle of a change. */
+bool hak_lock_fork_begin(void);
 /* In the parent, and in the child, where the locks are free again: whoever slept on them is gone.
  */
 void hak_lock_fork_end(bool is_child);

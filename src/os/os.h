@@ -31,6 +31,10 @@ bool hak_os_unmap(void *base, size_t bytes);
 bool hak_os_purge(void *base, size_t bytes);
 /* Grows or shrinks a mapping at its address. */
 bool hak_os_resize(void *base, size_t old_bytes, size_t new_bytes);
+/* Whether the range lies in a single mapping of the kernel: only then its pages can be moved. A
+ * block may span several, after it was joined from cached ones or after the program changed
+ * attributes of a part. */
+bool hak_os_is_one_mapping(void *base, size_t bytes);
 /* Moves a whole mapping onto `target`, a reservation of new_bytes, and resizes it. After success
  * the old range is gone; after failure it is untouched and the reservation is not the caller's any
  * more.
@@ -56,6 +60,8 @@ uint64_t hak_os_now_ns(void); /* monotonic, coarse (about 4 ms) */
 void hak_os_random(void *buffer, size_t bytes);
 void hak_os_write(int fd, const char *data, size_t length);
 HAK_NORETURN void hak_os_abort(void);
+/* Tells where the environment is before libc knows. */
+void hak_os_set_env(char **envp);
 /* Copies the value of an environment variable, zero-terminated and cut to `capacity`. false if it
  * is not set. Works before libc is initialised. */
 bool hak_os_env(const char *name, char *buffer, size_t capacity);

@@ -34,6 +34,7 @@ static bool os_has_dontunmap;       /* [atomic] it was seen to work */
 static uintptr_t os_map_hint;       /* [atomic] end of the next mapping we would like */
 
 extern char **environ;
+static char **os_envp; /* [init] as our constructor got it */
 
 void hak_os_init(void) {
     unsigned long page = getauxval(AT_PAGESZ);
@@ -118,6 +119,15 @@ static char *os_map_tight(size_t bytes, size_t align, int protection) {
     return os_map_at(hak_align_down((uintptr_t)probe, align), bytes, align, protection);
 }
 
+/* Addresses became free: ask for them before going further down. Every 4 GiB of addresses ever used
+ * cost a leaf of the page map. */
+static void os_hint_raise(const void *base, size_t bytes) {
+    uintptr_t end = (uintptr_t)base + bytes;
+    if (end > hak_load_relaxed(&os_map_hint)) {
+        hak_store_relaxed(&os_map_hint, end);
+    }
+}
+
 static void *os_map_aligned(size_t bytes, size_t align, int protection) {
     if (os_failed(hak_os_fault_hit(HAK_OS_CALL_MAP))) {
         return NULL;
@@ -152,8 +162,12 @@ bool hak_os_commit(void *base, size_t bytes) {
 }
 
 bool hak_os_unmap(void *base, size_t bytes) {
-    return !os_failed(hak_os_fault_hit(HAK_OS_CALL_UNMAP) ||
-                      hak_syscall(SYS_munmap, (long)base, (long)bytes, 0, 0, 0, 0) != 0);
+    bool is_done = !os_failed(hak_os_fault_hit(HAK_OS_CALL_UNMAP) ||
+                              hak_syscall(SYS_munmap, (long)base, (long)bytes, 0, 0, 0, 0) != 0);
+    if (is_done) {
+        os_hint_raise(base, bytes);
+    }
+    return is_done;
 }
 
 bool hak_os_purge(void *base, size_t bytes) {
@@ -166,6 +180,17 @@ bool hak_os_resize(void *base, size_t old_bytes, size_t new_bytes) {
     return !hak_os_fault_hit(HAK_OS_CALL_REMAP) &&
            hak_syscall(SYS_mremap, (long)base, (long)old_bytes, (long)new_bytes, 0, 0, 0) ==
                (long)base;
+}
+
+/* Growing a range that several mappings share is EFAULT; otherwise there is room (then the page
+ * goes back at once) or there is none. */
+bool hak_os_is_one_mapping(void *base, size_t bytes) {
+    size_t page = os_page_bytes;
+    long result = hak_syscall(SYS_mremap, (long)base, (long)bytes, (long)(bytes + page), 0, 0, 0);
+    if (result == (long)base) {
+        hak_syscall(SYS_munmap, (long)base + (long)bytes, (long)page, 0, 0, 0, 0);
+    }
+    return result != -14;
 }
 
 static bool os_mremap_to(void *base, size_t old_bytes, size_t new_bytes, void *target) {
@@ -182,7 +207,11 @@ bool hak_os_move(void *base, size_t old_bytes, void *target, size_t new_bytes) {
         hak_syscall(SYS_munmap, (long)target, (long)new_bytes, 0, 0, 0, 0);
         return false;
     }
-    return !os_failed(!os_mremap_to(base, old_bytes, new_bytes, target));
+    bool is_done = !os_failed(!os_mremap_to(base, old_bytes, new_bytes, target));
+    if (is_done) {
+        os_hint_raise(base, old_bytes);
+    }
+    return is_done;
 }
 
 /* An emulated kernel may lose track of a range whose pages moved out, and ignore its purge: tried
@@ -355,12 +384,17 @@ static bool os_env_early(const char *name, size_t name_length, char *buffer, siz
     return false;
 }
 
+void hak_os_set_env(char **envp) {
+    os_envp = envp;
+}
+
 bool hak_os_env(const char *name, char *buffer, size_t capacity) {
     size_t name_length = strlen(name);
-    if (environ == NULL) {
+    char **all = environ != NULL ? environ : os_envp;
+    if (all == NULL) {
         return os_env_early(name, name_length, buffer, capacity);
     }
-    for (char **entry = environ; *entry != NULL; entry++) {
+    for (char **entry = all; *entry != NULL; entry++) {
         if (strncmp(*entry, name, name_length) == 0 && (*entry)[name_length] == '=') {
             const char *value = *entry + name_length + 1;
             return os_copy_value(value, strlen(value), buffer, capacity);

@@ -15,21 +15,21 @@ enum {
     RETAIN_MOST = 100,
 };
 
-static uint32_t is_busy;        /* [atomic] one thread at a time */
-static uint64_t window_end_ns;  /* [atomic] */
-static uint64_t purged_before;  /* [owner] of is_busy */
-static uint64_t regret_before;  /* [owner] of is_busy */
-static uint64_t regret_average; /* [owner] of is_busy, per mille */
+HAK_LOCKED_STATE uint32_t hak_policy_is_busy;        /* [atomic] one thread at a time */
+HAK_LOCKED_STATE uint64_t hak_policy_window_end_ns;  /* [atomic] */
+HAK_LOCKED_STATE uint64_t hak_policy_purged_before;  /* [owner] of hak_policy_is_busy */
+HAK_LOCKED_STATE uint64_t hak_policy_regret_before;  /* [owner] of hak_policy_is_busy */
+HAK_LOCKED_STATE uint64_t hak_policy_regret_average; /* [owner] of hak_policy_is_busy, per mille */
 
 void hak_policy_window(uint64_t purged, uint64_t regretted) {
     /* what is wanted again may have been purged in an earlier window */
     uint64_t most = purged > regretted ? purged : regretted;
     uint64_t share = most == 0 ? 0 : regretted * 1000 / most;
-    regret_average = (regret_average * 9 + share) / 10;
+    hak_policy_regret_average = (hak_policy_regret_average * 9 + share) / 10;
     size_t percent = hak_load_relaxed(&hak_knobs.retain_learned_percent);
-    if (regret_average > REGRET_HIGH && percent < RETAIN_MOST) {
+    if (hak_policy_regret_average > REGRET_HIGH && percent < RETAIN_MOST) {
         percent = percent + RETAIN_STEP_UP > RETAIN_MOST ? RETAIN_MOST : percent + RETAIN_STEP_UP;
-    } else if (regret_average < REGRET_LOW && percent > 0) {
+    } else if (hak_policy_regret_average < REGRET_LOW && percent > 0) {
         percent -= RETAIN_STEP_DOWN;
     }
     hak_store_relaxed(&hak_knobs.retain_learned_percent, percent);
@@ -40,14 +40,19 @@ void hak_policy_tick(void) {
         return;
     }
     uint64_t now = hak_os_now_ns();
-    if (now < hak_load_relaxed(&window_end_ns) || hak_swap_acquire(&is_busy, 1) != 0) {
+    if (now < hak_load_relaxed(&hak_policy_window_end_ns) ||
+        hak_swap_acquire(&hak_policy_is_busy, 1) != 0) {
         return;
     }
-    hak_store_relaxed(&window_end_ns, now + POLICY_WINDOW_NS);
+    hak_store_relaxed(&hak_policy_window_end_ns, now + POLICY_WINDOW_NS);
     uint64_t purged = hak_load_relaxed(&hak_counters.purge_units);
     uint64_t regret = hak_load_relaxed(&hak_counters.purge_regret_units);
-    hak_policy_window(purged - purged_before, regret - regret_before);
-    purged_before = purged;
-    regret_before = regret;
-    hak_store_release(&is_busy, 0);
+    hak_policy_window(purged - hak_policy_purged_before, regret - hak_policy_regret_before);
+    hak_policy_purged_before = purged;
+    hak_policy_regret_before = regret;
+    hak_store_release(&hak_policy_is_busy, 0);
+}
+
+void hak_policy_after_fork(void) {
+    hak_store_relaxed(&hak_policy_is_busy, 0);
 }

@@ -10,9 +10,9 @@
 /* One region serves about 100 superslabs; only what is used is ever touched. */
 enum { META_REGION_BYTES = 1 << 20 };
 
-static char *meta_next;    /* [lock META] */
-static char *meta_end;     /* [lock META] */
-static size_t meta_handed; /* [atomic] */
+HAK_LOCKED_STATE char *hak_meta_next;    /* [lock META] */
+HAK_LOCKED_STATE char *hak_meta_end;     /* [lock META] */
+HAK_LOCKED_STATE size_t hak_meta_handed; /* [atomic] */
 
 static bool meta_region(size_t bytes) {
     size_t guard = hak_os_page_bytes();
@@ -29,8 +29,8 @@ static bool meta_region(size_t bytes) {
         hak_os_unmap(base, inner + 2 * guard);
         return false;
     }
-    meta_next = base + guard;
-    meta_end = meta_next + inner;
+    hak_meta_next = base + guard;
+    hak_meta_end = hak_meta_next + inner;
     return true;
 }
 
@@ -38,15 +38,15 @@ void *hak_meta_alloc(size_t bytes) {
     bytes = hak_align_up(bytes, HAK_LINE_BYTES);
     char *result = NULL;
     hak_lock_acquire(HAK_LOCK_META);
-    if ((size_t)(meta_end - meta_next) >= bytes || meta_region(bytes)) {
-        result = meta_next;
-        meta_next += bytes;
-        hak_add_relaxed(&meta_handed, bytes);
+    if ((size_t)(hak_meta_end - hak_meta_next) >= bytes || meta_region(bytes)) {
+        result = hak_meta_next;
+        hak_meta_next += bytes;
+        hak_add_relaxed(&hak_meta_handed, bytes);
     }
     hak_lock_release(HAK_LOCK_META);
     return result;
 }
 
 size_t hak_meta_bytes(void) {
-    return hak_load_relaxed(&meta_handed);
+    return hak_load_relaxed(&hak_meta_handed);
 }

@@ -25,7 +25,9 @@
 #include "span/pagemap.h"
 #include "span/span_state.h"
 
-enum { PURGE_DELAY_NS = 500 * 1000 * 1000 };
+static const uint64_t PURGE_DELAY_NS = 500u * 1000 * 1000;
+/* The kernel refused to take anything (locked memory): no use asking on every free. */
+static const uint64_t PURGE_RETRY_NS = 8u * 500 * 1000 * 1000;
 
 size_t hak_span_retain_bytes(size_t in_use_bytes) {
     size_t least = hak_load_relaxed(&hak_knobs.retain_min_bytes);
@@ -46,6 +48,9 @@ bool hak_span_is_over(void) {
         return false;
     }
     uint64_t now = hak_os_now_ns();
+    if (now < hak_span_state.retry_at_ns) {
+        return false;
+    }
     if (hak_span_state.over_since_ns == 0) {
         hak_span_state.over_since_ns = now;
     }
@@ -180,7 +185,9 @@ void hak_span_purge_if_over(void) {
     bool is_over = hak_span_is_over();
     size_t keep = span_bound() / 4 * 3;
     hak_lock_release(HAK_LOCK_SPAN);
-    if (is_over) {
-        hak_span_purge(keep);
+    if (is_over && hak_span_purge(keep) == 0) {
+        hak_lock_acquire(HAK_LOCK_SPAN);
+        hak_span_state.retry_at_ns = hak_os_now_ns() + PURGE_RETRY_NS;
+        hak_lock_release(HAK_LOCK_SPAN);
     }
 }

@@ -16,6 +16,7 @@ typedef struct hak_span_state {
     uint32_t first_fit[HAK_SUPERSLAB_UNITS + 1]; /* SPAN-4 */
     size_t in_use_units;
     size_t unused_dirty_units; /* SPAN-3 */
+    uint64_t retry_at_ns;      /* a purge gave nothing back: none before this time */
     uint64_t over_since_ns;    /* unused memory has been above the bound since; 0: it is not */
 } hak_span_state_t;
 
