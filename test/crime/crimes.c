@@ -158,6 +158,35 @@ static void realloc_of_freed_large(void) {
     (void)!realloc(block, 2 * LARGE_BYTES);
 }
 
+/* What glibc's chunks look like from below: a size, and the next chunk's size. Data may look so. */
+static void fill_like_chunks(uint64_t *words, size_t bytes) {
+    for (size_t i = 0; i < bytes / sizeof *words; i++) {
+        words[i] = 0x31;
+    }
+}
+
+static void free_inside_huge_of_chunk_like_data(void) {
+    char *block = hide(malloc(HUGE_BYTES));
+    fill_like_chunks((uint64_t *)(void *)block, HUGE_BYTES);
+    free(block + (1 << 20) + 512);
+}
+
+/* The slabs of the blocks are gone, their data is not. */
+static void double_free_of_chunk_like_retired(void) {
+    extern void hak_collect_thread(void) __attribute__((weak));
+    enum { COUNT = 512, BYTES = 1024 };
+    static uint64_t *block[COUNT];
+    for (unsigned i = 0; i < COUNT; i++) {
+        block[i] = hide(malloc(BYTES));
+        fill_like_chunks(block[i], BYTES);
+    }
+    for (unsigned i = 0; i < COUNT; i++) {
+        free(block[i]);
+    }
+    hak_collect_thread();
+    free(block[COUNT - 100]);
+}
+
 static void sized_free_of_wrong_size(void) {
     extern void free_sized(void *, size_t) __attribute__((weak));
     free_sized(hide(malloc(64)), 65);
@@ -207,6 +236,8 @@ static const crime_t crimes[] = {
     CRIME(double_free_of_large),
     CRIME(double_free_of_huge),
     CRIME(realloc_of_freed_large),
+    CRIME(free_inside_huge_of_chunk_like_data),
+    CRIME(double_free_of_chunk_like_retired),
     CRIME(sized_free_of_wrong_size),
     CRIME(write_after_free),
 };
