@@ -17,7 +17,8 @@
  *   outbox      where a tcache collects remote frees before it hands them over in batches
  *   park, adopt an exiting thread leaves its slabs / another takes one over
  *   retire      an empty slab gives its span back to the provider
- *   large, huge span of up to 1 MiB inside a superslab / mapping of its own above that
+ *   large, huge span of up to 1 MiB (more after it grew in place) inside a superslab / mapping of
+ *               its own above that
  *   purge       give physical memory back, keep the address
  *   clean       a unit that is known to read as zero */
 #ifndef HAK_BASE_WORDS_H

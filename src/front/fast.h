@@ -5,8 +5,9 @@
  *   malloc(n)
  *     n > 2 KiB              -> hak_slow_malloc_medium  (class by clz, bins up to 64 KiB, large)
  *     sc = table[n]
- *     bin empty              -> hak_slow_malloc         (no tcache yet; refill: own slab's list,
- *                                                        remote, partial, adopt, new slab; NULL)
+ *     bin empty              -> hak_slow_malloc         (no tcache yet; refill: remote, own
+ *                                                        slab's list, fresh blocks, partial,
+ *                                                        adopt, new slab; NULL)
  *     pop
  *
  *   free(p)

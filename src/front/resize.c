@@ -17,11 +17,12 @@ enum {
 
 static HAK_COLD size_t foreign_usable(void *block, hak_fatal_kind_t kind) {
     hak_life_process_start();
-    if (hak_slow_is_inside(block)) {
+    bool is_forced = hak_load_relaxed(&hak_knobs.force_libc);
+    if (!is_forced && hak_slow_is_inside(block)) {
         hak_fatal(kind, block, "inside our memory, but no block");
     }
-    bool is_theirs = hak_load_relaxed(&hak_knobs.force_libc) ||
-                     (hak_next_allocator.owns != NULL && hak_next_allocator.owns(block));
+    bool is_theirs =
+        is_forced || (hak_next_allocator.owns != NULL && hak_next_allocator.owns(block));
     if (is_theirs) {
         return hak_next_allocator.usable_size(block);
     }

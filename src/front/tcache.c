@@ -143,7 +143,7 @@ void hak_outbox_flush(hak_tcache_t *tcache) {
     }
 }
 
-/* Records of neighbouring units are 128 bytes apart, those of superslabs 8.3 KiB. */
+/* Records of neighbouring units are 128 bytes apart, those of superslabs 8.1 KiB. */
 static unsigned outbox_index(const hak_slab_t *slab) {
     uintptr_t key = (uintptr_t)slab / HAK_UNIT_RECORD_BYTES;
     return (unsigned)(key ^ key >> 5) % HAK_OUTBOX_ENTRIES;

@@ -87,8 +87,8 @@ void hak_outbox_flush(hak_tcache_t *tcache);
 /* Adds one block of a slab of another owner. */
 void hak_outbox_add(hak_tcache_t *tcache, hak_slab_t *slab, void *block);
 
-/* The tcache of threads that have none (after TLS teardown, or metadata ran out). Between the two
- * calls the caller holds HAK_LOCK_GUEST. */
+/* The tcache of threads that have none (after their exit hook, or metadata ran out). Between the
+ * two calls the caller holds HAK_LOCK_GUEST. */
 hak_tcache_t *hak_tcache_guest_enter(void);
 void hak_tcache_guest_leave(void);
 

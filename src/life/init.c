@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Process start: runs once, on the first slow path of the process, possibly before libc has run its
- * own initialisers. Order: facts of the machine, options, wiring, hooks. */
+ * Process start: runs once, when the library is loaded or on the first slow path before that,
+ * possibly before libc has run its own initialisers. Order: facts of the machine, options, wiring,
+ * hooks. */
 #include "conf/conf.h"
 #include "front/event.h"
 #include "life/life.h"

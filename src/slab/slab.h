@@ -76,9 +76,9 @@ typedef struct hak_blocks {
 
 void hak_owner_init(hak_owner_t *owner, uint32_t tag);
 
-/* Blocks of class `sc` for the owner: from the current slab's list, fresh ones of the current slab,
- * a partial slab, a parked owner's slab, a new slab, in this order. count == 0 when memory is out.
- */
+/* Blocks of class `sc` for the owner: what others gave back first; then from the current slab's
+ * list, fresh ones of the current slab, a partial slab, a parked owner's slab, a new slab, in this
+ * order. count == 0 when memory is out. */
 hak_blocks_t hak_slab_refill(hak_owner_t *owner, unsigned sc);
 
 /* Puts a block of one of the owner's slabs back onto the slab's list; may retire the slab. */
