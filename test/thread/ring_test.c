@@ -11,7 +11,12 @@ enum { THREADS_MAX = 256, BOXES_MAX = 64 };
 static size_t thread_count, exchange_count, box_count;
 static _Atomic(block_t *) boxes[THREADS_MAX * BOXES_MAX];
 
+/* All threads of a run live at the same time, in every run: how much memory a run needs depends on
+ * how many there are at once, and two runs are compared. */
+static pthread_barrier_t all_here;
+
 static void *exchange(void *argument) {
+    pthread_barrier_wait(&all_here);
     uint64_t state = 0x9e3779b97f4a7c15u * ((uintptr_t)argument + 1);
     size_t boxes_in_use = thread_count * box_count;
     for (size_t i = 0; i < exchange_count; ++i) {
@@ -19,17 +24,20 @@ static void *exchange(void *argument) {
         size_t box = expect_random(&state) % boxes_in_use;
         block_unmake(atomic_exchange_explicit(&boxes[box], mine, memory_order_acq_rel), &state);
     }
+    pthread_barrier_wait(&all_here);
     return NULL;
 }
 
 static void run_threads(void) {
     static pthread_t threads[THREADS_MAX];
+    EXPECT_EQ(pthread_barrier_init(&all_here, NULL, (unsigned)thread_count), 0);
     for (size_t i = 0; i < thread_count; ++i) {
         threads[i] = thread_start(exchange, (void *)(uintptr_t)i);
     }
     for (size_t i = 0; i < thread_count; ++i) {
         EXPECT_EQ(pthread_join(threads[i], NULL), 0);
     }
+    pthread_barrier_destroy(&all_here);
 }
 
 static void empty_boxes(void) {
