@@ -33,7 +33,7 @@ static HAK_COLD size_t foreign_usable(void *block, hak_fatal_kind_t kind) {
 static size_t own_usable(const void *block, uint32_t entry, hak_fatal_kind_t kind) {
     uint32_t low = entry & HAK_KIND_MASK;
     size_t bytes = 0;
-    if (HAK_LIKELY(entry > HAK_KIND_MASK && low < HAK_SC_COUNT)) {
+    if (HAK_LIKELY(hak_slab_is_entry(entry))) {
         if (HAK_LIKELY(hak_slab_is_block(hak_slab_of(block), block))) {
             return hak_sc_info[low].bytes;
         }

@@ -275,10 +275,6 @@ static HAK_NOINLINE void free_large(void *block, uint32_t entry) {
     }
 }
 
-static bool is_class(uint32_t entry) {
-    return entry > HAK_KIND_MASK && (entry & HAK_KIND_MASK) < HAK_SC_COUNT;
-}
-
 /* Frees a thread makes before it gets a tcache for them. A thread at its very end, when its exit
  * hook has run or never will, frees a little (the C library does); one that goes on freeing wants
  * an outbox. */
@@ -316,7 +312,7 @@ static void free_small(void *block) {
 
 /* The rest of hak_slow_free: anything but an overflow. */
 static HAK_NOINLINE void free_other(void *block, uint32_t entry) {
-    if (HAK_LIKELY(is_class(entry))) {
+    if (HAK_LIKELY(hak_slab_is_entry(entry))) {
         free_small(block);
         return;
     }

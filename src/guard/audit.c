@@ -63,7 +63,7 @@ static void audit_superslab(hak_superslab_t *superslab, void *context) {
         uint32_t entry = hak_pagemap_get(hak_pagemap_base(), address);
         bool is_free = (superslab->free_units >> unit & 1) != 0;
         audit_expect(audit, is_free == (entry == 0), "SPAN-1", address);
-        if (entry > HAK_KIND_MASK && (entry & HAK_KIND_MASK) < HAK_SC_COUNT) {
+        if (hak_slab_is_entry(entry)) {
             const hak_slab_t *slab = (const hak_slab_t *)&superslab->unit[unit];
             if (slab->back == 0) {
                 audit_slab(audit, slab, entry);

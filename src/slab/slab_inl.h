@@ -7,6 +7,11 @@
 #include "slab/harden.h"
 #include "slab/slab.h"
 
+/* Whether the entry is that of a slab: an owner's tag and a size class. */
+HAK_INLINE bool hak_slab_is_entry(uint32_t entry) {
+    return entry > HAK_KIND_MASK && (entry & HAK_KIND_MASK) < HAK_SC_COUNT;
+}
+
 /* The slab of a block; `address` lies in a unit whose entry is a size class. */
 HAK_INLINE hak_slab_t *hak_slab_of(const void *address) {
     hak_superslab_t *superslab = hak_pagemap_superslab(address);

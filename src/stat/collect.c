@@ -28,7 +28,7 @@ static void collect_superslab(hak_superslab_t *superslab, void *context) {
         if ((superslab->free_units >> unit & 1) != 0) {
             continue;
         }
-        if (entry > HAK_KIND_MASK && low < HAK_SC_COUNT) {
+        if (hak_slab_is_entry(entry)) {
             const hak_slab_t *record = (const hak_slab_t *)&superslab->unit[unit];
             if (hak_owner_load(&record->back) == 0) {
                 collect_slab(snapshot, record, low);
