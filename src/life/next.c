@@ -20,6 +20,16 @@ extern void *__libc_realloc(void *, size_t) HAK_WEAK;
 extern void *__libc_memalign(size_t, size_t) HAK_WEAK;
 extern void __libc_free(void *) HAK_WEAK;
 extern void *dlsym(void *, const char *) HAK_WEAK;
+extern const char *gnu_get_libc_version(void) HAK_WEAK;
+
+typedef struct dl_info { /* Dl_info of dlfcn.h */
+    const char *dli_fname;
+    void *dli_fbase;
+    const char *dli_sname;
+    void *dli_saddr;
+} Dl_info;
+
+extern int dladdr(const void *, Dl_info *) HAK_WEAK;
 
 enum {
     CHUNK_PREV_INUSE = 1,
@@ -30,9 +40,26 @@ enum {
     ARENA_HEAP_BYTES = 64 << 20,
 };
 
-static void (*other_free)(void *);    /* [atomic] next in the chain, not libc's */
-static size_t (*next_usable)(void *); /* [atomic] malloc_usable_size of the next */
-static bool is_looked_up;             /* [atomic] */
+/* Of whom a block is that is not ours. */
+typedef enum next_owner { OWNER_NOBODY, OWNER_LIBC, OWNER_OTHER } next_owner_t;
+
+/* [atomic] The next in the chain if it is not the C library: all three functions or none. */
+static void (*other_free)(void *);
+static size_t (*other_usable)(void *);
+static void *(*other_realloc)(void *, size_t);
+static bool is_libc_itself = true; /* [atomic] __libc_free is the C library's, see is_of_libc() */
+static bool is_looked_up;          /* [atomic] */
+
+/* Another allocator may have taken the C library's own names too (mimalloc does); then __libc_free
+ * is its function, and the C library's heap is out of reach. */
+static bool is_of_libc(const void *function) {
+    Dl_info libc, info;
+    if (dladdr == NULL || gnu_get_libc_version == NULL) {
+        return true;
+    }
+    return dladdr((const void *)gnu_get_libc_version, &libc) == 0 || dladdr(function, &info) == 0 ||
+           libc.dli_fbase == info.dli_fbase;
+}
 
 /* dlsym may allocate and take the loader's lock, so this waits until a foreign pointer turns up. */
 static void next_look_up(void) {
@@ -40,10 +67,16 @@ static void next_look_up(void) {
         return;
     }
     void (*free_symbol)(void *) = (void (*)(void *))dlsym(NEXT_RTLD, "free");
-    hak_store_relaxed(&next_usable, (size_t(*)(void *))dlsym(NEXT_RTLD, "malloc_usable_size"));
-    if (free_symbol != NULL && free_symbol != __libc_free) {
+    size_t (*usable)(void *) = (size_t(*)(void *))dlsym(NEXT_RTLD, "malloc_usable_size");
+    void *(*resize)(void *, size_t) = (void *(*)(void *, size_t))dlsym(NEXT_RTLD, "realloc");
+    bool is_itself = __libc_free != NULL && is_of_libc((const void *)__libc_free);
+    if (free_symbol != NULL && usable != NULL && resize != NULL &&
+        (!is_itself || free_symbol != __libc_free)) {
+        hak_store_relaxed(&other_usable, usable);
+        hak_store_relaxed(&other_realloc, resize);
         hak_store_relaxed(&other_free, free_symbol);
     }
+    hak_store_relaxed(&is_libc_itself, is_itself);
     hak_store_release(&is_looked_up, true);
 }
 
@@ -106,31 +139,47 @@ static bool libc_owns(const void *block) {
     return is_main_chunk(chunk, bytes);
 }
 
-static bool next_owns(const void *block) {
+/* The C library is asked first: other allocators crash when asked for what they do not know. */
+static next_owner_t owner_of(const void *block) {
     next_look_up();
     if (!hak_os_is_readable(block)) {
-        return false;
+        return OWNER_NOBODY;
     }
-    if (__libc_free != NULL && libc_owns(block)) {
-        return true;
+    if (__libc_free != NULL && hak_load_relaxed(&is_libc_itself) && libc_owns(block)) {
+        return OWNER_LIBC;
     }
-    return hak_load_relaxed(&other_free) != NULL && next_usable != NULL &&
-           next_usable((void *)block) != 0;
+    bool is_others = hak_load_relaxed(&other_free) != NULL && other_usable((void *)block) != 0;
+    return is_others ? OWNER_OTHER : OWNER_NOBODY;
+}
+
+static bool next_owns(const void *block) {
+    return owner_of(block) != OWNER_NOBODY;
+}
+
+/* Without a look-up: under force_libc nobody asks for owners, and all blocks are the C library's.
+ */
+static bool is_of_other(const void *block) {
+    return hak_load_relaxed(&other_free) != NULL && owner_of(block) == OWNER_OTHER;
 }
 
 static void next_free(void *block) {
-    if (hak_load_relaxed(&other_free) != NULL && !libc_owns(block)) {
+    if (is_of_other(block)) {
         other_free(block);
     } else if (__libc_free != NULL) {
         __libc_free(block);
     }
 }
 
-/* glibc has no second name for this one; without dlsym the chunk header tells. */
+static void *next_realloc(void *block, size_t bytes) {
+    return is_of_other(block) ? other_realloc(block, bytes) : __libc_realloc(block, bytes);
+}
+
+/* The C library has no second name for this one, and the first may be another allocator's: the
+ * chunk header tells. */
 static size_t next_usable_size(void *block) {
     next_look_up();
-    if (next_usable != NULL) {
-        return next_usable(block);
+    if (is_of_other(block)) {
+        return other_usable(block);
     }
     size_t head = word_at((uintptr_t)block - 8);
     return (head & ~(size_t)CHUNK_FLAGS) - ((head & CHUNK_IS_MAPPED) != 0 ? 16 : 8);
@@ -146,7 +195,7 @@ void hak_life_next_init(void) {
         .owns = next_owns,
         .malloc = __libc_malloc,
         .calloc = __libc_calloc,
-        .realloc = __libc_realloc,
+        .realloc = next_realloc,
         .memalign = __libc_memalign,
         .free = next_free,
         .usable_size = next_usable_size,
