@@ -1,0 +1,236 @@
+# SPDX-License-Identifier: MIT
+"""What of a run is committed: the CSV file, and README's table and picture made from it."""
+import copy
+import dataclasses
+import math
+import shutil
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+
+import fake
+import pytest
+from hakmem_lab import place, publish, results
+from hakmem_lab.errors import LabError
+from hakmem_lab.means import means
+from hakmem_lab.model import ArmInfo, Verdict
+
+TEXT = f"# title\n\nbefore\n\n{publish.BEGIN}\nold\n{publish.END}\n\nafter\n"
+
+
+@pytest.fixture
+def summary():
+    return fake.summary()
+
+
+@pytest.fixture
+def tree(tmp_path, summary):
+    """A small repository: README.md with markers, and the run's CSV file."""
+    (tmp_path / "README.md").write_text(TEXT, encoding="utf-8")
+    publish.write_csv(summary, tmp_path / "bench" / "results")
+    return tmp_path
+
+
+def csv_of(tree: Path) -> Path:
+    return publish.newest_csv(tree / "bench" / "results")
+
+
+def write(tree: Path) -> tuple[str, str]:
+    publish.write_readme(csv_of(tree), tree / "README.md", tree / "docs" / "lab.svg")
+    return (tree / "README.md").read_text(encoding="utf-8"), (tree / "docs" / "lab.svg").read_text(encoding="utf-8")
+
+
+def same(a, b) -> bool:
+    """Equal, numbers to six digits; NaN equals NaN."""
+    if isinstance(a, float) and isinstance(b, (int, float)):
+        return math.isnan(a) and math.isnan(b) or a == pytest.approx(b, rel=1e-5)
+    if isinstance(a, dict):
+        return a.keys() == b.keys() and all(same(a[key], b[key]) for key in a)
+    if isinstance(a, (list, tuple)):
+        return len(a) == len(b) and all(map(same, a, b))
+    return a == b
+
+
+# --- CSV ------------------------------------------------------------------------------------------
+
+def test_csv_round_trip(summary, tmp_path):
+    path = publish.write_csv(summary, tmp_path / "results")
+    assert path.name == "0.1.0-x86_64-amd-epyc-7b13-2cpu.csv"
+    found = publish.read_csv(path)
+    expected = copy.deepcopy(summary)
+    expected.latency = []
+    for arm in expected.arms:
+        arm.library = ""
+    for row in expected.rows:
+        row.row.text = row.row.program = ""
+        row.row.threads = 1
+        for cell in row.cells.values():
+            cell.curve, cell.spread, cell.cpu_ms = [], None, None
+        subject = row.cells["hakmem"]
+        assert row.again is not None and subject.against is None
+    for ours, theirs in zip(expected.rows, found.rows):
+        theirs.noise = ours.noise
+        for cell in (*ours.cells.values(), *theirs.cells.values()):
+            if cell.against:
+                cell.against.rounds = 0
+    assert same(dataclasses.asdict(expected), dataclasses.asdict(found))
+
+
+def test_csv_of_what_was_read_is_the_same(tree):
+    first = csv_of(tree)
+    second = publish.write_csv(publish.read_csv(first), tree / "again")
+    assert first.read_bytes() == second.read_bytes()
+
+
+def test_csv_tells_nothing_of_this_machine(summary, tmp_path):
+    summary.arms[2].library = str(place.ROOT / "build" / "libx.so")
+    summary.arms[3].skip = f"no {place.ROOT}/build/lab/peers/x.so and /usr/lib/y.so: https://host.example/simple " \
+                           "failed (cannot connect to packages.example.org:443)\nsecond line"
+    text = publish.write_csv(summary, tmp_path).read_text(encoding="utf-8")
+    assert str(place.ROOT) not in text and "example" not in text and "/usr/lib" not in text
+    assert "no build/lab/peers/x.so and …/y.so: (an address) failed (cannot connect to (an address) second" in text
+
+
+def test_csv_numbers_are_plain():
+    assert [results.text_of(value) for value in (12345678.0, 0.000012345, 1.0, 0.0, None, math.nan)] == \
+        ["12345700", "0.000012345", "1", "0", "", ""]
+
+
+@pytest.mark.parametrize("change, words", [
+    (lambda run: setattr(run, "complete", False), "not complete"), (lambda run: run.rows.clear(), "not complete"),
+    (lambda run: setattr(run, "tier", "own"), "of your own"),
+    (lambda run: setattr(run.arms[0], "version", ""), "no version"),
+    (lambda run: run.machine.pop("processor"), "on which machine"),
+])
+def test_unfit_runs_are_not_published(summary, tmp_path, change, words):
+    change(summary)
+    with pytest.raises(LabError, match=words):
+        publish.write_csv(summary, tmp_path)
+
+
+@pytest.mark.parametrize("damage", [
+    lambda text: "", lambda text: text.replace("row,group,title", "row,title"),
+    lambda text: text.replace("# subject", "# x"), lambda text: text.replace(",ns/op,", ",ns/op,many"),
+    lambda text: text.rsplit(",", 30)[0],
+])
+def test_damaged_file_gives_one_line(tree, damage):
+    path = csv_of(tree)
+    path.write_text(damage(path.read_text(encoding="utf-8")), encoding="utf-8")
+    with pytest.raises(LabError, match="no results file") as error:
+        publish.read_csv(path)
+    assert "\n" not in str(error.value)
+
+
+def test_newest_is_the_run_that_began_last(tree, summary):
+    summary.started, summary.arms[0].version = "2026-07-01 10:00", "0.0.9"
+    later = publish.write_csv(summary, tree / "bench" / "results")
+    assert csv_of(tree) == later
+    with pytest.raises(LabError, match="no results file"):
+        publish.newest_csv(tree / "docs")
+
+
+# --- README ---------------------------------------------------------------------------------------
+
+def test_readme_is_made_between_the_markers_only(tree):
+    text, picture = write(tree)
+    assert text.startswith("# title\n\nbefore\n\n" + publish.BEGIN) and text.endswith(publish.END + "\n\nafter\n")
+    assert "\nold\n" not in text and "](docs/lab.svg)" in text
+    assert "](bench/results/0.1.0-x86_64-amd-epyc-7b13-2cpu.csv)" in text
+    assert write(tree) == (text, picture)
+
+
+def test_readme_table_shows_the_means(tree, summary):
+    text, _ = write(tree)
+    table = [line for line in text.splitlines() if line.startswith("|")]
+    found = means(publish.read_csv(csv_of(tree)))
+    assert len(table) == 2 + 7 and found.rows == 11  # the user's own program is not in it
+    heads = [head.strip() for head in table[0].strip("|").split("|")]
+    assert heads[1:] == ["all rows (11)", "small blocks (3)", "threads (2)", "realloc (1)", "large blocks (1)",
+                         "memory (1)", "start (1)", "real programs (2)"]
+    mine = next(line for line in table if "**hakmem 0.1.0**" in line).replace("*", "").split("|")[2:-1]
+    for cell, group in zip(mine, ["", *[key for key, _, _ in found.groups]]):
+        assert [float(word) for word in cell.split("/")] == pytest.approx(
+            [found.of("hakmem", group).time, found.of("hakmem", group).peak], abs=0.0051)
+    times = [row.cells["hakmem"].time_ratio for row in summary.rows[:11]]
+    assert found.of("hakmem").time == pytest.approx(math.prod(times) ** (1 / 11), rel=1e-5)
+    assert any("jemalloc" in line and "✕1" in line for line in table)
+    assert any("tcmalloc" in line and "(10 of 11 rows)" in line for line in table)
+    assert "snmalloc 0.7.1 (cannot be built" in text and "<script" not in text
+
+
+def test_readme_table_stays_short_and_leaves_nobody_out(tree, summary):
+    for number in range(9):
+        name = f"other{number}"
+        summary.arms.append(ArmInfo(name, f"{name} 1.0", version="1.0"))
+        for row in summary.rows:
+            row.cells[name] = dataclasses.replace(row.cells["glibc"], arm=name, time_ratio=4.0 + number)
+    publish.write_csv(summary, tree / "bench" / "results")
+    text, _ = write(tree)
+    assert len([line for line in text.splitlines() if line.startswith("|")]) == 14
+    assert "Slower: " in text and all(f"other{number} 1.0" in text for number in range(9))
+    assert "**hakmem 0.1.0**" in text
+
+
+@pytest.mark.parametrize("text, words", [
+    ("nothing\n", "exactly once; it has it 0 times"), (TEXT + publish.BEGIN, "has it 2 times"),
+    (f"{publish.BEGIN}\n", "lab: end"), (f"{publish.END}\n{publish.BEGIN}\n", "before"),
+])
+def test_wrong_markers_are_refused(tree, text, words):
+    (tree / "README.md").write_text(text, encoding="utf-8")
+    with pytest.raises(LabError, match=words):
+        write(tree)
+    assert (tree / "README.md").read_text(encoding="utf-8") == text and not (tree / "docs").exists()
+
+
+def test_missing_files_are_named(tree):
+    with pytest.raises(LabError, match="cannot read .*none.csv"):
+        publish.write_readme(tree / "none.csv", tree / "README.md", tree / "docs" / "lab.svg")
+    with pytest.raises(LabError, match="cannot read .*NONE.md"):
+        publish.write_readme(csv_of(tree), tree / "NONE.md", tree / "docs" / "lab.svg")
+
+
+# --- picture --------------------------------------------------------------------------------------
+
+def test_picture_is_small_and_well_formed(tree):
+    _, picture = write(tree)
+    root = ElementTree.fromstring(picture)
+    assert root.get("width") == "900" and len(picture) < 150_000 and picture.endswith("</svg>\n")
+    texts = ["".join(element.itertext()) for element in root.findall(".//{*}text")]
+    assert "hakmem 0.1.0" in texts and "jemalloc 5.3.0" in texts and texts[texts.index("small blocks") + 1] == "1.01"
+    assert all(float(element.get("font-size", "12")) >= 12 for element in root.findall(".//{*}text"))
+    sources = picture.replace('xmlns="http://www.w3.org/2000/svg"', "")
+    assert "http" not in sources and "nan" not in picture
+
+
+def test_picture_of_few_figures(tmp_path, summary):
+    """An arm that only failed, one without memory, one row, no verdict."""
+    summary.rows = summary.rows[:1]
+    for name, cell in summary.rows[0].cells.items():
+        cell.against = Verdict("not measured")
+        if name == "glibc":
+            cell.failure, cell.time, cell.time_ratio, cell.peak_ratio = "signal 6 (SIGABRT)", None, None, None
+        elif name != "hakmem":
+            cell.peak_ratio = cell.peak_kib = None
+    (tmp_path / "README.md").write_text(TEXT, encoding="utf-8")
+    publish.write_csv(summary, tmp_path / "bench" / "results")
+    text, picture = write(tmp_path)
+    ElementTree.fromstring(picture)
+    assert "✕" in picture and "– / – ✕1" in text
+
+
+# --- this repository ------------------------------------------------------------------------------
+
+def test_readme_of_the_tree_matches_its_newest_results(tmp_path):
+    if not any(place.RESULTS.glob("*.csv")):
+        pytest.skip("no results are published yet")
+    for path in (publish.README, publish.PICTURE):
+        copied = tmp_path / path.relative_to(place.ROOT)
+        copied.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(path, copied)
+    source = publish.newest_csv()
+    copied = tmp_path / source.relative_to(place.ROOT)
+    copied.parent.mkdir(parents=True)
+    shutil.copy(source, copied)
+    write(tmp_path)
+    for path in (publish.README, publish.PICTURE):
+        assert (tmp_path / path.relative_to(place.ROOT)).read_bytes() == path.read_bytes(), \
+            f"{path.name} is not what {source.name} gives: make it anew"

@@ -1,0 +1,188 @@
+# SPDX-License-Identifier: MIT
+"""results.jsonl: written at once, read back, continued."""
+import json
+
+import pytest
+from hakmem_lab import machine, records, session
+from hakmem_lab.arms import Arm
+from hakmem_lab.errors import LabError
+from hakmem_lab.execute import Sample
+from hakmem_lab.model import ArmInfo, RowInfo
+from hakmem_lab.rows import Row
+from hakmem_lab.summary import summarise
+
+ARMS = [Arm(ArmInfo("hakmem", "hakmem 0.1", kind="subject", sha256="aa")),
+        Arm(ArmInfo("hakmem~again", "hakmem 0.1 (again)", kind="again", sha256="aa")),
+        Arm(ArmInfo("other", "other 1", sha256="bb")), Arm(ArmInfo("gone", "gone", skip="no cargo"))]
+ROWS = [Row(RowInfo(name, "small", name, "", "cpu", "ns/op"), argv=("x",)) for name in ("one", "two")]
+
+
+def plan(rounds=3):
+    return session.Plan(list(ROWS), list(ARMS), rounds)
+
+
+def header(rounds=3):
+    return records.Header("id", "2026-01-01", "quick", {"cpus": "2"}, rounds, 0.01, "hakmem",
+                          [arm.info for arm in ARMS], [row.info for row in ROWS], {})
+
+
+class Fake(session.Session):
+    """A session whose measurements are made up; it stops after `limit` of them."""
+
+    limit = 10**9
+    bad: dict = {}
+
+    def _measure(self, row, arm, memory):
+        self.count = getattr(self, "count", 0) + 1
+        if self.count > self.limit:
+            raise KeyboardInterrupt
+        if (row.id, arm.name) in self.bad:
+            return self.bad[row.id, arm.name]
+        value = {"hakmem": 10.0, "hakmem~again": 10.01, "other": 12.0}[arm.name]
+        fields = {"value": value, "wall_ns": 1, "cpu_ns": 1, "ops": 1, "hwm_kib": 1000, "minflt": 3, "live_peak": 0}
+        if memory:
+            fields.update(peak_kib=1000, average_kib=900.0, after_kib=500, curve=[[0, 10], [5, 1000]])
+        return Sample(fields, check="c0ffee")
+
+
+def measured(path):
+    return [(s["kind"], s["row"], s["arm"], s["round"]) for s in records.Run(path).samples]
+
+
+def test_round_trip(tmp_path):
+    path = tmp_path / "run" / "results.jsonl"
+    writer = records.Writer(path)
+    writer.header(header())
+    Fake(plan(), writer).run()
+    writer.close()
+    run = records.Run(path.parent)
+    assert run.complete and run.header.arms[3].skip == "no cargo"
+    assert len(run.of("time")) == 2 * 3 * 3 and len(run.of("memory")) == 2 * 3
+    summary = summarise(run)
+    cell = summary.rows[0].cells["other"]
+    assert cell.time == 12.0 and cell.time_ratio == pytest.approx(1.2) and cell.after_kib == 500
+    assert summary.rows[0].best_time == "hakmem" and cell.against.word in ("better", "no difference")
+    assert cell.curve == [(0.0, 10.0), (5.0, 1000.0)]
+
+
+@pytest.mark.parametrize("stop", [0, 1, 4, 11, 17, 23])
+def test_resume_measures_what_is_missing_and_nothing_twice(tmp_path, stop):
+    path = tmp_path / "results.jsonl"
+    writer = records.Writer(path)
+    writer.header(header())
+    first = Fake(plan(), writer)
+    first.limit = stop
+    with pytest.raises(KeyboardInterrupt):
+        first.run()
+    writer.close()
+    previous = records.Run(path)
+    assert not previous.complete
+    writer = records.Writer(path)
+    Fake(plan(), writer, previous).run()
+    writer.close()
+    keys = measured(path)
+    assert records.Run(path).complete and len(keys) == len(set(keys)) == 2 * 3 * 4
+
+
+def test_a_cut_line_is_measured_again(tmp_path):
+    path = tmp_path / "results.jsonl"
+    writer = records.Writer(path)
+    writer.header(header())
+    Fake(plan(), writer).run()
+    writer.close()
+    text = path.read_text()
+    lines = text.splitlines(keepends=True)
+    path.write_text("".join(lines[:-2]) + lines[-2][:20])
+    previous = records.Run(path)
+    assert len(previous.samples) == 23
+    writer = records.Writer(path)
+    Fake(plan(), writer, previous).run()
+    writer.close()
+    assert len(measured(path)) == 24
+    for line in path.read_text().splitlines():
+        json.loads(line)
+
+
+def test_failure_ends_an_arms_part_in_the_row_only(tmp_path):
+    path = tmp_path / "results.jsonl"
+    writer = records.Writer(path)
+    writer.header(header())
+    run = Fake(plan(), writer)
+    run.bad = {("one", "other"): Sample(failure="signal 11 (SIGSEGV)")}
+    run.run()
+    writer.close()
+    summary = summarise(records.Run(path))
+    assert summary.rows[0].cells["other"].failure == "signal 11 (SIGSEGV)"
+    assert summary.rows[0].cells["other"].time is None
+    assert summary.rows[1].cells["other"].time == 12.0
+    assert len(records.Run(path).of("failure")) == 1
+    assert [mean.failures for mean in summary.means if mean.name == "other"] == [1]
+
+
+def test_differing_output_is_a_failure(tmp_path):
+    path = tmp_path / "results.jsonl"
+    writer = records.Writer(path)
+    writer.header(header())
+    run = Fake(plan(), writer)
+    run.bad = {("two", "other"): Sample({"value": 1.0}, check="bad")}
+    run.run()
+    writer.close()
+    assert records.Run(path).of("failure")[0]["reason"] == "output differs"
+
+
+def test_other_libraries_are_not_continued(tmp_path):
+    path = tmp_path / "results.jsonl"
+    writer = records.Writer(path)
+    writer.header(header())
+    writer.close()
+    changed = plan()
+    changed.arms[2] = Arm(ArmInfo("other", "other 1", sha256="cc"))
+    with pytest.raises(LabError, match="other"):
+        session.require_same_arms(records.Run(path), changed)
+    session.require_same_arms(records.Run(path), plan())
+
+
+def test_full_disk_is_one_clear_line(tmp_path):
+    writer = records.Writer(tmp_path / "results.jsonl")
+    writer.file.close()
+    writer.file = open("/dev/full", "ab", buffering=0)
+    with pytest.raises(LabError, match="disk is full.*--resume"):
+        writer.header(header())
+
+
+def test_no_header_and_no_json_are_refused(tmp_path):
+    path = tmp_path / "results.jsonl"
+    path.write_text('{"kind":"end"}\n')
+    with pytest.raises(LabError, match="no header"):
+        records.Run(path)
+    path.write_text("nonsense\n")
+    with pytest.raises(LabError, match="line 1"):
+        records.Run(path)
+    with pytest.raises(LabError, match="cannot read"):
+        records.Run(tmp_path / "nothing.jsonl")
+
+
+def test_order_alternates_and_every_arm_begins(tmp_path):
+    arms = ARMS[:3]
+    orders = [[arm.name for arm in session.order(arms, turn)] for turn in range(6)]
+    assert orders[1] == orders[0][::-1]
+    assert {order[0] for order in orders} == {arm.name for arm in arms}
+    assert all(sorted(order) == sorted(orders[0]) for order in orders)
+
+
+def test_machines_are_not_mixed():
+    here = machine.fingerprint()
+    machine.require_same(here, dict(here), "a run")
+    with pytest.raises(LabError, match="kernel"):
+        machine.require_same(here, {**here, "kernel": "1.0"}, "a run")
+
+
+def test_machine_kind_is_a_file_name():
+    name = machine.kind({"architecture": "x86_64", "cpus": "2",
+                         "processor": "AMD EPYC 9B14 96-Core Processor (family/model/stepping 25/17/1)"})
+    assert name == "x86_64-amd-epyc-9b14-2cpu"
+
+
+def test_cpuinfo():
+    assert machine.parse_cpuinfo("processor : 0\nmodel name\t: AMD  EPYC\n") == "AMD EPYC"
+    assert machine.parse_cpuinfo("CPU implementer\t: 0x41\nCPU part\t: 0xd0c\n") == "CPU 0x41 0xd0c"

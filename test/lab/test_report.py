@@ -1,0 +1,291 @@
+# SPDX-License-Identifier: MIT
+"""What people see of a run: figures, report, pictures."""
+import copy
+import dataclasses
+import json
+import math
+import re
+
+import fake
+import pytest
+from page import Page
+
+from hakmem_lab import browser, figures, palette, png, report, wording
+from hakmem_lab.errors import LabError
+from hakmem_lab.model import Latency, RunSummary, Verdict
+from hakmem_lab.placing import Box, Point, place_labels, ratio_ticks
+
+CHROMIUM = pytest.mark.skipif(browser.find() is None, reason="no chromium is installed")
+
+
+@pytest.fixture(scope="module")
+def summary() -> RunSummary:
+    return fake.summary()
+
+
+@pytest.fixture(scope="module")
+def html(summary) -> str:
+    return report.render(summary)
+
+
+@pytest.fixture(scope="module")
+def page(summary, tmp_path_factory) -> Page:
+    """The report as a browser has it after its scripts have run."""
+    path = tmp_path_factory.mktemp("report") / "report.html"
+    report.write_report(summary, path)
+    return Page(browser.dump(path))
+
+
+def embedded(html: str, name: str):
+    return json.loads(re.search(rf'<script type="application/json" id="{name}">(.*?)</script>', html, re.S)[1])
+
+
+# --- in the browser -------------------------------------------------------------------------------
+
+@CHROMIUM
+def test_page_draws_everything_without_an_error(page, html):
+    plots = len(re.findall(r'class="plot[ "]', html))
+    assert page.root["data-errors"] == "0"
+    assert page.root["data-ready"] == "1"
+    assert page.root["data-plots"] == str(plots) == str(page.drawn)
+    assert plots == 5 + sum(1 for key in embedded(html, "figures") if re.match(r"(curve|latency)-", key))
+
+
+@CHROMIUM
+def test_page_runs_nothing_that_came_from_outside(page, summary):
+    assert page.title == f"Lab run {summary.id}"
+    text = page.cells["arms:", "snmalloc", "failure"]["text"]
+    assert text == f"Not measured: cannot be built: no C++ 20 compiler {fake.EVIL}"
+
+
+@CHROMIUM
+def test_page_counts_its_errors(tmp_path):
+    text = report.render(fake.summary(rows=0)).replace("</body>", """<script>
+        Promise.reject(new Error("one")); setTimeout(() => { throw new Error("two"); }, 0); </script></body>""")
+    (tmp_path / "report.html").write_text(text, encoding="utf-8")
+    assert Page(browser.dump(tmp_path / "report.html")).root["data-errors"] == "2"
+
+
+@CHROMIUM
+@pytest.mark.parametrize("key, value, mean", [("heat-time", "time_ratio", "time_mean"),
+                                              ("heat-peak", "peak_ratio", "peak_mean")])
+def test_heat_map_shows_the_summary(page, summary, key, value, mean):
+    arms = palette.shown(summary)
+    expected = []
+    for row in summary.rows:
+        for arm in arms:
+            cell = row.cells.get(arm.name)
+            number = getattr(cell, value) if cell else None
+            expected.append("✕" if cell and cell.failure else "–" if number is None else f"{number:.2f}")
+    means = {one.name: getattr(one, mean) for one in summary.means}
+    expected += [f"{means[arm.name]:.2f}" if arm.name in means else "–" for arm in arms]
+    assert page.figures[key] == expected
+
+
+@CHROMIUM
+def test_tables_show_the_summary(page, summary):
+    columns = {"time": ("time", 1), "time-ratio": ("time_ratio", 1), "peak": ("peak_kib", 1024),
+               "peak-ratio": ("peak_ratio", 1), "average": ("average_kib", 1024), "after": ("after_kib", 1024),
+               "peak-to-live": ("peak_to_live", 1), "faults": ("minflt", 1)}
+    seen = 0
+    for row in summary.rows:
+        for cell in row.cells.values():
+            table = f"numbers:{row.row.id}"
+            if cell.failure:
+                assert page.cells[table, cell.arm, "failure"]["text"] == f"✕ {cell.failure}"
+                continue
+            for column, (name, scale) in columns.items():
+                value, shown = getattr(cell, name), page.cells.get((table, cell.arm, column))
+                if value is None:
+                    assert shown is None or shown["text"] == "–"
+                else:
+                    assert float(shown["value"]) == pytest.approx(value / scale)
+                    text = shown["text"].replace(wording.THIN, "")
+                    assert float(text) == pytest.approx(value / scale, rel=0.006, abs=0.006)
+                    seen += 1
+            if cell.against:
+                assert page.cells[table, cell.arm, "verdict"]["text"] == cell.against.word
+    assert seen > 500
+    means = {mean.name: mean for mean in summary.means}
+    shown = float(page.cells["overall:", "hakmem", "time"]["text"])
+    assert shown == pytest.approx(means["hakmem"].time_mean, abs=0.006)
+
+
+@CHROMIUM
+def test_pictures_are_drawn(summary, tmp_path):
+    small = dataclasses.replace(summary, rows=summary.rows[:2])
+    names = [path.name for path in png.write_pngs(small, tmp_path / "new")]
+    assert names == ["heat-time.png", "heat-peak.png", "scatter.png", "latency-random_mixed-400.png",
+                     "curve-random_mixed-100k.png"]
+    for name in names:
+        data = (tmp_path / "new" / name).read_bytes()
+        width, height = int.from_bytes(data[16:20], "big"), int.from_bytes(data[20:24], "big")
+        assert data[:8] == b"\x89PNG\r\n\x1a\n" and width >= 1200 and height >= 300
+
+
+def test_pictures_without_a_browser_say_what_to_install(summary, tmp_path, monkeypatch):
+    monkeypatch.setattr(browser, "find", lambda: None)
+    with pytest.raises(LabError, match="apt-get install chromium"):
+        png.write_pngs(summary, tmp_path)
+    report.write_report(fake.summary(rows=1), tmp_path / "report.html")  # needs none
+
+
+# --- the file -------------------------------------------------------------------------------------
+
+def test_report_loads_nothing(html):
+    rest = re.sub(r'<script id="library">.*?</script>', "", html, flags=re.S)
+    assert "http:" not in rest and "https:" not in rest
+    assert all(link.startswith("#") or link == "data:," for link in Page(rest).links)
+    assert "default-src 'none'" in rest
+    assert html.count("<script id=\"library\">") == 1
+
+
+def test_report_embeds_the_data(html, summary):
+    data = embedded(html, "data")
+    assert data["id"] == summary.id and len(data["rows"]) == 12
+    assert data["rows"][3]["cells"]["jemalloc"]["failure"] == "signal 11 (SIGSEGV)"
+    assert data["rows"][0]["cells"]["hakmem"]["time"] == summary.rows[0].cells["hakmem"].time
+    assert data["rows"][11]["row"]["id"].endswith(fake.EVIL)
+    assert data["rows"][6]["cells"]["scudo"]["against"]["ratio"] is None  # NaN is no JSON
+
+
+def test_report_has_headings_captions_and_contents(html):
+    assert '<html lang="en"' in html and html.count("<h1>") == 1
+    assert html.count("<table") == html.count("<caption>")
+    targets = set(re.findall(r'href="#([\w-]+)"', html))
+    assert {"summary", "rows", "method", "row-0", "row-11"} <= targets
+    assert targets <= set(re.findall(r'id="([\w-]+)"', html))
+
+
+def _alone(summary):
+    for row in summary.rows:
+        row.cells = {"hakmem": row.cells["hakmem"]}
+
+
+def _without_subject(summary):
+    for row in summary.rows:
+        del row.cells["hakmem"]
+
+
+def _nothing_known(summary):
+    for row in summary.rows:
+        row.again, row.best_time, row.best_peak = None, "", ""
+        for name, cell in row.cells.items():
+            row.cells[name] = type(cell)(name, 1, against=Verdict("not measured"))
+    for mean in summary.means:
+        mean.time_mean = mean.peak_mean = math.nan
+
+
+def _all_fail(summary):
+    for row in summary.rows:
+        for cell in row.cells.values():
+            cell.failure = "no end after 60 s"
+            cell.time = cell.time_ratio = cell.peak_kib = cell.peak_ratio = None
+
+
+ODD = {
+    "alone": _alone, "without subject": _without_subject, "nothing known": _nothing_known, "all fail": _all_fail,
+    "no rows": lambda summary: summary.rows.clear(), "no means": lambda summary: summary.means.clear(),
+    "no latency": lambda summary: summary.latency.clear(),
+    "stopped": lambda summary: setattr(summary, "complete", False),
+}
+
+
+@pytest.mark.parametrize("odd", ODD)
+def test_odd_runs_have_a_report(odd):
+    summary = copy.deepcopy(fake.summary(rows=3))
+    ODD[odd](summary)
+    html = report.render(summary)
+    assert "How it was measured" in html
+    assert ("This run is not complete" in html) == (odd == "stopped")
+
+
+def test_report_names_the_path_it_cannot_write(tmp_path, summary):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(LabError, match="cannot write .*report.html"):
+        report.write_report(fake.summary(rows=1), tmp_path / "file" / "report.html")
+
+
+# --- words ----------------------------------------------------------------------------------------
+
+@pytest.mark.parametrize("verdict, text", [
+    (Verdict("better", 0.966, 0.95, 0.98), "3.4 % less time than X"),
+    (Verdict("worse", 1.12, 1.1, 1.14), "12 % more time than X"),
+    (Verdict("worse", 2.31, 2.2, 2.4), "2.3 × the time of X"),
+    (Verdict("no difference", 0.998, 0.99, 1.01), "no measurable difference to X: ratio 0.998 (0.990–1.010)"),
+    (Verdict("not measured", 1.5), "1.50 × the time of X, without a verdict: too few rounds"),
+    (Verdict("not measured"), "not compared with X: too few rounds"),
+])
+def test_comparison_in_words(verdict, text):
+    assert wording.compared(verdict, "X") == text
+
+
+def test_row_in_words(summary):
+    names = wording.labels(summary)
+    words = {row.row.id: " ".join(wording.row_sentences(summary, row, names)) for row in summary.rows}
+    assert re.match(r"hakmem 0.1.0: [\d.]+ ns/op, .* than the (next|fastest) \(\w+ [\d.]+\)",
+                    words["random_mixed/400"])
+    assert "The A/A pair agrees within ±0.4 %." in words["random_mixed/400"]
+    assert "jemalloc 5.3.0 failed: signal 11 (SIGSEGV)." in words["larson/t4"]
+    assert "The A/A pair differs: ratio 1.031 (1.012–1.049). The row is noisy" in words["xmalloc/t2"]
+
+
+def test_moments_are_readable():
+    assert wording.moment("2026-05-09T14:03:11+00:00") == "2026-05-09 14:03 UTC"
+    assert wording.moment("2026-05-09 14:03") == "2026-05-09 14:03" and wording.moment("then") == "then"
+
+
+def test_numbers_have_sensible_digits():
+    assert [wording.short(value) for value in (0.0412, 9.5, 95.04, 1240.4, None, math.nan)] == \
+        ["0.041", "9.50", "95.0", f"1{wording.THIN}240", "–", "–"]
+    assert wording.memory(900) == "900 KiB" and wording.memory(3072) == "3.00 MiB"
+
+
+# --- figures --------------------------------------------------------------------------------------
+
+def test_colours_are_fixed_and_differ(summary):
+    looks = palette.looks(summary)
+    assert looks["hakmem"].width > max(look.width for name, look in looks.items() if name != "hakmem")
+    peers = [arm.name for arm in summary.arms if arm.kind in ("subject", "peer")]
+    assert len({looks[name].colour for name in peers}) == len(peers)
+    assert palette.looks(fake.summary(rows=1))["jemalloc"] == looks["jemalloc"]
+
+
+def test_labels_do_not_overlap():
+    area, points = Box(0, 0, 760, 460), [Point(200 + 3 * at, 200 + 2 * at, f"allocator {at}") for at in range(13)]
+    boxes = []
+    for point, label in zip(points, place_labels(points, area)):
+        width, left = len(point.text) * 7.4, {"left": 0, "center": 0.5, "right": 1}[label.anchor]
+        boxes.append(Box(label.x - left * width, label.y - 8, label.x + (1 - left) * width, label.y + 8))
+    assert all(box.within(area) for box in boxes)
+    assert not any(a.meets(b) for at, a in enumerate(boxes) for b in boxes[:at])
+
+
+@pytest.mark.parametrize("high", [1.1, 1.7, 3.1, 12, 900])
+def test_ticks_have_room(high):
+    ticks = ratio_ticks(0.98, high, 500)
+    assert ticks[0] == 1 and len(ticks) >= 2
+    assert all(math.log(b / a) * 500 / math.log(high / 0.98) > 40 for a, b in zip(ticks, ticks[1:]))
+
+
+def test_thinned_curve_keeps_ends_and_extremes():
+    curve = [(float(at), 100.0 + at % 7) for at in range(10_000)]
+    curve[4321], curve[777] = (4321.0, 9999.0), (777.0, 1.0)
+    thin = figures.thin(curve, 300)
+    assert len(thin) <= 300 and thin == sorted(thin) and thin[0] == curve[0] and thin[-1] == curve[-1]
+    assert (4321.0, 9999.0) in thin and (777.0, 1.0) in thin
+
+
+def test_curve_ends_with_the_program(summary):
+    row = copy.deepcopy(summary.rows[1])
+    row.cells["glibc"].curve += [(1300.0, 0.0), (1305.0, 0.0)]
+    traces = {trace.name: trace for trace in figures.curve(summary, row).data}
+    assert traces["glibc 2.36"].x[-1] == 1195 and min(traces["glibc 2.36"].y) > 0
+
+
+def test_percentiles_from_a_histogram():
+    counts = [(10, 900), (20, 90), (400, 9), (8192, 1)]
+    xs, ys = figures.percentile_points(Latency("row", "arm", {"max": 5100}, counts))
+    assert xs == pytest.approx([0, 1, 2, 3, 3]) and ys == [10, 10, 20, 400, 5100]
+    assert figures.percentile_points(Latency("row", "arm", {"50": 10, "99": 30, "max": 99}, [])) == \
+        (pytest.approx([figures.nines(0.5), 2]), [10, 30])

@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: MIT
+"""What users type, and what other tools print."""
+import pytest
+from hakmem_lab import arms, health, instructions, ledger, micro, model, rows, stats, syscalls, tables
+from hakmem_lab.errors import UsageError
+
+
+@pytest.mark.parametrize("text, name, peer, options", [
+    ("hakmem", "hakmem", "hakmem", ""),
+    ("hakmem+learn:0", "hakmem+learn:0", "hakmem", "learn:0"),
+    ("learn:0,bin_bytes:32k", "hakmem+learn:0,bin_bytes:32k", "hakmem", "learn:0,bin_bytes:32k"),
+    ("+force_libc", "hakmem+force_libc", "hakmem", "force_libc"),
+    ("force_libc", "hakmem+force_libc", "hakmem", "force_libc"),
+    ("glibc", "glibc", "glibc", ""),
+])
+def test_arms(text, name, peer, options):
+    spec = arms.parse(text, {})
+    assert (spec.name, spec.peer, spec.options) == (name, peer, options)
+
+
+def test_libraries_join():
+    libs = {"mine": "somewhere/mine.so"}
+    assert arms.parse("mine", libs).peer == "mine"
+    assert arms.parse("build/old/libhak.so+learn:0", libs).name == "hak+learn:0"
+    assert arms.parse("new=build/new.so", libs).peer == "new"
+    assert libs == {"mine": "somewhere/mine.so", "hak": "build/old/libhak.so", "new": "build/new.so"}
+    assert arms.parse("other/libhak.so", libs).peer == "hak-2"
+
+
+@pytest.mark.parametrize("text, valid", [("nosuch", "glibc"), ("hakmem+nosuch:1", "bin_bytes"), ("a b=x.so", "letters")])
+def test_unknown_arms_name_the_valid_ones(text, valid):
+    with pytest.raises(UsageError, match=valid):
+        arms.parse(text, {})
+
+
+def a_row(name, group="small"):
+    return rows.Row(model.RowInfo(name, group, name, "", "cpu", "ns/op"), argv=("prog", "100*", "7"))
+
+
+def test_rows_are_chosen_by_name_pattern_workload_and_group():
+    known = [a_row("larson/t1", "threads"), a_row("larson/t4", "threads"), a_row("burst/1k")]
+    assert [row.id for row in rows.select(known, ["burst/1k", "larson/t1"])] == ["burst/1k", "larson/t1"]
+    assert [row.id for row in rows.select(known, ["larson"])] == ["larson/t1", "larson/t4"]
+    assert [row.id for row in rows.select(known, ["*/t4"])] == ["larson/t4"]
+    assert [row.id for row in rows.select(known, ["threads", "larson/t1"])] == ["larson/t1", "larson/t4"]
+    with pytest.raises(UsageError, match="burst larson"):
+        rows.select(known, ["nosuch"])
+
+
+def test_scale_changes_the_amount_of_work_only():
+    assert a_row("x").arguments(0.5) == ["prog", "50", "7"]
+    assert a_row("x").arguments(0.0001) == ["prog", "1", "7"]
+    assert micro.scaled(a_row("x"), 4).arguments(1) == ["prog", "400", "7"]
+
+
+def test_the_table_of_rows_is_sound():
+    found = micro.catalogue()
+    assert len({row.id for row in found}) == len(found) >= 30
+    for row in found:
+        assert (micro.place.MICRO / f"{row.argv[0]}.c").is_file(), row.id
+        assert row.info.group in {"small", "program", "threads", "realloc", "large", "memory", "start", "latency"}, row.id
+        assert any(word.endswith("*") for word in row.argv) or row.info.group in ("memory", "start"), row.id
+    assert micro.newest() <= {row.id for row in found} and micro.steady() <= {row.id for row in found}
+
+
+def test_strace_table():
+    text = ("% time     seconds  usecs/call     calls    errors syscall\n"
+            "------ ----------- ----------- --------- --------- ----------------\n"
+            " 60.00    0.000300          30        10           mmap\n"
+            " 40.00    0.000200          20        12         2 openat\n"
+            "------ ----------- ----------- --------- --------- ----------------\n"
+            "100.00    0.000500          22        22         2 total\n")
+    assert syscalls.parse(text) == {"mmap": 10, "openat": 12}
+    assert syscalls.parse("") == {}
+
+
+def test_callgrind_count():
+    assert instructions.parse("==1== Events    : Ir\n==1== Collected : 123456\n") == 123456
+    assert instructions.parse("nothing") is None
+
+
+def test_count_verdicts():
+    assert ledger.count_verdict([103.0, 100.0]).word == "worse"
+    assert ledger.count_verdict([98.9, 100.0]).word == "better"
+    assert ledger.count_verdict([100.5, 100.0]).word == "no difference"
+
+
+def test_time_decides_before_instructions():
+    slower, same, faster = (model.Verdict(word, 1.0, 1.0, 1.0, 9) for word in ("worse", "no difference", "better"))
+    assert ledger.decide(slower, faster) == ("NO-GO", "time")
+    assert ledger.decide(faster, slower) == ("GO", "time")
+    assert ledger.decide(same, slower) == ("NO-GO", "instructions")
+    assert ledger.decide(same, same) == ("NEUTRAL", "time")
+    assert ledger.decide(same, None) == ("NEUTRAL", "time")
+
+
+def test_ledger_table_is_replaced_not_doubled(tmp_path):
+    entry = tmp_path / "0009-idea.md"
+    entry.write_text("# Idea\n\nbefore\n")
+    ledger.write(entry, "first\n")
+    ledger.write(entry, "second\n")
+    text = entry.read_text()
+    assert "second" in text and "first" not in text and text.startswith("# Idea\n\nbefore\n")
+    assert text.count(ledger.BEGIN) == text.count(ledger.END) == 1
+
+
+def test_growth_allows_slack_and_no_more():
+    assert not health.growth(2000, 4000)
+    assert not health.growth(100_000, 120_000)
+    assert health.growth(100_000, 130_000)
+
+
+def test_regression_against_a_committed_result():
+    def run(ratio, low):
+        cell = model.Cell("glibc", 10, 10.0, 9.9, 10.1, against=model.Verdict("worse", ratio, low, ratio + 0.02, 10))
+        mine = model.Cell("hakmem", 10, 8.0, 7.9, 8.1)
+        row = model.RowSummary(a_row("r").info, {"hakmem": mine, "glibc": cell})
+        return model.RunSummary("i", "", "full", {}, 10, 0.01, "hakmem", [], [row], [])
+    then = run(0.8, 0.79)
+    assert health.regression(run(0.81, 0.80), then) == []
+    assert "NO-GO" in health.regression(run(0.90, 0.88), then)[0]
+    noisy = run(0.90, 0.88)
+    noisy.rows[0].noisy = True
+    assert health.regression(noisy, then) == []
+
+
+@pytest.mark.parametrize("value, text", [(1234.5, "1,234"), (12.345, "12.3"), (0.01234, "0.0123"), (None, "–"), (0, "0")])
+def test_numbers(value, text):
+    assert tables.number(value) == text
+
+
+def test_ledger_words():
+    assert [stats.LEDGER[word] for word in ("better", "no difference", "worse")] == ["GO", "NEUTRAL", "NO-GO"]

@@ -1,0 +1,289 @@
+# SPDX-License-Identifier: MIT
+"""The commands of `./hakmem lab`."""
+from __future__ import annotations
+
+import dataclasses
+import sys
+from pathlib import Path
+from typing import List, Optional
+
+import typer
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+from . import arms, instructions, ledger, micro, peers, place, png, prepare, publish, records, report, results, summary
+from . import health as health_check
+from . import syscalls as system_calls
+from . import tables
+from .errors import LabError, UsageError
+from .session import Plan, Session
+
+app = typer.Typer(add_completion=False, no_args_is_help=True, rich_markup_mode=None,
+                  help="Measures hakmem and its peers on the same work: time, memory, system calls, latency.")
+OWN: list[str] = []  # the user's program: what stands behind "--"
+
+Rows = typer.Argument(None, help="rows, patterns ('larson/*'), workloads or groups; all if none is named")
+Peers = typer.Option("", "--peers", help="allocators to compare with, separated by commas")
+Lib = typer.Option([], "--lib", help="name=path: a library of your own that joins; may be repeated")
+Rounds = typer.Option(0, "--rounds", min=0, max=1000, help="repetitions of each arm (quick 3, else 10)")
+Timeout = typer.Option(0, "--timeout", min=0, max=86400, help="seconds after which a measurement counts as hung")
+Scale = typer.Option(1.0, "--scale", min=0.001, max=100, help="amount of work of each repetition")
+RunName = typer.Argument("", help="a run's name or folder; the last one if none is named")
+
+
+def say(text: str) -> None:
+    tables.console(stderr=True).print(f"lab: {tables.escape(text)}")
+
+
+def named(text: str) -> list[str]:
+    return [word for word in text.replace(",", " ").split() if word]
+
+
+def parse_libs(pairs: List[str]) -> dict[str, str]:
+    libs = {}
+    for pair in pairs:
+        name, equals, path = pair.partition("=")
+        if not equals or not name or not path:
+            raise UsageError(f"--lib is name=path, not '{pair}'")
+        if name in peers.catalogue():
+            raise UsageError(f"--lib {name}=…: that name is taken by a peer")
+        if not Path(path).is_file():
+            raise UsageError(f"--lib {name}: there is no file {path}")
+        libs[name] = str(Path(path).resolve())
+    return libs
+
+
+def execute(plan: Plan, folder: Path, head: Optional[records.Header], previous: Optional[records.Run]) -> None:
+    """Measures what is still to be measured, with a progress bar."""
+    prepare.prepare_inputs(plan, say)
+    writer = records.Writer(folder / records.NAME)
+    if head is not None:
+        writer.header(head)
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
+               TimeRemainingColumn())
+    out = tables.console(stderr=True)
+    with Progress(*columns, console=out, disable=not out.is_terminal) as bar:
+        task = bar.add_task("", total=plan.measurements())
+        current = [""]
+
+        def step(row, arm) -> None:
+            if row.id != current[0]:
+                current[0] = row.id
+                if not out.is_terminal:
+                    say(row.id)
+            bar.update(task, advance=1, description=f"{row.id:32} {arm.name:20}")
+
+        try:
+            Session(plan, writer, previous, step).run()
+        finally:
+            writer.close()
+
+
+def begin(settings: prepare.Settings, resume: bool = False, name: str = "") -> Path:
+    """Sets up a run, or the one that goes on, and measures; returns its folder."""
+    if resume:
+        folder = prepare.find_run(name, unfinished=True)
+        previous = records.Run(folder)
+        if previous.complete:
+            raise UsageError(f"the run {folder.name} is complete")
+        plan = prepare.plan(prepare.settings_of(previous), say)
+        prepare.check_resumable(previous, plan)
+        head = None
+    else:
+        plan, previous = prepare.plan(settings, say), None
+        head = prepare.header(settings, plan)
+        folder = place.RUNS / head.id
+    for arm in plan.arms:
+        if arm.info.skip:
+            say(f"SKIP {arm.name}: {arm.info.skip}")
+        elif arm.info.kind != "again":
+            say(f"{arm.name}: {arm.info.label}" + (f", {arm.info.library}" if arm.info.library else ""))
+    try:
+        execute(plan, folder, head, previous)
+    except KeyboardInterrupt:
+        say(f"interrupted; what was measured is in {folder}; go on with: ./hakmem lab run --resume")
+        show(folder)
+        raise typer.Exit(130) from None
+    return folder
+
+
+def show(folder: Path) -> None:
+    """Tables on the terminal, and the report beside the results."""
+    found = summary.summarise(records.Run(folder))
+    if found.rows:
+        tables.print_run(tables.console(), found)
+        report.write_report(found, folder / "report.html")
+        say(f"report: {folder / 'report.html'}")
+
+
+@app.command("list")
+def list_() -> None:
+    """Names the rows and the allocators."""
+    out = tables.console()
+    for row in prepare.catalogue():
+        marks = " (quick)" if row.quick else ""
+        out.print(f"{row.id:28} {row.info.group:9} {tables.escape(row.info.title)}{marks}", soft_wrap=True)
+    out.print()
+    for name, peer in peers.catalogue().items():
+        out.print(f"{name:28} {peer.origin:9} {tables.escape(peer.about)}", soft_wrap=True)
+
+
+@app.command("peers")
+def peers_(names: Optional[List[str]] = typer.Argument(None, help="allocators; all if none is named"),
+           rebuild: bool = typer.Option(False, "--rebuild", help="build again what is built from source"),
+           lib: List[str] = Lib) -> None:
+    """Builds or finds the allocators, and prints the versions that the loaded libraries state."""
+    libs = parse_libs(lib)
+    wanted = names or [*peers.catalogue(), *libs]
+    specs = [arms.parse(name, libs) for name in wanted]
+    micro.build(say)
+    if rebuild:
+        for spec in specs:
+            peers.find(spec.peer, rebuild=True, progress=say, libs=libs)
+    found = arms.resolve(specs, libs, progress=say)
+    about = {name: peer.about for name, peer in peers.catalogue().items()}
+    tables.console().print(tables.peers_table([arm.info for arm in found], about))
+
+
+@app.command()
+def run(rows: Optional[List[str]] = Rows, quick: bool = typer.Option(False, "--quick", help="few rows, 3 rounds"),
+        full: bool = typer.Option(False, "--full", help="all rows, 10 rounds (the default)"),
+        peer: str = Peers, lib: List[str] = Lib, rounds: int = Rounds, scale: float = Scale,
+        base: str = typer.Option("", "--base", help="the C library all arms run on: system or newest"),
+        timeout: int = Timeout,
+        resume: bool = typer.Option(False, "--resume", help="go on with the run that was interrupted last"),
+        name: str = typer.Option("", "--run", help="with --resume: which one")) -> None:
+    """Measures rows, or your own program (behind --), on hakmem and its peers."""
+    if quick and full:
+        raise UsageError("either --quick or --full")
+    if base not in ("", "system", "newest"):
+        raise UsageError(f"unknown base '{base}'; there are: newest system")
+    tier = "own" if OWN else "quick" if quick else "full"
+    settings = prepare.Settings("run", tier, list(rows or []), named(peer), parse_libs(lib), rounds, scale, base, OWN,
+                                timeout)
+    show(begin(settings, resume, name))
+
+
+@app.command()
+def ab(idea: str = typer.Argument(help="what is new: options (learn:0), a library, an allocator"),
+       against: str = typer.Argument("hakmem", help="what it is compared with"),
+       rows: Optional[List[str]] = Rows, lib: List[str] = Lib, rounds: int = typer.Option(20, "--rounds", min=2, max=1000),
+       scale: float = Scale, count: bool = typer.Option(True, help="count instructions too (valgrind)"),
+       into: Optional[Path] = typer.Option(None, "--ledger", help="a docs/experiments file that gets the table")) -> None:
+    """GO, NEUTRAL or NO-GO: an idea against what is there, in one run, with an A/A pair."""
+    settings = prepare.Settings("ab", "own" if OWN else "quick", list(rows or []), [], parse_libs(lib), rounds, scale,
+                                "system", OWN, 0, [idea, against])
+    sides = [arms.parse(word, settings.libs).name for word in (idea, against)]
+    if sides[0] == sides[1]:
+        raise UsageError(f"both sides are {sides[0]}; an A/A pair is part of every run")
+    folder = begin(settings)
+    found = summary.summarise(records.Run(folder))
+    counts = instructions.count_rows(settings, sides, say) if count and not OWN else {}
+    table = ledger.table(found, sides, counts)
+    tables.console().print(ledger.terminal(found, sides, counts))
+    if into is not None:
+        ledger.write(into, table)
+        say(f"table written into {into}")
+    report.write_report(found, folder / "report.html")
+    say(f"report: {folder / 'report.html'}")
+
+
+@app.command("report")
+def report_(name: str = RunName, png: bool = typer.Option(False, "--png", help="the figures as PNG files too"),
+            publish_: bool = typer.Option(False, "--publish", help="CSV into bench/results, and the README from it"),
+            readme: bool = typer.Option(False, "--readme", help="only the README's table and picture, from the CSV")
+            ) -> None:
+    """Writes the HTML report of a run; with options also figures, CSV, README."""
+    if readme:
+        publish.write_readme()
+        return
+    folder = prepare.find_run(name)
+    found = summary.summarise(records.Run(folder))
+    report.write_report(found, folder / "report.html")
+    say(f"report: {folder / 'report.html'}")
+    if png:
+        for path in png.write_pngs(found, folder):
+            say(f"figure: {path}")
+    if publish_:
+        if not found.complete:
+            raise LabError(f"the run {found.id} is not complete; go on with --resume first")
+        table = results.write_csv(found)
+        publish.write_readme(table)
+        say(f"published: {table}")
+
+
+@app.command()
+def latency(rows: Optional[List[str]] = Rows, quick: bool = typer.Option(False, "--quick"), peer: str = Peers,
+            lib: List[str] = Lib, rounds: int = Rounds, scale: float = Scale) -> None:
+    """Times every single malloc and free: percentiles, worst case."""
+    settings = prepare.Settings("latency", "quick" if quick else "full", list(rows or []), named(peer),
+                                parse_libs(lib), rounds or 3, scale, "system")
+    show(begin(settings))
+
+
+@app.command()
+def syscalls(rows: Optional[List[str]] = Rows, peer: str = Peers, lib: List[str] = Lib, scale: float = Scale) -> None:
+    """Counts the system calls of each allocator on rows, or on your own program (behind --)."""
+    settings = prepare.Settings("run", "own" if OWN else "quick", list(rows or []), named(peer), parse_libs(lib), 1,
+                                scale, "system", OWN)
+    plan = prepare.plan(settings, say)
+    prepare.prepare_inputs(plan, say)
+    for row in plan.rows:
+        tables.console().print(system_calls.table(row, plan, say))
+
+
+@app.command()
+def health(rounds: int = typer.Option(6, "--rounds", min=2, max=100), scale: float = Scale) -> None:
+    """The profiles' smoke loads: fails on a crash, on growth, or on a NO-GO against the committed results."""
+    micro.build(say)
+    problems, notes = health_check.check(rounds, scale, say)
+    out = tables.console()
+    for note in notes:
+        out.print(tables.escape(note))
+    for problem in problems:
+        out.print(f"[red]FAIL[/] {tables.escape(problem)}")
+    out.print("[red]unhealthy[/]" if problems else "[green]healthy[/]")
+    if problems:
+        raise typer.Exit(1)
+
+
+def main() -> None:
+    words = sys.argv[1:]
+    if "--" in words:
+        place_of = words.index("--")
+        OWN[:] = words[place_of + 1:]
+        words = words[:place_of]
+        if not OWN:
+            fail(UsageError("no program behind --"))
+    command = typer.main.get_command(app)
+    try:
+        status = command.main(args=words, prog_name="./hakmem lab", standalone_mode=False)
+        sys.exit(status if isinstance(status, int) else 0)
+    except LabError as error:
+        fail(error)
+    except KeyboardInterrupt:
+        say("interrupted")
+        sys.exit(130)
+    except Exception as error:  # noqa: BLE001 - click's own classes differ between versions
+        usage_error(command, error)
+
+
+def usage_error(command, error: Exception) -> None:
+    """Click's complaints in one line that names the valid words; other exceptions are ours and stay."""
+    message = getattr(error, "format_message", None)
+    if message is None:
+        raise error
+    context = getattr(error, "ctx", None)
+    known = context.command if context is not None else command
+    text = message()
+    if hasattr(known, "commands") and "No such command" in text:
+        text += f" There are: {' '.join(known.commands)}"
+    elif "No such option" in text and context is not None:
+        text = text.split(" (Possible")[0].split(" Did you")[0]
+        text += " There are: " + " ".join(option for entry in known.params for option in entry.opts
+                                          if option.startswith("--"))
+    fail(UsageError(text))
+
+
+def fail(error: LabError) -> None:
+    print(f"lab: {error}", file=sys.stderr)
+    sys.exit(error.status)

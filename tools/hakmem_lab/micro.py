@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: MIT
+"""The workloads of bench/micro: building them, and their rows (bench/micro/rows.toml)."""
+from __future__ import annotations
+
+import dataclasses
+import shutil
+import subprocess
+import tomllib
+from pathlib import Path
+
+from . import place
+from .errors import LabError
+from .model import RowInfo
+from .rows import Row
+
+TABLE = place.MICRO / "rows.toml"
+KEYS = {"id", "args", "group", "title", "text", "threads", "metric", "quick", "ideal", "settles", "newest", "steady"}
+
+
+def read_table(path: Path = TABLE) -> list[dict]:
+    with open(path, "rb") as file:
+        try:
+            table = tomllib.load(file)["row"]
+        except (tomllib.TOMLDecodeError, KeyError) as error:
+            raise LabError(f"{path}: {error}") from error
+    for entry in table:
+        wrong = entry.keys() - KEYS
+        if wrong or "id" not in entry or "args" not in entry:
+            raise LabError(f"{path}: row '{entry.get('id', '?')}' has unknown keys or misses id or args: "
+                           f"{' '.join(sorted(wrong))}")
+    return table
+
+
+def _row(entry: dict) -> Row:
+    threads = entry.get("threads", 1)
+    program, *arguments = entry["args"].split()
+    info = RowInfo(id=entry["id"], group=entry["group"], title=entry["title"], text=entry.get("text", ""),
+                   metric=entry.get("metric", "cpu" if threads == 1 else "wall"), unit="ns/op", threads=threads,
+                   program=entry["args"].replace("*", ""))
+    return Row(info, quick=entry.get("quick", False), ideal=entry.get("ideal", False),
+               settles=entry.get("settles", True), argv=(program, *arguments))
+
+
+def catalogue() -> list[Row]:
+    return [_row(entry) for entry in read_table()]
+
+
+def newest() -> set[str]:
+    """Rows that the full matrix measures on the newest C library too."""
+    return {entry["id"] for entry in read_table() if entry.get("newest")}
+
+
+def steady() -> set[str]:
+    """Rows whose memory must not grow with the amount of work."""
+    return {entry["id"] for entry in read_table() if entry.get("steady")}
+
+
+def build(progress=lambda text: None) -> None:
+    """Compiles the workloads and the rig into place.PROGRAMS; says where the log is if that fails."""
+    for tool in ("cmake", "ninja"):
+        if shutil.which(tool) is None:
+            raise LabError(f"{tool} is missing; install it (Debian: apt-get install cmake ninja-build)")
+    folder = place.LAB / "bench-build"
+    folder.mkdir(parents=True, exist_ok=True)
+    log = folder / "build.log"
+    progress("building the workloads")
+    with open(log, "w", encoding="utf-8") as file:
+        for command in (["cmake", "-S", str(place.BENCH), "-B", str(folder), "-G", "Ninja",
+                         f"-DHAK_BENCH_OUT={place.PROGRAMS}"], ["cmake", "--build", str(folder)]):
+            if subprocess.run(command, stdout=file, stderr=subprocess.STDOUT, check=False).returncode != 0:
+                raise LabError(f"the workloads could not be built; see {log}")
+
+
+def scaled(row: Row, factor: float) -> Row:
+    """The row with factor times the work, under the same name."""
+    return dataclasses.replace(row, argv=(row.argv[0], *row.arguments(factor)[1:]))

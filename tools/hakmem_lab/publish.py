@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: MIT
+"""What of a run is committed: its CSV file, and from that the table and the picture in README.md.
+
+The same CSV gives the same bytes. README's part lies between two markers; the rest of the file is left as it is.
+"""
+from __future__ import annotations
+
+import math
+import os
+from pathlib import Path
+from typing import Optional
+
+from . import place, wording
+from .errors import LabError
+from .means import ALL, Mean, Means, means
+from .model import ArmInfo, RunSummary
+from .picture import draw
+from .results import newest_csv, read_csv, write_csv
+from .sheet import clip
+
+__all__ = ["newest_csv", "read_csv", "write_csv", "write_readme", "BEGIN", "END", "README", "PICTURE"]
+
+README = place.ROOT / "README.md"
+PICTURE = place.ROOT / "docs" / "lab.svg"
+BEGIN, END = "<!-- lab: begin -->", "<!-- lab: end -->"
+MOST_ARMS = 12  # lines of the table, without its two head lines; the slowest beyond that are named below it
+
+
+def _plain(text: str) -> str:
+    """For Markdown: nothing in it is markup."""
+    for character in "\\`*_[]|<>":
+        text = text.replace(character, "\\" + character if character not in "<>" else f"&#{ord(character)};")
+    return text
+
+
+def _cell(mean: Mean, best_time: float, best_peak: float) -> str:
+    if not mean.rows:
+        return wording.NONE
+
+    def one(value: float, best: float) -> str:
+        text = wording.ratio(value)
+        return f"**{text}**" if wording.known(value) and text == wording.ratio(best) else text
+    failed = f" {wording.FAILED}{mean.failures}" if mean.failures else ""
+    return f"{one(mean.time, best_time)} / {one(mean.peak, best_peak)}{failed}"
+
+
+def _least(values: list[float]) -> float:
+    return min((value for value in values if not math.isnan(value)), default=math.nan)
+
+
+def _name(arm: ArmInfo, found: Means, names: dict[str, str], subject: str) -> str:
+    text = _plain(names[arm.name])
+    text = f"**{text}**" if arm.name == subject else text
+    part = found.of(arm.name).rows
+    return text if part == found.rows else f"{text} ({part} of {found.rows} rows)"
+
+
+def _table(summary: RunSummary, found: Means, arms: list[ArmInfo], names: dict[str, str]) -> list[str]:
+    groups = [(ALL, "all rows", found.rows)] + found.groups
+    heads = ["Allocator"] + [f"{_plain(title)} ({count})" for _, title, count in groups]
+    lines = ["| " + " | ".join(heads) + " |", "|---" + "|--:" * len(groups) + "|"]
+    best = {key: (_least([found.of(arm.name, key).time for arm in found.arms]),
+                  _least([found.of(arm.name, key).peak for arm in found.arms])) for key, _, _ in groups}
+    for arm in arms:
+        cells = [_cell(found.of(arm.name, key), *best[key]) for key, _, _ in groups]
+        lines.append("| " + " | ".join([_name(arm, found, names, summary.subject)] + cells) + " |")
+    return lines
+
+
+def _chosen(found: Means, subject: str) -> tuple[list[ArmInfo], list[ArmInfo]]:
+    """The arms of the table, and those that would make it too long: the slowest, but never the subject."""
+    rest = [arm for arm in found.arms if arm.name != subject][MOST_ARMS - 1:]
+    return [arm for arm in found.arms if arm not in rest], rest
+
+
+def _conditions(summary: RunSummary) -> str:
+    """Machine and rounds in a line."""
+    machine = summary.machine
+    words = [machine.get("processor", ""), f"{machine.get('cpus', '?')} CPUs", machine.get("memory", ""),
+             "virtual machine" if machine.get("virtual") == "yes" else "",
+             f"kernel {machine['kernel']}" if "kernel" in machine else "", machine.get("glibc", "")]
+    return f"{', '.join(word for word in words if word)}; {wording.count(summary.rounds, 'round')}, " \
+           f"{summary.started.split()[0].split('T')[0]}"
+
+
+def _section(summary: RunSummary, csv_link: str, picture_link: str) -> list[str]:
+    found, names = means(summary), wording.labels(summary)
+    arms, rest = _chosen(found, summary.subject)
+    noisy = sum(row.noisy for row in summary.rows)
+    text = [f"Measured on {_plain(_conditions(summary))}. [All numbers]({csv_link})."]
+    if rest:
+        slow = [f"{_plain(names[arm.name])} {_cell(found.of(arm.name), math.nan, math.nan)}" for arm in rest]
+        text.append(f"Slower: {', '.join(slow)}.")
+    skipped = [f"{_plain(names[arm.name])} ({_plain(clip(arm.skip, 100))})" for arm in summary.arms if arm.skip]
+    if skipped:
+        text.append(f"Not measured: {', '.join(skipped)}.")
+    if noisy:
+        text.append(f"{wording.count(noisy, 'row was', 'rows were')} noisy.")
+    return [BEGIN, f"<!-- Made by the lab from {csv_link}: do not edit. -->",
+            f"![Time and peak memory of each allocator; the numbers are in the table]({picture_link})", "",
+            "Time / peak memory: geometric means of the ratios to each row's best allocator (1.00: best on every "
+            f"row; bold: best of the column; {wording.FAILED}: rows that failed).", "",
+            *_table(summary, found, arms, names), "", " ".join(text), END]
+
+
+def _replaced(text: str, lines: list[str], path: Path) -> str:
+    for marker in (BEGIN, END):
+        times = text.count(marker)
+        if times != 1:
+            raise LabError(f"{path} must have the marker '{marker}' exactly once; it has it {times} times")
+    before, rest = text.split(BEGIN)
+    if END not in rest:
+        raise LabError(f"{path} has the marker '{END}' before '{BEGIN}'")
+    return before + "\n".join(lines) + rest.split(END)[1]
+
+
+def _link(path: Path, start: Path) -> str:
+    return Path(os.path.relpath(path.resolve(), start.resolve().parent)).as_posix()
+
+
+def write_readme(csv_path: Optional[Path] = None, readme_path: Path = README, picture_path: Path = PICTURE) -> None:
+    """Makes README's part and its picture anew from the CSV file, by default the newest one."""
+    csv_path = csv_path or newest_csv()
+    summary = read_csv(csv_path)
+    if not means(summary).arms:
+        raise LabError(f"{csv_path} has no figures to show")
+    try:
+        text = readme_path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise LabError(f"cannot read {readme_path}: {error.strerror}") from error
+    section = _section(summary, _link(csv_path, readme_path), _link(picture_path, readme_path))
+    text = _replaced(text, section, readme_path)
+    try:
+        picture_path.parent.mkdir(parents=True, exist_ok=True)
+        picture_path.write_text(draw(summary), encoding="utf-8")
+        readme_path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise LabError(f"cannot write {error.filename}: {error.strerror}") from error

@@ -1,0 +1,212 @@
+# SPDX-License-Identifier: MIT
+"""The report: one HTML file that works offline. It says in words what the figures show, and holds the data.
+
+Everything from outside (labels, reasons, names of programs) is escaped: by jinja2 in the page, in JSON by embed.py,
+in plotly's texts by figures.py. A policy in the page forbids it to load anything.
+"""
+from __future__ import annotations
+
+import statistics
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Optional
+
+import jinja2
+
+from . import embed, palette, stats, wording
+from .errors import LabError
+from .figures import all_figures
+from .model import ArmInfo, Latency, RowSummary, RunSummary
+from .png import write_pngs
+from .summary import NOISY
+
+__all__ = ["render", "write_pngs", "write_report"]
+
+TEMPLATES = Path(__file__).resolve().parent / "templates"
+GROUPS = {  # in words; other groups are shown by their own name
+    "small": "Small blocks", "program": "Patterns of programs", "threads": "Threads",
+    "realloc": "Growing blocks (realloc)", "large": "Large blocks", "memory": "Memory given back",
+    "start": "Start of a program", "latency": "Single calls", "app": "Real programs", "own": "Your program",
+}
+KINDS = {"subject": "subject", "peer": "peer", "again": "A/A pair", "ideal": "bound"}
+
+
+def environment() -> jinja2.Environment:
+    found = jinja2.Environment(loader=jinja2.FileSystemLoader(TEMPLATES), autoescape=True, trim_blocks=True,
+                               lstrip_blocks=True, undefined=jinja2.StrictUndefined)
+    found.globals["ratio"], found.globals["NONE"] = wording.ratio, wording.NONE
+    return found
+
+
+@dataclass
+class Column:
+    """Of a row's table: a heading, its unit, and which value of a cell it shows."""
+
+    title: str
+    unit: str
+    name: str  # data-column in the page
+    texts: dict[str, str]  # by arm
+    values: dict[str, Optional[float]]
+    best: str = ""  # the arm whose value is marked
+
+
+@dataclass
+class RowView:
+    index: int
+    row: RowSummary
+    sentences: list[str]
+    columns: list[Column]
+    arms: list[ArmInfo]
+    latency: list[Latency]
+    percentiles: list[str]
+
+
+def _column(title: str, unit: str, name: str, values: dict[str, Optional[float]], decimals: Optional[int] = None,
+            significant: int = 3) -> Column:
+    places = wording.places(values.values(), significant) if decimals is None else decimals
+    return Column(title, unit, name, {arm: wording.number(value, places) for arm, value in values.items()}, values)
+
+
+def _columns(row: RowSummary) -> list[Column]:
+    cells = {name: cell for name, cell in row.cells.items() if not cell.failure}
+
+    def values(key: str, scale: float = 1.0) -> dict[str, Optional[float]]:
+        return {name: getattr(cell, key) * scale if getattr(cell, key) is not None else None
+                for name, cell in cells.items()}
+    time = _column("Time", row.row.unit, "time", values("time"))
+    decimals = wording.places(time.values.values())
+    spans = {name: wording.interval(cell.low, cell.high, decimals) for name, cell in cells.items()}
+    mib = 1 / 1024
+    columns = [
+        time, Column("Interval", row.row.unit, "interval", spans, {}),
+        _column("Time", "× best", "time-ratio", values("time_ratio"), 2),
+        _column("Peak RSS", "MiB", "peak", values("peak_kib", mib)),
+        _column("Peak RSS", "× smallest", "peak-ratio", values("peak_ratio"), 2),
+        _column("Average", "RSS, MiB", "average", values("average_kib", mib)),
+        _column("After free", "RSS, MiB", "after", values("after_kib", mib)),
+        _column("Peak / live", "×", "peak-to-live", values("peak_to_live"), 2),
+        _column("Faults", "minor", "faults", values("minflt"), 0),
+    ]
+    for column in columns:
+        if column.name in ("time", "time-ratio"):
+            column.best = row.best_time
+        elif column.name in ("peak", "peak-ratio"):
+            column.best = row.best_peak
+    always = ("time", "interval", "time-ratio", "peak", "peak-ratio")
+    return [column for column in columns if column.name in always or any(map(wording.known, column.values.values()))]
+
+
+def _row_view(summary: RunSummary, index: int, row: RowSummary, names: dict[str, str]) -> RowView:
+    """Arms in the order of all figures, with the second arm of the A/A pair after the subject."""
+    again = [arm for arm in summary.arms if arm.kind == "again" and not arm.skip]
+    shown = palette.shown(summary)
+    arms = [arm for arm in shown[:1] + again + shown[1:] if arm.name in row.cells]
+    order = {arm.name: at for at, arm in enumerate(arms)}
+    latency = sorted((one for one in summary.latency if one.row == row.row.id and one.arm in order),
+                     key=lambda one: order[one.arm])
+    keys = {key for one in latency for key in one.percentiles}
+    percentiles = sorted(keys - {"max"}, key=float) + (["max"] if "max" in keys else [])
+    return RowView(index, row, wording.row_sentences(summary, row, names), _columns(row), arms, latency, percentiles)
+
+
+@dataclass
+class Overall:
+    """The summary's table, and its sentences."""
+
+    arms: list[tuple[ArmInfo, Any, Counter]] = field(default_factory=list)  # with means and the subject's verdicts
+    sentences: list[str] = field(default_factory=list)
+    failures: list[tuple[str, str, str]] = field(default_factory=list)  # row, arm, reason
+
+
+def _first(summary: RunSummary, names: dict[str, str]) -> str:
+    wins = Counter(row.best_time for row in summary.rows if row.best_time)
+    if not wins:
+        return "No row has a fastest allocator."
+    parts = [f"{names.get(arm, arm)} on {number}" for arm, number in wins.most_common()]
+    return f"Lowest time, of {wording.count(sum(wins.values()), 'row')}: {wording.and_list(parts)}."
+
+
+def _means_sentence(summary: RunSummary, names: dict[str, str]) -> str:
+    timed = sorted((mean for mean in summary.means if wording.known(mean.time_mean)), key=lambda mean: mean.time_mean)
+    mine = next((mean for mean in timed if mean.name == summary.subject), None)
+    if mine is None:
+        return ""
+    text = f"{names[summary.subject]} takes {wording.ratio(mine.time_mean)} × the time of each row's best"
+    text += f" and {wording.ratio(mine.peak_mean)} × the memory of each row's smallest" \
+        if wording.known(mine.peak_mean) else ""
+    others = [mean for mean in timed if mean is not mine]
+    if others:
+        best = others[0]
+        text += f" (geometric means); the best of the others, {names[best.name]}, {wording.ratio(best.time_mean)} ×"
+        text += f" and {wording.ratio(best.peak_mean)} ×" if wording.known(best.peak_mean) else ""
+    return text + "."
+
+
+def _noise_sentence(summary: RunSummary) -> str:
+    noisy = [row.row.id for row in summary.rows if row.noisy]
+    widths = [row.noise for row in summary.rows if row.again and wording.known(row.noise) and row.noise > 0]
+    text = f"The A/A pair agrees within ±{wording.percent(statistics.median(widths))} on the middle row. " \
+        if widths else ""
+    return text + (f"{wording.count(len(noisy), 'row is', 'rows are')} noisy: {', '.join(noisy)}." if noisy
+                   else "No row is noisy.")
+
+
+def overall(summary: RunSummary, names: dict[str, str]) -> Overall:
+    found = Overall()
+    means = {mean.name: mean for mean in summary.means}
+    total: Counter = Counter()
+    for arm in palette.shown(summary):
+        tally = Counter(row.cells[arm.name].against.word for row in summary.rows
+                        if arm.name in row.cells and row.cells[arm.name].against)
+        if arm.kind != "ideal":
+            found.arms.append((arm, means.get(arm.name), tally))
+            total += tally
+    found.failures = [(row.row.id, names.get(cell.arm, cell.arm), cell.failure) for row in summary.rows
+                      for cell in row.cells.values() if cell.failure]
+    found.sentences = [_first(summary, names), _means_sentence(summary, names)]
+    if total["better"] + total["worse"] + total["no difference"]:
+        found.sentences.append(
+            f"Pair by pair, over all rows and all others, {names.get(summary.subject, summary.subject)} is better "
+            f"{total['better']} times, not measurably different {total['no difference']} times and worse "
+            f"{total['worse']} times.")
+    found.sentences.append(f"{wording.count(len(found.failures), 'failure')}, listed below." if found.failures
+                           else "Nothing failed.")
+    found.sentences.append(_noise_sentence(summary))
+    skipped = [arm for arm in summary.arms if arm.skip]
+    if skipped:
+        found.sentences.append(f"Not measured: {', '.join(names[arm.name] for arm in skipped)} "
+                               f"(reasons under Allocators).")
+    found.sentences = [sentence for sentence in found.sentences if sentence]
+    return found
+
+
+def _grouped(views: list[RowView]) -> list[tuple[str, list[RowView]]]:
+    groups: dict[str, list[RowView]] = {}
+    for view in views:
+        groups.setdefault(GROUPS.get(view.row.row.group, view.row.row.group), []).append(view)
+    return list(groups.items())
+
+
+def render(summary: RunSummary) -> str:
+    names = wording.labels(summary)
+    figures = all_figures(summary)
+    views = [_row_view(summary, index, row, names) for index, row in enumerate(summary.rows)]
+    chosen = next((view.index for view in views if f"curve-{view.index}" in figures), 0)
+    return environment().get_template("report.html.j2").render(
+        summary=summary, names=names, subject=names.get(summary.subject, summary.subject),
+        overall=overall(summary, names), groups=_grouped(views), views=views, chosen=chosen,
+        looks=palette.looks(summary), figures=figures, kinds=KINDS, moment=wording.moment, bounds=wording.bounds,
+        short=wording.short, known=wording.known, count=wording.count, level=f"{stats.LEVEL * 100:.0f} %",
+        few=stats.FEW, noisy=wording.percent(NOISY * summary.threshold), threshold=wording.percent(summary.threshold),
+        style=embed.asset("report.css"), script=embed.asset("report.js"), library=embed.library(),
+        figures_json=embed.figures_json(figures), data_json=embed.data_json(summary))
+
+
+def write_report(summary: RunSummary, path: Path) -> None:
+    text = render(summary)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise LabError(f"cannot write {path}: {error.strerror}") from error

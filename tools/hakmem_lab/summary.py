@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: MIT
+"""From measurements to what is printed: medians, ratios to the best of the row, verdicts, means."""
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from typing import Any, Optional
+
+from . import stats
+from .model import ArmInfo, ArmSummary, Cell, Latency, RowInfo, RowSummary, RunSummary
+from .records import Run
+
+NOISY = 2  # noise of more than this many thresholds makes a row noisy
+
+
+def _median_of(samples: list[dict[str, Any]], key: str) -> Optional[float]:
+    values = [sample[key] for sample in samples if sample.get(key) is not None]
+    return stats.median(values) if values else None
+
+
+def _cell(arm: ArmInfo, times: list[dict[str, Any]], memory: list[dict[str, Any]], failure: str) -> Cell:
+    cell = Cell(arm.name, rounds=len(times), failure=failure)
+    if failure:
+        return cell
+    values = [sample["value"] for sample in times]
+    if values:
+        cell.time = stats.median(values)
+        cell.low, cell.high = stats.interval(values)
+        cell.spread = stats.spread(values)
+    both = times + memory
+    cell.peak_kib = _median_of(times, "hwm_kib") or _median_of(memory, "hwm_kib")
+    cell.minflt = _median_of(times or memory, "minflt")
+    cpu = _median_of(times, "cpu_ns")
+    cell.cpu_ms = cpu / 1e6 if cpu is not None else None
+    cell.average_kib = _median_of(memory, "average_kib")
+    cell.after_kib = _median_of(memory, "after_kib")
+    live = _median_of(both, "live_peak")
+    if live and cell.peak_kib:
+        cell.peak_to_live = cell.peak_kib * 1024 / live
+    if memory and memory[0].get("curve"):
+        cell.curve = [(float(at), float(kib)) for at, kib in memory[0]["curve"]]
+    return cell
+
+
+def _rank(row: RowSummary, arms: dict[str, ArmInfo]) -> None:
+    """Ratios to the row's best; ideal and the second A/A arm are no candidates."""
+    ranked = [cell for cell in row.cells.values() if arms[cell.arm].kind in ("subject", "peer") and not cell.failure]
+    timed = [cell for cell in ranked if cell.time]
+    sized = [cell for cell in ranked if cell.peak_kib]
+    if timed:
+        best = min(timed, key=lambda cell: cell.time)
+        row.best_time = best.arm
+        for cell in row.cells.values():
+            cell.time_ratio = cell.time / best.time if cell.time else None
+    if sized:
+        best = min(sized, key=lambda cell: cell.peak_kib)
+        row.best_peak = best.arm
+        for cell in row.cells.values():
+            cell.peak_ratio = cell.peak_kib / best.peak_kib if cell.peak_kib else None
+
+
+def _row(info: RowInfo, samples: dict[tuple[str, str], list[dict[str, Any]]], arms: dict[str, ArmInfo], subject: str,
+         threshold: float) -> RowSummary:
+    cells: dict[str, Cell] = {}
+    rounds: dict[str, dict[int, float]] = {}
+    for name, arm in arms.items():
+        times, memory = samples.get(("time", name), []), samples.get(("memory", name), [])
+        failures = samples.get(("failure", name), [])
+        if times or memory or failures:
+            cells[name] = _cell(arm, times, memory, failures[0]["reason"] if failures else "")
+            rounds[name] = {} if failures else {sample["round"]: sample["value"] for sample in times}
+    row = RowSummary(info, cells)
+    _rank(row, arms)
+    for name, cell in cells.items():
+        if arms[name].kind == "again":
+            twin = rounds.get(name.rsplit("~", 1)[0], {})
+            row.again = stats.compare(rounds[name], twin, threshold)
+            row.noise = stats.noise(stats.paired(rounds[name], twin))
+        elif name != subject and subject in rounds:
+            cell.against = stats.compare(rounds[subject], rounds[name], threshold)
+    if row.again is not None and row.again.word != "not measured":
+        row.noisy = row.again.word != "no difference" or row.noise > NOISY * threshold
+    return row
+
+
+def _mean(arm: ArmInfo, rows: list[RowSummary]) -> ArmSummary:
+    cells = [row.cells[arm.name] for row in rows if arm.name in row.cells]
+    return ArmSummary(name=arm.name, rows=len([cell for cell in cells if cell.time]),
+                      time_mean=stats.geometric_mean([cell.time_ratio or math.nan for cell in cells]),
+                      peak_mean=stats.geometric_mean([cell.peak_ratio or math.nan for cell in cells]),
+                      first=len([row for row in rows if row.best_time == arm.name]),
+                      failures=len([cell for cell in cells if cell.failure]))
+
+
+def _latency(samples: list[dict[str, Any]]) -> list[Latency]:
+    """Of the runs of one arm on one row: per percentile the median of the runs, histograms added up."""
+    groups: dict[tuple[str, str], list[dict[str, Any]]] = defaultdict(list)
+    for sample in samples:
+        if sample.get("latency"):
+            groups[sample["row"], sample["arm"]].append(sample)
+    result = []
+    for (row, arm), runs in groups.items():
+        both = [run["latency"]["both"] for run in runs]
+        counts: dict[float, int] = defaultdict(int)
+        for run in runs:
+            for upper, count in run.get("histogram", []):
+                counts[float(upper)] += int(count)
+        result.append(Latency(row, arm, {key: stats.median([one[key] for one in both]) for key in both[0]},
+                              sorted(counts.items())))
+    return result
+
+
+def summarise(run: Run) -> RunSummary:
+    header = run.header
+    arms = {arm.name: arm for arm in header.arms if not arm.skip}
+    by_row: dict[str, dict[tuple[str, str], list[dict[str, Any]]]] = defaultdict(lambda: defaultdict(list))
+    for sample in run.samples:
+        by_row[sample["row"]][sample["kind"], sample["arm"]].append(sample)
+    rows = [_row(info, by_row[info.id], arms, header.subject, header.threshold) for info in header.rows
+            if info.id in by_row]
+    means = [_mean(arm, rows) for arm in arms.values() if arm.kind in ("subject", "peer")]
+    return RunSummary(id=header.id, started=header.started, tier=header.tier, machine=header.machine,
+                      rounds=header.rounds, threshold=header.threshold, subject=header.subject, arms=header.arms,
+                      rows=rows, means=means, latency=_latency(run.samples), complete=run.complete)
