@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A system of its own for the tests of peers: a lab in an empty folder, and commands that are small scripts in the one
+"""A system of its own for the tests of peers: a lab in an empty folder, and small scripts for commands in the one
 folder that PATH names. No network, no compiler."""
 import os
 import re

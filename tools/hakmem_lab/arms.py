@@ -97,9 +97,9 @@ def resolve(specs: list[Spec], libs: dict[str, str], *, build: bool = True, prog
             found[spec.peer] = peers.find(spec.peer, build=build, progress=progress, libs=libs)
         peer = found[spec.peer]
         label = f"{peer.label or spec.peer} +{spec.options}" if spec.options else peer.label or spec.peer
-        bases = ("system",) if spec.peer == "glibc" else ("system", "newest")
-        if spec.peer == "glibc-newest":
-            bases = ("newest",)
+        bases = ("system", "newest")
+        if spec.peer == "glibc" or peer.peer.base != "system":
+            bases = (peer.peer.base,)
         arms.append(Arm(ArmInfo(name=spec.name, label=label, version=peer.version, library=peer.library,
                                 kind="subject" if spec.name == SUBJECT else "peer", sha256=peer.sha256,
                                 options=spec.options, skip=peer.skip), bases, dict(peer.env)))

@@ -62,11 +62,15 @@ def build(progress=lambda text: None) -> None:
             raise LabError(f"{tool} is missing; install it (Debian: apt-get install cmake ninja-build)")
     folder = place.LAB / "bench-build"
     folder.mkdir(parents=True, exist_ok=True)
+    folder, programs = folder.resolve(), place.PROGRAMS.resolve()
+    cache = folder / "CMakeCache.txt"
+    if cache.is_file() and f"CMAKE_CACHEFILE_DIR:INTERNAL={folder}\n" not in cache.read_text(encoding="utf-8"):
+        cache.unlink()  # the project was moved
     log = folder / "build.log"
     progress("building the workloads")
     with open(log, "w", encoding="utf-8") as file:
         for command in (["cmake", "-S", str(place.BENCH), "-B", str(folder), "-G", "Ninja",
-                         f"-DHAK_BENCH_OUT={place.PROGRAMS}"], ["cmake", "--build", str(folder)]):
+                         f"-DHAK_BENCH_OUT={programs}"], ["cmake", "--build", str(folder)]):
             if subprocess.run(command, stdout=file, stderr=subprocess.STDOUT, check=False).returncode != 0:
                 raise LabError(f"the workloads could not be built; see {log}")
 

@@ -56,11 +56,10 @@ _PEERS = (
     Peer("rpmalloc-sid", "rpmalloc", "newest", "rpmalloc of Debian's unstable suite", base="newest"),
 )
 
-# What a run takes if nothing is said, in this order. The subject is not among them; of several versions of one
-# allocator the newest and the system's take part. The packages of the unstable suite need a newer glibc than Debian
-# 12 has: --base newest.
-DEFAULT = ("glibc", "glibc-newest", "mimalloc", "snmalloc", "jemalloc", "tcmalloc", "mimalloc-debian", "jemalloc-debian",
-           "gperftools-debian")
+# What a run takes if nothing is said, in this order. The subject is not among them. Of mimalloc three take part: the
+# crates' newest, built as its own project says; a still newer one as Debian's unstable suite packages it; the system's.
+DEFAULT = ("glibc", "glibc-newest", "mimalloc", "mimalloc-sid", "snmalloc", "jemalloc", "tcmalloc", "mimalloc-debian",
+           "jemalloc-debian", "gperftools-debian")
 QUICK = ("glibc", "mimalloc", "snmalloc", "jemalloc", "tcmalloc", "gperftools-debian")
 
 

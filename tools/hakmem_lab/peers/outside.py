@@ -20,7 +20,7 @@ from pathlib import Path
 from .. import place
 
 # Words of the caller's environment that would change how a peer is built or what a probe sees.
-_FOREIGN = ("LD_PRELOAD", "GLIBC_TUNABLES", "MAKEFLAGS", "CFLAGS", "CXXFLAGS", "CPPFLAGS", "LDFLAGS")
+_FOREIGN = ("LD_PRELOAD", "GLIBC_TUNABLES", "MAKEFLAGS", "CC", "CXX", "CFLAGS", "CXXFLAGS", "CPPFLAGS", "LDFLAGS")
 _ERROR = re.compile(r"\b(error|fatal|undefined reference|cannot|could not|unable|not found|no such file|failed)\b"
                     r"|^E: ", re.IGNORECASE)
 _ECHO = re.compile(r"^(g?make|ninja)\b.*(\*\*\*|Leaving|Entering)|ld returned \d+ exit|^CMake Error at|^\$ ")
