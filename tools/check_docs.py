@@ -11,7 +11,8 @@ import os
 import re
 import sys
 
-DOCUMENTS = ("README.md", "CONTRIBUTING.md", "src/README.md", "test/README.md", "docs/*.md", "docs/adr/*.md")
+DOCUMENTS = ("README.md", "CONTRIBUTING.md", "src/README.md", "test/README.md", "docs/*.md", "docs/adr/*.md",
+             "docs/experiments/*.md", "bench/**/README.md", "tools/hakmem_lab/README.md")
 TOP = "src|include|test|tools|bench|docs|cmake|lang"
 LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")
 CODE = re.compile(r"`([^`\n]+)`")
@@ -35,9 +36,18 @@ def exists(root, here, path):
                for name in expand(path))
 
 
+def file_names(root):
+    """The names of all files and folders of the project, without what was built or fetched."""
+    names = set()
+    for place, folders, files in os.walk(root):
+        folders[:] = [one for one in folders if one[0] != "." and (place, one) != (root, "build")]
+        names.update(files, folders)
+    return names
+
+
 def known_symbols(root):
     names = set()
-    for folder in ("src", "include", "cmake", "tools", "test"):
+    for folder in ("src", "include", "cmake", "tools", "test", "bench"):
         for place, _, files in os.walk(os.path.join(root, folder)):
             for file in files:
                 if file.endswith((".c", ".h", ".cpp", ".hpp", ".def", ".map", ".py", ".cmake", "CMakeLists.txt")):
@@ -53,7 +63,7 @@ def folders_of_src(root):
     return "|".join(n for n in sorted(os.listdir(src)) if os.path.isdir(os.path.join(src, n))) or "-"
 
 
-def check(root, path, symbols, errors):
+def check(root, path, symbols, files, errors):
     with open(path, encoding="utf-8") as file:
         text = file.read()
     name, here = os.path.relpath(path, root), os.path.dirname(path)
@@ -72,7 +82,7 @@ def check(root, path, symbols, errors):
         word = re.sub(r":\d+$", "", word)
         if PATH.match(word) and starts.match(word):
             if "/" not in word.rstrip("/"):  # a bare file name: anywhere
-                found = glob.glob(os.path.join(root, "**", word.rstrip("/")), recursive=True)
+                found = word.rstrip("/") in files
             else:
                 found = exists(root, here, word)
             if not found:
@@ -92,10 +102,10 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("--root", default=os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
     root = os.path.normpath(parser.parse_args().root)
-    errors, symbols = [], known_symbols(root)
-    documents = [p for pattern in DOCUMENTS for p in sorted(glob.glob(os.path.join(root, pattern)))]
+    errors, symbols, files = [], known_symbols(root), file_names(root)
+    documents = [p for pattern in DOCUMENTS for p in sorted(glob.glob(os.path.join(root, pattern), recursive=True))]
     for path in documents:
-        check(root, path, symbols, errors)
+        check(root, path, symbols, files, errors)
     if errors:
         print("\n".join("check_docs: " + e for e in errors), file=sys.stderr)
         sys.exit(1)

@@ -18,6 +18,7 @@ flock 8
 if ! cmp -s "$wanted" "$venv/requirements.txt" || ! "$venv/bin/python" -c '' 2>/dev/null; then
     printf 'hakmem: making the virtual environment of the lab\n' >&2
     rm -rf "$venv"
+    python3 -c 'import tomllib' 2>/dev/null || fail "the lab needs Python 3.11 or newer"
     python3 -c 'import ensurepip, venv' 2>/dev/null ||
         fail "Python's venv is missing; install what Debian calls python3-venv"
     python3 -m venv "$venv" >"$log" 2>&1 || fail "cannot make $venv; see $log"

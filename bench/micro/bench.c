@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
@@ -191,14 +192,28 @@ static const char *malloc_file(void) {
                                                                                     : "";
 }
 
+/* Tells that nothing is measured for a second: by an empty file, made without the allocator. */
+static void show_resting(void) {
+    const char *path = getenv("HAK_BENCH_RESTING");
+    if (path == NULL || path[0] == '\0') {
+        return;
+    }
+    int file = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+    if (file < 0) {
+        bench_fail("cannot make %s: %s", path, strerror(errno));
+    }
+    close(file);
+}
+
 int bench_finish(uint64_t check) {
     if (!frame.measured) {
         bench_fail("nothing was measured");
     }
-    unsigned long long hwm = bench_hwm_kib(), end = bench_rss_kib(), after = 0;
+    unsigned long long end = bench_rss_kib(), hwm = bench_hwm_kib(), after = 0;
     const char *settle = getenv("HAK_BENCH_SETTLE");
     bool settled = settle != NULL && strcmp(settle, "1") == 0;
     if (settled) {
+        show_resting();
         nanosleep(&(struct timespec){.tv_sec = 1}, NULL);
         /* Whatever an allocator does late hangs on its next calls, so it gets one pair. */
         void *volatile block = malloc(64);
@@ -225,29 +240,42 @@ int bench_finish(uint64_t check) {
 /* --- threads -----------------------------------------------------------------------------------
  */
 
+typedef struct meeting {
+    pthread_barrier_t barrier;
+    atomic_uint arrived; /* at the start and the stop of the measured section */
+} meeting_t;
+
+/* On cache lines of its own: what a thread writes here must not slow its neighbour down. */
 typedef struct start {
-    bench_thread_t thread;
+    _Alignas(64) bench_thread_t thread;
     void (*body)(bench_thread_t *);
     pthread_t id;
 } start_t;
 
 void bench_meet(bench_thread_t *thread) {
-    pthread_barrier_wait(thread->meeting);
+    meeting_t *meeting = thread->meeting;
+    pthread_barrier_wait(&meeting->barrier);
+}
+
+/* Who comes last reads the clocks, and only then lets the others go: no time passes in between for
+ * waking up a certain thread, and nobody's tear-down is measured. */
+static bool is_last(bench_thread_t *thread) {
+    meeting_t *meeting = thread->meeting;
+    return (atomic_fetch_add(&meeting->arrived, 1) + 1) % thread->count == 0;
 }
 
 void bench_start_together(bench_thread_t *thread) {
-    bench_meet(thread);
-    if (thread->index == 0) {
+    if (is_last(thread)) {
         bench_start();
     }
     bench_meet(thread);
 }
 
 void bench_stop_together(bench_thread_t *thread, uint64_t operations) {
-    bench_meet(thread);
-    if (thread->index == 0) {
+    if (is_last(thread)) {
         bench_stop(operations);
     }
+    bench_meet(thread);
 }
 
 static void *run_thread(void *argument) {
@@ -258,13 +286,14 @@ static void *run_thread(void *argument) {
 }
 
 uint64_t bench_run_threads(unsigned count, void (*body)(bench_thread_t *), void *context) {
-    start_t *starts = bench_need(calloc(count, sizeof *starts), count * sizeof *starts);
-    pthread_barrier_t barrier;
-    if (pthread_barrier_init(&barrier, NULL, count) != 0) {
+    size_t size = count * sizeof(start_t);
+    start_t *starts = bench_need(aligned_alloc(_Alignof(start_t), size), size);
+    meeting_t meeting = {.arrived = 0};
+    if (pthread_barrier_init(&meeting.barrier, NULL, count) != 0) {
         bench_fail("no barrier for %u threads", count);
     }
     for (unsigned i = 0; i < count; i++) {
-        starts[i] = (start_t){.thread = {i, count, context, 0, &barrier}, .body = body};
+        starts[i] = (start_t){.thread = {i, count, context, 0, &meeting}, .body = body};
         int error = pthread_create(&starts[i].id, NULL, run_thread, &starts[i]);
         if (error != 0) {
             bench_fail("cannot start thread %u: %s", i, strerror(error));
@@ -275,7 +304,7 @@ uint64_t bench_run_threads(unsigned count, void (*body)(bench_thread_t *), void 
         pthread_join(starts[i].id, NULL);
         check += starts[i].thread.check;
     }
-    pthread_barrier_destroy(&barrier);
+    pthread_barrier_destroy(&meeting.barrier);
     free(starts);
     return check;
 }

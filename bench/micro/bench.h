@@ -54,7 +54,9 @@ void bench_extra(const char *json);
 /* Last call, after all blocks are freed: prints the result line. CHECK is a number that depends on
  * what the workload did (sizes, counts, contents), never on addresses: it must be the same on every
  * allocator. With HAK_BENCH_SETTLE=1 in the environment it first sleeps one second and reports the
- * RSS that is left. Returns the exit status of main. */
+ * RSS that is left. With HAK_BENCH_RESTING=PATH as well it makes the empty file PATH when that
+ * second begins: from then on other programs may run without disturbing this one. Returns the exit
+ * status of main. */
 int bench_finish(uint64_t check);
 
 /* Ends the program: status 1 and one line. */

@@ -122,12 +122,18 @@ static void start_thread(lane_t *lane) {
     }
 }
 
+/* No cache line holds parts of two lanes'. */
+static slot_t *make_slots(void) {
+    size_t size = (larson.blocks * sizeof(slot_t) + 63) & ~(size_t)63;
+    return memset(bench_need(aligned_alloc(64, size), size), 0, size);
+}
+
 static lane_t *make_lanes(unsigned count, uint64_t operations) {
     lane_t *lanes = aligned_alloc(_Alignof(lane_t), count * sizeof *lanes);
     bench_need(lanes, count * sizeof *lanes);
     for (unsigned i = 0; i < count; i++) {
         lanes[i] = (lane_t){.rng = bench_rng(i), .left = operations};
-        lanes[i].slots = bench_need(calloc(larson.blocks, sizeof(slot_t)), sizeof(slot_t));
+        lanes[i].slots = make_slots();
         for (uint32_t k = 0; k < larson.blocks; k++) {
             replace(&lanes[i], &lanes[i].slots[k], larson.sized);
         }

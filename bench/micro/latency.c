@@ -29,7 +29,8 @@ typedef struct block {
 } block_t;
 
 typedef struct times {
-    histogram_t of_malloc, of_free;
+    _Alignas(64) histogram_t of_malloc; /* no cache line holds parts of two threads' */
+    histogram_t of_free;
 } times_t;
 
 static struct {
@@ -38,7 +39,9 @@ static struct {
     uint64_t cost;  /* of reading the clock twice */
     uint64_t step;  /* the smallest time that the clock can tell */
     times_t *times; /* for each thread */
-    _Atomic(block_t *) shared[SHARED];
+
+    /* Apart from what every call reads. */
+    _Alignas(64) _Atomic(block_t *) shared[SHARED];
 } latency;
 
 typedef struct actor {
@@ -138,7 +141,8 @@ static void body(bench_thread_t *thread) {
     actor_t actor = {.times = &latency.times[thread->index],
                      .rng = bench_rng(thread->index),
                      .slots = slots[latency.pattern]};
-    actor.table = bench_need(calloc(actor.slots, sizeof *actor.table), actor.slots);
+    actor.table =
+        bench_need(calloc(actor.slots, sizeof *actor.table), actor.slots * sizeof *actor.table);
     run(&actor, latency.operations / 10);
     memset(actor.times, 0, sizeof *actor.times);
     bench_start_together(thread);

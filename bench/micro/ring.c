@@ -58,7 +58,7 @@ static void body(bench_thread_t *thread) {
     channel_t *from = work->channels[thread->index];
     channel_t *to = work->channels[(thread->index + 1) % thread->count];
     bench_rng_t rng = bench_rng(thread->index);
-    uint64_t to_make = work->items, to_free = work->items;
+    uint64_t to_make = work->items, to_free = work->items, sum = 0;
     batch_t *next = NULL; /* filled, but there was no room */
     unsigned turns = 0;
     bench_start_together(thread);
@@ -75,7 +75,7 @@ static void body(bench_thread_t *thread) {
         batch_t *batch = to_free > 0 ? channel_receive(from) : NULL;
         if (batch != NULL) {
             to_free -= batch->count;
-            thread->check += empty_batch(batch);
+            sum += empty_batch(batch);
             moved = true;
         }
         if (moved) {
@@ -85,6 +85,7 @@ static void body(bench_thread_t *thread) {
         }
     }
     bench_stop_together(thread, thread->count * work->items);
+    thread->check = sum;
 }
 
 int main(int argc, char **argv) {

@@ -12,6 +12,7 @@
 #include "bench.h"
 
 #include <stdatomic.h>
+#include <string.h>
 
 enum { BLOCKS = 20000, SHARED = 1024, RETAINED = 512, OWN = 256, STRIDE = 4096 };
 
@@ -20,8 +21,8 @@ typedef struct block {
 } block_t;
 
 typedef struct work {
-    _Atomic(block_t *) shared[SHARED];
-    block_t *(*retained)[RETAINED]; /* one array for each thread */
+    _Alignas(64) _Atomic(block_t *) shared[SHARED];
+    _Alignas(64) block_t *(*retained)[RETAINED]; /* one array for each thread */
     uint64_t round;
 } work_t;
 
@@ -78,6 +79,7 @@ static void body(bench_thread_t *thread) {
     block_t **retained = work->retained[thread->index];
     block_t *own[OWN] = {NULL};
     bench_rng_t rng = bench_rng(work->round * thread->count + thread->index);
+    uint64_t sum = 0;
     for (uint32_t i = 0; i < BLOCKS; i++) {
         block_t *block = make(&rng);
         uint32_t way = bench_below(&rng, 4), place = bench_below(&rng, 1u << 16);
@@ -88,11 +90,12 @@ static void body(bench_thread_t *thread) {
         } else {
             block = swap(&own[place % OWN], block);
         }
-        thread->check += end(block);
+        sum += end(block);
     }
     for (unsigned i = 0; i < OWN; i++) {
-        thread->check += end(own[i]);
+        sum += end(own[i]);
     }
+    thread->check = sum;
 }
 
 /* After a round the main thread empties half of the shared array, so that it frees too. */
@@ -120,7 +123,8 @@ int main(int argc, char **argv) {
     bench_init(argc, argv, "THREADS ROUNDS");
     unsigned threads = (unsigned)bench_arg(1, 4, 1, 1024, "THREADS");
     uint64_t rounds = bench_arg(2, 40, 1, 1u << 30, "ROUNDS");
-    work.retained = bench_need(calloc(threads, sizeof *work.retained), sizeof *work.retained);
+    size_t size = threads * sizeof *work.retained; /* no cache line holds parts of two arrays */
+    work.retained = memset(bench_need(aligned_alloc(64, size), size), 0, size);
 
     bench_start();
     uint64_t sum = 0;

@@ -2,8 +2,22 @@
  * measure --out FILE [--preload LIB] [--sample MS] [--timeout SECONDS] -- PROGRAM ARGS…
  *
  * Runs PROGRAM in a process group of its own, with LIB preloaded into it alone, and writes what it
- * cost as one JSON object to FILE. With --sample also the memory of PROGRAM and all its descendants
- * over time. bench/README.md lists the fields.
+ * cost as one JSON object to FILE:
+ *   status, signal      how PROGRAM ended; 0 for what does not apply
+ *   timeout             whether it had to be stopped after SECONDS: SIGTERM, SIGKILL 2 s later
+ *   wall_ns             from before its start to its end
+ *   user_us, sys_us, maxrss_kib, minflt, majflt, nvcsw, nivcsw
+ *                       its rusage: PROGRAM and the children it waited for
+ *   loaded              whether PROGRAM or a descendant was seen to map LIB, of a list the first;
+ *                       null without --sample, or if it was not seen in fewer than 3 samples
+ * and with --sample, read every MS milliseconds and summed over PROGRAM and its descendants:
+ *   peak_kib, average_kib, curve: [[ms, kib], …]
+ *
+ * SIGTERM, SIGINT and SIGHUP go on to PROGRAM's group. When PROGRAM has ended, whatever way, what
+ * is left of its group and all its descendants are killed, also those in a session of their own: a
+ * daemon disturbs no measurement after this one. When the process that started measure ends (its
+ * thread that did: PR_SET_PDEATHSIG), PROGRAM is stopped as after the time limit. Only SIGKILL to
+ * measure itself leaves descendants alive: it takes PROGRAM alone with it.
  *
  * Exit status: PROGRAM's; 128 + signal if it died of one; 124 after the time limit; 125 if measure
  * itself cannot do its work. A small C program on purpose: a child's ru_maxrss begins with what its
@@ -30,7 +44,8 @@ enum {
     EXIT_SIGNAL = 128,
 };
 
-static const uint64_t GRACE_NS = 2000000000u; /* from SIGTERM to SIGKILL after the time limit */
+static const uint64_t GRACE_NS = 2000000000u;     /* from SIGTERM to SIGKILL */
+static const uint64_t PATIENCE_NS = 10000000000u; /* for killed processes to be gone */
 
 static struct {
     const char *out, *preload;
@@ -39,10 +54,10 @@ static struct {
 } options;
 
 static struct {
-    pid_t pid;
+    pid_t pid, parent; /* PROGRAM; the process that started measure */
     uint64_t begin, end;
-    bool timed_out;
-    int status; /* as wait4 reports it */
+    bool stopping, timed_out; /* SIGTERM has been sent; because of the time limit */
+    int status;               /* as wait4 reports it */
     struct rusage usage;
 } run;
 
@@ -69,7 +84,9 @@ static uint64_t now_ns(void) {
 /* Every library of the list must be there: the dynamic loader would only warn and go on without. */
 static void check_preload(void) {
     char list[4096], *rest = list, *library;
-    snprintf(list, sizeof list, "%s", options.preload);
+    if ((size_t)snprintf(list, sizeof list, "%s", options.preload) >= sizeof list) {
+        fail("--preload is longer than %zu bytes", sizeof list - 1);
+    }
     while ((library = strsep(&rest, ": ")) != NULL) {
         if (strchr(library, '/') != NULL && access(library, R_OK) != 0) {
             fail("cannot preload %s: %s", library, strerror(errno));
@@ -77,18 +94,27 @@ static void check_preload(void) {
     }
 }
 
-_Noreturn static void become_program(int report, const sigset_t *signals) {
-    setpgid(0, 0);
-    prctl(PR_SET_PDEATHSIG, SIGKILL); /* nothing runs on if measure is killed */
-    sigprocmask(SIG_SETMASK, signals, NULL);
-    if (options.preload != NULL) {
-        const char *old = getenv("LD_PRELOAD");
-        char list[8192];
-        bool more = old != NULL && old[0] != '\0';
+/* LIB before what is preloaded anyway; false, with errno, if that cannot be. */
+static bool set_preload(void) {
+    const char *old = getenv("LD_PRELOAD");
+    char list[16384];
+    bool more = old != NULL && old[0] != '\0';
+    int length =
         snprintf(list, sizeof list, "%s%s%s", options.preload, more ? ":" : "", more ? old : "");
-        setenv("LD_PRELOAD", list, 1);
+    errno = E2BIG;
+    return (size_t)length < sizeof list && setenv("LD_PRELOAD", list, 1) == 0;
+}
+
+_Noreturn static void become_program(pid_t measure, int report, const sigset_t *signals) {
+    setpgid(0, 0);
+    prctl(PR_SET_PDEATHSIG, SIGKILL); /* nothing runs on if measure is killed … */
+    if (getppid() != measure) {       /* … or has been already */
+        _exit(EXIT_MEASURE);
     }
-    execvp(options.program[0], options.program);
+    sigprocmask(SIG_SETMASK, signals, NULL);
+    if (options.preload == NULL || set_preload()) {
+        execvp(options.program[0], options.program);
+    }
     int error = errno;
     ssize_t length = write(report, &error, sizeof error);
     _exit(length < 0 ? EXIT_SIGNAL : EXIT_MEASURE); /* nobody reads this status */
@@ -99,14 +125,13 @@ static void start(const sigset_t *signals) {
     if (pipe2(report, O_CLOEXEC) != 0) {
         fail("no pipe: %s", strerror(errno));
     }
-    if (options.sample_ns != 0) {
-        prctl(PR_SET_CHILD_SUBREAPER, 1);
-        memory_begin();
-    }
+    memory_begin(options.preload);
+    prctl(PR_SET_CHILD_SUBREAPER, 1);
+    pid_t measure = getpid();
     run.begin = now_ns();
     run.pid = fork();
     if (run.pid == 0) {
-        become_program(report[1], signals);
+        become_program(measure, report[1], signals);
     }
     if (run.pid < 0) {
         fail("cannot start a process: %s", strerror(errno));
@@ -126,9 +151,9 @@ static bool reap(void) {
     siginfo_t info = {0};
     if (waitid(P_PID, (id_t)run.pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid != 0) {
         run.end = now_ns();
-        if (run.timed_out) {
-            kill(-run.pid, SIGKILL); /* while the number is still taken: those that stayed on */
-        }
+        /* Those of the group that stayed on, while its number is still taken. Its end has been
+         * fixed, and its rusage: orphans no longer count. */
+        kill(-run.pid, SIGKILL);
         wait4(run.pid, &run.status, 0, &run.usage);
         return true;
     }
@@ -140,11 +165,28 @@ static bool reap(void) {
     return false;
 }
 
+/* To its group; and to PROGRAM itself if it has left that. */
+static void signal_program(int signal) {
+    kill(-run.pid, signal);
+    if (getpgid(run.pid) != run.pid) {
+        kill(run.pid, signal);
+    }
+}
+
 /* SIGTERM first, SIGKILL later; returns when to look again. */
 static uint64_t stop_program(uint64_t now) {
-    kill(-run.pid, run.timed_out ? SIGKILL : SIGTERM);
-    run.timed_out = true;
+    signal_program(run.stopping ? SIGKILL : SIGTERM);
+    run.stopping = true;
     return now + GRACE_NS;
+}
+
+/* Returns until when PROGRAM may go on. */
+static uint64_t forward(int signal, uint64_t limit) {
+    if (getppid() != run.parent && !run.stopping) { /* nobody waits for the result any more */
+        return stop_program(now_ns());
+    }
+    signal_program(signal);
+    return limit;
 }
 
 static void watch(const sigset_t *awaited) {
@@ -161,16 +203,34 @@ static void watch(const sigset_t *awaited) {
                 return;
             }
         } else if (signal > 0) {
-            kill(-run.pid, signal);
+            limit = forward(signal, limit);
         }
         now = now_ns();
         if (now >= limit) {
+            run.timed_out = run.timed_out || !run.stopping;
             limit = stop_program(now);
         }
         if (now >= next) {
             memory_sample(now - run.begin);
             next = now_ns() > next + options.sample_ns ? now_ns() : next + options.sample_ns;
         }
+    }
+}
+
+/* Descendants of PROGRAM that outlived it. */
+static void end_orphans(void) {
+    sigset_t awaited;
+    sigemptyset(&awaited);
+    sigaddset(&awaited, SIGCHLD);
+    uint64_t limit = now_ns() + PATIENCE_NS;
+    while (kill_orphans()) {
+        while (waitpid(-1, NULL, WNOHANG) > 0) {
+        }
+        if (now_ns() >= limit) {
+            fputs("measure: a process that PROGRAM left behind does not end\n", stderr);
+            return;
+        }
+        sigtimedwait(&awaited, NULL, &(struct timespec){.tv_nsec = 10000000});
     }
 }
 
@@ -185,13 +245,13 @@ static void write_result(FILE *file) {
     fprintf(file,
             "{\"status\":%d,\"signal\":%d,\"timeout\":%s,\"wall_ns\":%llu,\"user_us\":%llu,"
             "\"sys_us\":%llu,\"maxrss_kib\":%ld,\"minflt\":%ld,\"majflt\":%ld,\"nvcsw\":%ld,"
-            "\"nivcsw\":%ld",
+            "\"nivcsw\":%ld,\"loaded\":%s",
             WIFEXITED(run.status) ? WEXITSTATUS(run.status) : 0,
             WIFSIGNALED(run.status) ? WTERMSIG(run.status) : 0, run.timed_out ? "true" : "false",
             (unsigned long long)(run.end - run.begin),
             (unsigned long long)microseconds(usage->ru_utime),
             (unsigned long long)microseconds(usage->ru_stime), usage->ru_maxrss, usage->ru_minflt,
-            usage->ru_majflt, usage->ru_nvcsw, usage->ru_nivcsw);
+            usage->ru_majflt, usage->ru_nvcsw, usage->ru_nivcsw, memory_loaded());
     if (options.sample_ns != 0) {
         memory_write(file, run.end - run.begin);
     }
@@ -243,7 +303,17 @@ static void parse(int argc, char **argv) {
     options.program = argv + i + 1;
 }
 
+/* SIGTERM comes when the process that started measure ends. */
+static void tie_to_parent(void) {
+    run.parent = getppid();
+    prctl(PR_SET_PDEATHSIG, SIGTERM);
+    if (getppid() != run.parent) {
+        fail("the process that started it has ended");
+    }
+}
+
 int main(int argc, char **argv) {
+    tie_to_parent();
     parse(argc, argv);
     if (options.preload != NULL) {
         check_preload();
@@ -262,6 +332,7 @@ int main(int argc, char **argv) {
     sigprocmask(SIG_BLOCK, &awaited, &before);
     start(&before);
     watch(&awaited);
+    end_orphans();
     write_result(file);
     if (run.timed_out) {
         return EXIT_TIMEOUT;

@@ -8,6 +8,7 @@
  * C library (glibc) the chunk header must make sense; another allocator is asked through its
  * malloc_usable_size. */
 #include "base/bits.h"
+#include "base/knobs.h"
 #include "front/event.h"
 #include "life/life.h"
 #include "os/os.h"
@@ -40,43 +41,65 @@ enum {
     ARENA_HEAP_BYTES = 64 << 20,
 };
 
+/* More than any data segment has. */
+static const uintptr_t DATA_MOST_BYTES = (uintptr_t)1 << 40;
+
 /* Of whom a block is that is not ours. */
 typedef enum next_owner { OWNER_NOBODY, OWNER_LIBC, OWNER_OTHER } next_owner_t;
 
-/* [atomic] The next in the chain if it is not the C library: all three functions or none. */
+/* [atomic] The next in the chain if it is not the C library. */
 static void (*other_free)(void *);
-static size_t (*other_usable)(void *);
 static void *(*other_realloc)(void *, size_t);
+static size_t (*other_usable)(void *); /* may be NULL */
 static bool is_libc_itself = true; /* [atomic] __libc_free is the C library's, see is_of_libc() */
 static bool is_looked_up;          /* [atomic] */
+
+/* The object that a function lies in; NULL if that cannot be told. */
+static const void *object_of(const void *function) {
+    Dl_info info;
+    return dladdr != NULL && function != NULL && dladdr(function, &info) != 0 ? info.dli_fbase
+                                                                              : NULL;
+}
 
 /* Another allocator may have taken the C library's own names too (mimalloc does); then __libc_free
  * is its function, and the C library's heap is out of reach. */
 static bool is_of_libc(const void *function) {
-    Dl_info libc, info;
-    if (dladdr == NULL || gnu_get_libc_version == NULL) {
-        return true;
-    }
-    return dladdr((const void *)gnu_get_libc_version, &libc) == 0 || dladdr(function, &info) == 0 ||
-           libc.dli_fbase == info.dli_fbase;
+    const void *libc = object_of((const void *)gnu_get_libc_version);
+    const void *object = object_of(function);
+    return libc == NULL || object == NULL || libc == object;
 }
 
-/* dlsym may allocate and take the loader's lock, so this waits until a foreign pointer turns up. */
+/* The functions must be of one allocator: where it lacks malloc_usable_size, the symbol is the C
+ * library's, which reads a header that is not there. Such a one cannot be asked; it gets what
+ * nobody else owns. */
+static void next_use_other(void (*free_symbol)(void *)) {
+    size_t (*usable)(void *) = (size_t(*)(void *))dlsym(NEXT_RTLD, "malloc_usable_size");
+    void *(*resize)(void *, size_t) = (void *(*)(void *, size_t))dlsym(NEXT_RTLD, "realloc");
+    const void *object = object_of((const void *)free_symbol);
+    if (object != object_of((const void *)usable)) {
+        usable = NULL;
+    }
+    if (resize != NULL && object == object_of((const void *)resize)) {
+        hak_store_relaxed(&other_usable, usable);
+        hak_store_relaxed(&other_realloc, resize);
+        hak_store_relaxed(&other_free, free_symbol);
+    }
+}
+
+/* dlsym may allocate and take the loader's lock, so this waits until a foreign pointer turns up.
+ * Under force_libc all blocks are of the C library's own names, so that no free has to look for its
+ * owner. */
 static void next_look_up(void) {
     if (hak_load_acquire(&is_looked_up) || dlsym == NULL) {
         return;
     }
     void (*free_symbol)(void *) = (void (*)(void *))dlsym(NEXT_RTLD, "free");
-    size_t (*usable)(void *) = (size_t(*)(void *))dlsym(NEXT_RTLD, "malloc_usable_size");
-    void *(*resize)(void *, size_t) = (void *(*)(void *, size_t))dlsym(NEXT_RTLD, "realloc");
     bool is_itself = __libc_free != NULL && is_of_libc((const void *)__libc_free);
-    if (free_symbol != NULL && usable != NULL && resize != NULL &&
-        (!is_itself || free_symbol != __libc_free)) {
-        hak_store_relaxed(&other_usable, usable);
-        hak_store_relaxed(&other_realloc, resize);
-        hak_store_relaxed(&other_free, free_symbol);
-    }
     hak_store_relaxed(&is_libc_itself, is_itself);
+    bool is_other = free_symbol != __libc_free && !hak_load_relaxed(&hak_knobs.force_libc);
+    if (free_symbol != NULL && (is_other || !is_itself)) {
+        next_use_other(free_symbol);
+    }
     hak_store_release(&is_looked_up, true);
 }
 
@@ -108,9 +131,16 @@ static bool is_arena_chunk(uintptr_t chunk, size_t bytes) {
            hak_os_is_readable((const void *)word_at(heap));
 }
 
-/* The chunk that follows must be one, too, and say that this one is in use. */
+/* The chunk that follows must be one, too, and say that this one is in use. With another allocator
+ * about, whose blocks have their neighbours' data where chunks have heads, it must lie in the data
+ * segment, though glibc may continue its main arena elsewhere when that cannot grow. */
 static bool is_main_chunk(uintptr_t chunk, size_t bytes) {
     uintptr_t next = chunk + bytes;
+    uintptr_t end = hak_os_data_end();
+    bool is_in_data = chunk < end && end - chunk <= DATA_MOST_BYTES && next <= end;
+    if (!is_in_data && hak_load_relaxed(&other_free) != NULL) {
+        return false;
+    }
     if (!hak_os_is_readable((const void *)(next + 8))) {
         return false;
     }
@@ -148,30 +178,33 @@ static next_owner_t owner_of(const void *block) {
     if (__libc_free != NULL && hak_load_relaxed(&is_libc_itself) && libc_owns(block)) {
         return OWNER_LIBC;
     }
-    bool is_others = hak_load_relaxed(&other_free) != NULL && other_usable((void *)block) != 0;
-    return is_others ? OWNER_OTHER : OWNER_NOBODY;
+    if (hak_load_relaxed(&other_free) == NULL) {
+        return OWNER_NOBODY;
+    }
+    size_t (*usable)(void *) = hak_load_relaxed(&other_usable);
+    return usable == NULL || usable((void *)block) != 0 ? OWNER_OTHER : OWNER_NOBODY;
 }
 
 static bool next_owns(const void *block) {
     return owner_of(block) != OWNER_NOBODY;
 }
 
-/* Without a look-up: under force_libc nobody asks for owners, and all blocks are the C library's.
- */
+/* Of a block that somebody owns. */
 static bool is_of_other(const void *block) {
     return hak_load_relaxed(&other_free) != NULL && owner_of(block) == OWNER_OTHER;
 }
 
 static void next_free(void *block) {
     if (is_of_other(block)) {
-        other_free(block);
+        hak_load_relaxed (&other_free)(block);
     } else if (__libc_free != NULL) {
         __libc_free(block);
     }
 }
 
 static void *next_realloc(void *block, size_t bytes) {
-    return is_of_other(block) ? other_realloc(block, bytes) : __libc_realloc(block, bytes);
+    return is_of_other(block) ? hak_load_relaxed(&other_realloc)(block, bytes)
+                              : __libc_realloc(block, bytes);
 }
 
 /* The C library has no second name for this one, and the first may be another allocator's: the
@@ -179,7 +212,8 @@ static void *next_realloc(void *block, size_t bytes) {
 static size_t next_usable_size(void *block) {
     next_look_up();
     if (is_of_other(block)) {
-        return other_usable(block);
+        size_t (*usable)(void *) = hak_load_relaxed(&other_usable);
+        return usable != NULL ? usable(block) : 0;
     }
     size_t head = word_at((uintptr_t)block - 8);
     return (head & ~(size_t)CHUNK_FLAGS) - ((head & CHUNK_IS_MAPPED) != 0 ? 16 : 8);

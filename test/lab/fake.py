@@ -9,7 +9,8 @@ from __future__ import annotations
 import math
 import random
 
-from hakmem_lab.model import (ArmInfo, ArmSummary, Cell, Latency, RowInfo, RowSummary, RunSummary, Verdict)
+from hakmem_lab import means
+from hakmem_lab.model import (ArmInfo, Cell, Latency, RowInfo, RowSummary, RunSummary, Verdict)
 
 EVIL = "<script>document.title='owned'</script> & \"x\" <b>"
 MACHINE = {
@@ -103,18 +104,6 @@ def _row(draw: random.Random, line: tuple, arms: list[tuple], rounds: int) -> Ro
     return row
 
 
-def _mean(values: list[float]) -> float:
-    return math.exp(sum(map(math.log, values)) / len(values)) if values else math.nan
-
-
-def _means(rows: list[RowSummary], name: str) -> ArmSummary:
-    cells = [row.cells[name] for row in rows if name in row.cells]
-    return ArmSummary(name, sum(1 for cell in cells if cell.time),
-                      _mean([cell.time_ratio for cell in cells if cell.time_ratio]),
-                      _mean([cell.peak_ratio for cell in cells if cell.peak_ratio]),
-                      sum(row.best_time == name for row in rows), sum(bool(cell.failure) for cell in cells))
-
-
 def _latency(draw: random.Random, row: str, arm: tuple) -> Latency:
     counts: dict[float, int] = {}
     for _ in range(12_000):
@@ -138,8 +127,13 @@ def summary(seed: int = 1, rows: int = 12, rounds: int = 10, evil: bool = True) 
     skip = f"cannot be built: no C++ 20 compiler {EVIL}" if evil else "cannot be built: no C++ 20 compiler"
     infos = [ArmInfo(name, label, kind, version, "" if name == "glibc" else f"lib/{name}.so",
                      "" if name == "glibc" else f"{index:064x}", "glibc 2.36",
+                     flags="" if name == "glibc" else "gcc 12.2: -O3 -DNDEBUG",
+                     env="GLIBC_TUNABLES=glibc.pthread.rseq=0" if name == "tcmalloc" else "",
                      skip=skip if name == "snmalloc" else "") for index, (name, label, version, kind, _, _) in
              enumerate(ARMS)]
+    ranked = [arm[0] for arm in arms if arm[3] in ("subject", "peer")]
+    common = means.common_rows(measured, ranked)
     latency = [_latency(draw, line[0], arm) for line in lines[:4:3] for arm in arms if arm[3] != "ideal"]
     return RunSummary("2026-05-09-full", "2026-05-09 14:03", "full", dict(MACHINE), rounds, 0.01, "hakmem", infos,
-                      measured, [_means(measured, arm[0]) for arm in arms if arm[3] in ("subject", "peer")], latency)
+                      measured, [means.arm_summary(measured, common, name) for name in ranked], latency,
+                      skipped={"app/z3": f"missing z3 {EVIL}"} if evil else {})

@@ -32,7 +32,7 @@ class Page(HTMLParser):
         elif tag == "table":
             self._table = known.get("class", known.get("id", ""))
         elif tag == "tr":
-            self._arm = known.get("data-arm", "")
+            self._arm = known.get("data-arm", known.get("data-row", ""))
         elif tag == "td":
             column = known.get("data-column", "failure" if "failure" in classes else "")
             self._cell = {"text": "", "value": known.get("data-value", "")}

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The commands as users type them, on small loads: results, tables, bad words, crashes, hangs, interruption."""
+import fcntl
 import json
 import os
 import re
@@ -23,11 +24,10 @@ void *malloc(size_t size) { if (++calls > 2000) { %s } return __libc_malloc(size
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """A place of its own for runs; the compiled workloads are the ordinary ones."""
+    """A place of its own for runs; the compiled workloads and the peers are the ordinary ones."""
     here = tmp_path_factory.mktemp("lab")
-    place.PROGRAMS.parent.mkdir(parents=True, exist_ok=True)
-    for name in ("bench", "bench-build", "peers"):
-        (place.LAB / name).mkdir(exist_ok=True)
+    for name in ("store", "bench-build", "peers"):
+        (place.LAB / name).mkdir(parents=True, exist_ok=True)
         (here / name).symlink_to(place.LAB / name)
     return here
 
@@ -51,8 +51,8 @@ def broken(tmp_path_factory):
     for name, body in (("crash", "abort();"), ("hang", "for (;;) { }")):
         source = here / f"{name}.c"
         source.write_text(CRASHES % body)
-        subprocess.run([os.environ.get("CC", "cc"), "-shared", "-fPIC", "-fno-builtin", "-o", here / f"{name}.so", source],
-                       check=True)
+        subprocess.run([os.environ.get("CC", "cc"), "-shared", "-fPIC", "-fno-builtin", "-o", here / f"{name}.so",
+                        source], check=True)
     return here
 
 
@@ -81,8 +81,9 @@ def test_bad_words_name_the_valid_ones(lab):
                          (("run", "--nosuch"), "--rounds"), (("nosuch",), "syscalls"),
                          (("ab", "nosuch:1"), "bin_bytes"), (("ab", "hakmem", "hakmem"), "both sides"),
                          (("run", "--base", "musl"), "newest"), (("run", "--lib", "x"), "name=path"),
-                         (("run", "--lib", "x=/nonexistent.so"), "no file"), (("report", "nosuch"), "runs? ?'|there"),
-                         (("run", "--quick", "--full"), "either"), (("run", "--rounds", "x"), "integer"),
+                         (("run", "--lib", "x=/nonexistent.so"), "no file"), (("report", "nosuch"), "unknown run"),
+                         (("run", "--quick", "--full"), "either"),
+                         (("run", "--peers", "hakmem@nosuch"), "low-memory"), (("run", "--rounds", "x"), "integer"),
                          (("peers", "nosuch"), "glibc"), (("run", "--"), "no program")):
         done = lab(*words, status=2)
         assert re.search(valid, done.stderr), f"{words}: {done.stderr}"
@@ -130,12 +131,53 @@ def test_own_program(lab, folder):
     assert "exit status 7: no" in last(folder).of("failure")[0]["reason"]
 
 
+def test_what_a_program_leaves_behind_is_ended(lab, folder):
+    started = time.monotonic()
+    lab("run", "--peers", "glibc", "--rounds", "1", "--", "sh", "-c", "sleep 987654 & exit 0")
+    assert time.monotonic() - started < 60
+    assert not subprocess.run(["pgrep", "-f", "sleep 98765[4]"], capture_output=True, check=False).stdout
+    assert not last(folder).of("failure")
+
+
+def test_a_program_without_the_library_is_a_failure(lab, folder, tmp_path):
+    source, program = tmp_path / "static.c", tmp_path / "static"
+    source.write_text("#include <unistd.h>\nint main(void) { usleep(200000); return 0; }\n")
+    subprocess.run([os.environ.get("CC", "cc"), "-static", "-o", program, source], check=True)
+    lab("run", "--peers", "glibc", "--rounds", "1", "--", str(program))
+    assert {sample["reason"] for sample in last(folder).of("failure")} == {
+        "the library was not loaded (a static or set-uid program?)"}
+
+
+def test_the_callers_python_path_reaches_the_program(lab, folder, tmp_path):
+    (tmp_path / "mine.py").write_text("")
+    env = {**os.environ, "HAKMEM_LAB_DIR": str(folder), "PYTHONPATH": str(tmp_path)}
+    done = subprocess.run([sys.executable, place.ROOT / "tools" / "lab.py", "run", "--peers", "glibc", "--rounds", "1",
+                           "--", sys.executable, "-c", "import mine"], env=env, capture_output=True, text=True,
+                          check=False)
+    assert done.returncode == 0 and not last(folder).of("failure"), done.stderr
+
+
+def test_two_labs_do_not_measure_at_once(lab, folder):
+    with open(folder / ".measuring", "w", encoding="utf-8") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        done = lab("run", "random_mixed/400", "--peers", "glibc", "--rounds", "1", "--scale", "0.01", status=1)
+    assert "another lab is measuring" in done.stderr
+
+
+def test_an_unusable_place_is_one_line(folder):
+    env = {**os.environ, "HAKMEM_LAB_DIR": "/proc/nothing", "PYTHONPATH": str(place.ROOT / "tools")}
+    done = subprocess.run([sys.executable, "-m", "hakmem_lab", "run", "burst"], env=env, capture_output=True, text=True,
+                          check=False)
+    assert done.returncode == 1 and done.stderr.startswith("lab: ") and done.stderr.count("\n") == 1
+
+
 def test_ab_writes_the_ledger(lab, folder, tmp_path):
     entry = tmp_path / "0042-idea.md"
     done = lab("ab", "force_libc", "hakmem", "random_mixed/400", "--rounds", "3", "--scale", "0.02", "--ledger",
                str(entry))
     assert re.search(r"random_mixed/400", done.stdout)
-    assert re.search(r"\| random_mixed/400[ ~]* \|.*\| (GO|NEUTRAL|NO-GO) \((time|instructions)\) \|", entry.read_text())
+    line = r"\| random_mixed/400[ ~]* \|.*\| (GO|NEUTRAL|NO-GO) \((time|instructions|noisy)\) \|"
+    assert re.search(line, entry.read_text()) and "geometric means" in entry.read_text()
 
 
 @pytest.mark.skipif(shutil.which("valgrind") is None, reason="valgrind is missing")

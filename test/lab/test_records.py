@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from hakmem_lab import machine, records, session
+from hakmem_lab import machine, place, prepare, records, session
 from hakmem_lab.arms import Arm
 from hakmem_lab.errors import LabError
 from hakmem_lab.execute import Sample
@@ -23,7 +23,7 @@ def plan(rounds=3):
 
 def header(rounds=3):
     return records.Header("id", "2026-01-01", "quick", {"cpus": "2"}, rounds, 0.01, "hakmem",
-                          [arm.info for arm in ARMS], [row.info for row in ROWS], {})
+                          [arm.info for arm in ARMS], [row.info for row in ROWS], {}, 1.0, "bench-1")
 
 
 class Fake(session.Session):
@@ -32,7 +32,7 @@ class Fake(session.Session):
     limit = 10**9
     bad: dict = {}
 
-    def _measure(self, row, arm, memory):
+    def _measure(self, row, arm, resting):
         self.count = getattr(self, "count", 0) + 1
         if self.count > self.limit:
             raise KeyboardInterrupt
@@ -40,7 +40,7 @@ class Fake(session.Session):
             return self.bad[row.id, arm.name]
         value = {"hakmem": 10.0, "hakmem~again": 10.01, "other": 12.0}[arm.name]
         fields = {"value": value, "wall_ns": 1, "cpu_ns": 1, "ops": 1, "hwm_kib": 1000, "minflt": 3, "live_peak": 0}
-        if memory:
+        if resting is not None:
             fields.update(peak_kib=1000, average_kib=900.0, after_kib=500, curve=[[0, 10], [5, 1000]])
         return Sample(fields, check="c0ffee")
 
@@ -119,27 +119,48 @@ def test_failure_ends_an_arms_part_in_the_row_only(tmp_path):
     assert [mean.failures for mean in summary.means if mean.name == "other"] == [1]
 
 
-def test_differing_output_is_a_failure(tmp_path):
+def with_checks(tmp_path, checks):
+    """A run of one round in which each arm gives its own check."""
+    path = tmp_path / "results.jsonl"
+    writer = records.Writer(path)
+    head = header(1)
+    head.arms = [ArmInfo(name, name, kind={"hakmem": "subject", "hakmem~again": "again"}.get(name, "peer"))
+                 for name in checks]
+    writer.header(head)
+    for arm, check in checks.items():
+        writer.add("time", row="one", arm=arm, round=0, value=1.0, hwm_kib=1, check=check)
+    writer.close()
+    return {name: cell.failure for name, cell in summarise(records.Run(path)).rows[0].cells.items()}
+
+
+def test_the_vote_decides_whose_output_is_wrong(tmp_path):
+    assert with_checks(tmp_path, {"hakmem": "bad", "hakmem~again": "bad", "other": "good", "third": "good"}) == {
+        "hakmem": "output differs", "hakmem~again": "output differs", "other": "", "third": ""}
+
+
+def test_a_tied_vote_is_decided_by_the_c_library(tmp_path):
+    failures = with_checks(tmp_path, {"hakmem": "bad", "hakmem~again": "bad", "glibc": "good"})
+    assert failures["hakmem"] == "output differs" and failures["glibc"] == ""
+
+
+@pytest.mark.parametrize("change", ["library", "arguments", "scale", "programs"])
+def test_other_things_than_then_are_not_continued(tmp_path, change):
     path = tmp_path / "results.jsonl"
     writer = records.Writer(path)
     writer.header(header())
-    run = Fake(plan(), writer)
-    run.bad = {("two", "other"): Sample({"value": 1.0}, check="bad")}
-    run.run()
     writer.close()
-    assert records.Run(path).of("failure")[0]["reason"] == "output differs"
-
-
-def test_other_libraries_are_not_continued(tmp_path):
-    path = tmp_path / "results.jsonl"
-    writer = records.Writer(path)
-    writer.header(header())
-    writer.close()
-    changed = plan()
-    changed.arms[2] = Arm(ArmInfo("other", "other 1", sha256="cc"))
-    with pytest.raises(LabError, match="other"):
-        session.require_same_arms(records.Run(path), changed)
-    session.require_same_arms(records.Run(path), plan())
+    session.require_same(records.Run(path), plan(), "bench-1")
+    changed, programs = plan(), "bench-1"
+    if change == "library":
+        changed.arms[2] = Arm(ArmInfo("other", "other 1", sha256="cc"))
+    elif change == "arguments":
+        changed.rows[0] = Row(RowInfo("one", "small", "one", "", "cpu", "ns/op", program="x 7"), argv=("x", "7"))
+    elif change == "scale":
+        changed.scale = 0.5
+    else:
+        programs = "bench-2"
+    with pytest.raises(LabError, match="cannot be continued"):
+        session.require_same(records.Run(path), changed, programs)
 
 
 def test_full_disk_is_one_clear_line(tmp_path):
@@ -162,12 +183,25 @@ def test_no_header_and_no_json_are_refused(tmp_path):
         records.Run(tmp_path / "nothing.jsonl")
 
 
-def test_order_alternates_and_every_arm_begins(tmp_path):
-    arms = ARMS[:3]
-    orders = [[arm.name for arm in session.order(arms, turn)] for turn in range(6)]
-    assert orders[1] == orders[0][::-1]
-    assert {order[0] for order in orders} == {arm.name for arm in arms}
+def test_order_is_drawn_turned_round_and_the_same_for_every_run():
+    arms = [Arm(ArmInfo(name, name)) for name in "abcdefghijkl"]
+    orders = [[arm.name for arm in session.order(arms, "row", turn)] for turn in range(40)]
+    assert all(orders[turn + 1] == orders[turn][::-1] for turn in range(0, 40, 2))
     assert all(sorted(order) == sorted(orders[0]) for order in orders)
+    assert len({order[0] for order in orders}) > 8
+    assert orders == [[arm.name for arm in session.order(arms, "row", turn)] for turn in range(40)]
+
+
+def test_a_run_that_cannot_be_read_does_not_hide_the_others(tmp_path, monkeypatch):
+    monkeypatch.setattr(place, "RUNS", tmp_path)
+    for name, text in (("1-good", None), ("2-cut", '{"kind":"ru'), ("3-strange", "{}\n")):
+        writer = records.Writer(tmp_path / name / records.NAME)
+        if text is None:
+            writer.header(header())
+        else:
+            writer.file.write(text.encode())
+        writer.close()
+    assert prepare.find_run("", unfinished=True).name == "1-good"
 
 
 def test_machines_are_not_mixed():
@@ -186,3 +220,18 @@ def test_machine_kind_is_a_file_name():
 def test_cpuinfo():
     assert machine.parse_cpuinfo("processor : 0\nmodel name\t: AMD  EPYC\n") == "AMD EPYC"
     assert machine.parse_cpuinfo("CPU implementer\t: 0x41\nCPU part\t: 0xd0c\n") == "CPU 0x41 0xd0c"
+
+
+def test_the_fastest_run_of_a_round_counts():
+    samples = [Sample({"value": value, "hwm_kib": kib}, check="c") for value, kib in ((3.0, 5), (1.0, 7), (2.0, 9))]
+    best = session.best_of(samples)
+    assert best.fields == {"value": 1.0, "hwm_kib": 9, "values": [3.0, 1.0, 2.0]} and not best.failure
+    assert session.best_of([samples[0], Sample(failure="signal 6 (SIGABRT)")]).failure.startswith("signal 6")
+    assert session.best_of([samples[0], Sample({"value": 1.0}, check="d")]).failure == "output differs from run to run"
+
+
+@pytest.mark.parametrize("group, argv, scale, repeats", [
+    ("small", ("x", "300*"), 1, 3), ("small", ("x", "3*"), 1, 3), ("small", ("x", "3*"), 0.5, 1),
+    ("memory", ("x", "300*"), 1, 1), ("small", ("x", "300"), 1, 1), ("app", (), 1, 1)])
+def test_which_rows_are_divided(group, argv, scale, repeats):
+    assert Row(RowInfo("r", group, "", "", "cpu", "ns/op"), argv=argv).repeats(scale) == repeats

@@ -56,6 +56,7 @@ def test_page_runs_nothing_that_came_from_outside(page, summary):
     assert page.title == f"Lab run {summary.id}"
     text = page.cells["arms:", "snmalloc", "failure"]["text"]
     assert text == f"Not measured: cannot be built: no C++ 20 compiler {fake.EVIL}"
+    assert page.cells["left-out:", "app/z3", "failure"]["text"] == f"missing z3 {fake.EVIL}"
 
 
 @CHROMIUM
@@ -86,7 +87,7 @@ def test_heat_map_shows_the_summary(page, summary, key, value, mean):
 def test_tables_show_the_summary(page, summary):
     columns = {"time": ("time", 1), "time-ratio": ("time_ratio", 1), "peak": ("peak_kib", 1024),
                "peak-ratio": ("peak_ratio", 1), "average": ("average_kib", 1024), "after": ("after_kib", 1024),
-               "peak-to-live": ("peak_to_live", 1), "faults": ("minflt", 1)}
+               "peak-to-live": ("peak_to_live", 1), "faults": ("minflt", 1), "cpu": ("cpu_ms", 1)}
     seen = 0
     for row in summary.rows:
         for cell in row.cells.values():
@@ -152,19 +153,15 @@ def test_report_embeds_the_data(html, summary):
 def test_report_has_headings_captions_and_contents(html):
     assert '<html lang="en"' in html and html.count("<h1>") == 1
     assert html.count("<table") == html.count("<caption>")
+    assert "hakmem 0.1.0 is</th>" in html and "hakmem 0.1.0 / this<" in html and "full matrix" in html
     targets = set(re.findall(r'href="#([\w-]+)"', html))
     assert {"summary", "rows", "method", "row-0", "row-11"} <= targets
     assert targets <= set(re.findall(r'id="([\w-]+)"', html))
 
 
-def _alone(summary):
+def _keep(summary, *names):
     for row in summary.rows:
-        row.cells = {"hakmem": row.cells["hakmem"]}
-
-
-def _without_subject(summary):
-    for row in summary.rows:
-        del row.cells["hakmem"]
+        row.cells = {name: cell for name, cell in row.cells.items() if name in names}
 
 
 def _nothing_known(summary):
@@ -184,7 +181,9 @@ def _all_fail(summary):
 
 
 ODD = {
-    "alone": _alone, "without subject": _without_subject, "nothing known": _nothing_known, "all fail": _all_fail,
+    "alone": lambda summary: _keep(summary, "hakmem"),
+    "without subject": lambda summary: _keep(summary, "glibc", "mimalloc"), "nothing known": _nothing_known,
+    "all fail": _all_fail,
     "no rows": lambda summary: summary.rows.clear(), "no means": lambda summary: summary.means.clear(),
     "no latency": lambda summary: summary.latency.clear(),
     "stopped": lambda summary: setattr(summary, "complete", False),
@@ -212,7 +211,7 @@ def test_report_names_the_path_it_cannot_write(tmp_path, summary):
     (Verdict("better", 0.966, 0.95, 0.98), "3.4 % less time than X"),
     (Verdict("worse", 1.12, 1.1, 1.14), "12 % more time than X"),
     (Verdict("worse", 2.31, 2.2, 2.4), "2.3 × the time of X"),
-    (Verdict("no difference", 0.998, 0.99, 1.01), "no measurable difference to X: ratio 0.998 (0.990–1.010)"),
+    (Verdict("no difference", 0.998, 0.99, 1.01), "no measurable difference from X: ratio 0.998 (0.990–1.010)"),
     (Verdict("not measured", 1.5), "1.50 × the time of X, without a verdict: too few rounds"),
     (Verdict("not measured"), "not compared with X: too few rounds"),
 ])
@@ -230,12 +229,21 @@ def test_row_in_words(summary):
     assert "The A/A pair differs: ratio 1.031 (1.012–1.049). The row is noisy" in words["xmalloc/t2"]
 
 
-def test_moments_are_readable():
+def test_own_program_in_words(summary):
+    run = copy.deepcopy(dataclasses.replace(summary, rows=summary.rows[11:], tier="own"))
+    row, names, lead = run.rows[0], {arm.name: arm.name for arm in run.arms}, "For this program: "
+    row.best_time, row.best_peak, row.cells["hakmem"].peak_ratio = "mimalloc", "glibc", 2.31
+    row.cells["hakmem"].time_ratio, row.cells["mimalloc"].against = 1.034, Verdict("worse", 1.034, 1.02, 1.05)
+    assert wording.lead_sentence(run, row, names) == lead + "mimalloc is fastest, glibc smallest; " \
+        "hakmem is within 3.4 % of the fastest and at 2.3 × the smallest."
+    row.cells["mimalloc"].against.word, row.best_peak = "no difference", "hakmem"
+    assert report.overall(run, names).sentences[0] == lead + "mimalloc is fastest, hakmem smallest; " \
+        "hakmem is not measurably slower than the fastest."
+
+
+def test_moments_and_numbers_are_readable():
     assert wording.moment("2026-05-09T14:03:11+00:00") == "2026-05-09 14:03 UTC"
     assert wording.moment("2026-05-09 14:03") == "2026-05-09 14:03" and wording.moment("then") == "then"
-
-
-def test_numbers_have_sensible_digits():
     assert [wording.short(value) for value in (0.0412, 9.5, 95.04, 1240.4, None, math.nan)] == \
         ["0.041", "9.50", "95.0", f"1{wording.THIN}240", "–", "–"]
     assert wording.memory(900) == "900 KiB" and wording.memory(3072) == "3.00 MiB"

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """What users type, and what other tools print."""
 import pytest
-from hakmem_lab import arms, health, instructions, ledger, micro, model, rows, stats, syscalls, tables
+from hakmem_lab import arms, cli, health, instructions, ledger, micro, model, rows, stats, syscalls, tables
 from hakmem_lab.errors import UsageError
 
 
@@ -12,6 +12,8 @@ from hakmem_lab.errors import UsageError
     ("+force_libc", "hakmem+force_libc", "hakmem", "force_libc"),
     ("force_libc", "hakmem+force_libc", "hakmem", "force_libc"),
     ("glibc", "glibc", "glibc", ""),
+    ("hakmem@low-memory", "hakmem@low-memory", "hakmem", ""),
+    ("@throughput+learn:0", "hakmem@throughput+learn:0", "hakmem", "learn:0"),
 ])
 def test_arms(text, name, peer, options):
     spec = arms.parse(text, {})
@@ -27,7 +29,13 @@ def test_libraries_join():
     assert arms.parse("other/libhak.so", libs).peer == "hak-2"
 
 
-@pytest.mark.parametrize("text, valid", [("nosuch", "glibc"), ("hakmem+nosuch:1", "bin_bytes"), ("a b=x.so", "letters")])
+def test_options_stay_with_their_arm():
+    assert cli.named("glibc,hakmem+learn:0,outbox:1k,mimalloc") == ["glibc", "hakmem+learn:0,outbox:1k", "mimalloc"]
+    assert cli.named("glibc, jemalloc") == ["glibc", "jemalloc"]
+
+
+@pytest.mark.parametrize("text, valid", [("hakmem@nosuch", "low-memory"), ("nosuch", "glibc"),
+                                         ("hakmem+nosuch:1", "bin_bytes"), ("a b=x.so", "letters")])
 def test_unknown_arms_name_the_valid_ones(text, valid):
     with pytest.raises(UsageError, match=valid):
         arms.parse(text, {})
@@ -47,6 +55,14 @@ def test_rows_are_chosen_by_name_pattern_workload_and_group():
         rows.select(known, ["nosuch"])
 
 
+def test_rows_on_the_newest_c_library_are_a_group_of_their_own():
+    system, newest = a_row("larson/t1", "threads"), rows.on_newest(a_row("larson/t1", "threads"))
+    assert (newest.id, newest.info.group, newest.base) == ("larson/t1@newest", "newest", "newest")
+    assert rows.select([system, newest], ["larson"]) == [system]
+    assert rows.select([system, newest], ["newest"]) == rows.select([system, newest], ["*@newest"]) == [newest]
+    assert rows.select([newest], ["larson/t1"]) == rows.select([newest], ["larson/*"]) == [newest]
+
+
 def test_scale_changes_the_amount_of_work_only():
     assert a_row("x").arguments(0.5) == ["prog", "50", "7"]
     assert a_row("x").arguments(0.0001) == ["prog", "1", "7"]
@@ -58,7 +74,8 @@ def test_the_table_of_rows_is_sound():
     assert len({row.id for row in found}) == len(found) >= 30
     for row in found:
         assert (micro.place.MICRO / f"{row.argv[0]}.c").is_file(), row.id
-        assert row.info.group in {"small", "program", "threads", "realloc", "large", "memory", "start", "latency"}, row.id
+        groups = {"small", "program", "threads", "realloc", "large", "memory", "start", "latency"}
+        assert row.info.group in groups, row.id
         assert any(word.endswith("*") for word in row.argv) or row.info.group in ("memory", "start"), row.id
     assert micro.newest() <= {row.id for row in found} and micro.steady() <= {row.id for row in found}
 
@@ -75,8 +92,13 @@ def test_strace_table():
 
 
 def test_callgrind_count():
-    assert instructions.parse("==1== Events    : Ir\n==1== Collected : 123456\n") == 123456
-    assert instructions.parse("nothing") is None
+    assert instructions.parse("==1== Events    : Ir\n==1== Collected : 123456\n==2== Collected : 4\n") == 123460
+    assert instructions.parse("nothing") == 0
+
+
+def test_counted_amounts_differ_however_small():
+    assert instructions.amounts(a_row("x"), 0.01) == (["prog", "1", "7"], ["prog", "2", "7"])
+    assert instructions.amounts(a_row("x"), 0.5) == (["prog", "50", "7"], ["prog", "100", "7"])
 
 
 def test_count_verdicts():
@@ -86,12 +108,28 @@ def test_count_verdicts():
 
 
 def test_time_decides_before_instructions():
-    slower, same, faster = (model.Verdict(word, 1.0, 1.0, 1.0, 9) for word in ("worse", "no difference", "better"))
+    slower, same, faster = (model.Verdict(word, ratio, ratio, ratio, 9) for word, ratio in
+                            (("worse", 1.05), ("no difference", 1.0), ("better", 0.95)))
     assert ledger.decide(slower, faster) == ("NO-GO", "time")
     assert ledger.decide(faster, slower) == ("GO", "time")
     assert ledger.decide(same, slower) == ("NO-GO", "instructions")
     assert ledger.decide(same, same) == ("NEUTRAL", "time")
     assert ledger.decide(same, None) == ("NEUTRAL", "time")
+
+
+def test_an_effect_smaller_than_the_noise_is_none():
+    better = model.Verdict("better", 0.985, 0.975, 0.995, 10)
+    assert ledger.decide(better, None, 0.025) == ("NEUTRAL", "noisy")
+    assert ledger.decide(better, None, 0.005) == ("GO", "time")
+    assert ledger.decide(better, model.Verdict("worse", 1.02), 0.025) == ("NO-GO", "instructions")
+
+
+@pytest.mark.parametrize("ratios, words, word", [
+    ({"a": 0.97, "b": 0.98}, {"a": "GO", "b": "GO"}, "GO"), ({"a": 0.997, "b": 1.002}, {}, "NEUTRAL"),
+    ({"a": 1.02, "b": 1.01}, {"a": "NO-GO", "b": "NO-GO"}, "NO-GO"),
+    ({"a": 0.90, "b": 1.06}, {"a": "GO", "b": "NO-GO"}, "NO-GO"), ({}, {}, "–")])
+def test_the_word_over_all_rows(ratios, words, word):
+    assert ledger.overall(ratios, words) == word
 
 
 def test_ledger_table_is_replaced_not_doubled(tmp_path):
@@ -110,21 +148,31 @@ def test_growth_allows_slack_and_no_more():
     assert health.growth(100_000, 130_000)
 
 
+def a_run(ratio, low, noise=0.0, failure=""):
+    cell = model.Cell("glibc", 10, 10.0, 9.9, 10.1, against=model.Verdict("worse", ratio, low, ratio + 0.02, 10))
+    mine = model.Cell("hakmem", 10, 10 * ratio, 7.9, 8.1, failure=failure)
+    row = model.RowSummary(a_row("r").info, {"hakmem": mine, "glibc": cell}, noise=noise)
+    return model.RunSummary("i", "", "full", {}, 10, 0.01, "hakmem", [], [row], [])
+
+
 def test_regression_against_a_committed_result():
-    def run(ratio, low):
-        cell = model.Cell("glibc", 10, 10.0, 9.9, 10.1, against=model.Verdict("worse", ratio, low, ratio + 0.02, 10))
-        mine = model.Cell("hakmem", 10, 8.0, 7.9, 8.1)
-        row = model.RowSummary(a_row("r").info, {"hakmem": mine, "glibc": cell})
-        return model.RunSummary("i", "", "full", {}, 10, 0.01, "hakmem", [], [row], [])
-    then = run(0.8, 0.79)
-    assert health.regression(run(0.81, 0.80), then) == []
-    assert "NO-GO" in health.regression(run(0.90, 0.88), then)[0]
-    noisy = run(0.90, 0.88)
-    noisy.rows[0].noisy = True
-    assert health.regression(noisy, then) == []
+    then = a_run(0.8, 0.79)
+    assert health.regression(a_run(0.81, 0.80), then) == []
+    assert "NO-GO" in health.regression(a_run(0.90, 0.88), then)[0]
+    assert "NO-GO" in health.regression(a_run(0.83, 0.82), then)[0]
 
 
-@pytest.mark.parametrize("value, text", [(1234.5, "1,234"), (12.345, "12.3"), (0.01234, "0.0123"), (None, "–"), (0, "0")])
+def test_noise_raises_the_bar_and_does_not_take_it_away():
+    assert health.regression(a_run(0.84, 0.82, noise=0.05), a_run(0.8, 0.79)) == []
+    assert "NO-GO" in health.regression(a_run(1.6, 1.5, noise=0.05), a_run(0.8, 0.79))[0]
+
+
+def test_a_failure_is_no_health():
+    assert "signal 11" in health.regression(a_run(0.8, 0.79, failure="signal 11 (SIGSEGV)"), a_run(0.8, 0.79))[0]
+
+
+@pytest.mark.parametrize("value, text", [(1234.5, "1,234"), (12.345, "12.3"), (0.01234, "0.0123"), (None, "–"),
+                                         (0, "0")])
 def test_numbers(value, text):
     assert tables.number(value) == text
 

@@ -2,7 +2,8 @@
  *
  * An allocator that stands behind ours in the loader's order. As others do, it crashes when it is
  * asked for a block it does not know. With BEHIND_TAKES_LIBC=1 it has taken the C library's own
- * names too. */
+ * names too. With BEHIND_LACKS_USABLE=1
+ * it has no malloc_usable_size. */
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
@@ -71,9 +72,11 @@ void *realloc(void *block, size_t size) {
     return fresh;
 }
 
+#if !BEHIND_LACKS_USABLE
 size_t malloc_usable_size(void *block) {
     return block != NULL ? head_of(block)->size : 0;
 }
+#endif
 
 #if BEHIND_TAKES_LIBC
 void *__libc_malloc(size_t size) {

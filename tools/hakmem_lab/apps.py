@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Callable, Iterable, Optional
 
 from . import place
+from .peers import outside
 from .errors import LabError
 from .process import BadOutput, Done, Failed, Launch, find_program, plain
 from .stage import Server, Stage
@@ -266,15 +267,14 @@ def packages(apps: Iterable[App]) -> list[str]:
     return sorted({package for app in apps if missing(app) for package in app.packages})
 
 
-def install(apps: Iterable[App]) -> list[str]:
-    """Installs what these programs lack, where we may: as root on a system with apt. Returns the packages that are
-    still lacking."""
+def install(apps: Iterable[App], progress: Callable[[str], None] = lambda text: None) -> list[str]:
+    """Installs what these programs lack, where we may: as root on a system with apt. Each program by itself, so that
+    one that cannot be had costs only its own row. Returns the packages that are still lacking."""
     apps = list(apps)
-    lacking = packages(apps)
-    if not lacking or os.geteuid() != 0 or not find_program("apt-get"):
-        return lacking
-    apt = [find_program("apt-get"), "-q", "-o", "DPkg::Lock::Timeout=300"]
-    env = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
-    for command in (["update"], ["install", "-y", "--no-install-recommends", *lacking]):
-        subprocess.run(apt + command, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, check=False)
+    for app in apps if os.geteuid() == 0 and find_program("apt-get") else []:
+        if missing(app):
+            try:
+                outside.install([(package,) for package in app.packages], f"missing {' '.join(missing(app))}", progress)
+            except outside.Skip as reason:
+                progress(f"{app.name}: {reason}")
     return packages(apps)

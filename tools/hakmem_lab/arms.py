@@ -4,6 +4,7 @@
     hakmem  mimalloc  glibc …     a peer (`./hakmem lab list`)
     hakmem+learn:0                hakmem with options; `learn:0` and `+learn:0` mean the same
     hakmem+force_libc             the same binary, every call handed on to the C library
+    hakmem@low-memory             a profile, also with +OPTIONS
     path/to/lib.so  name=lib.so   any library, also with +OPTIONS
 """
 from __future__ import annotations
@@ -12,7 +13,7 @@ import dataclasses
 import re
 from pathlib import Path
 
-from . import peers, place
+from . import peers, place, store
 from .apps import Launch
 from .errors import UsageError, unknown
 from .model import ArmInfo
@@ -29,6 +30,7 @@ class Spec:
     name: str
     peer: str
     options: str = ""
+    profile: str = ""
 
 
 @dataclasses.dataclass
@@ -55,6 +57,11 @@ def option_names() -> list[str]:
     return re.findall(r"^HAK_OPTION\w*\(\s*(\w+)", text, re.M)
 
 
+def profile_names() -> list[str]:
+    text = (place.ROOT / "src" / "conf" / "presets.def").read_text(encoding="utf-8")
+    return list(dict.fromkeys(re.findall(r'^HAK_PRESET\("([\w-]+)"', text, re.M)))
+
+
 def check_options(text: str) -> str:
     """Refuses what the library would only warn of: a comparison with a misspelt option measures nothing."""
     names = option_names()
@@ -70,40 +77,65 @@ def parse(text: str, libs: dict[str, str]) -> Spec:
     word, plus, options = text.partition("+")
     if not plus and word not in libs and (":" in word or word.split(",")[0] in option_names()) and "/" not in word:
         word, options = SUBJECT, word
+    profile = ""
+    if "/" not in word:
+        word, _, profile = word.partition("@")
     word = word or SUBJECT
     if options:
         check_options(options)
+    if profile and profile not in profile_names():
+        raise unknown("profile", profile, profile_names())
     name, equals, path = word.partition("=")
     if equals:
         libs[name] = path
     elif "/" in word or word.endswith(".so"):
-        name = Path(word).name.split(".so")[0].removeprefix("lib")
-        if libs.get(name, word) != word or name in peers.catalogue():
-            name = next(f"{name}-{n}" for n in range(2, 100) if libs.get(f"{name}-{n}", word) == word)
+        name = _library_name(word, libs)
         libs[name] = word
     elif word not in libs and word not in peers.catalogue():
         raise unknown("allocator", word, [*peers.catalogue(), *libs])
     if not re.fullmatch(r"[\w.-]+", name):
         raise UsageError(f"'{name}' is no name for an allocator: use letters, digits, '.', '-' and '_'")
-    return Spec(f"{name}+{options}" if options else name, name, options)
+    return Spec(name + (f"@{profile}" if profile else "") + (f"+{options}" if options else ""), name, options, profile)
+
+
+def _library_name(path: str, libs: dict[str, str]) -> str:
+    """A name that is not taken, from the file's."""
+    name = Path(path).name.split(".so")[0].removeprefix("lib")
+    if libs.get(name, path) != path or name in peers.catalogue():
+        name = next(f"{name}-{n}" for n in range(2, 100) if libs.get(f"{name}-{n}", path) == path)
+    return name
 
 
 def resolve(specs: list[Spec], libs: dict[str, str], *, build: bool = True, progress=lambda text: None) -> list[Arm]:
     """Finds or builds the libraries; what cannot be had carries its reason in info.skip."""
     found: dict[str, peers.Found] = {}
-    arms = []
     for spec in specs:
         if spec.peer not in found:
-            found[spec.peer] = peers.find(spec.peer, build=build, progress=progress, libs=libs)
-        peer = found[spec.peer]
-        label = f"{peer.label or spec.peer} +{spec.options}" if spec.options else peer.label or spec.peer
-        bases = ("system", "newest")
-        if spec.peer == "glibc" or peer.peer.base != "system":
-            bases = (peer.peer.base,)
-        arms.append(Arm(ArmInfo(name=spec.name, label=label, version=peer.version, library=peer.library,
-                                kind="subject" if spec.name == SUBJECT else "peer", sha256=peer.sha256,
-                                options=spec.options, skip=peer.skip), bases, dict(peer.env)))
-    return arms
+            found[spec.peer] = _kept(peers.find(spec.peer, build=build, progress=progress, libs=libs))
+    return [_arm(spec, found[spec.peer]) for spec in specs]
+
+
+def _kept(found: "peers.Found") -> "peers.Found":
+    """With a copy of the library where a build may change it while it is measured."""
+    path = Path(found.library)
+    if found.library and not found.skip and not path.is_relative_to("/usr") and not path.is_relative_to("/lib"):
+        return dataclasses.replace(found, library=str(store.keep_file(path)))
+    return found
+
+
+def _arm(spec: Spec, found: "peers.Found") -> Arm:
+    extra = (f" @{spec.profile}" if spec.profile else "") + (f" +{spec.options}" if spec.options else "")
+    bases = ("system", "newest")
+    if spec.peer == "glibc" or found.peer.base != "system":
+        bases = (found.peer.base,)
+    env = dict(found.env)
+    if spec.profile:
+        env["HAKMEM_PROFILE"] = spec.profile
+    info = ArmInfo(name=spec.name, label=(found.label or spec.peer) + extra, version=found.version,
+                   library=found.library, kind="subject" if spec.name == SUBJECT else "peer", sha256=found.sha256,
+                   options=spec.options, flags=found.flags, skip=found.skip,
+                   env=" ".join(f"{key}={value}" for key, value in env.items()))
+    return Arm(info, bases, env)
 
 
 def again(arm: Arm) -> Arm:

@@ -2,7 +2,7 @@
 """The commands of `./hakmem lab`."""
 from __future__ import annotations
 
-import dataclasses
+import os
 import sys
 from pathlib import Path
 from typing import List, Optional
@@ -12,6 +12,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from . import arms, instructions, ledger, micro, peers, place, png, prepare, publish, records, report, results, summary
 from . import health as health_check
+from . import store
 from . import syscalls as system_calls
 from . import tables
 from .errors import LabError, UsageError
@@ -21,12 +22,14 @@ app = typer.Typer(add_completion=False, no_args_is_help=True, rich_markup_mode=N
                   help="Measures hakmem and its peers on the same work: time, memory, system calls, latency.")
 OWN: list[str] = []  # the user's program: what stands behind "--"
 
-Rows = typer.Argument(None, help="rows, patterns ('larson/*'), workloads or groups; all if none is named")
+Rows = typer.Argument(None, help="rows, patterns ('larson/*'), workloads or groups; all of the tier if none is named")
+FewRows = typer.Argument(None, help="rows, patterns, workloads or groups; those of --quick if none is named")
 Peers = typer.Option("", "--peers", help="allocators to compare with, separated by commas")
 Lib = typer.Option([], "--lib", help="name=path: a library of your own that joins; may be repeated")
-Rounds = typer.Option(0, "--rounds", min=0, max=1000, help="repetitions of each arm (quick 3, else 10)")
-Timeout = typer.Option(0, "--timeout", min=0, max=86400, help="seconds after which a measurement counts as hung")
-Scale = typer.Option(1.0, "--scale", min=0.001, max=100, help="amount of work of each repetition")
+Rounds = typer.Option(0, "--rounds", min=0, max=1000, help="how often each arm is measured; 0: quick 3, else 10")
+Scale = typer.Option(1.0, "--scale", min=0.001, max=100, help="amount of work of each measurement")
+Timeout = typer.Option(0, "--timeout", min=0, max=86400,
+                       help="seconds after which a measurement counts as hung; 0: 60, real and own programs 600")
 RunName = typer.Argument("", help="a run's name or folder; the last one if none is named")
 
 
@@ -35,7 +38,15 @@ def say(text: str) -> None:
 
 
 def named(text: str) -> list[str]:
-    return [word for word in text.replace(",", " ").split() if word]
+    """Splits at commas; a word that is an option belongs to the arm before it (hakmem+learn:0,outbox:1k)."""
+    words: list[str] = []
+    for word in text.replace(" ", ",").split(","):
+        option = word.split(":")[0] in arms.option_names()
+        if option and words and "+" in words[-1] and "+" not in word:
+            words[-1] += f",{word}"
+        elif word:
+            words.append(word)
+    return words
 
 
 def parse_libs(pairs: List[str]) -> dict[str, str]:
@@ -61,7 +72,7 @@ def execute(plan: Plan, folder: Path, head: Optional[records.Header], previous: 
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
                TimeRemainingColumn())
     out = tables.console(stderr=True)
-    with Progress(*columns, console=out, disable=not out.is_terminal) as bar:
+    with store.Alone(), Progress(*columns, console=out, disable=not out.is_terminal) as bar:
         task = bar.add_task("", total=plan.measurements())
         current = [""]
 
@@ -78,20 +89,29 @@ def execute(plan: Plan, folder: Path, head: Optional[records.Header], previous: 
             writer.close()
 
 
-def begin(settings: prepare.Settings, resume: bool = False, name: str = "") -> Path:
-    """Sets up a run, or the one that goes on, and measures; returns its folder."""
-    if resume:
-        folder = prepare.find_run(name, unfinished=True)
-        previous = records.Run(folder)
-        if previous.complete:
-            raise UsageError(f"the run {folder.name} is complete")
-        plan = prepare.plan(prepare.settings_of(previous), say)
-        prepare.check_resumable(previous, plan)
-        head = None
-    else:
-        plan, previous = prepare.plan(settings, say), None
-        head = prepare.header(settings, plan)
-        folder = place.RUNS / head.id
+def begin(settings: prepare.Settings) -> Path:
+    """Sets up a run and measures; returns its folder."""
+    plan = prepare.plan(settings, say)
+    head = prepare.header(settings, plan)
+    return measure(plan, place.RUNS / head.id, head, None)
+
+
+def resume(name: str) -> tuple[Path, prepare.Settings]:
+    """Goes on with a run; returns its folder, and what it was asked for."""
+    folder = prepare.find_run(name, unfinished=True)
+    previous = records.Run(folder)
+    if previous.complete:
+        raise UsageError(f"the run {folder.name} is complete")
+    settings = prepare.settings_of(previous)
+    OWN[:] = settings.own
+    if settings.folder:
+        os.chdir(settings.folder)  # paths of libraries and programs are as they were typed
+    plan = prepare.plan(settings, say, [row.id for row in previous.header.rows])
+    prepare.check_resumable(previous, plan)
+    return measure(plan, folder, None, previous), settings
+
+
+def measure(plan: Plan, folder: Path, head: Optional[records.Header], previous: Optional[records.Run]) -> Path:
     for arm in plan.arms:
         if arm.info.skip:
             say(f"SKIP {arm.name}: {arm.info.skip}")
@@ -113,6 +133,22 @@ def show(folder: Path) -> None:
         tables.print_run(tables.console(), found)
         report.write_report(found, folder / "report.html")
         say(f"report: {folder / 'report.html'}")
+
+
+def conclude(folder: Path, settings: prepare.Settings) -> None:
+    """What is shown at the end of a run: the tables, or the verdict of ab."""
+    if settings.command != "ab":
+        show(folder)
+        return
+    found = summary.summarise(records.Run(folder))
+    sides = [arm.name for arm in found.arms[:2]]
+    counts = instructions.count_rows(settings, settings.sides, say) if settings.count and not settings.own else {}
+    tables.console().print(ledger.terminal(found, sides, counts))
+    if settings.ledger:
+        ledger.write(Path(settings.ledger), ledger.table(found, sides, counts))
+        say(f"table written into {settings.ledger}")
+    report.write_report(found, folder / "report.html")
+    say(f"report: {folder / 'report.html'}")
 
 
 @app.command("list")
@@ -150,45 +186,47 @@ def run(rows: Optional[List[str]] = Rows, quick: bool = typer.Option(False, "--q
         peer: str = Peers, lib: List[str] = Lib, rounds: int = Rounds, scale: float = Scale,
         base: str = typer.Option("", "--base", help="the C library all arms run on: system or newest"),
         timeout: int = Timeout,
-        resume: bool = typer.Option(False, "--resume", help="go on with the run that was interrupted last"),
+        again: bool = typer.Option(False, "--resume", help="go on with the run that was interrupted last"),
         name: str = typer.Option("", "--run", help="with --resume: which one")) -> None:
     """Measures rows, or your own program (behind --), on hakmem and its peers."""
     if quick and full:
         raise UsageError("either --quick or --full")
     if base not in ("", "system", "newest"):
         raise UsageError(f"unknown base '{base}'; there are: newest system")
-    tier = "own" if OWN else "quick" if quick else "full"
-    settings = prepare.Settings("run", tier, list(rows or []), named(peer), parse_libs(lib), rounds, scale, base, OWN,
-                                timeout)
-    show(begin(settings, resume, name))
+    if name and not again:
+        raise UsageError("--run goes with --resume")
+    if again:
+        conclude(*resume(name))
+        return
+    tier = "own" if OWN else "quick" if quick else "rows" if rows else "full"
+    if OWN and quick and not rounds:
+        rounds = prepare.ROUNDS["quick"]
+    settings = prepare.Settings("run", tier, list(rows or []), named(peer), parse_libs(lib), rounds, scale, base,
+                                list(OWN), timeout, folder=os.getcwd())
+    conclude(begin(settings), settings)
 
 
 @app.command()
 def ab(idea: str = typer.Argument(help="what is new: options (learn:0), a library, an allocator"),
        against: str = typer.Argument("hakmem", help="what it is compared with"),
-       rows: Optional[List[str]] = Rows, lib: List[str] = Lib, rounds: int = typer.Option(20, "--rounds", min=2, max=1000),
-       scale: float = Scale, count: bool = typer.Option(True, help="count instructions too (valgrind)"),
-       into: Optional[Path] = typer.Option(None, "--ledger", help="a docs/experiments file that gets the table")) -> None:
+       rows: Optional[List[str]] = FewRows, lib: List[str] = Lib,
+       rounds: int = typer.Option(20, "--rounds", min=2, max=1000, help="how often each side is measured"),
+       scale: float = Scale, timeout: int = Timeout,
+       count: bool = typer.Option(True, help="count instructions too (valgrind)"),
+       into: Optional[Path] = typer.Option(None, "--ledger", help="a page of docs/experiments that gets the table")
+       ) -> None:
     """GO, NEUTRAL or NO-GO: an idea against what is there, in one run, with an A/A pair."""
     settings = prepare.Settings("ab", "own" if OWN else "quick", list(rows or []), [], parse_libs(lib), rounds, scale,
-                                "system", OWN, 0, [idea, against])
+                                "system", list(OWN), timeout, [idea, against], count,
+                                str(into.resolve()) if into else "", os.getcwd())
     sides = [arms.parse(word, settings.libs).name for word in (idea, against)]
     if sides[0] == sides[1]:
         raise UsageError(f"both sides are {sides[0]}; an A/A pair is part of every run")
-    folder = begin(settings)
-    found = summary.summarise(records.Run(folder))
-    counts = instructions.count_rows(settings, sides, say) if count and not OWN else {}
-    table = ledger.table(found, sides, counts)
-    tables.console().print(ledger.terminal(found, sides, counts))
-    if into is not None:
-        ledger.write(into, table)
-        say(f"table written into {into}")
-    report.write_report(found, folder / "report.html")
-    say(f"report: {folder / 'report.html'}")
+    conclude(begin(settings), settings)
 
 
 @app.command("report")
-def report_(name: str = RunName, png: bool = typer.Option(False, "--png", help="the figures as PNG files too"),
+def report_(name: str = RunName, figures: bool = typer.Option(False, "--png", help="the figures as PNG files too"),
             publish_: bool = typer.Option(False, "--publish", help="CSV into bench/results, and the README from it"),
             readme: bool = typer.Option(False, "--readme", help="only the README's table and picture, from the CSV")
             ) -> None:
@@ -200,7 +238,7 @@ def report_(name: str = RunName, png: bool = typer.Option(False, "--png", help="
     found = summary.summarise(records.Run(folder))
     report.write_report(found, folder / "report.html")
     say(f"report: {folder / 'report.html'}")
-    if png:
+    if figures:
         for path in png.write_pngs(found, folder):
             say(f"figure: {path}")
     if publish_:
@@ -212,30 +250,37 @@ def report_(name: str = RunName, png: bool = typer.Option(False, "--png", help="
 
 
 @app.command()
-def latency(rows: Optional[List[str]] = Rows, quick: bool = typer.Option(False, "--quick"), peer: str = Peers,
-            lib: List[str] = Lib, rounds: int = Rounds, scale: float = Scale) -> None:
+def latency(rows: Optional[List[str]] = Rows, quick: bool = typer.Option(False, "--quick", help="few rows"),
+            peer: str = Peers, lib: List[str] = Lib,
+            rounds: int = typer.Option(3, "--rounds", min=1, max=3, help="how often each arm is measured"),
+            scale: float = Scale, timeout: int = Timeout) -> None:
     """Times every single malloc and free: percentiles, worst case."""
     settings = prepare.Settings("latency", "quick" if quick else "full", list(rows or []), named(peer),
-                                parse_libs(lib), rounds or 3, scale, "system")
-    show(begin(settings))
+                                parse_libs(lib), rounds, scale, "system", timeout=timeout, folder=os.getcwd())
+    conclude(begin(settings), settings)
 
 
 @app.command()
-def syscalls(rows: Optional[List[str]] = Rows, peer: str = Peers, lib: List[str] = Lib, scale: float = Scale) -> None:
+def syscalls(rows: Optional[List[str]] = FewRows, peer: str = Peers, lib: List[str] = Lib,
+             scale: float = Scale) -> None:
     """Counts the system calls of each allocator on rows, or on your own program (behind --)."""
     settings = prepare.Settings("run", "own" if OWN else "quick", list(rows or []), named(peer), parse_libs(lib), 1,
-                                scale, "system", OWN)
+                                scale, "system", list(OWN))
     plan = prepare.plan(settings, say)
-    prepare.prepare_inputs(plan, say)
     for row in plan.rows:
-        tables.console().print(system_calls.table(row, plan, say))
+        if row.app is None:
+            tables.console().print(system_calls.table(row, plan, say))
+        else:
+            say(f"{row.id}: real programs are not traced; use: syscalls -- PROGRAM")
 
 
 @app.command()
-def health(rounds: int = typer.Option(6, "--rounds", min=2, max=100), scale: float = Scale) -> None:
+def health(rounds: int = typer.Option(6, "--rounds", min=2, max=100, help="of the comparison with glibc"),
+           scale: float = Scale) -> None:
     """The profiles' smoke loads: fails on a crash, on growth, or on a NO-GO against the committed results."""
     micro.build(say)
-    problems, notes = health_check.check(rounds, scale, say)
+    with store.Alone():
+        problems, notes = health_check.check(rounds, scale, say)
     out = tables.console()
     for note in notes:
         out.print(tables.escape(note))
@@ -263,6 +308,9 @@ def main() -> None:
     except KeyboardInterrupt:
         say("interrupted")
         sys.exit(130)
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename else ""
+        fail(LabError(f"{where}{error.strerror or error}"))
     except Exception as error:  # noqa: BLE001 - click's own classes differ between versions
         usage_error(command, error)
 

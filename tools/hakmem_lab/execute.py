@@ -9,7 +9,7 @@ import signal
 import subprocess
 import tempfile
 from pathlib import Path
-from typing import Any
+from typing import Any, Optional
 
 from . import place
 from .apps import Launch, run_app
@@ -18,8 +18,11 @@ from .rows import Row
 
 RIG = "measure"
 SAMPLE_MS = 5
-TIMEOUT = 60  # seconds for a workload, unless --timeout says otherwise; a real program or the user's own gets more
-LONG_TIMEOUT = 600
+TIMEOUT = 60  # seconds for a workload, unless --timeout says otherwise
+LONG_TIMEOUT = 600  # for real programs and the user's own
+FEW_WORDS = 160  # of a program's last words, in a failure's reason
+STEERING = ("LD_PRELOAD", "LD_AUDIT", "MALLOC_", "_RJEM_MALLOC_", "MIMALLOC_", "GLIBC_TUNABLES", "HAKMEM_OPTIONS",
+            "HAKMEM_PROFILE", "TCMALLOC_", "SCUDO_", "HEAPPROFILE", "CPUPROFILE", "PERFTOOLS_")
 
 
 @dataclasses.dataclass
@@ -31,6 +34,16 @@ class Sample:
     check: str = ""
 
 
+@dataclasses.dataclass
+class How:
+    """How to measure, the same for every kind of row."""
+
+    memory: bool = False  # sample RSS while it runs, and look once more after a rest
+    scale: float = 1.0
+    timeout: float = 0  # seconds; 0: as the kind of row has it
+    resting: Optional[Path] = None  # a file that the workload makes when its rest begins
+
+
 def signal_name(number: int) -> str:
     try:
         return f"signal {number} ({signal.Signals(number).name})"
@@ -38,13 +51,10 @@ def signal_name(number: int) -> str:
         return f"signal {number}"
 
 
-def environment(launch: Launch, settle: bool) -> dict[str, str]:
+def environment(launch: Launch) -> dict[str, str]:
     """The caller's environment without what would steer an allocator, plus the arm's."""
-    steering = ("LD_PRELOAD", "MALLOC_", "MIMALLOC_", "GLIBC_TUNABLES", "HAKMEM_OPTIONS", "HAKMEM_PROFILE", "TCMALLOC_")
-    env = {key: value for key, value in os.environ.items() if not key.startswith(steering)}
+    env = {key: value for key, value in os.environ.items() if not key.upper().startswith(STEERING)}
     env.update(launch.env)
-    if settle:
-        env["HAK_BENCH_SETTLE"] = "1"
     return env
 
 
@@ -54,49 +64,57 @@ class Ran:
     stdout: bytes
     stderr: bytes
 
+    def last_words(self) -> str:
+        lines = self.stderr.decode(errors="replace").strip().splitlines()
+        return f": {lines[-1][:FEW_WORDS]}" if lines else ""
 
-def run_rig(argv: list[str], launch: Launch, *, sample_ms: int = 0, timeout: float = TIMEOUT, settle: bool = False,
+
+def run_rig(argv: list[str], launch: Launch, how: How, *, env: dict[str, str], timeout: float,
             keep_output: bool = True) -> Ran:
-    """Runs argv on the arm under the rig; the rig's figures and what the program printed."""
+    """Runs argv on the arm under the rig; the rig's figures and what the program printed. Output goes to files, so that
+    nothing waits for a reader and nothing is waited for but the rig."""
     rig = place.PROGRAMS / RIG
     with tempfile.TemporaryDirectory(prefix="hakmem-lab-") as folder:
-        out = Path(folder) / "rig.json"
-        command = [str(rig), "--out", str(out), "--timeout", str(int(timeout))]
+        out, stdout, stderr = (Path(folder) / name for name in ("rig.json", "stdout", "stderr"))
+        command = [str(rig), "--out", str(out), "--timeout", str(max(1, int(timeout)))]
         if launch.preloaded():
             command += ["--preload", launch.preloaded()]
-        if sample_ms:
-            command += ["--sample", str(sample_ms)]
+        if how.memory:
+            command += ["--sample", str(SAMPLE_MS)]
         command += ["--", *launch.prefix, *argv]
-        stdout = subprocess.PIPE if keep_output else subprocess.DEVNULL
-        try:
-            process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=stdout, stderr=subprocess.PIPE,
-                                       env=environment(launch, settle))
-        except OSError as error:
-            raise LabError(f"cannot start {rig}: {error.strerror}") from error
-        try:
-            output, errors = process.communicate()
-        except BaseException:  # interrupted: the program must not outlive the lab
-            process.terminate()
-            process.wait()
-            raise
+        with open(stdout if keep_output else os.devnull, "wb") as output, open(stderr, "wb") as errors:
+            try:
+                process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=errors, env=env)
+            except OSError as error:
+                raise LabError(f"cannot start {rig}: {error.strerror}") from error
+            try:
+                process.wait()
+            except BaseException:  # interrupted: the program must not outlive the lab
+                process.terminate()
+                process.wait()
+                raise
+        said = stderr.read_bytes()
         try:
             figures = json.loads(out.read_text(encoding="utf-8"))
         except (OSError, ValueError) as error:
-            last = errors.decode(errors="replace").strip().splitlines()
+            last = said.decode(errors="replace").strip().splitlines()
             raise LabError(f"{argv[0]} could not be measured: {last[-1] if last else error}") from error
-    return Ran(figures, output or b"", errors or b"")
+        return Ran(figures, stdout.read_bytes() if keep_output else b"", said)
 
 
-def failure_of(rig: dict[str, Any], timeout: float, stderr: bytes) -> str:
+def failure_of(ran: Ran, timeout: float) -> str:
     """Why the program's run does not count; "" if it does."""
+    rig = ran.rig
+    if b"cannot be preloaded" in ran.stderr:  # the loader goes on without it: that would be another allocator's time
+        return "the library cannot be preloaded"
     if rig["timeout"]:
         return f"no end after {timeout:g} s"
-    last = stderr.decode(errors="replace").strip().splitlines()
-    says = f": {last[-1][:160]}" if last else ""
     if rig["signal"]:
-        return signal_name(rig["signal"]) + says
+        return signal_name(rig["signal"]) + ran.last_words()
     if rig["status"]:
-        return f"exit status {rig['status']}{says}"
+        return f"exit status {rig['status']}{ran.last_words()}"
+    if rig.get("loaded") is False:
+        return "the library was not loaded (a static or set-uid program?)"
     return ""
 
 
@@ -104,13 +122,30 @@ def _memory(rig: dict[str, Any]) -> dict[str, Any]:
     return {"peak_kib": rig.get("peak_kib"), "average_kib": rig.get("average_kib"), "curve": rig.get("curve", [])}
 
 
-def _micro(row: Row, launch: Launch, ideal: bool, memory: bool, scale: float, timeout: float) -> Sample:
-    name, *arguments = row.arguments(scale)
+def _micro_fields(row: Row, result: dict[str, Any]) -> dict[str, Any]:
+    """What a workload reports, every figure of it, under the names of results.jsonl."""
+    fields = {key: value for key, value in result.items()
+              if isinstance(value, (int, float)) and key not in ("ideal", "rss_after_kib")}
+    fields["value"] = result[f"{row.info.metric}_ns"] / result["ops"]
+    if "rss_after_kib" in result:
+        fields["after_kib"] = result["rss_after_kib"]
+    if "latency" in result:
+        fields["latency"] = result["latency"]
+        fields["histogram"] = result.get("histogram", [])
+    return fields
+
+
+def _micro(row: Row, launch: Launch, how: How, ideal: bool) -> Sample:
+    name, *arguments = row.arguments(how.scale)
     program = place.PROGRAMS / (f"{name}.ideal" if ideal else name)
-    settle = memory and row.settles
-    ran = run_rig([str(program), *arguments], launch, sample_ms=SAMPLE_MS if memory else 0, timeout=timeout,
-                  settle=settle)
-    failure = failure_of(ran.rig, timeout, ran.stderr)
+    timeout = how.timeout or TIMEOUT
+    env = environment(launch)
+    if how.memory and row.settles:
+        env["HAK_BENCH_SETTLE"] = "1"
+        if how.resting is not None:
+            env["HAK_BENCH_RESTING"] = str(how.resting)
+    ran = run_rig([str(program), *arguments], launch, how, env=env, timeout=timeout)
+    failure = failure_of(ran, timeout)
     if failure:
         return Sample(failure=failure)
     try:
@@ -119,48 +154,43 @@ def _micro(row: Row, launch: Launch, ideal: bool, memory: bool, scale: float, ti
         return Sample(failure="printed no result line")
     if launch.library and os.path.realpath(result["malloc"]) != os.path.realpath(launch.library):
         return Sample(failure=f"malloc came from {os.path.basename(result['malloc'])}, the library was not loaded")
-    clock = result[f"{row.info.metric}_ns"]
-    fields = {"value": clock / result["ops"], "wall_ns": result["wall_ns"], "cpu_ns": result["cpu_ns"],
-              "ops": result["ops"], "hwm_kib": result["hwm_kib"], "minflt": result["minflt"],
-              "majflt": result["majflt"], "nvcsw": result["nvcsw"], "live_peak": result["live_peak"]}
-    if memory:
+    fields = _micro_fields(row, result)
+    if how.memory:
         fields.update(_memory(ran.rig))
-        fields["after_kib"] = result.get("rss_after_kib")
-    if "latency" in result:
-        fields["latency"] = result["latency"]
-        fields["histogram"] = result.get("histogram", [])
     return Sample(fields, check=result["check"])
 
 
-def _app(row: Row, launch: Launch, memory: bool, scale: float) -> Sample:
-    outcome = run_app(row.app, launch, place.WORK, scale, sample_ms=SAMPLE_MS if memory else 0)
+def _app(row: Row, launch: Launch, how: How) -> Sample:
+    outcome = run_app(row.app, launch, place.WORK, how.scale, sample_ms=SAMPLE_MS if how.memory else 0,
+                      timeout=how.timeout or LONG_TIMEOUT)
     if outcome.failure:
-        return Sample(failure=outcome.failure)
+        detail = outcome.detail.splitlines()[-1][:FEW_WORDS] if outcome.detail else ""
+        return Sample(failure=f"{outcome.failure}: {detail}" if detail else outcome.failure)
     fields = {"value": outcome.value, "wall_ns": outcome.wall_ns, "cpu_ns": outcome.cpu_ns, "ops": 1,
               "hwm_kib": outcome.peak_kib, "minflt": outcome.minflt}
-    if memory:
+    if how.memory:
         fields.update(peak_kib=outcome.peak_kib, average_kib=outcome.average_kib, curve=outcome.curve)
     return Sample(fields, check=outcome.check)
 
 
-def _own(row: Row, launch: Launch, memory: bool, timeout: float) -> Sample:
-    ran = run_rig(list(row.command), launch, sample_ms=SAMPLE_MS if memory else 0, timeout=timeout, keep_output=False)
-    failure = failure_of(ran.rig, timeout, ran.stderr)
+def _own(row: Row, launch: Launch, how: How) -> Sample:
+    timeout = how.timeout or LONG_TIMEOUT
+    ran = run_rig(list(row.command), launch, how, env=environment(launch), timeout=timeout, keep_output=False)
+    failure = failure_of(ran, timeout)
     if failure:
         return Sample(failure=failure)
     fields = {"value": ran.rig["wall_ns"] / 1e6, "wall_ns": ran.rig["wall_ns"],
               "cpu_ns": (ran.rig["user_us"] + ran.rig["sys_us"]) * 1000, "ops": 1, "hwm_kib": ran.rig["maxrss_kib"],
               "minflt": ran.rig["minflt"], "majflt": ran.rig["majflt"], "nvcsw": ran.rig["nvcsw"]}
-    if memory:
+    if how.memory:
         fields.update(_memory(ran.rig))
     return Sample(fields)
 
 
-def measure(row: Row, launch: Launch, *, ideal: bool = False, memory: bool = False, scale: float = 1.0,
-            timeout: float = 0) -> Sample:
-    """One run of the row on the arm; with memory, RSS is sampled while it runs, and once more after a second's rest."""
+def measure(row: Row, launch: Launch, how: How = How(), *, ideal: bool = False) -> Sample:
+    """One run of the row on the arm."""
     if row.app is not None:
-        return _app(row, launch, memory, scale)
+        return _app(row, launch, how)
     if row.command:
-        return _own(row, launch, memory, timeout or LONG_TIMEOUT)
-    return _micro(row, launch, ideal, memory, scale, timeout or TIMEOUT)
+        return _own(row, launch, how)
+    return _micro(row, launch, how, ideal)

@@ -71,17 +71,17 @@ class _Grid:
 def _heat(summary: RunSummary, caption: str, mean: str, pick, say) -> go.Figure:
     arms, names = palette.shown(summary), wording.labels(summary)
     grid = _Grid(summary, arms, names)
-    for row in summary.rows:
+    for row in summary.ranked:
         grid.add_row(row, pick, say(row))
     means = {one.name: one for one in summary.means}
     last = [getattr(means[arm.name], mean) if arm.name in means else None for arm in arms]
     grid.add(last, [f"<b>{escape(names[arm.name])}</b><br>geometric mean" for arm in arms],
              [wording.NONE] * len(arms))
-    labels = [escape(clip(row.row.id, 40)) + (" ~" if row.noisy else "") for row in summary.rows]
+    labels = [escape(clip(row.row.id, 40)) + (" ~" if row.noisy else "") for row in summary.ranked]
     labels.append("<b>geometric mean</b>")
     columns = [_column(names[arm.name], arm.name == summary.subject) for arm in arms]
     tall = 24 * len(labels)
-    longest = max([14] + [min(len(row.row.id), 40) + 2 for row in summary.rows])
+    longest = max([14] + [min(len(row.row.id), 40) + 2 for row in summary.ranked])
     lines = [{"type": "line", "xref": "paper", "x0": 0, "x1": 1, "y0": at, "y1": at,
               "line": {"color": palette.MUTED, "width": 1}} for at in _borders(summary)]
     edges = {"l": 16 + 8 * longest, "r": 86, "t": 62, "b": 10}
@@ -96,7 +96,7 @@ def _heat(summary: RunSummary, caption: str, mean: str, pick, say) -> go.Figure:
 
 def _borders(summary: RunSummary) -> list[float]:
     """Between groups of rows, and before the line of means."""
-    groups = [row.row.group for row in summary.rows]
+    groups = [row.row.group for row in summary.ranked]
     return [at - 0.5 for at in range(1, len(groups)) if groups[at] != groups[at - 1]] + [len(groups) - 0.5]
 
 

@@ -10,32 +10,38 @@ import json
 import re
 import shutil
 import subprocess
-from typing import Callable
+from typing import Callable, Optional
 
 from . import arms, peers, place, prepare
 from .execute import environment
 from .rows import Row
 
-OPERATIONS = 0.01  # of the row's work: valgrind is about 50 times slower
+WORK = 0.01  # of the row's: valgrind is about 50 times slower
 TIMEOUT = 300
 COLLECTED = re.compile(r"Collected\s*:\s*(\d+)")
 
 
-def parse(stderr: str) -> int | None:
-    found = COLLECTED.search(stderr)
-    return int(found.group(1)) if found else None
+def parse(stderr: str) -> int:
+    """The sum over all processes; 0 if nothing was counted."""
+    return sum(int(count) for count in COLLECTED.findall(stderr))
 
 
-def _run(row: Row, arm: arms.Arm, scale: float) -> tuple[int, int] | None:
+def amounts(row: Row, scale: float) -> tuple[list[str], list[str]]:
+    """The arguments for n and for 2 n operations, however small the row's amounts are."""
+    short = row.arguments(scale)
+    long = [str(2 * int(small)) if word.endswith("*") else small for word, small in zip(row.argv, short)]
+    return short, long
+
+
+def _run(argv: list[str], arm: arms.Arm) -> Optional[tuple[int, int]]:
     """(instructions, operations) of one run; None if it cannot be counted."""
-    name, *arguments = row.arguments(scale)
     launch = arm.launch(peers.find_base("system"))
-    env = environment(launch, False)
-    if launch.preload:
-        env["LD_PRELOAD"] = launch.preload
-    command = ["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null", str(place.PROGRAMS / name), *arguments]
+    env = {**environment(launch), "LD_PRELOAD": launch.preloaded()}
+    command = ["valgrind", "--tool=callgrind", "--trace-children=yes", "--callgrind-out-file=/dev/null",
+               str(place.PROGRAMS / argv[0]), *argv[1:]]
     try:
-        done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=TIMEOUT, check=False)
+        done = subprocess.run(command, env=env, stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                              errors="replace", timeout=TIMEOUT, check=False)
         operations = json.loads(done.stdout.strip().splitlines()[-1])["ops"]
     except (subprocess.TimeoutExpired, ValueError, IndexError, KeyError):
         return None
@@ -43,8 +49,8 @@ def _run(row: Row, arm: arms.Arm, scale: float) -> tuple[int, int] | None:
     return (count, operations) if done.returncode == 0 and count else None
 
 
-def per_operation(row: Row, arm: arms.Arm, scale: float = OPERATIONS) -> float | None:
-    short, long = _run(row, arm, scale), _run(row, arm, 2 * scale)
+def per_operation(row: Row, arm: arms.Arm, scale: float = WORK) -> Optional[float]:
+    short, long = (_run(argv, arm) for argv in amounts(row, scale))
     if short is None or long is None or long[1] <= short[1]:
         return None
     return (long[0] - short[0]) / (long[1] - short[1])
@@ -60,7 +66,9 @@ def count_rows(settings: prepare.Settings, sides: list[str], say: Callable[[str]
     for row in prepare.chosen_rows(settings):
         if row.info.threads == 1 and row.app is None:
             say(f"counting instructions: {row.id}")
-            pair = [per_operation(row, arm, OPERATIONS * settings.scale) for arm in found]
-            if None not in pair:
+            pair = [per_operation(row, arm, WORK * settings.scale) for arm in found]
+            if None in pair:
+                say(f"{row.id}: the instructions of {sides[pair.index(None)]} could not be counted")
+            else:
                 counts[row.id] = pair
     return counts

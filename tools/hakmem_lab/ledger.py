@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: MIT
 """The verdict of an A/B run: on the terminal, and as the table of an entry in docs/experiments.
 
-Decided by time. Where time shows no difference, by instructions per operation if they were counted: they are exact,
-so a change of the threshold's size in them is a change, even if this machine is too noisy to see it.
+A row is decided by time. Where time shows no difference, by instructions per operation if they were counted: they are
+exact, so a change of the threshold's size in them is a change, even if this machine is too noisy to see it.
 """
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from pathlib import Path
 
 from rich.table import Table
@@ -26,11 +27,26 @@ def count_verdict(pair: list[float], threshold: float = stats.THRESHOLD) -> Verd
     return Verdict(word, ratio, rounds=1)
 
 
-def decide(time: Verdict, count: Verdict | None) -> tuple[str, str]:
-    """The word of the ledger, and what it was decided by."""
-    if time.word in ("better", "worse") or count is None or count.word == "no difference":
+def decide(time: Verdict, count: Verdict | None, noise: float = 0.0) -> tuple[str, str]:
+    """The word of the ledger for one row, and what it was decided by. An effect in time that is smaller than what the
+    machine does to the A/A pair is none."""
+    drowned = time.word in ("better", "worse") and not math.isnan(noise) and abs(1 - time.ratio) <= noise
+    if time.word in ("better", "worse") and not drowned:
         return stats.ledger_word(time), "time"
-    return stats.ledger_word(count), "instructions"
+    if count is not None and count.word != "no difference":
+        return stats.ledger_word(count), "instructions"
+    return stats.ledger_word(time) if not drowned else "NEUTRAL", "noisy" if drowned else "time"
+
+
+def overall(ratios: dict[str, float], words: dict[str, str], threshold: float = stats.THRESHOLD) -> str:
+    """The word for all rows together: by the geometric mean, and no gain is bought with a larger loss on one row."""
+    mean = stats.geometric_mean(list(ratios.values()))
+    if math.isnan(mean):
+        return stats.LEDGER["not measured"]
+    losses = [ratios[row] - 1 for row, word in words.items() if word == "NO-GO"]
+    if mean >= 1 + threshold or max(losses, default=0.0) > max(1 - mean, threshold):
+        return "NO-GO"
+    return "GO" if mean <= 1 - threshold else "NEUTRAL"
 
 
 def _time(row: RowSummary, idea: str, against: str) -> Verdict:
@@ -39,44 +55,59 @@ def _time(row: RowSummary, idea: str, against: str) -> Verdict:
     return cell.against if cell is not None and cell.against is not None and not failed else Verdict("not measured")
 
 
-def _lines(summary: RunSummary, sides: list[str], counts: Counts) -> list[list[str]]:
+@dataclass
+class Line:
+    """One row of the table."""
+
+    row: str
+    ratio: float  # that decides about it: of time, or of instructions
+    word: str
+    peak: float
+    texts: list[str]
+
+
+def _line(row: RowSummary, sides: list[str], count: Verdict | None) -> Line:
     idea, against = sides
-    lines = []
-    for row in summary.rows:
-        time = _time(row, idea, against)
-        count = count_verdict(counts[row.row.id]) if row.row.id in counts else None
-        word, by = decide(time, count)
-        new, old = row.cells.get(idea), row.cells.get(against)
-        peak = new.peak_kib / old.peak_kib if new and old and new.peak_kib and old.peak_kib else math.nan
-        failed = "; ".join(f"{cell.arm}: {cell.failure}" for cell in (new, old) if cell and cell.failure)
-        lines.append([row.row.id + (" ~" if row.noisy else ""), tables.verdict(time),
-                      f"{count.ratio:.4f}" if count else "–", f"{peak:.2f}" if not math.isnan(peak) else "–",
-                      tables.verdict(row.again), f"FAILED {failed}" if failed else f"{word} ({by})"])
-    return lines
+    time = _time(row, idea, against)
+    word, by = decide(time, count, row.noise)
+    new, old = row.cells.get(idea), row.cells.get(against)
+    peak = new.peak_kib / old.peak_kib if new and old and new.peak_kib and old.peak_kib else math.nan
+    failed = "; ".join(f"{cell.arm}: {cell.failure}" for cell in (new, old) if cell and cell.failure)
+    texts = [row.row.id + (" ~" if row.noisy else ""), tables.verdict(time), f"{count.ratio:.4f}" if count else "–",
+             f"{peak:.2f}" if not math.isnan(peak) else "–", tables.verdict(row.again),
+             f"FAILED {failed}" if failed else f"{word} ({by})"]
+    ratio = count.ratio if by == "instructions" and count is not None else time.ratio
+    return Line(row.row.id, ratio, "NO-GO" if failed else word, peak, texts)
+
+
+def lines(summary: RunSummary, sides: list[str], counts: Counts) -> list[Line]:
+    return [_line(row, sides, count_verdict(counts[row.row.id]) if row.row.id in counts else None)
+            for row in summary.ranked]
 
 
 HEADINGS = ("row", "time ratio [99 %]", "instructions", "peak RSS", "A/A", "verdict")
 
 
-def means(summary: RunSummary, sides: list[str], counts: Counts) -> str:
+def conclusion(found: list[Line], sides: list[str]) -> str:
     """One sentence over all rows."""
-    idea, against = sides
-    times = [_time(row, idea, against).ratio for row in summary.rows]
-    text = f"geometric mean of the time ratios: {stats.geometric_mean(times):.4f}"
-    if counts:
-        text += f"; of instructions: {stats.geometric_mean([pair[0] / pair[1] for pair in counts.values()]):.4f}"
-    return text
+    ratios = {line.row: line.ratio for line in found if not math.isnan(line.ratio)}
+    word = overall(ratios, {line.row: line.word for line in found if line.row in ratios})
+    if any("FAILED" in line.texts[-1] for line in found):
+        word = "NO-GO"
+    time, peak = (stats.geometric_mean(values) for values in (list(ratios.values()), [line.peak for line in found]))
+    return f"{sides[0]} against {sides[1]}: {word}; geometric means: time {time:.4f}, peak RSS {peak:.3f}"
 
 
 def terminal(summary: RunSummary, sides: list[str], counts: Counts) -> Table:
+    found = lines(summary, sides, counts)
     table = Table(title=f"{sides[0]} against {sides[1]} (below 1: {sides[0]} needs less)", title_justify="left",
-                  header_style="bold", caption=means(summary, sides, counts), caption_justify="left")
+                  header_style="bold", caption=conclusion(found, sides), caption_justify="left", caption_style="bold")
     for heading in HEADINGS:
         table.add_column(heading, no_wrap=True, justify="left" if heading in ("row", "verdict") else "right")
-    for line in _lines(summary, sides, counts):
-        colour = "red" if "NO-GO" in line[-1] or "FAILED" in line[-1] else "green" if line[-1][:2] == "GO" else ""
-        line = [tables.escape(word) for word in line]
-        table.add_row(*line[:-1], f"[{colour}]{line[-1]}[/]" if colour else line[-1])
+    for line in found:
+        colour = "red" if line.word == "NO-GO" else "green" if line.word == "GO" else ""
+        texts = [tables.escape(text) for text in line.texts]
+        table.add_row(*texts[:-1], f"[{colour}]{texts[-1]}[/]" if colour else texts[-1])
     return table
 
 
@@ -84,13 +115,14 @@ def table(summary: RunSummary, sides: list[str], counts: Counts) -> str:
     """Markdown for the ledger."""
     arms = {arm.name: arm for arm in summary.arms}
     machine = summary.machine
+    found = lines(summary, sides, counts)
     text = [f"`{sides[0]}` against `{sides[1]}`: {summary.rounds} rounds, {machine['processor']}, "
             f"{machine['cpus']} cpus, kernel {machine['kernel']}, {machine['glibc']}.",
             f"Libraries: {arms[sides[0]].label} ({arms[sides[0]].sha256[:12] or 'system'}), "
             f"{arms[sides[1]].label} ({arms[sides[1]].sha256[:12] or 'system'}).", "",
             "| " + " | ".join(HEADINGS) + " |", "|" + "---|" * len(HEADINGS)]
-    text += ["| " + " | ".join(line) + " |" for line in _lines(summary, sides, counts)]
-    return "\n".join([*text, "", means(summary, sides, counts).capitalize() + ".", ""])
+    text += ["| " + " | ".join(line.texts) + " |" for line in found]
+    return "\n".join([*text, "", conclusion(found, sides) + ".", ""])
 
 
 def write(path: Path, text: str) -> None:

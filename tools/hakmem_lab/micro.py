@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+import fcntl
 import shutil
 import subprocess
 import tomllib
 from pathlib import Path
 
-from . import place
+from . import place, store
 from .errors import LabError
 from .model import RowInfo
 from .rows import Row
@@ -56,13 +57,21 @@ def steady() -> set[str]:
 
 
 def build(progress=lambda text: None) -> None:
-    """Compiles the workloads and the rig into place.PROGRAMS; says where the log is if that fails."""
+    """Compiles the workloads and the rig; says where the log is if that fails. place.PROGRAMS is then a copy that no
+    later build changes: a run that takes an hour measures the same programs from start to end."""
     for tool in ("cmake", "ninja"):
         if shutil.which(tool) is None:
             raise LabError(f"{tool} is missing; install it (Debian: apt-get install cmake ninja-build)")
     folder = place.LAB / "bench-build"
     folder.mkdir(parents=True, exist_ok=True)
-    folder, programs = folder.resolve(), place.PROGRAMS.resolve()
+    folder = folder.resolve()
+    with open(folder / ".lock", "w", encoding="utf-8") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        _compile(folder, progress)
+        place.PROGRAMS = store.keep_folder(folder / "out", "bench")
+
+
+def _compile(folder: Path, progress) -> None:
     cache = folder / "CMakeCache.txt"
     if cache.is_file() and f"CMAKE_CACHEFILE_DIR:INTERNAL={folder}\n" not in cache.read_text(encoding="utf-8"):
         cache.unlink()  # the project was moved
@@ -70,7 +79,7 @@ def build(progress=lambda text: None) -> None:
     progress("building the workloads")
     with open(log, "w", encoding="utf-8") as file:
         for command in (["cmake", "-S", str(place.BENCH), "-B", str(folder), "-G", "Ninja",
-                         f"-DHAK_BENCH_OUT={programs}"], ["cmake", "--build", str(folder)]):
+                         f"-DHAK_BENCH_OUT={folder / 'out'}"], ["cmake", "--build", str(folder)]):
             if subprocess.run(command, stdout=file, stderr=subprocess.STDOUT, check=False).returncode != 0:
                 raise LabError(f"the workloads could not be built; see {log}")
 

@@ -16,8 +16,10 @@ class ArmInfo:
     version: str = ""  # read from the loaded library
     library: str = ""  # what is preloaded; "" for the C library's own
     sha256: str = ""
-    base: str = ""  # the C library it runs on: "glibc 2.36"
+    base: str = ""  # the C libraries it runs on in this run: "glibc 2.36", or "glibc 2.36, glibc 2.43"
     options: str = ""  # HAKMEM_OPTIONS of this arm
+    flags: str = ""  # how it was built, or the package it came in
+    env: str = ""  # variables set for it, besides its options: "NAME=value …"
     skip: str = ""  # why it cannot take part; "" if it does
 
 
@@ -26,7 +28,7 @@ class RowInfo:
     """One workload with its arguments."""
 
     id: str  # "random_mixed/400", "larson/t4", "app/redis"
-    group: str  # small | program | threads | realloc | large | memory | start | app | own
+    group: str  # small | program | threads | realloc | large | memory | start | latency | app | newest | own
     title: str  # plain words: "random sizes 16–1039 B, 400 live blocks"
     text: str  # one or two sentences: what it measures
     metric: str  # which value decides, fixed before the run: "cpu" or "wall"
@@ -76,8 +78,8 @@ class RowSummary:
     best_time: str = ""  # name of the arm with the lowest time; never ideal or again
     best_peak: str = ""
     again: Optional[Verdict] = None  # the A/A pair: subject against itself
-    noisy: bool = False  # the A/A pair differs, or the row's intervals are wider than the threshold
-    noise: float = 0.0  # half width of the A/A interval: 0.012 = ±1.2 %
+    noisy: bool = False  # the A/A pair differs, or strays from 1 by more than twice the threshold
+    noise: float = 0.0  # how far the A/A pair strays from 1: 0.012 = ±1.2 %
 
 
 @dataclass
@@ -104,7 +106,7 @@ class RunSummary:
 
     id: str
     started: str
-    tier: str  # quick | full | own
+    tier: str  # quick | full | own | health
     machine: dict[str, str]  # fingerprint, in the order to print
     rounds: int
     threshold: float  # 0.01
@@ -114,3 +116,10 @@ class RunSummary:
     means: list[ArmSummary]
     latency: list[Latency] = field(default_factory=list)
     complete: bool = True
+    skipped: dict[str, str] = field(default_factory=dict)  # rows that could not be measured, and why
+
+    @property
+    def ranked(self) -> list[RowSummary]:
+        """Rows whose time and memory are compared. Those that time single calls have tables and figures of their own:
+        their time is mostly the clock's."""
+        return [row for row in self.rows if row.row.group != "latency"]

@@ -64,9 +64,10 @@ def _panel(summary: RunSummary, found: Means, group: tuple[str, str, int], left:
            key: str) -> Panel:
     looks, names = palette.looks(summary), wording.labels(summary)
     inner = width - 14
-    step = inner / max(len(found.arms), 1)
+    arms = [arm for arm in found.arms if found.of(arm.name, group[0]).took_part]
+    step = inner / max(len(arms), 1)
     panel = Panel(left, inner, group[1], wording.ratio(getattr(found.of(summary.subject, group[0]), key)), [], [])
-    for at, arm in enumerate(found.arms):
+    for at, arm in enumerate(arms):
         mean: Mean = found.of(arm.name, group[0])
         value, x = getattr(mean, key), left + at * step
         if math.isnan(value):
@@ -126,6 +127,6 @@ def draw(summary: RunSummary) -> str:
     environment.filters["px"] = lambda value: f"{value:.1f}".removesuffix(".0")
     return environment.get_template("picture.svg.j2").render(
         width=WIDTH, height=strips_top + 2 * STRIP_HEIGHT - 6, area=AREA, legend=legend, legend_left=left,
-        legend_top=top, subject=names[summary.subject], rows=found.rows, strips=strips, cap=f"{BAR_CAP:g}",
+        legend_top=top, subject=names[summary.subject], rows=found.common, strips=strips, cap=f"{BAR_CAP:g}",
         ink=palette.INK, mark=palette.SUBJECT, muted=palette.MUTED, grid=palette.GRID, bar_left=BAR_LEFT,
         bar_right=BAR_RIGHT, **_scatter(summary, found)) + "\n"

@@ -6,14 +6,14 @@ import dataclasses
 import datetime
 import os
 from pathlib import Path
-from typing import Any, Callable
+from typing import Any, Callable, Optional
 
 from . import apps, arms, machine, micro, peers, place, records, rows, session, stats
 from .errors import LabError, UsageError
 from .rows import Row
 
-ROUNDS = {"quick": 3, "full": 10, "own": 10}
-WORK = {"quick": 0.5, "full": 0.6}  # of a row's amount of work, so that a matrix ends within its time
+ROUNDS = {"quick": 3, "full": 10, "rows": 10, "own": 10}
+WORK = {"quick": 0.5, "full": 0.5, "rows": 0.5}  # of a row's amount of work, so that a matrix ends within its time
 ON_NEWEST = ("glibc-newest", "mimalloc", "snmalloc")  # arms beside hakmem on the rows of the newest C library
 
 
@@ -32,6 +32,9 @@ class Settings:
     own: list[str] = dataclasses.field(default_factory=list)
     timeout: float = 0
     sides: list[str] = dataclasses.field(default_factory=list)  # of ab: the idea, and what it is compared with
+    count: bool = False  # of ab: count instructions too
+    ledger: str = ""  # of ab: the page that gets the table
+    folder: str = ""  # where it was asked for: what relative paths mean
 
 
 def catalogue() -> list[Row]:
@@ -42,24 +45,40 @@ def catalogue() -> list[Row]:
     return found
 
 
+def _fits(row: Row, command: str) -> bool:
+    """Rows that time single calls are for `latency` and `run`; their own time says nothing, so not for `ab`."""
+    is_latency = row.info.group == "latency"
+    return is_latency if command == "latency" else not is_latency or command == "run"
+
+
+def _on_newest(known: list[Row]) -> list[Row]:
+    """What can be run by another loader: one program, that starts no others."""
+    return [rows.on_newest(row) for row in known if row.app is None and row.info.group != "start"]
+
+
 def chosen_rows(settings: Settings) -> list[Row]:
     if settings.own:
         if settings.patterns:
             raise UsageError("either rows or a program of your own after --, not both")
-        return [rows.own(settings.own)]
+        row = rows.own(settings.own)
+        return [rows.on_newest(row) if settings.base == "newest" else row]
     everything = catalogue()
-    known = [row for row in everything if (row.info.group == "latency") == (settings.command == "latency")]
-    on_newest = [rows.on_newest(row) for row in everything if row.id in micro.newest()]
+    known = [row for row in everything if _fits(row, settings.command)]
+    matrix = [row for row in _on_newest(known) if row.id.removesuffix("@newest") in micro.newest()]
     if settings.base == "newest":
-        return rows.select([rows.on_newest(row) for row in known if row.app is None],
-                           [f"{name}@newest" if "/" in name else name for name in settings.patterns])
+        known = _on_newest(known)
     if settings.patterns:
-        return rows.select(known + on_newest, settings.patterns)
+        return rows.select(known + [row for row in matrix if row not in known and _names_newest(settings.patterns)],
+                           settings.patterns)
     if settings.tier == "quick":
         return [row for row in known if row.quick]
     if settings.command == "run" and not settings.base and "glibc-newest" in _peers(settings):
-        return known + on_newest
+        return known + matrix
     return known
+
+
+def _names_newest(patterns: list[str]) -> bool:
+    return any("@" in pattern or pattern == "newest" for pattern in patterns)
 
 
 def _peers(settings: Settings) -> list[str]:
@@ -72,51 +91,69 @@ def _specs(settings: Settings) -> list[arms.Spec]:
     return [arms.parse(name, settings.libs) for name in dict.fromkeys(names)]
 
 
-def plan(settings: Settings, progress: Callable[[str], None]) -> session.Plan:
-    """Finds rows and arms, builds what is missing."""
+def plan(settings: Settings, progress: Callable[[str], None], only: Optional[list[str]] = None) -> session.Plan:
+    """Finds rows and arms, builds what is missing. `only`: the rows of a run that goes on."""
     chosen = chosen_rows(settings)
+    if only is not None:
+        chosen = [row for row in chosen if row.id in only]
     specs = _specs(settings)
     micro.build(progress)
-    found = arms.resolve(specs, settings.libs, progress=progress)
-    if settings.command == "ab":
-        missing = [arm for arm in found if arm.info.skip]
-        if missing:
-            raise LabError(f"{missing[0].name}: {missing[0].info.skip}")
-        found[0].info.kind, found[1].info.kind = "subject", "peer"
-        found.append(arms.again(found[1]))
-    else:
-        if found[0].info.skip:
-            raise LabError(f"{found[0].name}: {found[0].info.skip}")
-        found.insert(1, arms.again(found[0]))
-        if any(row.ideal for row in chosen):
-            found.append(arms.ideal())
+    found = _arms(settings, arms.resolve(specs, settings.libs, progress=progress))
+    if any(row.ideal for row in chosen) and settings.command != "ab":
+        found.append(arms.ideal())
     if any(row.base == "newest" for row in chosen):
         _restrict_newest(found, chosen)
-    chosen = _without_missing_programs(chosen, progress)
+    skipped: dict[str, str] = {}
+    chosen = _without_missing_programs(chosen, skipped, progress)
+    _note_bases(found, chosen)
     scale = settings.scale * (WORK.get(settings.tier, 1) if settings.command == "run" else 1)
-    return session.Plan(chosen, found, settings.rounds or ROUNDS[settings.tier], scale, timeout=settings.timeout)
+    return session.Plan(chosen, found, settings.rounds or ROUNDS[settings.tier], scale, timeout=settings.timeout,
+                        skipped=skipped)
+
+
+def _arms(settings: Settings, found: list[arms.Arm]) -> list[arms.Arm]:
+    """The arms with their roles: who is judged, and who is there twice."""
+    needed = found if settings.command == "ab" else found[:1]
+    for arm in needed:
+        if arm.info.skip:
+            raise LabError(f"{arm.name}: {arm.info.skip}")
+    if settings.command == "ab":
+        found[0].info.kind, found[1].info.kind = "subject", "peer"
+        return [*found, arms.again(found[1])]
+    return [found[0], arms.again(found[0]), *found[1:]]
 
 
 def _restrict_newest(found: list[arms.Arm], chosen: list[Row]) -> None:
     """In a matrix on two C libraries, few arms run on the second; if the base cannot be had, none does."""
     base = peers.find_base("newest")
     both = any(row.base == "system" for row in chosen)
+    if base.skip and not both:
+        raise LabError(f"the newest C library: {base.skip}")
     for arm in found:
         named = arm.name.split("~")[0]
         if base.skip or (both and named != arms.SUBJECT and named not in ON_NEWEST):
             arm.bases = tuple(name for name in arm.bases if name != "newest")
 
 
-def _without_missing_programs(chosen: list[Row], progress: Callable[[str], None]) -> list[Row]:
+def _note_bases(found: list[arms.Arm], chosen: list[Row]) -> None:
+    """Writes into each arm which C libraries it runs on."""
+    used = list(dict.fromkeys(row.base for row in chosen))
+    for arm in found:
+        arm.info.base = ", ".join(peers.find_base(name).label for name in used if name in arm.bases)
+
+
+def _without_missing_programs(chosen: list[Row], skipped: dict[str, str],
+                              progress: Callable[[str], None]) -> list[Row]:
     wanted = [row.app for row in chosen if row.app is not None]
     if wanted:
         progress("looking for the real programs")
-        apps.install(wanted)
+        apps.install(wanted, progress)
     kept = []
     for row in chosen:
         lacking = apps.missing(row.app) if row.app is not None else []
         if lacking:
-            progress(f"SKIP {row.id}: missing {' '.join(lacking)}")
+            skipped[row.id] = f"missing {' '.join(lacking)}"
+            progress(f"SKIP {row.id}: {skipped[row.id]}")
         else:
             kept.append(row)
     if not kept:
@@ -133,12 +170,24 @@ def prepare_inputs(plan: session.Plan, progress: Callable[[str], None]) -> None:
 
 def header(settings: Settings, plan: session.Plan) -> records.Header:
     now = datetime.datetime.now(datetime.timezone.utc)
-    subject = plan.arms[0].name
     return records.Header(id=f"{now:%Y%m%d-%H%M%S}-{settings.command}-{settings.tier}-{os.getpid()}",
                           started=now.isoformat(timespec="seconds"), tier=settings.tier, machine=machine.fingerprint(),
-                          rounds=plan.rounds, threshold=stats.THRESHOLD, subject=subject,
+                          rounds=plan.rounds, threshold=stats.THRESHOLD, subject=plan.arms[0].name,
                           arms=[arm.info for arm in plan.arms], rows=[row.info for row in plan.rows],
-                          settings=dataclasses.asdict(settings))
+                          settings=dataclasses.asdict(settings), scale=plan.scale, programs=place.PROGRAMS.name,
+                          skipped=plan.skipped)
+
+
+def _unfinished(folders: list[Path]) -> list[Path]:
+    """Of these runs those that can go on; what cannot be read is none."""
+    found = []
+    for path in folders:
+        try:
+            if not records.Run(path).complete:
+                found.append(path)
+        except LabError:
+            continue
+    return found
 
 
 def find_run(word: str, *, unfinished: bool = False) -> Path:
@@ -153,7 +202,7 @@ def find_run(word: str, *, unfinished: bool = False) -> Path:
             raise UsageError(f"unknown run '{word}'; there are: {names}")
         return hits[0]
     if unfinished:
-        folders = [path for path in folders if not records.Run(path).complete]
+        folders = _unfinished(folders)
     if not folders:
         raise LabError("there is no run that was interrupted" if unfinished else
                        "there is no run yet; begin with ./hakmem lab run --quick")
@@ -167,4 +216,4 @@ def settings_of(run: records.Run) -> Settings:
 
 def check_resumable(run: records.Run, plan: session.Plan) -> None:
     machine.require_same(machine.fingerprint(), run.header.machine, str(run.path))
-    session.require_same_arms(run, plan)
+    session.require_same(run, plan, place.PROGRAMS.name)

@@ -19,6 +19,7 @@ from .errors import LabError
 # Debian's programs first: a shim of the same name (pyenv, a wrapper script) would be measured instead of the program.
 SEARCH = "/usr/bin:/bin:/usr/local/bin:/usr/sbin:/sbin"
 C_LIBRARY = "libc.so.6"
+KILL_SECONDS = 2  # for the rig to end what its program left behind
 STOP_SECONDS = 10  # for a server to end after SIGTERM
 
 
@@ -164,7 +165,9 @@ class Process:
     def kill(self) -> None:
         """Ends the rig and the program, whatever state they are in."""
         self._kill_children()
-        if self.popen.poll() is None:
+        try:
+            self.popen.wait(KILL_SECONDS)
+        except subprocess.TimeoutExpired:
             self.popen.kill()
         self.popen.wait()
 

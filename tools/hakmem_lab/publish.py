@@ -34,7 +34,7 @@ def _plain(text: str) -> str:
 
 
 def _cell(mean: Mean, best_time: float, best_peak: float) -> str:
-    if not mean.rows:
+    if not mean.took_part:
         return wording.NONE
 
     def one(value: float, best: float) -> str:
@@ -52,15 +52,23 @@ def _name(arm: ArmInfo, found: Means, names: dict[str, str], subject: str) -> st
     text = _plain(names[arm.name])
     text = f"**{text}**" if arm.name == subject else text
     part = found.of(arm.name).rows
-    return text if part == found.rows else f"{text} ({part} of {found.rows} rows)"
+    return text if part in (0, found.rows) else f"{text} ({part} of {found.rows} rows)"
+
+
+def _best(found: Means, group: str, count: int) -> tuple[float, float]:
+    """The lowest means of a column; of a group only of those that have figures on all its rows."""
+    known = [found.of(arm.name, group) for arm in found.arms]
+    known = [mean for mean in known if group == ALL or mean.rows == count]
+    return _least([mean.time for mean in known]), _least([mean.peak for mean in known])
 
 
 def _table(summary: RunSummary, found: Means, arms: list[ArmInfo], names: dict[str, str]) -> list[str]:
     groups = [(ALL, "all rows", found.rows)] + found.groups
     heads = ["Allocator"] + [f"{_plain(title)} ({count})" for _, title, count in groups]
+    if found.common < found.rows:
+        heads[1] = f"overall ({found.common} of {found.rows})"
     lines = ["| " + " | ".join(heads) + " |", "|---" + "|--:" * len(groups) + "|"]
-    best = {key: (_least([found.of(arm.name, key).time for arm in found.arms]),
-                  _least([found.of(arm.name, key).peak for arm in found.arms])) for key, _, _ in groups}
+    best = {key: _best(found, key, count) for key, _, count in groups}
     for arm in arms:
         cells = [_cell(found.of(arm.name, key), *best[key]) for key, _, _ in groups]
         lines.append("| " + " | ".join([_name(arm, found, names, summary.subject)] + cells) + " |")
@@ -86,16 +94,22 @@ def _conditions(summary: RunSummary) -> str:
 def _section(summary: RunSummary, csv_link: str, picture_link: str) -> list[str]:
     found, names = means(summary), wording.labels(summary)
     arms, rest = _chosen(found, summary.subject)
-    noisy = sum(row.noisy for row in summary.rows)
+    noisy = sum(row.noisy for row in summary.ranked)
     text = [f"Measured on {_plain(_conditions(summary))}. [All numbers]({csv_link})."]
+    if found.common < found.rows:
+        text.append("Overall: the rows on which every allocator has figures that has them on three quarters of all.")
     if rest:
         slow = [f"{_plain(names[arm.name])} {_cell(found.of(arm.name), math.nan, math.nan)}" for arm in rest]
         text.append(f"Slower: {', '.join(slow)}.")
     skipped = [f"{_plain(names[arm.name])} ({_plain(clip(arm.skip, 100))})" for arm in summary.arms if arm.skip]
     if skipped:
         text.append(f"Not measured: {', '.join(skipped)}.")
+    if summary.skipped:
+        left = [f"{_plain(row)} ({_plain(clip(reason, 100))})" for row, reason in summary.skipped.items()]
+        text.append(f"Rows left out: {', '.join(left)}.")
     if noisy:
-        text.append(f"{wording.count(noisy, 'row was', 'rows were')} noisy.")
+        verb = "was" if noisy == 1 else "were"
+        text.append(f"{noisy} of {wording.count(len(summary.ranked), 'row')} {verb} noisy.")
     return [BEGIN, f"<!-- Made by the lab from {csv_link}: do not edit. -->",
             f"![Time and peak memory of each allocator; the numbers are in the table]({picture_link})", "",
             "Time / peak memory: geometric means of the ratios to each row's best allocator (1.00: best on every "

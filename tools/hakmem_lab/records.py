@@ -32,6 +32,9 @@ class Header:
     arms: list[ArmInfo]
     rows: list[RowInfo]
     settings: dict[str, Any]  # what --resume needs to set up the same arms and rows again
+    scale: float = 1.0  # of the rows' amounts of work
+    programs: str = ""  # hash of the workloads and the rig
+    skipped: dict[str, str] = dataclasses.field(default_factory=dict)  # rows that could not be measured, and why
 
 
 class Writer:
@@ -75,9 +78,9 @@ class Writer:
 
 def lines(path: Path) -> Iterator[dict[str, Any]]:
     try:
-        with open(path, encoding="utf-8") as file:
+        with open(path, "rb") as file:
             for number, line in enumerate(file, 1):
-                if not line.endswith("\n"):
+                if not line.endswith(b"\n"):
                     return
                 try:
                     yield json.loads(line)

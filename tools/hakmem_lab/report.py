@@ -17,6 +17,7 @@ import jinja2
 from . import embed, palette, stats, wording
 from .errors import LabError
 from .figures import all_figures
+from .means import common_rows, together
 from .model import ArmInfo, Latency, RowSummary, RunSummary
 from .png import write_pngs
 from .summary import NOISY
@@ -27,8 +28,10 @@ TEMPLATES = Path(__file__).resolve().parent / "templates"
 GROUPS = {  # in words; other groups are shown by their own name
     "small": "Small blocks", "program": "Patterns of programs", "threads": "Threads",
     "realloc": "Growing blocks (realloc)", "large": "Large blocks", "memory": "Memory given back",
-    "start": "Start of a program", "latency": "Single calls", "app": "Real programs", "own": "Your program",
+    "start": "Start of a program", "latency": "Single calls", "app": "Real programs",
+    "newest": "On the newest glibc", "own": "Your program",
 }
+MOST_NAMED = 12  # noisy rows in the summary's sentence
 KINDS = {"subject": "subject", "peer": "peer", "again": "A/A pair", "ideal": "bound"}
 
 
@@ -60,6 +63,7 @@ class RowView:
     arms: list[ArmInfo]
     latency: list[Latency]
     percentiles: list[str]
+    rounds: int  # rows that time single calls have fewer than the run
 
 
 def _column(title: str, unit: str, name: str, values: dict[str, Optional[float]], decimals: Optional[int] = None,
@@ -81,6 +85,7 @@ def _columns(row: RowSummary) -> list[Column]:
     columns = [
         time, Column("Interval", row.row.unit, "interval", spans, {}),
         _column("Time", "× best", "time-ratio", values("time_ratio"), 2),
+        _column("CPU", "ms", "cpu", values("cpu_ms")),
         _column("Peak RSS", "MiB", "peak", values("peak_kib", mib)),
         _column("Peak RSS", "× smallest", "peak-ratio", values("peak_ratio"), 2),
         _column("Average", "RSS, MiB", "average", values("average_kib", mib)),
@@ -107,7 +112,9 @@ def _row_view(summary: RunSummary, index: int, row: RowSummary, names: dict[str,
                      key=lambda one: order[one.arm])
     keys = {key for one in latency for key in one.percentiles}
     percentiles = sorted(keys - {"max"}, key=float) + (["max"] if "max" in keys else [])
-    return RowView(index, row, wording.row_sentences(summary, row, names), _columns(row), arms, latency, percentiles)
+    rounds = max((cell.rounds for cell in row.cells.values()), default=0) or summary.rounds
+    return RowView(index, row, wording.row_sentences(summary, row, names), _columns(row), arms, latency, percentiles,
+                   rounds)
 
 
 @dataclass
@@ -120,11 +127,18 @@ class Overall:
 
 
 def _first(summary: RunSummary, names: dict[str, str]) -> str:
-    wins = Counter(row.best_time for row in summary.rows if row.best_time)
+    wins = Counter(row.best_time for row in summary.ranked if row.best_time)
     if not wins:
         return "No row has a fastest allocator."
     parts = [f"{names.get(arm, arm)} on {number}" for arm, number in wins.most_common()]
     return f"Lowest time, of {wording.count(sum(wins.values()), 'row')}: {wording.and_list(parts)}."
+
+
+def _of_rows(summary: RunSummary) -> str:
+    """"12 rows", or "10 of 12 rows" where some rows are not common to all."""
+    arms = [arm.name for arm in summary.arms if arm.kind in ("subject", "peer") and not arm.skip]
+    common, rows = common_rows(summary.ranked, arms), wording.count(len(together(summary.ranked)), "row")
+    return rows if len(common) == len(together(summary.ranked)) else f"{len(common)} of {rows}"
 
 
 def _means_sentence(summary: RunSummary, names: dict[str, str]) -> str:
@@ -135,21 +149,32 @@ def _means_sentence(summary: RunSummary, names: dict[str, str]) -> str:
     text = f"{names[summary.subject]} takes {wording.ratio(mine.time_mean)} × the time of each row's best"
     text += f" and {wording.ratio(mine.peak_mean)} × the memory of each row's smallest" \
         if wording.known(mine.peak_mean) else ""
+    text += f" (geometric means over {_of_rows(summary)})"
     others = [mean for mean in timed if mean is not mine]
     if others:
         best = others[0]
-        text += f" (geometric means); the best of the others, {names[best.name]}, {wording.ratio(best.time_mean)} ×"
+        text += f"; the best of the others, {names[best.name]}, {wording.ratio(best.time_mean)} ×"
         text += f" and {wording.ratio(best.peak_mean)} ×" if wording.known(best.peak_mean) else ""
     return text + "."
 
 
 def _noise_sentence(summary: RunSummary) -> str:
-    noisy = [row.row.id for row in summary.rows if row.noisy]
-    widths = [row.noise for row in summary.rows if row.again and wording.known(row.noise) and row.noise > 0]
+    noisy = [row.row.id for row in summary.ranked if row.noisy]
+    widths = [row.noise for row in summary.ranked if row.again and wording.known(row.noise) and row.noise > 0]
     text = f"The A/A pair agrees within ±{wording.percent(statistics.median(widths))} on the middle row. " \
         if widths else ""
-    return text + (f"{wording.count(len(noisy), 'row is', 'rows are')} noisy: {', '.join(noisy)}." if noisy
-                   else "No row is noisy.")
+    if not noisy:
+        return text + "No row is noisy."
+    if len(noisy) > MOST_NAMED:
+        return text + f"{len(noisy)} of {wording.count(len(summary.ranked), 'row')} are noisy (~)."
+    return text + f"{wording.count(len(noisy), 'row is', 'rows are')} noisy: {', '.join(noisy)}."
+
+
+def _leads(summary: RunSummary, names: dict[str, str]) -> list[str]:
+    own = [wording.lead_sentence(summary, row, names) for row in summary.rows if row.row.group == "own"]
+    if own and len(own) == len(summary.rows):
+        return own
+    return [_first(summary, names), _means_sentence(summary, names)]
 
 
 def overall(summary: RunSummary, names: dict[str, str]) -> Overall:
@@ -157,14 +182,14 @@ def overall(summary: RunSummary, names: dict[str, str]) -> Overall:
     means = {mean.name: mean for mean in summary.means}
     total: Counter = Counter()
     for arm in palette.shown(summary):
-        tally = Counter(row.cells[arm.name].against.word for row in summary.rows
+        tally = Counter(row.cells[arm.name].against.word for row in summary.ranked
                         if arm.name in row.cells and row.cells[arm.name].against)
         if arm.kind != "ideal":
             found.arms.append((arm, means.get(arm.name), tally))
             total += tally
     found.failures = [(row.row.id, names.get(cell.arm, cell.arm), cell.failure) for row in summary.rows
                       for cell in row.cells.values() if cell.failure]
-    found.sentences = [_first(summary, names), _means_sentence(summary, names)]
+    found.sentences = _leads(summary, names)
     if total["better"] + total["worse"] + total["no difference"]:
         found.sentences.append(
             f"Pair by pair, over all rows and all others, {names.get(summary.subject, summary.subject)} is better "
@@ -177,6 +202,8 @@ def overall(summary: RunSummary, names: dict[str, str]) -> Overall:
     if skipped:
         found.sentences.append(f"Not measured: {', '.join(names[arm.name] for arm in skipped)} "
                                f"(reasons under Allocators).")
+    if summary.skipped:
+        found.sentences.append(f"{wording.count(len(summary.skipped), 'row is', 'rows are')} left out, listed below.")
     found.sentences = [sentence for sentence in found.sentences if sentence]
     return found
 
@@ -188,6 +215,13 @@ def _grouped(views: list[RowView]) -> list[tuple[str, list[RowView]]]:
     return list(groups.items())
 
 
+def _pair(summary: RunSummary, names: dict[str, str]) -> str:
+    """The arm that runs twice: the subject, or what an idea is compared with."""
+    again = next((arm for arm in summary.arms if arm.kind == "again" and not arm.skip), None)
+    twin = again.name.rsplit("~", 1)[0] if again else summary.subject
+    return names.get(twin, twin)
+
+
 def render(summary: RunSummary) -> str:
     names = wording.labels(summary)
     figures = all_figures(summary)
@@ -195,7 +229,8 @@ def render(summary: RunSummary) -> str:
     chosen = next((view.index for view in views if f"curve-{view.index}" in figures), 0)
     return environment().get_template("report.html.j2").render(
         summary=summary, names=names, subject=names.get(summary.subject, summary.subject),
-        overall=overall(summary, names), groups=_grouped(views), views=views, chosen=chosen,
+        overall=overall(summary, names), tier=wording.tier(summary), pair=_pair(summary, names),
+        of_rows=_of_rows(summary), groups=_grouped(views), views=views, chosen=chosen,
         looks=palette.looks(summary), figures=figures, kinds=KINDS, moment=wording.moment, bounds=wording.bounds,
         short=wording.short, known=wording.known, count=wording.count, level=f"{stats.LEVEL * 100:.0f} %",
         few=stats.FEW, noisy=wording.percent(NOISY * summary.threshold), threshold=wording.percent(summary.threshold),

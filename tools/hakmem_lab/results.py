@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """bench/results/*.csv: one file per release and kind of machine, from which README's table and picture are made.
 
-    # key: value                      machine, versions, method; what is needed to read the file without this program
+    # key: value                      machine, versions, method, rows left out: what is needed to read the file
     row,group,title,arm,label,…       one line per row and allocator; the second arm of the A/A pair too
 
 The verdict is the subject's against the line's arm; on the subject's own line it is the A/A pair's. What the file
@@ -20,15 +20,17 @@ from .errors import LabError
 from .model import ArmInfo, ArmSummary, Cell, RowInfo, RowSummary, RunSummary, Verdict
 
 COLUMNS = ("row group title arm label rounds metric unit time low high time_ratio peak_kib peak_ratio average_kib "
-           "after_kib peak_to_live minflt verdict verdict_ratio verdict_low verdict_high noisy failure").split()
-NUMBERS = "time low high time_ratio peak_kib peak_ratio average_kib after_kib peak_to_live minflt".split()
-PUBLIC = ("label", "kind", "version", "sha256", "base", "options", "skip")  # of an arm; its library is a path of ours
+           "after_kib peak_to_live minflt cpu_ms verdict verdict_ratio verdict_low verdict_high noisy "
+           "failure").split()
+NUMBERS = "time low high time_ratio peak_kib peak_ratio average_kib after_kib peak_to_live minflt cpu_ms".split()
+PUBLIC = "label kind version sha256 base options flags env skip".split()  # of an arm; its library is a path of ours
 MEANS = {"rows": int, "time_mean": float, "peak_mean": float, "first": int, "failures": int}
 ADDRESS = re.compile(r"\b\w+://\S+|\b(?:[\w-]+\.)+(?:org|com|net|io|dev)\b(?:[:/]\S*)?")
 PATH = re.compile(r"(?<![\w.…])/(?:\w[\w.+-]*/)+")
-METHOD = (f"rounds interleave all allocators; time: median of the rounds, with its {stats.LEVEL * 100:.0f} % "
-          "interval; verdict: of the subject against the line's allocator, from the ratios within rounds, on the "
-          "subject's own line of the A/A pair; RSS in KiB")
+METHOD = ("rounds interleave all allocators; a round's value is the fastest of three short runs where the work can be "
+          f"divided; time: median of the rounds, with its {stats.LEVEL * 100:.0f} % interval; verdict: of the subject "
+          "against the line's allocator, from the ratios within rounds, on the subject's own line of the A/A pair; RSS "
+          "in KiB; cpu_ms: CPU time, median of the rounds")
 
 
 def public(text: str) -> str:
@@ -64,6 +66,7 @@ def _head(summary: RunSummary) -> list[str]:
     for mean in summary.means:
         words = [f"{key}={text_of(float(getattr(mean, key)))}" for key in MEANS]
         pairs.append((f"mean.{mean.name}", " ".join(words)))
+    pairs += [(f"skipped.{row}", reason) for row, reason in summary.skipped.items()]
     return [f"# {public(key)}: {public(value)}" for key, value in pairs]
 
 
@@ -84,8 +87,8 @@ def write_csv(summary: RunSummary, folder: Path = place.RESULTS) -> Path:
     """Writes the run's file and returns its path; a file of the same version and kind of machine is replaced."""
     if not summary.complete or not summary.rows:
         raise LabError(f"run {summary.id} is not complete: it is not published")
-    if summary.tier == "own":
-        raise LabError(f"run {summary.id} is of programs of your own: it is not published")
+    if summary.tier not in ("full", "quick"):
+        raise LabError(f"run {summary.id} is of chosen rows or programs of your own: it is not published")
     path = folder / file_name(summary)
     labels = {arm.name: arm.label for arm in summary.arms}
     try:
@@ -94,7 +97,7 @@ def write_csv(summary: RunSummary, folder: Path = place.RESULTS) -> Path:
             file.write("\n".join(_head(summary)) + "\n")
             writer = csv.DictWriter(file, COLUMNS, restval="", lineterminator="\n")
             writer.writeheader()
-            for row in summary.rows:
+            for row in summary.ranked:
                 writer.writerows(_line(summary, row, cell, labels) for cell in row.cells.values())
     except OSError as error:
         raise LabError(f"cannot write {path}: {error.strerror}") from error
@@ -190,7 +193,8 @@ def read_csv(path: Path) -> RunSummary:
             id=head["id"], started=head["started"], tier=head["tier"], rounds=int(head["rounds"]), subject=subject,
             threshold=float(head["threshold"]), arms=arms,
             machine=_below(head, "machine."), rows=_rows(lines, subject, {arm.name: arm.kind for arm in arms}),
-            means=[_mean(name, text) for name, text in _below(head, "mean.").items()])
+            means=[_mean(name, text) for name, text in _below(head, "mean.").items()],
+            skipped=_below(head, "skipped."))
     except (KeyError, ValueError, TypeError) as error:
         raise LabError(f"{path} is no results file of the lab, or damaged: {error}") from error
 

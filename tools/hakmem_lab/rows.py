@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Rows: workloads with their arguments. The catalogue of the small ones stands in micro.py, real programs in apps.py."""
+"""Rows: workloads with their arguments. The small ones' catalogue stands in micro.py, that of real programs in apps.py."""
 from __future__ import annotations
 
 import dataclasses
@@ -9,6 +9,9 @@ from typing import Optional
 from .apps import App
 from .errors import UsageError
 from .model import RowInfo
+
+
+REPEATS = 3
 
 
 @dataclasses.dataclass
@@ -26,6 +29,13 @@ class Row:
     def id(self) -> str:
         return self.info.id
 
+    def repeats(self, scale: float) -> int:
+        """How many runs a round divides the work into, of which the fastest counts: what disturbs a run only adds
+        time, and three short runs seldom all meet it. Not where the amount of work makes the load what it is."""
+        amounts = [int(word[:-1]) for word in self.argv if word.endswith("*")]
+        divides = self.info.group not in ("memory", "start", "latency")
+        return REPEATS if divides and amounts and min(amounts) * scale >= REPEATS else 1
+
     def arguments(self, scale: float) -> list[str]:
         """The workload's arguments, amounts of work multiplied by the scale."""
         return [str(max(1, round(int(word[:-1]) * scale))) if word.endswith("*") else word for word in self.argv]
@@ -41,8 +51,15 @@ def own(command: list[str]) -> Row:
 
 def on_newest(row: Row) -> Row:
     """The same row with every arm on the newest C library."""
-    info = dataclasses.replace(row.info, id=f"{row.id}@newest", title=f"{row.info.title}, on the newest glibc")
-    return dataclasses.replace(row, info=info, base="newest", ideal=False, quick=False)
+    info = dataclasses.replace(row.info, id=f"{row.id}@newest", title=f"{row.info.title}, on the newest glibc",
+                               group="own" if row.command else "newest")
+    return dataclasses.replace(row, info=info, base="newest", ideal=False)
+
+
+def _names(row: Row) -> tuple[str, str]:
+    """What a row is called beside its id: its workload (on another base only with that), and its group."""
+    workload = row.id.split("/")[0]
+    return workload if row.base == "system" or "/" not in row.id else f"{workload}@{row.base}", row.info.group
 
 
 def select(rows: list[Row], patterns: list[str]) -> list[Row]:
@@ -50,12 +67,13 @@ def select(rows: list[Row], patterns: list[str]) -> list[Row]:
     if not patterns:
         return rows
     chosen: list[Row] = []
+    plain = all("@" in row.id for row in rows)  # then the suffix need not be typed
     for pattern in patterns:
-        hits = [row for row in rows if fnmatch.fnmatch(row.id, pattern) or row.id.split("/")[0] == pattern
-                or row.info.group == pattern]
+        hits = [row for row in rows if pattern in _names(row) or fnmatch.fnmatch(row.id, pattern)
+                or (plain and fnmatch.fnmatch(row.id.removesuffix("@newest"), pattern))]
         if not hits:
-            names = sorted({row.id.split("/")[0] for row in rows} | {row.info.group for row in rows})
-            raise UsageError(f"unknown bench '{pattern}'; there are: {' '.join(names)} "
+            names = sorted({name for row in rows for name in _names(row)})
+            raise UsageError(f"unknown row '{pattern}'; there are: {' '.join(names)} "
                              f"(and rows of them, see `./hakmem lab list`)")
         chosen += [row for row in hits if row not in chosen]
     return chosen

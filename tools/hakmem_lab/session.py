@@ -2,24 +2,29 @@
 """A run: rows × arms × rounds, interleaved, every measurement written at once.
 
 For each row, first every arm once with its memory sampled: that warms up files and finds what crashes. Then the
-rounds: in each one all arms run one after the other, beginning with another arm each time, and backwards every
-second time, so that neither drift nor neighbours favour one.
+rounds: in each one all arms run one after the other, in an order drawn anew for every second round and turned round
+for the one that follows, so that neither drift nor neighbours favour one. The draw is the same for every run.
 """
 from __future__ import annotations
 
 import concurrent.futures
 import dataclasses
+import random
+import tempfile
 import time
+from pathlib import Path
 from typing import Callable, Optional
 
 from . import peers
 from .arms import IDEAL, Arm
 from .errors import LabError
-from .execute import Sample, measure
+from .execute import How, Sample, measure
 from .records import Run, Writer
 from .rows import Row
 
-MEMORY_PARALLEL = 4  # memory runs wait for most of their time
+LATENCY_ROUNDS = 3
+RESTING_TOGETHER = 8  # programs that may rest before memory is looked at again while the next one works
+POLL = 0.005
 
 
 @dataclasses.dataclass
@@ -30,20 +35,42 @@ class Plan:
     scale: float = 1.0
     memory: bool = True
     timeout: float = 0  # seconds for one measurement; 0: as the kind of row has it
+    skipped: dict[str, str] = dataclasses.field(default_factory=dict)  # rows that cannot be measured, and why
+
+    def rounds_of(self, row: Row) -> int:
+        """Rows that time single calls have their own statistics; a few rounds show that they repeat."""
+        return min(self.rounds, LATENCY_ROUNDS) if row.info.group == "latency" else self.rounds
+
+    def memory_of(self, row: Row) -> bool:
+        return self.memory and row.info.group != "latency"
 
     def arms_of(self, row: Row) -> list[Arm]:
         return [arm for arm in self.arms if not arm.info.skip and row.base in arm.bases
                 and (arm.info.kind != "ideal" or row.ideal)]
 
     def measurements(self) -> int:
-        return sum(len(self.arms_of(row)) * (self.rounds + int(self.memory)) for row in self.rows)
+        return sum(len(self.arms_of(row)) * (self.rounds_of(row) + int(self.memory_of(row))) for row in self.rows)
 
 
-def order(arms: list[Arm], turn: int) -> list[Arm]:
-    """The arms in the order of one round."""
-    shift = turn // 2 % max(1, len(arms))
-    rotated = arms[shift:] + arms[:shift]
-    return rotated if turn % 2 == 0 else rotated[::-1]
+def order(arms: list[Arm], row: str, turn: int) -> list[Arm]:
+    """The arms in the order of one round of a row."""
+    drawn = list(arms)
+    random.Random(f"{row} {turn // 2}").shuffle(drawn)
+    return drawn if turn % 2 == 0 else drawn[::-1]
+
+
+def best_of(samples: list[Sample]) -> Sample:
+    """The fastest of the runs of one round, with the values of all; a failure or another output counts before it."""
+    failed = [sample for sample in samples if sample.failure]
+    if failed:
+        return failed[0]
+    if len({sample.check for sample in samples}) > 1:
+        return Sample(failure="output differs from run to run")
+    best = min(samples, key=lambda sample: sample.fields["value"])
+    if len(samples) > 1:
+        best.fields["values"] = [sample.fields["value"] for sample in samples]
+        best.fields["hwm_kib"] = max(sample.fields["hwm_kib"] for sample in samples)
+    return best
 
 
 class Session:
@@ -53,16 +80,10 @@ class Session:
         self.writer = writer
         self.step = step  # called after every measurement, for the progress bar
         self.done = previous.done() if previous else set()
-        self.out: set[tuple[str, str]] = set()  # (row, arm) that failed
-        self.checks: dict[str, str] = {}
-        self.bases: dict[str, object] = {}
-        for sample in previous.samples if previous else []:
-            if sample["kind"] == "failure":
-                self.out.add((sample["row"], sample["arm"]))
-            elif sample.get("check"):
-                self.checks.setdefault(sample["row"], sample["check"])
+        self.out = {(sample["row"], sample["arm"]) for sample in (previous.of("failure") if previous else [])}
+        self.bases: dict[str, peers.Base] = {}
 
-    def base(self, name: str):
+    def base(self, name: str) -> "peers.Base":
         if name not in self.bases:
             self.bases[name] = peers.find_base(name)
         return self.bases[name]
@@ -71,50 +92,65 @@ class Session:
         started = time.monotonic()
         for row in self.plan.rows:
             arms = self.plan.arms_of(row)
-            if self.plan.memory:
+            if self.plan.memory_of(row):
                 self._memory(row, arms)
-            for turn in range(self.plan.rounds):
-                for arm in order(arms, turn):
+            for turn in range(self.plan.rounds_of(row)):
+                for arm in order(arms, row.id, turn):
                     self._once(row, arm, turn)
         self.writer.add("end", seconds=round(time.monotonic() - started, 1))
 
     def _memory(self, row: Row, arms: list[Arm]) -> None:
-        """One run of each arm with its memory looked at; together, because times do not count here."""
+        """One run of each arm with its memory looked at. They work one after the other; only the rests overlap."""
         wanted = [arm for arm in arms if ("memory", row.id, arm.name, 0) not in self.done
                   and (row.id, arm.name) not in self.out]
         for arm in arms:
             if arm not in wanted:
                 self.step(row, arm)
-        parallel = MEMORY_PARALLEL if row.info.threads == 1 and row.app is None and not row.command else 1
-        with concurrent.futures.ThreadPoolExecutor(parallel) as pool:
-            for arm, sample in zip(wanted, pool.map(lambda arm: self._measure(row, arm, True), wanted)):
-                self._note("memory", row, arm, 0, sample)
+        with tempfile.TemporaryDirectory(prefix="hakmem-lab-") as folder, \
+                concurrent.futures.ThreadPoolExecutor(RESTING_TOGETHER) as pool:
+            running = []
+            for number, arm in enumerate(wanted):
+                resting = Path(folder) / str(number)
+                future = pool.submit(self._measure, row, arm, resting)
+                while not future.done() and not resting.exists():
+                    time.sleep(POLL)
+                running.append((arm, future))
+            for arm, future in running:
+                self._note("memory", row, arm, 0, future.result())
                 self.step(row, arm)
 
     def _once(self, row: Row, arm: Arm, turn: int) -> None:
         if (row.id, arm.name) not in self.out and ("time", row.id, arm.name, turn) not in self.done:
-            self._note("time", row, arm, turn, self._measure(row, arm, False))
+            self._note("time", row, arm, turn, self._measure(row, arm, None))
         self.step(row, arm)
 
-    def _measure(self, row: Row, arm: Arm, memory: bool) -> Sample:
-        return measure(row, arm.launch(self.base(row.base)), ideal=arm.name == IDEAL, memory=memory,
-                       scale=self.plan.scale, timeout=self.plan.timeout)
+    def _measure(self, row: Row, arm: Arm, resting: Optional[Path]) -> Sample:
+        repeats = row.repeats(self.plan.scale)
+        how = How(resting is not None, self.plan.scale / repeats, self.plan.timeout, resting)
+        launch = arm.launch(self.base(row.base))
+        samples = [measure(row, launch, how, ideal=arm.name == IDEAL) for _ in range(1 if how.memory else repeats)]
+        return best_of(samples)
 
     def _note(self, kind: str, row: Row, arm: Arm, turn: int, sample: Sample) -> None:
-        failure = sample.failure
-        if not failure and sample.check and self.checks.setdefault(row.id, sample.check) != sample.check:
-            failure = "output differs"
-        if failure:
+        if sample.failure:
             self.out.add((row.id, arm.name))
-            self.writer.add("failure", row=row.id, arm=arm.name, round=turn, reason=failure)
+            self.writer.add("failure", row=row.id, arm=arm.name, round=turn, reason=sample.failure)
         else:
             self.writer.add(kind, row=row.id, arm=arm.name, round=turn, check=sample.check, **sample.fields)
 
 
-def require_same_arms(done: Run, plan: Plan) -> None:
-    """A run is continued only with the same libraries."""
-    before = {arm.name: arm.sha256 for arm in done.header.arms if not arm.skip}
-    now = {arm.name: arm.info.sha256 for arm in plan.arms if not arm.info.skip}
-    changed = sorted(name for name in before.keys() | now.keys() if before.get(name) != now.get(name))
-    if changed:
-        raise LabError(f"{done.path} cannot be continued: other libraries than then: {' '.join(changed)}")
+def require_same(run: Run, plan: Plan, programs: str) -> None:
+    """A run is continued only with the same libraries, workloads, arguments and amounts of work."""
+    def libraries(infos) -> dict[str, str]:
+        return {info.name: f"{info.sha256} {info.options}" for info in infos if not info.skip}
+
+    def changed(before: dict[str, str], now: dict[str, str]) -> list[str]:
+        return sorted(name for name in before.keys() | now.keys() if before.get(name) != now.get(name))
+
+    header = run.header
+    differing = changed(libraries(header.arms), libraries(arm.info for arm in plan.arms))
+    differing += changed({row.id: row.program for row in header.rows}, {row.id: row.info.program for row in plan.rows})
+    if (header.scale, header.programs) != (plan.scale, programs):
+        differing.append("the workloads")
+    if differing:
+        raise LabError(f"{run.path} cannot be continued, these are not what they were: {' '.join(differing)}")

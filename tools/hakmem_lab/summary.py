@@ -6,16 +6,29 @@ import math
 from collections import defaultdict
 from typing import Any, Optional
 
-from . import stats
-from .model import ArmInfo, ArmSummary, Cell, Latency, RowInfo, RowSummary, RunSummary
+from . import means, stats
+from .model import ArmInfo, Cell, Latency, RowInfo, RowSummary, RunSummary
 from .records import Run
 
+REST_MS = 1000  # how long a workload waits before it looks at what is left (bench_finish)
 NOISY = 2  # noise of more than this many thresholds makes a row noisy
 
 
 def _median_of(samples: list[dict[str, Any]], key: str) -> Optional[float]:
     values = [sample[key] for sample in samples if sample.get(key) is not None]
     return stats.median(values) if values else None
+
+
+def working_average(curve: list[tuple[float, float]], rest_ms: float) -> Optional[float]:
+    """RSS averaged over time, without the rest at the end."""
+    curve = [(at, kib) for at, kib in curve if kib > 0]
+    if len(curve) < 2:
+        return None
+    end = max(curve[-1][0] - rest_ms, curve[1][0])
+    total = 0.0
+    for (at, kib), (following, _) in zip(curve, curve[1:]):
+        total += kib * max(0.0, min(following, end) - min(at, end))
+    return total / (end - curve[0][0])
 
 
 def _cell(arm: ArmInfo, times: list[dict[str, Any]], memory: list[dict[str, Any]], failure: str) -> Cell:
@@ -34,6 +47,8 @@ def _cell(arm: ArmInfo, times: list[dict[str, Any]], memory: list[dict[str, Any]
     cell.cpu_ms = cpu / 1e6 if cpu is not None else None
     cell.average_kib = _median_of(memory, "average_kib")
     cell.after_kib = _median_of(memory, "after_kib")
+    if cell.after_kib is not None:
+        cell.average_kib = working_average(memory[0].get("curve", []), REST_MS) or cell.average_kib
     live = _median_of(both, "live_peak")
     if live and cell.peak_kib:
         cell.peak_to_live = cell.peak_kib * 1024 / live
@@ -59,16 +74,41 @@ def _rank(row: RowSummary, arms: dict[str, ArmInfo]) -> None:
             cell.peak_ratio = cell.peak_kib / best.peak_kib if cell.peak_kib else None
 
 
+def accepted_check(checks: dict[str, set[str]], arms: dict[str, ArmInfo]) -> str:
+    """The right output of a row, by the vote of its allocators; the second arm of an A/A pair and the ideal one have no
+    vote. If the vote is tied, what the C library's own malloc gives is right."""
+    votes: dict[str, int] = defaultdict(int)
+    for name, found in checks.items():
+        if len(found) == 1 and arms[name].kind in ("subject", "peer"):
+            votes[next(iter(found))] += 1
+    if not votes:
+        return ""
+    most = max(votes.values())
+    leading = sorted(check for check, count in votes.items() if count == most)
+    of_libc = [check for name in ("glibc", "glibc-newest") for check in checks.get(name, ()) if check in leading]
+    return (of_libc or leading)[0]
+
+
+def _failure(failures: list[dict[str, Any]], checks: set[str], accepted: str) -> str:
+    if failures:
+        return failures[0]["reason"]
+    return "output differs" if checks - {accepted} else ""
+
+
 def _row(info: RowInfo, samples: dict[tuple[str, str], list[dict[str, Any]]], arms: dict[str, ArmInfo], subject: str,
          threshold: float) -> RowSummary:
     cells: dict[str, Cell] = {}
     rounds: dict[str, dict[int, float]] = {}
+    checks = {name: {sample["check"] for kind in ("time", "memory") for sample in samples.get((kind, name), [])
+                     if sample.get("check")} for name in arms}
+    accepted = accepted_check(checks, arms)
     for name, arm in arms.items():
         times, memory = samples.get(("time", name), []), samples.get(("memory", name), [])
         failures = samples.get(("failure", name), [])
         if times or memory or failures:
-            cells[name] = _cell(arm, times, memory, failures[0]["reason"] if failures else "")
-            rounds[name] = {} if failures else {sample["round"]: sample["value"] for sample in times}
+            failure = _failure(failures, checks[name], accepted)
+            cells[name] = _cell(arm, times, memory, failure)
+            rounds[name] = {} if failure else {sample["round"]: sample["value"] for sample in times}
     row = RowSummary(info, cells)
     _rank(row, arms)
     for name, cell in cells.items():
@@ -81,15 +121,6 @@ def _row(info: RowInfo, samples: dict[tuple[str, str], list[dict[str, Any]]], ar
     if row.again is not None and row.again.word != "not measured":
         row.noisy = row.again.word != "no difference" or row.noise > NOISY * threshold
     return row
-
-
-def _mean(arm: ArmInfo, rows: list[RowSummary]) -> ArmSummary:
-    cells = [row.cells[arm.name] for row in rows if arm.name in row.cells]
-    return ArmSummary(name=arm.name, rows=len([cell for cell in cells if cell.time]),
-                      time_mean=stats.geometric_mean([cell.time_ratio or math.nan for cell in cells]),
-                      peak_mean=stats.geometric_mean([cell.peak_ratio or math.nan for cell in cells]),
-                      first=len([row for row in rows if row.best_time == arm.name]),
-                      failures=len([cell for cell in cells if cell.failure]))
 
 
 def _latency(samples: list[dict[str, Any]]) -> list[Latency]:
@@ -118,7 +149,11 @@ def summarise(run: Run) -> RunSummary:
         by_row[sample["row"]][sample["kind"], sample["arm"]].append(sample)
     rows = [_row(info, by_row[info.id], arms, header.subject, header.threshold) for info in header.rows
             if info.id in by_row]
-    means = [_mean(arm, rows) for arm in arms.values() if arm.kind in ("subject", "peer")]
-    return RunSummary(id=header.id, started=header.started, tier=header.tier, machine=header.machine,
-                      rounds=header.rounds, threshold=header.threshold, subject=header.subject, arms=header.arms,
-                      rows=rows, means=means, latency=_latency(run.samples), complete=run.complete)
+    found = RunSummary(id=header.id, started=header.started, tier=header.tier, machine=header.machine,
+                       rounds=header.rounds, threshold=header.threshold, subject=header.subject, arms=header.arms,
+                       rows=rows, means=[], latency=_latency(run.samples), complete=run.complete,
+                       skipped=header.skipped)
+    ranked = [arm for arm in arms.values() if arm.kind in ("subject", "peer")]
+    common = means.common_rows(found.ranked, [arm.name for arm in ranked])
+    found.means = [means.arm_summary(found.ranked, common, arm.name) for arm in ranked]
+    return found

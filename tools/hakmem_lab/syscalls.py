@@ -28,8 +28,6 @@ def parse(text: str) -> dict[str, int]:
 
 def count(row: Row, arm: Arm, scale: float) -> dict[str, int] | str:
     """Counts of the whole process and its children, or why there are none."""
-    if row.app is not None:
-        return "real programs are not traced; use: syscalls -- PROGRAM"
     launch = arm.launch(peers.find_base(row.base))
     argv = list(row.command)
     if not argv:
@@ -37,10 +35,10 @@ def count(row: Row, arm: Arm, scale: float) -> dict[str, int] | str:
         argv = [str(place.PROGRAMS / (f"{name}.ideal" if arm.info.kind == "ideal" else name)), *arguments]
     with tempfile.TemporaryDirectory(prefix="hakmem-lab-") as folder:
         out = Path(folder) / "strace"
-        preload = ["-E", f"LD_PRELOAD={launch.preload}"] if launch.preload else []
+        preload = ["-E", f"LD_PRELOAD={launch.preloaded()}"] if launch.preloaded() else []
         try:
             done = subprocess.run(["strace", "-f", "-c", "-o", str(out), *preload, "--", *launch.prefix, *argv],
-                                  env=environment(launch, False), stdin=subprocess.DEVNULL,
+                                  env=environment(launch), stdin=subprocess.DEVNULL,
                                   stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, timeout=LONG_TIMEOUT, check=False)
         except subprocess.TimeoutExpired:
             return f"no end after {LONG_TIMEOUT} s"

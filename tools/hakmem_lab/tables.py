@@ -7,7 +7,7 @@ import math
 from rich.console import Console
 from rich.table import Table
 
-from . import stats
+from . import stats, wording
 from .model import ArmInfo, Cell, RowSummary, RunSummary, Verdict
 
 WIDTH = 160  # when the output is no terminal
@@ -66,7 +66,7 @@ def _ratios(summary: RunSummary, caption: str, best: str, pick) -> Table:
     for arm in arms:
         table.add_column(arm.name, justify="right", min_width=5, overflow="fold")
     table.add_column("A/A", justify="right", no_wrap=True)
-    for row in summary.rows:
+    for row in summary.ranked:
         first, cells = pick(row)
         noise = f"±{row.noise * 100:.1f} %" if row.again and not math.isnan(row.noise) else "–"
         table.add_row(row.row.id + (" ~" if row.noisy else ""), first,
@@ -80,7 +80,8 @@ def time_table(summary: RunSummary) -> Table:
         best: Cell | None = row.cells.get(row.best_time)
         first = f"{number(best.time)} {row.row.unit}" if best else "–"
         return first, {name: cell.time_ratio for name, cell in row.cells.items()}
-    return _ratios(summary, "Time: ratio to the row's best allocator (1.00 is first; ~ noisy row; ✕ failed)", "best", pick)
+    caption = "Time: ratio to the row's best allocator (1.00 is first; ~ noisy row; ✕ failed)"
+    return _ratios(summary, caption, "best", pick)
 
 
 def memory_table(summary: RunSummary) -> Table:
@@ -91,14 +92,15 @@ def memory_table(summary: RunSummary) -> Table:
 
 
 def verdict_table(summary: RunSummary) -> Table:
-    table = Table(title=f"{summary.subject}'s time against each (below 1: {summary.subject} needs less), 99 % intervals",
+    subject = summary.subject
+    table = Table(title=f"{subject}'s time / that of each (below 1: {subject} needs less), with 99 % intervals",
                   title_justify="left", header_style="bold")
     arms = [arm for arm in _shown(summary) if arm.kind == "peer" and arm.name != summary.subject]
     table.add_column("row", no_wrap=True)
     for arm in arms:
         table.add_column(arm.name, justify="right", overflow="fold")
     colours = {"better": "green", "worse": "red"}
-    for row in summary.rows:
+    for row in summary.ranked:
         words = []
         for arm in arms:
             against = row.cells[arm.name].against if arm.name in row.cells else None
@@ -154,15 +156,17 @@ def peers_table(arms: list[ArmInfo], about: dict[str, str]) -> Table:
 
 def print_run(out: Console, summary: RunSummary) -> None:
     machine = summary.machine
-    out.print(f"[bold]{summary.id}[/]: {summary.tier}, {summary.rounds} rounds, {machine['processor']}, "
+    out.print(f"[bold]{summary.id}[/]: {wording.tier(summary)}, {summary.rounds} rounds, {machine['processor']}, "
               f"{machine['cpus']} cpus, kernel {machine['kernel']}, {machine['glibc']}")
-    out.print(time_table(summary))
-    out.print(memory_table(summary))
-    if summary.rounds >= stats.FEW:
+    if summary.ranked:
+        out.print(time_table(summary))
+        out.print(memory_table(summary))
+    if summary.ranked and summary.rounds >= stats.FEW:
         out.print(verdict_table(summary))
     if summary.latency:
         out.print(latency_table(summary))
-    out.print(means_table(summary))
+    if summary.ranked:
+        out.print(means_table(summary))
     for line in failure_lines(summary):
         out.print(f"[red]failed[/] {escape(line)}")
     if not summary.complete:

@@ -9,6 +9,8 @@ from typing import Iterable, Optional
 
 from .model import ArmInfo, Cell, RowSummary, RunSummary, Verdict
 
+TIERS = {"full": "full matrix", "quick": "quick run", "rows": "chosen rows", "own": "your program", "health": "health check"}
+COMMANDS = {"ab": "two allocators side by side", "latency": "single calls"}
 NONE = "–"
 FAILED = "✕"
 THIN = "\u202f"  # narrow no-break space: between groups of digits
@@ -73,6 +75,14 @@ def moment(text: str) -> str:
     return f"{when:%Y-%m-%d %H:%M}{zone}"
 
 
+def tier(summary: RunSummary) -> str:
+    """What kind of run it was. `ab` and `latency` choose rows by the tiers of `run`; the run's id has the command."""
+    command = (summary.id.split("-") + ["", "", ""])[2]
+    if summary.tier != "own" and command in COMMANDS:
+        return COMMANDS[command]
+    return TIERS.get(summary.tier, summary.tier)
+
+
 def count(amount: int, noun: str, many: str = "") -> str:
     return f"{amount} {noun if amount == 1 else many or noun + 's'}"
 
@@ -98,7 +108,7 @@ def labels(summary: RunSummary) -> dict[str, str]:
 def compared(found: Verdict, other: str) -> str:
     """What the subject's verdict against another arm says in words."""
     if found.word == "no difference":
-        return f"no measurable difference to {other}: ratio {bounds(found)}"
+        return f"no measurable difference from {other}: ratio {bounds(found)}"
     if found.word == "better":
         return f"{percent(1 - found.ratio)} less time than {other}"
     if found.word == "worse":
@@ -133,6 +143,37 @@ def _time_sentence(summary: RunSummary, row: RowSummary, cell: Cell, names: dict
         if parts:
             text += f" Of {len(others)} others it is {and_list(parts)}."
     return text
+
+
+def _beyond(value: float, best: str) -> str:
+    return f"within {percent(value - 1)} of {best}" if value < 2 else f"at {value:.1f} × {best}"
+
+
+def _standing(row: RowSummary, cell: Cell) -> list[str]:
+    """How far the subject is from the row's best, where it is not the best itself."""
+    parts = []
+    if row.best_time != cell.arm and known(cell.time_ratio):
+        found = row.cells[row.best_time].against
+        close = found is not None and found.word == "no difference"
+        parts.append("not measurably slower than the fastest" if close else _beyond(cell.time_ratio, "the fastest"))
+    if row.best_peak != cell.arm and known(cell.peak_ratio):
+        parts.append(_beyond(cell.peak_ratio, "the smallest"))
+    return parts
+
+
+def lead_sentence(summary: RunSummary, row: RowSummary, names: dict[str, str]) -> str:
+    """What the user of an own program wants to know first."""
+    if row.best_time not in names:
+        return ""
+    text = f"For this program: {names[row.best_time]} is fastest"
+    others, cell = rivals(summary, row), row.cells.get(summary.subject)
+    if row.best_time == summary.subject and others and others[0].against \
+            and others[0].against.word == "no difference":
+        text += f" (no measurable difference from {names[others[0].arm]})"
+    if row.best_peak in names:
+        text += " and smallest" if row.best_peak == row.best_time else f", {names[row.best_peak]} smallest"
+    parts = _standing(row, cell) if cell is not None and not cell.failure else []
+    return text + (f"; {names[summary.subject]} is {and_list(parts)}" if parts else "") + "."
 
 
 def _memory_sentence(summary: RunSummary, row: RowSummary, cell: Cell, names: dict[str, str]) -> str:

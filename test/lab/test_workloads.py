@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: MIT
+"""Every workload does the same on the library as on the C library's malloc, whatever flavour of the library this is."""
+import json
+import os
+import subprocess
+
+import pytest
+from hakmem_lab import micro, place
+
+LIBRARY = os.environ.get("HAKMEM_LIB") or str(place.HAKMEM)
+SCALE = 0.01
+LARGE = {"realloc/giant", "idle_threads/1000"}  # of no use at a small scale
+
+
+@pytest.fixture(scope="module", autouse=True)
+def built():
+    micro.build()
+
+
+def result(row, preload):
+    name, *arguments = row.arguments(SCALE)
+    env = {key: value for key, value in os.environ.items() if key != "LD_PRELOAD"}
+    if preload:
+        env["LD_PRELOAD"] = preload
+    done = subprocess.run([place.PROGRAMS / name, *arguments], env=env, capture_output=True, text=True, timeout=120,
+                          check=False)
+    assert done.returncode == 0, f"status {done.returncode}: {done.stderr}"
+    return json.loads(done.stdout.strip().splitlines()[-1])
+
+
+@pytest.mark.parametrize("row", [row for row in micro.catalogue() if row.id not in LARGE], ids=lambda row: row.id)
+def test_same_check(row):
+    ours, theirs = result(row, LIBRARY), result(row, "")
+    assert os.path.realpath(ours["malloc"]) == os.path.realpath(LIBRARY)
+    assert ours["check"] == theirs["check"] and ours["ops"] == theirs["ops"] > 0
+
+
+def test_wrong_arguments_are_refused():
+    for row in micro.catalogue():
+        done = subprocess.run([place.PROGRAMS / row.argv[0], "nonsense"], capture_output=True, text=True, timeout=10,
+                              check=False)
+        assert done.returncode == 2 and done.stderr.count("\n") == 1, row.id
