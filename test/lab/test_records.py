@@ -23,7 +23,7 @@ def plan(rounds=3):
 
 def header(rounds=3):
     return records.Header("id", "2026-01-01", "quick", {"cpus": "2"}, rounds, 0.01, "hakmem",
-                          [arm.info for arm in ARMS], [row.info for row in ROWS], {}, 1.0, "bench-1")
+                          [arm.info for arm in ARMS], [row.info for row in ROWS], {}, 1.0, programs="bench-1")
 
 
 class Fake(session.Session):

@@ -16,7 +16,7 @@ class FakeRun:
         self.samples, self.complete = samples, complete
         self.header = type("Header", (), dict(
             id="id", started="now", tier="full", machine={}, rounds=10, threshold=0.01, subject="hakmem", arms=ARMS,
-            rows=rows, skipped={}))()
+            rows=rows, skipped={}, parts=3))()
 
 
 def timed(row, arm, value, peak=1000, noise=0.0):

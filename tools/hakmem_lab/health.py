@@ -94,7 +94,7 @@ def _measure_now(rows: list[Row], found: list[arms.Arm], rounds: int, scale: flo
         writer = records.Writer(path)
         writer.header(records.Header("health", "", "health", machine.fingerprint(), rounds, stats.THRESHOLD,
                                      arms.SUBJECT, [arm.info for arm in plan.arms], [row.info for row in rows], {},
-                                     plan.scale, place.PROGRAMS.name))
+                                     plan.scale, programs=place.PROGRAMS.name))
         session.Session(plan, writer).run()
         writer.close()
         return summary.summarise(records.Run(path))

@@ -115,6 +115,7 @@ class RunSummary:
     rows: list[RowSummary]
     means: list[ArmSummary]
     latency: list[Latency] = field(default_factory=list)
+    parts: int = 1  # runs of a workload in a round, of which the fastest counts
     complete: bool = True
     skipped: dict[str, str] = field(default_factory=dict)  # rows that could not be measured, and why
 

@@ -174,7 +174,8 @@ def header(settings: Settings, plan: session.Plan) -> records.Header:
                           started=now.isoformat(timespec="seconds"), tier=settings.tier, machine=machine.fingerprint(),
                           rounds=plan.rounds, threshold=stats.THRESHOLD, subject=plan.arms[0].name,
                           arms=[arm.info for arm in plan.arms], rows=[row.info for row in plan.rows],
-                          settings=dataclasses.asdict(settings), scale=plan.scale, programs=place.PROGRAMS.name,
+                          settings=dataclasses.asdict(settings), scale=plan.scale, parts=rows.REPEATS,
+                          programs=place.PROGRAMS.name,
                           skipped=plan.skipped)
 
 

@@ -33,6 +33,7 @@ class Header:
     rows: list[RowInfo]
     settings: dict[str, Any]  # what --resume needs to set up the same arms and rows again
     scale: float = 1.0  # of the rows' amounts of work
+    parts: int = 1  # into which a round divides a workload; the fastest counts
     programs: str = ""  # hash of the workloads and the rig
     skipped: dict[str, str] = dataclasses.field(default_factory=dict)  # rows that could not be measured, and why
 

@@ -229,7 +229,7 @@ def render(summary: RunSummary) -> str:
     chosen = next((view.index for view in views if f"curve-{view.index}" in figures), 0)
     return environment().get_template("report.html.j2").render(
         summary=summary, names=names, subject=names.get(summary.subject, summary.subject),
-        overall=overall(summary, names), tier=wording.tier(summary), pair=_pair(summary, names),
+        overall=overall(summary, names), parts=summary.parts, tier=wording.tier(summary), pair=_pair(summary, names),
         of_rows=_of_rows(summary), groups=_grouped(views), views=views, chosen=chosen,
         looks=palette.looks(summary), figures=figures, kinds=KINDS, moment=wording.moment, bounds=wording.bounds,
         short=wording.short, known=wording.known, count=wording.count, level=f"{stats.LEVEL * 100:.0f} %",

@@ -27,10 +27,10 @@ PUBLIC = "label kind version sha256 base options flags env skip".split()  # of a
 MEANS = {"rows": int, "time_mean": float, "peak_mean": float, "first": int, "failures": int}
 ADDRESS = re.compile(r"\b\w+://\S+|\b(?:[\w-]+\.)+(?:org|com|net|io|dev)\b(?:[:/]\S*)?")
 PATH = re.compile(r"(?<![\w.…])/(?:\w[\w.+-]*/)+")
-METHOD = ("rounds interleave all allocators; a round's value is the fastest of three short runs where the work can be "
-          f"divided; time: median of the rounds, with its {stats.LEVEL * 100:.0f} % interval; verdict: of the subject "
-          "against the line's allocator, from the ratios within rounds, on the subject's own line of the A/A pair; RSS "
-          "in KiB; cpu_ms: CPU time, median of the rounds")
+METHOD = (f"rounds interleave all allocators; time: median of the rounds, with its {stats.LEVEL * 100:.0f} % interval; "
+          "verdict: of the subject against the line's allocator, from the ratios within rounds, on the subject's own "
+          "line of the A/A pair; RSS in KiB; cpu_ms: CPU time, median of the rounds")
+PARTS = "; a round's value is the fastest of {} short runs where the work can be divided"
 
 
 def public(text: str) -> str:
@@ -56,10 +56,14 @@ def file_name(summary: RunSummary) -> str:
         raise LabError(f"the run does not say on which machine it was made: no {error}") from error
 
 
+def _method(summary: RunSummary) -> str:
+    return METHOD + (PARTS.format(summary.parts) if summary.parts > 1 else "")
+
+
 def _head(summary: RunSummary) -> list[str]:
     pairs: list[tuple[str, Any]] = [
         ("id", summary.id), ("started", summary.started), ("tier", summary.tier), ("subject", summary.subject),
-        ("rounds", summary.rounds), ("threshold", text_of(summary.threshold)), ("method", METHOD)]
+        ("rounds", summary.rounds), ("threshold", text_of(summary.threshold)), ("method", _method(summary))]
     pairs += [(f"machine.{key}", value) for key, value in summary.machine.items()]
     for arm in summary.arms:
         pairs += [(f"arm.{arm.name}.{key}", getattr(arm, key)) for key in PUBLIC if getattr(arm, key)]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Rows: workloads with their arguments. The small ones' catalogue stands in micro.py, that of real programs in apps.py."""
+"""Rows: workloads with their arguments. The small ones' catalogue is in micro.py, that of real programs in apps.py."""
 from __future__ import annotations
 
 import dataclasses

@@ -95,8 +95,7 @@ class Session:
             if self.plan.memory_of(row):
                 self._memory(row, arms)
             for turn in range(self.plan.rounds_of(row)):
-                for arm in order(arms, row.id, turn):
-                    self._once(row, arm, turn)
+                self._round(row, order(arms, row.id, turn), turn)
         self.writer.add("end", seconds=round(time.monotonic() - started, 1))
 
     def _memory(self, row: Row, arms: list[Arm]) -> None:
@@ -119,17 +118,24 @@ class Session:
                 self._note("memory", row, arm, 0, future.result())
                 self.step(row, arm)
 
-    def _once(self, row: Row, arm: Arm, turn: int) -> None:
-        if (row.id, arm.name) not in self.out and ("time", row.id, arm.name, turn) not in self.done:
-            self._note("time", row, arm, turn, self._measure(row, arm, None))
-        self.step(row, arm)
+    def _round(self, row: Row, arms: list[Arm], turn: int) -> None:
+        """Every arm once; where the work is divided, all arms take turns with their parts, there and back, so that a
+        slow second meets one part of each rather than all parts of one."""
+        wanted = [arm for arm in arms if ("time", row.id, arm.name, turn) not in self.done
+                  and (row.id, arm.name) not in self.out]
+        samples: dict[str, list[Sample]] = {arm.name: [] for arm in wanted}
+        for part in range(row.repeats(self.plan.scale)):
+            for arm in wanted if part % 2 == 0 else wanted[::-1]:
+                if not any(sample.failure for sample in samples[arm.name]):
+                    samples[arm.name].append(self._measure(row, arm, None))
+        for arm in wanted:
+            self._note("time", row, arm, turn, best_of(samples[arm.name]))
+        for arm in arms:
+            self.step(row, arm)
 
     def _measure(self, row: Row, arm: Arm, resting: Optional[Path]) -> Sample:
-        repeats = row.repeats(self.plan.scale)
-        how = How(resting is not None, self.plan.scale / repeats, self.plan.timeout, resting)
-        launch = arm.launch(self.base(row.base))
-        samples = [measure(row, launch, how, ideal=arm.name == IDEAL) for _ in range(1 if how.memory else repeats)]
-        return best_of(samples)
+        how = How(resting is not None, self.plan.scale / row.repeats(self.plan.scale), self.plan.timeout, resting)
+        return measure(row, arm.launch(self.base(row.base)), how, ideal=arm.name == IDEAL)
 
     def _note(self, kind: str, row: Row, arm: Arm, turn: int, sample: Sample) -> None:
         if sample.failure:

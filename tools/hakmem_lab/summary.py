@@ -152,7 +152,7 @@ def summarise(run: Run) -> RunSummary:
     found = RunSummary(id=header.id, started=header.started, tier=header.tier, machine=header.machine,
                        rounds=header.rounds, threshold=header.threshold, subject=header.subject, arms=header.arms,
                        rows=rows, means=[], latency=_latency(run.samples), complete=run.complete,
-                       skipped=header.skipped)
+                       skipped=header.skipped, parts=header.parts)
     ranked = [arm for arm in arms.values() if arm.kind in ("subject", "peer")]
     common = means.common_rows(found.ranked, [arm.name for arm in ranked])
     found.means = [means.arm_summary(found.ranked, common, arm.name) for arm in ranked]

@@ -9,7 +9,8 @@ from typing import Iterable, Optional
 
 from .model import ArmInfo, Cell, RowSummary, RunSummary, Verdict
 
-TIERS = {"full": "full matrix", "quick": "quick run", "rows": "chosen rows", "own": "your program", "health": "health check"}
+TIERS = {"full": "full matrix", "quick": "quick run", "rows": "chosen rows", "own": "your program",
+         "health": "health check"}
 COMMANDS = {"ab": "two allocators side by side", "latency": "single calls"}
 NONE = "–"
 FAILED = "✕"
