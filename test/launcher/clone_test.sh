@@ -8,7 +8,7 @@ set -eu
 copy="$work/fresh copy"
 mkdir "$copy"
 cd "$HAKMEM_SOURCE"
-cp -R CMakeLists.txt CMakePresets.json LICENSE cmake hakmem include src test tools "$copy/"
+cp -R CMakeLists.txt CMakePresets.json LICENSE bench cmake hakmem include src test tools "$copy/"
 mkdir "$work/elsewhere"
 cd "$work/elsewhere"
 

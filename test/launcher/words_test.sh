@@ -16,7 +16,7 @@ expect 0 "$hakmem" --help
 
 expect 2 "$hakmem" frobnicate
 says err "unknown command 'frobnicate'"
-says err "build lib run test clean help"
+says err "build lib run test lab clean help"
 [ -s "$work/out" ] && fail "an error writes to stdout"
 expect 2 "$hakmem" build frobnicate
 says err "release clang debug-audit hardened tsan ubsan aarch64"

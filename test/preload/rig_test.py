@@ -8,7 +8,9 @@ Any shared library serves as the one to preload; HAKMEM_LIB names it.
 import contextlib
 import io
 import os
+import subprocess
 import sys
+import tempfile
 import time
 import unittest
 from pathlib import Path
@@ -32,6 +34,19 @@ def verdict(steps, side_by_side=False):
 def shell(script, **how):
     """A program of one step."""
     return verdict(lambda run: run.cmd("sh", "-c", script, **how))
+
+
+class ProofTest(unittest.TestCase):
+    @unittest.skipUnless(os.geteuid() == 0, "only root's watch tells processes apart")
+    def test_processes_that_open_at_once_are_all_counted(self):
+        with tempfile.NamedTemporaryFile() as file:
+            watch = proof.LoadWatch(file.name)
+            for _ in range(30):
+                readers = [subprocess.Popen(["cat", file.name]) for _ in range(7)]
+                for reader in readers:
+                    reader.wait()
+                self.assertGreaterEqual(watch.take(), 7)
+            watch.close()
 
 
 @unittest.skipUnless(LIB, "HAKMEM_LIB is not set")
