@@ -109,11 +109,12 @@ def check(rounds: int, scale: float, say: Callable[[str], None]) -> tuple[list[s
     problems, notes = profiles(rows, scale, say), []
     kind = machine.kind(machine.fingerprint())
     committed = results.newest_of(kind)
-    if committed is None:
-        notes.append(f"no committed result of a {kind}: times are not compared")
+    if committed is None or scale != 1:
+        why = f"no committed result of a {kind}" if committed is None else "other amounts of work than committed"
+        notes.append(f"{why}: times are not compared")
         return problems, notes
     say(f"comparing with {committed.name}")
-    now = _measure_now(rows, found, rounds, scale * prepare.WORK["full"])
+    now = _measure_now(rows, found, rounds, prepare.WORK["full"])
     notes += [f"{row.row.id}: noisy (A/A ±{row.noise * 100:.1f} %), a smaller loss cannot be seen" for row in now.rows
               if row.noisy]
     return problems + regression(now, results.read_csv(committed)), notes
