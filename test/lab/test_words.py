@@ -124,12 +124,22 @@ def test_an_effect_smaller_than_the_noise_is_none():
     assert ledger.decide(better, model.Verdict("worse", 1.02), 0.025) == ("NO-GO", "instructions")
 
 
-@pytest.mark.parametrize("ratios, words, word", [
-    ({"a": 0.97, "b": 0.98}, {"a": "GO", "b": "GO"}, "GO"), ({"a": 0.997, "b": 1.002}, {}, "NEUTRAL"),
-    ({"a": 1.02, "b": 1.01}, {"a": "NO-GO", "b": "NO-GO"}, "NO-GO"),
-    ({"a": 0.90, "b": 1.06}, {"a": "GO", "b": "NO-GO"}, "NO-GO"), ({}, {}, "–")])
-def test_the_word_over_all_rows(ratios, words, word):
-    assert ledger.overall(ratios, words) == word
+@pytest.mark.parametrize("rows, word", [
+    ([("GO", 0.97, 0.005), ("GO", 0.98, 0.005)], "GO"),
+    ([("NEUTRAL", 0.997, 0.005), ("NEUTRAL", 1.002, 0.005)], "NEUTRAL"),
+    ([("NO-GO", 1.02, 0.005), ("NO-GO", 1.01, 0.005)], "NO-GO"),
+    ([("GO", 0.90, 0.005), ("NO-GO", 1.06, 0.005)], "NO-GO"),  # the loss is larger than the gain of 2.3 %
+    ([("GO", 0.80, 0.005), ("NO-GO", 1.06, 0.005)], "GO"),
+    ([("NEUTRAL", 1.02, 0.03), ("NEUTRAL", 1.015, 0.04)], "NEUTRAL"),  # the mean is within what the rows stray
+    ([("NEUTRAL", 0.97, 0.05), ("NEUTRAL", 1.0, 0.04)], "NEUTRAL"), ([], "–")])
+def test_the_word_over_all_rows(rows, word):
+    found = [(one, model.Verdict("", ratio, ratio - half, ratio + half, 10)) for one, ratio, half in rows]
+    assert ledger.overall(found) == word
+
+
+def test_the_word_over_exact_counts():
+    assert ledger.overall([("NO-GO", ledger.count_verdict([103.0, 100.0]))]) == "NO-GO"
+    assert ledger.overall([("GO", ledger.count_verdict([97.0, 100.0]))]) == "GO"
 
 
 def test_ledger_table_is_replaced_not_doubled(tmp_path):

@@ -38,15 +38,25 @@ def decide(time: Verdict, count: Verdict | None, noise: float = 0.0) -> tuple[st
     return stats.ledger_word(time) if not drowned else "NEUTRAL", "noisy" if drowned else "time"
 
 
-def overall(ratios: dict[str, float], words: dict[str, str], threshold: float = stats.THRESHOLD) -> str:
-    """The word for all rows together: by the geometric mean, and no gain is bought with a larger loss on one row."""
-    mean = stats.geometric_mean(list(ratios.values()))
-    if math.isnan(mean):
+Z = 2.576  # half a 99 % interval, in standard errors
+
+
+def overall(rows: list[tuple[str, Verdict]], threshold: float = stats.THRESHOLD) -> str:
+    """The word for all rows together, from each row's word and the verdict that decided it: by the geometric mean, if
+    that is further from 1 than the rows' intervals let it stray; and no gain is bought with a larger loss on one row."""
+    known = [(word, found) for word, found in rows if not math.isnan(found.ratio)]
+    if not known:
         return stats.LEDGER["not measured"]
-    losses = [ratios[row] - 1 for row, word in words.items() if word == "NO-GO"]
-    if mean >= 1 + threshold or max(losses, default=0.0) > max(1 - mean, threshold):
+    logs = [math.log(found.ratio) for _, found in known]
+    errors = [0 if math.isnan(found.low) else math.log(found.high / found.low) / (2 * Z) for _, found in known]
+    mean = sum(logs) / len(logs)
+    stray = Z * math.sqrt(sum(error * error for error in errors)) / len(logs)
+    losses = [found.ratio - 1 for word, found in known if word == "NO-GO"]
+    if max(losses, default=0.0) > max(1 - math.exp(mean), threshold):
         return "NO-GO"
-    return "GO" if mean <= 1 - threshold else "NEUTRAL"
+    if abs(mean) <= stray:
+        return "NEUTRAL"
+    return "NO-GO" if math.exp(mean) >= 1 + threshold else "GO" if math.exp(mean) <= 1 - threshold else "NEUTRAL"
 
 
 def _time(row: RowSummary, idea: str, against: str) -> Verdict:
@@ -60,7 +70,7 @@ class Line:
     """One row of the table."""
 
     row: str
-    ratio: float  # that decides about it: of time, or of instructions
+    decisive: Verdict  # that decides about it: of time, or of instructions
     word: str
     peak: float
     texts: list[str]
@@ -76,8 +86,8 @@ def _line(row: RowSummary, sides: list[str], count: Verdict | None) -> Line:
     texts = [row.row.id + (" ~" if row.noisy else ""), tables.verdict(time), f"{count.ratio:.4f}" if count else "–",
              f"{peak:.2f}" if not math.isnan(peak) else "–", tables.verdict(row.again),
              f"FAILED {failed}" if failed else f"{word} ({by})"]
-    ratio = count.ratio if by == "instructions" and count is not None else time.ratio
-    return Line(row.row.id, ratio, "NO-GO" if failed else word, peak, texts)
+    decisive = count if by == "instructions" and count is not None else time
+    return Line(row.row.id, decisive, "NO-GO" if failed else word, peak, texts)
 
 
 def lines(summary: RunSummary, sides: list[str], counts: Counts) -> list[Line]:
@@ -90,12 +100,12 @@ HEADINGS = ("row", "time ratio [99 %]", "instructions", "peak RSS", "A/A", "verd
 
 def conclusion(found: list[Line], sides: list[str]) -> str:
     """One sentence over all rows."""
-    ratios = {line.row: line.ratio for line in found if not math.isnan(line.ratio)}
-    word = overall(ratios, {line.row: line.word for line in found if line.row in ratios})
+    word = overall([(line.word, line.decisive) for line in found])
     if any("FAILED" in line.texts[-1] for line in found):
         word = "NO-GO"
-    time, peak = (stats.geometric_mean(values) for values in (list(ratios.values()), [line.peak for line in found]))
-    return f"{sides[0]} against {sides[1]}: {word}; geometric means: time {time:.4f}, peak RSS {peak:.3f}"
+    mean = stats.geometric_mean([line.decisive.ratio for line in found])
+    peak = stats.geometric_mean([line.peak for line in found])
+    return f"{sides[0]} against {sides[1]}: {word}; geometric means: of what decided {mean:.4f}, of peak RSS {peak:.3f}"
 
 
 def terminal(summary: RunSummary, sides: list[str], counts: Counts) -> Table:
