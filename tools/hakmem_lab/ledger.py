@@ -43,7 +43,7 @@ Z = 2.576  # half a 99 % interval, in standard errors
 
 def overall(rows: list[tuple[str, Verdict]], threshold: float = stats.THRESHOLD) -> str:
     """The word for all rows together, from each row's word and the verdict that decided it: by the geometric mean, if
-    that is further from 1 than the rows' intervals let it stray; and no gain is bought with a larger loss on one row."""
+    that is further from 1 than the rows' intervals let it stray; no gain is bought with a larger loss on one row."""
     known = [(word, found) for word, found in rows if not math.isnan(found.ratio)]
     if not known:
         return stats.LEDGER["not measured"]
