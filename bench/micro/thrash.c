@@ -10,19 +10,7 @@
  * One operation is one block: malloc, 1000 writes, free. ITERS is for each thread: the time stays
  * the same with more threads, as long as there are processors for them. */
 #include "bench.h"
-
-enum { SIZE = 8, WRITES = 1000 };
-
-/* Volatile: each write goes to the cache. */
-static unsigned write_often(volatile unsigned char *block) {
-    for (unsigned i = 0; i < SIZE; i++) {
-        block[i] = (unsigned char)i;
-    }
-    for (unsigned i = 0; i < WRITES; i++) {
-        block[i % SIZE]++;
-    }
-    return block[0] + (unsigned)block[SIZE - 1];
-}
+#include "sharing.h"
 
 static void body(bench_thread_t *thread) {
     uint64_t iterations = *(const uint64_t *)thread->context, sum = 0;

@@ -78,11 +78,11 @@ class Inputs:
         """An input that `make(path)` writes, the same bytes every time."""
         path, old = self.folder / name, self._record(name)
         fresh = old.get("source") == self.source
-        if fresh and path.is_file() and _hash(path) == old["sha256"]:
+        if fresh and path.is_file() and outside.sha256(path) == old["sha256"]:
             return path
         part = path.with_name(name + ".part")
         make(part)
-        made = _hash(part)
+        made = outside.sha256(part)
         if fresh and made != old["sha256"]:
             raise LabError(f"the input {self.key}/{name} comes out differently each time: its generator is at fault")
         part.replace(path)
@@ -93,7 +93,7 @@ class Inputs:
         """What `make(path)` builds with tools of this machine out of inputs: a program, a repository. Its bytes may
         differ from machine to machine, so it is known by what it was made of."""
         path = self.folder / name
-        origin = digest(self.source, *(_hash(each) for each in of))
+        origin = digest(self.source, *(outside.sha256(each) for each in of))
         if path.exists() and self._record(name).get("of") == origin:
             return path
         part = path.with_name(name + ".part")
@@ -118,11 +118,6 @@ class Inputs:
         part = self.records.with_suffix(".part")
         part.write_text(json.dumps(records, indent=1, sort_keys=True) + "\n")
         part.replace(self.records)
-
-
-def _hash(path: Path) -> str:
-    with open(path, "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _remove(path: Path) -> None:

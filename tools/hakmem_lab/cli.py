@@ -50,17 +50,12 @@ def named(text: str) -> list[str]:
 
 
 def parse_libs(pairs: List[str]) -> dict[str, str]:
-    libs = {}
-    for pair in pairs:
-        name, equals, path = pair.partition("=")
-        if not equals or not name or not path:
-            raise UsageError(f"--lib is name=path, not '{pair}'")
-        if name in peers.catalogue():
-            raise UsageError(f"--lib {name}=…: that name is taken by a peer")
+    """Looks for the files at once: before anything is built."""
+    libs = peers.user_libs(pairs)
+    for name, path in libs.items():
         if not Path(path).is_file():
             raise UsageError(f"--lib {name}: there is no file {path}")
-        libs[name] = str(Path(path).resolve())
-    return libs
+    return {name: str(Path(path).resolve()) for name, path in libs.items()}
 
 
 def execute(plan: Plan, folder: Path, head: Optional[records.Header], previous: Optional[records.Run]) -> None:

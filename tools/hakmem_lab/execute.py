@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
-import signal
 import subprocess
 import tempfile
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import Any, Optional
 from . import place
 from .apps import Launch, run_app
 from .errors import LabError
+from .process import signal_failure
 from .rows import Row
 
 RIG = "measure"
@@ -42,13 +42,6 @@ class How:
     scale: float = 1.0
     timeout: float = 0  # seconds; 0: as the kind of row has it
     resting: Optional[Path] = None  # a file that the workload makes when its rest begins
-
-
-def signal_name(number: int) -> str:
-    try:
-        return f"signal {number} ({signal.Signals(number).name})"
-    except ValueError:
-        return f"signal {number}"
 
 
 def environment(launch: Launch) -> dict[str, str]:
@@ -110,7 +103,7 @@ def failure_of(ran: Ran, timeout: float) -> str:
     if rig["timeout"]:
         return f"no end after {timeout:g} s"
     if rig["signal"]:
-        return signal_name(rig["signal"]) + ran.last_words()
+        return signal_failure(rig["signal"]) + ran.last_words()
     if rig["status"]:
         return f"exit status {rig['status']}{ran.last_words()}"
     if rig.get("loaded") is False:

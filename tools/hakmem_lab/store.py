@@ -11,22 +11,18 @@ from pathlib import Path
 
 from . import place
 from .errors import LabError
+from .peers.outside import sha256
 
 
 def _store() -> Path:
     return place.LAB / "store"
 
 
-def digest(path: Path) -> str:
-    with open(path, "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
 def folder_digest(folder: Path) -> str:
     total = hashlib.sha256()
     for path in sorted(folder.iterdir()):
         if path.is_file():
-            total.update(f"{path.name} {digest(path)}\n".encode())
+            total.update(f"{path.name} {sha256(path)}\n".encode())
     return total.hexdigest()
 
 
@@ -55,7 +51,7 @@ def keep_folder(folder: Path, name: str) -> Path:
 
 def keep_file(path: Path) -> Path:
     """A copy of a library, under its own name in a folder that holds its hash."""
-    kept = _place(_store() / digest(path)[:16], lambda folder: (folder.mkdir(), shutil.copy2(path, folder / path.name)))
+    kept = _place(_store() / sha256(path)[:16], lambda folder: (folder.mkdir(), shutil.copy2(path, folder / path.name)))
     return kept / path.name
 
 

@@ -73,7 +73,8 @@ def user_libs(words):
     for word in words:
         name, equals, path = word.partition("=")
         if not equals or not path or not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", name):
-            raise errors.UsageError(f"--lib wants NAME=PATH, NAME of letters, digits, '.', '_' and '-': '{word}'")
+            raise errors.UsageError(f"--lib wants NAME=PATH (--lib name=path/lib.so), NAME of letters, digits, '.', "
+                                    f"'_' and '-': '{word}'")
         if name in catalogue() or name in libs:
             raise errors.UsageError(f"--lib: the name '{name}' is taken; choose another than"
                                     f" {' '.join(sorted({*catalogue(), *libs}))}")
