@@ -29,6 +29,7 @@
 #include "front/event.c"
 #include "front/resize.c"
 #include "front/slow.c"
+#include "front/spill.c"
 #include "front/tcache.c"
 
 #include "conf/conf.c"

@@ -17,9 +17,9 @@ hak_knobs_t hak_knobs = {
     .retain_percent = 50,
     .retain_learned_percent = 0,
     .huge_cache_bytes = 32u << 20,
-    .bin_max_bytes = 64u << 10,
-    .bin_max_blocks = 1024,
-    .outbox_bytes = 16u << 10,
+    .bin_max_bytes = 128u << 10,
+    .bin_max_blocks = 2048,
+    .outbox_bytes = 64u << 10,
     .force_libc = false,
     .learn = true,
 };

@@ -17,7 +17,7 @@
     X(refill_adopt, "refills that adopted a parked slab")                                          \
     X(slab_create, "slabs created")                                                                \
     X(slab_retire, "slabs retired")                                                                \
-    X(overflow, "frees that overflowed a bin")                                                     \
+    X(overflow, "frees that found a bin full")                                                     \
     X(remote_out, "batches handed to other owners")                                                \
     X(remote_in, "batches received from other threads")                                            \
     X(large_alloc, "large and huge allocations")                                                   \

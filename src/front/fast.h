@@ -12,9 +12,9 @@
  *
  *   free(p)
  *     entry = page map[p]; sc = entry ^ own tag
- *     sc is no class         -> hak_slow_free           (NULL, remote, large, foreign, no tcache:
+ *     sc is no class         -> hak_slow_free_foreign   (NULL, remote, large, foreign, no tcache:
  *                                                        all five fail this one compare)
- *     bin full               -> hak_slow_free           (overflow to the slab's own list)
+ *     bin full               -> hak_slow_free           (the newest go back to their slabs)
  *     push
  *
  * Why one compare is enough: tags are multiples of 256 and at least 256, classes are below 44. Only
@@ -49,24 +49,17 @@ HAK_INLINE void *hak_fast_pop(size_t size) {
     return block;
 }
 
-/* false: not a block of this thread's slabs, or its bin is full. */
-HAK_INLINE bool hak_fast_push(void *block) {
-    uintptr_t base = hak_pagemap_base();
-    uint32_t entry = hak_pagemap_get(base, block);
-    hak_tcache_t *tcache = hak_tcache_self(base);
-    uint32_t sc = entry ^ tcache->tag;
-    if (HAK_UNLIKELY(sc >= HAK_SC_COUNT)) {
-        return false;
-    }
+/* The bin takes the block, unless it is full. */
+HAK_INLINE bool hak_fast_push(hak_tcache_t *tcache, size_t sc, void *block) {
     hak_bin_t *bin = hak_tcache_bin(tcache, sc);
     void *head = bin->head;
-    int64_t room = bin->room;
-    if (HAK_UNLIKELY(room == 0)) {
+    uint64_t room = (uint64_t)bin->room;
+    if (HAK_UNLIKELY(__builtin_sub_overflow(room, 1, &room))) {
         return false;
     }
     hak_link_set(block, head);
     bin->head = block;
-    bin->room = room - 1;
+    bin->room = (int64_t)room;
     return true;
 }
 
@@ -79,7 +72,13 @@ HAK_INLINE void *hak_fast_malloc(size_t size) {
 }
 
 HAK_INLINE void hak_fast_free(void *block) {
-    if (HAK_UNLIKELY(!hak_fast_push(block))) {
+    uintptr_t base = hak_pagemap_base();
+    hak_pagemap_leaf_t *leaf = hak_pagemap_leaf(base, block);
+    hak_tcache_t *tcache = hak_tcache_self(base);
+    uint32_t sc = hak_pagemap_leaf_get(leaf, block) ^ tcache->tag;
+    if (HAK_UNLIKELY(sc >= HAK_SC_COUNT)) {
+        hak_slow_free_foreign(block, tcache, sc, leaf);
+    } else if (HAK_UNLIKELY(!hak_fast_push(tcache, sc, block))) {
         hak_slow_free(block);
     }
 }
@@ -92,7 +91,10 @@ HAK_INLINE void *hak_fast_malloc_at(size_t size, const void *site) {
 }
 
 HAK_INLINE void hak_fast_free_at(void *block, const void *site) {
-    if (HAK_UNLIKELY(!hak_fast_push(block))) {
+    uintptr_t base = hak_pagemap_base();
+    hak_tcache_t *tcache = hak_tcache_self(base);
+    uint32_t sc = hak_pagemap_get(base, block) ^ tcache->tag;
+    if (HAK_UNLIKELY(sc >= HAK_SC_COUNT || !hak_fast_push(tcache, sc, block))) {
         hak_slow_free_at(block, site);
     }
 }

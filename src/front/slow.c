@@ -54,18 +54,18 @@ static HAK_COLD void slow_reclaim(void) {
 
 /* The bin grows when it overflowed since the last refill: such a load goes up and down by more
  * than the bin holds. */
-static void bin_adapt(hak_tcache_t *tcache, unsigned sc) {
-    if (tcache->overflowed[sc] != 0) {
+static void bin_adapt(hak_bin_side_t *side, unsigned sc) {
+    if (side->overflowed) {
         int32_t most = hak_bin_max_capacity(sc);
-        int32_t doubled = tcache->capacity[sc] * 2;
-        tcache->capacity[sc] = doubled > most ? most : doubled;
-        tcache->overflowed[sc] = 0;
+        int32_t doubled = side->capacity * 2;
+        side->capacity = doubled > most ? most : doubled;
+        side->overflowed = false;
     }
 }
 
-static HAK_NOINLINE void *slow_refill(hak_tcache_t *tcache, unsigned sc) {
-    hak_event_tick(tcache);
-    bin_adapt(tcache, sc);
+/* Blocks from the slabs; count == 0: memory is out. */
+static hak_blocks_t refill_from_slabs(hak_tcache_t *tcache, unsigned sc) {
+    bin_adapt(&tcache->side[sc], sc);
     hak_blocks_t blocks = hak_slab_refill(&tcache->owner, sc);
     if (HAK_UNLIKELY(blocks.count == 0)) {
         slow_collect(tcache);
@@ -76,14 +76,36 @@ static HAK_NOINLINE void *slow_refill(hak_tcache_t *tcache, unsigned sc) {
         }
         if (blocks.count == 0) {
             hak_owner_add(&tcache->owner.counters.oom, 1);
-            return NULL;
         }
     }
+    return blocks;
+}
+
+/* Blocks of others that were freed here come first: they are in the processor's cache, and need no
+ * slab. */
+static hak_blocks_t refill_find(hak_tcache_t *tcache, unsigned sc) {
+    hak_event_tick(tcache);
+    if (tcache->side[sc].outbox.count != 0) {
+        hak_blocks_t blocks = hak_outbox_recycle(tcache, sc);
+        if (blocks.count != 0) {
+            return blocks;
+        }
+    }
+    return refill_from_slabs(tcache, sc);
+}
+
+static HAK_NOINLINE void *slow_refill(hak_tcache_t *tcache, unsigned sc) {
+    hak_blocks_t blocks = refill_find(tcache, sc);
+    if (HAK_UNLIKELY(blocks.count == 0)) {
+        return NULL;
+    }
     hak_bin_t *bin = &tcache->bin[sc];
-    int32_t half = tcache->capacity[sc] / 2;
-    int32_t taken = blocks.count > (uint32_t)half ? half : (int32_t)blocks.count - 1;
+    hak_bin_side_t *side = &tcache->side[sc];
+    int32_t rest = (int32_t)blocks.count - 1;
+    int32_t half = side->capacity / 2;
     bin->head = hak_link_get(blocks.head);
-    bin->room = tcache->capacity[sc] - taken; /* TCACHE-3 */
+    bin->room = side->capacity - (rest > half ? half : rest); /* TCACHE-3 */
+    side->total = (int32_t)bin->room + rest;
     return blocks.head;
 }
 
@@ -217,36 +239,73 @@ HAK_INLINE void check_block(const hak_slab_t *slab, const void *block) {
     }
 }
 
-HAK_INLINE void free_overflow(hak_tcache_t *tcache, unsigned sc, void *block) {
-    hak_slab_t *slab = hak_slab_of(block);
-    check_block(slab, block);
-    if (HAK_UNLIKELY(block == slab->free || block == tcache->bin[sc].head)) {
+enum { OVERFLOW_BLOCKS = 32 }; /* leave a full bin at once: bounds the work of one free */
+
+/* The bin is full. The newest blocks leave it: they are in the processor's cache, which sorting
+ * looks at each. */
+static void free_overflow(hak_tcache_t *tcache, unsigned sc, void *block) {
+    hak_bin_t *bin = &tcache->bin[sc];
+    hak_bin_side_t *side = &tcache->side[sc];
+    int32_t half = side->total / 2 + 1;
+    int32_t leaving = half > OVERFLOW_BLOCKS ? OVERFLOW_BLOCKS : half;
+    check_block(hak_slab_of(block), block);
+    if (HAK_UNLIKELY(block == bin->head)) {
         hak_fatal(HAK_FATAL_DOUBLE_FREE, block, NULL);
     }
-    tcache->overflowed[sc] = 1;
+    side->overflowed = true;
     hak_owner_add(&tcache->owner.counters.overflow, 1);
-    hak_slab_give_back(&tcache->owner, slab, block);
+    hak_link_set(block, bin->head);
+    hak_blocks_t blocks = {.head = block, .count = (uint32_t)leaving};
+    bin->head = hak_tcache_spill(tcache, sc, blocks);
+    bin->room = leaving - 1;
 }
 
-static void free_remote(hak_tcache_t *tcache, void *block) {
-    hak_slab_t *slab = hak_slab_of(block);
-    check_block(slab, block);
+static HAK_NOINLINE void free_own(hak_tcache_t *tcache, unsigned sc, void *block) {
+    if (!hak_fast_push(tcache, sc, block)) {
+        free_overflow(tcache, sc, block);
+    }
+}
+
+/* The outbox of the class is full, or all together are. */
+static HAK_NOINLINE void free_remote_full(hak_tcache_t *tcache, unsigned sc) {
     hak_event_tick(tcache);
-    hak_outbox_add(tcache, slab, block);
+    hak_outbox_shrink(tcache, sc);
+}
+
+static HAK_COLD HAK_NORETURN void free_interior(const void *block) {
+    hak_fatal(HAK_FATAL_INTERIOR_FREE, block, NULL);
+}
+
+/* A block of another owner. */
+HAK_INLINE void free_remote(hak_tcache_t *tcache, unsigned sc, void *block,
+                            const hak_slab_t *slab) {
+    hak_bin_side_t *side = &tcache->side[sc];
+    if (HAK_UNLIKELY(!hak_slab_is_block(slab, block))) {
+        free_interior(block);
+    }
+    hak_link_set(block, side->outbox.head);
+    side->outbox.head = block;
+    side->outbox.count++;
+    tcache->outbox_bytes += slab->block_bytes;
+    if (HAK_UNLIKELY(--side->outbox_room <= 0 ||
+                     tcache->outbox_bytes >= hak_load_relaxed(&hak_knobs.outbox_bytes))) {
+        free_remote_full(tcache, sc);
+    }
 }
 
 /* Without a tcache: to the guest's slab directly, or as a batch of one. */
 static HAK_COLD void free_as_guest(void *block, uint32_t entry) {
     hak_slab_t *slab = hak_slab_of(block);
     check_block(slab, block);
+    hak_batch_t batch = {.head = block, .tail = block, .count = 1};
     hak_tcache_t *guest = hak_tcache_guest_enter();
     if ((entry ^ guest->tag) < HAK_SC_COUNT) {
-        hak_slab_give_back(&guest->owner, slab, block);
+        hak_slab_give_back(&guest->owner, slab, &batch);
         hak_tcache_guest_leave();
         return;
     }
     hak_tcache_guest_leave();
-    hak_remote_push(slab, &(hak_batch_t){.head = block, .tail = block, .count = 1});
+    hak_remote_push(slab, &batch);
 }
 
 static HAK_COLD void free_foreign(void *block) {
@@ -304,9 +363,9 @@ static void free_small(void *block) {
     if (HAK_UNLIKELY(tcache == NULL)) {
         free_as_guest(block, entry);
     } else if ((entry ^ tcache->tag) < HAK_SC_COUNT) {
-        free_overflow(tcache, entry ^ tcache->tag, block);
+        free_own(tcache, entry ^ tcache->tag, block);
     } else {
-        free_remote(tcache, block);
+        free_remote(tcache, entry & HAK_KIND_MASK, block, hak_slab_of(block));
     }
 }
 
@@ -333,15 +392,27 @@ static HAK_NOINLINE void free_other(void *block, uint32_t entry) {
     }
 }
 
+void hak_slow_free_foreign(void *block, hak_tcache_t *tcache, uint32_t difference,
+                           const hak_pagemap_leaf_t *leaf) {
+    uint32_t entry = difference ^ tcache->tag;
+    uint32_t sc = entry & HAK_KIND_MASK;
+    if (HAK_UNLIKELY(sc >= HAK_SC_COUNT || entry == sc || tcache->tag == 0)) {
+        free_other(block, entry);
+    } else {
+        free_remote(tcache, sc, block, hak_slab_in(hak_pagemap_leaf_superslab(leaf, block), block));
+    }
+}
+
 void hak_slow_free(void *block) {
     uintptr_t base = hak_pagemap_base();
-    uint32_t entry = hak_pagemap_get(base, block);
+    const hak_pagemap_leaf_t *leaf = hak_pagemap_leaf(base, block);
+    uint32_t entry = hak_pagemap_leaf_get(leaf, block);
     hak_tcache_t *tcache = hak_tcache_self(base);
     uint32_t sc = entry ^ tcache->tag;
     if (HAK_LIKELY(sc < HAK_SC_COUNT && tcache->tag != 0)) {
-        free_overflow(tcache, sc, block);
+        free_own(tcache, sc, block);
     } else {
-        free_other(block, entry);
+        hak_slow_free_foreign(block, tcache, sc, leaf);
     }
 }
 

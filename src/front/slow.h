@@ -8,6 +8,7 @@
 
 #include "base/compiler.h"
 #include "base/words.h"
+#include "span/pagemap.h"
 
 /* The bin of the class was empty, or the thread has no tcache. */
 HAK_COLD void *hak_slow_malloc(size_t size);
@@ -15,6 +16,10 @@ HAK_COLD void *hak_slow_malloc(size_t size);
 HAK_NOINLINE void *hak_slow_malloc_medium(size_t size);
 /* Not our own block, bin full, NULL, large, foreign, no tcache. */
 HAK_NOINLINE void hak_slow_free(void *block);
+/* Not a block of this tcache; `difference` is the block's entry ^ the tcache's tag, `leaf` the part
+ * of the page map the entry is from: what hak_fast_free has in registers. */
+HAK_NOINLINE void hak_slow_free_foreign(void *block, hak_tcache_t *tcache, uint32_t difference,
+                                        const hak_pagemap_leaf_t *leaf);
 
 /* Zeroed memory of `size` bytes; a large block that is known to be zero is not touched. */
 void *hak_slow_calloc(size_t size);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Creation, flush and handing on of tcaches; the outbox. */
+ * Creation, flush and handing on of tcaches. */
 #include "front/tcache.h"
 
 #include "base/knobs.h"
@@ -37,8 +37,12 @@ int32_t hak_bin_max_capacity(unsigned sc) {
 }
 
 static void bin_reset(hak_tcache_t *tcache, unsigned sc) {
-    tcache->capacity[sc] = hak_bin_initial_capacity(sc);
-    tcache->bin[sc].room = tcache->capacity[sc];
+    hak_bin_side_t *side = &tcache->side[sc];
+    side->capacity = hak_bin_initial_capacity(sc);
+    side->total = side->capacity;
+    side->overflowed = false;
+    side->outbox_room = hak_outbox_capacity(sc);
+    tcache->bin[sc].room = side->total;
 }
 
 static void tcache_init(hak_tcache_t *tcache, uint32_t id) {
@@ -103,7 +107,6 @@ void hak_tcache_detach(hak_tcache_t *tcache) {
     hak_tcache_flush(tcache);
     for (unsigned sc = 0; sc < HAK_SC_COUNT; sc++) {
         bin_reset(tcache, sc);
-        tcache->overflowed[sc] = 0;
     }
     hak_lock_acquire(HAK_LOCK_REGISTRY);
     tcache->is_attached = false;
@@ -111,65 +114,21 @@ void hak_tcache_detach(hak_tcache_t *tcache) {
     hak_owner_park(&tcache->owner);
 }
 
+static void bin_flush(hak_tcache_t *tcache, unsigned sc) {
+    hak_bin_t *bin = &tcache->bin[sc];
+    hak_bin_side_t *side = &tcache->side[sc];
+    hak_blocks_t blocks = {.head = bin->head, .count = (uint32_t)(side->total - bin->room)};
+    bin->head = NULL;
+    bin->room = side->capacity;
+    side->total = side->capacity;
+    hak_tcache_spill_all(tcache, sc, blocks);
+}
+
 void hak_tcache_flush(hak_tcache_t *tcache) {
     for (unsigned sc = 0; sc < HAK_SC_COUNT; sc++) {
-        void *block = tcache->bin[sc].head;
-        tcache->bin[sc].head = NULL;
-        tcache->bin[sc].room = tcache->capacity[sc];
-        while (block != NULL) { /* TCACHE-2: the links tell, not the count */
-            void *next = hak_link_get(block);
-            hak_slab_give_back(&tcache->owner, hak_slab_of(block), block);
-            block = next;
-        }
+        bin_flush(tcache, sc);
     }
     hak_outbox_flush(tcache);
-}
-
-/* --- outbox ------------------------------------------------------------------------------------
- */
-
-static void outbox_send(hak_tcache_t *tcache, hak_outbox_entry_t *entry) {
-    tcache->outbox_bytes -= entry->batch.count * entry->slab->block_bytes;
-    hak_owner_add(&tcache->owner.counters.remote_out, 1);
-    hak_remote_push(entry->slab, &entry->batch);
-    entry->slab = NULL;
-}
-
-void hak_outbox_flush(hak_tcache_t *tcache) {
-    for (unsigned i = 0; i < HAK_OUTBOX_ENTRIES; i++) {
-        if (tcache->outbox[i].slab != NULL) {
-            outbox_send(tcache, &tcache->outbox[i]);
-        }
-    }
-}
-
-/* Records of neighbouring units are 128 bytes apart, those of superslabs 8.1 KiB. */
-static unsigned outbox_index(const hak_slab_t *slab) {
-    uintptr_t key = (uintptr_t)slab / HAK_UNIT_RECORD_BYTES;
-    return (unsigned)(key ^ key >> 5) % HAK_OUTBOX_ENTRIES;
-}
-
-void hak_outbox_add(hak_tcache_t *tcache, hak_slab_t *slab, void *block) {
-    hak_outbox_entry_t *entry = &tcache->outbox[outbox_index(slab)];
-    if (entry->slab != slab) {
-        if (entry->slab != NULL) {
-            outbox_send(tcache, entry);
-        }
-        entry->slab = slab;
-        entry->batch = (hak_batch_t){.head = block, .tail = block, .count = 0};
-        hak_link_set(block, NULL);
-    } else {
-        hak_link_set(block, entry->batch.head);
-        entry->batch.head = block;
-    }
-    entry->batch.count++;
-    tcache->outbox_bytes += slab->block_bytes;
-    uint32_t bound = (uint32_t)hak_load_relaxed(&hak_knobs.outbox_bytes);
-    if (HAK_UNLIKELY(entry->batch.count * slab->block_bytes >= bound / 4)) {
-        outbox_send(tcache, entry);
-    } else if (HAK_UNLIKELY(tcache->outbox_bytes >= bound)) {
-        hak_outbox_flush(tcache);
-    }
 }
 
 /* --- guest, visits, fork ---------------------------------------------------------------------- */
@@ -184,7 +143,6 @@ hak_tcache_t *hak_tcache_guest_enter(void) {
 }
 
 void hak_tcache_guest_leave(void) {
-    hak_outbox_flush(&hak_tcache_guest);
     hak_lock_release(HAK_LOCK_GUEST);
 }
 

@@ -12,13 +12,14 @@
  * Invariants:
  *   TCACHE-1  Only the thread whose TLS word leads to a tcache touches it ("owner"), except the
  *             fields tagged otherwise. The guest tcache belongs to the holder of HAK_LOCK_GUEST.
- *   TCACHE-2  The blocks of a bin are of its class and of slabs owned by this tcache; the list
- *             ends in NULL.
- *   TCACHE-3  room says how many more frees the bin takes before it overflows. It is an estimate:
- *             a bin that just took a whole list of a slab still gets half its capacity as room, so
- *             it may hold more than its capacity, by at most that list; nothing but the decision
- *             to overflow depends on it.
- *   TCACHE-4  An outbox entry with a slab holds a batch of 1 or more blocks of that slab. */
+ *   TCACHE-2  The blocks of a bin are of its class and belong to slabs, mostly of this tcache;
+ *             those of others came out of the outbox. The list ends in NULL.
+ *   TCACHE-3  bin.room + blocks in the bin == side.total. room says how many more frees the bin
+ * takes before it overflows; it is at least half the capacity after a refill, so the bin may hold
+ * more than its capacity, by at most what one slab gives. TCACHE-4  An outbox has exactly `count`
+ * blocks of its class; the list ends in NULL. A list that is longer or shorter than counted, here
+ * or in a bin: a block was freed twice, or written to after it was freed. TCACHE-5  outbox_bytes is
+ * the sum over all outboxes. */
 #ifndef HAK_FRONT_TCACHE_H
 #define HAK_FRONT_TCACHE_H
 
@@ -30,12 +31,14 @@ typedef struct hak_bin {
     int64_t room; /* [owner] TCACHE-3; 0 in the empty tcache */
 } hak_bin_t;
 
-enum { HAK_OUTBOX_ENTRIES = 32 };
-
-typedef struct hak_outbox_entry {
-    hak_slab_t *slab;
-    hak_batch_t batch;
-} hak_outbox_entry_t;
+/* The side of a bin that only slow paths look at. */
+typedef struct hak_bin_side {
+    hak_blocks_t outbox; /* [owner] blocks of other owners, freed here */
+    int32_t outbox_room; /* [owner] blocks it takes before it is handed over */
+    int32_t total;       /* [owner] TCACHE-3 */
+    int32_t capacity;    /* [owner] room of an empty bin; adapts */
+    bool overflowed;     /* [owner] since the last refill */
+} hak_bin_side_t;
 
 struct hak_tcache {
     HAK_LINE_ALIGNED hak_bin_t bin[HAK_SC_COUNT]; /* [owner] */
@@ -43,13 +46,12 @@ struct hak_tcache {
     uint32_t ticks;                               /* [owner] slow-path events, front/event.h */
     uint32_t thread_id;                           /* [lock REGISTRY] of the thread that has it */
     bool is_attached;                             /* [lock REGISTRY] some live thread has it */
-    uint32_t outbox_bytes;                        /* [owner] waiting in the outbox */
-    const void *site;                 /* [owner] call site of the slow path in progress */
-    int32_t capacity[HAK_SC_COUNT];   /* [owner] room of an empty bin; adapts */
-    uint8_t overflowed[HAK_SC_COUNT]; /* [owner] since the last refill */
-    hak_tcache_t *next;               /* [const] list of all tcaches */
+    uint8_t outbox_cursor;                        /* [owner] class whose outbox is emptied next */
+    uint32_t outbox_bytes;                        /* [owner] TCACHE-5 */
+    const void *site;   /* [owner] call site of the slow path in progress */
+    hak_tcache_t *next; /* [const] list of all tcaches */
+    hak_bin_side_t side[HAK_SC_COUNT];
     hak_owner_t owner;
-    hak_outbox_entry_t outbox[HAK_OUTBOX_ENTRIES]; /* [owner] */
 };
 
 /* Offset of the tcache from the zero leaf; 0 while the thread has none. */
@@ -82,10 +84,20 @@ void hak_tcache_detach(hak_tcache_t *tcache);
 /* Gives every cached block back to its slab, or to its owner. */
 void hak_tcache_flush(hak_tcache_t *tcache);
 
-/* Hands everything in the outbox over. */
+/* Sorts the first `count` blocks of a list of class `sc`: each goes back onto the list of its slab,
+ * or in a batch to the slab's owner. Returns the rest of the list. */
+void *hak_tcache_spill(hak_tcache_t *tcache, unsigned sc, hak_blocks_t blocks);
+/* The same for a list that ends there; fatal if it does not. */
+void hak_tcache_spill_all(hak_tcache_t *tcache, unsigned sc, hak_blocks_t blocks);
+
+/* Blocks an outbox takes before it is handed over: a quarter of what all may hold. */
+int32_t hak_outbox_capacity(unsigned sc);
+/* Hands everything in the outboxes over. */
 void hak_outbox_flush(hak_tcache_t *tcache);
-/* Adds one block of a slab of another owner. */
-void hak_outbox_add(hak_tcache_t *tcache, hak_slab_t *slab, void *block);
+/* An outbox is full, or all together hold too much: hands some over. */
+void hak_outbox_shrink(hak_tcache_t *tcache, unsigned sc);
+/* Blocks of class `sc` waiting in the outbox, for use in this thread; count == 0: too few. */
+hak_blocks_t hak_outbox_recycle(hak_tcache_t *tcache, unsigned sc);
 
 /* The tcache of threads that have none (after their exit hook, or metadata ran out). Between the
  * two calls the caller holds HAK_LOCK_GUEST. */

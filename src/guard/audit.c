@@ -72,32 +72,34 @@ static void audit_superslab(hak_superslab_t *superslab, void *context) {
     }
 }
 
-static void audit_bin(hak_audit_t *audit, hak_tcache_t *tcache, unsigned sc) {
-    size_t bound = hak_sc_info[sc].blocks + (size_t)tcache->capacity[sc] + 65536;
-    for (const void *block = tcache->bin[sc].head; block != NULL; block = hak_link_get(block)) {
+/* A list of a tcache: `count` blocks of the class. */
+static void audit_list(hak_audit_t *audit, void *const *head, size_t count, unsigned sc,
+                       const char *invariant) {
+    const void *block = *head;
+    for (; block != NULL && count != 0; block = hak_link_get(block), count--) {
         uint32_t entry = hak_pagemap_get(hak_pagemap_base(), block);
-        if (entry != (tcache->tag | sc) || bound-- == 0 ||
+        if (!hak_slab_is_entry(entry) || (entry & HAK_KIND_MASK) != sc ||
             !hak_slab_is_block(hak_slab_of(block), block)) {
-            audit_fail(audit, "TCACHE-2", block);
+            audit_fail(audit, invariant, block);
             return;
         }
         audit->cached_blocks++;
     }
+    audit_expect(audit, block == NULL && count == 0, invariant, head);
 }
 
 static void audit_tcache(hak_tcache_t *tcache, void *context) {
     hak_audit_t *audit = context;
+    size_t outbox_bytes = 0;
     for (unsigned sc = 0; sc < HAK_SC_COUNT && tcache->tag != 0; sc++) {
-        audit_bin(audit, tcache, sc);
+        const hak_bin_t *bin = &tcache->bin[sc];
+        const hak_bin_side_t *side = &tcache->side[sc];
+        audit_expect(audit, side->total >= bin->room, "TCACHE-3", bin);
+        audit_list(audit, &bin->head, (size_t)(side->total - bin->room), sc, "TCACHE-2");
+        audit_list(audit, &side->outbox.head, side->outbox.count, sc, "TCACHE-4");
+        outbox_bytes += (size_t)side->outbox.count * hak_sc_info[sc].bytes;
     }
-    for (unsigned i = 0; i < HAK_OUTBOX_ENTRIES; i++) {
-        const hak_outbox_entry_t *entry = &tcache->outbox[i];
-        if (entry->slab != NULL) {
-            audit_expect(audit, entry->batch.count >= 1, "TCACHE-4", entry);
-            audit_expect(audit, hak_slab_of(entry->batch.head) == entry->slab, "TCACHE-4", entry);
-            audit->cached_blocks += entry->batch.count;
-        }
-    }
+    audit_expect(audit, outbox_bytes == tcache->outbox_bytes, "TCACHE-5", tcache);
 }
 
 bool hak_guard_audit(hak_audit_t *audit) {

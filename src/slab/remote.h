@@ -14,12 +14,6 @@
 
 #include "slab/slab.h"
 
-typedef struct hak_batch {
-    void *head;
-    void *tail;
-    uint32_t count;
-} hak_batch_t;
-
 /* Hands a batch over. Any thread may call it, also one without a tcache. The batch's blocks count
  * as in use, which keeps the slab in existence until the owner has them. */
 void hak_remote_push(hak_slab_t *slab, const hak_batch_t *batch);

@@ -46,11 +46,10 @@ HAK_INLINE unsigned hak_sc_of(size_t size) {
  * most 64 KiB); HAK_SC_COUNT if there is none. */
 unsigned hak_sc_of_aligned(size_t size, size_t align);
 
-/* Whether `offset` (below 2^19, the largest slab) is a multiple of the block size. Exact: with
- * n = offset / 8 < 2^16 and r the reciprocal, n x r mod 2^32 < r only for multiples, because the
- * rounding error of r adds up to less than 2^16 while r >= 2^19. */
-HAK_INLINE bool hak_sc_is_multiple(unsigned sc, uint32_t offset) {
-    uint32_t reciprocal = hak_sc_info[sc].reciprocal;
+/* Whether `offset` (below 2^19, the largest slab) is a multiple of the class's block size. Exact:
+ * with n = offset / 8 < 2^16 and r the reciprocal, n x r mod 2^32 < r only for multiples, because
+ * the rounding error of r adds up to less than 2^16 while r >= 2^19. */
+HAK_INLINE bool hak_sc_is_multiple(uint32_t reciprocal, uint32_t offset) {
     return (offset & 7) == 0 && (uint32_t)(offset / 8 * reciprocal) < reciprocal;
 }
 

@@ -43,6 +43,7 @@ static hak_slab_t *slab_create(hak_owner_t *owner, unsigned sc) {
     slab->base = span.base;
     hak_list_init(&slab->link);
     slab->block_bytes = info->bytes;
+    slab->reciprocal = info->reciprocal;
     slab->capacity = info->blocks;
     slab->sc = (uint8_t)sc;
     slab->units = (uint8_t)span.count;
@@ -84,17 +85,6 @@ void hak_slab_note_freed(hak_owner_t *owner, hak_slab_t *slab) {
         slab_retire(owner, slab);
     } else if (slab->state == HAK_SLAB_FULL) {
         slab_full_to_partial(owner, slab);
-    }
-}
-
-void hak_slab_give_back(hak_owner_t *owner, hak_slab_t *slab, void *block) {
-    HAK_ASSERT(hak_load_relaxed(&slab->owner) == owner, "SLAB-6");
-    hak_link_set(block, slab->free);
-    slab->free = block;
-    hak_owner_store(&slab->free_count, slab->free_count + 1);
-    HAK_ASSERT(slab->free_count <= slab->carved, "SLAB-1");
-    if (HAK_UNLIKELY(slab->state == HAK_SLAB_FULL || slab->free_count == slab->carved)) {
-        hak_slab_note_freed(owner, slab);
     }
 }
 

@@ -42,6 +42,7 @@ struct hak_slab {
     char *base;                  /* [const] */
     hak_list_t link;             /* [owner] in partial */
     uint32_t block_bytes;        /* [const] */
+    uint32_t reciprocal;         /* [const] of the class: hak_sc_is_multiple */
     uint16_t capacity;           /* [const] blocks */
     uint8_t sc;                  /* [const] */
     uint8_t units;               /* [const] */
@@ -74,15 +75,19 @@ typedef struct hak_blocks {
     uint32_t count;
 } hak_blocks_t;
 
+/* Free blocks of one slab, linked from head to tail; what the tail's link says does not matter. */
+typedef struct hak_batch {
+    void *head;
+    void *tail;
+    uint32_t count;
+} hak_batch_t;
+
 void hak_owner_init(hak_owner_t *owner, uint32_t tag);
 
 /* Blocks of class `sc` for the owner: what others gave back first; then from the current slab's
  * list, fresh ones of the current slab, a partial slab, a parked owner's slab, a new slab, in this
  * order. count == 0 when memory is out. */
 hak_blocks_t hak_slab_refill(hak_owner_t *owner, unsigned sc);
-
-/* Puts a block of one of the owner's slabs back onto the slab's list; may retire the slab. */
-void hak_slab_give_back(hak_owner_t *owner, hak_slab_t *slab, void *block);
 
 /* Empties current slabs and retires what is empty; before the owner is parked or trimmed. */
 void hak_slab_release_current(hak_owner_t *owner);

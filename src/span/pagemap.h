@@ -73,17 +73,25 @@ HAK_INLINE hak_pagemap_leaf_t *hak_pagemap_leaf(uintptr_t base, const void *addr
     return (hak_pagemap_leaf_t *)(base + hak_load_hot(&root[index]));
 }
 
-HAK_INLINE uint32_t hak_pagemap_get(uintptr_t base, const void *address) {
+HAK_INLINE uint32_t hak_pagemap_leaf_get(const hak_pagemap_leaf_t *leaf, const void *address) {
     uint32_t index = (uint32_t)(uintptr_t)address >> HAK_UNIT_LOG2;
-    return hak_load_hot(&hak_pagemap_leaf(base, address)->entry[index]);
+    return hak_load_hot(&leaf->entry[index]);
+}
+
+HAK_INLINE uint32_t hak_pagemap_get(uintptr_t base, const void *address) {
+    return hak_pagemap_leaf_get(hak_pagemap_leaf(base, address), address);
 }
 /* fast path: end */
 
 /* The superslab that covers the address, or NULL. */
+HAK_INLINE hak_superslab_t *hak_pagemap_leaf_superslab(const hak_pagemap_leaf_t *leaf,
+                                                       const void *address) {
+    uint32_t index = (uint32_t)(uintptr_t)address >> HAK_SUPERSLAB_LOG2;
+    return hak_load_acquire(&leaf->superslab[index]);
+}
+
 HAK_INLINE hak_superslab_t *hak_pagemap_superslab(const void *address) {
-    unsigned index =
-        (unsigned)((uintptr_t)address >> HAK_SUPERSLAB_LOG2) & (HAK_PAGEMAP_LEAF_SUPERSLABS - 1);
-    return hak_load_acquire(&hak_pagemap_leaf(hak_pagemap_base(), address)->superslab[index]);
+    return hak_pagemap_leaf_superslab(hak_pagemap_leaf(hak_pagemap_base(), address), address);
 }
 
 /* Makes sure that every unit of the range has a leaf. false if metadata memory ran out. */

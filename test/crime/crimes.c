@@ -127,17 +127,33 @@ static void usable_size_inside_large(void) {
     (void)!malloc_usable_size((char *)hide(malloc(LARGE_BYTES)) + 65536);
 }
 
-/* More than a bin holds: the last ones go to the slab's own list, whose head is known. */
+/* More than a bin holds: noticed when the newest leave it. */
 static void double_free_of_overflowed(void) {
-    enum { COUNT = 500 };
+    enum { COUNT = 500, TWICE = 400 };
     void *block[COUNT];
     for (unsigned i = 0; i < COUNT; i++) {
         block[i] = hide(malloc(64));
     }
     for (unsigned i = 0; i < COUNT; i++) {
         free(block[i]);
+        if (i == TWICE) {
+            free(block[i]);
+        }
     }
-    free(block[COUNT - 1]);
+}
+
+/* Others were freed since: noticed when the list is sorted. */
+static void double_free_in_a_list(void) {
+    extern void hak_collect_thread(void) __attribute__((weak));
+    void *block[10];
+    for (unsigned i = 0; i < 10; i++) {
+        block[i] = hide(malloc(64));
+    }
+    for (unsigned i = 0; i < 10; i++) {
+        free(block[i]);
+    }
+    free(block[5]);
+    hak_collect_thread();
 }
 
 static void double_free_of_large(void) {
@@ -233,6 +249,7 @@ static const crime_t crimes[] = {
     CRIME(usable_size_inside_small),
     CRIME(usable_size_inside_large),
     CRIME(double_free_of_overflowed),
+    CRIME(double_free_in_a_list),
     CRIME(double_free_of_large),
     CRIME(double_free_of_huge),
     CRIME(realloc_of_freed_large),

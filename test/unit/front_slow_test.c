@@ -239,17 +239,25 @@ static void misuse_of_foreign_addresses_is_fatal(void **state) {
     UNIT_EXPECT_FATAL(hak_free((void *)16), "free of an address that no allocator");
 }
 
+static void free_all(void **block, unsigned count) {
+    for (unsigned i = 0; i < count; i++) {
+        hak_free(block[i]);
+    }
+}
+
 static void misuse_by_an_immediate_second_free_is_fatal(void **state) {
     (void)state;
-    enum { COUNT = 5000 };
-    static void *block[COUNT];
+    enum { COUNT = 5000, MORE = 100 };
+    static void *block[COUNT], *more[MORE];
+    for (unsigned i = 0; i < MORE; i++) {
+        more[i] = hak_malloc(64);
+    }
     for (unsigned i = 0; i < COUNT; i++) {
         block[i] = hak_malloc(64);
     }
-    for (unsigned i = 0; i < COUNT; i++) {
-        hak_free(block[i]);
-    }
-    UNIT_EXPECT_FATAL(hak_free(block[COUNT - 1]), "double free: 0x");
+    free_all(block, COUNT);
+    /* noticed when the list is sorted */
+    UNIT_EXPECT_FATAL((hak_free(block[COUNT - 1]), free_all(more, MORE)), "double free: 0x");
 }
 
 /* What the C library handed out goes back to it. */

@@ -206,7 +206,7 @@ static void block_of_another_class_in_a_bin_breaks_tcache_2(void **state) {
     assert_string_equal(broken(), "");
 }
 
-static void empty_batch_in_an_outbox_breaks_tcache_4(void **state) {
+static void wrong_count_of_an_outbox_breaks_tcache_4(void **state) {
     (void)state;
     void *left[2];
     pthread_t thread;
@@ -215,20 +215,23 @@ static void empty_batch_in_an_outbox_breaks_tcache_4(void **state) {
     tcache->ticks = 0;
     hak_free(left[0]);
     hak_free(left[1]);
-    hak_outbox_entry_t *entry = NULL;
-    for (unsigned i = 0; i < HAK_OUTBOX_ENTRIES; i++) {
-        entry = tcache->outbox[i].slab != NULL ? &tcache->outbox[i] : entry;
-    }
-    assert_non_null(entry);
-    uint32_t count = entry->batch.count;
+    hak_blocks_t *outbox = &tcache->side[SC_64].outbox;
+    assert_int_equal(outbox->count, 2);
     assert_string_equal(broken(), "");
-    entry->batch.count = 0;
+    for (uint32_t wrong = 0; wrong <= 3; wrong++) {
+        outbox->count = wrong;
+        if (wrong != 2) {
+            expect_broken("TCACHE-4");
+        }
+    }
+    outbox->count = 2;
+    void *head = outbox->head;
+    outbox->head = block[0];
     expect_broken("TCACHE-4");
-    entry->batch.count = count;
-    void *head = entry->batch.head;
-    entry->batch.head = block[0];
-    expect_broken("TCACHE-4");
-    entry->batch.head = head;
+    outbox->head = head;
+    tcache->outbox_bytes++;
+    expect_broken("TCACHE-5");
+    tcache->outbox_bytes--;
     hak_outbox_flush(tcache);
     assert_string_equal(broken(), "");
 }
@@ -246,7 +249,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(wrong_superslab_of_an_address_breaks_map_1),
     cmocka_unit_test(used_unit_marked_free_breaks_span_1),
     cmocka_unit_test(block_of_another_class_in_a_bin_breaks_tcache_2),
-    cmocka_unit_test(empty_batch_in_an_outbox_breaks_tcache_4),
+    cmocka_unit_test(wrong_count_of_an_outbox_breaks_tcache_4),
 };
 
 int main(void) {

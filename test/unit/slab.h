@@ -59,7 +59,8 @@ static inline void unit_take(hak_owner_t *owner, unsigned sc, unit_blocks_t *hel
 }
 
 static inline void unit_give(hak_owner_t *owner, void *block) {
-    hak_slab_give_back(owner, hak_slab_of(block), block);
+    hak_batch_t batch = {.head = block, .tail = block, .count = 1};
+    hak_slab_give_back(owner, hak_slab_of(block), &batch);
 }
 
 static inline void unit_give_all(hak_owner_t *owner, unit_blocks_t *held) {

@@ -144,9 +144,8 @@ static hak_owner_t owners[THREADS];
 static void *mailbox[THREADS][16]; /* [atomic] blocks for thread i to free */
 
 static void free_anywhere(hak_owner_t *owner, void *block) {
-    hak_slab_t *slab = hak_slab_of(block);
     if ((hak_pagemap_get(hak_pagemap_base(), block) & ~0xffu) == owner->tag) {
-        hak_slab_give_back(owner, slab, block);
+        unit_give(owner, block);
     } else {
         push(&block, 1);
     }

@@ -97,7 +97,7 @@ static void multiple_test_is_exact_for_every_class_and_offset(void **state) {
         for (uint32_t offset = 0; offset < 1u << 19; offset++) {
             bool is_multiple = offset == next;
             next += is_multiple ? hak_sc_info[sc].bytes : 0;
-            if (hak_sc_is_multiple(sc, offset) != is_multiple) {
+            if (hak_sc_is_multiple(hak_sc_info[sc].reciprocal, offset) != is_multiple) {
                 fail_msg("class %u, offset %u", sc, offset);
             }
         }

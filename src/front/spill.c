@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Sorting: how free blocks leave a tcache. A list of one class, in the order in which the program
+ * freed, goes back to the slabs it came from, run by run: blocks of one unit that follow each other
+ * are given back in one step. Runs of other owners' slabs are joined into one batch a slab, as far
+ * as the sorter has places.
+ *
+ * Every block is checked here: that it is one, and that the list is as long as it was counted
+ * (TCACHE-4). */
+#include "base/knobs.h"
+#include "front/tcache.h"
+
+enum {
+    SORTER_PLACES = 32,
+    RECYCLE_LEAST = 4, /* fewer blocks of others in the outbox are not reused: docs/experiments */
+};
+
+/* Batches under way, direct-mapped by slab. */
+typedef struct sorter {
+    uint32_t used; /* bit per place */
+    hak_slab_t *slab[SORTER_PLACES];
+    hak_batch_t batch[SORTER_PLACES];
+} sorter_t;
+
+/* Records of neighbouring units are 128 bytes apart, those of superslabs 8.1 KiB. */
+static unsigned sorter_place(const hak_slab_t *slab) {
+    uintptr_t key = (uintptr_t)slab / HAK_UNIT_RECORD_BYTES;
+    return (unsigned)(key ^ key >> 5) % SORTER_PLACES;
+}
+
+static void sorter_send(hak_tcache_t *tcache, sorter_t *sorter, unsigned place) {
+    hak_owner_add(&tcache->owner.counters.remote_out, 1);
+    hak_remote_push(sorter->slab[place], &sorter->batch[place]);
+    sorter->used &= ~(1u << place);
+}
+
+static void sorter_add(hak_tcache_t *tcache, sorter_t *sorter, hak_slab_t *slab,
+                       const hak_batch_t *run) {
+    unsigned place = sorter_place(slab);
+    bool is_used = (sorter->used >> place & 1) != 0;
+    if (is_used && sorter->slab[place] == slab) {
+        hak_link_set(run->tail, sorter->batch[place].head);
+        sorter->batch[place].head = run->head;
+        sorter->batch[place].count += run->count;
+        return;
+    }
+    if (is_used) {
+        sorter_send(tcache, sorter, place);
+    }
+    sorter->slab[place] = slab;
+    sorter->batch[place] = *run;
+    sorter->used |= 1u << place;
+}
+
+HAK_INLINE bool is_same_unit(const void *a, const void *b) {
+    return ((uintptr_t)a ^ (uintptr_t)b) < HAK_UNIT_BYTES;
+}
+
+/* What tells the starts of blocks of one slab. */
+typedef struct grid {
+    const char *base;
+    uint32_t end; /* offset behind the last block that was carved */
+    uint32_t reciprocal;
+} grid_t;
+
+HAK_INLINE void grid_check(const grid_t *grid, const void *block) {
+    uint32_t offset = (uint32_t)((const char *)block - grid->base);
+    if (HAK_UNLIKELY(!hak_sc_is_multiple(grid->reciprocal, offset) || offset >= grid->end)) {
+        hak_fatal(HAK_FATAL_INTERIOR_FREE, block, NULL);
+    }
+}
+
+/* The blocks from *next on that lie in one unit, at most *left. *next is what follows then. */
+HAK_INLINE hak_batch_t run_take(const hak_slab_t *slab, void **next, uint32_t *left) {
+    const grid_t grid = {.base = slab->base,
+                         .end = slab->carved * slab->block_bytes,
+                         .reciprocal = slab->reciprocal};
+    hak_batch_t run = {.head = *next, .tail = *next, .count = 0};
+    void *block = *next;
+    do {
+        grid_check(&grid, block);
+        void *follower = hak_link_get(block);
+        if (HAK_UNLIKELY(follower == block)) {
+            hak_fatal(HAK_FATAL_DOUBLE_FREE, block, NULL); /* twice in a row: links to itself */
+        }
+        run.tail = block;
+        run.count++;
+        block = follower;
+    } while (run.count < *left && is_same_unit(run.tail, block));
+    *left -= run.count;
+    *next = block;
+    return run;
+}
+
+void *hak_tcache_spill(hak_tcache_t *tcache, unsigned sc, hak_blocks_t blocks) {
+    sorter_t sorter;
+    void *block = blocks.head;
+    uint32_t left = blocks.count;
+    sorter.used = 0;
+    while (left != 0) {
+        uint32_t entry = hak_pagemap_get(hak_pagemap_base(), block);
+        if (HAK_UNLIKELY((entry & HAK_KIND_MASK) != sc || !hak_slab_is_entry(entry))) {
+            /* a link that was overwritten, or the list ends early: freed twice */
+            hak_fatal(block == NULL ? HAK_FATAL_DOUBLE_FREE : HAK_FATAL_CORRUPT_LINK, blocks.head,
+                      NULL);
+        }
+        hak_slab_t *slab = hak_slab_of(block);
+        hak_batch_t run = run_take(slab, &block, &left);
+        if (HAK_LIKELY(entry == (tcache->tag | sc))) {
+            hak_slab_give_back(&tcache->owner, slab, &run);
+        } else {
+            sorter_add(tcache, &sorter, slab, &run);
+        }
+    }
+    while (sorter.used != 0) {
+        sorter_send(tcache, &sorter, hak_ctz(sorter.used));
+    }
+    return block;
+}
+
+void hak_tcache_spill_all(hak_tcache_t *tcache, unsigned sc, hak_blocks_t blocks) {
+    const void *rest = hak_tcache_spill(tcache, sc, blocks);
+    if (HAK_UNLIKELY(rest != NULL)) {
+        hak_fatal(HAK_FATAL_DOUBLE_FREE, rest, NULL);
+    }
+}
+
+/* --- outbox ---------------------------------------------------------------------------------- */
+
+int32_t hak_outbox_capacity(unsigned sc) {
+    return (int32_t)(hak_load_relaxed(&hak_knobs.outbox_bytes) / 4 / hak_sc_info[sc].bytes);
+}
+
+static hak_blocks_t outbox_take(hak_tcache_t *tcache, unsigned sc) {
+    hak_bin_side_t *side = &tcache->side[sc];
+    uint32_t bytes = hak_sc_info[sc].bytes;
+    hak_blocks_t blocks = side->outbox;
+    side->outbox = (hak_blocks_t){0};
+    side->outbox_room = hak_outbox_capacity(sc);
+    tcache->outbox_bytes -= blocks.count * bytes;
+    return blocks;
+}
+
+static void outbox_empty(hak_tcache_t *tcache, unsigned sc) {
+    hak_blocks_t blocks = outbox_take(tcache, sc);
+    hak_tcache_spill_all(tcache, sc, blocks);
+}
+
+void hak_outbox_flush(hak_tcache_t *tcache) {
+    for (unsigned sc = 0; tcache->outbox_bytes != 0 && sc < HAK_SC_COUNT; sc++) {
+        outbox_empty(tcache, sc);
+    }
+}
+
+void hak_outbox_shrink(hak_tcache_t *tcache, unsigned sc) {
+    size_t bound = hak_load_relaxed(&hak_knobs.outbox_bytes);
+    outbox_empty(tcache, sc);
+    for (unsigned i = 0; i < HAK_SC_COUNT && tcache->outbox_bytes > bound / 2; i++) {
+        outbox_empty(tcache, tcache->outbox_cursor);
+        tcache->outbox_cursor = (uint8_t)((tcache->outbox_cursor + 1) % HAK_SC_COUNT);
+    }
+}
+
+hak_blocks_t hak_outbox_recycle(hak_tcache_t *tcache, unsigned sc) {
+    if (tcache->side[sc].outbox.count < RECYCLE_LEAST) {
+        return (hak_blocks_t){0};
+    }
+    return outbox_take(tcache, sc);
+}

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Outboxes: when they are handed over, and that they serve the thread itself. */
+#include "base/knobs.h"
+#include "front/event.h"
+#include "front/fast.h"
+#include "guard/guard.h"
+#include "hakmem/hakmem.h"
+#include "unit/unit.h"
+
+#include <pthread.h>
+
+enum { SC_64 = 3 };
+
+static hak_tcache_t *self(void) {
+    hak_tcache_t *tcache = hak_tcache_self(hak_pagemap_base());
+    return hak_tcache_is_empty(tcache) ? hak_life_thread_start() : tcache;
+}
+
+static hak_audit_t audit(void) {
+    hak_audit_t result;
+    bool is_healthy = hak_guard_audit(&result);
+    UNIT_EXPECT(is_healthy, "%s at %p", result.broken, result.where);
+    return result;
+}
+
+enum { REMOTE_BLOCKS = 500 };
+
+static void *make_blocks(void *context) {
+    void **block = context;
+    for (unsigned i = 0; i < REMOTE_BLOCKS; i++) {
+        block[i] = hak_malloc(64);
+    }
+    return NULL;
+}
+
+/* REMOTE_BLOCKS blocks of 64 bytes of a thread that has exited. */
+static void **foreign_blocks(void) {
+    static void *block[REMOTE_BLOCKS];
+    pthread_t thread;
+    hak_tcache_t *tcache = self(); /* before that thread leaves one behind */
+    assert_int_equal(pthread_create(&thread, NULL, make_blocks, block), 0);
+    pthread_join(thread, NULL);
+    hak_outbox_flush(tcache);
+    return block;
+}
+
+static void outbox_is_handed_over_at_a_quarter_of_the_bound(void **state) {
+    (void)state;
+    void **block = foreign_blocks();
+    hak_tcache_t *tcache = self();
+    unsigned per_batch = (unsigned)(hak_knobs.outbox_bytes / 4 / 64);
+    uint64_t before = tcache->owner.counters.remote_out;
+    tcache->ticks = 0; /* a tick would hand the outbox over */
+    assert_true(per_batch < REMOTE_BLOCKS);
+    for (unsigned i = 1; i < per_batch; i++) {
+        hak_free(block[i]);
+        assert_int_equal(tcache->outbox_bytes, i * 64);
+        assert_int_equal(tcache->owner.counters.remote_out, before);
+    }
+    audit();
+    hak_free(block[0]);
+    assert_int_equal(tcache->outbox_bytes, 0);
+    assert_true(tcache->owner.counters.remote_out > before);
+    for (unsigned i = per_batch; i < REMOTE_BLOCKS; i++) {
+        hak_free(block[i]);
+    }
+    audit();
+    hak_outbox_flush(tcache);
+    assert_int_equal(tcache->outbox_bytes, 0);
+    before = tcache->owner.counters.remote_out;
+    hak_outbox_flush(tcache); /* nothing left: nothing sent */
+    assert_int_equal(tcache->owner.counters.remote_out, before);
+}
+
+static void outboxes_hold_no_more_than_their_bound(void **state) {
+    (void)state;
+    hak_knobs_t saved = hak_knobs;
+    void **block = foreign_blocks();
+    void *last = block[REMOTE_BLOCKS - 1]; /* starts the outbox anew, on the old bound */
+    hak_knobs.outbox_bytes = 640;
+    for (unsigned i = 0; i < REMOTE_BLOCKS - 1; i++) {
+        hak_free(block[i]);
+        assert_true(self()->outbox_bytes < 640);
+    }
+    hak_knobs = saved;
+    hak_free(last);
+    hak_outbox_flush(self());
+}
+
+/* What others own and this thread freed serves its next requests, unless it is next to nothing. */
+static void outbox_serves_a_refill(void **state) {
+    (void)state;
+    enum { FREED = 20 };
+    void **block = foreign_blocks();
+    hak_tcache_t *tcache = self();
+    hak_tcache_flush(tcache);
+    unsigned own = 0; /* slabs of the thread that were adopted since */
+    for (unsigned i = 0; i < REMOTE_BLOCKS; i++) {
+        bool is_own = hak_pagemap_get(hak_pagemap_base(), block[i]) == (tcache->tag | SC_64);
+        void *swapped = block[own];
+        block[own] = is_own ? block[i] : swapped;
+        block[i] = is_own ? swapped : block[i];
+        own += is_own;
+    }
+    void **foreign = block + own;
+    assert_true(own + FREED < REMOTE_BLOCKS);
+    for (unsigned i = 0; i < FREED; i++) {
+        hak_free(foreign[i]);
+    }
+    for (unsigned i = FREED; i > 0; i--) {
+        assert_ptr_equal(hak_malloc(64), foreign[i - 1]);
+    }
+    audit();
+    hak_free(foreign[0]);
+    void *other = hak_malloc(64);
+    assert_ptr_not_equal(other, foreign[0]); /* it may share a cache line with what others use */
+    hak_free(other);
+    foreign[0] = NULL;
+    for (unsigned i = 0; i < REMOTE_BLOCKS; i++) {
+        hak_free(block[i]);
+    }
+    hak_tcache_flush(tcache);
+    assert_int_equal(audit().cached_blocks, 0);
+}
+
+static void outbox_is_handed_over_at_a_tick(void **state) {
+    (void)state;
+    void **block = foreign_blocks();
+    hak_tcache_t *tcache = self();
+    hak_free(block[0]);
+    assert_int_equal(tcache->outbox_bytes, 64);
+    tcache->ticks = HAK_EVENT_TICKS - 1;
+    hak_event_tick(tcache);
+    assert_int_equal(tcache->outbox_bytes, 0);
+    for (unsigned i = 1; i < REMOTE_BLOCKS; i++) {
+        hak_free(block[i]);
+    }
+    hak_outbox_flush(tcache);
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(outbox_is_handed_over_at_a_quarter_of_the_bound),
+    cmocka_unit_test(outboxes_hold_no_more_than_their_bound),
+    cmocka_unit_test(outbox_serves_a_refill),
+    cmocka_unit_test(outbox_is_handed_over_at_a_tick),
+};
+
+UNIT_MAIN(tests)

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Sorting of free blocks: where they end up, and what is noticed on the way. */
+#include "front/fast.h"
+#include "guard/guard.h"
+#include "hakmem/hakmem.h"
+#include "unit/fatal.h"
+
+#include <pthread.h>
+
+enum { SC_64 = 3, COUNT = 5000, FOREIGN = 300 };
+
+static hak_tcache_t *self(void) {
+    return hak_tcache_self(hak_pagemap_base());
+}
+
+static hak_audit_t audit(void) {
+    hak_audit_t result;
+    bool is_healthy = hak_guard_audit(&result);
+    UNIT_EXPECT(is_healthy, "%s at %p", result.broken, result.where);
+    return result;
+}
+
+static int begin(void **state) {
+    (void)state;
+    hak_free(hak_malloc(1));
+    hak_collect_thread();
+    return 0;
+}
+
+/* An order without neighbours: 2003 has no factor in common with COUNT. */
+static unsigned shuffled(unsigned i) {
+    return (unsigned)((uint64_t)i * 2003 % COUNT);
+}
+
+static void blocks_of_many_slabs_go_back_to_each(void **state) {
+    (void)state;
+    static void *block[COUNT];
+    size_t before = audit().slabs;
+    for (unsigned i = 0; i < COUNT; i++) {
+        block[i] = hak_malloc(64);
+    }
+    assert_true(audit().slabs >= before + COUNT * 64 / HAK_UNIT_BYTES);
+    for (unsigned i = 0; i < COUNT; i++) {
+        hak_free(block[shuffled(i)]);
+    }
+    audit();
+    hak_collect_thread();
+    assert_int_equal(audit().cached_blocks, 0);
+    assert_true(audit().slabs <= before);
+}
+
+static void overflow_lets_a_part_go_and_keeps_the_rest(void **state) {
+    (void)state;
+    static void *block[COUNT];
+    for (unsigned i = 0; i < COUNT; i++) {
+        block[i] = hak_malloc(64);
+    }
+    for (unsigned i = 0; i < COUNT; i++) {
+        hak_bin_t *bin = &self()->bin[SC_64];
+        hak_bin_side_t *side = &self()->side[SC_64];
+        bool is_full = bin->room == 0;
+        int64_t cached = side->total - bin->room;
+        uint64_t before = self()->owner.counters.overflow;
+        hak_free(block[i]);
+        assert_int_equal(self()->owner.counters.overflow, before + is_full);
+        assert_int_equal(side->overflowed, side->overflowed || is_full);
+        if (is_full) {
+            assert_true(side->total - bin->room <= cached);
+            assert_true(side->total - bin->room >= cached / 2 - 1);
+        }
+    }
+    audit();
+    hak_collect_thread();
+}
+
+static void bin_of_two_blocks_overflows(void **state) {
+    (void)state;
+    void *block[8];
+    for (unsigned i = 0; i < UNIT_COUNT(block); i++) {
+        block[i] = hak_malloc(65536);
+    }
+    for (unsigned i = 0; i < UNIT_COUNT(block); i++) {
+        hak_free(block[i]);
+        audit();
+    }
+    hak_collect_thread();
+    assert_int_equal(audit().cached_blocks, 0);
+}
+
+static void *make_blocks(void *context) {
+    void **block = context;
+    for (unsigned i = 0; i < FOREIGN; i++) {
+        block[i] = hak_malloc(64 * (1 + i % 3)); /* 64, 128, 192 */
+    }
+    return NULL;
+}
+
+static void blocks_of_others_go_out_as_one_batch_a_slab(void **state) {
+    (void)state;
+    static void *block[FOREIGN];
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, make_blocks, block), 0);
+    pthread_join(thread, NULL);
+    hak_outbox_flush(self());
+    uint64_t before = self()->owner.counters.remote_out;
+    unsigned slabs = 0;
+    for (unsigned i = 0; i < FOREIGN; i++) {
+        bool is_new = true;
+        for (unsigned j = 0; j < i && is_new; j++) {
+            is_new = hak_slab_of(block[j]) != hak_slab_of(block[i]);
+        }
+        slabs += is_new;
+        hak_free(block[i]);
+    }
+    hak_outbox_flush(self());
+    assert_in_range(self()->owner.counters.remote_out - before, slabs, 2 * slabs + 3);
+    audit();
+}
+
+static void double_free_in_a_bin_is_noticed(void **state) {
+    (void)state;
+    void *block[4];
+    for (unsigned i = 0; i < UNIT_COUNT(block); i++) {
+        block[i] = hak_malloc(448);
+    }
+    for (unsigned i = 0; i < UNIT_COUNT(block); i++) {
+        hak_free(block[i]);
+    }
+    hak_free(block[1]);
+    UNIT_EXPECT_FATAL(hak_collect_thread(), "double free");
+}
+
+static void more_blocks_than_a_slab_gave_are_noticed(void **state) {
+    (void)state;
+    void *block = hak_malloc(1536);
+    hak_slab_t *slab = hak_slab_of(block);
+    uint32_t count = slab->free_count;
+    slab->free_count = slab->carved;
+    hak_free(block);
+    UNIT_EXPECT_FATAL(hak_collect_thread(), "double free");
+    slab->free_count = count;
+}
+
+static void interior_address_in_a_bin_is_noticed(void **state) {
+    (void)state;
+    char *block = hak_malloc(768);
+    hak_free(block + 16);
+    UNIT_EXPECT_FATAL(hak_collect_thread(), "inside a block");
+}
+
+static void overwritten_link_is_noticed(void **state) {
+    (void)state;
+    uint64_t *a = hak_malloc(640), *b = hak_malloc(640);
+    hak_free(a);
+    hak_free(b);
+    *(volatile uint64_t *)b = 0x4141414141414140u;
+    UNIT_EXPECT_FATAL(hak_collect_thread(), "overwritten");
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(blocks_of_many_slabs_go_back_to_each),
+    cmocka_unit_test(overflow_lets_a_part_go_and_keeps_the_rest),
+    cmocka_unit_test(bin_of_two_blocks_overflows),
+    cmocka_unit_test(blocks_of_others_go_out_as_one_batch_a_slab),
+    cmocka_unit_test(double_free_in_a_bin_is_noticed),
+    cmocka_unit_test(more_blocks_than_a_slab_gave_are_noticed),
+    cmocka_unit_test(interior_address_in_a_bin_is_noticed),
+    cmocka_unit_test(overwritten_link_is_noticed),
+};
+
+int main(void) {
+    return cmocka_run_group_tests(tests, begin, NULL) == 0 ? 0 : 1;
+}
