@@ -13,6 +13,7 @@
 #include "os/os_fault.c"
 #include "os/os_linux.c"
 
+#include "span/huge_page.c"
 #include "span/meta.c"
 #include "span/pagemap.c"
 #include "span/purge.c"

@@ -16,6 +16,7 @@ hak_knobs_t hak_knobs = {
     .retain_min_bytes = 32u << 20,
     .retain_percent = 50,
     .retain_learned_percent = 0,
+    .huge_pages = true,
     .huge_cache_bytes = 32u << 20,
     .bin_max_bytes = 128u << 10,
     .bin_max_blocks = 2048,

@@ -27,6 +27,7 @@
 #define HAK_PROCESS_COUNTERS(X)                                                                    \
     X(superslab_map, "superslabs mapped")                                                          \
     X(superslab_unmap, "superslabs unmapped")                                                      \
+    X(huge_page_open, "2 MiB ranges opened for huge pages")                                        \
     X(purge_calls, "purge calls to the kernel")                                                    \
     X(purge_units, "units purged")                                                                 \
     X(purge_regret_units, "purged units that were wanted again")                                   \

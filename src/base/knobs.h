@@ -12,6 +12,7 @@ typedef struct hak_knobs {
     size_t retain_min_bytes;       /* unused memory kept at least, before anything is purged */
     size_t retain_percent;         /* unused memory kept, as a share of what is in use */
     size_t retain_learned_percent; /* extra share, set by the learner; 0 to 100 */
+    bool huge_pages;               /* densely used memory may be backed by huge pages */
     /* read by large/ */
     size_t huge_cache_bytes; /* free huge mappings kept at most */
     /* read by front/ */

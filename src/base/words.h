@@ -3,6 +3,7 @@
  * The glossary: one word, one meaning. Forward declarations of every type that crosses a folder.
  *
  *   OS page     the kernel's page (4, 16 or 64 KiB, known at run time); never called just "page"
+ *   huge page   2 MiB of memory that the kernel maps in one piece, where OS pages have 4 KiB
  *   unit        64 KiB of address space, the granule of the page map
  *   block       one slot handed to the user
  *   size class  index of a block size (`sc`)
@@ -41,6 +42,9 @@ enum {
     HAK_SUPERSLAB_LOG2 = 22,
     HAK_SUPERSLAB_BYTES = 1 << HAK_SUPERSLAB_LOG2,
     HAK_SUPERSLAB_UNITS = HAK_SUPERSLAB_BYTES / HAK_UNIT_BYTES,
+    HAK_HUGE_PAGE_BYTES = 2 << 20,
+    HAK_HUGE_PAGE_UNITS = HAK_HUGE_PAGE_BYTES / HAK_UNIT_BYTES,
+    HAK_SUPERSLAB_HUGE_PAGES = HAK_SUPERSLAB_BYTES / HAK_HUGE_PAGE_BYTES,
     HAK_BLOCK_ALIGN = 16,
 };
 

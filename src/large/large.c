@@ -36,7 +36,7 @@ hak_large_result_t hak_large_alloc(size_t bytes, size_t align) {
         return hak_huge_alloc(bytes, align);
     }
     unsigned count = bytes == 0 ? 1 : (unsigned)units_of(bytes);
-    if (!hak_span_alloc(count, align, &span)) {
+    if (!hak_span_alloc(count, align, HAK_SPAN_SPARSE, &span)) {
         return result;
     }
     hak_large_t *record = (hak_large_t *)&span.superslab->unit[span.unit];

@@ -29,6 +29,9 @@ bool hak_os_commit(void *base, size_t bytes);
 bool hak_os_unmap(void *base, size_t bytes);
 /* Gives the memory back, keeps the address; after success the range reads as zero. */
 bool hak_os_purge(void *base, size_t bytes);
+/* Tells the kernel to back the range, whole huge pages of 2 MiB, with such where it can, or not to.
+ * false: it has none, or has no place for one more mapping. */
+bool hak_os_advise_huge(void *base, size_t bytes, bool is_wanted);
 /* Grows or shrinks a mapping at its address. */
 bool hak_os_resize(void *base, size_t old_bytes, size_t new_bytes);
 /* Whether the range lies in a single mapping of the kernel: only then its pages can be moved. A
@@ -75,6 +78,7 @@ typedef enum hak_os_call {
     HAK_OS_CALL_UNMAP,
     HAK_OS_CALL_PURGE,
     HAK_OS_CALL_REMAP,
+    HAK_OS_CALL_ADVISE,
     HAK_OS_CALL_COUNT
 } hak_os_call_t;
 

@@ -12,6 +12,11 @@ uintptr_t hak_link_secret;
 enum {
     SLAB_CARVE_BYTES = 4096, /* fresh blocks are made in steps of about this, one OS page */
     SLAB_DRAIN_BUDGET = 32,  /* slabs drained per refill: bounds the work under one call */
+    /* A slab is expected to be written to throughout, so that it may lie in a huge page, if its
+     * owner needs it besides so many full ones, and if its blocks are not much larger than OS
+     * pages: parts of those are often left alone (docs/experiments/0007-huge-pages.md). */
+    SLAB_DENSE_LEAST = 2,
+    SLAB_DENSE_MOST_BYTES = 8192,
 };
 
 void hak_owner_init(hak_owner_t *owner, uint32_t tag) {
@@ -32,8 +37,11 @@ static hak_superslab_t *slab_superslab(hak_slab_t *slab) {
 
 static hak_slab_t *slab_create(hak_owner_t *owner, unsigned sc) {
     const hak_sc_info_t *info = &hak_sc_info[sc];
+    bool is_dense =
+        owner->slab_count[sc] >= SLAB_DENSE_LEAST && info->bytes <= SLAB_DENSE_MOST_BYTES;
     hak_span_t span;
-    if (!hak_span_alloc(info->units, HAK_UNIT_BYTES, &span)) {
+    if (!hak_span_alloc(info->units, HAK_UNIT_BYTES, is_dense ? HAK_SPAN_DENSE : HAK_SPAN_SPARSE,
+                        &span)) {
         return NULL;
     }
     hak_slab_t *slab = (hak_slab_t *)&span.superslab->unit[span.unit];
@@ -56,6 +64,7 @@ static hak_slab_t *slab_create(hak_owner_t *owner, unsigned sc) {
     }
     hak_pagemap_set(slab->base, span.count, owner->tag | sc);
     hak_owner_add(&owner->counters.slab_create, 1);
+    owner->slab_count[sc]++;
     return slab;
 }
 
@@ -68,6 +77,7 @@ static void slab_retire(hak_owner_t *owner, hak_slab_t *slab) {
     hak_list_remove(&slab->link);
     hak_pagemap_set(slab->base, slab->units, 0);
     hak_owner_add(&owner->counters.slab_retire, 1);
+    owner->slab_count[slab->sc]--;
     hak_span_free(superslab, slab->unit, slab->units, touched_units);
 }
 
@@ -177,6 +187,8 @@ void hak_slab_release_current(hak_owner_t *owner) {
 }
 
 void hak_slab_change_owner(hak_slab_t *slab, hak_owner_t *owner) {
+    hak_load_relaxed(&slab->owner)->slab_count[slab->sc]--;
+    owner->slab_count[slab->sc]++;
     hak_store_release(&slab->owner, owner); /* pairs REMOTE-3 */
     hak_pagemap_set(slab->base, slab->units, owner->tag | slab->sc);
 }

@@ -66,6 +66,7 @@ struct hak_owner {
     hak_list_t parked_link;             /* [lock REGISTRY] */
     hak_tcache_counters_t counters;     /* [owner] */
     hak_slab_t *current[HAK_SC_COUNT];  /* [owner] */
+    uint32_t slab_count[HAK_SC_COUNT];  /* [owner] slabs of the class */
     hak_list_t partial[HAK_SC_COUNT];   /* [owner] */
 };
 

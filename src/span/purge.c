@@ -80,6 +80,7 @@ enum { IDLE_LEAST = 16, IDLE_SHARE = 2 };
 typedef struct purge_job {
     hak_superslab_t *superslab;
     uint64_t units; /* to purge, or all of them: to unmap */
+    uint8_t split;  /* huge pages that end, bit each */
     bool is_unmap;
 } purge_job_t;
 
@@ -109,6 +110,7 @@ static bool job_take(purge_job_t *job, size_t keep_units, uint32_t *cursor) {
         }
         state->whole_count -= superslab->free_units == ~0ull;
         superslab->free_units &= ~job->units;
+        job->split = hak_span_note_split(superslab, job->units);
         state->unused_dirty_units -= hak_popcount(dirty);
         return true;
     }
@@ -138,11 +140,13 @@ static size_t job_run(const purge_job_t *job) {
     hak_span_state_t *state = &hak_span_state;
     hak_superslab_t *superslab = job->superslab;
     bool is_gone = job->is_unmap && hak_os_unmap(superslab->base, HAK_SUPERSLAB_BYTES);
+    hak_span_split(superslab, job->split);
     uint64_t done = is_gone ? job->units : superslab_purge(superslab, job->units);
     hak_lock_acquire(HAK_LOCK_SPAN);
     if (is_gone) {
         state->table[superslab->index] = NULL;
         state->count--;
+        state->huge_page_count -= hak_popcount(superslab->huge_pages);
         superslab->next = state->spare;
         state->spare = superslab;
         hak_count(superslab_unmap);

@@ -12,7 +12,9 @@
  *   SPAN-3  unused_dirty_units of the process == sum of popcount(free & ~clean), less what a purge
  *           in progress holds.
  *   SPAN-4  first_fit[n] <= index of every superslab that has a free run of n units.
- *   SPAN-5  Superslabs are filled in the order of their index; the highest are emptied first. */
+ *   SPAN-5  Superslabs are filled in the order of their index; the highest are emptied first.
+ *   SPAN-6  Bit i of huge_pages: the kernel may back the i-th 2 MiB with a huge page. Then either
+ *           all its units are free and clean, or none is clean. */
 #ifndef HAK_SPAN_SPAN_H
 #define HAK_SPAN_SPAN_H
 
@@ -30,6 +32,7 @@ struct hak_superslab {
     uint64_t free_units;         /* [lock SPAN] bit per unit */
     uint64_t clean_units;        /* [lock SPAN] bit per unit */
     uint64_t purged_units;       /* [lock SPAN] clean because of a purge, not wanted since */
+    uint8_t huge_pages;          /* [lock SPAN] SPAN-6 */
     uint32_t index;              /* [lock SPAN] place in the table; order of creation */
     hak_superslab_t *next;       /* [lock SPAN] list of spare records */
     hak_unit_record_t unit[HAK_SUPERSLAB_UNITS]; /* of whoever holds the span */
@@ -43,9 +46,12 @@ struct hak_span {
     bool is_zero;   /* every byte reads as zero */
 };
 
+/* What will be written to: all of it soon, or perhaps only parts. */
+typedef enum hak_span_use { HAK_SPAN_SPARSE, HAK_SPAN_DENSE } hak_span_use_t;
+
 /* A span of `count` units (1 to 64), its address a multiple of `align` bytes (a power of two, at
  * most 4 MiB). false when the kernel gives no more. May map a superslab. */
-bool hak_span_alloc(unsigned count, size_t align, hak_span_t *span);
+bool hak_span_alloc(unsigned count, size_t align, hak_span_use_t use, hak_span_t *span);
 
 /* Gives a span back, of which at most the first `touched` units were written to. May purge. */
 void hak_span_free(hak_superslab_t *superslab, unsigned unit, unsigned count, unsigned touched);

@@ -14,6 +14,8 @@ typedef struct hak_span_state {
     uint32_t whole_count;                        /* superslabs of which every unit is free */
     uint32_t count;                              /* superslabs mapped */
     uint32_t first_fit[HAK_SUPERSLAB_UNITS + 1]; /* SPAN-4 */
+    size_t huge_page_count;                      /* sum of popcount(huge_pages) */
+    bool lacks_huge_pages;                       /* the kernel refused one */
     size_t in_use_units;
     size_t unused_dirty_units; /* SPAN-3 */
     uint64_t retry_at_ns;      /* a purge gave nothing back: none before this time */
@@ -26,6 +28,19 @@ extern hak_span_state_t hak_span_state;
 void hak_span_note_free(const hak_superslab_t *superslab);
 /* Clean units are about to be used; tells the learner when they had been purged. */
 void hak_span_note_wanted(hak_superslab_t *superslab, uint64_t units);
+
+/* Units of the i-th huge page of a superslab. */
+HAK_INLINE uint64_t hak_span_huge_page(unsigned i) {
+    return hak_mask(HAK_HUGE_PAGE_UNITS) << (i * HAK_HUGE_PAGE_UNITS);
+}
+/* Units, free yet, are about to be used: chooses the backing of ranges of which they are the first.
+ */
+void hak_span_note_opened(hak_superslab_t *superslab, uint64_t units, hak_span_use_t use);
+/* Units are about to be purged: names the huge pages of which a part goes, which are none any more;
+ * hak_span_split tells the kernel, without the lock. */
+uint8_t hak_span_note_split(hak_superslab_t *superslab, uint64_t units);
+void hak_span_split(const hak_superslab_t *superslab, uint8_t split);
+
 /* Clears over_since_ns when the bound is met again. */
 void hak_span_note_taken(void);
 /* More is unused than the knobs allow, for too long or by too much. */

@@ -80,6 +80,7 @@ static bool superslab_add(char *base) {
     superslab->free_units = ~0ull;
     superslab->clean_units = ~0ull;
     superslab->purged_units = 0;
+    superslab->huge_pages = 0;
     superslab->index = index;
     superslab->next = NULL;
     state->table[index] = superslab;
@@ -159,7 +160,7 @@ static hak_superslab_t *superslab_find(unsigned count, size_t align, uint64_t *s
     return NULL;
 }
 
-bool hak_span_alloc(unsigned count, size_t align, hak_span_t *span) {
+bool hak_span_alloc(unsigned count, size_t align, hak_span_use_t use, hak_span_t *span) {
     hak_span_state_t *state = &hak_span_state;
     uint64_t starts = 0;
     hak_lock_acquire(HAK_LOCK_SPAN);
@@ -170,8 +171,9 @@ bool hak_span_alloc(unsigned count, size_t align, hak_span_t *span) {
     if (superslab != NULL) {
         unsigned unit = hak_ctz(starts);
         uint64_t mask = hak_mask(count) << unit;
-        uint64_t dirty = mask & ~superslab->clean_units;
         HAK_ASSERT((superslab->free_units & mask) == mask, "SPAN-1");
+        hak_span_note_opened(superslab, mask, use);
+        uint64_t dirty = mask & ~superslab->clean_units;
         state->whole_count -= superslab->free_units == ~0ull;
         superslab->free_units &= ~mask;
         state->unused_dirty_units -= hak_popcount(dirty);
@@ -217,6 +219,7 @@ bool hak_span_extend(hak_superslab_t *superslab, unsigned unit, unsigned count, 
     hak_lock_acquire(HAK_LOCK_SPAN);
     bool fits = (superslab->free_units & mask) == mask;
     if (fits) {
+        hak_span_note_opened(superslab, mask, HAK_SPAN_SPARSE);
         uint64_t dirty = mask & ~superslab->clean_units;
         superslab->free_units &= ~mask;
         hak_span_state.unused_dirty_units -= hak_popcount(dirty);

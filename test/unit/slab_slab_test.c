@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include "base/counters.h"
 #include "unit/slab.h"
 
 static hak_owner_t owner;
@@ -171,6 +172,29 @@ static void retired_slab_tells_only_what_was_carved(void **state) {
     unit_span_free(&span, 7);
 }
 
+/* A class's first slabs may stay mostly untouched; one that fills those will fill the next. */
+static void slab_of_a_class_that_grows_opens_a_huge_page(void **state) {
+    (void)state;
+    static const unsigned bytes[] = {64, 8192, 10240}; /* of the last, parts may stay untouched */
+    for (unsigned i = 0; i < UNIT_COUNT(bytes) && hak_os_page_bytes() == 4096; i++) {
+        unsigned sc = hak_sc_of(bytes[i]), capacity = hak_sc_info[sc].blocks;
+        uint64_t opened = hak_counters.huge_page_open;
+        hak_span_purge(0);
+        hak_span_t pins[2] = {unit_span(64, HAK_UNIT_BYTES), unit_span(64, HAK_UNIT_BYTES)};
+        unit_take(&owner, sc, &held, 2 * capacity);
+        hak_span_t rest = unit_span(30, HAK_UNIT_BYTES); /* the next slab opens a range */
+        assert_int_equal(hak_counters.huge_page_open, opened);
+        unit_take(&owner, sc, &held, 2 * capacity + 1);
+        assert_int_equal(hak_counters.huge_page_open, opened + (bytes[i] <= 8192));
+        assert_int_equal(owner.slab_count[sc], 3);
+        unit_give_all(&owner, &held);
+        hak_slab_release_current(&owner);
+        unit_span_free(&rest, 0);
+        unit_span_free(&pins[0], 0);
+        unit_span_free(&pins[1], 0);
+    }
+}
+
 static void refill_without_memory_is_empty_and_recovers(void **state) {
     (void)state;
     hak_span_purge(0);
@@ -194,6 +218,7 @@ static const struct CMUnitTest tests[] = {
     SLAB_TEST(empty_slab_retires_unless_current),
     SLAB_TEST(release_current_with_blocks_in_use_keeps_the_slab),
     SLAB_TEST(retired_slab_tells_only_what_was_carved),
+    SLAB_TEST(slab_of_a_class_that_grows_opens_a_huge_page),
     SLAB_TEST(refill_without_memory_is_empty_and_recovers),
 };
 

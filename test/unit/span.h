@@ -12,7 +12,7 @@
 #include "unit/unit.h"
 
 typedef struct unit_span_sums {
-    size_t superslabs, whole_superslabs, used_units, unused_dirty_units;
+    size_t superslabs, whole_superslabs, used_units, unused_dirty_units, huge_pages;
 } unit_span_sums_t;
 
 static inline void unit_span_sum(hak_superslab_t *superslab, void *context) {
@@ -21,11 +21,18 @@ static inline void unit_span_sum(hak_superslab_t *superslab, void *context) {
     sums->whole_superslabs += superslab->free_units == ~0ull;
     sums->used_units += hak_popcount(~superslab->free_units);
     sums->unused_dirty_units += hak_popcount(superslab->free_units & ~superslab->clean_units);
+    sums->huge_pages += hak_popcount(superslab->huge_pages);
+    for (unsigned i = 0; i < HAK_SUPERSLAB_HUGE_PAGES; i++) { /* SPAN-6 */
+        uint64_t range = hak_span_huge_page(i);
+        assert_true((superslab->huge_pages >> i & 1) == 0 ||
+                    (superslab->clean_units & range) == 0 ||
+                    (superslab->clean_units & superslab->free_units & range) == range);
+    }
     assert_ptr_equal(hak_pagemap_superslab(superslab->base), superslab);
     assert_int_equal((uintptr_t)superslab->base % HAK_SUPERSLAB_BYTES, 0);
 }
 
-/* SPAN-1, SPAN-3: the totals equal the sums over all superslabs. Only at rest. */
+/* SPAN-1, SPAN-3, SPAN-6: the totals equal the sums over all superslabs. Only at rest. */
 static inline hak_span_stats_t unit_span_check(void) {
     unit_span_sums_t sums = {0};
     hak_span_stats_t stats;
@@ -33,6 +40,7 @@ static inline hak_span_stats_t unit_span_check(void) {
     hak_span_stats(&stats);
     assert_int_equal(stats.superslab_count, sums.superslabs);
     assert_int_equal(hak_span_state.whole_count, sums.whole_superslabs);
+    assert_int_equal(hak_span_state.huge_page_count, sums.huge_pages);
     assert_int_equal(stats.mapped_bytes, sums.superslabs * HAK_SUPERSLAB_BYTES);
     assert_int_equal(stats.in_use_bytes, sums.used_units * HAK_UNIT_BYTES);
     assert_int_equal(stats.unused_dirty_bytes, sums.unused_dirty_units * HAK_UNIT_BYTES);
@@ -48,7 +56,8 @@ static inline void unit_span_retain(size_t least_bytes, size_t percent) {
 
 static inline hak_span_t unit_span(unsigned count, size_t align) {
     hak_span_t span = {0};
-    UNIT_EXPECT(hak_span_alloc(count, align, &span), "%u units at %zu", count, align);
+    UNIT_EXPECT(hak_span_alloc(count, align, HAK_SPAN_SPARSE, &span), "%u units at %zu", count,
+                align);
     assert_int_equal(span.count, count);
     assert_int_equal((uintptr_t)span.base % align, 0);
     assert_int_equal((uintptr_t)span.base % HAK_UNIT_BYTES, 0);

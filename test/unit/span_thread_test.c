@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Spans taken, given back and purged by several threads at once. */
+#include "base/counters.h"
 #include "unit/span.h"
 
 #include <pthread.h>
@@ -16,7 +17,8 @@ static void *churn(void *context) {
         hak_span_t *span = &held[random % 8];
         if (is_held[random % 8]) {
             unit_span_free(span, span->count);
-        } else if (!hak_span_alloc(1 + (random >> 8) % 20, HAK_UNIT_BYTES, span)) {
+        } else if (!hak_span_alloc(1 + (random >> 8) % 20, HAK_UNIT_BYTES,
+                                   (hak_span_use_t)(random >> 30 & 1), span)) {
             return (void *)1;
         } else {
             memset(span->base, 1, 64);
@@ -39,6 +41,10 @@ static void purge_beside_other_threads_loses_nothing(void **state) {
     pthread_t threads[THREADS];
     void *result;
     unit_span_retain(2u * MIB, 10);
+    hak_os_init();
+    hak_knobs.huge_pages = true;
+    hak_span_t pin = unit_span(64, HAK_UNIT_BYTES); /* enough in use for huge pages */
+    hak_span_t other_pin = unit_span(64, HAK_UNIT_BYTES);
     for (uintptr_t i = 0; i < THREADS; i++) {
         assert_int_equal(pthread_create(&threads[i], NULL, churn, (void *)(i + 1)), 0);
     }
@@ -46,7 +52,10 @@ static void purge_beside_other_threads_loses_nothing(void **state) {
         pthread_join(threads[i], &result);
         assert_null(result);
     }
+    unit_span_free(&pin, 0);
+    unit_span_free(&other_pin, 0);
     assert_int_equal(unit_span_check().in_use_bytes, 0);
+    assert_true(hak_counters.huge_page_open > 0);
 }
 
 static const struct CMUnitTest tests[] = {

@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Which ranges may be backed by huge pages, and when they stop being. */
+#include "base/counters.h"
+#include "unit/span.h"
+
+enum { MIB = 1 << 20 };
+
+static hak_span_t pins[4]; /* 8 MiB in use */
+
+static int begin(void **state) {
+    (void)state;
+    hak_os_init();
+    hak_os_fault_clear();
+    unit_span_retain((size_t)1 << 40, 0);
+    hak_knobs.huge_pages = true;
+    hak_span_state.lacks_huge_pages = false;
+    for (unsigned i = 0; i < UNIT_COUNT(pins); i++) {
+        pins[i] = unit_span(32, HAK_UNIT_BYTES);
+    }
+    hak_os_fault_clear();
+    return hak_os_page_bytes() != 4096; /* the feature is for small OS pages */
+}
+
+static int end(void **state) {
+    (void)state;
+    hak_os_fault_clear();
+    for (unsigned i = 0; i < UNIT_COUNT(pins); i++) {
+        unit_span_free(&pins[i], 32);
+    }
+    hak_span_purge(0);
+    assert_int_equal(unit_span_check().superslab_count, 0);
+    assert_int_equal(hak_span_state.huge_page_count, 0);
+    return 0;
+}
+
+static hak_span_t dense_span(unsigned count) {
+    hak_span_t span = {0};
+    assert_true(hak_span_alloc(count, HAK_UNIT_BYTES, HAK_SPAN_DENSE, &span));
+    memset(span.base, 0xee, (size_t)count * HAK_UNIT_BYTES);
+    return span;
+}
+
+static uint64_t advice_calls(void) {
+    return hak_os_fault_calls(HAK_OS_CALL_ADVISE);
+}
+
+static void dense_span_opens_huge_page_once(void **state) {
+    (void)state;
+    uint64_t before = hak_counters.huge_page_open;
+    hak_span_t a = dense_span(1);
+    hak_span_t b = dense_span(31);
+    assert_int_equal(a.superslab->huge_pages, 1);
+    assert_int_equal(advice_calls(), 1);
+    assert_false(a.is_zero); /* it is, but resident: nothing of it is clean */
+    unit_span_check();
+    hak_span_t c = dense_span(1);
+    assert_ptr_equal(c.superslab, a.superslab);
+    assert_int_equal(c.superslab->huge_pages, 3);
+    assert_int_equal(hak_counters.huge_page_open, before + 2);
+    unit_span_free(&a, 1);
+    unit_span_free(&b, 31);
+    unit_span_free(&c, 1);
+    unit_span_check();
+}
+
+static void opened_huge_page_counts_as_unused_memory(void **state) {
+    (void)state;
+    hak_span_t span = dense_span(1);
+    assert_int_equal(unit_span_check().unused_dirty_bytes, 31u * HAK_UNIT_BYTES);
+    assert_int_equal(hak_span_purge(0), 31u * HAK_UNIT_BYTES);
+    assert_int_equal(unit_span_check().unused_dirty_bytes, 0);
+    assert_true(unit_is_filled(span.base, HAK_UNIT_BYTES, 0xee));
+    unit_span_free(&span, 1);
+}
+
+static void sparse_span_opens_small_pages(void **state) {
+    (void)state;
+    hak_span_t sparse = unit_span(1, HAK_UNIT_BYTES);
+    hak_span_t dense = dense_span(1); /* the range is open already */
+    assert_ptr_equal(dense.superslab, sparse.superslab);
+    assert_int_equal(sparse.superslab->huge_pages, 0);
+    assert_int_equal(advice_calls(), 0);
+    assert_true(sparse.is_zero);
+    unit_span_free(&sparse, 0);
+    unit_span_free(&dense, 1);
+}
+
+static void extended_span_opens_small_pages(void **state) {
+    (void)state;
+    bool is_zero;
+    hak_span_t span = dense_span(32);
+    assert_true(hak_span_extend(span.superslab, span.unit, 32, 40, &is_zero));
+    assert_true(is_zero);
+    assert_int_equal(span.superslab->huge_pages, 1);
+    hak_span_free(span.superslab, span.unit, 40, 32);
+}
+
+static void span_with_little_in_use_opens_small_pages(void **state) {
+    (void)state;
+    unit_span_free(&pins[3], 0);
+    hak_span_t span = dense_span(32);
+    hak_span_t next = dense_span(32);
+    assert_int_equal(advice_calls(), 1);
+    assert_true(next.superslab->huge_pages != 0);
+    unit_span_free(&span, 32);
+    unit_span_free(&next, 32);
+    pins[3] = unit_span(32, HAK_UNIT_BYTES);
+}
+
+static void option_off_opens_small_pages(void **state) {
+    (void)state;
+    hak_knobs.huge_pages = false;
+    hak_span_t span = dense_span(32);
+    assert_int_equal(advice_calls(), 0);
+    assert_int_equal(span.superslab->huge_pages, 0);
+    unit_span_free(&span, 32);
+}
+
+/* No huge pages in the kernel, or too many mappings in the process. */
+static void advice_refused_is_not_repeated(void **state) {
+    (void)state;
+    hak_os_fault_plan(HAK_OS_CALL_ADVISE, 0, 1);
+    hak_span_t a = dense_span(32);
+    hak_span_t b = dense_span(32);
+    assert_int_equal(advice_calls(), 1);
+    assert_int_equal(hak_span_state.huge_page_count, 0);
+    unit_span_free(&a, 32);
+    unit_span_free(&b, 32);
+}
+
+static void purge_of_part_ends_huge_page(void **state) {
+    (void)state;
+    hak_span_t low = dense_span(10);
+    hak_span_t used = dense_span(12);
+    hak_span_t high = dense_span(42); /* the rest of this range and all of the next */
+    assert_int_equal(low.superslab->huge_pages, 3);
+    unit_span_free(&low, 10);
+    unit_span_free(&high, 42);
+    hak_span_purge(0);
+    assert_int_equal(advice_calls(), 3);
+    assert_int_equal(used.superslab->huge_pages, 2);
+    assert_true(unit_is_filled(used.base, 12u * HAK_UNIT_BYTES, 0xee));
+    unit_span_check();
+    low = unit_span(10, HAK_UNIT_BYTES);
+    assert_true(low.is_zero);
+    assert_true(unit_is_filled(low.base, 10u * HAK_UNIT_BYTES, 0));
+    unit_span_free(&low, 0);
+    unit_span_free(&used, 12);
+}
+
+static void purged_huge_page_opened_for_sparse_span_becomes_small(void **state) {
+    (void)state;
+    hak_span_t first = dense_span(32);
+    hak_span_t second = dense_span(32);
+    unit_span_free(&second, 32);
+    hak_span_purge(0);
+    assert_int_equal(second.superslab->huge_pages, 3);
+    hak_span_t sparse = unit_span(1, HAK_UNIT_BYTES);
+    assert_ptr_equal(sparse.base, second.base);
+    assert_true(sparse.is_zero);
+    assert_int_equal(sparse.superslab->huge_pages, 1);
+    unit_span_free(&first, 32);
+    unit_span_free(&sparse, 0);
+}
+
+static void purged_huge_page_opened_for_dense_span_stays_and_is_regret(void **state) {
+    (void)state;
+    hak_span_t first = dense_span(32);
+    hak_span_t second = dense_span(32);
+    unit_span_free(&second, 32);
+    hak_span_purge(0);
+    uint64_t calls = advice_calls();
+    uint64_t regret = hak_counters.purge_regret_units;
+    hak_span_t again = dense_span(1);
+    assert_ptr_equal(again.base, second.base);
+    assert_int_equal(advice_calls(), calls);
+    assert_int_equal(again.superslab->huge_pages, 3);
+    assert_int_equal(hak_counters.purge_regret_units, regret + 32);
+    unit_span_free(&first, 32);
+    unit_span_free(&again, 1);
+}
+
+#define HUGE_PAGE_TEST(test) cmocka_unit_test_setup_teardown(test, begin, end)
+
+static const struct CMUnitTest tests[] = {
+    HUGE_PAGE_TEST(dense_span_opens_huge_page_once),
+    HUGE_PAGE_TEST(opened_huge_page_counts_as_unused_memory),
+    HUGE_PAGE_TEST(sparse_span_opens_small_pages),
+    HUGE_PAGE_TEST(extended_span_opens_small_pages),
+    HUGE_PAGE_TEST(span_with_little_in_use_opens_small_pages),
+    HUGE_PAGE_TEST(option_off_opens_small_pages),
+    HUGE_PAGE_TEST(advice_refused_is_not_repeated),
+    HUGE_PAGE_TEST(purge_of_part_ends_huge_page),
+    HUGE_PAGE_TEST(purged_huge_page_opened_for_sparse_span_becomes_small),
+    HUGE_PAGE_TEST(purged_huge_page_opened_for_dense_span_stays_and_is_regret),
+};
+
+UNIT_MAIN(tests)
