@@ -15,7 +15,7 @@ enum {
     /* A slab is expected to be written to throughout, so that it may lie in a huge page, if its
      * owner needs it besides so many full ones, and if its blocks are not much larger than OS
      * pages: parts of those are often left alone (docs/experiments/0007-huge-pages.md). */
-    SLAB_DENSE_LEAST = 2,
+    SLAB_DENSE_LEAST = 4,
     SLAB_DENSE_MOST_BYTES = 8192,
 };
 

@@ -181,12 +181,12 @@ static void slab_of_a_class_that_grows_opens_a_huge_page(void **state) {
         uint64_t opened = hak_counters.huge_page_open;
         hak_span_purge(0);
         hak_span_t pins[2] = {unit_span(64, HAK_UNIT_BYTES), unit_span(64, HAK_UNIT_BYTES)};
-        unit_take(&owner, sc, &held, 2 * capacity);
-        hak_span_t rest = unit_span(30, HAK_UNIT_BYTES); /* the next slab opens a range */
+        unit_take(&owner, sc, &held, 4 * capacity);
+        hak_span_t rest = unit_span(28, HAK_UNIT_BYTES); /* the next slab opens a range */
         assert_int_equal(hak_counters.huge_page_open, opened);
-        unit_take(&owner, sc, &held, 2 * capacity + 1);
+        unit_take(&owner, sc, &held, 4 * capacity + 1);
         assert_int_equal(hak_counters.huge_page_open, opened + (bytes[i] <= 8192));
-        assert_int_equal(owner.slab_count[sc], 3);
+        assert_int_equal(owner.slab_count[sc], 5);
         unit_give_all(&owner, &held);
         hak_slab_release_current(&owner);
         unit_span_free(&rest, 0);
