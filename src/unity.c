@@ -25,7 +25,9 @@
 #include "slab/slab.c"
 
 #include "large/huge.c"
+#include "large/huge_cache.c"
 #include "large/large.c"
+#include "large/resident.c"
 
 #include "front/event.c"
 #include "front/resize.c"

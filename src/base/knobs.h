@@ -14,7 +14,7 @@ typedef struct hak_knobs {
     size_t retain_learned_percent; /* extra share, set by the learner; 0 to 100 */
     bool huge_pages;               /* densely used memory may be backed by huge pages */
     /* read by large/ */
-    size_t huge_cache_bytes; /* free huge mappings kept at most */
+    size_t huge_cache_bytes; /* resident memory of free huge mappings kept at least */
     /* read by front/ */
     size_t bin_max_bytes; /* what one bin may hold at most */
     size_t bin_max_blocks;

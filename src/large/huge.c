@@ -1,16 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
- * Huge blocks: mappings of their own, and the cache of freed ones.
- *
- * The cache is a small sorted array of extents: freed mappings join their neighbours, requests take
- * the lowest extent that fits and leave the rest. Every step is bounded by its length. What it may
- * hold is bounded by the knob and, beyond, by a share of what is in use. */
+ * Huge blocks: mappings of their own, each with a record. Freed ones go to the cache
+ * (huge_cache.c). */
+#include "large/huge_cache.h"
 #include "large/large.h"
 
 #include "base/atomics.h"
 #include "base/check.h"
 #include "base/counters.h"
-#include "base/knobs.h"
 #include "os/lock.h"
 #include "os/os.h"
 
@@ -20,26 +17,16 @@ struct hak_huge {
     uint32_t next; /* [lock HUGE] list of spare records, index + 1 */
 };
 
-typedef struct huge_extent {
-    char *base;
-    size_t bytes;
-} huge_extent_t;
-
 enum {
     HUGE_CHUNK_LOG2 = 8, /* records per metadata chunk */
     HUGE_CHUNKS = 1 << 12,
-    HUGE_EXTENTS = 64, /* cached extents at most: bounds a search */
 };
 
 HAK_LOCKED_STATE struct huge_state {
     hak_huge_t *chunk[HUGE_CHUNKS]; /* [atomic] */
     uint32_t record_count;          /* [lock HUGE] records ever made */
     uint32_t spare;                 /* [lock HUGE] index + 1 */
-    huge_extent_t extent[HUGE_EXTENTS];
-    unsigned extent_count; /* [lock HUGE] */
-    size_t cached_bytes;   /* [lock HUGE] */
-    size_t in_use_bytes;   /* [lock HUGE] */
-    size_t in_use_count;   /* [lock HUGE] */
+    size_t in_use_count;            /* [lock HUGE] */
 } hak_huge_state;
 
 static hak_huge_t *record_at(uint32_t index) {
@@ -74,113 +61,6 @@ static hak_huge_t *record_make(uint32_t *index) {
     return record_at(*index);
 }
 
-/* --- cache, all under HAK_LOCK_HUGE ------------------------------------------------------------
- */
-
-static void extent_remove(unsigned at) {
-    hak_huge_state.cached_bytes -= hak_huge_state.extent[at].bytes;
-    hak_huge_state.extent_count--;
-    for (unsigned i = at; i < hak_huge_state.extent_count; i++) {
-        hak_huge_state.extent[i] = hak_huge_state.extent[i + 1];
-    }
-}
-
-/* The lowest extent that fits; its front is handed out, the rest stays. */
-static char *cache_take(size_t bytes, size_t align) {
-    for (unsigned i = 0; i < hak_huge_state.extent_count; i++) {
-        huge_extent_t *extent = &hak_huge_state.extent[i];
-        if (extent->bytes >= bytes && ((uintptr_t)extent->base & (align - 1)) == 0) {
-            char *base = extent->base;
-            if (extent->bytes == bytes) {
-                extent_remove(i);
-            } else {
-                extent->base += bytes;
-                extent->bytes -= bytes;
-                hak_huge_state.cached_bytes -= bytes;
-            }
-            return base;
-        }
-    }
-    return NULL;
-}
-
-/* Puts a mapping into the cache, joined with its neighbours. false if there is no place. */
-static bool cache_put(char *base, size_t bytes) {
-    unsigned at = 0;
-    while (at < hak_huge_state.extent_count && hak_huge_state.extent[at].base < base) {
-        at++;
-    }
-    bool joins_left =
-        at > 0 && hak_huge_state.extent[at - 1].base + hak_huge_state.extent[at - 1].bytes == base;
-    bool joins_right =
-        at < hak_huge_state.extent_count && base + bytes == hak_huge_state.extent[at].base;
-    if (!joins_left && !joins_right && hak_huge_state.extent_count == HUGE_EXTENTS) {
-        return false;
-    }
-    hak_huge_state.cached_bytes += bytes;
-    if (joins_left) {
-        hak_huge_state.extent[at - 1].bytes += bytes;
-        if (joins_right) {
-            size_t right = hak_huge_state.extent[at].bytes;
-            hak_huge_state.extent[at - 1].bytes += right;
-            hak_huge_state.cached_bytes += right; /* extent_remove takes it off again */
-            extent_remove(at);
-        }
-    } else if (joins_right) {
-        hak_huge_state.extent[at].base = base;
-        hak_huge_state.extent[at].bytes += bytes;
-    } else {
-        for (unsigned i = hak_huge_state.extent_count; i > at; i--) {
-            hak_huge_state.extent[i] = hak_huge_state.extent[i - 1];
-        }
-        hak_huge_state.extent[at] = (huge_extent_t){.base = base, .bytes = bytes};
-        hak_huge_state.extent_count++;
-    }
-    return true;
-}
-
-/* Takes the excess over `keep_bytes` off the end of the highest extent. */
-static bool cache_evict(size_t keep_bytes, huge_extent_t *evicted) {
-    if (hak_huge_state.extent_count == 0 || hak_huge_state.cached_bytes <= keep_bytes) {
-        return false;
-    }
-    huge_extent_t *last = &hak_huge_state.extent[hak_huge_state.extent_count - 1];
-    size_t excess = hak_align_up(hak_huge_state.cached_bytes - keep_bytes, HAK_UNIT_BYTES);
-    if (excess >= last->bytes) {
-        *evicted = *last;
-        extent_remove(hak_huge_state.extent_count - 1);
-    } else {
-        last->bytes -= excess;
-        hak_huge_state.cached_bytes -= excess;
-        *evicted = (huge_extent_t){.base = last->base + last->bytes, .bytes = excess};
-    }
-    return true;
-}
-
-static size_t cache_bound(void) {
-    size_t share = hak_huge_state.in_use_bytes / 8;
-    size_t least = hak_load_relaxed(&hak_knobs.huge_cache_bytes);
-    return share > least ? share : least;
-}
-
-size_t hak_large_trim(size_t keep_bytes) {
-    size_t given_back = 0;
-    huge_extent_t evicted;
-    for (;;) {
-        hak_lock_acquire(HAK_LOCK_HUGE);
-        bool any = cache_evict(keep_bytes, &evicted);
-        hak_lock_release(HAK_LOCK_HUGE);
-        if (!any) {
-            return given_back;
-        }
-        if (!hak_os_unmap(evicted.base, evicted.bytes)) {
-            hak_os_purge(evicted.base, evicted.bytes); /* the address space is lost, no memory */
-        }
-        hak_count(huge_unmap);
-        given_back += evicted.bytes;
-    }
-}
-
 void *hak_huge_reserve(size_t bytes) {
     char *base = hak_os_reserve(bytes, HAK_UNIT_BYTES);
     if (base != NULL && !hak_pagemap_prepare(base, bytes)) {
@@ -202,7 +82,7 @@ bool hak_huge_register(char *base, size_t bytes) {
     if (record != NULL) {
         record->base = base;
         hak_store_relaxed(&record->bytes, bytes);
-        hak_huge_state.in_use_bytes += bytes;
+        hak_huge_cache_note_use(bytes, 0);
         hak_huge_state.in_use_count++;
     }
     hak_lock_release(HAK_LOCK_HUGE);
@@ -221,7 +101,7 @@ hak_large_result_t hak_huge_alloc(size_t bytes, size_t align) {
     bytes = bytes == 0 ? HAK_UNIT_BYTES : hak_align_up(bytes, HAK_UNIT_BYTES);
     align = align < HAK_UNIT_BYTES ? HAK_UNIT_BYTES : align;
     hak_lock_acquire(HAK_LOCK_HUGE);
-    char *base = cache_take(bytes, align);
+    char *base = hak_huge_cache_take(bytes, align);
     hak_lock_release(HAK_LOCK_HUGE);
     if (base != NULL) {
         hak_count(huge_hit);
@@ -248,7 +128,7 @@ hak_large_result_t hak_huge_alloc(size_t bytes, size_t align) {
 static void huge_unregister(hak_huge_t *record, uint32_t entry) {
     hak_pagemap_set(record->base, 1, 0);
     hak_lock_acquire(HAK_LOCK_HUGE);
-    hak_huge_state.in_use_bytes -= record->bytes;
+    hak_huge_cache_note_use(0, record->bytes);
     hak_huge_state.in_use_count--;
     record->base = NULL;
     record->next = hak_huge_state.spare;
@@ -263,18 +143,7 @@ bool hak_huge_free(void *block, uint32_t entry) {
         return false;
     }
     huge_unregister(record, entry);
-    hak_lock_acquire(HAK_LOCK_HUGE);
-    size_t bound = cache_bound();
-    bool is_kept = bytes <= bound && cache_put(block, bytes);
-    hak_lock_release(HAK_LOCK_HUGE);
-    if (is_kept) {
-        hak_large_trim(bound);
-    } else {
-        if (!hak_os_unmap(block, bytes)) {
-            hak_os_purge(block, bytes);
-        }
-        hak_count(huge_unmap);
-    }
+    hak_huge_cache_give(block, bytes);
     return true;
 }
 
@@ -285,7 +154,7 @@ size_t hak_huge_usable(const void *block, uint32_t entry) {
 
 static void huge_set_bytes(hak_huge_t *record, size_t bytes) {
     hak_lock_acquire(HAK_LOCK_HUGE);
-    hak_huge_state.in_use_bytes += bytes - record->bytes;
+    hak_huge_cache_note_use(bytes, record->bytes);
     hak_store_relaxed(&record->bytes, bytes);
     hak_lock_release(HAK_LOCK_HUGE);
 }
@@ -326,7 +195,7 @@ void *hak_huge_resize(void *block, uint32_t entry, size_t bytes) {
     }
     hak_lock_acquire(HAK_LOCK_HUGE);
     record->base = target;
-    hak_huge_state.in_use_bytes += new_bytes - old_bytes;
+    hak_huge_cache_note_use(new_bytes, old_bytes);
     hak_store_relaxed(&record->bytes, new_bytes);
     hak_lock_release(HAK_LOCK_HUGE);
     hak_pagemap_set(target, 1, entry);
@@ -343,18 +212,14 @@ bool hak_large_covers(const void *address) {
         is_covered =
             record->base != NULL && at >= record->base && at < record->base + record->bytes;
     }
-    for (unsigned i = 0; i < hak_huge_state.extent_count && !is_covered; i++) {
-        const huge_extent_t *extent = &hak_huge_state.extent[i];
-        is_covered = at >= extent->base && at < extent->base + extent->bytes;
-    }
+    is_covered = is_covered || hak_huge_cache_covers(at);
     hak_lock_release(HAK_LOCK_HUGE);
     return is_covered;
 }
 
 void hak_large_stats(hak_large_stats_t *stats) {
     hak_lock_acquire(HAK_LOCK_HUGE);
-    stats->huge_in_use_bytes = hak_huge_state.in_use_bytes;
-    stats->huge_cached_bytes = hak_huge_state.cached_bytes;
+    hak_huge_cache_stats(stats);
     stats->huge_count = hak_huge_state.in_use_count;
     hak_lock_release(HAK_LOCK_HUGE);
 }

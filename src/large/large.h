@@ -11,8 +11,7 @@
  *   LARGE-1  The entry of the first unit is HAK_KIND_LARGE; of the others HAK_KIND_LARGE_BODY.
  *   HUGE-1   The entry of the first unit is record index << 8 | HAK_KIND_HUGE; the other units of
  *            the mapping read 0.
- *   HUGE-2   (HAK_LOCK_HUGE) cached extents are sorted, disjoint and not adjacent; their sum is
- *            cached_bytes. */
+ *   CACHE-n  stand in huge_cache.h. */
 #ifndef HAK_LARGE_LARGE_H
 #define HAK_LARGE_LARGE_H
 
@@ -43,6 +42,9 @@ void *hak_large_resize(void *block, uint32_t entry, size_t bytes);
 /* Gives cached mappings back until at most `keep_bytes` are cached; returns the bytes. */
 size_t hak_large_trim(size_t keep_bytes);
 
+/* Gives back what is above the bound by now (huge_cache.c). */
+void hak_large_trim_if_over(void);
+
 /* Whether the address lies in a huge block or in a cached mapping. Slow; for misuse. */
 bool hak_large_covers(const void *address);
 
@@ -62,5 +64,7 @@ void *hak_huge_resize(void *block, uint32_t entry, size_t bytes);
 void *hak_huge_reserve(size_t bytes);
 /* Wraps an existing mapping into a huge block; false if metadata ran out. */
 bool hak_huge_register(char *base, size_t bytes);
+/* Estimate of the bytes of a range that are resident; whole units. A few system calls. */
+size_t hak_large_resident(const char *base, size_t bytes);
 
 #endif

@@ -5,6 +5,7 @@
  * hooks. */
 #include "conf/conf.h"
 #include "front/event.h"
+#include "large/large.h"
 #include "life/life.h"
 #include "os/lock.h"
 #include "os/os.h"
@@ -32,6 +33,7 @@ static void event_drain_parked(hak_tcache_t *tcache) {
 static void event_purge(hak_tcache_t *tcache) {
     (void)tcache;
     hak_span_purge_if_over();
+    hak_large_trim_if_over();
 }
 
 static void event_learn(hak_tcache_t *tcache) {

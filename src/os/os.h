@@ -32,6 +32,9 @@ bool hak_os_purge(void *base, size_t bytes);
 /* Tells the kernel to back the range, whole huge pages of 2 MiB, with such where it can, or not to.
  * false: it has none, or has no place for one more mapping. */
 bool hak_os_advise_huge(void *base, size_t bytes, bool is_wanted);
+/* Bytes of the range that memory is behind; all of it if the kernel does not tell. A page that was
+ * swapped out is not resident, and not zero either. One system call per 256 pages. */
+size_t hak_os_resident(const void *base, size_t bytes);
 /* Grows or shrinks a mapping at its address. */
 bool hak_os_resize(void *base, size_t old_bytes, size_t new_bytes);
 /* Whether the range lies in a single mapping of the kernel: only then its pages can be moved. A

@@ -183,6 +183,22 @@ bool hak_os_advise_huge(void *base, size_t bytes, bool is_wanted) {
                        is_wanted ? MADV_HUGEPAGE : MADV_NOHUGEPAGE, 0, 0, 0) == 0;
 }
 
+size_t hak_os_resident(const void *base, size_t bytes) {
+    unsigned char is_in[256]; /* a small stack must do */
+    size_t page = os_page_bytes, resident = 0;
+    for (size_t at = 0; at < bytes; at += sizeof is_in * page) {
+        size_t length = bytes - at < sizeof is_in * page ? bytes - at : sizeof is_in * page;
+        if (os_failed(hak_syscall(SYS_mincore, (long)base + (long)at, (long)length, (long)is_in, 0,
+                                  0, 0) != 0)) {
+            return bytes;
+        }
+        for (size_t i = 0; i < (length + page - 1) / page; i++) {
+            resident += (is_in[i] & 1u) * page;
+        }
+    }
+    return resident < bytes ? resident : bytes;
+}
+
 bool hak_os_resize(void *base, size_t old_bytes, size_t new_bytes) {
     return !hak_os_fault_hit(HAK_OS_CALL_REMAP) &&
            hak_syscall(SYS_mremap, (long)base, (long)old_bytes, (long)new_bytes, 0, 0, 0) ==

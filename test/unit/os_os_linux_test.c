@@ -153,6 +153,22 @@ static void move_out_failing_at_any_step_leaves_contents(void **state) {
     assert_true(hak_os_unmap(base, 4u * MIB));
 }
 
+static void resident_counts_touched_os_pages(void **state) {
+    (void)state;
+    size_t page = hak_os_page_bytes();
+    char *base = hak_os_map(600 * page, page);
+    assert_int_equal(hak_os_resident(base, 600 * page), 0);
+    base[0] = base[300 * page] = base[599 * page] = 1;
+    assert_int_equal(hak_os_resident(base, 600 * page), 3 * page);
+    assert_int_equal(hak_os_resident(base + page, 598 * page), page);
+    assert_true(hak_os_purge(base, 600 * page));
+    assert_int_equal(hak_os_resident(base, 600 * page), 0);
+    assert_true(hak_os_unmap(base + 299 * page, page));
+    assert_int_equal(hak_os_resident(base, 600 * page), 600 * page); /* cannot be told */
+    assert_true(hak_os_unmap(base, 299 * page));
+    assert_true(hak_os_unmap(base + 300 * page, 300 * page));
+}
+
 static void fault_of_each_kind_fails_that_call_only(void **state) {
     (void)state;
     size_t page = hak_os_page_bytes();
@@ -224,6 +240,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(move_out_of_the_middle_leaves_zero_and_neighbours),
     cmocka_unit_test(purge_of_what_moved_out_left_reads_as_zero),
     cmocka_unit_test(move_out_failing_at_any_step_leaves_contents),
+    cmocka_unit_test(resident_counts_touched_os_pages),
     cmocka_unit_test(fault_of_each_kind_fails_that_call_only),
     cmocka_unit_test(fault_plan_counts_from_the_next_call),
     cmocka_unit_test(failing_calls_leave_errno_alone),

@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Freed huge mappings, kept for reuse: a small sorted array of extents. What is freed joins its
+ * neighbours; requests take the lowest extent that fits and leave the rest. Every step is bounded
+ * by the array's length.
+ *
+ * What counts is memory, not address space: an extent is charged with the bytes the kernel is
+ * thought to hold for it. While there is room for a freed block in full it is charged in full,
+ * which costs no kernel call; else a few samples of its OS pages tell. At most may be kept
+ *
+ *     always            max(huge_cache, in use / 8)
+ *     for a while       2 x retain_percent of what was in use within the last one or two windows,
+ *                       but not above max(5 x huge_cache, 2 x retain_percent of what is in use now)
+ *
+ * so a load that breathes makes no kernel calls, and one that shrinks gives back at its next free
+ * or tick after the window. The excess goes from the end of the highest extent. Address space is
+ * bounded by a multiple of this. */
+#include "large/huge_cache.h"
+
+#include "base/atomics.h"
+#include "base/check.h"
+#include "base/counters.h"
+#include "base/knobs.h"
+#include "os/lock.h"
+#include "os/os.h"
+
+typedef struct huge_extent {
+    char *base;
+    size_t bytes;
+    size_t dirty;  /* bytes the kernel is thought to hold */
+    bool is_known; /* the kernel was asked about all parts of it */
+} huge_extent_t;
+
+enum {
+    CACHE_EXTENTS = 64,      /* cached extents at most: bounds a search */
+    CACHE_SHARE = 8,         /* of what is in use, kept always */
+    CACHE_LEAST_TIMES = 5,   /* huge_cache, kept for a while even if nothing is in use any more */
+    CACHE_ADDRESS_TIMES = 4, /* address space per byte of memory that may be kept */
+};
+
+static const uint64_t CACHE_WINDOW_NS = 500u * 1000 * 1000;
+
+HAK_LOCKED_STATE struct hak_huge_cache {
+    huge_extent_t extent[CACHE_EXTENTS]; /* [lock HUGE] */
+    unsigned extent_count;               /* [lock HUGE] */
+    size_t cached_bytes;                 /* [lock HUGE] CACHE-1 */
+    size_t dirty_bytes;                  /* [lock HUGE] CACHE-2 */
+    size_t in_use_bytes;                 /* [lock HUGE] */
+    size_t peak_bytes;                   /* [lock HUGE] of in_use_bytes in this window */
+    size_t last_peak_bytes;              /* [lock HUGE] in the window before */
+    uint64_t window_end_ns;              /* [lock HUGE] */
+} hak_huge_cache;
+
+/* --- extents, all under HAK_LOCK_HUGE --------------------------------------------------------- */
+
+static void extent_remove(unsigned at) {
+    hak_huge_cache.cached_bytes -= hak_huge_cache.extent[at].bytes;
+    hak_huge_cache.dirty_bytes -= hak_huge_cache.extent[at].dirty;
+    hak_huge_cache.extent_count--;
+    for (unsigned i = at; i < hak_huge_cache.extent_count; i++) {
+        hak_huge_cache.extent[i] = hak_huge_cache.extent[i + 1];
+    }
+}
+
+static void extent_insert(unsigned at, huge_extent_t extent) {
+    for (unsigned i = hak_huge_cache.extent_count; i > at; i--) {
+        hak_huge_cache.extent[i] = hak_huge_cache.extent[i - 1];
+    }
+    hak_huge_cache.extent[at] = extent;
+    hak_huge_cache.extent_count++;
+    hak_huge_cache.cached_bytes += extent.bytes;
+    hak_huge_cache.dirty_bytes += extent.dirty;
+}
+
+/* Makes an extent smaller by `bytes`, and its charge in proportion. */
+static void extent_cut(huge_extent_t *extent, size_t bytes) {
+    size_t all = extent->bytes / HAK_UNIT_BYTES, units = bytes / HAK_UNIT_BYTES;
+    size_t dirty = extent->dirty / all * units + extent->dirty % all * units / all;
+    extent->bytes -= bytes;
+    extent->dirty -= dirty;
+    hak_huge_cache.cached_bytes -= bytes;
+    hak_huge_cache.dirty_bytes -= dirty;
+}
+
+char *hak_huge_cache_take(size_t bytes, size_t align) {
+    for (unsigned i = 0; i < hak_huge_cache.extent_count; i++) {
+        huge_extent_t *extent = &hak_huge_cache.extent[i];
+        if (extent->bytes >= bytes && ((uintptr_t)extent->base & (align - 1)) == 0) {
+            char *base = extent->base;
+            if (extent->bytes == bytes) {
+                extent_remove(i);
+            } else {
+                extent_cut(extent, bytes);
+                extent->base += bytes;
+            }
+            return base;
+        }
+    }
+    return NULL;
+}
+
+/* Puts a mapping into the cache, joined with its neighbours. false if there is no place. */
+static bool cache_put(huge_extent_t fresh) {
+    huge_extent_t *extent = hak_huge_cache.extent;
+    unsigned at = 0;
+    while (at < hak_huge_cache.extent_count && extent[at].base < fresh.base) {
+        at++;
+    }
+    if (at < hak_huge_cache.extent_count && fresh.base + fresh.bytes == extent[at].base) {
+        fresh.bytes += extent[at].bytes;
+        fresh.dirty += extent[at].dirty;
+        fresh.is_known = fresh.is_known && extent[at].is_known;
+        extent_remove(at);
+    }
+    if (at > 0 && extent[at - 1].base + extent[at - 1].bytes == fresh.base) {
+        fresh.base = extent[at - 1].base;
+        fresh.bytes += extent[at - 1].bytes;
+        fresh.dirty += extent[at - 1].dirty;
+        fresh.is_known = fresh.is_known && extent[at - 1].is_known;
+        extent_remove(--at);
+    }
+    if (hak_huge_cache.extent_count == CACHE_EXTENTS) {
+        return false;
+    }
+    extent_insert(at, fresh);
+    return true;
+}
+
+bool hak_huge_cache_covers(const char *address) {
+    for (unsigned i = 0; i < hak_huge_cache.extent_count; i++) {
+        const huge_extent_t *extent = &hak_huge_cache.extent[i];
+        if (address >= extent->base && address < extent->base + extent->bytes) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* --- what may be kept, under HAK_LOCK_HUGE ---------------------------------------------------- */
+
+void hak_huge_cache_note_use(size_t added, size_t removed) {
+    hak_huge_cache.in_use_bytes += added - removed;
+    if (hak_huge_cache.in_use_bytes > hak_huge_cache.peak_bytes) {
+        hak_huge_cache.peak_bytes = hak_huge_cache.in_use_bytes;
+    }
+}
+
+static void window_turn(void) {
+    uint64_t now = hak_os_now_ns();
+    if (now < hak_huge_cache.window_end_ns) {
+        return;
+    }
+    bool is_long_ago = now - hak_huge_cache.window_end_ns >= CACHE_WINDOW_NS;
+    hak_huge_cache.last_peak_bytes =
+        is_long_ago ? hak_huge_cache.in_use_bytes : hak_huge_cache.peak_bytes;
+    hak_huge_cache.peak_bytes = hak_huge_cache.in_use_bytes;
+    hak_huge_cache.window_end_ns = now + CACHE_WINDOW_NS;
+}
+
+static size_t larger(size_t a, size_t b) {
+    return a > b ? a : b;
+}
+
+static size_t percent_of(size_t bytes, size_t percent) {
+    return bytes / 100 * percent + bytes % 100 * percent / 100;
+}
+
+static size_t cache_bound(void) {
+    window_turn();
+    size_t percent = 2 * hak_load_relaxed(&hak_knobs.retain_percent);
+    size_t in_use = hak_huge_cache.in_use_bytes;
+    size_t least = hak_load_relaxed(&hak_knobs.huge_cache_bytes);
+    size_t always = larger(least, in_use / CACHE_SHARE);
+    size_t peak = larger(hak_huge_cache.peak_bytes, hak_huge_cache.last_peak_bytes);
+    size_t recent = percent_of(peak, percent);
+    size_t most = larger(CACHE_LEAST_TIMES * least, percent_of(in_use, percent));
+    return larger(always, recent < most ? recent : most);
+}
+
+/* Takes the excess over `keep_dirty` and `keep_bytes` off the end of the highest extent, or all of
+ * it to be asked about. */
+static bool cache_evict(size_t keep_dirty, size_t keep_bytes, huge_extent_t *evicted) {
+    size_t dirty = hak_huge_cache.dirty_bytes, bytes = hak_huge_cache.cached_bytes;
+    if (hak_huge_cache.extent_count == 0 || (dirty <= keep_dirty && bytes <= keep_bytes)) {
+        return false;
+    }
+    huge_extent_t *last = &hak_huge_cache.extent[hak_huge_cache.extent_count - 1];
+    size_t excess = bytes > keep_bytes ? bytes - keep_bytes : 0;
+    if (dirty > keep_dirty) {
+        size_t units = (dirty - keep_dirty) / (last->dirty / (last->bytes / HAK_UNIT_BYTES) + 1);
+        excess = larger(excess, (units + 1) * HAK_UNIT_BYTES);
+    }
+    excess = hak_align_up(excess, HAK_UNIT_BYTES);
+    *evicted = *last;
+    if (excess >= last->bytes || !last->is_known) {
+        extent_remove(hak_huge_cache.extent_count - 1);
+    } else {
+        extent_cut(last, excess);
+        evicted->base += last->bytes;
+        evicted->bytes = excess;
+    }
+    return true;
+}
+
+/* --- to and from the kernel ------------------------------------------------------------------- */
+
+static void cache_drop(char *base, size_t bytes) {
+    if (!hak_os_unmap(base, bytes)) {
+        hak_os_purge(base, bytes); /* the address space is lost, no memory */
+    }
+    hak_count(huge_unmap);
+}
+
+/* A charge that was assumed is put right before memory is given up because of it. */
+static bool extent_put_right(huge_extent_t *extent) {
+    if (extent->is_known) {
+        return false;
+    }
+    size_t resident = hak_large_resident(extent->base, extent->bytes);
+    extent->dirty = resident < extent->dirty ? resident + 1 : extent->dirty; /* CACHE-2 */
+    extent->is_known = true;
+    hak_lock_acquire(HAK_LOCK_HUGE);
+    bool is_kept = cache_put(*extent);
+    hak_lock_release(HAK_LOCK_HUGE);
+    return is_kept;
+}
+
+static size_t cache_trim(size_t keep_dirty, size_t keep_bytes) {
+    size_t given_back = 0;
+    huge_extent_t evicted;
+    for (;;) {
+        hak_lock_acquire(HAK_LOCK_HUGE);
+        bool any = cache_evict(keep_dirty, keep_bytes, &evicted);
+        hak_lock_release(HAK_LOCK_HUGE);
+        if (!any) {
+            return given_back;
+        }
+        if (keep_bytes == 0 || !extent_put_right(&evicted)) {
+            cache_drop(evicted.base, evicted.bytes);
+            given_back += evicted.bytes;
+        }
+    }
+}
+
+size_t hak_large_trim(size_t keep_bytes) {
+    return cache_trim(keep_bytes, keep_bytes);
+}
+
+void hak_large_trim_if_over(void) {
+    hak_lock_acquire(HAK_LOCK_HUGE);
+    size_t bound = cache_bound();
+    hak_lock_release(HAK_LOCK_HUGE);
+    cache_trim(bound, CACHE_ADDRESS_TIMES * bound);
+}
+
+/* What the cache is charged with: all of it while there is room for that. */
+static void extent_charge(huge_extent_t *fresh) {
+    hak_lock_acquire(HAK_LOCK_HUGE);
+    fresh->is_known = hak_huge_cache.dirty_bytes + fresh->bytes > cache_bound();
+    hak_lock_release(HAK_LOCK_HUGE);
+    fresh->dirty = fresh->bytes;
+    if (fresh->is_known) {
+        size_t resident = hak_large_resident(fresh->base, fresh->bytes);
+        fresh->dirty = resident < fresh->bytes ? resident + 1 : fresh->bytes; /* CACHE-2 */
+    }
+}
+
+void hak_huge_cache_give(char *base, size_t bytes) {
+    huge_extent_t fresh = {.base = base, .bytes = bytes};
+    extent_charge(&fresh);
+    hak_lock_acquire(HAK_LOCK_HUGE);
+    size_t bound = cache_bound();
+    bool fits = fresh.dirty <= bound && bytes <= CACHE_ADDRESS_TIMES * bound;
+    bool is_kept = fits && cache_put(fresh);
+    hak_lock_release(HAK_LOCK_HUGE);
+    if (is_kept) {
+        cache_trim(bound, CACHE_ADDRESS_TIMES * bound);
+    } else {
+        cache_drop(base, bytes);
+    }
+}
+
+void hak_huge_cache_stats(hak_large_stats_t *stats) {
+    stats->huge_in_use_bytes = hak_huge_cache.in_use_bytes;
+    stats->huge_cached_bytes = hak_huge_cache.cached_bytes;
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The cache of freed huge mappings; private to this folder. What nobody takes again goes back to
+ * the kernel (huge_cache.c says when).
+ *
+ * Invariants (HAK_LOCK_HUGE):
+ *   CACHE-1  extents are sorted, disjoint and not adjacent; their sum is cached_bytes
+ *   CACHE-2  0 < dirty <= bytes for every extent; their sum is dirty_bytes */
+#ifndef HAK_LARGE_HUGE_CACHE_H
+#define HAK_LARGE_HUGE_CACHE_H
+
+#include "large/large.h"
+
+/* An aligned part of a cached mapping, not known to be zero. NULL: none fits. [lock HUGE] */
+char *hak_huge_cache_take(size_t bytes, size_t align);
+
+/* Takes a mapping nobody uses, and gives back what is too much then. Makes kernel calls: without
+ * locks. */
+void hak_huge_cache_give(char *base, size_t bytes);
+
+/* Bytes in use changed by `added` less `removed`. [lock HUGE] */
+void hak_huge_cache_note_use(size_t added, size_t removed);
+
+/* Whether the address lies in a cached mapping. [lock HUGE] */
+bool hak_huge_cache_covers(const char *address);
+
+/* Fills the byte counts of `stats`. [lock HUGE] */
+void hak_huge_cache_stats(hak_large_stats_t *stats);
+
+#endif

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The cache of huge mappings: what it is charged with, and what goes back when. */
+#include <unistd.h>
+
+#include "unit/large.h"
+
+enum { CACHE = 8 * MIB, WINDOWS_US = 1100 * 1000 };
+
+static int cache_begin(void **state) {
+    large_begin(state);
+    hak_knobs.huge_cache_bytes = CACHE;
+    return 0;
+}
+
+/* Recent use counts from here on; what earlier tests used is forgotten. */
+static void cache_count_recent_use(void) {
+    usleep(WINDOWS_US);
+    hak_large_trim_if_over();
+    hak_knobs.retain_percent = 50;
+}
+
+#define CACHE_TEST(test) cmocka_unit_test_setup_teardown(test, cache_begin, large_end)
+
+/* `count` blocks of which one byte in `step` is written; then all are freed. */
+static void cache_fill(unsigned count, size_t bytes, size_t step) {
+    char *held[16];
+    assert_true(count <= UNIT_COUNT(held));
+    for (unsigned i = 0; i < count; i++) {
+        held[i] = large(bytes, 16);
+        UNIT_EXPECT(hak_os_purge(held[i], bytes), "%u", i); /* large() has read all of it */
+        for (size_t at = 0; at < bytes; at += step) {
+            held[i][at] = 1;
+        }
+    }
+    for (unsigned i = 0; i < count; i++) {
+        large_free(held[i]);
+    }
+}
+
+static void cache_of_sparse_blocks_counts_what_is_resident(void **state) {
+    (void)state;
+    uint64_t unmapped = hak_counters.huge_unmap;
+    cache_fill(7, 4u * MIB, MIB);
+    assert_int_equal(hak_counters.huge_unmap, unmapped);
+    assert_int_equal(large_stats().huge_cached_bytes, 28u * MIB);
+}
+
+static void cache_of_dense_blocks_counts_all_of_them(void **state) {
+    (void)state;
+    cache_fill(7, 4u * MIB, 4096);
+    assert_true(large_stats().huge_cached_bytes <= CACHE);
+    assert_true(large_stats().huge_cached_bytes >= CACHE - MIB);
+}
+
+static void cache_of_untouched_blocks_is_bounded_in_address_space(void **state) {
+    (void)state;
+    cache_fill(16, 4u * MIB, 4u * MIB);
+    assert_true(large_stats().huge_cached_bytes <= 4u * CACHE);
+    assert_true(large_stats().huge_cached_bytes >= 3u * CACHE);
+    cache_fill(1, 5u * CACHE, 5u * CACHE);
+    assert_true(large_stats().huge_cached_bytes <= 4u * CACHE);
+}
+
+/* A load that goes up and down keeps what it used a moment ago; one that ended does not. */
+static void cache_keeps_recent_use_until_the_window_has_passed(void **state) {
+    (void)state;
+    cache_count_recent_use();
+    cache_fill(8, 4u * MIB, 4096);
+    assert_int_equal(large_stats().huge_cached_bytes, 32u * MIB);
+    uint64_t mapped = hak_counters.huge_map;
+    cache_fill(8, 4u * MIB, 4096);
+    assert_int_equal(hak_counters.huge_map, mapped);
+    hak_large_trim_if_over();
+    assert_int_equal(large_stats().huge_cached_bytes, 32u * MIB);
+    usleep(WINDOWS_US);
+    hak_large_trim_if_over();
+    assert_true(large_stats().huge_cached_bytes <= CACHE);
+    assert_true(large_stats().huge_cached_bytes >= CACHE - MIB);
+}
+
+/* What nothing in use speaks for is little, however much was in use. */
+static void cache_keeps_a_multiple_of_the_knob_of_recent_use(void **state) {
+    (void)state;
+    cache_count_recent_use();
+    cache_fill(16, 4u * MIB, 4096);
+    assert_true(large_stats().huge_cached_bytes <= 5u * CACHE);
+    cache_fill(1, 64u * MIB, 4096);
+    assert_true(large_stats().huge_cached_bytes <= 5u * CACHE);
+    assert_true(hak_large_trim(0) > 0);
+    assert_int_equal(large_stats().huge_cached_bytes, 0);
+}
+
+static const struct CMUnitTest tests[] = {
+    CACHE_TEST(cache_of_sparse_blocks_counts_what_is_resident),
+    CACHE_TEST(cache_of_dense_blocks_counts_all_of_them),
+    CACHE_TEST(cache_of_untouched_blocks_is_bounded_in_address_space),
+    CACHE_TEST(cache_keeps_recent_use_until_the_window_has_passed),
+    CACHE_TEST(cache_keeps_a_multiple_of_the_knob_of_recent_use),
+};
+
+UNIT_MAIN(tests)
