@@ -204,7 +204,7 @@ void *hak_slow_calloc(size_t size) {
     }
     hak_large_result_t result = slow_large(size, HAK_BLOCK_ALIGN);
     if (result.block != NULL && !result.is_zero) {
-        memset(result.block, 0, size);
+        hak_large_zero(result.block, size);
     }
     return slow_result(result.block);
 }

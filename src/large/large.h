@@ -39,6 +39,9 @@ size_t hak_large_usable(const void *block, uint32_t entry);
  * address, or NULL when only a copy can do it (or memory is out); the block is then unchanged. */
 void *hak_large_resize(void *block, uint32_t entry, size_t bytes);
 
+/* Makes the first `bytes` of a new block that is not known to be zero read as zero. */
+void hak_large_zero(void *block, size_t bytes);
+
 /* Gives cached mappings back until at most `keep_bytes` are cached; returns the bytes. */
 size_t hak_large_trim(size_t keep_bytes);
 

@@ -1,10 +1,18 @@
 /* SPDX-License-Identifier: MIT
  *
- * What the kernel holds of a range, by a few samples. */
+ * What the kernel holds of a range, by a few samples, and zeroing that leaves alone what is not
+ * resident. */
 #include "large/large.h"
 #include "os/os.h"
 
-enum { SAMPLES = 3 }; /* of one unit each */
+#include <string.h>
+
+enum {
+    SAMPLES = 3,               /* of one unit each; odd, so that there is a majority */
+    PIECE_BYTES = 8 << 20,     /* zeroed by one decision, unless the block is very large */
+    PIECES_MOST = 16,          /* bounds the calls for one block */
+    ZERO_LEAST_BYTES = 1 << 20 /* below, clearing costs no more than asking */
+};
 
 static size_t sample_resident(const char *base, size_t bytes, unsigned sample) {
     size_t at = hak_align_down(bytes / (2 * SAMPLES) * (2 * sample + 1), HAK_UNIT_BYTES);
@@ -17,4 +25,39 @@ size_t hak_large_resident(const char *base, size_t bytes) {
         resident += sample_resident(base, bytes, i);
     }
     return bytes / HAK_UNIT_BYTES * resident / SAMPLES;
+}
+
+/* Asks no more samples than a majority needs. */
+static bool is_mostly_resident(const char *base, size_t bytes) {
+    unsigned dense = 0, sparse = 0;
+    while (dense <= SAMPLES / 2 && sparse <= SAMPLES / 2) {
+        bool is_dense = sample_resident(base, bytes, dense + sparse) >= HAK_UNIT_BYTES / 2;
+        dense += is_dense;
+        sparse += !is_dense;
+    }
+    return dense > sparse;
+}
+
+/* An OS page that is given back costs a fault when it is used again; one that is not resident costs
+ * the fault, and memory, when it is cleared. So the majority decides. What was swapped out is not
+ * resident and not zero: giving it back is right for it, too. Locked memory cannot be given back.
+ */
+static void piece_zero(char *base, size_t bytes) {
+    if (is_mostly_resident(base, bytes) || !hak_os_purge(base, bytes)) {
+        memset(base, 0, bytes);
+    }
+}
+
+void hak_large_zero(void *block, size_t bytes) {
+    if (bytes < ZERO_LEAST_BYTES) {
+        memset(block, 0, bytes);
+        return;
+    }
+    char *base = block, *end = base + hak_align_up(bytes, HAK_UNIT_BYTES);
+    size_t piece = hak_align_up(bytes / PIECES_MOST, HAK_UNIT_BYTES);
+    piece = piece > PIECE_BYTES ? piece : PIECE_BYTES;
+    for (; (size_t)(end - base) >= 2 * piece; base += piece) {
+        piece_zero(base, piece);
+    }
+    piece_zero(base, (size_t)(end - base));
 }

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * The cache of huge mappings: what it is charged with, and what goes back when. */
+ * The cache of huge mappings: what it is charged with, and what goes back when. Zeroing of cached
+ * memory. */
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "unit/large.h"
@@ -91,12 +93,64 @@ static void cache_keeps_a_multiple_of_the_knob_of_recent_use(void **state) {
     assert_int_equal(large_stats().huge_cached_bytes, 0);
 }
 
+/* Dirty memory of which one byte in `step` was written, zeroed: resident before and after. */
+static void zero_case(size_t bytes, size_t step, size_t *before, size_t *after) {
+    char *base = hak_os_map(bytes, HAK_UNIT_BYTES);
+    for (size_t at = 0; at < bytes; at += step) {
+        base[at] = 1;
+    }
+    *before = hak_os_resident(base, bytes);
+    hak_large_zero(base, bytes - 100);
+    *after = hak_os_resident(base, bytes);
+    assert_true(unit_is_filled(base, bytes - 100, 0));
+    assert_true(hak_os_unmap(base, bytes));
+}
+
+static void zero_of_sparse_memory_gives_it_back(void **state) {
+    (void)state;
+    size_t before, after;
+    zero_case(3u * MIB, MIB, &before, &after);
+    assert_true(after <= before);
+    zero_case(64u * MIB, 128u << 10, &before, &after);
+    assert_true(after <= before);
+}
+
+static void zero_of_dense_memory_keeps_it(void **state) {
+    (void)state;
+    size_t before, after;
+    zero_case(HAK_UNIT_BYTES, 4096, &before, &after);
+    assert_int_equal(after, before);
+    zero_case(3u * MIB, 4096, &before, &after);
+    assert_int_equal(after, before);
+    zero_case(40u * MIB, 4096, &before, &after);
+    assert_int_equal(after, before);
+}
+
+static void zero_without_purge_is_still_zero(void **state) {
+    (void)state;
+    size_t before, after;
+    hak_os_fault_plan(HAK_OS_CALL_PURGE, 0, 1u << 30);
+    zero_case(3u * MIB, MIB, &before, &after);
+    hak_os_fault_clear();
+    char *base = hak_os_map(2u * MIB, HAK_UNIT_BYTES);
+    base[0] = 1;
+    if (mlock(base, HAK_UNIT_BYTES) == 0) { /* the kernel refuses a part of the range */
+        base[2 * MIB - 1] = 1;
+        hak_large_zero(base, 2u * MIB);
+        assert_true(unit_is_filled(base, 2u * MIB, 0));
+    }
+    assert_true(hak_os_unmap(base, 2u * MIB));
+}
+
 static const struct CMUnitTest tests[] = {
     CACHE_TEST(cache_of_sparse_blocks_counts_what_is_resident),
     CACHE_TEST(cache_of_dense_blocks_counts_all_of_them),
     CACHE_TEST(cache_of_untouched_blocks_is_bounded_in_address_space),
     CACHE_TEST(cache_keeps_recent_use_until_the_window_has_passed),
     CACHE_TEST(cache_keeps_a_multiple_of_the_knob_of_recent_use),
+    LARGE_TEST(zero_of_sparse_memory_gives_it_back),
+    LARGE_TEST(zero_of_dense_memory_keeps_it),
+    LARGE_TEST(zero_without_purge_is_still_zero),
 };
 
 UNIT_MAIN(tests)
