@@ -159,6 +159,19 @@ static void huge_set_bytes(hak_huge_t *record, size_t bytes) {
     hak_lock_release(HAK_LOCK_HUGE);
 }
 
+/* Into the cached extent behind the block, of which it often was the front. */
+static bool huge_extend(hak_huge_t *record, size_t new_bytes) {
+    size_t old_bytes = record->bytes;
+    hak_lock_acquire(HAK_LOCK_HUGE);
+    bool is_done = hak_huge_cache_take_at(record->base + old_bytes, new_bytes - old_bytes);
+    if (is_done) {
+        hak_huge_cache_note_use(new_bytes, old_bytes);
+        hak_store_relaxed(&record->bytes, new_bytes);
+    }
+    hak_lock_release(HAK_LOCK_HUGE);
+    return is_done;
+}
+
 void *hak_huge_resize(void *block, uint32_t entry, size_t bytes) {
     hak_huge_t *record = record_of(entry);
     size_t old_bytes = record->bytes;
@@ -174,6 +187,9 @@ void *hak_huge_resize(void *block, uint32_t entry, size_t bytes) {
         if (hak_os_unmap((char *)block + new_bytes, old_bytes - new_bytes)) {
             huge_set_bytes(record, new_bytes);
         }
+        return block;
+    }
+    if (huge_extend(record, new_bytes)) {
         return block;
     }
     if (hak_os_resize(block, old_bytes, new_bytes)) {

@@ -82,21 +82,36 @@ static void extent_cut(huge_extent_t *extent, size_t bytes) {
     hak_huge_cache.dirty_bytes -= dirty;
 }
 
+/* Hands out the front of an extent; the rest stays. */
+static char *extent_take(unsigned at, size_t bytes) {
+    huge_extent_t *extent = &hak_huge_cache.extent[at];
+    char *base = extent->base;
+    if (extent->bytes == bytes) {
+        extent_remove(at);
+    } else {
+        extent_cut(extent, bytes);
+        extent->base += bytes;
+    }
+    return base;
+}
+
 char *hak_huge_cache_take(size_t bytes, size_t align) {
     for (unsigned i = 0; i < hak_huge_cache.extent_count; i++) {
-        huge_extent_t *extent = &hak_huge_cache.extent[i];
+        const huge_extent_t *extent = &hak_huge_cache.extent[i];
         if (extent->bytes >= bytes && ((uintptr_t)extent->base & (align - 1)) == 0) {
-            char *base = extent->base;
-            if (extent->bytes == bytes) {
-                extent_remove(i);
-            } else {
-                extent_cut(extent, bytes);
-                extent->base += bytes;
-            }
-            return base;
+            return extent_take(i, bytes);
         }
     }
     return NULL;
+}
+
+bool hak_huge_cache_take_at(const char *base, size_t bytes) {
+    for (unsigned i = 0; i < hak_huge_cache.extent_count; i++) {
+        if (hak_huge_cache.extent[i].base == base) {
+            return hak_huge_cache.extent[i].bytes >= bytes && extent_take(i, bytes) != NULL;
+        }
+    }
+    return false;
 }
 
 /* Puts a mapping into the cache, joined with its neighbours. false if there is no place. */

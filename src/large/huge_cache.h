@@ -14,6 +14,9 @@
 /* An aligned part of a cached mapping, not known to be zero. NULL: none fits. [lock HUGE] */
 char *hak_huge_cache_take(size_t bytes, size_t align);
 
+/* The cached part of `bytes` that begins exactly at `base`; false: there is none. [lock HUGE] */
+bool hak_huge_cache_take_at(const char *base, size_t bytes);
+
 /* Takes a mapping nobody uses, and gives back what is too much then. Makes kernel calls: without
  * locks. */
 void hak_huge_cache_give(char *base, size_t bytes);

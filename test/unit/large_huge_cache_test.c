@@ -93,6 +93,27 @@ static void cache_keeps_a_multiple_of_the_knob_of_recent_use(void **state) {
     assert_int_equal(large_stats().huge_cached_bytes, 0);
 }
 
+/* A block that is the front of an extent grows into the rest, without a call to the kernel. */
+static void cache_behind_a_block_is_where_it_grows(void **state) {
+    (void)state;
+    large_free(large(6u * MIB, 16));
+    char *block = large(2u * MIB, 16);
+    assert_int_equal(large_stats().huge_cached_bytes, 4u * MIB);
+    memset(block, 5, 2u * MIB);
+    hak_os_fault_plan(HAK_OS_CALL_REMAP, 0, 1u << 30);
+    hak_os_fault_plan(HAK_OS_CALL_MAP, 0, 1u << 30);
+    assert_ptr_equal(large_resize(block, 5u * MIB), block);
+    assert_int_equal(large_stats().huge_cached_bytes, MIB);
+    assert_int_equal(large_stats().huge_in_use_bytes, 5u * MIB);
+    assert_null(large_resize(block, 7u * MIB)); /* more than there is */
+    assert_ptr_equal(large_resize(block, 6u * MIB), block);
+    hak_os_fault_clear();
+    assert_int_equal(large_stats().huge_cached_bytes, 0);
+    assert_int_equal(hak_large_usable(block, entry_of(block)), 6u * MIB);
+    assert_true(unit_is_filled(block, 2u * MIB, 5));
+    large_free(block);
+}
+
 /* Dirty memory of which one byte in `step` was written, zeroed: resident before and after. */
 static void zero_case(size_t bytes, size_t step, size_t *before, size_t *after) {
     char *base = hak_os_map(bytes, HAK_UNIT_BYTES);
@@ -148,6 +169,7 @@ static const struct CMUnitTest tests[] = {
     CACHE_TEST(cache_of_untouched_blocks_is_bounded_in_address_space),
     CACHE_TEST(cache_keeps_recent_use_until_the_window_has_passed),
     CACHE_TEST(cache_keeps_a_multiple_of_the_knob_of_recent_use),
+    CACHE_TEST(cache_behind_a_block_is_where_it_grows),
     LARGE_TEST(zero_of_sparse_memory_gives_it_back),
     LARGE_TEST(zero_of_dense_memory_keeps_it),
     LARGE_TEST(zero_without_purge_is_still_zero),
