@@ -14,7 +14,7 @@
  *
  * so a load that breathes makes no kernel calls, and one that shrinks gives back at its next free
  * or tick after the window. The excess goes from the end of the highest extent. Address space is
- * bounded by a multiple of this. */
+ * bounded by a multiple of this (docs/experiments/0004). */
 #include "large/huge_cache.h"
 
 #include "base/atomics.h"
@@ -103,6 +103,16 @@ char *hak_huge_cache_take(size_t bytes, size_t align) {
         }
     }
     return NULL;
+}
+
+bool hak_huge_cache_fits(size_t bytes) {
+    bool does_fit = false;
+    hak_lock_acquire(HAK_LOCK_HUGE);
+    for (unsigned i = 0; i < hak_huge_cache.extent_count && !does_fit; i++) {
+        does_fit = hak_huge_cache.extent[i].bytes >= bytes;
+    }
+    hak_lock_release(HAK_LOCK_HUGE);
+    return does_fit;
 }
 
 bool hak_huge_cache_take_at(const char *base, size_t bytes) {

@@ -2,6 +2,7 @@
  *
  * Large blocks: whole units from the span provider, at most 1 MiB. */
 #include "large/large.h"
+#include "large/huge_cache.h"
 
 #include "base/check.h"
 #include "base/counters.h"
@@ -131,7 +132,10 @@ void *hak_large_resize(void *block, uint32_t entry, size_t bytes) {
         hak_store_relaxed(&record->units, (uint8_t)wanted);
         return block;
     }
-    if ((size_t)count * HAK_UNIT_BYTES >= LARGE_MOVE_MIN_BYTES && wanted > HAK_LARGE_MAX_UNITS) {
+    /* Cached memory is resident, and there is often more of it behind: a copy of a few MiB into
+     * it costs less than the faults of fresh memory, and less memory. */
+    if ((size_t)count * HAK_UNIT_BYTES >= LARGE_MOVE_MIN_BYTES && wanted > HAK_LARGE_MAX_UNITS &&
+        !hak_huge_cache_fits(wanted * HAK_UNIT_BYTES)) {
         return large_move_out(block, superslab, record, bytes);
     }
     return NULL;
