@@ -20,7 +20,7 @@ HAK_INLINE void *hak_api_result(void *block) {
 }
 
 void *hak_api_calloc(size_t count, size_t size);
-void *hak_api_realloc(void *block, size_t size);
+HAK_NOINLINE void *hak_api_realloc_rest(void *block, size_t size);
 void *hak_api_aligned(size_t align, size_t size);
 void *hak_api_aligned_alloc(size_t align, size_t size);
 int hak_api_posix_memalign(void **block, size_t align, size_t size);
@@ -33,5 +33,9 @@ void *hak_api_recallocarray(void *block, size_t old_count, size_t count, size_t 
 void hak_api_free_sized(void *block, size_t size);
 void hak_api_freezero(void *block, size_t size);
 int hak_api_trim(size_t keep);
+
+HAK_INLINE void *hak_api_realloc(void *block, size_t size) {
+    return HAK_LIKELY(hak_fast_stays(block, size)) ? block : hak_api_realloc_rest(block, size);
+}
 
 #endif

@@ -29,7 +29,7 @@ void *hak_api_calloc(size_t count, size_t size) {
     return HAK_LIKELY(block != NULL) ? memset(block, 0, bytes) : hak_api_no_memory();
 }
 
-void *hak_api_realloc(void *block, size_t size) {
+void *hak_api_realloc_rest(void *block, size_t size) {
     if (block == NULL) {
         return hak_api_result(hak_fast_malloc(size));
     }
@@ -40,7 +40,17 @@ void *hak_api_realloc(void *block, size_t size) {
     return hak_api_result(hak_resize(block, size));
 }
 
-void *hak_api_aligned(size_t align, size_t size) {
+/* NULL: no size class, or its bin is empty. Size 0 and overflow fail the compares as well. */
+HAK_INLINE void *aligned_pop(size_t align, size_t size) {
+    uintptr_t base = hak_pagemap_base();
+    size_t last = hak_sc_aligned_last(size, align);
+    if (last < HAK_SC_SMALL_BYTES) {
+        return hak_fast_pop_class(base, hak_fast_sc(base, last + 1));
+    }
+    return last < HAK_SC_MAX_BYTES ? hak_fast_pop_class(base, hak_sc_of_medium(last + 1)) : NULL;
+}
+
+static HAK_NOINLINE void *aligned_rest(size_t align, size_t size) {
     if (HAK_UNLIKELY(size > PTRDIFF_MAX || align > PTRDIFF_MAX - size)) {
         return hak_api_no_memory();
     }
@@ -48,19 +58,33 @@ void *hak_api_aligned(size_t align, size_t size) {
                                                    : hak_slow_aligned(align, size));
 }
 
+void *hak_api_aligned(size_t align, size_t size) {
+    void *block = aligned_pop(align, size);
+    return HAK_LIKELY(block != NULL) ? block : aligned_rest(align, size);
+}
+
 void *hak_api_aligned_alloc(size_t align, size_t size) {
     return HAK_LIKELY(hak_is_pow2(align)) ? hak_api_aligned(align, size) : hak_api_invalid();
 }
 
+static HAK_NOINLINE int posix_memalign_rest(void **block, size_t align, size_t size) {
+    int saved = errno;
+    void *result = aligned_rest(align, size);
+    if (HAK_UNLIKELY(result == NULL)) {
+        errno = saved;
+        return ENOMEM;
+    }
+    *block = result;
+    return 0;
+}
+
 int hak_api_posix_memalign(void **block, size_t align, size_t size) {
-    if (!hak_is_pow2(align) || align % sizeof(void *) != 0) {
+    if (HAK_UNLIKELY(!hak_is_pow2(align) || align % sizeof(void *) != 0)) {
         return EINVAL;
     }
-    int saved = errno;
-    void *result = hak_api_aligned(align, size);
-    errno = saved;
-    if (result == NULL) {
-        return ENOMEM;
+    void *result = aligned_pop(align, size);
+    if (HAK_UNLIKELY(result == NULL)) {
+        return posix_memalign_rest(block, align, size);
     }
     *block = result;
     return 0;
@@ -92,7 +116,8 @@ void *hak_api_pvalloc(size_t size) {
 
 void *hak_api_reallocarray(void *block, size_t count, size_t size) {
     size_t bytes;
-    return hak_mul(count, size, &bytes) ? hak_api_realloc(block, bytes) : hak_api_no_memory();
+    return HAK_LIKELY(hak_mul(count, size, &bytes)) ? hak_api_realloc(block, bytes)
+                                                    : hak_api_no_memory();
 }
 
 void *hak_api_reallocf(void *block, size_t size) {

@@ -35,10 +35,9 @@ HAK_INLINE size_t hak_fast_sc(uintptr_t pagemap_base, size_t size) {
     return table[(size + HAK_BLOCK_ALIGN - 1) / HAK_BLOCK_ALIGN];
 }
 
-/* size <= HAK_SC_SMALL_BYTES; NULL: the bin is empty. */
-HAK_INLINE void *hak_fast_pop(size_t size) {
-    uintptr_t base = hak_pagemap_base();
-    hak_bin_t *bin = hak_tcache_bin(hak_tcache_self(base), hak_fast_sc(base, size));
+/* NULL: the bin is empty. */
+HAK_INLINE void *hak_fast_pop_class(uintptr_t base, size_t sc) {
+    hak_bin_t *bin = hak_tcache_bin(hak_tcache_self(base), sc);
     void *block = bin->head;
     int64_t room = bin->room;
     if (HAK_LIKELY(block != NULL)) {
@@ -47,6 +46,12 @@ HAK_INLINE void *hak_fast_pop(size_t size) {
         bin->room = room + 1;
     }
     return block;
+}
+
+/* size <= HAK_SC_SMALL_BYTES */
+HAK_INLINE void *hak_fast_pop(size_t size) {
+    uintptr_t base = hak_pagemap_base();
+    return hak_fast_pop_class(base, hak_fast_sc(base, size));
 }
 
 /* The bin takes the block, unless it is full. */
@@ -84,6 +89,28 @@ HAK_INLINE void hak_fast_free(void *block) {
 }
 /* fast path: end */
 
+/* false: not a block of this thread's slabs, by its entry, or its bin is full. */
+HAK_INLINE bool hak_fast_push_own(uintptr_t base, uint32_t entry, void *block) {
+    hak_tcache_t *tcache = hak_tcache_self(base);
+    uint32_t sc = entry ^ tcache->tag;
+    return HAK_LIKELY(sc < HAK_SC_COUNT) && hak_fast_push(tcache, sc, block);
+}
+
+/* --- realloc, hit path ------------------------------------------------------------------------ */
+
+/* Whether realloc leaves a block of a slab where it is: the new size fits, and fills more than half
+ * of it or the block is small. NULL, size 0 and addresses inside a block say no. */
+HAK_INLINE bool hak_fast_stays(const void *block, size_t size) {
+    uintptr_t base = hak_pagemap_base();
+    uint32_t entry = hak_pagemap_get(base, block);
+    if (HAK_UNLIKELY(!hak_slab_is_entry(entry))) {
+        return false;
+    }
+    unsigned sc = entry & HAK_KIND_MASK;
+    size_t least = hak_sc_info[sc].keep_from;
+    return size - least <= hak_sc_info[sc].bytes - least && hak_slab_is_start(base, sc, block);
+}
+
 /* The same with a call site, which only the slow path looks at. */
 HAK_INLINE void *hak_fast_malloc_at(size_t size, const void *site) {
     void *block = HAK_LIKELY(size <= HAK_SC_SMALL_BYTES) ? hak_fast_pop(size) : NULL;
@@ -92,9 +119,7 @@ HAK_INLINE void *hak_fast_malloc_at(size_t size, const void *site) {
 
 HAK_INLINE void hak_fast_free_at(void *block, const void *site) {
     uintptr_t base = hak_pagemap_base();
-    hak_tcache_t *tcache = hak_tcache_self(base);
-    uint32_t sc = hak_pagemap_get(base, block) ^ tcache->tag;
-    if (HAK_UNLIKELY(sc >= HAK_SC_COUNT || !hak_fast_push(tcache, sc, block))) {
+    if (HAK_UNLIKELY(!hak_fast_push_own(base, hak_pagemap_get(base, block), block))) {
         hak_slow_free_at(block, site);
     }
 }

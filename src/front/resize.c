@@ -11,7 +11,7 @@
 #include <string.h>
 
 enum {
-    RESIZE_KEEP_BYTES = 64,            /* blocks up to this are never shrunk */
+    RESIZE_SLACK_FROM = 1024,          /* blocks from this on grow by a quarter at least */
     RESIZE_COUNTED_BYTES = 128u << 10, /* copies above this are counted: pages should have moved */
 };
 
@@ -64,22 +64,36 @@ size_t hak_good_bytes(size_t size) {
     return size > PTRDIFF_MAX - HAK_UNIT_BYTES ? 0 : hak_align_up(size, HAK_UNIT_BYTES);
 }
 
-static void *resize_by_copy(void *block, size_t usable, size_t size) {
-    int saved = errno;
-    void *fresh = hak_fast_malloc(size);
-    if (fresh == NULL) {
-        if (size > usable) {
-            return NULL;
-        }
-        errno = saved; /* shrinking cannot fail: the block stays as it is */
-        return block;
+/* What to ask for so that a block that grows in small steps is copied less often. Small blocks, of
+ * which there may be very many, get what was asked for (docs/experiments/0011-realloc-small.md). */
+HAK_INLINE size_t with_slack(size_t usable, size_t size) {
+    size_t ample = usable + usable / 4;
+    bool may = usable >= RESIZE_SLACK_FROM && usable < size && ample <= HAK_SC_MAX_BYTES;
+    return may && size < ample ? ample : size;
+}
+
+static HAK_COLD void *resize_failed(void *block, size_t usable, size_t size, int saved) {
+    if (size > usable) {
+        return NULL;
+    }
+    errno = saved; /* shrinking cannot fail: the block stays as it is */
+    return block;
+}
+
+/* The entry may be older than the call of malloc: an own block stays so, and if it is another's,
+ * hak_slow_free looks again. */
+HAK_INLINE void *resize_by_copy(void *block, uint32_t entry, size_t usable, size_t size) {
+    int saved = size <= usable ? errno : 0;
+    void *fresh = hak_fast_malloc(with_slack(usable, size));
+    if (HAK_UNLIKELY(fresh == NULL)) {
+        return resize_failed(block, usable, size, saved);
     }
     size_t kept = usable < size ? usable : size;
+    __asm__("" : "+r"(kept)); /* knowing its range, gcc would copy by slow string instructions */
     memcpy(fresh, block, kept);
-    if (HAK_UNLIKELY(kept > RESIZE_COUNTED_BYTES)) {
-        hak_count_by(realloc_copied_bytes, kept);
+    if (HAK_UNLIKELY(!hak_fast_push_own(hak_pagemap_base(), entry, block))) {
+        hak_slow_free(block);
     }
-    hak_fast_free(block);
     return fresh;
 }
 
@@ -89,8 +103,8 @@ static HAK_COLD void *resize_foreign(void *block, size_t size) {
     return hak_next_allocator.realloc(block, size);
 }
 
-void *hak_resize(void *block, size_t size) {
-    uint32_t entry = hak_pagemap_get(hak_pagemap_base(), block);
+/* Large, or not ours. */
+static HAK_NOINLINE void *resize_other(void *block, uint32_t entry, size_t size) {
     size_t usable = own_usable(block, entry, HAK_FATAL_INVALID_REALLOC);
     if (HAK_UNLIKELY(usable == 0)) {
         return resize_foreign(block, size);
@@ -98,15 +112,26 @@ void *hak_resize(void *block, size_t size) {
     if (HAK_UNLIKELY(size > PTRDIFF_MAX)) {
         return NULL;
     }
-    if ((entry & HAK_KIND_MASK) < HAK_SC_COUNT) {
-        if (size <= usable && (size > usable / 2 || usable <= RESIZE_KEEP_BYTES)) {
-            return block;
-        }
-    } else {
-        void *moved = hak_large_resize(block, entry, size);
-        if (moved != NULL) {
-            return moved;
-        }
+    void *moved = hak_large_resize(block, entry, size);
+    if (moved != NULL) {
+        return moved;
     }
-    return resize_by_copy(block, usable, size);
+    size_t kept = usable < size ? usable : size;
+    if (kept > RESIZE_COUNTED_BYTES) {
+        hak_count_by(realloc_copied_bytes, kept);
+    }
+    return resize_by_copy(block, entry, usable, size);
+}
+
+void *hak_resize(void *block, size_t size) {
+    uintptr_t base = hak_pagemap_base();
+    uint32_t entry = hak_pagemap_get(base, block);
+    if (HAK_UNLIKELY(!hak_slab_is_entry(entry))) {
+        return resize_other(block, entry, size);
+    }
+    unsigned sc = entry & HAK_KIND_MASK;
+    if (HAK_UNLIKELY(!hak_slab_is_start(base, sc, block))) {
+        hak_fatal(HAK_FATAL_INVALID_REALLOC, block, "inside a block");
+    }
+    return resize_by_copy(block, entry, hak_sc_info[sc].bytes, size);
 }

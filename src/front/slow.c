@@ -210,12 +210,16 @@ void *hak_slow_calloc(size_t size) {
 }
 
 void *hak_slow_aligned(size_t align, size_t size) {
-    unsigned sc = hak_sc_of_aligned(size, align);
-    if (slow_own_tcache() == NULL && slow_is_forced()) {
+    unsigned sc = hak_sc_of_aligned(size == 0 ? 1 : size, align);
+    hak_tcache_t *tcache = slow_own_tcache();
+    if (HAK_UNLIKELY(tcache == NULL) && slow_is_forced()) {
         return hak_next_allocator.memalign(align, size);
     }
-    return sc < HAK_SC_COUNT ? hak_fast_malloc(hak_sc_info[sc].bytes)
-                             : slow_result(slow_large(size, align).block);
+    if (HAK_UNLIKELY(sc == HAK_SC_COUNT)) {
+        return slow_result(slow_large(size, align).block);
+    }
+    return HAK_LIKELY(tcache != NULL) ? slow_result(slow_take(tcache, sc))
+                                      : slow_result(guest_take(sc));
 }
 
 void *hak_slow_malloc_at(size_t size, const void *site) {

@@ -59,22 +59,20 @@ HAK_INLINE bool is_same_unit(const void *a, const void *b) {
 /* What tells the starts of blocks of one slab. */
 typedef struct grid {
     const char *base;
-    uint32_t end; /* offset behind the last block that was carved */
-    uint32_t reciprocal;
+    uint32_t carved;
+    unsigned sc;
 } grid_t;
 
 HAK_INLINE void grid_check(const grid_t *grid, const void *block) {
     uint32_t offset = (uint32_t)((const char *)block - grid->base);
-    if (HAK_UNLIKELY(!hak_sc_is_multiple(grid->reciprocal, offset) || offset >= grid->end)) {
+    if (HAK_UNLIKELY(hak_sc_index(grid->sc, offset) >= grid->carved)) {
         hak_fatal(HAK_FATAL_INTERIOR_FREE, block, NULL);
     }
 }
 
 /* The blocks from *next on that lie in one unit, at most *left. *next is what follows then. */
-HAK_INLINE hak_batch_t run_take(const hak_slab_t *slab, void **next, uint32_t *left) {
-    const grid_t grid = {.base = slab->base,
-                         .end = slab->carved * slab->block_bytes,
-                         .reciprocal = slab->reciprocal};
+HAK_INLINE hak_batch_t run_take(const hak_slab_t *slab, unsigned sc, void **next, uint32_t *left) {
+    const grid_t grid = {.base = slab->base, .carved = slab->carved, .sc = sc};
     hak_batch_t run = {.head = *next, .tail = *next, .count = 0};
     void *block = *next;
     do {
@@ -105,7 +103,7 @@ void *hak_tcache_spill(hak_tcache_t *tcache, unsigned sc, hak_blocks_t blocks) {
                       NULL);
         }
         hak_slab_t *slab = hak_slab_of(block);
-        hak_batch_t run = run_take(slab, &block, &left);
+        hak_batch_t run = run_take(slab, sc, &block, &left);
         if (HAK_LIKELY(entry == (tcache->tag | sc))) {
             hak_slab_give_back(&tcache->owner, slab, &run);
         } else {

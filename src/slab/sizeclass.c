@@ -1,11 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 #include "slab/sizeclass.h"
 
+/* Of 1, 3, 5 and 7: what times it is 1 modulo 2^32. */
+#define SC_INVERSE(odd)                                                                            \
+    ((odd) == 1 ? 1u : (odd) == 3 ? 0xaaaaaaabu : (odd) == 5 ? 0xcccccccdu : 0xb6db6db7u)
+
 #define SC_INFO(size, unit_count, block_count)                                                     \
     {.bytes = (size),                                                                              \
      .units = (unit_count),                                                                        \
      .blocks = (block_count),                                                                      \
-     .reciprocal = (uint32_t)(((1ull << 32) + (size) / 8 - 1) / ((size) / 8))},
+     .inverse = SC_INVERSE((size) >> __builtin_ctz(size)),                                         \
+     .keep_from = (size) <= SC_KEEP_BYTES ? 1 : (size) / 2 + 1,                                    \
+     .log2 = __builtin_ctz(size)},
+
+enum { SC_KEEP_BYTES = 64 }; /* blocks up to this are never shrunk */
 
 const hak_sc_info_t hak_sc_info[HAK_SC_COUNT] = {HAK_SC_TABLE(SC_INFO)};
 const uint8_t hak_sc_small[] = {HAK_SC_SMALL_TABLE};
@@ -18,15 +26,4 @@ void hak_sc_init(void) {
     for (unsigned i = 0; i < sizeof hak_sc_small; i++) {
         hak_pagemap.table[i] = hak_sc_small[i];
     }
-}
-
-unsigned hak_sc_of_aligned(size_t size, size_t align) {
-    if (size > HAK_SC_MAX_BYTES || align > HAK_SC_MAX_BYTES) {
-        return HAK_SC_COUNT;
-    }
-    unsigned sc = hak_sc_of(size);
-    while (sc < HAK_SC_COUNT && (hak_sc_info[sc].bytes & (align - 1)) != 0) {
-        sc++;
-    }
-    return sc;
 }

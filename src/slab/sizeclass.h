@@ -12,10 +12,12 @@
 #include "span/pagemap.h"
 
 typedef struct hak_sc_info {
-    uint32_t bytes;      /* of a block */
-    uint16_t units;      /* of a slab */
-    uint16_t blocks;     /* of a slab */
-    uint32_t reciprocal; /* ceil(2^32 / (bytes / 8)): multiple test without division */
+    uint32_t bytes;     /* of a block */
+    uint16_t units;     /* of a slab */
+    uint16_t blocks;    /* of a slab */
+    uint32_t inverse;   /* of the odd factor of `bytes`, modulo 2^32 */
+    uint16_t keep_from; /* the least size for which realloc leaves a block where it is */
+    uint8_t log2;       /* of the other factor */
 } hak_sc_info_t;
 
 extern const hak_sc_info_t hak_sc_info[HAK_SC_COUNT];
@@ -34,7 +36,7 @@ HAK_INLINE unsigned hak_sc_of_small(size_t size) {
 HAK_INLINE unsigned hak_sc_of_medium(size_t size) {
     size_t last = size - 1;
     unsigned log2 = hak_log2(last);
-    return (unsigned)((last >> (log2 - 2)) & 3) + (log2 - 7) * 4 + 8;
+    return (unsigned)(last >> (log2 - 2)) + log2 * 4 - 24; /* 4 to 7, and 4 a doubling */
 }
 
 /* size <= HAK_SC_MAX_BYTES */
@@ -42,15 +44,29 @@ HAK_INLINE unsigned hak_sc_of(size_t size) {
     return size <= HAK_SC_SMALL_BYTES ? hak_sc_of_small(size) : hak_sc_of_medium(size);
 }
 
-/* The smallest class whose blocks hold `size` bytes at multiples of `align` (a power of two of at
- * most 64 KiB); HAK_SC_COUNT if there is none. */
-unsigned hak_sc_of_aligned(size_t size, size_t align);
+/* The number of bytes, less one, to ask for in place of `size` so that the block lies at a multiple
+ * of `align` (a power of two). That is `size` rounded up to a multiple of it: the four classes of a
+ * doubling are 5, 6, 7 and 8 x 2^k, so the class of a multiple of 2^n is itself one, and no smaller
+ * class is one that holds `size`. Size 0 gives SIZE_MAX, which no class holds. */
+HAK_INLINE size_t hak_sc_aligned_last(size_t size, size_t align) {
+    return (size - 1) | (align - 1);
+}
 
-/* Whether `offset` (below 2^19, the largest slab) is a multiple of the class's block size. Exact:
- * with n = offset / 8 < 2^16 and r the reciprocal, n x r mod 2^32 < r only for multiples, because
- * the rounding error of r adds up to less than 2^16 while r >= 2^19. */
-HAK_INLINE bool hak_sc_is_multiple(uint32_t reciprocal, uint32_t offset) {
-    return (offset & 7) == 0 && (uint32_t)(offset / 8 * reciprocal) < reciprocal;
+/* The smallest class whose blocks hold `size` bytes (at least one) at multiples of `align`;
+ * HAK_SC_COUNT if there is none. */
+HAK_INLINE unsigned hak_sc_of_aligned(size_t size, size_t align) {
+    size_t last = hak_sc_aligned_last(size, align);
+    return last < HAK_SC_MAX_BYTES ? hak_sc_of(last + 1) : (unsigned)HAK_SC_COUNT;
+}
+
+/* Which block of a slab starts at `offset` bytes; hak_sc_info[sc].blocks or more: none does.
+ * Division without a divider: the inverse divides by the odd factor, the rotation by the power of
+ * two. Both permute the 32-bit numbers, and take the multiples of `bytes` to the lowest; so
+ * whatever is none ends above them. */
+HAK_INLINE uint32_t hak_sc_index(unsigned sc, uint32_t offset) {
+    uint32_t n = offset * hak_sc_info[sc].inverse;
+    unsigned log2 = hak_sc_info[sc].log2;
+    return n >> log2 | n << (32 - log2);
 }
 
 #endif

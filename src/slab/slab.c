@@ -51,7 +51,6 @@ static hak_slab_t *slab_create(hak_owner_t *owner, unsigned sc) {
     slab->base = span.base;
     hak_list_init(&slab->link);
     slab->block_bytes = info->bytes;
-    slab->reciprocal = info->reciprocal;
     slab->capacity = info->blocks;
     slab->sc = (uint8_t)sc;
     slab->units = (uint8_t)span.count;

@@ -42,7 +42,6 @@ struct hak_slab {
     char *base;                  /* [const] */
     hak_list_t link;             /* [owner] in partial */
     uint32_t block_bytes;        /* [const] */
-    uint32_t reciprocal;         /* [const] of the class: hak_sc_is_multiple */
     uint16_t capacity;           /* [const] blocks */
     uint8_t sc;                  /* [const] */
     uint8_t units;               /* [const] */

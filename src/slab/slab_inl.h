@@ -26,8 +26,19 @@ HAK_INLINE hak_slab_t *hak_slab_of(const void *address) {
 /* Whether the address is the start of a block that was carved. */
 HAK_INLINE bool hak_slab_is_block(const hak_slab_t *slab, const void *address) {
     uint32_t offset = (uint32_t)((uintptr_t)address - (uintptr_t)slab->base);
-    return hak_sc_is_multiple(slab->reciprocal, offset) &&
-           offset < hak_owner_load(&slab->carved) * slab->block_bytes;
+    return hak_sc_index(slab->sc, offset) < hak_owner_load(&slab->carved);
+}
+
+/* Whether the address is where a block of a slab starts, carved or not; `sc` is the class of the
+ * entry of its unit. Looks at the record of that unit alone, not at the head of the slab. */
+HAK_INLINE bool hak_slab_is_start(uintptr_t base, unsigned sc, const void *address) {
+    uint32_t unit = (uint32_t)(uintptr_t)address >> HAK_UNIT_LOG2;
+    const hak_superslab_t *superslab =
+        hak_load_hot(&hak_pagemap_leaf(base, address)->superslab[unit / HAK_SUPERSLAB_UNITS]);
+    const hak_slab_t *record = (const hak_slab_t *)&superslab->unit[unit % HAK_SUPERSLAB_UNITS];
+    uint32_t inside = (uint32_t)(uintptr_t)address % HAK_UNIT_BYTES;
+    uint32_t offset = inside + (uint32_t)record->back * HAK_UNIT_BYTES;
+    return hak_sc_index(sc, offset) < hak_sc_info[sc].blocks;
 }
 
 /* Puts blocks of one of the owner's slabs back onto the slab's list; may retire the slab. More than

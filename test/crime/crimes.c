@@ -106,6 +106,14 @@ static void realloc_inside_small(void) {
     (void)!realloc((char *)hide(malloc(100)) + 16, 200);
 }
 
+static void realloc_inside_small_that_fits(void) {
+    (void)!realloc((char *)hide(malloc(100)) + 16, 100);
+}
+
+static void realloc_inside_medium_that_fits(void) {
+    (void)!realloc((char *)hide(malloc(20000)) + 4096, 20000);
+}
+
 static void realloc_inside_large(void) {
     (void)!realloc((char *)hide(malloc(LARGE_BYTES)) + 65536, 200);
 }
@@ -243,6 +251,8 @@ static const crime_t crimes[] = {
     CRIME(realloc_of_static),
     CRIME(realloc_of_unmapped),
     CRIME(realloc_inside_small),
+    CRIME(realloc_inside_small_that_fits),
+    CRIME(realloc_inside_medium_that_fits),
     CRIME(realloc_inside_large),
     CRIME(realloc_inside_huge),
     CRIME(usable_size_of_stack),

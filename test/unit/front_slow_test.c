@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Cold exits of malloc and free, realloc, usable size, events: by the hak_ names. */
+ * Cold exits of malloc and free, usable size, events: by the hak_ names. */
 #include "base/knobs.h"
 #include "front/event.h"
 #include "front/fast.h"
@@ -60,7 +60,7 @@ static void aligned_small_block_is_of_the_class_that_aligns(void **state) {
     for (size_t align = 32; align <= 65536; align *= 2) {
         for (size_t size = 0; size <= 65536; size = size * 2 + 33) {
             void *block = hak_memalign(align, size);
-            unsigned sc = hak_sc_of_aligned(size, align);
+            unsigned sc = hak_sc_of_aligned(size != 0 ? size : 1, align);
             assert_int_equal((uintptr_t)block % align, 0);
             assert_int_equal(hak_malloc_usable_size(block),
                              sc < HAK_SC_COUNT ? hak_sc_info[sc].bytes : 65536u);
@@ -79,66 +79,6 @@ static void site_is_gone_after_the_call(void **state) {
     hak_free_at(large, MIB, (void *)4);
     hak_free_at(NULL, 0, (void *)5);
     assert_null(tcache->site);
-}
-
-static void resize_of_small_keeps_the_block_while_it_fits_well(void **state) {
-    (void)state;
-    char *block = hak_malloc(1000); /* class 1024 */
-    assert_ptr_equal(hak_realloc(block, 1024), block);
-    assert_ptr_equal(hak_realloc(block, 513), block);
-    strcpy(block, "contents");
-    char *less = hak_realloc(block, 512);
-    assert_ptr_not_equal(less, block);
-    assert_string_equal(less, "contents");
-    char *least = hak_realloc(less, 60);
-    assert_ptr_equal(hak_realloc(least, 1), least); /* never shrunk below 64 */
-    assert_string_equal(least, "contents");
-    hak_free(least);
-}
-
-static void resize_through_every_kind_keeps_contents(void **state) {
-    (void)state;
-    static const size_t sizes[] = {1,         100,       3000,     65536,     65537,
-                                   500 * KIB, MIB + 1,   9u * MIB, 2u * MIB,  64 * KIB,
-                                   70 * KIB,  16u * MIB, 17,       200 * KIB, 7};
-    size_t bytes = 1;
-    unsigned char *block = hak_malloc(1);
-    block[0] = 0x77;
-    for (unsigned i = 0; i < UNIT_COUNT(sizes); i++) {
-        size_t kept = bytes < sizes[i] ? bytes : sizes[i];
-        block = hak_realloc(block, sizes[i]);
-        assert_non_null(block);
-        UNIT_EXPECT(unit_is_filled(block, kept, 0x77), "to %zu", sizes[i]);
-        bytes = sizes[i];
-        memset(block, 0x77, bytes);
-    }
-    hak_free(block);
-}
-
-static void resize_that_shrinks_without_memory_keeps_the_block(void **state) {
-    (void)state;
-    hak_malloc_trim(0);
-    unsigned char *block = hak_malloc(600 * KIB);
-    memset(block, 5, 600 * KIB);
-    hak_os_fault_plan(HAK_OS_CALL_MAP, 0, 1u << 30);
-    static void *fill[20000];
-    unsigned count = 0;
-    while (count < UNIT_COUNT(fill) && (fill[count] = hak_malloc(60000)) != NULL) {
-        count++;
-    }
-    errno = 0;
-    unsigned char *less = hak_realloc(block, 50000);
-    assert_ptr_equal(less, block);
-    assert_int_equal(errno, 0);
-    assert_true(unit_is_filled(block, 50000, 5));
-    assert_null(hak_realloc(block, 50u * MIB));
-    assert_int_equal(errno, ENOMEM);
-    assert_true(unit_is_filled(block, 50000, 5));
-    hak_os_fault_clear();
-    while (count > 0) {
-        hak_free(fill[--count]);
-    }
-    hak_free(block);
 }
 
 static void out_of_memory_is_counted_and_reclaims(void **state) {
@@ -283,9 +223,6 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(usable_size_equals_good_size),
     cmocka_unit_test(aligned_small_block_is_of_the_class_that_aligns),
     cmocka_unit_test(site_is_gone_after_the_call),
-    cmocka_unit_test(resize_of_small_keeps_the_block_while_it_fits_well),
-    cmocka_unit_test(resize_through_every_kind_keeps_contents),
-    cmocka_unit_test(resize_that_shrinks_without_memory_keeps_the_block),
     cmocka_unit_test(out_of_memory_is_counted_and_reclaims),
     cmocka_unit_test(out_of_memory_drains_what_others_gave_back),
     cmocka_unit_test(events_run_every_256_slow_paths),

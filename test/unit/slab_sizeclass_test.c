@@ -53,7 +53,7 @@ static void class_of_every_size_is_the_smallest_that_fits(void **state) {
 static void class_of_every_size_and_alignment_is_the_smallest_that_fits(void **state) {
     (void)state;
     for (size_t align = 1; align <= HAK_SC_MAX_BYTES; align *= 2) {
-        for (size_t size = 0; size <= HAK_SC_MAX_BYTES; size++) {
+        for (size_t size = 1; size <= HAK_SC_MAX_BYTES; size++) {
             unsigned sc = hak_sc_of_aligned(size, align);
             UNIT_EXPECT(sc == model_class(size, align), "%zu at %zu", size, align);
         }
@@ -89,18 +89,26 @@ static void slab_of_every_class_is_filled_and_small_enough(void **state) {
     }
 }
 
-/* Also what no slab contains: the contract says any offset below 2^19. */
-static void multiple_test_is_exact_for_every_class_and_offset(void **state) {
+/* Also what no slab contains. */
+static void index_is_exact_for_every_class_and_offset(void **state) {
     (void)state;
     for (unsigned sc = 0; sc < HAK_SC_COUNT; sc++) {
-        uint32_t next = 0;
+        uint32_t bytes = hak_sc_info[sc].bytes, blocks = hak_sc_info[sc].blocks;
         for (uint32_t offset = 0; offset < 1u << 19; offset++) {
-            bool is_multiple = offset == next;
-            next += is_multiple ? hak_sc_info[sc].bytes : 0;
-            if (hak_sc_is_multiple(hak_sc_info[sc].reciprocal, offset) != is_multiple) {
-                fail_msg("class %u, offset %u", sc, offset);
+            bool is_start = offset % bytes == 0 && offset / bytes < blocks;
+            uint32_t index = hak_sc_index(sc, offset);
+            if (is_start ? index != offset / bytes : index < blocks) {
+                fail_msg("class %u, offset %u: %u", sc, offset, index);
             }
         }
+    }
+}
+
+static void realloc_keeps_what_fills_more_than_half_or_is_small(void **state) {
+    (void)state;
+    for (unsigned sc = 0; sc < HAK_SC_COUNT; sc++) {
+        size_t bytes = hak_sc_info[sc].bytes;
+        assert_int_equal(hak_sc_info[sc].keep_from, bytes <= 64 ? 1 : bytes / 2 + 1);
     }
 }
 
@@ -111,7 +119,8 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(class_beyond_the_largest_is_none),
     cmocka_unit_test(class_waste_above_128_bytes_is_at_most_a_fifth),
     cmocka_unit_test(slab_of_every_class_is_filled_and_small_enough),
-    cmocka_unit_test(multiple_test_is_exact_for_every_class_and_offset),
+    cmocka_unit_test(index_is_exact_for_every_class_and_offset),
+    cmocka_unit_test(realloc_keeps_what_fills_more_than_half_or_is_small),
 };
 
 int main(void) {

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * realloc of every kind of block: what stays, what moves, what it grows to. By the hak_ names. */
+#include "front/fast.h"
+#include "hakmem/hakmem.h"
+#include "os/os.h"
+#include "unit/fatal.h"
+
+#include <errno.h>
+
+enum { KIB = 1 << 10, MIB = 1 << 20 };
+
+static void resize_of_small_keeps_the_block_while_it_fits_well(void **state) {
+    (void)state;
+    char *block = hak_malloc(1000); /* class 1024 */
+    assert_ptr_equal(hak_realloc(block, 1024), block);
+    assert_ptr_equal(hak_realloc(block, 513), block);
+    strcpy(block, "contents");
+    char *less = hak_realloc(block, 512);
+    assert_ptr_not_equal(less, block);
+    assert_string_equal(less, "contents");
+    char *least = hak_realloc(less, 60);
+    assert_ptr_equal(hak_realloc(least, 1), least); /* never shrunk below 64 */
+    assert_string_equal(least, "contents");
+    hak_free(least);
+}
+
+static void resize_by_little_gives_a_quarter_more_from_1_kib_on(void **state) {
+    (void)state;
+    for (size_t size = 1; size <= 65536; size = size * 3 / 2 + 1) {
+        char *block = hak_malloc(size);
+        size_t usable = hak_malloc_usable_size(block), wanted = usable + 1;
+        bool may = usable >= 1024 && usable + usable / 4 <= 65536;
+        block = hak_realloc(block, wanted);
+        assert_int_equal(hak_malloc_usable_size(block),
+                         hak_good_size(may ? usable + usable / 4 : wanted));
+        block = hak_realloc(block, 2 * wanted);
+        assert_int_equal(hak_malloc_usable_size(block), hak_good_size(2 * wanted));
+        hak_free(block);
+    }
+}
+
+/* Slabs of one unit and of several, blocks that lie across two units. */
+static void resize_keeps_every_block_of_a_slab(void **state) {
+    (void)state;
+    static void *blocks[1024];
+    for (size_t size = 16; size <= 65536; size = size * 3 / 2) {
+        size_t count = 192 * KIB / size + 1 < 1024 ? 192 * KIB / size + 1 : 1024;
+        for (size_t i = 0; i < count; i++) {
+            blocks[i] = hak_malloc(size);
+            assert_ptr_equal(hak_realloc(blocks[i], size - 3), blocks[i]);
+        }
+        for (size_t i = 0; i < count; i++) {
+            hak_free(blocks[i]);
+        }
+    }
+}
+
+static void resize_through_every_kind_keeps_contents(void **state) {
+    (void)state;
+    static const size_t sizes[] = {1,         100,       3000,     65536,     65537,
+                                   500 * KIB, MIB + 1,   9u * MIB, 2u * MIB,  64 * KIB,
+                                   70 * KIB,  16u * MIB, 17,       200 * KIB, 7};
+    size_t bytes = 1;
+    unsigned char *block = hak_malloc(1);
+    block[0] = 0x77;
+    for (unsigned i = 0; i < UNIT_COUNT(sizes); i++) {
+        size_t kept = bytes < sizes[i] ? bytes : sizes[i];
+        block = hak_realloc(block, sizes[i]);
+        assert_non_null(block);
+        UNIT_EXPECT(unit_is_filled(block, kept, 0x77), "to %zu", sizes[i]);
+        bytes = sizes[i];
+        memset(block, 0x77, bytes);
+    }
+    hak_free(block);
+}
+
+static void resize_that_shrinks_without_memory_keeps_the_block(void **state) {
+    (void)state;
+    hak_malloc_trim(0);
+    unsigned char *block = hak_malloc(600 * KIB);
+    memset(block, 5, 600 * KIB);
+    hak_os_fault_plan(HAK_OS_CALL_MAP, 0, 1u << 30);
+    static void *fill[20000];
+    unsigned count = 0;
+    while (count < UNIT_COUNT(fill) && (fill[count] = hak_malloc(60000)) != NULL) {
+        count++;
+    }
+    errno = 0;
+    unsigned char *less = hak_realloc(block, 50000);
+    assert_ptr_equal(less, block);
+    assert_int_equal(errno, 0);
+    assert_true(unit_is_filled(block, 50000, 5));
+    assert_null(hak_realloc(block, 50u * MIB));
+    assert_int_equal(errno, ENOMEM);
+    assert_true(unit_is_filled(block, 50000, 5));
+    hak_os_fault_clear();
+    while (count > 0) {
+        hak_free(fill[--count]);
+    }
+    hak_free(block);
+}
+
+static void expect_fatal(char *inside, size_t size) {
+    UNIT_EXPECT_FATAL((void)!hak_realloc(inside, size), "realloc of an address");
+}
+
+static void resize_of_an_address_inside_a_block_is_fatal(void **state) {
+    (void)state;
+    for (size_t size = 32; size <= 65536; size = size * 3 / 2) {
+        char *block = hak_malloc(size);
+        expect_fatal(block + 16, size);
+        expect_fatal(block + 1, 4 * size);
+        expect_fatal(block + size - 16, size);
+        hak_free(block);
+    }
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(resize_of_small_keeps_the_block_while_it_fits_well),
+    cmocka_unit_test(resize_by_little_gives_a_quarter_more_from_1_kib_on),
+    cmocka_unit_test(resize_keeps_every_block_of_a_slab),
+    cmocka_unit_test(resize_through_every_kind_keeps_contents),
+    cmocka_unit_test(resize_that_shrinks_without_memory_keeps_the_block),
+    cmocka_unit_test(resize_of_an_address_inside_a_block_is_fatal),
+};
+
+int main(void) {
+    return cmocka_run_group_tests(tests, NULL, NULL) == 0 ? 0 : 1;
+}
