@@ -32,6 +32,10 @@
  * its value across calls of functions that do not write it, such as those that take and release
  * locks, as if there were no other thread. clang's GlobalsAA reasons alike. */
 #define HAK_LOCKED_STATE
+/* Large zeroed state lies behind all small one, in the order of `rank`, so that what the start of a
+ * process writes to shares as few OS pages as can be (the libraries are linked with sections sorted
+ * by name: docs/experiments/0012-start-up.md). */
+#define HAK_LARGE_STATE(rank) __attribute__((section(".bss.hak_" #rank)))
 #define HAK_LINE_BYTES 64 /* cache line of both targets */
 #define HAK_LINE_ALIGNED _Alignas(HAK_LINE_BYTES)
 

@@ -13,7 +13,7 @@ HAK_TLS uintptr_t hak_tcache_offset;
 
 HAK_LOCKED_STATE hak_tcache_t *hak_all_tcaches; /* [atomic] newest first; never shrinks */
 HAK_LOCKED_STATE uint32_t hak_tcache_count;     /* [lock REGISTRY] */
-HAK_LOCKED_STATE hak_tcache_t hak_tcache_guest; /* [lock GUEST] */
+HAK_LOCKED_STATE HAK_LARGE_STATE(3) hak_tcache_t hak_tcache_guest; /* [lock GUEST] */
 
 enum {
     BIN_INITIAL_BYTES = 4096,

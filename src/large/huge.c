@@ -27,7 +27,7 @@ HAK_LOCKED_STATE struct huge_state {
     uint32_t record_count;          /* [lock HUGE] records ever made */
     uint32_t spare;                 /* [lock HUGE] index + 1 */
     size_t in_use_count;            /* [lock HUGE] */
-} hak_huge_state;
+} hak_huge_state HAK_LARGE_STATE(3);
 
 static hak_huge_t *record_at(uint32_t index) {
     hak_huge_t *chunk = hak_load_acquire(&hak_huge_state.chunk[index >> HUGE_CHUNK_LOG2]);

@@ -385,23 +385,33 @@ size_t hak_os_read_file(const char *path, char *buffer, size_t capacity) {
     return length;
 }
 
-static bool os_copy_value(const char *value, size_t length, char *buffer, size_t capacity) {
+/* The value if the entry is one of `name`. Without the C library's functions, the first use of
+ * which costs a page fault, in a process that may not use them again. */
+static const char *os_env_value(const char *entry, const char *name) {
+    while (*name != '\0' && *entry == *name) {
+        entry++;
+        name++;
+    }
+    return *name == '\0' && *entry == '=' ? entry + 1 : NULL;
+}
+
+static void os_copy_value(const char *value, char *buffer, size_t capacity) {
+    size_t length = strlen(value);
     size_t kept = length < capacity - 1 ? length : capacity - 1;
     memcpy(buffer, value, kept);
     buffer[kept] = '\0';
-    return true;
 }
 
 /* Before libc is initialised `environ` is NULL; the kernel's copy is there. */
-static bool os_env_early(const char *name, size_t name_length, char *buffer, size_t capacity) {
+static bool os_env_early(const char *name, char *buffer, size_t capacity) {
     char text[8192];
     size_t length = hak_os_read_file("/proc/self/environ", text, sizeof text - 1);
     text[length] = '\0';
     for (size_t at = 0; at < length; at += strlen(text + at) + 1) {
-        const char *entry = text + at;
-        if (strncmp(entry, name, name_length) == 0 && entry[name_length] == '=') {
-            const char *value = entry + name_length + 1;
-            return os_copy_value(value, strlen(value), buffer, capacity);
+        const char *value = os_env_value(text + at, name);
+        if (value != NULL) {
+            os_copy_value(value, buffer, capacity);
+            return true;
         }
     }
     return false;
@@ -412,15 +422,15 @@ void hak_os_set_env(char **envp) {
 }
 
 bool hak_os_env(const char *name, char *buffer, size_t capacity) {
-    size_t name_length = strlen(name);
     char **all = environ != NULL ? environ : os_envp;
     if (all == NULL) {
-        return os_env_early(name, name_length, buffer, capacity);
+        return os_env_early(name, buffer, capacity);
     }
     for (char **entry = all; *entry != NULL; entry++) {
-        if (strncmp(*entry, name, name_length) == 0 && (*entry)[name_length] == '=') {
-            const char *value = *entry + name_length + 1;
-            return os_copy_value(value, strlen(value), buffer, capacity);
+        const char *value = os_env_value(*entry, name);
+        if (value != NULL) {
+            os_copy_value(value, buffer, capacity);
+            return true;
         }
     }
     return false;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Memory for metadata: regions between guard OS pages, cut from the front. Nothing is ever freed;
- * layers keep lists of their spare records. */
+ * Memory for metadata: a first region in the library, then regions between guard OS pages, cut from
+ * the front. Nothing is ever freed; layers keep lists of their spare records. */
 #include "base/atomics.h"
 #include "os/lock.h"
 #include "os/os.h"
@@ -14,7 +14,20 @@ HAK_LOCKED_STATE char *hak_meta_next;    /* [lock META] */
 HAK_LOCKED_STATE char *hak_meta_end;     /* [lock META] */
 HAK_LOCKED_STATE size_t hak_meta_handed; /* [atomic] */
 
+/* The first region needs no mapping of its own: it serves a small process from start to end. It has
+ * no guard OS pages, but its neighbours are tables that nobody but us writes to; hardened builds do
+ * without it. */
+enum { META_FIRST_BYTES = 320 << 10 };
+
+HAK_LOCKED_STATE HAK_LARGE_STATE(2) char hak_meta_first[META_FIRST_BYTES]; /* [lock META] */
+
 static bool meta_region(size_t bytes) {
+    char *first = (char *)hak_align_up((uintptr_t)hak_meta_first, hak_os_page_bytes());
+    if (!HAK_HARDEN && hak_meta_end == NULL && first + bytes <= hak_meta_first + META_FIRST_BYTES) {
+        hak_meta_next = first;
+        hak_meta_end = hak_meta_first + META_FIRST_BYTES;
+        return true;
+    }
     size_t guard = hak_os_page_bytes();
     size_t inner = hak_align_up(bytes > META_REGION_BYTES ? bytes : META_REGION_BYTES, guard);
     char *base = hak_os_reserve(inner + 2 * guard, guard);

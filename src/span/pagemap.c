@@ -8,7 +8,7 @@
 #include "os/os.h"
 #include "span/span.h"
 
-HAK_LINE_ALIGNED hak_pagemap_t hak_pagemap;
+HAK_LARGE_STATE(1) HAK_LINE_ALIGNED hak_pagemap_t hak_pagemap;
 
 static bool pagemap_grow(uint16_t index) {
     bool done = true;
@@ -30,6 +30,8 @@ bool hak_pagemap_prepare(const void *base, size_t bytes) {
     uintptr_t first = (uintptr_t)base >> HAK_PAGEMAP_LEAF_LOG2;
     uintptr_t last = ((uintptr_t)base + bytes - 1) >> HAK_PAGEMAP_LEAF_LOG2;
     for (uintptr_t index = first; index <= last; index++) {
+        /* the first access to an OS page of the root is a write: one fault, not two */
+        hak_add_relaxed(&hak_pagemap.root[(uint16_t)index], 0);
         if (hak_load_acquire(&hak_pagemap.root[(uint16_t)index]) == 0 &&
             !pagemap_grow((uint16_t)index)) {
             return false;

@@ -84,8 +84,8 @@ void hak_span_stats(hak_span_stats_t *stats);
 void hak_span_visit(void (*visit)(hak_superslab_t *superslab, void *context), void *context);
 
 /* --- memory for our own metadata -------------------------------------------------------------- */
-/* Zeroed, aligned to a cache line, never freed; lies between guard OS pages. NULL when the kernel
- * gives no more. Usable before anything else works. */
+/* Zeroed, aligned to a cache line, never freed; lies in our own tables or between guard OS pages.
+ * NULL when the kernel gives no more. Usable before anything else works. */
 void *hak_meta_alloc(size_t bytes);
 size_t hak_meta_bytes(void);
 
