@@ -122,7 +122,7 @@ void *hak_api_reallocarray(void *block, size_t count, size_t size) {
 
 void *hak_api_reallocf(void *block, size_t size) {
     void *result = hak_api_realloc(block, size);
-    if (result == NULL && size != 0) {
+    if (result == NULL && size != 0 && block != NULL) {
         hak_fast_free(block);
     }
     return result;
