@@ -12,7 +12,9 @@
 
 enum {
     SORTER_PLACES = 32,
-    RECYCLE_LEAST = 4, /* fewer blocks of others in the outbox are not reused: docs/experiments */
+    /* Fewer blocks of others are not used here: they may share cache lines with what other threads
+     * use (docs/experiments/0014-blocks-of-others.md). */
+    RECYCLE_LEAST = 4,
 };
 
 /* Batches under way, direct-mapped by slab. */
@@ -72,7 +74,7 @@ HAK_INLINE void grid_check(const grid_t *grid, const void *block) {
 
 /* The blocks from *next on that lie in one unit, at most *left. *next is what follows then. */
 HAK_INLINE hak_batch_t run_take(const hak_slab_t *slab, unsigned sc, void **next, uint32_t *left) {
-    const grid_t grid = {.base = slab->base, .carved = slab->carved, .sc = sc};
+    const grid_t grid = {.base = slab->base, .carved = hak_owner_load(&slab->carved), .sc = sc};
     hak_batch_t run = {.head = *next, .tail = *next, .count = 0};
     void *block = *next;
     do {

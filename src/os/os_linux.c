@@ -184,7 +184,7 @@ bool hak_os_advise_huge(void *base, size_t bytes, bool is_wanted) {
 }
 
 size_t hak_os_resident(const void *base, size_t bytes) {
-    unsigned char is_in[256]; /* a small stack must do */
+    unsigned char is_in[256] = {0}; /* a small stack must do */
     size_t page = os_page_bytes, resident = 0;
     for (size_t at = 0; at < bytes; at += sizeof is_in * page) {
         size_t length = bytes - at < sizeof is_in * page ? bytes - at : sizeof is_in * page;

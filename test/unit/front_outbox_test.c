@@ -24,7 +24,7 @@ static hak_audit_t audit(void) {
     return result;
 }
 
-enum { REMOTE_BLOCKS = 500 };
+enum { REMOTE_BLOCKS = 1000 };
 
 static void *make_blocks(void *context) {
     void **block = context;
