@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from hakmem_lab import machine, place, prepare, records, session
+from hakmem_lab import machine, place, prepare, records, session, store
 from hakmem_lab.arms import Arm
 from hakmem_lab.errors import LabError
 from hakmem_lab.execute import Sample
@@ -235,3 +235,14 @@ def test_the_fastest_run_of_a_round_counts():
     ("memory", ("x", "300*"), 1, 1), ("small", ("x", "300"), 1, 1), ("app", (), 1, 1)])
 def test_which_rows_are_divided(group, argv, scale, repeats):
     assert Row(RowInfo("r", group, "", "", "cpu", "ns/op"), argv=argv).repeats(scale) == repeats
+
+
+def test_a_library_is_kept_under_each_name_it_comes_by(tmp_path, monkeypatch):
+    monkeypatch.setattr(place, "LAB", tmp_path / "lab")
+    one, other = tmp_path / "one.so", tmp_path / "other.so"
+    one.write_bytes(b"the same")
+    other.write_bytes(b"the same")
+    kept = [store.keep_file(path) for path in (one, other, one)]
+    assert [path.name for path in kept] == ["one.so", "other.so", "one.so"]
+    assert all(path.read_bytes() == b"the same" for path in kept)
+    assert kept[0] == kept[2]

@@ -50,9 +50,9 @@ def keep_folder(folder: Path, name: str) -> Path:
 
 
 def keep_file(path: Path) -> Path:
-    """A copy of a library, under its own name in a folder that holds its hash."""
-    kept = _place(_store() / sha256(path)[:16], lambda folder: (folder.mkdir(), shutil.copy2(path, folder / path.name)))
-    return kept / path.name
+    """A copy of a library, under its own name in a folder that holds its hash and its name."""
+    folder = _store() / f"{sha256(path)[:16]}-{path.name}"
+    return _place(folder, lambda work: (work.mkdir(), shutil.copy2(path, work / path.name))) / path.name
 
 
 class Alone:
