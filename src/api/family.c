@@ -70,8 +70,8 @@ void *hak_api_aligned_alloc(size_t align, size_t size) {
 static HAK_NOINLINE int posix_memalign_rest(void **block, size_t align, size_t size) {
     int saved = errno;
     void *result = aligned_rest(align, size);
+    errno = saved;
     if (HAK_UNLIKELY(result == NULL)) {
-        errno = saved;
         return ENOMEM;
     }
     *block = result;

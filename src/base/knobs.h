@@ -18,7 +18,7 @@ typedef struct hak_knobs {
     /* read by front/ */
     size_t bin_max_bytes; /* what one bin may hold at most */
     size_t bin_max_blocks;
-    size_t outbox_bytes; /* what may wait in one outbox */
+    size_t outbox_bytes; /* what may wait in the outboxes of a thread */
     bool force_libc;     /* route the whole family to the next allocator */
     /* read by policy/ */
     bool learn;

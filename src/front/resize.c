@@ -72,6 +72,11 @@ HAK_INLINE size_t with_slack(size_t usable, size_t size) {
     return may && size < ample ? ample : size;
 }
 
+/* There is no memory for what was asked; without the slack there may be. */
+static HAK_COLD void *resize_scarce(size_t usable, size_t size) {
+    return with_slack(usable, size) > size ? hak_fast_malloc(size) : NULL;
+}
+
 static HAK_COLD void *resize_failed(void *block, size_t usable, size_t size, int saved) {
     if (size > usable) {
         return NULL;
@@ -85,7 +90,7 @@ static HAK_COLD void *resize_failed(void *block, size_t usable, size_t size, int
 HAK_INLINE void *resize_by_copy(void *block, uint32_t entry, size_t usable, size_t size) {
     int saved = size <= usable ? errno : 0;
     void *fresh = hak_fast_malloc(with_slack(usable, size));
-    if (HAK_UNLIKELY(fresh == NULL)) {
+    if (HAK_UNLIKELY(fresh == NULL) && (fresh = resize_scarce(usable, size)) == NULL) {
         return resize_failed(block, usable, size, saved);
     }
     size_t kept = usable < size ? usable : size;

@@ -86,6 +86,7 @@ static hak_blocks_t refill_from_slabs(hak_tcache_t *tcache, unsigned sc) {
 static hak_blocks_t refill_find(hak_tcache_t *tcache, unsigned sc) {
     hak_event_tick(tcache);
     if (tcache->side[sc].outbox.count != 0) {
+        hak_slab_receive(&tcache->owner); /* a thread that lives on these must not forget its own */
         hak_blocks_t blocks = hak_outbox_recycle(tcache, sc);
         if (blocks.count != 0) {
             return blocks;

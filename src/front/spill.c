@@ -15,6 +15,8 @@ enum {
     /* Fewer blocks of others are not used here: they may share cache lines with what other threads
      * use (docs/experiments/0014-blocks-of-others.md). */
     RECYCLE_LEAST = 4,
+    /* In one outbox at most: each may keep a slab from retiring, and all are sorted in one call. */
+    OUTBOX_MOST_BLOCKS = 256,
 };
 
 /* Batches under way, direct-mapped by slab. */
@@ -77,6 +79,9 @@ HAK_INLINE hak_batch_t run_take(const hak_slab_t *slab, unsigned sc, void **next
     const grid_t grid = {.base = slab->base, .carved = hak_owner_load(&slab->carved), .sc = sc};
     hak_batch_t run = {.head = *next, .tail = *next, .count = 0};
     void *block = *next;
+    if (HAK_UNLIKELY((size_t)((const char *)block - grid.base) >> 32 != 0)) {
+        hak_fatal(HAK_FATAL_CORRUPT_LINK, block, NULL); /* bits the page map does not look at */
+    }
     do {
         grid_check(&grid, block);
         void *follower = hak_link_get(block);
@@ -87,6 +92,9 @@ HAK_INLINE hak_batch_t run_take(const hak_slab_t *slab, unsigned sc, void **next
         run.count++;
         block = follower;
     } while (run.count < *left && is_same_unit(run.tail, block));
+    if (HAK_UNLIKELY(run.count > grid.carved)) {
+        hak_fatal(HAK_FATAL_DOUBLE_FREE, block, NULL); /* it goes round in circles */
+    }
     *left -= run.count;
     *next = block;
     return run;
@@ -128,7 +136,8 @@ void hak_tcache_spill_all(hak_tcache_t *tcache, unsigned sc, hak_blocks_t blocks
 /* --- outbox ---------------------------------------------------------------------------------- */
 
 int32_t hak_outbox_capacity(unsigned sc) {
-    return (int32_t)(hak_load_relaxed(&hak_knobs.outbox_bytes) / 4 / hak_sc_info[sc].bytes);
+    size_t blocks = hak_load_relaxed(&hak_knobs.outbox_bytes) / 4 / hak_sc_info[sc].bytes;
+    return blocks < OUTBOX_MOST_BLOCKS ? (int32_t)blocks : OUTBOX_MOST_BLOCKS;
 }
 
 static hak_blocks_t outbox_take(hak_tcache_t *tcache, unsigned sc) {

@@ -117,6 +117,9 @@ void hak_tcache_detach(hak_tcache_t *tcache) {
 static void bin_flush(hak_tcache_t *tcache, unsigned sc) {
     hak_bin_t *bin = &tcache->bin[sc];
     hak_bin_side_t *side = &tcache->side[sc];
+    if (HAK_UNLIKELY(bin->room > side->total)) {
+        hak_fatal(HAK_FATAL_DOUBLE_FREE, bin->head, NULL); /* it gave more than it got */
+    }
     hak_blocks_t blocks = {.head = bin->head, .count = (uint32_t)(side->total - bin->room)};
     bin->head = NULL;
     bin->room = side->capacity;

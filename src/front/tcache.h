@@ -13,13 +13,14 @@
  *   TCACHE-1  Only the thread whose TLS word leads to a tcache touches it ("owner"), except the
  *             fields tagged otherwise. The guest tcache belongs to the holder of HAK_LOCK_GUEST.
  *   TCACHE-2  The blocks of a bin are of its class and belong to slabs, mostly of this tcache;
- *             those of others came out of the outbox. The list ends in NULL.
+ *             those of others came out of the outbox, as a rule. The list ends in NULL.
  *   TCACHE-3  bin.room + blocks in the bin == side.total. room says how many more frees the bin
- * takes before it overflows; it is at least half the capacity after a refill, so the bin may hold
- * more than its capacity, by at most what one slab gives. TCACHE-4  An outbox has exactly `count`
- * blocks of its class; the list ends in NULL. A list that is longer or shorter than counted, here
- * or in a bin: a block was freed twice, or written to after it was freed. TCACHE-5  outbox_bytes is
- * the sum over all outboxes. */
+ *             takes before it overflows; it is at least half the capacity after a refill, so the
+ *             bin may hold more than its capacity, by at most what a slab or an outbox gives.
+ *   TCACHE-4  An outbox has exactly `count` blocks of its class; the list ends in NULL. A list that
+ *             is longer or shorter than counted, here or in a bin: a block was freed twice, or was
+ *             written to after it was freed.
+ *   TCACHE-5  outbox_bytes is the sum over all outboxes. */
 #ifndef HAK_FRONT_TCACHE_H
 #define HAK_FRONT_TCACHE_H
 

@@ -95,7 +95,8 @@ static void audit_tcache(hak_tcache_t *tcache, void *context) {
         const hak_bin_t *bin = &tcache->bin[sc];
         const hak_bin_side_t *side = &tcache->side[sc];
         audit_expect(audit, side->total >= bin->room, "TCACHE-3", bin);
-        audit_list(audit, &bin->head, (size_t)(side->total - bin->room), sc, "TCACHE-2");
+        int64_t cached = side->total - bin->room;
+        audit_list(audit, &bin->head, cached < 0 ? 0 : (size_t)cached, sc, "TCACHE-2");
         audit_list(audit, &side->outbox.head, side->outbox.count, sc, "TCACHE-4");
         outbox_bytes += (size_t)side->outbox.count * hak_sc_info[sc].bytes;
     }

@@ -159,9 +159,16 @@ static void huge_set_bytes(hak_huge_t *record, size_t bytes) {
     hak_lock_release(HAK_LOCK_HUGE);
 }
 
+/* A block that grew into the cached extent behind it may be two mappings to the kernel, which then
+ * cannot move it at once: only below this size, where a copy is no great matter. */
+enum { HUGE_EXTEND_MOST_BYTES = 32 << 20 };
+
 /* Into the cached extent behind the block, of which it often was the front. */
 static bool huge_extend(hak_huge_t *record, size_t new_bytes) {
     size_t old_bytes = record->bytes;
+    if (new_bytes > HUGE_EXTEND_MOST_BYTES) {
+        return false;
+    }
     hak_lock_acquire(HAK_LOCK_HUGE);
     bool is_done = hak_huge_cache_take_at(record->base + old_bytes, new_bytes - old_bytes);
     if (is_done) {

@@ -10,7 +10,7 @@
  *
  *     always            max(huge_cache, in use / 8)
  *     for a while       2 x retain_percent of what was in use within the last one or two windows,
- *                       but not above max(5 x huge_cache, 2 x retain_percent of what is in use now)
+ *                       but not above 5 x huge_cache + in use / 8
  *
  * so a load that breathes makes no kernel calls, and one that shrinks gives back at its next free
  * or tick after the window. The excess goes from the end of the highest extent. Address space is
@@ -163,13 +163,6 @@ bool hak_huge_cache_covers(const char *address) {
 
 /* --- what may be kept, under HAK_LOCK_HUGE ---------------------------------------------------- */
 
-void hak_huge_cache_note_use(size_t added, size_t removed) {
-    hak_huge_cache.in_use_bytes += added - removed;
-    if (hak_huge_cache.in_use_bytes > hak_huge_cache.peak_bytes) {
-        hak_huge_cache.peak_bytes = hak_huge_cache.in_use_bytes;
-    }
-}
-
 static void window_turn(void) {
     uint64_t now = hak_os_now_ns();
     if (now < hak_huge_cache.window_end_ns) {
@@ -180,6 +173,14 @@ static void window_turn(void) {
         is_long_ago ? hak_huge_cache.in_use_bytes : hak_huge_cache.peak_bytes;
     hak_huge_cache.peak_bytes = hak_huge_cache.in_use_bytes;
     hak_huge_cache.window_end_ns = now + CACHE_WINDOW_NS;
+}
+
+void hak_huge_cache_note_use(size_t added, size_t removed) {
+    window_turn(); /* what is freed now was in use until now */
+    hak_huge_cache.in_use_bytes += added - removed;
+    if (hak_huge_cache.in_use_bytes > hak_huge_cache.peak_bytes) {
+        hak_huge_cache.peak_bytes = hak_huge_cache.in_use_bytes;
+    }
 }
 
 static size_t larger(size_t a, size_t b) {
@@ -198,7 +199,7 @@ static size_t cache_bound(void) {
     size_t always = larger(least, in_use / CACHE_SHARE);
     size_t peak = larger(hak_huge_cache.peak_bytes, hak_huge_cache.last_peak_bytes);
     size_t recent = percent_of(peak, percent);
-    size_t most = larger(CACHE_LEAST_TIMES * least, percent_of(in_use, percent));
+    size_t most = CACHE_LEAST_TIMES * least + in_use / CACHE_SHARE;
     return larger(always, recent < most ? recent : most);
 }
 

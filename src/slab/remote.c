@@ -57,7 +57,9 @@ static void slab_take_remote(hak_owner_t *owner, hak_slab_t *slab) {
         hak_owner_add(&owner->counters.remote_in, 1);
         head = below;
     }
-    HAK_ASSERT(count <= slab->carved, "SLAB-1");
+    if (HAK_UNLIKELY(count > slab->carved)) {
+        hak_fatal(HAK_FATAL_DOUBLE_FREE, slab->free, NULL);
+    }
     hak_owner_store(&slab->free_count, count);
     hak_slab_note_freed(owner, slab);
 }

@@ -147,11 +147,15 @@ static hak_slab_t *slab_find(hak_owner_t *owner, unsigned sc) {
     return slab != NULL ? slab : slab_create(owner, sc);
 }
 
-hak_blocks_t hak_slab_refill(hak_owner_t *owner, unsigned sc) {
-    hak_blocks_t blocks = {0};
+void hak_slab_receive(hak_owner_t *owner) {
     if (hak_remote_is_pending(owner)) {
         hak_remote_drain(owner, SLAB_DRAIN_BUDGET);
     }
+}
+
+hak_blocks_t hak_slab_refill(hak_owner_t *owner, unsigned sc) {
+    hak_blocks_t blocks = {0};
+    hak_slab_receive(owner);
     hak_slab_t *slab = owner->current[sc];
     if (slab != NULL) {
         blocks = slab_take(owner, slab);

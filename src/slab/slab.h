@@ -89,6 +89,9 @@ void hak_owner_init(hak_owner_t *owner, uint32_t tag);
  * order. count == 0 when memory is out. */
 hak_blocks_t hak_slab_refill(hak_owner_t *owner, unsigned sc);
 
+/* Takes what others gave back, a few slabs of it; hak_slab_refill does so first. */
+void hak_slab_receive(hak_owner_t *owner);
+
 /* Empties current slabs and retires what is empty; before the owner is parked or trimmed. */
 void hak_slab_release_current(hak_owner_t *owner);
 

@@ -26,12 +26,22 @@ static bool pagemap_grow(uint16_t index) {
     return done;
 }
 
+HAK_LOCKED_STATE uint32_t hak_pagemap_is_touched; /* [atomic] */
+
+/* In a process's first use the first access to the root is a write: one page fault, not two. Only
+ * then: every free reads the line. */
+static void pagemap_touch(uintptr_t index) {
+    if (hak_load_relaxed(&hak_pagemap_is_touched) == 0) {
+        hak_store_relaxed(&hak_pagemap_is_touched, 1);
+        hak_add_relaxed(&hak_pagemap.root[(uint16_t)index], 0);
+    }
+}
+
 bool hak_pagemap_prepare(const void *base, size_t bytes) {
     uintptr_t first = (uintptr_t)base >> HAK_PAGEMAP_LEAF_LOG2;
     uintptr_t last = ((uintptr_t)base + bytes - 1) >> HAK_PAGEMAP_LEAF_LOG2;
     for (uintptr_t index = first; index <= last; index++) {
-        /* the first access to an OS page of the root is a write: one fault, not two */
-        hak_add_relaxed(&hak_pagemap.root[(uint16_t)index], 0);
+        pagemap_touch(index);
         if (hak_load_acquire(&hak_pagemap.root[(uint16_t)index]) == 0 &&
             !pagemap_grow((uint16_t)index)) {
             return false;

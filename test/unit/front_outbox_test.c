@@ -10,7 +10,7 @@
 
 #include <pthread.h>
 
-enum { SC_64 = 3 };
+enum { SC_64 = 3, SC_4096 = 27 };
 
 static hak_tcache_t *self(void) {
     hak_tcache_t *tcache = hak_tcache_self(hak_pagemap_base());
@@ -49,7 +49,9 @@ static void outbox_is_handed_over_at_a_quarter_of_the_bound(void **state) {
     (void)state;
     void **block = foreign_blocks();
     hak_tcache_t *tcache = self();
-    unsigned per_batch = (unsigned)(hak_knobs.outbox_bytes / 4 / 64);
+    unsigned per_batch = (unsigned)hak_outbox_capacity(SC_64);
+    assert_int_equal(per_batch, 256); /* less than a quarter in bytes, to sort few at once */
+    assert_int_equal(hak_outbox_capacity(SC_4096) * 4096, hak_knobs.outbox_bytes / 4);
     uint64_t before = tcache->owner.counters.remote_out;
     tcache->ticks = 0; /* a tick would hand the outbox over */
     assert_true(per_batch < REMOTE_BLOCKS);
