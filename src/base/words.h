@@ -12,10 +12,13 @@
  *   superslab   4 MiB aligned mapping, carved into spans
  *   page map    address -> entry of its unit
  *   owner       who may touch the lists of a slab; has a tag that stands in the page map
- *   tcache      the per-thread owner: bins in front, slabs behind, outbox for blocks of others
+ *   tcache      the per-thread cache: bins, outboxes, and an owner
  *   bin         LIFO of free blocks of one class in a tcache
  *   remote free a free by a thread that is not the owner
- *   outbox      where a tcache collects remote frees before it hands them over in batches
+ *   outbox      list of a tcache, one a class, of the blocks it freed for other owners
+ *   hand over   send an outbox to the owners, in batches; recycle: take it as the next bin instead
+ *   sort, spill give the blocks of a list back to their slabs, or in batches to their owners
+ *   tick        a slow-path event that counts; every 256th runs what front/event.h has registered
  *   park, adopt an exiting thread leaves its slabs / another takes one over
  *   retire      an empty slab gives its span back to the provider
  *   large, huge span of up to 1 MiB (more after it grew in place) inside a superslab / mapping of

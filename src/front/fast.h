@@ -5,10 +5,9 @@
  *   malloc(n)
  *     n > 2 KiB              -> hak_slow_malloc_medium  (class by clz, bins up to 64 KiB, large)
  *     sc = table[n]
- *     bin empty              -> hak_slow_malloc         (no tcache yet; refill: remote, own
- *                                                        slab's list, fresh blocks, partial,
- *                                                        adopt, new slab; NULL)
- *     pop
+ *     bin empty              -> hak_slow_malloc         (no tcache yet; refill: outbox,
+ *                                                        remote, own slab's list, fresh blocks,
+ * partial, adopt, new slab; NULL) pop
  *
  *   free(p)
  *     entry = page map[p]; sc = entry ^ own tag
@@ -111,7 +110,9 @@ HAK_INLINE bool hak_fast_stays(const void *block, size_t size) {
     return size - least <= hak_sc_info[sc].bytes - least && hak_slab_is_start(base, sc, block);
 }
 
-/* The same with a call site, which only the slow path looks at. */
+/* --- malloc and free with a call site, which only slow paths look at ---------------------------
+ */
+
 HAK_INLINE void *hak_fast_malloc_at(size_t size, const void *site) {
     void *block = HAK_LIKELY(size <= HAK_SC_SMALL_BYTES) ? hak_fast_pop(size) : NULL;
     return HAK_LIKELY(block != NULL) ? block : hak_slow_malloc_at(size, site);

@@ -246,8 +246,8 @@ HAK_INLINE void check_block(const hak_slab_t *slab, const void *block) {
 
 enum { OVERFLOW_BLOCKS = 32 }; /* leave a full bin at once: bounds the work of one free */
 
-/* The bin is full. The newest blocks leave it: they are in the processor's cache, which sorting
- * looks at each. */
+/* The bin is full. The newest leave: sorting reads every block, and these are still in the
+ * processor's cache. */
 static void free_overflow(hak_tcache_t *tcache, unsigned sc, void *block) {
     hak_bin_t *bin = &tcache->bin[sc];
     hak_bin_side_t *side = &tcache->side[sc];
@@ -374,7 +374,7 @@ static void free_small(void *block) {
     }
 }
 
-/* The rest of hak_slow_free: anything but an overflow. */
+/* The rest of hak_slow_free_foreign: no tcache, NULL, large, not ours. */
 static HAK_NOINLINE void free_other(void *block, uint32_t entry) {
     if (HAK_LIKELY(hak_slab_is_entry(entry))) {
         free_small(block);

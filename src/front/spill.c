@@ -5,8 +5,8 @@
  * are given back in one step. Runs of other owners' slabs are joined into one batch a slab, as far
  * as the sorter has places.
  *
- * Every block is checked here: that it is one, and that the list is as long as it was counted
- * (TCACHE-4). */
+ * Every block is checked here: that it is one; and of a whole list, that it is as long as it was
+ * counted (TCACHE-4). */
 #include "base/knobs.h"
 #include "front/tcache.h"
 

@@ -12,8 +12,8 @@
  * Invariants:
  *   TCACHE-1  Only the thread whose TLS word leads to a tcache touches it ("owner"), except the
  *             fields tagged otherwise. The guest tcache belongs to the holder of HAK_LOCK_GUEST.
- *   TCACHE-2  The blocks of a bin are of its class and belong to slabs, mostly of this tcache;
- *             those of others came out of the outbox, as a rule. The list ends in NULL.
+ *   TCACHE-2  The blocks of a bin are of its class and belong to slabs, of this tcache or,
+ *             out of its outbox, of others. The list ends in NULL.
  *   TCACHE-3  bin.room + blocks in the bin == side.total. room says how many more frees the bin
  *             takes before it overflows; it is at least half the capacity after a refill, so the
  *             bin may hold more than its capacity, by at most what a slab or an outbox gives.

@@ -9,8 +9,8 @@
  * which costs no kernel call; else a few samples of its OS pages tell. At most may be kept
  *
  *     always            max(huge_cache, in use / 8)
- *     for a while       2 x retain_percent of what was in use within the last one or two windows,
- *                       but not above 5 x huge_cache + in use / 8
+ *     for a while       2 x retain_percent of what was in use within the last one or two windows
+ *                       (of 0.5 s), but not above 5 x huge_cache + in use / 8
  *
  * so a load that breathes makes no kernel calls, and one that shrinks gives back at its next free
  * or tick after the window. The excess goes from the end of the highest extent. Address space is
@@ -34,6 +34,7 @@ typedef struct huge_extent {
 enum {
     CACHE_EXTENTS = 64,      /* cached extents at most: bounds a search */
     CACHE_SHARE = 8,         /* of what is in use, kept always */
+    EVICT_SHARE = 16,        /* less of an extent resident: next to empty */
     CACHE_LEAST_TIMES = 5,   /* huge_cache, kept for a while even if nothing is in use any more */
     CACHE_ADDRESS_TIMES = 4, /* address space per byte of memory that may be kept */
 };
@@ -203,26 +204,45 @@ static size_t cache_bound(void) {
     return larger(always, recent < most ? recent : most);
 }
 
-/* Takes the excess over `keep_dirty` and `keep_bytes` off the end of the highest extent, or all of
- * it to be asked about. */
+/* Where memory is taken from. What is charged by assumption is asked about before anything goes;
+ * next comes the highest that is not next to empty, of which giving back brings something. */
+static unsigned evict_choose(bool is_dirty_over) {
+    const huge_extent_t *extent = hak_huge_cache.extent;
+    unsigned highest = hak_huge_cache.extent_count - 1;
+    for (unsigned i = highest + 1; is_dirty_over && i-- > 0;) {
+        if (!extent[i].is_known) {
+            return i;
+        }
+    }
+    for (unsigned i = highest + 1; is_dirty_over && i-- > 0;) {
+        if (extent[i].dirty >= extent[i].bytes / EVICT_SHARE) {
+            return i;
+        }
+    }
+    return highest;
+}
+
+/* Takes the excess over `keep_dirty` and `keep_bytes` off the end of an extent, or all of it if its
+ * charge was assumed. */
 static bool cache_evict(size_t keep_dirty, size_t keep_bytes, huge_extent_t *evicted) {
     size_t dirty = hak_huge_cache.dirty_bytes, bytes = hak_huge_cache.cached_bytes;
     if (hak_huge_cache.extent_count == 0 || (dirty <= keep_dirty && bytes <= keep_bytes)) {
         return false;
     }
-    huge_extent_t *last = &hak_huge_cache.extent[hak_huge_cache.extent_count - 1];
+    unsigned at = evict_choose(dirty > keep_dirty);
+    huge_extent_t *from = &hak_huge_cache.extent[at];
     size_t excess = bytes > keep_bytes ? bytes - keep_bytes : 0;
     if (dirty > keep_dirty) {
-        size_t units = (dirty - keep_dirty) / (last->dirty / (last->bytes / HAK_UNIT_BYTES) + 1);
+        size_t units = (dirty - keep_dirty) / (from->dirty / (from->bytes / HAK_UNIT_BYTES) + 1);
         excess = larger(excess, (units + 1) * HAK_UNIT_BYTES);
     }
     excess = hak_align_up(excess, HAK_UNIT_BYTES);
-    *evicted = *last;
-    if (excess >= last->bytes || !last->is_known) {
-        extent_remove(hak_huge_cache.extent_count - 1);
+    *evicted = *from;
+    if (excess >= from->bytes || !from->is_known) {
+        extent_remove(at);
     } else {
-        extent_cut(last, excess);
-        evicted->base += last->bytes;
+        extent_cut(from, excess);
+        evicted->base += from->bytes;
         evicted->bytes = excess;
     }
     return true;

@@ -24,19 +24,25 @@ static void cache_count_recent_use(void) {
 
 #define CACHE_TEST(test) cmocka_unit_test_setup_teardown(test, cache_begin, large_end)
 
-/* `count` blocks of which one byte in `step` is written; then all are freed. */
+/* `count` blocks of which one byte in `step` is written; then all are freed. Skips the test where
+ * the kernel says it takes memory back and keeps it, as qemu's does at some addresses. */
 static void cache_fill(unsigned count, size_t bytes, size_t step) {
     char *held[16];
+    bool is_taken = true;
     assert_true(count <= UNIT_COUNT(held));
     for (unsigned i = 0; i < count; i++) {
         held[i] = large(bytes, 16);
         UNIT_EXPECT(hak_os_purge(held[i], bytes), "%u", i); /* large() has read all of it */
+        is_taken = is_taken && hak_os_resident(held[i], bytes) == 0;
         for (size_t at = 0; at < bytes; at += step) {
             held[i][at] = 1;
         }
     }
     for (unsigned i = 0; i < count; i++) {
         large_free(held[i]);
+    }
+    if (!is_taken) {
+        skip();
     }
 }
 
@@ -46,6 +52,26 @@ static void cache_of_sparse_blocks_counts_what_is_resident(void **state) {
     cache_fill(7, 4u * MIB, MIB);
     assert_int_equal(hak_counters.huge_unmap, unmapped);
     assert_int_equal(large_stats().huge_cached_bytes, 28u * MIB);
+}
+
+/* They do not join, because every second one stays in use. */
+static void cache_of_sparse_blocks_apart_counts_what_is_resident(void **state) {
+    (void)state;
+    char *held[14];
+    for (unsigned i = 0; i < UNIT_COUNT(held); i++) {
+        held[i] = hak_large_alloc(4u * MIB, 16).block;
+        assert_non_null(held[i]);
+        held[i][0] = 1;
+    }
+    uint64_t unmapped = hak_counters.huge_unmap;
+    for (unsigned i = 0; i < UNIT_COUNT(held); i += 2) {
+        large_free(held[i]);
+    }
+    assert_int_equal(hak_counters.huge_unmap, unmapped);
+    assert_int_equal(large_stats().huge_cached_bytes, 28u * MIB);
+    for (unsigned i = 1; i < UNIT_COUNT(held); i += 2) {
+        large_free(held[i]);
+    }
 }
 
 static void cache_of_dense_blocks_counts_all_of_them(void **state) {
@@ -167,6 +193,7 @@ static void zero_without_purge_is_still_zero(void **state) {
 
 static const struct CMUnitTest tests[] = {
     CACHE_TEST(cache_of_sparse_blocks_counts_what_is_resident),
+    CACHE_TEST(cache_of_sparse_blocks_apart_counts_what_is_resident),
     CACHE_TEST(cache_of_dense_blocks_counts_all_of_them),
     CACHE_TEST(cache_of_untouched_blocks_is_bounded_in_address_space),
     CACHE_TEST(cache_keeps_recent_use_until_the_window_has_passed),
