@@ -35,8 +35,8 @@ HAK_INLINE size_t hak_fast_sc(uintptr_t pagemap_base, size_t size) {
 }
 
 /* NULL: the bin is empty. */
-HAK_INLINE void *hak_fast_pop_class(uintptr_t base, size_t sc) {
-    hak_bin_t *bin = hak_tcache_bin(hak_tcache_self(base), sc);
+HAK_INLINE void *hak_fast_pop_class(hak_tcache_t *tcache, size_t sc) {
+    hak_bin_t *bin = hak_tcache_bin(tcache, sc);
     void *block = bin->head;
     int64_t room = bin->room;
     if (HAK_LIKELY(block != NULL)) {
@@ -50,7 +50,7 @@ HAK_INLINE void *hak_fast_pop_class(uintptr_t base, size_t sc) {
 /* size <= HAK_SC_SMALL_BYTES */
 HAK_INLINE void *hak_fast_pop(size_t size) {
     uintptr_t base = hak_pagemap_base();
-    return hak_fast_pop_class(base, hak_fast_sc(base, size));
+    return hak_fast_pop_class(hak_tcache_self(base), hak_fast_sc(base, size));
 }
 
 /* The bin takes the block, unless it is full. */

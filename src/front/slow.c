@@ -111,14 +111,8 @@ static HAK_NOINLINE void *slow_refill(hak_tcache_t *tcache, unsigned sc) {
 }
 
 static void *slow_take(hak_tcache_t *tcache, unsigned sc) {
-    hak_bin_t *bin = &tcache->bin[sc];
-    void *block = bin->head;
-    if (block == NULL) {
-        return slow_refill(tcache, sc);
-    }
-    bin->head = hak_link_get(block);
-    bin->room++;
-    return block;
+    void *block = hak_fast_pop_class(tcache, sc);
+    return block != NULL ? block : slow_refill(tcache, sc);
 }
 
 static HAK_COLD void *guest_take(unsigned sc) {
@@ -185,14 +179,8 @@ void *hak_slow_malloc_medium(size_t size) {
         return slow_result(slow_large(size, HAK_BLOCK_ALIGN).block);
     }
     unsigned sc = hak_sc_of_medium(size);
-    hak_bin_t *bin = &hak_tcache_self(hak_pagemap_base())->bin[sc];
-    void *block = bin->head;
-    if (HAK_UNLIKELY(block == NULL)) {
-        return slow_malloc_class(sc, size);
-    }
-    bin->head = hak_link_get(block);
-    bin->room++;
-    return block;
+    void *block = hak_fast_pop_class(hak_tcache_self(hak_pagemap_base()), sc);
+    return HAK_LIKELY(block != NULL) ? block : slow_malloc_class(sc, size);
 }
 
 void *hak_slow_calloc(size_t size) {
@@ -238,25 +226,15 @@ void *hak_slow_malloc_at(size_t size, const void *site) {
 /* --- free ---------------------------------------------------------------------------------------
  */
 
-HAK_INLINE void check_block(const hak_slab_t *slab, const void *block) {
-    if (HAK_UNLIKELY(!hak_slab_is_block(slab, block))) {
-        hak_fatal(HAK_FATAL_INTERIOR_FREE, block, NULL);
-    }
-}
-
 enum { OVERFLOW_BLOCKS = 32 }; /* leave a full bin at once: bounds the work of one free */
 
-/* The bin is full. The newest leave: sorting reads every block, and these are still in the
- * processor's cache. */
+/* The bin is full. The newest leave, this block first: sorting checks and reads every block, and
+ * these are still in the processor's cache. */
 static void free_overflow(hak_tcache_t *tcache, unsigned sc, void *block) {
     hak_bin_t *bin = &tcache->bin[sc];
     hak_bin_side_t *side = &tcache->side[sc];
     int32_t half = side->total / 2 + 1;
     int32_t leaving = half > OVERFLOW_BLOCKS ? OVERFLOW_BLOCKS : half;
-    check_block(hak_slab_of(block), block);
-    if (HAK_UNLIKELY(block == bin->head)) {
-        hak_fatal(HAK_FATAL_DOUBLE_FREE, block, NULL);
-    }
     side->overflowed = true;
     hak_owner_add(&tcache->owner.counters.overflow, 1);
     hak_link_set(block, bin->head);
@@ -277,17 +255,11 @@ static HAK_NOINLINE void free_remote_full(hak_tcache_t *tcache, unsigned sc) {
     hak_outbox_shrink(tcache, sc);
 }
 
-static HAK_COLD HAK_NORETURN void free_interior(const void *block) {
-    hak_fatal(HAK_FATAL_INTERIOR_FREE, block, NULL);
-}
-
 /* A block of another owner. */
 HAK_INLINE void free_remote(hak_tcache_t *tcache, unsigned sc, void *block,
                             const hak_slab_t *slab) {
     hak_bin_side_t *side = &tcache->side[sc];
-    if (HAK_UNLIKELY(!hak_slab_is_block(slab, block))) {
-        free_interior(block);
-    }
+    hak_slab_check_freed(slab, block);
     hak_link_set(block, side->outbox.head);
     side->outbox.head = block;
     side->outbox.count++;
@@ -301,7 +273,7 @@ HAK_INLINE void free_remote(hak_tcache_t *tcache, unsigned sc, void *block,
 /* Without a tcache: to the guest's slab directly, or as a batch of one. */
 static HAK_COLD void free_as_guest(void *block, uint32_t entry) {
     hak_slab_t *slab = hak_slab_of(block);
-    check_block(slab, block);
+    hak_slab_check_freed(slab, block);
     hak_batch_t batch = {.head = block, .tail = block, .count = 1};
     hak_tcache_t *guest = hak_tcache_guest_enter();
     if ((entry ^ guest->tag) < HAK_SC_COUNT) {

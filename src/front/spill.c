@@ -60,30 +60,15 @@ HAK_INLINE bool is_same_unit(const void *a, const void *b) {
     return ((uintptr_t)a ^ (uintptr_t)b) < HAK_UNIT_BYTES;
 }
 
-/* What tells the starts of blocks of one slab. */
-typedef struct grid {
-    const char *base;
-    uint32_t carved;
-    unsigned sc;
-} grid_t;
-
-HAK_INLINE void grid_check(const grid_t *grid, const void *block) {
-    uint32_t offset = (uint32_t)((const char *)block - grid->base);
-    if (HAK_UNLIKELY(hak_sc_index(grid->sc, offset) >= grid->carved)) {
-        hak_fatal(HAK_FATAL_INTERIOR_FREE, block, NULL);
-    }
-}
-
 /* The blocks from *next on that lie in one unit, at most *left. *next is what follows then. */
-HAK_INLINE hak_batch_t run_take(const hak_slab_t *slab, unsigned sc, void **next, uint32_t *left) {
-    const grid_t grid = {.base = slab->base, .carved = hak_owner_load(&slab->carved), .sc = sc};
+HAK_INLINE hak_batch_t run_take(const hak_slab_t *slab, void **next, uint32_t *left) {
     hak_batch_t run = {.head = *next, .tail = *next, .count = 0};
     void *block = *next;
-    if (HAK_UNLIKELY((size_t)((const char *)block - grid.base) >> 32 != 0)) {
+    if (HAK_UNLIKELY((size_t)((const char *)block - slab->base) >> 32 != 0)) {
         hak_fatal(HAK_FATAL_CORRUPT_LINK, block, NULL); /* bits the page map does not look at */
     }
     do {
-        grid_check(&grid, block);
+        hak_slab_check_freed(slab, block);
         void *follower = hak_link_get(block);
         if (HAK_UNLIKELY(follower == block)) {
             hak_fatal(HAK_FATAL_DOUBLE_FREE, block, NULL); /* twice in a row: links to itself */
@@ -92,7 +77,7 @@ HAK_INLINE hak_batch_t run_take(const hak_slab_t *slab, unsigned sc, void **next
         run.count++;
         block = follower;
     } while (run.count < *left && is_same_unit(run.tail, block));
-    if (HAK_UNLIKELY(run.count > grid.carved)) {
+    if (HAK_UNLIKELY(run.count > hak_owner_load(&slab->carved))) {
         hak_fatal(HAK_FATAL_DOUBLE_FREE, block, NULL); /* it goes round in circles */
     }
     *left -= run.count;
@@ -113,7 +98,7 @@ void *hak_tcache_spill(hak_tcache_t *tcache, unsigned sc, hak_blocks_t blocks) {
                       NULL);
         }
         hak_slab_t *slab = hak_slab_of(block);
-        hak_batch_t run = run_take(slab, sc, &block, &left);
+        hak_batch_t run = run_take(slab, &block, &left);
         if (HAK_LIKELY(entry == (tcache->tag | sc))) {
             hak_slab_give_back(&tcache->owner, slab, &run);
         } else {

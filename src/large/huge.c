@@ -152,10 +152,15 @@ size_t hak_huge_usable(const void *block, uint32_t entry) {
     return record->base == block ? hak_load_relaxed(&record->bytes) : 0;
 }
 
-static void huge_set_bytes(hak_huge_t *record, size_t bytes) {
-    hak_lock_acquire(HAK_LOCK_HUGE);
+/* Under HAK_LOCK_HUGE. */
+static void record_set_bytes(hak_huge_t *record, size_t bytes) {
     hak_huge_cache_note_use(bytes, record->bytes);
     hak_store_relaxed(&record->bytes, bytes);
+}
+
+static void huge_set_bytes(hak_huge_t *record, size_t bytes) {
+    hak_lock_acquire(HAK_LOCK_HUGE);
+    record_set_bytes(record, bytes);
     hak_lock_release(HAK_LOCK_HUGE);
 }
 
@@ -172,8 +177,7 @@ static bool huge_extend(hak_huge_t *record, size_t new_bytes) {
     hak_lock_acquire(HAK_LOCK_HUGE);
     bool is_done = hak_huge_cache_take_at(record->base + old_bytes, new_bytes - old_bytes);
     if (is_done) {
-        hak_huge_cache_note_use(new_bytes, old_bytes);
-        hak_store_relaxed(&record->bytes, new_bytes);
+        record_set_bytes(record, new_bytes);
     }
     hak_lock_release(HAK_LOCK_HUGE);
     return is_done;
@@ -218,8 +222,7 @@ void *hak_huge_resize(void *block, uint32_t entry, size_t bytes) {
     }
     hak_lock_acquire(HAK_LOCK_HUGE);
     record->base = target;
-    hak_huge_cache_note_use(new_bytes, old_bytes);
-    hak_store_relaxed(&record->bytes, new_bytes);
+    record_set_bytes(record, new_bytes);
     hak_lock_release(HAK_LOCK_HUGE);
     hak_pagemap_set(target, 1, entry);
     hak_count(huge_remap);

@@ -32,36 +32,29 @@ void hak_remote_push(hak_slab_t *slab, const hak_batch_t *batch) {
 }
 
 /* The batch word lies in freed memory, in plain: a stray write must not send the splice astray. */
-static void batch_check(const hak_slab_t *slab, const void *head, const void *tail,
-                        uint32_t count) {
-    if (hak_slab_of(head) != slab || hak_slab_of(tail) != slab || !hak_slab_is_block(slab, head) ||
-        !hak_slab_is_block(slab, tail) || count > slab->carved) {
-        hak_fatal(HAK_FATAL_CORRUPT_LINK, head, "batch of remote frees");
+static void batch_check(const hak_slab_t *slab, const hak_batch_t *batch) {
+    if (hak_slab_of(batch->head) != slab || hak_slab_of(batch->tail) != slab ||
+        !hak_slab_is_block(slab, batch->head) || !hak_slab_is_block(slab, batch->tail) ||
+        slab->free_count + batch->count > slab->carved) {
+        hak_fatal(HAK_FATAL_CORRUPT_LINK, batch->head, "batch of remote frees");
     }
 }
 
-/* Splices every batch of the slab's remote list into its own list: one step per batch. */
+/* Gives every batch of the slab's remote list back: one step per batch. Only the last can make the
+ * slab empty, after which it is gone. */
 static void slab_take_remote(hak_owner_t *owner, hak_slab_t *slab) {
     void *head = (void *)hak_swap_acquire(&slab->remote, 0); /* pairs REMOTE-1 */
-    uint32_t count = slab->free_count;
     while (head != NULL) {
         uint64_t word = *batch_word(head);
         void *tail = (char *)head + (int32_t)(uint32_t)word;
+        hak_batch_t batch = {.head = head, .tail = tail, .count = (uint32_t)(word >> 32)};
         if (HAK_HARDEN || HAK_AUDIT) {
-            batch_check(slab, head, tail, count + (uint32_t)(word >> 32));
+            batch_check(slab, &batch);
         }
-        void *below = hak_link_get(tail);
-        hak_link_set(tail, slab->free);
-        slab->free = head;
-        count += (uint32_t)(word >> 32);
+        head = hak_link_get(tail);
         hak_owner_add(&owner->counters.remote_in, 1);
-        head = below;
+        hak_slab_give_back(owner, slab, &batch);
     }
-    if (HAK_UNLIKELY(count > slab->carved)) {
-        hak_fatal(HAK_FATAL_DOUBLE_FREE, slab->free, NULL);
-    }
-    hak_owner_store(&slab->free_count, count);
-    hak_slab_note_freed(owner, slab);
 }
 
 bool hak_remote_drain(hak_owner_t *owner, unsigned budget) {

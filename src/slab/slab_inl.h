@@ -12,11 +12,17 @@ HAK_INLINE bool hak_slab_is_entry(uint32_t entry) {
     return entry > HAK_KIND_MASK && (entry & HAK_KIND_MASK) < HAK_SC_COUNT;
 }
 
+/* The record of the unit the address lies in; of a slab's units only the first one's is the slab's,
+ * the others have nothing but `back`. */
+HAK_INLINE hak_unit_record_t *hak_slab_record(hak_superslab_t *superslab, const void *address) {
+    uint32_t unit = (uint32_t)(uintptr_t)address >> HAK_UNIT_LOG2;
+    return &superslab->unit[unit % HAK_SUPERSLAB_UNITS];
+}
+
 /* The slab of a block; `address` lies in a unit whose entry is a size class. */
 HAK_INLINE hak_slab_t *hak_slab_in(hak_superslab_t *superslab, const void *address) {
-    unsigned unit = (unsigned)((uintptr_t)address >> HAK_UNIT_LOG2) & (HAK_SUPERSLAB_UNITS - 1);
-    hak_slab_t *record = (hak_slab_t *)&superslab->unit[unit];
-    return (hak_slab_t *)&superslab->unit[unit - record->back];
+    hak_unit_record_t *record = hak_slab_record(superslab, address);
+    return (hak_slab_t *)(record - ((hak_slab_t *)record)->back);
 }
 
 HAK_INLINE hak_slab_t *hak_slab_of(const void *address) {
@@ -29,13 +35,19 @@ HAK_INLINE bool hak_slab_is_block(const hak_slab_t *slab, const void *address) {
     return hak_sc_index(slab->sc, offset) < hak_owner_load(&slab->carved);
 }
 
+/* Fatal unless the address, which was freed, is the start of a block of the slab. */
+HAK_INLINE void hak_slab_check_freed(const hak_slab_t *slab, const void *address) {
+    if (HAK_UNLIKELY(!hak_slab_is_block(slab, address))) {
+        hak_fatal(HAK_FATAL_INTERIOR_FREE, address, NULL);
+    }
+}
+
 /* Whether the address is where a block of a slab starts, carved or not; `sc` is the class of the
  * entry of its unit. Looks at the record of that unit alone, not at the head of the slab. */
 HAK_INLINE bool hak_slab_is_start(uintptr_t base, unsigned sc, const void *address) {
-    uint32_t unit = (uint32_t)(uintptr_t)address >> HAK_UNIT_LOG2;
-    const hak_superslab_t *superslab =
-        hak_load_hot(&hak_pagemap_leaf(base, address)->superslab[unit / HAK_SUPERSLAB_UNITS]);
-    const hak_slab_t *record = (const hak_slab_t *)&superslab->unit[unit % HAK_SUPERSLAB_UNITS];
+    uint32_t index = (uint32_t)(uintptr_t)address >> HAK_SUPERSLAB_LOG2;
+    hak_superslab_t *superslab = hak_load_hot(&hak_pagemap_leaf(base, address)->superslab[index]);
+    const hak_slab_t *record = (const hak_slab_t *)hak_slab_record(superslab, address);
     uint32_t inside = (uint32_t)(uintptr_t)address % HAK_UNIT_BYTES;
     uint32_t offset = inside + (uint32_t)record->back * HAK_UNIT_BYTES;
     return hak_sc_index(sc, offset) < hak_sc_info[sc].blocks;

@@ -2,27 +2,12 @@
  *
  * Outboxes: when they are handed over, and that they serve the thread itself. */
 #include "base/knobs.h"
-#include "front/event.h"
-#include "front/fast.h"
-#include "guard/guard.h"
 #include "hakmem/hakmem.h"
-#include "unit/unit.h"
+#include "unit/front.h"
 
 #include <pthread.h>
 
 enum { SC_64 = 3, SC_4096 = 27 };
-
-static hak_tcache_t *self(void) {
-    hak_tcache_t *tcache = hak_tcache_self(hak_pagemap_base());
-    return hak_tcache_is_empty(tcache) ? hak_life_thread_start() : tcache;
-}
-
-static hak_audit_t audit(void) {
-    hak_audit_t result;
-    bool is_healthy = hak_guard_audit(&result);
-    UNIT_EXPECT(is_healthy, "%s at %p", result.broken, result.where);
-    return result;
-}
 
 enum { REMOTE_BLOCKS = 1000 };
 

@@ -1,25 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
  * Sorting of free blocks: where they end up, and what is noticed on the way. */
-#include "front/fast.h"
-#include "guard/guard.h"
 #include "hakmem/hakmem.h"
 #include "unit/fatal.h"
+#include "unit/front.h"
 
 #include <pthread.h>
 
 enum { SC_64 = 3, COUNT = 5000, FOREIGN = 300 };
-
-static hak_tcache_t *self(void) {
-    return hak_tcache_self(hak_pagemap_base());
-}
-
-static hak_audit_t audit(void) {
-    hak_audit_t result;
-    bool is_healthy = hak_guard_audit(&result);
-    UNIT_EXPECT(is_healthy, "%s at %p", result.broken, result.where);
-    return result;
-}
 
 static int begin(void **state) {
     (void)state;
