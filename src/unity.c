@@ -19,7 +19,7 @@
 #include "span/purge.c"
 #include "span/superslab.c"
 
-#include "slab/adopt.c"
+#include "slab/owner.c"
 #include "slab/remote.c"
 #include "slab/sizeclass.c"
 #include "slab/slab.c"

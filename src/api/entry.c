@@ -104,7 +104,6 @@ HAK_EXPORT void hak_collect_thread(void) {
     hak_tcache_t *tcache = hak_tcache_self(hak_pagemap_base());
     if (!hak_tcache_is_empty(tcache)) {
         hak_tcache_flush(tcache);
-        hak_remote_drain(&tcache->owner, UINT32_MAX);
-        hak_slab_release_current(&tcache->owner);
+        hak_owner_collect();
     }
 }

@@ -187,10 +187,8 @@ int hak_api_trim(size_t keep) {
     hak_tcache_t *tcache = hak_tcache_self(hak_pagemap_base());
     if (!hak_tcache_is_empty(tcache)) {
         hak_tcache_flush(tcache);
-        hak_remote_drain(&tcache->owner, UINT32_MAX);
-        hak_slab_release_current(&tcache->owner);
     }
-    hak_owner_drain_parked(UINT32_MAX);
+    hak_owner_collect();
     size_t given_back = hak_large_trim(keep);
     given_back += hak_span_purge(keep);
     return given_back != 0;

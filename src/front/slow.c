@@ -41,9 +41,7 @@ static bool slow_is_forced(void) {
  * to the kernel, which may refuse to give anything back a moment later. */
 static HAK_COLD void slow_collect(hak_tcache_t *tcache) {
     hak_tcache_flush(tcache);
-    hak_remote_drain(&tcache->owner, UINT32_MAX);
-    hak_slab_release_current(&tcache->owner);
-    hak_owner_drain_parked(UINT32_MAX);
+    hak_owner_collect();
 }
 
 /* Then unused memory goes back, so that limits leave room for another shape of it. */
@@ -63,22 +61,39 @@ static void bin_adapt(hak_bin_side_t *side, unsigned sc) {
     }
 }
 
+static hak_blocks_t refill_once(hak_tcache_t *tcache, unsigned sc) {
+    hak_owner_t *owner = hak_tcache_enter(tcache);
+    hak_blocks_t blocks = hak_slab_refill(owner, sc);
+    hak_owner_leave(owner);
+    if (blocks.stride != 0) {
+        hak_slab_link(&blocks);
+    }
+    return blocks;
+}
+
 /* Blocks from the slabs; count == 0: memory is out. */
 static hak_blocks_t refill_from_slabs(hak_tcache_t *tcache, unsigned sc) {
     bin_adapt(&tcache->side[sc], sc);
-    hak_blocks_t blocks = hak_slab_refill(&tcache->owner, sc);
+    hak_blocks_t blocks = refill_once(tcache, sc);
     if (HAK_UNLIKELY(blocks.count == 0)) {
         slow_collect(tcache);
-        blocks = hak_slab_refill(&tcache->owner, sc);
+        blocks = refill_once(tcache, sc);
         if (blocks.count == 0) {
             slow_reclaim();
-            blocks = hak_slab_refill(&tcache->owner, sc);
+            blocks = refill_once(tcache, sc);
         }
         if (blocks.count == 0) {
-            hak_owner_add(&tcache->owner.counters.oom, 1);
+            hak_owner_add(&tcache->counters.oom, 1);
         }
     }
     return blocks;
+}
+
+static void receive(hak_owner_t *home) {
+    if (hak_remote_is_pending(home) && hak_owner_try(home)) {
+        hak_slab_receive(home);
+        hak_owner_leave(home);
+    }
 }
 
 /* Blocks of others that were freed here come first: they are in the processor's cache, and need no
@@ -86,7 +101,7 @@ static hak_blocks_t refill_from_slabs(hak_tcache_t *tcache, unsigned sc) {
 static hak_blocks_t refill_find(hak_tcache_t *tcache, unsigned sc) {
     hak_event_tick(tcache);
     if (tcache->side[sc].outbox.count != 0) {
-        hak_slab_receive(&tcache->owner); /* a thread that lives on these must not forget its own */
+        receive(tcache->home); /* a thread that lives on these must not forget its own */
         hak_blocks_t blocks = hak_outbox_recycle(tcache, sc);
         if (blocks.count != 0) {
             return blocks;
@@ -153,7 +168,7 @@ static hak_large_result_t slow_large(size_t size, size_t align) {
         return result; /* no use giving caches back for it */
     }
     if (tcache != NULL) {
-        hak_owner_add(&tcache->owner.counters.large_alloc, 1);
+        hak_owner_add(&tcache->counters.large_alloc, 1);
     } else if (slow_is_forced()) {
         result.block = align > HAK_BLOCK_ALIGN ? hak_next_allocator.memalign(align, size)
                                                : hak_next_allocator.malloc(size);
@@ -168,7 +183,7 @@ static hak_large_result_t slow_large(size_t size, size_t align) {
             result = hak_large_alloc(size, align);
         }
         if (result.block == NULL) {
-            hak_owner_add(&tcache->owner.counters.oom, 1);
+            hak_owner_add(&tcache->counters.oom, 1);
         }
     }
     return result;
@@ -236,7 +251,7 @@ static void free_overflow(hak_tcache_t *tcache, unsigned sc, void *block) {
     int32_t half = side->total / 2 + 1;
     int32_t leaving = half > OVERFLOW_BLOCKS ? OVERFLOW_BLOCKS : half;
     side->overflowed = true;
-    hak_owner_add(&tcache->owner.counters.overflow, 1);
+    hak_owner_add(&tcache->counters.overflow, 1);
     hak_link_set(block, bin->head);
     hak_blocks_t blocks = {.head = block, .count = (uint32_t)leaving};
     bin->head = hak_tcache_spill(tcache, sc, blocks);
@@ -270,18 +285,12 @@ HAK_INLINE void free_remote(hak_tcache_t *tcache, unsigned sc, void *block,
     }
 }
 
-/* Without a tcache: to the guest's slab directly, or as a batch of one. */
-static HAK_COLD void free_as_guest(void *block, uint32_t entry) {
+/* Without a tcache: as a batch of one. */
+static HAK_COLD void free_as_guest(void *block) {
     hak_slab_t *slab = hak_slab_of(block);
     hak_slab_check_freed(slab, block);
     hak_batch_t batch = {.head = block, .tail = block, .count = 1};
-    hak_tcache_t *guest = hak_tcache_guest_enter();
-    if ((entry ^ guest->tag) < HAK_SC_COUNT) {
-        hak_slab_give_back(&guest->owner, slab, &batch);
-        hak_tcache_guest_leave();
-        return;
-    }
-    hak_tcache_guest_leave();
+    hak_count(guest_use);
     hak_remote_push(slab, &batch);
 }
 
@@ -303,7 +312,7 @@ static HAK_COLD void free_foreign(void *block) {
 static HAK_NOINLINE void free_large(void *block, uint32_t entry) {
     hak_tcache_t *tcache = hak_tcache_self(hak_pagemap_base());
     if (!hak_tcache_is_empty(tcache)) {
-        hak_owner_add(&tcache->owner.counters.large_free, 1);
+        hak_owner_add(&tcache->counters.large_free, 1);
         hak_event_tick(tcache);
     }
     if (!hak_large_free(block, entry)) {
@@ -331,14 +340,12 @@ static hak_tcache_t *free_tcache(void) {
     return hak_life_thread_start();
 }
 
-/* Small blocks. The entry is read after the thread has its tcache: attaching may make it the owner
- * of what a parked owner left, and while it waited the slab may have been adopted by somebody else.
- */
+/* Small blocks. */
 static void free_small(void *block) {
     hak_tcache_t *tcache = free_tcache();
     uint32_t entry = hak_pagemap_get(hak_pagemap_base(), block);
     if (HAK_UNLIKELY(tcache == NULL)) {
-        free_as_guest(block, entry);
+        free_as_guest(block);
     } else if ((entry ^ tcache->tag) < HAK_SC_COUNT) {
         free_own(tcache, entry ^ tcache->tag, block);
     } else {

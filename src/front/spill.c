@@ -33,7 +33,7 @@ static unsigned sorter_place(const hak_slab_t *slab) {
 }
 
 static void sorter_send(hak_tcache_t *tcache, sorter_t *sorter, unsigned place) {
-    hak_owner_add(&tcache->owner.counters.remote_out, 1);
+    hak_owner_add(&tcache->counters.remote_out, 1);
     hak_remote_push(sorter->slab[place], &sorter->batch[place]);
     sorter->used &= ~(1u << place);
 }
@@ -85,11 +85,12 @@ HAK_INLINE hak_batch_t run_take(const hak_slab_t *slab, void **next, uint32_t *l
     return run;
 }
 
-void *hak_tcache_spill(hak_tcache_t *tcache, unsigned sc, hak_blocks_t blocks) {
-    sorter_t sorter;
+/* Sorts; what belongs to the owner held, NULL for none, goes straight back. */
+static void *spill_sort(hak_tcache_t *tcache, unsigned sc, hak_blocks_t blocks, hak_owner_t *held,
+                        sorter_t *sorter) {
+    uint32_t own = held != NULL ? held->tag | sc : 0;
     void *block = blocks.head;
     uint32_t left = blocks.count;
-    sorter.used = 0;
     while (left != 0) {
         uint32_t entry = hak_pagemap_get(hak_pagemap_base(), block);
         if (HAK_UNLIKELY((entry & HAK_KIND_MASK) != sc || !hak_slab_is_entry(entry))) {
@@ -99,20 +100,31 @@ void *hak_tcache_spill(hak_tcache_t *tcache, unsigned sc, hak_blocks_t blocks) {
         }
         hak_slab_t *slab = hak_slab_of(block);
         hak_batch_t run = run_take(slab, &block, &left);
-        if (HAK_LIKELY(entry == (tcache->tag | sc))) {
-            hak_slab_give_back(&tcache->owner, slab, &run);
+        if (HAK_LIKELY(entry == own)) {
+            hak_slab_give_back(held, slab, &run);
         } else {
-            sorter_add(tcache, &sorter, slab, &run);
+            sorter_add(tcache, sorter, slab, &run);
         }
-    }
-    while (sorter.used != 0) {
-        sorter_send(tcache, &sorter, hak_ctz(sorter.used));
     }
     return block;
 }
 
+void *hak_tcache_spill(hak_tcache_t *tcache, unsigned sc, hak_blocks_t blocks) {
+    sorter_t sorter;
+    sorter.used = 0;
+    hak_owner_t *held = hak_owner_try(tcache->home) ? tcache->home : NULL;
+    void *rest = spill_sort(tcache, sc, blocks, held, &sorter);
+    if (HAK_LIKELY(held != NULL)) {
+        hak_owner_leave(held);
+    }
+    while (sorter.used != 0) {
+        sorter_send(tcache, &sorter, hak_ctz(sorter.used));
+    }
+    return rest;
+}
+
 void hak_tcache_spill_all(hak_tcache_t *tcache, unsigned sc, hak_blocks_t blocks) {
-    const void *rest = hak_tcache_spill(tcache, sc, blocks);
+    const void *rest = blocks.count != 0 ? hak_tcache_spill(tcache, sc, blocks) : blocks.head;
     if (HAK_UNLIKELY(rest != NULL)) {
         hak_fatal(HAK_FATAL_DOUBLE_FREE, rest, NULL);
     }

@@ -11,15 +11,15 @@
 
 HAK_TLS uintptr_t hak_tcache_offset;
 
-HAK_LOCKED_STATE hak_tcache_t *hak_all_tcaches; /* [atomic] newest first; never shrinks */
-HAK_LOCKED_STATE uint32_t hak_tcache_count;     /* [lock REGISTRY] */
+HAK_LOCKED_STATE hak_tcache_t *hak_all_tcaches;    /* [atomic] newest first; never shrinks */
+HAK_LOCKED_STATE uint32_t hak_tcache_count;        /* [lock REGISTRY] */
+HAK_LOCKED_STATE hak_tcache_t *hak_unused_tcaches; /* [lock REGISTRY] newest first */
 HAK_LOCKED_STATE HAK_LARGE_STATE(3) hak_tcache_t hak_tcache_guest; /* [lock GUEST] */
 
 enum {
     BIN_INITIAL_BYTES = 4096,
     BIN_INITIAL_MAX_BLOCKS = 64,
     BIN_LEAST_BLOCKS = 2,
-    TAG_MAX = (1 << 24) - 2,
 };
 
 int32_t hak_bin_initial_capacity(unsigned sc) {
@@ -45,9 +45,12 @@ static void bin_reset(hak_tcache_t *tcache, unsigned sc) {
     tcache->bin[sc].room = side->total;
 }
 
-static void tcache_init(hak_tcache_t *tcache, uint32_t id) {
-    tcache->tag = id << 8;
-    hak_owner_init(&tcache->owner, tcache->tag);
+static void tcache_set_home(hak_tcache_t *tcache, hak_owner_t *home) {
+    tcache->home = home;
+    tcache->tag = home->tag;
+}
+
+static void bins_reset(hak_tcache_t *tcache) {
     for (unsigned sc = 0; sc < HAK_SC_COUNT; sc++) {
         bin_reset(tcache, sc);
     }
@@ -58,12 +61,9 @@ static hak_tcache_t *tcache_create(void) {
     if (tcache == NULL) {
         return NULL;
     }
+    bins_reset(tcache);
     hak_lock_acquire(HAK_LOCK_REGISTRY);
-    if (hak_tcache_count == TAG_MAX) {
-        hak_lock_release(HAK_LOCK_REGISTRY);
-        return NULL;
-    }
-    tcache_init(tcache, ++hak_tcache_count);
+    hak_tcache_count++;
     tcache->next = hak_load_relaxed(&hak_all_tcaches);
     hak_store_release(&hak_all_tcaches, tcache);
     hak_lock_release(HAK_LOCK_REGISTRY);
@@ -84,15 +84,25 @@ static hak_tcache_t *tcache_lost(uint32_t thread_id) {
     return found;
 }
 
+static hak_tcache_t *tcache_unused(void) {
+    hak_lock_acquire(HAK_LOCK_REGISTRY);
+    hak_tcache_t *tcache = hak_unused_tcaches;
+    if (tcache != NULL) {
+        hak_unused_tcaches = tcache->next_unused;
+    }
+    hak_lock_release(HAK_LOCK_REGISTRY);
+    return tcache != NULL ? tcache : tcache_create();
+}
+
 hak_tcache_t *hak_tcache_attach(void) {
     uint32_t thread_id = hak_os_thread_id();
     hak_tcache_t *tcache = tcache_lost(thread_id);
     if (tcache == NULL) {
-        hak_owner_t *owner = hak_owner_unpark();
-        tcache = owner != NULL ? HAK_CONTAINER_OF(owner, hak_tcache_t, owner) : tcache_create();
-    }
-    if (tcache == NULL) {
-        return NULL;
+        tcache = tcache_unused();
+        if (tcache == NULL) {
+            return NULL;
+        }
+        tcache_set_home(tcache, hak_owner_join());
     }
     hak_lock_acquire(HAK_LOCK_REGISTRY);
     tcache->thread_id = thread_id;
@@ -105,13 +115,22 @@ hak_tcache_t *hak_tcache_attach(void) {
 void hak_tcache_detach(hak_tcache_t *tcache) {
     hak_tcache_offset = 0;
     hak_tcache_flush(tcache);
-    for (unsigned sc = 0; sc < HAK_SC_COUNT; sc++) {
-        bin_reset(tcache, sc);
-    }
+    bins_reset(tcache);
+    hak_owner_part(tcache->home);
     hak_lock_acquire(HAK_LOCK_REGISTRY);
     tcache->is_attached = false;
+    tcache->next_unused = hak_unused_tcaches;
+    hak_unused_tcaches = tcache;
     hak_lock_release(HAK_LOCK_REGISTRY);
-    hak_owner_park(&tcache->owner);
+}
+
+hak_owner_t *hak_tcache_enter(hak_tcache_t *tcache) {
+    hak_owner_t *owner = hak_owner_enter(tcache->home);
+    if (HAK_UNLIKELY(owner != tcache->home)) {
+        hak_owner_move(tcache->home, owner);
+        tcache_set_home(tcache, owner);
+    }
+    return owner;
 }
 
 static void bin_flush(hak_tcache_t *tcache, unsigned sc) {
@@ -139,7 +158,8 @@ void hak_tcache_flush(hak_tcache_t *tcache) {
 hak_tcache_t *hak_tcache_guest_enter(void) {
     hak_lock_acquire(HAK_LOCK_GUEST);
     if (hak_tcache_guest.tag == 0) {
-        tcache_init(&hak_tcache_guest, TAG_MAX + 1);
+        bins_reset(&hak_tcache_guest);
+        tcache_set_home(&hak_tcache_guest, hak_owner_start());
     }
     hak_count(guest_use);
     return &hak_tcache_guest;
@@ -158,27 +178,23 @@ void hak_tcache_visit(void (*visit)(hak_tcache_t *, void *), void *context) {
     hak_lock_release(HAK_LOCK_REGISTRY);
 }
 
-/* Bins and lists of other threads may have been caught in the middle of a change, so nothing of
- * them is read: blocks in them are lost to the child, blocks it frees to their slabs wait there.
- * Queues are made anew from the slabs themselves, which puts right what was under way (SLAB-7). */
+/* Bins and outboxes of other threads may have been caught in the middle of a change, so nothing of
+ * them is read: blocks in them are lost to the child. Owners were at rest; only their queues are
+ * made anew from the slabs themselves, which puts right what was under way (SLAB-7). */
 void hak_tcache_after_fork(void) {
-    const hak_tcache_t *self = hak_tcache_self(hak_pagemap_base());
+    hak_tcache_t *self = hak_tcache_self(hak_pagemap_base());
+    bool has_self = !hak_tcache_is_empty(self);
+    if (has_self) {
+        self->thread_id = hak_os_thread_id();
+    }
+    if (hak_tcache_count <= has_self && hak_load_relaxed(&hak_counters.guest_use) == 0) {
+        return; /* there never was another thread to leave anything undone */
+    }
     for (hak_tcache_t *t = hak_all_tcaches; t != NULL; t = t->next) {
-        if (t == self) {
-            t->thread_id = hak_os_thread_id();
-        } else if (t->is_attached) {
+        if (t != self && t->is_attached) {
             t->is_attached = false;
             t->thread_id = 0;
         }
     }
-    if (hak_tcache_count <= 1 && hak_tcache_guest.tag == 0) {
-        return; /* there never was another thread to leave anything undone */
-    }
-    for (hak_tcache_t *t = hak_all_tcaches; t != NULL; t = t->next) {
-        t->owner.queue = NULL;
-        t->owner.ready = NULL;
-    }
-    hak_tcache_guest.owner.queue = NULL;
-    hak_tcache_guest.owner.ready = NULL;
-    hak_remote_requeue_all();
+    hak_owner_after_fork(has_self ? self->home : NULL);
 }

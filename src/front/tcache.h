@@ -2,7 +2,7 @@
  *
  * The per-thread cache.
  *
- *   hak_tcache_t   bin[0] bin[1] ... bin[43] | tag | ...cold: owner, outbox, adaptation
+ *   hak_tcache_t   bin[0] bin[1] ... bin[43] | tag | ...cold: home, outbox, adaptation
  *   bin            { head, room }   16 bytes, four to a cache line, one load or store pair
  *
  * The thread finds it through one TLS word, an offset from the zero leaf. While the word is 0 the
@@ -12,8 +12,8 @@
  * Invariants:
  *   TCACHE-1  Only the thread whose TLS word leads to a tcache touches it ("owner"), except the
  *             fields tagged otherwise. The guest tcache belongs to the holder of HAK_LOCK_GUEST.
- *   TCACHE-2  The blocks of a bin are of its class and belong to slabs, of this tcache or,
- *             out of its outbox, of others. The list ends in NULL.
+ *   TCACHE-2  The blocks of a bin are of its class and belong to slabs, of the tcache's home or,
+ *             out of its outbox or from an earlier home, of others. The list ends in NULL.
  *   TCACHE-3  bin.room + blocks in the bin == side.total. room says how many more frees the bin
  *             takes before it overflows; it is at least half the capacity after a refill, so the
  *             bin may hold more than its capacity, by at most what a slab or an outbox gives.
@@ -34,7 +34,7 @@ typedef struct hak_bin {
 
 /* The side of a bin that only slow paths look at. */
 typedef struct hak_bin_side {
-    hak_blocks_t outbox; /* [owner] blocks of other owners, freed here */
+    hak_blocks_t outbox; /* [owner] blocks of owners other than home, freed here */
     int32_t outbox_room; /* [owner] blocks it takes before it is handed over */
     int32_t total;       /* [owner] TCACHE-3 */
     int32_t capacity;    /* [owner] room of an empty bin; adapts */
@@ -43,16 +43,18 @@ typedef struct hak_bin_side {
 
 struct hak_tcache {
     HAK_LINE_ALIGNED hak_bin_t bin[HAK_SC_COUNT]; /* [owner] */
-    uint32_t tag;                                 /* [const] owner.tag */
+    uint32_t tag;                                 /* [owner] home->tag */
     uint32_t ticks;                               /* [owner] slow-path events, front/event.h */
     uint32_t thread_id;                           /* [lock REGISTRY] of the thread that has it */
     bool is_attached;                             /* [lock REGISTRY] some live thread has it */
     uint8_t outbox_cursor;                        /* [owner] class whose outbox is emptied next */
     uint32_t outbox_bytes;                        /* [owner] TCACHE-5 */
-    const void *site;   /* [owner] call site of the slow path in progress */
-    hak_tcache_t *next; /* [const] list of all tcaches */
+    hak_owner_t *home;                            /* [owner] refills come from its slabs */
+    const void *site;               /* [owner] call site of the slow path in progress */
+    hak_tcache_t *next;             /* [const] list of all tcaches */
+    hak_tcache_t *next_unused;      /* [lock REGISTRY] list of those without a thread */
+    hak_tcache_counters_t counters; /* [owner] */
     hak_bin_side_t side[HAK_SC_COUNT];
-    hak_owner_t owner;
 };
 
 /* Offset of the tcache from the zero leaf; 0 while the thread has none. */
@@ -75,12 +77,15 @@ HAK_INLINE bool hak_tcache_is_empty(const hak_tcache_t *tcache) {
     return (const void *)tcache == (const void *)&hak_pagemap.zero;
 }
 
-/* Gives the calling thread a tcache: the one it had before its TLS was set up, a parked one or a
+/* Gives the calling thread a tcache: the one it had before its TLS was set up, an unused one or a
  * new one. NULL when metadata memory is out. Wiring (exit hook) is up to life/. */
 hak_tcache_t *hak_tcache_attach(void);
 
-/* Empties bins and outbox, parks the owner. The thread has no tcache afterwards. */
+/* Empties bins and outbox. The thread has no tcache afterwards. */
 void hak_tcache_detach(hak_tcache_t *tcache);
+
+/* Takes the lock of the home, or finds the tcache another home; hak_owner_leave what it returns. */
+hak_owner_t *hak_tcache_enter(hak_tcache_t *tcache);
 
 /* Gives every cached block back to its slab, or to its owner. */
 void hak_tcache_flush(hak_tcache_t *tcache);

@@ -23,11 +23,11 @@ static void event_hand_over(hak_tcache_t *tcache) {
     hak_outbox_flush(tcache);
 }
 
-enum { EVENT_PARKED_BUDGET = 4 };
+enum { EVENT_OWNERS = 4 };
 
-static void event_drain_parked(hak_tcache_t *tcache) {
+static void event_tend(hak_tcache_t *tcache) {
     (void)tcache;
-    hak_owner_drain_parked(EVENT_PARKED_BUDGET);
+    hak_owner_tend(EVENT_OWNERS);
 }
 
 static void event_purge(hak_tcache_t *tcache) {
@@ -46,12 +46,13 @@ static void process_start(void) {
     hak_check_sink.abort = hak_os_abort;
     hak_os_init();
     hak_sc_init();
+    hak_owner_start();
     if (HAK_HARDEN) {
         hak_os_random(&hak_link_secret, sizeof hak_link_secret);
         hak_link_secret &= ~(uintptr_t)(HAK_BLOCK_ALIGN - 1);
     }
     hak_event_register(event_hand_over);
-    hak_event_register(event_drain_parked);
+    hak_event_register(event_tend);
     hak_event_register(event_purge);
     hak_event_register(event_learn);
     hak_life_next_init();

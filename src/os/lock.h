@@ -11,7 +11,8 @@
 typedef enum hak_lock_rank {
     HAK_LOCK_START,    /* process start */
     HAK_LOCK_GUEST,    /* the tcache of threads that have none */
-    HAK_LOCK_REGISTRY, /* list of tcaches, parked owners */
+    HAK_LOCK_REGISTRY, /* lists of tcaches and of owners */
+    HAK_LOCK_OWNER,    /* an owner and its slabs; of these there are many, see below */
     HAK_LOCK_HUGE,     /* huge records and cache */
     HAK_LOCK_SPAN,     /* superslabs and their units */
     HAK_LOCK_PAGEMAP,  /* growth of the page map */
@@ -23,11 +24,28 @@ typedef struct hak_lock {
     uint32_t state; /* [atomic] 0 free, 1 taken, 2 taken with sleepers */
 } hak_lock_t;
 
-/* One lock per rank. */
+/* One lock per rank; that of HAK_LOCK_OWNER is not used. */
 extern hak_lock_t hak_locks[HAK_LOCK_COUNT];
+
+/* Locks of rank HAK_LOCK_OWNER, one an owner. A thread may try a second one while it holds one, and
+ * never waits for it. */
+typedef struct hak_owner_lock {
+    hak_lock_t lock;
+    bool is_forked;              /* [held] hak_lock_fork_begin took it */
+    struct hak_owner_lock *next; /* [const] list of all */
+} hak_owner_lock_t;
 
 void hak_lock_acquire(hak_lock_rank_t rank);
 void hak_lock_release(hak_lock_rank_t rank);
+/* Adds an owner's lock to those that fork takes. The caller holds HAK_LOCK_REGISTRY. */
+void hak_lock_add(hak_owner_lock_t *owner_lock);
+/* false: somebody has it. */
+bool hak_lock_try(hak_owner_lock_t *owner_lock);
+void hak_lock_wait(hak_owner_lock_t *owner_lock);
+void hak_lock_leave(hak_owner_lock_t *owner_lock);
+/* Lets go of what the thread holds of them: for those who survive a fatal error (tests). */
+void hak_lock_leave_owners(void);
+
 /* fork: the calling thread takes every lock, in the order of ranks. Until hak_lock_fork_end it
  * holds them all, and acquire and release are no-ops for it: other fork handlers of the program may
  * allocate before and after ours, whatever the order of registration. */

@@ -64,10 +64,11 @@ bool hak_remote_drain(hak_owner_t *owner, unsigned budget) {
             if (hak_load_relaxed(&owner->queue) == NULL) {
                 break;
             }
-            owner->ready = hak_swap_acquire(&owner->queue, NULL); /* pairs REMOTE-2 */
+            hak_slab_t *taken = hak_swap_acquire(&owner->queue, NULL); /* pairs REMOTE-2 */
+            hak_owner_store(&owner->ready, taken);
         }
         hak_slab_t *slab = owner->ready;
-        owner->ready = hak_load_relaxed(&slab->queue_next);
+        hak_owner_store(&owner->ready, hak_load_relaxed(&slab->queue_next));
         hak_owner_t *now = hak_load_acquire(&slab->owner); /* pairs REMOTE-3 */
         if (HAK_LIKELY(now == owner)) {
             slab_take_remote(owner, slab);

@@ -21,7 +21,6 @@ enum {
 
 void hak_owner_init(hak_owner_t *owner, uint32_t tag) {
     owner->tag = tag;
-    hak_list_init(&owner->parked_link);
     for (unsigned sc = 0; sc < HAK_SC_COUNT; sc++) {
         hak_list_init(&owner->partial[sc]);
     }
@@ -97,7 +96,7 @@ void hak_slab_note_freed(hak_owner_t *owner, hak_slab_t *slab) {
     }
 }
 
-/* The next few blocks that were never handed out, linked in address order. */
+/* The next few blocks that were never handed out. */
 static hak_blocks_t slab_carve(hak_slab_t *slab) {
     uint32_t bytes = slab->block_bytes;
     uint32_t count = bytes >= SLAB_CARVE_BYTES ? 1 : SLAB_CARVE_BYTES / bytes;
@@ -105,13 +104,16 @@ static hak_blocks_t slab_carve(hak_slab_t *slab) {
         count = (uint32_t)slab->capacity - slab->carved;
     }
     char *block = slab->base + (size_t)slab->carved * bytes;
-    hak_blocks_t blocks = {.head = block, .count = count};
-    for (uint32_t i = 1; i < count; i++, block += bytes) {
-        hak_link_set(block, block + bytes);
+    hak_owner_store(&slab->carved, slab->carved + count);
+    return (hak_blocks_t){.head = block, .count = count, .stride = bytes};
+}
+
+void hak_slab_link(const hak_blocks_t *blocks) {
+    char *block = blocks->head;
+    for (uint32_t i = 1; i < blocks->count; i++, block += blocks->stride) {
+        hak_link_set(block, block + blocks->stride);
     }
     hak_link_set(block, NULL);
-    hak_owner_store(&slab->carved, slab->carved + count);
-    return blocks;
 }
 
 /* The whole own list in one step. */

@@ -19,8 +19,7 @@
  *           unless it is CURRENT.
  *   SLAB-4  state == FULL  <=>  free_count == 0 and carved == capacity and it is not CURRENT.
  *   SLAB-5  The record of every unit of the slab leads to the head record by `back`.
- *   SLAB-6  Only the owner touches fields tagged [owner]; the owner of a parked slab is whoever
- *           holds HAK_LOCK_REGISTRY.
+ *   SLAB-6  Only the holder of the owner's lock touches fields tagged [owner].
  *   SLAB-7  A slab with a non-empty remote list is in the queue of an owner, or is about to be. */
 #ifndef HAK_SLAB_SLAB_H
 #define HAK_SLAB_SLAB_H
@@ -28,6 +27,7 @@
 #include "base/atomics.h"
 #include "base/counters.h"
 #include "base/list.h"
+#include "os/lock.h"
 #include "slab/sizeclass.h"
 #include "span/pagemap.h"
 #include "span/span.h"
@@ -51,28 +51,31 @@ struct hak_slab {
 
     HAK_LINE_ALIGNED uintptr_t remote; /* [atomic] list of batches, docs/remote-free.md */
     hak_slab_t *queue_next;            /* [atomic] in an owner's queue */
-    hak_owner_t *owner;                /* [atomic] changes only while parked */
+    hak_owner_t *owner;                /* [atomic] changes under the locks of both */
 };
 
 _Static_assert(sizeof(hak_slab_t) <= HAK_UNIT_RECORD_BYTES, "a slab record fits its unit record");
 
-/* The slab side of a tcache. `queue` is written by everybody, the rest by the owner. */
+/* Who slabs belong to. There are about as many owners as the process may use CPUs, each the home of
+ * some threads; its lock says who may act for it. `queue` is written by everybody. */
 struct hak_owner {
-    hak_slab_t *queue;                  /* [atomic] slabs that received remote frees */
-    HAK_LINE_ALIGNED hak_slab_t *ready; /* [owner] taken from the queue, not drained yet */
-    uint32_t tag;                       /* [const] page-map entry of its slabs, class 0 */
-    bool is_parked;                     /* [lock REGISTRY] */
-    hak_list_t parked_link;             /* [lock REGISTRY] */
-    hak_tcache_counters_t counters;     /* [owner] */
-    hak_slab_t *current[HAK_SC_COUNT];  /* [owner] */
-    uint32_t slab_count[HAK_SC_COUNT];  /* [owner] slabs of the class */
-    hak_list_t partial[HAK_SC_COUNT];   /* [owner] */
+    hak_slab_t *queue; /* [atomic] slabs that received remote frees */
+    uint32_t users;    /* [atomic] threads whose home it is */
+    uint32_t tag;      /* [const] page-map entry of its slabs, class 0 */
+    hak_owner_t *next; /* [const] list of all owners */
+    HAK_LINE_ALIGNED hak_owner_lock_t lock;
+    hak_slab_t *ready;                 /* [owner] taken from the queue, not drained yet */
+    hak_tcache_counters_t counters;    /* [owner] */
+    hak_slab_t *current[HAK_SC_COUNT]; /* [owner] */
+    uint32_t slab_count[HAK_SC_COUNT]; /* [owner] slabs of the class */
+    hak_list_t partial[HAK_SC_COUNT];  /* [owner] */
 };
 
 /* A list of free blocks on its way into a bin. */
 typedef struct hak_blocks {
     void *head;
     uint32_t count;
+    uint32_t stride; /* not 0: so many bytes apart, and not linked yet */
 } hak_blocks_t;
 
 /* Free blocks of one slab, linked from head to tail; what the tail's link says does not matter. */
@@ -88,23 +91,42 @@ void hak_owner_init(hak_owner_t *owner, uint32_t tag);
  * list, fresh ones of the current slab, a partial slab, a parked owner's slab, a new slab, in this
  * order. count == 0 when memory is out. */
 hak_blocks_t hak_slab_refill(hak_owner_t *owner, unsigned sc);
+/* Links blocks that are not linked yet: the first touch of fresh memory, so no lock is held. */
+void hak_slab_link(const hak_blocks_t *blocks);
 
 /* Takes what others gave back, a few slabs of it; hak_slab_refill does so first. */
 void hak_slab_receive(hak_owner_t *owner);
 
-/* Empties current slabs and retires what is empty; before the owner is parked or trimmed. */
+/* Empties current slabs and retires what is empty. */
 void hak_slab_release_current(hak_owner_t *owner);
 
-/* --- parked owners (adopt.c) -------------------------------------------------------------------
+/* --- owners (owner.c) --------------------------------------------------------------------------
  */
-/* The owner gives all its slabs up for adoption. It holds no blocks in bins or outbox any more. */
-void hak_owner_park(hak_owner_t *owner);
-/* Takes a parked owner over whole, most recently parked first; NULL if there is none. */
-hak_owner_t *hak_owner_unpark(void);
-/* Takes one slab of class `sc` with blocks to give from a parked owner; NULL if none is found. */
+/* The first owner, which needs no memory; it comes to be when first asked for. */
+hak_owner_t *hak_owner_start(void);
+/* A home for one more thread: the owner with the fewest; a new one if every owner has a thread and
+ * the process may use more CPUs than there are owners. Never NULL. */
+hak_owner_t *hak_owner_join(void);
+/* One thread less has its home there. */
+void hak_owner_part(hak_owner_t *owner);
+/* Takes the lock of an owner: of `home`, or of another one if somebody keeps that. */
+hak_owner_t *hak_owner_enter(hak_owner_t *home);
+/* A thread changes its home. */
+void hak_owner_move(hak_owner_t *from, hak_owner_t *to);
+/* Waits a moment at most; false: somebody keeps it. */
+bool hak_owner_try(hak_owner_t *owner);
+void hak_owner_leave(hak_owner_t *owner);
+/* Takes one slab of class `sc` with blocks to give from an owner no thread has its home at; NULL if
+ * none is found. The caller holds `owner`. */
 hak_slab_t *hak_slab_adopt(hak_owner_t *owner, unsigned sc);
-/* Drains parked owners, at most `budget` of them, so that blocks freed to them become usable. */
-void hak_owner_drain_parked(unsigned budget);
+/* Visits `budget` owners, so that blocks freed to them become usable, whoever sleeps. */
+void hak_owner_tend(unsigned budget);
+/* Takes everything that waits at any owner, and retires what is empty. */
+void hak_owner_collect(void);
+/* Calls visit for every owner, which is not held. */
+void hak_owner_visit(void (*visit)(hak_owner_t *owner, void *context), void *context);
+/* In the child of a fork: threads are gone, `home` is that of the one that is left. */
+void hak_owner_after_fork(hak_owner_t *home);
 
 /* --- shared by the files of this folder --------------------------------------------------------
  */

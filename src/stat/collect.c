@@ -40,13 +40,21 @@ static void collect_superslab(hak_superslab_t *superslab, void *context) {
     }
 }
 
-static void collect_tcache(hak_tcache_t *tcache, void *context) {
-    hak_snapshot_t *snapshot = context;
-    const uint64_t *from = (const uint64_t *)&tcache->owner.counters;
+static void collect_events(hak_snapshot_t *snapshot, const hak_tcache_counters_t *counters) {
+    const uint64_t *from = (const uint64_t *)counters;
     uint64_t *to = (uint64_t *)&snapshot->events;
     for (size_t i = 0; i < sizeof snapshot->events / sizeof *to; i++) {
         to[i] += hak_owner_load(&from[i]);
     }
+}
+
+static void collect_owner(hak_owner_t *owner, void *context) {
+    collect_events(context, &owner->counters);
+}
+
+static void collect_tcache(hak_tcache_t *tcache, void *context) {
+    hak_snapshot_t *snapshot = context;
+    collect_events(snapshot, &tcache->counters);
     snapshot->thread_count += tcache->tag != 0;
 }
 
@@ -55,6 +63,7 @@ void hak_stat_collect(hak_snapshot_t *snapshot) {
     hak_large_stats_t large;
     memset(snapshot, 0, sizeof *snapshot);
     hak_tcache_visit(collect_tcache, snapshot);
+    hak_owner_visit(collect_owner, snapshot);
     hak_span_visit(collect_superslab, snapshot);
     hak_span_stats(&span);
     hak_large_stats(&large);

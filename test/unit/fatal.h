@@ -5,6 +5,7 @@
 #define HAK_TEST_UNIT_FATAL_H
 
 #include "base/check.h"
+#include "os/lock.h"
 #include "unit/unit.h"
 
 static struct unit_fatal {
@@ -46,6 +47,7 @@ static inline void unit_fatal_begin(void) {
             statement;                                                                             \
         }                                                                                          \
         hak_check_sink = unit_fatal.saved;                                                         \
+        hak_lock_leave_owners();                                                                   \
         assert_true(unit_fatal.is_fatal);                                                          \
         UNIT_EXPECT(strstr(unit_fatal.line, text) != NULL, "'%s' in '%s'", text, unit_fatal.line); \
     } while (0)

@@ -84,13 +84,13 @@ static void site_is_gone_after_the_call(void **state) {
 static void out_of_memory_is_counted_and_reclaims(void **state) {
     (void)state;
     hak_tcache_t *tcache = hak_tcache_self(hak_pagemap_base());
-    uint64_t before = tcache->owner.counters.oom;
+    uint64_t before = tcache->counters.oom;
     hak_free(hak_malloc(4u * MIB)); /* cached; given back before we say no */
     hak_os_fault_plan(HAK_OS_CALL_MAP, 0, 1u << 30);
     errno = 0;
     assert_null(hak_malloc(40u * MIB));
     assert_int_equal(errno, ENOMEM);
-    assert_int_equal(tcache->owner.counters.oom, before + 1);
+    assert_int_equal(tcache->counters.oom, before + 1);
     hak_os_fault_clear();
     hak_free(hak_malloc(40u * MIB));
 }

@@ -49,9 +49,9 @@ static void overflow_lets_a_part_go_and_keeps_the_rest(void **state) {
         hak_bin_side_t *side = &self()->side[SC_64];
         bool is_full = bin->room == 0;
         int64_t cached = side->total - bin->room;
-        uint64_t before = self()->owner.counters.overflow;
+        uint64_t before = self()->counters.overflow;
         hak_free(block[i]);
-        assert_int_equal(self()->owner.counters.overflow, before + is_full);
+        assert_int_equal(self()->counters.overflow, before + is_full);
         assert_int_equal(side->overflowed, side->overflowed || is_full);
         if (is_full) {
             assert_true(side->total - bin->room <= cached);
@@ -91,7 +91,7 @@ static void blocks_of_others_go_out_as_one_batch_a_slab(void **state) {
     assert_int_equal(pthread_create(&thread, NULL, make_blocks, block), 0);
     pthread_join(thread, NULL);
     hak_outbox_flush(self());
-    uint64_t before = self()->owner.counters.remote_out;
+    uint64_t before = self()->counters.remote_out;
     unsigned slabs = 0;
     for (unsigned i = 0; i < FOREIGN; i++) {
         bool is_new = true;
@@ -102,7 +102,7 @@ static void blocks_of_others_go_out_as_one_batch_a_slab(void **state) {
         hak_free(block[i]);
     }
     hak_outbox_flush(self());
-    assert_in_range(self()->owner.counters.remote_out - before, slabs, 2 * slabs + 3);
+    assert_in_range(self()->counters.remote_out - before, slabs, 2 * slabs + 3);
     audit();
 }
 

@@ -36,7 +36,7 @@ static void attach_twice_gives_the_same(void **state) {
     hak_tcache_t *tcache = self();
     assert_non_null(tcache);
     assert_true(tcache->tag >= 1 << 8 && (tcache->tag & 0xff) == 0);
-    assert_int_equal(tcache->owner.tag, tcache->tag);
+    assert_int_equal(tcache->home->tag, tcache->tag);
     assert_true(tcache->is_attached);
     assert_int_equal(tcache->thread_id, hak_os_thread_id());
     hak_tcache_offset = 0; /* as when TLS is set up after the first allocation */
@@ -177,30 +177,34 @@ static void exit_hands_the_outbox_over(void **state) {
     hak_slab_t *slab = hak_slab_of(visitor.block[0]);
     run_visitor(&visitor, true);
     assert_int_not_equal(visitor.tag, self()->tag);
-    assert_true(hak_remote_is_pending(&self()->owner));
+    assert_true(hak_remote_is_pending(self()->home));
     assert_true(hak_load_relaxed(&slab->remote) != 0);
-    assert_true(hak_remote_drain(&self()->owner, UINT32_MAX));
+    hak_owner_collect();
+    assert_int_equal(hak_load_relaxed(&slab->remote), 0);
     audit();
 }
 
 static void guest_serves_and_gets_back(void **state) {
     (void)state;
     hak_tcache_t *guest = hak_tcache_guest_enter();
-    assert_true(guest->tag != 0 && guest->tag != self()->tag);
-    hak_blocks_t blocks = hak_slab_refill(&guest->owner, SC_64);
+    assert_int_equal(guest->tag, guest->home->tag);
+    hak_owner_t *owner = hak_tcache_enter(guest);
+    assert_ptr_equal(owner, guest->home);
+    assert_int_equal(owner->lock.lock.state, 1);
+    hak_blocks_t blocks = hak_slab_refill(owner, SC_64);
     assert_true(blocks.count > 0);
+    hak_owner_leave(owner);
     hak_tcache_guest_leave();
+    assert_int_equal(owner->lock.lock.state, 0);
     assert_int_equal(hak_locks[HAK_LOCK_GUEST].state, 0);
+    if (blocks.stride != 0) {
+        hak_slab_link(&blocks);
+    }
     for (void *block = blocks.head; block != NULL;) {
         void *next = hak_link_get(block);
-        hak_free(block); /* remote for this thread */
+        hak_free(block);
         block = next;
     }
-    hak_outbox_flush(self());
-    guest = hak_tcache_guest_enter();
-    assert_true(hak_remote_drain(&guest->owner, UINT32_MAX));
-    hak_slab_release_current(&guest->owner);
-    hak_tcache_guest_leave();
     audit();
 }
 

@@ -37,10 +37,19 @@ static inline unsigned unit_list_length(const void *block) {
     return length;
 }
 
-/* One refill; its blocks join those held. */
-static inline unsigned unit_refill(hak_owner_t *owner, unsigned sc, unit_blocks_t *held) {
+/* What a refill gives, linked. */
+static inline hak_blocks_t unit_blocks(hak_owner_t *owner, unsigned sc) {
     hak_blocks_t blocks = hak_slab_refill(owner, sc);
     assert_true(blocks.count > 0);
+    if (blocks.stride != 0) {
+        hak_slab_link(&blocks);
+    }
+    return blocks;
+}
+
+/* One refill; its blocks join those held. */
+static inline unsigned unit_refill(hak_owner_t *owner, unsigned sc, unit_blocks_t *held) {
+    hak_blocks_t blocks = unit_blocks(owner, sc);
     assert_int_equal(unit_list_length(blocks.head), blocks.count);
     for (void *block = blocks.head; block != NULL; block = hak_link_get(block)) {
         assert_true(hak_slab_is_block(hak_slab_of(block), block));

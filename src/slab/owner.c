@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Owners of slabs. There are about as many as the process may use CPUs, and threads share them:
+ * with an owner a thread, every thread would keep slabs of its own for every class it uses.
+ *
+ * Nobody waits for an owner: a thread whose home is taken for longer than a section lasts (its
+ * holder was preempted) goes on with another one, which is its home from then on; what it frees
+ * goes by the remote lists. So the threads that run at a time end up at different owners. */
+#include "base/knobs.h"
+#include "os/lock.h"
+#include "os/os.h"
+#include "slab/remote.h"
+#include "slab/slab.h"
+#include "slab/slab_inl.h"
+
+enum {
+    OWNER_SPINS = 100, /* a section lasts about as long as some dozens of these */
+    OWNER_PER_CPU = 1,
+    OWNER_LEAST = 2,          /* one more when both are taken is a lot in a small process */
+    OWNER_RESERVE = 2,        /* times as many, when all are taken at a time */
+    OWNER_DRAIN_BUDGET = 256, /* slabs drained per owner visited */
+    ADOPT_VISITS = 4,         /* owners looked at for one slab: bounds the work of a refill */
+};
+
+static HAK_LARGE_STATE(2) hak_owner_t owner_first;
+
+HAK_LOCKED_STATE hak_owner_t *hak_all_owners;   /* [atomic] newest first; never shrinks */
+HAK_LOCKED_STATE uint32_t hak_owner_count;      /* [lock REGISTRY] */
+HAK_LOCKED_STATE uint32_t hak_owner_idle;       /* [atomic] owners without users; a hint */
+HAK_LOCKED_STATE hak_owner_t *hak_owner_cursor; /* [atomic] visited last; any owner will do */
+
+/* HAK_LOCK_REGISTRY held. */
+static void owner_add(hak_owner_t *owner) {
+    hak_owner_init(owner, ++hak_owner_count << 8);
+    hak_add_relaxed(&hak_owner_idle, 1);
+    hak_lock_add(&owner->lock);
+    owner->next = hak_load_relaxed(&hak_all_owners);
+    hak_store_release(&hak_all_owners, owner);
+}
+
+hak_owner_t *hak_owner_start(void) {
+    hak_lock_acquire(HAK_LOCK_REGISTRY);
+    if (hak_owner_count == 0) {
+        owner_add(&owner_first);
+    }
+    hak_lock_release(HAK_LOCK_REGISTRY);
+    return &owner_first;
+}
+
+/* HAK_LOCK_REGISTRY held; NULL: there are enough. */
+static hak_owner_t *owner_create(unsigned times) {
+    unsigned most = hak_os_cpu_count() * OWNER_PER_CPU;
+    most = most < OWNER_LEAST ? OWNER_LEAST : most;
+    if (hak_owner_count >= most * times) {
+        return NULL;
+    }
+    hak_owner_t *owner = hak_meta_alloc(sizeof *owner);
+    if (owner != NULL) {
+        owner_add(owner);
+    }
+    return owner;
+}
+
+static void owner_add_user(hak_owner_t *owner) {
+    if (hak_add_relaxed(&owner->users, 1) == 0) {
+        hak_sub_relaxed(&hak_owner_idle, 1);
+    }
+}
+
+static bool owner_is_idle(const hak_owner_t *owner) {
+    return hak_load_relaxed(&owner->users) == 0;
+}
+
+hak_owner_t *hak_owner_join(void) {
+    hak_lock_acquire(HAK_LOCK_REGISTRY);
+    hak_owner_t *best = hak_all_owners;
+    for (hak_owner_t *o = best->next; o != NULL; o = o->next) {
+        if (hak_load_relaxed(&o->users) < hak_load_relaxed(&best->users)) {
+            best = o;
+        }
+    }
+    if (!owner_is_idle(best)) {
+        hak_owner_t *fresh = owner_create(1);
+        best = fresh != NULL ? fresh : best;
+    }
+    owner_add_user(best);
+    hak_lock_release(HAK_LOCK_REGISTRY);
+    return best;
+}
+
+/* The owner is held. Without users its current slabs are for others to adopt. */
+static void owner_tend(hak_owner_t *owner, unsigned budget) {
+    hak_remote_drain(owner, budget);
+    if (owner_is_idle(owner)) {
+        hak_slab_release_current(owner);
+    }
+}
+
+void hak_owner_part(hak_owner_t *owner) {
+    if (hak_sub_relaxed(&owner->users, 1) != 1) {
+        return;
+    }
+    hak_add_relaxed(&hak_owner_idle, 1);
+    if (hak_owner_try(owner)) {
+        owner_tend(owner, OWNER_DRAIN_BUDGET);
+        hak_owner_leave(owner);
+    }
+}
+
+void hak_owner_move(hak_owner_t *from, hak_owner_t *to) {
+    owner_add_user(to);
+    if (hak_sub_relaxed(&from->users, 1) == 1) {
+        hak_add_relaxed(&hak_owner_idle, 1);
+    }
+}
+
+/* --- locking ---------------------------------------------------------------------------------- */
+
+static HAK_NOINLINE bool owner_try_again(hak_owner_t *owner) {
+    for (unsigned spin = 0; spin < OWNER_SPINS; spin++) {
+        if (hak_load_relaxed(&owner->lock.lock.state) == 0 && hak_lock_try(&owner->lock)) {
+            return true;
+        }
+        hak_os_relax();
+    }
+    return false;
+}
+
+bool hak_owner_try(hak_owner_t *owner) {
+    return HAK_LIKELY(hak_lock_try(&owner->lock)) || owner_try_again(owner);
+}
+
+void hak_owner_leave(hak_owner_t *owner) {
+    hak_lock_leave(&owner->lock);
+}
+
+/* The list is a ring for who goes round it. */
+static hak_owner_t *owner_after(hak_owner_t *owner) {
+    return owner != NULL && owner->next != NULL ? owner->next : hak_load_acquire(&hak_all_owners);
+}
+
+static HAK_COLD hak_owner_t *owner_enter_other(hak_owner_t *home) {
+    for (hak_owner_t *o = owner_after(home); o != home; o = owner_after(o)) {
+        if (hak_lock_try(&o->lock)) {
+            return o;
+        }
+    }
+    hak_lock_acquire(HAK_LOCK_REGISTRY);
+    hak_owner_t *owner = owner_create(OWNER_RESERVE);
+    hak_lock_release(HAK_LOCK_REGISTRY);
+    owner = owner != NULL ? owner : home;
+    hak_lock_wait(&owner->lock);
+    return owner;
+}
+
+hak_owner_t *hak_owner_enter(hak_owner_t *home) {
+    return HAK_LIKELY(hak_owner_try(home)) ? home : owner_enter_other(home);
+}
+
+/* --- on behalf of others ------------------------------------------------------------------------
+ */
+
+static hak_owner_t *owner_visit_next(void) {
+    hak_owner_t *owner = owner_after(hak_load_acquire(&hak_owner_cursor));
+    hak_store_release(&hak_owner_cursor, owner);
+    return owner;
+}
+
+static hak_slab_t *owner_give_slab(hak_owner_t *from, hak_owner_t *to, unsigned sc) {
+    owner_tend(from, OWNER_DRAIN_BUDGET);
+    if (hak_list_is_empty(&from->partial[sc])) {
+        return NULL;
+    }
+    hak_slab_t *slab = HAK_CONTAINER_OF(from->partial[sc].next, hak_slab_t, link);
+    hak_list_remove(&slab->link);
+    hak_slab_change_owner(slab, to);
+    return slab;
+}
+
+hak_slab_t *hak_slab_adopt(hak_owner_t *owner, unsigned sc) {
+    hak_slab_t *slab = NULL;
+    if (hak_load_relaxed(&hak_owner_idle) == 0) {
+        return NULL;
+    }
+    for (unsigned visit = 0; visit < ADOPT_VISITS && slab == NULL; visit++) {
+        hak_owner_t *from = owner_visit_next();
+        if (from != owner && owner_is_idle(from) && hak_lock_try(&from->lock)) {
+            slab = owner_give_slab(from, owner, sc);
+            hak_lock_leave(&from->lock);
+        }
+    }
+    if (slab != NULL) {
+        hak_owner_add(&owner->counters.refill_adopt, 1);
+    }
+    return slab;
+}
+
+void hak_owner_tend(unsigned budget) {
+    for (; budget > 0; budget--) {
+        hak_owner_t *owner = owner_visit_next();
+        if (hak_remote_is_pending(owner) && hak_lock_try(&owner->lock)) {
+            owner_tend(owner, OWNER_DRAIN_BUDGET);
+            hak_lock_leave(&owner->lock);
+        }
+    }
+}
+
+void hak_owner_collect(void) {
+    for (hak_owner_t *o = hak_load_acquire(&hak_all_owners); o != NULL; o = o->next) {
+        if (hak_owner_try(o)) {
+            hak_remote_drain(o, UINT32_MAX);
+            hak_slab_release_current(o);
+            hak_owner_leave(o);
+        }
+    }
+}
+
+void hak_owner_visit(void (*visit)(hak_owner_t *, void *), void *context) {
+    for (hak_owner_t *o = hak_load_acquire(&hak_all_owners); o != NULL; o = o->next) {
+        visit(o, context);
+    }
+}
+
+void hak_owner_after_fork(hak_owner_t *home) {
+    hak_owner_idle = hak_owner_count;
+    for (hak_owner_t *o = hak_all_owners; o != NULL; o = o->next) {
+        o->users = 0;
+        o->queue = NULL;
+        o->ready = NULL;
+    }
+    if (home != NULL) {
+        owner_add_user(home);
+    }
+    hak_remote_requeue_all();
+}

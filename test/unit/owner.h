@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Shared by the tests of owners: two of them, each the home of one thread. */
+#ifndef HAK_TEST_UNIT_OWNER_H
+#define HAK_TEST_UNIT_OWNER_H
+
+#include "unit/slab.h"
+
+static hak_owner_t *a, *b; /* there are two at least, whatever the CPUs */
+
+static inline void unit_owners_begin(void) {
+    hak_owner_start();
+    a = hak_owner_join();
+    b = hak_owner_join();
+}
+
+static inline void part_from(hak_owner_t **owner) {
+    if (*owner != NULL) {
+        hak_owner_part(*owner);
+        *owner = NULL;
+    }
+}
+
+static inline int unit_owners_end(void **state) {
+    (void)state;
+    part_from(&a);
+    part_from(&b);
+    hak_owner_collect();
+    assert_int_equal(unit_span_check().in_use_bytes, 0);
+    return 0;
+}
+
+static inline unsigned unit_owner_limit(void) {
+    return hak_os_cpu_count() < 2 ? 2 : hak_os_cpu_count();
+}
+
+static inline void count_owner(hak_owner_t *owner, void *context) {
+    (void)owner;
+    ++*(unsigned *)context;
+}
+
+static inline unsigned owner_count(void) {
+    unsigned count = 0;
+    hak_owner_visit(count_owner, &count);
+    return count;
+}
+
+#endif

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Locks of owners: a thread whose home is kept goes elsewhere, and waits only when all are. */
+#include "unit/owner.h"
+
+#include <pthread.h>
+
+static int begin(void **state) {
+    (void)state;
+    unit_owners_begin();
+    return 0;
+}
+
+static void enter_takes_the_home(void **state) {
+    (void)state;
+    assert_ptr_equal(hak_owner_enter(a), a);
+    assert_int_equal(a->lock.lock.state, 1);
+    assert_false(hak_lock_try(&a->lock));
+    hak_owner_leave(a);
+    assert_int_equal(a->lock.lock.state, 0);
+}
+
+static void enter_goes_elsewhere_while_the_home_is_kept(void **state) {
+    (void)state;
+    hak_store_relaxed(&a->lock.lock.state, 1); /* its holder sleeps */
+    hak_owner_t *other = hak_owner_enter(a);
+    assert_ptr_not_equal(other, a);
+    assert_int_equal(other->lock.lock.state, 1);
+    hak_owner_leave(other);
+    assert_false(hak_owner_try(a));
+    hak_store_relaxed(&a->lock.lock.state, 0);
+}
+
+static void set_state(hak_owner_t *owner, void *context) {
+    hak_store_release(&owner->lock.lock.state, *(uint32_t *)context);
+}
+
+static void set_all(uint32_t state) {
+    hak_owner_visit(set_state, &state);
+}
+
+static void *free_all_soon(void *context) {
+    while (hak_load_relaxed(&a->lock.lock.state) != 2) { /* somebody sleeps on it */
+        hak_os_yield();
+    }
+    hak_store_release(&a->lock.lock.state, 0);
+    hak_os_wake_one(&a->lock.lock.state);
+    return context;
+}
+
+/* More owners come to be while all are kept at a time, but not without end. */
+static void enter_waits_when_every_owner_is_kept(void **state) {
+    (void)state;
+    pthread_t thread;
+    unsigned before = owner_count();
+    unsigned cpus = unit_owner_limit();
+    hak_owner_t *owner = NULL;
+    set_all(1);
+    for (unsigned i = 0; i < 2 * cpus - before; i++) {
+        owner = hak_owner_enter(a);
+        assert_int_equal(owner_count(), before + i + 1);
+        hak_owner_leave(owner);
+        set_all(1);
+    }
+    assert_int_equal(pthread_create(&thread, NULL, free_all_soon, NULL), 0);
+    assert_ptr_equal(hak_owner_enter(a), a);
+    hak_owner_leave(a);
+    pthread_join(thread, NULL);
+    assert_int_equal(owner_count(), before > 2 * cpus ? before : 2 * cpus);
+    set_all(0);
+}
+
+#define OWNER_TEST(test) cmocka_unit_test_setup_teardown(test, begin, unit_owners_end)
+
+static const struct CMUnitTest tests[] = {
+    OWNER_TEST(enter_takes_the_home),
+    OWNER_TEST(enter_goes_elsewhere_while_the_home_is_kept),
+    OWNER_TEST(enter_waits_when_every_owner_is_kept),
+};
+
+int main(void) {
+    return cmocka_run_group_tests(tests, unit_slab_begin, NULL) == 0 ? 0 : 1;
+}
