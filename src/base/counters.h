@@ -14,7 +14,7 @@
     X(refill_list, "refills from a slab's own list")                                               \
     X(refill_carve, "refills by carving fresh blocks")                                             \
     X(refill_partial, "refills that took a partial slab")                                          \
-    X(refill_adopt, "refills that adopted a parked slab")                                          \
+    X(refill_adopt, "refills that adopted another owner's slab")                                   \
     X(slab_create, "slabs created")                                                                \
     X(slab_retire, "slabs retired")                                                                \
     X(overflow, "frees that found a bin full")                                                     \

@@ -12,14 +12,15 @@
  *   superslab   4 MiB aligned mapping, carved into spans
  *   page map    address -> entry of its unit
  *   owner       who may touch the lists of a slab; has a tag that stands in the page map
- *   tcache      the per-thread cache: bins, outboxes, and an owner
+ *   tcache      the per-thread cache: bins and outboxes
+ *   owner       whom slabs belong to; about one a CPU, each the home of some threads
  *   bin         LIFO of free blocks of one class in a tcache
- *   remote free a free by a thread that is not the owner
+ *   remote free a free of a block whose slab belongs to another owner than the thread's home
  *   outbox      list of a tcache, one a class, of the blocks it freed for other owners
  *   hand over   send an outbox to the owners, in batches; recycle: take it as the next bin instead
  *   sort, spill give the blocks of a list back to their slabs, or in batches to their owners
  *   tick        a slow-path event that counts; every 256th runs what front/event.h has registered
- *   park, adopt an exiting thread leaves its slabs / another takes one over
+ *   adopt       an owner takes a slab over from one that is no thread's home
  *   retire      an empty slab gives its span back to the provider
  *   large, huge span of up to 1 MiB (more after it grew in place) inside a superslab / mapping of
  *               its own above that
