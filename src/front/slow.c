@@ -61,9 +61,18 @@ static void bin_adapt(hak_bin_side_t *side, unsigned sc) {
     }
 }
 
+/* A thread that uses little of a class shall not take, and keep, much of it: each refill may take
+ * twice as many blocks as the one before. */
+static uint32_t refill_want(hak_bin_side_t *side) {
+    uint32_t want = side->want;
+    side->want = (uint16_t)(want < UINT16_MAX / 2 ? want * 2 : want);
+    return want;
+}
+
 static hak_blocks_t refill_once(hak_tcache_t *tcache, unsigned sc) {
+    uint32_t want = refill_want(&tcache->side[sc]);
     hak_owner_t *owner = hak_tcache_enter(tcache);
-    hak_blocks_t blocks = hak_slab_refill(owner, sc);
+    hak_blocks_t blocks = hak_slab_refill(owner, sc, want);
     hak_owner_leave(owner);
     if (blocks.stride != 0) {
         hak_slab_link(&blocks);
@@ -250,12 +259,14 @@ static void free_overflow(hak_tcache_t *tcache, unsigned sc, void *block) {
     hak_bin_side_t *side = &tcache->side[sc];
     int32_t half = side->total / 2 + 1;
     int32_t leaving = half > OVERFLOW_BLOCKS ? OVERFLOW_BLOCKS : half;
+    int32_t kept = side->total + 1 - leaving;
     side->overflowed = true;
+    side->total = kept > side->capacity ? kept : side->capacity; /* what a refill made larger */
     hak_owner_add(&tcache->counters.overflow, 1);
     hak_link_set(block, bin->head);
     hak_blocks_t blocks = {.head = block, .count = (uint32_t)leaving};
     bin->head = hak_tcache_spill(tcache, sc, blocks);
-    bin->room = leaving - 1;
+    bin->room = side->total - kept;
 }
 
 static HAK_NOINLINE void free_own(hak_tcache_t *tcache, unsigned sc, void *block) {

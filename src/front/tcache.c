@@ -17,8 +17,8 @@ HAK_LOCKED_STATE hak_tcache_t *hak_unused_tcaches; /* [lock REGISTRY] newest fir
 HAK_LOCKED_STATE HAK_LARGE_STATE(3) hak_tcache_t hak_tcache_guest; /* [lock GUEST] */
 
 enum {
-    BIN_INITIAL_BYTES = 4096,
-    BIN_INITIAL_MAX_BLOCKS = 64,
+    BIN_INITIAL_BYTES = 1024,
+    BIN_INITIAL_MAX_BLOCKS = 16,
     BIN_LEAST_BLOCKS = 2,
 };
 
@@ -40,6 +40,7 @@ static void bin_reset(hak_tcache_t *tcache, unsigned sc) {
     hak_bin_side_t *side = &tcache->side[sc];
     side->capacity = hak_bin_initial_capacity(sc);
     side->total = side->capacity;
+    side->want = (uint16_t)((unsigned)side->capacity / 2);
     side->overflowed = false;
     side->outbox_room = hak_outbox_capacity(sc);
     tcache->bin[sc].room = side->total;

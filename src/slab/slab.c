@@ -10,7 +10,7 @@
 uintptr_t hak_link_secret;
 
 enum {
-    SLAB_CARVE_BYTES = 4096, /* fresh blocks are made in steps of about this, one OS page */
+    SLAB_CARVE_BYTES = 4096, /* fresh blocks are made in steps of at most this, one OS page */
     SLAB_DRAIN_BUDGET = 32,  /* slabs drained per refill: bounds the work under one call */
     /* A slab is expected to be written to throughout, so that it may lie in a huge page, if its
      * owner needs it besides so many full ones, and if its blocks are not much larger than OS
@@ -97,12 +97,12 @@ void hak_slab_note_freed(hak_owner_t *owner, hak_slab_t *slab) {
 }
 
 /* The next few blocks that were never handed out. */
-static hak_blocks_t slab_carve(hak_slab_t *slab) {
+static hak_blocks_t slab_carve(hak_slab_t *slab, uint32_t want) {
     uint32_t bytes = slab->block_bytes;
+    uint32_t left = (uint32_t)slab->capacity - slab->carved;
     uint32_t count = bytes >= SLAB_CARVE_BYTES ? 1 : SLAB_CARVE_BYTES / bytes;
-    if (count > (uint32_t)slab->capacity - slab->carved) {
-        count = (uint32_t)slab->capacity - slab->carved;
-    }
+    count = want < count ? want : count;
+    count = left < count ? left : count;
     char *block = slab->base + (size_t)slab->carved * bytes;
     hak_owner_store(&slab->carved, slab->carved + count);
     return (hak_blocks_t){.head = block, .count = count, .stride = bytes};
@@ -116,23 +116,33 @@ void hak_slab_link(const hak_blocks_t *blocks) {
     hak_link_set(block, NULL);
 }
 
-/* The whole own list in one step. */
-static hak_blocks_t slab_take_list(hak_slab_t *slab) {
+/* The own list: whole in one step, or as much of it as is wanted. */
+static hak_blocks_t slab_take_list(hak_slab_t *slab, uint32_t want) {
     hak_blocks_t blocks = {.head = slab->free, .count = slab->free_count};
-    slab->free = NULL;
-    hak_owner_store(&slab->free_count, 0);
+    void *rest = NULL;
+    if (want < blocks.count) {
+        void *last = blocks.head;
+        for (uint32_t i = 1; i < want; i++) {
+            last = hak_link_get(last);
+        }
+        rest = hak_link_get(last);
+        hak_link_set(last, NULL);
+        blocks.count = want;
+    }
+    slab->free = rest;
+    hak_owner_store(&slab->free_count, slab->free_count - blocks.count);
     return blocks;
 }
 
 /* Blocks of a slab that may have some; count == 0 if it has none. */
-static hak_blocks_t slab_take(hak_owner_t *owner, hak_slab_t *slab) {
+static hak_blocks_t slab_take(hak_owner_t *owner, hak_slab_t *slab, uint32_t want) {
     if (slab->free_count != 0) {
         hak_owner_add(&owner->counters.refill_list, 1);
-        return slab_take_list(slab);
+        return slab_take_list(slab, want);
     }
     if (slab->carved < slab->capacity) {
         hak_owner_add(&owner->counters.refill_carve, 1);
-        return slab_carve(slab);
+        return slab_carve(slab, want);
     }
     return (hak_blocks_t){0};
 }
@@ -155,12 +165,12 @@ void hak_slab_receive(hak_owner_t *owner) {
     }
 }
 
-hak_blocks_t hak_slab_refill(hak_owner_t *owner, unsigned sc) {
+hak_blocks_t hak_slab_refill(hak_owner_t *owner, unsigned sc, uint32_t want) {
     hak_blocks_t blocks = {0};
     hak_slab_receive(owner);
     hak_slab_t *slab = owner->current[sc];
     if (slab != NULL) {
-        blocks = slab_take(owner, slab);
+        blocks = slab_take(owner, slab, want);
         if (blocks.count != 0) {
             return blocks;
         }
@@ -170,7 +180,7 @@ hak_blocks_t hak_slab_refill(hak_owner_t *owner, unsigned sc) {
     owner->current[sc] = slab;
     if (slab != NULL) {
         slab->state = HAK_SLAB_CURRENT;
-        blocks = slab_take(owner, slab);
+        blocks = slab_take(owner, slab, want);
         HAK_ASSERT(blocks.count != 0, "SLAB-4");
     }
     return blocks;

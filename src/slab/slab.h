@@ -89,8 +89,8 @@ void hak_owner_init(hak_owner_t *owner, uint32_t tag);
 
 /* Blocks of class `sc` for the owner: what others gave back first; then from the current slab's
  * list, fresh ones of the current slab, a partial slab, an idle owner's slab, a new slab, in this
- * order. count == 0 when memory is out. */
-hak_blocks_t hak_slab_refill(hak_owner_t *owner, unsigned sc);
+ * order. At most `want`, which is not 0. count == 0 when memory is out. */
+hak_blocks_t hak_slab_refill(hak_owner_t *owner, unsigned sc, uint32_t want);
 /* Links blocks that are not linked yet: the first touch of fresh memory, so no lock is held. */
 void hak_slab_link(const hak_blocks_t *blocks);
 

@@ -139,7 +139,7 @@ static void interior_address_in_a_bin_is_noticed(void **state) {
 
 static void overwritten_link_is_noticed(void **state) {
     (void)state;
-    uint64_t *a = hak_malloc(640), *b = hak_malloc(640);
+    uint64_t *a = hak_malloc(48), *b = hak_malloc(48);
     hak_free(a);
     hak_free(b);
     *(volatile uint64_t *)b = 0x4141414141414140u;

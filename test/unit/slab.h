@@ -37,10 +37,10 @@ static inline unsigned unit_list_length(const void *block) {
     return length;
 }
 
-/* What a refill gives, linked. */
-static inline hak_blocks_t unit_blocks(hak_owner_t *owner, unsigned sc) {
-    hak_blocks_t blocks = hak_slab_refill(owner, sc);
-    assert_true(blocks.count > 0);
+/* What a refill of at most `want` gives, linked. */
+static inline hak_blocks_t unit_blocks(hak_owner_t *owner, unsigned sc, uint32_t want) {
+    hak_blocks_t blocks = hak_slab_refill(owner, sc, want);
+    assert_in_range(blocks.count, 1, want);
     if (blocks.stride != 0) {
         hak_slab_link(&blocks);
     }
@@ -48,8 +48,9 @@ static inline hak_blocks_t unit_blocks(hak_owner_t *owner, unsigned sc) {
 }
 
 /* One refill; its blocks join those held. */
-static inline unsigned unit_refill(hak_owner_t *owner, unsigned sc, unit_blocks_t *held) {
-    hak_blocks_t blocks = unit_blocks(owner, sc);
+static inline unsigned unit_refill_some(hak_owner_t *owner, unsigned sc, unit_blocks_t *held,
+                                        uint32_t want) {
+    hak_blocks_t blocks = unit_blocks(owner, sc, want);
     assert_int_equal(unit_list_length(blocks.head), blocks.count);
     for (void *block = blocks.head; block != NULL; block = hak_link_get(block)) {
         assert_true(hak_slab_is_block(hak_slab_of(block), block));
@@ -58,6 +59,10 @@ static inline unsigned unit_refill(hak_owner_t *owner, unsigned sc, unit_blocks_
         held->block[held->count++] = block;
     }
     return blocks.count;
+}
+
+static inline unsigned unit_refill(hak_owner_t *owner, unsigned sc, unit_blocks_t *held) {
+    return unit_refill_some(owner, sc, held, UINT32_MAX);
 }
 
 /* Takes `count` blocks at least. */

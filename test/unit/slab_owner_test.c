@@ -174,7 +174,7 @@ static void free_anywhere(hak_owner_t *home, void *block) {
 
 static hak_owner_t *refill_and_free(hak_owner_t *home, unsigned sc, uint64_t *seed) {
     hak_owner_t *owner = hak_owner_enter(home);
-    hak_blocks_t blocks = hak_slab_refill(owner, sc);
+    hak_blocks_t blocks = hak_slab_refill(owner, sc, UINT32_MAX);
     hak_owner_leave(owner);
     if (blocks.stride != 0) {
         hak_slab_link(&blocks);

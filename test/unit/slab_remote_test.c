@@ -128,7 +128,7 @@ static void refill_finds_what_others_gave_back(void **state) {
     (void)state;
     unsigned count = unit_refill(&a, SC_64, &held);
     push(held.block, count);
-    hak_blocks_t blocks = hak_slab_refill(&a, SC_64);
+    hak_blocks_t blocks = hak_slab_refill(&a, SC_64, UINT32_MAX);
     assert_int_equal(blocks.count, count);
     assert_int_equal(a.counters.refill_list, 1);
     unit_give_all(&a, &held);
@@ -215,7 +215,7 @@ static void strangers_freeing_while_the_owner_refills_lose_nothing(void **state)
     for (unsigned i = 0; i < PER_STRANGER; i++) {
         for (unsigned who = 0; who < STRANGERS; who++) {
             if (next == NULL) {
-                next = unit_blocks(&a, SC_64).head;
+                next = unit_blocks(&a, SC_64, UINT32_MAX).head;
             }
             void *block = next;
             next = hak_link_get(block);
