@@ -45,7 +45,7 @@ HAK_INLINE void *aligned_pop(size_t align, size_t size) {
     uintptr_t base = hak_pagemap_base();
     size_t last = hak_sc_aligned_last(size, align);
     if (last < HAK_SC_SMALL_BYTES) {
-        return hak_fast_pop_class(hak_tcache_self(base), hak_fast_sc(base, last + 1));
+        return hak_fast_pop_at(hak_tcache_self(base), hak_fast_place(base, last + 1));
     }
     if (last < HAK_SC_MAX_BYTES) {
         return hak_fast_pop_class(hak_tcache_self(base), hak_sc_of_medium(last + 1));

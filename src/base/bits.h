@@ -38,6 +38,18 @@ HAK_INLINE bool hak_mul(size_t a, size_t b, size_t *product) {
     return !__builtin_mul_overflow(a, b, product);
 }
 
+/* One less; true: it was 0. Where it can be, in place, and by the carry of the subtraction: gcc,
+ * left alone, computes the address in an instruction of its own. */
+HAK_INLINE bool hak_count_down(int64_t *count) {
+#if HAK_MEMORY_OPERANDS
+    bool was_zero;
+    __asm__("subq $1, %0" : "+m"(*count), "=@ccc"(was_zero));
+    return was_zero;
+#else
+    return (*count)-- == 0;
+#endif
+}
+
 /* The lowest `count` bits set, 0 <= count <= 64. */
 HAK_INLINE uint64_t hak_mask(unsigned count) {
     return count >= 64 ? ~0ull : (1ull << count) - 1;

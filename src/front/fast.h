@@ -4,23 +4,24 @@
  *
  *   malloc(n)
  *     n > 2 KiB              -> hak_slow_malloc_medium  (class by clz, bins up to 64 KiB, large)
- *     sc = table[n]
- *     bin empty              -> hak_slow_malloc         (no tcache yet; refill: outbox,
- *                                                        remote, own slab's list, fresh blocks,
- * partial, adopt, new slab; NULL) pop
+ *     place = table[n]          of the class's bin in a tcache, in words
+ *     bin empty              -> hak_slow_malloc         (no tcache yet; refill: outbox, remote, own
+ *                                                        slab's list, fresh blocks, partial, adopt,
+ *                                                        new slab; NULL)
+ *     pop
  *
  *   free(p)
- *     entry = page map[p]; sc = entry ^ own tag
- *     sc is no class         -> hak_slow_free_foreign   (NULL, remote, large, foreign, no tcache:
+ *     difference = page map[p] - entry_end
+ *     not -88 to -1          -> hak_slow_free_foreign   (NULL, remote, large, foreign, no tcache:
  *                                                        all five fail this one compare)
  *     bin full               -> hak_slow_free           (the newest go back to their slabs)
- *     push
+ *     push                      onto the bin at `difference`, counted from the end of the bins
  *
- * Why one compare is enough: tags are multiples of 256 and at least 256, classes are below 44. Only
- * an entry with our own tag leaves a value below 44 behind. A thread without a tcache reads tag 0
- * and room 0 from the zero leaf (MAP-4): whatever passes the first test fails the second.
+ * Why one compare is enough, also without a tcache: TCACHE-6. On the side of free it must keep the
+ * empty tcache out, because counting down is the first thing that is written.
  *
- * No counter, no lock, no atomic read-modify-write, no configuration, no debugging here. */
+ * No counter, no lock, no atomic read-modify-write, no configuration, no debugging here. Where a
+ * few lines are written twice, for HAK_MEMORY_OPERANDS and without, they do the same. */
 #ifndef HAK_FRONT_FAST_H
 #define HAK_FRONT_FAST_H
 
@@ -28,42 +29,62 @@
 #include "front/tcache.h"
 
 /* fast path: begin */
-/* size <= HAK_SC_SMALL_BYTES; the table lies just before the base (MAP-5) */
-HAK_INLINE size_t hak_fast_sc(uintptr_t pagemap_base, size_t size) {
+/* Where the bin for a size is; size <= HAK_SC_SMALL_BYTES. The table lies just before the base
+ * (MAP-5). */
+HAK_INLINE int64_t hak_fast_place(uintptr_t pagemap_base, size_t size) {
     const uint8_t *table = (const uint8_t *)pagemap_base - HAK_PAGEMAP_TABLE_BYTES;
     return table[(size + HAK_BLOCK_ALIGN - 1) / HAK_BLOCK_ALIGN];
 }
 
 /* NULL: the bin is empty. */
-HAK_INLINE void *hak_fast_pop_class(hak_tcache_t *tcache, size_t sc) {
-    hak_bin_t *bin = hak_tcache_bin(tcache, sc);
+HAK_INLINE void *hak_fast_pop_at(hak_tcache_t *tcache, int64_t place) {
+    hak_bin_t *bin = hak_bin_at(tcache, 0, &place);
     void *block = bin->head;
     int64_t room = bin->room;
+    HAK_RETURNED(block);
     if (HAK_LIKELY(block != NULL)) {
         HAK_PROBE();
-        bin->head = hak_link_get(block);
-        bin->room = room + 1;
+        if (HAK_MEMORY_OPERANDS) {
+            hak_bin_at(tcache, 0, &place)->head = hak_link_get(block);
+            hak_bin_at(tcache, 0, &place)->room++;
+        } else {
+            bin->head = hak_link_get(block);
+            bin->room = room + 1;
+        }
     }
     return block;
+}
+
+HAK_INLINE void *hak_fast_pop_class(hak_tcache_t *tcache, unsigned sc) {
+    return hak_fast_pop_at(tcache, (int64_t)sc * HAK_KIND_PER_CLASS);
 }
 
 /* size <= HAK_SC_SMALL_BYTES */
 HAK_INLINE void *hak_fast_pop(size_t size) {
     uintptr_t base = hak_pagemap_base();
-    return hak_fast_pop_class(hak_tcache_self(base), hak_fast_sc(base, size));
+    return hak_fast_pop_at(hak_tcache_self(base), hak_fast_place(base, size));
 }
 
-/* The bin takes the block, unless it is full. */
-HAK_INLINE bool hak_fast_push(hak_tcache_t *tcache, size_t sc, void *block) {
-    hak_bin_t *bin = hak_tcache_bin(tcache, sc);
+/* The bin takes the block, unless it is full; its room may be -1 then, which hak_slow_free puts
+ * right. */
+HAK_INLINE bool hak_fast_push(hak_tcache_t *tcache, int64_t difference, void *block) {
+    if (HAK_MEMORY_OPERANDS) {
+        if (HAK_UNLIKELY(hak_count_down(&hak_bin_at(tcache, HAK_SC_COUNT, &difference)->room))) {
+            return false;
+        }
+        hak_link_set(block, hak_bin_at(tcache, HAK_SC_COUNT, &difference)->head);
+        hak_bin_at(tcache, HAK_SC_COUNT, &difference)->head = block;
+        return true;
+    }
+    hak_bin_t *bin = hak_bin_at(tcache, HAK_SC_COUNT, &difference);
     void *head = bin->head;
-    uint64_t room = (uint64_t)bin->room;
-    if (HAK_UNLIKELY(__builtin_sub_overflow(room, 1, &room))) {
+    int64_t room = bin->room;
+    if (HAK_UNLIKELY(room == 0)) {
         return false;
     }
     hak_link_set(block, head);
     bin->head = block;
-    bin->room = (int64_t)room;
+    bin->room = room - 1;
     return true;
 }
 
@@ -77,12 +98,13 @@ HAK_INLINE void *hak_fast_malloc(size_t size) {
 
 HAK_INLINE void hak_fast_free(void *block) {
     uintptr_t base = hak_pagemap_base();
-    hak_pagemap_leaf_t *leaf = hak_pagemap_leaf(base, block);
+    uintptr_t index = hak_pagemap_index(base, block);
+    int64_t entry = hak_entry_signed(hak_pagemap_at(base, index));
     hak_tcache_t *tcache = hak_tcache_self(base);
-    uint32_t sc = hak_pagemap_leaf_get(leaf, block) ^ tcache->tag;
-    if (HAK_UNLIKELY(sc >= HAK_SC_COUNT)) {
-        hak_slow_free_foreign(block, tcache, sc, leaf);
-    } else if (HAK_UNLIKELY(!hak_fast_push(tcache, sc, block))) {
+    int64_t difference = entry - tcache->entry_end;
+    if (HAK_UNLIKELY(!hak_difference_is_own(difference))) {
+        hak_slow_free_foreign(block, tcache, difference, index);
+    } else if (HAK_UNLIKELY(!hak_fast_push(tcache, difference, block))) {
         hak_slow_free(block);
     }
 }
@@ -91,8 +113,9 @@ HAK_INLINE void hak_fast_free(void *block) {
 /* false: not a block of this thread's slabs, by its entry, or its bin is full. */
 HAK_INLINE bool hak_fast_push_own(uintptr_t base, uint32_t entry, void *block) {
     hak_tcache_t *tcache = hak_tcache_self(base);
-    uint32_t sc = entry ^ tcache->tag;
-    return HAK_LIKELY(sc < HAK_SC_COUNT) && hak_fast_push(tcache, sc, block);
+    int64_t difference = hak_entry_signed(entry) - tcache->entry_end;
+    return HAK_LIKELY(hak_difference_is_own(difference)) &&
+           hak_fast_push(tcache, difference, block);
 }
 
 /* --- realloc, hit path ------------------------------------------------------------------------ */
@@ -101,13 +124,14 @@ HAK_INLINE bool hak_fast_push_own(uintptr_t base, uint32_t entry, void *block) {
  * of it or the block is small. NULL, size 0 and addresses inside a block say no. */
 HAK_INLINE bool hak_fast_stays(const void *block, size_t size) {
     uintptr_t base = hak_pagemap_base();
-    uint32_t entry = hak_pagemap_get(base, block);
+    const hak_pagemap_leaf_t *leaf = hak_pagemap_leaf(base, block);
+    uint32_t entry = hak_pagemap_leaf_get(leaf, block);
     if (HAK_UNLIKELY(!hak_slab_is_entry(entry))) {
         return false;
     }
-    unsigned sc = entry & HAK_KIND_MASK;
-    size_t least = hak_sc_info[sc].keep_from;
-    return size - least <= hak_sc_info[sc].bytes - least && hak_slab_is_start(base, sc, block);
+    const hak_sc_info_t *info = hak_sc_info_of_entry(entry);
+    size_t least = info->keep_from;
+    return size - least <= info->bytes - least && hak_slab_is_start(leaf, info, block);
 }
 
 /* --- malloc and free with a call site, which only slow paths look at ---------------------------

@@ -35,7 +35,7 @@ static size_t own_usable(const void *block, uint32_t entry, hak_fatal_kind_t kin
     size_t bytes = 0;
     if (HAK_LIKELY(hak_slab_is_entry(entry))) {
         if (HAK_LIKELY(hak_slab_is_block(hak_slab_of(block), block))) {
-            return hak_sc_info[low].bytes;
+            return hak_sc_info_of_entry(entry)->bytes;
         }
     } else if (low == HAK_KIND_LARGE || low == HAK_KIND_HUGE) {
         bytes = hak_large_usable(block, entry);
@@ -129,14 +129,14 @@ static HAK_NOINLINE void *resize_other(void *block, uint32_t entry, size_t size)
 }
 
 void *hak_resize(void *block, size_t size) {
-    uintptr_t base = hak_pagemap_base();
-    uint32_t entry = hak_pagemap_get(base, block);
+    const hak_pagemap_leaf_t *leaf = hak_pagemap_leaf(hak_pagemap_base(), block);
+    uint32_t entry = hak_pagemap_leaf_get(leaf, block);
     if (HAK_UNLIKELY(!hak_slab_is_entry(entry))) {
         return resize_other(block, entry, size);
     }
-    unsigned sc = entry & HAK_KIND_MASK;
-    if (HAK_UNLIKELY(!hak_slab_is_start(base, sc, block))) {
+    const hak_sc_info_t *info = hak_sc_info_of_entry(entry);
+    if (HAK_UNLIKELY(!hak_slab_is_start(leaf, info, block))) {
         hak_fatal(HAK_FATAL_INVALID_REALLOC, block, "inside a block");
     }
-    return resize_by_copy(block, entry, hak_sc_info[sc].bytes, size);
+    return resize_by_copy(block, entry, info->bytes, size);
 }

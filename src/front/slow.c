@@ -269,10 +269,16 @@ static void free_overflow(hak_tcache_t *tcache, unsigned sc, void *block) {
     bin->room = side->total - kept;
 }
 
+/* A push that failed leaves less than no room, or none. */
 static HAK_NOINLINE void free_own(hak_tcache_t *tcache, unsigned sc, void *block) {
-    if (!hak_fast_push(tcache, sc, block)) {
+    hak_bin_t *bin = &tcache->bin[sc];
+    if (bin->room <= 0) {
         free_overflow(tcache, sc, block);
+        return;
     }
+    hak_link_set(block, bin->head);
+    bin->head = block;
+    bin->room--;
 }
 
 /* The outbox of the class is full, or all together are. */
@@ -357,10 +363,10 @@ static void free_small(void *block) {
     uint32_t entry = hak_pagemap_get(hak_pagemap_base(), block);
     if (HAK_UNLIKELY(tcache == NULL)) {
         free_as_guest(block);
-    } else if ((entry ^ tcache->tag) < HAK_SC_COUNT) {
-        free_own(tcache, entry ^ tcache->tag, block);
+    } else if (hak_tcache_owns(tcache, entry)) {
+        free_own(tcache, hak_sc_of_entry(entry), block);
     } else {
-        free_remote(tcache, entry & HAK_KIND_MASK, block, hak_slab_of(block));
+        free_remote(tcache, hak_sc_of_entry(entry), block, hak_slab_of(block));
     }
 }
 
@@ -387,27 +393,26 @@ static HAK_NOINLINE void free_other(void *block, uint32_t entry) {
     }
 }
 
-void hak_slow_free_foreign(void *block, hak_tcache_t *tcache, uint32_t difference,
-                           const hak_pagemap_leaf_t *leaf) {
-    uint32_t entry = difference ^ tcache->tag;
-    uint32_t sc = entry & HAK_KIND_MASK;
-    if (HAK_UNLIKELY(sc >= HAK_SC_COUNT || entry == sc || tcache->tag == 0)) {
+void hak_slow_free_foreign(void *block, hak_tcache_t *tcache, int64_t difference, uintptr_t index) {
+    uint32_t entry = (uint32_t)(difference + tcache->entry_end);
+    if (HAK_UNLIKELY(!hak_slab_is_entry(entry) || tcache->entry_end == 0)) {
         free_other(block, entry);
     } else {
-        free_remote(tcache, sc, block, hak_slab_in(hak_pagemap_leaf_superslab(leaf, block), block));
+        hak_superslab_t *superslab = hak_pagemap_superslab_at(index, block);
+        free_remote(tcache, hak_sc_of_entry(entry), block, hak_slab_in(superslab, block));
     }
 }
 
 void hak_slow_free(void *block) {
     uintptr_t base = hak_pagemap_base();
-    const hak_pagemap_leaf_t *leaf = hak_pagemap_leaf(base, block);
-    uint32_t entry = hak_pagemap_leaf_get(leaf, block);
+    uintptr_t index = hak_pagemap_index(base, block);
+    uint32_t entry = hak_pagemap_at(base, index);
     hak_tcache_t *tcache = hak_tcache_self(base);
-    uint32_t sc = entry ^ tcache->tag;
-    if (HAK_LIKELY(sc < HAK_SC_COUNT && tcache->tag != 0)) {
-        free_own(tcache, sc, block);
+    int64_t difference = hak_entry_signed(entry) - tcache->entry_end;
+    if (HAK_LIKELY(hak_difference_is_own(difference))) {
+        free_own(tcache, hak_sc_of_entry(entry), block);
     } else {
-        hak_slow_free_foreign(block, tcache, sc, leaf);
+        hak_slow_free_foreign(block, tcache, difference, index);
     }
 }
 

@@ -16,10 +16,10 @@ HAK_COLD void *hak_slow_malloc(size_t size);
 HAK_NOINLINE void *hak_slow_malloc_medium(size_t size);
 /* Not our own block, bin full, NULL, large, foreign, no tcache. */
 HAK_NOINLINE void hak_slow_free(void *block);
-/* Not a block of this tcache; `difference` is the block's entry ^ the tcache's tag, `leaf` the part
- * of the page map the entry is from: what hak_fast_free has in registers. */
-HAK_NOINLINE void hak_slow_free_foreign(void *block, hak_tcache_t *tcache, uint32_t difference,
-                                        const hak_pagemap_leaf_t *leaf);
+/* Not a block of this tcache; `difference` is that of its entry
+ * (TCACHE-6), `index` where the page map has it: what hak_fast_free has in registers. */
+HAK_NOINLINE void hak_slow_free_foreign(void *block, hak_tcache_t *tcache, int64_t difference,
+                                        uintptr_t index);
 
 /* Zeroed memory of `size` bytes; a large block that is known to be zero is not touched. */
 void *hak_slow_calloc(size_t size);

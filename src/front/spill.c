@@ -88,12 +88,12 @@ HAK_INLINE hak_batch_t run_take(const hak_slab_t *slab, void **next, uint32_t *l
 /* Sorts; what belongs to the owner held, NULL for none, goes straight back. */
 static void *spill_sort(hak_tcache_t *tcache, unsigned sc, hak_blocks_t blocks, hak_owner_t *held,
                         sorter_t *sorter) {
-    uint32_t own = held != NULL ? held->tag | sc : 0;
+    uint32_t own = held != NULL ? hak_sc_entry(held->tag, sc) : 0;
     void *block = blocks.head;
     uint32_t left = blocks.count;
     while (left != 0) {
         uint32_t entry = hak_pagemap_get(hak_pagemap_base(), block);
-        if (HAK_UNLIKELY((entry & HAK_KIND_MASK) != sc || !hak_slab_is_entry(entry))) {
+        if (HAK_UNLIKELY(!hak_slab_is_entry(entry) || hak_sc_of_entry(entry) != sc)) {
             /* a link that was overwritten, or the list ends early: freed twice */
             hak_fatal(block == NULL ? HAK_FATAL_DOUBLE_FREE : HAK_FATAL_CORRUPT_LINK, blocks.head,
                       NULL);

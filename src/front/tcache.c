@@ -49,6 +49,7 @@ static void bin_reset(hak_tcache_t *tcache, unsigned sc) {
 static void tcache_set_home(hak_tcache_t *tcache, hak_owner_t *home) {
     tcache->home = home;
     tcache->tag = home->tag;
+    tcache->entry_end = (int64_t)(int32_t)home->tag + HAK_SC_PLACES;
 }
 
 static void bins_reset(hak_tcache_t *tcache) {

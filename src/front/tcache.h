@@ -2,12 +2,13 @@
  *
  * The per-thread cache.
  *
- *   hak_tcache_t   bin[0] bin[1] ... bin[43] | tag | ...cold: home, outbox, adaptation
- *   bin            { head, room }   16 bytes, four to a cache line, one load or store pair
+ *   hak_tcache_t   bin[0] bin[1] ... bin[43] | entry_end | ...cold: home, outbox, adaptation
+ *   bin            { head, room }   16 bytes, four to a cache line
  *
  * The thread finds it through one TLS word, an offset from the zero leaf. While the word is 0 the
- * thread has no tcache and sees that leaf itself instead (MAP-4): every bin is empty and has no
- * room, so both malloc and free leave through their cold exits. There is no "initialised?" test.
+ * thread has no tcache and sees that leaf itself instead (MAP-4): every bin is empty and no
+ * page-map entry is its own, so both malloc and free leave through their cold exits, and write
+ * nothing. There is no "initialised?" test.
  *
  * Invariants:
  *   TCACHE-1  Only the thread whose TLS word leads to a tcache touches it ("owner"), except the
@@ -16,11 +17,17 @@
  *             out of its outbox or from an earlier home, of others. The list ends in NULL.
  *   TCACHE-3  bin.room + blocks in the bin == side.total. room says how many more frees the bin
  *             takes before it overflows; it is at least half the capacity after a refill, so the
- *             bin may hold more than its capacity, by at most what a slab or an outbox gives.
+ *             bin may hold more than its capacity, by at most what a slab or an outbox gives. It is
+ *             -1 from a push that found none to the overflow that follows.
  *   TCACHE-4  An outbox has exactly `count` blocks of its class; the list ends in NULL. A list that
  *             is longer or shorter than counted, here or in a bin: a block was freed twice, or was
  *             written to after it was freed.
- *   TCACHE-5  outbox_bytes is the sum over all outboxes. */
+ *   TCACHE-5  outbox_bytes is the sum over all outboxes.
+ *   TCACHE-6  entry_end is the page-map entry that a class after the last one would have. So the
+ *             entry of an own slab, less this, is the place of its bin counted from the end of the
+ *             bins: -88, -86, ... -2. No other entry gives any of -88 to -1: tags are 256 apart.
+ *             In the empty tcache it is 0, which makes every difference an entry: never one of
+ *             those, as no tag is 0xffffff. */
 #ifndef HAK_FRONT_TCACHE_H
 #define HAK_FRONT_TCACHE_H
 
@@ -44,6 +51,7 @@ typedef struct hak_bin_side {
 
 struct hak_tcache {
     HAK_LINE_ALIGNED hak_bin_t bin[HAK_SC_COUNT]; /* [owner] */
+    int64_t entry_end;                            /* [owner] TCACHE-6 */
     uint32_t tag;                                 /* [owner] home->tag */
     uint32_t ticks;                               /* [owner] slow-path events, front/event.h */
     uint32_t thread_id;                           /* [lock REGISTRY] of the thread that has it */
@@ -66,13 +74,34 @@ HAK_INLINE hak_tcache_t *hak_tcache_self(uintptr_t pagemap_base) {
     return (hak_tcache_t *)(hak_tcache_offset + pagemap_base);
 }
 
-/* One address for head and room, so that aarch64 moves them with one load and one store pair. */
-HAK_INLINE hak_bin_t *hak_tcache_bin(hak_tcache_t *tcache, size_t sc) {
-    hak_bin_t *bin = &tcache->bin[sc];
-    __asm__("" : "+r"(bin));
+/* The bin at a place counted in words from bin `from`. On x86-64 each use of the result asks anew
+ * and is one operand of two registers; on aarch64 the result is one register, through which head
+ * and room move as a pair. */
+HAK_INLINE hak_bin_t *hak_bin_at(hak_tcache_t *tcache, size_t from, int64_t *place) {
+    if (HAK_MEMORY_OPERANDS) {
+        HAK_OPAQUE(*place);
+    }
+    hak_bin_t *bin = (hak_bin_t *)((uint64_t *)(tcache->bin + from) + *place);
+    if (!HAK_MEMORY_OPERANDS) {
+        HAK_OPAQUE(bin);
+    }
     return bin;
 }
+
+/* TCACHE-6 */
+HAK_INLINE int64_t hak_entry_signed(uint32_t entry) {
+    return (int32_t)entry;
+}
+
+HAK_INLINE bool hak_difference_is_own(int64_t difference) {
+    return (uint64_t)difference >= (uint64_t)-HAK_SC_PLACES;
+}
 /* fast path: end */
+
+/* Whether the entry is that of a slab of the tcache's owner. */
+HAK_INLINE bool hak_tcache_owns(const hak_tcache_t *tcache, uint32_t entry) {
+    return hak_difference_is_own(hak_entry_signed(entry) - tcache->entry_end);
+}
 
 HAK_INLINE bool hak_tcache_is_empty(const hak_tcache_t *tcache) {
     return (const void *)tcache == (const void *)&hak_pagemap.zero;

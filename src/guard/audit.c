@@ -32,14 +32,14 @@ static void audit_own_list(hak_audit_t *audit, const hak_slab_t *slab) {
 }
 
 static void audit_slab(hak_audit_t *audit, const hak_slab_t *slab, uint32_t entry) {
-    const hak_sc_info_t *info = &hak_sc_info[entry & HAK_KIND_MASK];
+    const hak_sc_info_t *info = hak_sc_info_of_entry(entry);
     audit->slabs++;
-    audit_expect(audit, slab->sc == (entry & HAK_KIND_MASK), "MAP-2", slab);
+    audit_expect(audit, slab->sc == hak_sc_of_entry(entry), "MAP-2", slab);
     audit_expect(audit, slab->block_bytes == info->bytes && slab->capacity == info->blocks,
                  "SLAB-2", slab);
     audit_expect(audit, slab->free_count <= slab->carved && slab->carved <= slab->capacity,
                  "SLAB-1", slab);
-    audit_expect(audit, (slab->owner->tag | slab->sc) == entry, "MAP-2", slab);
+    audit_expect(audit, hak_sc_entry(slab->owner->tag, slab->sc) == entry, "MAP-2", slab);
     bool has_blocks = slab->free_count != 0 || slab->carved < slab->capacity;
     if (slab->state == HAK_SLAB_CURRENT) {
         audit_expect(audit, slab->owner->current[slab->sc] == slab, "SLAB-4", slab);
@@ -78,7 +78,7 @@ static void audit_list(hak_audit_t *audit, void *const *head, size_t count, unsi
     const void *block = *head;
     for (; block != NULL && count != 0; block = hak_link_get(block), count--) {
         uint32_t entry = hak_pagemap_get(hak_pagemap_base(), block);
-        if (!hak_slab_is_entry(entry) || (entry & HAK_KIND_MASK) != sc ||
+        if (!hak_slab_is_entry(entry) || hak_sc_of_entry(entry) != sc ||
             !hak_slab_is_block(hak_slab_of(block), block)) {
             audit_fail(audit, invariant, block);
             return;

@@ -24,6 +24,6 @@ _Static_assert(sizeof hak_sc_small <= HAK_PAGEMAP_TABLE_BYTES &&
 
 void hak_sc_init(void) {
     for (unsigned i = 0; i < sizeof hak_sc_small; i++) {
-        hak_pagemap.table[i] = hak_sc_small[i];
+        hak_pagemap.table[i] = (uint8_t)(hak_sc_small[i] * HAK_KIND_PER_CLASS);
     }
 }

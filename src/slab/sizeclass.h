@@ -20,7 +20,30 @@ typedef struct hak_sc_info {
     uint8_t log2;       /* of the other factor */
 } hak_sc_info_t;
 
+/* Where a hit path reads a class, in the table for small sizes and in page-map entries, it is the
+ * place of its bin in a tcache, in words: an index that x86-64 and aarch64 scale for nothing. */
+enum { HAK_SC_PLACES = HAK_SC_COUNT * HAK_KIND_PER_CLASS };
+
+_Static_assert(HAK_SC_PLACES <= 0x80, "MAP-2: classes stay below the other kinds");
+
+/* The page-map entry of a class's slabs; `tag` is that of their owner. */
+HAK_INLINE uint32_t hak_sc_entry(uint32_t tag, unsigned sc) {
+    return tag | sc * HAK_KIND_PER_CLASS;
+}
+
+/* The class of a slab's entry. */
+HAK_INLINE unsigned hak_sc_of_entry(uint32_t entry) {
+    return (entry & HAK_KIND_MASK) / HAK_KIND_PER_CLASS;
+}
+
 extern const hak_sc_info_t hak_sc_info[HAK_SC_COUNT];
+
+/* hak_sc_info of a slab's entry, without a division. */
+HAK_INLINE const hak_sc_info_t *hak_sc_info_of_entry(uint32_t entry) {
+    size_t bytes = (entry & HAK_KIND_MASK) * (sizeof(hak_sc_info_t) / HAK_KIND_PER_CLASS);
+    return (const hak_sc_info_t *)((const char *)hak_sc_info + bytes);
+}
+
 extern const uint8_t hak_sc_small[HAK_SC_SMALL_BYTES / HAK_BLOCK_ALIGN + 1];
 
 /* Copies the table for small sizes to where the hit path reads it (MAP-5); before that it reads
@@ -59,13 +82,13 @@ HAK_INLINE unsigned hak_sc_of_aligned(size_t size, size_t align) {
     return last < HAK_SC_MAX_BYTES ? hak_sc_of(last + 1) : (unsigned)HAK_SC_COUNT;
 }
 
-/* Which block of a slab starts at `offset` bytes; hak_sc_info[sc].blocks or more: none does.
+/* Which block of a slab starts at `offset` bytes; `blocks` of the class or more: none does.
  * Division without a divider: the inverse divides by the odd factor, the rotation by the power of
  * two. Both permute the 32-bit numbers, and take the multiples of `bytes` to the lowest; so
  * whatever is none ends above them. */
-HAK_INLINE uint32_t hak_sc_index(unsigned sc, uint32_t offset) {
-    uint32_t n = offset * hak_sc_info[sc].inverse;
-    unsigned log2 = hak_sc_info[sc].log2;
+HAK_INLINE uint32_t hak_sc_index(const hak_sc_info_t *info, uint32_t offset) {
+    uint32_t n = offset * info->inverse;
+    unsigned log2 = info->log2;
     return n >> log2 | n << (32 - log2);
 }
 

@@ -60,7 +60,7 @@ static hak_slab_t *slab_create(hak_owner_t *owner, unsigned sc) {
         hak_slab_t *record = (hak_slab_t *)&span.superslab->unit[span.unit + i];
         hak_owner_store(&record->back, (uint8_t)i);
     }
-    hak_pagemap_set(slab->base, span.count, owner->tag | sc);
+    hak_pagemap_set(slab->base, span.count, hak_sc_entry(owner->tag, sc));
     hak_owner_add(&owner->counters.slab_create, 1);
     owner->slab_count[sc]++;
     return slab;
@@ -205,5 +205,5 @@ void hak_slab_change_owner(hak_slab_t *slab, hak_owner_t *owner) {
     hak_load_relaxed(&slab->owner)->slab_count[slab->sc]--;
     owner->slab_count[slab->sc]++;
     hak_store_release(&slab->owner, owner); /* pairs REMOTE-3 */
-    hak_pagemap_set(slab->base, slab->units, owner->tag | slab->sc);
+    hak_pagemap_set(slab->base, slab->units, hak_sc_entry(owner->tag, slab->sc));
 }

@@ -9,7 +9,7 @@
 
 /* Whether the entry is that of a slab: an owner's tag and a size class. */
 HAK_INLINE bool hak_slab_is_entry(uint32_t entry) {
-    return entry > HAK_KIND_MASK && (entry & HAK_KIND_MASK) < HAK_SC_COUNT;
+    return entry > HAK_KIND_MASK && (entry & HAK_KIND_MASK) < HAK_SC_PLACES;
 }
 
 /* The record of the unit the address lies in; of a slab's units only the first one's is the slab's,
@@ -32,7 +32,7 @@ HAK_INLINE hak_slab_t *hak_slab_of(const void *address) {
 /* Whether the address is the start of a block that was carved. */
 HAK_INLINE bool hak_slab_is_block(const hak_slab_t *slab, const void *address) {
     uint32_t offset = (uint32_t)((uintptr_t)address - (uintptr_t)slab->base);
-    return hak_sc_index(slab->sc, offset) < hak_owner_load(&slab->carved);
+    return hak_sc_index(&hak_sc_info[slab->sc], offset) < hak_owner_load(&slab->carved);
 }
 
 /* Fatal unless the address, which was freed, is the start of a block of the slab. */
@@ -42,15 +42,17 @@ HAK_INLINE void hak_slab_check_freed(const hak_slab_t *slab, const void *address
     }
 }
 
-/* Whether the address is where a block of a slab starts, carved or not; `sc` is the class of the
- * entry of its unit. Looks at the record of that unit alone, not at the head of the slab. */
-HAK_INLINE bool hak_slab_is_start(uintptr_t base, unsigned sc, const void *address) {
+/* Whether the address is where a block of a slab starts, carved or not; `leaf` has the entry of its
+ * unit, `info` is that of the entry's class. Looks at the record of that unit alone, not at the
+ * head of the slab. */
+HAK_INLINE bool hak_slab_is_start(const hak_pagemap_leaf_t *leaf, const hak_sc_info_t *info,
+                                  const void *address) {
     uint32_t index = (uint32_t)(uintptr_t)address >> HAK_SUPERSLAB_LOG2;
-    hak_superslab_t *superslab = hak_load_hot(&hak_pagemap_leaf(base, address)->superslab[index]);
+    hak_superslab_t *superslab = hak_load_hot(&leaf->superslab[index]);
     const hak_slab_t *record = (const hak_slab_t *)hak_slab_record(superslab, address);
     uint32_t inside = (uint32_t)(uintptr_t)address % HAK_UNIT_BYTES;
     uint32_t offset = inside + (uint32_t)record->back * HAK_UNIT_BYTES;
-    return hak_sc_index(sc, offset) < hak_sc_info[sc].blocks;
+    return hak_sc_index(info, offset) < info->blocks;
 }
 
 /* Puts blocks of one of the owner's slabs back onto the slab's list; may retire the slab. More than

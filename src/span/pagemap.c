@@ -19,7 +19,8 @@ static bool pagemap_grow(uint16_t index) {
         if (done) {
             /* pairs PAGEMAP-1: a reader holds an address inside the leaf's range, which it got from
              * a thread that saw this store */
-            hak_store_release(&hak_pagemap.root[index], (uintptr_t)leaf - hak_pagemap_base());
+            hak_store_release(&hak_pagemap.root[index],
+                              ((uintptr_t)leaf - hak_pagemap_base()) / sizeof(uint32_t));
         }
     }
     hak_lock_release(HAK_LOCK_PAGEMAP);
@@ -51,10 +52,11 @@ bool hak_pagemap_prepare(const void *base, size_t bytes) {
 }
 
 void hak_pagemap_set(const void *base, size_t count, uint32_t entry) {
+    uintptr_t origin = hak_pagemap_base();
     uintptr_t address = (uintptr_t)base;
     for (size_t i = 0; i < count; i++, address += HAK_UNIT_BYTES) {
-        hak_pagemap_leaf_t *leaf = hak_pagemap_leaf(hak_pagemap_base(), (void *)address);
-        hak_store_relaxed(&leaf->entry[(uint16_t)(address >> HAK_UNIT_LOG2)], entry);
+        uintptr_t index = hak_pagemap_index(origin, (void *)address);
+        hak_store_relaxed(hak_pagemap_entry(origin, index), entry);
     }
 }
 

@@ -6,18 +6,19 @@
  *             |  ignored |  root index  |  leaf index   |  inside unit |
  *
  *   entry     31                              8 7             0
- *             |  owner tag, or huge record idx |  class / kind |
+ *             |  owner tag, or huge record idx | class*2, kind |
  *
  * Invariants:
  *   MAP-1  A unit that holds no part of a live block reads 0. So does an address never mapped.
- *   MAP-2  All units of a slab carry the same entry: tag of its owner << 8 | size class.
- *   MAP-3  The root holds offsets, not pointers, and 0 is the offset of the shared zero leaf, which
- *          nobody ever writes: a look-up needs no test for an absent leaf, and works on memory that
- *          no start-up code has touched.
+ *   MAP-2  All units of a slab carry the same entry: tag of its owner << 8 | size class * 2.
+ *   MAP-3  The root holds distances from the shared zero leaf, not pointers, and 0 is that leaf
+ *          itself, which nobody ever writes: a look-up needs no test for an absent leaf, and works
+ *          on memory that no start-up code has touched. They are counted in entries: added to the
+ *          place of an entry in its leaf, they give its place counted from the zero leaf.
  *   MAP-4  The zero leaf lies at offset 0 and doubles as the empty tcache (front/tcache.h): all
- *          bins empty, all rooms 0. So a thread whose TLS word is still 0 takes the cold exit.
- *   MAP-5  Everything the hit paths read lies relative to one address, that of the zero leaf, which
- *          they keep in one register: the size-class table before it, the tcache, leaves and root
+ *          bins empty, no entry its own. So a thread whose TLS word is still 0 takes the cold
+ * exits. MAP-5  Everything the hit paths read lies relative to one address, that of the zero leaf,
+ * which they keep in one register: the size-class table before it, the tcache, leaves and root
  *          behind it. */
 #ifndef HAK_SPAN_PAGEMAP_H
 #define HAK_SPAN_PAGEMAP_H
@@ -35,6 +36,7 @@ enum {
 /* Kinds share the low byte with the size classes (which stay below 0x80). */
 enum {
     HAK_KIND_MASK = 0xff,
+    HAK_KIND_PER_CLASS = 2,     /* class 1 is kind 2: slab/sizeclass.h says why */
     HAK_KIND_LARGE = 0xf0,      /* first unit of a large block */
     HAK_KIND_LARGE_BODY = 0xf1, /* its other units */
     HAK_KIND_HUGE = 0xf2,       /* first unit of a huge block; record index above */
@@ -50,7 +52,7 @@ enum { HAK_PAGEMAP_TABLE_BYTES = 192 };
 typedef struct hak_pagemap {
     uint8_t table[HAK_PAGEMAP_TABLE_BYTES];   /* [init] of slab/sizeclass.h: MAP-5 */
     HAK_LINE_ALIGNED hak_pagemap_leaf_t zero; /* [const] MAP-3, MAP-4 */
-    uintptr_t root[HAK_PAGEMAP_ROOTS];        /* [atomic] leaf address minus that of `zero` */
+    uintptr_t root[HAK_PAGEMAP_ROOTS];        /* [atomic] entries from `zero` to the leaf */
 } hak_pagemap_t;
 
 _Static_assert(offsetof(hak_pagemap_t, root) ==
@@ -63,25 +65,47 @@ extern hak_pagemap_t hak_pagemap;
 /* The address of the zero leaf in a register the compiler cannot look through (MAP-5). */
 HAK_INLINE uintptr_t hak_pagemap_base(void) {
     uintptr_t base = (uintptr_t)&hak_pagemap.zero;
-    __asm__("" : "+r"(base));
+    HAK_OPAQUE(base);
     return base;
 }
 
+/* Where the address's entry is, counted in entries from the base. */
+HAK_INLINE uintptr_t hak_pagemap_index(uintptr_t base, const void *address) {
+    const uintptr_t *root = (const uintptr_t *)(base + sizeof(hak_pagemap_leaf_t));
+    uintptr_t unit = (uintptr_t)address >> HAK_UNIT_LOG2;
+    if (HAK_MEMORY_OPERANDS) {
+        HAK_OPAQUE(unit); /* both parts are one instruction from here */
+    } else {
+        HAK_OPAQUE(root); /* its distance from the base is one addition, not two */
+    }
+    uintptr_t inside = (uint16_t)unit;
+    return inside + hak_load_hot(&root[(uint32_t)unit / HAK_PAGEMAP_LEAF_UNITS]);
+}
+
+HAK_INLINE uint32_t *hak_pagemap_entry(uintptr_t base, uintptr_t index) {
+    return (uint32_t *)(base + index * sizeof(uint32_t));
+}
+
+HAK_INLINE uint32_t hak_pagemap_at(uintptr_t base, uintptr_t index) {
+    return hak_load_hot(hak_pagemap_entry(base, index));
+}
+
+HAK_INLINE uint32_t hak_pagemap_get(uintptr_t base, const void *address) {
+    return hak_pagemap_at(base, hak_pagemap_index(base, address));
+}
+/* fast path: end */
+
+/* For those who want more of the leaf than the entry. */
 HAK_INLINE hak_pagemap_leaf_t *hak_pagemap_leaf(uintptr_t base, const void *address) {
     const uintptr_t *root = (const uintptr_t *)(base + sizeof(hak_pagemap_leaf_t));
     uint16_t index = (uint16_t)((uintptr_t)address >> HAK_PAGEMAP_LEAF_LOG2);
-    return (hak_pagemap_leaf_t *)(base + hak_load_hot(&root[index]));
+    return (hak_pagemap_leaf_t *)(base + hak_load_hot(&root[index]) * sizeof(uint32_t));
 }
 
 HAK_INLINE uint32_t hak_pagemap_leaf_get(const hak_pagemap_leaf_t *leaf, const void *address) {
     uint32_t index = (uint32_t)(uintptr_t)address >> HAK_UNIT_LOG2;
     return hak_load_hot(&leaf->entry[index]);
 }
-
-HAK_INLINE uint32_t hak_pagemap_get(uintptr_t base, const void *address) {
-    return hak_pagemap_leaf_get(hak_pagemap_leaf(base, address), address);
-}
-/* fast path: end */
 
 /* The superslab that covers the address, or NULL. */
 HAK_INLINE hak_superslab_t *hak_pagemap_leaf_superslab(const hak_pagemap_leaf_t *leaf,
@@ -92,6 +116,13 @@ HAK_INLINE hak_superslab_t *hak_pagemap_leaf_superslab(const hak_pagemap_leaf_t 
 
 HAK_INLINE hak_superslab_t *hak_pagemap_superslab(const void *address) {
     return hak_pagemap_leaf_superslab(hak_pagemap_leaf(hak_pagemap_base(), address), address);
+}
+
+/* The same without a look at the root: `index` is that of the address's entry. */
+HAK_INLINE hak_superslab_t *hak_pagemap_superslab_at(uintptr_t index, const void *address) {
+    uintptr_t first = index - (uint16_t)((uintptr_t)address >> HAK_UNIT_LOG2);
+    uintptr_t leaf = (uintptr_t)hak_pagemap_entry(hak_pagemap_base(), first);
+    return hak_pagemap_leaf_superslab((const hak_pagemap_leaf_t *)leaf, address);
 }
 
 /* Makes sure that every unit of the range has a leaf. false if metadata memory ran out. */

@@ -135,6 +135,16 @@ static void longest_run_of_any_bits_equals_a_scan(void **state) {
     assert_int_equal(hak_longest_run(~0ull), 64);
 }
 
+static void count_down_tells_zero_alone(void **state) {
+    (void)state;
+    int64_t counts[] = {3, 1ll << 32, INT64_MAX, 1, 0};
+    for (unsigned i = 0; i < sizeof counts / sizeof *counts; i++) {
+        int64_t before = counts[i];
+        assert_int_equal(hak_count_down(&counts[i]), before == 0);
+        assert_true(counts[i] == before - 1);
+    }
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(is_pow2_of_every_small_number_is_right),
     cmocka_unit_test(align_of_every_small_pair_equals_division),
@@ -144,6 +154,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(mask_of_every_count_has_that_many_low_bits),
     cmocka_unit_test(run_starts_of_any_bits_equal_a_scan),
     cmocka_unit_test(longest_run_of_any_bits_equals_a_scan),
+    cmocka_unit_test(count_down_tells_zero_alone),
 };
 
 UNIT_MAIN(tests)

@@ -31,6 +31,50 @@ static void tcache_of_a_thread_without_is_the_empty_one(void **state) {
     assert_true(sizeof(hak_tcache_t) <= sizeof(hak_pagemap_leaf_t));
 }
 
+/* TCACHE-6 */
+static void entries_of_own_slabs_alone_are_owned(void **state) {
+    (void)state;
+    const hak_tcache_t *tcache = self();
+    const hak_tcache_t *empty = (const hak_tcache_t *)&hak_pagemap.zero;
+    const uint32_t tags[] = {0,       tcache->tag - 256, tcache->tag, tcache->tag + 256,
+                             77 << 8, 0x7fffff00,        0x80000000,  0xfffffe00};
+    for (unsigned i = 0; i < UNIT_COUNT(tags); i++) {
+        for (uint32_t kind = 0; kind <= HAK_KIND_MASK; kind++) {
+            uint32_t entry = (tags[i] & ~(uint32_t)HAK_KIND_MASK) | kind;
+            bool is_own = tags[i] == tcache->tag && kind < HAK_SC_PLACES;
+            UNIT_EXPECT(hak_tcache_owns(tcache, entry) == is_own, "%#x", entry);
+            UNIT_EXPECT(!hak_tcache_owns(empty, entry), "%#x", entry);
+        }
+    }
+    hak_tcache_t *guest = hak_tcache_guest_enter();
+    assert_true(hak_tcache_owns(guest, hak_sc_entry(guest->tag, SC_65536)));
+    assert_false(hak_tcache_owns(empty, hak_sc_entry(guest->tag, SC_65536)));
+    hak_tcache_guest_leave();
+}
+
+static void *free_without_tcache(void *context) {
+    static char foreign[16];
+    uintptr_t base = hak_pagemap_base();
+    hak_free(NULL);
+    bool any = hak_fast_push_own(base, hak_pagemap_get(base, NULL), NULL) ||
+               hak_fast_push_own(base, hak_pagemap_get(base, foreign), foreign);
+    hak_free(context);
+    return any ? context : NULL;
+}
+
+/* MAP-4: not even what counts down first */
+static void free_of_a_thread_without_writes_nothing_to_the_zero_leaf(void **state) {
+    (void)state;
+    pthread_t thread;
+    void *block = hak_malloc(64);
+    void *pushed;
+    assert_int_equal(pthread_create(&thread, NULL, free_without_tcache, block), 0);
+    pthread_join(thread, &pushed);
+    assert_null(pushed);
+    assert_true(unit_is_filled(&hak_pagemap.zero, sizeof hak_pagemap.zero, 0));
+    audit();
+}
+
 static void attach_twice_gives_the_same(void **state) {
     (void)state;
     hak_tcache_t *tcache = self();
@@ -253,6 +297,8 @@ static void guest_serves_and_gets_back(void **state) {
 
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(tcache_of_a_thread_without_is_the_empty_one),
+    cmocka_unit_test(entries_of_own_slabs_alone_are_owned),
+    cmocka_unit_test(free_of_a_thread_without_writes_nothing_to_the_zero_leaf),
     cmocka_unit_test(attach_twice_gives_the_same),
     cmocka_unit_test(flush_empties_bins_into_slabs),
     cmocka_unit_test(capacity_limits_follow_the_knobs),

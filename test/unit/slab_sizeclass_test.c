@@ -96,7 +96,7 @@ static void index_is_exact_for_every_class_and_offset(void **state) {
         uint32_t bytes = hak_sc_info[sc].bytes, blocks = hak_sc_info[sc].blocks;
         for (uint32_t offset = 0; offset < 1u << 19; offset++) {
             bool is_start = offset % bytes == 0 && offset / bytes < blocks;
-            uint32_t index = hak_sc_index(sc, offset);
+            uint32_t index = hak_sc_index(&hak_sc_info[sc], offset);
             if (is_start ? index != offset / bytes : index < blocks) {
                 fail_msg("class %u, offset %u: %u", sc, offset, index);
             }
