@@ -33,7 +33,10 @@
  * (MAP-5). */
 HAK_INLINE int64_t hak_fast_place(uintptr_t pagemap_base, size_t size) {
     const uint8_t *table = (const uint8_t *)pagemap_base - HAK_PAGEMAP_TABLE_BYTES;
-    return table[(size + HAK_BLOCK_ALIGN - 1) / HAK_BLOCK_ALIGN];
+    if (!HAK_MEMORY_OPERANDS) {
+        HAK_OPAQUE(table); /* one subtraction, and an address of two registers */
+    }
+    return table[size];
 }
 
 /* NULL: the bin is empty. */

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "slab/sizeclass.h"
 
+#include <string.h>
+
 /* Of 1, 3, 5 and 7: what times it is 1 modulo 2^32. */
 #define SC_INVERSE(odd)                                                                            \
     ((odd) == 1 ? 1u : (odd) == 3 ? 0xaaaaaaabu : (odd) == 5 ? 0xcccccccdu : 0xb6db6db7u)
@@ -18,12 +20,13 @@ enum { SC_KEEP_BYTES = 64 }; /* blocks up to this are never shrunk */
 const hak_sc_info_t hak_sc_info[HAK_SC_COUNT] = {HAK_SC_TABLE(SC_INFO)};
 const uint8_t hak_sc_small[] = {HAK_SC_SMALL_TABLE};
 
-_Static_assert(sizeof hak_sc_small <= HAK_PAGEMAP_TABLE_BYTES &&
+_Static_assert(HAK_SC_SMALL_BYTES < HAK_PAGEMAP_TABLE_BYTES &&
                    offsetof(hak_pagemap_t, zero) == HAK_PAGEMAP_TABLE_BYTES,
                "MAP-5");
 
 void hak_sc_init(void) {
-    for (unsigned i = 0; i < sizeof hak_sc_small; i++) {
-        hak_pagemap.table[i] = (uint8_t)(hak_sc_small[i] * HAK_KIND_PER_CLASS);
+    uint8_t *places = &hak_pagemap.table[1]; /* size 0 is of class 0, which is 0 */
+    for (unsigned i = 1; i < sizeof hak_sc_small; i++, places += HAK_BLOCK_ALIGN) {
+        memset(places, hak_sc_small[i] * HAK_KIND_PER_CLASS, HAK_BLOCK_ALIGN);
     }
 }

@@ -46,8 +46,9 @@ HAK_INLINE const hak_sc_info_t *hak_sc_info_of_entry(uint32_t entry) {
 
 extern const uint8_t hak_sc_small[HAK_SC_SMALL_BYTES / HAK_BLOCK_ALIGN + 1];
 
-/* Copies the table for small sizes to where the hit path reads it (MAP-5); before that it reads
- * class 0 there, which no tcache can serve yet. */
+/* Writes the place of each small size to where the hit path reads it (MAP-5); before that it reads
+ * class 0 there, which no tcache can serve yet. One byte for each size, not for 16 of them: the hit
+ * path saves an addition and a shift (docs/experiments/0017-hit-path-rest.md). */
 void hak_sc_init(void);
 
 /* size <= HAK_SC_SMALL_BYTES, at any time */

@@ -47,7 +47,7 @@ typedef struct hak_pagemap_leaf {
     hak_superslab_t *superslab[HAK_PAGEMAP_LEAF_SUPERSLABS]; /* [atomic] */
 } hak_pagemap_leaf_t;
 
-enum { HAK_PAGEMAP_TABLE_BYTES = 192 };
+enum { HAK_PAGEMAP_TABLE_BYTES = 2112 }; /* one for each size up to 2 KiB, in whole lines */
 
 typedef struct hak_pagemap {
     uint8_t table[HAK_PAGEMAP_TABLE_BYTES];   /* [init] of slab/sizeclass.h: MAP-5 */

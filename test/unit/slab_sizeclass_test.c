@@ -112,8 +112,18 @@ static void realloc_keeps_what_fills_more_than_half_or_is_small(void **state) {
     }
 }
 
+static void hit_path_table_equals_the_model(void **state) {
+    (void)state;
+    hak_sc_init();
+    for (size_t size = 0; size <= HAK_SC_SMALL_BYTES; size++) {
+        unsigned place = hak_pagemap.table[size];
+        UNIT_EXPECT(place == hak_sc_of(size) * HAK_KIND_PER_CLASS, "%zu", size);
+    }
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(table_equals_the_model),
+    cmocka_unit_test(hit_path_table_equals_the_model),
     cmocka_unit_test(class_of_every_size_is_the_smallest_that_fits),
     cmocka_unit_test(class_of_every_size_and_alignment_is_the_smallest_that_fits),
     cmocka_unit_test(class_beyond_the_largest_is_none),
