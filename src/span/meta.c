@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * Memory for metadata: a first region in the library, then regions between guard OS pages, cut from
- * the front. Nothing is ever freed; layers keep lists of their spare records. */
+ * the front. Nothing is ever freed; layers keep lists of their spare records, and here are lists of
+ * spare pieces of a few cache lines. */
 #include "base/atomics.h"
 #include "os/lock.h"
 #include "os/os.h"
@@ -10,9 +11,10 @@
 /* One region serves about 100 superslabs; only what is used is ever touched. */
 enum { META_REGION_BYTES = 1 << 20 };
 
-HAK_LOCKED_STATE char *hak_meta_next;    /* [lock META] */
-HAK_LOCKED_STATE char *hak_meta_end;     /* [lock META] */
-HAK_LOCKED_STATE size_t hak_meta_handed; /* [atomic] */
+HAK_LOCKED_STATE char *hak_meta_next;                       /* [lock META] */
+HAK_LOCKED_STATE char *hak_meta_end;                        /* [lock META] */
+HAK_LOCKED_STATE size_t hak_meta_handed;                    /* [atomic] */
+HAK_LOCKED_STATE void *hak_meta_spare[HAK_META_MOST_LINES]; /* [lock META] by length, linked */
 
 /* The first region needs no mapping of its own: it serves a small process from start to end. It has
  * no guard OS pages, but its neighbours are tables that nobody but us writes to; hardened builds do
@@ -47,17 +49,44 @@ static bool meta_region(size_t bytes) {
     return true;
 }
 
-void *hak_meta_alloc(size_t bytes) {
-    bytes = hak_align_up(bytes, HAK_LINE_BYTES);
+/* META is held. */
+static void *meta_cut(size_t bytes) {
     char *result = NULL;
-    hak_lock_acquire(HAK_LOCK_META);
     if ((size_t)(hak_meta_end - hak_meta_next) >= bytes || meta_region(bytes)) {
         result = hak_meta_next;
         hak_meta_next += bytes;
         hak_add_relaxed(&hak_meta_handed, bytes);
     }
+    return result;
+}
+
+void *hak_meta_alloc(size_t bytes) {
+    hak_lock_acquire(HAK_LOCK_META);
+    void *result = meta_cut(hak_align_up(bytes, HAK_LINE_BYTES));
     hak_lock_release(HAK_LOCK_META);
     return result;
+}
+
+void *hak_meta_take(unsigned lines) {
+    void **spare = &hak_meta_spare[lines - 1];
+    hak_lock_acquire(HAK_LOCK_META);
+    void **piece = *spare;
+    if (piece != NULL) {
+        *spare = *piece;
+        *piece = NULL;
+    } else {
+        piece = meta_cut((size_t)lines * HAK_LINE_BYTES);
+    }
+    hak_lock_release(HAK_LOCK_META);
+    return piece;
+}
+
+void hak_meta_give(void *piece, unsigned lines) {
+    void **spare = &hak_meta_spare[lines - 1];
+    hak_lock_acquire(HAK_LOCK_META);
+    *(void **)piece = *spare;
+    *spare = piece;
+    hak_lock_release(HAK_LOCK_META);
 }
 
 size_t hak_meta_bytes(void) {

@@ -87,6 +87,13 @@ void hak_span_visit(void (*visit)(hak_superslab_t *superslab, void *context), vo
 /* Zeroed, aligned to a cache line, never freed; lies in our own tables or between guard OS pages.
  * NULL when the kernel gives no more. Usable before anything else works. */
 void *hak_meta_alloc(size_t bytes);
+
+/* Pieces of 1 to HAK_META_MOST_LINES cache lines, which can be given back, all zero again, and
+ * serve for another piece of their length then. NULL as above. */
+enum { HAK_META_MOST_LINES = 8 };
+void *hak_meta_take(unsigned lines);
+void hak_meta_give(void *piece, unsigned lines);
+
 size_t hak_meta_bytes(void);
 
 #endif

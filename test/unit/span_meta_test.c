@@ -67,11 +67,34 @@ static void meta_without_memory_is_null_and_recovers(void **state) {
     }
 }
 
+static void meta_pieces_come_back_zeroed_by_length(void **state) {
+    (void)state;
+    void *piece[HAK_META_MOST_LINES + 1];
+    for (unsigned lines = 1; lines <= HAK_META_MOST_LINES; lines++) {
+        piece[lines] = hak_meta_take(lines);
+        assert_non_null(piece[lines]);
+        assert_int_equal((uintptr_t)piece[lines] % HAK_LINE_BYTES, 0);
+    }
+    size_t before = hak_meta_bytes();
+    for (unsigned lines = 1; lines <= HAK_META_MOST_LINES; lines++) {
+        hak_meta_give(piece[lines], lines);
+    }
+    for (unsigned lines = 1; lines <= HAK_META_MOST_LINES; lines++) {
+        unsigned char *again = hak_meta_take(lines);
+        assert_ptr_equal(again, piece[lines]);
+        for (unsigned i = 0; i < lines * HAK_LINE_BYTES; i++) {
+            assert_int_equal(again[i], 0);
+        }
+    }
+    assert_int_equal(hak_meta_bytes(), before);
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(meta_of_any_size_is_zero_aligned_and_apart),
     cmocka_unit_test(meta_bytes_count_what_was_handed_out),
     cmocka_unit_test(meta_region_lies_between_guards),
     cmocka_unit_test(meta_when_a_large_region_is_refused_takes_a_small_one),
+    cmocka_unit_test(meta_pieces_come_back_zeroed_by_length),
     cmocka_unit_test(meta_without_memory_is_null_and_recovers),
 };
 
