@@ -61,16 +61,21 @@ static void bin_adapt(hak_bin_side_t *side, unsigned sc) {
     }
 }
 
-/* A thread that uses little of a class shall not take, and keep, much of it: each refill may take
- * twice as many blocks as the one before. */
-static uint32_t refill_want(hak_bin_side_t *side) {
+enum { REFILL_BYTES = 4096 }; /* one OS page */
+
+/* Half of what the bin holds; also of a small bin more each time, until it is a page's worth. A
+ * thread that uses little of a class shall not take, and keep, much of it. */
+static uint32_t refill_want(hak_bin_side_t *side, unsigned sc) {
+    uint32_t half = (uint32_t)side->capacity / 2;
     uint32_t want = side->want;
-    side->want = (uint16_t)(want < UINT16_MAX / 2 ? want * 2 : want);
-    return want;
+    if (want * hak_sc_info[sc].bytes < REFILL_BYTES) {
+        side->want = (uint16_t)(want * 2);
+    }
+    return want > half ? want : half;
 }
 
 static hak_blocks_t refill_once(hak_tcache_t *tcache, unsigned sc) {
-    uint32_t want = refill_want(&tcache->side[sc]);
+    uint32_t want = refill_want(&tcache->side[sc], sc);
     hak_owner_t *owner = hak_tcache_enter(tcache);
     hak_blocks_t blocks = hak_slab_refill(owner, sc, want);
     hak_owner_leave(owner);

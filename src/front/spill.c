@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
  * Sorting: how free blocks leave a tcache. A list of one class, in the order in which the program
- * freed, goes back to the slabs it came from, run by run: blocks of one unit that follow each other
- * are given back in one step. Runs of other owners' slabs are joined into one batch a slab, as far
+ * freed, goes back to the slabs it came from. Blocks of this owner's slabs are marked in the bitmap
+ * of their slab, from which they come back in the order of their addresses. Blocks of others go run
+ * by run, those of one unit that follow each other; runs are joined into one batch a slab, as far
  * as the sorter has places.
  *
- * Every block is checked here: that it is one; and of a whole list, that it is as long as it was
- * counted (TCACHE-4). */
+ * Every block is checked here: that it is one; of this owner's, that it is not free already; and of
+ * a whole list, that it is as long as it was counted (TCACHE-4). */
 #include "base/knobs.h"
 #include "front/tcache.h"
 
@@ -60,10 +61,9 @@ HAK_INLINE bool is_same_unit(const void *a, const void *b) {
     return ((uintptr_t)a ^ (uintptr_t)b) < HAK_UNIT_BYTES;
 }
 
-/* The blocks from *next on that lie in one unit, at most *left. *next is what follows then. */
-HAK_INLINE hak_batch_t run_take(const hak_slab_t *slab, void **next, uint32_t *left) {
-    hak_batch_t run = {.head = *next, .tail = *next, .count = 0};
-    void *block = *next;
+/* The blocks from `block` on that lie in one unit, at most `most`, and what follows them. */
+static hak_batch_t run_take(const hak_slab_t *slab, void *block, uint32_t most, void **next) {
+    hak_batch_t run = {.head = block, .tail = block, .count = 0};
     if (HAK_UNLIKELY((size_t)((const char *)block - slab->base) >> 32 != 0)) {
         hak_fatal(HAK_FATAL_CORRUPT_LINK, block, NULL); /* bits the page map does not look at */
     }
@@ -76,35 +76,95 @@ HAK_INLINE hak_batch_t run_take(const hak_slab_t *slab, void **next, uint32_t *l
         run.tail = block;
         run.count++;
         block = follower;
-    } while (run.count < *left && is_same_unit(run.tail, block));
+    } while (run.count < most && is_same_unit(run.tail, block));
     if (HAK_UNLIKELY(run.count > hak_owner_load(&slab->carved))) {
         hak_fatal(HAK_FATAL_DOUBLE_FREE, block, NULL); /* it goes round in circles */
     }
-    *left -= run.count;
     *next = block;
     return run;
+}
+
+/* A list of at most `most` blocks begins with one of another owner, or with no block at all.
+ * Returns what follows those of its unit, and how many they were. `first` is for messages. */
+static HAK_NOINLINE hak_blocks_t spill_foreign(hak_tcache_t *tcache, unsigned sc, sorter_t *sorter,
+                                               void *block, uint32_t most, const void *first) {
+    uint32_t entry = hak_pagemap_get(hak_pagemap_base(), block);
+    if (HAK_UNLIKELY(!hak_slab_is_entry(entry) || hak_sc_of_entry(entry) != sc)) {
+        /* a link that was overwritten, or the list ends early: freed twice */
+        hak_fatal(block == NULL ? HAK_FATAL_DOUBLE_FREE : HAK_FATAL_CORRUPT_LINK, first, NULL);
+    }
+    hak_slab_t *slab = hak_slab_of(block);
+    void *next;
+    hak_batch_t run = run_take(slab, block, most, &next);
+    sorter_add(tcache, sorter, slab, &run);
+    return (hak_blocks_t){.head = next, .count = run.count};
+}
+
+/* A list of at most `most` blocks begins with block `index` of one of the owner's slabs, followed
+ * by its neighbour, and perhaps by that one's, and so on, upwards or downwards: they were freed in
+ * the order of their addresses, and are marked together. Returns what follows, and how many they
+ * were. */
+static HAK_NOINLINE hak_blocks_t spill_row(hak_owner_t *owner, hak_slab_t *slab, uint32_t index,
+                                           char *block, uint32_t most) {
+    char *next = hak_link_get(block);
+    bool is_upward = next > block;
+    ptrdiff_t step = is_upward ? (ptrdiff_t)slab->block_bytes : -(ptrdiff_t)slab->block_bytes;
+    uint32_t room = is_upward ? slab->carved - index : index + 1;
+    const char *neighbour = block + step;
+    uint32_t count = 1;
+    most = most < room ? most : room;
+    while (count < most && next == neighbour) {
+        neighbour += step;
+        next = hak_link_get(next);
+        count++;
+    }
+    if (HAK_UNLIKELY(!hak_slab_mark(slab, is_upward ? index + count - 1 : index, count))) {
+        hak_fatal(HAK_FATAL_DOUBLE_FREE, block, NULL);
+    }
+    hak_slab_count_free(owner, slab, count, block);
+    return (hak_blocks_t){.head = next, .count = count};
+}
+
+/* The same for a list of any blocks of the owner's slabs, or of addresses inside them; one block,
+ * or a row. */
+HAK_INLINE hak_blocks_t spill_own(hak_owner_t *owner, const hak_sc_info_t *info, hak_slab_t *slab,
+                                  char *block, uint32_t most) {
+    uint32_t index = hak_sc_index(info, (uint32_t)(block - slab->base));
+    if (HAK_UNLIKELY(index >= slab->carved)) {
+        hak_fatal(HAK_FATAL_INTERIOR_FREE, block, NULL);
+    }
+    char *next = hak_link_get(block);
+    if (HAK_UNLIKELY(next == block - info->bytes || next == block + info->bytes)) {
+        return spill_row(owner, slab, index, block, most);
+    }
+    if (HAK_UNLIKELY(!hak_slab_mark_one(slab, index))) {
+        hak_fatal(HAK_FATAL_DOUBLE_FREE, block, NULL);
+    }
+    hak_slab_count_free(owner, slab, 1, block);
+    return (hak_blocks_t){.head = next, .count = 1};
 }
 
 /* Sorts; what belongs to the owner held, NULL for none, goes straight back. */
 static void *spill_sort(hak_tcache_t *tcache, unsigned sc, hak_blocks_t blocks, hak_owner_t *held,
                         sorter_t *sorter) {
-    uint32_t own = held != NULL ? hak_sc_entry(held->tag, sc) : 0;
-    void *block = blocks.head;
+    const hak_sc_info_t info = hak_sc_info[sc]; /* in registers */
+    uintptr_t base = hak_pagemap_base();
+    uint32_t own = held != NULL ? hak_sc_entry(held->tag, sc) : UINT32_MAX; /* nobody's */
+    char *block = blocks.head;
     uint32_t left = blocks.count;
     while (left != 0) {
-        uint32_t entry = hak_pagemap_get(hak_pagemap_base(), block);
-        if (HAK_UNLIKELY(!hak_slab_is_entry(entry) || hak_sc_of_entry(entry) != sc)) {
-            /* a link that was overwritten, or the list ends early: freed twice */
-            hak_fatal(block == NULL ? HAK_FATAL_DOUBLE_FREE : HAK_FATAL_CORRUPT_LINK, blocks.head,
-                      NULL);
-        }
-        hak_slab_t *slab = hak_slab_of(block);
-        hak_batch_t run = run_take(slab, &block, &left);
-        if (HAK_LIKELY(entry == own)) {
-            hak_slab_give_back(held, slab, &run);
+        hak_pagemap_leaf_t *leaf = hak_pagemap_leaf(base, block);
+        uint32_t entry = hak_pagemap_leaf_get(leaf, block);
+        hak_blocks_t done; /* what follows; how many are done */
+        /* the page map does not look at the highest bits */
+        if (HAK_LIKELY(((entry ^ own) | (uintptr_t)block >> 48) == 0)) {
+            hak_slab_t *slab = hak_slab_in(hak_pagemap_leaf_superslab(leaf, block), block);
+            done = spill_own(held, &info, slab, block, left);
         } else {
-            sorter_add(tcache, sorter, slab, &run);
+            done = spill_foreign(tcache, sc, sorter, block, left, blocks.head);
         }
+        block = done.head;
+        left -= done.count;
     }
     return block;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Every superslab, slab, own list, bin and outbox is visited. Lists are walked with a bound, so a
- * cycle is found, not followed. */
+ * Every superslab, slab, bitmap, own list, bin and outbox is visited. Lists are walked with a
+ * bound, so a cycle is found, not followed. */
 #include "front/tcache.h"
 #include "guard/guard.h"
 #include "slab/slab_inl.h"
@@ -22,13 +22,26 @@ static void audit_expect(hak_audit_t *audit, bool holds, const char *invariant, 
 static void audit_own_list(hak_audit_t *audit, const hak_slab_t *slab) {
     uint32_t count = 0;
     for (const void *block = slab->free; block != NULL; block = hak_link_get(block)) {
-        if (!hak_slab_is_block(slab, block) || ++count > slab->free_count) {
+        if (!hak_slab_is_block(slab, block) || ++count > slab->listed) {
             audit_fail(audit, "SLAB-1", block);
             return;
         }
+        uint32_t index = hak_slab_index(slab, block);
+        audit_expect(audit, (slab->bits[index / 64] >> index % 64 & 1) == 0, "SLAB-1", block);
     }
-    audit_expect(audit, count == slab->free_count, "SLAB-1", slab);
-    audit->free_blocks += count;
+    audit_expect(audit, count == slab->listed, "SLAB-1", slab);
+}
+
+static void audit_marked(hak_audit_t *audit, const hak_slab_t *slab) {
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < slab->capacity; i += 64) {
+        uint64_t bits = slab->bits[i / 64];
+        uint64_t carved = slab->carved <= i ? 0 : hak_mask(slab->carved - i);
+        audit_expect(audit, (bits & ~carved) == 0, "SLAB-1", slab);
+        count += hak_popcount(bits);
+    }
+    audit_expect(audit, count + slab->listed == slab->free_count, "SLAB-1", slab);
+    audit->free_blocks += slab->free_count;
 }
 
 static void audit_slab(hak_audit_t *audit, const hak_slab_t *slab, uint32_t entry) {
@@ -53,6 +66,7 @@ static void audit_slab(hak_audit_t *audit, const hak_slab_t *slab, uint32_t entr
         audit_expect(audit, hak_slab_of(unit) == slab, "SLAB-5", unit);
     }
     audit_own_list(audit, slab);
+    audit_marked(audit, slab);
 }
 
 static void audit_superslab(hak_superslab_t *superslab, void *context) {

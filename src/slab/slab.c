@@ -34,17 +34,39 @@ static hak_superslab_t *slab_superslab(hak_slab_t *slab) {
     return hak_pagemap_superslab(slab->base);
 }
 
+/* Of a bitmap with a bit for every block. */
+static unsigned slab_bits_lines(unsigned sc) {
+    return (hak_sc_info[sc].blocks + HAK_LINE_BYTES * 8 - 1) / (HAK_LINE_BYTES * 8);
+}
+
+/* Marks are cleared; a bitmap without any is not even read. */
+static void slab_give_bits(hak_slab_t *slab) {
+    if (slab->free_count != slab->listed) {
+        for (uint32_t i = 0; i < slab->carved; i += 64) {
+            slab->bits[i / 64] = 0;
+        }
+    }
+    hak_meta_give(slab->bits, slab_bits_lines(slab->sc));
+}
+
 static hak_slab_t *slab_create(hak_owner_t *owner, unsigned sc) {
     const hak_sc_info_t *info = &hak_sc_info[sc];
     bool is_dense =
         owner->slab_count[sc] >= SLAB_DENSE_LEAST && info->bytes <= SLAB_DENSE_MOST_BYTES;
     hak_span_t span;
+    uint64_t *bits = hak_meta_take(slab_bits_lines(sc));
+    if (bits == NULL) {
+        return NULL;
+    }
     if (!hak_span_alloc(info->units, HAK_UNIT_BYTES, is_dense ? HAK_SPAN_DENSE : HAK_SPAN_SPARSE,
                         &span)) {
+        hak_meta_give(bits, slab_bits_lines(sc));
         return NULL;
     }
     hak_slab_t *slab = (hak_slab_t *)&span.superslab->unit[span.unit];
+    slab->bits = bits;
     slab->free = NULL;
+    slab->listed = 0;
     hak_owner_store(&slab->free_count, 0);
     hak_owner_store(&slab->carved, 0);
     slab->base = span.base;
@@ -72,6 +94,7 @@ static void slab_retire(hak_owner_t *owner, hak_slab_t *slab) {
     size_t touched = (size_t)slab->carved * slab->block_bytes;
     unsigned touched_units = (unsigned)((touched + HAK_UNIT_BYTES - 1) / HAK_UNIT_BYTES);
     hak_superslab_t *superslab = slab_superslab(slab);
+    slab_give_bits(slab);
     hak_list_remove(&slab->link);
     hak_pagemap_set(slab->base, slab->units, 0);
     hak_owner_add(&owner->counters.slab_retire, 1);
@@ -108,37 +131,63 @@ static hak_blocks_t slab_carve(hak_slab_t *slab, uint32_t want) {
     return (hak_blocks_t){.head = block, .count = count, .stride = bytes};
 }
 
-void hak_slab_link(const hak_blocks_t *blocks) {
-    char *block = blocks->head;
-    for (uint32_t i = 1; i < blocks->count; i++, block += blocks->stride) {
-        hak_link_set(block, block + blocks->stride);
-    }
-    hak_link_set(block, NULL);
-}
-
-/* The own list: whole in one step, or as much of it as is wanted. */
-static hak_blocks_t slab_take_list(hak_slab_t *slab, uint32_t want) {
-    hak_blocks_t blocks = {.head = slab->free, .count = slab->free_count};
-    void *rest = NULL;
-    if (want < blocks.count) {
-        void *last = blocks.head;
-        for (uint32_t i = 1; i < want; i++) {
-            last = hak_link_get(last);
-        }
-        rest = hak_link_get(last);
-        hak_link_set(last, NULL);
-        blocks.count = want;
-    }
-    slab->free = rest;
-    hak_owner_store(&slab->free_count, slab->free_count - blocks.count);
+/* The whole own list in one step. */
+static hak_blocks_t slab_take_list(hak_slab_t *slab) {
+    hak_blocks_t blocks = {.head = slab->free, .count = slab->listed};
+    hak_owner_store(&slab->free_count, slab->free_count - slab->listed);
+    slab->free = NULL;
+    slab->listed = 0;
     return blocks;
 }
 
-/* Blocks of a slab that may have some; count == 0 if it has none. */
+/* Links `count` blocks that lie side by side; returns the last. */
+static char *slab_link_row(char *block, uint32_t bytes, uint32_t count) {
+    for (; count > 1; count--, block += bytes) {
+        hak_link_set(block, block + bytes);
+    }
+    return block;
+}
+
+void hak_slab_link(const hak_blocks_t *blocks) {
+    char *last = slab_link_row(blocks->head, blocks->stride, blocks->count);
+    hak_link_set(last, NULL);
+}
+
+/* Marked blocks, of which there are some, in address order; at most `want`. */
+static hak_blocks_t slab_take_bits(hak_slab_t *slab, uint32_t want) {
+    uint32_t count = slab->free_count;
+    uint32_t bytes = slab->block_bytes;
+    uint32_t taken = count < want ? count : want;
+    uint64_t *word = slab->bits;
+    char *base = slab->base;
+    uintptr_t first_link;
+    void *tail = &first_link;
+    for (uint32_t left = taken; left != 0;) {
+        uint64_t bits = *word;
+        while (bits != 0 && left != 0) {
+            unsigned first = hak_ctz(bits);
+            unsigned row = bits == ~0ull ? 64 : hak_ctz(~(bits >> first));
+            row = row > left ? left : row;
+            char *block = base + (size_t)first * bytes;
+            hak_link_set(tail, block);
+            tail = slab_link_row(block, bytes, row);
+            bits &= ~(hak_mask(row) << first);
+            left -= row;
+        }
+        *word++ = bits;
+        base += (size_t)bytes * 64;
+    }
+    hak_link_set(tail, NULL);
+    hak_owner_store(&slab->free_count, count - taken);
+    return (hak_blocks_t){.head = hak_link_get(&first_link), .count = taken};
+}
+
+/* Blocks of a slab that may have some; count == 0 if it has none. `want` bounds what is cheap to
+ * leave behind; of a list the rest would have to be looked for. */
 static hak_blocks_t slab_take(hak_owner_t *owner, hak_slab_t *slab, uint32_t want) {
     if (slab->free_count != 0) {
         hak_owner_add(&owner->counters.refill_list, 1);
-        return slab_take_list(slab, want);
+        return slab->listed != 0 ? slab_take_list(slab) : slab_take_bits(slab, want);
     }
     if (slab->carved < slab->capacity) {
         hak_owner_add(&owner->counters.refill_carve, 1);

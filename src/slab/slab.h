@@ -2,9 +2,10 @@
  *
  * Slabs: spans cut into blocks of one size class, each with one owner.
  *
- *   block states    fresh (never carved) -> in use -> on a list -> in use ...
- *   lists a free block can be on: a bin of a tcache (counts as in use here), the slab's own list,
- *   the slab's remote list, an outbox of another tcache (counts as in use here).
+ *   block states    fresh (never carved) -> in use -> free -> in use ...
+ *   where a free block can be: in a bin of a tcache (counts as in use here); marked in the slab's
+ *   bitmap, if a thread sorted it that has the slab's owner; on the slab's own list, if it came in
+ *   a batch of another thread; on the slab's remote list (in use); in an outbox (in use).
  *
  * Slab states, changed by the owner only:
  *   CURRENT   the slab its owner refills class `sc` from; in no list
@@ -13,7 +14,8 @@
  *             remote list; in no list
  *
  * Invariants:
- *   SLAB-1  0 <= free_count <= carved <= capacity; the own list has exactly free_count blocks.
+ *   SLAB-1  0 <= free_count <= carved <= capacity; the own list has exactly `listed` blocks, the
+ *           bitmap free_count - listed marks, all below `carved`, and none is in both.
  *   SLAB-2  Block i is at base + i * block_bytes; no header, nothing but blocks in the span.
  *   SLAB-3  A slab with free_count == carved is empty: no block is in use anywhere. It retires
  *           unless it is CURRENT.
@@ -36,18 +38,20 @@ typedef enum hak_slab_state { HAK_SLAB_CURRENT, HAK_SLAB_PARTIAL, HAK_SLAB_FULL 
 
 /* Lies in the unit record of its first unit: two cache lines, one for the owner, one for others. */
 struct hak_slab {
-    HAK_LINE_ALIGNED void *free; /* [owner] own list */
-    uint32_t free_count;         /* [owner] read by statistics */
-    uint32_t carved;             /* [owner] blocks that were handed out at least once */
-    char *base;                  /* [const] */
-    hak_list_t link;             /* [owner] in partial */
-    uint32_t block_bytes;        /* [const] */
-    uint16_t capacity;           /* [const] blocks */
-    uint8_t sc;                  /* [const] */
-    uint8_t units;               /* [const] */
-    uint8_t unit;                /* [const] first unit in its superslab */
-    uint8_t back;                /* [const] in body records: units back to the head */
-    uint8_t state;               /* [owner] hak_slab_state_t */
+    HAK_LINE_ALIGNED uint64_t *bits; /* [const] the words: [owner] marks: bit i: block i is free */
+    void *free;                      /* [owner] own list */
+    uint32_t free_count;             /* [owner] both together; read by statistics */
+    uint32_t carved;                 /* [owner] blocks that were handed out at least once */
+    char *base;                      /* [const] */
+    hak_list_t link;                 /* [owner] in partial */
+    uint32_t block_bytes;            /* [const] */
+    uint16_t capacity;               /* [const] blocks */
+    uint16_t listed;                 /* [owner] blocks on the own list */
+    uint8_t sc;                      /* [const] */
+    uint8_t units;                   /* [const] */
+    uint8_t unit;                    /* [const] first unit in its superslab */
+    uint8_t back;                    /* [const] in body records: units back to the head */
+    uint8_t state;                   /* [owner] hak_slab_state_t */
 
     HAK_LINE_ALIGNED uintptr_t remote; /* [atomic] list of batches, docs/remote-free.md */
     hak_slab_t *queue_next;            /* [atomic] in an owner's queue */
@@ -88,8 +92,8 @@ typedef struct hak_batch {
 void hak_owner_init(hak_owner_t *owner, uint32_t tag);
 
 /* Blocks of class `sc` for the owner: what others gave back first; then from the current slab's
- * list, fresh ones of the current slab, a partial slab, an idle owner's slab, a new slab, in this
- * order. At most `want`, which is not 0. count == 0 when memory is out. */
+ * list, its marked blocks, fresh ones, a partial slab, an idle owner's slab, a new slab, in this
+ * order. More than `want`, which is not 0, only of a list. count == 0 when memory is out. */
 hak_blocks_t hak_slab_refill(hak_owner_t *owner, unsigned sc, uint32_t want);
 /* Links blocks that are not linked yet: the first touch of fresh memory, so no lock is held. */
 void hak_slab_link(const hak_blocks_t *blocks);
@@ -130,7 +134,7 @@ void hak_owner_after_fork(hak_owner_t *home);
 
 /* --- shared by the files of this folder --------------------------------------------------------
  */
-/* Free blocks arrived on the slab's own list: state and retirement follow. */
+/* Free blocks arrived in the slab: state and retirement follow. */
 void hak_slab_note_freed(hak_owner_t *owner, hak_slab_t *slab);
 void hak_slab_change_owner(hak_slab_t *slab, hak_owner_t *owner);
 

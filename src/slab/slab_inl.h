@@ -29,10 +29,15 @@ HAK_INLINE hak_slab_t *hak_slab_of(const void *address) {
     return hak_slab_in(hak_pagemap_superslab(address), address);
 }
 
+/* Which block starts at the address; capacity or more: none does. */
+HAK_INLINE uint32_t hak_slab_index(const hak_slab_t *slab, const void *address) {
+    return hak_sc_index(&hak_sc_info[slab->sc],
+                        (uint32_t)((uintptr_t)address - (uintptr_t)slab->base));
+}
+
 /* Whether the address is the start of a block that was carved. */
 HAK_INLINE bool hak_slab_is_block(const hak_slab_t *slab, const void *address) {
-    uint32_t offset = (uint32_t)((uintptr_t)address - (uintptr_t)slab->base);
-    return hak_sc_index(&hak_sc_info[slab->sc], offset) < hak_owner_load(&slab->carved);
+    return hak_slab_index(slab, address) < hak_owner_load(&slab->carved);
 }
 
 /* Fatal unless the address, which was freed, is the start of a block of the slab. */
@@ -55,21 +60,54 @@ HAK_INLINE bool hak_slab_is_start(const hak_pagemap_leaf_t *leaf, const hak_sc_i
     return hak_sc_index(info, offset) < info->blocks;
 }
 
-/* Puts blocks of one of the owner's slabs back onto the slab's list; may retire the slab. More than
- * were ever handed out: fatal, one of them was freed twice. */
-HAK_INLINE void hak_slab_give_back(hak_owner_t *owner, hak_slab_t *slab,
-                                   const hak_batch_t *blocks) {
-    uint32_t free_count = slab->free_count + blocks->count;
-    HAK_ASSERT(hak_load_relaxed(&slab->owner) == owner, "SLAB-6");
-    if (HAK_UNLIKELY(free_count > slab->carved)) {
-        hak_fatal(HAK_FATAL_DOUBLE_FREE, blocks->head, NULL);
+/* Block `index` and the `count - 1` below it are marked as free. false: one of them was already. */
+HAK_INLINE bool hak_slab_mark(const hak_slab_t *slab, uint32_t index, uint32_t count) {
+    for (uint32_t end = index + 1; count != 0;) {
+        uint32_t inside = (end - 1) % 64 + 1; /* bits of the word up to the end */
+        uint32_t step = inside < count ? inside : count;
+        uint64_t mask = hak_mask(step) << (inside - step);
+        uint64_t *word = &slab->bits[(end - 1) / 64];
+        if (HAK_UNLIKELY((*word & mask) != 0)) {
+            return false;
+        }
+        *word |= mask;
+        end -= step;
+        count -= step;
     }
-    hak_link_set(blocks->tail, slab->free);
-    slab->free = blocks->head;
+    return true;
+}
+
+/* The same for one block. */
+HAK_INLINE bool hak_slab_mark_one(const hak_slab_t *slab, uint32_t index) {
+    uint64_t *word = &slab->bits[index / 64];
+    uint64_t bits = *word;
+    *word = bits | 1ull << index % 64;
+    return (bits >> index % 64 & 1) == 0;
+}
+
+/* `count` blocks, of which one is given for the message, joined the free ones of one of the owner's
+ * slabs; may retire the slab. More than were ever handed out: fatal, one of them was freed twice.
+ */
+HAK_INLINE void hak_slab_count_free(hak_owner_t *owner, hak_slab_t *slab, uint32_t count,
+                                    const void *block) {
+    uint32_t free_count = slab->free_count + count;
+    HAK_ASSERT(hak_load_relaxed(&slab->owner) == owner, "SLAB-6");
     hak_owner_store(&slab->free_count, free_count);
-    if (HAK_UNLIKELY(slab->state == HAK_SLAB_FULL || free_count == slab->carved)) {
+    if (HAK_UNLIKELY(slab->state == HAK_SLAB_FULL || free_count >= slab->carved)) {
+        if (HAK_UNLIKELY(free_count > slab->carved)) {
+            hak_fatal(HAK_FATAL_DOUBLE_FREE, block, NULL);
+        }
         hak_slab_note_freed(owner, slab);
     }
+}
+
+/* Puts a batch back onto the list of its slab, one of the owner's, without walking it. */
+HAK_INLINE void hak_slab_give_back(hak_owner_t *owner, hak_slab_t *slab,
+                                   const hak_batch_t *blocks) {
+    hak_link_set(blocks->tail, slab->free);
+    slab->free = blocks->head;
+    slab->listed = (uint16_t)(slab->listed + blocks->count);
+    hak_slab_count_free(owner, slab, blocks->count, blocks->head);
 }
 
 #endif

@@ -150,6 +150,22 @@ static void double_free_of_overflowed(void) {
     }
 }
 
+/* The first free was sorted long ago: noticed when the second is, though others are in use. */
+static void double_free_of_sorted(void) {
+    extern void hak_collect_thread(void) __attribute__((weak));
+    enum { COUNT = 900, FREED = 300, TWICE = 200 };
+    void *block[COUNT];
+    for (unsigned i = 0; i < COUNT; i++) {
+        block[i] = hide(malloc(64));
+    }
+    for (unsigned i = 0; i < FREED; i++) {
+        free(block[i]);
+    }
+    hak_collect_thread();
+    free(block[TWICE]);
+    hak_collect_thread();
+}
+
 /* Others were freed since: noticed when the list is sorted. */
 static void double_free_in_a_list(void) {
     extern void hak_collect_thread(void) __attribute__((weak));
@@ -259,6 +275,7 @@ static const crime_t crimes[] = {
     CRIME(usable_size_inside_small),
     CRIME(usable_size_inside_large),
     CRIME(double_free_of_overflowed),
+    CRIME(double_free_of_sorted),
     CRIME(double_free_in_a_list),
     CRIME(double_free_of_large),
     CRIME(double_free_of_huge),

@@ -110,11 +110,47 @@ static void double_free_in_a_bin_is_noticed(void **state) {
     (void)state;
     void *block[4];
     for (unsigned i = 0; i < UNIT_COUNT(block); i++) {
-        block[i] = hak_malloc(448);
+        block[i] = hak_malloc(40);
     }
     for (unsigned i = 0; i < UNIT_COUNT(block); i++) {
         hak_free(block[i]);
     }
+    hak_free(block[1]);
+    UNIT_EXPECT_FATAL(hak_collect_thread(), "double free");
+}
+
+/* Freed in rows upwards and downwards, with gaps, and all over: what comes back ascends. */
+static void sorted_blocks_come_back_in_address_order(void **state) {
+    (void)state;
+    static char *block[COUNT];
+    for (unsigned order = 0; order < 4; order++) {
+        for (unsigned i = 0; i < COUNT; i++) {
+            block[i] = hak_malloc(64);
+        }
+        for (unsigned i = 0; i < COUNT; i++) {
+            unsigned at[] = {i, COUNT - 1 - i, i * 2 % COUNT + (i >= COUNT / 2), shuffled(i)};
+            hak_free(block[at[order]]);
+        }
+        hak_collect_thread();
+        audit();
+        unsigned descents = 0;
+        for (unsigned i = 0; i < COUNT; i++) {
+            block[i] = hak_malloc(64);
+            descents += i != 0 && block[i] < block[i - 1];
+        }
+        assert_true(descents <= COUNT * 64 / HAK_UNIT_BYTES + 1); /* between slabs */
+        for (unsigned i = 0; i < COUNT; i++) {
+            hak_free(block[i]);
+        }
+        hak_collect_thread();
+    }
+}
+
+static void double_free_of_a_sorted_block_is_noticed(void **state) {
+    (void)state;
+    char *block[3] = {hak_malloc(896), hak_malloc(896), hak_malloc(896)};
+    hak_free(block[1]);
+    hak_collect_thread();
     hak_free(block[1]);
     UNIT_EXPECT_FATAL(hak_collect_thread(), "double free");
 }
@@ -151,7 +187,9 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(overflow_lets_a_part_go_and_keeps_the_rest),
     cmocka_unit_test(bin_of_two_blocks_overflows),
     cmocka_unit_test(blocks_of_others_go_out_as_one_batch_a_slab),
+    cmocka_unit_test(sorted_blocks_come_back_in_address_order),
     cmocka_unit_test(double_free_in_a_bin_is_noticed),
+    cmocka_unit_test(double_free_of_a_sorted_block_is_noticed),
     cmocka_unit_test(more_blocks_than_a_slab_gave_are_noticed),
     cmocka_unit_test(interior_address_in_a_bin_is_noticed),
     cmocka_unit_test(overwritten_link_is_noticed),

@@ -202,11 +202,11 @@ static void capacity_without_overflow_stays(void **state) {
     hak_tcache_t *tcache = self();
     int32_t before = tcache->side[0].capacity;
     for (unsigned round = 0; round < 100; round++) {
-        void *block[20];
-        for (unsigned i = 0; i < 20; i++) {
+        void *block[10];
+        for (unsigned i = 0; i < 10; i++) {
             block[i] = hak_malloc(16);
         }
-        for (unsigned i = 0; i < 20; i++) {
+        for (unsigned i = 0; i < 10; i++) {
             hak_free(block[i]);
         }
     }

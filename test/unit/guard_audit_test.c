@@ -39,19 +39,28 @@ static void expect_broken(const char *invariant) {
     assert_non_null(audit.where);
 }
 
+static void push(void *one) {
+    hak_batch_t batch = {.head = one, .tail = one, .count = 1};
+    hak_remote_push(hak_slab_of(one), &batch);
+}
+
 static int begin(void **state) {
     (void)state;
     for (unsigned i = 0; i < COUNT; i++) {
         block[i] = hak_malloc(i < 250 ? 1000 : i < 290 ? 28000 : 100000);
     }
     for (unsigned i = 1; i < 250; i += 2) {
-        hak_free(block[i]);
+        if (i % 4 == 1) {
+            hak_free(block[i]); /* is marked when sorted */
+        } else {
+            push(block[i]); /* goes onto its slab's list when drained */
+        }
     }
     hak_collect_thread();
     slab = hak_slab_of(block[0]);
     multiple = hak_slab_of(block[260]);
     tcache = hak_tcache_self(hak_pagemap_base());
-    assert_true(slab->free_count > 2 && multiple->units > 1);
+    assert_true(slab->listed > 2 && slab->free_count > slab->listed && multiple->units > 1);
     return 0;
 }
 
@@ -77,6 +86,19 @@ static void wrong_free_count_breaks_slab_1(void **state) {
     slab->free_count -= 2;
     expect_broken("SLAB-1");
     slab->free_count++;
+    assert_string_equal(broken(), "");
+}
+
+static void wrong_mark_breaks_slab_1(void **state) {
+    (void)state;
+    uint64_t right = slab->bits[0];
+    slab->bits[0] = right & (right - 1); /* a free block is lost */
+    expect_broken("SLAB-1");
+    slab->bits[0] = right | ~right >> 63 << 63; /* a block beyond the last one */
+    expect_broken("SLAB-1");
+    slab->bits[0] = right ^ (1ull << hak_slab_index(slab, slab->free) | (right & -right));
+    expect_broken("SLAB-1"); /* as many, but one is on the list as well */
+    slab->bits[0] = right;
     assert_string_equal(broken(), "");
 }
 
@@ -133,9 +155,11 @@ static void empty_slab_that_did_not_retire_breaks_slab_3(void **state) {
     assert_int_equal(lonely->state, HAK_SLAB_PARTIAL);
     hak_link_set(one, lonely->free);
     lonely->free = one;
+    lonely->listed++;
     lonely->free_count++;
     expect_broken("SLAB-3");
     lonely->free = hak_link_get(one);
+    lonely->listed--;
     lonely->free_count--;
     assert_string_equal(broken(), "");
     hak_free(one);
@@ -239,6 +263,7 @@ static void wrong_count_of_an_outbox_breaks_tcache_4(void **state) {
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(healthy_core_passes),
     cmocka_unit_test(wrong_free_count_breaks_slab_1),
+    cmocka_unit_test(wrong_mark_breaks_slab_1),
     cmocka_unit_test(cycle_in_a_list_breaks_slab_1),
     cmocka_unit_test(stranger_in_a_list_breaks_slab_1),
     cmocka_unit_test(wrong_geometry_breaks_slab_2),

@@ -77,23 +77,13 @@ static void block_test_refuses_everything_but_carved_starts(void **state) {
     unit_give_all(&owner, &held);
 }
 
-static void refill_takes_no_more_than_is_wanted(void **state) {
+static void refill_takes_no_more_fresh_blocks_than_wanted(void **state) {
     (void)state;
-    unit_take(&owner, SC_64, &held, 300);
-    for (unsigned i = 0; i < 100; i++) {
-        unit_give(&owner, held.block[i]);
+    for (unsigned want = 1; want < 5; want++) {
+        assert_int_equal(unit_refill_some(&owner, SC_64, &held, want), want);
     }
-    const hak_slab_t *slab = hak_slab_of(held.block[0]);
-    assert_int_equal(unit_refill_some(&owner, SC_64, &held, 1), 1);
-    assert_int_equal(unit_refill_some(&owner, SC_64, &held, 33), 33);
-    assert_int_equal(slab->free_count, 66);
-    assert_int_equal(unit_list_length(slab->free), 66);
-    assert_int_equal(unit_refill_some(&owner, SC_64, &held, 67), 66); /* the rest of the list */
-    assert_null(slab->free);
-    assert_int_equal(unit_refill_some(&owner, SC_64, &held, 5), 5); /* fresh ones */
-    while (held.count > 100) {
-        unit_give(&owner, held.block[--held.count]);
-    }
+    assert_int_equal(hak_slab_of(held.block[0])->carved, 1 + 2 + 3 + 4);
+    unit_give_all(&owner, &held);
 }
 
 static void refill_after_give_back_takes_the_whole_list(void **state) {
@@ -107,7 +97,7 @@ static void refill_after_give_back_takes_the_whole_list(void **state) {
     assert_int_equal(slab->free_count, given);
     assert_int_equal(unit_list_length(slab->free), given);
     uint64_t before = owner.counters.refill_list;
-    hak_blocks_t blocks = hak_slab_refill(&owner, SC_64, UINT32_MAX);
+    hak_blocks_t blocks = hak_slab_refill(&owner, SC_64, 1); /* more than wanted */
     assert_int_equal(blocks.count, given);
     assert_int_equal(unit_list_length(blocks.head), given);
     assert_int_equal(owner.counters.refill_list, before + 1);
@@ -218,9 +208,9 @@ static void refill_without_memory_is_empty_and_recovers(void **state) {
     (void)state;
     hak_span_purge(0);
     hak_os_fault_plan(HAK_OS_CALL_MAP, 0, 1u << 30);
-    assert_int_equal(hak_slab_refill(&owner, SC_57344, UINT32_MAX).count, 0);
+    assert_int_equal(hak_slab_refill(&owner, SC_57344, 1).count, 0);
     assert_null(owner.current[SC_57344]);
-    assert_int_equal(hak_slab_refill(&owner, SC_57344, UINT32_MAX).count, 0);
+    assert_int_equal(hak_slab_refill(&owner, SC_57344, 1).count, 0);
     hak_os_fault_clear();
     unit_refill(&owner, SC_57344, &held);
     unit_give_all(&owner, &held);
@@ -232,7 +222,7 @@ static const struct CMUnitTest tests[] = {
     SLAB_TEST(refill_of_every_class_carves_ascending_blocks),
     SLAB_TEST(slab_of_every_class_gives_exactly_its_capacity),
     SLAB_TEST(block_test_refuses_everything_but_carved_starts),
-    SLAB_TEST(refill_takes_no_more_than_is_wanted),
+    SLAB_TEST(refill_takes_no_more_fresh_blocks_than_wanted),
     SLAB_TEST(refill_after_give_back_takes_the_whole_list),
     SLAB_TEST(full_slab_that_gets_a_block_back_is_partial_and_reused),
     SLAB_TEST(empty_slab_retires_unless_current),

@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The bitmap of a slab: what is marked comes back in address order, once. */
+#include "unit/fatal.h"
+#include "unit/slab.h"
+
+static hak_owner_t owner;
+static unit_blocks_t held;
+
+enum { SC_16 = 0, SC_64 = 3, SC_1024 = 19, SC_57344 = 42 };
+
+static int begin(void **state) {
+    (void)state;
+    unit_owner_begin(&owner, 1);
+    held.count = 0;
+    return 0;
+}
+
+static int end(void **state) {
+    (void)state;
+    unit_owner_end(&owner);
+    return 0;
+}
+
+static bool mark(void *block, uint32_t count) {
+    hak_slab_t *slab = hak_slab_of(block);
+    if (!hak_slab_mark(slab, hak_slab_index(slab, block), count)) {
+        return false;
+    }
+    hak_slab_count_free(&owner, slab, count, block);
+    return true;
+}
+
+static void mark_all_held(void) {
+    while (held.count != 0) {
+        assert_true(mark(held.block[--held.count], 1));
+    }
+}
+
+/* Takes every block of one slab; held.block[i] is block i. */
+static hak_slab_t *take_slab(unsigned sc) {
+    unit_take(&owner, sc, &held, hak_sc_info[sc].blocks);
+    return hak_slab_of(held.block[0]);
+}
+
+/* An order without neighbours. */
+static unsigned shuffled(unsigned i, unsigned count) {
+    return (unsigned)((uint64_t)i * 20011 % count);
+}
+
+static void marked_blocks_come_back_in_address_order(void **state) {
+    (void)state;
+    for (unsigned sc = 0; sc < HAK_SC_COUNT; sc++) {
+        hak_slab_t *slab = take_slab(sc);
+        unsigned count = held.count;
+        for (unsigned i = 0; i + 1 < count; i++) { /* one stays in use */
+            assert_true(mark(held.block[shuffled(i, count)], 1));
+        }
+        const void *in_use = held.block[shuffled(count - 1, count)];
+        assert_int_equal(slab->free_count, count - 1);
+        hak_blocks_t blocks = hak_slab_refill(&owner, sc, UINT32_MAX);
+        assert_int_equal(blocks.count, count - 1);
+        assert_int_equal(unit_list_length(blocks.head), count - 1);
+        const void *block = blocks.head;
+        for (unsigned i = 0; i < count; i++) {
+            if (held.block[i] != in_use) {
+                assert_ptr_equal(block, held.block[i]);
+                block = hak_link_get(block);
+            }
+        }
+        assert_int_equal(slab->free_count, 0);
+        mark_all_held();
+        hak_slab_release_current(&owner);
+    }
+}
+
+static void refill_takes_no_more_marked_blocks_than_wanted(void **state) {
+    (void)state;
+    take_slab(SC_64);
+    hak_slab_t *slab = hak_slab_of(held.block[0]);
+    for (unsigned i = 0; i < 300; i++) {
+        assert_true(mark(held.block[i], 1));
+    }
+    unsigned next = 0;
+    for (unsigned most = 1; next < 300; most += 60) {
+        hak_blocks_t blocks = hak_slab_refill(&owner, SC_64, most);
+        assert_int_equal(blocks.count, next + most > 300 ? 300 - next : most);
+        for (void *block = blocks.head; block != NULL; block = hak_link_get(block)) {
+            assert_ptr_equal(block, held.block[next++]);
+        }
+        assert_int_equal(slab->free_count, 300 - next);
+    }
+    assert_int_equal(next, 300);
+    mark_all_held();
+}
+
+static void rows_of_every_place_and_length_are_marked(void **state) {
+    (void)state;
+    hak_slab_t *slab = take_slab(SC_64);
+    for (unsigned last = 0; last < 200; last += 7) {
+        for (unsigned count = 1; count <= last + 1; count += 5) {
+            assert_true(mark(held.block[last], count));
+            assert_false(mark(held.block[last], 1));
+            assert_false(mark(held.block[last + 1 - count], 1));
+            for (unsigned i = 0; i < 256; i++) {
+                bool is_marked = i <= last && i + count > last;
+                assert_int_equal(slab->bits[i / 64] >> i % 64 & 1, is_marked);
+            }
+            assert_int_equal(hak_slab_refill(&owner, SC_64, UINT32_MAX).count, count);
+        }
+    }
+    mark_all_held();
+}
+
+static void list_comes_before_marked_blocks(void **state) {
+    (void)state;
+    hak_slab_t *slab = take_slab(SC_1024);
+    assert_true(mark(held.block[1], 1));
+    unit_give(&owner, held.block[9]);
+    unit_give(&owner, held.block[5]);
+    assert_int_equal(slab->free_count, 3);
+    assert_int_equal(slab->listed, 2);
+    hak_blocks_t blocks = hak_slab_refill(&owner, SC_1024, 1);
+    assert_int_equal(blocks.count, 2); /* a list is taken whole */
+    assert_ptr_equal(blocks.head, held.block[5]);
+    assert_ptr_equal(hak_slab_refill(&owner, SC_1024, 1).head, held.block[1]);
+    assert_int_equal(slab->free_count, 0);
+    mark_all_held();
+}
+
+static void retired_slabs_leave_no_marks(void **state) {
+    (void)state;
+    static const uint8_t classes[] = {SC_16, SC_64, SC_1024, SC_57344};
+    for (unsigned i = 0; i < UNIT_COUNT(classes); i++) {
+        const hak_slab_t *slab = take_slab(classes[i]);
+        const uint64_t *bits = slab->bits; /* metadata is never unmapped */
+        unsigned words = (slab->capacity + 63u) / 64;
+        mark_all_held();
+        hak_slab_release_current(&owner);
+        assert_int_equal(unit_span_check().in_use_bytes, 0);
+        for (unsigned word = 1; word < words; word++) { /* the first links spare pieces */
+            assert_int_equal(bits[word], 0);
+        }
+    }
+}
+
+static void more_free_blocks_than_carved_are_noticed(void **state) {
+    (void)state;
+    hak_slab_t *slab = take_slab(SC_1024);
+    unit_give(&owner, held.block[0]); /* on the list; freed again by the owner it is marked, too */
+    for (unsigned i = 0; i + 1 < held.count; i++) {
+        assert_true(mark(held.block[i], 1));
+    }
+    UNIT_EXPECT_FATAL(mark(held.block[held.count - 1], 1), "double free");
+    slab->free_count = slab->carved; /* as if nothing had been */
+    slab->listed = 0;
+    slab->free = NULL;
+}
+
+#define BITS_TEST(test) cmocka_unit_test_setup_teardown(test, begin, end)
+
+static const struct CMUnitTest tests[] = {
+    BITS_TEST(marked_blocks_come_back_in_address_order),
+    BITS_TEST(refill_takes_no_more_marked_blocks_than_wanted),
+    BITS_TEST(rows_of_every_place_and_length_are_marked),
+    BITS_TEST(list_comes_before_marked_blocks),
+    BITS_TEST(retired_slabs_leave_no_marks),
+    BITS_TEST(more_free_blocks_than_carved_are_noticed),
+};
+
+int main(void) {
+    return cmocka_run_group_tests(tests, unit_slab_begin, NULL) == 0 ? 0 : 1;
+}
