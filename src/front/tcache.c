@@ -129,7 +129,9 @@ void hak_tcache_detach(hak_tcache_t *tcache) {
 hak_owner_t *hak_tcache_enter(hak_tcache_t *tcache) {
     hak_owner_t *owner = hak_owner_enter(tcache->home);
     if (HAK_UNLIKELY(owner != tcache->home)) {
-        hak_owner_move(tcache->home, owner);
+        if (tcache != &hak_tcache_guest) { /* no thread, so no user of its home */
+            hak_owner_move(tcache->home, owner);
+        }
         tcache_set_home(tcache, owner);
     }
     return owner;

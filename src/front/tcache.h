@@ -17,8 +17,7 @@
  *             out of its outbox or from an earlier home, of others. The list ends in NULL.
  *   TCACHE-3  bin.room + blocks in the bin == side.total. room says how many more frees the bin
  *             takes before it overflows; it is at least half the capacity after a refill, so the
- *             bin may hold more than its capacity, by at most what a slab or an outbox gives. It is
- *             -1 from a push that found none to the overflow that follows.
+ *             bin may hold more than its capacity, by at most what a slab or an outbox gives.
  *   TCACHE-4  An outbox has exactly `count` blocks of its class; the list ends in NULL. A list that
  *             is longer or shorter than counted, here or in a bin: a block was freed twice, or was
  *             written to after it was freed.
@@ -27,7 +26,8 @@
  *             entry of an own slab, less this, is the place of its bin counted from the end of the
  *             bins: -88, -86, ... -2. No other entry gives any of -88 to -1: tags are 256 apart.
  *             In the empty tcache it is 0, which makes every difference an entry: never one of
- *             those, as no tag is 0xffffff. */
+ *             those, as nothing above the class or kind of an entry is 0xffffff: there are far
+ *             fewer owners, and huge records (asserted in large/huge.c). */
 #ifndef HAK_FRONT_TCACHE_H
 #define HAK_FRONT_TCACHE_H
 

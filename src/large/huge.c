@@ -21,6 +21,7 @@ enum {
     HUGE_CHUNK_LOG2 = 8, /* records per metadata chunk */
     HUGE_CHUNKS = 1 << 12,
 };
+_Static_assert(HUGE_CHUNKS << HUGE_CHUNK_LOG2 < (1 << 24) - 1, "TCACHE-6: no index is 0xffffff");
 
 HAK_LOCKED_STATE struct huge_state {
     hak_huge_t *chunk[HUGE_CHUNKS]; /* [atomic] */

@@ -197,6 +197,28 @@ static void overflow_brings_a_bin_back_to_its_capacity(void **state) {
     audit();
 }
 
+/* Between the two look-ups of a free another owner may adopt the slab: the bin that was full then
+ * must not count as having less than no room. */
+static void push_that_failed_leaves_no_debt(void **state) {
+    (void)state;
+    enum { SC_96 = 5 };
+    hak_tcache_t *tcache = self();
+    hak_bin_t *bin = &tcache->bin[SC_96];
+    void *block = hak_malloc(96);
+    int64_t room = bin->room;
+    int32_t total = tcache->side[SC_96].total;
+    tcache->side[SC_96].total = (int32_t)(total - room); /* full */
+    bin->room = 0;
+    int64_t entry = hak_entry_signed(hak_pagemap_get(hak_pagemap_base(), block));
+    assert_false(hak_fast_push(tcache, entry - tcache->entry_end, block));
+    assert_int_equal(bin->room, 0);
+    audit();
+    tcache->side[SC_96].total = total;
+    bin->room = room;
+    hak_free(block);
+    hak_collect_thread();
+}
+
 static void capacity_without_overflow_stays(void **state) {
     (void)state;
     hak_tcache_t *tcache = self();
@@ -295,6 +317,23 @@ static void guest_serves_and_gets_back(void **state) {
     audit();
 }
 
+/* The guest is no thread, and counts nowhere, wherever it moves. */
+static void guest_that_moves_leaves_the_users_alone(void **state) {
+    (void)state;
+    hak_owner_t *first = hak_owner_start();
+    hak_tcache_t *guest = hak_tcache_guest_enter();
+    uint32_t users = first->users;
+    assert_ptr_equal(guest->home, first);
+    hak_store_relaxed(&first->lock.lock.state, 1); /* somebody keeps it */
+    hak_owner_t *other = hak_tcache_enter(guest);
+    assert_ptr_not_equal(other, first);
+    assert_ptr_equal(guest->home, other);
+    hak_owner_leave(other);
+    hak_store_relaxed(&first->lock.lock.state, 0);
+    hak_tcache_guest_leave();
+    assert_int_equal(first->users, users);
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(tcache_of_a_thread_without_is_the_empty_one),
     cmocka_unit_test(entries_of_own_slabs_alone_are_owned),
@@ -305,10 +344,12 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(capacity_of_a_breathing_load_grows_to_its_bound),
     cmocka_unit_test(refills_of_a_new_bin_grow),
     cmocka_unit_test(overflow_brings_a_bin_back_to_its_capacity),
+    cmocka_unit_test(push_that_failed_leaves_no_debt),
     cmocka_unit_test(capacity_without_overflow_stays),
     cmocka_unit_test(tcache_of_an_exited_thread_is_taken_over),
     cmocka_unit_test(exit_hands_the_outbox_over),
     cmocka_unit_test(guest_serves_and_gets_back),
+    cmocka_unit_test(guest_that_moves_leaves_the_users_alone),
 };
 
 UNIT_MAIN(tests)

@@ -109,6 +109,30 @@ static void refill_adopts_a_slab_before_a_new_one(void **state) {
     assert_int_equal(b->counters.slab_retire, 2);
 }
 
+static void marked_blocks_are_adopted_with_their_slab(void **state) {
+    (void)state;
+    enum { FREED = 40 };
+    unit_take(a, SC_64, &held, 100);
+    hak_slab_t *slab = hak_slab_of(held.block[0]);
+    for (unsigned i = 0; i < FREED; i++) { /* every second, from the end */
+        uint32_t index = hak_slab_index(slab, held.block[99 - 2 * i]);
+        assert_true(hak_slab_mark_one(slab, index));
+        hak_slab_count_free(a, slab, 1, held.block[99 - 2 * i]);
+    }
+    part_from(&a);
+    hak_blocks_t blocks = unit_blocks(b, SC_64, UINT32_MAX);
+    assert_int_equal(blocks.count, FREED);
+    const void *last = NULL;
+    for (const void *block = blocks.head; block != NULL; block = hak_link_get(block)) {
+        assert_ptr_equal(hak_slab_of(block), slab);
+        assert_true(block > last); /* once each, in address order */
+        last = block;
+    }
+    for (unsigned i = 0; i < held.count; i++) {
+        unit_give(b, held.block[i]);
+    }
+}
+
 static void adopt_drains_full_slabs_others_freed_into(void **state) {
     (void)state;
     hak_owner_t *left = a;
@@ -239,6 +263,7 @@ static const struct CMUnitTest tests[] = {
     OWNER_TEST(first_of_two_users_leaves_everything),
     OWNER_TEST(owner_with_users_keeps_its_slabs),
     OWNER_TEST(refill_adopts_a_slab_before_a_new_one),
+    OWNER_TEST(marked_blocks_are_adopted_with_their_slab),
     OWNER_TEST(adopt_drains_full_slabs_others_freed_into),
     OWNER_TEST(tend_retires_what_others_emptied),
     OWNER_TEST(collect_empties_current_slabs_too),
