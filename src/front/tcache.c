@@ -185,7 +185,7 @@ void hak_tcache_visit(void (*visit)(hak_tcache_t *, void *), void *context) {
 /* Bins and outboxes of other threads may have been caught in the middle of a change, so nothing of
  * them is read: blocks in them are lost to the child. Owners were at rest; only their queues are
  * made anew from the slabs themselves, which puts right what was under way (SLAB-7). */
-void hak_tcache_after_fork(void) {
+void hak_tcache_after_fork(bool is_clean) {
     hak_tcache_t *self = hak_tcache_self(hak_pagemap_base());
     bool has_self = !hak_tcache_is_empty(self);
     if (has_self) {
@@ -200,5 +200,5 @@ void hak_tcache_after_fork(void) {
             t->thread_id = 0;
         }
     }
-    hak_owner_after_fork(has_self ? self->home : NULL);
+    hak_owner_after_fork(has_self ? self->home : NULL, is_clean);
 }

@@ -143,8 +143,9 @@ void hak_tcache_guest_leave(void);
 /* Calls visit for every tcache, HAK_LOCK_REGISTRY held. */
 void hak_tcache_visit(void (*visit)(hak_tcache_t *tcache, void *context), void *context);
 
-/* In the child of a fork: every tcache but the caller's belongs to a thread that is gone. */
-void hak_tcache_after_fork(void);
+/* In the child of a fork: every tcache but the caller's belongs to a thread that is gone. Unless it
+ * is clean, the caller's structures are in the middle of a change. */
+void hak_tcache_after_fork(bool is_clean);
 
 /* First capacity of a bin and the most it may grow to. */
 int32_t hak_bin_initial_capacity(unsigned sc);

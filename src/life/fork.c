@@ -12,7 +12,7 @@
 static HAK_TLS bool fork_is_clean; /* [owner] no structure is in the middle of a change */
 
 static void fork_prepare(void) {
-    fork_is_clean = hak_lock_fork_begin();
+    fork_is_clean = hak_lock_fork_begin() && !hak_remote_is_pushing;
 }
 
 static void fork_parent(void) {
@@ -20,9 +20,7 @@ static void fork_parent(void) {
 }
 
 static void fork_child(void) {
-    if (fork_is_clean) {
-        hak_tcache_after_fork();
-    }
+    hak_tcache_after_fork(fork_is_clean);
     hak_policy_after_fork();
     hak_lock_fork_end(true);
 }

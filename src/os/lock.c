@@ -98,18 +98,28 @@ static void lock_forget_owner(const hak_owner_lock_t *owner_lock) {
 }
 
 /* A process with one thread needs no atomic operations. A second thread starts after the store, by
- * whatever pthread_create orders. */
+ * whatever pthread_create orders. (Threads made by a bare clone() are not known to the C library,
+ * and have no thread-local storage of their own to allocate with.) */
 HAK_INLINE bool lock_is_single(void) {
     return &__libc_single_threaded != NULL && hak_load_relaxed(&__libc_single_threaded) != 0;
 }
 
-static bool lock_try(hak_lock_t *lock) {
+/* Keeps what follows behind what precedes, for a signal handler of this thread. */
+HAK_INLINE void lock_signal_fence(void) {
+    __asm__ volatile("" ::: "memory");
+}
+
+static bool lock_take(uint32_t *is_taken) {
     uint32_t expected = 0;
-    if (lock_is_single() && hak_load_relaxed(&lock->state) == 0) {
-        hak_store_relaxed(&lock->state, 1);
+    return hak_cas_acquire(is_taken, &expected, 1);
+}
+
+static bool lock_try(uint32_t *is_taken) {
+    if (lock_is_single() && hak_load_relaxed(is_taken) == 0) {
+        hak_store_relaxed(is_taken, 1);
         return true;
     }
-    return hak_cas_acquire(&lock->state, &expected, 1);
+    return lock_take(is_taken);
 }
 
 bool hak_lock_try(hak_owner_lock_t *owner_lock) {
@@ -117,32 +127,21 @@ bool hak_lock_try(hak_owner_lock_t *owner_lock) {
         return true;
     }
     lock_note_owner(owner_lock);
-    if (HAK_UNLIKELY(!lock_try(&owner_lock->lock))) {
+    lock_signal_fence();
+    if (HAK_UNLIKELY(!lock_try(&owner_lock->is_taken))) {
         lock_forget_owner(owner_lock);
         return false;
     }
+    lock_signal_fence();
     return true;
-}
-
-void hak_lock_wait(hak_owner_lock_t *owner_lock) {
-    if (HAK_UNLIKELY(lock_is_forking)) {
-        return;
-    }
-    lock_note_owner(owner_lock);
-    if (!lock_try(&owner_lock->lock)) {
-        lock_acquire_contended(&owner_lock->lock);
-    }
 }
 
 void hak_lock_leave(hak_owner_lock_t *owner_lock) {
     if (HAK_UNLIKELY(lock_is_forking)) {
         return;
     }
-    if (lock_is_single()) {
-        hak_store_relaxed(&owner_lock->lock.state, 0);
-    } else {
-        lock_free(&owner_lock->lock);
-    }
+    hak_store_release(&owner_lock->is_taken, 0);
+    lock_signal_fence();
     lock_forget_owner(owner_lock);
 }
 
@@ -159,68 +158,76 @@ static bool lock_is_held_owner(const hak_owner_lock_t *owner_lock) {
     return owner_lock == lock_owner_held[0] || owner_lock == lock_owner_held[1];
 }
 
-/* From inside a locked section nothing may be waited for long: who has it may be about to fork as
- * well, and wait for ours. What stays taken is passed over by the child, as by everybody. */
-static bool lock_fork_try(hak_lock_t *lock) {
-    for (unsigned i = 0; i < LOCK_SPINS; i++) {
-        uint32_t expected = 0;
-        if (hak_cas_acquire(&lock->state, &expected, 1)) {
-            return true;
+static const uint64_t FORK_PATIENCE_NS = 1000000000;       /* for an owner's lock */
+static const uint64_t FORK_HANDLER_PATIENCE_NS = 10000000; /* for any, inside a section */
+static const uint64_t FORK_NAP_NS = 100000;
+
+static bool lock_fork_take(uint32_t *state, uint64_t patience) {
+    uint64_t start = 0;
+    for (unsigned i = 0; !lock_take(state); i++) {
+        if (i < LOCK_SPINS) {
+            hak_os_relax();
+            continue;
         }
-        hak_os_yield();
+        uint64_t now = hak_os_now_ns();
+        start = start == 0 ? now : start;
+        if (now - start > patience) {
+            return false;
+        }
+        hak_os_sleep(FORK_NAP_NS);
     }
-    return false;
+    return true;
 }
 
-static void lock_fork_owners(bool is_clean) {
+static void lock_fork_owners(uint64_t patience) {
     for (hak_owner_lock_t *l = hak_owner_locks; l != NULL; l = l->next) {
-        l->is_forked = true;
-        if (is_clean) {
-            lock_acquire_contended(&l->lock);
-        } else {
-            l->is_forked = !lock_is_held_owner(l) && lock_fork_try(&l->lock);
-        }
+        l->is_forked = !lock_is_held_owner(l) && lock_fork_take(&l->is_taken, patience);
     }
 }
 
-/* A signal handler may fork while this very thread holds a lock: it keeps what it has. */
+/* A signal handler may fork while this very thread holds a lock: it keeps what it has, and does not
+ * wait for long, since who has the rest may be about to fork as well, and wait for ours. */
 bool hak_lock_fork_begin(void) {
     uint8_t before = lock_held;
     bool is_clean = before == 0 && lock_owner_held[0] == NULL;
+    lock_forked = 0;
     for (unsigned rank = 0; rank < HAK_LOCK_COUNT; rank++) {
-        if ((before >> rank & 1) == 0) {
+        if (is_clean) {
             lock_held = 0; /* ranks ascend among those taken here */
             hak_lock_acquire((hak_lock_rank_t)rank);
+            lock_forked |= (uint8_t)(1u << rank);
+        } else if ((before >> rank & 1) == 0 &&
+                   lock_fork_take(&hak_locks[rank].state, FORK_HANDLER_PATIENCE_NS)) {
+            lock_forked |= (uint8_t)(1u << rank);
         }
         if (rank == HAK_LOCK_OWNER) {
-            lock_fork_owners(is_clean);
+            lock_fork_owners(is_clean ? FORK_PATIENCE_NS : FORK_HANDLER_PATIENCE_NS);
         }
     }
-    lock_forked = (uint8_t)~before;
     lock_held = before;
     lock_is_forking = true;
     return is_clean;
 }
 
+static void lock_fork_release(hak_lock_rank_t rank, bool is_child) {
+    if (is_child) {
+        hak_store_relaxed(&hak_locks[rank].state, 1); /* no sleepers left to wake */
+    }
+    lock_free(&hak_locks[rank]);
+}
+
+/* In the child what other threads held is free, too: they are gone, and it was no clean fork. */
 void hak_lock_fork_end(bool is_child) {
-    uint8_t before = lock_held;
     lock_is_forking = false;
     for (hak_owner_lock_t *l = hak_owner_locks; l != NULL; l = l->next) {
         if (l->is_forked) {
-            if (is_child) {
-                hak_store_relaxed(&l->lock.state, 1);
-            }
-            lock_free(&l->lock);
+            hak_store_release(&l->is_taken, 0);
         }
     }
     for (unsigned rank = HAK_LOCK_COUNT; rank-- > 0;) {
-        if ((lock_forked >> rank & 1) != 0) {
-            if (is_child) {
-                hak_store_relaxed(&hak_locks[rank].state, 1); /* no sleepers left to wake */
-            }
-            lock_held = (uint8_t)(1u << rank);
-            hak_lock_release((hak_lock_rank_t)rank);
+        bool is_own = (lock_held >> rank & 1) != 0;
+        if ((lock_forked >> rank & 1) != 0 || (is_child && !is_own)) {
+            lock_fork_release((hak_lock_rank_t)rank, is_child);
         }
     }
-    lock_held = before;
 }

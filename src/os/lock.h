@@ -27,10 +27,10 @@ typedef struct hak_lock {
 /* One lock per rank; that of HAK_LOCK_OWNER is not used. */
 extern hak_lock_t hak_locks[HAK_LOCK_COUNT];
 
-/* Locks of rank HAK_LOCK_OWNER, one an owner. A thread may try a second one while it holds one, and
- * never waits for it. */
+/* Locks of rank HAK_LOCK_OWNER, one an owner. Nobody sleeps on one: who finds it taken does
+ * something else. A thread may try a second one while it holds one. */
 typedef struct hak_owner_lock {
-    hak_lock_t lock;
+    uint32_t is_taken;           /* [atomic] */
     bool is_forked;              /* [held] hak_lock_fork_begin took it */
     struct hak_owner_lock *next; /* [const] list of all */
 } hak_owner_lock_t;
@@ -41,16 +41,18 @@ void hak_lock_release(hak_lock_rank_t rank);
 void hak_lock_add(hak_owner_lock_t *owner_lock);
 /* false: somebody has it. */
 bool hak_lock_try(hak_owner_lock_t *owner_lock);
-void hak_lock_wait(hak_owner_lock_t *owner_lock);
 void hak_lock_leave(hak_owner_lock_t *owner_lock);
 /* Lets go of what the thread holds of them: for those who survive a fatal error (tests). */
 void hak_lock_leave_owners(void);
 
 /* fork: the calling thread takes every lock, in the order of ranks. Until hak_lock_fork_end it
  * holds them all, and acquire and release are no-ops for it: other fork handlers of the program may
- * allocate before and after ours, whatever the order of registration. */
-/* Returns false if the thread was inside a locked section already (a signal handler forks): it
- * keeps those locks, and what they protect is in the middle of a change. */
+ * allocate before and after ours, whatever the order of registration.
+ * An owner that stays taken for a second (a thread that met a fatal error may sit in its handler
+ * for ever) is left out: the child passes it over, like everybody.
+ * Returns false if the thread was inside a locked section already (a signal handler forks): it
+ * keeps those locks, waits for no other for long, and what they protect is in the middle of a
+ * change. */
 bool hak_lock_fork_begin(void);
 /* In the parent, and in the child, where the locks are free again: whoever slept on them is gone.
  */

@@ -16,7 +16,7 @@
 /* --- facts, read once by hak_os_init (idempotent) ------------------------------------------- */
 void hak_os_init(void);
 size_t hak_os_page_bytes(void);  /* 4, 16 or 64 KiB */
-unsigned hak_os_cpu_count(void); /* CPUs this process may run on; >= 1; a system call */
+unsigned hak_os_cpu_count(void); /* CPUs the first thread might run on then; >= 1 */
 bool hak_os_is_secure(void);     /* set-uid, set-gid or file capabilities: ignore environment */
 
 /* --- memory -------------------------------------------------------------------------------- */
@@ -59,7 +59,8 @@ uint32_t hak_os_thread_id(void);
 void hak_os_wait(uint32_t *word, uint32_t expected); /* sleeps while *word == expected */
 void hak_os_wake_one(uint32_t *word);
 void hak_os_yield(void);
-void hak_os_relax(void); /* CPU hint inside a spin loop */
+void hak_os_sleep(uint64_t ns); /* a signal may end it early */
+void hak_os_relax(void);        /* CPU hint inside a spin loop */
 
 /* --- the rest ------------------------------------------------------------------------------ */
 uint64_t hak_os_now_ns(void); /* monotonic, coarse (about 4 ms) */

@@ -19,15 +19,19 @@ enum {
     OWNER_LEAST = 2,          /* one more when both are taken is a lot in a small process */
     OWNER_RESERVE = 2,        /* times as many, when all are taken at a time */
     OWNER_DRAIN_BUDGET = 256, /* slabs drained per owner visited */
-    ADOPT_VISITS = 4,         /* owners looked at for one slab: bounds the work of a refill */
+    ADOPT_VISITS = 4,         /* owners taken for one slab: bounds the work of a refill */
+    ADOPT_LOOKS = 64,         /* owners looked at */
+    ADOPT_DRAIN_BUDGET = 32,
 };
 
 static HAK_LARGE_STATE(2) hak_owner_t owner_first;
 
-HAK_LOCKED_STATE hak_owner_t *hak_all_owners;   /* [atomic] newest first; never shrinks */
-HAK_LOCKED_STATE uint32_t hak_owner_count;      /* [lock REGISTRY] */
-HAK_LOCKED_STATE uint32_t hak_owner_idle;       /* [atomic] owners without users; a hint */
-HAK_LOCKED_STATE hak_owner_t *hak_owner_cursor; /* [atomic] visited last; any owner will do */
+HAK_LOCKED_STATE hak_owner_t *hak_all_owners; /* [atomic] newest first; never shrinks */
+HAK_LOCKED_STATE uint32_t hak_owner_count;    /* [lock REGISTRY] */
+HAK_LOCKED_STATE uint32_t hak_owner_idle;     /* [atomic] owners without users; a hint */
+/* [atomic] visited last; any owner will do */
+HAK_LOCKED_STATE hak_owner_t *hak_owner_tend_cursor;
+HAK_LOCKED_STATE hak_owner_t *hak_owner_adopt_cursor;
 
 /* HAK_LOCK_REGISTRY held. */
 static void owner_add(hak_owner_t *owner) {
@@ -92,16 +96,24 @@ hak_owner_t *hak_owner_join(void) {
 static void owner_tend(hak_owner_t *owner, unsigned budget) {
     hak_remote_drain(owner, budget);
     if (owner_is_idle(owner)) {
+        hak_store_relaxed(&owner->is_left, false);
         hak_slab_release_current(owner);
     }
 }
 
-void hak_owner_part(hak_owner_t *owner) {
+/* true: that was the last one. */
+static bool owner_remove_user(hak_owner_t *owner) {
+    HAK_ASSERT(!owner_is_idle(owner), "OWNER-1 a user that joined");
     if (hak_sub_relaxed(&owner->users, 1) != 1) {
-        return;
+        return false;
     }
     hak_add_relaxed(&hak_owner_idle, 1);
-    if (hak_owner_try(owner)) {
+    hak_store_relaxed(&owner->is_left, true);
+    return true;
+}
+
+void hak_owner_part(hak_owner_t *owner) {
+    if (owner_remove_user(owner) && hak_owner_try(owner)) {
         owner_tend(owner, OWNER_DRAIN_BUDGET);
         hak_owner_leave(owner);
     }
@@ -109,16 +121,14 @@ void hak_owner_part(hak_owner_t *owner) {
 
 void hak_owner_move(hak_owner_t *from, hak_owner_t *to) {
     owner_add_user(to);
-    if (hak_sub_relaxed(&from->users, 1) == 1) {
-        hak_add_relaxed(&hak_owner_idle, 1);
-    }
+    owner_remove_user(from);
 }
 
 /* --- locking ---------------------------------------------------------------------------------- */
 
 static HAK_NOINLINE bool owner_try_again(hak_owner_t *owner) {
     for (unsigned spin = 0; spin < OWNER_SPINS; spin++) {
-        if (hak_load_relaxed(&owner->lock.lock.state) == 0 && hak_lock_try(&owner->lock)) {
+        if (hak_load_relaxed(&owner->lock.is_taken) == 0 && hak_lock_try(&owner->lock)) {
             return true;
         }
         hak_os_relax();
@@ -130,8 +140,14 @@ bool hak_owner_try(hak_owner_t *owner) {
     return HAK_LIKELY(hak_lock_try(&owner->lock)) || owner_try_again(owner);
 }
 
+/* What became unused goes back to the kernel when the lock is free, if it is too much. */
 void hak_owner_leave(hak_owner_t *owner) {
+    bool is_over = owner->is_over;
+    owner->is_over = false;
     hak_lock_leave(&owner->lock);
+    if (HAK_UNLIKELY(is_over)) {
+        hak_span_purge_if_over();
+    }
 }
 
 /* The list is a ring for who goes round it. */
@@ -139,17 +155,30 @@ static hak_owner_t *owner_after(hak_owner_t *owner) {
     return owner != NULL && owner->next != NULL ? owner->next : hak_load_acquire(&hak_all_owners);
 }
 
-static HAK_COLD hak_owner_t *owner_enter_other(hak_owner_t *home) {
-    for (hak_owner_t *o = owner_after(home); o != home; o = owner_after(o)) {
-        if (hak_lock_try(&o->lock)) {
-            return o;
+static hak_owner_t *owner_try_all(hak_owner_t *home) {
+    hak_owner_t *owner = home;
+    do {
+        if (hak_lock_try(&owner->lock)) {
+            return owner;
         }
+        owner = owner_after(owner);
+    } while (owner != home);
+    return NULL;
+}
+
+static const uint64_t OWNER_NAP_NS = 50000;
+
+static HAK_COLD hak_owner_t *owner_enter_other(hak_owner_t *home) {
+    hak_owner_t *owner = owner_try_all(home);
+    if (owner == NULL) {
+        hak_lock_acquire(HAK_LOCK_REGISTRY);
+        hak_owner_t *fresh = owner_create(OWNER_RESERVE);
+        hak_lock_release(HAK_LOCK_REGISTRY);
+        home = fresh != NULL ? fresh : home;
     }
-    hak_lock_acquire(HAK_LOCK_REGISTRY);
-    hak_owner_t *owner = owner_create(OWNER_RESERVE);
-    hak_lock_release(HAK_LOCK_REGISTRY);
-    owner = owner != NULL ? owner : home;
-    hak_lock_wait(&owner->lock);
+    while (owner == NULL && (owner = owner_try_all(home)) == NULL) {
+        hak_os_sleep(OWNER_NAP_NS);
+    }
     return owner;
 }
 
@@ -160,14 +189,14 @@ hak_owner_t *hak_owner_enter(hak_owner_t *home) {
 /* --- on behalf of others ------------------------------------------------------------------------
  */
 
-static hak_owner_t *owner_visit_next(void) {
-    hak_owner_t *owner = owner_after(hak_load_acquire(&hak_owner_cursor));
-    hak_store_release(&hak_owner_cursor, owner);
+static hak_owner_t *owner_visit_next(hak_owner_t **cursor) {
+    hak_owner_t *owner = owner_after(hak_load_acquire(cursor));
+    hak_store_release(cursor, owner);
     return owner;
 }
 
 static hak_slab_t *owner_give_slab(hak_owner_t *from, hak_owner_t *to, unsigned sc) {
-    owner_tend(from, OWNER_DRAIN_BUDGET);
+    owner_tend(from, ADOPT_DRAIN_BUDGET);
     if (hak_list_is_empty(&from->partial[sc])) {
         return NULL;
     }
@@ -177,17 +206,16 @@ static hak_slab_t *owner_give_slab(hak_owner_t *from, hak_owner_t *to, unsigned 
     return slab;
 }
 
-hak_slab_t *hak_slab_adopt(hak_owner_t *owner, unsigned sc) {
+/* A hint: what is read changes meanwhile. */
+static bool owner_may_give(const hak_owner_t *owner, unsigned sc) {
+    return hak_owner_load(&owner->slab_count[sc]) != 0;
+}
+
+static hak_slab_t *owner_adopt_from(hak_owner_t *from, hak_owner_t *owner, unsigned sc) {
     hak_slab_t *slab = NULL;
-    if (hak_load_relaxed(&hak_owner_idle) == 0) {
-        return NULL;
-    }
-    for (unsigned visit = 0; visit < ADOPT_VISITS && slab == NULL; visit++) {
-        hak_owner_t *from = owner_visit_next();
-        if (from != owner && owner_is_idle(from) && hak_lock_try(&from->lock)) {
-            slab = owner_give_slab(from, owner, sc);
-            hak_lock_leave(&from->lock);
-        }
+    if (from != owner && hak_lock_try(&from->lock)) {
+        slab = owner_give_slab(from, owner, sc);
+        hak_lock_leave(&from->lock);
     }
     if (slab != NULL) {
         hak_owner_add(&owner->counters.refill_adopt, 1);
@@ -195,12 +223,38 @@ hak_slab_t *hak_slab_adopt(hak_owner_t *owner, unsigned sc) {
     return slab;
 }
 
+hak_slab_t *hak_slab_adopt(hak_owner_t *owner, unsigned sc) {
+    hak_slab_t *slab = NULL;
+    if (hak_load_relaxed(&hak_owner_idle) == 0) {
+        return NULL;
+    }
+    unsigned visits = ADOPT_VISITS;
+    for (unsigned look = 0; look < ADOPT_LOOKS && visits > 0 && slab == NULL; look++) {
+        hak_owner_t *from = owner_visit_next(&hak_owner_adopt_cursor);
+        if (owner_is_idle(from) && owner_may_give(from, sc)) {
+            slab = owner_adopt_from(from, owner, sc);
+            visits--;
+        }
+    }
+    return slab;
+}
+
+hak_slab_t *hak_slab_adopt_any(hak_owner_t *owner, unsigned sc) {
+    hak_slab_t *slab = NULL;
+    hak_owner_t *from = hak_load_acquire(&hak_all_owners);
+    for (; from != NULL && slab == NULL; from = from->next) {
+        slab = owner_adopt_from(from, owner, sc);
+    }
+    return slab;
+}
+
 void hak_owner_tend(unsigned budget) {
     for (; budget > 0; budget--) {
-        hak_owner_t *owner = owner_visit_next();
-        if (hak_remote_is_pending(owner) && hak_lock_try(&owner->lock)) {
+        hak_owner_t *owner = owner_visit_next(&hak_owner_tend_cursor);
+        bool is_wanted = hak_remote_is_pending(owner) || hak_load_relaxed(&owner->is_left);
+        if (is_wanted && hak_lock_try(&owner->lock)) {
             owner_tend(owner, OWNER_DRAIN_BUDGET);
-            hak_lock_leave(&owner->lock);
+            hak_owner_leave(owner);
         }
     }
 }
@@ -221,15 +275,20 @@ void hak_owner_visit(void (*visit)(hak_owner_t *, void *), void *context) {
     }
 }
 
-void hak_owner_after_fork(hak_owner_t *home) {
+void hak_owner_after_fork(hak_owner_t *home, bool is_clean) {
     hak_owner_idle = hak_owner_count;
     for (hak_owner_t *o = hak_all_owners; o != NULL; o = o->next) {
         o->users = 0;
-        o->queue = NULL;
-        o->ready = NULL;
+        o->is_left = true;
+        if (is_clean) {
+            o->queue = NULL;
+            o->ready = NULL;
+        }
     }
     if (home != NULL) {
         owner_add_user(home);
     }
-    hak_remote_requeue_all();
+    if (is_clean) {
+        hak_remote_requeue_all();
+    }
 }

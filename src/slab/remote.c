@@ -17,10 +17,20 @@ static void queue_push(hak_owner_t *owner, hak_slab_t *slab) {
     } while (!hak_cas_release(&owner->queue, &top, slab)); /* pairs REMOTE-2 */
 }
 
+HAK_TLS bool hak_remote_is_pushing;
+
+/* A signal handler that forks in between sees it in this order. */
+HAK_INLINE void remote_set_pushing(bool is_pushing) {
+    __asm__ volatile("" ::: "memory");
+    hak_remote_is_pushing = is_pushing;
+    __asm__ volatile("" ::: "memory");
+}
+
 void hak_remote_push(hak_slab_t *slab, const hak_batch_t *batch) {
     uint64_t tail_offset = (uint64_t)((char *)batch->tail - (char *)batch->head);
     *batch_word(batch->head) = (tail_offset & 0xffffffffu) | (uint64_t)batch->count << 32;
     uintptr_t below = hak_load_relaxed(&slab->remote);
+    remote_set_pushing(true);
     do {
         hak_link_set(batch->tail, (void *)below);
     } while (!hak_cas_release(&slab->remote, &below, (uintptr_t)batch->head)); /* pairs REMOTE-1 */
@@ -29,6 +39,7 @@ void hak_remote_push(hak_slab_t *slab, const hak_batch_t *batch) {
          * takes it from a queue passes it on. */
         queue_push(hak_load_acquire(&slab->owner), slab); /* pairs REMOTE-3 */
     }
+    remote_set_pushing(false);
 }
 
 /* The batch word lies in freed memory, in plain: a stray write must not send the splice astray. */
@@ -50,6 +61,9 @@ static void slab_take_remote(hak_owner_t *owner, hak_slab_t *slab) {
         hak_batch_t batch = {.head = head, .tail = tail, .count = (uint32_t)(word >> 32)};
         if (HAK_HARDEN || HAK_AUDIT) {
             batch_check(slab, &batch);
+        }
+        if (HAK_UNLIKELY(hak_slab_is_marked(slab, head) || hak_slab_is_marked(slab, tail))) {
+            hak_fatal(HAK_FATAL_DOUBLE_FREE, head, NULL); /* it went back by sorting, too */
         }
         head = hak_link_get(tail);
         hak_owner_add(&owner->counters.remote_in, 1);

@@ -84,7 +84,7 @@ static hak_slab_t *slab_create(hak_owner_t *owner, unsigned sc) {
     }
     hak_pagemap_set(slab->base, span.count, hak_sc_entry(owner->tag, sc));
     hak_owner_add(&owner->counters.slab_create, 1);
-    owner->slab_count[sc]++;
+    hak_owner_add(&owner->slab_count[sc], 1);
     return slab;
 }
 
@@ -98,8 +98,8 @@ static void slab_retire(hak_owner_t *owner, hak_slab_t *slab) {
     hak_list_remove(&slab->link);
     hak_pagemap_set(slab->base, slab->units, 0);
     hak_owner_add(&owner->counters.slab_retire, 1);
-    owner->slab_count[slab->sc]--;
-    hak_span_free(superslab, slab->unit, slab->units, touched_units);
+    hak_owner_add(&owner->slab_count[slab->sc], -1u);
+    owner->is_over |= hak_span_free_locked(superslab, slab->unit, slab->units, touched_units);
 }
 
 /* The slab has blocks to give and is nobody's current slab: list it. */
@@ -205,7 +205,8 @@ static hak_slab_t *slab_find(hak_owner_t *owner, unsigned sc) {
         return slab;
     }
     hak_slab_t *slab = hak_slab_adopt(owner, sc);
-    return slab != NULL ? slab : slab_create(owner, sc);
+    slab = slab != NULL ? slab : slab_create(owner, sc);
+    return HAK_LIKELY(slab != NULL) ? slab : hak_slab_adopt_any(owner, sc);
 }
 
 void hak_slab_receive(hak_owner_t *owner) {
@@ -251,8 +252,8 @@ void hak_slab_release_current(hak_owner_t *owner) {
 }
 
 void hak_slab_change_owner(hak_slab_t *slab, hak_owner_t *owner) {
-    hak_load_relaxed(&slab->owner)->slab_count[slab->sc]--;
-    owner->slab_count[slab->sc]++;
+    hak_owner_add(&hak_load_relaxed(&slab->owner)->slab_count[slab->sc], -1u);
+    hak_owner_add(&owner->slab_count[slab->sc], 1);
     hak_store_release(&slab->owner, owner); /* pairs REMOTE-3 */
     hak_pagemap_set(slab->base, slab->units, hak_sc_entry(owner->tag, slab->sc));
 }

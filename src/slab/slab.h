@@ -61,17 +61,20 @@ struct hak_slab {
 _Static_assert(sizeof(hak_slab_t) <= HAK_UNIT_RECORD_BYTES, "a slab record fits its unit record");
 
 /* Who slabs belong to. There are about as many owners as the process may use CPUs, each the home of
- * some threads; its lock says who may act for it. `queue` is written by everybody. */
+ * some threads; its lock says who may act for it. `queue` is written by everybody.
+ *   OWNER-1  users is the number of tcaches of threads whose home it is. */
 struct hak_owner {
     hak_slab_t *queue; /* [atomic] slabs that received remote frees */
     uint32_t users;    /* [atomic] threads whose home it is */
     uint32_t tag;      /* [const] page-map entry of its slabs, class 0 */
+    bool is_left;      /* [atomic] its last user left, and nobody has tended it since */
     hak_owner_t *next; /* [const] list of all owners */
     HAK_LINE_ALIGNED hak_owner_lock_t lock;
-    hak_slab_t *ready;                 /* [owner] taken from the queue, not drained yet */
+    bool is_over;      /* [owner] while the lock was held, more became unused than may stay */
+    hak_slab_t *ready; /* [owner] taken from the queue, not drained yet */
     hak_tcache_counters_t counters;    /* [owner] */
     hak_slab_t *current[HAK_SC_COUNT]; /* [owner] */
-    uint32_t slab_count[HAK_SC_COUNT]; /* [owner] slabs of the class */
+    uint32_t slab_count[HAK_SC_COUNT]; /* [owner] slabs of the class; read by adopters, a hint */
     hak_list_t partial[HAK_SC_COUNT];  /* [owner] */
 };
 
@@ -123,14 +126,17 @@ void hak_owner_leave(hak_owner_t *owner);
 /* Takes one slab of class `sc` with blocks to give from an owner no thread has its home at; NULL if
  * none is found. The caller holds `owner`. */
 hak_slab_t *hak_slab_adopt(hak_owner_t *owner, unsigned sc);
+/* The same from any owner, when memory is out. */
+hak_slab_t *hak_slab_adopt_any(hak_owner_t *owner, unsigned sc);
 /* Visits `budget` owners, so that blocks freed to them become usable, whoever sleeps. */
 void hak_owner_tend(unsigned budget);
 /* Takes everything that waits at any owner, and retires what is empty. */
 void hak_owner_collect(void);
 /* Calls visit for every owner, which is not held. */
 void hak_owner_visit(void (*visit)(hak_owner_t *owner, void *context), void *context);
-/* In the child of a fork: threads are gone, `home` is that of the one that is left. */
-void hak_owner_after_fork(hak_owner_t *home);
+/* In the child of a fork: threads are gone, `home` is that of the one that is left. Unless it is
+ * clean, structures are in the middle of a change. */
+void hak_owner_after_fork(hak_owner_t *home, bool is_clean);
 
 /* --- shared by the files of this folder --------------------------------------------------------
  */

@@ -77,7 +77,13 @@ HAK_INLINE bool hak_slab_mark(const hak_slab_t *slab, uint32_t index, uint32_t c
     return true;
 }
 
-/* The same for one block. */
+/* Whether a block is marked as free. */
+HAK_INLINE bool hak_slab_is_marked(const hak_slab_t *slab, const void *block) {
+    uint32_t index = hak_slab_index(slab, block);
+    return index < slab->carved && (slab->bits[index / 64] >> index % 64 & 1) != 0;
+}
+
+/* Marks one block. */
 HAK_INLINE bool hak_slab_mark_one(const hak_slab_t *slab, uint32_t index) {
     uint64_t *word = &slab->bits[index / 64];
     uint64_t bits = *word;

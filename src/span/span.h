@@ -55,6 +55,10 @@ bool hak_span_alloc(unsigned count, size_t align, hak_span_use_t use, hak_span_t
 
 /* Gives a span back, of which at most the first `touched` units were written to. May purge. */
 void hak_span_free(hak_superslab_t *superslab, unsigned unit, unsigned count, unsigned touched);
+/* The same under a lock that others want: true if the caller has to hak_span_purge_if_over when it
+ * is free. */
+bool hak_span_free_locked(hak_superslab_t *superslab, unsigned unit, unsigned count,
+                          unsigned touched);
 
 /* Grows a span in place from `count` to `wanted` units. *is_zero tells about the new ones. */
 bool hak_span_extend(hak_superslab_t *superslab, unsigned unit, unsigned count, unsigned wanted,

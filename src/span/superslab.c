@@ -192,7 +192,8 @@ bool hak_span_alloc(unsigned count, size_t align, hak_span_use_t use, hak_span_t
     return superslab != NULL;
 }
 
-void hak_span_free(hak_superslab_t *superslab, unsigned unit, unsigned count, unsigned touched) {
+bool hak_span_free_locked(hak_superslab_t *superslab, unsigned unit, unsigned count,
+                          unsigned touched) {
     hak_span_state_t *state = &hak_span_state;
     uint64_t mask = hak_mask(count) << unit;
     hak_lock_acquire(HAK_LOCK_SPAN);
@@ -205,7 +206,11 @@ void hak_span_free(hak_superslab_t *superslab, unsigned unit, unsigned count, un
     hak_span_note_free(superslab);
     bool is_over = hak_span_is_over();
     hak_lock_release(HAK_LOCK_SPAN);
-    if (HAK_UNLIKELY(is_over)) {
+    return is_over;
+}
+
+void hak_span_free(hak_superslab_t *superslab, unsigned unit, unsigned count, unsigned touched) {
+    if (HAK_UNLIKELY(hak_span_free_locked(superslab, unit, count, touched))) {
         hak_span_purge_if_over();
     }
 }

@@ -45,7 +45,9 @@ static void signal_handler_that_forks_comes_back(void) {
         uint64_t draw = expect_random(&state);
         size_t i = draw % BLOCKS;
         family.free(blocks[i]);
-        blocks[i] = family.malloc(LEAST_BYTES + (draw >> 32) % 400000);
+        size_t small = 16 + (draw >> 32) % 500;
+        size_t large = LEAST_BYTES + (draw >> 32) % 400000;
+        blocks[i] = family.malloc((draw >> 20 & 1) != 0 ? small : large);
         EXPECT(blocks[i] != NULL);
     }
     EXPECT_EQ(failure_count, 0);

@@ -107,6 +107,72 @@ static void locks_during_fork_are_all_held_and_pass_their_holder(void **state) {
     }
 }
 
+static hak_owner_lock_t first, second; /* stay in the list: locks of owners never go away */
+
+static void owner_locks_are_tried_not_waited_for(void **state) {
+    (void)state;
+    hak_lock_acquire(HAK_LOCK_REGISTRY);
+    hak_lock_add(&first);
+    hak_lock_add(&second);
+    hak_lock_release(HAK_LOCK_REGISTRY);
+    assert_true(hak_lock_try(&first));
+    assert_false(hak_lock_try(&first));
+    assert_true(hak_lock_try(&second));
+    hak_lock_leave(&second);
+    hak_lock_leave(&first);
+    assert_int_equal(first.is_taken | second.is_taken, 0);
+}
+
+/* Its holder sits in the handler of a fatal error, say. */
+static void fork_leaves_out_an_owner_that_stays_taken(void **state) {
+    (void)state;
+    hak_store_relaxed(&first.is_taken, 1);
+    for (unsigned is_child = 0; is_child < 2; is_child++) {
+        assert_true(hak_lock_fork_begin());
+        assert_int_equal(second.is_taken, 1);
+        assert_true(hak_lock_try(&first)); /* the forking thread passes all */
+        hak_lock_leave(&first);
+        hak_lock_fork_end(is_child != 0);
+        assert_int_equal(first.is_taken, 1);
+        assert_int_equal(second.is_taken, 0);
+    }
+    hak_store_relaxed(&first.is_taken, 0);
+}
+
+/* A signal handler forks inside a section of an owner, or of a rank. */
+static void fork_inside_a_section_keeps_its_locks(void **state) {
+    (void)state;
+    assert_true(hak_lock_try(&first));
+    assert_false(hak_lock_fork_begin());
+    assert_int_equal(second.is_taken, 1);
+    hak_lock_fork_end(false);
+    assert_int_equal(first.is_taken, 1);
+    assert_int_equal(second.is_taken, 0);
+    hak_lock_acquire(HAK_LOCK_SPAN);
+    assert_false(hak_lock_fork_begin());
+    hak_lock_fork_end(true);
+    assert_int_equal(hak_locks[HAK_LOCK_SPAN].state, 1);
+    for (unsigned rank = 0; rank < HAK_LOCK_COUNT; rank++) {
+        assert_int_equal(hak_locks[rank].state, rank == HAK_LOCK_SPAN);
+    }
+    hak_lock_release(HAK_LOCK_SPAN);
+    hak_lock_leave(&first);
+}
+
+/* Another thread has a lock, and waits for what the handler's thread has. */
+static void fork_inside_a_section_waits_for_nobody(void **state) {
+    (void)state;
+    assert_true(hak_lock_try(&first));
+    hak_store_relaxed(&hak_locks[HAK_LOCK_START].state, 1);
+    assert_false(hak_lock_fork_begin());
+    hak_lock_fork_end(false);
+    assert_int_equal(hak_locks[HAK_LOCK_START].state, 1);
+    assert_false(hak_lock_fork_begin());
+    hak_lock_fork_end(true); /* in the child its holder is gone */
+    assert_int_equal(hak_locks[HAK_LOCK_START].state, 0);
+    hak_lock_leave(&first);
+}
+
 static void lock_of_lower_rank_is_refused_in_audit_builds(void **state) {
     (void)state;
     if (!HAK_AUDIT) {
@@ -124,6 +190,10 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(lock_held_long_puts_waiters_to_sleep_and_wakes_all),
     cmocka_unit_test(locks_in_rank_order_are_taken_together),
     cmocka_unit_test(locks_during_fork_are_all_held_and_pass_their_holder),
+    cmocka_unit_test(owner_locks_are_tried_not_waited_for),
+    cmocka_unit_test(fork_leaves_out_an_owner_that_stays_taken),
+    cmocka_unit_test(fork_inside_a_section_keeps_its_locks),
+    cmocka_unit_test(fork_inside_a_section_waits_for_nobody),
     cmocka_unit_test(lock_of_lower_rank_is_refused_in_audit_builds),
 };
 

@@ -6,6 +6,8 @@
 
 #include "unit/slab.h"
 
+extern uint32_t hak_owner_count, hak_owner_idle;
+
 static hak_owner_t *a, *b; /* there are two at least, whatever the CPUs */
 
 static inline void unit_owners_begin(void) {
@@ -25,6 +27,7 @@ static inline int unit_owners_end(void **state) {
     (void)state;
     part_from(&a);
     part_from(&b);
+    assert_int_equal(hak_owner_idle, hak_owner_count); /* OWNER-1 */
     hak_owner_collect();
     assert_int_equal(unit_span_check().in_use_bytes, 0);
     return 0;

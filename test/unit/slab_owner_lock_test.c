@@ -4,6 +4,7 @@
 #include "unit/owner.h"
 
 #include <pthread.h>
+#include <unistd.h>
 
 static int begin(void **state) {
     (void)state;
@@ -14,37 +15,37 @@ static int begin(void **state) {
 static void enter_takes_the_home(void **state) {
     (void)state;
     assert_ptr_equal(hak_owner_enter(a), a);
-    assert_int_equal(a->lock.lock.state, 1);
+    assert_int_equal(a->lock.is_taken, 1);
     assert_false(hak_lock_try(&a->lock));
     hak_owner_leave(a);
-    assert_int_equal(a->lock.lock.state, 0);
+    assert_int_equal(a->lock.is_taken, 0);
 }
 
 static void enter_goes_elsewhere_while_the_home_is_kept(void **state) {
     (void)state;
-    hak_store_relaxed(&a->lock.lock.state, 1); /* its holder sleeps */
+    hak_store_relaxed(&a->lock.is_taken, 1); /* its holder sleeps */
     hak_owner_t *other = hak_owner_enter(a);
     assert_ptr_not_equal(other, a);
-    assert_int_equal(other->lock.lock.state, 1);
+    assert_int_equal(other->lock.is_taken, 1);
     hak_owner_leave(other);
     assert_false(hak_owner_try(a));
-    hak_store_relaxed(&a->lock.lock.state, 0);
+    hak_store_relaxed(&a->lock.is_taken, 0);
 }
 
 static void set_state(hak_owner_t *owner, void *context) {
-    hak_store_release(&owner->lock.lock.state, *(uint32_t *)context);
+    hak_store_release(&owner->lock.is_taken, *(uint32_t *)context);
 }
 
 static void set_all(uint32_t state) {
     hak_owner_visit(set_state, &state);
 }
 
-static void *free_all_soon(void *context) {
-    while (hak_load_relaxed(&a->lock.lock.state) != 2) { /* somebody sleeps on it */
-        hak_os_yield();
-    }
-    hak_store_release(&a->lock.lock.state, 0);
-    hak_os_wake_one(&a->lock.lock.state);
+static uint32_t is_entered; /* [atomic] */
+
+static void *free_one_soon(void *context) {
+    usleep(20000);
+    assert_int_equal(hak_load_relaxed(&is_entered), 0);
+    hak_store_release(&b->lock.is_taken, 0); /* not the one it asked for */
     return context;
 }
 
@@ -62,9 +63,11 @@ static void enter_waits_when_every_owner_is_kept(void **state) {
         hak_owner_leave(owner);
         set_all(1);
     }
-    assert_int_equal(pthread_create(&thread, NULL, free_all_soon, NULL), 0);
-    assert_ptr_equal(hak_owner_enter(a), a);
-    hak_owner_leave(a);
+    assert_int_equal(pthread_create(&thread, NULL, free_one_soon, NULL), 0);
+    owner = hak_owner_enter(a);
+    hak_store_relaxed(&is_entered, 1);
+    assert_ptr_equal(owner, b);
+    hak_owner_leave(owner);
     pthread_join(thread, NULL);
     assert_int_equal(owner_count(), before > 2 * cpus ? before : 2 * cpus);
     set_all(0);

@@ -153,6 +153,49 @@ static void adopt_drains_full_slabs_others_freed_into(void **state) {
     assert_int_equal(b->counters.slab_retire, 1);
 }
 
+/* Nobody is at home there any more: its current slabs are for others at the next tick. */
+static void tend_settles_what_a_move_left(void **state) {
+    (void)state;
+    unit_refill(a, SC_64, &held);
+    clear_counters();
+    hak_owner_move(a, b);
+    assert_non_null(a->current[SC_64]);
+    unit_give_all(a, &held);
+    hak_owner_tend(owner_count());
+    assert_null(a->current[SC_64]);
+    assert_int_equal(a->counters.slab_retire, 1);
+    hak_owner_move(b, a);
+}
+
+static void adopt_any_takes_from_owners_with_users(void **state) {
+    (void)state;
+    unit_refill(a, SC_64, &held);
+    hak_slab_t *slab = hak_slab_of(held.block[0]);
+    assert_null(hak_slab_adopt_any(b, SC_64)); /* it is current */
+    hak_slab_release_current(a);
+    assert_ptr_equal(hak_slab_adopt_any(b, SC_64), slab);
+    assert_ptr_equal(slab->owner, b);
+    slab->state = HAK_SLAB_FULL; /* as its adopter would, were it not current */
+    unit_give_all(b, &held);
+}
+
+static void child_of_a_fork_has_the_slabs_of_all(void **state) {
+    (void)state;
+    unsigned count = unit_refill(a, SC_64, &held);
+    hak_slab_t *slab = hak_slab_of(held.block[0]);
+    push(held.block, 3);
+    hak_owner_after_fork(b, true);
+    assert_int_equal(a->users, 0);
+    assert_int_equal(b->users, 1);
+    assert_ptr_equal(hak_slab_adopt(b, SC_64), slab);
+    assert_int_equal(slab->free_count, 3); /* queued anew, then drained */
+    slab->state = HAK_SLAB_FULL;
+    for (unsigned i = 3; i < count; i++) {
+        unit_give(b, held.block[i]);
+    }
+    a = NULL;
+}
+
 /* Whoever sleeps: what others freed to a thread is there for all, though its home has users. */
 static void tend_retires_what_others_emptied(void **state) {
     (void)state;
@@ -266,6 +309,9 @@ static const struct CMUnitTest tests[] = {
     OWNER_TEST(marked_blocks_are_adopted_with_their_slab),
     OWNER_TEST(adopt_drains_full_slabs_others_freed_into),
     OWNER_TEST(tend_retires_what_others_emptied),
+    OWNER_TEST(tend_settles_what_a_move_left),
+    OWNER_TEST(adopt_any_takes_from_owners_with_users),
+    OWNER_TEST(child_of_a_fork_has_the_slabs_of_all),
     OWNER_TEST(collect_empties_current_slabs_too),
     OWNER_TEST(threads_coming_and_going_lose_no_block),
 };

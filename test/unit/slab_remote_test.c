@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Remote frees between owners that the test plays itself, then between threads. */
+#include "unit/fatal.h"
 #include "unit/slab.h"
 
 #include <pthread.h>
@@ -135,6 +136,23 @@ static void refill_finds_what_others_gave_back(void **state) {
     unit_owner_end(&a);
 }
 
+/* It went back by sorting before: marked, and now in a batch. */
+static void batch_of_a_block_that_is_marked_is_a_double_free(void **state) {
+    (void)state;
+    unsigned count = unit_refill(&a, SC_64, &held);
+    hak_slab_t *slab = hak_slab_of(held.block[0]);
+    assert_true(hak_slab_mark_one(slab, hak_slab_index(slab, held.block[7])));
+    hak_slab_count_free(&a, slab, 1, held.block[7]);
+    push(held.block + 7, 1);
+    UNIT_EXPECT_FATAL(hak_remote_drain(&a, UINT32_MAX), "double free");
+    for (unsigned i = 0; i < count; i++) {
+        if (i != 7) {
+            unit_give(&a, held.block[i]);
+        }
+    }
+    unit_owner_end(&a);
+}
+
 /* The slab changed hands between push and drain: whoever finds it in a queue passes it on. */
 static void queued_slab_of_a_new_owner_is_forwarded(void **state) {
     (void)state;
@@ -244,6 +262,7 @@ static const struct CMUnitTest tests[] = {
     REMOTE_TEST(slab_is_queued_once_until_drained),
     REMOTE_TEST(drain_stops_at_its_budget),
     REMOTE_TEST(refill_finds_what_others_gave_back),
+    REMOTE_TEST(batch_of_a_block_that_is_marked_is_a_double_free),
     REMOTE_TEST(queued_slab_of_a_new_owner_is_forwarded),
     REMOTE_TEST(slab_missing_from_every_queue_is_queued_again),
     REMOTE_TEST(strangers_freeing_while_the_owner_refills_lose_nothing),

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Bins: capacities, what refills bring, what overflows take back. */
+#include "base/knobs.h"
+#include "hakmem/hakmem.h"
+#include "unit/front.h"
+
+enum { SC_64 = 3, SC_65536 = 43 };
+
+static void capacity_limits_follow_the_knobs(void **state) {
+    (void)state;
+    hak_knobs_t saved = hak_knobs;
+    assert_int_equal(hak_bin_initial_capacity(0), 16);
+    assert_int_equal(hak_bin_initial_capacity(SC_64), 16);
+    assert_int_equal(hak_bin_initial_capacity(7), 8);
+    assert_int_equal(hak_bin_initial_capacity(SC_65536), 2);
+    for (unsigned sc = 0; sc < HAK_SC_COUNT; sc++) {
+        size_t bytes = hak_sc_info[sc].bytes;
+        assert_true(hak_bin_max_capacity(sc) >= hak_bin_initial_capacity(sc));
+        assert_true(hak_bin_max_capacity(sc) <= 2048);
+        assert_true(hak_bin_max_capacity(sc) == hak_bin_initial_capacity(sc) ||
+                    (size_t)hak_bin_max_capacity(sc) * bytes <= 128u << 10);
+    }
+    hak_knobs.bin_max_blocks = 2;
+    assert_int_equal(hak_bin_max_capacity(SC_64), 16); /* never below the first */
+    hak_knobs.bin_max_blocks = 65536;
+    hak_knobs.bin_max_bytes = 1u << 20;
+    assert_int_equal(hak_bin_max_capacity(0), 65536);
+    hak_knobs = saved;
+}
+
+/* A load that breathes by more than the bin holds doubles it, up to the bound. */
+static void capacity_of_a_breathing_load_grows_to_its_bound(void **state) {
+    (void)state;
+    enum { COUNT = 3000 };
+    static void *block[COUNT];
+    hak_tcache_t *tcache = self();
+    const int32_t *capacity = &tcache->side[SC_64].capacity;
+    hak_tcache_flush(tcache);
+    int32_t before = *capacity, most = hak_bin_max_capacity(SC_64);
+    assert_int_equal(before, hak_bin_initial_capacity(SC_64));
+    for (unsigned round = 0; round < 20; round++) {
+        for (unsigned i = 0; i < COUNT; i++) {
+            block[i] = hak_malloc(64);
+        }
+        assert_true(*capacity == before || *capacity == before * 2);
+        before = *capacity;
+        for (unsigned i = 0; i < COUNT; i++) {
+            hak_free(block[i]);
+        }
+        assert_true(*capacity <= most);
+    }
+    assert_int_equal(*capacity, most);
+    audit();
+}
+
+/* A thread that uses little of a class takes little of it: each refill twice what the last one
+ * took, until a page's worth. */
+static void refills_of_a_new_bin_grow(void **state) {
+    (void)state;
+    enum { SC_96 = 5, COUNT = 200 };
+    void *block[COUNT];
+    hak_tcache_t *tcache = self();
+    unsigned most = 4096 / 96, expected = tcache->side[SC_96].want;
+    assert_int_equal(expected, hak_bin_initial_capacity(SC_96) / 2);
+    for (unsigned i = 0; i < COUNT; i++) {
+        bool is_empty = tcache->bin[SC_96].head == NULL;
+        block[i] = hak_malloc(96);
+        if (is_empty) {
+            int64_t rest = tcache->side[SC_96].total - tcache->bin[SC_96].room;
+            assert_int_equal(rest, expected - 1);
+            expected = expected * 2 < most ? expected * 2 : most;
+        }
+    }
+    assert_int_equal(expected, most);
+    for (unsigned i = 0; i < COUNT; i++) {
+        hak_free(block[i]);
+    }
+}
+
+/* What a refill made larger than its capacity holds no more than that after it overflowed. */
+static void overflow_brings_a_bin_back_to_its_capacity(void **state) {
+    (void)state;
+    enum { SC_160 = 8, COUNT = 400 };
+    void *block[COUNT];
+    hak_tcache_t *tcache = self();
+    const hak_bin_side_t *side = &tcache->side[SC_160];
+    for (unsigned i = 0; i < COUNT; i++) {
+        block[i] = hak_malloc(160);
+    }
+    assert_int_equal(side->capacity, hak_bin_initial_capacity(SC_160));
+    for (unsigned i = 0; i < COUNT; i++) {
+        hak_free(block[i]);
+    }
+    assert_int_equal(side->total, side->capacity);
+    assert_true(tcache->bin[SC_160].room >= 0);
+    audit();
+}
+
+/* Between the two look-ups of a free another owner may adopt the slab: the bin that was full then
+ * must not count as having less than no room. */
+static void push_that_failed_leaves_no_debt(void **state) {
+    (void)state;
+    enum { SC_96 = 5 };
+    hak_tcache_t *tcache = self();
+    hak_bin_t *bin = &tcache->bin[SC_96];
+    void *block = hak_malloc(96);
+    int64_t room = bin->room;
+    int32_t total = tcache->side[SC_96].total;
+    tcache->side[SC_96].total = (int32_t)(total - room); /* full */
+    bin->room = 0;
+    int64_t entry = hak_entry_signed(hak_pagemap_get(hak_pagemap_base(), block));
+    assert_false(hak_fast_push(tcache, entry - tcache->entry_end, block));
+    assert_int_equal(bin->room, 0);
+    audit();
+    tcache->side[SC_96].total = total;
+    bin->room = room;
+    hak_free(block);
+    hak_collect_thread();
+}
+
+static void capacity_without_overflow_stays(void **state) {
+    (void)state;
+    hak_tcache_t *tcache = self();
+    int32_t before = tcache->side[0].capacity;
+    for (unsigned round = 0; round < 100; round++) {
+        void *block[10];
+        for (unsigned i = 0; i < 10; i++) {
+            block[i] = hak_malloc(16);
+        }
+        for (unsigned i = 0; i < 10; i++) {
+            hak_free(block[i]);
+        }
+    }
+    assert_int_equal(tcache->side[0].capacity, before);
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(capacity_limits_follow_the_knobs),
+    cmocka_unit_test(capacity_of_a_breathing_load_grows_to_its_bound),
+    cmocka_unit_test(refills_of_a_new_bin_grow),
+    cmocka_unit_test(overflow_brings_a_bin_back_to_its_capacity),
+    cmocka_unit_test(push_that_failed_leaves_no_debt),
+    cmocka_unit_test(capacity_without_overflow_stays),
+};
+
+UNIT_MAIN(tests)
