@@ -11,21 +11,23 @@
  *   slab        span cut into blocks of one size class, with one owner
  *   superslab   4 MiB aligned mapping, carved into spans
  *   page map    address -> entry of its unit
- *   owner       who may touch the lists of a slab; has a tag that stands in the page map
  *   tcache      the per-thread cache: bins and outboxes
- *   owner       whom slabs belong to; about one a CPU, each the home of some threads
+ *   owner       whom slabs belong to; about one a CPU, with a tag that stands in the page map and a
+ *               lock; who has that is its holder, and may touch it and its slabs
+ *   home        of a thread, the owner it refills from; several threads share one
  *   bin         LIFO of free blocks of one class in a tcache
  *   remote free a free of a block whose slab belongs to another owner than the thread's home
  *   outbox      list of a tcache, one a class, of the blocks it freed for other owners
  *   hand over   send an outbox to the owners, in batches; recycle: take it as the next bin instead
  *   sort, spill give the blocks of a list back to their slabs, or in batches to their owners
- *   tick        a slow-path event that counts; every 256th runs what front/event.h has registered
- *   adopt       an owner takes a slab over from one that is no thread's home
- *   retire      an empty slab gives its span back to the provider
- *   large, huge span of up to 1 MiB (more after it grew in place) inside a superslab / mapping of
- *               its own above that
- *   purge       give physical memory back, keep the address
- *   clean       a unit that is known to read as zero */
+ *   tick        a refill, a full outbox, the free of a large block; every 256th of a thread runs
+ * what front/event.h has registered mark        a bit that says a block is free; fresh: a block
+ * that was never handed out batch       blocks of one slab on their way to its owner; own list:
+ * what batches bring to a slab idle        an owner that is no thread's home; guest: who allocates
+ * without a tcache adopt       an owner takes a slab over from one that is no thread's home retire
+ * an empty slab gives its span back to the provider large, huge span of up to 1 MiB (more after it
+ * grew in place) inside a superslab / mapping of its own above that purge       give physical
+ * memory back, keep the address clean       a unit that is known to read as zero */
 #ifndef HAK_BASE_WORDS_H
 #define HAK_BASE_WORDS_H
 

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT
  *
- * malloc and free, hit path. The file to read first.
+ * malloc and free, hit path. The file to read first, after base/words.h; the upper-case helpers
+ * that shape the machine code are in base/compiler.h.
  *
  *   malloc(n)
  *     n > 2 KiB              -> hak_slow_malloc_medium  (class by clz, bins up to 64 KiB, large)
  *     place = table[n]          of the class's bin in a tcache, in words
  *     bin empty              -> hak_slow_malloc         (no tcache yet; refill: outbox, remote, own
- *                                                        slab's list, fresh blocks, partial, adopt,
- *                                                        new slab; NULL)
- *     pop
+ *                                                        slab's list, marked, fresh, partial,
+ * adopt, new slab; NULL) pop
  *
  *   free(p)
  *     difference = page map[p] - entry_end

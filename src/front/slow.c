@@ -274,7 +274,7 @@ static void free_overflow(hak_tcache_t *tcache, unsigned sc, void *block) {
     bin->room = side->total - kept;
 }
 
-/* A push that failed leaves less than no room, or none. */
+/* A push that failed leaves no room. */
 static HAK_NOINLINE void free_own(hak_tcache_t *tcache, unsigned sc, void *block) {
     hak_bin_t *bin = &tcache->bin[sc];
     if (bin->room <= 0) {

@@ -45,7 +45,7 @@ typedef struct hak_bin_side {
     int32_t outbox_room; /* [owner] blocks it takes before it is handed over */
     int32_t total;       /* [owner] TCACHE-3 */
     int32_t capacity;    /* [owner] room of an empty bin; adapts */
-    uint16_t want;       /* [owner] blocks the next refill takes at most */
+    uint16_t want;       /* [owner] blocks a refill asks for if half the capacity is less */
     bool overflowed;     /* [owner] since the last refill */
 } hak_bin_side_t;
 

@@ -16,8 +16,8 @@
 enum {
     OWNER_SPINS = 100, /* a section lasts about as long as some dozens of these */
     OWNER_PER_CPU = 1,
-    OWNER_LEAST = 2,          /* one more when both are taken is a lot in a small process */
-    OWNER_RESERVE = 2,        /* times as many, when all are taken at a time */
+    OWNER_LEAST = 2,          /* with one CPU, too: one thread may be preempted in a section */
+    OWNER_RESERVE = 2,        /* up to times as many, made when all are taken at a time */
     OWNER_DRAIN_BUDGET = 256, /* slabs drained per owner visited */
     ADOPT_VISITS = 4,         /* owners taken for one slab: bounds the work of a refill */
     ADOPT_LOOKS = 64,         /* owners looked at */
@@ -215,7 +215,7 @@ static hak_slab_t *owner_adopt_from(hak_owner_t *from, hak_owner_t *owner, unsig
     hak_slab_t *slab = NULL;
     if (from != owner && hak_lock_try(&from->lock)) {
         slab = owner_give_slab(from, owner, sc);
-        hak_lock_leave(&from->lock);
+        hak_lock_leave(&from->lock); /* no purge now: `owner` is held; `is_over` stays for later */
     }
     if (slab != NULL) {
         hak_owner_add(&owner->counters.refill_adopt, 1);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Life of a slab: create, refill from, take blocks back, retire. Everything here is done by the
- * owner (SLAB-6). */
+ * Life of a slab: create, refill from, take blocks back, retire. All of it but hak_slab_link is
+ * done by the holder of the owner (SLAB-6). */
 #include "slab/slab.h"
 
 #include "slab/remote.h"

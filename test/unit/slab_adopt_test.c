@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What threads do for owners that are not their homes: adopt, tend, collect. */
+#include "unit/owner.h"
+
+static unit_blocks_t held;
+
+enum { SC_64 = 3, SC_1024 = 19 };
+
+static int begin(void **state) {
+    (void)state;
+    unit_owners_begin();
+    held.count = 0;
+    return 0;
+}
+
+static void clear_counters(void) {
+    memset(&a->counters, 0, sizeof a->counters);
+    memset(&b->counters, 0, sizeof b->counters);
+}
+
+static void push(void *const *blocks, unsigned count) {
+    hak_batch_t batch = unit_batch(blocks, count);
+    hak_remote_push(hak_slab_of(blocks[0]), &batch);
+}
+
+static void owner_with_users_keeps_its_slabs(void **state) {
+    (void)state;
+    unit_refill(a, SC_64, &held);
+    assert_null(hak_slab_adopt(b, SC_64));
+    unit_give_all(a, &held);
+}
+
+static void refill_adopts_a_slab_before_a_new_one(void **state) {
+    (void)state;
+    hak_owner_t *left = a;
+    clear_counters();
+    unsigned count = unit_refill(a, SC_64, &held);
+    hak_slab_t *slab = hak_slab_of(held.block[0]);
+    part_from(&a);
+    unit_refill(b, SC_1024, &held); /* another class: nothing to adopt */
+    assert_int_equal(b->counters.refill_adopt, 0);
+    assert_int_equal(unit_refill(b, SC_64, &held), count);
+    assert_int_equal(b->counters.refill_adopt, 1);
+    assert_int_equal(b->counters.slab_create, 1); /* that of class 1024 */
+    assert_ptr_equal(slab->owner, b);
+    assert_ptr_equal(b->current[SC_64], slab);
+    assert_true(hak_list_is_empty(&left->partial[SC_64]));
+    unit_give_all(b, &held);
+    hak_slab_release_current(b);
+    assert_int_equal(b->counters.slab_retire, 2);
+}
+
+static void marked_blocks_are_adopted_with_their_slab(void **state) {
+    (void)state;
+    enum { FREED = 40 };
+    unit_take(a, SC_64, &held, 100);
+    hak_slab_t *slab = hak_slab_of(held.block[0]);
+    for (unsigned i = 0; i < FREED; i++) { /* every second, from the end */
+        uint32_t index = hak_slab_index(slab, held.block[99 - 2 * i]);
+        assert_true(hak_slab_mark_one(slab, index));
+        hak_slab_count_free(a, slab, 1, held.block[99 - 2 * i]);
+    }
+    part_from(&a);
+    hak_blocks_t blocks = unit_blocks(b, SC_64, UINT32_MAX);
+    assert_int_equal(blocks.count, FREED);
+    const void *last = NULL;
+    for (const void *block = blocks.head; block != NULL; block = hak_link_get(block)) {
+        assert_ptr_equal(hak_slab_of(block), slab);
+        assert_true(block > last); /* once each, in address order */
+        last = block;
+    }
+    for (unsigned i = 0; i < held.count; i++) {
+        unit_give(b, held.block[i]);
+    }
+}
+
+static void adopt_drains_full_slabs_others_freed_into(void **state) {
+    (void)state;
+    hak_owner_t *left = a;
+    unsigned capacity = hak_sc_info[SC_1024].blocks;
+    unit_take(a, SC_1024, &held, capacity);
+    clear_counters();
+    part_from(&a);
+    assert_null(hak_slab_adopt(b, SC_1024)); /* it is full */
+    push(held.block, 3);
+    hak_slab_t *slab = hak_slab_adopt(b, SC_1024);
+    assert_ptr_equal(slab, hak_slab_of(held.block[0]));
+    assert_int_equal(slab->free_count, 3);
+    assert_ptr_equal(slab->owner, b);
+    push(held.block + 3, capacity - 3); /* goes to the new owner now */
+    assert_false(hak_remote_is_pending(left));
+    slab->state = HAK_SLAB_FULL; /* as its adopter would, were it not current */
+    assert_true(hak_remote_drain(b, UINT32_MAX));
+    assert_int_equal(b->counters.slab_retire, 1);
+}
+
+/* Nobody is at home there any more: its current slabs are for others at the next tick. */
+static void tend_settles_what_a_move_left(void **state) {
+    (void)state;
+    unit_refill(a, SC_64, &held);
+    clear_counters();
+    hak_owner_move(a, b);
+    assert_non_null(a->current[SC_64]);
+    unit_give_all(a, &held);
+    hak_owner_tend(owner_count());
+    assert_null(a->current[SC_64]);
+    assert_int_equal(a->counters.slab_retire, 1);
+    hak_owner_move(b, a);
+}
+
+static void adopt_any_takes_from_owners_with_users(void **state) {
+    (void)state;
+    unit_refill(a, SC_64, &held);
+    hak_slab_t *slab = hak_slab_of(held.block[0]);
+    assert_null(hak_slab_adopt_any(b, SC_64)); /* it is current */
+    hak_slab_release_current(a);
+    assert_ptr_equal(hak_slab_adopt_any(b, SC_64), slab);
+    assert_ptr_equal(slab->owner, b);
+    slab->state = HAK_SLAB_FULL; /* as its adopter would, were it not current */
+    unit_give_all(b, &held);
+}
+
+static void child_of_a_fork_has_the_slabs_of_all(void **state) {
+    (void)state;
+    unsigned count = unit_refill(a, SC_64, &held);
+    hak_slab_t *slab = hak_slab_of(held.block[0]);
+    push(held.block, 3);
+    hak_owner_after_fork(b, true);
+    assert_int_equal(a->users, 0);
+    assert_int_equal(b->users, 1);
+    assert_ptr_equal(hak_slab_adopt(b, SC_64), slab);
+    assert_int_equal(slab->free_count, 3); /* queued anew, then drained */
+    slab->state = HAK_SLAB_FULL;
+    for (unsigned i = 3; i < count; i++) {
+        unit_give(b, held.block[i]);
+    }
+    a = NULL;
+}
+
+/* Whoever sleeps: what others freed to a thread is there for all, though its home has users. */
+static void tend_retires_what_others_emptied(void **state) {
+    (void)state;
+    unsigned capacity = hak_sc_info[SC_1024].blocks;
+    unit_take(a, SC_1024, &held, capacity + 1); /* one more: the full one is not current */
+    clear_counters();
+    push(held.block, capacity);
+    hak_owner_tend(owner_count());
+    assert_int_equal(a->counters.slab_retire, 1);
+    while (held.count > capacity) {
+        unit_give(a, held.block[--held.count]);
+    }
+}
+
+static void collect_empties_current_slabs_too(void **state) {
+    (void)state;
+    unsigned count = unit_refill(a, SC_64, &held);
+    unit_refill(b, SC_64, &held);
+    push(held.block, count);
+    push(held.block + count, held.count - count);
+    hak_owner_collect();
+    assert_int_equal(unit_span_check().in_use_bytes, 0);
+}
+
+#define ADOPT_TEST(test) cmocka_unit_test_setup_teardown(test, begin, unit_owners_end)
+
+static const struct CMUnitTest tests[] = {
+    ADOPT_TEST(owner_with_users_keeps_its_slabs),
+    ADOPT_TEST(refill_adopts_a_slab_before_a_new_one),
+    ADOPT_TEST(marked_blocks_are_adopted_with_their_slab),
+    ADOPT_TEST(adopt_drains_full_slabs_others_freed_into),
+    ADOPT_TEST(tend_settles_what_a_move_left),
+    ADOPT_TEST(adopt_any_takes_from_owners_with_users),
+    ADOPT_TEST(child_of_a_fork_has_the_slabs_of_all),
+    ADOPT_TEST(tend_retires_what_others_emptied),
+    ADOPT_TEST(collect_empties_current_slabs_too),
+};
+
+int main(void) {
+    return cmocka_run_group_tests(tests, unit_slab_begin, NULL) == 0 ? 0 : 1;
+}
