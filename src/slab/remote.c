@@ -55,6 +55,7 @@ static void batch_check(const hak_slab_t *slab, const hak_batch_t *batch) {
  * slab empty, after which it is gone. */
 static void slab_take_remote(hak_owner_t *owner, hak_slab_t *slab) {
     void *head = (void *)hak_swap_acquire(&slab->remote, 0); /* pairs REMOTE-1 */
+    HAK_ASSERT(head != NULL, "RF-2: a queued slab is pending");
     while (head != NULL) {
         uint64_t word = *batch_word(head);
         void *tail = (char *)head + (int32_t)(uint32_t)word;

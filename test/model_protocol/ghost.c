@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Ghosts: what must hold, kept beside the world. The explorer does not see them (this file is not
+ * instrumented); they change next to the step they belong to. And what is looked at afterwards. */
+#include "world.h"
+
+static bool ghost_in_hand[WORLD_UNITS][WORLD_BLOCKS];
+static bool ghost_retired[WORLD_UNITS];
+static unsigned ghost_lost[WORLD_UNITS]; /* blocks whose hands a fork cut off */
+
+void ghost_start(void) {
+    for (unsigned unit = 0; unit < WORLD_UNITS; unit++) {
+        ghost_retired[unit] = false;
+        ghost_lost[unit] = 0;
+        for (unsigned i = 0; i < WORLD_BLOCKS; i++) {
+            ghost_in_hand[unit][i] = false;
+        }
+    }
+}
+
+void ghost_unit(unsigned unit, bool is_retired) {
+    if (is_retired) {
+        model_reach(MARK_RETIRE);
+    } else if (ghost_retired[unit]) {
+        model_reach(MARK_CREATE_ANEW);
+    }
+    ghost_retired[unit] = is_retired;
+}
+
+void ghost_move(void *block, bool is_taken) {
+    unsigned unit = world_unit(block);
+    size_t offset = (size_t)((char *)block - world_superslab.base) - (size_t)unit * HAK_UNIT_BYTES;
+    size_t index = offset / hak_sc_info[WORLD_SC].bytes;
+    MODEL_CHECK(ghost_in_hand[unit][index] != is_taken, "a block is handed out twice");
+    ghost_in_hand[unit][index] = is_taken;
+}
+
+/* --- afterwards
+ * ----------------------------------------------------------------------------------- */
+
+/* Blocks on the slab's own list; each must be on it once, and in no hand. */
+static unsigned slab_check_list(unsigned unit) {
+    const hak_slab_t *slab = world_slab_of(unit);
+    bool is_seen[WORLD_BLOCKS] = {false};
+    unsigned count = 0;
+    for (char *block = slab->free; block != NULL; block = hak_link_get(block), count++) {
+        uint32_t index = hak_sc_index(WORLD_SC, (uint32_t)(block - slab->base));
+        MODEL_CHECK(world_unit(block) == unit && index < slab->carved, "a list leads elsewhere");
+        MODEL_CHECK(!is_seen[index], "a block is on a list twice");
+        MODEL_CHECK(!ghost_in_hand[unit][index], "a block is free and in use");
+        is_seen[index] = true;
+    }
+    return count;
+}
+
+static unsigned slab_in_hand(unsigned unit) {
+    unsigned count = 0;
+    for (unsigned i = 0; i < WORLD_BLOCKS; i++) {
+        count += ghost_in_hand[unit][i];
+    }
+    return count;
+}
+
+static void slab_check(unsigned unit, unsigned lost) {
+    const hak_slab_t *slab = world_slab_of(unit);
+    unsigned free_count = slab_check_list(unit);
+    MODEL_CHECK(slab->remote == 0, "RF-3: a slab is pending and in no queue");
+    MODEL_CHECK(free_count == slab->free_count, "SLAB-1: the own list is not as long as it says");
+    MODEL_CHECK(free_count + slab_in_hand(unit) + lost == slab->carved, "a block is lost");
+    MODEL_CHECK(free_count != slab->carved, "SLAB-3: an empty slab did not retire");
+}
+
+void world_settle(void) {
+    for (unsigned i = 0; i < WORLD_OWNERS; i++) {
+        hak_owner_collect();
+    }
+    for (const hak_owner_t *o = hak_all_owners; o != NULL; o = o->next) {
+        MODEL_CHECK(o->lock.lock.state == 0, "a lock is never released");
+        MODEL_CHECK(!hak_remote_is_pending(o), "RF-8: a slab is passed on for ever");
+    }
+    for (unsigned unit = 0; unit < WORLD_UNITS; unit++) {
+        if (*world_entry(unit) != 0) {
+            slab_check(unit, ghost_lost[unit]);
+        } else {
+            MODEL_CHECK(slab_in_hand(unit) == 0, "RF-4: a slab retired under its blocks");
+        }
+    }
+}
+
+/* Blocks of the slab that neither wait at it nor are on its list nor in a hand. */
+void world_note_lost(void) {
+    for (unsigned unit = 0; unit < WORLD_UNITS; unit++) {
+        const hak_slab_t *slab = world_slab_of(unit);
+        unsigned found = slab_check_list(unit) + slab_in_hand(unit);
+        for (void *head = (void *)slab->remote; head != NULL;) {
+            uint64_t word = *((uint64_t *)head + 1);
+            found += (unsigned)(word >> 32);
+            head = hak_link_get((char *)head + (int32_t)(uint32_t)word);
+        }
+        ghost_lost[unit] = *world_entry(unit) != 0 ? slab->carved - found : 0;
+    }
+}

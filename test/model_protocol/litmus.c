@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The explorer itself: small programs of which it is known what C11 lets happen. What may happen
+ * must be reached, what may not is a failure; those called litmus_race_... must fail by a race. */
+#include "base/atomics.h"
+
+static uint32_t x, y;    /* shared words */
+static uint32_t data;    /* plain */
+static uint32_t seen[2]; /* plain, what threads saw */
+
+static void before(void) {
+    model_share(MODEL_WORD(&x));
+    model_share(MODEL_WORD(&y));
+}
+
+static void nothing(void) {
+}
+
+/* --- message passing
+ * ------------------------------------------------------------------------------ */
+
+static void send_relaxed(void) {
+    hak_store_relaxed(&y, 1);
+    hak_store_relaxed(&x, 1);
+}
+
+static void send_release(void) {
+    hak_store_relaxed(&y, 1);
+    hak_store_release(&x, 1);
+}
+
+static void receive(void) {
+    if (hak_load_acquire(&x) == 1) {
+        model_reach(hak_load_relaxed(&y)); /* 0: relaxed only */
+    }
+}
+
+static void receive_ordered(void) {
+    if (hak_load_acquire(&x) == 1) {
+        MODEL_CHECK(hak_load_relaxed(&y) == 1, "release and acquire order nothing");
+        model_reach(1);
+    }
+}
+
+/* --- store buffering: both may read 0
+ * --------------------------------------------------------------- */
+
+static void store_x_load_y(void) {
+    hak_store_release(&x, 1);
+    seen[0] = hak_load_acquire(&y);
+}
+
+static void store_y_load_x(void) {
+    hak_store_release(&y, 1);
+    seen[1] = hak_load_acquire(&x);
+}
+
+static void reach_pair(void) {
+    model_reach(seen[0] * 2 + seen[1]);
+}
+
+/* --- coherence: a thread never goes back to an older store
+ * ------------------------------------------ */
+
+static void store_twice(void) {
+    hak_store_relaxed(&x, 1);
+    hak_store_relaxed(&x, 2);
+}
+
+static void load_twice(void) {
+    uint32_t first = hak_load_relaxed(&x);
+    uint32_t second = hak_load_relaxed(&x);
+    MODEL_CHECK(first <= second, "an older store is read after a newer one");
+    model_reach(first * 3 + second);
+}
+
+/* --- a look before the store: every order must be tried
+ * --------------------------------------------- */
+
+static void look_and_store(void) {
+    (void)hak_load_relaxed(&x);
+    hak_store_relaxed(&x, 1);
+}
+
+static void look(void) {
+    model_reach(hak_load_relaxed(&x));
+}
+
+/* --- plain data: a release sequence goes on through a read-modify-write
+ * ----------------------------- */
+
+static void publish(void) {
+    data = 1;
+    (void)hak_swap_release(&x, 1);
+}
+
+static void add_relaxed(void) {
+    (void)hak_add_relaxed(&x, 10);
+}
+
+static void store_over(void) {
+    if (hak_load_relaxed(&x) == 1) {
+        hak_store_relaxed(&x, 11);
+    }
+}
+
+static void take_eleven(void) {
+    if (hak_load_acquire(&x) == 11) {
+        model_reach(data);
+    }
+}
+
+static void take_relaxed(void) {
+    if (hak_load_relaxed(&x) == 1) {
+        model_reach(data);
+    }
+}
+
+static void publish_early(void) {
+    (void)hak_swap_release(&x, 1);
+    data = 1;
+}
+
+static void take_acquire(void) {
+    if (hak_load_acquire(&x) == 1) {
+        model_reach(data);
+    }
+}
+
+/* --- one of two wins
+ * ---------------------------------------------------------------------------------- */
+
+static void win(unsigned thread) {
+    uint32_t expected = 0;
+    seen[thread] = hak_cas_relaxed(&x, &expected, 1);
+}
+
+static void win_first(void) {
+    win(0);
+}
+
+static void win_second(void) {
+    win(1);
+}
+
+static void check_winner(void) {
+    MODEL_CHECK(seen[0] + seen[1] == 1, "both or none won");
+    model_reach(seen[0]);
+}
+
+const model_scenario_t litmus_scenarios[] = {
+    {"litmus_message_relaxed", before, {send_relaxed, receive}, nothing, 3},
+    {"litmus_message", before, {send_release, receive_ordered}, nothing, 2},
+    {"litmus_buffering", before, {store_x_load_y, store_y_load_x}, reach_pair, 15},
+    {"litmus_coherence", before, {store_twice, load_twice}, nothing, 0x137},
+    {"litmus_look", before, {look_and_store, look}, nothing, 3},
+    {"litmus_sequence", before, {publish, add_relaxed, take_eleven}, nothing, 2},
+    {"litmus_cas", before, {win_first, win_second}, check_winner, 3},
+    {"litmus_race_relaxed", before, {publish, take_relaxed}, nothing, 0},
+    {"litmus_race_early", before, {publish_early, take_acquire}, nothing, 0},
+    {"litmus_race_sequence", before, {publish, store_over, take_eleven}, nothing, 0},
+    {0},
+};

@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: MIT
+"""Mutations of the protocol's sources: each takes one thing away, and some scenario must find it.
+
+`expected`: beginnings of what the failure may say. docs/remote-free.md, section 11, names each.
+"""
+import collections
+
+Mutation = collections.namedtuple("Mutation", "name scenario expected changes")
+
+REMOTE, OWNER, SLAB, LOCK, SPILL = "slab/remote.c", "slab/owner.c", "slab/slab.c", "os/lock.c", "front/spill.c"
+RACE, LOST, TWICE = "race: ", "RF-3: ", "fatal: hakmem broke its own invariant: (nil) RF-2"
+
+MUTATIONS = [
+    # --- memory orders ---
+    Mutation("push_relaxed", "push", [RACE], [
+        (REMOTE, "hak_cas_release(&slab->remote", "hak_cas_relaxed(&slab->remote")]),
+    Mutation("take_relaxed", "two_pushers", [RACE], [
+        (REMOTE, "hak_swap_acquire(&slab->remote", "hak_swap_relaxed(&slab->remote")]),
+    Mutation("queue_push_relaxed", "two_slabs", [RACE, LOST, TWICE], [
+        (REMOTE, "hak_cas_release(&owner->queue", "hak_cas_relaxed(&owner->queue")]),
+    Mutation("queue_take_relaxed", "two_slabs", [RACE, LOST, TWICE], [
+        (REMOTE, "hak_swap_acquire(&owner->queue", "hak_swap_relaxed(&owner->queue")]),
+    Mutation("owner_store_relaxed", "new_owner", [RACE], [
+        (SLAB, "hak_store_release(&slab->owner", "hak_store_relaxed(&slab->owner")]),
+    Mutation("owner_load_relaxed_in_push", "new_owner", [RACE], [
+        (REMOTE, "queue_push(hak_load_acquire(&slab->owner), slab);",
+         "queue_push(hak_load_relaxed(&slab->owner), slab);")]),
+    Mutation("owner_load_relaxed_in_drain", "forward", [RACE], [
+        (REMOTE, "hak_owner_t *now = hak_load_acquire(", "hak_owner_t *now = hak_load_relaxed(")]),
+    Mutation("lock_take_relaxed", "two_drainers", [RACE], [
+        (LOCK, "return hak_cas_acquire(&lock->state, &expected, 1);",
+         "return hak_cas_relaxed(&lock->state, &expected, 1);")]),
+    Mutation("lock_free_relaxed", "two_drainers", [RACE], [
+        (LOCK, "hak_swap_release(&lock->state, 0)", "hak_swap_relaxed(&lock->state, 0)")]),
+    # --- steps of a pusher ---
+    Mutation("queue_by_nobody", "push", [LOST], [
+        (REMOTE, "    if (below == 0) {\n", "    if (below == 1) {\n")]),
+    Mutation("queue_by_everybody", "push", [TWICE], [
+        (REMOTE, "    if (below == 0) {\n", "    if (below != 1) {\n")]),
+    Mutation("queue_before_push", "push", [LOST, TWICE], [
+        (REMOTE, "    uintptr_t below = hak_load_relaxed(&slab->remote);\n",
+         "    uintptr_t below = hak_load_relaxed(&slab->remote);\n"
+         "    if (below == 0) {\n        queue_push(hak_load_acquire(&slab->owner), slab);\n    }\n"),
+        (REMOTE, "    if (below == 0) {\n        /* We", "    if (below == 1) {\n        /* We")]),
+    Mutation("queue_on_a_look", "two_pushers", [LOST, TWICE], [
+        (REMOTE, "    uintptr_t below = hak_load_relaxed(&slab->remote);\n",
+         "    uintptr_t below = hak_load_relaxed(&slab->remote);\n    bool is_first = below == 0;\n"),
+        (REMOTE, "    if (below == 0) {\n        /* We", "    if (is_first) {\n        /* We")]),
+    Mutation("link_outside_loop", "two_slabs", [LOST, TWICE], [
+        (REMOTE, "    do {\n        hak_store_relaxed(&slab->queue_next, top);\n    } while (",
+         "    hak_store_relaxed(&slab->queue_next, top);\n    do {\n    } while (")]),
+    Mutation("batch_link_outside_loop", "two_pushers", ["a block is lost", LOST, "fatal: link of a free block"], [
+        (REMOTE, "    do {\n        hak_link_set(batch->tail, (void *)below);\n    } while (",
+         "    hak_link_set(batch->tail, (void *)below);\n    do {\n    } while (")]),
+    Mutation("touch_after_queue", "retire", [RACE], [
+        (REMOTE, "} while (!hak_cas_release(&owner->queue, &top, slab)); /* pairs REMOTE-2 */\n",
+         "} while (!hak_cas_release(&owner->queue, &top, slab)); /* pairs REMOTE-2 */\n"
+         "    (void)*(volatile uint8_t *)&slab->sc;\n")]),
+    Mutation("touch_after_push", "retire", [RACE], [
+        (REMOTE, "    if (below == 0) {\n",
+         "    (void)*(volatile uint8_t *)&slab->sc;\n    if (below == 0) {\n")]),
+    # --- steps of a holder ---
+    Mutation("queue_taken_by_load_and_store", "two_slabs", [LOST, TWICE], [
+        (REMOTE, "hak_swap_acquire(&owner->queue, NULL); /* pairs REMOTE-2 */",
+         "hak_load_acquire(&owner->queue);\n            hak_store_relaxed(&owner->queue, NULL);")]),
+    Mutation("take_what_is_queued", "refill", [LOST, TWICE], [
+        (SLAB, "    if (slab != NULL) {\n        blocks = slab_take(owner, slab, want);\n        if (",
+         "    if (slab != NULL) {\n        extern void slab_take_early(hak_owner_t *, hak_slab_t *);\n"
+         "        slab_take_early(owner, slab);\n"
+         "        blocks = slab_take(owner, slab, want);\n        if ("),
+        (REMOTE, "bool hak_remote_drain(",
+         "void slab_take_early(hak_owner_t *owner, hak_slab_t *slab);\n"
+         "void slab_take_early(hak_owner_t *owner, hak_slab_t *slab) {\n"
+         "    if (hak_load_relaxed(&slab->remote) != 0) {\n        slab_take_remote(owner, slab);\n"
+         "    }\n}\n\nbool hak_remote_drain(")]),
+    Mutation("take_before_dequeue", "push", [LOST, TWICE, RACE], [
+        (REMOTE, "        hak_owner_store(&owner->ready, hak_load_relaxed(&slab->queue_next));\n",
+         "        hak_owner_t *mine = hak_load_relaxed(&slab->owner);\n"
+         "        if (mine == owner) {\n            slab_take_remote(owner, slab);\n        }\n"
+         "        hak_owner_store(&owner->ready, hak_load_relaxed(&slab->queue_next));\n"
+         "        if (mine == owner) {\n            continue;\n        }\n")]),
+    Mutation("forward_left_out", "adopt", [LOST], [
+        (REMOTE, "            queue_push(now, slab);\n", "            (void)now;\n")]),
+    Mutation("forward_test_left_out", "adopt", [RACE, "fatal: hakmem broke its own invariant"], [
+        (REMOTE, "if (HAK_LIKELY(now == owner)) {", "if (HAK_LIKELY(now != NULL)) {")]),
+    Mutation("retire_pending", "retire", ["fatal", "RF", RACE, LOST], [
+        (SLAB, "    if (slab->free_count == slab->carved) {\n        slab_retire(owner, slab);\n",
+         "    if (slab->free_count == slab->carved || hak_load_relaxed(&slab->remote) != 0) {\n"
+         "        slab_retire(owner, slab);\n"),
+        (SLAB, '    HAK_ASSERT(slab->free_count == slab->carved, "SLAB-3");\n', ""),
+        (SLAB, '    HAK_ASSERT(hak_load_relaxed(&slab->remote) == 0, "SLAB-3");\n', "")]),
+    # --- changes of owner ---
+    Mutation("adopt_without_lock", "adopt", [RACE], [
+        (OWNER, "if (from != owner && owner_is_idle(from) && hak_lock_try(&from->lock)) {",
+         "if (from != owner && owner_is_idle(from)) {"),
+        (OWNER, "            slab = owner_give_slab(from, owner, sc);\n            hak_lock_leave(&from->lock);\n",
+         "            slab = owner_give_slab(from, owner, sc);\n")]),
+    Mutation("part_without_lock", "exit", [RACE], [
+        (OWNER, "    if (hak_owner_try(owner)) {\n        owner_tend(owner, OWNER_DRAIN_BUDGET);\n"
+         "        hak_owner_leave(owner);\n    }\n", "    owner_tend(owner, OWNER_DRAIN_BUDGET);\n")]),
+    Mutation("lock_left_before_change", "adopt", [RACE, "fatal"], [
+        (OWNER, "            slab = owner_give_slab(from, owner, sc);\n            hak_lock_leave(&from->lock);\n",
+         "            hak_lock_leave(&from->lock);\n            slab = owner_give_slab(from, owner, sc);\n")]),
+    Mutation("entry_read_before_lock", "spill", [RACE, "fatal: hakmem broke its own invariant"], [
+        (SPILL, "        if (HAK_LIKELY(entry == own)) {", "        if (HAK_LIKELY(entry == tcache->tag)) {"),
+        (SPILL, "    hak_owner_t *held = hak_owner_try(tcache->home) ? tcache->home : NULL;\n",
+         "    tcache->tag = hak_pagemap_get(hak_pagemap_base(), blocks.head);\n"
+         "    tcache->tag = tcache->tag == (tcache->home->tag | sc) ? tcache->tag : 0;\n"
+         "    hak_owner_t *held = hak_owner_try(tcache->home) ? tcache->home : NULL;\n"),
+        (SPILL, "uint32_t entry = hak_pagemap_get(hak_pagemap_base(), block);",
+         "uint32_t entry = held != NULL && tcache->tag != 0 ? tcache->tag\n"
+         "                             : hak_pagemap_get(hak_pagemap_base(), block);")]),
+    Mutation("spill_without_lock", "spill", [RACE], [
+        (SPILL, "hak_owner_t *held = hak_owner_try(tcache->home) ? tcache->home : NULL;",
+         "bool is_held = hak_owner_try(tcache->home);\n    hak_owner_t *held = tcache->home;"),
+        (SPILL, "    if (HAK_LIKELY(held != NULL)) {\n        hak_owner_leave",
+         "    if (HAK_LIKELY(is_held)) {\n        hak_owner_leave")]),
+    # --- fork ---
+    Mutation("requeue_left_out", "fork", [LOST], [
+        (OWNER, "    hak_remote_requeue_all();\n", "")]),
+    Mutation("requeue_without_emptying", "fork_drain", [TWICE, LOST], [
+        (OWNER, "        o->queue = NULL;\n        o->ready = NULL;\n", "")]),
+    Mutation("requeue_emptying_queue_alone", "fork_drain", [TWICE, LOST], [
+        (OWNER, "        o->ready = NULL;\n", "")]),
+    Mutation("fork_without_locks", "fork_holder", ["a lock is never released", "a block is lost", LOST], [
+        (LOCK, "        if (rank == HAK_LOCK_OWNER) {\n            lock_fork_owners(is_clean);\n        }\n", "")]),
+]

@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What runs at a time. The transitions are those of docs/remote-free.md. Everything starts at rest;
+ * afterwards whoever is left takes home what waits, and every block must be where it belongs. */
+#include "world.h"
+
+#define MARK(name) (1u << MARK_##name)
+
+/* One owner, `count` blocks of unit 0 in use, the slab FULL. */
+static void one_slab(unsigned owners, unsigned count) {
+    world_start(owners, 1);
+    world_slab(1, count);
+    hak_slab_release_current(world_home[1]);
+}
+
+static void before_one(void) {
+    one_slab(1, 3);
+}
+
+static void push_first(void) {
+    world_push(0, 0, 1);
+}
+
+static void push_second(void) {
+    world_push(0, 1, 1);
+}
+
+static void push_two_and_one(void) {
+    world_push(0, 0, 2);
+    world_push(0, 2, 1);
+}
+
+static void push_one_by_one(void) {
+    world_push(0, 0, 1);
+    world_push(0, 1, 1);
+}
+
+static void push_last_two(void) {
+    world_push(0, 1, 2);
+}
+
+static void tick_1(void) {
+    world_tick(1);
+}
+
+static void tick_1_twice(void) {
+    world_tick(1);
+    world_tick(1);
+}
+
+static void refill_1(void) {
+    world_refill(1);
+}
+
+static void refill_2(void) {
+    world_refill(2);
+}
+
+static void refill_3(void) {
+    world_refill(3);
+}
+
+/* --- one owner
+ * ------------------------------------------------------------------------------------ */
+
+static void refill_1_twice(void) {
+    world_refill(1);
+    world_refill(1);
+}
+
+/* Two slabs: the budget of a visit is one, so the other one stays in `ready`. */
+static void before_two_slabs(void) {
+    world_start(1, 2);
+    world_slab(1, 2);
+    world_slab(1, 2);
+    hak_slab_release_current(world_home[1]);
+}
+
+static void push_other(void) {
+    world_push(1, 0, 1);
+}
+
+/* --- adoption
+ * ------------------------------------------------------------------------------------- */
+
+/* The slab has one free block and is PARTIAL. */
+static void partial_slab(unsigned owners) {
+    one_slab(owners, 3);
+    hak_batch_t batch = world_batch(0, 2, 1);
+    hak_slab_give_back(world_home[1], world_slab_of(0), &batch);
+}
+
+/* Owner 1 is idle, so its slab is there to be adopted. */
+static void idle_owner(unsigned owners) {
+    partial_slab(owners);
+    hak_owner_part(world_home[1]);
+}
+
+static void before_idle_2(void) {
+    idle_owner(2);
+}
+
+static void before_idle_3(void) {
+    idle_owner(3);
+}
+
+/* Two slabs of an idle owner, both pending, one of them in `ready` already. */
+static void before_ready(void) {
+    world_start(2, 2);
+    world_slab(1, 3);
+    world_slab(1, 3);
+    for (unsigned unit = 0; unit < 2; unit++) {
+        hak_batch_t batch = world_batch(unit, 2, 1);
+        hak_slab_give_back(world_home[1], world_slab_of(unit), &batch);
+    }
+    hak_slab_release_current(world_home[1]);
+    world_push(1, 0, 1);
+    world_push(0, 0, 1);
+    hak_remote_drain(world_home[1], 1);
+    hak_owner_part(world_home[1]);
+}
+
+static void push_both(void) {
+    world_push(1, 1, 1);
+    world_push(0, 1, 1);
+}
+
+static void refill_2_drain_1(void) {
+    world_refill(2);
+    world_tick(1);
+}
+
+static void before_join(void) {
+    partial_slab(2);
+}
+
+/* A thread starts and gets an owner that comes to be for it; another exits; the slab is adopted. */
+static void join_part_refill(void) {
+    world_home[3] = hak_owner_join();
+    hak_owner_part(world_home[1]);
+    world_refill(3);
+}
+
+/* The slab is owner 2's and waits in the queue of owner 1, as after an adoption. */
+static void before_forward(void) {
+    one_slab(2, 3);
+    world_push(0, 0, 1);
+    hak_slab_change_owner(world_slab_of(0), world_home[2]);
+}
+
+/* Owner 3 comes to be and gets the slab from owner 2. */
+static void new_owner_takes(void) {
+    world_home[3] = hak_owner_join();
+    if (hak_owner_try(world_home[2])) {
+        hak_slab_change_owner(world_slab_of(0), world_home[3]);
+        hak_owner_leave(world_home[2]);
+    }
+}
+
+/* --- retirement, exit, sorting
+ * ---------------------------------------------------------------------- */
+
+static void before_last_blocks(void) {
+    one_slab(2, 2);
+}
+
+/* The slab retires; its unit is made a slab anew, by another owner, whose block is pushed too. */
+static void tick_1_create(void) {
+    world_tick(1);
+    world_refill(2);
+}
+
+static void before_current(void) {
+    world_start(1, 1);
+    world_slab(1, 3);
+}
+
+static void exit_1(void) {
+    world_push(0, 1, 1);
+    hak_owner_part(world_home[1]);
+}
+
+static void spill_1(void) {
+    world_spill(1, 0, 0, 1);
+}
+
+static void spill_2(void) {
+    world_spill(2, 0, 1, 1);
+}
+
+/* --- fork
+ * ------------------------------------------------------------------------------------------- */
+
+static void fork_child(void) {
+    hak_lock_fork_begin();
+    model_stop_others();
+    world_note_lost();
+    hak_owner_after_fork(world_home[1]);
+    hak_lock_fork_end(true);
+}
+
+/* One of two slabs is in `ready` when it comes to the fork. */
+static void fork_after_tick(void) {
+    world_tick(1);
+    fork_child();
+}
+
+static void before_pushed(void) {
+    before_one();
+    world_push(0, 0, 2);
+}
+
+/* No pusher is under way: nothing may be lost. */
+static void fork_exact(void) {
+    hak_lock_fork_begin();
+    model_stop_others();
+    hak_owner_after_fork(world_home[1]);
+    hak_lock_fork_end(true);
+}
+
+/* ----------------------------------------------------------------------------------------------------
+ */
+
+const model_scenario_t world_scenarios[] = {
+    {"push",
+     before_one,
+     {push_two_and_one, tick_1_twice},
+     world_settle,
+     MARK(BELOW) | MARK(RETIRE) | MARK(TWO_BATCHES)},
+    {"refill", before_one, {push_two_and_one, refill_1_twice}, world_settle, MARK(BELOW)},
+    {"two_pushers",
+     before_one,
+     {push_first, push_last_two, tick_1_twice},
+     world_settle,
+     MARK(BELOW) | MARK(RETIRE) | MARK(TWO_BATCHES)},
+    {"two_slabs",
+     before_two_slabs,
+     {push_first, push_other, tick_1_twice},
+     world_settle,
+     MARK(FIRST)},
+    {"two_drainers",
+     before_one,
+     {push_two_and_one, tick_1, refill_1},
+     world_settle,
+     MARK(BELOW) | MARK(BUSY)},
+    {"adopt",
+     before_idle_2,
+     {push_first, tick_1, refill_2},
+     world_settle,
+     MARK(ADOPT) | MARK(FORWARD)},
+    {"adopt_drain",
+     before_idle_2,
+     {push_one_by_one, refill_2_drain_1},
+     world_settle,
+     MARK(ADOPT) | MARK(FORWARD)},
+    {"adopt_twice",
+     before_idle_3,
+     {push_first, refill_2, refill_3},
+     world_settle,
+     MARK(ADOPT) | MARK(FORWARD)},
+    {"adopt_ready", before_ready, {push_both, refill_2}, world_settle, MARK(ADOPT) | MARK(FORWARD)},
+    {"new_owner", before_join, {push_first, join_part_refill}, world_settle, MARK(ADOPT)},
+    {"forward", before_forward, {tick_1, new_owner_takes}, world_settle, MARK(FORWARD)},
+    {"retire",
+     before_last_blocks,
+     {push_first, push_second, tick_1_create},
+     world_settle,
+     MARK(RETIRE) | MARK(CREATE_ANEW) | MARK(BELOW)},
+    {"exit", before_current, {push_first, exit_1, tick_1}, world_settle, MARK(BELOW)},
+    {"spill", before_idle_2, {spill_1, spill_2, refill_2}, world_settle, MARK(ADOPT) | MARK(OWN)},
+    {"fork", before_one, {push_two_and_one, fork_child}, world_settle, MARK(BELOW)},
+    {"fork_drain",
+     before_two_slabs,
+     {push_first, push_other, fork_after_tick},
+     world_settle,
+     MARK(FIRST)},
+    {"fork_holder", before_pushed, {tick_1, refill_1, fork_exact}, world_settle, MARK(BUSY)},
+    {"fork_adopt", before_idle_2, {push_first, refill_2, fork_child}, world_settle, MARK(ADOPT)},
+    {0},
+};

@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The sources of the protocol, compiled against double/base/atomics.h, and around them the least
+ * that they need: memory, a page map of one leaf, no operating system. */
+#include "world.h"
+
+/* What lock.c keeps for each thread is changed with the coroutine. */
+#undef HAK_TLS
+#define HAK_TLS
+#define __libc_single_threaded model_single_threaded
+
+#include "front/spill.c"
+#include "os/lock.c"
+#include "slab/owner.c"
+#include "slab/remote.c"
+#include "slab/sizeclass.c"
+#include "slab/slab.c"
+
+#include <sys/mman.h>
+
+#define WORLD_FATAL_TEXT(name, text) text,
+
+char model_single_threaded;
+hak_pagemap_t hak_pagemap; /* only the zero leaf is used */
+hak_process_counters_t hak_counters;
+hak_knobs_t hak_knobs;
+
+hak_owner_t *world_home[WORLD_OWNERS + 1];
+
+hak_superslab_t world_superslab;
+static unsigned world_units_free; /* [lock SPAN] bit per unit */
+static unsigned world_owner_most;
+static _Alignas(64) char world_meta[WORLD_OWNERS][sizeof(hak_owner_t)];
+static unsigned world_meta_used;
+
+/* --- what the sources call ----------------------------------------------------------------------
+ */
+
+void hak_fatal(hak_fatal_kind_t kind, const void *address, const char *detail) {
+    static const char *const text[] = {HAK_FATAL_KINDS(WORLD_FATAL_TEXT)};
+    model_fail("fatal: %s: %p %s", text[kind], address, detail != NULL ? detail : "");
+}
+
+unsigned hak_os_cpu_count(void) {
+    return world_owner_most;
+}
+
+void hak_os_relax(void) {
+}
+
+void hak_os_yield(void) {
+}
+
+void hak_os_wait(uint32_t *word, uint32_t expected) {
+    model_wait(MODEL_WORD(word), expected);
+}
+
+void hak_os_wake_one(uint32_t *word) {
+    (void)word;
+}
+
+void *hak_meta_alloc(size_t bytes) {
+    void *memory = world_meta[world_meta_used++];
+    model_zero(memory, bytes);
+    return memory;
+}
+
+uint32_t *world_entry(unsigned unit) {
+    size_t index = ((uintptr_t)world_superslab.base >> HAK_UNIT_LOG2) + unit;
+    return &hak_pagemap.zero.entry[(uint32_t)index % HAK_PAGEMAP_LEAF_UNITS];
+}
+
+unsigned world_unit(const void *address) {
+    return (unsigned)(((const char *)address - world_superslab.base) / HAK_UNIT_BYTES);
+}
+
+void hak_pagemap_set(const void *base, size_t count, uint32_t entry) {
+    (void)count; /* slabs of the class have one unit */
+    hak_store_relaxed(world_entry(world_unit(base)), entry);
+}
+
+bool hak_span_alloc(unsigned count, size_t align, hak_span_use_t use, hak_span_t *span) {
+    (void)align;
+    (void)use;
+    hak_lock_acquire(HAK_LOCK_SPAN);
+    bool is_there = world_units_free != 0;
+    unsigned unit = is_there ? hak_ctz(world_units_free) : 0;
+    world_units_free &= ~(1u << unit);
+    hak_lock_release(HAK_LOCK_SPAN);
+    if (is_there) {
+        ghost_unit(unit, false);
+        span->superslab = &world_superslab;
+        span->base = world_superslab.base + (size_t)unit * HAK_UNIT_BYTES;
+        span->unit = unit;
+        span->count = count;
+    }
+    return is_there;
+}
+
+void hak_span_free(hak_superslab_t *superslab, unsigned unit, unsigned count, unsigned touched) {
+    (void)superslab;
+    (void)count;
+    (void)touched;
+    ghost_unit(unit, true);
+    hak_lock_acquire(HAK_LOCK_SPAN);
+    world_units_free |= 1u << unit;
+    hak_lock_release(HAK_LOCK_SPAN);
+}
+
+void hak_span_visit(void (*visit)(hak_superslab_t *, void *), void *context) {
+    visit(&world_superslab, context);
+}
+
+/* --- setting up
+ * ----------------------------------------------------------------------------------- */
+
+static void world_map(void) {
+    if (world_superslab.base != NULL) {
+        return;
+    }
+    char *memory = mmap(NULL, 2 * HAK_SUPERSLAB_BYTES, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    MODEL_CHECK(memory != MAP_FAILED, "no memory");
+    uintptr_t base = ((uintptr_t)memory + HAK_SUPERSLAB_BYTES) & -(uintptr_t)HAK_SUPERSLAB_BYTES;
+    world_superslab.base = (char *)base;
+    hak_pagemap.zero.superslab[(uint32_t)base >> HAK_SUPERSLAB_LOG2] = &world_superslab;
+}
+
+hak_slab_t *world_slab_of(unsigned unit) {
+    return (hak_slab_t *)&world_superslab.unit[unit];
+}
+
+static void share_owner(hak_owner_t *owner) {
+    model_share(MODEL_WORD(&owner->queue));
+    model_share(MODEL_WORD(&owner->users));
+    model_share(MODEL_WORD(&owner->lock.lock.state));
+}
+
+static void share_all(unsigned owners, unsigned units) {
+    model_share(MODEL_WORD(&hak_all_owners));
+    model_share(MODEL_WORD(&hak_owner_idle));
+    model_share(MODEL_WORD(&hak_owner_cursor));
+    model_share(MODEL_WORD(&hak_locks[HAK_LOCK_REGISTRY].state));
+    model_share(MODEL_WORD(&hak_locks[HAK_LOCK_SPAN].state));
+    share_owner(&owner_first);
+    for (unsigned i = 1; i < owners; i++) {
+        share_owner((hak_owner_t *)world_meta[i - 1]);
+    }
+    for (unsigned unit = 0; unit < units; unit++) {
+        hak_slab_t *slab = world_slab_of(unit);
+        model_share(MODEL_WORD(&slab->remote));
+        model_share(MODEL_WORD(&slab->queue_next));
+        model_share(MODEL_WORD(&slab->owner));
+        model_share(MODEL_WORD(world_entry(unit)));
+    }
+}
+
+/* Owners that a thread makes later are among the words from the start. */
+void world_start(unsigned owners, unsigned units) {
+    model_thread_state(MODEL_WORD(&lock_is_forking));
+    model_thread_state(MODEL_WORD(&lock_held));
+    model_thread_state(MODEL_WORD(&lock_forked));
+    model_thread_state(MODEL_WORD(&lock_owner_held[0]));
+    model_thread_state(MODEL_WORD(&lock_owner_held[1]));
+    ghost_start();
+    world_map();
+    world_owner_most = WORLD_OWNERS;
+    world_units_free = (1u << units) - 1;
+    hak_owner_start();
+    for (unsigned i = 1; i <= owners; i++) {
+        world_home[i] = hak_owner_join();
+    }
+    share_all(WORLD_OWNERS, units);
+}
+
+unsigned world_slab(unsigned owner, unsigned count) {
+    unsigned unit = hak_ctz(world_units_free);
+    hak_slab_t *slab = slab_create(world_home[owner], WORLD_SC);
+    slab->capacity = (uint16_t)count;
+    hak_list_push_front(&world_home[owner]->partial[WORLD_SC], &slab->link);
+    slab->state = HAK_SLAB_PARTIAL;
+    world_take(world_home[owner], 1);
+    for (unsigned i = 1; i < count; i++) {
+        world_take(world_home[owner], 1);
+    }
+    return unit;
+}
+
+/* --- what threads do
+ * ------------------------------------------------------------------------------ */
+
+void world_take(hak_owner_t *owner, uint32_t want) {
+    hak_blocks_t blocks = hak_slab_refill(owner, WORLD_SC, want);
+    if (blocks.count != 0 && blocks.stride != 0) {
+        hak_slab_link(&blocks);
+    }
+    for (uint32_t i = 0; i < blocks.count; i++) {
+        char *block = blocks.head;
+        blocks.head = hak_link_get(block);
+        ghost_move(block, true);
+        *batch_word(block) = 0; /* the program writes to it */
+    }
+}
+
+hak_batch_t world_batch(unsigned unit, unsigned first, unsigned count) {
+    uint32_t bytes = hak_sc_info[WORLD_SC].bytes;
+    char *head = world_superslab.base + (size_t)unit * HAK_UNIT_BYTES + (size_t)first * bytes;
+    hak_blocks_t blocks = {.head = head, .count = count, .stride = bytes};
+    hak_slab_link(&blocks);
+    for (unsigned i = 0; i < count; i++) {
+        ghost_move(head + (size_t)i * bytes, false);
+    }
+    return (hak_batch_t){.head = head, .tail = head + (size_t)(count - 1) * bytes, .count = count};
+}
+
+void world_push(unsigned unit, unsigned first, unsigned count) {
+    hak_batch_t batch = world_batch(unit, first, count);
+    hak_remote_push(world_slab_of(unit), &batch);
+}
+
+void world_refill(unsigned owner) {
+    if (hak_lock_try(&world_home[owner]->lock)) {
+        world_take(world_home[owner], WORLD_BLOCKS);
+        hak_owner_leave(world_home[owner]);
+    } else {
+        model_reach(MARK_BUSY);
+    }
+}
+
+/* hak_owner_tend, but that it is sure which owner is visited. */
+void world_tick(unsigned owner) {
+    if (hak_remote_is_pending(world_home[owner]) && hak_lock_try(&world_home[owner]->lock)) {
+        owner_tend(world_home[owner], OWNER_DRAIN_BUDGET);
+        hak_lock_leave(&world_home[owner]->lock);
+    }
+}
+
+void world_spill(unsigned owner, unsigned unit, unsigned first, unsigned count) {
+    hak_tcache_t tcache;
+    tcache.home = world_home[owner];
+    tcache.counters.remote_out = 0;
+    hak_batch_t batch = world_batch(unit, first, count);
+    hak_blocks_t blocks = {.head = batch.head, .count = count};
+    MODEL_CHECK(hak_tcache_spill(&tcache, WORLD_SC, blocks) == NULL, "a rest");
+}

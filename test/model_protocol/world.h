@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The world of the scenarios: the sources of the protocol as they are (world.c includes them), two
+ * or three owners, up to three units of address space, blocks of one size class. */
+#ifndef MODEL_WORLD_H
+#define MODEL_WORLD_H
+
+#include "explore.h"
+#include "front/tcache.h"
+#include "slab/remote.h"
+
+enum {
+    WORLD_OWNERS = 3,
+    WORLD_UNITS = 3,
+    WORLD_BLOCKS = 3, /* of a slab */
+    WORLD_SC = 31,    /* 8 KiB: carved one by one */
+};
+
+/* What must be seen to happen. */
+enum {
+    MARK_FIRST,       /* T7 */
+    MARK_BELOW,       /* T8 */
+    MARK_FORWARD,     /* T12 */
+    MARK_RETIRE,      /* T6 */
+    MARK_CREATE_ANEW, /* T1 in the unit of a slab that retired */
+    MARK_ADOPT,       /* T15 */
+    MARK_BUSY,        /* an owner was held when it was tried */
+    MARK_TWO_BATCHES, /* T11 took more than one */
+    MARK_OWN,         /* sorting gave a block straight back */
+};
+
+extern hak_owner_t *world_home[WORLD_OWNERS + 1]; /* from 1 on */
+
+/* Makes everything anew: `owners` owners with one user each, and `units` units of memory. */
+void world_start(unsigned owners, unsigned units);
+/* A slab of the owner with `count` blocks, all in use. Returns its unit. */
+unsigned world_slab(unsigned owner, unsigned count);
+/* The program gets blocks from the owner: a refill, and a touch of each block. */
+void world_take(hak_owner_t *owner, uint32_t want);
+/* Blocks of a unit leave the program's hand and become a batch. */
+hak_batch_t world_batch(unsigned unit, unsigned first, unsigned count);
+hak_slab_t *world_slab_of(unsigned unit);
+/* T7 to T9 of such a batch. */
+void world_push(unsigned unit, unsigned first, unsigned count);
+/* A thread of the home refills; a thread's tick visits one owner. */
+void world_refill(unsigned owner);
+void world_tick(unsigned owner);
+/* A thread whose home is the owner sorts blocks. */
+void world_spill(unsigned owner, unsigned unit, unsigned first, unsigned count);
+
+/* --- between world.c and ghost.c */
+extern hak_superslab_t world_superslab;
+extern hak_owner_t *hak_all_owners;
+unsigned world_unit(const void *address);
+uint32_t *world_entry(unsigned unit);
+void ghost_start(void);
+void ghost_unit(unsigned unit, bool is_retired);
+void ghost_move(void *block, bool is_taken);
+
+/* Alone: everybody takes home what waits; then every block is in a hand or on its slab's list,
+ * nothing is pending, and what is empty has retired. */
+void world_settle(void);
+/* Alone, in the child of a fork: what is now in no hand, on no list and waits nowhere is lost. */
+void world_note_lost(void);
+
+#endif
