@@ -87,6 +87,7 @@ def compile_model(options, name, changes):
                        ("ghost.c", ["-O1", "-DHAK_AUDIT=1"]),
                        ("world.c", ["-O1", "-fsanitize=thread", "-DHAK_AUDIT=1"]),
                        ("scenario.c", ["-O1", "-fsanitize=thread", "-DHAK_AUDIT=1"]),
+                       ("locks.c", ["-O1", "-fsanitize=thread", "-DHAK_AUDIT=1"]),
                        ("litmus.c", ["-O1", "-fsanitize=thread"])):
         objects.append(os.path.join(folder, file + ".o"))
         status, output = run(options.cc + FLAGS + more + includes +

@@ -55,7 +55,8 @@ uint64_t model_mix(uint64_t a, uint64_t b) {
     return h ^ h >> 29;
 }
 
-/* --- choices ---------------------------------------------------------------------------------- */
+/* --- choices -------------------------------------------------------------------------------------
+ */
 
 unsigned model_choose(uint32_t options) {
     if (m.position == m.choice_count) {
@@ -117,7 +118,8 @@ static bool state_is_new(void) {
     return is_new;
 }
 
-/* --- coroutines ------------------------------------------------------------------------------- */
+/* --- coroutines ----------------------------------------------------------------------------------
+ */
 
 static void own_copy(unsigned thread, bool is_in) {
     for (unsigned i = 0; i < m.own_count; i++) {
@@ -169,23 +171,19 @@ void model_thread_state(model_word_t word) {
     memset(word.address, 0, word.bytes); /* it may be that of an execution that was left */
 }
 
-/* --- executions ------------------------------------------------------------------------------- */
-
-static bool thread_can_go(const thread_t *t) {
-    const word_t *word = t->waits_for;
-    return !t->is_done && (word == NULL || word->store[word->count - 1].value != t->waits_value);
-}
+/* --- executions ----------------------------------------------------------------------------------
+ */
 
 /* The threads that can go on, a bit each; 0: all are done. */
 static uint32_t threads_enabled(void) {
     uint32_t enabled = 0, waiting = 0;
     for (unsigned i = 0; i < MODEL_THREADS; i++) {
-        bool can_go = thread_can_go(&m.thread[i]);
+        bool can_go = !m.thread[i].is_done && m.thread[i].sleeps_at == NULL;
         enabled |= (uint32_t)can_go << i;
         waiting |= (uint32_t)(!can_go && !m.thread[i].is_done) << i;
     }
     if (enabled == 0 && waiting != 0) {
-        model_fail("deadlock");
+        model_fail("deadlock: all that are left sleep");
     }
     return enabled;
 }

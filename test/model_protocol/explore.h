@@ -36,8 +36,10 @@ uint64_t model_rmw(model_word_t word, model_rmw_t kind, uint64_t value, model_or
                    model_site_t site);
 bool model_cas(model_word_t word, void *expected, uint64_t desired, model_order_t order,
                model_site_t site);
-/* Sleeps while the word has that value. */
+/* Sleeps if the word has that value, until it is woken. */
 void model_wait(model_word_t word, uint64_t value);
+/* Wakes one that sleeps there, if any: which one is a choice. */
+void model_wake_one(model_word_t word);
 
 /* A word that threads share: operations on it are steps. All others are done on the spot; the code
  * under test has some whose values decide nothing. */
@@ -68,8 +70,8 @@ typedef struct model_scenario {
     uint32_t marks; /* that must be reached */
 } model_scenario_t;
 
-/* Of litmus.c and scenario.c; each ends with one without a name. */
-extern const model_scenario_t litmus_scenarios[], world_scenarios[];
+/* Of litmus.c, scenario.c and locks.c; each ends with one without a name. */
+extern const model_scenario_t litmus_scenarios[], world_scenarios[], lock_scenarios[];
 
 /* Runs all executions; returns their number. */
 uint64_t model_explore(const model_scenario_t *scenario);

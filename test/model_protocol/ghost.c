@@ -35,8 +35,8 @@ void ghost_move(void *block, bool is_taken) {
     ghost_in_hand[unit][index] = is_taken;
 }
 
-/* --- afterwards
- * ----------------------------------------------------------------------------------- */
+/* --- afterwards ----------------------------------------------------------------------------------
+ */
 
 /* Blocks on the slab's own list; each must be on it once, and in no hand. */
 static unsigned slab_check_list(unsigned unit) {

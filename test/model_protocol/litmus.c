@@ -16,8 +16,8 @@ static void before(void) {
 static void nothing(void) {
 }
 
-/* --- message passing
- * ------------------------------------------------------------------------------ */
+/* --- message passing -----------------------------------------------------------------------------
+ */
 
 static void send_relaxed(void) {
     hak_store_relaxed(&y, 1);
@@ -42,8 +42,8 @@ static void receive_ordered(void) {
     }
 }
 
-/* --- store buffering: both may read 0
- * --------------------------------------------------------------- */
+/* --- store buffering: both may read 0 ------------------------------------------------------------
+ */
 
 static void store_x_load_y(void) {
     hak_store_release(&x, 1);
@@ -59,8 +59,8 @@ static void reach_pair(void) {
     model_reach(seen[0] * 2 + seen[1]);
 }
 
-/* --- coherence: a thread never goes back to an older store
- * ------------------------------------------ */
+/* --- coherence: a thread never goes back to an older store ---------------------------------------
+ */
 
 static void store_twice(void) {
     hak_store_relaxed(&x, 1);
@@ -74,8 +74,8 @@ static void load_twice(void) {
     model_reach(first * 3 + second);
 }
 
-/* --- a look before the store: every order must be tried
- * --------------------------------------------- */
+/* --- a look before the store: every order must be tried ------------------------------------------
+ */
 
 static void look_and_store(void) {
     (void)hak_load_relaxed(&x);
@@ -86,8 +86,8 @@ static void look(void) {
     model_reach(hak_load_relaxed(&x));
 }
 
-/* --- plain data: a release sequence goes on through a read-modify-write
- * ----------------------------- */
+/* --- plain data: a release sequence goes on through a read-modify-write --------------------------
+ */
 
 static void publish(void) {
     data = 1;
@@ -127,8 +127,8 @@ static void take_acquire(void) {
     }
 }
 
-/* --- one of two wins
- * ---------------------------------------------------------------------------------- */
+/* --- one of two wins -----------------------------------------------------------------------------
+ */
 
 static void win(unsigned thread) {
     uint32_t expected = 0;

@@ -47,8 +47,7 @@ typedef struct thread {
     view_t view;
     uint64_t id; /* of all it read */
     unsigned is_started : 1, is_done : 1;
-    const word_t *waits_for; /* a word to change from `waits_value` */
-    uint64_t waits_value;
+    const word_t *sleeps_at;
     unsigned char own[STATE_WORDS][16];
 } thread_t;
 

@@ -190,16 +190,36 @@ bool model_cas(model_word_t at, void *expected_at, uint64_t desired, model_order
     return true;
 }
 
+/* As the kernel does it: the value is compared and the thread falls asleep in one step. */
 void model_wait(model_word_t at, uint64_t value) {
-    const word_t *word = word_find(at);
+    word_t *word = word_find(at);
     if (word == NULL) {
         model_fail("a thread that is alone sleeps");
     }
-    m.thread[m.now].waits_for = word;
-    m.thread[m.now].waits_value = value;
-    model_step();
-    m.thread[m.now].waits_for = NULL;
-    m.thread[m.now].id = model_mix(m.thread[m.now].id, 4); /* it no longer waits */
+    thread_t *t = word_step(word);
+    if (word_read(word, word->count - 1, MODEL_RELAXED) == value) {
+        t->sleeps_at = word;
+        t->id = model_mix(t->id, 4);
+        model_step();
+    }
+}
+
+void model_wake_one(model_word_t at) {
+    const word_t *word = word_find(at);
+    if (word == NULL) {
+        return;
+    }
+    thread_t *t = word_step(word);
+    uint32_t sleepers = 0;
+    for (unsigned i = 0; i < MODEL_THREADS; i++) {
+        sleepers |= (uint32_t)(m.thread[i].sleeps_at == word) << i;
+    }
+    unsigned chosen = sleepers != 0 ? model_choose(sleepers) : MODEL_THREADS;
+    t->id = model_mix(t->id, chosen + 5);
+    if (sleepers != 0) {
+        m.thread[chosen].sleeps_at = NULL;
+        m.thread[chosen].id = model_mix(m.thread[chosen].id, t->id);
+    }
 }
 
 void model_words_start(void) {

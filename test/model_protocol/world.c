@@ -30,10 +30,10 @@ hak_owner_t *world_home[WORLD_OWNERS + 1];
 hak_superslab_t world_superslab;
 static unsigned world_units_free; /* [lock SPAN] bit per unit */
 static unsigned world_owner_most;
-static _Alignas(64) char world_meta[WORLD_OWNERS][sizeof(hak_owner_t)];
+static _Alignas(64) char world_meta[WORLD_OWNERS - 1][sizeof(hak_owner_t)];
 static unsigned world_meta_used;
 
-/* --- what the sources call ----------------------------------------------------------------------
+/* --- what the sources call -----------------------------------------------------------------------
  */
 
 void hak_fatal(hak_fatal_kind_t kind, const void *address, const char *detail) {
@@ -52,14 +52,18 @@ void hak_os_yield(void) {
 }
 
 void hak_os_wait(uint32_t *word, uint32_t expected) {
+    model_reach(MARK_SLEEP);
     model_wait(MODEL_WORD(word), expected);
 }
 
 void hak_os_wake_one(uint32_t *word) {
-    (void)word;
+    model_wake_one(MODEL_WORD(word));
 }
 
 void *hak_meta_alloc(size_t bytes) {
+    if (world_meta_used == WORLD_OWNERS - 1) {
+        return NULL;
+    }
     void *memory = world_meta[world_meta_used++];
     model_zero(memory, bytes);
     return memory;
@@ -111,8 +115,8 @@ void hak_span_visit(void (*visit)(hak_superslab_t *, void *), void *context) {
     visit(&world_superslab, context);
 }
 
-/* --- setting up
- * ----------------------------------------------------------------------------------- */
+/* --- setting up ----------------------------------------------------------------------------------
+ */
 
 static void world_map(void) {
     if (world_superslab.base != NULL) {
@@ -186,8 +190,8 @@ unsigned world_slab(unsigned owner, unsigned count) {
     return unit;
 }
 
-/* --- what threads do
- * ------------------------------------------------------------------------------ */
+/* --- what threads do -----------------------------------------------------------------------------
+ */
 
 void world_take(hak_owner_t *owner, uint32_t want) {
     hak_blocks_t blocks = hak_slab_refill(owner, WORLD_SC, want);

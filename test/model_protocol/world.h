@@ -26,6 +26,7 @@ enum {
     MARK_ADOPT,       /* T15 */
     MARK_BUSY,        /* an owner was held when it was tried */
     MARK_TWO_BATCHES, /* T11 took more than one */
+    MARK_SLEEP,       /* a lock was waited for */
     MARK_OWN,         /* sorting gave a block straight back */
 };
 

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Locks that are waited for: os/lock.c, and what threads do when every owner is held. */
+#include "world.h"
+
+static unsigned counter; /* [lock REGISTRY] */
+
+static void before_lock(void) {
+    world_start(2, 1);
+    counter = 0;
+}
+
+static void lock_and_count(void) {
+    hak_lock_acquire(HAK_LOCK_REGISTRY);
+    counter++;
+    hak_lock_release(HAK_LOCK_REGISTRY);
+}
+
+static void after_count(void) {
+    MODEL_CHECK(counter == 3, "two held a lock at a time");
+}
+
+/* Two owners, and no memory for a third one. */
+static void before_enter(void) {
+    world_start(2, 1);
+    while (hak_meta_alloc(0) != NULL) {
+    }
+}
+
+static void enter_and_leave(void) {
+    hak_owner_t *owner = hak_owner_enter(world_home[1]);
+    owner->slab_count[WORLD_SC]++;
+    hak_owner_leave(owner);
+}
+
+static void after_enter(void) {
+    unsigned sum = world_home[1]->slab_count[WORLD_SC] + world_home[2]->slab_count[WORLD_SC];
+    MODEL_CHECK(sum == 3, "RF-1: two held an owner at a time");
+}
+
+const model_scenario_t lock_scenarios[] = {
+    {"lock",
+     before_lock,
+     {lock_and_count, lock_and_count, lock_and_count},
+     after_count,
+     1u << MARK_SLEEP},
+    {"enter",
+     before_enter,
+     {enter_and_leave, enter_and_leave, enter_and_leave},
+     after_enter,
+     1u << MARK_SLEEP},
+    {0},
+};
