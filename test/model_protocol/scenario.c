@@ -180,6 +180,14 @@ static void exit_1(void) {
     hak_owner_part(world_home[1]);
 }
 
+static void part_1(void) {
+    hak_owner_part(world_home[1]);
+}
+
+static void join_part(void) {
+    hak_owner_part(hak_owner_join());
+}
+
 static void spill_1(void) {
     world_spill(1, 0, 0, 1);
 }
@@ -266,6 +274,13 @@ const model_scenario_t world_scenarios[] = {
      world_settle,
      MARK(RETIRE) | MARK(CREATE_ANEW) | MARK(BELOW)},
     {"exit", before_current, {push_first, exit_1, tick_1}, world_settle, MARK(BELOW)},
+    {"exit_adopt", before_join, {push_first, part_1, refill_2}, world_settle, MARK(ADOPT)},
+    {"exit_join", before_join, {push_first, part_1, join_part}, world_settle, 0},
+    {"collect",
+     before_idle_2,
+     {push_one_by_one, hak_owner_collect, refill_2},
+     world_settle,
+     MARK(ADOPT)},
     {"spill", before_idle_2, {spill_1, spill_2, refill_2}, world_settle, MARK(ADOPT) | MARK(OWN)},
     {"fork", before_one, {push_two_and_one, fork_child}, world_settle, MARK(BELOW)},
     {"fork_drain",

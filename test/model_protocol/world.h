@@ -52,6 +52,7 @@ void world_spill(unsigned owner, unsigned unit, unsigned first, unsigned count);
 /* --- between world.c and ghost.c */
 extern hak_superslab_t world_superslab;
 extern hak_owner_t *hak_all_owners;
+extern uint32_t hak_owner_idle;
 unsigned world_unit(const void *address);
 uint32_t *world_entry(unsigned unit);
 void ghost_start(void);
