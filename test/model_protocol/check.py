@@ -28,7 +28,8 @@ FLAGS = ["-std=gnu17", "-g", "-Wall", "-Wextra", "-Wno-ignored-qualifiers", "-D_
 SMALL = [
     ("slab/owner.c", "OWNER_SPINS = 100", "OWNER_SPINS = 1"),
     ("slab/owner.c", "OWNER_DRAIN_BUDGET = 256", "OWNER_DRAIN_BUDGET = 1"),
-    ("slab/owner.c", "ADOPT_VISITS = 4", "ADOPT_VISITS = 3"),
+    ("slab/owner.c", "ADOPT_LOOKS = 64", "ADOPT_LOOKS = 3"),
+    ("slab/owner.c", "ADOPT_DRAIN_BUDGET = 32", "ADOPT_DRAIN_BUDGET = 1"),
     ("os/lock.c", "LOCK_SPINS = 100", "LOCK_SPINS = 1"),
 ]
 PROBES = [
@@ -41,8 +42,8 @@ PROBES = [
      "        hak_slab_give_back(owner, slab, &batch);\n"),
     ("slab/slab.c", "    hak_store_release(&slab->owner, owner); /* pairs REMOTE-3 */\n",
      "    model_reach(MARK_ADOPT);\n    hak_store_release(&slab->owner, owner); /* pairs REMOTE-3 */\n"),
-    ("front/spill.c", "            hak_slab_give_back(held, slab, &run);\n",
-     "            model_reach(MARK_OWN);\n            hak_slab_give_back(held, slab, &run);\n"),
+    ("front/spill.c", "            done = spill_own(",
+     "            model_reach(MARK_OWN);\n            done = spill_own("),
 ]
 
 
@@ -88,6 +89,8 @@ def compile_model(options, name, changes):
                        ("world.c", ["-O1", "-fsanitize=thread", "-DHAK_AUDIT=1"]),
                        ("scenario.c", ["-O1", "-fsanitize=thread", "-DHAK_AUDIT=1"]),
                        ("locks.c", ["-O1", "-fsanitize=thread", "-DHAK_AUDIT=1"]),
+                       ("fork.c", ["-O1", "-fsanitize=thread", "-DHAK_AUDIT=1"]),
+                       ("platform.c", ["-O1", "-fsanitize=thread", "-DHAK_AUDIT=1"]),
                        ("litmus.c", ["-O1", "-fsanitize=thread"])):
         objects.append(os.path.join(folder, file + ".o"))
         status, output = run(options.cc + FLAGS + more + includes +

@@ -174,13 +174,19 @@ void model_thread_state(model_word_t word) {
 /* --- executions ----------------------------------------------------------------------------------
  */
 
-/* The threads that can go on, a bit each; 0: all are done. */
+/* The threads that can go on, a bit each; 0: all are done. Who naps goes on when there is something
+ * new, or when nobody else can. */
 static uint32_t threads_enabled(void) {
-    uint32_t enabled = 0, waiting = 0;
+    uint32_t enabled = 0, waiting = 0, napping = 0;
     for (unsigned i = 0; i < MODEL_THREADS; i++) {
-        bool can_go = !m.thread[i].is_done && m.thread[i].sleeps_at == NULL;
+        const thread_t *t = &m.thread[i];
+        bool can_go = !t->is_done && t->sleeps_at == NULL && (!t->naps || model_has_news(t));
         enabled |= (uint32_t)can_go << i;
-        waiting |= (uint32_t)(!can_go && !m.thread[i].is_done) << i;
+        napping |= (uint32_t)(t->naps && !can_go) << i;
+        waiting |= (uint32_t)(!can_go && !t->is_done) << i;
+    }
+    if (enabled == 0 && napping != 0) {
+        return napping;
     }
     if (enabled == 0 && waiting != 0) {
         model_fail("deadlock: all that are left sleep");

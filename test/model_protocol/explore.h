@@ -41,6 +41,11 @@ void model_wait(model_word_t word, uint64_t value);
 /* Wakes one that sleeps there, if any: which one is a choice. */
 void model_wake_one(model_word_t word);
 
+/* Sleeps until a word on which a compare-and-swap failed since the last nap holds something that
+ * this thread has not seen, and sees what is there then.
+ * true: nothing else can happen any more, so that time passes. */
+bool model_nap(void);
+
 /* A word that threads share: operations on it are steps. All others are done on the spot; the code
  * under test has some whose values decide nothing. */
 void model_share(model_word_t word);
@@ -70,8 +75,9 @@ typedef struct model_scenario {
     uint32_t marks; /* that must be reached */
 } model_scenario_t;
 
-/* Of litmus.c, scenario.c and locks.c; each ends with one without a name. */
-extern const model_scenario_t litmus_scenarios[], world_scenarios[], lock_scenarios[];
+/* Of litmus.c, scenario.c, fork.c and locks.c; each ends with one without a name. */
+extern const model_scenario_t litmus_scenarios[], world_scenarios[], fork_scenarios[],
+    lock_scenarios[];
 
 /* Runs all executions; returns their number. */
 uint64_t model_explore(const model_scenario_t *scenario);

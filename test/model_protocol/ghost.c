@@ -4,6 +4,8 @@
  * instrumented); they change next to the step they belong to. And what is looked at afterwards. */
 #include "world.h"
 
+#include "slab/slab_inl.h"
+
 static bool ghost_in_hand[WORLD_UNITS][WORLD_BLOCKS];
 static bool ghost_retired[WORLD_UNITS];
 static unsigned ghost_lost[WORLD_UNITS]; /* blocks whose hands a fork cut off */
@@ -38,19 +40,27 @@ void ghost_move(void *block, bool is_taken) {
 /* --- afterwards ----------------------------------------------------------------------------------
  */
 
-/* Blocks on the slab's own list; each must be on it once, and in no hand. */
-static unsigned slab_check_list(unsigned unit) {
+/* Blocks that are marked in the slab's bitmap or on its own list; each must be there once, and in
+ * no hand. */
+static unsigned slab_check_free(unsigned unit) {
     const hak_slab_t *slab = world_slab_of(unit);
     bool is_seen[WORLD_BLOCKS] = {false};
-    unsigned count = 0;
+    unsigned count = 0, marks = 0;
+    for (unsigned i = 0; i < slab->carved; i++) {
+        is_seen[i] = (slab->bits[0] >> i & 1) != 0;
+        MODEL_CHECK(!is_seen[i] || !ghost_in_hand[unit][i], "a block is marked and in use");
+        marks += is_seen[i];
+    }
     for (char *block = slab->free; block != NULL; block = hak_link_get(block), count++) {
-        uint32_t index = hak_sc_index(WORLD_SC, (uint32_t)(block - slab->base));
+        uint32_t index = hak_slab_index(slab, block);
         MODEL_CHECK(world_unit(block) == unit && index < slab->carved, "a list leads elsewhere");
-        MODEL_CHECK(!is_seen[index], "a block is on a list twice");
+        MODEL_CHECK(!is_seen[index], "a block is free twice");
         MODEL_CHECK(!ghost_in_hand[unit][index], "a block is free and in use");
         is_seen[index] = true;
     }
-    return count;
+    MODEL_CHECK(slab->bits[0] >> slab->carved == 0, "SLAB-1: a mark of no block");
+    MODEL_CHECK(count == slab->listed, "SLAB-1: the own list is not as long as it says");
+    return count + marks;
 }
 
 static unsigned slab_in_hand(unsigned unit) {
@@ -63,9 +73,9 @@ static unsigned slab_in_hand(unsigned unit) {
 
 static void slab_check(unsigned unit, unsigned lost) {
     const hak_slab_t *slab = world_slab_of(unit);
-    unsigned free_count = slab_check_list(unit);
+    unsigned free_count = slab_check_free(unit);
     MODEL_CHECK(slab->remote == 0, "RF-3: a slab is pending and in no queue");
-    MODEL_CHECK(free_count == slab->free_count, "SLAB-1: the own list is not as long as it says");
+    MODEL_CHECK(free_count == slab->free_count, "SLAB-1: free blocks are miscounted");
     MODEL_CHECK(free_count + slab_in_hand(unit) + lost == slab->carved, "a block is lost");
     MODEL_CHECK(free_count != slab->carved, "SLAB-3: an empty slab did not retire");
 }
@@ -77,7 +87,7 @@ void world_settle(void) {
     uint32_t idle = 0;
     for (const hak_owner_t *o = hak_all_owners; o != NULL; o = o->next) {
         idle += o->users == 0;
-        MODEL_CHECK(o->lock.lock.state == 0, "a lock is never released");
+        MODEL_CHECK(o->lock.is_taken == 0, "a lock is never released");
         MODEL_CHECK(!hak_remote_is_pending(o), "RF-8: a slab is passed on for ever");
     }
     MODEL_CHECK(idle == hak_owner_idle, "idle owners are miscounted");
@@ -90,16 +100,20 @@ void world_settle(void) {
     }
 }
 
-/* Blocks of the slab that neither wait at it nor are on its list nor in a hand. */
+/* Blocks of the slab that neither wait at it nor are free nor in a hand. */
 void world_note_lost(void) {
     for (unsigned unit = 0; unit < WORLD_UNITS; unit++) {
         const hak_slab_t *slab = world_slab_of(unit);
-        unsigned found = slab_check_list(unit) + slab_in_hand(unit);
+        ghost_lost[unit] = 0;
+        if (*world_entry(unit) == 0) {
+            continue;
+        }
+        unsigned found = slab_check_free(unit) + slab_in_hand(unit);
         for (void *head = (void *)slab->remote; head != NULL;) {
             uint64_t word = *((uint64_t *)head + 1);
             found += (unsigned)(word >> 32);
             head = hak_link_get((char *)head + (int32_t)(uint32_t)word);
         }
-        ghost_lost[unit] = *world_entry(unit) != 0 ? slab->carved - found : 0;
+        ghost_lost[unit] = slab->carved - found;
     }
 }

@@ -46,8 +46,9 @@ typedef struct thread {
     void (*body)(void);
     view_t view;
     uint64_t id; /* of all it read */
-    unsigned is_started : 1, is_done : 1;
+    unsigned is_started : 1, is_done : 1, naps : 1;
     const word_t *sleeps_at;
+    uint64_t tried; /* bit per word on which a compare-and-swap failed since the last nap */
     unsigned char own[STATE_WORDS][16];
 } thread_t;
 
@@ -106,6 +107,8 @@ void model_step(void);
 void model_write_log(void *address, unsigned bytes);
 /* A plain access of the running thread; fails if another one is not ordered against it. */
 void model_race_check(uintptr_t address, bool is_write);
+/* Whether a word that the thread tried holds what it does not know of. */
+bool model_has_news(const thread_t *thread);
 /* The words start with the values they have, and all threads know them. */
 void model_words_start(void);
 

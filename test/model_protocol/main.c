@@ -6,7 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
-static const model_scenario_t *const all[] = {litmus_scenarios, world_scenarios, lock_scenarios};
+static const model_scenario_t *const all[] = {litmus_scenarios, world_scenarios, fork_scenarios,
+                                              lock_scenarios};
 
 int main(int argc, char **argv) {
     int status = argc > 1 ? 2 : 0;

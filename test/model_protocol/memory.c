@@ -179,6 +179,7 @@ bool model_cas(model_word_t at, void *expected_at, uint64_t desired, model_order
         trace_add(site, was);
     }
     if (was != expected) {
+        m.thread[m.now].tried |= word != NULL ? 1ull << (word - m.word) : 0;
         memcpy(expected_at, &was, at.bytes);
         return false;
     }
@@ -220,6 +221,38 @@ void model_wake_one(model_word_t at) {
         m.thread[chosen].sleeps_at = NULL;
         m.thread[chosen].id = model_mix(m.thread[chosen].id, t->id);
     }
+}
+
+bool model_has_news(const thread_t *thread) {
+    for (unsigned w = 0; w < m.word_count; w++) {
+        bool is_tried = (thread->tried >> w & 1) != 0;
+        if (is_tried && thread->view.oldest[w] + 1u < m.word[w].count) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* What is seen after a nap is what is there, as stores become visible in finite time; what led to
+ * it is not seen with it. */
+bool model_nap(void) {
+    if (m.is_alone) {
+        model_fail("a thread that is alone naps");
+    }
+    thread_t *t = &m.thread[m.now];
+    t->naps = 1;
+    t->id = model_mix(t->id, 9);
+    model_step();
+    t->naps = 0;
+    bool is_timeout = !model_has_news(t);
+    for (unsigned w = 0; w < m.word_count; w++) {
+        if ((t->tried >> w & 1) != 0) {
+            t->view.oldest[w] = (uint8_t)(m.word[w].count - 1);
+            t->id = model_mix(t->id, m.word[w].order_id);
+        }
+    }
+    t->tried = 0;
+    return is_timeout;
 }
 
 void model_words_start(void) {

@@ -27,10 +27,25 @@ MUTATIONS = [
          "queue_push(hak_load_relaxed(&slab->owner), slab);")]),
     Mutation("owner_load_relaxed_in_drain", "forward", [RACE], [
         (REMOTE, "hak_owner_t *now = hak_load_acquire(", "hak_owner_t *now = hak_load_relaxed(")]),
-    Mutation("lock_take_relaxed", "two_drainers", [RACE], [
-        (LOCK, "return hak_cas_acquire(&lock->state, &expected, 1);",
-         "return hak_cas_relaxed(&lock->state, &expected, 1);")]),
-    Mutation("lock_free_relaxed", "two_drainers", [RACE], [
+    Mutation("try_relaxed", "two_drainers", [RACE], [
+        (LOCK, "return hak_cas_acquire(is_taken, &expected, 1);",
+         "return hak_cas_relaxed(is_taken, &expected, 1);")]),
+    Mutation("leave_relaxed", "two_drainers", [RACE], [
+        (LOCK, "hak_store_release(&owner_lock->is_taken, 0);",
+         "hak_store_relaxed(&owner_lock->is_taken, 0);")]),
+    Mutation("leave_before_is_over", "two_drainers", [RACE], [
+        (OWNER, "    bool is_over = owner->is_over;\n    owner->is_over = false;\n    hak_lock_leave(&owner->lock);\n",
+         "    hak_lock_leave(&owner->lock);\n    bool is_over = owner->is_over;\n    owner->is_over = false;\n")]),
+    Mutation("try_by_load_and_store", "enter", [RACE, "RF-1"], [
+        (LOCK, "return hak_cas_acquire(is_taken, &expected, 1);",
+         "bool is_free = hak_load_acquire(is_taken) == expected;\n    if (is_free) {\n"
+         "        hak_store_relaxed(is_taken, 1);\n    }\n    return is_free;")]),
+    Mutation("enter_without_another_look", "enter", ["too many", RACE, "RF-1", "deadlock"], [
+        (OWNER, "        hak_os_sleep(OWNER_NAP_NS);\n", "        hak_os_sleep(OWNER_NAP_NS);\n        return home;\n")]),
+    Mutation("lock_take_relaxed", "lock", [RACE], [
+        (LOCK, "if (HAK_UNLIKELY(!hak_cas_acquire(&lock->state, &expected, 1))) {",
+         "if (HAK_UNLIKELY(!hak_cas_relaxed(&lock->state, &expected, 1))) {")]),
+    Mutation("lock_free_relaxed", "lock", [RACE], [
         (LOCK, "hak_swap_release(&lock->state, 0)", "hak_swap_relaxed(&lock->state, 0)")]),
     Mutation("lock_take_late_relaxed", "lock", [RACE], [
         (LOCK, "while (hak_swap_acquire(&lock->state, 2) != 0)", "while (hak_swap_relaxed(&lock->state, 2) != 0)")]),
@@ -99,25 +114,27 @@ MUTATIONS = [
         (SLAB, '    HAK_ASSERT(hak_load_relaxed(&slab->remote) == 0, "SLAB-3");\n', "")]),
     # --- changes of owner ---
     Mutation("adopt_without_lock", "adopt", [RACE], [
-        (OWNER, "if (from != owner && owner_is_idle(from) && hak_lock_try(&from->lock)) {",
-         "if (from != owner && owner_is_idle(from)) {"),
-        (OWNER, "            slab = owner_give_slab(from, owner, sc);\n            hak_lock_leave(&from->lock);\n",
-         "            slab = owner_give_slab(from, owner, sc);\n")]),
+        (OWNER, "if (from != owner && hak_lock_try(&from->lock)) {", "if (from != owner) {"),
+        (OWNER, "        slab = owner_give_slab(from, owner, sc);\n        hak_lock_leave(&from->lock);",
+         "        slab = owner_give_slab(from, owner, sc);")]),
+    Mutation("adopt_any_without_lock", "adopt_any", [RACE, "fatal: hakmem broke its own invariant"], [
+        (OWNER, "        slab = owner_adopt_from(from, owner, sc);\n    }\n",
+         "        slab = from != owner ? owner_give_slab(from, owner, sc) : NULL;\n    }\n")]),
     Mutation("part_without_lock", "exit", [RACE], [
-        (OWNER, "    if (hak_owner_try(owner)) {\n        owner_tend(owner, OWNER_DRAIN_BUDGET);\n"
-         "        hak_owner_leave(owner);\n    }\n", "    owner_tend(owner, OWNER_DRAIN_BUDGET);\n")]),
+        (OWNER, "    if (owner_remove_user(owner) && hak_owner_try(owner)) {\n        owner_tend(owner, OWNER_DRAIN_BUDGET);\n"
+         "        hak_owner_leave(owner);\n    }\n",
+         "    if (owner_remove_user(owner)) {\n        owner_tend(owner, OWNER_DRAIN_BUDGET);\n    }\n")]),
     Mutation("lock_left_before_change", "adopt", [RACE, "fatal"], [
-        (OWNER, "            slab = owner_give_slab(from, owner, sc);\n            hak_lock_leave(&from->lock);\n",
-         "            hak_lock_leave(&from->lock);\n            slab = owner_give_slab(from, owner, sc);\n")]),
+        (OWNER, "        slab = owner_give_slab(from, owner, sc);\n        hak_lock_leave(&from->lock);",
+         "        hak_lock_leave(&from->lock);\n        slab = owner_give_slab(from, owner, sc);")]),
     Mutation("entry_read_before_lock", "spill", [RACE, "fatal: hakmem broke its own invariant"], [
-        (SPILL, "        if (HAK_LIKELY(entry == own)) {", "        if (HAK_LIKELY(entry == tcache->tag)) {"),
         (SPILL, "    hak_owner_t *held = hak_owner_try(tcache->home) ? tcache->home : NULL;\n",
          "    tcache->tag = hak_pagemap_get(hak_pagemap_base(), blocks.head);\n"
-         "    tcache->tag = tcache->tag == (tcache->home->tag | sc) ? tcache->tag : 0;\n"
+         "    tcache->tag = tcache->tag == hak_sc_entry(tcache->home->tag, sc) ? tcache->tag : 0;\n"
          "    hak_owner_t *held = hak_owner_try(tcache->home) ? tcache->home : NULL;\n"),
-        (SPILL, "uint32_t entry = hak_pagemap_get(hak_pagemap_base(), block);",
+        (SPILL, "uint32_t entry = hak_pagemap_leaf_get(leaf, block);",
          "uint32_t entry = held != NULL && tcache->tag != 0 ? tcache->tag\n"
-         "                             : hak_pagemap_get(hak_pagemap_base(), block);")]),
+         "                             : hak_pagemap_leaf_get(leaf, block);")]),
     Mutation("spill_without_lock", "spill", [RACE], [
         (SPILL, "hak_owner_t *held = hak_owner_try(tcache->home) ? tcache->home : NULL;",
          "bool is_held = hak_owner_try(tcache->home);\n    hak_owner_t *held = tcache->home;"),
@@ -125,11 +142,21 @@ MUTATIONS = [
          "    if (HAK_LIKELY(is_held)) {\n        hak_owner_leave")]),
     # --- fork ---
     Mutation("requeue_left_out", "fork", [LOST], [
-        (OWNER, "    hak_remote_requeue_all();\n", "")]),
+        (OWNER, "        hak_remote_requeue_all();\n", "")]),
+    Mutation("requeue_before_emptying", "fork", [LOST], [
+        (OWNER, "    hak_owner_idle = hak_owner_count;\n",
+         "    hak_owner_idle = hak_owner_count;\n    hak_remote_requeue_all();\n"),
+        (OWNER, "    if (is_clean) {\n        hak_remote_requeue_all();\n    }\n", "")]),
     Mutation("requeue_without_emptying", "fork_drain", [TWICE, LOST], [
-        (OWNER, "        o->queue = NULL;\n        o->ready = NULL;\n", "")]),
+        (OWNER, "            o->queue = NULL;\n            o->ready = NULL;\n", "")]),
     Mutation("requeue_emptying_queue_alone", "fork_drain", [TWICE, LOST], [
-        (OWNER, "        o->ready = NULL;\n", "")]),
+        (OWNER, "            o->ready = NULL;\n", "")]),
+    Mutation("fork_without_deadline", "fork_kept", ["too many choices"], [
+        (LOCK, "        if (now - start > patience) {\n            return false;\n        }\n", "")]),
+    Mutation("fork_frees_what_is_kept", "fork_kept", ["a lock is freed that the fork did not take"], [
+        (LOCK, "        if (l->is_forked) {\n            hak_store_release(",
+         "        {\n            hak_store_release(")]),
     Mutation("fork_without_locks", "fork_holder", ["a lock is never released", "a block is lost", LOST], [
-        (LOCK, "        if (rank == HAK_LOCK_OWNER) {\n            lock_fork_owners(is_clean);\n        }\n", "")]),
+        (LOCK, "        if (rank == HAK_LOCK_OWNER) {\n            lock_fork_owners("
+         "is_clean ? FORK_PATIENCE_NS : FORK_HANDLER_PATIENCE_NS);\n        }\n", "")]),
 ]

@@ -2,9 +2,7 @@
  *
  * What runs at a time. The transitions are those of docs/remote-free.md. Everything starts at rest;
  * afterwards whoever is left takes home what waits, and every block must be where it belongs. */
-#include "world.h"
-
-#define MARK(name) (1u << MARK_##name)
+#include "scenario.h"
 
 /* One owner, `count` blocks of unit 0 in use, the slab FULL. */
 static void one_slab(unsigned owners, unsigned count) {
@@ -13,11 +11,11 @@ static void one_slab(unsigned owners, unsigned count) {
     hak_slab_release_current(world_home[1]);
 }
 
-static void before_one(void) {
+void before_one(void) {
     one_slab(1, 3);
 }
 
-static void push_first(void) {
+void push_first(void) {
     world_push(0, 0, 1);
 }
 
@@ -25,7 +23,7 @@ static void push_second(void) {
     world_push(0, 1, 1);
 }
 
-static void push_two_and_one(void) {
+void push_two_and_one(void) {
     world_push(0, 0, 2);
     world_push(0, 2, 1);
 }
@@ -39,7 +37,7 @@ static void push_last_two(void) {
     world_push(0, 1, 2);
 }
 
-static void tick_1(void) {
+void tick_1(void) {
     world_tick(1);
 }
 
@@ -48,16 +46,20 @@ static void tick_1_twice(void) {
     world_tick(1);
 }
 
-static void refill_1(void) {
+void refill_1(void) {
     world_refill(1);
 }
 
-static void refill_2(void) {
+void refill_2(void) {
     world_refill(2);
 }
 
-static void refill_3(void) {
-    world_refill(3);
+static void adopt_2(void) {
+    world_adopt(2);
+}
+
+static void adopt_3(void) {
+    world_adopt(3);
 }
 
 /* --- one owner -----------------------------------------------------------------------------------
@@ -69,14 +71,14 @@ static void refill_1_twice(void) {
 }
 
 /* Two slabs: the budget of a visit is one, so the other one stays in `ready`. */
-static void before_two_slabs(void) {
+void before_two_slabs(void) {
     world_start(1, 2);
     world_slab(1, 2);
     world_slab(1, 2);
     hak_slab_release_current(world_home[1]);
 }
 
-static void push_other(void) {
+void push_other(void) {
     world_push(1, 0, 1);
 }
 
@@ -96,7 +98,7 @@ static void idle_owner(unsigned owners) {
     hak_owner_part(world_home[1]);
 }
 
-static void before_idle_2(void) {
+void before_idle_2(void) {
     idle_owner(2);
 }
 
@@ -196,36 +198,6 @@ static void spill_2(void) {
     world_spill(2, 0, 1, 1);
 }
 
-/* --- fork ----------------------------------------------------------------------------------------
- */
-
-static void fork_child(void) {
-    hak_lock_fork_begin();
-    model_stop_others();
-    world_note_lost();
-    hak_owner_after_fork(world_home[1]);
-    hak_lock_fork_end(true);
-}
-
-/* One of two slabs is in `ready` when it comes to the fork. */
-static void fork_after_tick(void) {
-    world_tick(1);
-    fork_child();
-}
-
-static void before_pushed(void) {
-    before_one();
-    world_push(0, 0, 2);
-}
-
-/* No pusher is under way: nothing may be lost. */
-static void fork_exact(void) {
-    hak_lock_fork_begin();
-    model_stop_others();
-    hak_owner_after_fork(world_home[1]);
-    hak_lock_fork_end(true);
-}
-
 /* ---------------------------------------------------------------------------------------------- */
 
 const model_scenario_t world_scenarios[] = {
@@ -262,9 +234,14 @@ const model_scenario_t world_scenarios[] = {
      MARK(ADOPT) | MARK(FORWARD)},
     {"adopt_twice",
      before_idle_3,
-     {push_first, refill_2, refill_3},
+     {push_first, adopt_2, adopt_3},
      world_settle,
      MARK(ADOPT) | MARK(FORWARD)},
+    {"adopt_any",
+     before_join,
+     {push_first, refill_1, refill_2},
+     world_settle,
+     MARK(ADOPT) | MARK(BUSY)},
     {"adopt_ready", before_ready, {push_both, refill_2}, world_settle, MARK(ADOPT) | MARK(FORWARD)},
     {"new_owner", before_join, {push_first, join_part_refill}, world_settle, MARK(ADOPT)},
     {"forward", before_forward, {tick_1, new_owner_takes}, world_settle, MARK(FORWARD)},
@@ -282,13 +259,5 @@ const model_scenario_t world_scenarios[] = {
      world_settle,
      MARK(ADOPT)},
     {"spill", before_idle_2, {spill_1, spill_2, refill_2}, world_settle, MARK(ADOPT) | MARK(OWN)},
-    {"fork", before_one, {push_two_and_one, fork_child}, world_settle, MARK(BELOW)},
-    {"fork_drain",
-     before_two_slabs,
-     {push_first, push_other, fork_after_tick},
-     world_settle,
-     MARK(FIRST)},
-    {"fork_holder", before_pushed, {tick_1, refill_1, fork_exact}, world_settle, MARK(BUSY)},
-    {"fork_adopt", before_idle_2, {push_first, refill_2, fork_child}, world_settle, MARK(ADOPT)},
     {0},
 };

@@ -4,9 +4,6 @@
  * that they need: memory, a page map of one leaf, no operating system. */
 #include "world.h"
 
-/* What lock.c keeps for each thread is changed with the coroutine. */
-#undef HAK_TLS
-#define HAK_TLS
 #define __libc_single_threaded model_single_threaded
 
 #include "front/spill.c"
@@ -18,8 +15,6 @@
 
 #include <sys/mman.h>
 
-#define WORLD_FATAL_TEXT(name, text) text,
-
 char model_single_threaded;
 hak_pagemap_t hak_pagemap; /* only the zero leaf is used */
 hak_process_counters_t hak_counters;
@@ -29,36 +24,13 @@ hak_owner_t *world_home[WORLD_OWNERS + 1];
 
 hak_superslab_t world_superslab;
 static unsigned world_units_free; /* [lock SPAN] bit per unit */
-static unsigned world_owner_most;
 static _Alignas(64) char world_meta[WORLD_OWNERS - 1][sizeof(hak_owner_t)];
 static unsigned world_meta_used;
+static uint64_t world_bits[WORLD_UNITS][HAK_LINE_BYTES / sizeof(uint64_t)];
+static unsigned world_bits_free; /* [lock META] bit per bitmap */
 
 /* --- what the sources call -----------------------------------------------------------------------
  */
-
-void hak_fatal(hak_fatal_kind_t kind, const void *address, const char *detail) {
-    static const char *const text[] = {HAK_FATAL_KINDS(WORLD_FATAL_TEXT)};
-    model_fail("fatal: %s: %p %s", text[kind], address, detail != NULL ? detail : "");
-}
-
-unsigned hak_os_cpu_count(void) {
-    return world_owner_most;
-}
-
-void hak_os_relax(void) {
-}
-
-void hak_os_yield(void) {
-}
-
-void hak_os_wait(uint32_t *word, uint32_t expected) {
-    model_reach(MARK_SLEEP);
-    model_wait(MODEL_WORD(word), expected);
-}
-
-void hak_os_wake_one(uint32_t *word) {
-    model_wake_one(MODEL_WORD(word));
-}
 
 void *hak_meta_alloc(size_t bytes) {
     if (world_meta_used == WORLD_OWNERS - 1) {
@@ -67,6 +39,27 @@ void *hak_meta_alloc(size_t bytes) {
     void *memory = world_meta[world_meta_used++];
     model_zero(memory, bytes);
     return memory;
+}
+
+/* Bitmaps of slabs, one line each. */
+void *hak_meta_take(unsigned lines) {
+    MODEL_CHECK(lines == 1, "a bitmap of more than a line");
+    hak_lock_acquire(HAK_LOCK_META);
+    bool is_there = world_bits_free != 0;
+    unsigned i = is_there ? hak_ctz(world_bits_free) : 0;
+    world_bits_free &= ~(1u << i);
+    hak_lock_release(HAK_LOCK_META);
+    return is_there ? world_bits[i] : NULL;
+}
+
+void hak_meta_give(void *piece, unsigned lines) {
+    (void)lines;
+    size_t i =
+        (size_t)((uint64_t *)piece - world_bits[0]) / (sizeof *world_bits / sizeof(uint64_t));
+    MODEL_CHECK(world_bits[i][0] == 0, "a bitmap is given back with marks");
+    hak_lock_acquire(HAK_LOCK_META);
+    world_bits_free |= 1u << i;
+    hak_lock_release(HAK_LOCK_META);
 }
 
 uint32_t *world_entry(unsigned unit) {
@@ -101,7 +94,8 @@ bool hak_span_alloc(unsigned count, size_t align, hak_span_use_t use, hak_span_t
     return is_there;
 }
 
-void hak_span_free(hak_superslab_t *superslab, unsigned unit, unsigned count, unsigned touched) {
+bool hak_span_free_locked(hak_superslab_t *superslab, unsigned unit, unsigned count,
+                          unsigned touched) {
     (void)superslab;
     (void)count;
     (void)touched;
@@ -109,6 +103,11 @@ void hak_span_free(hak_superslab_t *superslab, unsigned unit, unsigned count, un
     hak_lock_acquire(HAK_LOCK_SPAN);
     world_units_free |= 1u << unit;
     hak_lock_release(HAK_LOCK_SPAN);
+    return true;
+}
+
+void hak_span_purge_if_over(void) {
+    MODEL_CHECK(lock_owner_held[0] == NULL || lock_is_forking, "memory is purged under a lock");
 }
 
 void hak_span_visit(void (*visit)(hak_superslab_t *, void *), void *context) {
@@ -137,15 +136,17 @@ hak_slab_t *world_slab_of(unsigned unit) {
 static void share_owner(hak_owner_t *owner) {
     model_share(MODEL_WORD(&owner->queue));
     model_share(MODEL_WORD(&owner->users));
-    model_share(MODEL_WORD(&owner->lock.lock.state));
+    model_share(MODEL_WORD(&owner->is_left));
+    model_share(MODEL_WORD(&owner->lock.is_taken));
 }
 
 static void share_all(unsigned owners, unsigned units) {
     model_share(MODEL_WORD(&hak_all_owners));
     model_share(MODEL_WORD(&hak_owner_idle));
-    model_share(MODEL_WORD(&hak_owner_cursor));
+    model_share(MODEL_WORD(&hak_owner_adopt_cursor));
     model_share(MODEL_WORD(&hak_locks[HAK_LOCK_REGISTRY].state));
     model_share(MODEL_WORD(&hak_locks[HAK_LOCK_SPAN].state));
+    model_share(MODEL_WORD(&hak_locks[HAK_LOCK_META].state));
     share_owner(&owner_first);
     for (unsigned i = 1; i < owners; i++) {
         share_owner((hak_owner_t *)world_meta[i - 1]);
@@ -166,10 +167,12 @@ void world_start(unsigned owners, unsigned units) {
     model_thread_state(MODEL_WORD(&lock_forked));
     model_thread_state(MODEL_WORD(&lock_owner_held[0]));
     model_thread_state(MODEL_WORD(&lock_owner_held[1]));
+    model_thread_state(MODEL_WORD(&hak_remote_is_pushing));
+    model_thread_state(MODEL_WORD(&world_time));
     ghost_start();
     world_map();
-    world_owner_most = WORLD_OWNERS;
     world_units_free = (1u << units) - 1;
+    world_bits_free = (1u << WORLD_UNITS) - 1;
     hak_owner_start();
     for (unsigned i = 1; i <= owners; i++) {
         world_home[i] = hak_owner_join();
@@ -231,11 +234,24 @@ void world_refill(unsigned owner) {
     }
 }
 
+void world_adopt(unsigned owner) {
+    hak_owner_t *home = world_home[owner];
+    if (hak_lock_try(&home->lock)) {
+        hak_slab_t *slab = hak_slab_adopt_any(home, WORLD_SC);
+        if (slab != NULL) {
+            slab_full_to_partial(home, slab);
+        }
+        hak_owner_leave(home);
+    }
+}
+
 /* hak_owner_tend, but that it is sure which owner is visited. */
 void world_tick(unsigned owner) {
-    if (hak_remote_is_pending(world_home[owner]) && hak_lock_try(&world_home[owner]->lock)) {
-        owner_tend(world_home[owner], OWNER_DRAIN_BUDGET);
-        hak_lock_leave(&world_home[owner]->lock);
+    hak_owner_t *visited = world_home[owner];
+    bool is_wanted = hak_remote_is_pending(visited) || hak_load_relaxed(&visited->is_left);
+    if (is_wanted && hak_lock_try(&visited->lock)) {
+        owner_tend(visited, OWNER_DRAIN_BUDGET);
+        hak_owner_leave(visited);
     }
 }
 

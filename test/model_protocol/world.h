@@ -5,6 +5,12 @@
 #ifndef MODEL_WORLD_H
 #define MODEL_WORLD_H
 
+#include "base/compiler.h"
+
+/* What the sources keep for each thread is changed with the coroutine. */
+#undef HAK_TLS
+#define HAK_TLS
+
 #include "explore.h"
 #include "front/tcache.h"
 #include "slab/remote.h"
@@ -27,6 +33,7 @@ enum {
     MARK_BUSY,        /* an owner was held when it was tried */
     MARK_TWO_BATCHES, /* T11 took more than one */
     MARK_SLEEP,       /* a lock was waited for */
+    MARK_LATE,        /* in vain */
     MARK_OWN,         /* sorting gave a block straight back */
 };
 
@@ -46,13 +53,16 @@ void world_push(unsigned unit, unsigned first, unsigned count);
 /* A thread of the home refills; a thread's tick visits one owner. */
 void world_refill(unsigned owner);
 void world_tick(unsigned owner);
+/* A thread of the home adopts a slab from anybody, as when memory is out. */
+void world_adopt(unsigned owner);
 /* A thread whose home is the owner sorts blocks. */
 void world_spill(unsigned owner, unsigned unit, unsigned first, unsigned count);
 
-/* --- between world.c and ghost.c */
+/* --- between world.c, ghost.c and platform.c */
 extern hak_superslab_t world_superslab;
 extern hak_owner_t *hak_all_owners;
 extern uint32_t hak_owner_idle;
+extern uint64_t world_time; /* [owner] it passes when nothing else happens */
 unsigned world_unit(const void *address);
 uint32_t *world_entry(unsigned unit);
 void ghost_start(void);

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The operating system of the world: waits and naps are the explorer's, and any error ends all. */
+#include "os/os.h"
+
+#include "base/check.h"
+#include "world.h"
+
+#define WORLD_FATAL_TEXT(name, text) text,
+
+static const uint64_t WORLD_LONG_NS = 10000000000; /* longer than anybody waits */
+
+uint64_t world_time;
+
+void hak_fatal(hak_fatal_kind_t kind, const void *address, const char *detail) {
+    static const char *const text[] = {HAK_FATAL_KINDS(WORLD_FATAL_TEXT)};
+    model_fail("fatal: %s: %p %s", text[kind], address, detail != NULL ? detail : "");
+}
+
+unsigned hak_os_cpu_count(void) {
+    return WORLD_OWNERS;
+}
+
+void hak_os_relax(void) {
+}
+
+void hak_os_sleep(uint64_t ns) {
+    model_reach(MARK_SLEEP);
+    if (model_nap()) {
+        model_reach(MARK_LATE);
+        world_time += ns + WORLD_LONG_NS;
+    }
+}
+
+uint64_t hak_os_now_ns(void) {
+    return world_time + 1;
+}
+
+void hak_os_wait(uint32_t *word, uint32_t expected) {
+    model_reach(MARK_SLEEP);
+    model_wait(MODEL_WORD(word), expected);
+}
+
+void hak_os_wake_one(uint32_t *word) {
+    model_wake_one(MODEL_WORD(word));
+}
