@@ -12,6 +12,7 @@
 #include "os/lock.c"
 #include "os/os_fault.c"
 #include "os/os_linux.c"
+#include "os/os_thread.c"
 
 #include "span/huge_page.c"
 #include "span/meta.c"

@@ -8,14 +8,16 @@
 #include "os/os.h"
 
 hak_lock_t hak_locks[HAK_LOCK_COUNT];
-HAK_LOCKED_STATE hak_owner_lock_t *hak_owner_locks; /* [lock REGISTRY] newest first */
+HAK_LOCKED_STATE hak_owner_lock_t *hak_owner_locks; /* [atomic] newest first; never shrinks */
 
 /* The C library's: no other thread exists, and none can appear but through this one. NULL where it
  * does not tell. */
 extern char __libc_single_threaded HAK_WEAK;
 
 static HAK_TLS bool lock_is_forking; /* [owner] this thread holds every lock */
+HAK_TLS bool hak_lock_is_pushing;
 static HAK_TLS uint8_t lock_held;    /* [owner] bit per rank held, or about to be, by this thread */
+static HAK_TLS uint8_t lock_waiting; /* [owner] bit of the rank in lock_held not taken yet */
 static HAK_TLS uint8_t lock_forked;  /* [owner] bit per rank that hak_lock_fork_begin took */
 /* [owner] locks of owners held, or about to be, by this thread */
 static HAK_TLS hak_owner_lock_t *lock_owner_held[2];
@@ -56,7 +58,9 @@ void hak_lock_acquire(hak_lock_rank_t rank) {
     }
     lock_note_acquire(rank);
     if (HAK_UNLIKELY(!hak_cas_acquire(&lock->state, &expected, 1))) {
+        lock_waiting = (uint8_t)(1u << rank);
         lock_acquire_contended(lock);
+        lock_waiting = 0;
     }
 }
 
@@ -77,8 +81,8 @@ void hak_lock_release(hak_lock_rank_t rank) {
 /* --- locks of owners -------------------------------------------------------------------------- */
 
 void hak_lock_add(hak_owner_lock_t *owner_lock) {
-    owner_lock->next = hak_owner_locks;
-    hak_owner_locks = owner_lock;
+    owner_lock->next = hak_load_relaxed(&hak_owner_locks);
+    hak_store_release(&hak_owner_locks, owner_lock);
 }
 
 /* What follows is noted before the lock is taken, and forgotten after it is free: a signal handler
@@ -122,8 +126,14 @@ static bool lock_try(uint32_t *is_taken) {
     return lock_take(is_taken);
 }
 
+/* This thread is forking, and its fork holds the lock. */
+HAK_INLINE bool lock_is_passed(const hak_owner_lock_t *owner_lock) {
+    return HAK_UNLIKELY(lock_is_forking) &&
+           hak_load_relaxed(&owner_lock->forked_by) == &lock_forked;
+}
+
 bool hak_lock_try(hak_owner_lock_t *owner_lock) {
-    if (HAK_UNLIKELY(lock_is_forking)) {
+    if (lock_is_passed(owner_lock)) {
         return true;
     }
     lock_note_owner(owner_lock);
@@ -137,7 +147,7 @@ bool hak_lock_try(hak_owner_lock_t *owner_lock) {
 }
 
 void hak_lock_leave(hak_owner_lock_t *owner_lock) {
-    if (HAK_UNLIKELY(lock_is_forking)) {
+    if (lock_is_passed(owner_lock)) {
         return;
     }
     hak_store_release(&owner_lock->is_taken, 0);
@@ -158,52 +168,70 @@ static bool lock_is_held_owner(const hak_owner_lock_t *owner_lock) {
     return owner_lock == lock_owner_held[0] || owner_lock == lock_owner_held[1];
 }
 
-static const uint64_t FORK_PATIENCE_NS = 1000000000;       /* for an owner's lock */
-static const uint64_t FORK_HANDLER_PATIENCE_NS = 10000000; /* for any, inside a section */
+enum {
+    FORK_NAPS = 10000,       /* about a second, for the lock of an owner or of the guest */
+    FORK_HANDLER_NAPS = 100, /* for any lock, inside a section */
+};
 static const uint64_t FORK_NAP_NS = 100000;
 
-static bool lock_fork_take(uint32_t *state, uint64_t patience) {
-    uint64_t start = 0;
+static bool lock_fork_take(uint32_t *state, unsigned naps) {
     for (unsigned i = 0; !lock_take(state); i++) {
-        if (i < LOCK_SPINS) {
-            hak_os_relax();
-            continue;
-        }
-        uint64_t now = hak_os_now_ns();
-        start = start == 0 ? now : start;
-        if (now - start > patience) {
+        if (i >= LOCK_SPINS + naps) {
             return false;
         }
-        hak_os_sleep(FORK_NAP_NS);
+        if (i < LOCK_SPINS) {
+            hak_os_relax();
+        } else {
+            hak_os_sleep(FORK_NAP_NS);
+        }
     }
     return true;
 }
 
-static void lock_fork_owners(uint64_t patience) {
-    for (hak_owner_lock_t *l = hak_owner_locks; l != NULL; l = l->next) {
-        l->is_forked = !lock_is_held_owner(l) && lock_fork_take(&l->is_taken, patience);
+/* Only who has taken a lock says so, and only who said so frees it: two threads may fork at a time.
+ */
+static void lock_fork_owners(unsigned naps) {
+    for (hak_owner_lock_t *l = hak_load_acquire(&hak_owner_locks); l != NULL; l = l->next) {
+        unsigned patience = hak_load_relaxed(&l->is_kept) ? FORK_HANDLER_NAPS : naps;
+        if (lock_is_held_owner(l)) {
+            continue;
+        }
+        bool is_taken = lock_fork_take(&l->is_taken, patience);
+        hak_store_relaxed(&l->is_kept, !is_taken);
+        if (is_taken) {
+            hak_store_relaxed(&l->forked_by, &lock_forked);
+        }
     }
+}
+
+static bool lock_fork_rank(hak_lock_rank_t rank, uint8_t own, bool is_clean) {
+    if ((own >> rank & 1) != 0) {
+        return false;
+    }
+    if (is_clean && rank != HAK_LOCK_GUEST) { /* a guest may meet a fatal error in a refill */
+        lock_held = 0;                        /* ranks ascend among those taken here */
+        hak_lock_acquire(rank);
+        return true;
+    }
+    return lock_fork_take(&hak_locks[rank].state, is_clean ? FORK_NAPS : FORK_HANDLER_NAPS);
 }
 
 /* A signal handler may fork while this very thread holds a lock: it keeps what it has, and does not
  * wait for long, since who has the rest may be about to fork as well, and wait for ours. */
 bool hak_lock_fork_begin(void) {
     uint8_t before = lock_held;
+    uint8_t own = before & (uint8_t)~lock_waiting;
     bool is_clean = before == 0 && lock_owner_held[0] == NULL;
-    lock_forked = 0;
+    uint8_t forked = 0;
     for (unsigned rank = 0; rank < HAK_LOCK_COUNT; rank++) {
-        if (is_clean) {
-            lock_held = 0; /* ranks ascend among those taken here */
-            hak_lock_acquire((hak_lock_rank_t)rank);
-            lock_forked |= (uint8_t)(1u << rank);
-        } else if ((before >> rank & 1) == 0 &&
-                   lock_fork_take(&hak_locks[rank].state, FORK_HANDLER_PATIENCE_NS)) {
-            lock_forked |= (uint8_t)(1u << rank);
+        if (lock_fork_rank((hak_lock_rank_t)rank, own, is_clean)) {
+            forked |= (uint8_t)(1u << rank);
         }
         if (rank == HAK_LOCK_OWNER) {
-            lock_fork_owners(is_clean ? FORK_PATIENCE_NS : FORK_HANDLER_PATIENCE_NS);
+            lock_fork_owners(is_clean ? FORK_NAPS : FORK_HANDLER_NAPS);
         }
     }
+    lock_forked = forked;
     lock_held = before;
     lock_is_forking = true;
     return is_clean;
@@ -218,15 +246,16 @@ static void lock_fork_release(hak_lock_rank_t rank, bool is_child) {
 
 /* In the child what other threads held is free, too: they are gone, and it was no clean fork. */
 void hak_lock_fork_end(bool is_child) {
+    uint8_t own = lock_held & (uint8_t)~lock_waiting;
     lock_is_forking = false;
-    for (hak_owner_lock_t *l = hak_owner_locks; l != NULL; l = l->next) {
-        if (l->is_forked) {
+    for (hak_owner_lock_t *l = hak_load_acquire(&hak_owner_locks); l != NULL; l = l->next) {
+        if (hak_load_relaxed(&l->forked_by) == &lock_forked) {
+            hak_store_relaxed(&l->forked_by, NULL);
             hak_store_release(&l->is_taken, 0);
         }
     }
     for (unsigned rank = HAK_LOCK_COUNT; rank-- > 0;) {
-        bool is_own = (lock_held >> rank & 1) != 0;
-        if ((lock_forked >> rank & 1) != 0 || (is_child && !is_own)) {
+        if ((lock_forked >> rank & 1) != 0 || (is_child && (own >> rank & 1) == 0)) {
             lock_fork_release((hak_lock_rank_t)rank, is_child);
         }
     }

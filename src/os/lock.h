@@ -31,7 +31,8 @@ extern hak_lock_t hak_locks[HAK_LOCK_COUNT];
  * something else. A thread may try a second one while it holds one. */
 typedef struct hak_owner_lock {
     uint32_t is_taken;           /* [atomic] */
-    bool is_forked;              /* [held] hak_lock_fork_begin took it */
+    bool is_kept;                /* [atomic] a fork waited for it in vain; a hint */
+    const void *forked_by;       /* [atomic] the thread whose fork holds it */
     struct hak_owner_lock *next; /* [const] list of all */
 } hak_owner_lock_t;
 
@@ -45,9 +46,14 @@ void hak_lock_leave(hak_owner_lock_t *owner_lock);
 /* Lets go of what the thread holds of them: for those who survive a fatal error (tests). */
 void hak_lock_leave_owners(void);
 
+/* [owner] This thread is in the middle of a push to a remote list, which takes no lock: a fork in a
+ * signal handler is no clean one then. */
+extern HAK_TLS bool hak_lock_is_pushing;
+
 /* fork: the calling thread takes every lock, in the order of ranks. Until hak_lock_fork_end it
- * holds them all, and acquire and release are no-ops for it: other fork handlers of the program may
- * allocate before and after ours, whatever the order of registration.
+ * holds them, and acquire and release are no-ops for it: other fork handlers of the program may
+ * allocate before and after ours, whatever the order of registration. The caller has blocked
+ * signals: a handler that forks meanwhile would end what this began.
  * An owner that stays taken for a second (a thread that met a fatal error may sit in its handler
  * for ever) is left out: the child passes it over, like everybody.
  * Returns false if the thread was inside a locked section already (a signal handler forks): it

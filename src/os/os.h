@@ -60,7 +60,10 @@ void hak_os_wait(uint32_t *word, uint32_t expected); /* sleeps while *word == ex
 void hak_os_wake_one(uint32_t *word);
 void hak_os_yield(void);
 void hak_os_sleep(uint64_t ns); /* a signal may end it early */
-void hak_os_relax(void);        /* CPU hint inside a spin loop */
+/* Blocks all signals of the calling thread; returns the mask there was before. */
+uint64_t hak_os_block_signals(void);
+void hak_os_restore_signals(uint64_t before);
+void hak_os_relax(void); /* CPU hint inside a spin loop */
 
 /* --- the rest ------------------------------------------------------------------------------ */
 uint64_t hak_os_now_ns(void); /* monotonic, coarse (about 4 ms) */

@@ -12,7 +12,6 @@
 #include "os/syscall.h"
 
 #include <fcntl.h>
-#include <linux/futex.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -309,35 +308,6 @@ bool hak_os_is_readable(const void *address) {
 
 uintptr_t hak_os_data_end(void) {
     return (uintptr_t)hak_syscall(SYS_brk, 0, 0, 0, 0, 0, 0);
-}
-
-uint32_t hak_os_thread_id(void) {
-    return (uint32_t)hak_syscall(SYS_gettid, 0, 0, 0, 0, 0, 0);
-}
-
-void hak_os_wait(uint32_t *word, uint32_t expected) {
-    hak_syscall(SYS_futex, (long)word, FUTEX_WAIT_PRIVATE, expected, 0, 0, 0);
-}
-
-void hak_os_wake_one(uint32_t *word) {
-    hak_syscall(SYS_futex, (long)word, FUTEX_WAKE_PRIVATE, 1, 0, 0, 0);
-}
-
-void hak_os_yield(void) {
-    hak_syscall(SYS_sched_yield, 0, 0, 0, 0, 0, 0);
-}
-
-void hak_os_sleep(uint64_t ns) {
-    struct timespec time = {(time_t)(ns / 1000000000), (long)(ns % 1000000000)};
-    hak_syscall(SYS_nanosleep, (long)&time, 0, 0, 0, 0, 0);
-}
-
-void hak_os_relax(void) {
-#if defined(__x86_64__)
-    __asm__ volatile("pause");
-#else
-    __asm__ volatile("yield");
-#endif
 }
 
 uint64_t hak_os_now_ns(void) {

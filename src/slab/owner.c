@@ -18,6 +18,7 @@ enum {
     OWNER_PER_CPU = 1,
     OWNER_LEAST = 2,          /* with one CPU, too: one thread may be preempted in a section */
     OWNER_RESERVE = 2,        /* up to times as many, made when all are taken at a time */
+    OWNER_NAPS = 10000,       /* then all are kept for good, by crashed threads say: one more */
     OWNER_DRAIN_BUDGET = 256, /* slabs drained per owner visited */
     ADOPT_VISITS = 4,         /* owners taken for one slab: bounds the work of a refill */
     ADOPT_LOOKS = 64,         /* owners looked at */
@@ -55,7 +56,7 @@ hak_owner_t *hak_owner_start(void) {
 static hak_owner_t *owner_create(unsigned times) {
     unsigned most = hak_os_cpu_count() * OWNER_PER_CPU;
     most = most < OWNER_LEAST ? OWNER_LEAST : most;
-    if (hak_owner_count >= most * times) {
+    if (hak_owner_count / most >= times) {
         return NULL;
     }
     hak_owner_t *owner = hak_meta_alloc(sizeof *owner);
@@ -103,8 +104,11 @@ static void owner_tend(hak_owner_t *owner, unsigned budget) {
 
 /* true: that was the last one. */
 static bool owner_remove_user(hak_owner_t *owner) {
-    HAK_ASSERT(!owner_is_idle(owner), "OWNER-1 a user that joined");
-    if (hak_sub_relaxed(&owner->users, 1) != 1) {
+    uint32_t users = hak_load_relaxed(&owner->users);
+    /* never below 0: the child of a fork inside a section counts anew */
+    while (users != 0 && !hak_cas_release(&owner->users, &users, users - 1)) {
+    }
+    if (users != 1) {
         return false;
     }
     hak_add_relaxed(&hak_owner_idle, 1);
@@ -166,18 +170,29 @@ static hak_owner_t *owner_try_all(hak_owner_t *home) {
     return NULL;
 }
 
+/* All were taken. That may have been a fork, which is over when we have the lock. */
+static hak_owner_t *owner_enter_new(hak_owner_t *home, unsigned times) {
+    hak_lock_acquire(HAK_LOCK_REGISTRY);
+    hak_owner_t *owner = owner_try_all(home);
+    if (owner == NULL) {
+        hak_owner_t *fresh = owner_create(times);
+        owner = fresh != NULL && hak_lock_try(&fresh->lock) ? fresh : NULL;
+    }
+    hak_lock_release(HAK_LOCK_REGISTRY);
+    return owner;
+}
+
 static const uint64_t OWNER_NAP_NS = 50000;
 
 static HAK_COLD hak_owner_t *owner_enter_other(hak_owner_t *home) {
     hak_owner_t *owner = owner_try_all(home);
     if (owner == NULL) {
-        hak_lock_acquire(HAK_LOCK_REGISTRY);
-        hak_owner_t *fresh = owner_create(OWNER_RESERVE);
-        hak_lock_release(HAK_LOCK_REGISTRY);
-        home = fresh != NULL ? fresh : home;
+        owner = owner_enter_new(home, OWNER_RESERVE);
     }
-    while (owner == NULL && (owner = owner_try_all(home)) == NULL) {
+    for (unsigned naps = 0; owner == NULL; naps++) {
         hak_os_sleep(OWNER_NAP_NS);
+        owner = naps % OWNER_NAPS != OWNER_NAPS - 1 ? owner_try_all(home)
+                                                    : owner_enter_new(home, UINT32_MAX);
     }
     return owner;
 }
@@ -188,12 +203,6 @@ hak_owner_t *hak_owner_enter(hak_owner_t *home) {
 
 /* --- on behalf of others ------------------------------------------------------------------------
  */
-
-static hak_owner_t *owner_visit_next(hak_owner_t **cursor) {
-    hak_owner_t *owner = owner_after(hak_load_acquire(cursor));
-    hak_store_release(cursor, owner);
-    return owner;
-}
 
 static hak_slab_t *owner_give_slab(hak_owner_t *from, hak_owner_t *to, unsigned sc) {
     owner_tend(from, ADOPT_DRAIN_BUDGET);
@@ -223,19 +232,26 @@ static hak_slab_t *owner_adopt_from(hak_owner_t *from, hak_owner_t *owner, unsig
     return slab;
 }
 
+/* At most once round the ring. */
 hak_slab_t *hak_slab_adopt(hak_owner_t *owner, unsigned sc) {
     hak_slab_t *slab = NULL;
     if (hak_load_relaxed(&hak_owner_idle) == 0) {
         return NULL;
     }
-    unsigned visits = ADOPT_VISITS;
-    for (unsigned look = 0; look < ADOPT_LOOKS && visits > 0 && slab == NULL; look++) {
-        hak_owner_t *from = owner_visit_next(&hak_owner_adopt_cursor);
+    hak_owner_t *first = owner_after(hak_load_acquire(&hak_owner_adopt_cursor));
+    hak_owner_t *from = first;
+    for (unsigned looks = ADOPT_LOOKS, visits = ADOPT_VISITS; looks > 0 && visits > 0; looks--) {
         if (owner_is_idle(from) && owner_may_give(from, sc)) {
             slab = owner_adopt_from(from, owner, sc);
             visits--;
         }
+        hak_owner_t *next = owner_after(from);
+        if (slab != NULL || next == first) {
+            break;
+        }
+        from = next;
     }
+    hak_store_release(&hak_owner_adopt_cursor, from);
     return slab;
 }
 
@@ -243,16 +259,23 @@ hak_slab_t *hak_slab_adopt_any(hak_owner_t *owner, unsigned sc) {
     hak_slab_t *slab = NULL;
     hak_owner_t *from = hak_load_acquire(&hak_all_owners);
     for (; from != NULL && slab == NULL; from = from->next) {
-        slab = owner_adopt_from(from, owner, sc);
+        if (owner_may_give(from, sc)) {
+            slab = owner_adopt_from(from, owner, sc);
+        }
     }
     return slab;
 }
 
+static bool owner_wants_tending(const hak_owner_t *owner) {
+    return hak_remote_is_pending(owner) ||
+           (hak_load_relaxed(&owner->is_left) && owner_is_idle(owner));
+}
+
 void hak_owner_tend(unsigned budget) {
     for (; budget > 0; budget--) {
-        hak_owner_t *owner = owner_visit_next(&hak_owner_tend_cursor);
-        bool is_wanted = hak_remote_is_pending(owner) || hak_load_relaxed(&owner->is_left);
-        if (is_wanted && hak_lock_try(&owner->lock)) {
+        hak_owner_t *owner = owner_after(hak_load_acquire(&hak_owner_tend_cursor));
+        hak_store_release(&hak_owner_tend_cursor, owner);
+        if (owner_wants_tending(owner) && hak_lock_try(&owner->lock)) {
             owner_tend(owner, OWNER_DRAIN_BUDGET);
             hak_owner_leave(owner);
         }
@@ -279,7 +302,7 @@ void hak_owner_after_fork(hak_owner_t *home, bool is_clean) {
     hak_owner_idle = hak_owner_count;
     for (hak_owner_t *o = hak_all_owners; o != NULL; o = o->next) {
         o->users = 0;
-        o->is_left = true;
+        o->is_left = o != home;
         if (is_clean) {
             o->queue = NULL;
             o->ready = NULL;

@@ -17,12 +17,10 @@ static void queue_push(hak_owner_t *owner, hak_slab_t *slab) {
     } while (!hak_cas_release(&owner->queue, &top, slab)); /* pairs REMOTE-2 */
 }
 
-HAK_TLS bool hak_remote_is_pushing;
-
 /* A signal handler that forks in between sees it in this order. */
 HAK_INLINE void remote_set_pushing(bool is_pushing) {
     __asm__ volatile("" ::: "memory");
-    hak_remote_is_pushing = is_pushing;
+    hak_lock_is_pushing = is_pushing;
     __asm__ volatile("" ::: "memory");
 }
 

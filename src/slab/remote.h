@@ -18,9 +18,6 @@
  * as in use, which keeps the slab in existence until the owner has them. */
 void hak_remote_push(hak_slab_t *slab, const hak_batch_t *batch);
 
-/* In the middle of the above: the slab may not be queued yet. */
-extern HAK_TLS bool hak_remote_is_pushing; /* [owner] */
-
 /* The owner takes what others gave back, at most `budget` slabs of its queue. true if any came. */
 bool hak_remote_drain(hak_owner_t *owner, unsigned budget);
 

@@ -9,7 +9,7 @@
 
 #include "api/family.h"
 
-enum { FORKS = 2000, PAUSE_NS = 300000, BLOCKS = 64, LEAST_BYTES = 70000 };
+enum { FORKS = 2000, PAUSE_NS = 300000, BLOCKS = 64, LEAST_BYTES = 70000, FORK_EVERY = 20 };
 
 static timer_t timer;
 static volatile sig_atomic_t fork_count;
@@ -37,6 +37,18 @@ static void fork_in_handler(int signal_number) {
     errno = saved;
 }
 
+/* The signal may come while the program itself forks. */
+static void fork_here(void) {
+    pid_t child = fork();
+    if (child == 0) {
+        _exit(0);
+    }
+    int status = -1;
+    EXPECT(child > 0);
+    EXPECT_EQ(waitpid(child, &status, 0), child);
+    EXPECT_EQ(status, 0);
+}
+
 static void signal_handler_that_forks_comes_back(void) {
     static void *blocks[BLOCKS];
     uint64_t state = 1;
@@ -49,6 +61,9 @@ static void signal_handler_that_forks_comes_back(void) {
         size_t large = LEAST_BYTES + (draw >> 32) % 400000;
         blocks[i] = family.malloc((draw >> 20 & 1) != 0 ? small : large);
         EXPECT(blocks[i] != NULL);
+        if (draw % FORK_EVERY == 0) {
+            fork_here();
+        }
     }
     EXPECT_EQ(failure_count, 0);
 }

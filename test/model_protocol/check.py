@@ -31,6 +31,8 @@ SMALL = [
     ("slab/owner.c", "ADOPT_LOOKS = 64", "ADOPT_LOOKS = 3"),
     ("slab/owner.c", "ADOPT_DRAIN_BUDGET = 32", "ADOPT_DRAIN_BUDGET = 1"),
     ("os/lock.c", "LOCK_SPINS = 100", "LOCK_SPINS = 1"),
+    ("os/lock.c", "FORK_NAPS = 10000,", "FORK_NAPS = 3,"),
+    ("os/lock.c", "FORK_HANDLER_NAPS = 100,", "FORK_HANDLER_NAPS = 1,"),
 ]
 PROBES = [
     ("slab/remote.c", "    if (below == 0) {\n",

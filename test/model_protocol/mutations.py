@@ -118,8 +118,8 @@ MUTATIONS = [
         (OWNER, "        slab = owner_give_slab(from, owner, sc);\n        hak_lock_leave(&from->lock);",
          "        slab = owner_give_slab(from, owner, sc);")]),
     Mutation("adopt_any_without_lock", "adopt_any", [RACE, "fatal: hakmem broke its own invariant"], [
-        (OWNER, "        slab = owner_adopt_from(from, owner, sc);\n    }\n",
-         "        slab = from != owner ? owner_give_slab(from, owner, sc) : NULL;\n    }\n")]),
+        (OWNER, "            slab = owner_adopt_from(from, owner, sc);\n        }\n    }\n",
+         "            slab = from != owner ? owner_give_slab(from, owner, sc) : NULL;\n        }\n    }\n")]),
     Mutation("part_without_lock", "exit", [RACE], [
         (OWNER, "    if (owner_remove_user(owner) && hak_owner_try(owner)) {\n        owner_tend(owner, OWNER_DRAIN_BUDGET);\n"
          "        hak_owner_leave(owner);\n    }\n",
@@ -152,11 +152,11 @@ MUTATIONS = [
     Mutation("requeue_emptying_queue_alone", "fork_drain", [TWICE, LOST], [
         (OWNER, "            o->ready = NULL;\n", "")]),
     Mutation("fork_without_deadline", "fork_kept", ["too many choices"], [
-        (LOCK, "        if (now - start > patience) {\n            return false;\n        }\n", "")]),
+        (LOCK, "        if (i >= LOCK_SPINS + naps) {\n            return false;\n        }\n", "")]),
     Mutation("fork_frees_what_is_kept", "fork_kept", ["a lock is freed that the fork did not take"], [
-        (LOCK, "        if (l->is_forked) {\n            hak_store_release(",
-         "        {\n            hak_store_release(")]),
+        (LOCK, "        if (hak_load_relaxed(&l->forked_by) == &lock_forked) {\n            hak_store_relaxed(",
+         "        {\n            hak_store_relaxed(")]),
     Mutation("fork_without_locks", "fork_holder", ["a lock is never released", "a block is lost", LOST], [
         (LOCK, "        if (rank == HAK_LOCK_OWNER) {\n            lock_fork_owners("
-         "is_clean ? FORK_PATIENCE_NS : FORK_HANDLER_PATIENCE_NS);\n        }\n", "")]),
+         "is_clean ? FORK_NAPS : FORK_HANDLER_NAPS);\n        }\n", "")]),
 ]

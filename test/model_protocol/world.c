@@ -164,10 +164,11 @@ static void share_all(unsigned owners, unsigned units) {
 void world_start(unsigned owners, unsigned units) {
     model_thread_state(MODEL_WORD(&lock_is_forking));
     model_thread_state(MODEL_WORD(&lock_held));
+    model_thread_state(MODEL_WORD(&lock_waiting));
     model_thread_state(MODEL_WORD(&lock_forked));
     model_thread_state(MODEL_WORD(&lock_owner_held[0]));
     model_thread_state(MODEL_WORD(&lock_owner_held[1]));
-    model_thread_state(MODEL_WORD(&hak_remote_is_pushing));
+    model_thread_state(MODEL_WORD(&hak_lock_is_pushing));
     model_thread_state(MODEL_WORD(&world_time));
     ghost_start();
     world_map();
@@ -248,8 +249,7 @@ void world_adopt(unsigned owner) {
 /* hak_owner_tend, but that it is sure which owner is visited. */
 void world_tick(unsigned owner) {
     hak_owner_t *visited = world_home[owner];
-    bool is_wanted = hak_remote_is_pending(visited) || hak_load_relaxed(&visited->is_left);
-    if (is_wanted && hak_lock_try(&visited->lock)) {
+    if (owner_wants_tending(visited) && hak_lock_try(&visited->lock)) {
         owner_tend(visited, OWNER_DRAIN_BUDGET);
         hak_owner_leave(visited);
     }

@@ -130,8 +130,10 @@ static void fork_leaves_out_an_owner_that_stays_taken(void **state) {
     for (unsigned is_child = 0; is_child < 2; is_child++) {
         assert_true(hak_lock_fork_begin());
         assert_int_equal(second.is_taken, 1);
-        assert_true(hak_lock_try(&first)); /* the forking thread passes all */
-        hak_lock_leave(&first);
+        assert_true(hak_lock_try(&second)); /* the forking thread passes what it holds, */
+        hak_lock_leave(&second);
+        assert_int_equal(second.is_taken, 1);
+        assert_false(hak_lock_try(&first)); /* and nothing else */
         hak_lock_fork_end(is_child != 0);
         assert_int_equal(first.is_taken, 1);
         assert_int_equal(second.is_taken, 0);
