@@ -68,11 +68,11 @@ HAK_INLINE void *hak_fast_pop(size_t size) {
     return hak_fast_pop_at(hak_tcache_self(base), hak_fast_place(base, size));
 }
 
-/* The bin takes the block, unless it is full. */
+/* The bin takes the block, unless it is full; its room may be -1 then, which hak_slow_free puts
+ * right. */
 HAK_INLINE bool hak_fast_push(hak_tcache_t *tcache, int64_t difference, void *block) {
     if (HAK_MEMORY_OPERANDS) {
         if (HAK_UNLIKELY(hak_count_down(&hak_bin_at(tcache, HAK_SC_COUNT, &difference)->room))) {
-            hak_bin_at(tcache, HAK_SC_COUNT, &difference)->room = 0;
             return false;
         }
         hak_link_set(block, hak_bin_at(tcache, HAK_SC_COUNT, &difference)->head);

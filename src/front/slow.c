@@ -274,7 +274,7 @@ static void free_overflow(hak_tcache_t *tcache, unsigned sc, void *block) {
     bin->room = side->total - kept;
 }
 
-/* A push that failed leaves no room. */
+/* A push that failed leaves no room, or less. */
 static HAK_NOINLINE void free_own(hak_tcache_t *tcache, unsigned sc, void *block) {
     hak_bin_t *bin = &tcache->bin[sc];
     if (bin->room <= 0) {
@@ -408,6 +408,13 @@ void hak_slow_free_foreign(void *block, hak_tcache_t *tcache, int64_t difference
     }
 }
 
+/* A push failed, and now the slab is another owner's: adopted between the two looks. */
+static HAK_COLD void free_settle(hak_tcache_t *tcache, uint32_t entry) {
+    if (hak_slab_is_entry(entry) && tcache->bin[hak_sc_of_entry(entry)].room < 0) {
+        tcache->bin[hak_sc_of_entry(entry)].room = 0;
+    }
+}
+
 void hak_slow_free(void *block) {
     uintptr_t base = hak_pagemap_base();
     uintptr_t index = hak_pagemap_index(base, block);
@@ -417,6 +424,7 @@ void hak_slow_free(void *block) {
     if (HAK_LIKELY(hak_difference_is_own(difference))) {
         free_own(tcache, hak_sc_of_entry(entry), block);
     } else {
+        free_settle(tcache, entry);
         hak_slow_free_foreign(block, tcache, difference, index);
     }
 }

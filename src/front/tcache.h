@@ -17,7 +17,8 @@
  *             out of its outbox or from an earlier home, of others. The list ends in NULL.
  *   TCACHE-3  bin.room + blocks in the bin == side.total. room says how many more frees the bin
  *             takes before it overflows; it is at least half the capacity after a refill, so the
- *             bin may hold more than its capacity, by at most what a slab or an outbox gives.
+ *             bin may hold more than its capacity, by at most what a slab or an outbox gives. It
+ *             may be -1 from a push that failed until hak_slow_free.
  *   TCACHE-4  An outbox has exactly `count` blocks of its class; the list ends in NULL. A list that
  *             is longer or shorter than counted, here or in a bin: a block was freed twice, or was
  *             written to after it was freed.

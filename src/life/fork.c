@@ -10,13 +10,12 @@
 
 #include <pthread.h>
 
-static HAK_TLS bool fork_is_clean;    /* [owner] no structure is in the middle of a change */
 static HAK_TLS uint64_t fork_signals; /* [owner] the mask before */
 
 /* Our handler is the last before the fork and the first behind it; no signal comes in between. */
 static void fork_prepare(void) {
     fork_signals = hak_os_block_signals();
-    fork_is_clean = hak_lock_fork_begin() && !hak_lock_is_pushing;
+    hak_lock_fork_is_clean = hak_lock_fork_begin() && !hak_lock_is_pushing;
 }
 
 static void fork_parent(void) {
@@ -25,7 +24,7 @@ static void fork_parent(void) {
 }
 
 static void fork_child(void) {
-    hak_tcache_after_fork(fork_is_clean);
+    hak_tcache_after_fork(hak_lock_fork_is_clean);
     hak_policy_after_fork();
     hak_lock_fork_end(true);
     hak_os_restore_signals(fork_signals);

@@ -19,8 +19,9 @@ HAK_TLS bool hak_lock_is_pushing;
 static HAK_TLS uint8_t lock_held;    /* [owner] bit per rank held, or about to be, by this thread */
 static HAK_TLS uint8_t lock_waiting; /* [owner] bit of the rank in lock_held not taken yet */
 static HAK_TLS uint8_t lock_forked;  /* [owner] bit per rank that hak_lock_fork_begin took */
+HAK_TLS bool hak_lock_fork_is_clean;
 /* [owner] locks of owners held, or about to be, by this thread */
-static HAK_TLS hak_owner_lock_t *lock_owner_held[2];
+static HAK_TLS hak_owner_lock_t *lock_owner_held, *lock_owner_before;
 
 _Static_assert(HAK_LOCK_COUNT <= 8, "a bit per rank");
 
@@ -89,16 +90,16 @@ void hak_lock_add(hak_owner_lock_t *owner_lock) {
  * that forks in between must not wait for it. */
 static void lock_note_owner(hak_owner_lock_t *owner_lock) {
     HAK_ASSERT(lock_held >> (HAK_LOCK_OWNER + 1) == 0, "LOCK-1 ranks ascend");
-    HAK_ASSERT(lock_owner_held[1] == NULL, "LOCK-3 two owners at most");
-    lock_owner_held[1] = lock_owner_held[0];
-    lock_owner_held[0] = owner_lock;
+    HAK_ASSERT(lock_owner_before == NULL, "LOCK-3 two owners at most");
+    lock_owner_before = lock_owner_held;
+    lock_owner_held = owner_lock;
 }
 
 static void lock_forget_owner(const hak_owner_lock_t *owner_lock) {
-    HAK_ASSERT(lock_owner_held[0] == owner_lock, "LOCK-2 released by its holder");
+    HAK_ASSERT(lock_owner_held == owner_lock, "LOCK-2 released by its holder");
     (void)owner_lock;
-    lock_owner_held[0] = lock_owner_held[1];
-    lock_owner_held[1] = NULL;
+    lock_owner_held = lock_owner_before;
+    lock_owner_before = NULL;
 }
 
 /* A process with one thread needs no atomic operations. A second thread starts after the store, by
@@ -156,8 +157,8 @@ void hak_lock_leave(hak_owner_lock_t *owner_lock) {
 }
 
 void hak_lock_leave_owners(void) {
-    while (lock_owner_held[0] != NULL) {
-        hak_lock_leave(lock_owner_held[0]);
+    while (lock_owner_held != NULL) {
+        hak_lock_leave(lock_owner_held);
     }
 }
 
@@ -165,7 +166,7 @@ void hak_lock_leave_owners(void) {
  */
 
 static bool lock_is_held_owner(const hak_owner_lock_t *owner_lock) {
-    return owner_lock == lock_owner_held[0] || owner_lock == lock_owner_held[1];
+    return owner_lock == lock_owner_held || owner_lock == lock_owner_before;
 }
 
 enum {
@@ -221,7 +222,7 @@ static bool lock_fork_rank(hak_lock_rank_t rank, uint8_t own, bool is_clean) {
 bool hak_lock_fork_begin(void) {
     uint8_t before = lock_held;
     uint8_t own = before & (uint8_t)~lock_waiting;
-    bool is_clean = before == 0 && lock_owner_held[0] == NULL;
+    bool is_clean = before == 0 && lock_owner_held == NULL;
     uint8_t forked = 0;
     for (unsigned rank = 0; rank < HAK_LOCK_COUNT; rank++) {
         if (lock_fork_rank((hak_lock_rank_t)rank, own, is_clean)) {

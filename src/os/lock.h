@@ -60,6 +60,8 @@ extern HAK_TLS bool hak_lock_is_pushing;
  * keeps those locks, waits for no other for long, and what they protect is in the middle of a
  * change. */
 bool hak_lock_fork_begin(void);
+extern HAK_TLS bool
+    hak_lock_fork_is_clean; /* [owner] for who forks: what that means to the child */
 /* In the parent, and in the child, where the locks are free again: whoever slept on them is gone.
  */
 void hak_lock_fork_end(bool is_child);

@@ -107,7 +107,7 @@ bool hak_span_free_locked(hak_superslab_t *superslab, unsigned unit, unsigned co
 }
 
 void hak_span_purge_if_over(void) {
-    MODEL_CHECK(lock_owner_held[0] == NULL || lock_is_forking, "memory is purged under a lock");
+    MODEL_CHECK(lock_owner_held == NULL || lock_is_forking, "memory is purged under a lock");
 }
 
 void hak_span_visit(void (*visit)(hak_superslab_t *, void *), void *context) {
@@ -166,8 +166,8 @@ void world_start(unsigned owners, unsigned units) {
     model_thread_state(MODEL_WORD(&lock_held));
     model_thread_state(MODEL_WORD(&lock_waiting));
     model_thread_state(MODEL_WORD(&lock_forked));
-    model_thread_state(MODEL_WORD(&lock_owner_held[0]));
-    model_thread_state(MODEL_WORD(&lock_owner_held[1]));
+    model_thread_state(MODEL_WORD(&lock_owner_held));
+    model_thread_state(MODEL_WORD(&lock_owner_before));
     model_thread_state(MODEL_WORD(&hak_lock_is_pushing));
     model_thread_state(MODEL_WORD(&world_time));
     ghost_start();

@@ -111,11 +111,18 @@ static void push_that_failed_leaves_no_debt(void **state) {
     bin->room = 0;
     int64_t entry = hak_entry_signed(hak_pagemap_get(hak_pagemap_base(), block));
     assert_false(hak_fast_push(tcache, entry - tcache->entry_end, block));
+    hak_owner_t *other = hak_owner_join();
+    assert_ptr_not_equal(other, tcache->home);
+    hak_slab_change_owner(hak_slab_of(block), other); /* as adoption does it */
+    hak_slow_free(block);
     assert_int_equal(bin->room, 0);
-    audit();
+    assert_ptr_equal(tcache->side[SC_96].outbox.head, block);
+    hak_slab_change_owner(hak_slab_of(block), tcache->home);
+    hak_owner_part(other);
     tcache->side[SC_96].total = total;
     bin->room = room;
-    hak_free(block);
+    hak_outbox_flush(tcache);
+    audit();
     hak_collect_thread();
 }
 
