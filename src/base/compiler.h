@@ -49,6 +49,9 @@
  * it does not know to be the same. No instruction. */
 #define HAK_OPAQUE(variable) __asm__("" : "+r"(variable))
 
+/* Keeps what follows behind what precedes, for a signal handler of this thread. */
+#define HAK_SIGNAL_FENCE() __asm__ volatile("" ::: "memory")
+
 /* The variable stands in the register of results. */
 #if defined(__x86_64__)
 #define HAK_RETURNED(variable) __asm__("" : "+a"(variable))

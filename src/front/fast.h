@@ -6,9 +6,10 @@
  *   malloc(n)
  *     n > 2 KiB              -> hak_slow_malloc_medium  (class by clz, bins up to 64 KiB, large)
  *     place = table[n]          of the class's bin in a tcache, in words
- *     bin empty              -> hak_slow_malloc         (no tcache yet; refill: outbox, remote, own
- *                                                        slab's list, marked, fresh, partial,
- * adopt, new slab; NULL) pop
+ *     bin empty              -> hak_slow_malloc         (no tcache yet; refill: outbox, remote,
+ *                                                        own slab's list, marked, fresh, partial,
+ *                                                        adopt, new slab; NULL)
+ *     pop
  *
  *   free(p)
  *     difference = page map[p] - entry_end
@@ -137,8 +138,7 @@ HAK_INLINE bool hak_fast_stays(const void *block, size_t size) {
     return size - least <= info->bytes - least && hak_slab_is_start(leaf, info, block);
 }
 
-/* --- malloc and free with a call site, which only slow paths look at ---------------------------
- */
+/* --- with a call site, which only slow paths look at ------------------------------------------ */
 
 HAK_INLINE void *hak_fast_malloc_at(size_t size, const void *site) {
     void *block = HAK_LIKELY(size <= HAK_SC_SMALL_BYTES) ? hak_fast_pop(size) : NULL;

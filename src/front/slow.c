@@ -276,14 +276,10 @@ static void free_overflow(hak_tcache_t *tcache, unsigned sc, void *block) {
 
 /* A push that failed leaves no room, or less. */
 static HAK_NOINLINE void free_own(hak_tcache_t *tcache, unsigned sc, void *block) {
-    hak_bin_t *bin = &tcache->bin[sc];
-    if (bin->room <= 0) {
+    if (tcache->bin[sc].room <= 0 ||
+        !hak_fast_push(tcache, (int64_t)sc * HAK_KIND_PER_CLASS - HAK_SC_PLACES, block)) {
         free_overflow(tcache, sc, block);
-        return;
     }
-    hak_link_set(block, bin->head);
-    bin->head = block;
-    bin->room--;
 }
 
 /* The outbox of the class is full, or all together are. */

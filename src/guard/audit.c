@@ -26,8 +26,7 @@ static void audit_own_list(hak_audit_t *audit, const hak_slab_t *slab) {
             audit_fail(audit, "SLAB-1", block);
             return;
         }
-        uint32_t index = hak_slab_index(slab, block);
-        audit_expect(audit, (slab->bits[index / 64] >> index % 64 & 1) == 0, "SLAB-1", block);
+        audit_expect(audit, !hak_slab_is_marked(slab, block), "SLAB-1", block);
     }
     audit_expect(audit, count == slab->listed, "SLAB-1", slab);
 }

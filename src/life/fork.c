@@ -15,7 +15,7 @@ static HAK_TLS uint64_t fork_signals; /* [owner] the mask before */
 /* Our handler is the last before the fork and the first behind it; no signal comes in between. */
 static void fork_prepare(void) {
     fork_signals = hak_os_block_signals();
-    hak_lock_fork_is_clean = hak_lock_fork_begin() && !hak_lock_is_pushing;
+    hak_lock_fork_begin();
 }
 
 static void fork_parent(void) {

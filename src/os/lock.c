@@ -14,7 +14,7 @@ HAK_LOCKED_STATE hak_owner_lock_t *hak_owner_locks; /* [atomic] newest first; ne
  * does not tell. */
 extern char __libc_single_threaded HAK_WEAK;
 
-static HAK_TLS bool lock_is_forking; /* [owner] this thread holds every lock */
+static HAK_TLS bool lock_is_forking; /* [owner] between begin and end of its fork */
 HAK_TLS bool hak_lock_is_pushing;
 static HAK_TLS uint8_t lock_held;    /* [owner] bit per rank held, or about to be, by this thread */
 static HAK_TLS uint8_t lock_waiting; /* [owner] bit of the rank in lock_held not taken yet */
@@ -35,13 +35,18 @@ static void lock_note_release(hak_lock_rank_t rank) {
     lock_held &= (uint8_t) ~(1u << rank);
 }
 
+/* Any lock: from free to taken. */
+static bool lock_take(uint32_t *state) {
+    uint32_t expected = 0;
+    return hak_cas_acquire(state, &expected, 1);
+}
+
 /* Spins before sleeping; the sections protected are about as long as a few dozen of these. */
 enum { LOCK_SPINS = 100 };
 
 static HAK_NOINLINE void lock_acquire_contended(hak_lock_t *lock) {
     for (unsigned spin = 0; spin < LOCK_SPINS; spin++) {
-        uint32_t expected = 0;
-        if (hak_load_relaxed(&lock->state) == 0 && hak_cas_acquire(&lock->state, &expected, 1)) {
+        if (hak_load_relaxed(&lock->state) == 0 && lock_take(&lock->state)) {
             return;
         }
         hak_os_relax();
@@ -53,12 +58,11 @@ static HAK_NOINLINE void lock_acquire_contended(hak_lock_t *lock) {
 
 void hak_lock_acquire(hak_lock_rank_t rank) {
     hak_lock_t *lock = &hak_locks[rank];
-    uint32_t expected = 0;
     if (HAK_UNLIKELY(lock_is_forking)) {
         return;
     }
     lock_note_acquire(rank);
-    if (HAK_UNLIKELY(!hak_cas_acquire(&lock->state, &expected, 1))) {
+    if (HAK_UNLIKELY(!lock_take(&lock->state))) {
         lock_waiting = (uint8_t)(1u << rank);
         lock_acquire_contended(lock);
         lock_waiting = 0;
@@ -109,16 +113,6 @@ HAK_INLINE bool lock_is_single(void) {
     return &__libc_single_threaded != NULL && hak_load_relaxed(&__libc_single_threaded) != 0;
 }
 
-/* Keeps what follows behind what precedes, for a signal handler of this thread. */
-HAK_INLINE void lock_signal_fence(void) {
-    __asm__ volatile("" ::: "memory");
-}
-
-static bool lock_take(uint32_t *is_taken) {
-    uint32_t expected = 0;
-    return hak_cas_acquire(is_taken, &expected, 1);
-}
-
 static bool lock_try(uint32_t *is_taken) {
     if (lock_is_single() && hak_load_relaxed(is_taken) == 0) {
         hak_store_relaxed(is_taken, 1);
@@ -138,12 +132,12 @@ bool hak_lock_try(hak_owner_lock_t *owner_lock) {
         return true;
     }
     lock_note_owner(owner_lock);
-    lock_signal_fence();
+    HAK_SIGNAL_FENCE();
     if (HAK_UNLIKELY(!lock_try(&owner_lock->is_taken))) {
         lock_forget_owner(owner_lock);
         return false;
     }
-    lock_signal_fence();
+    HAK_SIGNAL_FENCE();
     return true;
 }
 
@@ -152,7 +146,7 @@ void hak_lock_leave(hak_owner_lock_t *owner_lock) {
         return;
     }
     hak_store_release(&owner_lock->is_taken, 0);
-    lock_signal_fence();
+    HAK_SIGNAL_FENCE();
     lock_forget_owner(owner_lock);
 }
 
@@ -162,8 +156,7 @@ void hak_lock_leave_owners(void) {
     }
 }
 
-/* --- fork --------------------------------------------------------------------------------------
- */
+/* --- fork ------------------------------------------------------------------------------------- */
 
 static bool lock_is_held_owner(const hak_owner_lock_t *owner_lock) {
     return owner_lock == lock_owner_held || owner_lock == lock_owner_before;
@@ -189,7 +182,7 @@ static bool lock_fork_take(uint32_t *state, unsigned naps) {
     return true;
 }
 
-/* Only who has taken a lock says so, and only who said so frees it: two threads may fork at a time.
+/* Only who has taken a lock says so, and only who said so frees it: two threads may fork at once.
  */
 static void lock_fork_owners(unsigned naps) {
     for (hak_owner_lock_t *l = hak_load_acquire(&hak_owner_locks); l != NULL; l = l->next) {
@@ -219,7 +212,7 @@ static bool lock_fork_rank(hak_lock_rank_t rank, uint8_t own, bool is_clean) {
 
 /* A signal handler may fork while this very thread holds a lock: it keeps what it has, and does not
  * wait for long, since who has the rest may be about to fork as well, and wait for ours. */
-bool hak_lock_fork_begin(void) {
+void hak_lock_fork_begin(void) {
     uint8_t before = lock_held;
     uint8_t own = before & (uint8_t)~lock_waiting;
     bool is_clean = before == 0 && lock_owner_held == NULL;
@@ -235,7 +228,7 @@ bool hak_lock_fork_begin(void) {
     lock_forked = forked;
     lock_held = before;
     lock_is_forking = true;
-    return is_clean;
+    hak_lock_fork_is_clean = is_clean && !hak_lock_is_pushing;
 }
 
 static void lock_fork_release(hak_lock_rank_t rank, bool is_child) {

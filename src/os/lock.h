@@ -56,14 +56,13 @@ extern HAK_TLS bool hak_lock_is_pushing;
  * signals: a handler that forks meanwhile would end what this began.
  * An owner that stays taken for a second (a thread that met a fatal error may sit in its handler
  * for ever) is left out: the child passes it over, like everybody.
- * Returns false if the thread was inside a locked section already (a signal handler forks): it
- * keeps those locks, waits for no other for long, and what they protect is in the middle of a
- * change. */
-bool hak_lock_fork_begin(void);
-extern HAK_TLS bool
-    hak_lock_fork_is_clean; /* [owner] for who forks: what that means to the child */
-/* In the parent, and in the child, where the locks are free again: whoever slept on them is gone.
- */
+ * A thread may be inside a locked section already (a signal handler forks): it keeps those locks,
+ * and waits for no other for long. */
+void hak_lock_fork_begin(void);
+/* [owner] Of the fork under way: the thread was in no section and no push. If it was, what it
+ * changes there is in the middle of that, for good in the child. */
+extern HAK_TLS bool hak_lock_fork_is_clean;
+/* In the parent; in the child, where the locks are free again: whoever slept on them is gone. */
 void hak_lock_fork_end(bool is_child);
 
 #endif

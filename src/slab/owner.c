@@ -201,17 +201,14 @@ hak_owner_t *hak_owner_enter(hak_owner_t *home) {
     return HAK_LIKELY(hak_owner_try(home)) ? home : owner_enter_other(home);
 }
 
-/* --- on behalf of others ------------------------------------------------------------------------
- */
+/* --- on behalf of others ---------------------------------------------------------------------- */
 
 static hak_slab_t *owner_give_slab(hak_owner_t *from, hak_owner_t *to, unsigned sc) {
     owner_tend(from, ADOPT_DRAIN_BUDGET);
-    if (hak_list_is_empty(&from->partial[sc])) {
-        return NULL;
+    hak_slab_t *slab = hak_slab_take_partial(from, sc);
+    if (slab != NULL) {
+        hak_slab_change_owner(slab, to);
     }
-    hak_slab_t *slab = HAK_CONTAINER_OF(from->partial[sc].next, hak_slab_t, link);
-    hak_list_remove(&slab->link);
-    hak_slab_change_owner(slab, to);
     return slab;
 }
 

@@ -19,9 +19,9 @@ static void queue_push(hak_owner_t *owner, hak_slab_t *slab) {
 
 /* A signal handler that forks in between sees it in this order. */
 HAK_INLINE void remote_set_pushing(bool is_pushing) {
-    __asm__ volatile("" ::: "memory");
+    HAK_SIGNAL_FENCE();
     hak_lock_is_pushing = is_pushing;
-    __asm__ volatile("" ::: "memory");
+    HAK_SIGNAL_FENCE();
 }
 
 void hak_remote_push(hak_slab_t *slab, const hak_batch_t *batch) {

@@ -26,8 +26,13 @@ void hak_owner_init(hak_owner_t *owner, uint32_t tag) {
     }
 }
 
-static hak_slab_t *slab_of_link(hak_list_t *link) {
-    return HAK_CONTAINER_OF(link, hak_slab_t, link);
+hak_slab_t *hak_slab_take_partial(hak_owner_t *owner, unsigned sc) {
+    if (hak_list_is_empty(&owner->partial[sc])) {
+        return NULL;
+    }
+    hak_slab_t *slab = HAK_CONTAINER_OF(owner->partial[sc].next, hak_slab_t, link);
+    hak_list_remove(&slab->link);
+    return slab;
 }
 
 static hak_superslab_t *slab_superslab(hak_slab_t *slab) {
@@ -198,13 +203,12 @@ static hak_blocks_t slab_take(hak_owner_t *owner, hak_slab_t *slab, uint32_t wan
 
 /* Another slab becomes current, in order of cheapness. NULL when memory is out. */
 static hak_slab_t *slab_find(hak_owner_t *owner, unsigned sc) {
-    if (!hak_list_is_empty(&owner->partial[sc])) {
-        hak_slab_t *slab = slab_of_link(owner->partial[sc].next);
-        hak_list_remove(&slab->link);
+    hak_slab_t *slab = hak_slab_take_partial(owner, sc);
+    if (slab != NULL) {
         hak_owner_add(&owner->counters.refill_partial, 1);
         return slab;
     }
-    hak_slab_t *slab = hak_slab_adopt(owner, sc);
+    slab = hak_slab_adopt(owner, sc);
     slab = slab != NULL ? slab : slab_create(owner, sc);
     return HAK_LIKELY(slab != NULL) ? slab : hak_slab_adopt_any(owner, sc);
 }

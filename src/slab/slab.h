@@ -78,7 +78,7 @@ struct hak_owner {
     hak_list_t partial[HAK_SC_COUNT];  /* [owner] */
 };
 
-/* A list of free blocks on its way into a bin. */
+/* A list of free blocks: on its way into a bin, or an outbox. */
 typedef struct hak_blocks {
     void *head;
     uint32_t count;
@@ -107,8 +107,8 @@ void hak_slab_receive(hak_owner_t *owner);
 /* Empties current slabs and retires what is empty. */
 void hak_slab_release_current(hak_owner_t *owner);
 
-/* --- owners (owner.c) --------------------------------------------------------------------------
- */
+/* --- owners (owner.c) ------------------------------------------------------------------------- */
+
 /* The first owner, which needs no memory; it comes to be when first asked for. */
 hak_owner_t *hak_owner_start(void);
 /* A home for one more thread: the owner with the fewest; a new one if every owner has a thread and
@@ -138,10 +138,12 @@ void hak_owner_visit(void (*visit)(hak_owner_t *owner, void *context), void *con
  * clean, structures are in the middle of a change. */
 void hak_owner_after_fork(hak_owner_t *home, bool is_clean);
 
-/* --- shared by the files of this folder --------------------------------------------------------
- */
+/* --- shared by the files of this folder ------------------------------------------------------- */
+
 /* Free blocks arrived in the slab: state and retirement follow. */
 void hak_slab_note_freed(hak_owner_t *owner, hak_slab_t *slab);
 void hak_slab_change_owner(hak_slab_t *slab, hak_owner_t *owner);
+/* Takes the first partial slab of the class out of the owner's list; NULL: it has none. */
+hak_slab_t *hak_slab_take_partial(hak_owner_t *owner, unsigned sc);
 
 #endif

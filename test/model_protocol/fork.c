@@ -4,10 +4,10 @@
 #include "scenario.h"
 
 static void fork_child(void) {
-    bool is_clean = hak_lock_fork_begin() && !hak_lock_is_pushing;
+    hak_lock_fork_begin();
     model_stop_others();
     world_note_lost();
-    hak_owner_after_fork(world_home[1], is_clean);
+    hak_owner_after_fork(world_home[1], hak_lock_fork_is_clean);
     hak_lock_fork_end(true);
 }
 
@@ -24,9 +24,9 @@ static void before_pushed(void) {
 
 /* No pusher is under way: nothing may be lost. */
 static void fork_exact(void) {
-    bool is_clean = hak_lock_fork_begin() && !hak_lock_is_pushing;
+    hak_lock_fork_begin();
     model_stop_others();
-    hak_owner_after_fork(world_home[1], is_clean);
+    hak_owner_after_fork(world_home[1], hak_lock_fork_is_clean);
     hak_lock_fork_end(true);
 }
 
@@ -45,11 +45,11 @@ static void keep_1(void) {
 }
 
 static void fork_home_2(void) {
-    bool is_clean = hak_lock_fork_begin() && !hak_lock_is_pushing;
+    hak_lock_fork_begin();
     model_stop_others();
     world_note_lost();
     bool is_kept = world_home[1]->lock.forked_by == NULL;
-    hak_owner_after_fork(world_home[2], is_clean);
+    hak_owner_after_fork(world_home[2], hak_lock_fork_is_clean);
     hak_lock_fork_end(true);
     MODEL_CHECK(world_home[1]->lock.is_taken == is_kept,
                 "a lock is freed that the fork did not take");

@@ -28,8 +28,8 @@ MUTATIONS = [
     Mutation("owner_load_relaxed_in_drain", "forward", [RACE], [
         (REMOTE, "hak_owner_t *now = hak_load_acquire(", "hak_owner_t *now = hak_load_relaxed(")]),
     Mutation("try_relaxed", "two_drainers", [RACE], [
-        (LOCK, "return hak_cas_acquire(is_taken, &expected, 1);",
-         "return hak_cas_relaxed(is_taken, &expected, 1);")]),
+        (LOCK, "return hak_cas_acquire(state, &expected, 1);",
+         "return hak_cas_relaxed(state, &expected, 1);")]),
     Mutation("leave_relaxed", "two_drainers", [RACE], [
         (LOCK, "hak_store_release(&owner_lock->is_taken, 0);",
          "hak_store_relaxed(&owner_lock->is_taken, 0);")]),
@@ -37,14 +37,14 @@ MUTATIONS = [
         (OWNER, "    bool is_over = owner->is_over;\n    owner->is_over = false;\n    hak_lock_leave(&owner->lock);\n",
          "    hak_lock_leave(&owner->lock);\n    bool is_over = owner->is_over;\n    owner->is_over = false;\n")]),
     Mutation("try_by_load_and_store", "enter", [RACE, "RF-1"], [
-        (LOCK, "return hak_cas_acquire(is_taken, &expected, 1);",
-         "bool is_free = hak_load_acquire(is_taken) == expected;\n    if (is_free) {\n"
-         "        hak_store_relaxed(is_taken, 1);\n    }\n    return is_free;")]),
+        (LOCK, "return hak_cas_acquire(state, &expected, 1);",
+         "bool is_free = hak_load_acquire(state) == expected;\n    if (is_free) {\n"
+         "        hak_store_relaxed(state, 1);\n    }\n    return is_free;")]),
     Mutation("enter_without_another_look", "enter", ["too many", RACE, "RF-1", "deadlock"], [
         (OWNER, "        hak_os_sleep(OWNER_NAP_NS);\n", "        hak_os_sleep(OWNER_NAP_NS);\n        return home;\n")]),
     Mutation("lock_take_relaxed", "lock", [RACE], [
-        (LOCK, "if (HAK_UNLIKELY(!hak_cas_acquire(&lock->state, &expected, 1))) {",
-         "if (HAK_UNLIKELY(!hak_cas_relaxed(&lock->state, &expected, 1))) {")]),
+        (LOCK, "return hak_cas_acquire(state, &expected, 1);",
+         "return hak_cas_relaxed(state, &expected, 1);")]),
     Mutation("lock_free_relaxed", "lock", [RACE], [
         (LOCK, "hak_swap_release(&lock->state, 0)", "hak_swap_relaxed(&lock->state, 0)")]),
     Mutation("lock_take_late_relaxed", "lock", [RACE], [

@@ -10,10 +10,20 @@ extern uint32_t hak_owner_count, hak_owner_idle;
 
 static hak_owner_t *a, *b; /* there are two at least, whatever the CPUs */
 
-static inline void unit_owners_begin(void) {
+static unit_blocks_t held;
+
+static inline int unit_owners_begin(void **state) {
+    (void)state;
     hak_owner_start();
     a = hak_owner_join();
     b = hak_owner_join();
+    held.count = 0;
+    return 0;
+}
+
+static inline void clear_counters(void) {
+    memset(&a->counters, 0, sizeof a->counters);
+    memset(&b->counters, 0, sizeof b->counters);
 }
 
 static inline void part_from(hak_owner_t **owner) {

@@ -91,6 +91,12 @@ static inline hak_batch_t unit_batch(void *const *blocks, unsigned count) {
     return (hak_batch_t){.head = blocks[0], .tail = blocks[count - 1], .count = count};
 }
 
+/* Sends blocks of one slab to its owner. */
+static inline void unit_push(void *const *blocks, unsigned count) {
+    hak_batch_t batch = unit_batch(blocks, count);
+    hak_remote_push(hak_slab_of(blocks[0]), &batch);
+}
+
 /* Every slab went back: the owner holds nothing and the provider knows it. */
 static inline void unit_owner_end(hak_owner_t *owner) {
     hak_remote_drain(owner, UINT32_MAX);

@@ -3,26 +3,7 @@
  * What threads do for owners that are not their homes: adopt, tend, collect. */
 #include "unit/owner.h"
 
-static unit_blocks_t held;
-
 enum { SC_64 = 3, SC_1024 = 19 };
-
-static int begin(void **state) {
-    (void)state;
-    unit_owners_begin();
-    held.count = 0;
-    return 0;
-}
-
-static void clear_counters(void) {
-    memset(&a->counters, 0, sizeof a->counters);
-    memset(&b->counters, 0, sizeof b->counters);
-}
-
-static void push(void *const *blocks, unsigned count) {
-    hak_batch_t batch = unit_batch(blocks, count);
-    hak_remote_push(hak_slab_of(blocks[0]), &batch);
-}
 
 static void owner_with_users_keeps_its_slabs(void **state) {
     (void)state;
@@ -83,12 +64,12 @@ static void adopt_drains_full_slabs_others_freed_into(void **state) {
     clear_counters();
     part_from(&a);
     assert_null(hak_slab_adopt(b, SC_1024)); /* it is full */
-    push(held.block, 3);
+    unit_push(held.block, 3);
     hak_slab_t *slab = hak_slab_adopt(b, SC_1024);
     assert_ptr_equal(slab, hak_slab_of(held.block[0]));
     assert_int_equal(slab->free_count, 3);
     assert_ptr_equal(slab->owner, b);
-    push(held.block + 3, capacity - 3); /* goes to the new owner now */
+    unit_push(held.block + 3, capacity - 3); /* goes to the new owner now */
     assert_false(hak_remote_is_pending(left));
     slab->state = HAK_SLAB_FULL; /* as its adopter would, were it not current */
     assert_true(hak_remote_drain(b, UINT32_MAX));
@@ -125,7 +106,7 @@ static void child_of_a_fork_has_the_slabs_of_all(void **state) {
     (void)state;
     unsigned count = unit_refill(a, SC_64, &held);
     hak_slab_t *slab = hak_slab_of(held.block[0]);
-    push(held.block, 3);
+    unit_push(held.block, 3);
     hak_owner_after_fork(b, true);
     assert_int_equal(a->users, 0);
     assert_int_equal(b->users, 1);
@@ -144,7 +125,7 @@ static void tend_retires_what_others_emptied(void **state) {
     unsigned capacity = hak_sc_info[SC_1024].blocks;
     unit_take(a, SC_1024, &held, capacity + 1); /* one more: the full one is not current */
     clear_counters();
-    push(held.block, capacity);
+    unit_push(held.block, capacity);
     hak_owner_tend(owner_count());
     assert_int_equal(a->counters.slab_retire, 1);
     while (held.count > capacity) {
@@ -156,13 +137,13 @@ static void collect_empties_current_slabs_too(void **state) {
     (void)state;
     unsigned count = unit_refill(a, SC_64, &held);
     unit_refill(b, SC_64, &held);
-    push(held.block, count);
-    push(held.block + count, held.count - count);
+    unit_push(held.block, count);
+    unit_push(held.block + count, held.count - count);
     hak_owner_collect();
     assert_int_equal(unit_span_check().in_use_bytes, 0);
 }
 
-#define ADOPT_TEST(test) cmocka_unit_test_setup_teardown(test, begin, unit_owners_end)
+#define ADOPT_TEST(test) cmocka_unit_test_setup_teardown(test, unit_owners_begin, unit_owners_end)
 
 static const struct CMUnitTest tests[] = {
     ADOPT_TEST(owner_with_users_keeps_its_slabs),

@@ -6,12 +6,6 @@
 #include <pthread.h>
 #include <unistd.h>
 
-static int begin(void **state) {
-    (void)state;
-    unit_owners_begin();
-    return 0;
-}
-
 static void enter_takes_the_home(void **state) {
     (void)state;
     assert_ptr_equal(hak_owner_enter(a), a);
@@ -73,7 +67,7 @@ static void enter_waits_when_every_owner_is_kept(void **state) {
     set_all(0);
 }
 
-#define OWNER_TEST(test) cmocka_unit_test_setup_teardown(test, begin, unit_owners_end)
+#define OWNER_TEST(test) cmocka_unit_test_setup_teardown(test, unit_owners_begin, unit_owners_end)
 
 static const struct CMUnitTest tests[] = {
     OWNER_TEST(enter_takes_the_home),

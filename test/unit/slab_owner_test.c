@@ -5,26 +5,7 @@
 
 #include <pthread.h>
 
-static unit_blocks_t held;
-
 enum { SC_64 = 3, SC_1024 = 19 };
-
-static int begin(void **state) {
-    (void)state;
-    unit_owners_begin();
-    held.count = 0;
-    return 0;
-}
-
-static void clear_counters(void) {
-    memset(&a->counters, 0, sizeof a->counters);
-    memset(&b->counters, 0, sizeof b->counters);
-}
-
-static void push(void *const *blocks, unsigned count) {
-    hak_batch_t batch = unit_batch(blocks, count);
-    hak_remote_push(hak_slab_of(blocks[0]), &batch);
-}
 
 /* --- homes -------------------------------------------------------------------------------------
  */
@@ -91,7 +72,7 @@ static void free_anywhere(hak_owner_t *home, void *block) {
     if (owner != NULL && (hak_pagemap_get(hak_pagemap_base(), block) & ~0xffu) == owner->tag) {
         unit_give(owner, block);
     } else {
-        push(&block, 1);
+        unit_push(&block, 1);
     }
     if (owner != NULL) {
         hak_owner_leave(owner);
@@ -148,7 +129,7 @@ static void threads_coming_and_going_lose_no_block(void **state) {
     }
     for (unsigned i = 0; i < THREADS * 16; i++) {
         if (mailbox[i / 16][i % 16] != NULL) {
-            push(&mailbox[i / 16][i % 16], 1);
+            unit_push(&mailbox[i / 16][i % 16], 1);
         }
     }
     hak_owner_collect();
@@ -156,7 +137,7 @@ static void threads_coming_and_going_lose_no_block(void **state) {
     assert_int_equal(unit_span_check().in_use_bytes, 0);
 }
 
-#define OWNER_TEST(test) cmocka_unit_test_setup_teardown(test, begin, unit_owners_end)
+#define OWNER_TEST(test) cmocka_unit_test_setup_teardown(test, unit_owners_begin, unit_owners_end)
 
 static const struct CMUnitTest tests[] = {
     OWNER_TEST(threads_spread_over_owners),

@@ -25,18 +25,13 @@ static int end(void **state) {
     return 0;
 }
 
-static void push(void *const *blocks, unsigned count) {
-    hak_batch_t batch = unit_batch(blocks, count);
-    hak_remote_push(hak_slab_of(blocks[0]), &batch);
-}
-
 static void batches_of_every_length_arrive_whole(void **state) {
     (void)state;
     unit_take(&a, SC_64, &held, hak_sc_info[SC_64].blocks);
     hak_slab_t *slab = hak_slab_of(held.block[0]);
     unsigned pushed = 1, batches = 0; /* one block stays in use */
     for (unsigned length = 1; pushed + length <= held.count; length++) {
-        push(held.block + pushed, length);
+        unit_push(held.block + pushed, length);
         pushed += length;
         batches++;
     }
@@ -62,7 +57,7 @@ static void batch_with_its_tail_below_its_head_arrives(void **state) {
         held.block[i] = held.block[count - 1 - i];
         held.block[count - 1 - i] = other;
     }
-    push(held.block, count);
+    unit_push(held.block, count);
     assert_true(hak_remote_drain(&a, UINT32_MAX));
     assert_int_equal(unit_list_length(hak_slab_of(held.block[0])->free), count);
     unit_owner_end(&a);
@@ -73,7 +68,7 @@ static void batch_that_empties_a_full_slab_retires_it(void **state) {
     unsigned capacity = hak_sc_info[SC_1024].blocks;
     unit_take(&a, SC_1024, &held, capacity + 1);
     char *first = held.block[0];
-    push(held.block, capacity);
+    unit_push(held.block, capacity);
     hak_remote_drain(&a, 1);
     assert_int_equal(a.counters.slab_retire, 1);
     assert_int_equal(hak_pagemap_get(hak_pagemap_base(), first), 0);
@@ -88,7 +83,7 @@ static void slab_is_queued_once_until_drained(void **state) {
     unit_take(&a, SC_64, &held, 300);
     hak_slab_t *slab = hak_slab_of(held.block[0]);
     for (unsigned i = 0; i < held.count; i++) {
-        push(held.block + i, 1);
+        unit_push(held.block + i, 1);
     }
     assert_ptr_equal(a.queue, slab);
     assert_null(slab->queue_next);
@@ -105,7 +100,7 @@ static void drain_stops_at_its_budget(void **state) {
     unsigned capacity = hak_sc_info[SC_1024].blocks;
     unit_take(&a, SC_1024, &held, SLABS * capacity);
     for (unsigned i = 0; i < SLABS; i++) {
-        push(held.block + i * capacity, 1);
+        unit_push(held.block + i * capacity, 1);
     }
     for (unsigned left = SLABS; left > 0; left--) {
         unsigned waiting = 0;
@@ -128,7 +123,7 @@ static void drain_stops_at_its_budget(void **state) {
 static void refill_finds_what_others_gave_back(void **state) {
     (void)state;
     unsigned count = unit_refill(&a, SC_64, &held);
-    push(held.block, count);
+    unit_push(held.block, count);
     hak_blocks_t blocks = hak_slab_refill(&a, SC_64, UINT32_MAX);
     assert_int_equal(blocks.count, count);
     assert_int_equal(a.counters.refill_list, 1);
@@ -143,7 +138,7 @@ static void batch_of_a_block_that_is_marked_is_a_double_free(void **state) {
     hak_slab_t *slab = hak_slab_of(held.block[0]);
     assert_true(hak_slab_mark_one(slab, hak_slab_index(slab, held.block[7])));
     hak_slab_count_free(&a, slab, 1, held.block[7]);
-    push(held.block + 7, 1);
+    unit_push(held.block + 7, 1);
     UNIT_EXPECT_FATAL(hak_remote_drain(&a, UINT32_MAX), "double free");
     for (unsigned i = 0; i < count; i++) {
         if (i != 7) {
@@ -158,7 +153,7 @@ static void queued_slab_of_a_new_owner_is_forwarded(void **state) {
     (void)state;
     unsigned count = unit_refill(&a, SC_64, &held);
     hak_slab_t *slab = hak_slab_of(held.block[0]);
-    push(held.block, count - 1);
+    unit_push(held.block, count - 1);
     a.current[SC_64] = NULL;
     slab->state = HAK_SLAB_FULL;
     hak_slab_change_owner(slab, &b);
@@ -181,7 +176,7 @@ static void slab_missing_from_every_queue_is_queued_again(void **state) {
     unsigned capacity = hak_sc_info[SC_1024].blocks;
     unit_take(&a, SC_1024, &held, 3 * capacity);
     for (unsigned i = 0; i < 3; i++) {
-        push(held.block + i * capacity, 5);
+        unit_push(held.block + i * capacity, 5);
     }
     a.queue = NULL;
     hak_remote_requeue_all();
@@ -214,12 +209,12 @@ static void *stranger(void *context) {
         }
         if (length == UNIT_COUNT(batch) ||
             (length > 0 && hak_slab_of(batch[0]) != hak_slab_of(block))) {
-            push(batch, length);
+            unit_push(batch, length);
             length = 0;
         }
         batch[length++] = block;
     }
-    push(batch, length);
+    unit_push(batch, length);
     return NULL;
 }
 
