@@ -66,6 +66,15 @@ HAK_INLINE uint64_t hak_run_starts(uint64_t bits, unsigned count) {
     return bits;
 }
 
+/* Length of the run of set bits around bit `i`, which is one. */
+HAK_INLINE unsigned hak_run_around(uint64_t bits, unsigned i) {
+    uint64_t below = ~bits & hak_mask(i);
+    uint64_t above = ~bits >> i;
+    unsigned start = below != 0 ? hak_log2(below) + 1 : 0;
+    unsigned end = above != 0 ? i + hak_ctz(above) : 64;
+    return end - start;
+}
+
 /* Length of the longest run of set bits. */
 HAK_INLINE unsigned hak_longest_run(uint64_t bits) {
     unsigned length = 0;

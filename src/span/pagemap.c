@@ -53,10 +53,15 @@ bool hak_pagemap_prepare(const void *base, size_t bytes) {
 
 void hak_pagemap_set(const void *base, size_t count, uint32_t entry) {
     uintptr_t origin = hak_pagemap_base();
-    uintptr_t address = (uintptr_t)base;
-    for (size_t i = 0; i < count; i++, address += HAK_UNIT_BYTES) {
-        uintptr_t index = hak_pagemap_index(origin, (void *)address);
-        hak_store_relaxed(hak_pagemap_entry(origin, index), entry);
+    uint32_t *place = hak_pagemap_entry(origin, hak_pagemap_index(origin, base));
+    size_t inside = (uint16_t)((uintptr_t)base >> HAK_UNIT_LOG2);
+    size_t most = HAK_PAGEMAP_LEAF_UNITS - inside;
+    size_t here = count < most ? count : most;
+    for (size_t i = 0; i < here; i++) {
+        hak_store_relaxed(&place[i], entry);
+    }
+    if (HAK_UNLIKELY(here != count)) { /* the next leaf */
+        hak_pagemap_set((const char *)base + here * HAK_UNIT_BYTES, count - here, entry);
     }
 }
 

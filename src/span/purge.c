@@ -42,6 +42,10 @@ static size_t span_bound(void) {
 
 bool hak_span_is_over(void) {
     size_t unused = hak_span_state.unused_dirty_units * HAK_UNIT_BYTES;
+    if (unused <= hak_load_relaxed(&hak_knobs.retain_min_bytes)) { /* no bound is below */
+        hak_span_state.over_since_ns = 0;
+        return false;
+    }
     size_t bound = span_bound();
     if (unused <= bound) {
         hak_span_state.over_since_ns = 0;
@@ -160,7 +164,7 @@ static size_t job_run(const purge_job_t *job) {
         superslab->free_units |= job->units;
         state->whole_count += superslab->free_units == ~0ull;
         state->unused_dirty_units += hak_popcount(dirty);
-        hak_span_note_free(superslab);
+        hak_span_note_free(superslab, hak_longest_run(superslab->free_units));
     }
     hak_lock_release(HAK_LOCK_SPAN);
     return hak_popcount(done) * (size_t)HAK_UNIT_BYTES;

@@ -11,7 +11,8 @@
  *           frees the span says how many leading units it wrote to.
  *   SPAN-3  unused_dirty_units of the process == sum of popcount(free & ~clean), less what a purge
  *           in progress holds.
- *   SPAN-4  first_fit[n] <= index of every superslab that has a free run of n units.
+ *   SPAN-4  first_fit[n] <= index of every superslab that has a free run of n units, and
+ *           <= first_fit[n + 1].
  *   SPAN-5  Superslabs are filled in the order of their index; the highest are emptied first.
  *   SPAN-6  Bit i of huge_pages: the kernel may back the i-th 2 MiB with a huge page. Then either
  *           all its units are free and clean, or none is clean. */

@@ -24,8 +24,8 @@ typedef struct hak_span_state {
 
 extern hak_span_state_t hak_span_state;
 
-/* Units became free: lowers first_fit. */
-void hak_span_note_free(const hak_superslab_t *superslab);
+/* A run of `length` units is free: lowers first_fit. */
+void hak_span_note_free(const hak_superslab_t *superslab, unsigned length);
 /* Clean units are about to be used; tells the learner when they had been purged. */
 void hak_span_note_wanted(hak_superslab_t *superslab, uint64_t units);
 

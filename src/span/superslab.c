@@ -86,7 +86,7 @@ static bool superslab_add(char *base) {
     state->table[index] = superslab;
     state->count++;
     state->whole_count++;
-    hak_span_note_free(superslab);
+    hak_span_note_free(superslab, HAK_SUPERSLAB_UNITS);
     hak_pagemap_set_superslab(base, superslab);
     hak_count(superslab_map);
     return true;
@@ -120,12 +120,18 @@ static bool superslab_map(void) {
     return added != 0;
 }
 
-void hak_span_note_free(const hak_superslab_t *superslab) {
-    unsigned longest = hak_longest_run(superslab->free_units);
-    for (unsigned n = 1; n <= longest; n++) {
-        if (hak_span_state.first_fit[n] > superslab->index) {
-            hak_span_state.first_fit[n] = superslab->index;
-        }
+void hak_span_note_free(const hak_superslab_t *superslab, unsigned length) {
+    uint32_t *first_fit = hak_span_state.first_fit;
+    for (; length > 0 && first_fit[length] > superslab->index; length--) {
+        first_fit[length] = superslab->index;
+    }
+}
+
+/* Superslab `index` has no run of `count` units, nor a longer one; nor has any before it. */
+static void superslab_note_none(unsigned count, uint32_t index) {
+    uint32_t *first_fit = hak_span_state.first_fit;
+    for (; count <= HAK_SUPERSLAB_UNITS && first_fit[count] <= index; count++) {
+        first_fit[count] = index + 1;
     }
 }
 
@@ -154,7 +160,7 @@ static hak_superslab_t *superslab_find(unsigned count, size_t align, uint64_t *s
             }
         }
         if (align <= HAK_UNIT_BYTES && state->first_fit[count] == i) {
-            state->first_fit[count] = i + 1; /* SPAN-4: this one has no such run */
+            superslab_note_none(count, i);
         }
     }
     return NULL;
@@ -203,7 +209,7 @@ bool hak_span_free_locked(hak_superslab_t *superslab, unsigned unit, unsigned co
     state->whole_count += superslab->free_units == ~0ull;
     state->unused_dirty_units += hak_popcount(mask & ~superslab->clean_units);
     state->in_use_units -= count;
-    hak_span_note_free(superslab);
+    hak_span_note_free(superslab, hak_run_around(superslab->free_units, unit));
     bool is_over = hak_span_is_over();
     hak_lock_release(HAK_LOCK_SPAN);
     return is_over;

@@ -119,6 +119,25 @@ static void run_starts_of_any_bits_equal_a_scan(void **state) {
     }
 }
 
+static void run_around_any_bit_equals_a_scan(void **state) {
+    (void)state;
+    uint64_t seed = 5;
+    for (unsigned i = 0; i < 4000; i++) {
+        uint64_t bits = some_bits(i, &seed);
+        for (unsigned at = 0, start = 0; at < 64; at++) {
+            start = (bits >> at & 1) != 0 ? start : at + 1;
+            unsigned end = at;
+            while (end < 64 && (bits >> end & 1) != 0) {
+                end++;
+            }
+            assert_true(end == at || hak_run_around(bits, at) == end - start);
+        }
+    }
+    assert_int_equal(hak_run_around(~0ull, 0), 64);
+    assert_int_equal(hak_run_around(~0ull, 63), 64);
+    assert_int_equal(hak_run_around(1ull << 63, 63), 1);
+}
+
 static void longest_run_of_any_bits_equals_a_scan(void **state) {
     (void)state;
     uint64_t seed = 4;
@@ -153,6 +172,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(mul_at_the_border_tells_overflow),
     cmocka_unit_test(mask_of_every_count_has_that_many_low_bits),
     cmocka_unit_test(run_starts_of_any_bits_equal_a_scan),
+    cmocka_unit_test(run_around_any_bit_equals_a_scan),
     cmocka_unit_test(longest_run_of_any_bits_equals_a_scan),
     cmocka_unit_test(count_down_tells_zero_alone),
 };
