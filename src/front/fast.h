@@ -128,14 +128,14 @@ HAK_INLINE bool hak_fast_push_own(uintptr_t base, uint32_t entry, void *block) {
  * of it or the block is small. NULL, size 0 and addresses inside a block say no. */
 HAK_INLINE bool hak_fast_stays(const void *block, size_t size) {
     uintptr_t base = hak_pagemap_base();
-    const hak_pagemap_leaf_t *leaf = hak_pagemap_leaf(base, block);
-    uint32_t entry = hak_pagemap_leaf_get(leaf, block);
+    uintptr_t index = hak_pagemap_index(base, block);
+    uint32_t entry = hak_pagemap_at(base, index);
     if (HAK_UNLIKELY(!hak_slab_is_entry(entry))) {
         return false;
     }
     const hak_sc_info_t *info = hak_sc_info_of_entry(entry);
     size_t least = info->keep_from;
-    return size - least <= info->bytes - least && hak_slab_is_start(leaf, info, block);
+    return size - least <= info->bytes - least && hak_slab_is_start(index, info, block);
 }
 
 /* --- with a call site, which only slow paths look at ------------------------------------------ */

@@ -129,13 +129,14 @@ static HAK_NOINLINE void *resize_other(void *block, uint32_t entry, size_t size)
 }
 
 void *hak_resize(void *block, size_t size) {
-    const hak_pagemap_leaf_t *leaf = hak_pagemap_leaf(hak_pagemap_base(), block);
-    uint32_t entry = hak_pagemap_leaf_get(leaf, block);
+    uintptr_t base = hak_pagemap_base();
+    uintptr_t index = hak_pagemap_index(base, block);
+    uint32_t entry = hak_pagemap_at(base, index);
     if (HAK_UNLIKELY(!hak_slab_is_entry(entry))) {
         return resize_other(block, entry, size);
     }
     const hak_sc_info_t *info = hak_sc_info_of_entry(entry);
-    if (HAK_UNLIKELY(!hak_slab_is_start(leaf, info, block))) {
+    if (HAK_UNLIKELY(!hak_slab_is_start(index, info, block))) {
         hak_fatal(HAK_FATAL_INVALID_REALLOC, block, "inside a block");
     }
     return resize_by_copy(block, entry, info->bytes, size);

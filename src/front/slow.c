@@ -288,18 +288,26 @@ static HAK_NOINLINE void free_remote_full(hak_tcache_t *tcache, unsigned sc) {
     hak_outbox_shrink(tcache, sc);
 }
 
-/* A block of another owner. */
-HAK_INLINE void free_remote(hak_tcache_t *tcache, unsigned sc, void *block,
-                            const hak_slab_t *slab) {
-    hak_bin_side_t *side = &tcache->side[sc];
-    hak_slab_check_freed(slab, block);
+/* Of a slab's entry, without a division. */
+HAK_INLINE hak_bin_side_t *side_of_entry(hak_tcache_t *tcache, uint32_t entry) {
+    size_t bytes = (entry & HAK_KIND_MASK) * (sizeof(hak_bin_side_t) / HAK_KIND_PER_CLASS);
+    return (hak_bin_side_t *)((char *)tcache->side + bytes);
+}
+
+/* A block of another owner. Nothing is read here that other threads write to, but the block. */
+HAK_INLINE void free_remote(hak_tcache_t *tcache, uint32_t entry, void *block, uintptr_t index) {
+    const hak_sc_info_t *info = hak_sc_info_of_entry(entry);
+    hak_bin_side_t *side = side_of_entry(tcache, entry);
+    if (HAK_UNLIKELY(!hak_slab_is_start(index, info, block))) {
+        hak_fatal(HAK_FATAL_INTERIOR_FREE, block, NULL);
+    }
     hak_link_set(block, side->outbox.head);
     side->outbox.head = block;
     side->outbox.count++;
-    tcache->outbox_bytes += slab->block_bytes;
+    tcache->outbox_bytes += info->bytes;
     if (HAK_UNLIKELY(--side->outbox_room <= 0 ||
                      tcache->outbox_bytes >= hak_load_relaxed(&hak_knobs.outbox_bytes))) {
-        free_remote_full(tcache, sc);
+        free_remote_full(tcache, hak_sc_of_entry(entry));
     }
 }
 
@@ -361,13 +369,14 @@ static hak_tcache_t *free_tcache(void) {
 /* Small blocks. */
 static void free_small(void *block) {
     hak_tcache_t *tcache = free_tcache();
-    uint32_t entry = hak_pagemap_get(hak_pagemap_base(), block);
+    uintptr_t index = hak_pagemap_index(hak_pagemap_base(), block);
+    uint32_t entry = hak_pagemap_at(hak_pagemap_base(), index);
     if (HAK_UNLIKELY(tcache == NULL)) {
         free_as_guest(block);
     } else if (hak_tcache_owns(tcache, entry)) {
         free_own(tcache, hak_sc_of_entry(entry), block);
     } else {
-        free_remote(tcache, hak_sc_of_entry(entry), block, hak_slab_of(block));
+        free_remote(tcache, entry, block, index);
     }
 }
 
@@ -396,11 +405,11 @@ static HAK_NOINLINE void free_other(void *block, uint32_t entry) {
 
 void hak_slow_free_foreign(void *block, hak_tcache_t *tcache, int64_t difference, uintptr_t index) {
     uint32_t entry = (uint32_t)(difference + tcache->entry_end);
-    if (HAK_UNLIKELY(!hak_slab_is_entry(entry) || tcache->entry_end == 0)) {
+    if (HAK_UNLIKELY(!hak_slab_is_entry(entry) || side_of_entry(tcache, entry)->outbox_room == 0)) {
+        /* the second: no tcache, whose outboxes take nothing */
         free_other(block, entry);
     } else {
-        hak_superslab_t *superslab = hak_pagemap_superslab_at(index, block);
-        free_remote(tcache, hak_sc_of_entry(entry), block, hak_slab_in(superslab, block));
+        free_remote(tcache, entry, block, index);
     }
 }
 

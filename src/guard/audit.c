@@ -78,7 +78,7 @@ static void audit_superslab(hak_superslab_t *superslab, void *context) {
         audit_expect(audit, is_free == (entry == 0), "SPAN-1", address);
         if (hak_slab_is_entry(entry)) {
             const hak_slab_t *slab = (const hak_slab_t *)&superslab->unit[unit];
-            if (slab->back == 0) {
+            if (superslab->back[unit] == 0) {
                 audit_slab(audit, slab, entry);
             }
         }

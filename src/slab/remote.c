@@ -99,7 +99,7 @@ static void slab_requeue(hak_superslab_t *superslab, void *context) {
         hak_slab_t *slab = (hak_slab_t *)&superslab->unit[unit];
         const char *address = superslab->base + (size_t)unit * HAK_UNIT_BYTES;
         uint32_t entry = hak_pagemap_get(hak_pagemap_base(), address);
-        bool is_head = hak_slab_is_entry(entry) && slab->back == 0;
+        bool is_head = hak_slab_is_entry(entry) && hak_owner_load(&superslab->back[unit]) == 0;
         if (is_head && hak_load_relaxed(&slab->remote) != 0) {
             queue_push(hak_load_relaxed(&slab->owner), slab);
         }

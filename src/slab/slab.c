@@ -84,8 +84,7 @@ static hak_slab_t *slab_create(hak_owner_t *owner, unsigned sc) {
     hak_store_relaxed(&slab->remote, 0);
     hak_store_relaxed(&slab->owner, owner);
     for (unsigned i = 0; i < span.count; i++) {
-        hak_slab_t *record = (hak_slab_t *)&span.superslab->unit[span.unit + i];
-        hak_owner_store(&record->back, (uint8_t)i);
+        hak_owner_store(&span.superslab->back[span.unit + i], (uint8_t)i);
     }
     hak_pagemap_set(slab->base, span.count, hak_sc_entry(owner->tag, sc));
     hak_owner_add(&owner->counters.slab_create, 1);

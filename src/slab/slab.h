@@ -20,7 +20,7 @@
  *   SLAB-3  A slab with free_count == carved is empty: no block is in use anywhere. It retires
  *           unless it is CURRENT.
  *   SLAB-4  state == FULL  <=>  free_count == 0 and carved == capacity and it is not CURRENT.
- *   SLAB-5  The record of every unit of the slab leads to the head record by `back`.
+ *   SLAB-5  `back` of every unit of the slab leads to the first one (span.h).
  *   SLAB-6  Only the holder of the owner's lock touches fields tagged [owner].
  *   SLAB-7  A slab with a non-empty remote list is in the queue of an owner, or is about to be. */
 #ifndef HAK_SLAB_SLAB_H
@@ -50,7 +50,6 @@ struct hak_slab {
     uint8_t sc;                      /* [const] */
     uint8_t units;                   /* [const] */
     uint8_t unit;                    /* [const] first unit in its superslab */
-    uint8_t back;                    /* [const] in body records: units back to the head */
     uint8_t state;                   /* [owner] hak_slab_state_t */
 
     HAK_LINE_ALIGNED uintptr_t remote; /* [atomic] list of batches, docs/remote-free.md */

@@ -12,17 +12,14 @@ HAK_INLINE bool hak_slab_is_entry(uint32_t entry) {
     return entry > HAK_KIND_MASK && (entry & HAK_KIND_MASK) < HAK_SC_PLACES;
 }
 
-/* The record of the unit the address lies in; of a slab's units only the first one's is the slab's,
- * the others have nothing but `back`. */
-HAK_INLINE hak_unit_record_t *hak_slab_record(hak_superslab_t *superslab, const void *address) {
-    uint32_t unit = (uint32_t)(uintptr_t)address >> HAK_UNIT_LOG2;
-    return &superslab->unit[unit % HAK_SUPERSLAB_UNITS];
+HAK_INLINE unsigned hak_slab_unit(const void *address) {
+    return (uint32_t)(uintptr_t)address / HAK_UNIT_BYTES % HAK_SUPERSLAB_UNITS;
 }
 
 /* The slab of a block; `address` lies in a unit whose entry is a size class. */
 HAK_INLINE hak_slab_t *hak_slab_in(hak_superslab_t *superslab, const void *address) {
-    hak_unit_record_t *record = hak_slab_record(superslab, address);
-    return (hak_slab_t *)(record - ((hak_slab_t *)record)->back);
+    unsigned unit = hak_slab_unit(address);
+    return (hak_slab_t *)&superslab->unit[unit - hak_owner_load(&superslab->back[unit])];
 }
 
 HAK_INLINE hak_slab_t *hak_slab_of(const void *address) {
@@ -47,16 +44,15 @@ HAK_INLINE void hak_slab_check_freed(const hak_slab_t *slab, const void *address
     }
 }
 
-/* Whether the address is where a block of a slab starts, carved or not; `leaf` has the entry of its
- * unit, `info` is that of the entry's class. Looks at the record of that unit alone, not at the
- * head of the slab. */
-HAK_INLINE bool hak_slab_is_start(const hak_pagemap_leaf_t *leaf, const hak_sc_info_t *info,
-                                  const void *address) {
-    uint32_t index = (uint32_t)(uintptr_t)address >> HAK_SUPERSLAB_LOG2;
-    hak_superslab_t *superslab = hak_load_hot(&leaf->superslab[index]);
-    const hak_slab_t *record = (const hak_slab_t *)hak_slab_record(superslab, address);
-    uint32_t inside = (uint32_t)(uintptr_t)address % HAK_UNIT_BYTES;
-    uint32_t offset = inside + (uint32_t)record->back * HAK_UNIT_BYTES;
+/* Whether the address is where a block of a slab starts, carved or not; `info` is that of the class
+ * of its unit's entry, `index` is where that is. The slab's record, which its owner writes to, is
+ * not looked at, and nothing but `info` where slabs have one unit. */
+HAK_INLINE bool hak_slab_is_start(uintptr_t index, const hak_sc_info_t *info, const void *address) {
+    uint32_t offset = (uint32_t)(uintptr_t)address % HAK_UNIT_BYTES;
+    if (info->units > 1) {
+        const hak_superslab_t *superslab = hak_pagemap_superslab_at(index, address);
+        offset += hak_owner_load(&superslab->back[hak_slab_unit(address)]) * HAK_UNIT_BYTES;
+    }
     return hak_sc_index(info, offset) < info->blocks;
 }
 

@@ -2,8 +2,8 @@
  *
  * The provider of spans: superslabs, their units, what is kept and what goes back.
  *
- *   superslab   4 MiB of user memory, 64 units; its record lies elsewhere (meta.c), with 128
- *               opaque bytes per unit for the layer that uses the span.
+ *   superslab   4 MiB of user memory, 64 units; its record lies elsewhere (meta.c), with a byte
+ *               and 128 opaque bytes per unit for the layer that uses the span.
  *
  * Invariants, all under HAK_LOCK_SPAN:
  *   SPAN-1  A unit is free (bit in free_units) or belongs to exactly one span.
@@ -36,7 +36,9 @@ struct hak_superslab {
     uint8_t huge_pages;          /* [lock SPAN] SPAN-6 */
     uint32_t index;              /* [lock SPAN] place in the table; order of creation */
     hak_superslab_t *next;       /* [lock SPAN] list of spare records */
-    hak_unit_record_t unit[HAK_SUPERSLAB_UNITS]; /* of whoever holds the span */
+    HAK_LINE_ALIGNED uint8_t back[HAK_SUPERSLAB_UNITS]; /* [atomic] of a slab's units: units back to
+                                                           the first, whose record is the slab's */
+    hak_unit_record_t unit[HAK_SUPERSLAB_UNITS];        /* of whoever holds the span */
 };
 
 struct hak_span {

@@ -29,9 +29,9 @@ static void collect_superslab(hak_superslab_t *superslab, void *context) {
             continue;
         }
         if (hak_slab_is_entry(entry)) {
-            const hak_slab_t *record = (const hak_slab_t *)&superslab->unit[unit];
-            if (hak_owner_load(&record->back) == 0) {
-                collect_slab(snapshot, record, hak_sc_of_entry(entry));
+            if (hak_owner_load(&superslab->back[unit]) == 0) {
+                const hak_slab_t *slab = (const hak_slab_t *)&superslab->unit[unit];
+                collect_slab(snapshot, slab, hak_sc_of_entry(entry));
             }
         } else if (low == HAK_KIND_LARGE || low == HAK_KIND_LARGE_BODY) {
             snapshot->large_bytes += HAK_UNIT_BYTES;
