@@ -301,6 +301,9 @@ HAK_INLINE void free_remote(hak_tcache_t *tcache, uint32_t entry, void *block, u
     if (HAK_UNLIKELY(!hak_slab_is_start(index, info, block))) {
         hak_fatal(HAK_FATAL_INTERIOR_FREE, block, NULL);
     }
+    if (HAK_HARDEN || HAK_AUDIT) { /* else when the outbox is emptied */
+        hak_slab_check_freed(hak_slab_of(block), block);
+    }
     hak_link_set(block, side->outbox.head);
     side->outbox.head = block;
     side->outbox.count++;

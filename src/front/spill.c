@@ -84,16 +84,21 @@ static hak_batch_t run_take(const hak_slab_t *slab, void *block, uint32_t most, 
     return run;
 }
 
-/* A list of at most `most` blocks begins with one of another owner, or with no block at all.
- * Returns what follows those of its unit, and how many they were. `first` is for messages. */
-static HAK_NOINLINE hak_blocks_t spill_foreign(hak_tcache_t *tcache, unsigned sc, sorter_t *sorter,
-                                               void *block, uint32_t most, const void *first) {
+/* The slab of a block that a list of class `sc` leads to. `first` is for messages. */
+HAK_INLINE hak_slab_t *list_slab(const void *block, unsigned sc, const void *first) {
     uint32_t entry = hak_pagemap_get(hak_pagemap_base(), block);
     if (HAK_UNLIKELY(!hak_slab_is_entry(entry) || hak_sc_of_entry(entry) != sc)) {
         /* a link that was overwritten, or the list ends early: freed twice */
         hak_fatal(block == NULL ? HAK_FATAL_DOUBLE_FREE : HAK_FATAL_CORRUPT_LINK, first, NULL);
     }
-    hak_slab_t *slab = hak_slab_of(block);
+    return hak_slab_of(block);
+}
+
+/* A list of at most `most` blocks begins with one of another owner, or with no block at all.
+ * Returns what follows those of its unit, and how many they were. `first` is for messages. */
+static HAK_NOINLINE hak_blocks_t spill_foreign(hak_tcache_t *tcache, unsigned sc, sorter_t *sorter,
+                                               void *block, uint32_t most, const void *first) {
+    hak_slab_t *slab = list_slab(block, sc, first);
     void *next;
     hak_batch_t run = run_take(slab, block, most, &next);
     sorter_add(tcache, sorter, slab, &run);
@@ -194,7 +199,7 @@ void hak_tcache_spill_all(hak_tcache_t *tcache, unsigned sc, hak_blocks_t blocks
 
 int32_t hak_outbox_capacity(unsigned sc) {
     size_t blocks = hak_load_relaxed(&hak_knobs.outbox_bytes) / 4 / hak_sc_info[sc].bytes;
-    return blocks < OUTBOX_MOST_BLOCKS ? (int32_t)blocks : OUTBOX_MOST_BLOCKS;
+    return blocks == 0 ? 1 : blocks < OUTBOX_MOST_BLOCKS ? (int32_t)blocks : OUTBOX_MOST_BLOCKS;
 }
 
 static hak_blocks_t outbox_take(hak_tcache_t *tcache, unsigned sc) {
@@ -205,6 +210,18 @@ static hak_blocks_t outbox_take(hak_tcache_t *tcache, unsigned sc) {
     side->outbox_room = hak_outbox_capacity(sc);
     tcache->outbox_bytes -= blocks.count * bytes;
     return blocks;
+}
+
+/* When they were freed it was only looked whether blocks could be there. */
+static void outbox_check(const hak_blocks_t *blocks, unsigned sc) {
+    const void *block = blocks->head;
+    for (uint32_t left = blocks->count; left != 0; left--) {
+        hak_slab_check_freed(list_slab(block, sc, blocks->head), block);
+        block = hak_link_get(block);
+    }
+    if (HAK_UNLIKELY(block != NULL)) {
+        hak_fatal(HAK_FATAL_DOUBLE_FREE, block, NULL);
+    }
 }
 
 static void outbox_empty(hak_tcache_t *tcache, unsigned sc) {
@@ -231,5 +248,7 @@ hak_blocks_t hak_outbox_recycle(hak_tcache_t *tcache, unsigned sc) {
     if (tcache->side[sc].outbox.count < RECYCLE_LEAST) {
         return (hak_blocks_t){0};
     }
-    return outbox_take(tcache, sc);
+    hak_blocks_t blocks = outbox_take(tcache, sc);
+    outbox_check(&blocks, sc);
+    return blocks;
 }

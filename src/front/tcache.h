@@ -43,7 +43,8 @@ typedef struct hak_bin {
 /* The side of a bin that only slow paths look at. */
 typedef struct hak_bin_side {
     hak_blocks_t outbox; /* [owner] blocks of owners other than home, freed here */
-    int32_t outbox_room; /* [owner] blocks it takes before it is handed over */
+    int32_t outbox_room; /* [owner] blocks it takes before it is handed over; 0 in the empty tcache
+                            alone */
     int32_t total;       /* [owner] TCACHE-3 */
     int32_t capacity;    /* [owner] room of an empty bin; adapts */
     uint16_t want;       /* [owner] blocks a refill asks for if half the capacity is less */
@@ -66,6 +67,9 @@ struct hak_tcache {
     hak_tcache_counters_t counters; /* [owner] */
     hak_bin_side_t side[HAK_SC_COUNT];
 };
+
+_Static_assert(sizeof(hak_tcache_t) <= sizeof(hak_pagemap_leaf_t), "MAP-4: it is all in the leaf");
+_Static_assert(sizeof(hak_bin_side_t) % HAK_KIND_PER_CLASS == 0, "side_of_entry divides");
 
 /* Offset of the tcache from the zero leaf; 0 while the thread has none. */
 extern HAK_TLS uintptr_t hak_tcache_offset;

@@ -2,6 +2,8 @@
  *
  * One user error per name; run preloaded by crime_test.py, which knows what must be said about each
  * (expected.tsv). A crime that goes unnoticed prints so and ends with status 3. */
+#include "crimes.h"
+
 #include <malloc.h>
 #include <pthread.h>
 #include <stddef.h>
@@ -12,12 +14,6 @@
 #include <sys/mman.h>
 
 enum { LARGE_BYTES = 300000, HUGE_BYTES = 3 << 20 };
-
-/* The compiler must not see what is done to an address. */
-static void *hide(void *address) {
-    void *volatile hidden = address;
-    return hidden;
-}
 
 static char static_area[256];
 
@@ -51,31 +47,6 @@ static void free_of_small_number(void) {
 
 static void free_of_kernel_address(void) {
     free(hide((void *)0xffff800000001000u));
-}
-
-static void *free_it(void *address) {
-    free(address);
-    return NULL;
-}
-
-static void free_in_thread(void *address) {
-    pthread_t thread;
-    pthread_create(&thread, NULL, free_it, address);
-    pthread_join(thread, NULL);
-}
-
-/* By another thread, so that it takes the slow path, which looks. */
-static void free_inside_small_remote(void) {
-    free_in_thread((char *)hide(malloc(100)) + 16);
-}
-
-static void free_inside_medium_remote(void) {
-    free_in_thread((char *)hide(malloc(20000)) + 4096);
-}
-
-/* A block that was never handed out, in a slab that exists. */
-static void free_of_uncarved_remote(void) {
-    free_in_thread((char *)hide(malloc(1024)) + 40 * 1024);
 }
 
 static void free_inside_large_head(void) {
@@ -260,6 +231,12 @@ static const crime_t crimes[] = {
     CRIME(free_inside_small_remote),
     CRIME(free_inside_medium_remote),
     CRIME(free_of_uncarved_remote),
+    CRIME(free_inside_small_old_remote),
+    CRIME(free_inside_medium_old_remote),
+    CRIME(free_inside_second_unit_old_remote),
+    CRIME(free_of_uncarved_old_remote),
+    CRIME(free_of_tail_waste_old_remote),
+    CRIME(free_again_of_uncarved_remote),
     CRIME(free_inside_large_head),
     CRIME(free_inside_large_body),
     CRIME(free_inside_huge_head),

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * User errors of a thread with what another one allocated: the slow path, which looks. */
+#include "crimes.h"
+
+#include <malloc.h>
+#include <pthread.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+static void *free_it(void *address) {
+    free(address);
+    return NULL;
+}
+
+static void *free_it_later(void *address) {
+    free(hide(malloc(1)));
+    free(address);
+    return NULL;
+}
+
+static void free_in_thread(void *address) {
+    pthread_t thread;
+    pthread_create(&thread, NULL, free_it, address);
+    pthread_join(thread, NULL);
+}
+
+/* A thread that has its own cache already. */
+static void free_in_old_thread(void *address) {
+    pthread_t thread;
+    pthread_create(&thread, NULL, free_it_later, address);
+    pthread_join(thread, NULL);
+}
+
+void free_inside_small_remote(void) {
+    free_in_thread((char *)hide(malloc(100)) + 16);
+}
+
+void free_inside_medium_remote(void) {
+    free_in_thread((char *)hide(malloc(20000)) + 4096);
+}
+
+/* A block that was never handed out, in a slab that exists. */
+void free_of_uncarved_remote(void) {
+    free_in_thread((char *)hide(malloc(1024)) + 40 * 1024);
+}
+
+void free_inside_small_old_remote(void) {
+    free_in_old_thread((char *)hide(malloc(100)) + 16);
+}
+
+void free_inside_medium_old_remote(void) {
+    free_in_old_thread((char *)hide(malloc(20000)) + 4096);
+}
+
+/* 20 480 bytes: slabs of several units, of which the second is not the one the slab's record is of.
+ */
+void free_inside_second_unit_old_remote(void) {
+    char *block = hide(malloc(20000));
+    for (int i = 0; i < 3; i++) {
+        block = hide(malloc(20000));
+    }
+    free_in_old_thread(block + 4096);
+}
+
+void free_of_uncarved_old_remote(void) {
+    free_in_old_thread((char *)hide(malloc(1024)) + 40 * 1024);
+}
+
+void free_of_tail_waste_old_remote(void) {
+    free_in_old_thread((char *)((uintptr_t)hide(malloc(48)) & ~(uintptr_t)0xffff) + 65520);
+}
+
+enum { RECYCLED = 8, RECYCLED_BYTES = 1024, RECYCLED_FIRST = 44, RECYCLED_ALL = 72 };
+
+static char *recycled[RECYCLED_ALL];
+static pthread_barrier_t recycled_turn;
+
+static void *free_all_and_some_again(void *unused) {
+    (void)unused;
+    for (int i = 0; i < RECYCLED_ALL; i++) {
+        free(recycled[i]);
+    }
+    malloc_trim(0);
+    pthread_barrier_wait(&recycled_turn); /* their places are those of a young slab now */
+    pthread_barrier_wait(&recycled_turn);
+    for (int i = RECYCLED_FIRST; i < RECYCLED_FIRST + RECYCLED; i++) {
+        free(hide(recycled[i]));
+    }
+    for (int i = 0; i < RECYCLED; i++) {
+        hide(malloc(RECYCLED_BYTES));
+    }
+    return NULL;
+}
+
+/* Blocks that are not there yet must not serve the thread that freed them twice. */
+void free_again_of_uncarved_remote(void) {
+    pthread_t thread;
+    for (int i = 0; i < RECYCLED_ALL; i++) {
+        recycled[i] = hide(malloc(RECYCLED_BYTES));
+    }
+    pthread_barrier_init(&recycled_turn, NULL, 2);
+    pthread_create(&thread, NULL, free_all_and_some_again, NULL);
+    pthread_barrier_wait(&recycled_turn);
+    hide(malloc(RECYCLED_BYTES));
+    pthread_barrier_wait(&recycled_turn);
+    pthread_join(thread, NULL);
+}
