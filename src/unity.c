@@ -20,6 +20,7 @@
 #include "span/purge.c"
 #include "span/superslab.c"
 
+#include "slab/holes.c"
 #include "slab/owner.c"
 #include "slab/remote.c"
 #include "slab/sizeclass.c"

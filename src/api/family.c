@@ -189,7 +189,7 @@ int hak_api_trim(size_t keep) {
         hak_tcache_flush(tcache);
     }
     hak_owner_collect();
-    size_t given_back = hak_large_trim(keep);
+    size_t given_back = hak_large_trim(keep) + hak_owner_purge_holes();
     given_back += hak_span_purge(keep);
     return given_back != 0;
 }

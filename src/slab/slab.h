@@ -51,6 +51,7 @@ struct hak_slab {
     uint8_t units;                   /* [const] */
     uint8_t unit;                    /* [const] first unit in its superslab */
     uint8_t state;                   /* [owner] hak_slab_state_t */
+    uint16_t purged;                 /* [owner] free_count + 1 when its holes went; 0: never */
 
     HAK_LINE_ALIGNED uintptr_t remote; /* [atomic] list of batches, docs/remote-free.md */
     hak_slab_t *queue_next;            /* [atomic] in an owner's queue */
@@ -106,6 +107,9 @@ void hak_slab_receive(hak_owner_t *owner);
 /* Empties current slabs and retires what is empty. */
 void hak_slab_release_current(hak_owner_t *owner);
 
+/* Gives the holes of partial slabs back to the kernel; returns the bytes. */
+size_t hak_slab_purge_holes(hak_owner_t *owner);
+
 /* --- owners (owner.c) ------------------------------------------------------------------------- */
 
 /* The first owner, which needs no memory; it comes to be when first asked for. */
@@ -131,6 +135,9 @@ hak_slab_t *hak_slab_adopt_any(hak_owner_t *owner, unsigned sc);
 void hak_owner_tend(unsigned budget);
 /* Takes everything that waits at any owner, and retires what is empty. */
 void hak_owner_collect(void);
+/* hak_slab_purge_holes of every owner. Nobody waits for an owner, so the kernel is called while one
+ * is held. */
+size_t hak_owner_purge_holes(void);
 /* Calls visit for every owner, which is not held. */
 void hak_owner_visit(void (*visit)(hak_owner_t *owner, void *context), void *context);
 /* In the child of a fork: threads are gone, `home` is that of the one that is left. Unless it is

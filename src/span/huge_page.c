@@ -13,6 +13,7 @@
  * and stays huge, or in parts and becomes small, because the kernel would fill up a huge one. */
 #include "base/counters.h"
 #include "base/knobs.h"
+#include "os/lock.h"
 #include "os/os.h"
 #include "span/span_state.h"
 
@@ -82,6 +83,13 @@ uint8_t hak_span_note_split(hak_superslab_t *superslab, uint64_t units) {
     superslab->huge_pages &= (uint8_t)~split;
     hak_span_state.huge_page_count -= hak_popcount(split);
     return split;
+}
+
+void hak_span_note_holes(hak_superslab_t *superslab, unsigned unit, unsigned count) {
+    hak_lock_acquire(HAK_LOCK_SPAN);
+    uint8_t split = hak_span_note_split(superslab, hak_mask(count) << unit);
+    hak_lock_release(HAK_LOCK_SPAN);
+    hak_span_split(superslab, split);
 }
 
 void hak_span_split(const hak_superslab_t *superslab, uint8_t split) {

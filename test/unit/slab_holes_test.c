@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Holes of slabs: what goes back to the kernel, what stays, and that blocks in use are not touched.
+ */
+#include "unit/fatal.h"
+#include "unit/slab.h"
+
+static hak_owner_t owner;
+static unit_blocks_t held;
+
+enum { SC_16 = 0, SC_64 = 3, SC_1024 = 19, SC_2048 = 23, SC_57344 = 42 };
+
+static int begin(void **state) {
+    (void)state;
+    hak_os_fault_clear();
+    unit_owner_begin(&owner, 1);
+    held.count = 0;
+    return 0;
+}
+
+static int end(void **state) {
+    (void)state;
+    hak_os_fault_clear();
+    unit_owner_end(&owner);
+    return 0;
+}
+
+static void fill(void *block, uint32_t bytes, unsigned stamp) {
+    memset(block, (int)(stamp % 251 + 1), bytes);
+}
+
+static void check_filled(const void *block, uint32_t bytes, unsigned stamp) {
+    const unsigned char *byte = block;
+    for (uint32_t i = 0; i < bytes; i++) {
+        assert_int_equal(byte[i], stamp % 251 + 1);
+    }
+}
+
+/* All blocks of one slab, written to; those for which i % every == 0 stay in use. */
+static hak_slab_t *partly_used_slab(unsigned sc, unsigned every) {
+    uint32_t bytes = hak_sc_info[sc].bytes;
+    unit_take(&owner, sc, &held, hak_sc_info[sc].blocks);
+    for (unsigned i = 0; i < held.count; i++) {
+        fill(held.block[i], bytes, i);
+    }
+    hak_slab_t *slab = hak_slab_of(held.block[0]);
+    for (unsigned i = 0; i < held.count; i++) {
+        if (i % every != 0) {
+            unit_give(&owner, held.block[i]);
+        }
+    }
+    hak_slab_release_current(&owner);
+    return slab;
+}
+
+static void give_the_rest(unsigned every) {
+    for (unsigned i = 0; i < held.count; i += every) {
+        unit_give(&owner, held.block[i]);
+    }
+    held.count = 0;
+}
+
+/* What of the OS pages of the slab no block in use touches, by another way than the sources'. */
+static size_t holes_expected(const hak_slab_t *slab, unsigned every) {
+    size_t page = hak_os_page_bytes(), bytes = hak_sc_info[slab->sc].bytes, expected = 0;
+    for (size_t at = 0; at < (size_t)slab->units * HAK_UNIT_BYTES; at += page) {
+        bool is_used = false;
+        for (size_t i = at / bytes; i <= (at + page - 1) / bytes && i < held.count; i++) {
+            is_used |= i % every == 0;
+        }
+        expected += is_used ? 0 : page;
+    }
+    return expected;
+}
+
+static void holes_go_back_and_blocks_in_use_stay(void **state) {
+    (void)state;
+    static const unsigned classes[] = {SC_16, SC_64, SC_1024, SC_2048, SC_57344};
+    static const unsigned everies[] = {2, 3, 64, 1000};
+    for (unsigned c = 0; c < UNIT_COUNT(classes); c++) {
+        for (unsigned e = 0; e < UNIT_COUNT(everies); e++) {
+            unsigned sc = classes[c], every = everies[e];
+            hak_slab_t *slab = partly_used_slab(sc, every);
+            uint32_t free_count = slab->free_count;
+            assert_int_equal(hak_slab_purge_holes(&owner), holes_expected(slab, every));
+            assert_int_equal(slab->free_count, free_count);
+            for (unsigned i = 0; i < held.count; i += every) {
+                check_filled(held.block[i], hak_sc_info[sc].bytes, i);
+            }
+            give_the_rest(every);
+        }
+    }
+}
+
+static void purged_blocks_are_handed_out_again(void **state) {
+    (void)state;
+    enum { EVERY = 200 };
+    hak_slab_t *slab = partly_used_slab(SC_64, EVERY);
+    uint32_t count = slab->free_count;
+    assert_true(hak_slab_purge_holes(&owner) > 0);
+    hak_blocks_t blocks = hak_slab_refill(&owner, SC_64, UINT32_MAX);
+    assert_int_equal(blocks.count, count);
+    assert_int_equal(unit_list_length(blocks.head), count);
+    for (void *block = blocks.head, *next; block != NULL; block = next) {
+        next = hak_link_get(block);
+        assert_ptr_equal(hak_slab_of(block), slab);
+        fill(block, 64, 9);
+        unit_give(&owner, block);
+    }
+    give_the_rest(EVERY);
+}
+
+static void holes_go_back_once(void **state) {
+    (void)state;
+    enum { EVERY = 500 };
+    partly_used_slab(SC_64, EVERY);
+    assert_true(hak_slab_purge_holes(&owner) > 0);
+    assert_int_equal(hak_slab_purge_holes(&owner), 0);
+    unit_give(&owner, held.block[EVERY]); /* now there is more */
+    held.block[EVERY] = held.block[0];
+    assert_true(hak_slab_purge_holes(&owner) > 0);
+    hak_blocks_t some = unit_blocks(&owner, SC_64, 5); /* and here it was in use in between */
+    hak_batch_t batch = {.head = some.head, .tail = some.head, .count = 1};
+    for (uint32_t i = 1; i < some.count; i++) {
+        batch.tail = hak_link_get(batch.tail);
+        batch.count++;
+    }
+    hak_slab_give_back(&owner, hak_slab_of(some.head), &batch);
+    hak_slab_release_current(&owner);
+    assert_true(hak_slab_purge_holes(&owner) > 0);
+    unit_give(&owner, held.block[0]);
+    unit_give(&owner, held.block[2 * EVERY]);
+}
+
+static void kernel_that_takes_nothing_back_is_survived(void **state) {
+    (void)state;
+    enum { EVERY = 64 };
+    hak_slab_t *slab = partly_used_slab(SC_1024, EVERY);
+    hak_os_fault_plan(HAK_OS_CALL_PURGE, 0, UINT64_MAX);
+    assert_int_equal(hak_slab_purge_holes(&owner), 0);
+    hak_os_fault_clear();
+    check_filled(held.block[0], 1024, 0);
+    assert_int_equal(slab->listed, 0);
+    give_the_rest(EVERY);
+}
+
+static void huge_page_with_a_hole_is_none_any_more(void **state) {
+    (void)state;
+    enum { EVERY = 200 };
+    hak_slab_t *slab = partly_used_slab(SC_64, EVERY);
+    hak_superslab_t *superslab = hak_pagemap_superslab(slab->base);
+    unsigned range = slab->unit / HAK_HUGE_PAGE_UNITS;
+    hak_lock_acquire(HAK_LOCK_SPAN);
+    bool is_huge = (superslab->huge_pages >> range & 1) != 0;
+    uint64_t clean = superslab->clean_units;
+    if (!is_huge) { /* as if it had been opened as one */
+        superslab->huge_pages |= (uint8_t)(1u << range);
+        superslab->clean_units &= ~hak_span_huge_page(range);
+        hak_span_state.huge_page_count++;
+        hak_span_state.unused_dirty_units +=
+            hak_popcount(clean & ~superslab->clean_units & superslab->free_units);
+    }
+    hak_lock_release(HAK_LOCK_SPAN);
+    assert_true(hak_slab_purge_holes(&owner) > 0);
+    assert_int_equal(superslab->huge_pages >> range & 1, 0);
+    unit_span_check();
+    give_the_rest(EVERY);
+}
+
+static void own_list_that_leads_astray_is_fatal(void **state) {
+    (void)state;
+    enum { EVERY = 2 };
+    hak_slab_t *slab = partly_used_slab(SC_64, EVERY);
+    void *good = hak_link_get(slab->free);
+    hak_link_set(slab->free, (char *)slab->base + 8);
+    void *head = slab->free;
+    uint16_t listed = slab->listed;
+    UNIT_EXPECT_FATAL(hak_slab_purge_holes(&owner), "link of a free block");
+    hak_link_set(head, good);
+    slab->listed = (uint16_t)(listed - 1); /* the first was marked already */
+    slab->free = good;
+    give_the_rest(EVERY);
+}
+
+static void block_listed_and_marked_is_a_double_free(void **state) {
+    (void)state;
+    enum { EVERY = 2 };
+    hak_slab_t *slab = partly_used_slab(SC_64, EVERY);
+    uint32_t index = hak_slab_index(slab, slab->free);
+    hak_slab_mark_one(slab, index);
+    UNIT_EXPECT_FATAL(hak_slab_purge_holes(&owner), "double free");
+    slab->bits[index / 64] &= ~(1ull << index % 64);
+    give_the_rest(EVERY);
+}
+
+static const struct CMUnitTest tests[] = {
+#define HOLES_TEST(test) cmocka_unit_test_setup_teardown(test, begin, end)
+    HOLES_TEST(holes_go_back_and_blocks_in_use_stay),
+    HOLES_TEST(purged_blocks_are_handed_out_again),
+    HOLES_TEST(holes_go_back_once),
+    HOLES_TEST(kernel_that_takes_nothing_back_is_survived),
+    HOLES_TEST(huge_page_with_a_hole_is_none_any_more),
+    HOLES_TEST(own_list_that_leads_astray_is_fatal),
+    HOLES_TEST(block_listed_and_marked_is_a_double_free),
+};
+
+int main(void) {
+    return cmocka_run_group_tests(tests, unit_slab_begin, NULL);
+}
