@@ -7,7 +7,7 @@ set -eu
 hakmem=$HAKMEM_SOURCE/hakmem
 
 expect 0 "$hakmem" help
-for word in run lib build test clean help --profile --lib --quick --full; do
+for word in run lib build test clean help --profile --lib --quick --full --soak; do
     says out "$word"
 done
 [ -s "$work/err" ] && fail "help writes to stderr"
@@ -31,7 +31,13 @@ expect 2 "$hakmem" run --profile
 expect 2 "$hakmem" run --lib "$work/gone.so" -- true
 says err "no library at: $work/gone.so"
 expect 2 "$hakmem" test --frobnicate
-says err "--quick, --full"
+says err "--quick, --full, --soak"
 expect 2 "$hakmem" test one two
 expect 2 "$hakmem" clean all
+
+# Tests of half an hour run when they are asked for, not because a pattern fits.
+expect 0 ctest --test-dir "$HAKMEM_BUILD" -N -R _soak
+grep -q _soak- "$work/out" && fail "tests of the soak run without being asked for"
+expect 0 ctest --test-dir "$HAKMEM_BUILD" -N -C soak -L '^soak$'
+says out _soak-
 exit $failed
