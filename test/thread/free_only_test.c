@@ -89,11 +89,13 @@ static size_t consume_some(ring_t *ring) {
     return bytes;
 }
 
-/* Frees only near the plateau, so that it is held; all of it when nobody produces any more. */
+/* Frees only near the plateau, so that it is held; all of it once a producer has ended: the rings
+ * of the others need not have room for so much. */
 static void *consume(void *argument) {
     (void)argument;
     for (;;) {
-        bool is_over = atomic_load(&producers_left) == 0;
+        unsigned left = atomic_load(&producers_left);
+        bool is_over = left < PRODUCERS;
         size_t live = live_now();
         note_live(live);
         if (live < plateau_bytes - plateau_bytes / 10 && !is_over) {
@@ -104,7 +106,7 @@ static void *consume(void *argument) {
         for (size_t i = 0; i < PRODUCERS; ++i) {
             bytes += consume_some(&rings[i]);
         }
-        if (bytes == 0 && is_over) {
+        if (bytes == 0 && left == 0) {
             return NULL;
         }
     }
