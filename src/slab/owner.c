@@ -29,7 +29,6 @@ static HAK_LARGE_STATE(2) hak_owner_t owner_first;
 
 HAK_LOCKED_STATE hak_owner_t *hak_all_owners; /* [atomic] newest first; never shrinks */
 HAK_LOCKED_STATE uint32_t hak_owner_count;    /* [lock REGISTRY] */
-HAK_LOCKED_STATE uint32_t hak_owner_idle;     /* [atomic] owners without users; a hint */
 /* [atomic] visited last; any owner will do */
 HAK_LOCKED_STATE hak_owner_t *hak_owner_tend_cursor;
 HAK_LOCKED_STATE hak_owner_t *hak_owner_adopt_cursor;
@@ -37,7 +36,6 @@ HAK_LOCKED_STATE hak_owner_t *hak_owner_adopt_cursor;
 /* HAK_LOCK_REGISTRY held. */
 static void owner_add(hak_owner_t *owner) {
     hak_owner_init(owner, ++hak_owner_count << 8);
-    hak_add_relaxed(&hak_owner_idle, 1);
     hak_lock_add(&owner->lock);
     owner->next = hak_load_relaxed(&hak_all_owners);
     hak_store_release(&hak_all_owners, owner);
@@ -67,9 +65,7 @@ static hak_owner_t *owner_create(unsigned times) {
 }
 
 static void owner_add_user(hak_owner_t *owner) {
-    if (hak_add_relaxed(&owner->users, 1) == 0) {
-        hak_sub_relaxed(&hak_owner_idle, 1);
-    }
+    hak_add_relaxed(&owner->users, 1);
 }
 
 static bool owner_is_idle(const hak_owner_t *owner) {
@@ -111,7 +107,6 @@ static bool owner_remove_user(hak_owner_t *owner) {
     if (users != 1) {
         return false;
     }
-    hak_add_relaxed(&hak_owner_idle, 1);
     hak_store_relaxed(&owner->is_left, true);
     return true;
 }
@@ -203,9 +198,10 @@ hak_owner_t *hak_owner_enter(hak_owner_t *home) {
 
 /* --- on behalf of others ---------------------------------------------------------------------- */
 
-static hak_slab_t *owner_give_slab(hak_owner_t *from, hak_owner_t *to, unsigned sc) {
+static hak_slab_t *owner_give_slab(hak_owner_t *from, hak_owner_t *to, unsigned sc,
+                                   uint32_t least) {
     owner_tend(from, ADOPT_DRAIN_BUDGET);
-    hak_slab_t *slab = hak_slab_take_partial(from, sc);
+    hak_slab_t *slab = from->partial_count[sc] >= least ? hak_slab_take_partial(from, sc) : NULL;
     if (slab != NULL) {
         hak_slab_change_owner(slab, to);
     }
@@ -217,10 +213,11 @@ static bool owner_may_give(const hak_owner_t *owner, unsigned sc) {
     return hak_owner_load(&owner->slab_count[sc]) != 0;
 }
 
-static hak_slab_t *owner_adopt_from(hak_owner_t *from, hak_owner_t *owner, unsigned sc) {
+static hak_slab_t *owner_adopt_from(hak_owner_t *from, hak_owner_t *owner, unsigned sc,
+                                    uint32_t least) {
     hak_slab_t *slab = NULL;
     if (from != owner && hak_lock_try(&from->lock)) {
-        slab = owner_give_slab(from, owner, sc);
+        slab = owner_give_slab(from, owner, sc, least);
         hak_lock_leave(&from->lock); /* no purge now: `owner` is held; `is_over` stays for later */
     }
     if (slab != NULL) {
@@ -229,17 +226,22 @@ static hak_slab_t *owner_adopt_from(hak_owner_t *from, hak_owner_t *owner, unsig
     return slab;
 }
 
+/* A hint as well. Threads move between owners, and would leave behind, at every turn, what nobody
+ * allocates from until they come back. */
+static bool owner_has_spare(const hak_owner_t *owner, unsigned sc) {
+    return hak_owner_load(&owner->partial_count[sc]) >= HAK_SLAB_SPARE;
+}
+
 /* At most once round the ring. */
 hak_slab_t *hak_slab_adopt(hak_owner_t *owner, unsigned sc) {
     hak_slab_t *slab = NULL;
-    if (hak_load_relaxed(&hak_owner_idle) == 0) {
-        return NULL;
-    }
     hak_owner_t *first = owner_after(hak_load_acquire(&hak_owner_adopt_cursor));
     hak_owner_t *from = first;
-    for (unsigned looks = ADOPT_LOOKS, visits = ADOPT_VISITS; looks > 0 && visits > 0; looks--) {
-        if (owner_is_idle(from) && owner_may_give(from, sc)) {
-            slab = owner_adopt_from(from, owner, sc);
+    for (unsigned looks = ADOPT_LOOKS, visits = ADOPT_VISITS;
+         from != NULL && looks > 0 && visits > 0; looks--) {
+        bool is_idle = owner_is_idle(from);
+        if (is_idle ? owner_may_give(from, sc) : owner_has_spare(from, sc)) {
+            slab = owner_adopt_from(from, owner, sc, is_idle ? 1 : HAK_SLAB_SPARE);
             visits--;
         }
         hak_owner_t *next = owner_after(from);
@@ -257,7 +259,7 @@ hak_slab_t *hak_slab_adopt_any(hak_owner_t *owner, unsigned sc) {
     hak_owner_t *from = hak_load_acquire(&hak_all_owners);
     for (; from != NULL && slab == NULL; from = from->next) {
         if (owner_may_give(from, sc)) {
-            slab = owner_adopt_from(from, owner, sc);
+            slab = owner_adopt_from(from, owner, sc, 1);
         }
     }
     return slab;
@@ -296,7 +298,6 @@ void hak_owner_visit(void (*visit)(hak_owner_t *, void *), void *context) {
 }
 
 void hak_owner_after_fork(hak_owner_t *home, bool is_clean) {
-    hak_owner_idle = hak_owner_count;
     for (hak_owner_t *o = hak_all_owners; o != NULL; o = o->next) {
         o->users = 0;
         o->is_left = o != home;

@@ -32,6 +32,7 @@ hak_slab_t *hak_slab_take_partial(hak_owner_t *owner, unsigned sc) {
     }
     hak_slab_t *slab = HAK_CONTAINER_OF(owner->partial[sc].next, hak_slab_t, link);
     hak_list_remove(&slab->link);
+    hak_owner_add(&owner->partial_count[sc], -1u);
     return slab;
 }
 
@@ -101,6 +102,7 @@ static void slab_retire(hak_owner_t *owner, hak_slab_t *slab) {
     hak_superslab_t *superslab = slab_superslab(slab);
     slab_give_bits(slab);
     hak_list_remove(&slab->link);
+    hak_owner_add(&owner->partial_count[slab->sc], slab->state == HAK_SLAB_PARTIAL ? -1u : 0);
     hak_pagemap_set(slab->base, slab->units, 0);
     hak_owner_add(&owner->counters.slab_retire, 1);
     hak_owner_add(&owner->slab_count[slab->sc], -1u);
@@ -111,6 +113,7 @@ static void slab_retire(hak_owner_t *owner, hak_slab_t *slab) {
 static void slab_full_to_partial(hak_owner_t *owner, hak_slab_t *slab) {
     slab->state = HAK_SLAB_PARTIAL;
     hak_list_push_front(&owner->partial[slab->sc], &slab->link);
+    hak_owner_add(&owner->partial_count[slab->sc], 1);
 }
 
 void hak_slab_note_freed(hak_owner_t *owner, hak_slab_t *slab) {

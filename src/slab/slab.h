@@ -72,10 +72,11 @@ struct hak_owner {
     HAK_LINE_ALIGNED hak_owner_lock_t lock;
     bool is_over;      /* [owner] while the lock was held, more became unused than may stay */
     hak_slab_t *ready; /* [owner] taken from the queue, not drained yet */
-    hak_tcache_counters_t counters;    /* [owner] */
-    hak_slab_t *current[HAK_SC_COUNT]; /* [owner] */
-    uint32_t slab_count[HAK_SC_COUNT]; /* [owner] slabs of the class; read by adopters, a hint */
-    hak_list_t partial[HAK_SC_COUNT];  /* [owner] */
+    hak_tcache_counters_t counters;       /* [owner] */
+    hak_slab_t *current[HAK_SC_COUNT];    /* [owner] */
+    uint32_t slab_count[HAK_SC_COUNT];    /* [owner] slabs of the class; read by adopters, a hint */
+    hak_list_t partial[HAK_SC_COUNT];     /* [owner] */
+    uint32_t partial_count[HAK_SC_COUNT]; /* [owner] of `partial`; read by adopters, a hint */
 };
 
 /* A list of free blocks: on its way into a bin, or an outbox. */
@@ -95,7 +96,7 @@ typedef struct hak_batch {
 void hak_owner_init(hak_owner_t *owner, uint32_t tag);
 
 /* Blocks of class `sc` for the owner: what others gave back first; then from the current slab's
- * list, its marked blocks, fresh ones, a partial slab, an idle owner's slab, a new slab, in this
+ * list, its marked blocks, fresh ones, a partial slab, another owner's slab, a new slab, in this
  * order. More than `want`, which is not 0, only of a list. count == 0 when memory is out. */
 hak_blocks_t hak_slab_refill(hak_owner_t *owner, unsigned sc, uint32_t want);
 /* Links blocks that are not linked yet: the first touch of fresh memory, so no lock is held. */
@@ -126,10 +127,12 @@ void hak_owner_move(hak_owner_t *from, hak_owner_t *to);
 /* Waits a moment at most; false: somebody keeps it. */
 bool hak_owner_try(hak_owner_t *owner);
 void hak_owner_leave(hak_owner_t *owner);
-/* Takes one slab of class `sc` with blocks to give from an owner no thread has its home at; NULL if
- * none is found. The caller holds `owner`. */
+/* Partial slabs of a class from which on an owner with users gives one away. */
+enum { HAK_SLAB_SPARE = 8 };
+/* Takes one slab of class `sc` with blocks to give from an owner no thread has its home at, or that
+ * has some to spare; NULL if none is found. The caller holds `owner`. */
 hak_slab_t *hak_slab_adopt(hak_owner_t *owner, unsigned sc);
-/* The same from any owner, when memory is out. */
+/* The same from any owner, to its last, when memory is out. */
 hak_slab_t *hak_slab_adopt_any(hak_owner_t *owner, unsigned sc);
 /* Visits `budget` owners, so that blocks freed to them become usable, whoever sleeps. */
 void hak_owner_tend(unsigned budget);

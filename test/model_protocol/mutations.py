@@ -115,18 +115,18 @@ MUTATIONS = [
     # --- changes of owner ---
     Mutation("adopt_without_lock", "adopt", [RACE], [
         (OWNER, "if (from != owner && hak_lock_try(&from->lock)) {", "if (from != owner) {"),
-        (OWNER, "        slab = owner_give_slab(from, owner, sc);\n        hak_lock_leave(&from->lock);",
-         "        slab = owner_give_slab(from, owner, sc);")]),
+        (OWNER, "        slab = owner_give_slab(from, owner, sc, least);\n        hak_lock_leave(&from->lock);",
+         "        slab = owner_give_slab(from, owner, sc, least);")]),
     Mutation("adopt_any_without_lock", "adopt_any", [RACE, "fatal: hakmem broke its own invariant"], [
-        (OWNER, "            slab = owner_adopt_from(from, owner, sc);\n        }\n    }\n",
-         "            slab = from != owner ? owner_give_slab(from, owner, sc) : NULL;\n        }\n    }\n")]),
+        (OWNER, "            slab = owner_adopt_from(from, owner, sc, 1);\n        }\n    }\n",
+         "            slab = from != owner ? owner_give_slab(from, owner, sc, 1) : NULL;\n        }\n    }\n")]),
     Mutation("part_without_lock", "exit", [RACE], [
         (OWNER, "    if (owner_remove_user(owner) && hak_owner_try(owner)) {\n        owner_tend(owner, OWNER_DRAIN_BUDGET);\n"
          "        hak_owner_leave(owner);\n    }\n",
          "    if (owner_remove_user(owner)) {\n        owner_tend(owner, OWNER_DRAIN_BUDGET);\n    }\n")]),
     Mutation("lock_left_before_change", "adopt", [RACE, "fatal"], [
-        (OWNER, "        slab = owner_give_slab(from, owner, sc);\n        hak_lock_leave(&from->lock);",
-         "        hak_lock_leave(&from->lock);\n        slab = owner_give_slab(from, owner, sc);")]),
+        (OWNER, "        slab = owner_give_slab(from, owner, sc, least);\n        hak_lock_leave(&from->lock);",
+         "        hak_lock_leave(&from->lock);\n        slab = owner_give_slab(from, owner, sc, least);")]),
     Mutation("entry_read_before_lock", "spill", [RACE, "fatal: hakmem broke its own invariant"], [
         (SPILL, "    hak_owner_t *held = hak_owner_try(tcache->home) ? tcache->home : NULL;\n",
          "    tcache->tag = hak_pagemap_get(hak_pagemap_base(), blocks.head);\n"
@@ -144,8 +144,7 @@ MUTATIONS = [
     Mutation("requeue_left_out", "fork", [LOST], [
         (OWNER, "        hak_remote_requeue_all();\n", "")]),
     Mutation("requeue_before_emptying", "fork", [LOST], [
-        (OWNER, "    hak_owner_idle = hak_owner_count;\n",
-         "    hak_owner_idle = hak_owner_count;\n    hak_remote_requeue_all();\n"),
+        (OWNER, "bool is_clean) {\n    for (hak_owner_t", "bool is_clean) {\n    hak_remote_requeue_all();\n    for (hak_owner_t"),
         (OWNER, "    if (is_clean) {\n        hak_remote_requeue_all();\n    }\n", "")]),
     Mutation("requeue_without_emptying", "fork_drain", [TWICE, LOST], [
         (OWNER, "            o->queue = NULL;\n            o->ready = NULL;\n", "")]),

@@ -142,7 +142,6 @@ static void share_owner(hak_owner_t *owner) {
 
 static void share_all(unsigned owners, unsigned units) {
     model_share(MODEL_WORD(&hak_all_owners));
-    model_share(MODEL_WORD(&hak_owner_idle));
     model_share(MODEL_WORD(&hak_owner_adopt_cursor));
     model_share(MODEL_WORD(&hak_locks[HAK_LOCK_REGISTRY].state));
     model_share(MODEL_WORD(&hak_locks[HAK_LOCK_SPAN].state));
@@ -186,6 +185,7 @@ unsigned world_slab(unsigned owner, unsigned count) {
     hak_slab_t *slab = slab_create(world_home[owner], WORLD_SC);
     slab->capacity = (uint16_t)count;
     hak_list_push_front(&world_home[owner]->partial[WORLD_SC], &slab->link);
+    world_home[owner]->partial_count[WORLD_SC]++;
     slab->state = HAK_SLAB_PARTIAL;
     world_take(world_home[owner], 1);
     for (unsigned i = 1; i < count; i++) {

@@ -61,7 +61,6 @@ void world_spill(unsigned owner, unsigned unit, unsigned first, unsigned count);
 /* --- between world.c, ghost.c and platform.c */
 extern hak_superslab_t world_superslab;
 extern hak_owner_t *hak_all_owners;
-extern uint32_t hak_owner_idle;
 extern uint64_t world_time; /* [owner] it passes when nothing else happens */
 unsigned world_unit(const void *address);
 uint32_t *world_entry(unsigned unit);

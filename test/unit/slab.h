@@ -104,6 +104,7 @@ static inline void unit_owner_end(hak_owner_t *owner) {
     for (unsigned sc = 0; sc < HAK_SC_COUNT; sc++) {
         assert_null(owner->current[sc]);
         assert_true(hak_list_is_empty(&owner->partial[sc]));
+        assert_int_equal(owner->partial_count[sc], 0);
         assert_int_equal(owner->slab_count[sc], 0);
     }
     assert_int_equal(owner->counters.slab_create - owner->counters.slab_retire, 0);
