@@ -10,6 +10,7 @@
 #include "base/fmt.c"
 
 #include "os/lock.c"
+#include "os/os_cgroup.c"
 #include "os/os_fault.c"
 #include "os/os_linux.c"
 #include "os/os_thread.c"
@@ -31,6 +32,7 @@
 #include "large/large.c"
 #include "large/resident.c"
 
+#include "front/budget.c"
 #include "front/event.c"
 #include "front/resize.c"
 #include "front/slow.c"

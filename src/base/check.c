@@ -20,6 +20,7 @@ hak_knobs_t hak_knobs = {
     .huge_cache_bytes = 32u << 20,
     .bin_max_bytes = 128u << 10,
     .bin_max_blocks = 2048,
+    .cache_bytes = 2u << 20,
     .outbox_bytes = 128u << 10,
     .force_libc = false,
     .learn = true,

@@ -18,6 +18,7 @@ typedef struct hak_knobs {
     /* read by front/ */
     size_t bin_max_bytes; /* what one bin may hold at most */
     size_t bin_max_blocks;
+    size_t cache_bytes;  /* what all bins may grow by, for each CPU */
     size_t outbox_bytes; /* what may wait in the outboxes of a thread */
     bool force_libc;     /* route the whole family to the next allocator */
     /* read by policy/ */

@@ -222,6 +222,7 @@ void hak_conf_apply(void) {
     hak_store_relaxed(&hak_knobs.huge_cache_bytes, values[OPTION_huge_cache]);
     hak_store_relaxed(&hak_knobs.bin_max_bytes, values[OPTION_bin_bytes]);
     hak_store_relaxed(&hak_knobs.bin_max_blocks, values[OPTION_bin_blocks]);
+    hak_store_relaxed(&hak_knobs.cache_bytes, values[OPTION_cache]);
     hak_store_relaxed(&hak_knobs.outbox_bytes, values[OPTION_outbox]);
 }
 

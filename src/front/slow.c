@@ -52,11 +52,13 @@ static HAK_COLD void slow_reclaim(void) {
 
 /* The bin grows when it overflowed since the last refill: such a load goes up and down by more
  * than the bin holds. */
-static void bin_adapt(hak_bin_side_t *side, unsigned sc) {
+static void bin_adapt(hak_tcache_t *tcache, unsigned sc) {
+    hak_bin_side_t *side = &tcache->side[sc];
+    side->idle = 0;
     if (side->overflowed) {
         int32_t most = hak_bin_max_capacity(sc);
-        int32_t doubled = side->capacity * 2;
-        side->capacity = doubled > most ? most : doubled;
+        int32_t doubled = side->capacity == 0 ? 1 : side->capacity * 2;
+        hak_bin_resize(tcache, sc, doubled > most ? most : doubled, side->want);
         side->overflowed = false;
     }
 }
@@ -65,17 +67,18 @@ enum { REFILL_BYTES = 4096 }; /* one OS page */
 
 /* Half of what the bin holds; also of a small bin more each time, until it is a page's worth. A
  * thread that uses little of a class shall not take, and keep, much of it. */
-static uint32_t refill_want(hak_bin_side_t *side, unsigned sc) {
+static uint32_t refill_want(hak_tcache_t *tcache, unsigned sc) {
+    const hak_bin_side_t *side = &tcache->side[sc];
     uint32_t half = (uint32_t)side->capacity / 2;
     uint32_t want = side->want;
     if (want * hak_sc_info[sc].bytes < REFILL_BYTES) {
-        side->want = (uint16_t)(want * 2);
+        hak_bin_resize(tcache, sc, side->capacity, want * 2);
     }
     return want > half ? want : half;
 }
 
 static hak_blocks_t refill_once(hak_tcache_t *tcache, unsigned sc) {
-    uint32_t want = refill_want(&tcache->side[sc], sc);
+    uint32_t want = refill_want(tcache, sc);
     hak_owner_t *owner = hak_tcache_enter(tcache);
     hak_blocks_t blocks = hak_slab_refill(owner, sc, want);
     hak_owner_leave(owner);
@@ -87,7 +90,7 @@ static hak_blocks_t refill_once(hak_tcache_t *tcache, unsigned sc) {
 
 /* Blocks from the slabs; count == 0: memory is out. */
 static hak_blocks_t refill_from_slabs(hak_tcache_t *tcache, unsigned sc) {
-    bin_adapt(&tcache->side[sc], sc);
+    bin_adapt(tcache, sc);
     hak_blocks_t blocks = refill_once(tcache, sc);
     if (HAK_UNLIKELY(blocks.count == 0)) {
         slow_collect(tcache);
@@ -266,6 +269,7 @@ static void free_overflow(hak_tcache_t *tcache, unsigned sc, void *block) {
     int32_t leaving = half > OVERFLOW_BLOCKS ? OVERFLOW_BLOCKS : half;
     int32_t kept = side->total + 1 - leaving;
     side->overflowed = true;
+    side->idle = 0;
     side->total = kept > side->capacity ? kept : side->capacity; /* what a refill made larger */
     hak_owner_add(&tcache->counters.overflow, 1);
     hak_link_set(block, bin->head);

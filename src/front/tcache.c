@@ -17,31 +17,36 @@ HAK_LOCKED_STATE hak_tcache_t *hak_unused_tcaches; /* [lock REGISTRY] newest fir
 HAK_LOCKED_STATE HAK_LARGE_STATE(3) hak_tcache_t hak_tcache_guest; /* [lock GUEST] */
 
 enum {
-    BIN_INITIAL_BYTES = 1024,
     BIN_INITIAL_MAX_BLOCKS = 16,
-    BIN_LEAST_BLOCKS = 2,
+    /* Times the bytes: up to these sizes a bin begins with two blocks, or with one. */
+    BIN_TWO_BLOCKS = 8,
+    BIN_ONE_BLOCK = 64,
 };
 
-int32_t hak_bin_initial_capacity(unsigned sc) {
-    uint32_t blocks = BIN_INITIAL_BYTES / hak_sc_info[sc].bytes;
+int32_t hak_bin_initial_capacity(uint32_t initial_bytes, unsigned sc) {
+    uint32_t bytes = hak_sc_info[sc].bytes;
+    uint32_t blocks = initial_bytes / bytes;
+    uint32_t least =
+        (bytes <= initial_bytes * BIN_ONE_BLOCK) + (bytes <= initial_bytes * BIN_TWO_BLOCKS);
     blocks = blocks > BIN_INITIAL_MAX_BLOCKS ? BIN_INITIAL_MAX_BLOCKS : blocks;
-    return blocks < BIN_LEAST_BLOCKS ? BIN_LEAST_BLOCKS : (int32_t)blocks;
+    return (int32_t)(blocks < least ? least : blocks);
 }
 
 int32_t hak_bin_max_capacity(unsigned sc) {
     size_t blocks = hak_load_relaxed(&hak_knobs.bin_max_bytes) / hak_sc_info[sc].bytes;
     size_t most = hak_load_relaxed(&hak_knobs.bin_max_blocks);
     blocks = blocks > most ? most : blocks;
-    int32_t initial = hak_bin_initial_capacity(sc);
+    int32_t initial = hak_bin_initial_capacity(HAK_BIN_INITIAL_BYTES, sc);
     return (int32_t)blocks < initial ? initial : (int32_t)blocks;
 }
 
 static void bin_reset(hak_tcache_t *tcache, unsigned sc) {
     hak_bin_side_t *side = &tcache->side[sc];
-    side->capacity = hak_bin_initial_capacity(sc);
+    side->capacity = hak_bin_initial_capacity(tcache->initial_bytes, sc);
     side->total = side->capacity;
-    side->want = (uint16_t)((unsigned)side->capacity / 2);
+    side->want = (uint16_t)(side->capacity < 4 ? 1 : (unsigned)side->capacity / 2);
     side->overflowed = false;
+    side->idle = 0;
     side->outbox_room = hak_outbox_capacity(sc);
     tcache->bin[sc].room = side->total;
 }
@@ -52,7 +57,10 @@ static void tcache_set_home(hak_tcache_t *tcache, hak_owner_t *home) {
     tcache->entry_end = (int64_t)(int32_t)home->tag + HAK_SC_PLACES;
 }
 
-static void bins_reset(hak_tcache_t *tcache) {
+/* Of bins that are empty. */
+static void bins_reset(hak_tcache_t *tcache, uint32_t initial_bytes) {
+    hak_budget_return(tcache);
+    tcache->initial_bytes = (uint16_t)initial_bytes;
     for (unsigned sc = 0; sc < HAK_SC_COUNT; sc++) {
         bin_reset(tcache, sc);
     }
@@ -63,7 +71,7 @@ static hak_tcache_t *tcache_create(void) {
     if (tcache == NULL) {
         return NULL;
     }
-    bins_reset(tcache);
+    bins_reset(tcache, HAK_BIN_INITIAL_BYTES);
     hak_lock_acquire(HAK_LOCK_REGISTRY);
     hak_tcache_count++;
     tcache->next = hak_load_relaxed(&hak_all_tcaches);
@@ -105,6 +113,11 @@ hak_tcache_t *hak_tcache_attach(void) {
             return NULL;
         }
         tcache_set_home(tcache, hak_owner_join());
+        hak_budget_join();
+        uint32_t initial_bytes = hak_budget_initial_bytes();
+        if (initial_bytes != tcache->initial_bytes) {
+            bins_reset(tcache, initial_bytes);
+        }
     }
     hak_lock_acquire(HAK_LOCK_REGISTRY);
     tcache->thread_id = thread_id;
@@ -117,7 +130,8 @@ hak_tcache_t *hak_tcache_attach(void) {
 void hak_tcache_detach(hak_tcache_t *tcache) {
     hak_tcache_offset = 0;
     hak_tcache_flush(tcache);
-    bins_reset(tcache);
+    bins_reset(tcache, HAK_BIN_INITIAL_BYTES);
+    hak_budget_part();
     hak_owner_part(tcache->home);
     hak_lock_acquire(HAK_LOCK_REGISTRY);
     tcache->is_attached = false;
@@ -162,7 +176,7 @@ void hak_tcache_flush(hak_tcache_t *tcache) {
 hak_tcache_t *hak_tcache_guest_enter(void) {
     hak_lock_acquire(HAK_LOCK_GUEST);
     if (hak_tcache_guest.tag == 0) {
-        bins_reset(&hak_tcache_guest);
+        bins_reset(&hak_tcache_guest, HAK_BIN_INITIAL_BYTES);
         tcache_set_home(&hak_tcache_guest, hak_owner_start());
     }
     hak_count(guest_use);
@@ -198,7 +212,9 @@ void hak_tcache_after_fork(bool is_clean) {
         if (t != self && t->is_attached) {
             t->is_attached = false;
             t->thread_id = 0;
+            t->drawn = 0;
         }
     }
+    hak_budget_after_fork(has_self ? self : NULL, &hak_tcache_guest);
     hak_owner_after_fork(has_self ? self->home : NULL, is_clean);
 }

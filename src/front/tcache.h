@@ -28,7 +28,10 @@
  *             bins: -88, -86, ... -2. No other entry gives any of -88 to -1: tags are 256 apart.
  *             In the empty tcache it is 0, which makes every difference an entry: never one of
  *             those, as nothing above the class or kind of an entry is 0xffffff: there are far
- *             fewer owners, and huge records (asserted in large/huge.c). */
+ *             fewer owners, and huge records (asserted in large/huge.c).
+ *   TCACHE-7  drawn is what the bins have grown by: for each class the larger of capacity and want,
+ *             less what that was at first, in bytes. hak_budget_drawn is the sum over all tcaches.
+ */
 #ifndef HAK_FRONT_TCACHE_H
 #define HAK_FRONT_TCACHE_H
 
@@ -49,6 +52,7 @@ typedef struct hak_bin_side {
     int32_t capacity;    /* [owner] room of an empty bin; adapts */
     uint16_t want;       /* [owner] blocks a refill asks for if half the capacity is less */
     bool overflowed;     /* [owner] since the last refill */
+    uint8_t idle;        /* [owner] looks (hak_budget_settle) since the last refill or overflow */
 } hak_bin_side_t;
 
 struct hak_tcache {
@@ -65,6 +69,9 @@ struct hak_tcache {
     hak_tcache_t *next;             /* [const] list of all tcaches */
     hak_tcache_t *next_unused;      /* [lock REGISTRY] list of those without a thread */
     hak_tcache_counters_t counters; /* [owner] */
+    uint32_t drawn;                 /* [owner] TCACHE-7 */
+    uint16_t initial_bytes;         /* [owner] of a bin at first */
+    uint8_t settle_cursor;          /* [owner] class that is looked at next */
     hak_bin_side_t side[HAK_SC_COUNT];
 };
 
@@ -152,8 +159,36 @@ void hak_tcache_visit(void (*visit)(hak_tcache_t *tcache, void *context), void *
  * is clean, the caller's structures are in the middle of a change. */
 void hak_tcache_after_fork(bool is_clean);
 
-/* First capacity of a bin and the most it may grow to. */
-int32_t hak_bin_initial_capacity(unsigned sc);
+/* Capacity at first of a bin that may hold so many bytes then, and the most it may grow to. */
+enum { HAK_BIN_INITIAL_BYTES = 1024 }; /* with few threads */
+int32_t hak_bin_initial_capacity(uint32_t initial_bytes, unsigned sc);
 int32_t hak_bin_max_capacity(unsigned sc);
+
+/* --- what bins may grow by, front/budget.c ------------------------------------------------------
+ *
+ * What all bins hold follows the CPUs the process may use, not its threads: the bins of a thread
+ * that sleeps cannot be taken from it. So growth is drawn from the budget of the process,
+ * hak_knobs.cache_bytes for each CPU, of which each thread has a share. */
+HAK_INLINE int32_t hak_bin_charge(const hak_bin_side_t *side) {
+    return side->capacity > side->want ? side->capacity : side->want;
+}
+
+/* Changes capacity and want. false: the growth was refused, and nothing is changed. */
+bool hak_bin_resize(hak_tcache_t *tcache, unsigned sc, int32_t capacity, uint32_t want);
+/* An event: bins that were not used for a while, a few at a time, give back half of what they grew
+ * by; so do all of a thread that has more than its share. */
+void hak_budget_settle(hak_tcache_t *tcache);
+/* A thread has a tcache, or has it no more. What it drew must have been given back. */
+void hak_budget_join(void);
+void hak_budget_part(void);
+/* What a thread's bins should hold at first. */
+uint32_t hak_budget_initial_bytes(void);
+/* Gives everything back; the bins are about to be reset. */
+void hak_budget_return(hak_tcache_t *tcache);
+/* Bytes of the budget as far as it is known, and those that are drawn. */
+size_t hak_budget_bytes(void);
+size_t hak_budget_drawn_bytes(void);
+/* In the child of a fork, whose only tcaches with a user are these; self may be NULL. */
+void hak_budget_after_fork(const hak_tcache_t *self, const hak_tcache_t *guest);
 
 #endif

@@ -101,9 +101,16 @@ static void audit_list(hak_audit_t *audit, void *const *head, size_t count, unsi
     audit_expect(audit, block == NULL && count == 0, invariant, head);
 }
 
+/* TCACHE-7 */
+static size_t audit_growth(const hak_tcache_t *tcache, unsigned sc) {
+    int32_t initial = hak_bin_initial_capacity(tcache->initial_bytes, sc);
+    initial = initial == 0 ? 1 : initial;
+    return (size_t)(hak_bin_charge(&tcache->side[sc]) - initial) * hak_sc_info[sc].bytes;
+}
+
 static void audit_tcache(hak_tcache_t *tcache, void *context) {
     hak_audit_t *audit = context;
-    size_t outbox_bytes = 0;
+    size_t outbox_bytes = 0, drawn = 0;
     for (unsigned sc = 0; sc < HAK_SC_COUNT && tcache->tag != 0; sc++) {
         const hak_bin_t *bin = &tcache->bin[sc];
         const hak_bin_side_t *side = &tcache->side[sc];
@@ -111,9 +118,11 @@ static void audit_tcache(hak_tcache_t *tcache, void *context) {
         int64_t cached = side->total - bin->room;
         audit_list(audit, &bin->head, cached < 0 ? 0 : (size_t)cached, sc, "TCACHE-2");
         audit_list(audit, &side->outbox.head, side->outbox.count, sc, "TCACHE-4");
+        drawn += audit_growth(tcache, sc);
         outbox_bytes += (size_t)side->outbox.count * hak_sc_info[sc].bytes;
     }
     audit_expect(audit, outbox_bytes == tcache->outbox_bytes, "TCACHE-5", tcache);
+    audit_expect(audit, drawn == tcache->drawn || !tcache->is_attached, "TCACHE-7", tcache);
 }
 
 bool hak_guard_audit(hak_audit_t *audit) {

@@ -36,6 +36,10 @@ static void event_purge(hak_tcache_t *tcache) {
     hak_large_trim_if_over();
 }
 
+static void event_settle(hak_tcache_t *tcache) {
+    hak_budget_settle(tcache);
+}
+
 static void event_learn(hak_tcache_t *tcache) {
     (void)tcache;
     hak_policy_tick();
@@ -54,6 +58,7 @@ static void process_start(void) {
     hak_event_register(event_hand_over);
     hak_event_register(event_tend);
     hak_event_register(event_purge);
+    hak_event_register(event_settle);
     hak_event_register(event_learn);
     hak_life_next_init();
     hak_conf_read();

@@ -19,6 +19,16 @@ size_t hak_os_page_bytes(void);  /* 4, 16 or 64 KiB */
 unsigned hak_os_cpu_count(void); /* CPUs the first thread might run on then; >= 1 */
 bool hak_os_is_secure(void);     /* set-uid, set-gid or file capabilities: ignore environment */
 
+/* CPUs whose time control groups leave the process, rounded up; HAK_OS_NO_QUOTA if no bound is
+ * known. Read anew at each call, by some dozen system calls. */
+unsigned hak_os_cpu_quota(void);
+#define HAK_OS_NO_QUOTA (~0u)
+/* Its parts. "QUOTA PERIOD", as in cpu.max; anything else is no quota. */
+unsigned hak_os_quota_parse(const char *text, size_t length);
+/* The path of the group in /proc/self/cgroup that a controller of version 1, or "" for version 2,
+ * puts the process into; "" for the root. path has 512 bytes. */
+bool hak_os_cgroup_path(const char *text, const char *controller, char *path);
+
 /* --- memory -------------------------------------------------------------------------------- */
 /* Fresh private memory, readable, writable and zero. NULL on failure. `align` is a power of two. */
 void *hak_os_map(size_t bytes, size_t align);
@@ -86,6 +96,7 @@ typedef enum hak_os_call {
     HAK_OS_CALL_PURGE,
     HAK_OS_CALL_REMAP,
     HAK_OS_CALL_ADVISE,
+    HAK_OS_CALL_READ, /* of a file */
     HAK_OS_CALL_COUNT
 } hak_os_call_t;
 

@@ -347,8 +347,11 @@ void hak_os_abort(void) {
 }
 
 size_t hak_os_read_file(const char *path, char *buffer, size_t capacity) {
-    long fd = hak_syscall(SYS_openat, AT_FDCWD, (long)path, O_RDONLY | O_CLOEXEC, 0, 0, 0);
     size_t length = 0;
+    if (hak_os_fault_hit(HAK_OS_CALL_READ)) {
+        return 0;
+    }
+    long fd = hak_syscall(SYS_openat, AT_FDCWD, (long)path, O_RDONLY | O_CLOEXEC, 0, 0, 0);
     if (fd < 0) {
         return 0;
     }

@@ -72,6 +72,8 @@ void hak_stat_collect(hak_snapshot_t *snapshot) {
     for (size_t i = 0; i < sizeof snapshot->process / sizeof *to; i++) {
         to[i] = hak_load_relaxed(&from[i]);
     }
+    snapshot->cache_bytes = hak_budget_drawn_bytes();
+    snapshot->cache_budget_bytes = hak_budget_bytes();
     snapshot->superslab_count = span.superslab_count;
     snapshot->unused_dirty_bytes = span.unused_dirty_bytes;
     snapshot->meta_bytes = span.meta_bytes;

@@ -11,7 +11,7 @@ typedef struct report_figure {
 
 #define REPORT_COUNTER(name, text) +1
 enum {
-    REPORT_TOTALS = 12,
+    REPORT_TOTALS = 14,
     REPORT_FIGURES =
         REPORT_TOTALS HAK_TCACHE_COUNTERS(REPORT_COUNTER) HAK_PROCESS_COUNTERS(REPORT_COUNTER),
 };
@@ -31,6 +31,8 @@ static void report_figures(const hak_snapshot_t *s, report_figure_t *out) {
         {"meta_bytes", s->meta_bytes},
         {"superslab_count", s->superslab_count},
         {"tcache_count", s->thread_count},
+        {"cache_bytes", s->cache_bytes},
+        {"cache_budget_bytes", s->cache_budget_bytes},
     };
     for (unsigned i = 0; i < REPORT_TOTALS; i++) {
         *out++ = totals[i];

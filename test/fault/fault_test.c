@@ -21,8 +21,8 @@
 
 enum { POSITIONS_MOST = 40, HANG_SECONDS = 60 };
 
-static const char *const call_names[HAK_OS_CALL_COUNT] = {"map",   "commit", "unmap",
-                                                          "purge", "remap",  "advise"};
+static const char *const call_names[HAK_OS_CALL_COUNT] = {"map",   "commit", "unmap", "purge",
+                                                          "remap", "advise", "read"};
 
 typedef struct fault_case {
     hak_os_call_t call;

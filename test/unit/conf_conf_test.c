@@ -170,7 +170,7 @@ static void endless_words_are_cut_in_messages(void **state) {
 static void values_reach_the_knobs_when_applied(void **state) {
     (void)state;
     assert_int_equal(hak_conf_parse("retain_min:1m,retain_percent:7,huge_cache:2m,bin_bytes:16k,"
-                                    "bin_blocks:99,outbox:4k,learn:0,huge_pages:0",
+                                    "bin_blocks:99,cache:3m,outbox:4k,learn:0,huge_pages:0",
                                     "test"),
                      0);
     assert_int_equal(hak_knobs.retain_percent, untouched.retain_percent);
@@ -180,6 +180,7 @@ static void values_reach_the_knobs_when_applied(void **state) {
     assert_int_equal(hak_knobs.huge_cache_bytes, 2 << 20);
     assert_int_equal(hak_knobs.bin_max_bytes, 16 << 10);
     assert_int_equal(hak_knobs.bin_max_blocks, 99);
+    assert_int_equal(hak_knobs.cache_bytes, 3 << 20);
     assert_int_equal(hak_knobs.outbox_bytes, 4 << 10);
     assert_false(hak_knobs.learn);
     assert_false(hak_knobs.huge_pages);

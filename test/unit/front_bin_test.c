@@ -7,18 +7,22 @@
 
 enum { SC_64 = 3, SC_65536 = 43 };
 
+static int32_t initial_capacity(unsigned sc) {
+    return hak_bin_initial_capacity(HAK_BIN_INITIAL_BYTES, sc);
+}
+
 static void capacity_limits_follow_the_knobs(void **state) {
     (void)state;
     hak_knobs_t saved = hak_knobs;
-    assert_int_equal(hak_bin_initial_capacity(0), 16);
-    assert_int_equal(hak_bin_initial_capacity(SC_64), 16);
-    assert_int_equal(hak_bin_initial_capacity(7), 8);
-    assert_int_equal(hak_bin_initial_capacity(SC_65536), 2);
+    assert_int_equal(initial_capacity(0), 16);
+    assert_int_equal(initial_capacity(SC_64), 16);
+    assert_int_equal(initial_capacity(7), 8);
+    assert_int_equal(initial_capacity(SC_65536), 1);
     for (unsigned sc = 0; sc < HAK_SC_COUNT; sc++) {
         size_t bytes = hak_sc_info[sc].bytes;
-        assert_true(hak_bin_max_capacity(sc) >= hak_bin_initial_capacity(sc));
+        assert_true(hak_bin_max_capacity(sc) >= initial_capacity(sc));
         assert_true(hak_bin_max_capacity(sc) <= 2048);
-        assert_true(hak_bin_max_capacity(sc) == hak_bin_initial_capacity(sc) ||
+        assert_true(hak_bin_max_capacity(sc) == initial_capacity(sc) ||
                     (size_t)hak_bin_max_capacity(sc) * bytes <= 128u << 10);
     }
     hak_knobs.bin_max_blocks = 2;
@@ -38,7 +42,7 @@ static void capacity_of_a_breathing_load_grows_to_its_bound(void **state) {
     const int32_t *capacity = &tcache->side[SC_64].capacity;
     hak_tcache_flush(tcache);
     int32_t before = *capacity, most = hak_bin_max_capacity(SC_64);
-    assert_int_equal(before, hak_bin_initial_capacity(SC_64));
+    assert_int_equal(before, initial_capacity(SC_64));
     for (unsigned round = 0; round < 20; round++) {
         for (unsigned i = 0; i < COUNT; i++) {
             block[i] = hak_malloc(64);
@@ -62,7 +66,7 @@ static void refills_of_a_new_bin_grow(void **state) {
     void *block[COUNT];
     hak_tcache_t *tcache = self();
     unsigned most = 4096 / 96, expected = tcache->side[SC_96].want;
-    assert_int_equal(expected, hak_bin_initial_capacity(SC_96) / 2);
+    assert_int_equal(expected, initial_capacity(SC_96) / 2);
     for (unsigned i = 0; i < COUNT; i++) {
         bool is_empty = tcache->bin[SC_96].head == NULL;
         block[i] = hak_malloc(96);
@@ -88,7 +92,7 @@ static void overflow_brings_a_bin_back_to_its_capacity(void **state) {
     for (unsigned i = 0; i < COUNT; i++) {
         block[i] = hak_malloc(160);
     }
-    assert_int_equal(side->capacity, hak_bin_initial_capacity(SC_160));
+    assert_int_equal(side->capacity, initial_capacity(SC_160));
     for (unsigned i = 0; i < COUNT; i++) {
         hak_free(block[i]);
     }

@@ -185,6 +185,7 @@ static void fault_of_each_kind_fails_that_call_only(void **state) {
     assert_false(hak_os_resize(base, 4 * page, 2 * page));
     assert_false(hak_os_advise_huge(base, page, true));
     assert_false(hak_os_unmap(base, 4 * page));
+    assert_int_equal(hak_os_read_file("/dev/zero", (char[4]){0}, 4), 0);
     assert_int_equal(base[0], 5);
     for (unsigned call = 0; call < HAK_OS_CALL_COUNT; call++) {
         assert_int_equal(hak_os_fault_calls((hak_os_call_t)call), 1);

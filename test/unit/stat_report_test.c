@@ -71,6 +71,8 @@ static void reports_say_every_figure_of_the_snapshot(void **state) {
     EXPECT_FIGURE("huge_cached_bytes", s.huge_cached_bytes)
     EXPECT_FIGURE("meta_bytes", s.meta_bytes)
     EXPECT_FIGURE("tcache_count", s.thread_count)
+    EXPECT_FIGURE("cache_bytes", s.cache_bytes)
+    EXPECT_FIGURE("cache_budget_bytes", s.cache_budget_bytes)
     assert_non_null(strstr(xml, "</malloc>\n"));
 }
 

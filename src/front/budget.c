@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What bins may grow by. As long as the budget has something left, a thread may draw twice its even
+ * share, as seldom all want theirs, or a quarter of what is left if that is more: while many
+ * threads sleep, those that work can have what the others did not take, and some is left for those
+ * that begin to work (docs/experiments/0024-cache-follows-cpus.md). */
+#include "base/knobs.h"
+#include "front/tcache.h"
+#include "os/os.h"
+
+enum {
+    BUDGET_LEFT_PART = 4,
+    BUDGET_SHARE_TIMES = 2,
+    BUDGET_FLOOR = 4096, /* of its share a thread may draw this much even if nothing is left */
+    INITIAL_PART = 128,  /* of its share, a bin's first capacity */
+    INITIAL_LEAST = 128,
+    SETTLE_CLASSES = 4, /* bins per event, and blocks of each that leave: bound an event's work */
+    SETTLE_BLOCKS = 64,
+    SETTLE_LOOKS = 2, /* without a refill or overflow in between: the bin is idle */
+};
+
+HAK_LOCKED_STATE size_t hak_budget_drawn;     /* [atomic] TCACHE-7 */
+HAK_LOCKED_STATE uint32_t hak_budget_threads; /* [atomic] with a tcache */
+HAK_LOCKED_STATE uint32_t hak_budget_cpus;    /* [atomic] 0: not looked up yet */
+
+/* CPUs, as far as looked up. */
+static uint32_t budget_known_cpus(void) {
+    uint32_t cpus = hak_load_relaxed(&hak_budget_cpus);
+    return cpus != 0 ? cpus : hak_os_cpu_count();
+}
+
+/* The quota is looked up when its answer is needed for the first time: never in a process of one
+ * thread, nor while one CPU's worth is enough. */
+static HAK_COLD uint32_t budget_cpus(void) {
+    uint32_t cpus = budget_known_cpus();
+    if (hak_load_relaxed(&hak_budget_cpus) == 0 && hak_load_relaxed(&hak_budget_threads) > 1) {
+        uint32_t quota = hak_os_cpu_quota();
+        cpus = quota < cpus ? quota : cpus;
+        hak_store_relaxed(&hak_budget_cpus, cpus);
+    }
+    return cpus;
+}
+
+static size_t budget_of(uint32_t cpus) {
+    size_t each = hak_load_relaxed(&hak_knobs.cache_bytes);
+    return cpus == 0 ? 0 : each * cpus / cpus == each ? each * cpus : SIZE_MAX;
+}
+
+static size_t budget_share(size_t budget) {
+    uint32_t threads = hak_load_relaxed(&hak_budget_threads);
+    return threads > BUDGET_SHARE_TIMES ? budget / threads * BUDGET_SHARE_TIMES : budget;
+}
+
+/* A handler of a signal may fork in the middle of a draw: then too much was given back. */
+static size_t budget_drawn(void) {
+    size_t drawn = hak_load_relaxed(&hak_budget_drawn);
+    return drawn <= SIZE_MAX / 2 ? drawn : 0;
+}
+
+/* What one thread may have drawn. */
+static size_t budget_most(size_t budget) {
+    size_t drawn = budget_drawn();
+    size_t part = drawn < budget ? (budget - drawn) / BUDGET_LEFT_PART : 0;
+    size_t share = budget_share(budget);
+    return part > share ? part : share;
+}
+
+/* Whether the thread may draw so much with a budget of so many CPUs. */
+static bool budget_allows(const hak_tcache_t *tcache, size_t bytes, uint32_t cpus) {
+    size_t budget = budget_of(cpus), drawn = budget_drawn();
+    size_t most = budget_most(budget);
+    if (drawn > budget || budget - drawn < bytes) {
+        most = most < BUDGET_FLOOR ? most : BUDGET_FLOOR;
+    }
+    return tcache->drawn + bytes <= most;
+}
+
+/* The counter is not held between look and draw: the budget may be passed by what the threads that
+ * run at a time draw in one step. */
+static bool budget_draw(hak_tcache_t *tcache, size_t bytes) {
+    if (!budget_allows(tcache, bytes, 1) && !budget_allows(tcache, bytes, budget_cpus())) {
+        return false;
+    }
+    tcache->drawn += (uint32_t)bytes;
+    hak_add_relaxed(&hak_budget_drawn, bytes);
+    return true;
+}
+
+static void budget_give(hak_tcache_t *tcache, size_t bytes) {
+    tcache->drawn -= (uint32_t)bytes;
+    hak_sub_relaxed(&hak_budget_drawn, bytes);
+}
+
+bool hak_bin_resize(hak_tcache_t *tcache, unsigned sc, int32_t capacity, uint32_t want) {
+    hak_bin_side_t *side = &tcache->side[sc];
+    int32_t before = hak_bin_charge(side);
+    int32_t after = capacity > (int32_t)want ? capacity : (int32_t)want;
+    size_t bytes = hak_sc_info[sc].bytes;
+    if (after > before && !budget_draw(tcache, (size_t)(after - before) * bytes)) {
+        return false;
+    }
+    if (after < before) {
+        budget_give(tcache, (size_t)(before - after) * bytes);
+    }
+    side->capacity = capacity;
+    side->want = (uint16_t)want;
+    return true;
+}
+
+/* --- giving back ------------------------------------------------------------------------------ */
+
+/* What a bin holds above its capacity leaves, the newest first, as far as one event may go. */
+static void bin_cut(hak_tcache_t *tcache, unsigned sc) {
+    hak_bin_t *bin = &tcache->bin[sc];
+    hak_bin_side_t *side = &tcache->side[sc];
+    int32_t kept = side->total - (int32_t)bin->room;
+    int32_t over = kept - side->capacity;
+    if (over > 0) {
+        over = over > SETTLE_BLOCKS ? SETTLE_BLOCKS : over;
+        hak_blocks_t blocks = {.head = bin->head, .count = (uint32_t)over};
+        bin->head = hak_tcache_spill(tcache, sc, blocks);
+        kept -= over;
+    }
+    side->total = kept > side->capacity ? kept : side->capacity;
+    bin->room = side->total - kept;
+}
+
+static void bin_settle(hak_tcache_t *tcache, unsigned sc, bool is_over) {
+    hak_bin_side_t *side = &tcache->side[sc];
+    if (!is_over && side->idle < SETTLE_LOOKS) {
+        side->idle++;
+        return;
+    }
+    int32_t initial = hak_bin_initial_capacity(tcache->initial_bytes, sc);
+    int32_t capacity = initial + (side->capacity - initial) / 2;
+    uint32_t least = initial < 4 ? 1 : (uint32_t)initial / 2;
+    uint32_t want = side->want / 2u > least ? side->want / 2u : least;
+    if (capacity != side->capacity || want != side->want) {
+        hak_bin_resize(tcache, sc, capacity, want);
+    }
+    bin_cut(tcache, sc);
+}
+
+void hak_budget_settle(hak_tcache_t *tcache) {
+    bool is_over = tcache->drawn > budget_most(budget_of(budget_known_cpus()));
+    for (unsigned i = 0; i < SETTLE_CLASSES; i++) {
+        bin_settle(tcache, tcache->settle_cursor, is_over);
+        tcache->settle_cursor = (uint8_t)((tcache->settle_cursor + 1) % HAK_SC_COUNT);
+    }
+}
+
+void hak_budget_return(hak_tcache_t *tcache) {
+    budget_give(tcache, tcache->drawn);
+}
+
+/* --- threads ---------------------------------------------------------------------------------- */
+
+void hak_budget_join(void) {
+    hak_add_relaxed(&hak_budget_threads, 1);
+}
+
+void hak_budget_part(void) {
+    hak_sub_relaxed(&hak_budget_threads, 1);
+}
+
+uint32_t hak_budget_initial_bytes(void) {
+    size_t bytes = budget_share(budget_of(1)) / INITIAL_PART;
+    if (bytes < HAK_BIN_INITIAL_BYTES) {
+        bytes = budget_share(budget_of(budget_cpus())) / INITIAL_PART;
+    }
+    bytes = bytes < INITIAL_LEAST ? INITIAL_LEAST : bytes;
+    return bytes < HAK_BIN_INITIAL_BYTES ? (uint32_t)bytes : HAK_BIN_INITIAL_BYTES;
+}
+
+size_t hak_budget_bytes(void) {
+    return budget_of(budget_known_cpus());
+}
+
+size_t hak_budget_drawn_bytes(void) {
+    return budget_drawn();
+}
+
+void hak_budget_after_fork(const hak_tcache_t *self, const hak_tcache_t *guest) {
+    hak_store_relaxed(&hak_budget_threads, self != NULL);
+    hak_store_relaxed(&hak_budget_drawn, (self != NULL ? self->drawn : 0) + (size_t)guest->drawn);
+}

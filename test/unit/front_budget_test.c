@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What bins may grow by: drawn from the budget, shared by threads, given back. */
+#include "base/knobs.h"
+#include "hakmem/hakmem.h"
+#include "unit/front.h"
+
+#include <pthread.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { SC_64 = 3, SC_4096 = 27, COUNT = 3000, ROUNDS = 12 };
+
+static const size_t MIB = 1u << 20;
+
+/* As much as a load of one size can make of a bin: it goes up and down by more than that holds. */
+static void breathe(size_t bytes, unsigned rounds) {
+    static HAK_TLS void *block[COUNT];
+    for (unsigned round = 0; round < rounds; round++) {
+        for (unsigned i = 0; i < COUNT; i++) {
+            block[i] = hak_malloc(bytes);
+        }
+        for (unsigned i = 0; i < COUNT; i++) {
+            hak_free(block[i]);
+        }
+    }
+}
+
+/* Until every bin was looked at so many times. */
+static void settle(hak_tcache_t *tcache, unsigned times) {
+    for (unsigned i = 0; i < times * HAK_SC_COUNT; i++) {
+        hak_budget_settle(tcache);
+    }
+}
+
+static int end(void **state) {
+    (void)state;
+    hak_knobs.cache_bytes = 2 * MIB;
+    hak_collect_thread();
+    settle(self(), 20);
+    assert_int_equal(self()->drawn, 0);
+    assert_int_equal(hak_budget_drawn_bytes(), 0);
+    audit();
+    return 0;
+}
+
+static void growth_is_drawn_and_counted(void **state) {
+    (void)state;
+    hak_tcache_t *tcache = self();
+    breathe(64, ROUNDS);
+    const hak_bin_side_t *side = &tcache->side[SC_64];
+    assert_int_equal(side->capacity, hak_bin_max_capacity(SC_64));
+    assert_true(tcache->drawn >= (size_t)(side->capacity - 16) * 64);
+    assert_int_equal(hak_budget_drawn_bytes(), tcache->drawn);
+    audit(); /* TCACHE-7 */
+}
+
+static void bins_that_may_not_grow_work(void **state) {
+    (void)state;
+    hak_tcache_t *tcache = self();
+    hak_knobs.cache_bytes = 0;
+    breathe(64, ROUNDS);
+    assert_int_equal(tcache->side[SC_64].capacity, 16);
+    assert_int_equal(tcache->drawn, 0);
+    assert_int_equal(hak_budget_bytes(), 0);
+    audit();
+}
+
+static void bins_without_room_work(void **state) {
+    (void)state;
+    enum { SC_16384 = 35 };
+    assert_int_equal(hak_bin_initial_capacity(128, SC_16384), 0);
+    hak_tcache_t *tcache = self();
+    hak_bin_t *bin = &tcache->bin[SC_16384];
+    hak_tcache_flush(tcache);
+    hak_knobs.cache_bytes = 0;
+    assert_true(hak_bin_resize(tcache, SC_16384, 0, 1));
+    bin->room = tcache->side[SC_16384].total = 0;
+    breathe(16384, 1);
+    assert_int_equal(tcache->side[SC_16384].capacity, 0);
+    assert_null(bin->head);
+    hak_knobs.cache_bytes = 2 * MIB;
+    breathe(16384, ROUNDS);
+    assert_true(tcache->side[SC_16384].capacity > 0);
+    audit();
+}
+
+static void idle_bins_give_back_what_they_grew_by(void **state) {
+    (void)state;
+    hak_tcache_t *tcache = self();
+    breathe(64, ROUNDS);
+    hak_bin_t *bin = &tcache->bin[SC_64];
+    hak_bin_side_t *side = &tcache->side[SC_64];
+    int32_t capacity = side->capacity;
+    assert_true(side->total - bin->room > 16);
+    settle(tcache, 1);
+    assert_true(side->capacity < capacity);
+    settle(tcache, 10);
+    assert_int_equal(side->capacity, 16);
+    assert_true(side->total - bin->room < capacity / 2);
+    settle(tcache, 40);
+    assert_true(side->total - bin->room <= 16);
+    assert_int_equal(tcache->drawn, 0);
+    audit();
+}
+
+static void bins_in_use_keep_what_they_grew_by(void **state) {
+    (void)state;
+    hak_tcache_t *tcache = self();
+    breathe(64, ROUNDS);
+    int32_t capacity = tcache->side[SC_64].capacity;
+    for (unsigned i = 0; i < 20; i++) {
+        hak_budget_settle(tcache); /* less than two looks at every bin */
+        tcache->side[SC_4096].idle = 0;
+        breathe(64, 1);
+    }
+    assert_int_equal(tcache->side[SC_64].capacity, capacity);
+}
+
+static void thread_above_its_share_gives_back(void **state) {
+    (void)state;
+    hak_tcache_t *tcache = self();
+    breathe(64, ROUNDS);
+    size_t drawn = tcache->drawn;
+    hak_knobs.cache_bytes = 4096;
+    for (unsigned i = 0; i < 10 * HAK_SC_COUNT; i++) {
+        breathe(64, 1);
+        hak_budget_settle(tcache);
+    }
+    assert_true(tcache->drawn < drawn);
+    assert_true(tcache->drawn <= hak_budget_bytes());
+    audit();
+}
+
+/* --- threads ---------------------------------------------------------------------------------- */
+
+enum { THREADS = 40 };
+
+static pthread_barrier_t barrier;
+
+static void *breathe_and_wait(void *context) {
+    for (size_t bytes = 16; bytes <= 1024; bytes *= 2) {
+        breathe(bytes, 3);
+    }
+    pthread_barrier_wait(&barrier); /* the figures are read */
+    pthread_barrier_wait(&barrier);
+    return context;
+}
+
+static void threads_start(pthread_t *thread, unsigned count) {
+    assert_int_equal(pthread_barrier_init(&barrier, NULL, count + 1), 0);
+    for (unsigned i = 0; i < count; i++) {
+        assert_int_equal(pthread_create(&thread[i], NULL, breathe_and_wait, NULL), 0);
+    }
+    pthread_barrier_wait(&barrier);
+}
+
+static void threads_end(const pthread_t *thread, unsigned count) {
+    pthread_barrier_wait(&barrier);
+    for (unsigned i = 0; i < count; i++) {
+        pthread_join(thread[i], NULL);
+    }
+    pthread_barrier_destroy(&barrier);
+}
+
+static void threads_together_stay_within_the_budget(void **state) {
+    (void)state;
+    pthread_t thread[THREADS];
+    hak_knobs.cache_bytes = 64u << 10;
+    threads_start(thread, THREADS);
+    size_t drawn = hak_budget_drawn_bytes();
+    assert_true(drawn > 0);
+    /* a step of those that run at a time; what a thread may always have */
+    assert_true(drawn <= hak_budget_bytes() + 2 * MIB / 16 + THREADS * (size_t)4096);
+    audit();
+    threads_end(thread, THREADS);
+    assert_int_equal(hak_budget_drawn_bytes(), self()->drawn);
+}
+
+static void threads_of_many_begin_small(void **state) {
+    (void)state;
+    assert_int_equal(hak_budget_initial_bytes(), HAK_BIN_INITIAL_BYTES);
+    for (unsigned i = 0; i < 100000; i++) {
+        hak_budget_join();
+    }
+    assert_int_equal(hak_budget_initial_bytes(), 128);
+    for (unsigned i = 0; i < 100000; i++) {
+        hak_budget_part();
+    }
+    assert_int_equal(hak_budget_initial_bytes(), HAK_BIN_INITIAL_BYTES);
+}
+
+static void child_of_a_fork_has_its_own_draws_alone(void **state) {
+    (void)state;
+    enum { FEW = 4 };
+    pthread_t thread[FEW];
+    int status = -1;
+    breathe(64, ROUNDS);
+    threads_start(thread, FEW);
+    assert_true(hak_budget_drawn_bytes() > self()->drawn);
+    pid_t child = fork();
+    if (child == 0) {
+        bool is_exact = hak_budget_drawn_bytes() == self()->drawn;
+        hak_collect_thread();
+        settle(self(), 60);
+        _exit(is_exact && hak_budget_drawn_bytes() == 0 ? 0 : 1);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    threads_end(thread, FEW);
+}
+
+#define BUDGET_TEST(test) cmocka_unit_test_teardown(test, end)
+
+static const struct CMUnitTest tests[] = {
+    BUDGET_TEST(growth_is_drawn_and_counted),
+    BUDGET_TEST(bins_that_may_not_grow_work),
+    BUDGET_TEST(bins_without_room_work),
+    BUDGET_TEST(idle_bins_give_back_what_they_grew_by),
+    BUDGET_TEST(bins_in_use_keep_what_they_grew_by),
+    BUDGET_TEST(thread_above_its_share_gives_back),
+    BUDGET_TEST(threads_together_stay_within_the_budget),
+    BUDGET_TEST(threads_of_many_begin_small),
+    BUDGET_TEST(child_of_a_fork_has_its_own_draws_alone),
+};
+
+UNIT_MAIN(tests)

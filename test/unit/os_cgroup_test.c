@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The CPU quota of control groups: what the files say, and that no file is needed. */
+#include "os/os.h"
+#include "unit/unit.h"
+
+#include <dirent.h>
+
+enum { PATH_BYTES = 512 };
+
+static void quotas_round_up_and_all_else_is_none(void **state) {
+    (void)state;
+    static const struct {
+        const char *text;
+        unsigned cpus;
+    } cases[] = {
+        {"100000 100000\n", 1},
+        {"100001 100000\n", 2},
+        {"1000 100000\n", 1},
+        {"150000 100000", 2},
+        {"400000 50000 \n", 8},
+        {"18446744073709551615 4294967296", HAK_OS_NO_QUOTA},
+        {"18446744073709551615 1000000000000000000", 19},
+        {"max 100000\n", HAK_OS_NO_QUOTA},
+        {"-1 100000\n", HAK_OS_NO_QUOTA},
+        {"0 100000\n", HAK_OS_NO_QUOTA},
+        {"100000 0\n", HAK_OS_NO_QUOTA},
+        {"100000\n", HAK_OS_NO_QUOTA},
+        {"100000 \n", HAK_OS_NO_QUOTA},
+        {"100000k 100000\n", HAK_OS_NO_QUOTA},
+        {"100000 100000x\n", HAK_OS_NO_QUOTA},
+        {"18446744073709551616 100000\n", HAK_OS_NO_QUOTA},
+        {"99999999999999999999999999999999999999 1", HAK_OS_NO_QUOTA},
+        {"garbage", HAK_OS_NO_QUOTA},
+        {" \n \n", HAK_OS_NO_QUOTA},
+        {"", HAK_OS_NO_QUOTA},
+    };
+    for (size_t i = 0; i < UNIT_COUNT(cases); i++) {
+        unsigned cpus = hak_os_quota_parse(cases[i].text, strlen(cases[i].text));
+        UNIT_EXPECT(cpus == cases[i].cpus, "'%s': %u", cases[i].text, cpus);
+    }
+    assert_int_equal(hak_os_quota_parse("100000 1000000", 13),
+                     1); /* what lies behind is not read */
+}
+
+static void path_is_that_of_the_controllers_line(void **state) {
+    (void)state;
+    static const struct {
+        const char *text, *controller, *path; /* NULL: none */
+    } cases[] = {
+        {"0::/user.slice/a b\n", "", "/user.slice/a b"},
+        {"0::/\n", "", ""},
+        {"0::\n", "", ""},
+        {"0::/last", "", "/last"},
+        {"9:name=systemd:/x\n4:cpu,cpuacct:/docker/1\n0::/y\n", "cpu", "/docker/1"},
+        {"4:cpuacct,cpu:/a:b\n", "cpu", "/a:b"},
+        {"9:name=systemd:/x\n4:cpu,cpuacct:/docker/1\n0::/y\n", "", "/y"},
+        {"3:cpuset:/x\n2:cpuacct:/y\n", "cpu", NULL},
+        {"0::/../../elsewhere\n", "", ""},
+        {"0::relative\n", "", NULL},
+        {"0:\n::\nno colon\n\n", "cpu", NULL},
+        {"", "", NULL},
+    };
+    for (size_t i = 0; i < UNIT_COUNT(cases); i++) {
+        char path[PATH_BYTES] = "untouched";
+        bool is_found = hak_os_cgroup_path(cases[i].text, cases[i].controller, path);
+        UNIT_EXPECT(is_found == (cases[i].path != NULL), "%s", cases[i].text);
+        UNIT_EXPECT(!is_found || strcmp(path, cases[i].path) == 0, "%s: %s", cases[i].text, path);
+    }
+}
+
+static void path_longer_than_the_buffer_is_none(void **state) {
+    (void)state;
+    char text[2 * PATH_BYTES], path[PATH_BYTES];
+    memset(text, 'x', sizeof text);
+    memcpy(text, "0::/", 4);
+    text[3 + PATH_BYTES - 1] = '\0';
+    assert_true(hak_os_cgroup_path(text, "", path));
+    assert_int_equal(strlen(path), PATH_BYTES - 1);
+    text[3 + PATH_BYTES - 1] = 'x';
+    text[3 + PATH_BYTES] = '\0';
+    assert_false(hak_os_cgroup_path(text, "", path));
+}
+
+static unsigned open_files(void) {
+    unsigned count = 0;
+    DIR *all = opendir("/proc/self/fd");
+    while (all != NULL && readdir(all) != NULL) {
+        count++;
+    }
+    closedir(all);
+    return count;
+}
+
+static void quota_of_this_process_is_read_without_a_trace(void **state) {
+    (void)state;
+    unsigned before = open_files();
+    hak_os_fault_clear();
+    unsigned cpus = hak_os_cpu_quota();
+    assert_true(cpus >= 1);
+    assert_int_equal(open_files(), before);
+    uint64_t reads = hak_os_fault_calls(HAK_OS_CALL_READ);
+    for (uint64_t first = 0; first < reads; first++) {
+        hak_os_fault_plan(HAK_OS_CALL_READ, first, UINT64_MAX);
+        assert_true(hak_os_cpu_quota() >= cpus); /* less is known */
+    }
+    hak_os_fault_plan(HAK_OS_CALL_READ, 0, UINT64_MAX);
+    assert_int_equal(hak_os_cpu_quota(), HAK_OS_NO_QUOTA);
+    hak_os_fault_clear();
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(quotas_round_up_and_all_else_is_none),
+    cmocka_unit_test(path_is_that_of_the_controllers_line),
+    cmocka_unit_test(path_longer_than_the_buffer_is_none),
+    cmocka_unit_test(quota_of_this_process_is_read_without_a_trace),
+};
+
+UNIT_MAIN(tests)
