@@ -12,7 +12,7 @@ enum {
     BUDGET_LEFT_PART = 4,
     BUDGET_SHARE_TIMES = 2,
     BUDGET_FLOOR = 4096, /* of its share a thread may draw this much even if nothing is left */
-    INITIAL_PART = 128,  /* of its share, a bin's first capacity */
+    INITIAL_PART = 512,  /* of its share, a bin's first capacity */
     INITIAL_LEAST = 128,
     SETTLE_CLASSES = 4, /* bins per event, and blocks of each that leave: bound an event's work */
     SETTLE_BLOCKS = 64,
@@ -93,8 +93,8 @@ static void budget_give(hak_tcache_t *tcache, size_t bytes) {
 
 bool hak_bin_resize(hak_tcache_t *tcache, unsigned sc, int32_t capacity, uint32_t want) {
     hak_bin_side_t *side = &tcache->side[sc];
-    int32_t before = hak_bin_charge(side);
-    int32_t after = capacity > (int32_t)want ? capacity : (int32_t)want;
+    int32_t before = hak_bin_charge(side->capacity, side->want);
+    int32_t after = hak_bin_charge(capacity, want);
     size_t bytes = hak_sc_info[sc].bytes;
     if (after > before && !budget_draw(tcache, (size_t)(after - before) * bytes)) {
         return false;

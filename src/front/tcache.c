@@ -18,16 +18,16 @@ HAK_LOCKED_STATE HAK_LARGE_STATE(3) hak_tcache_t hak_tcache_guest; /* [lock GUES
 
 enum {
     BIN_INITIAL_MAX_BLOCKS = 16,
-    /* Times the bytes: up to these sizes a bin begins with two blocks, or with one. */
-    BIN_TWO_BLOCKS = 8,
-    BIN_ONE_BLOCK = 64,
+    /* Classes up to these parts of the square of its bytes begin with two blocks, or with one: up
+     * to 8 KiB and 64 KiB with few threads, 128 bytes and 1 KiB with many. */
+    BIN_TWO_BLOCKS = 128,
+    BIN_ONE_BLOCK = 16,
 };
 
 int32_t hak_bin_initial_capacity(uint32_t initial_bytes, unsigned sc) {
-    uint32_t bytes = hak_sc_info[sc].bytes;
+    uint32_t bytes = hak_sc_info[sc].bytes, square = initial_bytes * initial_bytes;
     uint32_t blocks = initial_bytes / bytes;
-    uint32_t least =
-        (bytes <= initial_bytes * BIN_ONE_BLOCK) + (bytes <= initial_bytes * BIN_TWO_BLOCKS);
+    uint32_t least = (bytes <= square / BIN_ONE_BLOCK) + (bytes <= square / BIN_TWO_BLOCKS);
     blocks = blocks > BIN_INITIAL_MAX_BLOCKS ? BIN_INITIAL_MAX_BLOCKS : blocks;
     return (int32_t)(blocks < least ? least : blocks);
 }

@@ -29,9 +29,8 @@
  *             In the empty tcache it is 0, which makes every difference an entry: never one of
  *             those, as nothing above the class or kind of an entry is 0xffffff: there are far
  *             fewer owners, and huge records (asserted in large/huge.c).
- *   TCACHE-7  drawn is what the bins have grown by: for each class the larger of capacity and want,
- *             less what that was at first, in bytes. hak_budget_drawn is the sum over all tcaches.
- */
+ *   TCACHE-7  drawn is what the bins have grown by: for each class what hak_bin_charge says,
+ *             less what that was at first, in bytes. hak_budget_drawn is the sum of all. */
 #ifndef HAK_FRONT_TCACHE_H
 #define HAK_FRONT_TCACHE_H
 
@@ -169,8 +168,11 @@ int32_t hak_bin_max_capacity(unsigned sc);
  * What all bins hold follows the CPUs the process may use, not its threads: the bins of a thread
  * that sleeps cannot be taken from it. So growth is drawn from the budget of the process,
  * hak_knobs.cache_bytes for each CPU, of which each thread has a share. */
-HAK_INLINE int32_t hak_bin_charge(const hak_bin_side_t *side) {
-    return side->capacity > side->want ? side->capacity : side->want;
+
+/* Blocks a bin may hold: freed ones, or what a refill leaves. */
+HAK_INLINE int32_t hak_bin_charge(int32_t capacity, uint32_t want) {
+    int32_t rest = (int32_t)want - 1;
+    return capacity > rest ? capacity : rest;
 }
 
 /* Changes capacity and want. false: the growth was refused, and nothing is changed. */
