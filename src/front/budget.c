@@ -12,7 +12,7 @@ enum {
     BUDGET_LEFT_PART = 4,
     BUDGET_SHARE_TIMES = 2,
     BUDGET_FLOOR = 4096, /* of its share a thread may draw this much even if nothing is left */
-    INITIAL_PART = 512,  /* of its share, a bin's first capacity */
+    INITIAL_PART = 128,  /* of its share, a bin's first capacity */
     INITIAL_LEAST = 128,
     SETTLE_CLASSES = 4, /* bins per event, and blocks of each that leave: bound an event's work */
     SETTLE_BLOCKS = 64,
@@ -21,7 +21,7 @@ enum {
 
 HAK_LOCKED_STATE size_t hak_budget_drawn;     /* [atomic] TCACHE-7 */
 HAK_LOCKED_STATE uint32_t hak_budget_threads; /* [atomic] with a tcache */
-HAK_LOCKED_STATE uint32_t hak_budget_cpus;    /* [atomic] 0: not looked up yet */
+HAK_LOCKED_STATE uint32_t hak_budget_cpus;    /* [atomic] 0: nobody began to look it up */
 
 /* CPUs, as far as looked up. */
 static uint32_t budget_known_cpus(void) {
@@ -29,16 +29,17 @@ static uint32_t budget_known_cpus(void) {
     return cpus != 0 ? cpus : hak_os_cpu_count();
 }
 
-/* The quota is looked up when its answer is needed for the first time: never in a process of one
- * thread, nor while one CPU's worth is enough. */
+/* The quota is looked up when its answer is needed for the first time, never in a process of one
+ * thread, nor while one CPU's worth is enough; by one thread, beside which others take it that
+ * there is none. */
 static HAK_COLD uint32_t budget_cpus(void) {
-    uint32_t cpus = budget_known_cpus();
-    if (hak_load_relaxed(&hak_budget_cpus) == 0 && hak_load_relaxed(&hak_budget_threads) > 1) {
+    uint32_t cpus = hak_os_cpu_count(), unknown = 0;
+    if (hak_load_relaxed(&hak_budget_cpus) == 0 && hak_load_relaxed(&hak_budget_threads) > 1 &&
+        hak_cas_acquire(&hak_budget_cpus, &unknown, cpus)) {
         uint32_t quota = hak_os_cpu_quota();
-        cpus = quota < cpus ? quota : cpus;
-        hak_store_relaxed(&hak_budget_cpus, cpus);
+        hak_store_relaxed(&hak_budget_cpus, quota < cpus ? quota : cpus);
     }
-    return cpus;
+    return budget_known_cpus();
 }
 
 static size_t budget_of(uint32_t cpus) {

@@ -35,7 +35,7 @@ static void settle(hak_tcache_t *tcache, unsigned times) {
 
 static int end(void **state) {
     (void)state;
-    hak_knobs.cache_bytes = 3 * MIB;
+    hak_knobs.cache_bytes = 4 * MIB;
     hak_collect_thread();
     settle(self(), 20);
     assert_int_equal(self()->drawn, 0);
