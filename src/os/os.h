@@ -106,10 +106,17 @@ void hak_os_fault_plan(hak_os_call_t call, uint64_t first, uint64_t count);
 void hak_os_fault_clear(void);
 uint64_t hak_os_fault_calls(hak_os_call_t call); /* calls made since the last clear */
 bool hak_os_fault_hit(hak_os_call_t call);       /* asked by os_linux.c before each call */
+/* hak_os_now_ns stands still, a little further on each time; hak_os_fault_clear lets it go on. */
+void hak_os_fault_stop_clock(void);
+void hak_os_fault_advance_clock(uint64_t ns);
+uint64_t hak_os_fault_clock(uint64_t now_ns); /* asked by os_linux.c */
 #else
 HAK_INLINE bool hak_os_fault_hit(hak_os_call_t call) {
     (void)call;
     return false;
+}
+HAK_INLINE uint64_t hak_os_fault_clock(uint64_t now_ns) {
+    return now_ns;
 }
 #endif
 

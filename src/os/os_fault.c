@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Test double: scripted failures of operating system calls. Empty outside HAK_FAULT builds. */
+ * Test double: scripted failures of operating system calls, and a clock that obeys. Empty outside
+ * HAK_FAULT builds. */
 #include "base/atomics.h"
 #include "os/os.h"
 
@@ -13,6 +14,8 @@ typedef struct os_fault_plan {
 } os_fault_plan_t;
 
 static os_fault_plan_t os_fault_plans[HAK_OS_CALL_COUNT];
+static uint64_t os_fault_ahead_ns;   /* [atomic] of the real clock */
+static uint64_t os_fault_stopped_ns; /* [atomic] 0: it goes on */
 
 void hak_os_fault_plan(hak_os_call_t call, uint64_t first, uint64_t count) {
     os_fault_plan_t *plan = &os_fault_plans[call];
@@ -29,6 +32,7 @@ void hak_os_fault_clear(void) {
         hak_store_relaxed(&os_fault_plans[i].end, 0);
         hak_store_relaxed(&os_fault_plans[i].calls, 0);
     }
+    hak_store_relaxed(&os_fault_stopped_ns, 0);
 }
 
 uint64_t hak_os_fault_calls(hak_os_call_t call) {
@@ -39,6 +43,21 @@ bool hak_os_fault_hit(hak_os_call_t call) {
     os_fault_plan_t *plan = &os_fault_plans[call];
     uint64_t number = hak_add_relaxed(&plan->calls, 1);
     return number >= hak_load_relaxed(&plan->first) && number < hak_load_relaxed(&plan->end);
+}
+
+void hak_os_fault_stop_clock(void) {
+    hak_store_relaxed(&os_fault_stopped_ns, hak_os_now_ns());
+}
+
+/* What was skipped stays skipped: the clock never goes back. */
+void hak_os_fault_advance_clock(uint64_t ns) {
+    hak_add_relaxed(&os_fault_ahead_ns, ns);
+    hak_add_relaxed(&os_fault_stopped_ns, ns);
+}
+
+uint64_t hak_os_fault_clock(uint64_t now_ns) {
+    uint64_t stopped = hak_load_relaxed(&os_fault_stopped_ns);
+    return stopped != 0 ? stopped : now_ns + hak_load_relaxed(&os_fault_ahead_ns);
 }
 
 #endif

@@ -313,7 +313,7 @@ uintptr_t hak_os_data_end(void) {
 uint64_t hak_os_now_ns(void) {
     struct timespec now = {0};
     clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
-    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+    return hak_os_fault_clock((uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec);
 }
 
 void hak_os_random(void *buffer, size_t bytes) {
