@@ -1,21 +1,51 @@
 /* SPDX-License-Identifier: MIT */
 #include "front/event.h"
 
+#include "os/os.h"
+
 enum { EVENT_MAX = 8 };
 
-static hak_event_t *events[EVENT_MAX]; /* [init] */
-static unsigned event_count;           /* [init] */
+typedef struct event_entry {
+    hak_event_t *event;
+    hak_event_scope_t scope;
+} event_entry_t;
+
+static event_entry_t events[EVENT_MAX]; /* [init] */
+static unsigned event_count;            /* [init] */
+static uint64_t event_due_ns;           /* [atomic] the process's next step of time */
 
 hak_next_allocator_t hak_next_allocator;
 
-void hak_event_register(hak_event_t *event) {
+void hak_event_register(hak_event_t *event, hak_event_scope_t scope) {
     if (event_count < EVENT_MAX) {
-        events[event_count++] = event;
+        events[event_count++] = (event_entry_t){.event = event, .scope = scope};
     }
 }
 
-void hak_event_run(hak_tcache_t *tcache) {
+static void event_run(hak_tcache_t *tcache, hak_event_scope_t scope) {
     for (unsigned i = 0; i < event_count; i++) {
-        events[i](tcache);
+        if (events[i].scope == scope) {
+            events[i].event(tcache);
+        }
+    }
+}
+
+/* One thread of those that see the step. */
+static bool event_is_due(uint64_t now) {
+    uint64_t due = hak_load_relaxed(&event_due_ns);
+    return now >= due && hak_cas_acquire(&event_due_ns, &due, now + HAK_EVENT_STEP_NS);
+}
+
+void hak_event_look(hak_tcache_t *tcache) {
+    bool is_full = (tcache->ticks & (HAK_EVENT_TICKS - 1)) == 0;
+    uint64_t now = hak_os_now_ns();
+    uint32_t step = (uint32_t)(now / HAK_EVENT_STEP_NS);
+    bool is_due = event_is_due(now);
+    if (is_full || tcache->event_step != step) {
+        tcache->event_step = step;
+        event_run(tcache, HAK_EVENT_OWN);
+    }
+    if (is_full || is_due) {
+        event_run(tcache, HAK_EVENT_PROCESS);
     }
 }

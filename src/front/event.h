@@ -1,23 +1,35 @@
 /* SPDX-License-Identifier: MIT
  *
  * Everything rare hangs here, never on a hit path: slow paths count ticks, and every so many of
- * them the registered events run. Upper layers register; life/init.c wires them in one place. */
+ * them, or when enough time has passed, the registered events run. Upper layers register;
+ * life/init.c wires them in one place.
+ *
+ * The clock is looked at every few ticks. A step of it brings the events of the process, in the
+ * thread that sees it first, and the own ones in every thread that ticks. So a process with little
+ * to do gets to them as soon as a busy one. */
 #ifndef HAK_FRONT_EVENT_H
 #define HAK_FRONT_EVENT_H
 
 #include "front/tcache.h"
 
-enum { HAK_EVENT_TICKS = 256 }; /* slow-path events between two runs, a power of two */
+enum {
+    HAK_EVENT_TICKS = 256,         /* slow-path events between two runs, a power of two */
+    HAK_EVENT_LOOK_TICKS = 16,     /* between two looks at the clock, a power of two */
+    HAK_EVENT_STEP_NS = 100000000, /* time between two runs, if anything ticks then */
+};
 
 typedef void hak_event_t(hak_tcache_t *tcache);
 
+/* Whom an event serves: the thread that ticks, each for itself, or the process. */
+typedef enum hak_event_scope { HAK_EVENT_OWN, HAK_EVENT_PROCESS } hak_event_scope_t;
+
 /* Registers an event; at most 8, before any thread ticks. */
-void hak_event_register(hak_event_t *event);
-HAK_COLD void hak_event_run(hak_tcache_t *tcache);
+void hak_event_register(hak_event_t *event, hak_event_scope_t scope);
+HAK_COLD void hak_event_look(hak_tcache_t *tcache);
 
 HAK_INLINE void hak_event_tick(hak_tcache_t *tcache) {
-    if (HAK_UNLIKELY((++tcache->ticks & (HAK_EVENT_TICKS - 1)) == 0)) {
-        hak_event_run(tcache);
+    if (HAK_UNLIKELY((++tcache->ticks & (HAK_EVENT_LOOK_TICKS - 1)) == 0)) {
+        hak_event_look(tcache);
     }
 }
 

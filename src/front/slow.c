@@ -265,6 +265,7 @@ enum { OVERFLOW_BLOCKS = 32 }; /* leave a full bin at once: bounds the work of o
 static void free_overflow(hak_tcache_t *tcache, unsigned sc, void *block) {
     hak_bin_t *bin = &tcache->bin[sc];
     hak_bin_side_t *side = &tcache->side[sc];
+    hak_event_tick(tcache); /* some threads do nothing but free */
     int32_t half = side->total / 2 + 1;
     int32_t leaving = half > OVERFLOW_BLOCKS ? OVERFLOW_BLOCKS : half;
     int32_t kept = side->total + 1 - leaving;

@@ -59,6 +59,7 @@ struct hak_tcache {
     int64_t entry_end;                            /* [owner] TCACHE-6 */
     uint32_t tag;                                 /* [owner] home->tag */
     uint32_t ticks;                               /* [owner] slow-path events, front/event.h */
+    uint32_t event_step;                          /* [owner] step of time of the last own events */
     uint32_t thread_id;                           /* [lock REGISTRY] of the thread that has it */
     bool is_attached;                             /* [lock REGISTRY] some live thread has it */
     uint8_t outbox_cursor;                        /* [owner] class whose outbox is emptied next */

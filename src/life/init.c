@@ -55,11 +55,11 @@ static void process_start(void) {
         hak_os_random(&hak_link_secret, sizeof hak_link_secret);
         hak_link_secret &= ~(uintptr_t)(HAK_BLOCK_ALIGN - 1);
     }
-    hak_event_register(event_hand_over);
-    hak_event_register(event_tend);
-    hak_event_register(event_purge);
-    hak_event_register(event_settle);
-    hak_event_register(event_learn);
+    hak_event_register(event_hand_over, HAK_EVENT_OWN);
+    hak_event_register(event_settle, HAK_EVENT_OWN);
+    hak_event_register(event_tend, HAK_EVENT_PROCESS);
+    hak_event_register(event_purge, HAK_EVENT_PROCESS);
+    hak_event_register(event_learn, HAK_EVENT_PROCESS);
     hak_life_next_init();
     hak_conf_read();
     if (hak_load_relaxed(&hak_knobs.force_libc) && !hak_life_next_has_libc()) {
