@@ -90,13 +90,19 @@ HAK_EXPORT int malloc_trim(size_t keep) {
     return hak_api_trim(keep);
 }
 
+/* The program knows best what stays, however long nobody needs it. */
+static void set_trim_threshold(size_t bytes) {
+    hak_life_process_start();
+    hak_store_relaxed(&hak_knobs.retain_min_bytes, bytes);
+    hak_store_relaxed(&hak_knobs.retain_idle_bytes, bytes);
+}
+
 /* Parameters that mean something here take effect; those that only tune another design are accepted
  * and ignored, as programs set them without looking. */
 HAK_EXPORT int mallopt(int parameter, int value) {
     switch (parameter) {
     case M_TRIM_THRESHOLD:
-        hak_life_process_start();
-        hak_store_relaxed(&hak_knobs.retain_min_bytes, value < 0 ? SIZE_MAX / 2 : (size_t)value);
+        set_trim_threshold(value < 0 ? SIZE_MAX / 2 : (size_t)value);
         return 1;
     case M_MXFAST:
     case M_TOP_PAD:

@@ -9,10 +9,14 @@
 
 typedef struct hak_knobs {
     /* read by span/ */
-    size_t retain_min_bytes;       /* unused memory kept at least, before anything is purged */
-    size_t retain_percent;         /* unused memory kept, as a share of what is in use */
+    size_t retain_min_bytes;       /* bound of unused memory at least; more is purged soon */
+    size_t retain_percent;         /* the same bound, as a share of what is in use */
     size_t retain_learned_percent; /* extra share, set by the learner; 0 to 100 */
-    bool huge_pages;               /* densely used memory may be backed by huge pages */
+    size_t retain_wanted_bytes;    /* unused memory exempt from decay, set by the learner */
+    /* read by span/ and large/ */
+    size_t retain_idle_bytes; /* unused memory exempt from decay, at least */
+    /* read by span/ */
+    bool huge_pages; /* densely used memory may be backed by huge pages */
     /* read by large/ */
     size_t huge_cache_bytes; /* resident memory of free huge mappings kept at least */
     /* read by front/ */

@@ -218,6 +218,7 @@ void hak_conf_apply(void) {
     hak_store_relaxed(&hak_knobs.learn, values[OPTION_learn] != 0);
     hak_store_relaxed(&hak_knobs.retain_min_bytes, values[OPTION_retain_min]);
     hak_store_relaxed(&hak_knobs.retain_percent, values[OPTION_retain_percent]);
+    hak_store_relaxed(&hak_knobs.retain_idle_bytes, values[OPTION_retain_idle]);
     hak_store_relaxed(&hak_knobs.huge_pages, values[OPTION_huge_pages] != 0);
     hak_store_relaxed(&hak_knobs.huge_cache_bytes, values[OPTION_huge_cache]);
     hak_store_relaxed(&hak_knobs.bin_max_bytes, values[OPTION_bin_bytes]);

@@ -13,6 +13,8 @@ enum {
     RETAIN_STEP_UP = 10, /* percentage points */
     RETAIN_STEP_DOWN = 1,
     RETAIN_MOST = 100,
+    WANTED_FADE = 64,
+    WINDOWS_MOST = 1000, /* after which all has faded */
 };
 
 HAK_LOCKED_STATE uint32_t hak_policy_is_busy;        /* [atomic] one thread at a time */
@@ -20,6 +22,30 @@ HAK_LOCKED_STATE uint64_t hak_policy_window_end_ns;  /* [atomic] */
 HAK_LOCKED_STATE uint64_t hak_policy_purged_before;  /* [owner] of hak_policy_is_busy */
 HAK_LOCKED_STATE uint64_t hak_policy_regret_before;  /* [owner] of hak_policy_is_busy */
 HAK_LOCKED_STATE uint64_t hak_policy_regret_average; /* [owner] of hak_policy_is_busy, per mille */
+HAK_LOCKED_STATE uint64_t hak_policy_purged_lately;  /* [owner] of hak_policy_is_busy, units */
+HAK_LOCKED_STATE uint64_t hak_policy_wanted;         /* [owner] of hak_policy_is_busy, units */
+
+/* By at least one unit, so that it ends. */
+static uint64_t faded(uint64_t units) {
+    return units - (units + WANTED_FADE - 1) / WANTED_FADE;
+}
+
+void hak_policy_fade(uint64_t count) {
+    for (count = count > WINDOWS_MOST ? WINDOWS_MOST : count; count > 0; count--) {
+        hak_policy_purged_lately = faded(hak_policy_purged_lately);
+        hak_policy_wanted = faded(hak_policy_wanted);
+    }
+    hak_store_relaxed(&hak_knobs.retain_wanted_bytes, hak_policy_wanted * HAK_UNIT_BYTES);
+}
+
+/* Memory that is wanted long after it was purged was rightly purged. */
+static void policy_remember(uint64_t purged, uint64_t regretted) {
+    hak_policy_purged_lately += purged;
+    uint64_t soon = regretted < hak_policy_purged_lately ? regretted : hak_policy_purged_lately;
+    hak_policy_purged_lately -= soon;
+    hak_policy_wanted += soon;
+    hak_policy_fade(1);
+}
 
 void hak_policy_window(uint64_t purged, uint64_t regretted) {
     /* what is wanted again may have been purged in an earlier window */
@@ -33,6 +59,7 @@ void hak_policy_window(uint64_t purged, uint64_t regretted) {
         percent -= RETAIN_STEP_DOWN;
     }
     hak_store_relaxed(&hak_knobs.retain_learned_percent, percent);
+    policy_remember(purged, regretted);
 }
 
 void hak_policy_tick(void) {
@@ -40,10 +67,11 @@ void hak_policy_tick(void) {
         return;
     }
     uint64_t now = hak_os_now_ns();
-    if (now < hak_load_relaxed(&hak_policy_window_end_ns) ||
-        hak_swap_acquire(&hak_policy_is_busy, 1) != 0) {
+    uint64_t end = hak_load_relaxed(&hak_policy_window_end_ns);
+    if (now < end || hak_swap_acquire(&hak_policy_is_busy, 1) != 0) {
         return;
     }
+    hak_policy_fade((now - end) / POLICY_WINDOW_NS);
     hak_store_relaxed(&hak_policy_window_end_ns, now + POLICY_WINDOW_NS);
     uint64_t purged = hak_load_relaxed(&hak_counters.purge_units);
     uint64_t regret = hak_load_relaxed(&hak_counters.purge_regret_units);

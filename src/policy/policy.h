@@ -4,18 +4,22 @@
  * call, and stays inside bounds:
  *
  *   retain_learned_percent   0 to 100, on top of retain_percent
+ *   retain_wanted_bytes      what was purged and wanted again soon; at most what was purged
  *
  * What it minimises is regret: units that were purged and wanted again within a window cost a
  * system call and a page fault each, for nothing. The share of regretted purges, averaged 90/10
  * over windows, raises what is retained quickly above REGRET_HIGH and lowers it slowly below
- * REGRET_LOW. Option learn:0 freezes it. */
+ * REGRET_LOW. That serves loads that breathe faster than a window of the decay (span/purge.c). For
+ * those that breathe in seconds it remembers how much they took again; the memory of both, what was
+ * purged and what was wanted, fades by 1/WANTED_FADE a window, to a half in 4 s. Option learn:0
+ * freezes it. */
 #ifndef HAK_POLICY_POLICY_H
 #define HAK_POLICY_POLICY_H
 
 #include "base/words.h"
 
-/* Called every HAK_EVENT_TICKS slow-path events of any thread; returns at once unless a window has
- * passed and no other thread is here. */
+/* Called at the events of the process (front/event.h); returns at once unless a window has passed
+ * and no other thread is here. */
 void hak_policy_tick(void);
 
 /* In the child of a fork: the thread that was here may be gone. */
@@ -23,5 +27,7 @@ void hak_policy_after_fork(void);
 
 /* One window: `purged` units of which `regretted` were wanted again. Exposed for tests. */
 void hak_policy_window(uint64_t purged, uint64_t regretted);
+/* `count` windows passed in which nothing happened. Exposed for tests. */
+void hak_policy_fade(uint64_t count);
 
 #endif

@@ -5,14 +5,22 @@
  *     bound = max(retain_min_bytes, in use x retain_percent / 100),
  *             and retain_learned_percent more
  *
- *   unused <= bound                          kept
- *   unused above bound for PURGE_DELAY_NS    purged down to 3/4 of the bound: nobody needed it
  *   unused > 2 x bound                       purged at once
+ *   unused above bound for PURGE_DELAY_NS    purged down to 3/4 of the bound: nobody needed it
+ *   unused <= bound                          decays: the least that was unused in a window of
+ *                                            DECAY_WINDOW_NS was needed by nobody, and is purged at
+ *                                            the end of the window, down to
  *
- * So a load that breathes makes no kernel calls, and one that shrinks gives back within the delay,
- * as soon as any thread does something. The youngest superslabs go first (SPAN-5). Wholly unused
- * ones keep their address space, in which they grow again without a call, unless there are more
- * than IDLE_LEAST of them and they are more than 1/IDLE_SHARE of all; then they are unmapped.
+ *     idle = max(retain_idle_bytes, in use / DECAY_SHARE, retain_wanted_bytes), at most the bound
+ *
+ * So a load that breathes within a window makes no kernel calls, and one that shrinks has given
+ * back within two windows, if any thread does something then. One that breathes more slowly takes
+ * again what was purged, which the learner sees: it exempts that much (retain_wanted_bytes).
+ *
+ * The youngest superslabs go first (SPAN-5); what decays from the highest unit down, no unit more
+ * than has to, what is over the bound by whole superslabs. Wholly unused ones keep their address
+ * space, in which they grow again without a call, unless there are more than IDLE_LEAST of them and
+ * they are more than 1/IDLE_SHARE of all; then they are unmapped.
  *
  * No kernel call happens under the lock: the units are taken out of circulation first and come
  * back clean afterwards. */
@@ -26,6 +34,14 @@
 #include "span/span_state.h"
 
 static const uint64_t PURGE_DELAY_NS = 500u * 1000 * 1000;
+/* Two of them, and a step of the events, are less than a second. */
+static const uint64_t DECAY_WINDOW_NS = 400u * 1000 * 1000;
+
+enum {
+    DECAY_SHARE = 32,      /* of what is in use, exempt from decay */
+    DECAY_STEP_UNITS = 16, /* less is not worth the calls */
+};
+
 /* The kernel refused to take anything (locked memory): no use asking on every free. */
 static const uint64_t PURGE_RETRY_NS = 8u * 500 * 1000 * 1000;
 
@@ -34,6 +50,16 @@ size_t hak_span_retain_bytes(size_t in_use_bytes) {
     size_t share = in_use_bytes / 100 * hak_load_relaxed(&hak_knobs.retain_percent);
     size_t bound = share > least ? share : least;
     return bound + bound / 100 * hak_load_relaxed(&hak_knobs.retain_learned_percent);
+}
+
+size_t hak_span_idle_bytes(size_t in_use_bytes) {
+    size_t bound = hak_span_retain_bytes(in_use_bytes);
+    size_t idle = in_use_bytes / DECAY_SHARE;
+    size_t least = hak_load_relaxed(&hak_knobs.retain_idle_bytes);
+    size_t wanted = hak_load_relaxed(&hak_knobs.retain_wanted_bytes);
+    idle = idle > least ? idle : least;
+    idle = idle > wanted ? idle : wanted;
+    return idle < bound ? idle : bound;
 }
 
 static size_t span_bound(void) {
@@ -61,10 +87,8 @@ bool hak_span_is_over(void) {
     return unused > 2 * bound || now - hak_span_state.over_since_ns > PURGE_DELAY_NS;
 }
 
-/* Units were taken: the excess may have been needed after all. */
-void hak_span_note_taken(void) {
-    if (HAK_UNLIKELY(hak_span_state.over_since_ns != 0) &&
-        hak_span_state.unused_dirty_units * HAK_UNIT_BYTES <= span_bound()) {
+void hak_span_note_met(void) {
+    if (hak_span_state.unused_dirty_units * HAK_UNIT_BYTES <= span_bound()) {
         hak_span_state.over_since_ns = 0;
     }
 }
@@ -95,7 +119,23 @@ static bool job_wants_unmap(const hak_superslab_t *superslab, size_t keep_units)
     return superslab->free_units == ~0ull && (keep_units == 0 || is_idle_over);
 }
 
-static bool job_take(purge_job_t *job, size_t keep_units, uint32_t *cursor) {
+/* The highest `count` of the units: the lowest are taken again first (SPAN-5). */
+static uint64_t highest_units(uint64_t units, size_t count) {
+    while (hak_popcount(units) > count) {
+        units &= units - 1;
+    }
+    return units;
+}
+
+/* What goes. By size whole superslabs: few calls. By time no unit more than has to: the rest was
+ * needed in this window. */
+typedef struct purge_plan {
+    size_t keep_units; /* SIZE_MAX: nothing goes */
+    bool is_exact;
+} purge_plan_t;
+
+static bool job_take(purge_job_t *job, purge_plan_t plan, uint32_t *cursor) {
+    size_t keep_units = plan.keep_units;
     hak_span_state_t *state = &hak_span_state;
     while (*cursor > 0 && (state->unused_dirty_units > keep_units || keep_units == 0)) {
         hak_superslab_t *superslab = state->table[--*cursor];
@@ -105,6 +145,9 @@ static bool job_take(purge_job_t *job, size_t keep_units, uint32_t *cursor) {
         uint64_t dirty = superslab->free_units & ~superslab->clean_units;
         job->superslab = superslab;
         job->is_unmap = job_wants_unmap(superslab, keep_units);
+        if (plan.is_exact && !job->is_unmap) {
+            dirty = highest_units(dirty, state->unused_dirty_units - keep_units);
+        }
         job->units = job->is_unmap ? ~0ull : dirty;
         if (job->units == 0) {
             continue;
@@ -115,7 +158,7 @@ static bool job_take(purge_job_t *job, size_t keep_units, uint32_t *cursor) {
         state->whole_count -= superslab->free_units == ~0ull;
         superslab->free_units &= ~job->units;
         job->split = hak_span_note_split(superslab, job->units);
-        state->unused_dirty_units -= hak_popcount(dirty);
+        hak_span_take_dirty(dirty);
         return true;
     }
     return false;
@@ -170,13 +213,12 @@ static size_t job_run(const purge_job_t *job) {
     return hak_popcount(done) * (size_t)HAK_UNIT_BYTES;
 }
 
-size_t hak_span_purge(size_t keep_bytes) {
+static size_t span_purge(purge_plan_t plan) {
     size_t given_back = 0;
-    size_t keep_units = keep_bytes / HAK_UNIT_BYTES;
     hak_lock_acquire(HAK_LOCK_SPAN);
     uint32_t cursor = hak_span_state.end;
     purge_job_t job;
-    while (job_take(&job, keep_units, &cursor)) {
+    while (job_take(&job, plan, &cursor)) {
         hak_lock_release(HAK_LOCK_SPAN);
         given_back += job_run(&job);
         hak_lock_acquire(HAK_LOCK_SPAN);
@@ -188,14 +230,47 @@ size_t hak_span_purge(size_t keep_bytes) {
     return given_back;
 }
 
+size_t hak_span_purge(size_t keep_bytes) {
+    return span_purge((purge_plan_t){.keep_units = keep_bytes / HAK_UNIT_BYTES});
+}
+
+/* Units that may stay unused; what nobody needed in a window that ends goes. [lock SPAN] */
+static size_t decay_keep(uint64_t now) {
+    hak_span_state_t *state = &hak_span_state;
+    size_t low = state->low_units;
+    if (now < state->window_end_ns) {
+        return SIZE_MAX;
+    }
+    state->window_end_ns = now + DECAY_WINDOW_NS;
+    state->low_units = state->unused_dirty_units;
+    size_t idle = hak_span_idle_bytes(state->in_use_units * HAK_UNIT_BYTES) / HAK_UNIT_BYTES;
+    if (now < state->retry_at_ns || low <= idle + DECAY_STEP_UNITS) {
+        return SIZE_MAX;
+    }
+    size_t keep = state->unused_dirty_units - (low - idle);
+    return keep != 0 ? keep : 1; /* 0 would unmap */
+}
+
+static purge_plan_t purge_plan(uint64_t now) {
+    size_t decay = decay_keep(now);
+    if (hak_span_is_over()) {
+        size_t most = span_bound() / 4 * 3 / HAK_UNIT_BYTES;
+        return (purge_plan_t){.keep_units = most < decay ? most : decay};
+    }
+    return (purge_plan_t){.keep_units = decay, .is_exact = true};
+}
+
 void hak_span_purge_if_over(void) {
+    uint64_t now = hak_os_now_ns();
     hak_lock_acquire(HAK_LOCK_SPAN);
-    bool is_over = hak_span_is_over();
-    size_t keep = span_bound() / 4 * 3;
+    purge_plan_t plan = purge_plan(now);
     hak_lock_release(HAK_LOCK_SPAN);
-    if (is_over && hak_span_purge(keep) == 0) {
+    if (plan.keep_units != SIZE_MAX && span_purge(plan) == 0) {
         hak_lock_acquire(HAK_LOCK_SPAN);
-        hak_span_state.retry_at_ns = hak_os_now_ns() + PURGE_RETRY_NS;
+        if (hak_span_state.unused_dirty_units >
+            plan.keep_units) { /* not taken by others meanwhile */
+            hak_span_state.retry_at_ns = now + PURGE_RETRY_NS;
+        }
         hak_lock_release(HAK_LOCK_SPAN);
     }
 }

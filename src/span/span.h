@@ -75,11 +75,13 @@ size_t hak_span_purge(size_t keep_bytes);
  * they lie in is none any more, or the kernel would fill it up. */
 void hak_span_note_holes(hak_superslab_t *superslab, unsigned unit, unsigned count);
 
-/* Purges if more has been unused than the knobs allow, for too long or by too much (purge.c). */
+/* Purges if more has been unused than the knobs allow, for too long or by too much, and at the end
+ * of a window what was not needed in it (purge.c). */
 void hak_span_purge_if_over(void);
 
-/* What may stay unused now, in bytes, by the knobs. */
+/* What may stay unused now, in bytes, by the knobs; and what of it although nobody needs it. */
 size_t hak_span_retain_bytes(size_t in_use_bytes);
+size_t hak_span_idle_bytes(size_t in_use_bytes);
 
 typedef struct hak_span_stats {
     size_t mapped_bytes;       /* address space of all superslabs */

@@ -20,6 +20,8 @@ typedef struct hak_span_state {
     size_t unused_dirty_units; /* SPAN-3 */
     uint64_t retry_at_ns;      /* a purge gave nothing back: none before this time */
     uint64_t over_since_ns;    /* unused memory has been above the bound since; 0: it is not */
+    size_t low_units;          /* least unused_dirty_units in this window */
+    uint64_t window_end_ns;
 } hak_span_state_t;
 
 extern hak_span_state_t hak_span_state;
@@ -41,8 +43,21 @@ void hak_span_note_opened(hak_superslab_t *superslab, uint64_t units, hak_span_u
 uint8_t hak_span_note_split(hak_superslab_t *superslab, uint64_t units);
 void hak_span_split(const hak_superslab_t *superslab, uint8_t split);
 
-/* Clears over_since_ns when the bound is met again. */
-void hak_span_note_taken(void);
+/* Clears over_since_ns when the bound is met again: the excess may have been needed after all. */
+void hak_span_note_met(void);
+
+/* Units that held memory are unused no more. */
+HAK_INLINE void hak_span_take_dirty(uint64_t dirty) {
+    size_t unused = hak_span_state.unused_dirty_units - hak_popcount(dirty);
+    hak_span_state.unused_dirty_units = unused;
+    if (unused < hak_span_state.low_units) {
+        hak_span_state.low_units = unused;
+    }
+    if (HAK_UNLIKELY(hak_span_state.over_since_ns != 0)) {
+        hak_span_note_met();
+    }
+}
+
 /* More is unused than the knobs allow, for too long or by too much. */
 bool hak_span_is_over(void);
 

@@ -182,9 +182,8 @@ bool hak_span_alloc(unsigned count, size_t align, hak_span_use_t use, hak_span_t
         uint64_t dirty = mask & ~superslab->clean_units;
         state->whole_count -= superslab->free_units == ~0ull;
         superslab->free_units &= ~mask;
-        state->unused_dirty_units -= hak_popcount(dirty);
         state->in_use_units += count;
-        hak_span_note_taken();
+        hak_span_take_dirty(dirty);
         if (dirty != mask) {
             hak_span_note_wanted(superslab, mask & ~dirty);
         }
@@ -233,9 +232,8 @@ bool hak_span_extend(hak_superslab_t *superslab, unsigned unit, unsigned count, 
         hak_span_note_opened(superslab, mask, HAK_SPAN_SPARSE);
         uint64_t dirty = mask & ~superslab->clean_units;
         superslab->free_units &= ~mask;
-        hak_span_state.unused_dirty_units -= hak_popcount(dirty);
         hak_span_state.in_use_units += wanted - count;
-        hak_span_note_taken();
+        hak_span_take_dirty(dirty);
         *is_zero = dirty == 0;
     }
     hak_lock_release(HAK_LOCK_SPAN);

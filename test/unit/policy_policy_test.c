@@ -12,7 +12,9 @@ static int calm(void **state) {
     for (unsigned i = 0; i < 300; i++) {
         hak_policy_window(1000, 0);
     }
+    hak_policy_fade(UINT64_MAX);
     assert_int_equal(hak_knobs.retain_learned_percent, 0);
+    assert_int_equal(hak_knobs.retain_wanted_bytes, 0);
     hak_knobs.learn = true;
     return 0;
 }
@@ -82,6 +84,36 @@ static void regret_above_all_that_was_purged_counts_as_all(void **state) {
     calm(state);
 }
 
+/* Purged and wanted again two seconds later, again and again: nearly all of it is exempt soon. */
+static void memory_wanted_again_soon_is_exempt_from_decay(void **state) {
+    (void)state;
+    enum { UNITS = 400 };
+    uint64_t purged = 0;
+    for (unsigned breath = 0; breath < 5; breath++) {
+        size_t exempt = hak_knobs.retain_wanted_bytes / HAK_UNIT_BYTES;
+        purged = exempt < UNITS ? UNITS - exempt : 0;
+        hak_policy_window(purged, 0);
+        hak_policy_fade(10);
+        hak_policy_window(0, purged);
+        assert_true(hak_knobs.retain_wanted_bytes > (size_t)UNITS / 2 * HAK_UNIT_BYTES);
+        assert_true(hak_knobs.retain_wanted_bytes <= (size_t)UNITS * HAK_UNIT_BYTES);
+        hak_policy_fade(10);
+    }
+    assert_true(purged < UNITS / 2);
+    hak_policy_fade(100); /* it ended: ten seconds */
+    assert_true(hak_knobs.retain_wanted_bytes < (size_t)UNITS / 4 * HAK_UNIT_BYTES);
+    hak_policy_fade(300);
+    assert_int_equal(hak_knobs.retain_wanted_bytes, 0);
+}
+
+static void memory_wanted_again_late_is_not_exempt(void **state) {
+    (void)state;
+    hak_policy_window(1000, 0);
+    hak_policy_fade(600);
+    hak_policy_window(0, 1000);
+    assert_int_equal(hak_knobs.retain_wanted_bytes, 0);
+}
+
 static void tick_frozen_by_the_option_learns_nothing(void **state) {
     (void)state;
     hak_knobs.learn = false;
@@ -117,6 +149,8 @@ static const struct CMUnitTest tests[] = {
     POLICY_TEST(middling_regret_changes_nothing),
     POLICY_TEST(one_bad_window_is_averaged_away),
     POLICY_TEST(regret_above_all_that_was_purged_counts_as_all),
+    POLICY_TEST(memory_wanted_again_soon_is_exempt_from_decay),
+    POLICY_TEST(memory_wanted_again_late_is_not_exempt),
     POLICY_TEST(tick_frozen_by_the_option_learns_nothing),
     POLICY_TEST(tick_learns_once_a_window),
 };

@@ -52,11 +52,13 @@ static inline hak_span_stats_t unit_span_check(void) {
     return stats;
 }
 
-/* Nothing is purged unless the test asks for it. */
+/* Nothing is purged unless the test asks for it, and nothing decays. */
 static inline void unit_span_retain(size_t least_bytes, size_t percent) {
     hak_knobs.retain_min_bytes = least_bytes;
     hak_knobs.retain_percent = percent;
     hak_knobs.retain_learned_percent = 0;
+    hak_knobs.retain_wanted_bytes = 0;
+    hak_knobs.retain_idle_bytes = (size_t)1 << 40;
 }
 
 static inline hak_span_t unit_span(unsigned count, size_t align) {

@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * When events run: by ticks, by time, and in whose name. And that a process with next to nothing to
+ * do gives back what nobody needs. */
+#include "base/counters.h"
+#include "base/knobs.h"
+#include "hakmem/hakmem.h"
+#include "os/os.h"
+#include "span/span.h"
+#include "unit/front.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { MIB = 1 << 20 };
+
+static unsigned own_runs;
+static unsigned process_runs;
+
+static void count_own(hak_tcache_t *tcache) {
+    assert_ptr_equal(tcache, self());
+    own_runs++;
+}
+
+static void count_process(hak_tcache_t *tcache) {
+    assert_ptr_equal(tcache, self());
+    process_runs++;
+}
+
+static int begin(void **state) {
+    (void)state;
+    hak_free(hak_malloc(1));
+    hak_event_register(count_own, HAK_EVENT_OWN);
+    hak_event_register(count_process, HAK_EVENT_PROCESS);
+    return 0;
+}
+
+/* The clock stands still, and this step of time has had its events. */
+static int stop_clock(void **state) {
+    (void)state;
+    hak_os_fault_stop_clock();
+    hak_os_fault_advance_clock(HAK_EVENT_STEP_NS);
+    self()->ticks = 0;
+    hak_event_look(self());
+    own_runs = 0;
+    process_runs = 0;
+    return 0;
+}
+
+static int let_clock_go(void **state) {
+    (void)state;
+    hak_os_fault_clear();
+    return 0;
+}
+
+static void tick(unsigned count) {
+    for (unsigned i = 0; i < count; i++) {
+        hak_event_tick(self());
+    }
+}
+
+static void events_without_time_run_every_256_ticks(void **state) {
+    (void)state;
+    tick(HAK_EVENT_TICKS - 1);
+    assert_int_equal(own_runs + process_runs, 0);
+    tick(1);
+    assert_int_equal(own_runs, 1);
+    assert_int_equal(process_runs, 1);
+    tick(3 * HAK_EVENT_TICKS);
+    assert_int_equal(own_runs, 4);
+    assert_int_equal(process_runs, 4);
+}
+
+static void events_run_once_a_step_of_time(void **state) {
+    (void)state;
+    for (unsigned step = 1; step <= 5; step++) {
+        hak_os_fault_advance_clock(HAK_EVENT_STEP_NS - 1);
+        tick(HAK_EVENT_LOOK_TICKS);
+        assert_int_equal(process_runs, step - 1);
+        hak_os_fault_advance_clock(1);
+        tick(HAK_EVENT_LOOK_TICKS - 1);
+        assert_int_equal(process_runs, step - 1);
+        tick(1);
+        assert_int_equal(process_runs, step);
+        assert_int_equal(own_runs, step);
+        tick(HAK_EVENT_LOOK_TICKS);
+        assert_int_equal(process_runs, step);
+        assert_int_equal(own_runs, step);
+        self()->ticks = 0;
+    }
+}
+
+/* However long it was: once. */
+static void events_after_a_long_sleep_run_once(void **state) {
+    (void)state;
+    hak_os_fault_advance_clock(3600ull * 1000000000);
+    tick(4 * HAK_EVENT_LOOK_TICKS);
+    assert_int_equal(process_runs, 1);
+    assert_int_equal(own_runs, 1);
+}
+
+static void *tick_in_thread(void *context) {
+    (void)context;
+    hak_free(hak_malloc(1));
+    self()->ticks = 0;
+    tick(HAK_EVENT_LOOK_TICKS);
+    return NULL;
+}
+
+/* The first that sees the step does the work of the process, each its own. */
+static void events_of_the_process_run_in_one_thread(void **state) {
+    (void)state;
+    pthread_t thread;
+    hak_os_fault_advance_clock(HAK_EVENT_STEP_NS);
+    tick(HAK_EVENT_LOOK_TICKS);
+    assert_int_equal(process_runs, 1);
+    assert_int_equal(own_runs, 1);
+    assert_int_equal(pthread_create(&thread, NULL, tick_in_thread, NULL), 0);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    assert_int_equal(process_runs, 1);
+    assert_int_equal(own_runs, 2);
+}
+
+/* --- the whole way, on the real clock --------------------------------------------------------- */
+
+static size_t unused_bytes(void) {
+    hak_span_stats_t stats;
+    hak_span_stats(&stats);
+    return stats.unused_dirty_bytes;
+}
+
+/* 20 MiB in blocks of 48 KiB, written to and freed: below every bound. */
+static void leave_unused(void) {
+    enum { BLOCKS = 400, BYTES = 48 << 10 };
+    static void *block[BLOCKS];
+    for (unsigned i = 0; i < BLOCKS; i++) {
+        block[i] = hak_malloc(BYTES);
+        memset(block[i], 1, BYTES);
+    }
+    for (unsigned i = 0; i < BLOCKS; i++) {
+        hak_free(block[i]);
+    }
+    hak_collect_thread();
+}
+
+/* `act` every 10 ms until next to nothing is unused, 10 s at most; a second is what it should take.
+ * Without the learner: the last test's memory is wanted again. */
+static void unused_memory_goes_while(void (*act)(void)) {
+    hak_knobs.learn = false;
+    hak_knobs.retain_wanted_bytes = 0;
+    leave_unused();
+    assert_true(unused_bytes() > 10u * MIB);
+    uint64_t purged = hak_counters.purge_units;
+    unsigned rounds = 0;
+    for (; unused_bytes() > 2u * MIB && rounds < 1000; rounds++) {
+        act();
+        usleep(10000);
+    }
+    assert_true(rounds < 1000);
+    print_message("%u rounds of 10 ms\n", rounds);
+    assert_true(hak_counters.purge_units - purged > 8u * MIB / HAK_UNIT_BYTES);
+}
+
+static void act_refill(void) {
+    static void *last;
+    hak_free(last);
+    hak_tcache_flush(self());
+    last = hak_malloc(64);
+}
+
+static void act_large(void) {
+    hak_free(hak_malloc(100000));
+}
+
+static void refill_every_10_ms_brings_unused_memory_back(void **state) {
+    (void)state;
+    unused_memory_goes_while(act_refill);
+}
+
+static void large_block_every_10_ms_brings_unused_memory_back(void **state) {
+    (void)state;
+    unused_memory_goes_while(act_large);
+}
+
+/* A thread that frees its own blocks and does nothing else. */
+static void **own_block;
+static unsigned own_next;
+
+static void act_free(void) {
+    for (unsigned i = 0; i < 50; i++) {
+        hak_free(own_block[own_next]);
+        own_block[own_next++] = NULL;
+    }
+}
+
+static void frees_every_10_ms_bring_unused_memory_back(void **state) {
+    (void)state;
+    enum { MOST = 60000 };
+    own_block = calloc(MOST, sizeof *own_block);
+    for (unsigned i = 0; i < MOST; i++) {
+        own_block[i] = hak_malloc(256);
+    }
+    unused_memory_goes_while(act_free);
+    for (unsigned i = own_next; i < MOST; i++) {
+        hak_free(own_block[i]);
+    }
+    free(own_block);
+}
+
+#define CLOCK_TEST(test) cmocka_unit_test_setup_teardown(test, stop_clock, let_clock_go)
+
+static const struct CMUnitTest tests[] = {
+    CLOCK_TEST(events_without_time_run_every_256_ticks),
+    CLOCK_TEST(events_run_once_a_step_of_time),
+    CLOCK_TEST(events_after_a_long_sleep_run_once),
+    CLOCK_TEST(events_of_the_process_run_in_one_thread),
+    cmocka_unit_test(refill_every_10_ms_brings_unused_memory_back),
+    cmocka_unit_test(large_block_every_10_ms_brings_unused_memory_back),
+    cmocka_unit_test(frees_every_10_ms_bring_unused_memory_back),
+};
+
+int main(void) {
+    return cmocka_run_group_tests(tests, begin, NULL) == 0 ? 0 : 1;
+}

@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Unused memory below the bound that nobody needed for a window, on a clock that obeys. */
+#include "base/counters.h"
+#include "unit/span.h"
+
+enum { MIB = 1 << 20, SPANS = 8, SPAN_UNITS = 60, KEPT_MIB = 2 };
+
+static const uint64_t WINDOW_NS = 400u * 1000 * 1000;
+
+static hak_span_t pin;
+static hak_span_t spans[SPANS];
+
+static void window_passes(void) {
+    hak_os_fault_advance_clock(WINDOW_NS);
+    hak_span_purge_if_over();
+}
+
+static void take(unsigned from, unsigned to) {
+    for (unsigned i = from; i < to; i++) {
+        spans[i] = unit_span(SPAN_UNITS, HAK_UNIT_BYTES);
+        memset(spans[i].base, 0xee, (size_t)SPAN_UNITS * HAK_UNIT_BYTES);
+    }
+}
+
+static void give(unsigned from, unsigned to) {
+    for (unsigned i = from; i < to; i++) {
+        unit_span_free(&spans[i], SPAN_UNITS);
+    }
+}
+
+static size_t unused(void) {
+    return unit_span_check().unused_dirty_bytes;
+}
+
+/* 30 MiB in use, bound 64, of which 1 stays for good. */
+static int begin(void **state) {
+    (void)state;
+    hak_os_init();
+    hak_os_fault_clear();
+    hak_os_fault_stop_clock();
+    hak_os_fault_advance_clock(60 * WINDOW_NS); /* no earlier refusal counts */
+    unit_span_retain(64u * MIB, 0);
+    hak_knobs.retain_idle_bytes = MIB;
+    pin = unit_span(1, HAK_UNIT_BYTES);
+    hak_span_purge(0);
+    take(0, SPANS);
+    window_passes();
+    window_passes();
+    return 0;
+}
+
+static int end(void **state) {
+    (void)state;
+    unit_span_free(&pin, 1);
+    hak_os_fault_clear();
+    hak_span_purge(0);
+    hak_span_stats_t stats = unit_span_check();
+    assert_int_equal(stats.in_use_bytes, 0);
+    assert_int_equal(stats.superslab_count, 0);
+    return 0;
+}
+
+static void idle_is_a_little_of_what_is_in_use_up_to_the_bound(void **state) {
+    (void)state;
+    assert_int_equal(hak_span_idle_bytes(0), MIB);
+    assert_int_equal(hak_span_idle_bytes(320u * MIB), 10u * MIB);
+    hak_knobs.retain_wanted_bytes = 20u * MIB;
+    assert_int_equal(hak_span_idle_bytes(320u * MIB), 20u * MIB);
+    hak_knobs.retain_wanted_bytes = 200u * MIB;
+    assert_int_equal(hak_span_idle_bytes(0), 64u * MIB);
+    hak_knobs.retain_min_bytes = 0;
+    assert_int_equal(hak_span_idle_bytes(0), 0);
+    give(0, SPANS);
+}
+
+static void unneeded_for_a_window_goes(void **state) {
+    (void)state;
+    give(0, SPANS);
+    size_t before = unused();
+    hak_span_purge_if_over();
+    assert_int_equal(unused(), before);
+    window_passes(); /* the end of one in which they were in use, if not for long */
+    assert_int_equal(unused(), before);
+    hak_os_fault_advance_clock(WINDOW_NS - 1);
+    hak_span_purge_if_over();
+    assert_int_equal(unused(), before);
+    hak_os_fault_advance_clock(1);
+    hak_span_purge_if_over();
+    assert_true(unused() <= (size_t)KEPT_MIB * MIB);
+    assert_true(unused() >= MIB);
+    uint64_t calls = hak_counters.purge_calls;
+    window_passes(); /* nothing is left to do */
+    assert_int_equal(hak_counters.purge_calls, calls);
+}
+
+static void needed_within_the_window_stays(void **state) {
+    (void)state;
+    uint64_t calls = hak_counters.purge_calls;
+    for (unsigned breath = 0; breath < 10; breath++) {
+        give(0, SPANS);
+        window_passes();
+        take(0, SPANS);
+        window_passes();
+    }
+    assert_int_equal(hak_counters.purge_calls, calls);
+    give(0, SPANS);
+}
+
+/* Of 30 MiB unused a load takes 15 now and then: the other half goes, no unit more. */
+static void needed_in_part_stays_in_part(void **state) {
+    (void)state;
+    give(0, SPANS);
+    for (unsigned breath = 0; breath < 4; breath++) {
+        take(0, SPANS / 2);
+        give(0, SPANS / 2);
+        window_passes();
+    }
+    size_t half = (size_t)SPANS / 2 * SPAN_UNITS * HAK_UNIT_BYTES;
+    assert_true(unused() >= half + MIB);
+    assert_true(unused() <= half + (size_t)KEPT_MIB * MIB);
+    uint64_t regret = hak_counters.purge_regret_units;
+    take(0, SPANS / 2);
+    assert_int_equal(hak_counters.purge_regret_units, regret); /* the youngest went */
+    give(0, SPANS / 2);
+}
+
+/* Nothing happened for long: at the first tick after that. */
+static void unneeded_for_long_goes_at_once(void **state) {
+    (void)state;
+    give(0, SPANS);
+    window_passes();
+    hak_os_fault_advance_clock(100 * WINDOW_NS);
+    hak_span_purge_if_over();
+    assert_true(unused() <= (size_t)KEPT_MIB * MIB);
+}
+
+static void wanted_again_soon_stays(void **state) {
+    (void)state;
+    hak_knobs.retain_wanted_bytes = 20u * MIB;
+    give(0, SPANS);
+    window_passes();
+    window_passes();
+    assert_true(unused() >= 20u * MIB);
+    assert_true(unused() <= 21u * MIB);
+    hak_knobs.retain_wanted_bytes = 0;
+    window_passes();
+    assert_true(unused() <= (size_t)KEPT_MIB * MIB);
+}
+
+static void refused_is_not_asked_for_again_soon(void **state) {
+    (void)state;
+    give(0, SPANS);
+    window_passes();
+    size_t before = unused();
+    hak_os_fault_plan(HAK_OS_CALL_PURGE, 0, 1u << 30);
+    window_passes();
+    assert_int_equal(unused(), before);
+    uint64_t calls = hak_counters.purge_calls;
+    window_passes();
+    window_passes();
+    assert_int_equal(hak_counters.purge_calls, calls);
+    hak_os_fault_plan(HAK_OS_CALL_PURGE, 0, 0);
+    for (unsigned i = 0; i < 12; i++) {
+        window_passes();
+    }
+    assert_true(unused() <= (size_t)KEPT_MIB * MIB);
+}
+
+#define DECAY_TEST(test) cmocka_unit_test_setup_teardown(test, begin, end)
+
+static const struct CMUnitTest tests[] = {
+    DECAY_TEST(idle_is_a_little_of_what_is_in_use_up_to_the_bound),
+    DECAY_TEST(unneeded_for_a_window_goes),
+    DECAY_TEST(needed_within_the_window_stays),
+    DECAY_TEST(needed_in_part_stays_in_part),
+    DECAY_TEST(unneeded_for_long_goes_at_once),
+    DECAY_TEST(wanted_again_soon_stays),
+    DECAY_TEST(refused_is_not_asked_for_again_soon),
+};
+
+UNIT_MAIN(tests)
