@@ -8,13 +8,14 @@
  * thought to hold for it. While there is room for a freed block in full it is charged in full,
  * which costs no kernel call; else a few samples of its OS pages tell. At most may be kept
  *
- *     always            max(huge_cache, in use / 8)
+ *     at any time       max(huge_cache, in use / 8)
  *     for a while       2 x retain_percent of what was in use within the last one or two windows
- *                       (of 0.5 s), but not above 5 x huge_cache + in use / 8
+ *                       (of 0.4 s), but not above 5 x huge_cache + in use / 8
  *
  * so a load that breathes makes no kernel calls, and one that shrinks gives back at its next free
- * or tick after the window. The excess goes from the end of the highest extent. Address space is
- * bounded by a multiple of this (docs/experiments/0004). */
+ * or tick after the window. What was not needed in a whole window, nor since, goes at the next
+ * tick, but for max(retain_idle, in use / 32) (docs/experiments/0023). The excess goes from the end
+ * of the highest extent. Address space is bounded by a multiple of this (docs/experiments/0004). */
 #include "large/huge_cache.h"
 
 #include "base/atomics.h"
@@ -33,13 +34,16 @@ typedef struct huge_extent {
 
 enum {
     CACHE_EXTENTS = 64,      /* cached extents at most: bounds a search */
-    CACHE_SHARE = 8,         /* of what is in use, kept always */
+    CACHE_SHARE = 8,         /* of what is in use, kept at any time */
+    CACHE_IDLE_SHARE = 32,   /* the same, although nobody needs it */
+    CACHE_STEP = 1 << 20,    /* less above that is not worth a call */
     EVICT_SHARE = 16,        /* less of an extent resident: next to empty */
     CACHE_LEAST_TIMES = 5,   /* huge_cache, kept for a while even if nothing is in use any more */
     CACHE_ADDRESS_TIMES = 4, /* address space per byte of memory that may be kept */
 };
 
-static const uint64_t CACHE_WINDOW_NS = 500u * 1000 * 1000;
+/* Two of them, and a step of the events, are less than a second. */
+static const uint64_t CACHE_WINDOW_NS = 400u * 1000 * 1000;
 
 HAK_LOCKED_STATE struct hak_huge_cache {
     huge_extent_t extent[CACHE_EXTENTS]; /* [lock HUGE] */
@@ -49,6 +53,8 @@ HAK_LOCKED_STATE struct hak_huge_cache {
     size_t in_use_bytes;                 /* [lock HUGE] */
     size_t peak_bytes;                   /* [lock HUGE] of in_use_bytes in this window */
     size_t last_peak_bytes;              /* [lock HUGE] in the window before */
+    size_t low_bytes;                    /* [lock HUGE] least dirty_bytes in this window */
+    size_t last_low_bytes;               /* [lock HUGE] in the window before */
     uint64_t window_end_ns;              /* [lock HUGE] */
 } hak_huge_cache;
 
@@ -83,6 +89,12 @@ static void extent_cut(huge_extent_t *extent, size_t bytes) {
     hak_huge_cache.dirty_bytes -= dirty;
 }
 
+static void cache_note_low(void) {
+    if (hak_huge_cache.dirty_bytes < hak_huge_cache.low_bytes) {
+        hak_huge_cache.low_bytes = hak_huge_cache.dirty_bytes;
+    }
+}
+
 /* Hands out the front of an extent; the rest stays. */
 static char *extent_take(unsigned at, size_t bytes) {
     huge_extent_t *extent = &hak_huge_cache.extent[at];
@@ -93,6 +105,7 @@ static char *extent_take(unsigned at, size_t bytes) {
         extent_cut(extent, bytes);
         extent->base += bytes;
     }
+    cache_note_low();
     return base;
 }
 
@@ -173,6 +186,8 @@ static void window_turn(void) {
     hak_huge_cache.last_peak_bytes =
         is_long_ago ? hak_huge_cache.in_use_bytes : hak_huge_cache.peak_bytes;
     hak_huge_cache.peak_bytes = hak_huge_cache.in_use_bytes;
+    hak_huge_cache.last_low_bytes = hak_huge_cache.low_bytes;
+    hak_huge_cache.low_bytes = hak_huge_cache.dirty_bytes;
     hak_huge_cache.window_end_ns = now + CACHE_WINDOW_NS;
 }
 
@@ -202,6 +217,16 @@ static size_t cache_bound(void) {
     size_t recent = percent_of(peak, percent);
     size_t most = CACHE_LEAST_TIMES * least + in_use / CACHE_SHARE;
     return larger(always, recent < most ? recent : most);
+}
+
+/* What may be kept now that a window has passed; once a window. */
+static size_t cache_decay_keep(void) {
+    size_t low = hak_huge_cache.low_bytes, dirty = hak_huge_cache.dirty_bytes;
+    low = low < hak_huge_cache.last_low_bytes ? low : hak_huge_cache.last_low_bytes;
+    size_t idle = larger(hak_load_relaxed(&hak_knobs.retain_idle_bytes),
+                         hak_huge_cache.in_use_bytes / CACHE_IDLE_SHARE);
+    hak_huge_cache.last_low_bytes = 0;
+    return low > idle + CACHE_STEP ? dirty - (low - idle) : dirty;
 }
 
 /* Where memory is taken from. What is charged by assumption is asked about before anything goes;
@@ -277,6 +302,9 @@ static size_t cache_trim(size_t keep_dirty, size_t keep_bytes) {
     for (;;) {
         hak_lock_acquire(HAK_LOCK_HUGE);
         bool any = cache_evict(keep_dirty, keep_bytes, &evicted);
+        if (!any) {
+            cache_note_low();
+        }
         hak_lock_release(HAK_LOCK_HUGE);
         if (!any) {
             return given_back;
@@ -295,8 +323,9 @@ size_t hak_large_trim(size_t keep_bytes) {
 void hak_large_trim_if_over(void) {
     hak_lock_acquire(HAK_LOCK_HUGE);
     size_t bound = cache_bound();
+    size_t keep = cache_decay_keep();
     hak_lock_release(HAK_LOCK_HUGE);
-    cache_trim(bound, CACHE_ADDRESS_TIMES * bound);
+    cache_trim(keep < bound ? keep : bound, CACHE_ADDRESS_TIMES * bound);
 }
 
 /* What the cache is charged with: all of it while there is room for that. */

@@ -121,6 +121,59 @@ static void cache_keeps_a_multiple_of_the_knob_of_recent_use(void **state) {
     assert_int_equal(large_stats().huge_cached_bytes, 0);
 }
 
+static void window_passes(void) {
+    hak_os_fault_advance_clock(400u * 1000 * 1000);
+    hak_large_trim_if_over();
+}
+
+/* 8 MiB of the block, all written to, are below every bound. */
+static void cache_decays_when_nobody_needs_it(void **state) {
+    (void)state;
+    hak_os_fault_stop_clock();
+    hak_knobs.retain_idle_bytes = MIB;
+    window_passes();
+    cache_fill(1, CACHE, 4096);
+    window_passes(); /* the end of one in which it was in use */
+    assert_int_equal(large_stats().huge_cached_bytes, CACHE);
+    window_passes();
+    assert_true(large_stats().huge_cached_bytes <= 2u * MIB);
+    assert_true(large_stats().huge_cached_bytes >= MIB / 2);
+    uint64_t unmapped = hak_counters.huge_unmap;
+    window_passes();
+    assert_int_equal(hak_counters.huge_unmap, unmapped);
+}
+
+static void cache_needed_in_every_window_stays(void **state) {
+    (void)state;
+    hak_os_fault_stop_clock();
+    hak_knobs.retain_idle_bytes = MIB;
+    cache_fill(1, CACHE, 4096);
+    uint64_t unmapped = hak_counters.huge_unmap;
+    for (unsigned i = 0; i < 5; i++) {
+        char *block = large(CACHE / 2, 16); /* the other half is not needed */
+        memset(block, 1, CACHE / 2);
+        large_free(block);
+        if (i == 1) {
+            unmapped = hak_counters.huge_unmap;
+            assert_true(large_stats().huge_cached_bytes >= CACHE / 2);
+        }
+        window_passes();
+    }
+    assert_true(large_stats().huge_cached_bytes >= CACHE / 2 + MIB / 2);
+    assert_true(large_stats().huge_cached_bytes <= CACHE / 2 + 2u * MIB);
+    assert_true(hak_counters.huge_unmap <= unmapped + 1);
+}
+
+static void cache_of_untouched_memory_does_not_decay(void **state) {
+    (void)state;
+    hak_os_fault_stop_clock();
+    hak_knobs.retain_idle_bytes = MIB;
+    cache_fill(1, CACHE, CACHE);
+    window_passes();
+    window_passes();
+    assert_int_equal(large_stats().huge_cached_bytes, CACHE);
+}
+
 /* A block that is the front of an extent grows into the rest, without a call to the kernel. */
 static void cache_behind_a_block_is_where_it_grows(void **state) {
     (void)state;
@@ -198,6 +251,9 @@ static const struct CMUnitTest tests[] = {
     CACHE_TEST(cache_of_untouched_blocks_is_bounded_in_address_space),
     CACHE_TEST(cache_keeps_recent_use_until_the_window_has_passed),
     CACHE_TEST(cache_keeps_a_multiple_of_the_knob_of_recent_use),
+    CACHE_TEST(cache_decays_when_nobody_needs_it),
+    CACHE_TEST(cache_needed_in_every_window_stays),
+    CACHE_TEST(cache_of_untouched_memory_does_not_decay),
     CACHE_TEST(cache_behind_a_block_is_where_it_grows),
     LARGE_TEST(zero_of_sparse_memory_gives_it_back),
     LARGE_TEST(zero_of_dense_memory_keeps_it),
