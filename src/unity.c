@@ -11,7 +11,6 @@
 
 #include "os/lock.c"
 #include "os/os_cgroup.c"
-#include "os/os_fault.c"
 #include "os/os_linux.c"
 #include "os/os_thread.c"
 
@@ -34,6 +33,7 @@
 
 #include "front/budget.c"
 #include "front/event.c"
+#include "front/refill.c"
 #include "front/resize.c"
 #include "front/slow.c"
 #include "front/spill.c"

@@ -16,11 +16,8 @@
 #define HAK_NORETURN __attribute__((noreturn))
 #define HAK_EXPORT __attribute__((visibility("default")))
 #define HAK_WEAK __attribute__((weak))
-#define HAK_UNUSED __attribute__((unused))
-#define HAK_PRINTF(f, a) __attribute__((format(printf, f, a)))
 #define HAK_TLS _Thread_local __attribute__((tls_model("initial-exec")))
-/* HAK_TAIL return f(...); in a HAK_TAIL_CALLS function is a jump, at every level of optimisation.
- */
+/* HAK_TAIL return f(...); in a HAK_TAIL_CALLS function is a jump, whatever the optimisation. */
 #if defined(__clang__)
 #define HAK_TAIL_CALLS
 #define HAK_TAIL __attribute__((musttail))

@@ -55,8 +55,7 @@ static bool wants_help;                   /* [init] */
 /* A program may define it; see conf.h. */
 extern const char *hak_options __attribute__((weak, visibility("default")));
 
-/* --- output ------------------------------------------------------------------------------------
- */
+/* --- output ----------------------------------------------------------------------------------- */
 
 static void conf_line(const hak_text_t *text) {
     char line[HAK_LINE_TEXT];
@@ -135,8 +134,7 @@ static void conf_complain(const char *source, const char *what, const char *word
     conf_line(&text);
 }
 
-/* --- parsing -----------------------------------------------------------------------------------
- */
+/* --- parsing ---------------------------------------------------------------------------------- */
 
 static bool conf_parse_value(const conf_option_t *option, const char *s, size_t length,
                              uint64_t *value) {

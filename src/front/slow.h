@@ -16,8 +16,8 @@ HAK_COLD void *hak_slow_malloc(size_t size);
 HAK_NOINLINE void *hak_slow_malloc_medium(size_t size);
 /* Not our own block, bin full, NULL, large, foreign, no tcache. */
 HAK_NOINLINE void hak_slow_free(void *block);
-/* Not a block of this tcache; `difference` is that of its entry
- * (TCACHE-6), `index` where the page map has it: what hak_fast_free has in registers. */
+/* Not a block of this tcache; `difference` is that of its entry (TCACHE-6), `index` where the page
+ * map has it: what hak_fast_free has in registers. */
 HAK_NOINLINE void hak_slow_free_foreign(void *block, hak_tcache_t *tcache, int64_t difference,
                                         uintptr_t index);
 
@@ -29,6 +29,12 @@ void *hak_slow_aligned(size_t align, size_t size);
 /* With a call site, which the slow path finds in its tcache. */
 HAK_NOINLINE void *hak_slow_malloc_at(size_t size, const void *site);
 HAK_NOINLINE void hak_slow_free_at(void *block, const void *site);
+
+/* The first block of a bin that was empty; NULL: memory is out. */
+HAK_NOINLINE void *hak_slow_refill(hak_tcache_t *tcache, unsigned sc);
+/* When memory is out: what is cached anywhere becomes usable here; what is unused goes back. */
+HAK_COLD void hak_slow_collect(hak_tcache_t *tcache);
+HAK_COLD void hak_slow_reclaim(void);
 
 /* Whether the address lies in memory of ours; asked about addresses that are no block. */
 bool hak_slow_is_inside(const void *address);

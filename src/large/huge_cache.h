@@ -14,8 +14,7 @@
 /* An aligned part of a cached mapping, not known to be zero. NULL: none fits. [lock HUGE] */
 char *hak_huge_cache_take(size_t bytes, size_t align);
 
-/* Whether there is a part for hak_huge_cache_take; it may be gone at once. Takes the lock itself.
- */
+/* Whether there is a part for hak_huge_cache_take; it may be gone at once. Takes the lock. */
 bool hak_huge_cache_fits(size_t bytes);
 
 /* The cached part of `bytes` that begins exactly at `base`; false: there is none. [lock HUGE] */

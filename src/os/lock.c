@@ -182,8 +182,7 @@ static bool lock_fork_take(uint32_t *state, unsigned naps) {
     return true;
 }
 
-/* Only who has taken a lock says so, and only who said so frees it: two threads may fork at once.
- */
+/* Only who has taken a lock says so, and only who said so frees it: two threads may fork. */
 static void lock_fork_owners(unsigned naps) {
     for (hak_owner_lock_t *l = hak_load_acquire(&hak_owner_locks); l != NULL; l = l->next) {
         unsigned patience = hak_load_relaxed(&l->is_kept) ? FORK_HANDLER_NAPS : naps;

@@ -25,9 +25,9 @@ unsigned hak_os_cpu_quota(void);
 #define HAK_OS_NO_QUOTA (~0u)
 /* Its parts. "QUOTA PERIOD", as in cpu.max; anything else is no quota. */
 unsigned hak_os_quota_parse(const char *text, size_t length);
-/* The path of the group in /proc/self/cgroup that a controller of version 1, or "" for version 2,
- * puts the process into; "" for the root. path has 512 bytes. */
-bool hak_os_cgroup_path(const char *text, const char *controller, char *path);
+/* The path of the group of version 2 in the text of /proc/self/cgroup; "" for the root. path has
+ * 512 bytes. */
+bool hak_os_cgroup_path(const char *text, char *path);
 
 /* --- memory -------------------------------------------------------------------------------- */
 /* Fresh private memory, readable, writable and zero. NULL on failure. `align` is a power of two. */
@@ -88,7 +88,7 @@ bool hak_os_env(const char *name, char *buffer, size_t capacity);
 /* Reads the head of a file; returns the bytes read, 0 on failure. */
 size_t hak_os_read_file(const char *path, char *buffer, size_t capacity);
 
-/* --- test double (HAK_FAULT builds) --------------------------------------------------------- */
+/* --- test/double (HAK_FAULT builds) ---------------------------------------------------------- */
 typedef enum hak_os_call {
     HAK_OS_CALL_MAP,
     HAK_OS_CALL_COMMIT,
@@ -101,15 +101,8 @@ typedef enum hak_os_call {
 } hak_os_call_t;
 
 #if HAK_FAULT
-/* Every call numbered from `first` (0 = the next one) on fails, `count` times. */
-void hak_os_fault_plan(hak_os_call_t call, uint64_t first, uint64_t count);
-void hak_os_fault_clear(void);
-uint64_t hak_os_fault_calls(hak_os_call_t call); /* calls made since the last clear */
-bool hak_os_fault_hit(hak_os_call_t call);       /* asked by os_linux.c before each call */
-/* hak_os_now_ns stands still, a little further on each time; hak_os_fault_clear lets it go on. */
-void hak_os_fault_stop_clock(void);
-void hak_os_fault_advance_clock(uint64_t ns);
-uint64_t hak_os_fault_clock(uint64_t now_ns); /* asked by os_linux.c */
+bool hak_os_fault_hit(hak_os_call_t call); /* asked before each call: it shall fail */
+uint64_t hak_os_fault_clock(uint64_t now_ns);
 #else
 HAK_INLINE bool hak_os_fault_hit(hak_os_call_t call) {
     (void)call;

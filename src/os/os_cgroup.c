@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * The CPU time that control groups leave the process: of its group and of all above it, the least
- * quota holds. Version 2 keeps quota and period in one file ("150000 100000", "max 100000"),
- * version 1 in two. A container may see its own group as the root. Whatever cannot be read or
- * understood is no quota. */
+ * The CPU time that control groups (version 2) leave the process: of its group and of all above it,
+ * the least quota holds ("150000 100000", "max 100000"). A container may see its own group as the
+ * root. Whatever cannot be read or understood is no quota. */
 #include "base/fmt.h"
 #include "os/os.h"
 
@@ -46,113 +45,51 @@ unsigned hak_os_quota_parse(const char *text, size_t length) {
     return cpus < HAK_OS_NO_QUOTA ? (unsigned)cpus : HAK_OS_NO_QUOTA;
 }
 
-/* Whether a list, separated by commas, has the word; an empty list has the empty one. */
-static bool list_has(const char *list, size_t length, const char *word) {
-    size_t word_length = strlen(word);
-    const char *end = list + length;
-    for (;;) {
-        const char *comma = memchr(list, ',', (size_t)(end - list));
-        const char *to = comma != NULL ? comma : end;
-        if ((size_t)(to - list) == word_length && memcmp(list, word, word_length) == 0) {
-            return true;
-        }
-        if (comma == NULL) {
-            return false;
-        }
-        list = comma + 1;
+/* The line "0::PATH" of version 2. */
+bool hak_os_cgroup_path(const char *text, char *path) {
+    const char *line = text;
+    while (line != NULL && strncmp(line, "0::", 3) != 0) {
+        line = strchr(line, '\n');
+        line = line != NULL ? line + 1 : NULL;
     }
-}
-
-/* "ID:CONTROLLERS:PATH" */
-static bool cgroup_line(const char *line, size_t length, const char *controller, char *path) {
-    const char *end = line + length;
-    const char *list = memchr(line, ':', length);
-    const char *colon = list == NULL ? NULL : memchr(list + 1, ':', (size_t)(end - list) - 1);
-    if (colon == NULL || !list_has(list + 1, (size_t)(colon - list) - 1, controller)) {
+    if (line == NULL) {
         return false;
     }
-    const char *from = colon + 1;
-    size_t path_length = (size_t)(end - from);
-    if (path_length >= CGROUP_PATH_BYTES || (path_length > 0 && *from != '/')) {
+    size_t length = strcspn(line + 3, "\n");
+    if (length >= CGROUP_PATH_BYTES || (length > 0 && line[3] != '/')) {
         return false;
     }
-    memcpy(path, from, path_length);
-    path[path_length] = '\0';
+    memcpy(path, line + 3, length);
+    path[length] = '\0';
     if (strcmp(path, "/") == 0 || strstr(path, "/..") != NULL) {
-        path[0] =
-            '\0'; /* the root; or outside of what the process sees: the root will have to do */
+        path[0] = '\0'; /* outside of what the process sees: the root will have to do */
     }
     return true;
 }
 
-bool hak_os_cgroup_path(const char *text, const char *controller, char *path) {
-    while (*text != '\0') {
-        size_t length = strcspn(text, "\n");
-        if (cgroup_line(text, length, controller, path)) {
-            return true;
-        }
-        text += length + (text[length] == '\n');
-    }
-    return false;
-}
-
-typedef struct cgroup_kind {
-    const char *controller, *root, *quota, *period;
-} cgroup_kind_t;
-
-static const cgroup_kind_t cgroup_kinds[] = {
-    {"", "/sys/fs/cgroup", "/cpu.max", NULL},
-    {"cpu", "/sys/fs/cgroup/cpu", "/cpu.cfs_quota_us", "/cpu.cfs_period_us"},
-};
-
-static size_t cgroup_read(const cgroup_kind_t *kind, const char *path, const char *file,
-                          char *value, size_t capacity) {
-    char name[CGROUP_NAME_BYTES];
+/* The quota of one group. */
+static unsigned cgroup_quota(const char *path) {
+    char name[CGROUP_NAME_BYTES], value[CGROUP_VALUE_BYTES];
     hak_text_t text;
     hak_text_init(&text, name, sizeof name);
-    hak_text_str(&text, kind->root);
+    hak_text_str(&text, "/sys/fs/cgroup");
     hak_text_str(&text, path);
-    hak_text_str(&text, file);
+    hak_text_str(&text, "/cpu.max");
     hak_text_mem(&text, "", 1);
-    return hak_os_read_file(name, value, capacity);
-}
-
-/* The quota of one group. */
-static unsigned cgroup_quota(const cgroup_kind_t *kind, const char *path) {
-    char value[CGROUP_VALUE_BYTES];
-    size_t half = sizeof value / 2;
-    size_t length = cgroup_read(kind, path, kind->quota, value, half);
-    if (length != 0 && kind->period != NULL) {
-        value[length - 1] = ' '; /* instead of the end of the line */
-        length += cgroup_read(kind, path, kind->period, value + length, half);
-    }
-    return hak_os_quota_parse(value, length);
-}
-
-/* The least of a group and those above it. */
-static unsigned cgroup_walk(const cgroup_kind_t *kind, char *path) {
-    unsigned least = HAK_OS_NO_QUOTA;
-    for (unsigned level = 0; level < CGROUP_LEVELS; level++) {
-        unsigned quota = cgroup_quota(kind, path);
-        least = quota < least ? quota : least;
-        char *last = strrchr(path, '/');
-        if (last == NULL) {
-            break;
-        }
-        *last = '\0';
-    }
-    return least;
+    return hak_os_quota_parse(value, hak_os_read_file(name, value, sizeof value));
 }
 
 unsigned hak_os_cpu_quota(void) {
     char text[CGROUP_TEXT_BYTES], path[CGROUP_PATH_BYTES];
     unsigned least = HAK_OS_NO_QUOTA;
     text[hak_os_read_file("/proc/self/cgroup", text, sizeof text - 1)] = '\0';
-    for (size_t i = 0; i < sizeof cgroup_kinds / sizeof *cgroup_kinds; i++) {
-        const cgroup_kind_t *kind = &cgroup_kinds[i];
-        if (hak_os_cgroup_path(text, kind->controller, path)) {
-            unsigned quota = cgroup_walk(kind, path);
-            least = quota < least ? quota : least;
+    char *end = hak_os_cgroup_path(text, path) ? path : NULL;
+    for (unsigned level = 0; end != NULL && level < CGROUP_LEVELS; level++) {
+        unsigned quota = cgroup_quota(path);
+        least = quota < least ? quota : least;
+        end = strrchr(path, '/');
+        if (end != NULL) {
+            *end = '\0';
         }
     }
     return least;

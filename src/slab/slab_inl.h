@@ -88,8 +88,7 @@ HAK_INLINE bool hak_slab_mark_one(const hak_slab_t *slab, uint32_t index) {
 }
 
 /* `count` blocks, of which one is given for the message, joined the free ones of one of the owner's
- * slabs; may retire the slab. More than were ever handed out: fatal, one of them was freed twice.
- */
+ * slabs; may retire the slab. More than were ever handed out: fatal, one was freed twice. */
 HAK_INLINE void hak_slab_count_free(hak_owner_t *owner, hak_slab_t *slab, uint32_t count,
                                     const void *block) {
     uint32_t free_count = slab->free_count + count;

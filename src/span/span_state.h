@@ -35,8 +35,7 @@ void hak_span_note_wanted(hak_superslab_t *superslab, uint64_t units);
 HAK_INLINE uint64_t hak_span_huge_page(unsigned i) {
     return hak_mask(HAK_HUGE_PAGE_UNITS) << (i * HAK_HUGE_PAGE_UNITS);
 }
-/* Units, free yet, are about to be used: chooses the backing of ranges of which they are the first.
- */
+/* Units, free yet, are about to be used: chooses the backing of ranges they are the first of. */
 void hak_span_note_opened(hak_superslab_t *superslab, uint64_t units, hak_span_use_t use);
 /* Units are about to be purged: names the huge pages of which a part goes, which are none any more;
  * hak_span_split tells the kernel, without the lock. */

@@ -31,8 +31,7 @@ static bool table_grow(void) {
     return true;
 }
 
-/* A free place in the table, as low as possible: a hole left by an unmapped superslab or the end.
- */
+/* A free place in the table, as low as can be: a hole left by an unmapped superslab, or the end. */
 static bool table_place(uint32_t *index) {
     hak_span_state_t *state = &hak_span_state;
     if (state->count < state->end) {

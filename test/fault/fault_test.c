@@ -7,6 +7,7 @@
  * Argument: the scenario. */
 #include "fault/scenario.h"
 
+#include "double/os_fault.h"
 #include "guard/guard.h"
 #include "hakmem/hakmem.h"
 #include "os/os.h"

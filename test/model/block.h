@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/rng.h"
+#include "double/rng.h"
 
 typedef struct model_block {
     unsigned char *at; /* NULL: the slot is free */

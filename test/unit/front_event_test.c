@@ -4,6 +4,7 @@
  * do gives back what nobody needs. */
 #include "base/counters.h"
 #include "base/knobs.h"
+#include "double/os_fault.h"
 #include "hakmem/hakmem.h"
 #include "os/os.h"
 #include "span/span.h"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * realloc of every kind of block: what stays, what moves, what it grows to. By the hak_ names. */
+#include "double/os_fault.h"
 #include "front/fast.h"
 #include "hakmem/hakmem.h"
 #include "os/os.h"

@@ -2,6 +2,7 @@
  *
  * Cold exits of malloc and free, usable size, events: by the hak_ names. */
 #include "base/knobs.h"
+#include "double/os_fault.h"
 #include "front/event.h"
 #include "front/fast.h"
 #include "hakmem/hakmem.h"

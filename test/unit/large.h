@@ -5,6 +5,7 @@
 #define HAK_TEST_UNIT_LARGE_H
 
 #include "base/counters.h"
+#include "double/os_fault.h"
 #include "large/large.h"
 #include "unit/span.h"
 

@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "double/os_fault.h"
 #include "unit/large.h"
 
 enum { CACHE = 8 * MIB, WINDOWS_US = 1100 * 1000 };

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Huge blocks: mappings of their own, and the cache of freed ones. */
+#include "double/os_fault.h"
 #include "unit/large.h"
 
 static void huge_block_has_one_entry_and_is_zero(void **state) {

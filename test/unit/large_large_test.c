@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Large blocks: spans inside superslabs, up to 1 MiB. */
+#include "double/os_fault.h"
 #include "unit/large.h"
 
 static void large_of_every_size_has_its_entries(void **state) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * The CPU quota of control groups: what the files say, and that no file is needed. */
+#include "double/os_fault.h"
 #include "os/os.h"
 #include "unit/unit.h"
 
@@ -43,27 +44,27 @@ static void quotas_round_up_and_all_else_is_none(void **state) {
                      1); /* what lies behind is not read */
 }
 
-static void path_is_that_of_the_controllers_line(void **state) {
+static void path_is_that_of_the_line_of_version_2(void **state) {
     (void)state;
     static const struct {
-        const char *text, *controller, *path; /* NULL: none */
+        const char *text, *path; /* NULL: none */
     } cases[] = {
-        {"0::/user.slice/a b\n", "", "/user.slice/a b"},
-        {"0::/\n", "", ""},
-        {"0::\n", "", ""},
-        {"0::/last", "", "/last"},
-        {"9:name=systemd:/x\n4:cpu,cpuacct:/docker/1\n0::/y\n", "cpu", "/docker/1"},
-        {"4:cpuacct,cpu:/a:b\n", "cpu", "/a:b"},
-        {"9:name=systemd:/x\n4:cpu,cpuacct:/docker/1\n0::/y\n", "", "/y"},
-        {"3:cpuset:/x\n2:cpuacct:/y\n", "cpu", NULL},
-        {"0::/../../elsewhere\n", "", ""},
-        {"0::relative\n", "", NULL},
-        {"0:\n::\nno colon\n\n", "cpu", NULL},
-        {"", "", NULL},
+        {"0::/user.slice/a b\n", "/user.slice/a b"},
+        {"0::/\n", ""},
+        {"0::\n", ""},
+        {"0::/last", "/last"},
+        {"0::/a:b\n", "/a:b"},
+        {"9:name=systemd:/x\n4:cpu,cpuacct:/docker/1\n0::/y\n", "/y"},
+        {"3:cpuset:/x\n2:cpu,cpuacct:/y\n", NULL},
+        {"10::/x\n", NULL},
+        {"0::/../../elsewhere\n", ""},
+        {"0::relative\n", NULL},
+        {"0:\n::\nno colon\n\n", NULL},
+        {"", NULL},
     };
     for (size_t i = 0; i < UNIT_COUNT(cases); i++) {
         char path[PATH_BYTES] = "untouched";
-        bool is_found = hak_os_cgroup_path(cases[i].text, cases[i].controller, path);
+        bool is_found = hak_os_cgroup_path(cases[i].text, path);
         UNIT_EXPECT(is_found == (cases[i].path != NULL), "%s", cases[i].text);
         UNIT_EXPECT(!is_found || strcmp(path, cases[i].path) == 0, "%s: %s", cases[i].text, path);
     }
@@ -75,11 +76,11 @@ static void path_longer_than_the_buffer_is_none(void **state) {
     memset(text, 'x', sizeof text);
     memcpy(text, "0::/", 4);
     text[3 + PATH_BYTES - 1] = '\0';
-    assert_true(hak_os_cgroup_path(text, "", path));
+    assert_true(hak_os_cgroup_path(text, path));
     assert_int_equal(strlen(path), PATH_BYTES - 1);
     text[3 + PATH_BYTES - 1] = 'x';
     text[3 + PATH_BYTES] = '\0';
-    assert_false(hak_os_cgroup_path(text, "", path));
+    assert_false(hak_os_cgroup_path(text, path));
 }
 
 static unsigned open_files(void) {
@@ -111,7 +112,7 @@ static void quota_of_this_process_is_read_without_a_trace(void **state) {
 
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(quotas_round_up_and_all_else_is_none),
-    cmocka_unit_test(path_is_that_of_the_controllers_line),
+    cmocka_unit_test(path_is_that_of_the_line_of_version_2),
     cmocka_unit_test(path_longer_than_the_buffer_is_none),
     cmocka_unit_test(quota_of_this_process_is_read_without_a_trace),
 };

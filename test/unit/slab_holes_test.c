@@ -2,6 +2,7 @@
  *
  * Holes of slabs: what goes back to the kernel, what stays, and that blocks in use are not touched.
  */
+#include "double/os_fault.h"
 #include "unit/fatal.h"
 #include "unit/slab.h"
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/counters.h"
+#include "double/os_fault.h"
 #include "unit/slab.h"
 
 static hak_owner_t owner;

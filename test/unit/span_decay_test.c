@@ -2,6 +2,7 @@
  *
  * Unused memory below the bound that nobody needed for a window, on a clock that obeys. */
 #include "base/counters.h"
+#include "double/os_fault.h"
 #include "unit/span.h"
 
 enum { MIB = 1 << 20, SPANS = 8, SPAN_UNITS = 60, KEPT_MIB = 2 };

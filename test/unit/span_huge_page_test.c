@@ -2,6 +2,7 @@
  *
  * Which ranges may be backed by huge pages, and when they stop being. */
 #include "base/counters.h"
+#include "double/os_fault.h"
 #include "unit/span.h"
 
 enum { MIB = 1 << 20 };

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include "double/os_fault.h"
 #include "unit/span.h"
 
 enum { REGION_BYTES = 1 << 20 };

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * The page map alone: entries of addresses nothing is mapped at. */
+#include "double/os_fault.h"
 #include "unit/span.h"
 
 #include <pthread.h>

@@ -2,6 +2,7 @@
  *
  * What goes back to the kernel, and what happens when it does not take it. */
 #include "base/counters.h"
+#include "double/os_fault.h"
 #include "unit/span.h"
 
 #include <unistd.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * The provider of spans while nothing is purged. */
+#include "double/os_fault.h"
 #include "unit/span.h"
 
 static int begin(void **state) {

@@ -19,7 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/rng.h"
+#include "double/rng.h"
 
 #if defined(__SANITIZE_THREAD__)
 #define UNIT_IS_TSAN 1

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Small random generator (splitmix64 step). Not for secrets: those come from hak_os_random. */
-#ifndef HAK_BASE_RNG_H
-#define HAK_BASE_RNG_H
+ * Random numbers for tests (splitmix64 step). */
+#ifndef HAK_TEST_DOUBLE_RNG_H
+#define HAK_TEST_DOUBLE_RNG_H
 
 #include "base/compiler.h"
 #include "base/words.h"

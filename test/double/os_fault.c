@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * Test double: scripted failures of operating system calls, and a clock that obeys. Empty outside
- * HAK_FAULT builds. */
+ * Double of the operating system in the core that tests link with (HAK_FAULT): calls that fail by a
+ * script, and a clock that obeys. */
+#include "os_fault.h"
 #include "base/atomics.h"
-#include "os/os.h"
-
-#if HAK_FAULT
 
 typedef struct os_fault_plan {
     uint64_t first; /* [atomic] number of the first call that fails */
@@ -59,5 +57,3 @@ uint64_t hak_os_fault_clock(uint64_t now_ns) {
     uint64_t stopped = hak_load_relaxed(&os_fault_stopped_ns);
     return stopped != 0 ? stopped : now_ns + hak_load_relaxed(&os_fault_ahead_ns);
 }
-
-#endif

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * An empty bin is filled: from the outbox, else from the slabs; then what memory is left. */
+#include "base/knobs.h"
+#include "front/event.h"
+#include "front/slow.h"
+#include "large/large.h"
+
+/* Memory is out. First what is cached anywhere in the process becomes usable here, without a call
+ * to the kernel, which may refuse to give anything back a moment later. */
+void hak_slow_collect(hak_tcache_t *tcache) {
+    hak_tcache_flush(tcache);
+    hak_owner_collect();
+}
+
+/* Then unused memory goes back, so that limits leave room for another shape of it. */
+void hak_slow_reclaim(void) {
+    hak_large_trim(0);
+    hak_span_purge(0);
+}
+
+/* The bin grows when it overflowed since the last refill: such a load goes up and down by more
+ * than the bin holds. */
+static void bin_adapt(hak_tcache_t *tcache, unsigned sc) {
+    hak_bin_side_t *side = &tcache->side[sc];
+    side->idle = 0;
+    if (side->overflowed) {
+        int32_t most = hak_bin_max_capacity(sc);
+        int32_t doubled = side->capacity == 0 ? 1 : side->capacity * 2;
+        hak_bin_resize(tcache, sc, doubled > most ? most : doubled, side->want);
+        side->overflowed = false;
+    }
+}
+
+enum { REFILL_BYTES = 4096 }; /* one OS page */
+
+/* Half of what the bin holds; also of a small bin more each time, until it is a page's worth. A
+ * thread that uses little of a class shall not take, and keep, much of it. */
+static uint32_t refill_want(hak_tcache_t *tcache, unsigned sc) {
+    const hak_bin_side_t *side = &tcache->side[sc];
+    uint32_t half = (uint32_t)side->capacity / 2;
+    uint32_t want = side->want;
+    if (want * hak_sc_info[sc].bytes < REFILL_BYTES) {
+        hak_bin_resize(tcache, sc, side->capacity, want * 2);
+    }
+    return want > half ? want : half;
+}
+
+static hak_blocks_t refill_once(hak_tcache_t *tcache, unsigned sc) {
+    uint32_t want = refill_want(tcache, sc);
+    hak_owner_t *owner = hak_tcache_enter(tcache);
+    hak_blocks_t blocks = hak_slab_refill(owner, sc, want);
+    hak_owner_leave(owner);
+    if (blocks.stride != 0) {
+        hak_slab_link(&blocks);
+    }
+    return blocks;
+}
+
+/* Blocks from the slabs; count == 0: memory is out. */
+static hak_blocks_t refill_from_slabs(hak_tcache_t *tcache, unsigned sc) {
+    bin_adapt(tcache, sc);
+    hak_blocks_t blocks = refill_once(tcache, sc);
+    if (HAK_UNLIKELY(blocks.count == 0)) {
+        hak_slow_collect(tcache);
+        blocks = refill_once(tcache, sc);
+        if (blocks.count == 0) {
+            hak_slow_reclaim();
+            blocks = refill_once(tcache, sc);
+        }
+        if (blocks.count == 0) {
+            hak_owner_add(&tcache->counters.oom, 1);
+        }
+    }
+    return blocks;
+}
+
+static void receive(hak_owner_t *home) {
+    if (hak_remote_is_pending(home) && hak_owner_try(home)) {
+        hak_slab_receive(home);
+        hak_owner_leave(home);
+    }
+}
+
+/* Blocks of others that were freed here come first: they are in the processor's cache, and need no
+ * slab. */
+static hak_blocks_t refill_find(hak_tcache_t *tcache, unsigned sc) {
+    hak_event_tick(tcache);
+    if (tcache->side[sc].outbox.count != 0) {
+        receive(tcache->home); /* a thread that lives on these must not forget its own */
+        hak_blocks_t blocks = hak_outbox_recycle(tcache, sc);
+        if (blocks.count != 0) {
+            return blocks;
+        }
+    }
+    return refill_from_slabs(tcache, sc);
+}
+
+void *hak_slow_refill(hak_tcache_t *tcache, unsigned sc) {
+    hak_blocks_t blocks = refill_find(tcache, sc);
+    if (HAK_UNLIKELY(blocks.count == 0)) {
+        return NULL;
+    }
+    hak_bin_t *bin = &tcache->bin[sc];
+    hak_bin_side_t *side = &tcache->side[sc];
+    int32_t rest = (int32_t)blocks.count - 1;
+    int32_t half = side->capacity / 2;
+    bin->head = hak_link_get(blocks.head);
+    bin->room = side->capacity - (rest > half ? half : rest); /* TCACHE-3 */
+    side->total = (int32_t)bin->room + rest;
+    return blocks.head;
+}

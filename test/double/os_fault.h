@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What tests tell the double of the operating system. */
+#ifndef HAK_TEST_DOUBLE_OS_FAULT_H
+#define HAK_TEST_DOUBLE_OS_FAULT_H
+
+#include "os/os.h"
+
+/* Every call numbered from `first` (0 = the next one) on fails, `count` times. */
+void hak_os_fault_plan(hak_os_call_t call, uint64_t first, uint64_t count);
+void hak_os_fault_clear(void);
+uint64_t hak_os_fault_calls(hak_os_call_t call); /* calls made since the last clear */
+/* hak_os_now_ns stands still, a little further on each time; hak_os_fault_clear lets it go on. */
+void hak_os_fault_stop_clock(void);
+void hak_os_fault_advance_clock(uint64_t ns);
+
+#endif
