@@ -11,7 +11,9 @@
  *                                            DECAY_WINDOW_NS was needed by nobody, and is purged at
  *                                            the end of the window, down to
  *
- *     idle = max(retain_idle_bytes, in use / DECAY_SHARE, retain_wanted_bytes), at most the bound
+ *     idle = max(retain_idle_bytes, in use / DECAY_SHARE, retain_wanted_bytes), at most the bound,
+ *
+ *                                            unless it is hardly more than that (DECAY_STEP_SHARE)
  *
  * So a load that breathes within a window makes no kernel calls, and one that shrinks has given
  * back within two windows, if any thread does something then. One that breathes more slowly takes
@@ -38,8 +40,9 @@ static const uint64_t PURGE_DELAY_NS = 500u * 1000 * 1000;
 static const uint64_t DECAY_WINDOW_NS = 400u * 1000 * 1000;
 
 enum {
-    DECAY_SHARE = 32,      /* of what is in use, exempt from decay */
-    DECAY_STEP_UNITS = 16, /* less is not worth the calls */
+    DECAY_SHARE = 32,       /* of what is in use, exempt from decay */
+    DECAY_STEP_SHARE = 4,   /* less than this and that besides may be chance: the peak of a */
+    DECAY_STEP_UNITS = 128, /* steady load of few large blocks strays by that much */
 };
 
 /* The kernel refused to take anything (locked memory): no use asking on every free. */
@@ -244,7 +247,8 @@ static size_t decay_keep(uint64_t now) {
     state->window_end_ns = now + DECAY_WINDOW_NS;
     state->low_units = state->unused_dirty_units;
     size_t idle = hak_span_idle_bytes(state->in_use_units * HAK_UNIT_BYTES) / HAK_UNIT_BYTES;
-    if (now < state->retry_at_ns || low <= idle + DECAY_STEP_UNITS) {
+    size_t step = state->in_use_units / DECAY_STEP_SHARE + DECAY_STEP_UNITS;
+    if (now < state->retry_at_ns || low <= idle + step) {
         return SIZE_MAX;
     }
     size_t keep = state->unused_dirty_units - (low - idle);

@@ -147,8 +147,9 @@ static void free_only_consumer_returns_memory_to_the_producers(void) {
     size_t live = atomic_load(&live_most);
     expect_say("live at the plateau %zu KiB, peak %zu KiB (%zu %%), passed %zu times\n", live >> 10,
                peak >> 10, peak * 100 / live, pass_count);
-    EXPECT(live >= plateau_bytes - plateau_bytes / 10);
     if (plateau_bytes >= MEMORY_COUNTS_FROM && !EXPECT_SANITIZED && !expect_is_emulated()) {
+        EXPECT(live >=
+               plateau_bytes - plateau_bytes / 10); /* less may be over before it is reached */
         EXPECT(peak <= live / 100 * PEAK_PERCENT);
     }
 }
