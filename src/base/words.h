@@ -20,19 +20,21 @@
  *   outbox      list of a tcache, one a class, of the blocks it freed for other owners
  *   hand over   send an outbox to the owners, in batches; recycle: take it as the next bin instead
  *   sort, spill give the blocks of a list back to their slabs, or in batches to their owners
- *   tick        a refill, a full outbox, the free of a large block; every 256th of a thread runs
- *               what front/event.h has registered
+ *   tick        a slow path that counts: a refill, a full bin or outbox, the free of a large block
+ *   event       what front/event.h has registered; runs at every 256th tick, or in time
  *   mark        a bit that says a block is free
  *   fresh       a block that was never handed out
  *   batch       blocks of one slab on their way to its owner
  *   own list    of a slab, what batches brought to it
- *   idle        an owner that is no thread's home
+ *   idle        an owner that is no thread's home; a bin not used lately; memory nobody needs
  *   guest       who allocates without a tcache
- *   adopt       an owner takes a slab over from one that is no thread's home
+ *   adopt       an owner takes a slab over from one that is no thread's home, or has some to spare
  *   retire      an empty slab gives its span back to the provider
  *   large       span of up to 1 MiB (more after it grew in place) inside a superslab
  *   huge        mapping of its own, above that
  *   purge       give physical memory back, keep the address
+ *   decay       what nobody needed for a window of time is purged
+ *   hole        OS pages of a slab that no block in use touches
  *   clean       a unit that is known to read as zero */
 #ifndef HAK_BASE_WORDS_H
 #define HAK_BASE_WORDS_H

@@ -24,27 +24,25 @@ HAK_LOCKED_STATE uint32_t hak_budget_threads; /* [atomic] with a tcache */
 HAK_LOCKED_STATE uint32_t hak_budget_cpus;    /* [atomic] 0: nobody began to look it up */
 
 /* CPUs, as far as looked up. */
-static uint32_t budget_known_cpus(void) {
+static uint32_t budget_cpus(void) {
     uint32_t cpus = hak_load_relaxed(&hak_budget_cpus);
     return cpus != 0 ? cpus : hak_os_cpu_count();
 }
 
-/* The quota is looked up when its answer is needed for the first time, never in a process of one
- * thread, nor while one CPU's worth is enough; by one thread, beside which others take it that
- * there is none. */
-static HAK_COLD uint32_t budget_cpus(void) {
+/* The quota is looked up when a second thread begins, mostly before a program locks itself in; by
+ * one thread, beside which others take it that there is none. */
+static HAK_COLD void budget_look_up(void) {
     uint32_t cpus = hak_os_cpu_count(), unknown = 0;
-    if (hak_load_relaxed(&hak_budget_cpus) == 0 && hak_load_relaxed(&hak_budget_threads) > 1 &&
+    if (hak_load_relaxed(&hak_budget_cpus) == 0 &&
         hak_cas_acquire(&hak_budget_cpus, &unknown, cpus)) {
         uint32_t quota = hak_os_cpu_quota();
         hak_store_relaxed(&hak_budget_cpus, quota < cpus ? quota : cpus);
     }
-    return budget_known_cpus();
 }
 
-static size_t budget_of(uint32_t cpus) {
-    size_t each = hak_load_relaxed(&hak_knobs.cache_bytes);
-    return cpus == 0 ? 0 : each * cpus / cpus == each ? each * cpus : SIZE_MAX;
+size_t hak_budget_bytes(void) {
+    size_t each = hak_load_relaxed(&hak_knobs.cache_bytes), budget;
+    return hak_mul(each, budget_cpus(), &budget) ? budget : SIZE_MAX;
 }
 
 static size_t budget_share(size_t budget) {
@@ -53,22 +51,22 @@ static size_t budget_share(size_t budget) {
 }
 
 /* A handler of a signal may fork in the middle of a draw: then too much was given back. */
-static size_t budget_drawn(void) {
+size_t hak_budget_drawn_bytes(void) {
     size_t drawn = hak_load_relaxed(&hak_budget_drawn);
     return drawn <= SIZE_MAX / 2 ? drawn : 0;
 }
 
 /* What one thread may have drawn. */
 static size_t budget_most(size_t budget) {
-    size_t drawn = budget_drawn();
+    size_t drawn = hak_budget_drawn_bytes();
     size_t part = drawn < budget ? (budget - drawn) / BUDGET_LEFT_PART : 0;
     size_t share = budget_share(budget);
     return part > share ? part : share;
 }
 
-/* Whether the thread may draw so much with a budget of so many CPUs. */
-static bool budget_allows(const hak_tcache_t *tcache, size_t bytes, uint32_t cpus) {
-    size_t budget = budget_of(cpus), drawn = budget_drawn();
+/* Whether the thread may draw so much. */
+static bool budget_allows(const hak_tcache_t *tcache, size_t bytes) {
+    size_t budget = hak_budget_bytes(), drawn = hak_budget_drawn_bytes();
     size_t most = budget_most(budget);
     if (drawn > budget || budget - drawn < bytes) {
         most = most < BUDGET_FLOOR ? most : BUDGET_FLOOR;
@@ -79,7 +77,7 @@ static bool budget_allows(const hak_tcache_t *tcache, size_t bytes, uint32_t cpu
 /* The counter is not held between look and draw: the budget may be passed by what the threads that
  * run at a time draw in one step. */
 static bool budget_draw(hak_tcache_t *tcache, size_t bytes) {
-    if (!budget_allows(tcache, bytes, 1) && !budget_allows(tcache, bytes, budget_cpus())) {
+    if (!budget_allows(tcache, bytes)) {
         return false;
     }
     tcache->drawn += (uint32_t)bytes;
@@ -143,7 +141,7 @@ static void bin_settle(hak_tcache_t *tcache, unsigned sc, bool is_over) {
 }
 
 void hak_budget_settle(hak_tcache_t *tcache) {
-    bool is_over = tcache->drawn > budget_most(budget_of(budget_known_cpus()));
+    bool is_over = tcache->drawn > budget_most(hak_budget_bytes());
     for (unsigned i = 0; i < SETTLE_CLASSES; i++) {
         bin_settle(tcache, tcache->settle_cursor, is_over);
         tcache->settle_cursor = (uint8_t)((tcache->settle_cursor + 1) % HAK_SC_COUNT);
@@ -157,31 +155,26 @@ void hak_budget_return(hak_tcache_t *tcache) {
 /* --- threads ---------------------------------------------------------------------------------- */
 
 void hak_budget_join(void) {
-    hak_add_relaxed(&hak_budget_threads, 1);
+    if (hak_add_relaxed(&hak_budget_threads, 1) == 1) {
+        budget_look_up();
+    }
 }
 
+/* Never below 0: the child of a fork inside an attachment counts anew. */
 void hak_budget_part(void) {
-    hak_sub_relaxed(&hak_budget_threads, 1);
+    uint32_t threads = hak_load_relaxed(&hak_budget_threads);
+    while (threads != 0 && !hak_cas_release(&hak_budget_threads, &threads, threads - 1)) {
+    }
 }
 
 uint32_t hak_budget_initial_bytes(void) {
-    size_t bytes = budget_share(budget_of(1)) / INITIAL_PART;
-    if (bytes < HAK_BIN_INITIAL_BYTES) {
-        bytes = budget_share(budget_of(budget_cpus())) / INITIAL_PART;
-    }
+    size_t bytes = budget_share(hak_budget_bytes()) / INITIAL_PART;
     bytes = bytes < INITIAL_LEAST ? INITIAL_LEAST : bytes;
     return bytes < HAK_BIN_INITIAL_BYTES ? (uint32_t)bytes : HAK_BIN_INITIAL_BYTES;
 }
 
-size_t hak_budget_bytes(void) {
-    return budget_of(budget_known_cpus());
-}
-
-size_t hak_budget_drawn_bytes(void) {
-    return budget_drawn();
-}
-
 void hak_budget_after_fork(const hak_tcache_t *self, const hak_tcache_t *guest) {
     hak_store_relaxed(&hak_budget_threads, self != NULL);
+    hak_store_relaxed(&hak_budget_cpus, 0); /* who read it may be gone */
     hak_store_relaxed(&hak_budget_drawn, (self != NULL ? self->drawn : 0) + (size_t)guest->drawn);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * An empty bin is filled: from the outbox, else from the slabs; then what memory is left. */
+ * An empty bin is filled: from the outbox, else from the slabs; when memory is out, from what is
+ * cached anywhere in the process. */
 #include "base/knobs.h"
 #include "front/event.h"
 #include "front/slow.h"
@@ -23,7 +24,6 @@ void hak_slow_reclaim(void) {
  * than the bin holds. */
 static void bin_adapt(hak_tcache_t *tcache, unsigned sc) {
     hak_bin_side_t *side = &tcache->side[sc];
-    side->idle = 0;
     if (side->overflowed) {
         int32_t most = hak_bin_max_capacity(sc);
         int32_t doubled = side->capacity == 0 ? 1 : side->capacity * 2;
@@ -105,6 +105,7 @@ void *hak_slow_refill(hak_tcache_t *tcache, unsigned sc) {
     hak_bin_side_t *side = &tcache->side[sc];
     int32_t rest = (int32_t)blocks.count - 1;
     int32_t half = side->capacity / 2;
+    side->idle = 0;
     bin->head = hak_link_get(blocks.head);
     bin->room = side->capacity - (rest > half ? half : rest); /* TCACHE-3 */
     side->total = (int32_t)bin->room + rest;

@@ -85,8 +85,8 @@ static HAK_COLD void *resize_failed(void *block, size_t usable, size_t size, int
     return block;
 }
 
-/* The entry may be older than the call of malloc: an own block stays so, and if it is another's,
- * hak_slow_free looks again. */
+/* The entry may be older than the call of malloc, and its slab adopted since: the block waits in a
+ * bin then, and goes to its owner when it leaves that (TCACHE-2). */
 HAK_INLINE void *resize_by_copy(void *block, uint32_t entry, size_t usable, size_t size) {
     int saved = size <= usable ? errno : 0;
     void *fresh = hak_fast_malloc(with_slack(usable, size));

@@ -162,7 +162,7 @@ static void free_overflow(hak_tcache_t *tcache, unsigned sc, void *block) {
     bin->room = 0;          /* a push that failed may have left less */
     hak_event_tick(tcache); /* some threads do nothing but free */
     if (HAK_UNLIKELY(bin->room != 0)) {
-        hak_slow_free(block); /* an event made room */
+        hak_slow_free(block); /* should an event have made room */
         return;
     }
     int32_t half = side->total / 2 + 1;
@@ -201,7 +201,10 @@ HAK_INLINE hak_bin_side_t *side_of_entry(hak_tcache_t *tcache, uint32_t entry) {
 HAK_INLINE void free_remote(hak_tcache_t *tcache, uint32_t entry, void *block, uintptr_t index) {
     const hak_sc_info_t *info = hak_sc_info_of_entry(entry);
     hak_bin_side_t *side = side_of_entry(tcache, entry);
-    if (HAK_UNLIKELY(!hak_slab_is_start(index, info, block))) {
+    bool is_start = info->units == 1 /* nearly always: then the superslab need not be asked */
+                        ? hak_sc_index(info, (uint16_t)(uintptr_t)block) < info->blocks
+                        : hak_slab_is_start(index, info, block);
+    if (HAK_UNLIKELY(!is_start)) {
         hak_fatal(HAK_FATAL_INTERIOR_FREE, block, NULL);
     }
     if (HAK_HARDEN || HAK_AUDIT) { /* else when the outbox is emptied */
@@ -279,7 +282,7 @@ static void free_small(void *block) {
     uint32_t entry = hak_pagemap_at(hak_pagemap_base(), index);
     if (HAK_UNLIKELY(tcache == NULL)) {
         free_as_guest(block);
-    } else if (hak_tcache_owns(tcache, entry)) {
+    } else if (hak_difference_is_own(hak_entry_signed(entry) - tcache->entry_end)) {
         free_own(tcache, hak_sc_of_entry(entry), block);
     } else {
         free_remote(tcache, entry, block, index);

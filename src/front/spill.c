@@ -87,7 +87,8 @@ static hak_batch_t run_take(const hak_slab_t *slab, void *block, uint32_t most, 
 /* The slab of a block that a list of class `sc` leads to. `first` is for messages. */
 HAK_INLINE hak_slab_t *list_slab(const void *block, unsigned sc, const void *first) {
     uint32_t entry = hak_pagemap_get(hak_pagemap_base(), block);
-    if (HAK_UNLIKELY(!hak_slab_is_entry(entry) || hak_sc_of_entry(entry) != sc)) {
+    bool is_far = (uintptr_t)block >> 48 != 0; /* bits the page map does not look at */
+    if (HAK_UNLIKELY(is_far || !hak_slab_is_entry(entry) || hak_sc_of_entry(entry) != sc)) {
         /* a link that was overwritten, or the list ends early: freed twice */
         hak_fatal(block == NULL ? HAK_FATAL_DOUBLE_FREE : HAK_FATAL_CORRUPT_LINK, first, NULL);
     }

@@ -71,7 +71,6 @@ static hak_tcache_t *tcache_create(void) {
     if (tcache == NULL) {
         return NULL;
     }
-    bins_reset(tcache, HAK_BIN_INITIAL_BYTES);
     hak_lock_acquire(HAK_LOCK_REGISTRY);
     hak_tcache_count++;
     tcache->next = hak_load_relaxed(&hak_all_tcaches);
@@ -115,7 +114,7 @@ hak_tcache_t *hak_tcache_attach(void) {
         tcache_set_home(tcache, hak_owner_join());
         hak_budget_join();
         uint32_t initial_bytes = hak_budget_initial_bytes();
-        if (initial_bytes != tcache->initial_bytes) {
+        if (initial_bytes != tcache->initial_bytes) { /* 0 in a new one */
             bins_reset(tcache, initial_bytes);
         }
     }
@@ -130,7 +129,7 @@ hak_tcache_t *hak_tcache_attach(void) {
 void hak_tcache_detach(hak_tcache_t *tcache) {
     hak_tcache_offset = 0;
     hak_tcache_flush(tcache);
-    bins_reset(tcache, HAK_BIN_INITIAL_BYTES);
+    bins_reset(tcache, tcache->initial_bytes);
     hak_budget_part();
     hak_owner_part(tcache->home);
     hak_lock_acquire(HAK_LOCK_REGISTRY);

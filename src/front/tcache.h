@@ -13,8 +13,8 @@
  * Invariants:
  *   TCACHE-1  Only the thread whose TLS word leads to a tcache touches it ("owner"), except the
  *             fields tagged otherwise. The guest tcache belongs to the holder of HAK_LOCK_GUEST.
- *   TCACHE-2  The blocks of a bin are of its class and belong to slabs, of the tcache's home or,
- *             out of its outbox or from an earlier home, of others. The list ends in NULL.
+ *   TCACHE-2  The blocks of a bin are of its class and belong to slabs, of the tcache's home or of
+ *             others: out of its outbox, from an earlier home, or adopted since. It ends in NULL.
  *   TCACHE-3  bin.room + blocks in the bin == side.total. room says how many more frees the bin
  *             takes before it overflows; it is at least half the capacity after a refill, so the
  *             bin may hold more than its capacity, by at most what a slab or an outbox gives. It
@@ -109,11 +109,6 @@ HAK_INLINE bool hak_difference_is_own(int64_t difference) {
     return (uint64_t)difference >= (uint64_t)-HAK_SC_PLACES;
 }
 /* fast path: end */
-
-/* Whether the entry is that of a slab of the tcache's owner. */
-HAK_INLINE bool hak_tcache_owns(const hak_tcache_t *tcache, uint32_t entry) {
-    return hak_difference_is_own(hak_entry_signed(entry) - tcache->entry_end);
-}
 
 HAK_INLINE bool hak_tcache_is_empty(const hak_tcache_t *tcache) {
     return (const void *)tcache == (const void *)&hak_pagemap.zero;

@@ -12,10 +12,9 @@
  *     for a while       2 x retain_percent of what was in use within the last one or two windows
  *                       (of 0.4 s), but not above 5 x huge_cache + in use / 8
  *
- * so a load that breathes makes no kernel calls, and one that shrinks gives back at its next free
- * or tick after the window. What was not needed in a whole window, nor since, goes at the next
- * tick, but for max(retain_idle, in use / 32) (docs/experiments/0023). The excess goes from the end
- * of the highest extent. Address space is bounded by a multiple of this (docs/experiments/0004). */
+ * so a load that breathes makes no kernel calls. What was not needed in a whole window, nor since,
+ * goes at the next tick, but for max(retain_idle, in use / 32) (docs/experiments/0023). The excess
+ * goes from the end of the highest extent. Addresses are bounded, too (docs/experiments/0004). */
 #include "large/huge_cache.h"
 
 #include "base/atomics.h"
@@ -90,9 +89,8 @@ static void extent_cut(huge_extent_t *extent, size_t bytes) {
 }
 
 static void cache_note_low(void) {
-    if (hak_huge_cache.dirty_bytes < hak_huge_cache.low_bytes) {
-        hak_huge_cache.low_bytes = hak_huge_cache.dirty_bytes;
-    }
+    size_t dirty = hak_huge_cache.dirty_bytes, low = hak_huge_cache.low_bytes;
+    hak_huge_cache.low_bytes = dirty < low ? dirty : low;
 }
 
 /* Hands out the front of an extent; the rest stays. */

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The CPU time that control groups (version 2) leave the process: of its group and of all above it,
- * the least quota holds ("150000 100000", "max 100000"). A container may see its own group as the
- * root. Whatever cannot be read or understood is no quota. */
+ * The CPU time that control groups (version 2) leave the process: of its group and of all above it
+ * the least quota holds. Whatever cannot be read or understood is none. */
 #include "base/fmt.h"
 #include "os/os.h"
 
@@ -16,14 +15,10 @@ enum {
     CGROUP_LEVELS = 32,
 };
 
-static bool is_blank(char c) {
-    return c == ' ' || c == '\n';
-}
-
 /* The next number of a text; what is left of the text. */
 static bool quota_number(const char **text, const char *end, uint64_t *value) {
     const char *from = *text;
-    while (from < end && is_blank(*from)) {
+    while (from < end && strchr(" \n", *from) != NULL) {
         from++;
     }
     const char *to = from;
@@ -31,7 +26,8 @@ static bool quota_number(const char **text, const char *end, uint64_t *value) {
         to++;
     }
     *text = to;
-    return (to == end || is_blank(*to)) && hak_parse_size(from, (size_t)(to - from), value);
+    return (to == end || strchr(" \n", *to) != NULL) &&
+           hak_parse_size(from, (size_t)(to - from), value);
 }
 
 unsigned hak_os_quota_parse(const char *text, size_t length) {

@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Holes: OS pages of a partly used slab that no block in use touches. They go back to the kernel
- * when the program asks for it (malloc_trim).
- *
+ * Holes: OS pages of a partly used slab that no block in use touches, which malloc_trim gives back.
  * What is marked as free holds nothing, unlike the blocks of lists, which are linked through their
- * first words; so the own list is marked first. A purged block needs no note of its own: it is
- * linked when it is handed out, as fresh ones are. */
+ * first words; so the own list is marked first. Purged blocks are linked when handed out. */
 #include "os/os.h"
 #include "slab/slab.h"
 #include "slab/slab_inl.h"
@@ -13,7 +10,8 @@
 static void slab_mark_list(hak_slab_t *slab) {
     for (void *block = slab->free; slab->listed != 0; slab->listed--) {
         uint32_t index = hak_slab_index(slab, block);
-        if (HAK_UNLIKELY(index >= slab->carved)) {
+        bool is_far = (size_t)((char *)block - slab->base) >> 32 != 0;
+        if (HAK_UNLIKELY(is_far || index >= slab->carved)) {
             hak_fatal(HAK_FATAL_CORRUPT_LINK, block, NULL);
         }
         void *next = hak_link_get(block);
@@ -38,54 +36,64 @@ static uint32_t slab_next(const hak_slab_t *slab, uint32_t from, uint64_t flip) 
     return slab->carved;
 }
 
-/* The OS pages that lie wholly in from .. to. Returns the bytes given back. */
-static size_t hole_purge(hak_slab_t *slab, size_t from, size_t to) {
+/* The OS pages that lie wholly in from .. to. false: the kernel takes nothing back. */
+static bool hole_purge(hak_slab_t *slab, size_t from, size_t to, size_t *given_back) {
     size_t page = hak_os_page_bytes();
     from = hak_align_up(from, page);
     to = hak_align_down(to, page);
     if (from >= to) {
-        return 0;
+        return true;
+    }
+    if (!hak_os_purge(slab->base + from, to - from)) {
+        return false;
     }
     unsigned first = (unsigned)(from / HAK_UNIT_BYTES),
              last = (unsigned)((to - 1) / HAK_UNIT_BYTES);
     hak_span_note_holes(hak_pagemap_superslab(slab->base), slab->unit + first, last - first + 1);
-    return hak_os_purge(slab->base + from, to - from) ? to - from : 0;
+    *given_back += to - from;
+    return true;
 }
 
 static size_t slab_purge_holes(hak_slab_t *slab) {
     size_t given_back = 0;
+    bool is_done = true;
     slab_mark_list(slab);
-    for (uint32_t block = 0, end = 0; end < slab->carved; block = end) {
+    for (uint32_t block = 0, end = 0; end < slab->carved && is_done; block = end) {
         block = slab_next(slab, block, 0);
         end = slab_next(slab, block, ~0ull);
         /* what was never handed out may hold memory of the span's user before, or of a huge page */
         size_t to = end < slab->carved ? (size_t)end * slab->block_bytes
                                        : (size_t)slab->units * HAK_UNIT_BYTES;
-        given_back += hole_purge(slab, (size_t)block * slab->block_bytes, to);
+        is_done = hole_purge(slab, (size_t)block * slab->block_bytes, to, &given_back);
     }
+    slab->purged = is_done ? (uint16_t)(slab->free_count + 1) : 0;
     return given_back;
 }
 
-size_t hak_slab_purge_holes(hak_owner_t *owner) {
+/* Each slab looked at goes to the end of the list, so that the first is always the next one. */
+size_t hak_slab_purge_holes(hak_owner_t *owner, unsigned sc, uint32_t slabs) {
     size_t given_back = 0;
-    for (unsigned sc = 0; sc < HAK_SC_COUNT; sc++) {
-        const hak_list_t *head = &owner->partial[sc];
-        for (hak_list_t *link = head->next; link != head; link = link->next) {
-            hak_slab_t *slab = HAK_CONTAINER_OF(link, hak_slab_t, link);
-            if (slab->purged != slab->free_count + 1) { /* else nothing came since the last time */
-                given_back += slab_purge_holes(slab);
-                slab->purged = (uint16_t)(slab->free_count + 1);
-            }
+    for (; slabs > 0 && !hak_list_is_empty(&owner->partial[sc]); slabs--) {
+        hak_slab_t *slab = HAK_CONTAINER_OF(owner->partial[sc].next, hak_slab_t, link);
+        hak_list_remove(&slab->link);
+        hak_list_push_front(owner->partial[sc].prev, &slab->link);
+        if (slab->purged != slab->free_count + 1) { /* else nothing came since the last time */
+            given_back += slab_purge_holes(slab);
         }
     }
     return given_back;
 }
 
+enum { HOLES_SLABS = 8 }; /* in one section: a fork waits for it */
+
 static void owner_purge_holes(hak_owner_t *owner, void *context) {
     size_t *given_back = context;
-    if (hak_owner_try(owner)) {
-        *given_back += hak_slab_purge_holes(owner);
-        hak_owner_leave(owner);
+    for (unsigned sc = 0; sc < HAK_SC_COUNT; sc++) {
+        int64_t left = hak_owner_load(&owner->partial_count[sc]);
+        for (; left > 0 && hak_owner_try(owner); left -= HOLES_SLABS) {
+            *given_back += hak_slab_purge_holes(owner, sc, HOLES_SLABS);
+            hak_owner_leave(owner);
+        }
     }
 }
 

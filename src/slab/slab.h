@@ -108,8 +108,8 @@ void hak_slab_receive(hak_owner_t *owner);
 /* Empties current slabs and retires what is empty. */
 void hak_slab_release_current(hak_owner_t *owner);
 
-/* Gives the holes of partial slabs back to the kernel; returns the bytes. */
-size_t hak_slab_purge_holes(hak_owner_t *owner);
+/* Gives the holes of the next `slabs` partial slabs of a class back; returns the bytes. */
+size_t hak_slab_purge_holes(hak_owner_t *owner, unsigned sc, uint32_t slabs);
 
 /* --- owners (owner.c) ------------------------------------------------------------------------- */
 
@@ -138,8 +138,8 @@ hak_slab_t *hak_slab_adopt_any(hak_owner_t *owner, unsigned sc);
 void hak_owner_tend(unsigned budget);
 /* Takes everything that waits at any owner, and retires what is empty. */
 void hak_owner_collect(void);
-/* hak_slab_purge_holes of every owner. Nobody waits for an owner, so the kernel is called while one
- * is held. */
+/* Gives the holes of all owners back. An owner is held while the kernel is called: others go
+ * elsewhere meanwhile, and a fork waits for a few slabs' worth. */
 size_t hak_owner_purge_holes(void);
 /* Calls visit for every owner, which is not held. */
 void hak_owner_visit(void (*visit)(hak_owner_t *owner, void *context), void *context);

@@ -46,14 +46,12 @@ HAK_INLINE void hak_slab_check_freed(const hak_slab_t *slab, const void *address
 
 /* Whether the address is where a block of a slab starts, carved or not; `info` is that of the class
  * of its unit's entry, `index` is where that is. The slab's record, which its owner writes to, is
- * not looked at, and nothing but `info` where slabs have one unit. */
+ * not looked at. */
 HAK_INLINE bool hak_slab_is_start(uintptr_t index, const hak_sc_info_t *info, const void *address) {
-    uint32_t offset = (uint32_t)(uintptr_t)address % HAK_UNIT_BYTES;
-    if (info->units > 1) {
-        const hak_superslab_t *superslab = hak_pagemap_superslab_at(index, address);
-        offset += hak_owner_load(&superslab->back[hak_slab_unit(address)]) * HAK_UNIT_BYTES;
-    }
-    return hak_sc_index(info, offset) < info->blocks;
+    uint32_t inside = (uint32_t)(uintptr_t)address % HAK_UNIT_BYTES;
+    const hak_superslab_t *superslab = hak_pagemap_superslab_at(index, address);
+    uint32_t back = hak_owner_load(&superslab->back[hak_slab_unit(address)]);
+    return hak_sc_index(info, inside + back * HAK_UNIT_BYTES) < info->blocks;
 }
 
 /* Block `index` and the `count - 1` below it are marked as free. false: one of them was already. */

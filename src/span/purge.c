@@ -13,19 +13,15 @@
  *
  *     idle = max(retain_idle_bytes, in use / DECAY_SHARE, retain_wanted_bytes), at most the bound,
  *
- *                                            unless it is hardly more than that (DECAY_STEP_SHARE)
+ * but only if that is more than DECAY_STEP_TIMES what unused memory went up and down by meanwhile.
  *
- * So a load that breathes within a window makes no kernel calls, and one that shrinks has given
- * back within two windows, if any thread does something then. One that breathes more slowly takes
- * again what was purged, which the learner sees: it exempts that much (retain_wanted_bytes).
+ * So a load that breathes within a window makes no kernel calls. One that breathes more slowly
+ * takes again what was purged, which the learner sees: it exempts that much (retain_wanted_bytes).
  *
- * The youngest superslabs go first (SPAN-5); what decays from the highest unit down, no unit more
- * than has to, what is over the bound by whole superslabs. Wholly unused ones keep their address
- * space, in which they grow again without a call, unless there are more than IDLE_LEAST of them and
- * they are more than 1/IDLE_SHARE of all; then they are unmapped.
- *
- * No kernel call happens under the lock: the units are taken out of circulation first and come
- * back clean afterwards. */
+ * The youngest superslabs go first (SPAN-5); what decays by units, what is over the bound by whole
+ * superslabs. Wholly unused ones keep their addresses unless there are more than IDLE_LEAST of them
+ * and more than 1/IDLE_SHARE of all. No kernel call happens under the lock: units are taken out of
+ * circulation first and come back clean afterwards. */
 #include "base/atomics.h"
 #include "base/check.h"
 #include "base/counters.h"
@@ -40,9 +36,9 @@ static const uint64_t PURGE_DELAY_NS = 500u * 1000 * 1000;
 static const uint64_t DECAY_WINDOW_NS = 400u * 1000 * 1000;
 
 enum {
-    DECAY_SHARE = 32,       /* of what is in use, exempt from decay */
-    DECAY_STEP_SHARE = 4,   /* less than this and that besides may be chance: the peak of a */
-    DECAY_STEP_UNITS = 128, /* steady load of few large blocks strays by that much */
+    DECAY_SHARE = 32,      /* of what is in use, exempt (docs/experiments/0023-decay.md) */
+    DECAY_STEP_UNITS = 16, /* less than this is not worth the calls; and less than so many times */
+    DECAY_STEP_TIMES = 2,  /* what a load goes up and down by may be needed at its next peak */
 };
 
 /* The kernel refused to take anything (locked memory): no use asking on every free. */
@@ -162,6 +158,7 @@ static bool job_take(purge_job_t *job, purge_plan_t plan, uint32_t *cursor) {
         superslab->free_units &= ~job->units;
         job->split = hak_span_note_split(superslab, job->units);
         hak_span_take_dirty(dirty);
+        state->high_units -= hak_popcount(dirty); /* a purge is no breath */
         return true;
     }
     return false;
@@ -210,6 +207,7 @@ static size_t job_run(const purge_job_t *job) {
         superslab->free_units |= job->units;
         state->whole_count += superslab->free_units == ~0ull;
         state->unused_dirty_units += hak_popcount(dirty);
+        state->high_units += hak_popcount(dirty);
         hak_span_note_free(superslab, hak_longest_run(superslab->free_units));
     }
     hak_lock_release(HAK_LOCK_SPAN);
@@ -240,14 +238,15 @@ size_t hak_span_purge(size_t keep_bytes) {
 /* Units that may stay unused; what nobody needed in a window that ends goes. [lock SPAN] */
 static size_t decay_keep(uint64_t now) {
     hak_span_state_t *state = &hak_span_state;
-    size_t low = state->low_units;
+    size_t low = state->low_units, high = state->high_units;
     if (now < state->window_end_ns) {
         return SIZE_MAX;
     }
     state->window_end_ns = now + DECAY_WINDOW_NS;
     state->low_units = state->unused_dirty_units;
+    state->high_units = state->unused_dirty_units;
     size_t idle = hak_span_idle_bytes(state->in_use_units * HAK_UNIT_BYTES) / HAK_UNIT_BYTES;
-    size_t step = state->in_use_units / DECAY_STEP_SHARE + DECAY_STEP_UNITS;
+    size_t step = DECAY_STEP_UNITS + (high - low) * DECAY_STEP_TIMES;
     if (now < state->retry_at_ns || low <= idle + step) {
         return SIZE_MAX;
     }

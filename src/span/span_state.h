@@ -21,6 +21,7 @@ typedef struct hak_span_state {
     uint64_t retry_at_ns;      /* a purge gave nothing back: none before this time */
     uint64_t over_since_ns;    /* unused memory has been above the bound since; 0: it is not */
     size_t low_units;          /* least unused_dirty_units in this window */
+    size_t high_units;         /* most of them after a free, in this window */
     uint64_t window_end_ns;
 } hak_span_state_t;
 

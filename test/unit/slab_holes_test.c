@@ -26,6 +26,15 @@ static int end(void **state) {
     return 0;
 }
 
+/* Of all partial slabs. */
+static size_t purge_holes(void) {
+    size_t given_back = 0;
+    for (unsigned sc = 0; sc < HAK_SC_COUNT; sc++) {
+        given_back += hak_slab_purge_holes(&owner, sc, owner.partial_count[sc]);
+    }
+    return given_back;
+}
+
 static void fill(void *block, uint32_t bytes, unsigned stamp) {
     memset(block, (int)(stamp % 251 + 1), bytes);
 }
@@ -83,7 +92,7 @@ static void holes_go_back_and_blocks_in_use_stay(void **state) {
             unsigned sc = classes[c], every = everies[e];
             hak_slab_t *slab = partly_used_slab(sc, every);
             uint32_t free_count = slab->free_count;
-            assert_int_equal(hak_slab_purge_holes(&owner), holes_expected(slab, every));
+            assert_int_equal(purge_holes(), holes_expected(slab, every));
             assert_int_equal(slab->free_count, free_count);
             for (unsigned i = 0; i < held.count; i += every) {
                 check_filled(held.block[i], hak_sc_info[sc].bytes, i);
@@ -98,7 +107,7 @@ static void purged_blocks_are_handed_out_again(void **state) {
     enum { EVERY = 200 };
     hak_slab_t *slab = partly_used_slab(SC_64, EVERY);
     uint32_t count = slab->free_count;
-    assert_true(hak_slab_purge_holes(&owner) > 0);
+    assert_true(purge_holes() > 0);
     hak_blocks_t blocks = hak_slab_refill(&owner, SC_64, UINT32_MAX);
     assert_int_equal(blocks.count, count);
     assert_int_equal(unit_list_length(blocks.head), count);
@@ -115,11 +124,11 @@ static void holes_go_back_once(void **state) {
     (void)state;
     enum { EVERY = 500 };
     partly_used_slab(SC_64, EVERY);
-    assert_true(hak_slab_purge_holes(&owner) > 0);
-    assert_int_equal(hak_slab_purge_holes(&owner), 0);
+    assert_true(purge_holes() > 0);
+    assert_int_equal(purge_holes(), 0);
     unit_give(&owner, held.block[EVERY]); /* now there is more */
     held.block[EVERY] = held.block[0];
-    assert_true(hak_slab_purge_holes(&owner) > 0);
+    assert_true(purge_holes() > 0);
     hak_blocks_t some = unit_blocks(&owner, SC_64, 5); /* and here it was in use in between */
     hak_batch_t batch = {.head = some.head, .tail = some.head, .count = 1};
     for (uint32_t i = 1; i < some.count; i++) {
@@ -128,9 +137,37 @@ static void holes_go_back_once(void **state) {
     }
     hak_slab_give_back(&owner, hak_slab_of(some.head), &batch);
     hak_slab_release_current(&owner);
-    assert_true(hak_slab_purge_holes(&owner) > 0);
+    assert_true(purge_holes() > 0);
     unit_give(&owner, held.block[0]);
     unit_give(&owner, held.block[2 * EVERY]);
+}
+
+/* In sections of a few slabs, each is looked at once, and the order stays. */
+static void slabs_are_looked_at_in_turn(void **state) {
+    (void)state;
+    enum { SLABS = 5 };
+    uint32_t capacity = hak_sc_info[SC_1024].blocks;
+    const hak_slab_t *order[SLABS];
+    unit_take(&owner, SC_1024, &held, SLABS * capacity + 1);
+    for (unsigned i = 0; i < SLABS; i++) { /* an OS page of each */
+        for (unsigned k = 0; k < 4; k++) {
+            unit_give(&owner, held.block[i * capacity + k]);
+        }
+        order[SLABS - 1 - i] = hak_slab_of(held.block[i * capacity]);
+    }
+    assert_int_equal(hak_slab_purge_holes(&owner, SC_1024, 2), 2 * hak_os_page_bytes());
+    assert_int_equal(hak_slab_purge_holes(&owner, SC_1024, 2), 2 * hak_os_page_bytes());
+    assert_int_equal(hak_slab_purge_holes(&owner, SC_1024, 1), hak_os_page_bytes());
+    const hak_list_t *link = owner.partial[SC_1024].next;
+    for (unsigned i = 0; i < SLABS; i++, link = link->next) {
+        assert_ptr_equal(HAK_CONTAINER_OF(link, hak_slab_t, link), order[i]);
+    }
+    assert_int_equal(hak_slab_purge_holes(&owner, SC_1024, SLABS), 0);
+    for (unsigned i = 0; i < held.count; i++) {
+        if (i % capacity >= 4 || i / capacity >= SLABS) {
+            unit_give(&owner, held.block[i]);
+        }
+    }
 }
 
 static void kernel_that_takes_nothing_back_is_survived(void **state) {
@@ -138,10 +175,11 @@ static void kernel_that_takes_nothing_back_is_survived(void **state) {
     enum { EVERY = 64 };
     hak_slab_t *slab = partly_used_slab(SC_1024, EVERY);
     hak_os_fault_plan(HAK_OS_CALL_PURGE, 0, UINT64_MAX);
-    assert_int_equal(hak_slab_purge_holes(&owner), 0);
+    assert_int_equal(purge_holes(), 0);
     hak_os_fault_clear();
     check_filled(held.block[0], 1024, 0);
     assert_int_equal(slab->listed, 0);
+    assert_int_equal(slab->purged, 0); /* asked again next time */
     give_the_rest(EVERY);
 }
 
@@ -162,7 +200,7 @@ static void huge_page_with_a_hole_is_none_any_more(void **state) {
             hak_popcount(clean & ~superslab->clean_units & superslab->free_units);
     }
     hak_lock_release(HAK_LOCK_SPAN);
-    assert_true(hak_slab_purge_holes(&owner) > 0);
+    assert_true(purge_holes() > 0);
     assert_int_equal(superslab->huge_pages >> range & 1, 0);
     unit_span_check();
     give_the_rest(EVERY);
@@ -176,7 +214,7 @@ static void own_list_that_leads_astray_is_fatal(void **state) {
     hak_link_set(slab->free, (char *)slab->base + 8);
     void *head = slab->free;
     uint16_t listed = slab->listed;
-    UNIT_EXPECT_FATAL(hak_slab_purge_holes(&owner), "link of a free block");
+    UNIT_EXPECT_FATAL(purge_holes(), "link of a free block");
     hak_link_set(head, good);
     slab->listed = (uint16_t)(listed - 1); /* the first was marked already */
     slab->free = good;
@@ -189,7 +227,7 @@ static void block_listed_and_marked_is_a_double_free(void **state) {
     hak_slab_t *slab = partly_used_slab(SC_64, EVERY);
     uint32_t index = hak_slab_index(slab, slab->free);
     hak_slab_mark_one(slab, index);
-    UNIT_EXPECT_FATAL(hak_slab_purge_holes(&owner), "double free");
+    UNIT_EXPECT_FATAL(purge_holes(), "double free");
     slab->bits[index / 64] &= ~(1ull << index % 64);
     give_the_rest(EVERY);
 }
@@ -199,6 +237,7 @@ static const struct CMUnitTest tests[] = {
     HOLES_TEST(holes_go_back_and_blocks_in_use_stay),
     HOLES_TEST(purged_blocks_are_handed_out_again),
     HOLES_TEST(holes_go_back_once),
+    HOLES_TEST(slabs_are_looked_at_in_turn),
     HOLES_TEST(kernel_that_takes_nothing_back_is_survived),
     HOLES_TEST(huge_page_with_a_hole_is_none_any_more),
     HOLES_TEST(own_list_that_leads_astray_is_fatal),

@@ -108,22 +108,49 @@ static void needed_within_the_window_stays(void **state) {
     give(0, SPANS);
 }
 
-/* Of 30 MiB unused a load takes 15 now and then: the other half goes, no unit more. */
+/* Of 30 MiB unused a load takes 3.75 now and then: the rest goes, no unit more. */
 static void needed_in_part_stays_in_part(void **state) {
     (void)state;
     give(0, SPANS);
     for (unsigned breath = 0; breath < 4; breath++) {
+        take(0, 1);
+        give(0, 1);
+        window_passes();
+    }
+    size_t needed = (size_t)SPAN_UNITS * HAK_UNIT_BYTES;
+    assert_true(unused() >= needed + MIB);
+    assert_true(unused() <= needed + (size_t)KEPT_MIB * MIB);
+    uint64_t regret = hak_counters.purge_regret_units;
+    take(0, 1);
+    assert_int_equal(hak_counters.purge_regret_units, regret); /* the youngest went */
+    give(0, 1);
+}
+
+/* Of 30 MiB unused a load takes 15: its next peak may need the rest. */
+static void what_a_load_goes_up_and_down_by_stays(void **state) {
+    (void)state;
+    uint64_t calls = hak_counters.purge_calls;
+    give(0, SPANS);
+    for (unsigned breath = 0; breath < 6; breath++) {
         take(0, SPANS / 2);
         give(0, SPANS / 2);
         window_passes();
     }
-    size_t half = (size_t)SPANS / 2 * SPAN_UNITS * HAK_UNIT_BYTES;
-    assert_true(unused() >= half + MIB);
-    assert_true(unused() <= half + (size_t)KEPT_MIB * MIB);
-    uint64_t regret = hak_counters.purge_regret_units;
-    take(0, SPANS / 2);
-    assert_int_equal(hak_counters.purge_regret_units, regret); /* the youngest went */
-    give(0, SPANS / 2);
+    assert_int_equal(hak_counters.purge_calls, calls);
+    window_passes(); /* it ended */
+    assert_true(unused() <= (size_t)KEPT_MIB * MIB);
+}
+
+/* A purge is no breath: what it left decays at the end of the same window. */
+static void what_a_purge_left_decays(void **state) {
+    (void)state;
+    give(0, SPANS);
+    window_passes();
+    hak_span_purge(8u * MIB);
+    assert_true(unused() <= 8u * MIB);
+    assert_true(unused() > 4u * MIB);
+    window_passes();
+    assert_true(unused() <= (size_t)KEPT_MIB * MIB);
 }
 
 /* Nothing happened for long: at the first tick after that. */
@@ -175,6 +202,8 @@ static const struct CMUnitTest tests[] = {
     DECAY_TEST(unneeded_for_a_window_goes),
     DECAY_TEST(needed_within_the_window_stays),
     DECAY_TEST(needed_in_part_stays_in_part),
+    DECAY_TEST(what_a_load_goes_up_and_down_by_stays),
+    DECAY_TEST(what_a_purge_left_decays),
     DECAY_TEST(unneeded_for_long_goes_at_once),
     DECAY_TEST(wanted_again_soon_stays),
     DECAY_TEST(refused_is_not_asked_for_again_soon),
