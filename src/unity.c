@@ -40,7 +40,6 @@
 #include "front/tcache.c"
 
 #include "conf/conf.c"
-#include "guard/audit.c"
 #include "policy/policy.c"
 #include "stat/collect.c"
 #include "stat/report.c"

@@ -4,7 +4,7 @@
  *   static   _Static_assert: a constant is wrong
  *   require  HAK_REQUIRE / hak_fatal: the user broke the contract; always active; one line, abort
  *   assert   HAK_ASSERT: we broke an invariant; cites it by number; audit builds only
- *   audit    guard/: a whole structure is walked; audit builds and on demand
+ *   audit    test/double/audit.c: a whole structure is walked; in the core that tests link with
  *
  * A fatal kind is an enum value with one text. The report is one line on standard error, made
  * without allocation:  hakmem: <text>: <address> (<detail>)  */

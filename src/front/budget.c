@@ -132,11 +132,8 @@ static void bin_settle(hak_tcache_t *tcache, unsigned sc, bool is_over) {
     }
     int32_t initial = hak_bin_initial_capacity(tcache->initial_bytes, sc);
     int32_t capacity = initial + (side->capacity - initial) / 2;
-    uint32_t least = initial < 4 ? 1 : (uint32_t)initial / 2;
-    uint32_t want = side->want / 2u > least ? side->want / 2u : least;
-    if (capacity != side->capacity || want != side->want) {
-        hak_bin_resize(tcache, sc, capacity, want);
-    }
+    uint32_t least = hak_bin_initial_want(initial), half = side->want / 2u;
+    hak_bin_resize(tcache, sc, capacity, half > least ? half : least);
     bin_cut(tcache, sc);
 }
 

@@ -86,13 +86,14 @@ static hak_batch_t run_take(const hak_slab_t *slab, void *block, uint32_t most, 
 
 /* The slab of a block that a list of class `sc` leads to. `first` is for messages. */
 HAK_INLINE hak_slab_t *list_slab(const void *block, unsigned sc, const void *first) {
-    uint32_t entry = hak_pagemap_get(hak_pagemap_base(), block);
+    uintptr_t index = hak_pagemap_index(hak_pagemap_base(), block);
+    uint32_t entry = hak_pagemap_at(hak_pagemap_base(), index);
     bool is_far = (uintptr_t)block >> 48 != 0; /* bits the page map does not look at */
     if (HAK_UNLIKELY(is_far || !hak_slab_is_entry(entry) || hak_sc_of_entry(entry) != sc)) {
         /* a link that was overwritten, or the list ends early: freed twice */
         hak_fatal(block == NULL ? HAK_FATAL_DOUBLE_FREE : HAK_FATAL_CORRUPT_LINK, first, NULL);
     }
-    return hak_slab_of(block);
+    return hak_slab_in(hak_pagemap_superslab_at(index, block), block);
 }
 
 /* A list of at most `most` blocks begins with one of another owner, or with no block at all.

@@ -44,7 +44,7 @@ static void bin_reset(hak_tcache_t *tcache, unsigned sc) {
     hak_bin_side_t *side = &tcache->side[sc];
     side->capacity = hak_bin_initial_capacity(tcache->initial_bytes, sc);
     side->total = side->capacity;
-    side->want = (uint16_t)(side->capacity < 4 ? 1 : (unsigned)side->capacity / 2);
+    side->want = (uint16_t)hak_bin_initial_want(side->capacity);
     side->overflowed = false;
     side->idle = 0;
     side->outbox_room = hak_outbox_capacity(sc);

@@ -158,6 +158,10 @@ void hak_tcache_after_fork(bool is_clean);
 enum { HAK_BIN_INITIAL_BYTES = 1024 }; /* with few threads */
 int32_t hak_bin_initial_capacity(uint32_t initial_bytes, unsigned sc);
 int32_t hak_bin_max_capacity(unsigned sc);
+/* What a refill of a bin of that first capacity asks for at first. */
+HAK_INLINE uint32_t hak_bin_initial_want(int32_t capacity) {
+    return capacity < 4 ? 1 : (uint32_t)capacity / 2;
+}
 
 /* --- what bins may grow by, front/budget.c ------------------------------------------------------
  *

@@ -19,10 +19,6 @@ enum { START_NOT_YET, START_RUNNING, START_DONE };
 static uint32_t start_state;     /* [atomic] */
 static uint32_t start_thread_id; /* [atomic] who runs it: hooks may allocate on the way */
 
-static void event_hand_over(hak_tcache_t *tcache) {
-    hak_outbox_flush(tcache);
-}
-
 enum { EVENT_OWNERS = 4 };
 
 static void event_tend(hak_tcache_t *tcache) {
@@ -34,10 +30,6 @@ static void event_purge(hak_tcache_t *tcache) {
     (void)tcache;
     hak_span_purge_if_over();
     hak_large_trim_if_over();
-}
-
-static void event_settle(hak_tcache_t *tcache) {
-    hak_budget_settle(tcache);
 }
 
 static void event_learn(hak_tcache_t *tcache) {
@@ -55,8 +47,8 @@ static void process_start(void) {
         hak_os_random(&hak_link_secret, sizeof hak_link_secret);
         hak_link_secret &= ~(uintptr_t)(HAK_BLOCK_ALIGN - 1);
     }
-    hak_event_register(event_hand_over, HAK_EVENT_OWN);
-    hak_event_register(event_settle, HAK_EVENT_OWN);
+    hak_event_register(hak_outbox_flush, HAK_EVENT_OWN);
+    hak_event_register(hak_budget_settle, HAK_EVENT_OWN);
     hak_event_register(event_tend, HAK_EVENT_PROCESS);
     hak_event_register(event_purge, HAK_EVENT_PROCESS);
     hak_event_register(event_learn, HAK_EVENT_PROCESS);

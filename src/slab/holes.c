@@ -76,7 +76,7 @@ size_t hak_slab_purge_holes(hak_owner_t *owner, unsigned sc, uint32_t slabs) {
     for (; slabs > 0 && !hak_list_is_empty(&owner->partial[sc]); slabs--) {
         hak_slab_t *slab = HAK_CONTAINER_OF(owner->partial[sc].next, hak_slab_t, link);
         hak_list_remove(&slab->link);
-        hak_list_push_front(owner->partial[sc].prev, &slab->link);
+        hak_list_push_back(&owner->partial[sc], &slab->link);
         if (slab->purged != slab->free_count + 1) { /* else nothing came since the last time */
             given_back += slab_purge_holes(slab);
         }

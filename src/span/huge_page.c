@@ -51,7 +51,7 @@ static void huge_page_change(hak_superslab_t *superslab, unsigned i, bool is_hug
 static void huge_page_open(hak_superslab_t *superslab, uint64_t range) {
     hak_span_note_wanted(superslab, range);
     superslab->clean_units &= ~range;
-    hak_span_state.unused_dirty_units += HAK_HUGE_PAGE_UNITS;
+    hak_span_add_dirty(HAK_HUGE_PAGE_UNITS);
     hak_count(huge_page_open);
 }
 

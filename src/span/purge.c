@@ -67,11 +67,8 @@ static size_t span_bound(void) {
 
 bool hak_span_is_over(void) {
     size_t unused = hak_span_state.unused_dirty_units * HAK_UNIT_BYTES;
-    if (unused <= hak_load_relaxed(&hak_knobs.retain_min_bytes)) { /* no bound is below */
-        hak_span_state.over_since_ns = 0;
-        return false;
-    }
-    size_t bound = span_bound();
+    size_t bound = hak_load_relaxed(&hak_knobs.retain_min_bytes); /* no bound is below */
+    bound = unused > bound ? span_bound() : bound;
     if (unused <= bound) {
         hak_span_state.over_since_ns = 0;
         return false;
@@ -206,8 +203,7 @@ static size_t job_run(const purge_job_t *job) {
         superslab->purged_units |= done;
         superslab->free_units |= job->units;
         state->whole_count += superslab->free_units == ~0ull;
-        state->unused_dirty_units += hak_popcount(dirty);
-        state->high_units += hak_popcount(dirty);
+        hak_span_add_dirty(hak_popcount(dirty));
         hak_span_note_free(superslab, hak_longest_run(superslab->free_units));
     }
     hak_lock_release(HAK_LOCK_SPAN);
@@ -270,8 +266,7 @@ void hak_span_purge_if_over(void) {
     hak_lock_release(HAK_LOCK_SPAN);
     if (plan.keep_units != SIZE_MAX && span_purge(plan) == 0) {
         hak_lock_acquire(HAK_LOCK_SPAN);
-        if (hak_span_state.unused_dirty_units >
-            plan.keep_units) { /* not taken by others meanwhile */
+        if (hak_span_state.unused_dirty_units > plan.keep_units) { /* nobody took it meanwhile */
             hak_span_state.retry_at_ns = now + PURGE_RETRY_NS;
         }
         hak_lock_release(HAK_LOCK_SPAN);

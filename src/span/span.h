@@ -15,7 +15,8 @@
  *           <= first_fit[n + 1].
  *   SPAN-5  Superslabs are filled in the order of their index; the highest are emptied first.
  *   SPAN-6  Bit i of huge_pages: the kernel may back the i-th 2 MiB with a huge page. Then either
- *           all its units are free and clean, or none is clean. */
+ *           all its units are free and clean, or none is clean.
+ *   SPAN-7  low_units <= unused_dirty_units <= high_units. */
 #ifndef HAK_SPAN_SPAN_H
 #define HAK_SPAN_SPAN_H
 

@@ -21,7 +21,7 @@ typedef struct hak_span_state {
     uint64_t retry_at_ns;      /* a purge gave nothing back: none before this time */
     uint64_t over_since_ns;    /* unused memory has been above the bound since; 0: it is not */
     size_t low_units;          /* least unused_dirty_units in this window */
-    size_t high_units;         /* most of them after a free, in this window */
+    size_t high_units;         /* most of them in this window */
     uint64_t window_end_ns;
 } hak_span_state_t;
 
@@ -45,6 +45,15 @@ void hak_span_split(const hak_superslab_t *superslab, uint8_t split);
 
 /* Clears over_since_ns when the bound is met again: the excess may have been needed after all. */
 void hak_span_note_met(void);
+
+/* So many units more are unused that hold memory. */
+HAK_INLINE void hak_span_add_dirty(size_t units) {
+    size_t unused = hak_span_state.unused_dirty_units + units;
+    hak_span_state.unused_dirty_units = unused;
+    if (unused > hak_span_state.high_units) {
+        hak_span_state.high_units = unused;
+    }
+}
 
 /* Units that held memory are unused no more. */
 HAK_INLINE void hak_span_take_dirty(uint64_t dirty) {

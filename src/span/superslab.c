@@ -205,9 +205,7 @@ bool hak_span_free_locked(hak_superslab_t *superslab, unsigned unit, unsigned co
     superslab->clean_units &= ~(hak_mask(touched) << unit);
     superslab->free_units |= mask;
     state->whole_count += superslab->free_units == ~0ull;
-    size_t unused = state->unused_dirty_units + hak_popcount(mask & ~superslab->clean_units);
-    state->unused_dirty_units = unused;
-    state->high_units = unused > state->high_units ? unused : state->high_units;
+    hak_span_add_dirty(hak_popcount(mask & ~superslab->clean_units));
     state->in_use_units -= count;
     hak_span_note_free(superslab, hak_run_around(superslab->free_units, unit));
     bool is_over = hak_span_is_over();

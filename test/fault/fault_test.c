@@ -7,8 +7,8 @@
  * Argument: the scenario. */
 #include "fault/scenario.h"
 
+#include "double/audit.h"
 #include "double/os_fault.h"
-#include "guard/guard.h"
 #include "hakmem/hakmem.h"
 #include "os/os.h"
 
@@ -40,7 +40,7 @@ void fault_fail(const char *file, int line, const char *what) {
 
 static void expect_audit(void) {
     hak_audit_t result;
-    if (!hak_guard_audit(&result)) {
+    if (!hak_audit_walk(&result)) {
         fprintf(stderr, "audit: %s broken at %p\n", result.broken, result.where);
         fault_fail(__FILE__, __LINE__, "the audit passes");
     }

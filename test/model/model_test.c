@@ -5,7 +5,7 @@
  *
  *   --seed N    repeat a run (0: from the system)      --ops N    operations
  *   --audit N   operations between two audits          --most N   largest block */
-#include "guard/guard.h"
+#include "double/audit.h"
 #include "hakmem/hakmem.h"
 #include "model/block.h"
 
@@ -44,7 +44,7 @@ static void block_note(const model_run_t *run, model_block_t *block, void *at, s
 
 static void audit(const model_run_t *run) {
     hak_audit_t result;
-    if (!hak_guard_audit(&result)) {
+    if (!hak_audit_walk(&result)) {
         fprintf(stderr, "audit: %s broken at %p\n", result.broken, result.where);
         MODEL_EXPECT(run, result.broken == NULL);
     }

@@ -4,7 +4,7 @@
  * checks, resizes and frees. At the end, at rest, the whole core is audited and must be empty.
  *
  *   --seed N   --ops N (per thread)   --threads N   --most N (largest block) */
-#include "guard/guard.h"
+#include "double/audit.h"
 #include "hakmem/hakmem.h"
 #include "model/block.h"
 #include "stat/stat.h"
@@ -118,7 +118,7 @@ static void drop_all(unsigned count) {
 
 static void expect_at_rest(const model_run_t *run, bool is_empty) {
     hak_audit_t result;
-    if (!hak_guard_audit(&result)) {
+    if (!hak_audit_walk(&result)) {
         fprintf(stderr, "audit: %s broken at %p\n", result.broken, result.where);
         MODEL_EXPECT(run, result.broken == NULL);
     }

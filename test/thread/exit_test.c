@@ -5,6 +5,7 @@
  * Arguments: generations (default 150), idle threads (default 200).
  */
 #include "thread/block.h"
+#include "thread/gate.h"
 
 enum { GENERATION_THREADS = 4, CACHE_BLOCKS = 2000, IDLE_MAX = 1000, IDLE_BLOCKS = 200 };
 
@@ -59,10 +60,7 @@ static void exit_of_a_thread_frees_its_memory_for_the_others(void) {
     expect_rss_at_most(before, before / 2 + (32 << 20));
 }
 
-static pthread_mutex_t idle_lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t idle_changed = PTHREAD_COND_INITIALIZER;
-static size_t idle_waiting;
-static bool idle_may_go;
+static gate_t idle_gate = GATE_CLOSED;
 static block_t *idle_legacy[IDLE_MAX];
 
 static void *idle_life(void *argument) {
@@ -76,13 +74,7 @@ static void *idle_life(void *argument) {
     for (size_t i = 1; i < IDLE_BLOCKS; ++i) {
         block_unmake(blocks[i], &state);
     }
-    pthread_mutex_lock(&idle_lock);
-    ++idle_waiting;
-    pthread_cond_broadcast(&idle_changed);
-    while (!idle_may_go) {
-        pthread_cond_wait(&idle_changed, &idle_lock);
-    }
-    pthread_mutex_unlock(&idle_lock);
+    gate_sleep(&idle_gate);
     block_unmake(block_make(&state), &state); /* the cache still works after the rest */
     return NULL;
 }
@@ -93,20 +85,13 @@ static void idle_threads_cost_little_and_their_blocks_can_be_freed(void) {
     for (size_t i = 0; i < idle_count; ++i) {
         threads[i] = thread_start(idle_life, (void *)(uintptr_t)i);
     }
-    pthread_mutex_lock(&idle_lock);
-    while (idle_waiting < idle_count) {
-        pthread_cond_wait(&idle_changed, &idle_lock);
-    }
-    pthread_mutex_unlock(&idle_lock);
+    gate_await(&idle_gate, idle_count);
     expect_rss_at_most(before, idle_count * (1 << 20) + (32 << 20));
     uint64_t state = 99;
     for (size_t i = 0; i < idle_count; ++i) {
         block_unmake(idle_legacy[i], &state);
     }
-    pthread_mutex_lock(&idle_lock);
-    idle_may_go = true;
-    pthread_cond_broadcast(&idle_changed);
-    pthread_mutex_unlock(&idle_lock);
+    gate_open(&idle_gate);
     for (size_t i = 0; i < idle_count; ++i) {
         EXPECT_EQ(pthread_join(threads[i], NULL), 0);
     }

@@ -42,8 +42,8 @@ static void list_pushes_at_both_ends_keep_order(void **state) {
     list_expect(NULL, 0);
     hak_list_push_front(&head, &items[1].link);
     hak_list_push_front(&head, &items[0].link);
-    hak_list_push_front(head.prev, &items[2].link);
-    hak_list_push_front(head.prev, &items[3].link);
+    hak_list_push_back(&head, &items[2].link);
+    hak_list_push_back(&head, &items[3].link);
     list_expect((int[]){0, 1, 2, 3}, 4);
 }
 
@@ -51,7 +51,7 @@ static void list_removal_of_first_middle_last_leaves_rest(void **state) {
     (void)state;
     list_begin();
     for (int i = 0; i < 5; i++) {
-        hak_list_push_front(head.prev, &items[i].link);
+        hak_list_push_back(&head, &items[i].link);
     }
     hak_list_remove(&items[2].link);
     list_expect((int[]){0, 1, 3, 4}, 4);
@@ -64,8 +64,8 @@ static void list_removal_of_first_middle_last_leaves_rest(void **state) {
 static void list_removal_twice_is_harmless(void **state) {
     (void)state;
     list_begin();
-    hak_list_push_front(head.prev, &items[0].link);
-    hak_list_push_front(head.prev, &items[1].link);
+    hak_list_push_back(&head, &items[0].link);
+    hak_list_push_back(&head, &items[1].link);
     hak_list_remove(&items[0].link);
     hak_list_remove(&items[0].link);
     list_expect((int[]){1}, 1);
@@ -96,7 +96,7 @@ static void list_random_operations_equal_an_array(void **state) {
             hak_list_push_front(&head, &items[which].link);
         } else {
             model[count++] = which;
-            hak_list_push_front(head.prev, &items[which].link);
+            hak_list_push_back(&head, &items[which].link);
         }
         is_in[which] = !is_in[which];
         list_expect(model, count);

@@ -4,9 +4,9 @@
 #ifndef HAK_TEST_UNIT_FRONT_H
 #define HAK_TEST_UNIT_FRONT_H
 
+#include "double/audit.h"
 #include "front/event.h"
 #include "front/fast.h"
-#include "guard/guard.h"
 #include "unit/unit.h"
 
 static inline hak_tcache_t *self(void) {
@@ -16,7 +16,7 @@ static inline hak_tcache_t *self(void) {
 
 static inline hak_audit_t audit(void) {
     hak_audit_t result;
-    bool is_healthy = hak_guard_audit(&result);
+    bool is_healthy = hak_audit_walk(&result);
     UNIT_EXPECT(is_healthy, "%s at %p", result.broken, result.where);
     return result;
 }

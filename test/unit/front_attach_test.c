@@ -2,7 +2,7 @@
  *
  * A thread's first operation is a free, while others adopt what exited threads left. */
 #include "base/atomics.h"
-#include "guard/guard.h"
+#include "double/audit.h"
 #include "hakmem/hakmem.h"
 #include "unit/unit.h"
 
@@ -67,7 +67,7 @@ static void free_as_first_operation_beside_adoption_goes_to_the_owner(void **sta
         }
     }
     hak_audit_t audit;
-    UNIT_EXPECT(hak_guard_audit(&audit), "%s", audit.broken);
+    UNIT_EXPECT(hak_audit_walk(&audit), "%s", audit.broken);
 }
 
 static const struct CMUnitTest tests[] = {

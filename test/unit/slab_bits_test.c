@@ -2,25 +2,9 @@
  *
  * The bitmap of a slab: what is marked comes back in address order, once. */
 #include "unit/fatal.h"
-#include "unit/slab.h"
-
-static hak_owner_t owner;
-static unit_blocks_t held;
+#include "unit/one_owner.h"
 
 enum { SC_16 = 0, SC_64 = 3, SC_1024 = 19, SC_57344 = 42 };
-
-static int begin(void **state) {
-    (void)state;
-    unit_owner_begin(&owner, 1);
-    held.count = 0;
-    return 0;
-}
-
-static int end(void **state) {
-    (void)state;
-    unit_owner_end(&owner);
-    return 0;
-}
 
 static bool mark(void *block, uint32_t count) {
     hak_slab_t *slab = hak_slab_of(block);
@@ -157,7 +141,8 @@ static void more_free_blocks_than_carved_are_noticed(void **state) {
     slab->free = NULL;
 }
 
-#define BITS_TEST(test) cmocka_unit_test_setup_teardown(test, begin, end)
+#define BITS_TEST(test)                                                                            \
+    cmocka_unit_test_setup_teardown(test, unit_one_owner_begin, unit_one_owner_end)
 
 static const struct CMUnitTest tests[] = {
     BITS_TEST(marked_blocks_come_back_in_address_order),

@@ -2,29 +2,10 @@
  *
  * Holes of slabs: what goes back to the kernel, what stays, and that blocks in use are not touched.
  */
-#include "double/os_fault.h"
 #include "unit/fatal.h"
-#include "unit/slab.h"
-
-static hak_owner_t owner;
-static unit_blocks_t held;
+#include "unit/one_owner.h"
 
 enum { SC_16 = 0, SC_64 = 3, SC_1024 = 19, SC_2048 = 23, SC_57344 = 42 };
-
-static int begin(void **state) {
-    (void)state;
-    hak_os_fault_clear();
-    unit_owner_begin(&owner, 1);
-    held.count = 0;
-    return 0;
-}
-
-static int end(void **state) {
-    (void)state;
-    hak_os_fault_clear();
-    unit_owner_end(&owner);
-    return 0;
-}
 
 /* Of all partial slabs. */
 static size_t purge_holes(void) {
@@ -196,8 +177,7 @@ static void huge_page_with_a_hole_is_none_any_more(void **state) {
         superslab->huge_pages |= (uint8_t)(1u << range);
         superslab->clean_units &= ~hak_span_huge_page(range);
         hak_span_state.huge_page_count++;
-        hak_span_state.unused_dirty_units +=
-            hak_popcount(clean & ~superslab->clean_units & superslab->free_units);
+        hak_span_add_dirty(hak_popcount(clean & ~superslab->clean_units & superslab->free_units));
     }
     hak_lock_release(HAK_LOCK_SPAN);
     assert_true(purge_holes() > 0);
@@ -233,7 +213,8 @@ static void block_listed_and_marked_is_a_double_free(void **state) {
 }
 
 static const struct CMUnitTest tests[] = {
-#define HOLES_TEST(test) cmocka_unit_test_setup_teardown(test, begin, end)
+#define HOLES_TEST(test)                                                                           \
+    cmocka_unit_test_setup_teardown(test, unit_one_owner_begin, unit_one_owner_end)
     HOLES_TEST(holes_go_back_and_blocks_in_use_stay),
     HOLES_TEST(purged_blocks_are_handed_out_again),
     HOLES_TEST(holes_go_back_once),

@@ -1,27 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/counters.h"
-#include "double/os_fault.h"
-#include "unit/slab.h"
-
-static hak_owner_t owner;
-static unit_blocks_t held;
+#include "unit/one_owner.h"
 
 enum { SC_64 = 3, SC_4096 = 27, SC_57344 = 42 };
-
-static int begin(void **state) {
-    (void)state;
-    unit_owner_begin(&owner, 1);
-    held.count = 0;
-    return 0;
-}
-
-static int end(void **state) {
-    (void)state;
-    hak_os_fault_clear();
-    unit_owner_end(&owner);
-    assert_int_equal(unit_span_check().in_use_bytes, 0);
-    return 0;
-}
 
 static void refill_of_every_class_carves_ascending_blocks(void **state) {
     (void)state;
@@ -217,7 +198,8 @@ static void refill_without_memory_is_empty_and_recovers(void **state) {
     unit_give_all(&owner, &held);
 }
 
-#define SLAB_TEST(test) cmocka_unit_test_setup_teardown(test, begin, end)
+#define SLAB_TEST(test)                                                                            \
+    cmocka_unit_test_setup_teardown(test, unit_one_owner_begin, unit_one_owner_end)
 
 static const struct CMUnitTest tests[] = {
     SLAB_TEST(refill_of_every_class_carves_ascending_blocks),

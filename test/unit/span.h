@@ -5,6 +5,7 @@
 #define HAK_TEST_UNIT_SPAN_H
 
 #include "base/knobs.h"
+#include "double/os_fault.h"
 #include "os/os.h"
 #include "span/pagemap.h"
 #include "span/span.h"
@@ -34,7 +35,8 @@ static inline void unit_span_sum(hak_superslab_t *superslab, void *context) {
     assert_int_equal((uintptr_t)superslab->base % HAK_SUPERSLAB_BYTES, 0);
 }
 
-/* SPAN-1, SPAN-3, SPAN-4, SPAN-6: the totals equal the sums over all superslabs. Only at rest. */
+/* SPAN-1, SPAN-3, SPAN-4, SPAN-6, SPAN-7: the totals equal the sums over all superslabs. Only at
+ * rest. */
 static inline hak_span_stats_t unit_span_check(void) {
     unit_span_sums_t sums = {0};
     hak_span_stats_t stats;
@@ -49,7 +51,20 @@ static inline hak_span_stats_t unit_span_check(void) {
     assert_int_equal(stats.mapped_bytes, sums.superslabs * HAK_SUPERSLAB_BYTES);
     assert_int_equal(stats.in_use_bytes, sums.used_units * HAK_UNIT_BYTES);
     assert_int_equal(stats.unused_dirty_bytes, sums.unused_dirty_units * HAK_UNIT_BYTES);
+    assert_in_range(hak_span_state.unused_dirty_units, hak_span_state.low_units, /* SPAN-7 */
+                    hak_span_state.high_units);
     return stats;
+}
+
+/* Teardown: everything was freed, and goes back. */
+static inline int unit_span_end(void **state) {
+    (void)state;
+    hak_os_fault_clear();
+    hak_span_purge(0);
+    hak_span_stats_t stats = unit_span_check();
+    assert_int_equal(stats.in_use_bytes, 0);
+    assert_int_equal(stats.superslab_count, 0);
+    return 0;
 }
 
 /* Nothing is purged unless the test asks for it, and nothing decays. */

@@ -17,16 +17,6 @@ static int begin(void **state) {
     return 0;
 }
 
-static int end(void **state) {
-    (void)state;
-    hak_os_fault_clear();
-    hak_span_purge(0);
-    hak_span_stats_t stats = unit_span_check();
-    assert_int_equal(stats.in_use_bytes, 0);
-    assert_int_equal(stats.superslab_count, 0);
-    return 0;
-}
-
 static hak_span_t dirty_span(unsigned count) {
     hak_span_t span = unit_span(count, HAK_UNIT_BYTES);
     memset(span.base, 0xee, (size_t)count * HAK_UNIT_BYTES);
@@ -260,7 +250,7 @@ static void purge_refused_run_stays_dirty_others_go(void **state) {
     unit_span_free(&used, 10);
 }
 
-#define SPAN_TEST(test) cmocka_unit_test_setup_teardown(test, begin, end)
+#define SPAN_TEST(test) cmocka_unit_test_setup_teardown(test, begin, unit_span_end)
 
 static const struct CMUnitTest tests[] = {
     SPAN_TEST(retain_is_the_larger_of_floor_and_share_plus_what_was_learned),

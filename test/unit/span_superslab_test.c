@@ -12,17 +12,6 @@ static int begin(void **state) {
     return 0;
 }
 
-/* Everything freed and given back: a clean slate for the next test. */
-static int end(void **state) {
-    (void)state;
-    hak_os_fault_clear();
-    hak_span_purge(0);
-    hak_span_stats_t stats = unit_span_check();
-    assert_int_equal(stats.in_use_bytes, 0);
-    assert_int_equal(stats.superslab_count, 0);
-    return 0;
-}
-
 static void span_of_every_count_is_fresh_zero_and_returns(void **state) {
     (void)state;
     hak_span_t spans[HAK_SUPERSLAB_UNITS + 1];
@@ -208,7 +197,7 @@ static void spans_random_operations_never_overlap_and_zero_is_true(void **state)
     }
 }
 
-#define SPAN_TEST(test) cmocka_unit_test_setup_teardown(test, begin, end)
+#define SPAN_TEST(test) cmocka_unit_test_setup_teardown(test, begin, unit_span_end)
 
 static const struct CMUnitTest tests[] = {
     SPAN_TEST(span_of_every_count_is_fresh_zero_and_returns),

@@ -2,7 +2,7 @@
  *
  * The audit passes on a healthy core and finds each invariant that is broken on purpose. The test
  * mends what it broke, so each starts from a healthy state again. */
-#include "guard/guard.h"
+#include "double/audit.h"
 
 #include "front/tcache.h"
 #include "hakmem/hakmem.h"
@@ -27,14 +27,14 @@ static void *leave_blocks(void *context) {
 
 static const char *broken(void) {
     hak_audit_t audit;
-    bool is_healthy = hak_guard_audit(&audit);
+    bool is_healthy = hak_audit_walk(&audit);
     assert_int_equal(is_healthy, audit.broken == NULL);
     return audit.broken == NULL ? "" : audit.broken;
 }
 
 static void expect_broken(const char *invariant) {
     hak_audit_t audit;
-    assert_false(hak_guard_audit(&audit));
+    assert_false(hak_audit_walk(&audit));
     assert_string_equal(audit.broken, invariant);
     assert_non_null(audit.where);
 }
@@ -67,13 +67,13 @@ static int begin(void **state) {
 static void healthy_core_passes(void **state) {
     (void)state;
     hak_audit_t audit;
-    assert_true(hak_guard_audit(&audit));
+    assert_true(hak_audit_walk(&audit));
     assert_null(audit.broken);
     assert_true(audit.slabs > 5);
     assert_true(audit.free_blocks >= 124);
     assert_int_equal(audit.cached_blocks, 0);
     void *one = hak_malloc(16);
-    assert_true(hak_guard_audit(&audit));
+    assert_true(hak_audit_walk(&audit));
     assert_int_equal(audit.cached_blocks, 7); /* the rest of a first refill: half the capacity */
     hak_free(one);
     hak_collect_thread();

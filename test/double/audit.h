@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
  * Audit: walks whole structures and checks the numbered invariants. Only while no other thread
- * allocates; for tests, debuggers and on demand. */
-#ifndef HAK_GUARD_GUARD_H
-#define HAK_GUARD_GUARD_H
+ * allocates. */
+#ifndef HAK_TEST_DOUBLE_AUDIT_H
+#define HAK_TEST_DOUBLE_AUDIT_H
 
 #include "base/words.h"
 
@@ -16,6 +16,6 @@ typedef struct hak_audit {
 } hak_audit_t;
 
 /* true if every invariant holds. */
-bool hak_guard_audit(hak_audit_t *audit);
+bool hak_audit_walk(hak_audit_t *audit);
 
 #endif

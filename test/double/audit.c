@@ -2,8 +2,8 @@
  *
  * Every superslab, slab, bitmap, own list, bin and outbox is visited. Lists are walked with a
  * bound, so a cycle is found, not followed. */
+#include "audit.h"
 #include "front/tcache.h"
-#include "guard/guard.h"
 #include "slab/slab_inl.h"
 
 static void audit_fail(hak_audit_t *audit, const char *invariant, const void *where) {
@@ -125,7 +125,7 @@ static void audit_tcache(hak_tcache_t *tcache, void *context) {
     audit_expect(audit, drawn == tcache->drawn || !tcache->is_attached, "TCACHE-7", tcache);
 }
 
-bool hak_guard_audit(hak_audit_t *audit) {
+bool hak_audit_walk(hak_audit_t *audit) {
     *audit = (hak_audit_t){0};
     hak_tcache_visit(audit_tcache, audit);
     hak_span_visit(audit_superslab, audit);

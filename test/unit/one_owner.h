@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Shared by the tests of slabs that need one owner, which no thread has, and the blocks taken from
+ * it. */
+#ifndef HAK_TEST_UNIT_ONE_OWNER_H
+#define HAK_TEST_UNIT_ONE_OWNER_H
+
+#include "double/os_fault.h"
+#include "unit/slab.h"
+
+static hak_owner_t owner;
+static unit_blocks_t held;
+
+static inline int unit_one_owner_begin(void **state) {
+    (void)state;
+    hak_os_fault_clear();
+    unit_owner_begin(&owner, 1);
+    held.count = 0;
+    return 0;
+}
+
+static inline int unit_one_owner_end(void **state) {
+    (void)state;
+    hak_os_fault_clear();
+    unit_owner_end(&owner);
+    assert_int_equal(unit_span_check().in_use_bytes, 0);
+    return 0;
+}
+
+#endif
