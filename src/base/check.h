@@ -2,7 +2,7 @@
  *
  * The four classes of checks:
  *   static   _Static_assert: a constant is wrong
- *   require  HAK_REQUIRE / hak_fatal: the user broke the contract; always active; one line, abort
+ *   require  hak_fatal: the user broke the contract; always active; one line, abort
  *   assert   HAK_ASSERT: we broke an invariant; cites it by number; audit builds only
  *   audit    test/double/audit.c: a whole structure is walked; in the core that tests link with
  *

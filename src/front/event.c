@@ -48,4 +48,7 @@ void hak_event_look(hak_tcache_t *tcache) {
     if (is_full || is_due) {
         event_run(tcache, HAK_EVENT_PROCESS);
     }
+    if (is_due) {
+        event_run(tcache, HAK_EVENT_STEP);
+    }
 }

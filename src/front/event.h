@@ -20,8 +20,9 @@ enum {
 
 typedef void hak_event_t(hak_tcache_t *tcache);
 
-/* Whom an event serves: the thread that ticks, each for itself, or the process. */
-typedef enum hak_event_scope { HAK_EVENT_OWN, HAK_EVENT_PROCESS } hak_event_scope_t;
+/* Whom an event serves: the thread that ticks, each for itself, or the process, when much ticks or
+ * not more than once in a step. */
+typedef enum hak_event_scope { HAK_EVENT_OWN, HAK_EVENT_PROCESS, HAK_EVENT_STEP } hak_event_scope_t;
 
 /* Registers an event; at most 8, before any thread ticks. */
 void hak_event_register(hak_event_t *event, hak_event_scope_t scope);

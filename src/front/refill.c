@@ -7,17 +7,20 @@
 #include "front/slow.h"
 #include "large/large.h"
 
-/* Memory is out. First what is cached anywhere in the process becomes usable here, without a call
- * to the kernel, which may refuse to give anything back a moment later. */
-void hak_slow_collect(hak_tcache_t *tcache) {
-    hak_tcache_flush(tcache);
-    hak_owner_collect();
-}
-
-/* Then unused memory goes back, so that limits leave room for another shape of it. */
-void hak_slow_reclaim(void) {
-    hak_large_trim(0);
-    hak_span_purge(0);
+/* First what is cached anywhere in the process becomes usable here, without a call to the kernel,
+ * which may refuse to give anything back a moment later. Then unused memory goes back, so that
+ * limits leave room for another shape of it. */
+bool hak_slow_retry(hak_tcache_t *tcache, unsigned attempt) {
+    if (attempt == 0) {
+        hak_tcache_flush(tcache);
+        hak_owner_collect();
+    } else if (attempt == 1) {
+        hak_large_trim(0);
+        hak_span_purge(0);
+    } else {
+        hak_owner_add(&tcache->counters.oom, 1);
+    }
+    return attempt < 2;
 }
 
 /* The bin grows when it overflowed since the last refill: such a load goes up and down by more
@@ -61,16 +64,8 @@ static hak_blocks_t refill_once(hak_tcache_t *tcache, unsigned sc) {
 static hak_blocks_t refill_from_slabs(hak_tcache_t *tcache, unsigned sc) {
     bin_adapt(tcache, sc);
     hak_blocks_t blocks = refill_once(tcache, sc);
-    if (HAK_UNLIKELY(blocks.count == 0)) {
-        hak_slow_collect(tcache);
+    for (unsigned i = 0; HAK_UNLIKELY(blocks.count == 0) && hak_slow_retry(tcache, i); i++) {
         blocks = refill_once(tcache, sc);
-        if (blocks.count == 0) {
-            hak_slow_reclaim();
-            blocks = refill_once(tcache, sc);
-        }
-        if (blocks.count == 0) {
-            hak_owner_add(&tcache->counters.oom, 1);
-        }
     }
     return blocks;
 }

@@ -87,16 +87,9 @@ static hak_large_result_t slow_large(size_t size, size_t align) {
         return result;
     }
     result = hak_large_alloc(size, align);
-    if (HAK_UNLIKELY(result.block == NULL) && tcache != NULL) {
-        hak_slow_collect(tcache);
+    for (unsigned i = 0;
+         HAK_UNLIKELY(result.block == NULL) && tcache != NULL && hak_slow_retry(tcache, i); i++) {
         result = hak_large_alloc(size, align);
-        if (result.block == NULL) {
-            hak_slow_reclaim();
-            result = hak_large_alloc(size, align);
-        }
-        if (result.block == NULL) {
-            hak_owner_add(&tcache->counters.oom, 1);
-        }
     }
     return result;
 }

@@ -32,9 +32,8 @@ HAK_NOINLINE void hak_slow_free_at(void *block, const void *site);
 
 /* The first block of a bin that was empty; NULL: memory is out. */
 HAK_NOINLINE void *hak_slow_refill(hak_tcache_t *tcache, unsigned sc);
-/* When memory is out: what is cached anywhere becomes usable here; what is unused goes back. */
-HAK_COLD void hak_slow_collect(hak_tcache_t *tcache);
-HAK_COLD void hak_slow_reclaim(void);
+/* Memory is out: what may help is done, and true says to try again; attempts count from 0. */
+HAK_COLD bool hak_slow_retry(hak_tcache_t *tcache, unsigned attempt);
 
 /* Whether the address lies in memory of ours; asked about addresses that are no block. */
 bool hak_slow_is_inside(const void *address);

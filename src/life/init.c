@@ -32,6 +32,11 @@ static void event_purge(hak_tcache_t *tcache) {
     hak_large_trim_if_over();
 }
 
+static void event_holes(hak_tcache_t *tcache) {
+    (void)tcache;
+    hak_owner_decay_holes();
+}
+
 static void event_learn(hak_tcache_t *tcache) {
     (void)tcache;
     hak_policy_tick();
@@ -52,6 +57,7 @@ static void process_start(void) {
     hak_event_register(event_tend, HAK_EVENT_PROCESS);
     hak_event_register(event_purge, HAK_EVENT_PROCESS);
     hak_event_register(event_learn, HAK_EVENT_PROCESS);
+    hak_event_register(event_holes, HAK_EVENT_STEP);
     hak_life_next_init();
     hak_conf_read();
     if (hak_load_relaxed(&hak_knobs.force_libc) && !hak_life_next_has_libc()) {

@@ -46,9 +46,15 @@ void hak_lock_leave(hak_owner_lock_t *owner_lock);
 /* Lets go of what the thread holds of them: for those who survive a fatal error (tests). */
 void hak_lock_leave_owners(void);
 
-/* [owner] This thread is in the middle of a push to a remote list, which takes no lock: a fork in a
- * signal handler is no clean one then. */
-extern HAK_TLS bool hak_lock_is_pushing;
+/* [owner] This thread is in the middle of a push to a remote list, or of a purge, which hold no
+ * lock: a fork in a signal handler is no clean one then. */
+extern HAK_TLS bool hak_lock_is_midway;
+
+HAK_INLINE void hak_lock_set_midway(bool is_midway) {
+    HAK_SIGNAL_FENCE(); /* the handler sees it in this order */
+    hak_lock_is_midway = is_midway;
+    HAK_SIGNAL_FENCE();
+}
 
 /* fork: the calling thread takes every lock, in the order of ranks. Until hak_lock_fork_end it
  * holds them, and acquire and release are no-ops for it: other fork handlers of the program may

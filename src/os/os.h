@@ -68,7 +68,6 @@ uintptr_t hak_os_data_end(void);
 uint32_t hak_os_thread_id(void);
 void hak_os_wait(uint32_t *word, uint32_t expected); /* sleeps while *word == expected */
 void hak_os_wake_one(uint32_t *word);
-void hak_os_yield(void);
 void hak_os_sleep(uint64_t ns); /* a signal may end it early */
 /* Blocks all signals of the calling thread; returns the mask there was before. */
 uint64_t hak_os_block_signals(void);

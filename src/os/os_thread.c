@@ -24,10 +24,6 @@ void hak_os_wake_one(uint32_t *word) {
     hak_syscall(SYS_futex, (long)word, FUTEX_WAKE_PRIVATE, 1, 0, 0, 0);
 }
 
-void hak_os_yield(void) {
-    hak_syscall(SYS_sched_yield, 0, 0, 0, 0, 0, 0);
-}
-
 /* The futex call, as programs that forbid themselves system calls allow that one. */
 void hak_os_sleep(uint64_t ns) {
     struct timespec time = {(time_t)(ns / 1000000000), (long)(ns % 1000000000)};

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * Holes: OS pages of a partly used slab that no block in use touches, which malloc_trim gives back.
+ * Holes: OS pages of a partly used slab that no block in use touches, which malloc_trim gives back,
+ * and time, when the slab is idle.
  * What is marked as free holds nothing, unlike the blocks of lists, which are linked through their
  * first words; so the own list is marked first. Purged blocks are linked when handed out. */
+#include "base/knobs.h"
 #include "os/os.h"
 #include "slab/slab.h"
 #include "slab/slab_inl.h"
@@ -66,18 +68,29 @@ static size_t slab_purge_holes(hak_slab_t *slab) {
                                        : (size_t)slab->units * HAK_UNIT_BYTES;
         is_done = hole_purge(slab, (size_t)block * slab->block_bytes, to, &given_back);
     }
-    slab->purged = is_done ? (uint16_t)(slab->free_count + 1) : 0;
+    slab->looked = is_done ? (uint16_t)(slab->free_count + 1) : 0;
+    slab->is_purged = is_done;
     return given_back;
 }
 
+/* No block came or went since the last look. */
+static bool slab_is_idle(const hak_slab_t *slab) {
+    return slab->looked == slab->free_count + 1;
+}
+
 /* Each slab looked at goes to the end of the list, so that the first is always the next one. */
+static hak_slab_t *slab_in_turn(hak_owner_t *owner, unsigned sc) {
+    hak_slab_t *slab = HAK_CONTAINER_OF(owner->partial[sc].next, hak_slab_t, link);
+    hak_list_remove(&slab->link);
+    hak_list_push_back(&owner->partial[sc], &slab->link);
+    return slab;
+}
+
 size_t hak_slab_purge_holes(hak_owner_t *owner, unsigned sc, uint32_t slabs) {
     size_t given_back = 0;
     for (; slabs > 0 && !hak_list_is_empty(&owner->partial[sc]); slabs--) {
-        hak_slab_t *slab = HAK_CONTAINER_OF(owner->partial[sc].next, hak_slab_t, link);
-        hak_list_remove(&slab->link);
-        hak_list_push_back(&owner->partial[sc], &slab->link);
-        if (slab->purged != slab->free_count + 1) { /* else nothing came since the last time */
+        hak_slab_t *slab = slab_in_turn(owner, sc);
+        if (!slab->is_purged || !slab_is_idle(slab)) {
             given_back += slab_purge_holes(slab);
         }
     }
@@ -101,4 +114,99 @@ size_t hak_owner_purge_holes(void) {
     size_t given_back = 0;
     hak_owner_visit(owner_purge_holes, &given_back);
     return given_back;
+}
+
+/* --- by time ------------------------------------------------------------------------------------
+ *
+ * Rounds over the partial slabs of an owner, a pause between two. A slab that is as the round
+ * before left it is idle: its holes go, if those of the whole owner are worth it. When many of the
+ * slabs that were purged are needed again, the pause becomes longer. */
+
+static const uint64_t DECAY_PAUSE_NS = 400u * 1000 * 1000;
+
+enum {
+    /* work, counted in looks at a slab; a purge costs one more for each block of its list */
+    DECAY_PURGE_WORK = 32,
+    DECAY_SECTION_WORK = HOLES_SLABS * DECAY_PURGE_WORK,
+    DECAY_STEP_WORK = 16 * DECAY_SECTION_WORK,
+    DECAY_LEAST_BYTES = 16384, /* free in a slab */
+    DECAY_REGRET_PART = 4,     /* of the purged slabs, needed again: too many */
+    DECAY_BACKOFF_UP = 2,
+    DECAY_BACKOFF_MOST = 6, /* doublings of the pause */
+};
+
+static uint32_t slab_decay(hak_holes_round_t *round, hak_slab_t *slab) {
+    size_t free_bytes = (size_t)slab->free_count * slab->block_bytes;
+    bool is_idle = slab_is_idle(slab);
+    if (free_bytes < DECAY_LEAST_BYTES || (is_idle && slab->is_purged)) {
+        return 1;
+    }
+    round->free_bytes += free_bytes;
+    if (!is_idle || round->free_bytes_before <= hak_load_relaxed(&hak_knobs.retain_idle_bytes)) {
+        slab->looked = (uint16_t)(slab->free_count + 1);
+        slab->is_purged = false;
+        return 1;
+    }
+    uint32_t work = DECAY_PURGE_WORK + slab->listed;
+    round->purged += slab_purge_holes(slab) != 0;
+    return work;
+}
+
+static void round_end(hak_holes_round_t *round, uint64_t now) {
+    if (round->regretted > round->purged / DECAY_REGRET_PART) {
+        unsigned backoff = round->backoff + DECAY_BACKOFF_UP;
+        round->backoff = backoff < DECAY_BACKOFF_MOST ? backoff : DECAY_BACKOFF_MOST;
+    } else if (round->backoff != 0) {
+        round->backoff--;
+    }
+    round->purged = 0;
+    round->regretted = 0;
+    round->class_end = 0;
+    round->free_bytes_before = round->free_bytes;
+    round->free_bytes = 0;
+    hak_store_relaxed(&round->due_ns, now + (DECAY_PAUSE_NS << round->backoff));
+}
+
+/* To the next class with partial slabs; false: the round is over. */
+static bool round_next_class(hak_owner_t *owner) {
+    hak_holes_round_t *round = &owner->holes;
+    while (round->left == 0 && round->class_end < HAK_SC_COUNT) {
+        round->left = owner->partial_count[round->class_end++];
+    }
+    return round->left != 0;
+}
+
+uint32_t hak_slab_decay_holes(hak_owner_t *owner, uint64_t now, uint32_t work) {
+    hak_holes_round_t *round = &owner->holes;
+    uint32_t done = 0;
+    while (done < work && now >= round->due_ns) {
+        if (!round_next_class(owner)) {
+            round_end(round, now);
+        } else if (hak_list_is_empty(&owner->partial[round->class_end - 1])) {
+            round->left = 0;
+        } else {
+            round->left--;
+            done += slab_decay(round, slab_in_turn(owner, round->class_end - 1));
+        }
+    }
+    return done;
+}
+
+typedef struct decay_step {
+    uint64_t now;
+    uint32_t work; /* done in this step */
+} decay_step_t;
+
+static void owner_decay(hak_owner_t *owner, void *context) {
+    decay_step_t *step = context;
+    while (step->work < DECAY_STEP_WORK && step->now >= hak_load_relaxed(&owner->holes.due_ns) &&
+           hak_lock_try(&owner->lock)) {
+        step->work += hak_slab_decay_holes(owner, step->now, DECAY_SECTION_WORK);
+        hak_owner_leave(owner);
+    }
+}
+
+void hak_owner_decay_holes(void) {
+    decay_step_t step = {.now = hak_os_now_ns()};
+    hak_owner_visit(owner_decay, &step);
 }

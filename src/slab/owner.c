@@ -310,6 +310,7 @@ void hak_owner_after_fork(hak_owner_t *home, bool is_clean) {
         owner_add_user(home);
     }
     if (is_clean) {
+        hak_span_after_fork();
         hak_remote_requeue_all();
     }
 }

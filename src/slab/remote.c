@@ -17,18 +17,11 @@ static void queue_push(hak_owner_t *owner, hak_slab_t *slab) {
     } while (!hak_cas_release(&owner->queue, &top, slab)); /* pairs REMOTE-2 */
 }
 
-/* A signal handler that forks in between sees it in this order. */
-HAK_INLINE void remote_set_pushing(bool is_pushing) {
-    HAK_SIGNAL_FENCE();
-    hak_lock_is_pushing = is_pushing;
-    HAK_SIGNAL_FENCE();
-}
-
 void hak_remote_push(hak_slab_t *slab, const hak_batch_t *batch) {
     uint64_t tail_offset = (uint64_t)((char *)batch->tail - (char *)batch->head);
     *batch_word(batch->head) = (tail_offset & 0xffffffffu) | (uint64_t)batch->count << 32;
     uintptr_t below = hak_load_relaxed(&slab->remote);
-    remote_set_pushing(true);
+    hak_lock_set_midway(true);
     do {
         hak_link_set(batch->tail, (void *)below);
     } while (!hak_cas_release(&slab->remote, &below, (uintptr_t)batch->head)); /* pairs REMOTE-1 */
@@ -37,7 +30,7 @@ void hak_remote_push(hak_slab_t *slab, const hak_batch_t *batch) {
          * takes it from a queue passes it on. */
         queue_push(hak_load_acquire(&slab->owner), slab); /* pairs REMOTE-3 */
     }
-    remote_set_pushing(false);
+    hak_lock_set_midway(false);
 }
 
 /* The batch word lies in freed memory, in plain: a stray write must not send the splice astray. */

@@ -77,7 +77,8 @@ static hak_slab_t *slab_create(hak_owner_t *owner, unsigned sc) {
     hak_owner_store(&slab->carved, 0);
     slab->base = span.base;
     hak_list_init(&slab->link);
-    slab->purged = 0;
+    slab->looked = 0;
+    slab->is_purged = false;
     slab->block_bytes = info->bytes;
     slab->capacity = info->blocks;
     slab->sc = (uint8_t)sc;
@@ -237,7 +238,9 @@ hak_blocks_t hak_slab_refill(hak_owner_t *owner, unsigned sc, uint32_t want) {
     owner->current[sc] = slab;
     if (slab != NULL) {
         slab->state = HAK_SLAB_CURRENT;
-        slab->purged = 0;
+        slab->looked = 0;
+        owner->holes.regretted += slab->is_purged;
+        slab->is_purged = false;
         blocks = slab_take(owner, slab, want);
         HAK_ASSERT(blocks.count != 0, "SLAB-4");
     }

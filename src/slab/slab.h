@@ -51,7 +51,8 @@ struct hak_slab {
     uint8_t units;                   /* [const] */
     uint8_t unit;                    /* [const] first unit in its superslab */
     uint8_t state;                   /* [owner] hak_slab_state_t */
-    uint16_t purged;                 /* [owner] free_count + 1 when its holes went; 0: never */
+    uint16_t looked; /* [owner] free_count + 1 at the last look for holes; 0: none */
+    bool is_purged;  /* [owner] and its holes went then */
 
     HAK_LINE_ALIGNED uintptr_t remote; /* [atomic] list of batches, docs/remote-free.md */
     hak_slab_t *queue_next;            /* [atomic] in an owner's queue */
@@ -59,6 +60,18 @@ struct hak_slab {
 };
 
 _Static_assert(sizeof(hak_slab_t) <= HAK_UNIT_RECORD_BYTES, "a slab record fits its unit record");
+
+/* A round of looks for holes, holes.c. */
+typedef struct hak_holes_round {
+    uint64_t due_ns;          /* [atomic] it goes on from then on */
+    size_t free_bytes;        /* [owner] free in the slabs looked at, as far as it was not purged */
+    size_t free_bytes_before; /* [owner] in the round before */
+    uint32_t left;            /* [owner] slabs of the class that were not looked at */
+    uint32_t class_end;       /* [owner] class after that one; 0: it has not begun */
+    uint32_t purged;          /* [owner] slabs, in this round */
+    uint32_t regretted;       /* [owner] purged slabs that were needed again, since the last */
+    uint32_t backoff;         /* [owner] doublings of the pause */
+} hak_holes_round_t;
 
 /* Who slabs belong to. There are about as many owners as the process may use CPUs, each the home of
  * some threads; its lock says who may act for it. `queue` is written by everybody.
@@ -77,6 +90,7 @@ struct hak_owner {
     uint32_t slab_count[HAK_SC_COUNT];    /* [owner] slabs of the class; read by adopters, a hint */
     hak_list_t partial[HAK_SC_COUNT];     /* [owner] */
     uint32_t partial_count[HAK_SC_COUNT]; /* [owner] of `partial`; read by adopters, a hint */
+    hak_holes_round_t holes;              /* [owner] */
 };
 
 /* A list of free blocks: on its way into a bin, or an outbox. */
@@ -110,6 +124,8 @@ void hak_slab_release_current(hak_owner_t *owner);
 
 /* Gives the holes of the next `slabs` partial slabs of a class back; returns the bytes. */
 size_t hak_slab_purge_holes(hak_owner_t *owner, unsigned sc, uint32_t slabs);
+/* Goes on with the owner's round, until about so much work is done; returns what was. */
+uint32_t hak_slab_decay_holes(hak_owner_t *owner, uint64_t now, uint32_t work);
 
 /* --- owners (owner.c) ------------------------------------------------------------------------- */
 
@@ -141,6 +157,8 @@ void hak_owner_collect(void);
 /* Gives the holes of all owners back. An owner is held while the kernel is called: others go
  * elsewhere meanwhile, and a fork waits for a few slabs' worth. */
 size_t hak_owner_purge_holes(void);
+/* A step of time: those of slabs nobody used for a while go back, a few at a time. */
+void hak_owner_decay_holes(void);
 /* Calls visit for every owner, which is not held. */
 void hak_owner_visit(void (*visit)(hak_owner_t *owner, void *context), void *context);
 /* In the child of a fork: threads are gone, `home` is that of the one that is left. Unless it is

@@ -153,6 +153,7 @@ static bool job_take(purge_job_t *job, purge_plan_t plan, uint32_t *cursor) {
         }
         state->whole_count -= superslab->free_units == ~0ull;
         superslab->free_units &= ~job->units;
+        superslab->leaving_units |= job->is_unmap ? 0 : job->units;
         job->split = hak_span_note_split(superslab, job->units);
         hak_span_take_dirty(dirty);
         state->high_units -= hak_popcount(dirty); /* a purge is no breath */
@@ -202,6 +203,7 @@ static size_t job_run(const purge_job_t *job) {
         superslab->clean_units |= done;
         superslab->purged_units |= done;
         superslab->free_units |= job->units;
+        superslab->leaving_units &= ~job->units;
         state->whole_count += superslab->free_units == ~0ull;
         hak_span_add_dirty(hak_popcount(dirty));
         hak_span_note_free(superslab, hak_longest_run(superslab->free_units));
@@ -212,6 +214,7 @@ static size_t job_run(const purge_job_t *job) {
 
 static size_t span_purge(purge_plan_t plan) {
     size_t given_back = 0;
+    hak_lock_set_midway(true);
     hak_lock_acquire(HAK_LOCK_SPAN);
     uint32_t cursor = hak_span_state.end;
     purge_job_t job;
@@ -224,7 +227,25 @@ static size_t span_purge(purge_plan_t plan) {
         }
     }
     hak_lock_release(HAK_LOCK_SPAN);
+    hak_lock_set_midway(false);
     return given_back;
+}
+
+static void superslab_after_fork(hak_superslab_t *superslab, void *context) {
+    (void)context;
+    uint64_t units = superslab->leaving_units;
+    if (units != 0) { /* some of them may read as zero: nobody knows */
+        superslab->leaving_units = 0;
+        superslab->clean_units &= ~units;
+        superslab->free_units |= units;
+        hak_span_state.whole_count += superslab->free_units == ~0ull;
+        hak_span_add_dirty(hak_popcount(units));
+        hak_span_note_free(superslab, hak_longest_run(superslab->free_units));
+    }
+}
+
+void hak_span_after_fork(void) {
+    hak_span_visit(superslab_after_fork, NULL);
 }
 
 size_t hak_span_purge(size_t keep_bytes) {

@@ -6,7 +6,8 @@
  *               and 128 opaque bytes per unit for the layer that uses the span.
  *
  * Invariants, all under HAK_LOCK_SPAN:
- *   SPAN-1  A unit is free (bit in free_units) or belongs to exactly one span.
+ *   SPAN-1  A unit is free (bit in free_units), belongs to exactly one span, or is being purged (in
+ *           leaving_units, or all of the superslab is about to be unmapped).
  *   SPAN-2  A clean unit (bit in clean_units) reads as zero. The bit survives allocation: whoever
  *           frees the span says how many leading units it wrote to.
  *   SPAN-3  unused_dirty_units of the process == sum of popcount(free & ~clean), less what a purge
@@ -34,6 +35,7 @@ struct hak_superslab {
     uint64_t free_units;         /* [lock SPAN] bit per unit */
     uint64_t clean_units;        /* [lock SPAN] bit per unit */
     uint64_t purged_units;       /* [lock SPAN] clean because of a purge, not wanted since */
+    uint64_t leaving_units;      /* [lock SPAN] neither free nor in a span: purges in progress */
     uint8_t huge_pages;          /* [lock SPAN] SPAN-6 */
     uint32_t index;              /* [lock SPAN] place in the table; order of creation */
     hak_superslab_t *next;       /* [lock SPAN] list of spare records */
@@ -79,6 +81,9 @@ void hak_span_note_holes(hak_superslab_t *superslab, unsigned unit, unsigned cou
 /* Purges if more has been unused than the knobs allow, for too long or by too much, and at the end
  * of a window what was not needed in it (purge.c). */
 void hak_span_purge_if_over(void);
+
+/* In the child of a fork, structures at rest: what other threads were about to purge is unused. */
+void hak_span_after_fork(void);
 
 /* What may stay unused now, in bytes, by the knobs; and what of it although nobody needs it. */
 size_t hak_span_retain_bytes(size_t in_use_bytes);

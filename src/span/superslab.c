@@ -79,6 +79,7 @@ static bool superslab_add(char *base) {
     superslab->free_units = ~0ull;
     superslab->clean_units = ~0ull;
     superslab->purged_units = 0;
+    superslab->leaving_units = 0;
     superslab->huge_pages = 0;
     superslab->index = index;
     superslab->next = NULL;

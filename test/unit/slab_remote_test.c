@@ -5,6 +5,7 @@
 #include "unit/slab.h"
 
 #include <pthread.h>
+#include <sched.h>
 
 static hak_owner_t a, b;
 static unit_blocks_t held;
@@ -205,7 +206,7 @@ static void *stranger(void *context) {
     for (unsigned i = 0; i < PER_STRANGER; i++) {
         void *block;
         while ((block = hak_load_acquire(&own[i])) == NULL) {
-            hak_os_yield();
+            sched_yield();
         }
         if (length == UNIT_COUNT(batch) ||
             (length > 0 && hak_slab_of(batch[0]) != hak_slab_of(block))) {

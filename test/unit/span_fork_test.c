@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * A fork while another thread purges: units on their way to the kernel are unused in the child. */
+#include "hakmem/hakmem.h"
+#include "unit/span.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { FORKS = 200, SPANS = 4, SPAN_UNITS = 60 };
+
+static atomic_bool stop;
+
+static void *purge(void *context) {
+    hak_span_t spans[SPANS];
+    hak_free(hak_malloc(1)); /* the thread is known, too */
+    while (!atomic_load(&stop)) {
+        for (unsigned i = 0; i < SPANS; i++) {
+            if (!hak_span_alloc(SPAN_UNITS, HAK_UNIT_BYTES, HAK_SPAN_SPARSE, &spans[i])) {
+                return context;
+            }
+            memset(spans[i].base, 1, (size_t)SPAN_UNITS * HAK_UNIT_BYTES);
+        }
+        for (unsigned i = 0; i < SPANS; i++) {
+            unit_span_free(&spans[i], SPAN_UNITS);
+        }
+        hak_span_purge(HAK_UNIT_BYTES);
+    }
+    return NULL;
+}
+
+static void units_being_purged_are_unused_in_the_child(void **state) {
+    (void)state;
+    pthread_t thread;
+    void *failed;
+    hak_free(hak_malloc(1)); /* the process begins: fork is known about */
+    unit_span_retain((size_t)1 << 40, 0);
+    assert_int_equal(pthread_create(&thread, NULL, purge, &stop), 0);
+    for (unsigned i = 0; i < FORKS; i++) {
+        int status = -1;
+        pid_t child = fork();
+        if (child == 0) {
+            unit_span_check();
+            _exit(0);
+        }
+        assert_true(child > 0);
+        assert_int_equal(waitpid(child, &status, 0), child);
+        assert_int_equal(status, 0);
+    }
+    atomic_store(&stop, true);
+    pthread_join(thread, &failed);
+    assert_null(failed);
+    unit_span_check();
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(units_being_purged_are_unused_in_the_child),
+};
+
+UNIT_MAIN(tests)
