@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Does memory go back to the kernel when the program asks for it? Much of it in small blocks, freed
- * by whoever, wholly or but for a few.
+ * Does memory go back to the kernel when the program asks for it, and by time? Much of it in small
+ * blocks, freed by whoever, wholly or but for a few.
  */
 #include <pthread.h>
 
@@ -96,11 +96,41 @@ static void return_holes_between_survivors(void) {
     expect_rss_at_most(before, ALL_BYTES / 50);
 }
 
+/* A little work, in which the allocator looks at the clock, until so much is resident. */
+static bool activity_until(size_t bytes) {
+    enum { LARGE_BYTES = 200000, WAITS = 20000 };
+    for (size_t i = 0; i < WAITS; ++i) {
+        void *block = family.malloc(LARGE_BYTES);
+        EXPECT(block != NULL);
+        family.free(block);
+        if (i % 100 == 0 && expect_rss_bytes() <= bytes) {
+            return true;
+        }
+        usleep(1000);
+    }
+    return false;
+}
+
+static void return_with_time_what_nobody_uses(void) {
+    enum { SIZE = 512, EVERY = 64, LIVE_BYTES = ALL_BYTES / SIZE / EVERY * 4096 };
+    if (!expect_is_hakmem()) {
+        return; /* others keep it, or take longer */
+    }
+    blocks_touch();
+    size_t before = expect_rss_bytes();
+    size_t count = blocks_make(SIZE);
+    blocks_free(count, EVERY);
+    EXPECT(activity_until(before + LIVE_BYTES + ALL_BYTES / 50)); /* holes between survivors */
+    blocks_check_and_free(count, EVERY, SIZE);
+    EXPECT(activity_until(before + ALL_BYTES / 10)); /* and the rest */
+}
+
 int main(void) {
     family_load();
     expect_watchdog(100);
     RUN(return_all_freed_by_the_thread_that_made_them);
     RUN(return_all_freed_by_another_thread);
     RUN(return_holes_between_survivors);
+    RUN(return_with_time_what_nobody_uses);
     return expect_status();
 }

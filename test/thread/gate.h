@@ -48,9 +48,9 @@ static inline void gate_open(gate_t *gate) {
 
 /* What goes on elsewhere while threads sleep: for so long, a little of everything every
  * millisecond, nothing kept. Memory that the allocator gives back only when somebody calls it, it
- * can give now. */
+ * can give now; one large block each time reaches its slow paths. */
 static inline void gate_activity(size_t milliseconds) {
-    enum { BLOCKS = 200 };
+    enum { BLOCKS = 200, LARGE_BYTES = 200000 };
     struct timespec start, now;
     clock_gettime(CLOCK_MONOTONIC, &start);
     size_t passed;
@@ -63,6 +63,9 @@ static inline void gate_activity(size_t milliseconds) {
         for (size_t i = 0; i < BLOCKS; ++i) {
             family.free(blocks[i]);
         }
+        void *large = family.malloc(LARGE_BYTES);
+        EXPECT(large != NULL);
+        family.free(large);
         usleep(1000);
         clock_gettime(CLOCK_MONOTONIC, &now);
         passed =

@@ -11,8 +11,8 @@
 enum { THREADS_MAX = 2000, SIZE_LEAST = 16, SIZE_MOST = 1024, BURSTS = 3 };
 
 /* RSS in per cent of the live bytes: what holds today, with room, not what is wished for. Measured
- * with two CPUs: few 1 310 to 1 700, many 155, bursts 240. */
-enum { FEW_PERCENT = 2000, MANY_PERCENT = 200, BURSTS_PERCENT = 320 };
+ * with two CPUs: few 810 to 1 050, many 145, bursts 190. */
+enum { FEW_PERCENT = 1400, MANY_PERCENT = 180, BURSTS_PERCENT = 260 };
 
 /* Kept and freed by each thread. With fewer threads nothing is asserted: the fixed cost of a
  * process is what would be measured. */
