@@ -5,76 +5,15 @@
 #include "hakmem/hakmem.h"
 #include "stat/stat.h"
 
+#define HAK_NAME(name) hak_##name
+#include "api/family.def"
+#undef HAK_NAME
+
 #define HAK_STRING(x) #x
 #define HAK_DOTTED(a, b, c) HAK_STRING(a) "." HAK_STRING(b) "." HAK_STRING(c)
 
-HAK_EXPORT HAK_HOT void *hak_malloc(size_t size) {
-    return hak_fast_malloc(size);
-}
-
-HAK_EXPORT HAK_HOT void hak_free(void *block) {
-    hak_fast_free(block);
-}
-
-HAK_EXPORT void *hak_calloc(size_t count, size_t size) {
-    return hak_api_calloc(count, size);
-}
-
-HAK_EXPORT void *hak_realloc(void *block, size_t size) {
-    return hak_api_realloc(block, size);
-}
-
-HAK_EXPORT void *hak_aligned_alloc(size_t alignment, size_t size) {
-    return hak_api_aligned_alloc(alignment, size);
-}
-
-HAK_EXPORT int hak_posix_memalign(void **block, size_t alignment, size_t size) {
-    return hak_api_posix_memalign(block, alignment, size);
-}
-
-HAK_EXPORT void *hak_memalign(size_t alignment, size_t size) {
-    return hak_api_memalign(alignment, size);
-}
-
-HAK_EXPORT void *hak_valloc(size_t size) {
-    return hak_api_valloc(size);
-}
-
-HAK_EXPORT void *hak_pvalloc(size_t size) {
-    return hak_api_pvalloc(size);
-}
-
 HAK_EXPORT size_t hak_malloc_usable_size(const void *block) {
     return hak_usable_size(block);
-}
-
-HAK_EXPORT void *hak_reallocarray(void *block, size_t count, size_t size) {
-    return hak_api_reallocarray(block, count, size);
-}
-
-HAK_EXPORT void hak_free_sized(void *block, size_t size) {
-    hak_api_free_sized(block, size);
-}
-
-HAK_EXPORT void hak_free_aligned_sized(void *block, size_t alignment, size_t size) {
-    (void)alignment;
-    hak_api_free_sized(block, size);
-}
-
-HAK_EXPORT void *hak_reallocf(void *block, size_t size) {
-    return hak_api_reallocf(block, size);
-}
-
-HAK_EXPORT void *hak_recallocarray(void *block, size_t old_count, size_t count, size_t size) {
-    return hak_api_recallocarray(block, old_count, count, size);
-}
-
-HAK_EXPORT void hak_freezero(void *block, size_t size) {
-    hak_api_freezero(block, size);
-}
-
-HAK_EXPORT int hak_malloc_trim(size_t keep) {
-    return hak_api_trim(keep);
 }
 
 HAK_EXPORT size_t hak_good_size(size_t size) {

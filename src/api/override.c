@@ -11,83 +11,23 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-HAK_EXPORT HAK_HOT void *malloc(size_t size) {
-    return hak_fast_malloc(size);
-}
+HAK_EXPORT void free_sized(void *block, size_t size);
+HAK_EXPORT void free_aligned_sized(void *block, size_t alignment, size_t size);
+HAK_EXPORT void *reallocf(void *block, size_t size);
+HAK_EXPORT void *recallocarray(void *block, size_t old_count, size_t count, size_t size);
+HAK_EXPORT void freezero(void *block, size_t size);
 
-HAK_EXPORT HAK_HOT void free(void *block) {
-    hak_fast_free(block);
-}
-
-HAK_EXPORT void *calloc(size_t count, size_t size) {
-    return hak_api_calloc(count, size);
-}
-
-HAK_EXPORT void *realloc(void *block, size_t size) {
-    return hak_api_realloc(block, size);
-}
-
-HAK_EXPORT void *aligned_alloc(size_t alignment, size_t size) {
-    return hak_api_aligned_alloc(alignment, size);
-}
-
-HAK_EXPORT int posix_memalign(void **block, size_t alignment, size_t size) {
-    return hak_api_posix_memalign(block, alignment, size);
-}
-
-HAK_EXPORT void *memalign(size_t alignment, size_t size) {
-    return hak_api_memalign(alignment, size);
-}
-
-HAK_EXPORT void *valloc(size_t size) {
-    return hak_api_valloc(size);
-}
-
-HAK_EXPORT void *pvalloc(size_t size) {
-    return hak_api_pvalloc(size);
-}
+#define HAK_NAME(name) name
+#include "api/family.def"
+#undef HAK_NAME
 
 HAK_EXPORT size_t malloc_usable_size(void *block) {
     return hak_usable_size(block);
 }
 
-HAK_EXPORT void *reallocarray(void *block, size_t count, size_t size) {
-    return hak_api_reallocarray(block, count, size);
-}
-
-HAK_EXPORT void *reallocf(void *block, size_t size);
-HAK_EXPORT void *reallocf(void *block, size_t size) {
-    return hak_api_reallocf(block, size);
-}
-
-HAK_EXPORT void *recallocarray(void *block, size_t old_count, size_t count, size_t size);
-HAK_EXPORT void *recallocarray(void *block, size_t old_count, size_t count, size_t size) {
-    return hak_api_recallocarray(block, old_count, count, size);
-}
-
-HAK_EXPORT void freezero(void *block, size_t size);
-HAK_EXPORT void freezero(void *block, size_t size) {
-    hak_api_freezero(block, size);
-}
-
-HAK_EXPORT void free_sized(void *block, size_t size);
-HAK_EXPORT void free_sized(void *block, size_t size) {
-    hak_api_free_sized(block, size);
-}
-
-HAK_EXPORT void free_aligned_sized(void *block, size_t alignment, size_t size);
-HAK_EXPORT void free_aligned_sized(void *block, size_t alignment, size_t size) {
-    (void)alignment;
-    hak_api_free_sized(block, size);
-}
-
 HAK_EXPORT void cfree(void *block);
 HAK_EXPORT void cfree(void *block) {
     hak_fast_free(block);
-}
-
-HAK_EXPORT int malloc_trim(size_t keep) {
-    return hak_api_trim(keep);
 }
 
 /* The program knows best what stays, however long nobody needs it. */

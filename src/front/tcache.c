@@ -199,6 +199,9 @@ void hak_tcache_visit(void (*visit)(hak_tcache_t *, void *), void *context) {
  * them is read: blocks in them are lost to the child. Owners were at rest; only their queues are
  * made anew from the slabs themselves, which puts right what was under way (SLAB-7). */
 void hak_tcache_after_fork(bool is_clean) {
+    if (is_clean) {
+        hak_span_after_fork();
+    }
     hak_tcache_t *self = hak_tcache_self(hak_pagemap_base());
     bool has_self = !hak_tcache_is_empty(self);
     if (has_self) {

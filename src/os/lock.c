@@ -15,7 +15,7 @@ HAK_LOCKED_STATE hak_owner_lock_t *hak_owner_locks; /* [atomic] newest first; ne
 extern char __libc_single_threaded HAK_WEAK;
 
 static HAK_TLS bool lock_is_forking; /* [owner] between begin and end of its fork */
-HAK_TLS bool hak_lock_is_midway;
+HAK_TLS uint8_t hak_lock_midway;
 static HAK_TLS uint8_t lock_held;    /* [owner] bit per rank held, or about to be, by this thread */
 static HAK_TLS uint8_t lock_waiting; /* [owner] bit of the rank in lock_held not taken yet */
 static HAK_TLS uint8_t lock_forked;  /* [owner] bit per rank that hak_lock_fork_begin took */
@@ -227,7 +227,7 @@ void hak_lock_fork_begin(void) {
     lock_forked = forked;
     lock_held = before;
     lock_is_forking = true;
-    hak_lock_fork_is_clean = is_clean && !hak_lock_is_midway;
+    hak_lock_fork_is_clean = is_clean && hak_lock_midway == 0;
 }
 
 static void lock_fork_release(hak_lock_rank_t rank, bool is_child) {

@@ -48,11 +48,11 @@ void hak_lock_leave_owners(void);
 
 /* [owner] This thread is in the middle of a push to a remote list, or of a purge, which hold no
  * lock: a fork in a signal handler is no clean one then. */
-extern HAK_TLS bool hak_lock_is_midway;
+extern HAK_TLS uint8_t hak_lock_midway;
 
 HAK_INLINE void hak_lock_set_midway(bool is_midway) {
-    HAK_SIGNAL_FENCE(); /* the handler sees it in this order */
-    hak_lock_is_midway = is_midway;
+    HAK_SIGNAL_FENCE(); /* the handler sees it in this order; what it calls may be midway, too */
+    hak_lock_midway = (uint8_t)(hak_lock_midway + (is_midway ? 1 : -1));
     HAK_SIGNAL_FENCE();
 }
 

@@ -38,39 +38,48 @@ static uint32_t slab_next(const hak_slab_t *slab, uint32_t from, uint64_t flip) 
     return slab->carved;
 }
 
-/* The OS pages that lie wholly in from .. to. false: the kernel takes nothing back. */
-static bool hole_purge(hak_slab_t *slab, size_t from, size_t to, size_t *given_back) {
+/* What purging holes came to. */
+typedef struct purge_sum {
+    size_t bytes;
+    uint32_t calls;
+    bool is_refused; /* the kernel takes nothing back */
+} purge_sum_t;
+
+/* The OS pages that lie wholly in from .. to. */
+static void hole_purge(hak_slab_t *slab, size_t from, size_t to, purge_sum_t *sum) {
     size_t page = hak_os_page_bytes();
     from = hak_align_up(from, page);
     to = hak_align_down(to, page);
     if (from >= to) {
-        return true;
-    }
-    if (!hak_os_purge(slab->base + from, to - from)) {
-        return false;
+        return;
     }
     unsigned first = (unsigned)(from / HAK_UNIT_BYTES),
              last = (unsigned)((to - 1) / HAK_UNIT_BYTES);
-    hak_span_note_holes(hak_pagemap_superslab(slab->base), slab->unit + first, last - first + 1);
-    *given_back += to - from;
-    return true;
+    sum->calls++;
+    hak_count(purge_calls);
+    sum->is_refused = !hak_os_purge(slab->base + from, to - from);
+    if (!sum->is_refused) {
+        hak_span_note_holes(hak_pagemap_superslab(slab->base), slab->unit + first,
+                            last - first + 1);
+        sum->bytes += to - from;
+    }
 }
 
-static size_t slab_purge_holes(hak_slab_t *slab) {
-    size_t given_back = 0;
-    bool is_done = true;
+static purge_sum_t slab_purge_holes(hak_slab_t *slab) {
+    purge_sum_t sum = {0};
     slab_mark_list(slab);
-    for (uint32_t block = 0, end = 0; end < slab->carved && is_done; block = end) {
+    for (uint32_t block = 0, end = 0; end < slab->carved && !sum.is_refused; block = end) {
         block = slab_next(slab, block, 0);
         end = slab_next(slab, block, ~0ull);
         /* what was never handed out may hold memory of the span's user before, or of a huge page */
         size_t to = end < slab->carved ? (size_t)end * slab->block_bytes
                                        : (size_t)slab->units * HAK_UNIT_BYTES;
-        is_done = hole_purge(slab, (size_t)block * slab->block_bytes, to, &given_back);
+        hole_purge(slab, (size_t)block * slab->block_bytes, to, &sum);
     }
-    slab->looked = is_done ? (uint16_t)(slab->free_count + 1) : 0;
-    slab->is_purged = is_done;
-    return given_back;
+    slab->looked = sum.is_refused ? 0 : (uint16_t)(slab->free_count + 1);
+    slab->is_purged = !sum.is_refused;
+    slab->has_holes |= sum.bytes != 0;
+    return sum;
 }
 
 /* No block came or went since the last look. */
@@ -91,13 +100,13 @@ size_t hak_slab_purge_holes(hak_owner_t *owner, unsigned sc, uint32_t slabs) {
     for (; slabs > 0 && !hak_list_is_empty(&owner->partial[sc]); slabs--) {
         hak_slab_t *slab = slab_in_turn(owner, sc);
         if (!slab->is_purged || !slab_is_idle(slab)) {
-            given_back += slab_purge_holes(slab);
+            given_back += slab_purge_holes(slab).bytes;
         }
     }
     return given_back;
 }
 
-enum { HOLES_SLABS = 8 }; /* in one section: a fork waits for it */
+enum { HOLES_SLABS = 8 }; /* in one section of malloc_trim: a fork waits for it */
 
 static void owner_purge_holes(hak_owner_t *owner, void *context) {
     size_t *given_back = context;
@@ -124,13 +133,16 @@ size_t hak_owner_purge_holes(void) {
 
 static const uint64_t DECAY_PAUSE_NS = 400u * 1000 * 1000;
 
+HAK_LOCKED_STATE hak_owner_t *hak_owner_holes_cursor; /* [atomic] visited last */
+
 enum {
-    /* work, counted in looks at a slab; a purge costs one more for each block of its list */
-    DECAY_PURGE_WORK = 32,
-    DECAY_SECTION_WORK = HOLES_SLABS * DECAY_PURGE_WORK,
-    DECAY_STEP_WORK = 16 * DECAY_SECTION_WORK,
-    DECAY_LEAST_BYTES = 16384, /* free in a slab */
-    DECAY_REGRET_PART = 4,     /* of the purged slabs, needed again: too many */
+    /* work, counted in looks at a slab; blocks of a list that is marked count, too */
+    DECAY_CALL_WORK = 32,
+    DECAY_SECTION_WORK = 8 * DECAY_CALL_WORK,
+    DECAY_STEP_WORK = 256 * DECAY_CALL_WORK,
+    DECAY_STEP_OWNERS = 4,
+    DECAY_LEAST_PART = 2,  /* of a slab free: less is not worth the calls, and huge pages */
+    DECAY_REGRET_PART = 4, /* of the purged slabs, needed again: too many */
     DECAY_BACKOFF_UP = 2,
     DECAY_BACKOFF_MOST = 6, /* doublings of the pause */
 };
@@ -138,28 +150,38 @@ enum {
 static uint32_t slab_decay(hak_holes_round_t *round, hak_slab_t *slab) {
     size_t free_bytes = (size_t)slab->free_count * slab->block_bytes;
     bool is_idle = slab_is_idle(slab);
-    if (free_bytes < DECAY_LEAST_BYTES || (is_idle && slab->is_purged)) {
-        return 1;
+    if (free_bytes < (size_t)slab->units * HAK_UNIT_BYTES / DECAY_LEAST_PART ||
+        (is_idle && (slab->is_purged || slab->round == round->number))) {
+        return 1; /* the last: others left the list, and it comes by again */
     }
     round->free_bytes += free_bytes;
-    if (!is_idle || round->free_bytes_before <= hak_load_relaxed(&hak_knobs.retain_idle_bytes)) {
+    slab->round = round->number;
+    if (!is_idle) {
         slab->looked = (uint16_t)(slab->free_count + 1);
         slab->is_purged = false;
-        return 1;
+    } else if (round->free_bytes_before > hak_load_relaxed(&hak_knobs.retain_idle_bytes)) {
+        uint32_t listed = slab->listed;
+        purge_sum_t sum = slab_purge_holes(slab);
+        round->purged += sum.bytes != 0;
+        if (HAK_UNLIKELY(sum.is_refused)) { /* locked memory: that was it, for long */
+            round->left = 0;
+            round->class_end = HAK_SC_COUNT;
+            round->regretted = UINT32_MAX;
+        }
+        return 1 + listed + sum.calls * DECAY_CALL_WORK;
     }
-    uint32_t work = DECAY_PURGE_WORK + slab->listed;
-    round->purged += slab_purge_holes(slab) != 0;
-    return work;
+    return 1;
 }
 
 static void round_end(hak_holes_round_t *round, uint64_t now) {
-    if (round->regretted > round->purged / DECAY_REGRET_PART) {
+    if (round->regretted > HOLES_SLABS + round->purged / DECAY_REGRET_PART) {
         unsigned backoff = round->backoff + DECAY_BACKOFF_UP;
-        round->backoff = backoff < DECAY_BACKOFF_MOST ? backoff : DECAY_BACKOFF_MOST;
+        round->backoff = (uint8_t)(backoff < DECAY_BACKOFF_MOST ? backoff : DECAY_BACKOFF_MOST);
     } else if (round->backoff != 0) {
         round->backoff--;
     }
-    round->purged = 0;
+    round->number++;
+    round->purged /= 2; /* those of earlier rounds count, but less and less */
     round->regretted = 0;
     round->class_end = 0;
     round->free_bytes_before = round->free_bytes;
@@ -192,21 +214,16 @@ uint32_t hak_slab_decay_holes(hak_owner_t *owner, uint64_t now, uint32_t work) {
     return done;
 }
 
-typedef struct decay_step {
-    uint64_t now;
-    uint32_t work; /* done in this step */
-} decay_step_t;
-
-static void owner_decay(hak_owner_t *owner, void *context) {
-    decay_step_t *step = context;
-    while (step->work < DECAY_STEP_WORK && step->now >= hak_load_relaxed(&owner->holes.due_ns) &&
-           hak_lock_try(&owner->lock)) {
-        step->work += hak_slab_decay_holes(owner, step->now, DECAY_SECTION_WORK);
-        hak_owner_leave(owner);
-    }
-}
-
+/* Each step goes on with another owner. */
 void hak_owner_decay_holes(void) {
-    decay_step_t step = {.now = hak_os_now_ns()};
-    hak_owner_visit(owner_decay, &step);
+    uint64_t now = hak_os_now_ns();
+    uint32_t work = 0;
+    for (unsigned i = 0; i < DECAY_STEP_OWNERS && work < DECAY_STEP_WORK; i++) {
+        hak_owner_t *owner = hak_owner_next(&hak_owner_holes_cursor);
+        while (work < DECAY_STEP_WORK && now >= hak_load_relaxed(&owner->holes.due_ns) &&
+               hak_lock_try(&owner->lock)) {
+            work += hak_slab_decay_holes(owner, now, DECAY_SECTION_WORK);
+            hak_owner_leave(owner);
+        }
+    }
 }

@@ -165,6 +165,12 @@ static hak_owner_t *owner_try_all(hak_owner_t *home) {
     return NULL;
 }
 
+hak_owner_t *hak_owner_next(hak_owner_t **cursor) {
+    hak_owner_t *owner = owner_after(hak_load_acquire(cursor));
+    hak_store_release(cursor, owner);
+    return owner;
+}
+
 /* All were taken. That may have been a fork, which is over when we have the lock. */
 static hak_owner_t *owner_enter_new(hak_owner_t *home, unsigned times) {
     hak_lock_acquire(HAK_LOCK_REGISTRY);
@@ -272,8 +278,7 @@ static bool owner_wants_tending(const hak_owner_t *owner) {
 
 void hak_owner_tend(unsigned budget) {
     for (; budget > 0; budget--) {
-        hak_owner_t *owner = owner_after(hak_load_acquire(&hak_owner_tend_cursor));
-        hak_store_release(&hak_owner_tend_cursor, owner);
+        hak_owner_t *owner = hak_owner_next(&hak_owner_tend_cursor);
         if (owner_wants_tending(owner) && hak_lock_try(&owner->lock)) {
             owner_tend(owner, OWNER_DRAIN_BUDGET);
             hak_owner_leave(owner);
@@ -310,7 +315,6 @@ void hak_owner_after_fork(hak_owner_t *home, bool is_clean) {
         owner_add_user(home);
     }
     if (is_clean) {
-        hak_span_after_fork();
         hak_remote_requeue_all();
     }
 }

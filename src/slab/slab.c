@@ -33,6 +33,9 @@ hak_slab_t *hak_slab_take_partial(hak_owner_t *owner, unsigned sc) {
     hak_slab_t *slab = HAK_CONTAINER_OF(owner->partial[sc].next, hak_slab_t, link);
     hak_list_remove(&slab->link);
     hak_owner_add(&owner->partial_count[sc], -1u);
+    owner->holes.regretted += slab->has_holes;
+    slab->has_holes = false;
+    slab->looked = 0;
     return slab;
 }
 
@@ -78,7 +81,7 @@ static hak_slab_t *slab_create(hak_owner_t *owner, unsigned sc) {
     slab->base = span.base;
     hak_list_init(&slab->link);
     slab->looked = 0;
-    slab->is_purged = false;
+    slab->has_holes = false;
     slab->block_bytes = info->bytes;
     slab->capacity = info->blocks;
     slab->sc = (uint8_t)sc;
@@ -238,9 +241,6 @@ hak_blocks_t hak_slab_refill(hak_owner_t *owner, unsigned sc, uint32_t want) {
     owner->current[sc] = slab;
     if (slab != NULL) {
         slab->state = HAK_SLAB_CURRENT;
-        slab->looked = 0;
-        owner->holes.regretted += slab->is_purged;
-        slab->is_purged = false;
         blocks = slab_take(owner, slab, want);
         HAK_ASSERT(blocks.count != 0, "SLAB-4");
     }

@@ -51,8 +51,10 @@ struct hak_slab {
     uint8_t units;                   /* [const] */
     uint8_t unit;                    /* [const] first unit in its superslab */
     uint8_t state;                   /* [owner] hak_slab_state_t */
-    uint16_t looked; /* [owner] free_count + 1 at the last look for holes; 0: none */
-    bool is_purged;  /* [owner] and its holes went then */
+    uint16_t looked;    /* [owner] free_count + 1 at the last look for holes; 0: none */
+    uint8_t round;      /* [owner] of looks, in which that was */
+    bool is_purged : 1; /* [owner] the holes went then, if there were some */
+    bool has_holes : 1; /* [owner] some went since it was current */
 
     HAK_LINE_ALIGNED uintptr_t remote; /* [atomic] list of batches, docs/remote-free.md */
     hak_slab_t *queue_next;            /* [atomic] in an owner's queue */
@@ -64,13 +66,14 @@ _Static_assert(sizeof(hak_slab_t) <= HAK_UNIT_RECORD_BYTES, "a slab record fits 
 /* A round of looks for holes, holes.c. */
 typedef struct hak_holes_round {
     uint64_t due_ns;          /* [atomic] it goes on from then on */
-    size_t free_bytes;        /* [owner] free in the slabs looked at, as far as it was not purged */
+    size_t free_bytes;        /* [owner] free in slabs that were not purged before it */
     size_t free_bytes_before; /* [owner] in the round before */
     uint32_t left;            /* [owner] slabs of the class that were not looked at */
-    uint32_t class_end;       /* [owner] class after that one; 0: it has not begun */
-    uint32_t purged;          /* [owner] slabs, in this round */
-    uint32_t regretted;       /* [owner] purged slabs that were needed again, since the last */
-    uint32_t backoff;         /* [owner] doublings of the pause */
+    uint32_t purged;          /* [owner] slabs; half of those of the round before, and so on */
+    uint32_t regretted;       /* [owner] slabs with holes that were needed again */
+    uint8_t class_end;        /* [owner] class after that one; 0: it has not begun */
+    uint8_t number;           /* [owner] of the round */
+    uint8_t backoff;          /* [owner] doublings of the pause */
 } hak_holes_round_t;
 
 /* Who slabs belong to. There are about as many owners as the process may use CPUs, each the home of
@@ -159,6 +162,8 @@ void hak_owner_collect(void);
 size_t hak_owner_purge_holes(void);
 /* A step of time: those of slabs nobody used for a while go back, a few at a time. */
 void hak_owner_decay_holes(void);
+/* The next of all owners, in a ring; any cursor will do. */
+hak_owner_t *hak_owner_next(hak_owner_t **cursor);
 /* Calls visit for every owner, which is not held. */
 void hak_owner_visit(void (*visit)(hak_owner_t *owner, void *context), void *context);
 /* In the child of a fork: threads are gone, `home` is that of the one that is left. Unless it is

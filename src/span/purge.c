@@ -153,7 +153,7 @@ static bool job_take(purge_job_t *job, purge_plan_t plan, uint32_t *cursor) {
         }
         state->whole_count -= superslab->free_units == ~0ull;
         superslab->free_units &= ~job->units;
-        superslab->leaving_units |= job->is_unmap ? 0 : job->units;
+        superslab->leaving_units |= job->units;
         job->split = hak_span_note_split(superslab, job->units);
         hak_span_take_dirty(dirty);
         state->high_units -= hak_popcount(dirty); /* a purge is no breath */
@@ -181,6 +181,16 @@ static uint64_t superslab_purge(hak_superslab_t *superslab, uint64_t units) {
     return done;
 }
 
+/* Its mapping is gone, or about to be. */
+static void superslab_forget(hak_superslab_t *superslab) {
+    hak_span_state_t *state = &hak_span_state;
+    state->table[superslab->index] = NULL;
+    state->count--;
+    state->huge_page_count -= hak_popcount(superslab->huge_pages);
+    superslab->next = state->spare;
+    state->spare = superslab;
+}
+
 static size_t job_run(const purge_job_t *job) {
     hak_span_state_t *state = &hak_span_state;
     hak_superslab_t *superslab = job->superslab;
@@ -189,11 +199,7 @@ static size_t job_run(const purge_job_t *job) {
     uint64_t done = is_gone ? job->units : superslab_purge(superslab, job->units);
     hak_lock_acquire(HAK_LOCK_SPAN);
     if (is_gone) {
-        state->table[superslab->index] = NULL;
-        state->count--;
-        state->huge_page_count -= hak_popcount(superslab->huge_pages);
-        superslab->next = state->spare;
-        state->spare = superslab;
+        superslab_forget(superslab);
         hak_count(superslab_unmap);
     } else {
         uint64_t dirty = job->units & ~superslab->clean_units & ~done;
@@ -234,7 +240,9 @@ static size_t span_purge(purge_plan_t plan) {
 static void superslab_after_fork(hak_superslab_t *superslab, void *context) {
     (void)context;
     uint64_t units = superslab->leaving_units;
-    if (units != 0) { /* some of them may read as zero: nobody knows */
+    if (units != 0 && hak_pagemap_superslab(superslab->base) != superslab) {
+        superslab_forget(superslab); /* what lies there now, nobody knows */
+    } else if (units != 0) {         /* some of them may read as zero */
         superslab->leaving_units = 0;
         superslab->clean_units &= ~units;
         superslab->free_units |= units;

@@ -167,7 +167,7 @@ void world_start(unsigned owners, unsigned units) {
     model_thread_state(MODEL_WORD(&lock_forked));
     model_thread_state(MODEL_WORD(&lock_owner_held));
     model_thread_state(MODEL_WORD(&lock_owner_before));
-    model_thread_state(MODEL_WORD(&hak_lock_is_midway));
+    model_thread_state(MODEL_WORD(&hak_lock_midway));
     model_thread_state(MODEL_WORD(&world_time));
     ghost_start();
     world_map();

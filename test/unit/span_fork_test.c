@@ -15,8 +15,7 @@ static atomic_bool stop;
 
 static void *purge(void *context) {
     hak_span_t spans[SPANS];
-    hak_free(hak_malloc(1)); /* the thread is known, too */
-    while (!atomic_load(&stop)) {
+    for (unsigned round = 0; !atomic_load(&stop); round++) {
         for (unsigned i = 0; i < SPANS; i++) {
             if (!hak_span_alloc(SPAN_UNITS, HAK_UNIT_BYTES, HAK_SPAN_SPARSE, &spans[i])) {
                 return context;
@@ -26,7 +25,7 @@ static void *purge(void *context) {
         for (unsigned i = 0; i < SPANS; i++) {
             unit_span_free(&spans[i], SPAN_UNITS);
         }
-        hak_span_purge(HAK_UNIT_BYTES);
+        hak_span_purge(round % 2 * HAK_UNIT_BYTES); /* purged, or unmapped */
     }
     return NULL;
 }
