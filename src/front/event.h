@@ -20,8 +20,8 @@ enum {
 
 typedef void hak_event_t(hak_tcache_t *tcache);
 
-/* Whom an event serves: the thread that ticks, each for itself, or the process, when much ticks or
- * not more than once in a step. */
+/* Whom an event serves, and when: each thread that ticks; the process, at a 256th tick of any
+ * thread and in a step of time; the process, once in a step. */
 typedef enum hak_event_scope { HAK_EVENT_OWN, HAK_EVENT_PROCESS, HAK_EVENT_STEP } hak_event_scope_t;
 
 /* Registers an event; at most 8, before any thread ticks. */

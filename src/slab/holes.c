@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Holes: OS pages of a partly used slab that no block in use touches, which malloc_trim gives back,
- * and time, when the slab is idle.
+ * Holes: OS pages of a partly used slab that no block in use touches. They are given back by
+ * malloc_trim, and after a while if the slab is idle.
  * What is marked as free holds nothing, unlike the blocks of lists, which are linked through their
  * first words; so the own list is marked first. Purged blocks are linked when handed out. */
 #include "base/knobs.h"
@@ -129,7 +129,8 @@ size_t hak_owner_purge_holes(void) {
  *
  * Rounds over the partial slabs of an owner, a pause between two. A slab that is as the round
  * before left it is idle: its holes go, if those of the whole owner are worth it. When many of the
- * slabs that were purged are needed again, the pause becomes longer. */
+ * slabs that were purged are needed again, the pause becomes longer. Measured in
+ * docs/experiments/0027-holes-go-back.md. */
 
 static const uint64_t DECAY_PAUSE_NS = 400u * 1000 * 1000;
 

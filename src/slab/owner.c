@@ -14,7 +14,7 @@
 #include "slab/slab_inl.h"
 
 enum {
-    OWNER_SPINS = 100, /* a section lasts about as long as some dozens of these */
+    OWNER_SPINS = 100, /* a section that makes no calls lasts as long as some dozens of these */
     OWNER_PER_CPU = 1,
     OWNER_LEAST = 2,          /* with one CPU, too: one thread may be preempted in a section */
     OWNER_RESERVE = 2,        /* up to times as many, made when all are taken at a time */

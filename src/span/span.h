@@ -74,8 +74,8 @@ bool hak_span_extend(hak_superslab_t *superslab, unsigned unit, unsigned count, 
  * unused. Returns the bytes given back. */
 size_t hak_span_purge(size_t keep_bytes);
 
-/* OS pages inside a span, in some of its units, are about to be purged by its user. A huge page
- * they lie in is none any more, or the kernel would fill it up. */
+/* OS pages inside a span, in some of its units, were purged by its user. A huge page they lie in is
+ * none any more, or the kernel would fill it up. */
 void hak_span_note_holes(hak_superslab_t *superslab, unsigned unit, unsigned count);
 
 /* Purges if more has been unused than the knobs allow, for too long or by too much, and at the end
