@@ -97,7 +97,7 @@ def _section(summary: RunSummary, csv_link: str, picture_link: str) -> list[str]
     noisy = sum(row.noisy for row in summary.ranked)
     text = [f"Measured on {_plain(_conditions(summary))}. [All numbers]({csv_link})."]
     if found.common < found.rows:
-        text.append("Overall: the rows on which every allocator has figures that has them on three quarters of all.")
+        text.append("Overall: the rows complete for all allocators that have figures on three quarters of the rows.")
     if rest:
         slow = [f"{_plain(names[arm.name])} {_cell(found.of(arm.name), math.nan, math.nan)}" for arm in rest]
         text.append(f"Slower: {', '.join(slow)}.")
