@@ -136,8 +136,9 @@ static inline size_t expect_rss_bytes(void) {
     return expect_statm_bytes(1);
 }
 
-/* Set for tests under qemu-user, whose own memory cannot be told from the program's and which
- * cannot start threads in a forked child. */
+/* Set for tests under qemu-user, whose own memory cannot be told from the program's, which cannot
+ * start threads in a forked child, and hangs now and then in a child of a process with threads: a
+ * lock of its own libraries stays taken. */
 static inline bool expect_is_emulated(void) {
     return getenv("HAKMEM_EMULATED") != NULL;
 }

@@ -138,7 +138,7 @@ static void op_rest(life_t *life) {
 
 /* The child frees what it inherited; no plugin there: the C library's loader may be mid-way. */
 static void op_fork(life_t *life) {
-    if (!CAN_FORK) {
+    if (!CAN_FORK || expect_is_emulated()) {
         return;
     }
     pid_t child = fork();

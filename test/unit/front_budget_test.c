@@ -201,6 +201,9 @@ static void child_of_a_fork_has_its_own_draws_alone(void **state) {
     enum { FEW = 4 };
     pthread_t thread[FEW];
     int status = -1;
+    if (unit_is_emulated()) {
+        skip();
+    }
     breathe(64, ROUNDS);
     threads_start(thread, FEW);
     assert_true(hak_budget_drawn_bytes() > self()->drawn);

@@ -21,6 +21,11 @@
 
 #include "double/rng.h"
 
+/* Under qemu-user, which hangs now and then in a child of a process with threads. */
+static inline bool unit_is_emulated(void) {
+    return getenv("HAKMEM_EMULATED") != NULL;
+}
+
 #if defined(__SANITIZE_THREAD__)
 #define UNIT_IS_TSAN 1
 #elif defined(__has_feature)
