@@ -167,7 +167,7 @@ static uint32_t slab_decay(hak_holes_round_t *round, hak_slab_t *slab) {
         if (HAK_UNLIKELY(sum.is_refused)) { /* locked memory: that was it, for long */
             round->left = 0;
             round->class_end = HAK_SC_COUNT;
-            round->regretted = UINT32_MAX;
+            round->regretted = UINT32_MAX / 2; /* slabs with holes still come and add */
         }
         return 1 + listed + sum.calls * DECAY_CALL_WORK;
     }
