@@ -47,6 +47,7 @@
 #include "life/fork.c"
 #include "life/init.c"
 #include "life/next.c"
+#include "life/scavenger.c"
 #include "life/thread.c"
 
 #include "api/dlopen.c"

@@ -27,6 +27,8 @@ typedef struct hak_knobs {
     bool force_libc;     /* route the whole family to the next allocator */
     /* read by policy/ */
     bool learn;
+    /* read by life/ */
+    bool scavenger; /* a thread gives memory back when the program does nothing */
 } hak_knobs_t;
 
 extern hak_knobs_t hak_knobs;

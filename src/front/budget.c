@@ -164,6 +164,10 @@ void hak_budget_part(void) {
     }
 }
 
+bool hak_budget_has_threads(void) {
+    return hak_load_relaxed(&hak_budget_threads) != 0;
+}
+
 uint32_t hak_budget_initial_bytes(void) {
     size_t bytes = budget_share(hak_budget_bytes()) / INITIAL_PART;
     bytes = bytes < INITIAL_LEAST ? INITIAL_LEAST : bytes;

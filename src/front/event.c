@@ -3,7 +3,7 @@
 
 #include "os/os.h"
 
-enum { EVENT_MAX = 8 };
+enum { EVENT_MAX = 12 };
 
 typedef struct event_entry {
     hak_event_t *event;
@@ -51,4 +51,15 @@ void hak_event_look(hak_tcache_t *tcache) {
     if (is_due) {
         event_run(tcache, HAK_EVENT_STEP);
     }
+}
+
+void hak_event_pass_time(void) {
+    if (event_is_due(hak_os_now_ns())) {
+        event_run(NULL, HAK_EVENT_PROCESS);
+        event_run(NULL, HAK_EVENT_STEP);
+    }
+}
+
+void hak_event_after_fork(void) {
+    hak_store_relaxed(&event_due_ns, 0);
 }

@@ -21,12 +21,19 @@ enum {
 typedef void hak_event_t(hak_tcache_t *tcache);
 
 /* Whom an event serves, and when: each thread that ticks; the process, at a 256th tick of any
- * thread and in a step of time; the process, once in a step. */
+ * thread and in a step of time; the process, once in a step. The last two do without a tcache. */
 typedef enum hak_event_scope { HAK_EVENT_OWN, HAK_EVENT_PROCESS, HAK_EVENT_STEP } hak_event_scope_t;
 
-/* Registers an event; at most 8, before any thread ticks. */
+/* Registers an event; at most 12, before any thread ticks. */
 void hak_event_register(hak_event_t *event, hak_event_scope_t scope);
 HAK_COLD void hak_event_look(hak_tcache_t *tcache);
+
+/* The events that serve the process, if a step of time is over, outside of any operation: they get
+ * no tcache. */
+void hak_event_pass_time(void);
+
+/* In the child of a fork: a step begins at once. */
+void hak_event_after_fork(void);
 
 HAK_INLINE void hak_event_tick(hak_tcache_t *tcache) {
     if (HAK_UNLIKELY((++tcache->ticks & (HAK_EVENT_LOOK_TICKS - 1)) == 0)) {

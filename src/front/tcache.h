@@ -183,6 +183,8 @@ void hak_budget_settle(hak_tcache_t *tcache);
 /* A thread has a tcache, or has it no more. What it drew must have been given back. */
 void hak_budget_join(void);
 void hak_budget_part(void);
+/* Whether any thread has one. */
+bool hak_budget_has_threads(void);
 /* What a thread's bins should hold at first. */
 uint32_t hak_budget_initial_bytes(void);
 /* Gives everything back; the bins are about to be reset. */

@@ -2,6 +2,7 @@
  *
  * fork() in a process with threads: every lock is taken, in the order of ranks, so the child gets
  * structures at rest. The child's only thread goes on with its tcache. */
+#include "front/event.h"
 #include "front/tcache.h"
 #include "life/life.h"
 #include "os/lock.h"
@@ -26,6 +27,8 @@ static void fork_parent(void) {
 static void fork_child(void) {
     hak_tcache_after_fork(hak_lock_fork_is_clean);
     hak_policy_after_fork();
+    hak_life_scavenger_after_fork();
+    hak_event_after_fork();
     hak_lock_fork_end(true);
     hak_os_restore_signals(fork_signals);
 }

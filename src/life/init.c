@@ -58,6 +58,7 @@ static void process_start(void) {
     hak_event_register(event_purge, HAK_EVENT_PROCESS);
     hak_event_register(event_learn, HAK_EVENT_PROCESS);
     hak_event_register(event_holes, HAK_EVENT_STEP);
+    hak_event_register(hak_life_scavenge, HAK_EVENT_PROCESS);
     hak_life_next_init();
     hak_conf_read();
     if (hak_load_relaxed(&hak_knobs.force_libc) && !hak_life_next_has_libc()) {

@@ -9,6 +9,14 @@
 
 /* Arranges the thread exit hook; part of process start. */
 void hak_life_thread_init(void);
+/* Until the second call, which takes what the first one returned, the thread has no tcache and gets
+ * none: what it allocates goes through the guest's. */
+uintptr_t hak_life_detour_begin(void);
+void hak_life_detour_end(uintptr_t tcache);
+/* An event: starts the scavenger, if there shall be one and is none. */
+void hak_life_scavenge(hak_tcache_t *tcache);
+/* In the child of a fork. */
+void hak_life_scavenger_after_fork(void);
 /* Registers the fork handlers; part of process start. */
 void hak_life_fork_init(void);
 /* Finds the allocator behind ours and fills hak_next_allocator. */

@@ -32,6 +32,18 @@ void hak_life_thread_init(void) {
     has_exit_key = pthread_key_create(&exit_key, thread_exit) == 0;
 }
 
+uintptr_t hak_life_detour_begin(void) {
+    uintptr_t tcache = hak_tcache_offset;
+    is_over = true;
+    hak_tcache_offset = 0;
+    return tcache;
+}
+
+void hak_life_detour_end(uintptr_t tcache) {
+    hak_tcache_offset = tcache;
+    is_over = false;
+}
+
 hak_tcache_t *hak_life_thread_start(void) {
     hak_life_process_start();
     if (hak_load_relaxed(&hak_knobs.force_libc) || is_over) {

@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The scavenger: does memory go back while nothing happens, also in the child of a fork? Does a
+ * process end as if there were none, and does nobody else notice it?
+ */
+#include <signal.h>
+#include <sys/wait.h>
+
+#include "api/family.h"
+#include "thread/block.h"
+
+enum { MEBIBYTE = 1 << 20, ALL_BYTES = 128 * MEBIBYTE, SIZE = 200, COUNT = ALL_BYTES / SIZE };
+
+static void *blocks[COUNT];
+
+/* Threads of this process. */
+static long task_count(void) {
+    char text[2048];
+    FILE *file = fopen("/proc/self/status", "r");
+    long count = 0;
+    EXPECT(file != NULL);
+    while (fgets(text, sizeof text, file) != NULL) {
+        if (strncmp(text, "Threads:", 8) == 0) {
+            count = strtol(text + 8, NULL, 10);
+        }
+    }
+    fclose(file);
+    return count;
+}
+
+static void take_and_free_all(void) {
+    for (size_t i = 0; i < COUNT; ++i) {
+        blocks[i] = family.malloc(SIZE);
+        EXPECT(blocks[i] != NULL);
+        memset(blocks[i], 1, SIZE);
+    }
+    for (size_t i = 0; i < COUNT; ++i) {
+        family.free(blocks[i]);
+    }
+}
+
+/* Without a call of malloc or free: the watchdog ends the test if it never comes true. */
+static void wait_for_rss(size_t bytes) {
+    while (expect_rss_bytes() > bytes) {
+        usleep(10000);
+    }
+}
+
+static void scavenger_returns_memory_while_nothing_happens(void) {
+    memset(blocks, 0, sizeof blocks);
+    size_t before = expect_rss_bytes();
+    take_and_free_all();
+    wait_for_rss(before + ALL_BYTES / 10);
+    EXPECT_EQ(task_count(), 2);
+}
+
+static void expect_child(pid_t child, int expected) {
+    int status = -1;
+    EXPECT(child > 0);
+    EXPECT_EQ(waitpid(child, &status, 0), child);
+    EXPECT_EQ(status, expected);
+}
+
+static void scavenger_is_there_in_a_child_again(void) {
+    pid_t child = fork();
+    if (child == 0) {
+        expect_watchdog(60);
+        EXPECT_EQ(task_count(), 1);
+        size_t before = expect_rss_bytes();
+        take_and_free_all();
+        wait_for_rss(before + ALL_BYTES / 10);
+        EXPECT_EQ(task_count(), 2);
+        exit(0);
+    }
+    expect_child(child, 0);
+}
+
+static void *work(void *argument) {
+    uint64_t state = (uintptr_t)argument + 1;
+    for (size_t i = 0; i < 20000; ++i) {
+        block_unmake(block_make(&state), &state);
+    }
+    return NULL;
+}
+
+/* main leaves by pthread_exit: the process ends with its last thread, by an exit status of 0. */
+static void scavenger_keeps_no_process_alive(void) {
+    pid_t child = fork();
+    if (child == 0) {
+        expect_watchdog(60);
+        take_and_free_all();
+        EXPECT_EQ(task_count(), 2);
+        thread_start(work, NULL);
+        pthread_exit(NULL);
+    }
+    expect_child(child, 0);
+}
+
+static void scavenger_comes_back_for_later_threads(void) {
+    enum { ROUNDS = 20, THREADS = 4 };
+    for (size_t i = 0; i < ROUNDS; ++i) {
+        pthread_t threads[THREADS];
+        for (size_t k = 0; k < THREADS; ++k) {
+            threads[k] = thread_start(work, (void *)(i * THREADS + k));
+        }
+        for (size_t k = 0; k < THREADS; ++k) {
+            EXPECT_EQ(pthread_join(threads[k], NULL), 0);
+        }
+        EXPECT(task_count() <= 2);
+    }
+}
+
+static volatile sig_atomic_t handled_in_main;
+static pthread_t main_thread;
+
+static void handler(int number) {
+    (void)number;
+    handled_in_main = pthread_equal(pthread_self(), main_thread) ? 1 : 2;
+}
+
+static void scavenger_takes_no_signal(void) {
+    sigset_t set;
+    sigset_t before;
+    main_thread = pthread_self();
+    signal(SIGUSR1, handler);
+    sigemptyset(&set);
+    sigaddset(&set, SIGUSR1);
+    EXPECT_EQ(pthread_sigmask(SIG_BLOCK, &set, &before), 0);
+    EXPECT_EQ(kill(getpid(), SIGUSR1), 0);
+    usleep(300000); /* it would wake in this time */
+    EXPECT_EQ(handled_in_main, 0);
+    EXPECT_EQ(pthread_sigmask(SIG_SETMASK, &before, NULL), 0);
+    EXPECT_EQ(handled_in_main, 1);
+}
+
+static void scavenger_lives_through_forks(void) {
+    enum { FORKS = 200 };
+    for (size_t i = 0; i < FORKS; ++i) {
+        pid_t child = fork();
+        if (child == 0) {
+            expect_watchdog(60);
+            work((void *)i);
+            _exit(0);
+        }
+        work((void *)i);
+        expect_child(child, 0);
+    }
+}
+
+/* Arguments: "threads" leaves out what forks. */
+int main(int argc, char **argv) {
+    family_load();
+    expect_watchdog(200);
+    if (expect_is_emulated()) {
+        return expect_status(); /* an emulator has threads of its own, and cannot fork with them */
+    }
+    bool forks = argc < 2 || strcmp(argv[1], "threads") != 0;
+    RUN(scavenger_returns_memory_while_nothing_happens);
+    RUN(scavenger_comes_back_for_later_threads);
+    RUN(scavenger_takes_no_signal);
+    if (forks) {
+        RUN(scavenger_is_there_in_a_child_again);
+        RUN(scavenger_keeps_no_process_alive);
+        RUN(scavenger_lives_through_forks);
+    }
+    return expect_status();
+}
