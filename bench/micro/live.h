@@ -70,8 +70,8 @@ static inline live_block_t **live_table(live_t *live, size_t count) {
 }
 
 /* What passes while a program has next to nothing to do: allocators that give memory back by time
- * do it on the calls that still come. Every millisecond a few small blocks are replaced, every fourth
- * a large one comes and goes. */
+ * do it on the calls that still come. Every millisecond a few small blocks are replaced, every
+ * fourth a large one comes and goes. */
 static inline void live_quiet(live_t *live, bench_rng_t *rng, uint64_t milliseconds) {
     enum { HELD = 64, REPLACED = 8, LARGE_EVERY = 4 };
     live_block_t *held[HELD] = {NULL};

@@ -6,7 +6,7 @@
  * the end. Then the program has next to nothing to do for QUIET milliseconds (1500) after the last
  * round, a quarter of that after the others: time to give back what lies between the survivors. The
  * next round asks for other sizes in the holes. See what is resident at the end against the live
- * bytes, which are one in 64 of what there was a second ago; and the peak.
+ * bytes, a small part of what there was a second ago; and the peak.
  * No warm-up: growing is part of it. Each block is written at both ends and once in 4 KiB.
  * Known from: the worst cases in the literature (Robson), and servers that load much, keep an index
  * of it, and then wait.
