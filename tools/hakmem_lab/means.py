@@ -98,7 +98,7 @@ class Held:
     """RSS against live bytes: geometric means over the same rows for all."""
 
     rows: list[RowSummary] = field(default_factory=list)
-    arms: dict[str, tuple[float, float]] = field(default_factory=dict)  # at the peak, at the end; least at the end first
+    arms: dict[str, tuple[float, float]] = field(default_factory=dict)  # at the peak, at the end; by the latter
 
 
 def live_rows(summary: RunSummary) -> list[RowSummary]:

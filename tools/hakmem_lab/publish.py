@@ -98,8 +98,8 @@ def _against_live(summary: RunSummary, names: dict[str, str]) -> list[str]:
         return []
     words = [f"{_plain(names[arm])} {wording.short(peak)} / {wording.short(end)}" for arm, (peak, end) in
              found.arms.items()]
-    return [f"RSS / live bytes, geometric means of {wording.count(len(found.rows), 'memory row')}, at the peak / at the "
-            f"end of the work: {', '.join(words)}."]
+    return [f"RSS / live bytes, geometric means of {wording.count(len(found.rows), 'memory row')}, at the peak / at "
+            f"the end of the work: {', '.join(words)}."]
 
 
 def _section(summary: RunSummary, csv_link: str, picture_link: str) -> list[str]:

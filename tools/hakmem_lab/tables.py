@@ -94,8 +94,8 @@ def memory_table(summary: RunSummary) -> Table:
 
 def live_table(summary: RunSummary) -> Table:
     """Allocators beside each other, a column for each row that says what lives at its end."""
-    table = Table(title="Memory against live bytes: peak RSS / most live bytes, RSS at the end of the work / bytes that "
-                        "live then", title_justify="left", header_style="bold")
+    table = Table(title="Memory against live bytes: peak RSS / most live bytes, RSS at the end of the work / bytes "
+                        "that live then", title_justify="left", header_style="bold")
     rows = live_rows(summary)
     table.add_column("allocator", no_wrap=True)
     for row in rows:
