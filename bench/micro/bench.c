@@ -19,7 +19,7 @@ static struct {
     int argc;
     char **argv;
     const char *name, *extra;
-    uint64_t operations, wall, cpu, live_peak;
+    uint64_t operations, wall, cpu, live_peak, live_end, rss_live;
     struct rusage usage; /* during the measured section */
     bool measured;
 } frame;
@@ -183,6 +183,11 @@ uint64_t bench_hwm_kib(void) {
     return status_kib("VmHWM:");
 }
 
+void bench_live_end(uint64_t bytes) {
+    frame.live_end = bytes;
+    frame.rss_live = bench_rss_kib();
+}
+
 /* The file that malloc comes from: the proof that the preloaded library is the one that was
  * measured. */
 static const char *malloc_file(void) {
@@ -228,6 +233,10 @@ int bench_finish(uint64_t check) {
            (unsigned long long)frame.live_peak, hwm, end);
     if (settled) {
         printf("\"rss_after_kib\":%llu,", after);
+    }
+    if (frame.live_end != 0) {
+        printf("\"live_end\":%llu,\"rss_live_kib\":%llu,", (unsigned long long)frame.live_end,
+               (unsigned long long)frame.rss_live);
     }
     if (frame.extra != NULL) {
         printf("%s,", frame.extra);

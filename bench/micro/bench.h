@@ -47,6 +47,10 @@ void bench_stop(uint64_t operations);
  * not known). */
 void bench_live_peak(uint64_t bytes);
 
+/* States the sum of bytes that are live now, after bench_stop and before the tear-down, and looks
+ * at RSS: what the process has for what it still uses. */
+void bench_live_end(uint64_t bytes);
+
 /* More fields for the result line: JSON like "\"retries\":3", without braces or a comma around it.
  * Kept as the pointer given. */
 void bench_extra(const char *json);

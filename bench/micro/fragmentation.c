@@ -5,7 +5,8 @@
  * range of sizes and frees them in the order of allocation, but for about KEEP percent (3) at
  * random, which pin the memory around them for eight more generations, while those ask for other
  * sizes. Free memory between survivors is of no use to an allocator that cannot give it to other
- * sizes: see the peak against the live bytes.
+ * sizes: see the peak against the live bytes, and what is resident at the end, when only survivors
+ * live.
  * No warm-up: growing is part of it. Each block is written once in 4 KiB and at its end.
  * Known from: the worst cases in the literature (Robson; the survey of Wilson and others), and
  * servers whose caches keep a few objects of each burst.
@@ -107,6 +108,7 @@ int main(int argc, char **argv) {
         run_generation(generation, bytes);
     }
     bench_stop(program.operations);
+    bench_live_end(program.live);
 
     for (unsigned i = 0; i < HOLD; i++) {
         drop_survivors(&program.held[i]);

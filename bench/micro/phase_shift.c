@@ -5,8 +5,8 @@
  * of sizes: strings, tree nodes, large buffers, records, messages. A phase builds a live set of
  * about LIVE bytes (8m), works on it (looks at random blocks, replaces every second one), and frees
  * it but for one block in 32, which stays until the same phase comes again. Memory that served one
- * mix must serve the next: the peak against the live bytes tells as much as the time. A line before
- * the result says what is resident while only the kept blocks live.
+ * mix must serve the next: the peak against the live bytes tells as much as the time, and so
+ * does what is resident at the end, while only the kept blocks live.
  * No warm-up: growing is part of it. Each block is written once in 4 KiB and at its end.
  * Known from: programs that parse, transform and print; the phases in the literature on
  * fragmentation and on adaptive allocators.
@@ -14,7 +14,6 @@
  * One operation is one pair of malloc and free. */
 #include "bench.h"
 
-#include <stdio.h>
 #include <string.h>
 
 enum { OS_PAGE = 4096, KEEP_ONE_IN = 32, LOOKS = 4 };
@@ -135,15 +134,13 @@ int main(int argc, char **argv) {
         }
     }
     bench_stop(program.operations);
-    uint64_t live_kib = program.live >> 10, resident_kib = bench_rss_kib();
+    bench_live_end(program.live);
 
     for (unsigned phase = 0; phase < PHASES; phase++) {
         drop_kept(&program.kept[phase]);
         free(program.kept[phase].blocks);
     }
     free(program.blocks);
-    printf("kept: %llu KiB live, %llu KiB resident\n", (unsigned long long)live_kib,
-           (unsigned long long)resident_kib);
     bench_live_peak(program.peak);
     return bench_finish(program.sum);
 }

@@ -64,6 +64,8 @@ def _cell(draw: random.Random, arm: tuple, row: tuple, rounds: int) -> Cell:
                 average_kib=round(peak * 0.71), minflt=round(peak / 4.1), cpu_ms=value * 21.5)
     if row[1] in ("small", "threads", "large", "memory"):
         cell.after_kib, cell.peak_to_live = round(peak * 0.21), size * 1.06
+    if row[1] == "memory":
+        cell.end_kib, cell.end_to_live = round(peak * 0.4), size * 3.1
     if row[8] and kind != "ideal":
         cell.curve = _curve(draw, peak, row[1] == "memory")
     return cell

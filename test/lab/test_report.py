@@ -87,7 +87,8 @@ def test_heat_map_shows_the_summary(page, summary, key, value, mean):
 def test_tables_show_the_summary(page, summary):
     columns = {"time": ("time", 1), "time-ratio": ("time_ratio", 1), "peak": ("peak_kib", 1024),
                "peak-ratio": ("peak_ratio", 1), "average": ("average_kib", 1024), "after": ("after_kib", 1024),
-               "peak-to-live": ("peak_to_live", 1), "faults": ("minflt", 1), "cpu": ("cpu_ms", 1)}
+               "peak-to-live": ("peak_to_live", 1), "faults": ("minflt", 1), "cpu": ("cpu_ms", 1),
+               "end": ("end_kib", 1024), "end-to-live": ("end_to_live", 1)}
     seen = 0
     for row in summary.rows:
         for cell in row.cells.values():

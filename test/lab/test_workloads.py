@@ -9,6 +9,7 @@ from hakmem_lab import micro, place
 
 LIBRARY = os.environ.get("HAKMEM_LIB") or str(place.HAKMEM)
 SCALE = 0.01
+STATE_THE_END = {"phase_shift", "fragmentation", "survivors", "drift", "day"}
 LARGE = {"realloc/giant", "idle_threads/1000"}  # of no use at a small scale
 
 
@@ -28,11 +29,21 @@ def result(row, preload):
     return json.loads(done.stdout.strip().splitlines()[-1])
 
 
-@pytest.mark.parametrize("row", [row for row in micro.catalogue() if row.id not in LARGE], ids=lambda row: row.id)
+@pytest.mark.parametrize("row", [row for row in micro.catalogue() if row.id not in LARGE and not row.named],
+                         ids=lambda row: row.id)
 def test_same_check(row):
     ours, theirs = result(row, LIBRARY), result(row, "")
     assert os.path.realpath(ours["malloc"]) == os.path.realpath(LIBRARY)
     assert ours["check"] == theirs["check"] and ours["ops"] == theirs["ops"] > 0
+
+
+@pytest.mark.parametrize("row", [row for row in micro.catalogue() if row.info.program.split()[0] in STATE_THE_END
+                                 and not row.named], ids=lambda row: row.id)
+def test_live_bytes_are_stated(row):
+    """No more lives at the end than at the peak, and all that lives is resident."""
+    found = result(row, LIBRARY)
+    assert 0 < found["live_end"] <= found["live_peak"] < found["hwm_kib"] * 1024
+    assert found["live_end"] < found["rss_live_kib"] * 1024
 
 
 def test_wrong_arguments_are_refused():

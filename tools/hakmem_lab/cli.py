@@ -29,7 +29,7 @@ Lib = typer.Option([], "--lib", help="name=path: a library of your own that join
 Rounds = typer.Option(0, "--rounds", min=0, max=1000, help="how often each arm is measured; 0: quick 3, else 10")
 Scale = typer.Option(1.0, "--scale", min=0.001, max=100, help="amount of work of each measurement")
 Timeout = typer.Option(0, "--timeout", min=0, max=86400,
-                       help="seconds after which a measurement counts as hung; 0: 60, real and own programs 600")
+                       help="seconds after which a measurement counts as hung; 0: 60, long rows and programs 600")
 RunName = typer.Argument("", help="a run's name or folder; the last one if none is named")
 
 
@@ -151,7 +151,7 @@ def list_() -> None:
     """Names the rows and the allocators."""
     out = tables.console()
     for row in prepare.catalogue():
-        marks = " (quick)" if row.quick else ""
+        marks = " (quick)" if row.quick else " (only if it is named)" if row.named else ""
         out.print(f"{row.id:28} {row.info.group:9} {tables.escape(row.info.title)}{marks}", soft_wrap=True)
     out.print()
     for name, peer in peers.catalogue().items():

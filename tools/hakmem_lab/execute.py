@@ -19,7 +19,7 @@ from .rows import Row
 RIG = "measure"
 SAMPLE_MS = 5
 TIMEOUT = 60  # seconds for a workload, unless --timeout says otherwise
-LONG_TIMEOUT = 600  # for real programs and the user's own
+LONG_TIMEOUT = 600  # for real programs and the user's own, and workloads too long for the matrix
 FEW_WORDS = 160  # of a program's last words, in a failure's reason
 STEERING = ("LD_PRELOAD", "LD_AUDIT", "MALLOC_", "_RJEM_MALLOC_", "MIMALLOC_", "GLIBC_TUNABLES", "HAKMEM_OPTIONS",
             "HAKMEM_PROFILE", "TCMALLOC_", "SCUDO_", "HEAPPROFILE", "CPUPROFILE", "PERFTOOLS_")
@@ -131,7 +131,7 @@ def _micro_fields(row: Row, result: dict[str, Any]) -> dict[str, Any]:
 def _micro(row: Row, launch: Launch, how: How, ideal: bool) -> Sample:
     name, *arguments = row.arguments(how.scale)
     program = place.PROGRAMS / (f"{name}.ideal" if ideal else name)
-    timeout = how.timeout or TIMEOUT
+    timeout = how.timeout or (LONG_TIMEOUT if row.named else TIMEOUT)
     env = environment(launch)
     if how.memory and row.settles:
         env["HAK_BENCH_SETTLE"] = "1"

@@ -93,6 +93,32 @@ def _mean(rows: list[RowSummary], arm: str, over: list[RowSummary]) -> Mean:
                 sum(1 for row in rows if arm in row.cells and row.cells[arm].failure))
 
 
+@dataclass
+class Held:
+    """RSS against live bytes: geometric means over the same rows for all."""
+
+    rows: list[RowSummary] = field(default_factory=list)
+    arms: dict[str, tuple[float, float]] = field(default_factory=dict)  # at the peak, at the end; by the latter
+
+
+def live_rows(summary: RunSummary) -> list[RowSummary]:
+    """The rows whose memory is looked at against what lives: at the end of the work too."""
+    return [row for row in together(summary.ranked) if any(cell.end_to_live for cell in row.cells.values())]
+
+
+def held(summary: RunSummary) -> Held:
+    """Of the allocators that have both ratios on all these rows."""
+    found, means_of = Held(live_rows(summary)), {}
+    for arm in summary.arms:
+        cells = [row.cells.get(arm.name) for row in found.rows]
+        if cells and arm.kind in ("subject", "peer") and all(
+                cell is not None and cell.peak_to_live and cell.end_to_live for cell in cells):
+            means_of[arm.name] = (stats.geometric_mean([cell.peak_to_live for cell in cells]),
+                                  stats.geometric_mean([cell.end_to_live for cell in cells]))
+    found.arms = dict(sorted(means_of.items(), key=lambda item: item[1][1]))
+    return found
+
+
 def means(summary: RunSummary) -> Means:
     by_group: dict[str, list[RowSummary]] = {}
     for row in summary.rows:

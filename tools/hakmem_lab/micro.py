@@ -15,7 +15,8 @@ from .model import RowInfo
 from .rows import Row
 
 TABLE = place.MICRO / "rows.toml"
-KEYS = {"id", "args", "group", "title", "text", "threads", "metric", "quick", "ideal", "settles", "newest", "steady"}
+KEYS = {"id", "args", "group", "title", "text", "threads", "metric", "quick", "ideal", "settles", "newest", "steady",
+        "named"}
 
 
 def read_table(path: Path = TABLE) -> list[dict]:
@@ -39,7 +40,7 @@ def _row(entry: dict) -> Row:
                    metric=entry.get("metric", "cpu" if threads == 1 else "wall"), unit="ns/op", threads=threads,
                    program=entry["args"].replace("*", ""))
     return Row(info, quick=entry.get("quick", False), ideal=entry.get("ideal", False),
-               settles=entry.get("settles", True), argv=(program, *arguments))
+               settles=entry.get("settles", True), named=entry.get("named", False), argv=(program, *arguments))
 
 
 def catalogue() -> list[Row]:

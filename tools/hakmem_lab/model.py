@@ -64,6 +64,8 @@ class Cell:
     average_kib: Optional[float] = None  # RSS averaged over the run
     after_kib: Optional[float] = None  # RSS one second after everything was freed
     peak_to_live: Optional[float] = None  # peak / largest sum of live bytes, where the workload knows it
+    end_kib: Optional[float] = None  # RSS at the end of the work, before the rest is freed
+    end_to_live: Optional[float] = None  # the same / bytes that live then, where the workload states them
     minflt: Optional[float] = None
     cpu_ms: Optional[float] = None
     curve: list[tuple[float, float]] = field(default_factory=list)  # (ms since start, RSS KiB)

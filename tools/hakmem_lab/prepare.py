@@ -70,6 +70,7 @@ def chosen_rows(settings: Settings) -> list[Row]:
     if settings.patterns:
         return rows.select(known + [row for row in matrix if row not in known and _names_newest(settings.patterns)],
                            settings.patterns)
+    known = rows.select(known, [])
     if settings.tier == "quick":
         return [row for row in known if row.quick]
     if settings.command == "run" and not settings.base and "glibc-newest" in _peers(settings):

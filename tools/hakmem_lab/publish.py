@@ -12,7 +12,7 @@ from typing import Optional
 
 from . import place, wording
 from .errors import LabError
-from .means import ALL, Mean, Means, means
+from .means import ALL, Mean, Means, held, means
 from .model import ArmInfo, RunSummary
 from .picture import draw
 from .results import newest_csv, read_csv, write_csv
@@ -91,6 +91,17 @@ def _conditions(summary: RunSummary) -> str:
            f"{summary.started.split()[0].split('T')[0]}"
 
 
+def _against_live(summary: RunSummary, names: dict[str, str]) -> list[str]:
+    """A sentence on RSS against live bytes; none for results that do not have both."""
+    found = held(summary)
+    if not found.arms:
+        return []
+    words = [f"{_plain(names[arm])} {wording.short(peak)} / {wording.short(end)}" for arm, (peak, end) in
+             found.arms.items()]
+    return [f"RSS / live bytes, geometric means of {wording.count(len(found.rows), 'memory row')}, at the peak / at "
+            f"the end of the work: {', '.join(words)}."]
+
+
 def _section(summary: RunSummary, csv_link: str, picture_link: str) -> list[str]:
     found, names = means(summary), wording.labels(summary)
     arms, rest = _chosen(found, summary.subject)
@@ -98,6 +109,7 @@ def _section(summary: RunSummary, csv_link: str, picture_link: str) -> list[str]
     text = [f"Measured on {_plain(_conditions(summary))}. [All numbers]({csv_link})."]
     if found.common < found.rows:
         text.append("Overall: the rows complete for all allocators that have figures on three quarters of the rows.")
+    text += _against_live(summary, names)
     if rest:
         slow = [f"{_plain(names[arm.name])} {_cell(found.of(arm.name), math.nan, math.nan)}" for arm in rest]
         text.append(f"Slower: {', '.join(slow)}.")

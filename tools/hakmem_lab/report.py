@@ -17,7 +17,7 @@ import jinja2
 from . import embed, palette, stats, wording
 from .errors import LabError
 from .figures import all_figures
-from .means import common_rows, together
+from .means import common_rows, live_rows, together
 from .model import ArmInfo, Latency, RowSummary, RunSummary
 from .png import write_pngs
 from .summary import NOISY
@@ -91,6 +91,8 @@ def _columns(row: RowSummary) -> list[Column]:
         _column("Average", "RSS, MiB", "average", values("average_kib", mib)),
         _column("After free", "RSS, MiB", "after", values("after_kib", mib)),
         _column("Peak / live", "×", "peak-to-live", values("peak_to_live"), 2),
+        _column("End", "RSS, MiB", "end", values("end_kib", mib)),
+        _column("End / live", "×", "end-to-live", values("end_to_live"), 2),
         _column("Faults", "minor", "faults", values("minflt"), 0),
     ]
     for column in columns:
@@ -230,7 +232,7 @@ def render(summary: RunSummary) -> str:
     return environment().get_template("report.html.j2").render(
         summary=summary, names=names, subject=names.get(summary.subject, summary.subject),
         overall=overall(summary, names), parts=summary.parts, tier=wording.tier(summary), pair=_pair(summary, names),
-        of_rows=_of_rows(summary), groups=_grouped(views), views=views, chosen=chosen,
+        of_rows=_of_rows(summary), live_rows=live_rows(summary), shown=palette.shown(summary), groups=_grouped(views), views=views, chosen=chosen,
         looks=palette.looks(summary), figures=figures, kinds=KINDS, moment=wording.moment, bounds=wording.bounds,
         short=wording.short, known=wording.known, count=wording.count, level=f"{stats.LEVEL * 100:.0f} %",
         few=stats.FEW, noisy=wording.percent(NOISY * summary.threshold), threshold=wording.percent(summary.threshold),

@@ -20,9 +20,11 @@ from .errors import LabError
 from .model import ArmInfo, ArmSummary, Cell, RowInfo, RowSummary, RunSummary, Verdict
 
 COLUMNS = ("row group title arm label rounds metric unit time low high time_ratio peak_kib peak_ratio average_kib "
-           "after_kib peak_to_live minflt cpu_ms verdict verdict_ratio verdict_low verdict_high noisy "
-           "failure").split()
-NUMBERS = "time low high time_ratio peak_kib peak_ratio average_kib after_kib peak_to_live minflt cpu_ms".split()
+           "after_kib peak_to_live end_kib end_to_live minflt cpu_ms verdict verdict_ratio verdict_low verdict_high "
+           "noisy failure").split()
+LATER = ("end_kib", "end_to_live")  # columns that older files do not have
+NUMBERS = ("time low high time_ratio peak_kib peak_ratio average_kib after_kib peak_to_live end_kib end_to_live minflt "
+           "cpu_ms").split()
 PUBLIC = "label kind version sha256 base options flags env skip".split()  # of an arm; its library is a path of ours
 MEANS = {"rows": int, "time_mean": float, "peak_mean": float, "first": int, "failures": int}
 ADDRESS = re.compile(r"\b\w+://\S+|\b(?:[\w-]+\.)+(?:org|com|net|io|dev)\b(?:[:/]\S*)?")
@@ -122,7 +124,7 @@ def _verdict(line: dict[str, str], rounds: int) -> Optional[Verdict]:
 def _cell(line: dict[str, str], subject: str) -> Cell:
     cell = Cell(line["arm"], int(line["rounds"]), failure=line["failure"])
     for key in NUMBERS:
-        setattr(cell, key, _number(line[key]))
+        setattr(cell, key, _number(line.get(key, "")))
     cell.against = None if cell.arm == subject else _verdict(line, cell.rounds)
     return cell
 
@@ -179,7 +181,7 @@ def _read(path: Path) -> tuple[dict[str, str], list[dict[str, str]]]:
         head[key] = value
         at += 1
     reader = csv.DictReader(text[at:])
-    if reader.fieldnames is None or list(reader.fieldnames) != COLUMNS:
+    if list(reader.fieldnames or []) not in (COLUMNS, [name for name in COLUMNS if name not in LATER]):
         raise LabError(f"{path} is no results file of the lab: its columns are not {','.join(COLUMNS)}")
     lines = list(reader)
     if any(None in line or None in line.values() for line in lines):

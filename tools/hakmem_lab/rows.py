@@ -20,6 +20,7 @@ class Row:
     quick: bool = False
     ideal: bool = False  # has an arm with inlined lists
     settles: bool = True  # RSS one second after all is freed makes sense
+    named: bool = False  # too long for the matrix: only if its whole id is typed
     base: str = "system"  # the C library all its arms run on
     argv: tuple[str, ...] = ()  # a workload: program and arguments; "N*" scales with the run
     app: Optional[App] = None
@@ -62,15 +63,22 @@ def _names(row: Row) -> tuple[str, str]:
     return workload if row.base == "system" or "/" not in row.id else f"{workload}@{row.base}", row.info.group
 
 
+def _is_meant(row: Row, pattern: str, plain: bool) -> bool:
+    ids = [row.id, row.id.removesuffix("@newest")] if plain else [row.id]
+    if row.named:
+        return pattern in ids
+    return pattern in _names(row) or any(fnmatch.fnmatch(one, pattern) for one in ids)
+
+
 def select(rows: list[Row], patterns: list[str]) -> list[Row]:
-    """Rows by name, by pattern (`larson/*`), by workload (`larson`) or by group (`threads`)."""
+    """Rows by name, by pattern (`larson/*`), by workload (`larson`) or by group (`threads`). Without a pattern all but
+    those that have to be named."""
     if not patterns:
-        return rows
+        return [row for row in rows if not row.named]
     chosen: list[Row] = []
     plain = all("@" in row.id for row in rows)  # then the suffix need not be typed
     for pattern in patterns:
-        hits = [row for row in rows if pattern in _names(row) or fnmatch.fnmatch(row.id, pattern)
-                or (plain and fnmatch.fnmatch(row.id.removesuffix("@newest"), pattern))]
+        hits = [row for row in rows if _is_meant(row, pattern, plain)]
         if not hits:
             names = sorted({name for row in rows for name in _names(row)})
             raise UsageError(f"unknown row '{pattern}'; there are: {' '.join(names)} "

@@ -52,6 +52,10 @@ def _cell(arm: ArmInfo, times: list[dict[str, Any]], memory: list[dict[str, Any]
     live = _median_of(both, "live_peak")
     if live and cell.peak_kib:
         cell.peak_to_live = cell.peak_kib * 1024 / live
+    cell.end_kib = _median_of(times, "rss_live_kib") or _median_of(memory, "rss_live_kib")
+    live = _median_of(both, "live_end")
+    if live and cell.end_kib:
+        cell.end_to_live = cell.end_kib * 1024 / live
     if memory and memory[0].get("curve"):
         cell.curve = [(float(at), float(kib)) for at, kib in memory[0]["curve"]]
     return cell

@@ -8,6 +8,7 @@ from rich.console import Console
 from rich.table import Table
 
 from . import stats, wording
+from .means import live_rows
 from .model import ArmInfo, Cell, RowSummary, RunSummary, Verdict
 
 WIDTH = 160  # when the output is no terminal
@@ -91,6 +92,22 @@ def memory_table(summary: RunSummary) -> Table:
     return _ratios(summary, "Memory: peak RSS, ratio to the row's smallest", "smallest", pick)
 
 
+def live_table(summary: RunSummary) -> Table:
+    """Allocators beside each other, a column for each row that says what lives at its end."""
+    table = Table(title="Memory against live bytes: peak RSS / most live bytes, RSS at the end of the work / bytes "
+                        "that live then", title_justify="left", header_style="bold")
+    rows = live_rows(summary)
+    table.add_column("allocator", no_wrap=True)
+    for row in rows:
+        table.add_column(row.row.id, justify="right")
+    for arm in _shown(summary):
+        cells = [row.cells.get(arm.name) for row in rows]
+        if any(cells):
+            table.add_row(arm.name, *["" if cell is None else "[red]✕[/]" if cell.failure else
+                                      f"{number(cell.peak_to_live)} / {number(cell.end_to_live)}" for cell in cells])
+    return table
+
+
 def verdict_table(summary: RunSummary) -> Table:
     subject = summary.subject
     table = Table(title=f"{subject}'s time / that of each (below 1: {subject} needs less), with 99 % intervals",
@@ -161,6 +178,8 @@ def print_run(out: Console, summary: RunSummary) -> None:
     if summary.ranked:
         out.print(time_table(summary))
         out.print(memory_table(summary))
+    if live_rows(summary):
+        out.print(live_table(summary))
     if summary.ranked and summary.rounds >= stats.FEW:
         out.print(verdict_table(summary))
     if summary.latency:

@@ -191,6 +191,8 @@ def _memory_sentence(summary: RunSummary, row: RowSummary, cell: Cell, names: di
         text += f"the smallest; the next ({names[others[0].arm]}) has {times} × that"
     elif row.best_peak in names and known(cell.peak_ratio):
         text += f"{ratio(cell.peak_ratio)} × the smallest ({names[row.best_peak]})"
+    if known(cell.end_to_live):
+        text += f"; at the end of the work {memory(cell.end_kib)}, {short(cell.end_to_live)} × the bytes that live then"
     if known(cell.after_kib):
         text += f"; {memory(cell.after_kib)} one second after everything was freed"
     return text + "."
