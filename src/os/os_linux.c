@@ -154,7 +154,11 @@ static void *os_map_aligned(size_t bytes, size_t align, int protection) {
 }
 
 void *hak_os_map(size_t bytes, size_t align) {
-    return os_map_aligned(bytes, align, PROT_READ | PROT_WRITE);
+    void *base = os_map_aligned(bytes, align, PROT_READ | PROT_WRITE);
+    if (base != NULL) {
+        hak_os_fault_mapped(base, bytes);
+    }
+    return base;
 }
 
 void *hak_os_reserve(size_t bytes, size_t align) {
