@@ -73,10 +73,12 @@ unsigned fault_run_grow(void) {
             fill(block[i], bytes[i], (unsigned char)i);
         }
     }
-    hak_meta_alloc(MIB); /* the next record, of whatever, takes a call */
     for (unsigned step = 0; step < 90; step++) {
         unsigned i = step % GROWING;
         size_t more = i == 2 && bytes[i] > MIB ? bytes[i] + MIB : bytes[i] + bytes[i] / 2;
+        if (more > MIB && bytes[i] <= MIB) {
+            hak_meta_alloc(MIB); /* the next record, of whatever, takes a call */
+        }
         if (block[i] != NULL && more <= most[i]) {
             refusals += !resize(&block[i], &bytes[i], more, (unsigned char)i);
         } else if (block[i] != NULL && i == 1) { /* again: cached memory is at hand now */
