@@ -18,8 +18,11 @@
 
 enum { KIBIBYTE = 1 << 10, MEBIBYTE = 1 << 20 };
 
-/* What processes differ by besides, far less than one huge page. */
-enum { SLACK_BYTES = 256 * KIBIBYTE };
+/* Processes differ by a little besides. Where small blocks are dense, a heap of 8 MiB and more may
+ * have the rest of one huge page untouched, which is more than a tenth of it up to 20 MiB
+ * (docs/experiments/0007-huge-pages.md). */
+enum { SLACK_BYTES = 256 * KIBIBYTE, DENSE_SLACK_BYTES = SLACK_BYTES + 2 * MEBIBYTE };
+static const size_t UNJUDGED = SIZE_MAX / 2;
 
 static size_t *most_bytes; /* shared with the children: the most memory they grew by */
 static size_t start_bytes;
@@ -155,30 +158,26 @@ static size_t measure(void (*load)(void), huge_pages_t mode) {
     return *most_bytes;
 }
 
-static bool is_a_tenth_more_at_most(size_t bytes, size_t never) {
-    return bytes <= never / 10 * 11 + SLACK_BYTES;
-}
-
-static void compare(const char *name, void (*load)(void), bool is_judged) {
+static void compare(const char *name, void (*load)(void), size_t slack) {
     size_t never = measure(load, NEVER);
     size_t as_it_is = measure(load, AS_IT_IS), always = measure(load, ALWAYS);
     expect_say("  %s: never %zu KiB, as it is %zu %%, always %zu %% of that\n", name, never >> 10,
                as_it_is * 100 / never, always * 100 / never);
-    EXPECT(!is_judged || is_a_tenth_more_at_most(as_it_is, never));
-    EXPECT(!is_judged || is_a_tenth_more_at_most(always, never));
+    EXPECT(as_it_is <= never / 10 * 11 + slack);
+    EXPECT(always <= never / 10 * 11 + slack);
 }
 
 static void huge_pages_of_sparse_blocks_cost_no_memory(void) {
-    compare("one block", load_one_block, true);
-    compare("blocks of 30 000, of each one byte", load_sparse_medium, true);
-    compare("blocks of 300 KiB, of each one page", load_sparse_large, true);
-    compare("blocks of 5 MiB, of each four pages", load_sparse_huge, false);
+    compare("one block", load_one_block, SLACK_BYTES);
+    compare("blocks of 30 000, of each one byte", load_sparse_medium, SLACK_BYTES);
+    compare("blocks of 300 KiB, of each one page", load_sparse_large, SLACK_BYTES);
+    compare("blocks of 5 MiB, of each four pages", load_sparse_huge, UNJUDGED);
 }
 
-static void huge_pages_of_small_blocks_cost_a_tenth_at_most(void) {
-    compare("small blocks that come and go", load_small_churn, true);
-    compare("survivors of many small blocks", load_small_survivors, true);
-    compare("idle threads", load_idle_threads, true);
+static void huge_pages_of_small_blocks_cost_a_tenth_or_the_rest_of_one(void) {
+    compare("small blocks that come and go", load_small_churn, DENSE_SLACK_BYTES);
+    compare("survivors of many small blocks", load_small_survivors, DENSE_SLACK_BYTES);
+    compare("idle threads", load_idle_threads, DENSE_SLACK_BYTES);
 }
 
 /* The mode of the machine, for whoever reads the figures. */
@@ -201,6 +200,6 @@ int main(void) {
     say_mode();
     expect_watchdog(100);
     RUN(huge_pages_of_sparse_blocks_cost_no_memory);
-    RUN(huge_pages_of_small_blocks_cost_a_tenth_at_most);
+    RUN(huge_pages_of_small_blocks_cost_a_tenth_or_the_rest_of_one);
     return expect_status();
 }
