@@ -102,6 +102,7 @@ typedef enum hak_os_call {
 #if HAK_FAULT
 bool hak_os_fault_hit(hak_os_call_t call); /* asked before each call: it shall fail */
 uint64_t hak_os_fault_clock(uint64_t now_ns);
+void hak_os_fault_mapped(void *base, size_t bytes); /* told of fresh memory */
 #else
 HAK_INLINE bool hak_os_fault_hit(hak_os_call_t call) {
     (void)call;
@@ -109,6 +110,9 @@ HAK_INLINE bool hak_os_fault_hit(hak_os_call_t call) {
 }
 HAK_INLINE uint64_t hak_os_fault_clock(uint64_t now_ns) {
     return now_ns;
+}
+HAK_INLINE void hak_os_fault_mapped(void *base, size_t bytes) {
+    (void)base, (void)bytes;
 }
 #endif
 

@@ -154,7 +154,11 @@ static void *os_map_aligned(size_t bytes, size_t align, int protection) {
 }
 
 void *hak_os_map(size_t bytes, size_t align) {
-    return os_map_aligned(bytes, align, PROT_READ | PROT_WRITE);
+    void *base = os_map_aligned(bytes, align, PROT_READ | PROT_WRITE);
+    if (base != NULL) {
+        hak_os_fault_mapped(base, bytes);
+    }
+    return base;
 }
 
 void *hak_os_reserve(size_t bytes, size_t align) {
@@ -182,9 +186,9 @@ bool hak_os_purge(void *base, size_t bytes) {
                           0);
 }
 
-/* With larger OS pages a huge one has other sizes, up to 512 MiB: left alone. */
+/* With larger OS pages a huge one has other sizes, up to 512 MiB: never wanted. */
 bool hak_os_advise_huge(void *base, size_t bytes, bool is_wanted) {
-    return !hak_os_fault_hit(HAK_OS_CALL_ADVISE) && os_page_bytes == 4096 &&
+    return !hak_os_fault_hit(HAK_OS_CALL_ADVISE) && (os_page_bytes == 4096 || !is_wanted) &&
            hak_syscall(SYS_madvise, (long)base, (long)bytes,
                        is_wanted ? MADV_HUGEPAGE : MADV_NOHUGEPAGE, 0, 0, 0) == 0;
 }

@@ -109,6 +109,9 @@ static bool superslab_map(void) {
         base = hak_os_map(HAK_SUPERSLAB_BYTES, HAK_SUPERSLAB_BYTES);
     }
     uint32_t added = 0;
+    if (base != NULL) { /* also where the kernel would by itself; huge_page.c says which are */
+        hak_os_advise_huge(base, (size_t)wanted * HAK_SUPERSLAB_BYTES, false);
+    }
     while (base != NULL && added < wanted &&
            superslab_add(base + (size_t)added * HAK_SUPERSLAB_BYTES)) {
         added++;

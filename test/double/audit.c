@@ -71,6 +71,7 @@ static void audit_slab(hak_audit_t *audit, const hak_slab_t *slab, uint32_t entr
 static void audit_superslab(hak_superslab_t *superslab, void *context) {
     hak_audit_t *audit = context;
     audit_expect(audit, hak_pagemap_superslab(superslab->base) == superslab, "MAP-1", superslab);
+    audit->unused_dirty_units += hak_popcount(superslab->free_units & ~superslab->clean_units);
     for (unsigned unit = 0; unit < HAK_SUPERSLAB_UNITS; unit++) {
         const char *address = superslab->base + (size_t)unit * HAK_UNIT_BYTES;
         uint32_t entry = hak_pagemap_get(hak_pagemap_base(), address);
@@ -129,5 +130,9 @@ bool hak_audit_walk(hak_audit_t *audit) {
     *audit = (hak_audit_t){0};
     hak_tcache_visit(audit_tcache, audit);
     hak_span_visit(audit_superslab, audit);
+    hak_span_stats_t stats;
+    hak_span_stats(&stats);
+    audit_expect(audit, stats.unused_dirty_bytes == audit->unused_dirty_units * HAK_UNIT_BYTES,
+                 "SPAN-3", NULL);
     return audit->broken == NULL;
 }

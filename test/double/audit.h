@@ -10,9 +10,10 @@
 typedef struct hak_audit {
     const char *broken; /* number of the first broken invariant, NULL: all hold */
     const void *where;
-    size_t slabs;         /* walked */
-    size_t free_blocks;   /* walked on slabs' lists */
-    size_t cached_blocks; /* walked in bins and outboxes */
+    size_t slabs;              /* walked */
+    size_t free_blocks;        /* walked on slabs' lists */
+    size_t cached_blocks;      /* walked in bins and outboxes */
+    size_t unused_dirty_units; /* of all superslabs */
 } hak_audit_t;
 
 /* true if every invariant holds. */

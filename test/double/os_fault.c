@@ -4,6 +4,10 @@
  * script, and a clock that obeys. */
 #include "os_fault.h"
 #include "base/atomics.h"
+#include "os/syscall.h"
+
+#include <sys/mman.h>
+#include <sys/syscall.h>
 
 typedef struct os_fault_plan {
     uint64_t first; /* [atomic] number of the first call that fails */
@@ -14,6 +18,7 @@ typedef struct os_fault_plan {
 static os_fault_plan_t os_fault_plans[HAK_OS_CALL_COUNT];
 static uint64_t os_fault_ahead_ns;   /* [atomic] of the real clock */
 static uint64_t os_fault_stopped_ns; /* [atomic] 0: it goes on */
+static bool os_fault_always;         /* [atomic] */
 
 void hak_os_fault_plan(hak_os_call_t call, uint64_t first, uint64_t count) {
     os_fault_plan_t *plan = &os_fault_plans[call];
@@ -51,6 +56,16 @@ void hak_os_fault_stop_clock(void) {
 void hak_os_fault_advance_clock(uint64_t ns) {
     hak_add_relaxed(&os_fault_ahead_ns, ns);
     hak_add_relaxed(&os_fault_stopped_ns, ns);
+}
+
+void hak_os_fault_huge_pages_always(bool is_on) {
+    hak_store_relaxed(&os_fault_always, is_on);
+}
+
+void hak_os_fault_mapped(void *base, size_t bytes) {
+    if (hak_load_relaxed(&os_fault_always)) {
+        hak_syscall(SYS_madvise, (long)base, (long)bytes, MADV_HUGEPAGE, 0, 0, 0);
+    }
 }
 
 uint64_t hak_os_fault_clock(uint64_t now_ns) {

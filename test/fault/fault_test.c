@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * Every kind of operating system call fails at every position of a scenario: once, for a while, and
- * from there on for good. Each case is a process of its own, forked before the first use of hakmem.
- * After the faults the core must pass its audit and serve the scenario without a refusal.
+ * Every kind of operating system call, and all of them together, fails at every position of a
+ * scenario: once, for a while, and from there on for good. Each case is a process of its own,
+ * forked before the first use of hakmem. After the faults the core must pass its audit, serve the
+ * scenario without a refusal, and have given back what it held.
  *
- * Argument: the scenario. */
+ * Arguments: the scenario; how many positions of a call at most (default 40), spread evenly. */
 #include "fault/scenario.h"
 
 #include "double/audit.h"
@@ -20,14 +21,18 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { POSITIONS_MOST = 40, HANG_SECONDS = 60 };
+static uint64_t positions_most = 40;
 
-static const char *const call_names[HAK_OS_CALL_COUNT] = {"map",   "commit", "unmap", "purge",
-                                                          "remap", "advise", "read"};
+enum { HANG_SECONDS = 60, KEPT_BYTES = 2 << 20 };
+
+enum { CALL_ALL = HAK_OS_CALL_COUNT };
+
+static const char *const call_names[HAK_OS_CALL_COUNT + 1] = {"map",   "commit", "unmap", "purge",
+                                                              "remap", "advise", "read",  "all"};
 
 typedef struct fault_case {
-    hak_os_call_t call;
-    uint64_t first, count;
+    unsigned call;         /* or CALL_ALL */
+    uint64_t first, count; /* CALL_ALL: of the call that is made most, of others in proportion */
 } fault_case_t;
 
 /* Shared with the children: calls of each kind in an undisturbed run. */
@@ -46,14 +51,52 @@ static void expect_audit(void) {
     }
 }
 
+static uint64_t calls_most(void) {
+    uint64_t most = 0;
+    for (unsigned call = 0; call < HAK_OS_CALL_COUNT; call++) {
+        most = calls[call] > most ? calls[call] : most;
+    }
+    return most;
+}
+
+static void plan(const fault_case_t *fault) {
+    for (unsigned call = 0; call < HAK_OS_CALL_COUNT; call++) {
+        if (fault->call == call) {
+            hak_os_fault_plan((hak_os_call_t)call, fault->first, fault->count);
+        } else if (fault->call == CALL_ALL) {
+            uint64_t first = fault->first * calls[call] / (calls_most() + 1);
+            hak_os_fault_plan((hak_os_call_t)call, first, fault->count);
+        }
+    }
+}
+
+static size_t resident_bytes(void) {
+    char text[128] = {0};
+    size_t length = hak_os_read_file("/proc/self/statm", text, sizeof text - 1);
+    const char *at = strchr(text, ' ');
+    FAULT_EXPECT(length != 0 && at != NULL);
+    return strtoull(at, NULL, 10) * hak_os_page_bytes();
+}
+
+/* What calls that all failed could not give back is lost, so nothing is asked then. */
+static void expect_memory_back(const fault_case_t *fault, size_t before) {
+    hak_malloc_trim(0);
+    size_t now = resident_bytes();
+    if (now > before + KEPT_BYTES && (fault == NULL || fault->call != CALL_ALL)) {
+        fprintf(stderr, "%zu KiB are resident, %zu before\n", now >> 10, before >> 10);
+        fault_fail(__FILE__, __LINE__, "memory comes back");
+    }
+}
+
 static void run_case(const fault_scenario_t *scenario, const fault_case_t *fault) {
     alarm(HANG_SECONDS);
     if (scenario->prepare != NULL) {
         scenario->prepare();
     }
+    size_t before = resident_bytes();
     hak_os_fault_clear();
     if (fault != NULL) {
-        hak_os_fault_plan(fault->call, fault->first, fault->count);
+        plan(fault);
     }
     unsigned refusals = scenario->run();
     for (unsigned call = 0; call < HAK_OS_CALL_COUNT && fault == NULL; call++) {
@@ -64,6 +107,7 @@ static void run_case(const fault_scenario_t *scenario, const fault_case_t *fault
     expect_audit();
     FAULT_EXPECT(scenario->run() == 0); /* the process goes on */
     expect_audit();
+    expect_memory_back(fault, before);
     _exit(0);
 }
 
@@ -91,11 +135,12 @@ static bool is_survived(const fault_scenario_t *scenario, const fault_case_t *fa
 }
 
 /* All positions, or as many as fit the time, spread evenly, the first and the last among them. */
-static unsigned run_positions(const fault_scenario_t *scenario, hak_os_call_t call) {
+static unsigned run_positions(const fault_scenario_t *scenario, unsigned call) {
     static const uint64_t counts[] = {1, 5, 1u << 30};
     unsigned failures = 0;
-    uint64_t most = calls[call] + 1; /* a refusal may lead to calls nobody made before */
-    uint64_t cases = most < POSITIONS_MOST ? most : POSITIONS_MOST;
+    uint64_t total = call == CALL_ALL ? calls_most() : calls[call];
+    uint64_t most = total + 1; /* a refusal may lead to calls nobody made before */
+    uint64_t cases = most < positions_most ? most : positions_most;
     for (uint64_t i = 0; i < cases; i++) {
         for (unsigned k = 0; k < sizeof counts / sizeof *counts; k++) {
             uint64_t first = cases < 2 ? 0 : i * (most - 1) / (cases - 1);
@@ -104,7 +149,7 @@ static unsigned run_positions(const fault_scenario_t *scenario, hak_os_call_t ca
         }
     }
     printf("%s: %s: %llu calls, %llu positions\n", scenario->name, call_names[call],
-           (unsigned long long)calls[call], (unsigned long long)cases);
+           (unsigned long long)total, (unsigned long long)cases);
     return failures;
 }
 
@@ -113,18 +158,19 @@ static unsigned run_scenario(const fault_scenario_t *scenario) {
     if (!is_survived(scenario, NULL)) {
         return 1;
     }
-    for (unsigned call = 0; call < HAK_OS_CALL_COUNT; call++) {
-        failures += run_positions(scenario, (hak_os_call_t)call);
+    for (unsigned call = 0; call <= CALL_ALL; call++) {
+        failures += run_positions(scenario, call);
     }
     return failures;
 }
 
 int main(int argc, char **argv) {
     calls = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (argc != 2 || calls == MAP_FAILED) {
-        fprintf(stderr, "usage: %s SCENARIO\n", argv[0]);
+    if (argc < 2 || argc > 3 || calls == MAP_FAILED) {
+        fprintf(stderr, "usage: %s SCENARIO [POSITIONS]\n", argv[0]);
         return 2;
     }
+    positions_most = argc == 3 ? strtoull(argv[2], NULL, 10) : positions_most;
     for (size_t i = 0; i < fault_scenario_count; i++) {
         if (strcmp(fault_scenarios[i].name, argv[1]) == 0) {
             return run_scenario(&fault_scenarios[i]) == 0 ? 0 : 1;

@@ -1,46 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 #include "fault/scenario.h"
 
+#include "fault/block.h"
+
 #include "base/knobs.h"
 #include "hakmem/hakmem.h"
 #include "span/span.h"
 
-#include <errno.h>
 #include <pthread.h>
-#include <stdbool.h>
-#include <stdint.h>
-#include <string.h>
-
-enum { KIB = 1 << 10, MIB = 1 << 20 };
-
-/* The head of a block is filled wholly, the rest 64 bytes at a time with wide gaps: thousands of
- * processes do this, and what is at stake are OS pages. */
-static size_t fill_next(size_t at) {
-    return at < 8192 ? at + 64 : at + 15 * 4096;
-}
-
-static void fill(unsigned char *block, size_t bytes, unsigned char value) {
-    for (size_t at = 0; at < bytes; at = fill_next(at)) {
-        memset(block + at, value, bytes - at < 64 ? bytes - at : 64);
-    }
-}
-
-static bool is_filled(const unsigned char *block, size_t bytes, unsigned char value) {
-    for (size_t at = 0; at < bytes; at = fill_next(at)) {
-        size_t length = bytes - at < 64 ? bytes - at : 64;
-        if (block[at] != value || memcmp(block + at, block + at + 1, length - 1) != 0) {
-            return false;
-        }
-    }
-    return true;
-}
-
-/* NULL comes with ENOMEM; anything else leaves errno alone. */
-static unsigned refused(const void *block) {
-    FAULT_EXPECT(errno == (block == NULL ? ENOMEM : 0));
-    errno = 0;
-    return block == NULL;
-}
 
 /* --- the first allocations of the process --------------------------------------------------------
  */
@@ -142,22 +109,6 @@ static unsigned run_large(void) {
 /* --- one block grown to 64 MiB and cut back, neighbours in its way
  * --------------------------------- */
 
-/* Grows or shrinks; on a refusal the block must be what it was. */
-static bool resize(unsigned char **block, size_t *bytes, size_t wanted, unsigned char value) {
-    unsigned char *again = hak_realloc(*block, wanted);
-    size_t kept = *bytes < wanted ? *bytes : wanted;
-    if (refused(again) != 0) {
-        FAULT_EXPECT(wanted > *bytes); /* shrinking cannot fail */
-        FAULT_EXPECT(is_filled(*block, *bytes, value));
-        return false;
-    }
-    FAULT_EXPECT(is_filled(again, kept, value));
-    fill(again, wanted, value);
-    *block = again;
-    *bytes = wanted;
-    return true;
-}
-
 static unsigned run_resize(void) {
     unsigned refusals = 0;
     unsigned char *wall[16] = {0};
@@ -253,5 +204,11 @@ const fault_scenario_t fault_scenarios[] = {
     {"large", run_large, first_use},
     {"resize", run_resize, first_use},
     {"threads", run_threads, first_use_without_spare},
+    {"spans", fault_run_spans, first_use},
+    {"grow", fault_run_grow, first_use},
+    {"aligned", fault_run_aligned, first_use},
+    {"time", fault_run_time, first_use},
+    {"fork", fault_run_fork, first_use},
+    {"churn", fault_run_churn, first_use_without_spare},
 };
 const size_t fault_scenario_count = sizeof fault_scenarios / sizeof *fault_scenarios;

@@ -16,6 +16,14 @@ typedef struct fault_scenario {
 extern const fault_scenario_t fault_scenarios[];
 extern const size_t fault_scenario_count;
 
+/* Of scenario_more.c, for the table. */
+unsigned fault_run_spans(void);
+unsigned fault_run_grow(void);
+unsigned fault_run_aligned(void);
+unsigned fault_run_time(void);
+unsigned fault_run_fork(void);
+unsigned fault_run_churn(void);
+
 /* Ends the process with status 1 and a line that says where. */
 void fault_fail(const char *file, int line, const char *what);
 
