@@ -7,6 +7,7 @@ UNIT = 65536
 QUANTUM = 16
 LINEAR_MAX = 128  # 16-byte steps up to here
 STEPS = 4  # classes per doubling above
+HEADED_MIN = 1024  # from here on one more, for 2^k bytes and a header: 9/8 of a power of two
 MAX = 65536
 SMALL_MAX = 2048  # sizes up to here go through the table
 MAX_UNITS = 8
@@ -16,6 +17,7 @@ def sizes():
     out = list(range(QUANTUM, LINEAR_MAX + 1, QUANTUM))
     base = LINEAR_MAX
     while base < MAX:
+        out += [base + base // 8] if base >= HEADED_MIN else []
         out += [base + base * k // STEPS for k in range(1, STEPS + 1)]
         base *= 2
     return out

@@ -13,7 +13,7 @@
  *
  *   free(p)
  *     difference = page map[p] - entry_end
- *     not -88 to -1          -> hak_slow_free_foreign   (NULL, remote, large, foreign, no tcache:
+ *     not -100 to -1         -> hak_slow_free_foreign   (NULL, remote, large, foreign, no tcache:
  *                                                        all five fail this one compare)
  *     bin full               -> hak_slow_free           (the newest go back to their slabs)
  *     push                      onto the bin at `difference`, counted from the end of the bins

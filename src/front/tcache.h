@@ -25,7 +25,7 @@
  *   TCACHE-5  outbox_bytes is the sum over all outboxes.
  *   TCACHE-6  entry_end is the page-map entry that a class after the last one would have. So the
  *             entry of an own slab, less this, is the place of its bin counted from the end of the
- *             bins: -88, -86, ... -2. No other entry gives any of -88 to -1: tags are 256 apart.
+ *             bins: -100, -98, ... -2. No other entry gives any of -100 to -1: tags are 256 apart.
  *             In the empty tcache it is 0, which makes every difference an entry: never one of
  *             those, as nothing above the class or kind of an entry is 0xffffff: there are far
  *             fewer owners, and huge records (asserted in large/huge.c).

@@ -3,9 +3,13 @@
 
 #include <string.h>
 
-/* Of 1, 3, 5 and 7: what times it is 1 modulo 2^32. */
+/* Of 1, 3, 5, 7 and 9: what times it is 1 modulo 2^32. */
 #define SC_INVERSE(odd)                                                                            \
-    ((odd) == 1 ? 1u : (odd) == 3 ? 0xaaaaaaabu : (odd) == 5 ? 0xcccccccdu : 0xb6db6db7u)
+    ((odd) == 1   ? 1u                                                                             \
+     : (odd) == 3 ? 0xaaaaaaabu                                                                    \
+     : (odd) == 5 ? 0xcccccccdu                                                                    \
+     : (odd) == 7 ? 0xb6db6db7u                                                                    \
+                  : 0x38e38e39u)
 
 #define SC_INFO(size, unit_count, block_count)                                                     \
     {.bytes = (size),                                                                              \

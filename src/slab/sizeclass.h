@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Size <-> size class: 16-byte steps up to 128 B, then four classes per doubling up to 64 KiB.
+ * Size <-> size class: 16-byte steps up to 128 B, then four classes per doubling up to 64 KiB, and
+ * from 1 KiB on a fifth just above the power of two, for blocks of 2^k bytes with a header
+ * (docs/experiments/0031-class-for-headers.md).
  * A request wastes at most 20 % of its block above 128 B. Every class is a multiple of 16 B, so
  * blocks are 16-byte aligned; a block of a power-of-two class is aligned to its size, because
  * slabs start at multiples of 64 KiB and have no header (SLAB-2). */
@@ -56,11 +58,12 @@ HAK_INLINE unsigned hak_sc_of_small(size_t size) {
     return hak_sc_small[(size + HAK_BLOCK_ALIGN - 1) / HAK_BLOCK_ALIGN];
 }
 
-/* HAK_SC_SMALL_BYTES < size <= HAK_SC_MAX_BYTES (right from 129 B on) */
+/* HAK_SC_SMALL_BYTES < size <= HAK_SC_MAX_BYTES (right from 1025 B on) */
 HAK_INLINE unsigned hak_sc_of_medium(size_t size) {
     size_t last = size - 1;
     unsigned log2 = hak_log2(last);
-    return (unsigned)(last >> (log2 - 2)) + log2 * 4 - 24; /* 4 to 7, and 4 a doubling */
+    unsigned eighths = (unsigned)(last >> (log2 - 3)); /* 8 to 15; 8: the class of 9 / 8 */
+    return (eighths - 6) / 2 - (eighths == 8) + log2 * 5 - 30;
 }
 
 /* size <= HAK_SC_MAX_BYTES */
@@ -69,9 +72,10 @@ HAK_INLINE unsigned hak_sc_of(size_t size) {
 }
 
 /* The number of bytes, less one, to ask for in place of `size` so that the block lies at a multiple
- * of `align` (a power of two). That is `size` rounded up to a multiple of it: the four classes of a
- * doubling are 5, 6, 7 and 8 x 2^k, so the class of a multiple of 2^n is itself one, and no smaller
- * class is one that holds `size`. Size 0 gives SIZE_MAX, which no class holds. */
+ * of `align` (a power of two). That is `size` rounded up to a multiple of it: the classes of a
+ * doubling are 5, 6, 7 and 8 x 2^k, and 9 x 2^(k-1), so the class of a multiple of 2^n is itself
+ * one, and no smaller class is one that holds `size`. Size 0 gives SIZE_MAX, which no class holds.
+ */
 HAK_INLINE size_t hak_sc_aligned_last(size_t size, size_t align) {
     return (size - 1) | (align - 1);
 }

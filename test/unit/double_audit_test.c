@@ -11,7 +11,7 @@
 
 #include <pthread.h>
 
-enum { SC_64 = 3, SC_1024 = 19, SC_28672 = 38, COUNT = 300 };
+enum { SC_64 = 3, SC_1024 = 19, SC_28672 = 43, COUNT = 300 };
 
 static void *block[COUNT];
 static hak_slab_t *slab;     /* of class 1024, full or partial */

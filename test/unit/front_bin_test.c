@@ -5,7 +5,7 @@
 #include "hakmem/hakmem.h"
 #include "unit/front.h"
 
-enum { SC_64 = 3, SC_65536 = 43 };
+enum { SC_64 = 3, SC_65536 = 49 };
 
 static int32_t initial_capacity(unsigned sc) {
     return hak_bin_initial_capacity(HAK_BIN_INITIAL_BYTES, sc);

@@ -9,7 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { SC_64 = 3, SC_4096 = 27, COUNT = 3000, ROUNDS = 12 };
+enum { SC_64 = 3, SC_4096 = 29, COUNT = 3000, ROUNDS = 12 };
 
 static const size_t MIB = 1u << 20;
 
@@ -158,7 +158,7 @@ static void threads_together_stay_within_the_budget(void **state) {
     assert_int_equal(hak_budget_drawn_bytes(), self()->drawn);
 }
 
-enum { MANY = 100000, SC_16384 = 35 };
+enum { MANY = 100000, SC_16384 = 39 };
 
 /* Of a thread whose bins begin with nothing of this class. */
 static void *work_without_room(void *context) {

@@ -7,7 +7,7 @@
 
 #include <pthread.h>
 
-enum { SC_64 = 3, SC_4096 = 27 };
+enum { SC_64 = 3, SC_4096 = 29 };
 
 enum { REMOTE_BLOCKS = 1000 };
 

@@ -9,7 +9,7 @@
 
 #include <pthread.h>
 
-enum { SC_64 = 3, SC_65536 = 43 };
+enum { SC_64 = 3, SC_65536 = 49 };
 
 /* Runs in a thread of its own, which never had a tcache. */
 static void *no_tcache_yet(void *context) {

@@ -4,7 +4,7 @@
 #include "unit/fatal.h"
 #include "unit/one_owner.h"
 
-enum { SC_16 = 0, SC_64 = 3, SC_1024 = 19, SC_57344 = 42 };
+enum { SC_16 = 0, SC_64 = 3, SC_1024 = 19, SC_57344 = 48 };
 
 static bool mark(void *block, uint32_t count) {
     hak_slab_t *slab = hak_slab_of(block);

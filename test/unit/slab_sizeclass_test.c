@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * Size classes against a model that knows only the rule: 16-byte steps up to 128, then four per
- * doubling up to 64 KiB. Exhaustive: every size, every alignment, every offset. */
+ * doubling up to 64 KiB, and from 1 KiB on one of 9/8 of each power of two. Exhaustive: every size,
+ * every alignment, every offset. */
 #include "slab/sizeclass.h"
 #include "unit/unit.h"
 
@@ -14,6 +15,9 @@ static int model_make(void **state) {
         model[model_count++] = bytes;
     }
     for (size_t base = 128; base < 65536; base *= 2) {
+        if (base >= 1024) {
+            model[model_count++] = base / 8 * 9;
+        }
         for (size_t step = 1; step <= 4; step++) {
             model[model_count++] = base + base / 4 * step;
         }
@@ -46,7 +50,7 @@ static void class_of_every_size_is_the_smallest_that_fits(void **state) {
         unsigned sc = model_class(size, 1);
         UNIT_EXPECT(hak_sc_of(size) == sc, "%zu", size);
         UNIT_EXPECT(size > HAK_SC_SMALL_BYTES || hak_sc_of_small(size) == sc, "%zu", size);
-        UNIT_EXPECT(size < 129 || hak_sc_of_medium(size) == sc, "%zu", size);
+        UNIT_EXPECT(size < 1025 || hak_sc_of_medium(size) == sc, "%zu", size);
     }
 }
 

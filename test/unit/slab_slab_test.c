@@ -2,7 +2,7 @@
 #include "base/counters.h"
 #include "unit/one_owner.h"
 
-enum { SC_64 = 3, SC_4096 = 27, SC_57344 = 42 };
+enum { SC_64 = 3, SC_4096 = 29, SC_57344 = 48 };
 
 static void refill_of_every_class_carves_ascending_blocks(void **state) {
     (void)state;
