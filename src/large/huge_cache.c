@@ -318,6 +318,10 @@ size_t hak_large_trim(size_t keep_bytes) {
     return cache_trim(keep_bytes, keep_bytes);
 }
 
+size_t hak_huge_cache_trim(size_t keep_dirty) {
+    return cache_trim(keep_dirty, SIZE_MAX);
+}
+
 void hak_large_trim_if_over(void) {
     hak_lock_acquire(HAK_LOCK_HUGE);
     size_t bound = cache_bound();
@@ -356,4 +360,5 @@ void hak_huge_cache_give(char *base, size_t bytes) {
 void hak_huge_cache_stats(hak_large_stats_t *stats) {
     stats->huge_in_use_bytes = hak_huge_cache.in_use_bytes;
     stats->huge_cached_bytes = hak_huge_cache.cached_bytes;
+    stats->huge_cached_dirty_bytes = hak_huge_cache.dirty_bytes;
 }

@@ -13,5 +13,10 @@ uint64_t hak_os_fault_calls(hak_os_call_t call); /* calls made since the last cl
 /* hak_os_now_ns stands still, a little further on each time; hak_os_fault_clear lets it go on. */
 void hak_os_fault_stop_clock(void);
 void hak_os_fault_advance_clock(uint64_t ns);
+/* Content of files: returns its length, which may be above `capacity`, or HAK_OS_FAULT_REAL to let
+ * the real file be read. NULL: all are real. Called by whoever reads, so it may not allocate. */
+#define HAK_OS_FAULT_REAL SIZE_MAX
+typedef size_t hak_os_fault_files_t(const char *path, char *buffer, size_t capacity);
+void hak_os_fault_files(hak_os_fault_files_t *files);
 
 #endif

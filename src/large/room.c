@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Room for what is about to be used, while control groups leave little (policy/pressure.c says how
+ * little): what is in use and what is unused may together not be above a bound, so unused memory
+ * goes before fresh memory is taken. A load that takes again what it freed needs no fresh memory,
+ * and loses nothing by this. */
+#include "large/huge_cache.h"
+#include "large/large.h"
+
+#include "base/atomics.h"
+#include "base/counters.h"
+#include "base/knobs.h"
+
+enum {
+    ROOM_KEPT = 1 << 20,         /* unused units that stay whatever happens */
+    ROOM_LEAST = HAK_UNIT_BYTES, /* less is not worth a call */
+};
+
+void hak_large_footprint(hak_footprint_t *footprint) {
+    hak_span_stats_t span;
+    hak_large_stats_t large;
+    hak_span_stats(&span);
+    hak_large_stats(&large);
+    footprint->unused_bytes = span.unused_dirty_bytes;
+    footprint->cached_bytes = large.huge_cached_dirty_bytes;
+    footprint->all_bytes = span.in_use_bytes + large.huge_in_use_bytes + footprint->unused_bytes +
+                           footprint->cached_bytes;
+}
+
+static size_t size_least(size_t a, size_t b) {
+    return a < b ? a : b;
+}
+
+/* First cached blocks: few calls. */
+static void room_make(const hak_footprint_t *has, size_t excess) {
+    size_t step = hak_load_relaxed(&hak_knobs.footprint_step_bytes);
+    size_t kept = size_least(has->unused_bytes, ROOM_KEPT), given = 0;
+    excess = size_least(excess, step);
+    size_t cached = size_least(has->cached_bytes, excess);
+    size_t unused = size_least(has->unused_bytes - kept, excess - cached);
+    if (cached >= ROOM_LEAST) {
+        given = hak_huge_cache_trim(has->cached_bytes - cached);
+        hak_count_by(room_huge_bytes, given);
+    }
+    if (unused >= ROOM_LEAST) {
+        size_t purged = hak_span_purge(has->unused_bytes - unused);
+        hak_count_by(room_span_bytes, purged);
+        given += purged;
+    }
+    hak_store_relaxed(&hak_knobs.footprint_step_bytes, step - size_least(step, given));
+}
+
+void hak_large_make_room(size_t bytes) {
+    size_t most = hak_load_relaxed(&hak_knobs.footprint_bytes);
+    if (HAK_LIKELY(most == SIZE_MAX)) {
+        return;
+    }
+    hak_footprint_t has;
+    hak_large_footprint(&has);
+    bytes += has.all_bytes;
+    if (bytes > most) {
+        room_make(&has, bytes - most);
+    }
+}
