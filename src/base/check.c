@@ -27,6 +27,7 @@ hak_knobs_t hak_knobs = {
     .force_libc = false,
     .learn = true,
     .footprint_bytes = SIZE_MAX,
+    .footprint_limit_bytes = SIZE_MAX,
     .cgroup = true,
 };
 

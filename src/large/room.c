@@ -14,6 +14,7 @@
 enum {
     ROOM_KEPT = 1 << 20,         /* unused units that stay whatever happens */
     ROOM_LEAST = HAK_UNIT_BYTES, /* less is not worth a call */
+    ROOM_MOST = 64 << 20,        /* in one call: some milliseconds */
 };
 
 void hak_large_footprint(hak_footprint_t *footprint) {
@@ -32,10 +33,8 @@ static size_t size_least(size_t a, size_t b) {
 }
 
 /* First cached blocks: few calls. */
-static void room_make(const hak_footprint_t *has, size_t excess) {
-    size_t step = hak_load_relaxed(&hak_knobs.footprint_step_bytes);
+static size_t room_make(const hak_footprint_t *has, size_t excess) {
     size_t kept = size_least(has->unused_bytes, ROOM_KEPT), given = 0;
-    excess = size_least(excess, step);
     size_t cached = size_least(has->cached_bytes, excess);
     size_t unused = size_least(has->unused_bytes - kept, excess - cached);
     if (cached >= ROOM_LEAST) {
@@ -47,7 +46,7 @@ static void room_make(const hak_footprint_t *has, size_t excess) {
         hak_count_by(room_span_bytes, purged);
         given += purged;
     }
-    hak_store_relaxed(&hak_knobs.footprint_step_bytes, step - size_least(step, given));
+    return given;
 }
 
 void hak_large_make_room(size_t bytes) {
@@ -59,6 +58,11 @@ void hak_large_make_room(size_t bytes) {
     hak_large_footprint(&has);
     bytes += has.all_bytes;
     if (bytes > most) {
-        room_make(&has, bytes - most);
+        size_t limit = hak_load_relaxed(&hak_knobs.footprint_limit_bytes);
+        size_t step = hak_load_relaxed(&hak_knobs.footprint_step_bytes);
+        size_t soft = size_least(bytes - most, step);
+        size_t hard = bytes > limit ? size_least(bytes - limit, ROOM_MOST) : 0;
+        size_t given = room_make(&has, soft > hard ? soft : hard);
+        hak_store_relaxed(&hak_knobs.footprint_step_bytes, step - size_least(step, given));
     }
 }

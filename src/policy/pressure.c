@@ -3,7 +3,7 @@
  * How much memory control groups leave, and what follows. Their files are read by one thread, at
  * events: each second, five times a second while little is left, at most 20 times a second when
  * what the process uses grew beyond what the last look allowed; each 64 s if there was no limit. A
- * process that never has LOOK_LEAST unused never opens one. */
+ * process that never has LOOK_LEAST never opens one. */
 #include "policy/policy.h"
 
 #include "base/atomics.h"
@@ -13,10 +13,11 @@
 #include "os/os.h"
 
 enum {
-    LOOK_LEAST = HAK_SUPERSLAB_BYTES, /* unused, without which no file is opened */
+    LOOK_LEAST = 16 << 20, /* of memory, in use or not, without which no file is opened */
     /* Of the limit, what is left free: for what grows between two looks, and for others. */
     RESERVE_PART = 16,
     RESERVE_MOST = 1 << 30,
+    RESERVE_HARD_PART = 4, /* of that, which is left free whatever it costs */
     /* Of the limit, what would be left if nothing were unused. */
     TIGHT_PART = 8,
     RELAXED_PART = 4,
@@ -78,13 +79,16 @@ static void pressure_learn(void) {
 static void pressure_bound(const hak_os_memory_t *memory, const hak_footprint_t *has) {
     uint64_t limit = bytes_least(memory->limit_bytes, 1ull << 60);
     uint64_t used = bytes_least(memory->used_bytes, 1ull << 60);
-    uint64_t taken = used + bytes_least(limit / RESERVE_PART, RESERVE_MOST);
-    uint64_t most = has->all_bytes + limit;
-    uint64_t room = limit + has->unused_bytes + has->cached_bytes;
+    uint64_t reserve = bytes_least(limit / RESERVE_PART, RESERVE_MOST);
+    uint64_t may_have = has->all_bytes + limit;
+    may_have = may_have > used ? may_have - used : 0;
+    uint64_t least = reserve / RESERVE_HARD_PART, room = limit + has->unused_bytes + has->cached_bytes;
     room = room > used ? room - used : 0;
     bool is_tight = hak_load_relaxed(&hak_knobs.is_tight);
     is_tight = room < limit / (is_tight ? RELAXED_PART : TIGHT_PART);
-    hak_store_relaxed(&hak_knobs.footprint_bytes, most > taken ? most - taken : 0);
+    hak_store_relaxed(&hak_knobs.footprint_limit_bytes,
+                      room > least && may_have > least ? may_have - least : SIZE_MAX);
+    hak_store_relaxed(&hak_knobs.footprint_bytes, may_have > reserve ? may_have - reserve : 0);
     hak_store_relaxed(&hak_knobs.is_tight, is_tight);
     hak_store_relaxed(&hak_knobs.limit_bytes, limit);
 }
@@ -98,6 +102,7 @@ static uint64_t pressure_look(const hak_footprint_t *has) {
         return hak_load_relaxed(&hak_knobs.is_tight) ? LOOK_TIGHT_NS : LOOK_NS;
     }
     hak_store_relaxed(&hak_knobs.footprint_bytes, SIZE_MAX);
+    hak_store_relaxed(&hak_knobs.footprint_limit_bytes, SIZE_MAX);
     hak_store_relaxed(&hak_knobs.is_tight, false);
     hak_store_relaxed(&hak_knobs.limit_bytes, 0);
     return LOOK_SELDOM_NS;
@@ -123,9 +128,9 @@ void hak_policy_press(void) {
     bool is_due = now >= hak_load_relaxed(due);
     if ((is_due || now >= hak_load_relaxed(&hak_pressure.step_ns)) &&
         hak_swap_acquire(&hak_pressure.is_busy, 1) == 0) {
-        bool is_little = most == SIZE_MAX && has.unused_bytes + has.cached_bytes < LOOK_LEAST;
+        bool is_little = most == SIZE_MAX && has.all_bytes < LOOK_LEAST;
         if (is_due) {
-            uint64_t pause = is_little ? LOOK_NS : pressure_look(&has);
+            uint64_t pause = is_little ? STEP_NS : pressure_look(&has);
             hak_store_relaxed(&hak_pressure.due_ns, now + pause);
             hak_store_relaxed(&hak_pressure.soon_ns, now + LOOK_SOON_NS);
         }

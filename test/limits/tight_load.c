@@ -5,6 +5,7 @@
 #include "tight_load.h"
 
 #include <pthread.h>
+#include <sys/mman.h>
 #include <time.h>
 
 #include "double/rng.h"
@@ -25,7 +26,8 @@ static pthread_mutex_t sample_mutex = PTHREAD_MUTEX_INITIALIZER;
 typedef struct worker {
     unsigned number;
     uint64_t random;
-    size_t unsampled_bytes;
+    size_t unsampled_bytes, sampled_bytes;
+    double begin;
 } worker_t;
 
 size_t tight_load_begin(const tight_load_t *wanted) {
@@ -46,7 +48,7 @@ size_t tight_load_begin(const tight_load_t *wanted) {
 /* Small, medium, large, huge, all of them, and small again. */
 static size_t size_draw(unsigned phase, uint64_t *random) {
     static const size_t least[TIGHT_PHASES] = {16, 1000, 70000, 1100000, 16, 100};
-    static const size_t most[TIGHT_PHASES] = {1000, 30000, 900000, 4000000, 4000000, 2000};
+    static const size_t most[TIGHT_PHASES] = {1000, 8000, 500000, 4000000, 4000000, 2000};
     uint64_t draw = hak_rng_next(random);
     size_t low = least[phase], high = most[phase];
     if (phase == 4) { /* as much memory in each power of two */
@@ -57,6 +59,22 @@ static size_t size_draw(unsigned phase, uint64_t *random) {
     return low + draw % (high - low);
 }
 
+static double now(void) {
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
+}
+
+static void pace(const worker_t *worker) {
+    if (load->rate_bytes != 0) {
+        double due = (double)worker->sampled_bytes * load->threads / (double)load->rate_bytes;
+        double ahead = worker->begin + due - now();
+        if (ahead > 0) {
+            usleep((useconds_t)(ahead * 1e6));
+        }
+    }
+}
+
 static void sample(worker_t *worker, size_t bytes, unsigned phase) {
     worker->unsampled_bytes += bytes;
     if (worker->unsampled_bytes < TIGHT_SAMPLE_BYTES) {
@@ -64,6 +82,7 @@ static void sample(worker_t *worker, size_t bytes, unsigned phase) {
     }
     size_t resident = expect_rss_bytes(), weight = worker->unsampled_bytes / TIGHT_SAMPLE_BYTES;
     worker->unsampled_bytes %= TIGHT_SAMPLE_BYTES;
+    worker->sampled_bytes += weight * TIGHT_SAMPLE_BYTES;
     pthread_mutex_lock(&sample_mutex);
     load->samples += weight;
     if (resident > load->limit_bytes) {
@@ -75,6 +94,7 @@ static void sample(worker_t *worker, size_t bytes, unsigned phase) {
         load->told(resident);
     }
     pthread_mutex_unlock(&sample_mutex);
+    pace(worker);
 }
 
 static void ring_pop(ring_t *ring) {
@@ -126,12 +146,6 @@ static void *work(void *context) {
     return NULL;
 }
 
-static double now(void) {
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
-}
-
 void tight_load_run(tight_load_t *wanted) {
     static worker_t workers[THREADS_MOST];
     pthread_t thread[THREADS_MOST];
@@ -139,7 +153,7 @@ void tight_load_run(tight_load_t *wanted) {
     double begin = now();
     EXPECT_EQ(pthread_barrier_init(&barrier, NULL, load->threads), 0);
     for (unsigned i = 0; i < load->threads; ++i) {
-        workers[i] = (worker_t){.number = i, .random = i + 1};
+        workers[i] = (worker_t){.number = i, .random = i + 1, .begin = begin};
         EXPECT_EQ(pthread_create(&thread[i], NULL, work, &workers[i]), 0);
     }
     for (unsigned i = 0; i < load->threads; ++i) {

@@ -13,6 +13,7 @@ typedef struct tight_load {
     /* in */
     size_t live_bytes; /* by what was asked for */
     unsigned threads, phases, turns; /* in each phase all is replaced so often */
+    size_t rate_bytes;               /* allocated in a second at most, by all threads; 0: any */
     size_t limit_bytes;
     void (*told)(size_t resident_bytes); /* at each sample; may be NULL */
     /* out */

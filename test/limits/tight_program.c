@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * The load of tight_load.c under any allocator: docs/experiments/0029-cgroup-memory.md says how to
- * run it. Arguments: MiB live, threads, phases, turns, limit in percent of live, and a file that is
+ * run it. Arguments: MiB live, threads, phases, turns, limit in percent of live,
+ * MiB a second, and a file that is
  * to say what is resident, in place of memory.current; beside it memory.high is written. */
 #include "tight_load.h"
 
@@ -41,11 +42,12 @@ int main(int argc, char **argv) {
         .told = tell,
     };
     size_t percent = expect_arg(argc, argv, 5, 120);
+    load.rate_bytes = expect_arg(argc, argv, 6, 1024) << 20;
     tight_load_begin(&load);
     size_t live = load.live_bytes + expect_rss_bytes();
     load.limit_bytes = live / 100 * percent;
-    if (argc > 6) {
-        limit_write(argv[6], load.limit_bytes);
+    if (argc > 7) {
+        limit_write(argv[7], load.limit_bytes);
     }
     tight_load_run(&load);
     printf("%zu of %zu samples above, peak %.3f of live, %.2f s; by phase:", load.above,
