@@ -29,7 +29,7 @@ typedef struct hak_knobs {
     size_t footprint_bytes;       /* in use and unused together; SIZE_MAX: no bound */
     size_t footprint_step_bytes;  /* what may go because of that until the next step of time */
     size_t footprint_limit_bytes; /* above it goes whatever the step says */
-    /* read by slab/ and span/, set by policy/pressure.c */
+    /* read by span/, slab/ and front/, set by policy/pressure.c */
     bool is_tight; /* a control group has little memory left, whatever is unused here */
     /* read by stat/, set by policy/pressure.c */
     size_t limit_bytes; /* of the control group with least room; 0: none known */

@@ -49,6 +49,17 @@ static size_t room_make(const hak_footprint_t *has, size_t excess) {
     return given;
 }
 
+/* What may go now. Above the limit each fault of the program waits for the kernel: what brings it
+ * below goes at once. If that is more than there is, what stays is at least taken without faults;
+ * so then, and below the limit, as much as the step allows. */
+static size_t room_excess(const hak_footprint_t *has, size_t wanted, size_t step) {
+    size_t limit = hak_load_relaxed(&hak_knobs.footprint_limit_bytes);
+    size_t soft = size_least(wanted - hak_load_relaxed(&hak_knobs.footprint_bytes), step);
+    size_t hard = wanted > limit ? wanted - limit : 0;
+    hard = hard <= has->unused_bytes + has->cached_bytes ? size_least(hard, ROOM_MOST) : 0;
+    return soft > hard ? soft : hard;
+}
+
 void hak_large_make_room(size_t bytes) {
     size_t most = hak_load_relaxed(&hak_knobs.footprint_bytes);
     if (HAK_LIKELY(most == SIZE_MAX)) {
@@ -58,11 +69,8 @@ void hak_large_make_room(size_t bytes) {
     hak_large_footprint(&has);
     bytes += has.all_bytes;
     if (bytes > most) {
-        size_t limit = hak_load_relaxed(&hak_knobs.footprint_limit_bytes);
         size_t step = hak_load_relaxed(&hak_knobs.footprint_step_bytes);
-        size_t soft = size_least(bytes - most, step);
-        size_t hard = bytes > limit ? size_least(bytes - limit, ROOM_MOST) : 0;
-        size_t given = room_make(&has, soft > hard ? soft : hard);
+        size_t given = room_make(&has, room_excess(&has, bytes, step));
         hak_store_relaxed(&hak_knobs.footprint_step_bytes, step - size_least(step, given));
     }
 }

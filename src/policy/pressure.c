@@ -82,12 +82,12 @@ static void pressure_bound(const hak_os_memory_t *memory, const hak_footprint_t 
     uint64_t reserve = bytes_least(limit / RESERVE_PART, RESERVE_MOST);
     uint64_t may_have = has->all_bytes + limit;
     may_have = may_have > used ? may_have - used : 0;
-    uint64_t least = reserve / RESERVE_HARD_PART, room = limit + has->unused_bytes + has->cached_bytes;
+    uint64_t least = reserve / RESERVE_HARD_PART;
+    uint64_t room = limit + has->unused_bytes + has->cached_bytes;
     room = room > used ? room - used : 0;
     bool is_tight = hak_load_relaxed(&hak_knobs.is_tight);
     is_tight = room < limit / (is_tight ? RELAXED_PART : TIGHT_PART);
-    hak_store_relaxed(&hak_knobs.footprint_limit_bytes,
-                      room > least && may_have > least ? may_have - least : SIZE_MAX);
+    hak_store_relaxed(&hak_knobs.footprint_limit_bytes, may_have > least ? may_have - least : 0);
     hak_store_relaxed(&hak_knobs.footprint_bytes, may_have > reserve ? may_have - reserve : 0);
     hak_store_relaxed(&hak_knobs.is_tight, is_tight);
     hak_store_relaxed(&hak_knobs.limit_bytes, limit);

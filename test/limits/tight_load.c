@@ -6,6 +6,7 @@
 
 #include <pthread.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <time.h>
 
 #include "double/rng.h"
@@ -21,6 +22,7 @@ typedef struct ring {
 static ring_t rings[THREADS_MOST];
 static pthread_barrier_t barrier;
 static tight_load_t *load;
+static size_t faults_seen;
 static pthread_mutex_t sample_mutex = PTHREAD_MUTEX_INITIALIZER;
 
 typedef struct worker {
@@ -84,9 +86,14 @@ static void sample(worker_t *worker, size_t bytes, unsigned phase) {
     worker->unsampled_bytes %= TIGHT_SAMPLE_BYTES;
     worker->sampled_bytes += weight * TIGHT_SAMPLE_BYTES;
     pthread_mutex_lock(&sample_mutex);
+    struct rusage usage;
+    getrusage(RUSAGE_SELF, &usage);
+    size_t faults = (size_t)usage.ru_minflt - faults_seen;
+    faults_seen += faults;
     load->samples += weight;
     if (resident > load->limit_bytes) {
         load->above += weight;
+        load->faults_above += faults;
         load->phase_above[phase] += weight;
     }
     load->peak_bytes = resident > load->peak_bytes ? resident : load->peak_bytes;

@@ -18,6 +18,7 @@ typedef struct tight_load {
     void (*told)(size_t resident_bytes); /* at each sample; may be NULL */
     /* out */
     size_t samples, above; /* one for each MiB that was allocated; of these, above the limit */
+    size_t faults_above; /* page faults between two samples of which the second was above */
     size_t peak_bytes;
     size_t phase_above[TIGHT_PHASES];
     double seconds;
