@@ -118,8 +118,7 @@ HAK_INLINE bool hak_os_fault_hit(hak_os_call_t call) {
     (void)call;
     return false;
 }
-HAK_INLINE bool hak_os_fault_file(const char *path, char *buffer, size_t capacity,
-                                  size_t *length) {
+HAK_INLINE bool hak_os_fault_file(const char *path, char *buffer, size_t capacity, size_t *length) {
     (void)path;
     (void)buffer;
     (void)capacity;

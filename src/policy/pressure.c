@@ -41,11 +41,11 @@ typedef struct pressure_counts {
 } pressure_counts_t;
 
 HAK_LOCKED_STATE struct hak_pressure {
-    uint32_t is_busy; /* [atomic] one thread at a time */
-    uint64_t due_ns;  /* [atomic] of the next look */
-    uint64_t soon_ns; /* [atomic] of the next one if the bound is passed */
-    uint64_t step_ns; /* [atomic] of the next step */
-    unsigned backoff; /* [owner] of is_busy */
+    uint32_t is_busy;         /* [atomic] one thread at a time */
+    uint64_t due_ns;          /* [atomic] of the next look */
+    uint64_t soon_ns;         /* [atomic] of the next one if the bound is passed */
+    uint64_t step_ns;         /* [atomic] of the next step */
+    unsigned backoff;         /* [owner] of is_busy */
     pressure_counts_t before; /* [owner] of is_busy */
 } hak_pressure;
 
@@ -67,7 +67,8 @@ static void pressure_learn(void) {
     uint64_t regret = bytes_least(span, now.span_wanted - before.span_wanted) +
                       bytes_least(huge, now.huge_wanted - before.huge_wanted);
     if (regret > (span + huge) / 2) {
-        hak_pressure.backoff = (unsigned)bytes_least(hak_pressure.backoff + BACKOFF_UP, BACKOFF_MOST);
+        hak_pressure.backoff =
+            (unsigned)bytes_least(hak_pressure.backoff + BACKOFF_UP, BACKOFF_MOST);
     } else if (hak_pressure.backoff != 0) {
         hak_pressure.backoff--;
     }

@@ -11,14 +11,14 @@ enum { TIGHT_PHASES = 6, TIGHT_SAMPLE_BYTES = 1 << 20 };
 
 typedef struct tight_load {
     /* in */
-    size_t live_bytes; /* by what was asked for */
+    size_t live_bytes;               /* by what was asked for */
     unsigned threads, phases, turns; /* in each phase all is replaced so often */
     size_t rate_bytes;               /* allocated in a second at most, by all threads; 0: any */
     size_t limit_bytes;
     void (*told)(size_t resident_bytes); /* at each sample; may be NULL */
     /* out */
     size_t samples, above; /* one for each MiB that was allocated; of these, above the limit */
-    size_t faults_above; /* page faults between two samples of which the second was above */
+    size_t faults_above;   /* page faults between two samples of which the second was above */
     size_t peak_bytes;
     size_t phase_above[TIGHT_PHASES];
     double seconds;

@@ -50,8 +50,9 @@ int main(int argc, char **argv) {
         limit_write(argv[7], load.limit_bytes);
     }
     tight_load_run(&load);
-    printf("%zu of %zu samples above, %zu faults above, peak %.3f of live, %.2f s; by phase:", load.above,
-           load.samples, load.faults_above, (double)load.peak_bytes / (double)live, load.seconds);
+    printf("%zu of %zu samples above, %zu faults above, peak %.3f of live, %.2f s; by phase:",
+           load.above, load.samples, load.faults_above, (double)load.peak_bytes / (double)live,
+           load.seconds);
     for (unsigned phase = 0; phase < TIGHT_PHASES; ++phase) {
         printf(" %zu", load.phase_above[phase]);
     }
