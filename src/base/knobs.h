@@ -27,7 +27,7 @@ typedef struct hak_knobs {
     bool force_libc;     /* route the whole family to the next allocator */
     /* read by large/, set by policy/pressure.c */
     size_t footprint_bytes;       /* in use and unused together; SIZE_MAX: no bound */
-    size_t footprint_step_bytes;  /* what may go because of that until the next step of time */
+    size_t footprint_step_bytes;  /* what may go because of that until the next look */
     size_t footprint_limit_bytes; /* above it goes whatever the step says */
     /* read by span/, slab/ and front/, set by policy/pressure.c */
     bool is_tight; /* a control group has little memory left, whatever is unused here */

@@ -318,10 +318,6 @@ size_t hak_large_trim(size_t keep_bytes) {
     return cache_trim(keep_bytes, keep_bytes);
 }
 
-size_t hak_huge_cache_trim(size_t keep_dirty) {
-    return cache_trim(keep_dirty, SIZE_MAX);
-}
-
 void hak_large_trim_if_over(void) {
     hak_lock_acquire(HAK_LOCK_HUGE);
     size_t bound = cache_bound();

@@ -24,10 +24,6 @@ bool hak_huge_cache_take_at(const char *base, size_t bytes);
  * locks. */
 void hak_huge_cache_give(char *base, size_t bytes);
 
-/* Gives back until at most so much of what is cached is resident; returns the bytes. Without locks.
- */
-size_t hak_huge_cache_trim(size_t keep_dirty);
-
 /* Bytes in use changed by `added` less `removed`. [lock HUGE] */
 void hak_huge_cache_note_use(size_t added, size_t removed);
 

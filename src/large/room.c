@@ -4,7 +4,6 @@
  * little): what is in use and what is unused may together not be above a bound, so unused memory
  * goes before fresh memory is taken. A load that takes again what it freed needs no fresh memory,
  * and loses nothing by this. */
-#include "large/huge_cache.h"
 #include "large/large.h"
 
 #include "base/atomics.h"
@@ -38,7 +37,7 @@ static size_t room_make(const hak_footprint_t *has, size_t excess) {
     size_t cached = size_least(has->cached_bytes, excess);
     size_t unused = size_least(has->unused_bytes - kept, excess - cached);
     if (cached >= ROOM_LEAST) {
-        given = hak_huge_cache_trim(has->cached_bytes - cached);
+        given = hak_large_trim(has->cached_bytes - cached);
         hak_count_by(room_huge_bytes, given);
     }
     if (unused >= ROOM_LEAST) {

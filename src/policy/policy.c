@@ -83,5 +83,4 @@ void hak_policy_tick(void) {
 
 void hak_policy_after_fork(void) {
     hak_store_relaxed(&hak_policy_is_busy, 0);
-    hak_policy_press_after_fork();
 }

@@ -27,7 +27,6 @@ void hak_policy_press(void);
 
 /* In the child of a fork: the thread that was here may be gone. */
 void hak_policy_after_fork(void);
-void hak_policy_press_after_fork(void);
 
 /* One window: `purged` units of which `regretted` were wanted again. Exposed for tests. */
 void hak_policy_window(uint64_t purged, uint64_t regretted);

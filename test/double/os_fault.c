@@ -13,8 +13,8 @@ typedef struct os_fault_plan {
 
 static os_fault_plan_t os_fault_plans[HAK_OS_CALL_COUNT];
 static hak_os_fault_files_t *os_fault_files; /* [atomic] NULL: none */
-static uint64_t os_fault_ahead_ns;   /* [atomic] of the real clock */
-static uint64_t os_fault_stopped_ns; /* [atomic] 0: it goes on */
+static uint64_t os_fault_ahead_ns;           /* [atomic] of the real clock */
+static uint64_t os_fault_stopped_ns;         /* [atomic] 0: it goes on */
 
 void hak_os_fault_plan(hak_os_call_t call, uint64_t first, uint64_t count) {
     os_fault_plan_t *plan = &os_fault_plans[call];
