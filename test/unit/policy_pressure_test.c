@@ -172,7 +172,7 @@ static void files_are_read_seldom(void **state) {
         hak_os_fault_advance_clock(SECOND / 1000);
         hak_policy_press();
     }
-    assert_in_range(looks() - before, 6, 21);
+    assert_in_range(looks() - before, 5, 21);
     before = looks();
     press_second(); /* nothing is left to give */
     assert_in_range(looks() - before, 4, 6);
