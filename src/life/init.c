@@ -32,11 +32,6 @@ static void event_purge(hak_tcache_t *tcache) {
     hak_large_trim_if_over();
 }
 
-static void event_press(hak_tcache_t *tcache) {
-    (void)tcache;
-    hak_policy_press();
-}
-
 static void event_holes(hak_tcache_t *tcache) {
     (void)tcache;
     hak_owner_decay_holes();
@@ -45,6 +40,7 @@ static void event_holes(hak_tcache_t *tcache) {
 static void event_learn(hak_tcache_t *tcache) {
     (void)tcache;
     hak_policy_tick();
+    hak_policy_press();
 }
 
 static void process_start(void) {
@@ -62,7 +58,6 @@ static void process_start(void) {
     hak_event_register(event_tend, HAK_EVENT_PROCESS);
     hak_event_register(event_purge, HAK_EVENT_PROCESS);
     hak_event_register(event_learn, HAK_EVENT_PROCESS);
-    hak_event_register(event_press, HAK_EVENT_PROCESS);
     hak_event_register(event_holes, HAK_EVENT_STEP);
     hak_life_next_init();
     hak_conf_read();
