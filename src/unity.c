@@ -30,6 +30,7 @@
 #include "large/huge_cache.c"
 #include "large/large.c"
 #include "large/resident.c"
+#include "large/room.c"
 
 #include "front/budget.c"
 #include "front/event.c"
@@ -41,6 +42,7 @@
 
 #include "conf/conf.c"
 #include "policy/policy.c"
+#include "policy/pressure.c"
 #include "stat/collect.c"
 #include "stat/report.c"
 

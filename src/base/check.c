@@ -26,6 +26,9 @@ hak_knobs_t hak_knobs = {
     .outbox_bytes = 128u << 10,
     .force_libc = false,
     .learn = true,
+    .footprint_bytes = SIZE_MAX,
+    .footprint_limit_bytes = SIZE_MAX,
+    .cgroup = true,
 };
 
 #define HAK_FATAL_TEXT(name, text) text,

@@ -31,7 +31,11 @@
     X(purge_calls, "purge calls to the kernel")                                                    \
     X(purge_units, "units purged")                                                                 \
     X(purge_regret_units, "purged units that were wanted again")                                   \
+    X(pressure_look, "looks at the memory limits of control groups")                               \
+    X(room_span_bytes, "bytes of unused units purged because of them")                             \
+    X(room_huge_bytes, "bytes of cached huge blocks returned because of them")                     \
     X(huge_map, "huge mappings made")                                                              \
+    X(huge_map_bytes, "bytes of these")                                                            \
     X(huge_hit, "huge blocks served from the cache")                                               \
     X(huge_unmap, "huge mappings returned")                                                        \
     X(huge_remap, "reallocations that moved pages, not bytes")                                     \

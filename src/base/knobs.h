@@ -25,8 +25,17 @@ typedef struct hak_knobs {
     size_t cache_bytes;  /* what all bins may grow by, for each CPU */
     size_t outbox_bytes; /* what may wait in the outboxes of a thread */
     bool force_libc;     /* route the whole family to the next allocator */
+    /* read by large/, set by policy/pressure.c */
+    size_t footprint_bytes;       /* in use and unused together; SIZE_MAX: no bound */
+    size_t footprint_step_bytes;  /* what may go because of that until the next look */
+    size_t footprint_limit_bytes; /* above it goes whatever the step says */
+    /* read by span/, slab/ and front/, set by policy/pressure.c */
+    bool is_tight; /* a control group has little memory left, whatever is unused here */
+    /* read by stat/, set by policy/pressure.c */
+    size_t limit_bytes; /* of the control group with least room; 0: none known */
     /* read by policy/ */
     bool learn;
+    bool cgroup; /* look at what control groups leave of memory */
     /* read by life/ */
     bool scavenger; /* a thread gives memory back when the program does nothing */
 } hak_knobs_t;

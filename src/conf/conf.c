@@ -215,6 +215,7 @@ void hak_conf_apply(void) {
     hak_store_relaxed(&hak_knobs.force_libc, values[OPTION_force_libc] != 0);
     hak_store_relaxed(&hak_knobs.scavenger, values[OPTION_scavenger] != 0);
     hak_store_relaxed(&hak_knobs.learn, values[OPTION_learn] != 0);
+    hak_store_relaxed(&hak_knobs.cgroup, values[OPTION_cgroup] != 0);
     hak_store_relaxed(&hak_knobs.retain_min_bytes, values[OPTION_retain_min]);
     hak_store_relaxed(&hak_knobs.retain_percent, values[OPTION_retain_percent]);
     hak_store_relaxed(&hak_knobs.retain_idle_bytes, values[OPTION_retain_idle]);

@@ -139,7 +139,9 @@ static void bin_settle(hak_tcache_t *tcache, unsigned sc, bool is_over) {
 
 void hak_budget_settle(hak_tcache_t *tcache) {
     bool is_over = tcache->drawn > budget_most(hak_budget_bytes());
-    for (unsigned i = 0; i < SETTLE_CLASSES; i++) {
+    /* one block in a bin may keep a slab */
+    unsigned classes = hak_load_relaxed(&hak_knobs.is_tight) ? HAK_SC_COUNT : SETTLE_CLASSES;
+    for (unsigned i = 0; i < classes; i++) {
         bin_settle(tcache, tcache->settle_cursor, is_over);
         tcache->settle_cursor = (uint8_t)((tcache->settle_cursor + 1) % HAK_SC_COUNT);
     }

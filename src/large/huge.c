@@ -107,6 +107,7 @@ hak_large_result_t hak_huge_alloc(size_t bytes, size_t align) {
     if (base != NULL) {
         hak_count(huge_hit);
     } else {
+        hak_large_make_room(bytes);
         base = hak_os_map(bytes, align);
         if (base == NULL && hak_large_trim(0) + hak_span_purge(0) != 0) {
             base = hak_os_map(bytes, align);
@@ -116,6 +117,7 @@ hak_large_result_t hak_huge_alloc(size_t bytes, size_t align) {
             return result;
         }
         hak_count(huge_map);
+        hak_count_by(huge_map_bytes, bytes);
     }
     if (!hak_huge_register(base, bytes)) {
         hak_os_unmap(base, bytes);

@@ -356,4 +356,5 @@ void hak_huge_cache_give(char *base, size_t bytes) {
 void hak_huge_cache_stats(hak_large_stats_t *stats) {
     stats->huge_in_use_bytes = hak_huge_cache.in_use_bytes;
     stats->huge_cached_bytes = hak_huge_cache.cached_bytes;
+    stats->huge_cached_dirty_bytes = hak_huge_cache.dirty_bytes;
 }

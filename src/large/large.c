@@ -47,6 +47,9 @@ hak_large_result_t hak_large_alloc(size_t bytes, size_t align) {
     hak_pagemap_set(span.base, 1, HAK_KIND_LARGE);
     result.block = span.base;
     result.is_zero = span.is_zero;
+    if (span.is_zero) { /* fresh, or as good as that */
+        hak_large_make_room(0);
+    }
     return result;
 }
 

@@ -48,12 +48,25 @@ size_t hak_large_trim(size_t keep_bytes);
 /* Gives back what is above the bound by now (huge_cache.c). */
 void hak_large_trim_if_over(void);
 
+/* What the process has, as far as it is known here. */
+typedef struct hak_footprint {
+    size_t all_bytes;    /* in use, and the two below */
+    size_t unused_bytes; /* free units that hold memory */
+    size_t cached_bytes; /* of freed huge blocks, resident */
+} hak_footprint_t;
+void hak_large_footprint(hak_footprint_t *footprint);
+
+/* So many bytes of fresh memory are about to be taken: gives unused memory back if they do not fit
+ * below the knob footprint_bytes (room.c). Without locks. */
+void hak_large_make_room(size_t bytes);
+
 /* Whether the address lies in a huge block or in a cached mapping. Slow; for misuse. */
 bool hak_large_covers(const void *address);
 
 typedef struct hak_large_stats {
     size_t huge_in_use_bytes;
     size_t huge_cached_bytes;
+    size_t huge_cached_dirty_bytes; /* of these, resident */
     size_t huge_count;
 } hak_large_stats_t;
 void hak_large_stats(hak_large_stats_t *stats);

@@ -40,6 +40,7 @@ static void event_holes(hak_tcache_t *tcache) {
 static void event_learn(hak_tcache_t *tcache) {
     (void)tcache;
     hak_policy_tick();
+    hak_policy_press();
 }
 
 static void process_start(void) {

@@ -29,6 +29,15 @@ unsigned hak_os_quota_parse(const char *text, size_t length);
  * 512 bytes. */
 bool hak_os_cgroup_path(const char *text, char *path);
 
+/* Memory of the group that has least room, of that of the process and those above it: its limit,
+ * memory.high or memory.max, whichever is less, and what is used of it, without pages of files that
+ * nobody used lately, which the kernel drops first. false: no limit is known. Read anew at each
+ * call, by nine system calls a level and more. */
+typedef struct hak_os_memory {
+    uint64_t limit_bytes, used_bytes;
+} hak_os_memory_t;
+bool hak_os_memory_limit(hak_os_memory_t *memory);
+
 /* --- memory -------------------------------------------------------------------------------- */
 /* Fresh private memory, readable, writable and zero. NULL on failure. `align` is a power of two. */
 void *hak_os_map(size_t bytes, size_t align);
@@ -101,11 +110,20 @@ typedef enum hak_os_call {
 
 #if HAK_FAULT
 bool hak_os_fault_hit(hak_os_call_t call); /* asked before each call: it shall fail */
+/* Content of a file in place of the real one, if the test has some. */
+bool hak_os_fault_file(const char *path, char *buffer, size_t capacity, size_t *length);
 uint64_t hak_os_fault_clock(uint64_t now_ns);
 void hak_os_fault_mapped(void *base, size_t bytes); /* told of fresh memory */
 #else
 HAK_INLINE bool hak_os_fault_hit(hak_os_call_t call) {
     (void)call;
+    return false;
+}
+HAK_INLINE bool hak_os_fault_file(const char *path, char *buffer, size_t capacity, size_t *length) {
+    (void)path;
+    (void)buffer;
+    (void)capacity;
+    (void)length;
     return false;
 }
 HAK_INLINE uint64_t hak_os_fault_clock(uint64_t now_ns) {

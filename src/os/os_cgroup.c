@@ -1,19 +1,26 @@
 /* SPDX-License-Identifier: MIT
  *
- * The CPU time that control groups (version 2) leave the process: of its group and of all above it
- * the least quota holds. Whatever cannot be read or understood is none. */
+ * What control groups (version 2) leave the process of CPU time and of memory: of its group and of
+ * all above it the tightest bound holds. Whatever cannot be read or understood is none. */
 #include "base/fmt.h"
 #include "os/os.h"
 
 #include <string.h>
 
 enum {
-    CGROUP_TEXT_BYTES = 2048, /* of /proc/self/cgroup; the stack may be small */
+    CGROUP_TEXT_BYTES = 2048, /* of /proc/self/cgroup, the head of memory.stat; stacks are small */
     CGROUP_PATH_BYTES = 512,
     CGROUP_NAME_BYTES = CGROUP_PATH_BYTES + 64,
-    CGROUP_VALUE_BYTES = 48, /* two numbers */
     CGROUP_LEVELS = 32,
 };
+
+/* On the way from the group of the process to the root. */
+typedef struct cgroup_walk {
+    char path[CGROUP_PATH_BYTES]; /* of the group it is at */
+    unsigned levels;              /* it may still go up */
+    size_t length;                /* of the file read last */
+    char text[CGROUP_TEXT_BYTES]; /* its head, zero-terminated */
+} cgroup_walk_t;
 
 /* The next number of a text; what is left of the text. */
 static bool quota_number(const char **text, const char *end, uint64_t *value) {
@@ -63,30 +70,98 @@ bool hak_os_cgroup_path(const char *text, char *path) {
     return true;
 }
 
-/* The quota of one group. */
-static unsigned cgroup_quota(const char *path) {
-    char name[CGROUP_NAME_BYTES], value[CGROUP_VALUE_BYTES];
+static bool walk_begin(cgroup_walk_t *walk) {
+    walk->levels = CGROUP_LEVELS;
+    walk->length = hak_os_read_file("/proc/self/cgroup", walk->text, sizeof walk->text - 1);
+    walk->text[walk->length] = '\0';
+    return hak_os_cgroup_path(walk->text, walk->path);
+}
+
+/* To the group above; false: that was the root. */
+static bool walk_up(cgroup_walk_t *walk) {
+    char *end = strrchr(walk->path, '/');
+    if (end == NULL || --walk->levels == 0) {
+        return false;
+    }
+    *end = '\0';
+    return true;
+}
+
+/* Reads a file of the group. */
+static void walk_read(cgroup_walk_t *walk, const char *file) {
+    char name[CGROUP_NAME_BYTES];
     hak_text_t text;
     hak_text_init(&text, name, sizeof name);
-    hak_text_str(&text, "/sys/fs/cgroup");
-    hak_text_str(&text, path);
-    hak_text_str(&text, "/cpu.max");
+    hak_text_format(&text, "/sys/fs/cgroup%s/%s", walk->path, file);
     hak_text_mem(&text, "", 1);
-    return hak_os_quota_parse(value, hak_os_read_file(name, value, sizeof value));
+    walk->length = hak_os_read_file(name, walk->text, sizeof walk->text - 1);
+    walk->text[walk->length] = '\0';
 }
 
 unsigned hak_os_cpu_quota(void) {
-    char text[CGROUP_TEXT_BYTES], path[CGROUP_PATH_BYTES];
+    cgroup_walk_t walk;
     unsigned least = HAK_OS_NO_QUOTA;
-    text[hak_os_read_file("/proc/self/cgroup", text, sizeof text - 1)] = '\0';
-    char *end = hak_os_cgroup_path(text, path) ? path : NULL;
-    for (unsigned level = 0; end != NULL && level < CGROUP_LEVELS; level++) {
-        unsigned quota = cgroup_quota(path);
+    for (bool is_on = walk_begin(&walk); is_on; is_on = walk_up(&walk)) {
+        walk_read(&walk, "cpu.max");
+        unsigned quota = hak_os_quota_parse(walk.text, walk.length);
         least = quota < least ? quota : least;
-        end = strrchr(path, '/');
-        if (end != NULL) {
-            *end = '\0';
-        }
     }
     return least;
+}
+
+/* --- memory ----------------------------------------------------------------------------------- */
+
+static bool walk_number(cgroup_walk_t *walk, const char *file, uint64_t *value) {
+    walk_read(walk, file);
+    const char *text = walk->text;
+    return quota_number(&text, text + walk->length, value);
+}
+
+/* Of memory.stat, where it stands in the first kilobyte. */
+static uint64_t walk_inactive_file(cgroup_walk_t *walk) {
+    static const char key[] = "\ninactive_file ";
+    uint64_t value;
+    walk_read(walk, "memory.stat");
+    const char *text = strstr(walk->text, key);
+    if (text == NULL) {
+        return 0;
+    }
+    text += sizeof key - 1;
+    return quota_number(&text, walk->text + walk->length, &value) ? value : 0;
+}
+
+static uint64_t memory_room(const hak_os_memory_t *memory) {
+    return memory->limit_bytes > memory->used_bytes ? memory->limit_bytes - memory->used_bytes : 0;
+}
+
+enum { MEMORY_NEAR_PART = 4 }; /* of the limit; more room than that need not be known exactly */
+
+/* Limit and use of one group; false: it has no limit. */
+static bool walk_memory(cgroup_walk_t *walk, hak_os_memory_t *memory) {
+    uint64_t high = UINT64_MAX, max = UINT64_MAX;
+    bool is_limited = walk_number(walk, "memory.high", &high);
+    is_limited = walk_number(walk, "memory.max", &max) || is_limited;
+    if (!is_limited || !walk_number(walk, "memory.current", &memory->used_bytes)) {
+        return false;
+    }
+    memory->limit_bytes = high < max ? high : max;
+    if (memory_room(memory) < memory->limit_bytes / MEMORY_NEAR_PART) {
+        uint64_t files = walk_inactive_file(walk);
+        memory->used_bytes -= files < memory->used_bytes ? files : memory->used_bytes;
+    }
+    return true;
+}
+
+bool hak_os_memory_limit(hak_os_memory_t *memory) {
+    cgroup_walk_t walk;
+    hak_os_memory_t level;
+    bool is_limited = false;
+    for (bool is_on = walk_begin(&walk); is_on; is_on = walk_up(&walk)) {
+        if (walk_memory(&walk, &level) &&
+            (!is_limited || memory_room(&level) < memory_room(memory))) {
+            *memory = level;
+            is_limited = true;
+        }
+    }
+    return is_limited;
 }

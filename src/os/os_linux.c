@@ -355,6 +355,9 @@ size_t hak_os_read_file(const char *path, char *buffer, size_t capacity) {
     if (hak_os_fault_hit(HAK_OS_CALL_READ)) {
         return 0;
     }
+    if (hak_os_fault_file(path, buffer, capacity, &length)) {
+        return length;
+    }
     long fd = hak_syscall(SYS_openat, AT_FDCWD, (long)path, O_RDONLY | O_CLOEXEC, 0, 0, 0);
     if (fd < 0) {
         return 0;

@@ -22,6 +22,9 @@
  * and no other thread is here. */
 void hak_policy_tick(void);
 
+/* The same for the memory limits of control groups (pressure.c). */
+void hak_policy_press(void);
+
 /* In the child of a fork: the thread that was here may be gone. */
 void hak_policy_after_fork(void);
 

@@ -160,7 +160,8 @@ static uint32_t slab_decay(hak_holes_round_t *round, hak_slab_t *slab) {
     if (!is_idle) {
         slab->looked = (uint16_t)(slab->free_count + 1);
         slab->is_purged = false;
-    } else if (round->free_bytes_before > hak_load_relaxed(&hak_knobs.retain_idle_bytes)) {
+    } else if (round->free_bytes_before > hak_load_relaxed(&hak_knobs.retain_idle_bytes) ||
+               hak_load_relaxed(&hak_knobs.is_tight)) {
         uint32_t listed = slab->listed;
         purge_sum_t sum = slab_purge_holes(slab);
         round->purged += sum.bytes != 0;

@@ -30,6 +30,7 @@ static bool huge_page_is_wanted(hak_span_use_t use) {
     size_t small_count = (size_t)state->count * HAK_SUPERSLAB_HUGE_PAGES - state->huge_page_count;
     return use == HAK_SPAN_DENSE && state->in_use_units >= HUGE_PAGE_LEAST_UNITS &&
            hak_load_relaxed(&hak_knobs.huge_pages) && !state->lacks_huge_pages &&
+           !hak_load_relaxed(&hak_knobs.is_tight) &&
            (state->huge_page_count < HUGE_PAGE_MIXED_MOST || small_count < HUGE_PAGE_MIXED_MOST);
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Merges what the layers counted into one snapshot. Reads other threads' fields as estimates. */
+#include "base/knobs.h"
 #include "front/tcache.h"
 #include "large/large.h"
 #include "stat/stat.h"
@@ -74,6 +75,8 @@ void hak_stat_collect(hak_snapshot_t *snapshot) {
     }
     snapshot->cache_bytes = hak_budget_drawn_bytes();
     snapshot->cache_budget_bytes = hak_budget_bytes();
+    snapshot->limit_bytes = hak_load_relaxed(&hak_knobs.limit_bytes);
+    snapshot->is_tight = hak_load_relaxed(&hak_knobs.is_tight);
     snapshot->superslab_count = span.superslab_count;
     snapshot->unused_dirty_bytes = span.unused_dirty_bytes;
     snapshot->meta_bytes = span.meta_bytes;

@@ -11,7 +11,7 @@ typedef struct report_figure {
 
 #define REPORT_COUNTER(name, text) +1
 enum {
-    REPORT_TOTALS = 14,
+    REPORT_TOTALS = 16,
     REPORT_FIGURES =
         REPORT_TOTALS HAK_TCACHE_COUNTERS(REPORT_COUNTER) HAK_PROCESS_COUNTERS(REPORT_COUNTER),
 };
@@ -33,6 +33,8 @@ static void report_figures(const hak_snapshot_t *s, report_figure_t *out) {
         {"tcache_count", s->thread_count},
         {"cache_bytes", s->cache_bytes},
         {"cache_budget_bytes", s->cache_budget_bytes},
+        {"memory_limit_bytes", s->limit_bytes},
+        {"memory_is_tight", s->is_tight},
     };
     for (unsigned i = 0; i < REPORT_TOTALS; i++) {
         *out++ = totals[i];

@@ -30,6 +30,8 @@ typedef struct hak_snapshot {
     size_t thread_count; /* tcaches ever made */
     size_t cache_bytes;  /* what bins have grown by */
     size_t cache_budget_bytes;
+    size_t limit_bytes; /* of memory, of the control group with least room; 0: none known */
+    bool is_tight;
     hak_tcache_counters_t events;
     hak_process_counters_t process;
     hak_class_stats_t sc[HAK_SC_COUNT];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Double of the operating system in the core that tests link with (HAK_FAULT): calls that fail by a
- * script, and a clock that obeys. */
+ * script, files with the content a test wants, and a clock that obeys. */
 #include "os_fault.h"
 #include "base/atomics.h"
 #include "os/syscall.h"
@@ -16,9 +16,10 @@ typedef struct os_fault_plan {
 } os_fault_plan_t;
 
 static os_fault_plan_t os_fault_plans[HAK_OS_CALL_COUNT];
-static uint64_t os_fault_ahead_ns;   /* [atomic] of the real clock */
-static uint64_t os_fault_stopped_ns; /* [atomic] 0: it goes on */
-static bool os_fault_always;         /* [atomic] */
+static hak_os_fault_files_t *os_fault_files; /* [atomic] NULL: none */
+static uint64_t os_fault_ahead_ns;           /* [atomic] of the real clock */
+static uint64_t os_fault_stopped_ns;         /* [atomic] 0: it goes on */
+static bool os_fault_always;                 /* [atomic] */
 
 void hak_os_fault_plan(hak_os_call_t call, uint64_t first, uint64_t count) {
     os_fault_plan_t *plan = &os_fault_plans[call];
@@ -71,4 +72,18 @@ void hak_os_fault_mapped(void *base, size_t bytes) {
 uint64_t hak_os_fault_clock(uint64_t now_ns) {
     uint64_t stopped = hak_load_relaxed(&os_fault_stopped_ns);
     return stopped != 0 ? stopped : now_ns + hak_load_relaxed(&os_fault_ahead_ns);
+}
+
+void hak_os_fault_files(hak_os_fault_files_t *files) {
+    hak_store_release(&os_fault_files, files); /* pairs FILES */
+}
+
+bool hak_os_fault_file(const char *path, char *buffer, size_t capacity, size_t *length) {
+    hak_os_fault_files_t *files = hak_load_acquire(&os_fault_files); /* pairs FILES */
+    size_t all = files != NULL ? files(path, buffer, capacity) : HAK_OS_FAULT_REAL;
+    if (all == HAK_OS_FAULT_REAL) {
+        return false;
+    }
+    *length = all < capacity ? all : capacity;
+    return true;
 }

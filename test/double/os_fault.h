@@ -16,5 +16,10 @@ void hak_os_fault_advance_clock(uint64_t ns);
 /* As if the kernel's transparent huge pages were "always": it backs what is mapped from now on with
  * them, unless told not to. */
 void hak_os_fault_huge_pages_always(bool is_on);
+/* Content of files: returns its length, which may be above `capacity`, or HAK_OS_FAULT_REAL to let
+ * the real file be read. NULL: all are real. Called by whoever reads, so it may not allocate. */
+#define HAK_OS_FAULT_REAL SIZE_MAX
+typedef size_t hak_os_fault_files_t(const char *path, char *buffer, size_t capacity);
+void hak_os_fault_files(hak_os_fault_files_t *files);
 
 #endif

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * How much memory control groups leave, and what follows. Their files are read by one thread, at
+ * events: each second, five times a second while little is left, at most 20 times a second when
+ * what the process uses grew beyond what the last look allowed; each 64 s if there was no limit. A
+ * process that never has LOOK_LEAST never opens one. Measured in
+ * docs/experiments/0029-cgroup-memory.md. */
+#include "policy/policy.h"
+
+#include "base/atomics.h"
+#include "base/counters.h"
+#include "base/knobs.h"
+#include "large/large.h"
+#include "os/os.h"
+
+enum {
+    LOOK_LEAST = 16 << 20,     /* of memory, in use or not, without which no file is opened */
+    LOOK_OVER_LEAST = 2 << 20, /* unused, without which it does not matter that there is too much */
+    /* Of the limit, what is left free: for what grows between two looks, and for others; and of
+     * that, what is left free whatever it costs. */
+    RESERVE_PART = 16,
+    RESERVE_MOST = 1 << 30,
+    RESERVE_HARD_PART = 4,
+    /* Of the limit, what would be left if nothing were unused. */
+    TIGHT_PART = 8,
+    RELAXED_PART = 4,
+    /* What may go until the next look: some milliseconds of work; halved by each step back. */
+    STEP_LEAST = 32 << 20,
+    STEP_PART = 256, /* of what the process has */
+    BACKOFF_UP = 2,
+    BACKOFF_MOST = 5,
+};
+
+static const uint64_t LOOK_NS = 1000u * 1000 * 1000;
+static const uint64_t LOOK_LITTLE_NS = 100u * 1000 * 1000;
+static const uint64_t LOOK_TIGHT_NS = 200u * 1000 * 1000;
+static const uint64_t LOOK_OVER_NS = 50u * 1000 * 1000;
+static const uint64_t LOOK_SELDOM_NS = 64ull * 1000 * 1000 * 1000;
+
+/* One thread at a time, as long as a look takes less than the pause behind it. */
+HAK_LOCKED_STATE struct hak_pressure {
+    uint64_t looked_ns; /* [atomic] */
+    uint64_t pause_ns;  /* [atomic] until the next look */
+    uint64_t backoff;   /* [atomic] */
+    uint64_t given[2];  /* [atomic] counters at the last look: bytes of units, of huge blocks */
+    uint64_t wanted[2]; /* [atomic] the same: purged and wanted again, mapped */
+} hak_pressure;
+
+static uint64_t bytes_least(uint64_t a, uint64_t b) {
+    return a < b ? a : b;
+}
+
+static uint64_t bytes_above(uint64_t a, uint64_t b) {
+    return a > b ? a - b : 0;
+}
+
+/* Memory that is given back and wanted again before the next look helped nobody: then less may go
+ * until the next. */
+static void pressure_learn(void) {
+    const uint64_t given[2] = {hak_load_relaxed(&hak_counters.room_span_bytes),
+                               hak_load_relaxed(&hak_counters.room_huge_bytes)};
+    const uint64_t wanted[2] = {hak_load_relaxed(&hak_counters.purge_regret_units) * HAK_UNIT_BYTES,
+                                hak_load_relaxed(&hak_counters.huge_map_bytes)};
+    uint64_t all = 0, regret = 0, backoff = hak_load_relaxed(&hak_pressure.backoff);
+    for (unsigned i = 0; i < 2; i++) {
+        uint64_t part = given[i] - hak_swap_acquire(&hak_pressure.given[i], given[i]);
+        uint64_t again = wanted[i] - hak_swap_acquire(&hak_pressure.wanted[i], wanted[i]);
+        all += part;
+        regret += bytes_least(part, again);
+    }
+    backoff = regret > all / 2 ? bytes_least(backoff + BACKOFF_UP, BACKOFF_MOST)
+                               : bytes_above(backoff, 1);
+    hak_store_relaxed(&hak_pressure.backoff, backoff);
+}
+
+/* What the process may have from now on, and whether that needs more than giving back what is
+ * unused. */
+static void pressure_bound(const hak_os_memory_t *memory, const hak_footprint_t *has) {
+    uint64_t limit = bytes_least(memory->limit_bytes, 1ull << 60);
+    uint64_t used = bytes_least(memory->used_bytes, 1ull << 60);
+    uint64_t reserve = bytes_least(limit / RESERVE_PART, RESERVE_MOST);
+    uint64_t may_have = bytes_above(has->all_bytes + limit, used);
+    uint64_t room = bytes_above(limit + has->unused_bytes + has->cached_bytes, used);
+    uint64_t part = hak_load_relaxed(&hak_knobs.is_tight) ? RELAXED_PART : TIGHT_PART;
+    size_t step = STEP_LEAST + has->all_bytes / STEP_PART;
+    step >>= hak_load_relaxed(&hak_pressure.backoff);
+    hak_store_relaxed(&hak_knobs.footprint_step_bytes, step);
+    hak_store_relaxed(&hak_knobs.footprint_limit_bytes,
+                      bytes_above(may_have, reserve / RESERVE_HARD_PART));
+    hak_store_relaxed(&hak_knobs.footprint_bytes, bytes_above(may_have, reserve));
+    hak_store_relaxed(&hak_knobs.is_tight, room < limit / part);
+    hak_store_relaxed(&hak_knobs.limit_bytes, limit);
+}
+
+/* Returns the pause before the next look. */
+static uint64_t pressure_look(const hak_footprint_t *has) {
+    hak_os_memory_t memory;
+    hak_count(pressure_look);
+    pressure_learn();
+    if (hak_os_memory_limit(&memory)) {
+        pressure_bound(&memory, has);
+        return hak_load_relaxed(&hak_knobs.is_tight) ? LOOK_TIGHT_NS : LOOK_NS;
+    }
+    hak_store_relaxed(&hak_knobs.footprint_bytes, SIZE_MAX);
+    hak_store_relaxed(&hak_knobs.is_tight, false);
+    hak_store_relaxed(&hak_knobs.limit_bytes, 0);
+    return LOOK_SELDOM_NS;
+}
+
+void hak_policy_press(void) {
+    size_t most = hak_load_relaxed(&hak_knobs.footprint_bytes);
+    uint64_t looked = hak_load_relaxed(&hak_pressure.looked_ns);
+    uint64_t pause = hak_load_relaxed(&hak_pressure.pause_ns), now = hak_os_now_ns();
+    if (!hak_load_relaxed(&hak_knobs.cgroup) || (most == SIZE_MAX && now - looked < pause)) {
+        return;
+    }
+    hak_footprint_t has;
+    hak_large_footprint(&has);
+    bool is_over = has.all_bytes > most && has.unused_bytes + has.cached_bytes > LOOK_OVER_LEAST;
+    pause = is_over ? LOOK_OVER_NS : pause;
+    if (now - looked >= pause && hak_cas_acquire(&hak_pressure.looked_ns, &looked, now)) {
+        bool is_little = most == SIZE_MAX && has.all_bytes < LOOK_LEAST;
+        hak_store_relaxed(&hak_pressure.pause_ns, is_little ? LOOK_LITTLE_NS : pressure_look(&has));
+    }
+    if (has.all_bytes > hak_load_relaxed(&hak_knobs.footprint_bytes)) {
+        hak_large_make_room(0);
+    }
+}

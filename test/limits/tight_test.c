@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * A load that always holds the same, in a control group whose limit is 1.2 times that: how often is
+ * more resident than the limit? Real memory; the double of the operating system says what the files
+ * of the group say. */
+#include "base/atomics.h"
+#include "base/knobs.h"
+#include "double/os_fault.h"
+#include "tight_load.h"
+
+static size_t current_bytes, limit_bytes; /* [atomic] */
+
+static void tell(size_t resident) {
+    hak_store_relaxed(&current_bytes, resident);
+}
+
+static size_t serve(const char *path, char *buffer, size_t capacity) {
+    const char *file = strrchr(path, '/') + 1;
+    if (strcmp(file, "cgroup") == 0) {
+        return (size_t)snprintf(buffer, capacity, "0::/group\n");
+    }
+    if (strncmp(path, "/sys/fs/cgroup/group/memory.", 28) != 0) {
+        return 0;
+    }
+    const size_t *number = strcmp(file, "memory.high") == 0      ? &limit_bytes
+                           : strcmp(file, "memory.current") == 0 ? &current_bytes
+                                                                 : NULL;
+    return number == NULL ? 0
+                          : (size_t)snprintf(buffer, capacity, "%zu\n", hak_load_relaxed(number));
+}
+
+static tight_load_t load = {
+    .live_bytes = 192 << 20,
+    .threads = 2,
+    .phases = TIGHT_PHASES,
+    .turns = 3,
+    .rate_bytes = 1024 << 20,
+    .told = tell,
+};
+
+static tight_load_t run(bool is_aware) {
+    tight_load_t one = load;
+    hak_store_relaxed(&hak_knobs.cgroup, is_aware);
+    tight_load_run(&one);
+    family.trim(0);
+    expect_say("%s: %zu of %zu samples above, peak %zu MiB, limit %zu MiB\n",
+               is_aware ? "aware" : "not aware", one.above, one.samples, one.peak_bytes >> 20,
+               one.limit_bytes >> 20);
+    return one;
+}
+
+static void tight_group_is_seldom_passed(void) {
+    tight_load_begin(&load);
+    load.limit_bytes = (load.live_bytes + expect_rss_bytes()) / 100 * 120;
+    limit_bytes = load.limit_bytes;
+    hak_os_fault_files(serve);
+    tight_load_t aware = run(true);
+    EXPECT(hak_knobs.limit_bytes == limit_bytes && hak_knobs.is_tight);
+    tight_load_t other = run(false);
+    EXPECT(aware.samples == other.samples);
+    EXPECT(aware.above <= aware.samples / 4);
+    EXPECT(other.above >= 3 * aware.above);
+    EXPECT(aware.peak_bytes < other.peak_bytes);
+}
+
+int main(void) {
+    family_load();
+    expect_watchdog(100);
+    if (expect_is_emulated()) {
+        expect_skip("resident memory of an emulator");
+    }
+    RUN(tight_group_is_seldom_passed);
+    return expect_status();
+}

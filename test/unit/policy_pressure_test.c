@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The bound that follows from what control groups leave: the double says what the files say and
+ * when, and counts who reads them. */
+#include "base/counters.h"
+#include "base/knobs.h"
+#include "double/os_fault.h"
+#include "large/large.h"
+#include "policy/policy.h"
+#include "span/span.h"
+#include "unit/unit.h"
+
+enum { MEBIBYTE = 1 << 20, SPAN_UNITS = 32, SPANS = 50, HALF = 50 * MEBIBYTE };
+
+static const uint64_t SECOND = 1000000000;
+static size_t limit, used; /* what the files say; limit 0: max */
+static hak_span_t spans[SPANS];
+
+static size_t serve(const char *path, char *buffer, size_t capacity) {
+    const char *file = strrchr(path, '/') + 1;
+    size_t number = strcmp(file, "memory.current") == 0 ? used : limit;
+    if (strcmp(file, "cgroup") == 0) {
+        return (size_t)snprintf(buffer, capacity, "0::/\n");
+    }
+    if (strcmp(file, "memory.high") != 0 && strcmp(file, "memory.current") != 0) {
+        return 0;
+    }
+    return number == 0 ? (size_t)snprintf(buffer, capacity, "max\n")
+                       : (size_t)snprintf(buffer, capacity, "%zu\n", number);
+}
+
+/* Two of them fill a superslab. */
+static void spans_make(unsigned every) {
+    for (unsigned i = 0; i < SPANS; i += every) {
+        assert_true(hak_span_alloc(SPAN_UNITS, HAK_UNIT_BYTES, HAK_SPAN_SPARSE, &spans[i]));
+    }
+}
+
+static void spans_free(unsigned every) {
+    for (unsigned i = 0; i < SPANS; i += every) {
+        hak_span_free(spans[i].superslab, spans[i].unit, SPAN_UNITS, SPAN_UNITS);
+    }
+}
+
+static size_t unused_bytes(void) {
+    hak_footprint_t has;
+    hak_large_footprint(&has);
+    return has.unused_bytes;
+}
+
+static uint64_t looks(void) {
+    return hak_load_relaxed(&hak_counters.pressure_look);
+}
+
+/* A second passes, in ten steps. */
+static void press_second(void) {
+    for (unsigned step = 0; step < 10; step++) {
+        hak_os_fault_advance_clock(SECOND / 10);
+        hak_policy_press();
+    }
+}
+
+/* The groups leave so much of 100 MiB and of what else is there. */
+static void press_with(size_t is_used) {
+    used = is_used;
+    hak_os_fault_advance_clock(SECOND);
+    hak_policy_press();
+}
+
+static int begin(void **state) {
+    (void)state;
+    hak_os_fault_clear();
+    hak_os_fault_stop_clock();
+    hak_os_fault_files(serve);
+    limit = 0;
+    used = 0;
+    hak_knobs.cgroup = true;
+    hak_knobs.retain_min_bytes = (size_t)1 << 40;
+    spans_make(1);
+    hak_os_fault_advance_clock(100 * SECOND);
+    hak_policy_press(); /* forgets the limit of the test before */
+    assert_true(hak_knobs.footprint_bytes == SIZE_MAX && !hak_knobs.is_tight);
+    hak_os_fault_advance_clock(100 * SECOND);
+    return 0;
+}
+
+static int end(void **state) {
+    (void)state;
+    spans_free(1);
+    hak_span_purge(0);
+    hak_os_fault_files(NULL);
+    hak_os_fault_clear();
+    return 0;
+}
+
+static void room_for_all_gives_nothing_back(void **state) {
+    (void)state;
+    limit = 1000 * (size_t)MEBIBYTE;
+    used = 150 * MEBIBYTE;
+    spans_free(2);
+    for (unsigned i = 0; i < 5; i++) {
+        press_second();
+    }
+    assert_int_equal(unused_bytes(), HALF);
+    assert_false(hak_knobs.is_tight);
+    assert_int_equal(hak_knobs.limit_bytes, limit);
+    spans_make(2);
+}
+
+static void little_room_takes_what_is_missing_and_no_more(void **state) {
+    (void)state;
+    limit = 400 * (size_t)MEBIBYTE;
+    spans_free(2);
+    press_with(395 * MEBIBYTE); /* 5 left, 25 wanted */
+    assert_in_range(unused_bytes(), HALF - (20 + 2) * MEBIBYTE, HALF - 20 * MEBIBYTE);
+    spans_make(2);
+}
+
+static void no_room_takes_all_but_a_rest(void **state) {
+    (void)state;
+    limit = 400 * (size_t)MEBIBYTE;
+    spans_free(2);
+    used = 450 * (size_t)MEBIBYTE;
+    for (unsigned i = 0; i < 10; i++) {
+        press_second();
+    }
+    assert_in_range(unused_bytes(), 0, MEBIBYTE);
+    spans_make(2);
+}
+
+static void tight_begins_at_an_eighth_and_ends_at_a_quarter(void **state) {
+    (void)state;
+    limit = 1024 * (size_t)MEBIBYTE;
+    static const struct {
+        unsigned room;
+        bool is_tight;
+    } steps[] = {{140, false}, {129, false}, {127, true},  {130, true},
+                 {250, true},  {257, false}, {129, false}, {100, true}};
+    for (size_t i = 0; i < UNIT_COUNT(steps); i++) {
+        press_with(limit - (size_t)steps[i].room * MEBIBYTE);
+        UNIT_EXPECT(hak_knobs.is_tight == steps[i].is_tight, "%zu", i);
+    }
+    limit = 0;
+    press_second();
+    assert_false(hak_knobs.is_tight);
+}
+
+static void files_are_read_seldom(void **state) {
+    (void)state;
+    uint64_t before = looks();
+    for (unsigned i = 0; i < 60; i++) { /* a minute without a limit */
+        press_second();
+    }
+    assert_in_range(looks() - before, 1, 2);
+    limit = 1024 * (size_t)MEBIBYTE;
+    press_with(1);
+    hak_os_fault_advance_clock(100 * SECOND);
+    hak_policy_press();
+    before = looks();
+    for (unsigned i = 0; i < 10; i++) {
+        press_second();
+    }
+    assert_in_range(looks() - before, 9, 11);
+    press_with(limit - 100 * MEBIBYTE);
+    before = looks();
+    press_second();
+    assert_in_range(looks() - before, 4, 6);
+    spans_free(2);
+    press_with(2 * limit);
+    before = looks();
+    for (unsigned i = 0; i < 1000; i++) { /* far above, at every event */
+        hak_os_fault_advance_clock(SECOND / 1000);
+        hak_policy_press();
+    }
+    assert_in_range(looks() - before, 5, 21);
+    before = looks();
+    press_second(); /* nothing is left to give */
+    assert_in_range(looks() - before, 4, 6);
+    spans_make(2);
+}
+
+static void small_process_and_option_off_read_nothing(void **state) {
+    (void)state;
+    limit = 1;
+    hak_knobs.cgroup = false;
+    uint64_t before = hak_os_fault_calls(HAK_OS_CALL_READ);
+    press_second();
+    hak_knobs.cgroup = true;
+    spans_free(1);
+    hak_span_purge(0);
+    press_second();
+    assert_int_equal(hak_os_fault_calls(HAK_OS_CALL_READ), before);
+    spans_make(1);
+    press_second();
+    assert_true(hak_os_fault_calls(HAK_OS_CALL_READ) > before);
+}
+
+/* Above what is left free, but below the limit: what is taken again at once stays by and by. */
+static void memory_wanted_at_once_is_given_back_less_and_less(void **state) {
+    (void)state;
+    uint64_t first = 0, last = 0;
+    limit = 1600 * (size_t)MEBIBYTE;
+    for (unsigned breath = 0; breath < 100; breath++) {
+        uint64_t before = hak_load_relaxed(&hak_counters.room_span_bytes);
+        spans_free(2);
+        press_with(1520 * (size_t)MEBIBYTE); /* 80 left, 100 wanted */
+        last = hak_load_relaxed(&hak_counters.room_span_bytes) - before;
+        first = breath == 0 ? last : first;
+        spans_make(2);
+    }
+    UNIT_EXPECT(first >= 20 * MEBIBYTE && last <= 2 * MEBIBYTE, "%zu, %zu", (size_t)first,
+                (size_t)last);
+    spans_free(2); /* nobody wants it any more */
+    for (unsigned i = 0; i < 10; i++) {
+        press_with(1600 * (size_t)MEBIBYTE);
+    }
+    assert_in_range(unused_bytes(), 0, MEBIBYTE);
+    spans_make(2);
+}
+
+static void reads_that_fail_are_no_limit(void **state) {
+    (void)state;
+    limit = 100 * MEBIBYTE;
+    press_with(limit);
+    assert_true(hak_knobs.is_tight);
+    hak_os_fault_plan(HAK_OS_CALL_READ, 0, UINT64_MAX);
+    press_second();
+    assert_true(hak_knobs.footprint_bytes == SIZE_MAX && !hak_knobs.is_tight);
+}
+
+#define PRESSURE_TEST(test) cmocka_unit_test_setup_teardown(test, begin, end)
+
+static const struct CMUnitTest tests[] = {
+    PRESSURE_TEST(room_for_all_gives_nothing_back),
+    PRESSURE_TEST(little_room_takes_what_is_missing_and_no_more),
+    PRESSURE_TEST(no_room_takes_all_but_a_rest),
+    PRESSURE_TEST(tight_begins_at_an_eighth_and_ends_at_a_quarter),
+    PRESSURE_TEST(files_are_read_seldom),
+    PRESSURE_TEST(small_process_and_option_off_read_nothing),
+    PRESSURE_TEST(memory_wanted_at_once_is_given_back_less_and_less),
+    PRESSURE_TEST(reads_that_fail_are_no_limit),
+};
+
+UNIT_MAIN(tests)
