@@ -23,6 +23,24 @@ bool hak_slow_retry(hak_tcache_t *tcache, unsigned attempt) {
     return attempt < 2;
 }
 
+/* Cached mappings first: they were touched before, at other places. */
+static HAK_NOINLINE void make_room(void) {
+    size_t wanted = hak_swap_acquire(&hak_span_room_wanted, 0);
+    if (wanted != 0) {
+        size_t given_back = hak_large_make_room(wanted);
+        if (given_back < wanted) {
+            hak_owner_make_room(wanted - given_back);
+        }
+        hak_span_note_room();
+    }
+}
+
+void hak_slow_make_room(void) {
+    if (HAK_UNLIKELY(hak_load_relaxed(&hak_span_room_wanted) != 0)) {
+        make_room();
+    }
+}
+
 /* The bin grows when it overflowed since the last refill: such a load goes up and down by more
  * than the bin holds. */
 static void bin_adapt(hak_tcache_t *tcache, unsigned sc) {
@@ -54,6 +72,7 @@ static hak_blocks_t refill_once(hak_tcache_t *tcache, unsigned sc) {
     hak_owner_t *owner = hak_tcache_enter(tcache);
     hak_blocks_t blocks = hak_slab_refill(owner, sc, want);
     hak_owner_leave(owner);
+    hak_slow_make_room();
     if (blocks.stride != 0) {
         hak_slab_link(&blocks);
     }

@@ -318,6 +318,14 @@ size_t hak_large_trim(size_t keep_bytes) {
     return cache_trim(keep_bytes, keep_bytes);
 }
 
+size_t hak_large_make_room(size_t bytes) {
+    hak_lock_acquire(HAK_LOCK_HUGE);
+    size_t dirty = hak_huge_cache.dirty_bytes;
+    hak_lock_release(HAK_LOCK_HUGE);
+    size_t keep = dirty > bytes ? dirty - bytes : 0;
+    return dirty != 0 ? cache_trim(keep, SIZE_MAX) : 0;
+}
+
 void hak_large_trim_if_over(void) {
     hak_lock_acquire(HAK_LOCK_HUGE);
     size_t bound = cache_bound();

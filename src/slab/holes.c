@@ -45,12 +45,12 @@ typedef struct purge_sum {
     bool is_refused; /* the kernel takes nothing back */
 } purge_sum_t;
 
-/* The OS pages that lie wholly in from .. to. */
-static void hole_purge(hak_slab_t *slab, size_t from, size_t to, purge_sum_t *sum) {
+/* The OS pages that lie wholly in from .. to, if they are `least` bytes or more. */
+static void hole_purge(hak_slab_t *slab, size_t from, size_t to, size_t least, purge_sum_t *sum) {
     size_t page = hak_os_page_bytes();
     from = hak_align_up(from, page);
     to = hak_align_down(to, page);
-    if (from >= to) {
+    if (from + least > to) {
         return;
     }
     unsigned first = (unsigned)(from / HAK_UNIT_BYTES),
@@ -65,7 +65,8 @@ static void hole_purge(hak_slab_t *slab, size_t from, size_t to, purge_sum_t *su
     }
 }
 
-static purge_sum_t slab_purge_holes(hak_slab_t *slab) {
+/* Holes of at least so many bytes. */
+static purge_sum_t slab_purge_holes(hak_slab_t *slab, size_t least) {
     purge_sum_t sum = {0};
     slab_mark_list(slab);
     for (uint32_t block = 0, end = 0; end < slab->carved && !sum.is_refused; block = end) {
@@ -74,11 +75,14 @@ static purge_sum_t slab_purge_holes(hak_slab_t *slab) {
         /* what was never handed out may hold memory of the span's user before, or of a huge page */
         size_t to = end < slab->carved ? (size_t)end * slab->block_bytes
                                        : (size_t)slab->units * HAK_UNIT_BYTES;
-        hole_purge(slab, (size_t)block * slab->block_bytes, to, &sum);
+        hole_purge(slab, (size_t)block * slab->block_bytes, to, least, &sum);
     }
     slab->looked = sum.is_refused ? 0 : (uint16_t)(slab->free_count + 1);
     slab->is_purged = !sum.is_refused;
-    slab->has_holes |= sum.bytes != 0;
+    if (sum.bytes > slab->hole_bytes) {
+        hak_add_relaxed(&hak_span_hole_bytes, sum.bytes - slab->hole_bytes);
+        slab->hole_bytes = (uint32_t)sum.bytes;
+    }
     return sum;
 }
 
@@ -100,7 +104,7 @@ size_t hak_slab_purge_holes(hak_owner_t *owner, unsigned sc, uint32_t slabs) {
     for (; slabs > 0 && !hak_list_is_empty(&owner->partial[sc]); slabs--) {
         hak_slab_t *slab = slab_in_turn(owner, sc);
         if (!slab->is_purged || !slab_is_idle(slab)) {
-            given_back += slab_purge_holes(slab).bytes;
+            given_back += slab_purge_holes(slab, 1).bytes;
         }
     }
     return given_back;
@@ -122,6 +126,70 @@ static void owner_purge_holes(hak_owner_t *owner, void *context) {
 size_t hak_owner_purge_holes(void) {
     size_t given_back = 0;
     hak_owner_visit(owner_purge_holes, &given_back);
+    return given_back;
+}
+
+/* --- to make room -------------------------------------------------------------------------------
+ *
+ * A page that goes and comes back costs a thousand cycles, so only holes are taken that are worth
+ * their call, and what may go is a part of what the slabs hold; half of what went counts no more
+ * after a window. */
+
+enum {
+    ROOM_HOLE_PAGES = 4,
+    ROOM_LEAST_PART = 2, /* of a slab free */
+    ROOM_SPENT_PART = 8, /* of all spans */
+};
+
+static const uint64_t ROOM_WINDOW_NS = 400u * 1000 * 1000;
+
+HAK_LOCKED_STATE size_t hak_room_spent;           /* [atomic] bytes that went lately */
+HAK_LOCKED_STATE uint64_t hak_room_window_end_ns; /* [atomic] */
+
+static size_t room_most(void) {
+    hak_span_stats_t spans;
+    hak_span_stats(&spans);
+    uint64_t now = hak_os_now_ns();
+    size_t spent = hak_load_relaxed(&hak_room_spent);
+    if (now > hak_load_relaxed(&hak_room_window_end_ns)) {
+        spent /= 2;
+        hak_store_relaxed(&hak_room_spent, spent);
+        hak_store_relaxed(&hak_room_window_end_ns, now + ROOM_WINDOW_NS);
+    }
+    size_t most = spans.in_use_bytes / ROOM_SPENT_PART;
+    return most > spent ? most - spent : 0;
+}
+
+static size_t owner_make_room(hak_owner_t *owner, unsigned sc) {
+    size_t given_back = 0, least = ROOM_HOLE_PAGES * hak_os_page_bytes();
+    for (unsigned i = 0; i < HOLES_SLABS && !hak_list_is_empty(&owner->partial[sc]); i++) {
+        hak_slab_t *slab = slab_in_turn(owner, sc);
+        size_t free_bytes = (size_t)slab->free_count * slab->block_bytes;
+        bool is_looked_at = slab_is_idle(slab) && (slab->is_purged || slab->hole_bytes != 0);
+        if (!is_looked_at && free_bytes >= (size_t)slab->units * HAK_UNIT_BYTES / ROOM_LEAST_PART) {
+            uint32_t before = slab->hole_bytes;
+            slab_purge_holes(slab, least);
+            slab->is_purged = false; /* the small ones are still there */
+            owner->holes.purged += slab->hole_bytes != before;
+            given_back += slab->hole_bytes - before;
+        }
+    }
+    return given_back;
+}
+
+size_t hak_owner_make_room(size_t bytes) {
+    size_t given_back = 0, most = room_most();
+    bytes = bytes < most ? bytes : most;
+    for (hak_owner_t *owner = hak_owner_first(); owner != NULL; owner = owner->next) {
+        for (unsigned sc = HAK_SC_COUNT; sc-- > 0;) {
+            int64_t left = hak_owner_load(&owner->partial_count[sc]);
+            for (; left > 0 && given_back < bytes && hak_owner_try(owner); left -= HOLES_SLABS) {
+                given_back += owner_make_room(owner, sc);
+                hak_owner_leave(owner);
+            }
+        }
+    }
+    hak_add_relaxed(&hak_room_spent, given_back);
     return given_back;
 }
 
@@ -163,7 +231,7 @@ static uint32_t slab_decay(hak_holes_round_t *round, hak_slab_t *slab) {
     } else if (round->free_bytes_before > hak_load_relaxed(&hak_knobs.retain_idle_bytes) ||
                hak_load_relaxed(&hak_knobs.is_tight)) {
         uint32_t listed = slab->listed;
-        purge_sum_t sum = slab_purge_holes(slab);
+        purge_sum_t sum = slab_purge_holes(slab, 1);
         round->purged += sum.bytes != 0;
         if (HAK_UNLIKELY(sum.is_refused)) { /* locked memory: that was it, for long */
             round->left = 0;

@@ -26,6 +26,12 @@ void hak_owner_init(hak_owner_t *owner, uint32_t tag) {
     }
 }
 
+/* They are about to be written to. */
+static void slab_fill_holes(hak_slab_t *slab) {
+    hak_sub_relaxed(&hak_span_hole_bytes, (size_t)slab->hole_bytes);
+    slab->hole_bytes = 0;
+}
+
 hak_slab_t *hak_slab_take_partial(hak_owner_t *owner, unsigned sc) {
     if (hak_list_is_empty(&owner->partial[sc])) {
         return NULL;
@@ -33,8 +39,8 @@ hak_slab_t *hak_slab_take_partial(hak_owner_t *owner, unsigned sc) {
     hak_slab_t *slab = HAK_CONTAINER_OF(owner->partial[sc].next, hak_slab_t, link);
     hak_list_remove(&slab->link);
     hak_owner_add(&owner->partial_count[sc], -1u);
-    owner->holes.regretted += slab->has_holes;
-    slab->has_holes = false;
+    owner->holes.regretted += slab->hole_bytes != 0;
+    slab_fill_holes(slab);
     slab->looked = 0;
     return slab;
 }
@@ -81,7 +87,7 @@ static hak_slab_t *slab_create(hak_owner_t *owner, unsigned sc) {
     slab->base = span.base;
     hak_list_init(&slab->link);
     slab->looked = 0;
-    slab->has_holes = false;
+    slab->hole_bytes = 0;
     slab->block_bytes = info->bytes;
     slab->capacity = info->blocks;
     slab->sc = (uint8_t)sc;
@@ -105,6 +111,7 @@ static void slab_retire(hak_owner_t *owner, hak_slab_t *slab) {
     unsigned touched_units = (unsigned)((touched + HAK_UNIT_BYTES - 1) / HAK_UNIT_BYTES);
     hak_superslab_t *superslab = slab_superslab(slab);
     slab_give_bits(slab);
+    slab_fill_holes(slab);
     hak_list_remove(&slab->link);
     hak_owner_add(&owner->partial_count[slab->sc], slab->state == HAK_SLAB_PARTIAL ? -1u : 0);
     hak_pagemap_set(slab->base, slab->units, 0);

@@ -51,13 +51,13 @@ struct hak_slab {
     uint8_t units;                   /* [const] */
     uint8_t unit;                    /* [const] first unit in its superslab */
     uint8_t state;                   /* [owner] hak_slab_state_t */
-    uint16_t looked;    /* [owner] free_count + 1 at the last look for holes; 0: none */
-    uint8_t round;      /* [owner] of looks, in which that was */
-    bool is_purged : 1; /* [owner] the holes went then, if there were some */
-    bool has_holes : 1; /* [owner] some went since it was current */
+    uint16_t looked; /* [owner] free_count + 1 at the last look for holes; 0: none */
+    uint8_t round;   /* [owner] of looks, in which that was */
+    bool is_purged;  /* [owner] the holes went then, if there were some */
 
     HAK_LINE_ALIGNED uintptr_t remote; /* [atomic] list of batches, docs/remote-free.md */
     hak_slab_t *queue_next;            /* [atomic] in an owner's queue */
+    uint32_t hole_bytes;               /* [owner] that went since it was current */
     hak_owner_t *owner;                /* [atomic] changes under the locks of both */
 };
 
@@ -160,8 +160,12 @@ void hak_owner_collect(void);
 /* Gives the holes of all owners back. An owner is held while the kernel is called: others go
  * elsewhere meanwhile, and a fork waits for a few slabs' worth. */
 size_t hak_owner_purge_holes(void);
+/* The same for large holes only, while less than so many bytes went. */
+size_t hak_owner_make_room(size_t bytes);
 /* A step of time: those of slabs nobody used for a while go back, a few at a time. */
 void hak_owner_decay_holes(void);
+/* The newest; the others follow by their `next`. */
+hak_owner_t *hak_owner_first(void);
 /* The next of all owners, in a ring; any cursor will do. */
 hak_owner_t *hak_owner_next(hak_owner_t **cursor);
 /* Calls visit for every owner, which is not held. */

@@ -301,3 +301,46 @@ void hak_span_purge_if_over(void) {
         hak_lock_release(HAK_LOCK_SPAN);
     }
 }
+
+/* --- room ---------------------------------------------------------------------------------------
+ *
+ * A heap that becomes larger than it ever was first gives back what it can spare, as far as that
+ * brings a step or more; what it cannot spare is a new record. A load that stays below its record
+ * is left alone (docs/experiments/0030-room-before-growth.md). */
+
+enum { ROOM_SHARE = 8, ROOM_LEAST_UNITS = 16 };
+
+HAK_LOCKED_STATE size_t hak_span_hole_bytes;  /* [atomic] */
+HAK_LOCKED_STATE size_t hak_span_room_wanted; /* [atomic] */
+
+static size_t footprint_units(void) {
+    size_t units = hak_span_state.in_use_units + hak_span_state.unused_dirty_units;
+    size_t holes = hak_load_relaxed(&hak_span_hole_bytes) / HAK_UNIT_BYTES;
+    return units > holes ? units - holes : 0;
+}
+
+static size_t room_step(size_t units) {
+    return units / ROOM_SHARE + ROOM_LEAST_UNITS;
+}
+
+HAK_COLD void hak_span_note_grown(void) {
+    hak_span_state_t *state = &hak_span_state;
+    size_t units = footprint_units();
+    if (units > state->record_units) {
+        size_t wanted = units - state->record_units + room_step(units);
+        hak_store_relaxed(&hak_span_room_wanted, wanted * HAK_UNIT_BYTES);
+        state->record_before = state->record_units;
+        state->record_units = units + room_step(units);
+    }
+}
+
+void hak_span_note_room(void) {
+    hak_span_state_t *state = &hak_span_state;
+    hak_lock_acquire(HAK_LOCK_SPAN);
+    size_t units = footprint_units();
+    units += room_step(units);
+    if (units < state->record_units) {
+        state->record_units = units > state->record_before ? units : state->record_before;
+    }
+    hak_lock_release(HAK_LOCK_SPAN);
+}

@@ -78,6 +78,15 @@ size_t hak_span_purge(size_t keep_bytes);
  * none any more, or the kernel would fill it up. */
 void hak_span_note_holes(hak_superslab_t *superslab, unsigned unit, unsigned count);
 
+/* The same pages, in bytes, until they are written to again. [atomic] */
+extern size_t hak_span_hole_bytes;
+
+/* The footprint (spans, and what is unused, less holes) has passed its record: so many bytes should
+ * go back elsewhere before it grows on; 0 mostly. Whoever swaps it for 0 sees to it, and calls the
+ * function when that is done. [atomic] */
+extern size_t hak_span_room_wanted;
+void hak_span_note_room(void);
+
 /* Purges if more has been unused than the knobs allow, for too long or by too much, and at the end
  * of a window what was not needed in it (purge.c). */
 void hak_span_purge_if_over(void);

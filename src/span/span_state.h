@@ -23,6 +23,8 @@ typedef struct hak_span_state {
     size_t low_units;          /* least unused_dirty_units in this window */
     size_t high_units;         /* most of them in this window */
     uint64_t window_end_ns;
+    size_t record_units; /* most the footprint was, and a step: purge.c */
+    size_t record_before;
 } hak_span_state_t;
 
 extern hak_span_state_t hak_span_state;
@@ -66,6 +68,9 @@ HAK_INLINE void hak_span_take_dirty(uint64_t dirty) {
         hak_span_note_met();
     }
 }
+
+/* The footprint may have passed its record. */
+void hak_span_note_grown(void);
 
 /* More is unused than the knobs allow, for too long or by too much. */
 bool hak_span_is_over(void);
