@@ -24,20 +24,20 @@ bool hak_slow_retry(hak_tcache_t *tcache, unsigned attempt) {
 }
 
 /* Cached mappings first: they were touched before, at other places. */
-static HAK_NOINLINE void make_room(void) {
-    size_t wanted = hak_swap_acquire(&hak_span_room_wanted, 0);
+static HAK_NOINLINE void refill_spare(void) {
+    size_t wanted = hak_swap_acquire(&hak_span_over_record, 0);
     if (wanted != 0) {
-        size_t given_back = hak_large_make_room(wanted);
+        size_t given_back = hak_large_spare(wanted);
         if (given_back < wanted) {
-            hak_owner_make_room(wanted - given_back);
+            hak_owner_spare_holes(wanted - given_back);
         }
-        hak_span_note_room();
+        hak_span_note_spared();
     }
 }
 
-void hak_slow_make_room(void) {
-    if (HAK_UNLIKELY(hak_load_relaxed(&hak_span_room_wanted) != 0)) {
-        make_room();
+void hak_slow_spare(void) {
+    if (HAK_UNLIKELY(hak_load_relaxed(&hak_span_over_record) != 0)) {
+        refill_spare();
     }
 }
 
@@ -72,7 +72,7 @@ static hak_blocks_t refill_once(hak_tcache_t *tcache, unsigned sc) {
     hak_owner_t *owner = hak_tcache_enter(tcache);
     hak_blocks_t blocks = hak_slab_refill(owner, sc, want);
     hak_owner_leave(owner);
-    hak_slow_make_room();
+    hak_slow_spare();
     if (blocks.stride != 0) {
         hak_slab_link(&blocks);
     }

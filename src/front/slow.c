@@ -91,7 +91,7 @@ static hak_large_result_t slow_large(size_t size, size_t align) {
          HAK_UNLIKELY(result.block == NULL) && tcache != NULL && hak_slow_retry(tcache, i); i++) {
         result = hak_large_alloc(size, align);
     }
-    hak_slow_make_room();
+    hak_slow_spare();
     return result;
 }
 

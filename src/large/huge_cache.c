@@ -318,7 +318,7 @@ size_t hak_large_trim(size_t keep_bytes) {
     return cache_trim(keep_bytes, keep_bytes);
 }
 
-size_t hak_large_make_room(size_t bytes) {
+size_t hak_large_spare(size_t bytes) {
     hak_lock_acquire(HAK_LOCK_HUGE);
     size_t dirty = hak_huge_cache.dirty_bytes;
     hak_lock_release(HAK_LOCK_HUGE);

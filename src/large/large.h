@@ -46,7 +46,7 @@ void hak_large_zero(void *block, size_t bytes);
 size_t hak_large_trim(size_t keep_bytes);
 
 /* Gives so many bytes of cached mappings back, or all there are; returns the bytes. */
-size_t hak_large_make_room(size_t bytes);
+size_t hak_large_spare(size_t bytes);
 
 /* Gives back what is above the bound by now (huge_cache.c). */
 void hak_large_trim_if_over(void);

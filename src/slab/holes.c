@@ -136,37 +136,38 @@ size_t hak_owner_purge_holes(void) {
  * after a window. */
 
 enum {
-    ROOM_HOLE_PAGES = 4,
-    ROOM_LEAST_PART = 2, /* of a slab free */
-    ROOM_SPENT_PART = 8, /* of all spans */
+    SPARE_HOLE_PAGES = 4,
+    SPARE_LEAST_PART = 2, /* of a slab free */
+    SPARE_SPANS_PART = 8, /* of all spans */
 };
 
-static const uint64_t ROOM_WINDOW_NS = 400u * 1000 * 1000;
+static const uint64_t SPARE_WINDOW_NS = 400u * 1000 * 1000;
 
-HAK_LOCKED_STATE size_t hak_room_spent;           /* [atomic] bytes that went lately */
-HAK_LOCKED_STATE uint64_t hak_room_window_end_ns; /* [atomic] */
+HAK_LOCKED_STATE size_t hak_holes_spared;            /* [atomic] bytes that went lately */
+HAK_LOCKED_STATE uint64_t hak_holes_spared_until_ns; /* [atomic] */
 
-static size_t room_most(void) {
+static size_t spare_most(void) {
     hak_span_stats_t spans;
     hak_span_stats(&spans);
     uint64_t now = hak_os_now_ns();
-    size_t spent = hak_load_relaxed(&hak_room_spent);
-    if (now > hak_load_relaxed(&hak_room_window_end_ns)) {
+    size_t spent = hak_load_relaxed(&hak_holes_spared);
+    if (now > hak_load_relaxed(&hak_holes_spared_until_ns)) {
         spent /= 2;
-        hak_store_relaxed(&hak_room_spent, spent);
-        hak_store_relaxed(&hak_room_window_end_ns, now + ROOM_WINDOW_NS);
+        hak_store_relaxed(&hak_holes_spared, spent);
+        hak_store_relaxed(&hak_holes_spared_until_ns, now + SPARE_WINDOW_NS);
     }
-    size_t most = spans.in_use_bytes / ROOM_SPENT_PART;
+    size_t most = spans.in_use_bytes / SPARE_SPANS_PART;
     return most > spent ? most - spent : 0;
 }
 
-static size_t owner_make_room(hak_owner_t *owner, unsigned sc) {
-    size_t given_back = 0, least = ROOM_HOLE_PAGES * hak_os_page_bytes();
+static size_t owner_spare_holes(hak_owner_t *owner, unsigned sc) {
+    size_t given_back = 0, least = SPARE_HOLE_PAGES * hak_os_page_bytes();
     for (unsigned i = 0; i < HOLES_SLABS && !hak_list_is_empty(&owner->partial[sc]); i++) {
         hak_slab_t *slab = slab_in_turn(owner, sc);
         size_t free_bytes = (size_t)slab->free_count * slab->block_bytes;
         bool is_looked_at = slab_is_idle(slab) && (slab->is_purged || slab->hole_bytes != 0);
-        if (!is_looked_at && free_bytes >= (size_t)slab->units * HAK_UNIT_BYTES / ROOM_LEAST_PART) {
+        if (!is_looked_at &&
+            free_bytes >= (size_t)slab->units * HAK_UNIT_BYTES / SPARE_LEAST_PART) {
             uint32_t before = slab->hole_bytes;
             slab_purge_holes(slab, least);
             slab->is_purged = false; /* the small ones are still there */
@@ -177,19 +178,19 @@ static size_t owner_make_room(hak_owner_t *owner, unsigned sc) {
     return given_back;
 }
 
-size_t hak_owner_make_room(size_t bytes) {
-    size_t given_back = 0, most = room_most();
+size_t hak_owner_spare_holes(size_t bytes) {
+    size_t given_back = 0, most = spare_most();
     bytes = bytes < most ? bytes : most;
     for (hak_owner_t *owner = hak_owner_first(); owner != NULL; owner = owner->next) {
         for (unsigned sc = HAK_SC_COUNT; sc-- > 0;) {
             int64_t left = hak_owner_load(&owner->partial_count[sc]);
             for (; left > 0 && given_back < bytes && hak_owner_try(owner); left -= HOLES_SLABS) {
-                given_back += owner_make_room(owner, sc);
+                given_back += owner_spare_holes(owner, sc);
                 hak_owner_leave(owner);
             }
         }
     }
-    hak_add_relaxed(&hak_room_spent, given_back);
+    hak_add_relaxed(&hak_holes_spared, given_back);
     return given_back;
 }
 

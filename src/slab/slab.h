@@ -161,7 +161,7 @@ void hak_owner_collect(void);
  * elsewhere meanwhile, and a fork waits for a few slabs' worth. */
 size_t hak_owner_purge_holes(void);
 /* The same for large holes only, while less than so many bytes went. */
-size_t hak_owner_make_room(size_t bytes);
+size_t hak_owner_spare_holes(size_t bytes);
 /* A step of time: those of slabs nobody used for a while go back, a few at a time. */
 void hak_owner_decay_holes(void);
 /* The newest; the others follow by their `next`. */

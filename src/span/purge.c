@@ -308,10 +308,10 @@ void hak_span_purge_if_over(void) {
  * brings a step or more; what it cannot spare is a new record. A load that stays below its record
  * is left alone (docs/experiments/0030-room-before-growth.md). */
 
-enum { ROOM_SHARE = 8, ROOM_LEAST_UNITS = 16 };
+enum { RECORD_SHARE = 8, RECORD_LEAST_UNITS = 16 };
 
 HAK_LOCKED_STATE size_t hak_span_hole_bytes;  /* [atomic] */
-HAK_LOCKED_STATE size_t hak_span_room_wanted; /* [atomic] */
+HAK_LOCKED_STATE size_t hak_span_over_record; /* [atomic] */
 
 static size_t footprint_units(void) {
     size_t units = hak_span_state.in_use_units + hak_span_state.unused_dirty_units;
@@ -319,26 +319,26 @@ static size_t footprint_units(void) {
     return units > holes ? units - holes : 0;
 }
 
-static size_t room_step(size_t units) {
-    return units / ROOM_SHARE + ROOM_LEAST_UNITS;
+static size_t record_step(size_t units) {
+    return units / RECORD_SHARE + RECORD_LEAST_UNITS;
 }
 
 HAK_COLD void hak_span_note_grown(void) {
     hak_span_state_t *state = &hak_span_state;
     size_t units = footprint_units();
     if (units > state->record_units) {
-        size_t wanted = units - state->record_units + room_step(units);
-        hak_store_relaxed(&hak_span_room_wanted, wanted * HAK_UNIT_BYTES);
+        size_t wanted = units - state->record_units + record_step(units);
+        hak_store_relaxed(&hak_span_over_record, wanted * HAK_UNIT_BYTES);
         state->record_before = state->record_units;
-        state->record_units = units + room_step(units);
+        state->record_units = units + record_step(units);
     }
 }
 
-void hak_span_note_room(void) {
+void hak_span_note_spared(void) {
     hak_span_state_t *state = &hak_span_state;
     hak_lock_acquire(HAK_LOCK_SPAN);
     size_t units = footprint_units();
-    units += room_step(units);
+    units += record_step(units);
     if (units < state->record_units) {
         state->record_units = units > state->record_before ? units : state->record_before;
     }

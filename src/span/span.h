@@ -84,8 +84,8 @@ extern size_t hak_span_hole_bytes;
 /* The footprint (spans, and what is unused, less holes) has passed its record: so many bytes should
  * go back elsewhere before it grows on; 0 mostly. Whoever swaps it for 0 sees to it, and calls the
  * function when that is done. [atomic] */
-extern size_t hak_span_room_wanted;
-void hak_span_note_room(void);
+extern size_t hak_span_over_record;
+void hak_span_note_spared(void);
 
 /* Purges if more has been unused than the knobs allow, for too long or by too much, and at the end
  * of a window what was not needed in it (purge.c). */
