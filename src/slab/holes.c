@@ -129,69 +129,77 @@ size_t hak_owner_purge_holes(void) {
     return given_back;
 }
 
-/* --- to make room -------------------------------------------------------------------------------
+/* --- before the heap grows beyond its record (span/purge.c) -------------------------------------
  *
- * A page that goes and comes back costs a thousand cycles, so only holes are taken that are worth
- * their call, and what may go is a part of what the slabs hold; half of what went counts no more
- * after a window. */
+ * An OS page that goes and comes back costs a thousand cycles and more, so only holes go that are
+ * worth their call, and what may go is a share of all spans, of which half is due again after each
+ * window: a load that needs its holes back loses a percent or so
+ * (docs/experiments/0030-spare-before-a-record.md). */
 
 enum {
     SPARE_HOLE_PAGES = 4,
-    SPARE_LEAST_PART = 2, /* of a slab free */
-    SPARE_SPANS_PART = 8, /* of all spans */
+    SPARE_LEAST_PART = 2,  /* of a slab free */
+    SPARE_SPANS_PART = 16, /* of all spans */
 };
 
 static const uint64_t SPARE_WINDOW_NS = 400u * 1000 * 1000;
 
-HAK_LOCKED_STATE size_t hak_holes_spared;            /* [atomic] bytes that went lately */
-HAK_LOCKED_STATE uint64_t hak_holes_spared_until_ns; /* [atomic] */
+HAK_LOCKED_STATE size_t hak_holes_spared;               /* [atomic] bytes that went lately */
+HAK_LOCKED_STATE uint64_t hak_holes_spared_half_due_ns; /* [atomic] half of them is forgotten */
 
 static size_t spare_most(void) {
     hak_span_stats_t spans;
     hak_span_stats(&spans);
     uint64_t now = hak_os_now_ns();
-    size_t spent = hak_load_relaxed(&hak_holes_spared);
-    if (now > hak_load_relaxed(&hak_holes_spared_until_ns)) {
-        spent /= 2;
-        hak_store_relaxed(&hak_holes_spared, spent);
-        hak_store_relaxed(&hak_holes_spared_until_ns, now + SPARE_WINDOW_NS);
+    size_t spared = hak_load_relaxed(&hak_holes_spared);
+    if (now >= hak_load_relaxed(&hak_holes_spared_half_due_ns)) {
+        spared /= 2;
+        hak_store_relaxed(&hak_holes_spared, spared);
+        hak_store_relaxed(&hak_holes_spared_half_due_ns, now + SPARE_WINDOW_NS);
     }
     size_t most = spans.in_use_bytes / SPARE_SPANS_PART;
-    return most > spent ? most - spent : 0;
+    return most > spared ? most - spared : 0;
 }
 
-static size_t owner_spare_holes(hak_owner_t *owner, unsigned sc) {
-    size_t given_back = 0, least = SPARE_HOLE_PAGES * hak_os_page_bytes();
-    for (unsigned i = 0; i < HOLES_SLABS && !hak_list_is_empty(&owner->partial[sc]); i++) {
-        hak_slab_t *slab = slab_in_turn(owner, sc);
-        size_t free_bytes = (size_t)slab->free_count * slab->block_bytes;
-        bool is_looked_at = slab_is_idle(slab) && (slab->is_purged || slab->hole_bytes != 0);
-        if (!is_looked_at &&
-            free_bytes >= (size_t)slab->units * HAK_UNIT_BYTES / SPARE_LEAST_PART) {
-            uint32_t before = slab->hole_bytes;
-            slab_purge_holes(slab, least);
-            slab->is_purged = false; /* the small ones are still there */
-            owner->holes.purged += slab->hole_bytes != before;
-            given_back += slab->hole_bytes - before;
+static size_t slab_spare_holes(hak_owner_t *owner, hak_slab_t *slab) {
+    size_t free_bytes = (size_t)slab->free_count * slab->block_bytes;
+    bool is_done = slab_is_idle(slab) && (slab->is_purged || slab->hole_bytes != 0);
+    if (is_done || free_bytes < (size_t)slab->units * HAK_UNIT_BYTES / SPARE_LEAST_PART) {
+        return 0;
+    }
+    uint32_t before = slab->hole_bytes;
+    slab_purge_holes(slab, SPARE_HOLE_PAGES * hak_os_page_bytes());
+    slab->is_purged = false; /* the small ones are still there */
+    owner->holes.purged += slab->hole_bytes != before;
+    return slab->hole_bytes - before;
+}
+
+typedef struct spare {
+    size_t wanted, given_back; /* bytes */
+} spare_t;
+
+/* Large classes first: their holes are large. */
+static void owner_spare_holes(hak_owner_t *owner, void *context) {
+    spare_t *spare = context;
+    for (unsigned sc = HAK_SC_COUNT; sc-- > 0;) {
+        int64_t left = hak_owner_load(&owner->partial_count[sc]);
+        while (left > 0 && spare->given_back < spare->wanted && hak_owner_try(owner)) {
+            int64_t end = left - HOLES_SLABS;
+            for (; left > end && !hak_list_is_empty(&owner->partial[sc]); left--) {
+                spare->given_back += slab_spare_holes(owner, slab_in_turn(owner, sc));
+            }
+            left = end;
+            hak_owner_leave(owner);
         }
     }
-    return given_back;
 }
 
 size_t hak_owner_spare_holes(size_t bytes) {
-    size_t given_back = 0, most = spare_most();
-    bytes = bytes < most ? bytes : most;
-    for (hak_owner_t *owner = hak_owner_first(); owner != NULL; owner = owner->next) {
-        for (unsigned sc = HAK_SC_COUNT; sc-- > 0;) {
-            int64_t left = hak_owner_load(&owner->partial_count[sc]);
-            for (; left > 0 && given_back < bytes && hak_owner_try(owner); left -= HOLES_SLABS) {
-                given_back += owner_spare_holes(owner, sc);
-                hak_owner_leave(owner);
-            }
-        }
-    }
-    hak_add_relaxed(&hak_holes_spared, given_back);
-    return given_back;
+    size_t most = spare_most();
+    spare_t spare = {.wanted = bytes < most ? bytes : most};
+    hak_owner_visit(owner_spare_holes, &spare);
+    hak_add_relaxed(&hak_holes_spared, spare.given_back);
+    return spare.given_back;
 }
 
 /* --- by time ------------------------------------------------------------------------------------

@@ -165,10 +165,6 @@ static hak_owner_t *owner_try_all(hak_owner_t *home) {
     return NULL;
 }
 
-hak_owner_t *hak_owner_first(void) {
-    return hak_load_acquire(&hak_all_owners);
-}
-
 hak_owner_t *hak_owner_next(hak_owner_t **cursor) {
     hak_owner_t *owner = owner_after(hak_load_acquire(cursor));
     hak_store_release(cursor, owner);

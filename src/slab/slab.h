@@ -22,7 +22,8 @@
  *   SLAB-4  state == FULL  <=>  free_count == 0 and carved == capacity and it is not CURRENT.
  *   SLAB-5  `back` of every unit of the slab leads to the first one (span.h).
  *   SLAB-6  Only the holder of the owner's lock touches fields tagged [owner].
- *   SLAB-7  A slab with a non-empty remote list is in the queue of an owner, or is about to be. */
+ *   SLAB-7  A slab with a non-empty remote list is in the queue of an owner, or is about to be.
+ *   SLAB-8  hak_span_hole_bytes is the sum of all hole_bytes. */
 #ifndef HAK_SLAB_SLAB_H
 #define HAK_SLAB_SLAB_H
 
@@ -57,7 +58,7 @@ struct hak_slab {
 
     HAK_LINE_ALIGNED uintptr_t remote; /* [atomic] list of batches, docs/remote-free.md */
     hak_slab_t *queue_next;            /* [atomic] in an owner's queue */
-    uint32_t hole_bytes;               /* [owner] that went since it was current */
+    uint32_t hole_bytes;               /* [owner] that went since it was current; SLAB-8 */
     hak_owner_t *owner;                /* [atomic] changes under the locks of both */
 };
 
@@ -160,12 +161,11 @@ void hak_owner_collect(void);
 /* Gives the holes of all owners back. An owner is held while the kernel is called: others go
  * elsewhere meanwhile, and a fork waits for a few slabs' worth. */
 size_t hak_owner_purge_holes(void);
-/* The same for large holes only, while less than so many bytes went. */
+/* The same before the heap grows beyond its record: about so many bytes, of large holes only, and
+ * only as much as does not hurt. */
 size_t hak_owner_spare_holes(size_t bytes);
 /* A step of time: those of slabs nobody used for a while go back, a few at a time. */
 void hak_owner_decay_holes(void);
-/* The newest; the others follow by their `next`. */
-hak_owner_t *hak_owner_first(void);
 /* The next of all owners, in a ring; any cursor will do. */
 hak_owner_t *hak_owner_next(hak_owner_t **cursor);
 /* Calls visit for every owner, which is not held. */

@@ -302,11 +302,11 @@ void hak_span_purge_if_over(void) {
     }
 }
 
-/* --- room ---------------------------------------------------------------------------------------
+/* --- the record ---------------------------------------------------------------------------------
  *
- * A heap that becomes larger than it ever was first gives back what it can spare, as far as that
- * brings a step or more; what it cannot spare is a new record. A load that stays below its record
- * is left alone (docs/experiments/0030-room-before-growth.md). */
+ * A heap that is about to become larger than it ever was gives back first what it can spare; if
+ * that is less than a step, it has a new record. A load that stays below its record is left alone
+ * (docs/experiments/0030-spare-before-a-record.md). */
 
 enum { RECORD_SHARE = 8, RECORD_LEAST_UNITS = 16 };
 

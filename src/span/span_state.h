@@ -23,8 +23,8 @@ typedef struct hak_span_state {
     size_t low_units;          /* least unused_dirty_units in this window */
     size_t high_units;         /* most of them in this window */
     uint64_t window_end_ns;
-    size_t record_units; /* most the footprint was, and a step: purge.c */
-    size_t record_before;
+    size_t record_units;  /* the footprint may grow up to here, purge.c */
+    size_t record_before; /* before it was passed last */
 } hak_span_state_t;
 
 extern hak_span_state_t hak_span_state;

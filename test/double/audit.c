@@ -46,6 +46,7 @@ static void audit_marked(hak_audit_t *audit, const hak_slab_t *slab) {
 static void audit_slab(hak_audit_t *audit, const hak_slab_t *slab, uint32_t entry) {
     const hak_sc_info_t *info = hak_sc_info_of_entry(entry);
     audit->slabs++;
+    audit->hole_bytes += slab->hole_bytes;
     audit_expect(audit, slab->sc == hak_sc_of_entry(entry), "MAP-2", slab);
     audit_expect(audit, slab->block_bytes == info->bytes && slab->capacity == info->blocks,
                  "SLAB-2", slab);
@@ -134,5 +135,7 @@ bool hak_audit_walk(hak_audit_t *audit) {
     hak_span_stats(&stats);
     audit_expect(audit, stats.unused_dirty_bytes == audit->unused_dirty_units * HAK_UNIT_BYTES,
                  "SPAN-3", NULL);
+    audit_expect(audit, hak_load_relaxed(&hak_span_hole_bytes) == audit->hole_bytes, "SLAB-8",
+                 NULL);
     return audit->broken == NULL;
 }

@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * A heap that grows beyond its record gives back what it can spare: large holes of partly used
+ * slabs, as far as a share of it, and cached mappings. */
+#include "base/atomics.h"
+#include "large/large.h"
+#include "os/os.h"
+#include "unit/front.h"
+
+#include "hakmem/hakmem.h"
+
+enum {
+    MIB = 1 << 20,
+    OLD_BYTES = 1024, /* blocks of a load that is over but for one in EVERY */
+    NEW_BYTES = 4096,
+    EVERY = 64,
+    OLD = 32 * MIB / OLD_BYTES,
+    NEW = 64 * MIB / NEW_BYTES,
+};
+
+static unsigned char *old_blocks[OLD];
+static unsigned char *new_blocks[NEW];
+
+static void old_load_leaves_survivors(void) {
+    for (unsigned i = 0; i < OLD; i++) {
+        old_blocks[i] = hak_malloc(OLD_BYTES);
+        assert_non_null(old_blocks[i]);
+        memset(old_blocks[i], (int)(i % 251), OLD_BYTES);
+    }
+    for (unsigned i = 0; i < OLD; i++) {
+        if (i % EVERY != 0) {
+            hak_free(old_blocks[i]);
+        }
+    }
+}
+
+static void old_load_ends(void) {
+    for (unsigned i = 0; i < OLD; i += EVERY) {
+        for (unsigned at = 0; at < OLD_BYTES; at++) {
+            assert_int_equal(old_blocks[i][at], i % 251);
+        }
+        hak_free(old_blocks[i]);
+    }
+}
+
+static void new_load_grows(void) {
+    for (unsigned i = 0; i < NEW; i++) {
+        new_blocks[i] = hak_malloc(NEW_BYTES);
+        assert_non_null(new_blocks[i]);
+        new_blocks[i][0] = 1;
+    }
+}
+
+static void new_load_ends(void) {
+    for (unsigned i = 0; i < NEW; i++) {
+        hak_free(new_blocks[i]);
+    }
+}
+
+static size_t holes(void) {
+    return hak_load_relaxed(&hak_span_hole_bytes);
+}
+
+static int begin(void **state) {
+    (void)state;
+    (void)self();
+    hak_span_purge(0);
+    return 0;
+}
+
+static void growth_takes_large_holes_up_to_a_share(void **state) {
+    (void)state;
+    hak_span_stats_t spans;
+    old_load_leaves_survivors();
+    assert_int_equal(holes(), 0); /* it was not that heap that grew */
+    new_load_grows();
+    hak_span_stats(&spans);
+    assert_true(holes() > MIB);
+    assert_true(holes() < spans.in_use_bytes / 8); /* 1 / 16, which time makes more of */
+    audit();
+    old_load_ends();
+    new_load_ends();
+    hak_tcache_flush(self());
+    hak_owner_collect();
+    audit();
+    assert_int_equal(holes(), 0);
+}
+
+static void holes_that_are_used_again_are_none(void **state) {
+    (void)state;
+    old_load_leaves_survivors();
+    new_load_grows();
+    new_load_ends();
+    size_t before = holes();
+    for (unsigned i = 0; i < OLD; i++) {
+        if (i % EVERY != 0) {
+            old_blocks[i] = hak_malloc(OLD_BYTES);
+            assert_non_null(old_blocks[i]);
+            memset(old_blocks[i], (int)(i % 251), OLD_BYTES);
+        }
+    }
+    assert_true(holes() == 0 || holes() < before);
+    audit();
+    for (unsigned i = 0; i < OLD; i++) {
+        if (i % EVERY != 0) {
+            hak_free(old_blocks[i]);
+        }
+    }
+    old_load_ends();
+    audit();
+}
+
+static size_t cached(void) {
+    hak_large_stats_t stats;
+    hak_large_stats(&stats);
+    return stats.huge_cached_bytes;
+}
+
+static void growth_takes_cached_mappings(void **state) {
+    (void)state;
+    enum { HUGE_BYTES = 8 * MIB };
+    unsigned count = 0;
+    unsigned char *block = hak_malloc(HUGE_BYTES);
+    assert_non_null(block);
+    memset(block, 1, HUGE_BYTES);
+    hak_free(block);
+    assert_true(cached() >= HUGE_BYTES);
+    new_load_grows(); /* as large as it was, so it takes nothing */
+    assert_true(cached() >= HUGE_BYTES);
+    while (count < OLD && cached() >= HUGE_BYTES) {
+        old_blocks[count] = hak_malloc(NEW_BYTES);
+        assert_non_null(old_blocks[count++]);
+    }
+    assert_true(cached() < HUGE_BYTES);
+    while (count > 0) {
+        hak_free(old_blocks[--count]);
+    }
+    new_load_ends();
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(growth_takes_large_holes_up_to_a_share, begin),
+        cmocka_unit_test_setup(holes_that_are_used_again_are_none, begin),
+        cmocka_unit_test_setup(growth_takes_cached_mappings, begin),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * When a heap that grows is to give back first what it can spare. */
+#include "base/atomics.h"
+#include "unit/span.h"
+
+enum { MIB = 1 << 20, SPANS = 64, SPAN_UNITS = 32, SPAN_BYTES = SPAN_UNITS * HAK_UNIT_BYTES };
+
+static hak_span_t spans[SPANS];
+static unsigned taken;
+
+static size_t asked(void) {
+    return hak_swap_acquire(&hak_span_over_record, 0);
+}
+
+/* Returns what was asked for meanwhile. */
+static size_t take(unsigned count) {
+    size_t most = 0;
+    for (; count > 0; count--) {
+        spans[taken++] = unit_span(SPAN_UNITS, HAK_UNIT_BYTES);
+        size_t bytes = asked();
+        most = bytes > most ? bytes : most;
+    }
+    return most;
+}
+
+static void give_all(void) {
+    while (taken > 0) {
+        unit_span_free(&spans[--taken], SPAN_UNITS);
+    }
+}
+
+static size_t footprint(void) {
+    hak_span_stats_t stats = unit_span_check();
+    return stats.in_use_bytes + stats.unused_dirty_bytes;
+}
+
+static int end(void **state) {
+    give_all();
+    hak_span_hole_bytes = 0;
+    asked();
+    return unit_span_end(state);
+}
+
+static void growing_heap_asks_a_step_at_a_time(void **state) {
+    (void)state;
+    unsigned times = 0;
+    for (unsigned i = 0; i < SPANS; i++) {
+        size_t wanted = take(1);
+        times += wanted != 0;
+        assert_true(wanted == 0 || (wanted > footprint() / 8 && wanted < footprint() + 2 * MIB));
+    }
+    assert_true(times >= 3);
+    assert_true(times <= SPANS / 2);
+}
+
+static void load_below_its_record_is_left_alone(void **state) {
+    (void)state;
+    take(SPANS);
+    for (unsigned i = 0; i < 5; i++) {
+        give_all();
+        assert_int_equal(take(SPANS), 0);
+    }
+}
+
+static void record_stays_as_long_as_enough_is_given_back(void **state) {
+    (void)state;
+    take(SPANS / 2);
+    while (take(1) == 0) {
+    }
+    size_t before = footprint();
+    hak_span_hole_bytes = before / 2; /* was enough */
+    hak_span_note_spared();
+    hak_span_hole_bytes = 0; /* all of it is wanted again */
+    unit_span_free(&spans[--taken], SPAN_UNITS);
+    hak_span_purge(0);
+    assert_true(take(1) != 0);
+}
+
+static void too_little_given_back_makes_a_new_record(void **state) {
+    (void)state;
+    take(SPANS / 2);
+    while (take(1) == 0) {
+    }
+    hak_span_note_spared(); /* nothing was */
+    unit_span_free(&spans[--taken], SPAN_UNITS);
+    hak_span_purge(0);
+    assert_int_equal(take(1), 0);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_teardown(growing_heap_asks_a_step_at_a_time, end),
+        cmocka_unit_test_teardown(load_below_its_record_is_left_alone, end),
+        cmocka_unit_test_teardown(record_stays_as_long_as_enough_is_given_back, end),
+        cmocka_unit_test_teardown(too_little_given_back_makes_a_new_record, end),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
