@@ -11,10 +11,13 @@
 #include "os/lock.h"
 #include "os/os.h"
 
+#include <string.h>
+
 struct hak_huge {
     char *base;    /* [lock HUGE] NULL: the record is spare */
     size_t bytes;  /* [atomic] mapped; changes by resize, which only the block's user may call */
     uint32_t next; /* [lock HUGE] list of spare records, index + 1 */
+    bool is_whole; /* of its user: one mapping, after it was not, and shall stay so */
 };
 
 enum {
@@ -82,6 +85,7 @@ bool hak_huge_register(char *base, size_t bytes) {
     hak_huge_t *record = record_make(&index);
     if (record != NULL) {
         record->base = base;
+        record->is_whole = false;
         hak_store_relaxed(&record->bytes, bytes);
         hak_huge_cache_note_use(bytes, 0);
         hak_huge_state.in_use_count++;
@@ -174,7 +178,7 @@ enum { HUGE_EXTEND_MOST_BYTES = 32 << 20 };
 /* Into the cached extent behind the block, of which it often was the front. */
 static bool huge_extend(hak_huge_t *record, size_t new_bytes) {
     size_t old_bytes = record->bytes;
-    if (new_bytes > HUGE_EXTEND_MOST_BYTES) {
+    if (record->is_whole || new_bytes > HUGE_EXTEND_MOST_BYTES) {
         return false;
     }
     hak_lock_acquire(HAK_LOCK_HUGE);
@@ -184,6 +188,28 @@ static bool huge_extend(hak_huge_t *record, size_t new_bytes) {
     }
     hak_lock_release(HAK_LOCK_HUGE);
     return is_done;
+}
+
+/* Several mappings cannot be moved at once. So the bytes are, once in the life of a block that
+ * grows beyond this: from then on it is a single one. Smaller ones go to cached memory. */
+enum { HUGE_WHOLE_LEAST_BYTES = 8 << 20 };
+
+static void *huge_make_whole(char *block, uint32_t entry, size_t old_bytes, size_t new_bytes) {
+    char *base = hak_os_map(new_bytes, HAK_UNIT_BYTES);
+    if (base == NULL) {
+        return NULL;
+    }
+    if (!hak_huge_register(base, new_bytes)) {
+        hak_os_unmap(base, new_bytes);
+        return NULL;
+    }
+    record_of(hak_pagemap_get(hak_pagemap_base(), base))->is_whole = true;
+    memcpy(base, block, old_bytes);
+    hak_count(huge_map);
+    hak_count_by(huge_map_bytes, new_bytes);
+    hak_count_by(realloc_copied_bytes, old_bytes);
+    hak_huge_free(block, entry);
+    return base;
 }
 
 void *hak_huge_resize(void *block, uint32_t entry, size_t bytes) {
@@ -214,7 +240,11 @@ void *hak_huge_resize(void *block, uint32_t entry, size_t bytes) {
         huge_set_bytes(record, new_bytes);
         return block;
     }
-    char *target = hak_os_is_one_mapping(block, old_bytes) ? hak_huge_reserve(new_bytes) : NULL;
+    if (!hak_os_is_one_mapping(block, old_bytes)) {
+        bool is_worth_it = new_bytes >= HUGE_WHOLE_LEAST_BYTES;
+        return is_worth_it ? huge_make_whole(block, entry, old_bytes, new_bytes) : NULL;
+    }
+    char *target = hak_huge_reserve(new_bytes);
     if (target == NULL) {
         return NULL;
     }
