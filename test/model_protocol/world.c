@@ -106,6 +106,8 @@ bool hak_span_free_locked(hak_superslab_t *superslab, unsigned unit, unsigned co
     return true;
 }
 
+size_t hak_span_hole_bytes; /* nothing is purged */
+
 void hak_span_purge_if_over(void) {
     MODEL_CHECK(lock_owner_held == NULL || lock_is_forking, "memory is purged under a lock");
 }
