@@ -26,8 +26,8 @@ hak_knobs_t hak_knobs = {
     .outbox_bytes = 128u << 10,
     .force_libc = false,
     .learn = true,
-    .footprint_bytes = SIZE_MAX,
-    .footprint_limit_bytes = SIZE_MAX,
+    .room_soft_bytes = SIZE_MAX,
+    .room_hard_bytes = SIZE_MAX,
     .cgroup = true,
 };
 

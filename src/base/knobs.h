@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The live parameters the core obeys. conf/ writes them once at start, policy/ at ticks; everybody
- * else reads them, in slow paths only. All are [atomic], relaxed. */
+ * The live parameters the core obeys. conf/ writes them at start, policy/ at events, large/room.c
+ * one; the rest reads, in slow paths. All are [atomic], relaxed. */
 #ifndef HAK_BASE_KNOBS_H
 #define HAK_BASE_KNOBS_H
 
@@ -26,11 +26,11 @@ typedef struct hak_knobs {
     size_t outbox_bytes; /* what may wait in the outboxes of a thread */
     bool force_libc;     /* route the whole family to the next allocator */
     /* read by large/, set by policy/pressure.c */
-    size_t footprint_bytes;       /* in use and unused together; SIZE_MAX: no bound */
-    size_t footprint_step_bytes;  /* what may go because of that until the next look */
-    size_t footprint_limit_bytes; /* above it goes whatever the step says */
+    size_t room_soft_bytes; /* in use and unused together at most; SIZE_MAX: no bound */
+    size_t room_step_bytes; /* what may go because of that until the next look */
+    size_t room_hard_bytes; /* above it goes whatever the step says */
     /* read by span/, slab/ and front/, set by policy/pressure.c */
-    bool is_tight; /* a control group has little memory left, whatever is unused here */
+    bool is_tight; /* little would be left even if nothing were unused here */
     /* read by stat/, set by policy/pressure.c */
     size_t limit_bytes; /* of the control group with least room; 0: none known */
     /* read by policy/ */

@@ -21,7 +21,7 @@
  *   hand over   send an outbox to the owners, in batches; recycle: take it as the next bin instead
  *   sort, spill give the blocks of a list back to their slabs, or in batches to their owners
  *   tick        a slow path that counts: a refill, a full bin or outbox, the free of a large block
- *   event       what front/event.h has registered; runs at every 256th tick, or in time
+ *   event       what front/event.h has registered; runs at every 256th tick, or by time
  *   mark        a bit that says a block is free
  *   fresh       a block that was never handed out
  *   batch       blocks of one slab on their way to its owner

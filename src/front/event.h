@@ -13,7 +13,7 @@
 #include "front/tcache.h"
 
 enum {
-    HAK_EVENT_TICKS = 256,         /* slow-path events between two runs, a power of two */
+    HAK_EVENT_TICKS = 256,         /* ticks between two runs, a power of two */
     HAK_EVENT_LOOK_TICKS = 16,     /* between two looks at the clock, a power of two */
     HAK_EVENT_STEP_NS = 100000000, /* time between two runs, if anything ticks then */
 };

@@ -23,9 +23,9 @@ bool hak_slow_retry(hak_tcache_t *tcache, unsigned attempt) {
     return attempt < 2;
 }
 
-/* Cached mappings first: they were touched before, at other places. */
+/* Cached mappings first: no small block will be served from them. */
 static HAK_NOINLINE void refill_spare(void) {
-    size_t wanted = hak_swap_acquire(&hak_span_over_record, 0);
+    size_t wanted = hak_swap_acquire(&hak_span_over_peak, 0);
     if (wanted != 0) {
         size_t given_back = hak_large_spare(wanted);
         if (given_back < wanted) {
@@ -36,7 +36,7 @@ static HAK_NOINLINE void refill_spare(void) {
 }
 
 void hak_slow_spare(void) {
-    if (HAK_UNLIKELY(hak_load_relaxed(&hak_span_over_record) != 0)) {
+    if (HAK_UNLIKELY(hak_load_relaxed(&hak_span_over_peak) != 0)) {
         refill_spare();
     }
 }

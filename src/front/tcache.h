@@ -2,7 +2,7 @@
  *
  * The per-thread cache.
  *
- *   hak_tcache_t   bin[0] bin[1] ... bin[43] | entry_end | ...cold: home, outbox, adaptation
+ *   hak_tcache_t   bin[0] bin[1] ... bin[49] | entry_end | ...cold: home, outbox, adaptation
  *   bin            { head, room }   16 bytes, four to a cache line
  *
  * The thread finds it through one TLS word, an offset from the zero leaf. While the word is 0 the

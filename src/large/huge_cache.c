@@ -13,7 +13,7 @@
  *                       (of 0.4 s), but not above 5 x huge_cache + in use / 8
  *
  * so a load that breathes makes no kernel calls. What was not needed in a whole window, nor since,
- * goes at the next tick, but for max(retain_idle, in use / 32) (docs/experiments/0023). The excess
+ * goes at an event, but for max(retain_idle, in use / 32) (docs/experiments/0023). The excess
  * goes from the end of the highest extent. Addresses are bounded, too (docs/experiments/0004). */
 #include "large/huge_cache.h"
 

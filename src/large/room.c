@@ -49,18 +49,18 @@ static size_t room_make(const hak_footprint_t *has, size_t excess) {
 }
 
 /* What may go now. Above the limit each fault of the program waits for the kernel: what brings it
- * below goes at once. If that is more than there is, what stays is at least taken without faults;
- * so then, and below the limit, as much as the step allows. */
+ * below goes at once. If not even all that is unused would, what stays saves faults at least: so
+ * then, and below the limit, only what the step allows. */
 static size_t room_excess(const hak_footprint_t *has, size_t wanted, size_t step) {
-    size_t limit = hak_load_relaxed(&hak_knobs.footprint_limit_bytes);
-    size_t soft = size_least(wanted - hak_load_relaxed(&hak_knobs.footprint_bytes), step);
+    size_t limit = hak_load_relaxed(&hak_knobs.room_hard_bytes);
+    size_t soft = size_least(wanted - hak_load_relaxed(&hak_knobs.room_soft_bytes), step);
     size_t hard = wanted > limit ? wanted - limit : 0;
     hard = hard <= has->unused_bytes + has->cached_bytes ? size_least(hard, ROOM_MOST) : 0;
     return soft > hard ? soft : hard;
 }
 
 void hak_large_make_room(size_t bytes) {
-    size_t most = hak_load_relaxed(&hak_knobs.footprint_bytes);
+    size_t most = hak_load_relaxed(&hak_knobs.room_soft_bytes);
     if (HAK_LIKELY(most == SIZE_MAX)) {
         return;
     }
@@ -68,8 +68,8 @@ void hak_large_make_room(size_t bytes) {
     hak_large_footprint(&has);
     bytes += has.all_bytes;
     if (bytes > most) {
-        size_t step = hak_load_relaxed(&hak_knobs.footprint_step_bytes);
+        size_t step = hak_load_relaxed(&hak_knobs.room_step_bytes);
         size_t given = room_make(&has, room_excess(&has, bytes, step));
-        hak_store_relaxed(&hak_knobs.footprint_step_bytes, step - size_least(step, given));
+        hak_store_relaxed(&hak_knobs.room_step_bytes, step - size_least(step, given));
     }
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Process start, thread start and exit, fork: the one place where the ranks are wired together.
- * The up-calls of front/upcalls.h are defined here. */
+ * The up-calls of front/event.h are defined here. */
 #ifndef HAK_LIFE_LIFE_H
 #define HAK_LIFE_LIFE_H
 

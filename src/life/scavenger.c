@@ -5,7 +5,7 @@
  *
  * An event starts it: by then the C library is up, and no lock of ours is held. But the thread that
  * the event runs in is in the middle of an operation on its tcache, and making a thread allocates:
- * that goes through the guest's meanwhile.
+ * from the guest's tcache.
  *
  * It ends by itself when no thread has a tcache: main may have left by pthread_exit, and then the
  * process ends with its last thread. An event of a later thread starts it anew, and one in the

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The learner: reads counters at ticks, writes knobs that slow paths read. It decides nothing per
+ * The learner: reads counters at events, writes knobs that slow paths read. It decides nothing per
  * call, and stays inside bounds:
  *
  *   retain_learned_percent   0 to 100, on top of retain_percent

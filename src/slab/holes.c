@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Holes: OS pages of a partly used slab that no block in use touches. They are given back by
- * malloc_trim, and after a while if the slab is idle.
+ * malloc_trim, after a while if the slab is idle, and before the heap has a new peak.
  * What is marked as free holds nothing, unlike the blocks of lists, which are linked through their
  * first words; so the own list is marked first. Purged blocks are linked when handed out. */
 #include "base/knobs.h"
@@ -110,7 +110,7 @@ size_t hak_slab_purge_holes(hak_owner_t *owner, unsigned sc, uint32_t slabs) {
     return given_back;
 }
 
-enum { HOLES_SLABS = 8 }; /* in one section of malloc_trim: a fork waits for it */
+enum { HOLES_SLABS = 8 }; /* at a time: a fork waits for it */
 
 static void owner_purge_holes(hak_owner_t *owner, void *context) {
     size_t *given_back = context;
@@ -129,12 +129,12 @@ size_t hak_owner_purge_holes(void) {
     return given_back;
 }
 
-/* --- before the heap grows beyond its record (span/purge.c) -------------------------------------
+/* --- before the heap grows beyond its peak (span/purge.c) ---------------------------------------
  *
  * An OS page that goes and comes back costs a thousand cycles and more, so only holes go that are
  * worth their call, and what may go is a share of all spans, of which half is due again after each
- * window: a load that needs its holes back loses a percent or so
- * (docs/experiments/0030-spare-before-a-record.md). */
+ * window: loads that need them back lose one to three percent
+ * (docs/experiments/0030-spare-before-a-peak.md). */
 
 enum {
     SPARE_HOLE_PAGES = 4,
@@ -144,18 +144,18 @@ enum {
 
 static const uint64_t SPARE_WINDOW_NS = 400u * 1000 * 1000;
 
-HAK_LOCKED_STATE size_t hak_holes_spared;               /* [atomic] bytes that went lately */
-HAK_LOCKED_STATE uint64_t hak_holes_spared_half_due_ns; /* [atomic] half of them is forgotten */
+HAK_LOCKED_STATE size_t hak_holes_spared;          /* [atomic] bytes that went lately */
+HAK_LOCKED_STATE uint64_t hak_holes_spared_due_ns; /* [atomic] when half is forgotten */
 
 static size_t spare_most(void) {
     hak_span_stats_t spans;
     hak_span_stats(&spans);
     uint64_t now = hak_os_now_ns();
     size_t spared = hak_load_relaxed(&hak_holes_spared);
-    if (now >= hak_load_relaxed(&hak_holes_spared_half_due_ns)) {
+    if (now >= hak_load_relaxed(&hak_holes_spared_due_ns)) {
         spared /= 2;
         hak_store_relaxed(&hak_holes_spared, spared);
-        hak_store_relaxed(&hak_holes_spared_half_due_ns, now + SPARE_WINDOW_NS);
+        hak_store_relaxed(&hak_holes_spared_due_ns, now + SPARE_WINDOW_NS);
     }
     size_t most = spans.in_use_bytes / SPARE_SPANS_PART;
     return most > spared ? most - spared : 0;

@@ -58,7 +58,7 @@ HAK_INLINE unsigned hak_sc_of_small(size_t size) {
     return hak_sc_small[(size + HAK_BLOCK_ALIGN - 1) / HAK_BLOCK_ALIGN];
 }
 
-/* HAK_SC_SMALL_BYTES < size <= HAK_SC_MAX_BYTES (right from 1025 B on) */
+/* HAK_SC_SMALL_BYTES < size <= HAK_SC_MAX_BYTES (valid from 1025 B on) */
 HAK_INLINE unsigned hak_sc_of_medium(size_t size) {
     size_t last = size - 1;
     unsigned log2 = hak_log2(last);

@@ -161,7 +161,7 @@ void hak_owner_collect(void);
 /* Gives the holes of all owners back. An owner is held while the kernel is called: others go
  * elsewhere meanwhile, and a fork waits for a few slabs' worth. */
 size_t hak_owner_purge_holes(void);
-/* The same before the heap grows beyond its record: about so many bytes, of large holes only, and
+/* The same before the heap grows beyond its peak: about so many bytes, of large holes only, and
  * only as much as does not hurt. */
 size_t hak_owner_spare_holes(size_t bytes);
 /* A step of time: those of slabs nobody used for a while go back, a few at a time. */

@@ -302,45 +302,45 @@ void hak_span_purge_if_over(void) {
     }
 }
 
-/* --- the record ---------------------------------------------------------------------------------
+/* --- the peak -----------------------------------------------------------------------------------
  *
  * A heap that is about to become larger than it ever was gives back first what it can spare; if
- * that is less than a step, it has a new record. A load that stays below its record is left alone
- * (docs/experiments/0030-spare-before-a-record.md). */
+ * that is less than a step, it has a new peak. A load that stays below its peak is left alone
+ * (docs/experiments/0030-spare-before-a-peak.md). */
 
-enum { RECORD_SHARE = 8, RECORD_LEAST_UNITS = 16 };
+enum { PEAK_SHARE = 8, PEAK_LEAST_UNITS = 16 };
 
-HAK_LOCKED_STATE size_t hak_span_hole_bytes;  /* [atomic] */
-HAK_LOCKED_STATE size_t hak_span_over_record; /* [atomic] */
+HAK_LOCKED_STATE size_t hak_span_hole_bytes; /* [atomic] */
+HAK_LOCKED_STATE size_t hak_span_over_peak;  /* [atomic] */
 
-static size_t footprint_units(void) {
+static size_t held_units(void) {
     size_t units = hak_span_state.in_use_units + hak_span_state.unused_dirty_units;
     size_t holes = hak_load_relaxed(&hak_span_hole_bytes) / HAK_UNIT_BYTES;
     return units > holes ? units - holes : 0;
 }
 
-static size_t record_step(size_t units) {
-    return units / RECORD_SHARE + RECORD_LEAST_UNITS;
+static size_t peak_step(size_t units) {
+    return units / PEAK_SHARE + PEAK_LEAST_UNITS;
 }
 
 HAK_COLD void hak_span_note_grown(void) {
     hak_span_state_t *state = &hak_span_state;
-    size_t units = footprint_units();
-    if (units > state->record_units) {
-        size_t wanted = units - state->record_units + record_step(units);
-        hak_store_relaxed(&hak_span_over_record, wanted * HAK_UNIT_BYTES);
-        state->record_before = state->record_units;
-        state->record_units = units + record_step(units);
+    size_t units = held_units();
+    if (units > state->peak_units) {
+        size_t wanted = units - state->peak_units + peak_step(units);
+        hak_store_relaxed(&hak_span_over_peak, wanted * HAK_UNIT_BYTES);
+        state->peak_before = state->peak_units;
+        state->peak_units = units + peak_step(units);
     }
 }
 
 void hak_span_note_spared(void) {
     hak_span_state_t *state = &hak_span_state;
     hak_lock_acquire(HAK_LOCK_SPAN);
-    size_t units = footprint_units();
-    units += record_step(units);
-    if (units < state->record_units) {
-        state->record_units = units > state->record_before ? units : state->record_before;
+    size_t units = held_units();
+    units += peak_step(units);
+    if (units < state->peak_units) {
+        state->peak_units = units > state->peak_before ? units : state->peak_before;
     }
     hak_lock_release(HAK_LOCK_SPAN);
 }

@@ -81,10 +81,10 @@ void hak_span_note_holes(hak_superslab_t *superslab, unsigned unit, unsigned cou
 /* The same pages, in bytes, until they are written to again. [atomic] */
 extern size_t hak_span_hole_bytes;
 
-/* The footprint (spans, and what is unused, less holes) has passed its record: so many bytes should
+/* Spans and what is unused, less holes, have passed the most they ever were: so many bytes should
  * go back elsewhere before it grows on; 0 mostly. Whoever swaps it for 0 sees to it, and calls the
  * function when that is done. [atomic] */
-extern size_t hak_span_over_record;
+extern size_t hak_span_over_peak;
 void hak_span_note_spared(void);
 
 /* Purges if more has been unused than the knobs allow, for too long or by too much, and at the end

@@ -190,7 +190,7 @@ bool hak_span_alloc(unsigned count, size_t align, hak_span_use_t use, hak_span_t
         if (dirty != mask) {
             hak_span_note_wanted(superslab, mask & ~dirty);
         }
-        if (HAK_UNLIKELY(state->in_use_units + state->unused_dirty_units > state->record_units)) {
+        if (HAK_UNLIKELY(state->in_use_units + state->unused_dirty_units > state->peak_units)) {
             hak_span_note_grown();
         }
         span->superslab = superslab;

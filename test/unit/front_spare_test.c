@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * A heap that grows beyond its record gives back what it can spare: large holes of partly used
- * slabs, as far as a share of it, and cached mappings. */
+ * A heap that grows beyond its peak gives back what it can spare: large holes of partly used
+ * slabs, up to a share of it, and cached mappings. */
 #include "base/atomics.h"
 #include "large/large.h"
 #include "os/os.h"
@@ -72,11 +72,11 @@ static void growth_takes_large_holes_up_to_a_share(void **state) {
     (void)state;
     hak_span_stats_t spans;
     old_load_leaves_survivors();
-    assert_int_equal(holes(), 0); /* it was not that heap that grew */
+    assert_int_equal(holes(), 0); /* nothing grew since the frees */
     new_load_grows();
     hak_span_stats(&spans);
     assert_true(holes() > MIB);
-    assert_true(holes() < spans.in_use_bytes / 8); /* 1 / 16, which time makes more of */
+    assert_true(holes() < spans.in_use_bytes / 8); /* 1 / 16 for each 0.4 s it takes */
     audit();
     old_load_ends();
     new_load_ends();

@@ -79,7 +79,7 @@ static int begin(void **state) {
     spans_make(1);
     hak_os_fault_advance_clock(100 * SECOND);
     hak_policy_press(); /* forgets the limit of the test before */
-    assert_true(hak_knobs.footprint_bytes == SIZE_MAX && !hak_knobs.is_tight);
+    assert_true(hak_knobs.room_soft_bytes == SIZE_MAX && !hak_knobs.is_tight);
     hak_os_fault_advance_clock(100 * SECOND);
     return 0;
 }
@@ -225,7 +225,7 @@ static void reads_that_fail_are_no_limit(void **state) {
     assert_true(hak_knobs.is_tight);
     hak_os_fault_plan(HAK_OS_CALL_READ, 0, UINT64_MAX);
     press_second();
-    assert_true(hak_knobs.footprint_bytes == SIZE_MAX && !hak_knobs.is_tight);
+    assert_true(hak_knobs.room_soft_bytes == SIZE_MAX && !hak_knobs.is_tight);
 }
 
 #define PRESSURE_TEST(test) cmocka_unit_test_setup_teardown(test, begin, end)

@@ -12,11 +12,11 @@ enum {
     SPAN_BYTES = SPAN_UNITS * HAK_UNIT_BYTES
 };
 
-static hak_span_t spans[MOST]; /* the record stays from test to test */
+static hak_span_t spans[MOST]; /* the peak stays from test to test */
 static unsigned taken;
 
 static size_t asked(void) {
-    return hak_swap_acquire(&hak_span_over_record, 0);
+    return hak_swap_acquire(&hak_span_over_peak, 0);
 }
 
 /* Returns what was asked for meanwhile. */
@@ -61,7 +61,7 @@ static void growing_heap_asks_a_step_at_a_time(void **state) {
     assert_true(times <= SPANS / 2);
 }
 
-static void load_below_its_record_is_left_alone(void **state) {
+static void load_below_its_peak_is_left_alone(void **state) {
     (void)state;
     take(SPANS);
     for (unsigned i = 0; i < 5; i++) {
@@ -70,7 +70,7 @@ static void load_below_its_record_is_left_alone(void **state) {
     }
 }
 
-static void record_stays_as_long_as_enough_is_given_back(void **state) {
+static void peak_stays_as_long_as_enough_is_given_back(void **state) {
     (void)state;
     take(SPANS / 2);
     while (take(1) == 0) {
@@ -84,7 +84,7 @@ static void record_stays_as_long_as_enough_is_given_back(void **state) {
     assert_true(take(1) != 0);
 }
 
-static void too_little_given_back_makes_a_new_record(void **state) {
+static void too_little_given_back_makes_a_new_peak(void **state) {
     (void)state;
     take(SPANS / 2);
     while (take(1) == 0) {
@@ -98,9 +98,9 @@ static void too_little_given_back_makes_a_new_record(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(growing_heap_asks_a_step_at_a_time, end),
-        cmocka_unit_test_teardown(load_below_its_record_is_left_alone, end),
-        cmocka_unit_test_teardown(record_stays_as_long_as_enough_is_given_back, end),
-        cmocka_unit_test_teardown(too_little_given_back_makes_a_new_record, end),
+        cmocka_unit_test_teardown(load_below_its_peak_is_left_alone, end),
+        cmocka_unit_test_teardown(peak_stays_as_long_as_enough_is_given_back, end),
+        cmocka_unit_test_teardown(too_little_given_back_makes_a_new_peak, end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
