@@ -28,6 +28,8 @@ static long task_count(void) {
     return count;
 }
 
+static long other_tasks; /* main's, and perhaps a sanitizer's */
+
 static void take_and_free_all(void) {
     for (size_t i = 0; i < COUNT; ++i) {
         blocks[i] = family.malloc(SIZE);
@@ -51,7 +53,7 @@ static void scavenger_returns_memory_while_nothing_happens(void) {
     size_t before = expect_rss_bytes();
     take_and_free_all();
     wait_for_rss(before + ALL_BYTES / 10);
-    EXPECT_EQ(task_count(), 2);
+    EXPECT_EQ(task_count(), other_tasks + 1);
 }
 
 static void expect_child(pid_t child, int expected) {
@@ -65,11 +67,11 @@ static void scavenger_is_there_in_a_child_again(void) {
     pid_t child = fork();
     if (child == 0) {
         expect_watchdog(60);
-        EXPECT_EQ(task_count(), 1);
+        EXPECT_EQ(task_count(), other_tasks);
         size_t before = expect_rss_bytes();
         take_and_free_all();
         wait_for_rss(before + ALL_BYTES / 10);
-        EXPECT_EQ(task_count(), 2);
+        EXPECT_EQ(task_count(), other_tasks + 1);
         exit(0);
     }
     expect_child(child, 0);
@@ -89,7 +91,7 @@ static void scavenger_keeps_no_process_alive(void) {
     if (child == 0) {
         expect_watchdog(60);
         take_and_free_all();
-        EXPECT_EQ(task_count(), 2);
+        EXPECT_EQ(task_count(), other_tasks + 1);
         thread_start(work, NULL);
         pthread_exit(NULL);
     }
@@ -106,7 +108,9 @@ static void scavenger_comes_back_for_later_threads(void) {
         for (size_t k = 0; k < THREADS; ++k) {
             EXPECT_EQ(pthread_join(threads[k], NULL), 0);
         }
-        EXPECT(task_count() <= 2);
+        while (task_count() > other_tasks + 1) { /* a joined thread is not gone at once */
+            usleep(1000);
+        }
     }
 }
 
@@ -149,6 +153,8 @@ static void scavenger_lives_through_forks(void) {
 
 /* Arguments: "threads" leaves out what forks. */
 int main(int argc, char **argv) {
+    usleep(100000); /* a sanitizer's thread begins late */
+    other_tasks = task_count();
     family_load();
     expect_watchdog(200);
     if (expect_is_emulated()) {
