@@ -99,7 +99,9 @@ static void receive(hak_owner_t *home) {
 /* Blocks of others that were freed here come first: they are in the processor's cache, and need no
  * slab. */
 static hak_blocks_t refill_find(hak_tcache_t *tcache, unsigned sc) {
+    tcache->is_refilling = true;
     hak_event_tick(tcache);
+    tcache->is_refilling = false;
     if (tcache->side[sc].outbox.count != 0) {
         receive(tcache->home); /* a thread that lives on these must not forget its own */
         hak_blocks_t blocks = hak_outbox_recycle(tcache, sc);

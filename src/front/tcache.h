@@ -62,6 +62,7 @@ struct hak_tcache {
     uint32_t event_step;                          /* [owner] step of time of the last own events */
     uint32_t thread_id;                           /* [lock REGISTRY] of the thread that has it */
     bool is_attached;                             /* [lock REGISTRY] some live thread has it */
+    bool is_refilling;                            /* [owner] events of now are an allocation's */
     uint8_t outbox_cursor;                        /* [owner] class whose outbox is emptied next */
     uint32_t outbox_bytes;                        /* [owner] TCACHE-5 */
     hak_owner_t *home;                            /* [owner] refills come from its slabs */

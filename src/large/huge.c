@@ -195,6 +195,7 @@ static bool huge_extend(hak_huge_t *record, size_t new_bytes) {
 enum { HUGE_WHOLE_LEAST_BYTES = 8 << 20 };
 
 static void *huge_make_whole(char *block, uint32_t entry, size_t old_bytes, size_t new_bytes) {
+    hak_large_make_room(new_bytes);
     char *base = hak_os_map(new_bytes, HAK_UNIT_BYTES);
     if (base == NULL) {
         return NULL;

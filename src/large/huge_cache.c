@@ -322,8 +322,14 @@ size_t hak_large_spare(size_t bytes) {
     hak_lock_acquire(HAK_LOCK_HUGE);
     size_t dirty = hak_huge_cache.dirty_bytes;
     hak_lock_release(HAK_LOCK_HUGE);
-    size_t keep = dirty > bytes ? dirty - bytes : 0;
-    return dirty != 0 ? cache_trim(keep, SIZE_MAX) : 0;
+    if (dirty == 0) {
+        return 0;
+    }
+    cache_trim(dirty > bytes ? dirty - bytes : 0, SIZE_MAX);
+    hak_lock_acquire(HAK_LOCK_HUGE);
+    size_t left = hak_huge_cache.dirty_bytes;
+    hak_lock_release(HAK_LOCK_HUGE);
+    return dirty > left ? dirty - left : 0;
 }
 
 void hak_large_trim_if_over(void) {

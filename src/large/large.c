@@ -100,6 +100,9 @@ static void *large_move_out(void *block, hak_superslab_t *superslab, hak_large_t
         hak_os_unmap(target, new_bytes);
         return NULL;
     }
+    if (hak_os_huge_is_default()) { /* superslabs have none unasked, and its pages come from one */
+        hak_os_advise_huge(target, new_bytes, true);
+    }
     hak_count(huge_remap);
     hak_pagemap_set(block, count, 0);
     hak_span_free(superslab, record->unit, count, count);

@@ -45,7 +45,8 @@ void hak_large_zero(void *block, size_t bytes);
 /* Gives cached mappings back until at most `keep_bytes` are cached; returns the bytes. */
 size_t hak_large_trim(size_t keep_bytes);
 
-/* Gives so many bytes of cached mappings back, or all there are; returns the bytes. */
+/* Gives so many resident bytes of cached mappings back, or all there are; returns about how many.
+ */
 size_t hak_large_spare(size_t bytes);
 
 /* Gives back what is above the bound by now (huge_cache.c). */

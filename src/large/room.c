@@ -9,12 +9,18 @@
 #include "base/atomics.h"
 #include "base/counters.h"
 #include "base/knobs.h"
+#include "os/os.h"
 
 enum {
     ROOM_KEPT = 1 << 20,         /* unused units that stay whatever happens */
     ROOM_LEAST = HAK_UNIT_BYTES, /* less is not worth a call */
     ROOM_MOST = 64 << 20,        /* in one call: some milliseconds */
 };
+
+/* The kernel takes nothing back (locked memory): no use asking often. */
+static const uint64_t ROOM_RETRY_NS = 4000ull * 1000 * 1000;
+
+HAK_LOCKED_STATE uint64_t hak_room_retry_at_ns; /* [atomic] */
 
 void hak_large_footprint(hak_footprint_t *footprint) {
     hak_span_stats_t span;
@@ -32,18 +38,21 @@ static size_t size_least(size_t a, size_t b) {
 }
 
 /* First cached blocks: few calls. */
-static size_t room_make(const hak_footprint_t *has, size_t excess) {
+static size_t room_make(const hak_footprint_t *has, size_t excess, uint64_t now) {
     size_t kept = size_least(has->unused_bytes, ROOM_KEPT), given = 0;
     size_t cached = size_least(has->cached_bytes, excess);
     size_t unused = size_least(has->unused_bytes - kept, excess - cached);
     if (cached >= ROOM_LEAST) {
-        given = hak_large_trim(has->cached_bytes - cached);
+        given = hak_large_spare(cached);
         hak_count_by(room_huge_bytes, given);
     }
     if (unused >= ROOM_LEAST) {
         size_t purged = hak_span_purge(has->unused_bytes - unused);
         hak_count_by(room_span_bytes, purged);
         given += purged;
+    }
+    if (given == 0 && (cached >= ROOM_LEAST || unused >= ROOM_LEAST)) {
+        hak_store_relaxed(&hak_room_retry_at_ns, now + ROOM_RETRY_NS);
     }
     return given;
 }
@@ -67,9 +76,10 @@ void hak_large_make_room(size_t bytes) {
     hak_footprint_t has;
     hak_large_footprint(&has);
     bytes += has.all_bytes;
-    if (bytes > most) {
+    uint64_t now = hak_os_now_ns();
+    if (bytes > most && now >= hak_load_relaxed(&hak_room_retry_at_ns)) {
         size_t step = hak_load_relaxed(&hak_knobs.room_step_bytes);
-        size_t given = room_make(&has, room_excess(&has, bytes, step));
+        size_t given = room_make(&has, room_excess(&has, bytes, step), now);
         hak_store_relaxed(&hak_knobs.room_step_bytes, step - size_least(step, given));
     }
 }

@@ -51,6 +51,9 @@ bool hak_os_purge(void *base, size_t bytes);
 /* Tells the kernel to back the range, whole huge pages of 2 MiB, with such where it can, or not to.
  * false: it has none, or has no place for one more mapping. */
 bool hak_os_advise_huge(void *base, size_t bytes, bool is_wanted);
+/* Whether the kernel backs with huge pages whatever it is not told about ("always"); looked up
+ * once. */
+bool hak_os_huge_is_default(void);
 /* Bytes of the range that memory is behind; all of it if the kernel does not tell. A page that was
  * swapped out is not resident, and not zero either. One system call per 256 pages. */
 size_t hak_os_resident(const void *base, size_t bytes);
@@ -78,7 +81,8 @@ uint32_t hak_os_thread_id(void);
 void hak_os_wait(uint32_t *word, uint32_t expected); /* sleeps while *word == expected */
 void hak_os_wake_one(uint32_t *word);
 void hak_os_sleep(uint64_t ns); /* a signal may end it early */
-/* Blocks all signals of the calling thread; returns the mask there was before. */
+/* Blocks all signals of the calling thread but the C library's own; returns the mask there was
+ * before. */
 uint64_t hak_os_block_signals(void);
 void hak_os_restore_signals(uint64_t before);
 void hak_os_relax(void); /* CPU hint inside a spin loop */

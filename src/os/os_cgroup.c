@@ -2,6 +2,7 @@
  *
  * What control groups (version 2) leave the process of CPU time and of memory: of its group and of
  * all above it the tightest bound holds. Whatever cannot be read or understood is none. */
+#include "base/atomics.h"
 #include "base/fmt.h"
 #include "os/os.h"
 
@@ -130,6 +131,27 @@ static uint64_t walk_inactive_file(cgroup_walk_t *walk) {
     return quota_number(&text, walk->text + walk->length, &value) ? value : 0;
 }
 
+/* To read it costs the kernel much where there are many groups, and it changes slowly. Of one
+ * group: there is seldom another one that has little left. */
+static const uint64_t FILES_KEPT_NS = 1000u * 1000 * 1000;
+
+HAK_LOCKED_STATE uint64_t hak_cgroup_files_bytes;  /* [atomic] */
+HAK_LOCKED_STATE uint64_t hak_cgroup_files_levels; /* [atomic] whose that is */
+HAK_LOCKED_STATE uint64_t hak_cgroup_files_due_ns; /* [atomic] to be read again */
+
+static uint64_t inactive_file(cgroup_walk_t *walk) {
+    uint64_t now = hak_os_now_ns();
+    if (now < hak_load_relaxed(&hak_cgroup_files_due_ns) &&
+        hak_load_relaxed(&hak_cgroup_files_levels) == walk->levels) {
+        return hak_load_relaxed(&hak_cgroup_files_bytes);
+    }
+    uint64_t bytes = walk_inactive_file(walk);
+    hak_store_relaxed(&hak_cgroup_files_bytes, bytes);
+    hak_store_relaxed(&hak_cgroup_files_levels, walk->levels);
+    hak_store_relaxed(&hak_cgroup_files_due_ns, now + FILES_KEPT_NS);
+    return bytes;
+}
+
 static uint64_t memory_room(const hak_os_memory_t *memory) {
     return memory->limit_bytes > memory->used_bytes ? memory->limit_bytes - memory->used_bytes : 0;
 }
@@ -146,7 +168,7 @@ static bool walk_memory(cgroup_walk_t *walk, hak_os_memory_t *memory) {
     }
     memory->limit_bytes = high < max ? high : max;
     if (memory_room(memory) < memory->limit_bytes / MEMORY_NEAR_PART) {
-        uint64_t files = walk_inactive_file(walk);
+        uint64_t files = inactive_file(walk);
         memory->used_bytes -= files < memory->used_bytes ? files : memory->used_bytes;
     }
     return true;

@@ -193,6 +193,18 @@ bool hak_os_advise_huge(void *base, size_t bytes, bool is_wanted) {
                        is_wanted ? MADV_HUGEPAGE : MADV_NOHUGEPAGE, 0, 0, 0) == 0;
 }
 
+bool hak_os_huge_is_default(void) {
+    static uint32_t answer; /* [atomic] 0: not asked; 1: no; 2: yes */
+    if (hak_load_relaxed(&answer) == 0) {
+        char text[64];
+        size_t length =
+            hak_os_read_file("/sys/kernel/mm/transparent_hugepage/enabled", text, sizeof text - 1);
+        text[length] = '\0';
+        hak_store_relaxed(&answer, strstr(text, "[always]") != NULL ? 2 : 1);
+    }
+    return hak_load_relaxed(&answer) == 2;
+}
+
 size_t hak_os_resident(const void *base, size_t bytes) {
     unsigned char is_in[256] = {0}; /* a small stack must do */
     size_t page = os_page_bytes, resident = 0;

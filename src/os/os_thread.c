@@ -31,8 +31,12 @@ void hak_os_sleep(uint64_t ns) {
     hak_syscall(SYS_futex, (long)&never, FUTEX_WAIT_PRIVATE, 0, (long)&time, 0, 0);
 }
 
+/* Those by which the C library cancels threads, and changes user IDs in all of them: who sends the
+ * latter waits for every thread. */
+enum { SIGNAL_CANCEL = 32, SIGNAL_SETXID = 33 };
+
 uint64_t hak_os_block_signals(void) {
-    uint64_t all = ~0ull, before = 0;
+    uint64_t all = ~(1ull << (SIGNAL_CANCEL - 1) | 1ull << (SIGNAL_SETXID - 1)), before = 0;
     hak_syscall(SYS_rt_sigprocmask, SIG_SETMASK, (long)&all, (long)&before, sizeof all, 0, 0);
     return before;
 }

@@ -25,6 +25,17 @@ void hak_policy_tick(void);
 /* The same for the memory limits of control groups (pressure.c). */
 void hak_policy_press(void);
 
+/* One thread at a time, as long as a look takes less than the pause behind it. */
+typedef struct hak_pressure {
+    uint64_t looked_ns; /* [atomic] */
+    uint64_t pause_ns;  /* [atomic] until the next look */
+    uint64_t backoff;   /* [atomic] */
+    uint64_t misses;    /* [atomic] looks in a row that saw no limit though there was one */
+    uint64_t given[2];  /* [atomic] counters at the last look: bytes of units, of huge blocks */
+    uint64_t wanted[2]; /* [atomic] the same: purged and wanted again, mapped */
+} hak_pressure_t;
+extern hak_pressure_t hak_pressure; /* exposed for tests */
+
 /* In the child of a fork: the thread that was here may be gone. */
 void hak_policy_after_fork(void);
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
  * How much memory control groups leave, and what follows. Their files are read by one thread, at
- * events: each second, five times a second while little is left, at most 20 times a second when
- * what the process uses grew beyond what the last look allowed; each 64 s if there was no limit. A
- * process that never has LOOK_LEAST never opens one. Measured in
- * docs/experiments/0029-cgroup-memory.md. */
+ * events. The first look is at the first event, before a program locks itself in, as a rule: if
+ * there is no limit then, it is the last. Else a process that has LOOK_LEAST looks each second,
+ * five times a second while little is left, at most 20 times a second when what the process uses
+ * grew beyond what the last look allowed. Measured in docs/experiments/0029-cgroup-memory.md. */
 #include "policy/policy.h"
 
 #include "base/atomics.h"
@@ -14,7 +14,7 @@
 #include "os/os.h"
 
 enum {
-    LOOK_LEAST = 16 << 20,     /* of memory, in use or not, without which no file is opened */
+    LOOK_LEAST = 16 << 20,     /* of memory, in use or not, without which there is one look */
     LOOK_OVER_LEAST = 2 << 20, /* unused, without which it does not matter that there is too much */
     /* Of the limit, what is left free: for what grows between two looks, and for others; and of
      * that, what is left free whatever it costs. */
@@ -29,22 +29,16 @@ enum {
     STEP_PART = 256, /* of what the process has */
     BACKOFF_UP = 2,
     BACKOFF_MOST = 5,
+    MISSES_MOST = 8,
 };
 
 static const uint64_t LOOK_NS = 1000u * 1000 * 1000;
 static const uint64_t LOOK_LITTLE_NS = 100u * 1000 * 1000;
 static const uint64_t LOOK_TIGHT_NS = 200u * 1000 * 1000;
 static const uint64_t LOOK_OVER_NS = 50u * 1000 * 1000;
-static const uint64_t LOOK_SELDOM_NS = 64ull * 1000 * 1000 * 1000;
+static const uint64_t LOOK_NEVER_NS = UINT64_MAX;
 
-/* One thread at a time, as long as a look takes less than the pause behind it. */
-HAK_LOCKED_STATE struct hak_pressure {
-    uint64_t looked_ns; /* [atomic] */
-    uint64_t pause_ns;  /* [atomic] until the next look */
-    uint64_t backoff;   /* [atomic] */
-    uint64_t given[2];  /* [atomic] counters at the last look: bytes of units, of huge blocks */
-    uint64_t wanted[2]; /* [atomic] the same: purged and wanted again, mapped */
-} hak_pressure;
+HAK_LOCKED_STATE hak_pressure_t hak_pressure;
 
 static uint64_t bytes_least(uint64_t a, uint64_t b) {
     return a < b ? a : b;
@@ -98,13 +92,18 @@ static uint64_t pressure_look(const hak_footprint_t *has) {
     hak_count(pressure_look);
     pressure_learn();
     if (hak_os_memory_limit(&memory)) {
+        hak_store_relaxed(&hak_pressure.misses, 0);
         pressure_bound(&memory, has);
         return hak_load_relaxed(&hak_knobs.is_tight) ? LOOK_TIGHT_NS : LOOK_NS;
+    }
+    if (hak_load_relaxed(&hak_knobs.limit_bytes) != 0 &&
+        hak_add_relaxed(&hak_pressure.misses, 1) + 1 < MISSES_MOST) {
+        return LOOK_NS; /* files cannot be opened just now, perhaps because memory is out */
     }
     hak_store_relaxed(&hak_knobs.room_soft_bytes, SIZE_MAX);
     hak_store_relaxed(&hak_knobs.is_tight, false);
     hak_store_relaxed(&hak_knobs.limit_bytes, 0);
-    return LOOK_SELDOM_NS;
+    return LOOK_NEVER_NS;
 }
 
 void hak_policy_press(void) {
@@ -119,7 +118,7 @@ void hak_policy_press(void) {
     bool is_over = has.all_bytes > most && has.unused_bytes + has.cached_bytes > LOOK_OVER_LEAST;
     pause = is_over ? LOOK_OVER_NS : pause;
     if (now - looked >= pause && hak_cas_acquire(&hak_pressure.looked_ns, &looked, now)) {
-        bool is_little = most == SIZE_MAX && has.all_bytes < LOOK_LEAST;
+        bool is_little = most != SIZE_MAX && has.all_bytes < LOOK_LEAST;
         hak_store_relaxed(&hak_pressure.pause_ns, is_little ? LOOK_LITTLE_NS : pressure_look(&has));
     }
     if (has.all_bytes > hak_load_relaxed(&hak_knobs.room_soft_bytes)) {

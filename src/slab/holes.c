@@ -79,6 +79,7 @@ static purge_sum_t slab_purge_holes(hak_slab_t *slab, size_t least) {
     }
     slab->looked = sum.is_refused ? 0 : (uint16_t)(slab->free_count + 1);
     slab->is_purged = !sum.is_refused;
+    slab->is_spared = false;
     if (sum.bytes > slab->hole_bytes) {
         hak_add_relaxed(&hak_span_hole_bytes, sum.bytes - slab->hole_bytes);
         slab->hole_bytes = (uint32_t)sum.bytes;
@@ -140,6 +141,10 @@ enum {
     SPARE_HOLE_PAGES = 4,
     SPARE_LEAST_PART = 2,  /* of a slab free */
     SPARE_SPANS_PART = 16, /* of all spans */
+    /* work of one time, in a call of the program: a millisecond or two */
+    SPARE_LOOK_WORK = 8, /* a bitmap is looked through */
+    SPARE_CALL_WORK = 32,
+    SPARE_MOST_WORK = 256 * SPARE_CALL_WORK,
 };
 
 static const uint64_t SPARE_WINDOW_NS = 400u * 1000 * 1000;
@@ -161,44 +166,65 @@ static size_t spare_most(void) {
     return most > spared ? most - spared : 0;
 }
 
-static size_t slab_spare_holes(hak_owner_t *owner, hak_slab_t *slab) {
-    size_t free_bytes = (size_t)slab->free_count * slab->block_bytes;
-    bool is_done = slab_is_idle(slab) && (slab->is_purged || slab->hole_bytes != 0);
-    if (is_done || free_bytes < (size_t)slab->units * HAK_UNIT_BYTES / SPARE_LEAST_PART) {
-        return 0;
-    }
-    uint32_t before = slab->hole_bytes;
-    slab_purge_holes(slab, SPARE_HOLE_PAGES * hak_os_page_bytes());
-    slab->is_purged = false; /* the small ones are still there */
-    owner->holes.purged += slab->hole_bytes != before;
-    return slab->hole_bytes - before;
-}
-
 typedef struct spare {
     size_t wanted, given_back; /* bytes */
+    int32_t work;              /* left */
+    bool is_refused;
 } spare_t;
 
-/* Large classes first: their holes are large. */
+static void slab_spare_holes(hak_owner_t *owner, hak_slab_t *slab, spare_t *spare) {
+    size_t free_bytes = (size_t)slab->free_count * slab->block_bytes;
+    bool is_done = slab_is_idle(slab) && (slab->is_purged || slab->is_spared);
+    spare->work--;
+    if (is_done || free_bytes < (size_t)slab->units * HAK_UNIT_BYTES / SPARE_LEAST_PART) {
+        return;
+    }
+    uint32_t before = slab->hole_bytes, listed = slab->listed;
+    purge_sum_t sum = slab_purge_holes(slab, SPARE_HOLE_PAGES * hak_os_page_bytes());
+    slab->is_purged = false; /* the small ones are still there */
+    slab->is_spared = true;
+    owner->holes.purged += slab->hole_bytes != before;
+    spare->given_back += slab->hole_bytes - before;
+    spare->is_refused = sum.is_refused;
+    spare->work -= (int32_t)(SPARE_LOOK_WORK + listed + sum.calls * SPARE_CALL_WORK);
+}
+
+static bool spare_goes_on(const spare_t *spare) {
+    return spare->work > 0 && spare->given_back < spare->wanted && !spare->is_refused;
+}
+
+/* Goes on with the next slabs of a class; false: all were looked at. */
+static bool owner_spare_class(hak_owner_t *owner, unsigned sc, spare_t *spare) {
+    int64_t left = hak_owner_load(&owner->partial_count[sc]);
+    while (left > 0 && spare_goes_on(spare) && hak_owner_try(owner)) {
+        int64_t end = left - HOLES_SLABS;
+        for (; left > end && spare_goes_on(spare) && !hak_list_is_empty(&owner->partial[sc]);
+             left--) {
+            slab_spare_holes(owner, slab_in_turn(owner, sc), spare);
+        }
+        owner->holes.spare_class = (uint8_t)sc;
+        left = end;
+        hak_owner_leave(owner);
+    }
+    return spare_goes_on(spare);
+}
+
+/* From the class at which it ended last; large classes first: their holes are large. */
 static void owner_spare_holes(hak_owner_t *owner, void *context) {
-    spare_t *spare = context;
-    for (unsigned sc = HAK_SC_COUNT; sc-- > 0;) {
-        int64_t left = hak_owner_load(&owner->partial_count[sc]);
-        while (left > 0 && spare->given_back < spare->wanted && hak_owner_try(owner)) {
-            int64_t end = left - HOLES_SLABS;
-            for (; left > end && !hak_list_is_empty(&owner->partial[sc]); left--) {
-                spare->given_back += slab_spare_holes(owner, slab_in_turn(owner, sc));
-            }
-            left = end;
-            hak_owner_leave(owner);
+    unsigned first = hak_owner_load(&owner->holes.spare_class);
+    for (unsigned i = 0; i < HAK_SC_COUNT; i++) {
+        if (!owner_spare_class(owner, (first + HAK_SC_COUNT - i) % HAK_SC_COUNT, context)) {
+            return;
         }
     }
 }
 
 size_t hak_owner_spare_holes(size_t bytes) {
     size_t most = spare_most();
-    spare_t spare = {.wanted = bytes < most ? bytes : most};
+    spare_t spare = {.wanted = bytes < most ? bytes : most, .work = SPARE_MOST_WORK};
     hak_owner_visit(owner_spare_holes, &spare);
-    hak_add_relaxed(&hak_holes_spared, spare.given_back);
+    /* the kernel takes nothing back (locked memory): nothing for some dozens of windows */
+    hak_add_relaxed(&hak_holes_spared, spare.is_refused ? SIZE_MAX / 4 : spare.given_back);
     return spare.given_back;
 }
 
@@ -237,6 +263,7 @@ static uint32_t slab_decay(hak_holes_round_t *round, hak_slab_t *slab) {
     if (!is_idle) {
         slab->looked = (uint16_t)(slab->free_count + 1);
         slab->is_purged = false;
+        slab->is_spared = false;
     } else if (round->free_bytes_before > hak_load_relaxed(&hak_knobs.retain_idle_bytes) ||
                hak_load_relaxed(&hak_knobs.is_tight)) {
         uint32_t listed = slab->listed;

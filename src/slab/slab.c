@@ -28,8 +28,10 @@ void hak_owner_init(hak_owner_t *owner, uint32_t tag) {
 
 /* They are about to be written to. */
 static void slab_fill_holes(hak_slab_t *slab) {
-    hak_sub_relaxed(&hak_span_hole_bytes, (size_t)slab->hole_bytes);
-    slab->hole_bytes = 0;
+    if (HAK_UNLIKELY(slab->hole_bytes != 0)) {
+        hak_sub_relaxed(&hak_span_hole_bytes, (size_t)slab->hole_bytes);
+        slab->hole_bytes = 0;
+    }
 }
 
 hak_slab_t *hak_slab_take_partial(hak_owner_t *owner, unsigned sc) {

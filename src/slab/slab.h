@@ -52,9 +52,10 @@ struct hak_slab {
     uint8_t units;                   /* [const] */
     uint8_t unit;                    /* [const] first unit in its superslab */
     uint8_t state;                   /* [owner] hak_slab_state_t */
-    uint16_t looked; /* [owner] free_count + 1 at the last look for holes; 0: none */
-    uint8_t round;   /* [owner] of looks, in which that was */
-    bool is_purged;  /* [owner] the holes went then, if there were some */
+    uint16_t looked;    /* [owner] free_count + 1 at the last look for holes; 0: none */
+    uint8_t round;      /* [owner] of looks, in which that was */
+    bool is_purged : 1; /* [owner] the holes went then, if there were some */
+    bool is_spared : 1; /* [owner] the large ones did */
 
     HAK_LINE_ALIGNED uintptr_t remote; /* [atomic] list of batches, docs/remote-free.md */
     hak_slab_t *queue_next;            /* [atomic] in an owner's queue */
@@ -75,6 +76,7 @@ typedef struct hak_holes_round {
     uint8_t class_end;        /* [owner] class after that one; 0: it has not begun */
     uint8_t number;           /* [owner] of the round */
     uint8_t backoff;          /* [owner] doublings of the pause */
+    uint8_t spare_class;      /* [owner] class that is looked at next before a new peak */
 } hak_holes_round_t;
 
 /* Who slabs belong to. There are about as many owners as the process may use CPUs, each the home of

@@ -310,8 +310,9 @@ void hak_span_purge_if_over(void) {
 
 enum { PEAK_SHARE = 8, PEAK_LEAST_UNITS = 16 };
 
-HAK_LOCKED_STATE size_t hak_span_hole_bytes; /* [atomic] */
-HAK_LOCKED_STATE size_t hak_span_over_peak;  /* [atomic] */
+/* Every refill reads the second. */
+HAK_LOCKED_STATE HAK_LINE_ALIGNED size_t hak_span_hole_bytes; /* [atomic] */
+HAK_LOCKED_STATE HAK_LINE_ALIGNED size_t hak_span_over_peak;  /* [atomic] */
 
 static size_t held_units(void) {
     size_t units = hak_span_state.in_use_units + hak_span_state.unused_dirty_units;

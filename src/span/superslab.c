@@ -169,6 +169,13 @@ static hak_superslab_t *superslab_find(unsigned count, size_t align, uint64_t *s
     return NULL;
 }
 
+static void span_look_at_peak(void) {
+    const hak_span_state_t *state = &hak_span_state;
+    if (HAK_UNLIKELY(state->in_use_units + state->unused_dirty_units > state->peak_units)) {
+        hak_span_note_grown();
+    }
+}
+
 bool hak_span_alloc(unsigned count, size_t align, hak_span_use_t use, hak_span_t *span) {
     hak_span_state_t *state = &hak_span_state;
     uint64_t starts = 0;
@@ -190,9 +197,7 @@ bool hak_span_alloc(unsigned count, size_t align, hak_span_use_t use, hak_span_t
         if (dirty != mask) {
             hak_span_note_wanted(superslab, mask & ~dirty);
         }
-        if (HAK_UNLIKELY(state->in_use_units + state->unused_dirty_units > state->peak_units)) {
-            hak_span_note_grown();
-        }
+        span_look_at_peak();
         span->superslab = superslab;
         span->base = superslab->base + (size_t)unit * HAK_UNIT_BYTES;
         span->unit = unit;
@@ -240,6 +245,7 @@ bool hak_span_extend(hak_superslab_t *superslab, unsigned unit, unsigned count, 
         superslab->free_units &= ~mask;
         hak_span_state.in_use_units += wanted - count;
         hak_span_take_dirty(dirty);
+        span_look_at_peak();
         *is_zero = dirty == 0;
     }
     hak_lock_release(HAK_LOCK_SPAN);

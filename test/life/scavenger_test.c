@@ -98,6 +98,16 @@ static void scavenger_keeps_no_process_alive(void) {
     expect_child(child, 0);
 }
 
+static void *wait_twice(void *barrier) {
+    pthread_barrier_wait(barrier);
+    pthread_barrier_wait(barrier);
+    return NULL;
+}
+
+static void *return_at_once(void *unused) {
+    return unused;
+}
+
 static void scavenger_comes_back_for_later_threads(void) {
     enum { ROUNDS = 20, THREADS = 4 };
     for (size_t i = 0; i < ROUNDS; ++i) {
@@ -137,8 +147,69 @@ static void scavenger_takes_no_signal(void) {
     EXPECT_EQ(handled_in_main, 1);
 }
 
+/* The C library asks every thread to follow, by a signal of its own. */
+static void scavenger_follows_a_change_of_user(void) {
+    EXPECT_EQ(setgid(getgid()), 0);
+    EXPECT_EQ(setuid(getuid()), 0);
+    pid_t child = fork();
+    if (child == 0) {
+        expect_watchdog(60);
+        take_and_free_all();
+        EXPECT_EQ(task_count(), other_tasks + 1);
+        EXPECT_EQ(setuid(getuid()), 0);
+        _exit(0);
+    }
+    expect_child(child, 0);
+}
+
+/* When the only thread of the child is joined, the C library frees the stacks of all threads that
+ * are gone, under the lock that a new thread needs. */
+static void scavenger_is_not_started_inside_the_c_library(void) {
+    enum { THREADS = 60 };
+    pthread_t threads[THREADS];
+    pthread_barrier_t barrier;
+    EXPECT_EQ(pthread_barrier_init(&barrier, NULL, THREADS + 1), 0);
+    for (size_t i = 0; i < THREADS; ++i) {
+        threads[i] = thread_start(wait_twice, &barrier);
+    }
+    pthread_barrier_wait(&barrier); /* all are there */
+    pid_t child = fork();
+    if (child == 0) {
+        expect_watchdog(60);
+        pthread_join(thread_start(return_at_once, NULL), NULL);
+        take_and_free_all();
+        _exit(0);
+    }
+    expect_child(child, 0);
+    pthread_barrier_wait(&barrier);
+    for (size_t i = 0; i < THREADS; ++i) {
+        pthread_join(threads[i], NULL);
+    }
+}
+
+/* It is the last thread, which runs this. */
+static void at_exit(void) {
+    enum { FRAME = 200000 };
+    volatile char frame[FRAME];
+    sigset_t blocked;
+    frame[0] = frame[FRAME - 1] = 1;
+    EXPECT_EQ(pthread_sigmask(SIG_BLOCK, NULL, &blocked), 0);
+    EXPECT_EQ(sigismember(&blocked, SIGTERM), 0);
+}
+
+static void scavenger_ends_a_process_as_main_would(void) {
+    pid_t child = fork();
+    if (child == 0) {
+        expect_watchdog(60);
+        atexit(at_exit);
+        take_and_free_all();
+        pthread_exit(NULL);
+    }
+    expect_child(child, 0);
+}
+
 static void scavenger_lives_through_forks(void) {
-    enum { FORKS = 200 };
+    enum { FORKS = 100 };
     for (size_t i = 0; i < FORKS; ++i) {
         pid_t child = fork();
         if (child == 0) {
@@ -170,6 +241,9 @@ int main(int argc, char **argv) {
     if (forks) {
         RUN(scavenger_is_there_in_a_child_again);
         RUN(scavenger_keeps_no_process_alive);
+        RUN(scavenger_follows_a_change_of_user);
+        RUN(scavenger_is_not_started_inside_the_c_library);
+        RUN(scavenger_ends_a_process_as_main_would);
         RUN(scavenger_lives_through_forks);
     }
     return expect_status();

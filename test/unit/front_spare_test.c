@@ -3,8 +3,10 @@
  * A heap that grows beyond its peak gives back what it can spare: large holes of partly used
  * slabs, up to a share of it, and cached mappings. */
 #include "base/atomics.h"
+#include "double/os_fault.h"
 #include "large/large.h"
 #include "os/os.h"
+#include "slab/slab_inl.h"
 #include "unit/front.h"
 
 #include "hakmem/hakmem.h"
@@ -61,8 +63,11 @@ static size_t holes(void) {
     return hak_load_relaxed(&hak_span_hole_bytes);
 }
 
+extern size_t hak_holes_spared;
+
 static int begin(void **state) {
     (void)state;
+    hak_holes_spared = 0; /* a long time has passed */
     (void)self();
     hak_span_purge(0);
     return 0;
@@ -110,6 +115,46 @@ static void holes_that_are_used_again_are_none(void **state) {
     audit();
 }
 
+/* Locked memory, say. */
+static void kernel_that_refuses_is_not_asked_again_soon(void **state) {
+    (void)state;
+    old_load_leaves_survivors();
+    hak_os_fault_plan(HAK_OS_CALL_PURGE, 0, UINT64_MAX);
+    uint64_t before = hak_os_fault_calls(HAK_OS_CALL_PURGE);
+    for (unsigned i = 0; i < 1000; i++) {
+        assert_int_equal(hak_owner_spare_holes(16 * MIB), 0);
+    }
+    assert_in_range(hak_os_fault_calls(HAK_OS_CALL_PURGE) - before, 1, 1);
+    hak_os_fault_clear();
+    old_load_ends();
+    audit();
+}
+
+/* Blocks between which no hole of four OS pages is: looked at once, not at every new peak. */
+static void slabs_without_large_holes_are_looked_at_once(void **state) {
+    (void)state;
+    for (unsigned i = 0; i < OLD; i++) {
+        old_blocks[i] = hak_malloc(OLD_BYTES);
+        assert_non_null(old_blocks[i]);
+    }
+    for (unsigned i = 0; i < OLD; i++) {
+        if (i % 4 != 0) {
+            hak_free(old_blocks[i]);
+        }
+    }
+    hak_tcache_flush(self());
+    hak_slab_t *slab = hak_slab_of(old_blocks[OLD / 2]);
+    for (unsigned i = 0; i < 100 && !slab->is_spared; i++) {
+        hak_owner_spare_holes(16 * MIB); /* each as far as it goes in a millisecond or two */
+    }
+    assert_true(slab->is_spared);
+    assert_int_equal(slab->looked, slab->free_count + 1);
+    for (unsigned i = 0; i < OLD; i += 4) {
+        hak_free(old_blocks[i]);
+    }
+    audit();
+}
+
 static size_t cached(void) {
     hak_large_stats_t stats;
     hak_large_stats(&stats);
@@ -143,6 +188,8 @@ int main(void) {
         cmocka_unit_test_setup(growth_takes_large_holes_up_to_a_share, begin),
         cmocka_unit_test_setup(holes_that_are_used_again_are_none, begin),
         cmocka_unit_test_setup(growth_takes_cached_mappings, begin),
+        cmocka_unit_test_setup(slabs_without_large_holes_are_looked_at_once, begin),
+        cmocka_unit_test_setup(kernel_that_refuses_is_not_asked_again_soon, begin),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
