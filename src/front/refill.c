@@ -31,7 +31,6 @@ static HAK_NOINLINE void refill_spare(void) {
         if (given_back < wanted) {
             hak_owner_spare_holes(wanted - given_back);
         }
-        hak_span_note_spared();
     }
 }
 

@@ -304,18 +304,19 @@ void hak_span_purge_if_over(void) {
 
 /* --- the peak -----------------------------------------------------------------------------------
  *
- * A heap that is about to become larger than it ever was gives back first what it can spare; if
- * that is less than a step, it has a new peak. A load that stays below its peak is left alone
+ * When more is in use than ever, by a step, what can be spared goes before the heap grows on. That
+ * happens some dozens of times in the life of a process; a load that stays below its peak is left
+ * alone. What is unused does not count: it goes up and down in a load that always uses the same
  * (docs/experiments/0030-spare-before-a-peak.md). */
 
-enum { PEAK_SHARE = 8, PEAK_LEAST_UNITS = 16 };
+enum { PEAK_SHARE = 16, PEAK_LEAST_UNITS = 16 };
 
 /* Every refill reads the second. */
 HAK_LOCKED_STATE HAK_LINE_ALIGNED size_t hak_span_hole_bytes; /* [atomic] */
 HAK_LOCKED_STATE HAK_LINE_ALIGNED size_t hak_span_over_peak;  /* [atomic] */
 
 static size_t held_units(void) {
-    size_t units = hak_span_state.in_use_units + hak_span_state.unused_dirty_units;
+    size_t units = hak_span_state.in_use_units;
     size_t holes = hak_load_relaxed(&hak_span_hole_bytes) / HAK_UNIT_BYTES;
     return units > holes ? units - holes : 0;
 }
@@ -330,18 +331,6 @@ HAK_COLD void hak_span_note_grown(void) {
     if (units > state->peak_units) {
         size_t wanted = units - state->peak_units + peak_step(units);
         hak_store_relaxed(&hak_span_over_peak, wanted * HAK_UNIT_BYTES);
-        state->peak_before = state->peak_units;
         state->peak_units = units + peak_step(units);
     }
-}
-
-void hak_span_note_spared(void) {
-    hak_span_state_t *state = &hak_span_state;
-    hak_lock_acquire(HAK_LOCK_SPAN);
-    size_t units = held_units();
-    units += peak_step(units);
-    if (units < state->peak_units) {
-        state->peak_units = units > state->peak_before ? units : state->peak_before;
-    }
-    hak_lock_release(HAK_LOCK_SPAN);
 }

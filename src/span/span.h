@@ -81,11 +81,9 @@ void hak_span_note_holes(hak_superslab_t *superslab, unsigned unit, unsigned cou
 /* The same pages, in bytes, until they are written to again. [atomic] */
 extern size_t hak_span_hole_bytes;
 
-/* Spans and what is unused, less holes, have passed the most they ever were: so many bytes should
- * go back elsewhere before it grows on; 0 mostly. Whoever swaps it for 0 sees to it, and calls the
- * function when that is done. [atomic] */
+/* What is in use, less holes, has passed the most it ever was by a step: so many bytes should
+ * go back elsewhere before it grows on; 0 mostly. Whoever swaps it for 0 sees to it. [atomic] */
 extern size_t hak_span_over_peak;
-void hak_span_note_spared(void);
 
 /* Purges if more has been unused than the knobs allow, for too long or by too much, and at the end
  * of a window what was not needed in it (purge.c). */

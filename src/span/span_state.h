@@ -23,8 +23,7 @@ typedef struct hak_span_state {
     size_t low_units;          /* least unused_dirty_units in this window */
     size_t high_units;         /* most of them in this window */
     uint64_t window_end_ns;
-    size_t peak_units;  /* what is held may grow up to here, purge.c */
-    size_t peak_before; /* before it was passed last */
+    size_t peak_units; /* what is in use may grow up to here, purge.c */
 } hak_span_state_t;
 
 extern hak_span_state_t hak_span_state;
@@ -69,7 +68,7 @@ HAK_INLINE void hak_span_take_dirty(uint64_t dirty) {
     }
 }
 
-/* What is held may have passed its peak. */
+/* What is in use may have passed its peak. */
 void hak_span_note_grown(void);
 
 /* More is unused than the knobs allow, for too long or by too much. */

@@ -93,7 +93,7 @@ static bool superslab_add(char *base) {
 }
 
 enum {
-    MAP_SHARE = 4, /* superslabs are mapped in batches of 1/4 of what there is */
+    MAP_SHARE = 4, /* superslabs are mapped in batches of 1/4 of what there is, and one */
     MAP_MOST = 16,
 };
 
@@ -101,8 +101,8 @@ enum {
  * breathes none. Untouched address space costs nothing but a place under RLIMIT_AS, so when a batch
  * does not fit, one is tried. The lock is held throughout: a mapping call is short. */
 static bool superslab_map(void) {
-    uint32_t wanted = hak_span_state.count / MAP_SHARE;
-    wanted = wanted < 1 ? 1 : wanted > MAP_MOST ? MAP_MOST : wanted;
+    uint32_t wanted = hak_span_state.count / MAP_SHARE + 1;
+    wanted = wanted > MAP_MOST ? MAP_MOST : wanted;
     char *base = hak_os_map((size_t)wanted * HAK_SUPERSLAB_BYTES, HAK_SUPERSLAB_BYTES);
     if (base == NULL && wanted > 1) {
         wanted = 1;
@@ -171,7 +171,7 @@ static hak_superslab_t *superslab_find(unsigned count, size_t align, uint64_t *s
 
 static void span_look_at_peak(void) {
     const hak_span_state_t *state = &hak_span_state;
-    if (HAK_UNLIKELY(state->in_use_units + state->unused_dirty_units > state->peak_units)) {
+    if (HAK_UNLIKELY(state->in_use_units > state->peak_units)) {
         hak_span_note_grown();
     }
 }
