@@ -32,8 +32,7 @@ HAK_NOINLINE void hak_slow_free_at(void *block, const void *site);
 
 /* The first block of a bin that was empty; NULL: memory is out. */
 HAK_NOINLINE void *hak_slow_refill(hak_tcache_t *tcache, unsigned sc);
-/* If more is in use than ever: what can be spared goes (span/purge.c).
- */
+/* If more is in use than ever: what can be spared goes (span/purge.c). */
 void hak_slow_spare(void);
 /* Memory is out: what may help is done, and true says to try again; attempts count from 0. */
 HAK_COLD bool hak_slow_retry(hak_tcache_t *tcache, unsigned attempt);
