@@ -85,4 +85,12 @@ HAK_INLINE unsigned hak_longest_run(uint64_t bits) {
     return length;
 }
 
+HAK_INLINE size_t hak_least(size_t a, size_t b) {
+    return a < b ? a : b;
+}
+
+HAK_INLINE size_t hak_most(size_t a, size_t b) {
+    return a > b ? a : b;
+}
+
 #endif

@@ -98,6 +98,20 @@ bool hak_huge_register(char *base, size_t bytes) {
     return true;
 }
 
+/* Fresh memory, for which unused memory may have to go; NULL: there is none. */
+static char *huge_map(size_t bytes, size_t align) {
+    hak_large_make_room(bytes);
+    char *base = hak_os_map(bytes, align);
+    if (base == NULL && hak_large_trim(0) + hak_span_purge(0) != 0) {
+        base = hak_os_map(bytes, align);
+    }
+    if (base != NULL) {
+        hak_count(huge_map);
+        hak_count_by(huge_map_bytes, bytes);
+    }
+    return base;
+}
+
 hak_large_result_t hak_huge_alloc(size_t bytes, size_t align) {
     hak_large_result_t result = {0};
     if (bytes > (size_t)PTRDIFF_MAX - HAK_UNIT_BYTES) {
@@ -111,17 +125,11 @@ hak_large_result_t hak_huge_alloc(size_t bytes, size_t align) {
     if (base != NULL) {
         hak_count(huge_hit);
     } else {
-        hak_large_make_room(bytes);
-        base = hak_os_map(bytes, align);
-        if (base == NULL && hak_large_trim(0) + hak_span_purge(0) != 0) {
-            base = hak_os_map(bytes, align);
-        }
+        base = huge_map(bytes, align);
         result.is_zero = true;
         if (base == NULL) {
             return result;
         }
-        hak_count(huge_map);
-        hak_count_by(huge_map_bytes, bytes);
     }
     if (!hak_huge_register(base, bytes)) {
         hak_os_unmap(base, bytes);
@@ -195,8 +203,7 @@ static bool huge_extend(hak_huge_t *record, size_t new_bytes) {
 enum { HUGE_WHOLE_LEAST_BYTES = 8 << 20 };
 
 static void *huge_make_whole(char *block, uint32_t entry, size_t old_bytes, size_t new_bytes) {
-    hak_large_make_room(new_bytes);
-    char *base = hak_os_map(new_bytes, HAK_UNIT_BYTES);
+    char *base = huge_map(new_bytes, HAK_UNIT_BYTES);
     if (base == NULL) {
         return NULL;
     }
@@ -206,8 +213,6 @@ static void *huge_make_whole(char *block, uint32_t entry, size_t old_bytes, size
     }
     record_of(hak_pagemap_get(hak_pagemap_base(), base))->is_whole = true;
     memcpy(base, block, old_bytes);
-    hak_count(huge_map);
-    hak_count_by(huge_map_bytes, new_bytes);
     hak_count_by(realloc_copied_bytes, old_bytes);
     hak_huge_free(block, entry);
     return base;

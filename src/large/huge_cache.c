@@ -197,10 +197,6 @@ void hak_huge_cache_note_use(size_t added, size_t removed) {
     }
 }
 
-static size_t larger(size_t a, size_t b) {
-    return a > b ? a : b;
-}
-
 static size_t percent_of(size_t bytes, size_t percent) {
     return bytes / 100 * percent + bytes % 100 * percent / 100;
 }
@@ -210,19 +206,19 @@ static size_t cache_bound(void) {
     size_t percent = 2 * hak_load_relaxed(&hak_knobs.retain_percent);
     size_t in_use = hak_huge_cache.in_use_bytes;
     size_t least = hak_load_relaxed(&hak_knobs.huge_cache_bytes);
-    size_t always = larger(least, in_use / CACHE_SHARE);
-    size_t peak = larger(hak_huge_cache.peak_bytes, hak_huge_cache.last_peak_bytes);
+    size_t always = hak_most(least, in_use / CACHE_SHARE);
+    size_t peak = hak_most(hak_huge_cache.peak_bytes, hak_huge_cache.last_peak_bytes);
     size_t recent = percent_of(peak, percent);
     size_t most = CACHE_LEAST_TIMES * least + in_use / CACHE_SHARE;
-    return larger(always, recent < most ? recent : most);
+    return hak_most(always, recent < most ? recent : most);
 }
 
 /* What may be kept now that a window has passed; once a window. */
 static size_t cache_decay_keep(void) {
     size_t low = hak_huge_cache.low_bytes, dirty = hak_huge_cache.dirty_bytes;
     low = low < hak_huge_cache.last_low_bytes ? low : hak_huge_cache.last_low_bytes;
-    size_t idle = larger(hak_load_relaxed(&hak_knobs.retain_idle_bytes),
-                         hak_huge_cache.in_use_bytes / CACHE_IDLE_SHARE);
+    size_t idle = hak_most(hak_load_relaxed(&hak_knobs.retain_idle_bytes),
+                           hak_huge_cache.in_use_bytes / CACHE_IDLE_SHARE);
     hak_huge_cache.last_low_bytes = 0;
     return low > idle + CACHE_STEP ? dirty - (low - idle) : dirty;
 }
@@ -257,7 +253,7 @@ static bool cache_evict(size_t keep_dirty, size_t keep_bytes, huge_extent_t *evi
     size_t excess = bytes > keep_bytes ? bytes - keep_bytes : 0;
     if (dirty > keep_dirty) {
         size_t units = (dirty - keep_dirty) / (from->dirty / (from->bytes / HAK_UNIT_BYTES) + 1);
-        excess = larger(excess, (units + 1) * HAK_UNIT_BYTES);
+        excess = hak_most(excess, (units + 1) * HAK_UNIT_BYTES);
     }
     excess = hak_align_up(excess, HAK_UNIT_BYTES);
     *evicted = *from;
@@ -318,17 +314,20 @@ size_t hak_large_trim(size_t keep_bytes) {
     return cache_trim(keep_bytes, keep_bytes);
 }
 
-size_t hak_large_spare(size_t bytes) {
+static size_t cache_dirty(void) {
     hak_lock_acquire(HAK_LOCK_HUGE);
     size_t dirty = hak_huge_cache.dirty_bytes;
     hak_lock_release(HAK_LOCK_HUGE);
+    return dirty;
+}
+
+size_t hak_large_spare(size_t bytes) {
+    size_t dirty = cache_dirty();
     if (dirty == 0) {
         return 0;
     }
     cache_trim(dirty > bytes ? dirty - bytes : 0, SIZE_MAX);
-    hak_lock_acquire(HAK_LOCK_HUGE);
-    size_t left = hak_huge_cache.dirty_bytes;
-    hak_lock_release(HAK_LOCK_HUGE);
+    size_t left = cache_dirty();
     return dirty > left ? dirty - left : 0;
 }
 

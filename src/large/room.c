@@ -33,15 +33,11 @@ void hak_large_footprint(hak_footprint_t *footprint) {
                            footprint->cached_bytes;
 }
 
-static size_t size_least(size_t a, size_t b) {
-    return a < b ? a : b;
-}
-
 /* First cached blocks: few calls. */
 static size_t room_make(const hak_footprint_t *has, size_t excess, uint64_t now) {
-    size_t kept = size_least(has->unused_bytes, ROOM_KEPT), given = 0;
-    size_t cached = size_least(has->cached_bytes, excess);
-    size_t unused = size_least(has->unused_bytes - kept, excess - cached);
+    size_t kept = hak_least(has->unused_bytes, ROOM_KEPT), given = 0;
+    size_t cached = hak_least(has->cached_bytes, excess);
+    size_t unused = hak_least(has->unused_bytes - kept, excess - cached);
     if (cached >= ROOM_LEAST) {
         given = hak_large_spare(cached);
         hak_count_by(room_huge_bytes, given);
@@ -62,9 +58,9 @@ static size_t room_make(const hak_footprint_t *has, size_t excess, uint64_t now)
  * then, and below the limit, only what the step allows. */
 static size_t room_excess(const hak_footprint_t *has, size_t wanted, size_t step) {
     size_t limit = hak_load_relaxed(&hak_knobs.room_hard_bytes);
-    size_t soft = size_least(wanted - hak_load_relaxed(&hak_knobs.room_soft_bytes), step);
+    size_t soft = hak_least(wanted - hak_load_relaxed(&hak_knobs.room_soft_bytes), step);
     size_t hard = wanted > limit ? wanted - limit : 0;
-    hard = hard <= has->unused_bytes + has->cached_bytes ? size_least(hard, ROOM_MOST) : 0;
+    hard = hard <= has->unused_bytes + has->cached_bytes ? hak_least(hard, ROOM_MOST) : 0;
     return soft > hard ? soft : hard;
 }
 
@@ -80,6 +76,6 @@ void hak_large_make_room(size_t bytes) {
     if (bytes > most && now >= hak_load_relaxed(&hak_room_retry_at_ns)) {
         size_t step = hak_load_relaxed(&hak_knobs.room_step_bytes);
         size_t given = room_make(&has, room_excess(&has, bytes, step), now);
-        hak_store_relaxed(&hak_knobs.room_step_bytes, step - size_least(step, given));
+        hak_store_relaxed(&hak_knobs.room_step_bytes, step - hak_least(step, given));
     }
 }

@@ -40,10 +40,6 @@ static const uint64_t LOOK_NEVER_NS = UINT64_MAX;
 
 HAK_LOCKED_STATE hak_pressure_t hak_pressure;
 
-static uint64_t bytes_least(uint64_t a, uint64_t b) {
-    return a < b ? a : b;
-}
-
 static uint64_t bytes_above(uint64_t a, uint64_t b) {
     return a > b ? a - b : 0;
 }
@@ -60,19 +56,19 @@ static void pressure_learn(void) {
         uint64_t part = given[i] - hak_swap_acquire(&hak_pressure.given[i], given[i]);
         uint64_t again = wanted[i] - hak_swap_acquire(&hak_pressure.wanted[i], wanted[i]);
         all += part;
-        regret += bytes_least(part, again);
+        regret += hak_least(part, again);
     }
-    backoff = regret > all / 2 ? bytes_least(backoff + BACKOFF_UP, BACKOFF_MOST)
-                               : bytes_above(backoff, 1);
+    backoff =
+        regret > all / 2 ? hak_least(backoff + BACKOFF_UP, BACKOFF_MOST) : bytes_above(backoff, 1);
     hak_store_relaxed(&hak_pressure.backoff, backoff);
 }
 
 /* What the process may have from now on, and whether that needs more than giving back what is
  * unused. */
 static void pressure_bound(const hak_os_memory_t *memory, const hak_footprint_t *has) {
-    uint64_t limit = bytes_least(memory->limit_bytes, 1ull << 60);
-    uint64_t used = bytes_least(memory->used_bytes, 1ull << 60);
-    uint64_t reserve = bytes_least(limit / RESERVE_PART, RESERVE_MOST);
+    uint64_t limit = hak_least(memory->limit_bytes, 1ull << 60);
+    uint64_t used = hak_least(memory->used_bytes, 1ull << 60);
+    uint64_t reserve = hak_least(limit / RESERVE_PART, RESERVE_MOST);
     uint64_t may_have = bytes_above(has->all_bytes + limit, used);
     uint64_t room = bytes_above(limit + has->unused_bytes + has->cached_bytes, used);
     uint64_t part = hak_load_relaxed(&hak_knobs.is_tight) ? RELAXED_PART : TIGHT_PART;

@@ -193,7 +193,7 @@ static bool spare_goes_on(const spare_t *spare) {
     return spare->work > 0 && spare->given_back < spare->wanted && !spare->is_refused;
 }
 
-/* Goes on with the next slabs of a class; false: all were looked at. */
+/* Goes on with the next slabs of a class; false: that was enough. */
 static bool owner_spare_class(hak_owner_t *owner, unsigned sc, spare_t *spare) {
     int64_t left = hak_owner_load(&owner->partial_count[sc]);
     while (left > 0 && spare_goes_on(spare) && hak_owner_try(owner)) {

@@ -37,7 +37,6 @@ HAK_LOCKED_STATE hak_owner_t *hak_owner_adopt_cursor;
 static void owner_add(hak_owner_t *owner) {
     hak_owner_init(owner, ++hak_owner_count << 8);
     hak_lock_add(&owner->lock);
-    owner->holes.spare_class = HAK_SC_COUNT - 1;
     owner->next = hak_load_relaxed(&hak_all_owners);
     hak_store_release(&hak_all_owners, owner);
 }

@@ -21,6 +21,7 @@ enum {
 
 void hak_owner_init(hak_owner_t *owner, uint32_t tag) {
     owner->tag = tag;
+    owner->holes.spare_class = HAK_SC_COUNT - 1;
     for (unsigned sc = 0; sc < HAK_SC_COUNT; sc++) {
         hak_list_init(&owner->partial[sc]);
     }

@@ -315,22 +315,13 @@ enum { PEAK_SHARE = 16, PEAK_LEAST_UNITS = 16 };
 HAK_LOCKED_STATE HAK_LINE_ALIGNED size_t hak_span_hole_bytes; /* [atomic] */
 HAK_LOCKED_STATE HAK_LINE_ALIGNED size_t hak_span_over_peak;  /* [atomic] */
 
-static size_t held_units(void) {
-    size_t units = hak_span_state.in_use_units;
-    size_t holes = hak_load_relaxed(&hak_span_hole_bytes) / HAK_UNIT_BYTES;
-    return units > holes ? units - holes : 0;
-}
-
-static size_t peak_step(size_t units) {
-    return units / PEAK_SHARE + PEAK_LEAST_UNITS;
-}
-
 HAK_COLD void hak_span_note_grown(void) {
     hak_span_state_t *state = &hak_span_state;
-    size_t units = held_units();
+    size_t holes = hak_load_relaxed(&hak_span_hole_bytes) / HAK_UNIT_BYTES;
+    size_t units = state->in_use_units > holes ? state->in_use_units - holes : 0;
     if (units > state->peak_units) {
-        size_t wanted = units - state->peak_units + peak_step(units);
-        hak_store_relaxed(&hak_span_over_peak, wanted * HAK_UNIT_BYTES);
-        state->peak_units = units + peak_step(units);
+        size_t peak = units + units / PEAK_SHARE + PEAK_LEAST_UNITS;
+        hak_store_relaxed(&hak_span_over_peak, (peak - state->peak_units) * HAK_UNIT_BYTES);
+        state->peak_units = peak;
     }
 }
