@@ -18,7 +18,7 @@ enum {
 };
 
 /* The kernel takes nothing back (locked memory): no use asking often. */
-static const uint64_t ROOM_RETRY_NS = 4000ull * 1000 * 1000;
+static const uint64_t ROOM_RETRY_NS = 1000ull * 1000 * 1000;
 
 HAK_LOCKED_STATE uint64_t hak_room_retry_at_ns; /* [atomic] */
 
@@ -31,6 +31,13 @@ void hak_large_footprint(hak_footprint_t *footprint) {
     footprint->cached_bytes = large.huge_cached_dirty_bytes;
     footprint->all_bytes = span.in_use_bytes + large.huge_in_use_bytes + footprint->unused_bytes +
                            footprint->cached_bytes;
+}
+
+/* Nobody took meanwhile what was to go. */
+static bool room_is_as_it_was(const hak_footprint_t *had) {
+    hak_footprint_t has;
+    hak_large_footprint(&has);
+    return has.unused_bytes >= had->unused_bytes && has.cached_bytes >= had->cached_bytes;
 }
 
 /* First cached blocks: few calls. */
@@ -47,7 +54,7 @@ static size_t room_make(const hak_footprint_t *has, size_t excess, uint64_t now)
         hak_count_by(room_span_bytes, purged);
         given += purged;
     }
-    if (given == 0 && (cached >= ROOM_LEAST || unused >= ROOM_LEAST)) {
+    if (given == 0 && (cached >= ROOM_LEAST || unused >= ROOM_LEAST) && room_is_as_it_was(has)) {
         hak_store_relaxed(&hak_room_retry_at_ns, now + ROOM_RETRY_NS);
     }
     return given;
