@@ -202,7 +202,7 @@ static bool owner_spare_class(hak_owner_t *owner, unsigned sc, spare_t *spare) {
              left--) {
             slab_spare_holes(owner, slab_in_turn(owner, sc), spare);
         }
-        owner->holes.spare_class = (uint8_t)sc;
+        hak_owner_store(&owner->holes.spare_class, (uint8_t)sc);
         left = end;
         hak_owner_leave(owner);
     }

@@ -76,7 +76,7 @@ typedef struct hak_holes_round {
     uint8_t class_end;        /* [owner] class after that one; 0: it has not begun */
     uint8_t number;           /* [owner] of the round */
     uint8_t backoff;          /* [owner] doublings of the pause */
-    uint8_t spare_class;      /* [owner] class that is looked at next before a new peak */
+    uint8_t spare_class;      /* [owner] class looked at next before a new peak; read as a hint */
 } hak_holes_round_t;
 
 /* Who slabs belong to. There are about as many owners as the process may use CPUs, each the home of
