@@ -11,8 +11,10 @@
 
 #include "os/lock.c"
 #include "os/os_cgroup.c"
+#include "os/os_file.c"
 #include "os/os_linux.c"
 #include "os/os_thread.c"
+#include "os/os_trap.c"
 
 #include "span/huge_page.c"
 #include "span/meta.c"
@@ -41,6 +43,12 @@
 #include "front/tcache.c"
 
 #include "conf/conf.c"
+#include "guard/describe.c"
+#include "guard/guard.c"
+#include "guard/hunt.c"
+#include "guard/module.c"
+#include "guard/report.c"
+#include "guard/stack.c"
 #include "policy/policy.c"
 #include "policy/pressure.c"
 #include "stat/collect.c"

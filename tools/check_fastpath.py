@@ -17,13 +17,14 @@ import subprocess
 import sys
 
 # The promise, for the compiler of the release; clang 14 keeps the address of a bin in two registers.
+# Of these, checks are 6 of malloc and 8 of free (docs/experiments/0032-checks-of-the-hit-path.md).
 BUDGET = {
-    ("x86-64", "gcc"): {"malloc": 15, "free": 20},
-    ("x86-64", "clang"): {"malloc": 16, "free": 22},
-    ("aarch64", "gcc"): {"malloc": 20, "free": 26},
-    ("aarch64", "clang"): {"malloc": 26, "free": 32},
+    ("x86-64", "gcc"): {"malloc": 20, "free": 28},
+    ("x86-64", "clang"): {"malloc": 22, "free": 31},
+    ("aarch64", "gcc"): {"malloc": 31, "free": 38},
+    ("aarch64", "clang"): {"malloc": 37, "free": 45},
 }
-MOST = {"branches": 3, "locked": 0}  # everywhere
+MOST = {"branches": 5, "locked": 0}  # everywhere
 SYMBOLS = ("malloc", "free")
 COUNTS = ("instructions", "loads", "stores", "branches", "jumps", "locked")
 SOURCE_LINES, SOURCE_FILES = 200, 4

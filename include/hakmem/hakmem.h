@@ -101,7 +101,8 @@ int hak_malloc_trim(size_t keep) HAK_NOTHROW;
  */
 
 /* The usable size that a request of `size` bytes would get: asking for all of it costs nothing
- * more. 0 if the size can never be met. */
+ * more. Who did not ask for it must look at hak_malloc_usable_size: a block that the sampled guard
+ * watches has no more than was asked for. 0 if the size can never be met. */
 size_t hak_good_size(size_t size) HAK_NOTHROW;
 
 /* "major.minor.patch" */

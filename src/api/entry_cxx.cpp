@@ -181,11 +181,13 @@ HAK_CXX_EXPORT void operator delete[](void *block, std::align_val_t,
                                       const std::nothrow_t &) noexcept {
     hak_free(block);
 }
-HAK_CXX_EXPORT void operator delete(void *block, std::size_t size, std::align_val_t) noexcept {
-    hak_free_sized(block, size);
+HAK_CXX_EXPORT void operator delete(void *block, std::size_t size,
+                                    std::align_val_t align) noexcept {
+    hak_free_aligned_sized(block, number(align), size);
 }
-HAK_CXX_EXPORT void operator delete[](void *block, std::size_t size, std::align_val_t) noexcept {
-    hak_free_sized(block, size);
+HAK_CXX_EXPORT void operator delete[](void *block, std::size_t size,
+                                      std::align_val_t align) noexcept {
+    hak_free_aligned_sized(block, number(align), size);
 }
 
 #endif

@@ -168,11 +168,8 @@ void *hak_api_recallocarray(void *block, size_t old_count, size_t count, size_t 
     return fresh;
 }
 
-void hak_api_free_sized(void *block, size_t size) {
-    if (HAK_AUDIT && block != NULL && hak_usable_size(block) < size) {
-        hak_fatal(HAK_FATAL_SIZE_MISMATCH, block, NULL);
-    }
-    hak_fast_free(block);
+void hak_api_free_sized(void *block, size_t align, size_t size) {
+    hak_fast_free_sized(block, align, size);
 }
 
 void hak_api_freezero(void *block, size_t size) {

@@ -40,13 +40,24 @@ HAK_INLINE bool hak_mul(size_t a, size_t b, size_t *product) {
 
 /* One less; true: it was 0. Where it can be, in place, and by the carry of the subtraction: gcc,
  * left alone, computes the address in an instruction of its own. */
-HAK_INLINE bool hak_count_down(int64_t *count) {
+HAK_INLINE bool hak_count_down(int32_t *count) {
 #if HAK_MEMORY_OPERANDS
     bool was_zero;
-    __asm__("subq $1, %0" : "+m"(*count), "=@ccc"(was_zero));
+    __asm__("subl $1, %0" : "+m"(*count), "=@ccc"(was_zero));
     return was_zero;
 #else
     return (*count)-- == 0;
+#endif
+}
+
+/* Whether number * factor, modulo 2^32, is below the factor; on x86-64 in two instructions. */
+HAK_INLINE bool hak_is_multiple(uint32_t number, const uint32_t *factor) {
+#if HAK_MEMORY_OPERANDS
+    bool is_multiple;
+    __asm__("imull %2, %0\n\tcmpl %2, %0" : "+r"(number), "=@ccb"(is_multiple) : "m"(*factor));
+    return is_multiple;
+#else
+    return number * *factor < *factor;
 #endif
 }
 

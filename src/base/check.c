@@ -29,6 +29,8 @@ hak_knobs_t hak_knobs = {
     .room_soft_bytes = SIZE_MAX,
     .room_hard_bytes = SIZE_MAX,
     .cgroup = true,
+    .guard = true,
+    .guard_rate = 131072,
 };
 
 #define HAK_FATAL_TEXT(name, text) text,
@@ -44,7 +46,7 @@ static void check_write(const hak_text_t *text) {
     }
 }
 
-void hak_fatal(hak_fatal_kind_t kind, const void *address, const char *detail) {
+void hak_fatal_say(hak_fatal_kind_t kind, const void *address, const char *detail) {
     char buffer[HAK_LINE_TEXT];
     hak_text_t text;
     hak_text_init(&text, buffer, sizeof buffer - 1);
@@ -52,16 +54,33 @@ void hak_fatal(hak_fatal_kind_t kind, const void *address, const char *detail) {
     if (address != NULL) {
         hak_text_format(&text, ": %p", address);
     }
-    if (detail != NULL) {
-        hak_text_format(&text, " (%s)", detail);
+    bool is_described = address != NULL && hak_check_sink.describe != NULL;
+    if (detail != NULL || is_described) {
+        hak_text_format(&text, " (%s%s", detail != NULL ? detail : "",
+                        detail != NULL && is_described ? "; " : "");
+        if (is_described) {
+            hak_check_sink.describe(&text, address);
+        }
+        hak_text_str(&text, ")");
     }
     text.capacity++;
     hak_text_str(&text, "\n");
     check_write(&text);
+}
+
+void hak_fatal_end(void) {
     if (hak_check_sink.abort != NULL) {
         hak_check_sink.abort();
     }
     __builtin_trap();
+}
+
+void hak_fatal(hak_fatal_kind_t kind, const void *address, const char *detail) {
+    hak_fatal_say(kind, address, detail);
+    if (hak_check_sink.trace != NULL) {
+        hak_check_sink.trace(HAK_FRAME());
+    }
+    hak_fatal_end();
 }
 
 void hak_warn(const char *message) {

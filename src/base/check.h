@@ -7,7 +7,7 @@
  *   audit    test/double/audit.c: a whole structure is walked; in the core that tests link with
  *
  * A fatal kind is an enum value with one text. The report is one line on standard error, made
- * without allocation:  hakmem: <text>: <address> (<detail>)  */
+ * without allocation:  hakmem: <text>: <address> (<detail>; <what is known of the address>)  */
 #ifndef HAK_BASE_CHECK_H
 #define HAK_BASE_CHECK_H
 
@@ -21,26 +21,38 @@
     X(INTERIOR_FREE, "free of an address inside a block")                                          \
     X(DEAD_FREE, "double free, or free of an address inside a block")                              \
     X(DOUBLE_FREE, "double free")                                                                  \
-    X(CORRUPT_LINK, "link of a free block was overwritten")                                        \
+    X(FREED_REALLOC, "realloc of a freed block")                                                   \
+    X(CORRUPT_LINK, "double free, or a write to a freed block")                                    \
     X(SIZE_MISMATCH, "sized free with a size that is not the block's")                             \
+    X(USE_AFTER_FREE, "use after free")                                                            \
+    X(OVERFLOW, "overflow of a block")                                                             \
+    X(UNDERFLOW, "underflow of a block")                                                           \
     X(OPTION_STRICT, "bad option in strict mode")                                                  \
     X(INVARIANT, "hakmem broke its own invariant")
 
 #define HAK_FATAL_ENUM(name, text) HAK_FATAL_##name,
 typedef enum hak_fatal_kind { HAK_FATAL_KINDS(HAK_FATAL_ENUM) HAK_FATAL_COUNT } hak_fatal_kind_t;
 
-/* Writes the line and aborts. `detail` may be NULL. Async-signal-safe. */
+/* Writes the line, then the stack with the option backtrace, and aborts. `detail` may be NULL.
+ * Async-signal-safe. */
 HAK_COLD HAK_NORETURN void hak_fatal(hak_fatal_kind_t kind, const void *address,
                                      const char *detail);
+/* Its parts, for who has more to say between them. */
+HAK_COLD void hak_fatal_say(hak_fatal_kind_t kind, const void *address, const char *detail);
+HAK_COLD HAK_NORETURN void hak_fatal_end(void);
 const char *hak_fatal_text(hak_fatal_kind_t kind);
 
 /* One line "hakmem: <message>" on standard error. */
 HAK_COLD void hak_warn(const char *message);
 
-/* Raw output and abort come from os/, registered once at process start (rank 0 calls nobody). */
+/* What needs higher ranks, registered once at process start (rank 0 calls nobody). */
+struct hak_text;
 typedef struct hak_check_sink {
     void (*write)(int fd, const char *data, size_t length);
     void (*abort)(void);
+    /* appends what is known of the address; NULL: nothing */
+    void (*describe)(struct hak_text *text, const void *address);
+    void (*trace)(const void *frame); /* prints the stack from a frame on; NULL: nobody asked */
 } hak_check_sink_t;
 extern hak_check_sink_t hak_check_sink; /* [init] */
 

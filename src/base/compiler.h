@@ -16,6 +16,7 @@
 #define HAK_NORETURN __attribute__((noreturn))
 #define HAK_EXPORT __attribute__((visibility("default")))
 #define HAK_WEAK __attribute__((weak))
+#define HAK_HIDDEN __attribute__((visibility("hidden")))
 #define HAK_TLS _Thread_local __attribute__((tls_model("initial-exec")))
 /* HAK_TAIL return f(...); in a HAK_TAIL_CALLS function is a jump, whatever the optimisation. */
 #if defined(__clang__)
@@ -25,6 +26,10 @@
 #define HAK_TAIL_CALLS __attribute__((optimize("O2")))
 #define HAK_TAIL
 #endif
+/* Where the running function keeps its return address and its caller's frame pointer, in a record
+ * of two words: { that of the caller, return address }. */
+#define HAK_FRAME() __builtin_frame_address(0)
+
 /* Marks state that several threads write under a lock, which for that reason is not `static`: as
  * long as the address of a variable of internal linkage does not escape, gcc (ipa-reference) keeps
  * its value across calls of functions that do not write it, such as those that take and release
@@ -49,11 +54,13 @@
 /* Keeps what follows behind what precedes, for a signal handler of this thread. */
 #define HAK_SIGNAL_FENCE() __asm__ volatile("" ::: "memory")
 
-/* The variable stands in the register of results. */
+/* The variable stands in the register of results; it does not. */
 #if defined(__x86_64__)
 #define HAK_RETURNED(variable) __asm__("" : "+a"(variable))
+#define HAK_NOT_RETURNED(variable) __asm__("" : "+r"(variable) : : "rax")
 #else
 #define HAK_RETURNED(variable) ((void)0)
+#define HAK_NOT_RETURNED(variable) ((void)0)
 #endif
 
 #define HAK_LINE_BYTES 64 /* cache line of both targets */

@@ -42,7 +42,8 @@
     X(realloc_copied_bytes, "bytes copied by realloc above 128 KiB")                               \
     X(os_failure, "operating system calls that failed")                                            \
     X(foreign_free, "pointers passed on to another allocator")                                     \
-    X(guest_use, "operations of threads without a tcache")
+    X(guest_use, "operations of threads without a tcache")                                         \
+    X(guard_sample, "small blocks watched by the sampled guard")
 
 #define HAK_COUNTER_FIELD(name, text) uint64_t name;
 

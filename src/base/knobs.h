@@ -36,7 +36,11 @@ typedef struct hak_knobs {
     /* read by policy/ */
     bool learn;
     bool cgroup; /* look at what control groups leave of memory */
+    /* read by guard/ */
+    bool guard;        /* look after one small block in */
+    size_t guard_rate; /* so many */
     /* read by life/ */
+    bool backtrace; /* a fatal report tells the stack */
     bool scavenger; /* a thread gives memory back when the program does nothing */
 } hak_knobs_t;
 

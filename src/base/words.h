@@ -35,7 +35,12 @@
  *   purge       give physical memory back, keep the address
  *   decay       what nobody needed for a window of time is purged
  *   hole        OS pages of a slab that no block in use touches
- *   clean       a unit that is known to read as zero */
+ *   clean       a unit that is known to read as zero
+ *   guarded     a block alone on its OS page, between two that nobody may touch (guard/); for
+ *               users: watched
+ *   slot        the place of a guarded block, and its record
+ *   stack       the return addresses of a thread, innermost first; frame: one of them
+ *   trap        a signal of the kernel because of a memory access */
 #ifndef HAK_BASE_WORDS_H
 #define HAK_BASE_WORDS_H
 
@@ -49,6 +54,7 @@ typedef struct hak_slab hak_slab_t;
 typedef struct hak_owner hak_owner_t;
 typedef struct hak_tcache hak_tcache_t;
 typedef struct hak_huge hak_huge_t;
+typedef struct hak_request hak_request_t;
 
 enum {
     HAK_UNIT_LOG2 = 16,

@@ -225,6 +225,9 @@ void hak_conf_apply(void) {
     hak_store_relaxed(&hak_knobs.bin_max_blocks, values[OPTION_bin_blocks]);
     hak_store_relaxed(&hak_knobs.cache_bytes, values[OPTION_cache]);
     hak_store_relaxed(&hak_knobs.outbox_bytes, values[OPTION_outbox]);
+    hak_store_relaxed(&hak_knobs.guard, values[OPTION_guard] != 0);
+    hak_store_relaxed(&hak_knobs.guard_rate, values[OPTION_guard_rate]);
+    hak_store_relaxed(&hak_knobs.backtrace, values[OPTION_backtrace] != 0);
 }
 
 bool hak_conf_get(const char *name, uint64_t *value) {

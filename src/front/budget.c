@@ -33,7 +33,7 @@ static uint32_t budget_cpus(void) {
  * one thread, beside which others take it that there is none. */
 static HAK_COLD void budget_look_up(void) {
     uint32_t cpus = hak_os_cpu_count(), unknown = 0;
-    if (hak_load_relaxed(&hak_budget_cpus) == 0 &&
+    if (hak_load_relaxed(&hak_knobs.cgroup) && hak_load_relaxed(&hak_budget_cpus) == 0 &&
         hak_cas_acquire(&hak_budget_cpus, &unknown, cpus)) {
         uint32_t quota = hak_os_cpu_quota();
         hak_store_relaxed(&hak_budget_cpus, quota < cpus ? quota : cpus);
@@ -112,7 +112,7 @@ bool hak_bin_resize(hak_tcache_t *tcache, unsigned sc, int32_t capacity, uint32_
 static void bin_cut(hak_tcache_t *tcache, unsigned sc) {
     hak_bin_t *bin = &tcache->bin[sc];
     hak_bin_side_t *side = &tcache->side[sc];
-    int32_t kept = side->total - (int32_t)bin->room;
+    int32_t kept = side->total - bin->room;
     int32_t over = kept - side->capacity;
     if (over > 0) {
         over = over > SETTLE_BLOCKS ? SETTLE_BLOCKS : over;

@@ -10,6 +10,7 @@
 #ifndef HAK_FRONT_EVENT_H
 #define HAK_FRONT_EVENT_H
 
+#include "base/check.h"
 #include "front/tcache.h"
 
 enum {
@@ -55,7 +56,7 @@ typedef struct hak_next_allocator {
 
 extern hak_next_allocator_t hak_next_allocator; /* [init] */
 
-/* --- up-calls: the two functions of a higher rank the front calls (src/LAYERS) ---------------- */
+/* --- up-calls: the functions of higher ranks the front calls (src/LAYERS) --------------------- */
 
 /* First use of the process: reads options, wires the layers. Cheap when done. */
 HAK_COLD void hak_life_process_start(void);
@@ -63,5 +64,18 @@ HAK_COLD void hak_life_process_start(void);
 /* First use of a thread: gives it a tcache and arranges for its exit. NULL when the thread cannot
  * have one: it is past its exit hook, metadata ran out, or force_libc is on. */
 HAK_COLD hak_tcache_t *hak_life_thread_start(void);
+
+/* What a bin is refilled for. */
+struct hak_request {
+    size_t bytes, align;
+    const void *frame; /* of the function that the program called, or that it left for by a jump */
+};
+
+/* The countdown of the tcache is over: a guarded block (guard/guard.h), or NULL: none this time. */
+HAK_COLD void *hak_guard_sample(hak_tcache_t *tcache, const hak_request_t *request);
+/* Of an address whose page-map entry is HAK_KIND_GUARD; fatal if no block in use begins there. */
+HAK_COLD void hak_guard_free(void *block);
+/* The same; its size, at least 1. `kind` is what it is fatal as. */
+HAK_COLD size_t hak_guard_usable(const void *block, hak_fatal_kind_t kind);
 
 #endif

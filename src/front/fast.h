@@ -9,13 +9,16 @@
  *     bin empty              -> hak_slow_malloc         (no tcache yet; refill: outbox, remote,
  *                                                        own slab's list, marked, fresh, partial,
  *                                                        adopt, new slab; NULL)
- *     pop
+ *     its first block has no
+ *     tag, or is marked      -> hak_slow_malloc         (it was freed twice, or written to)
+ *     pop                       and take the tag away
  *
  *   free(p)
  *     difference = page map[p] - entry_end
  *     not -100 to -1         -> hak_slow_free_foreign   (NULL, remote, large, foreign, no tcache:
  *                                                        all five fail this one compare)
- *     bin full               -> hak_slow_free           (the newest go back to their slabs)
+ *     no start of a block    -> hak_slow_free_suspect   (or one of a slab of several units)
+ *     just freed, bin full   -> hak_slow_free           (fatal; the newest go back to their slabs)
  *     push                      onto the bin at `difference`, counted from the end of the bins
  *
  * Why one compare is enough, also without a tcache: TCACHE-6. On the side of free it must keep the
@@ -40,22 +43,29 @@ HAK_INLINE int64_t hak_fast_place(uintptr_t pagemap_base, size_t size) {
     return table[size];
 }
 
-/* NULL: the bin is empty. */
+/* NULL: the bin is empty, or its first block is not to be handed out. */
 HAK_INLINE void *hak_fast_pop_at(hak_tcache_t *tcache, int64_t place) {
+    HAK_NOT_RETURNED(tcache);
     hak_bin_t *bin = hak_bin_at(tcache, 0, &place);
     void *block = bin->head;
-    int64_t room = bin->room;
+    int32_t room = bin->room;
     HAK_RETURNED(block);
-    if (HAK_LIKELY(block != NULL)) {
-        HAK_PROBE();
-        if (HAK_MEMORY_OPERANDS) {
-            hak_bin_at(tcache, 0, &place)->head = hak_link_get(block);
-            hak_bin_at(tcache, 0, &place)->room++;
-        } else {
-            bin->head = hak_link_get(block);
-            bin->room = room + 1;
-        }
+    if (HAK_UNLIKELY(block == NULL)) {
+        return NULL;
     }
+    uintptr_t word = hak_link_word(block);
+    if (HAK_UNLIKELY(!hak_link_is_tagged(word) || hak_link_has_mark(block))) {
+        return NULL;
+    }
+    HAK_PROBE();
+    if (HAK_MEMORY_OPERANDS) {
+        hak_bin_at(tcache, 0, &place)->head = hak_link_next(word);
+        hak_bin_at(tcache, 0, &place)->room++;
+    } else {
+        bin->head = hak_link_next(word);
+        bin->room = room + 1;
+    }
+    hak_link_clear(block);
     return block;
 }
 
@@ -69,27 +79,36 @@ HAK_INLINE void *hak_fast_pop(size_t size) {
     return hak_fast_pop_at(hak_tcache_self(base), hak_fast_place(base, size));
 }
 
-/* The bin takes the block, unless it is full; its room may be -1 then, which hak_slow_free puts
- * right. */
+/* The bin takes the block, unless that was freed just now, or the bin is full: its room may be -1
+ * then, which hak_slow_free puts right. */
 HAK_INLINE bool hak_fast_push(hak_tcache_t *tcache, int64_t difference, void *block) {
     if (HAK_MEMORY_OPERANDS) {
-        if (HAK_UNLIKELY(hak_count_down(&hak_bin_at(tcache, HAK_SC_COUNT, &difference)->room))) {
+        const void *head = hak_bin_at(tcache, HAK_SC_COUNT, &difference)->head;
+        if (HAK_UNLIKELY(head == block ||
+                         hak_count_down(&hak_bin_at(tcache, HAK_SC_COUNT, &difference)->room))) {
             return false;
         }
-        hak_link_set(block, hak_bin_at(tcache, HAK_SC_COUNT, &difference)->head);
+        hak_link_set(block, head);
         hak_bin_at(tcache, HAK_SC_COUNT, &difference)->head = block;
         return true;
     }
     hak_bin_t *bin = hak_bin_at(tcache, HAK_SC_COUNT, &difference);
     void *head = bin->head;
-    int64_t room = bin->room;
-    if (HAK_UNLIKELY(room == 0)) {
+    int32_t room = bin->room;
+    if (HAK_UNLIKELY(head == block || room == 0)) {
         return false;
     }
     hak_link_set(block, head);
     bin->head = block;
     bin->room = room - 1;
     return true;
+}
+
+/* Whether what is freed starts a block of its class. */
+HAK_INLINE bool hak_fast_is_sound(hak_tcache_t *tcache, int64_t difference, const void *block) {
+    return (!HAK_HARDEN || !hak_link_looks_free(hak_link_word(block))) &&
+           hak_is_multiple((uint16_t)(uintptr_t)block,
+                           &hak_bin_at(tcache, HAK_SC_COUNT, &difference)->factor);
 }
 
 HAK_INLINE void *hak_fast_malloc(size_t size) {
@@ -100,19 +119,39 @@ HAK_INLINE void *hak_fast_malloc(size_t size) {
     return HAK_LIKELY(block != NULL) ? block : hak_slow_malloc(size);
 }
 
-HAK_INLINE void hak_fast_free(void *block) {
-    uintptr_t base = hak_pagemap_base();
-    uintptr_t index = hak_pagemap_index(base, block);
-    int64_t entry = hak_entry_signed(hak_pagemap_at(base, index));
+/* `index` is where the block's entry is in the page map. */
+HAK_INLINE void hak_fast_free_entry(uintptr_t base, uintptr_t index, int64_t entry, void *block) {
     hak_tcache_t *tcache = hak_tcache_self(base);
     int64_t difference = entry - tcache->entry_end;
     if (HAK_UNLIKELY(!hak_difference_is_own(difference))) {
         hak_slow_free_foreign(block, tcache, difference, index);
+    } else if (HAK_UNLIKELY(!hak_fast_is_sound(tcache, difference, block))) {
+        hak_slow_free_suspect(block);
     } else if (HAK_UNLIKELY(!hak_fast_push(tcache, difference, block))) {
         hak_slow_free(block);
     }
 }
+
+HAK_INLINE void hak_fast_free(void *block) {
+    uintptr_t base = hak_pagemap_base();
+    uintptr_t index = hak_pagemap_index(base, block);
+    int64_t entry = hak_entry_signed(hak_pagemap_at(base, index));
+    hak_fast_free_entry(base, index, entry, block);
+}
 /* fast path: end */
+
+/* The same when the caller says what he asked for: nearly always it is the class's. */
+HAK_INLINE void hak_fast_free_sized(void *block, size_t align, size_t size) {
+    uintptr_t base = hak_pagemap_base();
+    uintptr_t index = hak_pagemap_index(base, block);
+    int64_t entry = hak_entry_signed(hak_pagemap_at(base, index));
+    if (HAK_LIKELY(size <= HAK_SC_SMALL_BYTES && align <= HAK_BLOCK_ALIGN &&
+                   (entry & HAK_KIND_MASK) == hak_fast_place(base, size))) {
+        hak_fast_free_entry(base, index, entry, block);
+    } else {
+        hak_slow_free_sized(block, align, size);
+    }
+}
 
 /* false: not a block of this thread's slabs, by its entry, or its bin is full. */
 HAK_INLINE bool hak_fast_push_own(uintptr_t base, uint32_t entry, void *block) {
@@ -125,7 +164,8 @@ HAK_INLINE bool hak_fast_push_own(uintptr_t base, uint32_t entry, void *block) {
 /* --- realloc, hit path ------------------------------------------------------------------------ */
 
 /* Whether realloc leaves a block of a slab where it is: the new size fits, and fills more than half
- * of it or the block is small. NULL, size 0 and addresses inside a block say no. */
+ * of it or the block is small. NULL, size 0, addresses inside a block and blocks
+ * that look free say no. */
 HAK_INLINE bool hak_fast_stays(const void *block, size_t size) {
     uintptr_t base = hak_pagemap_base();
     uintptr_t index = hak_pagemap_index(base, block);
@@ -135,7 +175,8 @@ HAK_INLINE bool hak_fast_stays(const void *block, size_t size) {
     }
     const hak_sc_info_t *info = hak_sc_info_of_entry(entry);
     size_t least = info->keep_from;
-    return size - least <= info->bytes - least && hak_slab_is_start(index, info, block);
+    return size - least <= info->bytes - least && hak_slab_is_start(index, info, block) &&
+           !hak_link_looks_free(hak_link_word(block));
 }
 
 /* --- with a call site, which only slow paths look at ------------------------------------------ */
@@ -147,7 +188,11 @@ HAK_INLINE void *hak_fast_malloc_at(size_t size, const void *site) {
 
 HAK_INLINE void hak_fast_free_at(void *block, const void *site) {
     uintptr_t base = hak_pagemap_base();
-    if (HAK_UNLIKELY(!hak_fast_push_own(base, hak_pagemap_get(base, block), block))) {
+    hak_tcache_t *tcache = hak_tcache_self(base);
+    int64_t difference = hak_entry_signed(hak_pagemap_get(base, block)) - tcache->entry_end;
+    if (HAK_UNLIKELY(!hak_difference_is_own(difference) ||
+                     !hak_fast_is_sound(tcache, difference, block) ||
+                     !hak_fast_push(tcache, difference, block))) {
         hak_slow_free_at(block, site);
     }
 }

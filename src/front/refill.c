@@ -111,7 +111,18 @@ static hak_blocks_t refill_find(hak_tcache_t *tcache, unsigned sc) {
     return refill_from_slabs(tcache, sc);
 }
 
-void *hak_slow_refill(hak_tcache_t *tcache, unsigned sc) {
+/* A guarded block in place of the first one, which stays in the bin (TCACHE-3); NULL: not now. */
+static HAK_COLD void *refill_guarded(hak_tcache_t *tcache, unsigned sc, void *first,
+                                     const hak_request_t *request) {
+    void *block = hak_guard_sample(tcache, request);
+    if (block != NULL) {
+        tcache->bin[sc].head = first;
+        tcache->side[sc].total++;
+    }
+    return block;
+}
+
+void *hak_slow_refill(hak_tcache_t *tcache, unsigned sc, const hak_request_t *request) {
     hak_blocks_t blocks = refill_find(tcache, sc);
     if (HAK_UNLIKELY(blocks.count == 0)) {
         return NULL;
@@ -123,6 +134,14 @@ void *hak_slow_refill(hak_tcache_t *tcache, unsigned sc) {
     side->idle = 0;
     bin->head = hak_link_get(blocks.head);
     bin->room = side->capacity - (rest > half ? half : rest); /* TCACHE-3 */
-    side->total = (int32_t)bin->room + rest;
+    side->total = bin->room + rest;
+    tcache->guard_left -= blocks.count;
+    if (HAK_UNLIKELY(tcache->guard_left <= 0)) {
+        void *guarded = refill_guarded(tcache, sc, blocks.head, request);
+        if (guarded != NULL) {
+            return guarded;
+        }
+    }
+    hak_link_clear(blocks.head);
     return blocks.head;
 }

@@ -39,6 +39,8 @@ static size_t own_usable(const void *block, uint32_t entry, hak_fatal_kind_t kin
         }
     } else if (low == HAK_KIND_LARGE || low == HAK_KIND_HUGE) {
         bytes = hak_large_usable(block, entry);
+    } else if (low == HAK_KIND_GUARD) {
+        bytes = hak_guard_usable(block, kind);
     } else if (low != HAK_KIND_LARGE_BODY) {
         return 0;
     }
@@ -108,7 +110,7 @@ static HAK_COLD void *resize_foreign(void *block, size_t size) {
     return hak_next_allocator.realloc(block, size);
 }
 
-/* Large, or not ours. */
+/* Large, guarded, or not ours. */
 static HAK_NOINLINE void *resize_other(void *block, uint32_t entry, size_t size) {
     size_t usable = own_usable(block, entry, HAK_FATAL_INVALID_REALLOC);
     if (HAK_UNLIKELY(usable == 0)) {
@@ -117,7 +119,8 @@ static HAK_NOINLINE void *resize_other(void *block, uint32_t entry, size_t size)
     if (HAK_UNLIKELY(size > PTRDIFF_MAX)) {
         return NULL;
     }
-    void *moved = hak_large_resize(block, entry, size);
+    bool is_guarded = (entry & HAK_KIND_MASK) == HAK_KIND_GUARD;
+    void *moved = is_guarded ? NULL : hak_large_resize(block, entry, size);
     if (moved != NULL) {
         return moved;
     }
@@ -138,6 +141,9 @@ void *hak_resize(void *block, size_t size) {
     const hak_sc_info_t *info = hak_sc_info_of_entry(entry);
     if (HAK_UNLIKELY(!hak_slab_is_start(index, info, block))) {
         hak_fatal(HAK_FATAL_INVALID_REALLOC, block, "inside a block");
+    }
+    if (HAK_UNLIKELY(hak_link_looks_free(hak_link_word(block))) && hak_hunt(block)) {
+        hak_fatal(HAK_FATAL_FREED_REALLOC, block, NULL);
     }
     return resize_by_copy(block, entry, info->bytes, size);
 }

@@ -37,13 +37,29 @@ static bool slow_is_forced(void) {
 
 /* --- malloc ----------------------------------------------------------------------------------- */
 
-static void *slow_take(hak_tcache_t *tcache, unsigned sc) {
-    void *block = hak_fast_pop_class(tcache, sc);
-    return block != NULL ? block : hak_slow_refill(tcache, sc);
+/* The first block of a bin was not handed out. It may be, if it holds what a program wrote. */
+static HAK_COLD void take_check(void *block) {
+    if (!hak_link_is_tagged(hak_link_word(block))) {
+        hak_fatal(HAK_FATAL_CORRUPT_LINK, block, NULL);
+    }
+    hak_hunt_check_mark(block);
+    hak_link_set_mark(block, 0);
 }
 
-static HAK_COLD void *guest_take(unsigned sc) {
-    void *block = slow_take(hak_tcache_guest_enter(), sc);
+static void *slow_take(hak_tcache_t *tcache, unsigned sc, const hak_request_t *request) {
+    void *block = hak_fast_pop_class(tcache, sc);
+    if (block != NULL) {
+        return block;
+    }
+    if (HAK_UNLIKELY(tcache->bin[sc].head != NULL)) {
+        take_check(tcache->bin[sc].head);
+        return hak_fast_pop_class(tcache, sc);
+    }
+    return hak_slow_refill(tcache, sc, request);
+}
+
+static HAK_COLD void *guest_take(unsigned sc, const hak_request_t *request) {
+    void *block = slow_take(hak_tcache_guest_enter(), sc, request);
     hak_tcache_guest_leave();
     return block;
 }
@@ -55,15 +71,17 @@ static void *slow_result(void *block) {
     return block;
 }
 
-static void *slow_malloc_class(unsigned sc, size_t size) {
+/* Who calls it jumps here, so that the frame tells where the program is (guard/stack.c). */
+static HAK_NOINLINE void *slow_malloc_class(unsigned sc, size_t size) {
+    hak_request_t request = {.bytes = size, .align = HAK_BLOCK_ALIGN, .frame = HAK_FRAME()};
     hak_tcache_t *tcache = slow_own_tcache();
     if (HAK_LIKELY(tcache != NULL)) {
-        return slow_result(slow_take(tcache, sc));
+        return slow_result(slow_take(tcache, sc, &request));
     }
     if (slow_is_forced()) {
         return hak_next_allocator.malloc(size);
     }
-    return slow_result(guest_take(sc));
+    return slow_result(guest_take(sc, &request));
 }
 
 void *hak_slow_malloc(size_t size) {
@@ -128,8 +146,9 @@ void *hak_slow_aligned(size_t align, size_t size) {
     if (HAK_UNLIKELY(sc == HAK_SC_COUNT)) {
         return slow_result(slow_large(size, align).block);
     }
-    return HAK_LIKELY(tcache != NULL) ? slow_result(slow_take(tcache, sc))
-                                      : slow_result(guest_take(sc));
+    hak_request_t request = {.bytes = size, .align = align, .frame = HAK_FRAME()};
+    return HAK_LIKELY(tcache != NULL) ? slow_result(slow_take(tcache, sc, &request))
+                                      : slow_result(guest_take(sc, &request));
 }
 
 void *hak_slow_malloc_at(size_t size, const void *site) {
@@ -173,6 +192,9 @@ static void free_overflow(hak_tcache_t *tcache, unsigned sc, void *block) {
 }
 
 static HAK_NOINLINE void free_own(hak_tcache_t *tcache, unsigned sc, void *block) {
+    if (HAK_UNLIKELY(tcache->bin[sc].head == block)) {
+        hak_fatal(HAK_FATAL_DOUBLE_FREE, block, NULL);
+    }
     if (tcache->bin[sc].room <= 0 ||
         !hak_fast_push(tcache, (int64_t)sc * HAK_KIND_PER_CLASS - HAK_SC_PLACES, block)) {
         free_overflow(tcache, sc, block);
@@ -183,6 +205,27 @@ static HAK_NOINLINE void free_own(hak_tcache_t *tcache, unsigned sc, void *block
 static HAK_NOINLINE void free_remote_full(hak_tcache_t *tcache, unsigned sc) {
     hak_event_tick(tcache);
     hak_outbox_shrink(tcache, sc);
+}
+
+/* Fatal if the block is free: it has the tag, or may have lost it in a hole (SLAB-9). */
+static void free_check(const void *block, uint32_t entry) {
+    bool is_suspect =
+        hak_link_looks_free(hak_link_word(block)) || (entry & ~HAK_KIND_MASK) == HAK_SLAB_HOLES_TAG;
+    if (HAK_UNLIKELY(is_suspect) && hak_hunt(block)) {
+        hak_fatal(HAK_FATAL_DOUBLE_FREE, block, NULL);
+    }
+}
+
+void hak_slow_free_suspect(void *block) {
+    uintptr_t index = hak_pagemap_index(hak_pagemap_base(), block);
+    uint32_t entry = hak_pagemap_at(hak_pagemap_base(), index);
+    if (HAK_LIKELY(hak_slab_is_entry(entry))) {
+        if (HAK_UNLIKELY(!hak_slab_is_start(index, hak_sc_info_of_entry(entry), block))) {
+            hak_fatal(HAK_FATAL_INTERIOR_FREE, block, NULL);
+        }
+        free_check(block, entry);
+    }
+    hak_slow_free(block);
 }
 
 /* Of a slab's entry, without a division. */
@@ -204,6 +247,10 @@ HAK_INLINE void free_remote(hak_tcache_t *tcache, uint32_t entry, void *block, u
     if (HAK_HARDEN || HAK_AUDIT) { /* else when the outbox is emptied */
         hak_slab_check_freed(hak_slab_of(block), block);
     }
+    if (HAK_UNLIKELY(HAK_HARDEN || block == side->outbox.head ||
+                     (entry & ~HAK_KIND_MASK) == HAK_SLAB_HOLES_TAG)) {
+        free_check(block, entry);
+    }
     hak_link_set(block, side->outbox.head);
     side->outbox.head = block;
     side->outbox.count++;
@@ -218,6 +265,7 @@ HAK_INLINE void free_remote(hak_tcache_t *tcache, uint32_t entry, void *block, u
 static HAK_COLD void free_as_guest(void *block) {
     hak_slab_t *slab = hak_slab_of(block);
     hak_slab_check_freed(slab, block);
+    free_check(block, hak_pagemap_get(hak_pagemap_base(), block));
     hak_batch_t batch = {.head = block, .tail = block, .count = 1};
     hak_count(guest_use);
     hak_remote_push(slab, &batch);
@@ -277,7 +325,7 @@ static void free_small(void *block) {
     if (HAK_UNLIKELY(tcache == NULL)) {
         free_as_guest(block);
     } else if (hak_difference_is_own(hak_entry_signed(entry) - tcache->entry_end)) {
-        free_own(tcache, hak_sc_of_entry(entry), block);
+        hak_slow_free_suspect(block);
     } else {
         free_remote(tcache, entry, block, index);
     }
@@ -299,6 +347,9 @@ static HAK_NOINLINE void free_other(void *block, uint32_t entry) {
         break;
     case HAK_KIND_LARGE_BODY:
         hak_fatal(HAK_FATAL_INTERIOR_FREE, block, NULL);
+        break;
+    case HAK_KIND_GUARD:
+        hak_guard_free(block);
         break;
     default:
         free_foreign(block);
@@ -337,12 +388,38 @@ void hak_slow_free(void *block) {
     }
 }
 
+/* Also what realloc leaves in place has another size than its class. When memory was out it left
+ * any block that was to shrink. */
+static bool free_is_size(const hak_sc_info_t *info, uint32_t entry, size_t align, size_t size) {
+    if (size >= info->keep_from || hak_load_relaxed(&hak_counters.os_failure) != 0) {
+        return size <= info->bytes;
+    }
+    return hak_sc_of_aligned(size == 0 ? 1 : size, align == 0 ? 1 : align) ==
+           hak_sc_of_entry(entry);
+}
+
+void hak_slow_free_sized(void *block, size_t align, size_t size) {
+    uint32_t entry = hak_pagemap_get(hak_pagemap_base(), block);
+    uint32_t kind = entry & HAK_KIND_MASK;
+    bool is_size = true;
+    if (HAK_LIKELY(hak_slab_is_entry(entry))) {
+        is_size = free_is_size(hak_sc_info_of_entry(entry), entry, align, size);
+    } else if (kind == HAK_KIND_LARGE || kind == HAK_KIND_HUGE) {
+        size_t bytes = hak_large_usable(block, entry);
+        is_size = bytes == 0 || size <= bytes; /* 0: inside a block, which free will say */
+    }
+    if (HAK_UNLIKELY(!is_size)) {
+        hak_fatal(HAK_FATAL_SIZE_MISMATCH, block, NULL);
+    }
+    hak_fast_free(block);
+}
+
 void hak_slow_free_at(void *block, const void *site) {
     hak_tcache_t *tcache = slow_own_tcache();
     if (tcache != NULL) {
         tcache->site = site;
     }
-    hak_slow_free(block);
+    hak_slow_free_suspect(block);
     if (tcache != NULL) {
         tcache->site = NULL;
     }

@@ -16,10 +16,15 @@ HAK_COLD void *hak_slow_malloc(size_t size);
 HAK_NOINLINE void *hak_slow_malloc_medium(size_t size);
 /* Not our own block, bin full, NULL, large, foreign, no tcache. */
 HAK_NOINLINE void hak_slow_free(void *block);
+/* An own block, or an address in a slab that looks as if it were none, or were free already. */
+HAK_NOINLINE void hak_slow_free_suspect(void *block);
 /* Not a block of this tcache; `difference` is that of its entry (TCACHE-6), `index` where the page
  * map has it: what hak_fast_free has in registers. */
 HAK_NOINLINE void hak_slow_free_foreign(void *block, hak_tcache_t *tcache, int64_t difference,
                                         uintptr_t index);
+
+/* A size that is not that of the block's class, or is not small; NULL, too. */
+HAK_NOINLINE void hak_slow_free_sized(void *block, size_t align, size_t size);
 
 /* Zeroed memory of `size` bytes; a large block that is known to be zero is not touched. */
 void *hak_slow_calloc(size_t size);
@@ -30,8 +35,8 @@ void *hak_slow_aligned(size_t align, size_t size);
 HAK_NOINLINE void *hak_slow_malloc_at(size_t size, const void *site);
 HAK_NOINLINE void hak_slow_free_at(void *block, const void *site);
 
-/* The first block of a bin that was empty; NULL: memory is out. */
-HAK_NOINLINE void *hak_slow_refill(hak_tcache_t *tcache, unsigned sc);
+/* The first block of a bin that was empty, or a guarded one; NULL: memory is out. */
+HAK_NOINLINE void *hak_slow_refill(hak_tcache_t *tcache, unsigned sc, const hak_request_t *request);
 /* If more is in use than ever: what can be spared goes (span/purge.c). */
 void hak_slow_spare(void);
 /* Memory is out: what may help is done, and true says to try again; attempts count from 0. */

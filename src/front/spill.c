@@ -69,6 +69,7 @@ static hak_batch_t run_take(const hak_slab_t *slab, void *block, uint32_t most, 
     }
     do {
         hak_slab_check_freed(slab, block);
+        hak_hunt_check_mark(block);
         void *follower = hak_link_get(block);
         if (HAK_UNLIKELY(follower == block)) {
             hak_fatal(HAK_FATAL_DOUBLE_FREE, block, NULL); /* twice in a row: links to itself */
@@ -120,9 +121,12 @@ static HAK_NOINLINE hak_blocks_t spill_row(hak_owner_t *owner, hak_slab_t *slab,
     const char *neighbour = block + step;
     uint32_t count = 1;
     most = most < room ? most : room;
+    hak_link_set_mark(block, HAK_LINK_MARK);
     while (count < most && next == neighbour) {
+        char *member = next;
         neighbour += step;
-        next = hak_link_get(next);
+        next = hak_link_get(member);
+        hak_link_set_mark(member, HAK_LINK_MARK);
         count++;
     }
     if (HAK_UNLIKELY(!hak_slab_mark(slab, is_upward ? index + count - 1 : index, count))) {
@@ -147,6 +151,7 @@ HAK_INLINE hak_blocks_t spill_own(hak_owner_t *owner, const hak_sc_info_t *info,
     if (HAK_UNLIKELY(!hak_slab_mark_one(slab, index))) {
         hak_fatal(HAK_FATAL_DOUBLE_FREE, block, NULL);
     }
+    hak_link_set_mark(block, HAK_LINK_MARK);
     hak_slab_count_free(owner, slab, 1, block);
     return (hak_blocks_t){.head = next, .count = 1};
 }
@@ -219,6 +224,7 @@ static void outbox_check(const hak_blocks_t *blocks, unsigned sc) {
     const void *block = blocks->head;
     for (uint32_t left = blocks->count; left != 0; left--) {
         hak_slab_check_freed(list_slab(block, sc, blocks->head), block);
+        hak_hunt_check_mark(block);
         block = hak_link_get(block);
     }
     if (HAK_UNLIKELY(block != NULL)) {

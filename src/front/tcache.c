@@ -49,6 +49,7 @@ static void bin_reset(hak_tcache_t *tcache, unsigned sc) {
     side->idle = 0;
     side->outbox_room = hak_outbox_capacity(sc);
     tcache->bin[sc].room = side->total;
+    tcache->bin[sc].factor = hak_sc_factor(&hak_sc_info[sc]);
 }
 
 static void tcache_set_home(hak_tcache_t *tcache, hak_owner_t *home) {

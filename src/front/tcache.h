@@ -3,7 +3,7 @@
  * The per-thread cache.
  *
  *   hak_tcache_t   bin[0] bin[1] ... bin[49] | entry_end | ...cold: home, outbox, adaptation
- *   bin            { head, room }   16 bytes, four to a cache line
+ *   bin            { head, room, factor }   16 bytes, four to a cache line
  *
  * The thread finds it through one TLS word, an offset from the zero leaf. While the word is 0 the
  * thread has no tcache and sees that leaf itself instead (MAP-4): every bin is empty and no
@@ -38,8 +38,9 @@
 #include "slab/slab_inl.h"
 
 typedef struct hak_bin {
-    void *head;   /* [owner] LIFO of free blocks */
-    int64_t room; /* [owner] TCACHE-3; 0 in the empty tcache */
+    void *head;      /* [owner] LIFO of free blocks */
+    int32_t room;    /* [owner] TCACHE-3; 0 in the empty tcache */
+    uint32_t factor; /* [owner] hak_sc_factor of the class; here free has it at hand */
 } hak_bin_t;
 
 /* The side of a bin that only slow paths look at. */
@@ -73,6 +74,8 @@ struct hak_tcache {
     uint32_t drawn;                 /* [owner] TCACHE-7 */
     uint16_t initial_bytes;         /* [owner] of a bin at first */
     uint8_t settle_cursor;          /* [owner] class that is looked at next */
+    int64_t guard_left;             /* [owner] blocks of refills until guard/ is asked, if > 0 */
+    uint64_t guard_random;          /* [owner] state of its generator; 0: not begun */
     hak_bin_side_t side[HAK_SC_COUNT];
 };
 
@@ -162,6 +165,20 @@ int32_t hak_bin_max_capacity(unsigned sc);
 /* What a refill of a bin of that first capacity asks for at first. */
 HAK_INLINE uint32_t hak_bin_initial_want(int32_t capacity) {
     return capacity < 4 ? 1 : (uint32_t)capacity / 2;
+}
+
+/* --- suspicion, guard/hunt.c --------------------------------------------------------------------
+ */
+
+/* Whether a block of a slab is free that has the tag of a free one, or lies in a slab with holes:
+ * it is looked for wherever free blocks are. Not found, it is in use. */
+HAK_NOINLINE bool hak_hunt(const void *block);
+/* Fatal if a block of a list, the second word of which says so, is marked in its slab's bitmap. */
+HAK_COLD void hak_hunt_mark(const void *block);
+HAK_INLINE void hak_hunt_check_mark(const void *block) {
+    if (HAK_UNLIKELY(hak_link_has_mark(block))) {
+        hak_hunt_mark(block);
+    }
 }
 
 /* --- what bins may grow by, front/budget.c ------------------------------------------------------

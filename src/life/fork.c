@@ -4,6 +4,7 @@
  * structures at rest. The child's only thread goes on with its tcache. */
 #include "front/event.h"
 #include "front/tcache.h"
+#include "guard/guard.h"
 #include "life/life.h"
 #include "os/lock.h"
 #include "os/os.h"
@@ -26,6 +27,7 @@ static void fork_parent(void) {
 
 static void fork_child(void) {
     hak_tcache_after_fork(hak_lock_fork_is_clean);
+    hak_guard_after_fork(hak_lock_fork_is_clean);
     hak_policy_after_fork();
     hak_life_scavenger_after_fork();
     hak_event_after_fork();

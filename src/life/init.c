@@ -5,6 +5,7 @@
  * hooks. */
 #include "conf/conf.h"
 #include "front/event.h"
+#include "guard/guard.h"
 #include "large/large.h"
 #include "life/life.h"
 #include "os/lock.h"
@@ -46,6 +47,7 @@ static void event_learn(hak_tcache_t *tcache) {
 static void process_start(void) {
     hak_check_sink.write = hak_os_write;
     hak_check_sink.abort = hak_os_abort;
+    hak_check_sink.describe = hak_describe;
     hak_os_init();
     hak_sc_init();
     hak_owner_start();
@@ -62,6 +64,13 @@ static void process_start(void) {
     hak_event_register(hak_life_scavenge, HAK_EVENT_PROCESS);
     hak_life_next_init();
     hak_conf_read();
+    hak_guard_start();
+    if (hak_load_relaxed(&hak_knobs.backtrace)) {
+        hak_check_sink.trace = hak_guard_trace;
+    }
+    if (!hak_load_relaxed(&hak_knobs.cgroup)) {
+        (void)hak_os_huge_is_default(); /* now: later the program may forbid itself to open files */
+    }
     if (hak_load_relaxed(&hak_knobs.force_libc) && !hak_life_next_has_libc()) {
         hak_store_relaxed(&hak_knobs.force_libc, false);
         hak_warn("force_libc: the C library's own malloc cannot be named here; option ignored");

@@ -16,23 +16,23 @@ extern char __libc_single_threaded HAK_WEAK;
 
 static HAK_TLS bool lock_is_forking; /* [owner] between begin and end of its fork */
 HAK_TLS uint8_t hak_lock_midway;
-static HAK_TLS uint8_t lock_held;    /* [owner] bit per rank held, or about to be, by this thread */
-static HAK_TLS uint8_t lock_waiting; /* [owner] bit of the rank in lock_held not taken yet */
-static HAK_TLS uint8_t lock_forked;  /* [owner] bit per rank that hak_lock_fork_begin took */
+static HAK_TLS uint16_t lock_held; /* [owner] bit per rank held, or about to be, by this thread */
+static HAK_TLS uint16_t lock_waiting; /* [owner] bit of the rank in lock_held not taken yet */
+static HAK_TLS uint16_t lock_forked;  /* [owner] bit per rank that hak_lock_fork_begin took */
 HAK_TLS bool hak_lock_fork_is_clean;
 /* [owner] locks of owners held, or about to be, by this thread */
 static HAK_TLS hak_owner_lock_t *lock_owner_held, *lock_owner_before;
 
-_Static_assert(HAK_LOCK_COUNT <= 8, "a bit per rank");
+_Static_assert(HAK_LOCK_COUNT <= 16, "a bit per rank");
 
 static void lock_note_acquire(hak_lock_rank_t rank) {
     HAK_ASSERT((lock_held >> rank) == 0, "LOCK-1 ranks ascend");
-    lock_held |= (uint8_t)(1u << rank);
+    lock_held |= (uint16_t)(1u << rank);
 }
 
 static void lock_note_release(hak_lock_rank_t rank) {
     HAK_ASSERT((lock_held >> rank) & 1, "LOCK-2 released by its holder");
-    lock_held &= (uint8_t) ~(1u << rank);
+    lock_held &= (uint16_t) ~(1u << rank);
 }
 
 /* Any lock: from free to taken. */
@@ -63,7 +63,7 @@ void hak_lock_acquire(hak_lock_rank_t rank) {
     }
     lock_note_acquire(rank);
     if (HAK_UNLIKELY(!lock_take(&lock->state))) {
-        lock_waiting = (uint8_t)(1u << rank);
+        lock_waiting = (uint16_t)(1u << rank);
         lock_acquire_contended(lock);
         lock_waiting = 0;
     }
@@ -197,7 +197,7 @@ static void lock_fork_owners(unsigned naps) {
     }
 }
 
-static bool lock_fork_rank(hak_lock_rank_t rank, uint8_t own, bool is_clean) {
+static bool lock_fork_rank(hak_lock_rank_t rank, uint16_t own, bool is_clean) {
     if ((own >> rank & 1) != 0) {
         return false;
     }
@@ -212,13 +212,13 @@ static bool lock_fork_rank(hak_lock_rank_t rank, uint8_t own, bool is_clean) {
 /* A signal handler may fork while this very thread holds a lock: it keeps what it has, and does not
  * wait for long, since who has the rest may be about to fork as well, and wait for ours. */
 void hak_lock_fork_begin(void) {
-    uint8_t before = lock_held;
-    uint8_t own = before & (uint8_t)~lock_waiting;
+    uint16_t before = lock_held;
+    uint16_t own = before & (uint16_t)~lock_waiting;
     bool is_clean = before == 0 && lock_owner_held == NULL;
-    uint8_t forked = 0;
+    uint16_t forked = 0;
     for (unsigned rank = 0; rank < HAK_LOCK_COUNT; rank++) {
         if (lock_fork_rank((hak_lock_rank_t)rank, own, is_clean)) {
-            forked |= (uint8_t)(1u << rank);
+            forked |= (uint16_t)(1u << rank);
         }
         if (rank == HAK_LOCK_OWNER) {
             lock_fork_owners(is_clean ? FORK_NAPS : FORK_HANDLER_NAPS);
@@ -239,7 +239,7 @@ static void lock_fork_release(hak_lock_rank_t rank, bool is_child) {
 
 /* In the child what other threads held is free, too: they are gone, and it was no clean fork. */
 void hak_lock_fork_end(bool is_child) {
-    uint8_t own = lock_held & (uint8_t)~lock_waiting;
+    uint16_t own = lock_held & (uint16_t)~lock_waiting;
     lock_is_forking = false;
     for (hak_owner_lock_t *l = hak_load_acquire(&hak_owner_locks); l != NULL; l = l->next) {
         if (hak_load_relaxed(&l->forked_by) == &lock_forked) {

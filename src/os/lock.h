@@ -13,6 +13,7 @@ typedef enum hak_lock_rank {
     HAK_LOCK_GUEST,    /* the tcache of threads that have none */
     HAK_LOCK_REGISTRY, /* lists of tcaches and of owners */
     HAK_LOCK_OWNER,    /* an owner and its slabs; of these there are many, see below */
+    HAK_LOCK_GUARD,    /* slots of the sampled guard */
     HAK_LOCK_HUGE,     /* huge records and cache */
     HAK_LOCK_SPAN,     /* superslabs and their units */
     HAK_LOCK_PAGEMAP,  /* growth of the page map */

@@ -46,6 +46,8 @@ void *hak_os_reserve(size_t bytes, size_t align);
 /* Makes a part of a reservation readable and writable. */
 bool hak_os_commit(void *base, size_t bytes);
 bool hak_os_unmap(void *base, size_t bytes);
+/* Makes it inaccessible again, contents kept. */
+bool hak_os_conceal(void *base, size_t bytes);
 /* Gives the memory back, keeps the address; after success the range reads as zero. */
 bool hak_os_purge(void *base, size_t bytes);
 /* Tells the kernel to back the range, whole huge pages of 2 MiB, with such where it can, or not to.
@@ -71,6 +73,8 @@ bool hak_os_move(void *base, size_t old_bytes, void *target, size_t new_bytes);
 /* The same for pages in the middle of a mapping; the old range stays mapped and reads as zero after
  * success. new_bytes >= bytes. */
 bool hak_os_move_out(void *base, size_t bytes, void *target, size_t new_bytes);
+/* Whether the address lies in the library, the shared one. */
+bool hak_os_is_own_code(uintptr_t address);
 /* Whether 8 bytes at `address` can be read. */
 bool hak_os_is_readable(const void *address);
 /* Current end of the data segment ("brk"). */
@@ -87,6 +91,20 @@ uint64_t hak_os_block_signals(void);
 void hak_os_restore_signals(uint64_t before);
 void hak_os_relax(void); /* CPU hint inside a spin loop */
 
+/* --- traps, os_trap.c ------------------------------------------------------------------------ */
+typedef struct hak_os_trap {
+    const void *address; /* that was accessed */
+    const char *access;  /* "read", "write", or "access": not known */
+    const void *frame;   /* of the function that did it */
+    uintptr_t code;      /* where it did */
+} hak_os_trap_t;
+
+/* Told of every SIGSEGV and SIGBUS that the kernel raises for an access, in the signal handler.
+ * true: the handler before ours shall be again, and the access be repeated: it ends the process, if
+ * that was the default. false: it goes on as if there were no handler of ours. */
+typedef bool hak_os_trap_handler_t(const hak_os_trap_t *trap);
+bool hak_os_trap_install(hak_os_trap_handler_t *handler);
+
 /* --- the rest ------------------------------------------------------------------------------ */
 uint64_t hak_os_now_ns(void); /* monotonic, coarse (about 4 ms) */
 void hak_os_random(void *buffer, size_t bytes);
@@ -99,6 +117,10 @@ void hak_os_set_env(char **envp);
 bool hak_os_env(const char *name, char *buffer, size_t capacity);
 /* Reads the head of a file; returns the bytes read, 0 on failure. */
 size_t hak_os_read_file(const char *path, char *buffer, size_t capacity);
+/* Reads all of it through the buffer: `take` gets what is in there, at most `capacity`, leaves what
+ * it wants to see again at the front, and returns the length of that, which is less. */
+typedef size_t hak_os_piece_t(char *text, size_t length);
+bool hak_os_read_pieces(const char *path, char *buffer, size_t capacity, hak_os_piece_t *take);
 
 /* --- test/double (HAK_FAULT builds) ---------------------------------------------------------- */
 typedef enum hak_os_call {
@@ -109,6 +131,8 @@ typedef enum hak_os_call {
     HAK_OS_CALL_REMAP,
     HAK_OS_CALL_ADVISE,
     HAK_OS_CALL_READ, /* of a file */
+    HAK_OS_CALL_CONCEAL,
+    HAK_OS_CALL_SIGNAL, /* a handler of a signal */
     HAK_OS_CALL_COUNT
 } hak_os_call_t;
 

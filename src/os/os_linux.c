@@ -11,7 +11,6 @@
 #include "os/os.h"
 #include "os/syscall.h"
 
-#include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -169,6 +168,11 @@ bool hak_os_commit(void *base, size_t bytes) {
     return !os_failed(
         hak_os_fault_hit(HAK_OS_CALL_COMMIT) ||
         hak_syscall(SYS_mprotect, (long)base, (long)bytes, PROT_READ | PROT_WRITE, 0, 0, 0) != 0);
+}
+
+bool hak_os_conceal(void *base, size_t bytes) {
+    return !os_failed(hak_os_fault_hit(HAK_OS_CALL_CONCEAL) ||
+                      hak_syscall(SYS_mprotect, (long)base, (long)bytes, PROT_NONE, 0, 0, 0) != 0);
 }
 
 bool hak_os_unmap(void *base, size_t bytes) {
@@ -362,33 +366,6 @@ void hak_os_abort(void) {
     abort();
 }
 
-size_t hak_os_read_file(const char *path, char *buffer, size_t capacity) {
-    size_t length = 0;
-    if (hak_os_fault_hit(HAK_OS_CALL_READ)) {
-        return 0;
-    }
-    if (hak_os_fault_file(path, buffer, capacity, &length)) {
-        return length;
-    }
-    long fd = hak_syscall(SYS_openat, AT_FDCWD, (long)path, O_RDONLY | O_CLOEXEC, 0, 0, 0);
-    if (fd < 0) {
-        return 0;
-    }
-    while (length < capacity) {
-        long done =
-            hak_syscall(SYS_read, fd, (long)(buffer + length), (long)(capacity - length), 0, 0, 0);
-        if (done == -4) {
-            continue;
-        }
-        if (done <= 0) {
-            break;
-        }
-        length += (size_t)done;
-    }
-    hak_syscall(SYS_close, fd, 0, 0, 0, 0, 0);
-    return length;
-}
-
 /* The value if the entry is one of `name`. Without the C library's functions, the first use of
  * which costs a page fault, in a process that may not use them again. */
 static const char *os_env_value(const char *entry, const char *name) {
@@ -410,6 +387,10 @@ static void os_copy_value(const char *value, char *buffer, size_t capacity) {
 static bool os_env_early(const char *name, char *buffer, size_t capacity) {
     char text[8192];
     size_t length = hak_os_read_file("/proc/self/environ", text, sizeof text - 1);
+    bool is_cut = length == sizeof text - 1; /* then half a value would be a wrong one */
+    while (is_cut && length > 0 && text[length - 1] != '\0') {
+        length--;
+    }
     text[length] = '\0';
     for (size_t at = 0; at < length; at += strlen(text + at) + 1) {
         const char *value = os_env_value(text + at, name);

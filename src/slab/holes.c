@@ -20,6 +20,7 @@ static void slab_mark_list(hak_slab_t *slab) {
         if (HAK_UNLIKELY(!hak_slab_mark_one(slab, index))) {
             hak_fatal(HAK_FATAL_DOUBLE_FREE, block, NULL);
         }
+        hak_link_set_mark(block, HAK_LINK_MARK);
         block = next;
     }
     slab->free = NULL;
@@ -83,6 +84,7 @@ static purge_sum_t slab_purge_holes(hak_slab_t *slab, size_t least) {
     if (sum.bytes > slab->hole_bytes) {
         hak_add_relaxed(&hak_span_hole_bytes, sum.bytes - slab->hole_bytes);
         slab->hole_bytes = (uint32_t)sum.bytes;
+        hak_slab_set_entry(slab);
     }
     return sum;
 }

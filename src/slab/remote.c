@@ -23,7 +23,7 @@ void hak_remote_push(hak_slab_t *slab, const hak_batch_t *batch) {
     uintptr_t below = hak_load_relaxed(&slab->remote);
     hak_lock_set_midway(true);
     do {
-        hak_link_set(batch->tail, (void *)below);
+        hak_link_set_below(batch->tail, below);
     } while (!hak_cas_release(&slab->remote, &below, (uintptr_t)batch->head)); /* pairs REMOTE-1 */
     if (below == 0) {
         /* We made it non-empty, so we queue it (SLAB-7). The owner may have changed since: whoever
@@ -51,13 +51,17 @@ static void slab_take_remote(hak_owner_t *owner, hak_slab_t *slab) {
         uint64_t word = *batch_word(head);
         void *tail = (char *)head + (int32_t)(uint32_t)word;
         hak_batch_t batch = {.head = head, .tail = tail, .count = (uint32_t)(word >> 32)};
+        size_t offset = (size_t)((char *)tail - slab->base);
+        if (HAK_UNLIKELY(offset >= (size_t)slab->units * HAK_UNIT_BYTES)) {
+            hak_fatal(HAK_FATAL_CORRUPT_LINK, head, "batch of remote frees");
+        }
         if (HAK_HARDEN || HAK_AUDIT) {
             batch_check(slab, &batch);
         }
         if (HAK_UNLIKELY(hak_slab_is_marked(slab, head) || hak_slab_is_marked(slab, tail))) {
             hak_fatal(HAK_FATAL_DOUBLE_FREE, head, NULL); /* it went back by sorting, too */
         }
-        head = hak_link_get(tail);
+        head = hak_link_get_below(tail);
         hak_owner_add(&owner->counters.remote_in, 1);
         hak_slab_give_back(owner, slab, &batch);
     }

@@ -25,9 +25,9 @@ const hak_sc_info_t hak_sc_info[HAK_SC_COUNT] = {HAK_SC_TABLE(SC_INFO)};
 const uint8_t hak_sc_small[] = {HAK_SC_SMALL_TABLE};
 
 _Static_assert(HAK_SC_SMALL_BYTES < HAK_PAGEMAP_TABLE_BYTES &&
-                   offsetof(hak_pagemap_t, zero) == HAK_PAGEMAP_TABLE_BYTES,
+                   offsetof(hak_pagemap_t, zero) ==
+                       offsetof(hak_pagemap_t, table) + HAK_PAGEMAP_TABLE_BYTES,
                "MAP-5");
-
 void hak_sc_init(void) {
     uint8_t *places = &hak_pagemap.table[1]; /* size 0 is of class 0, which is 0 */
     for (unsigned i = 1; i < sizeof hak_sc_small; i++, places += HAK_BLOCK_ALIGN) {

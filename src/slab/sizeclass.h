@@ -97,4 +97,10 @@ HAK_INLINE uint32_t hak_sc_index(const hak_sc_info_t *info, uint32_t offset) {
     return n >> log2 | n << (32 - log2);
 }
 
+/* An offset in a unit is a multiple of the class's bytes if its product with this, modulo 2^32, is
+ * below this: 2^32 / bytes, rounded up. 0, which nothing is below: slabs have several units. */
+HAK_INLINE uint32_t hak_sc_factor(const hak_sc_info_t *info) {
+    return info->units == 1 ? UINT32_MAX / info->bytes + 1 : 0;
+}
+
 #endif

@@ -27,11 +27,18 @@ void hak_owner_init(hak_owner_t *owner, uint32_t tag) {
     }
 }
 
+void hak_slab_set_entry(const hak_slab_t *slab) {
+    uint32_t tag =
+        slab->hole_bytes != 0 ? (uint32_t)HAK_SLAB_HOLES_TAG : hak_load_relaxed(&slab->owner)->tag;
+    hak_pagemap_set(slab->base, slab->units, hak_sc_entry(tag, slab->sc));
+}
+
 /* They are about to be written to. */
 static void slab_fill_holes(hak_slab_t *slab) {
     if (HAK_UNLIKELY(slab->hole_bytes != 0)) {
         hak_sub_relaxed(&hak_span_hole_bytes, (size_t)slab->hole_bytes);
         slab->hole_bytes = 0;
+        hak_slab_set_entry(slab);
     }
 }
 
@@ -101,7 +108,7 @@ static hak_slab_t *slab_create(hak_owner_t *owner, unsigned sc) {
     for (unsigned i = 0; i < span.count; i++) {
         hak_owner_store(&span.superslab->back[span.unit + i], (uint8_t)i);
     }
-    hak_pagemap_set(slab->base, span.count, hak_sc_entry(owner->tag, sc));
+    hak_slab_set_entry(slab);
     hak_owner_add(&owner->counters.slab_create, 1);
     hak_owner_add(&owner->slab_count[sc], 1);
     return slab;
@@ -165,14 +172,14 @@ static hak_blocks_t slab_take_list(hak_slab_t *slab) {
 /* Links `count` blocks that lie side by side; returns the last. */
 static char *slab_link_row(char *block, uint32_t bytes, uint32_t count) {
     for (; count > 1; count--, block += bytes) {
-        hak_link_set(block, block + bytes);
+        hak_link_begin(block, block + bytes);
     }
     return block;
 }
 
 void hak_slab_link(const hak_blocks_t *blocks) {
     char *last = slab_link_row(blocks->head, blocks->stride, blocks->count);
-    hak_link_set(last, NULL);
+    hak_link_begin(last, NULL);
 }
 
 /* Marked blocks, of which there are some, in address order; at most `want`. */
@@ -182,8 +189,8 @@ static hak_blocks_t slab_take_bits(hak_slab_t *slab, uint32_t want) {
     uint32_t taken = count < want ? count : want;
     uint64_t *word = slab->bits;
     char *base = slab->base;
-    uintptr_t first_link;
-    void *tail = &first_link;
+    uintptr_t first_link[2];
+    void *tail = first_link;
     for (uint32_t left = taken; left != 0;) {
         uint64_t bits = *word;
         while (bits != 0 && left != 0) {
@@ -191,7 +198,7 @@ static hak_blocks_t slab_take_bits(hak_slab_t *slab, uint32_t want) {
             unsigned row = bits == ~0ull ? 64 : hak_ctz(~(bits >> first));
             row = row > left ? left : row;
             char *block = base + (size_t)first * bytes;
-            hak_link_set(tail, block);
+            hak_link_begin(tail, block);
             tail = slab_link_row(block, bytes, row);
             bits &= ~(hak_mask(row) << first);
             left -= row;
@@ -199,9 +206,9 @@ static hak_blocks_t slab_take_bits(hak_slab_t *slab, uint32_t want) {
         *word++ = bits;
         base += (size_t)bytes * 64;
     }
-    hak_link_set(tail, NULL);
+    hak_link_begin(tail, NULL);
     hak_owner_store(&slab->free_count, count - taken);
-    return (hak_blocks_t){.head = hak_link_get(&first_link), .count = taken};
+    return (hak_blocks_t){.head = hak_link_get(first_link), .count = taken};
 }
 
 /* Blocks of a slab that may have some; count == 0 if it has none. `want` bounds what is cheap to
@@ -276,5 +283,5 @@ void hak_slab_change_owner(hak_slab_t *slab, hak_owner_t *owner) {
     hak_owner_add(&hak_load_relaxed(&slab->owner)->slab_count[slab->sc], -1u);
     hak_owner_add(&owner->slab_count[slab->sc], 1);
     hak_store_release(&slab->owner, owner); /* pairs REMOTE-3 */
-    hak_pagemap_set(slab->base, slab->units, hak_sc_entry(owner->tag, slab->sc));
+    hak_slab_set_entry(slab);
 }

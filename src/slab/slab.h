@@ -23,7 +23,10 @@
  *   SLAB-5  `back` of every unit of the slab leads to the first one (span.h).
  *   SLAB-6  Only the holder of the owner's lock touches fields tagged [owner].
  *   SLAB-7  A slab with a non-empty remote list is in the queue of an owner, or is about to be.
- *   SLAB-8  hak_span_hole_bytes is the sum of all hole_bytes. */
+ *   SLAB-8  hak_span_hole_bytes is the sum of all hole_bytes.
+ *   SLAB-9  A free block has its tag (link.h), unless it lies in a hole. The page-map entry of a
+ *           slab with holes has the tag of no owner, so that every free of its blocks takes the
+ *           slow path, which looks at the marks: all its free blocks are marked. */
 #ifndef HAK_SLAB_SLAB_H
 #define HAK_SLAB_SLAB_H
 
@@ -34,6 +37,8 @@
 #include "slab/sizeclass.h"
 #include "span/pagemap.h"
 #include "span/span.h"
+
+enum { HAK_SLAB_HOLES_TAG = 0x7fffff00 }; /* SLAB-9 */
 
 typedef enum hak_slab_state { HAK_SLAB_CURRENT, HAK_SLAB_PARTIAL, HAK_SLAB_FULL } hak_slab_state_t;
 
@@ -177,6 +182,9 @@ void hak_owner_visit(void (*visit)(hak_owner_t *owner, void *context), void *con
 void hak_owner_after_fork(hak_owner_t *home, bool is_clean);
 
 /* --- shared by the files of this folder ------------------------------------------------------- */
+
+/* The slab's page-map entry: MAP-2. */
+void hak_slab_set_entry(const hak_slab_t *slab);
 
 /* Free blocks arrived in the slab: state and retirement follow. */
 void hak_slab_note_freed(hak_owner_t *owner, hak_slab_t *slab);

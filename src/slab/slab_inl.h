@@ -4,7 +4,7 @@
 #ifndef HAK_SLAB_SLAB_INL_H
 #define HAK_SLAB_SLAB_INL_H
 
-#include "slab/harden.h"
+#include "slab/link.h"
 #include "slab/slab.h"
 
 /* Whether the entry is that of a slab: an owner's tag and a size class. */

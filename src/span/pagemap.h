@@ -10,7 +10,8 @@
  *
  * Invariants:
  *   MAP-1  A unit that holds no part of a live block reads 0. So does an address never mapped.
- *   MAP-2  All units of a slab carry the same entry: tag of its owner << 8 | size class * 2.
+ *   MAP-2  All units of a slab carry the same entry: tag of its owner << 8 | size class * 2; while
+ *          it has holes, a tag that is no owner's (SLAB-9).
  *   MAP-3  The root holds distances from the shared zero leaf, not pointers, and 0 is that leaf
  *          itself, which nobody ever writes: a look-up needs no test for an absent leaf, and works
  *          on memory that no start-up code has touched. They are counted in entries: added to the
@@ -41,6 +42,7 @@ enum {
     HAK_KIND_LARGE = 0xf0,      /* first unit of a large block */
     HAK_KIND_LARGE_BODY = 0xf1, /* its other units */
     HAK_KIND_HUGE = 0xf2,       /* first unit of a huge block; record index above */
+    HAK_KIND_GUARD = 0xf3,      /* every unit of the sampled guard's region; nothing above */
 };
 
 typedef struct hak_pagemap_leaf {

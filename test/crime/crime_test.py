@@ -24,11 +24,12 @@ def read_table(path):
 
 
 def pattern(text):
-    return re.escape(text).replace("ADDRESS", "0x[0-9a-f]+") + r"\n"
+    return re.escape(text).replace("ADDRESS", "0x[0-9a-f]+") + r"( \([^\n]*\))?\n"
 
 
 def commit(program, crime, library):
-    environment = dict(os.environ, LD_PRELOAD=library)
+    # Each crime is one with an ordinary block; guard_test.py has the others.
+    environment = dict(os.environ, LD_PRELOAD=library, HAKMEM_OPTIONS="guard:0")
     return subprocess.run([program, crime], env=environment, stdout=subprocess.PIPE,
                           stderr=subprocess.PIPE, text=True, timeout=60, check=False)
 

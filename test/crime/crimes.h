@@ -10,6 +10,10 @@ static inline void *hide(void *address) {
     return hidden;
 }
 
+/* other.c: another thread, which does what it is told and stays; it is done on return. */
+void start_other(void);
+void by_other(void (*run)(void *), void *block);
+
 /* crimes_remote.c */
 void free_inside_small_remote(void);
 void free_inside_medium_remote(void);

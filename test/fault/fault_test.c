@@ -12,6 +12,7 @@
 #include "double/os_fault.h"
 #include "hakmem/hakmem.h"
 #include "os/os.h"
+#include "stat/stat.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -27,8 +28,8 @@ enum { HANG_SECONDS = 60, KEPT_BYTES = 2 << 20 };
 
 enum { CALL_ALL = HAK_OS_CALL_COUNT };
 
-static const char *const call_names[HAK_OS_CALL_COUNT + 1] = {"map",   "commit", "unmap", "purge",
-                                                              "remap", "advise", "read",  "all"};
+static const char *const call_names[HAK_OS_CALL_COUNT + 1] = {
+    "map", "commit", "unmap", "purge", "remap", "advise", "read", "conceal", "signal", "all"};
 
 typedef struct fault_case {
     unsigned call;         /* or CALL_ALL */
@@ -88,6 +89,25 @@ static void expect_memory_back(const fault_case_t *fault, size_t before) {
     }
 }
 
+/* Every block is back, whatever failed: on a list of its slab, or in a bin. */
+static void expect_no_block_lost(void) {
+    hak_snapshot_t snapshot;
+    hak_audit_t audit;
+    uint64_t out = 0;
+    hak_malloc_trim(0); /* the second time: what the first handed over to parked owners */
+    hak_stat_collect(&snapshot);
+    hak_audit_walk(&audit);
+    for (unsigned sc = 0; sc < HAK_SC_COUNT; sc++) {
+        out += snapshot.sc[sc].carved - snapshot.sc[sc].free;
+    }
+    if (out != audit.cached_blocks || snapshot.large_count + snapshot.huge_count != 0) {
+        fprintf(stderr, "%llu blocks are out, %zu of them cached; %zu large, %zu huge\n",
+                (unsigned long long)out, audit.cached_blocks, snapshot.large_count,
+                snapshot.huge_count);
+        fault_fail(__FILE__, __LINE__, "no block is lost");
+    }
+}
+
 static void run_case(const fault_scenario_t *scenario, const fault_case_t *fault) {
     alarm(HANG_SECONDS);
     if (scenario->prepare != NULL) {
@@ -108,6 +128,7 @@ static void run_case(const fault_scenario_t *scenario, const fault_case_t *fault
     FAULT_EXPECT(scenario->run() == 0); /* the process goes on */
     expect_audit();
     expect_memory_back(fault, before);
+    expect_no_block_lost();
     _exit(0);
 }
 

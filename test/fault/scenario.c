@@ -210,5 +210,6 @@ const fault_scenario_t fault_scenarios[] = {
     {"time", fault_run_time, first_use},
     {"fork", fault_run_fork, first_use},
     {"churn", fault_run_churn, first_use_without_spare},
+    {"guard", fault_run_guard, first_use},
 };
 const size_t fault_scenario_count = sizeof fault_scenarios / sizeof *fault_scenarios;

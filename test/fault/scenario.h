@@ -23,6 +23,8 @@ unsigned fault_run_aligned(void);
 unsigned fault_run_time(void);
 unsigned fault_run_fork(void);
 unsigned fault_run_churn(void);
+/* Of scenario_guard.c. */
+unsigned fault_run_guard(void);
 
 /* Ends the process with status 1 and a line that says where. */
 void fault_fail(const char *file, int line, const char *what);

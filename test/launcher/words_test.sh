@@ -7,7 +7,7 @@ set -eu
 hakmem=$HAKMEM_SOURCE/hakmem
 
 expect 0 "$hakmem" help
-for word in run lib build test clean help --profile --lib --quick --full --soak; do
+for word in run lib build test fuzz clean help --profile --lib --quick --full --soak; do
     says out "$word"
 done
 [ -s "$work/err" ] && fail "help writes to stderr"
@@ -16,7 +16,7 @@ expect 0 "$hakmem" --help
 
 expect 2 "$hakmem" frobnicate
 says err "unknown command 'frobnicate'"
-says err "build lib run test lab clean help"
+says err "build lib run test fuzz lab clean help"
 [ -s "$work/out" ] && fail "an error writes to stdout"
 expect 2 "$hakmem" build frobnicate
 says err "release clang debug-audit hardened tsan ubsan aarch64"
@@ -34,6 +34,9 @@ expect 2 "$hakmem" test --frobnicate
 says err "--quick, --full, --soak"
 expect 2 "$hakmem" test one two
 expect 2 "$hakmem" clean all
+expect 2 "$hakmem" fuzz soon
+expect 2 "$hakmem" fuzz 1 frobnicate
+says err "api conf files remote"
 
 # Tests of half an hour run when they are asked for, not because a pattern fits.
 expect 0 ctest --test-dir "$HAKMEM_BUILD" -N -R _soak

@@ -3,7 +3,8 @@
  * The same shadow with several threads that hand blocks over to each other: what one fills, another
  * checks, resizes and frees. At the end, at rest, the whole core is audited and must be empty.
  *
- *   --seed N   --ops N (per thread)   --threads N   --most N (largest block) */
+ *   --seed N   --ops N (of the allocator, per thread)   --threads N   --most N (largest block)
+ *   --lives N (of each thread, an audit after each) */
 #include "double/audit.h"
 #include "hakmem/hakmem.h"
 #include "model/block.h"
@@ -70,11 +71,14 @@ static void thread_step(model_thread_t *self) {
     model_block_t **slot = &self->slot[random % SLOTS];
     if (*slot == NULL) {
         *slot = block_make(&self->run, self->most);
+        self->run.op++;
     } else if ((random >> 32) % 8 == 0) {
         block_resize(&self->run, *slot, self->most);
+        self->run.op++;
     } else if ((random >> 32) % 8 < 4) {
         block_drop(&self->run, *slot);
         *slot = NULL;
+        self->run.op++;
     } else {
         *slot = __atomic_exchange_n(&shelf[(random >> 40) % SHELF], *slot, __ATOMIC_ACQ_REL);
     }
@@ -82,23 +86,38 @@ static void thread_step(model_thread_t *self) {
 
 static void *thread_main(void *context) {
     model_thread_t *self = context;
-    for (; self->run.op < self->ops; self->run.op++) {
+    while (self->run.op < self->ops) {
         thread_step(self);
     }
     return NULL;
 }
 
-/* Every thread exits twice and comes again: its slots are taken on by a new one. */
-static void run_threads(unsigned count, uint64_t ops) {
-    for (unsigned life = 1; life <= 3; life++) {
+static void expect_at_rest(const model_run_t *run, bool is_empty) {
+    hak_audit_t result;
+    if (!hak_audit_walk(&result)) {
+        fprintf(stderr, "audit: %s broken at %p\n", result.broken, result.where);
+        MODEL_EXPECT(run, result.broken == NULL);
+    }
+    if (is_empty) {
+        hak_snapshot_t snapshot;
+        hak_stat_collect(&snapshot);
+        MODEL_EXPECT(run, snapshot.in_use_bytes == 0);
+        MODEL_EXPECT(run, snapshot.mapped_bytes == 0);
+    }
+}
+
+/* Every thread exits and comes again: its slots are taken on by a new one. */
+static void run_threads(unsigned count, uint64_t ops, uint64_t lives) {
+    for (uint64_t life = 1; life <= lives; life++) {
         for (unsigned i = 0; i < count; i++) {
-            threads[i].ops = ops / 3 * life;
+            threads[i].ops = life == lives ? ops : ops / lives * life;
             MODEL_EXPECT(&threads[i].run,
                          pthread_create(&threads[i].thread, NULL, thread_main, &threads[i]) == 0);
         }
         for (unsigned i = 0; i < count; i++) {
             pthread_join(threads[i].thread, NULL);
         }
+        expect_at_rest(&threads[0].run, false);
     }
 }
 
@@ -116,34 +135,20 @@ static void drop_all(unsigned count) {
     }
 }
 
-static void expect_at_rest(const model_run_t *run, bool is_empty) {
-    hak_audit_t result;
-    if (!hak_audit_walk(&result)) {
-        fprintf(stderr, "audit: %s broken at %p\n", result.broken, result.where);
-        MODEL_EXPECT(run, result.broken == NULL);
-    }
-    if (is_empty) {
-        hak_snapshot_t snapshot;
-        hak_stat_collect(&snapshot);
-        MODEL_EXPECT(run, snapshot.in_use_bytes == 0);
-        MODEL_EXPECT(run, snapshot.mapped_bytes == 0);
-    }
-}
-
 int main(int argc, char **argv) {
     model_run_t run = model_begin(argc, argv);
-    uint64_t ops = model_argument(argc, argv, "--ops", 120000);
+    uint64_t ops = model_argument(argc, argv, "--ops", 76000);
     unsigned count = (unsigned)model_argument(argc, argv, "--threads", 4);
     count = count > THREADS_MOST ? THREADS_MOST : count;
     for (unsigned i = 0; i < count; i++) {
         threads[i].run = (model_run_t){.seed = run.seed, .random = hak_mix64(run.seed + i)};
         threads[i].most = model_argument(argc, argv, "--most", 2 << 20);
     }
-    run_threads(count, ops);
-    expect_at_rest(&run, false);
+    run_threads(count, ops, model_argument(argc, argv, "--lives", 3));
     drop_all(count);
     hak_malloc_trim(0);
     hak_malloc_trim(0); /* what the first handed over to parked owners */
     expect_at_rest(&run, true);
+    printf("%llu operations\n", (unsigned long long)(ops * count));
     return 0;
 }

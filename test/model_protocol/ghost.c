@@ -109,7 +109,7 @@ void world_note_lost(void) {
         for (void *head = (void *)slab->remote; head != NULL;) {
             uint64_t word = *((uint64_t *)head + 1);
             found += (unsigned)(word >> 32);
-            head = hak_link_get((char *)head + (int32_t)(uint32_t)word);
+            head = hak_link_get_below((char *)head + (int32_t)(uint32_t)word);
         }
         ghost_lost[unit] = slab->carved - found;
     }

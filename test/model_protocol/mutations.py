@@ -72,9 +72,9 @@ MUTATIONS = [
     Mutation("link_outside_loop", "two_slabs", [LOST, TWICE], [
         (REMOTE, "    do {\n        hak_store_relaxed(&slab->queue_next, top);\n    } while (",
          "    hak_store_relaxed(&slab->queue_next, top);\n    do {\n    } while (")]),
-    Mutation("batch_link_outside_loop", "two_pushers", ["a block is lost", LOST, "fatal: link of a free block"], [
-        (REMOTE, "    do {\n        hak_link_set(batch->tail, (void *)below);\n    } while (",
-         "    hak_link_set(batch->tail, (void *)below);\n    do {\n    } while (")]),
+    Mutation("batch_link_outside_loop", "two_pushers", ["a block is lost", LOST, "fatal: double free, or a write"], [
+        (REMOTE, "    do {\n        hak_link_set_below(batch->tail, below);\n    } while (",
+         "    hak_link_set_below(batch->tail, below);\n    do {\n    } while (")]),
     Mutation("touch_after_queue", "retire", [RACE], [
         (REMOTE, "} while (!hak_cas_release(&owner->queue, &top, slab)); /* pairs REMOTE-2 */\n",
          "} while (!hak_cas_release(&owner->queue, &top, slab)); /* pairs REMOTE-2 */\n"

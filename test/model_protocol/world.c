@@ -196,6 +196,11 @@ unsigned world_slab(unsigned owner, unsigned count) {
     return unit;
 }
 
+/* What a thread wrote looks like a mark: never here. */
+void hak_hunt_mark(const void *block) {
+    hak_fatal(HAK_FATAL_DOUBLE_FREE, block, "marked");
+}
+
 /* --- what threads do -----------------------------------------------------------------------------
  */
 

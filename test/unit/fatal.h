@@ -11,7 +11,7 @@
 static struct unit_fatal {
     jmp_buf back;
     hak_check_sink_t saved;
-    char line[2048];
+    char line[8192];
     size_t length;
     bool is_fatal;
 } unit_fatal;

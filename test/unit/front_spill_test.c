@@ -166,11 +166,42 @@ static void more_blocks_than_a_slab_gave_are_noticed(void **state) {
     slab->free_count = count;
 }
 
-static void interior_address_in_a_bin_is_noticed(void **state) {
+static void interior_address_is_noticed_at_once(void **state) {
     (void)state;
     char *block = hak_malloc(768);
-    hak_free(block + 16);
-    UNIT_EXPECT_FATAL(hak_collect_thread(), "inside a block");
+    UNIT_EXPECT_FATAL(hak_free(block + 16), "inside a block");
+    hak_free(block);
+}
+
+static void block_freed_just_now_is_noticed_at_once(void **state) {
+    (void)state;
+    char *block = hak_malloc(768);
+    hak_free(block);
+    UNIT_EXPECT_FATAL(hak_free(block), "double free");
+    hak_collect_thread();
+}
+
+static void double_free_of_a_sorted_block_is_noticed_when_handed_out(void **state) {
+    (void)state;
+    char *block[3] = {hak_malloc(896), hak_malloc(896), hak_malloc(896)};
+    hak_free(block[1]);
+    hak_collect_thread();
+    hak_free(block[1]);
+    UNIT_EXPECT_FATAL((void)!hak_malloc(896), "double free");
+    self()->bin[hak_sc_of(896)].head = NULL;
+    self()->bin[hak_sc_of(896)].room++;
+    hak_free(block[0]);
+    hak_free(block[2]);
+}
+
+/* What a program writes may look like a mark; the bitmap tells. */
+static void block_that_looks_marked_is_handed_out(void **state) {
+    (void)state;
+    uint32_t *block = hak_malloc(896);
+    block[2] = HAK_LINK_MARK;
+    hak_free(block);
+    assert_ptr_equal(hak_malloc(896), block);
+    hak_free(block);
 }
 
 static void overwritten_link_is_noticed(void **state) {
@@ -179,7 +210,7 @@ static void overwritten_link_is_noticed(void **state) {
     hak_free(a);
     hak_free(b);
     *(volatile uint64_t *)b = 0x4141414141414140u;
-    UNIT_EXPECT_FATAL(hak_collect_thread(), "overwritten");
+    UNIT_EXPECT_FATAL(hak_collect_thread(), "write to a freed block");
 }
 
 static const struct CMUnitTest tests[] = {
@@ -191,7 +222,10 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(double_free_in_a_bin_is_noticed),
     cmocka_unit_test(double_free_of_a_sorted_block_is_noticed),
     cmocka_unit_test(more_blocks_than_a_slab_gave_are_noticed),
-    cmocka_unit_test(interior_address_in_a_bin_is_noticed),
+    cmocka_unit_test(block_freed_just_now_is_noticed_at_once),
+    cmocka_unit_test(double_free_of_a_sorted_block_is_noticed_when_handed_out),
+    cmocka_unit_test(block_that_looks_marked_is_handed_out),
+    cmocka_unit_test(interior_address_is_noticed_at_once),
     cmocka_unit_test(overwritten_link_is_noticed),
 };
 

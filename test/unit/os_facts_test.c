@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Everything of os.h that is not about mappings: facts, environment, readability, small calls. */
+#include "double/os_fault.h"
 #include "os/os.h"
 #include "unit/unit.h"
 
@@ -119,6 +120,28 @@ static void env_before_libc_is_read_from_the_kernel(void **state) {
     assert_false(is_absent_found);
 }
 
+/* What is read of an environment ends in the middle of the variable's value. */
+static size_t serve_environment(const char *path, char *buffer, size_t capacity) {
+    static const char last[] = "\0HAK_UNIT_CUT=64m";
+    assert_string_equal(path, "/proc/self/environ");
+    memset(buffer, 'x', capacity);
+    memcpy(buffer + capacity - (sizeof last - 2), last, sizeof last - 2);
+    return capacity + 100;
+}
+
+static void env_before_libc_is_no_half_value(void **state) {
+    (void)state;
+    char text[64];
+    char **saved = environ;
+    environ = NULL;
+    hak_os_set_env(NULL);
+    hak_os_fault_files(serve_environment);
+    bool is_found = hak_os_env("HAK_UNIT_CUT", text, sizeof text);
+    hak_os_fault_files(NULL);
+    environ = saved;
+    assert_false(is_found);
+}
+
 static void read_file_gives_the_head(void **state) {
     (void)state;
     char text[17] = {0};
@@ -151,6 +174,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(env_set_value_is_copied),
     cmocka_unit_test(env_value_longer_than_the_buffer_is_cut),
     cmocka_unit_test(env_before_libc_is_read_from_the_kernel),
+    cmocka_unit_test(env_before_libc_is_no_half_value),
     cmocka_unit_test(read_file_gives_the_head),
     cmocka_unit_test(write_to_a_pipe_arrives_whole),
 };

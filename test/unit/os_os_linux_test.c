@@ -45,6 +45,12 @@ static void reserve_then_commit_opens_that_part_only(void **state) {
     assert_false(hak_os_is_readable(base + 2 * page - 8));
     assert_true(hak_os_is_readable(base + 5 * page - 8));
     assert_false(hak_os_is_readable(base + 5 * page));
+    assert_true(hak_os_conceal(base + 3 * page, page));
+    assert_true(hak_os_is_readable(base + 3 * page - 8));
+    assert_false(hak_os_is_readable(base + 3 * page));
+    assert_true(hak_os_is_readable(base + 4 * page));
+    assert_true(hak_os_commit(base + 3 * page, page));
+    assert_int_equal(base[3 * page], 1); /* concealed, not gone */
     assert_true(hak_os_unmap(base, 8 * page));
 }
 
@@ -186,6 +192,8 @@ static void fault_of_each_kind_fails_that_call_only(void **state) {
     assert_false(hak_os_resize(base, 4 * page, 2 * page));
     assert_false(hak_os_advise_huge(base, page, true));
     assert_false(hak_os_unmap(base, 4 * page));
+    assert_false(hak_os_conceal(base, page));
+    assert_false(hak_os_trap_install(NULL));
     assert_int_equal(hak_os_read_file("/dev/zero", (char[4]){0}, 4), 0);
     assert_int_equal(base[0], 5);
     for (unsigned call = 0; call < HAK_OS_CALL_COUNT; call++) {

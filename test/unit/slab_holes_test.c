@@ -144,7 +144,7 @@ static void own_list_that_leads_astray_is_fatal(void **state) {
     hak_link_set(slab->free, (char *)slab->base + 8);
     void *head = slab->free;
     uint16_t listed = slab->listed;
-    UNIT_EXPECT_FATAL(purge_holes(), "link of a free block");
+    UNIT_EXPECT_FATAL(purge_holes(), "write to a freed block");
     hak_link_set(head, good);
     slab->listed = (uint16_t)(listed - 1); /* the first was marked already */
     slab->free = good;

@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Sampling, and the life of a slot. No system call is made with the lock held, but for the region,
+ * once. What the kernel refuses costs a sample, nothing else. */
+#include "guard/guard.h"
+
+#include "base/bits.h"
+#include "base/counters.h"
+#include "base/knobs.h"
+#include "front/event.h"
+#include "guard/slot.h"
+#include "guard/stack.h"
+#include "os/lock.h"
+#include "span/span.h"
+
+HAK_LOCKED_STATE hak_guard_region_t hak_guard_region;
+
+void hak_guard_start(void) {
+    hak_guard_region.is_on = hak_load_relaxed(&hak_knobs.guard);
+}
+
+/* --- when ------------------------------------------------------------------------------------- */
+
+/* The step of splitmix64. */
+static uint64_t guard_random(uint64_t *state) {
+    *state += 0x9e3779b97f4a7c15u;
+    uint64_t x = *state;
+    x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
+    x = (x ^ x >> 27) * 0x94d049bb133111ebu;
+    return x ^ x >> 31;
+}
+
+/* Uniform in 1 to 2n - 1: n on average, and no program keeps in step with it. */
+static int64_t guard_interval(uint64_t *state) {
+    uint64_t rate = hak_load_relaxed(&hak_knobs.guard_rate);
+    return 1 + (int64_t)(guard_random(state) % (2 * rate - 1));
+}
+
+/* Different in each thread and process, without a system call; it need not be secret. */
+static uint64_t guard_seed(const hak_tcache_t *tcache) {
+    uint64_t place = (uintptr_t)tcache ^ (uintptr_t)HAK_FRAME() << 16;
+    return (place ^ (uint64_t)tcache->thread_id << 48 ^ hak_os_now_ns()) | 1;
+}
+
+/* Whether it is time, or was only not known yet. */
+static bool guard_is_due(hak_tcache_t *tcache) {
+    if (!hak_guard_region.is_on) {
+        if (!hak_load_relaxed(&hak_knobs.guard)) {
+            tcache->guard_left = INT64_MAX;
+        }
+        return false; /* if not for long: the options are not read yet */
+    }
+    if (tcache->guard_random == 0) {
+        tcache->guard_random = guard_seed(tcache);
+        tcache->guard_left += guard_interval(&tcache->guard_random);
+        if (tcache->guard_left > 0) {
+            return false;
+        }
+    }
+    tcache->guard_left = guard_interval(&tcache->guard_random);
+    return true;
+}
+
+/* --- slots ------------------------------------------------------------------------------------ */
+
+static char *slot_page(const hak_guard_slot_t *slot) {
+    size_t index = (size_t)(slot - hak_guard_region.slot);
+    return hak_load_relaxed(&hak_guard_region.base) + (2 * index + 1) * hak_os_page_bytes();
+}
+
+/* GUARD held. */
+static bool region_make(void) {
+    hak_guard_region_t *region = &hak_guard_region;
+    size_t bytes = hak_align_up((2u * HAK_GUARD_SLOTS + 1) * hak_os_page_bytes(), HAK_UNIT_BYTES);
+    if (region->slot == NULL) {
+        region->slot = hak_meta_alloc(sizeof *region->slot * HAK_GUARD_SLOTS);
+    }
+    char *base = region->slot != NULL ? hak_os_reserve(bytes, HAK_UNIT_BYTES) : NULL;
+    if (base == NULL) {
+        return false;
+    }
+    if (!hak_pagemap_prepare(base, bytes) || !hak_os_trap_install(hak_guard_trap)) {
+        hak_os_unmap(base, bytes);
+        return false;
+    }
+    for (unsigned i = 0; i < HAK_GUARD_SLOTS; i++) {
+        region->queue[i] = (uint8_t)i;
+    }
+    region->queue_count = HAK_GUARD_SLOTS;
+    hak_pagemap_set(base, bytes / HAK_UNIT_BYTES, HAK_KIND_GUARD);
+    hak_store_release(&region->base, base); /* pairs GUARD-5 */
+    return true;
+}
+
+/* NULL: all are in use, or there is no region. */
+static hak_guard_slot_t *slot_take(void) {
+    hak_guard_region_t *region = &hak_guard_region;
+    hak_guard_slot_t *slot = NULL;
+    hak_lock_acquire(HAK_LOCK_GUARD);
+    if ((region->base != NULL || region_make()) && region->queue_count != 0) {
+        slot = &region->slot[region->queue[region->queue_first]];
+        region->queue_first = (region->queue_first + 1) % HAK_GUARD_SLOTS;
+        region->queue_count--;
+    }
+    hak_lock_release(HAK_LOCK_GUARD);
+    return slot;
+}
+
+static void slot_give(const hak_guard_slot_t *slot) {
+    hak_guard_region_t *region = &hak_guard_region;
+    if (hak_load_relaxed(&region->is_stopped)) {
+        return;
+    }
+    hak_lock_acquire(HAK_LOCK_GUARD);
+    uint32_t last = (region->queue_first + region->queue_count) % HAK_GUARD_SLOTS;
+    region->queue[last] = (uint8_t)(slot - region->slot);
+    region->queue_count++;
+    hak_lock_release(HAK_LOCK_GUARD);
+}
+
+/* --- canaries --------------------------------------------------------------------------------- */
+
+/* What lies beside a block in its OS page is filled so far: most strays are short, and an OS page
+ * may have 64 KiB. */
+enum { CANARY_BYTES = 256 };
+
+/* Never 0, which is what strays write most; and no two neighbours are the same. */
+static unsigned char canary_at(const char *place) {
+    return (unsigned char)((uintptr_t)place * 0x4du | 0x80);
+}
+
+/* The ranges on both sides of the block. */
+typedef struct canary {
+    char *from, *before; /* `before` is the block */
+    char *behind, *to;   /* `behind` is its end */
+} canary_t;
+
+static canary_t canary_of(const hak_guard_slot_t *slot) {
+    char *page = slot_page(slot), *end = page + hak_os_page_bytes();
+    char *behind = slot->block + slot->bytes;
+    size_t left = hak_least((size_t)(slot->block - page), CANARY_BYTES);
+    size_t right = hak_least((size_t)(end - behind), CANARY_BYTES);
+    return (canary_t){slot->block - left, slot->block, behind, behind + right};
+}
+
+static void canary_write(const hak_guard_slot_t *slot) {
+    canary_t canary = canary_of(slot);
+    for (char *at = canary.from; at < canary.before; at++) {
+        *at = (char)canary_at(at);
+    }
+    for (char *at = canary.behind; at < canary.to; at++) {
+        *at = (char)canary_at(at);
+    }
+}
+
+static HAK_COLD void canary_died(hak_guard_slot_t *slot, hak_fatal_kind_t kind, const void *at,
+                                 const void *frame) {
+    hak_store_relaxed(&slot->state, HAK_GUARD_LIVE); /* it was, when this was done to it */
+    hak_guard_accuse(kind, at, slot, frame);
+}
+
+/* Fatal if a stray write hit it. The one nearest to the block tells most. */
+static void canary_check(hak_guard_slot_t *slot, const void *frame) {
+    canary_t canary = canary_of(slot);
+    for (const char *at = canary.behind; at < canary.to; at++) {
+        if (*(const unsigned char *)at != canary_at(at)) {
+            canary_died(slot, HAK_FATAL_OVERFLOW, at, frame);
+        }
+    }
+    for (const char *at = canary.before; at-- > canary.from;) {
+        if (*(const unsigned char *)at != canary_at(at)) {
+            canary_died(slot, HAK_FATAL_UNDERFLOW, at, frame);
+        }
+    }
+}
+
+/* --- the calls of the front ------------------------------------------------------------------- */
+
+void hak_guard_note(hak_guard_deed_t *deed, const void *frame) {
+    deed->thread_id = hak_os_thread_id();
+    deed->count = frame != NULL ? hak_guard_stack(frame, deed->frame, HAK_GUARD_FRAMES) : 0;
+}
+
+/* Half of the blocks end where the guard begins, but for their alignment; half begin there. */
+static void *slot_fill(hak_guard_slot_t *slot, const hak_request_t *request, bool is_left) {
+    char *page = slot_page(slot);
+    size_t bytes = request->bytes == 0 ? 1 : request->bytes;
+    size_t room = hak_os_page_bytes() - bytes;
+    slot->block = is_left ? page : page + hak_align_down(room, request->align);
+    slot->bytes = (uint32_t)bytes;
+    slot->freed.thread_id = 0;
+    hak_guard_note(&slot->allocated, request->frame);
+    canary_write(slot);
+    hak_store_release(&slot->state, HAK_GUARD_LIVE); /* pairs GUARD-6 */
+    hak_count(guard_sample);
+    return slot->block;
+}
+
+void *hak_guard_sample(hak_tcache_t *tcache, const hak_request_t *request) {
+    size_t page = hak_os_page_bytes();
+    if (!guard_is_due(tcache) || request->bytes > page || request->align > page ||
+        hak_load_relaxed(&hak_guard_region.is_stopped)) {
+        return NULL;
+    }
+    hak_guard_slot_t *slot = slot_take();
+    if (slot == NULL) {
+        return NULL;
+    }
+    if (!hak_os_commit(slot_page(slot), page)) {
+        slot_give(slot);
+        return NULL;
+    }
+    return slot_fill(slot, request, (guard_random(&tcache->guard_random) & 1) != 0);
+}
+
+static hak_fatal_kind_t free_kind(const hak_guard_slot_t *slot, const void *block) {
+    if (slot == NULL || hak_load_relaxed(&slot->state) == HAK_GUARD_UNUSED) {
+        return HAK_FATAL_INVALID_FREE;
+    }
+    if (hak_load_relaxed(&slot->state) == HAK_GUARD_LIVE) {
+        return HAK_FATAL_INTERIOR_FREE;
+    }
+    return slot->block == block ? HAK_FATAL_DOUBLE_FREE : HAK_FATAL_DEAD_FREE;
+}
+
+/* Of two threads that free it, one is told. */
+void hak_guard_free(void *block) {
+    hak_guard_slot_t *slot = hak_guard_slot_of(block);
+    uint32_t live = HAK_GUARD_LIVE;
+    if (slot == NULL || slot->block != block ||
+        !hak_cas_acquire(&slot->state, &live, HAK_GUARD_FREED)) { /* pairs GUARD-6 */
+        hak_guard_accuse(free_kind(slot, block), block, slot, HAK_FRAME());
+    }
+    canary_check(slot, HAK_FRAME());
+    hak_guard_note(&slot->freed, HAK_FRAME());
+    (void)hak_os_conceal(slot_page(slot), hak_os_page_bytes());
+    (void)hak_os_purge(slot_page(slot), hak_os_page_bytes());
+    slot_give(slot);
+}
+
+size_t hak_guard_usable(const void *block, hak_fatal_kind_t kind) {
+    const hak_guard_slot_t *slot = hak_guard_slot_of(block);
+    if (slot == NULL || slot->block != block ||
+        hak_load_acquire(&slot->state) != HAK_GUARD_LIVE) { /* pairs GUARD-6 */
+        hak_guard_accuse(kind, block, slot, HAK_FRAME());
+    }
+    return slot->bytes;
+}
+
+/* The intervals of parent and child part. */
+void hak_guard_after_fork(bool is_clean) {
+    hak_tcache_t *tcache = hak_tcache_self(hak_pagemap_base());
+    if (!is_clean) {
+        hak_store_relaxed(&hak_guard_region.is_stopped, true);
+    }
+    if (!hak_tcache_is_empty(tcache)) {
+        tcache->guard_random = 0;
+        tcache->guard_left = 0;
+    }
+}

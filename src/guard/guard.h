@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The sampled guard: about one of hak_knobs.guard_rate small blocks that refills hand out gets an
+ * OS page of its own between two that nobody may touch.
+ *
+ *   region   | guard | slot 0 | guard | slot 1 | guard | ... | slot 126 | guard |  to whole units
+ *   slot     | block | canary |                | canary | block | canary |
+ *             at the left end, or at the right end as far as its alignment lets it
+ *
+ * What the program does to such a block that it may not is found by the fault, or by the canary
+ * when the block is freed. Programs whose block is not watched pay one subtraction a refill.
+ *
+ * The three calls of the front are declared in front/event.h.
+ *
+ * Invariants:
+ *   GUARD-1  The OS page of a slot is accessible from its sampling to its free, and at no other
+ *            time, unless the kernel refused to conceal it. Guard OS pages never are.
+ *   GUARD-2  A slot is in the queue, or it is in use, or on the way between, by one thread.
+ *   GUARD-3  Free slots are used in the order they were freed in: as late as can be.
+ *   GUARD-4  Nothing in the region is written but the slots of blocks in use. Records are apart. */
+#ifndef HAK_GUARD_GUARD_H
+#define HAK_GUARD_GUARD_H
+
+#include "base/fmt.h"
+
+enum { HAK_GUARD_SLOTS = 127 }; /* with 128 guards, 4 KiB each, just below 1 MiB */
+
+/* Options are read: before this no block is watched. */
+void hak_guard_start(void);
+
+/* The stack from a frame on, as lines on standard error: what hak_check_sink.trace may be. */
+void hak_guard_trace(const void *frame);
+
+/* In the child of a fork. Unless it is clean, the queue may be in the middle of a change: no block
+ * is watched any more, those in use stay so. */
+void hak_guard_after_fork(bool is_clean);
+
+/* Appends what is known of an address: for the line a program dies with. Nothing is allocated or
+ * locked, and nothing of the program's memory is read. */
+void hak_describe(hak_text_t *text, const void *address);
+
+#endif

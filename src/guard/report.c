@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What is said about a misused block: one line as of every fatal report, then who did what, and
+ * where. In the signal handler of a trap, too: nothing is allocated, no lock is taken. */
+#include "base/fmt.h"
+#include "guard/slot.h"
+#include "guard/stack.h"
+
+enum { ACCUSE_DETAIL_BYTES = 160 };
+
+static void accuse_deed(const char *what, uint32_t thread_id, const uintptr_t *frame,
+                        unsigned count) {
+    char buffer[ACCUSE_DETAIL_BYTES];
+    hak_text_t text;
+    hak_text_init(&text, buffer, sizeof buffer);
+    hak_text_format(&text, "hakmem:   %s by thread %u:\n", what, thread_id);
+    if (hak_check_sink.write != NULL) {
+        hak_check_sink.write(2, text.data, text.length);
+    }
+    hak_guard_stack_print(frame, count);
+}
+
+static void accuse_history(const hak_guard_slot_t *slot) {
+    if (slot == NULL || slot->block == NULL) {
+        return;
+    }
+    if (slot->freed.thread_id != 0) {
+        accuse_deed("freed", slot->freed.thread_id, slot->freed.frame, slot->freed.count);
+    }
+    accuse_deed("allocated", slot->allocated.thread_id, slot->allocated.frame,
+                slot->allocated.count);
+}
+
+/* "write 3 bytes into the freed 24-byte block at 0x..." */
+static void accuse_place(hak_text_t *text, const char *access, const void *address,
+                         const hak_guard_slot_t *slot) {
+    const char *at = address, *end = slot->block + slot->bytes;
+    bool is_free = hak_load_relaxed(&slot->state) == HAK_GUARD_FREED;
+    const char *where = at < slot->block ? "before" : at < end ? "into" : "behind";
+    size_t distance = (size_t)(at < slot->block ? slot->block - at
+                               : at < end       ? at - slot->block
+                                                : at - end);
+    hak_text_format(text, "%s%s%z bytes %s the %s%u-byte block at %p", access,
+                    access[0] != '\0' ? " " : "", distance, where, is_free ? "freed " : "",
+                    slot->bytes, (const void *)slot->block);
+}
+
+static void accuse_line(hak_fatal_kind_t kind, const char *access, const void *address,
+                        const hak_guard_slot_t *slot) {
+    char buffer[ACCUSE_DETAIL_BYTES];
+    hak_text_t text;
+    hak_text_init(&text, buffer, sizeof buffer - 1);
+    if (slot != NULL && slot->block != NULL) {
+        accuse_place(&text, access, address, slot);
+    }
+    buffer[text.length] = '\0';
+    hak_fatal_say(kind, address, text.length != 0 ? buffer : NULL);
+}
+
+void hak_guard_accuse(hak_fatal_kind_t kind, const void *address, const hak_guard_slot_t *slot,
+                      const void *frame) {
+    uintptr_t found[HAK_GUARD_FRAMES];
+    accuse_line(kind, "", address, slot);
+    accuse_deed("found", hak_os_thread_id(), found,
+                hak_guard_stack(frame, found, HAK_GUARD_FRAMES));
+    accuse_history(slot);
+    hak_fatal_end();
+}
+
+/* --- traps ------------------------------------------------------------------------------------ */
+
+static size_t trap_distance(const hak_guard_slot_t *slot, const char *at) {
+    if (slot == NULL || slot->block == NULL) {
+        return SIZE_MAX;
+    }
+    return (size_t)(at < slot->block ? slot->block - at : at - (slot->block + slot->bytes));
+}
+
+/* Whose guard OS page it is: that of the nearer of two. */
+static const hak_guard_slot_t *trap_nearest(size_t page, const char *at) {
+    const hak_guard_slot_t *slots = hak_guard_region.slot;
+    const hak_guard_slot_t *left = page > 0 ? &slots[page / 2 - 1] : NULL;
+    const hak_guard_slot_t *right = page / 2 < HAK_GUARD_SLOTS ? &slots[page / 2] : NULL;
+    const hak_guard_slot_t *nearest =
+        trap_distance(left, at) <= trap_distance(right, at) ? left : right;
+    return trap_distance(nearest, at) == SIZE_MAX ? NULL : nearest;
+}
+
+/* What is wrong with an access that is wrong; NULL: it has nothing to do with us. */
+static const hak_guard_slot_t *trap_judge(const char *at, hak_fatal_kind_t *kind) {
+    size_t page = hak_guard_page_of(at);
+    if (page == SIZE_MAX) {
+        return NULL;
+    }
+    const hak_guard_slot_t *slot = hak_guard_slot_of(at);
+    bool is_inside = slot != NULL;
+    if (!is_inside) {
+        slot = trap_nearest(page, at);
+    }
+    if (slot == NULL || slot->block == NULL) {
+        return NULL;
+    }
+    if (hak_load_acquire(&slot->state) == HAK_GUARD_FREED) { /* pairs GUARD-6 */
+        *kind = HAK_FATAL_USE_AFTER_FREE;
+    } else if (is_inside) {
+        return NULL; /* the slot is accessible: somebody else's doing */
+    } else {
+        *kind = at < slot->block ? HAK_FATAL_UNDERFLOW : HAK_FATAL_OVERFLOW;
+    }
+    return slot;
+}
+
+enum { TRAP_NAPS = 1000 }; /* about a second, for the report of another thread */
+static const uint64_t TRAP_NAP_NS = 1000000;
+
+bool hak_guard_trap(const hak_os_trap_t *trap) {
+    static uint32_t is_reporting; /* [atomic] */
+    uintptr_t access[HAK_GUARD_FRAMES] = {trap->code};
+    hak_fatal_kind_t kind;
+    const hak_guard_slot_t *slot = trap_judge(trap->address, &kind);
+    if (slot == NULL) {
+        return false;
+    }
+    for (unsigned i = 0; hak_swap_acquire(&is_reporting, 1) != 0 && i < TRAP_NAPS; i++) {
+        hak_os_sleep(TRAP_NAP_NS);
+    }
+    accuse_line(kind, trap->access, trap->address, slot);
+    unsigned count = 1 + hak_guard_stack(trap->frame, access + 1, HAK_GUARD_FRAMES - 1);
+    accuse_deed("accessed", hak_os_thread_id(), access, count);
+    accuse_history(slot);
+    hak_store_release(&is_reporting, 0);
+    return true;
+}

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Slots, shared by the files of this folder. */
+#ifndef HAK_GUARD_SLOT_H
+#define HAK_GUARD_SLOT_H
+
+#include "base/atomics.h"
+#include "base/check.h"
+#include "guard/guard.h"
+#include "os/os.h"
+
+enum { HAK_GUARD_FRAMES = 16 };
+
+typedef enum hak_guard_state {
+    HAK_GUARD_UNUSED, /* never was */
+    HAK_GUARD_LIVE,
+    HAK_GUARD_FREED,
+} hak_guard_state_t;
+
+/* Who did it, and where. */
+typedef struct hak_guard_deed {
+    uint32_t thread_id; /* 0: nobody yet */
+    uint32_t count;
+    uintptr_t frame[HAK_GUARD_FRAMES];
+} hak_guard_deed_t;
+
+/* What is not atomic is written by the thread that takes the slot to use or frees it (GUARD-2);
+ * reports read it without more ado. */
+typedef struct hak_guard_slot {
+    uint32_t state;             /* [atomic] */
+    uint32_t bytes;             /* as asked for, but at least 1 */
+    char *block;                /* NULL: there was none */
+    hak_guard_deed_t allocated; /* of the block, the last one if it is free */
+    hak_guard_deed_t freed;
+} hak_guard_slot_t;
+
+typedef struct hak_guard_region {
+    char *base;                     /* [atomic] NULL: there is none yet */
+    hak_guard_slot_t *slot;         /* [lock GUARD] set once, before the base */
+    uint8_t queue[HAK_GUARD_SLOTS]; /* [lock GUARD] ring of free slots, oldest first */
+    uint32_t queue_first;           /* [lock GUARD] */
+    uint32_t queue_count;           /* [lock GUARD] */
+    bool is_on;                     /* [init] the options are read, and want it */
+    bool is_stopped;                /* [atomic] no sampling any more: GUARD-2 may not hold */
+} hak_guard_region_t;
+
+extern hak_guard_region_t hak_guard_region;
+
+/* Number of the OS page in the region: slots have the odd ones; SIZE_MAX: outside. */
+HAK_INLINE size_t hak_guard_page_of(const void *address) {
+    const char *base = hak_load_acquire(&hak_guard_region.base); /* pairs GUARD-5 */
+    size_t page = ((size_t)((uintptr_t)address - (uintptr_t)base)) / hak_os_page_bytes();
+    return base == NULL || page > 2u * HAK_GUARD_SLOTS ? SIZE_MAX : page;
+}
+
+/* NULL: the address is in no slot. */
+HAK_INLINE hak_guard_slot_t *hak_guard_slot_of(const void *address) {
+    size_t page = hak_guard_page_of(address);
+    return page == SIZE_MAX || page % 2 == 0 ? NULL : &hak_guard_region.slot[page / 2];
+}
+
+/* The stack of the calling thread from a frame on. */
+void hak_guard_note(hak_guard_deed_t *deed, const void *frame);
+
+/* Ends the process: `kind` is what it is, `frame` where it was found. `slot` may be NULL. */
+HAK_COLD HAK_NORETURN void hak_guard_accuse(hak_fatal_kind_t kind, const void *address,
+                                            const hak_guard_slot_t *slot, const void *frame);
+
+/* Called for every trap of the process. */
+bool hak_guard_trap(const hak_os_trap_t *trap);
+
+#endif

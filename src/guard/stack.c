@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Return addresses by frame pointers. No unwinder, no tables, no locks; it serves malloc and signal
+ * handlers. Programs that are built without frame pointers show one frame or a few.
+ *
+ *   frame       | frame pointer of the caller | return address |     two words; higher: callers
+ *
+ * Our own functions have no frame pointers on x86-64, except where HAK_FRAME is asked for. From
+ * there on the frame pointer is the program's, if nobody between used the register for something
+ * else. The way out of the library is the first word above that is an address behind a call and not
+ * in the library. */
+#include "guard/stack.h"
+
+#include "base/bits.h"
+#include "guard/guard.h"
+#include "os/os.h"
+#include "span/pagemap.h"
+
+#include <string.h>
+
+enum {
+    STACK_GAP_BYTES = 1 << 20, /* between two frames */
+    STACK_OWN_WORDS = 96,      /* frames of the library below that of the program, at most */
+    STACK_LEAST_CODE = 4096,   /* lower addresses are no code */
+};
+
+/* Where the walk is. Both words of a frame are in one OS page. */
+typedef struct stack_walk {
+    uintptr_t frame, page; /* page: known to be readable */
+} stack_walk_t;
+
+static bool stack_is_readable(stack_walk_t *walk, uintptr_t at) {
+    uintptr_t page = hak_align_down(at, hak_os_page_bytes());
+    if (page != walk->page) {
+        if (!hak_os_is_readable((const void *)at)) {
+            return false;
+        }
+        walk->page = page;
+    }
+    return true;
+}
+
+static uintptr_t stack_word(uintptr_t at) {
+    return *(const uintptr_t *)at;
+}
+
+static uintptr_t stack_return(uintptr_t frame) {
+    uintptr_t address = stack_word(frame + sizeof(uintptr_t));
+#if defined(__aarch64__)
+    __asm__("mov x30, %0\n\thint #7\n\tmov %0, x30" : "+r"(address) : : "x30"); /* unsigned */
+#endif
+    return address;
+}
+
+static bool stack_may_follow(uintptr_t frame, uintptr_t next) {
+    return next > frame && next - frame <= STACK_GAP_BYTES && next % 16 == 0;
+}
+
+/* false: it was the last. */
+static bool stack_step(stack_walk_t *walk) {
+    uintptr_t next = stack_word(walk->frame);
+    if (!stack_may_follow(walk->frame, next) || !stack_is_readable(walk, next)) {
+        return false;
+    }
+    walk->frame = next;
+    return true;
+}
+
+#if defined(__x86_64__)
+/* Where no code is, though bytes may look like it: in blocks, and in the stack itself. */
+static bool stack_is_data(uintptr_t frame, uintptr_t address) {
+    return hak_pagemap_get(hak_pagemap_base(), (const void *)address) != 0 ||
+           address - (frame - STACK_GAP_BYTES) < 2u * STACK_GAP_BYTES;
+}
+
+/* What a module calls other modules by: a jump through memory, after marks for the processor. */
+static bool stack_is_stub(uintptr_t address) {
+    const unsigned char *at = (const unsigned char *)address;
+    if (!hak_os_is_readable(at)) {
+        return false;
+    }
+    at += at[0] == 0xf3 && at[1] == 0x0f && at[2] == 0x1e && at[3] == 0xfa ? 4 : 0;
+    at += at[0] == 0xf2 ? 1 : 0;
+    return at[0] == 0xff && at[1] == 0x25;
+}
+
+/* Behind a call: of a stub, or through a register or memory in the forms compilers use. */
+static bool stack_is_call(uintptr_t address) {
+    const unsigned char *end = (const unsigned char *)address;
+    int32_t distance;
+    if (address < STACK_LEAST_CODE || address >> 47 != 0 || !hak_os_is_readable(end - 8)) {
+        return false;
+    }
+    if (end[-5] == 0xe8) {
+        memcpy(&distance, end - 4, sizeof distance);
+        return stack_is_stub(address + (uintptr_t)(intptr_t)distance);
+    }
+    return (end[-6] == 0xff && (end[-5] == 0x15 || (end[-5] & 0xf8) == 0x90)) ||
+           (end[-2] == 0xff && (end[-1] & 0xf8) == 0xd0) ||
+           (end[-3] == 0xff && (end[-2] & 0xf8) == 0x50);
+}
+
+/* The frame pointer the program had: still in the register when HAK_FRAME was asked for, or kept by
+ * one of ours between there and the return address at `place`. 0: neither. */
+static uintptr_t stack_program_frame(const stack_walk_t *walk, uintptr_t place) {
+    uintptr_t next = stack_word(walk->frame);
+    for (uintptr_t at = place; !stack_may_follow(place, next) && at > walk->frame;) {
+        at -= sizeof(uintptr_t);
+        next = stack_word(at);
+    }
+    return stack_may_follow(place, next) ? next : 0;
+}
+
+/* The return address into the program, and in *next its frame; where we have no frame pointers. */
+static uintptr_t stack_leave_blindly(stack_walk_t *walk, uintptr_t *next) {
+    for (uintptr_t i = 1; i < STACK_OWN_WORDS; i++) {
+        uintptr_t place = walk->frame + i * sizeof(uintptr_t);
+        if (!stack_is_readable(walk, place)) {
+            break;
+        }
+        uintptr_t address = stack_word(place);
+        if (!hak_os_is_own_code(address) && !stack_is_data(walk->frame, address) &&
+            stack_is_call(address)) {
+            *next = stack_program_frame(walk, place);
+            return address;
+        }
+    }
+    *next = 0;
+    return 0;
+}
+#else
+static uintptr_t stack_leave_blindly(stack_walk_t *walk, uintptr_t *next) {
+    (void)walk;
+    *next = 0;
+    return 0;
+}
+#endif
+
+/* The same; aarch64 and audit builds have them. */
+static uintptr_t stack_leave(stack_walk_t *walk, uintptr_t *next) {
+    if (HAK_MEMORY_OPERANDS && !HAK_AUDIT) {
+        return stack_leave_blindly(walk, next);
+    }
+    while (hak_os_is_own_code(stack_return(walk->frame))) {
+        if (!stack_step(walk)) {
+            *next = 0;
+            return 0;
+        }
+    }
+    *next = stack_word(walk->frame);
+    return stack_return(walk->frame);
+}
+
+unsigned hak_guard_stack(const void *frame, uintptr_t *addresses, unsigned most) {
+    stack_walk_t walk = {.frame = (uintptr_t)frame, .page = 1};
+    unsigned count = 0;
+    if (walk.frame % 16 != 0 || most == 0 || !stack_is_readable(&walk, walk.frame)) {
+        return 0;
+    }
+    if (hak_os_is_own_code(stack_return(walk.frame))) {
+        uintptr_t next;
+        addresses[count] = stack_leave(&walk, &next);
+        count += addresses[count] != 0;
+        if (next == 0 || !stack_may_follow(walk.frame, next) || !stack_is_readable(&walk, next)) {
+            return count;
+        }
+        walk.frame = next;
+    }
+    while (count < most) {
+        uintptr_t address = stack_return(walk.frame);
+        if (address < STACK_LEAST_CODE) {
+            break;
+        }
+        addresses[count++] = address;
+        if (!stack_step(&walk)) {
+            break;
+        }
+    }
+    return count;
+}
+
+enum { STACK_TRACE_FRAMES = 32 };
+
+void hak_guard_trace(const void *frame) {
+    uintptr_t addresses[STACK_TRACE_FRAMES];
+    hak_guard_stack_print(addresses, hak_guard_stack(frame, addresses, STACK_TRACE_FRAMES));
+}

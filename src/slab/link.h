@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The first word of a free block: where the next one is, and a tag that says it is free.
+ *
+ *   63                               16 15      0
+ *   |  address of the next, or 0       |  tag   |
+ *
+ * A free block may be handed out if it has the tag, and only then; handing it out takes the tag
+ * away. So what is in two lists, by being freed twice, is found when its turn comes for the second
+ * time, as is what was written to. Nothing but a free puts the tag on; what links free blocks anew
+ * looks at it first. `free` itself does not look: the line of the block would have to be there.
+ *
+ * A free block that is marked in the bitmap of its slab is in no list: a second free would put it
+ * into one. Its second word says so (HAK_LINK_MARK), which no free changes and every hand-out looks
+ * at. A program may write the same; then the bitmap tells.
+ *
+ * The tag is odd, no pointer ends in it, and no text begins with it. In hardened builds the whole
+ * first word is encoded with a secret and the place it stands at, there are no second words, and
+ * `free` looks at the tag. */
+#ifndef HAK_SLAB_LINK_H
+#define HAK_SLAB_LINK_H
+
+#include "base/check.h"
+#include "base/words.h"
+
+enum {
+    HAK_LINK_TAG = 0xa7f9,
+    HAK_LINK_BATCH_BIT = 0x1000, /* besides in the last block of a batch, which leads to another */
+    HAK_LINK_TAG_BITS = 16,
+};
+#define HAK_LINK_MARK 0xd1b70000u /* one instruction of aarch64 */
+
+extern uintptr_t hak_link_secret; /* [init] */
+
+/* fast path: begin */
+HAK_INLINE uintptr_t hak_link_mask(const void *block) {
+    return HAK_HARDEN ? hak_link_secret ^ (uintptr_t)block : 0;
+}
+
+/* The first word of a block, free or not, as a link. */
+HAK_INLINE uintptr_t hak_link_word(const void *block) {
+    return *(const uintptr_t *)block ^ hak_link_mask(block);
+}
+
+HAK_INLINE bool hak_link_is_tagged(uintptr_t word) {
+    return (uint16_t)word == HAK_LINK_TAG;
+}
+
+HAK_INLINE void *hak_link_next(uintptr_t word) {
+    return (void *)(word >> HAK_LINK_TAG_BITS);
+}
+
+HAK_INLINE void hak_link_set(void *block, const void *next) {
+    uintptr_t word = (uintptr_t)next << HAK_LINK_TAG_BITS | HAK_LINK_TAG;
+    *(uintptr_t *)block = word ^ hak_link_mask(block);
+}
+
+/* The block is handed out. */
+HAK_INLINE void hak_link_clear(void *block) {
+    *(uintptr_t *)block = 0;
+}
+
+/* Whether the second word says that the block is marked in its slab's bitmap. */
+HAK_INLINE bool hak_link_has_mark(const void *block) {
+    return !HAK_HARDEN && ((const uint32_t *)block)[2] == HAK_LINK_MARK;
+}
+/* fast path: end */
+
+HAK_INLINE void hak_link_set_mark(void *block, uint32_t mark) {
+    if (!HAK_HARDEN) {
+        ((uint32_t *)block)[2] = mark;
+    }
+}
+
+/* The first link of a block that was in no list. */
+HAK_INLINE void hak_link_begin(void *block, const void *next) {
+    hak_link_set(block, next);
+    hak_link_set_mark(block, 0);
+}
+
+/* What follows a free block in its list; fatal if its tag is gone. */
+HAK_INLINE void *hak_link_get(const void *block) {
+    uintptr_t word = hak_link_word(block);
+    if (HAK_UNLIKELY(!hak_link_is_tagged(word))) {
+        hak_fatal(HAK_FATAL_CORRUPT_LINK, block, NULL);
+    }
+    return hak_link_next(word);
+}
+
+/* The link of a batch's last block to the batch below it, in its slab's remote list. Its tag says
+ * so: a second free of that block would put it into another list. */
+HAK_INLINE void hak_link_set_below(void *tail, uintptr_t below) {
+    uintptr_t word = below << HAK_LINK_TAG_BITS | HAK_LINK_TAG | HAK_LINK_BATCH_BIT;
+    *(uintptr_t *)tail = word ^ hak_link_mask(tail);
+}
+
+HAK_INLINE void *hak_link_get_below(const void *tail) {
+    uintptr_t word = hak_link_word(tail);
+    if (HAK_UNLIKELY((uint16_t)word != (HAK_LINK_TAG | HAK_LINK_BATCH_BIT))) {
+        hak_fatal(HAK_FATAL_CORRUPT_LINK, tail, NULL);
+    }
+    return hak_link_next(word);
+}
+
+/* Whether a block that is freed looks as if it were free. */
+HAK_INLINE bool hak_link_looks_free(uintptr_t word) {
+    return hak_link_is_tagged(word & ~(uintptr_t)HAK_LINK_BATCH_BIT);
+}
+
+#endif

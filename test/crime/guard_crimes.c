@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * User errors with blocks that the sampled guard watches, one per name; run preloaded, with
+ * guard_rate:1, by guard_test.py, which knows what must be said about each (guard.tsv). A crime
+ * that goes unnoticed prints so and ends with status 3. */
+#include "crimes.h"
+
+#include <malloc.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static bool is_readable(const char *at) {
+    int ends[2];
+    char byte;
+    if (pipe(ends) != 0) {
+        abort();
+    }
+    bool is_done = write(ends[1], at, 1) == 1 && read(ends[0], &byte, 1) == 1;
+    close(ends[0]);
+    close(ends[1]);
+    return is_done;
+}
+
+typedef enum end { LEFT, RIGHT } end_t;
+
+static void *zeroed(size_t bytes) {
+    return calloc(1, bytes);
+}
+
+static void *aligned(size_t bytes) {
+    return aligned_alloc(64, bytes);
+}
+
+static void *grown(size_t bytes) {
+    return realloc(NULL, bytes);
+}
+
+/* A watched block at that end of its OS page. The others stay allocated. */
+static char *guarded_from(void *(*allocate)(size_t bytes), size_t bytes, end_t end) {
+    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+    for (unsigned i = 0; i < 1000000; i++) {
+        char *block = hide(allocate(bytes));
+        char *left = (char *)((uintptr_t)block & ~(page - 1)), *right = left + page;
+        bool is_at_end = end == LEFT ? block == left : (size_t)(right - block) < bytes + 16;
+        if (is_at_end && !is_readable(left - 1) && !is_readable(right)) {
+            memset(block, 'x', bytes);
+            return block;
+        }
+    }
+    puts("no block is watched");
+    exit(4);
+}
+
+static char *guarded(size_t bytes, end_t end) {
+    return guarded_from(malloc, bytes, end);
+}
+
+static volatile char sink;
+
+static void read_after_free(void) {
+    char *block = guarded(24, RIGHT);
+    free(block);
+    sink = *(volatile char *)(block + 3);
+}
+
+static void write_after_free(void) {
+    char *block = guarded(100, LEFT);
+    free(block);
+    *(volatile char *)(block + 99) = 1;
+}
+
+static void read_after_free_of(void *(*allocate)(size_t bytes)) {
+    char *block = guarded_from(allocate, 128, RIGHT);
+    free(block);
+    sink = *(volatile char *)(block + 1);
+}
+
+static void read_after_free_of_zeroed(void) {
+    read_after_free_of(zeroed);
+}
+
+static void read_after_free_of_aligned(void) {
+    read_after_free_of(aligned);
+}
+
+static void read_after_free_of_grown(void) {
+    read_after_free_of(grown);
+}
+
+static void *free_it(void *block) {
+    free(block);
+    return NULL;
+}
+
+static void use_after_free_by_another_thread(void) {
+    char *block = guarded(64, RIGHT);
+    pthread_t thread;
+    if (pthread_create(&thread, NULL, free_it, block) == 0) {
+        pthread_join(thread, NULL);
+        sink = *(volatile char *)block;
+    }
+}
+
+static void read_behind(void) {
+    sink = *(volatile char *)(guarded(32, RIGHT) + 32);
+}
+
+static void write_far_behind(void) {
+    *(volatile char *)(guarded(48, RIGHT) + 48 + 1000) = 1;
+}
+
+static void write_before(void) {
+    *(volatile char *)(guarded(40, LEFT) - 1) = 1;
+}
+
+static void write_into_slack(void) {
+    char *block = guarded(24, RIGHT);
+    *(volatile char *)(block + 24) = 0;
+    free(block);
+}
+
+static void write_behind_on_the_left(void) {
+    char *block = guarded(200, LEFT);
+    *(volatile char *)(block + 203) = 0;
+    free(block);
+}
+
+static void write_before_on_the_right(void) {
+    char *block = guarded(32, RIGHT);
+    *(volatile char *)(block - 2) = 'y';
+    free(block);
+}
+
+static void free_twice(void) {
+    char *block = guarded(32, RIGHT);
+    free(block);
+    free(hide(block));
+}
+
+static void free_twice_by_another_thread(void) {
+    char *block = guarded(32, RIGHT);
+    pthread_t thread;
+    if (pthread_create(&thread, NULL, free_it, block) == 0) {
+        pthread_join(thread, NULL);
+        free(hide(block));
+    }
+}
+
+static void free_inside(void) {
+    free(guarded(160, LEFT) + 16);
+}
+
+static void free_inside_freed(void) {
+    char *block = guarded(160, LEFT);
+    free(block);
+    free(hide(block + 16));
+}
+
+static void free_of_guard(void) {
+    free(guarded(32, RIGHT) + 64);
+}
+
+static void realloc_of_freed(void) {
+    char *block = guarded(32, RIGHT);
+    free(block);
+    (void)!hide(realloc(hide(block), 64));
+}
+
+static void usable_size_of_freed(void) {
+    char *block = guarded(32, RIGHT);
+    free(block);
+    sink = (char)malloc_usable_size(hide(block));
+}
+
+static void free_of_stack_with_backtrace(void) {
+    _Alignas(16) char area[256] = {0};
+    free(hide(area + 64));
+}
+
+typedef struct crime {
+    const char *name;
+    void (*commit)(void);
+} crime_t;
+
+#define CRIME(name)                                                                                \
+    { #name, name }
+
+static const crime_t crimes[] = {
+    CRIME(read_after_free),
+    CRIME(write_after_free),
+    CRIME(read_after_free_of_zeroed),
+    CRIME(read_after_free_of_aligned),
+    CRIME(read_after_free_of_grown),
+    CRIME(use_after_free_by_another_thread),
+    CRIME(read_behind),
+    CRIME(write_far_behind),
+    CRIME(write_before),
+    CRIME(write_into_slack),
+    CRIME(write_behind_on_the_left),
+    CRIME(write_before_on_the_right),
+    CRIME(free_twice),
+    CRIME(free_twice_by_another_thread),
+    CRIME(free_inside),
+    CRIME(free_inside_freed),
+    CRIME(free_of_guard),
+    CRIME(realloc_of_freed),
+    CRIME(usable_size_of_freed),
+    CRIME(free_of_stack_with_backtrace),
+};
+
+int main(int argc, char **argv) {
+    for (size_t i = 0; i < sizeof crimes / sizeof *crimes; i++) {
+        if (argc < 2) {
+            puts(crimes[i].name);
+        } else if (strcmp(crimes[i].name, argv[1]) == 0) {
+            crimes[i].commit();
+            puts("unnoticed");
+            return 3;
+        }
+    }
+    return argc < 2 ? 0 : 2;
+}

@@ -1,0 +1,77 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Every cell of the table of crimes ends in one line on standard error and SIGABRT.
+
+Usage: matrix_test.py PROGRAM [--table]
+With --table the cells are printed as the table that stands in docs/hardening.md.
+"""
+import concurrent.futures
+import os
+import re
+import signal
+import subprocess
+import sys
+
+# What may be said about each kind; the rest of the line tells about the block.
+TEXTS = {
+    "free_twice": "double free|double free, or [a-z ]+|free of an address that no allocator [a-z ]+",
+    "free_inside": "free of an address inside a block|double free, or free of an address [a-z ]+",
+    "free_just_inside": "free of an address inside a block",
+    "realloc": "realloc of a freed block|realloc of an address that no allocator here handed out",
+    "write_after_free": "double free, or a write to a freed block",
+    "clear_after_free": "double free, or a write to a freed block",
+    "sized": "sized free with a size that is not the block's",
+}
+
+# Cells of which it is known that nothing is said, and why.
+MISSED = {}
+
+
+def text_of(kind):
+    return next(text for start, text in TEXTS.items() if kind.startswith(start))
+
+
+def judge(cell):
+    """What was wrong with a cell, or None."""
+    program, cell = cell
+    kind = cell.split()[0]
+    environment = dict(os.environ, LD_PRELOAD=os.environ["HAKMEM_LIB"], HAKMEM_OPTIONS="guard:0")
+    done = subprocess.run([program, *cell.split()], env=environment, stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE, text=True, timeout=60, check=False)
+    if done.returncode != -signal.SIGABRT:
+        return f"{cell}: ended with {done.returncode}; {done.stdout}{done.stderr}".strip()
+    if not re.fullmatch(rf"hakmem: ({text_of(kind)})[^:]*: 0x[0-9a-f]+.*\n", done.stderr):
+        return f"{cell}: said {done.stderr!r}"
+    return None
+
+
+def print_table(cells, wrong):
+    sorts = list(dict.fromkeys(cell.split()[2] for cell in cells))
+    print("| Crime | by | " + " | ".join(sorts) + " |")
+    print("|---" * (len(sorts) + 2) + "|")
+    for kind, who in dict.fromkeys(tuple(cell.split()[:2]) for cell in cells):
+        marks = []
+        for sort in sorts:
+            cell = f"{kind} {who} {sort}"
+            marks.append("" if cell not in cells else "no" if cell in wrong else "yes")
+        print(f"| {kind} | {who} | " + " | ".join(marks) + " |")
+
+
+def main():
+    program = sys.argv[1]
+    cells = subprocess.run([program], stdout=subprocess.PIPE, text=True,
+                           check=True).stdout.splitlines()
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        judgements = list(pool.map(judge, [(program, cell) for cell in cells]))
+    wrong = {cell: text for cell, text in zip(cells, judgements) if text is not None}
+    if "--table" in sys.argv:
+        print_table(cells, wrong)
+    mistakes = [text for cell, text in wrong.items() if cell not in MISSED]
+    mistakes += [f"{cell}: noticed after all" for cell in MISSED if cell not in wrong]
+    print("\n".join(mistakes))
+    print(f"{len(cells)} crimes committed, {len(mistakes)} mistakes")
+    return 1 if mistakes else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

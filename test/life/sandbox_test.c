@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * A program that locks itself in before its first allocation, under cgroup:0: memory and threads
+ * are allowed, files are not. Any other system call is named and fails the test.
+ */
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
+
+#include "thread/block.h"
+
+enum { THREADS = 3, KEPT = 3000, STEPS = 60000 };
+
+/* Of memory and of threads. */
+static const unsigned allowed[] = {
+    SYS_mmap,
+    SYS_munmap,
+    SYS_mremap,
+    SYS_mprotect,
+    SYS_madvise,
+    SYS_mincore,
+    SYS_brk,
+    SYS_futex,
+    SYS_rt_sigprocmask,
+    SYS_rt_sigaction,
+    SYS_clone,
+    SYS_clone3,
+    SYS_set_robust_list,
+    SYS_rseq,
+    SYS_exit,
+    SYS_exit_group,
+    SYS_write,
+    SYS_gettid,
+    SYS_sched_getaffinity,
+    SYS_getrandom,
+};
+
+static void report_call(int signal_number, siginfo_t *info, void *context) {
+    (void)signal_number;
+    (void)context;
+    expect_say("FAILED: system call %d in the sandbox\n", info->si_syscall);
+    _exit(1);
+}
+
+static bool lock_in(void) {
+    enum { COUNT = sizeof allowed / sizeof *allowed };
+    struct sigaction action = {.sa_sigaction = report_call, .sa_flags = SA_SIGINFO};
+    sigaction(SIGSYS, &action, NULL);
+    struct sock_filter code[2 * COUNT + 2] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr))};
+    for (size_t i = 0; i < COUNT; ++i) {
+        code[1 + 2 * i] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, allowed[i], 0, 1);
+        code[2 + 2 * i] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
+    }
+    code[2 * COUNT + 1] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_TRAP);
+    struct sock_fprog program = {.len = sizeof code / sizeof code[0], .filter = code};
+    return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+           prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
+}
+
+static block_t *kept[THREADS + 1][KEPT];
+
+static void *use(void *argument) {
+    block_t **blocks = kept[(uintptr_t)argument];
+    uint64_t state = (uintptr_t)argument + 1;
+    for (size_t step = 0; step < STEPS; ++step) {
+        size_t i = expect_random(&state) % KEPT;
+        block_unmake(blocks[i], &state);
+        blocks[i] = block_make(&state);
+    }
+    for (size_t i = 0; i < KEPT; ++i) {
+        block_unmake(blocks[i], &state);
+    }
+    return NULL;
+}
+
+static void sandbox_without_files_allows_what_one_thread_does(void) {
+    use(NULL);
+    family.trim(0);
+}
+
+static void sandbox_without_files_allows_blocks_that_grow(void) {
+    unsigned char *block = NULL;
+    for (size_t bytes = 1000; bytes < 100u << 20; bytes += bytes / 2) {
+        block = family.realloc(block, bytes);
+        EXPECT(block != NULL);
+        block[bytes - 1] = 1;
+    }
+    family.free(block);
+}
+
+static void sandbox_without_files_allows_threads(void) {
+    pthread_t threads[THREADS];
+    for (size_t i = 0; i < THREADS; ++i) {
+        threads[i] = thread_start(use, (void *)(uintptr_t)(i + 1));
+    }
+    for (size_t i = 0; i < THREADS; ++i) {
+        EXPECT_EQ(pthread_join(threads[i], NULL), 0);
+    }
+    family.trim(0);
+}
+
+int main(void) {
+    family_load();
+    expect_watchdog(100);
+    if (!lock_in()) {
+        expect_skip("this kernel has no seccomp filters");
+    }
+    RUN(sandbox_without_files_allows_what_one_thread_does);
+    RUN(sandbox_without_files_allows_blocks_that_grow);
+    RUN(sandbox_without_files_allows_threads);
+    _exit(expect_status());
+}

@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The sampled guard: when a block is watched, where it is put, and how slots go round. */
+#include "double/os_fault.h"
+#include "unit/guard.h"
+
+#include <unistd.h>
+
+/* First, while there is no region. */
+static void region_that_the_kernel_refuses_costs_a_sample_only(void **state) {
+    (void)state;
+    static const hak_os_call_t calls[] = {HAK_OS_CALL_MAP, HAK_OS_CALL_SIGNAL, HAK_OS_CALL_COMMIT};
+    self();
+    for (unsigned i = 0; i < UNIT_COUNT(calls); i++) {
+        hak_os_fault_plan(calls[i], 0, 1);
+        UNIT_EXPECT(guard_sample(64, HAK_BLOCK_ALIGN) == NULL, "call %u", (unsigned)calls[i]);
+        hak_os_fault_clear();
+    }
+    char *block = guard_sample(64, HAK_BLOCK_ALIGN);
+    assert_non_null(block);
+    hak_fast_free(block);
+}
+
+static void block_of_any_size_is_alone_between_guards(void **state) {
+    (void)state;
+    size_t page = hak_os_page_bytes();
+    size_t sizes[] = {0, 1, 8, 15, 16, 17, 100, 1000, 2049, page - 1, page};
+    for (unsigned i = 0; i < 4 * UNIT_COUNT(sizes); i++) {
+        size_t bytes = sizes[i % UNIT_COUNT(sizes)];
+        char *block = guard_sample(bytes, HAK_BLOCK_ALIGN);
+        assert_non_null(block);
+        char *left = guard_page(block);
+        assert_true(guard_is_watched(block));
+        assert_int_equal((uintptr_t)block % HAK_BLOCK_ALIGN, 0);
+        assert_true(block + bytes <= left + page);
+        assert_true(block == left || left + page - (block + bytes) < HAK_BLOCK_ALIGN || bytes == 0);
+        assert_false(hak_os_is_readable(left - 8));
+        assert_false(hak_os_is_readable(left + page));
+        assert_int_equal(hak_usable_size(block), bytes == 0 ? 1 : bytes);
+        memset(block, 0x5a, bytes);
+        hak_fast_free(block);
+        assert_false(hak_os_is_readable(left));
+    }
+}
+
+static void block_of_any_alignment_has_it(void **state) {
+    (void)state;
+    size_t page = hak_os_page_bytes();
+    for (size_t align = HAK_BLOCK_ALIGN; align <= page; align *= 2) {
+        for (unsigned i = 0; i < 8; i++) {
+            char *block = guard_sample(align / 2 + 3, align);
+            assert_non_null(block);
+            UNIT_EXPECT((uintptr_t)block % align == 0, "%zu", align);
+            memset(block, 1, align / 2 + 3);
+            hak_fast_free(block);
+        }
+    }
+    assert_null(guard_sample(1, 2 * page));
+    assert_null(guard_sample(page + 1, HAK_BLOCK_ALIGN));
+}
+
+static void block_lies_at_either_end_by_chance(void **state) {
+    (void)state;
+    hak_fast_free(guard_sample_at(64, true));
+    hak_fast_free(guard_sample_at(64, false));
+}
+
+static void slots_are_used_in_the_order_they_were_freed_in(void **state) {
+    (void)state;
+    char *all[HAK_GUARD_SLOTS];
+    for (unsigned i = 0; i < HAK_GUARD_SLOTS; i++) {
+        all[i] = guard_sample(100, HAK_BLOCK_ALIGN);
+        UNIT_EXPECT(all[i] != NULL, "slot %u", i);
+        memset(all[i], (int)i, 100);
+    }
+    assert_null(guard_sample(100, HAK_BLOCK_ALIGN)); /* no free slot, no sample */
+    for (unsigned i = 0; i < HAK_GUARD_SLOTS; i++) {
+        assert_true(unit_is_filled(all[i], 100, (unsigned char)i));
+    }
+    static const unsigned order[] = {90, 3, 126, 0, 41};
+    for (unsigned i = 0; i < UNIT_COUNT(order); i++) {
+        hak_fast_free(all[order[i]]);
+    }
+    for (unsigned i = 0; i < UNIT_COUNT(order); i++) {
+        char *again = guard_sample(100, HAK_BLOCK_ALIGN);
+        assert_ptr_equal(guard_page(again), guard_page(all[order[i]]));
+        all[order[i]] = again;
+    }
+    for (unsigned i = 0; i < HAK_GUARD_SLOTS; i++) {
+        hak_fast_free(all[i]);
+    }
+}
+
+static void slot_that_the_kernel_refuses_is_not_lost(void **state) {
+    (void)state;
+    for (unsigned i = 0; i < 2 * HAK_GUARD_SLOTS; i++) {
+        hak_os_fault_plan(HAK_OS_CALL_COMMIT, 0, 1);
+        assert_null(guard_sample(32, HAK_BLOCK_ALIGN));
+        hak_os_fault_clear();
+        char *block = guard_sample(32, HAK_BLOCK_ALIGN);
+        UNIT_EXPECT(block != NULL, "round %u", i);
+        hak_os_fault_plan(HAK_OS_CALL_CONCEAL, 0, i % 2);
+        hak_os_fault_plan(HAK_OS_CALL_PURGE, 0, i % 3 == 0);
+        hak_fast_free(block);
+        hak_os_fault_clear();
+    }
+    slots_are_used_in_the_order_they_were_freed_in(state);
+}
+
+static void realloc_of_a_watched_block_keeps_contents(void **state) {
+    (void)state;
+    static const size_t sizes[] = {1, 16, 50, 99, 100, 101, 150, 5000, 300000};
+    for (unsigned i = 0; i < UNIT_COUNT(sizes); i++) {
+        char *block = guard_sample(100, HAK_BLOCK_ALIGN);
+        memset(block, 0x33, 100);
+        char *again = hak_resize(block, sizes[i]);
+        assert_non_null(again);
+        assert_true(unit_is_filled(again, sizes[i] < 100 ? sizes[i] : 100, 0x33));
+        assert_true(hak_usable_size(again) >= sizes[i]);
+        hak_fast_free(again);
+    }
+}
+
+static void refills_hand_out_one_in_so_many(void **state) {
+    (void)state;
+    enum { BLOCKS = 200000, RATE = 200 };
+    static void *block[BLOCKS];
+    uint64_t before = hak_load_relaxed(&hak_counters.guard_sample);
+    hak_store_relaxed(&hak_knobs.guard_rate, RATE);
+    self()->guard_left = 1;
+    for (unsigned i = 0; i < BLOCKS; i++) {
+        block[i] = hak_fast_malloc(48);
+        assert_non_null(block[i]);
+        if (guard_is_watched(block[i])) {
+            hak_fast_free(block[i]);
+            block[i] = NULL;
+        }
+    }
+    uint64_t count = hak_load_relaxed(&hak_counters.guard_sample) - before;
+    for (unsigned i = 0; i < BLOCKS; i++) {
+        hak_fast_free(block[i]);
+    }
+    audit();
+    UNIT_EXPECT(count > BLOCKS / RATE / 2 && count < BLOCKS / RATE * 2, "%lu",
+                (unsigned long)count);
+}
+
+static void option_off_stops_the_countdown(void **state) {
+    (void)state;
+    hak_store_relaxed(&hak_knobs.guard, false);
+    hak_guard_start();
+    assert_null(guard_sample(100, HAK_BLOCK_ALIGN));
+    assert_true(self()->guard_left > INT64_MAX / 2);
+    hak_store_relaxed(&hak_knobs.guard, true);
+    hak_guard_start();
+    hak_fast_free(guard_sample(100, HAK_BLOCK_ALIGN));
+}
+
+static void fork_that_is_not_clean_stops_sampling_alone(void **state) {
+    (void)state;
+    char *block = guard_sample(100, HAK_BLOCK_ALIGN);
+    hak_guard_after_fork(true);
+    hak_fast_free(guard_sample(100, HAK_BLOCK_ALIGN));
+    hak_guard_after_fork(false);
+    assert_null(guard_sample(100, HAK_BLOCK_ALIGN));
+    assert_int_equal(hak_usable_size(block), 100);
+    hak_fast_free(block);
+    UNIT_EXPECT_FATAL(hak_fast_free(block), "double free");
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(region_that_the_kernel_refuses_costs_a_sample_only),
+    cmocka_unit_test(block_of_any_size_is_alone_between_guards),
+    cmocka_unit_test(block_of_any_alignment_has_it),
+    cmocka_unit_test(block_lies_at_either_end_by_chance),
+    cmocka_unit_test(slots_are_used_in_the_order_they_were_freed_in),
+    cmocka_unit_test(slot_that_the_kernel_refuses_is_not_lost),
+    cmocka_unit_test(realloc_of_a_watched_block_keeps_contents),
+    cmocka_unit_test(refills_hand_out_one_in_so_many),
+    cmocka_unit_test(option_off_stops_the_countdown),
+    cmocka_unit_test(fork_that_is_not_clean_stops_sampling_alone), /* the last: it stays so */
+};
+
+UNIT_MAIN(tests)

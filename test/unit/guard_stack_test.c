@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Stacks by frame pointers, and what is printed of them. */
+#include "base/bits.h"
+#include "double/os_fault.h"
+#include "guard/guard.h"
+#include "guard/stack.h"
+#include "os/os.h"
+#include "unit/fatal.h"
+
+enum { FRAMES = 40, CODE = 0x10000 };
+
+typedef struct frame {
+    _Alignas(16) uintptr_t next;
+    uintptr_t address;
+} frame_t;
+
+static frame_t frames[FRAMES];
+
+/* Each calls the one before; the last one begins the thread. */
+static void frames_reset(void) {
+    for (unsigned i = 0; i < FRAMES; i++) {
+        frames[i].next = i + 1 < FRAMES ? (uintptr_t)&frames[i + 1] : 0;
+        frames[i].address = CODE + i;
+    }
+}
+
+static unsigned walk(const void *frame, unsigned most) {
+    uintptr_t addresses[FRAMES + 1] = {0};
+    unsigned count = hak_guard_stack(frame, addresses, most);
+    for (unsigned i = 0; i < count; i++) {
+        assert_int_equal(addresses[i], CODE + i);
+    }
+    return count;
+}
+
+static void stack_ends_with_the_first_frame_or_the_bound(void **state) {
+    (void)state;
+    frames_reset();
+    assert_int_equal(walk(frames, FRAMES + 1), FRAMES);
+    assert_int_equal(walk(frames, 16), 16);
+    assert_int_equal(walk(frames, 1), 1);
+    assert_int_equal(walk(frames, 0), 0);
+}
+
+static void stack_ends_where_no_frame_can_be(void **state) {
+    (void)state;
+    char *hole = hak_os_reserve(hak_os_page_bytes(), hak_os_page_bytes());
+    uintptr_t nexts[] = {
+        0,
+        8,
+        (uintptr_t)&frames[5],              /* itself */
+        (uintptr_t)&frames[4],              /* down the stack */
+        (uintptr_t)&frames[7] + 8,          /* not aligned */
+        (uintptr_t)&frames[5] + (2u << 20), /* too far */
+        (uintptr_t)hole,                    /* not readable */
+        UINTPTR_MAX - 15,
+    };
+    for (unsigned i = 0; i < UNIT_COUNT(nexts); i++) {
+        frames_reset();
+        frames[5].next = nexts[i];
+        UNIT_EXPECT(walk(frames, FRAMES) == 6, "next %u", i);
+    }
+    frames_reset();
+    frames[5].address = 1;
+    assert_int_equal(walk(frames, FRAMES), 5);
+    assert_int_equal(walk(NULL, FRAMES), 0);
+    assert_int_equal(walk((const char *)frames + 8, FRAMES), 0);
+    assert_int_equal(walk(hole, FRAMES), 0);
+    assert_true(hak_os_unmap(hole, hak_os_page_bytes()));
+}
+
+static const char *maps;
+
+static size_t files(const char *path, char *buffer, size_t capacity) {
+    if (strcmp(path, "/proc/self/maps") != 0) {
+        return HAK_OS_FAULT_REAL;
+    }
+    size_t length = strlen(maps);
+    memcpy(buffer, maps, length < capacity ? length : capacity);
+    return length;
+}
+
+static const char *printed(const uintptr_t *addresses, unsigned count) {
+    unit_fatal_begin();
+    hak_guard_stack_print(addresses, count);
+    hak_check_sink = unit_fatal.saved;
+    return unit_fatal.line;
+}
+
+static void frames_are_named_by_file_and_distance_from_its_start(void **state) {
+    (void)state;
+    static const uintptr_t addresses[] = {0x5001234, 0x7002010, 0x9000010, 0x7003000};
+    maps = "5000000-5002000 r-xp 00000000 08:01 11   /bin/one\n"
+           "7000000-7001000 r--p 00000000 08:01 12   /lib/two words.so\n"
+           "7001000-7003000 r-xp 00001000 08:01 12   /lib/two words.so\n"
+           "7003000-7004000 rw-p 00003000 08:01 12   /lib/two words.so\n"
+           "9000000-9001000 r-xp 00000000 00:00 0 \n";
+    hak_os_fault_files(files);
+    assert_string_equal(printed(addresses, 4), "hakmem:     #0 0x5001234 /bin/one+0x1234\n"
+                                               "hakmem:     #1 0x7002010 /lib/two words.so+0x2010\n"
+                                               "hakmem:     #2 0x9000010\n"); /* data is no code */
+    assert_string_equal(printed(addresses, 0), "");
+    hak_os_fault_files(NULL);
+}
+
+static void frames_without_the_file_are_numbers(void **state) {
+    (void)state;
+    static const uintptr_t addresses[] = {0x5001234, 0x7002010};
+    hak_os_fault_plan(HAK_OS_CALL_READ, 0, 1);
+    assert_string_equal(printed(addresses, 2), "hakmem:     #0 0x5001234\n"
+                                               "hakmem:     #1 0x7002010\n");
+    hak_os_fault_clear();
+}
+
+static void frames_with_a_damaged_file_do_no_harm(void **state) {
+    (void)state;
+    static const char *const texts[] = {"",       "\n", "-", "zz\n\n\n", "1-ffffffffffffffff\n",
+                                        "5-6 r\n"};
+    static const uintptr_t addresses[] = {0x5001234};
+    hak_os_fault_files(files);
+    for (unsigned i = 0; i < UNIT_COUNT(texts); i++) {
+        maps = texts[i];
+        UNIT_EXPECT(strlen(printed(addresses, 1)) == 0, "text %u", i);
+    }
+    hak_os_fault_files(NULL);
+}
+
+static void trace_of_this_test_names_its_program(void **state) {
+    (void)state;
+    unit_fatal_begin();
+    hak_guard_trace(HAK_FRAME());
+    hak_check_sink = unit_fatal.saved;
+    UNIT_EXPECT(strstr(unit_fatal.line, "hakmem:     #0 0x") != NULL, "%s", unit_fatal.line);
+    UNIT_EXPECT(strchr(unit_fatal.line, '/') != NULL, "%s", unit_fatal.line);
+}
+
+static void fatal_report_with_a_trace_has_more_lines(void **state) {
+    (void)state;
+    unit_fatal_begin();
+    hak_check_sink.trace = hak_guard_trace;
+    if (setjmp(unit_fatal.back) == 0) {
+        hak_fatal(HAK_FATAL_DOUBLE_FREE, (void *)0x1230, NULL);
+    }
+    hak_check_sink = unit_fatal.saved;
+    assert_true(unit_fatal.is_fatal);
+    UNIT_EXPECT(strstr(unit_fatal.line, "hakmem: double free: 0x1230\nhakmem:     #0 0x") != NULL,
+                "%s", unit_fatal.line);
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(stack_ends_with_the_first_frame_or_the_bound),
+    cmocka_unit_test(stack_ends_where_no_frame_can_be),
+    cmocka_unit_test(frames_are_named_by_file_and_distance_from_its_start),
+    cmocka_unit_test(frames_without_the_file_are_numbers),
+    cmocka_unit_test(frames_with_a_damaged_file_do_no_harm),
+    cmocka_unit_test(trace_of_this_test_names_its_program),
+    cmocka_unit_test(fatal_report_with_a_trace_has_more_lines),
+};
+
+UNIT_MAIN(tests)

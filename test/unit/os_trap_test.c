@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * A trap handler in front of what the program has: each case is a child of its own, with the
+ * disposition there was before, and ends as it would without us. */
+#include "double/os_fault.h"
+#include "os/os.h"
+#include "unit/unit.h"
+
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { EXIT_INFO = 41, EXIT_PLAIN = 42, EXIT_ALIVE = 43, EXIT_WRONG = 44 };
+
+static char *ours, *others;        /* OS pages that nobody may touch */
+static volatile unsigned *reports; /* shared with the children: how often a trap was ours */
+static volatile unsigned handled;  /* by the program's handler */
+
+static bool is_ours(const hak_os_trap_t *trap) {
+    const char *at = trap->address;
+    bool is_inside = at >= ours && at < ours + hak_os_page_bytes();
+    bool is_write = strcmp(trap->access, "write") == 0 || strcmp(trap->access, "access") == 0;
+    *reports += is_inside && is_write && trap->code != 0;
+    return is_inside;
+}
+
+static void on_info(int signal, siginfo_t *info, void *context) {
+    sigset_t blocked;
+    pthread_sigmask(SIG_BLOCK, NULL, &blocked);
+    bool is_right = (signal == SIGSEGV || signal == SIGBUS) && context != NULL &&
+                    ((char *)info->si_addr == others + 5 || (char *)info->si_addr == ours + 5) &&
+                    sigismember(&blocked, SIGUSR2);
+    _exit(is_right ? EXIT_INFO : EXIT_WRONG);
+}
+
+static void on_plain(int signal) {
+    _exit(signal == SIGSEGV ? EXIT_PLAIN : EXIT_WRONG);
+}
+
+/* Lets the access go on; a second one would find no handler (SA_RESETHAND). */
+static void on_once(int signal) {
+    handled += signal == SIGSEGV;
+    mprotect(others, hak_os_page_bytes(), PROT_READ | PROT_WRITE);
+}
+
+static void before_info(void) {
+    struct sigaction action = {.sa_sigaction = on_info, .sa_flags = SA_SIGINFO};
+    sigaddset(&action.sa_mask, SIGUSR2);
+    sigaction(SIGSEGV, &action, NULL);
+}
+
+static void before_plain(void) {
+    struct sigaction action = {.sa_handler = on_plain};
+    sigaction(SIGSEGV, &action, NULL);
+}
+
+static void before_once(void) {
+    struct sigaction action = {.sa_handler = on_once, .sa_flags = (int)SA_RESETHAND};
+    sigaction(SIGSEGV, &action, NULL);
+}
+
+static void before_ignore(void) {
+    signal(SIGSEGV, SIG_IGN);
+}
+
+static void before_nothing(void) {
+}
+
+static void touch_ours(void) {
+    *(volatile char *)(ours + 5) = 1;
+}
+
+static void touch_others(void) {
+    *(volatile char *)(others + 5) = 1;
+}
+
+static void touch_others_then_again(void) {
+    touch_others();
+    mprotect(others, hak_os_page_bytes(), PROT_NONE);
+    if (handled == 1) {
+        touch_others();
+    }
+}
+
+static void send(void) {
+    kill(getpid(), SIGSEGV);
+}
+
+typedef struct trap_case {
+    const char *name;
+    void (*before)(void), (*act)(void);
+    int signal, status; /* how it ends */
+    unsigned reports;
+} trap_case_t;
+
+static const trap_case_t cases[] = {
+    {"ours", before_nothing, touch_ours, SIGSEGV, 0, 1},
+    {"ours, handled", before_plain, touch_ours, 0, EXIT_PLAIN, 1},
+    {"ours, handled with information", before_info, touch_ours, 0, EXIT_INFO, 1},
+    {"ours, ignored", before_ignore, touch_ours, SIGSEGV, 0, 1},
+    {"other", before_nothing, touch_others, SIGSEGV, 0, 0},
+    {"other, handled", before_plain, touch_others, 0, EXIT_PLAIN, 0},
+    {"other, handled with information", before_info, touch_others, 0, EXIT_INFO, 0},
+    {"other, handled once", before_once, touch_others_then_again, SIGSEGV, 0, 0},
+    {"other, ignored", before_ignore, touch_others, SIGSEGV, 0, 0},
+    {"sent", before_nothing, send, SIGSEGV, 0, 0},
+    {"sent, handled", before_plain, send, 0, EXIT_PLAIN, 0},
+    {"sent, ignored", before_ignore, send, 0, EXIT_ALIVE, 0},
+};
+
+static void run(const trap_case_t *c) {
+    struct rlimit none = {0, 0};
+    setrlimit(RLIMIT_CORE, &none);
+    signal(SIGSEGV, SIG_DFL); /* what a sanitizer may have set */
+    c->before();
+    if (!hak_os_trap_install(is_ours)) {
+        _exit(EXIT_WRONG);
+    }
+    c->act();
+    _exit(EXIT_ALIVE);
+}
+
+static void trap_ends_as_it_would_without_us(void **state) {
+    (void)state;
+    for (unsigned i = 0; i < UNIT_COUNT(cases); i++) {
+        const trap_case_t *c = &cases[i];
+        int status = -1;
+        *reports = 0;
+        pid_t child = fork();
+        if (child == 0) {
+            run(c);
+        }
+        assert_int_equal(waitpid(child, &status, 0), child);
+        int signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+        UNIT_EXPECT(signal == c->signal, "%s: signal %d", c->name, signal);
+        UNIT_EXPECT(signal != 0 || WEXITSTATUS(status) == c->status, "%s: status %d", c->name,
+                    WEXITSTATUS(status));
+        UNIT_EXPECT(*reports == c->reports, "%s: %u reports", c->name, *reports);
+    }
+}
+
+static void install_that_fails_is_told_and_can_be_tried_again(void **state) {
+    (void)state;
+    hak_os_fault_plan(HAK_OS_CALL_SIGNAL, 0, 1);
+    assert_false(hak_os_trap_install(is_ours));
+    hak_os_fault_clear();
+    assert_true(hak_os_trap_install(is_ours));
+    assert_true(hak_os_trap_install(is_ours));
+}
+
+static int begin(void **state) {
+    (void)state;
+    hak_os_init();
+    ours = hak_os_reserve(hak_os_page_bytes(), hak_os_page_bytes());
+    others = hak_os_reserve(hak_os_page_bytes(), hak_os_page_bytes());
+    reports =
+        mmap(NULL, hak_os_page_bytes(), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    return ours == NULL || others == NULL || reports == MAP_FAILED;
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(trap_ends_as_it_would_without_us),
+    cmocka_unit_test(install_that_fails_is_told_and_can_be_tried_again),
+};
+
+int main(void) {
+    return cmocka_run_group_tests(tests, begin, NULL) == 0 ? 0 : 1;
+}
