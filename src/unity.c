@@ -5,13 +5,12 @@
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE 1
 #endif
-
 #include "base/check.c"
 #include "base/fmt.c"
-
 #include "os/lock.c"
 #include "os/os_cgroup.c"
 #include "os/os_file.c"
+#include "os/os_guard.c"
 #include "os/os_linux.c"
 #include "os/os_thread.c"
 #include "os/os_trap.c"
@@ -36,6 +35,7 @@
 
 #include "front/budget.c"
 #include "front/event.c"
+#include "front/quarantine.c"
 #include "front/refill.c"
 #include "front/resize.c"
 #include "front/slow.c"

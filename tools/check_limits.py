@@ -13,7 +13,7 @@ FILE_LINES = {  # file or suffix -> lines
     "README.md": 250, "CONTRIBUTING.md": 200, "src/README.md": 120, "src/LAYERS": 60,
     "src/unity.c": 70, "include/hakmem/hakmem.h": 350, "include/hakmem/hakmem.hpp": 250,
 }
-SOURCE_LINES, HEADER_LINES, TEST_LINES, CORE_LINES, ALL_LINES = 450, 250, 300, 10000, 14000
+SOURCE_LINES, HEADER_LINES, TEST_LINES, CORE_LINES, ALL_LINES = 450, 250, 300, 10500, 15000
 BOXES = ("conf", "policy", "stat", "guard")  # what allocates does without them
 FUNCTION_LINES, HIT_FUNCTION_LINES, PARAMETERS, NESTING = 60, 40, 6, 4
 FOLDER_FILES, CONDITIONALS_PER_1000, OPTIONS, SWITCHES = 14, 15, 24, 10

@@ -22,7 +22,7 @@ void *hak_api_calloc(size_t count, size_t size) {
     if (HAK_UNLIKELY(!hak_mul(count, size, &bytes))) {
         return hak_api_no_memory();
     }
-    if (HAK_UNLIKELY(bytes > HAK_SC_SMALL_BYTES)) {
+    if (HAK_UNLIKELY(bytes > HAK_SC_SMALL_SIZE)) {
         return hak_api_result(hak_slow_calloc(bytes));
     }
     void *block = hak_fast_malloc(bytes);
@@ -44,10 +44,10 @@ void *hak_api_realloc_rest(void *block, size_t size) {
 HAK_INLINE void *aligned_pop(size_t align, size_t size) {
     uintptr_t base = hak_pagemap_base();
     size_t last = hak_sc_aligned_last(size, align);
-    if (last < HAK_SC_SMALL_BYTES) {
+    if (last < HAK_SC_SMALL_SIZE) {
         return hak_fast_pop_at(hak_tcache_self(base), hak_fast_place(base, last + 1));
     }
-    if (last < HAK_SC_MAX_BYTES) {
+    if (last < HAK_SC_MAX_SIZE) {
         return hak_fast_pop_class(hak_tcache_self(base), hak_sc_of_medium(last + 1));
     }
     return NULL;

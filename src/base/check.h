@@ -53,7 +53,7 @@ typedef struct hak_check_sink {
     /* appends what is known of the address; NULL: nothing */
     void (*describe)(struct hak_text *text, const void *address);
     void (*trace)(const void *frame); /* prints the stack from a frame on; NULL: nobody asked */
-} hak_check_sink_t;
+} HAK_SEALED hak_check_sink_t;
 extern hak_check_sink_t hak_check_sink; /* [init] */
 
 #define HAK_ASSERT(condition, invariant)                                                           \

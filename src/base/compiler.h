@@ -13,6 +13,7 @@
 #define HAK_COLD __attribute__((noinline, cold))
 /* For the few functions that are a cache line or two: they start at one, so they touch no more. */
 #define HAK_HOT __attribute__((hot, aligned(64)))
+#define HAK_MAY_ALIAS __attribute__((may_alias))
 #define HAK_NORETURN __attribute__((noreturn))
 #define HAK_EXPORT __attribute__((visibility("default")))
 #define HAK_WEAK __attribute__((weak))
@@ -51,6 +52,9 @@
  * it does not know to be the same. No instruction. */
 #define HAK_OPAQUE(variable) __asm__("" : "+r"(variable))
 
+/* The cache line is wanted soon, to be written; any address will do. */
+#define HAK_FETCH(address) __builtin_prefetch((address), 1)
+
 /* Keeps what follows behind what precedes, for a signal handler of this thread. */
 #define HAK_SIGNAL_FENCE() __asm__ volatile("" ::: "memory")
 
@@ -61,6 +65,16 @@
 #else
 #define HAK_RETURNED(variable) ((void)0)
 #define HAK_NOT_RETURNED(variable) ((void)0)
+#endif
+
+/* The type's objects lie in OS pages of their own, so that these can be made read-only: what never
+ * changes once a process has started, in hardened builds. */
+#if HAK_HARDEN && defined(__aarch64__)
+#define HAK_SEALED __attribute__((aligned(65536)))
+#elif HAK_HARDEN
+#define HAK_SEALED __attribute__((aligned(4096)))
+#else
+#define HAK_SEALED
 #endif
 
 #define HAK_LINE_BYTES 64 /* cache line of both targets */

@@ -5,18 +5,14 @@
 #ifndef HAK_BASE_KNOBS_H
 #define HAK_BASE_KNOBS_H
 
+#include "base/compiler.h"
 #include "base/words.h"
 
 typedef struct hak_knobs {
+    /* --- never change once the process has started: hardened builds make them read-only */
     /* read by span/ */
-    size_t retain_min_bytes;       /* bound of unused memory at least; more is purged soon */
-    size_t retain_percent;         /* the same bound, as a share of what is in use */
-    size_t retain_learned_percent; /* extra share, set by the learner; 0 to 100 */
-    size_t retain_wanted_bytes;    /* unused memory exempt from decay, set by the learner */
-    /* read by span/ and large/ */
-    size_t retain_idle_bytes; /* unused memory exempt from decay, at least */
-    /* read by span/ */
-    bool huge_pages; /* densely used memory may be backed by huge pages */
+    size_t retain_percent; /* bound of unused memory, as a share of what is in use */
+    bool huge_pages;       /* densely used memory may be backed by huge pages */
     /* read by large/ */
     size_t huge_cache_bytes; /* resident memory of free huge mappings kept at least */
     /* read by front/ */
@@ -25,14 +21,6 @@ typedef struct hak_knobs {
     size_t cache_bytes;  /* what all bins may grow by, for each CPU */
     size_t outbox_bytes; /* what may wait in the outboxes of a thread */
     bool force_libc;     /* route the whole family to the next allocator */
-    /* read by large/, set by policy/pressure.c */
-    size_t room_soft_bytes; /* in use and unused together at most; SIZE_MAX: no bound */
-    size_t room_step_bytes; /* what may go because of that until the next look */
-    size_t room_hard_bytes; /* above it goes whatever the step says */
-    /* read by span/, slab/ and front/, set by policy/pressure.c */
-    bool is_tight; /* little would be left even if nothing were unused here */
-    /* read by stat/, set by policy/pressure.c */
-    size_t limit_bytes; /* of the control group with least room; 0: none known */
     /* read by policy/ */
     bool learn;
     bool cgroup; /* look at what control groups leave of memory */
@@ -42,6 +30,21 @@ typedef struct hak_knobs {
     /* read by life/ */
     bool backtrace; /* a fatal report tells the stack */
     bool scavenger; /* a thread gives memory back when the program does nothing */
+
+    /* --- set by mallopt, too; read by span/ and large/ */
+    HAK_SEALED size_t retain_min_bytes; /* the same bound at least; more is purged soon */
+    size_t retain_idle_bytes;           /* unused memory exempt from decay, at least */
+    /* --- set by the learner; read by span/ */
+    size_t retain_learned_percent; /* extra share; 0 to 100 */
+    size_t retain_wanted_bytes;    /* unused memory exempt from decay */
+    /* --- set by policy/pressure.c; read by large/ */
+    size_t room_soft_bytes; /* in use and unused together at most; SIZE_MAX: no bound */
+    size_t room_step_bytes; /* what may go because of that until the next look */
+    size_t room_hard_bytes; /* above it goes whatever the step says */
+    /* read by span/, slab/ and front/ */
+    bool is_tight; /* little would be left even if nothing were unused here */
+    /* read by stat/ */
+    size_t limit_bytes; /* of the control group with least room; 0: none known */
 } hak_knobs_t;
 
 extern hak_knobs_t hak_knobs;

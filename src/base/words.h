@@ -22,7 +22,11 @@
  *   sort, spill give the blocks of a list back to their slabs, or in batches to their owners
  *   tick        a slow path that counts: a refill, a full bin or outbox, the free of a large block
  *   event       what front/event.h has registered; runs at every 256th tick, or by time
+ *   quarantine  where freed blocks wait in hardened builds: they are held back
+ *   canary      bytes behind what the user has, which nobody but us knows; guard: what nobody may
+ *               touch, behind a block or a superslab; seal: make read-only for good
  *   mark        a bit that says a block is free
+ *   tag         of an owner: in page-map entries; of a free block: the low 16 bits of its link
  *   fresh       a block that was never handed out
  *   batch       blocks of one slab on their way to its owner
  *   own list    of a slab, what batches brought to it

@@ -193,6 +193,11 @@ unsigned hak_conf_parse(const char *text, const char *source) {
 }
 
 static unsigned conf_parse_profile(const char *name) {
+    if (!HAK_HARDEN && strcmp(name, "hardened") == 0) {
+        hak_warn("HAKMEM_PROFILE: this library is not hardened; build/hardened/libhakmem.so is, "
+                 "and ./hakmem run --profile hardened takes it");
+        return 1;
+    }
     for (unsigned i = 0; i < PRESET_COUNT; i++) {
         if (strcmp(presets[i].name, name) == 0) {
             return hak_conf_parse(presets[i].options, "HAKMEM_PROFILE");

@@ -3,29 +3,22 @@
 
 #include "os/os.h"
 
-enum { EVENT_MAX = 12 };
+static uint64_t event_due_ns; /* [atomic] the process's next step of time */
 
-typedef struct event_entry {
-    hak_event_t *event;
-    hak_event_scope_t scope;
-} event_entry_t;
-
-static event_entry_t events[EVENT_MAX]; /* [init] */
-static unsigned event_count;            /* [init] */
-static uint64_t event_due_ns;           /* [atomic] the process's next step of time */
-
+hak_event_table_t hak_event_table;
 hak_next_allocator_t hak_next_allocator;
 
 void hak_event_register(hak_event_t *event, hak_event_scope_t scope) {
-    if (event_count < EVENT_MAX) {
-        events[event_count++] = (event_entry_t){.event = event, .scope = scope};
+    hak_event_table_t *table = &hak_event_table;
+    if (table->count < HAK_EVENT_MAX) {
+        table->entry[table->count++] = (struct hak_event_entry){.event = event, .scope = scope};
     }
 }
 
 static void event_run(hak_tcache_t *tcache, hak_event_scope_t scope) {
-    for (unsigned i = 0; i < event_count; i++) {
-        if (events[i].scope == scope) {
-            events[i].event(tcache);
+    for (unsigned i = 0; i < hak_event_table.count; i++) {
+        if (hak_event_table.entry[i].scope == scope) {
+            hak_event_table.entry[i].event(tcache);
         }
     }
 }

@@ -21,9 +21,21 @@ enum {
 
 typedef void hak_event_t(hak_tcache_t *tcache);
 
+enum { HAK_EVENT_MAX = 12 };
+
 /* Whom an event serves, and when: each thread that ticks; the process, at a 256th tick of any
  * thread and in a step of time; the process, once in a step. The last two do without a tcache. */
 typedef enum hak_event_scope { HAK_EVENT_OWN, HAK_EVENT_PROCESS, HAK_EVENT_STEP } hak_event_scope_t;
+
+typedef struct hak_event_table {
+    struct hak_event_entry {
+        hak_event_t *event;
+        hak_event_scope_t scope;
+    } entry[HAK_EVENT_MAX];
+    unsigned count;
+} HAK_SEALED hak_event_table_t;
+
+extern hak_event_table_t hak_event_table; /* [init] */
 
 /* Registers an event; at most 12, before any thread ticks. */
 void hak_event_register(hak_event_t *event, hak_event_scope_t scope);
@@ -52,7 +64,7 @@ typedef struct hak_next_allocator {
     void *(*memalign)(size_t align, size_t bytes);
     void (*free)(void *block);
     size_t (*usable_size)(void *block);
-} hak_next_allocator_t;
+} HAK_SEALED hak_next_allocator_t;
 
 extern hak_next_allocator_t hak_next_allocator; /* [init] */
 

@@ -33,7 +33,7 @@
 #include "front/tcache.h"
 
 /* fast path: begin */
-/* Where the bin for a size is; size <= HAK_SC_SMALL_BYTES. The table lies just before the base
+/* Where the bin for a size is; size <= HAK_SC_SMALL_SIZE. The table lies just before the base
  * (MAP-5). */
 HAK_INLINE int64_t hak_fast_place(uintptr_t pagemap_base, size_t size) {
     const uint8_t *table = (const uint8_t *)pagemap_base - HAK_PAGEMAP_TABLE_BYTES;
@@ -66,6 +66,10 @@ HAK_INLINE void *hak_fast_pop_at(hak_tcache_t *tcache, int64_t place) {
         bin->room = room + 1;
     }
     hak_link_clear(block);
+    if (HAK_HARDEN) {
+        hak_harden_hand_out(block, hak_sc_info_of_entry((uint32_t)place)->bytes);
+        HAK_FETCH(hak_link_next(word));
+    }
     return block;
 }
 
@@ -73,7 +77,7 @@ HAK_INLINE void *hak_fast_pop_class(hak_tcache_t *tcache, unsigned sc) {
     return hak_fast_pop_at(tcache, (int64_t)sc * HAK_KIND_PER_CLASS);
 }
 
-/* size <= HAK_SC_SMALL_BYTES */
+/* size <= HAK_SC_SMALL_SIZE */
 HAK_INLINE void *hak_fast_pop(size_t size) {
     uintptr_t base = hak_pagemap_base();
     return hak_fast_pop_at(hak_tcache_self(base), hak_fast_place(base, size));
@@ -106,13 +110,12 @@ HAK_INLINE bool hak_fast_push(hak_tcache_t *tcache, int64_t difference, void *bl
 
 /* Whether what is freed starts a block of its class. */
 HAK_INLINE bool hak_fast_is_sound(hak_tcache_t *tcache, int64_t difference, const void *block) {
-    return (!HAK_HARDEN || !hak_link_looks_free(hak_link_word(block))) &&
-           hak_is_multiple((uint16_t)(uintptr_t)block,
+    return hak_is_multiple((uint16_t)(uintptr_t)block,
                            &hak_bin_at(tcache, HAK_SC_COUNT, &difference)->factor);
 }
 
 HAK_INLINE void *hak_fast_malloc(size_t size) {
-    if (HAK_UNLIKELY(size > HAK_SC_SMALL_BYTES)) {
+    if (HAK_UNLIKELY(size > HAK_SC_SMALL_SIZE)) {
         return hak_slow_malloc_medium(size);
     }
     void *block = hak_fast_pop(size);
@@ -121,6 +124,10 @@ HAK_INLINE void *hak_fast_malloc(size_t size) {
 
 /* `index` is where the block's entry is in the page map. */
 HAK_INLINE void hak_fast_free_entry(uintptr_t base, uintptr_t index, int64_t entry, void *block) {
+    if (HAK_HARDEN) {
+        hak_quarantine_free(block);
+        return;
+    }
     hak_tcache_t *tcache = hak_tcache_self(base);
     int64_t difference = entry - tcache->entry_end;
     if (HAK_UNLIKELY(!hak_difference_is_own(difference))) {
@@ -145,7 +152,7 @@ HAK_INLINE void hak_fast_free_sized(void *block, size_t align, size_t size) {
     uintptr_t base = hak_pagemap_base();
     uintptr_t index = hak_pagemap_index(base, block);
     int64_t entry = hak_entry_signed(hak_pagemap_at(base, index));
-    if (HAK_LIKELY(size <= HAK_SC_SMALL_BYTES && align <= HAK_BLOCK_ALIGN &&
+    if (HAK_LIKELY(size <= HAK_SC_SMALL_SIZE && align <= HAK_BLOCK_ALIGN &&
                    (entry & HAK_KIND_MASK) == hak_fast_place(base, size))) {
         hak_fast_free_entry(base, index, entry, block);
     } else {
@@ -175,18 +182,22 @@ HAK_INLINE bool hak_fast_stays(const void *block, size_t size) {
     }
     const hak_sc_info_t *info = hak_sc_info_of_entry(entry);
     size_t least = info->keep_from;
-    return size - least <= info->bytes - least && hak_slab_is_start(index, info, block) &&
+    return size - least <= hak_sc_usable(info) - least && hak_slab_is_start(index, info, block) &&
            !hak_link_looks_free(hak_link_word(block));
 }
 
 /* --- with a call site, which only slow paths look at ------------------------------------------ */
 
 HAK_INLINE void *hak_fast_malloc_at(size_t size, const void *site) {
-    void *block = HAK_LIKELY(size <= HAK_SC_SMALL_BYTES) ? hak_fast_pop(size) : NULL;
+    void *block = HAK_LIKELY(size <= HAK_SC_SMALL_SIZE) ? hak_fast_pop(size) : NULL;
     return HAK_LIKELY(block != NULL) ? block : hak_slow_malloc_at(size, site);
 }
 
 HAK_INLINE void hak_fast_free_at(void *block, const void *site) {
+    if (HAK_HARDEN) {
+        hak_quarantine_free(block);
+        return;
+    }
     uintptr_t base = hak_pagemap_base();
     hak_tcache_t *tcache = hak_tcache_self(base);
     int64_t difference = hak_entry_signed(hak_pagemap_get(base, block)) - tcache->entry_end;

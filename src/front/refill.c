@@ -75,7 +75,7 @@ static hak_blocks_t refill_once(hak_tcache_t *tcache, unsigned sc) {
     if (blocks.stride != 0) {
         hak_slab_link(&blocks);
     }
-    return blocks;
+    return HAK_HARDEN ? hak_quarantine_shuffle(tcache, blocks) : blocks;
 }
 
 /* Blocks from the slabs; count == 0: memory is out. */
@@ -132,6 +132,7 @@ void *hak_slow_refill(hak_tcache_t *tcache, unsigned sc, const hak_request_t *re
     int32_t rest = (int32_t)blocks.count - 1;
     int32_t half = side->capacity / 2;
     side->idle = 0;
+    hak_hunt_check_mark(blocks.head);
     bin->head = hak_link_get(blocks.head);
     bin->room = side->capacity - (rest > half ? half : rest); /* TCACHE-3 */
     side->total = bin->room + rest;
@@ -143,5 +144,8 @@ void *hak_slow_refill(hak_tcache_t *tcache, unsigned sc, const hak_request_t *re
         }
     }
     hak_link_clear(blocks.head);
+    if (HAK_HARDEN) {
+        hak_harden_hand_out(blocks.head, hak_sc_info[sc].bytes);
+    }
     return blocks.head;
 }

@@ -35,7 +35,7 @@ static size_t own_usable(const void *block, uint32_t entry, hak_fatal_kind_t kin
     size_t bytes = 0;
     if (HAK_LIKELY(hak_slab_is_entry(entry))) {
         if (HAK_LIKELY(hak_slab_is_block(hak_slab_of(block), block))) {
-            return hak_sc_info_of_entry(entry)->bytes;
+            return hak_sc_usable(hak_sc_info_of_entry(entry));
         }
     } else if (low == HAK_KIND_LARGE || low == HAK_KIND_HUGE) {
         bytes = hak_large_usable(block, entry);
@@ -60,8 +60,8 @@ size_t hak_usable_size(const void *block) {
 }
 
 size_t hak_good_bytes(size_t size) {
-    if (size <= HAK_SC_MAX_BYTES) {
-        return hak_sc_info[hak_sc_of(size)].bytes;
+    if (size <= HAK_SC_MAX_SIZE) {
+        return hak_sc_usable(&hak_sc_info[hak_sc_of(size)]);
     }
     return size > PTRDIFF_MAX - HAK_UNIT_BYTES ? 0 : hak_align_up(size, HAK_UNIT_BYTES);
 }
@@ -98,7 +98,9 @@ HAK_INLINE void *resize_by_copy(void *block, uint32_t entry, size_t usable, size
     size_t kept = usable < size ? usable : size;
     __asm__("" : "+r"(kept)); /* knowing its range, gcc would copy by slow string instructions */
     memcpy(fresh, block, kept);
-    if (HAK_UNLIKELY(!hak_fast_push_own(hak_pagemap_base(), entry, block))) {
+    if (HAK_HARDEN) {
+        hak_quarantine_free(block);
+    } else if (HAK_UNLIKELY(!hak_fast_push_own(hak_pagemap_base(), entry, block))) {
         hak_slow_free(block);
     }
     return fresh;
@@ -142,8 +144,14 @@ void *hak_resize(void *block, size_t size) {
     if (HAK_UNLIKELY(!hak_slab_is_start(index, info, block))) {
         hak_fatal(HAK_FATAL_INVALID_REALLOC, block, "inside a block");
     }
-    if (HAK_UNLIKELY(hak_link_looks_free(hak_link_word(block))) && hak_hunt(block)) {
-        hak_fatal(HAK_FATAL_FREED_REALLOC, block, NULL);
+    if (HAK_UNLIKELY(hak_link_looks_free(hak_link_word(block)))) {
+        if (hak_hunt(block)) {
+            hak_fatal(HAK_FATAL_FREED_REALLOC, block, NULL);
+        }
+        size_t least = info->keep_from;
+        if (size - least <= hak_sc_usable(info) - least) {
+            return block; /* what the program wrote looks like a tag */
+        }
     }
-    return resize_by_copy(block, entry, info->bytes, size);
+    return resize_by_copy(block, entry, hak_sc_usable(info), size);
 }

@@ -114,7 +114,7 @@ static hak_large_result_t slow_large(size_t size, size_t align) {
 }
 
 void *hak_slow_malloc_medium(size_t size) {
-    if (HAK_UNLIKELY(size > HAK_SC_MAX_BYTES)) {
+    if (HAK_UNLIKELY(size > HAK_SC_MAX_SIZE)) {
         return slow_result(slow_large(size, HAK_BLOCK_ALIGN).block);
     }
     unsigned sc = hak_sc_of_medium(size);
@@ -126,7 +126,7 @@ void *hak_slow_calloc(size_t size) {
     if (slow_own_tcache() == NULL && slow_is_forced()) {
         return hak_next_allocator.calloc(1, size);
     }
-    if (size <= HAK_SC_MAX_BYTES) {
+    if (size <= HAK_SC_MAX_SIZE) {
         void *block = hak_fast_malloc(size);
         return block == NULL ? NULL : memset(block, 0, size);
     }
@@ -187,6 +187,7 @@ static void free_overflow(hak_tcache_t *tcache, unsigned sc, void *block) {
     hak_owner_add(&tcache->counters.overflow, 1);
     hak_link_set(block, bin->head);
     hak_blocks_t blocks = {.head = block, .count = (uint32_t)leaving};
+    hak_store_relaxed(&bin->head, NULL); /* no hunt shall follow it while it is sorted */
     bin->head = hak_tcache_spill(tcache, sc, blocks);
     bin->room = side->total - kept;
 }
@@ -244,11 +245,13 @@ HAK_INLINE void free_remote(hak_tcache_t *tcache, uint32_t entry, void *block, u
     if (HAK_UNLIKELY(!is_start)) {
         hak_fatal(HAK_FATAL_INTERIOR_FREE, block, NULL);
     }
-    if (HAK_HARDEN || HAK_AUDIT) { /* else when the outbox is emptied */
+    if (HAK_AUDIT) { /* else when the outbox is emptied */
         hak_slab_check_freed(hak_slab_of(block), block);
     }
-    if (HAK_UNLIKELY(HAK_HARDEN || block == side->outbox.head ||
-                     (entry & ~HAK_KIND_MASK) == HAK_SLAB_HOLES_TAG)) {
+    if (HAK_UNLIKELY(block == side->outbox.head)) {
+        hak_fatal(HAK_FATAL_DOUBLE_FREE, block, NULL);
+    }
+    if (HAK_UNLIKELY((entry & ~HAK_KIND_MASK) == HAK_SLAB_HOLES_TAG)) {
         free_check(block, entry);
     }
     hak_link_set(block, side->outbox.head);
@@ -391,8 +394,10 @@ void hak_slow_free(void *block) {
 /* Also what realloc leaves in place has another size than its class. When memory was out it left
  * any block that was to shrink. */
 static bool free_is_size(const hak_sc_info_t *info, uint32_t entry, size_t align, size_t size) {
-    if (size >= info->keep_from || hak_load_relaxed(&hak_counters.os_failure) != 0) {
-        return size <= info->bytes;
+    size_t usable = hak_sc_usable(info);
+    if (size >= info->keep_from || size > usable / 2 ||
+        hak_load_relaxed(&hak_counters.os_failure) != 0) {
+        return size <= usable;
     }
     return hak_sc_of_aligned(size == 0 ? 1 : size, align == 0 ? 1 : align) ==
            hak_sc_of_entry(entry);

@@ -12,7 +12,7 @@
 
 /* The bin of the class was empty, or the thread has no tcache. */
 HAK_COLD void *hak_slow_malloc(size_t size);
-/* size > HAK_SC_SMALL_BYTES: hits bins, too. */
+/* size > HAK_SC_SMALL_SIZE: hits bins, too. */
 HAK_NOINLINE void *hak_slow_malloc_medium(size_t size);
 /* Not our own block, bin full, NULL, large, foreign, no tcache. */
 HAK_NOINLINE void hak_slow_free(void *block);
@@ -41,6 +41,9 @@ HAK_NOINLINE void *hak_slow_refill(hak_tcache_t *tcache, unsigned sc, const hak_
 void hak_slow_spare(void);
 /* Memory is out: what may help is done, and true says to try again; attempts count from 0. */
 HAK_COLD bool hak_slow_retry(hak_tcache_t *tcache, unsigned attempt);
+
+/* Hardened builds, quarantine.c: all of free for a block of a slab, and whatever may be none. */
+HAK_NOINLINE void hak_quarantine_free(void *block);
 
 /* Whether the address lies in memory of ours; asked about addresses that are no block. */
 bool hak_slow_is_inside(const void *address);

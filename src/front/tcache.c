@@ -123,6 +123,9 @@ hak_tcache_t *hak_tcache_attach(void) {
     tcache->thread_id = thread_id;
     tcache->is_attached = true;
     hak_lock_release(HAK_LOCK_REGISTRY);
+    if (HAK_HARDEN) {
+        hak_quarantine_attach(tcache);
+    }
     hak_tcache_offset = (uintptr_t)tcache - hak_pagemap_base();
     return tcache;
 }
@@ -165,6 +168,9 @@ static void bin_flush(hak_tcache_t *tcache, unsigned sc) {
 }
 
 void hak_tcache_flush(hak_tcache_t *tcache) {
+    if (HAK_HARDEN) {
+        hak_quarantine_flush(tcache);
+    }
     for (unsigned sc = 0; sc < HAK_SC_COUNT; sc++) {
         bin_flush(tcache, sc);
     }
@@ -207,6 +213,9 @@ void hak_tcache_after_fork(bool is_clean) {
     bool has_self = !hak_tcache_is_empty(self);
     if (has_self) {
         self->thread_id = hak_os_thread_id();
+    }
+    if (HAK_HARDEN && has_self && self->quarantine != NULL) {
+        hak_quarantine_attach(self); /* the parent's random numbers are known to it */
     }
     if (hak_tcache_count <= has_self && hak_load_relaxed(&hak_counters.guest_use) == 0) {
         return; /* there never was another thread to leave anything undone */

@@ -77,6 +77,7 @@ struct hak_tcache {
     int64_t guard_left;             /* [owner] blocks of refills until guard/ is asked, if > 0 */
     uint64_t guard_random;          /* [owner] state of its generator; 0: not begun */
     hak_bin_side_t side[HAK_SC_COUNT];
+    struct hak_quarantine *quarantine; /* [const] hardened builds; NULL: metadata was out */
 };
 
 _Static_assert(sizeof(hak_tcache_t) <= sizeof(hak_pagemap_leaf_t), "MAP-4: it is all in the leaf");
@@ -137,6 +138,15 @@ void *hak_tcache_spill(hak_tcache_t *tcache, unsigned sc, hak_blocks_t blocks);
 /* The same for a list that ends there; fatal if it does not. */
 void hak_tcache_spill_all(hak_tcache_t *tcache, unsigned sc, hak_blocks_t blocks);
 
+/* Hardened builds: gives the tcache a quarantine, and new random numbers. */
+void hak_quarantine_attach(hak_tcache_t *tcache);
+/* Sorts what is in it. */
+void hak_quarantine_flush(hak_tcache_t *tcache);
+/* Whether the block is in it; of other threads a hint. */
+bool hak_quarantine_has(const hak_tcache_t *tcache, unsigned sc, const void *block);
+/* A list for a bin with its first blocks in random order. */
+hak_blocks_t hak_quarantine_shuffle(hak_tcache_t *tcache, hak_blocks_t blocks);
+
 /* Blocks an outbox takes before it is handed over: a quarter of what all may hold. */
 int32_t hak_outbox_capacity(unsigned sc);
 /* Hands everything in the outboxes over. */
@@ -148,6 +158,7 @@ hak_blocks_t hak_outbox_recycle(hak_tcache_t *tcache, unsigned sc);
 
 /* The tcache of threads that have none (after their exit hook, or metadata ran out). Between the
  * two calls the caller holds HAK_LOCK_GUEST. */
+extern hak_tcache_t hak_tcache_guest; /* [lock GUEST] */
 hak_tcache_t *hak_tcache_guest_enter(void);
 void hak_tcache_guest_leave(void);
 

@@ -3,12 +3,13 @@
  * Is a block free that looks as if it were? It is looked for in every bin and outbox, in its slab's
  * bitmap, own list and remote list. Lists of other threads may change meanwhile: they are walked
  * with a bound, and only along addresses where blocks of the class start. Nothing is changed. What
- * another thread has in hand just then, between two lists, is not found.
+ * another thread has in hand just then, between two lists, is not found, nor what an owner has that
+ * somebody keeps for longer than a moment.
  *
  * Costs what it costs: the program ends here, unless it wrote a tag and a likely link by itself. */
 #include "front/tcache.h"
 
-enum { HUNT_STEPS = 1 << 20, HUNT_TRIES = 10000 };
+enum { HUNT_STEPS = 1 << 20, HUNT_TRIES = 16 };
 
 typedef struct hunt {
     const void *block;
@@ -21,7 +22,8 @@ static bool hunt_is_start(const void *address, unsigned sc) {
     uintptr_t index = hak_pagemap_index(hak_pagemap_base(), address);
     uint32_t entry = hak_pagemap_at(hak_pagemap_base(), index);
     return (uintptr_t)address >> 48 == 0 && hak_slab_is_entry(entry) &&
-           hak_sc_of_entry(entry) == sc && hak_slab_is_start(index, &hak_sc_info[sc], address);
+           hak_sc_of_entry(entry) == sc && hak_pagemap_superslab(address) != NULL &&
+           hak_slab_is_start(index, &hak_sc_info[sc], address);
 }
 
 static void hunt_list(hunt_t *hunt, const void *head) {
@@ -40,8 +42,14 @@ static void hunt_list(hunt_t *hunt, const void *head) {
 
 static void hunt_tcache(hak_tcache_t *tcache, void *context) {
     hunt_t *hunt = context;
+    if (!tcache->is_attached && tcache != &hak_tcache_guest) {
+        return; /* nothing is in it, or it was left in the middle of a change by a fork */
+    }
     hunt_list(hunt, hak_load_relaxed(&tcache->bin[hunt->sc].head));
     hunt_list(hunt, hak_load_relaxed(&tcache->side[hunt->sc].outbox.head));
+    if (HAK_HARDEN && hak_quarantine_has(tcache, hunt->sc, hunt->block)) {
+        hunt->is_found = true;
+    }
 }
 
 /* Takes the lock of the owner of the block's slab; NULL: somebody keeps it. */

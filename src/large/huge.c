@@ -76,6 +76,18 @@ void *hak_huge_reserve(size_t bytes) {
 
 /* --- blocks --------------------------------------------------------------------------------- */
 
+/* What a write behind the block meets. Without places for mappings there is none. */
+static void huge_guard(char *base, size_t bytes) {
+    if (HAK_HARDEN) {
+        hak_os_guard(base + bytes - HAK_HUGE_GUARD_BYTES, HAK_HUGE_GUARD_BYTES);
+    }
+}
+
+/* The mapping is about to be used in another way. */
+static bool huge_unguard(char *base, size_t bytes) {
+    return !HAK_HARDEN || hak_os_commit(base + bytes - HAK_HUGE_GUARD_BYTES, HAK_HUGE_GUARD_BYTES);
+}
+
 bool hak_huge_register(char *base, size_t bytes) {
     uint32_t index;
     if (!hak_pagemap_prepare(base, bytes)) {
@@ -94,6 +106,7 @@ bool hak_huge_register(char *base, size_t bytes) {
     if (record == NULL) {
         return false;
     }
+    huge_guard(base, bytes);
     hak_pagemap_set(base, 1, index << 8 | HAK_KIND_HUGE);
     return true;
 }
@@ -114,10 +127,11 @@ static char *huge_map(size_t bytes, size_t align) {
 
 hak_large_result_t hak_huge_alloc(size_t bytes, size_t align) {
     hak_large_result_t result = {0};
-    if (bytes > (size_t)PTRDIFF_MAX - HAK_UNIT_BYTES) {
+    if (bytes > (size_t)PTRDIFF_MAX - HAK_UNIT_BYTES - HAK_HUGE_GUARD_BYTES) {
         return result;
     }
     bytes = bytes == 0 ? HAK_UNIT_BYTES : hak_align_up(bytes, HAK_UNIT_BYTES);
+    bytes += HAK_HUGE_GUARD_BYTES;
     align = align < HAK_UNIT_BYTES ? HAK_UNIT_BYTES : align;
     hak_lock_acquire(HAK_LOCK_HUGE);
     char *base = hak_huge_cache_take(bytes, align);
@@ -158,13 +172,17 @@ bool hak_huge_free(void *block, uint32_t entry) {
         return false;
     }
     huge_unregister(record, entry);
+    if (HAK_UNLIKELY(!huge_unguard(block, bytes))) {
+        hak_os_unmap(block, bytes);
+        return true;
+    }
     hak_huge_cache_give(block, bytes);
     return true;
 }
 
 size_t hak_huge_usable(const void *block, uint32_t entry) {
     const hak_huge_t *record = record_of(entry);
-    return record->base == block ? hak_load_relaxed(&record->bytes) : 0;
+    return record->base == block ? hak_load_relaxed(&record->bytes) - HAK_HUGE_GUARD_BYTES : 0;
 }
 
 /* Under HAK_LOCK_HUGE. */
@@ -218,16 +236,17 @@ static void *huge_make_whole(char *block, uint32_t entry, size_t old_bytes, size
     return base;
 }
 
-void *hak_huge_resize(void *block, uint32_t entry, size_t bytes) {
+/* Without its guard. */
+static void *huge_resize(void *block, uint32_t entry, size_t bytes) {
     hak_huge_t *record = record_of(entry);
     size_t old_bytes = record->bytes;
-    size_t new_bytes = hak_align_up(bytes, HAK_UNIT_BYTES);
+    size_t new_bytes = hak_align_up(bytes, HAK_UNIT_BYTES) + HAK_HUGE_GUARD_BYTES;
     if (new_bytes <= old_bytes) {
         /* keep small surpluses: the tail is not worth a system call */
         if (old_bytes - new_bytes < HAK_UNIT_BYTES || new_bytes >= old_bytes / 8 * 7) {
             return block;
         }
-        if (new_bytes <= HAK_UNIT_BYTES) {
+        if (bytes <= HAK_UNIT_BYTES) {
             return NULL;
         }
         if (hak_os_unmap((char *)block + new_bytes, old_bytes - new_bytes)) {
@@ -266,6 +285,19 @@ void *hak_huge_resize(void *block, uint32_t entry, size_t bytes) {
     hak_pagemap_set(target, 1, entry);
     hak_count(huge_remap);
     return target;
+}
+
+void *hak_huge_resize(void *block, uint32_t entry, size_t bytes) {
+    hak_huge_t *record = record_of(entry);
+    if (!huge_unguard(block, record->bytes)) {
+        return NULL;
+    }
+    void *result = huge_resize(block, entry, bytes);
+    /* else it is another block, and has one */
+    if (result == NULL || hak_pagemap_get(hak_pagemap_base(), result) == entry) {
+        huge_guard(record->base, record->bytes);
+    }
+    return result;
 }
 
 bool hak_large_covers(const void *address) {

@@ -18,7 +18,11 @@
 #include "span/pagemap.h"
 #include "span/span.h"
 
-enum { HAK_LARGE_MAX_UNITS = 16 }; /* above this: huge */
+enum {
+    HAK_LARGE_MAX_UNITS = 16, /* above this: huge */
+    /* At the end of a huge block, inaccessible; part of what its record says. */
+    HAK_HUGE_GUARD_BYTES = HAK_HARDEN ? HAK_UNIT_BYTES : 0,
+};
 
 typedef struct hak_large_result {
     void *block; /* NULL: memory is out */
@@ -82,7 +86,7 @@ size_t hak_huge_usable(const void *block, uint32_t entry);
 void *hak_huge_resize(void *block, uint32_t entry, size_t bytes);
 /* Address space for a block to move to, known to the page map; NULL when there is none. */
 void *hak_huge_reserve(size_t bytes);
-/* Wraps an existing mapping into a huge block; false if metadata ran out. */
+/* Wraps an existing mapping, its guard included, into a huge block; false if metadata ran out. */
 bool hak_huge_register(char *base, size_t bytes);
 /* Estimate of the bytes of a range that are resident; whole units. A few system calls. */
 size_t hak_large_resident(const char *base, size_t bytes);

@@ -44,6 +44,22 @@ static void event_learn(hak_tcache_t *tcache) {
     hak_policy_press();
 }
 
+static void secrets_init(void) {
+    uint64_t random[3];
+    hak_os_random(random, sizeof random);
+    hak_secret.link = random[0] & ~(uint64_t)(HAK_BLOCK_ALIGN - 1);
+    hak_secret.canary = random[1];
+    hak_secret.factor = random[2] | 1;
+}
+
+void hak_life_seal(void) {
+    hak_os_seal(&hak_secret, sizeof hak_secret);
+    hak_os_seal(&hak_check_sink, sizeof hak_check_sink);
+    hak_os_seal(&hak_next_allocator, sizeof hak_next_allocator);
+    hak_os_seal(&hak_event_table, sizeof hak_event_table);
+    hak_os_seal(&hak_knobs, offsetof(hak_knobs_t, retain_min_bytes));
+}
+
 static void process_start(void) {
     hak_check_sink.write = hak_os_write;
     hak_check_sink.abort = hak_os_abort;
@@ -52,8 +68,8 @@ static void process_start(void) {
     hak_sc_init();
     hak_owner_start();
     if (HAK_HARDEN) {
-        hak_os_random(&hak_link_secret, sizeof hak_link_secret);
-        hak_link_secret &= ~(uintptr_t)(HAK_BLOCK_ALIGN - 1);
+        secrets_init();
+        hak_os_scatter();
     }
     hak_event_register(hak_outbox_flush, HAK_EVENT_OWN);
     hak_event_register(hak_budget_settle, HAK_EVENT_OWN);
@@ -77,6 +93,9 @@ static void process_start(void) {
     }
     hak_life_thread_init();
     hak_life_fork_init();
+    if (HAK_HARDEN && !HAK_FAULT) { /* tests of the core write to all of it */
+        hak_life_seal();
+    }
 }
 
 void hak_life_process_start(void) {

@@ -21,6 +21,8 @@ void hak_life_scavenger_after_fork(void);
 void hak_life_fork_init(void);
 /* Finds the allocator behind ours and fills hak_next_allocator. */
 void hak_life_next_init(void);
+/* Hardened builds: what never changes from now on is read-only. */
+void hak_life_seal(void);
 /* Whether force_libc can be honoured: the C library's own functions can be named. */
 bool hak_life_next_has_libc(void);
 

@@ -57,7 +57,8 @@ static bool trap_set(int signal, const trap_action_t *action, trap_action_t *bef
  * signal that somebody sent has to be sent again. */
 static void trap_pass_on(int signal, siginfo_t *info, void *context) {
     trap_action_t *before = trap_before_of(signal);
-    bool is_sent = info->si_code <= 0;
+    /* an error of memory that no access met does not happen again, either */
+    bool is_sent = info->si_code <= 0 || (signal == SIGBUS && info->si_code == BUS_MCEERR_AO);
     if (before->handler.plain == SIG_IGN && is_sent) {
         return;
     }
@@ -143,9 +144,12 @@ static bool trap_install_for(int signal) {
         return true; /* the other one failed the last time */
     }
     *trap_before_of(signal) = before;
+    bool is_theirs = before.handler.plain != SIG_DFL && before.handler.plain != SIG_IGN;
+    unsigned long kept =
+        SA_NODEFER | SA_RESTART | SA_ONSTACK; /* a large handler may need its stack */
     trap_action_t ours = {
         .handler.info = trap_enter,
-        .flags = (before.flags & (SA_NODEFER | SA_RESTART)) | SA_SIGINFO | SA_ONSTACK,
+        .flags = (before.flags & kept) | SA_SIGINFO | (is_theirs ? 0 : SA_ONSTACK),
         .mask = before.mask,
     };
 #if defined(__x86_64__)

@@ -58,6 +58,10 @@ static void hole_purge(hak_slab_t *slab, size_t from, size_t to, size_t least, p
              last = (unsigned)((to - 1) / HAK_UNIT_BYTES);
     sum->calls++;
     hak_count(purge_calls);
+    if (!slab->lacks_tags) {
+        slab->lacks_tags = true;
+        hak_slab_set_entry(slab);
+    }
     sum->is_refused = !hak_os_purge(slab->base + from, to - from);
     if (!sum->is_refused) {
         hak_span_note_holes(hak_pagemap_superslab(slab->base), slab->unit + first,
@@ -84,7 +88,6 @@ static purge_sum_t slab_purge_holes(hak_slab_t *slab, size_t least) {
     if (sum.bytes > slab->hole_bytes) {
         hak_add_relaxed(&hak_span_hole_bytes, sum.bytes - slab->hole_bytes);
         slab->hole_bytes = (uint32_t)sum.bytes;
-        hak_slab_set_entry(slab);
     }
     return sum;
 }

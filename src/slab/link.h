@@ -7,8 +7,9 @@
  *
  * A free block may be handed out if it has the tag, and only then; handing it out takes the tag
  * away. So what is in two lists, by being freed twice, is found when its turn comes for the second
- * time, as is what was written to. Nothing but a free puts the tag on; what links free blocks anew
- * looks at it first. `free` itself does not look: the line of the block would have to be there.
+ * time, as is what was written to. Nothing but a free puts the tag on; what takes a block from one
+ * list to another looks at it first. `free` itself does not look: the line of the block would have
+ * to be there.
  *
  * A free block that is marked in the bitmap of its slab is in no list: a second free would put it
  * into one. Its second word says so (HAK_LINK_MARK), which no free changes and every hand-out looks
@@ -30,11 +31,17 @@ enum {
 };
 #define HAK_LINK_MARK 0xd1b70000u /* one instruction of aarch64 */
 
-extern uintptr_t hak_link_secret; /* [init] */
+/* Random numbers of the process; used by hardened builds. */
+typedef struct hak_secret {
+    uintptr_t link;          /* [init] the low 4 bits are 0: no cleared word has the tag then */
+    uint64_t canary, factor; /* [init] harden.h; the second is odd */
+} HAK_SEALED hak_secret_t;
+
+extern hak_secret_t hak_secret;
 
 /* fast path: begin */
 HAK_INLINE uintptr_t hak_link_mask(const void *block) {
-    return HAK_HARDEN ? hak_link_secret ^ (uintptr_t)block : 0;
+    return HAK_HARDEN ? hak_secret.link ^ (uintptr_t)block : 0;
 }
 
 /* The first word of a block, free or not, as a link. */
@@ -60,15 +67,17 @@ HAK_INLINE void hak_link_clear(void *block) {
     *(uintptr_t *)block = 0;
 }
 
+typedef uint32_t HAK_MAY_ALIAS hak_link_mark_t;
+
 /* Whether the second word says that the block is marked in its slab's bitmap. */
 HAK_INLINE bool hak_link_has_mark(const void *block) {
-    return !HAK_HARDEN && ((const uint32_t *)block)[2] == HAK_LINK_MARK;
+    return !HAK_HARDEN && ((const hak_link_mark_t *)block)[2] == HAK_LINK_MARK;
 }
 /* fast path: end */
 
 HAK_INLINE void hak_link_set_mark(void *block, uint32_t mark) {
     if (!HAK_HARDEN) {
-        ((uint32_t *)block)[2] = mark;
+        ((hak_link_mark_t *)block)[2] = mark;
     }
 }
 

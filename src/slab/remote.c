@@ -61,6 +61,9 @@ static void slab_take_remote(hak_owner_t *owner, hak_slab_t *slab) {
         if (HAK_UNLIKELY(hak_slab_is_marked(slab, head) || hak_slab_is_marked(slab, tail))) {
             hak_fatal(HAK_FATAL_DOUBLE_FREE, head, NULL); /* it went back by sorting, too */
         }
+        if (HAK_HARDEN) {
+            *batch_word(head) = 0; /* as in all free blocks, harden.h */
+        }
         head = hak_link_get_below(tail);
         hak_owner_add(&owner->counters.remote_in, 1);
         hak_slab_give_back(owner, slab, &batch);

@@ -29,8 +29,9 @@ _Static_assert(HAK_SC_SMALL_BYTES < HAK_PAGEMAP_TABLE_BYTES &&
                        offsetof(hak_pagemap_t, table) + HAK_PAGEMAP_TABLE_BYTES,
                "MAP-5");
 void hak_sc_init(void) {
-    uint8_t *places = &hak_pagemap.table[1]; /* size 0 is of class 0, which is 0 */
-    for (unsigned i = 1; i < sizeof hak_sc_small; i++, places += HAK_BLOCK_ALIGN) {
+    /* sizes of class 0, which is 0, come first */
+    uint8_t *places = &hak_pagemap.table[1 + HAK_BLOCK_ALIGN - HAK_CANARY_BYTES];
+    for (unsigned i = 2; i < sizeof hak_sc_small; i++, places += HAK_BLOCK_ALIGN) {
         memset(places, hak_sc_small[i] * HAK_KIND_PER_CLASS, HAK_BLOCK_ALIGN);
     }
 }

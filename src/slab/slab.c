@@ -7,7 +7,7 @@
 #include "slab/remote.h"
 #include "slab/slab_inl.h"
 
-uintptr_t hak_link_secret;
+hak_secret_t hak_secret;
 
 enum {
     SLAB_CARVE_BYTES = 4096, /* fresh blocks are made in steps of at most this, one OS page */
@@ -29,7 +29,7 @@ void hak_owner_init(hak_owner_t *owner, uint32_t tag) {
 
 void hak_slab_set_entry(const hak_slab_t *slab) {
     uint32_t tag =
-        slab->hole_bytes != 0 ? (uint32_t)HAK_SLAB_HOLES_TAG : hak_load_relaxed(&slab->owner)->tag;
+        slab->lacks_tags ? (uint32_t)HAK_SLAB_HOLES_TAG : hak_load_relaxed(&slab->owner)->tag;
     hak_pagemap_set(slab->base, slab->units, hak_sc_entry(tag, slab->sc));
 }
 
@@ -38,7 +38,6 @@ static void slab_fill_holes(hak_slab_t *slab) {
     if (HAK_UNLIKELY(slab->hole_bytes != 0)) {
         hak_sub_relaxed(&hak_span_hole_bytes, (size_t)slab->hole_bytes);
         slab->hole_bytes = 0;
-        hak_slab_set_entry(slab);
     }
 }
 
@@ -95,9 +94,11 @@ static hak_slab_t *slab_create(hak_owner_t *owner, unsigned sc) {
     hak_owner_store(&slab->free_count, 0);
     hak_owner_store(&slab->carved, 0);
     slab->base = span.base;
+    slab->is_zero = HAK_HARDEN && span.is_zero;
     hak_list_init(&slab->link);
     slab->looked = 0;
     slab->hole_bytes = 0;
+    slab->lacks_tags = false;
     slab->block_bytes = info->bytes;
     slab->capacity = info->blocks;
     slab->sc = (uint8_t)sc;
@@ -156,6 +157,9 @@ static hak_blocks_t slab_carve(hak_slab_t *slab, uint32_t want) {
     count = want < count ? want : count;
     count = left < count ? left : count;
     char *block = slab->base + (size_t)slab->carved * bytes;
+    for (uint32_t i = 0; HAK_HARDEN && !slab->is_zero && i < count; i++) {
+        hak_harden_clear(block + (size_t)i * bytes, bytes);
+    }
     hak_owner_store(&slab->carved, slab->carved + count);
     return (hak_blocks_t){.head = block, .count = count, .stride = bytes};
 }
@@ -216,7 +220,12 @@ static hak_blocks_t slab_take_bits(hak_slab_t *slab, uint32_t want) {
 static hak_blocks_t slab_take(hak_owner_t *owner, hak_slab_t *slab, uint32_t want) {
     if (slab->free_count != 0) {
         hak_owner_add(&owner->counters.refill_list, 1);
-        return slab->listed != 0 ? slab_take_list(slab) : slab_take_bits(slab, want);
+        hak_blocks_t blocks = slab->listed != 0 ? slab_take_list(slab) : slab_take_bits(slab, want);
+        if (HAK_UNLIKELY(slab->lacks_tags) && slab->free_count == slab->listed) {
+            slab->lacks_tags = false;
+            hak_slab_set_entry(slab);
+        }
+        return blocks;
     }
     if (slab->carved < slab->capacity) {
         hak_owner_add(&owner->counters.refill_carve, 1);

@@ -24,9 +24,10 @@
  *   SLAB-6  Only the holder of the owner's lock touches fields tagged [owner].
  *   SLAB-7  A slab with a non-empty remote list is in the queue of an owner, or is about to be.
  *   SLAB-8  hak_span_hole_bytes is the sum of all hole_bytes.
- *   SLAB-9  A free block has its tag (link.h), unless it lies in a hole. The page-map entry of a
- *           slab with holes has the tag of no owner, so that every free of its blocks takes the
- *           slow path, which looks at the marks: all its free blocks are marked. */
+ *   SLAB-9  A free block has its tag (link.h), and a marked one its second word, unless it lay in a
+ *           hole. From the first hole until no block is marked, lacks_tags says so, and the slab's
+ *           page-map entry has the tag of no owner: every free of its blocks takes the slow path,
+ *           which looks at the marks. */
 #ifndef HAK_SLAB_SLAB_H
 #define HAK_SLAB_SLAB_H
 
@@ -57,10 +58,12 @@ struct hak_slab {
     uint8_t units;                   /* [const] */
     uint8_t unit;                    /* [const] first unit in its superslab */
     uint8_t state;                   /* [owner] hak_slab_state_t */
-    uint16_t looked;    /* [owner] free_count + 1 at the last look for holes; 0: none */
-    uint8_t round;      /* [owner] of looks, in which that was */
-    bool is_purged : 1; /* [owner] the holes went then, if there were some */
-    bool is_spared : 1; /* [owner] the large ones did */
+    uint16_t looked;     /* [owner] free_count + 1 at the last look for holes; 0: none */
+    uint8_t round;       /* [owner] of looks, in which that was */
+    bool is_purged : 1;  /* [owner] the holes went then, if there were some */
+    bool is_spared : 1;  /* [owner] the large ones did */
+    bool lacks_tags : 1; /* [owner] SLAB-9 */
+    bool is_zero : 1;    /* [const] hardened: what was never handed out reads as zero */
 
     HAK_LINE_ALIGNED uintptr_t remote; /* [atomic] list of batches, docs/remote-free.md */
     hak_slab_t *queue_next;            /* [atomic] in an owner's queue */

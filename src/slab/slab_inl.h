@@ -4,6 +4,7 @@
 #ifndef HAK_SLAB_SLAB_INL_H
 #define HAK_SLAB_SLAB_INL_H
 
+#include "slab/harden.h"
 #include "slab/link.h"
 #include "slab/slab.h"
 

@@ -194,7 +194,8 @@ static void superslab_forget(hak_superslab_t *superslab) {
 static size_t job_run(const purge_job_t *job) {
     hak_span_state_t *state = &hak_span_state;
     hak_superslab_t *superslab = job->superslab;
-    bool is_gone = job->is_unmap && hak_os_unmap(superslab->base, HAK_SUPERSLAB_BYTES);
+    bool is_gone = job->is_unmap &&
+                   hak_os_unmap(superslab->base, HAK_SUPERSLAB_BYTES + hak_span_guard_bytes());
     hak_span_split(superslab, job->split);
     uint64_t done = is_gone ? job->units : superslab_purge(superslab, job->units);
     hak_lock_acquire(HAK_LOCK_SPAN);

@@ -4,6 +4,7 @@
 #ifndef HAK_SPAN_SPAN_STATE_H
 #define HAK_SPAN_SPAN_STATE_H
 
+#include "os/os.h"
 #include "span/span.h"
 
 typedef struct hak_span_state {
@@ -27,6 +28,11 @@ typedef struct hak_span_state {
 } hak_span_state_t;
 
 extern hak_span_state_t hak_span_state;
+
+/* Behind every superslab of hardened builds, inaccessible. */
+HAK_INLINE size_t hak_span_guard_bytes(void) {
+    return HAK_HARDEN ? hak_os_page_bytes() : 0;
+}
 
 /* A run of `length` units is free: lowers first_fit. */
 void hak_span_note_free(const hak_superslab_t *superslab, unsigned length);

@@ -101,9 +101,10 @@ enum {
  * breathes none. Untouched address space costs nothing but a place under RLIMIT_AS, so when a batch
  * does not fit, one is tried. The lock is held throughout: a mapping call is short. */
 static bool superslab_map(void) {
-    uint32_t wanted = hak_span_state.count / MAP_SHARE + 1;
+    uint32_t wanted = HAK_HARDEN ? 1 : hak_span_state.count / MAP_SHARE + 1;
+    size_t guard = hak_span_guard_bytes();
     wanted = wanted > MAP_MOST ? MAP_MOST : wanted;
-    char *base = hak_os_map((size_t)wanted * HAK_SUPERSLAB_BYTES, HAK_SUPERSLAB_BYTES);
+    char *base = hak_os_map((size_t)wanted * HAK_SUPERSLAB_BYTES + guard, HAK_SUPERSLAB_BYTES);
     if (base == NULL && wanted > 1) {
         wanted = 1;
         base = hak_os_map(HAK_SUPERSLAB_BYTES, HAK_SUPERSLAB_BYTES);
@@ -112,13 +113,16 @@ static bool superslab_map(void) {
     if (base != NULL) { /* also where the kernel would by itself; huge_page.c says which are */
         hak_os_advise_huge(base, (size_t)wanted * HAK_SUPERSLAB_BYTES, false);
     }
+    if (HAK_HARDEN && base != NULL) {
+        hak_os_guard(base + HAK_SUPERSLAB_BYTES, guard);
+    }
     while (base != NULL && added < wanted &&
            superslab_add(base + (size_t)added * HAK_SUPERSLAB_BYTES)) {
         added++;
     }
     if (base != NULL && added < wanted) {
         hak_os_unmap(base + (size_t)added * HAK_SUPERSLAB_BYTES,
-                     (size_t)(wanted - added) * HAK_SUPERSLAB_BYTES);
+                     (size_t)(wanted - added) * HAK_SUPERSLAB_BYTES + guard);
     }
     return added != 0;
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * One snapshot of all counters, and reports made from it. Figures are estimates while other threads
- * work, exact when they rest. "In use" includes blocks cached in bins and outboxes. */
+ * work, exact when they rest. "In use" includes blocks cached in bins and outboxes, or held back
+ * (front/quarantine.c). */
 #ifndef HAK_STAT_STAT_H
 #define HAK_STAT_STAT_H
 

@@ -36,6 +36,12 @@ static inline bool expect_is_hakmem(void) {
 }
 #endif
 
+/* Whether it is the hardened library, which holds freed blocks back. */
+static inline bool expect_is_hardened(void) {
+    const char *flavour = getenv("HAKMEM_FLAVOUR");
+    return flavour != NULL && strcmp(flavour, "hardened") == 0;
+}
+
 #if defined(__SANITIZE_THREAD__)
 #define EXPECT_SANITIZED 1
 #elif defined(__has_feature)

@@ -4,7 +4,7 @@
 
 Usage: crime_test.py PROGRAM EXPECTED.tsv
 A row of the table is: crime <tab> line <tab> flavours that detect it, or "all". ADDRESS in the line
-stands for any address. Crimes without a row fail the test, so the table stays complete.
+stands for any address; the line SIGSEGV for that signal and no line. Crimes without a row fail the test, so the table stays complete.
 """
 import os
 import re
@@ -37,6 +37,9 @@ def commit(program, crime, library):
 def judge(program, crime, text, library):
     """What was wrong, or None."""
     result = commit(program, crime, library)
+    if text == "SIGSEGV":
+        is_so = result.returncode == -signal.SIGSEGV and not result.stderr
+        return None if is_so else f"ended with {result.returncode}, not by SIGSEGV; {result.stdout}{result.stderr}"
     if result.returncode != -signal.SIGABRT:
         return f"ended with {result.returncode}, not by SIGABRT; {result.stdout}{result.stderr}"
     if not re.fullmatch(pattern(text), result.stderr):

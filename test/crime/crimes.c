@@ -200,7 +200,13 @@ static void double_free_of_chunk_like_retired(void) {
 
 static void sized_free_of_wrong_size(void) {
     extern void free_sized(void *, size_t) __attribute__((weak));
-    free_sized(hide(malloc(64)), 65);
+    free_sized(hide(malloc(64)), 100);
+}
+
+void churn(size_t bytes) {
+    for (unsigned i = 0; i < 2000; i++) {
+        free(hide(malloc(bytes)));
+    }
 }
 
 static void write_after_free(void) {
@@ -211,6 +217,7 @@ static void write_after_free(void) {
     *(volatile uint64_t *)a = 0x4141414141414141u;
     (void)!hide(malloc(64));
     (void)!hide(malloc(64));
+    churn(64); /* it may have been held back */
 }
 
 typedef struct crime {
@@ -261,6 +268,20 @@ static const crime_t crimes[] = {
     CRIME(double_free_of_chunk_like_retired),
     CRIME(sized_free_of_wrong_size),
     CRIME(write_after_free),
+    CRIME(write_after_free_behind_the_link),
+    CRIME(write_after_free_at_the_end),
+    CRIME(overflow_by_one),
+    CRIME(overflow_by_one_of_zero),
+    CRIME(overflow_of_medium),
+    CRIME(overflow_seen_by_realloc),
+    CRIME(overflow_seen_by_another_thread),
+    CRIME(double_free_of_held_back),
+    CRIME(double_free_by_another_thread),
+    CRIME(realloc_of_held_back),
+    CRIME(write_behind_superslab),
+    CRIME(write_behind_huge),
+    CRIME(write_behind_grown_huge),
+    CRIME(write_to_sealed),
 };
 
 int main(int argc, char **argv) {

@@ -4,6 +4,8 @@
 #ifndef HAK_TEST_CRIME_CRIMES_H
 #define HAK_TEST_CRIME_CRIMES_H
 
+#include <stddef.h>
+
 /* The compiler must not see what is done to an address. */
 static inline void *hide(void *address) {
     void *volatile hidden = address;
@@ -13,6 +15,24 @@ static inline void *hide(void *address) {
 /* other.c: another thread, which does what it is told and stays; it is done on return. */
 void start_other(void);
 void by_other(void (*run)(void *), void *block);
+/* crimes.c: mallocs and frees enough for what waits to be used again. */
+void churn(size_t bytes);
+
+/* crimes_hardened.c */
+void write_after_free_behind_the_link(void);
+void write_after_free_at_the_end(void);
+void overflow_by_one(void);
+void overflow_by_one_of_zero(void);
+void overflow_of_medium(void);
+void overflow_seen_by_realloc(void);
+void overflow_seen_by_another_thread(void);
+void double_free_of_held_back(void);
+void double_free_by_another_thread(void);
+void realloc_of_held_back(void);
+void write_behind_superslab(void);
+void write_behind_huge(void);
+void write_behind_grown_huge(void);
+void write_to_sealed(void);
 
 /* crimes_remote.c */
 void free_inside_small_remote(void);

@@ -72,7 +72,7 @@ void free_of_tail_waste_old_remote(void) {
     free_in_old_thread((char *)((uintptr_t)hide(malloc(48)) & ~(uintptr_t)0xffff) + 65520);
 }
 
-enum { RECYCLED = 8, RECYCLED_BYTES = 1024, RECYCLED_FIRST = 44, RECYCLED_ALL = 72 };
+enum { RECYCLED = 8, RECYCLED_BYTES = 1016, RECYCLED_FIRST = 44, RECYCLED_ALL = 72 };
 
 static char *recycled[RECYCLED_ALL];
 static pthread_barrier_t recycled_turn;

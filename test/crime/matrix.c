@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * The table of crimes: every kind, by every pair of threads, on every sort of block. One cell a
- * run, under the preloaded library; matrix_test.py knows what must be said. Without arguments the
- * cells are listed. A crime that goes unnoticed prints so and ends with status 3.
- *
- *   matrix KIND WHO BLOCK */
+ * The table of crimes: double frees, frees inside blocks, realloc of freed blocks, writes to links
+ * and sized frees, by every pair of threads, on every sort of block. One cell a run, preloaded;
+ * matrix_test.py knows what must be said. Without arguments the cells are listed. */
 #include "crimes.h"
 
 #include <malloc.h>
@@ -44,8 +42,7 @@ static void *make(void) {
 }
 
 enum { BY_OTHER_FIRST = 1, BY_OTHER_SECOND = 2 };
-static unsigned who; /* does the first and the second of two deeds */
-
+static unsigned who; /* does the first and the second deed */
 static void first(void (*run)(void *), void *block) {
     if (who & BY_OTHER_FIRST) {
         by_other(run, block);
@@ -140,6 +137,7 @@ static void free_twice_after_flush(void) {
 }
 
 /* Memory of free blocks goes back to the kernel. */
+static bool is_current_again;
 static void free_twice_after_trim(void) {
     enum { COUNT = 4000 };
     static void *all[COUNT];
@@ -156,8 +154,16 @@ static void free_twice_after_trim(void) {
     }
     first(do_free_and_flush, block);
     malloc_trim(0);
+    if (is_current_again) {
+        (void)!make(); /* its slab may be the current one again */
+    }
     second(do_free, block);
     use_twice(block);
+}
+
+static void free_twice_after_trim_and_use(void) {
+    is_current_again = true;
+    free_twice_after_trim();
 }
 
 static void free_twice_written(void) {
@@ -178,12 +184,6 @@ static void do_free_inside(void *block) {
 
 static void free_inside(void) {
     number = sort->bytes < 32 ? 8 : sort->bytes / 32 * 16;
-    second(do_free_inside, make());
-    (void)!make();
-}
-
-static void free_just_inside(void) {
-    number = sort->bytes < 32 ? 8 : 16;
     second(do_free_inside, make());
     (void)!make();
 }
@@ -214,8 +214,9 @@ static void write_freed(uint64_t word) {
     free(others[0]);
     first(do_free, block);
     *(volatile uint64_t *)block = word;
-    for (unsigned i = 0; i < OTHERS; i++) {
+    for (unsigned i = 0; i < 2048; i++) {
         (void)!make();
+        free(make()); /* another one leaves the quarantine */
     }
 }
 
@@ -259,9 +260,9 @@ static const kind_t kinds[] = {
     KIND(free_twice_between, 0, SIZE_MAX, 7),
     KIND(free_twice_after_flush, 0, SIZE_MAX, 7),
     KIND(free_twice_after_trim, 0, SIZE_MAX, 7),
+    KIND(free_twice_after_trim_and_use, 0, 65536, 7),
     KIND(free_twice_written, 17, SIZE_MAX, 7),
     KIND(free_inside, 0, SIZE_MAX, 5),
-    KIND(free_just_inside, 0, SIZE_MAX, 5),
     KIND(realloc_of_freed, 0, SIZE_MAX, 7),
     KIND(realloc_in_place_of_freed, 0, SIZE_MAX, 7),
     KIND(write_after_free, 0, SLAB_LIST, 1),

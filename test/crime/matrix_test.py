@@ -3,7 +3,7 @@
 """Every cell of the table of crimes ends in one line on standard error and SIGABRT.
 
 Usage: matrix_test.py PROGRAM [--table]
-With --table the cells are printed as the table that stands in docs/hardening.md.
+With --table the cells are printed as a table.
 """
 import concurrent.futures
 import os
@@ -16,7 +16,6 @@ import sys
 TEXTS = {
     "free_twice": "double free|double free, or [a-z ]+|free of an address that no allocator [a-z ]+",
     "free_inside": "free of an address inside a block|double free, or free of an address [a-z ]+",
-    "free_just_inside": "free of an address inside a block",
     "realloc": "realloc of a freed block|realloc of an address that no allocator here handed out",
     "write_after_free": "double free, or a write to a freed block",
     "clear_after_free": "double free, or a write to a freed block",

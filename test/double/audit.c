@@ -52,7 +52,7 @@ static void audit_slab(hak_audit_t *audit, const hak_slab_t *slab, uint32_t entr
                  "SLAB-2", slab);
     audit_expect(audit, slab->free_count <= slab->carved && slab->carved <= slab->capacity,
                  "SLAB-1", slab);
-    uint32_t tag = slab->hole_bytes != 0 ? HAK_SLAB_HOLES_TAG : slab->owner->tag;
+    uint32_t tag = slab->lacks_tags ? HAK_SLAB_HOLES_TAG : slab->owner->tag;
     audit_expect(audit, hak_sc_entry(tag, slab->sc) == entry, "MAP-2", slab);
     bool has_blocks = slab->free_count != 0 || slab->carved < slab->capacity;
     if (slab->state == HAK_SLAB_CURRENT) {

@@ -44,6 +44,13 @@ says err "building the release library"
 expect 0 "$copy/hakmem" lib
 [ -s "$work/err" ] && fail "built again: $(cat "$work/err")"
 
+# The hardened profile is a library of its own, built when first asked for.
+expect 0 "$copy/hakmem" run --profile hardened -- grep -c build/hardened/libhakmem /proc/self/maps
+says err "building the hardened library"
+grep -q '^[1-9][0-9]*$' "$work/out" || fail "the hardened library was not loaded: $(cat "$work/out")"
+expect 0 "$copy/hakmem" run --profile=hardened -- true
+[ -s "$work/err" ] && fail "built again, or a warning: $(cat "$work/err")"
+
 # A source that does not compile: status 1, nothing on stdout.
 echo 'this is no C' >>"$copy/src/unity.c"
 expect 1 "$copy/hakmem" lib

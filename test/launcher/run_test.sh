@@ -35,6 +35,8 @@ prints "$(readlink -f "$(dirname "$lib")")/libhakmem.so:libm.so.6"
 # The profile, and nothing else, is added to the environment.
 expect 0 "$hakmem" run --profile throughput --lib "$lib" -- printenv HAKMEM_PROFILE
 prints throughput
+expect 0 "$hakmem" run --profile hardened --lib "$lib" -- true
+says err "not hardened"
 env -i PATH="$PATH" lib=1 root=2 status=3 command=4 "$hakmem" run --lib "$lib" -- env |
     grep -vE '^(PWD|OLDPWD|SHLVL|_)=' | LC_ALL=C sort >"$work/environment"
 printf '%s\n' "LD_PRELOAD=$(readlink -f "$(dirname "$lib")")/libhakmem.so" "PATH=$PATH" command=4 lib=1 root=2 \

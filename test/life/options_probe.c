@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * A small program for options_test.sh and setuid_test.sh: works through all size ranges and prints
- * the usable size of a 24-byte block, which tells glibc's malloc (24) from hakmem's (32).
+ * the usable size of a 200-byte block, which tells glibc's malloc (200) from hakmem's (216, 224).
  */
 #include <malloc.h>
 #include <stdio.h>
@@ -31,7 +31,7 @@ int main(void) {
     for (size_t i = 0; i < LIVE_COUNT; ++i) {
         free(live[i]);
     }
-    void *block = malloc(24);
+    void *block = malloc(200);
     char text[32];
     snprintf(text, sizeof text, "usable %zu\n", malloc_usable_size(block));
     fputs(text, stdout);

@@ -49,13 +49,13 @@ usable_is_not() { silent && ! grep -q "^usable $1\$" "$out"; }
 
 run ''
 check options_empty_says_nothing silent
-check options_empty_uses_hakmem usable_is_not 24
+check options_empty_uses_hakmem usable_is_not 200
 run 'force_libc:1'
-check options_force_libc_uses_libc usable_is 24
+check options_force_libc_uses_libc usable_is 200
 run 'force_libc:0'
-check options_force_libc_off_uses_hakmem usable_is_not 24
+check options_force_libc_off_uses_hakmem usable_is_not 200
 run 'force_libc:1,force_libc:0'
-check options_later_key_wins usable_is_not 24
+check options_later_key_wins usable_is_not 200
 run 'bogus:1'
 check options_unknown_key_warns_in_one_line_naming_valid_ones one_warning bogus force_libc strict
 run 'force_libc:maybe'
@@ -82,6 +82,15 @@ run 'force_libc:maybe,strict:1'
 check options_strict_makes_a_bad_value_fatal stopped
 run '' 'no-such-profile'
 check options_unknown_profile_warns_in_one_line one_warning no-such-profile balanced
+run '' 'hardened'
+if [ "$HAKMEM_FLAVOUR" = hardened ]; then
+    check options_profile_of_this_library_is_silent silent
+else
+    check options_profile_of_another_library_warns_in_one_line_naming_it \
+        one_warning 'not hardened' build/hardened/libhakmem.so '--profile hardened'
+    run 'strict:1' 'hardened'
+    check options_strict_makes_the_profile_of_another_library_fatal stopped
+fi
 run '' 'balanced'
 check options_profile_balanced_is_silent silent
 [ "$failures" = 0 ]

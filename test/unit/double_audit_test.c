@@ -20,8 +20,8 @@ static hak_tcache_t *tcache;
 
 static void *leave_blocks(void *context) {
     void **left = context;
-    left[0] = hak_malloc(64);
-    left[1] = hak_malloc(64);
+    left[0] = hak_malloc(64 - HAK_CANARY_BYTES);
+    left[1] = hak_malloc(64 - HAK_CANARY_BYTES);
     return NULL;
 }
 
@@ -46,6 +46,10 @@ static void push(void *one) {
 
 static int begin(void **state) {
     (void)state;
+    if (HAK_HARDEN) { /* nothing is held back */
+        hak_free(hak_malloc(1));
+        hak_tcache_self(hak_pagemap_base())->quarantine = NULL;
+    }
     for (unsigned i = 0; i < COUNT; i++) {
         block[i] = hak_malloc(i < 250 ? 1000 : i < 290 ? 28000 : 100000);
     }

@@ -138,7 +138,7 @@ static void leave_unused(void) {
     static void *block[BLOCKS];
     for (unsigned i = 0; i < BLOCKS; i++) {
         block[i] = hak_malloc(BYTES);
-        memset(block[i], 1, BYTES);
+        memset(block[i], 1, BYTES - HAK_CANARY_BYTES);
     }
     for (unsigned i = 0; i < BLOCKS; i++) {
         hak_free(block[i]);

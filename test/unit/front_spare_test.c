@@ -27,7 +27,7 @@ static void old_load_leaves_survivors(void) {
     for (unsigned i = 0; i < OLD; i++) {
         old_blocks[i] = hak_malloc(OLD_BYTES);
         assert_non_null(old_blocks[i]);
-        memset(old_blocks[i], (int)(i % 251), OLD_BYTES);
+        memset(old_blocks[i], (int)(i % 251), OLD_BYTES - HAK_CANARY_BYTES);
     }
     for (unsigned i = 0; i < OLD; i++) {
         if (i % EVERY != 0) {
@@ -38,7 +38,7 @@ static void old_load_leaves_survivors(void) {
 
 static void old_load_ends(void) {
     for (unsigned i = 0; i < OLD; i += EVERY) {
-        for (unsigned at = 0; at < OLD_BYTES; at++) {
+        for (unsigned at = 0; at < OLD_BYTES - HAK_CANARY_BYTES; at++) {
             assert_int_equal(old_blocks[i][at], i % 251);
         }
         hak_free(old_blocks[i]);
@@ -101,7 +101,7 @@ static void holes_that_are_used_again_are_none(void **state) {
         if (i % EVERY != 0) {
             old_blocks[i] = hak_malloc(OLD_BYTES);
             assert_non_null(old_blocks[i]);
-            memset(old_blocks[i], (int)(i % 251), OLD_BYTES);
+            memset(old_blocks[i], (int)(i % 251), OLD_BYTES - HAK_CANARY_BYTES);
         }
     }
     assert_true(holes() == 0 || holes() < before);
@@ -167,7 +167,7 @@ static void growth_takes_cached_mappings(void **state) {
     unsigned count = 0;
     unsigned char *block = hak_malloc(HUGE_BYTES);
     assert_non_null(block);
-    memset(block, 1, HUGE_BYTES);
+    memset(block, 1, HUGE_BYTES - HAK_CANARY_BYTES);
     hak_free(block);
     assert_true(cached() >= HUGE_BYTES);
     new_load_grows(); /* as large as it was, so it takes nothing */

@@ -187,6 +187,10 @@ static void guest_serves_and_gets_back(void **state) {
     }
     for (void *block = blocks.head; block != NULL;) {
         void *next = hak_link_get(block);
+        if (HAK_HARDEN) { /* as when it leaves a bin */
+            hak_link_clear(block);
+            hak_harden_hand_out(block, hak_sc_info[SC_64].bytes);
+        }
         hak_free(block);
         block = next;
     }

@@ -85,14 +85,14 @@ static void stray_write_beside_a_block_is_found_by_free(void **state) {
     size_t page = hak_os_page_bytes();
     size_t places[] = {0, 1, 15, 16, 100, 255};
     for (unsigned i = 0; i < UNIT_COUNT(places); i++) {
-        char *block = guard_sample_at(BYTES, true);
+        char *volatile block = guard_sample_at(BYTES, true);
         block[BYTES + places[i]] ^= 1;
         UNIT_EXPECT_FATAL(hak_fast_free(block), "hakmem: overflow of a block: 0x");
         block = guard_sample_at(BYTES, false);
         block[-1 - (ptrdiff_t)places[i]] = 0;
         UNIT_EXPECT_FATAL(hak_fast_free(block), "hakmem: underflow of a block: 0x");
     }
-    char *block = guard_sample_at(21, false); /* the slack that alignment leaves */
+    char *volatile block = guard_sample_at(21, false); /* the slack that alignment leaves */
     assert_int_equal((uintptr_t)(block + 32) % page, 0);
     block[31] = 0;
     UNIT_EXPECT_FATAL(hak_fast_free(block), "(10 bytes behind the 21-byte block at 0x");

@@ -31,10 +31,10 @@ static void huge_freed_comes_back_from_the_cache_not_zero(void **state) {
     (void)state;
     uint64_t hits = hak_counters.huge_hit;
     char *block = large(2u * MIB, 16);
-    memset(block, 9, 2u * MIB);
+    memset(block, 9, 2u * MIB - GUARD);
     large_free(block);
     assert_int_equal(large_stats().huge_cached_bytes, 2u * MIB);
-    hak_large_result_t again = hak_large_alloc(2u * MIB, 16);
+    hak_large_result_t again = hak_large_alloc(2u * MIB - GUARD, 16);
     assert_ptr_equal(again.block, block);
     assert_false(again.is_zero);
     assert_int_equal(hak_counters.huge_hit, hits + 1);
@@ -111,17 +111,17 @@ static void huge_cache_of_scattered_extents_is_bounded_in_number(void **state) {
 static void huge_resize_grows_and_shrinks_in_place(void **state) {
     (void)state;
     char *block = large(8u * MIB, 16);
-    memset(block, 5, 8u * MIB);
+    memset(block, 5, 8u * MIB - GUARD);
     assert_ptr_equal(large_resize(block, 8u * MIB - 100), block);
     assert_ptr_equal(large_resize(block, 2u * MIB), block);
-    assert_int_equal(hak_large_usable(block, entry_of(block)), 2u * MIB);
+    assert_int_equal(hak_large_usable(block, entry_of(block)), 2u * MIB - GUARD);
     assert_int_equal(large_stats().huge_in_use_bytes, 2u * MIB);
     assert_false(hak_os_is_readable(block + 2u * MIB));
     uint64_t moved = hak_counters.huge_remap;
     assert_ptr_equal(large_resize(block, 6u * MIB), block); /* into the gap it left */
     assert_int_equal(hak_counters.huge_remap, moved);
-    assert_true(unit_is_filled(block, 2u * MIB, 5));
-    assert_true(unit_is_filled(block + 2u * MIB, 4u * MIB, 0));
+    assert_true(unit_is_filled(block, 2u * MIB - GUARD, 5));
+    assert_true(unit_is_filled(block + 2u * MIB, 4u * MIB - GUARD, 0));
     assert_null(large_resize(block, HAK_UNIT_BYTES));
     large_free(block);
 }
@@ -133,8 +133,8 @@ static void huge_resize_against_a_neighbour_moves_pages(void **state) {
     char *block = large(2u * MIB, 16);
     char *wall = large(2u * MIB, 16);
     assert_ptr_equal(wall, block + 2u * MIB);
-    memset(block, 5, 2u * MIB);
-    memset(wall, 6, 2u * MIB);
+    memset(block, 5, 2u * MIB - GUARD);
+    memset(wall, 6, 2u * MIB - GUARD);
     uint64_t moved = hak_counters.huge_remap;
     char *again = large_resize(block, 16u * MIB);
     assert_non_null(again);
@@ -142,9 +142,9 @@ static void huge_resize_against_a_neighbour_moves_pages(void **state) {
     assert_int_equal(hak_counters.huge_remap, moved + 1);
     assert_int_equal(entry_of(block), 0);
     assert_false(hak_os_is_readable(block));
-    assert_true(unit_is_filled(again, 2u * MIB, 5));
-    assert_true(unit_is_filled(again + 2u * MIB, 14u * MIB, 0));
-    assert_true(unit_is_filled(wall, 2u * MIB, 6));
+    assert_true(unit_is_filled(again, 2u * MIB - GUARD, 5));
+    assert_true(unit_is_filled(again + 2u * MIB, 14u * MIB - GUARD, 0));
+    assert_true(unit_is_filled(wall, 2u * MIB - GUARD, 6));
     large_free(again);
     large_free(wall);
 }
@@ -153,7 +153,7 @@ static void huge_resize_failing_anywhere_leaves_it_whole(void **state) {
     (void)state;
     static const hak_os_call_t calls[] = {HAK_OS_CALL_MAP, HAK_OS_CALL_REMAP, HAK_OS_CALL_UNMAP};
     char *block = large(2u * MIB, 16);
-    memset(block, 5, 2u * MIB);
+    memset(block, 5, 2u * MIB - GUARD);
     for (unsigned i = 0; i < UNIT_COUNT(calls); i++) {
         hak_os_fault_plan(HAK_OS_CALL_REMAP, 0, 1); /* not in place */
         hak_os_fault_plan(calls[i], 0, 1u << 30);
@@ -161,8 +161,8 @@ static void huge_resize_failing_anywhere_leaves_it_whole(void **state) {
         hak_os_fault_clear();
         assert_true(again == NULL || again == block);
         assert_int_equal(large_stats().huge_in_use_bytes, 2u * MIB);
-        assert_int_equal(hak_large_usable(block, entry_of(block)), 2u * MIB);
-        assert_true(unit_is_filled(block, 2u * MIB, 5));
+        assert_int_equal(hak_large_usable(block, entry_of(block)), 2u * MIB - GUARD);
+        assert_true(unit_is_filled(block, 2u * MIB - GUARD, 5));
     }
     large_free(block);
 }
@@ -170,7 +170,7 @@ static void huge_resize_failing_anywhere_leaves_it_whole(void **state) {
 static void huge_unmap_refused_gives_the_memory_back(void **state) {
     (void)state;
     char *block = large(4u * MIB, 16);
-    memset(block, 5, 4u * MIB);
+    memset(block, 5, 4u * MIB - GUARD);
     large_free(block);
     hak_os_fault_plan(HAK_OS_CALL_UNMAP, 0, 1);
     assert_int_equal(hak_large_trim(0), 4u * MIB);

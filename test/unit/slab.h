@@ -18,7 +18,7 @@ static inline int unit_slab_begin(void **state) {
     (void)state;
     hak_os_init();
     if (HAK_HARDEN) {
-        hak_link_secret = (uintptr_t)0x5eed5eed5eed5ee0ull;
+        hak_secret.link = (uintptr_t)0x5eed5eed5eed5ee0ull;
     }
     return 0;
 }

@@ -25,10 +25,11 @@ static int model_make(void **state) {
     return 0;
 }
 
-/* The slow truth: the first class that holds the size at multiples of the alignment. */
+/* The slow truth: the first class that holds the size, and in hardened builds a canary, at
+ * multiples of the alignment. */
 static unsigned model_class(size_t size, size_t align) {
     unsigned sc = 0;
-    while (sc < model_count && (model[sc] < size || model[sc] % align != 0)) {
+    while (sc < model_count && (model[sc] < size + HAK_CANARY_BYTES || model[sc] % align != 0)) {
         sc++;
     }
     return sc;
@@ -46,10 +47,10 @@ static void table_equals_the_model(void **state) {
 
 static void class_of_every_size_is_the_smallest_that_fits(void **state) {
     (void)state;
-    for (size_t size = 0; size <= HAK_SC_MAX_BYTES; size++) {
+    for (size_t size = 0; size <= HAK_SC_MAX_SIZE; size++) {
         unsigned sc = model_class(size, 1);
         UNIT_EXPECT(hak_sc_of(size) == sc, "%zu", size);
-        UNIT_EXPECT(size > HAK_SC_SMALL_BYTES || hak_sc_of_small(size) == sc, "%zu", size);
+        UNIT_EXPECT(size > HAK_SC_SMALL_SIZE || hak_sc_of_small(size) == sc, "%zu", size);
         UNIT_EXPECT(size < 1025 || hak_sc_of_medium(size) == sc, "%zu", size);
     }
 }
@@ -57,7 +58,7 @@ static void class_of_every_size_is_the_smallest_that_fits(void **state) {
 static void class_of_every_size_and_alignment_is_the_smallest_that_fits(void **state) {
     (void)state;
     for (size_t align = 1; align <= HAK_SC_MAX_BYTES; align *= 2) {
-        for (size_t size = 1; size <= HAK_SC_MAX_BYTES; size++) {
+        for (size_t size = 1; size <= HAK_SC_MAX_SIZE; size++) {
             unsigned sc = hak_sc_of_aligned(size, align);
             UNIT_EXPECT(sc == model_class(size, align), "%zu at %zu", size, align);
         }
@@ -66,7 +67,7 @@ static void class_of_every_size_and_alignment_is_the_smallest_that_fits(void **s
 
 static void class_beyond_the_largest_is_none(void **state) {
     (void)state;
-    assert_int_equal(hak_sc_of_aligned(HAK_SC_MAX_BYTES + 1, 16), HAK_SC_COUNT);
+    assert_int_equal(hak_sc_of_aligned(HAK_SC_MAX_SIZE + 1, 16), HAK_SC_COUNT);
     assert_int_equal(hak_sc_of_aligned(SIZE_MAX, 16), HAK_SC_COUNT);
     assert_int_equal(hak_sc_of_aligned(1, HAK_SC_MAX_BYTES * 2u), HAK_SC_COUNT);
     assert_int_equal(hak_sc_of_aligned(0, (size_t)1 << 63), HAK_SC_COUNT);
@@ -74,9 +75,9 @@ static void class_beyond_the_largest_is_none(void **state) {
 
 static void class_waste_above_128_bytes_is_at_most_a_fifth(void **state) {
     (void)state;
-    for (size_t size = 129; size <= HAK_SC_MAX_BYTES; size++) {
-        size_t bytes = hak_sc_info[hak_sc_of(size)].bytes;
-        UNIT_EXPECT((bytes - size) * 5 <= bytes, "%zu", size);
+    for (size_t size = 129; size <= HAK_SC_MAX_SIZE; size++) {
+        size_t bytes = hak_sc_usable(&hak_sc_info[hak_sc_of(size)]);
+        UNIT_EXPECT((bytes - size) * 5 <= bytes + HAK_CANARY_BYTES, "%zu", size);
     }
 }
 
@@ -119,7 +120,7 @@ static void realloc_keeps_what_fills_more_than_half_or_is_small(void **state) {
 static void hit_path_table_equals_the_model(void **state) {
     (void)state;
     hak_sc_init();
-    for (size_t size = 0; size <= HAK_SC_SMALL_BYTES; size++) {
+    for (size_t size = 0; size <= HAK_SC_SMALL_SIZE; size++) {
         unsigned place = hak_pagemap.table[size];
         UNIT_EXPECT(place == hak_sc_of(size) * HAK_KIND_PER_CLASS, "%zu", size);
     }

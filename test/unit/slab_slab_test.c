@@ -168,7 +168,7 @@ static void slab_of_a_class_that_grows_opens_a_huge_page(void **state) {
     (void)state;
     static const unsigned bytes[] = {64, 8192, 10240}; /* of the last, parts may stay untouched */
     for (unsigned i = 0; i < UNIT_COUNT(bytes) && hak_os_page_bytes() == 4096; i++) {
-        unsigned sc = hak_sc_of(bytes[i]), capacity = hak_sc_info[sc].blocks;
+        unsigned sc = hak_sc_of(bytes[i] - HAK_CANARY_BYTES), capacity = hak_sc_info[sc].blocks;
         uint64_t opened = hak_counters.huge_page_open;
         hak_span_purge(0);
         hak_span_t pins[2] = {unit_span(64, HAK_UNIT_BYTES), unit_span(64, HAK_UNIT_BYTES)};

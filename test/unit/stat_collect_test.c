@@ -50,7 +50,7 @@ static void blocks_of_every_class_are_counted_exactly(void **state) {
     size_t sum = 0;
     for (unsigned sc = 0; sc < HAK_SC_COUNT; sc++) {
         for (unsigned i = 0; i < PER_CLASS; i++) {
-            block[sc][i] = hak_malloc(hak_sc_info[sc].bytes - 3);
+            block[sc][i] = hak_malloc(hak_sc_usable(&hak_sc_info[sc]) - 3);
             sum += hak_sc_info[sc].bytes;
         }
     }
@@ -82,7 +82,7 @@ static void blocks_large_and_huge_are_counted_exactly(void **state) {
     assert_int_equal(snapshot.large_count, 2);
     assert_int_equal(snapshot.large_bytes, 2 * HAK_UNIT_BYTES + (1 << 20));
     assert_int_equal(snapshot.huge_count, 2);
-    assert_int_equal(snapshot.huge_bytes, (6 << 20) + HAK_UNIT_BYTES);
+    assert_int_equal(snapshot.huge_bytes, (6 << 20) + HAK_UNIT_BYTES + 2 * HAK_HUGE_GUARD_BYTES);
     assert_int_equal(snapshot.huge_cached_bytes, 0);
     assert_int_equal(snapshot.events.large_alloc, allocs + 4);
     hak_free(a);
@@ -92,14 +92,15 @@ static void blocks_large_and_huge_are_counted_exactly(void **state) {
     collect();
     assert_int_equal(snapshot.in_use_bytes, 0);
     assert_int_equal(snapshot.large_count + snapshot.huge_count, 0);
-    assert_int_equal(snapshot.huge_cached_bytes, (6 << 20) + HAK_UNIT_BYTES);
+    assert_int_equal(snapshot.huge_cached_bytes,
+                     (6 << 20) + HAK_UNIT_BYTES + 2 * HAK_HUGE_GUARD_BYTES);
     assert_int_equal(snapshot.unused_dirty_bytes, 2 * HAK_UNIT_BYTES + (1 << 20));
     assert_int_equal(snapshot.events.large_free, frees + 4);
 }
 
 static void blocks_cached_in_bins_count_as_in_use(void **state) {
     (void)state;
-    void *block = hak_malloc(64);
+    void *block = hak_malloc(64 - HAK_CANARY_BYTES);
     hak_stat_collect(&snapshot);
     assert_int_equal(snapshot.in_use_bytes, 4096); /* one carve */
     hak_free(block);

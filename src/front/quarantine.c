@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Hardened builds: free of small blocks, out of line. A freed block is looked at and cleared, and
+ * waits, for an older one of its class, chosen at random, that goes to the bin in its place: when a
+ * block is used again cannot be foreseen, and is seldom soon. To the rest of the core a block that
+ * waits is in use; it has the tag of a free one. Not used by other builds. */
+#include "front/fast.h"
+#include "os/os.h"
+
+enum {
+    QUARANTINE_SLOTS = 32,                 /* of each class at most */
+    QUARANTINE_TIMES = 8,                  /* as many bytes as a bin at first; a slot at least */
+    SHUFFLE_WINDOW = 16,                   /* a block leaves it at random */
+    SHUFFLE_MOST = 4096 / HAK_BLOCK_ALIGN, /* of a list: as many as are carved at a time */
+};
+
+typedef struct hak_quarantine {
+    uint64_t random;             /* [owner] state of the generator; not 0 */
+    uint8_t slots[HAK_SC_COUNT]; /* [owner] used, of each class */
+    uint8_t next[HAK_SC_COUNT];  /* [owner] the slot whose block leaves next: being fetched */
+    void *slot[HAK_SC_COUNT][QUARANTINE_SLOTS]; /* [owner] read by hunts */
+} hak_quarantine_t;
+
+/* xorshift64*; below `bound`. */
+HAK_INLINE uint32_t quarantine_random(hak_quarantine_t *quarantine, uint32_t bound) {
+    uint64_t x = quarantine->random;
+    x ^= x >> 12;
+    x ^= x << 25;
+    x ^= x >> 27;
+    quarantine->random = x;
+    return (uint32_t)((x * 0x2545f4914f6cdd1dull >> 32) * bound >> 32);
+}
+
+/* With few threads 8 KiB a class. */
+static uint8_t quarantine_slots(const hak_tcache_t *tcache, size_t bytes) {
+    size_t slots = (size_t)tcache->initial_bytes * QUARANTINE_TIMES / bytes;
+    return slots == 0 ? 1 : slots < QUARANTINE_SLOTS ? (uint8_t)slots : QUARANTINE_SLOTS;
+}
+
+void hak_quarantine_attach(hak_tcache_t *tcache) {
+    if (tcache->quarantine == NULL) {
+        tcache->quarantine = hak_meta_alloc(sizeof(hak_quarantine_t));
+    }
+    if (tcache->quarantine != NULL) {
+        hak_os_random(&tcache->quarantine->random, sizeof tcache->quarantine->random);
+        tcache->quarantine->random |= 1;
+        for (unsigned sc = 0; sc < HAK_SC_COUNT; sc++) {
+            tcache->quarantine->slots[sc] = quarantine_slots(tcache, hak_sc_info[sc].bytes);
+            tcache->quarantine->next[sc] = 0;
+        }
+    }
+}
+
+/* Takes what waits in a slot; NULL: nothing. */
+HAK_INLINE void *held_take(void **slot, void *instead) {
+    void *block = *slot;
+    hak_owner_store(slot, instead);
+    if (block != NULL && HAK_UNLIKELY(hak_link_word(block) != HAK_LINK_TAG)) {
+        hak_fatal(HAK_FATAL_CORRUPT_LINK, block, NULL);
+    }
+    return block;
+}
+
+bool hak_quarantine_has(const hak_tcache_t *tcache, unsigned sc, const void *block) {
+    const hak_quarantine_t *quarantine = tcache->quarantine;
+    bool is_found = false;
+    for (unsigned i = 0; quarantine != NULL && i < QUARANTINE_SLOTS; i++) {
+        is_found |= hak_owner_load(&quarantine->slot[sc][i]) == block;
+    }
+    return is_found;
+}
+
+void hak_quarantine_flush(hak_tcache_t *tcache) {
+    hak_quarantine_t *quarantine = tcache->quarantine;
+    for (unsigned sc = 0; quarantine != NULL && sc < HAK_SC_COUNT; sc++) {
+        hak_blocks_t blocks = {0};
+        for (unsigned i = 0; i < QUARANTINE_SLOTS; i++) {
+            void *block = held_take(&quarantine->slot[sc][i], NULL);
+            if (block != NULL) {
+                hak_link_set(block, blocks.head);
+                blocks.head = block;
+                blocks.count++;
+            }
+        }
+        hak_tcache_spill_all(tcache, sc, blocks);
+    }
+}
+
+/* Each block takes a random place in a window, and what had it comes next. */
+hak_blocks_t hak_quarantine_shuffle(hak_tcache_t *tcache, hak_blocks_t blocks) {
+    void *window[SHUFFLE_WINDOW] = {0};
+    uintptr_t first_link;
+    void *tail = &first_link, *block = blocks.head;
+    uint32_t count = blocks.count < SHUFFLE_MOST ? blocks.count : SHUFFLE_MOST;
+    if (tcache->quarantine == NULL || count < 2) {
+        return blocks;
+    }
+    for (uint32_t i = 0; i < count + SHUFFLE_WINDOW; i++) {
+        uint32_t place =
+            i < count ? quarantine_random(tcache->quarantine, SHUFFLE_WINDOW) : i - count;
+        void *leaving = window[place];
+        if (i < count) {
+            window[place] = block;
+            block = hak_link_get(block);
+        }
+        if (leaving != NULL) {
+            hak_link_set(tail, leaving);
+            tail = leaving;
+        }
+    }
+    hak_link_set(tail, block);
+    return (hak_blocks_t){.head = hak_link_get(&first_link), .count = blocks.count};
+}
+
+/* --- free ------------------------------------------------------------------------------------- */
+
+/* No canary: nor has a block that was never handed out. */
+static HAK_COLD HAK_NORETURN void block_damaged(const void *block) {
+    hak_slab_check_freed(hak_slab_of(block), block);
+    hak_fatal(HAK_FATAL_OVERFLOW, block, NULL);
+}
+
+/* Out of the quarantine comes another block of the class, or none: NULL. */
+HAK_INLINE void *quarantine_swap(hak_tcache_t *tcache, unsigned sc, void *block) {
+    hak_quarantine_t *quarantine = tcache->quarantine;
+    void **slot = quarantine->slot[sc];
+    hak_link_set(block, NULL);
+    block = held_take(&slot[quarantine->next[sc]], block);
+    quarantine->next[sc] = (uint8_t)quarantine_random(quarantine, quarantine->slots[sc]);
+    HAK_FETCH(slot[quarantine->next[sc]]);
+    return block;
+}
+
+/* A block that starts where one may start, and is not known to be free. */
+HAK_INLINE void free_block(uintptr_t base, uint32_t entry, void *block) {
+    size_t bytes = hak_sc_info_of_entry(entry)->bytes;
+    if (HAK_UNLIKELY(!hak_harden_is_intact(block, bytes))) {
+        block_damaged(block);
+    }
+    hak_harden_clear(block, bytes);
+    hak_tcache_t *tcache = hak_tcache_self(base);
+    if (HAK_LIKELY(tcache->quarantine != NULL)) {
+        block = quarantine_swap(tcache, hak_sc_of_entry(entry), block);
+        if (block == NULL) {
+            return;
+        }
+        entry = hak_pagemap_get(base, block);
+    }
+    if (!hak_fast_push_own(base, entry, block)) {
+        hak_link_clear(block); /* the slow paths take it as freed just now */
+        hak_slow_free(block);
+    }
+}
+
+static HAK_COLD void free_suspect(uint32_t entry, void *block) {
+    if (hak_hunt(block)) {
+        hak_fatal(HAK_FATAL_DOUBLE_FREE, block, NULL);
+    }
+    free_block(hak_pagemap_base(), entry, block);
+}
+
+/* The slab's record, which as a rule is in no cache, is not looked at. */
+void hak_quarantine_free(void *block) {
+    uintptr_t base = hak_pagemap_base();
+    uintptr_t index = hak_pagemap_index(base, block);
+    uint32_t entry = hak_pagemap_at(base, index);
+    if (HAK_UNLIKELY(!hak_slab_is_entry(entry))) {
+        hak_slow_free(block);
+        return;
+    }
+    const hak_sc_info_t *info = hak_sc_info_of_entry(entry);
+    bool is_start = info->units == 1 ? hak_sc_index(info, (uint16_t)(uintptr_t)block) < info->blocks
+                                     : hak_slab_is_start(index, info, block);
+    if (HAK_UNLIKELY(!is_start)) {
+        hak_fatal(HAK_FATAL_INTERIOR_FREE, block, NULL);
+    }
+    if (HAK_UNLIKELY(hak_link_looks_free(hak_link_word(block)) ||
+                     (entry & ~HAK_KIND_MASK) == HAK_SLAB_HOLES_TAG)) {
+        free_suspect(entry, block);
+        return;
+    }
+    free_block(base, entry, block);
+}

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Crimes of which some only the hardened library notices: writes to freed blocks, behind blocks and
+ * to the library's own settings. */
+#include "crimes.h"
+
+#include <malloc.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MIB = 1 << 20, SUPERSLAB_BYTES = 4 << 20 };
+
+static void scribble(char *block, size_t at) {
+    *(volatile char *)(block + at) = 0x41;
+}
+
+void write_after_free_behind_the_link(void) {
+    char *block = hide(malloc(100));
+    free(block);
+    scribble(block, 60);
+    churn(100);
+}
+
+void write_after_free_at_the_end(void) {
+    char *block = hide(malloc(5000));
+    size_t usable = malloc_usable_size(block);
+    free(block);
+    scribble(block, usable - 1);
+    churn(5000);
+}
+
+static void overflow(size_t bytes, char value) {
+    char *block = hide(malloc(bytes));
+    *(volatile char *)(block + malloc_usable_size(block)) ^= value;
+    free(block);
+}
+
+void overflow_by_one(void) {
+    overflow(24, 0x41);
+}
+
+/* The end of a string; the byte there may be 0 in one run of 256. */
+void overflow_by_one_of_zero(void) {
+    for (unsigned i = 0; i < 8; i++) {
+        char *block = hide(malloc(56));
+        *(volatile char *)(block + malloc_usable_size(block)) = 0;
+        free(block);
+    }
+}
+
+void overflow_of_medium(void) {
+    overflow(20000, 1);
+}
+
+void overflow_seen_by_realloc(void) {
+    char *block = hide(malloc(40));
+    scribble(block, malloc_usable_size(block) + 7);
+    *(volatile char *)(block + malloc_usable_size(block)) ^= 1;
+    (void)!realloc(block, 4000);
+}
+
+static void *free_there(void *block) {
+    free(block);
+    return NULL;
+}
+
+static void free_elsewhere(void *block) {
+    pthread_t thread;
+    pthread_create(&thread, NULL, free_there, block);
+    pthread_join(thread, NULL);
+}
+
+void overflow_seen_by_another_thread(void) {
+    char *block = hide(malloc(40));
+    *(volatile char *)(block + malloc_usable_size(block)) ^= 1;
+    free_elsewhere(block);
+}
+
+void double_free_of_held_back(void) {
+    void *block = hide(malloc(64));
+    free(block);
+    churn(96); /* of another class */
+    free(block);
+}
+
+void double_free_by_another_thread(void) {
+    void *block = hide(malloc(64));
+    free(block);
+    free_elsewhere(block);
+}
+
+void realloc_of_held_back(void) {
+    void *block = hide(malloc(64));
+    free(block);
+    (void)!realloc(block, 1000);
+}
+
+void write_behind_superslab(void) {
+    for (unsigned i = 0; i < 100; i++) {
+        char *block = hide(malloc(MIB));
+        if (((uintptr_t)block + MIB) % SUPERSLAB_BYTES == 0) {
+            scribble(block, MIB);
+        }
+    }
+}
+
+void write_behind_huge(void) {
+    char *block = hide(malloc(3 * MIB));
+    memset(block, 1, malloc_usable_size(block));
+    scribble(block, malloc_usable_size(block));
+}
+
+void write_behind_grown_huge(void) {
+    char *block = hide(malloc(3 * MIB));
+    block = hide(realloc(block, 9 * MIB));
+    memset(block, 1, malloc_usable_size(block));
+    free(block); /* to the cache */
+    block = hide(malloc(2 * MIB));
+    scribble(block, malloc_usable_size(block));
+}
+
+/* A read-only mapping without a file, right behind those of the library: its settings. */
+static char *sealed(void) {
+    FILE *maps = fopen("/proc/self/maps", "r");
+    unsigned long from, to, end = 0, inode;
+    char line[4096], rights[8], *found = NULL;
+    while (maps != NULL && found == NULL && fgets(line, sizeof line, maps) != NULL) {
+        if (sscanf(line, "%lx-%lx %7s %*s %*s %lu", &from, &to, rights, &inode) != 4) {
+            continue;
+        }
+        if (strstr(line, "libhakmem") != NULL) {
+            end = to;
+        } else if (from == end && inode == 0) {
+            found = strcmp(rights, "r--p") == 0 ? (char *)from : NULL; /* NOLINT */
+            end = to;
+        }
+    }
+    return found;
+}
+
+void write_to_sealed(void) {
+    char *settings = sealed();
+    if (settings != NULL) {
+        scribble(settings, 0);
+    }
+}

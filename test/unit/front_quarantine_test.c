@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Hardened builds: blocks that are held back, and the random order of blocks. */
+#include "double/audit.h"
+#include "front/event.h"
+#include "front/fast.h"
+#include "hakmem/hakmem.h"
+#include "unit/fatal.h"
+
+#include <pthread.h>
+
+enum { SMALL = 64, MOST_SLOTS = 32, KEPT = 2000 };
+
+static hak_tcache_t *self(void) {
+    hak_tcache_t *tcache = hak_tcache_self(hak_pagemap_base());
+    return hak_tcache_is_empty(tcache) ? hak_life_thread_start() : tcache;
+}
+
+static hak_audit_t audit(void) {
+    hak_audit_t result;
+    UNIT_EXPECT(hak_audit_walk(&result), "%s at %p", result.broken, result.where);
+    return result;
+}
+
+/* Nothing is cached, so that the slabs' counts tell. */
+static int begin(void **state) {
+    (void)state;
+    assert_non_null(self()->quarantine);
+    hak_collect_thread();
+    return 0;
+}
+
+static unsigned held_back(void *const *block, unsigned count, unsigned sc) {
+    unsigned held = 0;
+    for (unsigned i = 0; i < count; i++) {
+        held += hak_quarantine_has(self(), sc, block[i]);
+    }
+    return held;
+}
+
+static void freed_block_is_held_back_and_clear(void **state) {
+    (void)state;
+    unsigned sc = hak_sc_of(SMALL);
+    char *block = hak_malloc(SMALL);
+    memset(block, 0xa5, SMALL);
+    hak_free(block);
+    assert_true(hak_quarantine_has(self(), sc, block));
+    assert_false(hak_quarantine_has(self(), sc + 1, block));
+    assert_true(hak_link_is_tagged(hak_link_word(block)));
+    assert_true(unit_is_filled(block + 8, hak_sc_info[sc].bytes - 8, 0));
+    hak_collect_thread();
+    assert_false(hak_quarantine_has(self(), sc, block));
+    audit();
+}
+
+static void many_frees_hold_back_as_many_as_there_are_slots(void **state) {
+    (void)state;
+    static void *block[KEPT];
+    for (unsigned i = 0; i < KEPT; i++) {
+        block[i] = hak_malloc(SMALL);
+    }
+    for (unsigned i = 0; i < KEPT; i++) {
+        hak_free(block[i]);
+    }
+    assert_int_equal(held_back(block, KEPT, hak_sc_of(SMALL)), MOST_SLOTS);
+    assert_true(self()->bin[hak_sc_of(SMALL)].head != NULL);
+    audit();
+}
+
+static void large_class_holds_back_one_block(void **state) {
+    (void)state;
+    void *block[8];
+    for (unsigned i = 0; i < 8; i++) {
+        block[i] = hak_malloc(60000);
+    }
+    for (unsigned i = 0; i < 8; i++) {
+        hak_free(block[i]);
+    }
+    assert_int_equal(held_back(block, 8, hak_sc_of(60000)), 1);
+}
+
+static void flush_gives_every_block_back(void **state) {
+    (void)state;
+    size_t free_before = audit().free_blocks, slabs = audit().slabs;
+    void *block[100];
+    for (unsigned i = 0; i < 100; i++) {
+        block[i] = hak_malloc(1000);
+    }
+    for (unsigned i = 0; i < 100; i++) {
+        hak_free(block[i]);
+    }
+    hak_collect_thread();
+    assert_int_equal(audit().cached_blocks, 0);
+    assert_int_equal(audit().slabs, slabs);
+    assert_int_equal(audit().free_blocks, free_before);
+}
+
+/* When memory is out, and when a thread ends. */
+static void *free_and_end(void *context) {
+    void **block = context;
+    hak_free(hak_malloc(1)); /* has a tcache from now on */
+    for (unsigned i = 0; i < 10; i++) {
+        hak_free(block[i]);
+    }
+    return held_back(block, 10, hak_sc_of(SMALL)) != 0 ? context : NULL;
+}
+
+static void thread_exit_and_lack_of_memory_give_every_block_back(void **state) {
+    (void)state;
+    void *block[10], *held;
+    pthread_t thread;
+    for (unsigned i = 0; i < 10; i++) {
+        block[i] = hak_malloc(SMALL);
+    }
+    size_t in_use = audit().slabs;
+    assert_int_not_equal(in_use, 0);
+    assert_int_equal(pthread_create(&thread, NULL, free_and_end, block), 0);
+    assert_int_equal(pthread_join(thread, &held), 0);
+    assert_ptr_equal(held, block);
+    hak_collect_thread();
+    assert_int_equal(audit().slabs, in_use - 1);
+    void *last = hak_malloc(SMALL);
+    hak_free(last);
+    assert_true(hak_quarantine_has(self(), hak_sc_of(SMALL), last));
+    assert_true(hak_slow_retry(self(), 0));
+    assert_false(hak_quarantine_has(self(), hak_sc_of(SMALL), last));
+}
+
+static void double_free_of_a_block_that_is_held_back_is_fatal(void **state) {
+    (void)state;
+    void *block = hak_malloc(SMALL);
+    hak_free(block);
+    UNIT_EXPECT_FATAL(hak_free(block), hak_fatal_text(HAK_FATAL_DOUBLE_FREE));
+    UNIT_EXPECT_FATAL((void)!hak_realloc(block, 1000), hak_fatal_text(HAK_FATAL_FREED_REALLOC));
+}
+
+static void write_to_the_link_of_a_block_that_is_held_back_is_fatal(void **state) {
+    (void)state;
+    uint64_t *block = hak_malloc(SMALL), link;
+    hak_free(block);
+    link = *block;
+    *block = 0x4141414141414141ull;
+    UNIT_EXPECT_FATAL(hak_collect_thread(), hak_fatal_text(HAK_FATAL_CORRUPT_LINK));
+    *block = link; /* it is in no list any more, and stays in use */
+}
+
+static void block_is_not_reused_at_once(void **state) {
+    (void)state;
+    unsigned same = 0;
+    for (unsigned i = 0; i < 1000; i++) {
+        void *block = hak_malloc(SMALL);
+        hak_free(block);
+        void *next = hak_malloc(SMALL);
+        same += next == block;
+        hak_free(next);
+    }
+    assert_in_range(same, 0, 200); /* one of 32, and the bin's first */
+}
+
+static void fresh_blocks_come_in_random_order(void **state) {
+    (void)state;
+    enum { COUNT = 512 };
+    static char *block[COUNT];
+    unsigned ascending = 0;
+    for (unsigned i = 0; i < COUNT; i++) {
+        block[i] = hak_malloc(SMALL);
+        ascending += i > 0 && block[i] - block[i - 1] == (ptrdiff_t)hak_good_size(SMALL) + 8;
+    }
+    assert_in_range(ascending, 0, COUNT / 4);
+    for (unsigned i = 0; i < COUNT; i++) {
+        hak_free(block[i]);
+    }
+    audit();
+}
+
+static void shuffled_list_has_the_same_blocks(void **state) {
+    (void)state;
+    for (unsigned count = 1; count <= 600; count = count * 3 / 2 + 1) {
+        static _Alignas(16) char area[600][16];
+        bool is_seen[600] = {false};
+        unsigned found = 0;
+        hak_blocks_t blocks = {.head = area[0], .count = count, .stride = 16};
+        hak_slab_link(&blocks);
+        blocks = hak_quarantine_shuffle(self(), blocks);
+        assert_int_equal(blocks.count, count);
+        for (char *at = blocks.head; at != NULL; at = hak_link_get(at)) {
+            unsigned i = (unsigned)((at - area[0]) / 16);
+            assert_in_range(i, 0, count - 1);
+            assert_false(is_seen[i]);
+            is_seen[i] = true;
+            found++;
+        }
+        assert_int_equal(found, count);
+    }
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test_setup(freed_block_is_held_back_and_clear, begin),
+    cmocka_unit_test_setup(many_frees_hold_back_as_many_as_there_are_slots, begin),
+    cmocka_unit_test_setup(large_class_holds_back_one_block, begin),
+    cmocka_unit_test_setup(flush_gives_every_block_back, begin),
+    cmocka_unit_test_setup(thread_exit_and_lack_of_memory_give_every_block_back, begin),
+    cmocka_unit_test_setup(block_is_not_reused_at_once, begin),
+    cmocka_unit_test_setup(fresh_blocks_come_in_random_order, begin),
+    cmocka_unit_test_setup(shuffled_list_has_the_same_blocks, begin),
+    cmocka_unit_test_setup(double_free_of_a_block_that_is_held_back_is_fatal, begin),
+    cmocka_unit_test_setup(write_to_the_link_of_a_block_that_is_held_back_is_fatal, begin),
+};
+UNIT_MAIN(tests)

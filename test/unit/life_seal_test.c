@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Hardened builds: what never changes after start is read-only, what is learned is not. In the core
+ * that tests link with nothing is sealed at start, as tests write to all of it. */
+#include "base/check.h"
+#include "base/knobs.h"
+#include "front/event.h"
+#include "hakmem/hakmem.h"
+#include "life/life.h"
+#include "slab/link.h"
+#include "unit/dies.h"
+
+/* In a process of its own: there is no way back. */
+static void sealed_state_is_read_only_and_the_rest_is_not(void **state) {
+    (void)state;
+    static void *const fixed[] = {&hak_secret.link,        &hak_secret.factor,
+                                  &hak_check_sink.abort,   &hak_next_allocator.free,
+                                  &hak_event_table.count,  &hak_knobs.force_libc,
+                                  &hak_knobs.bin_max_bytes};
+    static void *const changing[] = {&hak_knobs.retain_min_bytes, &hak_knobs.room_soft_bytes,
+                                     &hak_knobs.is_tight};
+    hak_free(hak_malloc(1));
+    for (unsigned i = 0; i < UNIT_COUNT(fixed); i++) {
+        assert_int_equal(unit_write_signal(fixed[i]), 0);
+    }
+    hak_life_seal();
+    for (unsigned i = 0; i < UNIT_COUNT(fixed); i++) {
+        UNIT_EXPECT(unit_write_signal(fixed[i]) == SIGSEGV, "%u", i);
+    }
+    for (unsigned i = 0; i < UNIT_COUNT(changing); i++) {
+        UNIT_EXPECT(unit_write_signal(changing[i]) == 0, "%u", i);
+    }
+    void *block = hak_malloc(3000000); /* works on */
+    assert_non_null(block);
+    hak_free(block);
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(sealed_state_is_read_only_and_the_rest_is_not),
+};
+UNIT_MAIN(tests)

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Guards, sealed memory, and the distance to what is mapped already. */
+#include "os/os.h"
+#include "unit/dies.h"
+
+#include <sys/mman.h>
+
+static int begin(void **state) {
+    (void)state;
+    hak_os_init();
+    return 0;
+}
+
+static char *fresh(size_t pages) {
+    char *base = hak_os_map(pages * hak_os_page_bytes(), hak_os_page_bytes());
+    assert_non_null(base);
+    return base;
+}
+
+static void guard_is_inaccessible_until_committed(void **state) {
+    (void)state;
+    size_t page = hak_os_page_bytes();
+    char *base = fresh(3);
+    assert_true(hak_os_guard(base + page, page));
+    assert_int_equal(unit_write_signal(base), 0);
+    assert_int_equal(unit_write_signal(base + page - 1), 0);
+    assert_int_equal(unit_write_signal(base + page), SIGSEGV);
+    assert_int_equal(unit_write_signal(base + 2 * page), 0);
+    assert_true(hak_os_commit(base + page, page));
+    assert_int_equal(unit_write_signal(base + page), 0);
+    hak_os_unmap(base, 3 * page);
+}
+
+static void sealed_memory_is_read_only_and_keeps_its_content(void **state) {
+    (void)state;
+    size_t page = hak_os_page_bytes();
+    char *base = fresh(2);
+    base[page] = 7;
+    assert_true(hak_os_seal(base + page, page));
+    assert_int_equal(base[page], 7);
+    assert_int_equal(unit_write_signal(base + page), SIGSEGV);
+    assert_int_equal(unit_write_signal(base), 0);
+}
+
+/* Where the kernel has mseal, which the call itself tells. */
+static void sealed_memory_stays_read_only_where_the_kernel_knows_mseal(void **state) {
+    (void)state;
+    size_t page = hak_os_page_bytes();
+    char *base = fresh(1);
+    bool has_mseal = syscall(462, 0, 0, 0) == 0;
+    assert_true(hak_os_seal(base, page));
+    assert_int_equal(mprotect(base, page, PROT_READ | PROT_WRITE) != 0, has_mseal);
+}
+
+static void seal_of_a_part_of_an_os_page_is_refused(void **state) {
+    (void)state;
+    char *base = fresh(1);
+    assert_false(hak_os_seal(base + 16, hak_os_page_bytes()));
+    assert_false(hak_os_seal(base, 64));
+    assert_int_equal(unit_write_signal(base), 0);
+    hak_os_unmap(base, hak_os_page_bytes());
+}
+
+static void scatter_leaves_a_distance(void **state) {
+    (void)state;
+    char *before = hak_os_map(HAK_SUPERSLAB_BYTES, HAK_SUPERSLAB_BYTES);
+    hak_os_scatter();
+    char *after = hak_os_map(HAK_SUPERSLAB_BYTES, HAK_SUPERSLAB_BYTES);
+    assert_non_null(before);
+    assert_non_null(after);
+    assert_true(after <= before - 2 * (size_t)HAK_SUPERSLAB_BYTES);
+    hak_os_unmap(before, HAK_SUPERSLAB_BYTES);
+    hak_os_unmap(after, HAK_SUPERSLAB_BYTES);
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test_setup(guard_is_inaccessible_until_committed, begin),
+    cmocka_unit_test_setup(sealed_memory_is_read_only_and_keeps_its_content, begin),
+    cmocka_unit_test_setup(sealed_memory_stays_read_only_where_the_kernel_knows_mseal, begin),
+    cmocka_unit_test_setup(seal_of_a_part_of_an_os_page_is_refused, begin),
+    cmocka_unit_test_setup(scatter_leaves_a_distance, begin),
+};
+UNIT_MAIN(tests)
