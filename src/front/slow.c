@@ -253,6 +253,10 @@ HAK_INLINE void free_remote(hak_tcache_t *tcache, uint32_t entry, void *block, u
     }
     if (HAK_UNLIKELY((entry & ~HAK_KIND_MASK) == HAK_SLAB_HOLES_TAG)) {
         free_check(block, entry);
+        if (hak_load_relaxed(&hak_slab_of(block)->owner) == tcache->home) {
+            free_own(tcache, hak_sc_of_entry(entry), block); /* as any other of its own */
+            return;
+        }
     }
     hak_link_set(block, side->outbox.head);
     side->outbox.head = block;
