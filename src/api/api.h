@@ -30,7 +30,6 @@ void *hak_api_pvalloc(size_t size);
 void *hak_api_reallocarray(void *block, size_t count, size_t size);
 void *hak_api_reallocf(void *block, size_t size);
 void *hak_api_recallocarray(void *block, size_t old_count, size_t count, size_t size);
-void hak_api_free_sized(void *block, size_t align, size_t size);
 void hak_api_freezero(void *block, size_t size);
 int hak_api_trim(size_t keep);
 

@@ -168,10 +168,6 @@ void *hak_api_recallocarray(void *block, size_t old_count, size_t count, size_t 
     return fresh;
 }
 
-void hak_api_free_sized(void *block, size_t align, size_t size) {
-    hak_fast_free_sized(block, align, size);
-}
-
 void hak_api_freezero(void *block, size_t size) {
     if (block != NULL) {
         size_t usable = hak_usable_size(block);

@@ -50,6 +50,17 @@ HAK_INLINE bool hak_count_down(int32_t *count) {
 #endif
 }
 
+/* The next number of a cheap generator, xorshift64*; its state is not 0, and never becomes 0. Not
+ * for secrets. */
+HAK_INLINE uint64_t hak_random_next(uint64_t *state) {
+    uint64_t x = *state;
+    x ^= x >> 12;
+    x ^= x << 25;
+    x ^= x >> 27;
+    *state = x;
+    return x * 0x2545f4914f6cdd1dull;
+}
+
 /* Whether number * factor, modulo 2^32, is below the factor; on x86-64 in two instructions. */
 HAK_INLINE bool hak_is_multiple(uint32_t number, const uint32_t *factor) {
 #if HAK_MEMORY_OPERANDS

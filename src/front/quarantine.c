@@ -21,14 +21,9 @@ typedef struct hak_quarantine {
     void *slot[HAK_SC_COUNT][QUARANTINE_SLOTS]; /* [owner] read by hunts */
 } hak_quarantine_t;
 
-/* xorshift64*; below `bound`. */
+/* Below `bound`. */
 HAK_INLINE uint32_t quarantine_random(hak_quarantine_t *quarantine, uint32_t bound) {
-    uint64_t x = quarantine->random;
-    x ^= x >> 12;
-    x ^= x << 25;
-    x ^= x >> 27;
-    quarantine->random = x;
-    return (uint32_t)((x * 0x2545f4914f6cdd1dull >> 32) * bound >> 32);
+    return (uint32_t)((hak_random_next(&quarantine->random) >> 32) * bound >> 32);
 }
 
 /* With few threads 8 KiB a class. */
@@ -152,13 +147,6 @@ HAK_INLINE void free_block(uintptr_t base, uint32_t entry, void *block) {
     }
 }
 
-static HAK_COLD void free_suspect(uint32_t entry, void *block) {
-    if (hak_hunt(block)) {
-        hak_fatal(HAK_FATAL_DOUBLE_FREE, block, NULL);
-    }
-    free_block(hak_pagemap_base(), entry, block);
-}
-
 /* The slab's record, which as a rule is in no cache, is not looked at. */
 void hak_quarantine_free(void *block) {
     uintptr_t base = hak_pagemap_base();
@@ -168,16 +156,9 @@ void hak_quarantine_free(void *block) {
         hak_slow_free(block);
         return;
     }
-    const hak_sc_info_t *info = hak_sc_info_of_entry(entry);
-    bool is_start = info->units == 1 ? hak_sc_index(info, (uint16_t)(uintptr_t)block) < info->blocks
-                                     : hak_slab_is_start(index, info, block);
-    if (HAK_UNLIKELY(!is_start)) {
+    if (HAK_UNLIKELY(!hak_slab_is_freed_start(index, entry, block))) {
         hak_fatal(HAK_FATAL_INTERIOR_FREE, block, NULL);
     }
-    if (HAK_UNLIKELY(hak_link_looks_free(hak_link_word(block)) ||
-                     (entry & ~HAK_KIND_MASK) == HAK_SLAB_HOLES_TAG)) {
-        free_suspect(entry, block);
-        return;
-    }
+    hak_hunt_check_freed(block, entry);
     free_block(base, entry, block);
 }

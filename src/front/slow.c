@@ -208,23 +208,14 @@ static HAK_NOINLINE void free_remote_full(hak_tcache_t *tcache, unsigned sc) {
     hak_outbox_shrink(tcache, sc);
 }
 
-/* Fatal if the block is free: it has the tag, or may have lost it in a hole (SLAB-9). */
-static void free_check(const void *block, uint32_t entry) {
-    bool is_suspect =
-        hak_link_looks_free(hak_link_word(block)) || (entry & ~HAK_KIND_MASK) == HAK_SLAB_HOLES_TAG;
-    if (HAK_UNLIKELY(is_suspect) && hak_hunt(block)) {
-        hak_fatal(HAK_FATAL_DOUBLE_FREE, block, NULL);
-    }
-}
-
 void hak_slow_free_suspect(void *block) {
     uintptr_t index = hak_pagemap_index(hak_pagemap_base(), block);
     uint32_t entry = hak_pagemap_at(hak_pagemap_base(), index);
     if (HAK_LIKELY(hak_slab_is_entry(entry))) {
-        if (HAK_UNLIKELY(!hak_slab_is_start(index, hak_sc_info_of_entry(entry), block))) {
+        if (HAK_UNLIKELY(!hak_slab_is_freed_start(index, entry, block))) {
             hak_fatal(HAK_FATAL_INTERIOR_FREE, block, NULL);
         }
-        free_check(block, entry);
+        hak_hunt_check_freed(block, entry);
     }
     hak_slow_free(block);
 }
@@ -239,10 +230,7 @@ HAK_INLINE hak_bin_side_t *side_of_entry(hak_tcache_t *tcache, uint32_t entry) {
 HAK_INLINE void free_remote(hak_tcache_t *tcache, uint32_t entry, void *block, uintptr_t index) {
     const hak_sc_info_t *info = hak_sc_info_of_entry(entry);
     hak_bin_side_t *side = side_of_entry(tcache, entry);
-    bool is_start = info->units == 1 /* nearly always: then the superslab need not be asked */
-                        ? hak_sc_index(info, (uint16_t)(uintptr_t)block) < info->blocks
-                        : hak_slab_is_start(index, info, block);
-    if (HAK_UNLIKELY(!is_start)) {
+    if (HAK_UNLIKELY(!hak_slab_is_freed_start(index, entry, block))) {
         hak_fatal(HAK_FATAL_INTERIOR_FREE, block, NULL);
     }
     if (HAK_AUDIT) { /* else when the outbox is emptied */
@@ -251,8 +239,8 @@ HAK_INLINE void free_remote(hak_tcache_t *tcache, uint32_t entry, void *block, u
     if (HAK_UNLIKELY(block == side->outbox.head)) {
         hak_fatal(HAK_FATAL_DOUBLE_FREE, block, NULL);
     }
-    if (HAK_UNLIKELY((entry & ~HAK_KIND_MASK) == HAK_SLAB_HOLES_TAG)) {
-        free_check(block, entry);
+    if (HAK_UNLIKELY(hak_slab_lacks_tags(entry))) {
+        hak_hunt_check_freed(block, entry);
         if (hak_load_relaxed(&hak_slab_of(block)->owner) == tcache->home) {
             free_own(tcache, hak_sc_of_entry(entry), block); /* as any other of its own */
             return;
@@ -272,7 +260,7 @@ HAK_INLINE void free_remote(hak_tcache_t *tcache, uint32_t entry, void *block, u
 static HAK_COLD void free_as_guest(void *block) {
     hak_slab_t *slab = hak_slab_of(block);
     hak_slab_check_freed(slab, block);
-    free_check(block, hak_pagemap_get(hak_pagemap_base(), block));
+    hak_hunt_check_freed(block, hak_pagemap_get(hak_pagemap_base(), block));
     hak_batch_t batch = {.head = block, .tail = block, .count = 1};
     hak_count(guest_use);
     hak_remote_push(slab, &batch);

@@ -184,6 +184,13 @@ HAK_INLINE uint32_t hak_bin_initial_want(int32_t capacity) {
 /* Whether a block of a slab is free that has the tag of a free one, or lies in a slab with holes:
  * it is looked for wherever free blocks are. Not found, it is in use. */
 HAK_NOINLINE bool hak_hunt(const void *block);
+/* Fatal if a block that is freed is free already. */
+HAK_INLINE void hak_hunt_check_freed(const void *block, uint32_t entry) {
+    bool is_suspect = hak_link_looks_free(hak_link_word(block)) || hak_slab_lacks_tags(entry);
+    if (HAK_UNLIKELY(is_suspect) && hak_hunt(block)) {
+        hak_fatal(HAK_FATAL_DOUBLE_FREE, block, NULL);
+    }
+}
 /* Fatal if a block of a list, the second word of which says so, is marked in its slab's bitmap. */
 HAK_COLD void hak_hunt_mark(const void *block);
 HAK_INLINE void hak_hunt_check_mark(const void *block) {

@@ -21,17 +21,17 @@ static void describe_slab(hak_text_t *text, const hak_slab_t *slab, const char *
 }
 
 void hak_describe(hak_text_t *text, const void *address) {
-    uint32_t entry = hak_pagemap_get(hak_pagemap_base(), address);
     bool is_user = (uintptr_t)address >> 48 == 0; /* the page map does not look at those bits */
+    uint32_t entry = is_user ? hak_pagemap_get(hak_pagemap_base(), address) : 0;
+    uint32_t kind = entry & HAK_KIND_MASK;
     hak_superslab_t *superslab = is_user ? hak_pagemap_superslab(address) : NULL;
-    if (is_user && hak_slab_is_entry(entry) && superslab != NULL) {
+    if (hak_slab_is_entry(entry) && superslab != NULL) {
         describe_slab(text, hak_slab_in(superslab, address), address);
     } else if (superslab != NULL) {
-        bool is_block = (entry & HAK_KIND_MASK) != 0;
-        hak_text_str(text, is_block ? "in a large block" : "in memory that is unused now");
-    } else if (is_user && (entry & HAK_KIND_MASK) == HAK_KIND_HUGE) {
+        hak_text_str(text, kind != 0 ? "in a large block" : "in memory that is unused now");
+    } else if (kind == HAK_KIND_HUGE) {
         hak_text_str(text, "in a huge block");
-    } else if (is_user && (entry & HAK_KIND_MASK) == HAK_KIND_GUARD) {
+    } else if (kind == HAK_KIND_GUARD) {
         hak_text_str(text, "watched");
     } else {
         hak_text_str(text, "not in our memory");

@@ -21,19 +21,10 @@ void hak_guard_start(void) {
 
 /* --- when ------------------------------------------------------------------------------------- */
 
-/* The step of splitmix64. */
-static uint64_t guard_random(uint64_t *state) {
-    *state += 0x9e3779b97f4a7c15u;
-    uint64_t x = *state;
-    x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
-    x = (x ^ x >> 27) * 0x94d049bb133111ebu;
-    return x ^ x >> 31;
-}
-
 /* Uniform in 1 to 2n - 1: n on average, and no program keeps in step with it. */
 static int64_t guard_interval(uint64_t *state) {
     uint64_t rate = hak_load_relaxed(&hak_knobs.guard_rate);
-    return 1 + (int64_t)(guard_random(state) % (2 * rate - 1));
+    return 1 + (int64_t)(hak_random_next(state) % (2 * rate - 1));
 }
 
 /* Different in each thread and process, without a system call; it need not be secret. */
@@ -210,7 +201,7 @@ void *hak_guard_sample(hak_tcache_t *tcache, const hak_request_t *request) {
         slot_give(slot);
         return NULL;
     }
-    return slot_fill(slot, request, (guard_random(&tcache->guard_random) & 1) != 0);
+    return slot_fill(slot, request, (hak_random_next(&tcache->guard_random) & 1) != 0);
 }
 
 static hak_fatal_kind_t free_kind(const hak_guard_slot_t *slot, const void *block) {

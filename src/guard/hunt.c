@@ -90,7 +90,7 @@ bool hak_hunt(const void *block) {
     const void *next = hak_link_next(word);
     /* else it is no link of ours, which is cheap to find out */
     bool is_tagged = hak_link_looks_free(word) && (next == NULL || hunt_is_start(next, hunt.sc));
-    if (is_tagged || (entry & ~HAK_KIND_MASK) == HAK_SLAB_HOLES_TAG) {
+    if (is_tagged || hak_slab_lacks_tags(entry)) {
         hunt_slab(&hunt, is_tagged);
     }
     if (is_tagged && !hunt.is_found) {

@@ -79,7 +79,7 @@ void *hak_huge_reserve(size_t bytes) {
 /* What a write behind the block meets. Without places for mappings there is none. */
 static void huge_guard(char *base, size_t bytes) {
     if (HAK_HARDEN) {
-        hak_os_guard(base + bytes - HAK_HUGE_GUARD_BYTES, HAK_HUGE_GUARD_BYTES);
+        hak_os_conceal(base + bytes - HAK_HUGE_GUARD_BYTES, HAK_HUGE_GUARD_BYTES);
     }
 }
 

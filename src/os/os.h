@@ -75,10 +75,8 @@ bool hak_os_move(void *base, size_t old_bytes, void *target, size_t new_bytes);
 bool hak_os_move_out(void *base, size_t bytes, void *target, size_t new_bytes);
 /* Whether the address lies in the library, the shared one. */
 bool hak_os_is_own_code(uintptr_t address);
-/* For hardened builds, os_guard.c. Makes a range inaccessible, until hak_os_commit. */
-bool hak_os_guard(void *base, size_t bytes);
-/* Makes a range, whole OS pages of the library's own data, read-only for good: where the kernel
- * knows mseal, not even mprotect changes it again. */
+/* For hardened builds, os_guard.c. Makes a range, whole OS pages of the library's own data,
+ * read-only for good: where the kernel knows mseal, not even mprotect changes it again. */
 bool hak_os_seal(void *base, size_t bytes);
 /* Leaves a random distance to what is mapped already: the next mappings follow below it. */
 void hak_os_scatter(void);

@@ -12,11 +12,6 @@ enum {
     SCATTER_MOST = 1024, /* superslabs */
 };
 
-bool hak_os_guard(void *base, size_t bytes) {
-    return !hak_os_fault_hit(HAK_OS_CALL_COMMIT) &&
-           hak_syscall(SYS_mprotect, (long)base, (long)bytes, PROT_NONE, 0, 0, 0) == 0;
-}
-
 bool hak_os_seal(void *base, size_t bytes) {
     if (((uintptr_t)base | bytes) % hak_os_page_bytes() != 0 ||
         hak_syscall(SYS_mprotect, (long)base, (long)bytes, PROT_READ, 0, 0, 0) != 0) {

@@ -55,6 +55,18 @@ HAK_INLINE bool hak_slab_is_start(uintptr_t index, const hak_sc_info_t *info, co
     return hak_sc_index(info, inside + back * HAK_UNIT_BYTES) < info->blocks;
 }
 
+/* The same for what is freed: nearly always the superslab need not be asked. */
+HAK_INLINE bool hak_slab_is_freed_start(uintptr_t index, uint32_t entry, const void *address) {
+    const hak_sc_info_t *info = hak_sc_info_of_entry(entry);
+    return info->units == 1 ? hak_sc_index(info, (uint16_t)(uintptr_t)address) < info->blocks
+                            : hak_slab_is_start(index, info, address);
+}
+
+/* Whether free blocks of the slab with this entry may have lost their tags (SLAB-9). */
+HAK_INLINE bool hak_slab_lacks_tags(uint32_t entry) {
+    return (entry & ~HAK_KIND_MASK) == HAK_SLAB_HOLES_TAG;
+}
+
 /* Block `index` and the `count - 1` below it are marked as free. false: one of them was already. */
 HAK_INLINE bool hak_slab_mark(const hak_slab_t *slab, uint32_t index, uint32_t count) {
     for (uint32_t end = index + 1; count != 0;) {

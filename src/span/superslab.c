@@ -114,7 +114,7 @@ static bool superslab_map(void) {
         hak_os_advise_huge(base, (size_t)wanted * HAK_SUPERSLAB_BYTES, false);
     }
     if (HAK_HARDEN && base != NULL) {
-        hak_os_guard(base + HAK_SUPERSLAB_BYTES, guard);
+        hak_os_conceal(base + HAK_SUPERSLAB_BYTES, guard);
     }
     while (base != NULL && added < wanted &&
            superslab_add(base + (size_t)added * HAK_SUPERSLAB_BYTES)) {

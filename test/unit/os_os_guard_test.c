@@ -22,7 +22,7 @@ static void guard_is_inaccessible_until_committed(void **state) {
     (void)state;
     size_t page = hak_os_page_bytes();
     char *base = fresh(3);
-    assert_true(hak_os_guard(base + page, page));
+    assert_true(hak_os_conceal(base + page, page));
     assert_int_equal(unit_write_signal(base), 0);
     assert_int_equal(unit_write_signal(base + page - 1), 0);
     assert_int_equal(unit_write_signal(base + page), SIGSEGV);
