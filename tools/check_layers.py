@@ -62,6 +62,8 @@ class Layers:
                 return True
         return header in FREESTANDING
 
+UNITS = ("unity.c", "rare.c")
+
 
 def sources(src):
     for folder, _, names in os.walk(src):
@@ -94,8 +96,8 @@ def check_includes(src, layers, errors):
         with open(os.path.join(src, path), encoding="utf-8") as file:
             text = COMMENT.sub(lambda m: "\n" * m.group().count("\n"), file.read())
         if "/" not in path:
-            if path != "unity.c":
-                errors.append(f"src/{path}: only unity.c lies outside the folders")
+            if path not in UNITS:
+                errors.append(f"src/{path}: only {' and '.join(UNITS)} lie outside the folders")
             continue
         folder = path.split("/", 1)[0]
         if folder not in layers.rank:
@@ -119,19 +121,25 @@ def check_includes(src, layers, errors):
     return graph
 
 
-def check_unity(src, layers, errors):
-    """unity.c includes every .c file of the folders, none before one of a lower rank."""
-    path = os.path.join(src, "unity.c")
-    if not os.path.exists(path):
+def check_units(src, layers, errors):
+    """The translation units of the products include every .c file of the folders once, none before one of a lower rank."""
+    included = []
+    for unit in UNITS:
+        path = os.path.join(src, unit)
+        if not os.path.exists(path):
+            continue
+        with open(path, encoding="utf-8") as file:
+            names = [quoted for quoted, _ in INCLUDE.findall(COMMENT.sub(" ", file.read())) if quoted]
+        ranks = [layers.rank.get(name.split("/", 1)[0], -1) for name in names]
+        if ranks != sorted(ranks):
+            errors.append(f"src/{unit}: files are not in rank order")
+        included += names
+    if not included:
         return
-    with open(path, encoding="utf-8") as file:
-        included = [quoted for quoted, _ in INCLUDE.findall(COMMENT.sub(" ", file.read())) if quoted]
-    ranks = [layers.rank.get(name.split("/", 1)[0], -1) for name in included]
-    if ranks != sorted(ranks):
-        errors.append("src/unity.c: files are not in rank order")
     for name in sorted({p for p in sources(src) if p.endswith(".c") and "/" in p} ^ set(included)):
-        errors.append(f"src/unity.c: {name} is " + (
-            "included, but does not exist" if name in included else "not included"))
+        errors.append(f"src: {name} is " + (
+            "included, but does not exist" if name in included else "not included in a translation unit"))
+    errors += [f"src: {name} is included twice" for name in sorted(set(included)) if included.count(name) > 1]
 
 
 def check_cycles(graph, errors):
@@ -186,7 +194,7 @@ def main():
 
     layers = Layers(args.layers or os.path.join(args.src, "LAYERS"))
     errors = []
-    check_unity(args.src, layers, errors)
+    check_units(args.src, layers, errors)
     check_cycles(check_includes(args.src, layers, errors), errors)
     objects = {words[0]: words[1:] for words in args.folder}
     if not errors:

@@ -11,12 +11,13 @@ import sys
 
 FILE_LINES = {  # file or suffix -> lines
     "README.md": 250, "CONTRIBUTING.md": 200, "src/README.md": 120, "src/LAYERS": 60,
-    "src/unity.c": 70, "include/hakmem/hakmem.h": 350, "include/hakmem/hakmem.hpp": 250,
+    "src/unity.c": 90, "include/hakmem/hakmem.h": 350, "include/hakmem/hakmem.hpp": 250,
 }
-SOURCE_LINES, HEADER_LINES, TEST_LINES, CORE_LINES, ALL_LINES = 450, 250, 300, 10500, 15000
-BOXES = ("conf", "policy", "stat", "guard")  # what allocates does without them
+SOURCE_LINES, HEADER_LINES, TEST_LINES, CORE_LINES, ALL_LINES = 450, 250, 300, 11500, 17000
+BOXES = ("conf", "policy", "stat", "guard", "control")  # what allocates does without them,
+BOX_FILES = ("src/life/control.c", "src/os/os_socket.c")  # and without these, which are only there for one
 FUNCTION_LINES, HIT_FUNCTION_LINES, PARAMETERS, NESTING = 60, 40, 6, 4
-FOLDER_FILES, CONDITIONALS_PER_1000, OPTIONS, SWITCHES = 14, 15, 24, 10
+FOLDER_FILES, CONDITIONALS_PER_1000, OPTIONS, SWITCHES = 16, 15, 24, 10
 PLAIN_FOLDERS = ("front", "slab", "span", "large")  # no #if inside their functions
 VARIABLES = {"HAKMEM_PROFILE", "HAKMEM_OPTIONS"}
 
@@ -177,7 +178,7 @@ class Checker:
                 counts.setdefault(os.path.dirname(path), []).append(path)
                 more = self.check_core_file(path)
                 total, code, conditionals = (a + b for a, b in zip((total, code, conditionals), more))
-                boxes += more[0] if path.split("/")[1] in BOXES else 0
+                boxes += more[0] if path.split("/")[1] in BOXES or path in BOX_FILES else 0
                 for name in re.findall(r"\bHAKMEM_[A-Z_]+\b", blank_comments(self.root, path)):
                     if name not in VARIABLES and not name.startswith("HAKMEM_VERSION"):
                         self.errors.append(f"{path}: {name}: environment variables are {VARIABLES}")

@@ -12,10 +12,22 @@ fail() {
     exit 1
 }
 
-mkdir -p "$root/build/lab" 2>/dev/null || fail "cannot write to $root/build/lab"
-exec 8>"$root/build/lab/.venv-lock" || fail "cannot write to $root/build/lab"
+is_fresh() {
+    cmp -s "$wanted" "$venv/requirements.txt" && "$venv/bin/python" -c '' 2>/dev/null
+}
+
+# Another user's folder is good enough to read.
+if is_fresh; then
+    printf '%s\n' "$venv/bin/python"
+    exit 0
+fi
+lock=$root/build/lab/.venv-lock
+{ mkdir -p "$root/build/lab" && touch "$lock"; } 2>/dev/null ||
+    fail "its Python environment, $venv, is missing or old, and user $(id -un) cannot write there:" \
+        "let its owner use the command"
+exec 8>"$lock"
 flock 8
-if ! cmp -s "$wanted" "$venv/requirements.txt" || ! "$venv/bin/python" -c '' 2>/dev/null; then
+if ! is_fresh; then
     printf 'hakmem: making the virtual environment of the lab\n' >&2
     rm -rf "$venv"
     python3 -c 'import tomllib' 2>/dev/null || fail "the lab needs Python 3.11 or newer"

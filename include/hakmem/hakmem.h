@@ -114,12 +114,41 @@ const char *hak_version(void) HAK_NOTHROW;
 HAK_ATTR_MALLOC HAK_ATTR_SIZE(1) void *hak_alloc_at(size_t size, const void *site) HAK_NOTHROW;
 void hak_free_at(void *block, size_t size, const void *site) HAK_NOTHROW;
 
-/* Writes the statistics as text to a file descriptor. */
+/* Writes the statistics to a file descriptor: as text, as JSON in the form of
+ * docs/schema/stats.schema.json. docs/statistics.md says what the figures mean. */
 void hak_stats_print(int fd) HAK_NOTHROW;
+void hak_stats_json(int fd) HAK_NOTHROW;
+
+/* Write to a file descriptor why the process's resident memory (RSS) is as high as it is: how much
+ * each cause has of it, and for the largest, in words, which option or action lowers it. As text,
+ * or as JSON (docs/schema/explain.schema.json). They look at every page of the process, without
+ * stopping it: while other threads work the figures are estimates. */
+void hak_explain(int fd) HAK_NOTHROW;
+void hak_explain_json(int fd) HAK_NOTHROW;
+
+/* Writes to a file descriptor what every part of the allocator's memory is used for, as JSON
+ * (docs/schema/map.schema.json). */
+void hak_heap_map(int fd) HAK_NOTHROW;
 
 /* Hands every block the calling thread caches back, so that others can use it and empty memory can
  * return to the kernel. */
 void hak_collect_thread(void) HAK_NOTHROW;
+
+/* Options (docs/options.md): `name` and `value` are as in HAKMEM_OPTIONS. They return 0 or an error
+ * number, leave errno alone and write no message. Any thread may call them at any time.
+ *
+ * Copies the value in force with a zero behind it, a size with the largest suffix that fits: "32m".
+ * ENOENT: there is no such option. ERANGE: it does not fit into `bytes` bytes; 128 are enough for
+ * any. On failure the buffer is left alone. */
+int hak_option_get(const char *name, char *value, size_t bytes) HAK_NOTHROW;
+
+/* Changes a value. ENOENT: there is no such option. EPERM: it is only read when the process starts,
+ * or this is the hardened library, which has made it read-only since. EINVAL: that is no value of
+ * it, or out of range. On failure nothing has changed. Two threads that set the same option at a
+ * time: one of them wins; who reads sees one value or the other. Every thread follows from its next
+ * slow path on that looks at the option: what it holds or has learned already is not thrown away
+ * for it, but shrinks as events get to it; hak_malloc_trim and hak_collect_thread hurry it. */
+int hak_option_set(const char *name, const char *value) HAK_NOTHROW;
 
 /* A program may define this string to set its own defaults, in the syntax of HAKMEM_OPTIONS:
  *     const char *hak_options = "retain_min:8m,huge_cache:4m";

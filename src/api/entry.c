@@ -2,15 +2,16 @@
  *
  * The hak_ names: the family beside any other allocator, and what goes beyond the standard. */
 #include "api/api.h"
+#include "base/fmt.h"
+#include "base/version.h"
+#include "conf/conf.h"
+#include "front/event.h"
 #include "hakmem/hakmem.h"
 #include "stat/stat.h"
 
 #define HAK_NAME(name) hak_##name
 #include "api/family.def"
 #undef HAK_NAME
-
-#define HAK_STRING(x) #x
-#define HAK_DOTTED(a, b, c) HAK_STRING(a) "." HAK_STRING(b) "." HAK_STRING(c)
 
 HAK_EXPORT size_t hak_malloc_usable_size(const void *block) {
     return hak_usable_size(block);
@@ -21,7 +22,7 @@ HAK_EXPORT size_t hak_good_size(size_t size) {
 }
 
 HAK_EXPORT const char *hak_version(void) {
-    return HAK_DOTTED(HAK_VERSION_MAJOR, HAK_VERSION_MINOR, HAK_VERSION_PATCH);
+    return HAK_VERSION_TEXT;
 }
 
 HAK_EXPORT void *hak_alloc_at(size_t size, const void *site) {
@@ -34,9 +35,52 @@ HAK_EXPORT void hak_free_at(void *block, size_t size, const void *site) {
 }
 
 HAK_EXPORT void hak_stats_print(int fd) {
-    hak_snapshot_t snapshot;
-    hak_stat_collect(&snapshot);
-    hak_stat_report_text(fd, &snapshot);
+    hak_stat_print(HAK_REPORT_TEXT, fd);
+}
+
+HAK_EXPORT void hak_stats_json(int fd) {
+    hak_stat_print(HAK_REPORT_JSON, fd);
+}
+
+HAK_EXPORT void hak_explain(int fd) {
+    hak_stat_print(HAK_REPORT_EXPLAIN, fd);
+}
+
+HAK_EXPORT void hak_explain_json(int fd) {
+    hak_stat_print(HAK_REPORT_EXPLAIN_JSON, fd);
+}
+
+HAK_EXPORT void hak_heap_map(int fd) {
+    hak_stat_print(HAK_REPORT_MAP, fd);
+}
+
+enum { OPTION_VALUE_BYTES = 128 };
+
+HAK_EXPORT int hak_option_get(const char *name, char *value, size_t bytes) {
+    char buffer[OPTION_VALUE_BYTES];
+    hak_text_t text;
+    hak_life_process_start();
+    hak_text_init(&text, buffer, sizeof buffer);
+    if (!hak_conf_put(&text, name)) {
+        return ENOENT;
+    }
+    if (text.length >= bytes) {
+        return ERANGE;
+    }
+    memcpy(value, buffer, text.length);
+    value[text.length] = '\0';
+    return 0;
+}
+
+HAK_EXPORT int hak_option_set(const char *name, const char *value) {
+    static const int errors[] = {
+        [HAK_CONF_DONE] = 0,
+        [HAK_CONF_UNKNOWN] = ENOENT,
+        [HAK_CONF_FIXED] = EPERM,
+        [HAK_CONF_INVALID] = EINVAL,
+    };
+    hak_life_process_start();
+    return errors[hak_conf_set(name, value)];
 }
 
 HAK_EXPORT void hak_collect_thread(void) {

@@ -5,7 +5,7 @@
 
 #include "base/check.h"
 #include "front/event.h"
-#include "large/large.h"
+#include "life/life.h"
 
 void *hak_api_no_memory(void) {
     errno = ENOMEM;
@@ -177,12 +177,5 @@ void hak_api_freezero(void *block, size_t size) {
 }
 
 int hak_api_trim(size_t keep) {
-    hak_tcache_t *tcache = hak_tcache_self(hak_pagemap_base());
-    if (!hak_tcache_is_empty(tcache)) {
-        hak_tcache_flush(tcache);
-    }
-    hak_owner_collect();
-    size_t given_back = hak_large_trim(keep) + hak_owner_purge_holes();
-    given_back += hak_span_purge(keep);
-    return given_back != 0;
+    return hak_life_trim(keep) != 0;
 }

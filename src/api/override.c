@@ -58,22 +58,28 @@ HAK_EXPORT int mallopt(int parameter, int value) {
     }
 }
 
-HAK_EXPORT struct mallinfo2 mallinfo2(void) {
-    hak_snapshot_t snapshot;
-    hak_stat_collect(&snapshot);
-    size_t free_blocks = 0;
+/* The C library's meanings: arena is what blocks without a mapping of their own lie in, and what is
+ * used (uordblks) and unused of it (fordblks) make it up. Its fast bins are our caches of threads;
+ * what it could trim is what malloc_trim would purge in whole units. */
+static void fill_mallinfo(void *context, const hak_snapshot_t *snapshot) {
+    struct mallinfo2 *info = context;
     for (unsigned sc = 0; sc < HAK_SC_COUNT; sc++) {
-        free_blocks += snapshot.sc[sc].free;
+        info->ordblks += snapshot->sc[sc].free;
+        info->smblks += snapshot->sc[sc].cached + snapshot->sc[sc].outbox;
     }
-    return (struct mallinfo2){
-        .arena = snapshot.mapped_bytes - snapshot.huge_bytes,
-        .ordblks = free_blocks,
-        .hblks = snapshot.huge_count,
-        .hblkhd = snapshot.huge_bytes,
-        .uordblks = snapshot.in_use_bytes - snapshot.huge_bytes,
-        .fordblks = snapshot.mapped_bytes - snapshot.in_use_bytes,
-        .keepcost = snapshot.unused_dirty_bytes + snapshot.huge_cached_bytes,
-    };
+    info->arena = snapshot->mapped_bytes - snapshot->huge_bytes;
+    info->hblks = snapshot->huge_count;
+    info->hblkhd = snapshot->huge_bytes;
+    info->fsmblks = snapshot->cached_bytes + snapshot->outbox_bytes;
+    info->uordblks = snapshot->live_bytes + snapshot->large_bytes;
+    info->fordblks = info->arena - info->uordblks;
+    info->keepcost = snapshot->unused_dirty_bytes + snapshot->huge_cached_bytes;
+}
+
+HAK_EXPORT struct mallinfo2 mallinfo2(void) {
+    struct mallinfo2 info = {0};
+    hak_stat_use(fill_mallinfo, &info);
+    return info;
 }
 
 static int clamp_int(size_t value) {
@@ -85,8 +91,10 @@ HAK_EXPORT struct mallinfo mallinfo(void) {
     return (struct mallinfo){
         .arena = clamp_int(wide.arena),
         .ordblks = clamp_int(wide.ordblks),
+        .smblks = clamp_int(wide.smblks),
         .hblks = clamp_int(wide.hblks),
         .hblkhd = clamp_int(wide.hblkhd),
+        .fsmblks = clamp_int(wide.fsmblks),
         .uordblks = clamp_int(wide.uordblks),
         .fordblks = clamp_int(wide.fordblks),
         .keepcost = clamp_int(wide.keepcost),
@@ -94,9 +102,7 @@ HAK_EXPORT struct mallinfo mallinfo(void) {
 }
 
 HAK_EXPORT void malloc_stats(void) {
-    hak_snapshot_t snapshot;
-    hak_stat_collect(&snapshot);
-    hak_stat_report_text(2, &snapshot);
+    hak_stat_print(HAK_REPORT_TEXT, 2);
 }
 
 static void put_stream(void *stream, const char *data, size_t length) {
@@ -107,9 +113,8 @@ HAK_EXPORT int malloc_info(int options, FILE *stream) {
     if (options != 0) {
         return EINVAL;
     }
-    hak_snapshot_t snapshot;
-    hak_stat_collect(&snapshot);
-    hak_stat_report_xml(put_stream, stream, &snapshot);
+    const hak_sink_t sink = {.put = put_stream, .context = stream};
+    hak_stat_report(HAK_REPORT_XML, &sink);
     return 0;
 }
 

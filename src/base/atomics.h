@@ -10,13 +10,15 @@
 #include "base/config.h"
 
 #define hak_load_relaxed(p) __atomic_load_n((p), __ATOMIC_RELAXED)
-/* A relaxed load on a hit path, of an aligned word of at most 8 bytes. gcc does not fold an atomic
- * load into an addressing mode, which costs three instructions there; so it is a plain load, which
- * both targets do in one piece, except under ThreadSanitizer, which has to be told. */
+/* A relaxed load or store on a hit path, of an aligned word of at most 8 bytes. gcc does not fold
+ * an atomic one into an addressing mode, which costs three instructions there; so it is a plain
+ * one, which both targets do in one piece, except under ThreadSanitizer, which has to be told. */
 #if HAK_TSAN
 #define hak_load_hot(p) hak_load_relaxed(p)
+#define hak_store_hot(p, v) hak_store_relaxed(p, v)
 #else
 #define hak_load_hot(p) (*(p))
+#define hak_store_hot(p, v) (*(p) = (v))
 #endif
 #define hak_load_acquire(p) __atomic_load_n((p), __ATOMIC_ACQUIRE)
 #define hak_store_relaxed(p, v) __atomic_store_n((p), (v), __ATOMIC_RELAXED)

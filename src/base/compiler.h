@@ -18,6 +18,13 @@
 #define HAK_EXPORT __attribute__((visibility("default")))
 #define HAK_WEAK __attribute__((weak))
 #define HAK_HIDDEN __attribute__((visibility("hidden")))
+/* A function whose plain reads race with what other threads write, on purpose: ThreadSanitizer does
+ * not look at them. What it reads is a hint. */
+#if HAK_TSAN
+#define HAK_UNORDERED __attribute__((noinline, no_sanitize("thread")))
+#else
+#define HAK_UNORDERED
+#endif
 #define HAK_TLS _Thread_local __attribute__((tls_model("initial-exec")))
 /* HAK_TAIL return f(...); in a HAK_TAIL_CALLS function is a jump, whatever the optimisation. */
 #if defined(__clang__)
@@ -27,6 +34,8 @@
 #define HAK_TAIL_CALLS __attribute__((optimize("O2")))
 #define HAK_TAIL
 #endif
+/* What it reads is written by others meanwhile, in plain: ThreadSanitizer is not told. */
+#define HAK_UNSANITIZED __attribute__((noinline, no_sanitize("thread")))
 /* Where the running function keeps its return address and its caller's frame pointer, in a record
  * of two words: { that of the caller, return address }. */
 #define HAK_FRAME() __builtin_frame_address(0)

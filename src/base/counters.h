@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * Counters of slow-path events. Every layer counts, only stat/ reports. No counter is ever touched
- * on a hit path. Two kinds: per tcache (one writer, read as an estimate) and per process (atomic).
+ * on a hit path. Those of tcaches, of owners and of spans have one writer at a time and are read as
+ * estimates; those of the process are atomic.
  */
 #ifndef HAK_BASE_COUNTERS_H
 #define HAK_BASE_COUNTERS_H
@@ -9,20 +10,41 @@
 #include "base/atomics.h"
 #include "base/words.h"
 
-/* One row per counter: name, text. */
-#define HAK_TCACHE_COUNTERS(X)                                                                     \
+/* One row per counter: name, text. tools/gen_stats.py reads them. */
+
+/* Of a tcache and a class, in the side of its bin. */
+#define HAK_BIN_COUNTERS(X)                                                                        \
+    X(refill, "bins that were empty and got blocks")                                               \
+    X(asked_bytes, "bytes of the requests that found them empty")                                  \
+    X(overflow, "frees that found a bin full")                                                     \
+    X(remote_out, "batches handed to other owners")
+
+/* Of an owner and a class. Refills beyond these were served from an outbox. */
+#define HAK_CLASS_COUNTERS(X)                                                                      \
     X(refill_list, "refills from a slab's own list")                                               \
     X(refill_carve, "refills by carving fresh blocks")                                             \
+    X(refill_fault, "of these, with blocks that no memory is behind yet")                          \
     X(refill_partial, "refills that took a partial slab")                                          \
     X(refill_adopt, "refills that adopted another owner's slab")                                   \
     X(slab_create, "slabs created")                                                                \
     X(slab_retire, "slabs retired")                                                                \
-    X(overflow, "frees that found a bin full")                                                     \
-    X(remote_out, "batches handed to other owners")                                                \
-    X(remote_in, "batches received from other threads")                                            \
+    X(remote_in, "batches received from other threads")
+
+/* Of a tcache. */
+#define HAK_THREAD_COUNTERS(X)                                                                     \
     X(large_alloc, "large and huge allocations")                                                   \
     X(large_free, "large and huge frees")                                                          \
     X(oom, "requests that ended in ENOMEM")
+
+/* Everything that is counted per tcache or owner; what is written down is the sums. */
+#define HAK_TCACHE_COUNTERS(X) HAK_BIN_COUNTERS(X) HAK_CLASS_COUNTERS(X) HAK_THREAD_COUNTERS(X)
+
+/* Of the provider of spans, under its lock. */
+#define HAK_SPAN_COUNTERS(X)                                                                       \
+    X(span_warm, "spans for slabs and large blocks of units that held memory")                     \
+    X(span_clean, "spans with clean units, which page faults fill")                                \
+    X(span_map, "spans that a new superslab was mapped for")                                       \
+    X(span_extend, "large blocks that grew in place")
 
 #define HAK_PROCESS_COUNTERS(X)                                                                    \
     X(superslab_map, "superslabs mapped")                                                          \
@@ -30,6 +52,7 @@
     X(huge_page_open, "2 MiB ranges opened for huge pages")                                        \
     X(purge_calls, "purge calls to the kernel")                                                    \
     X(purge_units, "units purged")                                                                 \
+    X(purge_hole_bytes, "bytes of holes in slabs purged")                                          \
     X(purge_regret_units, "purged units that were wanted again")                                   \
     X(pressure_look, "looks at the memory limits of control groups")                               \
     X(room_span_bytes, "bytes of unused units purged because of them")                             \
@@ -38,18 +61,32 @@
     X(huge_map_bytes, "bytes of these")                                                            \
     X(huge_hit, "huge blocks served from the cache")                                               \
     X(huge_unmap, "huge mappings returned")                                                        \
+    X(huge_resize, "huge blocks that grew or shrank in place")                                     \
     X(huge_remap, "reallocations that moved pages, not bytes")                                     \
     X(realloc_copied_bytes, "bytes copied by realloc above 128 KiB")                               \
     X(os_failure, "operating system calls that failed")                                            \
     X(foreign_free, "pointers passed on to another allocator")                                     \
     X(guest_use, "operations of threads without a tcache")                                         \
-    X(guard_sample, "small blocks watched by the sampled guard")
+    X(guard_sample, "small blocks watched by the sampled guard")                                   \
+    X(guard_free, "of these, freed")
 
 #define HAK_COUNTER_FIELD(name, text) uint64_t name;
 
-typedef struct hak_tcache_counters {
-    HAK_TCACHE_COUNTERS(HAK_COUNTER_FIELD)
-} hak_tcache_counters_t;
+typedef struct hak_bin_counters {
+    HAK_BIN_COUNTERS(HAK_COUNTER_FIELD)
+} hak_bin_counters_t;
+
+typedef struct hak_class_counters {
+    HAK_CLASS_COUNTERS(HAK_COUNTER_FIELD)
+} hak_class_counters_t;
+
+typedef struct hak_thread_counters {
+    HAK_THREAD_COUNTERS(HAK_COUNTER_FIELD)
+} hak_thread_counters_t;
+
+typedef struct hak_span_counters {
+    HAK_SPAN_COUNTERS(HAK_COUNTER_FIELD)
+} hak_span_counters_t;
 
 typedef struct hak_process_counters {
     HAK_PROCESS_COUNTERS(HAK_COUNTER_FIELD)
@@ -59,5 +96,7 @@ extern hak_process_counters_t hak_counters; /* [atomic] */
 
 #define hak_count(name) ((void)hak_add_relaxed(&hak_counters.name, 1))
 #define hak_count_by(name, n) ((void)hak_add_relaxed(&hak_counters.name, (uint64_t)(n)))
+/* Of a counter that is counted under one lock only, which is held. */
+#define hak_count_locked(name) hak_owner_add(&hak_counters.name, 1)
 
 #endif

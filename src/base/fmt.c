@@ -42,9 +42,7 @@ void hak_text_hex(hak_text_t *text, uint64_t value) {
     text_number(text, value, 16);
 }
 
-void hak_text_format(hak_text_t *text, const char *format, ...) {
-    va_list args;
-    va_start(args, format);
+static void text_format(hak_text_t *text, const char *format, va_list args) {
     for (const char *f = format; *f != '\0'; f++) {
         if (*f != '%') {
             hak_text_mem(text, f, 1);
@@ -79,7 +77,46 @@ void hak_text_format(hak_text_t *text, const char *format, ...) {
             break;
         }
     }
+}
+
+void hak_text_format(hak_text_t *text, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    text_format(text, format, args);
     va_end(args);
+}
+
+void hak_sink_format(const hak_sink_t *sink, const char *format, ...) {
+    char buffer[HAK_LINE_TEXT];
+    hak_text_t text;
+    va_list args;
+    hak_text_init(&text, buffer, sizeof buffer);
+    va_start(args, format);
+    text_format(&text, format, args);
+    va_end(args);
+    sink->put(sink->context, text.data, text.length);
+}
+
+void hak_sink_quoted(const hak_sink_t *sink, const char *s) {
+    static const char digits[] = "0123456789abcdef";
+    char buffer[HAK_LINE_TEXT];
+    hak_text_t text;
+    hak_text_init(&text, buffer, sizeof buffer);
+    hak_text_mem(&text, "\"", 1);
+    for (; *s != '\0'; s++) {
+        unsigned char c = (unsigned char)*s;
+        if (text.length + sizeof "\\u0000" > text.capacity) {
+            sink->put(sink->context, text.data, text.length);
+            text.length = 0;
+        }
+        if (c < 0x20 || c >= 0x7f || c == '"' || c == '\\') {
+            hak_text_format(&text, "\\u00%c%c", digits[c >> 4], digits[c & 15]);
+        } else {
+            hak_text_mem(&text, s, 1);
+        }
+    }
+    hak_text_mem(&text, "\"", 1);
+    sink->put(sink->context, text.data, text.length);
 }
 
 bool hak_parse_size(const char *s, size_t length, uint64_t *value) {
@@ -109,4 +146,18 @@ bool hak_parse_size(const char *s, size_t length, uint64_t *value) {
     }
     *value = total;
     return true;
+}
+
+uint64_t hak_parse_hex(const char **s) {
+    uint64_t value = 0;
+    for (;; (*s)++) {
+        char c = **s;
+        if (c >= '0' && c <= '9') {
+            value = value << 4 | (uint64_t)(c - '0');
+        } else if (c >= 'a' && c <= 'f') {
+            value = value << 4 | (uint64_t)(c - 'a' + 10);
+        } else {
+            return value;
+        }
+    }
 }

@@ -24,8 +24,22 @@ void hak_text_hex(hak_text_t *text, uint64_t value);
 /* Understands %s %u (unsigned) %z (size_t) %l (uint64_t) %x (uint64_t, with 0x) %p %c %%. */
 void hak_text_format(hak_text_t *text, const char *format, ...);
 
+/* Where longer texts go, piece by piece. */
+typedef struct hak_sink {
+    void (*put)(void *context, const char *data, size_t length);
+    void *context;
+} hak_sink_t;
+
+/* As hak_text_format; at most HAK_LINE_TEXT bytes at a time. */
+void hak_sink_format(const hak_sink_t *sink, const char *format, ...);
+/* A string of JSON, with its quotes, however long. Bytes above 0x7e are taken for characters of
+ * Latin-1. */
+void hak_sink_quoted(const hak_sink_t *sink, const char *s);
+
 /* Value of a decimal number with an optional suffix k, m, g or t (powers of 1024), false if the
  * text is anything else or overflows. */
 bool hak_parse_size(const char *s, size_t length, uint64_t *value);
+/* Value of the hexadecimal digits (0-9, a-f) that *s begins with; moves it behind them. */
+uint64_t hak_parse_hex(const char **s);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The live parameters the core obeys. conf/ writes them at start, policy/ at events, large/room.c
- * one; the rest reads, in slow paths. All are [atomic], relaxed. */
+ * The live parameters the core obeys. conf/ writes them at start and for hak_option_set, policy/ at
+ * events, large/room.c one; the rest reads, in slow paths. All are [atomic], relaxed. */
 #ifndef HAK_BASE_KNOBS_H
 #define HAK_BASE_KNOBS_H
 
@@ -9,7 +9,7 @@
 #include "base/words.h"
 
 typedef struct hak_knobs {
-    /* --- never change once the process has started: hardened builds make them read-only */
+    /* --- hardened builds make them read-only once the process has started */
     /* read by span/ */
     size_t retain_percent; /* bound of unused memory, as a share of what is in use */
     bool huge_pages;       /* densely used memory may be backed by huge pages */
@@ -46,6 +46,9 @@ typedef struct hak_knobs {
     /* read by stat/ */
     size_t limit_bytes; /* of the control group with least room; 0: none known */
 } hak_knobs_t;
+
+/* What hardened builds make read-only. */
+enum { HAK_KNOBS_SEALED_BYTES = offsetof(hak_knobs_t, retain_min_bytes) };
 
 extern hak_knobs_t hak_knobs;
 

@@ -22,6 +22,8 @@
  *   sort, spill give the blocks of a list back to their slabs, or in batches to their owners
  *   tick        a slow path that counts: a refill, a full bin or outbox, the free of a large block
  *   event       what front/event.h has registered; runs at every 256th tick, or by time
+ *   topic       one of what the control channel, or the report at exit, tells
+ *   peer        who is connected to the control channel
  *   quarantine  where freed blocks wait in hardened builds: they are held back
  *   canary      bytes behind what the user has, which nobody but us knows; guard: what nobody may
  *               touch, behind a block or a superslab; seal: make read-only for good

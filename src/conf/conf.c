@@ -1,156 +1,143 @@
 /* SPDX-License-Identifier: MIT
  *
- * The parser knows no option by name: everything comes from the table. */
+ * The parser knows no option by name: everything comes from the table. What is said about options
+ * is in show.c. */
 #include "conf/conf.h"
 
 #include "base/atomics.h"
 #include "base/check.h"
-#include "base/fmt.h"
 #include "base/knobs.h"
+#include "conf/table.h"
 #include "os/os.h"
 
 #include <string.h>
 
-typedef enum conf_type { CONF_BOOL, CONF_COUNT, CONF_PERCENT, CONF_BYTES } conf_type_t;
+/* The words of the columns "type" and "kept". */
+#define CONF_TYPE_BOOL HAK_CONF_BOOL, NULL
+#define CONF_TYPE_COUNT HAK_CONF_COUNT, NULL
+#define CONF_TYPE_PERCENT HAK_CONF_PERCENT, NULL
+#define CONF_TYPE_BYTES HAK_CONF_BYTES, NULL
+#define CONF_TYPE_TEXT HAK_CONF_TEXT, NULL
+#define CONF_TYPE_CHOICE(...)                                                                      \
+    HAK_CONF_CHOICE, (const char *const[]) {                                                       \
+        __VA_ARGS__, NULL                                                                          \
+    }
+#define CONF_KEPT_OWN 0, 0, false
+#define CONF_KEPT_START(knob) offsetof(hak_knobs_t, knob), sizeof hak_knobs.knob, false
+#define CONF_KEPT_LIVE(knob) offsetof(hak_knobs_t, knob), sizeof hak_knobs.knob, true
 
-typedef struct conf_option {
-    const char *name;
-    const char *text;
-    uint64_t initial, least, most;
-    conf_type_t type;
-} conf_option_t;
-
-#define HAK_OPTION(name, type, initial, least, most, text)                                         \
-    {#name, text, initial, least, most, CONF_##type},
-static const conf_option_t options[] = {
+#define HAK_OPTION(name, type, initial, least, most, kept, text)                                   \
+    {#name, text, initial, least, most, CONF_TYPE_##type, CONF_KEPT_##kept},
+const hak_conf_option_t hak_conf_options[] = {
 #include "conf/options.def"
 };
 #undef HAK_OPTION
 
-#define HAK_OPTION(name, type, initial, least, most, text) OPTION_##name,
+#define HAK_OPTION(name, type, initial, least, most, kept, text) OPTION_##name,
 enum {
 #include "conf/options.def"
-    OPTION_COUNT
 };
 #undef HAK_OPTION
 
-typedef struct conf_preset {
-    const char *name, *options, *text;
-} conf_preset_t;
-
 #define HAK_PRESET(name, options, text) {name, options, text},
-static const conf_preset_t presets[] = {
+const hak_conf_preset_t hak_conf_presets[] = {
 #include "conf/presets.def"
 };
 #undef HAK_PRESET
 
-enum { PRESET_COUNT = sizeof presets / sizeof *presets, CONF_TEXT_BYTES = 4096 };
+enum { CONF_LIST_BYTES = 4096 };
 
-_Static_assert(OPTION_COUNT <= 24, "an option has to leave before another may enter");
+_Static_assert(HAK_CONF_OPTIONS <= 24, "an option has to leave before another may enter");
 
-static uint64_t values[OPTION_COUNT];     /* [init] */
-static const char *sources[OPTION_COUNT]; /* [init] */
-static bool wants_help;                   /* [init] */
+hak_conf_state_t hak_conf_state;
 
 /* A program may define it; see conf.h. */
 extern const char *hak_options __attribute__((weak, visibility("default")));
 
-/* --- output ----------------------------------------------------------------------------------- */
+/* --- values ----------------------------------------------------------------------------------- */
 
-static void conf_line(const hak_text_t *text) {
-    char line[HAK_LINE_TEXT];
-    size_t length = text->length < sizeof line - 1 ? text->length : sizeof line - 1;
-    memcpy(line, text->data, length);
-    line[length] = '\n';
-    hak_os_write(2, line, length + 1);
-}
-
-static void conf_put_value(hak_text_t *text, const conf_option_t *option, uint64_t value) {
-    static const char suffix[] = " kmgt";
-    unsigned k = 0;
-    while (option->type == CONF_BYTES && value != 0 && value % 1024 == 0 && k < 4) {
-        value /= 1024;
-        k++;
-    }
-    hak_text_uint(text, value);
-    if (k > 0) {
-        hak_text_mem(text, &suffix[k], 1);
-    }
-}
-
-void hak_conf_print_help(void) {
-    char buffer[HAK_LINE_TEXT];
-    hak_text_t text;
-    for (unsigned i = 0; i < OPTION_COUNT; i++) {
-        hak_text_init(&text, buffer, sizeof buffer);
-        hak_text_format(&text, "hakmem: %s:", options[i].name);
-        conf_put_value(&text, &options[i], options[i].initial);
-        hak_text_str(&text, "  (");
-        conf_put_value(&text, &options[i], options[i].least);
-        hak_text_str(&text, " to ");
-        conf_put_value(&text, &options[i], options[i].most);
-        hak_text_format(&text, ")  %s", options[i].text);
-        conf_line(&text);
-    }
-    for (unsigned i = 0; i < PRESET_COUNT; i++) {
-        hak_text_init(&text, buffer, sizeof buffer);
-        hak_text_format(&text, "hakmem: profile %s = %s  %s", presets[i].name, presets[i].options,
-                        presets[i].text);
-        conf_line(&text);
-    }
-}
-
-void hak_conf_print_values(void) {
-    char buffer[HAK_LINE_TEXT];
-    hak_text_t text;
-    for (unsigned i = 0; i < OPTION_COUNT; i++) {
-        hak_text_init(&text, buffer, sizeof buffer);
-        hak_text_format(&text, "hakmem: %s:", options[i].name);
-        conf_put_value(&text, &options[i], values[i]);
-        hak_text_format(&text, "  from %s", sources[i]);
-        conf_line(&text);
-    }
-}
-
-/* One line: what was wrong, and what would have been right. */
-static void conf_complain(const char *source, const char *what, const char *word, size_t length,
-                          const conf_option_t *option) {
-    char buffer[HAK_LINE_TEXT];
-    hak_text_t text;
-    hak_text_init(&text, buffer, sizeof buffer);
-    hak_text_format(&text, "hakmem: %s: %s '", source, what);
-    hak_text_mem(&text, word, length < 64 ? length : 64);
-    if (option != NULL) {
-        hak_text_format(&text, "' for %s; valid: ", option->name);
-        conf_put_value(&text, option, option->least);
-        hak_text_str(&text, " to ");
-        conf_put_value(&text, option, option->most);
-    } else {
-        hak_text_str(&text, "'; valid: help");
-        for (unsigned i = 0; i < OPTION_COUNT; i++) {
-            hak_text_format(&text, ", %s", options[i].name);
+static const hak_conf_option_t *conf_find(const char *name, size_t length) {
+    for (unsigned i = 0; i < HAK_CONF_OPTIONS; i++) {
+        const hak_conf_option_t *option = &hak_conf_options[i];
+        if (strlen(option->name) == length && memcmp(option->name, name, length) == 0) {
+            return option;
         }
     }
-    conf_line(&text);
+    return NULL;
+}
+
+uint64_t hak_conf_value(const hak_conf_option_t *option) {
+    const char *knob = (const char *)&hak_knobs + option->knob_offset;
+    switch (option->knob_bytes) {
+    case 0:
+        return hak_conf_state.value[option - hak_conf_options];
+    case sizeof(bool):
+        return hak_load_relaxed((const bool *)knob);
+    default:
+        return hak_load_relaxed((const size_t *)knob);
+    }
+}
+
+static void knob_store(const hak_conf_option_t *option, uint64_t value) {
+    char *knob = (char *)&hak_knobs + option->knob_offset;
+    if (option->knob_bytes == sizeof(bool)) {
+        hak_store_relaxed((bool *)knob, value != 0);
+    } else if (option->knob_bytes != 0) {
+        hak_store_relaxed((size_t *)knob, value);
+    }
+}
+
+char *hak_conf_text_of(const hak_conf_option_t *option) {
+    unsigned before = 0;
+    for (const hak_conf_option_t *at = hak_conf_options; at < option; at++) {
+        before += at->type == HAK_CONF_TEXT;
+    }
+    return hak_conf_state.text[before];
+}
+
+void hak_conf_apply(void) {
+    for (unsigned i = 0; i < HAK_CONF_OPTIONS; i++) {
+        knob_store(&hak_conf_options[i], hak_conf_state.value[i]);
+    }
 }
 
 /* --- parsing ---------------------------------------------------------------------------------- */
 
-static bool conf_parse_value(const conf_option_t *option, const char *s, size_t length,
-                             uint64_t *value) {
-    if (length == 0) {
-        return false;
-    }
-    return hak_parse_size(s, length, value) && *value >= option->least && *value <= option->most;
-}
-
-static const conf_option_t *conf_find(const char *name, size_t length) {
-    for (unsigned i = 0; i < OPTION_COUNT; i++) {
-        if (strlen(options[i].name) == length && memcmp(options[i].name, name, length) == 0) {
-            return &options[i];
+static bool conf_parse_choice(const hak_conf_option_t *option, const char *s, size_t length,
+                              uint64_t *value) {
+    for (unsigned i = 0; option->names[i] != NULL; i++) {
+        if (strlen(option->names[i]) == length && memcmp(option->names[i], s, length) == 0) {
+            *value = i;
+            return true;
         }
     }
-    return NULL;
+    return false;
+}
+
+static bool conf_parse_value(const hak_conf_option_t *option, const char *s, size_t length,
+                             uint64_t *value) {
+    bool is_right = true;
+    if (option->type == HAK_CONF_CHOICE) {
+        is_right = conf_parse_choice(option, s, length, value);
+    } else if (option->type == HAK_CONF_TEXT) {
+        *value = length;
+        is_right = length < HAK_CONF_TEXT_BYTES;
+    } else {
+        is_right = hak_parse_size(s, length, value);
+    }
+    return is_right && *value >= option->least && *value <= option->most;
+}
+
+static void conf_keep(const hak_conf_option_t *option, uint64_t value, const char *s,
+                      const char *source) {
+    size_t i = (size_t)(option - hak_conf_options);
+    if (option->type == HAK_CONF_TEXT) {
+        char *text = hak_conf_text_of(option);
+        memcpy(text, s, value);
+        text[value] = '\0';
+    }
+    hak_conf_state.value[i] = value;
+    hak_conf_state.source[i] = source;
 }
 
 /* One "key:value" or "key". Returns the number of mistakes, 0 or 1. */
@@ -161,24 +148,24 @@ static unsigned conf_parse_item(const char *item, size_t length, const char *sou
         return 0;
     }
     if (name_length == 4 && memcmp(item, "help", 4) == 0) {
-        wants_help = true;
+        hak_conf_state.wants_help = true;
         return 0;
     }
-    const conf_option_t *option = conf_find(item, name_length);
+    const hak_conf_option_t *option = conf_find(item, name_length);
     if (option == NULL) {
-        conf_complain(source, "unknown option", item, name_length, NULL);
+        hak_conf_complain(source, "unknown option", item, name_length, NULL);
         return 1;
     }
     uint64_t value = 1;
-    const char *digits = colon != NULL ? colon + 1 : "";
-    size_t digits_length = colon != NULL ? length - name_length - 1 : 0;
-    bool is_flag = colon == NULL && option->type == CONF_BOOL;
-    if (!is_flag && !conf_parse_value(option, digits, digits_length, &value)) {
-        conf_complain(source, "bad value", digits, digits_length, option);
+    const char *s = colon != NULL ? colon + 1 : "";
+    size_t s_length = colon != NULL ? length - name_length - 1 : 0;
+    bool is_right = colon != NULL ? conf_parse_value(option, s, s_length, &value)
+                                  : option->type == HAK_CONF_BOOL;
+    if (!is_right) {
+        hak_conf_complain(source, "bad value", s, s_length, option);
         return 1;
     }
-    values[option - options] = value;
-    sources[option - options] = source;
+    conf_keep(option, value, s, source);
     return 0;
 }
 
@@ -193,61 +180,73 @@ unsigned hak_conf_parse(const char *text, const char *source) {
 }
 
 static unsigned conf_parse_profile(const char *name) {
+    static const char source[] = "HAKMEM_PROFILE";
     if (!HAK_HARDEN && strcmp(name, "hardened") == 0) {
         hak_warn("HAKMEM_PROFILE: this library is not hardened; build/hardened/libhakmem.so is, "
                  "and ./hakmem run --profile hardened takes it");
         return 1;
     }
-    for (unsigned i = 0; i < PRESET_COUNT; i++) {
-        if (strcmp(presets[i].name, name) == 0) {
-            return hak_conf_parse(presets[i].options, "HAKMEM_PROFILE");
+    for (unsigned i = 0; i < HAK_CONF_PRESETS; i++) {
+        if (strcmp(hak_conf_presets[i].name, name) == 0) {
+            hak_conf_state.profile = hak_conf_presets[i].name;
+            hak_conf_state.profile_source = source;
+            return hak_conf_parse(hak_conf_presets[i].options, source);
         }
     }
-    char buffer[HAK_LINE_TEXT];
-    hak_text_t text;
-    hak_text_init(&text, buffer, sizeof buffer);
-    hak_text_str(&text, "hakmem: HAKMEM_PROFILE: unknown profile '");
-    hak_text_mem(&text, name, strlen(name) < 64 ? strlen(name) : 64);
-    hak_text_str(&text, "'; valid:");
-    for (unsigned i = 0; i < PRESET_COUNT; i++) {
-        hak_text_format(&text, "%s %s", i == 0 ? "" : ",", presets[i].name);
-    }
-    conf_line(&text);
+    hak_conf_complain_profile(name);
     return 1;
 }
 
-void hak_conf_apply(void) {
-    hak_store_relaxed(&hak_knobs.force_libc, values[OPTION_force_libc] != 0);
-    hak_store_relaxed(&hak_knobs.scavenger, values[OPTION_scavenger] != 0);
-    hak_store_relaxed(&hak_knobs.learn, values[OPTION_learn] != 0);
-    hak_store_relaxed(&hak_knobs.cgroup, values[OPTION_cgroup] != 0);
-    hak_store_relaxed(&hak_knobs.retain_min_bytes, values[OPTION_retain_min]);
-    hak_store_relaxed(&hak_knobs.retain_percent, values[OPTION_retain_percent]);
-    hak_store_relaxed(&hak_knobs.retain_idle_bytes, values[OPTION_retain_idle]);
-    hak_store_relaxed(&hak_knobs.huge_pages, values[OPTION_huge_pages] != 0);
-    hak_store_relaxed(&hak_knobs.huge_cache_bytes, values[OPTION_huge_cache]);
-    hak_store_relaxed(&hak_knobs.bin_max_bytes, values[OPTION_bin_bytes]);
-    hak_store_relaxed(&hak_knobs.bin_max_blocks, values[OPTION_bin_blocks]);
-    hak_store_relaxed(&hak_knobs.cache_bytes, values[OPTION_cache]);
-    hak_store_relaxed(&hak_knobs.outbox_bytes, values[OPTION_outbox]);
-    hak_store_relaxed(&hak_knobs.guard, values[OPTION_guard] != 0);
-    hak_store_relaxed(&hak_knobs.guard_rate, values[OPTION_guard_rate]);
-    hak_store_relaxed(&hak_knobs.backtrace, values[OPTION_backtrace] != 0);
-}
+/* --- the rest of conf.h ----------------------------------------------------------------------- */
 
 bool hak_conf_get(const char *name, uint64_t *value) {
-    const conf_option_t *option = conf_find(name, strlen(name));
+    const hak_conf_option_t *option = conf_find(name, strlen(name));
     if (option == NULL) {
         return false;
     }
-    *value = values[option - options];
+    *value = hak_conf_value(option);
     return true;
+}
+
+const char *hak_conf_text(const char *name) {
+    const hak_conf_option_t *option = conf_find(name, strlen(name));
+    if (option == NULL || option->type < HAK_CONF_CHOICE) {
+        return NULL;
+    }
+    return option->type == HAK_CONF_TEXT ? hak_conf_text_of(option)
+                                         : option->names[hak_conf_value(option)];
+}
+
+bool hak_conf_put(hak_text_t *text, const char *name) {
+    const hak_conf_option_t *option = conf_find(name, strlen(name));
+    if (option == NULL) {
+        return false;
+    }
+    hak_conf_put_value(text, option, hak_conf_value(option));
+    return true;
+}
+
+/* A text has no knob: it cannot be replaced in one step. */
+hak_conf_result_t hak_conf_set(const char *name, const char *value) {
+    const hak_conf_option_t *option = conf_find(name, strlen(name));
+    uint64_t number;
+    if (option == NULL) {
+        return HAK_CONF_UNKNOWN;
+    }
+    if (!option->is_live || (HAK_HARDEN && option->knob_offset < HAK_KNOBS_SEALED_BYTES)) {
+        return HAK_CONF_FIXED;
+    }
+    if (!conf_parse_value(option, value, strlen(value), &number)) {
+        return HAK_CONF_INVALID;
+    }
+    knob_store(option, number);
+    return HAK_CONF_DONE;
 }
 
 /* What does not fit is ignored from the last whole item on, aloud. */
 static unsigned conf_cut(char *text) {
     size_t length = strlen(text);
-    if (length < CONF_TEXT_BYTES - 1) {
+    if (length < CONF_LIST_BYTES - 1) {
         return 0;
     }
     while (length > 0 && text[length - 1] != ',') {
@@ -258,13 +257,20 @@ static unsigned conf_cut(char *text) {
     return 1;
 }
 
-void hak_conf_read(void) {
-    char text[CONF_TEXT_BYTES];
-    unsigned mistakes = 0;
-    for (unsigned i = 0; i < OPTION_COUNT; i++) {
-        values[i] = options[i].initial;
-        sources[i] = "default";
+static void conf_start_anew(void) {
+    memset(&hak_conf_state, 0, sizeof hak_conf_state);
+    hak_conf_state.profile = HAK_HARDEN ? "hardened" : "balanced";
+    hak_conf_state.profile_source = "default";
+    for (unsigned i = 0; i < HAK_CONF_OPTIONS; i++) {
+        hak_conf_state.value[i] = hak_conf_options[i].initial;
+        hak_conf_state.source[i] = "default";
     }
+}
+
+void hak_conf_read(void) {
+    char text[CONF_LIST_BYTES];
+    unsigned mistakes = 0;
+    conf_start_anew();
     if (&hak_options != NULL && hak_options != NULL) {
         mistakes += hak_conf_parse(hak_options, "hak_options");
     }
@@ -278,13 +284,17 @@ void hak_conf_read(void) {
         }
     }
     hak_conf_apply();
-    if (wants_help) {
+    if (hak_conf_state.wants_help) {
         hak_conf_print_help();
     }
-    if (values[OPTION_show] != 0) {
+    if (hak_conf_state.value[OPTION_show] != 0) {
         hak_conf_print_values();
     }
-    if (mistakes != 0 && values[OPTION_strict] != 0) {
+    if (mistakes != 0 && hak_conf_state.value[OPTION_strict] != 0) {
         hak_fatal(HAK_FATAL_OPTION_STRICT, NULL, NULL);
     }
+}
+
+void hak_conf_seal(void) {
+    hak_os_seal(&hak_conf_state, sizeof hak_conf_state);
 }

@@ -9,21 +9,42 @@
 #ifndef HAK_CONF_CONF_H
 #define HAK_CONF_CONF_H
 
+#include "base/fmt.h"
 #include "base/words.h"
 
 /* Reads all sources and writes the knobs. Once, at process start. */
 void hak_conf_read(void);
+/* Hardened builds: what was read is read-only from now on. */
+void hak_conf_seal(void);
 
 /* Parses "key:value,..." as from source `source` (a name for messages). Returns the number of
- * mistakes found. The values take effect with hak_conf_apply. */
+ * mistakes found. What is kept in knobs takes effect with hak_conf_apply. */
 unsigned hak_conf_parse(const char *text, const char *source);
 void hak_conf_apply(void);
 
-/* Effective value of an option by name; false if there is no such option. */
+/* What is in force, by name; false if there is no such option. A choice's value is the number of
+ * its name, a text's its length. */
 bool hak_conf_get(const char *name, uint64_t *value);
+/* The text, or the name that was chosen: it stays as it is for good. NULL if there is no such
+ * option, or it is a number. */
+const char *hak_conf_text(const char *name);
+/* Appends the value as it would be written in HAKMEM_OPTIONS; false if there is no such option. */
+bool hak_conf_put(hak_text_t *text, const char *name);
 
-/* Prints the table (help) or the effective values (show) on standard error. */
+typedef enum hak_conf_result {
+    HAK_CONF_DONE,
+    HAK_CONF_UNKNOWN, /* there is no such option */
+    HAK_CONF_FIXED,   /* it is only read at start */
+    HAK_CONF_INVALID, /* no value of it */
+} hak_conf_result_t;
+
+/* Changes a value in force, which other threads may do at the same time. Says nothing. */
+hak_conf_result_t hak_conf_set(const char *name, const char *value);
+
+/* Prints the table (help) or the profile and the values in force (show) on standard error. */
 void hak_conf_print_help(void);
 void hak_conf_print_values(void);
+/* The same as JSON, docs/schema/options.schema.json. */
+void hak_conf_report(const hak_sink_t *sink);
 
 #endif

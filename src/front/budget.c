@@ -118,7 +118,7 @@ static void bin_cut(hak_tcache_t *tcache, unsigned sc) {
         over = over > SETTLE_BLOCKS ? SETTLE_BLOCKS : over;
         hak_blocks_t blocks = {.head = bin->head, .count = (uint32_t)over};
         hak_store_relaxed(&bin->head, NULL); /* as in free_overflow */
-        bin->head = hak_tcache_spill(tcache, sc, blocks);
+        hak_store_hot(&bin->head, hak_tcache_spill(tcache, sc, blocks));
         kept -= over;
     }
     side->total = kept > side->capacity ? kept : side->capacity;

@@ -59,10 +59,10 @@ HAK_INLINE void *hak_fast_pop_at(hak_tcache_t *tcache, int64_t place) {
     }
     HAK_PROBE();
     if (HAK_MEMORY_OPERANDS) {
-        hak_bin_at(tcache, 0, &place)->head = hak_link_next(word);
+        hak_store_hot(&hak_bin_at(tcache, 0, &place)->head, hak_link_next(word));
         hak_bin_at(tcache, 0, &place)->room++;
     } else {
-        bin->head = hak_link_next(word);
+        hak_store_hot(&bin->head, hak_link_next(word));
         bin->room = room + 1;
     }
     hak_link_clear(block);
@@ -93,7 +93,7 @@ HAK_INLINE bool hak_fast_push(hak_tcache_t *tcache, int64_t difference, void *bl
             return false;
         }
         hak_link_set(block, head);
-        hak_bin_at(tcache, HAK_SC_COUNT, &difference)->head = block;
+        hak_store_hot(&hak_bin_at(tcache, HAK_SC_COUNT, &difference)->head, block);
         return true;
     }
     hak_bin_t *bin = hak_bin_at(tcache, HAK_SC_COUNT, &difference);
@@ -103,7 +103,7 @@ HAK_INLINE bool hak_fast_push(hak_tcache_t *tcache, int64_t difference, void *bl
         return false;
     }
     hak_link_set(block, head);
-    bin->head = block;
+    hak_store_hot(&bin->head, block);
     bin->room = room - 1;
     return true;
 }

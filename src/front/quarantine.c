@@ -65,6 +65,15 @@ bool hak_quarantine_has(const hak_tcache_t *tcache, unsigned sc, const void *blo
     return is_found;
 }
 
+uint32_t hak_quarantine_count(const hak_tcache_t *tcache, unsigned sc) {
+    const hak_quarantine_t *quarantine = tcache->quarantine;
+    uint32_t count = 0;
+    for (unsigned i = 0; quarantine != NULL && i < QUARANTINE_SLOTS; i++) {
+        count += hak_owner_load(&quarantine->slot[sc][i]) != NULL;
+    }
+    return count;
+}
+
 void hak_quarantine_flush(hak_tcache_t *tcache) {
     hak_quarantine_t *quarantine = tcache->quarantine;
     for (unsigned sc = 0; quarantine != NULL && sc < HAK_SC_COUNT; sc++) {

@@ -116,7 +116,7 @@ static HAK_COLD void *refill_guarded(hak_tcache_t *tcache, unsigned sc, void *fi
                                      const hak_request_t *request) {
     void *block = hak_guard_sample(tcache, request);
     if (block != NULL) {
-        tcache->bin[sc].head = first;
+        hak_store_hot(&tcache->bin[sc].head, first);
         tcache->side[sc].total++;
     }
     return block;
@@ -132,8 +132,10 @@ void *hak_slow_refill(hak_tcache_t *tcache, unsigned sc, const hak_request_t *re
     int32_t rest = (int32_t)blocks.count - 1;
     int32_t half = side->capacity / 2;
     side->idle = 0;
+    hak_owner_add(&side->counters.refill, 1);
+    hak_owner_add(&side->counters.asked_bytes, request->bytes);
     hak_hunt_check_mark(blocks.head);
-    bin->head = hak_link_get(blocks.head);
+    hak_store_hot(&bin->head, hak_link_get(blocks.head));
     bin->room = side->capacity - (rest > half ? half : rest); /* TCACHE-3 */
     side->total = bin->room + rest;
     tcache->guard_left -= blocks.count;

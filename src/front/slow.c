@@ -184,11 +184,11 @@ static void free_overflow(hak_tcache_t *tcache, unsigned sc, void *block) {
     side->overflowed = true;
     side->idle = 0;
     side->total = kept > side->capacity ? kept : side->capacity; /* what a refill made larger */
-    hak_owner_add(&tcache->counters.overflow, 1);
+    hak_owner_add(&side->counters.overflow, 1);
     hak_link_set(block, bin->head);
     hak_blocks_t blocks = {.head = block, .count = (uint32_t)leaving};
     hak_store_relaxed(&bin->head, NULL); /* no hunt shall follow it while it is sorted */
-    bin->head = hak_tcache_spill(tcache, sc, blocks);
+    hak_store_hot(&bin->head, hak_tcache_spill(tcache, sc, blocks));
     bin->room = side->total - kept;
 }
 
@@ -247,7 +247,7 @@ HAK_INLINE void free_remote(hak_tcache_t *tcache, uint32_t entry, void *block, u
         }
     }
     hak_link_set(block, side->outbox.head);
-    side->outbox.head = block;
+    hak_store_hot(&side->outbox.head, block);
     side->outbox.count++;
     tcache->outbox_bytes += info->bytes;
     if (HAK_UNLIKELY(--side->outbox_room <= 0 ||

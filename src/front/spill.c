@@ -23,6 +23,7 @@ enum {
 /* Batches under way, direct-mapped by slab. */
 typedef struct sorter {
     uint32_t used; /* bit per place */
+    unsigned sc;
     hak_slab_t *slab[SORTER_PLACES];
     hak_batch_t batch[SORTER_PLACES];
 } sorter_t;
@@ -34,7 +35,7 @@ static unsigned sorter_place(const hak_slab_t *slab) {
 }
 
 static void sorter_send(hak_tcache_t *tcache, sorter_t *sorter, unsigned place) {
-    hak_owner_add(&tcache->counters.remote_out, 1);
+    hak_owner_add(&tcache->side[sorter->sc].counters.remote_out, 1);
     hak_remote_push(sorter->slab[place], &sorter->batch[place]);
     sorter->used &= ~(1u << place);
 }
@@ -184,6 +185,7 @@ static void *spill_sort(hak_tcache_t *tcache, unsigned sc, hak_blocks_t blocks, 
 void *hak_tcache_spill(hak_tcache_t *tcache, unsigned sc, hak_blocks_t blocks) {
     sorter_t sorter;
     sorter.used = 0;
+    sorter.sc = sc;
     hak_owner_t *held = hak_owner_try(tcache->home) ? tcache->home : NULL;
     void *rest = spill_sort(tcache, sc, blocks, held, &sorter);
     if (HAK_LIKELY(held != NULL)) {
@@ -213,7 +215,8 @@ static hak_blocks_t outbox_take(hak_tcache_t *tcache, unsigned sc) {
     hak_bin_side_t *side = &tcache->side[sc];
     uint32_t bytes = hak_sc_info[sc].bytes;
     hak_blocks_t blocks = side->outbox;
-    side->outbox = (hak_blocks_t){0};
+    hak_store_hot(&side->outbox.head, NULL);
+    side->outbox.count = 0;
     side->outbox_room = hak_outbox_capacity(sc);
     tcache->outbox_bytes -= blocks.count * bytes;
     return blocks;

@@ -54,7 +54,7 @@ static void bin_reset(hak_tcache_t *tcache, unsigned sc) {
 
 static void tcache_set_home(hak_tcache_t *tcache, hak_owner_t *home) {
     tcache->home = home;
-    tcache->tag = home->tag;
+    hak_owner_store(&tcache->tag, home->tag);
     tcache->entry_end = (int64_t)(int32_t)home->tag + HAK_SC_PLACES;
 }
 
@@ -119,13 +119,14 @@ hak_tcache_t *hak_tcache_attach(void) {
             bins_reset(tcache, initial_bytes);
         }
     }
-    hak_lock_acquire(HAK_LOCK_REGISTRY);
-    tcache->thread_id = thread_id;
-    tcache->is_attached = true;
-    hak_lock_release(HAK_LOCK_REGISTRY);
     if (HAK_HARDEN) {
         hak_quarantine_attach(tcache);
     }
+    hak_lock_acquire(HAK_LOCK_REGISTRY); /* from here on hunts look into it */
+    tcache->thread_id = thread_id;
+    tcache->event_step = 0; /* of another thread */
+    tcache->is_attached = true;
+    hak_lock_release(HAK_LOCK_REGISTRY);
     hak_tcache_offset = (uintptr_t)tcache - hak_pagemap_base();
     return tcache;
 }
@@ -161,7 +162,7 @@ static void bin_flush(hak_tcache_t *tcache, unsigned sc) {
         hak_fatal(HAK_FATAL_DOUBLE_FREE, bin->head, NULL); /* it gave more than it got */
     }
     hak_blocks_t blocks = {.head = bin->head, .count = (uint32_t)(side->total - bin->room)};
-    bin->head = NULL;
+    hak_store_hot(&bin->head, NULL);
     bin->room = side->capacity;
     side->total = side->capacity;
     hak_tcache_spill_all(tcache, sc, blocks);
@@ -191,6 +192,20 @@ hak_tcache_t *hak_tcache_guest_enter(void) {
 
 void hak_tcache_guest_leave(void) {
     hak_lock_release(HAK_LOCK_GUEST);
+}
+
+/* Bins are written by the hit paths. */
+HAK_UNSANITIZED void hak_tcache_look(const hak_tcache_t *tcache, hak_tcache_view_t *view) {
+    const volatile hak_tcache_t *now = tcache;
+    view->tag = now->tag;
+    view->drawn = now->drawn;
+    view->event_step = now->event_step;
+    for (unsigned sc = 0; sc < HAK_SC_COUNT; sc++) {
+        int64_t cached = (int64_t)now->side[sc].total - now->bin[sc].room;
+        view->cached[sc] = cached > 0 ? (uint32_t)cached : 0;
+        view->outbox[sc] = now->side[sc].outbox.count;
+        view->quarantine[sc] = HAK_HARDEN ? hak_quarantine_count(tcache, sc) : 0;
+    }
 }
 
 void hak_tcache_visit(void (*visit)(hak_tcache_t *, void *), void *context) {

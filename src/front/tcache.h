@@ -53,12 +53,13 @@ typedef struct hak_bin_side {
     uint16_t want;       /* [owner] blocks a refill asks for if half the capacity is less */
     bool overflowed;     /* [owner] since the last refill */
     uint8_t idle;        /* [owner] looks (hak_budget_settle) since the last refill or overflow */
+    hak_bin_counters_t counters; /* [owner] */
 } hak_bin_side_t;
 
 struct hak_tcache {
     HAK_LINE_ALIGNED hak_bin_t bin[HAK_SC_COUNT]; /* [owner] */
     int64_t entry_end;                            /* [owner] TCACHE-6 */
-    uint32_t tag;                                 /* [owner] home->tag */
+    uint32_t tag;                                 /* [owner] home->tag; read by statistics */
     uint32_t ticks;                               /* [owner] slow-path events, front/event.h */
     uint32_t event_step;                          /* [owner] step of time of the last own events */
     uint32_t thread_id;                           /* [lock REGISTRY] of the thread that has it */
@@ -70,18 +71,19 @@ struct hak_tcache {
     const void *site;               /* [owner] call site of the slow path in progress */
     hak_tcache_t *next;             /* [const] list of all tcaches */
     hak_tcache_t *next_unused;      /* [lock REGISTRY] list of those without a thread */
-    hak_tcache_counters_t counters; /* [owner] */
+    hak_thread_counters_t counters; /* [owner] */
     uint32_t drawn;                 /* [owner] TCACHE-7 */
     uint16_t initial_bytes;         /* [owner] of a bin at first */
     uint8_t settle_cursor;          /* [owner] class that is looked at next */
     int64_t guard_left;             /* [owner] blocks of refills until guard/ is asked, if > 0 */
     uint64_t guard_random;          /* [owner] state of its generator; 0: not begun */
-    hak_bin_side_t side[HAK_SC_COUNT];
+    HAK_LINE_ALIGNED hak_bin_side_t side[HAK_SC_COUNT];
     struct hak_quarantine *quarantine; /* [const] hardened builds; NULL: metadata was out */
 };
 
 _Static_assert(sizeof(hak_tcache_t) <= sizeof(hak_pagemap_leaf_t), "MAP-4: it is all in the leaf");
 _Static_assert(sizeof(hak_bin_side_t) % HAK_KIND_PER_CLASS == 0, "side_of_entry divides");
+_Static_assert(sizeof(hak_bin_side_t) == HAK_LINE_BYTES, "a slow path touches one line of it");
 
 /* Offset of the tcache from the zero leaf; 0 while the thread has none. */
 extern HAK_TLS uintptr_t hak_tcache_offset;
@@ -142,7 +144,8 @@ void hak_tcache_spill_all(hak_tcache_t *tcache, unsigned sc, hak_blocks_t blocks
 void hak_quarantine_attach(hak_tcache_t *tcache);
 /* Sorts what is in it. */
 void hak_quarantine_flush(hak_tcache_t *tcache);
-/* Whether the block is in it; of other threads a hint. */
+/* The blocks in it, and whether one is; of other threads a hint. */
+uint32_t hak_quarantine_count(const hak_tcache_t *tcache, unsigned sc);
 bool hak_quarantine_has(const hak_tcache_t *tcache, unsigned sc, const void *block);
 /* A list for a bin with its first blocks in random order. */
 hak_blocks_t hak_quarantine_shuffle(hak_tcache_t *tcache, hak_blocks_t blocks);
@@ -162,12 +165,25 @@ extern hak_tcache_t hak_tcache_guest; /* [lock GUEST] */
 hak_tcache_t *hak_tcache_guest_enter(void);
 void hak_tcache_guest_leave(void);
 
+/* What a tcache holds, in blocks, for who may be another thread: an estimate while its own works.
+ */
+typedef struct hak_tcache_view {
+    uint32_t tag, drawn, event_step;
+    uint32_t cached[HAK_SC_COUNT], outbox[HAK_SC_COUNT], quarantine[HAK_SC_COUNT];
+} hak_tcache_view_t;
+void hak_tcache_look(const hak_tcache_t *tcache, hak_tcache_view_t *view);
+/* No thread has it: it is empty, or was left in the middle of a change by a fork. [lock REGISTRY]
+ */
+HAK_INLINE bool hak_tcache_is_left(const hak_tcache_t *tcache) {
+    return !tcache->is_attached && tcache != &hak_tcache_guest;
+}
+
 /* Calls visit for every tcache, HAK_LOCK_REGISTRY held. */
 void hak_tcache_visit(void (*visit)(hak_tcache_t *tcache, void *context), void *context);
 
 /* In the child of a fork: every tcache but the caller's belongs to a thread that is gone. Unless it
  * is clean, the caller's structures are in the middle of a change. */
-void hak_tcache_after_fork(bool is_clean);
+HAK_COLD void hak_tcache_after_fork(bool is_clean);
 
 /* Capacity at first of a bin that may hold so many bytes then, and the most it may grow to. */
 enum { HAK_BIN_INITIAL_BYTES = 1024 }; /* with few threads */

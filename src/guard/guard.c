@@ -80,6 +80,8 @@ static bool region_make(void) {
     region->queue_count = HAK_GUARD_SLOTS;
     hak_pagemap_set(base, bytes / HAK_UNIT_BYTES, HAK_KIND_GUARD);
     hak_store_release(&region->base, base); /* pairs GUARD-5 */
+    region->region = (hak_region_t){.base = base, .bytes = bytes, .kind = HAK_REGION_GUARD};
+    hak_region_add(&region->region);
     return true;
 }
 
@@ -97,16 +99,48 @@ static hak_guard_slot_t *slot_take(void) {
     return slot;
 }
 
-static void slot_give(const hak_guard_slot_t *slot) {
+/* GUARD held. */
+static void slot_push(const hak_guard_slot_t *slot) {
     hak_guard_region_t *region = &hak_guard_region;
-    if (hak_load_relaxed(&region->is_stopped)) {
-        return;
-    }
-    hak_lock_acquire(HAK_LOCK_GUARD);
     uint32_t last = (region->queue_first + region->queue_count) % HAK_GUARD_SLOTS;
     region->queue[last] = (uint8_t)(slot - region->slot);
     region->queue_count++;
+}
+
+static void slot_give(const hak_guard_slot_t *slot) {
+    if (hak_load_relaxed(&hak_guard_region.is_stopped)) {
+        return;
+    }
+    hak_lock_acquire(HAK_LOCK_GUARD);
+    slot_push(slot);
     hak_lock_release(HAK_LOCK_GUARD);
+}
+
+static void slot_conceal(const hak_guard_slot_t *slot) {
+    (void)hak_os_conceal(slot_page(slot), hak_os_page_bytes());
+    (void)hak_os_purge(slot_page(slot), hak_os_page_bytes());
+}
+
+/* In the child of a fork, which holds GUARD: what other threads had in hand, between queue and use,
+ * goes into the queue. A slot that was being filled is empty; one that was being freed is free, and
+ * perhaps nobody knows by whom. */
+static void slots_recover(void) {
+    hak_guard_region_t *region = &hak_guard_region;
+    bool is_queued[HAK_GUARD_SLOTS] = {false};
+    for (uint32_t i = 0; i < region->queue_count; i++) {
+        is_queued[region->queue[(region->queue_first + i) % HAK_GUARD_SLOTS]] = true;
+    }
+    for (unsigned i = 0; region->base != NULL && i < HAK_GUARD_SLOTS; i++) {
+        hak_guard_slot_t *slot = &region->slot[i];
+        if (is_queued[i] || slot->state == HAK_GUARD_LIVE) {
+            continue;
+        }
+        if (slot->state == HAK_GUARD_UNUSED) {
+            slot->block = NULL;
+        }
+        slot_conceal(slot);
+        slot_push(slot);
+    }
 }
 
 /* --- canaries --------------------------------------------------------------------------------- */
@@ -177,9 +211,12 @@ static void *slot_fill(hak_guard_slot_t *slot, const hak_request_t *request, boo
     char *page = slot_page(slot);
     size_t bytes = request->bytes == 0 ? 1 : request->bytes;
     size_t room = hak_os_page_bytes() - bytes;
+    hak_store_relaxed(&slot->state, HAK_GUARD_UNUSED); /* for a child, in slots_recover */
+    HAK_SIGNAL_FENCE();
     slot->block = is_left ? page : page + hak_align_down(room, request->align);
     slot->bytes = (uint32_t)bytes;
     slot->freed.thread_id = 0;
+    slot->freed.count = 0;
     hak_guard_note(&slot->allocated, request->frame);
     canary_write(slot);
     hak_store_release(&slot->state, HAK_GUARD_LIVE); /* pairs GUARD-6 */
@@ -193,15 +230,16 @@ void *hak_guard_sample(hak_tcache_t *tcache, const hak_request_t *request) {
         hak_load_relaxed(&hak_guard_region.is_stopped)) {
         return NULL;
     }
+    void *block = NULL;
+    hak_lock_set_midway(true); /* GUARD-2, in a signal handler that forks */
     hak_guard_slot_t *slot = slot_take();
-    if (slot == NULL) {
-        return NULL;
-    }
-    if (!hak_os_commit(slot_page(slot), page)) {
+    if (slot != NULL && hak_os_commit(slot_page(slot), page)) {
+        block = slot_fill(slot, request, (hak_random_next(&tcache->guard_random) & 1) != 0);
+    } else if (slot != NULL) {
         slot_give(slot);
-        return NULL;
     }
-    return slot_fill(slot, request, (hak_random_next(&tcache->guard_random) & 1) != 0);
+    hak_lock_set_midway(false);
+    return block;
 }
 
 static hak_fatal_kind_t free_kind(const hak_guard_slot_t *slot, const void *block) {
@@ -218,15 +256,17 @@ static hak_fatal_kind_t free_kind(const hak_guard_slot_t *slot, const void *bloc
 void hak_guard_free(void *block) {
     hak_guard_slot_t *slot = hak_guard_slot_of(block);
     uint32_t live = HAK_GUARD_LIVE;
+    hak_lock_set_midway(true); /* as in hak_guard_sample */
     if (slot == NULL || slot->block != block ||
         !hak_cas_acquire(&slot->state, &live, HAK_GUARD_FREED)) { /* pairs GUARD-6 */
         hak_guard_accuse(free_kind(slot, block), block, slot, HAK_FRAME());
     }
     canary_check(slot, HAK_FRAME());
+    hak_count(guard_free);
     hak_guard_note(&slot->freed, HAK_FRAME());
-    (void)hak_os_conceal(slot_page(slot), hak_os_page_bytes());
-    (void)hak_os_purge(slot_page(slot), hak_os_page_bytes());
+    slot_conceal(slot);
     slot_give(slot);
+    hak_lock_set_midway(false);
 }
 
 size_t hak_guard_usable(const void *block, hak_fatal_kind_t kind) {
@@ -238,12 +278,16 @@ size_t hak_guard_usable(const void *block, hak_fatal_kind_t kind) {
     return slot->bytes;
 }
 
-/* The intervals of parent and child part. */
+/* The intervals of parent and child part. Who told something is gone. */
 void hak_guard_after_fork(bool is_clean) {
     hak_tcache_t *tcache = hak_tcache_self(hak_pagemap_base());
-    if (!is_clean) {
+    if (is_clean) {
+        slots_recover();
+    } else {
         hak_store_relaxed(&hak_guard_region.is_stopped, true);
     }
+    hak_store_relaxed(&hak_guard_region.is_telling, 0);
+    hak_guard_stack_after_fork();
     if (!hak_tcache_is_empty(tcache)) {
         tcache->guard_random = 0;
         tcache->guard_left = 0;

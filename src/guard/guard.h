@@ -15,7 +15,8 @@
  * Invariants:
  *   GUARD-1  The OS page of a slot is accessible from its sampling to its free, and at no other
  *            time, unless the kernel refused to conceal it. Guard OS pages never are.
- *   GUARD-2  A slot is in the queue, or it is in use, or on the way between, by one thread.
+ *   GUARD-2  A slot is in the queue, or it is in use, or on the way between, by one thread. In the
+ *            child of a clean fork none is on the way.
  *   GUARD-3  Free slots are used in the order they were freed in: as late as can be.
  *   GUARD-4  Nothing in the region is written but the slots of blocks in use. Records are apart. */
 #ifndef HAK_GUARD_GUARD_H
@@ -31,9 +32,10 @@ void hak_guard_start(void);
 /* The stack from a frame on, as lines on standard error: what hak_check_sink.trace may be. */
 void hak_guard_trace(const void *frame);
 
-/* In the child of a fork. Unless it is clean, the queue may be in the middle of a change: no block
- * is watched any more, those in use stay so. */
-void hak_guard_after_fork(bool is_clean);
+/* In the child of a fork: slots that other threads were about to use or to free are free. Unless it
+ * is clean, the thread itself may be about to: no block is watched any more, those in use stay so.
+ */
+HAK_COLD void hak_guard_after_fork(bool is_clean);
 
 /* Appends what is known of an address: for the line a program dies with. Nothing is allocated or
  * locked, and nothing of the program's memory is read. */

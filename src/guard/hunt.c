@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
  * Is a block free that looks as if it were? It is looked for in every bin and outbox, in its slab's
- * bitmap, own list and remote list. Lists of other threads may change meanwhile: they are walked
- * with a bound, and only along addresses where blocks of the class start. Nothing is changed. What
- * another thread has in hand just then, between two lists, is not found, nor what an owner has that
- * somebody keeps for longer than a moment.
+ * bitmap, own list and remote list. Lists of other threads may change meanwhile: their heads are
+ * loaded atomically, and they are walked with a bound, and only along addresses where blocks of the
+ * class start. Nothing is changed. What another thread has in hand just then, between two lists, is
+ * not found, nor what an owner has that somebody keeps for longer than a moment.
  *
  * Costs what it costs: the program ends here, unless it wrote a tag and a likely link by itself. */
 #include "front/tcache.h"
@@ -26,12 +26,17 @@ static bool hunt_is_start(const void *address, unsigned sc) {
            hak_slab_is_start(index, &hak_sc_info[sc], address);
 }
 
+/* The first word of a block that another thread may have, or the program by now: a hint. */
+static HAK_UNORDERED uintptr_t hunt_word(const void *block) {
+    return *(const volatile uintptr_t *)block ^ hak_link_mask(block);
+}
+
 static void hunt_list(hunt_t *hunt, const void *head) {
     for (unsigned step = 0; !hunt->is_found && step < HUNT_STEPS; step++) {
         if (!hunt_is_start(head, hunt->sc)) {
             return;
         }
-        uintptr_t word = hak_load_relaxed((const uintptr_t *)head) ^ hak_link_mask(head);
+        uintptr_t word = hunt_word(head);
         hunt->is_found = head == hunt->block;
         if (!hak_link_looks_free(word)) {
             return;
@@ -42,8 +47,8 @@ static void hunt_list(hunt_t *hunt, const void *head) {
 
 static void hunt_tcache(hak_tcache_t *tcache, void *context) {
     hunt_t *hunt = context;
-    if (!tcache->is_attached && tcache != &hak_tcache_guest) {
-        return; /* nothing is in it, or it was left in the middle of a change by a fork */
+    if (hak_tcache_is_left(tcache)) {
+        return;
     }
     hunt_list(hunt, hak_load_relaxed(&tcache->bin[hunt->sc].head));
     hunt_list(hunt, hak_load_relaxed(&tcache->side[hunt->sc].outbox.head));
@@ -73,7 +78,9 @@ static void hunt_slab(hunt_t *hunt, bool is_tagged) {
     if (owner == NULL) {
         return;
     }
-    if (hunt_is_start(hunt->block, hunt->sc)) { /* it may have retired */
+    /* it may have retired, and its place have another slab now */
+    if (hunt_is_start(hunt->block, hunt->sc) &&
+        hak_load_acquire(&slab->owner) == owner) { /* pairs REMOTE-3 */
         hunt->is_found = hak_slab_is_marked(slab, hunt->block);
         if (is_tagged) {
             hunt_list(hunt, slab->free);
@@ -86,7 +93,7 @@ static void hunt_slab(hunt_t *hunt, bool is_tagged) {
 bool hak_hunt(const void *block) {
     uint32_t entry = hak_pagemap_get(hak_pagemap_base(), block);
     hunt_t hunt = {.block = block, .sc = hak_sc_of_entry(entry)};
-    uintptr_t word = hak_link_word(block);
+    uintptr_t word = hunt_word(block);
     const void *next = hak_link_next(word);
     /* else it is no link of ours, which is cheap to find out */
     bool is_tagged = hak_link_looks_free(word) && (next == NULL || hunt_is_start(next, hunt.sc));
@@ -100,10 +107,11 @@ bool hak_hunt(const void *block) {
 }
 
 void hak_hunt_mark(const void *block) {
-    if (!hak_slab_is_entry(hak_pagemap_get(hak_pagemap_base(), block))) {
+    uint32_t entry = hak_pagemap_get(hak_pagemap_base(), block);
+    if (!hak_slab_is_entry(entry)) {
         hak_fatal(HAK_FATAL_DOUBLE_FREE, block, NULL); /* its slab has retired */
     }
-    hunt_t hunt = {.block = block, .sc = hak_slab_of(block)->sc};
+    hunt_t hunt = {.block = block, .sc = hak_sc_of_entry(entry)};
     hunt_slab(&hunt, false);
     if (hunt.is_found) {
         hak_fatal(HAK_FATAL_DOUBLE_FREE, block, NULL);

@@ -62,7 +62,7 @@ void hak_guard_accuse(hak_fatal_kind_t kind, const void *address, const hak_guar
     uintptr_t found[HAK_GUARD_FRAMES];
     accuse_line(kind, "", address, slot);
     accuse_deed("found", hak_os_thread_id(), found,
-                hak_guard_stack(frame, found, HAK_GUARD_FRAMES));
+                hak_guard_stack_found(frame, frame, found, HAK_GUARD_FRAMES));
     accuse_history(slot);
     hak_fatal_end();
 }
@@ -114,20 +114,21 @@ enum { TRAP_NAPS = 1000 }; /* about a second, for the report of another thread *
 static const uint64_t TRAP_NAP_NS = 1000000;
 
 bool hak_guard_trap(const hak_os_trap_t *trap) {
-    static uint32_t is_reporting; /* [atomic] */
     uintptr_t access[HAK_GUARD_FRAMES] = {trap->code};
     hak_fatal_kind_t kind;
     const hak_guard_slot_t *slot = trap_judge(trap->address, &kind);
     if (slot == NULL) {
         return false;
     }
-    for (unsigned i = 0; hak_swap_acquire(&is_reporting, 1) != 0 && i < TRAP_NAPS; i++) {
+    for (unsigned i = 0; hak_swap_acquire(&hak_guard_region.is_telling, 1) != 0 && i < TRAP_NAPS;
+         i++) {
         hak_os_sleep(TRAP_NAP_NS);
     }
     accuse_line(kind, trap->access, trap->address, slot);
-    unsigned count = 1 + hak_guard_stack(trap->frame, access + 1, HAK_GUARD_FRAMES - 1);
+    unsigned count =
+        1 + hak_guard_stack_found(trap->stack, trap->frame, access + 1, HAK_GUARD_FRAMES - 1);
     accuse_deed("accessed", hak_os_thread_id(), access, count);
     accuse_history(slot);
-    hak_store_release(&is_reporting, 0);
+    hak_store_release(&hak_guard_region.is_telling, 0);
     return true;
 }

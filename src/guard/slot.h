@@ -8,11 +8,12 @@
 #include "base/check.h"
 #include "guard/guard.h"
 #include "os/os.h"
+#include "span/span.h"
 
 enum { HAK_GUARD_FRAMES = 16 };
 
 typedef enum hak_guard_state {
-    HAK_GUARD_UNUSED, /* never was */
+    HAK_GUARD_UNUSED, /* never was in use, or is being filled */
     HAK_GUARD_LIVE,
     HAK_GUARD_FREED,
 } hak_guard_state_t;
@@ -40,6 +41,8 @@ typedef struct hak_guard_region {
     uint8_t queue[HAK_GUARD_SLOTS]; /* [lock GUARD] ring of free slots, oldest first */
     uint32_t queue_first;           /* [lock GUARD] */
     uint32_t queue_count;           /* [lock GUARD] */
+    hak_region_t region;            /* [lock GUARD] for statistics */
+    uint32_t is_telling;            /* [atomic] some thread tells of a trap */
     bool is_on;                     /* [init] the options are read, and want it */
     bool is_stopped;                /* [atomic] no sampling any more: GUARD-2 may not hold */
 } hak_guard_region_t;

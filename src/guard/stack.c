@@ -5,6 +5,11 @@
  *
  *   frame       | frame pointer of the caller | return address |     two words; higher: callers
  *
+ * Any register may have any value, and any word of a stack, too: that of a mapping which must not
+ * be touched, say of a device, or one whose faults the program serves itself. So no frame is read
+ * that is not in the mapping where the stack is, and no code that is not known to be code. What is
+ * kept may be no code all the same; reports, which know all mappings, drop it.
+ *
  * Our own functions have no frame pointers on x86-64, except where HAK_FRAME is asked for. From
  * there on the frame pointer is the program's, if nobody between used the register for something
  * else. The way out of the library is the first word above that is an address behind a call and not
@@ -22,22 +27,31 @@ enum {
     STACK_GAP_BYTES = 1 << 20, /* between two frames */
     STACK_OWN_WORDS = 96,      /* frames of the library below that of the program, at most */
     STACK_LEAST_CODE = 4096,   /* lower addresses are no code */
+    STACK_ADDRESS_BITS = 48,
 };
 
 /* Where the walk is. Both words of a frame are in one OS page. */
 typedef struct stack_walk {
-    uintptr_t frame, page; /* page: known to be readable */
+    uintptr_t frame;
+    uintptr_t floor, page; /* OS pages: the first, and the highest known to be readable */
+    bool is_report;
 } stack_walk_t;
 
+static uintptr_t stack_page_of(uintptr_t at) {
+    return hak_align_down(at, hak_os_page_bytes());
+}
+
+/* Whether the address lies in the mapping of the stack; `at` is not below what was asked before. */
 static bool stack_is_readable(stack_walk_t *walk, uintptr_t at) {
-    uintptr_t page = hak_align_down(at, hak_os_page_bytes());
-    if (page != walk->page) {
-        if (!hak_os_is_readable((const void *)at)) {
+    uintptr_t page = stack_page_of(at);
+    if (page > walk->page) {
+        if (!hak_os_is_same_mapping((const void *)walk->page, (const void *)page) ||
+            !hak_os_is_readable((const void *)page)) {
             return false;
         }
         walk->page = page;
     }
-    return true;
+    return page >= walk->floor;
 }
 
 static uintptr_t stack_word(uintptr_t at) {
@@ -50,6 +64,13 @@ static uintptr_t stack_return(uintptr_t frame) {
     __asm__("mov x30, %0\n\thint #7\n\tmov %0, x30" : "+r"(address) : : "x30"); /* unsigned */
 #endif
     return address;
+}
+
+/* It may be an address of code: one that a program can have, and not in the stack. */
+static bool stack_may_be_code(const stack_walk_t *walk, uintptr_t address) {
+    uintptr_t end = walk->page + hak_os_page_bytes();
+    return address >= STACK_LEAST_CODE && address >> STACK_ADDRESS_BITS == 0 &&
+           (address < walk->floor || address >= end);
 }
 
 static bool stack_may_follow(uintptr_t frame, uintptr_t next) {
@@ -73,10 +94,19 @@ static bool stack_is_data(uintptr_t frame, uintptr_t address) {
            address - (frame - STACK_GAP_BYTES) < 2u * STACK_GAP_BYTES;
 }
 
+/* Whether what is there may be read as code. */
+static bool stack_is_code(const stack_walk_t *walk, uintptr_t address) {
+    bool is_code = hak_os_is_loaded(address);
+    if (walk->is_report) {
+        (void)hak_guard_find_code(address, &is_code);
+    }
+    return is_code && hak_os_is_readable((const void *)address);
+}
+
 /* What a module calls other modules by: a jump through memory, after marks for the processor. */
-static bool stack_is_stub(uintptr_t address) {
+static bool stack_is_stub(const stack_walk_t *walk, uintptr_t address) {
     const unsigned char *at = (const unsigned char *)address;
-    if (!hak_os_is_readable(at)) {
+    if (!stack_is_code(walk, address)) {
         return false;
     }
     at += at[0] == 0xf3 && at[1] == 0x0f && at[2] == 0x1e && at[3] == 0xfa ? 4 : 0;
@@ -84,16 +114,18 @@ static bool stack_is_stub(uintptr_t address) {
     return at[0] == 0xff && at[1] == 0x25;
 }
 
-/* Behind a call: of a stub, or through a register or memory in the forms compilers use. */
-static bool stack_is_call(uintptr_t address) {
+/* Behind a call: of ours, which is possible in the archive; of a stub; or through a register or
+ * memory in the forms compilers use. */
+static bool stack_is_call(const stack_walk_t *walk, uintptr_t address) {
     const unsigned char *end = (const unsigned char *)address;
     int32_t distance;
-    if (address < STACK_LEAST_CODE || address >> 47 != 0 || !hak_os_is_readable(end - 8)) {
+    if (!stack_is_code(walk, address - 8)) {
         return false;
     }
     if (end[-5] == 0xe8) {
         memcpy(&distance, end - 4, sizeof distance);
-        return stack_is_stub(address + (uintptr_t)(intptr_t)distance);
+        uintptr_t target = address + (uintptr_t)(intptr_t)distance;
+        return hak_os_is_own_code(target) || stack_is_stub(walk, target);
     }
     return (end[-6] == 0xff && (end[-5] == 0x15 || (end[-5] & 0xf8) == 0x90)) ||
            (end[-2] == 0xff && (end[-1] & 0xf8) == 0xd0) ||
@@ -119,8 +151,8 @@ static uintptr_t stack_leave_blindly(stack_walk_t *walk, uintptr_t *next) {
             break;
         }
         uintptr_t address = stack_word(place);
-        if (!hak_os_is_own_code(address) && !stack_is_data(walk->frame, address) &&
-            stack_is_call(address)) {
+        if (stack_may_be_code(walk, address) && !hak_os_is_own_code(address) &&
+            !stack_is_data(walk->frame, address) && stack_is_call(walk, address)) {
             *next = stack_program_frame(walk, place);
             return address;
         }
@@ -151,37 +183,55 @@ static uintptr_t stack_leave(stack_walk_t *walk, uintptr_t *next) {
     return stack_return(walk->frame);
 }
 
-unsigned hak_guard_stack(const void *frame, uintptr_t *addresses, unsigned most) {
-    stack_walk_t walk = {.frame = (uintptr_t)frame, .page = 1};
+static unsigned stack_walk(stack_walk_t *walk, uintptr_t *addresses, unsigned most) {
     unsigned count = 0;
-    if (walk.frame % 16 != 0 || most == 0 || !stack_is_readable(&walk, walk.frame)) {
+    if (walk->frame % 16 != 0 || most == 0 || !hak_os_is_readable((const void *)walk->floor) ||
+        !stack_is_readable(walk, walk->frame)) {
         return 0;
     }
-    if (hak_os_is_own_code(stack_return(walk.frame))) {
+    if (hak_os_is_own_code(stack_return(walk->frame))) {
         uintptr_t next;
-        addresses[count] = stack_leave(&walk, &next);
+        addresses[count] = stack_leave(walk, &next);
         count += addresses[count] != 0;
-        if (next == 0 || !stack_may_follow(walk.frame, next) || !stack_is_readable(&walk, next)) {
+        if (next == 0 || !stack_may_follow(walk->frame, next) || !stack_is_readable(walk, next)) {
             return count;
         }
-        walk.frame = next;
+        walk->frame = next;
     }
     while (count < most) {
-        uintptr_t address = stack_return(walk.frame);
-        if (address < STACK_LEAST_CODE) {
+        uintptr_t address = stack_return(walk->frame);
+        if (!stack_may_be_code(walk, address)) {
             break;
         }
         addresses[count++] = address;
-        if (!stack_step(&walk)) {
+        if (!stack_step(walk)) {
             break;
         }
     }
     return count;
 }
 
+static stack_walk_t stack_begin(const void *floor, const void *frame, bool is_report) {
+    uintptr_t page = stack_page_of((uintptr_t)floor);
+    return (stack_walk_t){
+        .frame = (uintptr_t)frame, .floor = page, .page = page, .is_report = is_report};
+}
+
+unsigned hak_guard_stack(const void *frame, uintptr_t *addresses, unsigned most) {
+    stack_walk_t walk = stack_begin(frame, frame, false);
+    return stack_walk(&walk, addresses, most);
+}
+
+unsigned hak_guard_stack_found(const void *floor, const void *frame, uintptr_t *addresses,
+                               unsigned most) {
+    stack_walk_t walk = stack_begin(floor, frame, true);
+    return stack_walk(&walk, addresses, most);
+}
+
 enum { STACK_TRACE_FRAMES = 32 };
 
 void hak_guard_trace(const void *frame) {
     uintptr_t addresses[STACK_TRACE_FRAMES];
-    hak_guard_stack_print(addresses, hak_guard_stack(frame, addresses, STACK_TRACE_FRAMES));
+    unsigned count = hak_guard_stack_found(frame, frame, addresses, STACK_TRACE_FRAMES);
+    hak_guard_stack_print(addresses, count);
 }

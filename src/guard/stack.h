@@ -9,12 +9,21 @@
 #include "base/words.h"
 
 /* Return addresses from a frame on (HAK_FRAME), innermost first, at most `most`; as far as there
- * are frame pointers. Any frame will do: what cannot be one ends the walk. In the shared library,
- * its own functions are left out. */
+ * are frame pointers. Any frame will do: what cannot be one ends the walk. The library's own
+ * functions are left out. Nothing is read but the mapping of the stack, which is that of
+ * the frame, and code of what is loaded; so an address may be no code. */
 unsigned hak_guard_stack(const void *frame, uintptr_t *addresses, unsigned most);
+/* The same for reports: slow, as it reads /proc/self/maps to know code, such as is made at run
+ * time, too. The stack is that of the stack pointer `floor`, and the frame not below it. */
+unsigned hak_guard_stack_found(const void *floor, const void *frame, uintptr_t *addresses,
+                               unsigned most);
 
+/* Says whether the address lies in code, by /proc/self/maps. false: it is not known. */
+bool hak_guard_find_code(uintptr_t address, bool *is_code);
 /* A line each on standard error: "hakmem:     #0 0x... path+0x...". From the first that is not in
  * code on they are left out. Slow; reads /proc/self/maps. */
 void hak_guard_stack_print(const uintptr_t *addresses, unsigned count);
+/* In the child of a fork: who was printing is gone. */
+void hak_guard_stack_after_fork(void);
 
 #endif

@@ -194,6 +194,7 @@ static void record_set_bytes(hak_huge_t *record, size_t bytes) {
 static void huge_set_bytes(hak_huge_t *record, size_t bytes) {
     hak_lock_acquire(HAK_LOCK_HUGE);
     record_set_bytes(record, bytes);
+    hak_count_locked(huge_resize);
     hak_lock_release(HAK_LOCK_HUGE);
 }
 
@@ -211,6 +212,7 @@ static bool huge_extend(hak_huge_t *record, size_t new_bytes) {
     bool is_done = hak_huge_cache_take_at(record->base + old_bytes, new_bytes - old_bytes);
     if (is_done) {
         record_set_bytes(record, new_bytes);
+        hak_count_locked(huge_resize);
     }
     hak_lock_release(HAK_LOCK_HUGE);
     return is_done;
@@ -318,5 +320,17 @@ void hak_large_stats(hak_large_stats_t *stats) {
     hak_lock_acquire(HAK_LOCK_HUGE);
     hak_huge_cache_stats(stats);
     stats->huge_count = hak_huge_state.in_use_count;
+    hak_lock_release(HAK_LOCK_HUGE);
+}
+
+void hak_large_visit(hak_huge_visit_t *visit, void *context) {
+    hak_lock_acquire(HAK_LOCK_HUGE);
+    for (uint32_t i = 0; i < hak_huge_state.record_count; i++) {
+        const hak_huge_t *record = record_at(i);
+        if (record->base != NULL) {
+            visit(record->base, hak_load_relaxed(&record->bytes), false, context);
+        }
+    }
+    hak_huge_cache_visit(visit, context);
     hak_lock_release(HAK_LOCK_HUGE);
 }

@@ -173,6 +173,12 @@ bool hak_huge_cache_covers(const char *address) {
     return false;
 }
 
+void hak_huge_cache_visit(hak_huge_visit_t *visit, void *context) {
+    for (unsigned i = 0; i < hak_huge_cache.extent_count; i++) {
+        visit(hak_huge_cache.extent[i].base, hak_huge_cache.extent[i].bytes, true, context);
+    }
+}
+
 /* --- what may be kept, under HAK_LOCK_HUGE ---------------------------------------------------- */
 
 static void window_turn(void) {

@@ -30,6 +30,9 @@ void hak_huge_cache_note_use(size_t added, size_t removed);
 /* Whether the address lies in a cached mapping. [lock HUGE] */
 bool hak_huge_cache_covers(const char *address);
 
+/* Visits what is cached. [lock HUGE] */
+void hak_huge_cache_visit(hak_huge_visit_t *visit, void *context);
+
 /* Fills the byte counts of `stats`. [lock HUGE] */
 void hak_huge_cache_stats(hak_large_stats_t *stats);
 

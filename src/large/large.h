@@ -79,6 +79,11 @@ typedef struct hak_large_stats {
 } hak_large_stats_t;
 void hak_large_stats(hak_large_stats_t *stats);
 
+/* Calls visit for every huge block, and for every cached mapping, in no order, with HAK_LOCK_HUGE
+ * held. */
+typedef void hak_huge_visit_t(char *base, size_t bytes, bool is_cached, void *context);
+void hak_large_visit(hak_huge_visit_t *visit, void *context);
+
 /* --- shared by the files of this folder ------------------------------------------------------ */
 hak_large_result_t hak_huge_alloc(size_t bytes, size_t align);
 bool hak_huge_free(void *block, uint32_t entry);

@@ -15,21 +15,22 @@
 static HAK_TLS uint64_t fork_signals; /* [owner] the mask before */
 
 /* Our handler is the last before the fork and the first behind it; no signal comes in between. */
-static void fork_prepare(void) {
+static HAK_COLD void fork_prepare(void) {
     fork_signals = hak_os_block_signals();
     hak_lock_fork_begin();
 }
 
-static void fork_parent(void) {
+static HAK_COLD void fork_parent(void) {
     hak_lock_fork_end(false);
     hak_os_restore_signals(fork_signals);
 }
 
-static void fork_child(void) {
+static HAK_COLD void fork_child(void) {
     hak_tcache_after_fork(hak_lock_fork_is_clean);
     hak_guard_after_fork(hak_lock_fork_is_clean);
     hak_policy_after_fork();
     hak_life_scavenger_after_fork();
+    hak_life_control_after_fork();
     hak_event_after_fork();
     hak_lock_fork_end(true);
     hak_os_restore_signals(fork_signals);

@@ -57,7 +57,8 @@ void hak_life_seal(void) {
     hak_os_seal(&hak_check_sink, sizeof hak_check_sink);
     hak_os_seal(&hak_next_allocator, sizeof hak_next_allocator);
     hak_os_seal(&hak_event_table, sizeof hak_event_table);
-    hak_os_seal(&hak_knobs, offsetof(hak_knobs_t, retain_min_bytes));
+    hak_os_seal(&hak_knobs, HAK_KNOBS_SEALED_BYTES);
+    hak_conf_seal();
 }
 
 static void process_start(void) {
@@ -80,6 +81,7 @@ static void process_start(void) {
     hak_event_register(hak_life_scavenge, HAK_EVENT_PROCESS);
     hak_life_next_init();
     hak_conf_read();
+    hak_life_control_init();
     hak_guard_start();
     if (hak_load_relaxed(&hak_knobs.backtrace)) {
         hak_check_sink.trace = hak_guard_trace;
@@ -125,4 +127,5 @@ __attribute__((constructor(101))) static void process_start_at_load(int argc, ch
     (void)argv;
     hak_os_set_env(envp);
     hak_life_process_start();
+    hak_life_control_begin();
 }

@@ -3,13 +3,14 @@
  * A thread gets its tcache on its first slow path and gives it up in its thread-specific
  * destructor. What other destructors and the C library do after that goes through the guest
  * tcache; frees need none at all. */
+#include "life/thread.h"
 #include "base/knobs.h"
 #include "front/event.h"
 #include "front/tcache.h"
 #include "life/life.h"
+#include "os/os.h"
 
 #include <errno.h>
-#include <pthread.h>
 
 static pthread_key_t exit_key; /* [init] */
 static bool has_exit_key;      /* [init] */
@@ -61,4 +62,45 @@ hak_tcache_t *hak_life_thread_start(void) {
     }
     errno = saved;
     return tcache;
+}
+
+/* --- threads of ours -------------------------------------------------------------------------- */
+
+bool hak_life_may_start(const hak_tcache_t *tcache) {
+    return tcache == hak_tcache_self(hak_pagemap_base()) && tcache->is_refilling;
+}
+
+static bool thread_create_small(void *(*run)(void *), pthread_t *thread, size_t stack_bytes) {
+    pthread_attr_t attributes;
+    if (stack_bytes == 0 || pthread_attr_init(&attributes) != 0) {
+        return false;
+    }
+    bool is_done = pthread_attr_setstacksize(&attributes, stack_bytes) == 0 &&
+                   pthread_create(thread, &attributes, run, NULL) == 0;
+    pthread_attr_destroy(&attributes);
+    return is_done;
+}
+
+bool hak_life_thread_create(void *(*run)(void *), pthread_t *thread, size_t stack_bytes,
+                            uint64_t *signals) {
+    int saved = errno;
+    uint64_t before = hak_os_block_signals();
+    if (signals != NULL) {
+        hak_store_relaxed(signals, before);
+    }
+    uintptr_t tcache = hak_life_detour_begin();
+    bool is_done = thread_create_small(run, thread, stack_bytes) ||
+                   pthread_create(thread, NULL, run, NULL) == 0;
+    hak_life_detour_end(tcache);
+    hak_os_restore_signals(before);
+    errno = saved;
+    return is_done;
+}
+
+void hak_life_thread_begin(void) {
+    uintptr_t tcache = hak_life_detour_begin(); /* for good: it would count as the program's */
+    if (tcache != 0) {
+        hak_tcache_detach((hak_tcache_t *)(tcache + hak_pagemap_base()));
+    }
+    pthread_setname_np(pthread_self(), "hakmem");
 }

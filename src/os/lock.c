@@ -151,9 +151,14 @@ void hak_lock_leave(hak_owner_lock_t *owner_lock) {
 }
 
 void hak_lock_leave_owners(void) {
+    hak_lock_midway = 0;
     while (lock_owner_held != NULL) {
         hak_lock_leave(lock_owner_held);
     }
+}
+
+bool hak_lock_holds_none(void) {
+    return lock_held == 0 && lock_owner_held == NULL;
 }
 
 /* --- fork ------------------------------------------------------------------------------------- */

@@ -44,11 +44,12 @@ void hak_lock_add(hak_owner_lock_t *owner_lock);
 /* false: somebody has it. */
 bool hak_lock_try(hak_owner_lock_t *owner_lock);
 void hak_lock_leave(hak_owner_lock_t *owner_lock);
-/* Lets go of what the thread holds of them: for those who survive a fatal error (tests). */
+/* Lets go of what the thread holds of them, and of what it is midway in: for those who survive a
+ * fatal error (tests). */
 void hak_lock_leave_owners(void);
 
-/* [owner] This thread is in the middle of a push to a remote list, or of a purge, which hold no
- * lock: a fork in a signal handler is no clean one then. */
+/* [owner] This thread is in the middle of a push to a remote list, or of a purge, or has a slot of
+ * the sampled guard in hand, and holds no lock: a fork in a signal handler is no clean one then. */
 extern HAK_TLS uint8_t hak_lock_midway;
 
 HAK_INLINE void hak_lock_set_midway(bool is_midway) {
@@ -56,6 +57,10 @@ HAK_INLINE void hak_lock_set_midway(bool is_midway) {
     hak_lock_midway = (uint8_t)(hak_lock_midway + (is_midway ? 1 : -1));
     HAK_SIGNAL_FENCE();
 }
+
+/* The calling thread is in no locked section, as far as it goes: what is registered for exit may
+ * run in a signal handler. */
+bool hak_lock_holds_none(void);
 
 /* fork: the calling thread takes every lock, in the order of ranks. Until hak_lock_fork_end it
  * holds them, and acquire and release are no-ops for it: other fork handlers of the program may
@@ -65,11 +70,11 @@ HAK_INLINE void hak_lock_set_midway(bool is_midway) {
  * for ever) is left out: the child passes it over, like everybody.
  * A thread may be inside a locked section already (a signal handler forks): it keeps those locks,
  * and waits for no other for long. */
-void hak_lock_fork_begin(void);
+HAK_COLD void hak_lock_fork_begin(void);
 /* [owner] Of the fork under way: the thread was in no section and no push. If it was, what it
  * changes there is in the middle of that, for good in the child. */
 extern HAK_TLS bool hak_lock_fork_is_clean;
 /* In the parent; in the child, where the locks are free again: whoever slept on them is gone. */
-void hak_lock_fork_end(bool is_child);
+HAK_COLD void hak_lock_fork_end(bool is_child);
 
 #endif

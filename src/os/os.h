@@ -59,6 +59,9 @@ bool hak_os_huge_is_default(void);
 /* Bytes of the range that memory is behind; all of it if the kernel does not tell. A page that was
  * swapped out is not resident, and not zero either. One system call per 256 pages. */
 size_t hak_os_resident(const void *base, size_t bytes);
+/* The same of a range parts of which may be gone: they hold none. SIZE_MAX: the kernel does not
+ * tell. */
+size_t hak_os_resident_now(const void *base, size_t bytes);
 /* Grows or shrinks a mapping at its address. */
 bool hak_os_resize(void *base, size_t old_bytes, size_t new_bytes);
 /* Whether the range lies in a single mapping of the kernel: only then its pages can be moved. A
@@ -73,8 +76,14 @@ bool hak_os_move(void *base, size_t old_bytes, void *target, size_t new_bytes);
 /* The same for pages in the middle of a mapping; the old range stays mapped and reads as zero after
  * success. new_bytes >= bytes. */
 bool hak_os_move_out(void *base, size_t bytes, void *target, size_t new_bytes);
-/* Whether the address lies in the library, the shared one. */
+/* Whether the address lies in the library: the shared one, or the archive's code in a program. */
 bool hak_os_is_own_code(uintptr_t address);
+/* Whether it lies in the program or a library, as they were loaded. true, too, where the C library
+ * cannot tell without a lock: glibc before 2.35, static programs. */
+bool hak_os_is_loaded(uintptr_t address);
+/* Whether `high` lies in the same mapping of the kernel as `low`, which is not above it. Nothing is
+ * read there. true, too, above the initial stack, and where the kernel does not tell. */
+bool hak_os_is_same_mapping(const void *low, const void *high);
 /* For hardened builds, os_guard.c. Makes a range, whole OS pages of the library's own data,
  * read-only for good: where the kernel knows mseal, not even mprotect changes it again. */
 bool hak_os_seal(void *base, size_t bytes);
@@ -87,7 +96,12 @@ uintptr_t hak_os_data_end(void);
 
 /* --- threads ------------------------------------------------------------------------------- */
 uint32_t hak_os_thread_id(void);
+uint32_t hak_os_process_id(void);
+/* The name of the process's first thread, as text; "": the kernel does not tell. */
+enum { HAK_OS_COMMAND_BYTES = 16 };
+void hak_os_command(char command[HAK_OS_COMMAND_BYTES]);
 void hak_os_wait(uint32_t *word, uint32_t expected); /* sleeps while *word == expected */
+void hak_os_wait_at_most(uint32_t *word, uint32_t expected, uint64_t ns);
 void hak_os_wake_one(uint32_t *word);
 void hak_os_sleep(uint64_t ns); /* a signal may end it early */
 /* Blocks all signals of the calling thread but the C library's own; returns the mask there was
@@ -100,7 +114,8 @@ void hak_os_relax(void); /* CPU hint inside a spin loop */
 typedef struct hak_os_trap {
     const void *address; /* that was accessed */
     const char *access;  /* "read", "write", or "access": not known */
-    const void *frame;   /* of the function that did it */
+    const void *stack;   /* pointer of the function that did it */
+    const void *frame;   /* of that function; anything, if it uses the register otherwise */
     uintptr_t code;      /* where it did */
 } hak_os_trap_t;
 
@@ -122,10 +137,37 @@ void hak_os_set_env(char **envp);
 bool hak_os_env(const char *name, char *buffer, size_t capacity);
 /* Reads the head of a file; returns the bytes read, 0 on failure. */
 size_t hak_os_read_file(const char *path, char *buffer, size_t capacity);
-/* Reads all of it through the buffer: `take` gets what is in there, at most `capacity`, leaves what
- * it wants to see again at the front, and returns the length of that, which is less. */
-typedef size_t hak_os_piece_t(char *text, size_t length);
-bool hak_os_read_pieces(const char *path, char *buffer, size_t capacity, hak_os_piece_t *take);
+/* Reads all of it through the buffer, line by line: `take` gets each as a string without its end,
+ * and of one that does not fit the head. false: it cannot be read. */
+typedef void hak_os_line_t(char *line, void *context);
+bool hak_os_read_lines(const char *path, char *buffer, size_t capacity, hak_os_line_t *take,
+                       void *context);
+
+/* --- mappings of the process ------------------------------------------------------------------ */
+typedef enum hak_os_mapping_kind {
+    HAK_OS_MAPPING_FILE,
+    HAK_OS_MAPPING_SHARED, /* memory that processes share */
+    HAK_OS_MAPPING_STACK,  /* of the first thread; those of others are anonymous */
+    HAK_OS_MAPPING_BREAK,  /* the data segment's end, which brk moves */
+    HAK_OS_MAPPING_ANONYMOUS,
+    HAK_OS_MAPPING_KINDS
+} hak_os_mapping_kind_t;
+
+typedef struct hak_os_mapping {
+    uintptr_t start, end, offset;
+    hak_os_mapping_kind_t kind;
+    bool is_code;
+    const char *path;        /* NULL where resident_bytes is asked for */
+    uint64_t resident_bytes; /* 0 if it is not */
+} hak_os_mapping_t;
+
+/* Visits all mappings, lowest first, which are read through the buffer. To learn what is resident
+ * the kernel looks at every OS page. false: the file cannot be read. */
+typedef void hak_os_mapping_visit_t(const hak_os_mapping_t *mapping, void *context);
+bool hak_os_mappings(bool wants_resident, char *buffer, size_t capacity,
+                     hak_os_mapping_visit_t *visit, void *context);
+/* Resident bytes of the process, roughly; 0: the kernel does not tell. */
+uint64_t hak_os_resident_all(void);
 
 /* --- test/double (HAK_FAULT builds) ---------------------------------------------------------- */
 typedef enum hak_os_call {
@@ -138,6 +180,7 @@ typedef enum hak_os_call {
     HAK_OS_CALL_READ, /* of a file */
     HAK_OS_CALL_CONCEAL,
     HAK_OS_CALL_SIGNAL, /* a handler of a signal */
+    HAK_OS_CALL_RESIDENT,
     HAK_OS_CALL_COUNT
 } hak_os_call_t;
 

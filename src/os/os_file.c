@@ -4,11 +4,12 @@
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE 1
 #endif
+#include "base/fmt.h"
 #include "os/os.h"
 #include "os/syscall.h"
 
-#include <elf.h>
 #include <fcntl.h>
+#include <string.h>
 #include <sys/syscall.h>
 
 static long file_open(const char *path) {
@@ -47,13 +48,42 @@ size_t hak_os_read_file(const char *path, char *buffer, size_t capacity) {
     return length;
 }
 
-bool hak_os_read_pieces(const char *path, char *buffer, size_t capacity, hak_os_piece_t *take) {
+typedef struct file_lines {
+    hak_os_line_t *take;
+    void *context;
+    bool is_rest; /* what comes next is the rest of a line that did not fit */
+} file_lines_t;
+
+/* Takes whole lines off the text, and one that fills it all; returns how much is left. */
+static size_t lines_take(file_lines_t *lines, char *text, size_t length, size_t capacity) {
+    size_t taken = 0;
+    for (;;) {
+        char *end = memchr(text + taken, '\n', length - taken);
+        bool is_cut = end == NULL && taken == 0 && length == capacity;
+        if (end == NULL && !is_cut) {
+            break;
+        }
+        end = is_cut ? text + length - 1 : end;
+        *end = '\0';
+        if (!lines->is_rest) {
+            lines->take(text + taken, lines->context);
+        }
+        lines->is_rest = is_cut;
+        taken = (size_t)(end - text) + 1;
+    }
+    memmove(text, text + taken, length - taken);
+    return length - taken;
+}
+
+bool hak_os_read_lines(const char *path, char *buffer, size_t capacity, hak_os_line_t *take,
+                       void *context) {
+    file_lines_t lines = {.take = take, .context = context};
     size_t length = 0, more;
     if (hak_os_fault_hit(HAK_OS_CALL_READ)) {
         return false;
     }
     if (hak_os_fault_file(path, buffer, capacity, &length)) {
-        (void)take(buffer, length);
+        (void)lines_take(&lines, buffer, length, capacity);
         return true;
     }
     long fd = file_open(path);
@@ -61,22 +91,105 @@ bool hak_os_read_pieces(const char *path, char *buffer, size_t capacity, hak_os_
         return false;
     }
     while ((more = file_read(fd, buffer + length, capacity - length)) != 0) {
-        length = take(buffer, length + more);
+        length = lines_take(&lines, buffer, length + more, capacity);
     }
     file_close(fd);
     return true;
 }
 
-extern const Elf64_Ehdr os_library __asm__("__ehdr_start") HAK_HIDDEN;
+/* --- mappings of the process: /proc/self/maps and smaps --------------------------------------- */
 
-/* In the archive our code is the program's, and cannot be told from it. */
-bool hak_os_is_own_code(uintptr_t address) {
-    uintptr_t start = (uintptr_t)&os_library, end = 0;
-    for (unsigned i = 0; HAK_SHARED && i < os_library.e_phnum; i++) {
-        const Elf64_Phdr *segment = (const Elf64_Phdr *)(start + os_library.e_phoff) + i;
-        if (segment->p_type == PT_LOAD) {
-            end = segment->p_vaddr + segment->p_memsz;
+typedef struct maps_reader {
+    hak_os_mapping_visit_t *visit;
+    void *context;
+    bool wants_resident;
+    bool is_open; /* the mapping waits for its resident bytes */
+    hak_os_mapping_t mapping;
+} maps_reader_t;
+
+static hak_os_mapping_kind_t mapping_kind(const char *path, bool is_shared) {
+    static const struct {
+        const char *start;
+        hak_os_mapping_kind_t kind;
+    } rows[] = {
+        {"[heap]", HAK_OS_MAPPING_BREAK},       {"[stack", HAK_OS_MAPPING_STACK},
+        {"[anon_shmem", HAK_OS_MAPPING_SHARED}, {"[anon", HAK_OS_MAPPING_ANONYMOUS},
+        {"/dev/shm/", HAK_OS_MAPPING_SHARED},   {"/memfd:", HAK_OS_MAPPING_SHARED},
+        {"/SYSV", HAK_OS_MAPPING_SHARED},       {"/dev/zero", HAK_OS_MAPPING_SHARED},
+    };
+    for (unsigned i = 0; i < sizeof rows / sizeof *rows; i++) {
+        if (strncmp(path, rows[i].start, strlen(rows[i].start)) == 0) {
+            return rows[i].kind;
         }
     }
-    return address - start < end;
+    if (path[0] != '\0') {
+        return HAK_OS_MAPPING_FILE;
+    }
+    return is_shared ? HAK_OS_MAPPING_SHARED : HAK_OS_MAPPING_ANONYMOUS;
+}
+
+/* Moves behind a field and the blanks that follow it. */
+static const char *field_skip(const char *at) {
+    at += strcspn(at, " ");
+    return at + strspn(at, " ");
+}
+
+/* start-end rwxp offset device inode path */
+static hak_os_mapping_t mapping_parse(const char *at) {
+    hak_os_mapping_t mapping = {.start = hak_parse_hex(&at)};
+    at += *at == '-';
+    mapping.end = hak_parse_hex(&at);
+    at = field_skip(at);
+    size_t rights = strcspn(at, " ");
+    mapping.is_code = rights > 2 && at[2] == 'x';
+    bool is_shared = rights > 3 && at[3] == 's';
+    at = field_skip(at);
+    mapping.offset = hak_parse_hex(&at);
+    at = field_skip(field_skip(field_skip(at)));
+    mapping.path = at;
+    mapping.kind = mapping_kind(at, is_shared);
+    return mapping;
+}
+
+static uint64_t number_after(const char *at) {
+    uint64_t value = 0;
+    at += strspn(at, " \t");
+    return hak_parse_size(at, strspn(at, "0123456789"), &value) ? value : 0;
+}
+
+static bool is_header(const char *line) {
+    return (line[0] >= '0' && line[0] <= '9') || (line[0] >= 'a' && line[0] <= 'f');
+}
+
+static void maps_line(char *line, void *context) {
+    maps_reader_t *reader = context;
+    hak_os_mapping_t *mapping = &reader->mapping;
+    if (is_header(line)) {
+        *mapping = mapping_parse(line);
+        reader->is_open = true;
+    } else if (reader->is_open && strncmp(line, "Rss:", 4) == 0) {
+        mapping->resident_bytes = number_after(line + 4) << 10;
+        mapping->path = NULL;
+    } else {
+        return;
+    }
+    if (reader->is_open && (mapping->path == NULL || !reader->wants_resident)) {
+        reader->is_open = false;
+        reader->visit(mapping, reader->context);
+    }
+}
+
+bool hak_os_mappings(bool wants_resident, char *buffer, size_t capacity,
+                     hak_os_mapping_visit_t *visit, void *context) {
+    maps_reader_t reader = {.visit = visit, .context = context, .wants_resident = wants_resident};
+    const char *path = wants_resident ? "/proc/self/smaps" : "/proc/self/maps";
+    return hak_os_read_lines(path, buffer, capacity, maps_line, &reader);
+}
+
+/* The second number of the file, in OS pages. */
+uint64_t hak_os_resident_all(void) {
+    char text[128];
+    size_t length = hak_os_read_file("/proc/self/statm", text, sizeof text - 1);
+    text[length] = '\0';
+    return number_after(field_skip(text)) * hak_os_page_bytes();
 }

@@ -209,20 +209,36 @@ bool hak_os_huge_is_default(void) {
     return hak_load_relaxed(&answer) == 2;
 }
 
-size_t hak_os_resident(const void *base, size_t bytes) {
+/* SIZE_MAX: the kernel does not tell. */
+static size_t os_resident(const void *base, size_t bytes, bool may_be_gone) {
     unsigned char is_in[256] = {0}; /* a small stack must do */
     size_t page = os_page_bytes, resident = 0;
     for (size_t at = 0; at < bytes; at += sizeof is_in * page) {
         size_t length = bytes - at < sizeof is_in * page ? bytes - at : sizeof is_in * page;
-        if (os_failed(hak_syscall(SYS_mincore, (long)base + (long)at, (long)length, (long)is_in, 0,
-                                  0, 0) != 0)) {
-            return bytes;
+        long result = hak_os_fault_hit(HAK_OS_CALL_RESIDENT)
+                          ? -1
+                          : hak_syscall(SYS_mincore, (long)base + (long)at, (long)length,
+                                        (long)is_in, 0, 0, 0);
+        if (may_be_gone && result == -12) { /* ENOMEM */
+            continue;
+        }
+        if (os_failed(result != 0)) {
+            return SIZE_MAX;
         }
         for (size_t i = 0; i < (length + page - 1) / page; i++) {
             resident += (is_in[i] & 1u) * page;
         }
     }
     return resident < bytes ? resident : bytes;
+}
+
+size_t hak_os_resident(const void *base, size_t bytes) {
+    size_t resident = os_resident(base, bytes, false);
+    return resident != SIZE_MAX ? resident : bytes;
+}
+
+size_t hak_os_resident_now(const void *base, size_t bytes) {
+    return os_resident(base, bytes, true);
 }
 
 bool hak_os_resize(void *base, size_t old_bytes, size_t new_bytes) {

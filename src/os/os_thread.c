@@ -9,6 +9,8 @@
 
 #include <linux/futex.h>
 #include <signal.h>
+#include <string.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <time.h>
 
@@ -16,8 +18,29 @@ uint32_t hak_os_thread_id(void) {
     return (uint32_t)hak_syscall(SYS_gettid, 0, 0, 0, 0, 0, 0);
 }
 
+uint32_t hak_os_process_id(void) {
+    return (uint32_t)hak_syscall(SYS_getpid, 0, 0, 0, 0, 0, 0);
+}
+
+/* A thread may ask for its own name without a file. */
+void hak_os_command(char command[HAK_OS_COMMAND_BYTES]) {
+    memset(command, 0, HAK_OS_COMMAND_BYTES);
+    if (hak_os_thread_id() == hak_os_process_id()) {
+        hak_syscall(SYS_prctl, PR_GET_NAME, (long)command, 0, 0, 0, 0);
+    } else {
+        hak_os_read_file("/proc/self/comm", command, HAK_OS_COMMAND_BYTES);
+    }
+    command[strnlen(command, HAK_OS_COMMAND_BYTES - 1)] = '\0';
+    command[strcspn(command, "\n")] = '\0';
+}
+
 void hak_os_wait(uint32_t *word, uint32_t expected) {
     hak_syscall(SYS_futex, (long)word, FUTEX_WAIT_PRIVATE, expected, 0, 0, 0);
+}
+
+void hak_os_wait_at_most(uint32_t *word, uint32_t expected, uint64_t ns) {
+    struct timespec time = {(time_t)(ns / 1000000000), (long)(ns % 1000000000)};
+    hak_syscall(SYS_futex, (long)word, FUTEX_WAIT_PRIVATE, expected, (long)&time, 0, 0);
 }
 
 void hak_os_wake_one(uint32_t *word) {
@@ -26,9 +49,8 @@ void hak_os_wake_one(uint32_t *word) {
 
 /* The futex call, as programs that forbid themselves system calls allow that one. */
 void hak_os_sleep(uint64_t ns) {
-    struct timespec time = {(time_t)(ns / 1000000000), (long)(ns % 1000000000)};
     uint32_t never = 0;
-    hak_syscall(SYS_futex, (long)&never, FUTEX_WAIT_PRIVATE, 0, (long)&time, 0, 0);
+    hak_os_wait_at_most(&never, 0, ns);
 }
 
 /* Those by which the C library cancels threads, and changes user IDs in all of them: who sends the

@@ -88,6 +88,7 @@ static hak_os_trap_t trap_read(const siginfo_t *info, const ucontext_t *context)
     return (hak_os_trap_t){
         .address = info->si_addr,
         .access = (registers[REG_ERR] & 2) != 0 ? "write" : "read",
+        .stack = (const void *)registers[REG_RSP],
         .frame = (const void *)registers[REG_RBP],
         .code = (uintptr_t)registers[REG_RIP],
     };
@@ -117,6 +118,7 @@ static hak_os_trap_t trap_read(const siginfo_t *info, const ucontext_t *context)
     return (hak_os_trap_t){
         .address = info->si_addr,
         .access = trap_access(context),
+        .stack = (const void *)context->uc_mcontext.sp,
         .frame = (const void *)context->uc_mcontext.regs[29],
         .code = (uintptr_t)context->uc_mcontext.pc,
     };

@@ -27,9 +27,10 @@ static void slab_mark_list(hak_slab_t *slab) {
 }
 
 /* The first block from `from` on that is marked, or with flip ~0 that is not; `carved`: none. */
-static uint32_t slab_next(const hak_slab_t *slab, uint32_t from, uint64_t flip) {
+static uint32_t slab_next(const hak_slab_t *slab, const uint64_t *marks, uint32_t from,
+                          uint64_t flip) {
     while (from < slab->carved) {
-        uint64_t bits = (slab->bits[from / 64] ^ flip) >> from % 64;
+        uint64_t bits = (marks[from / 64] ^ flip) >> from % 64;
         if (bits != 0) {
             from += hak_ctz(bits);
             return from < slab->carved ? from : slab->carved;
@@ -39,6 +40,23 @@ static uint32_t slab_next(const hak_slab_t *slab, uint32_t from, uint64_t flip) 
     return slab->carved;
 }
 
+typedef struct hole {
+    size_t from, to; /* whole OS pages; from >= to: there is none */
+    uint32_t end;    /* first block behind it */
+} hole_t;
+
+/* What the next row of marked blocks from `block` on leaves free. */
+static hole_t slab_next_hole(const hak_slab_t *slab, const uint64_t *marks, uint32_t block) {
+    block = slab_next(slab, marks, block, 0);
+    hole_t hole = {.end = slab_next(slab, marks, block, ~0ull)};
+    /* what was never handed out may hold memory of the span's user before, or of a huge page */
+    size_t to = hole.end < slab->carved ? (size_t)hole.end * slab->block_bytes
+                                        : (size_t)slab->units * HAK_UNIT_BYTES;
+    hole.from = hak_align_up((size_t)block * slab->block_bytes, hak_os_page_bytes());
+    hole.to = hak_align_down(to, hak_os_page_bytes());
+    return hole;
+}
+
 /* What purging holes came to. */
 typedef struct purge_sum {
     size_t bytes;
@@ -46,18 +64,15 @@ typedef struct purge_sum {
     bool is_refused; /* the kernel takes nothing back */
 } purge_sum_t;
 
-/* The OS pages that lie wholly in from .. to, if they are `least` bytes or more. */
-static void hole_purge(hak_slab_t *slab, size_t from, size_t to, size_t least, purge_sum_t *sum) {
-    size_t page = hak_os_page_bytes();
-    from = hak_align_up(from, page);
-    to = hak_align_down(to, page);
+/* If it is `least` bytes or more. */
+static void hole_purge(hak_slab_t *slab, const hole_t *hole, size_t least, purge_sum_t *sum) {
+    size_t from = hole->from, to = hole->to;
     if (from + least > to) {
         return;
     }
     unsigned first = (unsigned)(from / HAK_UNIT_BYTES),
              last = (unsigned)((to - 1) / HAK_UNIT_BYTES);
     sum->calls++;
-    hak_count(purge_calls);
     if (!slab->lacks_tags) {
         slab->lacks_tags = true;
         hak_slab_set_entry(slab);
@@ -74,13 +89,13 @@ static void hole_purge(hak_slab_t *slab, size_t from, size_t to, size_t least, p
 static purge_sum_t slab_purge_holes(hak_slab_t *slab, size_t least) {
     purge_sum_t sum = {0};
     slab_mark_list(slab);
-    for (uint32_t block = 0, end = 0; end < slab->carved && !sum.is_refused; block = end) {
-        block = slab_next(slab, block, 0);
-        end = slab_next(slab, block, ~0ull);
-        /* what was never handed out may hold memory of the span's user before, or of a huge page */
-        size_t to = end < slab->carved ? (size_t)end * slab->block_bytes
-                                       : (size_t)slab->units * HAK_UNIT_BYTES;
-        hole_purge(slab, (size_t)block * slab->block_bytes, to, least, &sum);
+    for (hole_t hole = {0}; hole.end < slab->carved && !sum.is_refused;) {
+        hole = slab_next_hole(slab, slab->bits, hole.end);
+        hole_purge(slab, &hole, least, &sum);
+    }
+    if (sum.calls != 0) {
+        hak_count_by(purge_calls, sum.calls);
+        hak_count_by(purge_hole_bytes, sum.bytes);
     }
     slab->looked = sum.is_refused ? 0 : (uint16_t)(slab->free_count + 1);
     slab->is_purged = !sum.is_refused;
@@ -133,6 +148,82 @@ size_t hak_owner_purge_holes(void) {
     size_t given_back = 0;
     hak_owner_visit(owner_purge_holes, &given_back);
     return given_back;
+}
+
+/* --- what would go back, for statistics ---------------------------------------------------------
+ *
+ * Nothing is changed: the own list is marked in a copy. */
+
+enum {
+    LOOK_WORDS = HAK_UNIT_BYTES / HAK_BLOCK_ALIGN / 64, /* of the bitmap with most blocks */
+    LOOK_HOLES = 8 * HOLES_SLABS,                       /* every other OS page of a unit */
+};
+
+typedef struct look {
+    hak_hole_t hole[LOOK_HOLES];
+    unsigned count;
+} look_t;
+
+/* A list that leads astray is left to who uses it. */
+static void slab_copy_marks(const hak_slab_t *slab, uint64_t *marks) {
+    const void *block = slab->free;
+    for (uint32_t i = 0; i < (slab->carved + 63) / 64; i++) {
+        marks[i] = slab->bits[i];
+    }
+    for (uint32_t left = slab->listed; left > 0; left--) {
+        uint32_t index = hak_slab_index(slab, block);
+        bool is_far = (size_t)((const char *)block - slab->base) >> 32 != 0;
+        if (is_far || index >= slab->carved || !hak_link_is_tagged(hak_link_word(block))) {
+            return;
+        }
+        marks[index / 64] |= 1ull << index % 64;
+        block = hak_link_next(hak_link_word(block));
+    }
+}
+
+static void slab_look(const hak_slab_t *slab, look_t *look) {
+    uint64_t marks[LOOK_WORDS] = {0};
+    size_t made = (size_t)slab->carved * slab->block_bytes;
+    made = hak_least(hak_align_up(made, hak_os_page_bytes()), slab->units * HAK_UNIT_BYTES);
+    slab_copy_marks(slab, marks);
+    for (hole_t hole = {0}; hole.end < slab->carved;) {
+        hole = slab_next_hole(slab, marks, hole.end);
+        if (hole.from < hole.to && look->count < LOOK_HOLES) {
+            size_t split = hole.to < made ? hole.to : made;
+            look->hole[look->count++] = (hak_hole_t){
+                .base = slab->base + hole.from,
+                .free_bytes = split - hole.from,
+                .uncarved_bytes = hole.to - split,
+            };
+        }
+    }
+}
+
+typedef struct look_order {
+    hak_hole_visit_t *visit;
+    void *context;
+} look_order_t;
+
+static void owner_visit_holes(hak_owner_t *owner, void *context) {
+    const look_order_t *order = context;
+    for (unsigned sc = 0; sc < HAK_SC_COUNT; sc++) {
+        int64_t left = hak_owner_load(&owner->partial_count[sc]);
+        for (; left > 0 && hak_owner_try(owner); left -= HOLES_SLABS) {
+            look_t look = {.count = 0};
+            for (int64_t i = 0; i < HOLES_SLABS && i < left && owner->partial_count[sc] != 0; i++) {
+                slab_look(slab_in_turn(owner, sc), &look);
+            }
+            hak_lock_leave(&owner->lock); /* nothing became unused */
+            for (unsigned i = 0; i < look.count; i++) {
+                order->visit(&look.hole[i], order->context);
+            }
+        }
+    }
+}
+
+void hak_owner_visit_holes(hak_hole_visit_t *visit, void *context) {
+    look_order_t order = {.visit = visit, .context = context};
+    hak_owner_visit(owner_visit_holes, &order);
 }
 
 /* --- before the heap grows beyond its peak (span/purge.c) ---------------------------------------

@@ -227,7 +227,7 @@ static hak_slab_t *owner_adopt_from(hak_owner_t *from, hak_owner_t *owner, unsig
         hak_lock_leave(&from->lock); /* no purge now: `owner` is held; `is_over` stays for later */
     }
     if (slab != NULL) {
-        hak_owner_add(&owner->counters.refill_adopt, 1);
+        hak_owner_add(&owner->counters[sc].refill_adopt, 1);
     }
     return slab;
 }

@@ -42,30 +42,35 @@ static void batch_check(const hak_slab_t *slab, const hak_batch_t *batch) {
     }
 }
 
+/* The batch that begins there; false: its word leads out of the slab. */
+static bool batch_at(const hak_slab_t *slab, void *head, hak_batch_t *batch) {
+    uint64_t word = *batch_word(head);
+    void *tail = (char *)head + (int32_t)(uint32_t)word;
+    *batch = (hak_batch_t){.head = head, .tail = tail, .count = (uint32_t)(word >> 32)};
+    return (size_t)((char *)tail - slab->base) < (size_t)slab->units * HAK_UNIT_BYTES;
+}
+
 /* Gives every batch of the slab's remote list back: one step per batch. Only the last can make the
  * slab empty, after which it is gone. */
 static void slab_take_remote(hak_owner_t *owner, hak_slab_t *slab) {
     void *head = (void *)hak_swap_acquire(&slab->remote, 0); /* pairs REMOTE-1 */
     HAK_ASSERT(head != NULL, "RF-2: a queued slab is pending");
     while (head != NULL) {
-        uint64_t word = *batch_word(head);
-        void *tail = (char *)head + (int32_t)(uint32_t)word;
-        hak_batch_t batch = {.head = head, .tail = tail, .count = (uint32_t)(word >> 32)};
-        size_t offset = (size_t)((char *)tail - slab->base);
-        if (HAK_UNLIKELY(offset >= (size_t)slab->units * HAK_UNIT_BYTES)) {
+        hak_batch_t batch;
+        if (HAK_UNLIKELY(!batch_at(slab, head, &batch))) {
             hak_fatal(HAK_FATAL_CORRUPT_LINK, head, "batch of remote frees");
         }
         if (HAK_HARDEN || HAK_AUDIT) {
             batch_check(slab, &batch);
         }
-        if (HAK_UNLIKELY(hak_slab_is_marked(slab, head) || hak_slab_is_marked(slab, tail))) {
+        if (HAK_UNLIKELY(hak_slab_is_marked(slab, head) || hak_slab_is_marked(slab, batch.tail))) {
             hak_fatal(HAK_FATAL_DOUBLE_FREE, head, NULL); /* it went back by sorting, too */
         }
         if (HAK_HARDEN) {
             *batch_word(head) = 0; /* as in all free blocks, harden.h */
         }
-        head = hak_link_get_below(tail);
-        hak_owner_add(&owner->counters.remote_in, 1);
+        head = hak_link_get_below(batch.tail);
+        hak_owner_add(&owner->counters[slab->sc].remote_in, 1);
         hak_slab_give_back(owner, slab, &batch);
     }
 }
@@ -91,6 +96,34 @@ bool hak_remote_drain(hak_owner_t *owner, unsigned budget) {
         }
     }
     return any;
+}
+
+/* Batches stay where they are: who has the queue has the lists of the slabs in it (RF-2), and they
+ * grow at the top only. What is damaged is for hak_remote_drain to say. */
+static uint32_t slab_count_remote(const hak_slab_t *slab) {
+    void *head = (void *)hak_load_acquire(&slab->remote); /* pairs REMOTE-1 */
+    uint32_t carved = hak_owner_load(&slab->carved), count = 0;
+    hak_batch_t batch;
+    while (head != NULL && batch_at(slab, head, &batch) && batch.count <= carved - count) {
+        count += batch.count;
+        uintptr_t word = hak_link_word(batch.tail);
+        head = hak_link_looks_free(word) ? hak_link_next(word) : NULL;
+    }
+    return count;
+}
+
+static void queue_count(const hak_slab_t *slab, uint32_t blocks[HAK_SC_COUNT]) {
+    for (; slab != NULL; slab = hak_load_relaxed(&slab->queue_next)) {
+        blocks[slab->sc] += slab_count_remote(slab);
+    }
+}
+
+void hak_remote_count(hak_owner_t *owner, uint32_t blocks[HAK_SC_COUNT]) {
+    if (hak_remote_is_pending(owner) && hak_owner_try(owner)) {
+        queue_count(hak_load_acquire(&owner->queue), blocks); /* pairs REMOTE-2 */
+        queue_count(owner->ready, blocks);
+        hak_lock_leave(&owner->lock); /* no purge because of a look: is_over stays for later */
+    }
 }
 
 static void slab_requeue(hak_superslab_t *superslab, void *context) {

@@ -21,6 +21,10 @@ void hak_remote_push(hak_slab_t *slab, const hak_batch_t *batch);
 /* The owner takes what others gave back, at most `budget` slabs of its queue. true if any came. */
 bool hak_remote_drain(hak_owner_t *owner, unsigned budget);
 
+/* Adds the blocks that wait at the owner to the counts of their classes, for statistics; none if
+ * somebody keeps it. Nothing is changed. */
+void hak_remote_count(hak_owner_t *owner, uint32_t blocks[HAK_SC_COUNT]);
+
 /* In the child of a fork: who pushed a batch may not have lived to queue the slab, and queues of
  * threads that are gone hold slabs of others. The caller has emptied every owner's queue. */
 void hak_remote_requeue_all(void);

@@ -94,7 +94,7 @@ static hak_slab_t *slab_create(hak_owner_t *owner, unsigned sc) {
     hak_owner_store(&slab->free_count, 0);
     hak_owner_store(&slab->carved, 0);
     slab->base = span.base;
-    slab->is_zero = HAK_HARDEN && span.is_zero;
+    slab->is_zero = span.is_zero;
     hak_list_init(&slab->link);
     slab->looked = 0;
     slab->hole_bytes = 0;
@@ -110,7 +110,7 @@ static hak_slab_t *slab_create(hak_owner_t *owner, unsigned sc) {
         hak_owner_store(&span.superslab->back[span.unit + i], (uint8_t)i);
     }
     hak_slab_set_entry(slab);
-    hak_owner_add(&owner->counters.slab_create, 1);
+    hak_owner_add(&owner->counters[sc].slab_create, 1);
     hak_owner_add(&owner->slab_count[sc], 1);
     return slab;
 }
@@ -126,7 +126,7 @@ static void slab_retire(hak_owner_t *owner, hak_slab_t *slab) {
     hak_list_remove(&slab->link);
     hak_owner_add(&owner->partial_count[slab->sc], slab->state == HAK_SLAB_PARTIAL ? -1u : 0);
     hak_pagemap_set(slab->base, slab->units, 0);
-    hak_owner_add(&owner->counters.slab_retire, 1);
+    hak_owner_add(&owner->counters[slab->sc].slab_retire, 1);
     hak_owner_add(&owner->slab_count[slab->sc], -1u);
     owner->is_over |= hak_span_free_locked(superslab, slab->unit, slab->units, touched_units);
 }
@@ -219,7 +219,7 @@ static hak_blocks_t slab_take_bits(hak_slab_t *slab, uint32_t want) {
  * leave behind; of a list the rest would have to be looked for. */
 static hak_blocks_t slab_take(hak_owner_t *owner, hak_slab_t *slab, uint32_t want) {
     if (slab->free_count != 0) {
-        hak_owner_add(&owner->counters.refill_list, 1);
+        hak_owner_add(&owner->counters[slab->sc].refill_list, 1);
         hak_blocks_t blocks = slab->listed != 0 ? slab_take_list(slab) : slab_take_bits(slab, want);
         if (HAK_UNLIKELY(slab->lacks_tags) && slab->free_count == slab->listed) {
             slab->lacks_tags = false;
@@ -228,7 +228,8 @@ static hak_blocks_t slab_take(hak_owner_t *owner, hak_slab_t *slab, uint32_t wan
         return blocks;
     }
     if (slab->carved < slab->capacity) {
-        hak_owner_add(&owner->counters.refill_carve, 1);
+        hak_owner_add(&owner->counters[slab->sc].refill_carve, 1);
+        hak_owner_add(&owner->counters[slab->sc].refill_fault, slab->is_zero);
         return slab_carve(slab, want);
     }
     return (hak_blocks_t){0};
@@ -238,7 +239,7 @@ static hak_blocks_t slab_take(hak_owner_t *owner, hak_slab_t *slab, uint32_t wan
 static hak_slab_t *slab_find(hak_owner_t *owner, unsigned sc) {
     hak_slab_t *slab = hak_slab_take_partial(owner, sc);
     if (slab != NULL) {
-        hak_owner_add(&owner->counters.refill_partial, 1);
+        hak_owner_add(&owner->counters[sc].refill_partial, 1);
         return slab;
     }
     slab = hak_slab_adopt(owner, sc);

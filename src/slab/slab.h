@@ -63,7 +63,7 @@ struct hak_slab {
     bool is_purged : 1;  /* [owner] the holes went then, if there were some */
     bool is_spared : 1;  /* [owner] the large ones did */
     bool lacks_tags : 1; /* [owner] SLAB-9 */
-    bool is_zero : 1;    /* [const] hardened: what was never handed out reads as zero */
+    bool is_zero : 1;    /* [const] its units were clean: what was never handed out still is */
 
     HAK_LINE_ALIGNED uintptr_t remote; /* [atomic] list of batches, docs/remote-free.md */
     hak_slab_t *queue_next;            /* [atomic] in an owner's queue */
@@ -99,13 +99,15 @@ struct hak_owner {
     HAK_LINE_ALIGNED hak_owner_lock_t lock;
     bool is_over;      /* [owner] while the lock was held, more became unused than may stay */
     hak_slab_t *ready; /* [owner] taken from the queue, not drained yet */
-    hak_tcache_counters_t counters;       /* [owner] */
     hak_slab_t *current[HAK_SC_COUNT];    /* [owner] */
     uint32_t slab_count[HAK_SC_COUNT];    /* [owner] slabs of the class; read by adopters, a hint */
     hak_list_t partial[HAK_SC_COUNT];     /* [owner] */
     uint32_t partial_count[HAK_SC_COUNT]; /* [owner] of `partial`; read by adopters, a hint */
     hak_holes_round_t holes;              /* [owner] */
+    HAK_LINE_ALIGNED hak_class_counters_t counters[HAK_SC_COUNT]; /* [owner] a line each */
 };
+
+_Static_assert(sizeof(hak_class_counters_t) == HAK_LINE_BYTES, "one line an event");
 
 /* A list of free blocks: on its way into a bin, or an outbox. */
 typedef struct hak_blocks {
@@ -171,8 +173,16 @@ void hak_owner_collect(void);
 /* Gives the holes of all owners back. An owner is held while the kernel is called: others go
  * elsewhere meanwhile, and a fork waits for a few slabs' worth. */
 size_t hak_owner_purge_holes(void);
-/* The same before the heap grows beyond its peak: about so many bytes, of large holes only, and
- * only as much as does not hurt. */
+/* What it would give back now, as far as memory is behind it; called with no lock held. */
+typedef struct hak_hole {
+    const char *base;
+    size_t free_bytes;     /* of free blocks */
+    size_t uncarved_bytes; /* behind them, where no block was made */
+} hak_hole_t;
+typedef void hak_hole_visit_t(const hak_hole_t *hole, void *context);
+void hak_owner_visit_holes(hak_hole_visit_t *visit, void *context);
+/* As hak_owner_purge_holes, before the heap grows beyond its peak: about so many bytes, of large
+ * holes only, and only as much as does not hurt. */
 size_t hak_owner_spare_holes(size_t bytes);
 /* A step of time: those of slabs nobody used for a while go back, a few at a time. */
 void hak_owner_decay_holes(void);

@@ -52,6 +52,7 @@ static void huge_page_change(hak_superslab_t *superslab, unsigned i, bool is_hug
 static void huge_page_open(hak_superslab_t *superslab, uint64_t range) {
     hak_span_note_wanted(superslab, range);
     superslab->clean_units &= ~range;
+    superslab->padding_units |= range;
     hak_span_add_dirty(HAK_HUGE_PAGE_UNITS);
     hak_count(huge_page_open);
 }
@@ -71,6 +72,7 @@ void hak_span_note_opened(hak_superslab_t *superslab, uint64_t units, hak_span_u
             huge_page_open(superslab, range);
         }
     }
+    superslab->padding_units &= ~units;
 }
 
 uint8_t hak_span_note_split(hak_superslab_t *superslab, uint64_t units) {

@@ -6,6 +6,7 @@
 #include "base/atomics.h"
 #include "os/lock.h"
 #include "os/os.h"
+#include "span/pagemap.h"
 #include "span/span.h"
 
 /* One region serves about 100 superslabs; only what is used is ever touched. */
@@ -23,11 +24,59 @@ enum { META_FIRST_BYTES = 320 << 10 };
 
 HAK_LOCKED_STATE HAK_LARGE_STATE(2) char hak_meta_first[META_FIRST_BYTES]; /* [lock META] */
 
+/* --- where it is ------------------------------------------------------------------------------ */
+
+HAK_LOCKED_STATE hak_region_t *hak_regions; /* [atomic] newest first */
+HAK_LOCKED_STATE hak_region_t hak_region_first;
+
+/* Of regions that have no room for their own, which are few. */
+enum { REGION_SPARE = 64 };
+HAK_LOCKED_STATE HAK_LARGE_STATE(3) hak_region_t hak_region_spare[REGION_SPARE]; /* [lock META] */
+HAK_LOCKED_STATE uint32_t hak_region_spare_used;                                 /* [lock META] */
+
+void hak_region_add(hak_region_t *region) {
+    region->next = hak_load_relaxed(&hak_regions);
+    while (!hak_cas_release(&hak_regions, &region->next, region)) { /* pairs REGION-1 */
+    }
+}
+
+void hak_region_visit(void (*visit)(const hak_region_t *, void *), void *context) {
+    const hak_region_t tables = {
+        .base = (char *)&hak_pagemap, .bytes = sizeof hak_pagemap, .kind = HAK_REGION_META};
+    visit(&tables, context);
+    for (const hak_region_t *r = hak_load_acquire(&hak_regions); r != NULL; r = r->next) {
+        visit(r, context); /* pairs REGION-1 */
+    }
+}
+
+static void region_note(hak_region_t *record, char *base, size_t bytes) {
+    if (record != NULL) {
+        *record = (hak_region_t){.base = base, .bytes = bytes, .kind = HAK_REGION_META};
+        hak_region_add(record);
+    }
+}
+
+/* META is held. The record stands at the front if there is room beside what is wanted. */
+static void region_begin(char *base, size_t bytes, size_t wanted) {
+    size_t record_bytes = hak_align_up(sizeof(hak_region_t), HAK_LINE_BYTES);
+    hak_region_t *record = NULL;
+    hak_meta_next = base;
+    hak_meta_end = base + bytes;
+    if (bytes - wanted >= record_bytes) {
+        record = (hak_region_t *)base;
+        hak_meta_next += record_bytes;
+    } else if (hak_region_spare_used < REGION_SPARE) {
+        record = &hak_region_spare[hak_region_spare_used++];
+    }
+    region_note(record, base, bytes);
+}
+
 static bool meta_region(size_t bytes) {
     char *first = (char *)hak_align_up((uintptr_t)hak_meta_first, hak_os_page_bytes());
     if (!HAK_HARDEN && hak_meta_end == NULL && first + bytes <= hak_meta_first + META_FIRST_BYTES) {
         hak_meta_next = first;
         hak_meta_end = hak_meta_first + META_FIRST_BYTES;
+        region_note(&hak_region_first, hak_meta_first, META_FIRST_BYTES);
         return true;
     }
     size_t guard = hak_os_page_bytes();
@@ -44,8 +93,7 @@ static bool meta_region(size_t bytes) {
         hak_os_unmap(base, inner + 2 * guard);
         return false;
     }
-    hak_meta_next = base + guard;
-    hak_meta_end = hak_meta_next + inner;
+    region_begin(base + guard, inner, bytes);
     return true;
 }
 

@@ -17,11 +17,14 @@
  *   SPAN-5  Superslabs are filled in the order of their index; the highest are emptied first.
  *   SPAN-6  Bit i of huge_pages: the kernel may back the i-th 2 MiB with a huge page. Then either
  *           all its units are free and clean, or none is clean.
- *   SPAN-7  low_units <= unused_dirty_units <= high_units. */
+ *   SPAN-7  low_units <= unused_dirty_units <= high_units.
+ *   SPAN-8  A unit in padding_units lies in a range that was opened for huge pages, and nobody has
+ *           used it since: no span has it. */
 #ifndef HAK_SPAN_SPAN_H
 #define HAK_SPAN_SPAN_H
 
 #include "base/bits.h"
+#include "base/counters.h"
 #include "base/list.h"
 
 enum { HAK_UNIT_RECORD_BYTES = 128 };
@@ -36,6 +39,7 @@ struct hak_superslab {
     uint64_t clean_units;        /* [lock SPAN] bit per unit */
     uint64_t purged_units;       /* [lock SPAN] clean because of a purge, not wanted since */
     uint64_t leaving_units;      /* [lock SPAN] neither free nor in a span: purges in progress */
+    uint64_t padding_units;      /* [lock SPAN] SPAN-8 */
     uint8_t huge_pages;          /* [lock SPAN] SPAN-6 */
     uint32_t index;              /* [lock SPAN] place in the table; order of creation */
     hak_superslab_t *next;       /* [lock SPAN] list of spare records */
@@ -102,6 +106,7 @@ typedef struct hak_span_stats {
     size_t unused_dirty_bytes; /* free units that still hold memory */
     size_t superslab_count;
     size_t meta_bytes; /* metadata handed out, all layers */
+    hak_span_counters_t counters;
 } hak_span_stats_t;
 void hak_span_stats(hak_span_stats_t *stats);
 
@@ -121,5 +126,17 @@ void *hak_meta_take(unsigned lines);
 void hak_meta_give(void *piece, unsigned lines);
 
 size_t hak_meta_bytes(void);
+
+/* Address ranges of ours with neither superslabs nor huge blocks in them; listed for statistics.
+ * They never go away. */
+typedef enum hak_region_kind { HAK_REGION_META, HAK_REGION_GUARD } hak_region_kind_t;
+typedef struct hak_region {
+    char *base; /* [const], as the next two */
+    size_t bytes;
+    hak_region_kind_t kind;
+    struct hak_region *next; /* [const] since it was added */
+} hak_region_t;
+void hak_region_add(hak_region_t *region);
+void hak_region_visit(void (*visit)(const hak_region_t *region, void *context), void *context);
 
 #endif

@@ -4,6 +4,7 @@
 #ifndef HAK_SPAN_SPAN_STATE_H
 #define HAK_SPAN_SPAN_STATE_H
 
+#include "base/counters.h"
 #include "os/os.h"
 #include "span/span.h"
 
@@ -17,6 +18,7 @@ typedef struct hak_span_state {
     uint32_t first_fit[HAK_SUPERSLAB_UNITS + 1]; /* SPAN-4 */
     size_t huge_page_count;                      /* sum of popcount(huge_pages) */
     bool lacks_huge_pages;                       /* the kernel refused one */
+    hak_span_counters_t counters;
     size_t in_use_units;
     size_t unused_dirty_units; /* SPAN-3 */
     uint64_t retry_at_ns;      /* a purge gave nothing back: none before this time */

@@ -80,6 +80,7 @@ static bool superslab_add(char *base) {
     superslab->clean_units = ~0ull;
     superslab->purged_units = 0;
     superslab->leaving_units = 0;
+    superslab->padding_units = 0;
     superslab->huge_pages = 0;
     superslab->index = index;
     superslab->next = NULL;
@@ -180,17 +181,25 @@ static void span_look_at_peak(void) {
     }
 }
 
+static void span_count(bool is_new, bool is_clean) {
+    hak_span_counters_t *counters = &hak_span_state.counters;
+    uint64_t *stage = is_clean ? &counters->span_clean : &counters->span_warm;
+    hak_owner_add(is_new ? &counters->span_map : stage, 1);
+}
+
 bool hak_span_alloc(unsigned count, size_t align, hak_span_use_t use, hak_span_t *span) {
     hak_span_state_t *state = &hak_span_state;
     uint64_t starts = 0;
     hak_lock_acquire(HAK_LOCK_SPAN);
     hak_superslab_t *superslab = superslab_find(count, align, &starts);
-    if (superslab == NULL && superslab_map()) {
+    bool is_new = superslab == NULL && superslab_map();
+    if (is_new) {
         superslab = superslab_find(count, align, &starts);
     }
     if (superslab != NULL) {
         unsigned unit = hak_ctz(starts);
         uint64_t mask = hak_mask(count) << unit;
+        span_count(is_new, (superslab->clean_units & mask) != 0);
         HAK_ASSERT((superslab->free_units & mask) == mask, "SPAN-1");
         hak_span_note_opened(superslab, mask, use);
         uint64_t dirty = mask & ~superslab->clean_units;
@@ -248,6 +257,7 @@ bool hak_span_extend(hak_superslab_t *superslab, unsigned unit, unsigned count, 
         uint64_t dirty = mask & ~superslab->clean_units;
         superslab->free_units &= ~mask;
         hak_span_state.in_use_units += wanted - count;
+        hak_owner_add(&hak_span_state.counters.span_extend, 1);
         hak_span_take_dirty(dirty);
         span_look_at_peak();
         *is_zero = dirty == 0;
@@ -262,6 +272,7 @@ void hak_span_stats(hak_span_stats_t *stats) {
     stats->mapped_bytes = hak_span_state.count * (size_t)HAK_SUPERSLAB_BYTES;
     stats->in_use_bytes = hak_span_state.in_use_units * HAK_UNIT_BYTES;
     stats->unused_dirty_bytes = hak_span_state.unused_dirty_units * HAK_UNIT_BYTES;
+    stats->counters = hak_span_state.counters;
     hak_lock_release(HAK_LOCK_SPAN);
     stats->meta_bytes = hak_meta_bytes();
 }

@@ -1,62 +1,147 @@
 /* SPDX-License-Identifier: MIT
  *
- * Merges what the layers counted into one snapshot. Reads other threads' fields as estimates. */
+ * Merges what the layers counted into one snapshot. Each superslab is looked at in one step, so its
+ * parts always make up the whole; what threads and owners hold of its blocks is read before. */
 #include "base/knobs.h"
+#include "front/event.h"
 #include "front/tcache.h"
 #include "large/large.h"
+#include "os/os.h"
 #include "stat/stat.h"
 
 #include <string.h>
 
-static void collect_slab(hak_snapshot_t *snapshot, const hak_slab_t *slab, unsigned sc) {
-    hak_class_stats_t *stats = &snapshot->sc[sc];
-    uint64_t carved = hak_owner_load(&slab->carved);
-    uint64_t free = hak_owner_load(&slab->free_count);
-    free = free > carved ? carved : free; /* caught in between */
-    stats->slabs++;
-    stats->carved += carved;
-    stats->free += free;
-    snapshot->in_use_bytes += (carved - free) * hak_sc_info[sc].bytes;
-    snapshot->slab_free_bytes += free * hak_sc_info[sc].bytes;
-}
-
-static void collect_superslab(hak_superslab_t *superslab, void *context) {
-    hak_snapshot_t *snapshot = context;
-    for (unsigned unit = 0; unit < HAK_SUPERSLAB_UNITS; unit++) {
-        const char *address = superslab->base + (size_t)unit * HAK_UNIT_BYTES;
-        uint32_t entry = hak_pagemap_get(hak_pagemap_base(), address);
-        uint32_t low = entry & HAK_KIND_MASK;
-        if ((superslab->free_units >> unit & 1) != 0) {
-            continue;
-        }
-        if (hak_slab_is_entry(entry)) {
-            if (hak_owner_load(&superslab->back[unit]) == 0) {
-                const hak_slab_t *slab = (const hak_slab_t *)&superslab->unit[unit];
-                collect_slab(snapshot, slab, hak_sc_of_entry(entry));
-            }
-        } else if (low == HAK_KIND_LARGE || low == HAK_KIND_LARGE_BODY) {
-            snapshot->large_bytes += HAK_UNIT_BYTES;
-            snapshot->large_count += low == HAK_KIND_LARGE;
-        }
-    }
-}
-
-static void collect_events(hak_snapshot_t *snapshot, const hak_tcache_counters_t *counters) {
-    const uint64_t *from = (const uint64_t *)counters;
-    uint64_t *to = (uint64_t *)&snapshot->events;
-    for (size_t i = 0; i < sizeof snapshot->events / sizeof *to; i++) {
-        to[i] += hak_owner_load(&from[i]);
-    }
-}
+/* The counters of one kind, of which one thread writes each, are added to a sum of that kind. */
+#define COLLECT_ADD(name, text) to->name += hak_owner_load(&from->name);
 
 static void collect_owner(hak_owner_t *owner, void *context) {
-    collect_events(context, &owner->counters);
+    hak_snapshot_t *snapshot = context;
+    uint32_t remote[HAK_SC_COUNT] = {0};
+    hak_remote_count(owner, remote);
+    snapshot->owner_count++;
+    for (unsigned sc = 0; sc < HAK_SC_COUNT; sc++) {
+        const hak_class_counters_t *from = &owner->counters[sc];
+        hak_class_counters_t *to = &snapshot->sc[sc].owner;
+        HAK_CLASS_COUNTERS(COLLECT_ADD)
+        snapshot->sc[sc].remote += remote[sc];
+    }
+}
+
+static void collect_bin(hak_class_stats_t *stats, const hak_tcache_view_t *view, unsigned sc,
+                        bool is_lost) {
+    if (is_lost) {
+        stats->lost += view->cached[sc] + view->outbox[sc] + view->quarantine[sc];
+    } else {
+        stats->cached += view->cached[sc];
+        stats->outbox += view->outbox[sc];
+        stats->quarantine += view->quarantine[sc];
+    }
 }
 
 static void collect_tcache(hak_tcache_t *tcache, void *context) {
     hak_snapshot_t *snapshot = context;
-    collect_events(snapshot, &tcache->counters);
-    snapshot->thread_count += tcache->tag != 0;
+    hak_tcache_view_t view;
+    hak_tcache_look(tcache, &view);
+    const hak_thread_counters_t *from = &tcache->counters;
+    hak_tcache_counters_t *to = &snapshot->events;
+    HAK_THREAD_COUNTERS(COLLECT_ADD)
+    snapshot->tcache_count += view.tag != 0;
+    snapshot->thread_count += tcache->is_attached;
+    for (unsigned sc = 0; sc < HAK_SC_COUNT; sc++) {
+        const hak_bin_counters_t *from = &tcache->side[sc].counters;
+        hak_bin_counters_t *to = &snapshot->sc[sc].bin;
+        HAK_BIN_COUNTERS(COLLECT_ADD)
+        collect_bin(&snapshot->sc[sc], &view, sc, hak_tcache_is_left(tcache));
+    }
+}
+
+/* --- superslabs ------------------------------------------------------------------------------- */
+
+/* What is read may have been caught in between: the parts never exceed the whole. */
+static void collect_slab(hak_snapshot_t *snapshot, const hak_slab_t *slab, unsigned sc) {
+    hak_class_stats_t *stats = &snapshot->sc[sc];
+    size_t blocks = hak_least(hak_owner_load(&slab->carved), hak_sc_info[sc].blocks);
+    stats->slabs++;
+    stats->blocks += blocks;
+    stats->free += hak_least(hak_owner_load(&slab->free_count), blocks);
+}
+
+/* Returns how many units from here on are in a slab or a large block; what is none is moving. */
+static unsigned collect_unit(hak_snapshot_t *snapshot, const hak_superslab_t *superslab,
+                             unsigned unit) {
+    const char *address = superslab->base + (size_t)unit * HAK_UNIT_BYTES;
+    uint32_t entry = hak_pagemap_get(hak_pagemap_base(), address);
+    uint32_t low = entry & HAK_KIND_MASK;
+    if (hak_slab_is_entry(entry)) {
+        if (hak_owner_load(&superslab->back[unit]) != 0) {
+            return 0; /* counted with its first one */
+        }
+        unsigned sc = hak_sc_of_entry(entry);
+        collect_slab(snapshot, (const hak_slab_t *)&superslab->unit[unit], sc);
+        return hak_sc_info[sc].units;
+    }
+    bool is_large = low == HAK_KIND_LARGE || low == HAK_KIND_LARGE_BODY;
+    snapshot->large_bytes += is_large ? HAK_UNIT_BYTES : 0;
+    snapshot->large_count += low == HAK_KIND_LARGE;
+    return is_large;
+}
+
+static void collect_superslab(hak_superslab_t *superslab, void *context) {
+    hak_snapshot_t *snapshot = context;
+    uint64_t free = superslab->free_units;
+    unsigned used = 0;
+    for (uint64_t rest = ~free; rest != 0; rest &= rest - 1) {
+        used += collect_unit(snapshot, superslab, hak_ctz(rest));
+    }
+    unsigned all = hak_popcount(~free);
+    unsigned moving = all > used ? all - used : 0;
+    snapshot->superslab_count++;
+    snapshot->moving_bytes += (size_t)moving * HAK_UNIT_BYTES;
+    snapshot->unused_clean_bytes +=
+        (size_t)hak_popcount(free & superslab->clean_units) * HAK_UNIT_BYTES;
+    snapshot->unused_dirty_bytes +=
+        (size_t)hak_popcount(free & ~superslab->clean_units) * HAK_UNIT_BYTES;
+}
+
+/* --- sums ------------------------------------------------------------------------------------- */
+
+static void sum_class(hak_snapshot_t *snapshot, unsigned sc) {
+    const hak_sc_info_t *info = &hak_sc_info[sc];
+    hak_class_stats_t *stats = &snapshot->sc[sc];
+    uint64_t used = stats->blocks - stats->free;
+    uint64_t idle = stats->cached + stats->outbox + stats->remote + stats->quarantine + stats->lost;
+    size_t bytes = info->bytes;
+    stats->live = used > idle ? used - idle : 0; /* seen twice, on its way */
+#define SUM_BYTES(name) snapshot->name##_bytes += stats->name * bytes;
+    SUM_BYTES(live)
+    SUM_BYTES(cached)
+    SUM_BYTES(outbox)
+    SUM_BYTES(remote)
+    SUM_BYTES(quarantine)
+    SUM_BYTES(lost)
+    snapshot->in_use_bytes += used * bytes;
+    snapshot->slab_free_bytes += stats->free * bytes;
+    snapshot->uncarved_bytes += (stats->slabs * info->blocks - stats->blocks) * bytes;
+    snapshot->slab_tail_bytes +=
+        stats->slabs * ((size_t)info->units * HAK_UNIT_BYTES - info->blocks * bytes);
+    snapshot->slab_count += stats->slabs;
+#define SUM_BIN(name, text) snapshot->events.name += stats->bin.name;
+#define SUM_CLASS(name, text) snapshot->events.name += stats->owner.name;
+    HAK_BIN_COUNTERS(SUM_BIN)
+    HAK_CLASS_COUNTERS(SUM_CLASS)
+}
+
+static void collect_process(hak_snapshot_t *snapshot) {
+    const hak_process_counters_t *from = &hak_counters;
+    hak_process_counters_t *to = &snapshot->process;
+    HAK_PROCESS_COUNTERS(COLLECT_ADD)
+    uint64_t freed = to->guard_free; /* read after the other */
+    snapshot->guarded_count = to->guard_sample > freed ? to->guard_sample - freed : 0;
+    snapshot->guard_bytes = snapshot->guarded_count * hak_os_page_bytes();
+    snapshot->cache_bytes = hak_budget_drawn_bytes();
+    snapshot->cache_budget_bytes = hak_budget_bytes();
+    snapshot->memory_limit_bytes = hak_load_relaxed(&hak_knobs.limit_bytes);
+    snapshot->memory_is_tight = hak_load_relaxed(&hak_knobs.is_tight);
 }
 
 void hak_stat_collect(hak_snapshot_t *snapshot) {
@@ -68,21 +153,101 @@ void hak_stat_collect(hak_snapshot_t *snapshot) {
     hak_span_visit(collect_superslab, snapshot);
     hak_span_stats(&span);
     hak_large_stats(&large);
-    const uint64_t *from = (const uint64_t *)&hak_counters;
-    uint64_t *to = (uint64_t *)&snapshot->process;
-    for (size_t i = 0; i < sizeof snapshot->process / sizeof *to; i++) {
-        to[i] = hak_load_relaxed(&from[i]);
+    collect_process(snapshot);
+    for (unsigned sc = 0; sc < HAK_SC_COUNT; sc++) {
+        sum_class(snapshot, sc);
     }
-    snapshot->cache_bytes = hak_budget_drawn_bytes();
-    snapshot->cache_budget_bytes = hak_budget_bytes();
-    snapshot->limit_bytes = hak_load_relaxed(&hak_knobs.limit_bytes);
-    snapshot->is_tight = hak_load_relaxed(&hak_knobs.is_tight);
-    snapshot->superslab_count = span.superslab_count;
-    snapshot->unused_dirty_bytes = span.unused_dirty_bytes;
+    snapshot->spans = span.counters;
+    snapshot->hole_bytes = hak_load_relaxed(&hak_span_hole_bytes);
     snapshot->meta_bytes = span.meta_bytes;
     snapshot->huge_bytes = large.huge_in_use_bytes;
     snapshot->huge_count = large.huge_count;
     snapshot->huge_cached_bytes = large.huge_cached_bytes;
-    snapshot->mapped_bytes = span.mapped_bytes + large.huge_in_use_bytes + large.huge_cached_bytes;
+    snapshot->huge_cached_dirty_bytes = large.huge_cached_dirty_bytes;
     snapshot->in_use_bytes += snapshot->large_bytes + snapshot->huge_bytes;
+    snapshot->mapped_bytes = snapshot->superslab_count * HAK_SUPERSLAB_BYTES +
+                             snapshot->huge_bytes + snapshot->huge_cached_bytes;
+}
+
+static HAK_NOINLINE void use_on_stack(hak_stat_use_t *use, void *context) {
+    hak_snapshot_t snapshot;
+    hak_stat_collect(&snapshot);
+    use(context, &snapshot);
+}
+
+void hak_stat_use(hak_stat_use_t *use, void *context) {
+    size_t bytes = hak_align_up(sizeof(hak_snapshot_t), hak_os_page_bytes());
+    hak_snapshot_t *snapshot = hak_os_map(bytes, hak_os_page_bytes());
+    if (snapshot == NULL) {
+        use_on_stack(use, context);
+        return;
+    }
+    hak_stat_collect(snapshot);
+    use(context, snapshot);
+    hak_os_unmap(snapshot, bytes);
+}
+
+/* --- threads, one by one ----------------------------------------------------------------------
+ *
+ * There may be any number, so the list has its own mapping. */
+
+enum { THREADS_SPARE = 8 }; /* that may come while memory is taken for the list */
+
+static void thread_sum(hak_thread_stats_t *thread, const hak_tcache_t *tcache,
+                       const hak_tcache_view_t *view) {
+    for (unsigned sc = 0; sc < HAK_SC_COUNT; sc++) {
+        const hak_bin_counters_t *from = &tcache->side[sc].counters;
+        hak_bin_counters_t *to = &thread->bin;
+        HAK_BIN_COUNTERS(COLLECT_ADD)
+        uint64_t cached = (uint64_t)view->cached[sc] + view->quarantine[sc];
+        thread->cached_bytes += cached * hak_sc_info[sc].bytes;
+        thread->outbox_bytes += (uint64_t)view->outbox[sc] * hak_sc_info[sc].bytes;
+    }
+    const hak_thread_counters_t *from = &tcache->counters;
+    hak_thread_counters_t *to = &thread->own;
+    HAK_THREAD_COUNTERS(COLLECT_ADD)
+}
+
+static uint64_t thread_idle_ms(const hak_tcache_view_t *view) {
+    uint32_t now = (uint32_t)(hak_os_now_ns() / HAK_EVENT_STEP_NS);
+    uint32_t steps = now - view->event_step;
+    return view->event_step == 0 ? 0 : (uint64_t)steps * (HAK_EVENT_STEP_NS / 1000000);
+}
+
+static void thread_list(hak_tcache_t *tcache, void *context) {
+    hak_thread_list_t *list = context;
+    hak_tcache_view_t view;
+    hak_thread_stats_t thread = {.id = tcache->thread_id, .is_attached = tcache->is_attached};
+    hak_tcache_look(tcache, &view);
+    thread_sum(&thread, tcache, &view);
+    thread.owner = (view.tag >> 8) - 1;
+    thread.drawn_bytes = view.drawn;
+    thread.idle_ms = thread_idle_ms(&view);
+    bool is_there = tcache->is_attached || thread.cached_bytes + thread.outbox_bytes != 0;
+    if (view.tag != 0 && is_there && list->count < list->mapped_bytes / sizeof thread) {
+        list->thread[list->count++] = thread;
+    }
+}
+
+static void thread_count(hak_tcache_t *tcache, void *context) {
+    size_t *count = context;
+    (void)tcache;
+    ++*count;
+}
+
+void hak_stat_threads(hak_thread_list_t *list) {
+    size_t count = THREADS_SPARE;
+    hak_tcache_visit(thread_count, &count);
+    list->count = 0;
+    list->mapped_bytes = hak_align_up(count * sizeof *list->thread, hak_os_page_bytes());
+    list->thread = hak_os_map(list->mapped_bytes, hak_os_page_bytes());
+    if (list->thread != NULL) {
+        hak_tcache_visit(thread_list, list);
+    }
+}
+
+void hak_stat_threads_done(hak_thread_list_t *list) {
+    if (list->thread != NULL) {
+        hak_os_unmap(list->thread, list->mapped_bytes);
+    }
 }

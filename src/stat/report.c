@@ -1,108 +1,179 @@
 /* SPDX-License-Identifier: MIT
  *
- * Reports: the figures are walked once, in one order, for every format. */
+ * What every report begins with: the figures are gathered, and what is written about them goes out
+ * in pieces of whole lines. */
+#include "stat/report.h"
+
+#include "base/version.h"
 #include "os/os.h"
-#include "stat/stat.h"
 
-typedef struct report_figure {
-    const char *name;
-    uint64_t value;
-} report_figure_t;
+#include <string.h>
 
-#define REPORT_COUNTER(name, text) +1
-enum {
-    REPORT_TOTALS = 16,
-    REPORT_FIGURES =
-        REPORT_TOTALS HAK_TCACHE_COUNTERS(REPORT_COUNTER) HAK_PROCESS_COUNTERS(REPORT_COUNTER),
-};
-#undef REPORT_COUNTER
+/* --- figures ---------------------------------------------------------------------------------- */
 
-static void report_figures(const hak_snapshot_t *s, report_figure_t *out) {
-    const report_figure_t totals[REPORT_TOTALS] = {
-        {"mapped_bytes", s->mapped_bytes},
-        {"in_use_bytes", s->in_use_bytes},
-        {"slab_free_bytes", s->slab_free_bytes},
-        {"unused_dirty_bytes", s->unused_dirty_bytes},
-        {"large_bytes", s->large_bytes},
-        {"large_count", s->large_count},
-        {"huge_bytes", s->huge_bytes},
-        {"huge_count", s->huge_count},
-        {"huge_cached_bytes", s->huge_cached_bytes},
-        {"meta_bytes", s->meta_bytes},
-        {"superslab_count", s->superslab_count},
-        {"tcache_count", s->thread_count},
-        {"cache_bytes", s->cache_bytes},
-        {"cache_budget_bytes", s->cache_budget_bytes},
-        {"memory_limit_bytes", s->limit_bytes},
-        {"memory_is_tight", s->is_tight},
-    };
-    for (unsigned i = 0; i < REPORT_TOTALS; i++) {
-        *out++ = totals[i];
-    }
-#define REPORT_EVENT(name, text) *out++ = (report_figure_t){#name, s->events.name};
-    HAK_TCACHE_COUNTERS(REPORT_EVENT)
-#undef REPORT_EVENT
-#define REPORT_PROCESS(name, text) *out++ = (report_figure_t){#name, s->process.name};
-    HAK_PROCESS_COUNTERS(REPORT_PROCESS)
-#undef REPORT_PROCESS
+typedef struct figure_walk {
+    hak_figure_visit_t *visit;
+    void *context;
+} figure_walk_t;
+
+static HAK_NOINLINE void figure(const figure_walk_t *walk, hak_figure_t figure) {
+    walk->visit(walk->context, &figure);
 }
 
-static void report_line(int fd, const hak_text_t *text) {
-    hak_os_write(fd, text->data, text->length);
+#define FIGURE(group, name, key, metric, text, value)                                              \
+    figure(&walk, (hak_figure_t){group, name, key, metric, text, value});
+#define FIGURE_BYTES(name, text)                                                                   \
+    FIGURE(HAK_FIGURE_BYTES, #name "_bytes", #name, #name "_bytes", text, s->name##_bytes)
+#define FIGURE_COUNT(name, key, metric, text)                                                      \
+    FIGURE(HAK_FIGURE_COUNTS, #name, #key, #metric, text, s->name)
+#define FIGURE_LIMIT(name, text) FIGURE(HAK_FIGURE_LIMITS, #name, #name, #name, text, s->name)
+#define FIGURE_EVENT(from, name, text)                                                             \
+    FIGURE(HAK_FIGURE_EVENTS, #name, #name, #name "_total", text, s->from.name)
+#define FIGURE_TCACHE(name, text) FIGURE_EVENT(events, name, text)
+#define FIGURE_SPAN(name, text) FIGURE_EVENT(spans, name, text)
+#define FIGURE_PROCESS(name, text) FIGURE_EVENT(process, name, text)
+
+void hak_stat_figures(const hak_snapshot_t *s, hak_figure_visit_t *visit, void *context) {
+    const figure_walk_t walk = {.visit = visit, .context = context};
+    HAK_STAT_BYTES(FIGURE_BYTES)
+    HAK_STAT_COUNTS(FIGURE_COUNT)
+    HAK_STAT_LIMITS(FIGURE_LIMIT)
+    HAK_TCACHE_COUNTERS(FIGURE_TCACHE)
+    HAK_SPAN_COUNTERS(FIGURE_SPAN)
+    HAK_PROCESS_COUNTERS(FIGURE_PROCESS)
 }
 
-void hak_stat_report_text(int fd, const hak_snapshot_t *snapshot) {
-    char buffer[HAK_LINE_TEXT];
-    hak_text_t text;
-    report_figure_t figures[REPORT_FIGURES];
-    report_figures(snapshot, figures);
-    for (unsigned i = 0; i < REPORT_FIGURES; i++) {
-        hak_text_init(&text, buffer, sizeof buffer);
-        hak_text_format(&text, "hakmem: %s %l\n", figures[i].name, figures[i].value);
-        report_line(fd, &text);
+bool hak_stat_has_class(const hak_class_stats_t *stats) {
+    const uint64_t *value = (const uint64_t *)stats;
+    uint64_t any = 0;
+    for (size_t i = 0; i < sizeof *stats / sizeof *value; i++) {
+        any |= value[i];
     }
-    for (unsigned sc = 0; sc < HAK_SC_COUNT; sc++) {
-        const hak_class_stats_t *stats = &snapshot->sc[sc];
-        if (stats->slabs != 0) {
-            hak_text_init(&text, buffer, sizeof buffer);
-            hak_text_format(&text, "hakmem: class %u bytes: %l slabs, %l blocks, %l free\n",
-                            hak_sc_info[sc].bytes, stats->slabs, stats->carved, stats->free);
-            report_line(fd, &text);
+    return any != 0;
+}
+
+/* --- pieces ----------------------------------------------------------------------------------- */
+
+typedef struct report_buffer {
+    const hak_sink_t *sink;
+    size_t length;
+    char data[1024];
+} report_buffer_t;
+
+static void buffer_flush(report_buffer_t *buffer, size_t length) {
+    buffer->sink->put(buffer->sink->context, buffer->data, length);
+    buffer->length -= length;
+    memmove(buffer->data, buffer->data + length, buffer->length);
+}
+
+/* It is full: its whole lines go, so that those of others come between lines only. */
+static void buffer_make_room(report_buffer_t *buffer) {
+    size_t length = buffer->length;
+    while (length != 0 && buffer->data[length - 1] != '\n') {
+        length--;
+    }
+    buffer_flush(buffer, length != 0 ? length : buffer->length);
+}
+
+static void buffer_put(void *context, const char *data, size_t length) {
+    report_buffer_t *buffer = context;
+    while (length != 0) {
+        size_t room = sizeof buffer->data - buffer->length;
+        size_t part = length < room ? length : room;
+        memcpy(buffer->data + buffer->length, data, part);
+        buffer->length += part;
+        data += part;
+        length -= part;
+        if (buffer->length == sizeof buffer->data) {
+            buffer_make_room(buffer);
         }
     }
 }
 
-void hak_stat_report_xml(void (*put)(void *, const char *, size_t), void *context,
-                         const hak_snapshot_t *snapshot) {
-    char buffer[HAK_LINE_TEXT];
-    hak_text_t text;
-    report_figure_t figures[REPORT_FIGURES];
-    report_figures(snapshot, figures);
-    hak_text_init(&text, buffer, sizeof buffer);
-    hak_text_str(&text, "<malloc version=\"1\" allocator=\"hakmem\">\n<heap nr=\"0\">\n<sizes>\n");
-    put(context, text.data, text.length);
-    for (unsigned sc = 0; sc < HAK_SC_COUNT; sc++) {
-        const hak_class_stats_t *stats = &snapshot->sc[sc];
-        if (stats->slabs != 0) {
-            hak_text_init(&text, buffer, sizeof buffer);
-            hak_text_format(&text, "<class bytes=\"%u\" slabs=\"%l\" blocks=\"%l\" free=\"%l\"/>\n",
-                            hak_sc_info[sc].bytes, stats->slabs, stats->carved, stats->free);
-            put(context, text.data, text.length);
+/* --- reports ---------------------------------------------------------------------------------- */
+
+enum { REPORT_SCHEMA = 1 };
+
+void hak_report_head(const hak_sink_t *sink) {
+    char command[HAK_OS_COMMAND_BYTES];
+    hak_sink_format(sink, "{\"hakmem\":\"" HAK_VERSION_TEXT "\",\"schema\":%u,\"pid\":%u",
+                    (unsigned)REPORT_SCHEMA, hak_os_process_id());
+    hak_os_command(command);
+    if (command[0] != '\0') {
+        hak_sink_format(sink, ",\"command\":");
+        hak_sink_quoted(sink, command);
+    }
+}
+
+/* What a terminal might take for more than text is left out. */
+void hak_write_head(const hak_sink_t *sink) {
+    char command[HAK_OS_COMMAND_BYTES];
+    hak_os_command(command);
+    for (char *at = command; *at != '\0'; at++) {
+        if (*at < ' ' || *at > '~') {
+            *at = '?';
         }
     }
-    hak_text_init(&text, buffer, sizeof buffer);
-    hak_text_str(&text, "</sizes>\n</heap>\n");
-    put(context, text.data, text.length);
-    for (unsigned i = 0; i < REPORT_FIGURES; i++) {
-        hak_text_init(&text, buffer, sizeof buffer);
-        hak_text_format(&text, "<figure name=\"%s\" value=\"%l\"/>\n", figures[i].name,
-                        figures[i].value);
-        put(context, text.data, text.length);
+    hak_sink_format(sink, "hakmem: " HAK_VERSION_TEXT ", process %u", hak_os_process_id());
+    hak_sink_format(sink, command[0] != '\0' ? " (%s)\n" : "\n", command);
+}
+
+typedef struct report_order {
+    hak_report_t report;
+    const hak_sink_t *sink;
+} report_order_t;
+
+/* All but the map, which is made without these figures. */
+static void write_figures(const hak_sink_t *lines, hak_report_t report,
+                          const hak_snapshot_t *snapshot) {
+    hak_thread_list_t threads;
+    hak_stat_threads(&threads);
+    switch (report) {
+    case HAK_REPORT_TEXT:
+        hak_write_text(lines, snapshot, &threads);
+        break;
+    case HAK_REPORT_XML:
+        hak_write_xml(lines, snapshot);
+        break;
+    case HAK_REPORT_JSON:
+        hak_write_json(lines, snapshot, &threads);
+        break;
+    case HAK_REPORT_METRICS:
+        hak_write_metrics(lines, snapshot);
+        break;
+    default:
+        hak_write_explain(lines, snapshot, &threads, report == HAK_REPORT_EXPLAIN_JSON);
+        break;
     }
-    hak_text_init(&text, buffer, sizeof buffer);
-    hak_text_format(&text,
-                    "<system type=\"current\" size=\"%z\"/>\n"
-                    "<aspace type=\"total\" size=\"%z\"/>\n</malloc>\n",
-                    snapshot->mapped_bytes, snapshot->mapped_bytes);
-    put(context, text.data, text.length);
+    hak_stat_threads_done(&threads);
+}
+
+static void report_write(void *context, const hak_snapshot_t *snapshot) {
+    const report_order_t *order = context;
+    report_buffer_t buffer = {.sink = order->sink};
+    const hak_sink_t lines = {.put = buffer_put, .context = &buffer};
+    if (order->report == HAK_REPORT_MAP) {
+        hak_write_map(&lines);
+    } else {
+        write_figures(&lines, order->report, snapshot);
+    }
+    buffer_flush(&buffer, buffer.length);
+}
+
+void hak_stat_report(hak_report_t report, const hak_sink_t *sink) {
+    report_order_t order = {.report = report, .sink = sink};
+    if (report == HAK_REPORT_MAP) {
+        report_write(&order, NULL);
+    } else {
+        hak_stat_use(report_write, &order);
+    }
+}
+
+static void put_descriptor(void *fd, const char *data, size_t length) {
+    hak_os_write(*(int *)fd, data, length);
+}
+
+void hak_stat_print(hak_report_t report, int fd) {
+    const hak_sink_t sink = {.put = put_descriptor, .context = &fd};
+    hak_stat_report(report, &sink);
 }

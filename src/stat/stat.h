@@ -1,8 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
- * One snapshot of all counters, and reports made from it. Figures are estimates while other threads
- * work, exact when they rest. "In use" includes blocks cached in bins and outboxes, or held back
- * (front/quarantine.c). */
+ * One snapshot of all figures, and reports made from it: docs/statistics.md. Figures are estimates
+ * while other threads work, exact when they rest. Any thread may ask, also one without a tcache;
+ * nothing is allocated from ourselves, and no lock is held while a sink is written to.
+ *
+ *   a superslab is   live + cached + outbox + remote + quarantine + lost     blocks of its slabs
+ *                    + slab_free + uncarved + slab_tail                      the rest of them
+ *                    + large + unused_dirty + unused_clean + moving          its other units
+ *   mapped is        that, huge and huge_cached */
 #ifndef HAK_STAT_STAT_H
 #define HAK_STAT_STAT_H
 
@@ -10,41 +15,129 @@
 #include "base/fmt.h"
 #include "slab/slab.h"
 
+/* Rows as those of base/counters.h; tools/gen_stats.py reads them, too. */
+
+/* Bytes: name, text. */
+#define HAK_STAT_BYTES(X)                                                                          \
+    X(mapped, "address space of superslabs and of huge blocks, cached ones included")              \
+    X(in_use, "blocks that are not free in their slabs, large and huge ones")                      \
+    X(live, "small blocks the program holds")                                                      \
+    X(cached, "free small blocks in bins of threads")                                              \
+    X(outbox, "free small blocks in outboxes of threads")                                          \
+    X(remote, "free small blocks sent to their owners, not received yet")                          \
+    X(quarantine, "free small blocks held back (hardened library)")                                \
+    X(lost, "free small blocks in caches of threads that a fork left behind")                      \
+    X(slab_free, "free blocks of slabs")                                                           \
+    X(uncarved, "blocks of slabs that were never handed out")                                      \
+    X(slab_tail, "what is left of slabs behind their last block")                                  \
+    X(hole, "of slabs, given back to the kernel and not used since")                               \
+    X(large, "large blocks")                                                                       \
+    X(moving, "between two uses; 0 at rest")                                                       \
+    X(unused_dirty, "unused units that hold memory")                                               \
+    X(unused_clean, "unused units that hold none")                                                 \
+    X(huge, "huge blocks")                                                                         \
+    X(huge_cached, "freed huge blocks kept for reuse")                                             \
+    X(huge_cached_dirty, "of these, what the kernel is thought to hold")                           \
+    X(guard, "OS pages of small blocks that the sampled guard watches")                            \
+    X(meta, "records of our own")
+
+/* Numbers: name in text, in JSON, as a metric; text. */
+#define HAK_STAT_COUNTS(X)                                                                         \
+    X(superslab_count, superslabs, superslabs, "superslabs")                                       \
+    X(slab_count, slabs, slabs, "slabs")                                                           \
+    X(thread_count, threads, threads, "threads with a cache")                                      \
+    X(tcache_count, tcaches, tcaches, "caches ever made for threads")                              \
+    X(owner_count, owners, owners, "owners of slabs")                                              \
+    X(large_count, large, large_blocks, "large blocks")                                            \
+    X(huge_count, huge, huge_blocks, "huge blocks")                                                \
+    X(guarded_count, guarded, guarded_blocks, "small blocks watched by the sampled guard")
+
+/* Bounds, and what they bound: name, text. */
+#define HAK_STAT_LIMITS(X)                                                                         \
+    X(cache_bytes, "what bins have grown by")                                                      \
+    X(cache_budget_bytes, "what they may grow by")                                                 \
+    X(memory_limit_bytes, "limit of the control group with least room; 0: none known")             \
+    X(memory_is_tight, "whether little would be left even if nothing were unused here")
+
+/* Of a class, in blocks: name, text. */
+#define HAK_STAT_BLOCKS(X)                                                                         \
+    X(slabs, "slabs of the class")                                                                 \
+    X(blocks, "its blocks that were handed out at least once: the sum of all below")               \
+    X(live, "its blocks that the program holds")                                                   \
+    X(cached, "its free blocks in bins of threads")                                                \
+    X(outbox, "its free blocks in outboxes of threads")                                            \
+    X(remote, "its free blocks sent to their owners, not received yet")                            \
+    X(quarantine, "its free blocks held back (hardened library)")                                  \
+    X(lost, "its free blocks in caches of threads that a fork left behind")                        \
+    X(free, "its free blocks in their slabs")
+
+#define HAK_STAT_FIELD(name, text) uint64_t name;
+
 typedef struct hak_class_stats {
-    uint64_t slabs;
-    uint64_t carved; /* blocks that exist */
-    uint64_t free;   /* of these, on the slabs' own lists */
+    HAK_STAT_BLOCKS(HAK_STAT_FIELD)
+    hak_bin_counters_t bin;
+    hak_class_counters_t owner;
 } hak_class_stats_t;
 
+typedef struct hak_tcache_counters {
+    HAK_TCACHE_COUNTERS(HAK_COUNTER_FIELD)
+} hak_tcache_counters_t;
+
+#define HAK_STAT_BYTES_FIELD(name, text) uint64_t name##_bytes;
+#define HAK_STAT_COUNT_FIELD(name, key, metric, text) uint64_t name;
+
 typedef struct hak_snapshot {
-    size_t mapped_bytes;       /* superslabs and huge mappings, cached ones included */
-    size_t in_use_bytes;       /* blocks handed out, or cached in bins */
-    size_t slab_free_bytes;    /* free blocks on slabs' lists */
-    size_t unused_dirty_bytes; /* free units that hold memory */
-    size_t large_bytes;        /* large blocks in superslabs */
-    size_t large_count;
-    size_t huge_bytes;
-    size_t huge_count;
-    size_t huge_cached_bytes;
-    size_t meta_bytes;
-    size_t superslab_count;
-    size_t thread_count; /* tcaches ever made */
-    size_t cache_bytes;  /* what bins have grown by */
-    size_t cache_budget_bytes;
-    size_t limit_bytes; /* of memory, of the control group with least room; 0: none known */
-    bool is_tight;
-    hak_tcache_counters_t events;
+    HAK_STAT_BYTES(HAK_STAT_BYTES_FIELD)
+    HAK_STAT_COUNTS(HAK_STAT_COUNT_FIELD)
+    HAK_STAT_LIMITS(HAK_STAT_FIELD)
+    hak_tcache_counters_t events; /* sums of all classes and threads */
+    hak_span_counters_t spans;
     hak_process_counters_t process;
     hak_class_stats_t sc[HAK_SC_COUNT];
 } hak_snapshot_t;
 
 void hak_stat_collect(hak_snapshot_t *snapshot);
+/* The same where the stack may be small: the snapshot is large, so it lies elsewhere while `use`
+ * has it, if there is memory. */
+typedef void hak_stat_use_t(void *context, const hak_snapshot_t *snapshot);
+void hak_stat_use(hak_stat_use_t *use, void *context);
 
-/* Writes the text report to a file descriptor. */
-void hak_stat_report_text(int fd, const hak_snapshot_t *snapshot);
+/* A thread's cache. Its events are also those of threads that had it before. */
+typedef struct hak_thread_stats {
+    uint32_t id;      /* of the thread; 0: that of threads without one of their own */
+    uint32_t owner;   /* its home, from 0 */
+    bool is_attached; /* false: a fork left it behind, or id is 0 */
+    uint64_t cached_bytes, outbox_bytes, drawn_bytes;
+    uint64_t idle_ms; /* since a slow path last looked at the clock; 0: none did, or just now */
+    hak_bin_counters_t bin; /* sums of all classes */
+    hak_thread_counters_t own;
+} hak_thread_stats_t;
 
-/* Writes the XML report of malloc_info through `put`. */
-void hak_stat_report_xml(void (*put)(void *context, const char *data, size_t length), void *context,
-                         const hak_snapshot_t *snapshot);
+/* Those that some thread has, or with something in them, in a mapping of their own. */
+typedef struct hak_thread_list {
+    hak_thread_stats_t *thread; /* NULL: there are none, or no memory for them */
+    size_t count;
+    size_t mapped_bytes;
+} hak_thread_list_t;
+
+void hak_stat_threads(hak_thread_list_t *list);
+void hak_stat_threads_done(hak_thread_list_t *list);
+
+typedef enum hak_report {
+    HAK_REPORT_TEXT,
+    HAK_REPORT_XML,          /* malloc_info */
+    HAK_REPORT_JSON,         /* docs/schema/stats.schema.json */
+    HAK_REPORT_METRICS,      /* Prometheus, text format 0.0.4 */
+    HAK_REPORT_EXPLAIN,      /* why RSS is as high as it is, as text */
+    HAK_REPORT_EXPLAIN_JSON, /* docs/schema/explain.schema.json */
+    HAK_REPORT_MAP,          /* what units are used for: docs/schema/map.schema.json */
+} hak_report_t;
+
+/* How every report in JSON begins, up to who the process is: the rest follows a comma. */
+void hak_report_head(const hak_sink_t *sink);
+/* Collects, then writes: no lock is held while the sink is written to. */
+void hak_stat_report(hak_report_t report, const hak_sink_t *sink);
+/* The same to a file descriptor. */
+void hak_stat_print(hak_report_t report, int fd);
 
 #endif

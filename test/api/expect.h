@@ -123,6 +123,18 @@ static inline size_t expect_arg(int argc, char **argv, int index, size_t fallbac
     return index < argc ? (size_t)strtoull(argv[index], NULL, 10) : fallback;
 }
 
+/* All of what comes out of a pipe, zero-terminated and cut to `capacity`; closes it. */
+static inline size_t expect_read_all(int fd, char *text, size_t capacity) {
+    size_t length = 0;
+    ssize_t got;
+    while (length < capacity - 1 && (got = read(fd, text + length, capacity - 1 - length)) > 0) {
+        length += (size_t)got;
+    }
+    text[length] = '\0';
+    close(fd);
+    return length;
+}
+
 /* One number of /proc/self/statm in bytes: field 0 is the address space, field 1 the RSS. */
 static inline size_t expect_statm_bytes(int field) {
     char text[128] = {0};

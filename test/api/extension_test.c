@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
  * Do the functions only hakmem has keep their contracts: hak_version, hak_good_size, hak_alloc_at,
- * hak_free_at?
+ * hak_free_at, hak_stats_json?
  */
 #include <hakmem/hakmem.h>
+#include <sys/mman.h>
 
 #include "expect.h"
 
@@ -71,6 +72,21 @@ static void alloc_at_beyond_the_address_space_is_enomem(void) {
     EXPECT_EQ(errno, ENOMEM);
 }
 
+/* test/report/ reads it by a parser. */
+static void stats_json_is_one_object_with_our_version(void) {
+    static char text[65536];
+    char begin[64];
+    int fd = memfd_create("statistics", MFD_CLOEXEC);
+    EXPECT(fd >= 0);
+    hak_stats_json(fd);
+    ssize_t length = pread(fd, text, sizeof text - 1, 0);
+    close(fd);
+    EXPECT(length > 4);
+    int begun = snprintf(begin, sizeof begin, "{\"hakmem\":\"%s\",\"schema\":1,", hak_version());
+    EXPECT_EQ(strncmp(text, begin, (size_t)begun), 0);
+    EXPECT_EQ(strcmp(text + length - 4, "}]}\n"), 0);
+}
+
 int main(void) {
     RUN(version_is_three_numbers);
     RUN(good_size_is_what_malloc_would_give);
@@ -78,5 +94,6 @@ int main(void) {
     RUN(alloc_at_and_free_at_are_malloc_and_free);
     RUN(alloc_at_blocks_mix_with_the_rest_of_the_family);
     RUN(alloc_at_beyond_the_address_space_is_enomem);
+    RUN(stats_json_is_one_object_with_our_version);
     return expect_status();
 }

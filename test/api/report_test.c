@@ -80,15 +80,7 @@ static size_t capture_stderr(void (*print)(void), char *text, size_t capacity) {
     dup2(saved, STDERR_FILENO);
     close(saved);
     close(ends[1]);
-    size_t length = 0;
-    ssize_t got;
-    while (length < capacity - 1 &&
-           (got = read(ends[0], text + length, capacity - 1 - length)) > 0) {
-        length += (size_t)got;
-    }
-    close(ends[0]);
-    text[length] = '\0';
-    return length;
+    return expect_read_all(ends[0], text, capacity);
 }
 
 static void malloc_stats_writes_lines_to_stderr(void) {

@@ -5,12 +5,9 @@
 #include "crimes.h"
 
 #include <malloc.h>
-#include <pthread.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 
 enum { LARGE_BYTES = 300000, HUGE_BYTES = 3 << 20 };
@@ -203,6 +200,12 @@ static void sized_free_of_wrong_size(void) {
     free_sized(hide(malloc(64)), 100);
 }
 
+/* operator delete with the size of a base class. */
+static void delete_as_base_class(void) {
+    extern void _ZdlPvm(void *, size_t) __attribute__((weak));
+    _ZdlPvm(hide(malloc(204)), 4);
+}
+
 void churn(size_t bytes) {
     for (unsigned i = 0; i < 2000; i++) {
         free(hide(malloc(bytes)));
@@ -219,14 +222,6 @@ static void write_after_free(void) {
     (void)!hide(malloc(64));
     churn(64); /* it may have been held back */
 }
-
-typedef struct crime {
-    const char *name;
-    void (*commit)(void);
-} crime_t;
-
-#define CRIME(name)                                                                                \
-    { #name, name }
 
 static const crime_t crimes[] = {
     CRIME(free_of_stack),
@@ -267,6 +262,7 @@ static const crime_t crimes[] = {
     CRIME(free_inside_huge_of_chunk_like_data),
     CRIME(double_free_of_chunk_like_retired),
     CRIME(sized_free_of_wrong_size),
+    CRIME(delete_as_base_class),
     CRIME(write_after_free),
     CRIME(write_after_free_behind_the_link),
     CRIME(write_after_free_at_the_end),
@@ -284,15 +280,4 @@ static const crime_t crimes[] = {
     CRIME(write_to_sealed),
 };
 
-int main(int argc, char **argv) {
-    for (size_t i = 0; i < sizeof crimes / sizeof *crimes; i++) {
-        if (argc < 2) {
-            puts(crimes[i].name);
-        } else if (strcmp(crimes[i].name, argv[1]) == 0) {
-            crimes[i].commit();
-            puts("unnoticed");
-            return 3;
-        }
-    }
-    return argc < 2 ? 0 : 2;
-}
+CRIMES_MAIN(crimes)

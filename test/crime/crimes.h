@@ -12,6 +12,25 @@ static inline void *hide(void *address) {
     return hidden;
 }
 
+typedef struct crime {
+    const char *name;
+    void (*commit)(void);
+} crime_t;
+
+#define CRIME(name)                                                                                \
+    { #name, name }
+
+/* commit.c: commits the crime that the argument names, and returns what main has to: 3 if nobody
+ * noticed. Without arguments the names are listed. */
+int commit_named(const crime_t *crimes, size_t count, int argc, char **argv);
+#define CRIMES_MAIN(crimes)                                                                        \
+    int main(int argc, char **argv) {                                                              \
+        return commit_named((crimes), sizeof(crimes) / sizeof *(crimes), argc, argv);              \
+    }
+/* A thread of its own, which is gone on return. */
+void in_thread(void *(*run)(void *), void *block);
+void free_in_thread(void *block);
+
 /* other.c: another thread, which does what it is told and stays; it is done on return. */
 void start_other(void);
 void by_other(void (*run)(void *), void *block);

@@ -5,7 +5,6 @@
 #include "crimes.h"
 
 #include <malloc.h>
-#include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -63,21 +62,10 @@ void overflow_seen_by_realloc(void) {
     (void)!realloc(block, 4000);
 }
 
-static void *free_there(void *block) {
-    free(block);
-    return NULL;
-}
-
-static void free_elsewhere(void *block) {
-    pthread_t thread;
-    pthread_create(&thread, NULL, free_there, block);
-    pthread_join(thread, NULL);
-}
-
 void overflow_seen_by_another_thread(void) {
     char *block = hide(malloc(40));
     *(volatile char *)(block + malloc_usable_size(block)) ^= 1;
-    free_elsewhere(block);
+    free_in_thread(block);
 }
 
 void double_free_of_held_back(void) {
@@ -90,7 +78,7 @@ void double_free_of_held_back(void) {
 void double_free_by_another_thread(void) {
     void *block = hide(malloc(64));
     free(block);
-    free_elsewhere(block);
+    free_in_thread(block);
 }
 
 void realloc_of_held_back(void) {

@@ -9,28 +9,15 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-static void *free_it(void *address) {
-    free(address);
-    return NULL;
-}
-
 static void *free_it_later(void *address) {
     free(hide(malloc(1)));
     free(address);
     return NULL;
 }
 
-static void free_in_thread(void *address) {
-    pthread_t thread;
-    pthread_create(&thread, NULL, free_it, address);
-    pthread_join(thread, NULL);
-}
-
 /* A thread that has its own cache already. */
 static void free_in_old_thread(void *address) {
-    pthread_t thread;
-    pthread_create(&thread, NULL, free_it_later, address);
-    pthread_join(thread, NULL);
+    in_thread(free_it_later, address);
 }
 
 void free_inside_small_remote(void) {

@@ -6,7 +6,6 @@
 #include "crimes.h"
 
 #include <malloc.h>
-#include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -93,18 +92,10 @@ static void read_after_free_of_grown(void) {
     read_after_free_of(grown);
 }
 
-static void *free_it(void *block) {
-    free(block);
-    return NULL;
-}
-
 static void use_after_free_by_another_thread(void) {
     char *block = guarded(64, RIGHT);
-    pthread_t thread;
-    if (pthread_create(&thread, NULL, free_it, block) == 0) {
-        pthread_join(thread, NULL);
-        sink = *(volatile char *)block;
-    }
+    free_in_thread(block);
+    sink = *(volatile char *)block;
 }
 
 static void read_behind(void) {
@@ -119,22 +110,21 @@ static void write_before(void) {
     *(volatile char *)(guarded(40, LEFT) - 1) = 1;
 }
 
-static void write_into_slack(void) {
-    char *block = guarded(24, RIGHT);
-    *(volatile char *)(block + 24) = 0;
+static void write_and_free(char *block, ptrdiff_t at, char value) {
+    *(volatile char *)(block + at) = value;
     free(block);
+}
+
+static void write_into_slack(void) {
+    write_and_free(guarded(24, RIGHT), 24, 0);
 }
 
 static void write_behind_on_the_left(void) {
-    char *block = guarded(200, LEFT);
-    *(volatile char *)(block + 203) = 0;
-    free(block);
+    write_and_free(guarded(200, LEFT), 203, 0);
 }
 
 static void write_before_on_the_right(void) {
-    char *block = guarded(32, RIGHT);
-    *(volatile char *)(block - 2) = 'y';
-    free(block);
+    write_and_free(guarded(32, RIGHT), -2, 'y');
 }
 
 static void free_twice(void) {
@@ -145,11 +135,8 @@ static void free_twice(void) {
 
 static void free_twice_by_another_thread(void) {
     char *block = guarded(32, RIGHT);
-    pthread_t thread;
-    if (pthread_create(&thread, NULL, free_it, block) == 0) {
-        pthread_join(thread, NULL);
-        free(hide(block));
-    }
+    free_in_thread(block);
+    free(hide(block));
 }
 
 static void free_inside(void) {
@@ -183,14 +170,6 @@ static void free_of_stack_with_backtrace(void) {
     free(hide(area + 64));
 }
 
-typedef struct crime {
-    const char *name;
-    void (*commit)(void);
-} crime_t;
-
-#define CRIME(name)                                                                                \
-    { #name, name }
-
 static const crime_t crimes[] = {
     CRIME(read_after_free),
     CRIME(write_after_free),
@@ -214,15 +193,4 @@ static const crime_t crimes[] = {
     CRIME(free_of_stack_with_backtrace),
 };
 
-int main(int argc, char **argv) {
-    for (size_t i = 0; i < sizeof crimes / sizeof *crimes; i++) {
-        if (argc < 2) {
-            puts(crimes[i].name);
-        } else if (strcmp(crimes[i].name, argv[1]) == 0) {
-            crimes[i].commit();
-            puts("unnoticed");
-            return 3;
-        }
-    }
-    return argc < 2 ? 0 : 2;
-}
+CRIMES_MAIN(crimes)

@@ -43,20 +43,16 @@ static void *make(void) {
 
 enum { BY_OTHER_FIRST = 1, BY_OTHER_SECOND = 2 };
 static unsigned who; /* does the first and the second deed */
+static void by_self(void (*run)(void *), void *block) {
+    run(block);
+}
+
 static void first(void (*run)(void *), void *block) {
-    if (who & BY_OTHER_FIRST) {
-        by_other(run, block);
-    } else {
-        run(block);
-    }
+    (who & BY_OTHER_FIRST ? by_other : by_self)(run, block);
 }
 
 static void second(void (*run)(void *), void *block) {
-    if (who & BY_OTHER_SECOND) {
-        by_other(run, block);
-    } else {
-        run(block);
-    }
+    (who & BY_OTHER_SECOND ? by_other : by_self)(run, block);
 }
 
 /* --- crimes ----------------------------------------------------------------------------------- */
@@ -231,14 +227,17 @@ static void do_free_sized(void *block) {
     free_sized(block, number);
 }
 
-static void sized_free_of_less(void) {
-    number = sort->bytes / 2 - 16;
+static void sized_free_as(size_t bytes) {
+    number = bytes;
     second(do_free_sized, make());
 }
 
+static void sized_free_of_less(void) {
+    sized_free_as(sort->bytes / 2 - 16);
+}
+
 static void sized_free_of_more(void) {
-    number = sort->bytes * 2 + 64;
-    second(do_free_sized, make());
+    sized_free_as(sort->bytes * 2 + 64);
 }
 
 /* Larger free blocks, of which bins hold one or two, are in no list, which a write could damage. */

@@ -6,11 +6,11 @@ Usage: matrix_test.py PROGRAM [--table]
 With --table the cells are printed as a table.
 """
 import concurrent.futures
-import os
 import re
 import signal
-import subprocess
 import sys
+
+import crimes
 
 # What may be said about each kind; the rest of the line tells about the block.
 TEXTS = {
@@ -34,9 +34,7 @@ def judge(cell):
     """What was wrong with a cell, or None."""
     program, cell = cell
     kind = cell.split()[0]
-    environment = dict(os.environ, LD_PRELOAD=os.environ["HAKMEM_LIB"], HAKMEM_OPTIONS="guard:0")
-    done = subprocess.run([program, *cell.split()], env=environment, stdout=subprocess.PIPE,
-                          stderr=subprocess.PIPE, text=True, timeout=60, check=False)
+    done = crimes.commit(program, cell.split(), crimes.ORDINARY)
     if done.returncode != -signal.SIGABRT:
         return f"{cell}: ended with {done.returncode}; {done.stdout}{done.stderr}".strip()
     if not re.fullmatch(rf"hakmem: ({text_of(kind)})[^:]*: 0x[0-9a-f]+.*\n", done.stderr):
@@ -58,8 +56,7 @@ def print_table(cells, wrong):
 
 def main():
     program = sys.argv[1]
-    cells = subprocess.run([program], stdout=subprocess.PIPE, text=True,
-                           check=True).stdout.splitlines()
+    cells = crimes.names_of(program)
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
         judgements = list(pool.map(judge, [(program, cell) for cell in cells]))
     wrong = {cell: text for cell, text in zip(cells, judgements) if text is not None}
@@ -67,9 +64,7 @@ def main():
         print_table(cells, wrong)
     mistakes = [text for cell, text in wrong.items() if cell not in MISSED]
     mistakes += [f"{cell}: noticed after all" for cell in MISSED if cell not in wrong]
-    print("\n".join(mistakes))
-    print(f"{len(cells)} crimes committed, {len(mistakes)} mistakes")
-    return 1 if mistakes else 0
+    return crimes.finish(len(cells), mistakes)
 
 
 if __name__ == "__main__":

@@ -73,6 +73,8 @@ static void audit_slab(hak_audit_t *audit, const hak_slab_t *slab, uint32_t entr
 static void audit_superslab(hak_superslab_t *superslab, void *context) {
     hak_audit_t *audit = context;
     audit_expect(audit, hak_pagemap_superslab(superslab->base) == superslab, "MAP-1", superslab);
+    uint64_t used = ~(superslab->free_units | superslab->leaving_units);
+    audit_expect(audit, (superslab->padding_units & used) == 0, "SPAN-8", superslab);
     audit->unused_dirty_units += hak_popcount(superslab->free_units & ~superslab->clean_units);
     for (unsigned unit = 0; unit < HAK_SUPERSLAB_UNITS; unit++) {
         const char *address = superslab->base + (size_t)unit * HAK_UNIT_BYTES;

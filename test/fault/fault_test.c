@@ -29,7 +29,8 @@ enum { HANG_SECONDS = 60, KEPT_BYTES = 2 << 20 };
 enum { CALL_ALL = HAK_OS_CALL_COUNT };
 
 static const char *const call_names[HAK_OS_CALL_COUNT + 1] = {
-    "map", "commit", "unmap", "purge", "remap", "advise", "read", "conceal", "signal", "all"};
+    "map",  "commit",  "unmap",  "purge",    "remap", "advise",
+    "read", "conceal", "signal", "resident", "all"};
 
 typedef struct fault_case {
     unsigned call;         /* or CALL_ALL */
@@ -98,7 +99,7 @@ static void expect_no_block_lost(void) {
     hak_stat_collect(&snapshot);
     hak_audit_walk(&audit);
     for (unsigned sc = 0; sc < HAK_SC_COUNT; sc++) {
-        out += snapshot.sc[sc].carved - snapshot.sc[sc].free;
+        out += snapshot.sc[sc].blocks - snapshot.sc[sc].free;
     }
     if (out != audit.cached_blocks || snapshot.large_count + snapshot.huge_count != 0) {
         fprintf(stderr, "%llu blocks are out, %zu of them cached; %zu large, %zu huge\n",

@@ -4,39 +4,22 @@
  * about them, compared with a second reading of the same text. The input: the profile, a zero, the
  * options. */
 #include "conf/conf.h"
+#include "double/option_table.h"
 #include "fuzz/capture.h"
 
 #include "base/check.h"
 
 #include <setjmp.h>
 
-enum { TYPE_BOOL, TYPE_COUNT, TYPE_PERCENT, TYPE_BYTES, TEXT_MOST = 6000, TEXT_KEPT = 4095 };
+enum { TEXT_MOST = 6000, TEXT_KEPT = 4095 };
 
-typedef struct option {
-    const char *name;
-    uint64_t initial, least, most;
-    int type;
-    uint64_t expected;
-} option_t;
+static struct expected {
+    uint64_t number;
+    char text[TABLE_VALUE_BYTES]; /* of a text */
+} expected[TABLE_OPTIONS];
 
-#define HAK_OPTION(name, type, initial, least, most, text)                                         \
-    {#name, initial, least, most, TYPE_##type, 0},
-static option_t options[] = {
-#include "conf/options.def"
-};
-#undef HAK_OPTION
-
-#define HAK_PRESET(name, options, text) {name, options},
-static const struct {
-    const char *name, *options;
-} presets[] = {
-#include "conf/presets.def"
-};
-#undef HAK_PRESET
-
-enum { OPTIONS = sizeof options / sizeof *options, PRESETS = sizeof presets / sizeof *presets };
-
-static bool wants_help; /* stays so for the rest of the process */
+static bool wants_help;
+static const char *profile_expected;
 
 /* --- the second reading -----------------------------------------------------------------------
  */
@@ -61,19 +44,37 @@ static bool number_read(const char *text, uint64_t *value) {
     return wide <= UINT64_MAX;
 }
 
-static option_t *option_named(const char *name) {
-    for (option_t *option = options; option < options + OPTIONS; option++) {
-        if (strcmp(option->name, name) == 0) {
-            return option;
+/* false: the option has no such value. */
+static bool value_read(const table_option_t *option, const char *text, struct expected *value) {
+    if (option->type == TABLE_TEXT) {
+        snprintf(value->text, sizeof value->text, "%s", text);
+        value->number = strlen(text);
+        return table_has(option, value->number);
+    }
+    if (option->type != TABLE_CHOICE) {
+        return number_read(text, &value->number) && table_has(option, value->number);
+    }
+    for (value->number = 0; value->number <= option->most; value->number++) {
+        if (strcmp(option->names[value->number], text) == 0) {
+            return true;
         }
     }
-    return NULL;
+    return false;
+}
+
+/* TABLE_OPTIONS: there is none. */
+static unsigned option_named(const char *name) {
+    unsigned i = 0;
+    while (i < TABLE_OPTIONS && strcmp(table_options[i].name, name) != 0) {
+        i++;
+    }
+    return i;
 }
 
 /* true: a mistake. */
 static bool item_read(char *item) {
+    static struct expected value;
     char *colon = strchr(item, ':');
-    uint64_t value = 1;
     if (colon != NULL) {
         *colon++ = '\0';
     }
@@ -81,16 +82,16 @@ static bool item_read(char *item) {
         wants_help = true;
         return false;
     }
-    option_t *option = option_named(item);
-    if (option == NULL) {
+    unsigned i = option_named(item);
+    if (i == TABLE_OPTIONS) {
         return item[0] != '\0' || colon != NULL;
     }
-    bool is_flag = colon == NULL && option->type == TYPE_BOOL;
-    if (!is_flag && (colon == NULL || !number_read(colon, &value) || value < option->least ||
-                     value > option->most)) {
+    value.number = 1;
+    if (colon == NULL ? table_options[i].type != TABLE_BOOL
+                      : !value_read(&table_options[i], colon, &value)) {
         return true;
     }
-    option->expected = value;
+    expected[i] = value;
     return false;
 }
 
@@ -113,9 +114,10 @@ static unsigned profile_read(const char *name) {
     if (!HAK_HARDEN && strcmp(name, "hardened") == 0) {
         return 1; /* a library of its own */
     }
-    for (unsigned i = 0; i < PRESETS; i++) {
-        if (strcmp(presets[i].name, name) == 0) {
-            return options_read(presets[i].options);
+    for (unsigned i = 0; i < TABLE_PRESETS; i++) {
+        if (strcmp(table_presets[i].name, name) == 0) {
+            profile_expected = name;
+            return options_read(table_presets[i].options);
         }
     }
     return name[0] != '\0';
@@ -123,9 +125,12 @@ static unsigned profile_read(const char *name) {
 
 /* What does not fit is cut, from the last whole item on. */
 static unsigned environment_read(const char *profile, char *text) {
-    for (option_t *option = options; option < options + OPTIONS; option++) {
-        option->expected = option->initial;
+    for (unsigned i = 0; i < TABLE_OPTIONS; i++) {
+        expected[i].number = table_options[i].initial;
+        expected[i].text[0] = '\0';
     }
+    wants_help = false;
+    profile_expected = HAK_HARDEN ? "hardened" : "balanced";
     unsigned mistakes = strlen(profile) <= TEXT_KEPT ? profile_read(profile) : 1;
     if (strlen(text) >= TEXT_KEPT) {
         text[TEXT_KEPT] = '\0';
@@ -171,10 +176,39 @@ static unsigned newlines(const char *text) {
 }
 
 static void values_compare(void) {
-    uint64_t value;
-    for (const option_t *option = options; option < options + OPTIONS; option++) {
-        FUZZ_EXPECT(hak_conf_get(option->name, &value) && value == option->expected);
+    for (unsigned i = 0; i < TABLE_OPTIONS; i++) {
+        const table_option_t *option = &table_options[i];
+        const char *text = hak_conf_text(option->name);
+        uint64_t value, number = expected[i].number;
+        FUZZ_EXPECT(hak_conf_get(option->name, &value) && value == number);
+        FUZZ_EXPECT((text != NULL) == (option->type >= TABLE_CHOICE));
+        FUZZ_EXPECT(text == NULL ||
+                    strcmp(text, option->type == TABLE_TEXT ? expected[i].text
+                                                            : option->names[number]) == 0);
     }
+}
+
+/* The report is a list of strings of printable characters, whatever was set. */
+static void report_put(void *quotes, const char *data, size_t length) {
+    for (size_t i = 0; i < length; i++) {
+        FUZZ_EXPECT(data[i] == '\n' || (data[i] >= ' ' && data[i] <= '~'));
+        *(unsigned *)quotes += data[i] == '"';
+    }
+}
+
+static void report_check(void) {
+    enum { QUOTES_HEAD = 12, QUOTES_ROW = 28 };
+    unsigned quotes = 0;
+    const hak_sink_t sink = {.put = report_put, .context = &quotes};
+    hak_conf_report(&sink);
+    FUZZ_EXPECT(quotes == QUOTES_HEAD + QUOTES_ROW * TABLE_OPTIONS);
+}
+
+/* What `show` says of it. */
+static const char *profile_line(void) {
+    static char line[64];
+    snprintf(line, sizeof line, "hakmem: profile:%s  from ", profile_expected);
+    return line;
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
@@ -197,11 +231,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     bool is_one_line_each = newlines(profile) + newlines(text) == 0;
     unsigned mistakes =
         environment_read(profile + sizeof profile_name - 1, text + sizeof text_name - 1);
-    bool is_strict = option_named("strict")->expected != 0;
+    bool is_strict = expected[option_named("strict")].number != 0;
+    bool is_shown = expected[option_named("show")].number != 0;
     FUZZ_EXPECT(is_read == !(is_strict && mistakes != 0));
     values_compare();
-    unsigned lines = mistakes + !is_read + (wants_help ? OPTIONS + PRESETS : 0) +
-                     (option_named("show")->expected != 0 ? OPTIONS : 0);
+    report_check();
+    unsigned lines = mistakes + !is_read + (wants_help ? TABLE_OPTIONS + TABLE_PRESETS : 0) +
+                     (is_shown ? TABLE_OPTIONS + 1 : 0);
+    FUZZ_EXPECT(!is_shown || capture_is_full() || strstr(said, profile_line()) != NULL);
     FUZZ_EXPECT(!is_one_line_each || newlines(said) == lines || capture_is_full());
     return 0;
 }

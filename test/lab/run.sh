@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# Runs one file of the lab's tests with pytest; extra arguments go to pytest.
+# Runs one file of Python tests with pytest in the lab's environment; extra arguments go to pytest.
 set -eu
 root=$(CDPATH='' cd -P "$(dirname "$0")/../.." && pwd -P)
 python=$("$root/tools/lab_venv.sh")

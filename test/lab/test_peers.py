@@ -68,6 +68,19 @@ def test_tcmalloc_files():
         builds.tcmalloc_files('"c_src/one.cc"')
 
 
+def test_hardened_switches():
+    names = [f"SWITCH_{n}" for n in range(12)]
+    text = "# Keep=this\n\n" + "\n".join(f"{name}=true" for name in names) + "\nLAST = 33554432 # 32 MiB\n"
+    assert builds.hardened_switches(text) == [*(f"{name}=true" for name in names), "LAST=33554432"]
+    with pytest.raises(Skip, match="switches"):
+        builds.hardened_switches("ONE=1\n")
+
+
+def test_hardened_malloc_takes_part_only_if_named():
+    names = {"hardened_malloc", "hardened_malloc-light"}
+    assert names <= set(peers.catalogue()) and not names & {*peers.DEFAULT, *peers.QUICK}
+
+
 def test_changelog_date():
     log = "## [Unreleased]\n\n## [0.1.14](there) - 2025-06-16\n\n### Other\n\n## [0.1.13](there) - 2025-06-15\n"
     assert builds.changelog_date(log, "0.1.13") == "2025-06-15"

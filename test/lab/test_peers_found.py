@@ -28,14 +28,14 @@ def crate_archive(lab, name, version, files):
     return outside.sha256(path)
 
 
-def with_tools(lab, checksum):
-    block = f'[[package]]\nname = "libmimalloc-sys"\nversion = "0.1.49"\nchecksum = "{checksum}"\n'
+def with_tools(lab, checksum, crate="libmimalloc-sys", version="0.1.49", library="libmimalloc.so"):
+    block = f'[[package]]\nname = "{crate}"\nversion = "{version}"\nchecksum = "{checksum}"\n'
     (lab / "lock").write_text(block)
     script(lab, "cargo", f'case $1 in --version) echo cargo 1.90.0;; generate-lockfile) cp {lab}/lock Cargo.lock;; '
                          'fetch) echo "error: edition of another crate" >&2; exit 101;; esac')
-    script(lab, "cmake", 'if [ "$1" = -S ]; then mkdir "$4"; ls "$2/cmake"; exit; fi\n'
+    script(lab, "cmake", 'if [ "$1" = -S ]; then mkdir "$4"; ls "$2/cmake"; cat "$2/CMakeLists.txt"; exit 0; fi\n'
                          'echo "cc -O3 -Wall -DNDEBUG -fPIC -o x.o -c x.c"\n'
-                         f'cp {some_library()} "$2/libmimalloc.so"')
+                         f'cp {some_library()} "$2/{library}"')
     for name in ("make", "c++"):
         script(lab, name, "exit 1")
     script(lab, "cc", "echo cc 12.2.0; echo more")
@@ -58,6 +58,21 @@ def test_a_newest_release_is_built_once(lab):
     assert [text.partition(",")[0] for text in told] == ["mimalloc: fetching the sources", "mimalloc: building"]
     script(lab, "cargo", "exit 1")
     assert peers.find("mimalloc", progress=told.append) == found and len(told) == 2
+
+
+def test_hardened_malloc_is_built_with_the_switches_of_its_configuration(lab):
+    switches = "".join(f"SWITCH_{n}=true\n" for n in range(10))
+    files = {"config-default.conf": f"# of the default\nN_ARENA=4\n{switches}",
+             "config-light.conf": f"N_ARENA=1\n{switches}"}
+    with_tools(lab, crate_archive(lab, "hardened-malloc-sys", "16.0.2026", files), "hardened-malloc-sys", "16.0.2026",
+               "libhardened_malloc.so")
+    fake_which_malloc(lab)
+    for name, label, switch in (("hardened_malloc", "hardened_malloc 16.0.2026", "N_ARENA=4"),
+                                ("hardened_malloc-light", "hardened_malloc light 16.0.2026", "N_ARENA=1")):
+        found = peers.find(name)
+        assert (found.skip, found.label, found.version) == ("", label, "16.0.2026 (of the build)")
+        log = (lab / "peers" / name / "build.log").read_text()
+        assert f"  {switch}\n" in log and "SWITCH_9=true" in log and "of the default" not in log
 
 
 def test_a_spoiled_archive_is_not_used(lab):

@@ -7,7 +7,7 @@ set -eu
 hakmem=$HAKMEM_SOURCE/hakmem
 
 expect 0 "$hakmem" help
-for word in run lib build test fuzz clean help --profile --lib --quick --full --soak; do
+for word in run lib build test fuzz stats top explain map ps clean help --profile --lib --quick --full --soak; do
     says out "$word"
 done
 [ -s "$work/err" ] && fail "help writes to stderr"
@@ -16,7 +16,7 @@ expect 0 "$hakmem" --help
 
 expect 2 "$hakmem" frobnicate
 says err "unknown command 'frobnicate'"
-says err "build lib run test fuzz lab clean help"
+says err "build lib run test fuzz lab stats top explain map ps clean help"
 [ -s "$work/out" ] && fail "an error writes to stdout"
 expect 2 "$hakmem" build frobnicate
 says err "release clang debug-audit hardened tsan ubsan aarch64"
@@ -36,11 +36,19 @@ expect 2 "$hakmem" test one two
 expect 2 "$hakmem" clean all
 expect 2 "$hakmem" fuzz soon
 expect 2 "$hakmem" fuzz 1 frobnicate
-says err "api conf files remote"
+says err "api conf control files remote"
 
 # Tests of half an hour run when they are asked for, not because a pattern fits.
 expect 0 ctest --test-dir "$HAKMEM_BUILD" -N -R _soak
 grep -q _soak- "$work/out" && fail "tests of the soak run without being asked for"
 expect 0 ctest --test-dir "$HAKMEM_BUILD" -N -C soak -L '^soak$'
 says out _soak-
+# So do those of the profiles, which know whose they are.
+expect 0 ctest --test-dir "$HAKMEM_BUILD" -N
+grep -q -- '-throughput$' "$work/out" && fail "tests of profiles run without being asked for"
+for profile in throughput low-memory debug; do
+    expect 0 ctest --test-dir "$HAKMEM_BUILD" -N -C "$profile" -L '^profile$'
+    says out "api_malloc-$profile"
+    grep 'Test .*-release$' "$work/out" | grep -qv preload_setup && fail "tests without a profile run under $profile"
+done
 exit $failed

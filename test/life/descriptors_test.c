@@ -26,14 +26,8 @@ static void *use(void *seed) {
     uint64_t state = (uintptr_t)seed + 1;
     block_t **blocks = family.calloc(KEPT, sizeof *blocks);
     EXPECT(blocks != NULL);
-    for (size_t step = 0; step < STEPS; ++step) {
-        size_t i = expect_random(&state) % KEPT;
-        block_unmake(blocks[i], &state);
-        blocks[i] = block_make(&state);
-    }
-    for (size_t i = 0; i < KEPT; ++i) {
-        block_unmake(blocks[i], &state);
-    }
+    blocks_churn(blocks, KEPT, STEPS, &state);
+    blocks_unmake(blocks, KEPT, &state);
     family.free(blocks);
     unsigned char *block = NULL;
     for (size_t bytes = 1000; bytes < 40u << 20; bytes *= 2) {
@@ -48,12 +42,8 @@ static void *use(void *seed) {
 
 static void use_by_threads(void) {
     pthread_t threads[THREADS];
-    for (size_t i = 0; i < THREADS; ++i) {
-        threads[i] = thread_start(use, (void *)(uintptr_t)i);
-    }
-    for (size_t i = 0; i < THREADS; ++i) {
-        EXPECT_EQ(pthread_join(threads[i], NULL), 0);
-    }
+    threads_start(threads, THREADS, use, 0);
+    threads_join(threads, THREADS);
 }
 
 /* In the program that was started with `expected` only. Status 1: others are open at start; 2:

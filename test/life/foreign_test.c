@@ -86,14 +86,7 @@ static int punish(enum crime crime, char *text, size_t capacity) {
         _exit(0);
     }
     close(ends[1]);
-    size_t length = 0;
-    ssize_t got;
-    while (length < capacity - 1 &&
-           (got = read(ends[0], text + length, capacity - 1 - length)) > 0) {
-        length += (size_t)got;
-    }
-    text[length] = '\0';
-    close(ends[0]);
+    (void)expect_read_all(ends[0], text, capacity);
     int status = 0;
     EXPECT_EQ(waitpid(child, &status, 0), child);
     return status;

@@ -16,12 +16,8 @@ static atomic_bool has_crashed;
 static void report(void) {
     uint64_t state = 3;
     block_t *blocks[REPORT_COUNT];
-    for (size_t i = 0; i < REPORT_COUNT; ++i) {
-        blocks[i] = block_make(&state);
-    }
-    for (size_t i = 0; i < REPORT_COUNT; ++i) {
-        block_unmake(blocks[i], &state);
-    }
+    blocks_make(blocks, REPORT_COUNT, &state);
+    blocks_unmake(blocks, REPORT_COUNT, &state);
 }
 
 static void handle_abort(int signal_number) {

@@ -19,13 +19,9 @@ static void *allocate_until_stopped(void *argument) {
     uint64_t state = (uintptr_t)argument + 1;
     block_t *blocks[KEPT_COUNT] = {NULL};
     while (!atomic_load_explicit(&stop, memory_order_relaxed)) {
-        size_t i = expect_random(&state) % KEPT_COUNT;
-        block_unmake(blocks[i], &state);
-        blocks[i] = block_make(&state);
+        blocks_churn(blocks, KEPT_COUNT, 1, &state);
     }
-    for (size_t i = 0; i < KEPT_COUNT; ++i) {
-        block_unmake(blocks[i], &state);
-    }
+    blocks_unmake(blocks, KEPT_COUNT, &state);
     return NULL;
 }
 
@@ -33,12 +29,8 @@ static void work(uint64_t seed) {
     enum { WORK_COUNT = 200 };
     uint64_t state = seed + 1;
     block_t *blocks[WORK_COUNT];
-    for (size_t i = 0; i < WORK_COUNT; ++i) {
-        blocks[i] = block_make(&state);
-    }
-    for (size_t i = 0; i < WORK_COUNT; ++i) {
-        block_unmake(blocks[i], &state);
-    }
+    blocks_make(blocks, WORK_COUNT, &state);
+    blocks_unmake(blocks, WORK_COUNT, &state);
 }
 
 static void *work_in_thread(void *argument) {
@@ -50,9 +42,7 @@ static void child_main(size_t index) {
     uint64_t state = index + 1;
     expect_watchdog(CHILD_SECONDS);
     work(index);
-    for (size_t i = 0; i < INHERITED_COUNT; ++i) {
-        block_unmake(inherited[i], &state);
-    }
+    blocks_unmake(inherited, INHERITED_COUNT, &state);
     work(index + 1);
     if (index % 5 == 0 && !expect_is_emulated()) {
         pthread_join(thread_start(work_in_thread, (void *)(uintptr_t)index), NULL);
@@ -76,12 +66,8 @@ static void fork_with_allocating_threads_leaves_both_sides_working(void) {
     }
     pthread_t threads[THREADS_MAX];
     uint64_t state = 1;
-    for (size_t i = 0; i < thread_count; ++i) {
-        threads[i] = thread_start(allocate_until_stopped, (void *)(uintptr_t)i);
-    }
-    for (size_t i = 0; i < INHERITED_COUNT; ++i) {
-        inherited[i] = block_make(&state);
-    }
+    threads_start(threads, thread_count, allocate_until_stopped, 0);
+    blocks_make(inherited, INHERITED_COUNT, &state);
     for (size_t i = 0; i < fork_count; ++i) {
         pid_t child = fork();
         if (child == 0) {
@@ -93,12 +79,8 @@ static void fork_with_allocating_threads_leaves_both_sides_working(void) {
         check_child(child);
     }
     atomic_store(&stop, true);
-    for (size_t i = 0; i < thread_count; ++i) {
-        EXPECT_EQ(pthread_join(threads[i], NULL), 0);
-    }
-    for (size_t i = 0; i < INHERITED_COUNT; ++i) {
-        block_unmake(inherited[i], &state);
-    }
+    threads_join(threads, thread_count);
+    blocks_unmake(inherited, INHERITED_COUNT, &state);
 }
 
 /* Every child forks the next one, allocating before and after. */
@@ -152,12 +134,8 @@ static void fork_from_several_threads_at_once_works(void) {
     }
     for (size_t round = 0; round < ROUNDS; ++round) {
         pthread_t threads[FORKER_COUNT];
-        for (size_t i = 0; i < FORKER_COUNT; ++i) {
-            threads[i] = thread_start(fork_here, (void *)(uintptr_t)(round * 10 + i));
-        }
-        for (size_t i = 0; i < FORKER_COUNT; ++i) {
-            EXPECT_EQ(pthread_join(threads[i], NULL), 0);
-        }
+        threads_start(threads, FORKER_COUNT, fork_here, round * 10);
+        threads_join(threads, FORKER_COUNT);
     }
 }
 

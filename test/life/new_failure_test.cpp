@@ -35,14 +35,7 @@ static void count_then_give_up() {
 
 static void new_of_too_much_asks_the_new_handler() {
     std::set_new_handler(count_then_give_up);
-    bool is_caught = false;
-    try {
-        char *volatile block = new char[impossible_bytes];
-        delete[] block;
-    } catch (const std::bad_alloc &) {
-        is_caught = true;
-    }
-    EXPECT(is_caught);
+    new_of_too_much_throws_bad_alloc();
     EXPECT_EQ(handler_calls, 3);
 }
 

@@ -74,6 +74,14 @@ run 'show:1'
 check options_show_prints_effective_values lists force_libc strict
 run 'show:1,force_libc:1'
 check options_show_names_the_source lists HAKMEM_OPTIONS
+run 'show:1' 'low-memory'
+check options_show_names_the_profile lists 'profile:low-memory  from HAKMEM_PROFILE' 'outbox:16k  from HAKMEM_PROFILE'
+run 'report:everything'
+check options_wrong_name_of_a_choice_warns_in_one_line_naming_valid_ones one_warning everything 'off, exit, json'
+run "report_file:$(awk 'BEGIN { for (i = 0; i < 256; i++) printf "a" }')"
+check options_too_long_text_warns_in_one_line one_warning report_file 'at most 255 bytes'
+run 'report_file:/tmp/a b:c %p,show:1'
+check options_text_is_taken_as_it_stands lists 'report_file:/tmp/a b:c %p  from HAKMEM_OPTIONS'
 run 'strict:1'
 check options_strict_alone_is_silent silent
 run 'bogus:1,strict:1'
@@ -91,6 +99,10 @@ else
     run 'strict:1' 'hardened'
     check options_strict_makes_the_profile_of_another_library_fatal stopped
 fi
-run '' 'balanced'
-check options_profile_balanced_is_silent silent
+for profile in balanced throughput low-memory debug; do
+    run '' "$profile"
+    check "options_profile_${profile}_is_silent" silent
+done
+run 'bogus:1' 'debug'
+check options_profile_debug_is_strict stopped
 [ "$failures" = 0 ]

@@ -124,9 +124,7 @@ static void late_exercise(void *handle) {
     for (size_t i = 0; i < 4; ++i) {
         threads[i] = thread_start(late_work, &late);
     }
-    for (size_t i = 0; i < 4; ++i) {
-        EXPECT_EQ(pthread_join(threads[i], NULL), 0);
-    }
+    threads_join(threads, 4);
     EXPECT_EQ(dlclose(handle), 0);
 }
 

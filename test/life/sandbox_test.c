@@ -63,14 +63,8 @@ static block_t *kept[THREADS + 1][KEPT];
 static void *use(void *argument) {
     block_t **blocks = kept[(uintptr_t)argument];
     uint64_t state = (uintptr_t)argument + 1;
-    for (size_t step = 0; step < STEPS; ++step) {
-        size_t i = expect_random(&state) % KEPT;
-        block_unmake(blocks[i], &state);
-        blocks[i] = block_make(&state);
-    }
-    for (size_t i = 0; i < KEPT; ++i) {
-        block_unmake(blocks[i], &state);
-    }
+    blocks_churn(blocks, KEPT, STEPS, &state);
+    blocks_unmake(blocks, KEPT, &state);
     return NULL;
 }
 
@@ -91,12 +85,8 @@ static void sandbox_without_files_allows_blocks_that_grow(void) {
 
 static void sandbox_without_files_allows_threads(void) {
     pthread_t threads[THREADS];
-    for (size_t i = 0; i < THREADS; ++i) {
-        threads[i] = thread_start(use, (void *)(uintptr_t)(i + 1));
-    }
-    for (size_t i = 0; i < THREADS; ++i) {
-        EXPECT_EQ(pthread_join(threads[i], NULL), 0);
-    }
+    threads_start(threads, THREADS, use, 1);
+    threads_join(threads, THREADS);
     family.trim(0);
 }
 

@@ -124,6 +124,26 @@ static void scavenger_comes_back_for_later_threads(void) {
     }
 }
 
+extern int hak_option_set(const char *name, const char *value) __attribute__((weak));
+
+static void scavenger_follows_its_option(void) {
+    if (!family.is_hakmem || expect_is_hardened()) {
+        expect_say("the option is read at start only\n");
+        return;
+    }
+    take_and_free_all();
+    long with = task_count(); /* counted anew: a sanitizer's thread may have come since */
+    EXPECT_EQ(hak_option_set("scavenger", "0"), 0);
+    while (task_count() == with) {
+        usleep(1000);
+    }
+    take_and_free_all();
+    EXPECT_EQ(task_count(), with - 1);
+    EXPECT_EQ(hak_option_set("scavenger", "1"), 0);
+    take_and_free_all();
+    EXPECT_EQ(task_count(), with);
+}
+
 static volatile sig_atomic_t handled_in_main;
 static pthread_t main_thread;
 
@@ -237,6 +257,7 @@ int main(int argc, char **argv) {
         RUN(scavenger_returns_memory_while_nothing_happens);
     }
     RUN(scavenger_comes_back_for_later_threads);
+    RUN(scavenger_follows_its_option);
     RUN(scavenger_takes_no_signal);
     if (forks) {
         RUN(scavenger_is_there_in_a_child_again);

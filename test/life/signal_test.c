@@ -52,15 +52,9 @@ static void *allocate_for_a_phase(void *argument) {
     block_t *blocks[KEPT_COUNT] = {NULL};
     double end = milliseconds_now() + (double)phase_milliseconds;
     while (milliseconds_now() < end) {
-        for (size_t step = 0; step < 100; ++step) {
-            size_t i = expect_random(&state) % KEPT_COUNT;
-            block_unmake(blocks[i], &state);
-            blocks[i] = block_make(&state);
-        }
+        blocks_churn(blocks, KEPT_COUNT, 100, &state);
     }
-    for (size_t i = 0; i < KEPT_COUNT; ++i) {
-        block_unmake(blocks[i], &state);
-    }
+    blocks_unmake(blocks, KEPT_COUNT, &state);
     return NULL;
 }
 
@@ -68,13 +62,9 @@ static void signal_storm_over_allocating_threads_harms_nothing(void) {
     pthread_t threads[3];
     atomic_store(&signal_count, 0);
     storm(count_signal, STORM_MICROSECONDS, 0);
-    for (size_t i = 0; i < 3; ++i) {
-        threads[i] = thread_start(allocate_for_a_phase, (void *)(uintptr_t)i);
-    }
+    threads_start(threads, 3, allocate_for_a_phase, 0);
     allocate_for_a_phase((void *)(uintptr_t)9);
-    for (size_t i = 0; i < 3; ++i) {
-        EXPECT_EQ(pthread_join(threads[i], NULL), 0);
-    }
+    threads_join(threads, 3);
     storm(SIG_IGN, 0, 0);
     EXPECT(atomic_load(&signal_count) > 50);
 }

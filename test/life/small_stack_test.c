@@ -4,17 +4,28 @@
  * from first use to exit, fit into it?
  */
 #include <limits.h>
+#include <malloc.h>
 
 #include "thread/block.h"
 
 enum { THREAD_COUNT = 50, LIVE_COUNT = 300, SMALL_STACK_BYTES = 16384 };
 
+extern void hak_stats_json(int fd) __attribute__((weak));
+
+/* Reports are the deepest. */
+static void report(void) {
+    EXPECT(mallinfo2().arena != 0);
+    if (hak_stats_json != NULL) {
+        int fd = open("/dev/null", O_WRONLY | O_CLOEXEC);
+        hak_stats_json(fd);
+        close(fd);
+    }
+}
+
 /* Every entry point over all size ranges; `live` is static so that our own frame stays small. */
 static void work(block_t **live, uint64_t seed) {
     uint64_t state = seed + 1;
-    for (size_t i = 0; i < LIVE_COUNT; ++i) {
-        live[i] = block_make(&state);
-    }
+    blocks_make(live, LIVE_COUNT, &state);
     for (size_t size = 1; size <= 8 << 20; size *= 3) {
         unsigned char *block = family.calloc(1, size);
         EXPECT(block != NULL);
@@ -26,9 +37,8 @@ static void work(block_t **live, uint64_t seed) {
         family.free(block);
     }
     family.trim(0);
-    for (size_t i = 0; i < LIVE_COUNT; ++i) {
-        block_unmake(live[i], &state);
-    }
+    report();
+    blocks_unmake(live, LIVE_COUNT, &state);
 }
 
 static block_t *live_of_threads[THREAD_COUNT][LIVE_COUNT];
@@ -51,9 +61,7 @@ static void small_stacks_are_enough_for_the_whole_family(void) {
             EXPECT_EQ(
                 pthread_create(&threads[i], &attributes, work_in_thread, (void *)(uintptr_t)i), 0);
         }
-        for (size_t i = 0; i < THREAD_COUNT; ++i) {
-            EXPECT_EQ(pthread_join(threads[i], NULL), 0);
-        }
+        threads_join(threads, THREAD_COUNT);
     }
     pthread_attr_destroy(&attributes);
 }

@@ -101,9 +101,7 @@ int main(int argc, char **argv) {
     expect_watchdog(100);
     EXPECT(readlink("/proc/self/exe", self_path, sizeof self_path - 1) > 0);
     pthread_t threads[THREAD_COUNT];
-    for (size_t i = 0; i < THREAD_COUNT; ++i) {
-        threads[i] = thread_start(allocate_until_stopped, (void *)(uintptr_t)i);
-    }
+    threads_start(threads, THREAD_COUNT, allocate_until_stopped, 0);
     RUN(vfork_and_exec_leaves_the_parent_working);
     RUN(vfork_child_that_allocates_disturbs_nothing);
     RUN(posix_spawn_starts_programs);

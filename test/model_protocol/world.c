@@ -265,7 +265,7 @@ void world_tick(unsigned owner) {
 void world_spill(unsigned owner, unsigned unit, unsigned first, unsigned count) {
     hak_tcache_t tcache;
     tcache.home = world_home[owner];
-    tcache.counters.remote_out = 0;
+    tcache.side[WORLD_SC].counters.remote_out = 0;
     hak_batch_t batch = world_batch(unit, first, count);
     hak_blocks_t blocks = {.head = batch.head, .count = count};
     MODEL_CHECK(hak_tcache_spill(&tcache, WORLD_SC, blocks) == NULL, "a rest");

@@ -79,11 +79,50 @@ static inline void block_unmake(block_t *block, uint64_t *state) {
     family.free(block);
 }
 
+/* --- many of them; a place may be NULL ------------------------------------------------------- */
+
+static inline void blocks_make(block_t **blocks, size_t count, uint64_t *state) {
+    for (size_t i = 0; i < count; ++i) {
+        blocks[i] = block_make(state);
+    }
+}
+
+static inline void blocks_unmake(block_t **blocks, size_t count, uint64_t *state) {
+    for (size_t i = 0; i < count; ++i) {
+        block_unmake(blocks[i], state);
+    }
+}
+
+/* `steps` times, one of them makes room for another. */
+static inline void blocks_churn(block_t **blocks, size_t count, size_t steps, uint64_t *state) {
+    for (size_t step = 0; step < steps; ++step) {
+        size_t i = expect_random(state) % count;
+        block_unmake(blocks[i], state);
+        blocks[i] = block_make(state);
+    }
+}
+
+/* --- threads --------------------------------------------------------------------------------- */
+
 static inline pthread_t thread_start(void *(*body)(void *), void *argument) {
     pthread_t thread;
     int error = pthread_create(&thread, NULL, body, argument);
     EXPECT_EQ(error, 0);
     return thread;
+}
+
+/* Each gets its number, from `first` on. */
+static inline void threads_start(pthread_t *threads, size_t count, void *(*body)(void *),
+                                 size_t first) {
+    for (size_t i = 0; i < count; ++i) {
+        threads[i] = thread_start(body, (void *)(uintptr_t)(first + i));
+    }
+}
+
+static inline void threads_join(const pthread_t *threads, size_t count) {
+    for (size_t i = 0; i < count; ++i) {
+        EXPECT_EQ(pthread_join(threads[i], NULL), 0);
+    }
 }
 
 #endif

@@ -14,9 +14,7 @@ static _Atomic(block_t *) legacy[LEGACY_COUNT];
 static void *short_life(void *argument) {
     uint64_t state = 0x9e3779b97f4a7c15u * ((uintptr_t)argument + 1);
     block_t *blocks[LIFE_BLOCKS];
-    for (size_t i = 0; i < LIFE_BLOCKS; ++i) {
-        blocks[i] = block_make(&state);
-    }
+    blocks_make(blocks, LIFE_BLOCKS, &state);
     for (size_t i = 0; i < LIFE_BLOCKS; ++i) {
         if (i % 3 == 0) { /* left to whoever comes by */
             size_t place = expect_random(&state) % LEGACY_COUNT;
@@ -30,12 +28,8 @@ static void *short_life(void *argument) {
 static void run_lives(size_t count) {
     pthread_t threads[AT_A_TIME_MAX];
     for (size_t done = 0; done < count; done += at_a_time) {
-        for (size_t i = 0; i < at_a_time; ++i) {
-            threads[i] = thread_start(short_life, (void *)(uintptr_t)(done + i));
-        }
-        for (size_t i = 0; i < at_a_time; ++i) {
-            EXPECT_EQ(pthread_join(threads[i], NULL), 0);
-        }
+        threads_start(threads, at_a_time, short_life, done);
+        threads_join(threads, at_a_time);
     }
 }
 

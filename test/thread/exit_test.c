@@ -15,24 +15,16 @@ static size_t generation_count, idle_count;
 static void *fill_caches(void *argument) {
     static _Thread_local block_t *blocks[CACHE_BLOCKS];
     uint64_t state = (uintptr_t)argument + 1;
-    for (size_t i = 0; i < CACHE_BLOCKS; ++i) {
-        blocks[i] = block_make(&state);
-    }
-    for (size_t i = 0; i < CACHE_BLOCKS; ++i) {
-        block_unmake(blocks[i], &state);
-    }
+    blocks_make(blocks, CACHE_BLOCKS, &state);
+    blocks_unmake(blocks, CACHE_BLOCKS, &state);
     return NULL;
 }
 
 static void run_generations(size_t count) {
     for (size_t generation = 0; generation < count; ++generation) {
         pthread_t threads[GENERATION_THREADS];
-        for (size_t i = 0; i < GENERATION_THREADS; ++i) {
-            threads[i] = thread_start(fill_caches, (void *)(uintptr_t)(generation * 7 + i));
-        }
-        for (size_t i = 0; i < GENERATION_THREADS; ++i) {
-            EXPECT_EQ(pthread_join(threads[i], NULL), 0);
-        }
+        threads_start(threads, GENERATION_THREADS, fill_caches, generation * 7);
+        threads_join(threads, GENERATION_THREADS);
     }
 }
 
@@ -50,12 +42,8 @@ static void exit_of_a_thread_frees_its_memory_for_the_others(void) {
         run_generations(1);
         uint64_t state = round + 1;
         static block_t *blocks[CACHE_BLOCKS];
-        for (size_t i = 0; i < CACHE_BLOCKS; ++i) {
-            blocks[i] = block_make(&state);
-        }
-        for (size_t i = 0; i < CACHE_BLOCKS; ++i) {
-            block_unmake(blocks[i], &state);
-        }
+        blocks_make(blocks, CACHE_BLOCKS, &state);
+        blocks_unmake(blocks, CACHE_BLOCKS, &state);
     }
     expect_rss_at_most(before, before / 2 + (32 << 20));
 }
@@ -67,9 +55,7 @@ static void *idle_life(void *argument) {
     size_t index = (uintptr_t)argument;
     uint64_t state = index + 1;
     block_t *blocks[IDLE_BLOCKS];
-    for (size_t i = 0; i < IDLE_BLOCKS; ++i) {
-        blocks[i] = block_make(&state);
-    }
+    blocks_make(blocks, IDLE_BLOCKS, &state);
     idle_legacy[index] = blocks[0];
     for (size_t i = 1; i < IDLE_BLOCKS; ++i) {
         block_unmake(blocks[i], &state);
@@ -82,19 +68,13 @@ static void *idle_life(void *argument) {
 static void idle_threads_cost_little_and_their_blocks_can_be_freed(void) {
     static pthread_t threads[IDLE_MAX];
     size_t before = expect_rss_bytes();
-    for (size_t i = 0; i < idle_count; ++i) {
-        threads[i] = thread_start(idle_life, (void *)(uintptr_t)i);
-    }
+    threads_start(threads, idle_count, idle_life, 0);
     gate_await(&idle_gate, idle_count);
     expect_rss_at_most(before, idle_count * (1 << 20) + (32 << 20));
     uint64_t state = 99;
-    for (size_t i = 0; i < idle_count; ++i) {
-        block_unmake(idle_legacy[i], &state);
-    }
+    blocks_unmake(idle_legacy, idle_count, &state);
     gate_open(&idle_gate);
-    for (size_t i = 0; i < idle_count; ++i) {
-        EXPECT_EQ(pthread_join(threads[i], NULL), 0);
-    }
+    threads_join(threads, idle_count);
 }
 
 int main(int argc, char **argv) {

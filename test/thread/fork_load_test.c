@@ -24,9 +24,7 @@ static uint64_t state_of(size_t kind, size_t index) {
 static void *work(void *argument) {
     uint64_t state = (uintptr_t)argument + 1;
     block_t *blocks[WORK_COUNT];
-    for (size_t i = 0; i < WORK_COUNT; ++i) {
-        blocks[i] = block_make(&state);
-    }
+    blocks_make(blocks, WORK_COUNT, &state);
     for (size_t i = 0; i < WORK_COUNT; ++i) {
         if (i % 2 == 0) {
             blocks[i] = mailbox_swap(blocks[i], &state);
@@ -58,9 +56,7 @@ __attribute__((noreturn)) static void child_main(block_t **own, uint64_t state) 
     child_begin();
     work((void *)(uintptr_t)expect_random(&state));
     mailbox_empty_all(&state);
-    for (size_t i = 0; i < OWN_COUNT; ++i) {
-        block_unmake(own[i], &state);
-    }
+    blocks_unmake(own, OWN_COUNT, &state);
     if (!expect_is_emulated()) {
         pthread_t thread = thread_start(work, (void *)(uintptr_t)expect_random(&state));
         EXPECT_EQ(pthread_join(thread, NULL), 0);
@@ -92,22 +88,16 @@ static void *fork_until_over(void *argument) {
         }
         child_expect_end(child);
     }
-    for (size_t i = 0; i < OWN_COUNT; ++i) {
-        block_unmake(own[i], &state);
-    }
+    blocks_unmake(own, OWN_COUNT, &state);
     return NULL;
 }
 
 static void start_all(pthread_t *threads, size_t count, void *(*body)(void *)) {
-    for (size_t i = 0; i < count; ++i) {
-        threads[i] = thread_start(body, (void *)(uintptr_t)i);
-    }
+    threads_start(threads, count, body, 0);
 }
 
 static void join_all(const pthread_t *threads, size_t count) {
-    for (size_t i = 0; i < count; ++i) {
-        EXPECT_EQ(pthread_join(threads[i], NULL), 0);
-    }
+    threads_join(threads, count);
 }
 
 static void fork_under_load_leaves_every_child_working(void) {

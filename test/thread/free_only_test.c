@@ -131,9 +131,7 @@ static void run_all(void) {
     for (size_t i = 0; i < PRODUCERS; ++i) {
         threads[i] = thread_start(produce, &rings[i]);
     }
-    for (size_t i = 0; i < PRODUCERS; ++i) {
-        EXPECT_EQ(pthread_join(threads[i], NULL), 0);
-    }
+    threads_join(threads, PRODUCERS);
     EXPECT_EQ(pthread_join(consumer, NULL), 0);
     EXPECT_EQ(live_now(), 0);
 }

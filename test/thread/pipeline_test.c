@@ -90,9 +90,7 @@ static size_t pile_count;
 
 static void *pile_up(void *argument) {
     uint64_t state = (uintptr_t)argument + 1;
-    for (size_t i = 0; i < pile_count; ++i) {
-        pile[i] = block_make(&state);
-    }
+    blocks_make(pile, pile_count, &state);
     return NULL;
 }
 

@@ -31,12 +31,8 @@ static void *exchange(void *argument) {
 static void run_threads(void) {
     static pthread_t threads[THREADS_MAX];
     EXPECT_EQ(pthread_barrier_init(&all_here, NULL, (unsigned)thread_count), 0);
-    for (size_t i = 0; i < thread_count; ++i) {
-        threads[i] = thread_start(exchange, (void *)(uintptr_t)i);
-    }
-    for (size_t i = 0; i < thread_count; ++i) {
-        EXPECT_EQ(pthread_join(threads[i], NULL), 0);
-    }
+    threads_start(threads, thread_count, exchange, 0);
+    threads_join(threads, thread_count);
     pthread_barrier_destroy(&all_here);
 }
 

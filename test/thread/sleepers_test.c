@@ -80,9 +80,7 @@ static void *guest(void *argument) {
 static void sleepers_cost_no_more_than_known(void) {
     static pthread_t threads[THREADS_MAX];
     size_t before = expect_rss_bytes();
-    for (size_t i = 0; i < thread_count; ++i) {
-        threads[i] = thread_start(guest, (void *)(uintptr_t)i);
-    }
+    threads_start(threads, thread_count, guest, 0);
     gate_await(&sleepers, thread_count);
     size_t asleep = expect_rss_bytes();
     gate_activity(activity_ms);
@@ -96,9 +94,7 @@ static void sleepers_cost_no_more_than_known(void) {
         expect_rss_at_most(0, live / 100 * kind->percent * (expect_is_hardened() ? 2 : 1));
     }
     gate_open(&sleepers);
-    for (size_t i = 0; i < thread_count; ++i) {
-        EXPECT_EQ(pthread_join(threads[i], NULL), 0);
-    }
+    threads_join(threads, thread_count);
 }
 
 int main(int argc, char **argv) {

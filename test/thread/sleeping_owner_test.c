@@ -91,9 +91,7 @@ static void sleeping_owners_memory_serves_the_others(void) {
         bytes += piles[i].bytes;
     }
     size_t full = expect_rss_bytes();
-    for (size_t i = 0; i < FREERS; ++i) {
-        freers[i] = thread_start(freer, (void *)(uintptr_t)i);
-    }
+    threads_start(freers, FREERS, freer, 0);
     gate_await(&freers_gate, FREERS);
     EXPECT_EQ(pthread_join(thread_start(active_one, NULL), NULL), 0);
     size_t freed = expect_rss_bytes();
@@ -109,12 +107,8 @@ static void sleeping_owners_memory_serves_the_others(void) {
     }
     gate_open(&sleepers_gate);
     gate_open(&freers_gate);
-    for (size_t i = 0; i < sleeper_count; ++i) {
-        EXPECT_EQ(pthread_join(threads[i], NULL), 0);
-    }
-    for (size_t i = 0; i < FREERS; ++i) {
-        EXPECT_EQ(pthread_join(freers[i], NULL), 0);
-    }
+    threads_join(threads, sleeper_count);
+    threads_join(freers, FREERS);
 }
 
 int main(int argc, char **argv) {

@@ -224,16 +224,12 @@ static void *keep_slot(void *argument) {
 
 static void stress_of_everything_at_once_keeps_contents(void) {
     pthread_t keepers[THREADS_MAX];
-    for (size_t i = 0; i < thread_count; ++i) {
-        keepers[i] = thread_start(keep_slot, (void *)(uintptr_t)i);
-    }
+    threads_start(keepers, thread_count, keep_slot, 0);
     for (size_t second = 0; second < second_count; ++second) {
         sleep(1);
     }
     atomic_store(&is_over, true);
-    for (size_t i = 0; i < thread_count; ++i) {
-        EXPECT_EQ(pthread_join(keepers[i], NULL), 0);
-    }
+    threads_join(keepers, thread_count);
     uint64_t state = seed + 1;
     mailbox_empty_all(&state);
     expect_say("%zu lives, %zu forks, %zu plugins, rss %zu KiB\n", atomic_load(&lives),

@@ -53,6 +53,41 @@ static void format_every_letter_prints_its_type(void **state) {
     text_expect("s|7|1099511627776|3|0xff|0x10|c|%");
 }
 
+static void put_text(void *context, const char *data, size_t length) {
+    hak_text_mem(context, data, length);
+}
+
+static void sink_gets_what_is_formatted(void **state) {
+    (void)state;
+    const hak_sink_t sink = {.put = put_text, .context = &text};
+    text_begin(sizeof buffer);
+    hak_sink_format(&sink, "%u of %s, ", 1u, "two");
+    hak_sink_format(&sink, "%l", (uint64_t)3);
+    text_expect("1 of two, 3");
+}
+
+static void sink_quoted_is_a_string_of_json(void **state) {
+    (void)state;
+    const hak_sink_t sink = {.put = put_text, .context = &text};
+    text_begin(sizeof buffer);
+    hak_sink_quoted(&sink, "a\"b\\c\n\x80");
+    text_expect("\"a\\u0022b\\u005cc\\u000a\\u0080\"");
+}
+
+static void sink_quoted_text_of_any_length_arrives_whole(void **state) {
+    (void)state;
+    static char longer[2 * HAK_LINE_TEXT], out[6 * sizeof longer + 2];
+    hak_text_t all;
+    const hak_sink_t sink = {.put = put_text, .context = &all};
+    for (char c = 'a'; c != 0; c = c == 'a' ? '\n' : 0) {
+        memset(longer, c, sizeof longer - 1);
+        hak_text_init(&all, out, sizeof out);
+        hak_sink_quoted(&sink, longer);
+        assert_int_equal(all.length, (sizeof longer - 1) * (c == 'a' ? 1 : 6) + 2);
+        assert_int_equal(out[all.length - 1], '"');
+    }
+}
+
 static void parse_size_good_text_gives_value(void **state) {
     (void)state;
     static const struct {
@@ -129,6 +164,9 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(text_pieces_fitting_are_joined),
     cmocka_unit_test(text_of_any_capacity_is_cut_never_overrun),
     cmocka_unit_test(format_every_letter_prints_its_type),
+    cmocka_unit_test(sink_gets_what_is_formatted),
+    cmocka_unit_test(sink_quoted_is_a_string_of_json),
+    cmocka_unit_test(sink_quoted_text_of_any_length_arrives_whole),
     cmocka_unit_test(parse_size_good_text_gives_value),
     cmocka_unit_test(parse_size_bad_text_is_refused_and_value_kept),
     cmocka_unit_test(parse_size_length_ends_the_text),

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 static struct unit_capture {
-    char text[16384];
+    char text[65536];
     FILE *file;
     int saved_fd;
 } unit_capture;

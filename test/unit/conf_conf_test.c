@@ -1,41 +1,19 @@
 /* SPDX-License-Identifier: MIT
  *
- * Options: the table, the parser, the environment, profiles. */
+ * Options: the table, the parser, the environment, profiles, changes while the process runs. */
 #include "conf/conf.h"
 
 #include "base/knobs.h"
+#include "double/option_table.h"
 #include "unit/capture.h"
 #include "unit/fatal.h"
 
-typedef struct option {
-    const char *name;
-    uint64_t initial, least, most;
-    bool is_bool, is_bytes;
-} option_t;
-
-enum { TYPE_BOOL, TYPE_COUNT, TYPE_PERCENT, TYPE_BYTES };
-
-#define HAK_OPTION(name, type, initial, least, most, text)                                         \
-    {#name, initial, least, most, TYPE_##type == TYPE_BOOL, TYPE_##type == TYPE_BYTES},
-static const option_t options[] = {
-#include "conf/options.def"
-};
-#undef HAK_OPTION
-
-typedef struct preset {
-    const char *name, *options;
-} preset_t;
-
-#define HAK_PRESET(name, options, text) {name, options},
-static const preset_t presets[] = {
-#include "conf/presets.def"
-};
-#undef HAK_PRESET
-
 static hak_knobs_t untouched; /* as linked */
 
+/* What was parsed, in force. */
 static uint64_t value_of(const char *name) {
     uint64_t value = 0;
+    hak_conf_apply();
     assert_true(hak_conf_get(name, &value));
     return value;
 }
@@ -49,10 +27,10 @@ static int begin(void **state) {
     return 0;
 }
 
-/* Parses "name:number"; the mistakes found, and what was said about them. */
-static unsigned parse(const char *name, uint64_t number, const char **said) {
-    char text[128];
-    snprintf(text, sizeof text, "%s:%llu", name, (unsigned long long)number);
+/* Parses "name:value"; the mistakes found, and what was said about them. */
+static unsigned parse(const table_option_t *option, uint64_t number, const char **said) {
+    char text[TABLE_VALUE_BYTES + 32];
+    snprintf(text, sizeof text, "%s:%s", option->name, table_value(option, number));
     unit_capture_begin();
     unsigned mistakes = hak_conf_parse(text, "test");
     *said = unit_capture_end();
@@ -63,37 +41,52 @@ static unsigned parse(const char *name, uint64_t number, const char **said) {
 static void knobs_as_linked_equal_the_table(void **state) {
     (void)state;
     assert_memory_equal(&untouched, &hak_knobs, sizeof untouched);
-    for (size_t i = 0; i < UNIT_COUNT(options); i++) {
-        UNIT_EXPECT(value_of(options[i].name) == options[i].initial, "%s", options[i].name);
+    for (size_t i = 0; i < TABLE_OPTIONS; i++) {
+        UNIT_EXPECT(value_of(table_options[i].name) == table_options[i].initial, "%s",
+                    table_options[i].name);
     }
 }
 
 static void option_of_every_name_takes_its_bounds_and_nothing_beyond(void **state) {
     (void)state;
     const char *said;
-    for (size_t i = 0; i < UNIT_COUNT(options); i++) {
-        const option_t *option = &options[i];
+    for (size_t i = 0; i < TABLE_OPTIONS; i++) {
+        const table_option_t *option = &table_options[i];
         assert_true(option->least <= option->initial && option->initial <= option->most);
-        assert_int_equal(parse(option->name, option->least, &said), 0);
-        assert_int_equal(value_of(option->name), option->least);
-        assert_int_equal(parse(option->name, option->most, &said), 0);
-        assert_int_equal(value_of(option->name), option->most);
-        assert_int_equal(parse(option->name, option->most + 1, &said), 1);
+        for (uint64_t number = option->least, is_end = 0; is_end <= 1; is_end++) {
+            assert_int_equal(parse(option, number, &said), 0);
+            assert_int_equal(value_of(option->name), number);
+            number = option->most;
+        }
+        assert_int_equal(parse(option, option->most + 1, &said), 1);
         assert_non_null(strstr(said, option->name));
         assert_non_null(strstr(said, "hakmem: test: bad value"));
         assert_int_equal(value_of(option->name), option->most);
         if (option->least > 0) {
-            assert_int_equal(parse(option->name, option->least - 1, &said), 1);
+            assert_int_equal(parse(option, option->least - 1, &said), 1);
             assert_int_equal(value_of(option->name), option->most);
         }
     }
 }
 
+static void choice_has_as_many_names_as_its_bounds_say(void **state) {
+    (void)state;
+    for (size_t i = 0; i < TABLE_OPTIONS; i++) {
+        const table_option_t *option = &table_options[i];
+        if (option->type == TABLE_CHOICE) {
+            assert_int_equal(option->least, 0);
+            assert_non_null(option->names[option->most]);
+            assert_null(option->names[option->most + 1]);
+        }
+        assert_true(option->type != TABLE_TEXT || (option->initial == 0 && !option->is_live));
+    }
+}
+
 static void option_names_are_distinct(void **state) {
     (void)state;
-    for (size_t i = 0; i < UNIT_COUNT(options); i++) {
+    for (size_t i = 0; i < TABLE_OPTIONS; i++) {
         for (size_t j = 0; j < i; j++) {
-            assert_string_not_equal(options[i].name, options[j].name);
+            assert_string_not_equal(table_options[i].name, table_options[j].name);
         }
     }
     uint64_t value;
@@ -102,46 +95,34 @@ static void option_names_are_distinct(void **state) {
     assert_false(hak_conf_get("sho", &value));
 }
 
+/* A text may be anything; that its length is bounded is tested above. */
 static void bad_values_of_every_option_are_one_mistake_each(void **state) {
     (void)state;
     static const char *const values[] = {"",   "x", "-1", "1x", " 1", "99999999999999999999999",
                                          "1:2"};
     char text[128];
-    for (size_t i = 0; i < UNIT_COUNT(options); i++) {
-        for (size_t k = 0; k < UNIT_COUNT(values); k++) {
-            snprintf(text, sizeof text, "%s:%s", options[i].name, values[k]);
+    for (size_t i = 0; i < TABLE_OPTIONS; i++) {
+        for (size_t k = 0; table_options[i].type != TABLE_TEXT && k < UNIT_COUNT(values); k++) {
+            snprintf(text, sizeof text, "%s:%s", table_options[i].name, values[k]);
             unit_capture_begin();
             unsigned mistakes = hak_conf_parse(text, "test");
             assert_int_equal(unit_line_count(unit_capture_end()), 1);
             UNIT_EXPECT(mistakes == 1, "%s", text);
-            assert_int_equal(value_of(options[i].name), options[i].initial);
+            assert_int_equal(value_of(table_options[i].name), table_options[i].initial);
         }
     }
 }
 
 static void bare_name_means_one_for_flags_only(void **state) {
     (void)state;
-    for (size_t i = 0; i < UNIT_COUNT(options); i++) {
+    for (size_t i = 0; i < TABLE_OPTIONS; i++) {
         unit_capture_begin();
-        unsigned mistakes = hak_conf_parse(options[i].name, "test");
+        unsigned mistakes = hak_conf_parse(table_options[i].name, "test");
         unit_capture_end();
-        assert_int_equal(mistakes, options[i].is_bool ? 0 : 1);
-        assert_int_equal(value_of(options[i].name), options[i].is_bool ? 1 : options[i].initial);
+        bool is_flag = table_options[i].type == TABLE_BOOL;
+        assert_int_equal(mistakes, !is_flag);
+        assert_int_equal(value_of(table_options[i].name), is_flag ? 1 : table_options[i].initial);
     }
-}
-
-static void unknown_names_are_answered_with_the_valid_ones(void **state) {
-    (void)state;
-    unit_capture_begin();
-    assert_int_equal(hak_conf_parse("learn:0,nonsense:7,Learn:1,,retain_min:3m,x", "somewhere"), 3);
-    const char *said = unit_capture_end();
-    assert_int_equal(unit_line_count(said), 3);
-    assert_non_null(strstr(said, "hakmem: somewhere: unknown option 'nonsense'"));
-    for (size_t i = 0; i < UNIT_COUNT(options); i++) {
-        assert_non_null(strstr(said, options[i].name));
-    }
-    assert_int_equal(value_of("learn"), 0); /* what was right took effect */
-    assert_int_equal(value_of("retain_min"), 3u << 20);
 }
 
 static void suffixes_multiply_by_powers_of_1024(void **state) {
@@ -154,17 +135,6 @@ static void suffixes_multiply_by_powers_of_1024(void **state) {
     assert_int_equal(value_of("outbox"), 64);
     assert_int_equal(hak_conf_parse("outbox:1k,outbox:2k", "test"), 0); /* the later wins */
     assert_int_equal(value_of("outbox"), 2048);
-}
-
-static void endless_words_are_cut_in_messages(void **state) {
-    (void)state;
-    static char text[3000];
-    memset(text, 'q', sizeof text - 1);
-    unit_capture_begin();
-    assert_int_equal(hak_conf_parse(text, "test"), 1);
-    const char *said = unit_capture_end();
-    assert_int_equal(unit_line_count(said), 1);
-    assert_true(strlen(said) <= 512);
 }
 
 static void values_reach_the_knobs_when_applied(void **state) {
@@ -189,36 +159,19 @@ static void values_reach_the_knobs_when_applied(void **state) {
 
 static void profile_of_every_name_is_its_row(void **state) {
     (void)state;
-    for (size_t i = 0; i < UNIT_COUNT(presets); i++) {
-        uint64_t expected[UNIT_COUNT(options)];
+    for (size_t i = 0; i < TABLE_PRESETS; i++) {
+        uint64_t expected[TABLE_OPTIONS];
         begin(NULL);
-        assert_int_equal(hak_conf_parse(presets[i].options, "test"), 0);
-        for (size_t k = 0; k < UNIT_COUNT(options); k++) {
-            expected[k] = value_of(options[k].name);
+        assert_int_equal(hak_conf_parse(table_presets[i].options, "test"), 0);
+        for (size_t k = 0; k < TABLE_OPTIONS; k++) {
+            expected[k] = value_of(table_options[k].name);
         }
-        setenv("HAKMEM_PROFILE", presets[i].name, 1);
+        setenv("HAKMEM_PROFILE", table_presets[i].name, 1);
         hak_conf_read();
-        for (size_t k = 0; k < UNIT_COUNT(options); k++) {
-            assert_int_equal(value_of(options[k].name), expected[k]);
+        for (size_t k = 0; k < TABLE_OPTIONS; k++) {
+            assert_int_equal(value_of(table_options[k].name), expected[k]);
         }
     }
-}
-
-static void profile_unknown_is_answered_with_the_valid_ones(void **state) {
-    (void)state;
-    setenv("HAKMEM_PROFILE", "fastest", 1);
-    unit_capture_begin();
-    hak_conf_read();
-    const char *said = unit_capture_end();
-    assert_int_equal(unit_line_count(said), 1);
-    assert_non_null(strstr(said, "unknown profile 'fastest'"));
-    for (size_t i = 0; i < UNIT_COUNT(presets); i++) {
-        assert_non_null(strstr(said, presets[i].name));
-    }
-    setenv("HAKMEM_PROFILE", "", 1);
-    unit_capture_begin();
-    hak_conf_read();
-    assert_string_equal(unit_capture_end(), "");
 }
 
 static void options_of_the_environment_beat_the_profile(void **state) {
@@ -241,30 +194,61 @@ static void strict_makes_a_mistake_fatal(void **state) {
     assert_int_equal(unit_line_count(unit_capture_end()), 1);
 }
 
-static void show_prints_every_value_and_its_source(void **state) {
+static void choice_is_one_of_its_names(void **state) {
     (void)state;
-    setenv("HAKMEM_PROFILE", "low-memory", 1);
-    setenv("HAKMEM_OPTIONS", "show,outbox:3k", 1);
+    const char *said;
+    assert_string_equal(hak_conf_text("report"), "off");
+    for (size_t i = 0; i < TABLE_OPTIONS; i++) {
+        const table_option_t *option = &table_options[i];
+        for (uint64_t k = 0; option->type == TABLE_CHOICE && k <= option->most; k++) {
+            assert_int_equal(parse(option, k, &said), 0);
+            assert_int_equal(value_of(option->name), k);
+            assert_string_equal(hak_conf_text(option->name), option->names[k]);
+        }
+    }
     unit_capture_begin();
-    hak_conf_read();
-    const char *said = unit_capture_end();
-    assert_int_equal(unit_line_count(said), UNIT_COUNT(options));
-    assert_non_null(strstr(said, "hakmem: outbox:3k  from HAKMEM_OPTIONS\n"));
-    assert_non_null(strstr(said, "hakmem: retain_min:1m  from HAKMEM_PROFILE\n"));
-    assert_non_null(strstr(said, "hakmem: learn:1  from default\n"));
+    assert_int_equal(hak_conf_parse("report:jso,report:JSON,report:jsonl,report:0", "test"), 4);
+    assert_non_null(strstr(unit_capture_end(), "bad value 'jso' for report; valid: off, exit, "));
+    assert_string_equal(hak_conf_text("report"), "map");
 }
 
-/* Last: "help" stays wanted for the rest of the process. */
-static void help_prints_a_line_for_every_option_and_profile(void **state) {
+static void text_is_what_stands_before_the_comma(void **state) {
     (void)state;
-    setenv("HAKMEM_OPTIONS", "help", 1);
-    unit_capture_begin();
-    hak_conf_read();
-    const char *said = unit_capture_end();
-    assert_int_equal(unit_line_count(said), UNIT_COUNT(options) + UNIT_COUNT(presets));
-    for (size_t i = 0; i < UNIT_COUNT(options); i++) {
-        assert_non_null(strstr(said, options[i].name));
+    assert_string_equal(hak_conf_text("control"), "");
+    assert_int_equal(hak_conf_parse("control:@a:b %p=,report_file:/x/\xc3\xa9", "test"), 0);
+    assert_string_equal(hak_conf_text("control"), "@a:b %p=");
+    assert_string_equal(hak_conf_text("report_file"), "/x/\xc3\xa9");
+    assert_int_equal(hak_conf_parse("control:longer than before,control:,learn:0", "test"), 0);
+    assert_string_equal(hak_conf_text("control"), "");
+    assert_string_equal(hak_conf_text("report_file"), "/x/\xc3\xa9");
+    assert_null(hak_conf_text("learn"));
+    assert_null(hak_conf_text("no_such_option"));
+}
+
+static void set_changes_live_options_and_no_others(void **state) {
+    (void)state;
+    for (size_t i = 0; i < TABLE_OPTIONS; i++) {
+        const table_option_t *option = &table_options[i];
+        bool is_live = option->is_live && !(HAK_HARDEN && option->is_sealed);
+        uint64_t ends[] = {option->least, option->most}, before = option->initial;
+        for (size_t k = 0; k < UNIT_COUNT(ends); k++) {
+            assert_int_equal(hak_conf_set(option->name, table_value(option, ends[k])),
+                             is_live ? HAK_CONF_DONE : HAK_CONF_FIXED);
+            before = is_live ? ends[k] : before;
+            uint64_t value;
+            assert_true(hak_conf_get(option->name, &value));
+            UNIT_EXPECT(value == before, "%s", option->name);
+        }
+        static const char *const values[] = {"", "x", "-1", "1x", " 1", "1,2"};
+        for (size_t k = 0; k < UNIT_COUNT(values); k++) {
+            assert_int_equal(hak_conf_set(option->name, values[k]),
+                             is_live ? HAK_CONF_INVALID : HAK_CONF_FIXED);
+        }
+        assert_int_equal(hak_conf_set(option->name, table_value(option, option->most + 1)),
+                         is_live ? HAK_CONF_INVALID : HAK_CONF_FIXED);
     }
+    assert_int_equal(hak_conf_set("no_such_option", "1"), HAK_CONF_UNKNOWN);
+    assert_int_equal(hak_conf_set("", "1"), HAK_CONF_UNKNOWN);
 }
 
 #define CONF_TEST(test) cmocka_unit_test_setup(test, begin)
@@ -272,19 +256,18 @@ static void help_prints_a_line_for_every_option_and_profile(void **state) {
 static const struct CMUnitTest tests[] = {
     CONF_TEST(knobs_as_linked_equal_the_table),
     CONF_TEST(option_of_every_name_takes_its_bounds_and_nothing_beyond),
+    CONF_TEST(choice_has_as_many_names_as_its_bounds_say),
     CONF_TEST(option_names_are_distinct),
     CONF_TEST(bad_values_of_every_option_are_one_mistake_each),
     CONF_TEST(bare_name_means_one_for_flags_only),
-    CONF_TEST(unknown_names_are_answered_with_the_valid_ones),
     CONF_TEST(suffixes_multiply_by_powers_of_1024),
-    CONF_TEST(endless_words_are_cut_in_messages),
     CONF_TEST(values_reach_the_knobs_when_applied),
     CONF_TEST(profile_of_every_name_is_its_row),
-    CONF_TEST(profile_unknown_is_answered_with_the_valid_ones),
     CONF_TEST(options_of_the_environment_beat_the_profile),
     CONF_TEST(strict_makes_a_mistake_fatal),
-    CONF_TEST(show_prints_every_value_and_its_source),
-    CONF_TEST(help_prints_a_line_for_every_option_and_profile),
+    CONF_TEST(choice_is_one_of_its_names),
+    CONF_TEST(text_is_what_stands_before_the_comma),
+    CONF_TEST(set_changes_live_options_and_no_others),
 };
 
 int main(void) {

@@ -221,6 +221,15 @@ static void used_unit_marked_free_breaks_span_1(void **state) {
     assert_string_equal(broken(), "");
 }
 
+static void used_unit_marked_padding_breaks_span_8(void **state) {
+    (void)state;
+    hak_superslab_t *superslab = hak_pagemap_superslab(slab->base);
+    superslab->padding_units ^= 1ull << slab->unit;
+    expect_broken("SPAN-8");
+    superslab->padding_units ^= 1ull << slab->unit;
+    assert_string_equal(broken(), "");
+}
+
 static void block_of_another_class_in_a_bin_breaks_tcache_2(void **state) {
     (void)state;
     void *head = tcache->bin[SC_64].head;
@@ -280,6 +289,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(wrong_way_to_the_head_breaks_slab_5),
     cmocka_unit_test(wrong_superslab_of_an_address_breaks_map_1),
     cmocka_unit_test(used_unit_marked_free_breaks_span_1),
+    cmocka_unit_test(used_unit_marked_padding_breaks_span_8),
     cmocka_unit_test(block_of_another_class_in_a_bin_breaks_tcache_2),
     cmocka_unit_test(wrong_count_of_an_outbox_breaks_tcache_4),
 };

@@ -37,27 +37,27 @@ static void outbox_is_handed_over_at_a_quarter_of_the_bound(void **state) {
     unsigned per_batch = (unsigned)hak_outbox_capacity(SC_64);
     assert_int_equal(per_batch, 256); /* less than a quarter in bytes, to sort few at once */
     assert_int_equal(hak_outbox_capacity(SC_4096) * 4096, hak_knobs.outbox_bytes / 4);
-    uint64_t before = tcache->counters.remote_out;
+    uint64_t before = tcache->side[SC_64].counters.remote_out;
     tcache->ticks = 0; /* a tick would hand the outbox over */
     assert_true(per_batch < REMOTE_BLOCKS);
     for (unsigned i = 1; i < per_batch; i++) {
         hak_free(block[i]);
         assert_int_equal(tcache->outbox_bytes, i * 64);
-        assert_int_equal(tcache->counters.remote_out, before);
+        assert_int_equal(tcache->side[SC_64].counters.remote_out, before);
     }
     audit();
     hak_free(block[0]);
     assert_int_equal(tcache->outbox_bytes, 0);
-    assert_true(tcache->counters.remote_out > before);
+    assert_true(tcache->side[SC_64].counters.remote_out > before);
     for (unsigned i = per_batch; i < REMOTE_BLOCKS; i++) {
         hak_free(block[i]);
     }
     audit();
     hak_outbox_flush(tcache);
     assert_int_equal(tcache->outbox_bytes, 0);
-    before = tcache->counters.remote_out;
+    before = tcache->side[SC_64].counters.remote_out;
     hak_outbox_flush(tcache); /* nothing left: nothing sent */
-    assert_int_equal(tcache->counters.remote_out, before);
+    assert_int_equal(tcache->side[SC_64].counters.remote_out, before);
 }
 
 static void outboxes_hold_no_more_than_their_bound(void **state) {

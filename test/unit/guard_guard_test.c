@@ -156,6 +156,39 @@ static void option_off_stops_the_countdown(void **state) {
     hak_fast_free(guard_sample(100, HAK_BLOCK_ALIGN));
 }
 
+/* Another thread has it in hand, as a child of a fork finds it. */
+static hak_guard_slot_t *slot_in_hand(void) {
+    hak_guard_region_t *region = &hak_guard_region;
+    hak_guard_slot_t *slot = &region->slot[region->queue[region->queue_first]];
+    region->queue_first = (region->queue_first + 1) % HAK_GUARD_SLOTS;
+    region->queue_count--;
+    return slot;
+}
+
+static void fork_loses_no_slot_of_threads_that_are_gone(void **state) {
+    (void)state;
+    size_t page = hak_os_page_bytes();
+    char *live = guard_sample(100, HAK_BLOCK_ALIGN), *freed = guard_sample(64, HAK_BLOCK_ALIGN);
+    hak_guard_slot_of(freed)->state = HAK_GUARD_FREED; /* and no further */
+    slot_in_hand();
+    hak_guard_slot_t *filled = slot_in_hand();
+    char *block = hak_guard_region.base + (2 * (filled - hak_guard_region.slot) + 1) * page;
+    assert_true(hak_os_commit(block, page));
+    filled->state = HAK_GUARD_UNUSED;
+    filled->block = block;
+
+    hak_guard_after_fork(true);
+    assert_int_equal(hak_guard_region.queue_count, HAK_GUARD_SLOTS - 1);
+    assert_null(filled->block);
+    assert_false(hak_os_is_readable(block));
+    assert_false(hak_os_is_readable(freed));
+    UNIT_EXPECT_FATAL(hak_fast_free(freed), "double free");
+    assert_null(strstr(unit_fatal.line, "freed by"));
+    assert_int_equal(hak_usable_size(live), 100);
+    hak_fast_free(live);
+    slots_are_used_in_the_order_they_were_freed_in(state);
+}
+
 static void fork_that_is_not_clean_stops_sampling_alone(void **state) {
     (void)state;
     char *block = guard_sample(100, HAK_BLOCK_ALIGN);
@@ -178,6 +211,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(realloc_of_a_watched_block_keeps_contents),
     cmocka_unit_test(refills_hand_out_one_in_so_many),
     cmocka_unit_test(option_off_stops_the_countdown),
+    cmocka_unit_test(fork_loses_no_slot_of_threads_that_are_gone),
     cmocka_unit_test(fork_that_is_not_clean_stops_sampling_alone), /* the last: it stays so */
 };
 

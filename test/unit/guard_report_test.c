@@ -7,7 +7,11 @@ enum { BYTES = 32 };
 
 /* What hak_guard_trap says about an access; NULL: it is not ours. */
 static const char *trap(const void *address) {
-    hak_os_trap_t trap = {.address = address, .access = "read", .frame = HAK_FRAME(), .code = 4096};
+    hak_os_trap_t trap = {.address = address,
+                          .access = "read",
+                          .stack = HAK_FRAME(),
+                          .frame = HAK_FRAME(),
+                          .code = 4096};
     unit_fatal_begin();
     bool is_ours = hak_guard_trap(&trap);
     hak_check_sink = unit_fatal.saved;

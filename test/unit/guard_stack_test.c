@@ -8,6 +8,8 @@
 #include "os/os.h"
 #include "unit/fatal.h"
 
+#include <sys/mman.h>
+
 enum { FRAMES = 40, CODE = 0x10000 };
 
 typedef struct frame {
@@ -15,7 +17,7 @@ typedef struct frame {
     uintptr_t address;
 } frame_t;
 
-static frame_t frames[FRAMES];
+static _Alignas(65536) frame_t frames[FRAMES]; /* in one mapping */
 
 /* Each calls the one before; the last one begins the thread. */
 static void frames_reset(void) {
@@ -61,13 +63,51 @@ static void stack_ends_where_no_frame_can_be(void **state) {
         frames[5].next = nexts[i];
         UNIT_EXPECT(walk(frames, FRAMES) == 6, "next %u", i);
     }
-    frames_reset();
-    frames[5].address = 1;
-    assert_int_equal(walk(frames, FRAMES), 5);
+    uintptr_t no_code[] = {0, 1, 4095, (uintptr_t)&frames[9], UINTPTR_MAX, 1ull << 48};
+    for (unsigned i = 0; i < UNIT_COUNT(no_code); i++) {
+        frames_reset();
+        frames[5].address = no_code[i];
+        UNIT_EXPECT(walk(frames, FRAMES) == 5, "address %u", i);
+    }
     assert_int_equal(walk(NULL, FRAMES), 0);
     assert_int_equal(walk((const char *)frames + 8, FRAMES), 0);
     assert_int_equal(walk(hole, FRAMES), 0);
     assert_true(hak_os_unmap(hole, hak_os_page_bytes()));
+}
+
+/* Two OS pages of stack with two frames each, and right above it another mapping, with a frame. */
+static frame_t *stack_make(size_t page) {
+    char *base = mmap(NULL, 3 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    assert_true(base != MAP_FAILED);
+    assert_ptr_equal(mmap(base + 2 * page, page, PROT_READ | PROT_WRITE,
+                          MAP_SHARED | MAP_ANONYMOUS | MAP_FIXED, -1, 0),
+                     base + 2 * page);
+    frame_t *at[] = {(frame_t *)base, (frame_t *)(base + 16), (frame_t *)(base + page),
+                     (frame_t *)(base + 2 * page - 16), (frame_t *)(base + 2 * page)};
+    for (unsigned i = 0; i < UNIT_COUNT(at); i++) {
+        at[i]->next = i + 1 < UNIT_COUNT(at) ? (uintptr_t)at[i + 1] : 0;
+        at[i]->address = CODE + i;
+    }
+    return at[0];
+}
+
+static void stack_stays_in_its_mapping(void **state) {
+    (void)state;
+    size_t page = hak_os_page_bytes();
+    uintptr_t found[FRAMES];
+    if (unit_is_emulated()) { /* by an emulator's own mappings */
+        return;
+    }
+    frame_t *stack = stack_make(page);
+    char *other = (char *)stack + 2 * page;
+    assert_int_equal(walk(stack, FRAMES), 4);
+    assert_int_equal(hak_guard_stack_found(stack, stack, found, FRAMES), 4);
+    assert_int_equal(hak_guard_stack_found(stack, stack + 1, found, FRAMES), 3);
+    assert_int_equal(hak_guard_stack_found(stack, other, found, FRAMES), 0);
+    assert_int_equal(hak_guard_stack_found(other, other, found, FRAMES), 1);
+    assert_int_equal(hak_guard_stack_found((char *)stack + page, stack, found, FRAMES), 0);
+    assert_int_equal(hak_guard_stack_found(NULL, stack, found, FRAMES), 0);
+    assert_int_equal(munmap(stack, 3 * page), 0);
 }
 
 static const char *maps;
@@ -102,6 +142,23 @@ static void frames_are_named_by_file_and_distance_from_its_start(void **state) {
                                                "hakmem:     #2 0x9000010\n"); /* data is no code */
     assert_string_equal(printed(addresses, 0), "");
     hak_os_fault_files(NULL);
+}
+
+static void code_is_known_by_the_file(void **state) {
+    (void)state;
+    bool is_code = true;
+    maps = "5000000-5002000 r-xp 00000000 08:01 11   /bin/one\n"
+           "7000000-7001000 r--p 00000000 08:01 12   /lib/two.so\n"
+           "9000000-9001000 rwxp 00000000 00:00 0 \n";
+    hak_os_fault_files(files);
+    assert_true(hak_guard_find_code(0x5001fff, &is_code) && is_code);
+    assert_true(hak_guard_find_code(0x5002000, &is_code) && !is_code);
+    assert_true(hak_guard_find_code(0x9000000, &is_code) && is_code);
+    assert_true(hak_guard_find_code(0x7000800, &is_code) && !is_code);
+    hak_os_fault_files(NULL);
+    hak_os_fault_plan(HAK_OS_CALL_READ, 0, 1);
+    assert_false(hak_guard_find_code(0x5001fff, &is_code));
+    hak_os_fault_clear();
 }
 
 static void frames_without_the_file_are_numbers(void **state) {
@@ -151,6 +208,8 @@ static void fatal_report_with_a_trace_has_more_lines(void **state) {
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(stack_ends_with_the_first_frame_or_the_bound),
     cmocka_unit_test(stack_ends_where_no_frame_can_be),
+    cmocka_unit_test(stack_stays_in_its_mapping),
+    cmocka_unit_test(code_is_known_by_the_file),
     cmocka_unit_test(frames_are_named_by_file_and_distance_from_its_start),
     cmocka_unit_test(frames_without_the_file_are_numbers),
     cmocka_unit_test(frames_with_a_damaged_file_do_no_harm),

@@ -4,6 +4,7 @@
  * that tests link with nothing is sealed at start, as tests write to all of it. */
 #include "base/check.h"
 #include "base/knobs.h"
+#include "conf/table.h"
 #include "front/event.h"
 #include "hakmem/hakmem.h"
 #include "life/life.h"
@@ -13,10 +14,10 @@
 /* In a process of its own: there is no way back. */
 static void sealed_state_is_read_only_and_the_rest_is_not(void **state) {
     (void)state;
-    static void *const fixed[] = {&hak_secret.link,        &hak_secret.factor,
-                                  &hak_check_sink.abort,   &hak_next_allocator.free,
-                                  &hak_event_table.count,  &hak_knobs.force_libc,
-                                  &hak_knobs.bin_max_bytes};
+    static void *const fixed[] = {
+        &hak_secret.link,         &hak_secret.factor,     &hak_check_sink.abort,
+        &hak_next_allocator.free, &hak_event_table.count, &hak_knobs.force_libc,
+        &hak_knobs.bin_max_bytes, hak_conf_state.text[0], &hak_conf_state.profile};
     static void *const changing[] = {&hak_knobs.retain_min_bytes, &hak_knobs.room_soft_bytes,
                                      &hak_knobs.is_tight};
     hak_free(hak_malloc(1));

@@ -7,6 +7,7 @@
 
 #include <pthread.h>
 #include <sched.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -38,6 +39,33 @@ static void thread_id_of_another_thread_differs(void **state) {
     pthread_join(thread, NULL);
     assert_int_not_equal(other, 0);
     assert_int_not_equal(other, hak_os_thread_id());
+}
+
+static void *ask_command(void *command) {
+    prctl(PR_SET_NAME, "another");
+    hak_os_command(command);
+    return NULL;
+}
+
+static size_t no_comm(const char *path, char *buffer, size_t capacity) {
+    (void)buffer, (void)capacity;
+    assert_string_equal(path, "/proc/self/comm");
+    return 0;
+}
+
+static void command_is_the_first_threads_name(void **state) {
+    (void)state;
+    char command[HAK_OS_COMMAND_BYTES];
+    pthread_t thread;
+    prctl(PR_SET_NAME, "fifteen letters");
+    hak_os_command(command);
+    assert_string_equal(command, "fifteen letters");
+    for (unsigned is_told = 0; is_told < 2; is_told++) {
+        hak_os_fault_files(is_told ? NULL : no_comm);
+        assert_int_equal(pthread_create(&thread, NULL, ask_command, command), 0);
+        pthread_join(thread, NULL);
+        assert_string_equal(command, is_told ? "fifteen letters" : "");
+    }
 }
 
 static void clock_never_goes_back(void **state) {
@@ -168,6 +196,7 @@ static void write_to_a_pipe_arrives_whole(void **state) {
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(facts_equal_what_libc_says),
     cmocka_unit_test(thread_id_of_another_thread_differs),
+    cmocka_unit_test(command_is_the_first_threads_name),
     cmocka_unit_test(clock_never_goes_back),
     cmocka_unit_test(random_of_two_calls_differs),
     cmocka_unit_test(readable_tells_mapped_from_not),

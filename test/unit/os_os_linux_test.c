@@ -194,6 +194,7 @@ static void fault_of_each_kind_fails_that_call_only(void **state) {
     assert_false(hak_os_unmap(base, 4 * page));
     assert_false(hak_os_conceal(base, page));
     assert_false(hak_os_trap_install(NULL));
+    assert_true(hak_os_resident_now(base, page) == SIZE_MAX);
     assert_int_equal(hak_os_read_file("/dev/zero", (char[4]){0}, 4), 0);
     assert_int_equal(base[0], 5);
     for (unsigned call = 0; call < HAK_OS_CALL_COUNT; call++) {

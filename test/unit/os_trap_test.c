@@ -16,13 +16,15 @@ enum { EXIT_INFO = 41, EXIT_PLAIN = 42, EXIT_ALIVE = 43, EXIT_WRONG = 44 };
 
 static char *ours, *others;        /* OS pages that nobody may touch */
 static volatile unsigned *reports; /* shared with the children: how often a trap was ours */
+static uintptr_t toucher;          /* the frame of who makes the access */
 static volatile unsigned handled;  /* by the program's handler */
 
 static bool is_ours(const hak_os_trap_t *trap) {
     const char *at = trap->address;
     bool is_inside = at >= ours && at < ours + hak_os_page_bytes();
     bool is_write = strcmp(trap->access, "write") == 0 || strcmp(trap->access, "access") == 0;
-    *reports += is_inside && is_write && trap->code != 0;
+    bool is_on_stack = toucher - (uintptr_t)trap->stack < 4096;
+    *reports += is_inside && is_write && trap->code != 0 && is_on_stack;
     return is_inside;
 }
 
@@ -69,6 +71,7 @@ static void before_nothing(void) {
 }
 
 static void touch_ours(void) {
+    toucher = (uintptr_t)HAK_FRAME();
     *(volatile char *)(ours + 5) = 1;
 }
 

@@ -20,16 +20,18 @@ static void refill_adopts_a_slab_before_a_new_one(void **state) {
     hak_slab_t *slab = hak_slab_of(held.block[0]);
     part_from(&a);
     unit_refill(b, SC_1024, &held); /* another class: nothing to adopt */
-    assert_int_equal(b->counters.refill_adopt, 0);
+    assert_int_equal(b->counters[SC_64].refill_adopt + b->counters[SC_1024].refill_adopt, 0);
     assert_int_equal(unit_refill(b, SC_64, &held), count);
-    assert_int_equal(b->counters.refill_adopt, 1);
-    assert_int_equal(b->counters.slab_create, 1); /* that of class 1024 */
+    assert_int_equal(b->counters[SC_64].refill_adopt, 1);
+    assert_int_equal(b->counters[SC_64].slab_create, 0);
+    assert_int_equal(b->counters[SC_1024].slab_create, 1);
     assert_ptr_equal(slab->owner, b);
     assert_ptr_equal(b->current[SC_64], slab);
     assert_true(hak_list_is_empty(&left->partial[SC_64]));
     unit_give_all(b, &held);
     hak_slab_release_current(b);
-    assert_int_equal(b->counters.slab_retire, 2);
+    assert_int_equal(b->counters[SC_64].slab_retire, 1);
+    assert_int_equal(b->counters[SC_1024].slab_retire, 1);
 }
 
 static void marked_blocks_are_adopted_with_their_slab(void **state) {
@@ -73,7 +75,7 @@ static void adopt_drains_full_slabs_others_freed_into(void **state) {
     assert_false(hak_remote_is_pending(left));
     slab->state = HAK_SLAB_FULL; /* as its adopter would, were it not current */
     assert_true(hak_remote_drain(b, UINT32_MAX));
-    assert_int_equal(b->counters.slab_retire, 1);
+    assert_int_equal(b->counters[SC_1024].slab_retire, 1);
 }
 
 /* Nobody is at home there any more: its current slabs are for others at the next tick. */
@@ -86,7 +88,7 @@ static void tend_settles_what_a_move_left(void **state) {
     unit_give_all(a, &held);
     hak_owner_tend(owner_count());
     assert_null(a->current[SC_64]);
-    assert_int_equal(a->counters.slab_retire, 1);
+    assert_int_equal(a->counters[SC_64].slab_retire, 1);
     hak_owner_move(b, a);
 }
 
@@ -104,8 +106,8 @@ static void refill_adopts_what_an_owner_with_users_has_to_spare(void **state) {
     unit_give(a, held.block[(HAK_SLAB_SPARE - 1) * capacity]);
     clear_counters();
     hak_blocks_t blocks = unit_blocks(b, SC_1024, 1);
-    assert_int_equal(b->counters.refill_adopt, 1);
-    assert_int_equal(b->counters.slab_create, 0);
+    assert_int_equal(b->counters[SC_1024].refill_adopt, 1);
+    assert_int_equal(b->counters[SC_1024].slab_create, 0);
     assert_int_equal(a->partial_count[SC_1024], HAK_SLAB_SPARE - 1);
     assert_ptr_equal(blocks.head, held.block[(HAK_SLAB_SPARE - 1) * capacity]); /* the newest */
     assert_ptr_equal(first->owner, a);
@@ -153,7 +155,7 @@ static void tend_retires_what_others_emptied(void **state) {
     clear_counters();
     unit_push(held.block, capacity);
     hak_owner_tend(owner_count());
-    assert_int_equal(a->counters.slab_retire, 1);
+    assert_int_equal(a->counters[SC_1024].slab_retire, 1);
     while (held.count > capacity) {
         unit_give(a, held.block[--held.count]);
     }

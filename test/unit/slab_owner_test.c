@@ -44,9 +44,9 @@ static void last_user_leaves_no_current_slab(void **state) {
     clear_counters();
     unit_refill(owner, SC_64, &held);
     unit_give_all(owner, &held);
-    assert_int_equal(owner->counters.slab_retire, 0);
+    assert_int_equal(owner->counters[SC_64].slab_retire, 0);
     part_from(&a);
-    assert_int_equal(owner->counters.slab_retire, 1);
+    assert_int_equal(owner->counters[SC_64].slab_retire, 1);
 }
 
 static void first_of_two_users_leaves_everything(void **state) {

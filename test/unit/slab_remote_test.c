@@ -42,7 +42,7 @@ static void batches_of_every_length_arrive_whole(void **state) {
     assert_false(hak_remote_is_pending(&a));
     assert_int_equal(slab->free_count, pushed - 1);
     assert_int_equal(unit_list_length(slab->free), pushed - 1);
-    assert_int_equal(a.counters.remote_in, batches);
+    assert_int_equal(a.counters[SC_64].remote_in, batches);
     for (unsigned i = pushed; i < held.count; i++) {
         unit_give(&a, held.block[i]);
     }
@@ -71,7 +71,7 @@ static void batch_that_empties_a_full_slab_retires_it(void **state) {
     char *first = held.block[0];
     unit_push(held.block, capacity);
     hak_remote_drain(&a, 1);
-    assert_int_equal(a.counters.slab_retire, 1);
+    assert_int_equal(a.counters[SC_1024].slab_retire, 1);
     assert_int_equal(hak_pagemap_get(hak_pagemap_base(), first), 0);
     while (held.count > capacity) {
         unit_give(&a, held.block[--held.count]);
@@ -127,7 +127,7 @@ static void refill_finds_what_others_gave_back(void **state) {
     unit_push(held.block, count);
     hak_blocks_t blocks = hak_slab_refill(&a, SC_64, UINT32_MAX);
     assert_int_equal(blocks.count, count);
-    assert_int_equal(a.counters.refill_list, 1);
+    assert_int_equal(a.counters[SC_64].refill_list, 1);
     unit_give_all(&a, &held);
     unit_owner_end(&a);
 }
@@ -167,7 +167,7 @@ static void queued_slab_of_a_new_owner_is_forwarded(void **state) {
     assert_int_equal(slab->free_count, count - 1);
     assert_int_equal(slab->state, HAK_SLAB_PARTIAL);
     unit_give(&b, held.block[count - 1]);
-    assert_int_equal(b.counters.slab_retire, 1);
+    assert_int_equal(b.counters[SC_64].slab_retire, 1);
 }
 
 /* A forked child: the thread that made the list non-empty is gone before it queued the slab, and

@@ -78,11 +78,11 @@ static void refill_after_give_back_takes_the_whole_list(void **state) {
     const hak_slab_t *slab = hak_slab_of(held.block[0]);
     assert_int_equal(slab->free_count, given);
     assert_int_equal(unit_list_length(slab->free), given);
-    uint64_t before = owner.counters.refill_list;
+    uint64_t before = owner.counters[SC_64].refill_list;
     hak_blocks_t blocks = hak_slab_refill(&owner, SC_64, 1); /* more than wanted */
     assert_int_equal(blocks.count, given);
     assert_int_equal(unit_list_length(blocks.head), given);
-    assert_int_equal(owner.counters.refill_list, before + 1);
+    assert_int_equal(owner.counters[SC_64].refill_list, before + 1);
     assert_int_equal(slab->free_count, 0);
     assert_null(slab->free);
     for (unsigned i = 0; i < held.count; i++) {
@@ -105,7 +105,7 @@ static void full_slab_that_gets_a_block_back_is_partial_and_reused(void **state)
     assert_int_equal(unit_refill(&owner, SC_4096, &held), 2);
     assert_ptr_equal(owner.current[SC_4096], first);
     assert_int_equal(second->state, HAK_SLAB_FULL);
-    assert_int_equal(owner.counters.refill_partial, 1);
+    assert_int_equal(owner.counters[SC_4096].refill_partial, 1);
     assert_true(hak_list_is_empty(&owner.partial[SC_4096]));
     held.block[2] = held.block[--held.count]; /* the two came a second time */
     held.block[3] = held.block[--held.count];
@@ -116,12 +116,12 @@ static void empty_slab_retires_unless_current(void **state) {
     (void)state;
     for (unsigned sc = 0; sc < HAK_SC_COUNT; sc += 6) {
         unsigned capacity = hak_sc_info[sc].blocks;
-        uint64_t retired = owner.counters.slab_retire;
+        uint64_t retired = owner.counters[sc].slab_retire;
         unit_take(&owner, sc, &held, capacity + 1);
         char *first = held.block[0];
         char *second = held.block[capacity];
         unit_give_all(&owner, &held);
-        assert_int_equal(owner.counters.slab_retire, retired + 1);
+        assert_int_equal(owner.counters[sc].slab_retire, retired + 1);
         for (unsigned unit = 0; unit < hak_sc_info[sc].units; unit++) {
             const char *at = first + (size_t)unit * HAK_UNIT_BYTES;
             assert_int_equal(hak_pagemap_get(hak_pagemap_base(), at), 0);
@@ -130,7 +130,7 @@ static void empty_slab_retires_unless_current(void **state) {
         assert_int_equal(hak_slab_of(second)->state, HAK_SLAB_CURRENT);
         hak_slab_release_current(&owner);
         assert_int_equal(hak_pagemap_get(hak_pagemap_base(), second), 0);
-        assert_int_equal(owner.counters.slab_retire, retired + 2);
+        assert_int_equal(owner.counters[sc].slab_retire, retired + 2);
         assert_int_equal(unit_span_check().in_use_bytes, 0);
     }
 }

@@ -78,6 +78,23 @@ static void opened_huge_page_counts_as_unused_memory(void **state) {
     unit_span_free(&span, 1);
 }
 
+/* SPAN-8 */
+static void units_of_huge_page_are_padding_until_they_are_used(void **state) {
+    (void)state;
+    hak_span_t a = dense_span(1);
+    hak_superslab_t *superslab = a.superslab;
+    assert_true(superslab->padding_units == (hak_mask(31) << 1));
+    hak_span_t b = dense_span(5);
+    assert_true(superslab->padding_units == (hak_mask(26) << 6));
+    unit_span_free(&b, 5);
+    assert_true(superslab->padding_units == (hak_mask(26) << 6)); /* it holds memory of b */
+    hak_span_t sparse = unit_span(20, HAK_UNIT_BYTES);
+    assert_ptr_equal(sparse.superslab, superslab);
+    assert_true(superslab->padding_units == (hak_mask(11) << 21));
+    unit_span_free(&sparse, 20);
+    unit_span_free(&a, 1);
+}
+
 static void sparse_span_opens_small_pages(void **state) {
     (void)state;
     hak_span_t sparse = unit_span(1, HAK_UNIT_BYTES);
@@ -190,6 +207,7 @@ static void purged_huge_page_opened_for_dense_span_stays_and_is_regret(void **st
 static const struct CMUnitTest tests[] = {
     HUGE_PAGE_TEST(dense_span_opens_huge_page_once),
     HUGE_PAGE_TEST(opened_huge_page_counts_as_unused_memory),
+    HUGE_PAGE_TEST(units_of_huge_page_are_padding_until_they_are_used),
     HUGE_PAGE_TEST(sparse_span_opens_small_pages),
     HUGE_PAGE_TEST(extended_span_opens_small_pages),
     HUGE_PAGE_TEST(span_with_little_in_use_opens_small_pages),

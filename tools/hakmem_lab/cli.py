@@ -10,9 +10,9 @@ from typing import List, Optional
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from . import arms, instructions, ledger, micro, peers, place, png, prepare, publish, records, report, results, summary
+from . import arms, command_line, instructions, ledger, micro, peers, place, png, prepare, publish, records, report
 from . import health as health_check
-from . import store
+from . import results, store, summary
 from . import syscalls as system_calls
 from . import tables
 from .errors import LabError, UsageError
@@ -287,46 +287,8 @@ def health(rounds: int = typer.Option(6, "--rounds", min=2, max=100, help="of th
 
 
 def main() -> None:
-    words = sys.argv[1:]
-    if "--" in words:
-        place_of = words.index("--")
-        OWN[:] = words[place_of + 1:]
-        words = words[:place_of]
-        if not OWN:
-            fail(UsageError("no program behind --"))
-    command = typer.main.get_command(app)
-    try:
-        status = command.main(args=words, prog_name="./hakmem lab", standalone_mode=False)
-        sys.exit(status if isinstance(status, int) else 0)
-    except LabError as error:
-        fail(error)
-    except KeyboardInterrupt:
-        say("interrupted")
-        sys.exit(130)
-    except OSError as error:
-        where = f"{error.filename}: " if error.filename else ""
-        fail(LabError(f"{where}{error.strerror or error}"))
-    except Exception as error:  # noqa: BLE001 - click's own classes differ between versions
-        usage_error(command, error)
-
-
-def usage_error(command, error: Exception) -> None:
-    """Click's complaints in one line that names the valid words; other exceptions are ours and stay."""
-    message = getattr(error, "format_message", None)
-    if message is None:
-        raise error
-    context = getattr(error, "ctx", None)
-    known = context.command if context is not None else command
-    text = message()
-    if hasattr(known, "commands") and "No such command" in text:
-        text += f" There are: {' '.join(known.commands)}"
-    elif "No such option" in text and context is not None:
-        text = text.split(" (Possible")[0].split(" Did you")[0]
-        text += " There are: " + " ".join(option for entry in known.params for option in entry.opts
-                                          if option.startswith("--"))
-    fail(UsageError(text))
-
-
-def fail(error: LabError) -> None:
-    print(f"lab: {error}", file=sys.stderr)
-    sys.exit(error.status)
+    words, own = command_line.split(sys.argv[1:])
+    if own == []:
+        command_line.fail("lab", UsageError("no program behind --"))
+    OWN[:] = own or []
+    command_line.start(app, "./hakmem lab", "lab", words)

@@ -40,6 +40,8 @@ _KNOWN = {
     "gperftools": _GPERFTOOLS,
     "gperftools-debian": _GPERFTOOLS,
     "gperftools-sid": Look("#7b3fb5", "hexagon2", "dot"),
+    "hardened_malloc": Look("#8c510a", "octagon", "solid"),
+    "hardened_malloc-light": Look("#bf812d", "octagon-open", "dash"),
     "snmalloc": Look("#b8860b", "star", "solid"),
     "rpmalloc": _RPMALLOC,
     "rpmalloc-sid": _RPMALLOC,

@@ -47,6 +47,8 @@ _PEERS = (
     Peer("snmalloc", "snmalloc", "newest", "newest snmalloc, its own release build"),
     Peer("jemalloc", "jemalloc", "newest", "newest jemalloc, its own release build"),
     Peer("tcmalloc", "Google tcmalloc", "newest", "Google's TCMalloc with per-CPU caches, newest of the crates"),
+    Peer("hardened_malloc", "hardened_malloc", "newest", "GrapheneOS's hardened allocator, newest of the crates"),
+    Peer("hardened_malloc-light", "hardened_malloc light", "newest", "the same with its light configuration"),
     Peer("mimalloc-debian", "mimalloc", "debian", "mimalloc as the system's Debian packages it"),
     Peer("jemalloc-debian", "jemalloc", "debian", "jemalloc as the system's Debian packages it"),
     Peer("gperftools-debian", "gperftools tcmalloc", "debian", "the older tcmalloc as the system's Debian has it"),

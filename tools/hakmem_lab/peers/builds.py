@@ -150,6 +150,50 @@ def _tcmalloc(crate, folder):
     return Built(build / "libtcmalloc.so", f"{day or 'unknown day'}, {crate}")
 
 
+# hardened_malloc is built by a Makefile that the crate does not carry; the switches it would hand on are in a file of
+# the crate's. Flags are the Makefile's, -march=native among them. Its C is C23, of which older compilers know all but
+# alignas.
+_HARDENED = """cmake_minimum_required(VERSION 3.16)
+project(hardened_malloc C CXX)
+set(CMAKE_C_FLAGS_RELEASE -O3)
+set(CMAKE_CXX_FLAGS_RELEASE -O3)
+file(GLOB files vendor/hardened-malloc/*.c)
+add_library(hardened_malloc SHARED ${{files}} vendor/hardened-malloc/new.cc)
+target_include_directories(hardened_malloc PRIVATE vendor/hardened-malloc vendor/hardened-malloc/include)
+target_compile_definitions(hardened_malloc PRIVATE _GNU_SOURCE
+{switches})
+target_compile_options(hardened_malloc PRIVATE -w -pipe -flto -fPIC -fvisibility=hidden -fno-plt
+  -fstack-clash-protection -fstack-protector-strong -march=native
+  $<$<COMPILE_LANGUAGE:C>:-std=c2x -include stdalign.h> $<$<COMPILE_LANGUAGE:CXX>:-std=c++17 -fsized-deallocation>)
+if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
+  target_compile_options(hardened_malloc PRIVATE -fcf-protection)
+endif()
+target_link_options(hardened_malloc PRIVATE -O3 -flto -march=native
+  -Wl,-O1,--as-needed,-z,defs,-z,relro,-z,now,-z,nodlopen,-z,text)
+"""
+
+
+def hardened_switches(text):
+    """NAME=VALUE of each line that is no comment."""
+    switches = re.findall(r"^\s*(\w+)\s*=\s*(\w+)", text, re.MULTILINE)
+    if len(switches) < 10:
+        raise Skip("the crate's file of switches is not as expected")
+    return [f"{name}={value}" for name, value in switches]
+
+
+def _hardened(config):
+    def build(crate, folder):
+        path = crate.folder / f"config-{config}.conf"
+        if not path.is_file():
+            raise Skip(f"{crate} carries no configuration '{config}'")
+        switches = "\n".join(f"  {switch}" for switch in hardened_switches(path.read_text()))
+        (crate.folder / "CMakeLists.txt").write_text(_HARDENED.format(switches=switches))
+        build = _cmake(folder, crate.folder, "hardened_malloc")
+        return Built(build / "libhardened_malloc.so", crate.version)
+
+    return build
+
+
 _CMAKE_TOOLS = ("cargo", "cmake", "make", "cc", "c++")
 RECIPES = {
     "mimalloc": Recipe("libmimalloc-sys", _CMAKE_TOOLS, 10, _mimalloc("v3")),
@@ -160,6 +204,8 @@ RECIPES = {
     # before it. With glibc's switched off it has its fast path; else it falls back to per-thread caches.
     "tcmalloc": Recipe("libtcmalloc-sys", _CMAKE_TOOLS, 60, _tcmalloc,
                        env=(("GLIBC_TUNABLES", "glibc.pthread.rseq=0"),)),
+    "hardened_malloc": Recipe("hardened-malloc-sys", _CMAKE_TOOLS, 15, _hardened("default")),
+    "hardened_malloc-light": Recipe("hardened-malloc-sys", _CMAKE_TOOLS, 15, _hardened("light")),
 }
 
 

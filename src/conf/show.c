@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What is said about options: values and bounds as text, complaints, help, show, JSON. */
+#include "base/version.h"
+#include "conf/conf.h"
+#include "conf/table.h"
+#include "os/os.h"
+
+#include <string.h>
+
+/* --- words ------------------------------------------------------------------------------------ */
+
+void hak_conf_put_value(hak_text_t *text, const hak_conf_option_t *option, uint64_t value) {
+    static const char suffix[] = " kmgt";
+    unsigned k = 0;
+    if (option->type == HAK_CONF_CHOICE) {
+        hak_text_str(text, option->names[value]);
+        return;
+    }
+    if (option->type == HAK_CONF_TEXT) {
+        hak_text_mem(text, hak_conf_text_of(option), value);
+        return;
+    }
+    while (option->type == HAK_CONF_BYTES && value != 0 && value % 1024 == 0 && k < 4) {
+        value /= 1024;
+        k++;
+    }
+    hak_text_uint(text, value);
+    if (k > 0) {
+        hak_text_mem(text, &suffix[k], 1);
+    }
+}
+
+/* Which values there are. */
+static void show_put_valid(hak_text_t *text, const hak_conf_option_t *option) {
+    if (option->type == HAK_CONF_CHOICE) {
+        for (unsigned i = 0; option->names[i] != NULL; i++) {
+            hak_text_format(text, "%s%s", i == 0 ? "" : ", ", option->names[i]);
+        }
+    } else if (option->type == HAK_CONF_TEXT) {
+        hak_text_format(text, "at most %l bytes, no comma", option->most);
+    } else {
+        hak_conf_put_value(text, option, option->least);
+        hak_text_str(text, " to ");
+        hak_conf_put_value(text, option, option->most);
+    }
+}
+
+static const char *show_source(const hak_conf_option_t *option) {
+    size_t i = (size_t)(option - hak_conf_options);
+    return hak_conf_value(option) == hak_conf_state.value[i] ? hak_conf_state.source[i]
+                                                             : "the program";
+}
+
+static void show_line(const hak_text_t *text) {
+    char line[HAK_LINE_TEXT];
+    size_t length = text->length < sizeof line - 1 ? text->length : sizeof line - 1;
+    memcpy(line, text->data, length);
+    line[length] = '\n';
+    hak_os_write(2, line, length + 1);
+}
+
+/* --- complaints ------------------------------------------------------------------------------- */
+
+static void show_quote(hak_text_t *text, const char *word, size_t length) {
+    hak_text_str(text, "'");
+    hak_text_mem(text, word, length < 64 ? length : 64);
+    hak_text_str(text, "'");
+}
+
+void hak_conf_complain(const char *source, const char *what, const char *word, size_t length,
+                       const hak_conf_option_t *option) {
+    char buffer[HAK_LINE_TEXT];
+    hak_text_t text;
+    hak_text_init(&text, buffer, sizeof buffer);
+    hak_text_format(&text, "hakmem: %s: %s ", source, what);
+    show_quote(&text, word, length);
+    if (option != NULL) {
+        hak_text_format(&text, " for %s; valid: ", option->name);
+        show_put_valid(&text, option);
+    } else {
+        hak_text_str(&text, "; valid: help");
+        for (unsigned i = 0; i < HAK_CONF_OPTIONS; i++) {
+            hak_text_format(&text, ", %s", hak_conf_options[i].name);
+        }
+    }
+    show_line(&text);
+}
+
+void hak_conf_complain_profile(const char *name) {
+    char buffer[HAK_LINE_TEXT];
+    hak_text_t text;
+    hak_text_init(&text, buffer, sizeof buffer);
+    hak_text_str(&text, "hakmem: HAKMEM_PROFILE: unknown profile ");
+    show_quote(&text, name, strlen(name));
+    hak_text_str(&text, "; valid:");
+    for (unsigned i = 0; i < HAK_CONF_PRESETS; i++) {
+        hak_text_format(&text, "%s %s", i == 0 ? "" : ",", hak_conf_presets[i].name);
+    }
+    show_line(&text);
+}
+
+/* --- lists ------------------------------------------------------------------------------------ */
+
+void hak_conf_print_help(void) {
+    char buffer[HAK_LINE_TEXT];
+    hak_text_t text;
+    for (unsigned i = 0; i < HAK_CONF_OPTIONS; i++) {
+        const hak_conf_option_t *option = &hak_conf_options[i];
+        hak_text_init(&text, buffer, sizeof buffer);
+        hak_text_format(&text, "hakmem: %s:", option->name);
+        hak_conf_put_value(&text, option, option->initial);
+        hak_text_str(&text, "  (");
+        show_put_valid(&text, option);
+        hak_text_format(&text, ")  %s", option->text);
+        show_line(&text);
+    }
+    for (unsigned i = 0; i < HAK_CONF_PRESETS; i++) {
+        const hak_conf_preset_t *preset = &hak_conf_presets[i];
+        hak_text_init(&text, buffer, sizeof buffer);
+        hak_text_format(&text, "hakmem: profile %s = %s  %s", preset->name,
+                        preset->options[0] != '\0' ? preset->options : "(nothing)", preset->text);
+        show_line(&text);
+    }
+}
+
+void hak_conf_print_values(void) {
+    char buffer[HAK_LINE_TEXT];
+    hak_text_t text;
+    hak_text_init(&text, buffer, sizeof buffer);
+    hak_text_format(&text, "hakmem: profile:%s  from %s", hak_conf_state.profile,
+                    hak_conf_state.profile_source);
+    show_line(&text);
+    for (unsigned i = 0; i < HAK_CONF_OPTIONS; i++) {
+        const hak_conf_option_t *option = &hak_conf_options[i];
+        hak_text_init(&text, buffer, sizeof buffer);
+        hak_text_format(&text, "hakmem: %s:", option->name);
+        hak_conf_put_value(&text, option, hak_conf_value(option));
+        hak_text_format(&text, "  from %s", show_source(option));
+        show_line(&text);
+    }
+}
+
+/* --- JSON ------------------------------------------------------------------------------------- */
+
+static void json_pair(const hak_sink_t *sink, const char *name, const char *value) {
+    hak_sink_format(sink, ",\"%s\":", name);
+    hak_sink_quoted(sink, value);
+}
+
+static void json_value(const hak_sink_t *sink, const char *name, const hak_conf_option_t *option,
+                       uint64_t value) {
+    char buffer[HAK_CONF_TEXT_BYTES + 1];
+    hak_text_t text;
+    hak_text_init(&text, buffer, sizeof buffer - 1);
+    hak_conf_put_value(&text, option, value);
+    buffer[text.length] = '\0';
+    json_pair(sink, name, buffer);
+}
+
+static void json_option(const hak_sink_t *sink, const hak_conf_option_t *option) {
+    static const char *const types[] = {"bool", "count", "percent", "bytes", "choice", "text"};
+    char buffer[HAK_LINE_TEXT];
+    hak_text_t text;
+    hak_text_init(&text, buffer, sizeof buffer - 1);
+    show_put_valid(&text, option);
+    buffer[text.length] = '\0';
+    hak_sink_format(sink, "\n{\"name\":\"%s\"", option->name);
+    json_value(sink, "value", option, hak_conf_value(option));
+    json_value(sink, "default", option, option->initial);
+    json_pair(sink, "type", types[option->type]);
+    json_pair(sink, "valid", buffer);
+    json_pair(sink, "source", show_source(option));
+    json_pair(sink, "text", option->text);
+    hak_sink_format(sink, "}");
+}
+
+void hak_conf_report(const hak_sink_t *sink) {
+    hak_sink_format(sink, "{\"hakmem\":\"%s\",\"schema\":1,\"profile\":\"%s\",\"options\":[",
+                    HAK_VERSION_TEXT, hak_conf_state.profile);
+    for (unsigned i = 0; i < HAK_CONF_OPTIONS; i++) {
+        hak_sink_format(sink, "%s", i == 0 ? "" : ",");
+        json_option(sink, &hak_conf_options[i]);
+    }
+    hak_sink_format(sink, "]}\n");
+}

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The table of options and what they are set to, for the files of this folder. */
+#ifndef HAK_CONF_TABLE_H
+#define HAK_CONF_TABLE_H
+
+#include "base/compiler.h"
+#include "base/fmt.h"
+#include "base/words.h"
+
+typedef enum hak_conf_type {
+    HAK_CONF_BOOL,
+    HAK_CONF_COUNT,
+    HAK_CONF_PERCENT,
+    HAK_CONF_BYTES,
+    HAK_CONF_CHOICE,
+    HAK_CONF_TEXT,
+} hak_conf_type_t;
+
+typedef struct hak_conf_option {
+    const char *name;
+    const char *text;
+    uint64_t initial, least, most; /* a choice's is a number of `names`, a text's a length */
+    hak_conf_type_t type;
+    const char *const *names; /* of a choice, NULL behind the last */
+    size_t knob_offset;       /* in hak_knobs */
+    size_t knob_bytes;        /* 0: it is not there */
+    bool is_live;             /* may change at any time */
+} hak_conf_option_t;
+
+typedef struct hak_conf_preset {
+    const char *name, *options, *text;
+} hak_conf_preset_t;
+
+#define HAK_OPTION(name, type, initial, least, most, kept, text) +1
+enum {
+    HAK_CONF_OPTIONS = 0
+#include "conf/options.def"
+};
+#undef HAK_OPTION
+
+#define HAK_PRESET(name, options, text) +1
+enum {
+    HAK_CONF_PRESETS = 0
+#include "conf/presets.def"
+};
+#undef HAK_PRESET
+
+#define HAK_CONF_IS_BOOL
+#define HAK_CONF_IS_COUNT
+#define HAK_CONF_IS_PERCENT
+#define HAK_CONF_IS_BYTES
+#define HAK_CONF_IS_CHOICE(...)
+#define HAK_CONF_IS_TEXT +1
+#define HAK_OPTION(name, type, initial, least, most, kept, text) HAK_CONF_IS_##type
+enum {
+    HAK_CONF_TEXTS = 0
+#include "conf/options.def"
+};
+#undef HAK_OPTION
+
+enum { HAK_CONF_TEXT_BYTES = 256 }; /* the zero included */
+
+/* As the sources said; what hak_option_set changed since is in the knobs alone. */
+typedef struct hak_conf_state {
+    uint64_t value[HAK_CONF_OPTIONS];
+    const char *source[HAK_CONF_OPTIONS];
+    const char *profile, *profile_source;
+    char text[HAK_CONF_TEXTS][HAK_CONF_TEXT_BYTES];
+    bool wants_help;
+} HAK_SEALED hak_conf_state_t;
+
+extern const hak_conf_option_t hak_conf_options[HAK_CONF_OPTIONS];
+extern const hak_conf_preset_t hak_conf_presets[HAK_CONF_PRESETS];
+extern hak_conf_state_t hak_conf_state; /* [init] */
+
+/* What is in force. */
+uint64_t hak_conf_value(const hak_conf_option_t *option);
+/* Where the value of a text is kept. */
+char *hak_conf_text_of(const hak_conf_option_t *option);
+
+/* Appends a value as it is written in HAKMEM_OPTIONS. */
+void hak_conf_put_value(hak_text_t *text, const hak_conf_option_t *option, uint64_t value);
+/* One line on standard error: what was wrong, and what would have been right; no option: which
+ * there are. */
+void hak_conf_complain(const char *source, const char *what, const char *word, size_t length,
+                       const hak_conf_option_t *option);
+void hak_conf_complain_profile(const char *name);
+
+#endif

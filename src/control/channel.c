@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The socket of the control channel. It is made, and served one peer after another, in a thread
+ * that has descriptors of its own (CONTROL-2), which ends with its process; removed by any. */
+#include "base/atomics.h"
+#include "base/check.h"
+#include "control/control.h"
+
+#include <string.h>
+
+enum { CHANNEL_SHOWN_BYTES = 256 }; /* of a path in a warning */
+
+static const uint64_t CHANNEL_NAP_NS = 200000000; /* between two looks at is_over */
+
+#define CHANNEL_TOO_LONG "too long for a socket, which takes 107 bytes"
+
+static const hak_control_topic_t channel_no_topics[1];
+const hak_control_topic_t *hak_control_topics = channel_no_topics;
+const hak_control_topic_t *hak_control_actions = channel_no_topics;
+
+static char channel_path[HAK_CONTROL_PATH_BYTES]; /* [owner] the thread, until channel_process */
+static hak_os_file_id_t channel_file;             /* [owner] the same */
+static uint32_t channel_process; /* [atomic] 0: no socket is there; else whose it is */
+static int channel_listener;     /* [owner] the thread */
+
+bool hak_control_path(const char *pattern, char *path, size_t capacity) {
+    hak_text_t text;
+    hak_text_init(&text, path, capacity);
+    for (const char *at = pattern; *at != '\0'; at++) {
+        if (at[0] == '%' && at[1] == 'p') {
+            hak_text_uint(&text, hak_os_process_id());
+            at++;
+        } else {
+            hak_text_mem(&text, at, 1);
+        }
+    }
+    if (text.length == capacity) {
+        return false;
+    }
+    path[text.length] = '\0';
+    return true;
+}
+
+void hak_control_warn(const char *option, const char *pattern, const char *message) {
+    char buffer[HAK_LINE_TEXT];
+    hak_text_t text;
+    hak_text_init(&text, buffer, sizeof buffer - 1);
+    hak_text_format(&text, "%s: ", option);
+    size_t length = strlen(pattern);
+    hak_text_mem(&text, pattern, length < CHANNEL_SHOWN_BYTES ? length : CHANNEL_SHOWN_BYTES);
+    hak_text_format(&text, ": %s", message);
+    buffer[text.length] = '\0';
+    hak_warn(buffer);
+}
+
+/* A socket that is left over goes. NULL, or what went wrong. */
+static const char *channel_listen(void) {
+    hak_os_file_id_t there;
+    hak_os_listen_t result = hak_os_listen(channel_path, &channel_listener);
+    if (result == HAK_OS_LISTEN_TAKEN) {
+        bool is_socket = hak_os_find_socket(channel_path, &there);
+        if (!is_socket && channel_path[0] != '@') {
+            return "a file that is no socket is there, and stays";
+        }
+        if (!is_socket || !hak_os_is_deserted(channel_path)) {
+            return "another process listens there; with %p, its ID, each has a path of its own";
+        }
+        (void)hak_os_remove_socket(channel_path, &there);
+        result = hak_os_listen(channel_path, &channel_listener);
+    }
+    return result == HAK_OS_LISTEN_DONE       ? NULL
+           : result == HAK_OS_LISTEN_TOO_LONG ? CHANNEL_TOO_LONG
+                                              : "no socket can be made there";
+}
+
+/* The program may change its folder; who asks has another one. */
+static const char *channel_fault(const char *pattern) {
+    return pattern[0] == '@'   ? pattern[1] != '\0' ? NULL : "a name has to follow the @"
+           : pattern[0] == '/' ? NULL
+                               : "the path has to begin with a /, or be a name behind an @";
+}
+
+const char *hak_control_open(const char *pattern) {
+    const char *fault = channel_fault(pattern);
+    if (fault != NULL) {
+        return fault;
+    }
+    if (!hak_os_own_descriptors()) {
+        return "a thread cannot have descriptors of its own here (close_range, Linux 5.9)";
+    }
+    const char *failure = CHANNEL_TOO_LONG;
+    if (hak_control_path(pattern, channel_path, sizeof channel_path)) {
+        failure = channel_listen();
+    }
+    if (failure == NULL) {
+        (void)hak_os_find_socket(channel_path, &channel_file);    /* an abstract one is no file */
+        hak_store_release(&channel_process, hak_os_process_id()); /* pairs CHANNEL */
+    }
+    return failure;
+}
+
+/* Without peers that can be had, as when the process may open no more descriptors, it rests. */
+void hak_control_run(const uint32_t *is_over) {
+    while (hak_load_relaxed(is_over) == 0) {
+        int peer = -1;
+        if (hak_os_await(channel_listener, false, CHANNEL_NAP_NS) &&
+            !hak_os_accept(channel_listener, &peer)) {
+            hak_os_sleep(CHANNEL_NAP_NS);
+        }
+        if (peer >= 0) {
+            hak_control_serve(peer, is_over);
+        }
+    }
+}
+
+void hak_control_remove(void) {
+    if (hak_load_acquire(&channel_process) == hak_os_process_id()) { /* pairs CHANNEL */
+        hak_store_relaxed(&channel_process, 0);
+        (void)hak_os_remove_socket(channel_path, &channel_file);
+    }
+}

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What goes out of a process beside the calls it makes: the control channel, HTTP on a unix socket
+ * that a thread of ours serves (life/control.c has the thread), and the report at exit. What there
+ * is to tell comes as a table of topics, which life/ fills in.
+ *
+ *   CONTROL-1  nothing here is called with a lock held, and nothing here takes one: only the
+ * topics' writers do, before the peer gets a byte. CONTROL-2  the descriptors of the channel are in
+ * a table of its thread's own. CONTROL-3  a peer costs at most HAK_CONTROL_REQUEST_NS and
+ * HAK_CONTROL_ANSWER_NS. */
+#ifndef HAK_CONTROL_CONTROL_H
+#define HAK_CONTROL_CONTROL_H
+
+#include "base/fmt.h"
+#include "os/os.h"
+#include "os/os_socket.h"
+
+typedef struct hak_control_topic {
+    const char *path, *type; /* of HTTP: "/stats.json", "application/json" */
+    void (*write)(unsigned which, const hak_sink_t *sink);
+    unsigned which;
+} hak_control_topic_t;
+
+/* What GET asks for, and what POST does; each ends with one whose path is NULL. */
+extern const hak_control_topic_t *hak_control_topics;                         /* [init] */
+extern const hak_control_topic_t *hak_control_actions;                        /* [init] */
+const hak_control_topic_t *hak_control_find(const char *path, size_t length); /* NULL: none */
+/* A topic: the paths of all. */
+void hak_control_list(unsigned which, const hak_sink_t *sink);
+
+enum { HAK_CONTROL_REQUEST_BYTES = 4096, HAK_CONTROL_PATH_BYTES = 4096 };
+static const uint64_t HAK_CONTROL_REQUEST_NS = 1000000000, HAK_CONTROL_ANSWER_NS = 2000000000;
+
+/* --- body.c: a text of any length, in a mapping of its own ------------------------------------ */
+typedef struct hak_body {
+    char *data;
+    size_t length, capacity;
+    bool is_cut; /* there was no memory for all of it */
+} hak_body_t;
+
+/* What the topic writes. hak_body_drop gives the mapping back. */
+void hak_body_make(hak_body_t *body, const hak_control_topic_t *topic);
+void hak_body_drop(hak_body_t *body);
+
+/* --- serve.c: one request, one answer --------------------------------------------------------- */
+typedef struct hak_control_request {
+    const char *path; /* within the text, up to a question mark */
+    size_t path_length;
+    bool is_post; /* or GET */
+} hak_control_request_t;
+
+/* The status of HTTP that the request deserves as far as its line tells; 0: it is not complete. */
+unsigned hak_control_parse(const char *text, size_t length, hak_control_request_t *request);
+/* Reads a request, answers it, and hangs up. `is_over`, which another thread may set, ends it
+ * early. */
+void hak_control_serve(int peer, const uint32_t *is_over);
+
+/* --- channel.c: the socket -------------------------------------------------------------------- */
+/* The pattern with %p replaced by the process's ID. false: it is too long. */
+bool hak_control_path(const char *pattern, char *path, size_t capacity);
+/* Makes the socket, in the thread that will serve it. NULL, or what went wrong. */
+const char *hak_control_open(const char *pattern);
+/* Serves, in the thread that opened it, until `is_over`. */
+void hak_control_run(const uint32_t *is_over);
+/* Removes the socket if this process has made it, in any thread. */
+void hak_control_remove(void);
+/* One line, about an option and its value. */
+void hak_control_warn(const char *option, const char *pattern, const char *message);
+
+/* --- report.c: at exit ------------------------------------------------------------------------ */
+/* Standard error as it is now is kept for the report: programs close it before they end. */
+void hak_control_keep_error(void);
+/* The topic of that path goes to the file of that pattern; to standard error if it is empty. */
+void hak_control_report(const char *name, const char *pattern);
+
+#endif

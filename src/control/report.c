@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The report at exit. The C library's streams may be gone by then: it is written directly. Many
+ * programs, all GNU coreutils among them, close standard error themselves, before it is written:
+ * then it goes to a copy of it, if nobody has closed that, too. */
+#include "base/check.h"
+#include "control/control.h"
+#include "os/lock.h"
+
+#include <string.h>
+
+enum { ERROR_FD = 2, KEPT_FD = 100 }; /* at least: programs count on low numbers */
+
+static int kept_fd = -1;           /* [init] */
+static hak_os_file_id_t kept_file; /* [init] what it was */
+
+void hak_control_keep_error(void) {
+    kept_fd = hak_os_copy_descriptor(ERROR_FD, KEPT_FD);
+    (void)hak_os_find_file(kept_fd, &kept_file);
+}
+
+/* What the program made of standard error counts, as long as it is there. The number of the copy
+ * may be another file's by now. */
+static int exit_error(void) {
+    hak_os_file_id_t there;
+    if (hak_os_find_file(ERROR_FD, &there) || !hak_os_find_file(kept_fd, &there)) {
+        return ERROR_FD;
+    }
+    bool is_same = there.device == kept_file.device && there.inode == kept_file.inode;
+    return is_same ? kept_fd : ERROR_FD;
+}
+
+static void exit_put(void *fd, const char *data, size_t length) {
+    hak_os_write_calmly(*(int *)fd, data, length);
+}
+
+/* In one piece, so that those of several processes do not mix; in many if there is no memory. */
+static void exit_write(const hak_control_topic_t *topic, int fd) {
+    hak_body_t body;
+    hak_body_make(&body, topic);
+    if (body.is_cut) {
+        const hak_sink_t sink = {.put = exit_put, .context = &fd};
+        topic->write(topic->which, &sink);
+    } else {
+        hak_os_write_calmly(fd, body.data, body.length);
+    }
+    hak_body_drop(&body);
+}
+
+/* A signal handler may call exit in the middle of an operation: its locks are taken for good. */
+void hak_control_report(const char *name, const char *pattern) {
+    char path[HAK_CONTROL_PATH_BYTES];
+    const hak_control_topic_t *topic = hak_control_find(name, strlen(name));
+    if (!hak_lock_holds_none()) {
+        hak_warn("report: none, as exit was called inside of an allocation");
+        return;
+    }
+    if (pattern[0] == '\0') {
+        exit_write(topic, exit_error());
+        return;
+    }
+    int fd = hak_control_path(pattern, path, sizeof path) ? hak_os_create_file(path) : -1;
+    if (fd < 0) {
+        hak_control_warn("report_file", pattern, "no file can be written there");
+        return;
+    }
+    exit_write(topic, fd);
+    hak_os_close_file(fd);
+}

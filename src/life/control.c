@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * When the control channel is there (option `control`), and what is done at exit (`report`).
+ *
+ * The channel's thread is started as the library is loaded, so that it answers for a program that
+ * allocates nothing; in the child of a fork, which may be about to call exec, by an event, if the
+ * path is one for each process. What goes wrong there is said at the next event.
+ *
+ * It must not be the last thread: that one runs what is registered for exit, and this one does not
+ * have the program's descriptors. So only the main thread starts it, and waits for its end if it
+ * leaves by pthread_exit; afterwards there is none. */
+#include "control/control.h"
+#include "conf/conf.h"
+#include "front/event.h"
+#include "life/life.h"
+#include "life/thread.h"
+#include "os/os.h"
+#include "stat/stat.h"
+
+#include <string.h>
+
+enum { CONTROL_NONE, CONTROL_STARTS, CONTROL_SERVES, CONTROL_FAILED, CONTROL_OVER };
+enum { CONTROL_STACK_BYTES = 256 << 10 }; /* a request and a snapshot are some KiB each */
+
+static const uint64_t CONTROL_START_NS = 1000000000; /* program start waits at most so long */
+
+static uint32_t control_state = CONTROL_OVER; /* [atomic] */
+static uint32_t control_is_over;              /* [atomic] the thread shall end */
+static const char *control_failure;           /* [owner] the thread, until CONTROL_FAILED */
+static pthread_t control_thread;              /* [owner] the main thread */
+static pthread_key_t control_key;             /* [init] tells that the main thread leaves */
+static bool control_is_wanted;                /* [init] */
+static uint64_t report_choice;                /* [init] */
+
+/* --- what there is to tell -------------------------------------------------------------------- */
+
+static void topic_report(unsigned which, const hak_sink_t *sink) {
+    hak_stat_report((hak_report_t)which, sink);
+}
+
+static void topic_options(unsigned which, const hak_sink_t *sink) {
+    (void)which;
+    hak_conf_report(sink);
+}
+
+static void add_resident(const hak_os_mapping_t *mapping, void *sum) {
+    *(uint64_t *)sum += mapping->resident_bytes;
+}
+
+static uint64_t resident_now(void) {
+    char text[2048];
+    uint64_t sum = 0;
+    bool is_told = hak_os_mappings(true, text, sizeof text, add_resident, &sum) && sum != 0;
+    return is_told ? sum : hak_os_resident_all();
+}
+
+/* What other threads cache stays. Much of what goes back may not have been resident: RSS tells. */
+static void action_trim(unsigned keep, const hak_sink_t *sink) {
+    uint64_t before = resident_now();
+    (void)hak_life_trim(keep);
+    uint64_t after = resident_now();
+    hak_report_head(sink);
+    hak_sink_format(sink, ",\n\"returned_bytes\":%l,\"rss_before_bytes\":%l,\"rss_bytes\":%l}\n",
+                    before > after ? before - after : 0, before, after);
+}
+
+#define CONTROL_TEXT "text/plain; charset=utf-8"
+#define CONTROL_JSON "application/json"
+
+static const hak_control_topic_t topics[] = {
+    {"/", CONTROL_TEXT, hak_control_list, 0},
+    {"/stats.txt", CONTROL_TEXT, topic_report, HAK_REPORT_TEXT},
+    {"/stats.json", CONTROL_JSON, topic_report, HAK_REPORT_JSON},
+    {"/metrics", "text/plain; version=0.0.4; charset=utf-8", topic_report, HAK_REPORT_METRICS},
+    {"/explain.txt", CONTROL_TEXT, topic_report, HAK_REPORT_EXPLAIN},
+    {"/explain.json", CONTROL_JSON, topic_report, HAK_REPORT_EXPLAIN_JSON},
+    {"/map.json", CONTROL_JSON, topic_report, HAK_REPORT_MAP},
+    {"/options.json", CONTROL_JSON, topic_options, 0},
+    {NULL, NULL, NULL, 0},
+};
+
+static const hak_control_topic_t actions[] = {
+    {"/trim", CONTROL_JSON, action_trim, 0},
+    {NULL, NULL, NULL, 0},
+};
+
+/* --- the thread ------------------------------------------------------------------------------- */
+
+static HAK_COLD void *control_main(void *unused) {
+    hak_life_thread_begin();
+    control_failure = hak_control_open(hak_conf_text("control"));
+    hak_store_release(&control_state, /* pairs CONTROL */
+                      control_failure == NULL ? CONTROL_SERVES : CONTROL_FAILED);
+    hak_os_wake_one(&control_state);
+    if (control_failure == NULL) {
+        hak_control_run(&control_is_over);
+    }
+    return unused;
+}
+
+/* The destructor of the main thread's value. */
+static void control_main_leaves(void *unused) {
+    (void)unused;
+    uint32_t state = hak_swap_acquire(&control_state, CONTROL_OVER);
+    if (state != CONTROL_OVER && state != CONTROL_NONE) {
+        hak_store_relaxed(&control_is_over, 1);
+        pthread_join(control_thread, NULL);
+        hak_store_relaxed(&control_state, CONTROL_OVER); /* it may have begun meanwhile */
+        hak_control_remove();
+    }
+}
+
+static HAK_COLD void control_start(void) {
+    uintptr_t tcache = hak_life_detour_begin(); /* a value may take an allocation */
+    bool is_told = pthread_setspecific(control_key, &control_key) == 0;
+    hak_life_detour_end(tcache);
+    hak_store_relaxed(&control_state, CONTROL_STARTS);
+    if (!is_told ||
+        !hak_life_thread_create(control_main, &control_thread, CONTROL_STACK_BYTES, NULL)) {
+        hak_store_relaxed(&control_state, CONTROL_OVER);
+        hak_control_warn("control", hak_conf_text("control"), "no thread could be started");
+    }
+}
+
+static bool control_is_main(void) {
+    return hak_os_thread_id() == hak_os_process_id();
+}
+
+static void control_say(void) {
+    uint32_t failed = CONTROL_FAILED;
+    if (hak_cas_acquire(&control_state, &failed, CONTROL_OVER)) { /* pairs CONTROL */
+        pthread_join(control_thread, NULL);
+        hak_control_warn("control", hak_conf_text("control"), control_failure);
+    }
+}
+
+static void control_look(hak_tcache_t *tcache) {
+    uint32_t state = hak_load_relaxed(&control_state);
+    if (HAK_UNLIKELY(state == CONTROL_NONE || state == CONTROL_FAILED) &&
+        hak_life_may_start(tcache) && control_is_main()) {
+        if (state == CONTROL_NONE) {
+            control_start();
+        } else {
+            control_say();
+        }
+    }
+}
+
+void hak_life_control_after_fork(void) {
+    bool is_own = control_is_wanted && strstr(hak_conf_text("control"), "%p") != NULL;
+    hak_store_relaxed(&control_is_over, 0);
+    hak_store_relaxed(&control_state, is_own ? CONTROL_NONE : CONTROL_OVER);
+}
+
+/* --- start and exit --------------------------------------------------------------------------- */
+
+/* Registered before all others, so it runs when they are done. */
+static void control_exit(void *unused) {
+    (void)unused;
+    static const char *const at_exit[] = {NULL, "/stats.txt", "/stats.json", "/explain.txt",
+                                          "/map.json"};
+    hak_control_remove();
+    if (report_choice != 0) {
+        hak_control_report(at_exit[report_choice], hak_conf_text("report_file"));
+    }
+}
+
+void hak_life_control_init(void) {
+    hak_control_topics = topics;
+    hak_control_actions = actions;
+    (void)hak_conf_get("report", &report_choice);
+    if (report_choice == 0 && hak_conf_text("report_file")[0] != '\0') {
+        hak_control_warn("report_file", hak_conf_text("report_file"),
+                         "nothing is written there without the option report");
+    }
+    if (hak_conf_text("control")[0] != '\0' && !hak_os_is_secure() &&
+        pthread_key_create(&control_key, control_main_leaves) == 0) {
+        control_is_wanted = true;
+        hak_event_register(control_look, HAK_EVENT_PROCESS);
+    }
+}
+
+/* Without the object that atexit would add: the C library would call it when that is finished. */
+extern int __cxa_atexit(void (*function)(void *), void *argument, void *object);
+
+void hak_life_control_begin(void) {
+    if (control_is_wanted || report_choice != 0) {
+        (void)__cxa_atexit(control_exit, NULL, NULL);
+    }
+    if (report_choice != 0 && hak_conf_text("report_file")[0] == '\0') {
+        hak_control_keep_error();
+    }
+    if (!control_is_wanted) {
+        return;
+    }
+    hak_store_relaxed(&control_state, CONTROL_NONE);
+    if (control_is_main()) {
+        uint64_t due_ns = hak_os_now_ns() + CONTROL_START_NS;
+        control_start();
+        while (hak_load_relaxed(&control_state) == CONTROL_STARTS && hak_os_now_ns() < due_ns) {
+            hak_os_wait_at_most(&control_state, CONTROL_STARTS, CONTROL_START_NS);
+        }
+        control_say();
+    }
+}

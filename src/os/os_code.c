@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Linux implementation of os.h: what an address is in, for who walks a stack. No file is read, and
+ * nothing at the addresses asked about. */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE 1
+#endif
+#include "base/bits.h"
+#include "os/os.h"
+#include "os/syscall.h"
+
+#include <elf.h>
+#include <sys/auxv.h>
+#include <sys/syscall.h>
+
+extern const Elf64_Ehdr os_library __asm__("__ehdr_start") HAK_HIDDEN;
+/* In the archive our code is the program's, in a section of its own (src/api/place.ld). Nowhere
+ * is where it was linked otherwise, as tests are. */
+extern const char os_archive[] __asm__("__start_hak_text") HAK_WEAK;
+extern const char os_archive_end[] __asm__("__stop_hak_text") HAK_WEAK;
+
+static uintptr_t code_library_bytes(void) {
+    uintptr_t end = 0;
+    for (unsigned i = 0; i < os_library.e_phnum; i++) {
+        const char *headers = (const char *)&os_library + os_library.e_phoff;
+        const Elf64_Phdr *segment = (const Elf64_Phdr *)(const void *)headers + i;
+        if (segment->p_type == PT_LOAD) {
+            end = segment->p_vaddr + segment->p_memsz;
+        }
+    }
+    return end;
+}
+
+bool hak_os_is_own_code(uintptr_t address) {
+    return HAK_SHARED ? address - (uintptr_t)&os_library < code_library_bytes()
+                      : address - (uintptr_t)os_archive <
+                            (uintptr_t)os_archive_end - (uintptr_t)os_archive;
+}
+
+/* What unwinders ask the C library, in signal handlers, too: it takes no lock. 0: found. Of what it
+ * says, which has 96 bytes so far, nothing is used. */
+extern int _dl_find_object(void *address, void *found) HAK_WEAK;
+
+bool hak_os_is_loaded(uintptr_t address) {
+    uint64_t found[32];
+    return &_dl_find_object == NULL || _dl_find_object((void *)address, found) == 0;
+}
+
+/* The kernel refuses to grow a range that several mappings share by EFAULT, and finds that out
+ * first. Nothing can grow as far as is asked here, to an OS page of the initial stack, which lies
+ * above all other mappings: it is in use. */
+bool hak_os_is_same_mapping(const void *low, const void *high) {
+    size_t page = hak_os_page_bytes();
+    uintptr_t from = hak_align_down((uintptr_t)low, page);
+    uintptr_t to = hak_align_down((uintptr_t)high, page) + page;
+    uintptr_t end = hak_align_down((uintptr_t)getauxval(AT_RANDOM), page) + page;
+    if (from >= to || to >= end) {
+        return from < to;
+    }
+    long result =
+        hak_syscall(SYS_mremap, (long)from, (long)(to - from), (long)(end - from), 0, 0, 0);
+    if (result == (long)from) { /* the initial stack is gone */
+        hak_syscall(SYS_munmap, (long)to, (long)(end - to), 0, 0, 0, 0);
+    }
+    return result != -14;
+}

@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Linux implementation of os.h: sockets of the unix domain, the files that they and reports make,
+ * and descriptors of a thread's own. */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE 1
+#endif
+#include "os/os_socket.h"
+#include "os/os.h"
+#include "os/syscall.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+#include <time.h>
+
+enum {
+    SOCKET_EINTR = -4,
+    SOCKET_EAGAIN = -11,
+    SOCKET_EADDRINUSE = -98,
+    SOCKET_ECONNREFUSED = -111,
+    SOCKET_BACKLOG = 8,
+    SOCKET_CLOSE_UNSHARE = 2, /* CLOSE_RANGE_UNSHARE: older headers lack it, as they lack the */
+    SOCKET_CLOSE_RANGE = 436, /* call, which has this number everywhere */
+    SOCKET_DRAIN_BYTES = 4096,
+    SOCKET_DRAINS = 64,
+};
+
+typedef struct socket_name {
+    struct sockaddr_un address;
+    long length;
+} socket_name_t;
+
+static void socket_close(long fd) {
+    hak_syscall(SYS_close, fd, 0, 0, 0, 0, 0);
+}
+
+bool hak_os_own_descriptors(void) {
+    return hak_syscall(SOCKET_CLOSE_RANGE, 0, ~0u, SOCKET_CLOSE_UNSHARE, 0, 0, 0) == 0;
+}
+
+static bool socket_name_make(const char *path, socket_name_t *name) {
+    size_t length = strlen(path);
+    bool is_abstract = path[0] == '@';
+    if (length >= sizeof name->address.sun_path) {
+        return false;
+    }
+    memset(&name->address, 0, sizeof name->address);
+    name->address.sun_family = AF_UNIX;
+    memcpy(name->address.sun_path + is_abstract, path + is_abstract, length - is_abstract);
+    name->length = (long)(offsetof(struct sockaddr_un, sun_path) + length + !is_abstract);
+    return true;
+}
+
+static long socket_make(void) {
+    return hak_syscall(SYS_socket, AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, 0, 0, 0);
+}
+
+bool hak_os_find_socket(const char *path, hak_os_file_id_t *id) {
+    struct stat status = {0};
+    *id = (hak_os_file_id_t){0};
+    if (hak_syscall(SYS_newfstatat, AT_FDCWD, (long)path, (long)&status, AT_SYMLINK_NOFOLLOW, 0,
+                    0) != 0 ||
+        !S_ISSOCK(status.st_mode)) {
+        return false;
+    }
+    *id = (hak_os_file_id_t){.device = status.st_dev, .inode = status.st_ino};
+    return true;
+}
+
+bool hak_os_remove_socket(const char *path, const hak_os_file_id_t *id) {
+    hak_os_file_id_t there;
+    return hak_os_find_socket(path, &there) && there.device == id->device &&
+           there.inode == id->inode &&
+           hak_syscall(SYS_unlinkat, AT_FDCWD, (long)path, 0, 0, 0, 0) == 0;
+}
+
+bool hak_os_is_deserted(const char *path) {
+    socket_name_t name = {0};
+    long fd = socket_name_make(path, &name) ? socket_make() : -1;
+    long result = hak_syscall(SYS_connect, fd, (long)&name.address, name.length, 0, 0, 0);
+    if (fd >= 0) {
+        socket_close(fd);
+    }
+    return fd >= 0 && result == SOCKET_ECONNREFUSED;
+}
+
+/* The file gets the mode of the socket before: nobody else can connect in between. */
+hak_os_listen_t hak_os_listen(const char *path, int *listener) {
+    socket_name_t name;
+    if (!socket_name_make(path, &name)) {
+        return HAK_OS_LISTEN_TOO_LONG;
+    }
+    long fd = socket_make();
+    hak_syscall(SYS_fchmod, fd, 0600, 0, 0, 0, 0);
+    long result = hak_syscall(SYS_bind, fd, (long)&name.address, name.length, 0, 0, 0);
+    if (result == 0) {
+        result = hak_syscall(SYS_listen, fd, SOCKET_BACKLOG, 0, 0, 0, 0);
+    }
+    if (result != 0 && fd >= 0) {
+        socket_close(fd);
+    }
+    *listener = (int)fd;
+    return result == 0                   ? HAK_OS_LISTEN_DONE
+           : result == SOCKET_EADDRINUSE ? HAK_OS_LISTEN_TAKEN
+                                         : HAK_OS_LISTEN_FAILED;
+}
+
+bool hak_os_await(int fd, bool is_to_send, uint64_t ns) {
+    struct pollfd poll = {.fd = fd, .events = is_to_send ? POLLOUT : POLLIN};
+    struct timespec time = {(time_t)(ns / 1000000000), (long)(ns % 1000000000)};
+    return hak_syscall(SYS_ppoll, (long)&poll, 1, (long)&time, 0, 0, 0) > 0;
+}
+
+static bool socket_is_allowed(long fd) {
+    struct ucred peer = {.uid = (uid_t)-1};
+    uint32_t length = sizeof peer;
+    if (hak_syscall(SYS_getsockopt, fd, SOL_SOCKET, SO_PEERCRED, (long)&peer, (long)&length, 0) !=
+        0) {
+        return false;
+    }
+    return peer.uid == 0 || peer.uid == (uid_t)hak_syscall(SYS_geteuid, 0, 0, 0, 0, 0, 0);
+}
+
+bool hak_os_accept(int listener, int *peer) {
+    long fd = hak_syscall(SYS_accept4, listener, 0, 0, SOCK_CLOEXEC | SOCK_NONBLOCK, 0, 0);
+    if (fd >= 0 && !socket_is_allowed(fd)) {
+        socket_close(fd);
+        *peer = -1;
+        return true;
+    }
+    *peer = (int)fd;
+    return fd >= 0;
+}
+
+static long socket_result(long done) {
+    if (done == SOCKET_EAGAIN || done == SOCKET_EINTR) {
+        return HAK_OS_NOT_NOW;
+    }
+    return done < 0 ? 0 : done;
+}
+
+long hak_os_receive(int fd, char *buffer, size_t capacity) {
+    return socket_result(
+        hak_syscall(SYS_recvfrom, fd, (long)buffer, (long)capacity, MSG_DONTWAIT, 0, 0));
+}
+
+long hak_os_send(int fd, const char *data, size_t length) {
+    return socket_result(
+        hak_syscall(SYS_sendto, fd, (long)data, (long)length, MSG_DONTWAIT | MSG_NOSIGNAL, 0, 0));
+}
+
+/* What was not read would make the kernel tell the peer of a reset in place of the end. */
+void hak_os_hang_up(int fd) {
+    char rest[SOCKET_DRAIN_BYTES];
+    hak_syscall(SYS_shutdown, fd, SHUT_WR, 0, 0, 0, 0);
+    for (unsigned i = 0; i < SOCKET_DRAINS && hak_os_receive(fd, rest, sizeof rest) > 0; i++) {
+    }
+    socket_close(fd);
+}
+
+/* --- files of reports ------------------------------------------------------------------------- */
+
+/* A pipe that nobody reads from would make the opening wait. */
+int hak_os_create_file(const char *path) {
+    long fd = hak_syscall(
+        SYS_openat, AT_FDCWD, (long)path,
+        O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY | O_NONBLOCK, 0600, 0, 0);
+    if (fd >= 0) {
+        hak_syscall(SYS_fcntl, fd, F_SETFL, O_WRONLY, 0, 0, 0);
+    }
+    return fd < 0 ? -1 : (int)fd;
+}
+
+int hak_os_copy_descriptor(int fd, int least) {
+    long copy = hak_syscall(SYS_fcntl, fd, F_DUPFD_CLOEXEC, least, 0, 0, 0);
+    return copy < 0 ? -1 : (int)copy;
+}
+
+bool hak_os_find_file(int fd, hak_os_file_id_t *id) {
+    struct stat status = {0};
+    bool is_open = hak_syscall(SYS_fstat, fd, (long)&status, 0, 0, 0, 0) == 0;
+    *id = (hak_os_file_id_t){.device = status.st_dev, .inode = status.st_ino};
+    return is_open;
+}
+
+void hak_os_close_file(int fd) {
+    socket_close(fd);
+}
+
+/* The signal comes to this thread, if it comes: it is taken back. */
+void hak_os_write_calmly(int fd, const char *data, size_t length) {
+    uint64_t pipe = 1ull << (SIGPIPE - 1), before = 0, pending = 0;
+    struct timespec none = {0};
+    hak_syscall(SYS_rt_sigpending, (long)&pending, sizeof pending, 0, 0, 0, 0);
+    hak_syscall(SYS_rt_sigprocmask, SIG_BLOCK, (long)&pipe, (long)&before, sizeof pipe, 0, 0);
+    hak_os_write(fd, data, length);
+    if ((pending & pipe) == 0) {
+        hak_syscall(SYS_rt_sigtimedwait, (long)&pipe, 0, (long)&none, sizeof pipe, 0, 0);
+    }
+    hak_os_restore_signals(before);
+}

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What the control channel and the report at exit want of the operating system: sockets, and files
+ * that are written. The rules of os.h hold. */
+#ifndef HAK_OS_OS_SOCKET_H
+#define HAK_OS_OS_SOCKET_H
+
+#include "base/words.h"
+
+/* From now on the calling thread has descriptors of its own, none so far: what it opens takes no
+ * number that the program would get, what the program closes is none of it, and no child of a fork
+ * inherits it. false: this takes Linux 5.9, and a sandbox that allows close_range. */
+bool hak_os_own_descriptors(void);
+
+typedef struct hak_os_file_id {
+    uint64_t device, inode;
+} hak_os_file_id_t;
+
+/* A socket of the unix domain that listens, for streams: a path, which gets the mode 0600, or @ and
+ * an abstract name. */
+typedef enum hak_os_listen {
+    HAK_OS_LISTEN_DONE,
+    HAK_OS_LISTEN_TOO_LONG,
+    HAK_OS_LISTEN_TAKEN, /* something of that name is there */
+    HAK_OS_LISTEN_FAILED,
+} hak_os_listen_t;
+hak_os_listen_t hak_os_listen(const char *path, int *listener);
+/* A socket has that path; links are not followed. */
+bool hak_os_find_socket(const char *path, hak_os_file_id_t *id);
+/* Nobody listens to the socket: a connection is refused. */
+bool hak_os_is_deserted(const char *path);
+/* If the path is still that socket's. */
+bool hak_os_remove_socket(const char *path, const hak_os_file_id_t *id);
+/* Waits until the descriptor can be read from, or sent to, or is broken. false: it is not, in this
+ * time; a signal may end the wait. */
+bool hak_os_await(int fd, bool is_to_send, uint64_t ns);
+/* The next peer; *peer is -1 if there is none, or if it is neither of the process's effective user
+ * nor root's. false: none can be had. */
+bool hak_os_accept(int listener, int *peer);
+/* Bytes, 0 at the end or when it is broken, HAK_OS_NOT_NOW if it would have to wait. */
+enum { HAK_OS_NOT_NOW = -1 };
+long hak_os_receive(int fd, char *buffer, size_t capacity);
+long hak_os_send(int fd, const char *data, size_t length);
+/* Closes the peer, who reads what was sent, and then the end. */
+void hak_os_hang_up(int fd);
+/* A copy of a descriptor, of that number or above, which no exec keeps. -1: none. */
+int hak_os_copy_descriptor(int fd, int least);
+/* What is open there. false: nothing. */
+bool hak_os_find_file(int fd, hak_os_file_id_t *id);
+/* A file to write to, new or emptied, 0600; no link is followed, no pipe waited for. -1: none. */
+int hak_os_create_file(const char *path);
+void hak_os_close_file(int fd);
+/* hak_os_write without SIGPIPE. */
+void hak_os_write_calmly(int fd, const char *data, size_t length);
+
+#endif

@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Why RSS is as high as it is: causes, the largest in words with what lowers it, and the threads
+ * whose caches hold most. docs/schema/explain.schema.json says what the JSON looks like. */
+#include "base/knobs.h"
+#include "stat/report.h"
+#include "stat/residence.h"
+
+#define HAK_CAUSE(name, title, advice) {#name, title, advice},
+static const struct explain_cause {
+    const char *name, *title, *advice;
+} causes[HAK_CAUSE_COUNT] = {
+#include "stat/causes.def"
+};
+#undef HAK_CAUSE
+
+enum { EXPLAIN_THREADS = 16, EXPLAIN_TEXT = 1536, EXPLAIN_NOTES = 4 };
+
+typedef struct explain {
+    hak_residence_t residence;
+    const hak_thread_stats_t *thread[EXPLAIN_THREADS]; /* those that hold most, most first */
+    unsigned thread_count;
+    hak_cause_t order[HAK_CAUSE_COUNT]; /* largest first */
+    uint64_t whole;                     /* RSS, or the sum if it is not known */
+} explain_t;
+
+static uint64_t thread_bytes(const hak_thread_stats_t *thread) {
+    return thread->cached_bytes + thread->outbox_bytes;
+}
+
+/* Among those that hold most. */
+static void explain_thread(explain_t *explain, const hak_thread_stats_t *thread) {
+    unsigned at = explain->thread_count;
+    for (; at > 0 && thread_bytes(explain->thread[at - 1]) < thread_bytes(thread); at--) {
+        if (at < EXPLAIN_THREADS) {
+            explain->thread[at] = explain->thread[at - 1];
+        }
+    }
+    if (at < EXPLAIN_THREADS) {
+        explain->thread[at] = thread;
+        explain->thread_count += explain->thread_count < EXPLAIN_THREADS;
+    }
+}
+
+static void explain_make(explain_t *explain, const hak_snapshot_t *snapshot,
+                         const hak_thread_list_t *threads) {
+    explain->thread_count = 0;
+    for (size_t i = 0; i < threads->count; i++) {
+        if (thread_bytes(&threads->thread[i]) != 0) {
+            explain_thread(explain, &threads->thread[i]);
+        }
+    }
+    hak_residence_look(&explain->residence, snapshot);
+    const uint64_t *bytes = explain->residence.bytes;
+    for (unsigned cause = 0; cause < HAK_CAUSE_COUNT; cause++) {
+        unsigned at = cause;
+        for (; at > 0 && bytes[explain->order[at - 1]] < bytes[cause]; at--) {
+            explain->order[at] = explain->order[at - 1];
+        }
+        explain->order[at] = (hak_cause_t)cause;
+    }
+    uint64_t rss = explain->residence.rss_bytes;
+    explain->whole = rss != 0 ? rss : hak_residence_sum(&explain->residence);
+}
+
+/* --- in words --------------------------------------------------------------------------------- */
+
+/* To the nearest, halves to the even one, as the tool that views reports does. */
+static uint64_t rounded(uint64_t value, uint64_t unit) {
+    uint64_t whole = value / unit, twice = value % unit * 2;
+    return whole + (twice > unit || (twice == unit && whole % 2 != 0));
+}
+
+/* With three significant digits. */
+static void put_size(hak_text_t *text, uint64_t bytes) {
+    static const char *const names[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+    enum { LAST = sizeof names / sizeof *names - 1 };
+    unsigned power = 0;
+    while (power < LAST && bytes * 2 >= 1999ull << 10 * power) {
+        power++;
+    }
+    uint64_t unit = 1ull << 10 * power;
+    if (power == 0 || bytes * 20 >= unit * 1999) {
+        hak_text_format(text, "%l", rounded(bytes, unit));
+    } else if (bytes * 200 >= unit * 1999) {
+        uint64_t tenths = rounded(bytes * 10, unit);
+        hak_text_format(text, "%l.%l", tenths / 10, tenths % 10);
+    } else {
+        uint64_t parts = rounded(bytes * 100, unit);
+        hak_text_format(text, "%l.%l%l", parts / 100, parts / 10 % 10, parts % 10);
+    }
+    hak_text_format(text, " %s", names[power]);
+}
+
+/* Of the whole; one decimal below ten. */
+static void put_percent(hak_text_t *text, const explain_t *explain, uint64_t bytes) {
+    uint64_t whole = explain->whole != 0 ? explain->whole : 1;
+    if (bytes == 0 || bytes * 2000 >= whole * 199) {
+        hak_text_format(text, "%l", rounded(bytes * 100, whole));
+    } else if (bytes * 2000 < whole) {
+        hak_text_str(text, "<0.1");
+    } else {
+        uint64_t tenths = rounded(bytes * 1000, whole);
+        hak_text_format(text, "%l.%l", tenths / 10, tenths % 10);
+    }
+    hak_text_str(text, " %");
+}
+
+static void put_part(const explain_t *explain, hak_text_t *text, hak_cause_t cause) {
+    uint64_t bytes = explain->residence.bytes[cause];
+    const struct hak_cause_class *most = &explain->residence.most[cause];
+    put_size(text, bytes);
+    hak_text_str(text, " (");
+    put_percent(text, explain, bytes);
+    hak_text_format(text, "), is %s", causes[cause].title);
+    if (most->bytes > bytes / 2 && most->block_bytes != 0) {
+        hak_text_format(text, ", most in blocks of %u bytes", most->block_bytes);
+    } else if (most->bytes > bytes / 2) {
+        hak_text_str(text, ", most above 64 KiB");
+    }
+}
+
+static const char anonymous_name[] =
+    "stacks of threads, or what the program maps itself (Python's small objects: "
+    "PYTHONMALLOC=malloc)";
+
+static void put_others(const hak_residence_t *residence, hak_text_t *text) {
+    static const char *const names[HAK_OS_MAPPING_KINDS] = {
+        [HAK_OS_MAPPING_FILE] = "files, such as programs and libraries",
+        [HAK_OS_MAPPING_SHARED] = "memory shared between processes",
+        [HAK_OS_MAPPING_STACK] = "the stack of the first thread",
+        [HAK_OS_MAPPING_BREAK] = "what brk gave",
+        [HAK_OS_MAPPING_ANONYMOUS] = anonymous_name,
+    };
+    unsigned most = 0;
+    for (unsigned kind = 1; kind < HAK_OS_MAPPING_KINDS; kind++) {
+        most = residence->other[kind] > residence->other[most] ? kind : most;
+    }
+    if (residence->other[most] != 0) {
+        hak_text_format(text, ", most of it %s, ", names[most]);
+        put_size(text, residence->other[most]);
+    }
+}
+
+/* What there is to gain at once. */
+static void put_returnable(const hak_residence_t *residence, hak_text_t *text, hak_cause_t cause) {
+    uint64_t bytes = residence->bytes[cause], returnable = residence->returnable[cause];
+    if (returnable == HAK_RESIDENCE_UNKNOWN || returnable == bytes) {
+        return;
+    }
+    hak_text_str(text, " Of these ");
+    put_size(text, bytes);
+    if (returnable != 0) {
+        hak_text_str(text, " ");
+        put_size(text, returnable);
+        hak_text_str(text, " are OS pages without a block in use, which malloc_trim(0) returns; "
+                           "the rest goes only when its neighbours are freed.");
+    } else {
+        hak_text_str(text, " malloc_trim(0) returns nothing: every OS page has a block in use, and "
+                           "goes only when that is freed.");
+    }
+}
+
+static void put_sentences(const explain_t *explain, hak_text_t *text) {
+    hak_cause_t first = explain->order[0];
+    hak_text_str(text, explain->residence.rss_bytes != 0 ? "RSS is " : "Known to be resident are ");
+    put_size(text, explain->whole);
+    hak_text_str(text, ". The largest part, ");
+    put_part(explain, text, first);
+    if (first == HAK_CAUSE_others) {
+        put_others(&explain->residence, text);
+        hak_text_format(text, ": %s. Of the rest the largest part, ", causes[first].advice);
+        first = explain->order[1];
+        put_part(explain, text, first);
+    }
+    hak_text_format(text, ": %s.", causes[first].advice);
+    put_returnable(&explain->residence, text, first);
+}
+
+static hak_text_t sentences(const explain_t *explain, char *buffer) {
+    hak_text_t text;
+    hak_text_init(&text, buffer, EXPLAIN_TEXT);
+    put_sentences(explain, &text);
+    return text;
+}
+
+/* What could not be found out; returns how many. */
+static unsigned notes(const explain_t *explain, const char *note[EXPLAIN_NOTES]) {
+    const hak_residence_t *residence = &explain->residence;
+    unsigned count = 0;
+    if (hak_load_relaxed(&hak_knobs.force_libc)) {
+        note[count++] = HAK_FORCED_NOTE;
+    }
+    if (!residence->is_listed) {
+        note[count++] = "no memory for a list of what is the allocator's: it counts as others'";
+    }
+    if (!residence->is_looked_at) {
+        note[count++] = "the kernel does not tell what is resident: what is mapped counts";
+    }
+    if (residence->rss_bytes == 0) {
+        note[count++] = "the kernel does not tell RSS: memory of others is not known";
+    } else if (!residence->is_told) {
+        note[count++] = "the kernel does not tell what is resident of each mapping: what causes "
+                        "leave of RSS counts as others'";
+    }
+    return count;
+}
+
+/* --- the reports ------------------------------------------------------------------------------ */
+
+static void text_line(const hak_sink_t *sink, const hak_text_t *text) {
+    hak_sink_format(sink, "hakmem: ");
+    sink->put(sink->context, text->data, text->length);
+    hak_sink_format(sink, "\n");
+}
+
+static void explain_text(const hak_sink_t *sink, const explain_t *explain) {
+    char buffer[EXPLAIN_TEXT];
+    const char *note[EXPLAIN_NOTES];
+    hak_text_t text = sentences(explain, buffer);
+    hak_write_head(sink);
+    text_line(sink, &text);
+    for (unsigned i = 0; i < HAK_CAUSE_COUNT; i++) {
+        hak_cause_t cause = explain->order[i];
+        uint64_t bytes = explain->residence.bytes[cause];
+        hak_text_init(&text, buffer, EXPLAIN_TEXT);
+        hak_text_format(&text, "%s: ", causes[cause].name);
+        put_size(&text, bytes);
+        hak_text_str(&text, ", ");
+        put_percent(&text, explain, bytes);
+        hak_text_format(&text, ": %s", causes[cause].title);
+        uint64_t returnable = explain->residence.returnable[cause];
+        if (returnable != HAK_RESIDENCE_UNKNOWN && returnable != 0) {
+            hak_text_str(&text, "; malloc_trim(0) returns ");
+            put_size(&text, returnable);
+        }
+        text_line(sink, &text);
+    }
+    for (unsigned i = 0; i < explain->thread_count; i++) {
+        const hak_thread_stats_t *thread = explain->thread[i];
+        hak_sink_format(sink, "hakmem: thread %u caches %l KiB, idle for %l ms\n", thread->id,
+                        thread_bytes(thread) >> 10, thread->idle_ms);
+    }
+    for (unsigned i = 0, count = notes(explain, note); i < count; i++) {
+        hak_sink_format(sink, "hakmem: %s\n", note[i]);
+    }
+}
+
+static void json_causes(const hak_sink_t *sink, const explain_t *explain) {
+    hak_sink_format(sink, ",\n\"causes\":[");
+    for (unsigned i = 0; i < HAK_CAUSE_COUNT; i++) {
+        hak_cause_t cause = explain->order[i];
+        uint64_t returnable = explain->residence.returnable[cause];
+        hak_sink_format(sink, "%s\n{\"name\":\"%s\",\"bytes\":%l,", i == 0 ? "" : ",",
+                        causes[cause].name, explain->residence.bytes[cause]);
+        if (returnable != HAK_RESIDENCE_UNKNOWN) {
+            hak_sink_format(sink, "\"returnable_bytes\":%l,", returnable);
+        }
+        hak_sink_format(sink, "\"title\":\"%s\",\"advice\":\"%s\"}", causes[cause].title,
+                        causes[cause].advice);
+    }
+    hak_sink_format(sink, "]");
+}
+
+static void explain_json(const hak_sink_t *sink, const explain_t *explain) {
+    char buffer[EXPLAIN_TEXT];
+    const char *note[EXPLAIN_NOTES];
+    hak_text_t text = sentences(explain, buffer);
+    hak_report_head(sink);
+    hak_sink_format(sink, ",\n\"rss_bytes\":%l,\"sum_bytes\":%l,\"first\":\"%s\",\n\"text\":\"",
+                    explain->residence.rss_bytes, hak_residence_sum(&explain->residence),
+                    causes[explain->order[0]].name);
+    sink->put(sink->context, text.data, text.length);
+    hak_sink_format(sink, "\"");
+    json_causes(sink, explain);
+    hak_sink_format(sink, ",\n\"threads\":[");
+    for (unsigned i = 0; i < explain->thread_count; i++) {
+        const hak_thread_stats_t *thread = explain->thread[i];
+        hak_sink_format(sink, "%s\n{\"id\":%u,\"cached_bytes\":%l,\"idle_ms\":%l}",
+                        i == 0 ? "" : ",", thread->id, thread_bytes(thread), thread->idle_ms);
+    }
+    hak_sink_format(sink, "],\n\"notes\":[");
+    for (unsigned i = 0, count = notes(explain, note); i < count; i++) {
+        hak_sink_format(sink, "%s\"%s\"", i == 0 ? "" : ",", note[i]);
+    }
+    hak_sink_format(sink, "]}\n");
+}
+
+void hak_write_explain(const hak_sink_t *sink, const hak_snapshot_t *snapshot,
+                       const hak_thread_list_t *threads, bool is_json) {
+    explain_t explain;
+    explain_make(&explain, snapshot, threads);
+    if (is_json) {
+        explain_json(sink, &explain);
+    } else {
+        explain_text(sink, &explain);
+    }
+}

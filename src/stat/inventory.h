@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The address ranges that are ours, listed; private to this folder. The list is made under locks
+ * held for a copy each, and lies in a mapping of its own. What it says is looked at afterwards,
+ * with no lock: by then a range may be gone, or another one. */
+#ifndef HAK_STAT_INVENTORY_H
+#define HAK_STAT_INVENTORY_H
+
+#include "slab/slab.h"
+
+typedef enum hak_range_kind {
+    HAK_RANGE_SUPERSLAB,
+    HAK_RANGE_HUGE,
+    HAK_RANGE_CACHED, /* of freed huge blocks */
+    HAK_RANGE_META,
+    HAK_RANGE_GUARD,
+} hak_range_kind_t;
+
+typedef struct hak_range {
+    char *base;
+    size_t bytes;
+    hak_range_kind_t kind;
+    uint8_t huge_pages; /* of a superslab, as the next four */
+    hak_superslab_t *superslab;
+    uint64_t free_units, clean_units, padding_units;
+} hak_range_t;
+
+typedef struct hak_inventory {
+    hak_range_t *range; /* by address, and disjoint; NULL: there was no memory for the list */
+    size_t count;
+    size_t capacity;
+    size_t bytes; /* of the list */
+} hak_inventory_t;
+
+void hak_inventory_take(hak_inventory_t *inventory);
+void hak_inventory_drop(hak_inventory_t *inventory);
+
+typedef enum hak_piece_kind {
+    HAK_PIECE_SLAB,
+    HAK_PIECE_LARGE,
+    HAK_PIECE_CLEAN,   /* free units that read as zero */
+    HAK_PIECE_PADDING, /* free units of huge pages, never used */
+    HAK_PIECE_DIRTY,   /* free units that hold memory, or units on the way */
+} hak_piece_kind_t;
+
+/* Units of a superslab that are used alike: a slab, a large block, a run of free ones. */
+typedef struct hak_piece {
+    hak_piece_kind_t kind;
+    unsigned unit, units;
+    unsigned sc;           /* of a slab, as the next three */
+    uint32_t carved, free; /* blocks; free <= carved */
+    hak_slab_t *slab;
+} hak_piece_t;
+
+/* The piece that begins at a unit; one follows the other up to the superslab's end. */
+hak_piece_t hak_inventory_piece(const hak_range_t *range, unsigned unit);
+
+#endif

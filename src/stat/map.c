@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The picture of the heap: what every unit of every superslab is used for, and the huge blocks, as
+ * JSON. docs/schema/map.schema.json says what it looks like. */
+#include "os/os.h"
+#include "stat/inventory.h"
+#include "stat/report.h"
+
+static void map_piece(const hak_sink_t *sink, const hak_piece_t *piece) {
+    static const char *const names[] = {
+        [HAK_PIECE_SLAB] = "slab",     [HAK_PIECE_LARGE] = "large", [HAK_PIECE_CLEAN] = "clean",
+        [HAK_PIECE_PADDING] = "dirty", [HAK_PIECE_DIRTY] = "dirty",
+    };
+    hak_sink_format(sink, "%s{\"unit\":%u,\"units\":%u,\"kind\":\"%s\"",
+                    piece->unit == 0 ? "" : ",", piece->unit, piece->units, names[piece->kind]);
+    if (piece->kind == HAK_PIECE_SLAB) {
+        const hak_sc_info_t *info = &hak_sc_info[piece->sc];
+        hak_sink_format(sink, ",\"bytes\":%u,\"live\":%u,\"blocks\":%u,\"capacity\":%u",
+                        info->bytes, piece->carved - piece->free, piece->carved,
+                        (unsigned)info->blocks);
+    }
+    hak_sink_format(sink, "}");
+}
+
+static void map_superslab(const hak_sink_t *sink, const hak_range_t *range) {
+    hak_sink_format(sink, "{\"base\":\"%p\",\"huge_pages\":%u,\"spans\":[", range->base,
+                    (unsigned)range->huge_pages);
+    for (unsigned unit = 0; unit < HAK_SUPERSLAB_UNITS;) {
+        hak_piece_t piece = hak_inventory_piece(range, unit);
+        map_piece(sink, &piece);
+        unit += piece.units;
+    }
+    hak_sink_format(sink, "]}");
+}
+
+static void map_huge(const hak_sink_t *sink, const hak_range_t *range) {
+    hak_sink_format(sink, "{\"base\":\"%p\",\"bytes\":%z,\"kind\":\"%s\"}", range->base,
+                    range->bytes, range->kind == HAK_RANGE_HUGE ? "huge" : "cached");
+}
+
+void hak_write_map(const hak_sink_t *sink) {
+    hak_inventory_t inventory;
+    hak_inventory_take(&inventory);
+    hak_report_head(sink);
+    hak_sink_format(sink, ",\n\"unit_bytes\":%u,\"superslab_units\":%u,\n\"superslabs\":[",
+                    (unsigned)HAK_UNIT_BYTES, (unsigned)HAK_SUPERSLAB_UNITS);
+    const char *comma = "\n";
+    for (size_t i = 0; i < inventory.count; i++) {
+        if (inventory.range[i].kind == HAK_RANGE_SUPERSLAB) {
+            hak_sink_format(sink, "%s", comma);
+            map_superslab(sink, &inventory.range[i]);
+            comma = ",\n";
+        }
+    }
+    hak_sink_format(sink, "],\n\"huge\":[");
+    comma = "\n";
+    for (size_t i = 0; i < inventory.count; i++) {
+        const hak_range_t *range = &inventory.range[i];
+        if (range->kind == HAK_RANGE_HUGE || range->kind == HAK_RANGE_CACHED) {
+            hak_sink_format(sink, "%s", comma);
+            map_huge(sink, range);
+            comma = ",\n";
+        }
+    }
+    hak_sink_format(sink, "]}\n");
+    hak_inventory_drop(&inventory);
+}

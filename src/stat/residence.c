@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Everything of ours that is resident gets a cause; what the kernel counts besides is others'.
+ *
+ * The two are found independently: causes by asking what is resident of each slab, block and table,
+ * others by taking what is ours off each mapping of the process. So the sum of all causes meets RSS
+ * only if nothing was missed or counted twice. Figures are estimates while threads work; nothing is
+ * locked but as long as a list is copied. */
+#include "stat/residence.h"
+
+typedef struct class_residence {
+    uint64_t used_blocks;          /* in the program's hands, in caches or on the way */
+    uint64_t used, free, uncarved; /* resident bytes */
+} class_residence_t;
+
+typedef struct residence_work {
+    hak_residence_t *out;
+    const hak_snapshot_t *snapshot;
+    hak_inventory_t inventory;
+    class_residence_t sc[HAK_SC_COUNT];
+    uint64_t large;       /* resident bytes of large and huge blocks */
+    size_t cursor;        /* range that the next mapping may overlap first */
+    uint64_t excess_meta; /* looks resident, but is no part of RSS: OS pages that were only read, */
+    uint64_t excess_blocks; /* for which the kernel has one page of zeros */
+} residence_work_t;
+
+/* All of it, if the kernel does not tell. */
+static size_t look(residence_work_t *work, const char *base, size_t bytes) {
+    size_t resident = work->out->is_looked_at ? hak_os_resident_now(base, bytes) : SIZE_MAX;
+    if (resident == SIZE_MAX) {
+        work->out->is_looked_at = false;
+        return bytes;
+    }
+    return resident;
+}
+
+/* --- what is ours ----------------------------------------------------------------------------- */
+
+static bool is_huge_page(const hak_range_t *range, unsigned unit) {
+    return (range->huge_pages >> unit / HAK_HUGE_PAGE_UNITS & 1) != 0;
+}
+
+/* Blocks in use first: what holes were made of is free ones'. Behind the last block that was made
+ * lies what nobody has touched, unless it is part of a huge page or had another user before. */
+static void look_at_slab(residence_work_t *work, const hak_range_t *range,
+                         const hak_piece_t *piece) {
+    const char *base = range->base + (size_t)piece->unit * HAK_UNIT_BYTES;
+    class_residence_t *sc = &work->sc[piece->sc];
+    size_t all = (size_t)piece->units * HAK_UNIT_BYTES, size = hak_sc_info[piece->sc].bytes;
+    size_t made = hak_least(hak_align_up(piece->carved * size, hak_os_page_bytes()), all);
+    uint64_t resident = look(work, base, made);
+    uint64_t used = hak_least(resident, (piece->carved - piece->free) * (uint64_t)size);
+    uint64_t free = hak_least(resident - used, piece->free * (uint64_t)size);
+    uint64_t rest = look(work, base + made, all - made);
+    sc->used_blocks += piece->carved - piece->free;
+    sc->used += used;
+    sc->free += free;
+    sc->uncarved += resident - used - free;
+    if (is_huge_page(range, piece->unit + (unsigned)(made / HAK_UNIT_BYTES))) {
+        work->out->bytes[HAK_CAUSE_huge_page_padding] += rest;
+    } else {
+        sc->uncarved += rest;
+    }
+}
+
+static void look_at_piece(residence_work_t *work, const hak_range_t *range,
+                          const hak_piece_t *piece) {
+    hak_cause_t cause = HAK_CAUSE_retained_dirty;
+    if (piece->kind == HAK_PIECE_SLAB) {
+        look_at_slab(work, range, piece);
+        return;
+    }
+    size_t resident = look(work, range->base + (size_t)piece->unit * HAK_UNIT_BYTES,
+                           (size_t)piece->units * HAK_UNIT_BYTES);
+    if (piece->kind == HAK_PIECE_LARGE) {
+        work->large += resident;
+        return;
+    }
+    if (piece->kind == HAK_PIECE_PADDING ||
+        (piece->kind == HAK_PIECE_CLEAN && is_huge_page(range, piece->unit))) {
+        cause = HAK_CAUSE_huge_page_padding;
+    } else if (piece->kind == HAK_PIECE_CLEAN) {
+        cause = HAK_CAUSE_retained_clean;
+    }
+    work->out->bytes[cause] += resident;
+}
+
+static void look_at_range(residence_work_t *work, const hak_range_t *range) {
+    static const hak_cause_t causes[] = {
+        [HAK_RANGE_CACHED] = HAK_CAUSE_retained_dirty,
+        [HAK_RANGE_META] = HAK_CAUSE_metadata,
+        [HAK_RANGE_GUARD] = HAK_CAUSE_guard,
+    };
+    if (range->kind == HAK_RANGE_SUPERSLAB) {
+        for (unsigned unit = 0; unit < HAK_SUPERSLAB_UNITS;) {
+            hak_piece_t piece = hak_inventory_piece(range, unit);
+            look_at_piece(work, range, &piece);
+            unit += piece.units;
+        }
+        return;
+    }
+    size_t resident = look(work, range->base, range->bytes);
+    if (range->kind == HAK_RANGE_HUGE) {
+        work->large += resident;
+    } else {
+        work->out->bytes[causes[range->kind]] += resident;
+    }
+}
+
+/* --- by size class ---------------------------------------------------------------------------- */
+
+static uint64_t share(uint64_t bytes, uint64_t part, uint64_t all) {
+    return all == 0 ? 0 : (uint64_t)((double)bytes * ((double)part / (double)all));
+}
+
+static void class_add(hak_residence_t *out, hak_cause_t cause, unsigned block_bytes,
+                      uint64_t bytes) {
+    out->bytes[cause] += bytes;
+    if (bytes > out->most[cause].bytes) {
+        out->most[cause].block_bytes = block_bytes;
+        out->most[cause].bytes = bytes;
+    }
+}
+
+/* Which of the used blocks wait in caches is known by number only. Blocks the program holds come
+ * first; what they leave is shared by number. */
+static void class_split(residence_work_t *work, unsigned sc) {
+    const class_residence_t *of = &work->sc[sc];
+    const hak_class_stats_t *stats = &work->snapshot->sc[sc];
+    hak_residence_t *out = work->out;
+    unsigned size = hak_sc_info[sc].bytes;
+    uint64_t cached = stats->cached + stats->lost, outboxes = stats->outbox + stats->remote;
+    uint64_t waiting = cached + outboxes + stats->quarantine;
+    uint64_t live_blocks = of->used_blocks > waiting ? of->used_blocks - waiting : 0;
+    uint64_t live = waiting == 0 ? of->used : hak_least(of->used, live_blocks * size);
+    uint64_t left = of->used - live;
+    uint64_t given = stats->bin.refill * size; /* for what such requests asked for */
+    uint64_t slack = share(live, given - hak_least(given, stats->bin.asked_bytes), given);
+    uint64_t bins = share(left, cached, waiting), out_of = share(left, outboxes, waiting);
+    uint64_t held = share(left, stats->quarantine, waiting);
+    class_add(out, HAK_CAUSE_live, size, live - slack + (left - bins - out_of - held));
+    class_add(out, HAK_CAUSE_slack, size, slack);
+    class_add(out, HAK_CAUSE_slab_free, size, of->free);
+    class_add(out, HAK_CAUSE_uncarved, size, of->uncarved);
+    class_add(out, HAK_CAUSE_bins, size, bins);
+    class_add(out, HAK_CAUSE_outboxes, size, out_of);
+    out->bytes[HAK_CAUSE_guard] += held;
+}
+
+/* --- what malloc_trim(0) gives back ----------------------------------------------------------- */
+
+static void look_at_hole(const hak_hole_t *hole, void *context) {
+    residence_work_t *work = context;
+    uint64_t *returnable = work->out->returnable;
+    returnable[HAK_CAUSE_slab_free] += look(work, hole->base, hole->free_bytes);
+    if (hole->uncarved_bytes != 0) {
+        const char *rest = hole->base + hole->free_bytes;
+        returnable[HAK_CAUSE_uncarved] += look(work, rest, hole->uncarved_bytes);
+    }
+}
+
+/* Of parts of huge pages that no block was made of it is not told which cause has them. */
+static void look_at_returnable(residence_work_t *work) {
+    hak_residence_t *out = work->out;
+    for (unsigned cause = 0; cause < HAK_CAUSE_COUNT; cause++) {
+        out->returnable[cause] = HAK_RESIDENCE_UNKNOWN;
+    }
+    out->returnable[HAK_CAUSE_slab_free] = out->returnable[HAK_CAUSE_uncarved] = 0;
+    hak_owner_visit_holes(look_at_hole, work);
+    out->returnable[HAK_CAUSE_retained_dirty] = out->bytes[HAK_CAUSE_retained_dirty];
+    for (unsigned cause = HAK_CAUSE_slab_free; cause <= HAK_CAUSE_uncarved; cause++) {
+        out->returnable[cause] = hak_least(out->returnable[cause], out->bytes[cause]);
+    }
+}
+
+/* --- what is others' -------------------------------------------------------------------------- */
+
+static void look_at_mapping(const hak_os_mapping_t *mapping, void *context) {
+    residence_work_t *work = context;
+    const hak_range_t *range = work->inventory.range;
+    size_t count = work->inventory.count, i = work->cursor;
+    uint64_t ours = 0;
+    bool has_blocks = false;
+    while (i < count && (uintptr_t)range[i].base + range[i].bytes <= mapping->start) {
+        i++;
+    }
+    work->cursor = i;
+    for (; i < count && (uintptr_t)range[i].base < mapping->end; i++) {
+        uintptr_t from = (uintptr_t)range[i].base, to = from + range[i].bytes;
+        from = from > mapping->start ? from : mapping->start;
+        to = to < mapping->end ? to : mapping->end;
+        ours += look(work, (const char *)from, to - from);
+        has_blocks |= range[i].kind < HAK_RANGE_META;
+    }
+    work->out->rss_bytes += mapping->resident_bytes;
+    if (ours <= mapping->resident_bytes) {
+        work->out->other[mapping->kind] += mapping->resident_bytes - ours;
+    } else if (has_blocks) { /* the list itself may lie beside them */
+        work->excess_blocks += ours - mapping->resident_bytes;
+    } else {
+        work->excess_meta += ours - mapping->resident_bytes;
+    }
+}
+
+static void take_off(uint64_t *from, uint64_t bytes) {
+    *from -= hak_least(*from, bytes);
+}
+
+static void look_at_others(residence_work_t *work) {
+    char text[2048];
+    hak_residence_t *out = work->out;
+    out->is_told =
+        hak_os_mappings(true, text, sizeof text, look_at_mapping, work) && out->rss_bytes != 0;
+    if (out->is_told) {
+        for (unsigned kind = 0; kind < HAK_OS_MAPPING_KINDS; kind++) {
+            out->bytes[HAK_CAUSE_others] += out->other[kind];
+        }
+        if (out->is_looked_at) {
+            take_off(&out->bytes[HAK_CAUSE_metadata], work->excess_meta);
+            take_off(&out->bytes[HAK_CAUSE_live], work->excess_blocks);
+        }
+        return;
+    }
+    out->rss_bytes = hak_os_resident_all();
+    out->bytes[HAK_CAUSE_others] = out->rss_bytes;
+    take_off(&out->bytes[HAK_CAUSE_others], hak_residence_sum(out) - out->rss_bytes);
+}
+
+void hak_residence_look(hak_residence_t *residence, const hak_snapshot_t *snapshot) {
+    residence_work_t work = {.out = residence, .snapshot = snapshot};
+    *residence = (hak_residence_t){.is_looked_at = true};
+    hak_inventory_take(&work.inventory);
+    residence->is_listed = work.inventory.capacity != 0;
+    for (size_t i = 0; i < work.inventory.count; i++) {
+        look_at_range(&work, &work.inventory.range[i]);
+    }
+    for (unsigned sc = 0; sc < HAK_SC_COUNT; sc++) {
+        class_split(&work, sc);
+    }
+    class_add(residence, HAK_CAUSE_live, 0, work.large);
+    look_at_returnable(&work);
+    look_at_others(&work);
+    hak_inventory_drop(&work.inventory);
+}
+
+uint64_t hak_residence_sum(const hak_residence_t *residence) {
+    uint64_t sum = 0;
+    for (unsigned cause = 0; cause < HAK_CAUSE_COUNT; cause++) {
+        sum += residence->bytes[cause];
+    }
+    return sum;
+}

@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: MIT
+"""What the tests of the control channel share: the program under test, and HTTP on its unix socket."""
+import contextlib
+import http.client
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+
+LIBRARY = os.environ.get("HAKMEM_LIB", "")
+PATIENCE = 20  # seconds, for what should come at once
+
+
+class Connection(http.client.HTTPConnection):
+    def __init__(self, path):
+        super().__init__("localhost", timeout=PATIENCE)
+        self.path = path
+
+    def connect(self):
+        self.sock = connect(self.path)
+
+
+def connect(path):
+    """A socket that is connected to the path, or to the abstract name behind an @."""
+    sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    sock.settimeout(PATIENCE)
+    sock.connect("\0" + path[1:] if path.startswith("@") else path)
+    return sock
+
+
+def get(path, page="/", method="GET"):
+    """Status, headers and body."""
+    with contextlib.closing(Connection(path)) as connection:
+        connection.request(method, page)
+        answer = connection.getresponse()
+        return answer.status, answer.headers, answer.read().decode()
+
+
+def wait_until(what, condition):
+    end = time.monotonic() + PATIENCE
+    while not condition():
+        assert time.monotonic() < end, what
+        time.sleep(0.01)
+
+
+class Program:
+    """Runs under hakmem with these options until the `with` ends; `out` and `error` are there then."""
+
+    def __init__(self, options, *words, **more):
+        environment = dict(os.environ, LD_PRELOAD=LIBRARY, HAKMEM_OPTIONS=options)
+        streams = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+        self.process = subprocess.Popen([sys.argv[1], *words], env=environment, text=True, **{**streams, **more})
+        self.pid = self.process.pid
+        self.out = self.error = None
+
+    def __enter__(self):
+        return self
+
+    def ready(self):
+        line = self.process.stdout.readline()
+        if not line and self.process.wait() == 77:
+            raise SkipTest()
+        assert line == "ready\n", line + self.process.stderr.read()
+
+    def finish(self):
+        if self.out is None:
+            self.out, self.error = self.process.communicate("", timeout=PATIENCE)
+
+    def __exit__(self, *_):
+        self.finish()
+
+
+class SkipTest(Exception):
+    pass
+
+
+def run_tests(names):
+    """Calls every test_... with a fresh folder; the exit status."""
+    if not LIBRARY:
+        print("skip: HAKMEM_LIB is not set")
+        return 77
+    failed = 0
+    for name, test in sorted(names.items()):
+        if not name.startswith("test_"):
+            continue
+        with tempfile.TemporaryDirectory(prefix="hak") as folder:
+            os.chmod(folder, 0o755)
+            try:
+                test(folder)
+                print("ok    ", name)
+            except SkipTest:
+                print("skip  ", name)
+            except Exception as error:  # pylint: disable=broad-except
+                failed += 1
+                print("FAILED", name, type(error).__name__, error)
+                line = error.__traceback__
+                while line:
+                    print("       ", line.tb_frame.f_code.co_name, line.tb_lineno)
+                    line = line.tb_next
+    return 1 if failed else 0

@@ -1,0 +1,143 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""The report at exit: once for each process that ends by itself, where the options say, after all else.
+
+Usage: report_test.py PROGRAM
+"""
+import os
+import re
+import stat
+import subprocess
+import sys
+
+from channel import Program, run_tests
+
+FIRST = "hakmem: mapped_bytes "
+HEAD = re.compile(r"hakmem: \d+\.\d+\.\d+, process (\d+) \(control_program\)\n" + FIRST)
+
+
+def finished(options, *words, **more):
+    with Program(options, *words, **more) as program:
+        program.finish()
+    assert program.process.returncode == 0, program.process.returncode
+    return program
+
+
+def content(path):
+    with open(path, encoding="utf-8") as file:
+        return file.read()
+
+
+def test_report_is_written_once_to_standard_error(_folder):
+    program = finished("report:exit", "allocate")
+    assert program.out == "ready\n"
+    assert program.error.count(FIRST) == 1 and int(HEAD.match(program.error)[1]) == program.pid, program.error
+    assert finished("report:off", "allocate").error == ""
+
+
+def test_report_comes_last_also_when_main_left(_folder):
+    program = finished("report:exit", "leave_main", stderr=subprocess.STDOUT)
+    assert program.out.count(FIRST) == 1, program.out
+    assert "flushed\n" in program.out
+
+
+def test_each_choice_has_its_report(folder):
+    for choice in ("json", "explain", "map"):
+        assert FIRST not in finished(f"report:{choice},report_file:{folder}/{choice}").error
+        assert content(f"{folder}/{choice}") != ""
+
+
+def test_file_is_new_and_the_owners_alone(folder):
+    path = folder + "/r"
+    old = os.umask(0)
+    finished("report:exit,report_file:" + path)
+    os.umask(old)
+    assert stat.S_IMODE(os.stat(path).st_mode) == 0o600
+    with open(path, "a", encoding="utf-8") as file:
+        file.write("x" * 100000)
+    program = finished("report:exit,report_file:" + path)
+    assert HEAD.match(content(path)) and "xxx" not in content(path)
+    assert os.path.getsize(path) < 100000 and program.error == ""
+
+
+def test_link_is_not_followed(folder):
+    with open(folder + "/mine", "w", encoding="utf-8") as file:
+        file.write("mine")
+    os.symlink(folder + "/mine", folder + "/r")
+    program = finished(f"report:exit,report_file:{folder}/r")
+    assert content(folder + "/mine") == "mine"
+    lines = program.error.splitlines()
+    assert len(lines) == 1 and lines[0].startswith("hakmem: report_file: "), lines
+
+
+def test_file_that_cannot_be_made_gives_one_line(folder):
+    for path in (folder + "/none/r", folder, folder + "/none/" + "x" * 100):
+        lines = finished("report:exit,report_file:" + path).error.splitlines()
+        assert len(lines) == 1 and lines[0].startswith("hakmem: report_file: "), lines
+
+
+def test_pipe_that_nobody_reads_ends_nobody(folder):
+    os.mkfifo(folder + "/pipe")
+    assert len(finished(f"report:exit,report_file:{folder}/pipe").error.splitlines()) == 1
+    reading, writing = os.pipe()
+    os.close(reading)
+    program = finished("report:exit", stderr=writing)  # standard error: no SIGPIPE ends the program
+    os.close(writing)
+    assert program.process.returncode == 0
+
+
+def test_child_of_a_fork_reports_too(folder):
+    program = finished(f"report:exit,report_file:{folder}/%p", "fork")
+    names = os.listdir(folder)
+    assert len(names) == 2 and str(program.pid) in names
+    assert all(HEAD.match(content(f"{folder}/{name}"))[1] == name for name in names)
+
+
+def test_process_that_does_not_end_by_itself_reports_nothing(_folder):
+    for word, status in (("_exit", 0), ("abort", -6)):
+        with Program("report:exit", word) as program:
+            program.finish()
+        assert program.process.returncode == status and FIRST not in program.error
+
+
+def test_exit_in_a_signal_handler_reports(_folder):
+    with Program("report:exit", "signal") as program:
+        program.ready()
+        program.process.terminate()
+        program.finish()
+    assert program.process.returncode == 0 and program.error.count(FIRST) == 1
+
+
+def test_force_libc_reports_little_and_says_so(_folder):
+    for choice in ("exit", "explain"):
+        error = finished(f"report:{choice},force_libc:1", "allocate").error
+        assert error.count("\nhakmem: force_libc is on: ") == 1, error
+        assert "force_libc" not in finished(f"report:{choice}", "allocate").error
+
+
+def test_program_that_closes_standard_error_is_reported(_folder):
+    for word in ("close_error", "close_at_exit"):
+        program = finished("report:exit", word)
+        assert HEAD.match(program.error) and FIRST not in program.out, word
+
+
+def test_descriptor_that_was_reused_is_not_written_to(_folder):
+    program = finished("report:exit", "reuse_at_exit")
+    assert program.out == program.error == ""
+
+
+def test_copy_of_standard_error_is_kept_only_for_a_report(folder):
+    for options, count in (("report:exit", 4), ("report:off", 3), (f"report:exit,report_file:{folder}/r", 3)):
+        with Program(options, close_fds=True) as program:
+            program.ready()
+            assert len(os.listdir(f"/proc/{program.pid}/fd")) == count, options
+
+
+def test_file_without_a_report_gives_one_line(folder):
+    lines = finished(f"report_file:{folder}/r", "allocate").error.splitlines()
+    assert len(lines) == 1 and "without the option report" in lines[0], lines
+    assert os.listdir(folder) == []
+
+
+if __name__ == "__main__":
+    sys.exit(run_tests(globals()))

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Eight threads allocate and free to each other, and the process forks. Meanwhile parent and
+ * children write reports of every format to files of a folder: FORMAT.NUMBER, FORMAT.child.NUMBER,
+ * and FORMAT.end when the threads are gone.
+ *
+ * Usage: report_load FOLDER */
+#include "base/atomics.h"
+#include "double/rng.h"
+#include "hakmem/hakmem.h"
+#include "stat/stat.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { THREADS = 8, SLOTS = 1024, ROUNDS = 20, CHILD_SECONDS = 60 };
+
+static void *slot[SLOTS]; /* [atomic] */
+static uint32_t started;  /* [atomic] threads */
+static uint32_t is_over;  /* [atomic] */
+static const char *folder;
+
+static void expect(bool holds, const char *what) {
+    if (!holds) {
+        dprintf(2, "report_load: %s failed\n", what);
+        _exit(1);
+    }
+}
+
+static void *work(void *context) {
+    uint64_t seed = (uintptr_t)context;
+    hak_add_relaxed(&started, 1);
+    while (hak_load_relaxed(&is_over) == 0) {
+        uint64_t random = hak_rng_next(&seed);
+        size_t size = random / SLOTS % (random % 32 == 0 ? 2000000 : 700);
+        void *block = hak_malloc(size);
+        hak_free(__atomic_exchange_n(&slot[random % SLOTS], block, __ATOMIC_ACQ_REL));
+    }
+    return NULL;
+}
+
+static void write_all(const char *end) {
+    static const char formats[][8] = {[HAK_REPORT_TEXT] = "text",
+                                      [HAK_REPORT_XML] = "xml",
+                                      [HAK_REPORT_JSON] = "json",
+                                      [HAK_REPORT_METRICS] = "metrics"};
+    char path[512];
+    for (unsigned i = 0; i < sizeof formats / sizeof *formats; i++) {
+        snprintf(path, sizeof path, "%s/%s.%s", folder, formats[i], end);
+        int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+        expect(fd >= 0, path);
+        hak_stat_print((hak_report_t)i, fd);
+        close(fd);
+    }
+}
+
+/* The child goes on allocating, in what it has of the caches of others. */
+static void child(unsigned round) {
+    char end[32];
+    alarm(CHILD_SECONDS);
+    for (unsigned i = 0; i < 1000; i++) {
+        hak_free(slot[i]);
+        slot[i] = hak_malloc(i);
+    }
+    snprintf(end, sizeof end, "child.%u", round);
+    write_all(end);
+    _exit(0);
+}
+
+static void run_round(unsigned round) {
+    char end[32];
+    int status = 0;
+    pid_t pid = fork();
+    expect(pid >= 0, "fork");
+    if (pid == 0) {
+        child(round);
+    }
+    snprintf(end, sizeof end, "%u", round);
+    write_all(end);
+    expect(waitpid(pid, &status, 0) == pid && status == 0, "a child");
+}
+
+int main(int argc, char **argv) {
+    pthread_t thread[THREADS];
+    expect(argc == 2, "Usage: report_load FOLDER:");
+    folder = argv[1];
+    slot[0] = hak_malloc(1); /* this thread has a cache, too */
+    for (uintptr_t i = 0; i < THREADS; i++) {
+        expect(pthread_create(&thread[i], NULL, work, (void *)(i + 1)) == 0, "pthread_create");
+    }
+    while (hak_load_relaxed(&started) < THREADS) {
+        sched_yield();
+    }
+    for (unsigned round = 0; round < ROUNDS; round++) {
+        run_round(round);
+    }
+    hak_store_relaxed(&is_over, 1);
+    for (unsigned i = 0; i < THREADS; i++) {
+        pthread_join(thread[i], NULL);
+    }
+    write_all("end");
+    return 0;
+}

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Mappings as /proc tells them, lines of any length, and what is resident of a range that may be
+ * gone. */
+#include "base/bits.h"
+#include "double/os_fault.h"
+#include "os/os.h"
+#include "unit/unit.h"
+
+#include <unistd.h>
+
+static const char *content;
+static const char *content_path;
+
+static size_t files(const char *path, char *buffer, size_t capacity) {
+    if (strcmp(path, content_path) != 0) {
+        return HAK_OS_FAULT_REAL;
+    }
+    size_t length = strlen(content);
+    memcpy(buffer, content, length < capacity ? length : capacity);
+    return length;
+}
+
+static hak_os_mapping_t seen[8];
+static unsigned seen_count;
+
+static void see(const hak_os_mapping_t *mapping, void *context) {
+    assert_ptr_equal(context, &seen_count);
+    assert_true(seen_count < UNIT_COUNT(seen));
+    seen[seen_count++] = *mapping;
+}
+
+static void look(const char *path, const char *text) {
+    char buffer[4096];
+    content = text;
+    content_path = path;
+    seen_count = 0;
+    hak_os_fault_files(files);
+    assert_true(hak_os_mappings(strcmp(path, "/proc/self/smaps") == 0, buffer, sizeof buffer, see,
+                                &seen_count));
+    hak_os_fault_files(NULL);
+}
+
+static void mappings_have_resident_bytes_and_a_kind(void **state) {
+    (void)state;
+    static const char text[] =
+        "10000-12000 r-xp 00003000 08:01 11    /bin/one two\n"
+        "Size:                  8 kB\nRss:                   4 kB\n"
+        "Pss:                   3 kB\nVmFlags: rd mr\n"
+        "20000-21000 rw-p 00000000 00:00 0\nRss:  12 kB\n"
+        "30000-31000 rw-p 00000000 00:00 0   [heap]\nRss: 16 kB\nRss: 99 kB\n"
+        "40000-41000 rw-s 00000000 00:01 5   /dev/shm/x\nRss: 20 kB\n"
+        "7fffa000-7fffb000 rw-p 00000000 00:00 0   [stack]\nRss: 24 kB\n"
+        "7fffc000-7fffd000 r-xp 00000000 00:00 0   [vdso]\nRss: 0 kB\n";
+    static const hak_os_mapping_kind_t kinds[] = {HAK_OS_MAPPING_FILE,  HAK_OS_MAPPING_ANONYMOUS,
+                                                  HAK_OS_MAPPING_BREAK, HAK_OS_MAPPING_SHARED,
+                                                  HAK_OS_MAPPING_STACK, HAK_OS_MAPPING_FILE};
+    static const unsigned kib[] = {4, 12, 16, 20, 24, 0};
+    look("/proc/self/smaps", text);
+    assert_int_equal(seen_count, 6);
+    for (unsigned i = 0; i < 6; i++) {
+        UNIT_EXPECT(seen[i].kind == kinds[i], "%u", i);
+        UNIT_EXPECT(seen[i].resident_bytes == kib[i] << 10, "%u", i);
+    }
+    assert_int_equal(seen[0].start, 0x10000);
+    assert_int_equal(seen[0].end, 0x12000);
+    assert_int_equal(seen[0].offset, 0x3000);
+    assert_true(seen[0].is_code && !seen[1].is_code);
+    look("/proc/self/maps", text);
+    assert_int_equal(seen_count, 6);
+}
+
+static void mappings_of_damaged_files_do_no_harm(void **state) {
+    (void)state;
+    static const char *const texts[] = {
+        "",     "\n",     "-\n",      "Rss: 5 kB\n",        "1\nRss:\n",
+        "a-\n", "1-2 \n", "Rss:\n\n", "1-2 r\nRss: x kB\n", "9-8 s"};
+    for (unsigned i = 0; i < UNIT_COUNT(texts); i++) {
+        look("/proc/self/smaps", texts[i]);
+        look("/proc/self/maps", texts[i]);
+        for (unsigned at = 0; at < seen_count; at++) {
+            UNIT_EXPECT(seen[at].resident_bytes == 0, "%u", i);
+        }
+    }
+    hak_os_fault_plan(HAK_OS_CALL_READ, 0, 1);
+    assert_false(hak_os_mappings(true, (char[64]){0}, 64, see, &seen_count));
+    hak_os_fault_clear();
+}
+
+static size_t lines_bytes;
+
+static void take_line(char *line, void *context) {
+    unsigned *lines = context;
+    ++*lines;
+    lines_bytes += strlen(line);
+    assert_true(line[0] == 'a' + (int)(*lines % 26));
+}
+
+/* The file is real: longer than the buffer, with lines that do not fit. */
+static void lines_that_do_not_fit_are_cut(void **state) {
+    (void)state;
+    char path[] = "/tmp/hak_lines_XXXXXX", buffer[16];
+    int fd = mkstemp(path);
+    size_t expected = 0;
+    unsigned lines = 0;
+    assert_true(fd >= 0);
+    for (unsigned i = 1; i <= 60; i++) {
+        char line[64];
+        memset(line, 'a' + (int)(i % 26), sizeof line);
+        line[i] = '\n';
+        assert_int_equal(write(fd, line, i + 1), i + 1);
+        expected += i < sizeof buffer ? i : sizeof buffer - 1;
+    }
+    lines_bytes = 0;
+    assert_true(hak_os_read_lines(path, buffer, sizeof buffer, take_line, &lines));
+    assert_int_equal(lines, 60);
+    assert_int_equal(lines_bytes, expected);
+    assert_false(hak_os_read_lines("/nowhere/at/all", buffer, sizeof buffer, take_line, &lines));
+    close(fd);
+    unlink(path);
+}
+
+static void add_resident(const hak_os_mapping_t *mapping, void *context) {
+    *(uint64_t *)context += mapping->resident_bytes;
+}
+
+/* The second is off by what the kernel has not added up yet. */
+static void own_mappings_sum_to_what_is_resident(void **state) {
+    (void)state;
+    char buffer[1024];
+    uint64_t sum = 0, all = hak_os_resident_all();
+    assert_true(hak_os_mappings(true, buffer, sizeof buffer, add_resident, &sum));
+    UNIT_EXPECT(sum > all / 2 && sum < all * 2, "%llu, %llu", (unsigned long long)sum,
+                (unsigned long long)all);
+    hak_os_fault_plan(HAK_OS_CALL_READ, 0, 1);
+    assert_int_equal(hak_os_resident_all(), 0);
+    hak_os_fault_clear();
+    assert_int_equal(hak_os_process_id(), getpid());
+}
+
+static void range_that_is_gone_is_not_resident(void **state) {
+    (void)state;
+    size_t page = hak_os_page_bytes(), piece = 256 * page;
+    char *base = hak_os_map(3 * piece, page);
+    base[0] = base[piece] = base[2 * piece] = 1;
+    assert_int_equal(hak_os_resident_now(base, 3 * piece), 3 * page);
+    assert_true(hak_os_unmap(base + piece, piece));
+    assert_int_equal(hak_os_resident_now(base, 3 * piece), 2 * page);
+    hak_os_fault_plan(HAK_OS_CALL_RESIDENT, 0, 1);
+    assert_true(hak_os_resident_now(base, piece) == SIZE_MAX);
+    hak_os_fault_clear();
+    assert_true(hak_os_unmap(base, piece));
+    assert_true(hak_os_unmap(base + 2 * piece, piece));
+    assert_int_equal(hak_os_resident_now(base, 3 * piece), 0);
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(mappings_have_resident_bytes_and_a_kind),
+    cmocka_unit_test(mappings_of_damaged_files_do_no_harm),
+    cmocka_unit_test(lines_that_do_not_fit_are_cut),
+    cmocka_unit_test(own_mappings_sum_to_what_is_resident),
+    cmocka_unit_test(range_that_is_gone_is_not_resident),
+};
+
+int main(void) {
+    hak_os_init();
+    return cmocka_run_group_tests(tests, NULL, NULL) == 0 ? 0 : 1;
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Shared by the tests of stat/ that read reports. */
+#ifndef HAK_TEST_UNIT_REPORT_H
+#define HAK_TEST_UNIT_REPORT_H
+
+#include "hakmem/hakmem.h"
+#include "stat/stat.h"
+#include "unit/unit.h"
+
+static struct report_text {
+    char data[1 << 20];
+    size_t length;
+} report_text;
+
+static inline void report_put(void *context, const char *data, size_t length) {
+    struct report_text *text = context;
+    assert_true(text->length + length < sizeof text->data);
+    memcpy(text->data + text->length, data, length);
+    text->length += length;
+}
+
+static inline const char *report_take(hak_report_t report) {
+    const hak_sink_t sink = {.put = report_put, .context = &report_text};
+    report_text.length = 0;
+    hak_stat_report(report, &sink);
+    report_text.data[report_text.length] = '\0';
+    return report_text.data;
+}
+
+/* What follows `key` in a text, which must have it, as a number. */
+static inline uint64_t report_number(const char *text, const char *key) {
+    const char *at = strstr(text, key);
+    UNIT_EXPECT(at != NULL, "%s", key);
+    return strtoull(at + strlen(key), NULL, 0);
+}
+
+/* Brackets match, outside of strings, and it ends with the object. */
+static inline void report_expect_json(const char *text) {
+    int depth = 0;
+    bool is_string = false;
+    for (const char *at = text; *at != '\0'; at++) {
+        is_string ^= *at == '"';
+        depth += is_string ? 0 : (*at == '{' || *at == '[') - (*at == '}' || *at == ']');
+        UNIT_EXPECT(depth > 0 || strcmp(at, "}\n") == 0 || strcmp(at, "\n") == 0, "%.20s", at);
+    }
+    assert_false(is_string);
+    assert_int_equal(depth, 0);
+}
+
+#endif

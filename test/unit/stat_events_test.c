@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Slow-path events are counted where they happen: by class, by stage of the provider, and for huge
+ * blocks. */
+#include "front/tcache.h"
+#include "hakmem/hakmem.h"
+#include "stat/stat.h"
+#include "unit/unit.h"
+
+#include <pthread.h>
+
+enum { SC_64 = 3, SC_1024 = 19, SIZE_64 = 64 - HAK_CANARY_BYTES };
+
+static hak_snapshot_t before, after;
+
+/* Nothing is mapped, so that the first span needs a superslab. */
+static int begin(void **state) {
+    (void)state;
+    hak_free(hak_malloc(1));
+    hak_malloc_trim(0);
+    hak_stat_collect(&before);
+    return 0;
+}
+
+#define EVENTS(group, name) (after.group.name - before.group.name)
+
+static void refills_are_counted_in_their_class(void **state) {
+    (void)state;
+    void *block = hak_malloc(SIZE_64 - 7);
+    hak_stat_collect(&after);
+    assert_int_equal(EVENTS(sc[SC_64].bin, refill), 1);
+    assert_int_equal(EVENTS(sc[SC_64].bin, asked_bytes), SIZE_64 - 7);
+    assert_int_equal(EVENTS(sc[SC_64].owner, refill_carve), 1);
+    assert_int_equal(EVENTS(sc[SC_64].owner, refill_fault), 1);
+    assert_int_equal(EVENTS(sc[SC_64].owner, slab_create), 1);
+    assert_int_equal(EVENTS(sc[SC_1024].bin, refill), 0);
+    assert_int_equal(EVENTS(events, refill), 1);
+    assert_int_equal(EVENTS(events, refill_carve), 1);
+    hak_free(block);
+    hak_collect_thread();
+    hak_stat_collect(&after);
+    assert_int_equal(EVENTS(sc[SC_64].owner, slab_retire), 1);
+    block = hak_malloc(SIZE_64); /* the unit is warm now */
+    hak_stat_collect(&after);
+    assert_int_equal(EVENTS(sc[SC_64].owner, refill_carve), 2);
+    assert_int_equal(EVENTS(sc[SC_64].owner, refill_fault), 1);
+    hak_free(block);
+}
+
+static void spans_are_counted_by_the_stage_that_served_them(void **state) {
+    (void)state;
+    void *first = hak_malloc(3 << HAK_UNIT_LOG2);
+    hak_stat_collect(&after);
+    assert_int_equal(EVENTS(spans, span_map), 1);
+    void *second = hak_malloc(2 << HAK_UNIT_LOG2);
+    hak_stat_collect(&after);
+    assert_int_equal(EVENTS(spans, span_clean), 1);
+    assert_int_equal(EVENTS(spans, span_warm), 0);
+    hak_free(first);
+    first = hak_malloc(2 << HAK_UNIT_LOG2);
+    hak_stat_collect(&after);
+    assert_int_equal(EVENTS(spans, span_warm), 1);
+    first = hak_realloc(first, 3 << HAK_UNIT_LOG2);
+    hak_stat_collect(&after);
+    assert_int_equal(EVENTS(spans, span_extend), 1);
+    assert_int_equal(EVENTS(spans, span_map) + EVENTS(spans, span_clean), 2);
+    hak_free(first);
+    hak_free(second);
+}
+
+static void full_bins_are_counted_in_their_class(void **state) {
+    (void)state;
+    enum { COUNT = 3000 };
+    static void *block[COUNT];
+    for (unsigned i = 0; i < COUNT; i++) {
+        block[i] = hak_malloc(1024 - HAK_CANARY_BYTES);
+    }
+    for (unsigned i = 0; i < COUNT; i++) {
+        hak_free(block[i]);
+    }
+    hak_stat_collect(&after);
+    assert_true(EVENTS(sc[SC_1024].bin, overflow) > 0);
+    assert_int_equal(EVENTS(sc[SC_64].bin, overflow), 0);
+    assert_int_equal(EVENTS(events, overflow), EVENTS(sc[SC_1024].bin, overflow));
+    hak_collect_thread();
+}
+
+static void *make_block(void *context) {
+    *(void **)context = hak_malloc(SIZE_64);
+    return NULL;
+}
+
+static void batches_are_counted_where_they_leave_and_arrive(void **state) {
+    (void)state;
+    void *block;
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, make_block, &block), 0);
+    pthread_join(thread, NULL);
+    hak_free(block);
+    hak_collect_thread(); /* sends it, and receives for all */
+    hak_stat_collect(&after);
+    assert_int_equal(EVENTS(sc[SC_64].bin, remote_out), EVENTS(sc[SC_64].owner, remote_in));
+    assert_int_equal(EVENTS(events, remote_out), EVENTS(events, remote_in));
+}
+
+static void huge_blocks_are_counted_by_what_served_them(void **state) {
+    (void)state;
+    void *block = hak_malloc(4 << 20);
+    hak_stat_collect(&after);
+    assert_int_equal(EVENTS(process, huge_map), 1);
+    hak_free(block);
+    block = hak_malloc(4 << 20);
+    hak_stat_collect(&after);
+    assert_int_equal(EVENTS(process, huge_hit), 1);
+    block = hak_realloc(block, 2 << 20); /* the rest goes */
+    hak_stat_collect(&after);
+    assert_int_equal(EVENTS(process, huge_resize), 1);
+    assert_int_equal(EVENTS(process, huge_map), 1);
+    hak_free(block);
+}
+
+#define EVENTS_TEST(test) cmocka_unit_test_setup(test, begin)
+
+static const struct CMUnitTest tests[] = {
+    EVENTS_TEST(refills_are_counted_in_their_class),
+    EVENTS_TEST(spans_are_counted_by_the_stage_that_served_them),
+    EVENTS_TEST(full_bins_are_counted_in_their_class),
+    EVENTS_TEST(batches_are_counted_where_they_leave_and_arrive),
+    EVENTS_TEST(huge_blocks_are_counted_by_what_served_them),
+};
+
+UNIT_MAIN(tests)

@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Several threads at rest, with blocks in bins, outboxes, remote lists and in the program's hands:
+ * every byte of every superslab is accounted for, once, and what the program holds is what the test
+ * knows it holds. */
+#include "base/bits.h"
+#include "double/audit.h"
+#include "double/os_fault.h"
+#include "front/tcache.h"
+#include "hakmem/hakmem.h"
+#include "slab/sizeclass.h"
+#include "stat/stat.h"
+#include "unit/unit.h"
+
+#include <pthread.h>
+
+enum { THREADS = 6, BLOCKS = 3000, STEPS = 20000, MOST = 100000 };
+
+static struct worker {
+    pthread_t thread;
+    void *block[BLOCKS];
+    uint32_t size[BLOCKS];
+} worker[THREADS];
+
+static pthread_barrier_t barrier, pair;
+static hak_snapshot_t snapshot;
+
+static void replace(struct worker *of, unsigned i, uint64_t *seed) {
+    hak_free(of->block[i]);
+    uint64_t random = hak_rng_next(seed);
+    of->size[i] = (uint32_t)(random / 4 % (random % 8 == 0 ? MOST : 600));
+    of->block[i] = random / 8 % 3 == 0 ? NULL : hak_malloc(of->size[i]);
+}
+
+/* First its own blocks, then those of its neighbour, which another thread allocated. */
+static void *work(void *context) {
+    unsigned number = (unsigned)(uintptr_t)context;
+    uint64_t seed = number + 1;
+    for (unsigned i = 0; i < STEPS; i++) {
+        replace(&worker[number], (unsigned)(hak_rng_next(&seed) % BLOCKS), &seed);
+    }
+    pthread_barrier_wait(&barrier);
+    for (unsigned i = 0; i < STEPS / 10; i++) {
+        replace(&worker[(number + 1) % THREADS], (unsigned)(hak_rng_next(&seed) % BLOCKS), &seed);
+    }
+    if (number % 2 == 0) {
+        hak_outbox_flush(hak_tcache_self(hak_pagemap_base())); /* to remote lists */
+    }
+    pthread_barrier_wait(&barrier); /* at rest */
+    pthread_barrier_wait(&barrier);
+    return NULL;
+}
+
+/* Blocks the test holds, by class; HAK_SC_COUNT: large ones, in units. */
+static void count_held(uint64_t held[HAK_SC_COUNT + 1]) {
+    memset(held, 0, (HAK_SC_COUNT + 1) * sizeof *held);
+    for (unsigned i = 0; i < THREADS * BLOCKS; i++) {
+        uint32_t size = worker[i / BLOCKS].size[i % BLOCKS];
+        if (worker[i / BLOCKS].block[i % BLOCKS] == NULL) {
+            continue;
+        }
+        if (size <= HAK_SC_MAX_SIZE) {
+            held[hak_sc_of(size)]++;
+        } else {
+            held[HAK_SC_COUNT] += (size + HAK_UNIT_BYTES - 1) / HAK_UNIT_BYTES;
+        }
+    }
+}
+
+static uint64_t superslab_sum(const hak_snapshot_t *s) {
+    return s->live_bytes + s->cached_bytes + s->outbox_bytes + s->remote_bytes +
+           s->quarantine_bytes + s->lost_bytes + s->slab_free_bytes + s->uncarved_bytes +
+           s->slab_tail_bytes + s->large_bytes + s->unused_dirty_bytes + s->unused_clean_bytes;
+}
+
+/* At rest, when the snapshot is exact. */
+static void expect_exact(void) {
+    uint64_t held[HAK_SC_COUNT + 1], live = 0;
+    hak_audit_t audit;
+    count_held(held);
+    hak_stat_collect(&snapshot);
+    assert_true(hak_audit_walk(&audit));
+    uint64_t cached = 0, blocks = 0;
+    for (unsigned sc = 0; sc < HAK_SC_COUNT; sc++) {
+        const hak_class_stats_t *s = &snapshot.sc[sc];
+        UNIT_EXPECT(s->live == held[sc], "class %u: %lu, held %lu", hak_sc_info[sc].bytes,
+                    (unsigned long)s->live, (unsigned long)held[sc]);
+        assert_int_equal(s->live + s->cached + s->outbox + s->remote + s->quarantine + s->free,
+                         s->blocks);
+        live += s->live * hak_sc_info[sc].bytes;
+        cached += s->cached + s->outbox;
+        blocks += s->free;
+    }
+    assert_int_equal(snapshot.live_bytes, live);
+    assert_int_equal(snapshot.large_bytes, held[HAK_SC_COUNT] * HAK_UNIT_BYTES);
+    assert_int_equal(superslab_sum(&snapshot), snapshot.superslab_count * HAK_SUPERSLAB_BYTES);
+    assert_int_equal(snapshot.mapped_bytes, snapshot.superslab_count * HAK_SUPERSLAB_BYTES +
+                                                snapshot.huge_bytes + snapshot.huge_cached_bytes);
+    assert_int_equal(snapshot.moving_bytes + snapshot.lost_bytes, 0);
+    assert_int_equal(cached, audit.cached_blocks);
+    assert_int_equal(blocks, audit.free_blocks);
+    assert_int_equal(snapshot.slab_count, audit.slabs);
+    assert_int_equal(snapshot.hole_bytes, audit.hole_bytes);
+    assert_int_equal(snapshot.unused_dirty_bytes, audit.unused_dirty_units * HAK_UNIT_BYTES);
+}
+
+static void expect_threads(void) {
+    hak_thread_list_t list;
+    uint64_t cached = 0, outbox = 0, attached = 0;
+    hak_stat_threads(&list);
+    assert_non_null(list.thread);
+    for (size_t i = 0; i < list.count; i++) {
+        cached += list.thread[i].cached_bytes;
+        outbox += list.thread[i].outbox_bytes;
+        attached += list.thread[i].is_attached;
+        assert_true(list.thread[i].owner < snapshot.owner_count);
+    }
+    hak_stat_threads_done(&list);
+    assert_int_equal(cached, snapshot.cached_bytes + snapshot.quarantine_bytes);
+    assert_int_equal(outbox, snapshot.outbox_bytes);
+    assert_int_equal(attached, snapshot.thread_count);
+    assert_in_range(attached, THREADS, THREADS + 1);
+}
+
+static void every_byte_of_threads_at_rest_is_accounted_for(void **state) {
+    (void)state;
+    pthread_barrier_init(&barrier, NULL, THREADS + 1);
+    for (unsigned i = 0; i < THREADS; i++) {
+        assert_int_equal(pthread_create(&worker[i].thread, NULL, work, (void *)(uintptr_t)i), 0);
+    }
+    pthread_barrier_wait(&barrier);
+    pthread_barrier_wait(&barrier); /* all are at rest */
+    expect_exact();
+    assert_true(snapshot.cached_bytes > 0 && snapshot.slab_free_bytes > 0);
+    assert_int_equal(HAK_HARDEN, snapshot.quarantine_bytes > 0);
+    expect_threads();
+    pthread_barrier_wait(&barrier);
+    for (unsigned i = 0; i < THREADS; i++) {
+        pthread_join(worker[i].thread, NULL);
+    }
+    expect_exact();
+    hak_malloc_trim(0); /* holes, and superslabs that go */
+    expect_exact();
+    assert_true(snapshot.hole_bytes > 0 && snapshot.remote_bytes == 0);
+    for (unsigned i = 0; i < THREADS * BLOCKS; i++) {
+        hak_free(worker[i / BLOCKS].block[i % BLOCKS]);
+        worker[i / BLOCKS].block[i % BLOCKS] = NULL;
+    }
+    expect_exact();
+    assert_int_equal(snapshot.live_bytes, 0);
+}
+
+enum { SC_64 = 3, GIVEN = 60 };
+
+static void *make_blocks(void *context) {
+    for (unsigned i = 0; i < GIVEN; i++) {
+        ((void **)context)[i] = hak_malloc(64 - HAK_CANARY_BYTES);
+    }
+    pthread_barrier_wait(&pair);
+    pthread_barrier_wait(&pair);
+    return NULL;
+}
+
+/* Two threads have two homes, and nobody gets in their way. */
+static void blocks_on_their_way_to_another_owner_are_told_apart(void **state) {
+    (void)state;
+    static void *block[GIVEN];
+    const hak_class_stats_t *s = &snapshot.sc[SC_64];
+    pthread_t thread;
+    hak_free(hak_malloc(1)); /* this thread has a cache */
+    hak_collect_thread();
+    hak_tcache_self(hak_pagemap_base())->ticks = 0; /* a tick would hand the outbox over */
+    pthread_barrier_init(&pair, NULL, 2);
+    assert_int_equal(pthread_create(&thread, NULL, make_blocks, block), 0);
+    pthread_barrier_wait(&pair);
+    hak_stat_collect(&snapshot);
+    assert_int_equal(s->live, GIVEN);
+    for (unsigned i = 0; i < GIVEN; i++) {
+        hak_free(block[i]);
+    }
+    hak_stat_collect(&snapshot);
+    assert_int_equal(s->outbox + s->quarantine, GIVEN);
+    assert_int_equal(HAK_HARDEN, s->quarantine != 0);
+    assert_int_equal(s->live + s->remote, 0);
+    hak_tcache_flush(hak_tcache_self(hak_pagemap_base()));
+    hak_stat_collect(&snapshot);
+    assert_int_equal(s->remote, GIVEN);
+    assert_int_equal(s->live + s->outbox + s->quarantine, 0);
+    assert_int_equal(snapshot.remote_bytes, GIVEN * 64);
+    pthread_barrier_wait(&pair);
+    pthread_join(thread, NULL);
+    hak_owner_collect();
+    hak_stat_collect(&snapshot);
+    assert_int_equal(s->live + s->remote, 0);
+}
+
+static void count_lines(void *context, const char *data, size_t length) {
+    unsigned *lines = context;
+    for (size_t i = 0; i < length; i++) {
+        *lines += data[i] == '\n';
+    }
+}
+
+/* No list of threads then; the figures are there all the same. */
+static void report_without_memory_for_its_list_is_a_report(void **state) {
+    (void)state;
+    hak_thread_list_t list;
+    hak_os_fault_clear();
+    hak_os_fault_plan(HAK_OS_CALL_MAP, 0, 1u << 30);
+    hak_stat_threads(&list);
+    assert_null(list.thread);
+    assert_int_equal(list.count, 0);
+    hak_stat_threads_done(&list);
+    expect_exact();
+    unsigned lines = 0;
+    hak_stat_report(HAK_REPORT_TEXT, &(hak_sink_t){.put = count_lines, .context = &lines});
+    assert_true(lines > 70);
+    hak_os_fault_clear();
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(blocks_on_their_way_to_another_owner_are_told_apart),
+    cmocka_unit_test(every_byte_of_threads_at_rest_is_accounted_for),
+    cmocka_unit_test(report_without_memory_for_its_list_is_a_report),
+};
+
+UNIT_MAIN(tests)

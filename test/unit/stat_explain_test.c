@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Causes of resident memory, each against what the test itself did, and what is said when the
+ * kernel tells less. The causes as a program sees them: limits/explain_test.py. */
+#include "base/bits.h"
+#include "base/knobs.h"
+#include "base/version.h"
+#include "double/os_fault.h"
+#include "front/tcache.h"
+#include "large/large.h"
+#include "os/os.h"
+#include "stat/residence.h"
+#include "unit/report.h"
+
+#include <pthread.h>
+
+enum { MIB = 1 << 20 };
+
+static hak_residence_t residence;
+
+static uint64_t look(hak_cause_t cause) {
+    static hak_snapshot_t snapshot;
+    hak_stat_collect(&snapshot);
+    hak_residence_look(&residence, &snapshot);
+    return residence.bytes[cause];
+}
+
+static int begin(void **state) {
+    (void)state;
+    hak_os_init();
+    hak_free(hak_malloc(1));
+    hak_malloc_trim(0);
+    return hak_os_huge_is_default() &&
+           hak_os_page_bytes() == 4096; /* figures would be rounded up */
+}
+
+static int end(void **state) {
+    (void)state;
+    hak_os_fault_clear();
+    hak_os_fault_files(NULL);
+    return 0;
+}
+
+static void causes_sum_to_rss(void **state) {
+    (void)state;
+    void *block[400];
+    for (size_t i = 0; i < UNIT_COUNT(block); i++) {
+        size_t bytes = i * i + 1;
+        block[i] = memset(hak_malloc(bytes), 1, bytes);
+    }
+    look(HAK_CAUSE_live);
+    uint64_t sum = hak_residence_sum(&residence);
+    assert_true(residence.is_told && residence.is_listed && residence.is_looked_at);
+    UNIT_EXPECT(sum > residence.rss_bytes / 50 * 49 && sum < residence.rss_bytes / 50 * 51,
+                "%llu of %llu", (unsigned long long)sum, (unsigned long long)residence.rss_bytes);
+    for (size_t i = 0; i < UNIT_COUNT(block); i++) {
+        hak_free(block[i]);
+    }
+}
+
+/* What was only read is backed by the kernel's zeros, which are no part of RSS. */
+static void huge_block_counts_as_far_as_it_was_written_to(void **state) {
+    (void)state;
+    uint64_t before = look(HAK_CAUSE_live);
+    char *block = hak_malloc(8 * MIB);
+    assert_int_equal(look(HAK_CAUSE_live), before);
+    memset(block, 1, 3 * MIB);
+    assert_int_equal(look(HAK_CAUSE_live), before + 3 * MIB);
+    unsigned sum = 0;
+    for (size_t at = 3 * MIB; at < 7u * MIB; at += 4096) {
+        sum += ((volatile char *)block)[at];
+    }
+    assert_int_equal(sum, 0);
+    assert_int_equal(look(HAK_CAUSE_live), before + 3 * MIB);
+    uint64_t retained = residence.bytes[HAK_CAUSE_retained_dirty];
+    hak_free(block);
+    assert_true(look(HAK_CAUSE_retained_dirty) >= retained + 3 * MIB);
+    assert_int_equal(residence.bytes[HAK_CAUSE_live], before);
+    hak_malloc_trim(0);
+    assert_int_equal(look(HAK_CAUSE_retained_dirty), retained);
+}
+
+static void blocks_beside_one_in_use_count_as_free(void **state) {
+    (void)state;
+    enum { COUNT = 2048, BYTES = 1000 };
+    static char *block[COUNT];
+    uint64_t live = look(HAK_CAUSE_live) + residence.bytes[HAK_CAUSE_slack];
+    uint64_t free = residence.bytes[HAK_CAUSE_slab_free];
+    for (size_t i = 0; i < COUNT; i++) {
+        block[i] = memset(hak_malloc(BYTES), 1, BYTES);
+    }
+    hak_collect_thread();
+    assert_int_equal(look(HAK_CAUSE_live) + residence.bytes[HAK_CAUSE_slack], live + COUNT * 1024);
+    assert_in_range(residence.bytes[HAK_CAUSE_slack] / COUNT, 1024 - BYTES - 1, 1024 - BYTES);
+    for (size_t i = 0; i < COUNT; i++) {
+        if (i % 4 != 0) {
+            hak_free(block[i]);
+        }
+    }
+    hak_collect_thread();
+    assert_int_equal(look(HAK_CAUSE_live) + residence.bytes[HAK_CAUSE_slack],
+                     live + COUNT / 4 * 1024);
+    assert_true(residence.bytes[HAK_CAUSE_slab_free] >= free + COUNT / 4 * 3 * 1024);
+    assert_int_equal(residence.most[HAK_CAUSE_slab_free].block_bytes, 1024);
+    for (size_t i = 0; i < COUNT; i += 4) {
+        hak_free(block[i]);
+    }
+}
+
+/* One of each two OS pages has a block in use, or each of them. */
+static void what_a_trim_returns_is_told_before(void **state) {
+    (void)state;
+    enum { COUNT = 4096, BYTES = 1000 };
+    static char *block[COUNT];
+    for (unsigned every = 4; every <= 8; every += 4) {
+        for (size_t i = 0; i < COUNT; i++) {
+            block[i] = memset(hak_malloc(BYTES), 1, BYTES);
+        }
+        hak_malloc_trim(0);
+        look(HAK_CAUSE_slab_free);
+        assert_int_equal(residence.returnable[HAK_CAUSE_slab_free], 0);
+        for (size_t i = 0; i < COUNT; i++) {
+            if (((uintptr_t)block[i] / 1024) % every != 0) {
+                hak_free(block[i]);
+            }
+        }
+        hak_collect_thread();
+        uint64_t before = look(HAK_CAUSE_slab_free);
+        uint64_t returnable = residence.returnable[HAK_CAUSE_slab_free];
+        assert_in_range(returnable, every == 4 ? 0 : COUNT / 8 * 4096 - (1 << 16),
+                        every == 4 ? 0 : COUNT / 8 * 4096 + (1 << 16));
+        const char *text = report_take(HAK_REPORT_EXPLAIN_JSON);
+        text = strstr(text, "{\"name\":\"slab_free\"");
+        assert_int_equal(report_number(text, "\"returnable_bytes\":"), returnable);
+        hak_malloc_trim(0);
+        assert_int_equal(look(HAK_CAUSE_slab_free), before - returnable);
+        assert_int_equal(residence.returnable[HAK_CAUSE_slab_free], 0);
+        for (size_t i = 0; i < COUNT; i++) {
+            if (((uintptr_t)block[i] / 1024) % every == 0) {
+                hak_free(block[i]);
+            }
+        }
+    }
+}
+
+static void *free_blocks(void *blocks) {
+    for (void **block = blocks; *block != NULL; block++) {
+        hak_free(*block);
+    }
+    return NULL;
+}
+
+/* The thread ends, so everything it freed has been handed over. */
+static void blocks_that_nobody_received_count_as_on_their_way(void **state) {
+    (void)state;
+    enum { COUNT = 400, BYTES = 504 };
+    static void *block[COUNT + 1];
+    for (size_t i = 0; i < COUNT; i++) {
+        block[i] = memset(hak_malloc(BYTES), 1, BYTES);
+    }
+    hak_owner_t *owner = hak_tcache_self(hak_pagemap_base())->home;
+    uint64_t before = look(HAK_CAUSE_outboxes);
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, free_blocks, block), 0);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    assert_int_equal(look(HAK_CAUSE_outboxes), before + COUNT * 512);
+    assert_true(hak_lock_try(&owner->lock)); /* busy: it cannot be told, and nobody waits */
+    assert_int_equal(look(HAK_CAUSE_outboxes), 0);
+    hak_lock_leave(&owner->lock);
+    hak_collect_thread();
+    assert_int_equal(look(HAK_CAUSE_outboxes), 0);
+}
+
+static void blocks_in_bins_count_for_their_thread(void **state) {
+    (void)state;
+    enum { COUNT = 8, BYTES = 100 };
+    void *block[COUNT + 1] = {0};
+    hak_collect_thread();
+    assert_int_equal(look(HAK_CAUSE_bins), 0);
+    for (size_t i = 0; i < COUNT; i++) {
+        block[i] = memset(hak_malloc(BYTES), 1, BYTES);
+    }
+    free_blocks(block);
+    uint64_t bins = look(HAK_CAUSE_bins);
+    assert_true(HAK_HARDEN || bins >= COUNT * 112);
+    const char *threads = strstr(report_take(HAK_REPORT_EXPLAIN_JSON), "\"threads\":[");
+    assert_int_equal(report_number(threads, "{\"id\":"), hak_os_thread_id());
+    assert_true(report_number(threads, "\"cached_bytes\":") >= COUNT * 112);
+    hak_collect_thread();
+    assert_int_equal(look(HAK_CAUSE_bins), 0);
+}
+
+/* --- when the kernel tells less --------------------------------------------------------------- */
+
+static void expect_note(const char *note) {
+    const char *text = report_take(HAK_REPORT_EXPLAIN_JSON);
+    report_expect_json(text);
+    UNIT_EXPECT(strstr(text, note) != NULL, "%s", note);
+}
+
+static void without_proc_the_sum_is_what_is_ours(void **state) {
+    (void)state;
+    hak_os_fault_plan(HAK_OS_CALL_READ, 0, 1u << 30);
+    look(HAK_CAUSE_others);
+    assert_int_equal(residence.rss_bytes, 0);
+    assert_int_equal(residence.bytes[HAK_CAUSE_others], 0);
+    assert_true(residence.bytes[HAK_CAUSE_metadata] != 0 && !residence.is_told);
+    expect_note("memory of others is not known");
+    hak_os_fault_clear();
+}
+
+static size_t empty_smaps(const char *path, char *buffer, size_t capacity) {
+    (void)buffer, (void)capacity;
+    return strcmp(path, "/proc/self/smaps") == 0 ? 0 : HAK_OS_FAULT_REAL;
+}
+
+static void without_mappings_the_rest_is_others(void **state) {
+    (void)state;
+    hak_os_fault_files(empty_smaps);
+    look(HAK_CAUSE_others);
+    assert_true(residence.rss_bytes != 0 && residence.bytes[HAK_CAUSE_others] != 0);
+    assert_int_equal(hak_residence_sum(&residence), residence.rss_bytes);
+    expect_note("counts as others");
+    hak_os_fault_files(NULL);
+}
+
+static void without_a_list_all_is_others(void **state) {
+    (void)state;
+    hak_os_fault_plan(HAK_OS_CALL_MAP, 0, 1u << 30);
+    look(HAK_CAUSE_others);
+    assert_int_equal(residence.bytes[HAK_CAUSE_others], residence.rss_bytes);
+    expect_note("no memory for a list");
+    const char *text = report_take(HAK_REPORT_MAP);
+    report_expect_json(text);
+    assert_non_null(strstr(text, "\"superslabs\":[]"));
+    hak_os_fault_clear();
+}
+
+static void without_residency_what_is_mapped_counts(void **state) {
+    (void)state;
+    void *block = hak_malloc(8 * MIB);
+    hak_os_fault_plan(HAK_OS_CALL_RESIDENT, 0, 1u << 30);
+    assert_true(look(HAK_CAUSE_live) >= 8 * MIB);
+    assert_int_equal(hak_os_fault_calls(HAK_OS_CALL_RESIDENT), 1); /* not asked again */
+    expect_note("what is mapped counts");
+    hak_os_fault_clear();
+    hak_free(block);
+}
+
+static void text_names_the_first_cause_and_what_lowers_it(void **state) {
+    (void)state;
+    char *block = memset(hak_malloc(64 * MIB), 1, 64 * MIB);
+    const char *text = report_take(HAK_REPORT_EXPLAIN);
+    UNIT_EXPECT(strncmp(text, "hakmem: " HAK_VERSION_TEXT ", process ", 16) == 0, "%.50s", text);
+    assert_memory_equal(strchr(text, '\n') + 1, "hakmem: RSS is ", 15);
+    assert_non_null(
+        strstr(text, "is blocks the program holds, most above 64 KiB: the program has"));
+    assert_non_null(strstr(text, "a heap profiler tells where they come from.\n"));
+    assert_non_null(strstr(text, "\nhakmem: live: 6"));
+    for (const char *at = text; *at != '\0'; at = strchr(at, '\n') + 1) {
+        assert_memory_equal(at, "hakmem: ", 8);
+    }
+    report_expect_json(report_take(HAK_REPORT_EXPLAIN_JSON));
+    assert_true(report_number(report_text.data, "\"sum_bytes\":") >= 64 * MIB);
+    hak_free(block);
+    hak_malloc_trim(0);
+    text = report_take(HAK_REPORT_EXPLAIN); /* next to nothing is ours */
+    assert_non_null(strstr(text, "memory that is not this allocator's, most of it "));
+    assert_non_null(strstr(text, ": no option of the allocator changes it. Of the rest"));
+}
+
+#define EXPLAIN_TEST(test) cmocka_unit_test_setup_teardown(test, begin, end)
+
+static const struct CMUnitTest tests[] = {
+    EXPLAIN_TEST(causes_sum_to_rss),
+    EXPLAIN_TEST(huge_block_counts_as_far_as_it_was_written_to),
+    EXPLAIN_TEST(blocks_beside_one_in_use_count_as_free),
+    EXPLAIN_TEST(what_a_trim_returns_is_told_before),
+    EXPLAIN_TEST(blocks_that_nobody_received_count_as_on_their_way),
+    EXPLAIN_TEST(blocks_in_bins_count_for_their_thread),
+    EXPLAIN_TEST(without_proc_the_sum_is_what_is_ours),
+    EXPLAIN_TEST(without_mappings_the_rest_is_others),
+    EXPLAIN_TEST(without_a_list_all_is_others),
+    EXPLAIN_TEST(without_residency_what_is_mapped_counts),
+    EXPLAIN_TEST(text_names_the_first_cause_and_what_lowers_it),
+};
+
+UNIT_MAIN(tests)

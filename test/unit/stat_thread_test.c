@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Reports of every format, taken while threads allocate, free to each other, come and go. Under
+ * ThreadSanitizer, too. */
+#include "base/atomics.h"
+#include "hakmem/hakmem.h"
+#include "stat/stat.h"
+#include "unit/unit.h"
+
+#include <pthread.h>
+#include <sched.h>
+
+enum { THREADS = 8, SLOTS = 512, ROUNDS = 40, LIVES = 4 };
+
+static void *slot[SLOTS]; /* [atomic] */
+static uint32_t is_over;  /* [atomic] */
+static uint32_t started;  /* [atomic] threads */
+
+static void *work(void *context) {
+    uint64_t seed = (uintptr_t)context;
+    hak_add_relaxed(&started, 1);
+    for (unsigned i = 0; hak_load_relaxed(&is_over) == 0 && i < 100000; i++) {
+        uint64_t random = hak_rng_next(&seed);
+        size_t size = random / SLOTS % (random % 16 == 0 ? 300000 : 500);
+        void *block = hak_malloc(size);
+        hak_free(__atomic_exchange_n(&slot[random % SLOTS], block, __ATOMIC_ACQ_REL));
+    }
+    return NULL;
+}
+
+/* Each thread ends and another one begins, now and then. */
+static void *live(void *context) {
+    for (uintptr_t i = 1; i <= LIVES; i++) {
+        pthread_t thread;
+        assert_int_equal(pthread_create(&thread, NULL, work, (void *)((uintptr_t)context + i)), 0);
+        pthread_join(thread, NULL);
+    }
+    return NULL;
+}
+
+static void put_nowhere(void *context, const char *data, size_t length) {
+    size_t *sum = context;
+    assert_true(length != 0 && length <= 1024);
+    assert_null(memchr(data, '\0', length));
+    *sum += length;
+}
+
+static void reports_are_taken_while_threads_work(void **state) {
+    (void)state;
+    pthread_t thread[THREADS];
+    size_t sum = 0;
+    const hak_sink_t sink = {.put = put_nowhere, .context = &sum};
+    hak_snapshot_t snapshot;
+    for (uintptr_t i = 0; i < THREADS; i++) {
+        assert_int_equal(pthread_create(&thread[i], NULL, live, (void *)(i * 1000)), 0);
+    }
+    while (hak_load_relaxed(&started) < THREADS) {
+        sched_yield();
+    }
+    for (unsigned i = 0; i < ROUNDS; i++) {
+        hak_stat_report((hak_report_t)(i % (HAK_REPORT_METRICS + 1)), &sink);
+        hak_stat_collect(&snapshot);
+        assert_true(snapshot.live_bytes <= snapshot.mapped_bytes);
+        assert_true(snapshot.slab_free_bytes <= snapshot.mapped_bytes);
+    }
+    hak_store_relaxed(&is_over, 1);
+    for (unsigned i = 0; i < THREADS; i++) {
+        pthread_join(thread[i], NULL);
+    }
+    assert_true(sum > ROUNDS * 1000);
+    for (unsigned i = 0; i < SLOTS; i++) {
+        hak_free(slot[i]);
+    }
+    hak_malloc_trim(0);
+    hak_stat_collect(&snapshot);
+    assert_int_equal(snapshot.live_bytes + snapshot.large_bytes + snapshot.remote_bytes, 0);
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(reports_are_taken_while_threads_work),
+};
+
+UNIT_MAIN(tests)

@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: MIT
+"""Programs to look into, and the commands as a user starts them."""
+from __future__ import annotations
+
+import itertools
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).resolve().parent
+TOOL = HERE.parent.parent / "tools" / "view.py"
+NUMBERS = itertools.count()
+
+
+@pytest.fixture
+def program():
+    """Starts fake_server.py in a mode: program(mode) → the process, its address in .address."""
+    started = []
+
+    def start(mode: str = "ok", address: str = "") -> subprocess.Popen:
+        address = address or f"@hakmem-test-{os.getpid()}-{next(NUMBERS)}"
+        one = subprocess.Popen([sys.executable, HERE / "fake_server.py", mode, address], stdin=subprocess.PIPE,
+                               stdout=subprocess.PIPE)
+        started.append(one)
+        assert one.stdout.readline() == b"ready\n"
+        one.address = address
+        return one
+    yield start
+    for one in started:
+        one.kill()
+        one.communicate()
+
+
+def _environment(width: int, more: dict) -> dict:
+    kept = {key: value for key, value in os.environ.items() if key not in ("HAKMEM_OPTIONS", "FORCE_COLOR")}
+    return {**kept, "COLUMNS": str(width), "LINES": "24", "TERM": "xterm-256color", **more}
+
+
+@pytest.fixture
+def view():
+    """view("stats", pid, width=80) → what came out, as text."""
+    def run(*words, width: int = 80, timeout: float = 60, **more) -> subprocess.CompletedProcess:
+        return subprocess.run([sys.executable, TOOL, *map(str, words)], capture_output=True, text=True,
+                              timeout=timeout, env=_environment(width, more), check=False)
+    return run
+
+
+@pytest.fixture
+def refuses(view):
+    """refuses("stats", pid) → its one line on standard error."""
+    def run(*words, **more) -> str:
+        done = view(*words, **more)
+        assert done.returncode == 2, done
+        assert done.stdout == ""
+        assert done.stderr.startswith("hakmem: ") and done.stderr.count("\n") == 1, done.stderr
+        return done.stderr
+    return run

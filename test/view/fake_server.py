@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: MIT
+"""A program that answers on a unix socket as the library's control thread does, or wrongly in one of many ways.
+
+    fake_server.py MODE ADDRESS      prints "ready", then answers until its input ends
+"""
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import socket
+import socketserver
+import sys
+import threading
+import time
+from http.server import BaseHTTPRequestHandler
+from pathlib import Path
+
+SAMPLES = Path(__file__).resolve().parent / "samples"
+FILES = {"/stats.json": "stats.json", "/explain.json": "explain.json", "/map.json": "map.json",
+         "/metrics": "metrics.txt"}
+SPARSE = {"/stats.json": {}, "/explain.json": {"causes": [{"name": "live"}]},
+          "/map.json": {"superslabs": [{"spans": [{"unit": 3, "kind": "slab"}, {"kind": "new"}]}]}}
+ODD = ({"classes": 5}, {"threads": [1]}, {"bytes": []}, {"events": {"oom": True, "refill_list": 1e400}},
+       {"classes": [{"bytes": "big"}]})
+
+
+def document(path: str, pid: int, moment: float) -> dict:
+    """A sample as if this process had made it; events go on with time."""
+    found = json.loads((SAMPLES / FILES[path]).read_text(encoding="utf-8"))
+    found["pid"] = pid
+    for name in found.get("events", {}):
+        found["events"][name] += int(1000 * moment)
+    return found
+
+
+CLOSE_RANGE_UNSHARE = 2
+
+
+class Handler(BaseHTTPRequestHandler):
+    mode = "ok"
+
+    def log_message(self, *_):
+        pass
+
+    def _text(self, path: str) -> bytes:
+        if path == "/metrics":
+            return (SAMPLES / FILES[path]).read_bytes()
+        found = document(path, os.getpid(), time.monotonic())
+        if self.mode == "sparse":
+            found = {"schema": 1, **SPARSE[path]}
+        elif self.mode == "schema":
+            found.update(schema=2, hakmem="0.9.0")
+        elif self.mode == "inherited":
+            found["pid"] = os.getppid()
+        elif self.mode.startswith("odd"):
+            found.update(ODD[int(self.mode[3:])])
+        elif self.mode == "evil":
+            found["hakmem"] = "<script>alert(1)</script>\x1b[2J"
+            found.update(text="<img src=https://example.org/x>", first="live", causes=[
+                {"name": "<b>", "bytes": 7, "title": "<script>alert(2)</script>", "advice": "\x1b]0;owned\x07"}])
+        return json.dumps(found).encode() if self.mode != "cut-json" else json.dumps(found).encode()[:-40]
+
+    def do_GET(self):
+        if self.mode == "early":
+            return
+        if self.mode == "slow":
+            time.sleep(60)
+        path = self.path
+        if path != "/" and (path not in FILES or self.mode == "old"):
+            self._answer(404, b"no such document\n")
+            return
+        if self.mode == "busy" and path != "/":
+            self._answer(503, b"")
+            return
+        self._answer(200, b"\n".join(name.encode() for name in FILES) if path == "/" else self._text(path))
+
+    def _answer(self, status: int, body: bytes) -> None:
+        if self.mode == "garbage":
+            self.wfile.write(b"\x00\xff\xfe" * 100)
+            return
+        self.send_response_only(status)
+        self.send_header("Server", "hakmem/0.9.0" if self.mode in ("newer", "schema") else "hakmem/0.1.0")
+        if self.mode != "foreign":
+            self.send_header("X-Hakmem-Control", "2" if self.mode == "newer" else "1")
+        self.send_header("Content-Length", str(len(body) + (1000 if self.mode == "short" else 0)))
+        self.end_headers()
+        self.wfile.write(body)
+
+
+class Server(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
+    daemon_threads = True
+
+    def handle_error(self, request, client_address):
+        pass  # the other side went away
+
+    def get_request(self):
+        return self.socket.accept()[0], ("peer", 0)
+
+
+def serve(mode: str, address: str) -> Server:
+    handler = type("Handler", (Handler,), {"mode": mode})
+    server = Server("\0" + address[1:] if address.startswith("@") else address, handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    return server
+
+
+def serve_apart(address: str) -> None:
+    """The library's thread has descriptors of its own: those of the process do not show the socket."""
+    ready = threading.Event()
+
+    def run() -> None:
+        close_range = ctypes.CDLL(None).close_range
+        if close_range(1 << 30, 1 << 30, CLOSE_RANGE_UNSHARE):
+            sys.exit("no descriptors of its own")
+        handler = type("Handler", (Handler,), {"mode": "ok"})
+        with Server("\0" + address[1:], handler) as server:
+            ready.set()
+            while True:
+                request, peer = server.get_request()
+                handler(request, peer, server)
+                request.close()
+    threading.Thread(target=run, daemon=True).start()
+    if not ready.wait(20):
+        sys.exit("no server")
+
+
+def main() -> None:
+    mode, address = sys.argv[1:]
+    keep: list[socket.socket] = []
+    if mode == "datagram":  # listening is nothing it can do
+        keep.append(socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM))
+        keep[0].bind("\0" + address[1:])
+    elif mode == "thread":
+        serve_apart(address)
+    elif mode != "nothing":
+        serve(mode, address)
+    print("ready", flush=True)
+    sys.stdin.read()
+
+
+if __name__ == "__main__":
+    main()

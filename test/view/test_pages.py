@@ -1,0 +1,208 @@
+# SPDX-License-Identifier: MIT
+"""Pages and pictures: well-formed, complete, self-contained, of bounded size."""
+import json
+import re
+import struct
+import xml.etree.ElementTree
+from html.parser import HTMLParser
+
+import pytest
+from fake_server import SAMPLES
+
+from hakmem_lab import browser
+from hakmem_view import colours, map_view, picture
+from hakmem_view.model import Map, Superslab, read
+
+VOID = {"meta", "link", "br", "img", "input"}
+CHROMIUM = pytest.mark.skipif(browser.find() is None, reason="no chromium is installed")
+
+
+class Page(HTMLParser):
+    """Checks that tags close in order; keeps rows of tables, hover texts and what could be loaded."""
+
+    def __init__(self, text: str):
+        super().__init__(convert_charrefs=True)
+        self.open: list[str] = []
+        self.rows: list[str] = []  # data-class and data-cause
+        self.titles: list[str] = []
+        self.loads: list[str] = []
+        self.labels: list[str] = []
+        self.feed(text)
+        self.close()
+        assert not self.open, self.open
+
+    def handle_starttag(self, tag, attrs):
+        found = dict(attrs)
+        if tag not in VOID:
+            self.open.append(tag)
+        if tag == "title":
+            self.titles.append("")
+        self.rows += [found[key] for key in ("data-class", "data-cause") if key in found]
+        self.labels += [found["aria-label"]] if "aria-label" in found else []
+        self.loads += [found[key] for key in ("src", "href", "xlink:href", "action", "data", "srcset") if key in found]
+        self.loads += [tag] if tag in ("script", "iframe", "object", "embed", "link") else []
+
+    def handle_startendtag(self, tag, attrs):
+        self.handle_starttag(tag, attrs)
+        if tag not in VOID:
+            self.open.pop()
+
+    def handle_endtag(self, tag):
+        assert self.open and self.open.pop() == tag, tag
+
+    def handle_data(self, data):
+        if self.open and self.open[-1] == "title":
+            self.titles[-1] += data
+
+
+def check_alone(text: str) -> Page:
+    """Needs nothing from anywhere."""
+    page = Page(text)
+    assert page.loads == []
+    assert not re.search(r"@import|url\((?!#)", text)
+    assert re.findall(r"https?://[^\s\"<]+", text.replace("http://www.w3.org/2000/svg", "")) == []
+    assert "default-src 'none'" in text and "prefers-color-scheme: dark" in text
+    return page
+
+
+def heap(superslabs: int = 0) -> Map:
+    """The sample, or made-up superslabs of 64 slabs each."""
+    found = json.loads((SAMPLES / "map.json").read_text(encoding="utf-8"))
+    if superslabs:
+        found["superslabs"] = [
+            {"base": hex(0x7f0000000000 + (at << 22)), "huge_pages": at % 4,
+             "spans": [{"unit": unit, "units": 1, "kind": "slab", "bytes": 16 << (at + unit) % 8,
+                        "blocks": 1000 >> unit % 8,
+                        "live": (at * unit) % (1 + (1000 >> unit % 8)), "capacity": 1000} for unit in range(64)]}
+            for at in range(superslabs)]
+        found["huge"] = [{"base": hex(at << 30), "bytes": at << 20, "kind": "huge"} for at in range(1, superslabs)]
+    return read(Map.of, found, "it")
+
+
+def test_map_page_has_every_slab_and_class(program, view, tmp_path):
+    one = program()
+    done = view("map", "--html", tmp_path / "map.html", one.pid)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", f"hakmem: page: {tmp_path / 'map.html'}\n")
+    page = check_alone((tmp_path / "map.html").read_text(encoding="utf-8"))
+    spans = [span for superslab in heap().superslabs for span in superslab.spans]
+    assert set(page.rows) == {str(span.bytes) for span in spans if span.is_slab}
+    cells = [title for title in page.titles if title.startswith("unit")]
+    assert sorted(cells) == sorted(map(picture.span_title, spans))
+    first = next(span for span in spans if span.is_slab)
+    assert re.search(rf"{first.bytes} B, {first.live} of {first.capacity} in use", " ".join(cells))
+    assert any(title.startswith("0x7f3a90000000: 48.0 MiB") for title in page.titles)
+    assert any(str(one.pid) in title for title in page.titles)
+
+
+def test_explain_page_has_every_cause(program, view, tmp_path):
+    done = view("explain", "--html", tmp_path / "explain.html", program().pid)
+    assert (done.returncode, done.stdout) == (0, "")
+    text = (tmp_path / "explain.html").read_text(encoding="utf-8")
+    sample = json.loads((SAMPLES / "explain.json").read_text(encoding="utf-8"))
+    assert check_alone(text).rows == [cause["name"] for cause in sample["causes"] if cause["bytes"]]
+    assert sample["text"] in text and "Lower retain_min." in text
+    assert "The causes sum to" not in text
+
+
+def test_explain_page_says_that_the_sum_is_off():
+    from hakmem_view import explain_view
+    from hakmem_view.model import Explain
+    found = Explain.of({"schema": 1, "rss_bytes": 100 << 20, "causes": [{"name": "live", "bytes": 97 << 20}]})
+    assert "The causes sum to 97.0 MiB, 3.00 MiB less than RSS" in explain_view.html(found, "it")
+    assert "Most of it: live" in explain_view.html(found, "it")
+
+
+@pytest.mark.parametrize("command", ["map", "explain"])
+@pytest.mark.parametrize("mode", ["evil", "sparse"])
+def test_pages_run_nothing_from_outside_and_miss_nothing(program, view, tmp_path, command, mode):
+    done = view(command, "--html", tmp_path / "page.html", program(mode).address)
+    assert (done.returncode, done.stdout) == (0, "")
+    text = (tmp_path / "page.html").read_text(encoding="utf-8")
+    page = Page(text)
+    assert page.loads == [] and "\x1b" not in text
+
+
+def test_pictures_are_well_formed_xml():
+    for rows, alone in ((picture.ROWS, False), (2, True)):
+        text, _ = picture.draw(heap(), "a < b & c", rows=rows, is_alone=alone)
+        assert xml.etree.ElementTree.fromstring(text).tag.endswith("svg")
+
+
+def test_cells_are_filled_by_what_is_live():
+    text = {"base": "0x10", "spans": [{"unit": 0, "units": 2, "kind": "slab", "bytes": 48, "capacity": 100}]}
+    for live, blocks, filled, carved in ((0, 100, 0, 1), (50, 80, .5, .8), (100, 100, 1, 1), (1, 1, 1 / 14, .01)):
+        text["spans"][0].update(live=live, blocks=blocks)
+        found = Map("", 0, 65536, 64, [Superslab.of(text)], [])
+        cell = picture.lay_out(found).rows[0].cells[0]
+        assert cell.live == pytest.approx(filled * picture.HEIGHT, abs=0.1)
+        assert cell.carved == pytest.approx(carved * picture.HEIGHT, abs=0.1)
+        assert cell.width == 2 * picture.CELL - 1 and cell.look == "g0"
+
+
+def test_rows_that_look_the_same_are_one():
+    found = heap(6)
+    first = found.superslabs[0]
+    found.superslabs[1:4] = [Superslab(f"0x{at}", first.huge_pages, list(first.spans)) for at in range(3)]
+    drawn = picture.lay_out(found)
+    assert len(drawn.rows) == 3 and drawn.rows[0].value.endswith("3 more")
+    assert "the next 3 look the same" in drawn.rows[0].title
+
+
+def test_picture_alone_explains_itself():
+    found = heap()
+    found.rss_bytes = 100 << 20
+    text, drawn = picture.draw(found, "it", is_alone=True)
+    for words in ("solid: in use (caches included)", "half tone: free", "pale: never used", "RSS 100 MiB",
+                  f"hakmem {found.version}", "huge blocks kept for reuse"):
+        assert words in text
+    assert re.search(r"RSS 100 MiB, \d{4}-\d\d-\d\d \d\d:\d\d", text)
+    found.huge = []
+    assert "huge blocks" not in picture.draw(found, "it")[0]
+
+
+def test_no_kind_has_the_colour_of_a_group():
+    groups = {colour for _, colour in colours.GROUPS}
+    assert len(groups) == len(colours.GROUPS)
+    kinds = (colours.LIVE, colours.CACHED, colours.FREE, colours.DIRTY, colours.LARGE, colours.HUGE, colours.HUGE_CACHED,
+             colours.MARK)
+    assert not groups & set(kinds) and colours.LARGE != colours.HUGE
+
+
+@pytest.mark.parametrize("superslabs", [2_000, 6_000])
+def test_page_of_many_superslabs_is_bounded(superslabs):
+    big = heap(superslabs)
+    text = map_view.html(big, "big")
+    assert len(text) < 6 << 20
+    drawn = picture.lay_out(big)
+    assert len(drawn.squares) == (superslabs if superslabs <= picture.GRID else superslabs // 2)
+    assert sum(len(row.cells) for row in drawn.rows) <= picture.CELLS and len(drawn.rows) == picture.CELLS // 64
+    assert len(drawn.bars) == picture.BARS and f"of {superslabs} with most free room" in text
+    least = min(superslab.free_bytes for superslab in picture.chosen(big))
+    assert sum(superslab.free_bytes > least for superslab in big.superslabs) < len(drawn.rows)
+
+
+def png_size(path) -> tuple[int, int]:
+    data = path.read_bytes()
+    assert data[:8] == b"\x89PNG\r\n\x1a\n"
+    return struct.unpack(">II", data[16:24])
+
+
+@CHROMIUM
+def test_png_has_the_whole_picture(program, view, tmp_path):
+    done = view("map", "--png", tmp_path / "map.png", program().pid, timeout=150)
+    assert (done.returncode, done.stdout) == (0, ""), done.stderr
+    drawn = picture.lay_out(heap(), rows=map_view.PNG_ROWS)
+    assert png_size(tmp_path / "map.png") == (2 * drawn.width, 2 * drawn.height)
+
+
+def test_map_as_svg(program, view, tmp_path):
+    done = view("map", "--svg", tmp_path / "map.svg", program().pid)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", f"hakmem: picture: {tmp_path / 'map.svg'}\n")
+    assert xml.etree.ElementTree.parse(tmp_path / "map.svg").getroot().tag.endswith("svg")
+
+
+def test_files_that_cannot_be_written(program, refuses, tmp_path):
+    one = program()
+    for words in (["map", "--html"], ["explain", "--html"], ["top", "--interval", "0.1", "--svg"]):
+        assert "cannot write" in refuses(words[0], *words[1:], tmp_path / "gone" / "file", one.pid)
+    assert "either --html or --png" in refuses("map", "--html", "a", "--png", "b", one.pid)

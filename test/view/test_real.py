@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: MIT
+"""The library itself on the other side, if it was built and knows the options."""
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+from conftest import TOOL
+from test_pages import check_alone
+
+from hakmem_view import source
+from hakmem_view.model import Stats, read
+
+ROOT = TOOL.parent.parent
+LIBRARY = Path(os.environ.get("HAKMEM_LIB") or ROOT / "build" / "release" / "libhakmem.so")
+PROGRAM = """
+import sys
+import tempfile
+kept = [bytes(size) for size in range(16, 30000, 24)]
+print("ready", flush=True)
+sys.stdin.read()
+"""
+
+
+def _knows(*options: str) -> bool:
+    if not LIBRARY.exists():
+        return False
+    said = subprocess.run(["true"], capture_output=True, text=True, check=False,
+                          env={**os.environ, "LD_PRELOAD": str(LIBRARY), "HAKMEM_OPTIONS": "help"}).stderr
+    return all(f"{option} " in said for option in options)
+
+
+CONTROL = pytest.mark.skipif(not _knows("control"), reason="no library that knows the option control")
+REPORT = pytest.mark.skipif(not _knows("report", "report_file"), reason="no library that knows the option report_file")
+
+
+@pytest.fixture(scope="module")
+def process():
+    one = subprocess.Popen([sys.executable, "-c", PROGRAM], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                           env={**os.environ, "PYTHONMALLOC": "malloc", "LD_PRELOAD": str(LIBRARY),
+                                "HAKMEM_OPTIONS": "control:@hakmem-%p"})
+    assert one.stdout.readline() == b"ready\n"
+    yield one
+    one.kill()
+    one.communicate()
+
+
+@CONTROL
+@pytest.mark.parametrize("words", [["stats"], ["stats", "--metrics"], ["explain"], ["map"],
+                                   ["top", "--once", "--interval", "0.2"]], ids=lambda words: " ".join(words[:2]))
+def test_commands(process, view, words):
+    for target in (process.pid, f"@hakmem-{process.pid}"):
+        done = view(*words, target)
+        assert (done.returncode, done.stderr) == (0, "") and len(done.stdout.splitlines()) > 5
+
+
+@CONTROL
+def test_documents_are_of_this_process(process, view):
+    for command in ("stats", "explain"):
+        assert json.loads(view(command, "--json", process.pid).stdout)["pid"] == process.pid
+
+
+@CONTROL
+@pytest.mark.parametrize("command", ["explain", "map"])
+def test_pages(process, view, tmp_path, command):
+    done = view(command, "--html", tmp_path / "page.html", process.pid)
+    assert done.returncode == 0, done.stderr
+    page = check_alone((tmp_path / "page.html").read_text(encoding="utf-8"))
+    assert len(page.rows) > 4
+
+
+@CONTROL
+def test_list_of_processes(process, view):
+    done = view("ps", width=150)
+    assert (done.returncode, done.stderr) == (0, "")
+    row = next(line for line in done.stdout.splitlines() if line.split()[:1] == [str(process.pid)])
+    assert row.split()[-1] == f"@hakmem-{process.pid}"
+
+
+@CONTROL
+def test_free_of_top_is_that_of_its_rows(process):
+    stats = read(Stats.of, source.find(str(process.pid)).document("/stats.json"), "it")
+    assert stats.bytes["slab_free"] == sum(row.free * row.bytes for row in stats.classes)
+
+
+@REPORT
+def test_map_of_a_program_at_its_end(view, tmp_path):
+    done = view("map", "--html", tmp_path / "page.html", "--lib", LIBRARY, "--", sys.executable, "-c",
+                "import sys; sys.exit(9)")
+    assert done.returncode == 9, done.stderr
+    check_alone((tmp_path / "page.html").read_text(encoding="utf-8"))
+
+
+def test_launcher_passes_words_on():
+    done = subprocess.run([ROOT / "hakmem", "stats", "--json", "0"], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", "hakmem: there is no process 0\n")
+
+
+@pytest.fixture
+def checkout():
+    """A checkout of root's with a virtual environment, readable for everybody: its folder."""
+    with tempfile.TemporaryDirectory(prefix="hakmem-view-") as folder:
+        place = Path(folder)
+        for name in ("tools/hakmem_lab", "build/lab/venv/bin"):
+            (place / name).mkdir(parents=True)
+        shutil.copy(ROOT / "hakmem", place)
+        shutil.copy(ROOT / "tools" / "lab_venv.sh", place / "tools")
+        for name in ("tools/hakmem_lab", "build/lab/venv"):
+            (place / name / "requirements.txt").write_text("typer\n", encoding="utf-8")
+        python = place / "build/lab/venv/bin/python"
+        python.write_text('#!/bin/sh\n[ "$1" = -c ] || echo "$@"\n', encoding="utf-8")
+        python.chmod(0o755)
+        place.chmod(0o755)
+        yield place
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can be somebody else")
+def test_another_user_needs_not_write(checkout):
+    def stats() -> subprocess.CompletedProcess:
+        return subprocess.run([checkout / "hakmem", "stats", "1"], capture_output=True, text=True, check=False,
+                              user=65534, group=65534, extra_groups=[])
+    done = stats()
+    assert (done.returncode, done.stderr) == (0, "") and done.stdout.endswith("view.py stats 1\n")
+    assert not (checkout / "build/lab/.venv-lock").exists()
+    (checkout / "build/lab/venv/requirements.txt").unlink()
+    done = stats()
+    assert (done.returncode, done.stdout) == (2, "") and done.stderr.count("\n") == 1
+    assert "its Python environment" in done.stderr and "cannot write there" in done.stderr

@@ -1,0 +1,192 @@
+# SPDX-License-Identifier: MIT
+"""The live view: rates, sizes, keys, and the end of the process."""
+import fcntl
+import os
+import pty
+import re
+import select
+import signal
+import struct
+import sys
+import termios
+import time
+import xml.etree.ElementTree
+
+import pytest
+from conftest import TOOL
+from fake_server import document
+from rich.console import Console
+
+from hakmem_view import frame, source, terminal, top
+from hakmem_view.frame import Head, Sample
+from hakmem_view.model import Stats
+from hakmem_view.stats_view import scaled
+
+HEAD = Head(4711, "program --with [markup] " + "and a long line " * 20, 1.0)
+
+
+def sample(seconds: float, **more) -> Sample:
+    return Sample(Stats.of({**document("/stats.json", 4711, seconds), **more}), seconds, 100 << 20, 3700.0)
+
+
+def lines(width: int, height: int, now: Sample | None = None) -> list[str]:
+    out = Console(width=width, height=height, highlight=False, color_system=None)
+    with out.capture() as found:
+        out.print(frame.render(HEAD, sample(1.0), now or sample(3.0), width, height))
+    return found.get().splitlines()
+
+
+@pytest.mark.parametrize("width, height", [(80, 24), (200, 50), (40, 10), (150, 24), (120, 80), (20, 5), (300, 100)])
+def test_frame_fits(width, height):
+    found = lines(width, height)
+    assert len(found) <= height and max(map(len, found)) <= width
+
+
+def test_frame_of_80_by_24_has_everything():
+    text = "\n".join(lines(80, 24))
+    for word in ("4711", "program --with [markup]", "RSS 100 MiB", "up 1 h 01 min", "held 70.6 MiB", "meta 1.27 MiB",
+                 "Events per second  slow paths only", "refill list", "Classes by bytes the program holds",
+                 "Threads by cached bytes (4)", "full bar: 55.2 KiB", "others ", "uncarved 2.20 MiB", " more, "):
+        assert word in text
+    assert len(text.splitlines()) > 20
+
+
+def test_rates_are_differences_by_time():
+    assert dict(frame.rates(sample(1.0), sample(3.0)))["refill_list"] == pytest.approx(1000)
+    assert frame.rates(sample(1.0), sample(1.0)) == []
+    fallen = sample(3.0, events={"refill_list": 1, "new": 4})
+    assert frame.rates(sample(1.0), fallen) == [("new", 2.0)]
+
+
+def test_bytes_asked_are_no_event():
+    asked = sample(3.0, events={"asked_bytes": 1 << 40, "refill": 5})
+    assert frame.rates(sample(1.0, events={"refill": 1}), asked) == [("refill", 2.0)]
+
+
+def test_header_and_rows_agree_on_what_is_free():
+    now = sample(3.0)
+    now.stats.bytes.update(slab_free=sum(row.free * row.bytes for row in now.stats.classes), hole=1 << 20)
+    text = "\n".join(lines(120, 40, now))
+    assert f"free {terminal.size(now.stats.bytes['slab_free'])} " in text and "1.00 MiB of them given back" in text
+
+
+def test_threads_have_names_and_short_bars_are_short():
+    now = sample(3.0)
+    now.names = {row.id: f"worker-{row.id}" for row in now.stats.threads}
+    text = "\n".join(lines(160, 50, now))
+    assert all(f"worker-{row.id}" in text for row in now.stats.threads)
+    assert scaled([(1.0, "red"), (2.0, "blue")], 1000.0, 40).plain.strip() == "▏"
+    assert scaled([(0.001, "red")], 1000.0, 40).plain.strip() == ""
+
+
+def test_frame_of_nothing():
+    empty = Sample(Stats.of({"schema": 1}), 3.0)
+    assert len(lines(80, 24, empty)) <= 24
+
+
+def test_classes_come_by_live_bytes():
+    text = lines(80, 60)
+    start = next(at for at, line in enumerate(text) if line.startswith("    block"))
+    sizes = [int(line.split()[0]) for line in text[start + 1:] if re.match(r" *\d+ B +\d+ ", line)]
+    live = {row.bytes: row.bytes * row.live for row in sample(1.0).stats.classes}
+    assert [live[size] for size in sizes] == sorted(live.values(), reverse=True)
+
+
+def test_svg_is_well_formed_and_names_no_host(program, view, tmp_path):
+    done = view("top", "--interval", "0.1", "--svg", tmp_path / "top.svg", program().pid, width=100)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", f"hakmem: picture: {tmp_path / 'top.svg'}\n")
+    text = (tmp_path / "top.svg").read_text(encoding="utf-8")
+    assert xml.etree.ElementTree.fromstring(text).tag.endswith("svg")
+    assert "http" not in text.replace("http://www.w3.org/2000/svg", "") and "Classes" in text
+
+
+@pytest.mark.parametrize("by", ["pid", "address"])
+def test_once_says_that_the_process_has_ended(program, monkeypatch, capsys, by):
+    one = program()
+
+    def kill(_):
+        one.kill()
+        one.wait()
+    where = source.find(str(getattr(one, by)))
+    monkeypatch.setattr(top.time, "sleep", kill)
+    top.show(where, 1.0, True, None)
+    assert capsys.readouterr().out == f"process {one.pid} has ended\n"
+
+
+class Terminal:
+    """The tool on a terminal of its own."""
+
+    def __init__(self, *words, size=(24, 80)):
+        self.pid, self.file = pty.fork()
+        if not self.pid:
+            # Not our own environment: the readline that pytest loads has put a width into it.
+            kept = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES")}
+            os.execve(sys.executable, [sys.executable, str(TOOL), *map(str, words)], {**kept, "TERM": "xterm-256color"})
+        self.resize(*size)
+        self.text = ""
+
+    def resize(self, height: int, width: int) -> None:
+        fcntl.ioctl(self.file, termios.TIOCSWINSZ, struct.pack("4H", height, width, 0, 0))
+
+    def read(self, seconds: float) -> bool:
+        """Whether there was something."""
+        if not select.select([self.file], [], [], seconds)[0]:
+            return False
+        try:
+            data = os.read(self.file, 65536)
+        except OSError:
+            return False
+        self.text += data.decode(errors="replace")
+        return bool(data)
+
+    def wait_for(self, word: str, times: int = 1) -> None:
+        until = time.monotonic() + 60
+        while self.text.count(word) < times:
+            self.read(1)
+            assert time.monotonic() < until, self.text[-3000:]
+
+    def end(self) -> int:
+        while self.read(30):
+            pass
+        return os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+
+
+@pytest.mark.parametrize("key", [b"q", b"\x03"])
+def test_live_view_ends_by_key(program, key):
+    one = program()
+    tool = Terminal("top", "--interval", "0.2", one.pid)
+    tool.wait_for("refill")
+    os.write(tool.file, key)
+    assert tool.end() == 0
+    assert "\x1b[?1049h" in tool.text and "\x1b[?1049l" in tool.text  # a screen of its own, given back
+    assert "Traceback" not in tool.text and "interrupted" not in tool.text
+
+
+def test_live_view_ends_with_the_process(program):
+    one = program()
+    tool = Terminal("top", "--interval", "0.2", one.pid)
+    tool.wait_for("refill")
+    one.kill()
+    one.wait()
+    assert tool.end() == 0
+    assert f"process {one.pid} has ended" in tool.text
+
+
+def test_live_view_says_that_nobody_answers(program, monkeypatch):
+    one = program()
+    tool = Terminal("top", "--interval", "0.2", one.pid)
+    tool.wait_for("refill")
+    one.send_signal(signal.SIGSTOP)
+    tool.wait_for("is the process stopped?")
+    one.send_signal(signal.SIGCONT)
+    os.write(tool.file, b"q")
+    assert tool.end() == 0
+
+
+def test_live_view_follows_the_terminal_size(program):
+    tool = Terminal("top", "--interval", "0.2", program().pid)
+    tool.wait_for("refill")
+    tool.resize(50, 200)
+    tool.wait_for("huge page open")
+    os.write(tool.file, b"q")
+    assert tool.end() == 0

@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: MIT
+"""The commands `./hakmem stats`, `top`, `explain`, `map` and `ps`."""
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import NoReturn, Optional
+
+import typer
+
+from hakmem_lab import command_line
+
+from . import explain_view, map_view, own_program, page, process, source, stats_view, terminal, top as live
+from .errors import ViewError
+from .model import Explain, Map, Stats, read
+
+app = typer.Typer(add_completion=False, no_args_is_help=True, rich_markup_mode=None,
+                  help="Looks into a running process that uses hakmem and was started with "
+                       "HAKMEM_OPTIONS=control:@hakmem-%p.")
+OWN: list[str] = []  # the user's program: what stands behind "--"
+
+Target = typer.Argument(metavar="PID|PATH", help="the process, or its control socket (@name: an abstract one)")
+Page = typer.Option(None, "--html", metavar="FILE", help="write a page that needs nothing else")
+
+
+def _say(text: str) -> None:
+    print(f"hakmem: {text}", file=sys.stderr)
+
+
+def _raw(body: bytes) -> None:
+    sys.stdout.flush()
+    sys.stdout.buffer.write(body if body.endswith(b"\n") else body + b"\n")
+    sys.stdout.buffer.flush()
+
+
+def _one(**given: object) -> None:
+    """At most one of these options."""
+    named = [f"--{name}" for name, value in given.items() if value]
+    if len(named) > 1:
+        raise ViewError(f"either {' or '.join(named)}, not both")
+
+
+@app.command()
+def stats(target: str = Target, json: bool = typer.Option(False, "--json", help="the library's JSON as it is"),
+          metrics: bool = typer.Option(False, "--metrics", help="Prometheus text as it is")) -> None:
+    """What the memory consists of; classes, threads and events."""
+    _one(json=json, metrics=metrics)
+    where = source.find(target)
+    if metrics:
+        _raw(where.read("/metrics"))
+        return
+    body = where.read("/stats.json")
+    document = where.parse("/stats.json", body)
+    if json:
+        _raw(body)
+        return
+    found = read(Stats.of, document, f"/stats.json of {where.title()}")
+    stats_view.write(terminal.console(), found, where.subject(), process.rss(where.pid or found.pid))
+
+
+@app.command()
+def top(target: str = Target, once: bool = typer.Option(False, "--once", help="print one frame and end"),
+        interval: float = typer.Option(1.0, "--interval", min=0.1, max=3600, help="seconds between two samples"),
+        svg: Optional[Path] = typer.Option(None, "--svg", metavar="FILE", help="write one frame as SVG and end")
+        ) -> None:
+    """A live view: rates of events, classes, threads. q ends it."""
+    live.show(source.find(target), interval, once, svg)
+
+
+@app.command()
+def explain(target: str = Target, json: bool = typer.Option(False, "--json", help="the library's JSON as it is"),
+            html: Optional[Path] = Page) -> None:
+    """Why the resident memory is what it is, and what would lower it."""
+    _one(json=json, html=html)
+    where = source.find(target)
+    body = where.read("/explain.json")
+    document = where.parse("/explain.json", body)
+    if json:
+        _raw(body)
+        return
+    found = read(Explain.of, document, f"/explain.json of {where.title()}")
+    if html is None:
+        explain_view.write(terminal.console(), found, where.subject())
+    else:
+        page.save(html, explain_view.html(found, where.subject()))
+        _say(f"page: {html}")
+
+
+def _show_map(heap: Map, title: str, files: dict[str, Optional[Path]], rss: Optional[int] = None) -> None:
+    heap.rss_bytes = rss
+    if files["png"] is not None:
+        map_view.write_png(heap, title, files["png"])
+        _say(f"picture: {files['png']}")
+    elif files["svg"] is not None:
+        page.save(files["svg"], map_view.svg(heap, title))
+        _say(f"picture: {files['svg']}")
+    elif files["html"] is not None:
+        page.save(files["html"], map_view.html(heap, title))
+        _say(f"page: {files['html']}")
+    else:
+        map_view.write(terminal.console(), heap, title)
+
+
+def _map_of_program(files: dict[str, Optional[Path]], options: list[str]) -> NoReturn:
+    """Ends with the program's status."""
+    aside = own_program.left_aside()
+    if aside:
+        _say(f"{' and '.join(aside)} of HAKMEM_OPTIONS {'are' if aside[1:] else 'is'} left aside: the map is written")
+    ended = own_program.run(OWN, options)
+    name = Path(OWN[0]).name
+    if ended.report is None:
+        others = f", {terminal.count(ended.others, 'other process')} left one" if ended.others else ""
+        _say(f"{name} left no map ({ended.how()}{others}): one is written when a process on hakmem ends by exit")
+        sys.exit(ended.status or ViewError.status)
+    where = f"the map of {name}"
+    heap = read(Map.of, source.parse(ended.report, where), where)
+    if ended.others:
+        _say(f"{terminal.count(ended.others, 'other process')} left maps too; this is that of {name}")
+    _show_map(heap, f"{name} (process {heap.pid or ended.pid}) at its end", files)
+    sys.exit(ended.status)
+
+
+@app.command("map")
+def map_(target: Optional[str] = typer.Argument(None, metavar="PID|PATH", help="the process, or its control socket"),
+         html: Optional[Path] = Page,
+         png: Optional[Path] = typer.Option(None, "--png", metavar="FILE", help="write a picture (needs Chromium)"),
+         svg: Optional[Path] = typer.Option(None, "--svg", metavar="FILE", help="write a picture as SVG"),
+         profile: str = typer.Option("", "--profile", help="with a program: as of ./hakmem run"),
+         lib: str = typer.Option("", "--lib", help="with a program: as of ./hakmem run")) -> None:
+    """A picture of superslabs and slabs; of a program behind -- when it ends."""
+    _one(html=html, png=png, svg=svg)
+    files = {"html": html, "png": png, "svg": svg}
+    if OWN and target is not None:
+        raise ViewError(f"either a process ({target}) or a program behind --")
+    options = [f"--{name}={value}" for name, value in (("profile", profile), ("lib", lib)) if value]
+    if OWN:
+        _map_of_program(files, options)
+    if options:
+        raise ViewError("--profile and --lib go with a program behind --")
+    if target is None:
+        raise ViewError("a PID, a socket's path, or a program behind -- is wanted")
+    where = source.find(target)
+    heap = read(Map.of, where.document("/map.json"), f"/map.json of {where.title()}")
+    _show_map(heap, where.subject(), files, process.rss(where.pid or heap.pid))
+
+
+@app.command()
+def ps() -> None:
+    """The processes on hakmem that can be asked."""
+    stats_view.write_processes(terminal.console(), source.all_processes())
+
+
+def main() -> None:
+    terminal.any_encoding()
+    words, own = command_line.split(sys.argv[1:])
+    if own is not None and words[:1] != ["map"]:
+        command_line.fail("hakmem", ViewError("only map takes a program behind --"))
+    if own == []:
+        command_line.fail("hakmem", ViewError("no program behind --"))
+    OWN[:] = own or []
+    try:
+        command_line.start(app, "./hakmem", "hakmem", words, status=ViewError.status)
+    except Exception as error:  # noqa: BLE001 - a mistake of ours is told in one line, too
+        command_line.fail("hakmem", ViewError(f"a mistake of this tool, please report it: "
+                                              f"{type(error).__name__}: {error}"))

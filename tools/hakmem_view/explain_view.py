@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: MIT
+"""`./hakmem explain`: why resident memory is what it is, on the terminal and as a page."""
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rich.console import Console
+from rich.text import Text
+
+from . import colours, page, terminal
+from .model import Cause, Explain
+from .terminal import share, size
+
+TOLERANCE = 0.02  # the causes sum to RSS within it
+NOTABLE = 0.05  # of RSS: a cause that advice is given for
+
+
+@dataclass
+class Row:
+    """A cause as it is shown."""
+
+    cause: Cause
+    colour: str
+    size: str
+    share: str
+    percent: float
+    is_first: bool
+
+
+def rows(found: Explain) -> list[Row]:
+    whole = max(found.rss_bytes, found.sum_bytes, 1)
+    return [Row(cause, colours.cause(cause.name), size(cause.bytes), share(cause.bytes, whole),
+                100 * max(0, cause.bytes) / whole, cause.name == found.first) for cause in found.causes if cause.bytes]
+
+
+def difference(found: Explain) -> str:
+    """A sentence if the causes do not sum to RSS."""
+    away = found.sum_bytes - found.rss_bytes
+    if not found.rss_bytes or abs(away) <= TOLERANCE * found.rss_bytes:
+        return ""
+    return (f"The causes sum to {size(found.sum_bytes)}, {size(abs(away))} {'more' if away > 0 else 'less'} than RSS: "
+            "memory moved while it was looked at.")
+
+
+def first_words(found: Explain) -> str:
+    """The largest cause in words: the library's, or its title and advice."""
+    if found.text:
+        return found.text
+    cause = next((one for one in found.causes if one.name == found.first), None)
+    return f"Most of it: {cause.title}. {cause.advice}".strip() if cause else "No cause is named."
+
+
+def next_words(found: Explain) -> str:
+    """The next cause that something lowers, if it is worth a look and the library's sentence leaves it out."""
+    whole = max(found.rss_bytes, found.sum_bytes, 1)
+    for cause in found.causes:
+        if cause.name not in (found.first, "live", "others") and cause.bytes > NOTABLE * whole and cause.advice:
+            return "" if cause.advice in found.text else \
+                f"Next, {cause.title} ({share(cause.bytes, whole)}): {cause.advice.rstrip('.')}."
+    return ""
+
+
+def write(out: Console, found: Explain, title: str) -> None:
+    out.print(Text.assemble((title, "bold"), f"  RSS {size(found.rss_bytes)}  hakmem {found.version or terminal.NONE}"))
+    out.print(Text(first_words(found)))
+    if next_words(found):
+        out.print(Text(next_words(found)))
+    table = terminal.table()
+    table.add_column("Cause", ratio=3, max_width=44 if out.width < 120 else 72)
+    terminal.right(table, "Resident", "Share")
+    room = max(8, min(80, out.width - (68 if out.width < 120 else 96)))
+    table.add_column("", no_wrap=True, width=room)
+    most = max((row.percent for row in rows(found)), default=0)
+    for row in rows(found):
+        name = Text(row.cause.title, "bold" if row.is_first else "")
+        table.add_row(name, row.size, row.share, terminal.single(row.percent, most, room, row.colour))
+    out.print()
+    out.print(table)
+    out.print()
+    if difference(found):
+        out.print(Text(difference(found) + "\n", "yellow"))
+    for note in found.notes:
+        out.print(Text(note, "yellow"))
+    if found.threads:
+        listed = terminal.table()
+        terminal.right(listed, "Thread", "Cached bytes", "Idle for")
+        for thread in found.threads:
+            listed.add_row(f"{thread.id or terminal.NONE}", size(thread.cached_bytes),
+                           terminal.duration(thread.idle_ms / 1000))
+        out.print(terminal.section("Threads with the most in their caches", listed))
+
+
+def html(found: Explain, title: str) -> str:
+    return page.render("explain.html.j2", found=found, title=title, rows=rows(found), first=first_words(found),
+                       following=next_words(found), difference=difference(found), size=size, duration=terminal.duration)

@@ -1,0 +1,280 @@
+# SPDX-License-Identifier: MIT
+"""The documents as plain data. What a library leaves out is 0 or empty; what has the wrong type is an error."""
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Callable, Optional, TypeVar
+
+from .errors import ViewError
+from .process import plain
+
+T = TypeVar("T")
+HISTOGRAM = 10  # steps of occupancy
+
+
+class Malformed(Exception):
+    """Says which field."""
+
+
+def _number(value: Any, key: str) -> int:
+    if isinstance(value, (int, float)) and math.isfinite(value) and abs(value) < 1 << 64:
+        return int(value)
+    raise Malformed(f"{key} is no number")
+
+
+def _int(table: dict, key: str) -> int:
+    return _number(table[key], key) if table.get(key) is not None else 0
+
+
+def _text(table: dict, key: str) -> str:
+    value = table.get(key)
+    return "" if value is None else plain(" ".join(str(value).split()))
+
+
+def _numbers(table: dict, key: str) -> dict[str, int]:
+    found = table.get(key)
+    if found is None:
+        return {}
+    if not isinstance(found, dict):
+        raise Malformed(f"{key} is no object")
+    return {name: _number(value, name) for name, value in found.items() if not isinstance(value, (dict, list, str))
+            and value is not None}
+
+
+def _list(table: dict, key: str, make: Callable[[dict], T]) -> list[T]:
+    found = table.get(key)
+    if found is None:
+        return []
+    if not isinstance(found, list) or not all(isinstance(one, dict) for one in found):
+        raise Malformed(f"{key} is no list of objects")
+    return [make(one) for one in found]
+
+
+def _texts(table: dict, key: str) -> list[str]:
+    found = table.get(key)
+    if found is None:
+        return []
+    if not isinstance(found, list):
+        raise Malformed(f"{key} is no list")
+    return [plain(" ".join(str(one).split())) for one in found]
+
+
+def read(make: Callable[[dict], T], document: dict, where: str) -> T:
+    """Makes one of the nouns below of a document."""
+    try:
+        return make(document)
+    except Malformed as error:
+        raise ViewError(f"{where} is malformed: {error}") from error
+
+
+@dataclass
+class ClassRow:
+    bytes: int  # of a block
+    slabs: int
+    blocks: int  # carved
+    live: int
+    cached: int  # in caches of threads, between threads, or held back
+    free: int
+
+    @classmethod
+    def of(cls, table: dict) -> ClassRow:
+        found = cls(*(_int(table, key) for key in ("bytes", "slabs", "blocks", "live", "cached", "free")))
+        found.cached += sum(_int(table, key) for key in ("outbox", "remote", "quarantine", "lost"))
+        return found
+
+
+@dataclass
+class ThreadRow:
+    id: int
+    cached_bytes: int
+    outbox_bytes: int = 0
+    drawn_bytes: int = 0
+    idle_ms: int = 0
+    is_attached: bool = True
+    events: dict[str, int] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, table: dict) -> ThreadRow:
+        return cls(_int(table, "id"), _int(table, "cached_bytes"), _int(table, "outbox_bytes"),
+                   _int(table, "drawn_bytes"), _int(table, "idle_ms"), bool(table.get("attached", True)),
+                   _numbers(table, "events"))
+
+
+@dataclass
+class Stats:
+    version: str
+    pid: int
+    bytes: dict[str, int]
+    counts: dict[str, int]
+    limits: dict[str, int]
+    events: dict[str, int]
+    classes: list[ClassRow]
+    threads: list[ThreadRow]
+
+    @classmethod
+    def of(cls, table: dict) -> Stats:
+        return cls(_text(table, "hakmem"), _int(table, "pid"), _numbers(table, "bytes"), _numbers(table, "counts"),
+                   _numbers(table, "limits"), _numbers(table, "events"), _list(table, "classes", ClassRow.of),
+                   _list(table, "threads", ThreadRow.of))
+
+    def held(self, *keys: str) -> int:
+        return sum(max(0, self.bytes.get(key, 0)) for key in keys)
+
+
+@dataclass
+class Cause:
+    name: str
+    bytes: int
+    title: str
+    advice: str
+
+    @classmethod
+    def of(cls, table: dict) -> Cause:
+        name = _text(table, "name") or "?"
+        return cls(name, _int(table, "bytes"), _text(table, "title") or name.replace("_", " "),
+                   _text(table, "advice"))
+
+
+@dataclass
+class Explain:
+    version: str
+    pid: int
+    rss_bytes: int
+    sum_bytes: int
+    first: str
+    text: str
+    causes: list[Cause]
+    threads: list[ThreadRow]
+    notes: list[str]  # what could not be found out
+
+    @classmethod
+    def of(cls, table: dict) -> Explain:
+        causes = sorted(_list(table, "causes", Cause.of), key=lambda cause: -cause.bytes)
+        total = sum(cause.bytes for cause in causes)
+        return cls(_text(table, "hakmem"), _int(table, "pid"), _int(table, "rss_bytes"),
+                   _int(table, "sum_bytes") or total, _text(table, "first") or (causes[0].name if causes else ""),
+                   _text(table, "text"), causes, _list(table, "threads", ThreadRow.of), _texts(table, "notes"))
+
+
+@dataclass
+class Span:
+    unit: int
+    units: int
+    kind: str  # slab, large, clean, dirty, or what a later library may name
+    bytes: int = 0  # of a block
+    live: int = 0
+    blocks: int = 0  # carved
+    capacity: int = 0
+
+    @classmethod
+    def of(cls, table: dict) -> Span:
+        return cls(_int(table, "unit"), max(1, _int(table, "units")), _text(table, "kind") or "?",
+                   *(_int(table, key) for key in ("bytes", "live", "blocks", "capacity")))
+
+    @property
+    def is_slab(self) -> bool:
+        return self.kind == "slab"
+
+    @property
+    def occupancy(self) -> float:
+        most = max(self.capacity, self.blocks)
+        return min(1.0, max(0.0, self.live / most)) if most > 0 else 0.0
+
+    @property
+    def carved(self) -> float:
+        return min(1.0, max(0.0, self.blocks / self.capacity)) if self.capacity > 0 else self.occupancy
+
+
+@dataclass
+class Superslab:
+    base: str
+    huge_pages: int
+    spans: list[Span]
+
+    @classmethod
+    def of(cls, table: dict) -> Superslab:
+        return cls(_text(table, "base"), _int(table, "huge_pages"), _list(table, "spans", Span.of))
+
+    @cached_property
+    def slabs(self) -> list[Span]:
+        return [span for span in self.spans if span.is_slab]
+
+    @cached_property
+    def free_bytes(self) -> int:
+        """Room within its slabs."""
+        return sum(max(0, span.capacity - span.live) * span.bytes for span in self.slabs)
+
+    def like(self, other: Superslab) -> bool:
+        """Whether it looks the same."""
+        return (self.spans, self.huge_pages) == (other.spans, other.huge_pages)
+
+    def units(self, *kinds: str) -> int:
+        return sum(span.units for span in self.spans if span.kind in kinds)
+
+
+@dataclass
+class Huge:
+    base: str
+    bytes: int
+    kind: str
+
+    @classmethod
+    def of(cls, table: dict) -> Huge:
+        return cls(_text(table, "base"), _int(table, "bytes"), _text(table, "kind") or "huge")
+
+
+@dataclass
+class ClassTally:
+    """All slabs of a class."""
+
+    bytes: int
+    slabs: int = 0
+    units: int = 0
+    live: int = 0
+    blocks: int = 0
+    capacity: int = 0
+    histogram: list[int] = field(default_factory=lambda: [0] * HISTOGRAM)  # slabs by occupancy, emptiest first
+
+    @property
+    def occupancy(self) -> float:
+        return self.live / self.capacity if self.capacity else 0.0
+
+
+@dataclass
+class Map:
+    version: str
+    pid: int
+    unit_bytes: int
+    units: int  # of a superslab
+    superslabs: list[Superslab]
+    huge: list[Huge]
+    rss_bytes: Optional[int] = None  # known to who made the document, if at all
+
+    @classmethod
+    def of(cls, table: dict) -> Map:
+        units = _int(table, "superslab_units") or 64
+        if not 1 <= units <= 1024:
+            raise Malformed(f"superslab_units is {units}")
+        found = cls(_text(table, "hakmem"), _int(table, "pid"), _int(table, "unit_bytes") or 65536, units,
+                    _list(table, "superslabs", Superslab.of), _list(table, "huge", Huge.of))
+        for superslab in found.superslabs:
+            if any(span.unit < 0 or span.unit + span.units > units for span in superslab.spans):
+                raise Malformed(f"a span of superslab {superslab.base} lies outside of it")
+        return found
+
+    @cached_property
+    def classes(self) -> list[ClassTally]:
+        """By block size, smallest first."""
+        found: dict[int, ClassTally] = {}
+        for superslab in self.superslabs:
+            for span in superslab.slabs:
+                one = found.setdefault(span.bytes, ClassTally(span.bytes))
+                one.slabs += 1
+                one.units += span.units
+                one.live += span.live
+                one.blocks += span.blocks
+                one.capacity += span.capacity
+                one.histogram[min(HISTOGRAM - 1, int(span.occupancy * HISTOGRAM))] += 1
+        return [found[key] for key in sorted(found)]

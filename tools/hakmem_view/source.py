@@ -1,0 +1,181 @@
+# SPDX-License-Identifier: MIT
+"""From a PID or a socket's path to who answers there, and documents read from it with their versions checked."""
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Optional
+
+from . import channel, process
+from .errors import Closed, Slow, ViewError
+
+CONTROL, SCHEMA = "1", 1  # versions of the channel and of the documents that this tool reads
+PROBE_SECONDS = 3.0
+HEADER = Path(__file__).resolve().parent.parent.parent / "include" / "hakmem" / "hakmem.h"
+SWITCH = "HAKMEM_OPTIONS=control:@hakmem-%p"
+NEWER = "use the ./hakmem that belongs to that library"
+
+
+def own_version() -> str:
+    try:
+        parts = dict(re.findall(r"^#define HAK_VERSION_(\w+) (\d+)", HEADER.read_text(encoding="utf-8"), re.M))
+        return ".".join(parts[part] for part in ("MAJOR", "MINOR", "PATCH"))
+    except (OSError, KeyError):
+        return "of an unknown version"
+
+
+def parse(body: bytes, where: str) -> dict:
+    """The JSON of a document whose schema we read; `where` begins the message if it is none."""
+    try:
+        document = json.loads(body)
+    except (ValueError, RecursionError) as error:
+        short = re.sub(r"\s+", " ", str(error))[:80]
+        raise ViewError(f"{where} is not JSON: {process.plain(short)}") from error
+    if not isinstance(document, dict) or "schema" not in document:
+        raise ViewError(f"{where} is no document of hakmem: it states no schema")
+    if document["schema"] != SCHEMA:
+        theirs = process.plain(str(document.get("hakmem", "of an unknown version")))[:40]
+        raise ViewError(f"{where} has schema {process.plain(str(document['schema']))[:20]} (hakmem {theirs}), "
+                        f"this tool reads schema {SCHEMA} (hakmem {own_version()}); {NEWER}")
+    return document
+
+
+@dataclass
+class Source:
+    """Somebody who answers as hakmem does."""
+
+    address: str
+    pid: int = 0  # in our PID namespace; 0: unknown
+    has_pid: bool = False  # whether the user named it by its PID
+
+    def title(self) -> str:
+        return process.called(self.pid) if self.has_pid and self.pid else self.address
+
+    def subject(self) -> str:
+        """Whose memory it is, once something was read."""
+        return process.called(self.pid) if self.pid else self.address
+
+    def ended(self) -> bool:
+        return bool(self.pid) and not process.lives(self.pid)
+
+    def read(self, path: str) -> bytes:
+        """The body of a document."""
+        answer = channel.ask(self.address, path)
+        check(answer, self.address)
+        self.pid = self.pid or answer.pid
+        if answer.status == 404:
+            raise ViewError(f"{self.title()} does not serve {path}: {_server(answer)}, this tool is hakmem "
+                            f"{own_version()}")
+        if answer.status != 200:
+            raise ViewError(f"{self.title()} refuses {path}: {answer.status} {process.plain(answer.reason)}".rstrip())
+        return answer.body
+
+    def document(self, path: str) -> dict:
+        return self.parse(path, self.read(path))
+
+    def parse(self, path: str, body: bytes) -> dict:
+        """A JSON document, of this process."""
+        found = parse(body, f"{path} of {self.title()}")
+        theirs = found.get("pid")
+        if self.has_pid and isinstance(theirs, int) and theirs not in process.same_pids(self.pid) | {0}:
+            raise ViewError(f"{self.title()} only inherited a socket, which process {theirs} serves: ask that one")
+        return found
+
+
+def _server(answer: channel.Answer) -> str:
+    return process.plain(answer.headers.get("server", "hakmem of an unknown version").replace("/", " "))[:60]
+
+
+def check(answer: channel.Answer, address: str) -> None:
+    theirs = answer.headers.get("x-hakmem-control")
+    if theirs is None:
+        raise ViewError(f"{address} is not a control socket of hakmem")
+    if theirs != CONTROL:
+        raise ViewError(f"{address} speaks version {process.plain(theirs)[:20]} of the control channel "
+                        f"({_server(answer)}), this tool version {CONTROL} (hakmem {own_version()}); {NEWER}")
+
+
+def _nobody(pid: int) -> ViewError:
+    """Why a process that lives has no control socket."""
+    who = process.called(pid)
+    mapped, name = process.has_library(pid), process.options(pid).get("control", "")
+    if mapped is None:
+        return ViewError(f"{who} cannot be looked into: what it has mapped cannot be read")
+    if not mapped:
+        return ViewError(f"{who} does not run on hakmem, as far as one can see; start it with "
+                         f"{SWITCH} ./hakmem run -- PROGRAM")
+    if not name:
+        return ViewError(f"{who} has no control socket; start it with {SWITCH} in its environment")
+    return ViewError(f"{who} was started with control:{name}, but has no such socket: {_why_none(name)}")
+
+
+def _why_none(name: str) -> str:
+    """A process that was told to have a socket has none: what is known to lead to that."""
+    if name[0] not in "@/":
+        return f"the name {name} is relative to a folder it may have left"
+    if "%p" in name:
+        return "a forked child gets one once it has allocated a little; the program's standard error may say more"
+    return "the name has no %p, so only the first process that takes it has one"
+
+
+def _of_pid(pid: int) -> Source:
+    if not process.lives(pid):
+        raise ViewError(f"there is no process {pid}")
+    refusal = None
+    for address in process.listening(pid):
+        try:
+            answer = channel.ask(address, "/", PROBE_SECONDS)
+        except Slow as error:
+            refusal = refusal or (error if "hakmem" in address else None)
+            continue
+        except ViewError as error:
+            # A name like ours, but another user's process: that is the reason.
+            refusal = refusal or (error if "hakmem" in address else None)
+            continue
+        if "x-hakmem-control" in answer.headers:
+            check(answer, address)
+            return Source(address, pid, has_pid=True)
+    if not process.lives(pid):
+        raise Closed(f"process {pid} has ended")
+    raise refusal or _nobody(pid)
+
+
+def find(word: str) -> Source:
+    """PID, path of a socket, or @name of an abstract one."""
+    if word.isascii() and word.isdigit():
+        if int(word) == 0 or len(word) > 9:
+            raise ViewError(f"there is no process {word}")
+        return _of_pid(int(word))
+    if not word.strip("@"):
+        raise ViewError("a PID, a path or an @name of a socket is wanted")
+    if "%p" in word:
+        raise ViewError(f"{process.plain(word)}: %p stands for the PID of the process; name that")
+    if channel.is_abstract(word):
+        raise ViewError(f"there is no socket {word}, but an abstract one: @{word}")
+    return Source(word)
+
+
+@dataclass
+class Listed:
+    """A process on hakmem, as `./hakmem ps` shows it."""
+
+    pid: int
+    source: Optional[Source]
+    reason: str = ""  # why nobody answers
+
+
+def all_processes() -> list[Listed]:
+    """Those that have the library mapped, or listen at a name that looks like ours."""
+    found = []
+    for pid in process.numbers():
+        try:
+            if process.has_library(pid) or any("hakmem" in name for name in process.listening(pid)):
+                found.append(Listed(pid, _of_pid(pid)))
+        except Closed:
+            continue  # ended meanwhile
+        except ViewError as error:
+            if process.has_library(pid):
+                found.append(Listed(pid, None, str(error)))
+    return found
