@@ -20,6 +20,7 @@
 #define hak_load_relaxed(p) MODEL_LOAD(p, MODEL_RELAXED)
 #define hak_load_hot(p) MODEL_LOAD(p, MODEL_RELAXED)
 #define hak_load_acquire(p) MODEL_LOAD(p, MODEL_ACQUIRE)
+#define hak_store_hot(p, v) hak_store_relaxed(p, v)
 #define hak_store_relaxed(p, v)                                                                    \
     model_store(MODEL_WORD(p), MODEL_VALUE(v), MODEL_RELAXED, MODEL_SITE("store " #p))
 #define hak_store_release(p, v)                                                                    \
