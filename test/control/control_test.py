@@ -49,6 +49,21 @@ def test_trim_returns_what_is_unused(folder):
     assert program.error == ""
 
 
+def expect_unanswered(path, user):
+    """Another user is hung up on, with no answer."""
+    child = os.fork()
+    if child == 0:
+        try:
+            os.setgid(user)
+            os.setuid(user)
+            sock = connect(path)
+            sock.send(b"GET / HTTP/1.0\r\n\r\n")
+            os._exit(len(sock.recv(10)) != 0)
+        except ConnectionError:
+            os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
+
+
 def test_socket_is_the_owners_alone(folder):
     path = folder + "/s"
     old = os.umask(0)
@@ -59,17 +74,7 @@ def test_socket_is_the_owners_alone(folder):
             if os.getuid() != 0:
                 raise SkipTest()
             os.chmod(path, 0o666)  # even so: the peer's user is looked at
-            child = os.fork()
-            if child == 0:
-                try:
-                    os.setgid(65534)
-                    os.setuid(65534)
-                    sock = connect(path)
-                    sock.send(b"GET / HTTP/1.0\r\n\r\n")
-                    os._exit(len(sock.recv(10)) != 0)
-                except ConnectionError:
-                    os._exit(0)
-            assert os.waitpid(child, 0)[1] == 0
+            expect_unanswered(path, 65534)
             assert get(path)[0] == 200
     finally:
         os.umask(old)
@@ -82,16 +87,7 @@ def test_abstract_name_is_the_owners_alone(_folder):
         program.ready()
         name = f"@hak_test.{program.pid}"
         assert get(name)[0] == 200  # root, though the process is not
-        child = os.fork()
-        if child == 0:
-            try:
-                os.setuid(1)
-                sock = connect(name)
-                sock.send(b"GET / HTTP/1.0\r\n\r\n")
-                os._exit(len(sock.recv(10)) != 0)
-            except ConnectionError:
-                os._exit(0)
-        assert os.waitpid(child, 0)[1] == 0
+        expect_unanswered(name, 1)
 
 
 def descriptors(pid):

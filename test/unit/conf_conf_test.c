@@ -6,6 +6,7 @@
 #include "base/knobs.h"
 #include "double/option_table.h"
 #include "unit/capture.h"
+#include "unit/conf.h"
 #include "unit/fatal.h"
 
 static hak_knobs_t untouched; /* as linked */
@@ -16,15 +17,6 @@ static uint64_t value_of(const char *name) {
     hak_conf_apply();
     assert_true(hak_conf_get(name, &value));
     return value;
-}
-
-/* Everything back to the defaults, sources other than the environment's absent. */
-static int begin(void **state) {
-    (void)state;
-    unsetenv("HAKMEM_OPTIONS");
-    unsetenv("HAKMEM_PROFILE");
-    hak_conf_read();
-    return 0;
 }
 
 /* Parses "name:value"; the mistakes found, and what was said about them. */
@@ -161,7 +153,7 @@ static void profile_of_every_name_is_its_row(void **state) {
     (void)state;
     for (size_t i = 0; i < TABLE_PRESETS; i++) {
         uint64_t expected[TABLE_OPTIONS];
-        begin(NULL);
+        conf_begin(NULL);
         assert_int_equal(hak_conf_parse(table_presets[i].options, "test"), 0);
         for (size_t k = 0; k < TABLE_OPTIONS; k++) {
             expected[k] = value_of(table_options[k].name);
@@ -251,7 +243,7 @@ static void set_changes_live_options_and_no_others(void **state) {
     assert_int_equal(hak_conf_set("", "1"), HAK_CONF_UNKNOWN);
 }
 
-#define CONF_TEST(test) cmocka_unit_test_setup(test, begin)
+#define CONF_TEST(test) cmocka_unit_test_setup(test, conf_begin)
 
 static const struct CMUnitTest tests[] = {
     CONF_TEST(knobs_as_linked_equal_the_table),

@@ -9,15 +9,7 @@
 #include "double/option_table.h"
 #include "os/os.h"
 #include "unit/capture.h"
-
-/* Everything back to the defaults, sources other than the environment's absent. */
-static int begin(void **state) {
-    (void)state;
-    unsetenv("HAKMEM_OPTIONS");
-    unsetenv("HAKMEM_PROFILE");
-    hak_conf_read();
-    return 0;
-}
+#include "unit/conf.h"
 
 static const char *said_by_reading(void) {
     unit_capture_begin();
@@ -137,7 +129,7 @@ static void help_prints_a_line_for_every_option_and_profile(void **state) {
     assert_non_null(strstr(said, "hakmem: report:off  (off, exit, json, explain, map)  "));
     assert_non_null(strstr(said, "hakmem: control:  (at most 107 bytes, no comma)  "));
     assert_non_null(strstr(said, "hakmem: profile balanced = (nothing)  the default\n"));
-    begin(NULL);
+    conf_begin(NULL);
     assert_string_equal(said_by_reading(), ""); /* it is not wanted for ever */
 }
 
@@ -146,7 +138,7 @@ static void put_standard_output(void *unused, const char *data, size_t length) {
     fwrite(data, 1, length, stdout);
 }
 
-#define CONF_TEST(test) cmocka_unit_test_setup(test, begin)
+#define CONF_TEST(test) cmocka_unit_test_setup(test, conf_begin)
 
 static const struct CMUnitTest tests[] = {
     CONF_TEST(unknown_names_are_answered_with_the_valid_ones),
