@@ -138,7 +138,7 @@ void hak_collect_thread(void) HAK_NOTHROW;
  * number, leave errno alone and write no message. Any thread may call them at any time.
  *
  * Copies the value in force with a zero behind it, a size with the largest suffix that fits: "32m".
- * ENOENT: there is no such option. ERANGE: it does not fit into `bytes` bytes; 128 are enough for
+ * ENOENT: there is no such option. ERANGE: it does not fit into `bytes` bytes; 256 are enough for
  * any. On failure the buffer is left alone. */
 int hak_option_get(const char *name, char *value, size_t bytes) HAK_NOTHROW;
 

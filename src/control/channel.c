@@ -11,12 +11,12 @@
 enum { CHANNEL_SHOWN_BYTES = 256 }; /* of a path in a warning */
 
 static const uint64_t CHANNEL_NAP_NS = 200000000; /* between two looks at is_over */
+static const uint64_t CHANNEL_REFUSED_NS = 5000000;
 
 #define CHANNEL_TOO_LONG "too long for a socket, which takes 107 bytes"
 
 static const hak_control_topic_t channel_no_topics[1];
-const hak_control_topic_t *hak_control_topics = channel_no_topics;
-const hak_control_topic_t *hak_control_actions = channel_no_topics;
+hak_control_tables_t hak_control_tables = {channel_no_topics, channel_no_topics};
 
 static char channel_path[HAK_CONTROL_PATH_BYTES]; /* [owner] the thread, until channel_process */
 static hak_os_file_id_t channel_file;             /* [owner] the same */
@@ -53,16 +53,21 @@ void hak_control_warn(const char *option, const char *pattern, const char *messa
     hak_warn(buffer);
 }
 
+/* Or an abstract name: a file that is called so in some folder is none of it. */
+static bool channel_is_file(void) {
+    return channel_path[0] != '@';
+}
+
 /* A socket that is left over goes. NULL, or what went wrong. */
-static const char *channel_listen(void) {
+static const char *channel_listen_alone(void) {
     hak_os_file_id_t there;
     hak_os_listen_t result = hak_os_listen(channel_path, &channel_listener);
     if (result == HAK_OS_LISTEN_TAKEN) {
-        bool is_socket = hak_os_find_socket(channel_path, &there);
-        if (!is_socket && channel_path[0] != '@') {
+        bool is_file = channel_is_file();
+        if (is_file && !hak_os_find_socket(channel_path, &there)) {
             return "a file that is no socket is there, and stays";
         }
-        if (!is_socket || !hak_os_is_deserted(channel_path)) {
+        if (!is_file || !hak_os_is_deserted(channel_path)) {
             return "another process listens there; with %p, its ID, each has a path of its own";
         }
         (void)hak_os_remove_socket(channel_path, &there);
@@ -71,6 +76,17 @@ static const char *channel_listen(void) {
     return result == HAK_OS_LISTEN_DONE       ? NULL
            : result == HAK_OS_LISTEN_TOO_LONG ? CHANNEL_TOO_LONG
                                               : "no socket can be made there";
+}
+
+/* Between bind and listen a socket looks left over: of processes that start together each waits
+ * until the one before is done. */
+static const char *channel_listen(void) {
+    int lock = channel_is_file() ? hak_os_lock_folder(channel_path) : -1;
+    const char *failure = channel_listen_alone();
+    if (lock >= 0) {
+        hak_os_close_file(lock);
+    }
+    return failure;
 }
 
 /* The program may change its folder; who asks has another one. */
@@ -93,21 +109,28 @@ const char *hak_control_open(const char *pattern) {
         failure = channel_listen();
     }
     if (failure == NULL) {
-        (void)hak_os_find_socket(channel_path, &channel_file);    /* an abstract one is no file */
+        channel_file = (hak_os_file_id_t){0};
+        if (channel_is_file()) {
+            (void)hak_os_find_socket(channel_path, &channel_file);
+        }
         hak_store_release(&channel_process, hak_os_process_id()); /* pairs CHANNEL */
     }
     return failure;
 }
 
-/* Without peers that can be had, as when the process may open no more descriptors, it rests. */
+/* Without peers that can be had, as when the process may open no more descriptors, it rests; a
+ * little, too, after one that is refused: another user could keep it busy. */
 void hak_control_run(const uint32_t *is_over) {
     while (hak_load_relaxed(is_over) == 0) {
         int peer = -1;
-        if (hak_os_await(channel_listener, false, CHANNEL_NAP_NS) &&
-            !hak_os_accept(channel_listener, &peer)) {
-            hak_os_sleep(CHANNEL_NAP_NS);
+        if (!hak_os_await(channel_listener, false, CHANNEL_NAP_NS)) {
+            continue;
         }
-        if (peer >= 0) {
+        if (!hak_os_accept(channel_listener, &peer)) {
+            hak_os_sleep(CHANNEL_NAP_NS);
+        } else if (peer < 0) {
+            hak_os_sleep(CHANNEL_REFUSED_NS);
+        } else {
             hak_control_serve(peer, is_over);
         }
     }
@@ -116,6 +139,12 @@ void hak_control_run(const uint32_t *is_over) {
 void hak_control_remove(void) {
     if (hak_load_acquire(&channel_process) == hak_os_process_id()) { /* pairs CHANNEL */
         hak_store_relaxed(&channel_process, 0);
-        (void)hak_os_remove_socket(channel_path, &channel_file);
+        if (channel_is_file()) {
+            (void)hak_os_remove_socket(channel_path, &channel_file);
+        }
     }
+}
+
+void hak_control_after_fork(void) {
+    hak_store_relaxed(&channel_process, 0);
 }

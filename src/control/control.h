@@ -7,7 +7,7 @@
  *   CONTROL-1  nothing here is called with a lock held, and nothing here takes one: only the
  * topics' writers do, before the peer gets a byte. CONTROL-2  the descriptors of the channel are in
  * a table of its thread's own. CONTROL-3  a peer costs at most HAK_CONTROL_REQUEST_NS and
- * HAK_CONTROL_ANSWER_NS. */
+ * HAK_CONTROL_ANSWER_MOST_NS, and HAK_CONTROL_ANSWER_NS if it reads nothing. */
 #ifndef HAK_CONTROL_CONTROL_H
 #define HAK_CONTROL_CONTROL_H
 
@@ -22,14 +22,17 @@ typedef struct hak_control_topic {
 } hak_control_topic_t;
 
 /* What GET asks for, and what POST does; each ends with one whose path is NULL. */
-extern const hak_control_topic_t *hak_control_topics;                         /* [init] */
-extern const hak_control_topic_t *hak_control_actions;                        /* [init] */
+typedef struct hak_control_tables {
+    const hak_control_topic_t *topics, *actions;
+} HAK_SEALED hak_control_tables_t;
+extern hak_control_tables_t hak_control_tables;                               /* [init] */
 const hak_control_topic_t *hak_control_find(const char *path, size_t length); /* NULL: none */
 /* A topic: the paths of all. */
 void hak_control_list(unsigned which, const hak_sink_t *sink);
 
-enum { HAK_CONTROL_REQUEST_BYTES = 4096, HAK_CONTROL_PATH_BYTES = 4096 };
-static const uint64_t HAK_CONTROL_REQUEST_NS = 1000000000, HAK_CONTROL_ANSWER_NS = 2000000000;
+enum { HAK_CONTROL_REQUEST_BYTES = 4096, HAK_CONTROL_PATH_BYTES = 1536 /* 255 bytes, all %p */ };
+static const uint64_t HAK_CONTROL_REQUEST_NS = 1000000000, HAK_CONTROL_ANSWER_NS = 2000000000,
+                      HAK_CONTROL_ANSWER_MOST_NS = 30000000000;
 
 /* --- body.c: a text of any length, in a mapping of its own ------------------------------------ */
 typedef struct hak_body {
@@ -64,6 +67,9 @@ const char *hak_control_open(const char *pattern);
 void hak_control_run(const uint32_t *is_over);
 /* Removes the socket if this process has made it, in any thread. */
 void hak_control_remove(void);
+/* In the child of a fork: the socket is the parent's, also if the child has the same ID, as the
+ * first process of another namespace. */
+void hak_control_after_fork(void);
 /* One line, about an option and its value. */
 void hak_control_warn(const char *option, const char *pattern, const char *message);
 

@@ -30,19 +30,29 @@ static int exit_error(void) {
     return is_same ? kept_fd : ERROR_FD;
 }
 
-static void exit_put(void *fd, const char *data, size_t length) {
-    hak_os_write_calmly(*(int *)fd, data, length);
+static const uint64_t EXIT_WAIT_NS = 2000000000; /* for who reads, in all */
+
+typedef struct exit_file {
+    int fd;
+    uint64_t due_ns;
+    bool is_broken;
+} exit_file_t;
+
+static void exit_put(void *context, const char *data, size_t length) {
+    exit_file_t *file = context;
+    file->is_broken = file->is_broken || !hak_os_write_calmly(file->fd, data, length, file->due_ns);
 }
 
 /* In one piece, so that those of several processes do not mix; in many if there is no memory. */
 static void exit_write(const hak_control_topic_t *topic, int fd) {
+    exit_file_t file = {.fd = fd, .due_ns = hak_os_now_ns() + EXIT_WAIT_NS};
     hak_body_t body;
     hak_body_make(&body, topic);
     if (body.is_cut) {
-        const hak_sink_t sink = {.put = exit_put, .context = &fd};
+        const hak_sink_t sink = {.put = exit_put, .context = &file};
         topic->write(topic->which, &sink);
     } else {
-        hak_os_write_calmly(fd, body.data, body.length);
+        exit_put(&file, body.data, body.length);
     }
     hak_body_drop(&body);
 }
@@ -61,7 +71,7 @@ void hak_control_report(const char *name, const char *pattern) {
     }
     int fd = hak_control_path(pattern, path, sizeof path) ? hak_os_create_file(path) : -1;
     if (fd < 0) {
-        hak_control_warn("report_file", pattern, "no file can be written there");
+        hak_control_warn("report_file", pattern, "no file of this user can be written there");
         return;
     }
     exit_write(topic, fd);

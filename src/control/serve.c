@@ -8,6 +8,7 @@
 
 #include <string.h>
 
+enum { SERVE_PIECE_BYTES = 64 << 10 };          /* between two looks at the time */
 static const uint64_t SERVE_NAP_NS = 100000000; /* between two looks at is_over */
 
 typedef struct serve_status {
@@ -96,15 +97,17 @@ static const hak_control_topic_t *topic_find(const hak_control_topic_t *topic, c
 }
 
 const hak_control_topic_t *hak_control_find(const char *path, size_t length) {
-    return topic_find(hak_control_topics, path, length);
+    return topic_find(hak_control_tables.topics, path, length);
 }
 
 void hak_control_list(unsigned which, const hak_sink_t *sink) {
     (void)which;
-    for (const hak_control_topic_t *topic = hak_control_topics; topic->path != NULL; topic++) {
+    for (const hak_control_topic_t *topic = hak_control_tables.topics; topic->path != NULL;
+         topic++) {
         hak_sink_format(sink, "%s\n", topic->path);
     }
-    for (const hak_control_topic_t *topic = hak_control_actions; topic->path != NULL; topic++) {
+    for (const hak_control_topic_t *topic = hak_control_tables.actions; topic->path != NULL;
+         topic++) {
         hak_sink_format(sink, "POST %s\n", topic->path);
     }
 }
@@ -126,10 +129,19 @@ static bool peer_await(int peer, bool is_to_send, uint64_t due_ns, const uint32_
     return false;
 }
 
-static bool peer_send(int peer, const char *data, size_t length, uint64_t due_ns,
+/* Who goes on reading has more time, up to most_ns. */
+static bool peer_send(int peer, const char *data, size_t length, uint64_t most_ns,
                       const uint32_t *is_over) {
-    while (length > 0) {
-        long done = hak_os_send(peer, data, length);
+    uint64_t due_ns = 0;
+    for (long done = 1; length > 0;) {
+        if (done > 0) {
+            uint64_t now = hak_os_now_ns(), soon_ns = now + HAK_CONTROL_ANSWER_NS;
+            if (now >= most_ns) {
+                return false;
+            }
+            due_ns = soon_ns < most_ns ? soon_ns : most_ns;
+        }
+        done = hak_os_send(peer, data, length < SERVE_PIECE_BYTES ? length : SERVE_PIECE_BYTES);
         if (done == 0 || (done == HAK_OS_NOT_NOW && !peer_await(peer, true, due_ns, is_over))) {
             return false;
         }
@@ -150,7 +162,8 @@ static unsigned peer_choose(const hak_control_request_t *request, unsigned statu
                             peer_wish_t *wish) {
     const char *path = request->path;
     const hak_control_topic_t *topic = hak_control_find(path, request->path_length);
-    const hak_control_topic_t *action = topic_find(hak_control_actions, path, request->path_length);
+    const hak_control_topic_t *action =
+        topic_find(hak_control_tables.actions, path, request->path_length);
     wish->topic = request->is_post ? action : topic;
     wish->is_action = action != NULL;
     if (status == 405 || wish->topic != NULL) {
@@ -221,14 +234,14 @@ void hak_control_serve(int peer, const uint32_t *is_over) {
         hak_body_make(&body, wish.topic);
         status = body.is_cut ? 503 : 200;
     }
-    uint64_t due_ns = hak_os_now_ns() + HAK_CONTROL_ANSWER_NS;
+    uint64_t most_ns = hak_os_now_ns() + HAK_CONTROL_ANSWER_MOST_NS;
     if (status == 200) {
         answer_head(&head, status, wish.topic->type, body.length, "");
     } else if (status != 0) {
         answer_error(&head, status, wish.is_action);
     }
-    if (peer_send(peer, head.data, head.length, due_ns, is_over) && status == 200) {
-        (void)peer_send(peer, body.data, body.length, due_ns, is_over);
+    if (peer_send(peer, head.data, head.length, most_ns, is_over) && status == 200) {
+        (void)peer_send(peer, body.data, body.length, most_ns, is_over);
     }
     hak_body_drop(&body);
     hak_os_hang_up(peer);

@@ -15,6 +15,8 @@ enum {
     RESIZE_COUNTED_BYTES = 128u << 10, /* copies above this are counted: pages should have moved */
 };
 
+bool hak_resize_has_kept;
+
 static HAK_COLD size_t foreign_usable(void *block, hak_fatal_kind_t kind) {
     hak_life_process_start();
     bool is_forced = hak_load_relaxed(&hak_knobs.force_libc);
@@ -83,6 +85,7 @@ static HAK_COLD void *resize_failed(void *block, size_t usable, size_t size, int
     if (size > usable) {
         return NULL;
     }
+    hak_store_relaxed(&hak_resize_has_kept, true);
     errno = saved; /* shrinking cannot fail: the block stays as it is */
     return block;
 }

@@ -387,8 +387,7 @@ void hak_slow_free(void *block) {
  * any block that was to shrink. */
 static bool free_is_size(const hak_sc_info_t *info, uint32_t entry, size_t align, size_t size) {
     size_t usable = hak_sc_usable(info);
-    if (size >= info->keep_from || size > usable / 2 ||
-        hak_load_relaxed(&hak_counters.os_failure) != 0) {
+    if (size >= info->keep_from || size > usable / 2 || hak_load_relaxed(&hak_resize_has_kept)) {
         return size <= usable;
     }
     return hak_sc_of_aligned(size == 0 ? 1 : size, align == 0 ? 1 : align) ==

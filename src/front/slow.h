@@ -50,6 +50,7 @@ bool hak_slow_is_inside(const void *address);
 
 /* realloc for block != NULL, size > 0; NULL leaves the block as it was. */
 void *hak_resize(void *block, size_t size);
+extern bool hak_resize_has_kept; /* [atomic] a block that was to shrink stayed: no memory */
 /* Bytes the block can hold; NULL gives 0. */
 size_t hak_usable_size(const void *block);
 /* The usable size a request of `size` bytes would get; 0 above PTRDIFF_MAX. */

@@ -52,6 +52,13 @@ static bool guard_is_due(hak_tcache_t *tcache) {
     return true;
 }
 
+void hak_guard_follow(hak_tcache_t *tcache) {
+    int64_t most = 2 * (int64_t)hak_load_relaxed(&hak_knobs.guard_rate) - 1;
+    if (hak_guard_region.is_on && tcache->guard_random != 0 && tcache->guard_left > most) {
+        tcache->guard_left = guard_interval(&tcache->guard_random);
+    }
+}
+
 /* --- slots ------------------------------------------------------------------------------------ */
 
 static char *slot_page(const hak_guard_slot_t *slot) {

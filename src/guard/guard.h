@@ -23,11 +23,15 @@
 #define HAK_GUARD_GUARD_H
 
 #include "base/fmt.h"
+#include "front/tcache.h"
 
 enum { HAK_GUARD_SLOTS = 127 }; /* with 128 guards, 4 KiB each, just below 1 MiB */
 
 /* Options are read: before this no block is watched. */
 void hak_guard_start(void);
+
+/* An event of each thread: a countdown that is longer than the rate of now allows is drawn anew. */
+void hak_guard_follow(hak_tcache_t *tcache);
 
 /* The stack from a frame on, as lines on standard error: what hak_check_sink.trace may be. */
 void hak_guard_trace(const void *frame);

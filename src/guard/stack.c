@@ -94,13 +94,20 @@ static bool stack_is_data(uintptr_t frame, uintptr_t address) {
            address - (frame - STACK_GAP_BYTES) < 2u * STACK_GAP_BYTES;
 }
 
-/* Whether what is there may be read as code. */
-static bool stack_is_code(const stack_walk_t *walk, uintptr_t address) {
+static bool stack_is_code_byte(const stack_walk_t *walk, uintptr_t address) {
     bool is_code = hak_os_is_loaded(address);
     if (walk->is_report) {
         (void)hak_guard_find_code(address, &is_code);
     }
-    return is_code && hak_os_is_readable((const void *)address);
+    return is_code;
+}
+
+/* Whether the 8 bytes there may be read as code; the last may be in another mapping. */
+static bool stack_is_code(const stack_walk_t *walk, uintptr_t address) {
+    uintptr_t last = address + 7;
+    return stack_is_code_byte(walk, address) &&
+           (stack_page_of(last) == stack_page_of(address) || stack_is_code_byte(walk, last)) &&
+           hak_os_is_readable((const void *)address);
 }
 
 /* What a module calls other modules by: a jump through memory, after marks for the processor. */

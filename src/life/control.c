@@ -89,11 +89,15 @@ static const hak_control_topic_t actions[] = {
 static HAK_COLD void *control_main(void *unused) {
     hak_life_thread_begin();
     control_failure = hak_control_open(hak_conf_text("control"));
-    hak_store_release(&control_state, /* pairs CONTROL */
-                      control_failure == NULL ? CONTROL_SERVES : CONTROL_FAILED);
+    uint32_t starts = CONTROL_STARTS;
+    bool is_awaited = !hak_cas_release(&control_state, &starts, /* pairs CONTROL */
+                                       control_failure == NULL ? CONTROL_SERVES : CONTROL_FAILED);
     hak_os_wake_one(&control_state);
     if (control_failure == NULL) {
+        hak_os_drop_rights();
         hak_control_run(&control_is_over);
+    } else if (!is_awaited) {
+        pthread_detach(pthread_self()); /* who says what failed is in an allocation: cannot wait */
     }
     return unused;
 }
@@ -102,10 +106,9 @@ static HAK_COLD void *control_main(void *unused) {
 static void control_main_leaves(void *unused) {
     (void)unused;
     uint32_t state = hak_swap_acquire(&control_state, CONTROL_OVER);
-    if (state != CONTROL_OVER && state != CONTROL_NONE) {
+    if (state == CONTROL_STARTS || state == CONTROL_SERVES) {
         hak_store_relaxed(&control_is_over, 1);
         pthread_join(control_thread, NULL);
-        hak_store_relaxed(&control_state, CONTROL_OVER); /* it may have begun meanwhile */
         hak_control_remove();
     }
 }
@@ -129,7 +132,6 @@ static bool control_is_main(void) {
 static void control_say(void) {
     uint32_t failed = CONTROL_FAILED;
     if (hak_cas_acquire(&control_state, &failed, CONTROL_OVER)) { /* pairs CONTROL */
-        pthread_join(control_thread, NULL);
         hak_control_warn("control", hak_conf_text("control"), control_failure);
     }
 }
@@ -148,6 +150,7 @@ static void control_look(hak_tcache_t *tcache) {
 
 void hak_life_control_after_fork(void) {
     bool is_own = control_is_wanted && strstr(hak_conf_text("control"), "%p") != NULL;
+    hak_control_after_fork();
     hak_store_relaxed(&control_is_over, 0);
     hak_store_relaxed(&control_state, is_own ? CONTROL_NONE : CONTROL_OVER);
 }
@@ -166,8 +169,8 @@ static void control_exit(void *unused) {
 }
 
 void hak_life_control_init(void) {
-    hak_control_topics = topics;
-    hak_control_actions = actions;
+    hak_control_tables.topics = topics;
+    hak_control_tables.actions = actions;
     (void)hak_conf_get("report", &report_choice);
     if (report_choice == 0 && hak_conf_text("report_file")[0] != '\0') {
         hak_control_warn("report_file", hak_conf_text("report_file"),

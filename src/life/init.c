@@ -4,6 +4,7 @@
  * possibly before libc has run its own initialisers. Order: facts of the machine, options, wiring,
  * hooks. */
 #include "conf/conf.h"
+#include "control/control.h"
 #include "front/event.h"
 #include "guard/guard.h"
 #include "large/large.h"
@@ -57,6 +58,7 @@ void hak_life_seal(void) {
     hak_os_seal(&hak_check_sink, sizeof hak_check_sink);
     hak_os_seal(&hak_next_allocator, sizeof hak_next_allocator);
     hak_os_seal(&hak_event_table, sizeof hak_event_table);
+    hak_os_seal(&hak_control_tables, sizeof hak_control_tables);
     hak_os_seal(&hak_knobs, HAK_KNOBS_SEALED_BYTES);
     hak_conf_seal();
 }
@@ -74,6 +76,7 @@ static void process_start(void) {
     }
     hak_event_register(hak_outbox_flush, HAK_EVENT_OWN);
     hak_event_register(hak_budget_settle, HAK_EVENT_OWN);
+    hak_event_register(hak_guard_follow, HAK_EVENT_OWN);
     hak_event_register(event_tend, HAK_EVENT_PROCESS);
     hak_event_register(event_purge, HAK_EVENT_PROCESS);
     hak_event_register(event_learn, HAK_EVENT_PROCESS);

@@ -25,9 +25,12 @@ enum {
     SOCKET_EAGAIN = -11,
     SOCKET_EADDRINUSE = -98,
     SOCKET_ECONNREFUSED = -111,
-    SOCKET_BACKLOG = 8,
+    SOCKET_BACKLOG = 64,
     SOCKET_CLOSE_UNSHARE = 2, /* CLOSE_RANGE_UNSHARE: older headers lack it, as they lack the */
     SOCKET_CLOSE_RANGE = 436, /* call, which has this number everywhere */
+    SOCKET_LOCK = 2 | 4,      /* LOCK_EX | LOCK_NB */
+    SOCKET_LOCK_TRIES = 80,
+    SOCKET_LOCK_NAP_NS = 10000000, /* program start waits a second at most */
     SOCKET_DRAIN_BYTES = 4096,
     SOCKET_DRAINS = 64,
 };
@@ -91,6 +94,28 @@ bool hak_os_is_deserted(const char *path) {
     return fd >= 0 && result == SOCKET_ECONNREFUSED;
 }
 
+/* Of descriptors, so it ends with the process. Where it cannot be had, by who may not read the
+ * folder or because somebody keeps it, there is none. */
+int hak_os_lock_folder(const char *path) {
+    struct sockaddr_un address;
+    const char *name = strrchr(path, '/');
+    size_t length = name != NULL ? (size_t)(name - path) + 1 : 0; /* with the slash: "/" is one */
+    if (length == 0 || length >= sizeof address.sun_path) {
+        return -1;
+    }
+    memcpy(address.sun_path, path, length);
+    address.sun_path[length] = '\0';
+    long fd = hak_syscall(SYS_openat, AT_FDCWD, (long)address.sun_path,
+                          O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0, 0, 0);
+    for (unsigned i = 0; fd >= 0 && i < SOCKET_LOCK_TRIES; i++) {
+        if (hak_syscall(SYS_flock, fd, SOCKET_LOCK, 0, 0, 0, 0) != SOCKET_EAGAIN) {
+            break;
+        }
+        hak_os_sleep(SOCKET_LOCK_NAP_NS);
+    }
+    return fd < 0 ? -1 : (int)fd;
+}
+
 /* The file gets the mode of the socket before: nobody else can connect in between. */
 hak_os_listen_t hak_os_listen(const char *path, int *listener) {
     socket_name_t name;
@@ -118,6 +143,10 @@ bool hak_os_await(int fd, bool is_to_send, uint64_t ns) {
     return hak_syscall(SYS_ppoll, (long)&poll, 1, (long)&time, 0, 0, 0) > 0;
 }
 
+static uid_t socket_user(void) {
+    return (uid_t)hak_syscall(SYS_geteuid, 0, 0, 0, 0, 0, 0);
+}
+
 static bool socket_is_allowed(long fd) {
     struct ucred peer = {.uid = (uid_t)-1};
     uint32_t length = sizeof peer;
@@ -125,7 +154,7 @@ static bool socket_is_allowed(long fd) {
         0) {
         return false;
     }
-    return peer.uid == 0 || peer.uid == (uid_t)hak_syscall(SYS_geteuid, 0, 0, 0, 0, 0, 0);
+    return peer.uid == 0 || peer.uid == socket_user();
 }
 
 bool hak_os_accept(int listener, int *peer) {
@@ -167,11 +196,24 @@ void hak_os_hang_up(int fd) {
 
 /* --- files of reports ------------------------------------------------------------------------- */
 
+/* A file that was there before may be another user's who may write into that folder, or have a
+ * second name; only then it is emptied. */
+static bool file_is_ours(long fd) {
+    struct stat status = {0};
+    return hak_syscall(SYS_fstat, fd, (long)&status, 0, 0, 0, 0) == 0 && S_ISREG(status.st_mode) &&
+           status.st_nlink == 1 && status.st_uid == socket_user();
+}
+
 /* A pipe that nobody reads from would make the opening wait. */
 int hak_os_create_file(const char *path) {
-    long fd = hak_syscall(
-        SYS_openat, AT_FDCWD, (long)path,
-        O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY | O_NONBLOCK, 0600, 0, 0);
+    long fd = hak_syscall(SYS_openat, AT_FDCWD, (long)path,
+                          O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY | O_NONBLOCK, 0600,
+                          0, 0);
+    if (fd >= 0 && (!file_is_ours(fd) || hak_syscall(SYS_fchmod, fd, 0600, 0, 0, 0, 0) != 0 ||
+                    hak_syscall(SYS_ftruncate, fd, 0, 0, 0, 0, 0) != 0)) {
+        socket_close(fd);
+        fd = -1;
+    }
     if (fd >= 0) {
         hak_syscall(SYS_fcntl, fd, F_SETFL, O_WRONLY, 0, 0, 0);
     }
@@ -194,15 +236,67 @@ void hak_os_close_file(int fd) {
     socket_close(fd);
 }
 
-/* The signal comes to this thread, if it comes: it is taken back. */
-void hak_os_write_calmly(int fd, const char *data, size_t length) {
-    uint64_t pipe = 1ull << (SIGPIPE - 1), before = 0, pending = 0;
+/* Until it is all written, broken, or too late. */
+static bool write_until(int fd, const char *data, size_t length, uint64_t due_ns) {
+    while (length > 0) {
+        long done = hak_syscall(SYS_write, fd, (long)data, (long)length, 0, 0, 0);
+        if (done > 0) {
+            data += done;
+            length -= (size_t)done;
+        } else if (done == SOCKET_EAGAIN) {
+            uint64_t now = hak_os_now_ns();
+            if (now >= due_ns) {
+                return false;
+            }
+            (void)hak_os_await(fd, true, due_ns - now);
+        } else if (done != SOCKET_EINTR) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* The signals come to this thread, if they come: they are taken back. */
+bool hak_os_write_calmly(int fd, const char *data, size_t length, uint64_t due_ns) {
+    uint64_t ours = 1ull << (SIGPIPE - 1) | 1ull << (SIGXFSZ - 1), before = 0, pending = 0;
     struct timespec none = {0};
     hak_syscall(SYS_rt_sigpending, (long)&pending, sizeof pending, 0, 0, 0, 0);
-    hak_syscall(SYS_rt_sigprocmask, SIG_BLOCK, (long)&pipe, (long)&before, sizeof pipe, 0, 0);
-    hak_os_write(fd, data, length);
-    if ((pending & pipe) == 0) {
-        hak_syscall(SYS_rt_sigtimedwait, (long)&pipe, 0, (long)&none, sizeof pipe, 0, 0);
+    hak_syscall(SYS_rt_sigprocmask, SIG_BLOCK, (long)&ours, (long)&before, sizeof ours, 0, 0);
+    bool is_done = write_until(fd, data, length, due_ns);
+    ours &= ~pending;
+    while (ours != 0 &&
+           hak_syscall(SYS_rt_sigtimedwait, (long)&ours, 0, (long)&none, sizeof ours, 0, 0) > 0) {
     }
     hak_os_restore_signals(before);
+    return is_done;
+}
+
+/* --- rights of a thread ----------------------------------------------------------------------- */
+
+enum {
+    RIGHTS_VERSION = 0x20080522,
+    RIGHT_SETGID = 6,
+    RIGHT_SETUID = 7,
+    RIGHT_IPC_LOCK = 14,
+    RIGHTS_NO_NEW = 38
+};
+
+/* capset of the calling thread alone. */
+void hak_os_drop_rights(void) {
+    struct {
+        uint32_t version;
+        int32_t thread; /* 0: the caller */
+    } head = {RIGHTS_VERSION, 0};
+    struct {
+        uint32_t effective, permitted, inheritable;
+    } set[2] = {{0, 0, 0}, {0, 0, 0}};
+    const uint32_t kept = 1u << RIGHT_SETGID | 1u << RIGHT_SETUID | 1u << RIGHT_IPC_LOCK;
+    if (hak_syscall(SYS_capget, (long)&head, (long)set, 0, 0, 0, 0) == 0) {
+        set[0].effective &= kept;
+        set[0].permitted &= kept;
+        set[0].inheritable = 0;
+        memset(&set[1], 0, sizeof set[1]);
+        hak_syscall(SYS_capset, (long)&head, (long)set, 0, 0, 0, 0);
+    }
+    hak_syscall(SYS_prctl, RIGHTS_NO_NEW, 1, 0, 0, 0, 0);
 }

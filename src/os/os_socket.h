@@ -25,6 +25,9 @@ typedef enum hak_os_listen {
     HAK_OS_LISTEN_FAILED,
 } hak_os_listen_t;
 hak_os_listen_t hak_os_listen(const char *path, int *listener);
+/* A descriptor that keeps others who ask for it away from the folder of the path until it is
+ * closed; -1: none. Waits for at most a second. */
+int hak_os_lock_folder(const char *path);
 /* A socket has that path; links are not followed. */
 bool hak_os_find_socket(const char *path, hak_os_file_id_t *id);
 /* Nobody listens to the socket: a connection is refused. */
@@ -47,10 +50,16 @@ void hak_os_hang_up(int fd);
 int hak_os_copy_descriptor(int fd, int least);
 /* What is open there. false: nothing. */
 bool hak_os_find_file(int fd, hak_os_file_id_t *id);
-/* A file to write to, new or emptied, 0600; no link is followed, no pipe waited for. -1: none. */
+/* A file to write to, 0600: new, or emptied if it is the effective user's and has no other name. No
+ * link is followed, no pipe waited for. -1: none. */
 int hak_os_create_file(const char *path);
 void hak_os_close_file(int fd);
-/* hak_os_write without SIGPIPE. */
-void hak_os_write_calmly(int fd, const char *data, size_t length);
+/* hak_os_write without signals, SIGPIPE and that of the size of files; it waits for who reads,
+ * until `due_ns`. false: it is not all written. */
+bool hak_os_write_calmly(int fd, const char *data, size_t length, uint64_t due_ns);
+/* The calling thread gives up the capabilities it has and may get, but those that setuid and its
+ * kin need: the C library calls these in all threads, and ends the process where only some may; and
+ * that to map memory where all of it is locked. */
+void hak_os_drop_rights(void);
 
 #endif

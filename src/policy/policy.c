@@ -62,8 +62,15 @@ void hak_policy_window(uint64_t purged, uint64_t regretted) {
     policy_remember(purged, regretted);
 }
 
+/* While it is switched off nothing is learned, but what was goes on to fade. */
+static bool policy_has_learned(void) {
+    return hak_load_relaxed(&hak_knobs.retain_learned_percent) != 0 ||
+           hak_load_relaxed(&hak_knobs.retain_wanted_bytes) != 0;
+}
+
 void hak_policy_tick(void) {
-    if (!hak_load_relaxed(&hak_knobs.learn)) {
+    bool learns = hak_load_relaxed(&hak_knobs.learn);
+    if (!learns && !policy_has_learned()) {
         return;
     }
     uint64_t now = hak_os_now_ns();
@@ -75,7 +82,8 @@ void hak_policy_tick(void) {
     hak_store_relaxed(&hak_policy_window_end_ns, now + POLICY_WINDOW_NS);
     uint64_t purged = hak_load_relaxed(&hak_counters.purge_units);
     uint64_t regret = hak_load_relaxed(&hak_counters.purge_regret_units);
-    hak_policy_window(purged - hak_policy_purged_before, regret - hak_policy_regret_before);
+    hak_policy_window(learns ? purged - hak_policy_purged_before : 0,
+                      learns ? regret - hak_policy_regret_before : 0);
     hak_policy_purged_before = purged;
     hak_policy_regret_before = regret;
     hak_store_release(&hak_policy_is_busy, 0);

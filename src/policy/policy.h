@@ -11,8 +11,8 @@
  * over windows, raises what is retained quickly above REGRET_HIGH and lowers it slowly below
  * REGRET_LOW. That serves loads that breathe faster than a window of the decay (span/purge.c). For
  * those that breathe in seconds it remembers how much they took again; the memory of both, what was
- * purged and what was wanted, fades by 1/WANTED_FADE a window, to a half in 4 s. Option learn:0
- * freezes it. */
+ * purged and what was wanted, fades by 1/WANTED_FADE a window, to a half in 4 s. With
+ * option learn:0 all windows count as calm: what was learned fades. */
 #ifndef HAK_POLICY_POLICY_H
 #define HAK_POLICY_POLICY_H
 

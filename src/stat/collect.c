@@ -242,6 +242,10 @@ void hak_stat_threads(hak_thread_list_t *list) {
     list->mapped_bytes = hak_align_up(count * sizeof *list->thread, hak_os_page_bytes());
     list->thread = hak_os_map(list->mapped_bytes, hak_os_page_bytes());
     if (list->thread != NULL) {
+        /* its pages come now, not while every other thread waits for the lock of the visit */
+        for (size_t at = 0; at < list->mapped_bytes; at += hak_os_page_bytes()) {
+            *(volatile char *)((char *)list->thread + at) = 0;
+        }
         hak_tcache_visit(thread_list, list);
     }
 }

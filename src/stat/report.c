@@ -14,30 +14,34 @@
 typedef struct figure_walk {
     hak_figure_visit_t *visit;
     void *context;
+    hak_figure_group_t group;
 } figure_walk_t;
 
-static HAK_NOINLINE void figure(const figure_walk_t *walk, hak_figure_t figure) {
+/* By single values: as a record each would have a place of its own in the stack of who calls. */
+static HAK_NOINLINE void figure(const figure_walk_t *walk, const char *name, const char *key,
+                                const char *metric, const char *text, uint64_t value) {
+    const hak_figure_t figure = {walk->group, name, key, metric, text, value};
     walk->visit(walk->context, &figure);
 }
 
-#define FIGURE(group, name, key, metric, text, value)                                              \
-    figure(&walk, (hak_figure_t){group, name, key, metric, text, value});
 #define FIGURE_BYTES(name, text)                                                                   \
-    FIGURE(HAK_FIGURE_BYTES, #name "_bytes", #name, #name "_bytes", text, s->name##_bytes)
-#define FIGURE_COUNT(name, key, metric, text)                                                      \
-    FIGURE(HAK_FIGURE_COUNTS, #name, #key, #metric, text, s->name)
-#define FIGURE_LIMIT(name, text) FIGURE(HAK_FIGURE_LIMITS, #name, #name, #name, text, s->name)
+    figure(&walk, #name "_bytes", #name, #name "_bytes", text, s->name##_bytes);
+#define FIGURE_COUNT(name, key, metric, text) figure(&walk, #name, #key, #metric, text, s->name);
+#define FIGURE_LIMIT(name, text) figure(&walk, #name, #name, #name, text, s->name);
 #define FIGURE_EVENT(from, name, text)                                                             \
-    FIGURE(HAK_FIGURE_EVENTS, #name, #name, #name "_total", text, s->from.name)
+    figure(&walk, #name, #name, #name "_total", text, s->from.name);
 #define FIGURE_TCACHE(name, text) FIGURE_EVENT(events, name, text)
 #define FIGURE_SPAN(name, text) FIGURE_EVENT(spans, name, text)
 #define FIGURE_PROCESS(name, text) FIGURE_EVENT(process, name, text)
 
 void hak_stat_figures(const hak_snapshot_t *s, hak_figure_visit_t *visit, void *context) {
-    const figure_walk_t walk = {.visit = visit, .context = context};
+    figure_walk_t walk = {.visit = visit, .context = context, .group = HAK_FIGURE_BYTES};
     HAK_STAT_BYTES(FIGURE_BYTES)
+    walk.group = HAK_FIGURE_COUNTS;
     HAK_STAT_COUNTS(FIGURE_COUNT)
+    walk.group = HAK_FIGURE_LIMITS;
     HAK_STAT_LIMITS(FIGURE_LIMIT)
+    walk.group = HAK_FIGURE_EVENTS;
     HAK_TCACHE_COUNTERS(FIGURE_TCACHE)
     HAK_SPAN_COUNTERS(FIGURE_SPAN)
     HAK_PROCESS_COUNTERS(FIGURE_PROCESS)
@@ -126,8 +130,10 @@ typedef struct report_order {
 /* All but the map, which is made without these figures. */
 static void write_figures(const hak_sink_t *lines, hak_report_t report,
                           const hak_snapshot_t *snapshot) {
-    hak_thread_list_t threads;
-    hak_stat_threads(&threads);
+    hak_thread_list_t threads = {0};
+    if (report != HAK_REPORT_XML && report != HAK_REPORT_METRICS) {
+        hak_stat_threads(&threads);
+    }
     switch (report) {
     case HAK_REPORT_TEXT:
         hak_write_text(lines, snapshot, &threads);

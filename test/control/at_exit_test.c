@@ -49,6 +49,6 @@ int main(void) {
         cmocka_unit_test(report_inside_of_an_operation_is_left_out),
     };
     hak_life_process_start(); /* which says where warnings go */
-    hak_control_topics = topics;
+    hak_control_tables.topics = topics;
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -175,6 +175,22 @@ def test_socket_left_over_is_replaced(folder):
     assert os.listdir(folder) == [] and program.error == ""
 
 
+def test_file_that_is_called_like_an_abstract_name_stays(folder):
+    mine = socket.socket(socket.AF_UNIX)
+    mine.bind(folder + "/@hak_file")
+    mine.close()
+    with Program("control:@hak_file", cwd=folder) as program:
+        program.ready()
+        assert get("@hak_file")[0] == 200
+    assert os.listdir(folder) == ["@hak_file"] and program.error == ""
+
+
+def test_cancellation_waits_until_a_failed_start_is_told(folder):
+    with Program(f"control:{folder}/%p", "fork_cancel") as program:
+        program.finish()
+    assert program.process.returncode == 0 and program.out == "survived\n", program.out
+
+
 def refused(folder, path, *words, name="", options="control:"):
     """The program runs without a socket; the only line of warning, which has the words in it."""
     before = sorted(os.listdir(folder))

@@ -10,6 +10,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -131,6 +133,31 @@ static int fork_leavers(void) {
     return failed;
 }
 
+/* The child can have no channel; it is told so in the middle of an allocation, where a thread that
+ * shall end must not end. */
+static int fork_cancelled(void) {
+    int status = -1, line[2];
+    pthread_t thread;
+    pthread_create(&thread, NULL, end_soon, NULL);
+    pthread_cancel(thread); /* loads what cancelling takes */
+    pthread_join(thread, NULL);
+    pid_t child = pipe2(line, O_NONBLOCK) == 0 ? fork() : -1;
+    if (child == 0) {
+        const struct rlimit none = {0, 0};
+        char byte;
+        dup2(line[1], 2);
+        setrlimit(RLIMIT_NOFILE, &none);
+        pthread_cancel(pthread_self());
+        while (syscall(SYS_read, line[0], &byte, 1) <= 0) { /* no place to end, as read() is */
+            allocate();
+        }
+        pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
+        say("survived\n");
+        _exit(0);
+    }
+    return waitpid(child, &status, 0) != child || status != 0;
+}
+
 static void on_signal(int number) {
     (void)number;
     exit(0);
@@ -157,6 +184,8 @@ int main(int argc, char **argv) {
         return 0;
     } else if (strcmp(what, "fork_leave") == 0) {
         return fork_leavers();
+    } else if (strcmp(what, "fork_cancel") == 0) {
+        return fork_cancelled();
     } else if (strcmp(what, "exec") == 0) {
         execl("/proc/self/exe", argv[0], "idle", (char *)NULL);
     } else if (strcmp(what, "chroot") == 0 && (chroot(argv[2]) != 0 || chdir("/") != 0)) {

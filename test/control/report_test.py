@@ -4,13 +4,18 @@
 
 Usage: report_test.py PROGRAM
 """
+import array
+import fcntl
+import json
 import os
 import re
+import resource
 import stat
 import subprocess
 import sys
+import termios
 
-from channel import Program, run_tests
+from channel import Program, run_tests, wait_until
 
 FIRST = "hakmem: mapped_bytes "
 HEAD = re.compile(r"hakmem: \d+\.\d+\.\d+, process (\d+) \(control_program\)\n" + FIRST)
@@ -21,6 +26,12 @@ def finished(options, *words, **more):
         program.finish()
     assert program.process.returncode == 0, program.process.returncode
     return program
+
+
+def pipe_bytes(file):
+    count = array.array("i", [0])
+    fcntl.ioctl(file, termios.FIONREAD, count)
+    return count[0]
 
 
 def content(path):
@@ -58,6 +69,62 @@ def test_file_is_new_and_the_owners_alone(folder):
     program = finished("report:exit,report_file:" + path)
     assert HEAD.match(content(path)) and "xxx" not in content(path)
     assert os.path.getsize(path) < 100000 and program.error == ""
+
+
+def test_file_of_another_mode_gets_the_owners_alone(folder):
+    path = folder + "/r"
+    with open(path, "w", encoding="utf-8") as file:
+        file.write("x" * 100000)
+    os.chmod(path, 0o666)
+    finished("report:exit,report_file:" + path)
+    assert stat.S_IMODE(os.stat(path).st_mode) == 0o600 and HEAD.match(content(path))
+
+
+def test_file_with_another_name_or_owner_stays(folder):
+    path = folder + "/r"
+    with open(path, "w", encoding="utf-8") as file:
+        file.write("mine")
+    os.link(path, folder + "/other")
+    lines = finished("report:exit,report_file:" + path).error.splitlines()
+    assert len(lines) == 1 and "of this user" in lines[0] and content(path) == "mine", lines
+    os.unlink(folder + "/other")
+    if os.getuid() == 0:
+        os.chown(path, 1, 1)
+        lines = finished("report:exit,report_file:" + path).error.splitlines()
+        assert len(lines) == 1 and "of this user" in lines[0] and content(path) == "mine", lines
+
+
+def test_pipe_that_is_read_slowly_gets_all(_folder):
+    reading, writing = os.pipe()
+    fcntl.fcntl(writing, fcntl.F_SETPIPE_SZ, 4096)
+    os.set_blocking(writing, False)
+    with Program("report:json", "allocate", stderr=writing) as program:
+        os.close(writing)
+        program.ready()
+        program.process.stdin.close()
+        with open(reading, encoding="utf-8") as file:
+            wait_until("a full pipe", lambda: pipe_bytes(file) == 4096)
+            report = file.read()
+        program.process.wait()
+        program.out = ""
+    assert len(report) > 8192 and json.loads(report), len(report)
+
+
+def test_pipe_that_is_not_read_ends_the_wait(_folder):
+    reading, writing = os.pipe()
+    fcntl.fcntl(writing, fcntl.F_SETPIPE_SZ, 4096)
+    os.set_blocking(writing, False)
+    program = finished("report:json", "allocate", stderr=writing)
+    os.close(writing)
+    os.close(reading)
+    assert program.process.returncode == 0
+
+
+def test_limit_of_file_sizes_ends_nobody(folder):
+    path = folder + "/r"
+    small = {"preexec_fn": lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))}
+    finished("report:exit,report_file:" + path, **small)
+    assert os.path.getsize(path) == 100
 
 
 def test_link_is_not_followed(folder):

@@ -268,7 +268,7 @@ int main(void) {
         cmocka_unit_test(service_that_is_over_waits_for_nobody),
         cmocka_unit_test(answer_without_memory_is_503),
     };
-    hak_control_topics = topics;
-    hak_control_actions = actions;
+    hak_control_tables.topics = topics;
+    hak_control_tables.actions = actions;
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -131,7 +131,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     int type = data[1] == 0 ? SOCK_STREAM : SOCK_SEQPACKET;
     data += 2;
     size = size - 2 < REQUEST_MOST ? size - 2 : REQUEST_MOST;
-    hak_control_topics = topics;
+    hak_control_tables.topics = topics;
     FUZZ_EXPECT(socketpair(AF_UNIX, type | SOCK_CLOEXEC, 0, pair) == 0);
     peer_send(pair[0], data, size, step);
     if ((mode & 1) != 0) {

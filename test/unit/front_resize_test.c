@@ -76,6 +76,25 @@ static void resize_through_every_kind_keeps_contents(void **state) {
     hak_free(block);
 }
 
+/* Its class is 1024. */
+static void free_as_100_bytes(void) {
+    void *block = hak_malloc(1000);
+    hak_slow_free_sized(block, 0, 100);
+}
+
+static void size_is_compared_until_a_block_was_kept(void **state) {
+    (void)state;
+    void *block = hak_malloc(3000000);
+    hak_os_fault_plan(HAK_OS_CALL_RESIDENT, 0, 1);
+    (void)hak_os_resident(block, 3000000); /* as reports ask */
+    hak_os_fault_clear();
+    hak_free(block);
+    UNIT_EXPECT_FATAL(free_as_100_bytes(), "");
+    hak_store_relaxed(&hak_resize_has_kept, true);
+    free_as_100_bytes();
+    hak_store_relaxed(&hak_resize_has_kept, false);
+}
+
 static void resize_that_shrinks_without_memory_keeps_the_block(void **state) {
     (void)state;
     hak_malloc_trim(0);
@@ -96,6 +115,7 @@ static void resize_that_shrinks_without_memory_keeps_the_block(void **state) {
     assert_int_equal(errno, ENOMEM);
     assert_true(unit_is_filled(block, 50000, 5));
     hak_os_fault_clear();
+    assert_true(hak_resize_has_kept);
     while (count > 0) {
         hak_free(fill[--count]);
     }
@@ -122,6 +142,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(resize_by_little_gives_a_quarter_more_from_1_kib_on),
     cmocka_unit_test(resize_keeps_every_block_of_a_slab),
     cmocka_unit_test(resize_through_every_kind_keeps_contents),
+    cmocka_unit_test(size_is_compared_until_a_block_was_kept),
     cmocka_unit_test(resize_that_shrinks_without_memory_keeps_the_block),
     cmocka_unit_test(resize_of_an_address_inside_a_block_is_fatal),
 };

@@ -145,6 +145,26 @@ static void refills_hand_out_one_in_so_many(void **state) {
                 (unsigned long)count);
 }
 
+static void lower_rate_reaches_a_thread_that_counts_down(void **state) {
+    (void)state;
+    hak_fast_free(guard_sample(48, HAK_BLOCK_ALIGN)); /* the generator is begun */
+    hak_store_relaxed(&hak_knobs.guard_rate, 100);
+    self()->guard_left = 199;
+    hak_guard_follow(self());
+    assert_int_equal(self()->guard_left, 199); /* it may be so long */
+    self()->guard_left = 1 << 30;
+    void *kept = NULL;
+    for (unsigned i = 0; i < 100000 && self()->guard_left > 199; i++) { /* by events */
+        void *block = hak_fast_malloc(65000);
+        hak_fast_free(kept);
+        kept = block;
+        self()->ticks += HAK_EVENT_LOOK_TICKS - 1 - self()->ticks % HAK_EVENT_LOOK_TICKS;
+        hak_event_tick(self());
+    }
+    hak_fast_free(kept);
+    assert_in_range(self()->guard_left, 1, 199);
+}
+
 static void option_off_stops_the_countdown(void **state) {
     (void)state;
     hak_store_relaxed(&hak_knobs.guard, false);
@@ -210,6 +230,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(slot_that_the_kernel_refuses_is_not_lost),
     cmocka_unit_test(realloc_of_a_watched_block_keeps_contents),
     cmocka_unit_test(refills_hand_out_one_in_so_many),
+    cmocka_unit_test(lower_rate_reaches_a_thread_that_counts_down),
     cmocka_unit_test(option_off_stops_the_countdown),
     cmocka_unit_test(fork_loses_no_slot_of_threads_that_are_gone),
     cmocka_unit_test(fork_that_is_not_clean_stops_sampling_alone), /* the last: it stays so */

@@ -5,6 +5,7 @@
 #include "base/check.h"
 #include "base/knobs.h"
 #include "conf/table.h"
+#include "control/control.h"
 #include "front/event.h"
 #include "hakmem/hakmem.h"
 #include "life/life.h"
@@ -14,10 +15,11 @@
 /* In a process of its own: there is no way back. */
 static void sealed_state_is_read_only_and_the_rest_is_not(void **state) {
     (void)state;
-    static void *const fixed[] = {
-        &hak_secret.link,         &hak_secret.factor,     &hak_check_sink.abort,
-        &hak_next_allocator.free, &hak_event_table.count, &hak_knobs.force_libc,
-        &hak_knobs.bin_max_bytes, hak_conf_state.text[0], &hak_conf_state.profile};
+    static void *const fixed[] = {&hak_secret.link,         &hak_secret.factor,
+                                  &hak_check_sink.abort,    &hak_next_allocator.free,
+                                  &hak_event_table.count,   &hak_knobs.force_libc,
+                                  &hak_knobs.bin_max_bytes, hak_conf_state.text[0],
+                                  &hak_conf_state.profile,  &hak_control_tables.topics};
     static void *const changing[] = {&hak_knobs.retain_min_bytes, &hak_knobs.room_soft_bytes,
                                      &hak_knobs.is_tight};
     hak_free(hak_malloc(1));

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "policy/policy.h"
 
+#include "base/atomics.h"
 #include "base/counters.h"
 #include "base/knobs.h"
+#include "double/os_fault.h"
 #include "unit/unit.h"
 
 #include <unistd.h>
@@ -114,15 +116,27 @@ static void memory_wanted_again_late_is_not_exempt(void **state) {
     assert_int_equal(hak_knobs.retain_wanted_bytes, 0);
 }
 
-static void tick_frozen_by_the_option_learns_nothing(void **state) {
+static void tick_without_the_option_learns_nothing_and_forgets(void **state) {
     (void)state;
-    hak_knobs.learn = false;
+    hak_policy_window(1000, 0);
+    hak_policy_window(0, 1000);
+    assert_true(hak_knobs.retain_wanted_bytes != 0);
     hak_knobs.retain_learned_percent = 50;
-    for (unsigned i = 0; i < 5; i++) {
-        usleep(30000);
+    hak_knobs.learn = false;
+    hak_os_fault_stop_clock();
+    for (unsigned i = 0; i < 2000 && hak_knobs.retain_learned_percent != 0; i++) {
+        size_t before = hak_knobs.retain_learned_percent;
+        hak_count_by(purge_units, 1000);
+        hak_count_by(purge_regret_units, 1000);
+        hak_os_fault_advance_clock(200000000);
         hak_policy_tick();
+        assert_in_range(before - hak_knobs.retain_learned_percent, 0, 1);
     }
-    assert_int_equal(hak_knobs.retain_learned_percent, 50);
+    hak_os_fault_advance_clock(1000 * 1000000000ull);
+    hak_policy_tick();
+    hak_os_fault_clear();
+    assert_int_equal(hak_knobs.retain_learned_percent, 0);
+    assert_int_equal(hak_knobs.retain_wanted_bytes, 0);
 }
 
 static void tick_learns_once_a_window(void **state) {
@@ -151,7 +165,7 @@ static const struct CMUnitTest tests[] = {
     POLICY_TEST(regret_above_all_that_was_purged_counts_as_all),
     POLICY_TEST(memory_wanted_again_soon_is_exempt_from_decay),
     POLICY_TEST(memory_wanted_again_late_is_not_exempt),
-    POLICY_TEST(tick_frozen_by_the_option_learns_nothing),
+    POLICY_TEST(tick_without_the_option_learns_nothing_and_forgets),
     POLICY_TEST(tick_learns_once_a_window),
 };
 

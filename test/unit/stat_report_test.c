@@ -2,6 +2,7 @@
  *
  * Both reports say the same figures. With --xml the program prints the XML report instead, for
  * stat_xml_test.py. */
+#include "double/os_fault.h"
 #include "hakmem/hakmem.h"
 #include "stat/stat.h"
 #include "unit/capture.h"
@@ -51,6 +52,22 @@ static void make_xml(void) {
     xml[xml_length] = '\0';
 }
 
+/* The list of threads is made for who shows it. */
+static uint64_t mappings_of(hak_report_t report) {
+    const hak_sink_t sink = {.put = put_xml, .context = &xml_length};
+    xml_length = 0;
+    hak_os_fault_clear();
+    hak_stat_report(report, &sink);
+    return hak_os_fault_calls(HAK_OS_CALL_MAP);
+}
+
+static void report_without_threads_makes_no_list_of_them(void **state) {
+    (void)state;
+    some_load();
+    assert_int_equal(mappings_of(HAK_REPORT_METRICS) + 1, mappings_of(HAK_REPORT_TEXT));
+    assert_int_equal(mappings_of(HAK_REPORT_XML) + 1, mappings_of(HAK_REPORT_JSON));
+}
+
 static void reports_say_every_figure_of_the_snapshot(void **state) {
     (void)state;
     hak_snapshot_t s;
@@ -95,6 +112,7 @@ static void report_in_text_begins_every_line_with_our_name(void **state) {
 }
 
 static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(report_without_threads_makes_no_list_of_them),
     cmocka_unit_test(reports_say_every_figure_of_the_snapshot),
     cmocka_unit_test(report_in_text_begins_every_line_with_our_name),
 };
