@@ -10,6 +10,7 @@
 #include "os/os_code.c"
 #include "os/os_file.c"
 #include "os/os_linux.c"
+#include "os/os_tags.c"
 #include "os/os_thread.c"
 
 #include "span/huge_page.c"
@@ -23,6 +24,7 @@
 #include "slab/remote.c"
 #include "slab/sizeclass.c"
 #include "slab/slab.c"
+#include "slab/tags.c"
 
 #include "large/huge.c"
 #include "large/huge_cache.c"

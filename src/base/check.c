@@ -31,6 +31,7 @@ hak_knobs_t hak_knobs = {
     .cgroup = true,
     .guard = true,
     .guard_rate = 131072,
+    .tags = true,
 };
 
 #define HAK_FATAL_TEXT(name, text) text,

@@ -28,7 +28,8 @@
     X(OVERFLOW, "overflow of a block")                                                             \
     X(UNDERFLOW, "underflow of a block")                                                           \
     X(OPTION_STRICT, "bad option in strict mode")                                                  \
-    X(INVARIANT, "hakmem broke its own invariant")
+    X(INVARIANT, "hakmem broke its own invariant")                                                 \
+    X(WRONG_TAG, "use after free, or overflow of a block")
 
 #define HAK_FATAL_ENUM(name, text) HAK_FATAL_##name,
 typedef enum hak_fatal_kind { HAK_FATAL_KINDS(HAK_FATAL_ENUM) HAK_FATAL_COUNT } hak_fatal_kind_t;

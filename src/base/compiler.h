@@ -86,6 +86,16 @@
 #define HAK_SEALED
 #endif
 
+/* A function that uses instructions for memory tags, each of which begins with HAK_TAG_ASM: other
+ * code shall not have them, nor what else such processors know. */
+#if defined(__clang__)
+#define HAK_TAG_CODE HAK_NOINLINE
+#define HAK_TAG_ASM ".arch_extension memtag\n"
+#else
+#define HAK_TAG_CODE HAK_NOINLINE __attribute__((target("arch=armv8.5-a+memtag")))
+#define HAK_TAG_ASM ""
+#endif
+
 #define HAK_LINE_BYTES 64 /* cache line of both targets */
 #define HAK_LINE_ALIGNED _Alignas(HAK_LINE_BYTES)
 

@@ -24,6 +24,13 @@
 #define HAK_GOLDEN_PROBE 0
 #endif
 
+/* 1: memory tags of aarch64 (MTE) are used where processor and kernel have them: slab/tags.h */
+#if HAK_HARDEN && defined(__aarch64__)
+#define HAK_MTE 1
+#else
+#define HAK_MTE 0
+#endif
+
 /* 1: built with ThreadSanitizer */
 #if defined(__SANITIZE_THREAD__)
 #define HAK_TSAN 1

@@ -30,6 +30,7 @@ typedef struct hak_knobs {
     /* read by life/ */
     bool backtrace; /* a fatal report tells the stack */
     bool scavenger; /* a thread gives memory back when the program does nothing */
+    bool tags;      /* hardened builds: blocks have memory tags, where there are some */
 
     /* --- set by mallopt, too; read by span/ and large/ */
     HAK_SEALED size_t retain_min_bytes; /* the same bound at least; more is purged soon */

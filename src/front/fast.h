@@ -67,7 +67,7 @@ HAK_INLINE void *hak_fast_pop_at(hak_tcache_t *tcache, int64_t place) {
     }
     hak_link_clear(block);
     if (HAK_HARDEN) {
-        hak_harden_hand_out(block, hak_sc_info_of_entry((uint32_t)place)->bytes);
+        block = hak_harden_hand_out(block, hak_sc_info_of_entry((uint32_t)place)->bytes);
         HAK_FETCH(hak_link_next(word));
     }
     return block;
@@ -183,7 +183,7 @@ HAK_INLINE bool hak_fast_stays(const void *block, size_t size) {
     const hak_sc_info_t *info = hak_sc_info_of_entry(entry);
     size_t least = info->keep_from;
     return size - least <= hak_sc_usable(info) - least && hak_slab_is_start(index, info, block) &&
-           !hak_link_looks_free(hak_link_word(block));
+           hak_tag_fits(block) && !hak_link_looks_free(hak_link_word(block));
 }
 
 /* --- with a call site, which only slow paths look at ------------------------------------------ */

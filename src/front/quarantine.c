@@ -135,13 +135,13 @@ HAK_INLINE void *quarantine_swap(hak_tcache_t *tcache, unsigned sc, void *block)
     return block;
 }
 
-/* A block that starts where one may start, and is not known to be free. */
-HAK_INLINE void free_block(uintptr_t base, uint32_t entry, void *block) {
+/* A block that starts where one may start, and is not known to be free. It had that tag. */
+HAK_INLINE void free_block(uintptr_t base, uint32_t entry, void *block, unsigned tag) {
     size_t bytes = hak_sc_info_of_entry(entry)->bytes;
     if (HAK_UNLIKELY(!hak_harden_is_intact(block, bytes))) {
         block_damaged(block);
     }
-    hak_harden_clear(block, bytes);
+    hak_harden_wipe(block, bytes, tag);
     hak_tcache_t *tcache = hak_tcache_self(base);
     if (HAK_LIKELY(tcache->quarantine != NULL)) {
         block = quarantine_swap(tcache, hak_sc_of_entry(entry), block);
@@ -168,6 +168,10 @@ void hak_quarantine_free(void *block) {
     if (HAK_UNLIKELY(!hak_slab_is_freed_start(index, entry, block))) {
         hak_fatal(HAK_FATAL_INTERIOR_FREE, block, NULL);
     }
+    unsigned tag = hak_tag_of(block);
+    if (hak_tags_are_on()) {
+        block = hak_tag_take(block, hak_sc_info_of_entry(entry)->bytes);
+    }
     hak_hunt_check_freed(block, entry);
-    free_block(base, entry, block);
+    free_block(base, entry, block, tag);
 }

@@ -147,7 +147,7 @@ void *hak_slow_refill(hak_tcache_t *tcache, unsigned sc, const hak_request_t *re
     }
     hak_link_clear(blocks.head);
     if (HAK_HARDEN) {
-        hak_harden_hand_out(blocks.head, hak_sc_info[sc].bytes);
+        return hak_harden_hand_out(blocks.head, hak_sc_info[sc].bytes);
     }
     return blocks.head;
 }

@@ -37,6 +37,7 @@ static size_t own_usable(const void *block, uint32_t entry, hak_fatal_kind_t kin
     size_t bytes = 0;
     if (HAK_LIKELY(hak_slab_is_entry(entry))) {
         if (HAK_LIKELY(hak_slab_is_block(hak_slab_of(block), block))) {
+            hak_tag_check(block, kind);
             return hak_sc_usable(hak_sc_info_of_entry(entry));
         }
     } else if (low == HAK_KIND_LARGE || low == HAK_KIND_HUGE) {
@@ -147,8 +148,9 @@ void *hak_resize(void *block, size_t size) {
     if (HAK_UNLIKELY(!hak_slab_is_start(index, info, block))) {
         hak_fatal(HAK_FATAL_INVALID_REALLOC, block, "inside a block");
     }
+    hak_tag_check(block, HAK_FATAL_FREED_REALLOC);
     if (HAK_UNLIKELY(hak_link_looks_free(hak_link_word(block)))) {
-        if (hak_hunt(block)) {
+        if (hak_hunt(hak_tag_strip(block))) {
             hak_fatal(HAK_FATAL_FREED_REALLOC, block, NULL);
         }
         size_t least = info->keep_from;

@@ -17,6 +17,9 @@ HAK_LOCKED_STATE hak_guard_region_t hak_guard_region;
 
 void hak_guard_start(void) {
     hak_guard_region.is_on = hak_load_relaxed(&hak_knobs.guard);
+    if (hak_tags_are_on() && hak_guard_region.is_on) {
+        (void)hak_os_trap_install(hak_guard_trap); /* every block is watched, in a way */
+    }
 }
 
 /* --- when ------------------------------------------------------------------------------------- */

@@ -28,7 +28,8 @@ static bool hunt_is_start(const void *address, unsigned sc) {
 
 /* The first word of a block that another thread may have, or the program by now: a hint. */
 static HAK_UNORDERED uintptr_t hunt_word(const void *block) {
-    return *(const volatile uintptr_t *)block ^ hak_link_mask(block);
+    return hak_tags_are_on() ? hak_tag_link_word(block)
+                             : *(const volatile uintptr_t *)block ^ hak_link_mask(block);
 }
 
 static void hunt_list(hunt_t *hunt, const void *head) {

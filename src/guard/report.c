@@ -5,6 +5,7 @@
 #include "base/fmt.h"
 #include "guard/slot.h"
 #include "guard/stack.h"
+#include "slab/slab_inl.h"
 
 enum { ACCUSE_DETAIL_BYTES = 160 };
 
@@ -110,6 +111,24 @@ static const hak_guard_slot_t *trap_judge(const char *at, hak_fatal_kind_t *kind
     return slot;
 }
 
+/* An access by an address with another tag than the memory's; which one, the kernel does not tell.
+ * false: it has nothing to do with us. */
+static bool trap_is_wrong_tag(const hak_os_trap_t *trap) {
+    return hak_tags_are_on() && trap->is_tag && hak_pagemap_superslab(trap->address) != NULL;
+}
+
+static void trap_say_wrong_tag(const hak_os_trap_t *trap) {
+    char buffer[ACCUSE_DETAIL_BYTES];
+    hak_text_t text;
+    uint32_t entry = hak_pagemap_get(hak_pagemap_base(), trap->address);
+    bool is_free = hak_slab_is_entry(entry) && hak_tag_load(trap->address) == 0;
+    hak_text_init(&text, buffer, sizeof buffer - 1);
+    hak_text_format(&text, "%s of %s", trap->access,
+                    is_free ? "memory that is free" : "a block in use by another's address");
+    buffer[text.length] = '\0';
+    hak_fatal_say(HAK_FATAL_WRONG_TAG, hak_tag_strip(trap->address), buffer);
+}
+
 enum { TRAP_NAPS = 1000 }; /* about a second, for the report of another thread */
 static const uint64_t TRAP_NAP_NS = 1000000;
 
@@ -117,14 +136,18 @@ bool hak_guard_trap(const hak_os_trap_t *trap) {
     uintptr_t access[HAK_GUARD_FRAMES] = {trap->code};
     hak_fatal_kind_t kind;
     const hak_guard_slot_t *slot = trap_judge(trap->address, &kind);
-    if (slot == NULL) {
+    if (slot == NULL && !trap_is_wrong_tag(trap)) {
         return false;
     }
     for (unsigned i = 0; hak_swap_acquire(&hak_guard_region.is_telling, 1) != 0 && i < TRAP_NAPS;
          i++) {
         hak_os_sleep(TRAP_NAP_NS);
     }
-    accuse_line(kind, trap->access, trap->address, slot);
+    if (slot != NULL) {
+        accuse_line(kind, trap->access, trap->address, slot);
+    } else {
+        trap_say_wrong_tag(trap);
+    }
     unsigned count =
         1 + hak_guard_stack_found(trap->stack, trap->frame, access + 1, HAK_GUARD_FRAMES - 1);
     accuse_deed("accessed", hak_os_thread_id(), access, count);

@@ -84,6 +84,9 @@ static void process_start(void) {
     hak_event_register(hak_life_scavenge, HAK_EVENT_PROCESS);
     hak_life_next_init();
     hak_conf_read();
+    if (HAK_MTE && hak_load_relaxed(&hak_knobs.tags) && !hak_load_relaxed(&hak_knobs.force_libc)) {
+        hak_secret.has_tags = hak_os_tags_start();
+    }
     hak_life_control_init();
     hak_guard_start();
     if (hak_load_relaxed(&hak_knobs.backtrace)) {

@@ -10,10 +10,6 @@
 hak_lock_t hak_locks[HAK_LOCK_COUNT];
 HAK_LOCKED_STATE hak_owner_lock_t *hak_owner_locks; /* [atomic] newest first; never shrinks */
 
-/* The C library's: no other thread exists, and none can appear but through this one. NULL where it
- * does not tell. */
-extern char __libc_single_threaded HAK_WEAK;
-
 static HAK_TLS bool lock_is_forking; /* [owner] between begin and end of its fork */
 HAK_TLS uint8_t hak_lock_midway;
 static HAK_TLS uint16_t lock_held; /* [owner] bit per rank held, or about to be, by this thread */
@@ -107,14 +103,9 @@ static void lock_forget_owner(const hak_owner_lock_t *owner_lock) {
 }
 
 /* A process with one thread needs no atomic operations. A second thread starts after the store, by
- * whatever pthread_create orders. (Threads made by a bare clone() are not known to the C library,
- * and have no thread-local storage of their own to allocate with.) */
-HAK_INLINE bool lock_is_single(void) {
-    return &__libc_single_threaded != NULL && hak_load_relaxed(&__libc_single_threaded) != 0;
-}
-
+ * whatever pthread_create orders. */
 static bool lock_try(uint32_t *is_taken) {
-    if (lock_is_single() && hak_load_relaxed(is_taken) == 0) {
+    if (hak_lock_is_single() && hak_load_relaxed(is_taken) == 0) {
         hak_store_relaxed(is_taken, 1);
         return true;
     }

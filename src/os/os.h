@@ -89,6 +89,13 @@ bool hak_os_is_same_mapping(const void *low, const void *high);
 bool hak_os_seal(void *base, size_t bytes);
 /* Leaves a random distance to what is mapped already: the next mappings follow below it. */
 void hak_os_scatter(void);
+/* The same, os_tags.c, of builds with HAK_MTE. Accesses of this thread, and of all it starts, fault
+ * from now on when the tag of the address is not the memory's. false: the processor or the kernel
+ * has no tags, or there are other threads already. */
+bool hak_os_tags_start(void);
+/* Memory of ours can have tags then, 0 at first, and again once it was purged. Nothing happens
+ * before hak_os_tags_start, and where the kernel refuses: such memory takes no tag but 0. */
+void hak_os_tags_allow(void *base, size_t bytes);
 /* Whether 8 bytes at `address` can be read. */
 bool hak_os_is_readable(const void *address);
 /* Current end of the data segment ("brk"). */
@@ -117,6 +124,7 @@ typedef struct hak_os_trap {
     const void *stack;   /* pointer of the function that did it */
     const void *frame;   /* of that function; anything, if it uses the register otherwise */
     uintptr_t code;      /* where it did */
+    bool is_tag;         /* the address is accessible, but has another tag than the memory */
 } hak_os_trap_t;
 
 /* Told of every SIGSEGV and SIGBUS that the kernel raises for an access, in the signal handler.

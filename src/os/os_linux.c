@@ -279,15 +279,19 @@ bool hak_os_move(void *base, size_t old_bytes, void *target, size_t new_bytes) {
     return is_done;
 }
 
-/* An emulated kernel may lose track of a range whose pages moved out, and ignore its purge: tried
- * once per process. If so, fresh memory is mapped over the range, and nothing moves out again. */
+/* An emulated kernel may lose track of a range whose pages moved out, and ignore its purge, or,
+ * with memory tags, let no access pass: tried once per process. If so, fresh memory is mapped over
+ * the range, and nothing moves out again. */
 static void os_verify_moved_out(char *base, size_t bytes) {
     if (hak_load_relaxed(&os_has_dontunmap)) {
         return;
     }
     volatile char *probe = base;
-    *probe = 1;
-    if (hak_os_purge(base, os_page_bytes) && *probe == 0) {
+    bool is_there = !HAK_MTE || hak_os_is_readable(base);
+    if (is_there) {
+        *probe = 1;
+    }
+    if (is_there && hak_os_purge(base, os_page_bytes) && *probe == 0) {
         hak_store_relaxed(&os_has_dontunmap, true);
         return;
     }
@@ -296,6 +300,8 @@ static void os_verify_moved_out(char *base, size_t bytes) {
                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
     if (fresh != (long)base) {
         memset(base, 0, bytes);
+    } else if (HAK_MTE) {
+        hak_os_tags_allow(base, bytes);
     }
 }
 

@@ -197,11 +197,16 @@ void hak_os_hang_up(int fd) {
 /* --- files of reports ------------------------------------------------------------------------- */
 
 /* A file that was there before may be another user's who may write into that folder, or have a
- * second name; only then it is emptied. */
-static bool file_is_ours(long fd) {
+ * second name; only then it is emptied. Devices, as /dev/null, have no content of their own. */
+static bool file_prepare(long fd) {
     struct stat status = {0};
-    return hak_syscall(SYS_fstat, fd, (long)&status, 0, 0, 0, 0) == 0 && S_ISREG(status.st_mode) &&
-           status.st_nlink == 1 && status.st_uid == socket_user();
+    bool is_known = hak_syscall(SYS_fstat, fd, (long)&status, 0, 0, 0, 0) == 0;
+    bool is_ours = is_known && status.st_uid == socket_user();
+    if (!is_known || !S_ISREG(status.st_mode)) {
+        return S_ISCHR(status.st_mode) || (S_ISFIFO(status.st_mode) && is_ours);
+    }
+    return is_ours && status.st_nlink == 1 && hak_syscall(SYS_fchmod, fd, 0600, 0, 0, 0, 0) == 0 &&
+           hak_syscall(SYS_ftruncate, fd, 0, 0, 0, 0, 0) == 0;
 }
 
 /* A pipe that nobody reads from would make the opening wait. */
@@ -209,8 +214,7 @@ int hak_os_create_file(const char *path) {
     long fd = hak_syscall(SYS_openat, AT_FDCWD, (long)path,
                           O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY | O_NONBLOCK, 0600,
                           0, 0);
-    if (fd >= 0 && (!file_is_ours(fd) || hak_syscall(SYS_fchmod, fd, 0600, 0, 0, 0, 0) != 0 ||
-                    hak_syscall(SYS_ftruncate, fd, 0, 0, 0, 0, 0) != 0)) {
+    if (fd >= 0 && !file_prepare(fd)) {
         socket_close(fd);
         fd = -1;
     }

@@ -50,8 +50,8 @@ void hak_os_hang_up(int fd);
 int hak_os_copy_descriptor(int fd, int least);
 /* What is open there. false: nothing. */
 bool hak_os_find_file(int fd, hak_os_file_id_t *id);
-/* A file to write to, 0600: new, or emptied if it is the effective user's and has no other name. No
- * link is followed, no pipe waited for. -1: none. */
+/* A file to write to, 0600: new, or emptied if it is the effective user's and has no other name; or
+ * a device, or a pipe of that user. No link is followed, no pipe waited for. -1: none. */
 int hak_os_create_file(const char *path);
 void hak_os_close_file(int fd);
 /* hak_os_write without signals, SIGPIPE and that of the size of files; it waits for who reads,

@@ -94,7 +94,7 @@ static hak_os_trap_t trap_read(const siginfo_t *info, const ucontext_t *context)
     };
 }
 #else
-enum { TRAP_ESR_MAGIC = 0x45535201, TRAP_ESR_WRITE = 1 << 6 };
+enum { TRAP_ESR_MAGIC = 0x45535201, TRAP_ESR_WRITE = 1 << 6, TRAP_CODE_TAG = 9 };
 
 /* The record of the syndrome register is one of a list that ends in zeros. */
 static const char *trap_access(const ucontext_t *context) {
@@ -121,6 +121,7 @@ static hak_os_trap_t trap_read(const siginfo_t *info, const ucontext_t *context)
         .stack = (const void *)context->uc_mcontext.sp,
         .frame = (const void *)context->uc_mcontext.regs[29],
         .code = (uintptr_t)context->uc_mcontext.pc,
+        .is_tag = info->si_signo == SIGSEGV && info->si_code == TRAP_CODE_TAG,
     };
 }
 #endif

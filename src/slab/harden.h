@@ -8,12 +8,14 @@
  * Of blocks above 128 bytes only the first 64 and the last 64 are cleared and looked at: whole ones
  * cost what their cache lines cost (docs/experiments/0033-hardened.md). A block
  * that was never handed out is zero: its memory is fresh, or was cleared when it was carved. The
- * second word of a batch's head (remote.h) is zero again when its owner has it. */
+ * second word of a batch's head (remote.h) is zero again when its owner has it. With memory tags
+ * the last word says which tag the block had (TAG-4). */
 #ifndef HAK_SLAB_HARDEN_H
 #define HAK_SLAB_HARDEN_H
 
 #include "slab/link.h"
 #include "slab/sizeclass.h"
+#include "slab/tags.h"
 
 #include <string.h>
 
@@ -60,12 +62,30 @@ HAK_INLINE uint64_t hak_harden_canary(const void *block) {
     return mixed ^ mixed >> 32;
 }
 
-/* The block, its link cleared, is handed out. */
-HAK_INLINE void hak_harden_hand_out(void *block, size_t bytes) {
+/* The tag that a free block had the last time (TAG-4). */
+HAK_INLINE unsigned hak_harden_last_tag(void *block, size_t bytes) {
+    return hak_tags_are_on() ? (unsigned)*hak_harden_canary_at(block, bytes) & HAK_TAG_MASK : 0;
+}
+
+/* Clears a block that is free now, but for what its last tag was. */
+HAK_INLINE void hak_harden_wipe(void *block, size_t bytes, unsigned last) {
+    hak_harden_clear(block, bytes);
+    if (hak_tags_are_on()) {
+        *hak_harden_canary_at(block, bytes) = last;
+    }
+}
+
+/* The block, its link cleared, is handed out, by the address that is returned. */
+HAK_INLINE void *hak_harden_hand_out(void *block, size_t bytes) {
+    unsigned last = hak_harden_last_tag(block, bytes);
+    if (hak_tags_are_on()) {
+        *hak_harden_canary_at(block, bytes) ^= last;
+    }
     if (HAK_UNLIKELY(!hak_harden_is_clear(block, bytes))) {
         hak_fatal(HAK_FATAL_CORRUPT_LINK, block, NULL);
     }
     *hak_harden_canary_at(block, bytes) = hak_harden_canary(block);
+    return hak_tags_are_on() ? hak_tag_give(block, bytes, last) : block;
 }
 
 /* Whether a block, which is freed, has its canary. */

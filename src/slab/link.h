@@ -35,6 +35,7 @@ enum {
 typedef struct hak_secret {
     uintptr_t link;          /* [init] the low 4 bits are 0: no cleared word has the tag then */
     uint64_t canary, factor; /* [init] harden.h; the second is odd */
+    bool has_tags;           /* [init] tags.h; here as every hand-out has the line */
 } HAK_SEALED hak_secret_t;
 
 extern hak_secret_t hak_secret;

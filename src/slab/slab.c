@@ -158,7 +158,8 @@ static hak_blocks_t slab_carve(hak_slab_t *slab, uint32_t want) {
     count = left < count ? left : count;
     char *block = slab->base + (size_t)slab->carved * bytes;
     for (uint32_t i = 0; HAK_HARDEN && !slab->is_zero && i < count; i++) {
-        hak_harden_clear(block + (size_t)i * bytes, bytes);
+        char *fresh = block + (size_t)i * bytes;
+        hak_harden_wipe(fresh, bytes, hak_harden_last_tag(fresh, bytes));
     }
     hak_owner_store(&slab->carved, slab->carved + count);
     return (hak_blocks_t){.head = block, .count = count, .stride = bytes};

@@ -117,6 +117,9 @@ static bool superslab_map(void) {
     if (HAK_HARDEN && base != NULL) {
         hak_os_conceal(base + HAK_SUPERSLAB_BYTES, guard);
     }
+    if (HAK_MTE && base != NULL) {
+        hak_os_tags_allow(base, HAK_SUPERSLAB_BYTES);
+    }
     while (base != NULL && added < wanted &&
            superslab_add(base + (size_t)added * HAK_SUPERSLAB_BYTES)) {
         added++;

@@ -143,6 +143,17 @@ def test_file_that_cannot_be_made_gives_one_line(folder):
         assert len(lines) == 1 and lines[0].startswith("hakmem: report_file: "), lines
 
 
+def test_device_and_pipe_are_written_to_as_they_are(folder):
+    mode = os.stat("/dev/null").st_mode
+    assert finished("report:exit,report_file:/dev/null").error == ""
+    assert os.stat("/dev/null").st_mode == mode
+    os.mkfifo(folder + "/pipe")
+    reading = os.open(folder + "/pipe", os.O_RDONLY | os.O_NONBLOCK)
+    assert finished(f"report:exit,report_file:{folder}/pipe").error == ""
+    with open(reading, encoding="utf-8") as file:
+        assert HEAD.match(file.read())
+
+
 def test_pipe_that_nobody_reads_ends_nobody(folder):
     os.mkfifo(folder + "/pipe")
     assert len(finished(f"report:exit,report_file:{folder}/pipe").error.splitlines()) == 1

@@ -2,9 +2,11 @@
 # SPDX-License-Identifier: MIT
 """Every crime ends in exactly one line on standard error and SIGABRT.
 
-Usage: crime_test.py PROGRAM EXPECTED.tsv
-A row of the table is: crime <tab> line <tab> flavours that detect it, or "all". ADDRESS in the line
-stands for any address; the line SIGSEGV for that signal and no line.
+Usage: crime_test.py PROGRAM EXPECTED.tsv [EMULATOR ...]
+A row of the table is: crime <tab> line <tab> flavours that detect it, or "all": all that have no line of their
+own, which follow in the same way. ADDRESS in the line stands for any address; the line SIGSEGV for that signal and
+no line, SIGSEGV and a line for both and a stack. Flavour "tags": the hardened library where there are memory tags;
+the others shall do without.
 """
 import os
 import re
@@ -19,21 +21,34 @@ def pattern(text):
     return re.escape(text).replace("ADDRESS", "0x[0-9a-f]+") + r"( \([^\n]*\))?\n"
 
 
-def judge(program, crime, row):
+def line_of(row):
+    """What this flavour says, or None."""
+    lines = {flavour: text for text, flavours in zip(row[::2], row[1::2]) for flavour in flavours.split()}
+    return lines.get(os.environ["HAKMEM_FLAVOUR"], lines.get("all"))
+
+
+def judge(program, emulator, crime, row):
     """What was wrong, or None."""
-    text, flavours = row
-    if not {os.environ["HAKMEM_FLAVOUR"], "all"} & set(flavours.split()):
+    text = line_of(row)
+    if text is None:
         return crimes.ELSEWHERE
-    result = crimes.commit(program, [crime], crimes.ORDINARY)  # guard_test.py has the others
-    if text == "SIGSEGV":
-        is_so = result.returncode == -signal.SIGSEGV and not result.stderr
-        return None if is_so else f"ended with {result.returncode}, not by SIGSEGV; {result.stdout}{result.stderr}"
-    if result.returncode != -signal.SIGABRT:
-        return f"ended with {result.returncode}, not by SIGABRT; {result.stdout}{result.stderr}"
-    if not re.fullmatch(pattern(text), result.stderr):
+    options = crimes.TAGGED if os.environ["HAKMEM_FLAVOUR"] == "tags" else crimes.ORDINARY  # guard_test.py has the others
+    result = crimes.commit(program, [crime], options, emulator=emulator)
+    expected, name = pattern(text), "SIGABRT"
+    if text.startswith("SIGSEGV"):
+        name, text = "SIGSEGV", text.removeprefix("SIGSEGV").lstrip()
+        expected = text and pattern(text) + r"hakmem:   accessed by thread \d+:\n(hakmem:     #.*\n)*"
+    if result.returncode != -getattr(signal, name):
+        return f"ended with {result.returncode}, not by {name}; {result.stdout}{result.stderr}"
+    if not re.fullmatch(expected, result.stderr):
         return f"said {result.stderr!r}, not {text!r}"
     return None
 
 
+def main():
+    program, table, *emulator = sys.argv[1:]
+    return crimes.run(program, table, partial(judge, program, emulator), emulator)
+
+
 if __name__ == "__main__":
-    sys.exit(crimes.run(sys.argv[1], sys.argv[2], partial(judge, sys.argv[1])))
+    sys.exit(main())

@@ -5,12 +5,14 @@ A table has a row a crime: its name, then columns that the test at hand knows, s
 fail the test, and rows without a crime, so the tables stay complete.
 """
 import os
+import re
 import resource
 import subprocess
 
 # As by default, whatever the profile says: one line, and freed huge blocks are known for a while. Each crime is one with
 # an ordinary block but where a test says otherwise.
-ORDINARY = "guard:0,backtrace:0,huge_cache:32m"
+ORDINARY = "guard:0,tags:0,backtrace:0,huge_cache:32m"
+TAGGED = "guard_rate:1073741824,backtrace:0,huge_cache:32m"  # what tags find the guard's handler tells
 ELSEWHERE = object()  # what a judge returns of a crime that is not one here
 
 
@@ -24,17 +26,23 @@ def read_table(path):
     return table
 
 
-def commit(program, words, options, library=None):
+def commit(program, words, options, library=None, emulator=()):
     """Runs it on the library; with "" on none but what it is linked with."""
     environment = dict(os.environ, HAKMEM_OPTIONS=options)
-    environment["LD_PRELOAD"] = os.environ["HAKMEM_LIB"] if library is None else library
-    return subprocess.run([program, *words], env=environment, stdout=subprocess.PIPE,
-                          stderr=subprocess.PIPE, text=True, timeout=60, check=False)
+    library = os.environ["HAKMEM_LIB"] if library is None else library
+    if emulator:  # which is no program for the library itself
+        emulator = [*emulator, "-E", f"LD_PRELOAD={library}"]
+    else:
+        environment["LD_PRELOAD"] = library
+    result = subprocess.run([*emulator, program, *words], env=environment, stdout=subprocess.PIPE,
+                            stderr=subprocess.PIPE, text=True, timeout=60, check=False)
+    result.stderr = re.sub(r"qemu: uncaught target signal .*\n", "", result.stderr)
+    return result
 
 
-def names_of(program):
+def names_of(program, emulator=()):
     """A line each."""
-    return subprocess.run([program], stdout=subprocess.PIPE, text=True, check=True).stdout.splitlines()
+    return subprocess.run([*emulator, program], stdout=subprocess.PIPE, text=True, check=True).stdout.splitlines()
 
 
 def finish(committed, mistakes):
@@ -43,10 +51,10 @@ def finish(committed, mistakes):
     return 1 if mistakes else 0
 
 
-def run(program, table_path, judge):
+def run(program, table_path, judge, emulator=()):
     """Exit status of a test, whose judge(crime, row) returns what was wrong, or None, or ELSEWHERE."""
     resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
-    table, names = read_table(table_path), names_of(program)
+    table, names = read_table(table_path), names_of(program, emulator)
     mistakes = [f"{crime}: no such crime" for crime in table if crime not in names]
     committed = 0
     for crime in names:
