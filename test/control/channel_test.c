@@ -2,6 +2,7 @@
  *
  * The socket of the control channel: whose it is, who removes it. */
 #include "control/control.h"
+#include "os/os_socket.h"
 #include "unit/unit.h"
 
 #include <pthread.h>
@@ -16,12 +17,16 @@ static void *open_channel(void *failure) {
     return NULL;
 }
 
-/* In a thread, which gets descriptors of its own. Its end closes the socket; the file stays. */
+/* In a thread, which gets descriptors of its own. Its end closes the socket, somewhat later than it
+ * can be joined; the file stays. */
 static const char *opened(void) {
     const char *failure = NULL;
     pthread_t thread;
     assert_int_equal(pthread_create(&thread, NULL, open_channel, &failure), 0);
     assert_int_equal(pthread_join(thread, NULL), 0);
+    while (failure == NULL && !hak_os_is_deserted(path)) {
+        hak_os_sleep(1000000);
+    }
     return failure;
 }
 
