@@ -75,7 +75,8 @@ size_t hak_malloc_usable_size(const void *block) HAK_NOTHROW;
 /* BSD, POSIX.1-2024. As hak_realloc with an overflow check of count * size. */
 HAK_ATTR_SIZE(2, 3) void *hak_reallocarray(void *block, size_t count, size_t size) HAK_NOTHROW;
 
-/* C23. The size must be the one asked for; NULL is ignored. */
+/* C23. The size must be the one asked for: one that the block cannot have is fatal, or ignored with
+ * the option sized_check:0. NULL is ignored. */
 void hak_free_sized(void *block, size_t size) HAK_NOTHROW;
 
 /* C23. For blocks of hak_aligned_alloc, with the alignment and size asked for. */

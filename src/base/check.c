@@ -25,6 +25,7 @@ hak_knobs_t hak_knobs = {
     .cache_bytes = 4u << 20,
     .outbox_bytes = 128u << 10,
     .force_libc = false,
+    .sized_check = true,
     .learn = true,
     .room_soft_bytes = SIZE_MAX,
     .room_hard_bytes = SIZE_MAX,

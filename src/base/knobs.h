@@ -21,6 +21,7 @@ typedef struct hak_knobs {
     size_t cache_bytes;  /* what all bins may grow by, for each CPU */
     size_t outbox_bytes; /* what may wait in the outboxes of a thread */
     bool force_libc;     /* route the whole family to the next allocator */
+    bool sized_check;    /* a sized free of a wrong size is fatal */
     /* read by policy/ */
     bool learn;
     bool cgroup; /* look at what control groups leave of memory */

@@ -15,6 +15,7 @@
 #include "front/fast.h"
 #include "large/large.h"
 #include "os/lock.h"
+#include "os/os.h"
 
 #include <errno.h>
 #include <string.h>
@@ -137,6 +138,14 @@ void *hak_slow_calloc(size_t size) {
     return slow_result(result.block);
 }
 
+/* Blocks at OS pages have no tag. A watched one has none anyway. */
+static void *aligned_result(void *block, size_t align, unsigned sc) {
+    if (hak_tags_are_on() && align >= hak_os_page_bytes() && hak_tag_of(block) != 0) {
+        block = hak_tag_take(block, hak_sc_info[sc].bytes);
+    }
+    return slow_result(block);
+}
+
 void *hak_slow_aligned(size_t align, size_t size) {
     unsigned sc = hak_sc_of_aligned(size == 0 ? 1 : size, align);
     hak_tcache_t *tcache = slow_own_tcache();
@@ -147,8 +156,9 @@ void *hak_slow_aligned(size_t align, size_t size) {
         return slow_result(slow_large(size, align).block);
     }
     hak_request_t request = {.bytes = size, .align = align, .frame = HAK_FRAME()};
-    return HAK_LIKELY(tcache != NULL) ? slow_result(slow_take(tcache, sc, &request))
-                                      : slow_result(guest_take(sc, &request));
+    void *block =
+        HAK_LIKELY(tcache != NULL) ? slow_take(tcache, sc, &request) : guest_take(sc, &request);
+    return aligned_result(block, align, sc);
 }
 
 void *hak_slow_malloc_at(size_t size, const void *site) {
@@ -404,7 +414,7 @@ void hak_slow_free_sized(void *block, size_t align, size_t size) {
         size_t bytes = hak_large_usable(block, entry);
         is_size = bytes == 0 || size <= bytes; /* 0: inside a block, which free will say */
     }
-    if (HAK_UNLIKELY(!is_size)) {
+    if (HAK_UNLIKELY(!is_size) && hak_load_relaxed(&hak_knobs.sized_check)) {
         hak_fatal(HAK_FATAL_SIZE_MISMATCH, block, NULL);
     }
     hak_fast_free(block);

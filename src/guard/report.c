@@ -124,7 +124,8 @@ static void trap_say_wrong_tag(const hak_os_trap_t *trap) {
     bool is_free = hak_slab_is_entry(entry) && hak_tag_load(trap->address) == 0;
     hak_text_init(&text, buffer, sizeof buffer - 1);
     hak_text_format(&text, "%s of %s", trap->access,
-                    is_free ? "memory that is free" : "a block in use by another's address");
+                    is_free ? "memory that is free, or of an aligned block"
+                            : "a block in use by another's address");
     buffer[text.length] = '\0';
     hak_fatal_say(HAK_FATAL_WRONG_TAG, hak_tag_strip(trap->address), buffer);
 }

@@ -89,14 +89,18 @@ static const hak_control_topic_t actions[] = {
 static HAK_COLD void *control_main(void *unused) {
     hak_life_thread_begin();
     control_failure = hak_control_open(hak_conf_text("control"));
-    uint32_t starts = CONTROL_STARTS;
-    bool is_awaited = !hak_cas_release(&control_state, &starts, /* pairs CONTROL */
-                                       control_failure == NULL ? CONTROL_SERVES : CONTROL_FAILED);
-    hak_os_wake_one(&control_state);
+    uint32_t starts = CONTROL_STARTS,
+             next = control_failure == NULL ? CONTROL_SERVES : CONTROL_FAILED;
     if (control_failure == NULL) {
         hak_os_drop_rights();
+    }
+    while (!hak_cas_release(&control_state, &starts, next) && /* pairs CONTROL */
+           starts == CONTROL_STARTS) {
+    }
+    hak_os_wake_one(&control_state);
+    if (control_failure == NULL) {
         hak_control_run(&control_is_over);
-    } else if (!is_awaited) {
+    } else if (starts == CONTROL_STARTS) {
         pthread_detach(pthread_self()); /* who says what failed is in an allocation: cannot wait */
     }
     return unused;
@@ -149,7 +153,7 @@ static void control_look(hak_tcache_t *tcache) {
 }
 
 void hak_life_control_after_fork(void) {
-    bool is_own = control_is_wanted && strstr(hak_conf_text("control"), "%p") != NULL;
+    bool is_own = control_is_wanted && hak_control_is_each(hak_conf_text("control"));
     hak_control_after_fork();
     hak_store_relaxed(&control_is_over, 0);
     hak_store_relaxed(&control_state, is_own ? CONTROL_NONE : CONTROL_OVER);

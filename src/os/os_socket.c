@@ -23,14 +23,15 @@
 enum {
     SOCKET_EINTR = -4,
     SOCKET_EAGAIN = -11,
+    SOCKET_EEXIST = -17,
     SOCKET_EADDRINUSE = -98,
     SOCKET_ECONNREFUSED = -111,
     SOCKET_BACKLOG = 64,
     SOCKET_CLOSE_UNSHARE = 2, /* CLOSE_RANGE_UNSHARE: older headers lack it, as they lack the */
     SOCKET_CLOSE_RANGE = 436, /* call, which has this number everywhere */
     SOCKET_LOCK = 2 | 4,      /* LOCK_EX | LOCK_NB */
-    SOCKET_LOCK_TRIES = 80,
-    SOCKET_LOCK_NAP_NS = 10000000, /* program start waits a second at most */
+    SOCKET_LOCK_TRIES = 20,   /* whoever may read the folder may keep its lock */
+    SOCKET_LOCK_NAP_NS = 10000000, /* program start waits a fifth of a second at most */
     SOCKET_DRAIN_BYTES = 4096,
     SOCKET_DRAINS = 64,
 };
@@ -205,21 +206,24 @@ static bool file_prepare(long fd) {
     if (!is_known || !S_ISREG(status.st_mode)) {
         return S_ISCHR(status.st_mode) || (S_ISFIFO(status.st_mode) && is_ours);
     }
-    return is_ours && status.st_nlink == 1 && hak_syscall(SYS_fchmod, fd, 0600, 0, 0, 0, 0) == 0 &&
-           hak_syscall(SYS_ftruncate, fd, 0, 0, 0, 0, 0) == 0;
+    if (!is_ours || status.st_nlink != 1) {
+        return false;
+    }
+    hak_syscall(SYS_fchmod, fd, 0600, 0, 0, 0, 0); /* some file systems have no modes */
+    return hak_syscall(SYS_ftruncate, fd, 0, 0, 0, 0, 0) == 0;
 }
 
-/* A pipe that nobody reads from would make the opening wait. */
+/* A pipe that nobody reads from would make the opening wait, and one that is full the writing. A
+ * new file is ours, whoever a file system says it belongs to. */
 int hak_os_create_file(const char *path) {
-    long fd = hak_syscall(SYS_openat, AT_FDCWD, (long)path,
-                          O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY | O_NONBLOCK, 0600,
-                          0, 0);
-    if (fd >= 0 && !file_prepare(fd)) {
-        socket_close(fd);
-        fd = -1;
-    }
-    if (fd >= 0) {
-        hak_syscall(SYS_fcntl, fd, F_SETFL, O_WRONLY, 0, 0, 0);
+    enum { FLAGS = O_WRONLY | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY | O_NONBLOCK };
+    long fd = hak_syscall(SYS_openat, AT_FDCWD, (long)path, FLAGS | O_CREAT | O_EXCL, 0600, 0, 0);
+    if (fd == SOCKET_EEXIST) {
+        fd = hak_syscall(SYS_openat, AT_FDCWD, (long)path, FLAGS, 0, 0, 0);
+        if (fd >= 0 && !file_prepare(fd)) {
+            socket_close(fd);
+            fd = -1;
+        }
     }
     return fd < 0 ? -1 : (int)fd;
 }

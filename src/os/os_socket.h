@@ -26,7 +26,7 @@ typedef enum hak_os_listen {
 } hak_os_listen_t;
 hak_os_listen_t hak_os_listen(const char *path, int *listener);
 /* A descriptor that keeps others who ask for it away from the folder of the path until it is
- * closed; -1: none. Waits for at most a second. */
+ * closed; -1: none. Waits for at most a fifth of a second. */
 int hak_os_lock_folder(const char *path);
 /* A socket has that path; links are not followed. */
 bool hak_os_find_socket(const char *path, hak_os_file_id_t *id);

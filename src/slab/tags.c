@@ -6,6 +6,7 @@
 
 #if HAK_MTE
 
+#include "os/os.h"
 #include "slab/slab_inl.h"
 
 /* The address with the tag of its memory. */
@@ -31,9 +32,10 @@ HAK_INLINE void tag_store(char *address, size_t bytes) {
     }
 }
 
-/* Around superslabs nothing is accessible. */
+/* The next OS page may be one that the program has made inaccessible, in a block of its own, or
+ * that nobody has touched yet. Around superslabs nothing is accessible. */
 HAK_INLINE bool tag_is_edge(const char *address) {
-    return (uintptr_t)address % HAK_SUPERSLAB_BYTES == 0;
+    return (uintptr_t)address % hak_os_page_bytes() == 0;
 }
 
 HAK_INLINE uint64_t tag_bit(char *address) {

@@ -6,15 +6,16 @@
  *   address   63   60 59   56 55                                        0
  *             |   0   |  tag  |  as without tags                        |
  *
- * A block of a slab gets a tag at random when it is handed out: not 0, none of its neighbours' and
- * not the one it had the last time. It loses it when it is freed. So the core has nothing to do
+ * A block of a slab gets a tag at random when it is handed out: not 0, none of its neighbours' on
+ * the same OS page and not the one it had the last time. It loses it when it is freed. So the core has nothing to do
  * with tags: those it looks at, all free, have none. Large blocks have none either: they may be
- * much larger than what is touched of them, and move by pages.
+ * much larger than what is touched of them, and move by pages. Nor have blocks that were asked for
+ * at OS pages: they are what programs call madvise and its kin for, which may clear tags.
  *
  * Invariants, where tags are on:
  *   TAG-1  The memory of superslabs has tag 0, but for the blocks of slabs that are in use.
  *   TAG-2  Those have the tag of the address that was handed out, from first byte to last; 0 where
- *          the kernel did not allow tags.
+ *          the kernel did not allow tags, and of blocks asked for at OS pages.
  *   TAG-3  Addresses with tags come in by free, realloc and malloc_usable_size alone, which look
  *          whether the tag is the memory's, and go no further than that.
  *   TAG-4  The last 8 bytes of a freed block, zero but for that, say which tag it had. 0: unknown.

@@ -56,6 +56,20 @@ static void ranges_sort(hak_range_t *range, size_t count) {
     }
 }
 
+/* A superslab that was met twice, sorted, counts once. */
+static size_t ranges_unique(hak_range_t *range, size_t count) {
+    size_t kept = 0;
+    for (size_t i = 0; i < count; i++) {
+        bool is_again = kept > 0 && range[i].kind == HAK_RANGE_SUPERSLAB &&
+                        range[kept - 1].kind == HAK_RANGE_SUPERSLAB &&
+                        range[kept - 1].base == range[i].base;
+        if (!is_again) {
+            range[kept++] = range[i];
+        }
+    }
+    return kept;
+}
+
 /* Two tables may share an OS page. What else overlaps was freed while the list was made. */
 static void ranges_part(hak_range_t *range, size_t count) {
     for (size_t i = 0; i + 1 < count; i++) {
@@ -92,6 +106,7 @@ void hak_inventory_take(hak_inventory_t *inventory) {
     hak_large_visit(add_huge, inventory);
     hak_span_visit(add_superslab, inventory);
     ranges_sort(inventory->range, inventory->count);
+    inventory->count = ranges_unique(inventory->range, inventory->count);
     ranges_part(inventory->range, inventory->count);
 }
 

@@ -154,6 +154,15 @@ def test_device_and_pipe_are_written_to_as_they_are(folder):
         assert HEAD.match(file.read())
 
 
+def test_named_pipe_that_is_not_read_ends_the_wait(folder):
+    os.mkfifo(folder + "/pipe")
+    reading = os.open(folder + "/pipe", os.O_RDONLY | os.O_NONBLOCK)
+    fcntl.fcntl(reading, fcntl.F_SETPIPE_SZ, 4096)
+    program = finished(f"report:json,report_file:{folder}/pipe", "allocate")
+    os.close(reading)
+    assert program.process.returncode == 0
+
+
 def test_pipe_that_nobody_reads_ends_nobody(folder):
     os.mkfifo(folder + "/pipe")
     assert len(finished(f"report:exit,report_file:{folder}/pipe").error.splitlines()) == 1

@@ -56,7 +56,7 @@ static void read_of_zeroed_and_freed(void) {
 }
 
 static void read_of_aligned_and_freed(void) {
-    char *block = hide(aligned_alloc(4096, 5000));
+    char *block = hide(aligned_alloc(1024, 5120));
     free(block);
     read_at(hide(block), 0);
 }

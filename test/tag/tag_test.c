@@ -10,10 +10,11 @@
 #include "unit/fatal.h"
 
 #include <pthread.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { SMALL = 56, KEPT = 3000, LARGE = 600000, HUGE = 3 << 20 };
+enum { SMALL = 56, KEPT = 3000, BLOCKS = 64, LARGE = 600000, HUGE = 3 << 20 };
 
 static unsigned memory_tag(const void *at) {
     return hak_tags_are_on() ? hak_tag_load(at) : 0;
@@ -47,7 +48,7 @@ static void block_of_each_class_has_its_tag_until_it_is_freed(void **state) {
     }
 }
 
-static void neighbours_never_have_the_same_tag(void **state) {
+static void neighbours_on_an_os_page_never_have_the_same_tag(void **state) {
     (void)state;
     static char *block[KEPT];
     for (unsigned i = 0; i < KEPT; i++) {
@@ -55,11 +56,48 @@ static void neighbours_never_have_the_same_tag(void **state) {
     }
     for (unsigned i = 0; i < KEPT && hak_tags_are_on(); i++) {
         const char *end = (char *)hak_tag_strip(block[i]) + SMALL + HAK_CANARY_BYTES;
-        bool is_last = (uintptr_t)end % HAK_SUPERSLAB_BYTES == 0;
+        bool is_last = (uintptr_t)end % hak_os_page_bytes() == 0;
         assert_true(is_last || memory_tag(end) != hak_tag_of(block[i]));
     }
     for (unsigned i = 0; i < KEPT; i++) {
         hak_free(block[i]);
+    }
+}
+
+/* Guards of stacks: the memory beside what is handed out may not be accessible. */
+static void memory_beside_what_the_program_protects_is_handed_out(void **state) {
+    (void)state;
+    size_t page = hak_os_page_bytes();
+    char *block[BLOCKS];
+    for (size_t size = 8000; size < LARGE; size += 53000) {
+        for (char **at = block; at < block + BLOCKS; at++) {
+            *at = hak_aligned_alloc(page, size);
+        }
+        for (unsigned i = 0; i < BLOCKS; i += 2) {
+            assert_int_equal(mprotect(block[i], page, PROT_NONE), 0);
+            hak_free(block[i + 1]);
+        }
+        for (unsigned i = 0; i < BLOCKS; i += 2) {
+            block[i + 1] = hak_malloc(size);
+        }
+        for (unsigned i = 0; i < BLOCKS; i++) {
+            assert_int_equal(i % 2 == 1 ? 0 : mprotect(block[i], page, PROT_READ | PROT_WRITE), 0);
+            hak_free(block[i]);
+        }
+    }
+}
+
+/* TAG-2: the kernel may take tags away then. */
+static void block_at_an_os_page_bears_madvise(void **state) {
+    (void)state;
+    for (size_t size = 2 * hak_os_page_bytes(); size < 65536; size *= 2) {
+        char *block = hak_aligned_alloc(hak_os_page_bytes(), size);
+        assert_int_equal(hak_tag_of(block), 0);
+        assert_int_equal(madvise(block, hak_os_page_bytes(), MADV_DONTNEED), 0);
+        block[0] = 2;
+        char *other = hak_realloc(block, 70000);
+        assert_int_equal(other[0], 2);
+        hak_free(other);
     }
 }
 
@@ -246,7 +284,9 @@ int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_prestate(tags_are_on_where_they_should_be, expected),
         cmocka_unit_test(block_of_each_class_has_its_tag_until_it_is_freed),
-        cmocka_unit_test(neighbours_never_have_the_same_tag),
+        cmocka_unit_test(neighbours_on_an_os_page_never_have_the_same_tag),
+        cmocka_unit_test(memory_beside_what_the_program_protects_is_handed_out),
+        cmocka_unit_test(block_at_an_os_page_bears_madvise),
         cmocka_unit_test(block_has_another_tag_than_the_last_time),
         cmocka_unit_test(large_block_has_no_tag_however_it_moves),
         cmocka_unit_test(memory_changes_between_small_and_large_blocks),

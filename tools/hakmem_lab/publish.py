@@ -121,7 +121,8 @@ def _section(summary: RunSummary, csv_link: str, picture_link: str) -> list[str]
         text.append(f"Rows left out: {', '.join(left)}.")
     if noisy:
         verb = "was" if noisy == 1 else "were"
-        text.append(f"{noisy} of {wording.count(len(summary.ranked), 'row')} {verb} noisy.")
+        text.append(f"{noisy} of {wording.count(len(summary.ranked), 'row')} {verb} noisy: small differences "
+                    "mean nothing there.")
     return [BEGIN, f"<!-- Made by the lab from {csv_link}: do not edit. -->",
             f"![Time and peak memory of each allocator; the numbers are in the table]({picture_link})", "",
             "Time / peak memory: geometric means of the ratios to each row's best allocator (1.00: best on every "
