@@ -7,10 +7,11 @@
  *             |   0   |  tag  |  as without tags                        |
  *
  * A block of a slab gets a tag at random when it is handed out: not 0, none of its neighbours' on
- * the same OS page and not the one it had the last time. It loses it when it is freed. So the core has nothing to do
- * with tags: those it looks at, all free, have none. Large blocks have none either: they may be
- * much larger than what is touched of them, and move by pages. Nor have blocks that were asked for
- * at OS pages: they are what programs call madvise and its kin for, which may clear tags.
+ * the same OS page and not the one it had the last time. It loses it when it is freed. So the core
+ * has nothing to do with tags: those it looks at, all free, have none. Large blocks have none
+ * either: they may be much larger than what is touched of them, and move by pages. Nor have blocks
+ * that were asked for at OS pages: they are what programs call madvise and its kin for, which may
+ * clear tags.
  *
  * Invariants, where tags are on:
  *   TAG-1  The memory of superslabs has tag 0, but for the blocks of slabs that are in use.

@@ -111,8 +111,8 @@ typedef struct hak_span_stats {
 void hak_span_stats(hak_span_stats_t *stats);
 
 /* Calls visit for every superslab, lowest index first, with HAK_LOCK_SPAN held: it may not
- * allocate or free spans. Between some of them others get the lock: one that was unmapped and mapped
- * again meanwhile may come twice. */
+ * allocate or free spans. Between some of them others get the lock: one that was unmapped and
+ * mapped again meanwhile may come twice. */
 void hak_span_visit(void (*visit)(hak_superslab_t *superslab, void *context), void *context);
 
 /* --- memory for our own metadata -------------------------------------------------------------- */
