@@ -44,6 +44,9 @@ void *hak_api_realloc_rest(void *block, size_t size) {
 HAK_INLINE void *aligned_pop(size_t align, size_t size) {
     uintptr_t base = hak_pagemap_base();
     size_t last = hak_sc_aligned_last(size, align);
+    if (hak_tags_are_on() && align >= hak_os_page_bytes()) {
+        return NULL; /* hak_slow_aligned takes the tag away */
+    }
     if (last < HAK_SC_SMALL_SIZE) {
         return hak_fast_pop_at(hak_tcache_self(base), hak_fast_place(base, last + 1));
     }

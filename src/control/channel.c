@@ -80,8 +80,8 @@ static const char *channel_listen_alone(void) {
 
 /* Between bind and listen a socket looks left over: of processes that start together each waits
  * until the one before is done. */
-static const char *channel_listen(bool is_each) {
-    int lock = channel_is_file() && !is_each ? hak_os_lock_folder(channel_path) : -1;
+static const char *channel_listen(void) {
+    int lock = channel_is_file() ? hak_os_lock_folder(channel_path) : -1;
     const char *failure = channel_listen_alone();
     if (lock >= 0) {
         hak_os_close_file(lock);
@@ -110,7 +110,7 @@ const char *hak_control_open(const char *pattern) {
     }
     const char *failure = CHANNEL_TOO_LONG;
     if (hak_control_path(pattern, channel_path, sizeof channel_path)) {
-        failure = channel_listen(hak_control_is_each(pattern));
+        failure = channel_listen();
     }
     if (failure == NULL) {
         channel_file = (hak_os_file_id_t){0};

@@ -78,8 +78,12 @@ HAK_INLINE size_t with_slack(size_t usable, size_t size) {
 }
 
 /* There is no memory for what was asked; without the slack there may be. */
-static HAK_COLD void *resize_scarce(size_t usable, size_t size) {
-    return with_slack(usable, size) > size ? hak_fast_malloc(size) : NULL;
+static HAK_COLD void *resize_scarce(size_t asked, size_t size, int saved) {
+    void *fresh = asked > size ? hak_fast_malloc(size) : NULL;
+    if (fresh != NULL) {
+        errno = saved;
+    }
+    return fresh;
 }
 
 static HAK_COLD void *resize_failed(void *block, size_t usable, size_t size, int saved) {
@@ -94,9 +98,10 @@ static HAK_COLD void *resize_failed(void *block, size_t usable, size_t size, int
 /* The entry may be older than the call of malloc, and its slab adopted since: the block waits in a
  * bin then, and goes to its owner when it leaves that (TCACHE-2). */
 HAK_INLINE void *resize_by_copy(void *block, uint32_t entry, size_t usable, size_t size) {
-    int saved = size <= usable ? errno : 0;
-    void *fresh = hak_fast_malloc(with_slack(usable, size));
-    if (HAK_UNLIKELY(fresh == NULL) && (fresh = resize_scarce(usable, size)) == NULL) {
+    size_t ample = with_slack(usable, size);
+    int saved = size <= usable || ample != size ? errno : 0; /* where a failure may be none */
+    void *fresh = hak_fast_malloc(ample);
+    if (HAK_UNLIKELY(fresh == NULL) && (fresh = resize_scarce(ample, size, saved)) == NULL) {
         return resize_failed(block, usable, size, saved);
     }
     size_t kept = usable < size ? usable : size;

@@ -79,6 +79,16 @@ void hak_lock_release(hak_lock_rank_t rank) {
     lock_note_release(rank);
 }
 
+static const uint64_t LOCK_PASS_NS = 50000; /* who sleeps would come too late otherwise */
+
+void hak_lock_pass(hak_lock_rank_t rank) {
+    if (!lock_is_forking && hak_load_relaxed(&hak_locks[rank].state) == 2) {
+        hak_lock_release(rank);
+        hak_os_sleep(LOCK_PASS_NS);
+        hak_lock_acquire(rank);
+    }
+}
+
 /* --- locks of owners -------------------------------------------------------------------------- */
 
 void hak_lock_add(hak_owner_lock_t *owner_lock) {

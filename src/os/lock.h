@@ -49,6 +49,8 @@ HAK_INLINE bool hak_lock_is_single(void) {
 
 void hak_lock_acquire(hak_lock_rank_t rank);
 void hak_lock_release(hak_lock_rank_t rank);
+/* By its holder: if others wait for it they get it now, and then the caller again. */
+void hak_lock_pass(hak_lock_rank_t rank);
 /* Adds an owner's lock to those that fork takes. The caller holds HAK_LOCK_REGISTRY. */
 void hak_lock_add(hak_owner_lock_t *owner_lock);
 /* false: somebody has it. */

@@ -34,8 +34,8 @@ HAK_INLINE void tag_store(char *address, size_t bytes) {
 
 /* The next OS page may be one that the program has made inaccessible, in a block of its own, or
  * that nobody has touched yet. Around superslabs nothing is accessible. */
-HAK_INLINE bool tag_is_edge(const char *address) {
-    return (uintptr_t)address % hak_os_page_bytes() == 0;
+HAK_INLINE bool tag_is_edge(const char *address, size_t page) {
+    return ((uintptr_t)address & (page - 1)) == 0;
 }
 
 HAK_INLINE uint64_t tag_bit(char *address) {
@@ -49,9 +49,10 @@ HAK_TAG_CODE unsigned hak_tag_load(const void *address) {
 /* Neighbours may get theirs at the same time, in another thread: then two may be the same. */
 HAK_TAG_CODE void *hak_tag_give(void *block, size_t bytes, unsigned last) {
     char *address = block, *end = address + bytes;
+    size_t page = hak_os_page_bytes();
     uint64_t excluded = 1 | (uint64_t)1 << last;
-    excluded |= tag_is_edge(address) ? 0 : tag_bit(address - HAK_TAG_GRANULE);
-    excluded |= tag_is_edge(end) ? 0 : tag_bit(end);
+    excluded |= tag_is_edge(address, page) ? 0 : tag_bit(address - HAK_TAG_GRANULE);
+    excluded |= tag_is_edge(end, page) ? 0 : tag_bit(end);
     address = tag_random(address, excluded);
     tag_store(address, HAK_TAG_GRANULE);
     address = tag_of_memory(address); /* TAG-2 */
@@ -87,7 +88,7 @@ void hak_tag_accuse(const void *block, hak_fatal_kind_t kind) {
         hak_slab_check_freed(hak_slab_of(address), address);
     }
     if (hak_tag_load(address) == 0) {
-        detail = "the block is free";
+        detail = "the block is free, or an aligned one";
     } else if (hak_tag_of(block) == 0) {
         detail = "the address has lost its tag";
     }

@@ -280,16 +280,15 @@ void hak_span_stats(hak_span_stats_t *stats) {
     stats->meta_bytes = hak_meta_bytes();
 }
 
-enum { VISIT_BATCH = 32 }; /* superslabs, while others wait for the lock */
+enum { VISIT_BATCH = 32 }; /* superslabs, between two looks whether others wait for the lock */
 
 void hak_span_visit(void (*visit)(hak_superslab_t *, void *), void *context) {
     hak_lock_acquire(HAK_LOCK_SPAN);
     for (uint32_t i = 0; i < hak_span_state.end; i++) {
         if (i % VISIT_BATCH == VISIT_BATCH - 1) {
-            hak_lock_release(HAK_LOCK_SPAN);
-            hak_lock_acquire(HAK_LOCK_SPAN);
+            hak_lock_pass(HAK_LOCK_SPAN);
         }
-        if (i < hak_span_state.end && hak_span_state.table[i] != NULL) {
+        if (hak_span_state.table[i] != NULL) {
             visit(hak_span_state.table[i], context);
         }
     }

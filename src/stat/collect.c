@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * Merges what the layers counted into one snapshot. Each superslab is looked at in one step, so its
- * parts always make up the whole; what threads and owners hold of its blocks is read before. */
+ * parts always make up the whole; what threads and owners hold of its blocks is read before. While
+ * others work, superslabs are not all of one moment. */
 #include "base/knobs.h"
 #include "front/event.h"
 #include "front/tcache.h"

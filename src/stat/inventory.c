@@ -56,7 +56,7 @@ static void ranges_sort(hak_range_t *range, size_t count) {
     }
 }
 
-/* A superslab that was met twice, sorted, counts once. */
+/* A superslab that was met twice, sorted, counts once: as what is there now. */
 static size_t ranges_unique(hak_range_t *range, size_t count) {
     size_t kept = 0;
     for (size_t i = 0; i < count; i++) {
@@ -65,6 +65,8 @@ static size_t ranges_unique(hak_range_t *range, size_t count) {
                         range[kept - 1].base == range[i].base;
         if (!is_again) {
             range[kept++] = range[i];
+        } else if (hak_pagemap_superslab(range[i].base) == range[i].superslab) {
+            range[kept - 1] = range[i];
         }
     }
     return kept;

@@ -2,9 +2,9 @@
  *
  * The sources of the protocol, compiled against double/base/atomics.h, and around them the least
  * that they need: memory, a page map of one leaf, no operating system. */
-#include "world.h"
-
 #define __libc_single_threaded model_single_threaded
+
+#include "world.h"
 
 #include "front/spill.c"
 #include "os/lock.c"

@@ -95,17 +95,35 @@ static void size_is_compared_until_a_block_was_kept(void **state) {
     hak_store_relaxed(&hak_resize_has_kept, false);
 }
 
+/* Blocks of that size until there is no more. */
+typedef struct fill {
+    void *block[20000];
+    unsigned count;
+} fill_t;
+
+static void fill_up(fill_t *fill, size_t bytes) {
+    hak_os_fault_plan(HAK_OS_CALL_MAP, 0, 1u << 30);
+    while (fill->count < UNIT_COUNT(fill->block) &&
+           (fill->block[fill->count] = hak_malloc(bytes)) != NULL) {
+        fill->count++;
+    }
+}
+
+static void fill_drop(fill_t *fill) {
+    hak_os_fault_clear();
+    while (fill->count > 0) {
+        hak_free(fill->block[--fill->count]);
+    }
+}
+
+static fill_t fill;
+
 static void resize_that_shrinks_without_memory_keeps_the_block(void **state) {
     (void)state;
     hak_malloc_trim(0);
     unsigned char *block = hak_malloc(600 * KIB);
     memset(block, 5, 600 * KIB);
-    hak_os_fault_plan(HAK_OS_CALL_MAP, 0, 1u << 30);
-    static void *fill[20000];
-    unsigned count = 0;
-    while (count < UNIT_COUNT(fill) && (fill[count] = hak_malloc(60000)) != NULL) {
-        count++;
-    }
+    fill_up(&fill, 60000);
     errno = 0;
     unsigned char *less = hak_realloc(block, 50000);
     assert_ptr_equal(less, block);
@@ -114,11 +132,26 @@ static void resize_that_shrinks_without_memory_keeps_the_block(void **state) {
     assert_null(hak_realloc(block, 50u * MIB));
     assert_int_equal(errno, ENOMEM);
     assert_true(unit_is_filled(block, 50000, 5));
-    hak_os_fault_clear();
     assert_true(hak_resize_has_kept);
-    while (count > 0) {
-        hak_free(fill[--count]);
-    }
+    fill_drop(&fill);
+    hak_free(block);
+}
+
+/* A growing block gets a quarter more if there is memory for that. */
+static void resize_with_memory_for_what_was_asked_alone_leaves_errno(void **state) {
+    (void)state;
+    char *block = hak_malloc(2000);
+    size_t usable = hak_malloc_usable_size(block);
+    char *near = hak_malloc(usable + 1); /* and a slab where there are more */
+    fill_up(&fill, 60000);
+    fill_up(&fill, usable + usable / 4);
+    errno = 0;
+    block = hak_realloc(block, usable + 1);
+    assert_non_null(block);
+    assert_int_equal(hak_malloc_usable_size(block), hak_good_size(usable + 1));
+    assert_int_equal(errno, 0);
+    fill_drop(&fill);
+    hak_free(near);
     hak_free(block);
 }
 
@@ -144,6 +177,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(resize_through_every_kind_keeps_contents),
     cmocka_unit_test(size_is_compared_until_a_block_was_kept),
     cmocka_unit_test(resize_that_shrinks_without_memory_keeps_the_block),
+    cmocka_unit_test(resize_with_memory_for_what_was_asked_alone_leaves_errno),
     cmocka_unit_test(resize_of_an_address_inside_a_block_is_fatal),
 };
 
