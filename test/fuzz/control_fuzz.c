@@ -23,6 +23,10 @@ static const hak_control_topic_t topics[] = {
     {"/long", "text/plain", write_long, LONG_LINES},
     {NULL, NULL, NULL, 0},
 };
+static const hak_control_topic_t actions[] = {
+    {"/do", "text/plain", write_long, 2},
+    {NULL, NULL, NULL, 0},
+};
 
 /* --- the second reading ----------------------------------------------------------------------- */
 
@@ -54,10 +58,14 @@ static unsigned line_status(char *line, size_t length) {
         memcmp(word[2], "HTTP/1.", 7) != 0 || strspn(word[2] + 7, "0123456789") != 1) {
         return 400;
     }
-    if (strcmp(word[0], "GET") != 0) {
+    word[1][strcspn(word[1], "?")] = '\0';
+    bool is_action = strcmp(word[1], "/do") == 0;
+    if (strcmp(word[0], "POST") == 0) {
+        return is_action ? 200 : 405;
+    }
+    if (strcmp(word[0], "GET") != 0 || is_action) {
         return 405;
     }
-    word[1][strcspn(word[1], "?")] = '\0';
     bool is_topic =
         strcmp(word[1], "/") == 0 || strcmp(word[1], "/a") == 0 || strcmp(word[1], "/long") == 0;
     return is_topic ? 200 : 404;
@@ -131,7 +139,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     int type = data[1] == 0 ? SOCK_STREAM : SOCK_SEQPACKET;
     data += 2;
     size = size - 2 < REQUEST_MOST ? size - 2 : REQUEST_MOST;
-    hak_control_tables.topics = topics;
+    hak_control_tables = (hak_control_tables_t){topics, actions};
     FUZZ_EXPECT(socketpair(AF_UNIX, type | SOCK_CLOEXEC, 0, pair) == 0);
     peer_send(pair[0], data, size, step);
     if ((mode & 1) != 0) {
