@@ -71,6 +71,27 @@ static void lock_held_long_puts_waiters_to_sleep_and_wakes_all(void **state) {
     assert_int_equal(hak_locks[HAK_LOCK_META].state, 0);
 }
 
+/* Each takes it once; the holder goes on until all have. */
+static void lock_that_is_passed_reaches_all_who_wait(void **state) {
+    (void)state;
+    pthread_t threads[THREADS];
+    counter = 0;
+    hak_lock_acquire(HAK_LOCK_META);
+    hak_lock_pass(HAK_LOCK_META); /* to nobody */
+    for (unsigned i = 0; i < THREADS; i++) {
+        assert_int_equal(pthread_create(&threads[i], NULL, take_once, NULL), 0);
+    }
+    while (counter < THREADS) {
+        hak_lock_pass(HAK_LOCK_META);
+        sched_yield();
+    }
+    assert_int_not_equal(hak_locks[HAK_LOCK_META].state, 0); /* still held */
+    hak_lock_release(HAK_LOCK_META);
+    for (unsigned i = 0; i < THREADS; i++) {
+        pthread_join(threads[i], NULL);
+    }
+}
+
 static void locks_in_rank_order_are_taken_together(void **state) {
     (void)state;
     for (unsigned rank = 0; rank < HAK_LOCK_COUNT; rank++) {
@@ -196,6 +217,7 @@ static void lock_of_lower_rank_is_refused_in_audit_builds(void **state) {
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(lock_under_contention_excludes),
     cmocka_unit_test(lock_held_long_puts_waiters_to_sleep_and_wakes_all),
+    cmocka_unit_test(lock_that_is_passed_reaches_all_who_wait),
     cmocka_unit_test(locks_in_rank_order_are_taken_together),
     cmocka_unit_test(locks_during_fork_are_all_held_and_pass_their_holder),
     cmocka_unit_test(owner_locks_are_tried_not_waited_for),
