@@ -93,6 +93,9 @@ static void hunt_slab(hunt_t *hunt, bool is_tagged) {
 
 bool hak_hunt(const void *block) {
     uint32_t entry = hak_pagemap_get(hak_pagemap_base(), block);
+    if (!hak_slab_is_entry(entry)) {
+        return false; /* watched, which is in no list; or its slab has retired */
+    }
     hunt_t hunt = {.block = block, .sc = hak_sc_of_entry(entry)};
     uintptr_t word = hunt_word(block);
     const void *next = hak_link_next(word);

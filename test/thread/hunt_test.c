@@ -32,6 +32,11 @@ static bool hunt_once(size_t bytes) {
     EXPECT(block != NULL);
     hak_link_set(block, NULL);
     EXPECT(!hak_hunt(block));
+    if (!hak_slab_is_entry(hak_pagemap_get(hak_pagemap_base(), block))) {
+        family.free(block); /* a watched one: never in a list, and nobody may read it now */
+        EXPECT(!hak_hunt(block));
+        return true;
+    }
     hak_hunt_mark(block); /* fatal if it is found */
     hak_link_clear(block);
     family.free(block);
