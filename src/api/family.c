@@ -44,7 +44,7 @@ void *hak_api_realloc_rest(void *block, size_t size) {
 HAK_INLINE void *aligned_pop(size_t align, size_t size) {
     uintptr_t base = hak_pagemap_base();
     size_t last = hak_sc_aligned_last(size, align);
-    if (hak_tags_are_on() && align >= hak_os_page_bytes()) {
+    if (hak_tag_is_left_out(align)) {
         return NULL; /* hak_slow_aligned takes the tag away */
     }
     if (last < HAK_SC_SMALL_SIZE) {

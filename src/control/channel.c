@@ -89,10 +89,6 @@ static const char *channel_listen(void) {
     return failure;
 }
 
-bool hak_control_is_each(const char *pattern) {
-    return strstr(pattern, "%p") != NULL;
-}
-
 /* The program may change its folder; who asks has another one. */
 static const char *channel_fault(const char *pattern) {
     return pattern[0] == '@'   ? pattern[1] != '\0' ? NULL : "a name has to follow the @"

@@ -65,8 +65,6 @@ bool hak_control_path(const char *pattern, char *path, size_t capacity);
 const char *hak_control_open(const char *pattern);
 /* Serves, in the thread that opened it, until `is_over`. */
 void hak_control_run(const uint32_t *is_over);
-/* Each process has a path of its own. */
-bool hak_control_is_each(const char *pattern);
 /* Removes the socket if this process has made it, in any thread. */
 void hak_control_remove(void);
 /* In the child of a fork: the socket is the parent's, also if the child has the same ID, as the

@@ -26,8 +26,7 @@ static int exit_error(void) {
     if (hak_os_find_file(ERROR_FD, &there) || !hak_os_find_file(kept_fd, &there)) {
         return ERROR_FD;
     }
-    bool is_same = there.device == kept_file.device && there.inode == kept_file.inode;
-    return is_same ? kept_fd : ERROR_FD;
+    return hak_os_is_same_file(&there, &kept_file) ? kept_fd : ERROR_FD;
 }
 
 static const uint64_t EXIT_WAIT_NS = 2000000000; /* for who reads, in all */

@@ -140,7 +140,7 @@ void *hak_slow_calloc(size_t size) {
 
 /* Blocks at OS pages have no tag. A watched one has none anyway. */
 static void *aligned_result(void *block, size_t align, unsigned sc) {
-    if (hak_tags_are_on() && align >= hak_os_page_bytes() && hak_tag_of(block) != 0) {
+    if (hak_tag_is_left_out(align) && hak_tag_of(block) != 0) {
         block = hak_tag_take(block, hak_sc_info[sc].bytes);
     }
     return slow_result(block);

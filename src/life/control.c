@@ -153,7 +153,7 @@ static void control_look(hak_tcache_t *tcache) {
 }
 
 void hak_life_control_after_fork(void) {
-    bool is_own = control_is_wanted && hak_control_is_each(hak_conf_text("control"));
+    bool is_own = control_is_wanted && strstr(hak_conf_text("control"), "%p") != NULL;
     hak_control_after_fork();
     hak_store_relaxed(&control_is_over, 0);
     hak_store_relaxed(&control_state, is_own ? CONTROL_NONE : CONTROL_OVER);

@@ -66,6 +66,10 @@ static long socket_make(void) {
     return hak_syscall(SYS_socket, AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, 0, 0, 0);
 }
 
+static hak_os_file_id_t file_id(const struct stat *status) {
+    return (hak_os_file_id_t){.device = status->st_dev, .inode = status->st_ino};
+}
+
 bool hak_os_find_socket(const char *path, hak_os_file_id_t *id) {
     struct stat status = {0};
     *id = (hak_os_file_id_t){0};
@@ -74,14 +78,13 @@ bool hak_os_find_socket(const char *path, hak_os_file_id_t *id) {
         !S_ISSOCK(status.st_mode)) {
         return false;
     }
-    *id = (hak_os_file_id_t){.device = status.st_dev, .inode = status.st_ino};
+    *id = file_id(&status);
     return true;
 }
 
 bool hak_os_remove_socket(const char *path, const hak_os_file_id_t *id) {
     hak_os_file_id_t there;
-    return hak_os_find_socket(path, &there) && there.device == id->device &&
-           there.inode == id->inode &&
+    return hak_os_find_socket(path, &there) && hak_os_is_same_file(&there, id) &&
            hak_syscall(SYS_unlinkat, AT_FDCWD, (long)path, 0, 0, 0, 0) == 0;
 }
 
@@ -236,7 +239,7 @@ int hak_os_copy_descriptor(int fd, int least) {
 bool hak_os_find_file(int fd, hak_os_file_id_t *id) {
     struct stat status = {0};
     bool is_open = hak_syscall(SYS_fstat, fd, (long)&status, 0, 0, 0, 0) == 0;
-    *id = (hak_os_file_id_t){.device = status.st_dev, .inode = status.st_ino};
+    *id = file_id(&status);
     return is_open;
 }
 

@@ -5,6 +5,7 @@
 #ifndef HAK_OS_OS_SOCKET_H
 #define HAK_OS_OS_SOCKET_H
 
+#include "base/compiler.h"
 #include "base/words.h"
 
 /* From now on the calling thread has descriptors of its own, none so far: what it opens takes no
@@ -15,6 +16,10 @@ bool hak_os_own_descriptors(void);
 typedef struct hak_os_file_id {
     uint64_t device, inode;
 } hak_os_file_id_t;
+
+HAK_INLINE bool hak_os_is_same_file(const hak_os_file_id_t *a, const hak_os_file_id_t *b) {
+    return a->device == b->device && a->inode == b->inode;
+}
 
 /* A socket of the unix domain that listens, for streams: a path, which gets the mode 0600, or @ and
  * an abstract name. */

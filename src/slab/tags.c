@@ -6,7 +6,6 @@
 
 #if HAK_MTE
 
-#include "os/os.h"
 #include "slab/slab_inl.h"
 
 /* The address with the tag of its memory. */

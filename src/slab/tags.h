@@ -25,6 +25,7 @@
 #define HAK_SLAB_TAGS_H
 
 #include "base/atomics.h"
+#include "os/os.h"
 #include "slab/link.h"
 
 enum { HAK_TAG_SHIFT = 56, HAK_TAG_MASK = 15, HAK_TAG_GRANULE = 16 };
@@ -59,6 +60,11 @@ HAK_COLD HAK_NORETURN void hak_tag_accuse(const void *block, hak_fatal_kind_t ki
 
 /* --- whether they are or not -------------------------------------------------------------------
  */
+
+/* Blocks asked for at such a multiple have none. */
+HAK_INLINE bool hak_tag_is_left_out(size_t align) {
+    return hak_tags_are_on() && align >= hak_os_page_bytes();
+}
 
 HAK_INLINE bool hak_tag_fits(const void *address) {
     return !hak_tags_are_on() || hak_tag_load(address) == hak_tag_of(address);

@@ -21,6 +21,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -98,6 +99,18 @@ static inline void expect_fail(const char *file, int line, const char *what, lon
             expect_fail(__FILE__, __LINE__, #have " == " #want, expect_have_, expect_want_);       \
         }                                                                                          \
     } while (0)
+
+/* What a report writes, zero-terminated; its length. */
+static inline size_t expect_text(void (*write_report)(int fd), char *text, size_t capacity) {
+    int fd = memfd_create("text", MFD_CLOEXEC);
+    EXPECT(fd >= 0);
+    write_report(fd);
+    ssize_t length = pread(fd, text, capacity - 1, 0);
+    close(fd);
+    EXPECT(length > 0);
+    text[length] = '\0';
+    return (size_t)length;
+}
 
 #define RUN(test)                                                                                  \
     do {                                                                                           \

@@ -7,8 +7,6 @@
 #ifndef HAK_TEST_API_FIGURE_H
 #define HAK_TEST_API_FIGURE_H
 
-#include <sys/mman.h>
-
 #include "expect.h"
 
 #ifndef HAKMEM_HAKMEM_H
@@ -23,13 +21,7 @@ static inline size_t figure(const char *name) {
     if (!expect_is_hakmem()) {
         return 0;
     }
-    int fd = memfd_create("figures", MFD_CLOEXEC);
-    EXPECT(fd >= 0);
-    hak_stats_print(fd);
-    ssize_t length = pread(fd, text, sizeof text - 1, 0);
-    close(fd);
-    EXPECT(length > 0);
-    text[length] = '\0';
+    (void)expect_text(hak_stats_print, text, sizeof text);
     char line[64];
     snprintf(line, sizeof line, "hakmem: %s ", name);
     const char *at = strstr(text, line);

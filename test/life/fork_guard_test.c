@@ -5,10 +5,9 @@
  * and can all be used.
  * Arguments: forks (default 300), other threads (default 3).
  */
-#include <sys/wait.h>
-
 #include "guard/slot.h"
 #include "thread/block.h"
+#include "thread/child.h"
 
 enum { THREADS_MAX = 16, KEPT = 400, BYTES = 64, LIKELY = 100000 };
 
@@ -67,13 +66,11 @@ static void fork_with_slots_in_other_hands_leaves_them_to_the_child(void) {
         EXPECT(family.malloc(BYTES) != NULL);
     }
     for (size_t i = 0; i < fork_count; ++i) {
-        int status = -1;
         pid_t child = fork();
         if (child == 0) {
             child_main();
         }
-        EXPECT_EQ(waitpid(child, &status, 0), child);
-        EXPECT_EQ(status, 0);
+        child_expect_end(child);
     }
     atomic_store(&stop, true);
     threads_join(threads, thread_count);

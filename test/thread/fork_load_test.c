@@ -92,23 +92,15 @@ static void *fork_until_over(void *argument) {
     return NULL;
 }
 
-static void start_all(pthread_t *threads, size_t count, void *(*body)(void *)) {
-    threads_start(threads, count, body, 0);
-}
-
-static void join_all(const pthread_t *threads, size_t count) {
-    threads_join(threads, count);
-}
-
 static void fork_under_load_leaves_every_child_working(void) {
     static pthread_t forkers[THREADS_MAX], allocators[THREADS_MAX], starters[THREADS_MAX];
-    start_all(allocators, allocator_count, allocate_until_over);
-    start_all(starters, starter_count, start_until_over);
-    start_all(forkers, forker_count, fork_until_over);
-    join_all(forkers, forker_count);
+    threads_start(allocators, allocator_count, allocate_until_over, 0);
+    threads_start(starters, starter_count, start_until_over, 0);
+    threads_start(forkers, forker_count, fork_until_over, 0);
+    threads_join(forkers, forker_count);
     atomic_store(&is_over, true);
-    join_all(allocators, allocator_count);
-    join_all(starters, starter_count);
+    threads_join(allocators, allocator_count);
+    threads_join(starters, starter_count);
     uint64_t state = seed + 1;
     mailbox_empty_all(&state);
 }

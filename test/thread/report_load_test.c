@@ -24,9 +24,7 @@ static void *allocate_until_over(void *argument) {
             family.trim(0);
         }
     }
-    for (size_t i = 0; i < HELD; ++i) {
-        block_unmake(blocks[i], &state);
-    }
+    blocks_unmake(blocks, HELD, &state);
     return NULL;
 }
 
@@ -82,18 +80,14 @@ static size_t report_count, allocator_count;
 
 static void reports_under_load_are_complete(void) {
     static pthread_t allocators[THREADS_MAX];
-    for (size_t i = 0; i < allocator_count; ++i) {
-        allocators[i] = thread_start(allocate_until_over, (void *)(uintptr_t)i);
-    }
+    threads_start(allocators, allocator_count, allocate_until_over, 0);
     pthread_t forker = thread_start(fork_until_over, NULL);
     for (size_t i = 0; i < report_count; ++i) {
         expect_reports();
     }
     atomic_store(&is_over, true);
     EXPECT_EQ(pthread_join(forker, NULL), 0);
-    for (size_t i = 0; i < allocator_count; ++i) {
-        EXPECT_EQ(pthread_join(allocators[i], NULL), 0);
-    }
+    threads_join(allocators, allocator_count);
     uint64_t state = seed + 1;
     mailbox_empty_all(&state);
 }

@@ -40,6 +40,16 @@ def _one(**given: object) -> None:
         raise ViewError(f"either {' or '.join(named)}, not both")
 
 
+def _document(where: source.Source, path: str, json: bool) -> Optional[dict]:
+    """What is there; None if JSON is wanted as it is, which is written then."""
+    body = where.read(path)
+    document = where.parse(path, body)
+    if not json:
+        return document
+    _raw(body)
+    return None
+
+
 @app.command()
 def stats(target: str = Target, json: bool = typer.Option(False, "--json", help="the library's JSON as it is"),
           metrics: bool = typer.Option(False, "--metrics", help="Prometheus text as it is")) -> None:
@@ -49,10 +59,8 @@ def stats(target: str = Target, json: bool = typer.Option(False, "--json", help=
     if metrics:
         _raw(where.read("/metrics"))
         return
-    body = where.read("/stats.json")
-    document = where.parse("/stats.json", body)
-    if json:
-        _raw(body)
+    document = _document(where, "/stats.json", json)
+    if document is None:
         return
     found = read(Stats.of, document, f"/stats.json of {where.title()}")
     stats_view.write(terminal.console(), found, where.subject(), process.rss(where.pid or found.pid))
@@ -73,10 +81,8 @@ def explain(target: str = Target, json: bool = typer.Option(False, "--json", hel
     """Why the resident memory is what it is, and what would lower it."""
     _one(json=json, html=html)
     where = source.find(target)
-    body = where.read("/explain.json")
-    document = where.parse("/explain.json", body)
-    if json:
-        _raw(body)
+    document = _document(where, "/explain.json", json)
+    if document is None:
         return
     found = read(Explain.of, document, f"/explain.json of {where.title()}")
     if html is None:
