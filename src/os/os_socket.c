@@ -6,6 +6,7 @@
 #define _GNU_SOURCE 1
 #endif
 #include "os/os_socket.h"
+#include "base/fmt.h"
 #include "os/os.h"
 #include "os/syscall.h"
 
@@ -120,6 +121,57 @@ int hak_os_lock_folder(const char *path) {
     return fd < 0 ? -1 : (int)fd;
 }
 
+/* --- users ------------------------------------------------------------------------------------
+ *
+ * The kernel shows every user for whom the user namespace of the caller has no ID as one and the
+ * same, the overflow ID, which may be the ID of a mapped user as well: that of nobody, or of the
+ * process itself. So that ID says who it is only where every user has an ID. Where /proc is missing
+ * the overflow ID is taken for the kernel's default, and some user for one without an ID. */
+
+enum { USERS_OVERFLOW = 65534 };
+static const uint64_t USERS_ALL = 0xffffffff; /* IDs there are: (uid_t)-1 is none */
+
+/* "inside outside count": the ranges of a map do not overlap. */
+static void users_add_range(char *line, void *sum) {
+    uint64_t count = 0;
+    for (unsigned field = 0; field < 2; field++) {
+        line += strspn(line, " ");
+        line += strcspn(line, " ");
+    }
+    line += strspn(line, " ");
+    *(uint64_t *)sum += hak_parse_size(line, strlen(line), &count) ? count : 0;
+}
+
+static bool users_have_ids(void) {
+    char text[256];
+    uint64_t sum = 0;
+    return hak_os_read_lines("/proc/self/uid_map", text, sizeof text, users_add_range, &sum) &&
+           sum >= USERS_ALL;
+}
+
+static uid_t users_overflow(void) {
+    char text[32];
+    uint64_t id;
+    size_t length = hak_os_read_file("/proc/sys/kernel/overflowuid", text, sizeof text);
+    length -= length > 0 && text[length - 1] == '\n';
+    return hak_parse_size(text, length, &id) ? (uid_t)id : USERS_OVERFLOW;
+}
+
+static uid_t user_own(void) {
+    return (uid_t)hak_syscall(SYS_geteuid, 0, 0, 0, 0, 0, 0);
+}
+
+/* No other user is shown with this ID. */
+static bool user_is_told(uid_t user) {
+    return user != users_overflow() || users_have_ids();
+}
+
+/* --- the socket ------------------------------------------------------------------------------- */
+
+/* [owner] who listens: the program may change its root, and /proc be out of reach, while a user
+ * namespace never loses an ID, and a process with two threads never gets another namespace. */
+static bool socket_users_have_ids;
+
 /* The file gets the mode of the socket before: nobody else can connect in between. */
 hak_os_listen_t hak_os_listen(const char *path, int *listener) {
     socket_name_t name;
@@ -136,6 +188,7 @@ hak_os_listen_t hak_os_listen(const char *path, int *listener) {
         socket_close(fd);
     }
     *listener = (int)fd;
+    socket_users_have_ids = users_have_ids();
     return result == 0                   ? HAK_OS_LISTEN_DONE
            : result == SOCKET_EADDRINUSE ? HAK_OS_LISTEN_TAKEN
                                          : HAK_OS_LISTEN_FAILED;
@@ -147,10 +200,6 @@ bool hak_os_await(int fd, bool is_to_send, uint64_t ns) {
     return hak_syscall(SYS_ppoll, (long)&poll, 1, (long)&time, 0, 0, 0) > 0;
 }
 
-static uid_t socket_user(void) {
-    return (uid_t)hak_syscall(SYS_geteuid, 0, 0, 0, 0, 0, 0);
-}
-
 static bool socket_is_allowed(long fd) {
     struct ucred peer = {.uid = (uid_t)-1};
     uint32_t length = sizeof peer;
@@ -158,7 +207,8 @@ static bool socket_is_allowed(long fd) {
         0) {
         return false;
     }
-    return peer.uid == 0 || peer.uid == socket_user();
+    return (peer.uid == 0 || peer.uid == user_own()) &&
+           (socket_users_have_ids || user_is_told(peer.uid));
 }
 
 bool hak_os_accept(int listener, int *peer) {
@@ -200,12 +250,19 @@ void hak_os_hang_up(int fd) {
 
 /* --- files of reports ------------------------------------------------------------------------- */
 
+/* Where an ID does not tell whose it is, the kernel does: it lets nobody else change the mode. */
+static bool file_is_own(long fd, const struct stat *status) {
+    return status->st_uid == user_own() &&
+           (user_is_told(status->st_uid) ||
+            hak_syscall(SYS_fchmod, fd, status->st_mode & 07777, 0, 0, 0, 0) == 0);
+}
+
 /* A file that was there before may be another user's who may write into that folder, or have a
  * second name; only then it is emptied. Devices, as /dev/null, have no content of their own. */
 static bool file_prepare(long fd) {
     struct stat status = {0};
     bool is_known = hak_syscall(SYS_fstat, fd, (long)&status, 0, 0, 0, 0) == 0;
-    bool is_ours = is_known && status.st_uid == socket_user();
+    bool is_ours = is_known && file_is_own(fd, &status);
     if (!is_known || !S_ISREG(status.st_mode)) {
         return S_ISCHR(status.st_mode) || (S_ISFIFO(status.st_mode) && is_ours);
     }

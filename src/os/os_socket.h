@@ -43,7 +43,8 @@ bool hak_os_remove_socket(const char *path, const hak_os_file_id_t *id);
  * time; a signal may end the wait. */
 bool hak_os_await(int fd, bool is_to_send, uint64_t ns);
 /* The next peer; *peer is -1 if there is none, or if it is neither of the process's effective user
- * nor root's. false: none can be had. */
+ * nor root's, or if the kernel does not tell: the overflow ID of a user namespace that has no ID
+ * for some user. false: none can be had. */
 bool hak_os_accept(int listener, int *peer);
 /* Bytes, 0 at the end or when it is broken, HAK_OS_NOT_NOW if it would have to wait. */
 enum { HAK_OS_NOT_NOW = -1 };

@@ -190,6 +190,9 @@ int main(int argc, char **argv) {
         execl("/proc/self/exe", argv[0], "idle", (char *)NULL);
     } else if (strcmp(what, "chroot") == 0 && (chroot(argv[2]) != 0 || chdir("/") != 0)) {
         return 77;
+    } else if (strcmp(what, "chroot_user") == 0 &&
+               (chroot(argv[2]) != 0 || setgid(65534) != 0 || setuid(65534) != 0)) {
+        return 77;
     } else if (strcmp(what, "allocate") == 0) {
         allocate();
     } else if (strcmp(what, "user") == 0 && (setgid(65534) != 0 || setuid(65534) != 0)) {
