@@ -20,13 +20,14 @@ Three sources, read once before the first allocation is served; the later one wi
 
 1. the string `hak_options` that a program may define (see `include/hakmem/hakmem.h`);
 2. `HAKMEM_PROFILE=name`, a row of the profile table below;
-3. `HAKMEM_OPTIONS=key:value,key:value,...`
+3. `HAKMEM_OPTIONS=key:value,key:value,...`, or `key=value`
 
 A size is a number with an optional suffix `k`, `m`, `g` or `t` (powers of 1024). A switch may be given
 as a bare key: `HAKMEM_OPTIONS=show` is `show:1`. A choice is one of the names. A text is taken as it stands up to
-the next comma, so none can be in it; it may be empty. The word `help` prints this table on standard error. A
-word that is unknown or out of range gives one line that names what is valid and is otherwise ignored;
-with `strict:1` it stops the process. Set-uid, set-gid and capability programs ignore the environment.
+the next comma, so none can be in it; it may be empty. The word `help` prints this table on standard error. An
+unknown option prints one line that names the nearest one, a value that the option does not have one line that names the valid
+ones; both are otherwise ignored. With `strict:1` they stop the process. Set-uid, set-gid and capability programs ignore the
+environment.
 
 `show` prints the profile, each value and where it came from. A program reads values with `hak_option_get` and
 changes those of "any time" with `hak_option_set` (`include/hakmem/hakmem.h`). The others are read at start; the

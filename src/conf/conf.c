@@ -140,10 +140,19 @@ static void conf_keep(const hak_conf_option_t *option, uint64_t value, const cha
     hak_conf_state.source[i] = source;
 }
 
-/* One "key:value" or "key". Returns the number of mistakes, 0 or 1. */
+/* Length of the name that the item begins with. */
+static size_t conf_name_length(const char *item, size_t length) {
+    size_t i = 0;
+    while (i < length && item[i] != ':' && item[i] != '=') {
+        i++;
+    }
+    return i;
+}
+
+/* One "key:value", "key=value" or "key". Returns the number of mistakes, 0 or 1. */
 static unsigned conf_parse_item(const char *item, size_t length, const char *source) {
-    const char *colon = memchr(item, ':', length);
-    size_t name_length = colon != NULL ? (size_t)(colon - item) : length;
+    size_t name_length = conf_name_length(item, length);
+    bool has_value = name_length < length;
     if (length == 0) {
         return 0;
     }
@@ -153,16 +162,16 @@ static unsigned conf_parse_item(const char *item, size_t length, const char *sou
     }
     const hak_conf_option_t *option = conf_find(item, name_length);
     if (option == NULL) {
-        hak_conf_complain(source, "unknown option", item, name_length, NULL);
+        hak_conf_complain_name(source, item, name_length);
         return 1;
     }
     uint64_t value = 1;
-    const char *s = colon != NULL ? colon + 1 : "";
-    size_t s_length = colon != NULL ? length - name_length - 1 : 0;
-    bool is_right = colon != NULL ? conf_parse_value(option, s, s_length, &value)
-                                  : option->type == HAK_CONF_BOOL;
+    const char *s = has_value ? item + name_length + 1 : "";
+    size_t s_length = has_value ? length - name_length - 1 : 0;
+    bool is_right =
+        has_value ? conf_parse_value(option, s, s_length, &value) : option->type == HAK_CONF_BOOL;
     if (!is_right) {
-        hak_conf_complain(source, "bad value", s, s_length, option);
+        hak_conf_complain(source, s, s_length, option);
         return 1;
     }
     conf_keep(option, value, s, source);

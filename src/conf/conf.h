@@ -3,9 +3,10 @@
  * Options: one table (options.def), three sources, the later wins:
  *   1. the string `hak_options` a program may define;
  *   2. HAKMEM_PROFILE=name, a row of presets.def;
- *   3. HAKMEM_OPTIONS=key:value,...   ("help" prints the table, a bare key means 1)
- * The environment is ignored in set-uid programs. Anything unknown or out of range gives one
- * warning that names what is valid, and is fatal with strict:1. */
+ *   3. HAKMEM_OPTIONS=key:value,...   ("help" prints the table, a bare key means 1, = is as good
+ *      as a colon)
+ * The environment is ignored in set-uid programs. An unknown key gives one warning that names the
+ * nearest one, a value out of range one that names what is valid; both are fatal with strict:1. */
 #ifndef HAK_CONF_CONF_H
 #define HAK_CONF_CONF_H
 
@@ -17,8 +18,8 @@ void hak_conf_read(void);
 /* Hardened builds: what was read is read-only from now on. */
 void hak_conf_seal(void);
 
-/* Parses "key:value,..." as from source `source` (a name for messages). Returns the number of
- * mistakes found. What is kept in knobs takes effect with hak_conf_apply. */
+/* Parses "key:value,key=value,..." as from source `source` (a name for messages). Returns the
+ * number of mistakes found. What is kept in knobs takes effect with hak_conf_apply. */
 unsigned hak_conf_parse(const char *text, const char *source);
 void hak_conf_apply(void);
 

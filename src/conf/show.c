@@ -62,28 +62,75 @@ static void show_line(const hak_text_t *text) {
 
 /* --- complaints ------------------------------------------------------------------------------- */
 
+enum {
+    SHOW_WORD = 64,   /* of a word in a message */
+    SHOW_CASE = 0x20, /* bit that tells small letters from capitals */
+};
+
 static void show_quote(hak_text_t *text, const char *word, size_t length) {
     hak_text_str(text, "'");
-    hak_text_mem(text, word, length < 64 ? length : 64);
+    hak_text_mem(text, word, length < SHOW_WORD ? length : SHOW_WORD);
     hak_text_str(text, "'");
 }
 
-void hak_conf_complain(const char *source, const char *what, const char *word, size_t length,
+void hak_conf_complain(const char *source, const char *value, size_t length,
                        const hak_conf_option_t *option) {
     char buffer[HAK_LINE_TEXT];
     hak_text_t text;
     hak_text_init(&text, buffer, sizeof buffer);
-    hak_text_format(&text, "hakmem: %s: %s ", source, what);
-    show_quote(&text, word, length);
-    if (option != NULL) {
-        hak_text_format(&text, " for %s; valid: ", option->name);
-        show_put_valid(&text, option);
-    } else {
-        hak_text_str(&text, "; valid: help");
-        for (unsigned i = 0; i < HAK_CONF_OPTIONS; i++) {
-            hak_text_format(&text, ", %s", hak_conf_options[i].name);
+    hak_text_format(&text, "hakmem: %s: bad value ", source);
+    show_quote(&text, value, length);
+    hak_text_format(&text, " for %s; valid: ", option->name);
+    show_put_valid(&text, option);
+    show_line(&text);
+}
+
+/* Characters in common, in the same order: the longest common subsequence, line by line. */
+static unsigned show_common(const char *name, const char *word, size_t length) {
+    uint8_t common[SHOW_WORD + 1] = {0}; /* of what is read of the name, by length of the word */
+    for (; *name != '\0'; name++) {
+        uint8_t before = 0;
+        for (size_t i = 0; i < length; i++) {
+            uint8_t above = common[i + 1];
+            if ((word[i] | SHOW_CASE) == (*name | SHOW_CASE)) {
+                common[i + 1] = before + 1;
+            } else if (common[i] > above) {
+                common[i + 1] = common[i];
+            }
+            before = above;
         }
     }
+    return common[length];
+}
+
+/* By edits: a character that the word lacks counts 1, as many abbreviate, and one that it has too
+ * many 3. NULL: no name has more than two thirds of the word. */
+static const char *show_nearest(const char *word, size_t length) {
+    const char *nearest = NULL;
+    size_t least = SIZE_MAX;
+    for (unsigned i = 0; i < HAK_CONF_OPTIONS; i++) {
+        const char *name = hak_conf_options[i].name;
+        size_t common = show_common(name, word, length);
+        size_t edits = strlen(name) + 3 * length - 4 * common;
+        if (3 * common > 2 * length && edits < least) {
+            least = edits;
+            nearest = name;
+        }
+    }
+    return nearest;
+}
+
+void hak_conf_complain_name(const char *source, const char *name, size_t length) {
+    char buffer[HAK_LINE_TEXT];
+    hak_text_t text;
+    hak_text_init(&text, buffer, sizeof buffer);
+    hak_text_format(&text, "hakmem: %s: unknown option ", source);
+    show_quote(&text, name, length);
+    const char *nearest = show_nearest(name, length < SHOW_WORD ? length : SHOW_WORD);
+    if (nearest != NULL) {
+        hak_text_format(&text, "; did you mean %s?", nearest);
+    }
+    hak_text_format(&text, "%s 'help' lists all", nearest != NULL ? "" : ";");
     show_line(&text);
 }
 

@@ -81,10 +81,11 @@ char *hak_conf_text_of(const hak_conf_option_t *option);
 
 /* Appends a value as it is written in HAKMEM_OPTIONS. */
 void hak_conf_put_value(hak_text_t *text, const hak_conf_option_t *option, uint64_t value);
-/* One line on standard error: what was wrong, and what would have been right; no option: which
- * there are. */
-void hak_conf_complain(const char *source, const char *what, const char *word, size_t length,
+/* One line on standard error: what was wrong, and what would have been right. */
+void hak_conf_complain(const char *source, const char *value, size_t length,
                        const hak_conf_option_t *option);
+/* Of a name that no option has: the one that is most like it. */
+void hak_conf_complain_name(const char *source, const char *name, size_t length);
 void hak_conf_complain_profile(const char *name);
 
 #endif

@@ -74,9 +74,9 @@ static unsigned option_named(const char *name) {
 /* true: a mistake. */
 static bool item_read(char *item) {
     static struct expected value;
-    char *colon = strchr(item, ':');
-    if (colon != NULL) {
-        *colon++ = '\0';
+    char *given = strpbrk(item, ":=");
+    if (given != NULL) {
+        *given++ = '\0';
     }
     if (strcmp(item, "help") == 0) {
         wants_help = true;
@@ -84,11 +84,11 @@ static bool item_read(char *item) {
     }
     unsigned i = option_named(item);
     if (i == TABLE_OPTIONS) {
-        return item[0] != '\0' || colon != NULL;
+        return item[0] != '\0' || given != NULL;
     }
     value.number = 1;
-    if (colon == NULL ? table_options[i].type != TABLE_BOOL
-                      : !value_read(&table_options[i], colon, &value)) {
+    if (given == NULL ? table_options[i].type != TABLE_BOOL
+                      : !value_read(&table_options[i], given, &value)) {
         return true;
     }
     expected[i] = value;

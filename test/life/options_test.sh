@@ -57,7 +57,11 @@ check options_force_libc_off_uses_hakmem usable_is_not 200
 run 'force_libc:1,force_libc:0'
 check options_later_key_wins usable_is_not 200
 run 'bogus:1'
-check options_unknown_key_warns_in_one_line_naming_valid_ones one_warning bogus force_libc strict
+check options_unknown_key_warns_in_one_line one_warning bogus "'help' lists all"
+run 'force_lib:1'
+check options_unknown_key_warns_in_one_line_naming_the_nearest one_warning "'force_lib'" 'did you mean force_libc?'
+run 'force_libc=1'
+check options_equals_sign_separates_as_a_colon_does usable_is 200
 run 'force_libc:maybe'
 check options_bad_value_warns_in_one_line one_warning force_libc
 run 'force_libc:'

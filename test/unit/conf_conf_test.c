@@ -117,6 +117,21 @@ static void bare_name_means_one_for_flags_only(void **state) {
     }
 }
 
+static void equals_sign_separates_as_a_colon_does(void **state) {
+    (void)state;
+    assert_int_equal(hak_conf_parse("retain_min=8m,learn=0,report=json,report_file=/a=b:c", "test"),
+                     0);
+    assert_int_equal(value_of("retain_min"), 8u << 20);
+    assert_int_equal(value_of("learn"), 0);
+    assert_string_equal(hak_conf_text("report"), "json");
+    assert_string_equal(hak_conf_text("report_file"), "/a=b:c"); /* the first one separates */
+    assert_int_equal(hak_conf_parse("control:@a=b", "test"), 0);
+    assert_string_equal(hak_conf_text("control"), "@a=b");
+    unit_capture_begin();
+    assert_int_equal(hak_conf_parse("retain_min=,outbox:=1k,outbox==1k", "test"), 3);
+    assert_int_equal(unit_line_count(unit_capture_end()), 3);
+}
+
 static void suffixes_multiply_by_powers_of_1024(void **state) {
     (void)state;
     assert_int_equal(hak_conf_parse("retain_min:1t", "test"), 0);
@@ -253,6 +268,7 @@ static const struct CMUnitTest tests[] = {
     CONF_TEST(bad_values_of_every_option_are_one_mistake_each),
     CONF_TEST(bare_name_means_one_for_flags_only),
     CONF_TEST(suffixes_multiply_by_powers_of_1024),
+    CONF_TEST(equals_sign_separates_as_a_colon_does),
     CONF_TEST(values_reach_the_knobs_when_applied),
     CONF_TEST(profile_of_every_name_is_its_row),
     CONF_TEST(options_of_the_environment_beat_the_profile),
