@@ -145,7 +145,11 @@ static void put_others(const hak_residence_t *residence, hak_text_t *text) {
 /* What there is to gain at once. */
 static void put_returnable(const hak_residence_t *residence, hak_text_t *text, hak_cause_t cause) {
     uint64_t bytes = residence->bytes[cause], returnable = residence->returnable[cause];
-    if (returnable == HAK_RESIDENCE_UNKNOWN || returnable == bytes) {
+    if (returnable == HAK_RESIDENCE_UNKNOWN) {
+        return;
+    }
+    if (returnable == bytes) {
+        hak_text_str(text, " malloc_trim(0) returns it at once.");
         return;
     }
     hak_text_str(text, " Of these ");
@@ -153,8 +157,9 @@ static void put_returnable(const hak_residence_t *residence, hak_text_t *text, h
     if (returnable != 0) {
         hak_text_str(text, " ");
         put_size(text, returnable);
-        hak_text_str(text, " are OS pages without a block in use, which malloc_trim(0) returns; "
-                           "the rest goes only when its neighbours are freed.");
+        hak_text_str(text, " are OS pages without a block in use, which malloc_trim(0) returns at "
+                           "once, and a lower retain_idle as time passes; the rest goes only when "
+                           "its neighbours are freed.");
     } else {
         hak_text_str(text, " malloc_trim(0) returns nothing: every OS page has a block in use, and "
                            "goes only when that is freed.");

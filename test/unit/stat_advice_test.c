@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What hak_explain advises, against what would come of it. */
+#include "os/os.h"
+#include "unit/report.h"
+
+enum { MIB = 1 << 20 };
+
+static int begin(void **state) {
+    (void)state;
+    hak_os_init();
+    hak_free(hak_malloc(1));
+    hak_malloc_trim(0);
+    return hak_os_huge_is_default() &&
+           hak_os_page_bytes() == 4096; /* figures would be rounded up */
+}
+
+/* How often the line names it. */
+static unsigned mentions(const char *line, const char *word) {
+    unsigned count = 0;
+    const char *end = strchr(line, '\n');
+    for (const char *at = line; (at = strstr(at, word)) != NULL && at < end; at++) {
+        count++;
+    }
+    return count;
+}
+
+/* Of each four blocks of a quarter of an OS page so many stay in use: what is said, without the
+ * line of the process. */
+static const char *said_of_kept(char **block, size_t count, unsigned every) {
+    for (size_t i = 0; i < count; i++) {
+        block[i] = memset(hak_malloc(1000), 1, 1000);
+    }
+    hak_malloc_trim(0);
+    for (size_t i = 0; i < count; i++) {
+        if (((uintptr_t)block[i] / 1024) % every != 0) {
+            hak_free(block[i]);
+        }
+    }
+    hak_collect_thread();
+    const char *line = strchr(report_take(HAK_REPORT_EXPLAIN), '\n') + 1;
+    for (size_t i = 0; i < count; i++) {
+        if (((uintptr_t)block[i] / 1024) % every == 0) {
+            hak_free(block[i]);
+        }
+    }
+    return line;
+}
+
+static void trim_is_advised_only_where_it_returns_something(void **state) {
+    (void)state;
+    enum { COUNT = 16384 };
+    static char *block[COUNT];
+    const char *line = said_of_kept(block, COUNT, 4); /* one of each OS page */
+    UNIT_EXPECT(mentions(line, "free blocks beside blocks in use") == 1, "%s", line);
+    UNIT_EXPECT(mentions(line, "malloc_trim(0) returns nothing") == 1, "%s", line);
+    UNIT_EXPECT(mentions(line, "malloc_trim") == 1 && mentions(line, "retain_idle") == 0, "%s",
+                line);
+    UNIT_EXPECT(strstr(line, "; malloc_trim(0) returns ") == NULL ||
+                    mentions(strstr(line, "\nhakmem: slab_free") + 1, "malloc_trim") == 0,
+                "%s", line);
+    line = said_of_kept(block, COUNT, 16);
+    UNIT_EXPECT(mentions(line, "malloc_trim(0) returns nothing") == 0, "%s", line);
+    UNIT_EXPECT(mentions(line, "malloc_trim") == 1 && mentions(line, "retain_idle") == 1, "%s",
+                line);
+    hak_malloc_trim(0);
+    hak_free(memset(hak_malloc(16 * MIB), 1, 16 * MIB));
+    line = strchr(report_take(HAK_REPORT_EXPLAIN), '\n') + 1; /* all of it */
+    UNIT_EXPECT(mentions(line, "unused memory that is kept") == 1, "%s", line);
+    UNIT_EXPECT(mentions(line, "malloc_trim(0) returns it at once") == 1, "%s", line);
+    UNIT_EXPECT(mentions(line, "malloc_trim") == 1, "%s", line);
+    hak_malloc_trim(0);
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test_setup(trim_is_advised_only_where_it_returns_something, begin),
+};
+
+UNIT_MAIN(tests)
