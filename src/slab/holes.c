@@ -2,6 +2,7 @@
  *
  * Holes: OS pages of a partly used slab that no block in use touches. They are given back by
  * malloc_trim, after a while if the slab is idle, and before the heap has a new peak.
+ * A page that the program locked cannot go: its slab is remembered, and the others go.
  * What is marked as free holds nothing, unlike the blocks of lists, which are linked through their
  * first words; so the own list is marked first. Purged blocks are linked when handed out. */
 #include "base/knobs.h"
@@ -61,8 +62,10 @@ static hole_t slab_next_hole(const hak_slab_t *slab, const uint64_t *marks, uint
 typedef struct purge_sum {
     size_t bytes;
     uint32_t calls;
-    bool is_refused; /* the kernel takes nothing back */
+    uint32_t refused; /* of these */
 } purge_sum_t;
+
+enum { HOLES_REFUSED_MOST = 4 }; /* of a slab; all of its pages are locked, rather than one */
 
 /* If it is `least` bytes or more. */
 static void hole_purge(hak_slab_t *slab, const hole_t *hole, size_t least, purge_sum_t *sum) {
@@ -77,19 +80,19 @@ static void hole_purge(hak_slab_t *slab, const hole_t *hole, size_t least, purge
         slab->lacks_tags = true;
         hak_slab_set_entry(slab);
     }
-    sum->is_refused = !hak_os_purge(slab->base + from, to - from);
-    if (!sum->is_refused) {
-        hak_span_note_holes(hak_pagemap_superslab(slab->base), slab->unit + first,
-                            last - first + 1);
-        sum->bytes += to - from;
+    if (!hak_os_purge(slab->base + from, to - from)) {
+        sum->refused++;
+        return;
     }
+    hak_span_note_holes(hak_pagemap_superslab(slab->base), slab->unit + first, last - first + 1);
+    sum->bytes += to - from;
 }
 
 /* Holes of at least so many bytes. */
 static purge_sum_t slab_purge_holes(hak_slab_t *slab, size_t least) {
     purge_sum_t sum = {0};
     slab_mark_list(slab);
-    for (hole_t hole = {0}; hole.end < slab->carved && !sum.is_refused;) {
+    for (hole_t hole = {0}; hole.end < slab->carved && sum.refused < HOLES_REFUSED_MOST;) {
         hole = slab_next_hole(slab, slab->bits, hole.end);
         hole_purge(slab, &hole, least, &sum);
     }
@@ -97,8 +100,9 @@ static purge_sum_t slab_purge_holes(hak_slab_t *slab, size_t least) {
         hak_count_by(purge_calls, sum.calls);
         hak_count_by(purge_hole_bytes, sum.bytes);
     }
-    slab->looked = sum.is_refused ? 0 : (uint16_t)(slab->free_count + 1);
-    slab->is_purged = !sum.is_refused;
+    slab->looked = (uint16_t)(slab->free_count + 1);
+    slab->is_refused = sum.refused != 0;
+    slab->is_purged = !slab->is_refused;
     slab->is_spared = false;
     if (sum.bytes > slab->hole_bytes) {
         hak_add_relaxed(&hak_span_hole_bytes, sum.bytes - slab->hole_bytes);
@@ -124,8 +128,11 @@ size_t hak_slab_purge_holes(hak_owner_t *owner, unsigned sc, uint32_t slabs) {
     size_t given_back = 0;
     for (; slabs > 0 && !hak_list_is_empty(&owner->partial[sc]); slabs--) {
         hak_slab_t *slab = slab_in_turn(owner, sc);
-        if (!slab->is_purged || !slab_is_idle(slab)) {
-            given_back += slab_purge_holes(slab, 1).bytes;
+        bool is_idle = slab_is_idle(slab), is_again = is_idle && slab->is_refused;
+        uint32_t before = slab->hole_bytes;
+        if (!slab->is_purged || !is_idle) {
+            size_t bytes = slab_purge_holes(slab, 1).bytes;
+            given_back += is_again ? slab->hole_bytes - before : bytes; /* the rest had gone */
         }
     }
     return given_back;
@@ -241,6 +248,7 @@ enum {
     SPARE_LOOK_WORK = 8, /* a bitmap is looked through */
     SPARE_CALL_WORK = 32,
     SPARE_MOST_WORK = 256 * SPARE_CALL_WORK,
+    SPARE_REFUSED_MOST = 8,
 };
 
 static const uint64_t SPARE_WINDOW_NS = 400u * 1000 * 1000;
@@ -265,8 +273,13 @@ static size_t spare_most(void) {
 typedef struct spare {
     size_t wanted, given_back; /* bytes */
     int32_t work;              /* left */
-    bool is_refused;
+    uint32_t refused;          /* calls */
 } spare_t;
+
+/* As long as nothing went: what tells locked memory from a locked page. */
+static bool spare_is_refused(const spare_t *spare) {
+    return spare->refused >= SPARE_REFUSED_MOST && spare->given_back == 0;
+}
 
 static void slab_spare_holes(hak_owner_t *owner, hak_slab_t *slab, spare_t *spare) {
     size_t free_bytes = (size_t)slab->free_count * slab->block_bytes;
@@ -281,12 +294,12 @@ static void slab_spare_holes(hak_owner_t *owner, hak_slab_t *slab, spare_t *spar
     slab->is_spared = true;
     owner->holes.purged += slab->hole_bytes != before;
     spare->given_back += slab->hole_bytes - before;
-    spare->is_refused = sum.is_refused;
+    spare->refused += sum.refused;
     spare->work -= (int32_t)(SPARE_LOOK_WORK + listed + sum.calls * SPARE_CALL_WORK);
 }
 
 static bool spare_goes_on(const spare_t *spare) {
-    return spare->work > 0 && spare->given_back < spare->wanted && !spare->is_refused;
+    return spare->work > 0 && spare->given_back < spare->wanted && !spare_is_refused(spare);
 }
 
 /* Goes on with the next slabs of a class; false: that was enough. */
@@ -320,7 +333,7 @@ size_t hak_owner_spare_holes(size_t bytes) {
     spare_t spare = {.wanted = bytes < most ? bytes : most, .work = SPARE_MOST_WORK};
     hak_owner_visit(owner_spare_holes, &spare);
     /* the kernel takes nothing back (locked memory): nothing for some dozens of windows */
-    hak_add_relaxed(&hak_holes_spared, spare.is_refused ? SIZE_MAX / 4 : spare.given_back);
+    hak_add_relaxed(&hak_holes_spared, spare_is_refused(&spare) ? SIZE_MAX / 4 : spare.given_back);
     return spare.given_back;
 }
 
@@ -350,8 +363,10 @@ enum {
 static uint32_t slab_decay(hak_holes_round_t *round, hak_slab_t *slab) {
     size_t free_bytes = (size_t)slab->free_count * slab->block_bytes;
     bool is_idle = slab_is_idle(slab);
+    slab->is_refused = slab->is_refused && round->number != 0; /* asked again after minutes */
+    bool is_done = slab->is_purged || slab->is_refused || slab->round == round->number;
     if (free_bytes < (size_t)slab->units * HAK_UNIT_BYTES / DECAY_LEAST_PART ||
-        (is_idle && (slab->is_purged || slab->round == round->number))) {
+        (is_idle && is_done)) {
         return 1; /* the last: others left the list, and it comes by again */
     }
     round->free_bytes += free_bytes;
@@ -360,16 +375,13 @@ static uint32_t slab_decay(hak_holes_round_t *round, hak_slab_t *slab) {
         slab->looked = (uint16_t)(slab->free_count + 1);
         slab->is_purged = false;
         slab->is_spared = false;
+        slab->is_refused = false;
     } else if (round->free_bytes_before > hak_load_relaxed(&hak_knobs.retain_idle_bytes) ||
                hak_load_relaxed(&hak_knobs.is_tight)) {
         uint32_t listed = slab->listed;
         purge_sum_t sum = slab_purge_holes(slab, 1);
         round->purged += sum.bytes != 0;
-        if (HAK_UNLIKELY(sum.is_refused)) { /* locked memory: that was it, for long */
-            round->left = 0;
-            round->class_end = HAK_SC_COUNT;
-            round->regretted = UINT32_MAX / 2; /* slabs with holes still come and add */
-        }
+        round->regretted += sum.refused != 0; /* a call for nothing, too */
         return 1 + listed + sum.calls * DECAY_CALL_WORK;
     }
     return 1;

@@ -62,6 +62,7 @@ struct hak_slab {
     uint8_t round;       /* [owner] of looks, in which that was */
     bool is_purged : 1;  /* [owner] the holes went then, if there were some */
     bool is_spared : 1;  /* [owner] the large ones did */
+    bool is_refused : 1; /* [owner] the kernel did not take all of them */
     bool lacks_tags : 1; /* [owner] SLAB-9 */
     bool is_zero : 1;    /* [const] its units were clean: what was never handed out still is */
 

@@ -162,21 +162,50 @@ static bool job_take(purge_job_t *job, purge_plan_t plan, uint32_t *cursor) {
     return false;
 }
 
-/* Purges run by run, each one call. Returns the units that read as zero now. */
-static uint64_t superslab_purge(hak_superslab_t *superslab, uint64_t units) {
+/* A run with a locked page is refused as a whole, so its halves are tried, and theirs, down to
+ * units. After so many refusals without a success all of it is taken to be locked. */
+enum { PURGE_SPLITS = 8 };
+
+/* Purges the run in pieces of so many units, each one call. */
+static uint64_t run_purge(hak_superslab_t *superslab, uint64_t run, unsigned piece,
+                          unsigned *splits) {
     uint64_t done = 0;
-    while (units != 0) {
-        unsigned first = hak_ctz(units);
-        uint64_t rest = ~(units >> first);
-        unsigned length = rest == 0 ? HAK_SUPERSLAB_UNITS : hak_ctz(rest);
-        uint64_t run = hak_mask(length) << first;
+    while (run != 0) {
+        unsigned first = hak_ctz(run);
+        uint64_t part = run & hak_mask(piece) << first;
+        unsigned length = hak_popcount(part);
+        hak_count(purge_calls);
         if (hak_os_purge(superslab->base + (size_t)first * HAK_UNIT_BYTES,
                          (size_t)length * HAK_UNIT_BYTES)) {
-            done |= run;
+            done |= part;
             hak_count_by(purge_units, length);
+            *splits = PURGE_SPLITS;
+        } else if (piece < HAK_SUPERSLAB_UNITS && --*splits == 0) {
+            break;
         }
-        hak_count(purge_calls);
-        units &= ~run;
+        run &= ~part;
+    }
+    return done;
+}
+
+static uint64_t lowest_run(uint64_t units) {
+    unsigned first = hak_ctz(units);
+    uint64_t rest = ~(units >> first);
+    return hak_mask(rest == 0 ? HAK_SUPERSLAB_UNITS : hak_ctz(rest)) << first;
+}
+
+/* Returns the units that read as zero now. */
+static uint64_t superslab_purge(hak_superslab_t *superslab, uint64_t units, unsigned *splits) {
+    uint64_t done = 0;
+    for (unsigned piece = HAK_SUPERSLAB_UNITS; piece != 0; piece /= 2) {
+        for (uint64_t left = units & ~done; left != 0;) {
+            uint64_t run = lowest_run(left);
+            bool is_new = piece == HAK_SUPERSLAB_UNITS;
+            if (is_new || (hak_popcount(run) > piece && *splits != 0)) {
+                done |= run_purge(superslab, run, piece, splits);
+            }
+            left &= ~run;
+        }
     }
     return done;
 }
@@ -191,13 +220,13 @@ static void superslab_forget(hak_superslab_t *superslab) {
     state->spare = superslab;
 }
 
-static size_t job_run(const purge_job_t *job) {
+static size_t job_run(const purge_job_t *job, unsigned *splits) {
     hak_span_state_t *state = &hak_span_state;
     hak_superslab_t *superslab = job->superslab;
     bool is_gone = job->is_unmap &&
                    hak_os_unmap(superslab->base, HAK_SUPERSLAB_BYTES + hak_span_guard_bytes());
     hak_span_split(superslab, job->split);
-    uint64_t done = is_gone ? job->units : superslab_purge(superslab, job->units);
+    uint64_t done = is_gone ? job->units : superslab_purge(superslab, job->units, splits);
     hak_lock_acquire(HAK_LOCK_SPAN);
     if (is_gone) {
         superslab_forget(superslab);
@@ -224,10 +253,11 @@ static size_t span_purge(purge_plan_t plan) {
     hak_lock_set_midway(true);
     hak_lock_acquire(HAK_LOCK_SPAN);
     uint32_t cursor = hak_span_state.end;
+    unsigned splits = PURGE_SPLITS;
     purge_job_t job;
     while (job_take(&job, plan, &cursor)) {
         hak_lock_release(HAK_LOCK_SPAN);
-        given_back += job_run(&job);
+        given_back += job_run(&job, &splits);
         hak_lock_acquire(HAK_LOCK_SPAN);
         if (cursor > hak_span_state.end) {
             cursor = hak_span_state.end;

@@ -5,6 +5,8 @@
 #include "base/knobs.h"
 #include "unit/holes.h"
 
+#include <sys/mman.h>
+
 enum { EVERY = 64, SLABS = 40, ALL = 1 << 30 };
 
 static const uint64_t PAUSE_NS = 400u * 1000 * 1000;
@@ -197,6 +199,7 @@ static void slab_that_is_adopted_is_regretted_by_who_purged_it(void **state) {
     slabs_end();
 }
 
+/* Each slab is asked about once, for long; where much is refused, the pause becomes longer. */
 static void kernel_that_refuses_is_left_alone(void **state) {
     (void)state;
     many_partly_used_slabs(1);
@@ -204,13 +207,62 @@ static void kernel_that_refuses_is_left_alone(void **state) {
     hak_os_fault_plan(HAK_OS_CALL_PURGE, 0, UINT64_MAX);
     uint64_t calls = hak_counters.purge_calls;
     round_passes();
-    assert_int_equal(hak_counters.purge_calls - calls, 1);
+    assert_int_equal(hak_counters.purge_calls - calls, SLABS);
     assert_int_equal(owner.holes.backoff, 2);
+    while (owner.holes.number != 0) {
+        round_passes();
+    }
+    assert_int_equal(hak_counters.purge_calls - calls, SLABS);
     hak_os_fault_clear();
     round_passes();
     round_passes();
     assert_int_equal(purged_slabs(), SLABS);
     slabs_end();
+}
+
+/* An OS page in the hole of every `every`th slab cannot be given back; false: nor can it be locked.
+ */
+static bool slabs_lock(unsigned every) {
+    uint32_t capacity = hak_sc_info[SC_1024].blocks;
+    bool is_done = true;
+    for (unsigned i = 0; i < SLABS; i += every) {
+        char *page = hak_slab_of(held.block[i * capacity])->base + HAK_UNIT_BYTES / 2;
+        is_done = is_done && mlock(page, 1) == 0;
+    }
+    return is_done;
+}
+
+static void decay_meets_locked_page(unsigned every) {
+    many_partly_used_slabs(1);
+    unsigned locked = (SLABS + every - 1) / every;
+    if (!slabs_lock(every)) {
+        skip();
+    }
+    uint64_t calls = hak_counters.purge_calls;
+    round_passes();
+    round_passes();
+    assert_int_equal(purged_slabs(), SLABS - locked);
+    round_passes();
+    round_passes();
+    assert_int_equal(hak_counters.purge_calls - calls, SLABS); /* what refuses is remembered */
+    (void)munlockall();
+    while (owner.holes.number != 0) {
+        round_passes();
+    }
+    round_passes();
+    round_passes();
+    assert_int_equal(purged_slabs(), SLABS);
+    slabs_end();
+}
+
+static void one_locked_page_keeps_only_its_slab(void **state) {
+    (void)state;
+    decay_meets_locked_page(SLABS);
+}
+
+static void locked_pages_keep_only_their_slabs(void **state) {
+    (void)state;
+    decay_meets_locked_page(3);
 }
 
 static const struct CMUnitTest tests[] = {
@@ -224,6 +276,8 @@ static const struct CMUnitTest tests[] = {
     DECAY_TEST(few_that_are_needed_again_do_not),
     DECAY_TEST(slab_that_is_adopted_is_regretted_by_who_purged_it),
     DECAY_TEST(kernel_that_refuses_is_left_alone),
+    DECAY_TEST(one_locked_page_keeps_only_its_slab),
+    DECAY_TEST(locked_pages_keep_only_their_slabs),
 };
 
 int main(void) {

@@ -5,6 +5,8 @@
 #include "unit/fatal.h"
 #include "unit/holes.h"
 
+#include <sys/mman.h>
+
 /* Of all partial slabs. */
 static size_t purge_holes(void) {
     size_t given_back = 0;
@@ -114,6 +116,28 @@ static void kernel_that_takes_nothing_back_is_survived(void **state) {
     give_the_rest(EVERY);
 }
 
+/* Holes in front of a locked page and behind it go, at every request, and are told of once. */
+static void locked_page_keeps_only_its_hole(void **state) {
+    (void)state;
+    enum { EVERY = 32 }; /* two holes */
+    hak_slab_t *slab = partly_used_slab(SC_1024, EVERY);
+    size_t page = hak_os_page_bytes(), all = holes_expected(slab, EVERY);
+    if (mlock(slab->base + 2 * page, 1) != 0) {
+        skip();
+    }
+    size_t other = HAK_UNIT_BYTES / 2 - page;
+    assert_int_equal(purge_holes(), other);
+    assert_int_equal(slab->hole_bytes, other);
+    assert_int_equal(purge_holes(), 0);
+    assert_int_equal(munlock(slab->base + 2 * page, 1), 0);
+    assert_int_equal(purge_holes(), all - other);
+    assert_int_equal(slab->hole_bytes, all);
+    for (unsigned i = 0; i < held.count; i += EVERY) {
+        check_filled(held.block[i], 1024, i);
+    }
+    give_the_rest(EVERY);
+}
+
 static void huge_page_with_a_hole_is_none_any_more(void **state) {
     (void)state;
     enum { EVERY = 200 };
@@ -170,6 +194,7 @@ static const struct CMUnitTest tests[] = {
     HOLES_TEST(holes_go_back_once),
     HOLES_TEST(slabs_are_looked_at_in_turn),
     HOLES_TEST(kernel_that_takes_nothing_back_is_survived),
+    HOLES_TEST(locked_page_keeps_only_its_hole),
     HOLES_TEST(huge_page_with_a_hole_is_none_any_more),
     HOLES_TEST(own_list_that_leads_astray_is_fatal),
     HOLES_TEST(block_listed_and_marked_is_a_double_free),

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * What goes back to the kernel, and what happens when it does not take it. */
+ * What goes back to the kernel. What it does not take: span_refused_test.c. */
 #include "base/counters.h"
 #include "double/os_fault.h"
 #include "unit/span.h"
@@ -203,53 +203,6 @@ static void purged_units_wanted_again_are_regret(void **state) {
     unit_span_free(&used, 0);
 }
 
-static void unmap_refused_superslab_is_restored_and_zero(void **state) {
-    (void)state;
-    hak_span_t span = dirty_span(64);
-    unit_span_free(&span, 64);
-    hak_os_fault_plan(HAK_OS_CALL_UNMAP, 0, 1);
-    assert_int_equal(hak_span_purge(0), HAK_SUPERSLAB_BYTES);
-    hak_span_stats_t stats = unit_span_check();
-    assert_int_equal(stats.superslab_count, 1);
-    assert_int_equal(stats.unused_dirty_bytes, 0);
-    assert_ptr_equal(hak_pagemap_superslab(span.base), span.superslab);
-    hak_span_t again = unit_span(64, HAK_UNIT_BYTES);
-    assert_ptr_equal(again.base, span.base);
-    assert_true(again.is_zero);
-    assert_true(unit_is_filled(again.base, HAK_SUPERSLAB_BYTES, 0));
-    unit_span_free(&again, 0);
-}
-
-static void unmap_and_purge_refused_superslab_stays_dirty_and_usable(void **state) {
-    (void)state;
-    hak_span_t span = dirty_span(64);
-    unit_span_free(&span, 40);
-    hak_os_fault_plan(HAK_OS_CALL_UNMAP, 0, 1);
-    hak_os_fault_plan(HAK_OS_CALL_PURGE, 0, 1);
-    assert_int_equal(hak_span_purge(0), 0);
-    assert_int_equal(unit_span_check().unused_dirty_bytes, 40u * HAK_UNIT_BYTES);
-    hak_span_t again = unit_span(64, HAK_UNIT_BYTES);
-    assert_ptr_equal(again.base, span.base);
-    assert_false(again.is_zero);
-    assert_int_equal((unsigned char)again.base[0], 0xee);
-    unit_span_free(&again, 64);
-    assert_int_equal(hak_span_purge(0), HAK_SUPERSLAB_BYTES);
-}
-
-static void purge_refused_run_stays_dirty_others_go(void **state) {
-    (void)state;
-    hak_span_t low = dirty_span(20);
-    hak_span_t used = dirty_span(10);
-    hak_span_t high = dirty_span(34);
-    unit_span_free(&low, 20);
-    unit_span_free(&high, 34);
-    hak_os_fault_plan(HAK_OS_CALL_PURGE, 1, 1);
-    assert_int_equal(hak_span_purge(0), 20u * HAK_UNIT_BYTES);
-    assert_int_equal(unit_span_check().unused_dirty_bytes, 34u * HAK_UNIT_BYTES);
-    assert_int_equal(hak_span_purge(0), 34u * HAK_UNIT_BYTES);
-    unit_span_free(&used, 10);
-}
-
 #define SPAN_TEST(test) cmocka_unit_test_setup_teardown(test, begin, unit_span_end)
 
 static const struct CMUnitTest tests[] = {
@@ -262,9 +215,6 @@ static const struct CMUnitTest tests[] = {
     SPAN_TEST(purge_that_keeps_some_takes_the_youngest),
     SPAN_TEST(purge_that_keeps_some_unmaps_superslabs_that_idle_in_numbers),
     SPAN_TEST(purged_units_wanted_again_are_regret),
-    SPAN_TEST(unmap_refused_superslab_is_restored_and_zero),
-    SPAN_TEST(unmap_and_purge_refused_superslab_stays_dirty_and_usable),
-    SPAN_TEST(purge_refused_run_stays_dirty_others_go),
 };
 
 UNIT_MAIN(tests)
