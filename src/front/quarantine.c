@@ -18,7 +18,7 @@ typedef struct hak_quarantine {
     uint64_t random;             /* [owner] state of the generator; not 0 */
     uint8_t slots[HAK_SC_COUNT]; /* [owner] used, of each class */
     uint8_t next[HAK_SC_COUNT];  /* [owner] the slot whose block leaves next: being fetched */
-    void *slot[HAK_SC_COUNT][QUARANTINE_SLOTS]; /* [owner] read by hunts */
+    void *slot[HAK_SC_COUNT][QUARANTINE_SLOTS]; /* [owner] read by statistics */
 } hak_quarantine_t;
 
 /* Below `bound`. */
@@ -54,15 +54,6 @@ HAK_INLINE void *held_take(void **slot, void *instead) {
         hak_fatal(HAK_FATAL_CORRUPT_LINK, block, NULL);
     }
     return block;
-}
-
-bool hak_quarantine_has(const hak_tcache_t *tcache, unsigned sc, const void *block) {
-    const hak_quarantine_t *quarantine = tcache->quarantine;
-    bool is_found = false;
-    for (unsigned i = 0; quarantine != NULL && i < QUARANTINE_SLOTS; i++) {
-        is_found |= hak_owner_load(&quarantine->slot[sc][i]) == block;
-    }
-    return is_found;
 }
 
 uint32_t hak_quarantine_count(const hak_tcache_t *tcache, unsigned sc) {
@@ -118,10 +109,10 @@ hak_blocks_t hak_quarantine_shuffle(hak_tcache_t *tcache, hak_blocks_t blocks) {
 
 /* --- free ------------------------------------------------------------------------------------- */
 
-/* No canary: nor has a block that was never handed out. */
+/* No canary: nor has a block that is free, or was never handed out. */
 static HAK_COLD HAK_NORETURN void block_damaged(const void *block) {
     hak_slab_check_freed(hak_slab_of(block), block);
-    hak_fatal(HAK_FATAL_OVERFLOW, block, NULL);
+    hak_fatal(hak_hunt(block) ? HAK_FATAL_DOUBLE_FREE : HAK_FATAL_OVERFLOW, block, NULL);
 }
 
 /* Out of the quarantine comes another block of the class, or none: NULL. */
@@ -135,7 +126,7 @@ HAK_INLINE void *quarantine_swap(hak_tcache_t *tcache, unsigned sc, void *block)
     return block;
 }
 
-/* A block that starts where one may start, and is not known to be free. It had that tag. */
+/* A block that starts where one may start. It had that tag. */
 HAK_INLINE void free_block(uintptr_t base, uint32_t entry, void *block, unsigned tag) {
     size_t bytes = hak_sc_info_of_entry(entry)->bytes;
     if (HAK_UNLIKELY(!hak_harden_is_intact(block, bytes))) {
@@ -172,6 +163,5 @@ void hak_quarantine_free(void *block) {
     if (hak_tags_are_on()) {
         block = hak_tag_take(block, hak_sc_info_of_entry(entry)->bytes);
     }
-    hak_hunt_check_freed(block, entry);
     free_block(base, entry, block, tag);
 }

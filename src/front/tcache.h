@@ -144,9 +144,8 @@ void hak_tcache_spill_all(hak_tcache_t *tcache, unsigned sc, hak_blocks_t blocks
 void hak_quarantine_attach(hak_tcache_t *tcache);
 /* Sorts what is in it. */
 void hak_quarantine_flush(hak_tcache_t *tcache);
-/* The blocks in it, and whether one is; of other threads a hint. */
+/* The blocks in it; of other threads a hint. */
 uint32_t hak_quarantine_count(const hak_tcache_t *tcache, unsigned sc);
-bool hak_quarantine_has(const hak_tcache_t *tcache, unsigned sc, const void *block);
 /* A list for a bin with its first blocks in random order. */
 hak_blocks_t hak_quarantine_shuffle(hak_tcache_t *tcache, hak_blocks_t blocks);
 
@@ -197,8 +196,8 @@ HAK_INLINE uint32_t hak_bin_initial_want(int32_t capacity) {
 /* --- suspicion, guard/hunt.c --------------------------------------------------------------------
  */
 
-/* Whether a block of a slab is free that has the tag of a free one, or lies in a slab with holes:
- * it is looked for wherever free blocks are. Not found, it is in use. */
+/* Whether a block that has the tag of a free one, or lies in a slab with holes, is free. The work
+ * of a call, and of all per time, is bounded; no lock is held. Not found counts as in use. */
 HAK_NOINLINE bool hak_hunt(const void *block);
 /* Fatal if a block that is freed is free already. */
 HAK_INLINE void hak_hunt_check_freed(const void *block, uint32_t entry) {
@@ -207,7 +206,8 @@ HAK_INLINE void hak_hunt_check_freed(const void *block, uint32_t entry) {
         hak_fatal(HAK_FATAL_DOUBLE_FREE, block, NULL);
     }
 }
-/* Fatal if a block of a list, the second word of which says so, is marked in its slab's bitmap. */
+/* Fatal if a block of a list, the second word of which says so, is marked in its slab's bitmap.
+ * Takes no lock, in constant time: an owner may be held. */
 HAK_COLD void hak_hunt_mark(const void *block);
 HAK_INLINE void hak_hunt_check_mark(const void *block) {
     if (HAK_UNLIKELY(hak_link_has_mark(block))) {

@@ -1,29 +1,88 @@
 /* SPDX-License-Identifier: MIT
  *
- * Is a block free that looks as if it were? It is looked for in every bin and outbox, in its slab's
- * bitmap, own list and remote list. Lists of other threads may change meanwhile: their heads are
- * loaded atomically, and they are walked with a bound, and only along addresses where blocks of the
- * class start. Nothing is changed. What another thread has in hand just then, between two lists, is
- * not found, nor what an owner has that somebody keeps for longer than a moment.
+ * Is a block free that looks as if it were? Decides nothing for blocks that look like blocks in
+ * use.
  *
- * Costs what it costs: the program ends here, unless it wrote a tag and a likely link by itself. */
+ *   bitmap of its slab        one bit, read without a lock
+ *   own bin, own outbox       the newest HUNT_LEAST_STEPS blocks; all of them within the budget
+ *   lists of its slab         within the budget, under the lock of the slab's owner
+ *   other threads' lists      within the budget, under the lock of the spans
+ *
+ * A program chooses what its blocks hold, so it can make every block look free. Therefore the steps
+ * (blocks looked at) of all hunts together are bounded per step of time; a hunt beyond that looks
+ * at a constant number of blocks. In hardened builds the canary decides, and no list is walked.
+ *
+ * Not found: a block that another thread has between two lists, or that an owner has whose lock is
+ * taken for longer than a moment. */
+#include "front/event.h"
 #include "front/tcache.h"
+#include "os/lock.h"
+#include "os/os.h"
 
-enum { HUNT_STEPS = 1 << 20, HUNT_TRIES = 16 };
+enum {
+    HUNT_LEAST_STEPS = 8,        /* of every hunt */
+    HUNT_PERIOD_STEPS = 1 << 13, /* of all hunts in a period of HAK_EVENT_STEP_NS: below 1 ms */
+    HUNT_BURST_STEPS = 1 << 17,  /* saved up from earlier periods at most */
+    HUNT_REFUSALS = 64,          /* between two looks at the clock when the budget is used up */
+    HUNT_TRIES = 16,             /* for the lock of an owner: the slab may change its owner */
+    /* Another thread's list changes while it is walked, and a block that was just handed out may
+     * hold an imitation of a link: one sight of the block proves nothing. */
+    HUNT_SIGHTS = 16,
+};
 
 typedef struct hunt {
     const void *block;
     unsigned sc;
+    uint32_t steps; /* left */
     bool is_found;
 } hunt_t;
 
-/* Whether the address is where a block of the class starts, so that it can be read. */
-static bool hunt_is_start(const void *address, unsigned sc) {
+/* --- budget ----------------------------------------------------------------------------------- */
+
+HAK_LOCKED_STATE uint32_t hak_hunt_steps;   /* [atomic] left; 0 while a hunt has taken them */
+HAK_LOCKED_STATE uint32_t hak_hunt_refused; /* [atomic] hunts without a budget; a hint */
+HAK_LOCKED_STATE uint64_t hak_hunt_period;  /* [atomic] the last one of which steps were granted */
+
+static uint32_t hunt_take_budget(void) {
+    bool is_used_up = hak_load_relaxed(&hak_hunt_steps) == 0;
+    if (is_used_up) {
+        uint32_t refused = hak_load_relaxed(&hak_hunt_refused);
+        hak_store_relaxed(&hak_hunt_refused, refused + 1);
+        if (refused % HUNT_REFUSALS != 0) {
+            return 0;
+        }
+    }
+    uint64_t now = hak_os_now_ns() / HAK_EVENT_STEP_NS + 1;
+    uint64_t last = hak_swap_acquire(&hak_hunt_period, now); /* each period is granted once */
+    uint64_t periods = now > last ? now - last : 0;
+    uint64_t most = HUNT_BURST_STEPS / HUNT_PERIOD_STEPS;
+    uint64_t steps = (periods < most ? periods : most) * HUNT_PERIOD_STEPS;
+    steps += hak_swap_acquire(&hak_hunt_steps, 0); /* pairs with the release of another hunt */
+    return steps < HUNT_BURST_STEPS ? (uint32_t)steps : HUNT_BURST_STEPS;
+}
+
+static void hunt_return_budget(uint32_t steps) {
+    hak_add_relaxed(&hak_hunt_steps, steps);
+}
+
+/* --- places ----------------------------------------------------------------------------------- */
+
+/* The slab of an address where a block of the class starts; NULL: there is none. */
+static hak_slab_t *hunt_slab_of(const void *address, unsigned sc) {
     uintptr_t index = hak_pagemap_index(hak_pagemap_base(), address);
     uint32_t entry = hak_pagemap_at(hak_pagemap_base(), index);
-    return (uintptr_t)address >> 48 == 0 && hak_slab_is_entry(entry) &&
-           hak_sc_of_entry(entry) == sc && hak_pagemap_superslab(address) != NULL &&
-           hak_slab_is_start(index, &hak_sc_info[sc], address);
+    if ((uintptr_t)address >> 48 != 0 || !hak_slab_is_entry(entry) ||
+        hak_sc_of_entry(entry) != sc) {
+        return NULL;
+    }
+    hak_superslab_t *superslab = hak_pagemap_superslab_at(index, address);
+    if (superslab == NULL) {
+        return NULL; /* it was unmapped after the first look */
+    }
+    hak_slab_t *slab = hak_slab_in(superslab, address);
+    uint32_t unit = (uint32_t)((const hak_unit_record_t *)slab - superslab->unit);
+    uint32_t offset = (uint32_t)((uintptr_t)address % HAK_SUPERSLAB_BYTES) - unit * HAK_UNIT_BYTES;
+    return hak_sc_index(&hak_sc_info[sc], offset) < hak_sc_info[sc].blocks ? slab : NULL;
 }
 
 /* The first word of a block that another thread may have, or the program by now: a hint. */
@@ -32,63 +91,104 @@ static HAK_UNORDERED uintptr_t hunt_word(const void *block) {
                              : *(const volatile uintptr_t *)block ^ hak_link_mask(block);
 }
 
-static void hunt_list(hunt_t *hunt, const void *head) {
-    for (unsigned step = 0; !hunt->is_found && step < HUNT_STEPS; step++) {
-        if (!hunt_is_start(head, hunt->sc)) {
-            return;
+/* Whether the block is marked as free. Without the owner's lock: of a block in use the bit is clear
+ * and stays so, whatever happens to those beside it, and the slab stays. */
+static HAK_UNSANITIZED bool hunt_is_marked(const hak_slab_t *slab, const void *block) {
+    const volatile hak_slab_t *now = slab;
+    const volatile uint64_t *bits = now->bits;
+    uint32_t index = hak_slab_index(slab, block);
+    return index < now->carved && (bits[index / 64] >> index % 64 & 1) != 0;
+}
+
+/* Whether the list leads to the block. What it leads along must stay mapped meanwhile. */
+static bool hunt_list(hunt_t *hunt, const void *head) {
+    while (hunt->steps != 0 && hunt_slab_of(head, hunt->sc) != NULL) {
+        hunt->steps--;
+        if (head == hunt->block) {
+            return true;
         }
         uintptr_t word = hunt_word(head);
-        hunt->is_found = head == hunt->block;
         if (!hak_link_looks_free(word)) {
-            return;
+            return false;
         }
         head = hak_link_next(word);
     }
+    return false;
+}
+
+/* The thread's own lists do not change meanwhile, and their blocks keep their slabs. */
+static bool hunt_own(hunt_t *hunt) {
+    const hak_tcache_t *tcache = hak_tcache_self(hak_pagemap_base());
+    return hunt_list(hunt, tcache->bin[hunt->sc].head) ||
+           hunt_list(hunt, tcache->side[hunt->sc].outbox.head);
+}
+
+/* The lists of the slab; its owner's lock keeps it from retiring. */
+static bool hunt_slab(hunt_t *hunt, const hak_slab_t *slab) {
+    bool is_found = false;
+    for (unsigned tries = 0; tries < HUNT_TRIES; tries++) {
+        hak_owner_t *owner = hak_load_acquire(&slab->owner); /* pairs REMOTE-3 */
+        if (owner == NULL || !hak_owner_try(owner)) {
+            continue;
+        }
+        bool is_owner = hak_load_relaxed(&slab->owner) == owner; /* else it was adopted meanwhile */
+        /* it may have retired, and its place have another slab now */
+        if (is_owner && hunt_slab_of(hunt->block, hunt->sc) == slab) {
+            is_found = hunt_list(hunt, slab->free) ||
+                       hunt_list(hunt, (const void *)hak_load_relaxed(&slab->remote));
+        }
+        hak_owner_leave(owner);
+        if (is_owner) {
+            break;
+        }
+    }
+    return is_found;
+}
+
+/* A list of another thread. Its blocks may be handed out, freed and their slabs retire meanwhile;
+ * no superslab is unmapped as long as the lock is held and the page map shows its slabs. */
+static bool hunt_foreign_list(hunt_t *hunt, void *const *head) {
+    unsigned sights = 0;
+    hak_lock_acquire(HAK_LOCK_SPAN);
+    while (sights < HUNT_SIGHTS && hunt_list(hunt, hak_load_relaxed(head))) {
+        sights++;
+    }
+    hak_lock_release(HAK_LOCK_SPAN);
+    return sights == HUNT_SIGHTS;
 }
 
 static void hunt_tcache(hak_tcache_t *tcache, void *context) {
     hunt_t *hunt = context;
-    if (hak_tcache_is_left(tcache)) {
+    if (hunt->is_found || hunt->steps == 0 || hak_tcache_is_left(tcache) ||
+        tcache == hak_tcache_self(hak_pagemap_base())) {
         return;
     }
-    hunt_list(hunt, hak_load_relaxed(&tcache->bin[hunt->sc].head));
-    hunt_list(hunt, hak_load_relaxed(&tcache->side[hunt->sc].outbox.head));
-    if (HAK_HARDEN && hak_quarantine_has(tcache, hunt->sc, hunt->block)) {
-        hunt->is_found = true;
-    }
+    hunt->steps--;
+    hunt->is_found = hunt_foreign_list(hunt, &tcache->bin[hunt->sc].head) ||
+                     hunt_foreign_list(hunt, &tcache->side[hunt->sc].outbox.head);
 }
 
-/* Takes the lock of the owner of the block's slab; NULL: somebody keeps it. */
-static hak_owner_t *hunt_enter(const hak_slab_t *slab) {
-    for (unsigned tries = 0; tries < HUNT_TRIES; tries++) {
-        hak_owner_t *owner = hak_load_acquire(&slab->owner); /* pairs REMOTE-3 */
-        if (hak_owner_try(owner)) {
-            if (hak_load_relaxed(&slab->owner) == owner) {
-                return owner;
-            }
-            hak_owner_leave(owner); /* adopted meanwhile */
-        }
+/* --- hunts ------------------------------------------------------------------------------------ */
+
+/* The block has the tag of a free one. */
+static bool hunt_lists(const void *block, const hak_slab_t *slab, unsigned sc) {
+    uint32_t budget = hunt_take_budget();
+    hunt_t hunt = {.block = block, .sc = sc, .steps = budget + HUNT_LEAST_STEPS};
+    hunt.is_found = hunt_own(&hunt);
+    if (budget != 0 && !hunt.is_found) {
+        hunt.is_found = hunt_slab(&hunt, slab);
+        hak_tcache_visit(hunt_tcache, &hunt);
     }
-    return NULL;
+    hunt_return_budget(hunt.steps < budget ? hunt.steps : budget);
+    return hunt.is_found;
 }
 
-/* A look at the bitmap costs little, and is all it needs in a slab with holes. */
-static void hunt_slab(hunt_t *hunt, bool is_tagged) {
-    const hak_slab_t *slab = hak_slab_of(hunt->block);
-    hak_owner_t *owner = hunt_enter(slab);
-    if (owner == NULL) {
-        return;
-    }
-    /* it may have retired, and its place have another slab now */
-    if (hunt_is_start(hunt->block, hunt->sc) &&
-        hak_load_acquire(&slab->owner) == owner) { /* pairs REMOTE-3 */
-        hunt->is_found = hak_slab_is_marked(slab, hunt->block);
-        if (is_tagged) {
-            hunt_list(hunt, slab->free);
-            hunt_list(hunt, (const void *)hak_load_relaxed(&slab->remote));
-        }
-    }
-    hak_owner_leave(owner);
+/* A block is cleared when it is freed, its canary too. */
+static bool hunt_lacks_canary(const void *block, unsigned sc) {
+    void *stripped = hak_tag_strip(block);
+    const uint64_t *canary = hak_harden_canary_at(stripped, hak_sc_info[sc].bytes);
+    uint64_t found = hak_tags_are_on() ? hak_tag_peek((const uintptr_t *)canary) : *canary;
+    return found != hak_harden_canary(stripped);
 }
 
 bool hak_hunt(const void *block) {
@@ -96,28 +196,25 @@ bool hak_hunt(const void *block) {
     if (!hak_slab_is_entry(entry)) {
         return false; /* watched, which is in no list; or its slab has retired */
     }
-    hunt_t hunt = {.block = block, .sc = hak_sc_of_entry(entry)};
+    unsigned sc = hak_sc_of_entry(entry);
+    const hak_slab_t *slab = hunt_slab_of(block, sc);
+    if (slab == NULL || hunt_is_marked(slab, block)) {
+        return slab != NULL;
+    }
     uintptr_t word = hunt_word(block);
     const void *next = hak_link_next(word);
     /* else it is no link of ours, which is cheap to find out */
-    bool is_tagged = hak_link_looks_free(word) && (next == NULL || hunt_is_start(next, hunt.sc));
-    if (is_tagged || hak_slab_lacks_tags(entry)) {
-        hunt_slab(&hunt, is_tagged);
+    if (!hak_link_looks_free(word) || (next != NULL && hunt_slab_of(next, sc) == NULL)) {
+        return false;
     }
-    if (is_tagged && !hunt.is_found) {
-        hak_tcache_visit(hunt_tcache, &hunt);
-    }
-    return hunt.is_found;
+    return HAK_HARDEN ? hunt_lacks_canary(block, sc) : hunt_lists(block, slab, sc);
 }
 
 void hak_hunt_mark(const void *block) {
     uint32_t entry = hak_pagemap_get(hak_pagemap_base(), block);
-    if (!hak_slab_is_entry(entry)) {
-        hak_fatal(HAK_FATAL_DOUBLE_FREE, block, NULL); /* its slab has retired */
-    }
-    hunt_t hunt = {.block = block, .sc = hak_sc_of_entry(entry)};
-    hunt_slab(&hunt, false);
-    if (hunt.is_found) {
+    const hak_slab_t *slab =
+        hak_slab_is_entry(entry) ? hunt_slab_of(block, hak_sc_of_entry(entry)) : NULL;
+    if (slab == NULL || hunt_is_marked(slab, block)) { /* its slab has retired, or will give it */
         hak_fatal(HAK_FATAL_DOUBLE_FREE, block, NULL);
     }
 }

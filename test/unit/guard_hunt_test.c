@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Hunts: what they find, and what they may cost when what a program stores looks like a link. */
+#include "double/os_fault.h"
+#include "unit/fatal.h"
+#include "unit/front.h"
+
+#include "base/knobs.h"
+
+enum { BYTES = 64, DEEP = 12, HUNTS_MOST = 1 << 18, HUNTS_BETWEEN_LOOKS = 64 };
+
+static void *blocks[DEEP];
+
+static int no_guard(void **state) {
+    (void)state;
+    self();
+    hak_store_relaxed(&hak_knobs.guard, false);
+    return 0;
+}
+
+/* In one slab with others in use, so that it stays. */
+static void make_blocks(void) {
+    for (unsigned i = 0; i < DEEP; i++) {
+        blocks[i] = hak_malloc(BYTES);
+        assert_non_null(blocks[i]);
+    }
+}
+
+static void free_blocks(void) {
+    for (unsigned i = 0; i < DEEP; i++) {
+        hak_free(blocks[i]);
+    }
+}
+
+/* A block in use that looks like the last one of a list. */
+static void *make_imitation(void) {
+    void *block = hak_malloc(BYTES);
+    assert_non_null(block);
+    hak_link_set(block, NULL);
+    return block;
+}
+
+static void free_imitation(void *block) {
+    hak_link_clear(block);
+    hak_free(block);
+}
+
+/* The newest are in front of the bin, the first one is at its end. */
+static void hunt_beyond_the_budget_looks_at_a_few_blocks_only(void **state) {
+    (void)state;
+    if (HAK_HARDEN) {
+        skip(); /* walks no list */
+    }
+    hak_os_fault_stop_clock();
+    void *imitation = make_imitation();
+    make_blocks();
+    free_blocks();
+    assert_true(hak_hunt(blocks[0]));
+    unsigned hunts = 0;
+    while (hunts < HUNTS_MOST && hak_hunt(blocks[0])) {
+        assert_false(hak_hunt(imitation));
+        hunts++;
+    }
+    assert_true(hunts < HUNTS_MOST);
+    assert_true(hak_hunt(blocks[DEEP - 1]));
+    for (hunts = 0; hunts < HUNTS_MOST; hunts++) {
+        assert_false(hak_hunt(imitation)); /* however often */
+        assert_false(hak_hunt(blocks[0]));
+    }
+    free_imitation(imitation);
+    hak_os_fault_clear();
+}
+
+static void hunt_after_a_step_of_time_finds_all_again(void **state) {
+    (void)state;
+    if (HAK_HARDEN) {
+        skip();
+    }
+    hak_os_fault_stop_clock();
+    make_blocks();
+    free_blocks();
+    unsigned hunts = 0;
+    while (hunts < HUNTS_MOST && hak_hunt(blocks[0])) {
+        hunts++;
+    }
+    hak_os_fault_advance_clock(HAK_EVENT_STEP_NS);
+    for (hunts = 0; hunts <= HUNTS_BETWEEN_LOOKS && !hak_hunt(blocks[0]); hunts++) {
+    }
+    assert_true(hunts <= HUNTS_BETWEEN_LOOKS);
+    hak_os_fault_clear();
+}
+
+static void hunt_of_a_marked_block_finds_it_without_the_lock_of_its_owner(void **state) {
+    (void)state;
+    make_blocks();
+    void *kept = hak_malloc(BYTES);
+    free_blocks();
+    hak_tcache_t *tcache = self();
+    hak_tcache_flush(tcache);
+    hak_owner_t *owner = hak_owner_enter(tcache->home);
+    assert_true(hak_hunt(blocks[1]));
+    assert_false(hak_hunt(kept));
+    UNIT_EXPECT_FATAL(hak_hunt_mark(blocks[1]), "double free"); /* leaves the owner */
+    hak_hunt_mark(kept);
+    assert_ptr_equal(owner, tcache->home);
+    hak_free(kept);
+}
+
+static void hunt_where_no_superslab_is_any_more_finds_nothing(void **state) {
+    (void)state;
+    char *base = hak_os_map(HAK_SUPERSLAB_BYTES, HAK_SUPERSLAB_BYTES);
+    assert_non_null(base);
+    assert_true(hak_pagemap_prepare(base, HAK_SUPERSLAB_BYTES));
+    /* as a thread sees it that read the entry before its slab retired */
+    hak_pagemap_set(base, 1, hak_sc_entry(self()->home->tag, hak_sc_of(BYTES)));
+    hak_link_set(base, NULL);
+    assert_false(hak_hunt(base));
+    void *imitation = make_imitation();
+    hak_link_set(imitation, base);
+    assert_false(hak_hunt(imitation));
+    UNIT_EXPECT_FATAL(hak_hunt_mark(base), "double free");
+    free_imitation(imitation);
+    hak_pagemap_set(base, 1, 0);
+    hak_os_unmap(base, HAK_SUPERSLAB_BYTES);
+}
+
+static void realloc_of_an_imitation_keeps_the_block(void **state) {
+    (void)state;
+    void *imitation = make_imitation();
+    uintptr_t word = *(uintptr_t *)imitation;
+    for (unsigned i = 0; i < 100; i++) {
+        assert_ptr_equal(hak_realloc(imitation, BYTES - HAK_CANARY_BYTES - i % 4), imitation);
+        assert_int_equal(*(uintptr_t *)imitation, word);
+    }
+    hak_free(imitation);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(hunt_of_a_marked_block_finds_it_without_the_lock_of_its_owner),
+        cmocka_unit_test(hunt_where_no_superslab_is_any_more_finds_nothing),
+        cmocka_unit_test(realloc_of_an_imitation_keeps_the_block),
+        cmocka_unit_test(hunt_beyond_the_budget_looks_at_a_few_blocks_only),
+        cmocka_unit_test(hunt_after_a_step_of_time_finds_all_again),
+    };
+    return cmocka_run_group_tests(tests, no_guard, NULL) == 0 ? 0 : 1;
+}
