@@ -32,6 +32,7 @@
 #include "stat/report.c"
 #include "stat/report_json.c"
 #include "stat/report_metrics.c"
+#include "stat/report_summary.c"
 #include "stat/report_text.c"
 #include "stat/report_xml.c"
 #include "stat/residence.c"

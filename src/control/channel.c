@@ -30,6 +30,9 @@ bool hak_control_path(const char *pattern, char *path, size_t capacity) {
         if (at[0] == '%' && at[1] == 'p') {
             hak_text_uint(&text, hak_os_process_id());
             at++;
+        } else if (at[0] == '%' && at[1] == 'e') {
+            hak_text_str(&text, hak_os_program());
+            at++;
         } else {
             hak_text_mem(&text, at, 1);
         }

@@ -59,7 +59,8 @@ unsigned hak_control_parse(const char *text, size_t length, hak_control_request_
 void hak_control_serve(int peer, const uint32_t *is_over);
 
 /* --- channel.c: the socket -------------------------------------------------------------------- */
-/* The pattern with %p replaced by the process's ID. false: it is too long. */
+/* The pattern with %p replaced by the process's ID, %e by its program's name. false: it is too
+ * long. */
 bool hak_control_path(const char *pattern, char *path, size_t capacity);
 /* Makes the socket, in the thread that will serve it. NULL, or what went wrong. */
 const char *hak_control_open(const char *pattern);
@@ -74,6 +75,10 @@ void hak_control_after_fork(void);
 void hak_control_warn(const char *option, const char *pattern, const char *message);
 
 /* --- report.c: at exit ------------------------------------------------------------------------ */
+/* Whether this is a program that option `only` names: "NAME", "NAME/SIZE", or any. */
+bool hak_control_is_meant(const char *only);
+/* The size that it has; 0 if there is none. false: what is there is no size. */
+bool hak_control_least(const char *only, uint64_t *bytes);
 /* Standard error as it is now is kept for the report: programs close it before they end. */
 void hak_control_keep_error(void);
 /* The topic of that path goes to the file of that pattern; to standard error if it is empty. */

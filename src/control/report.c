@@ -9,6 +9,18 @@
 
 #include <string.h>
 
+bool hak_control_is_meant(const char *only) {
+    const char *program = hak_os_program();
+    size_t length = strcspn(only, "/");
+    return length == 0 || (strlen(program) == length && memcmp(program, only, length) == 0);
+}
+
+bool hak_control_least(const char *only, uint64_t *bytes) {
+    const char *slash = strchr(only, '/');
+    *bytes = 0;
+    return slash == NULL || hak_parse_size(slash + 1, strlen(slash + 1), bytes);
+}
+
 enum { ERROR_FD = 2, KEPT_FD = 100 }; /* at least: programs count on low numbers */
 
 static int kept_fd = -1;           /* [init] */

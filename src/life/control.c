@@ -31,6 +31,7 @@ static pthread_t control_thread;              /* [owner] the main thread */
 static pthread_key_t control_key;             /* [init] tells that the main thread leaves */
 static bool control_is_wanted;                /* [init] */
 static uint64_t report_choice;                /* [init] */
+static uint64_t report_least_bytes;           /* [init] */
 
 /* --- what there is to tell -------------------------------------------------------------------- */
 
@@ -69,6 +70,7 @@ static void action_trim(unsigned keep, const hak_sink_t *sink) {
 
 static const hak_control_topic_t topics[] = {
     {"/", CONTROL_TEXT, hak_control_list, 0},
+    {"/summary.txt", CONTROL_TEXT, topic_report, HAK_REPORT_SUMMARY},
     {"/stats.txt", CONTROL_TEXT, topic_report, HAK_REPORT_TEXT},
     {"/stats.json", CONTROL_JSON, topic_report, HAK_REPORT_JSON},
     {"/metrics", "text/plain; version=0.0.4; charset=utf-8", topic_report, HAK_REPORT_METRICS},
@@ -161,13 +163,19 @@ void hak_life_control_after_fork(void) {
 
 /* --- start and exit --------------------------------------------------------------------------- */
 
+/* What is not known is not small. */
+static bool report_is_due(void) {
+    uint64_t peak = report_least_bytes != 0 ? hak_os_resident_peak() : 0;
+    return report_choice != 0 && (peak == 0 || peak >= report_least_bytes);
+}
+
 /* Registered before all others, so it runs when they are done. */
 static void control_exit(void *unused) {
     (void)unused;
-    static const char *const at_exit[] = {NULL, "/stats.txt", "/stats.json", "/explain.txt",
-                                          "/map.json"};
+    static const char *const at_exit[] = {NULL,           "/summary.txt", "/stats.json",
+                                          "/explain.txt", "/map.json",    "/stats.txt"};
     hak_control_remove();
-    if (report_choice != 0) {
+    if (report_is_due()) {
         hak_control_report(at_exit[report_choice], hak_conf_text("report_file"));
     }
 }
@@ -175,6 +183,12 @@ static void control_exit(void *unused) {
 void hak_life_control_init(void) {
     hak_control_tables.topics = topics;
     hak_control_tables.actions = actions;
+    if (!hak_control_is_meant(hak_conf_text("only"))) {
+        return;
+    }
+    if (!hak_control_least(hak_conf_text("only"), &report_least_bytes)) {
+        hak_control_warn("only", hak_conf_text("only"), "what is behind the / has to be a size");
+    }
     (void)hak_conf_get("report", &report_choice);
     if (report_choice == 0 && hak_conf_text("report_file")[0] != '\0') {
         hak_control_warn("report_file", hak_conf_text("report_file"),

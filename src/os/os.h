@@ -104,6 +104,8 @@ uintptr_t hak_os_data_end(void);
 /* --- threads ------------------------------------------------------------------------------- */
 uint32_t hak_os_thread_id(void);
 uint32_t hak_os_process_id(void);
+/* The last part of the path that was executed; "": the kernel does not tell. */
+const char *hak_os_program(void);
 /* The name of the process's first thread, as text; "": the kernel does not tell. */
 enum { HAK_OS_COMMAND_BYTES = 16 };
 void hak_os_command(char command[HAK_OS_COMMAND_BYTES]);
@@ -176,6 +178,8 @@ bool hak_os_mappings(bool wants_resident, char *buffer, size_t capacity,
                      hak_os_mapping_visit_t *visit, void *context);
 /* Resident bytes of the process, roughly; 0: the kernel does not tell. */
 uint64_t hak_os_resident_all(void);
+/* The most there ever were, since the program was executed. */
+uint64_t hak_os_resident_peak(void);
 
 /* --- test/double (HAK_FAULT builds) ---------------------------------------------------------- */
 typedef enum hak_os_call {

@@ -193,3 +193,17 @@ uint64_t hak_os_resident_all(void) {
     text[length] = '\0';
     return number_after(field_skip(text)) * hak_os_page_bytes();
 }
+
+static void peak_line(char *line, void *bytes) {
+    if (strncmp(line, "VmHWM:", 6) == 0) {
+        *(uint64_t *)bytes = number_after(line + 6) << 10;
+    }
+}
+
+/* Not by getrusage: what a process had before exec counts there. */
+uint64_t hak_os_resident_peak(void) {
+    char text[512];
+    uint64_t bytes = 0;
+    (void)hak_os_read_lines("/proc/self/status", text, sizeof text, peak_line, &bytes);
+    return bytes;
+}

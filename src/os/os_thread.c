@@ -10,6 +10,7 @@
 #include <linux/futex.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -20,6 +21,12 @@ uint32_t hak_os_thread_id(void) {
 
 uint32_t hak_os_process_id(void) {
     return (uint32_t)hak_syscall(SYS_getpid, 0, 0, 0, 0, 0, 0);
+}
+
+const char *hak_os_program(void) {
+    const char *path = (const char *)getauxval(AT_EXECFN);
+    const char *slash = path != NULL ? strrchr(path, '/') : NULL;
+    return slash != NULL ? slash + 1 : path != NULL ? path : "";
 }
 
 /* A thread may ask for its own name without a file. */

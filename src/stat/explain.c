@@ -71,8 +71,7 @@ static uint64_t rounded(uint64_t value, uint64_t unit) {
     return whole + (twice > unit || (twice == unit && whole % 2 != 0));
 }
 
-/* With three significant digits. */
-static void put_size(hak_text_t *text, uint64_t bytes) {
+void hak_put_size(hak_text_t *text, uint64_t bytes) {
     static const char *const names[] = {"B", "KiB", "MiB", "GiB", "TiB"};
     enum { LAST = sizeof names / sizeof *names - 1 };
     unsigned power = 0;
@@ -109,7 +108,7 @@ static void put_percent(hak_text_t *text, const explain_t *explain, uint64_t byt
 static void put_part(const explain_t *explain, hak_text_t *text, hak_cause_t cause) {
     uint64_t bytes = explain->residence.bytes[cause];
     const struct hak_cause_class *most = &explain->residence.most[cause];
-    put_size(text, bytes);
+    hak_put_size(text, bytes);
     hak_text_str(text, " (");
     put_percent(text, explain, bytes);
     hak_text_format(text, "), is %s", causes[cause].title);
@@ -138,7 +137,7 @@ static void put_others(const hak_residence_t *residence, hak_text_t *text) {
     }
     if (residence->other[most] != 0) {
         hak_text_format(text, ", most of it %s, ", names[most]);
-        put_size(text, residence->other[most]);
+        hak_put_size(text, residence->other[most]);
     }
 }
 
@@ -153,10 +152,10 @@ static void put_returnable(const hak_residence_t *residence, hak_text_t *text, h
         return;
     }
     hak_text_str(text, " Of these ");
-    put_size(text, bytes);
+    hak_put_size(text, bytes);
     if (returnable != 0) {
         hak_text_str(text, " ");
-        put_size(text, returnable);
+        hak_put_size(text, returnable);
         hak_text_str(text, " are OS pages without a block in use, which malloc_trim(0) returns at "
                            "once, and a lower retain_idle as time passes; the rest goes only when "
                            "its neighbours are freed.");
@@ -169,7 +168,7 @@ static void put_returnable(const hak_residence_t *residence, hak_text_t *text, h
 static void put_sentences(const explain_t *explain, hak_text_t *text) {
     hak_cause_t first = explain->order[0];
     hak_text_str(text, explain->residence.rss_bytes != 0 ? "RSS is " : "Known to be resident are ");
-    put_size(text, explain->whole);
+    hak_put_size(text, explain->whole);
     hak_text_str(text, ". The largest part, ");
     put_part(explain, text, first);
     if (first == HAK_CAUSE_others) {
@@ -230,14 +229,14 @@ static void explain_text(const hak_sink_t *sink, const explain_t *explain) {
         uint64_t bytes = explain->residence.bytes[cause];
         hak_text_init(&text, buffer, EXPLAIN_TEXT);
         hak_text_format(&text, "%s: ", causes[cause].name);
-        put_size(&text, bytes);
+        hak_put_size(&text, bytes);
         hak_text_str(&text, ", ");
         put_percent(&text, explain, bytes);
         hak_text_format(&text, ": %s", causes[cause].title);
         uint64_t returnable = explain->residence.returnable[cause];
         if (returnable != HAK_RESIDENCE_UNKNOWN && returnable != 0) {
             hak_text_str(&text, "; malloc_trim(0) returns ");
-            put_size(&text, returnable);
+            hak_put_size(&text, returnable);
         }
         text_line(sink, &text);
     }

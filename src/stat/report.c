@@ -131,12 +131,15 @@ typedef struct report_order {
 static void write_figures(const hak_sink_t *lines, hak_report_t report,
                           const hak_snapshot_t *snapshot) {
     hak_thread_list_t threads = {0};
-    if (report != HAK_REPORT_XML && report != HAK_REPORT_METRICS) {
+    if (report != HAK_REPORT_XML && report != HAK_REPORT_METRICS && report != HAK_REPORT_SUMMARY) {
         hak_stat_threads(&threads);
     }
     switch (report) {
     case HAK_REPORT_TEXT:
         hak_write_text(lines, snapshot, &threads);
+        break;
+    case HAK_REPORT_SUMMARY:
+        hak_write_summary(lines, snapshot);
         break;
     case HAK_REPORT_XML:
         hak_write_xml(lines, snapshot);

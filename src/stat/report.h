@@ -32,11 +32,14 @@ bool hak_stat_has_class(const hak_class_stats_t *stats);
 
 void hak_write_text(const hak_sink_t *sink, const hak_snapshot_t *snapshot,
                     const hak_thread_list_t *threads);
+void hak_write_summary(const hak_sink_t *sink, const hak_snapshot_t *snapshot);
 void hak_write_xml(const hak_sink_t *sink, const hak_snapshot_t *snapshot);
 void hak_write_json(const hak_sink_t *sink, const hak_snapshot_t *snapshot,
                     const hak_thread_list_t *threads);
 void hak_write_metrics(const hak_sink_t *sink, const hak_snapshot_t *snapshot);
 #define HAK_FORCED_NOTE "force_libc is on: blocks are the C library's own, and not in these figures"
+/* A size with three significant digits and its unit. */
+void hak_put_size(hak_text_t *text, uint64_t bytes);
 /* The first line of every report in text. */
 void hak_write_head(const hak_sink_t *sink);
 

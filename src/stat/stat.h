@@ -128,6 +128,7 @@ typedef enum hak_report {
     HAK_REPORT_XML,          /* malloc_info */
     HAK_REPORT_JSON,         /* docs/schema/stats.schema.json */
     HAK_REPORT_METRICS,      /* Prometheus, text format 0.0.4 */
+    HAK_REPORT_SUMMARY,      /* five lines of it */
     HAK_REPORT_EXPLAIN,      /* why RSS is as high as it is, as text */
     HAK_REPORT_EXPLAIN_JSON, /* docs/schema/explain.schema.json */
     HAK_REPORT_MAP,          /* what units are used for: docs/schema/map.schema.json */

@@ -12,7 +12,7 @@ import sys
 
 from channel import Program, SkipTest, connect, get, run_tests, wait_until
 
-PAGES = ["/", "/stats.txt", "/stats.json", "/metrics", "/explain.txt", "/explain.json", "/map.json", "/options.json"]
+PAGES = ["/", "/summary.txt", "/stats.txt", "/stats.json", "/metrics", "/explain.txt", "/explain.json", "/map.json", "/options.json"]
 SCHEMA = os.path.join(os.path.dirname(__file__), "../../docs/schema/trim.schema.json")
 
 

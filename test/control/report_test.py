@@ -17,7 +17,7 @@ import termios
 
 from channel import Program, run_tests, wait_until
 
-FIRST = "hakmem: mapped_bytes "
+FIRST = "hakmem: the program holds "
 HEAD = re.compile(r"hakmem: \d+\.\d+\.\d+, process (\d+) \(control_program\)\n" + FIRST)
 
 
@@ -52,7 +52,20 @@ def test_report_comes_last_also_when_main_left(_folder):
     assert "flushed\n" in program.out
 
 
+def test_summary_has_five_lines_that_the_figures_agree_with(folder):
+    lines = finished("report:exit", "large").error.splitlines()
+    assert len(lines) == 5 and all(len(line) <= 140 for line in lines), lines
+    assert "tables" in lines[3] and lines[4].endswith("; more: report:stats, report:explain"), lines
+    kept = re.search(r"in slabs, ([0-9.]+) MiB kept for reuse", lines[2])
+    assert float(kept[1]) > 25, lines  # 64 blocks of 500 000 bytes
+    peak = re.match(r"hakmem: RSS is ([0-9.]+) MiB, ([0-9.]+) MiB at its peak", lines[3])
+    assert 30 < float(peak[1]) <= float(peak[2]) < 100, lines
+    finished(f"report:stats,report_file:{folder}/r", "large")
+    assert re.search(r"\nhakmem: large_bytes +\d+ ", content(folder + "/r"))
+
+
 def test_each_choice_has_its_report(folder):
+    assert "\nhakmem: mapped_bytes " in finished("report:stats", "allocate").error
     for choice in ("json", "explain", "map"):
         assert FIRST not in finished(f"report:{choice},report_file:{folder}/{choice}").error
         assert content(f"{folder}/{choice}") != ""
