@@ -81,13 +81,14 @@ static hak_tcache_t *tcache_create(void) {
 }
 
 /* The main thread's TLS is set up afresh after relocation, when code in IFUNC resolvers may have
- * allocated already: the tcache it had then is found again by its thread id. Only the very first
- * tcaches can be meant; later threads never lose theirs. */
-static hak_tcache_t *tcache_lost(uint32_t thread_id) {
+ * allocated already: the tcache it had then is found again by the place of its TLS, which stays.
+ * Only the very first tcaches can be meant; later threads never lose theirs. IDs would not tell: in
+ * the child of a bare clone() in a new PID namespace a thread may have the ID the parent had. */
+static hak_tcache_t *tcache_lost(void) {
     hak_tcache_t *found = NULL;
     hak_lock_acquire(HAK_LOCK_REGISTRY);
     if (hak_tcache_count == 1 && hak_all_tcaches->is_attached &&
-        hak_all_tcaches->thread_id == thread_id) {
+        hak_all_tcaches->thread == &hak_tcache_offset) {
         found = hak_all_tcaches;
     }
     hak_lock_release(HAK_LOCK_REGISTRY);
@@ -106,7 +107,7 @@ static hak_tcache_t *tcache_unused(void) {
 
 hak_tcache_t *hak_tcache_attach(void) {
     uint32_t thread_id = hak_os_thread_id();
-    hak_tcache_t *tcache = tcache_lost(thread_id);
+    hak_tcache_t *tcache = tcache_lost();
     if (tcache == NULL) {
         tcache = tcache_unused();
         if (tcache == NULL) {
@@ -124,6 +125,7 @@ hak_tcache_t *hak_tcache_attach(void) {
     }
     hak_lock_acquire(HAK_LOCK_REGISTRY); /* from here on hunts look into it */
     tcache->thread_id = thread_id;
+    tcache->thread = &hak_tcache_offset;
     tcache->event_step = 0; /* of another thread */
     tcache->is_attached = true;
     hak_lock_release(HAK_LOCK_REGISTRY);

@@ -63,11 +63,12 @@ struct hak_tcache {
     uint32_t ticks;                               /* [owner] slow-path events, front/event.h */
     uint32_t event_step;                          /* [owner] step of time of the last own events */
     uint32_t thread_id;                           /* [lock REGISTRY] of the thread that has it */
-    bool is_attached;                             /* [lock REGISTRY] some live thread has it */
-    bool is_refilling;                            /* [owner] events of now are an allocation's */
-    uint8_t outbox_cursor;                        /* [owner] class whose outbox is emptied next */
-    uint32_t outbox_bytes;                        /* [owner] TCACHE-5 */
-    hak_owner_t *home;                            /* [owner] refills come from its slabs */
+    const void *thread;             /* [lock REGISTRY] where its TLS is, and no other's */
+    bool is_attached;               /* [lock REGISTRY] some live thread has it */
+    bool is_refilling;              /* [owner] events of now are an allocation's */
+    uint8_t outbox_cursor;          /* [owner] class whose outbox is emptied next */
+    uint32_t outbox_bytes;          /* [owner] TCACHE-5 */
+    hak_owner_t *home;              /* [owner] refills come from its slabs */
     const void *site;               /* [owner] call site of the slow path in progress */
     hak_tcache_t *next;             /* [const] list of all tcaches */
     hak_tcache_t *next_unused;      /* [lock REGISTRY] list of those without a thread */
@@ -171,8 +172,7 @@ typedef struct hak_tcache_view {
     uint32_t cached[HAK_SC_COUNT], outbox[HAK_SC_COUNT], quarantine[HAK_SC_COUNT];
 } hak_tcache_view_t;
 void hak_tcache_look(const hak_tcache_t *tcache, hak_tcache_view_t *view);
-/* No thread has it: it is empty, or was left in the middle of a change by a fork. [lock REGISTRY]
- */
+/* No thread has it: it is empty, or a fork left it in the middle of a change. [lock REGISTRY] */
 HAK_INLINE bool hak_tcache_is_left(const hak_tcache_t *tcache) {
     return !tcache->is_attached && tcache != &hak_tcache_guest;
 }

@@ -6,6 +6,7 @@
 #include "conf/conf.h"
 #include "control/control.h"
 #include "front/event.h"
+#include "front/tcache.h"
 #include "guard/guard.h"
 #include "large/large.h"
 #include "life/life.h"
@@ -19,7 +20,7 @@
 enum { START_NOT_YET, START_RUNNING, START_DONE };
 
 static uint32_t start_state;     /* [atomic] */
-static uint32_t start_thread_id; /* [atomic] who runs it: hooks may allocate on the way */
+static const void *start_thread; /* [atomic] who runs it: hooks may allocate on the way */
 
 enum { EVENT_OWNERS = 4 };
 
@@ -111,12 +112,12 @@ void hak_life_process_start(void) {
         return;
     }
     if (hak_load_relaxed(&start_state) == START_RUNNING &&
-        hak_load_relaxed(&start_thread_id) == hak_os_thread_id()) {
+        hak_load_relaxed(&start_thread) == &hak_tcache_offset) {
         return; /* a hook allocated: the defaults serve it */
     }
     hak_lock_acquire(HAK_LOCK_START);
     if (hak_load_relaxed(&start_state) == START_NOT_YET) {
-        hak_store_relaxed(&start_thread_id, hak_os_thread_id());
+        hak_store_relaxed(&start_thread, &hak_tcache_offset);
         hak_store_relaxed(&start_state, START_RUNNING);
         process_start();
         hak_store_release(&start_state, START_DONE); /* pairs START-1 */
