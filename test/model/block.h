@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "double/rng.h"
+#include "slab/link.h"
 
 typedef struct model_block {
     unsigned char *at; /* NULL: the slot is free */
@@ -43,9 +44,24 @@ static inline uint64_t model_random(model_run_t *run) {
         }                                                                                          \
     } while (0)
 
+/* Some blocks begin with what the allocator writes into free ones (slab/link.h): it must neither
+ * believe it nor suffer from it. The links lead nowhere or to the decoy, a block in use. */
+static uintptr_t model_decoy;
+
+static inline bool model_is_imitation(uint64_t id) {
+    return id % 16 == 0;
+}
+
+static inline uint64_t model_imitation(uint64_t id, size_t i) {
+    uint64_t next = id % 32 == 0 ? 0 : model_decoy;
+    uint64_t tag = HAK_LINK_TAG | (id % 64 < 32 ? 0 : HAK_LINK_BATCH_BIT);
+    return i == 0 ? next << HAK_LINK_TAG_BITS | tag : HAK_LINK_MARK;
+}
+
 /* Byte i of a block with this id. Words repeat every 2 KiB, which no class offset hides. */
 static inline uint64_t model_word(uint64_t id, size_t i) {
-    return hak_mix64(id * 0x9e3779b97f4a7c15ull + (i / 8) % 251);
+    return i < 16 && model_is_imitation(id) ? model_imitation(id, i)
+                                            : hak_mix64(id * 0x9e3779b97f4a7c15ull + (i / 8) % 251);
 }
 
 static inline unsigned char model_byte(uint64_t id, size_t i) {

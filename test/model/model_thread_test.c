@@ -4,7 +4,8 @@
  * checks, resizes and frees. At the end, at rest, the whole core is audited and must be empty.
  *
  *   --seed N   --ops N (of the allocator, per thread)   --threads N   --most N (largest block)
- *   --lives N (of each thread, an audit after each) */
+ *   --lives N (of each thread, an audit after each)
+ *   --burst N (blocks of a burst now and then, after which superslabs are unmapped) */
 #include "double/audit.h"
 #include "hakmem/hakmem.h"
 #include "model/block.h"
@@ -12,7 +13,7 @@
 
 #include <pthread.h>
 
-enum { SLOTS = 120, SHELF = 64, THREADS_MOST = 16 };
+enum { SLOTS = 120, SHELF = 64, THREADS_MOST = 16, STEPS_PER_BURST = 2048 };
 
 /* Blocks on the shelf belong to nobody: a thread puts one there and takes what lay there before. */
 static model_block_t *shelf[SHELF]; /* [atomic] */
@@ -22,6 +23,7 @@ typedef struct model_thread {
     model_run_t run;
     uint64_t ops;
     size_t most;
+    size_t burst;               /* blocks */
     model_block_t *slot[SLOTS]; /* records come from the C library's malloc */
 } model_thread_t;
 
@@ -56,7 +58,9 @@ static void block_drop(const model_run_t *run, model_block_t *block) {
 }
 
 static void block_resize(model_run_t *run, model_block_t *block, size_t most) {
-    size_t bytes = model_size(run, most) + 1;
+    /* half of them in place, if the block is small */
+    size_t bytes =
+        model_random(run) % 2 == 0 ? block->usable - block->usable / 8 : model_size(run, most) + 1;
     size_t kept = (bytes < block->bytes ? bytes : block->bytes) & ~(size_t)7;
     MODEL_EXPECT(run, model_is_intact(block->at, block->id, block->bytes));
     block->at = hak_realloc(block->at, bytes);
@@ -66,13 +70,31 @@ static void block_resize(model_run_t *run, model_block_t *block, size_t most) {
     model_fill(block, kept);
 }
 
+/* Slabs fill, retire, and their memory goes back, while others look at what seems to be free. */
+static void thread_burst(model_thread_t *self) {
+    size_t bytes = model_random(&self->run) % self->most;
+    void **blocks = calloc(self->burst + 1, sizeof *blocks);
+    MODEL_EXPECT(&self->run, blocks != NULL);
+    for (size_t i = 0; i < self->burst; i++) {
+        blocks[i] = hak_malloc(bytes);
+        MODEL_EXPECT(&self->run, blocks[i] != NULL);
+    }
+    for (size_t i = 0; i < self->burst; i++) {
+        hak_free(blocks[i]);
+    }
+    free(blocks);
+    hak_malloc_trim(0);
+}
+
 static void thread_step(model_thread_t *self) {
     uint64_t random = model_random(&self->run);
     model_block_t **slot = &self->slot[random % SLOTS];
-    if (*slot == NULL) {
+    if ((random >> 8) % STEPS_PER_BURST == 0) {
+        thread_burst(self);
+    } else if (*slot == NULL) {
         *slot = block_make(&self->run, self->most);
         self->run.op++;
-    } else if ((random >> 32) % 8 == 0) {
+    } else if ((random >> 32) % 8 == 0 || (self->burst != 0 && model_is_imitation((*slot)->id))) {
         block_resize(&self->run, *slot, self->most);
         self->run.op++;
     } else if ((random >> 32) % 8 < 4) {
@@ -143,9 +165,14 @@ int main(int argc, char **argv) {
     for (unsigned i = 0; i < count; i++) {
         threads[i].run = (model_run_t){.seed = run.seed, .random = hak_mix64(run.seed + i)};
         threads[i].most = model_argument(argc, argv, "--most", 2 << 20);
+        threads[i].burst = model_argument(argc, argv, "--burst", 0);
     }
+    void *decoy = hak_malloc(64);
+    MODEL_EXPECT(&run, decoy != NULL);
+    model_decoy = (uintptr_t)decoy;
     run_threads(count, ops, model_argument(argc, argv, "--lives", 3));
     drop_all(count);
+    hak_free(decoy);
     hak_malloc_trim(0);
     hak_malloc_trim(0); /* what the first handed over to parked owners */
     expect_at_rest(&run, true);
