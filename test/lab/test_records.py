@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: MIT
 """results.jsonl: written at once, read back, continued."""
+import dataclasses
 import json
+import os
 
 import pytest
-from hakmem_lab import machine, place, prepare, records, session, store
+from hakmem_lab import machine, place, prepare, records, session, store, whole
 from hakmem_lab.arms import Arm
 from hakmem_lab.errors import LabError
 from hakmem_lab.execute import Sample
@@ -51,8 +53,7 @@ def measured(path):
 
 def test_round_trip(tmp_path):
     path = tmp_path / "run" / "results.jsonl"
-    writer = records.Writer(path)
-    writer.header(header())
+    writer = records.Writer(path, header())
     Fake(plan(), writer).run()
     writer.close()
     run = records.Run(path.parent)
@@ -68,8 +69,7 @@ def test_round_trip(tmp_path):
 @pytest.mark.parametrize("stop", [0, 1, 4, 11, 17, 23])
 def test_resume_measures_what_is_missing_and_nothing_twice(tmp_path, stop):
     path = tmp_path / "results.jsonl"
-    writer = records.Writer(path)
-    writer.header(header())
+    writer = records.Writer(path, header())
     first = Fake(plan(), writer)
     first.limit = stop
     with pytest.raises(KeyboardInterrupt):
@@ -86,8 +86,7 @@ def test_resume_measures_what_is_missing_and_nothing_twice(tmp_path, stop):
 
 def test_a_cut_line_is_measured_again(tmp_path):
     path = tmp_path / "results.jsonl"
-    writer = records.Writer(path)
-    writer.header(header())
+    writer = records.Writer(path, header())
     Fake(plan(), writer).run()
     writer.close()
     text = path.read_text()
@@ -105,8 +104,7 @@ def test_a_cut_line_is_measured_again(tmp_path):
 
 def test_failure_ends_an_arms_part_in_the_row_only(tmp_path):
     path = tmp_path / "results.jsonl"
-    writer = records.Writer(path)
-    writer.header(header())
+    writer = records.Writer(path, header())
     run = Fake(plan(), writer)
     run.bad = {("one", "other"): Sample(failure="signal 11 (SIGSEGV)")}
     run.run()
@@ -122,11 +120,10 @@ def test_failure_ends_an_arms_part_in_the_row_only(tmp_path):
 def with_checks(tmp_path, checks):
     """A run of one round in which each arm gives its own check."""
     path = tmp_path / "results.jsonl"
-    writer = records.Writer(path)
     head = header(1)
     head.arms = [ArmInfo(name, name, kind={"hakmem": "subject", "hakmem~again": "again"}.get(name, "peer"))
                  for name in checks]
-    writer.header(head)
+    writer = records.Writer(path, head)
     for arm, check in checks.items():
         writer.add("time", row="one", arm=arm, round=0, value=1.0, hwm_kib=1, check=check)
     writer.close()
@@ -146,8 +143,7 @@ def test_a_tied_vote_is_decided_by_the_c_library(tmp_path):
 @pytest.mark.parametrize("change", ["library", "arguments", "scale", "programs"])
 def test_other_things_than_then_are_not_continued(tmp_path, change):
     path = tmp_path / "results.jsonl"
-    writer = records.Writer(path)
-    writer.header(header())
+    writer = records.Writer(path, header())
     writer.close()
     session.require_same(records.Run(path), plan(), "bench-1")
     changed, programs = plan(), "bench-1"
@@ -164,11 +160,47 @@ def test_other_things_than_then_are_not_continued(tmp_path, change):
 
 
 def test_full_disk_is_one_clear_line(tmp_path):
-    writer = records.Writer(tmp_path / "results.jsonl")
+    writer = records.Writer(tmp_path / "results.jsonl", header())
     writer.file.close()
     writer.file = open("/dev/full", "ab", buffering=0)
     with pytest.raises(LabError, match="disk is full.*--resume"):
-        writer.header(header())
+        writer.add("end")
+
+
+def test_results_file_appears_whole_with_its_header_or_not_at_all(tmp_path, monkeypatch):
+    path = tmp_path / "results.jsonl"
+    with pytest.raises(LabError, match="cannot write"):
+        records.Writer(path)  # nothing to go on with
+    assert list(tmp_path.iterdir()) == []
+    seen = []
+    rename = whole.os.rename
+    monkeypatch.setattr(whole.os, "rename", lambda *names: (seen.append(path.exists()), rename(*names)))
+    records.Writer(path, header()).close()
+    assert seen == [False] and records.Run(path).header == header() and list(tmp_path.iterdir()) == [path]
+
+    def full(*_):
+        raise OSError(28, "No space left on device")
+    monkeypatch.setattr(whole.os, "rename", full)
+    with pytest.raises(LabError, match=f"cannot write {path}: No space"):
+        records.Writer(path, dataclasses.replace(header(), id="other"))
+    assert records.Run(path).header.id == "id" and list(tmp_path.iterdir()) == [path]
+
+
+def test_file_that_is_replaced_stays_a_link_with_its_mode_and_a_pipe_is_written_to(tmp_path):
+    file, link, pipe = tmp_path / "file", tmp_path / "link", tmp_path / "pipe"
+    file.write_text("old")
+    file.chmod(0o640)
+    link.symlink_to(file)
+    whole.write(link, "new")
+    assert link.is_symlink() and file.read_text() == "new" and file.stat().st_mode & 0o777 == 0o640
+    os.mkfifo(pipe)
+    with open(os.open(pipe, os.O_RDONLY | os.O_NONBLOCK), "rb") as reading:
+        whole.write(pipe, b"through")
+        assert reading.read() == b"through" and pipe.is_fifo()
+    before = os.umask(0o027)
+    whole.write(tmp_path / "fresh", "")
+    os.umask(before)
+    assert (tmp_path / "fresh").stat().st_mode & 0o777 == 0o640
 
 
 def test_no_header_and_no_json_are_refused(tmp_path):
@@ -194,13 +226,10 @@ def test_order_is_drawn_turned_round_and_the_same_for_every_run():
 
 def test_a_run_that_cannot_be_read_does_not_hide_the_others(tmp_path, monkeypatch):
     monkeypatch.setattr(place, "RUNS", tmp_path)
-    for name, text in (("1-good", None), ("2-cut", '{"kind":"ru'), ("3-strange", "{}\n")):
-        writer = records.Writer(tmp_path / name / records.NAME)
-        if text is None:
-            writer.header(header())
-        else:
-            writer.file.write(text.encode())
-        writer.close()
+    records.Writer(tmp_path / "1-good" / records.NAME, header()).close()
+    for name, text in (("2-cut", '{"kind":"ru'), ("3-strange", "{}\n")):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / records.NAME).write_text(text)
     assert prepare.find_run("", unfinished=True).name == "1-good"
 
 

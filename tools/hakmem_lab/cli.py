@@ -2,6 +2,8 @@
 """The commands of `./hakmem lab`."""
 from __future__ import annotations
 
+import contextlib
+import dataclasses
 import os
 import sys
 from pathlib import Path
@@ -59,29 +61,25 @@ def parse_libs(pairs: List[str]) -> dict[str, str]:
 
 
 def execute(plan: Plan, folder: Path, head: Optional[records.Header], previous: Optional[records.Run]) -> None:
-    """Measures what is still to be measured, with a progress bar."""
-    prepare.prepare_inputs(plan, say)
-    writer = records.Writer(folder / records.NAME)
-    if head is not None:
-        writer.header(head)
+    """Measures what is still to be measured, with a progress bar. `head`: of a run that begins."""
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
                TimeRemainingColumn())
     out = tables.console(stderr=True)
-    with store.Alone(), Progress(*columns, console=out, disable=not out.is_terminal) as bar:
-        task = bar.add_task("", total=plan.measurements())
-        current = [""]
+    with store.Alone():
+        prepare.prepare_inputs(plan, say)
+        writer = records.Writer(folder / records.NAME, head)
+        with contextlib.closing(writer), Progress(*columns, console=out, disable=not out.is_terminal) as bar:
+            task = bar.add_task("", total=plan.measurements())
+            current = [""]
 
-        def step(row, arm) -> None:
-            if row.id != current[0]:
-                current[0] = row.id
-                if not out.is_terminal:
-                    say(row.id)
-            bar.update(task, advance=1, description=f"{row.id:32} {arm.name:20}")
+            def step(row, arm) -> None:
+                if row.id != current[0]:
+                    current[0] = row.id
+                    if not out.is_terminal:
+                        say(row.id)
+                bar.update(task, advance=1, description=f"{row.id:32} {arm.name:20}")
 
-        try:
             Session(plan, writer, previous, step).run()
-        finally:
-            writer.close()
 
 
 def begin(settings: prepare.Settings) -> Path:
@@ -92,7 +90,8 @@ def begin(settings: prepare.Settings) -> Path:
 
 
 def resume(name: str) -> tuple[Path, prepare.Settings]:
-    """Goes on with a run; returns its folder, and what it was asked for."""
+    """Goes on with a run; returns its folder, and what it was asked for. A run that was cut before its first sample
+    begins anew, in its folder and with what is there now: there is nothing that the rest would have to agree with."""
     folder = prepare.find_run(name, unfinished=True)
     previous = records.Run(folder)
     if previous.complete:
@@ -101,6 +100,10 @@ def resume(name: str) -> tuple[Path, prepare.Settings]:
     OWN[:] = settings.own
     if settings.folder:
         os.chdir(settings.folder)  # paths of libraries and programs are as they were typed
+    if not previous.samples:
+        plan = prepare.plan(settings, say)
+        head = dataclasses.replace(prepare.header(settings, plan), id=previous.header.id)
+        return measure(plan, folder, head, None), settings
     plan = prepare.plan(settings, say, [row.id for row in previous.header.rows])
     prepare.check_resumable(previous, plan)
     return measure(plan, folder, None, previous), settings
@@ -115,6 +118,8 @@ def measure(plan: Plan, folder: Path, head: Optional[records.Header], previous: 
     try:
         execute(plan, folder, head, previous)
     except KeyboardInterrupt:
+        if not (folder / records.NAME).exists():
+            raise  # nothing was begun
         say(f"interrupted; what was measured is in {folder}; go on with: ./hakmem lab run --resume")
         show(folder)
         raise typer.Exit(130) from None

@@ -91,10 +91,10 @@ def _measure_now(rows: list[Row], found: list[arms.Arm], rounds: int, scale: flo
     plan = session.Plan(rows, [found[0], arms.again(found[0]), *found[1:]], rounds, scale, memory=False)
     with tempfile.TemporaryDirectory(prefix="hakmem-lab-") as folder:
         path = Path(folder) / records.NAME
-        writer = records.Writer(path)
-        writer.header(records.Header("health", "", "health", machine.fingerprint(), rounds, stats.THRESHOLD,
-                                     arms.SUBJECT, [arm.info for arm in plan.arms], [row.info for row in rows], {},
-                                     plan.scale, programs=place.PROGRAMS.name))
+        head = records.Header("health", "", "health", machine.fingerprint(), rounds, stats.THRESHOLD, arms.SUBJECT,
+                              [arm.info for arm in plan.arms], [row.info for row in rows], {}, plan.scale,
+                              programs=place.PROGRAMS.name)
+        writer = records.Writer(path, head)
         session.Session(plan, writer).run()
         writer.close()
         return summary.summarise(records.Run(path))

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from rich.table import Table
 
-from . import stats, tables
+from . import stats, tables, whole
 from .errors import LabError
 from .model import RowSummary, RunSummary, Verdict
 
@@ -145,6 +145,6 @@ def write(path: Path, text: str) -> None:
             after = head + block + rest.split(END, 1)[1].lstrip("\n")
         else:
             after = before.rstrip("\n") + "\n\n" + block
-        path.write_text(after, encoding="utf-8")
+        whole.write(path, after)
     except OSError as error:
         raise LabError(f"cannot write {path}: {error.strerror}") from error

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import plotly.graph_objects as go
 
-from . import browser, embed
+from . import browser, embed, whole
 from .errors import LabError
 from .figures import all_figures
 from .model import RunSummary
@@ -95,7 +95,7 @@ def write_pngs(summary: RunSummary, folder: Path) -> list[Path]:
             if head != "data:image/png;":
                 raise LabError(f"the browser has not drawn {name}: {drawn.get(key) or 'nothing came back'}")
             path = folder / f"{name}.png"
-            path.write_bytes(base64.b64decode(data))
+            whole.write(path, base64.b64decode(data))
             written.append(path)
     except OSError as error:
         raise LabError(f"cannot write into {folder}: {error.strerror}") from error

@@ -10,7 +10,7 @@ import os
 from pathlib import Path
 from typing import Optional
 
-from . import place, wording
+from . import place, whole, wording
 from .errors import LabError
 from .means import ALL, Mean, Means, held, means
 from .model import ArmInfo, RunSummary
@@ -159,7 +159,7 @@ def write_readme(csv_path: Optional[Path] = None, readme_path: Path = README, pi
     text = _replaced(text, section, readme_path)
     try:
         picture_path.parent.mkdir(parents=True, exist_ok=True)
-        picture_path.write_text(draw(summary), encoding="utf-8")
-        readme_path.write_text(text, encoding="utf-8")
+        whole.write(picture_path, draw(summary))
+        whole.write(readme_path, text)
     except OSError as error:
         raise LabError(f"cannot write {error.filename}: {error.strerror}") from error

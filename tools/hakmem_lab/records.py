@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """results.jsonl: one line a measurement, written at once, so that nothing measured is lost.
 
-The first line is the run's header. A last line that is cut off (power, full disk, kill) is ignored when reading; the
+The first line is the run's header: the file appears with it, so whoever finds the file can read it. A last line that is cut off (power, full disk, kill) is ignored when reading; the
 measurement it was for is made again by --resume.
 """
 from __future__ import annotations
@@ -13,6 +13,7 @@ import os
 from pathlib import Path
 from typing import Any, Iterator
 
+from . import whole
 from .errors import LabError
 from .model import ArmInfo, RowInfo
 
@@ -38,37 +39,40 @@ class Header:
     skipped: dict[str, str] = dataclasses.field(default_factory=dict)  # rows that could not be measured, and why
 
 
+def _line(kind: str, **fields: Any) -> bytes:
+    return (json.dumps({"kind": kind, **fields}, separators=(",", ":"), ensure_ascii=False) + "\n").encode()
+
+
 class Writer:
-    def __init__(self, path: Path):
+    """With a header: of a run that begins, in place of what may be there. Without: of one that goes on."""
+
+    def __init__(self, path: Path, header: Header | None = None):
         self.path = path
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            self._mend()
+            if header is not None:
+                path.parent.mkdir(parents=True, exist_ok=True)
+                whole.write(path, _line("run", format=FORMAT, **dataclasses.asdict(header)))
+            else:
+                self._mend()
             self.file = open(path, "ab")
         except OSError as error:
             raise LabError(f"cannot write {path}: {error.strerror}") from error
 
     def _mend(self) -> None:
         """Cuts off a last line without its end, so that the next one begins at the start of a line."""
-        if not self.path.exists():
-            return
         with open(self.path, "rb+") as file:
             data = file.read()
             if data and not data.endswith(b"\n"):
                 file.truncate(data.rfind(b"\n") + 1)
 
     def add(self, kind: str, **fields: Any) -> None:
-        line = json.dumps({"kind": kind, **fields}, separators=(",", ":"), ensure_ascii=False) + "\n"
         try:
-            self.file.write(line.encode())
+            self.file.write(_line(kind, **fields))
             self.file.flush()
         except OSError as error:
             reason = "the disk is full" if error.errno in (errno.ENOSPC, errno.EDQUOT) else error.strerror
             raise LabError(f"cannot write {self.path}: {reason}; what was measured stays, continue with "
                            f"--resume") from error
-
-    def header(self, header: Header) -> None:
-        self.add("run", format=FORMAT, **dataclasses.asdict(header))
 
     def close(self) -> None:
         try:
@@ -119,7 +123,7 @@ class Run:
             else:
                 self.samples.append({"kind": kind, **record})
         if self.header is None:
-            raise LabError(f"{path} has no header; it is no results file of the lab")
+            raise LabError(f"{path} has no header: it is no results file of the lab, or was cut; measure again")
 
     def of(self, kind: str) -> list[dict[str, Any]]:
         return [sample for sample in self.samples if sample["kind"] == kind]

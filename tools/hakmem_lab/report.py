@@ -14,7 +14,7 @@ from typing import Any, Optional
 
 import jinja2
 
-from . import embed, palette, stats, wording
+from . import embed, palette, stats, whole, wording
 from .errors import LabError
 from .figures import all_figures
 from .means import common_rows, live_rows, together
@@ -244,6 +244,6 @@ def write_report(summary: RunSummary, path: Path) -> None:
     text = render(summary)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
+        whole.write(path, text)
     except OSError as error:
         raise LabError(f"cannot write {path}: {error.strerror}") from error

@@ -10,12 +10,13 @@ does not hold: curves, latencies, descriptions of the rows, paths of this machin
 from __future__ import annotations
 
 import csv
+import io
 import math
 import re
 from pathlib import Path
 from typing import Any, Optional
 
-from . import machine, place, stats
+from . import machine, place, stats, whole
 from .errors import LabError
 from .model import ArmInfo, ArmSummary, Cell, RowInfo, RowSummary, RunSummary, Verdict
 
@@ -97,14 +98,15 @@ def write_csv(summary: RunSummary, folder: Path = place.RESULTS) -> Path:
         raise LabError(f"run {summary.id} is of chosen rows or programs of your own: it is not published")
     path = folder / file_name(summary)
     labels = {arm.name: arm.label for arm in summary.arms}
+    text = io.StringIO("\n".join(_head(summary)) + "\n", newline="")
+    text.seek(0, io.SEEK_END)
+    writer = csv.DictWriter(text, COLUMNS, restval="", lineterminator="\n")
+    writer.writeheader()
+    for row in summary.ranked:
+        writer.writerows(_line(summary, row, cell, labels) for cell in row.cells.values())
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        with open(path, "w", encoding="utf-8", newline="") as file:
-            file.write("\n".join(_head(summary)) + "\n")
-            writer = csv.DictWriter(file, COLUMNS, restval="", lineterminator="\n")
-            writer.writeheader()
-            for row in summary.ranked:
-                writer.writerows(_line(summary, row, cell, labels) for cell in row.cells.values())
+        whole.write(path, text.getvalue())
     except OSError as error:
         raise LabError(f"cannot write {path}: {error.strerror}") from error
     return path
