@@ -39,14 +39,19 @@ def get(path, page="/", method="GET"):
 
 
 def wait_until(what, condition):
+    """A condition that fails (a socket that is bound and does not listen yet, a file that has just gone) is not met."""
     end = time.monotonic() + PATIENCE
-    while not condition():
+    while True:
+        with contextlib.suppress(OSError):
+            if condition():
+                return
         assert time.monotonic() < end, what
         time.sleep(0.01)
 
 
 class Program:
-    """Runs under hakmem with these options until the `with` ends; `out` and `error` are there then."""
+    """Runs under hakmem with these options until the `with` ends; `out` and `error` are there then. After a failure
+    it is killed."""
 
     def __init__(self, options, *words, **more):
         environment = dict(os.environ, LD_PRELOAD=LIBRARY, HAKMEM_OPTIONS=options)
@@ -62,14 +67,20 @@ class Program:
         line = self.process.stdout.readline()
         if not line and self.process.wait() == 77:
             raise SkipTest()
-        assert line == "ready\n", line + self.process.stderr.read()
+        assert line == "ready\n", line
 
     def finish(self):
         if self.out is None:
             self.out, self.error = self.process.communicate("", timeout=PATIENCE)
 
-    def __exit__(self, *_):
-        self.finish()
+    def __exit__(self, failure, *_):
+        try:
+            if failure is None:
+                self.finish()
+        finally:
+            if self.out is None:
+                self.process.kill()
+                self.process.wait()
 
 
 class SkipTest(Exception):

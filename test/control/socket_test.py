@@ -10,6 +10,7 @@ import glob
 import os
 import socket
 import sys
+import threading
 
 from channel import Program, connect, get, run_tests, wait_until
 
@@ -59,6 +60,26 @@ def test_folder_that_somebody_keeps_holds_nobody_up_for_long(folder):
         wait_until("a socket", lambda: os.listdir(folder) == ["s"])
         wait_until("it listens", lambda: get(folder + "/s")[0] == 200)
     os.close(lock)
+
+
+def test_wait_outlasts_a_socket_that_is_bound_and_does_not_listen_yet(folder):
+    path = folder + "/s"
+    other = socket.socket(socket.AF_UNIX)
+    other.bind(path)
+    late = threading.Timer(0.1, other.listen)
+    late.start()
+    wait_until("it listens", lambda: connect(path).close() is None)
+    late.join()
+    other.close()
+
+
+def test_failure_ends_what_it_started(folder):
+    with contextlib.suppress(ZeroDivisionError):
+        with Program("control:" + folder + "/s") as program:
+            program.ready()
+            os.kill(program.pid, 19)  # SIGSTOP: it does not end by itself
+            raise ZeroDivisionError
+    assert program.process.returncode is not None
 
 
 def test_crowd_of_peers_is_let_in(folder):

@@ -14,6 +14,7 @@ import shutil
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -81,8 +82,10 @@ def python(kind):
 class Client:
     """As much of the protocol as is needed: commands out, lines in."""
 
-    def __init__(self, port):
-        self.socket = socket.create_connection(("127.0.0.1", port), timeout=WATCHDOG_SECONDS)
+    def __init__(self, path):
+        self.socket = socket.socket(socket.AF_UNIX)
+        self.socket.settimeout(WATCHDOG_SECONDS)
+        self.socket.connect(path)
         self.file = self.socket.makefile("rb")
 
     def close(self):
@@ -128,24 +131,18 @@ def work(client, turn):
         fail(f"DBSIZE: {left!r}")
 
 
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
-def connect(server, port):
+def connect(server, path):
     end = time.monotonic() + WATCHDOG_SECONDS
     while time.monotonic() < end and server.poll() is None:
         with contextlib.suppress(OSError):
-            return Client(port)
+            return Client(path)
         time.sleep(0.02)
     return fail(f"redis-server does not serve; status {server.poll()}")
 
 
-def redis(kind):
-    port = free_port()
-    words = ["redis-server", "--port", str(port), "--bind", "127.0.0.1", "--save", ""]
+def redis(kind, folder):
+    path = folder + "/redis"  # no port: another test could take it meanwhile
+    words = ["redis-server", "--port", "0", "--unixsocket", path, "--save", ""]
     with subprocess.Popen(
         words,
         env=environment(),
@@ -153,7 +150,7 @@ def redis(kind):
         stdout=subprocess.DEVNULL,
     ) as server:
         try:
-            client = connect(server, port)
+            client = connect(server, path)
             if "libhakmem" not in Path(f"/proc/{server.pid}/maps").read_text():
                 fail("the library is not in redis-server")
             for turn in range(4):
@@ -177,7 +174,11 @@ def main():
         return SKIP
     for name, kind in LIMITS.items():
         print(f"64 MiB of {name}", flush=True)
-        (python if sys.argv[1] == "python" else redis)(kind)
+        if sys.argv[1] == "python":
+            python(kind)
+            continue
+        with tempfile.TemporaryDirectory(prefix="hak") as folder:
+            redis(kind, folder)
     return 0
 
 

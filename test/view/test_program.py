@@ -27,7 +27,10 @@ exec "$@"
 
 @pytest.fixture
 def run(tmp_path):
-    """run([...words], before=shell line) → what came of it; `report` is written under the program's PID."""
+    """run([...words], before=shell line) → what came of it; `report` is written under the program's PID. What still
+    runs at the end of the test is killed, and its program with it."""
+    children = []
+
     def start(*words, before: str = f'cat "{SAMPLES}/map.json" >"$file"', wait: bool = True, **environment):
         launcher = tmp_path / "hakmem"
         launcher.write_text(LAUNCHER.format(folder=tmp_path, before=before), encoding="utf-8")
@@ -37,11 +40,16 @@ def run(tmp_path):
         child = subprocess.Popen([sys.executable, "-c", code, *map(str, words)], stdout=subprocess.PIPE,
                                  stderr=subprocess.PIPE, text=True, start_new_session=True,
                                  env={**os.environ, "PYTHONPATH": str(TOOLS), "COLUMNS": "80", **environment})
+        children.append(child)
         if not wait:
             return child
         out, error = child.communicate(timeout=60)
         return subprocess.CompletedProcess(words, child.returncode, out, error)
-    return start
+    yield start
+    for child in children:
+        if child.poll() is None:
+            os.killpg(child.pid, signal.SIGKILL)
+            child.communicate()
 
 
 def test_page_at_the_end_of_a_program(run, tmp_path):

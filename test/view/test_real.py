@@ -43,10 +43,12 @@ def process():
     one = subprocess.Popen([sys.executable, "-c", PROGRAM], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                            env={**os.environ, "PYTHONMALLOC": "malloc", "LD_PRELOAD": str(LIBRARY),
                                 "HAKMEM_OPTIONS": "control:@hakmem-%p"})
-    assert one.stdout.readline() == b"ready\n"
-    yield one
-    one.kill()
-    one.communicate()
+    try:
+        assert one.stdout.readline() == b"ready\n"
+        yield one
+    finally:
+        one.kill()
+        one.communicate()
 
 
 @CONTROL

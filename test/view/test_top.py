@@ -113,8 +113,20 @@ def test_once_says_that_the_process_has_ended(program, monkeypatch, capsys, by):
     assert capsys.readouterr().out == f"process {one.pid} has ended\n"
 
 
+@pytest.fixture(autouse=True)
+def no_tool_is_left():
+    """Neither after a failure."""
+    yield
+    while Terminal.running:
+        pid = Terminal.running.pop()
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+
+
 class Terminal:
     """The tool on a terminal of its own."""
+
+    running: list[int] = []
 
     def __init__(self, *words, size=(24, 80)):
         self.pid, self.file = pty.fork()
@@ -122,6 +134,7 @@ class Terminal:
             # Not our own environment: the readline that pytest loads has put a width into it.
             kept = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES")}
             os.execve(sys.executable, [sys.executable, str(TOOL), *map(str, words)], {**kept, "TERM": "xterm-256color"})
+        self.running.append(self.pid)
         self.resize(*size)
         self.text = ""
 
@@ -148,6 +161,7 @@ class Terminal:
     def end(self) -> int:
         while self.read(30):
             pass
+        self.running.remove(self.pid)
         return os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
 
 

@@ -2,17 +2,25 @@
 """Ports, waiting for a condition, ending what was started."""
 
 import contextlib
+import itertools
 import os
 import signal
 import socket
 import time
 
+FIRST_PORT, PORTS = 10_000, 20_000
+NEXT = itertools.count(os.getpid() * 16)
+
 
 def free_port():
-    """A port of 127.0.0.1 that nobody listens on."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+    """A port of 127.0.0.1 that nobody listens on. It is below those that the kernel gives to whoever connects, and
+    every process, and every call, begins to look elsewhere: nobody takes it before it is used."""
+    for _ in range(PORTS):
+        port = FIRST_PORT + next(NEXT) % PORTS
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
+    raise AssertionError("no port is free")
 
 
 def accepts(port):
