@@ -18,10 +18,31 @@ prints 'a b||*|'
 run 7 sh -c 'exit 7'
 run 143 sh -c 'kill -TERM $$'
 run 134 sh -c 'kill -ABRT $$'
-run 127 "$work/gone"
-run 127 frobnicate-is-not-there
-says err frobnicate-is-not-there
-run 126 "$work"
+# What cannot be started is one line of ours.
+line() { # STATUS PROGRAM TEXT
+    run "$1" "$2"
+    [ "$(cat "$work/err")" = "hakmem: run: $3" ] || fail "$2: standard error is not: $3: $(cat "$work/err")"
+}
+echo '#!/no/such -x' >"$work/script"
+line 127 "$work/gone" "there is no program '$work/gone'"
+line 127 frobnicate-is-not-there "there is no program 'frobnicate-is-not-there'"
+line 127 cd "there is no program 'cd'"
+line 127 '' "there is no program ''"
+line 126 "$work" "$work is a folder"
+line 126 "$work/script" "$work/script may not be executed"
+chmod +x "$work/script"
+line 127 "$work/script" "the interpreter of $work/script is not there: /no/such"
+cat >"$work/script" <<'SCRIPT'
+#! /bin/sh -e
+echo "$1"
+SCRIPT
+run 0 "$work/script" '* a'
+prints '* a'
+printf 'echo "no first line"\n' >"$work/script"
+run 0 "$work/script"
+(cd "$work" && expect 0 env PATH=":$PATH" "$hakmem" run --lib "$lib" -- script && exit $failed) || failed=1
+expect 0 "$hakmem" run --lib "$lib" printf %s --help
+prints --help
 run 0 grep -c -E '/libhakmem\.so' /proc/self/maps
 
 # Without "--", and with options in the other form.

@@ -47,6 +47,17 @@ for package in clang qemu-user libcmocka-dev shellcheck; do
     grep -q "$package" "$work/apt.log" && fail "$package is not needed to build the library"
 done
 
+# Without the program that locks: the one line, not the shell's.
+rm "$work/bin/flock" "$work/bin/apt-get"
+double id 'echo 1000'
+for words in lib 'build tsan' 'run -- sh' 'test --quick'; do
+    # shellcheck disable=SC2086 # a list of words
+    expect 1 env -i PATH="$work/bin" "$work/tree/hakmem" $words
+    says err " util-linux"
+    [ "$(wc -l <"$work/err")" -eq 1 ] || fail "$words: more than one message: $(cat "$work/err")"
+done
+
+double id 'echo 0'
 double apt-get 'exit 100'
 expect 1 lib
 says err "apt-get could not install"

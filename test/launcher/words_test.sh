@@ -14,6 +14,26 @@ done
 expect 0 "$hakmem"
 expect 0 "$hakmem" --help
 
+# Each command says its part, whatever else is on the line; what is the program's is not ours.
+for command in build lib run test fuzz clean; do
+    expect 0 "$hakmem" $command --help
+    says out "  $command"
+    [ -s "$work/err" ] && fail "$command --help writes to stderr"
+    expect 0 "$hakmem" $command -h
+done
+expect 0 "$hakmem" run --help
+says out "run PROGRAM on hakmem"
+grep -q 'fuzz' "$work/out" && fail "run --help prints more than its part"
+expect 0 "$hakmem" test --quick --help
+says out "--soak: only"
+for command in stats top explain map ps lab; do
+    expect 0 "$hakmem" $command --help
+    says out "$command"
+done
+version=$(sed -n 's/^#define HAK_VERSION_[A-Z]* //p' "$HAKMEM_SOURCE/include/hakmem/hakmem.h" | paste -sd .)
+expect 0 "$hakmem" --version
+prints "hakmem $version"
+
 expect 2 "$hakmem" frobnicate
 says err "unknown command 'frobnicate'"
 says err "build lib run test fuzz lab stats top explain map ps clean help"
