@@ -44,6 +44,8 @@ class Handler(BaseHTTPRequestHandler):
         pass
 
     def _text(self, path: str) -> bytes:
+        if path.endswith(".txt"):
+            return f"hakmem: {path}".encode()
         if path == "/metrics":
             return (SAMPLES / FILES[path]).read_bytes()
         found = document(path, os.getpid(), time.monotonic())
@@ -67,7 +69,7 @@ class Handler(BaseHTTPRequestHandler):
         if self.mode == "slow":
             time.sleep(60)
         path = self.path
-        if path != "/" and (path not in FILES or self.mode == "old"):
+        if path != "/" and (path not in FILES and not (self.mode == "text" and path.endswith(".txt")) or self.mode == "old"):
             self._answer(404, b"no such document\n")
             return
         if self.mode == "busy" and path != "/":

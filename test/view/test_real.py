@@ -2,10 +2,9 @@
 """The library itself on the other side, if it was built and knows the options."""
 import json
 import os
-import shutil
+import signal
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
 
 import pytest
@@ -13,6 +12,7 @@ from conftest import TOOL
 from test_pages import check_alone
 
 from hakmem_view import source
+from hakmem_view.errors import ViewError
 from hakmem_view.model import Stats, read
 
 ROOT = TOOL.parent.parent
@@ -102,33 +102,19 @@ def test_launcher_passes_words_on():
     assert (done.returncode, done.stdout, done.stderr) == (2, "", "hakmem: there is no process 0\n")
 
 
-@pytest.fixture
-def checkout():
-    """A checkout of root's with a virtual environment, readable for everybody: its folder."""
-    with tempfile.TemporaryDirectory(prefix="hakmem-view-") as folder:
-        place = Path(folder)
-        for name in ("tools/hakmem_lab", "build/lab/venv/bin"):
-            (place / name).mkdir(parents=True)
-        shutil.copy(ROOT / "hakmem", place)
-        shutil.copy(ROOT / "tools" / "lab_venv.sh", place / "tools")
-        for name in ("tools/hakmem_lab", "build/lab/venv"):
-            (place / name / "requirements.txt").write_text("typer\n", encoding="utf-8")
-        python = place / "build/lab/venv/bin/python"
-        python.write_text('#!/bin/sh\n[ "$1" = -c ] || echo "$@"\n', encoding="utf-8")
-        python.chmod(0o755)
-        place.chmod(0o755)
-        yield place
-
-
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can be somebody else")
-def test_another_user_needs_not_write(checkout):
-    def stats() -> subprocess.CompletedProcess:
-        return subprocess.run([checkout / "hakmem", "stats", "1"], capture_output=True, text=True, check=False,
-                              user=65534, group=65534, extra_groups=[])
-    done = stats()
-    assert (done.returncode, done.stderr) == (0, "") and done.stdout.endswith("view.py stats 1\n")
-    assert not (checkout / "build/lab/.venv-lock").exists()
-    (checkout / "build/lab/venv/requirements.txt").unlink()
-    done = stats()
-    assert (done.returncode, done.stdout) == (2, "") and done.stderr.count("\n") == 1
-    assert "its Python environment" in done.stderr and "cannot write there" in done.stderr
+@CONTROL
+def test_forked_child_without_a_socket_is_told_its_parent_not_an_option(monkeypatch):
+    code = "import os, signal; child = os.fork(); child and print(child, flush=True); signal.pause()"
+    parent = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, start_new_session=True,
+                              env={**os.environ, "LD_PRELOAD": str(LIBRARY), "HAKMEM_OPTIONS": "control:@hakmem-%p"})
+    try:
+        child = int(parent.stdout.readline())
+        monkeypatch.setattr(source.process, "options", lambda pid: {})  # it has written its title over them
+        with pytest.raises(ViewError) as caught:
+            source.find(str(child))
+        assert f"was forked by process {parent.pid}, which answers at @hakmem-{parent.pid}: " in str(caught.value)
+        assert f"@hakmem-{child}, once its main thread has allocated" in str(caught.value)
+        assert source.SWITCH not in str(caught.value)
+    finally:
+        os.killpg(parent.pid, signal.SIGKILL)
+        parent.communicate()

@@ -10,7 +10,7 @@ import typer
 
 from hakmem_lab import command_line
 
-from . import explain_view, map_view, own_program, page, process, source, stats_view, terminal, top as live
+from . import explain_view, map_view, own_program, page, plain, process, source, stats_view, terminal, top as live
 from .errors import ViewError
 from .model import Explain, Map, Stats, read
 
@@ -27,12 +27,6 @@ def _say(text: str) -> None:
     print(f"hakmem: {text}", file=sys.stderr)
 
 
-def _raw(body: bytes) -> None:
-    sys.stdout.flush()
-    sys.stdout.buffer.write(body if body.endswith(b"\n") else body + b"\n")
-    sys.stdout.buffer.flush()
-
-
 def _one(**given: object) -> None:
     """At most one of these options."""
     named = [f"--{name}" for name, value in given.items() if value]
@@ -46,7 +40,7 @@ def _document(where: source.Source, path: str, json: bool) -> Optional[dict]:
     document = where.parse(path, body)
     if not json:
         return document
-    _raw(body)
+    plain.raw(body)
     return None
 
 
@@ -57,7 +51,7 @@ def stats(target: str = Target, json: bool = typer.Option(False, "--json", help=
     _one(json=json, metrics=metrics)
     where = source.find(target)
     if metrics:
-        _raw(where.read("/metrics"))
+        plain.raw(where.read("/metrics"))
         return
     document = _document(where, "/stats.json", json)
     if document is None:
@@ -151,9 +145,13 @@ def map_(target: Optional[str] = typer.Argument(None, metavar="PID|PATH", help="
 
 
 @app.command()
-def ps() -> None:
+def ps(json: bool = typer.Option(False, "--json", help="the list as JSON")) -> None:
     """The processes on hakmem that can be asked."""
-    stats_view.write_processes(terminal.console(), source.all_processes())
+    listed = source.all_processes()
+    if json:
+        plain.raw(plain.processes_json(listed))
+    else:
+        stats_view.write_processes(terminal.console(), listed)
 
 
 def main() -> None:

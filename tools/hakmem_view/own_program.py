@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -40,7 +41,7 @@ class Ended:
 
 def left_aside() -> list[str]:
     """Of the user's options: those that cannot be in force, because ours are."""
-    given = [part.partition(":")[0].strip() for part in os.environ.get("HAKMEM_OPTIONS", "").split(",")]
+    given = [re.split("[:=]", part)[0].strip() for part in os.environ.get("HAKMEM_OPTIONS", "").split(",")]
     return [key for key in ("report", "report_file") if key in given]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pwd
+import re
 from pathlib import Path
 from typing import Optional
 
@@ -106,8 +107,8 @@ def options(pid: int) -> dict[str, str]:
     """What HAKMEM_OPTIONS held when its program was started, as far as we may know."""
     for entry in _read(pid, "environ").split("\0"):
         if entry.startswith("HAKMEM_OPTIONS="):
-            pairs = (part.partition(":") for part in entry.partition("=")[2].split(","))
-            return {key.strip(): plain(value.strip()) for key, _, value in pairs}
+            pairs = (re.split("[:=]", part, maxsplit=1) for part in entry.partition("=")[2].split(","))
+            return {pair[0].strip(): plain(pair[-1].strip()) for pair in pairs}
     return {}
 
 
@@ -123,6 +124,18 @@ def has_library(pid: int) -> Optional[bool]:
     """Whether the shared library is mapped; None if that cannot be known."""
     maps = _read(pid, "maps")
     return LIBRARY in maps if maps else None
+
+
+def _library_begin(pid: int) -> str:
+    """Where the library lies; the same in a process and its forked children, until they start another program."""
+    return next((line.partition("-")[0] for line in _read(pid, "maps").splitlines() if LIBRARY in line), "")
+
+
+def forked_from(pid: int) -> int:
+    """The process that forked this one, which has started no program since; 0: none that lives."""
+    begin, fields = _library_begin(pid), _stat(pid)
+    parent = int(fields[1]) if len(fields) > 1 else 0
+    return parent if parent and begin and _library_begin(parent) == begin else 0
 
 
 def _inodes(pid: int) -> set[str]:

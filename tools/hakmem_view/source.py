@@ -106,9 +106,32 @@ def _nobody(pid: int) -> ViewError:
     if not mapped:
         return ViewError(f"{who} does not run on hakmem, as far as one can see; start it with "
                          f"{SWITCH} ./hakmem run -- PROGRAM")
+    parent = _answering_parent(pid)
+    if parent is not None:
+        return ViewError(f"{who} was forked by process {parent.pid}, which answers at {parent.address}: "
+                         + _why_no_child(pid, parent))
     if not name:
         return ViewError(f"{who} has no control socket; start it with {SWITCH} in its environment")
     return ViewError(f"{who} was started with control:{name}, but has no such socket: {_why_none(name)}")
+
+
+def _answering_parent(pid: int) -> Optional[Source]:
+    """The nearest process that this one was forked from and that answers."""
+    parent = process.forked_from(pid)
+    if not parent:
+        return None
+    try:
+        return _of_pid(parent)
+    except ViewError:
+        return _answering_parent(parent)
+
+
+def _why_no_child(pid: int, parent: Source) -> str:
+    """Its environment need not be what its parent was started with: many programs write their title over it."""
+    if str(parent.pid) not in parent.address:
+        return "that name has no %p, so children have no socket; start the parent with one that has"
+    own = parent.address.replace(str(parent.pid), str(pid))
+    return f"a child has a socket of its own, {own}, once its main thread has allocated a little; no option is missing"
 
 
 def _why_none(name: str) -> str:

@@ -8,9 +8,9 @@ from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from . import colours, process, terminal
+from . import colours, plain, process, terminal
 from .model import ClassRow, Stats, ThreadRow
-from .source import SWITCH, Listed
+from .source import Listed
 from .terminal import number, size
 
 PARTS = (  # key, text, colour; together they are the superslabs, but for heads and tails of slabs
@@ -211,8 +211,7 @@ def write(out: Console, stats: Stats, title: str, rss: Optional[int] = None) -> 
 
 def write_processes(out: Console, listed: list[Listed]) -> None:
     if not listed:
-        out.print(f"No process that you may look into runs on hakmem; start one with {SWITCH}",
-                  soft_wrap=True)
+        out.print(plain.nobody(), soft_wrap=True)
         return
     found = terminal.table()
     terminal.right(found, "PID", "RSS")
@@ -220,6 +219,6 @@ def write_processes(out: Console, listed: list[Listed]) -> None:
     found.add_column("Socket")
     for one in listed:
         found.add_row(f"{one.pid}", size(process.rss(one.pid)), Text(process.command(one.pid)),
-                      Text(one.source.address if one.source else one.reason.partition(") ")[2] or one.reason,
+                      Text(one.source.address if one.source else plain.reason(one),
                            "" if one.source else "dim"))
     out.print(found)

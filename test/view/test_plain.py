@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: MIT
+"""Without the Python environment: `ps`, `stats` and `explain` by the standard library alone, for every user."""
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import jsonschema
+import pytest
+from conftest import TOOL
+from fake_server import SAMPLES, document
+
+ROOT = TOOL.parent.parent
+SYSTEM = "/usr/bin/python3"
+AS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="only root can be somebody else")
+
+
+def plain(*words, status: int = 0) -> subprocess.CompletedProcess:
+    """Without any package: -S leaves out where they lie."""
+    done = subprocess.run([sys.executable, "-S", TOOL, *map(str, words)], capture_output=True, text=True, timeout=60,
+                          check=False)
+    assert done.returncode == status, done
+    return done
+
+
+@pytest.mark.parametrize("command", ["stats", "explain"])
+def test_text_of_the_socket_is_printed_and_what_is_missing_said_in_one_line(program, command):
+    one = program("text")
+    done = plain(command, one.pid)
+    assert done.stdout == f"hakmem: /{command}.txt\n"
+    assert "the Python package typer" in done.stderr and done.stderr.count("\n") == 1
+
+
+def test_documents_are_passed_on_without_a_word(program):
+    one = program()
+    done = plain("explain", "--json", one.address)
+    assert json.loads(done.stdout) == document("/explain.json", one.pid, 0) and done.stderr == ""
+    assert plain("stats", "--metrics", one.pid).stdout == (SAMPLES / "metrics.txt").read_text(encoding="utf-8")
+    assert "has schema 2" in plain("stats", "--json", program("schema").pid, status=2).stderr
+
+
+def test_processes_are_listed(program, view):
+    one = program()
+    row = next(line for line in plain("ps").stdout.splitlines() if line.split()[0] == str(one.pid))
+    assert row.split()[-1] == one.address
+    schema = json.loads((ROOT / "docs" / "schema" / "ps.schema.json").read_text(encoding="utf-8"))
+    for done in (plain("ps", "--json"), view("ps", "--json")):
+        assert (done.returncode, done.stderr) == (0, "")
+        found = json.loads(done.stdout)
+        jsonschema.validate(found, schema)
+        mine = next(process for process in found["processes"] if process["pid"] == one.pid)
+        assert mine["socket"] == one.address and mine["reason"] == "" and mine["rss_bytes"] > 0
+
+
+@pytest.mark.parametrize("words, said", [
+    (["stats"], "stats: PID|PATH is wanted"), (["stats", "1", "2"], "stats: too many words: 2"),
+    (["stats", "--foo", "1"], "stats: unknown option '--foo'; there are: --json, --metrics"),
+    (["stats", "--json", "--metrics", "1"], "either --json or --metrics, not both"),
+    (["ps", "1"], "ps: too many words: 1"), (["stats", "--json", "0"], "there is no process 0"),
+    (["top", "1"], "this needs the Python environment; without it there are: stats explain ps"),
+    (["stats", "--json", "@hakmem-nobody"], "nobody listens at @hakmem-nobody")])
+def test_errors_are_one_line(words, said):
+    done = plain(*words, status=2)
+    assert (done.stdout, done.stderr) == ("", f"hakmem: {said}\n")
+
+
+def test_output_that_is_not_read_is_no_error(program):
+    one = program()
+    shell = f"'{sys.executable}' -S '{TOOL}' stats --json {one.pid} | true"
+    assert subprocess.run(["sh", "-c", shell], capture_output=True, text=True, check=False).stderr == ""
+
+
+# --- the launcher, and the environment it looks for ---------------------------------------------------
+
+
+@pytest.fixture
+def checkout():
+    """A checkout of root's, readable for everybody: its folder. Its environment is one that only says what it runs."""
+    with tempfile.TemporaryDirectory(prefix="hakmem-view-") as folder:
+        place = Path(folder)
+        for name in ("tools/hakmem_lab", "build/lab/venv/bin", "include"):
+            (place / name).mkdir(parents=True)
+        for name in ("hakmem", "tools/lab_venv.sh", "tools/view.py", "tools/hakmem_lab/errors.py",
+                     "tools/hakmem_lab/__init__.py"):
+            shutil.copy(ROOT / name, place / name)
+        shutil.copytree(ROOT / "tools" / "hakmem_view", place / "tools" / "hakmem_view",
+                        ignore=shutil.ignore_patterns("__pycache__"))
+        for name in ("tools/hakmem_lab", "build/lab/venv"):
+            (place / name / "requirements.txt").write_text("", encoding="utf-8")
+        (place / "build/lab/venv/pyvenv.cfg").write_text("executable = /root/own/python3\n", encoding="utf-8")
+        python = place / "build/lab/venv/bin/python"
+        python.write_text('#!/bin/sh\n[ "$1" = -c ] || echo "$@"\n', encoding="utf-8")
+        python.chmod(0o755)
+        subprocess.run(["chmod", "-R", "a+rX", place], check=True)
+        yield place
+
+
+def hakmem(checkout: Path, *words, nobody: bool = True, path: str = "/usr/bin:/bin") -> subprocess.CompletedProcess:
+    user = {"user": 65534, "group": 65534, "extra_groups": []} if nobody else {}
+    return subprocess.run([checkout / "hakmem", *words], capture_output=True, text=True, check=False, **user,
+                          env={"PATH": path, "PYTHONDONTWRITEBYTECODE": "1"})
+
+
+@AS_ROOT
+def test_another_user_needs_not_write(checkout):
+    done = hakmem(checkout, "stats", "1")
+    assert (done.returncode, done.stderr) == (0, "") and done.stdout.endswith("view.py stats 1\n")
+    assert not (checkout / "build/lab/.venv-lock").exists()
+    (checkout / "build/lab/venv/requirements.txt").unlink()
+    done = hakmem(checkout, "top", "1")
+    assert (done.returncode, done.stdout) == (2, "") and done.stderr.count("\n") == 1
+    assert "its Python environment" in done.stderr and "cannot write there" in done.stderr
+
+
+@AS_ROOT
+def test_environment_that_only_its_owner_may_execute_sends_nobody_in_a_circle(checkout):
+    (checkout / "build/lab/venv/bin/python").chmod(0o700)
+    done = hakmem(checkout, "stats", "--json", "0")
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", "hakmem: there is no process 0\n")
+    done = hakmem(checkout, "top", "1")
+    assert (done.returncode, done.stdout) == (2, "") and done.stderr.count("\n") == 1, done
+    assert "/root/own/python3, which user nobody cannot execute; when its owner removes it" in done.stderr
+
+
+@AS_ROOT
+@pytest.mark.skipif(subprocess.run([SYSTEM, "-c", "import ensurepip, tomllib, venv"], check=False,
+                                   capture_output=True).returncode != 0, reason=f"{SYSTEM} makes no environments")
+def test_environment_of_root_is_made_from_a_python_that_all_may_execute(checkout):
+    shutil.rmtree(checkout / "build")
+    private = checkout / "private"
+    private.mkdir(mode=0o700)
+    shutil.copy(SYSTEM, private / "python3")
+    before = os.umask(0o077)
+    try:
+        done = subprocess.run([checkout / "tools/lab_venv.sh"], capture_output=True, text=True, check=False,
+                              env={"PATH": f"{private}:/usr/bin:/bin", "PIP_NO_INDEX": "1"})
+    finally:
+        os.umask(before)
+    assert done.returncode == 0 and "about a minute" in done.stderr, done
+    assert f"executable = {os.path.realpath(SYSTEM)}" in (checkout / "build/lab/venv/pyvenv.cfg").read_text()
+    assert hakmem(checkout, "top", "1").stderr != ""  # it starts: the packages are not there
+    assert subprocess.run([done.stdout.strip(), "-c", ""], check=False, user=65534, group=65534,
+                          extra_groups=[]).returncode == 0
+
+
+@AS_ROOT
+def test_text_of_a_command_needs_no_environment(checkout):
+    shutil.rmtree(checkout / "build")
+    for command in ("stats", "map", "lab"):
+        done = hakmem(checkout, command, "--help")
+        assert (done.returncode, done.stderr) == (0, "") and done.stdout.startswith(f"  {command} ")

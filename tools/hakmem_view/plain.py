@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: MIT
+"""`./hakmem stats`, `explain` and `ps` without the Python environment: as the socket prints it, by the standard library
+alone. What both forms of these commands pass on unchanged (JSON, metrics, the list of processes) is here, too."""
+from __future__ import annotations
+
+import json
+import os
+import sys
+from typing import NoReturn
+
+from . import process, source
+from .errors import ViewError
+
+OPTIONS = {"stats": {"--json": "/stats.json", "--metrics": "/metrics"}, "explain": {"--json": "/explain.json"},
+           "ps": {"--json": ""}}
+TEXTS = {"stats": "/stats.txt", "explain": "/explain.txt"}
+
+
+def raw(body: bytes) -> None:
+    """Onto standard output, as it is."""
+    sys.stdout.flush()
+    sys.stdout.buffer.write(body if body.endswith(b"\n") else body + b"\n")
+    sys.stdout.buffer.flush()
+
+
+def reason(one: source.Listed) -> str:
+    """Why a process does not answer, without its name."""
+    return one.reason.partition(") ")[2] or one.reason
+
+
+def processes_json(listed: list[source.Listed]) -> bytes:
+    """docs/schema/ps.schema.json says what is in it."""
+    found = [{"pid": one.pid, "rss_bytes": process.rss(one.pid), "command": process.command(one.pid),
+              "socket": one.source.address if one.source else None, "reason": "" if one.source else reason(one)}
+             for one in listed]
+    return json.dumps({"schema": source.SCHEMA, "processes": found}, indent=1).encode()
+
+
+def nobody() -> str:
+    """What is said instead of an empty list."""
+    return f"No process that you may look into runs on hakmem; start one with {source.SWITCH}"
+
+
+def _processes(listed: list[source.Listed]) -> None:
+    if not listed:
+        print(nobody())
+        return
+    rows = [("PID", "RSS", "Command", "Socket")]
+    for one in listed:
+        rss = process.rss(one.pid)
+        rows.append((str(one.pid), "-" if rss is None else f"{rss / (1 << 20):.1f} MiB", process.command(one.pid)[:40],
+                     one.source.address if one.source else reason(one)))
+    widths = [max(len(row[at]) for row in rows) for at in range(3)]
+    for pid, rss, command, address in rows:
+        print(f"{pid:>{widths[0]}}  {rss:>{widths[1]}}  {command:<{widths[2]}}  {address}")
+
+
+def _words(words: list[str]) -> tuple[str, str, str]:
+    """The command, its option, its target; "" for what is not there."""
+    command, *rest = words or [""]
+    if command not in OPTIONS:
+        raise ViewError(f"this needs the Python environment; without it there are: {' '.join(OPTIONS)}")
+    known, option, targets = OPTIONS[command], "", []
+    for word in rest:
+        if not word.startswith("--"):
+            targets.append(word)
+        elif word not in known:
+            raise ViewError(f"{command}: unknown option '{word}'; there are: {', '.join(known)}")
+        elif option and word != option:
+            raise ViewError(f"either {option} or {word}, not both")
+        else:
+            option = word
+    most = 0 if command == "ps" else 1
+    if len(targets) > most:
+        raise ViewError(f"{command}: too many words: {' '.join(targets[most:])}")
+    if len(targets) < most:
+        raise ViewError(f"{command}: PID|PATH is wanted")
+    return command, option, "".join(targets)
+
+
+def _run(words: list[str], missing: str) -> None:
+    command, option, target = _words(words)
+    if not option:
+        print(f"hakmem: as the socket prints it: tables and bars need the Python package {missing}; `./hakmem top PID` makes "
+              "an environment with it, once (about a minute, 60 MB from the network)", file=sys.stderr)
+    if command == "ps":
+        listed = source.all_processes()
+        if option:
+            raw(processes_json(listed))
+        else:
+            _processes(listed)
+        return
+    where, path = source.find(target), OPTIONS[command].get(option, TEXTS[command])
+    body = where.read(path)
+    if path.endswith(".json"):
+        where.parse(path, body)
+    raw(body)
+
+
+def main(missing: str) -> NoReturn:
+    """`missing`: the package that the other form of the commands did not find."""
+    sys.stdout.reconfigure(errors="backslashreplace")
+    status = 0
+    try:
+        _run(sys.argv[1:], missing)
+        sys.stdout.flush()
+    except ViewError as error:
+        print(f"hakmem: {error}", file=sys.stderr)
+        status = ViewError.status
+    except KeyboardInterrupt:
+        print("hakmem: interrupted", file=sys.stderr)
+        status = 130
+    except OSError as error:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # Python flushes once more at its end
+        status = 141 if isinstance(error, BrokenPipeError) else ViewError.status
+        if status != 141:
+            print(f"hakmem: {error.strerror or error}", file=sys.stderr)
+    sys.exit(status)
