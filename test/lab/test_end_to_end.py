@@ -155,6 +155,14 @@ def test_own_program(lab, folder):
     assert "exit status 7: no" in last(folder).of("failure")[0]["reason"]
 
 
+@pytest.mark.parametrize("words", [["run"], ["ab", "force_libc"], ["syscalls"]], ids=lambda words: words[0])
+def test_program_that_is_not_there_is_one_line_and_leaves_nothing(lab, folder, words):
+    before = sorted((folder / "runs").iterdir()) if (folder / "runs").exists() else []
+    done = lab(*words, "--", "nosuchprog", status=2)
+    assert done.stderr == "lab: there is no program 'nosuchprog' that can be started\n" and done.stdout == ""
+    assert (sorted((folder / "runs").iterdir()) if (folder / "runs").exists() else []) == before
+
+
 def test_what_a_program_leaves_behind_is_ended(lab, folder):
     started = time.monotonic()
     lab("run", "--peers", "glibc", "--rounds", "1", "--", "sh", "-c", "sleep 987654 & exit 0")

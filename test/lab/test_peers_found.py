@@ -235,3 +235,16 @@ def test_no_list_no_newest_glibc_and_asked_only_once(lab, monkeypatch):
     calls = (lab / "said").read_text()
     assert peers.find("mimalloc-sid").skip.startswith("apt-get failed: E: Some index")
     assert (lab / "said").read_text() == calls
+
+
+def test_builds_ahead_are_named_with_their_time(lab):
+    def stamp(name):
+        folder = outside.Folder(name)
+        outside.made(folder, f"{name}/{builds.RECIPES[name].revision}", True, False, print,
+                     lambda: ((folder.path / "lib.so").write_text("x"), {"library": "lib.so"})[1])
+    assert re.fullmatch(r"to be built first, once: mimalloc, jemalloc; about [1-9]\d* min on two processors",
+                        peers.ahead(["hakmem", "glibc", "mimalloc", "jemalloc"]))
+    stamp("mimalloc")
+    assert "once: jemalloc; " in peers.ahead(["mimalloc", "jemalloc"])
+    stamp("jemalloc")
+    assert peers.ahead(["hakmem", "mimalloc", "jemalloc"]) == ""

@@ -109,6 +109,9 @@ def _library_name(path: str, libs: dict[str, str]) -> str:
 def resolve(specs: list[Spec], libs: dict[str, str], *, build: bool = True, progress=lambda text: None) -> list[Arm]:
     """Finds or builds the libraries; what cannot be had carries its reason in info.skip."""
     found: dict[str, peers.Found] = {}
+    ahead = peers.ahead(dict.fromkeys(spec.peer for spec in specs)) if build else ""
+    if ahead:
+        progress(ahead)
     for spec in specs:
         if spec.peer not in found:
             found[spec.peer] = _kept(peers.find(spec.peer, build=build, progress=progress, libs=libs))

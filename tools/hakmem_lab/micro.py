@@ -77,7 +77,7 @@ def _compile(folder: Path, progress) -> None:
     if cache.is_file() and f"CMAKE_CACHEFILE_DIR:INTERNAL={folder}\n" not in cache.read_text(encoding="utf-8"):
         cache.unlink()  # the project was moved
     log = folder / "build.log"
-    progress("building the workloads")
+    progress("building the workloads" + ("" if log.exists() else ": about half a minute, once"))
     with open(log, "w", encoding="utf-8") as file:
         for command in (["cmake", "-S", str(place.BENCH), "-B", str(folder), "-G", "Ninja",
                          f"-DHAK_BENCH_OUT={folder / 'out'}"], ["cmake", "--build", str(folder)]):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import fnmatch
+import shutil
 from typing import Optional
 
 from .apps import App
@@ -43,7 +44,9 @@ class Row:
 
 
 def own(command: list[str]) -> Row:
-    """The row of the user's own program."""
+    """The row of the user's own program. That it can be started is looked at here: before anything is built."""
+    if shutil.which(command[0]) is None:
+        raise UsageError(f"there is no program '{command[0]}' that can be started")
     name = command[0].rsplit("/", 1)[-1]
     info = RowInfo(id=f"own/{name}", group="own", title=" ".join(command)[:80], metric="wall", unit="ms",
                    text="Your program, from start to end.", program=" ".join(command))

@@ -12,9 +12,10 @@ from dataclasses import dataclass, field
 from .. import errors, place
 from . import bases, builds, debian, outside, probe
 from .bases import BASES, Base, find_base
+from .builds import ahead
 from .outside import Skip
 
-__all__ = ["BASES", "Base", "DEFAULT", "Found", "Peer", "QUICK", "catalogue", "find", "find_base", "user_libs"]
+__all__ = ["BASES", "Base", "DEFAULT", "Found", "Peer", "QUICK", "ahead", "catalogue", "find", "find_base", "user_libs"]
 
 
 @dataclass(frozen=True)

@@ -220,6 +220,16 @@ def compile_flags(log):
     return seen.most_common(1)[0][0] if seen else ""
 
 
+def ahead(names):
+    """What is still to be built of these peers, and for how long, in words; "" if nothing is."""
+    wanted = [name for name in names if name in RECIPES
+              and Folder(name).stamp(f"{name}/{RECIPES[name].revision}") is None]
+    seconds = sum(RECIPES[name].seconds for name in wanted)
+    if not wanted:
+        return ""
+    return f"to be built first, once: {', '.join(wanted)}; about {max(1, round(seconds / 60))} min on two processors"
+
+
 def build(name, build_it, rebuild, progress):
     """The stamp of a newest release, built if it is not yet."""
     recipe, folder = RECIPES[name], Folder(name)
