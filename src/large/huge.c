@@ -14,10 +14,11 @@
 #include <string.h>
 
 struct hak_huge {
-    char *base;    /* [lock HUGE] NULL: the record is spare */
-    size_t bytes;  /* [atomic] mapped; changes by resize, which only the block's user may call */
-    uint32_t next; /* [lock HUGE] list of spare records, index + 1 */
-    bool is_whole; /* of its user: one mapping, after it was not, and shall stay so */
+    char *base;      /* [lock HUGE] NULL: the record is spare */
+    size_t bytes;    /* [atomic] mapped; changes by resize, which only the block's user may call */
+    ptrdiff_t shift; /* of its user: CACHE-3 */
+    uint32_t next;   /* [lock HUGE] list of spare records, index + 1 */
+    bool is_whole;   /* of its user: one mapping, after it was not, and shall stay so */
 };
 
 enum {
@@ -88,7 +89,7 @@ static bool huge_unguard(char *base, size_t bytes) {
     return !HAK_HARDEN || hak_os_commit(base + bytes - HAK_HUGE_GUARD_BYTES, HAK_HUGE_GUARD_BYTES);
 }
 
-bool hak_huge_register(char *base, size_t bytes) {
+bool hak_huge_register(char *base, size_t bytes, ptrdiff_t shift) {
     uint32_t index;
     if (!hak_pagemap_prepare(base, bytes)) {
         return false;
@@ -97,6 +98,7 @@ bool hak_huge_register(char *base, size_t bytes) {
     hak_huge_t *record = record_make(&index);
     if (record != NULL) {
         record->base = base;
+        record->shift = shift;
         record->is_whole = false;
         hak_store_relaxed(&record->bytes, bytes);
         hak_huge_cache_note_use(bytes, 0);
@@ -127,6 +129,7 @@ static char *huge_map(size_t bytes, size_t align) {
 
 hak_large_result_t hak_huge_alloc(size_t bytes, size_t align) {
     hak_large_result_t result = {0};
+    ptrdiff_t shift = 0;
     if (bytes > (size_t)PTRDIFF_MAX - HAK_UNIT_BYTES - HAK_HUGE_GUARD_BYTES) {
         return result;
     }
@@ -134,7 +137,7 @@ hak_large_result_t hak_huge_alloc(size_t bytes, size_t align) {
     bytes += HAK_HUGE_GUARD_BYTES;
     align = align < HAK_UNIT_BYTES ? HAK_UNIT_BYTES : align;
     hak_lock_acquire(HAK_LOCK_HUGE);
-    char *base = hak_huge_cache_take(bytes, align);
+    char *base = hak_huge_cache_take(bytes, align, &shift);
     hak_lock_release(HAK_LOCK_HUGE);
     if (base != NULL) {
         hak_count(huge_hit);
@@ -145,7 +148,7 @@ hak_large_result_t hak_huge_alloc(size_t bytes, size_t align) {
             return result;
         }
     }
-    if (!hak_huge_register(base, bytes)) {
+    if (!hak_huge_register(base, bytes, shift)) {
         hak_os_unmap(base, bytes);
         return result;
     }
@@ -168,6 +171,7 @@ static void huge_unregister(hak_huge_t *record, uint32_t entry) {
 bool hak_huge_free(void *block, uint32_t entry) {
     hak_huge_t *record = record_of(entry);
     size_t bytes = record->bytes;
+    ptrdiff_t shift = record->shift;
     if (record->base != block) {
         return false;
     }
@@ -176,7 +180,7 @@ bool hak_huge_free(void *block, uint32_t entry) {
         hak_os_unmap(block, bytes);
         return true;
     }
-    hak_huge_cache_give(block, bytes);
+    hak_huge_cache_give(block, bytes, shift);
     return true;
 }
 
@@ -209,7 +213,8 @@ static bool huge_extend(hak_huge_t *record, size_t new_bytes) {
         return false;
     }
     hak_lock_acquire(HAK_LOCK_HUGE);
-    bool is_done = hak_huge_cache_take_at(record->base + old_bytes, new_bytes - old_bytes);
+    bool is_done =
+        hak_huge_cache_take_at(record->base + old_bytes, new_bytes - old_bytes, record->shift);
     if (is_done) {
         record_set_bytes(record, new_bytes);
         hak_count_locked(huge_resize);
@@ -219,7 +224,8 @@ static bool huge_extend(hak_huge_t *record, size_t new_bytes) {
 }
 
 /* Several mappings cannot be moved at once. So the bytes are, once in the life of a block that
- * grows beyond this: from then on it is a single one. Smaller ones go to cached memory. */
+ * grows beyond this: from then on it is a single one. Smaller ones go to cached memory. The several
+ * ones are unmapped: from the cache they would be the next block to be copied. */
 enum { HUGE_WHOLE_LEAST_BYTES = 8 << 20 };
 
 static void *huge_make_whole(char *block, uint32_t entry, size_t old_bytes, size_t new_bytes) {
@@ -227,14 +233,15 @@ static void *huge_make_whole(char *block, uint32_t entry, size_t old_bytes, size
     if (base == NULL) {
         return NULL;
     }
-    if (!hak_huge_register(base, new_bytes)) {
+    if (!hak_huge_register(base, new_bytes, 0)) {
         hak_os_unmap(base, new_bytes);
         return NULL;
     }
     record_of(hak_pagemap_get(hak_pagemap_base(), base))->is_whole = true;
     memcpy(base, block, old_bytes);
     hak_count_by(realloc_copied_bytes, old_bytes);
-    hak_huge_free(block, entry);
+    huge_unregister(record_of(entry), entry);
+    hak_os_unmap(block, old_bytes);
     return base;
 }
 
@@ -282,6 +289,7 @@ static void *huge_resize(void *block, uint32_t entry, size_t bytes) {
     }
     hak_lock_acquire(HAK_LOCK_HUGE);
     record->base = target;
+    record->shift += target - (char *)block;
     record_set_bytes(record, new_bytes);
     hak_lock_release(HAK_LOCK_HUGE);
     hak_pagemap_set(target, 1, entry);

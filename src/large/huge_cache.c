@@ -27,8 +27,9 @@
 typedef struct huge_extent {
     char *base;
     size_t bytes;
-    size_t dirty;  /* bytes the kernel is thought to hold */
-    bool is_known; /* the kernel was asked about all parts of it */
+    size_t dirty;    /* bytes the kernel is thought to hold */
+    ptrdiff_t shift; /* CACHE-3 */
+    bool is_known;   /* the kernel was asked about all parts of it */
 } huge_extent_t;
 
 enum {
@@ -107,10 +108,11 @@ static char *extent_take(unsigned at, size_t bytes) {
     return base;
 }
 
-char *hak_huge_cache_take(size_t bytes, size_t align) {
+char *hak_huge_cache_take(size_t bytes, size_t align, ptrdiff_t *shift) {
     for (unsigned i = 0; i < hak_huge_cache.extent_count; i++) {
         const huge_extent_t *extent = &hak_huge_cache.extent[i];
         if (extent->bytes >= bytes && ((uintptr_t)extent->base & (align - 1)) == 0) {
+            *shift = extent->shift;
             return extent_take(i, bytes);
         }
     }
@@ -127,13 +129,19 @@ bool hak_huge_cache_fits(size_t bytes) {
     return does_fit;
 }
 
-bool hak_huge_cache_take_at(const char *base, size_t bytes) {
+bool hak_huge_cache_take_at(const char *base, size_t bytes, ptrdiff_t shift) {
     for (unsigned i = 0; i < hak_huge_cache.extent_count; i++) {
-        if (hak_huge_cache.extent[i].base == base) {
-            return hak_huge_cache.extent[i].bytes >= bytes && extent_take(i, bytes) != NULL;
+        const huge_extent_t *extent = &hak_huge_cache.extent[i];
+        if (extent->base == base) {
+            return extent->bytes >= bytes && extent->shift == shift &&
+                   extent_take(i, bytes) != NULL;
         }
     }
     return false;
+}
+
+static bool extent_is_before(const huge_extent_t *a, const huge_extent_t *b) {
+    return a->base + a->bytes == b->base && a->shift == b->shift;
 }
 
 /* Puts a mapping into the cache, joined with its neighbours. false if there is no place. */
@@ -143,13 +151,13 @@ static bool cache_put(huge_extent_t fresh) {
     while (at < hak_huge_cache.extent_count && extent[at].base < fresh.base) {
         at++;
     }
-    if (at < hak_huge_cache.extent_count && fresh.base + fresh.bytes == extent[at].base) {
+    if (at < hak_huge_cache.extent_count && extent_is_before(&fresh, &extent[at])) {
         fresh.bytes += extent[at].bytes;
         fresh.dirty += extent[at].dirty;
         fresh.is_known = fresh.is_known && extent[at].is_known;
         extent_remove(at);
     }
-    if (at > 0 && extent[at - 1].base + extent[at - 1].bytes == fresh.base) {
+    if (at > 0 && extent_is_before(&extent[at - 1], &fresh)) {
         fresh.base = extent[at - 1].base;
         fresh.bytes += extent[at - 1].bytes;
         fresh.dirty += extent[at - 1].dirty;
@@ -357,8 +365,8 @@ static void extent_charge(huge_extent_t *fresh) {
     }
 }
 
-void hak_huge_cache_give(char *base, size_t bytes) {
-    huge_extent_t fresh = {.base = base, .bytes = bytes};
+void hak_huge_cache_give(char *base, size_t bytes, ptrdiff_t shift) {
+    huge_extent_t fresh = {.base = base, .bytes = bytes, .shift = shift};
     extent_charge(&fresh);
     hak_lock_acquire(HAK_LOCK_HUGE);
     size_t bound = cache_bound();

@@ -4,25 +4,30 @@
  * the kernel (huge_cache.c says when).
  *
  * Invariants (HAK_LOCK_HUGE):
- *   CACHE-1  extents are sorted, disjoint and not adjacent; their sum is cached_bytes
- *   CACHE-2  0 < dirty <= bytes for every extent; their sum is dirty_bytes */
+ *   CACHE-1  extents are sorted, disjoint, and not adjacent unless their shifts differ; their sum
+ * is cached_bytes CACHE-2  0 < dirty <= bytes for every extent; their sum is dirty_bytes CACHE-3 an
+ * extent, and a block, has one shift: by how much mremap has moved its pages from the addresses
+ * they were mapped at. The kernel never makes one mapping of two that differ in it, and does not
+ * move two mappings at once, so they are not joined here either. */
 #ifndef HAK_LARGE_HUGE_CACHE_H
 #define HAK_LARGE_HUGE_CACHE_H
 
 #include "large/large.h"
 
-/* An aligned part of a cached mapping, not known to be zero. NULL: none fits. [lock HUGE] */
-char *hak_huge_cache_take(size_t bytes, size_t align);
+/* An aligned part of a cached mapping, not known to be zero, and its shift. NULL: none fits.
+ * [lock HUGE] */
+char *hak_huge_cache_take(size_t bytes, size_t align, ptrdiff_t *shift);
 
 /* Whether there is a part for hak_huge_cache_take; it may be gone at once. Takes the lock. */
 bool hak_huge_cache_fits(size_t bytes);
 
-/* The cached part of `bytes` that begins exactly at `base`; false: there is none. [lock HUGE] */
-bool hak_huge_cache_take_at(const char *base, size_t bytes);
+/* The cached part of `bytes` that begins exactly at `base`; false: there is none of that shift.
+ * [lock HUGE] */
+bool hak_huge_cache_take_at(const char *base, size_t bytes, ptrdiff_t shift);
 
 /* Takes a mapping nobody uses, and gives back what is too much then. Makes kernel calls: without
  * locks. */
-void hak_huge_cache_give(char *base, size_t bytes);
+void hak_huge_cache_give(char *base, size_t bytes, ptrdiff_t shift);
 
 /* Bytes in use changed by `added` less `removed`. [lock HUGE] */
 void hak_huge_cache_note_use(size_t added, size_t removed);

@@ -94,7 +94,7 @@ static void *large_move_out(void *block, hak_superslab_t *superslab, hak_large_t
     if (target == NULL || !hak_os_move_out(block, old_bytes, target, new_bytes)) {
         return NULL;
     }
-    if (!hak_huge_register(target, new_bytes)) {
+    if (!hak_huge_register(target, new_bytes, target - (char *)block)) {
         /* metadata ran out: put the bytes back, then drop the new mapping */
         __builtin_memcpy(block, target, old_bytes);
         hak_os_unmap(target, new_bytes);

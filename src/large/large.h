@@ -92,7 +92,7 @@ void *hak_huge_resize(void *block, uint32_t entry, size_t bytes);
 /* Address space for a block to move to, known to the page map; NULL when there is none. */
 void *hak_huge_reserve(size_t bytes);
 /* Wraps an existing mapping, its guard included, into a huge block; false if metadata ran out. */
-bool hak_huge_register(char *base, size_t bytes);
+bool hak_huge_register(char *base, size_t bytes, ptrdiff_t shift);
 /* Estimate of the bytes of a range that are resident; whole units. A few system calls. */
 size_t hak_large_resident(const char *base, size_t bytes);
 

@@ -25,6 +25,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "api/where.h"
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -195,12 +197,14 @@ static inline uint64_t expect_random(uint64_t *state) {
     return x * 0x2545f4914f6cdd1dULL;
 }
 
-/* Kills a hanging test with one line. SIGALRM's default action would not say which test it was. */
+/* Ends a hanging test with a line, and says where its threads are: whether a lock, the kernel or
+ * nothing is waited for. */
 static inline void expect_watchdog_bark(int signal_number) {
     static const char line[] = "watchdog: the test hangs\n";
     ssize_t written = write(STDERR_FILENO, line, sizeof line - 1);
     (void)written;
     (void)signal_number;
+    where_tell_all();
     _exit(1);
 }
 

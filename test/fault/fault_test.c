@@ -8,6 +8,7 @@
  * Arguments: the scenario; how many positions of a call at most (default 40), spread evenly. */
 #include "fault/scenario.h"
 
+#include "api/where.h"
 #include "double/audit.h"
 #include "double/os_fault.h"
 #include "hakmem/hakmem.h"
@@ -110,6 +111,7 @@ static void expect_no_block_lost(void) {
 }
 
 static void run_case(const fault_scenario_t *scenario, const fault_case_t *fault) {
+    signal(SIGALRM, where_alarm);
     alarm(HANG_SECONDS);
     if (scenario->prepare != NULL) {
         scenario->prepare();

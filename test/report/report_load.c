@@ -5,6 +5,7 @@
  * and FORMAT.end when the threads are gone.
  *
  * Usage: report_load FOLDER */
+#include "api/where.h"
 #include "base/atomics.h"
 #include "double/rng.h"
 #include "hakmem/hakmem.h"
@@ -64,6 +65,7 @@ static void write_all(const char *end) {
 /* The child goes on allocating, in what it has of the caches of others. */
 static void child(unsigned round) {
     char end[32];
+    signal(SIGALRM, where_alarm);
     alarm(CHILD_SECONDS);
     for (unsigned i = 0; i < 1000; i++) {
         hak_free(slot[i]);

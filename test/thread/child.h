@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * A forked child that must end with status 0, and within CHILD_SECONDS, which no child needs on the
- * slowest machine: one that does not is said, killed and a failure. */
+ * slowest machine: one that does not is said with where it is, killed and a failure.
+ */
 #ifndef HAK_TEST_THREAD_CHILD_H
 #define HAK_TEST_THREAD_CHILD_H
 
@@ -27,6 +28,7 @@ static inline void child_expect_end(pid_t child) {
         clock_gettime(CLOCK_MONOTONIC, &now);
         if (now.tv_sec - start.tv_sec > CHILD_SECONDS + 10) {
             expect_say("child %d hangs\n", (int)child);
+            where_tell(child);
             kill(child, SIGKILL);
             waitpid(child, &status, 0);
             EXPECT(!"a child hangs");
