@@ -148,6 +148,20 @@ def test_rows_that_look_the_same_are_one():
     assert "the next 3 look the same" in drawn.rows[0].title
 
 
+def test_labels_of_rows_are_whole_on_a_page_1280_pixels_wide():
+    found = heap(1)
+    first = found.superslabs[0]
+    for span in first.spans:
+        span.live = span.blocks = span.capacity
+    found.superslabs += [Superslab(hex(0x7f0000000000 + at), first.huge_pages, first.spans) for at in range(1, 1235)]
+    drawn = picture.lay_out(found, top=4)
+    longest = max(len(row.value) for row in drawn.rows)
+    assert longest >= len("100 % in use, 99 more")
+    assert picture.LEFT + 64 * picture.CELL + picture.GAP + 6.8 * longest <= drawn.width
+    assert max(16 + 6.7 * len(row.label) for row in drawn.rows) < picture.LEFT
+    assert drawn.width <= 1180 - 48  # as wide as page.css lets it be
+
+
 def test_picture_alone_explains_itself():
     found = heap()
     found.rss_bytes = 100 << 20

@@ -16,7 +16,8 @@ from .terminal import count, percent, share, size
 
 CELLS, ROWS, GRID, BARS = 12_000, 400, 4_000, 60  # cells, superslabs in detail, cells of the overview, huge blocks
 OVERVIEW_FROM = 33  # superslabs: fewer are seen at a glance anyway
-LEFT, CELL, PITCH, HEIGHT, RIGHT, LINE, TITLES = 150, 13, 20, 14, 130, 20, 70
+LEFT, CELL, PITCH, HEIGHT, GAP, LINE, TITLES = 120, 13, 20, 14, 10, 20, 70
+LETTER = 7  # pixels of one, at most on average
 SQUARE, BAR_WIDTH = 11, 620
 HUGE_PAGE = 2 << 20
 KIND_NAMES = {"large": "large blocks", "clean": "unused, without memory", "dirty": "unused, hold memory",
@@ -142,9 +143,14 @@ def superslab_title(superslab: Superslab, heap: Map) -> str:
     return f"{superslab.base}: " + ", ".join(part for part in parts if part)
 
 
-def _row(superslab: Superslab, more: int, heap: Map, y: float) -> Row:
+def _value(superslab: Superslab, more: int) -> str:
+    """What stands at the end of its row."""
     value = f"{percent(occupancy(superslab))} in use" if superslab.slabs else "no slab"
-    row = Row(y, superslab.base, value + (f", {more} more" if more else ""), superslab_title(superslab, heap)
+    return value + (f", {more} more" if more else "")
+
+
+def _row(superslab: Superslab, more: int, heap: Map, y: float) -> Row:
+    row = Row(y, superslab.base, _value(superslab, more), superslab_title(superslab, heap)
               + (f"; the next {more} look the same" if more else ""))
     for span in superslab.spans:
         cell = Cell(LEFT + span.unit * CELL, span.units * CELL - 1, look(span), span_title(span))
@@ -232,9 +238,10 @@ def _bars(picture: Picture, huge: list[Huge], y: float) -> float:
 def lay_out(heap: Map, rows: int = ROWS, cells: int = CELLS, top: float = TITLES) -> Picture:
     """`top`: room for titles above."""
     title = 32 + round(6.6 * len(summary(heap))) if top == TITLES else 0
-    picture = Picture(width=max(LEFT + heap.units * CELL + RIGHT, 700, title))
-    y = _place_legend(picture, heap, top)
     detailed = chosen(heap, rows, cells)
+    right = 2 * GAP + LETTER * max((len(_value(*one)) for one in folded(detailed)), default=0)
+    picture = Picture(width=max(LEFT + heap.units * CELL + right, 700, title))
+    y = _place_legend(picture, heap, top)
     if len(heap.superslabs) >= OVERVIEW_FROM:
         picture.tops["overview"] = y + 14
         y = _overview(picture, heap, y + 24)
@@ -259,7 +266,7 @@ def draw(heap: Map, title: str, rows: int = ROWS, cells: int = CELLS, is_alone: 
     """The SVG's text and its geometry. One that stands alone has a paper of its own and no dark colours."""
     picture = lay_out(heap, rows, cells, TITLES if is_alone else 4)
     return page.render("map.svg.j2", heap=heap, picture=picture, title=title, summary=summary(heap), about=about(heap),
-                       geometry=(LEFT, CELL, HEIGHT, SQUARE), is_alone=is_alone), picture
+                       geometry=(LEFT, CELL, GAP, HEIGHT, SQUARE), is_alone=is_alone), picture
 
 
 def about(heap: Map) -> str:
