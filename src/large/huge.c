@@ -203,24 +203,29 @@ static void huge_set_bytes(hak_huge_t *record, size_t bytes) {
 }
 
 /* A block that grew into the cached extent behind it may be two mappings to the kernel, which then
- * cannot move it at once: only below this size, where a copy is no great matter. */
+ * cannot move it at once: only below this size is that not asked, where a copy is no great matter.
+ */
 enum { HUGE_EXTEND_MOST_BYTES = 32 << 20 };
 
-/* Into the cached extent behind the block, of which it often was the front. */
-static bool huge_extend(hak_huge_t *record, size_t new_bytes) {
+/* Into the cached extent behind the block: what it gave up when it shrank, or what it was the front
+ * of. If that is too little the block is larger nevertheless: what it has need not be faulted in
+ * where it goes. */
+static void huge_extend(hak_huge_t *record, size_t new_bytes) {
     size_t old_bytes = record->bytes;
-    if (record->is_whole || new_bytes > HUGE_EXTEND_MOST_BYTES) {
-        return false;
-    }
+    char *end = record->base + old_bytes;
     hak_lock_acquire(HAK_LOCK_HUGE);
-    bool is_done =
-        hak_huge_cache_take_at(record->base + old_bytes, new_bytes - old_bytes, record->shift);
-    if (is_done) {
-        record_set_bytes(record, new_bytes);
+    size_t taken = hak_huge_cache_take_at(end, new_bytes - old_bytes, record->shift);
+    if (taken != 0) { /* in one step: a forked child finds it in one place */
+        record_set_bytes(record, old_bytes + taken);
         hak_count_locked(huge_resize);
     }
     hak_lock_release(HAK_LOCK_HUGE);
-    return is_done;
+    bool is_asked =
+        record->is_whole || new_bytes > HUGE_EXTEND_MOST_BYTES || old_bytes + taken < new_bytes;
+    if (taken != 0 && is_asked && !hak_os_is_one_mapping(record->base, old_bytes + taken)) {
+        huge_set_bytes(record, old_bytes);
+        hak_huge_cache_give(end, taken, record->shift);
+    }
 }
 
 /* Several mappings cannot be moved at once. So the bytes are, once in the life of a block that
@@ -245,25 +250,32 @@ static void *huge_make_whole(char *block, uint32_t entry, size_t old_bytes, size
     return base;
 }
 
-/* Without its guard. */
-static void *huge_resize(void *block, uint32_t entry, size_t bytes) {
-    hak_huge_t *record = record_of(entry);
-    size_t old_bytes = record->bytes;
-    size_t new_bytes = hak_align_up(bytes, HAK_UNIT_BYTES) + HAK_HUGE_GUARD_BYTES;
-    if (new_bytes <= old_bytes) {
-        /* keep small surpluses: the tail is not worth a system call */
-        if (old_bytes - new_bytes < HAK_UNIT_BYTES || new_bytes >= old_bytes / 8 * 7) {
-            return block;
-        }
-        if (bytes <= HAK_UNIT_BYTES) {
-            return NULL;
-        }
-        if (hak_os_unmap((char *)block + new_bytes, old_bytes - new_bytes)) {
-            huge_set_bytes(record, new_bytes);
-        }
-        return block;
+/* Moves the pages; what lies behind the block is not free. */
+static void *huge_move(hak_huge_t *record, uint32_t entry, size_t new_bytes) {
+    char *block = record->base, *target = hak_huge_reserve(new_bytes);
+    if (target == NULL) {
+        return NULL;
     }
-    if (huge_extend(record, new_bytes)) {
+    hak_pagemap_set(block, 1, 0); /* before another thread can map the place */
+    if (!hak_os_move(block, record->bytes, target, new_bytes)) {
+        hak_pagemap_set(block, 1, entry);
+        return NULL;
+    }
+    hak_lock_acquire(HAK_LOCK_HUGE);
+    record->base = target;
+    record->shift += target - block;
+    record_set_bytes(record, new_bytes);
+    hak_lock_release(HAK_LOCK_HUGE);
+    hak_pagemap_set(target, 1, entry);
+    hak_count(huge_remap);
+    return target;
+}
+
+static void *huge_grow(hak_huge_t *record, uint32_t entry, size_t new_bytes) {
+    char *block = record->base;
+    huge_extend(record, new_bytes);
+    size_t old_bytes = record->bytes;
+    if (old_bytes >= new_bytes) {
         return block;
     }
     if (hak_os_resize(block, old_bytes, new_bytes)) {
@@ -278,23 +290,27 @@ static void *huge_resize(void *block, uint32_t entry, size_t bytes) {
         bool is_worth_it = new_bytes >= HUGE_WHOLE_LEAST_BYTES;
         return is_worth_it ? huge_make_whole(block, entry, old_bytes, new_bytes) : NULL;
     }
-    char *target = hak_huge_reserve(new_bytes);
-    if (target == NULL) {
+    return huge_move(record, entry, new_bytes);
+}
+
+/* Without its guard. What a shrink gives up is cached: the next growth finds it there. */
+static void *huge_resize(void *block, uint32_t entry, size_t bytes) {
+    hak_huge_t *record = record_of(entry);
+    size_t old_bytes = record->bytes;
+    size_t new_bytes = hak_align_up(bytes, HAK_UNIT_BYTES) + HAK_HUGE_GUARD_BYTES;
+    if (new_bytes > old_bytes) {
+        return huge_grow(record, entry, new_bytes);
+    }
+    /* keep small surpluses: the tail is not worth a system call */
+    if (old_bytes - new_bytes < HAK_UNIT_BYTES || new_bytes >= old_bytes / 8 * 7) {
+        return block;
+    }
+    if (bytes <= HAK_UNIT_BYTES) {
         return NULL;
     }
-    hak_pagemap_set(block, 1, 0); /* before another thread can map the place */
-    if (!hak_os_move(block, old_bytes, target, new_bytes)) {
-        hak_pagemap_set(block, 1, entry);
-        return NULL;
-    }
-    hak_lock_acquire(HAK_LOCK_HUGE);
-    record->base = target;
-    record->shift += target - (char *)block;
-    record_set_bytes(record, new_bytes);
-    hak_lock_release(HAK_LOCK_HUGE);
-    hak_pagemap_set(target, 1, entry);
-    hak_count(huge_remap);
-    return target;
+    huge_set_bytes(record, new_bytes);
+    hak_huge_cache_give((char *)block + new_bytes, old_bytes - new_bytes, record->shift);
+    return block;
 }
 
 void *hak_huge_resize(void *block, uint32_t entry, size_t bytes) {

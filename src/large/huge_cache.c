@@ -129,15 +129,16 @@ bool hak_huge_cache_fits(size_t bytes) {
     return does_fit;
 }
 
-bool hak_huge_cache_take_at(const char *base, size_t bytes, ptrdiff_t shift) {
+size_t hak_huge_cache_take_at(const char *base, size_t bytes, ptrdiff_t shift) {
     for (unsigned i = 0; i < hak_huge_cache.extent_count; i++) {
         const huge_extent_t *extent = &hak_huge_cache.extent[i];
-        if (extent->base == base) {
-            return extent->bytes >= bytes && extent->shift == shift &&
-                   extent_take(i, bytes) != NULL;
+        if (extent->base == base && extent->shift == shift) {
+            bytes = hak_least(bytes, extent->bytes);
+            extent_take(i, bytes);
+            return bytes;
         }
     }
-    return false;
+    return 0;
 }
 
 static bool extent_is_before(const huge_extent_t *a, const huge_extent_t *b) {

@@ -5,10 +5,11 @@
  *
  * Invariants (HAK_LOCK_HUGE):
  *   CACHE-1  extents are sorted, disjoint, and not adjacent unless their shifts differ; their sum
- * is cached_bytes CACHE-2  0 < dirty <= bytes for every extent; their sum is dirty_bytes CACHE-3 an
- * extent, and a block, has one shift: by how much mremap has moved its pages from the addresses
- * they were mapped at. The kernel never makes one mapping of two that differ in it, and does not
- * move two mappings at once, so they are not joined here either. */
+ *            is cached_bytes
+ *   CACHE-2  0 < dirty <= bytes for every extent; their sum is dirty_bytes
+ *   CACHE-3  an extent, and a block, has one shift: by how much mremap has moved its pages from
+ *            the addresses they were mapped at. The kernel never makes one mapping of two that
+ *            differ in it, and does not move two mappings at once, so they are not joined here. */
 #ifndef HAK_LARGE_HUGE_CACHE_H
 #define HAK_LARGE_HUGE_CACHE_H
 
@@ -21,9 +22,9 @@ char *hak_huge_cache_take(size_t bytes, size_t align, ptrdiff_t *shift);
 /* Whether there is a part for hak_huge_cache_take; it may be gone at once. Takes the lock. */
 bool hak_huge_cache_fits(size_t bytes);
 
-/* The cached part of `bytes` that begins exactly at `base`; false: there is none of that shift.
+/* At most `bytes` of what is cached of that shift from exactly `base` on; returns how many.
  * [lock HUGE] */
-bool hak_huge_cache_take_at(const char *base, size_t bytes, ptrdiff_t shift);
+size_t hak_huge_cache_take_at(const char *base, size_t bytes, ptrdiff_t shift);
 
 /* Takes a mapping nobody uses, and gives back what is too much then. Makes kernel calls: without
  * locks. */

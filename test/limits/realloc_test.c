@@ -11,6 +11,8 @@
 #include "api/family.h"
 #include "api/figure.h"
 
+#include <sys/resource.h>
+
 enum { KIBIBYTE = 1 << 10, MEBIBYTE = 1 << 20, STRIDE = 256 * KIBIBYTE, WALLS = 4096 };
 
 static size_t last_bytes;
@@ -173,6 +175,29 @@ static void realloc_after_churn_copies_little(void) {
     }
 }
 
+/* All of what is new is written to each time, at random sizes of 2 to 6 MiB. */
+static void realloc_up_and_down_faults_memory_in_once(void) {
+    enum { ROUNDS = 1000, LEAST = 2 * MEBIBYTE, MOST = 6 * MEBIBYTE, OS_PAGE = 4096 };
+    struct rusage before, after;
+    uint64_t random = 1;
+    size_t size = LEAST;
+    unsigned char *block = family.malloc(size);
+    getrusage(RUSAGE_SELF, &before);
+    for (size_t i = 0; i < ROUNDS; ++i) {
+        size_t next = LEAST + expect_random(&random) % (MOST - LEAST);
+        block = family.realloc(block, next);
+        EXPECT(block != NULL);
+        for (size_t at = size; at < next; at += OS_PAGE) {
+            block[at] = 1;
+        }
+        size = next;
+    }
+    getrusage(RUSAGE_SELF, &after);
+    family.free(block);
+    expect_say("  %ld page faults\n", after.ru_minflt - before.ru_minflt);
+    EXPECT(after.ru_minflt - before.ru_minflt <= 2 * MOST / OS_PAGE || expect_is_emulated());
+}
+
 int main(int argc, char **argv) {
     last_bytes = (size_t)1 << expect_arg(argc, argv, 1, 30);
     family_load();
@@ -180,5 +205,7 @@ int main(int argc, char **argv) {
     RUN(realloc_of_a_block_alone_to_1_gib_copies_nothing);
     RUN(realloc_among_others_to_1_gib_copies_nothing_above_1_mib);
     RUN(realloc_after_churn_copies_little);
+    family.trim(0);
+    RUN(realloc_up_and_down_faults_memory_in_once);
     return expect_status();
 }

@@ -116,6 +116,8 @@ static void huge_resize_grows_and_shrinks_in_place(void **state) {
     assert_ptr_equal(large_resize(block, 2u * MIB), block);
     assert_int_equal(hak_large_usable(block, entry_of(block)), 2u * MIB - GUARD);
     assert_int_equal(large_stats().huge_in_use_bytes, 2u * MIB);
+    assert_int_equal(large_stats().huge_cached_bytes, 6u * MIB);
+    assert_int_equal(hak_large_trim(0), 6u * MIB);
     assert_false(hak_os_is_readable(block + 2u * MIB));
     uint64_t moved = hak_counters.huge_remap;
     assert_ptr_equal(large_resize(block, 6u * MIB), block); /* into the gap it left */
@@ -149,15 +151,60 @@ static void huge_resize_against_a_neighbour_moves_pages(void **state) {
     large_free(wall);
 }
 
+static uint64_t kernel_calls(void) {
+    return hak_os_fault_calls(HAK_OS_CALL_MAP) + hak_os_fault_calls(HAK_OS_CALL_REMAP) +
+           hak_os_fault_calls(HAK_OS_CALL_UNMAP) + hak_os_fault_calls(HAK_OS_CALL_PURGE);
+}
+
+static void huge_shrink_and_growth_again_make_no_kernel_call(void **state) {
+    (void)state;
+    char *block = large(6u * MIB, 16);
+    memset(block, 5, 6u * MIB - GUARD);
+    uint64_t before = kernel_calls();
+    for (unsigned i = 0; i < 100; i++) {
+        assert_ptr_equal(large_resize(block, (2u + i % 3) * MIB), block);
+        assert_int_equal(large_stats().huge_cached_bytes, (4u - i % 3) * MIB);
+        assert_int_equal(large_stats().huge_in_use_bytes, (2u + i % 3) * MIB);
+        assert_ptr_equal(large_resize(block, 6u * MIB), block);
+        assert_int_equal(large_stats().huge_cached_bytes, 0);
+    }
+    assert_int_equal(kernel_calls(), before);
+    assert_true(hak_os_resident(block, 6u * MIB) >= 6u * MIB - GUARD);
+    assert_true(unit_is_filled(block, 2u * MIB - GUARD, 5));
+    large_free(block);
+}
+
+/* The end of what was given up went back; what is left need not be faulted in, wherever it is. */
+static void huge_growth_takes_what_is_left_of_a_shrink_along(void **state) {
+    (void)state;
+    for (unsigned is_walled = 0; is_walled < 2; is_walled++) {
+        char *block = large(12u * MIB, 16);
+        memset(block, 5, 12u * MIB - GUARD);
+        assert_ptr_equal(large_resize(block, 4u * MIB), block);
+        assert_int_equal(hak_large_trim(5u * MIB), 3u * MIB);
+        hak_os_fault_plan(HAK_OS_CALL_REMAP, 0, is_walled); /* not in place */
+        block = large_resize(block, 12u * MIB);
+        hak_os_fault_clear();
+        assert_non_null(block);
+        assert_int_equal(large_stats().huge_cached_bytes, 0);
+        assert_int_equal(large_stats().huge_in_use_bytes, 12u * MIB);
+        assert_int_equal(hak_os_resident(block, 9u * MIB), 9u * MIB);
+        assert_true(unit_is_filled(block, 4u * MIB - GUARD, 5));
+        assert_true(unit_is_filled(block + 9u * MIB, 3u * MIB - GUARD, 0));
+        large_free(block);
+        hak_large_trim(0);
+    }
+}
+
 static void huge_resize_failing_anywhere_leaves_it_whole(void **state) {
     (void)state;
-    static const hak_os_call_t calls[] = {HAK_OS_CALL_MAP, HAK_OS_CALL_REMAP, HAK_OS_CALL_UNMAP};
+    static const hak_os_call_t calls[] = {HAK_OS_CALL_MAP, HAK_OS_CALL_REMAP};
     char *block = large(2u * MIB, 16);
     memset(block, 5, 2u * MIB - GUARD);
     for (unsigned i = 0; i < UNIT_COUNT(calls); i++) {
         hak_os_fault_plan(HAK_OS_CALL_REMAP, 0, 1); /* not in place */
         hak_os_fault_plan(calls[i], 0, 1u << 30);
-        char *again = large_resize(block, calls[i] == HAK_OS_CALL_UNMAP ? MIB + 1 : 16u * MIB);
+        char *again = large_resize(block, 16u * MIB);
         hak_os_fault_clear();
         assert_true(again == NULL || again == block);
         assert_int_equal(large_stats().huge_in_use_bytes, 2u * MIB);
@@ -199,6 +246,8 @@ static const struct CMUnitTest tests[] = {
     LARGE_TEST(huge_cache_of_scattered_extents_is_bounded_in_number),
     LARGE_TEST(huge_resize_grows_and_shrinks_in_place),
     LARGE_TEST(huge_resize_against_a_neighbour_moves_pages),
+    LARGE_TEST(huge_shrink_and_growth_again_make_no_kernel_call),
+    LARGE_TEST(huge_growth_takes_what_is_left_of_a_shrink_along),
     LARGE_TEST(huge_resize_failing_anywhere_leaves_it_whole),
     LARGE_TEST(huge_unmap_refused_gives_the_memory_back),
     LARGE_TEST(huge_records_are_reused),
