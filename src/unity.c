@@ -13,10 +13,12 @@
 #include "os/os_tags.c"
 #include "os/os_thread.c"
 
+#include "span/fit.c"
 #include "span/huge_page.c"
 #include "span/meta.c"
 #include "span/pagemap.c"
 #include "span/purge.c"
+#include "span/summary.c"
 #include "span/superslab.c"
 
 #include "slab/holes.c"

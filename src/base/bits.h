@@ -97,12 +97,21 @@ HAK_INLINE unsigned hak_run_around(uint64_t bits, unsigned i) {
     return end - start;
 }
 
-/* Length of the longest run of set bits. */
-HAK_INLINE unsigned hak_longest_run(uint64_t bits) {
-    unsigned length = 0;
-    while (bits != 0) {
-        bits &= bits >> 1;
-        length++;
+/* Length of the longest run of set bits that begins at one of the bits of `places`; O(log). */
+HAK_INLINE unsigned hak_longest_run(uint64_t bits, uint64_t places) {
+    if ((bits & places) == 0) {
+        return 0;
+    }
+    unsigned length = 1; /* of the runs that begin at `bits`; what is around them is known */
+    for (uint64_t twice; length < 64 && ((twice = bits & bits >> length) & places) != 0;) {
+        bits = twice;
+        length *= 2;
+    }
+    for (unsigned step = length / 2; step != 0; step /= 2) {
+        uint64_t longer = bits & bits >> step;
+        bool is_there = (longer & places) != 0;
+        bits = is_there ? longer : bits;
+        length += is_there ? step : 0;
     }
     return length;
 }

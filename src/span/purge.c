@@ -154,8 +154,9 @@ static bool job_take(purge_job_t *job, purge_plan_t plan, uint32_t *cursor) {
         state->whole_count -= superslab->free_units == ~0ull;
         superslab->free_units &= ~job->units;
         superslab->leaving_units |= job->units;
+        hak_fit_note(superslab);
         job->split = hak_span_note_split(superslab, job->units);
-        hak_span_take_dirty(dirty);
+        hak_span_take_dirty(hak_popcount(dirty));
         state->high_units -= hak_popcount(dirty); /* a purge is no breath */
         return true;
     }
@@ -214,6 +215,7 @@ static uint64_t superslab_purge(hak_superslab_t *superslab, uint64_t units, unsi
 static void superslab_forget(hak_superslab_t *superslab) {
     hak_span_state_t *state = &hak_span_state;
     state->table[superslab->index] = NULL;
+    hak_summary_set(&state->vacant, superslab->index, 1);
     state->count--;
     state->huge_page_count -= hak_popcount(superslab->huge_pages);
     superslab->next = state->spare;
@@ -242,7 +244,7 @@ static size_t job_run(const purge_job_t *job, unsigned *splits) {
         superslab->leaving_units &= ~job->units;
         state->whole_count += superslab->free_units == ~0ull;
         hak_span_add_dirty(hak_popcount(dirty));
-        hak_span_note_free(superslab, hak_longest_run(superslab->free_units));
+        hak_fit_note(superslab);
     }
     hak_lock_release(HAK_LOCK_SPAN);
     return hak_popcount(done) * (size_t)HAK_UNIT_BYTES;
@@ -279,7 +281,7 @@ static void superslab_after_fork(hak_superslab_t *superslab, void *context) {
         superslab->free_units |= units;
         hak_span_state.whole_count += superslab->free_units == ~0ull;
         hak_span_add_dirty(hak_popcount(units));
-        hak_span_note_free(superslab, hak_longest_run(superslab->free_units));
+        hak_fit_note(superslab);
     }
 }
 

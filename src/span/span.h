@@ -12,14 +12,15 @@
  *           frees the span says how many leading units it wrote to.
  *   SPAN-3  unused_dirty_units of the process == sum of popcount(free & ~clean), less what a purge
  *           in progress holds.
- *   SPAN-4  first_fit[n] <= index of every superslab that has a free run of n units, and
- *           <= first_fit[n + 1].
+ *   SPAN-4  fit[n] has for every superslab the length of its longest free run that begins at a
+ *           multiple of 2^n units: for n = 0 always, else since a span was wanted at such a place.
  *   SPAN-5  Superslabs are filled in the order of their index; the highest are emptied first.
  *   SPAN-6  Bit i of huge_pages: the kernel may back the i-th 2 MiB with a huge page. Then either
  *           all its units are free and clean, or none is clean.
  *   SPAN-7  low_units <= unused_dirty_units <= high_units.
  *   SPAN-8  A unit in padding_units lies in a range that was opened for huge pages, and nobody has
- *           used it since: no span has it. */
+ *           used it since: no span has it.
+ *   SPAN-9  vacant has 1 for the places of the table below `end` without a superslab, else 0. */
 #ifndef HAK_SPAN_SPAN_H
 #define HAK_SPAN_SPAN_H
 

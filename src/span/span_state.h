@@ -7,17 +7,23 @@
 #include "base/counters.h"
 #include "os/os.h"
 #include "span/span.h"
+#include "span/summary.h"
+
+/* Alignments of spans: units, two units, to a superslab. */
+enum { HAK_SPAN_ALIGNS = HAK_SUPERSLAB_LOG2 - HAK_UNIT_LOG2 + 1 };
 
 typedef struct hak_span_state {
     hak_superslab_t **table; /* by index; NULL where a superslab was unmapped */
     hak_superslab_t *spare;  /* records without a mapping */
     uint32_t end;            /* places in use, holes included */
     uint32_t capacity;
-    uint32_t whole_count;                        /* superslabs of which every unit is free */
-    uint32_t count;                              /* superslabs mapped */
-    uint32_t first_fit[HAK_SUPERSLAB_UNITS + 1]; /* SPAN-4 */
-    size_t huge_page_count;                      /* sum of popcount(huge_pages) */
-    bool lacks_huge_pages;                       /* the kernel refused one */
+    uint32_t whole_count; /* superslabs of which every unit is free */
+    uint32_t count;       /* superslabs mapped */
+    uint8_t alignments;   /* bit n: fit[n] is kept; bit 0 says nothing, it always is */
+    hak_summary_t fit[HAK_SPAN_ALIGNS]; /* SPAN-4 */
+    hak_summary_t vacant;               /* SPAN-9 */
+    size_t huge_page_count;             /* sum of popcount(huge_pages) */
+    bool lacks_huge_pages;              /* the kernel refused one */
     hak_span_counters_t counters;
     size_t in_use_units;
     size_t unused_dirty_units; /* SPAN-3 */
@@ -36,8 +42,38 @@ HAK_INLINE size_t hak_span_guard_bytes(void) {
     return HAK_HARDEN ? hak_os_page_bytes() : 0;
 }
 
-/* A run of `length` units is free: lowers first_fit. */
-void hak_span_note_free(const hak_superslab_t *superslab, unsigned length);
+/* The oldest superslab that has a free run of `count` units at a multiple of `align` bytes, and the
+ * units where such runs begin; NULL: none has (fit.c). */
+hak_superslab_t *hak_fit_find(unsigned count, size_t align, uint64_t *starts);
+/* The units that are a multiple of 2^`align_log2`. */
+uint64_t hak_fit_places(unsigned align_log2);
+/* After free_units changed: keeps SPAN-4. */
+void hak_fit_note(const hak_superslab_t *superslab);
+void hak_fit_note_aligned(const hak_superslab_t *superslab);
+
+/* The same after `unit`, and what follows, was taken from what was free `before`: the longest run
+ * is what it was, unless it was that one. */
+HAK_INLINE void hak_fit_note_taken(const hak_superslab_t *superslab, uint64_t before,
+                                   unsigned unit) {
+    unsigned longest = hak_summary_get(&hak_span_state.fit[0], superslab->index);
+    if (hak_run_around(before, unit) == longest) {
+        hak_fit_note(superslab);
+    } else if (HAK_UNLIKELY(hak_span_state.alignments != 0)) {
+        hak_fit_note_aligned(superslab);
+    }
+}
+
+/* The same after `unit`, and others of the same run, became free. */
+HAK_INLINE void hak_fit_note_free(const hak_superslab_t *superslab, unsigned unit) {
+    unsigned length = hak_run_around(superslab->free_units, unit);
+    if (length > hak_summary_get(&hak_span_state.fit[0], superslab->index)) {
+        hak_summary_set(&hak_span_state.fit[0], superslab->index, length);
+    }
+    if (HAK_UNLIKELY(hak_span_state.alignments != 0)) {
+        hak_fit_note_aligned(superslab);
+    }
+}
+
 /* Clean units are about to be used; tells the learner when they had been purged. */
 void hak_span_note_wanted(hak_superslab_t *superslab, uint64_t units);
 
@@ -55,6 +91,11 @@ void hak_span_split(const hak_superslab_t *superslab, uint8_t split);
 /* Clears over_since_ns when the bound is met again: the excess may have been needed after all. */
 void hak_span_note_met(void);
 
+/* How many of a span's units are in `some` of them; mostly all or none. */
+HAK_INLINE unsigned hak_span_count_units(uint64_t some, unsigned unit, unsigned count) {
+    return some == 0 ? 0 : some == hak_mask(count) << unit ? count : hak_popcount(some);
+}
+
 /* So many units more are unused that hold memory. */
 HAK_INLINE void hak_span_add_dirty(size_t units) {
     size_t unused = hak_span_state.unused_dirty_units + units;
@@ -64,9 +105,9 @@ HAK_INLINE void hak_span_add_dirty(size_t units) {
     }
 }
 
-/* Units that held memory are unused no more. */
-HAK_INLINE void hak_span_take_dirty(uint64_t dirty) {
-    size_t unused = hak_span_state.unused_dirty_units - hak_popcount(dirty);
+/* So many units that held memory are unused no more. */
+HAK_INLINE void hak_span_take_dirty(size_t units) {
+    size_t unused = hak_span_state.unused_dirty_units - units;
     hak_span_state.unused_dirty_units = unused;
     if (unused < hak_span_state.low_units) {
         hak_span_state.low_units = unused;

@@ -3,7 +3,7 @@
  * Superslabs: map, carve, join, and the table that holds them in order of creation. Choosing the
  * oldest superslab that fits packs the old ones and lets the young ones become empty (SPAN-5).
  *
- * Not here: what goes back to the kernel and when (purge.c). */
+ * Not here: which superslab fits (fit.c), and what goes back to the kernel and when (purge.c). */
 #include "base/atomics.h"
 #include "base/check.h"
 #include "base/counters.h"
@@ -15,17 +15,28 @@
 
 hak_span_state_t hak_span_state; /* [lock SPAN] */
 
-/* Doubles the table; the old one (at most half the new one's size) stays behind in metadata. */
+enum { TABLE_LEAST = HAK_SUMMARY_LINE };
+
+/* Doubles the table, and with it the summaries; the old ones (at most half the new size) stay
+ * behind in metadata. Those of alignments nobody wants are never touched. */
 static bool table_grow(void) {
     hak_span_state_t *state = &hak_span_state;
-    uint32_t capacity = state->capacity == 0 ? 64 : state->capacity * 2;
-    hak_superslab_t **table = hak_meta_alloc(capacity * sizeof *table);
+    uint32_t capacity = state->capacity == 0 ? TABLE_LEAST : state->capacity * 2;
+    size_t summary_bytes = hak_summary_bytes(capacity);
+    hak_superslab_t **table =
+        hak_meta_alloc(capacity * sizeof *table + (HAK_SPAN_ALIGNS + 1) * summary_bytes);
     if (table == NULL) {
         return false;
     }
     for (uint32_t i = 0; i < state->end; i++) {
         table[i] = state->table[i];
     }
+    char *memory = (char *)&table[capacity];
+    for (unsigned n = 0; n < HAK_SPAN_ALIGNS; n++, memory += summary_bytes) {
+        bool is_kept = n == 0 || (state->alignments >> n & 1) != 0;
+        hak_summary_move(&state->fit[n], is_kept ? state->end : 0, capacity, memory);
+    }
+    hak_summary_move(&state->vacant, state->end, capacity, memory);
     state->table = table;
     state->capacity = capacity;
     return true;
@@ -35,12 +46,10 @@ static bool table_grow(void) {
 static bool table_place(uint32_t *index) {
     hak_span_state_t *state = &hak_span_state;
     if (state->count < state->end) {
-        for (uint32_t i = 0; i < state->end; i++) {
-            if (state->table[i] == NULL) {
-                *index = i;
-                return true;
-            }
-        }
+        *index = hak_summary_find(&state->vacant, 1);
+        HAK_ASSERT(*index < state->end, "SPAN-9");
+        hak_summary_set(&state->vacant, *index, 0);
+        return true;
     }
     if (state->end == state->capacity && !table_grow()) {
         return false;
@@ -87,7 +96,7 @@ static bool superslab_add(char *base) {
     state->table[index] = superslab;
     state->count++;
     state->whole_count++;
-    hak_span_note_free(superslab, HAK_SUPERSLAB_UNITS);
+    hak_fit_note(superslab);
     hak_pagemap_set_superslab(base, superslab);
     hak_count(superslab_map);
     return true;
@@ -131,52 +140,6 @@ static bool superslab_map(void) {
     return added != 0;
 }
 
-void hak_span_note_free(const hak_superslab_t *superslab, unsigned length) {
-    uint32_t *first_fit = hak_span_state.first_fit;
-    for (; length > 0 && first_fit[length] > superslab->index; length--) {
-        first_fit[length] = superslab->index;
-    }
-}
-
-/* Superslab `index` has no run of `count` units, nor a longer one; nor has any before it. */
-static void superslab_note_none(unsigned count, uint32_t index) {
-    uint32_t *first_fit = hak_span_state.first_fit;
-    for (; count <= HAK_SUPERSLAB_UNITS && first_fit[count] <= index; count++) {
-        first_fit[count] = index + 1;
-    }
-}
-
-/* Free runs that start at a multiple of `align` bytes. */
-static uint64_t superslab_fits(const hak_superslab_t *superslab, unsigned count, size_t align) {
-    uint64_t starts = hak_run_starts(superslab->free_units, count);
-    for (size_t step = HAK_UNIT_BYTES * 2; step <= align && starts != 0; step *= 2) {
-        unsigned stride = (unsigned)(step / HAK_UNIT_BYTES);
-        uint64_t keep = 1;
-        for (unsigned i = stride; i < HAK_SUPERSLAB_UNITS; i += stride) {
-            keep |= 1ull << i;
-        }
-        starts &= keep;
-    }
-    return starts;
-}
-
-static hak_superslab_t *superslab_find(unsigned count, size_t align, uint64_t *starts) {
-    hak_span_state_t *state = &hak_span_state;
-    for (uint32_t i = state->first_fit[count]; i < state->end; i++) {
-        hak_superslab_t *superslab = state->table[i];
-        if (superslab != NULL && superslab->free_units != 0) {
-            *starts = superslab_fits(superslab, count, align);
-            if (*starts != 0) {
-                return superslab;
-            }
-        }
-        if (align <= HAK_UNIT_BYTES && state->first_fit[count] == i) {
-            superslab_note_none(count, i);
-        }
-    }
-    return NULL;
-}
-
 static void span_look_at_peak(void) {
     const hak_span_state_t *state = &hak_span_state;
     if (HAK_UNLIKELY(state->in_use_units > state->peak_units)) {
@@ -194,10 +157,10 @@ bool hak_span_alloc(unsigned count, size_t align, hak_span_use_t use, hak_span_t
     hak_span_state_t *state = &hak_span_state;
     uint64_t starts = 0;
     hak_lock_acquire(HAK_LOCK_SPAN);
-    hak_superslab_t *superslab = superslab_find(count, align, &starts);
+    hak_superslab_t *superslab = hak_fit_find(count, align, &starts);
     bool is_new = superslab == NULL && superslab_map();
     if (is_new) {
-        superslab = superslab_find(count, align, &starts);
+        superslab = hak_fit_find(count, align, &starts);
     }
     if (superslab != NULL) {
         unsigned unit = hak_ctz(starts);
@@ -205,11 +168,12 @@ bool hak_span_alloc(unsigned count, size_t align, hak_span_use_t use, hak_span_t
         span_count(is_new, (superslab->clean_units & mask) != 0);
         HAK_ASSERT((superslab->free_units & mask) == mask, "SPAN-1");
         hak_span_note_opened(superslab, mask, use);
-        uint64_t dirty = mask & ~superslab->clean_units;
-        state->whole_count -= superslab->free_units == ~0ull;
-        superslab->free_units &= ~mask;
+        uint64_t dirty = mask & ~superslab->clean_units, before = superslab->free_units;
+        state->whole_count -= before == ~0ull;
+        superslab->free_units = before & ~mask;
+        hak_fit_note_taken(superslab, before, unit);
         state->in_use_units += count;
-        hak_span_take_dirty(dirty);
+        hak_span_take_dirty(hak_span_count_units(dirty, unit, count));
         if (dirty != mask) {
             hak_span_note_wanted(superslab, mask & ~dirty);
         }
@@ -233,9 +197,9 @@ bool hak_span_free_locked(hak_superslab_t *superslab, unsigned unit, unsigned co
     superslab->clean_units &= ~(hak_mask(touched) << unit);
     superslab->free_units |= mask;
     state->whole_count += superslab->free_units == ~0ull;
-    hak_span_add_dirty(hak_popcount(mask & ~superslab->clean_units));
+    hak_span_add_dirty(hak_span_count_units(mask & ~superslab->clean_units, unit, count));
     state->in_use_units -= count;
-    hak_span_note_free(superslab, hak_run_around(superslab->free_units, unit));
+    hak_fit_note_free(superslab, unit);
     bool is_over = hak_span_is_over();
     hak_lock_release(HAK_LOCK_SPAN);
     return is_over;
@@ -257,11 +221,12 @@ bool hak_span_extend(hak_superslab_t *superslab, unsigned unit, unsigned count, 
     bool fits = (superslab->free_units & mask) == mask;
     if (fits) {
         hak_span_note_opened(superslab, mask, HAK_SPAN_SPARSE);
-        uint64_t dirty = mask & ~superslab->clean_units;
-        superslab->free_units &= ~mask;
+        uint64_t dirty = mask & ~superslab->clean_units, before = superslab->free_units;
+        superslab->free_units = before & ~mask;
+        hak_fit_note_taken(superslab, before, unit + count);
         hak_span_state.in_use_units += wanted - count;
         hak_owner_add(&hak_span_state.counters.span_extend, 1);
-        hak_span_take_dirty(dirty);
+        hak_span_take_dirty(hak_popcount(dirty));
         span_look_at_peak();
         *is_zero = dirty == 0;
     }

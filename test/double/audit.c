@@ -5,6 +5,7 @@
 #include "audit.h"
 #include "front/tcache.h"
 #include "slab/slab_inl.h"
+#include "span/span_state.h"
 
 static void audit_fail(hak_audit_t *audit, const char *invariant, const void *where) {
     if (audit->broken == NULL) {
@@ -130,6 +131,50 @@ static void audit_tcache(hak_tcache_t *tcache, void *context) {
     audit_expect(audit, drawn == tcache->drawn || !tcache->is_attached, "TCACHE-7", tcache);
 }
 
+/* Each byte above the lowest level is the largest of its line. */
+static bool summary_adds_up(const hak_summary_t *summary) {
+    size_t count = hak_span_state.capacity;
+    for (unsigned level = 0; level < summary->top; level++, count /= HAK_SUMMARY_LINE) {
+        for (size_t i = 0; i < count / HAK_SUMMARY_LINE; i++) {
+            const uint8_t *line = &summary->level[level][i * HAK_SUMMARY_LINE];
+            uint8_t most = 0;
+            for (unsigned place = 0; place < HAK_SUMMARY_LINE; place++) {
+                most = line[place] > most ? line[place] : most;
+            }
+            if (summary->level[level + 1][i] != most) {
+                return false;
+            }
+        }
+    }
+    return count <= HAK_SUMMARY_LINE;
+}
+
+static bool fit_is_true(uint32_t index, unsigned n) {
+    const hak_superslab_t *superslab = hak_span_state.table[index];
+    bool is_kept = n == 0 || (hak_span_state.alignments >> n & 1) != 0;
+    unsigned longest = superslab == NULL || !is_kept
+                           ? 0
+                           : hak_longest_run(superslab->free_units, hak_fit_places(n));
+    return hak_summary_get(&hak_span_state.fit[n], index) == longest;
+}
+
+const char *hak_audit_summaries(void) {
+    const hak_span_state_t *state = &hak_span_state;
+    bool does_fit = true, is_vacant = true;
+    for (uint32_t i = 0; i < state->capacity; i++) {
+        for (unsigned n = 0; n < HAK_SPAN_ALIGNS; n++) {
+            does_fit = does_fit && fit_is_true(i, n);
+        }
+        bool is_hole = i < state->end && state->table[i] == NULL;
+        is_vacant = is_vacant && hak_summary_get(&state->vacant, i) == is_hole;
+    }
+    for (unsigned n = 0; n < HAK_SPAN_ALIGNS && state->capacity != 0; n++) {
+        does_fit = does_fit && summary_adds_up(&state->fit[n]);
+    }
+    is_vacant = is_vacant && (state->capacity == 0 || summary_adds_up(&state->vacant));
+    return !does_fit ? "SPAN-4" : !is_vacant ? "SPAN-9" : NULL;
+}
+
 bool hak_audit_walk(hak_audit_t *audit) {
     *audit = (hak_audit_t){0};
     hak_tcache_visit(audit_tcache, audit);
@@ -138,6 +183,8 @@ bool hak_audit_walk(hak_audit_t *audit) {
     hak_span_stats(&stats);
     audit_expect(audit, stats.unused_dirty_bytes == audit->unused_dirty_units * HAK_UNIT_BYTES,
                  "SPAN-3", NULL);
+    const char *summaries = hak_audit_summaries();
+    audit_expect(audit, summaries == NULL, summaries, &hak_span_state);
     audit_expect(audit, hak_load_relaxed(&hak_span_hole_bytes) == audit->hole_bytes, "SLAB-8",
                  NULL);
     return audit->broken == NULL;

@@ -20,4 +20,8 @@ typedef struct hak_audit {
 /* true if every invariant holds. */
 bool hak_audit_walk(hak_audit_t *audit);
 
+/* What the spans know of each superslab, and sums of it, against the superslabs: NULL, or the
+ * number of the invariant that does not hold. */
+const char *hak_audit_summaries(void);
+
 #endif

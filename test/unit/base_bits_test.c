@@ -143,15 +143,24 @@ static void longest_run_of_any_bits_equals_a_scan(void **state) {
     uint64_t seed = 4;
     for (unsigned i = 0; i < 4000; i++) {
         uint64_t bits = some_bits(i, &seed);
-        unsigned longest = 0, length = 0;
-        for (unsigned at = 0; at < 64; at++) {
-            length = (bits >> at & 1) != 0 ? length + 1 : 0;
-            longest = length > longest ? length : longest;
+        for (unsigned stride = 1; stride <= 64; stride *= 2) {
+            uint64_t places = 0;
+            unsigned longest = 0;
+            for (unsigned at = 0; at < 64; at += stride) {
+                unsigned end = at;
+                while (end < 64 && (bits >> end & 1) != 0) {
+                    end++;
+                }
+                places |= 1ull << at;
+                longest = end - at > longest ? end - at : longest;
+            }
+            assert_int_equal(hak_longest_run(bits, places), longest);
         }
-        assert_int_equal(hak_longest_run(bits), longest);
     }
-    assert_int_equal(hak_longest_run(0), 0);
-    assert_int_equal(hak_longest_run(~0ull), 64);
+    assert_int_equal(hak_longest_run(0, ~0ull), 0);
+    assert_int_equal(hak_longest_run(~0ull, ~0ull), 64);
+    assert_int_equal(hak_longest_run(~0ull, 1ull << 63), 1);
+    assert_int_equal(hak_longest_run(~0ull, 0), 0);
 }
 
 static void count_down_tells_zero_alone(void **state) {

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Which superslab a span is taken from: the oldest that has room for it (SPAN-5). A summary for
+ * each alignment says what each superslab has (SPAN-4), so that a search is as short in a heap of
+ * 10 000 superslabs as in one of 100 (docs/experiments/0035-oldest-that-fits.md).
+ *
+ * Alignments above a unit are rare. Their summaries are kept from the first request on, which
+ * looks at all superslabs. */
+#include "base/check.h"
+#include "span/span_state.h"
+
+uint64_t hak_fit_places(unsigned align_log2) {
+    static const uint64_t places[HAK_SPAN_ALIGNS] = {
+        ~0ull,
+        0x5555555555555555ull,
+        0x1111111111111111ull,
+        0x0101010101010101ull,
+        0x0001000100010001ull,
+        0x0000000100000001ull,
+        1ull,
+    };
+    return places[align_log2];
+}
+
+static void fit_set(const hak_superslab_t *superslab, unsigned align_log2) {
+    unsigned longest = hak_longest_run(superslab->free_units, hak_fit_places(align_log2));
+    hak_summary_set(&hak_span_state.fit[align_log2], superslab->index, longest);
+}
+
+HAK_COLD void hak_fit_note_aligned(const hak_superslab_t *superslab) {
+    for (unsigned n = 1; n < HAK_SPAN_ALIGNS; n++) {
+        if ((hak_span_state.alignments >> n & 1) != 0) {
+            fit_set(superslab, n);
+        }
+    }
+}
+
+void hak_fit_note(const hak_superslab_t *superslab) {
+    unsigned longest = hak_longest_run(superslab->free_units, ~0ull);
+    hak_summary_set(&hak_span_state.fit[0], superslab->index, longest);
+    if (HAK_UNLIKELY(hak_span_state.alignments != 0)) {
+        hak_fit_note_aligned(superslab);
+    }
+}
+
+static HAK_COLD void fit_begin(unsigned align_log2) {
+    hak_span_state_t *state = &hak_span_state;
+    state->alignments |= (uint8_t)(1u << align_log2);
+    for (uint32_t i = 0; i < state->end; i++) {
+        if (state->table[i] != NULL) {
+            fit_set(state->table[i], align_log2);
+        }
+    }
+}
+
+hak_superslab_t *hak_fit_find(unsigned count, size_t align, uint64_t *starts) {
+    hak_span_state_t *state = &hak_span_state;
+    unsigned align_log2 = align <= HAK_UNIT_BYTES ? 0 : hak_log2(align) - HAK_UNIT_LOG2;
+    if (HAK_UNLIKELY(state->capacity == 0)) {
+        return NULL;
+    }
+    if (HAK_UNLIKELY(align_log2 != 0) && (state->alignments >> align_log2 & 1) == 0) {
+        fit_begin(align_log2);
+    }
+    uint32_t index = hak_summary_find(&state->fit[align_log2], count);
+    if (index == HAK_SUMMARY_NONE) {
+        return NULL;
+    }
+    hak_superslab_t *superslab = state->table[index];
+    *starts = hak_run_starts(superslab->free_units, count) & hak_fit_places(align_log2);
+    HAK_ASSERT(*starts != 0, "SPAN-4");
+    return superslab;
+}

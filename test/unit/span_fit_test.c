@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Which superslab a span is taken from, and what it costs to find it beside many that are full. */
+#include "double/os_fault.h"
+#include "unit/span.h"
+
+/* Steps are counted: lines of summaries that searches read. */
+enum { FEW = 100, MANY = 3000, PAIRS = 50, MOST_SPANS = 128 };
+
+static int begin(void **state) {
+    (void)state;
+    hak_os_init();
+    hak_os_fault_clear();
+    unit_span_retain((size_t)1 << 40, 0);
+    return 0;
+}
+
+static hak_span_t walls[MANY];
+
+static void walls_free(unsigned count) {
+    for (unsigned i = 0; i < count; i++) {
+        unit_span_free(&walls[i], 0);
+    }
+}
+
+typedef struct round_trip {
+    unsigned hole, first, second;
+} round_trip_t;
+
+/* Lines read by taking and freeing two spans, of which the second does not fit into the hole. */
+static uint64_t lines_for(round_trip_t trip, unsigned superslabs) {
+    hak_span_t rest;
+    for (unsigned i = 0; i < superslabs; i++) {
+        bool is_hole = i == 3;
+        walls[i] = unit_span(HAK_SUPERSLAB_UNITS - (is_hole ? trip.hole : 0), HAK_UNIT_BYTES);
+        if (is_hole) { /* nothing goes there before all is full */
+            rest = unit_span(trip.hole, HAK_UNIT_BYTES);
+        }
+    }
+    unit_span_free(&rest, 0);
+    hak_span_t warm = unit_span(HAK_SUPERSLAB_UNITS, HAK_UNIT_BYTES);
+    unit_span_free(&warm, 0); /* the end is mapped */
+    uint64_t before = hak_summary_lines_read;
+    for (unsigned i = 0; i < PAIRS; i++) {
+        hak_span_t first = unit_span(trip.first, HAK_UNIT_BYTES);
+        hak_span_t second = unit_span(trip.second, HAK_UNIT_BYTES);
+        assert_int_equal(first.superslab->index, 3);
+        assert_true(second.superslab->index >= superslabs);
+        unit_span_free(&first, 0);
+        unit_span_free(&second, 0);
+    }
+    uint64_t lines = hak_summary_lines_read - before;
+    walls_free(superslabs);
+    hak_span_purge(0);
+    return lines;
+}
+
+static void span_beside_many_full_superslabs_is_found_in_few_steps(void **state) {
+    (void)state;
+    static const round_trip_t trips[] = {{8, 2, 8}, {1, 1, 1}, {7, 1, 7}, {7, 7, 7}, {16, 1, 16}};
+    for (unsigned i = 0; i < UNIT_COUNT(trips); i++) {
+        uint64_t few = lines_for(trips[i], FEW), many = lines_for(trips[i], MANY);
+        UNIT_EXPECT(few != 0 && many <= 2 * few, "%u units: %llu steps, then %llu", trips[i].second,
+                    (unsigned long long)few, (unsigned long long)many);
+    }
+    unit_span_check();
+}
+
+/* Half of each superslab is free, and none of it at a multiple of the alignment. */
+static uint64_t lines_for_aligned(size_t align, unsigned superslabs) {
+    unsigned stride = (unsigned)(align / HAK_UNIT_BYTES);
+    for (unsigned i = 0; i < superslabs; i++) {
+        walls[i] = unit_span(HAK_SUPERSLAB_UNITS, HAK_UNIT_BYTES);
+    }
+    for (unsigned i = 0; i < superslabs; i++) {
+        for (unsigned unit = 0; unit < HAK_SUPERSLAB_UNITS; unit += stride) {
+            hak_span_free(walls[i].superslab, unit + stride / 2, stride / 2, 0);
+        }
+    }
+    hak_span_t warm = unit_span(1, align);
+    uint64_t before = hak_summary_lines_read;
+    for (unsigned i = 0; i < PAIRS; i++) {
+        hak_span_t span = unit_span(1, align);
+        assert_true(span.superslab->index >= superslabs);
+        unit_span_free(&span, 0);
+    }
+    uint64_t lines = hak_summary_lines_read - before;
+    unit_span_check();
+    unit_span_free(&warm, 0);
+    for (unsigned i = 0; i < superslabs; i++) {
+        for (unsigned unit = 0; unit < HAK_SUPERSLAB_UNITS; unit += stride) {
+            hak_span_free(walls[i].superslab, unit, stride / 2, 0);
+        }
+    }
+    hak_span_purge(0);
+    return lines;
+}
+
+static void aligned_span_beside_holes_that_are_not_is_found_in_few_steps(void **state) {
+    (void)state;
+    enum { SOME = 1000 };
+    for (size_t align = 2 * HAK_UNIT_BYTES; align <= HAK_SUPERSLAB_BYTES; align *= 2) {
+        uint64_t few = lines_for_aligned(align, FEW), many = lines_for_aligned(align, SOME);
+        UNIT_EXPECT(few != 0 && many <= 2 * few, "alignment %zu: %llu steps, then %llu", align,
+                    (unsigned long long)few, (unsigned long long)many);
+    }
+}
+
+/* Places of superslabs that went are taken again in as few; up to 16 are mapped at once. */
+static void superslab_beside_many_takes_the_lowest_place_in_few_steps(void **state) {
+    (void)state;
+    static const unsigned gone[] = {5, 70, MANY / 2, MANY - 1};
+    for (unsigned i = 0; i < MANY; i++) {
+        walls[i] = unit_span(HAK_SUPERSLAB_UNITS, HAK_UNIT_BYTES);
+    }
+    for (unsigned i = 0; i < UNIT_COUNT(gone); i++) {
+        unit_span_free(&walls[gone[i]], 0);
+    }
+    hak_span_purge(0);
+    unit_span_check();
+    uint64_t before = hak_summary_lines_read;
+    for (unsigned i = 0; i < UNIT_COUNT(gone); i++) {
+        walls[gone[i]] = unit_span(HAK_SUPERSLAB_UNITS, HAK_UNIT_BYTES);
+        assert_int_equal(walls[gone[i]].superslab->index, gone[i]);
+    }
+    assert_in_range(hak_summary_lines_read - before, 1, 64);
+    unit_span_check();
+    walls_free(MANY);
+}
+
+/* --- the choice ------------------------------------------------------------------------------ */
+
+typedef struct choice {
+    unsigned count, stride;
+    const hak_superslab_t *superslab;
+    unsigned unit;
+} choice_t;
+
+static void choose(hak_superslab_t *superslab, void *context) {
+    choice_t *choice = context;
+    for (unsigned unit = 0; choice->superslab == NULL && unit + choice->count <= 64;
+         unit += choice->stride) {
+        uint64_t mask = hak_mask(choice->count) << unit;
+        if ((superslab->free_units & mask) == mask) {
+            choice->superslab = superslab;
+            choice->unit = unit;
+        }
+    }
+}
+
+static hak_span_t span_of_choice(uint64_t random) {
+    size_t align = (size_t)HAK_UNIT_BYTES << (random % 4 == 0 ? random / 4 % HAK_SPAN_ALIGNS : 0);
+    unsigned count = 1 + (unsigned)(random >> 16) % (random >> 40 & 1 ? 64 : 9);
+    choice_t choice = {.count = count, .stride = (unsigned)(align / HAK_UNIT_BYTES)};
+    hak_span_visit(choose, &choice);
+    hak_span_t span = unit_span(count, align);
+    if (choice.superslab != NULL) {
+        assert_ptr_equal(span.superslab, choice.superslab);
+        assert_int_equal(span.unit, choice.unit);
+    }
+    return span;
+}
+
+/* Spans come, go, grow and are purged. */
+static void span_of_any_state_is_the_lowest_of_the_oldest_that_fits(void **state) {
+    (void)state;
+    static hak_span_t held[MOST_SPANS];
+    unsigned count = 0;
+    uint64_t seed = 11;
+    for (unsigned step = 0; step < 8000; step++) {
+        uint64_t random = hak_rng_next(&seed);
+        bool grows = step / 400 % 2 == 0 ? random % 3 != 0 : random % 3 == 0, is_zero;
+        unsigned which = count == 0 ? 0 : (unsigned)(random >> 8) % count;
+        if (grows && count < MOST_SPANS) {
+            held[count++] = span_of_choice(hak_rng_next(&seed));
+        } else if (count > 0 && random % 16 < 4) {
+            hak_span_t *span = &held[which];
+            span->count += hak_span_extend(span->superslab, span->unit, span->count,
+                                           span->count + 1, &is_zero);
+        } else if (count > 0) {
+            unit_span_free(&held[which], (unsigned)(random >> 48) % (held[which].count + 1));
+            held[which] = held[--count];
+        }
+        if (step % 97 == 0) {
+            hak_span_purge(step % 194 == 0 ? 0 : (size_t)8 << 20);
+        }
+        if (step % 16 == 0) {
+            unit_span_check();
+        }
+    }
+    while (count-- > 0) {
+        unit_span_free(&held[count], held[count].count);
+    }
+}
+
+/* The audit that other tests rely on finds it. */
+static void wrong_summary_breaks_span_4_or_9(void **state) {
+    (void)state;
+    hak_span_t span = unit_span(3, 4 * HAK_UNIT_BYTES);
+    uint32_t index = span.superslab->index, end = hak_span_state.end;
+    static const unsigned kept[] = {0, 2};
+    for (unsigned i = 0; i < UNIT_COUNT(kept); i++) {
+        hak_summary_t *fit = &hak_span_state.fit[kept[i]];
+        unsigned right = hak_summary_get(fit, index);
+        hak_summary_set(fit, index, right - 1);
+        assert_string_equal(hak_audit_summaries(), "SPAN-4");
+        hak_summary_set(fit, index, right);
+        fit->level[fit->top][HAK_SUMMARY_LINE - 1] ^= 1; /* of no place, or of no line */
+        assert_string_equal(hak_audit_summaries(), "SPAN-4");
+        fit->level[fit->top][HAK_SUMMARY_LINE - 1] ^= 1;
+    }
+    hak_summary_set(&hak_span_state.vacant, end, 1);
+    assert_string_equal(hak_audit_summaries(), "SPAN-9");
+    hak_summary_set(&hak_span_state.vacant, end, 0);
+    unit_span_check();
+    unit_span_free(&span, 0);
+}
+
+#define SPAN_TEST(test) cmocka_unit_test_setup_teardown(test, begin, unit_span_end)
+
+static const struct CMUnitTest tests[] = {
+    SPAN_TEST(span_beside_many_full_superslabs_is_found_in_few_steps),
+    SPAN_TEST(aligned_span_beside_holes_that_are_not_is_found_in_few_steps),
+    SPAN_TEST(superslab_beside_many_takes_the_lowest_place_in_few_steps),
+    SPAN_TEST(span_of_any_state_is_the_lowest_of_the_oldest_that_fits),
+    SPAN_TEST(wrong_summary_breaks_span_4_or_9),
+};
+
+UNIT_MAIN(tests)
