@@ -191,3 +191,8 @@ def test_long_rows_have_time(monkeypatch, named, seconds):
     launch = type("Launch", (), {"env": {}, "library": ""})()
     assert execute.measure(a_row("x", named=named), launch).failure == f"no end after {seconds} s"
     assert asked == [seconds]
+
+
+def test_report_of_one_row_has_at_most_two_megabytes():
+    """Nearly all of it is plotly.js, which has 4.9."""
+    assert len(report.render(fake.summary(rows=1)).encode()) < 2_100_000

@@ -135,11 +135,11 @@ def test_pictures_without_a_browser_say_what_to_install(summary, tmp_path, monke
 # --- the file -------------------------------------------------------------------------------------
 
 def test_report_loads_nothing(html):
-    rest = re.sub(r'<script id="library">.*?</script>', "", html, flags=re.S)
+    rest = re.sub(r'<script type="text/plain" id="library">.*?</script>', "", html, flags=re.S)
     assert "http:" not in rest and "https:" not in rest
     assert all(link.startswith("#") or link == "data:," for link in Page(rest).links)
     assert "default-src 'none'" in rest
-    assert html.count("<script id=\"library\">") == 1
+    assert html.count('<script type="text/plain" id="library">') == 1
 
 
 def test_report_embeds_the_data(html, summary):

@@ -236,7 +236,7 @@ def render(summary: RunSummary) -> str:
         looks=palette.looks(summary), figures=figures, kinds=KINDS, moment=wording.moment, bounds=wording.bounds,
         short=wording.short, known=wording.known, count=wording.count, level=f"{stats.LEVEL * 100:.0f} %",
         few=stats.FEW, noisy=wording.percent(NOISY * summary.threshold), threshold=wording.percent(summary.threshold),
-        style=embed.asset("report.css"), script=embed.asset("report.js"), library=embed.library(),
+        style=embed.asset("report.css"), script=embed.asset("report.js"), library=embed.packed_library(),
         figures_json=embed.figures_json(figures), data_json=embed.data_json(summary))
 
 
