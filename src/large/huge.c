@@ -16,6 +16,7 @@
 struct hak_huge {
     char *base;      /* [lock HUGE] NULL: the record is spare */
     size_t bytes;    /* [atomic] mapped; changes by resize, which only the block's user may call */
+    size_t padding;  /* [lock HUGE] of these, nobody asked for: not counted as in use */
     ptrdiff_t shift; /* of its user: CACHE-3 */
     uint32_t next;   /* [lock HUGE] list of spare records, index + 1 */
     bool is_whole;   /* of its user: one mapping, after it was not, and shall stay so */
@@ -77,9 +78,21 @@ void *hak_huge_reserve(size_t bytes) {
 
 /* --- blocks --------------------------------------------------------------------------------- */
 
+/* Blocks that may be mappings of their own to the kernel: an eighth of what it allows a process by
+ * default. Of more blocks none has a guard, and those of large alignments take all addresses up to
+ * the next one, which cost no memory: so neighbours are one mapping. */
+enum { HUGE_APART_MOST = 1 << 13 };
+
+static bool huge_is_crowded(void) {
+    hak_lock_acquire(HAK_LOCK_HUGE);
+    bool is_crowded = hak_huge_state.in_use_count > HUGE_APART_MOST;
+    hak_lock_release(HAK_LOCK_HUGE);
+    return is_crowded;
+}
+
 /* What a write behind the block meets. Without places for mappings there is none. */
 static void huge_guard(char *base, size_t bytes) {
-    if (HAK_HARDEN) {
+    if (HAK_HARDEN && !huge_is_crowded()) {
         hak_os_conceal(base + bytes - HAK_HUGE_GUARD_BYTES, HAK_HUGE_GUARD_BYTES);
     }
 }
@@ -89,7 +102,7 @@ static bool huge_unguard(char *base, size_t bytes) {
     return !HAK_HARDEN || hak_os_commit(base + bytes - HAK_HUGE_GUARD_BYTES, HAK_HUGE_GUARD_BYTES);
 }
 
-bool hak_huge_register(char *base, size_t bytes, ptrdiff_t shift) {
+static bool huge_register(char *base, size_t bytes, size_t padding, ptrdiff_t shift) {
     uint32_t index;
     if (!hak_pagemap_prepare(base, bytes)) {
         return false;
@@ -98,10 +111,11 @@ bool hak_huge_register(char *base, size_t bytes, ptrdiff_t shift) {
     hak_huge_t *record = record_make(&index);
     if (record != NULL) {
         record->base = base;
+        record->padding = padding;
         record->shift = shift;
         record->is_whole = false;
         hak_store_relaxed(&record->bytes, bytes);
-        hak_huge_cache_note_use(bytes, 0);
+        hak_huge_cache_note_use(bytes - padding, 0);
         hak_huge_state.in_use_count++;
     }
     hak_lock_release(HAK_LOCK_HUGE);
@@ -111,6 +125,10 @@ bool hak_huge_register(char *base, size_t bytes, ptrdiff_t shift) {
     huge_guard(base, bytes);
     hak_pagemap_set(base, 1, index << 8 | HAK_KIND_HUGE);
     return true;
+}
+
+bool hak_huge_register(char *base, size_t bytes, ptrdiff_t shift) {
+    return huge_register(base, bytes, 0, shift);
 }
 
 /* Fresh memory, for which unused memory may have to go; NULL: there is none. */
@@ -127,8 +145,24 @@ static char *huge_map(size_t bytes, size_t align) {
     return base;
 }
 
+/* Up to the next multiple of the alignment, which leaves no gap between two such blocks. */
+static char *huge_map_padded(size_t bytes, size_t align, size_t *padding) {
+    size_t padded = hak_align_up(bytes, align);
+    if (padded <= bytes || !huge_is_crowded()) {
+        return NULL;
+    }
+    char *base = hak_os_map(padded, align);
+    if (base != NULL) {
+        *padding = padded - bytes;
+        hak_count(huge_map);
+        hak_count_by(huge_map_bytes, bytes);
+    }
+    return base;
+}
+
 hak_large_result_t hak_huge_alloc(size_t bytes, size_t align) {
     hak_large_result_t result = {0};
+    size_t padding = 0;
     ptrdiff_t shift = 0;
     if (bytes > (size_t)PTRDIFF_MAX - HAK_UNIT_BYTES - HAK_HUGE_GUARD_BYTES) {
         return result;
@@ -142,14 +176,15 @@ hak_large_result_t hak_huge_alloc(size_t bytes, size_t align) {
     if (base != NULL) {
         hak_count(huge_hit);
     } else {
-        base = huge_map(bytes, align);
+        base = huge_map_padded(bytes, align, &padding);
+        base = base != NULL ? base : huge_map(bytes, align);
         result.is_zero = true;
         if (base == NULL) {
             return result;
         }
     }
-    if (!hak_huge_register(base, bytes, shift)) {
-        hak_os_unmap(base, bytes);
+    if (!huge_register(base, bytes + padding, padding, shift)) {
+        hak_os_unmap(base, bytes + padding);
         return result;
     }
     result.block = base;
@@ -160,7 +195,7 @@ hak_large_result_t hak_huge_alloc(size_t bytes, size_t align) {
 static void huge_unregister(hak_huge_t *record, uint32_t entry) {
     hak_pagemap_set(record->base, 1, 0);
     hak_lock_acquire(HAK_LOCK_HUGE);
-    hak_huge_cache_note_use(0, record->bytes);
+    hak_huge_cache_note_use(0, record->bytes - record->padding);
     hak_huge_state.in_use_count--;
     record->base = NULL;
     record->next = hak_huge_state.spare;
@@ -191,7 +226,8 @@ size_t hak_huge_usable(const void *block, uint32_t entry) {
 
 /* Under HAK_LOCK_HUGE. */
 static void record_set_bytes(hak_huge_t *record, size_t bytes) {
-    hak_huge_cache_note_use(bytes, record->bytes);
+    hak_huge_cache_note_use(bytes, record->bytes - record->padding);
+    record->padding = 0;
     hak_store_relaxed(&record->bytes, bytes);
 }
 
