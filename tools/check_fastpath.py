@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Counts what the hit paths of malloc and free execute, and compares with a golden file.
+"""Counts what the hit paths of malloc, operator new and free execute, and compares with a golden file.
 
 The hit path runs from the entry to a `ret` without leaving the function: a jump to another symbol, a
 call and a trap are exits to cold code. If several paths end in a `ret`, the longest counts.
@@ -19,13 +19,16 @@ import sys
 # The promise, for the compiler of the release; clang 14 keeps the address of a bin in two registers.
 # Of these, checks are 6 of malloc and 8 of free (docs/experiments/0032-checks-of-the-hit-path.md).
 BUDGET = {
-    ("x86-64", "gcc"): {"malloc": 20, "free": 28},
-    ("x86-64", "clang"): {"malloc": 22, "free": 31},
-    ("aarch64", "gcc"): {"malloc": 31, "free": 38},
-    ("aarch64", "clang"): {"malloc": 37, "free": 45},
+    ("x86-64", "gcc"): {"malloc": 20, "hak_new": 20, "free": 28},
+    ("x86-64", "clang"): {"malloc": 22, "hak_new": 22, "free": 31},
+    ("aarch64", "gcc"): {"malloc": 31, "hak_new": 31, "free": 38},
+    ("aarch64", "clang"): {"malloc": 37, "hak_new": 37, "free": 45},
 }
 MOST = {"branches": 5, "locked": 0}  # everywhere
-SYMBOLS = ("malloc", "free")
+SYMBOLS = ("malloc", "hak_new", "free")
+# The forms of new and delete that programs call most leave at once for hak_new, free or free_sized, by one jump.
+FORMS = ("_Znwm", "_Znam", "_ZdlPv", "_ZdaPv", "_ZdlPvm", "_ZdaPvm")
+FORM_MOST = {"x86-64": 2, "aarch64": 5}  # gcc 1 and 4
 COUNTS = ("instructions", "loads", "stores", "branches", "jumps", "locked")
 SOURCE_LINES, SOURCE_FILES = 200, 4
 
@@ -183,6 +186,10 @@ def check_library(args):
         for key, most in dict(MOST, instructions=budget[symbol]).items():
             if result[symbol][key] > most:
                 errors.append(f"{symbol}: {key}: {result[symbol][key]}, at most {most}")
+    for symbol in FORMS:
+        _, code = disassemble(args.lib, args.objdump, args.readelf, symbol)
+        if len(code) > FORM_MOST[machine.name]:
+            errors.append(f"{symbol}: {len(code)} instructions, at most {FORM_MOST[machine.name]}")
     if args.golden and args.update:
         with open(args.golden, "w", encoding="utf-8") as file:
             file.write(json.dumps(result, indent=2) + "\n")

@@ -3,20 +3,28 @@
  * The C++ operators. The shared library does not depend on a C++ runtime: what is needed to throw,
  * and to call a new_handler, is referred to weakly and is there whenever a C++ program is. In the
  * archive the references are strong: only a C++ program pulls this object, and brings its runtime.
- * The hit path is that of malloc and free, by a tail call to hak_malloc and hak_free. */
+ *
+ * A program may replace any form of the operators, and the default definitions of the others then
+ * call its own ([new.delete]). So each form leaves through a pointer, in one jump: to the hit path
+ * while everything it depends on is ours, else to its default definition, which calls the next form
+ * by its public name. A pointer begins with the default definition, which is right in any case, and
+ * the constructor of this file puts the short way in. */
 #include <cstddef>
+#include <cstdint>
 #include <cstdlib>
+#include <link.h>
 #include <new>
 
+#include "base/compiler.h"
 #include "hakmem/hakmem.h"
 
-#define HAK_CXX_EXPORT __attribute__((visibility("default")))
 #if defined(HAK_SHARED) && HAK_SHARED
-#define HAK_CXX_WEAK __attribute__((weak))
+#define HAK_CXX_WEAK HAK_WEAK
+#define HAK_CXX_REPLACEABLE
 #else
 #define HAK_CXX_WEAK
+#define HAK_CXX_REPLACEABLE HAK_WEAK /* by a definition in another object of the program */
 #endif
-#define HAK_CXX_COLD __attribute__((noinline, cold))
 
 #if defined(HAK_OVERRIDE) && HAK_OVERRIDE
 
@@ -26,6 +34,20 @@ extern "C" std::new_handler hak_cxx_get_new_handler() noexcept
 extern "C" void hak_cxx_throw_bad_alloc() __asm__("_ZSt17__throw_bad_allocv") HAK_CXX_WEAK;
 extern "C" void *dlopen(const char *, int) noexcept __attribute__((weak));
 extern "C" void *dlsym(void *, const char *) noexcept __attribute__((weak));
+extern "C" char *dlerror() noexcept __attribute__((weak));
+extern "C" bool hak_os_seal(void *base, size_t bytes);
+
+/* Hit path of new (override.c), and what it leaves for: it never returns NULL. */
+extern "C" HAK_HIDDEN void *hak_new(size_t size);
+extern "C" HAK_HIDDEN void *hak_new_quiet(size_t size, const std::nothrow_t &quiet) noexcept;
+extern "C" HAK_HIDDEN void *hak_new_rest(size_t size);
+extern "C" HAK_HIDDEN void *hak_new_quiet_rest(size_t size) noexcept;
+
+/* hak_free, as deletes call it that have more arguments. */
+extern "C" void free_quiet(void *block, const std::nothrow_t &quiet) noexcept __asm__("hak_free");
+extern "C" void free_aligned(void *block, std::align_val_t align) noexcept __asm__("hak_free");
+extern "C" void free_aligned_quiet(void *block, std::align_val_t align,
+                                   const std::nothrow_t &quiet) noexcept __asm__("hak_free");
 
 #if defined(HAK_SHARED) && HAK_SHARED
 __asm__(".weak __gxx_personality_v0\n.weak __cxa_begin_catch\n.weak __cxa_end_catch\n"
@@ -39,7 +61,7 @@ using handler_getter = std::new_handler (*)() noexcept;
 using thrower = void (*)();
 
 /* A runtime that only a plugin loaded (RTLD_LOCAL) is not in the global scope. */
-HAK_CXX_COLD void *find_in_runtime(const char *symbol) {
+HAK_COLD void *find_in_runtime(const char *symbol) {
     enum { NOLOAD_LAZY = 4 | 1 };
     static const char *const names[] = {"libstdc++.so.6", "libc++.so.1", "libc++abi.so.1"};
     for (const char *name : names) {
@@ -52,7 +74,7 @@ HAK_CXX_COLD void *find_in_runtime(const char *symbol) {
     return nullptr;
 }
 
-HAK_CXX_COLD std::new_handler current_handler() {
+HAK_COLD std::new_handler current_handler() {
     handler_getter get = hak_cxx_get_new_handler;
     if (get == nullptr) {
         get = reinterpret_cast<handler_getter>(find_in_runtime("_ZSt15get_new_handlerv"));
@@ -60,7 +82,7 @@ HAK_CXX_COLD std::new_handler current_handler() {
     return get != nullptr ? get() : nullptr;
 }
 
-HAK_CXX_COLD void throw_bad_alloc() {
+HAK_COLD void throw_bad_alloc() {
     thrower raise = hak_cxx_throw_bad_alloc;
     if (raise == nullptr) {
         raise = reinterpret_cast<thrower>(find_in_runtime("_ZSt17__throw_bad_allocv"));
@@ -76,7 +98,7 @@ void *allocate(std::size_t size, std::size_t align) noexcept {
 }
 
 /* Calls new_handlers until memory turns up; NULL when there is none left to call. */
-HAK_CXX_COLD void *retry(std::size_t size, std::size_t align) {
+HAK_COLD void *retry(std::size_t size, std::size_t align) {
     for (;;) {
         std::new_handler handler = current_handler();
         if (handler == nullptr) {
@@ -90,7 +112,7 @@ HAK_CXX_COLD void *retry(std::size_t size, std::size_t align) {
     }
 }
 
-HAK_CXX_COLD void *retry_or_throw(std::size_t size, std::size_t align) {
+HAK_COLD void *retry_or_throw(std::size_t size, std::size_t align) {
     void *block = retry(size, align);
     if (block == nullptr) {
         throw_bad_alloc();
@@ -98,96 +120,229 @@ HAK_CXX_COLD void *retry_or_throw(std::size_t size, std::size_t align) {
     return block;
 }
 
-HAK_CXX_COLD void *retry_or_null(std::size_t size, std::size_t align) noexcept {
+/* What a new form gives; NULL if it throws. */
+template <typename Form, typename... Arguments>
+void *or_null(Form form, Arguments... arguments) noexcept {
     try {
-        return retry(size, align);
+        return form(arguments...);
     } catch (...) {
         return nullptr;
     }
 }
 
-inline void *new_or_throw(std::size_t size, std::size_t align = 0) {
-    void *block = allocate(size, align);
-    return __builtin_expect(block != nullptr, 1) ? block : retry_or_throw(size, align);
+void *own_aligned_new(size_t size, std::align_val_t align) {
+    void *block = hak_memalign(static_cast<size_t>(align), size);
+    return HAK_LIKELY(block != nullptr) ? block : retry_or_throw(size, static_cast<size_t>(align));
 }
 
-inline void *new_or_null(std::size_t size, std::size_t align = 0) noexcept {
-    void *block = allocate(size, align);
-    return __builtin_expect(block != nullptr, 1) ? block : retry_or_null(size, align);
+void *own_aligned_new_quiet(size_t size, std::align_val_t align, const std::nothrow_t &) noexcept {
+    void *block = hak_memalign(static_cast<size_t>(align), size);
+    return HAK_LIKELY(block != nullptr) ? block : or_null(retry, size, static_cast<size_t>(align));
 }
 
-inline std::size_t number(std::align_val_t align) {
-    return static_cast<std::size_t>(align);
+void own_aligned_delete_sized(void *block, size_t size, std::align_val_t align) noexcept {
+    hak_free_aligned_sized(block, static_cast<size_t>(align), size);
 }
 
 } // namespace
 
-HAK_CXX_EXPORT void *operator new(std::size_t size) {
-    return new_or_throw(size);
-}
-HAK_CXX_EXPORT void *operator new[](std::size_t size) {
-    return new_or_throw(size);
-}
-HAK_CXX_EXPORT void *operator new(std::size_t size, const std::nothrow_t &) noexcept {
-    return new_or_null(size);
-}
-HAK_CXX_EXPORT void *operator new[](std::size_t size, const std::nothrow_t &) noexcept {
-    return new_or_null(size);
-}
-HAK_CXX_EXPORT void *operator new(std::size_t size, std::align_val_t align) {
-    return new_or_throw(size, number(align));
-}
-HAK_CXX_EXPORT void *operator new[](std::size_t size, std::align_val_t align) {
-    return new_or_throw(size, number(align));
-}
-HAK_CXX_EXPORT void *operator new(std::size_t size, std::align_val_t align,
-                                  const std::nothrow_t &) noexcept {
-    return new_or_null(size, number(align));
-}
-HAK_CXX_EXPORT void *operator new[](std::size_t size, std::align_val_t align,
-                                    const std::nothrow_t &) noexcept {
-    return new_or_null(size, number(align));
+void *hak_new_rest(size_t size) {
+    void *block = hak_malloc(size);
+    return HAK_LIKELY(block != nullptr) ? block : retry_or_throw(size, 0);
 }
 
-HAK_CXX_EXPORT void operator delete(void *block) noexcept {
-    hak_free(block);
+void *hak_new_quiet_rest(size_t size) noexcept {
+    void *block = hak_malloc(size);
+    return HAK_LIKELY(block != nullptr) ? block : or_null(retry, size, size_t{0});
 }
-HAK_CXX_EXPORT void operator delete[](void *block) noexcept {
-    hak_free(block);
+
+/* --- the forms -------------------------------------------------------------------------------- */
+
+/* A default definition leaves out what the form it calls does not take. */
+#define HAK_CXX_SIZE [[maybe_unused]] size_t size
+#define HAK_CXX_ALIGN [[maybe_unused]] std::align_val_t align
+#define HAK_CXX_QUIET [[maybe_unused]] const std::nothrow_t &quiet
+#define KIND_NEW(name) void *name(size_t size)
+#define KIND_NEW_QUIET(name) void *name(size_t size, HAK_CXX_QUIET) noexcept
+#define KIND_ALIGNED_NEW(name) void *name(size_t size, HAK_CXX_ALIGN)
+#define KIND_ALIGNED_NEW_QUIET(name) void *name(size_t size, HAK_CXX_ALIGN, HAK_CXX_QUIET) noexcept
+#define KIND_DELETE(name) void name(void *block) noexcept
+#define KIND_DELETE_SIZED(name) void name(void *block, HAK_CXX_SIZE) noexcept
+#define KIND_DELETE_QUIET(name) void name(void *block, HAK_CXX_QUIET) noexcept
+#define KIND_ALIGNED_DELETE(name) void name(void *block, HAK_CXX_ALIGN) noexcept
+#define KIND_ALIGNED_DELETE_SIZED(name) void name(void *block, HAK_CXX_SIZE, HAK_CXX_ALIGN) noexcept
+#define KIND_ALIGNED_DELETE_QUIET(name)                                                            \
+    void name(void *block, HAK_CXX_ALIGN, HAK_CXX_QUIET) noexcept
+#define PASS_NEW (size)
+#define PASS_NEW_QUIET (size, quiet)
+#define PASS_ALIGNED_NEW (size, align)
+#define PASS_ALIGNED_NEW_QUIET (size, align, quiet)
+#define PASS_DELETE (block)
+#define PASS_DELETE_SIZED (block, size)
+#define PASS_DELETE_QUIET (block, quiet)
+#define PASS_ALIGNED_DELETE (block, align)
+#define PASS_ALIGNED_DELETE_SIZED (block, size, align)
+#define PASS_ALIGNED_DELETE_QUIET (block, align, quiet)
+
+/* By its public name: whoever's definition the linker has found. */
+#define HAK_FORM(form, symbol, kind, ours, called, call)                                           \
+    extern "C" HAK_HIDDEN KIND_##kind(form_##form);                                                \
+    extern "C" HAK_EXPORT HAK_CXX_REPLACEABLE KIND_##kind(program_##form) __asm__(symbol)          \
+        __attribute__((alias("form_" #form)));
+#include "api/operators.def"
+
+namespace {
+
+/* --- default definitions ------------------------------------------------------------------------
+ */
+
+#define HAK_FORM(form, symbol, kind, ours, called, call)                                           \
+    KIND_##kind(default_##form) {                                                                  \
+        return call;                                                                               \
+    }
+#include "api/operators.def"
+
+/* Where the forms leave to. What is there is right at any time; both ways of it are for a form that
+ * is called while the constructor runs. */
+struct __attribute__((aligned(HAK_LINE_BYTES))) HAK_SEALED form_calls {
+#define HAK_FORM(form, symbol, kind, ours, called, call)                                           \
+    KIND_##kind((*call_##form)) = default_##form;
+#include "api/operators.def"
+} calls;
+
+enum form_number {
+#define HAK_FORM(form, symbol, kind, ours, called, call) FORM_##form,
+#include "api/operators.def"
+    FORM_nothing,
+    FORM_FIRST_DELETE = FORM_delete,
+};
+
+/* --- which forms the program replaces ----------------------------------------------------------
+ */
+
+struct replacements {
+    void *behind[FORM_nothing];    /* the program's definition, if it has to be called for ours */
+    bool is_own[FORM_nothing + 1]; /* the form is ours, and nothing is behind */
+    bool is_settled[FORM_nothing + 1]; /* so is every form that it depends on */
+};
+
+#if defined(HAK_SHARED) && HAK_SHARED
+
+void *const NEXT = reinterpret_cast<void *>(-1L); /* RTLD_NEXT */
+
+/* Which object of the process each address lies in, counted from 1. */
+struct object_search {
+    void *address[FORM_nothing + 3];
+    unsigned object[FORM_nothing + 3];
+    unsigned visited;
+};
+
+bool is_in_object(const dl_phdr_info *info, const void *address) {
+    for (unsigned i = 0; i < info->dlpi_phnum; i++) {
+        const auto &header = info->dlpi_phdr[i];
+        std::uintptr_t from = info->dlpi_addr + header.p_vaddr;
+        if (header.p_type == PT_LOAD &&
+            reinterpret_cast<std::uintptr_t>(address) - from < header.p_memsz) {
+            return true;
+        }
+    }
+    return false;
 }
-HAK_CXX_EXPORT void operator delete(void *block, const std::nothrow_t &) noexcept {
-    hak_free(block);
+
+int visit_object(dl_phdr_info *info, size_t, void *context) {
+    auto *search = static_cast<object_search *>(context);
+    search->visited++;
+    for (unsigned i = 0; i < FORM_nothing + 3; i++) {
+        if (search->object[i] == 0 && is_in_object(info, search->address[i])) {
+            search->object[i] = search->visited;
+        }
+    }
+    return 0;
 }
-HAK_CXX_EXPORT void operator delete[](void *block, const std::nothrow_t &) noexcept {
-    hak_free(block);
+
+/* A library that comes after ours replaces forms as well: before ours was there, it was found. A
+ * C++ runtime and another allocator, which has a malloc of its own, do not count: we stand in for
+ * them. */
+HAK_COLD void find_behind(replacements *found) {
+    enum { HANDLER = FORM_nothing, THROW, MALLOC };
+    object_search search = {};
+    static const char *const symbols[] = {
+#define HAK_FORM(form, symbol, kind, ours, called, call) symbol,
+#include "api/operators.def"
+    };
+    for (unsigned i = 0; i < FORM_nothing; i++) {
+        search.address[i] = dlsym(NEXT, symbols[i]);
+    }
+    search.address[HANDLER] = reinterpret_cast<void *>(hak_cxx_get_new_handler);
+    search.address[THROW] = reinterpret_cast<void *>(hak_cxx_throw_bad_alloc);
+    search.address[MALLOC] = dlsym(NEXT, "malloc");
+    dl_iterate_phdr(visit_object, &search);
+    for (unsigned i = 0; i < FORM_nothing; i++) {
+        unsigned object = search.object[i];
+        if (object != 0 && object != search.object[HANDLER] && object != search.object[THROW] &&
+            object != search.object[MALLOC]) {
+            found->behind[i] = search.address[i];
+        }
+    }
+    (void)dlerror(); /* an old runtime lacks some */
 }
-HAK_CXX_EXPORT void operator delete(void *block, std::size_t size) noexcept {
-    hak_free_sized(block, size);
+
+#endif
+
+/* The compiler may take two names for two functions. */
+template <typename Function> bool is_same(Function *one, Function *other) {
+    HAK_OPAQUE(one);
+    return one == other;
 }
-HAK_CXX_EXPORT void operator delete[](void *block, std::size_t size) noexcept {
-    hak_free_sized(block, size);
+
+/* Blocks of a new that is not ours need not have the size that a delete is told. */
+void settle_forms(replacements *found) {
+    static const unsigned char called_form[] = {
+#define HAK_FORM(form, symbol, kind, ours, called, call) FORM_##called,
+#include "api/operators.def"
+    };
+    bool is_every_new_own = true;
+    found->is_own[FORM_nothing] = found->is_settled[FORM_nothing] = true;
+    for (unsigned i = 0; i < FORM_nothing; i++) {
+        unsigned called = called_form[i];
+        bool is_delete = i >= FORM_FIRST_DELETE;
+        is_every_new_own &= is_delete || found->is_own[i];
+        found->is_settled[i] = found->is_own[called] && found->is_settled[called] &&
+                               (!is_delete || called == FORM_nothing || is_every_new_own);
+    }
 }
-HAK_CXX_EXPORT void operator delete(void *block, std::align_val_t) noexcept {
-    hak_free(block);
+
+__attribute__((constructor(102))) void forms_start() {
+    replacements found = {};
+#if defined(HAK_SHARED) && HAK_SHARED
+    if (hak_cxx_get_new_handler != nullptr && dlsym != nullptr && dlerror != nullptr) {
+        find_behind(&found);
+    }
+#endif
+#define HAK_FORM(form, symbol, kind, ours, called, call)                                           \
+    found.is_own[FORM_##form] =                                                                    \
+        is_same(program_##form, form_##form) && found.behind[FORM_##form] == nullptr;
+#include "api/operators.def"
+    settle_forms(&found);
+#define HAK_FORM(form, symbol, kind, ours, called, call)                                           \
+    if (found.behind[FORM_##form] != nullptr) {                                                    \
+        calls.call_##form =                                                                        \
+            reinterpret_cast<decltype(calls.call_##form)>(found.behind[FORM_##form]);              \
+    } else if (found.is_settled[FORM_##form]) {                                                    \
+        calls.call_##form = ours;                                                                  \
+    }
+#include "api/operators.def"
+    if (HAK_HARDEN) {
+        hak_os_seal(&calls, sizeof calls);
+    }
 }
-HAK_CXX_EXPORT void operator delete[](void *block, std::align_val_t) noexcept {
-    hak_free(block);
-}
-HAK_CXX_EXPORT void operator delete(void *block, std::align_val_t,
-                                    const std::nothrow_t &) noexcept {
-    hak_free(block);
-}
-HAK_CXX_EXPORT void operator delete[](void *block, std::align_val_t,
-                                      const std::nothrow_t &) noexcept {
-    hak_free(block);
-}
-HAK_CXX_EXPORT void operator delete(void *block, std::size_t size,
-                                    std::align_val_t align) noexcept {
-    hak_free_aligned_sized(block, number(align), size);
-}
-HAK_CXX_EXPORT void operator delete[](void *block, std::size_t size,
-                                      std::align_val_t align) noexcept {
-    hak_free_aligned_sized(block, number(align), size);
-}
+
+} // namespace
+
+#define HAK_FORM(form, symbol, kind, ours, called, call)                                           \
+    KIND_##kind(form_##form) {                                                                     \
+        return calls.call_##form PASS_##kind;                                                      \
+    }
+#include "api/operators.def"
 
 #endif

@@ -21,6 +21,24 @@ HAK_EXPORT void freezero(void *block, size_t size);
 #include "api/family.def"
 #undef HAK_NAME
 
+/* operator new, hit path: entry_cxx.cpp hands it out, and has the way out, which throws. A program
+ * without C++ leaves that out of the archive. */
+HAK_HIDDEN extern void *hak_new_rest(size_t size) HAK_WEAK;
+HAK_HIDDEN extern void *hak_new_quiet_rest(size_t size) HAK_WEAK;
+void *hak_new(size_t size);
+void *hak_new_quiet(size_t size, const void *quiet);
+
+HAK_HOT void *hak_new(size_t size) {
+    void *block = HAK_LIKELY(size <= HAK_SC_SMALL_SIZE) ? hak_fast_pop(size) : NULL;
+    return HAK_LIKELY(block != NULL) ? block : hak_new_rest(size);
+}
+
+void *hak_new_quiet(size_t size, const void *quiet) {
+    (void)quiet;
+    void *block = HAK_LIKELY(size <= HAK_SC_SMALL_SIZE) ? hak_fast_pop(size) : NULL;
+    return HAK_LIKELY(block != NULL) ? block : hak_new_quiet_rest(size);
+}
+
 HAK_EXPORT size_t malloc_usable_size(void *block) {
     return hak_usable_size(block);
 }
