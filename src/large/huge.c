@@ -23,8 +23,8 @@ struct hak_huge {
 };
 
 enum {
-    HUGE_CHUNK_LOG2 = 8, /* records per metadata chunk */
-    HUGE_CHUNKS = 1 << 12,
+    HUGE_CHUNK_LOG2 = 10,        /* records per metadata chunk */
+    HUGE_CHUNKS = (1 << 14) - 1, /* so many that the index fits the page map's 24 bits */
 };
 _Static_assert(HUGE_CHUNKS << HUGE_CHUNK_LOG2 < (1 << 24) - 1, "TCACHE-6: no index is 0xffffff");
 
