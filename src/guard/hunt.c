@@ -18,6 +18,7 @@
 #include "front/tcache.h"
 #include "os/lock.h"
 #include "os/os.h"
+#include "slab/remote.h"
 
 enum {
     HUNT_LEAST_STEPS = 8,        /* of every hunt */
@@ -135,7 +136,7 @@ static bool hunt_slab(hunt_t *hunt, const hak_slab_t *slab) {
         /* it may have retired, and its place have another slab now */
         if (is_owner && hunt_slab_of(hunt->block, hunt->sc) == slab) {
             is_found = hunt_list(hunt, slab->free) ||
-                       hunt_list(hunt, (const void *)hak_load_relaxed(&slab->remote));
+                       hunt_list(hunt, hak_remote_head(hak_load_relaxed(&slab->remote)));
         }
         hak_owner_leave(owner);
         if (is_owner) {

@@ -10,6 +10,12 @@ HAK_INLINE uint64_t *batch_word(void *head) {
     return (uint64_t *)head + 1;
 }
 
+/* The list with the batch on top. Links leave the number out, which is above their bits. */
+HAK_INLINE uintptr_t list_on(const hak_batch_t *batch, uintptr_t below) {
+    uintptr_t blocks = hak_remote_blocks(below) + batch->count;
+    return (uintptr_t)batch->head | blocks << HAK_REMOTE_HEAD_BITS;
+}
+
 static void queue_push(hak_owner_t *owner, hak_slab_t *slab) {
     hak_slab_t *top = hak_load_relaxed(&owner->queue);
     do {
@@ -24,7 +30,7 @@ void hak_remote_push(hak_slab_t *slab, const hak_batch_t *batch) {
     hak_lock_set_midway(true);
     do {
         hak_link_set_below(batch->tail, below);
-    } while (!hak_cas_release(&slab->remote, &below, (uintptr_t)batch->head)); /* pairs REMOTE-1 */
+    } while (!hak_cas_release(&slab->remote, &below, list_on(batch, below))); /* pairs REMOTE-1 */
     if (below == 0) {
         /* We made it non-empty, so we queue it (SLAB-7). The owner may have changed since: whoever
          * takes it from a queue passes it on. */
@@ -53,7 +59,7 @@ static bool batch_at(const hak_slab_t *slab, void *head, hak_batch_t *batch) {
 /* Gives every batch of the slab's remote list back: one step per batch. Only the last can make the
  * slab empty, after which it is gone. */
 static void slab_take_remote(hak_owner_t *owner, hak_slab_t *slab) {
-    void *head = (void *)hak_swap_acquire(&slab->remote, 0); /* pairs REMOTE-1 */
+    void *head = hak_remote_head(hak_swap_acquire(&slab->remote, 0)); /* pairs REMOTE-1 */
     HAK_ASSERT(head != NULL, "RF-2: a queued slab is pending");
     while (head != NULL) {
         hak_batch_t batch;
@@ -96,34 +102,6 @@ bool hak_remote_drain(hak_owner_t *owner, unsigned budget) {
         }
     }
     return any;
-}
-
-/* Batches stay where they are: who has the queue has the lists of the slabs in it (RF-2), and they
- * grow at the top only. What is damaged is for hak_remote_drain to say. */
-static uint32_t slab_count_remote(const hak_slab_t *slab) {
-    void *head = (void *)hak_load_acquire(&slab->remote); /* pairs REMOTE-1 */
-    uint32_t carved = hak_owner_load(&slab->carved), count = 0;
-    hak_batch_t batch;
-    while (head != NULL && batch_at(slab, head, &batch) && batch.count <= carved - count) {
-        count += batch.count;
-        uintptr_t word = hak_link_word(batch.tail);
-        head = hak_link_looks_free(word) ? hak_link_next(word) : NULL;
-    }
-    return count;
-}
-
-static void queue_count(const hak_slab_t *slab, uint32_t blocks[HAK_SC_COUNT]) {
-    for (; slab != NULL; slab = hak_load_relaxed(&slab->queue_next)) {
-        blocks[slab->sc] += slab_count_remote(slab);
-    }
-}
-
-void hak_remote_count(hak_owner_t *owner, uint32_t blocks[HAK_SC_COUNT]) {
-    if (hak_remote_is_pending(owner) && hak_owner_try(owner)) {
-        queue_count(hak_load_acquire(&owner->queue), blocks); /* pairs REMOTE-2 */
-        queue_count(owner->ready, blocks);
-        hak_lock_leave(&owner->lock); /* no purge because of a look: is_over stays for later */
-    }
 }
 
 static void slab_requeue(hak_superslab_t *superslab, void *context) {

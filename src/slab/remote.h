@@ -8,11 +8,24 @@
  *
  *       head  [ link to next | tail offset:32, count:32 ]      tail [ link to the batch below ]
  *
- * The remote list is a stack of batches: pushed by compare-and-swap, taken whole by exchange. */
+ * The remote list is a stack of batches: pushed by compare-and-swap, taken whole by exchange. Its
+ * word has the first block, whose address has 48 bits as in links, and the number of all blocks
+ * above: so statistics need neither the list nor a lock. */
 #ifndef HAK_SLAB_REMOTE_H
 #define HAK_SLAB_REMOTE_H
 
 #include "slab/slab.h"
+
+enum { HAK_REMOTE_HEAD_BITS = 48 };
+
+/* Of a slab's remote list, by its word: the first block, or NULL; and how many there are. */
+HAK_INLINE void *hak_remote_head(uintptr_t remote) {
+    return (void *)(remote & (((uintptr_t)1 << HAK_REMOTE_HEAD_BITS) - 1));
+}
+
+HAK_INLINE uint32_t hak_remote_blocks(uintptr_t remote) {
+    return (uint32_t)(remote >> HAK_REMOTE_HEAD_BITS);
+}
 
 /* Hands a batch over. Any thread may call it, also one without a tcache. The batch's blocks count
  * as in use, which keeps the slab in existence until the owner has them. */
@@ -20,10 +33,6 @@ void hak_remote_push(hak_slab_t *slab, const hak_batch_t *batch);
 
 /* The owner takes what others gave back, at most `budget` slabs of its queue. true if any came. */
 bool hak_remote_drain(hak_owner_t *owner, unsigned budget);
-
-/* Adds the blocks that wait at the owner to the counts of their classes, for statistics; none if
- * somebody keeps it. Nothing is changed. */
-void hak_remote_count(hak_owner_t *owner, uint32_t blocks[HAK_SC_COUNT]);
 
 /* In the child of a fork: who pushed a batch may not have lived to queue the slab, and queues of
  * threads that are gone hold slabs of others. The caller has emptied every owner's queue. */

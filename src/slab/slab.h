@@ -66,7 +66,7 @@ struct hak_slab {
     bool lacks_tags : 1; /* [owner] SLAB-9 */
     bool is_zero : 1;    /* [const] its units were clean: what was never handed out still is */
 
-    HAK_LINE_ALIGNED uintptr_t remote; /* [atomic] list of batches, docs/remote-free.md */
+    HAK_LINE_ALIGNED uintptr_t remote; /* [atomic] list of batches, remote.h */
     hak_slab_t *queue_next;            /* [atomic] in an owner's queue */
     uint32_t hole_bytes;               /* [owner] that went since it was current; SLAB-8 */
     hak_owner_t *owner;                /* [atomic] changes under the locks of both */

@@ -8,6 +8,7 @@
 #include "front/tcache.h"
 #include "large/large.h"
 #include "os/os.h"
+#include "slab/remote.h"
 #include "stat/stat.h"
 
 #include <string.h>
@@ -17,14 +18,11 @@
 
 static void collect_owner(hak_owner_t *owner, void *context) {
     hak_snapshot_t *snapshot = context;
-    uint32_t remote[HAK_SC_COUNT] = {0};
-    hak_remote_count(owner, remote);
     snapshot->owner_count++;
     for (unsigned sc = 0; sc < HAK_SC_COUNT; sc++) {
         const hak_class_counters_t *from = &owner->counters[sc];
         hak_class_counters_t *to = &snapshot->sc[sc].owner;
         HAK_CLASS_COUNTERS(COLLECT_ADD)
-        snapshot->sc[sc].remote += remote[sc];
     }
 }
 
@@ -62,9 +60,11 @@ static void collect_tcache(hak_tcache_t *tcache, void *context) {
 static void collect_slab(hak_snapshot_t *snapshot, const hak_slab_t *slab, unsigned sc) {
     hak_class_stats_t *stats = &snapshot->sc[sc];
     size_t blocks = hak_least(hak_owner_load(&slab->carved), hak_sc_info[sc].blocks);
+    size_t free = hak_least(hak_owner_load(&slab->free_count), blocks);
     stats->slabs++;
     stats->blocks += blocks;
-    stats->free += hak_least(hak_owner_load(&slab->free_count), blocks);
+    stats->free += free;
+    stats->remote += hak_least(hak_remote_blocks(hak_load_relaxed(&slab->remote)), blocks - free);
 }
 
 /* Returns how many units from here on are in a slab or a large block; what is none is moving. */

@@ -106,7 +106,7 @@ void world_note_lost(void) {
             continue;
         }
         unsigned found = slab_check_free(unit) + slab_in_hand(unit);
-        for (void *head = (void *)slab->remote; head != NULL;) {
+        for (void *head = hak_remote_head(slab->remote); head != NULL;) {
             uint64_t word = *((uint64_t *)head + 1);
             found += (unsigned)(word >> 32);
             head = hak_link_get_below((char *)head + (int32_t)(uint32_t)word);

@@ -95,6 +95,24 @@ static void slab_is_queued_once_until_drained(void **state) {
     unit_owner_end(&a);
 }
 
+/* By one load of each slab: no list is walked, and no lock taken. */
+static void blocks_that_wait_are_told_by_the_word_of_their_slab(void **state) {
+    (void)state;
+    unsigned capacity = hak_sc_info[SC_64].blocks;
+    unit_take(&a, SC_64, &held, capacity);
+    const hak_slab_t *slab = hak_slab_of(held.block[0]);
+    assert_int_equal(hak_remote_blocks(slab->remote), 0);
+    for (unsigned done = 0, batch = 1; done < capacity; batch++) {
+        unsigned count = batch < capacity - done ? batch : capacity - done;
+        unit_push(held.block + done, count);
+        done += count;
+        assert_int_equal(hak_remote_blocks(slab->remote), done);
+        assert_ptr_equal(hak_remote_head(slab->remote), held.block[done - count]);
+    }
+    hak_remote_drain(&a, UINT32_MAX);
+    unit_owner_end(&a);
+}
+
 static void drain_stops_at_its_budget(void **state) {
     (void)state;
     enum { SLABS = 5 };
@@ -256,6 +274,7 @@ static const struct CMUnitTest tests[] = {
     REMOTE_TEST(batch_with_its_tail_below_its_head_arrives),
     REMOTE_TEST(batch_that_empties_a_full_slab_retires_it),
     REMOTE_TEST(slab_is_queued_once_until_drained),
+    REMOTE_TEST(blocks_that_wait_are_told_by_the_word_of_their_slab),
     REMOTE_TEST(drain_stops_at_its_budget),
     REMOTE_TEST(refill_finds_what_others_gave_back),
     REMOTE_TEST(batch_of_a_block_that_is_marked_is_a_double_free),
