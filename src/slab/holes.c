@@ -209,14 +209,19 @@ static void slab_look(const hak_slab_t *slab, look_t *look) {
 typedef struct look_order {
     hak_hole_visit_t *visit;
     void *context;
+    bool is_whole;
 } look_order_t;
 
 static void owner_visit_holes(hak_owner_t *owner, void *context) {
-    const look_order_t *order = context;
+    look_order_t *order = context;
     for (unsigned sc = 0; sc < HAK_SC_COUNT; sc++) {
         int64_t left = hak_owner_load(&owner->partial_count[sc]);
-        for (; left > 0 && hak_owner_try(owner); left -= HOLES_SLABS) {
+        for (; left > 0; left -= HOLES_SLABS) {
             look_t look = {.count = 0};
+            if (!hak_owner_try(owner)) {
+                order->is_whole = false;
+                return;
+            }
             for (int64_t i = 0; i < HOLES_SLABS && i < left && owner->partial_count[sc] != 0; i++) {
                 slab_look(slab_in_turn(owner, sc), &look);
             }
@@ -228,9 +233,10 @@ static void owner_visit_holes(hak_owner_t *owner, void *context) {
     }
 }
 
-void hak_owner_visit_holes(hak_hole_visit_t *visit, void *context) {
-    look_order_t order = {.visit = visit, .context = context};
+bool hak_owner_visit_holes(hak_hole_visit_t *visit, void *context) {
+    look_order_t order = {.visit = visit, .context = context, .is_whole = true};
     hak_owner_visit(owner_visit_holes, &order);
+    return order.is_whole;
 }
 
 /* --- before the heap grows beyond its peak (span/purge.c) ---------------------------------------

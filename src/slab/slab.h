@@ -181,7 +181,8 @@ typedef struct hak_hole {
     size_t uncarved_bytes; /* behind them, where no block was made */
 } hak_hole_t;
 typedef void hak_hole_visit_t(const hak_hole_t *hole, void *context);
-void hak_owner_visit_holes(hak_hole_visit_t *visit, void *context);
+/* false: an owner is busy just then, and not all of it was visited. */
+bool hak_owner_visit_holes(hak_hole_visit_t *visit, void *context);
 /* As hak_owner_purge_holes, before the heap grows beyond its peak: about so many bytes, of large
  * holes only, and only as much as does not hurt. */
 size_t hak_owner_spare_holes(size_t bytes);

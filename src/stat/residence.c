@@ -166,10 +166,11 @@ static void look_at_returnable(residence_work_t *work) {
         out->returnable[cause] = HAK_RESIDENCE_UNKNOWN;
     }
     out->returnable[HAK_CAUSE_slab_free] = out->returnable[HAK_CAUSE_uncarved] = 0;
-    hak_owner_visit_holes(look_at_hole, work);
+    bool is_whole = hak_owner_visit_holes(look_at_hole, work);
     out->returnable[HAK_CAUSE_retained_dirty] = out->bytes[HAK_CAUSE_retained_dirty];
     for (unsigned cause = HAK_CAUSE_slab_free; cause <= HAK_CAUSE_uncarved; cause++) {
-        out->returnable[cause] = hak_least(out->returnable[cause], out->bytes[cause]);
+        uint64_t found = hak_least(out->returnable[cause], out->bytes[cause]);
+        out->returnable[cause] = is_whole || found != 0 ? found : HAK_RESIDENCE_UNKNOWN;
     }
 }
 

@@ -129,6 +129,11 @@ static void what_a_trim_returns_is_told_before(void **state) {
         uint64_t returnable = residence.returnable[HAK_CAUSE_slab_free];
         assert_in_range(returnable, every == 4 ? 0 : COUNT / 8 * 4096 - (1 << 16),
                         every == 4 ? 0 : COUNT / 8 * 4096 + (1 << 16));
+        hak_owner_t *owner = hak_tcache_self(hak_pagemap_base())->home;
+        assert_true(hak_lock_try(&owner->lock)); /* busy: it cannot be told, and is not nothing */
+        assert_int_equal(look(HAK_CAUSE_slab_free), before);
+        assert_true(residence.returnable[HAK_CAUSE_slab_free] == HAK_RESIDENCE_UNKNOWN);
+        hak_lock_leave(&owner->lock);
         const char *text = report_take(HAK_REPORT_EXPLAIN_JSON);
         text = strstr(text, "{\"name\":\"slab_free\"");
         assert_int_equal(report_number(text, "\"returnable_bytes\":"), returnable);
