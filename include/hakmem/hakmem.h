@@ -60,7 +60,7 @@ HAK_ATTR_MALLOC HAK_ATTR_SIZE(2) void *hak_aligned_alloc(size_t alignment, size_
 int hak_posix_memalign(void **block, size_t alignment, size_t size) HAK_NOTHROW;
 
 /* SunOS, GNU. An alignment that is no power of two is rounded up to one, as the GNU C library does;
- * one that cannot be: NULL, EINVAL. */
+ * one above 2^63: NULL, EINVAL. */
 HAK_ATTR_MALLOC HAK_ATTR_SIZE(2) void *hak_memalign(size_t alignment, size_t size) HAK_NOTHROW;
 
 /* BSD, obsolete. Aligned to the kernel's page. */
@@ -87,11 +87,11 @@ HAK_ATTR_SIZE(2) void *hak_reallocf(void *block, size_t size) HAK_NOTHROW;
 
 /* OpenBSD. As hak_reallocarray; memory that is given up is cleared, memory that is gained is
  * zeroed. old_count must be the count of the block (0 with NULL); if old_count * size overflows:
- * EINVAL. */
+ * EINVAL; if it is more than the block has: fatal. */
 HAK_ATTR_SIZE(3, 4)
 void *hak_recallocarray(void *block, size_t old_count, size_t count, size_t size) HAK_NOTHROW;
 
-/* OpenBSD. Clears `size` bytes, then frees. NULL is ignored. */
+/* OpenBSD. Clears `size` bytes, then frees. More than the block has is fatal. NULL is ignored. */
 void hak_freezero(void *block, size_t size) HAK_NOTHROW;
 
 /* GNU. Gives unused memory back to the kernel, keeping about `keep` bytes. Returns 1 if any was

@@ -97,8 +97,8 @@ int hak_api_posix_memalign(void **block, size_t align, size_t size) {
 }
 
 void *hak_api_memalign(size_t align, size_t size) {
-    if (align > (size_t)PTRDIFF_MAX / 2 + 1) {
-        return hak_api_invalid();
+    if (align > SIZE_MAX / 2 + 1) {
+        return hak_api_invalid(); /* no power of two is as large */
     }
     if (!hak_is_pow2(align)) {
         align = align == 0 ? 1 : (size_t)2 << hak_log2(align);
@@ -140,6 +140,15 @@ static void clear(void *from, size_t bytes) {
     __asm__ volatile("" : : "r"(from) : "memory");
 }
 
+/* Usable bytes of a block of which `bytes` shall be cleared. */
+static size_t usable_for_clear(const void *block, size_t bytes) {
+    size_t usable = hak_usable_size(block);
+    if (HAK_UNLIKELY(bytes > usable)) {
+        hak_fatal(HAK_FATAL_CLEAR_SIZE, block, NULL);
+    }
+    return usable;
+}
+
 void *hak_api_recallocarray(void *block, size_t old_count, size_t count, size_t size) {
     size_t old_bytes, bytes;
     if (block == NULL) {
@@ -151,10 +160,7 @@ void *hak_api_recallocarray(void *block, size_t old_count, size_t count, size_t 
     if (!hak_mul(old_count, size, &old_bytes)) {
         return hak_api_invalid();
     }
-    size_t usable = hak_usable_size(block);
-    if (old_bytes > usable) {
-        return hak_api_invalid();
-    }
+    size_t usable = usable_for_clear(block, old_bytes);
     if (bytes <= usable && bytes > usable / 2) {
         if (bytes < old_bytes) {
             clear((char *)block + bytes, old_bytes - bytes);
@@ -173,8 +179,8 @@ void *hak_api_recallocarray(void *block, size_t old_count, size_t count, size_t 
 
 void hak_api_freezero(void *block, size_t size) {
     if (block != NULL) {
-        size_t usable = hak_usable_size(block);
-        clear(block, size < usable ? size : usable);
+        (void)usable_for_clear(block, size);
+        clear(block, size);
         hak_fast_free(block);
     }
 }

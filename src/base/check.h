@@ -24,6 +24,7 @@
     X(FREED_REALLOC, "realloc of a freed block")                                                   \
     X(CORRUPT_LINK, "double free, or a write to a freed block")                                    \
     X(SIZE_MISMATCH, "sized free with a size that is not the block's")                             \
+    X(CLEAR_SIZE, "freezero or recallocarray with a size larger than the block")                   \
     X(USE_AFTER_FREE, "use after free")                                                            \
     X(OVERFLOW, "overflow of a block")                                                             \
     X(UNDERFLOW, "underflow of a block")                                                           \

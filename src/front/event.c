@@ -10,9 +10,10 @@ hak_next_allocator_t hak_next_allocator;
 
 void hak_event_register(hak_event_t *event, hak_event_scope_t scope) {
     hak_event_table_t *table = &hak_event_table;
-    if (table->count < HAK_EVENT_MAX) {
-        table->entry[table->count++] = (struct hak_event_entry){.event = event, .scope = scope};
+    if (table->count == HAK_EVENT_MAX) {
+        hak_fatal(HAK_FATAL_INVARIANT, NULL, "EVENT-1: no room for another event");
     }
+    table->entry[table->count++] = (struct hak_event_entry){.event = event, .scope = scope};
 }
 
 static void event_run(hak_tcache_t *tcache, hak_event_scope_t scope) {

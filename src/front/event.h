@@ -37,7 +37,7 @@ typedef struct hak_event_table {
 
 extern hak_event_table_t hak_event_table; /* [init] */
 
-/* Registers an event; at most 12, before any thread ticks. */
+/* Registers an event, before any thread ticks. EVENT-1: at most HAK_EVENT_MAX, more are fatal. */
 void hak_event_register(hak_event_t *event, hak_event_scope_t scope);
 HAK_COLD void hak_event_look(hak_tcache_t *tcache);
 

@@ -129,7 +129,11 @@ static void aligned_alloc_without_memory_is_enomem(void) {
                                          {32, SIZE_MAX - 31},
                                          {4096, (size_t)PTRDIFF_MAX + 1},
                                          {1 << 21, (size_t)PTRDIFF_MAX},
-                                         {(size_t)1 << 62, 1}};
+                                         {(size_t)1 << 62, 1},
+                                         {(size_t)1 << 63, 0},
+                                         {(size_t)1 << 63, 1},
+                                         {(size_t)1 << 63, (size_t)1 << 63},
+                                         {(size_t)1 << 63, SIZE_MAX}};
     for (size_t i = 0; i < sizeof requests / sizeof requests[0]; ++i) {
         errno = 0;
         EXPECT(family.aligned_alloc(requests[i][0], requests[i][1]) == NULL);
@@ -151,6 +155,9 @@ static void memalign_of_a_bad_alignment_rounds_up(void) {
             family.free(block);
         }
     }
+    errno = 0;
+    EXPECT(family.memalign(((size_t)1 << 62) + 1, 1) == NULL);
+    EXPECT_EQ(errno, ENOMEM);
     errno = 0;
     EXPECT(family.memalign(SIZE_MAX / 2 + 2, 1) == NULL);
     EXPECT_EQ(errno, EINVAL);

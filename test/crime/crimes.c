@@ -200,6 +200,20 @@ static void sized_free_of_wrong_size(void) {
     free_sized(hide(malloc(64)), 100);
 }
 
+extern void freezero(void *, size_t) __attribute__((weak));
+static void freezero_of_more_than_the_block(void) {
+    freezero(hide(malloc(64)), 1000);
+}
+
+static void freezero_of_more_than_the_large_block(void) {
+    freezero(hide(malloc(300000)), 3000000);
+}
+
+static void recallocarray_of_more_than_the_block(void) {
+    extern void *recallocarray(void *, size_t, size_t, size_t) __attribute__((weak));
+    hide(recallocarray(hide(malloc(64)), 1000, 10, 1));
+}
+
 /* operator delete with the size of a base class. */
 static void delete_as_base_class(void) {
     extern void _ZdlPvm(void *, size_t) __attribute__((weak));
@@ -263,6 +277,9 @@ static const crime_t crimes[] = {
     CRIME(double_free_of_chunk_like_retired),
     CRIME(sized_free_of_wrong_size),
     CRIME(delete_as_base_class),
+    CRIME(freezero_of_more_than_the_block),
+    CRIME(freezero_of_more_than_the_large_block),
+    CRIME(recallocarray_of_more_than_the_block),
     CRIME(write_after_free),
     CRIME(write_after_free_behind_the_link),
     CRIME(write_after_free_at_the_end),

@@ -11,8 +11,10 @@
 #include "unit/front.h"
 
 #include <pthread.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 enum { MIB = 1 << 20 };
@@ -36,6 +38,21 @@ static int begin(void **state) {
     hak_event_register(count_own, HAK_EVENT_OWN);
     hak_event_register(count_process, HAK_EVENT_PROCESS);
     return 0;
+}
+
+/* EVENT-1: none is left out without a word. */
+static void event_register_of_more_than_the_table_holds_is_fatal(void **state) {
+    (void)state;
+    pid_t child = fork();
+    if (child == 0) {
+        for (unsigned i = 0; i <= HAK_EVENT_MAX; i++) {
+            hak_event_register(count_own, HAK_EVENT_OWN);
+        }
+        _exit(0);
+    }
+    int status = 0;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
 }
 
 /* The clock stands still, and this step of time has had its events. */
@@ -217,6 +234,7 @@ static const struct CMUnitTest tests[] = {
     CLOCK_TEST(events_run_once_a_step_of_time),
     CLOCK_TEST(events_after_a_long_sleep_run_once),
     CLOCK_TEST(events_of_the_process_run_in_one_thread),
+    cmocka_unit_test(event_register_of_more_than_the_table_holds_is_fatal),
     cmocka_unit_test(refill_every_10_ms_brings_unused_memory_back),
     cmocka_unit_test(large_block_every_10_ms_brings_unused_memory_back),
     cmocka_unit_test(frees_every_10_ms_bring_unused_memory_back),
