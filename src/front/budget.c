@@ -90,10 +90,16 @@ static void budget_give(hak_tcache_t *tcache, size_t bytes) {
     hak_sub_relaxed(&hak_budget_drawn, bytes);
 }
 
+int32_t hak_bin_charge(const hak_tcache_t *tcache, unsigned sc, int32_t capacity, uint32_t want) {
+    int32_t initial = hak_bin_initial_capacity(tcache->initial_bytes, sc);
+    int32_t rest = (int32_t)want - 1, may = capacity > rest ? capacity : rest;
+    return may > initial ? may - initial : 0;
+}
+
 bool hak_bin_resize(hak_tcache_t *tcache, unsigned sc, int32_t capacity, uint32_t want) {
     hak_bin_side_t *side = &tcache->side[sc];
-    int32_t before = hak_bin_charge(side->capacity, side->want);
-    int32_t after = hak_bin_charge(capacity, want);
+    int32_t before = hak_bin_charge(tcache, sc, side->capacity, side->want);
+    int32_t after = hak_bin_charge(tcache, sc, capacity, want);
     size_t bytes = hak_sc_info[sc].bytes;
     if (after > before && !budget_draw(tcache, (size_t)(after - before) * bytes)) {
         return false;
@@ -131,7 +137,7 @@ static void bin_settle(hak_tcache_t *tcache, unsigned sc, bool is_over) {
         side->idle++;
         return;
     }
-    int32_t initial = hak_bin_initial_capacity(tcache->initial_bytes, sc);
+    int32_t initial = hak_bin_first_capacity(tcache, sc);
     int32_t capacity = initial + (side->capacity - initial) / 2;
     uint32_t least = hak_bin_initial_want(initial), half = side->want / 2u;
     hak_bin_resize(tcache, sc, capacity, half > least ? half : least);

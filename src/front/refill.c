@@ -41,10 +41,11 @@ void hak_slow_spare(void) {
 }
 
 /* The bin grows when it overflowed since the last refill: such a load goes up and down by more
- * than the bin holds. */
+ * than the bin holds. What it may hold at most can have become less. */
 static void bin_adapt(hak_tcache_t *tcache, unsigned sc) {
     hak_bin_side_t *side = &tcache->side[sc];
-    if (side->overflowed) {
+    size_t blocks = (size_t)side->capacity;
+    if (side->overflowed || HAK_UNLIKELY(blocks > hak_load_relaxed(&hak_knobs.bin_max_blocks))) {
         int32_t most = hak_bin_max_capacity(sc);
         int32_t doubled = side->capacity == 0 ? 1 : side->capacity * 2;
         hak_bin_resize(tcache, sc, doubled > most ? most : doubled, side->want);
@@ -54,16 +55,23 @@ static void bin_adapt(hak_tcache_t *tcache, unsigned sc) {
 
 enum { REFILL_BYTES = 4096 }; /* one OS page */
 
+/* What a bin may hold, but one at least; also of a list of a slab, and of an outbox. */
+static uint32_t refill_most(void) {
+    return (uint32_t)hak_most(hak_load_relaxed(&hak_knobs.bin_max_blocks), 1);
+}
+
 /* Half of what the bin holds; also of a small bin more each time, until it is a page's worth. A
  * thread that uses little of a class shall not take, and keep, much of it. */
 static uint32_t refill_want(hak_tcache_t *tcache, unsigned sc) {
     const hak_bin_side_t *side = &tcache->side[sc];
     uint32_t half = (uint32_t)side->capacity / 2;
     uint32_t want = side->want;
-    if (want * hak_sc_info[sc].bytes < REFILL_BYTES) {
-        hak_bin_resize(tcache, sc, side->capacity, want * 2);
+    uint32_t most = refill_most();
+    if (want * hak_sc_info[sc].bytes < REFILL_BYTES && want < most) {
+        hak_bin_resize(tcache, sc, side->capacity, want * 2 < most ? want * 2 : most);
     }
-    return want > half ? want : half;
+    want = want > half ? want : half;
+    return HAK_LIKELY(want < most) ? want : most;
 }
 
 static hak_blocks_t refill_once(hak_tcache_t *tcache, unsigned sc) {
@@ -98,9 +106,6 @@ static void receive(hak_owner_t *home) {
 /* Blocks of others that were freed here come first: they are in the processor's cache, and need no
  * slab. */
 static hak_blocks_t refill_find(hak_tcache_t *tcache, unsigned sc) {
-    tcache->is_refilling = true;
-    hak_event_tick(tcache);
-    tcache->is_refilling = false;
     if (tcache->side[sc].outbox.count != 0) {
         receive(tcache->home); /* a thread that lives on these must not forget its own */
         hak_blocks_t blocks = hak_outbox_recycle(tcache, sc);
@@ -123,24 +128,36 @@ static HAK_COLD void *refill_guarded(hak_tcache_t *tcache, unsigned sc, void *fi
 }
 
 void *hak_slow_refill(hak_tcache_t *tcache, unsigned sc, const hak_request_t *request) {
+    tcache->is_refilling = true;
+    hak_event_tick(tcache);
+    tcache->is_refilling = false;
+    void *guarded =
+        HAK_UNLIKELY(tcache->guard_left == 1) ? hak_guard_sample(tcache, request) : NULL;
+    if (HAK_UNLIKELY(guarded != NULL)) {
+        return guarded;
+    }
     hak_blocks_t blocks = refill_find(tcache, sc);
     if (HAK_UNLIKELY(blocks.count == 0)) {
         return NULL;
     }
     hak_bin_t *bin = &tcache->bin[sc];
     hak_bin_side_t *side = &tcache->side[sc];
-    int32_t rest = (int32_t)blocks.count - 1;
-    int32_t half = side->capacity / 2;
+    size_t most = refill_most();
+    if (HAK_UNLIKELY(blocks.count > most)) { /* the newest of a list that is too long leave */
+        blocks.count -= (uint32_t)most;
+        blocks = (hak_blocks_t){hak_tcache_spill(tcache, sc, blocks), (uint32_t)most, 0};
+    }
+    size_t rest = blocks.count - 1, capacity = (size_t)side->capacity;
     side->idle = 0;
     hak_owner_add(&side->counters.refill, 1);
     hak_owner_add(&side->counters.asked_bytes, request->bytes);
     hak_hunt_check_mark(blocks.head);
     hak_store_hot(&bin->head, hak_link_get(blocks.head));
-    bin->room = side->capacity - (rest > half ? half : rest); /* TCACHE-3 */
-    side->total = bin->room + rest;
+    bin->room = (int32_t)hak_least(capacity - hak_least(rest, capacity / 2), most - rest);
+    side->total = bin->room + (int32_t)rest; /* TCACHE-3 */
     tcache->guard_left -= blocks.count;
     if (HAK_UNLIKELY(tcache->guard_left <= 0)) {
-        void *guarded = refill_guarded(tcache, sc, blocks.head, request);
+        guarded = refill_guarded(tcache, sc, blocks.head, request);
         if (guarded != NULL) {
             return guarded;
         }

@@ -32,17 +32,21 @@ int32_t hak_bin_initial_capacity(uint32_t initial_bytes, unsigned sc) {
     return (int32_t)(blocks < least ? least : blocks);
 }
 
+int32_t hak_bin_first_capacity(const hak_tcache_t *tcache, unsigned sc) {
+    size_t initial = (size_t)hak_bin_initial_capacity(tcache->initial_bytes, sc);
+    return (int32_t)hak_least(initial, hak_load_relaxed(&hak_knobs.bin_max_blocks));
+}
+
 int32_t hak_bin_max_capacity(unsigned sc) {
     size_t blocks = hak_load_relaxed(&hak_knobs.bin_max_bytes) / hak_sc_info[sc].bytes;
+    size_t initial = (size_t)hak_bin_initial_capacity(HAK_BIN_INITIAL_BYTES, sc);
     size_t most = hak_load_relaxed(&hak_knobs.bin_max_blocks);
-    blocks = blocks > most ? most : blocks;
-    int32_t initial = hak_bin_initial_capacity(HAK_BIN_INITIAL_BYTES, sc);
-    return (int32_t)blocks < initial ? initial : (int32_t)blocks;
+    return (int32_t)hak_least(hak_most(blocks, initial), most);
 }
 
 static void bin_reset(hak_tcache_t *tcache, unsigned sc) {
     hak_bin_side_t *side = &tcache->side[sc];
-    side->capacity = hak_bin_initial_capacity(tcache->initial_bytes, sc);
+    side->capacity = hak_bin_first_capacity(tcache, sc);
     side->total = side->capacity;
     side->want = (uint16_t)hak_bin_initial_want(side->capacity);
     side->overflowed = false;

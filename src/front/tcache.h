@@ -17,8 +17,9 @@
  *             others: out of its outbox, from an earlier home, or adopted since. It ends in NULL.
  *   TCACHE-3  bin.room + blocks in the bin == side.total. room says how many more frees the bin
  *             takes before it overflows; it is at least half the capacity after a refill, so the
- *             bin may hold more than its capacity, by at most what a slab or an outbox gives. It
- *             may be -1 from a push that failed until hak_slow_free.
+ *             bin may hold more than its capacity, by at most what a slab or an outbox gives, but
+ *             not more than bin_max_blocks. It may be -1 from a push that failed until
+ *             hak_slow_free.
  *   TCACHE-4  An outbox has exactly `count` blocks of its class; the list ends in NULL. A list that
  *             is longer or shorter than counted, here or in a bin: a block was freed twice, or was
  *             written to after it was freed.
@@ -29,8 +30,8 @@
  *             In the empty tcache it is 0, which makes every difference an entry: never one of
  *             those, as nothing above the class or kind of an entry is 0xffffff: there are far
  *             fewer owners, and huge records (asserted in large/huge.c).
- *   TCACHE-7  drawn is what the bins have grown by: for each class what hak_bin_charge says,
- *             less what that was at first, in bytes. hak_budget_drawn is the sum of all. */
+ *   TCACHE-7  drawn is what the bins have grown by: for each class what hak_bin_charge says, in
+ *             bytes. hak_budget_drawn is the sum of all. */
 #ifndef HAK_FRONT_TCACHE_H
 #define HAK_FRONT_TCACHE_H
 
@@ -188,6 +189,8 @@ HAK_COLD void hak_tcache_after_fork(bool is_clean);
 enum { HAK_BIN_INITIAL_BYTES = 1024 }; /* with few threads */
 int32_t hak_bin_initial_capacity(uint32_t initial_bytes, unsigned sc);
 int32_t hak_bin_max_capacity(unsigned sc);
+/* That of the tcache, now: not above the most. */
+int32_t hak_bin_first_capacity(const hak_tcache_t *tcache, unsigned sc);
 /* What a refill of a bin of that first capacity asks for at first. */
 HAK_INLINE uint32_t hak_bin_initial_want(int32_t capacity) {
     return capacity < 4 ? 1 : (uint32_t)capacity / 2;
@@ -221,12 +224,8 @@ HAK_INLINE void hak_hunt_check_mark(const void *block) {
  * that sleeps cannot be taken from it. So growth is drawn from the budget of the process,
  * hak_knobs.cache_bytes for each CPU, of which each thread has a share. */
 
-/* Blocks a bin may hold: freed ones, or what a refill leaves. */
-HAK_INLINE int32_t hak_bin_charge(int32_t capacity, uint32_t want) {
-    int32_t rest = (int32_t)want - 1;
-    return capacity > rest ? capacity : rest;
-}
-
+/* Blocks a bin may hold, freed ones, or what a refill leaves, above those it may at first. */
+int32_t hak_bin_charge(const hak_tcache_t *tcache, unsigned sc, int32_t capacity, uint32_t want);
 /* Changes capacity and want. false: the growth was refused, and nothing is changed. */
 bool hak_bin_resize(hak_tcache_t *tcache, unsigned sc, int32_t capacity, uint32_t want);
 /* An event: bins that were not used for a while, a few at a time, give back half of what they grew

@@ -70,13 +70,10 @@ static char *slot_page(const hak_guard_slot_t *slot) {
 }
 
 /* GUARD held. */
-static bool region_make(void) {
+static bool guard_region_make(uint32_t count) {
     hak_guard_region_t *region = &hak_guard_region;
-    size_t bytes = hak_align_up((2u * HAK_GUARD_SLOTS + 1) * hak_os_page_bytes(), HAK_UNIT_BYTES);
-    if (region->slot == NULL) {
-        region->slot = hak_meta_alloc(sizeof *region->slot * HAK_GUARD_SLOTS);
-    }
-    char *base = region->slot != NULL ? hak_os_reserve(bytes, HAK_UNIT_BYTES) : NULL;
+    size_t bytes = hak_align_up((2 * (size_t)count + 1) * hak_os_page_bytes(), HAK_UNIT_BYTES);
+    char *base = hak_os_reserve(bytes, HAK_UNIT_BYTES);
     if (base == NULL) {
         return false;
     }
@@ -84,10 +81,11 @@ static bool region_make(void) {
         hak_os_unmap(base, bytes);
         return false;
     }
-    for (unsigned i = 0; i < HAK_GUARD_SLOTS; i++) {
-        region->queue[i] = (uint8_t)i;
+    for (uint32_t i = 0; i < count; i++) {
+        region->queue[i] = (uint16_t)i;
     }
-    region->queue_count = HAK_GUARD_SLOTS;
+    region->slot_count = count;
+    region->queue_count = count;
     hak_pagemap_set(base, bytes / HAK_UNIT_BYTES, HAK_KIND_GUARD);
     hak_store_release(&region->base, base); /* pairs GUARD-5 */
     region->region = (hak_region_t){.base = base, .bytes = bytes, .kind = HAK_REGION_GUARD};
@@ -95,14 +93,32 @@ static bool region_make(void) {
     return true;
 }
 
+/* GUARD held. With little address space there are as few slots as by default. */
+static bool guard_region_begin(void) {
+    hak_guard_region_t *region = &hak_guard_region;
+    bool is_every = hak_load_relaxed(&hak_knobs.guard_rate) == 1 &&
+                    hak_load_relaxed(&hak_knobs.bin_max_blocks) == 0;
+    uint32_t count = is_every ? HAK_GUARD_SLOTS_MOST : HAK_GUARD_SLOTS;
+    if (region->slot == NULL) {
+        region->slot = hak_meta_alloc((sizeof *region->slot + sizeof *region->queue) * count);
+        region->slot_most = count;
+    }
+    if (region->slot == NULL) {
+        return false;
+    }
+    region->queue = (uint16_t *)(region->slot + region->slot_most);
+    return guard_region_make(region->slot_most) ||
+           (region->slot_most > HAK_GUARD_SLOTS && guard_region_make(HAK_GUARD_SLOTS));
+}
+
 /* NULL: all are in use, or there is no region. */
 static hak_guard_slot_t *slot_take(void) {
     hak_guard_region_t *region = &hak_guard_region;
     hak_guard_slot_t *slot = NULL;
     hak_lock_acquire(HAK_LOCK_GUARD);
-    if ((region->base != NULL || region_make()) && region->queue_count != 0) {
+    if ((region->base != NULL || guard_region_begin()) && region->queue_count != 0) {
         slot = &region->slot[region->queue[region->queue_first]];
-        region->queue_first = (region->queue_first + 1) % HAK_GUARD_SLOTS;
+        region->queue_first = (region->queue_first + 1) % region->slot_count;
         region->queue_count--;
     }
     hak_lock_release(HAK_LOCK_GUARD);
@@ -112,8 +128,8 @@ static hak_guard_slot_t *slot_take(void) {
 /* GUARD held. */
 static void slot_push(const hak_guard_slot_t *slot) {
     hak_guard_region_t *region = &hak_guard_region;
-    uint32_t last = (region->queue_first + region->queue_count) % HAK_GUARD_SLOTS;
-    region->queue[last] = (uint8_t)(slot - region->slot);
+    uint32_t last = (region->queue_first + region->queue_count) % region->slot_count;
+    region->queue[last] = (uint16_t)(slot - region->slot);
     region->queue_count++;
 }
 
@@ -136,13 +152,14 @@ static void slot_conceal(const hak_guard_slot_t *slot) {
  * perhaps nobody knows by whom. */
 static void slots_recover(void) {
     hak_guard_region_t *region = &hak_guard_region;
-    bool is_queued[HAK_GUARD_SLOTS] = {false};
+    uint64_t queued[HAK_GUARD_SLOTS_MOST / 64 + 1] = {0};
     for (uint32_t i = 0; i < region->queue_count; i++) {
-        is_queued[region->queue[(region->queue_first + i) % HAK_GUARD_SLOTS]] = true;
+        uint16_t at = region->queue[(region->queue_first + i) % region->slot_count];
+        queued[at / 64] |= 1ull << at % 64;
     }
-    for (unsigned i = 0; region->base != NULL && i < HAK_GUARD_SLOTS; i++) {
+    for (uint32_t i = 0; region->base != NULL && i < region->slot_count; i++) {
         hak_guard_slot_t *slot = &region->slot[i];
-        if (is_queued[i] || slot->state == HAK_GUARD_LIVE) {
+        if ((queued[i / 64] >> i % 64 & 1) != 0 || slot->state == HAK_GUARD_LIVE) {
             continue;
         }
         if (slot->state == HAK_GUARD_UNUSED) {

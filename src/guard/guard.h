@@ -3,7 +3,7 @@
  * The sampled guard: about one of hak_knobs.guard_rate small blocks that refills hand out gets an
  * OS page of its own between two that nobody may touch.
  *
- *   region   | guard | slot 0 | guard | slot 1 | guard | ... | slot 126 | guard |  to whole units
+ *   region   | guard | slot 0 | guard | slot 1 | guard | ... | slot n-1 | guard |  to whole units
  *   slot     | block | canary |                | canary | block | canary |
  *             at the left end, or at the right end as far as its alignment lets it
  *
@@ -25,7 +25,9 @@
 #include "base/fmt.h"
 #include "front/tcache.h"
 
-enum { HAK_GUARD_SLOTS = 127 }; /* with 128 guards, 4 KiB each, just below 1 MiB */
+/* With a guard more, 4 KiB each, just below 1 MiB; below 8 MiB where every block is to be watched.
+ */
+enum { HAK_GUARD_SLOTS = 127, HAK_GUARD_SLOTS_MOST = 1023 };
 
 /* Options are read: before this no block is watched. */
 void hak_guard_start(void);

@@ -81,7 +81,8 @@ static size_t trap_distance(const hak_guard_slot_t *slot, const char *at) {
 static const hak_guard_slot_t *trap_nearest(size_t page, const char *at) {
     const hak_guard_slot_t *slots = hak_guard_region.slot;
     const hak_guard_slot_t *left = page > 0 ? &slots[page / 2 - 1] : NULL;
-    const hak_guard_slot_t *right = page / 2 < HAK_GUARD_SLOTS ? &slots[page / 2] : NULL;
+    const hak_guard_slot_t *right =
+        page / 2 < hak_guard_region.slot_count ? &slots[page / 2] : NULL;
     const hak_guard_slot_t *nearest =
         trap_distance(left, at) <= trap_distance(right, at) ? left : right;
     return trap_distance(nearest, at) == SIZE_MAX ? NULL : nearest;

@@ -36,15 +36,17 @@ typedef struct hak_guard_slot {
 } hak_guard_slot_t;
 
 typedef struct hak_guard_region {
-    char *base;                     /* [atomic] NULL: there is none yet */
-    hak_guard_slot_t *slot;         /* [lock GUARD] set once, before the base */
-    uint8_t queue[HAK_GUARD_SLOTS]; /* [lock GUARD] ring of free slots, oldest first */
-    uint32_t queue_first;           /* [lock GUARD] */
-    uint32_t queue_count;           /* [lock GUARD] */
-    hak_region_t region;            /* [lock GUARD] for statistics */
-    uint32_t is_telling;            /* [atomic] some thread tells of a trap */
-    bool is_on;                     /* [init] the options are read, and want it */
-    bool is_stopped;                /* [atomic] no sampling any more: GUARD-2 may not hold */
+    char *base;             /* [atomic] NULL: there is none yet */
+    hak_guard_slot_t *slot; /* [lock GUARD] set once, before the base */
+    uint32_t slot_count;    /* [lock GUARD] set once, before the base */
+    uint32_t slot_most;     /* [lock GUARD] records there are, and places in the queue */
+    uint16_t *queue;        /* [lock GUARD] ring of free slots, oldest first */
+    uint32_t queue_first;   /* [lock GUARD] */
+    uint32_t queue_count;   /* [lock GUARD] */
+    hak_region_t region;    /* [lock GUARD] for statistics */
+    uint32_t is_telling;    /* [atomic] some thread tells of a trap */
+    bool is_on;             /* [init] the options are read, and want it */
+    bool is_stopped;        /* [atomic] no sampling any more: GUARD-2 may not hold */
 } hak_guard_region_t;
 
 extern hak_guard_region_t hak_guard_region;
@@ -53,7 +55,7 @@ extern hak_guard_region_t hak_guard_region;
 HAK_INLINE size_t hak_guard_page_of(const void *address) {
     const char *base = hak_load_acquire(&hak_guard_region.base); /* pairs GUARD-5 */
     size_t page = ((size_t)((uintptr_t)address - (uintptr_t)base)) / hak_os_page_bytes();
-    return base == NULL || page > 2u * HAK_GUARD_SLOTS ? SIZE_MAX : page;
+    return base == NULL || page > 2 * (size_t)hak_guard_region.slot_count ? SIZE_MAX : page;
 }
 
 /* NULL: the address is in no slot. */

@@ -11,7 +11,7 @@ import subprocess
 
 # As by default, whatever the profile says: one line, and freed huge blocks are known for a while. Each crime is one with
 # an ordinary block but where a test says otherwise.
-ORDINARY = "guard:0,tags:0,backtrace:0,huge_cache:32m"
+ORDINARY = "guard:0,tags:0,backtrace:0,huge_cache:32m,bin_blocks:2048"
 TAGGED = "guard_rate:1073741824,backtrace:0,huge_cache:32m"  # what tags find the guard's handler tells
 ELSEWHERE = object()  # what a judge returns of a crime that is not one here
 

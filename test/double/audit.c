@@ -110,8 +110,8 @@ static void audit_list(hak_audit_t *audit, void *const *head, size_t count, unsi
 /* TCACHE-7 */
 static size_t audit_growth(const hak_tcache_t *tcache, unsigned sc) {
     const hak_bin_side_t *side = &tcache->side[sc];
-    int32_t initial = hak_bin_initial_capacity(tcache->initial_bytes, sc);
-    return (size_t)(hak_bin_charge(side->capacity, side->want) - initial) * hak_sc_info[sc].bytes;
+    int32_t charge = hak_bin_charge(tcache, sc, side->capacity, side->want);
+    return (size_t)charge * hak_sc_info[sc].bytes;
 }
 
 static void audit_tcache(hak_tcache_t *tcache, void *context) {

@@ -36,11 +36,11 @@ static bool is_free(size_t index) {
 static void expect_slots_at_rest(void) {
     hak_guard_region_t *region = &hak_guard_region;
     size_t page = hak_os_page_bytes(), free_count = 0;
-    bool is_queued[HAK_GUARD_SLOTS] = {false};
+    bool is_queued[HAK_GUARD_SLOTS_MOST] = {false};
     for (size_t i = 0; i < region->queue_count; ++i) {
-        is_queued[region->queue[(region->queue_first + i) % HAK_GUARD_SLOTS]] = true;
+        is_queued[region->queue[(region->queue_first + i) % region->slot_count]] = true;
     }
-    for (size_t i = 0; i < HAK_GUARD_SLOTS; ++i) {
+    for (size_t i = 0; i < region->slot_count; ++i) {
         EXPECT_EQ(is_queued[i], is_free(i));
         EXPECT(!is_free(i) || !hak_os_is_readable(region->base + (2 * i + 1) * page));
         free_count += is_free(i);

@@ -26,11 +26,46 @@ static void capacity_limits_follow_the_knobs(void **state) {
                     (size_t)hak_bin_max_capacity(sc) * bytes <= 128u << 10);
     }
     hak_knobs.bin_max_blocks = 2;
-    assert_int_equal(hak_bin_max_capacity(SC_64), 16); /* never below the first */
+    assert_int_equal(hak_bin_max_capacity(SC_64), 2);
+    hak_knobs.bin_max_blocks = 0;
+    assert_int_equal(hak_bin_max_capacity(SC_64), 0);
     hak_knobs.bin_max_blocks = 65536;
     hak_knobs.bin_max_bytes = 1u << 20;
     assert_int_equal(hak_bin_max_capacity(0), 65536);
     hak_knobs = saved;
+}
+
+static int32_t held(unsigned sc) {
+    return self()->side[sc].total - self()->bin[sc].room;
+}
+
+/* Whatever a refill brings: a page's worth of small blocks, the list of a slab, an outbox. */
+static void bin_with_few_blocks_allowed_never_holds_more(void **state) {
+    (void)state;
+    enum { COUNT = 2000 };
+    static const size_t bounds[] = {0, 1, 2, 16};
+    static void *block[COUNT];
+    hak_knobs_t saved = hak_knobs;
+    for (unsigned i = 0; i < UNIT_COUNT(bounds); i++) {
+        hak_knobs.bin_max_blocks = bounds[i];
+        hak_collect_thread();
+        hak_free(hak_malloc(64)); /* from this refill on */
+        int32_t most = 0;
+        for (unsigned round = 0; round < 10; round++) {
+            for (unsigned k = 0; k < COUNT; k++) {
+                block[k] = hak_malloc(64);
+                most = held(SC_64) > most ? held(SC_64) : most;
+            }
+            for (unsigned k = 0; k < COUNT; k++) {
+                hak_free(block[k]);
+                most = held(SC_64) > most ? held(SC_64) : most;
+            }
+        }
+        UNIT_EXPECT((size_t)most <= bounds[i], "%zu: %d", bounds[i], most);
+        audit();
+    }
+    hak_knobs = saved;
+    hak_collect_thread();
 }
 
 /* A load that breathes by more than the bin holds doubles it, up to the bound. */
@@ -153,6 +188,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(overflow_brings_a_bin_back_to_its_capacity),
     cmocka_unit_test(push_that_failed_leaves_no_debt),
     cmocka_unit_test(capacity_without_overflow_stays),
+    cmocka_unit_test(bin_with_few_blocks_allowed_never_holds_more),
 };
 
 UNIT_MAIN(tests)

@@ -12,7 +12,7 @@ static void region_that_the_kernel_refuses_costs_a_sample_only(void **state) {
     static const hak_os_call_t calls[] = {HAK_OS_CALL_MAP, HAK_OS_CALL_SIGNAL, HAK_OS_CALL_COMMIT};
     self();
     for (unsigned i = 0; i < UNIT_COUNT(calls); i++) {
-        hak_os_fault_plan(calls[i], 0, 1);
+        hak_os_fault_plan(calls[i], 0, 2); /* a smaller one as well */
         UNIT_EXPECT(guard_sample(64, HAK_BLOCK_ALIGN) == NULL, "call %u", (unsigned)calls[i]);
         hak_os_fault_clear();
     }
@@ -67,14 +67,15 @@ static void block_lies_at_either_end_by_chance(void **state) {
 
 static void slots_are_used_in_the_order_they_were_freed_in(void **state) {
     (void)state;
-    char *all[HAK_GUARD_SLOTS];
-    for (unsigned i = 0; i < HAK_GUARD_SLOTS; i++) {
+    char *all[HAK_GUARD_SLOTS_MOST];
+    hak_fast_free(guard_sample(100, HAK_BLOCK_ALIGN)); /* there is a region */
+    for (unsigned i = 0; i < hak_guard_region.slot_count; i++) {
         all[i] = guard_sample(100, HAK_BLOCK_ALIGN);
         UNIT_EXPECT(all[i] != NULL, "slot %u", i);
         memset(all[i], (int)i, 100);
     }
     assert_null(guard_sample(100, HAK_BLOCK_ALIGN)); /* no free slot, no sample */
-    for (unsigned i = 0; i < HAK_GUARD_SLOTS; i++) {
+    for (unsigned i = 0; i < hak_guard_region.slot_count; i++) {
         assert_true(unit_is_filled(all[i], 100, (unsigned char)i));
     }
     static const unsigned order[] = {90, 3, 126, 0, 41};
@@ -86,14 +87,14 @@ static void slots_are_used_in_the_order_they_were_freed_in(void **state) {
         assert_ptr_equal(guard_page(again), guard_page(all[order[i]]));
         all[order[i]] = again;
     }
-    for (unsigned i = 0; i < HAK_GUARD_SLOTS; i++) {
+    for (unsigned i = 0; i < hak_guard_region.slot_count; i++) {
         hak_fast_free(all[i]);
     }
 }
 
 static void slot_that_the_kernel_refuses_is_not_lost(void **state) {
     (void)state;
-    for (unsigned i = 0; i < 2 * HAK_GUARD_SLOTS; i++) {
+    for (unsigned i = 0; i < 2 * hak_guard_region.slot_count; i++) {
         hak_os_fault_plan(HAK_OS_CALL_COMMIT, 0, 1);
         assert_null(guard_sample(32, HAK_BLOCK_ALIGN));
         hak_os_fault_clear();
@@ -180,7 +181,7 @@ static void option_off_stops_the_countdown(void **state) {
 static hak_guard_slot_t *slot_in_hand(void) {
     hak_guard_region_t *region = &hak_guard_region;
     hak_guard_slot_t *slot = &region->slot[region->queue[region->queue_first]];
-    region->queue_first = (region->queue_first + 1) % HAK_GUARD_SLOTS;
+    region->queue_first = (region->queue_first + 1) % hak_guard_region.slot_count;
     region->queue_count--;
     return slot;
 }
@@ -198,7 +199,7 @@ static void fork_loses_no_slot_of_threads_that_are_gone(void **state) {
     filled->block = block;
 
     hak_guard_after_fork(true);
-    assert_int_equal(hak_guard_region.queue_count, HAK_GUARD_SLOTS - 1);
+    assert_int_equal(hak_guard_region.queue_count, hak_guard_region.slot_count - 1);
     assert_null(filled->block);
     assert_false(hak_os_is_readable(block));
     assert_false(hak_os_is_readable(freed));

@@ -64,7 +64,7 @@ static void trap_elsewhere_is_not_ours(void **state) {
     assert_null(trap(NULL));
     assert_null(trap(&block));
     assert_null(trap(region - 1));
-    assert_null(trap(region + (2 * HAK_GUARD_SLOTS + 1) * page));
+    assert_null(trap(region + (2 * hak_guard_region.slot_count + 1) * page));
     hak_fast_free(block);
 }
 

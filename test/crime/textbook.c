@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The errors of textbooks, one per name, as a program makes them that knows nothing of us: with
+ * profile debug each is found the first time, every time (textbook_test.py, textbook.tsv). One that
+ * goes unnoticed ends with status 3. */
+#include "crimes.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static volatile char sink;
+
+static char *filled(size_t bytes) {
+    char *block = hide(malloc(bytes));
+    memset(block, 'x', bytes);
+    return block;
+}
+
+static void read_after_free(void) {
+    char *block = filled(40);
+    free(block);
+    sink = *(volatile char *)block;
+}
+
+static void write_after_free(void) {
+    char *block = filled(100);
+    free(block);
+    *(volatile char *)(block + 99) = 1;
+}
+
+static void write_behind_by_one(void) {
+    char *block = filled(24);
+    *(volatile char *)(block + 24) = 0;
+    free(block);
+}
+
+static void write_before_by_one(void) {
+    char *block = filled(24);
+    *(volatile char *)(block - 1) = 0;
+    free(block);
+}
+
+static void double_free(void) {
+    char *block = filled(40);
+    free(block);
+    free(hide(block));
+}
+
+static void read_after_realloc(void) {
+    char *block = filled(40);
+    char *grown = hide(realloc(block, 400));
+    sink = *(volatile char *)hide(block);
+    free(grown);
+}
+
+/* A program that has run for a while, and has much. */
+static void live(void) {
+    for (size_t i = 0; i < 500; i++) {
+        filled(16 + i);
+    }
+    for (size_t i = 0; i < 20000; i++) {
+        free(filled(1 + i % 200));
+    }
+}
+
+static void read_after_free_in_a_program_at_work(void) {
+    live();
+    read_after_free();
+}
+
+static void write_behind_by_one_in_a_program_at_work(void) {
+    live();
+    write_behind_by_one();
+}
+
+static void double_free_in_a_program_at_work(void) {
+    live();
+    double_free();
+}
+
+static void *read_after_free_start(void *unused) {
+    read_after_free();
+    return unused;
+}
+
+static void read_after_free_in_a_thread(void) {
+    in_thread(read_after_free_start, NULL);
+}
+
+static const crime_t crimes[] = {
+    CRIME(read_after_free),
+    CRIME(write_after_free),
+    CRIME(write_behind_by_one),
+    CRIME(write_before_by_one),
+    CRIME(double_free),
+    CRIME(read_after_realloc),
+    CRIME(read_after_free_in_a_program_at_work),
+    CRIME(write_behind_by_one_in_a_program_at_work),
+    CRIME(double_free_in_a_program_at_work),
+    CRIME(read_after_free_in_a_thread),
+};
+
+CRIMES_MAIN(crimes)
