@@ -24,8 +24,8 @@ extern void _IO_list_unlock(void) HAK_WEAK;
 extern void _IO_list_resetlock(void) HAK_WEAK;
 
 static HAK_TLS uint64_t fork_signals; /* [owner] the mask before */
-static HAK_TLS bool fork_has_streams; /* [owner] of the fork under way: it took their lock */
-static HAK_TLS uint8_t fork_children; /* [owner] of how many forks the thread is the child */
+static bool fork_has_streams;         /* [lock of the streams] the fork under way took it */
+static uint8_t fork_children; /* [atomic] of how many forks the process is the child; wraps */
 
 /* Signals can come while it waits, as in the C library: who has the lock may wait for the handler
  * of one. That handler may fork, and its child go on here: there the lock is free, as the C library

@@ -30,9 +30,9 @@ unsigned hak_os_quota_parse(const char *text, size_t length);
 bool hak_os_cgroup_path(const char *text, char *path);
 
 /* Memory of the group that has least room, of that of the process and those above it: its limit,
- * memory.high or memory.max, whichever is less, and what is used of it, without pages of files that
- * nobody used lately, which the kernel drops first. false: no limit is known. Read anew at each
- * call, by nine system calls a level and more. */
+ * memory.high or memory.max, whichever is less, and what is used of it, without pages of files,
+ * which the kernel can drop. false: no limit is known. Read anew at each call, by nine system calls
+ * a level and more, and a dozen if there are other threads. */
 typedef struct hak_os_memory {
     uint64_t limit_bytes, used_bytes;
 } hak_os_memory_t;
@@ -145,6 +145,11 @@ void hak_os_set_env(char **envp);
 /* Copies the value of an environment variable, zero-terminated and cut to `capacity`. false if it
  * is not set. Works before libc is initialised. */
 bool hak_os_env(const char *name, char *buffer, size_t capacity);
+/* Calls `run` where files that it opens are none of the program's descriptors, by another thread
+ * of the kernel if there are others, with signals blocked. false: that cannot be had, and it was
+ * not called. What follows here, and what reads files above, does so by itself; several reads in
+ * one call of this cost one thread. */
+bool hak_os_run_apart(void (*run)(void *context), void *context);
 /* Reads the head of a file; returns the bytes read, 0 on failure. */
 size_t hak_os_read_file(const char *path, char *buffer, size_t capacity);
 /* Reads all of it through the buffer, line by line: `take` gets each as a string without its end,

@@ -99,14 +99,19 @@ static void walk_read(cgroup_walk_t *walk, const char *file) {
     walk->text[walk->length] = '\0';
 }
 
-unsigned hak_os_cpu_quota(void) {
+static void walk_quota(void *context) {
+    unsigned *least = context;
     cgroup_walk_t walk;
-    unsigned least = HAK_OS_NO_QUOTA;
     for (bool is_on = walk_begin(&walk); is_on; is_on = walk_up(&walk)) {
         walk_read(&walk, "cpu.max");
         unsigned quota = hak_os_quota_parse(walk.text, walk.length);
-        least = quota < least ? quota : least;
+        *least = quota < *least ? quota : *least;
     }
+}
+
+unsigned hak_os_cpu_quota(void) {
+    unsigned least = HAK_OS_NO_QUOTA;
+    (void)hak_os_run_apart(walk_quota, &least);
     return least;
 }
 
@@ -118,17 +123,22 @@ static bool walk_number(cgroup_walk_t *walk, const char *file, uint64_t *value) 
     return quota_number(&text, text + walk->length, value);
 }
 
-/* Of memory.stat, where it stands in the first kilobyte. */
-static uint64_t walk_inactive_file(cgroup_walk_t *walk) {
-    static const char key[] = "\ninactive_file ";
+static uint64_t stat_number(const cgroup_walk_t *walk, const char *key) {
     uint64_t value;
-    walk_read(walk, "memory.stat");
     const char *text = strstr(walk->text, key);
     if (text == NULL) {
         return 0;
     }
-    text += sizeof key - 1;
+    text += strlen(key);
     return quota_number(&text, walk->text + walk->length, &value) ? value : 0;
+}
+
+/* Of memory.stat, where they stand in the first kilobyte: pages of files that the kernel can drop.
+ * Those used lately are some of them: counted as in use, a program that reads its files again and
+ * again would look as if it had no room, and would give back what it will want. */
+static uint64_t walk_files(cgroup_walk_t *walk) {
+    walk_read(walk, "memory.stat");
+    return stat_number(walk, "\ninactive_file ") + stat_number(walk, "\nactive_file ");
 }
 
 /* To read it costs the kernel much where there are many groups, and it changes slowly. Of one
@@ -139,13 +149,13 @@ HAK_LOCKED_STATE uint64_t hak_cgroup_files_bytes;  /* [atomic] */
 HAK_LOCKED_STATE uint64_t hak_cgroup_files_levels; /* [atomic] whose that is */
 HAK_LOCKED_STATE uint64_t hak_cgroup_files_due_ns; /* [atomic] to be read again */
 
-static uint64_t inactive_file(cgroup_walk_t *walk) {
+static uint64_t files_bytes(cgroup_walk_t *walk) {
     uint64_t now = hak_os_now_ns();
     if (now < hak_load_relaxed(&hak_cgroup_files_due_ns) &&
         hak_load_relaxed(&hak_cgroup_files_levels) == walk->levels) {
         return hak_load_relaxed(&hak_cgroup_files_bytes);
     }
-    uint64_t bytes = walk_inactive_file(walk);
+    uint64_t bytes = walk_files(walk);
     hak_store_relaxed(&hak_cgroup_files_bytes, bytes);
     hak_store_relaxed(&hak_cgroup_files_levels, walk->levels);
     hak_store_relaxed(&hak_cgroup_files_due_ns, now + FILES_KEPT_NS);
@@ -168,22 +178,35 @@ static bool walk_memory(cgroup_walk_t *walk, hak_os_memory_t *memory) {
     }
     memory->limit_bytes = high < max ? high : max;
     if (memory_room(memory) < memory->limit_bytes / MEMORY_NEAR_PART) {
-        uint64_t files = inactive_file(walk);
+        uint64_t files = files_bytes(walk);
         memory->used_bytes -= files < memory->used_bytes ? files : memory->used_bytes;
     }
     return true;
 }
 
-bool hak_os_memory_limit(hak_os_memory_t *memory) {
+typedef struct memory_search {
+    hak_os_memory_t least; /* of the level with least room, if one is limited */
+    bool is_limited;
+} memory_search_t;
+
+static void walk_limits(void *context) {
+    memory_search_t *search = context;
     cgroup_walk_t walk;
     hak_os_memory_t level;
-    bool is_limited = false;
     for (bool is_on = walk_begin(&walk); is_on; is_on = walk_up(&walk)) {
         if (walk_memory(&walk, &level) &&
-            (!is_limited || memory_room(&level) < memory_room(memory))) {
-            *memory = level;
-            is_limited = true;
+            (!search->is_limited || memory_room(&level) < memory_room(&search->least))) {
+            search->least = level;
+            search->is_limited = true;
         }
     }
-    return is_limited;
+}
+
+bool hak_os_memory_limit(hak_os_memory_t *memory) {
+    memory_search_t search = {.is_limited = false};
+    (void)hak_os_run_apart(walk_limits, &search);
+    if (search.is_limited) {
+        *memory = search.least;
+    }
+    return search.is_limited;
 }
