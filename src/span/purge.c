@@ -98,6 +98,8 @@ void hak_span_note_wanted(hak_superslab_t *superslab, uint64_t units) {
     }
 }
 
+HAK_LOCKED_STATE uint64_t hak_purge_visits; /* [lock SPAN] */
+
 enum { IDLE_LEAST = 16, IDLE_SHARE = 2 };
 
 /* One piece of work, taken under the lock. */
@@ -108,11 +110,22 @@ typedef struct purge_job {
     bool is_unmap;
 } purge_job_t;
 
-static bool job_wants_unmap(const hak_superslab_t *superslab, size_t keep_units) {
+/* Superslabs that are wholly unused go, clean or not. */
+static bool whole_ones_go(size_t keep_units) {
     const hak_span_state_t *state = &hak_span_state;
-    bool is_idle_over =
-        state->whole_count > IDLE_LEAST && state->whole_count > state->count / IDLE_SHARE;
-    return superslab->free_units == ~0ull && (keep_units == 0 || is_idle_over);
+    return keep_units == 0 ||
+           (state->whole_count > IDLE_LEAST && state->whole_count > state->count / IDLE_SHARE);
+}
+
+/* The youngest superslab below `end` that has something to give back; NULL: none has. */
+static hak_superslab_t *job_find(uint32_t end, bool takes_whole) {
+    const hak_span_state_t *state = &hak_span_state;
+    uint32_t found = hak_summary_find_last(&state->dirty, 1, end) + 1; /* 0: none */
+    if (takes_whole) {
+        uint32_t whole = hak_summary_find_last(&state->fit[0], HAK_SUPERSLAB_UNITS, end) + 1;
+        found = whole > found ? whole : found;
+    }
+    return found == 0 ? NULL : state->table[found - 1];
 }
 
 /* The highest `count` of the units: the lowest are taken again first (SPAN-5). */
@@ -133,34 +146,36 @@ typedef struct purge_plan {
 static bool job_take(purge_job_t *job, purge_plan_t plan, uint32_t *cursor) {
     size_t keep_units = plan.keep_units;
     hak_span_state_t *state = &hak_span_state;
-    while (*cursor > 0 && (state->unused_dirty_units > keep_units || keep_units == 0)) {
-        hak_superslab_t *superslab = state->table[--*cursor];
-        if (superslab == NULL) {
-            continue;
-        }
-        uint64_t dirty = superslab->free_units & ~superslab->clean_units;
-        job->superslab = superslab;
-        job->is_unmap = job_wants_unmap(superslab, keep_units);
-        if (plan.is_exact && !job->is_unmap) {
-            dirty = highest_units(dirty, state->unused_dirty_units - keep_units);
-        }
-        job->units = job->is_unmap ? ~0ull : dirty;
-        if (job->units == 0) {
-            continue;
-        }
-        if (job->is_unmap) { /* keeps its place in the table until it is gone */
-            hak_pagemap_set_superslab(superslab->base, NULL);
-        }
-        state->whole_count -= superslab->free_units == ~0ull;
-        superslab->free_units &= ~job->units;
-        superslab->leaving_units |= job->units;
-        hak_fit_note(superslab);
-        job->split = hak_span_note_split(superslab, job->units);
-        hak_span_take_dirty(hak_popcount(dirty));
-        state->high_units -= hak_popcount(dirty); /* a purge is no breath */
-        return true;
+    if (state->unused_dirty_units <= keep_units && keep_units != 0) {
+        return false;
     }
-    return false;
+    bool takes_whole = whole_ones_go(keep_units);
+    hak_superslab_t *superslab = job_find(*cursor, takes_whole);
+    if (superslab == NULL) {
+        return false;
+    }
+    hak_purge_visits += HAK_FAULT;
+    *cursor = superslab->index;
+    uint64_t dirty = superslab->free_units & ~superslab->clean_units;
+    job->superslab = superslab;
+    job->is_unmap = takes_whole && superslab->free_units == ~0ull;
+    if (plan.is_exact && !job->is_unmap) {
+        dirty = highest_units(dirty, state->unused_dirty_units - keep_units);
+    }
+    job->units = job->is_unmap ? ~0ull : dirty;
+    HAK_ASSERT(job->units != 0, "SPAN-10");
+    if (job->is_unmap) { /* keeps its place in the table until it is gone */
+        hak_pagemap_set_superslab(superslab->base, NULL);
+    }
+    state->whole_count -= superslab->free_units == ~0ull;
+    superslab->free_units &= ~job->units;
+    superslab->leaving_units |= job->units;
+    hak_fit_note(superslab);
+    hak_span_note_dirty(superslab);
+    job->split = hak_span_note_split(superslab, job->units);
+    hak_span_take_dirty(hak_popcount(dirty));
+    state->high_units -= hak_popcount(dirty); /* a purge is no breath */
+    return true;
 }
 
 /* A run with a locked page is refused as a whole, so its halves are tried, and theirs, down to
@@ -245,6 +260,7 @@ static size_t job_run(const purge_job_t *job, unsigned *splits) {
         state->whole_count += superslab->free_units == ~0ull;
         hak_span_add_dirty(hak_popcount(dirty));
         hak_fit_note(superslab);
+        hak_span_note_dirty(superslab);
     }
     hak_lock_release(HAK_LOCK_SPAN);
     return hak_popcount(done) * (size_t)HAK_UNIT_BYTES;
@@ -282,6 +298,7 @@ static void superslab_after_fork(hak_superslab_t *superslab, void *context) {
         hak_span_state.whole_count += superslab->free_units == ~0ull;
         hak_span_add_dirty(hak_popcount(units));
         hak_fit_note(superslab);
+        hak_span_note_dirty(superslab);
     }
 }
 

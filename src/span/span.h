@@ -20,7 +20,8 @@
  *   SPAN-7  low_units <= unused_dirty_units <= high_units.
  *   SPAN-8  A unit in padding_units lies in a range that was opened for huge pages, and nobody has
  *           used it since: no span has it.
- *   SPAN-9  vacant has 1 for the places of the table below `end` without a superslab, else 0. */
+ *   SPAN-9  vacant has 1 for the places of the table below `end` without a superslab, else 0.
+ *   SPAN-10 dirty has 1 for the superslabs with units that are free and not clean, else 0. */
 #ifndef HAK_SPAN_SPAN_H
 #define HAK_SPAN_SPAN_H
 

@@ -22,6 +22,7 @@ typedef struct hak_span_state {
     uint8_t alignments;   /* bit n: fit[n] is kept; bit 0 says nothing, it always is */
     hak_summary_t fit[HAK_SPAN_ALIGNS]; /* SPAN-4 */
     hak_summary_t vacant;               /* SPAN-9 */
+    hak_summary_t dirty;                /* SPAN-10 */
     size_t huge_page_count;             /* sum of popcount(huge_pages) */
     bool lacks_huge_pages;              /* the kernel refused one */
     hak_span_counters_t counters;
@@ -36,6 +37,9 @@ typedef struct hak_span_state {
 } hak_span_state_t;
 
 extern hak_span_state_t hak_span_state;
+
+/* Superslabs that purges have visited to find units. Counted in the core that tests link with. */
+extern uint64_t hak_purge_visits; /* [lock SPAN] */
 
 /* Behind every superslab of hardened builds, inaccessible. */
 HAK_INLINE size_t hak_span_guard_bytes(void) {
@@ -71,6 +75,14 @@ HAK_INLINE void hak_fit_note_free(const hak_superslab_t *superslab, unsigned uni
     }
     if (HAK_UNLIKELY(hak_span_state.alignments != 0)) {
         hak_fit_note_aligned(superslab);
+    }
+}
+
+/* After free_units or clean_units changed: keeps SPAN-10. Most changes leave the byte as it is. */
+HAK_INLINE void hak_span_note_dirty(const hak_superslab_t *superslab) {
+    unsigned is_dirty = (superslab->free_units & ~superslab->clean_units) != 0;
+    if (is_dirty != hak_summary_get(&hak_span_state.dirty, superslab->index)) {
+        hak_summary_set(&hak_span_state.dirty, superslab->index, is_dirty);
     }
 }
 

@@ -24,7 +24,7 @@ static bool table_grow(void) {
     uint32_t capacity = state->capacity == 0 ? TABLE_LEAST : state->capacity * 2;
     size_t summary_bytes = hak_summary_bytes(capacity);
     hak_superslab_t **table =
-        hak_meta_alloc(capacity * sizeof *table + (HAK_SPAN_ALIGNS + 1) * summary_bytes);
+        hak_meta_alloc(capacity * sizeof *table + (HAK_SPAN_ALIGNS + 2) * summary_bytes);
     if (table == NULL) {
         return false;
     }
@@ -37,6 +37,7 @@ static bool table_grow(void) {
         hak_summary_move(&state->fit[n], is_kept ? state->end : 0, capacity, memory);
     }
     hak_summary_move(&state->vacant, state->end, capacity, memory);
+    hak_summary_move(&state->dirty, state->end, capacity, memory + summary_bytes);
     state->table = table;
     state->capacity = capacity;
     return true;
@@ -172,6 +173,7 @@ bool hak_span_alloc(unsigned count, size_t align, hak_span_use_t use, hak_span_t
         state->whole_count -= before == ~0ull;
         superslab->free_units = before & ~mask;
         hak_fit_note_taken(superslab, before, unit);
+        hak_span_note_dirty(superslab);
         state->in_use_units += count;
         hak_span_take_dirty(hak_span_count_units(dirty, unit, count));
         if (dirty != mask) {
@@ -200,6 +202,7 @@ bool hak_span_free_locked(hak_superslab_t *superslab, unsigned unit, unsigned co
     hak_span_add_dirty(hak_span_count_units(mask & ~superslab->clean_units, unit, count));
     state->in_use_units -= count;
     hak_fit_note_free(superslab, unit);
+    hak_span_note_dirty(superslab);
     bool is_over = hak_span_is_over();
     hak_lock_release(HAK_LOCK_SPAN);
     return is_over;
@@ -224,6 +227,7 @@ bool hak_span_extend(hak_superslab_t *superslab, unsigned unit, unsigned count, 
         uint64_t dirty = mask & ~superslab->clean_units, before = superslab->free_units;
         superslab->free_units = before & ~mask;
         hak_fit_note_taken(superslab, before, unit + count);
+        hak_span_note_dirty(superslab);
         hak_span_state.in_use_units += wanted - count;
         hak_owner_add(&hak_span_state.counters.span_extend, 1);
         hak_span_take_dirty(hak_popcount(dirty));

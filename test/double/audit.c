@@ -158,21 +158,29 @@ static bool fit_is_true(uint32_t index, unsigned n) {
     return hak_summary_get(&hak_span_state.fit[n], index) == longest;
 }
 
+static bool dirty_is_true(uint32_t index) {
+    const hak_superslab_t *superslab = hak_span_state.table[index];
+    bool is_dirty = superslab != NULL && (superslab->free_units & ~superslab->clean_units) != 0;
+    return hak_summary_get(&hak_span_state.dirty, index) == is_dirty;
+}
+
 const char *hak_audit_summaries(void) {
     const hak_span_state_t *state = &hak_span_state;
-    bool does_fit = true, is_vacant = true;
+    bool does_fit = true, is_vacant = true, is_dirty = true;
     for (uint32_t i = 0; i < state->capacity; i++) {
         for (unsigned n = 0; n < HAK_SPAN_ALIGNS; n++) {
             does_fit = does_fit && fit_is_true(i, n);
         }
         bool is_hole = i < state->end && state->table[i] == NULL;
         is_vacant = is_vacant && hak_summary_get(&state->vacant, i) == is_hole;
+        is_dirty = is_dirty && dirty_is_true(i);
     }
     for (unsigned n = 0; n < HAK_SPAN_ALIGNS && state->capacity != 0; n++) {
         does_fit = does_fit && summary_adds_up(&state->fit[n]);
     }
     is_vacant = is_vacant && (state->capacity == 0 || summary_adds_up(&state->vacant));
-    return !does_fit ? "SPAN-4" : !is_vacant ? "SPAN-9" : NULL;
+    is_dirty = is_dirty && (state->capacity == 0 || summary_adds_up(&state->dirty));
+    return !does_fit ? "SPAN-4" : !is_vacant ? "SPAN-9" : !is_dirty ? "SPAN-10" : NULL;
 }
 
 bool hak_audit_walk(hak_audit_t *audit) {

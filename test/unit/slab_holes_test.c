@@ -152,6 +152,7 @@ static void huge_page_with_a_hole_is_none_any_more(void **state) {
         superslab->clean_units &= ~hak_span_huge_page(range);
         hak_span_state.huge_page_count++;
         hak_span_add_dirty(hak_popcount(clean & ~superslab->clean_units & superslab->free_units));
+        hak_span_note_dirty(superslab);
     }
     hak_lock_release(HAK_LOCK_SPAN);
     assert_true(purge_holes() > 0);

@@ -34,8 +34,8 @@ static inline void unit_span_sum(hak_superslab_t *superslab, void *context) {
     assert_int_equal((uintptr_t)superslab->base % HAK_SUPERSLAB_BYTES, 0);
 }
 
-/* SPAN-1, SPAN-3, SPAN-4, SPAN-6, SPAN-7, SPAN-9: the totals equal the sums over all superslabs.
- * Only at rest. */
+/* SPAN-1, SPAN-3, SPAN-4, SPAN-6, SPAN-7, SPAN-9, SPAN-10: the totals equal the sums over all
+ * superslabs. Only at rest. */
 static inline hak_span_stats_t unit_span_check(void) {
     unit_span_sums_t sums = {0};
     hak_span_stats_t stats;

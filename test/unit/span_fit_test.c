@@ -194,7 +194,7 @@ static void span_of_any_state_is_the_lowest_of_the_oldest_that_fits(void **state
 }
 
 /* The audit that other tests rely on finds it. */
-static void wrong_summary_breaks_span_4_or_9(void **state) {
+static void wrong_summary_breaks_span_4_9_or_10(void **state) {
     (void)state;
     hak_span_t span = unit_span(3, 4 * HAK_UNIT_BYTES);
     uint32_t index = span.superslab->index, end = hak_span_state.end;
@@ -212,6 +212,12 @@ static void wrong_summary_breaks_span_4_or_9(void **state) {
     hak_summary_set(&hak_span_state.vacant, end, 1);
     assert_string_equal(hak_audit_summaries(), "SPAN-9");
     hak_summary_set(&hak_span_state.vacant, end, 0);
+    hak_summary_set(&hak_span_state.dirty, index, 1);
+    assert_string_equal(hak_audit_summaries(), "SPAN-10");
+    hak_summary_set(&hak_span_state.dirty, index, 0);
+    hak_summary_set(&hak_span_state.dirty, end, 1);
+    assert_string_equal(hak_audit_summaries(), "SPAN-10");
+    hak_summary_set(&hak_span_state.dirty, end, 0);
     unit_span_check();
     unit_span_free(&span, 0);
 }
@@ -223,7 +229,7 @@ static const struct CMUnitTest tests[] = {
     SPAN_TEST(aligned_span_beside_holes_that_are_not_is_found_in_few_steps),
     SPAN_TEST(superslab_beside_many_takes_the_lowest_place_in_few_steps),
     SPAN_TEST(span_of_any_state_is_the_lowest_of_the_oldest_that_fits),
-    SPAN_TEST(wrong_summary_breaks_span_4_or_9),
+    SPAN_TEST(wrong_summary_breaks_span_4_9_or_10),
 };
 
 UNIT_MAIN(tests)
