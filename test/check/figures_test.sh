@@ -1,0 +1,51 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# tools/check_figures.py refuses figures that are not those of the code, numbers without evidence, and names of tests
+# that do not exist. Usage: figures_test.sh PYTHON
+set -eu
+python=$1
+root=$(cd "$(dirname "$0")/../.." && pwd)
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+failed=0
+mkdir -p "$work/docs" "$work/test/golden"
+cp "$root/test/golden/fastpath.x86-64.json" "$work/test/golden"
+echo 'static void bin_is_bounded(void **state) {' >"$work/test/bin_test.c"
+printf '#!/bin/sh\necho "tcache_bytes = 4224"\necho "map_part = 4"\necho "delay_ns = 500000000"\n' >"$work/program"
+chmod +x "$work/program"
+
+# check TEXT EVIDENCE: of a page on which all figures must be
+check() {
+    printf '%s\n<!-- evidence:\n%b\n-->\n' "$1" "$2" >"$work/docs/worst-cases.md"
+    "$python" "$root/tools/check_figures.py" "$work/program" "$HAKMEM_LIB" --root "$work" >"$work/out" 2>&1
+}
+
+text='A thread has 4.1 KiB, a quarter for half a second, and two bins.'
+evidence='4.1 KiB: tcache_bytes\nquarter: map_part; half a second: delay_ns'
+bins='two: bin_is_bounded'
+accepted() {
+    check "$1" "$2" || {
+        echo "FAIL: refused: $1, $2"
+        cat "$work/out"
+        failed=1
+    }
+}
+refused() {
+    if check "$1" "$2"; then
+        echo "FAIL: accepted: $1, $2"
+        failed=1
+    fi
+}
+
+accepted "$text" "$evidence\\n$bins"
+accepted "$text" "$evidence\\ntwo bins: \"a reason\", bin_is_bounded"
+accepted "$text \`cache:9\`, [page](7.md), x86-64" "$evidence\\n$bins"
+refused "$text" "$evidence"                        # two, in words
+refused "$text And 8 more." "$evidence\\n$bins"    # without evidence
+refused "$text" "$evidence\\ntwo: bin_is_endless"  # no such test
+refused "$text" "$evidence\\n$bins; 9: \"gone\""   # not in the text
+refused "A thread has 4.2 KiB, a quarter for half a second." "4.2 KiB: tcache_bytes\\nquarter: map_part; half a second: delay_ns"
+refused "A thread has 4.1 MiB, a quarter for half a second." "4.1 MiB: tcache_bytes\\nquarter: map_part; half a second: delay_ns"
+refused "A thread has 4.1 KiB, half for half a second." "4.1 KiB: tcache_bytes\\nhalf for: map_part; half a second: delay_ns"
+refused "A thread has 4.1 KiB." "4.1 KiB: tcache_bytes" # the others are on no page
+exit $failed
