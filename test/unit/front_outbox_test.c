@@ -75,6 +75,39 @@ static void outboxes_hold_no_more_than_their_bound(void **state) {
     hak_outbox_flush(self());
 }
 
+enum { FEW_CLASSES = 9, EACH = 255 }; /* of 16 to 144 bytes; an outbox is handed over at 256 */
+
+static void *make_blocks_of_classes(void *context) {
+    void **block = context;
+    for (unsigned i = 0; i < FEW_CLASSES * EACH; i++) {
+        block[i] = hak_malloc((i / EACH + 1) * HAK_BLOCK_ALIGN);
+    }
+    return NULL;
+}
+
+/* What a call may have to sort: the smallest blocks are the most (docs/worst-cases.md). */
+static void outboxes_hold_no_more_blocks_than_a_call_sorts(void **state) {
+    (void)state;
+    static void *block[FEW_CLASSES * EACH];
+    pthread_t thread;
+    hak_tcache_t *tcache = self();
+    assert_int_equal(pthread_create(&thread, NULL, make_blocks_of_classes, block), 0);
+    pthread_join(thread, NULL);
+    hak_outbox_flush(tcache);
+    unsigned most = 0;
+    for (unsigned i = 0; i < FEW_CLASSES * EACH; i++) {
+        tcache->ticks = 0; /* a tick would hand the outboxes over */
+        hak_free(block[i]);
+        unsigned sum = 0;
+        for (unsigned sc = 0; sc < HAK_SC_COUNT; sc++) {
+            sum += tcache->side[sc].outbox.count;
+        }
+        most = sum > most ? sum : most;
+    }
+    assert_in_range(most, 1900, 1920);
+    hak_outbox_flush(tcache);
+}
+
 /* What others own and this thread freed serves its next requests, unless it is next to nothing. */
 static void outbox_serves_a_refill(void **state) {
     (void)state;
@@ -130,6 +163,7 @@ static void outbox_is_handed_over_at_a_tick(void **state) {
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(outbox_is_handed_over_at_a_quarter_of_the_bound),
     cmocka_unit_test(outboxes_hold_no_more_than_their_bound),
+    cmocka_unit_test(outboxes_hold_no_more_blocks_than_a_call_sorts),
     cmocka_unit_test(outbox_serves_a_refill),
     cmocka_unit_test(outbox_is_handed_over_at_a_tick),
 };
