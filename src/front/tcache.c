@@ -214,12 +214,12 @@ HAK_UNSANITIZED void hak_tcache_look(const hak_tcache_t *tcache, hak_tcache_view
     }
 }
 
-void hak_tcache_visit(void (*visit)(hak_tcache_t *, void *), void *context) {
+void hak_tcache_visit(bool (*visit)(hak_tcache_t *, void *), void *context) {
     hak_lock_acquire(HAK_LOCK_REGISTRY);
-    for (hak_tcache_t *t = hak_load_acquire(&hak_all_tcaches); t != NULL; t = t->next) {
-        visit(t, context);
+    bool goes_on = visit(&hak_tcache_guest, context);
+    for (hak_tcache_t *t = hak_load_acquire(&hak_all_tcaches); goes_on && t != NULL; t = t->next) {
+        goes_on = visit(t, context);
     }
-    visit(&hak_tcache_guest, context);
     hak_lock_release(HAK_LOCK_REGISTRY);
 }
 

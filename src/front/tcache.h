@@ -178,8 +178,8 @@ HAK_INLINE bool hak_tcache_is_left(const hak_tcache_t *tcache) {
     return !tcache->is_attached && tcache != &hak_tcache_guest;
 }
 
-/* Calls visit for every tcache, HAK_LOCK_REGISTRY held. */
-void hak_tcache_visit(void (*visit)(hak_tcache_t *tcache, void *context), void *context);
+/* Calls visit for every tcache until it returns false, HAK_LOCK_REGISTRY held. */
+void hak_tcache_visit(bool (*visit)(hak_tcache_t *tcache, void *context), void *context);
 
 /* In the child of a fork: every tcache but the caller's belongs to a thread that is gone. Unless it
  * is clean, the caller's structures are in the middle of a change. */

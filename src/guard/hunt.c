@@ -23,7 +23,7 @@
 enum {
     HUNT_LEAST_STEPS = 8,        /* of every hunt */
     HUNT_PERIOD_STEPS = 1 << 13, /* of all hunts in a period of HAK_EVENT_STEP_NS: below 1 ms */
-    HUNT_BURST_STEPS = 1 << 17,  /* saved up from earlier periods at most */
+    HUNT_BURST_STEPS = 1 << 14,  /* saved up from earlier periods at most */
     HUNT_REFUSALS = 64,          /* between two looks at the clock when the budget is used up */
     HUNT_TRIES = 16,             /* for the lock of an owner: the slab may change its owner */
     /* Another thread's list changes while it is walked, and a block that was just handed out may
@@ -54,8 +54,10 @@ static uint32_t hunt_take_budget(void) {
         }
     }
     uint64_t now = hak_os_now_ns() / HAK_EVENT_STEP_NS + 1;
-    uint64_t last = hak_swap_acquire(&hak_hunt_period, now); /* each period is granted once */
-    uint64_t periods = now > last ? now - last : 0;
+    uint64_t last = hak_load_relaxed(&hak_hunt_period);
+    /* each period is granted once, and only to whoever moves the word forward */
+    bool is_mine = now > last && hak_cas_acquire(&hak_hunt_period, &last, now);
+    uint64_t periods = is_mine ? now - last : 0;
     uint64_t most = HUNT_BURST_STEPS / HUNT_PERIOD_STEPS;
     uint64_t steps = (periods < most ? periods : most) * HUNT_PERIOD_STEPS;
     steps += hak_swap_acquire(&hak_hunt_steps, 0); /* pairs with the release of another hunt */
@@ -158,15 +160,16 @@ static bool hunt_foreign_list(hunt_t *hunt, void *const *head) {
     return sights == HUNT_SIGHTS;
 }
 
-static void hunt_tcache(hak_tcache_t *tcache, void *context) {
+/* Those of threads that ended stay in the registry for ever: each costs a step, too. */
+static bool hunt_tcache(hak_tcache_t *tcache, void *context) {
     hunt_t *hunt = context;
-    if (hunt->is_found || hunt->steps == 0 || hak_tcache_is_left(tcache) ||
-        tcache == hak_tcache_self(hak_pagemap_base())) {
-        return;
+    bool is_other = tcache != hak_tcache_self(hak_pagemap_base());
+    hunt->steps -= hunt->steps != 0;
+    if (is_other && !hak_tcache_is_left(tcache)) {
+        hunt->is_found = hunt_foreign_list(hunt, &tcache->bin[hunt->sc].head) ||
+                         hunt_foreign_list(hunt, &tcache->side[hunt->sc].outbox.head);
     }
-    hunt->steps--;
-    hunt->is_found = hunt_foreign_list(hunt, &tcache->bin[hunt->sc].head) ||
-                     hunt_foreign_list(hunt, &tcache->side[hunt->sc].outbox.head);
+    return !hunt->is_found && hunt->steps != 0;
 }
 
 /* --- hunts ------------------------------------------------------------------------------------ */
@@ -178,7 +181,9 @@ static bool hunt_lists(const void *block, const hak_slab_t *slab, unsigned sc) {
     hunt.is_found = hunt_own(&hunt);
     if (budget != 0 && !hunt.is_found) {
         hunt.is_found = hunt_slab(&hunt, slab);
-        hak_tcache_visit(hunt_tcache, &hunt);
+        if (!hunt.is_found && hunt.steps != 0) {
+            hak_tcache_visit(hunt_tcache, &hunt);
+        }
     }
     hunt_return_budget(hunt.steps < budget ? hunt.steps : budget);
     return hunt.is_found;

@@ -37,7 +37,7 @@ static void collect_bin(hak_class_stats_t *stats, const hak_tcache_view_t *view,
     }
 }
 
-static void collect_tcache(hak_tcache_t *tcache, void *context) {
+static bool collect_tcache(hak_tcache_t *tcache, void *context) {
     hak_snapshot_t *snapshot = context;
     hak_tcache_view_t view;
     hak_tcache_look(tcache, &view);
@@ -52,6 +52,7 @@ static void collect_tcache(hak_tcache_t *tcache, void *context) {
         HAK_BIN_COUNTERS(COLLECT_ADD)
         collect_bin(&snapshot->sc[sc], &view, sc, hak_tcache_is_left(tcache));
     }
+    return true;
 }
 
 /* --- superslabs ------------------------------------------------------------------------------- */
@@ -215,7 +216,7 @@ static uint64_t thread_idle_ms(const hak_tcache_view_t *view) {
     return view->event_step == 0 ? 0 : (uint64_t)steps * (HAK_EVENT_STEP_NS / 1000000);
 }
 
-static void thread_list(hak_tcache_t *tcache, void *context) {
+static bool thread_list(hak_tcache_t *tcache, void *context) {
     hak_thread_list_t *list = context;
     hak_tcache_view_t view;
     hak_thread_stats_t thread = {.id = tcache->thread_id, .is_attached = tcache->is_attached};
@@ -228,12 +229,14 @@ static void thread_list(hak_tcache_t *tcache, void *context) {
     if (view.tag != 0 && is_there && list->count < list->mapped_bytes / sizeof thread) {
         list->thread[list->count++] = thread;
     }
+    return true;
 }
 
-static void thread_count(hak_tcache_t *tcache, void *context) {
+static bool thread_count(hak_tcache_t *tcache, void *context) {
     size_t *count = context;
     (void)tcache;
     ++*count;
+    return true;
 }
 
 void hak_stat_threads(hak_thread_list_t *list) {

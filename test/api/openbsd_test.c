@@ -112,6 +112,13 @@ static void recallocarray_success_leaves_errno_alone(void) {
     EXPECT_EQ(errno, 4711);
 }
 
+/* What the sampled guard watches is handed out again after all other places. */
+static bool is_watching(void) {
+    const char *options = getenv("HAKMEM_OPTIONS"), *profile = getenv("HAKMEM_PROFILE");
+    return (options != NULL && strstr(options, "guard_rate:1") != NULL) ||
+           (profile != NULL && strcmp(profile, "debug") == 0);
+}
+
 /* The next block of the same size usually is the same memory: it must not show the old bytes. */
 static void freezero_clears_before_it_frees(void) {
     EXPECT_HAS(freezero);
@@ -136,7 +143,8 @@ static void freezero_clears_before_it_frees(void) {
             }
             family.free(next);
         }
-        EXPECT(seen_again > 0 || size > 4096 || !family.is_hakmem || expect_is_hardened());
+        EXPECT(seen_again > 0 || size > 4096 || !family.is_hakmem || expect_is_hardened() ||
+               is_watching());
     }
     EXPECT_EQ(errno, 4711);
 }

@@ -114,7 +114,7 @@ static size_t audit_growth(const hak_tcache_t *tcache, unsigned sc) {
     return (size_t)charge * hak_sc_info[sc].bytes;
 }
 
-static void audit_tcache(hak_tcache_t *tcache, void *context) {
+static bool audit_tcache(hak_tcache_t *tcache, void *context) {
     hak_audit_t *audit = context;
     size_t outbox_bytes = 0, drawn = 0;
     for (unsigned sc = 0; sc < HAK_SC_COUNT && tcache->tag != 0; sc++) {
@@ -129,6 +129,7 @@ static void audit_tcache(hak_tcache_t *tcache, void *context) {
     }
     audit_expect(audit, outbox_bytes == tcache->outbox_bytes, "TCACHE-5", tcache);
     audit_expect(audit, drawn == tcache->drawn || !tcache->is_attached, "TCACHE-7", tcache);
+    return true;
 }
 
 /* Each byte above the lowest level is the largest of its line. */

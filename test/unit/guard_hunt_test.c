@@ -7,6 +7,8 @@
 
 #include "base/knobs.h"
 
+#include <pthread.h>
+
 enum { BYTES = 64, DEEP = 12, HUNTS_MOST = 1 << 18, HUNTS_BETWEEN_LOOKS = 64 };
 
 static void *blocks[DEEP];
@@ -90,6 +92,45 @@ static void hunt_after_a_step_of_time_finds_all_again(void **state) {
     hak_os_fault_clear();
 }
 
+enum { ENDED = 200, STEPS_MOST = 1 << 14 };
+
+static pthread_barrier_t barrier;
+
+static void *have_a_cache(void *unused) {
+    (void)unused;
+    hak_free(hak_malloc(BYTES));
+    pthread_barrier_wait(&barrier);
+    return NULL;
+}
+
+/* Their caches stay in the registry, and looking at one takes as long as at a block. */
+static void hunts_beside_caches_of_ended_threads_pay_for_them(void **state) {
+    (void)state;
+    if (HAK_HARDEN) {
+        skip();
+    }
+    static pthread_t threads[ENDED];
+    pthread_barrier_init(&barrier, NULL, ENDED);
+    for (unsigned i = 0; i < ENDED; i++) {
+        assert_int_equal(pthread_create(&threads[i], NULL, have_a_cache, NULL), 0);
+    }
+    for (unsigned i = 0; i < ENDED; i++) {
+        pthread_join(threads[i], NULL);
+    }
+    hak_os_fault_stop_clock();
+    void *imitation = make_imitation();
+    make_blocks();
+    free_blocks();
+    unsigned hunts = 0;
+    while (hunts < HUNTS_MOST && hak_hunt(blocks[0])) {
+        assert_false(hak_hunt(imitation));
+        hunts++;
+    }
+    assert_in_range(hunts, 0, STEPS_MOST / ENDED + 1);
+    free_imitation(imitation);
+    hak_os_fault_clear();
+}
+
 static void hunt_of_a_marked_block_finds_it_without_the_lock_of_its_owner(void **state) {
     (void)state;
     make_blocks();
@@ -142,6 +183,7 @@ int main(void) {
         cmocka_unit_test(realloc_of_an_imitation_keeps_the_block),
         cmocka_unit_test(hunt_beyond_the_budget_looks_at_a_few_blocks_only),
         cmocka_unit_test(hunt_after_a_step_of_time_finds_all_again),
+        cmocka_unit_test(hunts_beside_caches_of_ended_threads_pay_for_them),
     };
     return cmocka_run_group_tests(tests, no_guard, NULL) == 0 ? 0 : 1;
 }
