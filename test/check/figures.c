@@ -159,6 +159,9 @@ static uint64_t summary_lines(uint32_t superslabs) {
     X(cache_bytes, hak_knobs.cache_bytes)                                                          \
     X(cache_thread_bytes, BUDGET_FLOOR)                                                            \
     X(outbox_bytes, hak_knobs.outbox_bytes)                                                        \
+    X(outbox_class_bytes, (uint64_t)hak_outbox_capacity(hak_sc_of(4096)) * 4096)                   \
+    X(outbox_class_blocks, OUTBOX_MOST_BLOCKS)                                                     \
+    X(sorter_places, SORTER_PLACES)                                                                \
     /* what stays unused */                                                                        \
     X(retain_least_bytes, hak_knobs.retain_min_bytes)                                              \
     X(retain_percent, hak_knobs.retain_percent)                                                    \
@@ -190,6 +193,7 @@ static uint64_t summary_lines(uint32_t superslabs) {
     X(guard_slots, HAK_GUARD_SLOTS)                                                                \
     X(guard_slots_most, HAK_GUARD_SLOTS_MOST)                                                      \
     X(guard_bytes, hak_align_up((2 * HAK_GUARD_SLOTS + 1) * 4096, HAK_UNIT_BYTES))                 \
+    X(guard_every_bytes, hak_align_up((2 * HAK_GUARD_SLOTS_MOST + 1) * 4096, HAK_UNIT_BYTES))      \
     X(guard_memory_bytes, HAK_GUARD_SLOTS * 4096)                                                  \
     X(guard_rate, hak_knobs.guard_rate)                                                            \
     /* work of one call */                                                                         \
