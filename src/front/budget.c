@@ -21,23 +21,22 @@ enum {
 
 HAK_LOCKED_STATE size_t hak_budget_drawn;     /* [atomic] TCACHE-7 */
 HAK_LOCKED_STATE uint32_t hak_budget_threads; /* [atomic] with a tcache */
-HAK_LOCKED_STATE uint32_t hak_budget_cpus;    /* [atomic] 0: nobody began to look it up */
-
-/* CPUs, as far as looked up. */
-static uint32_t budget_cpus(void) {
-    uint32_t cpus = hak_load_relaxed(&hak_budget_cpus);
-    return cpus != 0 ? cpus : hak_os_cpu_count();
-}
+HAK_LOCKED_STATE uint32_t hak_budget_quota;   /* [atomic] CPUs; 0: nobody began to look it up */
 
 /* The quota is looked up when a second thread begins, mostly before a program locks itself in; by
  * one thread, beside which others take it that there is none. */
 static HAK_COLD void budget_look_up(void) {
-    uint32_t cpus = hak_os_cpu_count(), unknown = 0;
-    if (hak_load_relaxed(&hak_knobs.cgroup) && hak_load_relaxed(&hak_budget_cpus) == 0 &&
-        hak_cas_acquire(&hak_budget_cpus, &unknown, cpus)) {
-        uint32_t quota = hak_os_cpu_quota();
-        hak_store_relaxed(&hak_budget_cpus, quota < cpus ? quota : cpus);
+    uint32_t unknown = 0;
+    if (hak_load_relaxed(&hak_knobs.cgroup) && hak_load_relaxed(&hak_budget_quota) == 0 &&
+        hak_cas_acquire(&hak_budget_quota, &unknown, HAK_OS_NO_QUOTA)) {
+        hak_store_relaxed(&hak_budget_quota, hak_os_cpu_quota());
     }
+}
+
+/* CPUs that the process has by now, as far as its quota lets it use them. */
+static uint32_t budget_cpus(void) {
+    uint32_t quota = hak_load_relaxed(&hak_budget_quota), cpus = hak_os_cpu_count();
+    return quota != 0 && quota < cpus ? quota : cpus;
 }
 
 size_t hak_budget_bytes(void) {
@@ -185,6 +184,6 @@ uint32_t hak_budget_initial_bytes(void) {
 
 void hak_budget_after_fork(const hak_tcache_t *self, const hak_tcache_t *guest) {
     hak_store_relaxed(&hak_budget_threads, self != NULL);
-    hak_store_relaxed(&hak_budget_cpus, 0); /* who read it may be gone */
+    hak_store_relaxed(&hak_budget_quota, 0); /* who read it may be gone */
     hak_store_relaxed(&hak_budget_drawn, (self != NULL ? self->drawn : 0) + (size_t)guest->drawn);
 }

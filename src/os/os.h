@@ -15,9 +15,13 @@
 
 /* --- facts, read once by hak_os_init (idempotent) ------------------------------------------- */
 void hak_os_init(void);
-size_t hak_os_page_bytes(void);  /* 4, 16 or 64 KiB */
-unsigned hak_os_cpu_count(void); /* CPUs the first thread might run on then; >= 1 */
-bool hak_os_is_secure(void);     /* set-uid, set-gid or file capabilities: ignore environment */
+size_t hak_os_page_bytes(void); /* 4, 16 or 64 KiB */
+bool hak_os_is_secure(void);    /* set-uid, set-gid or file capabilities: ignore environment */
+
+/* CPUs of the process, >= 1: those the first thread might run on at the start, and those on which
+ * threads called this since, as far as the system tells without a call. It never falls. */
+unsigned hak_os_cpu_count(void);
+void hak_os_cpu_init(void); /* a part of hak_os_init */
 
 /* CPUs whose time control groups leave the process, rounded up; HAK_OS_NO_QUOTA if no bound is
  * known. Read anew at each call, by some dozen system calls. */
@@ -206,6 +210,7 @@ bool hak_os_fault_hit(hak_os_call_t call); /* asked before each call: it shall f
 /* Content of a file in place of the real one, if the test has some. */
 bool hak_os_fault_file(const char *path, char *buffer, size_t capacity, size_t *length);
 uint64_t hak_os_fault_clock(uint64_t now_ns);
+uint32_t hak_os_fault_cpu(uint32_t cpu);            /* the one the caller shall run on */
 void hak_os_fault_mapped(void *base, size_t bytes); /* told of fresh memory */
 #else
 HAK_INLINE bool hak_os_fault_hit(hak_os_call_t call) {
@@ -221,6 +226,9 @@ HAK_INLINE bool hak_os_fault_file(const char *path, char *buffer, size_t capacit
 }
 HAK_INLINE uint64_t hak_os_fault_clock(uint64_t now_ns) {
     return now_ns;
+}
+HAK_INLINE uint32_t hak_os_fault_cpu(uint32_t cpu) {
+    return cpu;
 }
 HAK_INLINE void hak_os_fault_mapped(void *base, size_t bytes) {
     (void)base, (void)bytes;

@@ -11,7 +11,6 @@
 #include "os/os.h"
 #include "os/syscall.h"
 
-#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,7 +26,6 @@
 
 static size_t os_page_bytes = 4096; /* [init] */
 static bool os_is_secure;           /* [init] */
-static unsigned os_cpu_count = 1;   /* [init] */
 static bool os_lacks_dontunmap;     /* [atomic] MREMAP_DONTUNMAP was seen not to work */
 static bool os_has_dontunmap;       /* [atomic] it was seen to work */
 static uintptr_t os_map_hint;       /* [atomic] end of the next mapping we would like */
@@ -35,24 +33,13 @@ static uintptr_t os_map_hint;       /* [atomic] end of the next mapping we would
 extern char **environ;
 static char **os_envp; /* [init] as our constructor got it */
 
-/* Threads of a program may be bound to a CPU each before they allocate; the first one seldom is. */
-static unsigned os_count_cpus(void) {
-    uint64_t mask[128] = {0}; /* the kernel refuses one that is too small for its CPUs */
-    long bytes = hak_syscall(SYS_sched_getaffinity, 0, sizeof mask, (long)mask, 0, 0, 0);
-    unsigned count = 0;
-    for (long i = 0; i < bytes / 8; i++) {
-        count += hak_popcount(mask[i]);
-    }
-    return count == 0 ? 1 : count;
-}
-
 void hak_os_init(void) {
     unsigned long page = getauxval(AT_PAGESZ);
     if (hak_is_pow2(page)) {
         os_page_bytes = page;
     }
     os_is_secure = getauxval(AT_SECURE) != 0;
-    os_cpu_count = os_count_cpus();
+    hak_os_cpu_init();
 }
 
 size_t hak_os_page_bytes(void) {
@@ -61,10 +48,6 @@ size_t hak_os_page_bytes(void) {
 
 bool hak_os_is_secure(void) {
     return os_is_secure;
-}
-
-unsigned hak_os_cpu_count(void) {
-    return os_cpu_count;
 }
 
 static bool os_failed(bool failed) {

@@ -1,19 +1,65 @@
 /* SPDX-License-Identifier: MIT
  *
- * Linux implementation of os.h: threads, waiting, signals. */
+ * Linux implementation of os.h: threads, their CPUs, waiting, signals. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE 1
 #endif
+#include "base/atomics.h"
+#include "base/bits.h"
 #include "os/os.h"
 #include "os/syscall.h"
 
 #include <linux/futex.h>
+#include <linux/rseq.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/auxv.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <time.h>
+
+/* The kernel refuses a mask that is too small for its CPUs. */
+enum { CPU_WORDS = 128, CPU_WORD_BITS = 64 };
+
+static uint64_t os_cpus[CPU_WORDS]; /* [atomic] a bit for each that hak_os_cpu_count counts */
+static uint32_t os_cpu_count;       /* [atomic] of bits */
+
+static void os_cpus_add(unsigned word, uint64_t bits) {
+    uint64_t fresh = bits & ~hak_or_relaxed(&os_cpus[word], bits);
+    hak_add_relaxed(&os_cpu_count, hak_popcount(fresh));
+}
+
+/* Threads of a program may be bound to a CPU each before they allocate; the first one seldom is. */
+void hak_os_cpu_init(void) {
+    uint64_t mask[CPU_WORDS] = {0};
+    long bytes = hak_syscall(SYS_sched_getaffinity, 0, sizeof mask, (long)mask, 0, 0, 0);
+    for (long i = 0; i < bytes / 8; i++) {
+        os_cpus_add((unsigned)i, mask[i]);
+    }
+}
+
+/* From glibc 2.35 on the kernel writes the CPU's number beside a thread's variables whenever the
+ * thread moves. */
+extern const ptrdiff_t __rseq_offset HAK_WEAK;
+extern const unsigned __rseq_size HAK_WEAK;
+
+/* Without a system call, which a sandbox may kill for. Not below 2^31: it is not told. */
+static uint32_t os_cpu(void) {
+    if (&__rseq_size == NULL || __rseq_size == 0) {
+        return UINT32_MAX;
+    }
+    const char *area = (const char *)hak_syscall_storage() + __rseq_offset;
+    return hak_load_relaxed(&((const struct rseq *)(const void *)area)->cpu_id);
+}
+
+unsigned hak_os_cpu_count(void) {
+    uint32_t cpu = hak_os_fault_cpu(os_cpu()), word = cpu / CPU_WORD_BITS;
+    uint64_t bit = 1ull << cpu % CPU_WORD_BITS;
+    if (word < CPU_WORDS && (hak_load_relaxed(&os_cpus[word]) & bit) == 0) {
+        os_cpus_add(word, bit);
+    }
+    return (unsigned)hak_most(1, hak_load_relaxed(&os_cpu_count));
+}
 
 uint32_t hak_os_thread_id(void) {
     return (uint32_t)hak_syscall(SYS_gettid, 0, 0, 0, 0, 0, 0);

@@ -19,6 +19,7 @@ static os_fault_plan_t os_fault_plans[HAK_OS_CALL_COUNT];
 static hak_os_fault_files_t *os_fault_files; /* [atomic] NULL: none */
 static uint64_t os_fault_ahead_ns;           /* [atomic] of the real clock */
 static uint64_t os_fault_stopped_ns;         /* [atomic] 0: it goes on */
+static HAK_TLS uint64_t os_fault_cpu;        /* [thread] CPU + 1; 0: the real one */
 static bool os_fault_always;                 /* [atomic] */
 
 void hak_os_fault_plan(hak_os_call_t call, uint64_t first, uint64_t count) {
@@ -72,6 +73,14 @@ void hak_os_fault_mapped(void *base, size_t bytes) {
 uint64_t hak_os_fault_clock(uint64_t now_ns) {
     uint64_t stopped = hak_load_relaxed(&os_fault_stopped_ns);
     return stopped != 0 ? stopped : now_ns + hak_load_relaxed(&os_fault_ahead_ns);
+}
+
+void hak_os_fault_run_on(uint32_t cpu) {
+    os_fault_cpu = (uint64_t)cpu + 1;
+}
+
+uint32_t hak_os_fault_cpu(uint32_t cpu) {
+    return os_fault_cpu != 0 ? (uint32_t)(os_fault_cpu - 1) : cpu;
 }
 
 void hak_os_fault_files(hak_os_fault_files_t *files) {

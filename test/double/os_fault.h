@@ -16,6 +16,8 @@ void hak_os_fault_advance_clock(uint64_t ns);
 /* As if the kernel's transparent huge pages were "always": it backs what is mapped from now on with
  * them, unless told not to. */
 void hak_os_fault_huge_pages_always(bool is_on);
+/* As if the calling thread ran on that CPU from now on. */
+void hak_os_fault_run_on(uint32_t cpu);
 /* Content of files: returns its length, which may be above `capacity`, or HAK_OS_FAULT_REAL to let
  * the real file be read. NULL: all are real. Called by whoever reads, so it may not allocate. */
 #define HAK_OS_FAULT_REAL SIZE_MAX

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
  * Locks of owners: a thread whose home is kept goes elsewhere, and waits only when all are. */
+#include "double/os_fault.h"
 #include "unit/owner.h"
 
 #include <pthread.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 static void enter_takes_the_home(void **state) {
@@ -67,12 +69,33 @@ static void enter_waits_when_every_owner_is_kept(void **state) {
     set_all(0);
 }
 
+/* Twice as many owners as CPUs are kept: a thread naps then, and makes one more after 10 000 naps,
+ * unless it runs on a CPU that nobody was on before. */
+static void enter_on_a_cpu_nobody_was_on_makes_an_owner_without_a_nap(void **state) {
+    (void)state;
+    struct rusage before, after;
+    set_all(1);
+    while (owner_count() < 2 * unit_owner_limit()) {
+        hak_owner_enter(a);
+    }
+    unsigned owners = owner_count();
+    hak_os_fault_run_on(4000);
+    assert_int_equal(getrusage(RUSAGE_THREAD, &before), 0);
+    hak_owner_t *owner = hak_owner_enter(a);
+    assert_int_equal(getrusage(RUSAGE_THREAD, &after), 0);
+    assert_int_equal(owner_count(), owners + 1);
+    assert_int_equal(owner->lock.is_taken, 1);
+    assert_in_range(after.ru_nvcsw - before.ru_nvcsw, 0, 1000);
+    set_all(0);
+}
+
 #define OWNER_TEST(test) cmocka_unit_test_setup_teardown(test, unit_owners_begin, unit_owners_end)
 
 static const struct CMUnitTest tests[] = {
     OWNER_TEST(enter_takes_the_home),
     OWNER_TEST(enter_goes_elsewhere_while_the_home_is_kept),
     OWNER_TEST(enter_waits_when_every_owner_is_kept),
+    OWNER_TEST(enter_on_a_cpu_nobody_was_on_makes_an_owner_without_a_nap),
 };
 
 int main(void) {
