@@ -33,6 +33,7 @@
 #include "large/huge_cache.c"
 #include "large/large.c"
 #include "large/room.c"
+#include "large/vacant.c"
 
 #include "front/budget.c"
 #include "front/event.c"

@@ -3,7 +3,7 @@
  * Huge blocks: mappings of their own, each with a record. Freed ones go to the cache
  * (huge_cache.c). */
 #include "large/huge_cache.h"
-#include "large/large.h"
+#include "large/huge_record.h"
 
 #include "base/atomics.h"
 #include "base/check.h"
@@ -13,42 +13,16 @@
 
 #include <string.h>
 
-struct hak_huge {
-    char *base;      /* [lock HUGE] NULL: the record is spare */
-    size_t bytes;    /* [atomic] mapped; changes by resize, which only the block's user may call */
-    size_t padding;  /* [lock HUGE] of these, nobody asked for: not counted as in use */
-    ptrdiff_t shift; /* of its user: CACHE-3 */
-    uint32_t next;   /* [lock HUGE] list of spare records, index + 1 */
-    bool is_whole;   /* of its user: one mapping, after it was not, and shall stay so */
-};
-
-enum {
-    HUGE_CHUNK_LOG2 = 10,        /* records per metadata chunk */
-    HUGE_CHUNKS = (1 << 14) - 1, /* so many that the index fits the page map's 24 bits */
-};
-_Static_assert(HUGE_CHUNKS << HUGE_CHUNK_LOG2 < (1 << 24) - 1, "TCACHE-6: no index is 0xffffff");
-
-HAK_LOCKED_STATE struct huge_state {
-    hak_huge_t *chunk[HUGE_CHUNKS]; /* [atomic] */
-    uint32_t record_count;          /* [lock HUGE] records ever made */
-    uint32_t spare;                 /* [lock HUGE] index + 1 */
-    size_t in_use_count;            /* [lock HUGE] */
-} hak_huge_state HAK_LARGE_STATE(3);
-
-static hak_huge_t *record_at(uint32_t index) {
-    hak_huge_t *chunk = hak_load_acquire(&hak_huge_state.chunk[index >> HUGE_CHUNK_LOG2]);
-    return &chunk[index & ((1u << HUGE_CHUNK_LOG2) - 1)];
-}
+HAK_LOCKED_STATE HAK_LARGE_STATE(3) struct huge_state hak_huge_state;
 
 static hak_huge_t *record_of(uint32_t entry) {
-    return record_at(entry >> 8);
+    return hak_huge_at(entry >> 8);
 }
 
-/* A record under HAK_LOCK_HUGE; index in *index. */
-static hak_huge_t *record_make(uint32_t *index) {
+hak_huge_t *hak_huge_record_make(uint32_t *index) {
     if (hak_huge_state.spare != 0) {
         *index = hak_huge_state.spare - 1;
-        hak_huge_t *record = record_at(*index);
+        hak_huge_t *record = hak_huge_at(*index);
         hak_huge_state.spare = record->next;
         return record;
     }
@@ -64,7 +38,14 @@ static hak_huge_t *record_make(uint32_t *index) {
         hak_store_release(&hak_huge_state.chunk[chunk], fresh);
     }
     *index = hak_huge_state.record_count++;
-    return record_at(*index);
+    return hak_huge_at(*index);
+}
+
+void hak_huge_record_spare(uint32_t index) {
+    hak_huge_t *record = hak_huge_at(index);
+    record->base = NULL;
+    record->next = hak_huge_state.spare;
+    hak_huge_state.spare = index + 1;
 }
 
 void *hak_huge_reserve(size_t bytes) {
@@ -78,14 +59,9 @@ void *hak_huge_reserve(size_t bytes) {
 
 /* --- blocks --------------------------------------------------------------------------------- */
 
-/* Blocks that may be mappings of their own to the kernel: an eighth of what it allows a process by
- * default. Of more blocks none has a guard, and those of large alignments take all addresses up to
- * the next one, which cost no memory: so neighbours are one mapping. */
-enum { HUGE_APART_MOST = 1 << 13 };
-
 static bool huge_is_crowded(void) {
     hak_lock_acquire(HAK_LOCK_HUGE);
-    bool is_crowded = hak_huge_state.in_use_count > HUGE_APART_MOST;
+    bool is_crowded = hak_huge_is_crowded();
     hak_lock_release(HAK_LOCK_HUGE);
     return is_crowded;
 }
@@ -108,12 +84,12 @@ static bool huge_register(char *base, size_t bytes, size_t padding, ptrdiff_t sh
         return false;
     }
     hak_lock_acquire(HAK_LOCK_HUGE);
-    hak_huge_t *record = record_make(&index);
+    hak_huge_t *record = hak_huge_record_make(&index);
     if (record != NULL) {
         record->base = base;
         record->padding = padding;
         record->shift = shift;
-        record->is_whole = false;
+        record->is_whole = record->is_vacant = false;
         hak_store_relaxed(&record->bytes, bytes);
         hak_huge_cache_note_use(bytes - padding, 0);
         hak_huge_state.in_use_count++;
@@ -131,31 +107,43 @@ bool hak_huge_register(char *base, size_t bytes, ptrdiff_t shift) {
     return huge_register(base, bytes, 0, shift);
 }
 
-/* Fresh memory, for which unused memory may have to go; NULL: there is none. */
-static char *huge_map(size_t bytes, size_t align) {
-    hak_large_make_room(bytes);
-    char *base = hak_os_map(bytes, align);
-    if (base == NULL && hak_large_trim(0) + hak_span_purge(0) != 0) {
-        base = hak_os_map(bytes, align);
-    }
-    if (base != NULL) {
-        hak_count(huge_map);
-        hak_count_by(huge_map_bytes, bytes);
-    }
-    return base;
+/* Unused memory and addresses go back; false: there was nothing. */
+static bool huge_reclaim(void) {
+    size_t addresses = hak_vacant_unmap(UINT32_MAX, true);
+    return hak_large_trim(0) + hak_span_purge(0) + addresses != 0;
 }
 
-/* Up to the next multiple of the alignment, which leaves no gap between two such blocks. */
-static char *huge_map_padded(size_t bytes, size_t align, size_t *padding) {
+static void huge_count_map(size_t bytes) {
+    hak_count(huge_map);
+    hak_count_by(huge_map_bytes, bytes);
+}
+
+/* A part of a vacant range, or a new mapping. */
+static char *huge_vacant_or_map(size_t bytes, size_t align, ptrdiff_t *shift, bool *is_zero) {
+    hak_lock_acquire(HAK_LOCK_HUGE);
+    char *base = hak_vacant_take(bytes, align, shift, is_zero);
+    hak_lock_release(HAK_LOCK_HUGE);
+    return base != NULL ? base : hak_os_map(bytes, align);
+}
+
+/* Fresh memory, for which unused memory may have to go; NULL: there is none. Where mappings could
+ * run short, *padding more, up to the next multiple of the alignment: that leaves no gap between
+ * two such blocks. */
+static char *huge_fresh(size_t bytes, size_t align, size_t *padding, ptrdiff_t *shift,
+                        bool *is_zero) {
     size_t padded = hak_align_up(bytes, align);
-    if (padded <= bytes || !huge_is_crowded()) {
-        return NULL;
+    *padding = padded > bytes && huge_is_crowded() ? padded - bytes : 0;
+    hak_large_make_room(bytes);
+    char *base = huge_vacant_or_map(bytes + *padding, align, shift, is_zero);
+    if (base == NULL && *padding != 0) {
+        *padding = 0;
+        base = huge_vacant_or_map(bytes, align, shift, is_zero);
     }
-    char *base = hak_os_map(padded, align);
+    if (base == NULL && huge_reclaim()) {
+        base = huge_vacant_or_map(bytes, align, shift, is_zero);
+    }
     if (base != NULL) {
-        *padding = padded - bytes;
-        hak_count(huge_map);
-        hak_count_by(huge_map_bytes, bytes);
+        huge_count_map(bytes);
     }
     return base;
 }
@@ -176,15 +164,14 @@ hak_large_result_t hak_huge_alloc(size_t bytes, size_t align) {
     if (base != NULL) {
         hak_count(huge_hit);
     } else {
-        base = huge_map_padded(bytes, align, &padding);
-        base = base != NULL ? base : huge_map(bytes, align);
         result.is_zero = true;
+        base = huge_fresh(bytes, align, &padding, &shift, &result.is_zero);
         if (base == NULL) {
             return result;
         }
     }
     if (!huge_register(base, bytes + padding, padding, shift)) {
-        hak_os_unmap(base, bytes + padding);
+        hak_vacant_give(base, bytes + padding, shift);
         return result;
     }
     result.block = base;
@@ -197,9 +184,7 @@ static void huge_unregister(hak_huge_t *record, uint32_t entry) {
     hak_lock_acquire(HAK_LOCK_HUGE);
     hak_huge_cache_note_use(0, record->bytes - record->padding);
     hak_huge_state.in_use_count--;
-    record->base = NULL;
-    record->next = hak_huge_state.spare;
-    hak_huge_state.spare = (entry >> 8) + 1;
+    hak_huge_record_spare(entry >> 8);
     hak_lock_release(HAK_LOCK_HUGE);
 }
 
@@ -207,13 +192,16 @@ bool hak_huge_free(void *block, uint32_t entry) {
     hak_huge_t *record = record_of(entry);
     size_t bytes = record->bytes;
     ptrdiff_t shift = record->shift;
-    if (record->base != block) {
+    if (record->base != block || record->is_vacant) {
         return false;
     }
     huge_unregister(record, entry);
     if (HAK_UNLIKELY(!huge_unguard(block, bytes))) {
-        hak_os_unmap(block, bytes);
-        return true;
+        if (hak_os_unmap(block, bytes)) {
+            return true;
+        }
+        bytes -= HAK_HUGE_GUARD_BYTES; /* a mapping of its own, and at most that is lost */
+        hak_os_unmap((char *)block + bytes, HAK_HUGE_GUARD_BYTES);
     }
     hak_huge_cache_give(block, bytes, shift);
     return true;
@@ -221,7 +209,8 @@ bool hak_huge_free(void *block, uint32_t entry) {
 
 size_t hak_huge_usable(const void *block, uint32_t entry) {
     const hak_huge_t *record = record_of(entry);
-    return record->base == block ? hak_load_relaxed(&record->bytes) - HAK_HUGE_GUARD_BYTES : 0;
+    bool is_block = record->base == block && !record->is_vacant;
+    return is_block ? hak_load_relaxed(&record->bytes) - HAK_HUGE_GUARD_BYTES : 0;
 }
 
 /* Under HAK_LOCK_HUGE. */
@@ -243,14 +232,15 @@ static void huge_set_bytes(hak_huge_t *record, size_t bytes) {
  */
 enum { HUGE_EXTEND_MOST_BYTES = 32 << 20 };
 
-/* Into the cached extent behind the block: what it gave up when it shrank, or what it was the front
- * of. If that is too little the block is larger nevertheless: what it has need not be faulted in
- * where it goes. */
+/* Into the cached extent, or the vacant range, behind the block: what it gave up when it shrank, or
+ * what it was the front of. If that is too little the block is larger nevertheless: what it has
+ * need not be faulted in where it goes. */
 static void huge_extend(hak_huge_t *record, size_t new_bytes) {
     size_t old_bytes = record->bytes;
     char *end = record->base + old_bytes;
     hak_lock_acquire(HAK_LOCK_HUGE);
     size_t taken = hak_huge_cache_take_at(end, new_bytes - old_bytes, record->shift);
+    taken = taken != 0 ? taken : hak_vacant_take_at(end, new_bytes - old_bytes, record->shift);
     if (taken != 0) { /* in one step: a forked child finds it in one place */
         record_set_bytes(record, old_bytes + taken);
         hak_count_locked(huge_resize);
@@ -270,19 +260,25 @@ static void huge_extend(hak_huge_t *record, size_t new_bytes) {
 enum { HUGE_WHOLE_LEAST_BYTES = 8 << 20 };
 
 static void *huge_make_whole(char *block, uint32_t entry, size_t old_bytes, size_t new_bytes) {
-    char *base = huge_map(new_bytes, HAK_UNIT_BYTES);
+    hak_large_make_room(new_bytes);
+    char *base = hak_os_map(new_bytes, HAK_UNIT_BYTES);
+    if (base == NULL && huge_reclaim()) {
+        base = hak_os_map(new_bytes, HAK_UNIT_BYTES);
+    }
     if (base == NULL) {
         return NULL;
     }
+    huge_count_map(new_bytes);
     if (!hak_huge_register(base, new_bytes, 0)) {
-        hak_os_unmap(base, new_bytes);
+        hak_vacant_give(base, new_bytes, 0);
         return NULL;
     }
     record_of(hak_pagemap_get(hak_pagemap_base(), base))->is_whole = true;
     memcpy(base, block, old_bytes);
     hak_count_by(realloc_copied_bytes, old_bytes);
+    ptrdiff_t shift = record_of(entry)->shift;
     huge_unregister(record_of(entry), entry);
-    hak_os_unmap(block, old_bytes);
+    hak_vacant_give(block, old_bytes, shift);
     return base;
 }
 
@@ -367,7 +363,7 @@ bool hak_large_covers(const void *address) {
     bool is_covered = false;
     hak_lock_acquire(HAK_LOCK_HUGE);
     for (uint32_t i = 0; i < hak_huge_state.record_count && !is_covered; i++) {
-        const hak_huge_t *record = record_at(i);
+        const hak_huge_t *record = hak_huge_at(i);
         is_covered =
             record->base != NULL && at >= record->base && at < record->base + record->bytes;
     }
@@ -379,16 +375,18 @@ bool hak_large_covers(const void *address) {
 void hak_large_stats(hak_large_stats_t *stats) {
     hak_lock_acquire(HAK_LOCK_HUGE);
     hak_huge_cache_stats(stats);
+    stats->huge_cached_bytes += hak_vacant_stats().bytes;
     stats->huge_count = hak_huge_state.in_use_count;
+    stats->vacant_count = hak_vacant_stats().count;
     hak_lock_release(HAK_LOCK_HUGE);
 }
 
 void hak_large_visit(hak_huge_visit_t *visit, void *context) {
     hak_lock_acquire(HAK_LOCK_HUGE);
     for (uint32_t i = 0; i < hak_huge_state.record_count; i++) {
-        const hak_huge_t *record = record_at(i);
+        const hak_huge_t *record = hak_huge_at(i);
         if (record->base != NULL) {
-            visit(record->base, hak_load_relaxed(&record->bytes), false, context);
+            visit(record->base, hak_load_relaxed(&record->bytes), record->is_vacant, context);
         }
     }
     hak_huge_cache_visit(visit, context);

@@ -16,6 +16,7 @@
  * goes at an event, but for max(retain_idle, in use / 32) (docs/experiments/0023). The excess
  * goes from the end of the highest extent. Addresses are bounded, too (docs/experiments/0004). */
 #include "large/huge_cache.h"
+#include "large/huge_record.h"
 
 #include "base/atomics.h"
 #include "base/check.h"
@@ -40,6 +41,7 @@ enum {
     EVICT_SHARE = 16,        /* less of an extent resident: next to empty */
     CACHE_LEAST_TIMES = 5,   /* huge_cache, kept for a while even if nothing is in use any more */
     CACHE_ADDRESS_TIMES = 4, /* address space per byte of memory that may be kept */
+    VACANT_STEP = 64,        /* records looked at for vacant ranges at an event */
 };
 
 /* Two of them, and a step of the events, are less than a second. */
@@ -284,13 +286,6 @@ static bool cache_evict(size_t keep_dirty, size_t keep_bytes, huge_extent_t *evi
 
 /* --- to and from the kernel ------------------------------------------------------------------- */
 
-static void cache_drop(char *base, size_t bytes) {
-    if (!hak_os_unmap(base, bytes)) {
-        hak_os_purge(base, bytes); /* the address space is lost, no memory */
-    }
-    hak_count(huge_unmap);
-}
-
 /* A charge that was assumed is put right before memory is given up because of it. */
 static bool extent_put_right(huge_extent_t *extent) {
     if (extent->is_known) {
@@ -319,14 +314,16 @@ static size_t cache_trim(size_t keep_dirty, size_t keep_bytes) {
             return given_back;
         }
         if (keep_bytes == 0 || !extent_put_right(&evicted)) {
-            cache_drop(evicted.base, evicted.bytes);
+            hak_vacant_give(evicted.base, evicted.bytes, evicted.shift);
             given_back += evicted.bytes;
         }
     }
 }
 
 size_t hak_large_trim(size_t keep_bytes) {
-    return cache_trim(keep_bytes, keep_bytes);
+    size_t given_back = cache_trim(keep_bytes, keep_bytes);
+    hak_vacant_unmap(UINT32_MAX, true); /* addresses, no memory */
+    return given_back;
 }
 
 static size_t cache_dirty(void) {
@@ -352,6 +349,7 @@ void hak_large_trim_if_over(void) {
     size_t keep = cache_decay_keep();
     hak_lock_release(HAK_LOCK_HUGE);
     cache_trim(keep < bound ? keep : bound, CACHE_ADDRESS_TIMES * bound);
+    hak_vacant_unmap(VACANT_STEP, false);
 }
 
 /* What the cache is charged with: all of it while there is room for that. */
@@ -377,7 +375,7 @@ void hak_huge_cache_give(char *base, size_t bytes, ptrdiff_t shift) {
     if (is_kept) {
         cache_trim(bound, CACHE_ADDRESS_TIMES * bound);
     } else {
-        cache_drop(base, bytes);
+        hak_vacant_give(base, bytes, shift);
     }
 }
 

@@ -3,6 +3,7 @@
  * Large blocks: whole units from the span provider, at most 1 MiB. */
 #include "large/large.h"
 #include "large/huge_cache.h"
+#include "large/huge_record.h"
 
 #include "base/check.h"
 #include "base/counters.h"
@@ -97,7 +98,7 @@ static void *large_move_out(void *block, hak_superslab_t *superslab, hak_large_t
     if (!hak_huge_register(target, new_bytes, target - (char *)block)) {
         /* metadata ran out: put the bytes back, then drop the new mapping */
         __builtin_memcpy(block, target, old_bytes);
-        hak_os_unmap(target, new_bytes);
+        hak_vacant_give(target, new_bytes, target - (char *)block);
         return NULL;
     }
     if (hak_os_huge_is_default()) { /* superslabs have none unasked, and its pages come from one */

@@ -11,7 +11,7 @@
  *   LARGE-1  The entry of the first unit is HAK_KIND_LARGE; of the others HAK_KIND_LARGE_BODY.
  *   HUGE-1   The entry of the first unit is record index << 8 | HAK_KIND_HUGE; the other units of
  *            the mapping read 0.
- *   CACHE-n  stand in huge_cache.h. */
+ *   CACHE-n  stand in huge_cache.h, VACANT-n in huge_record.h. */
 #ifndef HAK_LARGE_LARGE_H
 #define HAK_LARGE_LARGE_H
 
@@ -73,9 +73,10 @@ bool hak_large_covers(const void *address);
 
 typedef struct hak_large_stats {
     size_t huge_in_use_bytes;
-    size_t huge_cached_bytes;
+    size_t huge_cached_bytes;       /* addresses, vacant ones included */
     size_t huge_cached_dirty_bytes; /* of these, resident */
     size_t huge_count;
+    size_t vacant_count; /* ranges of freed blocks that hold nothing and are still mapped */
 } hak_large_stats_t;
 void hak_large_stats(hak_large_stats_t *stats);
 

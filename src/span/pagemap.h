@@ -9,7 +9,8 @@
  *             |  owner tag, or huge record idx | class*2, kind |
  *
  * Invariants:
- *   MAP-1  A unit that holds no part of a live block reads 0. So does an address never mapped.
+ *   MAP-1  A unit that holds no part of a live block reads 0, but for the ends of vacant ranges
+ *          (large/huge_record.h). So does an address never mapped.
  *   MAP-2  All units of a slab carry the same entry: tag of its owner << 8 | size class * 2; while
  *          it has holes, a tag that is no owner's (SLAB-9).
  *   MAP-3  The root holds distances from the shared zero leaf, not pointers, and 0 is that leaf
@@ -43,6 +44,7 @@ enum {
     HAK_KIND_LARGE_BODY = 0xf1, /* its other units */
     HAK_KIND_HUGE = 0xf2,       /* first unit of a huge block; record index above */
     HAK_KIND_GUARD = 0xf3,      /* every unit of the sampled guard's region; nothing above */
+    HAK_KIND_VACANT = 0xf4,     /* an end of a vacant range, not a block's; record index above */
 };
 
 typedef struct hak_pagemap_leaf {

@@ -87,7 +87,8 @@ static size_t inventory_capacity(void) {
     hak_large_stats_t large;
     hak_span_stats(&span);
     hak_large_stats(&large);
-    size_t count = span.superslab_count + large.huge_count + span.meta_bytes / HAK_SUPERSLAB_BYTES;
+    size_t count = span.superslab_count + large.huge_count + large.vacant_count +
+                   span.meta_bytes / HAK_SUPERSLAB_BYTES;
     return count + count / SPARE_SHARE + SPARE_LEAST;
 }
 

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Records of huge blocks and of vacant ranges, named by entries of the page map; private to this
+ * folder.
+ *
+ * A vacant range is mapped, holds no memory and is no block's: the kernel refused to unmap it, or
+ * it would have left one mapping more (vacant.c).
+ *
+ * Invariants (HAK_LOCK_HUGE):
+ *   VACANT-1  The entries of the first and of the last unit of a vacant range are its record's
+ *             index << 8 | HAK_KIND_VACANT.
+ *   VACANT-2  No vacant range ends where another begins unless their shifts differ (CACHE-3). */
+#ifndef HAK_LARGE_HUGE_RECORD_H
+#define HAK_LARGE_HUGE_RECORD_H
+
+#include "large/large.h"
+
+struct hak_huge {
+    char *base;   /* [lock HUGE] NULL: the record is spare */
+    size_t bytes; /* [atomic] mapped; changes by resize, which only the block's user may call */
+    union {       /* [lock HUGE] */
+        size_t padding;    /* of these, nobody asked for: not counted as in use */
+        uint32_t previous; /* of vacant ranges, index + 1 */
+    };
+    ptrdiff_t shift; /* of its user, [lock HUGE] of a vacant range: CACHE-3 */
+    uint32_t next;   /* [lock HUGE] list of spare records, or of vacant ranges, index + 1 */
+    bool is_whole;   /* of its user: one mapping, after it was not, and shall stay so */
+    bool is_vacant;  /* [lock HUGE] */
+    bool is_zero;    /* [lock HUGE] of a vacant range */
+};
+
+enum {
+    HUGE_CHUNK_LOG2 = 10,        /* records per metadata chunk */
+    HUGE_CHUNKS = (1 << 14) - 1, /* so many that the index fits the page map's 24 bits */
+    /* Blocks that may be mappings of their own to the kernel: an eighth of what it allows a process
+     * by default. Of more blocks none has a guard, those of large alignments take all addresses up
+     * to the next one, which cost no memory, and what is freed between two stays mapped: so
+     * neighbours are one mapping. */
+    HUGE_APART_MOST = 1 << 13,
+};
+_Static_assert(HUGE_CHUNKS << HUGE_CHUNK_LOG2 < (1 << 24) - 1, "TCACHE-6: no index is 0xffffff");
+
+extern struct huge_state {
+    hak_huge_t *chunk[HUGE_CHUNKS]; /* [atomic] */
+    uint32_t record_count;          /* [lock HUGE] records ever made */
+    uint32_t spare;                 /* [lock HUGE] index + 1 */
+    size_t in_use_count;            /* [lock HUGE] */
+} hak_huge_state;
+
+static inline hak_huge_t *hak_huge_at(uint32_t index) {
+    hak_huge_t *chunk = hak_load_acquire(&hak_huge_state.chunk[index >> HUGE_CHUNK_LOG2]);
+    return &chunk[index & ((1u << HUGE_CHUNK_LOG2) - 1)];
+}
+
+/* [lock HUGE] */
+static inline bool hak_huge_is_crowded(void) {
+    return hak_huge_state.in_use_count > HUGE_APART_MOST;
+}
+
+/* A record, its index in *index; NULL: metadata ran out. [lock HUGE] */
+hak_huge_t *hak_huge_record_make(uint32_t *index);
+void hak_huge_record_spare(uint32_t index); /* [lock HUGE] */
+
+/* Gives a mapping nobody uses back to the kernel, its memory at least. Without locks. */
+void hak_vacant_give(char *base, size_t bytes, ptrdiff_t shift);
+
+/* An aligned part of a vacant range. NULL: none fits, of so many as a search looks at. [lock HUGE]
+ */
+char *hak_vacant_take(size_t bytes, size_t align, ptrdiff_t *shift, bool *is_zero);
+
+/* At most `bytes` of a vacant range of that shift from exactly `base` on; returns how many.
+ * [lock HUGE] */
+size_t hak_vacant_take_at(const char *base, size_t bytes, ptrdiff_t shift);
+
+/* Unmaps vacant ranges, as far as the kernel does it and the next `most` records name some;
+ * `is_pressed`: also some between blocks of which there are many. Returns bytes of addresses.
+ * Without locks. */
+size_t hak_vacant_unmap(uint32_t most, bool is_pressed);
+
+typedef struct hak_vacant_stats {
+    size_t bytes, count;
+} hak_vacant_stats_t;
+hak_vacant_stats_t hak_vacant_stats(void); /* [lock HUGE] */
+
+#endif
