@@ -14,6 +14,7 @@ HAK_TLS uintptr_t hak_tcache_offset;
 HAK_LOCKED_STATE hak_tcache_t *hak_all_tcaches;    /* [atomic] newest first; never shrinks */
 HAK_LOCKED_STATE uint32_t hak_tcache_count;        /* [lock REGISTRY] */
 HAK_LOCKED_STATE hak_tcache_t *hak_unused_tcaches; /* [lock REGISTRY] newest first */
+HAK_LOCKED_STATE uint32_t hak_tcache_search_count; /* [lock REGISTRY] as many: look for lost ones */
 HAK_LOCKED_STATE HAK_LARGE_STATE(3) hak_tcache_t hak_tcache_guest; /* [lock GUEST] */
 
 enum {
@@ -84,16 +85,24 @@ static hak_tcache_t *tcache_create(void) {
     return tcache;
 }
 
-/* The main thread's TLS is set up afresh after relocation, when code in IFUNC resolvers may have
- * allocated already: the tcache it had then is found again by the place of its TLS, which stays.
- * Only the very first tcaches can be meant; later threads never lose theirs. IDs would not tell: in
- * the child of a bare clone() in a new PID namespace a thread may have the ID the parent had. */
+/* An attached tcache of which the calling thread has lost sight, found by the place of its TLS,
+ * which no other living thread has. The main thread's TLS is set up afresh after relocation, when
+ * code in IFUNC resolvers may have allocated already. And a thread whose first use was in the last
+ * round of its destructors has ended without its exit hook: a later one whose TLS is at the same
+ * place takes over what it had. IDs would not tell: in the child of a bare clone() in a new PID
+ * namespace a thread may have the ID the parent had. A search that finds nothing is not repeated
+ * before the tcaches are a quarter more: about five steps for each tcache there will be. */
 static hak_tcache_t *tcache_lost(void) {
     hak_tcache_t *found = NULL;
     hak_lock_acquire(HAK_LOCK_REGISTRY);
-    if (hak_tcache_count == 1 && hak_all_tcaches->is_attached &&
-        hak_all_tcaches->thread == &hak_tcache_offset) {
-        found = hak_all_tcaches;
+    if (hak_unused_tcaches == NULL && hak_tcache_count >= hak_tcache_search_count) {
+        found = hak_load_relaxed(&hak_all_tcaches);
+        while (found != NULL && (!found->is_attached || found->thread != &hak_tcache_offset)) {
+            found = found->next;
+        }
+        if (found == NULL) {
+            hak_tcache_search_count = hak_tcache_count + hak_tcache_count / 4 + 1;
+        }
     }
     hak_lock_release(HAK_LOCK_REGISTRY);
     return found;

@@ -123,8 +123,8 @@ HAK_INLINE bool hak_tcache_is_empty(const hak_tcache_t *tcache) {
     return (const void *)tcache == (const void *)&hak_pagemap.zero;
 }
 
-/* Gives the calling thread a tcache: the one it had before its TLS was set up, an unused one or a
- * new one. NULL when metadata memory is out. Wiring (exit hook) is up to life/. */
+/* Gives the calling thread a tcache: one that was attached with its TLS at the same place, an
+ * unused one or a new one. NULL when metadata memory is out. Wiring (exit hook) is up to life/. */
 hak_tcache_t *hak_tcache_attach(void);
 
 /* Empties bins and outbox. The thread has no tcache afterwards. */

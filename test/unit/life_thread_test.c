@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The tcaches of threads whose destructors go on using the allocator: is each given back, whichever
+ * round of destructors is the first or the last to allocate or free? */
+#include "double/audit.h"
+#include "front/tcache.h"
+#include "hakmem/hakmem.h"
+#include "unit/unit.h"
+
+#include <limits.h>
+#include <pthread.h>
+
+enum { BATCH = 8, BLOCKS = 200, MOST_BYTES = 2000, WAVES = 40 };
+
+/* What a thread does, and in which rounds of its destructors; round 0 is before them. */
+typedef struct life {
+    pthread_key_t key;
+    unsigned first, last, round;
+    bool is_freeing; /* what the main thread allocated, without an allocation of its own */
+    void *given[BLOCKS];
+} life_t;
+
+/* One with a slot in front of that of the exit hook's key, one behind it. */
+static pthread_key_t early_key, late_key;
+static life_t lives[BATCH];
+
+static void use(life_t *life) {
+    static const unsigned step = 97;
+    if (life->is_freeing) {
+        for (unsigned i = 0; i < BLOCKS; i++) {
+            hak_free(life->given[i]);
+            life->given[i] = NULL;
+        }
+        return;
+    }
+    void *block[BLOCKS];
+    for (unsigned i = 0; i < BLOCKS; i++) {
+        block[i] = hak_malloc(i * step % MOST_BYTES);
+        assert_non_null(block[i]);
+    }
+    for (unsigned i = 0; i < BLOCKS; i++) {
+        hak_free(block[i]);
+    }
+}
+
+static void go_on(life_t *life) {
+    if (life->round >= life->first && life->round <= life->last) {
+        use(life);
+    }
+    if (life->round < PTHREAD_DESTRUCTOR_ITERATIONS) {
+        assert_int_equal(pthread_setspecific(life->key, life), 0);
+    }
+}
+
+static void destroy(void *context) {
+    life_t *life = context;
+    life->round++;
+    go_on(life);
+}
+
+static void *live(void *context) {
+    go_on(context);
+    return NULL;
+}
+
+typedef struct tcaches {
+    unsigned all, attached;
+} tcaches_t;
+
+static bool count(hak_tcache_t *tcache, void *context) {
+    tcaches_t *tcaches = context;
+    if (tcache != &hak_tcache_guest) {
+        tcaches->all++;
+        tcaches->attached += tcache->is_attached;
+    }
+    return true;
+}
+
+static tcaches_t count_tcaches(void) {
+    tcaches_t tcaches = {0};
+    hak_tcache_visit(count, &tcaches);
+    return tcaches;
+}
+
+/* `plan` as it is, `at_once` threads at a time. */
+static void run_threads(const life_t *plan, unsigned at_once) {
+    pthread_t thread[BATCH];
+    for (unsigned wave = 0; wave < WAVES; wave++) {
+        for (unsigned i = 0; i < at_once; i++) {
+            lives[i] = *plan;
+            for (unsigned j = 0; plan->is_freeing && j < BLOCKS; j++) {
+                lives[i].given[j] = hak_malloc(j * 31 % MOST_BYTES);
+                assert_non_null(lives[i].given[j]);
+            }
+            assert_int_equal(pthread_create(&thread[i], NULL, live, &lives[i]), 0);
+        }
+        for (unsigned i = 0; i < at_once; i++) {
+            assert_int_equal(pthread_join(thread[i], NULL), 0);
+            assert_int_equal(lives[i].round, PTHREAD_DESTRUCTOR_ITERATIONS);
+        }
+    }
+}
+
+static void thread_exit_with_destructors_that_go_on_gives_the_tcache_back(void **state) {
+    (void)state;
+    for (unsigned last = 1; last <= PTHREAD_DESTRUCTOR_ITERATIONS; last++) {
+        for (unsigned i = 0; i < 2; i++) {
+            life_t plan = {.key = i == 0 ? early_key : late_key, .first = 0, .last = last};
+            run_threads(&plan, BATCH);
+            tcaches_t tcaches = count_tcaches();
+            UNIT_EXPECT(tcaches.attached == 1 && tcaches.all <= 1 + BATCH,
+                        "last round %u, key %u: %u tcaches, %u attached", last, i, tcaches.all,
+                        tcaches.attached);
+        }
+    }
+}
+
+/* But for the last round, after which no hook runs. */
+static void thread_exit_with_a_first_use_in_a_destructor_gives_the_tcache_back(void **state) {
+    (void)state;
+    for (unsigned first = 1; first < PTHREAD_DESTRUCTOR_ITERATIONS; first++) {
+        for (unsigned i = 0; i < 4; i++) {
+            life_t plan = {.key = i % 2 == 0 ? early_key : late_key,
+                           .first = first,
+                           .last = first,
+                           .is_freeing = i >= 2};
+            run_threads(&plan, BATCH);
+            tcaches_t tcaches = count_tcaches();
+            UNIT_EXPECT(tcaches.attached == 1 && tcaches.all <= 1 + BATCH,
+                        "round %u, case %u: %u tcaches, %u attached", first, i, tcaches.all,
+                        tcaches.attached);
+        }
+    }
+}
+
+/* No hook runs after the last round: the tcache goes to the next thread with the same TLS. Without
+ * that each of these threads left one behind. */
+static void thread_exit_with_a_first_use_in_the_last_round_loses_few_tcaches(void **state) {
+    (void)state;
+    const unsigned last = PTHREAD_DESTRUCTOR_ITERATIONS;
+    for (unsigned i = 0; i < 2; i++) {
+        life_t plan = {.key = late_key, .first = last, .last = last, .is_freeing = i == 1};
+        run_threads(&plan, 1);
+        run_threads(&plan, BATCH);
+        tcaches_t tcaches = count_tcaches();
+        UNIT_EXPECT(tcaches.all <= 4 * BATCH, "case %u: %u tcaches, %u attached", i, tcaches.all,
+                    tcaches.attached);
+    }
+    hak_audit_t audit;
+    UNIT_EXPECT(hak_audit_walk(&audit), "%s", audit.broken);
+}
+
+static int make_keys(void **state) {
+    (void)state;
+    int error = pthread_key_create(&early_key, destroy);
+    hak_free(hak_malloc(1)); /* makes that of the exit hook */
+    return error != 0 ? error : pthread_key_create(&late_key, destroy);
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(thread_exit_with_destructors_that_go_on_gives_the_tcache_back),
+    cmocka_unit_test(thread_exit_with_a_first_use_in_a_destructor_gives_the_tcache_back),
+    cmocka_unit_test(thread_exit_with_a_first_use_in_the_last_round_loses_few_tcaches),
+};
+
+int main(void) {
+    return cmocka_run_group_tests(tests, make_keys, NULL) == 0 ? 0 : 1;
+}
