@@ -2,7 +2,6 @@
  *
  * The cache of huge mappings: what it is charged with, and what goes back when. Zeroing of cached
  * memory. */
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include "double/os_fault.h"
@@ -237,7 +236,7 @@ static void zero_without_purge_is_still_zero(void **state) {
     hak_os_fault_clear();
     char *base = hak_os_map(2u * MIB, HAK_UNIT_BYTES);
     base[0] = 1;
-    if (mlock(base, HAK_UNIT_BYTES) == 0) { /* the kernel refuses a part of the range */
+    if (unit_lock_memory(base, HAK_UNIT_BYTES)) { /* the kernel refuses a part of the range */
         base[2 * MIB - 1] = 1;
         hak_large_zero(base, 2u * MIB);
         assert_true(unit_is_filled(base, 2u * MIB, 0));

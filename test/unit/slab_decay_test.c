@@ -5,8 +5,6 @@
 #include "base/knobs.h"
 #include "unit/holes.h"
 
-#include <sys/mman.h>
-
 enum { EVERY = 64, SLABS = 40, ALL = 1 << 30 };
 
 static const uint64_t PAUSE_NS = 400u * 1000 * 1000;
@@ -227,7 +225,7 @@ static bool slabs_lock(unsigned every) {
     bool is_done = true;
     for (unsigned i = 0; i < SLABS; i += every) {
         char *page = hak_slab_of(held.block[i * capacity])->base + HAK_UNIT_BYTES / 2;
-        is_done = is_done && mlock(page, 1) == 0;
+        is_done = is_done && unit_lock_memory(page, 1);
     }
     return is_done;
 }
@@ -245,7 +243,7 @@ static void decay_meets_locked_page(unsigned every) {
     round_passes();
     round_passes();
     assert_int_equal(hak_counters.purge_calls - calls, SLABS); /* what refuses is remembered */
-    (void)munlockall();
+    (void)syscall(SYS_munlockall);
     while (owner.holes.number != 0) {
         round_passes();
     }

@@ -5,8 +5,6 @@
 #include "unit/fatal.h"
 #include "unit/holes.h"
 
-#include <sys/mman.h>
-
 /* Of all partial slabs. */
 static size_t purge_holes(void) {
     size_t given_back = 0;
@@ -122,14 +120,14 @@ static void locked_page_keeps_only_its_hole(void **state) {
     enum { EVERY = 32 }; /* two holes */
     hak_slab_t *slab = partly_used_slab(SC_1024, EVERY);
     size_t page = hak_os_page_bytes(), all = holes_expected(slab, EVERY);
-    if (mlock(slab->base + 2 * page, 1) != 0) {
+    if (!unit_lock_memory(slab->base + 2 * page, 1)) {
         skip();
     }
     size_t other = HAK_UNIT_BYTES / 2 - page;
     assert_int_equal(purge_holes(), other);
     assert_int_equal(slab->hole_bytes, other);
     assert_int_equal(purge_holes(), 0);
-    assert_int_equal(munlock(slab->base + 2 * page, 1), 0);
+    assert_true(unit_unlock_memory(slab->base + 2 * page, 1));
     assert_int_equal(purge_holes(), all - other);
     assert_int_equal(slab->hole_bytes, all);
     for (unsigned i = 0; i < held.count; i += EVERY) {

@@ -6,8 +6,6 @@
 #include "double/os_fault.h"
 #include "unit/span.h"
 
-#include <sys/mman.h>
-
 static int begin(void **state) {
     (void)state;
     hak_os_init();
@@ -26,7 +24,7 @@ static hak_span_t dirty_span(unsigned count) {
 static void locked_unit_keeps_nothing_but_itself(unsigned from, unsigned count, unsigned calls) {
     hak_span_t used = dirty_span(1), span = dirty_span(63);
     char *locked = span.base + (size_t)from * HAK_UNIT_BYTES;
-    if (mlock(locked, (size_t)count * HAK_UNIT_BYTES) != 0) {
+    if (!unit_lock_memory(locked, (size_t)count * HAK_UNIT_BYTES)) {
         skip();
     }
     unit_span_free(&span, 63);
@@ -37,7 +35,7 @@ static void locked_unit_keeps_nothing_but_itself(unsigned from, unsigned count, 
     before = hak_counters.purge_calls;
     assert_int_equal(hak_span_purge(0), 0);
     assert_true(hak_counters.purge_calls - before <= 1 + 8);
-    assert_int_equal(munlock(locked, (size_t)count * HAK_UNIT_BYTES), 0);
+    assert_true(unit_unlock_memory(locked, (size_t)count * HAK_UNIT_BYTES));
     assert_int_equal(hak_span_purge(0), count * HAK_UNIT_BYTES);
     span = unit_span(63, HAK_UNIT_BYTES);
     assert_true(span.is_zero);

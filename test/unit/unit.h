@@ -18,6 +18,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "double/rng.h"
 
@@ -52,6 +54,15 @@ static inline bool unit_is_emulated(void) {
             assert_true(condition);                                                                \
         }                                                                                          \
     } while (0)
+
+/* mlock of the kernel: under sanitizers that of the C library does nothing. */
+static inline bool unit_lock_memory(const void *from, size_t bytes) {
+    return syscall(SYS_mlock, from, bytes) == 0;
+}
+
+static inline bool unit_unlock_memory(const void *from, size_t bytes) {
+    return syscall(SYS_munlock, from, bytes) == 0;
+}
 
 /* Every byte of the range has the value. */
 static inline bool unit_is_filled(const void *from, size_t bytes, unsigned char value) {
