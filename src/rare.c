@@ -5,6 +5,7 @@
  * they are. */
 #define _GNU_SOURCE 1
 #include "os/os_guard.c"
+#include "os/os_kept.c"
 #include "os/os_socket.c"
 #include "os/os_trap.c"
 

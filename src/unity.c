@@ -6,7 +6,6 @@
 #include "base/check.c"
 #include "base/fmt.c"
 #include "os/lock.c"
-#include "os/os_apart.c"
 #include "os/os_cgroup.c"
 #include "os/os_code.c"
 #include "os/os_file.c"

@@ -23,8 +23,8 @@ HAK_LOCKED_STATE size_t hak_budget_drawn;     /* [atomic] TCACHE-7 */
 HAK_LOCKED_STATE uint32_t hak_budget_threads; /* [atomic] with a tcache */
 HAK_LOCKED_STATE uint32_t hak_budget_quota;   /* [atomic] CPUs; 0: nobody began to look it up */
 
-/* The quota is looked up when a second thread begins, mostly before a program locks itself in; by
- * one thread, beside which others take it that there is none. */
+/* The quota, noted at process start, is taken up when a second thread begins; by one thread, beside
+ * which others take it that there is none. */
 static HAK_COLD void budget_look_up(void) {
     uint32_t unknown = 0;
     if (hak_load_relaxed(&hak_knobs.cgroup) && hak_load_relaxed(&hak_budget_quota) == 0 &&

@@ -93,9 +93,7 @@ static void process_start(void) {
     if (hak_load_relaxed(&hak_knobs.backtrace)) {
         hak_check_sink.trace = hak_guard_trace;
     }
-    if (!hak_load_relaxed(&hak_knobs.cgroup)) {
-        (void)hak_os_huge_is_default(); /* now: later the program may forbid itself to open files */
-    }
+    (void)hak_os_huge_is_default(); /* now: later its file would take a number of the program's */
     if (hak_load_relaxed(&hak_knobs.force_libc) && !hak_life_next_has_libc()) {
         hak_store_relaxed(&hak_knobs.force_libc, false);
         hak_warn("force_libc: the C library's own malloc cannot be named here; option ignored");
@@ -125,6 +123,14 @@ void hak_life_process_start(void) {
     hak_lock_release(HAK_LOCK_START);
 }
 
+/* Files of control groups are opened while there is one thread, or not at all. */
+static void groups_look(void) {
+    if (hak_load_relaxed(&hak_knobs.cgroup) && !hak_load_relaxed(&hak_knobs.force_libc)) {
+        (void)hak_os_cpu_quota(); /* noted for when a second thread begins */
+        hak_policy_press();
+    }
+}
+
 /* The library is linked to be initialised before all others (-z initfirst), so that our fork
  * handler registers before any other: prepare handlers run in reverse order, and ours, which takes
  * the locks, must be the last. libc has not set `environ` by then; constructors get it as well. */
@@ -134,5 +140,6 @@ __attribute__((constructor(101))) static void process_start_at_load(int argc, ch
     (void)argv;
     hak_os_set_env(envp);
     hak_life_process_start();
+    groups_look();
     hak_life_control_begin();
 }

@@ -16,7 +16,6 @@ static HAK_TLS uint16_t lock_held; /* [owner] bit per rank held, or about to be,
 static HAK_TLS uint16_t lock_waiting; /* [owner] bit of the rank in lock_held not taken yet */
 static HAK_TLS uint16_t lock_forked;  /* [owner] bit per rank that hak_lock_fork_begin took */
 HAK_TLS bool hak_lock_fork_is_clean;
-HAK_TLS bool hak_lock_is_apart;
 /* [owner] locks of owners held, or about to be, by this thread */
 static HAK_TLS hak_owner_lock_t *lock_owner_held, *lock_owner_before;
 

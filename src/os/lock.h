@@ -70,10 +70,6 @@ HAK_INLINE void hak_lock_set_midway(bool is_midway) {
     HAK_SIGNAL_FENCE();
 }
 
-/* [owner] os_apart.c: the thread, or who it waits for, has descriptors of its own. It stands here
- * beside other bytes, as thread-local storage is scarce. */
-extern HAK_TLS bool hak_lock_is_apart;
-
 /* The calling thread is in no locked section, as far as it goes: what is registered for exit may
  * run in a signal handler. */
 bool hak_lock_holds_none(void);

@@ -24,7 +24,7 @@ unsigned hak_os_cpu_count(void);
 void hak_os_cpu_init(void); /* a part of hak_os_init */
 
 /* CPUs whose time control groups leave the process, rounded up; HAK_OS_NO_QUOTA if no bound is
- * known. Read anew at each call, by some dozen system calls. */
+ * known. Read anew at each call while the process has one thread, then as it was last. */
 unsigned hak_os_cpu_quota(void);
 #define HAK_OS_NO_QUOTA (~0u)
 /* Its parts. "QUOTA PERIOD", as in cpu.max; anything else is no quota. */
@@ -35,8 +35,8 @@ bool hak_os_cgroup_path(const char *text, char *path);
 
 /* Memory of the group that has least room, of that of the process and those above it: its limit,
  * memory.high or memory.max, whichever is less, and what is used of it, without pages of files,
- * which the kernel can drop. false: no limit is known. Read anew at each call, by nine system calls
- * a level and more, and a dozen if there are other threads. */
+ * which the kernel can drop. false: no limit is known. While the process has one thread the files
+ * are opened; those of groups with a limit stay open for later calls in any thread (KEPT-1). */
 typedef struct hak_os_memory {
     uint64_t limit_bytes, used_bytes;
 } hak_os_memory_t;
@@ -149,11 +149,6 @@ void hak_os_set_env(char **envp);
 /* Copies the value of an environment variable, zero-terminated and cut to `capacity`. false if it
  * is not set. Works before libc is initialised. */
 bool hak_os_env(const char *name, char *buffer, size_t capacity);
-/* Calls `run` where files that it opens are none of the program's descriptors, by another thread
- * of the kernel if there are others, with signals blocked. false: that cannot be had, and it was
- * not called. What follows here, and what reads files above, does so by itself; several reads in
- * one call of this cost one thread. */
-bool hak_os_run_apart(void (*run)(void *context), void *context);
 /* Reads the head of a file; returns the bytes read, 0 on failure. */
 size_t hak_os_read_file(const char *path, char *buffer, size_t capacity);
 /* Reads all of it through the buffer, line by line: `take` gets each as a string without its end,

@@ -29,45 +29,28 @@ static void file_close(long fd) {
     hak_syscall(SYS_close, fd, 0, 0, 0, 0, 0);
 }
 
-typedef struct file_head {
-    const char *path;
-    char *buffer;
-    size_t capacity, length;
-} file_head_t;
-
-static void file_read_head(void *context) {
-    file_head_t *head = context;
-    size_t more;
-    long fd = file_open(head->path);
-    if (fd < 0) {
-        return;
-    }
-    while (head->length < head->capacity &&
-           (more = file_read(fd, head->buffer + head->length, head->capacity - head->length)) !=
-               0) {
-        head->length += more;
-    }
-    file_close(fd);
-}
-
 size_t hak_os_read_file(const char *path, char *buffer, size_t capacity) {
-    file_head_t head = {.path = path, .buffer = buffer, .capacity = capacity};
+    size_t length = 0, more;
     if (hak_os_fault_hit(HAK_OS_CALL_READ)) {
         return 0;
     }
-    if (!hak_os_fault_file(path, buffer, capacity, &head.length)) {
-        (void)hak_os_run_apart(file_read_head, &head);
+    if (hak_os_fault_file(path, buffer, capacity, &length)) {
+        return length;
     }
-    return head.length;
+    long fd = file_open(path);
+    if (fd < 0) {
+        return 0;
+    }
+    while (length < capacity && (more = file_read(fd, buffer + length, capacity - length)) != 0) {
+        length += more;
+    }
+    file_close(fd);
+    return length;
 }
 
 typedef struct file_lines {
     hak_os_line_t *take;
     void *context;
-    const char *path;
-    char *buffer;
-    size_t capacity;
-    bool is_open; /* it could be read */
     bool is_rest; /* what comes next is the rest of a line that did not fit */
 } file_lines_t;
 
@@ -92,25 +75,10 @@ static size_t lines_take(file_lines_t *lines, char *text, size_t length, size_t 
     return length - taken;
 }
 
-static void lines_read(void *context) {
-    file_lines_t *lines = context;
-    size_t length = 0, more;
-    long fd = file_open(lines->path);
-    if (fd < 0) {
-        return;
-    }
-    lines->is_open = true;
-    while ((more = file_read(fd, lines->buffer + length, lines->capacity - length)) != 0) {
-        length = lines_take(lines, lines->buffer, length + more, lines->capacity);
-    }
-    file_close(fd);
-}
-
 bool hak_os_read_lines(const char *path, char *buffer, size_t capacity, hak_os_line_t *take,
                        void *context) {
-    file_lines_t lines = {
-        .take = take, .context = context, .path = path, .buffer = buffer, .capacity = capacity};
-    size_t length = 0;
+    file_lines_t lines = {.take = take, .context = context};
+    size_t length = 0, more;
     if (hak_os_fault_hit(HAK_OS_CALL_READ)) {
         return false;
     }
@@ -118,7 +86,15 @@ bool hak_os_read_lines(const char *path, char *buffer, size_t capacity, hak_os_l
         (void)lines_take(&lines, buffer, length, capacity);
         return true;
     }
-    return hak_os_run_apart(lines_read, &lines) && lines.is_open;
+    long fd = file_open(path);
+    if (fd < 0) {
+        return false;
+    }
+    while ((more = file_read(fd, buffer + length, capacity - length)) != 0) {
+        length = lines_take(&lines, buffer, length + more, capacity);
+    }
+    file_close(fd);
+    return true;
 }
 
 /* --- mappings of the process: /proc/self/maps and smaps --------------------------------------- */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Linux implementation of os.h: sockets of the unix domain, and the files that they and reports
- * make. */
+ * Linux implementation of os.h: sockets of the unix domain, the files that they and reports make,
+ * and descriptors of a thread's own. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE 1
 #endif
@@ -28,8 +28,10 @@ enum {
     SOCKET_EADDRINUSE = -98,
     SOCKET_ECONNREFUSED = -111,
     SOCKET_BACKLOG = 64,
-    SOCKET_LOCK = 2 | 4,           /* LOCK_EX | LOCK_NB */
-    SOCKET_LOCK_TRIES = 20,        /* whoever may read the folder may keep its lock */
+    SOCKET_CLOSE_UNSHARE = 2, /* CLOSE_RANGE_UNSHARE: older headers lack it, as they lack the */
+    SOCKET_CLOSE_RANGE = 436, /* call, which has this number everywhere */
+    SOCKET_LOCK = 2 | 4,      /* LOCK_EX | LOCK_NB */
+    SOCKET_LOCK_TRIES = 20,   /* whoever may read the folder may keep its lock */
     SOCKET_LOCK_NAP_NS = 10000000, /* program start waits a fifth of a second at most */
     SOCKET_DRAIN_BYTES = 4096,
     SOCKET_DRAINS = 64,
@@ -42,6 +44,10 @@ typedef struct socket_name {
 
 static void socket_close(long fd) {
     hak_syscall(SYS_close, fd, 0, 0, 0, 0, 0);
+}
+
+bool hak_os_own_descriptors(void) {
+    return hak_syscall(SOCKET_CLOSE_RANGE, 0, ~0u, SOCKET_CLOSE_UNSHARE, 0, 0, 0) == 0;
 }
 
 static bool socket_name_make(const char *path, socket_name_t *name) {

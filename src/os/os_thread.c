@@ -109,9 +109,13 @@ void hak_os_sleep(uint64_t ns) {
 /* Those by which the C library cancels threads, and changes user IDs in all of them: who sends the
  * latter waits for every thread. */
 enum { SIGNAL_CANCEL = 32, SIGNAL_SETXID = 33 };
+/* SIGSYS: a program may do for itself what it forbids itself; blocked, it ends the process. */
+enum { SIGNAL_FILTER = 31 };
 
 uint64_t hak_os_block_signals(void) {
-    uint64_t all = ~(1ull << (SIGNAL_CANCEL - 1) | 1ull << (SIGNAL_SETXID - 1)), before = 0;
+    uint64_t all =
+        ~(1ull << (SIGNAL_CANCEL - 1) | 1ull << (SIGNAL_SETXID - 1) | 1ull << (SIGNAL_FILTER - 1));
+    uint64_t before = 0;
     hak_syscall(SYS_rt_sigprocmask, SIG_SETMASK, (long)&all, (long)&before, sizeof all, 0, 0);
     return before;
 }

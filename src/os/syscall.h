@@ -19,31 +19,6 @@ HAK_INLINE long hak_syscall(long nr, long a, long b, long c, long d, long e, lon
     return result;
 }
 
-/* A thread of the kernel that has the caller's memory and thread-local storage, and a stack of its
- * own. It calls what lies on top of the stack, function and argument, and ends. *id is its ID until
- * then, when it becomes 0 and is woken up. Returns -errno on failure. */
-HAK_INLINE long hak_syscall_clone(long nr, long flags, void *stack, int *id, void *storage) {
-    long result;
-    register long r10 __asm__("r10") = (long)id;
-    register long r8 __asm__("r8") = (long)storage;
-    __asm__ volatile("syscall\n\t"
-                     "testq %%rax, %%rax\n\t"
-                     "jnz 1f\n\t"
-                     "xorl %%ebp, %%ebp\n\t"
-                     "popq %%rax\n\t"
-                     "popq %%rdi\n\t"
-                     "callq *%%rax\n\t"
-                     "xorl %%edi, %%edi\n\t"
-                     "movl $60, %%eax\n\t" /* exit */
-                     "syscall\n\t"
-                     "hlt\n"
-                     "1:"
-                     : "=a"(result)
-                     : "a"(nr), "D"(flags), "S"(stack), "d"(id), "r"(r10), "r"(r8)
-                     : "rcx", "r11", "memory");
-    return result;
-}
-
 HAK_INLINE void *hak_syscall_storage(void) {
     void *storage;
     __asm__("movq %%fs:0, %0" : "=r"(storage));
@@ -61,29 +36,6 @@ HAK_INLINE long hak_syscall(long nr, long a, long b, long c, long d, long e, lon
     __asm__ volatile("svc 0"
                      : "+r"(x0)
                      : "r"(x8), "r"(x1), "r"(x2), "r"(x3), "r"(x4), "r"(x5)
-                     : "memory");
-    return x0;
-}
-
-HAK_INLINE long hak_syscall_clone(long nr, long flags, void *stack, int *id, void *storage) {
-    register long x8 __asm__("x8") = nr;
-    register long x0 __asm__("x0") = flags;
-    register long x1 __asm__("x1") = (long)stack;
-    register long x2 __asm__("x2") = (long)id;
-    register long x3 __asm__("x3") = (long)storage;
-    register long x4 __asm__("x4") = (long)id;
-    __asm__ volatile("svc 0\n\t"
-                     "cbnz x0, 1f\n\t"
-                     "mov x29, xzr\n\t"
-                     "ldp x16, x0, [sp], #16\n\t"
-                     "blr x16\n\t"
-                     "mov x0, xzr\n\t"
-                     "mov x8, #93\n\t" /* exit */
-                     "svc 0\n\t"
-                     "brk #0\n"
-                     "1:"
-                     : "+r"(x0)
-                     : "r"(x8), "r"(x1), "r"(x2), "r"(x3), "r"(x4)
                      : "memory");
     return x0;
 }

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
  * How much memory control groups leave, and what follows. Their files are read by one thread, at
- * events. The first look is at the first event, before a program locks itself in, as a rule: if
- * there is no limit then, it is the last. Else a process that has LOOK_LEAST looks each second,
- * five times a second while little is left, at most 20 times a second when what the process uses
- * grew beyond what the last look allowed. Measured in docs/experiments/0029-cgroup-memory.md. */
+ * events. The first look is at process start, while there is one thread, and before a program locks
+ * itself in: if there is no limit then, it is the last. Else a process that has LOOK_LEAST looks
+ * each second, five times a second while little is left, at most 20 times a second when what the
+ * process uses grew beyond what the last look allowed. Measured in
+ * docs/experiments/0029-cgroup-memory.md. */
 #include "policy/policy.h"
 
 #include "base/atomics.h"
@@ -94,7 +95,7 @@ static uint64_t pressure_look(const hak_footprint_t *has) {
     }
     if (hak_load_relaxed(&hak_knobs.limit_bytes) != 0 &&
         hak_add_relaxed(&hak_pressure.misses, 1) + 1 < MISSES_MOST) {
-        return LOOK_NS; /* files cannot be opened just now, perhaps because memory is out */
+        return LOOK_NS; /* files cannot be read just now, perhaps because memory is out */
     }
     hak_store_relaxed(&hak_knobs.room_soft_bytes, SIZE_MAX);
     hak_store_relaxed(&hak_knobs.is_tight, false);

@@ -238,6 +238,10 @@ static uint64_t summary_lines(uint32_t superslabs) {
     X(purge_splits, PURGE_SPLITS)                                                                  \
     X(cgroup_least_bytes, LOOK_LEAST)                                                              \
     X(cgroup_looks_of_a_second, 1000000000 / LOOK_OVER_NS)                                         \
+    X(cgroup_levels, KEPT_LEVELS)                                                                  \
+    X(kept_least, KEPT_LEAST)                                                                      \
+    X(kept_numbers, KEPT_NUMBERS)                                                                  \
+    X(kept_table, KEPT_TABLE)                                                                      \
     X(cgroup_call_bytes, ROOM_MOST)                                                                \
     X(hunt_steps, HUNT_LEAST_STEPS)                                                                \
     X(hunt_period_steps, HUNT_PERIOD_STEPS)                                                        \

@@ -4,8 +4,10 @@
  * script, files with the content a test wants, and a clock that obeys. */
 #include "os_fault.h"
 #include "base/atomics.h"
+#include "os/os_kept.h"
 #include "os/syscall.h"
 
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 
@@ -83,7 +85,15 @@ uint32_t hak_os_fault_cpu(uint32_t cpu) {
     return os_fault_cpu != 0 ? (uint32_t)(os_fault_cpu - 1) : cpu;
 }
 
+enum { KEPT_FILES = 64, KEPT_PATH_BYTES = 600, KEPT_FIRST = 3 };
+
+static char os_fault_kept[KEPT_FILES][KEPT_PATH_BYTES]; /* [one thread] paths; "": not open */
+static uint32_t os_fault_kept_count;                    /* [atomic] ever kept */
+
 void hak_os_fault_files(hak_os_fault_files_t *files) {
+    for (unsigned i = 0; i < KEPT_FILES; i++) {
+        os_fault_kept[i][0] = '\0';
+    }
     hak_store_release(&os_fault_files, files); /* pairs FILES */
 }
 
@@ -95,4 +105,29 @@ bool hak_os_fault_file(const char *path, char *buffer, size_t capacity, size_t *
     }
     *length = all < capacity ? all : capacity;
     return true;
+}
+
+bool hak_os_fault_has_files(void) {
+    return hak_load_acquire(&os_fault_files) != NULL; /* pairs FILES */
+}
+
+int hak_os_fault_keep(const char *path) {
+    char byte;
+    size_t length;
+    if (strlen(path) >= KEPT_PATH_BYTES || !hak_os_fault_file(path, &byte, 1, &length)) {
+        return -1;
+    }
+    if (length == 0) {
+        return HAK_OS_FAULT_REFUSED;
+    }
+    uint32_t index = hak_add_relaxed(&os_fault_kept_count, 1) % KEPT_FILES;
+    memcpy(os_fault_kept[index], path, strlen(path) + 1);
+    return -(int)index - KEPT_FIRST;
+}
+
+size_t hak_os_fault_kept(int number, char *buffer, size_t capacity) {
+    size_t length = 0;
+    const char *path = os_fault_kept[-(number + KEPT_FIRST)];
+    bool is_open = path[0] != '\0' && hak_os_fault_file(path, buffer, capacity, &length);
+    return is_open ? length : 0;
 }

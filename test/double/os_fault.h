@@ -19,7 +19,9 @@ void hak_os_fault_huge_pages_always(bool is_on);
 /* As if the calling thread ran on that CPU from now on. */
 void hak_os_fault_run_on(uint32_t cpu);
 /* Content of files: returns its length, which may be above `capacity`, or HAK_OS_FAULT_REAL to let
- * the real file be read. NULL: all are real. Called by whoever reads, so it may not allocate. */
+ * the real file be read. NULL: all are real. A file that is kept open is asked for at each read,
+ * and lost at the next call of this, as if the program had closed it. Called by whoever reads, so
+ * it may not allocate. */
 #define HAK_OS_FAULT_REAL SIZE_MAX
 typedef size_t hak_os_fault_files_t(const char *path, char *buffer, size_t capacity);
 void hak_os_fault_files(hak_os_fault_files_t *files);

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Files that are opened once, and read in any thread as long as they are ours.
+ *
+ * KEPT-1: a descriptor of ours is opened, moved and closed only while the process has one thread,
+ * with signals blocked: nobody can close it, or be given its number, in between. Beside other
+ * threads a kept number is only read, and counts only if the file is ours before and after: the
+ * program may have closed it, and have another file there, which is left alone. The rules of os.h
+ * hold. */
+#ifndef HAK_OS_OS_KEPT_H
+#define HAK_OS_OS_KEPT_H
+
+#include "os/os_socket.h"
+
+typedef struct hak_os_kept {
+    int number; /* -1: none; high, as low ones are the program's */
+    hak_os_file_id_t id;
+} hak_os_kept_t;
+
+#define HAK_OS_KEPT_NONE                                                                           \
+    (hak_os_kept_t) {                                                                              \
+        .number = -1                                                                               \
+    }
+
+/* Blocks signals; false: there may be other threads, or it cannot be known. hak_os_alone_end
+ * follows in either case. */
+bool hak_os_alone_begin(uint64_t *signals);
+void hak_os_alone_end(uint64_t signals);
+/* These two between them. false: it cannot be opened, or no high number is to be had. */
+bool hak_os_kept_open(hak_os_kept_t *kept, const char *path);
+void hak_os_kept_close(hak_os_kept_t *kept);
+/* A file of ours is open there. */
+bool hak_os_kept_is_open(const hak_os_kept_t *kept);
+/* Reads the head of the file, as it is now; 0: nothing was read, or it may be another file's. */
+size_t hak_os_kept_read(const hak_os_kept_t *kept, char *buffer, size_t capacity);
+
+enum { HAK_OS_FAULT_REFUSED = -2 };
+#if HAK_FAULT
+/* The test has files: none is opened. */
+bool hak_os_fault_has_files(void);
+/* Keeps a file of the test open: a number below HAK_OS_FAULT_REFUSED, which says that the file is
+ * empty, or -1: it is a real one. */
+int hak_os_fault_keep(const char *path);
+/* Reads the head of what is in it now; 0: it is no longer open. */
+size_t hak_os_fault_kept(int number, char *buffer, size_t capacity);
+#else
+HAK_INLINE bool hak_os_fault_has_files(void) {
+    return false;
+}
+HAK_INLINE int hak_os_fault_keep(const char *path) {
+    (void)path;
+    return -1;
+}
+HAK_INLINE size_t hak_os_fault_kept(int number, char *buffer, size_t capacity) {
+    (void)number, (void)buffer, (void)capacity;
+    return 0;
+}
+#endif
+
+#endif
