@@ -120,7 +120,7 @@ def test_pipe_that_is_read_slowly_gets_all(_folder):
             report = file.read()
         program.process.wait()
         program.out = ""
-    assert len(report) > 8192 and json.loads(report), len(report)
+    assert len(report) > 4096 and json.loads(report), len(report)  # more than the pipe holds
 
 
 def test_pipe_that_is_not_read_ends_the_wait(_folder):
