@@ -100,4 +100,20 @@ static inline bool unit_span_reads_zero(const char *base, size_t bytes) {
     return true;
 }
 
+/* Setup: nothing fails, nothing is purged unasked. */
+static inline int unit_span_begin(void **state) {
+    (void)state;
+    hak_os_init();
+    hak_os_fault_clear();
+    unit_span_retain((size_t)1 << 40, 0);
+    return 0;
+}
+
+/* A span that was written to. */
+static inline hak_span_t unit_span_dirty(unsigned count) {
+    hak_span_t span = unit_span(count, HAK_UNIT_BYTES);
+    memset(span.base, 0xee, (size_t)count * HAK_UNIT_BYTES);
+    return span;
+}
+
 #endif

@@ -9,20 +9,6 @@
 
 enum { MIB = 1 << 20 };
 
-static int begin(void **state) {
-    (void)state;
-    hak_os_init();
-    hak_os_fault_clear();
-    unit_span_retain((size_t)1 << 40, 0);
-    return 0;
-}
-
-static hak_span_t dirty_span(unsigned count) {
-    hak_span_t span = unit_span(count, HAK_UNIT_BYTES);
-    memset(span.base, 0xee, (size_t)count * HAK_UNIT_BYTES);
-    return span;
-}
-
 static void retain_is_the_larger_of_floor_and_share_plus_what_was_learned(void **state) {
     (void)state;
     unit_span_retain(10u * MIB, 25);
@@ -43,7 +29,7 @@ static void free_beyond_twice_the_bound_purges_at_once(void **state) {
     hak_span_t pins[48];
     size_t most = 0;
     for (unsigned i = 0; i < UNIT_COUNT(spans); i++) {
-        spans[i] = dirty_span(15);
+        spans[i] = unit_span_dirty(15);
         pins[i] = unit_span(1, HAK_UNIT_BYTES);
     }
     unit_span_retain(8u * MIB, 0);
@@ -61,7 +47,7 @@ static void free_beyond_twice_the_bound_purges_at_once(void **state) {
 
 /* 12 MiB unused where 8 may be: the span of one unit is what makes the provider look again. */
 static void look_again(hak_span_t *pin) {
-    hak_span_t span = dirty_span(1);
+    hak_span_t span = unit_span_dirty(1);
     unit_span_free(pin, 1);
     *pin = span;
 }
@@ -69,10 +55,10 @@ static void look_again(hak_span_t *pin) {
 static void free_above_the_bound_for_long_purges(void **state) {
     (void)state;
     unit_span_retain(8u * MIB, 0);
-    hak_span_t pin = dirty_span(1);
+    hak_span_t pin = unit_span_dirty(1);
     hak_span_t spans[3];
     for (unsigned i = 0; i < 3; i++) {
-        spans[i] = dirty_span(63);
+        spans[i] = unit_span_dirty(63);
     }
     for (unsigned i = 0; i < 3; i++) {
         unit_span_free(&spans[i], 63);
@@ -90,10 +76,10 @@ static void free_above_the_bound_for_long_purges(void **state) {
 static void free_above_the_bound_but_needed_again_starts_over(void **state) {
     (void)state;
     unit_span_retain(8u * MIB, 0);
-    hak_span_t pin = dirty_span(1);
+    hak_span_t pin = unit_span_dirty(1);
     hak_span_t spans[3];
     for (unsigned i = 0; i < 3; i++) {
-        spans[i] = dirty_span(63);
+        spans[i] = unit_span_dirty(63);
     }
     uint64_t purged = hak_counters.purge_calls;
     for (unsigned round = 0; round < 5; round++) { /* breathes, longer than the delay in all */
@@ -102,7 +88,7 @@ static void free_above_the_bound_but_needed_again_starts_over(void **state) {
         }
         look_again(&pin);
         for (unsigned i = 0; i < 3; i++) {
-            spans[i] = dirty_span(63);
+            spans[i] = unit_span_dirty(63);
         }
         usleep(150000);
     }
@@ -115,9 +101,9 @@ static void free_above_the_bound_but_needed_again_starts_over(void **state) {
 
 static void purge_of_unused_superslabs_unmaps_them(void **state) {
     (void)state;
-    hak_span_t a = dirty_span(64);
-    hak_span_t b = dirty_span(64);
-    hak_span_t c = dirty_span(64);
+    hak_span_t a = unit_span_dirty(64);
+    hak_span_t b = unit_span_dirty(64);
+    hak_span_t c = unit_span_dirty(64);
     unit_span_free(&a, 64);
     unit_span_free(&c, 64);
     uint64_t before = hak_counters.superslab_unmap;
@@ -135,9 +121,9 @@ static void purge_of_unused_superslabs_unmaps_them(void **state) {
 
 static void purge_around_a_used_span_gives_the_rest_back(void **state) {
     (void)state;
-    hak_span_t low = dirty_span(20);
-    hak_span_t used = dirty_span(10);
-    hak_span_t high = dirty_span(34);
+    hak_span_t low = unit_span_dirty(20);
+    hak_span_t used = unit_span_dirty(10);
+    hak_span_t high = unit_span_dirty(34);
     unit_span_free(&low, 20);
     unit_span_free(&high, 34);
     assert_int_equal(hak_span_purge(0), 54u * HAK_UNIT_BYTES);
@@ -155,7 +141,7 @@ static void purge_that_keeps_some_takes_the_youngest(void **state) {
     (void)state;
     hak_span_t spans[8];
     for (unsigned i = 0; i < UNIT_COUNT(spans); i++) {
-        spans[i] = dirty_span(64);
+        spans[i] = unit_span_dirty(64);
     }
     for (unsigned i = 0; i < UNIT_COUNT(spans); i++) {
         unit_span_free(&spans[i], 64);
@@ -190,7 +176,7 @@ static void purge_that_keeps_some_unmaps_superslabs_that_idle_in_numbers(void **
 static void purged_units_wanted_again_are_regret(void **state) {
     (void)state;
     hak_span_t used = unit_span(1, HAK_UNIT_BYTES);
-    hak_span_t span = dirty_span(20);
+    hak_span_t span = unit_span_dirty(20);
     unit_span_free(&span, 20);
     hak_span_purge(0);
     uint64_t before = hak_counters.purge_regret_units;
@@ -203,7 +189,7 @@ static void purged_units_wanted_again_are_regret(void **state) {
     unit_span_free(&used, 0);
 }
 
-#define SPAN_TEST(test) cmocka_unit_test_setup_teardown(test, begin, unit_span_end)
+#define SPAN_TEST(test) cmocka_unit_test_setup_teardown(test, unit_span_begin, unit_span_end)
 
 static const struct CMUnitTest tests[] = {
     SPAN_TEST(retain_is_the_larger_of_floor_and_share_plus_what_was_learned),

@@ -6,23 +6,9 @@
 #include "double/os_fault.h"
 #include "unit/span.h"
 
-static int begin(void **state) {
-    (void)state;
-    hak_os_init();
-    hak_os_fault_clear();
-    unit_span_retain((size_t)1 << 40, 0);
-    return 0;
-}
-
-static hak_span_t dirty_span(unsigned count) {
-    hak_span_t span = unit_span(count, HAK_UNIT_BYTES);
-    memset(span.base, 0xee, (size_t)count * HAK_UNIT_BYTES);
-    return span;
-}
-
 /* Locked units stay; what lies around them does not, and they are not looked for again. */
 static void locked_unit_keeps_nothing_but_itself(unsigned from, unsigned count, unsigned calls) {
-    hak_span_t used = dirty_span(1), span = dirty_span(63);
+    hak_span_t used = unit_span_dirty(1), span = unit_span_dirty(63);
     char *locked = span.base + (size_t)from * HAK_UNIT_BYTES;
     if (!unit_lock_memory(locked, (size_t)count * HAK_UNIT_BYTES)) {
         skip();
@@ -59,8 +45,8 @@ static void purge_that_is_refused_everywhere_makes_few_calls(void **state) {
     enum { SPANS = 20, CALLS_MOST = SPANS + 8 };
     hak_span_t span[SPANS], used[SPANS];
     for (unsigned i = 0; i < SPANS; i++) {
-        used[i] = dirty_span(1);
-        span[i] = dirty_span(63);
+        used[i] = unit_span_dirty(1);
+        span[i] = unit_span_dirty(63);
     }
     for (unsigned i = 0; i < SPANS; i++) {
         unit_span_free(&span[i], 63);
@@ -79,7 +65,7 @@ static void purge_that_is_refused_everywhere_makes_few_calls(void **state) {
 
 static void unmap_refused_superslab_is_restored_and_zero(void **state) {
     (void)state;
-    hak_span_t span = dirty_span(64);
+    hak_span_t span = unit_span_dirty(64);
     unit_span_free(&span, 64);
     hak_os_fault_plan(HAK_OS_CALL_UNMAP, 0, 1);
     assert_int_equal(hak_span_purge(0), HAK_SUPERSLAB_BYTES);
@@ -96,7 +82,7 @@ static void unmap_refused_superslab_is_restored_and_zero(void **state) {
 
 static void unmap_and_purge_refused_superslab_stays_dirty_and_usable(void **state) {
     (void)state;
-    hak_span_t span = dirty_span(64);
+    hak_span_t span = unit_span_dirty(64);
     unit_span_free(&span, 40);
     hak_os_fault_plan(HAK_OS_CALL_UNMAP, 0, 1);
     hak_os_fault_plan(HAK_OS_CALL_PURGE, 0, UINT64_MAX);
@@ -113,9 +99,9 @@ static void unmap_and_purge_refused_superslab_stays_dirty_and_usable(void **stat
 
 static void purge_refused_run_stays_dirty_others_go(void **state) {
     (void)state;
-    hak_span_t low = dirty_span(20);
-    hak_span_t used = dirty_span(10);
-    hak_span_t high = dirty_span(34);
+    hak_span_t low = unit_span_dirty(20);
+    hak_span_t used = unit_span_dirty(10);
+    hak_span_t high = unit_span_dirty(34);
     unit_span_free(&low, 20);
     unit_span_free(&high, 34);
     hak_os_fault_plan(HAK_OS_CALL_PURGE, 1, UINT64_MAX);
@@ -126,7 +112,7 @@ static void purge_refused_run_stays_dirty_others_go(void **state) {
     unit_span_free(&used, 10);
 }
 
-#define SPAN_TEST(test) cmocka_unit_test_setup_teardown(test, begin, unit_span_end)
+#define SPAN_TEST(test) cmocka_unit_test_setup_teardown(test, unit_span_begin, unit_span_end)
 
 static const struct CMUnitTest tests[] = {
     SPAN_TEST(purge_around_a_locked_unit_gives_the_rest_back),

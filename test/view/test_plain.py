@@ -90,7 +90,7 @@ def checkout():
                         ignore=shutil.ignore_patterns("__pycache__"))
         for name in ("tools/hakmem_lab", "build/lab/venv"):
             (place / name / "requirements.txt").write_text("", encoding="utf-8")
-        (place / "build/lab/venv/pyvenv.cfg").write_text("executable = /root/own/python3\n", encoding="utf-8")
+        (place / "build/lab/venv/pyvenv.cfg").write_text("executable = /opt/own/python3\n", encoding="utf-8")
         python = place / "build/lab/venv/bin/python"
         python.write_text('#!/bin/sh\n[ "$1" = -c ] || echo "$@"\n', encoding="utf-8")
         python.chmod(0o755)
@@ -122,7 +122,7 @@ def test_environment_that_only_its_owner_may_execute_sends_nobody_in_a_circle(ch
     assert (done.returncode, done.stdout, done.stderr) == (2, "", "hakmem: there is no process 0\n")
     done = hakmem(checkout, "top", "1")
     assert (done.returncode, done.stdout) == (2, "") and done.stderr.count("\n") == 1, done
-    assert "/root/own/python3, which user nobody cannot execute; when its owner removes it" in done.stderr
+    assert "/opt/own/python3, which user nobody cannot execute; when its owner removes it" in done.stderr
 
 
 @AS_ROOT
