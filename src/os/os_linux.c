@@ -180,16 +180,18 @@ bool hak_os_advise_huge(void *base, size_t bytes, bool is_wanted) {
                        is_wanted ? MADV_HUGEPAGE : MADV_NOHUGEPAGE, 0, 0, 0) == 0;
 }
 
+static bool os_huge_is_default; /* [atomic] */
+
+void hak_os_huge_look(void) {
+    char text[64];
+    size_t length =
+        hak_os_read_file("/sys/kernel/mm/transparent_hugepage/enabled", text, sizeof text - 1);
+    text[length] = '\0';
+    hak_store_relaxed(&os_huge_is_default, strstr(text, "[always]") != NULL);
+}
+
 bool hak_os_huge_is_default(void) {
-    static uint32_t answer; /* [atomic] 0: not asked; 1: no; 2: yes */
-    if (hak_load_relaxed(&answer) == 0) {
-        char text[64];
-        size_t length =
-            hak_os_read_file("/sys/kernel/mm/transparent_hugepage/enabled", text, sizeof text - 1);
-        text[length] = '\0';
-        hak_store_relaxed(&answer, strstr(text, "[always]") != NULL ? 2 : 1);
-    }
-    return hak_load_relaxed(&answer) == 2;
+    return hak_load_relaxed(&os_huge_is_default);
 }
 
 /* SIZE_MAX: the kernel does not tell. */
