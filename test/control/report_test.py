@@ -53,7 +53,7 @@ def test_report_comes_last_also_when_main_left(_folder):
 
 
 def test_summary_has_five_lines_that_the_figures_agree_with(folder):
-    lines = finished("report:exit", "large").error.splitlines()
+    lines = finished("report:exit,retain_min:32m", "large").error.splitlines()
     assert len(lines) == 5 and all(len(line) <= 140 for line in lines), lines
     assert "tables" in lines[3] and lines[4].endswith("; more: report:stats, report:explain"), lines
     kept = re.search(r"in slabs, ([0-9.]+) MiB kept for reuse", lines[2])
