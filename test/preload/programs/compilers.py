@@ -14,7 +14,7 @@ def compile_and_run(run, compiler, source, *flags, standard_loads=3):
     run.cmd("./program")
 
 
-@program("gcc")
+@program("gcc", long=True)
 def gcc(run):
     run.write("many.c", inputs.c_source(400))
     compile_and_run(run, "gcc", "many.c", "-O2", "-g", "-Wall")
@@ -22,13 +22,13 @@ def gcc(run):
     run.cmd("./whole")
 
 
-@program("g++")
+@program("g++", long=True)
 def gxx(run):
     run.guest("threads.cpp")
     compile_and_run(run, "g++", "threads.cpp", "-O2", "-g", "-std=c++17", "-pthread")
 
 
-@program("clang")
+@program("clang", long=True)
 def clang(run):
     run.write("many.c", inputs.c_source(400))
     run.guest("threads.cpp")
@@ -36,7 +36,7 @@ def clang(run):
     compile_and_run(run, "clang++", "threads.cpp", "-O1", "-g", "-std=c++17", standard_loads=1)
 
 
-@program("g++", timeout=180)
+@program("g++", long=True, timeout=180)
 def cxx_threads(run):
     """Many threads that pass objects to each other; only the run is the point here."""
     run.guest("threads.cpp")
@@ -45,7 +45,7 @@ def cxx_threads(run):
         run.cmd("./threads", str(threads), "20")
 
 
-@program("cargo", timeout=240)
+@program("cargo", long=True, timeout=240)
 def cargo(run):
     """A crate without dependencies, offline; the compiler may bring an allocator of its own."""
     for name in ("Cargo.toml", "src/main.rs", "src/lib.rs"):

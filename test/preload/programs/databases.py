@@ -26,7 +26,7 @@ def sqlite(run):
     run.cmd("sqlite3", ":memory:", ".read work.sqlite")
 
 
-@program("redis-server redis-benchmark redis-cli")
+@program("redis-server redis-benchmark redis-cli", long=True)
 def redis(run):
     port = free_port()
     words = [
@@ -142,7 +142,7 @@ def first_column(text):
     )
 
 
-@program("postgres", timeout=180)
+@program("postgres", long=True, timeout=180)
 def postgresql(run):
     """Everything as a user without privileges: the server refuses root."""
     user = "nobody"

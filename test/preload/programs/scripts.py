@@ -35,7 +35,7 @@ def node(run):
     run.cmd("node", run.guest("work.js"), loads=2)
 
 
-@program("java javac")
+@program("java javac", long=True)
 def java(run):
     run.cmd("javac", "-d", "out", run.guest("Work.java"))
     for name in sorted(path.name for path in (run.place / "out").iterdir()):

@@ -13,7 +13,7 @@ IDENTITY = {
 }
 
 
-@program("git")
+@program("git", long=True)
 def git(run):
     """Branches, merges, clone, gc, fsck. Packs depend on threads: contents are compared."""
     clock = [1_700_000_000]

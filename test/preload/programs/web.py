@@ -73,7 +73,7 @@ def served(run):
     run.check_log(run.place / "logs/error.log")
 
 
-@program("nginx ab wrk curl openssl")
+@program("nginx ab wrk curl openssl", long=True)
 def nginx(run):
     with served(run) as (site, process):
         for path in ("20000.txt", "3000000.txt", "through/300000.txt"):

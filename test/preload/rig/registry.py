@@ -17,13 +17,13 @@ class Program:
     side_by_side: bool  # both passes at once: for programs that mostly sleep
 
 
-def program(needs, name=None, full=False, timeout=120, side_by_side=False):
+def program(needs, name=None, full=False, long=False, timeout=120, side_by_side=False):
     """Register the decorated function; `needs` is a string of words."""
 
     def register(steps):
         entry_name = name or steps.__name__
         assert entry_name not in PROGRAMS, entry_name
-        labels = ("real", "full") if full else ("real",)
+        labels = ("real", *["full"] * full, *["long"] * long)
         PROGRAMS[entry_name] = Program(
             entry_name, steps, tuple(needs.split()), labels, timeout, side_by_side
         )
