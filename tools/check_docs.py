@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Checks that every path, link target and hak_ symbol named in the documents exists.
+"""Checks that every path, link target and hak_ symbol named in the documents exists, and every fatal text is explained.
 
 A path counts from the top of the repository, from src/, or from the document's own folder. Patterns
 (`src/*/x.h`, `src/{slab,large}/`) must match something. `hak_slab_*` must match a symbol.
+Each kind of src/base/check.h is a row of a table of docs/hardening.md, with its text in the second column.
 """
 import argparse
 import glob
@@ -20,6 +21,8 @@ PATH = re.compile(r"^(?:\./)?[\w.*{},-]+(?:/[\w.*{},-]+)*/?$")
 SYMBOL = re.compile(r"\bhak_\w+\*?")
 FENCE = re.compile(r"^```.*?^```", re.M | re.S)
 NAMES = re.compile(r"\b(?:hak|HAK)_\w+")
+KINDS = re.compile(r"^#define HAK_FATAL_KINDS\(X\)(.*?)\n\n", re.M | re.S)
+KIND = re.compile(r'X\((\w+),\s*"([^"]*)"\)')
 
 
 def expand(pattern):
@@ -98,6 +101,21 @@ def check(root, path, symbols, files, errors):
             errors.append(f"{line(match.start())}: {symbol} is not a symbol of the source")
 
 
+def check_kinds(root, errors):
+    header, page = os.path.join(root, "src/base/check.h"), os.path.join(root, "docs/hardening.md")
+    if not os.path.exists(header):
+        return
+    with open(header, encoding="utf-8") as file:
+        kinds = [kind for table in KINDS.findall(file.read()) for kind in KIND.findall(table)]
+    with open(page, encoding="utf-8") as file:
+        rows = [[cell.strip() for cell in line.split("|")[1:3]] for line in file if line.startswith("|")]
+    said = {(name, text) for row in rows if len(row) == 2 for name in row[0].split(", ") for text in row[1].split("; ")}
+    if not kinds:
+        errors.append("src/base/check.h: no table HAK_FATAL_KINDS")
+    errors += [f"docs/hardening.md: no row of {name} with the text '{text}'" for name, text in kinds
+               if (name, text) not in said]
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("--root", default=os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
@@ -106,6 +124,7 @@ def main():
     documents = [p for pattern in DOCUMENTS for p in sorted(glob.glob(os.path.join(root, pattern), recursive=True))]
     for path in documents:
         check(root, path, symbols, files, errors)
+    check_kinds(root, errors)
     if errors:
         print("\n".join("check_docs: " + e for e in errors), file=sys.stderr)
         sys.exit(1)

@@ -35,7 +35,7 @@ void hak_describe(hak_text_t *text, const void *address) {
     } else if (kind == HAK_KIND_GUARD) {
         hak_text_str(text, "watched");
     } else {
-        hak_text_str(text, "not in our memory");
+        hak_text_str(text, "not in memory that we use now");
     }
     hak_text_format(text, "; thread %u", hak_os_thread_id());
 }

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# tools/check_docs.py refuses names of what does not exist. Usage: docs_test.sh PYTHON
+# tools/check_docs.py refuses names of what does not exist, and fatal texts that no page explains. Usage: docs_test.sh PYTHON
 set -eu
 python=$1
 root=$(cd "$(dirname "$0")/../.." && pwd)
@@ -30,6 +30,27 @@ done
 for bad in 'See `src/slab/gone.h`.' 'See `slab/gone.h`.' 'See `gone.h`.' 'Calls hak_slab_gone().' \
     '[gone](../src/gone.h)' '`hak_gone_*`'; do
     if check "$bad"; then
+        echo "FAIL: accepted: $bad"
+        failed=1
+    fi
+done
+
+mkdir -p "$work/src/base"
+printf '#define HAK_FATAL_KINDS(X) \\\n    X(A, "text of a") \\\n    X(B, "text")\n\n' >"$work/src/base/check.h"
+# kinds ROWS: of the table of docs/hardening.md
+kinds() {
+    printf '| Kind | Text | What |\n%b\n' "$1" >"$work/docs/hardening.md"
+    check 'None.'
+}
+for good in '| A | text of a | x |\n| B | text | x |' '| A, B | text of a; text | x |'; do
+    kinds "$good" || {
+        echo "FAIL: refused: $good"
+        cat "$work/out"
+        failed=1
+    }
+done
+for bad in '| A | text of a | x |' '| A | text | x |\n| B | text | x |' '| A | text of a | text |\n| B | x |'; do
+    if kinds "$bad"; then
         echo "FAIL: accepted: $bad"
         failed=1
     fi
