@@ -25,7 +25,7 @@ Three sources, read once before the first allocation is served; the later one wi
 A size is a number with an optional suffix `k`, `m`, `g` or `t` (powers of 1024). A switch may be given
 as a bare key: `HAKMEM_OPTIONS=show` is `show:1`. A choice is one of the names. A text is taken as it stands up to
 the next comma, so none can be in it; it may be empty. The word `help` prints this table on standard error. An
-unknown option prints one line that names the nearest one, a value that the option does not have one line that names the valid
+unknown option prints one line, which names the nearest one if one is near, a value that the option does not have one line that names the valid
 ones; both are otherwise ignored. With `strict:1` they stop the process. Set-uid, set-gid and capability programs ignore the
 environment.
 
