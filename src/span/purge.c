@@ -32,7 +32,7 @@
 #include "span/span_state.h"
 
 static const uint64_t PURGE_DELAY_NS = 500u * 1000 * 1000;
-/* Two of them, and a step of the events, are less than a second. */
+/* Two of them, each of which ends up to a step of the events later, are a second. */
 static const uint64_t DECAY_WINDOW_NS = 400u * 1000 * 1000;
 
 enum {

@@ -41,6 +41,17 @@ static void resize_by_little_gives_a_quarter_more_from_1_kib_on(void **state) {
     }
 }
 
+static void resize_of_huge_keeps_seven_eighths(void **state) {
+    (void)state;
+    size_t size = (size_t)8 << 20, least = size / 8 * 7;
+    char *block = hak_malloc(size);
+    assert_ptr_equal(hak_realloc(block, least), block);
+    assert_int_equal(hak_malloc_usable_size(block), size);
+    assert_ptr_equal(hak_realloc(block, least - HAK_UNIT_BYTES), block);
+    assert_int_equal(hak_malloc_usable_size(block), least - HAK_UNIT_BYTES);
+    hak_free(block);
+}
+
 /* Slabs of one unit and of several, blocks that lie across two units. */
 static void resize_keeps_every_block_of_a_slab(void **state) {
     (void)state;
@@ -173,6 +184,7 @@ static void resize_of_an_address_inside_a_block_is_fatal(void **state) {
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(resize_of_small_keeps_the_block_while_it_fits_well),
     cmocka_unit_test(resize_by_little_gives_a_quarter_more_from_1_kib_on),
+    cmocka_unit_test(resize_of_huge_keeps_seven_eighths),
     cmocka_unit_test(resize_keeps_every_block_of_a_slab),
     cmocka_unit_test(resize_through_every_kind_keeps_contents),
     cmocka_unit_test(size_is_compared_until_a_block_was_kept),
