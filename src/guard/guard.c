@@ -69,6 +69,9 @@ static char *slot_page(const hak_guard_slot_t *slot) {
     return hak_load_relaxed(&hak_guard_region.base) + (2 * index + 1) * hak_os_page_bytes();
 }
 
+/* Addresses of a region whose slots keep their OS pages: no more than with OS pages of 4 KiB. */
+enum { GUARD_KEPT_BYTES = 8 << 20 };
+
 /* GUARD held. */
 static bool guard_region_make(uint32_t count) {
     hak_guard_region_t *region = &hak_guard_region;
@@ -86,6 +89,7 @@ static bool guard_region_make(uint32_t count) {
     }
     region->slot_count = count;
     region->queue_count = count;
+    region->keeps_pages = count > HAK_GUARD_SLOTS && bytes <= GUARD_KEPT_BYTES;
     hak_pagemap_set(base, bytes / HAK_UNIT_BYTES, HAK_KIND_GUARD);
     hak_store_release(&region->base, base); /* pairs GUARD-5 */
     region->region = (hak_region_t){.base = base, .bytes = bytes, .kind = HAK_REGION_GUARD};
@@ -142,9 +146,13 @@ static void slot_give(const hak_guard_slot_t *slot) {
     hak_lock_release(HAK_LOCK_GUARD);
 }
 
+/* Giving an OS page back and having it anew costs as much as the rest of a block's life: where
+ * every block is watched, slots keep theirs. */
 static void slot_conceal(const hak_guard_slot_t *slot) {
     (void)hak_os_conceal(slot_page(slot), hak_os_page_bytes());
-    (void)hak_os_purge(slot_page(slot), hak_os_page_bytes());
+    if (!hak_guard_region.keeps_pages) {
+        (void)hak_os_purge(slot_page(slot), hak_os_page_bytes());
+    }
 }
 
 /* In the child of a fork, which holds GUARD: what other threads had in hand, between queue and use,
@@ -228,8 +236,15 @@ static void canary_check(hak_guard_slot_t *slot, const void *frame) {
 
 /* --- the calls of the front ------------------------------------------------------------------- */
 
+/* By a system call only in threads that have no tcache; while one has its own, nobody else writes
+ * there. */
+static uint32_t guard_thread_id(void) {
+    const hak_tcache_t *self = hak_tcache_self(hak_pagemap_base());
+    return hak_tcache_is_empty(self) ? hak_os_thread_id() : self->thread_id;
+}
+
 void hak_guard_note(hak_guard_deed_t *deed, const void *frame) {
-    deed->thread_id = hak_os_thread_id();
+    deed->thread_id = guard_thread_id();
     deed->count = frame != NULL ? hak_guard_stack(frame, deed->frame, HAK_GUARD_FRAMES) : 0;
 }
 

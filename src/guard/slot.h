@@ -44,6 +44,7 @@ typedef struct hak_guard_region {
     uint32_t queue_first;   /* [lock GUARD] */
     uint32_t queue_count;   /* [lock GUARD] */
     hak_region_t region;    /* [lock GUARD] for statistics */
+    bool keeps_pages;       /* [lock GUARD] set once, before the base; free slots are resident */
     uint32_t is_telling;    /* [atomic] some thread tells of a trap */
     bool is_on;             /* [init] the options are read, and want it */
     bool is_stopped;        /* [atomic] no sampling any more: GUARD-2 may not hold */

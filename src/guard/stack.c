@@ -190,9 +190,15 @@ static uintptr_t stack_leave(stack_walk_t *walk, uintptr_t *next) {
     return stack_return(walk->frame);
 }
 
+/* Mostly no question to the kernel: the walk itself lies there. */
+static bool stack_has_floor(const stack_walk_t *walk) {
+    return walk->floor == stack_page_of((uintptr_t)walk) ||
+           hak_os_is_readable((const void *)walk->floor);
+}
+
 static unsigned stack_walk(stack_walk_t *walk, uintptr_t *addresses, unsigned most) {
     unsigned count = 0;
-    if (walk->frame % 16 != 0 || most == 0 || !hak_os_is_readable((const void *)walk->floor) ||
+    if (walk->frame % 16 != 0 || most == 0 || !stack_has_floor(walk) ||
         !stack_is_readable(walk, walk->frame)) {
         return 0;
     }

@@ -97,6 +97,7 @@
     X(guard_slots_most, HAK_GUARD_SLOTS_MOST)                                                      \
     X(guard_bytes, hak_align_up((2 * HAK_GUARD_SLOTS + 1) * 4096, HAK_UNIT_BYTES))                 \
     X(guard_every_bytes, hak_align_up((2 * HAK_GUARD_SLOTS_MOST + 1) * 4096, HAK_UNIT_BYTES))      \
+    X(guard_every_memory_bytes, HAK_GUARD_SLOTS_MOST * 4096)                                       \
     X(guard_memory_bytes, HAK_GUARD_SLOTS * 4096)                                                  \
     X(guard_records_bytes, guard_records_bytes(HAK_GUARD_SLOTS))                                   \
     X(guard_records_most_bytes, guard_records_bytes(HAK_GUARD_SLOTS_MOST))                         \

@@ -92,6 +92,17 @@ static void slots_are_used_in_the_order_they_were_freed_in(void **state) {
     }
 }
 
+/* Where every block is watched they keep it: test/limits/watched_test.c. */
+static void sampled_slot_gives_its_page_back_when_freed(void **state) {
+    (void)state;
+    char *block = guard_sample(100, HAK_BLOCK_ALIGN);
+    char *page = guard_page(block);
+    memset(block, 1, 100);
+    assert_int_equal(hak_os_resident(page, hak_os_page_bytes()), hak_os_page_bytes());
+    hak_fast_free(block);
+    assert_int_equal(hak_os_resident(page, hak_os_page_bytes()), 0);
+}
+
 static void slot_that_the_kernel_refuses_is_not_lost(void **state) {
     (void)state;
     for (unsigned i = 0; i < 2 * hak_guard_region.slot_count; i++) {
@@ -228,6 +239,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(block_of_any_alignment_has_it),
     cmocka_unit_test(block_lies_at_either_end_by_chance),
     cmocka_unit_test(slots_are_used_in_the_order_they_were_freed_in),
+    cmocka_unit_test(sampled_slot_gives_its_page_back_when_freed),
     cmocka_unit_test(slot_that_the_kernel_refuses_is_not_lost),
     cmocka_unit_test(realloc_of_a_watched_block_keeps_contents),
     cmocka_unit_test(refills_hand_out_one_in_so_many),
