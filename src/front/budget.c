@@ -59,8 +59,7 @@ size_t hak_budget_drawn_bytes(void) {
 static size_t budget_most(size_t budget) {
     size_t drawn = hak_budget_drawn_bytes();
     size_t part = drawn < budget ? (budget - drawn) / BUDGET_LEFT_PART : 0;
-    size_t share = budget_share(budget);
-    return part > share ? part : share;
+    return hak_most(part, budget_share(budget));
 }
 
 /* Whether the thread may draw so much. */
@@ -178,8 +177,7 @@ bool hak_budget_has_threads(void) {
 
 uint32_t hak_budget_initial_bytes(void) {
     size_t bytes = budget_share(hak_budget_bytes()) / INITIAL_PART;
-    bytes = bytes < INITIAL_LEAST ? INITIAL_LEAST : bytes;
-    return bytes < HAK_BIN_INITIAL_BYTES ? (uint32_t)bytes : HAK_BIN_INITIAL_BYTES;
+    return (uint32_t)hak_least(hak_most(bytes, INITIAL_LEAST), HAK_BIN_INITIAL_BYTES);
 }
 
 void hak_budget_after_fork(const hak_tcache_t *self, const hak_tcache_t *guest) {

@@ -56,9 +56,7 @@ size_t hak_span_idle_bytes(size_t in_use_bytes) {
     size_t idle = in_use_bytes / DECAY_SHARE;
     size_t least = hak_load_relaxed(&hak_knobs.retain_idle_bytes);
     size_t wanted = hak_load_relaxed(&hak_knobs.retain_wanted_bytes);
-    idle = idle > least ? idle : least;
-    idle = idle > wanted ? idle : wanted;
-    return idle < bound ? idle : bound;
+    return hak_least(bound, hak_most(idle, hak_most(least, wanted)));
 }
 
 static size_t span_bound(void) {
@@ -137,10 +135,13 @@ static uint64_t highest_units(uint64_t units, size_t count) {
 }
 
 /* What goes. By size whole superslabs: few calls. By time no unit more than has to: the rest was
- * needed in this window. */
+ * needed in this window. Unless all of it is wanted now, so many calls go to the kernel at a time,
+ * those it refuses apart: the rest goes at the next free or event. */
+enum { PURGE_CALLS = 256, PURGE_ENOUGH = PURGE_CALLS - HAK_SUPERSLAB_UNITS / 2 + 1 };
+
 typedef struct purge_plan {
     size_t keep_units; /* SIZE_MAX: nothing goes */
-    bool is_exact;
+    bool is_exact, is_all;
 } purge_plan_t;
 
 static bool job_take(purge_job_t *job, purge_plan_t plan, uint32_t *cursor) {
@@ -237,8 +238,17 @@ static void superslab_forget(hak_superslab_t *superslab) {
     state->spare = superslab;
 }
 
+/* Units that were about to go are unused again. */
+static void superslab_take_back(hak_superslab_t *superslab, uint64_t units) {
+    superslab->free_units |= units;
+    superslab->leaving_units &= ~units;
+    hak_span_state.whole_count += superslab->free_units == ~0ull;
+    hak_span_add_dirty(hak_popcount(units & ~superslab->clean_units));
+    hak_fit_note(superslab);
+    hak_span_note_dirty(superslab);
+}
+
 static size_t job_run(const purge_job_t *job, unsigned *splits) {
-    hak_span_state_t *state = &hak_span_state;
     hak_superslab_t *superslab = job->superslab;
     bool is_gone = job->is_unmap &&
                    hak_os_unmap(superslab->base, HAK_SUPERSLAB_BYTES + hak_span_guard_bytes());
@@ -249,37 +259,36 @@ static size_t job_run(const purge_job_t *job, unsigned *splits) {
         superslab_forget(superslab);
         hak_count(superslab_unmap);
     } else {
-        uint64_t dirty = job->units & ~superslab->clean_units & ~done;
         if (job->is_unmap) {
             hak_pagemap_set_superslab(superslab->base, superslab);
         }
         superslab->clean_units |= done;
         superslab->purged_units |= done;
-        superslab->free_units |= job->units;
-        superslab->leaving_units &= ~job->units;
-        state->whole_count += superslab->free_units == ~0ull;
-        hak_span_add_dirty(hak_popcount(dirty));
-        hak_fit_note(superslab);
-        hak_span_note_dirty(superslab);
+        superslab_take_back(superslab, job->units);
     }
     hak_lock_release(HAK_LOCK_SPAN);
     return hak_popcount(done) * (size_t)HAK_UNIT_BYTES;
 }
 
 static size_t span_purge(purge_plan_t plan) {
+    hak_span_state_t *state = &hak_span_state;
     size_t given_back = 0;
     hak_lock_set_midway(true);
     hak_lock_acquire(HAK_LOCK_SPAN);
-    uint32_t cursor = hak_span_state.end;
-    unsigned splits = PURGE_SPLITS;
+    uint32_t cursor = state->end;
+    unsigned splits = PURGE_SPLITS, calls = 0;
     purge_job_t job;
-    while (job_take(&job, plan, &cursor)) {
+    while ((calls < PURGE_ENOUGH || plan.is_all) && job_take(&job, plan, &cursor)) {
         hak_lock_release(HAK_LOCK_SPAN);
-        given_back += job_run(&job, &splits);
+        size_t bytes = job_run(&job, &splits);
+        calls += bytes != 0 ? hak_popcount(job.units & ~(job.units << 1)) : 0;
+        given_back += bytes;
         hak_lock_acquire(HAK_LOCK_SPAN);
-        if (cursor > hak_span_state.end) {
-            cursor = hak_span_state.end;
-        }
+        cursor = (uint32_t)hak_least(cursor, state->end);
+    }
+    if (plan.is_exact && calls >= PURGE_ENOUGH) {
+        state->window_end_ns = 0; /* the window did not need the rest either */
+        state->low_units -= hak_least(state->low_units, state->breath_units);
     }
     hak_lock_release(HAK_LOCK_SPAN);
     hak_lock_set_midway(false);
@@ -291,14 +300,9 @@ static void superslab_after_fork(hak_superslab_t *superslab, void *context) {
     uint64_t units = superslab->leaving_units;
     if (units != 0 && hak_pagemap_superslab(superslab->base) != superslab) {
         superslab_forget(superslab); /* what lies there now, nobody knows */
-    } else if (units != 0) {         /* some of them may read as zero */
-        superslab->leaving_units = 0;
-        superslab->clean_units &= ~units;
-        superslab->free_units |= units;
-        hak_span_state.whole_count += superslab->free_units == ~0ull;
-        hak_span_add_dirty(hak_popcount(units));
-        hak_fit_note(superslab);
-        hak_span_note_dirty(superslab);
+    } else if (units != 0) {
+        superslab->clean_units &= ~units; /* some of them may read as zero */
+        superslab_take_back(superslab, units);
     }
 }
 
@@ -307,7 +311,7 @@ void hak_span_after_fork(void) {
 }
 
 size_t hak_span_purge(size_t keep_bytes) {
-    return span_purge((purge_plan_t){.keep_units = keep_bytes / HAK_UNIT_BYTES});
+    return span_purge((purge_plan_t){.keep_units = keep_bytes / HAK_UNIT_BYTES, .is_all = true});
 }
 
 /* Units that may stay unused; what nobody needed in a window that ends goes. [lock SPAN] */
@@ -318,24 +322,21 @@ static size_t decay_keep(uint64_t now) {
         return SIZE_MAX;
     }
     state->window_end_ns = now + DECAY_WINDOW_NS;
-    state->low_units = state->unused_dirty_units;
-    state->high_units = state->unused_dirty_units;
+    state->breath_units = state->unused_dirty_units - low;
+    state->low_units = state->high_units = state->unused_dirty_units;
     size_t idle = hak_span_idle_bytes(state->in_use_units * HAK_UNIT_BYTES) / HAK_UNIT_BYTES;
     size_t step = DECAY_STEP_UNITS + (high - low) * DECAY_STEP_TIMES;
     if (now < state->retry_at_ns || low <= idle + step) {
         return SIZE_MAX;
     }
-    size_t keep = state->unused_dirty_units - (low - idle);
-    return keep != 0 ? keep : 1; /* 0 would unmap */
+    return hak_most(state->unused_dirty_units - (low - idle), 1); /* 0 would unmap */
 }
 
 static purge_plan_t purge_plan(uint64_t now) {
     size_t decay = decay_keep(now);
-    if (hak_span_is_over()) {
-        size_t most = span_bound() / 4 * 3 / HAK_UNIT_BYTES;
-        return (purge_plan_t){.keep_units = most < decay ? most : decay};
-    }
-    return (purge_plan_t){.keep_units = decay, .is_exact = true};
+    bool is_over = hak_span_is_over();
+    size_t most = is_over ? span_bound() / 4 * 3 / HAK_UNIT_BYTES : SIZE_MAX;
+    return (purge_plan_t){.keep_units = hak_least(most, decay), .is_exact = !is_over};
 }
 
 void hak_span_purge_if_over(void) {

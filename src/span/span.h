@@ -92,7 +92,7 @@ extern size_t hak_span_hole_bytes;
 extern size_t hak_span_over_peak;
 
 /* Purges if more has been unused than the knobs allow, for too long or by too much, and at the end
- * of a window what was not needed in it (purge.c). */
+ * of a window what was not needed in it (purge.c): by 256 calls at most, those refused apart. */
 void hak_span_purge_if_over(void);
 
 /* In the child of a fork, structures at rest: what other threads were about to purge is unused. */

@@ -138,6 +138,7 @@
     X(holes_owners, DECAY_STEP_OWNERS)                                                             \
     X(holes_held_calls, DECAY_SECTION_WORK / DECAY_CALL_WORK)                                      \
     X(holes_held_slabs, HOLES_SLABS)                                                               \
+    X(purge_calls, PURGE_CALLS)                                                                    \
     X(purge_calls_of_a_superslab, HAK_SUPERSLAB_UNITS / 2)                                         \
     X(purge_splits, PURGE_SPLITS)                                                                  \
     X(cgroup_least_bytes, LOOK_LEAST)                                                              \
