@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: MIT
 """What users type, and what other tools print."""
+import types
+
 import pytest
 from hakmem_lab import arms, cli, health, instructions, ledger, micro, model, rows, stats, syscalls, tables
 from hakmem_lab.errors import UsageError
@@ -156,6 +158,24 @@ def test_growth_allows_slack_and_no_more():
     assert not health.growth(2000, 4000)
     assert not health.growth(100_000, 120_000)
     assert health.growth(100_000, 130_000)
+
+
+@pytest.mark.parametrize("scale, debug", [(1, 0.01), (0.005, 0.005)])
+def test_health_gives_profile_debug_little_work(monkeypatch, scale, debug):
+    amounts = {}
+
+    def measure(row, launch):
+        amounts.setdefault(launch, []).append(row)
+        return types.SimpleNamespace(failure="", check=row, fields={"hwm_kib": 1})
+    monkeypatch.setattr(health, "measure", measure)
+    monkeypatch.setattr(health.micro, "scaled", lambda row, amount: amount)
+    monkeypatch.setattr(health.micro, "steady", set)
+    monkeypatch.setattr(health.peers, "find_base", lambda name: name)
+    monkeypatch.setattr(health.arms, "resolve", lambda specs, libs: [
+        types.SimpleNamespace(name=specs[0].name, launch=lambda base: specs[0].name)])
+    assert health.profiles([a_row("r")], scale, lambda text: None) == []
+    assert amounts["hakmem@debug"] == [debug] and amounts["hakmem@balanced"] == [scale]
+    assert set(amounts["glibc"]) == {scale, debug}  # each output is compared with one of the same work
 
 
 def a_run(ratio, low, noise=0.0, failure=""):

@@ -13,7 +13,6 @@ import math
 from typing import Sequence
 
 import numpy as np
-from scipy import stats as scipy_stats
 
 from .model import Verdict
 
@@ -46,11 +45,13 @@ def interval(values: Sequence[float], level: float = LEVEL) -> tuple[float, floa
     if len(data) < FEW:
         if np.any(data <= 0):
             return float(data.min()), float(data.max())
+        from scipy.special import stdtrit
         logs = np.log(data)
         error = MEDIAN_ERROR * logs.std(ddof=1) / math.sqrt(len(data))
-        half = scipy_stats.t.ppf((1 + level) / 2, len(data) - 1) * error
+        half = stdtrit(len(data) - 1, (1 + level) / 2) * error
         middle = np.median(logs)
         return float(np.exp(middle - half)), float(np.exp(middle + half))
+    from scipy import stats as scipy_stats  # takes longer to load than most commands take
     result = scipy_stats.bootstrap((data,), np.median, confidence_level=level, n_resamples=RESAMPLES,
                                    method="percentile", vectorized=True, rng=np.random.default_rng(SEED))
     return float(result.confidence_interval.low), float(result.confidence_interval.high)
