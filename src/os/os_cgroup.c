@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
  * What control groups (version 2) leave the process of CPU time and of memory: of its group and of
- * all above it the tightest bound holds. Whatever cannot be read or understood is none. Files are
- * opened while the process has one thread; those of groups with a limit of memory stay open for
- * the looks that follow. */
+ * all above it the tightest bound holds. Whatever cannot be read or understood is none. All files
+ * are opened on one way up from the group, while the process has one thread; those of groups with a
+ * limit of memory stay open for the looks that follow. */
 #include "base/atomics.h"
 #include "base/fmt.h"
 #include "os/os.h"
@@ -22,8 +22,8 @@ enum {
 typedef struct cgroup_walk {
     char path[CGROUP_PATH_BYTES]; /* of the group it is at */
     unsigned levels;              /* it may still go up */
-    size_t length;                /* of the file read last */
-    char text[CGROUP_TEXT_BYTES]; /* its head, zero-terminated */
+    bool has_cpu, has_memory;     /* version 2 has these controllers */
+    char text[CGROUP_TEXT_BYTES]; /* the head of the file read last, zero-terminated */
 } cgroup_walk_t;
 
 /* The next number of a text; what is left of the text. */
@@ -74,10 +74,26 @@ bool hak_os_cgroup_path(const char *text, char *path) {
     return true;
 }
 
+/* "NUMBER:CONTROLLERS:PATH": a hierarchy of version 1 has the controller, so that of 2 has not. */
+static bool walk_is_taken(const char *line, const char *controller) {
+    size_t length = strlen(controller);
+    for (; line != NULL; line = strchr(line, '\n'), line += line != NULL) {
+        const char *at = strchr(line, ':'), *end = at != NULL ? strchr(at + 1, ':') : NULL;
+        for (; at != NULL && at < end; at += 1 + strcspn(at + 1, ",:\n")) {
+            if (strncmp(at + 1, controller, length) == 0 && strchr(",:", at[1 + length]) != NULL) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
 static bool walk_begin(cgroup_walk_t *walk) {
+    size_t length = hak_os_read_file("/proc/self/cgroup", walk->text, sizeof walk->text - 1);
+    walk->text[length] = '\0';
     walk->levels = CGROUP_LEVELS;
-    walk->length = hak_os_read_file("/proc/self/cgroup", walk->text, sizeof walk->text - 1);
-    walk->text[walk->length] = '\0';
+    walk->has_cpu = !walk_is_taken(walk->text, "cpu");
+    walk->has_memory = !walk_is_taken(walk->text, "memory");
     return hak_os_cgroup_path(walk->text, walk->path);
 }
 
@@ -99,28 +115,9 @@ static void walk_name(const cgroup_walk_t *walk, const char *file, char name[CGR
     hak_text_mem(&text, "", 1);
 }
 
-static void walk_read(cgroup_walk_t *walk, const char *file) {
-    char name[CGROUP_NAME_BYTES];
-    walk_name(walk, file, name);
-    walk->length = hak_os_read_file(name, walk->text, sizeof walk->text - 1);
-    walk->text[walk->length] = '\0';
-}
-
 HAK_LOCKED_STATE uint32_t hak_cgroup_quota = HAK_OS_NO_QUOTA; /* [atomic] as it was last */
 
 unsigned hak_os_cpu_quota(void) {
-    cgroup_walk_t walk;
-    uint64_t signals;
-    if (hak_os_alone_begin(&signals)) {
-        unsigned least = HAK_OS_NO_QUOTA;
-        for (bool is_on = walk_begin(&walk); is_on; is_on = walk_up(&walk)) {
-            walk_read(&walk, "cpu.max");
-            unsigned quota = hak_os_quota_parse(walk.text, walk.length);
-            least = quota < least ? quota : least;
-        }
-        hak_store_relaxed(&hak_cgroup_quota, least);
-    }
-    hak_os_alone_end(signals);
     return hak_load_relaxed(&hak_cgroup_quota);
 }
 
@@ -128,56 +125,127 @@ unsigned hak_os_cpu_quota(void) {
 
 /* Of the groups with a limit, from that of the process upward. */
 enum { KEPT_LEVELS = 3 }; /* followed; those above are for many processes, and seldom short */
-typedef enum group_file {
-    GROUP_CURRENT,
-    GROUP_STAT,
-    GROUP_HIGH,
-    GROUP_MAX,
-    GROUP_FILES
-} group_file_t;
+typedef enum group_file { GROUP_USED, GROUP_STAT, GROUP_HIGH, GROUP_MAX, GROUP_FILES } group_file_t;
 
 typedef struct cgroup_level {
     hak_os_kept_t files[GROUP_FILES]; /* high and max only if they are a bound */
 } cgroup_level_t;
-
 static const char *const group_names[GROUP_FILES] = {"memory.current", "memory.stat", "memory.high",
                                                      "memory.max"};
 
-HAK_LOCKED_STATE uint64_t hak_cgroup_files_bytes;    /* [atomic] */
-HAK_LOCKED_STATE const void *hak_cgroup_files_level; /* [atomic] whose that is */
-HAK_LOCKED_STATE uint64_t hak_cgroup_files_due_ns;   /* [atomic] to be read again */
-/* Written while there is one thread. */
+/* Written while there is one thread. Descriptors that others were lost of stay open. */
 HAK_LOCKED_STATE cgroup_level_t hak_cgroup_levels[KEPT_LEVELS];
 HAK_LOCKED_STATE uint32_t hak_cgroup_level_count; /* [atomic] */
-/* Descriptors of ours that were left open, as others were lost; and how many that may be. */
-HAK_LOCKED_STATE uint32_t hak_cgroup_left_count; /* [atomic] */
-enum { KEPT_LEFT_MOST = 2 * KEPT_LEVELS * GROUP_FILES };
+HAK_LOCKED_STATE uint32_t hak_cgroup_walks;       /* [atomic] */
+enum { KEPT_RENEWALS = 2 };                       /* walks behind the first; each may leave files */
 
-static bool level_keep(cgroup_walk_t *walk, cgroup_level_t *level, group_file_t file) {
+static const uint64_t NO_BOUND = UINT64_MAX;
+static const hak_os_memory_t UNLIMITED = {.limit_bytes = UINT64_MAX};
+
+static uint64_t memory_room(const hak_os_memory_t *memory) {
+    return memory->limit_bytes > memory->used_bytes ? memory->limit_bytes - memory->used_bytes : 0;
+}
+
+static void memory_take_least(hak_os_memory_t *least, const hak_os_memory_t *memory) {
+    *least = memory_room(memory) < memory_room(least) ? *memory : *least;
+}
+
+static uint64_t cgroup_number(const char *text, size_t length) {
+    uint64_t value;
+    return quota_number(&text, text + length, &value) ? value : NO_BOUND;
+}
+
+static bool cgroup_is_bound(const char *text, size_t length) {
+    return cgroup_number(text, length) != NO_BOUND;
+}
+
+/* Zero-terminated; returns its length, 0: it cannot be read. */
+static size_t level_read(const cgroup_level_t *level, group_file_t file,
+                         char text[CGROUP_TEXT_BYTES]) {
+    size_t length = hak_os_kept_read(&level->files[file], text, CGROUP_TEXT_BYTES - 1);
+    text[length] = '\0';
+    return length;
+}
+
+/* What a file says that was kept; of others there is no bound. false: it cannot be read. */
+static bool level_number(const cgroup_level_t *level, group_file_t file, uint64_t *value) {
+    char text[CGROUP_TEXT_BYTES];
+    bool is_kept = level->files[file].number != -1;
+    size_t length = is_kept ? level_read(level, file, text) : 0;
+    *value = cgroup_number(text, length);
+    return length != 0 || !is_kept;
+}
+
+static uint64_t stat_number(const char *stat, const char *key) {
+    const char *text = strstr(stat, key);
+    uint64_t value =
+        text != NULL ? cgroup_number(text + strlen(key), strlen(text + strlen(key))) : 0;
+    return value != NO_BOUND ? value : 0;
+}
+
+enum { MEMORY_NEAR_PART = 4 }; /* of the limit; more room than that need not be known exactly */
+
+/* Takes off pages of files that the kernel can drop, if little is left: they stand in the first
+ * kilobyte of memory.stat. Those used lately, too: a program that reads its files again and again
+ * would give back what it will want. As they were before does not help: memory takes their place in
+ * a full group. false: the file cannot be read. */
+static bool level_memory(const cgroup_level_t *level, hak_os_memory_t *memory) {
+    char stat[CGROUP_TEXT_BYTES];
+    if (memory_room(memory) >= memory->limit_bytes / MEMORY_NEAR_PART ||
+        level->files[GROUP_STAT].number == -1) {
+        return true;
+    }
+    if (level_read(level, GROUP_STAT, stat) == 0) {
+        return false;
+    }
+    uint64_t files = stat_number(stat, "\ninactive_file ") + stat_number(stat, "\nactive_file ");
+    memory->used_bytes -= files < memory->used_bytes ? files : memory->used_bytes;
+    return true;
+}
+
+/* Of the kept levels that with least room. false: one says nothing, and is none of them. */
+static bool levels_read(hak_os_memory_t *least) {
+    hak_os_memory_t memory;
+    uint64_t high = NO_BOUND, max = NO_BOUND;
+    uint32_t count = hak_load_relaxed(&hak_cgroup_level_count), told = 0;
+    for (const cgroup_level_t *level = hak_cgroup_levels; level < hak_cgroup_levels + count;
+         level++) {
+        bool is_read = level_number(level, GROUP_HIGH, &high) &&
+                       level_number(level, GROUP_MAX, &max) &&
+                       level_number(level, GROUP_USED, &memory.used_bytes);
+        memory.limit_bytes = high < max ? high : max;
+        if (is_read && memory.used_bytes != NO_BOUND && level_memory(level, &memory)) {
+            memory_take_least(least, &memory);
+            told++;
+        }
+    }
+    return told == count;
+}
+
+/* What a file says that is kept now: no bound if it is not. */
+static uint64_t level_keep(cgroup_walk_t *walk, cgroup_level_t *level, group_file_t file,
+                           size_t *length) {
     char name[CGROUP_NAME_BYTES];
     walk_name(walk, group_names[file], name);
-    return hak_os_kept_open(&level->files[file], name);
+    *length = hak_os_kept_open(&level->files[file], name, cgroup_is_bound, walk->text,
+                               file == GROUP_STAT ? 0 : sizeof walk->text);
+    return level->files[file].number != -1 ? cgroup_number(walk->text, *length) : NO_BOUND;
 }
 
-static bool walk_is_number(cgroup_walk_t *walk, group_file_t file) {
-    uint64_t value;
-    walk_read(walk, group_names[file]);
-    const char *text = walk->text;
-    return quota_number(&text, text + walk->length, &value);
-}
-
-/* false: the group has no limit, or its files cannot be kept. */
-static bool level_open(cgroup_walk_t *walk, cgroup_level_t *level) {
-    bool is_limited = false;
-    for (unsigned i = 0; i < GROUP_FILES; i++) {
-        level->files[i] = HAK_OS_KEPT_NONE;
-    }
-    for (unsigned i = GROUP_HIGH; i <= GROUP_MAX; i++) {
-        is_limited = (walk_is_number(walk, i) && level_keep(walk, level, i)) || is_limited;
-    }
-    if (is_limited && level_keep(walk, level, GROUP_CURRENT)) {
-        (void)level_keep(walk, level, GROUP_STAT);
-        return true;
+/* None of its files is kept. false: the group has no limit, or they cannot be. The kernel makes
+ * high where it makes max. */
+static bool level_open(cgroup_walk_t *walk, cgroup_level_t *level, hak_os_memory_t *memory) {
+    size_t length;
+    uint64_t max = level_keep(walk, level, GROUP_MAX, &length);
+    uint64_t high = length != 0 ? level_keep(walk, level, GROUP_HIGH, &length) : NO_BOUND;
+    memory->limit_bytes = high < max ? high : max;
+    if (memory->limit_bytes != NO_BOUND) {
+        memory->used_bytes = level_keep(walk, level, GROUP_USED, &length);
+        if (level->files[GROUP_USED].number != -1) {
+            (void)level_keep(walk, level, GROUP_STAT, &length);
+            (void)level_memory(level, memory);
+            return true;
+        }
     }
     for (unsigned i = 0; i < GROUP_FILES; i++) {
         hak_os_kept_close(&level->files[i]);
@@ -185,145 +253,59 @@ static bool level_open(cgroup_walk_t *walk, cgroup_level_t *level) {
     return false;
 }
 
-/* Opens all anew. Those that are open stay so: the program may have opened the same file under the
- * same number. */
-static void levels_open(void) {
+/* Opens all anew; what there is stays if none has a limit, and open in any case: the program may
+ * have opened the same file under the same number. */
+static void levels_open(hak_os_memory_t *least) {
     cgroup_walk_t walk;
-    uint32_t count = 0;
-    for (bool is_on = walk_begin(&walk); is_on && count < KEPT_LEVELS; is_on = walk_up(&walk)) {
-        count += level_open(&walk, &hak_cgroup_levels[count]);
-    }
-    hak_store_relaxed(&hak_cgroup_level_count, count);
-    hak_store_relaxed(&hak_cgroup_files_due_ns, 0);
-}
-
-/* Opens them if there are none, or one was lost, as the program closed it. false: nothing was
- * opened; nothing is while there are other threads, and when too many were left open. */
-static bool levels_renew(void) {
-    uint32_t count = hak_load_relaxed(&hak_cgroup_level_count), left = 0;
-    bool is_lost = count == 0;
-    for (unsigned i = 0; i < count * GROUP_FILES; i++) {
-        const hak_os_kept_t *file = &hak_cgroup_levels[i / GROUP_FILES].files[i % GROUP_FILES];
-        bool is_open = hak_os_kept_is_open(file);
-        is_lost = is_lost || (file->number != -1 && !is_open);
-        left += is_open && file->number >= 0;
-    }
-    left += hak_load_relaxed(&hak_cgroup_left_count);
-    if (!is_lost || left > KEPT_LEFT_MOST) {
-        return false;
-    }
-    uint64_t signals;
-    bool is_alone = hak_os_alone_begin(&signals);
-    if (is_alone) {
-        levels_open();
-        hak_store_relaxed(&hak_cgroup_left_count, left);
-    }
-    hak_os_alone_end(signals);
-    return is_alone;
-}
-
-typedef struct group_text {
-    size_t length;
-    char text[CGROUP_TEXT_BYTES]; /* zero-terminated */
-} group_text_t;
-
-/* false: the file is lost. */
-static bool level_read(const cgroup_level_t *level, group_file_t file, group_text_t *out) {
-    out->length = hak_os_kept_read(&level->files[file], out->text, sizeof out->text - 1);
-    out->length = out->length < sizeof out->text ? out->length : sizeof out->text - 1;
-    out->text[out->length] = '\0';
-    return out->length != 0;
-}
-
-static bool level_number(const cgroup_level_t *level, group_file_t file, uint64_t *value) {
-    group_text_t read;
-    const char *text = read.text;
-    return level_read(level, file, &read) && quota_number(&text, text + read.length, value);
-}
-
-static uint64_t stat_number(const group_text_t *stat, const char *key) {
-    uint64_t value;
-    const char *text = strstr(stat->text, key);
-    if (text == NULL) {
-        return 0;
-    }
-    text += strlen(key);
-    return quota_number(&text, stat->text + stat->length, &value) ? value : 0;
-}
-
-/* Of memory.stat, where they stand in the first kilobyte: pages of files that the kernel can drop.
- * Those used lately are some of them: counted as in use, a program that reads its files again and
- * again would look as if it had no room, and would give back what it will want. */
-static uint64_t level_files(const cgroup_level_t *level) {
-    group_text_t stat;
-    if (!level_read(level, GROUP_STAT, &stat)) {
-        return 0;
-    }
-    return stat_number(&stat, "\ninactive_file ") + stat_number(&stat, "\nactive_file ");
-}
-
-/* To read it costs the kernel much where there are many groups, and it changes slowly. Of one
- * group: there is seldom another one that has little left. */
-static const uint64_t FILES_KEPT_NS = 1000u * 1000 * 1000;
-
-static uint64_t files_bytes(const cgroup_level_t *level) {
-    uint64_t now = hak_os_now_ns();
-    if (now < hak_load_relaxed(&hak_cgroup_files_due_ns) &&
-        hak_load_relaxed(&hak_cgroup_files_level) == level) {
-        return hak_load_relaxed(&hak_cgroup_files_bytes);
-    }
-    uint64_t bytes = level_files(level);
-    hak_store_relaxed(&hak_cgroup_files_bytes, bytes);
-    hak_store_relaxed(&hak_cgroup_files_level, level);
-    hak_store_relaxed(&hak_cgroup_files_due_ns, now + FILES_KEPT_NS);
-    return bytes;
-}
-
-static uint64_t memory_room(const hak_os_memory_t *memory) {
-    return memory->limit_bytes > memory->used_bytes ? memory->limit_bytes - memory->used_bytes : 0;
-}
-
-enum { MEMORY_NEAR_PART = 4 }; /* of the limit; more room than that need not be known exactly */
-
-/* Limit and use of one group; false: it has no limit any more, or its files are lost. */
-static bool level_memory(const cgroup_level_t *level, hak_os_memory_t *memory) {
-    uint64_t high = UINT64_MAX, max = UINT64_MAX;
-    bool is_limited = level_number(level, GROUP_HIGH, &high);
-    is_limited = level_number(level, GROUP_MAX, &max) || is_limited;
-    if (!is_limited || !level_number(level, GROUP_CURRENT, &memory->used_bytes)) {
-        return false;
-    }
-    memory->limit_bytes = high < max ? high : max;
-    if (memory_room(memory) < memory->limit_bytes / MEMORY_NEAR_PART) {
-        uint64_t files = files_bytes(level);
-        memory->used_bytes -= files < memory->used_bytes ? files : memory->used_bytes;
-    }
-    return true;
-}
-
-/* Of the kept levels that with least room. false: one says nothing, or there is none. */
-static bool levels_read(hak_os_memory_t *least, bool *is_limited) {
+    char name[CGROUP_NAME_BYTES];
+    cgroup_level_t levels[KEPT_LEVELS];
     hak_os_memory_t memory;
-    uint32_t count = hak_load_relaxed(&hak_cgroup_level_count), told = 0;
-    *is_limited = false;
-    for (unsigned i = 0; i < count; i++) {
-        if (level_memory(&hak_cgroup_levels[i], &memory)) {
-            told++;
-            if (!*is_limited || memory_room(&memory) < memory_room(least)) {
-                *least = memory;
-                *is_limited = true;
-            }
+    uint32_t count = 0, cpus = HAK_OS_NO_QUOTA;
+    *least = UNLIMITED;
+    memset(levels, -1, sizeof levels); /* no file is kept */
+    for (bool is_on = walk_begin(&walk); is_on; is_on = walk_up(&walk)) {
+        walk_name(&walk, "cpu.max", name);
+        size_t length = walk.has_cpu ? hak_os_read_file(name, walk.text, sizeof walk.text) : 0;
+        uint32_t quota = hak_os_quota_parse(walk.text, length);
+        cpus = quota < cpus ? quota : cpus;
+        if (walk.has_memory && count < KEPT_LEVELS && level_open(&walk, &levels[count], &memory)) {
+            memory_take_least(least, &memory);
+            count++;
         }
     }
-    return count != 0 && told == count;
+    hak_store_relaxed(&hak_cgroup_quota, cpus);
+    if (count != 0) {
+        memcpy(hak_cgroup_levels, levels, count * sizeof *levels);
+        hak_store_relaxed(&hak_cgroup_level_count, count);
+    }
+}
+
+/* The first time, or if a file was lost; not beside other threads, and not for ever: a program may
+ * forbid itself to open files. */
+static void levels_renew(hak_os_memory_t *least) {
+    uint64_t signals;
+    uint32_t walks = hak_load_relaxed(&hak_cgroup_walks);
+    if (walks > KEPT_RENEWALS || !hak_os_alone_begin(&signals)) {
+        return;
+    }
+    bool is_lost = walks == 0;
+    for (unsigned i = 0; i < hak_load_relaxed(&hak_cgroup_level_count) * GROUP_FILES; i++) {
+        const cgroup_level_t *level = &hak_cgroup_levels[i / GROUP_FILES];
+        is_lost = is_lost || hak_os_kept_is_lost(&level->files[i % GROUP_FILES]);
+    }
+    if (is_lost) {
+        hak_store_relaxed(&hak_cgroup_walks, walks + 1);
+        levels_open(least);
+    }
+    hak_os_restore_signals(signals);
 }
 
 bool hak_os_memory_limit(hak_os_memory_t *memory) {
-    hak_os_memory_t least;
-    bool is_limited;
-    if (!levels_read(&least, &is_limited) && levels_renew()) {
-        (void)levels_read(&least, &is_limited);
+    hak_os_memory_t least = UNLIMITED;
+    if (hak_load_relaxed(&hak_cgroup_walks) == 0 || !levels_read(&least)) {
+        levels_renew(&least);
     }
+    bool is_limited = least.limit_bytes != NO_BOUND;
     if (is_limited) {
         *memory = least;
     }

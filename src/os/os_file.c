@@ -6,15 +6,12 @@
 #endif
 #include "base/fmt.h"
 #include "os/os.h"
+#include "os/os_socket.h"
 #include "os/syscall.h"
 
 #include <fcntl.h>
 #include <string.h>
 #include <sys/syscall.h>
-
-static long file_open(const char *path) {
-    return hak_syscall(SYS_openat, AT_FDCWD, (long)path, O_RDONLY | O_CLOEXEC, 0, 0, 0);
-}
 
 /* At least a byte, unless it is the end. */
 static size_t file_read(long fd, char *buffer, size_t capacity) {
@@ -25,26 +22,25 @@ static size_t file_read(long fd, char *buffer, size_t capacity) {
     return done < 0 ? 0 : (size_t)done;
 }
 
-static void file_close(long fd) {
-    hak_syscall(SYS_close, fd, 0, 0, 0, 0, 0);
+/* The kernel makes each of these texts at once: less than was asked for is the end. */
+int hak_os_open_head(const char *path, char *buffer, size_t capacity, size_t *length) {
+    long fd = hak_syscall(SYS_openat, AT_FDCWD, (long)path, O_RDONLY | O_CLOEXEC, 0, 0, 0);
+    *length = fd < 0 || capacity == 0 ? 0 : file_read(fd, buffer, capacity);
+    return fd < 0 ? -1 : (int)fd;
 }
 
 size_t hak_os_read_file(const char *path, char *buffer, size_t capacity) {
-    size_t length = 0, more;
+    size_t length;
     if (hak_os_fault_hit(HAK_OS_CALL_READ)) {
         return 0;
     }
     if (hak_os_fault_file(path, buffer, capacity, &length)) {
         return length;
     }
-    long fd = file_open(path);
-    if (fd < 0) {
-        return 0;
+    int fd = hak_os_open_head(path, buffer, capacity, &length);
+    if (fd >= 0) {
+        hak_os_close_file(fd);
     }
-    while (length < capacity && (more = file_read(fd, buffer + length, capacity - length)) != 0) {
-        length += more;
-    }
-    file_close(fd);
     return length;
 }
 
@@ -86,14 +82,14 @@ bool hak_os_read_lines(const char *path, char *buffer, size_t capacity, hak_os_l
         (void)lines_take(&lines, buffer, length, capacity);
         return true;
     }
-    long fd = file_open(path);
+    int fd = hak_os_open_head(path, buffer, 0, &length);
     if (fd < 0) {
         return false;
     }
     while ((more = file_read(fd, buffer + length, capacity - length)) != 0) {
         length = lines_take(&lines, buffer, length + more, capacity);
     }
-    file_close(fd);
+    hak_os_close_file(fd);
     return true;
 }
 

@@ -11,58 +11,77 @@
 #include "os/syscall.h"
 
 #include <fcntl.h>
+#include <limits.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 
 enum {
     KEPT_LEAST = 1024, /* select knows those below; with a limit of 1024 ours are the last ones */
     KEPT_NUMBERS = 24, /* at the end of a table that is no larger */
     KEPT_TABLE = 256,  /* a table of fewer belongs to the program alone */
+    KEPT_ENODEV = -19,
+    KEPT_TASK_LINKS = 3, /* of the folder of threads: two as any has, and one a thread */
 };
 
+HAK_LOCKED_STATE int hak_kept_least; /* while alone: that a number may be; 0: not known yet */
+
+bool hak_os_has_one_task(void) {
+    struct stat status = {0};
+    hak_syscall(SYS_newfstatat, AT_FDCWD, (long)"/proc/self/task", (long)&status, 0, 0, 0);
+    return S_ISDIR(status.st_mode) && status.st_nlink == KEPT_TASK_LINKS;
+}
+
+bool hak_os_is_alone(void) {
+    bool is_told = &__libc_single_threaded != NULL;
+    return (is_told ? hak_lock_is_single() : hak_os_has_one_task()) || hak_os_fault_has_files();
+}
+
+/* A handler of a signal may start a thread before they are blocked. */
 bool hak_os_alone_begin(uint64_t *signals) {
+    if (!hak_os_is_alone()) {
+        return false;
+    }
     *signals = hak_os_block_signals();
-    return hak_lock_is_single() || hak_os_fault_has_files();
+    hak_kept_least = 0;
+    bool is_alone = hak_os_is_alone();
+    if (!is_alone) {
+        hak_os_restore_signals(*signals);
+    }
+    return is_alone;
 }
 
-void hak_os_alone_end(uint64_t signals) {
-    hak_os_restore_signals(signals);
-}
-
-/* The least number that ours may have; 0: none. */
+/* INT_MAX, which no number is: none may. */
 static int kept_least(void) {
     struct rlimit limit = {0};
-    if (hak_syscall(SYS_prlimit64, 0, RLIMIT_NOFILE, 0, (long)&limit, 0, 0) != 0 ||
-        limit.rlim_cur < KEPT_TABLE) {
-        return 0;
+    if (hak_kept_least == 0) {
+        hak_syscall(SYS_prlimit64, 0, RLIMIT_NOFILE, 0, (long)&limit, 0, 0);
+        hak_kept_least = limit.rlim_cur >= KEPT_LEAST + KEPT_NUMBERS ? KEPT_LEAST
+                         : limit.rlim_cur >= KEPT_TABLE ? (int)limit.rlim_cur - KEPT_NUMBERS
+                                                        : INT_MAX;
     }
-    bool is_large = limit.rlim_cur >= KEPT_LEAST + KEPT_NUMBERS;
-    return is_large ? KEPT_LEAST : (int)limit.rlim_cur - KEPT_NUMBERS;
+    return hak_kept_least;
 }
 
-bool hak_os_kept_open(hak_os_kept_t *kept, const char *path) {
-    *kept = HAK_OS_KEPT_NONE;
-    int least = kept_least();
-    if (hak_os_fault_hit(HAK_OS_CALL_READ) || least == 0) {
-        return false;
+size_t hak_os_kept_open(hak_os_kept_t *kept, const char *path, hak_os_kept_wanted_t *is_wanted,
+                        char *text, size_t capacity) {
+    size_t length = 0;
+    kept->number = -1;
+    if (hak_os_fault_hit(HAK_OS_CALL_READ)) {
+        return 0;
     }
-    kept->number = hak_os_fault_keep(path);
-    if (kept->number != -1) {
-        bool is_there = kept->number != HAK_OS_FAULT_REFUSED;
-        kept->number = is_there ? kept->number : -1;
-        return is_there;
+    bool is_given = hak_os_fault_file(path, text, capacity, &length);
+    int low = is_given ? -1 : hak_os_open_head(path, text, capacity, &length);
+    bool is_kept = capacity == 0 || is_wanted(text, length);
+    if (is_kept && is_given) {
+        kept->number = hak_os_fault_keep(path);
+    } else if (is_kept && hak_os_find_file(low, &kept->id)) {
+        kept->number = hak_os_copy_descriptor(low, kept_least());
     }
-    long low = hak_syscall(SYS_openat, AT_FDCWD, (long)path, O_RDONLY | O_CLOEXEC, 0, 0, 0);
-    if (low < 0) {
-        return false;
+    if (low >= 0) {
+        hak_os_close_file(low);
     }
-    kept->number = hak_os_copy_descriptor((int)low, least);
-    hak_os_close_file((int)low);
-    if (kept->number != -1 && !hak_os_find_file(kept->number, &kept->id)) {
-        hak_os_close_file(kept->number);
-        kept->number = -1;
-    }
-    return kept->number != -1;
+    return length;
 }
 
 void hak_os_kept_close(hak_os_kept_t *kept) {
@@ -72,13 +91,18 @@ void hak_os_kept_close(hak_os_kept_t *kept) {
     kept->number = -1;
 }
 
-bool hak_os_kept_is_open(const hak_os_kept_t *kept) {
+static bool kept_is_ours(const hak_os_kept_t *kept) {
     hak_os_file_id_t id;
+    return hak_os_find_file(kept->number, &id) && hak_os_is_same_file(&id, &kept->id);
+}
+
+bool hak_os_kept_is_lost(const hak_os_kept_t *kept) {
     char byte;
     if (kept->number < 0) {
-        return kept->number != -1 && hak_os_fault_kept(kept->number, &byte, 1) != 0;
+        return kept->number != -1 && hak_os_fault_kept(kept->number, &byte, 1) == 0;
     }
-    return hak_os_find_file(kept->number, &id) && hak_os_is_same_file(&id, &kept->id);
+    return !kept_is_ours(kept) ||
+           hak_syscall(SYS_pread64, kept->number, (long)&byte, 1, 0, 0, 0) == KEPT_ENODEV;
 }
 
 size_t hak_os_kept_read(const hak_os_kept_t *kept, char *buffer, size_t capacity) {
@@ -88,9 +112,9 @@ size_t hak_os_kept_read(const hak_os_kept_t *kept, char *buffer, size_t capacity
     if (kept->number < 0) {
         return hak_os_fault_kept(kept->number, buffer, capacity);
     }
-    if (!hak_os_kept_is_open(kept)) {
+    if (!kept_is_ours(kept)) {
         return 0;
     }
     long length = hak_syscall(SYS_pread64, kept->number, (long)buffer, (long)capacity, 0, 0, 0);
-    return length > 0 && hak_os_kept_is_open(kept) ? (size_t)length : 0;
+    return length > 0 && kept_is_ours(kept) ? (size_t)length : 0;
 }

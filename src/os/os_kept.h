@@ -17,29 +17,25 @@ typedef struct hak_os_kept {
     hak_os_file_id_t id;
 } hak_os_kept_t;
 
-#define HAK_OS_KEPT_NONE                                                                           \
-    (hak_os_kept_t) {                                                                              \
-        .number = -1                                                                               \
-    }
-
-/* Blocks signals; false: there may be other threads, or it cannot be known. hak_os_alone_end
- * follows in either case. */
+/* The kernel says that the process has one thread: asked where the C library does not tell. */
+bool hak_os_has_one_task(void);
+/* Blocks signals. false: there may be other threads, and there is nothing to restore. */
 bool hak_os_alone_begin(uint64_t *signals);
-void hak_os_alone_end(uint64_t signals);
-/* These two between them. false: it cannot be opened, or no high number is to be had. */
-bool hak_os_kept_open(hak_os_kept_t *kept, const char *path);
+/* These two while alone. Reads the head of a file, and keeps it open if the text is wanted, or
+ * capacity is 0, and a high number is to be had; returns the bytes read. */
+typedef bool hak_os_kept_wanted_t(const char *text, size_t length);
+size_t hak_os_kept_open(hak_os_kept_t *kept, const char *path, hak_os_kept_wanted_t *is_wanted,
+                        char *text, size_t capacity);
 void hak_os_kept_close(hak_os_kept_t *kept);
-/* A file of ours is open there. */
-bool hak_os_kept_is_open(const hak_os_kept_t *kept);
+/* One was kept, and is no longer: the program closed it, or the kernel removed what it is of. */
+bool hak_os_kept_is_lost(const hak_os_kept_t *kept);
 /* Reads the head of the file, as it is now; 0: nothing was read, or it may be another file's. */
 size_t hak_os_kept_read(const hak_os_kept_t *kept, char *buffer, size_t capacity);
 
-enum { HAK_OS_FAULT_REFUSED = -2 };
 #if HAK_FAULT
 /* The test has files: none is opened. */
 bool hak_os_fault_has_files(void);
-/* Keeps a file of the test open: a number below HAK_OS_FAULT_REFUSED, which says that the file is
- * empty, or -1: it is a real one. */
+/* Keeps a file of the test open: a number below -1; -1: it is empty. */
 int hak_os_fault_keep(const char *path);
 /* Reads the head of what is in it now; 0: it is no longer open. */
 size_t hak_os_fault_kept(int number, char *buffer, size_t capacity);

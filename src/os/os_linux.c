@@ -184,9 +184,8 @@ static bool os_huge_is_default; /* [atomic] */
 
 void hak_os_huge_look(void) {
     char text[64];
-    size_t length =
-        hak_os_read_file("/sys/kernel/mm/transparent_hugepage/enabled", text, sizeof text - 1);
-    text[length] = '\0';
+    const char *path = "/sys/kernel/mm/transparent_hugepage/enabled";
+    text[hak_os_is_alone() ? hak_os_read_file(path, text, sizeof text - 1) : 0] = '\0';
     hak_store_relaxed(&os_huge_is_default, strstr(text, "[always]") != NULL);
 }
 

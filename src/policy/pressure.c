@@ -93,14 +93,16 @@ static uint64_t pressure_look(const hak_footprint_t *has) {
         pressure_bound(&memory, has);
         return hak_load_relaxed(&hak_knobs.is_tight) ? LOOK_TIGHT_NS : LOOK_NS;
     }
-    if (hak_load_relaxed(&hak_knobs.limit_bytes) != 0 &&
-        hak_add_relaxed(&hak_pressure.misses, 1) + 1 < MISSES_MOST) {
+    bool had_limit = hak_load_relaxed(&hak_knobs.limit_bytes) != 0 ||
+                     hak_load_relaxed(&hak_pressure.misses) != 0;
+    if (had_limit && hak_add_relaxed(&hak_pressure.misses, 1) + 1 < MISSES_MOST) {
         return LOOK_NS; /* files cannot be read just now, perhaps because memory is out */
     }
     hak_store_relaxed(&hak_knobs.room_soft_bytes, SIZE_MAX);
     hak_store_relaxed(&hak_knobs.is_tight, false);
     hak_store_relaxed(&hak_knobs.limit_bytes, 0);
-    return LOOK_NEVER_NS;
+    /* Another thread may read what this one, with descriptors of its own, cannot. */
+    return had_limit ? LOOK_NS : LOOK_NEVER_NS;
 }
 
 void hak_policy_press(void) {

@@ -85,7 +85,7 @@ uint32_t hak_os_fault_cpu(uint32_t cpu) {
     return os_fault_cpu != 0 ? (uint32_t)(os_fault_cpu - 1) : cpu;
 }
 
-enum { KEPT_FILES = 64, KEPT_PATH_BYTES = 600, KEPT_FIRST = 3 };
+enum { KEPT_FILES = 64, KEPT_PATH_BYTES = 600, KEPT_FIRST = 2 };
 
 static char os_fault_kept[KEPT_FILES][KEPT_PATH_BYTES]; /* [one thread] paths; "": not open */
 static uint32_t os_fault_kept_count;                    /* [atomic] ever kept */
@@ -95,6 +95,13 @@ void hak_os_fault_files(hak_os_fault_files_t *files) {
         os_fault_kept[i][0] = '\0';
     }
     hak_store_release(&os_fault_files, files); /* pairs FILES */
+}
+
+extern uint32_t hak_cgroup_walks, hak_cgroup_level_count;
+
+void hak_os_fault_groups_anew(void) {
+    hak_store_relaxed(&hak_cgroup_walks, 0);
+    hak_store_relaxed(&hak_cgroup_level_count, 0);
 }
 
 bool hak_os_fault_file(const char *path, char *buffer, size_t capacity, size_t *length) {
@@ -114,11 +121,9 @@ bool hak_os_fault_has_files(void) {
 int hak_os_fault_keep(const char *path) {
     char byte;
     size_t length;
-    if (strlen(path) >= KEPT_PATH_BYTES || !hak_os_fault_file(path, &byte, 1, &length)) {
+    if (strlen(path) >= KEPT_PATH_BYTES || !hak_os_fault_file(path, &byte, 1, &length) ||
+        length == 0) {
         return -1;
-    }
-    if (length == 0) {
-        return HAK_OS_FAULT_REFUSED;
     }
     uint32_t index = hak_add_relaxed(&os_fault_kept_count, 1) % KEPT_FILES;
     memcpy(os_fault_kept[index], path, strlen(path) + 1);

@@ -25,5 +25,7 @@ void hak_os_fault_run_on(uint32_t cpu);
 #define HAK_OS_FAULT_REAL SIZE_MAX
 typedef size_t hak_os_fault_files_t(const char *path, char *buffer, size_t capacity);
 void hak_os_fault_files(hak_os_fault_files_t *files);
+/* The next look for control groups is as if it were the first of the process. */
+void hak_os_fault_groups_anew(void);
 
 #endif

@@ -17,6 +17,8 @@ static size_t serve(const char *path, char *buffer, size_t capacity) {
         snprintf(text, sizeof text, "0::/fuzz\n");
     } else if (strcmp(name, "/memory.max") == 0 && limit_bytes != 0) {
         snprintf(text, sizeof text, "%llu\n", (unsigned long long)limit_bytes);
+    } else if (strcmp(name, "/memory.max") == 0) {
+        snprintf(text, sizeof text, "max\n");
     } else if (strcmp(name, "/memory.current") == 0) {
         snprintf(text, sizeof text, "%llu\n", (unsigned long long)used_bytes);
     }
@@ -60,4 +62,5 @@ void fuzz_os_relent(void) {
 void fuzz_os_limit(fuzz_tape_t *tape) {
     limit_bytes = (uint64_t)fuzz_byte(tape) << 20;
     used_bytes = limit_bytes * fuzz_byte(tape) / 255;
+    hak_os_fault_groups_anew();
 }

@@ -136,7 +136,10 @@ static void start_on_one_cpu(char **argv) {
 int main(int argc, char **argv) {
     (void)argc;
     start_on_one_cpu(argv);
+    hak_os_memory_t memory;
     hak_os_fault_files(serve_quota);
+    hak_os_fault_groups_anew();
+    (void)hak_os_memory_limit(&memory);
     hak_knobs.cgroup = true;
     hak_knobs.cache_bytes = CACHE_BYTES;
     return cmocka_run_group_tests(tests, NULL, NULL) == 0 ? 0 : 1;

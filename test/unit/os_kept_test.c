@@ -27,6 +27,16 @@ static char ours_path[] = "/tmp/hak_kept_ours_XXXXXX", other_path[] = "/tmp/hak_
 static hak_os_kept_t kept;
 static atomic_bool is_over;
 
+static bool is_wanted(const char *text, size_t length) {
+    return length != 0 && text[0] == 'o';
+}
+
+static bool keep(hak_os_kept_t *file) {
+    char text[16];
+    (void)hak_os_kept_open(file, ours_path, is_wanted, text, sizeof text);
+    return file->number != -1;
+}
+
 static void put(const char *path, const char *text) {
     int fd = open(path, O_WRONLY | O_TRUNC | O_CLOEXEC);
     assert_true(fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text));
@@ -39,8 +49,10 @@ static int begin(void **state) {
     put(ours_path, "ours");
     put(other_path, "other");
     bool is_alone = hak_os_alone_begin(&signals);
-    bool is_open = is_alone && hak_os_kept_open(&kept, ours_path);
-    hak_os_alone_end(signals);
+    bool is_open = is_alone && keep(&kept);
+    if (is_alone) {
+        hak_os_restore_signals(signals);
+    }
     atomic_store(&is_over, false);
     return is_open ? 0 : 1;
 }
@@ -76,7 +88,7 @@ static void small_table_of_descriptors_is_the_program_s_alone(void **state) {
     assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
     small = (struct rlimit){.rlim_cur = 64, .rlim_max = before.rlim_max};
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &small), 0);
-    bool is_open = hak_os_kept_open(&more, ours_path);
+    bool is_open = keep(&more);
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
     assert_false(is_open);
 }
@@ -86,7 +98,7 @@ static void number_the_program_closed_or_was_given_is_left_alone(void **state) {
     int other = open(other_path, O_RDONLY | O_CLOEXEC);
     assert_int_equal(close(kept.number), 0);
     assert_true(reads(""));
-    assert_false(hak_os_kept_is_open(&kept));
+    assert_true(hak_os_kept_is_lost(&kept));
     assert_int_equal(dup2(other, kept.number), kept.number);
     assert_true(reads(""));
     assert_int_equal(lseek(other, 0, SEEK_CUR), 0);
@@ -158,7 +170,8 @@ static bool forbid_files(void) {
                                      SYS_fcntl,
                                      SYS_unshare,
                                      436 /* close_range */,
-                                     SYS_mmap};
+                                     SYS_mmap,
+                                     SYS_rt_sigprocmask};
     struct sigaction action = {.sa_sigaction = report_call, .sa_flags = SA_SIGINFO};
     struct sock_filter code[2 * UNIT_COUNT(calls) + 2] = {
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr))};
@@ -180,9 +193,10 @@ static int look_beside_a_thread(void) {
         return 0;
     }
     bool is_read = reads("ours");
-    (void)hak_os_memory_limit(&memory); /* none was found: it would open files */
-    (void)hak_os_cpu_quota();
-    return is_read ? 0 : 127;
+    hak_os_fault_groups_anew();
+    (void)hak_os_memory_limit(&memory); /* it would open files */
+    bool is_alone = hak_os_alone_begin(&(uint64_t){0});
+    return is_read && !is_alone ? 0 : 127;
 }
 
 static void looks_beside_threads_open_close_and_make_nothing(void **state) {
@@ -196,72 +210,54 @@ static void looks_beside_threads_open_close_and_make_nothing(void **state) {
     UNIT_EXPECT(status == 0, "status %x", (unsigned)status);
 }
 
-/* --- the files of control groups -------------------------------------------------------------- */
+static void *note_tasks(void *is_one) {
+    *(bool *)is_one = hak_os_has_one_task();
+    return NULL;
+}
 
-typedef struct served_file {
-    const char *path, *text;
-} served_file_t;
-
-static const served_file_t *served; /* up to one without a path; all others do not exist */
-
-static size_t serve(const char *path, char *buffer, size_t capacity) {
-    for (const served_file_t *file = served; file->path != NULL; file++) {
-        if (strcmp(file->path, path) == 0) {
-            size_t length = strlen(file->text);
-            memcpy(buffer, file->text, length < capacity ? length : capacity);
-            return length;
-        }
+/* What is asked where the C library does not tell. */
+static void kernel_tells_of_a_second_thread(void **state) {
+    (void)state;
+    pthread_t thread;
+    bool is_one = true;
+    int status = -1;
+    assert_true(hak_os_has_one_task());
+    pid_t child = fork();
+    if (child == 0) {
+        bool was_one = hak_os_has_one_task();
+        _exit(!was_one || pthread_create(&thread, NULL, note_tasks, &is_one) != 0 ||
+              pthread_join(thread, NULL) != 0 || is_one);
     }
-    return 0;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
 }
 
-#define ROOT "/sys/fs/cgroup/"
-#define ABOVE ROOT "a/"
-#define GROUP ABOVE "b/"
-#define SELF                                                                                       \
-    { "/proc/self/cgroup", "0::/a/b\n" }
-
-/* The files are open: whether one says something else is seen without opening any. */
-static void memory_files_once_open_are_read_as_they_are_now(void **state) {
-    (void)state;
-    static const served_file_t before[] = {
-        SELF, {GROUP "memory.max", "1000\n"}, {GROUP "memory.current", "100\n"}, {0}};
-    static const served_file_t after[] = {
-        {GROUP "memory.max", "900\n"}, {GROUP "memory.current", "200\n"}, {0}};
-    static const served_file_t unlimited[] = {
-        {GROUP "memory.max", "max\n"}, {GROUP "memory.current", "200\n"}, {0}};
-    hak_os_memory_t memory;
-    served = before;
-    hak_os_fault_files(serve);
-    assert_true(hak_os_memory_limit(&memory));
-    served = after;
-    assert_true(hak_os_memory_limit(&memory));
-    assert_true(memory.limit_bytes == 900 && memory.used_bytes == 200);
-    served = unlimited;
-    assert_false(hak_os_memory_limit(&memory));
-    served = after;
-    assert_true(hak_os_memory_limit(&memory));
-    hak_os_fault_files(serve); /* the program closed all; the group is no longer to be found */
-    assert_false(hak_os_memory_limit(&memory));
-    served = before;
-    assert_true(hak_os_memory_limit(&memory));
-    hak_os_fault_files(NULL);
+/* So the kernel answers of a group that was removed, the descriptor of which is still open. */
+static int lose_by_removal(void) {
+    struct sock_filter code[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_pread64, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | 19),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    struct sock_fprog program = {.len = UNIT_COUNT(code), .filter = code};
+    bool was_lost = hak_os_kept_is_lost(&kept);
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
+        prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0) {
+        return 0;
+    }
+    return !was_lost && reads("") && hak_os_kept_is_lost(&kept) ? 0 : 1;
 }
 
-static void memory_of_more_levels_than_are_followed_is_that_of_the_lowest(void **state) {
+static void file_of_a_removed_group_is_lost(void **state) {
     (void)state;
-    static const served_file_t files[] = {
-        {"/proc/self/cgroup", "0::/a/b/c\n"}, {GROUP "c/memory.max", "5000\n"},
-        {GROUP "c/memory.current", "100\n"},  {GROUP "memory.max", "4000\n"},
-        {GROUP "memory.current", "100\n"},    {ABOVE "memory.max", "3000\n"},
-        {ABOVE "memory.current", "100\n"},    {ROOT "memory.max", "2000\n"},
-        {ROOT "memory.current", "100\n"},     {0}};
-    hak_os_memory_t memory;
-    served = files;
-    hak_os_fault_files(serve);
-    assert_true(hak_os_memory_limit(&memory));
-    hak_os_fault_files(NULL);
-    assert_int_equal(memory.limit_bytes, 3000);
+    int status = -1;
+    pid_t child = fork();
+    if (child == 0) {
+        _exit(lose_by_removal());
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
 }
 
 #define KEPT_TEST(test) cmocka_unit_test_setup_teardown(test, begin, end)
@@ -279,10 +275,10 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         KEPT_TEST(kept_file_is_read_as_it_is_and_leaves_low_numbers),
         KEPT_TEST(small_table_of_descriptors_is_the_program_s_alone),
+        KEPT_TEST(file_of_a_removed_group_is_lost),
         KEPT_TEST(looks_beside_threads_open_close_and_make_nothing),
         cmocka_unit_test_setup(number_the_program_closed_or_was_given_is_left_alone, begin),
-        cmocka_unit_test(memory_files_once_open_are_read_as_they_are_now),
-        cmocka_unit_test(memory_of_more_levels_than_are_followed_is_that_of_the_lowest),
+        cmocka_unit_test(kernel_tells_of_a_second_thread),
         KEPT_TEST(program_that_takes_the_number_loses_no_file),
     };
     int failed = cmocka_run_group_tests(tests, NULL, NULL);

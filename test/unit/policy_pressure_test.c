@@ -23,7 +23,7 @@ static size_t serve(const char *path, char *buffer, size_t capacity) {
         return (size_t)snprintf(buffer, capacity, "0::/\n");
     }
     if (strcmp(file, "memory.high") != 0 && strcmp(file, "memory.current") != 0) {
-        return 0;
+        return strcmp(file, "memory.max") == 0 ? (size_t)snprintf(buffer, capacity, "max\n") : 0;
     }
     return number == 0 ? (size_t)snprintf(buffer, capacity, "max\n")
                        : (size_t)snprintf(buffer, capacity, "%zu\n", number);
@@ -74,6 +74,7 @@ static int begin(void **state) {
     hak_os_fault_files(serve);
     limit = 0;
     used = 0;
+    hak_os_fault_groups_anew();
     hak_knobs.cgroup = true;
     hak_knobs.retain_min_bytes = (size_t)1 << 40;
     spans_make(1);
@@ -246,6 +247,23 @@ static void reads_that_go_on_failing_are_no_limit(void **state) {
     assert_true(hak_knobs.room_soft_bytes == SIZE_MAX && !hak_knobs.is_tight);
 }
 
+/* They may have been those of a thread with descriptors of its own. */
+static void limit_that_can_be_read_again_counts_again(void **state) {
+    (void)state;
+    limit = 100 * MEBIBYTE;
+    press_with(limit);
+    hak_os_fault_plan(HAK_OS_CALL_READ, 0, UINT64_MAX);
+    for (unsigned i = 0; i < 20; i++) {
+        press_second();
+    }
+    assert_int_equal(hak_knobs.limit_bytes, 0);
+    hak_os_fault_plan(HAK_OS_CALL_READ, 0, 0);
+    press_second();
+    press_second();
+    assert_int_equal(hak_knobs.limit_bytes, limit);
+    assert_true(hak_knobs.is_tight);
+}
+
 static void kernel_that_takes_nothing_is_asked_seldom(void **state) {
     (void)state;
     limit = 150 * MEBIBYTE;
@@ -275,6 +293,7 @@ static const struct CMUnitTest tests[] = {
     PRESSURE_TEST(small_process_looks_once_and_with_the_option_off_never),
     PRESSURE_TEST(memory_wanted_at_once_is_given_back_less_and_less),
     PRESSURE_TEST(reads_that_go_on_failing_are_no_limit),
+    PRESSURE_TEST(limit_that_can_be_read_again_counts_again),
     PRESSURE_TEST(kernel_that_takes_nothing_is_asked_seldom),
 };
 

@@ -1,0 +1,72 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+#
+# How many system calls does a process more make that does nothing, because the library is preloaded?
+# Where memory and CPU time are controllers of version 1, in a group without a limit, in one with a
+# limit of memory; and none that opens a file of the kernel where it is loaded beside a second thread.
+# usage: start_calls_test.sh PYTHON    (environment: HAKMEM_LIB)
+set -u
+python=$1
+trace=$(mktemp -d) || exit 1
+trap 'rm -rf "$trace"' EXIT
+status=0
+
+strace -f -o "$trace/calls" -e trace=none true 2>/dev/null || {
+    echo "skip: strace is not installed, or may not trace here"
+    exit 77
+}
+# As root, or as root of a user namespace.
+for own in "unshare -m" "unshare -rm"; do
+    $own sh -c "mount -t tmpfs none /sys/fs/cgroup && mount --bind /dev/null /proc/\$\$/cgroup" 2>/dev/null && break
+    own=
+done
+[ -n "$own" ] || {
+    echo "skip: no namespace with a file system of its own is to be had here"
+    exit 77
+}
+
+# count SELF LIMIT [LIBRARY]: calls of `true` in a group that says so, from its start on
+count() {
+    printf '%b' "$1" >"$trace/self"
+    # shellcheck disable=SC2016,SC2086
+    GROUP_LIMIT=$2 GROUP_LIBRARY=${3:-} GROUP_SELF=$trace/self strace -f -o "$trace/calls" $own sh -c '
+        mount -t tmpfs none /sys/fs/cgroup && cd /sys/fs/cgroup || exit 1
+        echo "$GROUP_LIMIT" >memory.max
+        echo max >memory.high
+        echo 1000000 >memory.current
+        echo "anon 5" >memory.stat
+        echo "max 100000" >cpu.max
+        mount --bind "$GROUP_SELF" "/proc/$$/cgroup" || exit 1
+        LD_PRELOAD=$GROUP_LIBRARY
+        export LD_PRELOAD
+        exec true' || exit 1
+    sed '1,/execve(.*true.*= 0$/d' "$trace/calls" | grep -c '('
+}
+
+# expect NAME MOST SELF LIMIT
+expect() {
+    plain=$(count "$3" "$4")
+    ours=$(count "$3" "$4" "$HAKMEM_LIB")
+    echo "$1: $((ours - plain)) calls more than $plain"
+    if [ "$((ours - plain))" -gt "$2" ]; then
+        echo "FAILED: $1: more than $2"
+        cat "$trace/calls"
+        status=1
+    fi
+}
+
+expect "version 1" 17 '4:memory:/\n3:cpu,cpuacct:/\n0::/\n' max
+expect "no limit" 26 '0::/\n' max
+expect "limit of memory" 38 '0::/\n' 536870912
+
+strace -f -o "$trace/calls" -e trace=openat "$python" -c '
+import ctypes, sys, threading
+end = threading.Event()
+threading.Thread(target=end.wait).start()
+ctypes.CDLL(sys.argv[1])
+end.set()' "$HAKMEM_LIB" || status=1
+if sed '1,/libhakmem/d' "$trace/calls" | grep -E 'hugepage|cgroup'; then
+    echo "FAILED: loaded beside a thread it opens files"
+    status=1
+fi
+exit $status
