@@ -60,9 +60,10 @@ namespace {
 using handler_getter = std::new_handler (*)() noexcept;
 using thrower = void (*)();
 
+enum { NOLOAD_LAZY = 4 | 1, NODELETE_NOLOAD_LAZY = 0x1000 | NOLOAD_LAZY };
+
 /* A runtime that only a plugin loaded (RTLD_LOCAL) is not in the global scope. */
 HAK_COLD void *find_in_runtime(const char *symbol) {
-    enum { NOLOAD_LAZY = 4 | 1 };
     static const char *const names[] = {"libstdc++.so.6", "libc++.so.1", "libc++abi.so.1"};
     for (const char *name : names) {
         void *runtime = dlopen != nullptr ? dlopen(name, NOLOAD_LAZY) : nullptr;
@@ -93,10 +94,6 @@ HAK_COLD void throw_bad_alloc() {
     std::abort();
 }
 
-void *allocate(std::size_t size, std::size_t align) noexcept {
-    return align == 0 ? hak_malloc(size) : hak_memalign(align, size);
-}
-
 /* Calls new_handlers until memory turns up; NULL when there is none left to call. */
 HAK_COLD void *retry(std::size_t size, std::size_t align) {
     for (;;) {
@@ -105,7 +102,7 @@ HAK_COLD void *retry(std::size_t size, std::size_t align) {
             return nullptr;
         }
         handler();
-        void *block = allocate(size, align);
+        void *block = align == 0 ? hak_malloc(size) : hak_memalign(align, size);
         if (block != nullptr) {
             return block;
         }
@@ -193,8 +190,7 @@ void *hak_new_quiet_rest(size_t size) noexcept {
 
 namespace {
 
-/* --- default definitions ------------------------------------------------------------------------
- */
+/* --- default definitions ---------------------------------------------------------------------- */
 
 #define HAK_FORM(form, symbol, kind, ours, called, call)                                           \
     KIND_##kind(default_##form) {                                                                  \
@@ -217,12 +213,12 @@ enum form_number {
     FORM_FIRST_DELETE = FORM_delete,
 };
 
-/* --- which forms the program replaces ----------------------------------------------------------
- */
+/* --- which forms the program replaces --------------------------------------------------------- */
 
 struct replacements {
-    void *behind[FORM_nothing];    /* the program's definition, if it has to be called for ours */
-    bool is_own[FORM_nothing + 1]; /* the form is ours, and nothing is behind */
+    void *behind[FORM_nothing]; /* the program's definition, if it has to be called for ours */
+    const char *library[FORM_nothing]; /* where that is, if dlclose could unload it */
+    bool is_own[FORM_nothing + 1];     /* the form is ours, and nothing is behind */
     bool is_settled[FORM_nothing + 1]; /* so is every form that it depends on */
 };
 
@@ -230,10 +226,13 @@ struct replacements {
 
 void *const NEXT = reinterpret_cast<void *>(-1L); /* RTLD_NEXT */
 
-/* Which object of the process each address lies in, counted from 1. */
+enum { HANDLER = FORM_nothing, THROW, MALLOC, LOADER, SEARCHED };
+
+/* Which object of the process each address lies in, counted from 1 in the order of loading. */
 struct object_search {
-    void *address[FORM_nothing + 3];
-    unsigned object[FORM_nothing + 3];
+    void *address[SEARCHED];
+    unsigned object[SEARCHED];
+    const char *name[SEARCHED];
     unsigned visited;
 };
 
@@ -252,9 +251,10 @@ bool is_in_object(const dl_phdr_info *info, const void *address) {
 int visit_object(dl_phdr_info *info, size_t, void *context) {
     auto *search = static_cast<object_search *>(context);
     search->visited++;
-    for (unsigned i = 0; i < FORM_nothing + 3; i++) {
+    for (unsigned i = 0; i < SEARCHED; i++) {
         if (search->object[i] == 0 && is_in_object(info, search->address[i])) {
             search->object[i] = search->visited;
+            search->name[i] = info->dlpi_name;
         }
     }
     return 0;
@@ -262,26 +262,24 @@ int visit_object(dl_phdr_info *info, size_t, void *context) {
 
 /* A library that comes after ours replaces forms as well: before ours was there, it was found. A
  * C++ runtime and another allocator, which has a malloc of its own, do not count: we stand in for
- * them. */
+ * them. Such a library stays loaded from now on: dlclose of a plugin that brought it and ours,
+ * which stays, would unload it, as RTLD_NEXT does not count as a use. */
 HAK_COLD void find_behind(replacements *found) {
-    enum { HANDLER = FORM_nothing, THROW, MALLOC };
     object_search search = {};
-    static const char *const symbols[] = {
-#define HAK_FORM(form, symbol, kind, ours, called, call) symbol,
+#define HAK_FORM(form, symbol, kind, ours, called, call)                                           \
+    search.address[FORM_##form] = dlsym(NEXT, symbol);
 #include "api/operators.def"
-    };
-    for (unsigned i = 0; i < FORM_nothing; i++) {
-        search.address[i] = dlsym(NEXT, symbols[i]);
-    }
     search.address[HANDLER] = reinterpret_cast<void *>(hak_cxx_get_new_handler);
     search.address[THROW] = reinterpret_cast<void *>(hak_cxx_throw_bad_alloc);
     search.address[MALLOC] = dlsym(NEXT, "malloc");
+    search.address[LOADER] = dlsym(NEXT, "__tls_get_addr"); /* is there before any dlopen */
     dl_iterate_phdr(visit_object, &search);
     for (unsigned i = 0; i < FORM_nothing; i++) {
         unsigned object = search.object[i];
         if (object != 0 && object != search.object[HANDLER] && object != search.object[THROW] &&
             object != search.object[MALLOC]) {
             found->behind[i] = search.address[i];
+            found->library[i] = object > search.object[LOADER] ? search.name[i] : nullptr;
         }
     }
     (void)dlerror(); /* an old runtime lacks some */
@@ -332,6 +330,11 @@ __attribute__((constructor(102))) void forms_start() {
         calls.call_##form = ours;                                                                  \
     }
 #include "api/operators.def"
+#if defined(HAK_SHARED) && HAK_SHARED
+    for (const char *library : found.library) { /* runs its constructors, so forms are set */
+        (void)(library != nullptr && dlopen(library, NODELETE_NOLOAD_LAZY) != nullptr);
+    }
+#endif
     if (HAK_HARDEN) {
         hak_os_seal(&calls, sizeof calls);
     }
