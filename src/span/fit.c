@@ -6,20 +6,10 @@
  *
  * Alignments above a unit are rare. Their summaries are kept from the first request on, which
  * looks at all superslabs. */
-#include "base/check.h"
 #include "span/span_state.h"
 
 uint64_t hak_fit_places(unsigned align_log2) {
-    static const uint64_t places[HAK_SPAN_ALIGNS] = {
-        ~0ull,
-        0x5555555555555555ull,
-        0x1111111111111111ull,
-        0x0101010101010101ull,
-        0x0001000100010001ull,
-        0x0000000100000001ull,
-        1ull,
-    };
-    return places[align_log2];
+    return ~0ull / hak_mask(1u << align_log2); /* a bit of every 2^n */
 }
 
 static void fit_set(const hak_superslab_t *superslab, unsigned align_log2) {
@@ -36,8 +26,7 @@ HAK_COLD void hak_fit_note_aligned(const hak_superslab_t *superslab) {
 }
 
 void hak_fit_note(const hak_superslab_t *superslab) {
-    unsigned longest = hak_longest_run(superslab->free_units, ~0ull);
-    hak_summary_set(&hak_span_state.fit[0], superslab->index, longest);
+    fit_set(superslab, 0);
     if (HAK_UNLIKELY(hak_span_state.alignments != 0)) {
         hak_fit_note_aligned(superslab);
     }
@@ -53,6 +42,7 @@ static HAK_COLD void fit_begin(unsigned align_log2) {
     }
 }
 
+/* Puts right what promises too much: the child of a fork in a section may have such a summary. */
 hak_superslab_t *hak_fit_find(unsigned count, size_t align, uint64_t *starts) {
     hak_span_state_t *state = &hak_span_state;
     unsigned align_log2 = align <= HAK_UNIT_BYTES ? 0 : hak_log2(align) - HAK_UNIT_LOG2;
@@ -62,12 +52,14 @@ hak_superslab_t *hak_fit_find(unsigned count, size_t align, uint64_t *starts) {
     if (HAK_UNLIKELY(align_log2 != 0) && (state->alignments >> align_log2 & 1) == 0) {
         fit_begin(align_log2);
     }
-    uint32_t index = hak_summary_find(&state->fit[align_log2], count);
-    if (index == HAK_SUMMARY_NONE) {
-        return NULL;
+    uint32_t index;
+    while ((index = hak_summary_find(&state->fit[align_log2], count)) != HAK_SUMMARY_NONE) {
+        hak_superslab_t *superslab = state->table[index];
+        *starts = hak_run_starts(superslab->free_units, count) & hak_fit_places(align_log2);
+        if (HAK_LIKELY(*starts != 0)) {
+            return superslab;
+        }
+        fit_set(superslab, align_log2);
     }
-    hak_superslab_t *superslab = state->table[index];
-    *starts = hak_run_starts(superslab->free_units, count) & hak_fit_places(align_log2);
-    HAK_ASSERT(*starts != 0, "SPAN-4");
-    return superslab;
+    return NULL;
 }

@@ -79,10 +79,15 @@ uint32_t hak_summary_find(const hak_summary_t *summary, unsigned least) {
         hak_summary_lines_read += HAK_FAULT;
         for (; i < HAK_SUMMARY_LINE && (hits = word_hits(line + i, least)) == 0; i += 8) {
         }
-        if (hits == 0) { /* only the top line can have none */
+        if (HAK_LIKELY(hits != 0)) {
+            place = place * HAK_SUMMARY_LINE + i + hak_ctz(hits) / 8;
+        } else if (level == summary->top) {
             return HAK_SUMMARY_NONE;
+        } else { /* from the top again */
+            summary->level[level + 1][place] = (uint8_t)line_most(line);
+            level = summary->top + 1;
+            place = 0;
         }
-        place = place * HAK_SUMMARY_LINE + i + hak_ctz(hits) / 8;
     }
     return place;
 }

@@ -33,7 +33,7 @@ size_t hak_summary_bytes(uint32_t capacity);
 /* Moves to zeroed memory for more places: the first `count` keep their bytes, the others are 0. */
 void hak_summary_move(hak_summary_t *summary, uint32_t count, uint32_t capacity, void *memory);
 
-/* The first place whose byte is `least` (not 0) or more; HAK_SUMMARY_NONE. */
+/* The first place whose byte is `least` (not 0) or more; HAK_SUMMARY_NONE. Mends levels above 0. */
 uint32_t hak_summary_find(const hak_summary_t *summary, unsigned least);
 /* The last such place below `end`. */
 uint32_t hak_summary_find_last(const hak_summary_t *summary, unsigned least, uint32_t end);

@@ -46,9 +46,8 @@ static bool table_grow(void) {
 /* A free place in the table, as low as can be: a hole left by an unmapped superslab, or the end. */
 static bool table_place(uint32_t *index) {
     hak_span_state_t *state = &hak_span_state;
-    if (state->count < state->end) {
-        *index = hak_summary_find(&state->vacant, 1);
-        HAK_ASSERT(*index < state->end, "SPAN-9");
+    *index = state->count < state->end ? hak_summary_find(&state->vacant, 1) : HAK_SUMMARY_NONE;
+    if (*index != HAK_SUMMARY_NONE) { /* `count` alone may be wrong, as in fit.c */
         hak_summary_set(&state->vacant, *index, 0);
         return true;
     }
@@ -68,11 +67,6 @@ static hak_superslab_t *superslab_record(void) {
     return hak_meta_alloc(sizeof *record);
 }
 
-static void superslab_drop_record(hak_superslab_t *superslab) {
-    superslab->next = hak_span_state.spare;
-    hak_span_state.spare = superslab;
-}
-
 /* Makes a superslab of fresh memory. false: metadata ran out, the memory is still the caller's. */
 static bool superslab_add(char *base) {
     hak_span_state_t *state = &hak_span_state;
@@ -82,7 +76,8 @@ static bool superslab_add(char *base) {
         return false;
     }
     if (!hak_pagemap_prepare(base, HAK_SUPERSLAB_BYTES) || !table_place(&index)) {
-        superslab_drop_record(superslab);
+        superslab->next = state->spare;
+        state->spare = superslab;
         return false;
     }
     superslab->base = base;
@@ -94,11 +89,11 @@ static bool superslab_add(char *base) {
     superslab->huge_pages = 0;
     superslab->index = index;
     superslab->next = NULL;
+    hak_pagemap_set_superslab(base, superslab);
     state->table[index] = superslab;
     state->count++;
     state->whole_count++;
     hak_fit_note(superslab);
-    hak_pagemap_set_superslab(base, superslab);
     hak_count(superslab_map);
     return true;
 }

@@ -193,6 +193,56 @@ static void span_of_any_state_is_the_lowest_of_the_oldest_that_fits(void **state
     }
 }
 
+/* As a fork leaves it behind that came in the middle of a change by another thread. */
+static void span_where_a_summary_promises_too_much_is_taken_elsewhere(void **state) {
+    (void)state;
+    walls[0] = unit_span(HAK_SUPERSLAB_UNITS, HAK_UNIT_BYTES);
+    for (unsigned i = 1; i < FEW; i++) {
+        walls[i] = unit_span(HAK_SUPERSLAB_UNITS - i % 3, HAK_UNIT_BYTES);
+    }
+    for (unsigned align_log2 = 0; align_log2 < 2; align_log2++) {
+        size_t align = (size_t)HAK_UNIT_BYTES << align_log2;
+        unit_span_free(&(hak_span_t){walls[1].superslab, NULL, 10, 2, false}, 0);
+        hak_span_t known = unit_span(2, align);
+        assert_int_equal(known.superslab->index, 1);
+        hak_summary_t *fit = &hak_span_state.fit[align_log2];
+        assert_int_equal(fit->top, 1);
+        hak_summary_set(fit, 0, HAK_SUPERSLAB_UNITS); /* of a place */
+        fit->level[1][0] = HAK_SUPERSLAB_UNITS;       /* and of its line */
+        for (unsigned count = HAK_SUPERSLAB_UNITS; count > 2; count -= 31) {
+            hak_span_t span = unit_span(count, align);
+            assert_true(span.superslab->index >= FEW);
+            unit_span_free(&span, 0);
+        }
+        fit->level[1][0] = HAK_SUPERSLAB_UNITS; /* of the line alone */
+        hak_span_t span = unit_span(HAK_SUPERSLAB_UNITS, align);
+        assert_true(span.superslab->index >= FEW);
+        unit_span_free(&span, 0);
+        unit_span_check();
+    }
+    walls_free(FEW);
+}
+
+/* The same of a superslab that was to be added. */
+static void superslab_without_the_vacant_place_there_should_be_takes_the_end(void **state) {
+    (void)state;
+    walls[0] = unit_span(HAK_SUPERSLAB_UNITS, HAK_UNIT_BYTES);
+    walls[1] = unit_span(HAK_SUPERSLAB_UNITS, HAK_UNIT_BYTES);
+    unit_span_free(&walls[0], 0);
+    hak_span_purge(0);
+    uint32_t end = hak_span_state.end;
+    for (uint32_t i = 0; i < end; i++) {
+        hak_summary_set(&hak_span_state.vacant, i, 0);
+    }
+    walls[0] = unit_span(HAK_SUPERSLAB_UNITS, HAK_UNIT_BYTES);
+    assert_int_equal(walls[0].superslab->index, end);
+    for (uint32_t i = 0; i < end; i++) {
+        hak_summary_set(&hak_span_state.vacant, i, hak_span_state.table[i] == NULL);
+    }
+    unit_span_check();
+    walls_free(2);
+}
+
 /* The audit that other tests rely on finds it. */
 static void wrong_summary_breaks_span_4_9_or_10(void **state) {
     (void)state;
@@ -229,6 +279,8 @@ static const struct CMUnitTest tests[] = {
     SPAN_TEST(aligned_span_beside_holes_that_are_not_is_found_in_few_steps),
     SPAN_TEST(superslab_beside_many_takes_the_lowest_place_in_few_steps),
     SPAN_TEST(span_of_any_state_is_the_lowest_of_the_oldest_that_fits),
+    SPAN_TEST(span_where_a_summary_promises_too_much_is_taken_elsewhere),
+    SPAN_TEST(superslab_without_the_vacant_place_there_should_be_takes_the_end),
     SPAN_TEST(wrong_summary_breaks_span_4_9_or_10),
 };
 
