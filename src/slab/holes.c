@@ -73,8 +73,8 @@ static void hole_purge(hak_slab_t *slab, const hole_t *hole, size_t least, purge
     if (from + least > to) {
         return;
     }
-    unsigned first = (unsigned)(from / HAK_UNIT_BYTES),
-             last = (unsigned)((to - 1) / HAK_UNIT_BYTES);
+    uint64_t units = hak_mask((unsigned)((to - 1) / HAK_UNIT_BYTES) + 1) &
+                     ~hak_mask((unsigned)(from / HAK_UNIT_BYTES));
     sum->calls++;
     if (!slab->lacks_tags) {
         slab->lacks_tags = true;
@@ -84,7 +84,7 @@ static void hole_purge(hak_slab_t *slab, const hole_t *hole, size_t least, purge
         sum->refused++;
         return;
     }
-    hak_span_note_holes(hak_pagemap_superslab(slab->base), slab->unit + first, last - first + 1);
+    hak_span_note_holes(hak_pagemap_superslab(slab->base), units << slab->unit);
     sum->bytes += to - from;
 }
 

@@ -165,11 +165,11 @@ static bool job_take(purge_job_t *job, purge_plan_t plan, uint32_t *cursor) {
     }
     job->units = job->is_unmap ? ~0ull : dirty;
     HAK_ASSERT(job->units != 0, "SPAN-10");
+    state->whole_count -= superslab->free_units == ~0ull;
+    superslab->free_units &= ~job->units;
     if (job->is_unmap) { /* keeps its place in the table until it is gone */
         hak_pagemap_set_superslab(superslab->base, NULL);
     }
-    state->whole_count -= superslab->free_units == ~0ull;
-    superslab->free_units &= ~job->units;
     superslab->leaving_units |= job->units;
     hak_fit_note(superslab);
     hak_span_note_dirty(superslab);
@@ -254,6 +254,9 @@ static size_t job_run(const purge_job_t *job, unsigned *splits) {
                    hak_os_unmap(superslab->base, HAK_SUPERSLAB_BYTES + hak_span_guard_bytes());
     hak_span_split(superslab, job->split);
     uint64_t done = is_gone ? job->units : superslab_purge(superslab, job->units, splits);
+    if (done != job->units) { /* before anybody has the units */
+        hak_span_note_holes(superslab, done);
+    }
     hak_lock_acquire(HAK_LOCK_SPAN);
     if (is_gone) {
         superslab_forget(superslab);

@@ -80,9 +80,9 @@ bool hak_span_extend(hak_superslab_t *superslab, unsigned unit, unsigned count, 
  * unused. Returns the bytes given back. */
 size_t hak_span_purge(size_t keep_bytes);
 
-/* OS pages inside a span, in some of its units, were purged by its user. A huge page they lie in is
- * none any more, or the kernel would fill it up. */
-void hak_span_note_holes(hak_superslab_t *superslab, unsigned unit, unsigned count);
+/* Of units that nobody else can take, some OS pages were purged, by the user of their span. A huge
+ * page they lie in is none any more, or the kernel would fill it up. */
+void hak_span_note_holes(hak_superslab_t *superslab, uint64_t units);
 
 /* The same pages, in bytes, until they are written to again. [atomic] */
 extern size_t hak_span_hole_bytes;

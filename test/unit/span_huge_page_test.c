@@ -170,6 +170,27 @@ static void purge_of_part_ends_huge_page(void **state) {
     unit_span_free(&used, 12);
 }
 
+/* SPAN-6: a locked unit stays, the rest of the range goes. */
+static void purge_refused_for_part_ends_huge_page(void **state) {
+    (void)state;
+    hak_span_t used = dense_span(32), span = dense_span(32);
+    assert_int_equal(span.superslab->huge_pages, 3);
+    bool is_locked = unit_lock_memory(span.base, HAK_UNIT_BYTES);
+    unit_span_free(&span, 32);
+    if (is_locked) {
+        uint64_t before = advice_calls();
+        assert_int_equal(hak_span_purge(HAK_UNIT_BYTES), 31u * HAK_UNIT_BYTES);
+        assert_true(unit_unlock_memory(span.base, HAK_UNIT_BYTES));
+        assert_int_equal(span.superslab->huge_pages, 1);
+        assert_int_equal(advice_calls(), before + 1);
+        unit_span_check();
+    }
+    unit_span_free(&used, 32);
+    if (!is_locked) {
+        skip();
+    }
+}
+
 static void purged_huge_page_opened_for_sparse_span_becomes_small(void **state) {
     (void)state;
     hak_span_t first = dense_span(32);
@@ -214,6 +235,7 @@ static const struct CMUnitTest tests[] = {
     HUGE_PAGE_TEST(option_off_opens_small_pages),
     HUGE_PAGE_TEST(advice_refused_is_not_repeated),
     HUGE_PAGE_TEST(purge_of_part_ends_huge_page),
+    HUGE_PAGE_TEST(purge_refused_for_part_ends_huge_page),
     HUGE_PAGE_TEST(purged_huge_page_opened_for_sparse_span_becomes_small),
     HUGE_PAGE_TEST(purged_huge_page_opened_for_dense_span_stays_and_is_regret),
 };
