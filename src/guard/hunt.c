@@ -12,8 +12,8 @@
  * (blocks looked at) of all hunts together are bounded per step of time; a hunt beyond that looks
  * at a constant number of blocks. In hardened builds the canary decides, and no list is walked.
  *
- * Not found: a block that another thread has between two lists, or that an owner has whose lock is
- * taken for longer than a moment. */
+ * Not found: a block that another thread has between two lists, or behind some 1 000 others in one;
+ * or that an owner has whose lock is taken for longer than a moment. */
 #include "front/event.h"
 #include "front/tcache.h"
 #include "os/lock.h"
@@ -26,8 +26,9 @@ enum {
     HUNT_BURST_STEPS = 1 << 14,  /* saved up from earlier periods at most */
     HUNT_REFUSALS = 64,          /* between two looks at the clock when the budget is used up */
     HUNT_TRIES = 16,             /* for the lock of an owner: the slab may change its owner */
+    HUNT_REFUSED_STEPS = 256,    /* an owner whose lock is taken costs as long as so many */
     /* Another thread's list changes while it is walked, and a block that was just handed out may
-     * hold an imitation of a link: one sight of the block proves nothing. */
+     * hold an imitation of a link: one sight of the block proves nothing, nor do a few. */
     HUNT_SIGHTS = 16,
 };
 
@@ -45,8 +46,7 @@ HAK_LOCKED_STATE uint32_t hak_hunt_refused; /* [atomic] hunts without a budget; 
 HAK_LOCKED_STATE uint64_t hak_hunt_period;  /* [atomic] the last one of which steps were granted */
 
 static uint32_t hunt_take_budget(void) {
-    bool is_used_up = hak_load_relaxed(&hak_hunt_steps) == 0;
-    if (is_used_up) {
+    if (hak_load_relaxed(&hak_hunt_steps) == 0) {
         uint32_t refused = hak_load_relaxed(&hak_hunt_refused);
         hak_store_relaxed(&hak_hunt_refused, refused + 1);
         if (refused % HUNT_REFUSALS != 0) {
@@ -57,15 +57,9 @@ static uint32_t hunt_take_budget(void) {
     uint64_t last = hak_load_relaxed(&hak_hunt_period);
     /* each period is granted once, and only to whoever moves the word forward */
     bool is_mine = now > last && hak_cas_acquire(&hak_hunt_period, &last, now);
-    uint64_t periods = is_mine ? now - last : 0;
-    uint64_t most = HUNT_BURST_STEPS / HUNT_PERIOD_STEPS;
-    uint64_t steps = (periods < most ? periods : most) * HUNT_PERIOD_STEPS;
+    uint64_t steps = is_mine ? hak_least(now - last, HUNT_BURST_STEPS) * HUNT_PERIOD_STEPS : 0;
     steps += hak_swap_acquire(&hak_hunt_steps, 0); /* pairs with the release of another hunt */
-    return steps < HUNT_BURST_STEPS ? (uint32_t)steps : HUNT_BURST_STEPS;
-}
-
-static void hunt_return_budget(uint32_t steps) {
-    hak_add_relaxed(&hak_hunt_steps, steps);
+    return (uint32_t)hak_least(steps, HUNT_BURST_STEPS);
 }
 
 /* --- places ----------------------------------------------------------------------------------- */
@@ -129,9 +123,15 @@ static bool hunt_own(hunt_t *hunt) {
 /* The lists of the slab; its owner's lock keeps it from retiring. */
 static bool hunt_slab(hunt_t *hunt, const hak_slab_t *slab) {
     bool is_found = false;
-    for (unsigned tries = 0; tries < HUNT_TRIES; tries++) {
+    const hak_owner_t *refused = NULL;
+    for (unsigned tries = 0; tries < HUNT_TRIES && hunt->steps != 0; tries++) {
         hak_owner_t *owner = hak_load_acquire(&slab->owner); /* pairs REMOTE-3 */
-        if (owner == NULL || !hak_owner_try(owner)) {
+        if (owner == refused) {                              /* or between two owners */
+            continue;
+        }
+        if (!hak_owner_try(owner)) {
+            refused = owner;
+            hunt->steps -= (uint32_t)hak_least(hunt->steps, HUNT_REFUSED_STEPS);
             continue;
         }
         bool is_owner = hak_load_relaxed(&slab->owner) == owner; /* else it was adopted meanwhile */
@@ -152,6 +152,9 @@ static bool hunt_slab(hunt_t *hunt, const hak_slab_t *slab) {
  * no superslab is unmapped as long as the lock is held and the page map shows its slabs. */
 static bool hunt_foreign_list(hunt_t *hunt, void *const *head) {
     unsigned sights = 0;
+    if (hak_load_relaxed(head) == NULL) {
+        return false;
+    }
     hak_lock_acquire(HAK_LOCK_SPAN);
     while (sights < HUNT_SIGHTS && hunt_list(hunt, hak_load_relaxed(head))) {
         sights++;
@@ -185,7 +188,7 @@ static bool hunt_lists(const void *block, const hak_slab_t *slab, unsigned sc) {
             hak_tcache_visit(hunt_tcache, &hunt);
         }
     }
-    hunt_return_budget(hunt.steps < budget ? hunt.steps : budget);
+    hak_add_relaxed(&hak_hunt_steps, hunt.steps < budget ? hunt.steps : budget);
     return hunt.is_found;
 }
 
@@ -198,14 +201,10 @@ static bool hunt_lacks_canary(const void *block, unsigned sc) {
 }
 
 bool hak_hunt(const void *block) {
-    uint32_t entry = hak_pagemap_get(hak_pagemap_base(), block);
-    if (!hak_slab_is_entry(entry)) {
-        return false; /* watched, which is in no list; or its slab has retired */
-    }
-    unsigned sc = hak_sc_of_entry(entry);
+    unsigned sc = hak_sc_of_entry(hak_pagemap_get(hak_pagemap_base(), block));
     const hak_slab_t *slab = hunt_slab_of(block, sc);
     if (slab == NULL || hunt_is_marked(slab, block)) {
-        return slab != NULL;
+        return slab != NULL; /* else watched, which is in no list; or its slab has retired */
     }
     uintptr_t word = hunt_word(block);
     const void *next = hak_link_next(word);
@@ -217,9 +216,8 @@ bool hak_hunt(const void *block) {
 }
 
 void hak_hunt_mark(const void *block) {
-    uint32_t entry = hak_pagemap_get(hak_pagemap_base(), block);
-    const hak_slab_t *slab =
-        hak_slab_is_entry(entry) ? hunt_slab_of(block, hak_sc_of_entry(entry)) : NULL;
+    unsigned sc = hak_sc_of_entry(hak_pagemap_get(hak_pagemap_base(), block));
+    const hak_slab_t *slab = hunt_slab_of(block, sc);
     if (slab == NULL || hunt_is_marked(slab, block)) { /* its slab has retired, or will give it */
         hak_fatal(HAK_FATAL_DOUBLE_FREE, block, NULL);
     }

@@ -156,6 +156,7 @@
     X(hunt_steps, HUNT_LEAST_STEPS)                                                                \
     X(hunt_period_steps, HUNT_PERIOD_STEPS)                                                        \
     X(hunt_burst_steps, HUNT_BURST_STEPS)                                                          \
+    X(hunt_refused_steps, HUNT_REFUSED_STEPS)                                                      \
     X(visit_superslabs, VISIT_BATCH)                                                               \
     X(fork_naps, FORK_NAPS)                                                                        \
     X(fork_nap_ns, FORK_NAP_NS)                                                                    \

@@ -92,7 +92,7 @@ static void hunt_after_a_step_of_time_finds_all_again(void **state) {
     hak_os_fault_clear();
 }
 
-enum { ENDED = 200, STEPS_MOST = 1 << 14 };
+enum { ENDED = 200, STEPS_MOST = 1 << 14, REFUSED_STEPS = 256 };
 
 static pthread_barrier_t barrier;
 
@@ -127,6 +127,40 @@ static void hunts_beside_caches_of_ended_threads_pay_for_them(void **state) {
         hunts++;
     }
     assert_in_range(hunts, 0, STEPS_MOST / ENDED + 1);
+    free_imitation(imitation);
+    hak_os_fault_clear();
+}
+
+static void *hold_owner(void *lock) {
+    assert_true(hak_lock_try(lock));
+    pthread_barrier_wait(&barrier);
+    pthread_barrier_wait(&barrier);
+    hak_lock_leave(lock);
+    return NULL;
+}
+
+/* As one does that sits in its handler of SIGABRT. */
+static void hunts_in_slabs_whose_owner_stays_taken_pay_for_waiting(void **state) {
+    (void)state;
+    if (HAK_HARDEN) {
+        skip();
+    }
+    pthread_t thread;
+    void *imitation = make_imitation();
+    make_blocks();
+    free_blocks();
+    hak_os_fault_stop_clock();
+    pthread_barrier_init(&barrier, NULL, 2);
+    assert_int_equal(pthread_create(&thread, NULL, hold_owner, &self()->home->lock), 0);
+    pthread_barrier_wait(&barrier);
+    unsigned hunts = 0;
+    while (hunts < HUNTS_MOST && hak_hunt(blocks[0])) {
+        assert_false(hak_hunt(imitation));
+        hunts++;
+    }
+    assert_in_range(hunts, 0, STEPS_MOST / REFUSED_STEPS + 1);
+    pthread_barrier_wait(&barrier);
+    pthread_join(thread, NULL);
     free_imitation(imitation);
     hak_os_fault_clear();
 }
@@ -183,6 +217,7 @@ int main(void) {
         cmocka_unit_test(realloc_of_an_imitation_keeps_the_block),
         cmocka_unit_test(hunt_beyond_the_budget_looks_at_a_few_blocks_only),
         cmocka_unit_test(hunt_after_a_step_of_time_finds_all_again),
+        cmocka_unit_test(hunts_in_slabs_whose_owner_stays_taken_pay_for_waiting),
         cmocka_unit_test(hunts_beside_caches_of_ended_threads_pay_for_them),
     };
     return cmocka_run_group_tests(tests, no_guard, NULL) == 0 ? 0 : 1;
