@@ -139,7 +139,9 @@ hak_tcache_t *hak_tcache_attach(void) {
     hak_lock_acquire(HAK_LOCK_REGISTRY); /* from here on hunts look into it */
     tcache->thread_id = thread_id;
     tcache->thread = &hak_tcache_offset;
-    tcache->event_step = 0; /* of another thread */
+    tcache->event_step = 0; /* of another thread, which may have ended in the middle of things */
+    tcache->is_refilling = false;
+    tcache->site = NULL;
     tcache->is_attached = true;
     hak_lock_release(HAK_LOCK_REGISTRY);
     hak_tcache_offset = (uintptr_t)tcache - hak_pagemap_base();
