@@ -10,7 +10,7 @@
 #include <limits.h>
 #include <pthread.h>
 
-enum { BATCH = 8, BLOCKS = 200, MOST_BYTES = 2000, WAVES = 40 };
+enum { BATCH = 8, BLOCKS = 200, MOST_BYTES = 2000, WAVES = 40, STACK_BYTES = 256 << 10 };
 
 /* What a thread does, and in which rounds of its destructors; round 0 is before them. */
 typedef struct life {
@@ -82,6 +82,17 @@ static tcaches_t count_tcaches(void) {
     return tcaches;
 }
 
+/* On a stack of the test's: the C library puts thread-local storage there, so each thread's has the
+ * place of the one before it. Stacks of the C library's own may lie anywhere. */
+static void start(pthread_t *thread, unsigned i) {
+    static _Alignas(65536) char stacks[BATCH][STACK_BYTES];
+    pthread_attr_t attributes;
+    assert_int_equal(pthread_attr_init(&attributes), 0);
+    assert_int_equal(pthread_attr_setstack(&attributes, stacks[i], STACK_BYTES), 0);
+    assert_int_equal(pthread_create(thread, &attributes, live, &lives[i]), 0);
+    assert_int_equal(pthread_attr_destroy(&attributes), 0);
+}
+
 /* `plan` as it is, `at_once` threads at a time. */
 static void run_threads(const life_t *plan, unsigned at_once) {
     pthread_t thread[BATCH];
@@ -92,7 +103,7 @@ static void run_threads(const life_t *plan, unsigned at_once) {
                 lives[i].given[j] = hak_malloc(j * 31 % MOST_BYTES);
                 assert_non_null(lives[i].given[j]);
             }
-            assert_int_equal(pthread_create(&thread[i], NULL, live, &lives[i]), 0);
+            start(&thread[i], i);
         }
         for (unsigned i = 0; i < at_once; i++) {
             assert_int_equal(pthread_join(thread[i], NULL), 0);
