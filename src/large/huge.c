@@ -48,8 +48,11 @@ void hak_huge_record_spare(uint32_t index) {
     hak_huge_state.spare = index + 1;
 }
 
-void *hak_huge_reserve(size_t bytes) {
-    char *base = hak_os_reserve(bytes, HAK_UNIT_BYTES);
+void *hak_huge_reserve(size_t bytes, ptrdiff_t shift) {
+    hak_lock_acquire(HAK_LOCK_HUGE);
+    bool may = shift != 0 || hak_huge_state.moved_count <= HUGE_APART_MOST;
+    hak_lock_release(HAK_LOCK_HUGE);
+    char *base = may ? hak_os_reserve(bytes, HAK_UNIT_BYTES) : NULL;
     if (base != NULL && !hak_pagemap_prepare(base, bytes)) {
         hak_os_unmap(base, bytes);
         base = NULL;
@@ -78,7 +81,7 @@ static bool huge_unguard(char *base, size_t bytes) {
     return !HAK_HARDEN || hak_os_commit(base + bytes - HAK_HUGE_GUARD_BYTES, HAK_HUGE_GUARD_BYTES);
 }
 
-static bool huge_register(char *base, size_t bytes, size_t padding, ptrdiff_t shift) {
+bool hak_huge_register(char *base, size_t bytes, ptrdiff_t shift) {
     uint32_t index;
     if (!hak_pagemap_prepare(base, bytes)) {
         return false;
@@ -87,12 +90,12 @@ static bool huge_register(char *base, size_t bytes, size_t padding, ptrdiff_t sh
     hak_huge_t *record = hak_huge_record_make(&index);
     if (record != NULL) {
         record->base = base;
-        record->padding = padding;
         record->shift = shift;
         record->is_whole = record->is_vacant = false;
         hak_store_relaxed(&record->bytes, bytes);
-        hak_huge_cache_note_use(bytes - padding, 0);
+        hak_huge_cache_note_use(bytes, 0);
         hak_huge_state.in_use_count++;
+        hak_huge_state.moved_count += shift != 0;
     }
     hak_lock_release(HAK_LOCK_HUGE);
     if (record == NULL) {
@@ -103,13 +106,9 @@ static bool huge_register(char *base, size_t bytes, size_t padding, ptrdiff_t sh
     return true;
 }
 
-bool hak_huge_register(char *base, size_t bytes, ptrdiff_t shift) {
-    return huge_register(base, bytes, 0, shift);
-}
-
-/* Unused memory and addresses go back; false: there was nothing. */
-static bool huge_reclaim(void) {
-    size_t addresses = hak_vacant_unmap(UINT32_MAX, true);
+/* Unused memory goes back, and addresses for so many bytes; false: there was nothing. */
+static bool huge_reclaim(size_t bytes) {
+    size_t addresses = hak_vacant_unmap(bytes);
     return hak_large_trim(0) + hak_span_purge(0) + addresses != 0;
 }
 
@@ -122,24 +121,17 @@ static void huge_count_map(size_t bytes) {
 static char *huge_vacant_or_map(size_t bytes, size_t align, ptrdiff_t *shift, bool *is_zero) {
     hak_lock_acquire(HAK_LOCK_HUGE);
     char *base = hak_vacant_take(bytes, align, shift, is_zero);
+    bool is_crowded = hak_huge_is_crowded();
     hak_lock_release(HAK_LOCK_HUGE);
+    base = base == NULL && is_crowded ? hak_vacant_map(bytes, align) : base;
     return base != NULL ? base : hak_os_map(bytes, align);
 }
 
-/* Fresh memory, for which unused memory may have to go; NULL: there is none. Where mappings could
- * run short, *padding more, up to the next multiple of the alignment: that leaves no gap between
- * two such blocks. */
-static char *huge_fresh(size_t bytes, size_t align, size_t *padding, ptrdiff_t *shift,
-                        bool *is_zero) {
-    size_t padded = hak_align_up(bytes, align);
-    *padding = padded > bytes && huge_is_crowded() ? padded - bytes : 0;
+/* Fresh memory, for which unused memory may have to go; NULL: there is none. */
+static char *huge_fresh(size_t bytes, size_t align, ptrdiff_t *shift, bool *is_zero) {
     hak_large_make_room(bytes);
-    char *base = huge_vacant_or_map(bytes + *padding, align, shift, is_zero);
-    if (base == NULL && *padding != 0) {
-        *padding = 0;
-        base = huge_vacant_or_map(bytes, align, shift, is_zero);
-    }
-    if (base == NULL && huge_reclaim()) {
+    char *base = huge_vacant_or_map(bytes, align, shift, is_zero);
+    if (base == NULL && huge_reclaim(bytes)) {
         base = huge_vacant_or_map(bytes, align, shift, is_zero);
     }
     if (base != NULL) {
@@ -150,7 +142,6 @@ static char *huge_fresh(size_t bytes, size_t align, size_t *padding, ptrdiff_t *
 
 hak_large_result_t hak_huge_alloc(size_t bytes, size_t align) {
     hak_large_result_t result = {0};
-    size_t padding = 0;
     ptrdiff_t shift = 0;
     if (bytes > (size_t)PTRDIFF_MAX - HAK_UNIT_BYTES - HAK_HUGE_GUARD_BYTES) {
         return result;
@@ -165,13 +156,13 @@ hak_large_result_t hak_huge_alloc(size_t bytes, size_t align) {
         hak_count(huge_hit);
     } else {
         result.is_zero = true;
-        base = huge_fresh(bytes, align, &padding, &shift, &result.is_zero);
+        base = huge_fresh(bytes, align, &shift, &result.is_zero);
         if (base == NULL) {
             return result;
         }
     }
-    if (!huge_register(base, bytes + padding, padding, shift)) {
-        hak_vacant_give(base, bytes + padding, shift);
+    if (!hak_huge_register(base, bytes, shift)) {
+        hak_vacant_give(base, bytes, shift);
         return result;
     }
     result.block = base;
@@ -182,8 +173,9 @@ hak_large_result_t hak_huge_alloc(size_t bytes, size_t align) {
 static void huge_unregister(hak_huge_t *record, uint32_t entry) {
     hak_pagemap_set(record->base, 1, 0);
     hak_lock_acquire(HAK_LOCK_HUGE);
-    hak_huge_cache_note_use(0, record->bytes - record->padding);
+    hak_huge_cache_note_use(0, record->bytes);
     hak_huge_state.in_use_count--;
+    hak_huge_state.moved_count -= record->shift != 0;
     hak_huge_record_spare(entry >> 8);
     hak_lock_release(HAK_LOCK_HUGE);
 }
@@ -215,8 +207,7 @@ size_t hak_huge_usable(const void *block, uint32_t entry) {
 
 /* Under HAK_LOCK_HUGE. */
 static void record_set_bytes(hak_huge_t *record, size_t bytes) {
-    hak_huge_cache_note_use(bytes, record->bytes - record->padding);
-    record->padding = 0;
+    hak_huge_cache_note_use(bytes, record->bytes);
     hak_store_relaxed(&record->bytes, bytes);
 }
 
@@ -225,6 +216,13 @@ static void huge_set_bytes(hak_huge_t *record, size_t bytes) {
     record_set_bytes(record, bytes);
     hak_count_locked(huge_resize);
     hak_lock_release(HAK_LOCK_HUGE);
+}
+
+/* The end is cached: the next growth finds it there. */
+static void huge_cut(hak_huge_t *record, size_t bytes) {
+    size_t rest = record->bytes - bytes;
+    huge_set_bytes(record, bytes);
+    hak_huge_cache_give(record->base + bytes, rest, record->shift);
 }
 
 /* A block that grew into the cached extent behind it may be two mappings to the kernel, which then
@@ -249,8 +247,7 @@ static void huge_extend(hak_huge_t *record, size_t new_bytes) {
     bool is_asked =
         record->is_whole || new_bytes > HUGE_EXTEND_MOST_BYTES || old_bytes + taken < new_bytes;
     if (taken != 0 && is_asked && !hak_os_is_one_mapping(record->base, old_bytes + taken)) {
-        huge_set_bytes(record, old_bytes);
-        hak_huge_cache_give(end, taken, record->shift);
+        huge_cut(record, old_bytes);
     }
 }
 
@@ -262,7 +259,7 @@ enum { HUGE_WHOLE_LEAST_BYTES = 8 << 20 };
 static void *huge_make_whole(char *block, uint32_t entry, size_t old_bytes, size_t new_bytes) {
     hak_large_make_room(new_bytes);
     char *base = hak_os_map(new_bytes, HAK_UNIT_BYTES);
-    if (base == NULL && huge_reclaim()) {
+    if (base == NULL && huge_reclaim(new_bytes)) {
         base = hak_os_map(new_bytes, HAK_UNIT_BYTES);
     }
     if (base == NULL) {
@@ -282,24 +279,32 @@ static void *huge_make_whole(char *block, uint32_t entry, size_t old_bytes, size
     return base;
 }
 
-/* Moves the pages; what lies behind the block is not free. */
+/* Moves the pages; what lies behind the block is not free. What they leave is unmapped, or becomes
+ * vacant where mappings could run short. */
 static void *huge_move(hak_huge_t *record, uint32_t entry, size_t new_bytes) {
-    char *block = record->base, *target = hak_huge_reserve(new_bytes);
+    size_t old_bytes = record->bytes;
+    ptrdiff_t shift = record->shift;
+    char *block = record->base, *target = hak_huge_reserve(new_bytes, shift);
     if (target == NULL) {
         return NULL;
     }
+    bool is_left = huge_is_crowded();
     hak_pagemap_set(block, 1, 0); /* before another thread can map the place */
-    if (!hak_os_move(block, record->bytes, target, new_bytes)) {
+    if (!(is_left ? hak_os_move_out : hak_os_move)(block, old_bytes, target, new_bytes)) {
         hak_pagemap_set(block, 1, entry);
         return NULL;
     }
     hak_lock_acquire(HAK_LOCK_HUGE);
     record->base = target;
     record->shift += target - block;
+    hak_huge_state.moved_count += (size_t)(record->shift != 0) - (size_t)(shift != 0);
     record_set_bytes(record, new_bytes);
     hak_lock_release(HAK_LOCK_HUGE);
     hak_pagemap_set(target, 1, entry);
     hak_count(huge_remap);
+    if (is_left) {
+        hak_vacant_give(block, old_bytes, shift);
+    }
     return target;
 }
 
@@ -325,13 +330,17 @@ static void *huge_grow(hak_huge_t *record, uint32_t entry, size_t new_bytes) {
     return huge_move(record, entry, new_bytes);
 }
 
-/* Without its guard. What a shrink gives up is cached: the next growth finds it there. */
+/* Without its guard. */
 static void *huge_resize(void *block, uint32_t entry, size_t bytes) {
     hak_huge_t *record = record_of(entry);
     size_t old_bytes = record->bytes;
     size_t new_bytes = hak_align_up(bytes, HAK_UNIT_BYTES) + HAK_HUGE_GUARD_BYTES;
     if (new_bytes > old_bytes) {
-        return huge_grow(record, entry, new_bytes);
+        void *grown = huge_grow(record, entry, new_bytes);
+        if (grown == NULL && record->bytes > old_bytes) {
+            huge_cut(record, old_bytes);
+        }
+        return grown;
     }
     /* keep small surpluses: the tail is not worth a system call */
     if (old_bytes - new_bytes < HAK_UNIT_BYTES || new_bytes >= old_bytes / 8 * 7) {
@@ -340,8 +349,7 @@ static void *huge_resize(void *block, uint32_t entry, size_t bytes) {
     if (bytes <= HAK_UNIT_BYTES) {
         return NULL;
     }
-    huge_set_bytes(record, new_bytes);
-    hak_huge_cache_give((char *)block + new_bytes, old_bytes - new_bytes, record->shift);
+    huge_cut(record, new_bytes);
     return block;
 }
 
@@ -375,9 +383,8 @@ bool hak_large_covers(const void *address) {
 void hak_large_stats(hak_large_stats_t *stats) {
     hak_lock_acquire(HAK_LOCK_HUGE);
     hak_huge_cache_stats(stats);
-    stats->huge_cached_bytes += hak_vacant_stats().bytes;
+    hak_vacant_stats(stats);
     stats->huge_count = hak_huge_state.in_use_count;
-    stats->vacant_count = hak_vacant_stats().count;
     hak_lock_release(HAK_LOCK_HUGE);
 }
 

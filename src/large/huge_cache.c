@@ -41,7 +41,6 @@ enum {
     EVICT_SHARE = 16,        /* less of an extent resident: next to empty */
     CACHE_LEAST_TIMES = 5,   /* huge_cache, kept for a while even if nothing is in use any more */
     CACHE_ADDRESS_TIMES = 4, /* address space per byte of memory that may be kept */
-    VACANT_STEP = 64,        /* records looked at for vacant ranges at an event */
 };
 
 /* Two of them, and a step of the events, are less than a second. */
@@ -110,23 +109,29 @@ static char *extent_take(unsigned at, size_t bytes) {
     return base;
 }
 
-char *hak_huge_cache_take(size_t bytes, size_t align, ptrdiff_t *shift) {
-    for (unsigned i = 0; i < hak_huge_cache.extent_count; i++) {
-        const huge_extent_t *extent = &hak_huge_cache.extent[i];
-        if (extent->bytes >= bytes && ((uintptr_t)extent->base & (align - 1)) == 0) {
-            *shift = extent->shift;
-            return extent_take(i, bytes);
-        }
+/* The lowest that fits; extent_count: none. */
+static unsigned extent_find(size_t bytes, size_t align) {
+    const huge_extent_t *extent = hak_huge_cache.extent;
+    unsigned at = 0;
+    while (at < hak_huge_cache.extent_count &&
+           (extent[at].bytes < bytes || ((uintptr_t)extent[at].base & (align - 1)) != 0)) {
+        at++;
     }
-    return NULL;
+    return at;
+}
+
+char *hak_huge_cache_take(size_t bytes, size_t align, ptrdiff_t *shift) {
+    unsigned at = extent_find(bytes, align);
+    if (at == hak_huge_cache.extent_count) {
+        return NULL;
+    }
+    *shift = hak_huge_cache.extent[at].shift;
+    return extent_take(at, bytes);
 }
 
 bool hak_huge_cache_fits(size_t bytes) {
-    bool does_fit = false;
     hak_lock_acquire(HAK_LOCK_HUGE);
-    for (unsigned i = 0; i < hak_huge_cache.extent_count && !does_fit; i++) {
-        does_fit = hak_huge_cache.extent[i].bytes >= bytes;
-    }
+    bool does_fit = extent_find(bytes, 1) < hak_huge_cache.extent_count;
     hak_lock_release(HAK_LOCK_HUGE);
     return does_fit;
 }
@@ -147,6 +152,15 @@ static bool extent_is_before(const huge_extent_t *a, const huge_extent_t *b) {
     return a->base + a->bytes == b->base && a->shift == b->shift;
 }
 
+static void extent_join(huge_extent_t *fresh, unsigned at) {
+    const huge_extent_t *extent = &hak_huge_cache.extent[at];
+    fresh->base = extent->base < fresh->base ? extent->base : fresh->base;
+    fresh->bytes += extent->bytes;
+    fresh->dirty += extent->dirty;
+    fresh->is_known = fresh->is_known && extent->is_known;
+    extent_remove(at);
+}
+
 /* Puts a mapping into the cache, joined with its neighbours. false if there is no place. */
 static bool cache_put(huge_extent_t fresh) {
     huge_extent_t *extent = hak_huge_cache.extent;
@@ -155,17 +169,10 @@ static bool cache_put(huge_extent_t fresh) {
         at++;
     }
     if (at < hak_huge_cache.extent_count && extent_is_before(&fresh, &extent[at])) {
-        fresh.bytes += extent[at].bytes;
-        fresh.dirty += extent[at].dirty;
-        fresh.is_known = fresh.is_known && extent[at].is_known;
-        extent_remove(at);
+        extent_join(&fresh, at);
     }
     if (at > 0 && extent_is_before(&extent[at - 1], &fresh)) {
-        fresh.base = extent[at - 1].base;
-        fresh.bytes += extent[at - 1].bytes;
-        fresh.dirty += extent[at - 1].dirty;
-        fresh.is_known = fresh.is_known && extent[at - 1].is_known;
-        extent_remove(--at);
+        extent_join(&fresh, --at);
     }
     if (hak_huge_cache.extent_count == CACHE_EXTENTS) {
         return false;
@@ -322,7 +329,7 @@ static size_t cache_trim(size_t keep_dirty, size_t keep_bytes) {
 
 size_t hak_large_trim(size_t keep_bytes) {
     size_t given_back = cache_trim(keep_bytes, keep_bytes);
-    hak_vacant_unmap(UINT32_MAX, true); /* addresses, no memory */
+    hak_vacant_unmap(HAK_SUPERSLAB_BYTES); /* addresses, no memory */
     return given_back;
 }
 
@@ -349,7 +356,7 @@ void hak_large_trim_if_over(void) {
     size_t keep = cache_decay_keep();
     hak_lock_release(HAK_LOCK_HUGE);
     cache_trim(keep < bound ? keep : bound, CACHE_ADDRESS_TIMES * bound);
-    hak_vacant_unmap(VACANT_STEP, false);
+    hak_vacant_unmap_some(0);
 }
 
 /* What the cache is charged with: all of it while there is room for that. */

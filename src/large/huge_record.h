@@ -4,7 +4,7 @@
  * folder.
  *
  * A vacant range is mapped, holds no memory and is no block's: the kernel refused to unmap it, or
- * it would have left one mapping more (vacant.c).
+ * one mapping more would have been left (vacant.c).
  *
  * Invariants (HAK_LOCK_HUGE):
  *   VACANT-1  The entries of the first and of the last unit of a vacant range are its record's
@@ -16,26 +16,22 @@
 #include "large/large.h"
 
 struct hak_huge {
-    char *base;   /* [lock HUGE] NULL: the record is spare */
-    size_t bytes; /* [atomic] mapped; changes by resize, which only the block's user may call */
-    union {       /* [lock HUGE] */
-        size_t padding;    /* of these, nobody asked for: not counted as in use */
-        uint32_t previous; /* of vacant ranges, index + 1 */
-    };
+    char *base;      /* [lock HUGE] NULL: the record is spare */
+    size_t bytes;    /* [atomic] mapped; changes by resize, which only the block's user may call */
     ptrdiff_t shift; /* of its user, [lock HUGE] of a vacant range: CACHE-3 */
     uint32_t next;   /* [lock HUGE] list of spare records, or of vacant ranges, index + 1 */
-    bool is_whole;   /* of its user: one mapping, after it was not, and shall stay so */
-    bool is_vacant;  /* [lock HUGE] */
-    bool is_zero;    /* [lock HUGE] of a vacant range */
+    uint32_t previous; /* [lock HUGE] of vacant ranges, index + 1 */
+    bool is_whole;     /* of its user: one mapping, after it was not, and shall stay so */
+    bool is_vacant;    /* [lock HUGE] */
+    bool is_zero;      /* [lock HUGE] of a vacant range */
 };
 
 enum {
     HUGE_CHUNK_LOG2 = 10,        /* records per metadata chunk */
     HUGE_CHUNKS = (1 << 14) - 1, /* so many that the index fits the page map's 24 bits */
     /* Blocks that may be mappings of their own to the kernel: an eighth of what it allows a process
-     * by default. Of more blocks none has a guard, those of large alignments take all addresses up
-     * to the next one, which cost no memory, and what is freed between two stays mapped: so
-     * neighbours are one mapping. */
+     * by default. Of more, none has a guard, and neighbours are one mapping: what lies between two
+     * stays mapped. Moved blocks, which never are, may be so many. */
     HUGE_APART_MOST = 1 << 13,
 };
 _Static_assert(HUGE_CHUNKS << HUGE_CHUNK_LOG2 < (1 << 24) - 1, "TCACHE-6: no index is 0xffffff");
@@ -45,6 +41,7 @@ extern struct huge_state {
     uint32_t record_count;          /* [lock HUGE] records ever made */
     uint32_t spare;                 /* [lock HUGE] index + 1 */
     size_t in_use_count;            /* [lock HUGE] */
+    size_t moved_count;             /* [lock HUGE] of these, with a shift that is not 0 */
 } hak_huge_state;
 
 static inline hak_huge_t *hak_huge_at(uint32_t index) {
@@ -72,14 +69,16 @@ char *hak_vacant_take(size_t bytes, size_t align, ptrdiff_t *shift, bool *is_zer
  * [lock HUGE] */
 size_t hak_vacant_take_at(const char *base, size_t bytes, ptrdiff_t shift);
 
-/* Unmaps vacant ranges, as far as the kernel does it and the next `most` records name some;
- * `is_pressed`: also some between blocks of which there are many. Returns bytes of addresses.
- * Without locks. */
-size_t hak_vacant_unmap(uint32_t most, bool is_pressed);
+/* A new mapping, NULL: none; what had to be mapped beside it is vacant. Without locks. */
+char *hak_vacant_map(size_t bytes, size_t align);
 
-typedef struct hak_vacant_stats {
-    size_t bytes, count;
-} hak_vacant_stats_t;
-hak_vacant_stats_t hak_vacant_stats(void); /* [lock HUGE] */
+/* Unmaps some vacant ranges, the largest first, as far as the kernel does it: between many blocks
+ * only until `wanted` bytes are. Returns bytes. Takes the lock. */
+size_t hak_vacant_unmap_some(size_t wanted);
+/* All of them; between many blocks only if so much cannot be mapped, and will be able to then. */
+size_t hak_vacant_unmap(size_t wanted);
+
+/* Adds to the figures of `stats`. [lock HUGE] */
+void hak_vacant_stats(hak_large_stats_t *stats);
 
 #endif

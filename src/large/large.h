@@ -90,8 +90,9 @@ hak_large_result_t hak_huge_alloc(size_t bytes, size_t align);
 bool hak_huge_free(void *block, uint32_t entry);
 size_t hak_huge_usable(const void *block, uint32_t entry);
 void *hak_huge_resize(void *block, uint32_t entry, size_t bytes);
-/* Address space for a block to move to, known to the page map; NULL when there is none. */
-void *hak_huge_reserve(size_t bytes);
+/* Address space for a block of that shift to move to, known to the page map; NULL: there is none,
+ * or too many blocks have moved, each of which is a mapping. */
+void *hak_huge_reserve(size_t bytes, ptrdiff_t shift);
 /* Wraps an existing mapping, its guard included, into a huge block; false if metadata ran out. */
 bool hak_huge_register(char *base, size_t bytes, ptrdiff_t shift);
 /* Estimate of the bytes of a range that are resident; whole units. A few system calls. */

@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * Vacant ranges: addresses of freed huge blocks that hold no memory and are still mapped. Each
- * range unmapped between two blocks leaves one mapping more, and the kernel bounds their number for
- * the whole process. So while there are many blocks these ranges stay, but for those of
- * APART_LEAST_BYTES; and whatever the kernel refuses to unmap does. They serve requests before
- * fresh mappings do. Joined with what is freed beside them, when there are fewer blocks, and when
- * memory is out, they are unmapped.
- *
- * Neighbours are found by the page map; lists by size, four a doubling, bound a search. */
+ * Vacant ranges. One unmapped between two blocks leaves a mapping more, and the kernel bounds
+ * these. So while there are many blocks whatever a new mapping or a freed block leaves stays
+ * mapped, as does what the kernel refuses to unmap, and serves requests first. It is unmapped when
+ * there are fewer blocks, and the largest, as many as are needed, when addresses are out. Moved
+ * blocks are mappings of their own anyway: theirs do not stay. Neighbours are found by the page
+ * map; lists by size, four a doubling, bound a search. */
 #include "large/huge_record.h"
 
 #include "base/counters.h"
@@ -18,9 +16,8 @@ enum {
     VACANT_LISTS = 128,            /* of addresses of 48 bits */
     LIST_STEPS = 8,                /* looked at in one list */
     SEARCH_STEPS = 64,             /* and in all */
-    REFUSED_MOST = 64,             /* in a row: then it is no use asking the kernel for more */
-    SCAN_STEP = 1024,              /* records looked at in one hold of the lock */
-    APART_LEAST_BYTES = 128 << 20, /* there cannot be very many */
+    UNMAP_STEP = 64,               /* calls in one hold; if all are refused, there is no other */
+    APART_LEAST_BYTES = 128 << 20, /* unmapped also between many blocks, HUGE_APART_MOST times */
 };
 
 typedef struct vacant_range {
@@ -33,9 +30,8 @@ typedef struct vacant_range {
 HAK_LOCKED_STATE struct vacant_state {
     uint32_t list[VACANT_LISTS];           /* [lock HUGE] index + 1 of the first range */
     uint64_t is_listed[VACANT_LISTS / 64]; /* [lock HUGE] lists that are not empty */
-    hak_vacant_stats_t stats;              /* [lock HUGE] */
-    uint32_t cursor;                       /* [lock HUGE] the record that is looked at next */
-    uint32_t apart_count; /* [lock HUGE] unmapped since there were few blocks, under pressure */
+    size_t bytes, count;                   /* [lock HUGE] of all */
+    uint32_t apart_count; /* [lock HUGE] large ones unmapped since there were few blocks */
 } hak_vacant_state;
 
 /* --- ranges and their lists, all under HAK_LOCK_HUGE ------------------------------------------ */
@@ -55,11 +51,6 @@ static unsigned list_next(unsigned list) {
         }
     }
     return VACANT_LISTS;
-}
-
-/* What stands before a range in its list: the list's head, or the next of another range. */
-static uint32_t *list_place(uint32_t previous, unsigned list) {
-    return previous == 0 ? &hak_vacant_state.list[list] : &hak_huge_at(previous - 1)->next;
 }
 
 static void list_set(uint32_t *place, unsigned list, uint32_t to, uint32_t previous) {
@@ -91,8 +82,8 @@ static bool vacant_link(const vacant_range_t *range) {
     list_set(&record->next, list, hak_vacant_state.list[list], index + 1);
     list_set(&hak_vacant_state.list[list], list, index + 1, 0);
     vacant_mark(record, index << 8 | HAK_KIND_VACANT);
-    hak_vacant_state.stats.bytes += range->bytes;
-    hak_vacant_state.stats.count++;
+    hak_vacant_state.bytes += range->bytes;
+    hak_vacant_state.count++;
     return true;
 }
 
@@ -100,46 +91,36 @@ static vacant_range_t vacant_unlink(uint32_t index) {
     hak_huge_t *record = hak_huge_at(index);
     vacant_range_t range = {record->base, record->bytes, record->shift, record->is_zero};
     unsigned list = list_of(range.bytes);
-    list_set(list_place(record->previous, list), list, record->next, record->previous);
+    uint32_t *place = record->previous == 0 ? &hak_vacant_state.list[list]
+                                            : &hak_huge_at(record->previous - 1)->next;
+    list_set(place, list, record->next, record->previous);
     vacant_mark(record, 0);
-    hak_vacant_state.stats.bytes -= range.bytes;
-    hak_vacant_state.stats.count--;
+    hak_vacant_state.bytes -= range.bytes;
+    hak_vacant_state.count--;
     record->is_vacant = false;
     hak_huge_record_spare(index);
     return range;
 }
 
-/* Index + 1 of the vacant range that has the unit at one of its ends; 0: none. */
-static uint32_t vacant_at(const char *unit) {
-    uint32_t entry = hak_pagemap_get(hak_pagemap_base(), unit);
-    return (entry & HAK_KIND_MASK) == HAK_KIND_VACANT ? (entry >> 8) + 1 : 0;
-}
-
-static uint32_t vacant_from(const char *base, ptrdiff_t shift) {
-    uint32_t at = vacant_at(base);
-    const hak_huge_t *record = at != 0 ? hak_huge_at(at - 1) : NULL;
-    return record != NULL && record->base == base && record->shift == shift ? at : 0;
-}
-
-static uint32_t vacant_up_to(const char *end, ptrdiff_t shift) {
-    uint32_t at = vacant_at(end - HAK_UNIT_BYTES);
-    const hak_huge_t *record = at != 0 ? hak_huge_at(at - 1) : NULL;
-    return record != NULL && record->base + record->bytes == end && record->shift == shift ? at : 0;
+/* Index + 1 of the vacant range of that shift that ends, or begins, at the edge; 0: none. */
+static uint32_t vacant_beside(const char *edge, bool is_end, ptrdiff_t shift) {
+    uint32_t entry = hak_pagemap_get(hak_pagemap_base(), is_end ? edge - HAK_UNIT_BYTES : edge);
+    if ((entry & HAK_KIND_MASK) != HAK_KIND_VACANT) {
+        return 0;
+    }
+    const hak_huge_t *record = hak_huge_at(entry >> 8);
+    bool is_edge = record->base + (is_end ? record->bytes : 0) == edge;
+    return is_edge && record->shift == shift ? (entry >> 8) + 1 : 0;
 }
 
 /* The range becomes larger by its vacant neighbours, which are listed no more. */
 static void vacant_join(vacant_range_t *range) {
-    uint32_t before = vacant_up_to(range->base, range->shift);
-    uint32_t behind = vacant_from(range->base + range->bytes, range->shift);
-    if (before != 0) {
-        vacant_range_t joined = vacant_unlink(before - 1);
-        range->base = joined.base;
-        range->bytes += joined.bytes;
-        range->is_zero = range->is_zero && joined.is_zero;
-    }
-    if (behind != 0) {
-        vacant_range_t joined = vacant_unlink(behind - 1);
-        range->bytes += joined.bytes;
+    uint32_t at[] = {vacant_beside(range->base, true, range->shift),
+                     vacant_beside(range->base + range->bytes, false, range->shift)};
+    for (unsigned i = 0; i < 2; i++) {
+        vacant_range_t joined = at[i] != 0 ? vacant_unlink(at[i] - 1) : *range;
+        range->base = i == 0 ? joined.base : range->base;
+        range->bytes += at[i] != 0 ? joined.bytes : 0;
         range->is_zero = range->is_zero && joined.is_zero;
     }
 }
@@ -189,7 +170,7 @@ static uint32_t vacant_find(size_t bytes, size_t align) {
 }
 
 char *hak_vacant_take(size_t bytes, size_t align, ptrdiff_t *shift, bool *is_zero) {
-    uint32_t at = hak_vacant_state.stats.count == 0 ? 0 : vacant_find(bytes, align), spare;
+    uint32_t at = hak_vacant_state.count == 0 ? 0 : vacant_find(bytes, align), spare;
     if (at == 0 || hak_huge_record_make(&spare) == NULL) {
         return NULL;
     }
@@ -201,7 +182,7 @@ char *hak_vacant_take(size_t bytes, size_t align, ptrdiff_t *shift, bool *is_zer
 }
 
 size_t hak_vacant_take_at(const char *base, size_t bytes, ptrdiff_t shift) {
-    uint32_t at = vacant_from(base, shift);
+    uint32_t at = vacant_beside(base, false, shift);
     if (at == 0) {
         return 0;
     }
@@ -210,38 +191,38 @@ size_t hak_vacant_take_at(const char *base, size_t bytes, ptrdiff_t shift) {
     return bytes;
 }
 
-hak_vacant_stats_t hak_vacant_stats(void) {
-    return hak_vacant_state.stats;
+void hak_vacant_stats(hak_large_stats_t *stats) {
+    stats->huge_cached_bytes += hak_vacant_state.bytes;
+    stats->vacant_count = hak_vacant_state.count;
 }
 
-/* --- to the kernel, without locks ------------------------------------------------------------- */
+/* --- from and to the kernel, without locks ---------------------------------------------------- */
 
-/* false: metadata ran out. */
-static bool vacant_put(vacant_range_t *range) {
+static void vacant_put(vacant_range_t range) {
     hak_lock_acquire(HAK_LOCK_HUGE);
-    vacant_join(range);
-    bool is_kept = vacant_link(range);
+    vacant_join(&range);
+    bool is_kept = range.bytes == 0 || vacant_link(&range);
     hak_lock_release(HAK_LOCK_HUGE);
-    return is_kept;
+    if (!is_kept) { /* metadata ran out */
+        hak_os_unmap(range.base, range.bytes);
+    }
 }
 
-/* Whether it shall not be unmapped; else joins it with its neighbours, which shall be, too. */
-static bool vacant_stays(vacant_range_t *range) {
-    hak_lock_acquire(HAK_LOCK_HUGE);
-    bool stays = hak_huge_is_crowded();
-    uint32_t before = vacant_up_to(range->base, range->shift);
-    uint32_t behind = vacant_from(range->base + range->bytes, range->shift);
-    size_t bytes = range->bytes + (before != 0 ? hak_huge_at(before - 1)->bytes : 0) +
-                   (behind != 0 ? hak_huge_at(behind - 1)->bytes : 0);
-    if (!stays) {
-        hak_vacant_state.apart_count = 0;
+char *hak_vacant_map(size_t bytes, size_t align) {
+    size_t wide = bytes + align - HAK_UNIT_BYTES;
+    char *base = wide > bytes ? hak_os_map(wide, HAK_UNIT_BYTES) : NULL;
+    if (base == NULL) {
+        return NULL;
     }
-    stays = stays && bytes < APART_LEAST_BYTES;
-    if (!stays) {
-        vacant_join(range);
+    /* all that is mapped is locked in memory, or metadata ran out */
+    if (hak_os_resident(base, HAK_UNIT_BYTES) != 0 || !hak_pagemap_prepare(base, wide)) {
+        hak_os_unmap(base, wide);
+        return NULL;
     }
-    hak_lock_release(HAK_LOCK_HUGE);
-    return stays;
+    char *block = (char *)hak_align_up((uintptr_t)base, align), *end = block + bytes;
+    vacant_put((vacant_range_t){base, (size_t)(block - base), 0, true});
+    vacant_put((vacant_range_t){end, (size_t)(base + wide - end), 0, true});
+    return block;
 }
 
 void hak_vacant_give(char *base, size_t bytes, ptrdiff_t shift) {
@@ -251,49 +232,61 @@ void hak_vacant_give(char *base, size_t bytes, ptrdiff_t shift) {
         hak_os_unmap(base, bytes);
         return;
     }
-    bool stays = vacant_stays(&range);
+    hak_lock_acquire(HAK_LOCK_HUGE);
+    vacant_join(&range);
+    uint32_t *apart = &hak_vacant_state.apart_count;
+    bool is_crowded = hak_huge_is_crowded();
+    bool stays =
+        is_crowded && shift == 0 && (range.bytes < APART_LEAST_BYTES || *apart >= HUGE_APART_MOST);
+    *apart = is_crowded ? *apart + (shift == 0 && !stays) : 0;
+    hak_lock_release(HAK_LOCK_HUGE);
     bool is_purged = stays && hak_os_purge(base, bytes);
-    if (!is_purged && hak_os_unmap(range.base, range.bytes)) {
-        return;
-    }
-    range.is_zero = range.is_zero && (is_purged || hak_os_purge(base, bytes));
-    if (!vacant_put(&range)) {
-        hak_os_unmap(range.base, range.bytes);
+    if (is_purged || !hak_os_unmap(range.base, range.bytes)) {
+        range.is_zero = range.is_zero && (is_purged || hak_os_purge(base, bytes));
+        vacant_put(range);
     }
 }
 
-/* The next range that may be unmapped, among so many records; bytes 0: not yet found. false: there
- * is none. */
-static bool vacant_next(uint32_t *most, bool is_pressed, vacant_range_t *range) {
-    range->bytes = 0;
+/* With the lock held, so that a forked child finds each range in its list, or unmapped. */
+size_t hak_vacant_unmap_some(size_t wanted) {
+    size_t given_back = 0;
+    unsigned calls = 0;
     hak_lock_acquire(HAK_LOCK_HUGE);
-    bool is_crowded = hak_huge_is_crowded();
-    bool may = hak_vacant_state.stats.count != 0 &&
-               (!is_crowded || (is_pressed && hak_vacant_state.apart_count < HUGE_APART_MOST));
-    *most = may ? (uint32_t)hak_least(*most, hak_huge_state.record_count) : 0;
-    for (unsigned i = 0; i<SCAN_STEP && * most> 0 && range->bytes == 0; i++, --*most) {
-        uint32_t index = hak_vacant_state.cursor++ % hak_huge_state.record_count;
-        if (hak_huge_at(index)->is_vacant) {
-            *range = vacant_unlink(index);
-            hak_vacant_state.apart_count += is_crowded;
+    wanted = hak_huge_is_crowded() ? wanted : SIZE_MAX;
+    for (unsigned list = VACANT_LISTS; list-- > 0;) {
+        uint32_t at = hak_vacant_state.list[list];
+        while (at != 0 && given_back < wanted && calls++ < UNMAP_STEP) {
+            uint32_t next = hak_huge_at(at - 1)->next;
+            vacant_range_t range = vacant_unlink(at - 1);
+            if (hak_os_unmap(range.base, range.bytes)) {
+                given_back += range.bytes;
+            } else {
+                vacant_link(&range); /* by the record that is spare now */
+            }
+            at = next;
         }
     }
     hak_lock_release(HAK_LOCK_HUGE);
-    return range->bytes != 0 || *most > 0;
+    return given_back;
 }
 
-size_t hak_vacant_unmap(uint32_t most, bool is_pressed) {
+static bool vacant_can_map(size_t bytes) {
+    void *base = hak_os_map(bytes, HAK_UNIT_BYTES);
+    return base != NULL && hak_os_unmap(base, bytes);
+}
+
+size_t hak_vacant_unmap(size_t wanted) {
+    wanted += HAK_SUPERSLAB_BYTES; /* room for metadata */
     size_t given_back = 0;
-    unsigned refused = 0;
-    vacant_range_t range;
-    while (refused < REFUSED_MOST && vacant_next(&most, is_pressed, &range)) {
-        if (range.bytes != 0 && hak_os_unmap(range.base, range.bytes)) {
-            given_back += range.bytes;
-            refused = 0;
-        } else if (range.bytes != 0) {
-            refused++;
-            vacant_put(&range);
-        }
+    hak_lock_acquire(HAK_LOCK_HUGE);
+    size_t all = hak_vacant_state.bytes;
+    bool is_crowded = hak_huge_is_crowded();
+    hak_lock_release(HAK_LOCK_HUGE);
+    if (is_crowded && (vacant_can_map(wanted) || (wanted > all && !vacant_can_map(wanted - all)))) {
+        return 0;
+    }
+    for (size_t some = 1; some != 0; given_back += some) {
+        some = hak_vacant_unmap_some(wanted - hak_least(wanted, given_back));
     }
     return given_back;
 }

@@ -251,9 +251,8 @@ static bool os_mremap_to(void *base, size_t old_bytes, size_t new_bytes, void *t
  * given it to another thread already, so it is never unmapped then: at worst address space is lost.
  */
 bool hak_os_move(void *base, size_t old_bytes, void *target, size_t new_bytes) {
-    if (hak_os_fault_hit(HAK_OS_CALL_REMAP)) {
-        os_failed(true);
-        hak_syscall(SYS_munmap, (long)target, (long)new_bytes, 0, 0, 0, 0);
+    if (os_failed(hak_os_fault_hit(HAK_OS_CALL_REMAP))) {
+        os_drop(target, (char *)target + new_bytes);
         return false;
     }
     bool is_done = !os_failed(!os_mremap_to(base, old_bytes, new_bytes, target));
@@ -292,13 +291,8 @@ static void os_verify_moved_out(char *base, size_t bytes) {
 /* The moved pages keep their own mapping, which then grows into the rest of the reservation: one
  * mapping in the end, so that later moves need no copy either. */
 bool hak_os_move_out(void *base, size_t bytes, void *target, size_t new_bytes) {
-    if (hak_os_fault_hit(HAK_OS_CALL_REMAP)) {
-        os_failed(true);
-        hak_syscall(SYS_munmap, (long)target, (long)new_bytes, 0, 0, 0, 0);
-        return false;
-    }
-    if (hak_load_relaxed(&os_lacks_dontunmap)) {
-        hak_syscall(SYS_munmap, (long)target, (long)new_bytes, 0, 0, 0, 0);
+    if (os_failed(hak_os_fault_hit(HAK_OS_CALL_REMAP)) || hak_load_relaxed(&os_lacks_dontunmap)) {
+        os_drop(target, (char *)target + new_bytes);
         return false;
     }
     long moved = hak_syscall(SYS_mremap, (long)base, (long)bytes, (long)bytes,
@@ -311,8 +305,7 @@ bool hak_os_move_out(void *base, size_t bytes, void *target, size_t new_bytes) {
         return false;
     }
     if (new_bytes > bytes) {
-        hak_syscall(SYS_munmap, (long)((char *)target + bytes), (long)(new_bytes - bytes), 0, 0, 0,
-                    0);
+        os_drop((char *)target + bytes, (char *)target + new_bytes);
         if (!hak_os_resize(target, bytes, new_bytes)) {
             /* the gap was taken meanwhile: put the pages back */
             if (!os_mremap_to(target, bytes, bytes, base)) {

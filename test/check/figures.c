@@ -87,10 +87,8 @@
     X(idle_superslabs_part, IDLE_SHARE)                                                            \
     X(huge_apart_blocks, HUGE_APART_MOST)                                                          \
     X(vacant_apart_bytes, APART_LEAST_BYTES)                                                       \
-    X(vacant_event_records, VACANT_STEP)                                                           \
     X(vacant_search_steps, SEARCH_STEPS)                                                           \
-    X(vacant_scan_records, SCAN_STEP)                                                              \
-    X(vacant_refused_calls, REFUSED_MOST)                                                          \
+    X(vacant_unmapped_calls, UNMAP_STEP)                                                           \
     X(huge_page_bytes, HAK_HUGE_PAGE_BYTES)                                                        \
     X(huge_page_least_bytes, (uint64_t)HUGE_PAGE_LEAST_UNITS *HAK_UNIT_BYTES)                      \
     X(guard_slots, HAK_GUARD_SLOTS)                                                                \

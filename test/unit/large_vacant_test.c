@@ -6,7 +6,7 @@
 #include "double/rng.h"
 #include "unit/large.h"
 
-enum { ALWAYS = 1 << 30, PARTS = 3, PART = 4 * MIB, CROWD = 8400, CROWD_FREED = 200 };
+enum { ALWAYS = 1 << 30, PARTS = 3, PART = 4 * MIB };
 
 /* Neighbours, cut from one mapping. */
 static void vacant_parts(char *part[PARTS]) {
@@ -159,35 +159,6 @@ static void vacant_range_goes_at_an_event(void **state) {
     large_free(part[2]);
 }
 
-/* Of many blocks, those freed between two stay mapped, so that the process has mappings left. */
-static void vacant_ranges_of_many_blocks_stay_until_there_are_few(void **state) {
-    (void)state;
-    static char *block[CROWD];
-    for (unsigned i = 0; i < CROWD; i++) {
-        block[i] = hak_large_alloc(MIB + 1, 16).block;
-        assert_non_null(block[i]);
-    }
-    hak_knobs.huge_cache_bytes = 0;
-    hak_os_fault_clear();
-    for (unsigned i = 0; i < CROWD_FREED; i += 2) {
-        assert_true(hak_large_free(block[i], entry_of(block[i])));
-    }
-    assert_int_equal(hak_os_fault_calls(HAK_OS_CALL_UNMAP), 0);
-    hak_large_trim_if_over();
-    assert_int_equal(hak_os_fault_calls(HAK_OS_CALL_UNMAP), 0);
-    hak_os_fault_plan(HAK_OS_CALL_MAP, 0, ALWAYS);
-    for (unsigned i = 0; i < CROWD_FREED; i += 2) {
-        block[i] = hak_large_alloc(MIB + 1, 16).block;
-        assert_non_null(block[i]);
-    }
-    hak_os_fault_clear();
-    for (unsigned i = 0; i < CROWD; i++) {
-        assert_true(hak_large_free(block[i], entry_of(block[i])));
-    }
-    hak_large_trim(0);
-    vacant_is(0, 0);
-}
-
 static size_t below(uint64_t *rng, size_t bound) {
     return hak_rng_next(rng) % bound;
 }
@@ -231,6 +202,17 @@ static void vacant_ranges_under_random_refusals_add_up(void **state) {
     vacant_is(0, 0);
 }
 
+static void resize_that_fails_leaves_the_block_as_it_was(void **state) {
+    (void)state;
+    char *part[PARTS];
+    vacant_parts(part);
+    vacant_make(part[1]);
+    assert_null(large_resize(part[0], (size_t)1 << 60));
+    assert_int_equal(hak_large_usable(part[0], entry_of(part[0])), PART - GUARD);
+    large_free(part[0]);
+    large_free(part[2]);
+}
+
 static const struct CMUnitTest tests[] = {
     LARGE_TEST(vacant_range_serves_again_and_reads_zero),
     LARGE_TEST(vacant_range_is_no_block),
@@ -239,8 +221,8 @@ static const struct CMUnitTest tests[] = {
     LARGE_TEST(vacant_range_that_keeps_its_memory_is_not_said_to_be_zero),
     LARGE_TEST(vacant_range_behind_a_block_is_where_it_grows),
     LARGE_TEST(vacant_range_goes_at_an_event),
-    LARGE_TEST(vacant_ranges_of_many_blocks_stay_until_there_are_few),
     LARGE_TEST(vacant_ranges_under_random_refusals_add_up),
+    LARGE_TEST(resize_that_fails_leaves_the_block_as_it_was),
 };
 
 UNIT_MAIN(tests)

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * More blocks above 1 MiB of several sizes and alignments, grown ones, and freed ones between
+ * others than may be mappings of their own: has the program mappings left? Are addresses that
+ * nobody uses there for others when they are limited?
+ */
+#include <pthread.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+
+#include "api/family.h"
+#include "api/figure.h"
+
+enum {
+    KIBIBYTE = 1 << 10,
+    MEBIBYTE = 1 << 20,
+    PAIRS = 25000,
+    GROWN = 20000,
+    FAR_APART = 60000,
+    LIMITED = 14000,
+    MAPPINGS_MOST = 18500,       /* with guards, or freed ones: twice 8 192 and some */
+    MAPPINGS_FREED_MOST = 25500, /* thrice */
+    BLOCKS = 2 * PAIRS,
+};
+
+static unsigned char *blocks[FAR_APART];
+
+static void *thread_body(void *argument) {
+    return argument;
+}
+
+static void program_can_map(void) {
+    pthread_t thread;
+    EXPECT_EQ(pthread_create(&thread, NULL, thread_body, NULL), 0);
+    EXPECT_EQ(pthread_join(thread, NULL), 0);
+}
+
+static void block_take(size_t i, size_t alignment, size_t size) {
+    blocks[i] = alignment == 0 ? family.malloc(size) : family.memalign(alignment, size);
+    EXPECT(blocks[i] != NULL);
+    EXPECT_EQ((uintptr_t)blocks[i] % (alignment == 0 ? 16 : alignment), 0);
+    blocks[i][0] = (unsigned char)i;
+}
+
+static void blocks_give(size_t count) {
+    for (size_t i = 0; i < count; ++i) {
+        EXPECT(blocks[i] == NULL || blocks[i][0] == (unsigned char)i);
+        family.free(blocks[i]);
+    }
+    family.trim(0);
+}
+
+static void mappings_are_at_most(size_t before, size_t most) {
+    size_t mappings = figure_map_count() - before;
+    expect_say("  %zu mappings\n", mappings);
+    EXPECT(mappings <= most);
+    program_can_map();
+}
+
+static void blocks_of_mixed_sizes_and_alignments_leave_mappings_for_others(void) {
+    static const struct {
+        size_t alignment, size;
+    } kinds[] = {
+        {2 * MEBIBYTE, 2 * MEBIBYTE}, {0, 1600 * KIBIBYTE}, {2 * MEBIBYTE, 64}, {4 * MEBIBYTE, 64}};
+    for (size_t kind = 0; kind < 4; kind += 2) {
+        size_t before = figure_map_count();
+        for (size_t i = 0; i < BLOCKS; ++i) {
+            block_take(i, kinds[kind + i % 2].alignment, kinds[kind + i % 2].size);
+        }
+        mappings_are_at_most(before, MAPPINGS_MOST);
+        blocks_give(BLOCKS);
+        EXPECT(figure_map_count() <= before + 100);
+    }
+}
+
+static void blocks_that_grew_by_moves_leave_mappings_for_others(void) {
+    size_t before = figure_map_count();
+    for (size_t i = 0; i < GROWN; ++i) {
+        block_take(i, 0, 128 * KIBIBYTE);
+        blocks[i] = family.realloc(blocks[i], 1100 * KIBIBYTE);
+        EXPECT(blocks[i] != NULL);
+    }
+    mappings_are_at_most(before, MAPPINGS_MOST);
+    blocks_give(GROWN);
+}
+
+static void blocks_freed_far_apart_leave_mappings_for_others(void) {
+    size_t before = figure_map_count();
+    for (size_t i = 0; i < FAR_APART; ++i) {
+        block_take(i, (size_t)128 * MEBIBYTE, 64 * KIBIBYTE);
+    }
+    for (size_t i = 0; i < FAR_APART; i += 2) {
+        family.free(blocks[i]);
+        blocks[i] = NULL;
+    }
+    mappings_are_at_most(before, MAPPINGS_FREED_MOST);
+    blocks_give(FAR_APART);
+}
+
+/* What the alignment leaves between them is 2 MiB a block: none of it is in the way. */
+static void limited_addresses_between_blocks_serve_others(void) {
+    struct rlimit old, limit;
+    EXPECT_EQ(getrlimit(RLIMIT_AS, &old), 0);
+    limit = old;
+    limit.rlim_cur = expect_statm_bytes(0) + (size_t)6 * 1024 * MEBIBYTE;
+    EXPECT_EQ(setrlimit(RLIMIT_AS, &limit), 0);
+    for (size_t i = 0; i < LIMITED; ++i) {
+        block_take(i, 2 * MEBIBYTE, 64 * KIBIBYTE);
+    }
+    for (size_t i = LIMITED; i < BLOCKS; ++i) {
+        block_take(i, 0, KIBIBYTE);
+    }
+    EXPECT_EQ(setrlimit(RLIMIT_AS, &old), 0);
+    blocks_give(BLOCKS);
+}
+
+int main(void) {
+    family_load();
+    if (expect_is_emulated() || !family.trim) {
+        expect_skip("mappings are the emulator's, or there is no malloc_trim");
+    }
+    void *probe = mmap(NULL, (size_t)1 << 43, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (probe == MAP_FAILED) {
+        expect_skip("addresses are limited here");
+    }
+    munmap(probe, (size_t)1 << 43);
+    expect_watchdog(100);
+    RUN(blocks_of_mixed_sizes_and_alignments_leave_mappings_for_others);
+    RUN(blocks_that_grew_by_moves_leave_mappings_for_others);
+    RUN(blocks_freed_far_apart_leave_mappings_for_others);
+    RUN(limited_addresses_between_blocks_serve_others);
+    return expect_status();
+}
