@@ -11,7 +11,6 @@
 #include "api/where.h"
 #include "double/audit.h"
 #include "double/os_fault.h"
-#include "guard/slot.h"
 #include "hakmem/hakmem.h"
 #include "os/os.h"
 #include "stat/stat.h"
@@ -82,16 +81,11 @@ static size_t resident_bytes(void) {
     return strtoull(at, NULL, 10) * hak_os_page_bytes();
 }
 
-/* OS pages of watched places, where every block is watched. */
-static size_t watched_bytes(void) {
-    return hak_guard_region.keeps_pages ? hak_guard_region.slot_count * hak_os_page_bytes() : 0;
-}
-
 /* What calls that all failed could not give back is lost, so nothing is asked then. */
 static void expect_memory_back(const fault_case_t *fault, size_t before) {
     hak_malloc_trim(0);
     size_t now = resident_bytes();
-    if (now > before + KEPT_BYTES + watched_bytes() && (fault == NULL || fault->call != CALL_ALL)) {
+    if (now > before + KEPT_BYTES && (fault == NULL || fault->call != CALL_ALL)) {
         fprintf(stderr, "%zu KiB are resident, %zu before\n", now >> 10, before >> 10);
         fault_fail(__FILE__, __LINE__, "memory comes back");
     }
