@@ -77,7 +77,7 @@ bool hak_os_cgroup_path(const char *text, char *path) {
 /* "NUMBER:CONTROLLERS:PATH": a hierarchy of version 1 has the controller, so that of 2 has not. */
 static bool walk_is_taken(const char *line, const char *controller) {
     size_t length = strlen(controller);
-    for (; line != NULL; line = strchr(line, '\n'), line += line != NULL) {
+    for (; *line != '\0'; line += strcspn(line, "\n"), line += *line == '\n') {
         const char *at = strchr(line, ':'), *end = at != NULL ? strchr(at + 1, ':') : NULL;
         for (; at != NULL && at < end; at += 1 + strcspn(at + 1, ",:\n")) {
             if (strncmp(at + 1, controller, length) == 0 && strchr(",:", at[1 + length]) != NULL) {
