@@ -9,7 +9,7 @@
 #include "span/span_state.h"
 
 uint64_t hak_fit_places(unsigned align_log2) {
-    return ~0ull / hak_mask(1u << align_log2); /* a bit of every 2^n */
+    return align_log2 == 0 ? ~0ull : ~0ull / hak_mask(1u << align_log2); /* a bit of every 2^n */
 }
 
 static void fit_set(const hak_superslab_t *superslab, unsigned align_log2) {
@@ -26,7 +26,8 @@ HAK_COLD void hak_fit_note_aligned(const hak_superslab_t *superslab) {
 }
 
 void hak_fit_note(const hak_superslab_t *superslab) {
-    fit_set(superslab, 0);
+    unsigned longest = hak_longest_run(superslab->free_units, ~0ull);
+    hak_summary_set(&hak_span_state.fit[0], superslab->index, longest);
     if (HAK_UNLIKELY(hak_span_state.alignments != 0)) {
         hak_fit_note_aligned(superslab);
     }
