@@ -93,7 +93,7 @@ static void process_start(void) {
     if (hak_load_relaxed(&hak_knobs.backtrace)) {
         hak_check_sink.trace = hak_guard_trace;
     }
-    hak_os_huge_look(); /* now: later its file would take a number of the program's */
+    hak_os_huge_detect(); /* now: later its file would take a number of the program's */
     if (hak_load_relaxed(&hak_knobs.force_libc) && !hak_life_next_has_libc()) {
         hak_store_relaxed(&hak_knobs.force_libc, false);
         hak_warn("force_libc: the C library's own malloc cannot be named here; option ignored");

@@ -58,8 +58,8 @@ bool hak_os_purge(void *base, size_t bytes);
  * false: it has none, or has no place for one more mapping. */
 bool hak_os_advise_huge(void *base, size_t bytes, bool is_wanted);
 /* Whether the kernel backs with huge pages whatever it is not told about ("always"): false before
- * the look, which opens a file, and beside other threads none. */
-void hak_os_huge_look(void);
+ * it was detected, for which a file is opened, unless there are other threads. */
+void hak_os_huge_detect(void);
 bool hak_os_huge_is_default(void);
 /* Bytes of the range that memory is behind; all of it if the kernel does not tell. A page that was
  * swapped out is not resident, and not zero either. One system call per 256 pages. */

@@ -75,7 +75,7 @@ bool hak_os_cgroup_path(const char *text, char *path) {
 }
 
 /* "NUMBER:CONTROLLERS:PATH": a hierarchy of version 1 has the controller, so that of 2 has not. */
-static bool walk_is_taken(const char *line, const char *controller) {
+static bool version_1_has(const char *line, const char *controller) {
     size_t length = strlen(controller);
     for (; *line != '\0'; line += strcspn(line, "\n"), line += *line == '\n') {
         const char *at = strchr(line, ':'), *end = at != NULL ? strchr(at + 1, ':') : NULL;
@@ -92,8 +92,8 @@ static bool walk_begin(cgroup_walk_t *walk) {
     size_t length = hak_os_read_file("/proc/self/cgroup", walk->text, sizeof walk->text - 1);
     walk->text[length] = '\0';
     walk->levels = CGROUP_LEVELS;
-    walk->has_cpu = !walk_is_taken(walk->text, "cpu");
-    walk->has_memory = !walk_is_taken(walk->text, "memory");
+    walk->has_cpu = !version_1_has(walk->text, "cpu");
+    walk->has_memory = !version_1_has(walk->text, "memory");
     return hak_os_cgroup_path(walk->text, walk->path);
 }
 

@@ -182,7 +182,7 @@ bool hak_os_advise_huge(void *base, size_t bytes, bool is_wanted) {
 
 static bool os_huge_is_default; /* [atomic] */
 
-void hak_os_huge_look(void) {
+void hak_os_huge_detect(void) {
     char text[64];
     const char *path = "/sys/kernel/mm/transparent_hugepage/enabled";
     text[hak_os_is_alone() ? hak_os_read_file(path, text, sizeof text - 1) : 0] = '\0';

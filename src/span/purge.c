@@ -291,7 +291,7 @@ static size_t span_purge(purge_plan_t plan) {
     }
     if (plan.is_exact && calls >= PURGE_ENOUGH) {
         state->window_end_ns = 0; /* the window did not need the rest either */
-        state->low_units -= hak_least(state->low_units, state->breath_units);
+        state->low_units -= hak_least(state->low_units, state->transient_units);
     }
     hak_lock_release(HAK_LOCK_SPAN);
     hak_lock_set_midway(false);
@@ -325,7 +325,7 @@ static size_t decay_keep(uint64_t now) {
         return SIZE_MAX;
     }
     state->window_end_ns = now + DECAY_WINDOW_NS;
-    state->breath_units = state->unused_dirty_units - low;
+    state->transient_units = state->unused_dirty_units - low;
     state->low_units = state->high_units = state->unused_dirty_units;
     size_t idle = hak_span_idle_bytes(state->in_use_units * HAK_UNIT_BYTES) / HAK_UNIT_BYTES;
     size_t step = DECAY_STEP_UNITS + (high - low) * DECAY_STEP_TIMES;

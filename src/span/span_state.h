@@ -33,8 +33,8 @@ typedef struct hak_span_state {
     size_t low_units;          /* least unused_dirty_units in this window */
     size_t high_units;         /* most of them in this window */
     uint64_t window_end_ns;
-    size_t breath_units; /* what was unused at the end of the last one, but not throughout */
-    size_t peak_units;   /* what is in use may grow up to here, purge.c */
+    size_t transient_units; /* what was unused at the end of the last one, but not throughout */
+    size_t peak_units;      /* what is in use may grow up to here, purge.c */
 } hak_span_state_t;
 
 extern hak_span_state_t hak_span_state;

@@ -111,7 +111,7 @@ static void environment_of_any_text(void) {
 
 static void huge_mode_of_any_text(void) {
     hak_os_fault_files(serve_text);
-    hak_os_huge_look();
+    hak_os_huge_detect();
     hak_os_fault_files(NULL);
     char head[64] = {0};
     memcpy(head, text, text_bytes < sizeof head - 1 ? text_bytes : sizeof head - 1);

@@ -4,11 +4,9 @@
  * served, at little memory, and has the program mappings left? When every second one is freed, too,
  * and does all go in the end?
  */
-#include <pthread.h>
-#include <sys/mman.h>
-
 #include "api/family.h"
 #include "api/figure.h"
+#include "limits/mappings.h"
 
 enum {
     KIBIBYTE = 1 << 10,
@@ -23,16 +21,6 @@ enum {
 };
 
 static unsigned char *blocks[COUNT];
-
-static void *thread_body(void *argument) {
-    return argument;
-}
-
-static void program_can_map(void) {
-    pthread_t thread;
-    EXPECT_EQ(pthread_create(&thread, NULL, thread_body, NULL), 0);
-    EXPECT_EQ(pthread_join(thread, NULL), 0);
-}
 
 static void blocks_of_large_alignment_leave_mappings_for_others(void) {
     size_t mappings = figure_map_count(), rss = expect_rss_bytes();
@@ -118,12 +106,7 @@ int main(void) {
     if (expect_is_emulated() || !family.trim) {
         expect_skip("mappings are the emulator's, or there is no malloc_trim");
     }
-    void *probe = mmap(NULL, (size_t)1 << 38, PROT_READ | PROT_WRITE,
-                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (probe == MAP_FAILED) {
-        expect_skip("addresses are limited here");
-    }
-    munmap(probe, (size_t)1 << 38);
+    skip_without_addresses((size_t)1 << 38);
     expect_watchdog(100);
     RUN(blocks_of_large_alignment_leave_mappings_for_others);
     RUN(blocks_freed_between_others_serve_again_and_go_in_the_end);

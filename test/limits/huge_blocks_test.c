@@ -3,10 +3,9 @@
  * More than 2^20 blocks above 1 MiB at once, hardly any memory behind them: is each one served? Is
  * what they needed of metadata there for the next ones?
  */
-#include <sys/mman.h>
-
 #include "api/family.h"
 #include "api/figure.h"
+#include "limits/mappings.h"
 
 enum {
     COUNT = (1 << 20) + (1 << 15),
@@ -33,11 +32,7 @@ int main(void) {
     if (expect_is_emulated()) {
         expect_skip("mappings are the emulator's");
     }
-    void *probe = mmap(NULL, (size_t)1 << 41, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (probe == MAP_FAILED) {
-        expect_skip("addresses are limited here");
-    }
-    munmap(probe, (size_t)1 << 41);
+    skip_without_addresses((size_t)1 << 41);
     expect_watchdog(100);
     RUN(huge_blocks_in_any_number_are_served);
     return expect_status();

@@ -4,12 +4,11 @@
  * others than may be mappings of their own: has the program mappings left? Are addresses that
  * nobody uses there for others when they are limited?
  */
-#include <pthread.h>
-#include <sys/mman.h>
 #include <sys/resource.h>
 
 #include "api/family.h"
 #include "api/figure.h"
+#include "limits/mappings.h"
 
 enum {
     KIBIBYTE = 1 << 10,
@@ -24,16 +23,6 @@ enum {
 };
 
 static unsigned char *blocks[FAR_APART];
-
-static void *thread_body(void *argument) {
-    return argument;
-}
-
-static void program_can_map(void) {
-    pthread_t thread;
-    EXPECT_EQ(pthread_create(&thread, NULL, thread_body, NULL), 0);
-    EXPECT_EQ(pthread_join(thread, NULL), 0);
-}
 
 static void block_take(size_t i, size_t alignment, size_t size) {
     blocks[i] = alignment == 0 ? family.malloc(size) : family.memalign(alignment, size);
@@ -119,11 +108,7 @@ int main(void) {
     if (expect_is_emulated() || !family.trim) {
         expect_skip("mappings are the emulator's, or there is no malloc_trim");
     }
-    void *probe = mmap(NULL, (size_t)1 << 43, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (probe == MAP_FAILED) {
-        expect_skip("addresses are limited here");
-    }
-    munmap(probe, (size_t)1 << 43);
+    skip_without_addresses((size_t)1 << 43);
     expect_watchdog(100);
     RUN(blocks_of_mixed_sizes_and_alignments_leave_mappings_for_others);
     RUN(blocks_that_grew_by_moves_leave_mappings_for_others);

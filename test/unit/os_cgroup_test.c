@@ -3,9 +3,7 @@
  * CPU quota of control groups: what the files say, and that no file is needed. */
 #include "double/os_fault.h"
 #include "os/os.h"
-#include "unit/unit.h"
-
-#include <dirent.h>
+#include "unit/open_files.h"
 
 enum { PATH_BYTES = 512 };
 
@@ -81,16 +79,6 @@ static void path_longer_than_the_buffer_is_none(void **state) {
     text[3 + PATH_BYTES - 1] = 'x';
     text[3 + PATH_BYTES] = '\0';
     assert_false(hak_os_cgroup_path(text, path));
-}
-
-static unsigned open_files(void) {
-    unsigned count = 0;
-    DIR *all = opendir("/proc/self/fd");
-    while (all != NULL && readdir(all) != NULL) {
-        count++;
-    }
-    assert_true(all != NULL && closedir(all) == 0);
-    return count;
 }
 
 static unsigned look_for_quota(void) {

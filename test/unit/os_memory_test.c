@@ -4,20 +4,9 @@
  * program closes, and that no file is needed. */
 #include "double/os_fault.h"
 #include "os/os.h"
-#include "unit/unit.h"
+#include "unit/open_files.h"
 
-#include <dirent.h>
 #include <errno.h>
-
-static unsigned open_files(void) {
-    unsigned count = 0;
-    DIR *all = opendir("/proc/self/fd");
-    while (all != NULL && readdir(all) != NULL) {
-        count++;
-    }
-    assert_true(all != NULL && closedir(all) == 0);
-    return count;
-}
 
 typedef struct served_file {
     const char *path, *text;
