@@ -41,8 +41,9 @@ static void free_as_first_operation_beside_adoption_goes_to_the_owner(void **sta
     (void)state;
     static void *kept[KEPT];
     pthread_t thread;
+    const unsigned rounds = unit_rounds(ROUNDS);
     uint64_t seed = 7;
-    for (unsigned round = 0; round < ROUNDS; round++) {
+    for (unsigned round = 0; round < rounds; round++) {
         assert_int_equal(pthread_create(&thread, NULL, make_blocks, NULL), 0);
         pthread_join(thread, NULL); /* its tcache is parked, with a slab that has room */
         hak_collect_thread();       /* and we have nothing of the class */

@@ -95,8 +95,9 @@ static void start(pthread_t *thread, unsigned i) {
 
 /* `plan` as it is, `at_once` threads at a time. */
 static void run_threads(const life_t *plan, unsigned at_once) {
+    const unsigned waves = unit_rounds(WAVES);
     pthread_t thread[BATCH];
-    for (unsigned wave = 0; wave < WAVES; wave++) {
+    for (unsigned wave = 0; wave < waves; wave++) {
         for (unsigned i = 0; i < at_once; i++) {
             lives[i] = *plan;
             for (unsigned j = 0; plan->is_freeing && j < BLOCKS; j++) {

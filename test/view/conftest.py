@@ -8,7 +8,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import forked
 import pytest
+
+import hakmem_view.cli  # noqa: F401  (loaded once, for all commands)
 
 HERE = Path(__file__).resolve().parent
 TOOL = HERE.parent.parent / "tools" / "view.py"
@@ -41,8 +44,10 @@ def _environment(width: int, more: dict) -> dict:
 
 @pytest.fixture
 def view():
-    """view("stats", pid, width=80) → what came out, as text."""
+    """view("stats", pid, width=80) → what came out, as text; PYTHON…: in a Python of its own."""
     def run(*words, width: int = 80, timeout: float = 60, **more) -> subprocess.CompletedProcess:
+        if not any(name.startswith("PYTHON") for name in more):
+            return forked.run(TOOL, list(map(str, words)), _environment(width, more), timeout)
         return subprocess.run([sys.executable, TOOL, *map(str, words)], capture_output=True, text=True,
                               timeout=timeout, env=_environment(width, more), check=False)
     return run

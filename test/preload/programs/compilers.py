@@ -16,33 +16,27 @@ def compile_and_run(run, compiler, source, *flags, standard_loads=3):
 
 @program("gcc", long=True)
 def gcc(run):
-    run.write("many.c", inputs.c_source(400))
+    run.write("many.c", inputs.c_source(inputs.many(400, 150)))
     compile_and_run(run, "gcc", "many.c", "-O2", "-g", "-Wall")
     run.cmd("gcc", "-O1", "-flto=2", "-Wl,-Map=map.txt", "many.c", "-o", "whole", loads=5)
     run.cmd("./whole")
 
 
-@program("g++", long=True)
+@program("g++", long=True, timeout=180)
 def gxx(run):
+    """What was built has many threads that pass objects to each other."""
     run.guest("threads.cpp")
     compile_and_run(run, "g++", "threads.cpp", "-O2", "-g", "-std=c++17", "-pthread")
+    for threads in (1, 4, 16):
+        run.cmd("./program", str(threads), "20")
 
 
 @program("clang", long=True)
 def clang(run):
-    run.write("many.c", inputs.c_source(400))
+    run.write("many.c", inputs.c_source(inputs.many(400, 150)))
     run.guest("threads.cpp")
     compile_and_run(run, "clang", "many.c", "-O2", "-g", standard_loads=1)
     compile_and_run(run, "clang++", "threads.cpp", "-O1", "-g", "-std=c++17", standard_loads=1)
-
-
-@program("g++", long=True, timeout=180)
-def cxx_threads(run):
-    """Many threads that pass objects to each other; only the run is the point here."""
-    run.guest("threads.cpp")
-    run.cmd("g++", "-std=c++17", "-pthread", "threads.cpp", "-o", "threads", loads=3)
-    for threads in (1, 4, 16):
-        run.cmd("./threads", str(threads), "20")
 
 
 @program("cargo", long=True, timeout=240)

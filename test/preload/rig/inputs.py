@@ -2,6 +2,7 @@
 """Deterministic inputs: the same bytes on every machine and in both passes."""
 
 import functools
+import os
 import random
 import string
 
@@ -29,6 +30,11 @@ static uint32_t step_$i(uint32_t x)
     }
 }
 """)
+
+
+def many(full, brief):
+    """How many: `full` of them with HAKMEM_FULL=1 (./hakmem test --full)."""
+    return full if os.environ.get("HAKMEM_FULL") else brief
 
 
 @functools.cache
