@@ -110,8 +110,8 @@ size_t hak_good_size(size_t size) HAK_NOTHROW;
 const char *hak_version(void) HAK_NOTHROW;
 
 /* Allocation with a call site: `site` is any address that names the place (a string, a function, a
- * static variable). Blocks may be freed by any free function; hak_free_at lets the site be
- * accounted for. The fast path is that of hak_malloc and hak_free. */
+ * static variable). Blocks may be freed by any free function. Nothing is accounted for by site so
+ * far: these are hak_malloc and hak_free. */
 HAK_ATTR_MALLOC HAK_ATTR_SIZE(1) void *hak_alloc_at(size_t size, const void *site) HAK_NOTHROW;
 void hak_free_at(void *block, size_t size, const void *site) HAK_NOTHROW;
 

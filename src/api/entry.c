@@ -26,12 +26,13 @@ HAK_EXPORT const char *hak_version(void) {
 }
 
 HAK_EXPORT void *hak_alloc_at(size_t size, const void *site) {
-    return hak_fast_malloc_at(size, site);
+    (void)site;
+    return hak_fast_malloc(size);
 }
 
 HAK_EXPORT void hak_free_at(void *block, size_t size, const void *site) {
-    (void)size;
-    hak_fast_free_at(block, site);
+    (void)size, (void)site;
+    hak_fast_free(block);
 }
 
 HAK_EXPORT void hak_stats_print(int fd) {

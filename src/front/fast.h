@@ -186,26 +186,4 @@ HAK_INLINE bool hak_fast_stays(const void *block, size_t size) {
            hak_tag_fits(block) && !hak_link_looks_free(hak_link_word(block));
 }
 
-/* --- with a call site, which only slow paths look at ------------------------------------------ */
-
-HAK_INLINE void *hak_fast_malloc_at(size_t size, const void *site) {
-    void *block = HAK_LIKELY(size <= HAK_SC_SMALL_SIZE) ? hak_fast_pop(size) : NULL;
-    return HAK_LIKELY(block != NULL) ? block : hak_slow_malloc_at(size, site);
-}
-
-HAK_INLINE void hak_fast_free_at(void *block, const void *site) {
-    if (HAK_HARDEN) {
-        hak_quarantine_free(block);
-        return;
-    }
-    uintptr_t base = hak_pagemap_base();
-    hak_tcache_t *tcache = hak_tcache_self(base);
-    int64_t difference = hak_entry_signed(hak_pagemap_get(base, block)) - tcache->entry_end;
-    if (HAK_UNLIKELY(!hak_difference_is_own(difference) ||
-                     !hak_fast_is_sound(tcache, difference, block) ||
-                     !hak_fast_push(tcache, difference, block))) {
-        hak_slow_free_at(block, site);
-    }
-}
-
 #endif

@@ -161,18 +161,6 @@ void *hak_slow_aligned(size_t align, size_t size) {
     return aligned_result(block, align, sc);
 }
 
-void *hak_slow_malloc_at(size_t size, const void *site) {
-    hak_tcache_t *tcache = slow_own_tcache();
-    if (tcache != NULL) {
-        tcache->site = site;
-    }
-    void *block = hak_fast_malloc(size);
-    if (tcache != NULL) {
-        tcache->site = NULL;
-    }
-    return block;
-}
-
 /* --- free ------------------------------------------------------------------------------------- */
 
 enum { OVERFLOW_BLOCKS = 32 }; /* leave a full bin at once: bounds the work of one free */
@@ -418,15 +406,4 @@ void hak_slow_free_sized(void *block, size_t align, size_t size) {
         hak_fatal(HAK_FATAL_SIZE_MISMATCH, block, NULL);
     }
     hak_fast_free(block);
-}
-
-void hak_slow_free_at(void *block, const void *site) {
-    hak_tcache_t *tcache = slow_own_tcache();
-    if (tcache != NULL) {
-        tcache->site = site;
-    }
-    hak_slow_free_suspect(block);
-    if (tcache != NULL) {
-        tcache->site = NULL;
-    }
 }

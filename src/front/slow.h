@@ -31,10 +31,6 @@ void *hak_slow_calloc(size_t size);
 /* `align` is a power of two above HAK_BLOCK_ALIGN. */
 void *hak_slow_aligned(size_t align, size_t size);
 
-/* With a call site, which the slow path finds in its tcache. */
-HAK_NOINLINE void *hak_slow_malloc_at(size_t size, const void *site);
-HAK_NOINLINE void hak_slow_free_at(void *block, const void *site);
-
 /* The first block of a bin that was empty, or a guarded one; NULL: memory is out. */
 HAK_NOINLINE void *hak_slow_refill(hak_tcache_t *tcache, unsigned sc, const hak_request_t *request);
 /* If more is in use than ever: what can be spared goes (span/purge.c). */

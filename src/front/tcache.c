@@ -141,7 +141,6 @@ hak_tcache_t *hak_tcache_attach(void) {
     tcache->thread = &hak_tcache_offset;
     tcache->event_step = 0; /* of another thread, which may have ended in the middle of things */
     tcache->is_refilling = false;
-    tcache->site = NULL;
     tcache->is_attached = true;
     hak_lock_release(HAK_LOCK_REGISTRY);
     hak_tcache_offset = (uintptr_t)tcache - hak_pagemap_base();

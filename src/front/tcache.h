@@ -70,7 +70,6 @@ struct hak_tcache {
     uint8_t outbox_cursor;          /* [owner] class whose outbox is emptied next */
     uint32_t outbox_bytes;          /* [owner] TCACHE-5 */
     hak_owner_t *home;              /* [owner] refills come from its slabs */
-    const void *site;               /* [owner] call site of the slow path in progress */
     hak_tcache_t *next;             /* [const] list of all tcaches */
     hak_tcache_t *next_unused;      /* [lock REGISTRY] list of those without a thread */
     hak_thread_counters_t counters; /* [owner] */

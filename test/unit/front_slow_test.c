@@ -70,18 +70,6 @@ static void aligned_small_block_is_of_the_class_that_aligns(void **state) {
     }
 }
 
-static void site_is_gone_after_the_call(void **state) {
-    (void)state;
-    void *block = hak_alloc_at(100, (void *)1);
-    void *large = hak_alloc_at(MIB, (void *)2);
-    hak_tcache_t *tcache = hak_tcache_self(hak_pagemap_base());
-    assert_null(tcache->site);
-    hak_free_at(block, 100, (void *)3);
-    hak_free_at(large, MIB, (void *)4);
-    hak_free_at(NULL, 0, (void *)5);
-    assert_null(tcache->site);
-}
-
 static void out_of_memory_is_counted_and_reclaims(void **state) {
     (void)state;
     hak_tcache_t *tcache = hak_tcache_self(hak_pagemap_base());
@@ -226,7 +214,6 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(calloc_of_every_size_after_dirty_blocks_is_zero),
     cmocka_unit_test(usable_size_equals_good_size),
     cmocka_unit_test(aligned_small_block_is_of_the_class_that_aligns),
-    cmocka_unit_test(site_is_gone_after_the_call),
     cmocka_unit_test(out_of_memory_is_counted_and_reclaims),
     cmocka_unit_test(out_of_memory_drains_what_others_gave_back),
     cmocka_unit_test(events_run_every_256_slow_paths),
