@@ -6,6 +6,7 @@
  *
  * Alignments above a unit are rare. Their summaries are kept from the first request on, which
  * looks at all superslabs. */
+#include "base/check.h"
 #include "span/span_state.h"
 
 uint64_t hak_fit_places(unsigned align_log2) {
@@ -47,6 +48,7 @@ static HAK_COLD void fit_begin(unsigned align_log2) {
 hak_superslab_t *hak_fit_find(unsigned count, size_t align, uint64_t *starts) {
     hak_span_state_t *state = &hak_span_state;
     unsigned align_log2 = align <= HAK_UNIT_BYTES ? 0 : hak_log2(align) - HAK_UNIT_LOG2;
+    HAK_ASSERT(align_log2 < HAK_SPAN_ALIGNS, "SPAN-4");
     if (HAK_UNLIKELY(state->capacity == 0)) {
         return NULL;
     }

@@ -61,8 +61,11 @@ struct hak_span {
 /* What will be written to: all of it soon, or perhaps only parts. */
 typedef enum hak_span_use { HAK_SPAN_SPARSE, HAK_SPAN_DENSE } hak_span_use_t;
 
+/* Alignments of spans: units, two units, to the largest that large blocks ask for. */
+enum { HAK_SPAN_ALIGNS = 5, HAK_SPAN_MOST_ALIGN = HAK_UNIT_BYTES << (HAK_SPAN_ALIGNS - 1) };
+
 /* A span of `count` units (1 to 64), its address a multiple of `align` bytes (a power of two, at
- * most 4 MiB). false when the kernel gives no more. May map a superslab. */
+ * most HAK_SPAN_MOST_ALIGN). false when the kernel gives no more. May map a superslab. */
 bool hak_span_alloc(unsigned count, size_t align, hak_span_use_t use, hak_span_t *span);
 
 /* Gives a span back, of which at most the first `touched` units were written to. May purge. */

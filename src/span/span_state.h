@@ -9,9 +9,6 @@
 #include "span/span.h"
 #include "span/summary.h"
 
-/* Alignments of spans: units, two units, to a superslab. */
-enum { HAK_SPAN_ALIGNS = HAK_SUPERSLAB_LOG2 - HAK_UNIT_LOG2 + 1 };
-
 typedef struct hak_span_state {
     hak_superslab_t **table; /* by index; NULL where a superslab was unmapped */
     hak_superslab_t *spare;  /* records without a mapping */

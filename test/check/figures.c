@@ -121,7 +121,7 @@
     X(event_drained_slabs, OWNER_DRAIN_BUDGET)                                                     \
     X(span_alignments, HAK_SPAN_ALIGNS - 1)                                                        \
     X(span_alignment_least_bytes, 2 * HAK_UNIT_BYTES)                                              \
-    X(span_alignment_most_bytes, HAK_SUPERSLAB_BYTES)                                              \
+    X(span_alignment_most_bytes, HAK_SPAN_MOST_ALIGN)                                              \
     X(summary_line_bytes, HAK_SUMMARY_LINE)                                                        \
     X(summary_line, HAK_SUMMARY_LINE)                                                              \
     X(summary_lines_of_10_000, summary_lines(1 << 14))                                             \

@@ -99,7 +99,7 @@ static uint64_t lines_for_aligned(size_t align, unsigned superslabs) {
 static void aligned_span_beside_holes_that_are_not_is_found_in_few_steps(void **state) {
     (void)state;
     enum { SOME = 1000 };
-    for (size_t align = 2 * HAK_UNIT_BYTES; align <= HAK_SUPERSLAB_BYTES; align *= 2) {
+    for (size_t align = 2 * HAK_UNIT_BYTES; align <= HAK_SPAN_MOST_ALIGN; align *= 2) {
         uint64_t few = lines_for_aligned(align, FEW), many = lines_for_aligned(align, SOME);
         UNIT_EXPECT(few != 0 && many <= 2 * few, "alignment %zu: %llu steps, then %llu", align,
                     (unsigned long long)few, (unsigned long long)many);

@@ -33,7 +33,7 @@ static void span_of_every_alignment_is_aligned(void **state) {
     (void)state;
     hak_span_t spans[64];
     unsigned held = 0;
-    for (size_t align = HAK_UNIT_BYTES; align <= HAK_SUPERSLAB_BYTES; align *= 2) {
+    for (size_t align = HAK_UNIT_BYTES; align <= HAK_SPAN_MOST_ALIGN; align *= 2) {
         for (unsigned count = 1; count <= 64; count = count * 3 + 1) {
             spans[held++] = unit_span(count, align);
         }
@@ -123,14 +123,14 @@ static void span_without_memory_fails_and_changes_nothing(void **state) {
     hak_span_stats_t before = unit_span_check();
     for (unsigned i = 0; i < 100; i++) {
         assert_false(hak_span_alloc(64, HAK_UNIT_BYTES, HAK_SPAN_SPARSE, &span));
-        assert_false(hak_span_alloc(5, HAK_SUPERSLAB_BYTES, HAK_SPAN_SPARSE, &span));
+        assert_false(hak_span_alloc(5, HAK_SPAN_MOST_ALIGN, HAK_SPAN_SPARSE, &span));
     }
     hak_span_stats_t after = unit_span_check();
     assert_memory_equal(&before, &after, sizeof before);
     hak_span_t rest = unit_span(4, HAK_UNIT_BYTES); /* what is there is still served */
     assert_ptr_equal(rest.superslab, held.superslab);
     hak_os_fault_clear();
-    hak_span_t fresh = unit_span(64, HAK_SUPERSLAB_BYTES);
+    hak_span_t fresh = unit_span(64, HAK_SPAN_MOST_ALIGN);
     unit_span_free(&fresh, 0);
     unit_span_free(&rest, 0);
     unit_span_free(&held, 0);
@@ -154,7 +154,8 @@ static void held_expect_apart(const held_t *held, unsigned count, const hak_span
 
 static unsigned held_take(held_t *held, unsigned count, uint64_t *seed) {
     uint64_t random = hak_rng_next(seed);
-    size_t align = random % 8 == 0 ? (size_t)HAK_UNIT_BYTES << random / 8 % 7 : HAK_UNIT_BYTES;
+    size_t align =
+        random % 8 == 0 ? (size_t)HAK_UNIT_BYTES << random / 8 % HAK_SPAN_ALIGNS : HAK_UNIT_BYTES;
     unsigned units = 1 + (unsigned)(random >> 16) % (random >> 40 & 1 ? 64 : 9);
     hak_span_t span = unit_span(units, align);
     held_expect_apart(held, count, &span);
