@@ -23,23 +23,13 @@ typedef void *dlopen_t(const char *, int);
 
 extern void *dlsym(void *, const char *);
 
-static dlopen_t *dlopen_next; /* [atomic] */
-
-static HAK_COLD dlopen_t *dlopen_find(void) {
+/* The next one is looked up each time: a plugin that brought it and ours may be unloaded. */
+HAK_EXPORT HAK_TAIL_CALLS void *dlopen(const char *file, int mode) {
     dlopen_t *next = (dlopen_t *)dlsym(DLOPEN_NEXT, "dlopen");
     if (next == NULL) {
         hak_os_abort(); /* a program that has dlopen has a C library that defines it */
     }
-    hak_store_relaxed(&dlopen_next, next);
-    return next;
-}
-
-HAK_EXPORT HAK_TAIL_CALLS void *dlopen(const char *file, int mode) {
-    dlopen_t *next = hak_load_relaxed(&dlopen_next);
-    if (HAK_UNLIKELY(next == NULL)) {
-        next = dlopen_find();
-        hak_life_process_start();
-    }
+    hak_life_process_start();
     int kept = hak_load_relaxed(&hak_knobs.force_libc) ? mode : mode & ~DLOPEN_DEEPBIND;
     HAK_TAIL return next(file, kept);
 }

@@ -10,13 +10,15 @@
  * by its public name. A pointer begins with the default definition, which is right in any case, and
  * the constructor of this file puts the short way in. */
 #include <cstddef>
-#include <cstdint>
 #include <cstdlib>
-#include <link.h>
 #include <new>
 
 #include "base/compiler.h"
 #include "hakmem/hakmem.h"
+
+extern "C" {
+#include "life/life.h"
+}
 
 #if defined(HAK_SHARED) && HAK_SHARED
 #define HAK_CXX_WEAK HAK_WEAK
@@ -60,7 +62,7 @@ namespace {
 using handler_getter = std::new_handler (*)() noexcept;
 using thrower = void (*)();
 
-enum { NOLOAD_LAZY = 4 | 1, NODELETE_NOLOAD_LAZY = 0x1000 | NOLOAD_LAZY };
+enum { NOLOAD_LAZY = 4 | 1 };
 
 /* A runtime that only a plugin loaded (RTLD_LOCAL) is not in the global scope. */
 HAK_COLD void *find_in_runtime(const char *symbol) {
@@ -215,9 +217,10 @@ enum form_number {
 
 /* --- which forms the program replaces --------------------------------------------------------- */
 
+enum { HANDLER = FORM_nothing, THROW, MALLOC, PLACES };
+
 struct replacements {
-    void *behind[FORM_nothing]; /* the program's definition, if it has to be called for ours */
-    const char *library[FORM_nothing]; /* where that is, if dlclose could unload it */
+    hak_life_place_t behind[PLACES];   /* the program's definition, if it is called for ours */
     bool is_own[FORM_nothing + 1];     /* the form is ours, and nothing is behind */
     bool is_settled[FORM_nothing + 1]; /* so is every form that it depends on */
 };
@@ -226,60 +229,22 @@ struct replacements {
 
 void *const NEXT = reinterpret_cast<void *>(-1L); /* RTLD_NEXT */
 
-enum { HANDLER = FORM_nothing, THROW, MALLOC, LOADER, SEARCHED };
-
-/* Which object of the process each address lies in, counted from 1 in the order of loading. */
-struct object_search {
-    void *address[SEARCHED];
-    unsigned object[SEARCHED];
-    const char *name[SEARCHED];
-    unsigned visited;
-};
-
-bool is_in_object(const dl_phdr_info *info, const void *address) {
-    for (unsigned i = 0; i < info->dlpi_phnum; i++) {
-        const auto &header = info->dlpi_phdr[i];
-        std::uintptr_t from = info->dlpi_addr + header.p_vaddr;
-        if (header.p_type == PT_LOAD &&
-            reinterpret_cast<std::uintptr_t>(address) - from < header.p_memsz) {
-            return true;
-        }
-    }
-    return false;
-}
-
-int visit_object(dl_phdr_info *info, size_t, void *context) {
-    auto *search = static_cast<object_search *>(context);
-    search->visited++;
-    for (unsigned i = 0; i < SEARCHED; i++) {
-        if (search->object[i] == 0 && is_in_object(info, search->address[i])) {
-            search->object[i] = search->visited;
-            search->name[i] = info->dlpi_name;
-        }
-    }
-    return 0;
-}
-
 /* A library that comes after ours replaces forms as well: before ours was there, it was found. A
  * C++ runtime and another allocator, which has a malloc of its own, do not count: we stand in for
- * them. Such a library stays loaded from now on: dlclose of a plugin that brought it and ours,
- * which stays, would unload it, as RTLD_NEXT does not count as a use. */
-HAK_COLD void find_behind(replacements *found) {
-    object_search search = {};
+ * them. */
+HAK_COLD void find_behind(hak_life_place_t *behind) {
 #define HAK_FORM(form, symbol, kind, ours, called, call)                                           \
-    search.address[FORM_##form] = dlsym(NEXT, symbol);
+    behind[FORM_##form].address = dlsym(NEXT, symbol);
 #include "api/operators.def"
-    search.address[HANDLER] = reinterpret_cast<void *>(hak_cxx_get_new_handler);
-    search.address[THROW] = reinterpret_cast<void *>(hak_cxx_throw_bad_alloc);
-    search.address[MALLOC] = dlsym(NEXT, "malloc");
-    search.address[LOADER] = dlsym(NEXT, "__tls_get_addr"); /* is there before any dlopen */
-    dl_iterate_phdr(visit_object, &search);
+    behind[HANDLER].address = reinterpret_cast<void *>(hak_cxx_get_new_handler);
+    behind[THROW].address = reinterpret_cast<void *>(hak_cxx_throw_bad_alloc);
+    behind[MALLOC].address = dlsym(NEXT, "malloc");
+    hak_life_find_objects(behind, PLACES);
     for (unsigned i = 0; i < FORM_nothing; i++) {
-        unsigned object = search.object[i];
-        if (object != 0 && object != search.object[HANDLER] && object != search.object[THROW] &&
-            object != search.object[MALLOC]) {
-            found->behind[i] = search.address[i];
-            found->library[i] = object > search.object[LOADER] ? search.name[i] : nullptr;
+        unsigned object = behind[i].object;
+        if (object == 0 || object == behind[HANDLER].object || object == behind[THROW].object ||
+            object == behind[MALLOC].object) {
+            behind[i] = {};
         }
     }
     (void)dlerror(); /* an old runtime lacks some */
@@ -314,27 +279,29 @@ __attribute__((constructor(102))) void forms_start() {
     replacements found = {};
 #if defined(HAK_SHARED) && HAK_SHARED
     if (hak_cxx_get_new_handler != nullptr && dlsym != nullptr && dlerror != nullptr) {
-        find_behind(&found);
+        find_behind(found.behind);
     }
 #endif
 #define HAK_FORM(form, symbol, kind, ours, called, call)                                           \
     found.is_own[FORM_##form] =                                                                    \
-        is_same(program_##form, form_##form) && found.behind[FORM_##form] == nullptr;
+        is_same(program_##form, form_##form) && found.behind[FORM_##form].address == nullptr;
 #include "api/operators.def"
     settle_forms(&found);
 #define HAK_FORM(form, symbol, kind, ours, called, call)                                           \
-    if (found.behind[FORM_##form] != nullptr) {                                                    \
+    if (found.behind[FORM_##form].address != nullptr) {                                            \
         calls.call_##form =                                                                        \
-            reinterpret_cast<decltype(calls.call_##form)>(found.behind[FORM_##form]);              \
+            reinterpret_cast<decltype(calls.call_##form)>(found.behind[FORM_##form].address);      \
     } else if (found.is_settled[FORM_##form]) {                                                    \
         calls.call_##form = ours;                                                                  \
     }
 #include "api/operators.def"
-#if defined(HAK_SHARED) && HAK_SHARED
-    for (const char *library : found.library) { /* runs its constructors, so forms are set */
-        (void)(library != nullptr && dlopen(library, NODELETE_NOLOAD_LAZY) != nullptr);
+    const char *kept = nullptr;
+    for (unsigned i = 0; i < FORM_nothing; i++) { /* runs its constructors, so forms are set */
+        if (found.behind[i].library != kept) {
+            kept = found.behind[i].library;
+            hak_life_keep_library(kept);
+        }
     }
-#endif
     if (HAK_HARDEN) {
         hak_os_seal(&calls, sizeof calls);
     }

@@ -13,6 +13,8 @@
 #include "life/life.h"
 #include "os/os.h"
 
+#include <elf.h>
+
 #define NEXT_RTLD ((void *)-1l) /* RTLD_NEXT, without asking for GNU names everywhere */
 
 extern void *__libc_malloc(size_t) HAK_WEAK;
@@ -23,14 +25,17 @@ extern void __libc_free(void *) HAK_WEAK;
 extern void *dlsym(void *, const char *) HAK_WEAK;
 extern const char *gnu_get_libc_version(void) HAK_WEAK;
 
-typedef struct dl_info { /* Dl_info of dlfcn.h */
-    const char *dli_fname;
-    void *dli_fbase;
-    const char *dli_sname;
-    void *dli_saddr;
-} Dl_info;
+enum { NEXT_NODELETE_NOLOAD_LAZY = 0x1000 | 4 | 1 }; /* modes of dlopen */
 
-extern int dladdr(const void *, Dl_info *) HAK_WEAK;
+struct dl_phdr_info { /* as link.h has it, and more behind */
+    Elf64_Addr dlpi_addr;
+    const char *dlpi_name;
+    const Elf64_Phdr *dlpi_phdr;
+    Elf64_Half dlpi_phnum;
+};
+
+typedef int object_visit_t(struct dl_phdr_info *info, size_t bytes, void *context);
+extern int dl_iterate_phdr(object_visit_t *visit, void *context) HAK_WEAK;
 
 enum {
     CHUNK_PREV_INUSE = 1,
@@ -51,56 +56,100 @@ typedef enum next_owner { OWNER_NOBODY, OWNER_LIBC, OWNER_OTHER } next_owner_t;
 static void (*other_free)(void *);
 static void *(*other_realloc)(void *, size_t);
 static size_t (*other_usable)(void *); /* may be NULL */
-static bool is_libc_itself = true; /* [atomic] __libc_free is the C library's, see is_of_libc() */
+static bool is_libc_itself = true; /* [atomic] __libc_free is the C library's, see next_look_up */
 static bool is_looked_up;          /* [atomic] */
 
-/* The object that a function lies in; NULL if that cannot be told. */
-static const void *object_of(const void *function) {
-    Dl_info info;
-    return dladdr != NULL && function != NULL && dladdr(function, &info) != 0 ? info.dli_fbase
-                                                                              : NULL;
+/* --- objects of the process ------------------------------------------------------------------- */
+
+typedef struct object_search {
+    hak_life_place_t *places;
+    unsigned count, visited;
+    const void *loader;   /* a function of it: the object that is loaded last of those at start */
+    bool is_behind_start; /* the objects that follow came by dlopen */
+} object_search_t;
+
+static bool is_in_object(const struct dl_phdr_info *info, const void *address) {
+    for (unsigned i = 0; i < info->dlpi_phnum; i++) {
+        uintptr_t from = info->dlpi_addr + info->dlpi_phdr[i].p_vaddr;
+        if (info->dlpi_phdr[i].p_type == PT_LOAD &&
+            (uintptr_t)address - from < info->dlpi_phdr[i].p_memsz) {
+            return true;
+        }
+    }
+    return false;
 }
 
-/* Another allocator may have taken the C library's own names too (mimalloc does); then __libc_free
- * is its function, and the C library's heap is out of reach. */
-static bool is_of_libc(const void *function) {
-    const void *libc = object_of((const void *)gnu_get_libc_version);
-    const void *object = object_of(function);
-    return libc == NULL || object == NULL || libc == object;
+static int visit_object(struct dl_phdr_info *info, size_t bytes, void *context) {
+    object_search_t *search = context;
+    (void)bytes;
+    search->visited++;
+    for (unsigned i = 0; i < search->count; i++) {
+        hak_life_place_t *place = &search->places[i];
+        if (place->object == 0 && is_in_object(info, place->address)) {
+            place->object = search->visited;
+            place->library = search->is_behind_start ? info->dlpi_name : NULL;
+        }
+    }
+    search->is_behind_start = search->is_behind_start || is_in_object(info, search->loader);
+    return 0;
 }
 
-/* The functions must be of one allocator: where it lacks malloc_usable_size, the symbol is the C
- * library's, which reads a header that is not there. Such a one cannot be asked; it gets what
- * nobody else owns. */
-static void next_use_other(void (*free_symbol)(void *)) {
-    size_t (*usable)(void *) = (size_t(*)(void *))dlsym(NEXT_RTLD, "malloc_usable_size");
-    void *(*resize)(void *, size_t) = (void *(*)(void *, size_t))dlsym(NEXT_RTLD, "realloc");
-    const void *object = object_of((const void *)free_symbol);
-    if (object != object_of((const void *)usable)) {
-        usable = NULL;
-    }
-    if (resize != NULL && object == object_of((const void *)resize)) {
-        hak_store_relaxed(&other_usable, usable);
-        hak_store_relaxed(&other_realloc, resize);
-        hak_store_relaxed(&other_free, free_symbol);
+void hak_life_find_objects(hak_life_place_t *places, unsigned count) {
+    object_search_t search = {
+        .places = places, .count = count, .loader = dlsym(NEXT_RTLD, "__tls_get_addr")};
+    if (dl_iterate_phdr != NULL) {
+        dl_iterate_phdr(visit_object, &search);
     }
 }
+
+void hak_life_keep_library(const char *library) {
+    if (library != NULL) {
+        void *(*open)(const char *, int) = (void *(*)(const char *, int))dlsym(NEXT_RTLD, "dlopen");
+        (void)(open != NULL && open(library, NEXT_NODELETE_NOLOAD_LAZY) != NULL);
+    }
+}
+
+/* --- the next allocator ----------------------------------------------------------------------- */
 
 /* dlsym may allocate and take the loader's lock, so this waits until a foreign pointer turns up.
  * Under force_libc all blocks are of the C library's own names, so that no free has to look for its
- * owner. */
+ * owner. Another allocator may have taken those names too (mimalloc does); then __libc_free is its
+ * function, and the C library's heap is out of reach.
+ *
+ * The functions must be of one allocator: where it lacks malloc_usable_size, the symbol is the C
+ * library's, which reads a header that is not there. Such a one cannot be asked; it gets what
+ * nobody else owns. */
 static void next_look_up(void) {
+    enum { FREE, RESIZE, USABLE, LIBC_FREE, LIBC, PLACES };
     if (hak_load_acquire(&is_looked_up) || dlsym == NULL) {
         return;
     }
-    void (*free_symbol)(void *) = (void (*)(void *))dlsym(NEXT_RTLD, "free");
-    bool is_itself = __libc_free != NULL && is_of_libc((const void *)__libc_free);
+    hak_life_place_t place[PLACES] = {
+        [FREE].address = dlsym(NEXT_RTLD, "free"),
+        [RESIZE].address = dlsym(NEXT_RTLD, "realloc"),
+        [USABLE].address = dlsym(NEXT_RTLD, "malloc_usable_size"),
+        [LIBC_FREE].address = (void *)__libc_free,
+        [LIBC].address = (void *)gnu_get_libc_version,
+    };
+    hak_life_find_objects(place, PLACES);
+    bool is_itself =
+        __libc_free != NULL && (place[LIBC].object == 0 || place[LIBC_FREE].object == 0 ||
+                                place[LIBC].object == place[LIBC_FREE].object);
+    bool is_other =
+        place[FREE].address != place[LIBC_FREE].address && !hak_load_relaxed(&hak_knobs.force_libc);
     hak_store_relaxed(&is_libc_itself, is_itself);
-    bool is_other = free_symbol != __libc_free && !hak_load_relaxed(&hak_knobs.force_libc);
-    if (free_symbol != NULL && (is_other || !is_itself)) {
-        next_use_other(free_symbol);
+    if ((is_other || !is_itself) && place[FREE].address != NULL && place[RESIZE].address != NULL &&
+        place[FREE].object == place[RESIZE].object) {
+        bool is_asked = place[FREE].object == place[USABLE].object;
+        void *usable = is_asked ? place[USABLE].address : NULL;
+        hak_store_relaxed(&other_usable, (size_t(*)(void *))usable);
+        hak_store_relaxed(&other_realloc, (void *(*)(void *, size_t))place[RESIZE].address);
+        hak_store_relaxed(&other_free, (void (*)(void *))place[FREE].address);
     }
     hak_store_release(&is_looked_up, true);
+    if (hak_load_relaxed(&other_free) != NULL) { /* may free what is foreign */
+        hak_life_keep_library(place[FREE].library);
+    }
 }
 
 static size_t word_at(uintptr_t address) {
