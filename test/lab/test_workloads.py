@@ -18,7 +18,14 @@ def built():
     micro.build()
 
 
-def result(row, preload):
+def result(row, preload, known={}):
+    """Of one run, whichever test asks first."""
+    if (row.id, preload) not in known:
+        known[row.id, preload] = measured(row, preload)
+    return known[row.id, preload]
+
+
+def measured(row, preload):
     name, *arguments = row.arguments(SCALE)
     env = {key: value for key, value in os.environ.items() if key != "LD_PRELOAD"}
     if preload:

@@ -77,7 +77,7 @@ static void fork_with_slots_in_other_hands_leaves_them_to_the_child(void) {
 }
 
 int main(int argc, char **argv) {
-    fork_count = expect_arg(argc, argv, 1, 300);
+    fork_count = expect_arg(argc, argv, 1, expect_cases(300));
     thread_count = expect_arg(argc, argv, 2, 3);
     if (thread_count > THREADS_MAX) {
         expect_skip("too many threads");

@@ -158,7 +158,7 @@ static void fork_handlers_may_allocate(void) {
 }
 
 int main(int argc, char **argv) {
-    fork_count = expect_arg(argc, argv, 1, 500);
+    fork_count = expect_arg(argc, argv, 1, expect_cases(500));
     thread_count = expect_arg(argc, argv, 2, 8);
     if (thread_count > THREADS_MAX) {
         expect_skip("too many threads");

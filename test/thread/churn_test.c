@@ -45,7 +45,7 @@ static void churn_of_short_threads_does_not_grow(void) {
 }
 
 int main(int argc, char **argv) {
-    thread_count = expect_arg(argc, argv, 1, 20000);
+    thread_count = expect_arg(argc, argv, 1, expect_cases(20000));
     at_a_time = expect_arg(argc, argv, 2, 4);
     if (at_a_time == 0 || at_a_time > AT_A_TIME_MAX) {
         expect_skip("too many threads at a time");

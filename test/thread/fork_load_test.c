@@ -106,7 +106,7 @@ static void fork_under_load_leaves_every_child_working(void) {
 }
 
 int main(int argc, char **argv) {
-    fork_count = expect_arg(argc, argv, 1, 300);
+    fork_count = expect_arg(argc, argv, 1, expect_cases(300));
     forker_count = expect_arg(argc, argv, 2, 4);
     allocator_count = expect_arg(argc, argv, 3, 4);
     starter_count = expect_arg(argc, argv, 4, 2);

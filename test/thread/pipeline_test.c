@@ -120,7 +120,7 @@ static void pile_freed_by_another_thread_is_reused(void) {
 }
 
 int main(int argc, char **argv) {
-    block_count = expect_arg(argc, argv, 1, 600000);
+    block_count = expect_arg(argc, argv, 1, expect_cases(600000));
     pair_count = expect_arg(argc, argv, 2, 3);
     if (pair_count == 0 || pair_count > PAIRS_MAX) {
         expect_skip("too many pairs");

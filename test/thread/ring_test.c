@@ -53,7 +53,7 @@ static void ring_of_threads_keeps_contents_and_does_not_grow(void) {
 
 int main(int argc, char **argv) {
     thread_count = expect_arg(argc, argv, 1, 64);
-    exchange_count = expect_arg(argc, argv, 2, 20000);
+    exchange_count = expect_arg(argc, argv, 2, expect_cases(20000));
     box_count = expect_arg(argc, argv, 3, 8);
     if (thread_count > THREADS_MAX || box_count > BOXES_MAX) {
         expect_skip("too many threads or mailboxes");
