@@ -7,6 +7,7 @@
 
 #include "base/bits.h"
 #include "front/fast.h"
+#include "life/life.h"
 #include "os/os.h"
 
 #include <errno.h>
@@ -31,7 +32,6 @@ void *hak_api_reallocarray(void *block, size_t count, size_t size);
 void *hak_api_reallocf(void *block, size_t size);
 void *hak_api_recallocarray(void *block, size_t old_count, size_t count, size_t size);
 void hak_api_freezero(void *block, size_t size);
-int hak_api_trim(size_t keep);
 
 HAK_INLINE void *hak_api_realloc(void *block, size_t size) {
     return HAK_LIKELY(hak_fast_stays(block, size)) ? block : hak_api_realloc_rest(block, size);

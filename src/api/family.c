@@ -5,7 +5,6 @@
 
 #include "base/check.h"
 #include "front/event.h"
-#include "life/life.h"
 
 void *hak_api_no_memory(void) {
     errno = ENOMEM;
@@ -183,8 +182,4 @@ void hak_api_freezero(void *block, size_t size) {
         clear(block, size);
         hak_fast_free(block);
     }
-}
-
-int hak_api_trim(size_t keep) {
-    return hak_life_trim(keep) != 0;
 }

@@ -42,7 +42,10 @@ const char *hak_fatal_text(hak_fatal_kind_t kind) {
     return kind < HAK_FATAL_COUNT ? fatal_text[kind] : "unknown";
 }
 
-static void check_write(const hak_text_t *text) {
+/* Adds the end of the line, for which there is a byte more than its capacity. */
+static void check_write(hak_text_t *text) {
+    text->capacity++;
+    hak_text_str(text, "\n");
     if (hak_check_sink.write != NULL) {
         hak_check_sink.write(2, text->data, text->length);
     }
@@ -65,8 +68,6 @@ void hak_fatal_say(hak_fatal_kind_t kind, const void *address, const char *detai
         }
         hak_text_str(&text, ")");
     }
-    text.capacity++;
-    hak_text_str(&text, "\n");
     check_write(&text);
 }
 
@@ -90,7 +91,5 @@ void hak_warn(const char *message) {
     hak_text_t text;
     hak_text_init(&text, buffer, sizeof buffer - 1);
     hak_text_format(&text, "hakmem: %s", message);
-    text.capacity++;
-    hak_text_str(&text, "\n");
     check_write(&text);
 }

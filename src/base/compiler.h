@@ -34,8 +34,6 @@
 #define HAK_TAIL_CALLS __attribute__((optimize("O2")))
 #define HAK_TAIL
 #endif
-/* What it reads is written by others meanwhile, in plain: ThreadSanitizer is not told. */
-#define HAK_UNSANITIZED __attribute__((noinline, no_sanitize("thread")))
 /* Where the running function keeps its return address and its caller's frame pointer, in a record
  * of two words: { that of the caller, return address }. */
 #define HAK_FRAME() __builtin_frame_address(0)

@@ -211,7 +211,7 @@ void hak_tcache_guest_leave(void) {
 }
 
 /* Bins are written by the hit paths. */
-HAK_UNSANITIZED void hak_tcache_look(const hak_tcache_t *tcache, hak_tcache_view_t *view) {
+HAK_UNORDERED void hak_tcache_look(const hak_tcache_t *tcache, hak_tcache_view_t *view) {
     const volatile hak_tcache_t *now = tcache;
     view->tag = now->tag;
     view->drawn = now->drawn;

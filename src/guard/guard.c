@@ -245,7 +245,8 @@ static uint32_t guard_thread_id(void) {
 
 void hak_guard_note(hak_guard_deed_t *deed, const void *frame) {
     deed->thread_id = guard_thread_id();
-    deed->count = frame != NULL ? hak_guard_stack(frame, deed->frame, HAK_GUARD_FRAMES) : 0;
+    deed->count =
+        frame != NULL ? hak_guard_stack(frame, frame, false, deed->frame, HAK_GUARD_FRAMES) : 0;
 }
 
 /* Half of the blocks end where the guard begins, but for their alignment; half begin there. */

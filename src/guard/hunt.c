@@ -90,7 +90,7 @@ static HAK_UNORDERED uintptr_t hunt_word(const void *block) {
 
 /* Whether the block is marked as free. Without the owner's lock: of a block in use the bit is clear
  * and stays so, whatever happens to those beside it, and the slab stays. */
-static HAK_UNSANITIZED bool hunt_is_marked(const hak_slab_t *slab, const void *block) {
+static HAK_UNORDERED bool hunt_is_marked(const hak_slab_t *slab, const void *block) {
     const volatile hak_slab_t *now = slab;
     const volatile uint64_t *bits = now->bits;
     uint32_t index = hak_slab_index(slab, block);

@@ -63,7 +63,7 @@ void hak_guard_accuse(hak_fatal_kind_t kind, const void *address, const hak_guar
     uintptr_t found[HAK_GUARD_FRAMES];
     accuse_line(kind, "", address, slot);
     accuse_deed("found", hak_os_thread_id(), found,
-                hak_guard_stack_found(frame, frame, found, HAK_GUARD_FRAMES));
+                hak_guard_stack(frame, frame, true, found, HAK_GUARD_FRAMES));
     accuse_history(slot);
     hak_fatal_end();
 }
@@ -151,7 +151,7 @@ bool hak_guard_trap(const hak_os_trap_t *trap) {
         trap_say_wrong_tag(trap);
     }
     unsigned count =
-        1 + hak_guard_stack_found(trap->stack, trap->frame, access + 1, HAK_GUARD_FRAMES - 1);
+        1 + hak_guard_stack(trap->stack, trap->frame, true, access + 1, HAK_GUARD_FRAMES - 1);
     accuse_deed("accessed", hak_os_thread_id(), access, count);
     accuse_history(slot);
     hak_store_release(&hak_guard_region.is_telling, 0);

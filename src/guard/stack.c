@@ -224,20 +224,11 @@ static unsigned stack_walk(stack_walk_t *walk, uintptr_t *addresses, unsigned mo
     return count;
 }
 
-static stack_walk_t stack_begin(const void *floor, const void *frame, bool is_report) {
+unsigned hak_guard_stack(const void *floor, const void *frame, bool is_report, uintptr_t *addresses,
+                         unsigned most) {
     uintptr_t page = stack_page_of((uintptr_t)floor);
-    return (stack_walk_t){
+    stack_walk_t walk = {
         .frame = (uintptr_t)frame, .floor = page, .page = page, .is_report = is_report};
-}
-
-unsigned hak_guard_stack(const void *frame, uintptr_t *addresses, unsigned most) {
-    stack_walk_t walk = stack_begin(frame, frame, false);
-    return stack_walk(&walk, addresses, most);
-}
-
-unsigned hak_guard_stack_found(const void *floor, const void *frame, uintptr_t *addresses,
-                               unsigned most) {
-    stack_walk_t walk = stack_begin(floor, frame, true);
     return stack_walk(&walk, addresses, most);
 }
 
@@ -245,6 +236,6 @@ enum { STACK_TRACE_FRAMES = 32 };
 
 void hak_guard_trace(const void *frame) {
     uintptr_t addresses[STACK_TRACE_FRAMES];
-    unsigned count = hak_guard_stack_found(frame, frame, addresses, STACK_TRACE_FRAMES);
+    unsigned count = hak_guard_stack(frame, frame, true, addresses, STACK_TRACE_FRAMES);
     hak_guard_stack_print(addresses, count);
 }

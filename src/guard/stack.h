@@ -10,13 +10,12 @@
 
 /* Return addresses from a frame on (HAK_FRAME), innermost first, at most `most`; as far as there
  * are frame pointers. Any frame will do: what cannot be one ends the walk. The library's own
- * functions are left out. Nothing is read but the mapping of the stack, which is that of
- * the frame, and code of what is loaded; so an address may be no code. */
-unsigned hak_guard_stack(const void *frame, uintptr_t *addresses, unsigned most);
-/* The same for reports: slow, as it reads /proc/self/maps to know code, such as is made at run
- * time, too. The stack is that of the stack pointer `floor`, and the frame not below it. */
-unsigned hak_guard_stack_found(const void *floor, const void *frame, uintptr_t *addresses,
-                               unsigned most);
+ * functions are left out. Nothing is read but the mapping of the stack, which is that of the stack
+ * pointer `floor`, not above the frame, and code of what is loaded; so an address may be no code.
+ * For reports it is slow, as it reads /proc/self/maps to know code, such as is made at run time,
+ * too. */
+unsigned hak_guard_stack(const void *floor, const void *frame, bool is_report, uintptr_t *addresses,
+                         unsigned most);
 
 /* Says whether the address lies in code, by /proc/self/maps. false: it is not known. */
 bool hak_guard_find_code(uintptr_t address, bool *is_code);

@@ -347,20 +347,6 @@ void hak_os_random(void *buffer, size_t bytes) {
     }
 }
 
-void hak_os_write(int fd, const char *data, size_t length) {
-    while (length > 0) {
-        long done = hak_syscall(SYS_write, fd, (long)data, (long)length, 0, 0, 0);
-        if (done == -4) { /* EINTR */
-            continue;
-        }
-        if (done <= 0) {
-            return;
-        }
-        data += done;
-        length -= (size_t)done;
-    }
-}
-
 void hak_os_abort(void) {
     abort();
 }

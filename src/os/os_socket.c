@@ -42,7 +42,7 @@ typedef struct socket_name {
     long length;
 } socket_name_t;
 
-static void socket_close(long fd) {
+void hak_os_close_file(int fd) {
     hak_syscall(SYS_close, fd, 0, 0, 0, 0, 0);
 }
 
@@ -94,7 +94,7 @@ bool hak_os_is_deserted(const char *path) {
     long fd = socket_name_make(path, &name) ? socket_make() : -1;
     long result = hak_syscall(SYS_connect, fd, (long)&name.address, name.length, 0, 0, 0);
     if (fd >= 0) {
-        socket_close(fd);
+        hak_os_close_file((int)fd);
     }
     return fd >= 0 && result == SOCKET_ECONNREFUSED;
 }
@@ -185,7 +185,7 @@ hak_os_listen_t hak_os_listen(const char *path, int *listener) {
         result = hak_syscall(SYS_listen, fd, SOCKET_BACKLOG, 0, 0, 0, 0);
     }
     if (result != 0 && fd >= 0) {
-        socket_close(fd);
+        hak_os_close_file((int)fd);
     }
     *listener = (int)fd;
     socket_users_have_ids = users_have_ids();
@@ -214,7 +214,7 @@ static bool socket_is_allowed(long fd) {
 bool hak_os_accept(int listener, int *peer) {
     long fd = hak_syscall(SYS_accept4, listener, 0, 0, SOCK_CLOEXEC | SOCK_NONBLOCK, 0, 0);
     if (fd >= 0 && !socket_is_allowed(fd)) {
-        socket_close(fd);
+        hak_os_close_file((int)fd);
         *peer = -1;
         return true;
     }
@@ -245,7 +245,7 @@ void hak_os_hang_up(int fd) {
     hak_syscall(SYS_shutdown, fd, SHUT_WR, 0, 0, 0, 0);
     for (unsigned i = 0; i < SOCKET_DRAINS && hak_os_receive(fd, rest, sizeof rest) > 0; i++) {
     }
-    socket_close(fd);
+    hak_os_close_file(fd);
 }
 
 /* --- files of reports ------------------------------------------------------------------------- */
@@ -281,7 +281,7 @@ int hak_os_create_file(const char *path) {
     if (fd == SOCKET_EEXIST) {
         fd = hak_syscall(SYS_openat, AT_FDCWD, (long)path, FLAGS, 0, 0, 0);
         if (fd >= 0 && !file_prepare(fd)) {
-            socket_close(fd);
+            hak_os_close_file((int)fd);
             fd = -1;
         }
     }
@@ -298,10 +298,6 @@ bool hak_os_find_file(int fd, hak_os_file_id_t *id) {
     bool is_open = hak_syscall(SYS_fstat, fd, (long)&status, 0, 0, 0, 0) == 0;
     *id = file_id(&status);
     return is_open;
-}
-
-void hak_os_close_file(int fd) {
-    socket_close(fd);
 }
 
 /* Until it is all written, broken, or too late. */
@@ -322,6 +318,10 @@ static bool write_until(int fd, const char *data, size_t length, uint64_t due_ns
         }
     }
     return true;
+}
+
+void hak_os_write(int fd, const char *data, size_t length) {
+    (void)write_until(fd, data, length, 0);
 }
 
 /* The signals come to this thread, if they come: they are taken back. */

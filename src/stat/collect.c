@@ -9,6 +9,7 @@
 #include "large/large.h"
 #include "os/os.h"
 #include "slab/remote.h"
+#include "stat/inventory.h"
 #include "stat/stat.h"
 
 #include <string.h>
@@ -57,52 +58,41 @@ static bool collect_tcache(hak_tcache_t *tcache, void *context) {
 
 /* --- superslabs ------------------------------------------------------------------------------- */
 
-/* What is read may have been caught in between: the parts never exceed the whole. */
-static void collect_slab(hak_snapshot_t *snapshot, const hak_slab_t *slab, unsigned sc) {
-    hak_class_stats_t *stats = &snapshot->sc[sc];
-    size_t blocks = hak_least(hak_owner_load(&slab->carved), hak_sc_info[sc].blocks);
-    size_t free = hak_least(hak_owner_load(&slab->free_count), blocks);
-    stats->slabs++;
-    stats->blocks += blocks;
-    stats->free += free;
-    stats->remote += hak_least(hak_remote_blocks(hak_load_relaxed(&slab->remote)), blocks - free);
-}
+typedef struct superslab_work {
+    hak_snapshot_t *snapshot;
+    unsigned used; /* units in slabs and large blocks */
+} superslab_work_t;
 
-/* Returns how many units from here on are in a slab or a large block; what is none is moving. */
-static unsigned collect_unit(hak_snapshot_t *snapshot, const hak_superslab_t *superslab,
-                             unsigned unit) {
-    const char *address = superslab->base + (size_t)unit * HAK_UNIT_BYTES;
-    uint32_t entry = hak_pagemap_get(hak_pagemap_base(), address);
-    uint32_t low = entry & HAK_KIND_MASK;
-    if (hak_slab_is_entry(entry)) {
-        if (hak_owner_load(&superslab->back[unit]) != 0) {
-            return 0; /* counted with its first one */
-        }
-        unsigned sc = hak_sc_of_entry(entry);
-        collect_slab(snapshot, (const hak_slab_t *)&superslab->unit[unit], sc);
-        return hak_sc_info[sc].units;
+static void collect_piece(void *context, const hak_range_t *range, const hak_piece_t *piece) {
+    superslab_work_t *work = context;
+    hak_snapshot_t *snapshot = work->snapshot;
+    hak_class_stats_t *stats = &snapshot->sc[piece->sc];
+    (void)range;
+    if (piece->kind == HAK_PIECE_SLAB) {
+        size_t remote = hak_remote_blocks(hak_load_relaxed(&piece->slab->remote));
+        stats->slabs++;
+        stats->blocks += piece->carved;
+        stats->free += piece->free;
+        stats->remote += hak_least(remote, piece->carved - piece->free);
+        work->used += piece->units;
+    } else if (piece->kind == HAK_PIECE_LARGE) {
+        snapshot->large_bytes += (size_t)piece->units * HAK_UNIT_BYTES;
+        snapshot->large_count++;
+        work->used += piece->units;
     }
-    bool is_large = low == HAK_KIND_LARGE || low == HAK_KIND_LARGE_BODY;
-    snapshot->large_bytes += is_large ? HAK_UNIT_BYTES : 0;
-    snapshot->large_count += low == HAK_KIND_LARGE;
-    return is_large;
 }
 
+/* What is in none of them, and not free, is moving. */
 static void collect_superslab(hak_superslab_t *superslab, void *context) {
-    hak_snapshot_t *snapshot = context;
-    uint64_t free = superslab->free_units;
-    unsigned used = 0;
-    for (uint64_t rest = ~free; rest != 0; rest &= rest - 1) {
-        used += collect_unit(snapshot, superslab, hak_ctz(rest));
-    }
-    unsigned all = hak_popcount(~free);
-    unsigned moving = all > used ? all - used : 0;
-    snapshot->superslab_count++;
-    snapshot->moving_bytes += (size_t)moving * HAK_UNIT_BYTES;
-    snapshot->unused_clean_bytes +=
-        (size_t)hak_popcount(free & superslab->clean_units) * HAK_UNIT_BYTES;
-    snapshot->unused_dirty_bytes +=
-        (size_t)hak_popcount(free & ~superslab->clean_units) * HAK_UNIT_BYTES;
+    superslab_work_t work = {.snapshot = context};
+    const hak_range_t range = hak_inventory_superslab(superslab);
+    hak_inventory_pieces(&range, collect_piece, &work);
+    uint64_t free = range.free_units, clean = free & range.clean_units;
+    size_t moving = hak_popcount(~free) - hak_least(hak_popcount(~free), work.used);
+    work.snapshot->superslab_count++;
+    work.snapshot->moving_bytes += moving * HAK_UNIT_BYTES;
+    work.snapshot->unused_clean_bytes += (size_t)hak_popcount(clean) * HAK_UNIT_BYTES;
+    work.snapshot->unused_dirty_bytes += (size_t)hak_popcount(free & ~clean) * HAK_UNIT_BYTES;
 }
 
 /* --- sums ------------------------------------------------------------------------------------- */
@@ -177,9 +167,20 @@ static HAK_NOINLINE void use_on_stack(hak_stat_use_t *use, void *context) {
     use(context, &snapshot);
 }
 
+/* Page faults come now, not while others wait for a lock that is held as it is written to. */
+void *hak_stat_map(size_t *bytes) {
+    size_t page = hak_os_page_bytes();
+    *bytes = hak_align_up(*bytes, page);
+    char *base = hak_os_map(*bytes, page);
+    for (size_t at = 0; base != NULL && at < *bytes; at += page) {
+        *(volatile char *)(base + at) = 0;
+    }
+    return base;
+}
+
 void hak_stat_use(hak_stat_use_t *use, void *context) {
-    size_t bytes = hak_align_up(sizeof(hak_snapshot_t), hak_os_page_bytes());
-    hak_snapshot_t *snapshot = hak_os_map(bytes, hak_os_page_bytes());
+    size_t bytes = sizeof(hak_snapshot_t);
+    hak_snapshot_t *snapshot = hak_stat_map(&bytes);
     if (snapshot == NULL) {
         use_on_stack(use, context);
         return;
@@ -243,13 +244,9 @@ void hak_stat_threads(hak_thread_list_t *list) {
     size_t count = THREADS_SPARE;
     hak_tcache_visit(thread_count, &count);
     list->count = 0;
-    list->mapped_bytes = hak_align_up(count * sizeof *list->thread, hak_os_page_bytes());
-    list->thread = hak_os_map(list->mapped_bytes, hak_os_page_bytes());
+    list->mapped_bytes = count * sizeof *list->thread;
+    list->thread = hak_stat_map(&list->mapped_bytes);
     if (list->thread != NULL) {
-        /* its pages come now, not while every other thread waits for the lock of the visit */
-        for (size_t at = 0; at < list->mapped_bytes; at += hak_os_page_bytes()) {
-            *(volatile char *)((char *)list->thread + at) = 0;
-        }
         hak_tcache_visit(thread_list, list);
     }
 }

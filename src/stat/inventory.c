@@ -9,38 +9,40 @@
 
 enum { SPARE_SHARE = 8, SPARE_LEAST = 256 }; /* what may be added between counting and copying */
 
-static hak_range_t *range_add(hak_inventory_t *inventory, hak_range_kind_t kind, char *base,
-                              size_t bytes) {
-    if (inventory->count == inventory->capacity) {
-        return NULL;
+static void range_add(hak_inventory_t *inventory, hak_range_t range) {
+    if (inventory->count < inventory->capacity) {
+        inventory->range[inventory->count++] = range;
     }
-    hak_range_t *range = &inventory->range[inventory->count++];
-    *range = (hak_range_t){.base = base, .bytes = bytes, .kind = kind};
-    return range;
+}
+
+hak_range_t hak_inventory_superslab(hak_superslab_t *superslab) {
+    return (hak_range_t){
+        .base = superslab->base,
+        .bytes = HAK_SUPERSLAB_BYTES,
+        .kind = HAK_RANGE_SUPERSLAB,
+        .superslab = superslab,
+        .huge_pages = superslab->huge_pages,
+        .free_units = superslab->free_units,
+        .clean_units = superslab->clean_units,
+        .padding_units = superslab->padding_units,
+    };
 }
 
 static void add_superslab(hak_superslab_t *superslab, void *context) {
-    hak_range_t *range =
-        range_add(context, HAK_RANGE_SUPERSLAB, superslab->base, HAK_SUPERSLAB_BYTES);
-    if (range != NULL) {
-        range->superslab = superslab;
-        range->huge_pages = superslab->huge_pages;
-        range->free_units = superslab->free_units;
-        range->clean_units = superslab->clean_units;
-        range->padding_units = superslab->padding_units;
-    }
+    range_add(context, hak_inventory_superslab(superslab));
 }
 
 static void add_huge(char *base, size_t bytes, bool is_cached, void *context) {
-    range_add(context, is_cached ? HAK_RANGE_CACHED : HAK_RANGE_HUGE, base, bytes);
+    hak_range_kind_t kind = is_cached ? HAK_RANGE_CACHED : HAK_RANGE_HUGE;
+    range_add(context, (hak_range_t){.base = base, .bytes = bytes, .kind = kind});
 }
 
 static void add_region(const hak_region_t *region, void *context) {
     size_t page = hak_os_page_bytes();
     uintptr_t from = hak_align_down((uintptr_t)region->base, page);
     uintptr_t to = hak_align_up((uintptr_t)region->base + region->bytes, page);
-    range_add(context, region->kind == HAK_REGION_GUARD ? HAK_RANGE_GUARD : HAK_RANGE_META,
-              (char *)from, to - from);
+    hak_range_kind_t kind = region->kind == HAK_REGION_GUARD ? HAK_RANGE_GUARD : HAK_RANGE_META;
+    range_add(context, (hak_range_t){.base = (char *)from, .bytes = to - from, .kind = kind});
 }
 
 static void ranges_sort(hak_range_t *range, size_t count) {
@@ -93,18 +95,15 @@ static size_t inventory_capacity(void) {
 }
 
 void hak_inventory_take(hak_inventory_t *inventory) {
-    size_t page = hak_os_page_bytes();
     *inventory = (hak_inventory_t){.capacity = inventory_capacity()};
-    inventory->bytes = hak_align_up(inventory->capacity * sizeof(hak_range_t), page);
-    inventory->range = hak_os_map(inventory->bytes, page);
+    inventory->bytes = inventory->capacity * sizeof(hak_range_t);
+    inventory->range = hak_stat_map(&inventory->bytes);
     if (inventory->range == NULL) {
         inventory->capacity = 0;
         return;
     }
-    for (size_t at = 0; at < inventory->bytes; at += page) { /* no page faults under the locks */
-        ((volatile char *)inventory->range)[at] = 0;
-    }
-    range_add(inventory, HAK_RANGE_META, (char *)inventory->range, inventory->bytes);
+    hak_region_t list = {.base = (char *)inventory->range, .bytes = inventory->bytes};
+    add_region(&list, inventory);
     hak_region_visit(add_region, inventory);
     hak_large_visit(add_huge, inventory);
     hak_span_visit(add_superslab, inventory);
@@ -161,7 +160,8 @@ static bool is_continued(const hak_range_t *range, const hak_piece_t *piece, uin
                : entry == 0 && other == 0 && unit_kind(range, next) == piece->kind;
 }
 
-hak_piece_t hak_inventory_piece(const hak_range_t *range, unsigned unit) {
+/* The piece that begins at a unit. */
+static hak_piece_t inventory_piece(const hak_range_t *range, unsigned unit) {
     hak_piece_t piece = {.unit = unit, .units = 1};
     uint32_t entry = entry_at(range, unit);
     if (hak_pagemap_superslab(range->base) != range->superslab) { /* it is gone */
@@ -179,4 +179,12 @@ hak_piece_t hak_inventory_piece(const hak_range_t *range, unsigned unit) {
         piece.units++;
     }
     return piece;
+}
+
+void hak_inventory_pieces(const hak_range_t *range, hak_piece_visit_t *visit, void *context) {
+    for (unsigned unit = 0; unit < HAK_SUPERSLAB_UNITS;) {
+        hak_piece_t piece = inventory_piece(range, unit);
+        visit(context, range, &piece);
+        unit += piece.units;
+    }
 }

@@ -32,6 +32,9 @@ typedef struct hak_inventory {
     size_t bytes; /* of the list */
 } hak_inventory_t;
 
+/* Memory of at least *bytes, which becomes what there is; NULL: there is none (collect.c). */
+void *hak_stat_map(size_t *bytes);
+
 void hak_inventory_take(hak_inventory_t *inventory);
 void hak_inventory_drop(hak_inventory_t *inventory);
 
@@ -52,7 +55,10 @@ typedef struct hak_piece {
     hak_slab_t *slab;
 } hak_piece_t;
 
-/* The piece that begins at a unit; one follows the other up to the superslab's end. */
-hak_piece_t hak_inventory_piece(const hak_range_t *range, unsigned unit);
+/* What is known of a superslab; its lock is held. */
+hak_range_t hak_inventory_superslab(hak_superslab_t *superslab);
+/* Visits the pieces of a superslab: one follows the other up to its end. */
+typedef void hak_piece_visit_t(void *context, const hak_range_t *range, const hak_piece_t *piece);
+void hak_inventory_pieces(const hak_range_t *range, hak_piece_visit_t *visit, void *context);
 
 #endif

@@ -6,7 +6,9 @@
 #include "stat/inventory.h"
 #include "stat/report.h"
 
-static void map_piece(const hak_sink_t *sink, const hak_piece_t *piece) {
+static void map_piece(void *context, const hak_range_t *range, const hak_piece_t *piece) {
+    const hak_sink_t *sink = context;
+    (void)range;
     static const char *const names[] = {
         [HAK_PIECE_SLAB] = "slab",     [HAK_PIECE_LARGE] = "large", [HAK_PIECE_CLEAN] = "clean",
         [HAK_PIECE_PADDING] = "dirty", [HAK_PIECE_DIRTY] = "dirty",
@@ -22,20 +24,30 @@ static void map_piece(const hak_sink_t *sink, const hak_piece_t *piece) {
     hak_sink_format(sink, "}");
 }
 
-static void map_superslab(const hak_sink_t *sink, const hak_range_t *range) {
-    hak_sink_format(sink, "{\"base\":\"%p\",\"huge_pages\":%u,\"spans\":[", range->base,
-                    (unsigned)range->huge_pages);
-    for (unsigned unit = 0; unit < HAK_SUPERSLAB_UNITS;) {
-        hak_piece_t piece = hak_inventory_piece(range, unit);
-        map_piece(sink, &piece);
-        unit += piece.units;
+static void map_range(const hak_sink_t *sink, const hak_range_t *range) {
+    if (range->kind == HAK_RANGE_SUPERSLAB) {
+        hak_sink_format(sink, "{\"base\":\"%p\",\"huge_pages\":%u,\"spans\":[", range->base,
+                        (unsigned)range->huge_pages);
+        hak_inventory_pieces(range, map_piece, (void *)(uintptr_t)sink);
+        hak_sink_format(sink, "]}");
+    } else {
+        hak_sink_format(sink, "{\"base\":\"%p\",\"bytes\":%z,\"kind\":\"%s\"}", range->base,
+                        range->bytes, range->kind == HAK_RANGE_HUGE ? "huge" : "cached");
     }
-    hak_sink_format(sink, "]}");
 }
 
-static void map_huge(const hak_sink_t *sink, const hak_range_t *range) {
-    hak_sink_format(sink, "{\"base\":\"%p\",\"bytes\":%z,\"kind\":\"%s\"}", range->base,
-                    range->bytes, range->kind == HAK_RANGE_HUGE ? "huge" : "cached");
+/* Those of two kinds. */
+static void map_ranges(const hak_sink_t *sink, const hak_inventory_t *inventory,
+                       hak_range_kind_t kind, hak_range_kind_t other) {
+    const char *comma = "\n";
+    for (size_t i = 0; i < inventory->count; i++) {
+        const hak_range_t *range = &inventory->range[i];
+        if (range->kind == kind || range->kind == other) {
+            hak_sink_format(sink, "%s", comma);
+            map_range(sink, range);
+            comma = ",\n";
+        }
+    }
 }
 
 void hak_write_map(const hak_sink_t *sink) {
@@ -44,24 +56,9 @@ void hak_write_map(const hak_sink_t *sink) {
     hak_report_head(sink);
     hak_sink_format(sink, ",\n\"unit_bytes\":%u,\"superslab_units\":%u,\n\"superslabs\":[",
                     (unsigned)HAK_UNIT_BYTES, (unsigned)HAK_SUPERSLAB_UNITS);
-    const char *comma = "\n";
-    for (size_t i = 0; i < inventory.count; i++) {
-        if (inventory.range[i].kind == HAK_RANGE_SUPERSLAB) {
-            hak_sink_format(sink, "%s", comma);
-            map_superslab(sink, &inventory.range[i]);
-            comma = ",\n";
-        }
-    }
+    map_ranges(sink, &inventory, HAK_RANGE_SUPERSLAB, HAK_RANGE_SUPERSLAB);
     hak_sink_format(sink, "],\n\"huge\":[");
-    comma = "\n";
-    for (size_t i = 0; i < inventory.count; i++) {
-        const hak_range_t *range = &inventory.range[i];
-        if (range->kind == HAK_RANGE_HUGE || range->kind == HAK_RANGE_CACHED) {
-            hak_sink_format(sink, "%s", comma);
-            map_huge(sink, range);
-            comma = ",\n";
-        }
-    }
+    map_ranges(sink, &inventory, HAK_RANGE_HUGE, HAK_RANGE_CACHED);
     hak_sink_format(sink, "]}\n");
     hak_inventory_drop(&inventory);
 }

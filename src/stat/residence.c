@@ -63,8 +63,8 @@ static void look_at_slab(residence_work_t *work, const hak_range_t *range,
     }
 }
 
-static void look_at_piece(residence_work_t *work, const hak_range_t *range,
-                          const hak_piece_t *piece) {
+static void look_at_piece(void *context, const hak_range_t *range, const hak_piece_t *piece) {
+    residence_work_t *work = context;
     hak_cause_t cause = HAK_CAUSE_retained_dirty;
     if (piece->kind == HAK_PIECE_SLAB) {
         look_at_slab(work, range, piece);
@@ -92,11 +92,7 @@ static void look_at_range(residence_work_t *work, const hak_range_t *range) {
         [HAK_RANGE_GUARD] = HAK_CAUSE_guard,
     };
     if (range->kind == HAK_RANGE_SUPERSLAB) {
-        for (unsigned unit = 0; unit < HAK_SUPERSLAB_UNITS;) {
-            hak_piece_t piece = hak_inventory_piece(range, unit);
-            look_at_piece(work, range, &piece);
-            unit += piece.units;
-        }
+        hak_inventory_pieces(range, look_at_piece, work);
         return;
     }
     size_t resident = look(work, range->base, range->bytes);

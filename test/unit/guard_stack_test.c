@@ -29,7 +29,7 @@ static void frames_reset(void) {
 
 static unsigned walk(const void *frame, unsigned most) {
     uintptr_t addresses[FRAMES + 1] = {0};
-    unsigned count = hak_guard_stack(frame, addresses, most);
+    unsigned count = hak_guard_stack(frame, frame, false, addresses, most);
     for (unsigned i = 0; i < count; i++) {
         assert_int_equal(addresses[i], CODE + i);
     }
@@ -101,12 +101,12 @@ static void stack_stays_in_its_mapping(void **state) {
     frame_t *stack = stack_make(page);
     char *other = (char *)stack + 2 * page;
     assert_int_equal(walk(stack, FRAMES), 4);
-    assert_int_equal(hak_guard_stack_found(stack, stack, found, FRAMES), 4);
-    assert_int_equal(hak_guard_stack_found(stack, stack + 1, found, FRAMES), 3);
-    assert_int_equal(hak_guard_stack_found(stack, other, found, FRAMES), 0);
-    assert_int_equal(hak_guard_stack_found(other, other, found, FRAMES), 1);
-    assert_int_equal(hak_guard_stack_found((char *)stack + page, stack, found, FRAMES), 0);
-    assert_int_equal(hak_guard_stack_found(NULL, stack, found, FRAMES), 0);
+    assert_int_equal(hak_guard_stack(stack, stack, true, found, FRAMES), 4);
+    assert_int_equal(hak_guard_stack(stack, stack + 1, true, found, FRAMES), 3);
+    assert_int_equal(hak_guard_stack(stack, other, true, found, FRAMES), 0);
+    assert_int_equal(hak_guard_stack(other, other, true, found, FRAMES), 1);
+    assert_int_equal(hak_guard_stack((char *)stack + page, stack, true, found, FRAMES), 0);
+    assert_int_equal(hak_guard_stack(NULL, stack, true, found, FRAMES), 0);
     assert_int_equal(munmap(stack, 3 * page), 0);
 }
 
@@ -183,7 +183,7 @@ static unsigned found_across(const char *rights) {
     frames[1].address = (uintptr_t)code + page + 1;
     maps = text;
     hak_os_fault_files(files);
-    unsigned count = hak_guard_stack_found(frames, frames, found, 1);
+    unsigned count = hak_guard_stack(frames, frames, true, found, 1);
     hak_os_fault_files(NULL);
     assert_true(count == 0 || found[0] == frames[1].address);
     assert_true(hak_os_unmap(code, 2 * page));
