@@ -290,7 +290,7 @@ static void *huge_move(hak_huge_t *record, uint32_t entry, size_t new_bytes) {
     }
     bool is_left = huge_is_crowded();
     hak_pagemap_set(block, 1, 0); /* before another thread can map the place */
-    if (!(is_left ? hak_os_move_out : hak_os_move)(block, old_bytes, target, new_bytes)) {
+    if (!hak_os_move(block, old_bytes, target, new_bytes, is_left)) {
         hak_pagemap_set(block, 1, entry);
         return NULL;
     }

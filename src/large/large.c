@@ -92,7 +92,7 @@ static void *large_move_out(void *block, hak_superslab_t *superslab, hak_large_t
     size_t old_bytes = (size_t)count * HAK_UNIT_BYTES;
     size_t new_bytes = hak_align_up(bytes, HAK_UNIT_BYTES) + HAK_HUGE_GUARD_BYTES;
     char *target = hak_os_is_one_mapping(block, old_bytes) ? hak_huge_reserve(new_bytes, 0) : NULL;
-    if (target == NULL || !hak_os_move_out(block, old_bytes, target, new_bytes)) {
+    if (target == NULL || !hak_os_move(block, old_bytes, target, new_bytes, true)) {
         return NULL;
     }
     if (!hak_huge_register(target, new_bytes, target - (char *)block)) {

@@ -8,7 +8,7 @@
 #include <string.h>
 
 enum {
-    SAMPLES = 3,                  /* of one unit each; odd, so that there is a majority */
+    SAMPLES = 3,                  /* of one unit each */
     SAMPLE_EVERY_BYTES = 4 << 20, /* where there are more of them */
     SAMPLES_MOST = 32,
     PIECE_BYTES = 8 << 20,     /* zeroed by one decision, unless the block is very large */
@@ -16,31 +16,16 @@ enum {
     ZERO_LEAST_BYTES = 1 << 20 /* below, clearing costs no more than asking */
 };
 
-static size_t sample_resident(const char *base, size_t bytes, unsigned sample, unsigned count) {
-    size_t at = hak_align_down(bytes / (2 * count) * (2 * sample + 1), HAK_UNIT_BYTES);
-    return hak_os_resident(base + at, HAK_UNIT_BYTES);
-}
-
 size_t hak_large_resident(const char *base, size_t bytes) {
     size_t resident = 0, wanted = bytes / SAMPLE_EVERY_BYTES;
     unsigned count = wanted < SAMPLES        ? SAMPLES
                      : wanted > SAMPLES_MOST ? SAMPLES_MOST
                                              : (unsigned)wanted;
     for (unsigned i = 0; i < count; i++) {
-        resident += sample_resident(base, bytes, i, count);
+        size_t at = hak_align_down(bytes / (2 * count) * (2 * i + 1), HAK_UNIT_BYTES);
+        resident += hak_os_resident(base + at, HAK_UNIT_BYTES);
     }
     return bytes / HAK_UNIT_BYTES * resident / count;
-}
-
-/* Asks no more samples than a majority needs. */
-static bool is_mostly_resident(const char *base, size_t bytes) {
-    unsigned dense = 0, sparse = 0;
-    while (dense <= SAMPLES / 2 && sparse <= SAMPLES / 2) {
-        bool is_dense = sample_resident(base, bytes, dense + sparse, SAMPLES) >= HAK_UNIT_BYTES / 2;
-        dense += is_dense;
-        sparse += !is_dense;
-    }
-    return dense > sparse;
 }
 
 /* An OS page that is given back costs a fault when it is used again; one that is not resident costs
@@ -48,7 +33,7 @@ static bool is_mostly_resident(const char *base, size_t bytes) {
  * resident and not zero: giving it back is right for it, too. Locked memory cannot be given back.
  */
 static void piece_zero(char *base, size_t bytes) {
-    if (is_mostly_resident(base, bytes) || !hak_os_purge(base, bytes)) {
+    if (hak_large_resident(base, bytes) >= bytes / 2 || !hak_os_purge(base, bytes)) {
         memset(base, 0, bytes);
     }
 }

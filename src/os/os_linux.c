@@ -28,6 +28,7 @@ static size_t os_page_bytes = 4096; /* [init] */
 static bool os_is_secure;           /* [init] */
 static bool os_lacks_dontunmap;     /* [atomic] MREMAP_DONTUNMAP was seen not to work */
 static bool os_has_dontunmap;       /* [atomic] it was seen to work */
+static bool os_has_refused_move;    /* [atomic] */
 static uintptr_t os_map_hint;       /* [atomic] end of the next mapping we would like */
 
 extern char **environ;
@@ -242,24 +243,19 @@ bool hak_os_is_one_mapping(void *base, size_t bytes) {
     return result != -14;
 }
 
-static bool os_mremap_to(void *base, size_t old_bytes, size_t new_bytes, void *target) {
+static long os_mremap_to(char *base, size_t old_bytes, size_t new_bytes, char *target, long flags) {
     return hak_syscall(SYS_mremap, (long)base, (long)old_bytes, (long)new_bytes,
-                       MREMAP_MAYMOVE | MREMAP_FIXED, (long)target, 0) == (long)target;
+                       MREMAP_MAYMOVE | MREMAP_FIXED | flags, (long)target, 0);
 }
 
-/* After a failed mremap nobody can tell whether the kernel still holds the target for us or has
- * given it to another thread already, so it is never unmapped then: at worst address space is lost.
- */
-bool hak_os_move(void *base, size_t old_bytes, void *target, size_t new_bytes) {
-    if (os_failed(hak_os_fault_hit(HAK_OS_CALL_REMAP))) {
-        os_drop(target, (char *)target + new_bytes);
-        return false;
-    }
-    bool is_done = !os_failed(!os_mremap_to(base, old_bytes, new_bytes, target));
-    if (is_done) {
-        os_hint_raise(base, old_bytes);
-    }
-    return is_done;
+/* Whether the kernel allows as many mappings more as a move may need: it moves an OS page, which it
+ * refuses for nothing else, and before it changes anything. */
+static bool os_may_move(void) {
+    size_t page = os_page_bytes;
+    char *two = os_mmap(NULL, 2 * page, PROT_NONE);
+    bool may = two != NULL && os_mremap_to(two + page, page, page, two, 0) == (long)two;
+    os_drop(two, two == NULL ? NULL : two + (may ? 1 : 2) * page);
+    return may;
 }
 
 /* An emulated kernel may lose track of a range whose pages moved out, and ignore its purge, or,
@@ -290,32 +286,46 @@ static void os_verify_moved_out(char *base, size_t bytes) {
 
 /* The moved pages keep their own mapping, which then grows into the rest of the reservation: one
  * mapping in the end, so that later moves need no copy either. */
-bool hak_os_move_out(void *base, size_t bytes, void *target, size_t new_bytes) {
-    if (os_failed(hak_os_fault_hit(HAK_OS_CALL_REMAP)) || hak_load_relaxed(&os_lacks_dontunmap)) {
-        os_drop(target, (char *)target + new_bytes);
-        return false;
-    }
-    long moved = hak_syscall(SYS_mremap, (long)base, (long)bytes, (long)bytes,
-                             MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP, (long)target, 0);
-    if (moved == -22) { /* EINVAL: a kernel before 5.7 does not know the flag; nothing happened */
-        hak_store_relaxed(&os_lacks_dontunmap, true);
-        hak_syscall(SYS_munmap, (long)target, (long)new_bytes, 0, 0, 0, 0);
-    }
-    if (os_failed(moved != (long)target)) {
-        return false;
-    }
-    if (new_bytes > bytes) {
-        os_drop((char *)target + bytes, (char *)target + new_bytes);
-        if (!hak_os_resize(target, bytes, new_bytes)) {
-            /* the gap was taken meanwhile: put the pages back */
-            if (!os_mremap_to(target, bytes, bytes, base)) {
-                memcpy(base, target, bytes);
-                hak_syscall(SYS_munmap, (long)target, (long)bytes, 0, 0, 0, 0);
-            }
-            return !os_failed(true);
+static bool os_move_grow(char *base, size_t bytes, char *target, size_t new_bytes) {
+    os_drop(target + bytes, target + new_bytes);
+    if (new_bytes > bytes && !hak_os_resize(target, bytes, new_bytes)) {
+        /* the gap was taken meanwhile: put the pages back */
+        if (os_mremap_to(target, bytes, bytes, base, 0) != (long)base) {
+            memcpy(base, target, bytes);
+            os_drop(target, target + bytes);
         }
+        return !os_failed(true);
     }
     os_verify_moved_out(base, bytes);
+    return true;
+}
+
+/* After a failed mremap nobody can tell whether the kernel still holds the target for us or has
+ * given it to another thread already, so it is never unmapped then. Once there was one, a refusal
+ * for lack of mappings is foreseen. */
+bool hak_os_move(void *base, size_t bytes, void *target, size_t new_bytes, bool is_left) {
+    bool is_tried = !hak_os_fault_hit(HAK_OS_CALL_REMAP) &&
+                    !(is_left && hak_load_relaxed(&os_lacks_dontunmap)) &&
+                    (!hak_load_relaxed(&os_has_refused_move) || os_may_move());
+    long moved = !is_tried ? -1
+                 : is_left ? os_mremap_to(base, bytes, bytes, target, MREMAP_DONTUNMAP)
+                           : os_mremap_to(base, bytes, new_bytes, target, 0);
+    if (is_left && moved == -22) { /* EINVAL: a kernel before 5.7; nothing happened */
+        hak_store_relaxed(&os_lacks_dontunmap, true);
+        is_tried = false;
+    }
+    if (os_failed(moved != (long)target)) {
+        if (is_tried) {
+            hak_store_relaxed(&os_has_refused_move, true);
+        } else {
+            hak_os_unmap(target, new_bytes);
+        }
+        return false;
+    }
+    if (is_left) {
+        return os_move_grow(base, bytes, target, new_bytes);
+    }
+    os_hint_raise(base, bytes);
     return true;
 }
 

@@ -151,6 +151,26 @@ static void mappings_dropped_everything_is_served_again(void) {
     EXPECT_EQ(refusals, 0);
 }
 
+/* The kernel moves nothing when only a few mappings are left, and maps still. */
+static void moves_refused_for_lack_of_mappings_lose_no_addresses(void) {
+    enum { ROUNDS = 100, SIZE = 9 * MEBIBYTE, LOST_MOST = 64 * MEBIBYTE };
+    family.trim(0);
+    mappings_fill();
+    mappings_drop(1);
+    size_t before = expect_statm_bytes(0), copied = figure("realloc_copied_bytes");
+    for (size_t i = 0; i < ROUNDS; ++i) {
+        take(0, SIZE, 0); /* the next one lies below it */
+        take(1, SIZE, 0);
+        resize(1, 2 * SIZE);
+        give(1);
+        give(0);
+        family.trim(0);
+    }
+    EXPECT(figure("realloc_copied_bytes") >= copied + (size_t)ROUNDS / 2 * SIZE);
+    figure_address_space_at_most(before, LOST_MOST);
+    mappings_drop(SIZE_MAX);
+}
+
 int main(void) {
     family_load();
     page_bytes = (size_t)sysconf(_SC_PAGESIZE);
@@ -169,5 +189,6 @@ int main(void) {
     expect_watchdog(100);
     RUN(mappings_all_used_up_requests_are_served_or_enomem);
     RUN(mappings_dropped_everything_is_served_again);
+    RUN(moves_refused_for_lack_of_mappings_lose_no_addresses);
     return expect_status();
 }

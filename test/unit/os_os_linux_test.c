@@ -92,7 +92,7 @@ static void move_of_a_whole_mapping_takes_contents_along(void **state) {
     char *base = hak_os_map(MIB, HAK_UNIT_BYTES);
     char *target = hak_os_reserve(3u * MIB, HAK_UNIT_BYTES);
     memset(base, 9, MIB);
-    assert_true(hak_os_move(base, MIB, target, 3u * MIB));
+    assert_true(hak_os_move(base, MIB, target, 3u * MIB, false));
     assert_false(hak_os_is_readable(base));
     assert_true(unit_is_filled(target, MIB, 9));
     assert_true(unit_is_filled(target + MIB, 2u * MIB, 0));
@@ -105,7 +105,7 @@ static void move_out_of_the_middle_leaves_zero_and_neighbours(void **state) {
     char *base = hak_os_map(4u * MIB, 4u * MIB);
     char *target = hak_os_reserve(3u * MIB, HAK_UNIT_BYTES);
     memset(base, 9, 4u * MIB);
-    if (!hak_os_move_out(base + MIB, MIB, target, 3u * MIB)) {
+    if (!hak_os_move(base + MIB, MIB, target, 3u * MIB, true)) {
         print_message("this kernel cannot move pages out of a mapping; contents must be intact\n");
         assert_true(unit_is_filled(base, 4u * MIB, 9));
         return;
@@ -119,7 +119,7 @@ static void move_out_of_the_middle_leaves_zero_and_neighbours(void **state) {
     assert_true(unit_is_filled(target, MIB, 9));
     /* one mapping in the end: it can be moved again */
     char *again = hak_os_reserve(4u * MIB, HAK_UNIT_BYTES);
-    assert_true(hak_os_move(target, 3u * MIB, again, 4u * MIB));
+    assert_true(hak_os_move(target, 3u * MIB, again, 4u * MIB, false));
     assert_true(unit_is_filled(again, MIB, 9));
     assert_true(hak_os_unmap(again, 4u * MIB));
     assert_true(hak_os_unmap(base, 4u * MIB));
@@ -131,7 +131,7 @@ static void purge_of_what_moved_out_left_reads_as_zero(void **state) {
     char *base = hak_os_map(4u * MIB, 4u * MIB);
     char *target = hak_os_reserve(3u * MIB, HAK_UNIT_BYTES);
     memset(base, 9, 4u * MIB);
-    bool is_moved = hak_os_move_out(base + MIB, MIB, target, 3u * MIB);
+    bool is_moved = hak_os_move(base + MIB, MIB, target, 3u * MIB, true);
     memset(base, 8, 4u * MIB);
     assert_true(hak_os_purge(base + MIB, MIB));
     assert_true(unit_is_filled(base + MIB, MIB, 0));
@@ -150,7 +150,7 @@ static void move_out_failing_at_any_step_leaves_contents(void **state) {
         char *target = hak_os_reserve(3u * MIB, HAK_UNIT_BYTES);
         memset(base, 9, 4u * MIB);
         hak_os_fault_plan(HAK_OS_CALL_REMAP, position, 1);
-        assert_false(hak_os_move_out(base + MIB, MIB, target, 3u * MIB));
+        assert_false(hak_os_move(base + MIB, MIB, target, 3u * MIB, true));
         hak_os_fault_clear();
         assert_true(unit_is_filled(base, 4u * MIB, 9));
         assert_false(hak_os_is_readable(target));
