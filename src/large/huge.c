@@ -112,15 +112,10 @@ static bool huge_reclaim(size_t bytes) {
     return hak_large_trim(0) + hak_span_purge(0) + addresses != 0;
 }
 
-static void huge_count_map(size_t bytes) {
-    hak_count(huge_map);
-    hak_count_by(huge_map_bytes, bytes);
-}
-
-/* A part of a vacant range, or a new mapping. */
+/* A part of a vacant range, unless `shift` is NULL, or a new mapping. */
 static char *huge_vacant_or_map(size_t bytes, size_t align, ptrdiff_t *shift, bool *is_zero) {
     hak_lock_acquire(HAK_LOCK_HUGE);
-    char *base = hak_vacant_take(bytes, align, shift, is_zero);
+    char *base = shift != NULL ? hak_vacant_take(bytes, align, shift, is_zero) : NULL;
     bool is_crowded = hak_huge_is_crowded();
     hak_lock_release(HAK_LOCK_HUGE);
     base = base == NULL && is_crowded ? hak_vacant_map(bytes, align) : base;
@@ -135,7 +130,8 @@ static char *huge_fresh(size_t bytes, size_t align, ptrdiff_t *shift, bool *is_z
         base = huge_vacant_or_map(bytes, align, shift, is_zero);
     }
     if (base != NULL) {
-        huge_count_map(bytes);
+        hak_count(huge_map);
+        hak_count_by(huge_map_bytes, bytes);
     }
     return base;
 }
@@ -257,15 +253,10 @@ static void huge_extend(hak_huge_t *record, size_t new_bytes) {
 enum { HUGE_WHOLE_LEAST_BYTES = 8 << 20 };
 
 static void *huge_make_whole(char *block, uint32_t entry, size_t old_bytes, size_t new_bytes) {
-    hak_large_make_room(new_bytes);
-    char *base = hak_os_map(new_bytes, HAK_UNIT_BYTES);
-    if (base == NULL && huge_reclaim(new_bytes)) {
-        base = hak_os_map(new_bytes, HAK_UNIT_BYTES);
-    }
+    char *base = huge_fresh(new_bytes, HAK_UNIT_BYTES, NULL, NULL);
     if (base == NULL) {
         return NULL;
     }
-    huge_count_map(new_bytes);
     if (!hak_huge_register(base, new_bytes, 0)) {
         hak_vacant_give(base, new_bytes, 0);
         return NULL;
@@ -366,20 +357,6 @@ void *hak_huge_resize(void *block, uint32_t entry, size_t bytes) {
     return result;
 }
 
-bool hak_large_covers(const void *address) {
-    const char *at = address;
-    bool is_covered = false;
-    hak_lock_acquire(HAK_LOCK_HUGE);
-    for (uint32_t i = 0; i < hak_huge_state.record_count && !is_covered; i++) {
-        const hak_huge_t *record = hak_huge_at(i);
-        is_covered =
-            record->base != NULL && at >= record->base && at < record->base + record->bytes;
-    }
-    is_covered = is_covered || hak_huge_cache_covers(at);
-    hak_lock_release(HAK_LOCK_HUGE);
-    return is_covered;
-}
-
 void hak_large_stats(hak_large_stats_t *stats) {
     hak_lock_acquire(HAK_LOCK_HUGE);
     hak_huge_cache_stats(stats);
@@ -388,9 +365,11 @@ void hak_large_stats(hak_large_stats_t *stats) {
     hak_lock_release(HAK_LOCK_HUGE);
 }
 
-void hak_large_visit(hak_huge_visit_t *visit, void *context) {
+/* Some records, and what is cached. */
+static void huge_visit(uint32_t from, uint32_t end, hak_huge_visit_t *visit, void *context) {
     hak_lock_acquire(HAK_LOCK_HUGE);
-    for (uint32_t i = 0; i < hak_huge_state.record_count; i++) {
+    end = end < hak_huge_state.record_count ? end : hak_huge_state.record_count;
+    for (uint32_t i = from; i < end; i++) {
         const hak_huge_t *record = hak_huge_at(i);
         if (record->base != NULL) {
             visit(record->base, hak_load_relaxed(&record->bytes), record->is_vacant, context);
@@ -398,4 +377,51 @@ void hak_large_visit(hak_huge_visit_t *visit, void *context) {
     }
     hak_huge_cache_visit(visit, context);
     hak_lock_release(HAK_LOCK_HUGE);
+}
+
+void hak_large_visit(hak_huge_visit_t *visit, void *context) {
+    huge_visit(0, UINT32_MAX, visit, context);
+}
+
+/* The page map's entry of the last unit that has one, down from the address; 0: none, or there are
+ * addresses of no leaf between them, while all units of a block have one. */
+static uint32_t entry_below(const void *address) {
+    uintptr_t base = hak_pagemap_base(), unit = (uintptr_t)address >> HAK_UNIT_LOG2 & UINT32_MAX;
+    for (uint32_t entry = 0;; unit--) {
+        const hak_pagemap_leaf_t *leaf = hak_pagemap_leaf(base, (void *)(unit << HAK_UNIT_LOG2));
+        bool is_absent = leaf == &hak_pagemap.zero;
+        while (!is_absent && (entry = hak_load_relaxed(&leaf->entry[(uint16_t)unit])) == 0 &&
+               (uint16_t)unit > 0) {
+            unit--;
+        }
+        if (entry != 0 || is_absent || unit == 0) {
+            return entry;
+        }
+    }
+}
+
+typedef struct huge_cover {
+    uintptr_t address;
+    bool is_covered;
+} huge_cover_t;
+
+static void visit_cover(char *base, size_t bytes, bool is_cached, void *context) {
+    (void)is_cached;
+    huge_cover_t *cover = context;
+    cover->is_covered = cover->is_covered || cover->address - (uintptr_t)base < bytes;
+}
+
+/* More records are not walked. */
+enum { HUGE_WALK_MOST = 1 << HUGE_CHUNK_LOG2 };
+
+bool hak_large_covers(const void *address) {
+    huge_cover_t cover = {(uintptr_t)address, false};
+    uint32_t from = 0, end = HUGE_WALK_MOST;
+    if (hak_load_acquire(&hak_huge_state.chunk[1]) != NULL) {
+        uint32_t entry = entry_below(address), kind = entry & HAK_KIND_MASK;
+        from = entry >> 8;
+        end = from + (kind == HAK_KIND_HUGE || kind == HAK_KIND_VACANT);
+    }
+    huge_visit(from, end, visit_cover, &cover);
+    return cover.is_covered;
 }

@@ -91,8 +91,7 @@ static void extent_cut(huge_extent_t *extent, size_t bytes) {
 }
 
 static void cache_note_low(void) {
-    size_t dirty = hak_huge_cache.dirty_bytes, low = hak_huge_cache.low_bytes;
-    hak_huge_cache.low_bytes = dirty < low ? dirty : low;
+    hak_huge_cache.low_bytes = hak_least(hak_huge_cache.low_bytes, hak_huge_cache.dirty_bytes);
 }
 
 /* Hands out the front of an extent; the rest stays. */
@@ -181,16 +180,6 @@ static bool cache_put(huge_extent_t fresh) {
     return true;
 }
 
-bool hak_huge_cache_covers(const char *address) {
-    for (unsigned i = 0; i < hak_huge_cache.extent_count; i++) {
-        const huge_extent_t *extent = &hak_huge_cache.extent[i];
-        if (address >= extent->base && address < extent->base + extent->bytes) {
-            return true;
-        }
-    }
-    return false;
-}
-
 void hak_huge_cache_visit(hak_huge_visit_t *visit, void *context) {
     for (unsigned i = 0; i < hak_huge_cache.extent_count; i++) {
         visit(hak_huge_cache.extent[i].base, hak_huge_cache.extent[i].bytes, true, context);
@@ -216,9 +205,7 @@ static void window_turn(void) {
 void hak_huge_cache_note_use(size_t added, size_t removed) {
     window_turn(); /* what is freed now was in use until now */
     hak_huge_cache.in_use_bytes += added - removed;
-    if (hak_huge_cache.in_use_bytes > hak_huge_cache.peak_bytes) {
-        hak_huge_cache.peak_bytes = hak_huge_cache.in_use_bytes;
-    }
+    hak_huge_cache.peak_bytes = hak_most(hak_huge_cache.peak_bytes, hak_huge_cache.in_use_bytes);
 }
 
 static size_t percent_of(size_t bytes, size_t percent) {
@@ -239,8 +226,8 @@ static size_t cache_bound(void) {
 
 /* What may be kept now that a window has passed; once a window. */
 static size_t cache_decay_keep(void) {
-    size_t low = hak_huge_cache.low_bytes, dirty = hak_huge_cache.dirty_bytes;
-    low = low < hak_huge_cache.last_low_bytes ? low : hak_huge_cache.last_low_bytes;
+    size_t low = hak_least(hak_huge_cache.low_bytes, hak_huge_cache.last_low_bytes);
+    size_t dirty = hak_huge_cache.dirty_bytes;
     size_t idle = hak_most(hak_load_relaxed(&hak_knobs.retain_idle_bytes),
                            hak_huge_cache.in_use_bytes / CACHE_IDLE_SHARE);
     hak_huge_cache.last_low_bytes = 0;
@@ -270,6 +257,7 @@ static unsigned evict_choose(bool is_dirty_over) {
 static bool cache_evict(size_t keep_dirty, size_t keep_bytes, huge_extent_t *evicted) {
     size_t dirty = hak_huge_cache.dirty_bytes, bytes = hak_huge_cache.cached_bytes;
     if (hak_huge_cache.extent_count == 0 || (dirty <= keep_dirty && bytes <= keep_bytes)) {
+        cache_note_low();
         return false;
     }
     unsigned at = evict_choose(dirty > keep_dirty);
@@ -313,9 +301,6 @@ static size_t cache_trim(size_t keep_dirty, size_t keep_bytes) {
     for (;;) {
         hak_lock_acquire(HAK_LOCK_HUGE);
         bool any = cache_evict(keep_dirty, keep_bytes, &evicted);
-        if (!any) {
-            cache_note_low();
-        }
         hak_lock_release(HAK_LOCK_HUGE);
         if (!any) {
             return given_back;
@@ -342,12 +327,8 @@ static size_t cache_dirty(void) {
 
 size_t hak_large_spare(size_t bytes) {
     size_t dirty = cache_dirty();
-    if (dirty == 0) {
-        return 0;
-    }
-    cache_trim(dirty > bytes ? dirty - bytes : 0, SIZE_MAX);
-    size_t left = cache_dirty();
-    return dirty > left ? dirty - left : 0;
+    cache_trim(dirty - hak_least(dirty, bytes), SIZE_MAX);
+    return dirty - hak_least(dirty, cache_dirty());
 }
 
 void hak_large_trim_if_over(void) {

@@ -33,9 +33,6 @@ void hak_huge_cache_give(char *base, size_t bytes, ptrdiff_t shift);
 /* Bytes in use changed by `added` less `removed`. [lock HUGE] */
 void hak_huge_cache_note_use(size_t added, size_t removed);
 
-/* Whether the address lies in a cached mapping. [lock HUGE] */
-bool hak_huge_cache_covers(const char *address);
-
 /* Visits what is cached. [lock HUGE] */
 void hak_huge_cache_visit(hak_huge_visit_t *visit, void *context);
 

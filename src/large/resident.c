@@ -17,11 +17,9 @@ enum {
 };
 
 size_t hak_large_resident(const char *base, size_t bytes) {
-    size_t resident = 0, wanted = bytes / SAMPLE_EVERY_BYTES;
-    unsigned count = wanted < SAMPLES        ? SAMPLES
-                     : wanted > SAMPLES_MOST ? SAMPLES_MOST
-                                             : (unsigned)wanted;
-    for (unsigned i = 0; i < count; i++) {
+    size_t resident = 0;
+    size_t count = hak_least(hak_most(bytes / SAMPLE_EVERY_BYTES, SAMPLES), SAMPLES_MOST);
+    for (size_t i = 0; i < count; i++) {
         size_t at = hak_align_down(bytes / (2 * count) * (2 * i + 1), HAK_UNIT_BYTES);
         resident += hak_os_resident(base + at, HAK_UNIT_BYTES);
     }
@@ -44,8 +42,7 @@ void hak_large_zero(void *block, size_t bytes) {
         return;
     }
     char *base = block, *end = base + hak_align_up(bytes, HAK_UNIT_BYTES);
-    size_t piece = hak_align_up(bytes / PIECES_MOST, HAK_UNIT_BYTES);
-    piece = piece > PIECE_BYTES ? piece : PIECE_BYTES;
+    size_t piece = hak_most(hak_align_up(bytes / PIECES_MOST, HAK_UNIT_BYTES), PIECE_BYTES);
     for (; (size_t)(end - base) >= 2 * piece; base += piece) {
         piece_zero(base, piece);
     }

@@ -252,8 +252,8 @@ size_t hak_vacant_unmap_some(size_t wanted) {
     size_t given_back = 0;
     unsigned calls = 0;
     hak_lock_acquire(HAK_LOCK_HUGE);
-    wanted = hak_huge_is_crowded() ? wanted : SIZE_MAX;
-    for (unsigned list = hak_vacant_state.count != 0 ? VACANT_LISTS : 0; list-- > 0;) {
+    wanted = hak_vacant_state.count == 0 ? 0 : hak_huge_is_crowded() ? wanted : SIZE_MAX;
+    for (unsigned list = wanted != 0 ? VACANT_LISTS : 0; list-- > 0;) {
         uint32_t at = hak_vacant_state.list[list];
         while (at != 0 && given_back < wanted && calls++ < UNMAP_STEP) {
             uint32_t next = hak_huge_at(at - 1)->next;

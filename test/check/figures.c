@@ -86,6 +86,9 @@
     X(idle_superslabs, IDLE_LEAST)                                                                 \
     X(idle_superslabs_part, IDLE_SHARE)                                                            \
     X(huge_apart_blocks, HUGE_APART_MOST)                                                          \
+    X(huge_walk_most, HUGE_WALK_MOST)                                                              \
+    X(pagemap_leaf_units, HAK_PAGEMAP_LEAF_UNITS)                                                  \
+    X(pagemap_leaf_reach_bytes, (uint64_t)1 << HAK_PAGEMAP_LEAF_LOG2)                              \
     X(vacant_apart_bytes, APART_LEAST_BYTES)                                                       \
     X(vacant_search_steps, SEARCH_STEPS)                                                           \
     X(vacant_unmapped_calls, UNMAP_STEP)                                                           \
