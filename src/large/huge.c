@@ -11,8 +11,6 @@
 #include "os/lock.h"
 #include "os/os.h"
 
-#include <string.h>
-
 HAK_LOCKED_STATE HAK_LARGE_STATE(3) struct huge_state hak_huge_state;
 
 static hak_huge_t *record_of(uint32_t entry) {
@@ -249,7 +247,8 @@ static void huge_extend(hak_huge_t *record, size_t new_bytes) {
 
 /* Several mappings cannot be moved at once. So the bytes are, once in the life of a block that
  * grows beyond this: from then on it is a single one. Smaller ones go to cached memory. The several
- * ones are unmapped: from the cache they would be the next block to be copied. */
+ * ones are unmapped: from the cache they would be the next block to be copied. A block that may not
+ * move for lack of mappings is copied likewise, each time. */
 enum { HUGE_WHOLE_LEAST_BYTES = 8 << 20 };
 
 static void *huge_make_whole(char *block, uint32_t entry, size_t old_bytes, size_t new_bytes) {
@@ -262,7 +261,7 @@ static void *huge_make_whole(char *block, uint32_t entry, size_t old_bytes, size
         return NULL;
     }
     record_of(hak_pagemap_get(hak_pagemap_base(), base))->is_whole = true;
-    memcpy(base, block, old_bytes);
+    hak_large_copy(base, block, old_bytes);
     hak_count_by(realloc_copied_bytes, old_bytes);
     ptrdiff_t shift = record_of(entry)->shift;
     huge_unregister(record_of(entry), entry);
@@ -314,11 +313,10 @@ static void *huge_grow(hak_huge_t *record, uint32_t entry, size_t new_bytes) {
         huge_set_bytes(record, new_bytes);
         return block;
     }
-    if (!hak_os_is_one_mapping(block, old_bytes)) {
-        bool is_worth_it = new_bytes >= HUGE_WHOLE_LEAST_BYTES;
-        return is_worth_it ? huge_make_whole(block, entry, old_bytes, new_bytes) : NULL;
-    }
-    return huge_move(record, entry, new_bytes);
+    bool is_one = hak_os_is_one_mapping(block, old_bytes);
+    void *moved = is_one ? huge_move(record, entry, new_bytes) : NULL;
+    bool is_worth_it = moved == NULL && new_bytes >= HUGE_WHOLE_LEAST_BYTES;
+    return is_worth_it ? huge_make_whole(block, entry, old_bytes, new_bytes) : moved;
 }
 
 /* Without its guard. */

@@ -333,10 +333,9 @@ size_t hak_large_spare(size_t bytes) {
 
 void hak_large_trim_if_over(void) {
     hak_lock_acquire(HAK_LOCK_HUGE);
-    size_t bound = cache_bound();
-    size_t keep = cache_decay_keep();
+    size_t bound = cache_bound(), keep = hak_least(bound, cache_decay_keep());
     hak_lock_release(HAK_LOCK_HUGE);
-    cache_trim(keep < bound ? keep : bound, CACHE_ADDRESS_TIMES * bound);
+    cache_trim(keep, CACHE_ADDRESS_TIMES * bound);
     hak_vacant_unmap_some(0);
 }
 

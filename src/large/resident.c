@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * What the kernel holds of a range, by a few samples, and zeroing that leaves alone what is not
- * resident. */
+ * What the kernel holds of a range, by a few samples, and zeroing and copying that leave alone what
+ * is not resident. */
 #include "large/large.h"
 #include "os/os.h"
 
@@ -47,4 +47,12 @@ void hak_large_zero(void *block, size_t bytes) {
         piece_zero(base, piece);
     }
     piece_zero(base, (size_t)(end - base));
+}
+
+void hak_large_copy(char *to, const char *from, size_t bytes) {
+    for (size_t at = 0, page = hak_os_page_bytes(); at < bytes; at += page) {
+        if (from[at] != 0 || memcmp(from + at, from + at + 1, page - 1) != 0) {
+            memcpy(to + at, from + at, page);
+        }
+    }
 }

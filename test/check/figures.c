@@ -86,6 +86,8 @@
     X(idle_superslabs, IDLE_LEAST)                                                                 \
     X(idle_superslabs_part, IDLE_SHARE)                                                            \
     X(huge_apart_blocks, HUGE_APART_MOST)                                                          \
+    X(huge_whole_least_bytes, HUGE_WHOLE_LEAST_BYTES)                                              \
+    X(page_tables_of_a_mib_bytes, (1 << 20) / 4096 * 8)                                            \
     X(huge_walk_most, HUGE_WALK_MOST)                                                              \
     X(pagemap_leaf_units, HAK_PAGEMAP_LEAF_UNITS)                                                  \
     X(pagemap_leaf_reach_bytes, (uint64_t)1 << HAK_PAGEMAP_LEAF_LOG2)                              \

@@ -13,6 +13,8 @@
 enum {
     KIBIBYTE = 1 << 10,
     MEBIBYTE = 1 << 20,
+    SPARSE = 512 * MEBIBYTE,
+    STRIDE = 8 * MEBIBYTE,
     PAIRS = 25000,
     GROWN = 20000,
     FAR_APART = 60000,
@@ -62,6 +64,24 @@ static void blocks_of_mixed_sizes_and_alignments_leave_mappings_for_others(void)
     }
 }
 
+/* Once so many are moved that another is copied: what it never touched is not touched then. */
+static void sparse_block_grows(void) {
+    unsigned char *block = family.calloc(1, SPARSE), *wall = family.malloc(SPARSE);
+    EXPECT(block != NULL && wall != NULL);
+    size_t before = expect_rss_bytes();
+    for (size_t at = 0; at < SPARSE; at += STRIDE) {
+        block[at + at / STRIDE] = (unsigned char)(at / STRIDE + 1);
+    }
+    unsigned char *grown = family.realloc(block, 2 * SPARSE);
+    EXPECT(grown != NULL && grown != block);
+    for (size_t at = 0; at < 2 * SPARSE; at += STRIDE) {
+        EXPECT_EQ(grown[at + at / STRIDE], at < SPARSE ? at / STRIDE + 1 : 0);
+    }
+    expect_rss_at_most(before, 16 * MEBIBYTE);
+    family.free(wall);
+    family.free(grown);
+}
+
 static void blocks_that_grew_by_moves_leave_mappings_for_others(void) {
     size_t before = figure_map_count();
     for (size_t i = 0; i < GROWN; ++i) {
@@ -70,6 +90,7 @@ static void blocks_that_grew_by_moves_leave_mappings_for_others(void) {
         EXPECT(blocks[i] != NULL);
     }
     mappings_are_at_most(before, MAPPINGS_MOST);
+    sparse_block_grows();
     blocks_give(GROWN);
 }
 

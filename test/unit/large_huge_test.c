@@ -198,13 +198,16 @@ static void huge_growth_takes_what_is_left_of_a_shrink_along(void **state) {
 
 static void huge_resize_failing_anywhere_leaves_it_whole(void **state) {
     (void)state;
-    static const hak_os_call_t calls[] = {HAK_OS_CALL_MAP, HAK_OS_CALL_REMAP};
+    static const struct {
+        hak_os_call_t call;
+        size_t bytes;
+    } fails[] = {{HAK_OS_CALL_MAP, 16u * MIB}, {HAK_OS_CALL_REMAP, 7u * MIB}};
     char *block = large(2u * MIB, 16);
     memset(block, 5, 2u * MIB - GUARD);
-    for (unsigned i = 0; i < UNIT_COUNT(calls); i++) {
+    for (unsigned i = 0; i < UNIT_COUNT(fails); i++) {
         hak_os_fault_plan(HAK_OS_CALL_REMAP, 0, 1); /* not in place */
-        hak_os_fault_plan(calls[i], 0, 1u << 30);
-        char *again = large_resize(block, 16u * MIB);
+        hak_os_fault_plan(fails[i].call, 0, 1u << 30);
+        char *again = large_resize(block, fails[i].bytes);
         hak_os_fault_clear();
         assert_true(again == NULL || again == block);
         assert_int_equal(large_stats().huge_in_use_bytes, 2u * MIB);
@@ -212,6 +215,22 @@ static void huge_resize_failing_anywhere_leaves_it_whole(void **state) {
         assert_true(unit_is_filled(block, 2u * MIB - GUARD, 5));
     }
     large_free(block);
+}
+
+static void huge_block_that_cannot_move_is_copied_without_untouched_pages(void **state) {
+    (void)state;
+    char *block = large(12u * MIB, 16);
+    memset(block + 4u * MIB, 5, MIB);
+    hak_os_fault_plan(HAK_OS_CALL_REMAP, 0, 1u << 30);
+    char *again = large_resize(block, 16u * MIB);
+    hak_os_fault_clear();
+    assert_true(again != NULL && again != block);
+    assert_int_equal(hak_os_resident(again, 16u * MIB - GUARD), MIB);
+    assert_true(unit_is_filled(again + 4u * MIB, MIB, 5));
+    assert_true(unit_span_reads_zero(again, 4u * MIB));
+    assert_true(unit_span_reads_zero(again + 5u * MIB, 11u * MIB - GUARD));
+    assert_int_equal(large_stats().huge_in_use_bytes, 16u * MIB);
+    large_free(again);
 }
 
 static void huge_unmap_refused_gives_the_memory_back(void **state) {
@@ -251,6 +270,7 @@ static const struct CMUnitTest tests[] = {
     LARGE_TEST(huge_shrink_and_growth_again_make_no_kernel_call),
     LARGE_TEST(huge_growth_takes_what_is_left_of_a_shrink_along),
     LARGE_TEST(huge_resize_failing_anywhere_leaves_it_whole),
+    LARGE_TEST(huge_block_that_cannot_move_is_copied_without_untouched_pages),
     LARGE_TEST(huge_unmap_refused_gives_the_memory_back),
     LARGE_TEST(huge_records_are_reused),
 };
