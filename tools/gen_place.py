@@ -33,7 +33,7 @@ HEAD = """\
  * As it is one section, a program that the archive is linked into knows where our code lies (src/os/os_code.c). */
 SECTIONS {
   hak_text : {
-    *(.text.hot .text.hot.*)
+    *(.text.hot .text.hot.* .text.startup .text.startup.* .text.*forms_start*)
     *(EXCLUDE_FILE(*rare.c.o) .rodata EXCLUDE_FILE(*rare.c.o) .rodata.*)
 """
 TAIL = """\

@@ -11,7 +11,7 @@
 
 bool hak_control_is_meant(const char *only) {
     const char *program = hak_os_program();
-    size_t length = strcspn(only, "/");
+    size_t length = (size_t)(strchrnul(only, '/') - only);
     return length == 0 || (strlen(program) == length && memcmp(program, only, length) == 0);
 }
 

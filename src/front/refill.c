@@ -41,11 +41,10 @@ void hak_slow_spare(void) {
 }
 
 /* The bin grows when it overflowed since the last refill: such a load goes up and down by more
- * than the bin holds. What it may hold at most can have become less. */
+ * than the bin holds. */
 static void bin_adapt(hak_tcache_t *tcache, unsigned sc) {
     hak_bin_side_t *side = &tcache->side[sc];
-    size_t blocks = (size_t)side->capacity;
-    if (side->overflowed || HAK_UNLIKELY(blocks > hak_load_relaxed(&hak_knobs.bin_max_blocks))) {
+    if (side->overflowed) {
         int32_t most = hak_bin_max_capacity(sc);
         int32_t doubled = side->capacity == 0 ? 1 : side->capacity * 2;
         hak_bin_resize(tcache, sc, doubled > most ? most : doubled, side->want);
@@ -55,23 +54,18 @@ static void bin_adapt(hak_tcache_t *tcache, unsigned sc) {
 
 enum { REFILL_BYTES = 4096 }; /* one OS page */
 
-/* What a bin may hold, but one at least; also of a list of a slab, and of an outbox. */
-static uint32_t refill_most(void) {
-    return (uint32_t)hak_most(hak_load_relaxed(&hak_knobs.bin_max_blocks), 1);
-}
-
 /* Half of what the bin holds; also of a small bin more each time, until it is a page's worth. A
- * thread that uses little of a class shall not take, and keep, much of it. */
+ * thread that uses little of a class shall not take, and keep, much of it. One block is handed out,
+ * the bin holds the rest. */
 static uint32_t refill_want(hak_tcache_t *tcache, unsigned sc) {
     const hak_bin_side_t *side = &tcache->side[sc];
     uint32_t half = (uint32_t)side->capacity / 2;
     uint32_t want = side->want;
-    uint32_t most = refill_most();
-    if (want * hak_sc_info[sc].bytes < REFILL_BYTES && want < most) {
-        hak_bin_resize(tcache, sc, side->capacity, want * 2 < most ? want * 2 : most);
+    if (want * hak_sc_info[sc].bytes < REFILL_BYTES) {
+        size_t most = hak_load_relaxed(&hak_knobs.bin_max_blocks) + 1;
+        hak_bin_resize(tcache, sc, side->capacity, (uint32_t)hak_least(want * 2, most));
     }
-    want = want > half ? want : half;
-    return HAK_LIKELY(want < most) ? want : most;
+    return want > half ? want : half;
 }
 
 static hak_blocks_t refill_once(hak_tcache_t *tcache, unsigned sc) {
@@ -127,7 +121,19 @@ static HAK_COLD void *refill_guarded(hak_tcache_t *tcache, unsigned sc, void *fi
     return block;
 }
 
+/* The newest of a list leave that is longer than what the bin may hold; it asks for less. */
+static HAK_COLD hak_blocks_t refill_bound(hak_tcache_t *tcache, unsigned sc, hak_blocks_t blocks,
+                                          uint32_t most) {
+    hak_bin_side_t *side = &tcache->side[sc];
+    hak_bin_resize(tcache, sc, (int32_t)hak_least((size_t)side->capacity, most),
+                   (uint32_t)hak_least(side->want, most + 1));
+    blocks.count -= most + 1;
+    return (hak_blocks_t){hak_tcache_spill(tcache, sc, blocks), most + 1, 0};
+}
+
 void *hak_slow_refill(hak_tcache_t *tcache, unsigned sc, const hak_request_t *request) {
+    hak_bin_t *bin = &tcache->bin[sc];
+    hak_bin_side_t *side = &tcache->side[sc];
     tcache->is_refilling = true;
     hak_event_tick(tcache);
     tcache->is_refilling = false;
@@ -140,20 +146,21 @@ void *hak_slow_refill(hak_tcache_t *tcache, unsigned sc, const hak_request_t *re
     if (HAK_UNLIKELY(blocks.count == 0)) {
         return NULL;
     }
-    hak_bin_t *bin = &tcache->bin[sc];
-    hak_bin_side_t *side = &tcache->side[sc];
-    size_t most = refill_most();
-    if (HAK_UNLIKELY(blocks.count > most)) { /* the newest of a list that is too long leave */
-        blocks.count -= (uint32_t)most;
-        blocks = (hak_blocks_t){hak_tcache_spill(tcache, sc, blocks), (uint32_t)most, 0};
+    int64_t most = (int64_t)hak_load_relaxed(&hak_knobs.bin_max_blocks);
+    int64_t rest = (int64_t)blocks.count - 1, allowed = most - rest;
+    if (HAK_UNLIKELY(allowed < 0)) {
+        blocks = refill_bound(tcache, sc, blocks, (uint32_t)most);
+        rest = most;
+        allowed = 0;
     }
-    size_t rest = blocks.count - 1, capacity = (size_t)side->capacity;
+    int64_t capacity = side->capacity, half = (uint32_t)side->capacity / 2;
+    int64_t room = capacity - (rest < half ? rest : half);
     side->idle = 0;
     hak_owner_add(&side->counters.refill, 1);
     hak_owner_add(&side->counters.asked_bytes, request->bytes);
     hak_hunt_check_mark(blocks.head);
     hak_store_hot(&bin->head, hak_link_get(blocks.head));
-    bin->room = (int32_t)hak_least(capacity - hak_least(rest, capacity / 2), most - rest);
+    bin->room = (int32_t)(room < allowed ? room : allowed);
     side->total = bin->room + (int32_t)rest; /* TCACHE-3 */
     tcache->guard_left -= blocks.count;
     if (HAK_UNLIKELY(tcache->guard_left <= 0)) {

@@ -62,7 +62,7 @@ bool hak_os_cgroup_path(const char *text, char *path) {
     if (line == NULL) {
         return false;
     }
-    size_t length = strcspn(line + 3, "\n");
+    size_t length = (size_t)(strchrnul(line, '\n') - line) - 3;
     if (length >= CGROUP_PATH_BYTES || (length > 0 && line[3] != '/')) {
         return false;
     }
@@ -77,12 +77,14 @@ bool hak_os_cgroup_path(const char *text, char *path) {
 /* "NUMBER:CONTROLLERS:PATH": a hierarchy of version 1 has the controller, so that of 2 has not. */
 static bool version_1_has(const char *line, const char *controller) {
     size_t length = strlen(controller);
-    for (; *line != '\0'; line += strcspn(line, "\n"), line += *line == '\n') {
+    for (; *line != '\0'; line = strchrnul(line, '\n'), line += *line == '\n') {
         const char *at = strchr(line, ':'), *end = at != NULL ? strchr(at + 1, ':') : NULL;
-        for (; at != NULL && at < end; at += 1 + strcspn(at + 1, ",:\n")) {
+        while (end != NULL && at < end) {
             if (strncmp(at + 1, controller, length) == 0 && strchr(",:", at[1 + length]) != NULL) {
                 return true;
             }
+            const char *comma = memchr(at + 1, ',', (size_t)(end - at - 1));
+            at = comma != NULL ? comma : end;
         }
     }
     return false;

@@ -187,7 +187,8 @@ void hak_os_huge_detect(void) {
     char text[64];
     const char *path = "/sys/kernel/mm/transparent_hugepage/enabled";
     text[hak_os_is_alone() ? hak_os_read_file(path, text, sizeof text - 1) : 0] = '\0';
-    hak_store_relaxed(&os_huge_is_default, strstr(text, "[always]") != NULL);
+    const char *mode = strchr(text, '['); /* of "[always] madvise never" */
+    hak_store_relaxed(&os_huge_is_default, mode != NULL && mode[1] == 'a');
 }
 
 bool hak_os_huge_is_default(void) {

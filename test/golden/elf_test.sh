@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 # What the dynamic linker sees of the library: nothing needed but libc, little static TLS, resolved at
-# load time, never unloaded, no executable stack. Usage: elf_test.sh READELF LIBRARY
+# load time, never unloaded, no executable stack. With `placed`, what each start runs is in the first
+# 64 KiB, which Linux brings in at once, and no end runs code. Usage: elf_test.sh READELF LIBRARY [placed]
 set -eu
 readelf=$1
 library=$2
@@ -31,4 +32,14 @@ done
 "$readelf" -lW "$library" | grep -q GNU_RELRO || fail "no RELRO"
 "$readelf" -lW "$library" | awk '$1 == "GNU_STACK" { print $7 }' | grep -q E && fail "executable stack"
 "$readelf" -dW "$library" | grep -q 'SONAME.*\[libhakmem\.so\.' || fail "no SONAME"
+if [ "${3:-}" = placed ]; then
+    starts=$("$readelf" -sW "$library" | awk '/forms_start|process_start_at_load|hak_life_process_start/ { print $2, $8 }')
+    [ -n "$starts" ] || fail "no symbols of a start"
+    while read -r address name; do
+        [ "$((0x$address))" -lt 65536 ] || fail "$name is at $address, not in the first 64 KiB"
+    done <<EOF
+$starts
+EOF
+    "$readelf" -dW "$library" | grep -q '(FINI)' && fail "a function at the end, behind all rare code"
+fi
 exit $failed
