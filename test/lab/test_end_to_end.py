@@ -104,10 +104,13 @@ def started(folder):
     """started("run", …) → a lab that goes on; it has ended when the test has, however that ended."""
     labs = []
 
+    def interruptible():  # also where the tests run in the background, which ignores it
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+
     def start(*words):
         env = {**os.environ, "HAKMEM_LAB_DIR": str(folder), "PYTHONPATH": str(place.ROOT / "tools")}
         labs.append(subprocess.Popen([sys.executable, "-m", "hakmem_lab", *words], env=env, stdout=subprocess.DEVNULL,
-                                     stderr=subprocess.PIPE, text=True))
+                                     stderr=subprocess.PIPE, text=True, preexec_fn=interruptible))
         return labs[-1]
     yield start
     for one in labs:
