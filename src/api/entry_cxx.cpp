@@ -220,7 +220,7 @@ enum form_number {
 enum { HANDLER = FORM_nothing, THROW, MALLOC, PLACES };
 
 struct replacements {
-    hak_life_place_t behind[PLACES];   /* the program's definition, if it is called for ours */
+    hak_life_place_t behind[PLACES];   /* the definition behind ours that our form must call */
     bool is_own[FORM_nothing + 1];     /* the form is ours, and nothing is behind */
     bool is_settled[FORM_nothing + 1]; /* so is every form that it depends on */
 };
@@ -296,7 +296,7 @@ __attribute__((constructor(102))) void forms_start() {
     }
 #include "api/operators.def"
     const char *kept = nullptr;
-    for (unsigned i = 0; i < FORM_nothing; i++) { /* runs its constructors, so forms are set */
+    for (unsigned i = 0; i < FORM_nothing; i++) { /* may run constructors, which use forms */
         if (found.behind[i].library != kept) {
             kept = found.behind[i].library;
             hak_life_keep_library(kept);

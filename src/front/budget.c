@@ -117,7 +117,7 @@ static void bin_cut(hak_tcache_t *tcache, unsigned sc) {
     hak_bin_t *bin = &tcache->bin[sc];
     hak_bin_side_t *side = &tcache->side[sc];
     int32_t kept = side->total - bin->room;
-    int32_t over = kept - side->capacity;
+    int32_t capacity = hak_bin_capacity(side), over = kept - capacity;
     if (over > 0) {
         over = over > SETTLE_BLOCKS ? SETTLE_BLOCKS : over;
         hak_blocks_t blocks = {.head = bin->head, .count = (uint32_t)over};
@@ -125,7 +125,7 @@ static void bin_cut(hak_tcache_t *tcache, unsigned sc) {
         hak_store_hot(&bin->head, hak_tcache_spill(tcache, sc, blocks));
         kept -= over;
     }
-    side->total = kept > side->capacity ? kept : side->capacity;
+    side->total = kept > capacity ? kept : capacity;
     bin->room = side->total - kept;
 }
 

@@ -110,18 +110,21 @@ static hak_blocks_t refill_find(hak_tcache_t *tcache, unsigned sc) {
     return refill_from_slabs(tcache, sc);
 }
 
-/* A guarded block in place of the first one, which stays in the bin (TCACHE-3); NULL: not now. */
+/* A guarded block in place of the first one, which stays in the bin (TCACHE-3); NULL: not now, or
+ * the bin has no room: then before the next refill. */
 static HAK_COLD void *refill_guarded(hak_tcache_t *tcache, unsigned sc, void *first,
                                      const hak_request_t *request) {
-    void *block = hak_guard_sample(tcache, request);
+    hak_bin_t *bin = &tcache->bin[sc];
+    void *block = bin->room > 0 ? hak_guard_sample(tcache, request) : NULL;
     if (block != NULL) {
-        hak_store_hot(&tcache->bin[sc].head, first);
-        tcache->side[sc].total++;
+        hak_store_hot(&bin->head, first);
+        bin->room--;
     }
     return block;
 }
 
-/* The newest of a list leave that is longer than what the bin may hold; it asks for less. */
+/* The list is longer than what the bin may hold: its newest blocks leave, and the bin wants fewer
+ * from now on. */
 static HAK_COLD hak_blocks_t refill_bound(hak_tcache_t *tcache, unsigned sc, hak_blocks_t blocks,
                                           uint32_t most) {
     hak_bin_side_t *side = &tcache->side[sc];
@@ -138,7 +141,7 @@ void *hak_slow_refill(hak_tcache_t *tcache, unsigned sc, const hak_request_t *re
     hak_event_tick(tcache);
     tcache->is_refilling = false;
     void *guarded =
-        HAK_UNLIKELY(tcache->guard_left == 1) ? hak_guard_sample(tcache, request) : NULL;
+        HAK_UNLIKELY(tcache->guard_left <= 1) ? hak_guard_sample(tcache, request) : NULL;
     if (HAK_UNLIKELY(guarded != NULL)) {
         return guarded;
     }

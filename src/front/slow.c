@@ -178,10 +178,10 @@ static void free_overflow(hak_tcache_t *tcache, unsigned sc, void *block) {
     }
     int32_t half = side->total / 2 + 1;
     int32_t leaving = half > OVERFLOW_BLOCKS ? OVERFLOW_BLOCKS : half;
-    int32_t kept = side->total + 1 - leaving;
+    int32_t kept = side->total + 1 - leaving, capacity = hak_bin_capacity(side);
     side->overflowed = true;
     side->idle = 0;
-    side->total = kept > side->capacity ? kept : side->capacity; /* what a refill made larger */
+    side->total = kept > capacity ? kept : capacity; /* what a refill made larger */
     hak_owner_add(&side->counters.overflow, 1);
     hak_link_set(block, bin->head);
     hak_blocks_t blocks = {.head = block, .count = (uint32_t)leaving};

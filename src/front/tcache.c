@@ -45,6 +45,10 @@ int32_t hak_bin_max_capacity(unsigned sc) {
     return (int32_t)hak_least(hak_most(blocks, initial), most);
 }
 
+int32_t hak_bin_capacity(const hak_bin_side_t *side) {
+    return (int32_t)hak_least((size_t)side->capacity, hak_load_relaxed(&hak_knobs.bin_max_blocks));
+}
+
 static void bin_reset(hak_tcache_t *tcache, unsigned sc) {
     hak_bin_side_t *side = &tcache->side[sc];
     side->capacity = hak_bin_first_capacity(tcache, sc);
@@ -179,8 +183,8 @@ static void bin_flush(hak_tcache_t *tcache, unsigned sc) {
     }
     hak_blocks_t blocks = {.head = bin->head, .count = (uint32_t)(side->total - bin->room)};
     hak_store_hot(&bin->head, NULL);
-    bin->room = side->capacity;
-    side->total = side->capacity;
+    bin->room = hak_bin_capacity(side);
+    side->total = bin->room;
     hak_tcache_spill_all(tcache, sc, blocks);
 }
 

@@ -190,6 +190,8 @@ int32_t hak_bin_initial_capacity(uint32_t initial_bytes, unsigned sc);
 int32_t hak_bin_max_capacity(unsigned sc);
 /* That of the tcache, now: not above the most. */
 int32_t hak_bin_first_capacity(const hak_tcache_t *tcache, unsigned sc);
+/* What a bin may hold now: the option may have become less since. */
+int32_t hak_bin_capacity(const hak_bin_side_t *side);
 /* What a refill of a bin of that first capacity asks for at first. */
 HAK_INLINE uint32_t hak_bin_initial_want(int32_t capacity) {
     return capacity < 4 ? 1 : (uint32_t)capacity / 2;

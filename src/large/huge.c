@@ -110,7 +110,7 @@ static bool huge_reclaim(size_t bytes) {
     return hak_large_trim(0) + hak_span_purge(0) + addresses != 0;
 }
 
-/* A part of a vacant range, unless `shift` is NULL, or a new mapping. */
+/* A part of a vacant range, or a new mapping; with `shift` NULL always that. */
 static char *huge_vacant_or_map(size_t bytes, size_t align, ptrdiff_t *shift, bool *is_zero) {
     hak_lock_acquire(HAK_LOCK_HUGE);
     char *base = shift != NULL ? hak_vacant_take(bytes, align, shift, is_zero) : NULL;
@@ -247,8 +247,8 @@ static void huge_extend(hak_huge_t *record, size_t new_bytes) {
 
 /* Several mappings cannot be moved at once. So the bytes are, once in the life of a block that
  * grows beyond this: from then on it is a single one. Smaller ones go to cached memory. The several
- * ones are unmapped: from the cache they would be the next block to be copied. A block that may not
- * move for lack of mappings is copied likewise, each time. */
+ * ones are unmapped: from the cache they would be the next block to be copied. A block that
+ * cannot be moved (bound of moved blocks, no mappings left) is copied at every growth. */
 enum { HUGE_WHOLE_LEAST_BYTES = 8 << 20 };
 
 static void *huge_make_whole(char *block, uint32_t entry, size_t old_bytes, size_t new_bytes) {
@@ -381,8 +381,8 @@ void hak_large_visit(hak_huge_visit_t *visit, void *context) {
     huge_visit(0, UINT32_MAX, visit, context);
 }
 
-/* The page map's entry of the last unit that has one, down from the address; 0: none, or there are
- * addresses of no leaf between them, while all units of a block have one. */
+/* The page map's entry of the nearest unit at or below the address that has one. 0: none, or 4 GiB
+ * without a leaf come first; no block spans such. */
 static uint32_t entry_below(const void *address) {
     uintptr_t base = hak_pagemap_base(), unit = (uintptr_t)address >> HAK_UNIT_LOG2 & UINT32_MAX;
     for (uint32_t entry = 0;; unit--) {
@@ -409,7 +409,7 @@ static void visit_cover(char *base, size_t bytes, bool is_cached, void *context)
     cover->is_covered = cover->is_covered || cover->address - (uintptr_t)base < bytes;
 }
 
-/* More records are not walked. */
+/* Up to so many records all are looked at; once there were more, the one the page map names. */
 enum { HUGE_WALK_MOST = 1 << HUGE_CHUNK_LOG2 };
 
 bool hak_large_covers(const void *address) {

@@ -95,7 +95,8 @@ void *hak_huge_resize(void *block, uint32_t entry, size_t bytes);
 void *hak_huge_reserve(size_t bytes, ptrdiff_t shift);
 /* Wraps an existing mapping, its guard included, into a huge block; false if metadata ran out. */
 bool hak_huge_register(char *base, size_t bytes, ptrdiff_t shift);
-/* Whole OS pages to where all reads as zero: which of them do stays untouched there. */
+/* Copies whole OS pages to where all reads as zero. Pages of `from` that are zero are left out, and
+ * stay untouched in `to`. */
 void hak_large_copy(char *to, const char *from, size_t bytes);
 /* Estimate of the bytes of a range that are resident; whole units. A few system calls. */
 size_t hak_large_resident(const char *base, size_t bytes);

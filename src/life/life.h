@@ -37,10 +37,10 @@ typedef struct hak_life_place {
     unsigned object;     /* its number in the order of loading, from 1; 0: in none */
     const char *library; /* its name, if dlclose could unload it */
 } hak_life_place_t;
-/* For who has dlsym. It takes the dynamic linker's lock. */
+/* Only if there is dlsym. Takes the dynamic linker's lock. */
 void hak_life_find_objects(hak_life_place_t *places, unsigned count);
-/* What RTLD_NEXT finds is not in use by us: dlclose of a plugin that brought it and ours, which
- * stays, would unload it. From now on it stays loaded. NULL, too. May run its constructors. */
+/* Keeps it loaded for good, as RTLD_NEXT takes no reference: dlclose of a plugin that brought it
+ * and us would unload it, and not us. May run its constructors. NULL: nothing. */
 void hak_life_keep_library(const char *library);
 /* Hardened builds: what never changes from now on is read-only. */
 void hak_life_seal(void);

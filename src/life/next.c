@@ -34,6 +34,14 @@ struct dl_phdr_info { /* as link.h has it, and more behind */
     Elf64_Half dlpi_phnum;
 };
 
+typedef struct dl_info { /* Dl_info of dlfcn.h */
+    const char *dli_fname;
+    void *dli_fbase;
+    const char *dli_sname;
+    void *dli_saddr;
+} Dl_info;
+
+extern int dladdr(const void *, Dl_info *) HAK_WEAK;
 typedef int object_visit_t(struct dl_phdr_info *info, size_t bytes, void *context);
 extern int dl_iterate_phdr(object_visit_t *visit, void *context) HAK_WEAK;
 
@@ -64,7 +72,7 @@ static bool is_looked_up;          /* [atomic] */
 typedef struct object_search {
     hak_life_place_t *places;
     unsigned count, visited;
-    const void *loader;   /* a function of it: the object that is loaded last of those at start */
+    const void *loader;   /* a function of it: objects of dlopen come after it */
     bool is_behind_start; /* the objects that follow came by dlopen */
 } object_search_t;
 
@@ -111,6 +119,13 @@ void hak_life_keep_library(const char *library) {
 
 /* --- the next allocator ----------------------------------------------------------------------- */
 
+/* By the lock of dlopen, which the C library makes anew in the child of a fork, as it does not with
+ * that of dl_iterate_phdr. NULL: it is not known. */
+static void *object_of(const void *function, Dl_info *info) {
+    bool is_known = dladdr != NULL && function != NULL && dladdr(function, info) != 0;
+    return is_known ? info->dli_fbase : NULL;
+}
+
 /* dlsym may allocate and take the loader's lock, so this waits until a foreign pointer turns up.
  * Under force_libc all blocks are of the C library's own names, so that no free has to look for its
  * owner. Another allocator may have taken those names too (mimalloc does); then __libc_free is its
@@ -120,35 +135,34 @@ void hak_life_keep_library(const char *library) {
  * library's, which reads a header that is not there. Such a one cannot be asked; it gets what
  * nobody else owns. */
 static void next_look_up(void) {
-    enum { FREE, RESIZE, USABLE, LIBC_FREE, LIBC, PLACES };
     if (hak_load_acquire(&is_looked_up) || dlsym == NULL) {
         return;
     }
-    hak_life_place_t place[PLACES] = {
-        [FREE].address = dlsym(NEXT_RTLD, "free"),
-        [RESIZE].address = dlsym(NEXT_RTLD, "realloc"),
-        [USABLE].address = dlsym(NEXT_RTLD, "malloc_usable_size"),
-        [LIBC_FREE].address = (void *)__libc_free,
-        [LIBC].address = (void *)gnu_get_libc_version,
-    };
-    hak_life_find_objects(place, PLACES);
+    void *release = dlsym(NEXT_RTLD, "free"), *resize = dlsym(NEXT_RTLD, "realloc");
+    void *usable = dlsym(NEXT_RTLD, "malloc_usable_size"), *libc_free = (void *)__libc_free;
+    Dl_info at, ignored;
+    void *object = object_of(release, &at);
+    void *libc = object_of((void *)gnu_get_libc_version, &ignored);
+    void *libc_free_object = object_of(libc_free, &ignored);
     bool is_itself =
-        __libc_free != NULL && (place[LIBC].object == 0 || place[LIBC_FREE].object == 0 ||
-                                place[LIBC].object == place[LIBC_FREE].object);
-    bool is_other =
-        place[FREE].address != place[LIBC_FREE].address && !hak_load_relaxed(&hak_knobs.force_libc);
+        libc_free != NULL && (libc == NULL || libc_free_object == NULL || libc == libc_free_object);
+    bool is_other = release != libc_free && !hak_load_relaxed(&hak_knobs.force_libc);
     hak_store_relaxed(&is_libc_itself, is_itself);
-    if ((is_other || !is_itself) && place[FREE].address != NULL && place[RESIZE].address != NULL &&
-        place[FREE].object == place[RESIZE].object) {
-        bool is_asked = place[FREE].object == place[USABLE].object;
-        void *usable = is_asked ? place[USABLE].address : NULL;
-        hak_store_relaxed(&other_usable, (size_t(*)(void *))usable);
-        hak_store_relaxed(&other_realloc, (void *(*)(void *, size_t))place[RESIZE].address);
-        hak_store_relaxed(&other_free, (void (*)(void *))place[FREE].address);
+    if ((is_other || !is_itself) && release != NULL && resize != NULL &&
+        object == object_of(resize, &ignored)) {
+        bool is_asked = object == object_of(usable, &ignored);
+        hak_store_relaxed(&other_usable, (size_t(*)(void *))(is_asked ? usable : NULL));
+        hak_store_relaxed(&other_realloc, (void *(*)(void *, size_t))resize);
+        hak_store_relaxed(&other_free, (void (*)(void *))release);
     }
     hak_store_release(&is_looked_up, true);
-    if (hak_load_relaxed(&other_free) != NULL) { /* may free what is foreign */
-        hak_life_keep_library(place[FREE].library);
+    if (hak_load_relaxed(&other_free) != NULL && object != NULL) { /* may free what is foreign */
+        hak_life_keep_library(at.dli_fname);
+        if (object_of(release, &ignored) != object) { /* it was unloaded meanwhile */
+            hak_store_relaxed(&other_free, NULL);
+            hak_store_relaxed(&other_realloc, NULL);
+            hak_store_relaxed(&other_usable, NULL);
+        }
     }
 }
 

@@ -249,8 +249,8 @@ static long os_mremap_to(char *base, size_t old_bytes, size_t new_bytes, char *t
                        MREMAP_MAYMOVE | MREMAP_FIXED | flags, (long)target, 0);
 }
 
-/* Whether the kernel allows as many mappings more as a move may need: it moves an OS page, which it
- * refuses for nothing else, and before it changes anything. */
+/* Whether the kernel allows as many mappings more as a move may need. It moves one OS page, which
+ * fails only if the process is short of mappings, as the real move would. */
 static bool os_may_move(void) {
     size_t page = os_page_bytes;
     char *two = os_mmap(NULL, 2 * page, PROT_NONE);
@@ -302,8 +302,8 @@ static bool os_move_grow(char *base, size_t bytes, char *target, size_t new_byte
 }
 
 /* After a failed mremap nobody can tell whether the kernel still holds the target for us or has
- * given it to another thread already, so it is never unmapped then. Once there was one, a refusal
- * for lack of mappings is foreseen. */
+ * given it to another thread already, so it is never unmapped then. Once there was one,
+ * os_may_move is asked before each move, while the target is still ours. */
 bool hak_os_move(void *base, size_t bytes, void *target, size_t new_bytes, bool is_left) {
     bool is_tried = !hak_os_fault_hit(HAK_OS_CALL_REMAP) &&
                     !(is_left && hak_load_relaxed(&os_lacks_dontunmap)) &&

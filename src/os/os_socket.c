@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Linux implementation of os.h: sockets of the unix domain, the files that they and reports make,
- * and descriptors of a thread's own. */
+ * what is written to descriptors, and descriptors of a thread's own. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE 1
 #endif

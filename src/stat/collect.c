@@ -82,11 +82,13 @@ static void collect_piece(void *context, const hak_range_t *range, const hak_pie
     }
 }
 
-/* What is in none of them, and not free, is moving. */
+/* Units that are neither free nor in a slab or a large block are moving. */
 static void collect_superslab(hak_superslab_t *superslab, void *context) {
     superslab_work_t work = {.snapshot = context};
     const hak_range_t range = hak_inventory_superslab(superslab);
-    hak_inventory_pieces(&range, collect_piece, &work);
+    if (range.free_units != ~0ull) {
+        hak_inventory_pieces(&range, collect_piece, &work);
+    }
     uint64_t free = range.free_units, clean = free & range.clean_units;
     size_t moving = hak_popcount(~free) - hak_least(hak_popcount(~free), work.used);
     work.snapshot->superslab_count++;

@@ -32,7 +32,7 @@ typedef struct hak_inventory {
     size_t bytes; /* of the list */
 } hak_inventory_t;
 
-/* Memory of at least *bytes, which becomes what there is; NULL: there is none (collect.c). */
+/* Maps *bytes, rounded up to OS pages there, and touches them; NULL: refused (collect.c). */
 void *hak_stat_map(size_t *bytes);
 
 void hak_inventory_take(hak_inventory_t *inventory);
@@ -55,7 +55,7 @@ typedef struct hak_piece {
     hak_slab_t *slab;
 } hak_piece_t;
 
-/* What is known of a superslab; its lock is held. */
+/* What is known of a superslab. [lock SPAN] */
 hak_range_t hak_inventory_superslab(hak_superslab_t *superslab);
 /* Visits the pieces of a superslab: one follows the other up to its end. */
 typedef void hak_piece_visit_t(void *context, const hak_range_t *range, const hak_piece_t *piece);

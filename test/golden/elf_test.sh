@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 # What the dynamic linker sees of the library: nothing needed but libc, little static TLS, resolved at
 # load time, never unloaded, no executable stack. With `placed`, what each start runs is in the first
-# 64 KiB, which Linux brings in at once, and no end runs code. Usage: elf_test.sh READELF LIBRARY [placed]
+# 64 KiB, which Linux brings in at once, and there is no DT_FINI behind all code. Usage: elf_test.sh READELF LIBRARY [placed]
 set -eu
 readelf=$1
 library=$2

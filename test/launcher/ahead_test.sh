@@ -13,13 +13,13 @@ double() { # NAME BODY
     printf '#!/bin/sh\n%s\n' "$2" >"$work/bin/$1"
     chmod +x "$work/bin/$1"
 }
-for tool in cc c++ ninja pkg-config setarch strace; do
+for tool in cc c++ ninja pkg-config renice setarch strace; do
     double $tool 'exit 0'
 done
 # The tests of release end when the other build has begun: it does not wait for them.
 double cmake "case \$* in *--build*) echo build \"\$2\" >>'$work/log'; echo \"words of \$2\";; esac
 [ ! -e '$work/broken' ] || case \$* in '--build build/debug-audit'*) exit 1;; esac"
-double ctest "for each in 1 2 3 4 5 6 7 8 9 10; do
+double ctest "for each in \$(seq 60); do
     grep -qs debug-audit '$work/log' && break
     sleep 1
 done

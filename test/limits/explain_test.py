@@ -80,6 +80,7 @@ def main():
         sizes = {cause["name"]: cause["bytes"] for cause in said["causes"]}
         if said["first"] == first and sizes[first] >= least:
             break
+        print("once more:", sizes)
     print(said["text"])
     print(f"RSS {rss}, the sum {said['sum_bytes']}:", sizes)
     assert said["first"] == first, f"{said['first']}, not {first}"

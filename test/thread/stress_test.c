@@ -237,7 +237,7 @@ static void stress_of_everything_at_once_keeps_contents(void) {
 }
 
 int main(int argc, char **argv) {
-    size_t amount = expect_arg(argc, argv, 1, expect_cases(400000));
+    size_t amount = expect_arg(argc, argv, 1, 400000);
     bool is_time = argc > 1 && strchr(argv[1], 's') != NULL;
     second_count = is_time ? amount : 0;
     operation_count = amount;

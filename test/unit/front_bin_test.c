@@ -68,6 +68,40 @@ static void bin_with_few_blocks_allowed_never_holds_more(void **state) {
     hak_collect_thread();
 }
 
+/* Blocks of 8 KiB come one by one, so that no refill is too long for the bin. */
+static void bin_of_blocks_that_come_one_by_one_obeys_a_lower_bound_set_later(void **state) {
+    (void)state;
+    enum { COUNT = 64, BYTES = 8192, BOUND = 2 };
+    static void *block[COUNT];
+    hak_knobs_t saved = hak_knobs;
+    unsigned sc = hak_slab_of(block[0] = hak_malloc(BYTES))->sc;
+    hak_free(block[0]);
+    for (unsigned round = 0; round < 10; round++) { /* its capacity grows */
+        for (unsigned k = 0; k < COUNT; k++) {
+            block[k] = hak_malloc(BYTES);
+        }
+        for (unsigned k = 0; k < COUNT; k++) {
+            hak_free(block[k]);
+        }
+    }
+    assert_true(self()->side[sc].capacity > 2 * BOUND);
+    for (unsigned k = 0; k < COUNT; k++) {
+        block[k] = hak_malloc(BYTES);
+    }
+    hak_tcache_flush(self());
+    hak_knobs.bin_max_blocks = BOUND;
+    hak_free(hak_malloc(BYTES));
+    int32_t most = 0;
+    for (unsigned k = 0; k < COUNT; k++) {
+        hak_free(block[k]);
+        most = held(sc) > most ? held(sc) : most;
+    }
+    assert_in_range(most, 1, BOUND);
+    audit();
+    hak_knobs = saved;
+    hak_collect_thread();
+}
+
 /* A load that breathes by more than the bin holds doubles it, up to the bound. */
 static void capacity_of_a_breathing_load_grows_to_its_bound(void **state) {
     (void)state;
@@ -189,6 +223,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(push_that_failed_leaves_no_debt),
     cmocka_unit_test(capacity_without_overflow_stays),
     cmocka_unit_test(bin_with_few_blocks_allowed_never_holds_more),
+    cmocka_unit_test(bin_of_blocks_that_come_one_by_one_obeys_a_lower_bound_set_later),
 };
 
 UNIT_MAIN(tests)

@@ -43,6 +43,30 @@ static void block_of_any_size_is_alone_between_guards(void **state) {
     }
 }
 
+/* A refill that brings all the bin may hold has no place for the block that is not handed out. */
+static void refill_of_a_bounded_bin_that_is_sampled_leaves_no_block_too_many(void **state) {
+    (void)state;
+    enum { SC_64 = 3, BOUND = 2, SAMPLES = 20, COUNT = 50 * SAMPLES };
+    static void *block[COUNT];
+    hak_knobs_t saved = hak_knobs;
+    hak_tcache_t *tcache = self();
+    hak_knobs.bin_max_blocks = BOUND;
+    hak_collect_thread();
+    unsigned samples = 0, count = 0;
+    for (; count < COUNT && samples < SAMPLES; count++) {
+        tcache->guard_left = tcache->guard_left > 2 ? 2 : tcache->guard_left;
+        block[count] = hak_malloc(64);
+        samples += guard_is_watched(block[count]);
+        UNIT_EXPECT(tcache->side[SC_64].total - tcache->bin[SC_64].room <= BOUND, "%u", count);
+    }
+    while (count > 0) {
+        hak_free(block[--count]);
+    }
+    assert_int_equal(samples, SAMPLES);
+    hak_knobs = saved;
+    hak_collect_thread();
+}
+
 static void block_of_any_alignment_has_it(void **state) {
     (void)state;
     size_t page = hak_os_page_bytes();
@@ -243,6 +267,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(realloc_of_a_watched_block_keeps_contents),
     cmocka_unit_test(refills_hand_out_one_in_so_many),
     cmocka_unit_test(lower_rate_reaches_a_thread_that_counts_down),
+    cmocka_unit_test(refill_of_a_bounded_bin_that_is_sampled_leaves_no_block_too_many),
     cmocka_unit_test(option_off_stops_the_countdown),
     cmocka_unit_test(fork_loses_no_slot_of_threads_that_are_gone),
     cmocka_unit_test(fork_that_is_not_clean_stops_sampling_alone), /* the last: it stays so */
