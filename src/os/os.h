@@ -73,11 +73,10 @@ bool hak_os_resize(void *base, size_t old_bytes, size_t new_bytes);
  * block may span several, after it was joined from cached ones or after the program changed
  * attributes of a part. */
 bool hak_os_is_one_mapping(void *base, size_t bytes);
-/* Moves a whole mapping, or pages in the middle of one if `is_left`, onto `target`, a reservation
- * of new_bytes >= bytes, and makes it so large. After success the old range is gone, or stays
- * mapped and reads as zero; after failure it is untouched. The reservation is not the caller's any
- * more. */
-bool hak_os_move(void *base, size_t bytes, void *target, size_t new_bytes, bool is_left);
+/* Moves pages onto the reservation `target` and extends them to new_bytes. keeps_source: the old
+ * range stays mapped and reads as zero (pages in the middle of a mapping); else a whole mapping
+ * goes. After failure the old range is untouched. The reservation is used up in any case. */
+bool hak_os_move(void *base, size_t bytes, void *target, size_t new_bytes, bool keeps_source);
 /* Whether the address lies in the library: the shared one, or the archive's code in a program. */
 bool hak_os_is_own_code(uintptr_t address);
 /* Whether it lies in the program or a library, as they were loaded. true, too, where the C library

@@ -249,14 +249,19 @@ static long os_mremap_to(char *base, size_t old_bytes, size_t new_bytes, char *t
                        MREMAP_MAYMOVE | MREMAP_FIXED | flags, (long)target, 0);
 }
 
-/* Whether the kernel allows as many mappings more as a move may need. It moves one OS page, which
- * fails only if the process is short of mappings, as the real move would. */
-static bool os_may_move(void) {
-    size_t page = os_page_bytes;
-    char *two = os_mmap(NULL, 2 * page, PROT_NONE);
-    bool may = two != NULL && os_mremap_to(two + page, page, page, two, 0) == (long)two;
-    os_drop(two, two == NULL ? NULL : two + (may ? 1 : 2) * page);
-    return may;
+/* Whether the kernel grants as many mappings and bytes more as a move may need: so many bytes
+ * become writable, and an OS page moves, to any address, because a refused move may unmap its
+ * target. Before 5.7 the kernel refuses the flags. */
+static bool os_may_move(size_t charged_bytes) {
+    size_t page = os_page_bytes, bytes = page + charged_bytes;
+    char *probe = os_mmap(NULL, bytes, PROT_NONE);
+    long moved = probe != NULL && hak_os_commit(probe + page, charged_bytes)
+                     ? hak_syscall(SYS_mremap, (long)probe, (long)page, (long)page,
+                                   MREMAP_MAYMOVE | MREMAP_DONTUNMAP, 0, 0)
+                     : 0;
+    os_drop(probe, probe == NULL ? NULL : probe + bytes);
+    os_drop((char *)moved, moved > 0 ? (char *)moved + page : NULL);
+    return moved > 0;
 }
 
 /* An emulated kernel may lose track of a range whose pages moved out, and ignore its purge, or,
@@ -301,29 +306,33 @@ static bool os_move_grow(char *base, size_t bytes, char *target, size_t new_byte
     return true;
 }
 
-/* After a failed mremap nobody can tell whether the kernel still holds the target for us or has
- * given it to another thread already, so it is never unmapped then. Once there was one,
- * os_may_move is asked before each move, while the target is still ours. */
-bool hak_os_move(void *base, size_t bytes, void *target, size_t new_bytes, bool is_left) {
+/* After a failed mremap nobody can tell whether the kernel still holds the part of the target that
+ * it named for us or has given it to another thread already, so that is never unmapped then. Once
+ * there was one, a refusal for lack of mappings, or by a limit of memory, is foreseen. */
+bool hak_os_move(void *base, size_t bytes, void *target, size_t new_bytes, bool keeps_source) {
+    size_t named_bytes = keeps_source ? bytes : new_bytes;
     bool is_tried = !hak_os_fault_hit(HAK_OS_CALL_REMAP) &&
-                    !(is_left && hak_load_relaxed(&os_lacks_dontunmap)) &&
-                    (!hak_load_relaxed(&os_has_refused_move) || os_may_move());
+                    !(keeps_source && hak_load_relaxed(&os_lacks_dontunmap)) &&
+                    (!hak_load_relaxed(&os_has_refused_move) ||
+                     os_may_move(keeps_source ? bytes : new_bytes - bytes));
     long moved = !is_tried ? -1
-                 : is_left ? os_mremap_to(base, bytes, bytes, target, MREMAP_DONTUNMAP)
-                           : os_mremap_to(base, bytes, new_bytes, target, 0);
-    if (is_left && moved == -22) { /* EINVAL: a kernel before 5.7; nothing happened */
+                           : os_mremap_to(base, bytes, named_bytes, target,
+                                          keeps_source ? MREMAP_DONTUNMAP : 0);
+    if (keeps_source && moved == -22) { /* EINVAL: a kernel before 5.7; nothing happened */
         hak_store_relaxed(&os_lacks_dontunmap, true);
         is_tried = false;
     }
     if (os_failed(moved != (long)target)) {
+        size_t lost_bytes = is_tried ? named_bytes : 0;
         if (is_tried) {
             hak_store_relaxed(&os_has_refused_move, true);
-        } else {
-            hak_os_unmap(target, new_bytes);
+        }
+        if (lost_bytes < new_bytes) {
+            hak_os_unmap((char *)target + lost_bytes, new_bytes - lost_bytes);
         }
         return false;
     }
-    if (is_left) {
+    if (keeps_source) {
         return os_move_grow(base, bytes, target, new_bytes);
     }
     os_hint_raise(base, bytes);

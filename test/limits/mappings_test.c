@@ -6,6 +6,7 @@
  * nevertheless, and when there is room again everything must be served.
  */
 #include <sys/mman.h>
+#include <sys/resource.h>
 
 #include "api/family.h"
 #include "api/figure.h"
@@ -171,6 +172,33 @@ static void moves_refused_for_lack_of_mappings_lose_no_addresses(void) {
     mappings_drop(SIZE_MAX);
 }
 
+/* Room for the mapping, and none for its bytes: neither in place, nor elsewhere, nor for a copy. */
+static void moves_refused_by_rlimit_data_lose_no_addresses(void) {
+    enum { ROUNDS = 100, SIZE = 9 * MEBIBYTE, LARGER = 64 * MEBIBYTE, ROOM = 8 * MEBIBYTE };
+    struct rlimit all, less;
+    family.trim(0);
+    take(0, SIZE, 0);
+    memset(blocks[0], 0, SIZE); /* give() looks at the first byte and the last */
+    EXPECT_EQ(getrlimit(RLIMIT_DATA, &all), 0);
+    less = all;
+    less.rlim_cur = expect_statm_bytes(5) + ROOM;
+    EXPECT_EQ(setrlimit(RLIMIT_DATA, &less), 0);
+    size_t before = expect_statm_bytes(0);
+    refusals = 0;
+    for (size_t i = 0; i < ROUNDS; ++i) {
+        resize(0, LARGER);
+    }
+    EXPECT_EQ(refusals, ROUNDS);
+    figure_address_space_at_most(before, LARGER);
+    EXPECT_EQ(setrlimit(RLIMIT_DATA, &all), 0);
+    for (size_t i = 0; i < SIZE; i += KIBIBYTE) {
+        EXPECT_EQ(blocks[0][i], 0);
+    }
+    resize(0, LARGER);
+    EXPECT_EQ(refusals, ROUNDS);
+    give(0);
+}
+
 int main(void) {
     family_load();
     page_bytes = (size_t)sysconf(_SC_PAGESIZE);
@@ -190,5 +218,6 @@ int main(void) {
     RUN(mappings_all_used_up_requests_are_served_or_enomem);
     RUN(mappings_dropped_everything_is_served_again);
     RUN(moves_refused_for_lack_of_mappings_lose_no_addresses);
+    RUN(moves_refused_by_rlimit_data_lose_no_addresses);
     return expect_status();
 }
