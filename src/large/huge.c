@@ -35,7 +35,8 @@ hak_huge_t *hak_huge_record_make(uint32_t *index) {
         }
         hak_store_release(&hak_huge_state.chunk[chunk], fresh);
     }
-    *index = hak_huge_state.record_count++;
+    *index = hak_huge_state.record_count;
+    hak_store_relaxed(&hak_huge_state.record_count, *index + 1);
     return hak_huge_at(*index);
 }
 
@@ -382,20 +383,17 @@ void hak_large_visit(hak_huge_visit_t *visit, void *context) {
 }
 
 /* The page map's entry of the nearest unit at or below the address that has one. 0: none, or 4 GiB
- * without a leaf come first; no block spans such. */
-static uint32_t entry_below(const void *address) {
+ * without a leaf come first; no block spans such. Or *steps units did; *steps is 0 then. */
+static uint32_t entry_below(const void *address, uint32_t *steps) {
     uintptr_t base = hak_pagemap_base(), unit = (uintptr_t)address >> HAK_UNIT_LOG2 & UINT32_MAX;
-    for (uint32_t entry = 0;; unit--) {
+    for (; *steps > 0; --*steps) {
         const hak_pagemap_leaf_t *leaf = hak_pagemap_leaf(base, (void *)(unit << HAK_UNIT_LOG2));
-        bool is_absent = leaf == &hak_pagemap.zero;
-        while (!is_absent && (entry = hak_load_relaxed(&leaf->entry[(uint16_t)unit])) == 0 &&
-               (uint16_t)unit > 0) {
-            unit--;
-        }
-        if (entry != 0 || is_absent || unit == 0) {
+        uint32_t entry = hak_load_relaxed(&leaf->entry[(uint16_t)unit]);
+        if (entry != 0 || leaf == &hak_pagemap.zero || unit-- == 0) {
             return entry;
         }
     }
+    return 0;
 }
 
 typedef struct huge_cover {
@@ -409,16 +407,17 @@ static void visit_cover(char *base, size_t bytes, bool is_cached, void *context)
     cover->is_covered = cover->is_covered || cover->address - (uintptr_t)base < bytes;
 }
 
-/* Up to so many records all are looked at; once there were more, the one the page map names. */
+/* Up to so many records all are looked at; once there were more, the one the page map names, unless
+ * as many units as there are records name none. */
 enum { HUGE_WALK_MOST = 1 << HUGE_CHUNK_LOG2 };
 
 bool hak_large_covers(const void *address) {
     huge_cover_t cover = {(uintptr_t)address, false};
-    uint32_t from = 0, end = HUGE_WALK_MOST;
-    if (hak_load_acquire(&hak_huge_state.chunk[1]) != NULL) {
-        uint32_t entry = entry_below(address), kind = entry & HAK_KIND_MASK;
-        from = entry >> 8;
-        end = from + (kind == HAK_KIND_HUGE || kind == HAK_KIND_VACANT);
+    uint32_t from = 0, end = hak_load_relaxed(&hak_huge_state.record_count);
+    if (end > HUGE_WALK_MOST) {
+        uint32_t steps = end, entry = entry_below(address, &steps), kind = entry & HAK_KIND_MASK;
+        from = steps != 0 ? entry >> 8 : 0;
+        end = steps != 0 ? from + (kind == HAK_KIND_HUGE || kind == HAK_KIND_VACANT) : end;
     }
     huge_visit(from, end, visit_cover, &cover);
     return cover.is_covered;

@@ -38,7 +38,7 @@ _Static_assert(HUGE_CHUNKS << HUGE_CHUNK_LOG2 < (1 << 24) - 1, "TCACHE-6: no ind
 
 extern struct huge_state {
     hak_huge_t *chunk[HUGE_CHUNKS]; /* [atomic] */
-    uint32_t record_count;          /* [lock HUGE] records ever made */
+    uint32_t record_count;          /* [atomic] records ever made; written under HUGE */
     uint32_t spare;                 /* [lock HUGE] index + 1 */
     size_t in_use_count;            /* [lock HUGE] */
     size_t moved_count;             /* [lock HUGE] of these, with a shift that is not 0 */

@@ -89,8 +89,6 @@
     X(huge_whole_least_bytes, HUGE_WHOLE_LEAST_BYTES)                                              \
     X(page_tables_of_a_mib_bytes, (1 << 20) / 4096 * 8)                                            \
     X(huge_walk_most, HUGE_WALK_MOST)                                                              \
-    X(pagemap_leaf_units, HAK_PAGEMAP_LEAF_UNITS)                                                  \
-    X(pagemap_leaf_reach_bytes, (uint64_t)1 << HAK_PAGEMAP_LEAF_LOG2)                              \
     X(vacant_apart_bytes, APART_LEAST_BYTES)                                                       \
     X(vacant_search_steps, SEARCH_STEPS)                                                           \
     X(vacant_unmapped_calls, UNMAP_STEP)                                                           \
