@@ -270,6 +270,12 @@ static void *huge_make_whole(char *block, uint32_t entry, size_t old_bytes, size
     return base;
 }
 
+static void record_set_base(hak_huge_t *record, char *base) {
+    hak_lock_acquire(HAK_LOCK_HUGE);
+    record->base = base;
+    hak_lock_release(HAK_LOCK_HUGE);
+}
+
 /* Moves the pages; what lies behind the block is not free. What they leave is unmapped, or becomes
  * vacant where mappings could run short. */
 static void *huge_move(hak_huge_t *record, uint32_t entry, size_t new_bytes) {
@@ -279,9 +285,11 @@ static void *huge_move(hak_huge_t *record, uint32_t entry, size_t new_bytes) {
     if (target == NULL) {
         return NULL;
     }
-    bool is_left = huge_is_crowded();
+    bool keeps_source = huge_is_crowded();
     hak_pagemap_set(block, 1, 0); /* before another thread can map the place */
-    if (!hak_os_move(block, old_bytes, target, new_bytes, is_left)) {
+    record_set_base(record, NULL);
+    if (!hak_os_move(block, old_bytes, target, new_bytes, keeps_source)) {
+        record_set_base(record, block);
         hak_pagemap_set(block, 1, entry);
         return NULL;
     }
@@ -293,7 +301,7 @@ static void *huge_move(hak_huge_t *record, uint32_t entry, size_t new_bytes) {
     hak_lock_release(HAK_LOCK_HUGE);
     hak_pagemap_set(target, 1, entry);
     hak_count(huge_remap);
-    if (is_left) {
+    if (keeps_source) {
         hak_vacant_give(block, old_bytes, shift);
     }
     return target;

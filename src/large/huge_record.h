@@ -16,7 +16,7 @@
 #include "large/large.h"
 
 struct hak_huge {
-    char *base;      /* [lock HUGE] NULL: the record is spare */
+    char *base;      /* [lock HUGE] NULL: the record is spare, or its block moves */
     size_t bytes;    /* [atomic] mapped; changes by resize, which only the block's user may call */
     ptrdiff_t shift; /* of its user, [lock HUGE] of a vacant range: CACHE-3 */
     uint32_t next;   /* [lock HUGE] list of spare records, or of vacant ranges, index + 1 */
