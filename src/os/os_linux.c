@@ -187,8 +187,11 @@ void hak_os_huge_detect(void) {
     char text[64];
     const char *path = "/sys/kernel/mm/transparent_hugepage/enabled";
     text[hak_os_is_alone() ? hak_os_read_file(path, text, sizeof text - 1) : 0] = '\0';
-    const char *mode = strchr(text, '['); /* of "[always] madvise never" */
-    hak_store_relaxed(&os_huge_is_default, mode != NULL && mode[1] == 'a');
+    const char *mode = strchr(text, '['); /* strstr would cost a start another page of libc */
+    while (mode != NULL && strncmp(mode, "[always]", 8) != 0) {
+        mode = strchr(mode + 1, '[');
+    }
+    hak_store_relaxed(&os_huge_is_default, mode != NULL);
 }
 
 bool hak_os_huge_is_default(void) {
