@@ -46,7 +46,8 @@ static bool guard_is_due(hak_tcache_t *tcache) {
     }
     if (tcache->guard_random == 0) {
         tcache->guard_random = guard_seed(tcache);
-        tcache->guard_left += guard_interval(&tcache->guard_random);
+        tcache->guard_left +=
+            guard_interval(&tcache->guard_random) - 1; /* with the one asked for */
         if (tcache->guard_left > 0) {
             return false;
         }
