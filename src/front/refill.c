@@ -149,22 +149,22 @@ void *hak_slow_refill(hak_tcache_t *tcache, unsigned sc, const hak_request_t *re
     if (HAK_UNLIKELY(blocks.count == 0)) {
         return NULL;
     }
-    int64_t most = (int64_t)hak_load_relaxed(&hak_knobs.bin_max_blocks);
-    int64_t rest = (int64_t)blocks.count - 1, allowed = most - rest;
-    if (HAK_UNLIKELY(allowed < 0)) {
-        blocks = refill_bound(tcache, sc, blocks, (uint32_t)most);
-        rest = most;
-        allowed = 0;
+    int64_t rest = (int64_t)blocks.count - 1, half = (uint32_t)side->capacity / 2;
+    int64_t room = side->capacity - (rest < half ? rest : half);
+    int64_t allowed = (int64_t)hak_load_relaxed(&hak_knobs.bin_max_blocks) - rest;
+    if (HAK_UNLIKELY(room > allowed)) {
+        room = allowed > 0 ? allowed : 0;
+        blocks =
+            allowed < 0 ? refill_bound(tcache, sc, blocks, (uint32_t)(rest + allowed)) : blocks;
+        rest = (int64_t)blocks.count - 1;
     }
-    int64_t capacity = side->capacity, half = (uint32_t)side->capacity / 2;
-    int64_t room = capacity - (rest < half ? rest : half);
     side->idle = 0;
     hak_owner_add(&side->counters.refill, 1);
     hak_owner_add(&side->counters.asked_bytes, request->bytes);
     hak_hunt_check_mark(blocks.head);
     hak_store_hot(&bin->head, hak_link_get(blocks.head));
-    bin->room = (int32_t)(room < allowed ? room : allowed);
-    side->total = bin->room + (int32_t)rest; /* TCACHE-3 */
+    bin->room = (int32_t)room;
+    side->total = (int32_t)(room + rest); /* TCACHE-3 */
     tcache->guard_left -= blocks.count;
     if (HAK_UNLIKELY(tcache->guard_left <= 0)) {
         guarded = refill_guarded(tcache, sc, blocks.head, request);
