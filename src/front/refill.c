@@ -128,8 +128,7 @@ static HAK_COLD void *refill_guarded(hak_tcache_t *tcache, unsigned sc, void *fi
 static HAK_COLD hak_blocks_t refill_bound(hak_tcache_t *tcache, unsigned sc, hak_blocks_t blocks,
                                           uint32_t most) {
     hak_bin_side_t *side = &tcache->side[sc];
-    hak_bin_resize(tcache, sc, (int32_t)hak_least((size_t)side->capacity, most),
-                   (uint32_t)hak_least(side->want, most + 1));
+    hak_bin_resize(tcache, sc, hak_bin_capacity(side), (uint32_t)hak_least(side->want, most + 1));
     blocks.count -= most + 1;
     return (hak_blocks_t){hak_tcache_spill(tcache, sc, blocks), most + 1, 0};
 }

@@ -16,10 +16,10 @@
  *   TCACHE-2  The blocks of a bin are of its class and belong to slabs, of the tcache's home or of
  *             others: out of its outbox, from an earlier home, or adopted since. It ends in NULL.
  *   TCACHE-3  bin.room + blocks in the bin == side.total. room says how many more frees the bin
- *             takes before it overflows; it is at least half the capacity after a refill, so the
- *             bin may hold more than its capacity, by at most what a slab or an outbox gives, but
- *             not more than bin_max_blocks. It may be -1 from a push that failed until
- *             hak_slow_free.
+ *             takes before it overflows; after a refill at least half the capacity, less a sampled
+ *             block, so the bin may hold more than its capacity, by at most what a slab or an
+ *             outbox gives. The total is not above bin_max_blocks as the refill or the overflow
+ *             found it. room may be -1 from a push that failed until hak_slow_free.
  *   TCACHE-4  An outbox has exactly `count` blocks of its class; the list ends in NULL. A list that
  *             is longer or shorter than counted, here or in a bin: a block was freed twice, or was
  *             written to after it was freed.
