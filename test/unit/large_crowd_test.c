@@ -52,7 +52,7 @@ static void moves_of_many_blocks_end_where_mappings_could_run_short(void **state
     crowd_make();
     uint64_t moved = hak_counters.huge_remap;
     for (unsigned i = 0; i < CROWD; i++) {
-        char *block = hak_large_resize(crowd[i], entry_of(crowd[i]), 64u * MIB);
+        char *block = hak_large_resize(crowd[i], entry_of(crowd[i]), 4u * MIB);
         crowd[i] = block != NULL ? block : crowd[i];
         assert_true(hak_large_usable(crowd[i], entry_of(crowd[i])) > MIB);
     }
