@@ -21,8 +21,8 @@
 #include "span/summary.c"
 #include "span/superslab.c"
 
-#include "slab/holes.c"
 #include "slab/owner.c"
+#include "slab/purge.c"
 #include "slab/remote.c"
 #include "slab/sizeclass.c"
 #include "slab/slab.c"
@@ -36,10 +36,10 @@
 
 #include "front/budget.c"
 #include "front/event.c"
+#include "front/flush.c"
 #include "front/refill.c"
 #include "front/resize.c"
 #include "front/slow.c"
-#include "front/spill.c"
 #include "front/tcache.c"
 
 #include "conf/conf.c"
@@ -50,9 +50,9 @@
 #include "life/control.c"
 #include "life/fork.c"
 #include "life/init.c"
-#include "life/next.c"
 #include "life/scavenger.c"
 #include "life/thread.c"
+#include "life/underlying.c"
 
 #include "api/family.c"
 #include "api/override.c"

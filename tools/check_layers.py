@@ -62,7 +62,7 @@ class Layers:
                 return True
         return header in FREESTANDING
 
-UNITS = ("unity.c", "rare.c")
+UNITS = ("unity.c", "cold.c")
 
 
 def sources(src):

@@ -28,17 +28,17 @@ HEAD = """\
  *
  * The objects of a library are linked into one by this (ld -r): where code and constants lie. What ordinary programs run
  * comes first, and most of it fits the first 64 KiB of the library: Linux brings in code of files 64 KiB at a time, and
- * each process pays for it (docs/experiments/0034-rare-code-last.md). rare.c comes last.
+ * each process pays for it (docs/experiments/0034-rare-code-last.md). cold.c comes last.
  *
  * As it is one section, a program that the archive is linked into knows where our code lies (src/os/os_code.c). */
 SECTIONS {
   hak_text : {
     *(.text.hot .text.hot.* .text.startup .text.startup.* .text.*forms_start*)
-    *(EXCLUDE_FILE(*rare.c.o) .rodata EXCLUDE_FILE(*rare.c.o) .rodata.*)
+    *(EXCLUDE_FILE(*cold.c.o) .rodata EXCLUDE_FILE(*cold.c.o) .rodata.*)
 """
 TAIL = """\
-    *(EXCLUDE_FILE(*rare.c.o) .text EXCLUDE_FILE(*rare.c.o) .text.[!u]*
-      EXCLUDE_FILE(*rare.c.o) .text.u[!n]* EXCLUDE_FILE(*rare.c.o) .text.un[!l]*)
+    *(EXCLUDE_FILE(*cold.c.o) .text EXCLUDE_FILE(*cold.c.o) .text.[!u]*
+      EXCLUDE_FILE(*cold.c.o) .text.u[!n]* EXCLUDE_FILE(*cold.c.o) .text.un[!l]*)
     *(.text .text.*)
   }
 }

@@ -34,7 +34,8 @@ void *hak_api_recallocarray(void *block, size_t old_count, size_t count, size_t 
 void hak_api_freezero(void *block, size_t size);
 
 HAK_INLINE void *hak_api_realloc(void *block, size_t size) {
-    return HAK_LIKELY(hak_fast_stays(block, size)) ? block : hak_api_realloc_rest(block, size);
+    return HAK_LIKELY(hak_realloc_in_place(block, size)) ? block
+                                                         : hak_api_realloc_rest(block, size);
 }
 
 #endif

@@ -2,8 +2,8 @@
  *
  * Atomic operations whose names carry the order. Nothing else names a memory order.
  *
- * hak_owner_store / hak_owner_load mark a field that one thread writes and others may read as an
- * estimate: they compile to plain moves, and keep the read free of a data race. */
+ * hak_single_writer_store / hak_single_writer_load mark a field that one thread writes and others
+ * may read as an estimate: they compile to plain moves, and keep the read free of a data race. */
 #ifndef HAK_BASE_ATOMICS_H
 #define HAK_BASE_ATOMICS_H
 
@@ -36,8 +36,8 @@
 #define hak_cas_acquire(p, expected, desired)                                                      \
     __atomic_compare_exchange_n((p), (expected), (desired), 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)
 
-#define hak_owner_load(p) hak_load_relaxed(p)
-#define hak_owner_store(p, v) hak_store_relaxed((p), (v))
-#define hak_owner_add(p, v) hak_store_relaxed((p), hak_load_relaxed(p) + (v))
+#define hak_single_writer_load(p) hak_load_relaxed(p)
+#define hak_single_writer_store(p, v) hak_store_relaxed((p), (v))
+#define hak_single_writer_add(p, v) hak_store_relaxed((p), hak_load_relaxed(p) + (v))
 
 #endif

@@ -97,6 +97,6 @@ extern hak_process_counters_t hak_counters; /* [atomic] */
 #define hak_count(name) ((void)hak_add_relaxed(&hak_counters.name, 1))
 #define hak_count_by(name, n) ((void)hak_add_relaxed(&hak_counters.name, (uint64_t)(n)))
 /* Of a counter that is counted under one lock only, which is held. */
-#define hak_count_locked(name) hak_owner_add(&hak_counters.name, 1)
+#define hak_count_locked(name) hak_single_writer_add(&hak_counters.name, 1)
 
 #endif

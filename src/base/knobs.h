@@ -40,9 +40,9 @@ typedef struct hak_knobs {
     size_t retain_learned_percent; /* extra share; 0 to 100 */
     size_t retain_wanted_bytes;    /* unused memory exempt from decay */
     /* --- set by policy/pressure.c; read by large/ */
-    size_t room_soft_bytes; /* in use and unused together at most; SIZE_MAX: no bound */
-    size_t room_step_bytes; /* what may go because of that until the next look */
-    size_t room_hard_bytes; /* above it goes whatever the step says */
+    size_t limit_soft_bytes; /* in use and unused together at most; SIZE_MAX: no bound */
+    size_t limit_step_bytes; /* what may go because of that until the next look */
+    size_t limit_hard_bytes; /* above it goes whatever the step says */
     /* read by span/, slab/ and front/ */
     bool is_tight; /* little would be left even if nothing were unused here */
     /* read by stat/ */

@@ -18,10 +18,10 @@ static const uint64_t CHANNEL_REFUSED_NS = 5000000;
 static const hak_control_topic_t channel_no_topics[1];
 hak_control_tables_t hak_control_tables = {channel_no_topics, channel_no_topics};
 
-static char channel_path[HAK_CONTROL_PATH_BYTES]; /* [owner] the thread, until channel_process */
-static hak_os_file_id_t channel_file;             /* [owner] the same */
+static char channel_path[HAK_CONTROL_PATH_BYTES]; /* [thread] the thread, until channel_process */
+static hak_os_file_id_t channel_file;             /* [thread] the same */
 static uint32_t channel_process; /* [atomic] 0: no socket is there; else whose it is */
-static int channel_listener;     /* [owner] the thread */
+static int channel_listener;     /* [thread] the thread */
 
 bool hak_control_path(const char *pattern, char *path, size_t capacity) {
     hak_text_t text;

@@ -14,9 +14,9 @@ enum {
     BUDGET_FLOOR = 4096, /* of its share a thread may draw this much even if nothing is left */
     INITIAL_PART = 128,  /* of its share, a bin's first capacity */
     INITIAL_LEAST = 128,
-    SETTLE_CLASSES = 4, /* bins per event, and blocks of each that leave: bound an event's work */
-    SETTLE_BLOCKS = 64,
-    SETTLE_LOOKS = 2, /* without a refill or overflow in between: the bin is idle */
+    SHRINK_CLASSES = 4, /* bins per event, and blocks of each that leave: bound an event's work */
+    SHRINK_BLOCKS = 64,
+    SHRINK_EVENTS = 2, /* without a refill or overflow in between: the bin is idle */
 };
 
 HAK_LOCKED_STATE size_t hak_budget_drawn;     /* [atomic] TCACHE-7 */
@@ -116,22 +116,22 @@ bool hak_bin_resize(hak_tcache_t *tcache, unsigned sc, int32_t capacity, uint32_
 static void bin_cut(hak_tcache_t *tcache, unsigned sc) {
     hak_bin_t *bin = &tcache->bin[sc];
     hak_bin_side_t *side = &tcache->side[sc];
-    int32_t kept = side->total - bin->room;
+    int32_t kept = side->total - bin->slots_left;
     int32_t capacity = hak_bin_capacity(side), over = kept - capacity;
     if (over > 0) {
-        over = over > SETTLE_BLOCKS ? SETTLE_BLOCKS : over;
+        over = over > SHRINK_BLOCKS ? SHRINK_BLOCKS : over;
         hak_blocks_t blocks = {.head = bin->head, .count = (uint32_t)over};
         hak_store_relaxed(&bin->head, NULL); /* as in free_overflow */
-        hak_store_hot(&bin->head, hak_tcache_spill(tcache, sc, blocks));
+        hak_store_hot(&bin->head, hak_tcache_flush_blocks(tcache, sc, blocks));
         kept -= over;
     }
     side->total = kept > capacity ? kept : capacity;
-    bin->room = side->total - kept;
+    bin->slots_left = side->total - kept;
 }
 
-static void bin_settle(hak_tcache_t *tcache, unsigned sc, bool is_over) {
+static void bin_shrink_idle(hak_tcache_t *tcache, unsigned sc, bool is_over) {
     hak_bin_side_t *side = &tcache->side[sc];
-    if (!is_over && side->idle < SETTLE_LOOKS) {
+    if (!is_over && side->idle < SHRINK_EVENTS) {
         side->idle++;
         return;
     }
@@ -142,13 +142,13 @@ static void bin_settle(hak_tcache_t *tcache, unsigned sc, bool is_over) {
     bin_cut(tcache, sc);
 }
 
-void hak_budget_settle(hak_tcache_t *tcache) {
+void hak_budget_shrink_idle(hak_tcache_t *tcache) {
     bool is_over = tcache->drawn > budget_most(hak_budget_bytes());
     /* one block in a bin may keep a slab */
-    unsigned classes = hak_load_relaxed(&hak_knobs.is_tight) ? HAK_SC_COUNT : SETTLE_CLASSES;
+    unsigned classes = hak_load_relaxed(&hak_knobs.is_tight) ? HAK_SC_COUNT : SHRINK_CLASSES;
     for (unsigned i = 0; i < classes; i++) {
-        bin_settle(tcache, tcache->settle_cursor, is_over);
-        tcache->settle_cursor = (uint8_t)((tcache->settle_cursor + 1) % HAK_SC_COUNT);
+        bin_shrink_idle(tcache, tcache->shrink_cursor, is_over);
+        tcache->shrink_cursor = (uint8_t)((tcache->shrink_cursor + 1) % HAK_SC_COUNT);
     }
 }
 

@@ -56,7 +56,7 @@ HAK_INLINE void hak_event_tick(hak_tcache_t *tcache) {
 
 /* The allocator behind ours, for pointers that are not ours and for force_libc. life/ fills it in;
  * all members may be NULL. `owns` tells whether it handed the pointer out. */
-typedef struct hak_next_allocator {
+typedef struct hak_underlying_allocator {
     bool (*owns)(const void *block);
     void *(*malloc)(size_t bytes);
     void *(*calloc)(size_t count, size_t bytes);
@@ -64,9 +64,9 @@ typedef struct hak_next_allocator {
     void *(*memalign)(size_t align, size_t bytes);
     void (*free)(void *block);
     size_t (*usable_size)(void *block);
-} HAK_SEALED hak_next_allocator_t;
+} HAK_SEALED hak_underlying_allocator_t;
 
-extern hak_next_allocator_t hak_next_allocator; /* [init] */
+extern hak_underlying_allocator_t hak_underlying_allocator; /* [init] */
 
 /* --- up-calls: the functions of higher ranks the front calls (src/LAYERS) --------------------- */
 

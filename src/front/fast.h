@@ -1,31 +1,23 @@
 /* SPDX-License-Identifier: MIT
  *
- * malloc and free, hit path. The file to read first, after base/words.h; the upper-case helpers
- * that shape the machine code are in base/compiler.h.
+ * malloc and free, hit path: the file to read first, after base/words.h.
  *
  *   malloc(n)
- *     n > 2 KiB              -> hak_slow_malloc_medium  (class by clz, bins up to 64 KiB, large)
- *     place = table[n]          of the class's bin in a tcache, in words
- *     bin empty              -> hak_slow_malloc         (no tcache yet; refill: outbox, remote,
- *                                                        own slab's list, marked, fresh, partial,
- *                                                        adopt, new slab; NULL)
- *     its first block has no
- *     tag, or is marked      -> hak_slow_malloc         (it was freed twice, or written to)
- *     pop                       and take the tag away
+ *     n > 2 KiB                  -> hak_malloc_medium      class by clz, bins up to 64 KiB, large
+ *     bin at table[n] is empty   -> hak_slow_malloc        no tcache yet, or refill
+ *     its first block is not marked as free, or lies in a bitmap, too: written to, or freed twice
+ *                                -> hak_slow_malloc
+ *     pop, and clear the mark
  *
  *   free(p)
- *     difference = page map[p] - entry_end
- *     not -100 to -1         -> hak_slow_free_foreign   (NULL, remote, large, foreign, no tcache:
- *                                                        all five fail this one compare)
- *     no start of a block    -> hak_slow_free_suspect   (or one of a slab of several units)
- *     just freed, bin full   -> hak_slow_free           (fatal; the newest go back to their slabs)
- *     push                      onto the bin at `difference`, counted from the end of the bins
+ *     offset of p's bin from the end of the bins = page map[p] - own_entry_end
+ *     not in [-100, -1]          -> hak_slow_free_foreign  NULL, remote, large, foreign, no tcache
+ *     not the start of a block   -> hak_slow_free_suspect  or in a slab of several units
+ *     just freed, or bin full    -> hak_slow_free          fatal; or the newest blocks are flushed
+ *     push
  *
- * Why one compare is enough, also without a tcache: TCACHE-6. On the side of free it must keep the
- * empty tcache out, because counting down is the first thing that is written.
- *
- * No counter, no lock, no atomic read-modify-write, no configuration, no debugging here. Where a
- * few lines are written twice, for HAK_MEMORY_OPERANDS and without, they do the same. */
+ * TCACHE-6 says why one compare excludes five cases. free must not write to the empty tcache.
+ * There is no counter, lock, atomic read-modify-write, option or debugging code here. */
 #ifndef HAK_FRONT_FAST_H
 #define HAK_FRONT_FAST_H
 
@@ -35,7 +27,7 @@
 /* fast path: begin */
 /* Where the bin for a size is; size <= HAK_SC_SMALL_SIZE. The table lies just before the base
  * (MAP-5). */
-HAK_INLINE int64_t hak_fast_place(uintptr_t pagemap_base, size_t size) {
+HAK_INLINE int64_t hak_bin_offset_of(uintptr_t pagemap_base, size_t size) {
     const uint8_t *table = (const uint8_t *)pagemap_base - HAK_PAGEMAP_TABLE_BYTES;
     if (!HAK_MEMORY_OPERANDS) {
         HAK_OPAQUE(table); /* one subtraction, and an address of two registers */
@@ -44,11 +36,11 @@ HAK_INLINE int64_t hak_fast_place(uintptr_t pagemap_base, size_t size) {
 }
 
 /* NULL: the bin is empty, or its first block is not to be handed out. */
-HAK_INLINE void *hak_fast_pop_at(hak_tcache_t *tcache, int64_t place) {
+HAK_INLINE void *hak_fast_pop_at(hak_tcache_t *tcache, int64_t bin_offset) {
     HAK_NOT_RETURNED(tcache);
-    hak_bin_t *bin = hak_bin_at(tcache, 0, &place);
+    hak_bin_t *bin = hak_bin_at(tcache, 0, &bin_offset);
     void *block = bin->head;
-    int32_t room = bin->room;
+    int32_t slots_left = bin->slots_left;
     HAK_RETURNED(block);
     if (HAK_UNLIKELY(block == NULL)) {
         return NULL;
@@ -59,15 +51,15 @@ HAK_INLINE void *hak_fast_pop_at(hak_tcache_t *tcache, int64_t place) {
     }
     HAK_PROBE();
     if (HAK_MEMORY_OPERANDS) {
-        hak_store_hot(&hak_bin_at(tcache, 0, &place)->head, hak_link_next(word));
-        hak_bin_at(tcache, 0, &place)->room++;
+        hak_store_hot(&hak_bin_at(tcache, 0, &bin_offset)->head, hak_link_next(word));
+        hak_bin_at(tcache, 0, &bin_offset)->slots_left++;
     } else {
         hak_store_hot(&bin->head, hak_link_next(word));
-        bin->room = room + 1;
+        bin->slots_left = slots_left + 1;
     }
     hak_link_clear(block);
     if (HAK_HARDEN) {
-        block = hak_harden_hand_out(block, hak_sc_info_of_entry((uint32_t)place)->bytes);
+        block = hak_harden_hand_out(block, hak_sc_info_of_entry((uint32_t)bin_offset)->bytes);
         HAK_FETCH(hak_link_next(word));
     }
     return block;
@@ -80,43 +72,47 @@ HAK_INLINE void *hak_fast_pop_class(hak_tcache_t *tcache, unsigned sc) {
 /* size <= HAK_SC_SMALL_SIZE */
 HAK_INLINE void *hak_fast_pop(size_t size) {
     uintptr_t base = hak_pagemap_base();
-    return hak_fast_pop_at(hak_tcache_self(base), hak_fast_place(base, size));
+    return hak_fast_pop_at(hak_tcache_self(base), hak_bin_offset_of(base, size));
 }
 
 /* The bin takes the block, unless that was freed just now, or the bin is full: its room may be -1
  * then, which hak_slow_free puts right. */
-HAK_INLINE bool hak_fast_push(hak_tcache_t *tcache, int64_t difference, void *block) {
+HAK_INLINE bool hak_fast_push(hak_tcache_t *tcache, int64_t bin_offset_from_end, void *block) {
     if (HAK_MEMORY_OPERANDS) {
-        const void *head = hak_bin_at(tcache, HAK_SC_COUNT, &difference)->head;
-        if (HAK_UNLIKELY(head == block ||
-                         hak_count_down(&hak_bin_at(tcache, HAK_SC_COUNT, &difference)->room))) {
+        const void *head = hak_bin_at(tcache, HAK_SC_COUNT, &bin_offset_from_end)->head;
+        if (HAK_UNLIKELY(
+                head == block ||
+                hak_count_down(
+                    &hak_bin_at(tcache, HAK_SC_COUNT, &bin_offset_from_end)->slots_left))) {
             return false;
         }
         hak_link_set(block, head);
-        hak_store_hot(&hak_bin_at(tcache, HAK_SC_COUNT, &difference)->head, block);
+        hak_store_hot(&hak_bin_at(tcache, HAK_SC_COUNT, &bin_offset_from_end)->head, block);
         return true;
     }
-    hak_bin_t *bin = hak_bin_at(tcache, HAK_SC_COUNT, &difference);
+    hak_bin_t *bin = hak_bin_at(tcache, HAK_SC_COUNT, &bin_offset_from_end);
     void *head = bin->head;
-    int32_t room = bin->room;
-    if (HAK_UNLIKELY(head == block || room == 0)) {
+    int32_t slots_left = bin->slots_left;
+    if (HAK_UNLIKELY(head == block || slots_left == 0)) {
         return false;
     }
     hak_link_set(block, head);
     hak_store_hot(&bin->head, block);
-    bin->room = room - 1;
+    bin->slots_left = slots_left - 1;
     return true;
 }
 
 /* Whether what is freed starts a block of its class. */
-HAK_INLINE bool hak_fast_is_sound(hak_tcache_t *tcache, int64_t difference, const void *block) {
-    return hak_is_multiple((uint16_t)(uintptr_t)block,
-                           &hak_bin_at(tcache, HAK_SC_COUNT, &difference)->factor);
+HAK_INLINE bool hak_fast_is_sound(hak_tcache_t *tcache, int64_t bin_offset_from_end,
+                                  const void *block) {
+    return hak_is_multiple(
+        (uint16_t)(uintptr_t)block,
+        &hak_bin_at(tcache, HAK_SC_COUNT, &bin_offset_from_end)->size_reciprocal);
 }
 
 HAK_INLINE void *hak_fast_malloc(size_t size) {
     if (HAK_UNLIKELY(size > HAK_SC_SMALL_SIZE)) {
-        return hak_slow_malloc_medium(size);
+        return hak_malloc_medium(size);
     }
     void *block = hak_fast_pop(size);
     return HAK_LIKELY(block != NULL) ? block : hak_slow_malloc(size);
@@ -129,12 +125,12 @@ HAK_INLINE void hak_fast_free_entry(uintptr_t base, uintptr_t index, int64_t ent
         return;
     }
     hak_tcache_t *tcache = hak_tcache_self(base);
-    int64_t difference = entry - tcache->entry_end;
-    if (HAK_UNLIKELY(!hak_difference_is_own(difference))) {
-        hak_slow_free_foreign(block, tcache, difference, index);
-    } else if (HAK_UNLIKELY(!hak_fast_is_sound(tcache, difference, block))) {
+    int64_t bin_offset_from_end = entry - tcache->own_entry_end;
+    if (HAK_UNLIKELY(!hak_offset_is_own(bin_offset_from_end))) {
+        hak_slow_free_foreign(block, tcache, bin_offset_from_end, index);
+    } else if (HAK_UNLIKELY(!hak_fast_is_sound(tcache, bin_offset_from_end, block))) {
         hak_slow_free_suspect(block);
-    } else if (HAK_UNLIKELY(!hak_fast_push(tcache, difference, block))) {
+    } else if (HAK_UNLIKELY(!hak_fast_push(tcache, bin_offset_from_end, block))) {
         hak_slow_free(block);
     }
 }
@@ -153,7 +149,7 @@ HAK_INLINE void hak_fast_free_sized(void *block, size_t align, size_t size) {
     uintptr_t index = hak_pagemap_index(base, block);
     int64_t entry = hak_entry_signed(hak_pagemap_at(base, index));
     if (HAK_LIKELY(size <= HAK_SC_SMALL_SIZE && align <= HAK_BLOCK_ALIGN &&
-                   (entry & HAK_KIND_MASK) == hak_fast_place(base, size))) {
+                   (entry & HAK_KIND_MASK) == hak_bin_offset_of(base, size))) {
         hak_fast_free_entry(base, index, entry, block);
     } else {
         hak_slow_free_sized(block, align, size);
@@ -163,9 +159,9 @@ HAK_INLINE void hak_fast_free_sized(void *block, size_t align, size_t size) {
 /* false: not a block of this thread's slabs, by its entry, or its bin is full. */
 HAK_INLINE bool hak_fast_push_own(uintptr_t base, uint32_t entry, void *block) {
     hak_tcache_t *tcache = hak_tcache_self(base);
-    int64_t difference = hak_entry_signed(entry) - tcache->entry_end;
-    return HAK_LIKELY(hak_difference_is_own(difference)) &&
-           hak_fast_push(tcache, difference, block);
+    int64_t bin_offset_from_end = hak_entry_signed(entry) - tcache->own_entry_end;
+    return HAK_LIKELY(hak_offset_is_own(bin_offset_from_end)) &&
+           hak_fast_push(tcache, bin_offset_from_end, block);
 }
 
 /* --- realloc, hit path ------------------------------------------------------------------------ */
@@ -173,7 +169,7 @@ HAK_INLINE bool hak_fast_push_own(uintptr_t base, uint32_t entry, void *block) {
 /* Whether realloc leaves a block of a slab where it is: the new size fits, and fills more than half
  * of it or the block is small. NULL, size 0, addresses inside a block and blocks
  * that look free say no. */
-HAK_INLINE bool hak_fast_stays(const void *block, size_t size) {
+HAK_INLINE bool hak_realloc_in_place(const void *block, size_t size) {
     uintptr_t base = hak_pagemap_base();
     uintptr_t index = hak_pagemap_index(base, block);
     uint32_t entry = hak_pagemap_at(base, index);

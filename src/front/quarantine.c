@@ -15,10 +15,10 @@ enum {
 };
 
 typedef struct hak_quarantine {
-    uint64_t random;             /* [owner] state of the generator; not 0 */
-    uint8_t slots[HAK_SC_COUNT]; /* [owner] used, of each class */
-    uint8_t next[HAK_SC_COUNT];  /* [owner] the slot whose block leaves next: being fetched */
-    void *slot[HAK_SC_COUNT][QUARANTINE_SLOTS]; /* [owner] read by statistics */
+    uint64_t random;             /* [thread] state of the generator; not 0 */
+    uint8_t slots[HAK_SC_COUNT]; /* [thread] used, of each class */
+    uint8_t next[HAK_SC_COUNT];  /* [thread] the slot whose block leaves next: being fetched */
+    void *slot[HAK_SC_COUNT][QUARANTINE_SLOTS]; /* [thread] read by statistics */
 } hak_quarantine_t;
 
 /* Below `bound`. */
@@ -49,7 +49,7 @@ void hak_quarantine_attach(hak_tcache_t *tcache) {
 /* Takes what waits in a slot; NULL: nothing. */
 HAK_INLINE void *held_take(void **slot, void *instead) {
     void *block = *slot;
-    hak_owner_store(slot, instead);
+    hak_single_writer_store(slot, instead);
     if (block != NULL && HAK_UNLIKELY(hak_link_word(block) != HAK_LINK_TAG)) {
         hak_fatal(HAK_FATAL_CORRUPT_LINK, block, NULL);
     }
@@ -60,7 +60,7 @@ uint32_t hak_quarantine_count(const hak_tcache_t *tcache, unsigned sc) {
     const hak_quarantine_t *quarantine = tcache->quarantine;
     uint32_t count = 0;
     for (unsigned i = 0; quarantine != NULL && i < QUARANTINE_SLOTS; i++) {
-        count += hak_owner_load(&quarantine->slot[sc][i]) != NULL;
+        count += hak_single_writer_load(&quarantine->slot[sc][i]) != NULL;
     }
     return count;
 }
@@ -77,7 +77,7 @@ void hak_quarantine_flush(hak_tcache_t *tcache) {
                 blocks.count++;
             }
         }
-        hak_tcache_spill_all(tcache, sc, blocks);
+        hak_tcache_flush_list(tcache, sc, blocks);
     }
 }
 
@@ -112,7 +112,7 @@ hak_blocks_t hak_quarantine_shuffle(hak_tcache_t *tcache, hak_blocks_t blocks) {
 /* No canary: nor has a block that is free, or was never handed out. */
 static HAK_COLD HAK_NORETURN void block_damaged(const void *block) {
     hak_slab_check_freed(hak_slab_of(block), block);
-    hak_fatal(hak_hunt(block) ? HAK_FATAL_DOUBLE_FREE : HAK_FATAL_OVERFLOW, block, NULL);
+    hak_fatal(hak_find_free_block(block) ? HAK_FATAL_DOUBLE_FREE : HAK_FATAL_OVERFLOW, block, NULL);
 }
 
 /* Out of the quarantine comes another block of the class, or none: NULL. */

@@ -18,7 +18,7 @@ bool hak_slow_retry(hak_tcache_t *tcache, unsigned attempt) {
         hak_large_trim(0);
         hak_span_purge(0);
     } else {
-        hak_owner_add(&tcache->counters.oom, 1);
+        hak_single_writer_add(&tcache->counters.oom, 1);
     }
     return attempt < 2;
 }
@@ -70,9 +70,9 @@ static uint32_t refill_want(hak_tcache_t *tcache, unsigned sc) {
 
 static hak_blocks_t refill_once(hak_tcache_t *tcache, unsigned sc) {
     uint32_t want = refill_want(tcache, sc);
-    hak_owner_t *owner = hak_tcache_enter(tcache);
+    hak_owner_t *owner = hak_tcache_lock_home(tcache);
     hak_blocks_t blocks = hak_slab_refill(owner, sc, want);
-    hak_owner_leave(owner);
+    hak_owner_unlock(owner);
     hak_slow_spare();
     if (blocks.stride != 0) {
         hak_slab_link(&blocks);
@@ -91,9 +91,9 @@ static hak_blocks_t refill_from_slabs(hak_tcache_t *tcache, unsigned sc) {
 }
 
 static void receive(hak_owner_t *home) {
-    if (hak_remote_is_pending(home) && hak_owner_try(home)) {
+    if (hak_remote_is_pending(home) && hak_owner_try_lock(home)) {
         hak_slab_receive(home);
-        hak_owner_leave(home);
+        hak_owner_unlock(home);
     }
 }
 
@@ -115,10 +115,10 @@ static hak_blocks_t refill_find(hak_tcache_t *tcache, unsigned sc) {
 static HAK_COLD void *refill_guarded(hak_tcache_t *tcache, unsigned sc, void *first,
                                      const hak_request_t *request) {
     hak_bin_t *bin = &tcache->bin[sc];
-    void *block = bin->room > 0 ? hak_guard_sample(tcache, request) : NULL;
+    void *block = bin->slots_left > 0 ? hak_guard_sample(tcache, request) : NULL;
     if (block != NULL) {
         hak_store_hot(&bin->head, first);
-        bin->room--;
+        bin->slots_left--;
     }
     return block;
 }
@@ -130,7 +130,7 @@ static HAK_COLD hak_blocks_t refill_bound(hak_tcache_t *tcache, unsigned sc, hak
     hak_bin_side_t *side = &tcache->side[sc];
     hak_bin_resize(tcache, sc, hak_bin_capacity(side), (uint32_t)hak_least(side->want, most + 1));
     blocks.count -= most + 1;
-    return (hak_blocks_t){hak_tcache_spill(tcache, sc, blocks), most + 1, 0};
+    return (hak_blocks_t){hak_tcache_flush_blocks(tcache, sc, blocks), most + 1, 0};
 }
 
 void *hak_slow_refill(hak_tcache_t *tcache, unsigned sc, const hak_request_t *request) {
@@ -149,21 +149,21 @@ void *hak_slow_refill(hak_tcache_t *tcache, unsigned sc, const hak_request_t *re
         return NULL;
     }
     int64_t rest = (int64_t)blocks.count - 1, half = (uint32_t)side->capacity / 2;
-    int64_t room = side->capacity - (rest < half ? rest : half);
+    int64_t slots_left = side->capacity - (rest < half ? rest : half);
     int64_t allowed = (int64_t)hak_load_relaxed(&hak_knobs.bin_max_blocks) - rest;
-    if (HAK_UNLIKELY(room > allowed)) {
-        room = allowed > 0 ? allowed : 0;
+    if (HAK_UNLIKELY(slots_left > allowed)) {
+        slots_left = allowed > 0 ? allowed : 0;
         blocks =
             allowed < 0 ? refill_bound(tcache, sc, blocks, (uint32_t)(rest + allowed)) : blocks;
         rest = (int64_t)blocks.count - 1;
     }
     side->idle = 0;
-    hak_owner_add(&side->counters.refill, 1);
-    hak_owner_add(&side->counters.asked_bytes, request->bytes);
-    hak_hunt_check_mark(blocks.head);
+    hak_single_writer_add(&side->counters.refill, 1);
+    hak_single_writer_add(&side->counters.asked_bytes, request->bytes);
+    hak_check_mark(blocks.head);
     hak_store_hot(&bin->head, hak_link_get(blocks.head));
-    bin->room = (int32_t)room;
-    side->total = (int32_t)(room + rest); /* TCACHE-3 */
+    bin->slots_left = (int32_t)slots_left;
+    side->total = (int32_t)(slots_left + rest); /* TCACHE-3 */
     tcache->guard_left -= blocks.count;
     if (HAK_UNLIKELY(tcache->guard_left <= 0)) {
         guarded = refill_guarded(tcache, sc, blocks.head, request);

@@ -23,10 +23,10 @@ static HAK_COLD size_t foreign_usable(void *block, hak_fatal_kind_t kind) {
     if (!is_forced && hak_slow_is_inside(block)) {
         hak_fatal(kind, block, "inside our memory, but no block");
     }
-    bool is_theirs =
-        is_forced || (hak_next_allocator.owns != NULL && hak_next_allocator.owns(block));
+    bool is_theirs = is_forced || (hak_underlying_allocator.owns != NULL &&
+                                   hak_underlying_allocator.owns(block));
     if (is_theirs) {
-        return hak_next_allocator.usable_size(block);
+        return hak_underlying_allocator.usable_size(block);
     }
     hak_fatal(kind, block, NULL);
 }
@@ -118,7 +118,7 @@ HAK_INLINE void *resize_by_copy(void *block, uint32_t entry, size_t usable, size
 static HAK_COLD void *resize_foreign(void *block, size_t size) {
     (void)foreign_usable(block, HAK_FATAL_INVALID_REALLOC); /* fatal if nobody owns it */
     hak_count(foreign_free);
-    return hak_next_allocator.realloc(block, size);
+    return hak_underlying_allocator.realloc(block, size);
 }
 
 /* Large, guarded, or not ours. */
@@ -155,7 +155,7 @@ void *hak_resize(void *block, size_t size) {
     }
     hak_tag_check(block, HAK_FATAL_FREED_REALLOC);
     if (HAK_UNLIKELY(hak_link_looks_free(hak_link_word(block)))) {
-        if (hak_hunt(hak_tag_strip(block))) {
+        if (hak_find_free_block(hak_tag_strip(block))) {
             hak_fatal(HAK_FATAL_FREED_REALLOC, block, NULL);
         }
         size_t least = info->keep_from;

@@ -1,13 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Cold exits of malloc and free.
- *
- *   slow_take        pop, or refill the bin (refill.c)
- *   hak_slow_free    dispatch by the page-map entry: own class (bin full), other owner's class,
- *                    large, huge, nothing of ours
- *
- * Every function works on "the tcache of this operation": the thread's own, or the guest's while
- * its lock is held. */
+ * Cold exits of malloc and free. slow_take pops, or refills the bin; hak_slow_free dispatches by
+ * the page-map entry. Every function works on the tcache of the operation: the thread's own, or the
+ * fallback tcache while its lock is held. */
 #include "front/slow.h"
 
 #include "base/knobs.h"
@@ -43,7 +38,7 @@ static HAK_COLD void take_check(void *block) {
     if (!hak_link_is_tagged(hak_link_word(block))) {
         hak_fatal(HAK_FATAL_CORRUPT_LINK, block, NULL);
     }
-    hak_hunt_check_mark(block);
+    hak_check_mark(block);
     hak_link_set_mark(block, 0);
 }
 
@@ -59,9 +54,9 @@ static void *slow_take(hak_tcache_t *tcache, unsigned sc, const hak_request_t *r
     return hak_slow_refill(tcache, sc, request);
 }
 
-static HAK_COLD void *guest_take(unsigned sc, const hak_request_t *request) {
-    void *block = slow_take(hak_tcache_guest_enter(), sc, request);
-    hak_tcache_guest_leave();
+static HAK_COLD void *fallback_take(unsigned sc, const hak_request_t *request) {
+    void *block = slow_take(hak_tcache_fallback_lock(), sc, request);
+    hak_tcache_fallback_unlock();
     return block;
 }
 
@@ -80,9 +75,9 @@ static HAK_NOINLINE void *slow_malloc_class(unsigned sc, size_t size) {
         return slow_result(slow_take(tcache, sc, &request));
     }
     if (slow_is_forced()) {
-        return hak_next_allocator.malloc(size);
+        return hak_underlying_allocator.malloc(size);
     }
-    return slow_result(guest_take(sc, &request));
+    return slow_result(fallback_take(sc, &request));
 }
 
 void *hak_slow_malloc(size_t size) {
@@ -99,10 +94,10 @@ static hak_large_result_t slow_large(size_t size, size_t align) {
         return result; /* no use giving caches back for it */
     }
     if (tcache != NULL) {
-        hak_owner_add(&tcache->counters.large_alloc, 1);
+        hak_single_writer_add(&tcache->counters.large_alloc, 1);
     } else if (slow_is_forced()) {
-        result.block = align > HAK_BLOCK_ALIGN ? hak_next_allocator.memalign(align, size)
-                                               : hak_next_allocator.malloc(size);
+        result.block = align > HAK_BLOCK_ALIGN ? hak_underlying_allocator.memalign(align, size)
+                                               : hak_underlying_allocator.malloc(size);
         return result;
     }
     result = hak_large_alloc(size, align);
@@ -114,7 +109,7 @@ static hak_large_result_t slow_large(size_t size, size_t align) {
     return result;
 }
 
-void *hak_slow_malloc_medium(size_t size) {
+void *hak_malloc_medium(size_t size) {
     if (HAK_UNLIKELY(size > HAK_SC_MAX_SIZE)) {
         return slow_result(slow_large(size, HAK_BLOCK_ALIGN).block);
     }
@@ -125,7 +120,7 @@ void *hak_slow_malloc_medium(size_t size) {
 
 void *hak_slow_calloc(size_t size) {
     if (slow_own_tcache() == NULL && slow_is_forced()) {
-        return hak_next_allocator.calloc(1, size);
+        return hak_underlying_allocator.calloc(1, size);
     }
     if (size <= HAK_SC_MAX_SIZE) {
         void *block = hak_fast_malloc(size);
@@ -150,14 +145,14 @@ void *hak_slow_aligned(size_t align, size_t size) {
     unsigned sc = hak_sc_of_aligned(size == 0 ? 1 : size, align);
     hak_tcache_t *tcache = slow_own_tcache();
     if (HAK_UNLIKELY(tcache == NULL) && slow_is_forced()) {
-        return hak_next_allocator.memalign(align, size);
+        return hak_underlying_allocator.memalign(align, size);
     }
     if (HAK_UNLIKELY(sc == HAK_SC_COUNT)) {
         return slow_result(slow_large(size, align).block);
     }
     hak_request_t request = {.bytes = size, .align = align, .frame = HAK_FRAME()};
     void *block =
-        HAK_LIKELY(tcache != NULL) ? slow_take(tcache, sc, &request) : guest_take(sc, &request);
+        HAK_LIKELY(tcache != NULL) ? slow_take(tcache, sc, &request) : fallback_take(sc, &request);
     return aligned_result(block, align, sc);
 }
 
@@ -170,9 +165,9 @@ enum { OVERFLOW_BLOCKS = 32 }; /* leave a full bin at once: bounds the work of o
 static void free_overflow(hak_tcache_t *tcache, unsigned sc, void *block) {
     hak_bin_t *bin = &tcache->bin[sc];
     hak_bin_side_t *side = &tcache->side[sc];
-    bin->room = 0;          /* a push that failed may have left less */
+    bin->slots_left = 0;    /* a push that failed may have left less */
     hak_event_tick(tcache); /* some threads do nothing but free */
-    if (HAK_UNLIKELY(bin->room != 0)) {
+    if (HAK_UNLIKELY(bin->slots_left != 0)) {
         hak_slow_free(block); /* should an event have made room */
         return;
     }
@@ -182,19 +177,19 @@ static void free_overflow(hak_tcache_t *tcache, unsigned sc, void *block) {
     side->overflowed = true;
     side->idle = 0;
     side->total = kept > capacity ? kept : capacity; /* what a refill made larger */
-    hak_owner_add(&side->counters.overflow, 1);
+    hak_single_writer_add(&side->counters.overflow, 1);
     hak_link_set(block, bin->head);
     hak_blocks_t blocks = {.head = block, .count = (uint32_t)leaving};
-    hak_store_relaxed(&bin->head, NULL); /* no hunt shall follow it while it is sorted */
-    hak_store_hot(&bin->head, hak_tcache_spill(tcache, sc, blocks));
-    bin->room = side->total - kept;
+    hak_store_relaxed(&bin->head, NULL); /* no search shall follow it while it is sorted */
+    hak_store_hot(&bin->head, hak_tcache_flush_blocks(tcache, sc, blocks));
+    bin->slots_left = side->total - kept;
 }
 
 static HAK_NOINLINE void free_own(hak_tcache_t *tcache, unsigned sc, void *block) {
     if (HAK_UNLIKELY(tcache->bin[sc].head == block)) {
         hak_fatal(HAK_FATAL_DOUBLE_FREE, block, NULL);
     }
-    if (tcache->bin[sc].room <= 0 ||
+    if (tcache->bin[sc].slots_left <= 0 ||
         !hak_fast_push(tcache, (int64_t)sc * HAK_KIND_PER_CLASS - HAK_SC_PLACES, block)) {
         free_overflow(tcache, sc, block);
     }
@@ -213,7 +208,7 @@ void hak_slow_free_suspect(void *block) {
         if (HAK_UNLIKELY(!hak_slab_is_freed_start(index, entry, block))) {
             hak_fatal(HAK_FATAL_INTERIOR_FREE, block, NULL);
         }
-        hak_hunt_check_freed(block, entry);
+        hak_check_not_free(block, entry);
     }
     hak_slow_free(block);
 }
@@ -237,8 +232,8 @@ HAK_INLINE void free_remote(hak_tcache_t *tcache, uint32_t entry, void *block, u
     if (HAK_UNLIKELY(block == side->outbox.head)) {
         hak_fatal(HAK_FATAL_DOUBLE_FREE, block, NULL);
     }
-    if (HAK_UNLIKELY(hak_slab_lacks_tags(entry))) {
-        hak_hunt_check_freed(block, entry);
+    if (HAK_UNLIKELY(hak_slab_entry_has_purged_pages(entry))) {
+        hak_check_not_free(block, entry);
         if (hak_load_relaxed(&hak_slab_of(block)->owner) == tcache->home) {
             free_own(tcache, hak_sc_of_entry(entry), block); /* as any other of its own */
             return;
@@ -248,17 +243,17 @@ HAK_INLINE void free_remote(hak_tcache_t *tcache, uint32_t entry, void *block, u
     hak_store_hot(&side->outbox.head, block);
     side->outbox.count++;
     tcache->outbox_bytes += info->bytes;
-    if (HAK_UNLIKELY(--side->outbox_room <= 0 ||
+    if (HAK_UNLIKELY(--side->outbox_slots_left <= 0 ||
                      tcache->outbox_bytes >= hak_load_relaxed(&hak_knobs.outbox_bytes))) {
         free_remote_full(tcache, hak_sc_of_entry(entry));
     }
 }
 
 /* Without a tcache: as a batch of one. */
-static HAK_COLD void free_as_guest(void *block) {
+static HAK_COLD void free_without_tcache(void *block) {
     hak_slab_t *slab = hak_slab_of(block);
     hak_slab_check_freed(slab, block);
-    hak_hunt_check_freed(block, hak_pagemap_get(hak_pagemap_base(), block));
+    hak_check_not_free(block, hak_pagemap_get(hak_pagemap_base(), block));
     hak_batch_t batch = {.head = block, .tail = block, .count = 1};
     hak_count(guest_use);
     hak_remote_push(slab, &batch);
@@ -270,9 +265,10 @@ static HAK_COLD void free_foreign(void *block) {
     if (!slow_is_forced() && hak_slow_is_inside(block)) {
         hak_fatal(HAK_FATAL_DEAD_FREE, block, NULL);
     }
-    if (slow_is_forced() || (hak_next_allocator.owns != NULL && hak_next_allocator.owns(block))) {
+    if (slow_is_forced() ||
+        (hak_underlying_allocator.owns != NULL && hak_underlying_allocator.owns(block))) {
         hak_count(foreign_free);
-        hak_next_allocator.free(block);
+        hak_underlying_allocator.free(block);
         errno = saved;
         return;
     }
@@ -282,7 +278,7 @@ static HAK_COLD void free_foreign(void *block) {
 static HAK_NOINLINE void free_large(void *block, uint32_t entry) {
     hak_tcache_t *tcache = hak_tcache_self(hak_pagemap_base());
     if (!hak_tcache_is_empty(tcache)) {
-        hak_owner_add(&tcache->counters.large_free, 1);
+        hak_single_writer_add(&tcache->counters.large_free, 1);
         hak_event_tick(tcache);
     }
     if (!hak_large_free(block, entry)) {
@@ -293,17 +289,17 @@ static HAK_NOINLINE void free_large(void *block, uint32_t entry) {
 /* Frees a thread makes before it gets a tcache for them. A thread at its very end, when its exit
  * hook has run or never will, frees a little (the C library does); one that goes on freeing wants
  * an outbox. */
-enum { GUEST_FREES = 64 };
+enum { FREES_WITHOUT_TCACHE = 64 };
 
-static HAK_TLS uint8_t guest_frees; /* [owner] */
+static HAK_TLS uint8_t frees_without_tcache; /* [thread] */
 
 static hak_tcache_t *free_tcache(void) {
     hak_tcache_t *tcache = hak_tcache_self(hak_pagemap_base());
     if (HAK_LIKELY(!hak_tcache_is_empty(tcache))) {
         return tcache;
     }
-    if (guest_frees < GUEST_FREES) {
-        guest_frees++;
+    if (frees_without_tcache < FREES_WITHOUT_TCACHE) {
+        frees_without_tcache++;
         hak_life_process_start();
         return NULL;
     }
@@ -316,8 +312,8 @@ static void free_small(void *block) {
     uintptr_t index = hak_pagemap_index(hak_pagemap_base(), block);
     uint32_t entry = hak_pagemap_at(hak_pagemap_base(), index);
     if (HAK_UNLIKELY(tcache == NULL)) {
-        free_as_guest(block);
-    } else if (hak_difference_is_own(hak_entry_signed(entry) - tcache->entry_end)) {
+        free_without_tcache(block);
+    } else if (hak_offset_is_own(hak_entry_signed(entry) - tcache->own_entry_end)) {
         hak_slow_free_suspect(block);
     } else {
         free_remote(tcache, entry, block, index);
@@ -350,9 +346,11 @@ static HAK_NOINLINE void free_other(void *block, uint32_t entry) {
     }
 }
 
-void hak_slow_free_foreign(void *block, hak_tcache_t *tcache, int64_t difference, uintptr_t index) {
-    uint32_t entry = (uint32_t)(difference + tcache->entry_end);
-    if (HAK_UNLIKELY(!hak_slab_is_entry(entry) || side_of_entry(tcache, entry)->outbox_room == 0)) {
+void hak_slow_free_foreign(void *block, hak_tcache_t *tcache, int64_t bin_offset_from_end,
+                           uintptr_t index) {
+    uint32_t entry = (uint32_t)(bin_offset_from_end + tcache->own_entry_end);
+    if (HAK_UNLIKELY(!hak_slab_is_entry(entry) ||
+                     side_of_entry(tcache, entry)->outbox_slots_left == 0)) {
         /* the second: no tcache, whose outboxes take nothing */
         free_other(block, entry);
     } else {
@@ -362,8 +360,8 @@ void hak_slow_free_foreign(void *block, hak_tcache_t *tcache, int64_t difference
 
 /* A push failed, and now the slab is another owner's: adopted between the two looks. */
 static HAK_COLD void free_settle(hak_tcache_t *tcache, uint32_t entry) {
-    if (hak_slab_is_entry(entry) && tcache->bin[hak_sc_of_entry(entry)].room < 0) {
-        tcache->bin[hak_sc_of_entry(entry)].room = 0;
+    if (hak_slab_is_entry(entry) && tcache->bin[hak_sc_of_entry(entry)].slots_left < 0) {
+        tcache->bin[hak_sc_of_entry(entry)].slots_left = 0;
     }
 }
 
@@ -372,12 +370,12 @@ void hak_slow_free(void *block) {
     uintptr_t index = hak_pagemap_index(base, block);
     uint32_t entry = hak_pagemap_at(base, index);
     hak_tcache_t *tcache = hak_tcache_self(base);
-    int64_t difference = hak_entry_signed(entry) - tcache->entry_end;
-    if (HAK_LIKELY(hak_difference_is_own(difference))) {
+    int64_t bin_offset_from_end = hak_entry_signed(entry) - tcache->own_entry_end;
+    if (HAK_LIKELY(hak_offset_is_own(bin_offset_from_end))) {
         free_own(tcache, hak_sc_of_entry(entry), block);
     } else {
         free_settle(tcache, entry);
-        hak_slow_free_foreign(block, tcache, difference, index);
+        hak_slow_free_foreign(block, tcache, bin_offset_from_end, index);
     }
 }
 

@@ -13,15 +13,15 @@
 /* The bin of the class was empty, or the thread has no tcache. */
 HAK_COLD void *hak_slow_malloc(size_t size);
 /* size > HAK_SC_SMALL_SIZE: hits bins, too. */
-HAK_NOINLINE void *hak_slow_malloc_medium(size_t size);
+HAK_NOINLINE void *hak_malloc_medium(size_t size);
 /* Not our own block, bin full, NULL, large, foreign, no tcache. */
 HAK_NOINLINE void hak_slow_free(void *block);
 /* An own block, or an address in a slab that looks as if it were none, or were free already. */
 HAK_NOINLINE void hak_slow_free_suspect(void *block);
-/* Not a block of this tcache; `difference` is that of its entry (TCACHE-6), `index` where the page
- * map has it: what hak_fast_free has in registers. */
-HAK_NOINLINE void hak_slow_free_foreign(void *block, hak_tcache_t *tcache, int64_t difference,
-                                        uintptr_t index);
+/* Not a block of this tcache; `bin_offset_from_end` is that of its entry (TCACHE-6), `index` where
+ * the page map has it: what hak_fast_free has in registers. */
+HAK_NOINLINE void hak_slow_free_foreign(void *block, hak_tcache_t *tcache,
+                                        int64_t bin_offset_from_end, uintptr_t index);
 
 /* A size that is not that of the block's class, or is not small; NULL, too. */
 HAK_NOINLINE void hak_slow_free_sized(void *block, size_t align, size_t size);

@@ -15,7 +15,7 @@ HAK_LOCKED_STATE hak_tcache_t *hak_all_tcaches;    /* [atomic] newest first; nev
 HAK_LOCKED_STATE uint32_t hak_tcache_count;        /* [lock REGISTRY] */
 HAK_LOCKED_STATE hak_tcache_t *hak_unused_tcaches; /* [lock REGISTRY] newest first */
 HAK_LOCKED_STATE uint32_t hak_tcache_search_count; /* [lock REGISTRY] as many: look for lost ones */
-HAK_LOCKED_STATE HAK_LARGE_STATE(3) hak_tcache_t hak_tcache_guest; /* [lock GUEST] */
+HAK_LOCKED_STATE HAK_LARGE_STATE(3) hak_tcache_t hak_tcache_fallback; /* [lock GUEST] */
 
 enum {
     BIN_INITIAL_MAX_BLOCKS = 16,
@@ -56,15 +56,15 @@ static void bin_reset(hak_tcache_t *tcache, unsigned sc) {
     side->want = (uint16_t)hak_bin_initial_want(side->capacity);
     side->overflowed = false;
     side->idle = 0;
-    side->outbox_room = hak_outbox_capacity(sc);
-    tcache->bin[sc].room = side->total;
-    tcache->bin[sc].factor = hak_sc_factor(&hak_sc_info[sc]);
+    side->outbox_slots_left = hak_outbox_capacity(sc);
+    tcache->bin[sc].slots_left = side->total;
+    tcache->bin[sc].size_reciprocal = hak_sc_factor(&hak_sc_info[sc]);
 }
 
 static void tcache_set_home(hak_tcache_t *tcache, hak_owner_t *home) {
     tcache->home = home;
-    hak_owner_store(&tcache->tag, home->tag);
-    tcache->entry_end = (int64_t)(int32_t)home->tag + HAK_SC_PLACES;
+    hak_single_writer_store(&tcache->tag, home->tag);
+    tcache->own_entry_end = (int64_t)(int32_t)home->tag + HAK_SC_PLACES;
 }
 
 /* Of bins that are empty. */
@@ -140,7 +140,7 @@ hak_tcache_t *hak_tcache_attach(void) {
     if (HAK_HARDEN) {
         hak_quarantine_attach(tcache);
     }
-    hak_lock_acquire(HAK_LOCK_REGISTRY); /* from here on hunts look into it */
+    hak_lock_acquire(HAK_LOCK_REGISTRY); /* from here on searches look into it */
     tcache->thread_id = thread_id;
     tcache->thread = &hak_tcache_offset;
     tcache->event_step = 0; /* of another thread, which may have ended in the middle of things */
@@ -164,10 +164,10 @@ void hak_tcache_detach(hak_tcache_t *tcache) {
     hak_lock_release(HAK_LOCK_REGISTRY);
 }
 
-hak_owner_t *hak_tcache_enter(hak_tcache_t *tcache) {
-    hak_owner_t *owner = hak_owner_enter(tcache->home);
+hak_owner_t *hak_tcache_lock_home(hak_tcache_t *tcache) {
+    hak_owner_t *owner = hak_owner_lock(tcache->home);
     if (HAK_UNLIKELY(owner != tcache->home)) {
-        if (tcache != &hak_tcache_guest) { /* no thread, so no user of its home */
+        if (tcache != &hak_tcache_fallback) { /* no thread, so no user of its home */
             hak_owner_move(tcache->home, owner);
         }
         tcache_set_home(tcache, owner);
@@ -178,14 +178,14 @@ hak_owner_t *hak_tcache_enter(hak_tcache_t *tcache) {
 static void bin_flush(hak_tcache_t *tcache, unsigned sc) {
     hak_bin_t *bin = &tcache->bin[sc];
     hak_bin_side_t *side = &tcache->side[sc];
-    if (HAK_UNLIKELY(bin->room > side->total)) {
+    if (HAK_UNLIKELY(bin->slots_left > side->total)) {
         hak_fatal(HAK_FATAL_DOUBLE_FREE, bin->head, NULL); /* it gave more than it got */
     }
-    hak_blocks_t blocks = {.head = bin->head, .count = (uint32_t)(side->total - bin->room)};
+    hak_blocks_t blocks = {.head = bin->head, .count = (uint32_t)(side->total - bin->slots_left)};
     hak_store_hot(&bin->head, NULL);
-    bin->room = hak_bin_capacity(side);
-    side->total = bin->room;
-    hak_tcache_spill_all(tcache, sc, blocks);
+    bin->slots_left = hak_bin_capacity(side);
+    side->total = bin->slots_left;
+    hak_tcache_flush_list(tcache, sc, blocks);
 }
 
 void hak_tcache_flush(hak_tcache_t *tcache) {
@@ -200,18 +200,18 @@ void hak_tcache_flush(hak_tcache_t *tcache) {
 
 /* --- guest, visits, fork ---------------------------------------------------------------------- */
 
-hak_tcache_t *hak_tcache_guest_enter(void) {
-    hak_lock_acquire(HAK_LOCK_GUEST);
-    if (hak_tcache_guest.tag == 0) {
-        bins_reset(&hak_tcache_guest, HAK_BIN_INITIAL_BYTES);
-        tcache_set_home(&hak_tcache_guest, hak_owner_start());
+hak_tcache_t *hak_tcache_fallback_lock(void) {
+    hak_lock_acquire(HAK_LOCK_FALLBACK);
+    if (hak_tcache_fallback.tag == 0) {
+        bins_reset(&hak_tcache_fallback, HAK_BIN_INITIAL_BYTES);
+        tcache_set_home(&hak_tcache_fallback, hak_owner_start());
     }
     hak_count(guest_use);
-    return &hak_tcache_guest;
+    return &hak_tcache_fallback;
 }
 
-void hak_tcache_guest_leave(void) {
-    hak_lock_release(HAK_LOCK_GUEST);
+void hak_tcache_fallback_unlock(void) {
+    hak_lock_release(HAK_LOCK_FALLBACK);
 }
 
 /* Bins are written by the hit paths. */
@@ -221,7 +221,7 @@ HAK_UNORDERED void hak_tcache_look(const hak_tcache_t *tcache, hak_tcache_view_t
     view->drawn = now->drawn;
     view->event_step = now->event_step;
     for (unsigned sc = 0; sc < HAK_SC_COUNT; sc++) {
-        int64_t cached = (int64_t)now->side[sc].total - now->bin[sc].room;
+        int64_t cached = (int64_t)now->side[sc].total - now->bin[sc].slots_left;
         view->cached[sc] = cached > 0 ? (uint32_t)cached : 0;
         view->outbox[sc] = now->side[sc].outbox.count;
         view->quarantine[sc] = HAK_HARDEN ? hak_quarantine_count(tcache, sc) : 0;
@@ -230,7 +230,7 @@ HAK_UNORDERED void hak_tcache_look(const hak_tcache_t *tcache, hak_tcache_view_t
 
 void hak_tcache_visit(bool (*visit)(hak_tcache_t *, void *), void *context) {
     hak_lock_acquire(HAK_LOCK_REGISTRY);
-    bool goes_on = visit(&hak_tcache_guest, context);
+    bool goes_on = visit(&hak_tcache_fallback, context);
     for (hak_tcache_t *t = hak_load_acquire(&hak_all_tcaches); goes_on && t != NULL; t = t->next) {
         goes_on = visit(t, context);
     }
@@ -262,6 +262,6 @@ void hak_tcache_after_fork(bool is_clean) {
             t->drawn = 0;
         }
     }
-    hak_budget_after_fork(has_self ? self : NULL, &hak_tcache_guest);
+    hak_budget_after_fork(has_self ? self : NULL, &hak_tcache_fallback);
     hak_owner_after_fork(has_self ? self->home : NULL, is_clean);
 }

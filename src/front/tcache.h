@@ -2,8 +2,8 @@
  *
  * The per-thread cache.
  *
- *   hak_tcache_t   bin[0] bin[1] ... bin[49] | entry_end | ...cold: home, outbox, adaptation
- *   bin            { head, room, factor }   16 bytes, four to a cache line
+ *   hak_tcache_t   bin[0] bin[1] ... bin[49] | own_entry_end | ...cold: home, outbox, adaptation
+ *   bin            { head, room, size_reciprocal }   16 bytes, four to a cache line
  *
  * The thread finds it through one TLS word, an offset from the zero leaf. While the word is 0 the
  * thread has no tcache and sees that leaf itself instead (MAP-4): every bin is empty and no
@@ -12,26 +12,23 @@
  *
  * Invariants:
  *   TCACHE-1  Only the thread whose TLS word leads to a tcache touches it ("owner"), except the
- *             fields tagged otherwise. The guest tcache belongs to the holder of HAK_LOCK_GUEST.
+ *             fields tagged otherwise. The guest tcache belongs to the holder of HAK_LOCK_FALLBACK.
  *   TCACHE-2  The blocks of a bin are of its class and belong to slabs, of the tcache's home or of
  *             others: out of its outbox, from an earlier home, or adopted since. It ends in NULL.
- *   TCACHE-3  bin.room + blocks in the bin == side.total. room says how many more frees the bin
- *             takes before it overflows; after a refill at least half the capacity, less a sampled
- *             block, so the bin may hold more than its capacity, by at most what a slab or an
- *             outbox gives. The total is not above bin_max_blocks as the refill or the overflow
- *             found it. room may be -1 from a push that failed until hak_slow_free.
- *   TCACHE-4  An outbox has exactly `count` blocks of its class; the list ends in NULL. A list that
- *             is longer or shorter than counted, here or in a bin: a block was freed twice, or was
- *             written to after it was freed.
- *   TCACHE-5  outbox_bytes is the sum over all outboxes.
- *   TCACHE-6  entry_end is the page-map entry that a class after the last one would have. So the
- *             entry of an own slab, less this, is the place of its bin counted from the end of the
- *             bins: -100, -98, ... -2. No other entry gives any of -100 to -1: tags are 256 apart.
- *             In the empty tcache it is 0, which makes every difference an entry: never one of
- *             those, as nothing above the class or kind of an entry is 0xffffff: there are far
- *             fewer owners, and huge records (asserted in large/huge.c).
- *   TCACHE-7  drawn is what the bins have grown by: for each class what hak_bin_charge says, in
- *             bytes. hak_budget_drawn is the sum of all. */
+ *   TCACHE-3  bin.slots_left + blocks in the bin == side.total. room says how many more frees the
+ * bin takes before it overflows; after a refill at least half the capacity, less a sampled block,
+ * so the bin may hold more than its capacity, by at most what a slab or an outbox gives. The total
+ * is not above bin_max_blocks as the refill or the overflow found it. room may be -1 from a push
+ * that failed until hak_slow_free. TCACHE-4  An outbox has exactly `count` blocks of its class; the
+ * list ends in NULL. A list that is longer or shorter than counted, here or in a bin: a block was
+ * freed twice, or was written to after it was freed. TCACHE-5  outbox_bytes is the sum over all
+ * outboxes. TCACHE-6  own_entry_end is the page-map entry that a class after the last one would
+ * have. So the entry of an own slab, less this, is the bin_offset of its bin counted from the end
+ * of the bins: -100, -98, ... -2. No other entry gives any of -100 to -1: tags are 256 apart. In
+ * the empty tcache it is 0, which makes every bin_offset_from_end an entry: never one of those, as
+ * nothing above the class or kind of an entry is 0xffffff: there are far fewer owners, and huge
+ * records (asserted in large/huge.c). TCACHE-7  drawn is what the bins have grown by: for each
+ * class what hak_bin_charge says, in bytes. hak_budget_drawn is the sum of all. */
 #ifndef HAK_FRONT_TCACHE_H
 #define HAK_FRONT_TCACHE_H
 
@@ -39,45 +36,45 @@
 #include "slab/slab_inl.h"
 
 typedef struct hak_bin {
-    void *head;      /* [owner] LIFO of free blocks */
-    int32_t room;    /* [owner] TCACHE-3; 0 in the empty tcache */
-    uint32_t factor; /* [owner] hak_sc_factor of the class; here free has it at hand */
+    void *head;               /* [thread] LIFO of free blocks */
+    int32_t slots_left;       /* [thread] TCACHE-3; 0 in the empty tcache */
+    uint32_t size_reciprocal; /* [thread] hak_sc_factor of the class; here free has it at hand */
 } hak_bin_t;
 
 /* The side of a bin that only slow paths look at. */
 typedef struct hak_bin_side {
-    hak_blocks_t outbox; /* [owner] blocks of owners other than home, freed here */
-    int32_t outbox_room; /* [owner] blocks it takes before it is handed over; 0 in the empty tcache
-                            alone */
-    int32_t total;       /* [owner] TCACHE-3 */
-    int32_t capacity;    /* [owner] room of an empty bin; adapts */
-    uint16_t want;       /* [owner] blocks a refill asks for if half the capacity is less */
-    bool overflowed;     /* [owner] since the last refill */
-    uint8_t idle;        /* [owner] looks (hak_budget_settle) since the last refill or overflow */
-    hak_bin_counters_t counters; /* [owner] */
+    hak_blocks_t outbox;       /* [thread] blocks of owners other than home, freed here */
+    int32_t outbox_slots_left; /* [thread] blocks it takes before it is handed over; 0 in the empty
+                            tcache alone */
+    int32_t total;             /* [thread] TCACHE-3 */
+    int32_t capacity;          /* [thread] room of an empty bin; adapts */
+    uint16_t want;             /* [thread] blocks a refill asks for if half the capacity is less */
+    bool overflowed;           /* [thread] since the last refill */
+    uint8_t idle; /* [thread] looks (hak_budget_shrink_idle) since the last refill or overflow */
+    hak_bin_counters_t counters; /* [thread] */
 } hak_bin_side_t;
 
 struct hak_tcache {
-    HAK_LINE_ALIGNED hak_bin_t bin[HAK_SC_COUNT]; /* [owner] */
-    int64_t entry_end;                            /* [owner] TCACHE-6 */
-    uint32_t tag;                                 /* [owner] home->tag; read by statistics */
-    uint32_t ticks;                               /* [owner] slow-path events, front/event.h */
-    uint32_t event_step;                          /* [owner] step of time of the last own events */
+    HAK_LINE_ALIGNED hak_bin_t bin[HAK_SC_COUNT]; /* [thread] */
+    int64_t own_entry_end;                        /* [thread] TCACHE-6 */
+    uint32_t tag;                                 /* [thread] home->tag; read by statistics */
+    uint32_t ticks;                               /* [thread] slow-path events, front/event.h */
+    uint32_t event_step;                          /* [thread] step of time of the last own events */
     uint32_t thread_id;                           /* [lock REGISTRY] of the thread that has it */
     const void *thread;             /* [lock REGISTRY] where its TLS is, and no other's */
     bool is_attached;               /* [lock REGISTRY] some live thread has it */
-    bool is_refilling;              /* [owner] events of now are an allocation's */
-    uint8_t outbox_cursor;          /* [owner] class whose outbox is emptied next */
-    uint32_t outbox_bytes;          /* [owner] TCACHE-5 */
-    hak_owner_t *home;              /* [owner] refills come from its slabs */
+    bool is_refilling;              /* [thread] events of now are an allocation's */
+    uint8_t outbox_cursor;          /* [thread] class whose outbox is emptied next */
+    uint32_t outbox_bytes;          /* [thread] TCACHE-5 */
+    hak_owner_t *home;              /* [thread] refills come from its slabs */
     hak_tcache_t *next;             /* [const] list of all tcaches */
     hak_tcache_t *next_unused;      /* [lock REGISTRY] list of those without a thread */
-    hak_thread_counters_t counters; /* [owner] */
-    uint32_t drawn;                 /* [owner] TCACHE-7 */
-    uint16_t initial_bytes;         /* [owner] of a bin at first */
-    uint8_t settle_cursor;          /* [owner] class that is looked at next */
-    int64_t guard_left;             /* [owner] blocks of refills until guard/ is asked, if > 0 */
-    uint64_t guard_random;          /* [owner] state of its generator; 0: not begun */
+    hak_thread_counters_t counters; /* [thread] */
+    uint32_t drawn;                 /* [thread] TCACHE-7 */
+    uint16_t initial_bytes;         /* [thread] of a bin at first */
+    uint8_t shrink_cursor;          /* [thread] class that is looked at next */
+    int64_t guard_left;             /* [thread] blocks of refills until guard/ is asked, if > 0 */
+    uint64_t guard_random;          /* [thread] state of its generator; 0: not begun */
     HAK_LINE_ALIGNED hak_bin_side_t side[HAK_SC_COUNT];
     struct hak_quarantine *quarantine; /* [const] hardened builds; NULL: metadata was out */
 };
@@ -94,14 +91,14 @@ HAK_INLINE hak_tcache_t *hak_tcache_self(uintptr_t pagemap_base) {
     return (hak_tcache_t *)(hak_tcache_offset + pagemap_base);
 }
 
-/* The bin at a place counted in words from bin `from`. On x86-64 each use of the result asks anew
- * and is one operand of two registers; on aarch64 the result is one register, through which head
- * and room move as a pair. */
-HAK_INLINE hak_bin_t *hak_bin_at(hak_tcache_t *tcache, size_t from, int64_t *place) {
+/* The bin at a bin_offset counted in words from bin `from`. On x86-64 each use of the result asks
+ * anew and is one operand of two registers; on aarch64 the result is one register, through which
+ * head and room move as a pair. */
+HAK_INLINE hak_bin_t *hak_bin_at(hak_tcache_t *tcache, size_t from, int64_t *bin_offset) {
     if (HAK_MEMORY_OPERANDS) {
-        HAK_OPAQUE(*place);
+        HAK_OPAQUE(*bin_offset);
     }
-    hak_bin_t *bin = (hak_bin_t *)((uint64_t *)(tcache->bin + from) + *place);
+    hak_bin_t *bin = (hak_bin_t *)((uint64_t *)(tcache->bin + from) + *bin_offset);
     if (!HAK_MEMORY_OPERANDS) {
         HAK_OPAQUE(bin);
     }
@@ -113,8 +110,8 @@ HAK_INLINE int64_t hak_entry_signed(uint32_t entry) {
     return (int32_t)entry;
 }
 
-HAK_INLINE bool hak_difference_is_own(int64_t difference) {
-    return (uint64_t)difference >= (uint64_t)-HAK_SC_PLACES;
+HAK_INLINE bool hak_offset_is_own(int64_t bin_offset_from_end) {
+    return (uint64_t)bin_offset_from_end >= (uint64_t)-HAK_SC_PLACES;
 }
 /* fast path: end */
 
@@ -122,24 +119,25 @@ HAK_INLINE bool hak_tcache_is_empty(const hak_tcache_t *tcache) {
     return (const void *)tcache == (const void *)&hak_pagemap.zero;
 }
 
-/* Gives the calling thread a tcache: one that was attached with its TLS at the same place, an
+/* Gives the calling thread a tcache: one that was attached with its TLS at the same bin_offset, an
  * unused one or a new one. NULL when metadata memory is out. Wiring (exit hook) is up to life/. */
 hak_tcache_t *hak_tcache_attach(void);
 
 /* Empties bins and outbox. The thread has no tcache afterwards. */
 void hak_tcache_detach(hak_tcache_t *tcache);
 
-/* Takes the lock of the home, or finds the tcache another home; hak_owner_leave what it returns. */
-hak_owner_t *hak_tcache_enter(hak_tcache_t *tcache);
+/* Takes the lock of the home, or finds the tcache another home; hak_owner_unlock what it returns.
+ */
+hak_owner_t *hak_tcache_lock_home(hak_tcache_t *tcache);
 
 /* Gives every cached block back to its slab, or to its owner. */
 void hak_tcache_flush(hak_tcache_t *tcache);
 
 /* Sorts the first `count` blocks of a list of class `sc`: each goes back onto the list of its slab,
  * or in a batch to the slab's owner. Returns the rest of the list. */
-void *hak_tcache_spill(hak_tcache_t *tcache, unsigned sc, hak_blocks_t blocks);
+void *hak_tcache_flush_blocks(hak_tcache_t *tcache, unsigned sc, hak_blocks_t blocks);
 /* The same for a list that ends there; fatal if it does not. */
-void hak_tcache_spill_all(hak_tcache_t *tcache, unsigned sc, hak_blocks_t blocks);
+void hak_tcache_flush_list(hak_tcache_t *tcache, unsigned sc, hak_blocks_t blocks);
 
 /* Hardened builds: gives the tcache a quarantine, and new random numbers. */
 void hak_quarantine_attach(hak_tcache_t *tcache);
@@ -160,10 +158,10 @@ void hak_outbox_shrink(hak_tcache_t *tcache, unsigned sc);
 hak_blocks_t hak_outbox_recycle(hak_tcache_t *tcache, unsigned sc);
 
 /* The tcache of threads that have none (after their exit hook, or metadata ran out). Between the
- * two calls the caller holds HAK_LOCK_GUEST. */
-extern hak_tcache_t hak_tcache_guest; /* [lock GUEST] */
-hak_tcache_t *hak_tcache_guest_enter(void);
-void hak_tcache_guest_leave(void);
+ * two calls the caller holds HAK_LOCK_FALLBACK. */
+extern hak_tcache_t hak_tcache_fallback; /* [lock GUEST] */
+hak_tcache_t *hak_tcache_fallback_lock(void);
+void hak_tcache_fallback_unlock(void);
 
 /* What a tcache holds, in blocks, for who may be another thread: an estimate while its own works.
  */
@@ -174,7 +172,7 @@ typedef struct hak_tcache_view {
 void hak_tcache_look(const hak_tcache_t *tcache, hak_tcache_view_t *view);
 /* No thread has it: it is empty, or a fork left it in the middle of a change. [lock REGISTRY] */
 HAK_INLINE bool hak_tcache_is_left(const hak_tcache_t *tcache) {
-    return !tcache->is_attached && tcache != &hak_tcache_guest;
+    return !tcache->is_attached && tcache != &hak_tcache_fallback;
 }
 
 /* Calls visit for every tcache until it returns false, HAK_LOCK_REGISTRY held. */
@@ -197,25 +195,27 @@ HAK_INLINE uint32_t hak_bin_initial_want(int32_t capacity) {
     return capacity < 4 ? 1 : (uint32_t)capacity / 2;
 }
 
-/* --- suspicion, guard/hunt.c --------------------------------------------------------------------
+/* --- suspicion, front/find_free.c
+ * --------------------------------------------------------------------
  */
 
 /* Whether a block that has the tag of a free one, or lies in a slab with holes, is free. The work
  * of a call, and of all per time, is bounded; no lock is held. Not found counts as in use. */
-HAK_NOINLINE bool hak_hunt(const void *block);
+HAK_NOINLINE bool hak_find_free_block(const void *block);
 /* Fatal if a block that is freed is free already. */
-HAK_INLINE void hak_hunt_check_freed(const void *block, uint32_t entry) {
-    bool is_suspect = hak_link_looks_free(hak_link_word(block)) || hak_slab_lacks_tags(entry);
-    if (HAK_UNLIKELY(is_suspect) && hak_hunt(block)) {
+HAK_INLINE void hak_check_not_free(const void *block, uint32_t entry) {
+    bool is_suspect =
+        hak_link_looks_free(hak_link_word(block)) || hak_slab_entry_has_purged_pages(entry);
+    if (HAK_UNLIKELY(is_suspect) && hak_find_free_block(block)) {
         hak_fatal(HAK_FATAL_DOUBLE_FREE, block, NULL);
     }
 }
 /* Fatal if a block of a list, the second word of which says so, is marked in its slab's bitmap.
  * Takes no lock, in constant time: an owner may be held. */
-HAK_COLD void hak_hunt_mark(const void *block);
-HAK_INLINE void hak_hunt_check_mark(const void *block) {
+HAK_COLD void hak_check_not_marked(const void *block);
+HAK_INLINE void hak_check_mark(const void *block) {
     if (HAK_UNLIKELY(hak_link_has_mark(block))) {
-        hak_hunt_mark(block);
+        hak_check_not_marked(block);
     }
 }
 
@@ -231,7 +231,7 @@ int32_t hak_bin_charge(const hak_tcache_t *tcache, unsigned sc, int32_t capacity
 bool hak_bin_resize(hak_tcache_t *tcache, unsigned sc, int32_t capacity, uint32_t want);
 /* An event: bins that were not used for a while, a few at a time, give back half of what they grew
  * by; so do all of a thread that has more than its share. */
-void hak_budget_settle(hak_tcache_t *tcache);
+void hak_budget_shrink_idle(hak_tcache_t *tcache);
 /* A thread has a tcache, or has it no more. What it drew must have been given back. */
 void hak_budget_join(void);
 void hak_budget_part(void);

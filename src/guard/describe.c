@@ -15,7 +15,7 @@ static void describe_slab(hak_text_t *text, const hak_slab_t *slab, const char *
                     (void *)slab->base);
     if (block >= slab->capacity) {
         hak_text_str(text, ", behind its last block");
-    } else if (block >= hak_owner_load(&slab->carved)) {
+    } else if (block >= hak_single_writer_load(&slab->carved)) {
         hak_text_str(text, ", never handed out");
     }
 }

@@ -275,14 +275,14 @@ void *hak_guard_sample(hak_tcache_t *tcache, const hak_request_t *request) {
         return NULL;
     }
     void *block = NULL;
-    hak_lock_set_midway(true); /* GUARD-2, in a signal handler that forks */
+    hak_set_unlocked_update(true); /* GUARD-2, in a signal handler that forks */
     hak_guard_slot_t *slot = slot_take();
     if (slot != NULL && hak_os_commit(slot_page(slot), page)) {
         block = slot_fill(slot, request, (hak_random_next(&tcache->guard_random) & 1) != 0);
     } else if (slot != NULL) {
         slot_give(slot);
     }
-    hak_lock_set_midway(false);
+    hak_set_unlocked_update(false);
     return block;
 }
 
@@ -300,7 +300,7 @@ static hak_fatal_kind_t free_kind(const hak_guard_slot_t *slot, const void *bloc
 void hak_guard_free(void *block) {
     hak_guard_slot_t *slot = hak_guard_slot_of(block);
     uint32_t live = HAK_GUARD_LIVE;
-    hak_lock_set_midway(true); /* as in hak_guard_sample */
+    hak_set_unlocked_update(true); /* as in hak_guard_sample */
     if (slot == NULL || slot->block != block ||
         !hak_cas_acquire(&slot->state, &live, HAK_GUARD_FREED)) { /* pairs GUARD-6 */
         hak_guard_accuse(free_kind(slot, block), block, slot, HAK_FRAME());
@@ -310,7 +310,7 @@ void hak_guard_free(void *block) {
     hak_guard_note(&slot->freed, HAK_FRAME());
     slot_conceal(slot);
     slot_give(slot);
-    hak_lock_set_midway(false);
+    hak_set_unlocked_update(false);
 }
 
 size_t hak_guard_usable(const void *block, hak_fatal_kind_t kind) {

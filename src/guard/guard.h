@@ -10,7 +10,7 @@
  * What the program does to such a block that it may not is found by the fault, or by the canary
  * when the block is freed. Programs whose block is not watched pay one subtraction a refill.
  *
- * The three calls of the front are declared in front/event.h, those of hunt.c in front/tcache.h.
+ * The three calls of the front are declared in front/event.h, those of search.c in front/tcache.h.
  *
  * Invariants:
  *   GUARD-1  The OS page of a slot is accessible from its sampling to its free, and at no other

@@ -65,7 +65,7 @@ typedef struct hak_footprint {
 void hak_large_footprint(hak_footprint_t *footprint);
 
 /* So many bytes of fresh memory are about to be taken: gives unused memory back if they do not fit
- * below the knob room_soft_bytes (room.c). Without locks. */
+ * below the knob limit_soft_bytes (room.c). Without locks. */
 void hak_large_make_room(size_t bytes);
 
 /* Whether the address lies in a huge block or in a cached mapping. Slow; for misuse. */

@@ -64,15 +64,15 @@ static size_t room_make(const hak_footprint_t *has, size_t excess, uint64_t now)
  * below goes at once. If not even all that is unused would, what stays saves faults at least: so
  * then, and below the limit, only what the step allows. */
 static size_t room_excess(const hak_footprint_t *has, size_t wanted, size_t step) {
-    size_t limit = hak_load_relaxed(&hak_knobs.room_hard_bytes);
-    size_t soft = hak_least(wanted - hak_load_relaxed(&hak_knobs.room_soft_bytes), step);
+    size_t limit = hak_load_relaxed(&hak_knobs.limit_hard_bytes);
+    size_t soft = hak_least(wanted - hak_load_relaxed(&hak_knobs.limit_soft_bytes), step);
     size_t hard = wanted > limit ? wanted - limit : 0;
     hard = hard <= has->unused_bytes + has->cached_bytes ? hak_least(hard, ROOM_MOST) : 0;
     return soft > hard ? soft : hard;
 }
 
 void hak_large_make_room(size_t bytes) {
-    size_t most = hak_load_relaxed(&hak_knobs.room_soft_bytes);
+    size_t most = hak_load_relaxed(&hak_knobs.limit_soft_bytes);
     if (HAK_LIKELY(most == SIZE_MAX)) {
         return;
     }
@@ -81,8 +81,8 @@ void hak_large_make_room(size_t bytes) {
     bytes += has.all_bytes;
     uint64_t now = hak_os_now_ns();
     if (bytes > most && now >= hak_load_relaxed(&hak_room_retry_at_ns)) {
-        size_t step = hak_load_relaxed(&hak_knobs.room_step_bytes);
+        size_t step = hak_load_relaxed(&hak_knobs.limit_step_bytes);
         size_t given = room_make(&has, room_excess(&has, bytes, step), now);
-        hak_store_relaxed(&hak_knobs.room_step_bytes, step - hak_least(step, given));
+        hak_store_relaxed(&hak_knobs.limit_step_bytes, step - hak_least(step, given));
     }
 }

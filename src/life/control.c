@@ -26,8 +26,8 @@ static const uint64_t CONTROL_START_NS = 1000000000; /* program start waits at m
 
 static uint32_t control_state = CONTROL_OVER; /* [atomic] */
 static uint32_t control_is_over;              /* [atomic] the thread shall end */
-static const char *control_failure;           /* [owner] the thread, until CONTROL_FAILED */
-static pthread_t control_thread;              /* [owner] the main thread */
+static const char *control_failure;           /* [thread] the thread, until CONTROL_FAILED */
+static pthread_t control_thread;              /* [thread] the main thread */
 static pthread_key_t control_key;             /* [init] tells that the main thread leaves */
 static bool control_is_wanted;                /* [init] */
 static uint64_t report_choice;                /* [init] */

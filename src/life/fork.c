@@ -23,7 +23,7 @@ extern void _IO_list_lock(void) HAK_WEAK;
 extern void _IO_list_unlock(void) HAK_WEAK;
 extern void _IO_list_resetlock(void) HAK_WEAK;
 
-static HAK_TLS uint64_t fork_signals; /* [owner] the mask before */
+static HAK_TLS uint64_t fork_signals; /* [thread] the mask before */
 static bool fork_has_streams;         /* [lock of the streams] the fork under way took it */
 static uint8_t fork_children; /* [atomic] of how many forks the process is the child; wraps */
 

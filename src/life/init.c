@@ -43,7 +43,7 @@ static void event_holes(hak_tcache_t *tcache) {
 static void event_learn(hak_tcache_t *tcache) {
     (void)tcache;
     hak_policy_tick();
-    hak_policy_press();
+    hak_policy_limit_tick();
 }
 
 static void secrets_init(void) {
@@ -57,7 +57,7 @@ static void secrets_init(void) {
 void hak_life_seal(void) {
     hak_os_seal(&hak_secret, sizeof hak_secret);
     hak_os_seal(&hak_check_sink, sizeof hak_check_sink);
-    hak_os_seal(&hak_next_allocator, sizeof hak_next_allocator);
+    hak_os_seal(&hak_underlying_allocator, sizeof hak_underlying_allocator);
     hak_os_seal(&hak_event_table, sizeof hak_event_table);
     hak_os_seal(&hak_control_tables, sizeof hak_control_tables);
     hak_os_seal(&hak_knobs, HAK_KNOBS_SEALED_BYTES);
@@ -76,7 +76,7 @@ static void process_start(void) {
         hak_os_scatter();
     }
     hak_event_register(hak_outbox_flush, HAK_EVENT_OWN);
-    hak_event_register(hak_budget_settle, HAK_EVENT_OWN);
+    hak_event_register(hak_budget_shrink_idle, HAK_EVENT_OWN);
     hak_event_register(hak_guard_follow, HAK_EVENT_OWN);
     hak_event_register(event_tend, HAK_EVENT_PROCESS);
     hak_event_register(event_purge, HAK_EVENT_PROCESS);
@@ -126,7 +126,7 @@ void hak_life_process_start(void) {
 /* Files are opened while there is one thread, or not at all; the quota of CPU time is noted. */
 static void groups_look(void) {
     if (hak_load_relaxed(&hak_knobs.cgroup) && !hak_load_relaxed(&hak_knobs.force_libc)) {
-        hak_policy_press();
+        hak_policy_limit_tick();
     }
 }
 

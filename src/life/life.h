@@ -28,7 +28,7 @@ void hak_life_control_begin(void);
 void hak_life_control_after_fork(void);
 /* Registers the fork handlers; part of process start. */
 void hak_life_fork_init(void);
-/* Finds the allocator behind ours and fills hak_next_allocator. */
+/* Finds the allocator behind ours and fills hak_underlying_allocator. */
 void hak_life_next_init(void);
 
 /* A function, and which object of the process it lies in. */

@@ -15,7 +15,7 @@
 static pthread_key_t exit_key; /* [init] */
 static bool has_exit_key;      /* [init] */
 
-static HAK_TLS bool is_over; /* [owner] the destructor ran: no tcache any more */
+static HAK_TLS bool is_over; /* [thread] the destructor ran: no tcache any more */
 
 /* The value only says that there is one: libraries loaded into another namespace (dlmopen) have key
  * tables of their own but share the slots of the thread, so it may be that of another copy of us.

@@ -10,13 +10,13 @@
 hak_lock_t hak_locks[HAK_LOCK_COUNT];
 HAK_LOCKED_STATE hak_owner_lock_t *hak_owner_locks; /* [atomic] newest first; never shrinks */
 
-static HAK_TLS bool lock_is_forking; /* [owner] between begin and end of its fork */
-HAK_TLS uint8_t hak_lock_midway;
-static HAK_TLS uint16_t lock_held; /* [owner] bit per rank held, or about to be, by this thread */
-static HAK_TLS uint16_t lock_waiting; /* [owner] bit of the rank in lock_held not taken yet */
-static HAK_TLS uint16_t lock_forked;  /* [owner] bit per rank that hak_lock_fork_begin took */
+static HAK_TLS bool lock_is_forking; /* [thread] between begin and end of its fork */
+HAK_TLS uint8_t hak_in_unlocked_update;
+static HAK_TLS uint16_t lock_held; /* [thread] bit per rank held, or about to be, by this thread */
+static HAK_TLS uint16_t lock_waiting; /* [thread] bit of the rank in lock_held not taken yet */
+static HAK_TLS uint16_t lock_forked;  /* [thread] bit per rank that hak_lock_fork_begin took */
 HAK_TLS bool hak_lock_fork_is_clean;
-/* [owner] locks of owners held, or about to be, by this thread */
+/* [thread] locks of owners held, or about to be, by this thread */
 static HAK_TLS hak_owner_lock_t *lock_owner_held, *lock_owner_before;
 
 _Static_assert(HAK_LOCK_COUNT <= 16, "a bit per rank");
@@ -142,7 +142,7 @@ bool hak_lock_try(hak_owner_lock_t *owner_lock) {
     return true;
 }
 
-void hak_lock_leave(hak_owner_lock_t *owner_lock) {
+void hak_lock_unlock(hak_owner_lock_t *owner_lock) {
     if (lock_is_passed(owner_lock)) {
         return;
     }
@@ -151,10 +151,10 @@ void hak_lock_leave(hak_owner_lock_t *owner_lock) {
     lock_forget_owner(owner_lock);
 }
 
-void hak_lock_leave_owners(void) {
-    hak_lock_midway = 0;
+void hak_lock_unlock_owners(void) {
+    hak_in_unlocked_update = 0;
     while (lock_owner_held != NULL) {
-        hak_lock_leave(lock_owner_held);
+        hak_lock_unlock(lock_owner_held);
     }
 }
 
@@ -207,8 +207,8 @@ static bool lock_fork_rank(hak_lock_rank_t rank, uint16_t own, bool is_clean) {
     if ((own >> rank & 1) != 0) {
         return false;
     }
-    if (is_clean && rank != HAK_LOCK_GUEST) { /* a guest may meet a fatal error in a refill */
-        lock_held = 0;                        /* ranks ascend among those taken here */
+    if (is_clean && rank != HAK_LOCK_FALLBACK) { /* a guest may meet a fatal error in a refill */
+        lock_held = 0;                           /* ranks ascend among those taken here */
         hak_lock_acquire(rank);
         return true;
     }
@@ -233,7 +233,7 @@ void hak_lock_fork_begin(void) {
     lock_forked = forked;
     lock_held = before;
     lock_is_forking = true;
-    hak_lock_fork_is_clean = is_clean && hak_lock_midway == 0;
+    hak_lock_fork_is_clean = is_clean && hak_in_unlocked_update == 0;
 }
 
 static void lock_fork_release(hak_lock_rank_t rank, bool is_child) {

@@ -11,7 +11,7 @@
 
 typedef enum hak_lock_rank {
     HAK_LOCK_START,    /* process start */
-    HAK_LOCK_GUEST,    /* the tcache of threads that have none */
+    HAK_LOCK_FALLBACK, /* the tcache of threads that have none */
     HAK_LOCK_REGISTRY, /* lists of tcaches and of owners */
     HAK_LOCK_OWNER,    /* an owner and its slabs; of these there are many, see below */
     HAK_LOCK_GUARD,    /* slots of the sampled guard */
@@ -55,18 +55,18 @@ void hak_lock_pass(hak_lock_rank_t rank);
 void hak_lock_add(hak_owner_lock_t *owner_lock);
 /* false: somebody has it. */
 bool hak_lock_try(hak_owner_lock_t *owner_lock);
-void hak_lock_leave(hak_owner_lock_t *owner_lock);
+void hak_lock_unlock(hak_owner_lock_t *owner_lock);
 /* Lets go of what the thread holds of them, and of what it is midway in: for those who survive a
  * fatal error (tests). */
-void hak_lock_leave_owners(void);
+void hak_lock_unlock_owners(void);
 
-/* [owner] This thread is in the middle of a push to a remote list, or of a purge, or has a slot of
+/* [thread] This thread is in the middle of a push to a remote list, or of a purge, or has a slot of
  * the sampled guard in hand, and holds no lock: a fork in a signal handler is no clean one then. */
-extern HAK_TLS uint8_t hak_lock_midway;
+extern HAK_TLS uint8_t hak_in_unlocked_update;
 
-HAK_INLINE void hak_lock_set_midway(bool is_midway) {
+HAK_INLINE void hak_set_unlocked_update(bool is_midway) {
     HAK_SIGNAL_FENCE(); /* the handler sees it in this order; what it calls may be midway, too */
-    hak_lock_midway = (uint8_t)(hak_lock_midway + (is_midway ? 1 : -1));
+    hak_in_unlocked_update = (uint8_t)(hak_in_unlocked_update + (is_midway ? 1 : -1));
     HAK_SIGNAL_FENCE();
 }
 
@@ -83,7 +83,7 @@ bool hak_lock_holds_none(void);
  * A thread may be inside a locked section already (a signal handler forks): it keeps those locks,
  * and waits for no other for long. */
 HAK_COLD void hak_lock_fork_begin(void);
-/* [owner] Of the fork under way: the thread was in no section and no push. If it was, what it
+/* [thread] Of the fork under way: the thread was in no section and no push. If it was, what it
  * changes there is in the middle of that, for good in the child. */
 extern HAK_TLS bool hak_lock_fork_is_clean;
 /* In the parent; in the child, where the locks are free again: whoever slept on them is gone. */

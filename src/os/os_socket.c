@@ -168,7 +168,7 @@ static bool user_is_told(uid_t user) {
 
 /* --- the socket ------------------------------------------------------------------------------- */
 
-/* [owner] who listens: the program may change its root, and /proc be out of reach, while a user
+/* [thread] who listens: the program may change its root, and /proc be out of reach, while a user
  * namespace never loses an ID, and a process with two threads never gets another namespace. */
 static bool socket_users_have_ids;
 

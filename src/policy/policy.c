@@ -19,11 +19,11 @@ enum {
 
 HAK_LOCKED_STATE uint32_t hak_policy_is_busy;        /* [atomic] one thread at a time */
 HAK_LOCKED_STATE uint64_t hak_policy_window_end_ns;  /* [atomic] */
-HAK_LOCKED_STATE uint64_t hak_policy_purged_before;  /* [owner] of hak_policy_is_busy */
-HAK_LOCKED_STATE uint64_t hak_policy_regret_before;  /* [owner] of hak_policy_is_busy */
-HAK_LOCKED_STATE uint64_t hak_policy_regret_average; /* [owner] of hak_policy_is_busy, per mille */
-HAK_LOCKED_STATE uint64_t hak_policy_purged_lately;  /* [owner] of hak_policy_is_busy, units */
-HAK_LOCKED_STATE uint64_t hak_policy_wanted;         /* [owner] of hak_policy_is_busy, units */
+HAK_LOCKED_STATE uint64_t hak_policy_purged_before;  /* [holder] of hak_policy_is_busy */
+HAK_LOCKED_STATE uint64_t hak_policy_regret_before;  /* [holder] of hak_policy_is_busy */
+HAK_LOCKED_STATE uint64_t hak_policy_regret_average; /* [holder] of hak_policy_is_busy, per mille */
+HAK_LOCKED_STATE uint64_t hak_policy_purged_lately;  /* [holder] of hak_policy_is_busy, units */
+HAK_LOCKED_STATE uint64_t hak_policy_wanted;         /* [holder] of hak_policy_is_busy, units */
 
 /* By at least one unit, so that it ends. */
 static uint64_t faded(uint64_t units) {

@@ -23,7 +23,7 @@
 void hak_policy_tick(void);
 
 /* The same for the memory limits of control groups (pressure.c). */
-void hak_policy_press(void);
+void hak_policy_limit_tick(void);
 
 /* One thread at a time, as long as a look takes less than the pause behind it. */
 typedef struct hak_pressure {

@@ -75,10 +75,10 @@ static void pressure_bound(const hak_os_memory_t *memory, const hak_footprint_t 
     uint64_t part = hak_load_relaxed(&hak_knobs.is_tight) ? RELAXED_PART : TIGHT_PART;
     size_t step = STEP_LEAST + has->all_bytes / STEP_PART;
     step >>= hak_load_relaxed(&hak_pressure.backoff);
-    hak_store_relaxed(&hak_knobs.room_step_bytes, step);
-    hak_store_relaxed(&hak_knobs.room_hard_bytes,
+    hak_store_relaxed(&hak_knobs.limit_step_bytes, step);
+    hak_store_relaxed(&hak_knobs.limit_hard_bytes,
                       bytes_above(may_have, reserve / RESERVE_HARD_PART));
-    hak_store_relaxed(&hak_knobs.room_soft_bytes, bytes_above(may_have, reserve));
+    hak_store_relaxed(&hak_knobs.limit_soft_bytes, bytes_above(may_have, reserve));
     hak_store_relaxed(&hak_knobs.is_tight, room < limit / part);
     hak_store_relaxed(&hak_knobs.limit_bytes, limit);
 }
@@ -98,15 +98,15 @@ static uint64_t pressure_look(const hak_footprint_t *has) {
     if (had_limit && hak_add_relaxed(&hak_pressure.misses, 1) + 1 < MISSES_MOST) {
         return LOOK_NS; /* files cannot be read just now, perhaps because memory is out */
     }
-    hak_store_relaxed(&hak_knobs.room_soft_bytes, SIZE_MAX);
+    hak_store_relaxed(&hak_knobs.limit_soft_bytes, SIZE_MAX);
     hak_store_relaxed(&hak_knobs.is_tight, false);
     hak_store_relaxed(&hak_knobs.limit_bytes, 0);
     /* Another thread may read what this one, with descriptors of its own, cannot. */
     return had_limit ? LOOK_NS : LOOK_NEVER_NS;
 }
 
-void hak_policy_press(void) {
-    size_t most = hak_load_relaxed(&hak_knobs.room_soft_bytes);
+void hak_policy_limit_tick(void) {
+    size_t most = hak_load_relaxed(&hak_knobs.limit_soft_bytes);
     uint64_t looked = hak_load_relaxed(&hak_pressure.looked_ns);
     uint64_t pause = hak_load_relaxed(&hak_pressure.pause_ns), now = hak_os_now_ns();
     if (!hak_load_relaxed(&hak_knobs.cgroup) || (most == SIZE_MAX && now - looked < pause)) {
@@ -120,7 +120,7 @@ void hak_policy_press(void) {
         bool is_little = most != SIZE_MAX && has.all_bytes < LOOK_LEAST;
         hak_store_relaxed(&hak_pressure.pause_ns, is_little ? LOOK_LITTLE_NS : pressure_look(&has));
     }
-    if (has.all_bytes > hak_load_relaxed(&hak_knobs.room_soft_bytes)) {
+    if (has.all_bytes > hak_load_relaxed(&hak_knobs.limit_soft_bytes)) {
         hak_large_make_room(0);
     }
 }

@@ -112,9 +112,9 @@ static bool owner_remove_user(hak_owner_t *owner) {
 }
 
 void hak_owner_part(hak_owner_t *owner) {
-    if (owner_remove_user(owner) && hak_owner_try(owner)) {
+    if (owner_remove_user(owner) && hak_owner_try_lock(owner)) {
         owner_tend(owner, OWNER_DRAIN_BUDGET);
-        hak_owner_leave(owner);
+        hak_owner_unlock(owner);
     }
 }
 
@@ -125,7 +125,7 @@ void hak_owner_move(hak_owner_t *from, hak_owner_t *to) {
 
 /* --- locking ---------------------------------------------------------------------------------- */
 
-static HAK_NOINLINE bool owner_try_again(hak_owner_t *owner) {
+static HAK_NOINLINE bool owner_lock_spin(hak_owner_t *owner) {
     for (unsigned spin = 0; spin < OWNER_SPINS; spin++) {
         if (hak_load_relaxed(&owner->lock.is_taken) == 0 && hak_lock_try(&owner->lock)) {
             return true;
@@ -135,15 +135,15 @@ static HAK_NOINLINE bool owner_try_again(hak_owner_t *owner) {
     return false;
 }
 
-bool hak_owner_try(hak_owner_t *owner) {
-    return HAK_LIKELY(hak_lock_try(&owner->lock)) || owner_try_again(owner);
+bool hak_owner_try_lock(hak_owner_t *owner) {
+    return HAK_LIKELY(hak_lock_try(&owner->lock)) || owner_lock_spin(owner);
 }
 
 /* What became unused goes back to the kernel when the lock is free, if it is too much. */
-void hak_owner_leave(hak_owner_t *owner) {
+void hak_owner_unlock(hak_owner_t *owner) {
     bool is_over = owner->is_over;
     owner->is_over = false;
-    hak_lock_leave(&owner->lock);
+    hak_lock_unlock(&owner->lock);
     if (HAK_UNLIKELY(is_over)) {
         hak_span_purge_if_over();
     }
@@ -154,7 +154,7 @@ static hak_owner_t *owner_after(hak_owner_t *owner) {
     return owner != NULL && owner->next != NULL ? owner->next : hak_load_acquire(&hak_all_owners);
 }
 
-static hak_owner_t *owner_try_all(hak_owner_t *home) {
+static hak_owner_t *owner_lock_any(hak_owner_t *home) {
     hak_owner_t *owner = home;
     do {
         if (hak_lock_try(&owner->lock)) {
@@ -172,9 +172,9 @@ hak_owner_t *hak_owner_next(hak_owner_t **cursor) {
 }
 
 /* All were taken. That may have been a fork, which is over when we have the lock. */
-static hak_owner_t *owner_enter_new(hak_owner_t *home, unsigned times) {
+static hak_owner_t *owner_lock_new(hak_owner_t *home, unsigned times) {
     hak_lock_acquire(HAK_LOCK_REGISTRY);
-    hak_owner_t *owner = owner_try_all(home);
+    hak_owner_t *owner = owner_lock_any(home);
     if (owner == NULL) {
         hak_owner_t *fresh = owner_create(times);
         owner = fresh != NULL && hak_lock_try(&fresh->lock) ? fresh : NULL;
@@ -185,21 +185,21 @@ static hak_owner_t *owner_enter_new(hak_owner_t *home, unsigned times) {
 
 static const uint64_t OWNER_NAP_NS = 50000;
 
-static HAK_COLD hak_owner_t *owner_enter_other(hak_owner_t *home) {
-    hak_owner_t *owner = owner_try_all(home);
+static HAK_COLD hak_owner_t *owner_lock_other(hak_owner_t *home) {
+    hak_owner_t *owner = owner_lock_any(home);
     if (owner == NULL) {
-        owner = owner_enter_new(home, OWNER_RESERVE);
+        owner = owner_lock_new(home, OWNER_RESERVE);
     }
     for (unsigned naps = 0; owner == NULL; naps++) {
         hak_os_sleep(OWNER_NAP_NS);
-        owner = naps % OWNER_NAPS != OWNER_NAPS - 1 ? owner_try_all(home)
-                                                    : owner_enter_new(home, UINT32_MAX);
+        owner = naps % OWNER_NAPS != OWNER_NAPS - 1 ? owner_lock_any(home)
+                                                    : owner_lock_new(home, UINT32_MAX);
     }
     return owner;
 }
 
-hak_owner_t *hak_owner_enter(hak_owner_t *home) {
-    return HAK_LIKELY(hak_owner_try(home)) ? home : owner_enter_other(home);
+hak_owner_t *hak_owner_lock(hak_owner_t *home) {
+    return HAK_LIKELY(hak_owner_try_lock(home)) ? home : owner_lock_other(home);
 }
 
 /* --- on behalf of others ---------------------------------------------------------------------- */
@@ -216,7 +216,7 @@ static hak_slab_t *owner_give_slab(hak_owner_t *from, hak_owner_t *to, unsigned 
 
 /* A hint: what is read changes meanwhile. */
 static bool owner_may_give(const hak_owner_t *owner, unsigned sc) {
-    return hak_owner_load(&owner->slab_count[sc]) != 0;
+    return hak_single_writer_load(&owner->slab_count[sc]) != 0;
 }
 
 static hak_slab_t *owner_adopt_from(hak_owner_t *from, hak_owner_t *owner, unsigned sc,
@@ -224,10 +224,10 @@ static hak_slab_t *owner_adopt_from(hak_owner_t *from, hak_owner_t *owner, unsig
     hak_slab_t *slab = NULL;
     if (from != owner && hak_lock_try(&from->lock)) {
         slab = owner_give_slab(from, owner, sc, least);
-        hak_lock_leave(&from->lock); /* no purge now: `owner` is held; `is_over` stays for later */
+        hak_lock_unlock(&from->lock); /* no purge now: `owner` is held; `is_over` stays for later */
     }
     if (slab != NULL) {
-        hak_owner_add(&owner->counters[sc].refill_adopt, 1);
+        hak_single_writer_add(&owner->counters[sc].refill_adopt, 1);
     }
     return slab;
 }
@@ -235,7 +235,7 @@ static hak_slab_t *owner_adopt_from(hak_owner_t *from, hak_owner_t *owner, unsig
 /* A hint as well. Threads move between owners, and would leave behind, at every turn, what nobody
  * allocates from until they come back. */
 static bool owner_has_spare(const hak_owner_t *owner, unsigned sc) {
-    return hak_owner_load(&owner->partial_count[sc]) >= HAK_SLAB_SPARE;
+    return hak_single_writer_load(&owner->partial_count[sc]) >= HAK_SLAB_SPARE;
 }
 
 /* At most once round the ring. */
@@ -281,17 +281,17 @@ void hak_owner_tend(unsigned budget) {
         hak_owner_t *owner = hak_owner_next(&hak_owner_tend_cursor);
         if (owner_wants_tending(owner) && hak_lock_try(&owner->lock)) {
             owner_tend(owner, OWNER_DRAIN_BUDGET);
-            hak_owner_leave(owner);
+            hak_owner_unlock(owner);
         }
     }
 }
 
 void hak_owner_collect(void) {
     for (hak_owner_t *o = hak_load_acquire(&hak_all_owners); o != NULL; o = o->next) {
-        if (hak_owner_try(o)) {
+        if (hak_owner_try_lock(o)) {
             hak_remote_drain(o, UINT32_MAX);
             hak_slab_release_current(o);
-            hak_owner_leave(o);
+            hak_owner_unlock(o);
         }
     }
 }

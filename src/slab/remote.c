@@ -27,7 +27,7 @@ void hak_remote_push(hak_slab_t *slab, const hak_batch_t *batch) {
     uint64_t tail_offset = (uint64_t)((char *)batch->tail - (char *)batch->head);
     *batch_word(batch->head) = (tail_offset & 0xffffffffu) | (uint64_t)batch->count << 32;
     uintptr_t below = hak_load_relaxed(&slab->remote);
-    hak_lock_set_midway(true);
+    hak_set_unlocked_update(true);
     do {
         hak_link_set_below(batch->tail, below);
     } while (!hak_cas_release(&slab->remote, &below, list_on(batch, below))); /* pairs REMOTE-1 */
@@ -36,7 +36,7 @@ void hak_remote_push(hak_slab_t *slab, const hak_batch_t *batch) {
          * takes it from a queue passes it on. */
         queue_push(hak_load_acquire(&slab->owner), slab); /* pairs REMOTE-3 */
     }
-    hak_lock_set_midway(false);
+    hak_set_unlocked_update(false);
 }
 
 /* The batch word lies in freed memory, in plain: a stray write must not send the splice astray. */
@@ -76,7 +76,7 @@ static void slab_take_remote(hak_owner_t *owner, hak_slab_t *slab) {
             *batch_word(head) = 0; /* as in all free blocks, harden.h */
         }
         head = hak_link_get_below(batch.tail);
-        hak_owner_add(&owner->counters[slab->sc].remote_in, 1);
+        hak_single_writer_add(&owner->counters[slab->sc].remote_in, 1);
         hak_slab_give_back(owner, slab, &batch);
     }
 }
@@ -89,10 +89,10 @@ bool hak_remote_drain(hak_owner_t *owner, unsigned budget) {
                 break;
             }
             hak_slab_t *taken = hak_swap_acquire(&owner->queue, NULL); /* pairs REMOTE-2 */
-            hak_owner_store(&owner->ready, taken);
+            hak_single_writer_store(&owner->ready, taken);
         }
         hak_slab_t *slab = owner->ready;
-        hak_owner_store(&owner->ready, hak_load_relaxed(&slab->queue_next));
+        hak_single_writer_store(&owner->ready, hak_load_relaxed(&slab->queue_next));
         hak_owner_t *now = hak_load_acquire(&slab->owner); /* pairs REMOTE-3 */
         if (HAK_LIKELY(now == owner)) {
             slab_take_remote(owner, slab);
@@ -110,7 +110,8 @@ static void slab_requeue(hak_superslab_t *superslab, void *context) {
         hak_slab_t *slab = (hak_slab_t *)&superslab->unit[unit];
         const char *address = superslab->base + (size_t)unit * HAK_UNIT_BYTES;
         uint32_t entry = hak_pagemap_get(hak_pagemap_base(), address);
-        bool is_head = hak_slab_is_entry(entry) && hak_owner_load(&superslab->back[unit]) == 0;
+        bool is_head = hak_slab_is_entry(entry) &&
+                       hak_single_writer_load(&superslab->units_to_first[unit]) == 0;
         if (is_head && hak_load_relaxed(&slab->remote) != 0) {
             queue_push(hak_load_relaxed(&slab->owner), slab);
         }

@@ -40,7 +40,7 @@ void hak_remote_requeue_all(void);
 
 /* Whether something may be waiting. */
 HAK_INLINE bool hak_remote_is_pending(const hak_owner_t *owner) {
-    return hak_owner_load(&owner->ready) != NULL || hak_load_relaxed(&owner->queue) != NULL;
+    return hak_single_writer_load(&owner->ready) != NULL || hak_load_relaxed(&owner->queue) != NULL;
 }
 
 #endif

@@ -28,8 +28,8 @@ void hak_owner_init(hak_owner_t *owner, uint32_t tag) {
 }
 
 void hak_slab_set_entry(const hak_slab_t *slab) {
-    uint32_t tag =
-        slab->lacks_tags ? (uint32_t)HAK_SLAB_HOLES_TAG : hak_load_relaxed(&slab->owner)->tag;
+    uint32_t tag = slab->has_purged_pages ? (uint32_t)HAK_SLAB_PURGED_PAGES_ID
+                                          : hak_load_relaxed(&slab->owner)->tag;
     hak_pagemap_set(slab->base, slab->units, hak_sc_entry(tag, slab->sc));
 }
 
@@ -47,7 +47,7 @@ hak_slab_t *hak_slab_take_partial(hak_owner_t *owner, unsigned sc) {
     }
     hak_slab_t *slab = HAK_CONTAINER_OF(owner->partial[sc].next, hak_slab_t, link);
     hak_list_remove(&slab->link);
-    hak_owner_add(&owner->partial_count[sc], -1u);
+    hak_single_writer_add(&owner->partial_count[sc], -1u);
     owner->holes.regretted += slab->hole_bytes != 0;
     slab_fill_holes(slab);
     slab->looked = 0;
@@ -91,14 +91,14 @@ static hak_slab_t *slab_create(hak_owner_t *owner, unsigned sc) {
     slab->bits = bits;
     slab->free = NULL;
     slab->listed = 0;
-    hak_owner_store(&slab->free_count, 0);
-    hak_owner_store(&slab->carved, 0);
+    hak_single_writer_store(&slab->free_count, 0);
+    hak_single_writer_store(&slab->carved, 0);
     slab->base = span.base;
     slab->is_zero = span.is_zero;
     hak_list_init(&slab->link);
     slab->looked = 0;
     slab->hole_bytes = 0;
-    slab->lacks_tags = false;
+    slab->has_purged_pages = false;
     slab->block_bytes = info->bytes;
     slab->capacity = info->blocks;
     slab->sc = (uint8_t)sc;
@@ -107,11 +107,11 @@ static hak_slab_t *slab_create(hak_owner_t *owner, unsigned sc) {
     hak_store_relaxed(&slab->remote, 0);
     hak_store_relaxed(&slab->owner, owner);
     for (unsigned i = 0; i < span.count; i++) {
-        hak_owner_store(&span.superslab->back[span.unit + i], (uint8_t)i);
+        hak_single_writer_store(&span.superslab->units_to_first[span.unit + i], (uint8_t)i);
     }
     hak_slab_set_entry(slab);
-    hak_owner_add(&owner->counters[sc].slab_create, 1);
-    hak_owner_add(&owner->slab_count[sc], 1);
+    hak_single_writer_add(&owner->counters[sc].slab_create, 1);
+    hak_single_writer_add(&owner->slab_count[sc], 1);
     return slab;
 }
 
@@ -124,10 +124,11 @@ static void slab_retire(hak_owner_t *owner, hak_slab_t *slab) {
     slab_give_bits(slab);
     slab_fill_holes(slab);
     hak_list_remove(&slab->link);
-    hak_owner_add(&owner->partial_count[slab->sc], slab->state == HAK_SLAB_PARTIAL ? -1u : 0);
+    hak_single_writer_add(&owner->partial_count[slab->sc],
+                          slab->state == HAK_SLAB_PARTIAL ? -1u : 0);
     hak_pagemap_set(slab->base, slab->units, 0);
-    hak_owner_add(&owner->counters[slab->sc].slab_retire, 1);
-    hak_owner_add(&owner->slab_count[slab->sc], -1u);
+    hak_single_writer_add(&owner->counters[slab->sc].slab_retire, 1);
+    hak_single_writer_add(&owner->slab_count[slab->sc], -1u);
     owner->is_over |= hak_span_free_locked(superslab, slab->unit, slab->units, touched_units);
 }
 
@@ -135,7 +136,7 @@ static void slab_retire(hak_owner_t *owner, hak_slab_t *slab) {
 static void slab_full_to_partial(hak_owner_t *owner, hak_slab_t *slab) {
     slab->state = HAK_SLAB_PARTIAL;
     hak_list_push_front(&owner->partial[slab->sc], &slab->link);
-    hak_owner_add(&owner->partial_count[slab->sc], 1);
+    hak_single_writer_add(&owner->partial_count[slab->sc], 1);
 }
 
 void hak_slab_note_freed(hak_owner_t *owner, hak_slab_t *slab) {
@@ -161,14 +162,14 @@ static hak_blocks_t slab_carve(hak_slab_t *slab, uint32_t want) {
         char *fresh = block + (size_t)i * bytes;
         hak_harden_wipe(fresh, bytes, hak_harden_last_tag(fresh, bytes));
     }
-    hak_owner_store(&slab->carved, slab->carved + count);
+    hak_single_writer_store(&slab->carved, slab->carved + count);
     return (hak_blocks_t){.head = block, .count = count, .stride = bytes};
 }
 
 /* The whole own list in one step. */
 static hak_blocks_t slab_take_list(hak_slab_t *slab) {
     hak_blocks_t blocks = {.head = slab->free, .count = slab->listed};
-    hak_owner_store(&slab->free_count, slab->free_count - slab->listed);
+    hak_single_writer_store(&slab->free_count, slab->free_count - slab->listed);
     slab->free = NULL;
     slab->listed = 0;
     return blocks;
@@ -212,7 +213,7 @@ static hak_blocks_t slab_take_bits(hak_slab_t *slab, uint32_t want) {
         base += (size_t)bytes * 64;
     }
     hak_link_begin(tail, NULL);
-    hak_owner_store(&slab->free_count, count - taken);
+    hak_single_writer_store(&slab->free_count, count - taken);
     return (hak_blocks_t){.head = hak_link_get(first_link), .count = taken};
 }
 
@@ -220,17 +221,17 @@ static hak_blocks_t slab_take_bits(hak_slab_t *slab, uint32_t want) {
  * leave behind; of a list the rest would have to be looked for. */
 static hak_blocks_t slab_take(hak_owner_t *owner, hak_slab_t *slab, uint32_t want) {
     if (slab->free_count != 0) {
-        hak_owner_add(&owner->counters[slab->sc].refill_list, 1);
+        hak_single_writer_add(&owner->counters[slab->sc].refill_list, 1);
         hak_blocks_t blocks = slab->listed != 0 ? slab_take_list(slab) : slab_take_bits(slab, want);
-        if (HAK_UNLIKELY(slab->lacks_tags) && slab->free_count == slab->listed) {
-            slab->lacks_tags = false;
+        if (HAK_UNLIKELY(slab->has_purged_pages) && slab->free_count == slab->listed) {
+            slab->has_purged_pages = false;
             hak_slab_set_entry(slab);
         }
         return blocks;
     }
     if (slab->carved < slab->capacity) {
-        hak_owner_add(&owner->counters[slab->sc].refill_carve, 1);
-        hak_owner_add(&owner->counters[slab->sc].refill_fault, slab->is_zero);
+        hak_single_writer_add(&owner->counters[slab->sc].refill_carve, 1);
+        hak_single_writer_add(&owner->counters[slab->sc].refill_fault, slab->is_zero);
         return slab_carve(slab, want);
     }
     return (hak_blocks_t){0};
@@ -240,7 +241,7 @@ static hak_blocks_t slab_take(hak_owner_t *owner, hak_slab_t *slab, uint32_t wan
 static hak_slab_t *slab_find(hak_owner_t *owner, unsigned sc) {
     hak_slab_t *slab = hak_slab_take_partial(owner, sc);
     if (slab != NULL) {
-        hak_owner_add(&owner->counters[sc].refill_partial, 1);
+        hak_single_writer_add(&owner->counters[sc].refill_partial, 1);
         return slab;
     }
     slab = hak_slab_adopt(owner, sc);
@@ -291,8 +292,8 @@ void hak_slab_release_current(hak_owner_t *owner) {
 }
 
 void hak_slab_change_owner(hak_slab_t *slab, hak_owner_t *owner) {
-    hak_owner_add(&hak_load_relaxed(&slab->owner)->slab_count[slab->sc], -1u);
-    hak_owner_add(&owner->slab_count[slab->sc], 1);
+    hak_single_writer_add(&hak_load_relaxed(&slab->owner)->slab_count[slab->sc], -1u);
+    hak_single_writer_add(&owner->slab_count[slab->sc], 1);
     hak_store_release(&slab->owner, owner); /* pairs REMOTE-3 */
     hak_slab_set_entry(slab);
 }

@@ -20,13 +20,13 @@
  *   SLAB-3  A slab with free_count == carved is empty: no block is in use anywhere. It retires
  *           unless it is CURRENT.
  *   SLAB-4  state == FULL  <=>  free_count == 0 and carved == capacity and it is not CURRENT.
- *   SLAB-5  `back` of every unit of the slab leads to the first one (span.h).
- *   SLAB-6  Only the holder of the owner's lock touches fields tagged [owner].
+ *   SLAB-5  `units_to_first` of every unit of the slab leads to the first one (span.h).
+ *   SLAB-6  Only the holder of the owner's lock touches fields tagged [lock OWNER].
  *   SLAB-7  A slab with a non-empty remote list is in the queue of an owner, or is about to be.
  *   SLAB-8  hak_span_hole_bytes is the sum of all hole_bytes.
  *   SLAB-9  A free block has its tag (link.h), and a marked one its second word, unless it lay in a
- *           hole. From the first hole until no block is marked, lacks_tags says so, and the slab's
- *           page-map entry has the tag of no owner: every free of its blocks takes the slow path,
+ *           hole. From the first hole until no block is marked, has_purged_pages says so, and the
+ * slab's page-map entry has the tag of no owner: every free of its blocks takes the slow path,
  *           which looks at the marks. */
 #ifndef HAK_SLAB_SLAB_H
 #define HAK_SLAB_SLAB_H
@@ -39,36 +39,37 @@
 #include "span/pagemap.h"
 #include "span/span.h"
 
-enum { HAK_SLAB_HOLES_TAG = 0x7fffff00 }; /* SLAB-9 */
+enum { HAK_SLAB_PURGED_PAGES_ID = 0x7fffff00 }; /* SLAB-9 */
 
 typedef enum hak_slab_state { HAK_SLAB_CURRENT, HAK_SLAB_PARTIAL, HAK_SLAB_FULL } hak_slab_state_t;
 
 /* Lies in the unit record of its first unit: two cache lines, one for the owner, one for others. */
 struct hak_slab {
-    HAK_LINE_ALIGNED uint64_t *bits; /* [const] the words: [owner] marks: bit i: block i is free */
-    void *free;                      /* [owner] own list */
-    uint32_t free_count;             /* [owner] both together; read by statistics */
-    uint32_t carved;                 /* [owner] blocks that were handed out at least once */
-    char *base;                      /* [const] */
-    hak_list_t link;                 /* [owner] in partial */
-    uint32_t block_bytes;            /* [const] */
-    uint16_t capacity;               /* [const] blocks */
-    uint16_t listed;                 /* [owner] blocks on the own list */
-    uint8_t sc;                      /* [const] */
-    uint8_t units;                   /* [const] */
-    uint8_t unit;                    /* [const] first unit in its superslab */
-    uint8_t state;                   /* [owner] hak_slab_state_t */
-    uint16_t looked;     /* [owner] free_count + 1 at the last look for holes; 0: none */
-    uint8_t round;       /* [owner] of looks, in which that was */
-    bool is_purged : 1;  /* [owner] the holes went then, if there were some */
-    bool is_spared : 1;  /* [owner] the large ones did */
-    bool is_refused : 1; /* [owner] the kernel did not take all of them */
-    bool lacks_tags : 1; /* [owner] SLAB-9 */
-    bool is_zero : 1;    /* [const] its units were clean: what was never handed out still is */
+    HAK_LINE_ALIGNED uint64_t
+        *bits;                 /* [const] the words: [lock OWNER] marks: bit i: block i is free */
+    void *free;                /* [lock OWNER] own list */
+    uint32_t free_count;       /* [lock OWNER] both together; read by statistics */
+    uint32_t carved;           /* [lock OWNER] blocks that were handed out at least once */
+    char *base;                /* [const] */
+    hak_list_t link;           /* [lock OWNER] in partial */
+    uint32_t block_bytes;      /* [const] */
+    uint16_t capacity;         /* [const] blocks */
+    uint16_t listed;           /* [lock OWNER] blocks on the own list */
+    uint8_t sc;                /* [const] */
+    uint8_t units;             /* [const] */
+    uint8_t unit;              /* [const] first unit in its superslab */
+    uint8_t state;             /* [lock OWNER] hak_slab_state_t */
+    uint16_t looked;           /* [lock OWNER] free_count + 1 at the last look for holes; 0: none */
+    uint8_t round;             /* [lock OWNER] of looks, in which that was */
+    bool is_purged : 1;        /* [lock OWNER] the holes went then, if there were some */
+    bool is_spared : 1;        /* [lock OWNER] the large ones did */
+    bool is_refused : 1;       /* [lock OWNER] the kernel did not take all of them */
+    bool has_purged_pages : 1; /* [lock OWNER] SLAB-9 */
+    bool is_zero : 1; /* [const] its units were clean: what was never handed out still is */
 
     HAK_LINE_ALIGNED uintptr_t remote; /* [atomic] list of batches, remote.h */
     hak_slab_t *queue_next;            /* [atomic] in an owner's queue */
-    uint32_t hole_bytes;               /* [owner] that went since it was current; SLAB-8 */
+    uint32_t hole_bytes;               /* [lock OWNER] that went since it was current; SLAB-8 */
     hak_owner_t *owner;                /* [atomic] changes under the locks of both */
 };
 
@@ -77,15 +78,15 @@ _Static_assert(sizeof(hak_slab_t) <= HAK_UNIT_RECORD_BYTES, "a slab record fits 
 /* A round of looks for holes, holes.c. */
 typedef struct hak_holes_round {
     uint64_t due_ns;          /* [atomic] it goes on from then on */
-    size_t free_bytes;        /* [owner] free in slabs that were not purged before it */
-    size_t free_bytes_before; /* [owner] in the round before */
-    uint32_t left;            /* [owner] slabs of the class that were not looked at */
-    uint32_t purged;          /* [owner] slabs; half of those of the round before, and so on */
-    uint32_t regretted;       /* [owner] slabs with holes that were needed again */
-    uint8_t class_end;        /* [owner] class after that one; 0: it has not begun */
-    uint8_t number;           /* [owner] of the round */
-    uint8_t backoff;          /* [owner] doublings of the pause */
-    uint8_t spare_class;      /* [owner] class looked at next before a new peak; read as a hint */
+    size_t free_bytes;        /* [lock OWNER] free in slabs that were not purged before it */
+    size_t free_bytes_before; /* [lock OWNER] in the round before */
+    uint32_t left;            /* [lock OWNER] slabs of the class that were not looked at */
+    uint32_t purged;          /* [lock OWNER] slabs; half of those of the round before, and so on */
+    uint32_t regretted;       /* [lock OWNER] slabs with holes that were needed again */
+    uint8_t class_end;        /* [lock OWNER] class after that one; 0: it has not begun */
+    uint8_t number;           /* [lock OWNER] of the round */
+    uint8_t backoff;          /* [lock OWNER] doublings of the pause */
+    uint8_t spare_class; /* [lock OWNER] class looked at next before a new peak; read as a hint */
 } hak_holes_round_t;
 
 /* Who slabs belong to. There are about as many owners as the process may use CPUs, each the home of
@@ -98,14 +99,15 @@ struct hak_owner {
     bool is_left;      /* [atomic] its last user left, and nobody has tended it since */
     hak_owner_t *next; /* [const] list of all owners */
     HAK_LINE_ALIGNED hak_owner_lock_t lock;
-    bool is_over;      /* [owner] while the lock was held, more became unused than may stay */
-    hak_slab_t *ready; /* [owner] taken from the queue, not drained yet */
-    hak_slab_t *current[HAK_SC_COUNT];    /* [owner] */
-    uint32_t slab_count[HAK_SC_COUNT];    /* [owner] slabs of the class; read by adopters, a hint */
-    hak_list_t partial[HAK_SC_COUNT];     /* [owner] */
-    uint32_t partial_count[HAK_SC_COUNT]; /* [owner] of `partial`; read by adopters, a hint */
-    hak_holes_round_t holes;              /* [owner] */
-    HAK_LINE_ALIGNED hak_class_counters_t counters[HAK_SC_COUNT]; /* [owner] a line each */
+    bool is_over;      /* [lock OWNER] while the lock was held, more became unused than may stay */
+    hak_slab_t *ready; /* [lock OWNER] taken from the queue, not drained yet */
+    hak_slab_t *current[HAK_SC_COUNT]; /* [lock OWNER] */
+    uint32_t
+        slab_count[HAK_SC_COUNT]; /* [lock OWNER] slabs of the class; read by adopters, a hint */
+    hak_list_t partial[HAK_SC_COUNT];     /* [lock OWNER] */
+    uint32_t partial_count[HAK_SC_COUNT]; /* [lock OWNER] of `partial`; read by adopters, a hint */
+    hak_holes_round_t holes;              /* [lock OWNER] */
+    HAK_LINE_ALIGNED hak_class_counters_t counters[HAK_SC_COUNT]; /* [lock OWNER] a line each */
 };
 
 _Static_assert(sizeof(hak_class_counters_t) == HAK_LINE_BYTES, "one line an event");
@@ -154,12 +156,12 @@ hak_owner_t *hak_owner_join(void);
 /* One thread less has its home there. */
 void hak_owner_part(hak_owner_t *owner);
 /* Takes the lock of an owner: of `home`, or of another one if somebody keeps that. */
-hak_owner_t *hak_owner_enter(hak_owner_t *home);
+hak_owner_t *hak_owner_lock(hak_owner_t *home);
 /* A thread changes its home. */
 void hak_owner_move(hak_owner_t *from, hak_owner_t *to);
 /* Waits a moment at most; false: somebody keeps it. */
-bool hak_owner_try(hak_owner_t *owner);
-void hak_owner_leave(hak_owner_t *owner);
+bool hak_owner_try_lock(hak_owner_t *owner);
+void hak_owner_unlock(hak_owner_t *owner);
 /* Partial slabs of a class from which on an owner with users gives one away. */
 enum { HAK_SLAB_SPARE = 8 };
 /* Takes one slab of class `sc` with blocks to give from an owner no thread has its home at, or that

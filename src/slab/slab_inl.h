@@ -20,7 +20,8 @@ HAK_INLINE unsigned hak_slab_unit(const void *address) {
 /* The slab of a block; `address` lies in a unit whose entry is a size class. */
 HAK_INLINE hak_slab_t *hak_slab_in(hak_superslab_t *superslab, const void *address) {
     unsigned unit = hak_slab_unit(address);
-    return (hak_slab_t *)&superslab->unit[unit - hak_owner_load(&superslab->back[unit])];
+    return (hak_slab_t *)&superslab
+        ->unit[unit - hak_single_writer_load(&superslab->units_to_first[unit])];
 }
 
 HAK_INLINE hak_slab_t *hak_slab_of(const void *address) {
@@ -35,7 +36,7 @@ HAK_INLINE uint32_t hak_slab_index(const hak_slab_t *slab, const void *address) 
 
 /* Whether the address is the start of a block that was carved. */
 HAK_INLINE bool hak_slab_is_block(const hak_slab_t *slab, const void *address) {
-    return hak_slab_index(slab, address) < hak_owner_load(&slab->carved);
+    return hak_slab_index(slab, address) < hak_single_writer_load(&slab->carved);
 }
 
 /* Fatal unless the address, which was freed, is the start of a block of the slab. */
@@ -51,7 +52,7 @@ HAK_INLINE void hak_slab_check_freed(const hak_slab_t *slab, const void *address
 HAK_INLINE bool hak_slab_is_start(uintptr_t index, const hak_sc_info_t *info, const void *address) {
     uint32_t inside = (uint32_t)(uintptr_t)address % HAK_UNIT_BYTES;
     const hak_superslab_t *superslab = hak_pagemap_superslab_at(index, address);
-    uint32_t back = hak_owner_load(&superslab->back[hak_slab_unit(address)]);
+    uint32_t back = hak_single_writer_load(&superslab->units_to_first[hak_slab_unit(address)]);
     return hak_sc_index(info, inside + back * HAK_UNIT_BYTES) < info->blocks;
 }
 
@@ -63,8 +64,8 @@ HAK_INLINE bool hak_slab_is_freed_start(uintptr_t index, uint32_t entry, const v
 }
 
 /* Whether free blocks of the slab with this entry may have lost their tags (SLAB-9). */
-HAK_INLINE bool hak_slab_lacks_tags(uint32_t entry) {
-    return (entry & ~HAK_KIND_MASK) == HAK_SLAB_HOLES_TAG;
+HAK_INLINE bool hak_slab_entry_has_purged_pages(uint32_t entry) {
+    return (entry & ~HAK_KIND_MASK) == HAK_SLAB_PURGED_PAGES_ID;
 }
 
 /* Block `index` and the `count - 1` below it are marked as free. false: one of them was already. */
@@ -104,7 +105,7 @@ HAK_INLINE void hak_slab_count_free(hak_owner_t *owner, hak_slab_t *slab, uint32
                                     const void *block) {
     uint32_t free_count = slab->free_count + count;
     HAK_ASSERT(hak_load_relaxed(&slab->owner) == owner, "SLAB-6");
-    hak_owner_store(&slab->free_count, free_count);
+    hak_single_writer_store(&slab->free_count, free_count);
     if (HAK_UNLIKELY(slab->state == HAK_SLAB_FULL || free_count >= slab->carved)) {
         if (HAK_UNLIKELY(free_count > slab->carved)) {
             hak_fatal(HAK_FATAL_DOUBLE_FREE, block, NULL);

@@ -276,7 +276,7 @@ static size_t job_run(const purge_job_t *job, unsigned *splits) {
 static size_t span_purge(purge_plan_t plan) {
     hak_span_state_t *state = &hak_span_state;
     size_t given_back = 0;
-    hak_lock_set_midway(true);
+    hak_set_unlocked_update(true);
     hak_lock_acquire(HAK_LOCK_SPAN);
     uint32_t cursor = state->end;
     unsigned splits = PURGE_SPLITS, calls = 0;
@@ -294,7 +294,7 @@ static size_t span_purge(purge_plan_t plan) {
         state->low_units -= hak_least(state->low_units, state->transient_units);
     }
     hak_lock_release(HAK_LOCK_SPAN);
-    hak_lock_set_midway(false);
+    hak_set_unlocked_update(false);
     return given_back;
 }
 

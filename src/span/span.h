@@ -45,9 +45,9 @@ struct hak_superslab {
     uint8_t huge_pages;          /* [lock SPAN] SPAN-6 */
     uint32_t index;              /* [lock SPAN] place in the table; order of creation */
     hak_superslab_t *next;       /* [lock SPAN] list of spare records */
-    HAK_LINE_ALIGNED uint8_t back[HAK_SUPERSLAB_UNITS]; /* [atomic] of a slab's units: units back to
-                                                           the first, whose record is the slab's */
-    hak_unit_record_t unit[HAK_SUPERSLAB_UNITS];        /* of whoever holds the span */
+    /* [atomic] of each unit of a slab: units to the slab's first, whose record is the slab's */
+    HAK_LINE_ALIGNED uint8_t units_to_first[HAK_SUPERSLAB_UNITS];
+    hak_unit_record_t unit[HAK_SUPERSLAB_UNITS]; /* of whoever holds the span */
 };
 
 struct hak_span {

@@ -146,7 +146,7 @@ static void span_look_at_peak(void) {
 static void span_count(bool is_new, bool is_clean) {
     hak_span_counters_t *counters = &hak_span_state.counters;
     uint64_t *stage = is_clean ? &counters->span_clean : &counters->span_warm;
-    hak_owner_add(is_new ? &counters->span_map : stage, 1);
+    hak_single_writer_add(is_new ? &counters->span_map : stage, 1);
 }
 
 bool hak_span_alloc(unsigned count, size_t align, hak_span_use_t use, hak_span_t *span) {
@@ -224,7 +224,7 @@ bool hak_span_extend(hak_superslab_t *superslab, unsigned unit, unsigned count, 
         hak_fit_note_taken(superslab, before, unit + count);
         hak_span_note_dirty(superslab);
         hak_span_state.in_use_units += wanted - count;
-        hak_owner_add(&hak_span_state.counters.span_extend, 1);
+        hak_single_writer_add(&hak_span_state.counters.span_extend, 1);
         hak_span_take_dirty(hak_popcount(dirty));
         span_look_at_peak();
         *is_zero = dirty == 0;

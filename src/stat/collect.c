@@ -15,7 +15,7 @@
 #include <string.h>
 
 /* The counters of one kind, of which one thread writes each, are added to a sum of that kind. */
-#define COLLECT_ADD(name, text) to->name += hak_owner_load(&from->name);
+#define COLLECT_ADD(name, text) to->name += hak_single_writer_load(&from->name);
 
 static void collect_owner(hak_owner_t *owner, void *context) {
     hak_snapshot_t *snapshot = context;

@@ -135,13 +135,15 @@ static hak_piece_kind_t unit_kind(const hak_range_t *range, unsigned unit) {
 }
 
 static bool is_slab_start(const hak_range_t *range, unsigned unit, uint32_t entry) {
-    return hak_slab_is_entry(entry) && hak_owner_load(&range->superslab->back[unit]) == 0;
+    return hak_slab_is_entry(entry) &&
+           hak_single_writer_load(&range->superslab->units_to_first[unit]) == 0;
 }
 
 static void piece_slab(hak_piece_t *piece, const hak_range_t *range, uint32_t entry) {
     hak_slab_t *slab = (hak_slab_t *)&range->superslab->unit[piece->unit];
     const hak_sc_info_t *info = hak_sc_info_of_entry(entry);
-    uint32_t carved = hak_owner_load(&slab->carved), free = hak_owner_load(&slab->free_count);
+    uint32_t carved = hak_single_writer_load(&slab->carved),
+             free = hak_single_writer_load(&slab->free_count);
     unsigned most = HAK_SUPERSLAB_UNITS - piece->unit;
     piece->kind = HAK_PIECE_SLAB;
     piece->units = info->units < most ? info->units : most;

@@ -5,7 +5,7 @@
  * is the whole core and sees what is private to its files. tools/check_figures.py compares. */
 #include "unity.c"
 
-#include "rare.c"
+#include "cold.c"
 
 #include "derived.h"
 
@@ -110,12 +110,12 @@
     X(outboxes_most_blocks, outboxes_most_blocks())                                                \
     X(list_over_blocks, list_over_blocks())                                                        \
     X(call_most_blocks,                                                                            \
-      outboxes_most_blocks() + SETTLE_CLASSES * SETTLE_BLOCKS + list_over_blocks())                \
+      outboxes_most_blocks() + SHRINK_CLASSES * SHRINK_BLOCKS + list_over_blocks())                \
     X(call_tight_blocks,                                                                           \
-      outboxes_most_blocks() + HAK_SC_COUNT * SETTLE_BLOCKS + list_over_blocks())                  \
+      outboxes_most_blocks() + HAK_SC_COUNT * SHRINK_BLOCKS + list_over_blocks())                  \
     X(overflow_blocks, OVERFLOW_BLOCKS)                                                            \
-    X(settle_blocks, (uint64_t)SETTLE_CLASSES *SETTLE_BLOCKS)                                      \
-    X(settle_tight_blocks, (uint64_t)HAK_SC_COUNT *SETTLE_BLOCKS)                                  \
+    X(settle_blocks, (uint64_t)SHRINK_CLASSES *SHRINK_BLOCKS)                                      \
+    X(settle_tight_blocks, (uint64_t)HAK_SC_COUNT *SHRINK_BLOCKS)                                  \
     X(refill_drained_slabs, 2 * SLAB_DRAIN_BUDGET) /* refill_find, and the refill itself */        \
     X(adopt_owners, ADOPT_VISITS)                                                                  \
     X(adopt_looks, ADOPT_LOOKS)                                                                    \
@@ -154,10 +154,10 @@
     X(cgroup_step_bytes, STEP_LEAST)                                                               \
     X(cgroup_step_part, STEP_PART)                                                                 \
     X(room_retry_ns, ROOM_RETRY_NS)                                                                \
-    X(hunt_steps, HUNT_LEAST_STEPS)                                                                \
-    X(hunt_period_steps, HUNT_PERIOD_STEPS)                                                        \
-    X(hunt_burst_steps, HUNT_BURST_STEPS)                                                          \
-    X(hunt_refused_steps, HUNT_REFUSED_STEPS)                                                      \
+    X(search_steps, SEARCH_LEAST_STEPS)                                                            \
+    X(search_period_steps, SEARCH_PERIOD_STEPS)                                                    \
+    X(search_burst_steps, SEARCH_BURST_STEPS)                                                      \
+    X(search_refused_steps, SEARCH_REFUSED_STEPS)                                                  \
     X(visit_superslabs, VISIT_BATCH)                                                               \
     X(fork_naps, FORK_NAPS)                                                                        \
     X(fork_nap_ns, FORK_NAP_NS)                                                                    \

@@ -96,7 +96,7 @@ refuses "unlisted up-call" "src/span: hak_life_start"
 
 fresh
 echo 'int x;' >"$work/src/loose.c"
-refuses "file outside the folders" "only unity.c and rare.c lie outside"
+refuses "file outside the folders" "only unity.c and cold.c lie outside"
 
 fresh
 printf '#include "span/span.c"\n#include "base/base.c"\n' >"$work/src/unity.c"

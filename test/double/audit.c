@@ -53,7 +53,7 @@ static void audit_slab(hak_audit_t *audit, const hak_slab_t *slab, uint32_t entr
                  "SLAB-2", slab);
     audit_expect(audit, slab->free_count <= slab->carved && slab->carved <= slab->capacity,
                  "SLAB-1", slab);
-    uint32_t tag = slab->lacks_tags ? HAK_SLAB_HOLES_TAG : slab->owner->tag;
+    uint32_t tag = slab->has_purged_pages ? HAK_SLAB_PURGED_PAGES_ID : slab->owner->tag;
     audit_expect(audit, hak_sc_entry(tag, slab->sc) == entry, "MAP-2", slab);
     bool has_blocks = slab->free_count != 0 || slab->carved < slab->capacity;
     if (slab->state == HAK_SLAB_CURRENT) {
@@ -84,7 +84,7 @@ static void audit_superslab(hak_superslab_t *superslab, void *context) {
         audit_expect(audit, is_free == (entry == 0), "SPAN-1", address);
         if (hak_slab_is_entry(entry)) {
             const hak_slab_t *slab = (const hak_slab_t *)&superslab->unit[unit];
-            if (superslab->back[unit] == 0) {
+            if (superslab->units_to_first[unit] == 0) {
                 audit_slab(audit, slab, entry);
             }
         }
@@ -120,8 +120,8 @@ static bool audit_tcache(hak_tcache_t *tcache, void *context) {
     for (unsigned sc = 0; sc < HAK_SC_COUNT && tcache->tag != 0; sc++) {
         const hak_bin_t *bin = &tcache->bin[sc];
         const hak_bin_side_t *side = &tcache->side[sc];
-        audit_expect(audit, side->total >= bin->room, "TCACHE-3", bin);
-        int64_t cached = side->total - bin->room;
+        audit_expect(audit, side->total >= bin->slots_left, "TCACHE-3", bin);
+        int64_t cached = side->total - bin->slots_left;
         audit_list(audit, &bin->head, cached < 0 ? 0 : (size_t)cached, sc, "TCACHE-2");
         audit_list(audit, &side->outbox.head, side->outbox.count, sc, "TCACHE-4");
         drawn += audit_growth(tcache, sc);

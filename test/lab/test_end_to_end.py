@@ -229,7 +229,7 @@ def test_three_percent_more_instructions_are_a_no_go(lab, tmp_path):
     fast.write_text(text.replace(begin, begin + '    __asm__ volatile("nop\\n\\tnop");\n'))
     flags = json.loads((place.ROOT / "build" / "release" / "compile_commands.json").read_text())
     objects = []
-    for unit in ("unity.c", "rare.c"):
+    for unit in ("unity.c", "cold.c"):
         command = next(entry["command"] for entry in flags if entry["file"] == str(source / unit)
                        and "HAK_SHARED=1" in entry["command"])
         command = command.replace(str(source / unit), str(copy / unit)).replace(f"-I{source}", f"-I{copy}")

@@ -28,9 +28,9 @@ static void before_enter(void) {
 }
 
 static void enter_and_leave(void) {
-    hak_owner_t *owner = hak_owner_enter(world_home[1]);
+    hak_owner_t *owner = hak_owner_lock(world_home[1]);
     owner->slab_count[WORLD_SC]++;
-    hak_owner_leave(owner);
+    hak_owner_unlock(owner);
 }
 
 static void after_enter(void) {

@@ -7,7 +7,7 @@ import collections
 
 Mutation = collections.namedtuple("Mutation", "name scenario expected changes")
 
-REMOTE, OWNER, SLAB, LOCK, SPILL = "slab/remote.c", "slab/owner.c", "slab/slab.c", "os/lock.c", "front/spill.c"
+REMOTE, OWNER, SLAB, LOCK, SPILL = "slab/remote.c", "slab/owner.c", "slab/slab.c", "os/lock.c", "front/flush.c"
 RACE, LOST, TWICE = "race: ", "RF-3: ", "fatal: hakmem broke its own invariant: (nil) RF-2"
 
 MUTATIONS = [
@@ -34,8 +34,8 @@ MUTATIONS = [
         (LOCK, "hak_store_release(&owner_lock->is_taken, 0);",
          "hak_store_relaxed(&owner_lock->is_taken, 0);")]),
     Mutation("leave_before_is_over", "two_drainers", [RACE], [
-        (OWNER, "    bool is_over = owner->is_over;\n    owner->is_over = false;\n    hak_lock_leave(&owner->lock);\n",
-         "    hak_lock_leave(&owner->lock);\n    bool is_over = owner->is_over;\n    owner->is_over = false;\n")]),
+        (OWNER, "    bool is_over = owner->is_over;\n    owner->is_over = false;\n    hak_lock_unlock(&owner->lock);\n",
+         "    hak_lock_unlock(&owner->lock);\n    bool is_over = owner->is_over;\n    owner->is_over = false;\n")]),
     Mutation("try_by_load_and_store", "enter", [RACE, "RF-1"], [
         (LOCK, "return hak_cas_acquire(state, &expected, 1);",
          "bool is_free = hak_load_acquire(state) == expected;\n    if (is_free) {\n"
@@ -97,10 +97,10 @@ MUTATIONS = [
          "    if (hak_load_relaxed(&slab->remote) != 0) {\n        slab_take_remote(owner, slab);\n"
          "    }\n}\n\nbool hak_remote_drain(")]),
     Mutation("take_before_dequeue", "push", [LOST, TWICE, RACE], [
-        (REMOTE, "        hak_owner_store(&owner->ready, hak_load_relaxed(&slab->queue_next));\n",
+        (REMOTE, "        hak_single_writer_store(&owner->ready, hak_load_relaxed(&slab->queue_next));\n",
          "        hak_owner_t *mine = hak_load_relaxed(&slab->owner);\n"
          "        if (mine == owner) {\n            slab_take_remote(owner, slab);\n        }\n"
-         "        hak_owner_store(&owner->ready, hak_load_relaxed(&slab->queue_next));\n"
+         "        hak_single_writer_store(&owner->ready, hak_load_relaxed(&slab->queue_next));\n"
          "        if (mine == owner) {\n            continue;\n        }\n")]),
     Mutation("forward_left_out", "adopt", [LOST], [
         (REMOTE, "            queue_push(now, slab);\n", "            (void)now;\n")]),
@@ -115,31 +115,31 @@ MUTATIONS = [
     # --- changes of owner ---
     Mutation("adopt_without_lock", "adopt", [RACE], [
         (OWNER, "if (from != owner && hak_lock_try(&from->lock)) {", "if (from != owner) {"),
-        (OWNER, "        slab = owner_give_slab(from, owner, sc, least);\n        hak_lock_leave(&from->lock);",
+        (OWNER, "        slab = owner_give_slab(from, owner, sc, least);\n        hak_lock_unlock(&from->lock);",
          "        slab = owner_give_slab(from, owner, sc, least);")]),
     Mutation("adopt_any_without_lock", "adopt_any", [RACE, "fatal: hakmem broke its own invariant"], [
         (OWNER, "            slab = owner_adopt_from(from, owner, sc, 1);\n        }\n    }\n",
          "            slab = from != owner ? owner_give_slab(from, owner, sc, 1) : NULL;\n        }\n    }\n")]),
     Mutation("part_without_lock", "exit", [RACE], [
-        (OWNER, "    if (owner_remove_user(owner) && hak_owner_try(owner)) {\n        owner_tend(owner, OWNER_DRAIN_BUDGET);\n"
-         "        hak_owner_leave(owner);\n    }\n",
+        (OWNER, "    if (owner_remove_user(owner) && hak_owner_try_lock(owner)) {\n        owner_tend(owner, OWNER_DRAIN_BUDGET);\n"
+         "        hak_owner_unlock(owner);\n    }\n",
          "    if (owner_remove_user(owner)) {\n        owner_tend(owner, OWNER_DRAIN_BUDGET);\n    }\n")]),
     Mutation("lock_left_before_change", "adopt", [RACE, "fatal"], [
-        (OWNER, "        slab = owner_give_slab(from, owner, sc, least);\n        hak_lock_leave(&from->lock);",
-         "        hak_lock_leave(&from->lock);\n        slab = owner_give_slab(from, owner, sc, least);")]),
+        (OWNER, "        slab = owner_give_slab(from, owner, sc, least);\n        hak_lock_unlock(&from->lock);",
+         "        hak_lock_unlock(&from->lock);\n        slab = owner_give_slab(from, owner, sc, least);")]),
     Mutation("entry_read_before_lock", "spill", [RACE, "fatal: hakmem broke its own invariant"], [
-        (SPILL, "    hak_owner_t *held = hak_owner_try(tcache->home) ? tcache->home : NULL;\n",
+        (SPILL, "    hak_owner_t *held = hak_owner_try_lock(tcache->home) ? tcache->home : NULL;\n",
          "    tcache->tag = hak_pagemap_get(hak_pagemap_base(), blocks.head);\n"
          "    tcache->tag = tcache->tag == hak_sc_entry(tcache->home->tag, sc) ? tcache->tag : 0;\n"
-         "    hak_owner_t *held = hak_owner_try(tcache->home) ? tcache->home : NULL;\n"),
+         "    hak_owner_t *held = hak_owner_try_lock(tcache->home) ? tcache->home : NULL;\n"),
         (SPILL, "uint32_t entry = hak_pagemap_leaf_get(leaf, block);",
          "uint32_t entry = held != NULL && tcache->tag != 0 ? tcache->tag\n"
          "                             : hak_pagemap_leaf_get(leaf, block);")]),
     Mutation("spill_without_lock", "spill", [RACE], [
-        (SPILL, "hak_owner_t *held = hak_owner_try(tcache->home) ? tcache->home : NULL;",
-         "bool is_held = hak_owner_try(tcache->home);\n    hak_owner_t *held = tcache->home;"),
-        (SPILL, "    if (HAK_LIKELY(held != NULL)) {\n        hak_owner_leave",
-         "    if (HAK_LIKELY(is_held)) {\n        hak_owner_leave")]),
+        (SPILL, "hak_owner_t *held = hak_owner_try_lock(tcache->home) ? tcache->home : NULL;",
+         "bool is_held = hak_owner_try_lock(tcache->home);\n    hak_owner_t *held = tcache->home;"),
+        (SPILL, "    if (HAK_LIKELY(held != NULL)) {\n        hak_owner_unlock",
+         "    if (HAK_LIKELY(is_held)) {\n        hak_owner_unlock")]),
     # --- fork ---
     Mutation("requeue_left_out", "fork", [LOST], [
         (OWNER, "        hak_remote_requeue_all();\n", "")]),

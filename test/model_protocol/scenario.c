@@ -153,9 +153,9 @@ static void before_forward(void) {
 /* Owner 3 comes to be and gets the slab from owner 2. */
 static void new_owner_takes(void) {
     world_home[3] = hak_owner_join();
-    if (hak_owner_try(world_home[2])) {
+    if (hak_owner_try_lock(world_home[2])) {
         hak_slab_change_owner(world_slab_of(0), world_home[3]);
-        hak_owner_leave(world_home[2]);
+        hak_owner_unlock(world_home[2]);
     }
 }
 

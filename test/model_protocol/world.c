@@ -6,7 +6,7 @@
 
 #include "world.h"
 
-#include "front/spill.c"
+#include "front/flush.c"
 #include "os/lock.c"
 #include "slab/owner.c"
 #include "slab/remote.c"
@@ -169,7 +169,7 @@ void world_start(unsigned owners, unsigned units) {
     model_thread_state(MODEL_WORD(&lock_forked));
     model_thread_state(MODEL_WORD(&lock_owner_held));
     model_thread_state(MODEL_WORD(&lock_owner_before));
-    model_thread_state(MODEL_WORD(&hak_lock_midway));
+    model_thread_state(MODEL_WORD(&hak_in_unlocked_update));
     model_thread_state(MODEL_WORD(&world_time));
     ghost_start();
     world_map();
@@ -197,7 +197,7 @@ unsigned world_slab(unsigned owner, unsigned count) {
 }
 
 /* What a thread wrote looks like a mark: never here. */
-void hak_hunt_mark(const void *block) {
+void hak_check_not_marked(const void *block) {
     hak_fatal(HAK_FATAL_DOUBLE_FREE, block, "marked");
 }
 
@@ -236,7 +236,7 @@ void world_push(unsigned unit, unsigned first, unsigned count) {
 void world_refill(unsigned owner) {
     if (hak_lock_try(&world_home[owner]->lock)) {
         world_take(world_home[owner], WORLD_BLOCKS);
-        hak_owner_leave(world_home[owner]);
+        hak_owner_unlock(world_home[owner]);
     } else {
         model_reach(MARK_BUSY);
     }
@@ -249,7 +249,7 @@ void world_adopt(unsigned owner) {
         if (slab != NULL) {
             slab_full_to_partial(home, slab);
         }
-        hak_owner_leave(home);
+        hak_owner_unlock(home);
     }
 }
 
@@ -258,7 +258,7 @@ void world_tick(unsigned owner) {
     hak_owner_t *visited = world_home[owner];
     if (owner_wants_tending(visited) && hak_lock_try(&visited->lock)) {
         owner_tend(visited, OWNER_DRAIN_BUDGET);
-        hak_owner_leave(visited);
+        hak_owner_unlock(visited);
     }
 }
 
@@ -268,5 +268,5 @@ void world_spill(unsigned owner, unsigned unit, unsigned first, unsigned count) 
     tcache.side[WORLD_SC].counters.remote_out = 0;
     hak_batch_t batch = world_batch(unit, first, count);
     hak_blocks_t blocks = {.head = batch.head, .count = count};
-    MODEL_CHECK(hak_tcache_spill(&tcache, WORLD_SC, blocks) == NULL, "a rest");
+    MODEL_CHECK(hak_tcache_flush_blocks(&tcache, WORLD_SC, blocks) == NULL, "a rest");
 }

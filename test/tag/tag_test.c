@@ -235,14 +235,14 @@ static void blocks_pass_between_threads_and_to_a_child(void **state) {
     assert_int_equal(status, 0);
 }
 
-/* What a program wrote: it is hunted in lists of free blocks, and is none. */
+/* What a program wrote: it is searched in lists of free blocks, and is none. */
 static void block_that_looks_free_is_read_whatever_its_tag(void **state) {
     (void)state;
     uintptr_t *block = hak_malloc(SMALL), *next = hak_malloc(SMALL);
     for (unsigned i = 0; i < 2; i++) {
         uintptr_t link = (uintptr_t)hak_tag_strip(next) << HAK_LINK_TAG_BITS | HAK_LINK_TAG;
         *block = link ^ hak_link_mask(hak_tag_strip(block));
-        assert_false(hak_hunt(hak_tag_strip(block)));
+        assert_false(hak_find_free_block(hak_tag_strip(block)));
         assert_int_equal(hak_tag_link_word(block), link);
         if (i == 0) {
             block = hak_realloc(block, 2000);

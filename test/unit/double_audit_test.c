@@ -188,7 +188,7 @@ static void wrong_entry_of_one_unit_breaks_map_2(void **state) {
 static void wrong_way_to_the_head_breaks_slab_5(void **state) {
     (void)state;
     hak_superslab_t *superslab = hak_pagemap_superslab(multiple->base);
-    uint8_t *back = &superslab->back[multiple->unit + multiple->units - 1];
+    uint8_t *back = &superslab->units_to_first[multiple->unit + multiple->units - 1];
     --*back;
     expect_broken("SLAB-5");
     ++*back;

@@ -47,7 +47,7 @@ static inline void unit_fatal_begin(void) {
             statement;                                                                             \
         }                                                                                          \
         hak_check_sink = unit_fatal.saved;                                                         \
-        hak_lock_leave_owners();                                                                   \
+        hak_lock_unlock_owners();                                                                  \
         assert_true(unit_fatal.is_fatal);                                                          \
         UNIT_EXPECT(strstr(unit_fatal.line, text) != NULL, "'%s' in '%s'", text, unit_fatal.line); \
     } while (0)

@@ -36,7 +36,7 @@ static void capacity_limits_follow_the_knobs(void **state) {
 }
 
 static int32_t held(unsigned sc) {
-    return self()->side[sc].total - self()->bin[sc].room;
+    return self()->side[sc].total - self()->bin[sc].slots_left;
 }
 
 /* Whatever a refill brings: a page's worth of small blocks, the list of a slab, an outbox. */
@@ -140,7 +140,7 @@ static void refills_of_a_new_bin_grow(void **state) {
         bool is_empty = tcache->bin[SC_96].head == NULL;
         block[i] = hak_malloc(96);
         if (is_empty) {
-            int64_t rest = tcache->side[SC_96].total - tcache->bin[SC_96].room;
+            int64_t rest = tcache->side[SC_96].total - tcache->bin[SC_96].slots_left;
             assert_int_equal(rest, expected - 1);
             expected = expected * 2 < most ? expected * 2 : most;
         }
@@ -166,7 +166,7 @@ static void overflow_brings_a_bin_back_to_its_capacity(void **state) {
         hak_free(block[i]);
     }
     assert_int_equal(side->total, side->capacity);
-    assert_true(tcache->bin[SC_160].room >= 0);
+    assert_true(tcache->bin[SC_160].slots_left >= 0);
     audit();
 }
 
@@ -178,22 +178,22 @@ static void push_that_failed_leaves_no_debt(void **state) {
     hak_tcache_t *tcache = self();
     hak_bin_t *bin = &tcache->bin[SC_96];
     void *block = hak_malloc(96);
-    int64_t room = bin->room;
+    int64_t room = bin->slots_left;
     int32_t total = tcache->side[SC_96].total;
     tcache->side[SC_96].total = (int32_t)(total - room); /* full */
-    bin->room = 0;
+    bin->slots_left = 0;
     int64_t entry = hak_entry_signed(hak_pagemap_get(hak_pagemap_base(), block));
-    assert_false(hak_fast_push(tcache, entry - tcache->entry_end, block));
+    assert_false(hak_fast_push(tcache, entry - tcache->own_entry_end, block));
     hak_owner_t *other = hak_owner_join();
     assert_ptr_not_equal(other, tcache->home);
     hak_slab_change_owner(hak_slab_of(block), other); /* as adoption does it */
     hak_slow_free(block);
-    assert_int_equal(bin->room, 0);
+    assert_int_equal(bin->slots_left, 0);
     assert_ptr_equal(tcache->side[SC_96].outbox.head, block);
     hak_slab_change_owner(hak_slab_of(block), tcache->home);
     hak_owner_part(other);
     tcache->side[SC_96].total = total;
-    bin->room = room;
+    bin->slots_left = room;
     hak_outbox_flush(tcache);
     audit();
     hak_collect_thread();

@@ -29,7 +29,7 @@ static void breathe(size_t bytes, unsigned rounds) {
 /* Until every bin was looked at so many times. */
 static void settle(hak_tcache_t *tcache, unsigned times) {
     for (unsigned i = 0; i < times * HAK_SC_COUNT; i++) {
-        hak_budget_settle(tcache);
+        hak_budget_shrink_idle(tcache);
     }
 }
 
@@ -73,14 +73,14 @@ static void idle_bins_give_back_what_they_grew_by(void **state) {
     hak_bin_t *bin = &tcache->bin[SC_64];
     hak_bin_side_t *side = &tcache->side[SC_64];
     int32_t capacity = side->capacity;
-    assert_true(side->total - bin->room > 16);
+    assert_true(side->total - bin->slots_left > 16);
     settle(tcache, 1);
     assert_true(side->capacity < capacity);
     settle(tcache, 10);
     assert_int_equal(side->capacity, 16);
-    assert_true(side->total - bin->room < capacity / 2);
+    assert_true(side->total - bin->slots_left < capacity / 2);
     settle(tcache, 40);
-    assert_true(side->total - bin->room <= 16);
+    assert_true(side->total - bin->slots_left <= 16);
     assert_int_equal(tcache->drawn, 0);
     audit();
 }
@@ -91,7 +91,7 @@ static void bins_in_use_keep_what_they_grew_by(void **state) {
     breathe(64, ROUNDS);
     int32_t capacity = tcache->side[SC_64].capacity;
     for (unsigned i = 0; i < 20; i++) {
-        hak_budget_settle(tcache); /* less than two looks at every bin */
+        hak_budget_shrink_idle(tcache); /* less than two looks at every bin */
         tcache->side[SC_4096].idle = 0;
         breathe(64, 1);
     }
@@ -106,7 +106,7 @@ static void thread_above_its_share_gives_back(void **state) {
     hak_knobs.cache_bytes = 4096;
     for (unsigned i = 0; i < 10 * HAK_SC_COUNT; i++) {
         breathe(64, 1);
-        hak_budget_settle(tcache);
+        hak_budget_shrink_idle(tcache);
     }
     assert_true(tcache->drawn < drawn);
     assert_true(tcache->drawn <= hak_budget_bytes());

@@ -15,8 +15,8 @@ enum { SC_64 = 3, SC_65536 = 49 };
 static void *no_tcache_yet(void *context) {
     hak_tcache_t *tcache = hak_tcache_self(hak_pagemap_base());
     *(bool *)context = hak_tcache_is_empty(tcache) && tcache->tag == 0 &&
-                       tcache->bin[0].head == NULL && tcache->bin[0].room == 0 &&
-                       tcache->bin[HAK_SC_COUNT - 1].room == 0;
+                       tcache->bin[0].head == NULL && tcache->bin[0].slots_left == 0 &&
+                       tcache->bin[HAK_SC_COUNT - 1].slots_left == 0;
     return NULL;
 }
 
@@ -32,7 +32,7 @@ static void tcache_of_a_thread_without_is_the_empty_one(void **state) {
 }
 
 static bool owns(const hak_tcache_t *tcache, uint32_t entry) {
-    return hak_difference_is_own(hak_entry_signed(entry) - tcache->entry_end);
+    return hak_offset_is_own(hak_entry_signed(entry) - tcache->own_entry_end);
 }
 
 /* TCACHE-6 */
@@ -50,10 +50,10 @@ static void entries_of_own_slabs_alone_are_owned(void **state) {
             UNIT_EXPECT(!owns(empty, entry), "%#x", entry);
         }
     }
-    hak_tcache_t *guest = hak_tcache_guest_enter();
+    hak_tcache_t *guest = hak_tcache_fallback_lock();
     assert_true(owns(guest, hak_sc_entry(guest->tag, SC_65536)));
     assert_false(owns(empty, hak_sc_entry(guest->tag, SC_65536)));
-    hak_tcache_guest_leave();
+    hak_tcache_fallback_unlock();
 }
 
 static void *free_without_tcache(void *context) {
@@ -106,7 +106,7 @@ static void flush_empties_bins_into_slabs(void **state) {
     assert_int_equal(audit().cached_blocks, 0);
     for (unsigned sc = 0; sc < HAK_SC_COUNT; sc++) {
         assert_null(self()->bin[sc].head);
-        assert_int_equal(self()->bin[sc].room, self()->side[sc].capacity);
+        assert_int_equal(self()->bin[sc].slots_left, self()->side[sc].capacity);
         assert_int_equal(self()->side[sc].total, self()->side[sc].capacity);
     }
 }
@@ -171,17 +171,17 @@ static void exit_hands_the_outbox_over(void **state) {
 
 static void guest_serves_and_gets_back(void **state) {
     (void)state;
-    hak_tcache_t *guest = hak_tcache_guest_enter();
+    hak_tcache_t *guest = hak_tcache_fallback_lock();
     assert_int_equal(guest->tag, guest->home->tag);
-    hak_owner_t *owner = hak_tcache_enter(guest);
+    hak_owner_t *owner = hak_tcache_lock_home(guest);
     assert_ptr_equal(owner, guest->home);
     assert_int_equal(owner->lock.is_taken, 1);
     hak_blocks_t blocks = hak_slab_refill(owner, SC_64, UINT32_MAX);
     assert_true(blocks.count > 0);
-    hak_owner_leave(owner);
-    hak_tcache_guest_leave();
+    hak_owner_unlock(owner);
+    hak_tcache_fallback_unlock();
     assert_int_equal(owner->lock.is_taken, 0);
-    assert_int_equal(hak_locks[HAK_LOCK_GUEST].state, 0);
+    assert_int_equal(hak_locks[HAK_LOCK_FALLBACK].state, 0);
     if (blocks.stride != 0) {
         hak_slab_link(&blocks);
     }
@@ -201,16 +201,16 @@ static void guest_serves_and_gets_back(void **state) {
 static void guest_that_moves_leaves_the_users_alone(void **state) {
     (void)state;
     hak_owner_t *first = hak_owner_start();
-    hak_tcache_t *guest = hak_tcache_guest_enter();
+    hak_tcache_t *guest = hak_tcache_fallback_lock();
     uint32_t users = first->users;
     assert_ptr_equal(guest->home, first);
     hak_store_relaxed(&first->lock.is_taken, 1); /* somebody keeps it */
-    hak_owner_t *other = hak_tcache_enter(guest);
+    hak_owner_t *other = hak_tcache_lock_home(guest);
     assert_ptr_not_equal(other, first);
     assert_ptr_equal(guest->home, other);
-    hak_owner_leave(other);
+    hak_owner_unlock(other);
     hak_store_relaxed(&first->lock.is_taken, 0);
-    hak_tcache_guest_leave();
+    hak_tcache_fallback_unlock();
     assert_int_equal(first->users, users);
 }
 

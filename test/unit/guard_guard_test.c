@@ -57,7 +57,8 @@ static void refill_of_a_bounded_bin_that_is_sampled_leaves_no_block_too_many(voi
         tcache->guard_left = tcache->guard_left > 2 ? 2 : tcache->guard_left;
         block[count] = hak_malloc(64);
         samples += guard_is_watched(block[count]);
-        UNIT_EXPECT(tcache->side[SC_64].total - tcache->bin[SC_64].room <= BOUND, "%u", count);
+        UNIT_EXPECT(tcache->side[SC_64].total - tcache->bin[SC_64].slots_left <= BOUND, "%u",
+                    count);
     }
     while (count > 0) {
         hak_free(block[--count]);

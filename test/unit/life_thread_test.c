@@ -69,7 +69,7 @@ typedef struct tcaches {
 
 static bool count(hak_tcache_t *tcache, void *context) {
     tcaches_t *tcaches = context;
-    if (tcache != &hak_tcache_guest) {
+    if (tcache != &hak_tcache_fallback) {
         tcaches->all++;
         tcaches->attached += tcache->is_attached;
     }

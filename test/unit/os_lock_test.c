@@ -145,8 +145,8 @@ static void owner_locks_are_tried_not_waited_for(void **state) {
     assert_true(hak_lock_try(&first));
     assert_false(hak_lock_try(&first));
     assert_true(hak_lock_try(&second));
-    hak_lock_leave(&second);
-    hak_lock_leave(&first);
+    hak_lock_unlock(&second);
+    hak_lock_unlock(&first);
     assert_int_equal(first.is_taken | second.is_taken, 0);
 }
 
@@ -158,7 +158,7 @@ static void fork_leaves_out_an_owner_that_stays_taken(void **state) {
         assert_true(fork_begin());
         assert_int_equal(second.is_taken, 1);
         assert_true(hak_lock_try(&second)); /* the forking thread passes what it holds, */
-        hak_lock_leave(&second);
+        hak_lock_unlock(&second);
         assert_int_equal(second.is_taken, 1);
         assert_false(hak_lock_try(&first)); /* and nothing else */
         hak_lock_fork_end(is_child != 0);
@@ -185,7 +185,7 @@ static void fork_inside_a_section_keeps_its_locks(void **state) {
         assert_int_equal(hak_locks[rank].state, rank == HAK_LOCK_SPAN);
     }
     hak_lock_release(HAK_LOCK_SPAN);
-    hak_lock_leave(&first);
+    hak_lock_unlock(&first);
 }
 
 /* Another thread has a lock, and waits for what the handler's thread has. */
@@ -199,7 +199,7 @@ static void fork_inside_a_section_waits_for_nobody(void **state) {
     assert_false(fork_begin());
     hak_lock_fork_end(true); /* in the child its holder is gone */
     assert_int_equal(hak_locks[HAK_LOCK_START].state, 0);
-    hak_lock_leave(&first);
+    hak_lock_unlock(&first);
 }
 
 static void lock_of_lower_rank_is_refused_in_audit_builds(void **state) {

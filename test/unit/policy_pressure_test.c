@@ -56,7 +56,7 @@ static uint64_t looks(void) {
 static void press_second(void) {
     for (unsigned step = 0; step < 10; step++) {
         hak_os_fault_advance_clock(SECOND / 10);
-        hak_policy_press();
+        hak_policy_limit_tick();
     }
 }
 
@@ -64,7 +64,7 @@ static void press_second(void) {
 static void press_with(size_t is_used) {
     used = is_used;
     hak_os_fault_advance_clock(SECOND);
-    hak_policy_press();
+    hak_policy_limit_tick();
 }
 
 static int begin(void **state) {
@@ -84,7 +84,7 @@ static int begin(void **state) {
                                               hak_load_relaxed(&hak_counters.room_huge_bytes)}};
     hak_pressure.wanted[0] = hak_load_relaxed(&hak_counters.purge_regret_units) * HAK_UNIT_BYTES;
     hak_pressure.wanted[1] = hak_load_relaxed(&hak_counters.huge_map_bytes);
-    hak_knobs.room_soft_bytes = SIZE_MAX;
+    hak_knobs.limit_soft_bytes = SIZE_MAX;
     hak_knobs.is_tight = false;
     hak_knobs.limit_bytes = 0;
     return 0;
@@ -180,7 +180,7 @@ static void files_are_read_seldom(void **state) {
     before = looks();
     for (unsigned i = 0; i < 1000; i++) { /* far above, at every event */
         hak_os_fault_advance_clock(SECOND / 1000);
-        hak_policy_press();
+        hak_policy_limit_tick();
     }
     assert_in_range(looks() - before, 5, 21);
     before = looks();
@@ -240,11 +240,11 @@ static void reads_that_go_on_failing_are_no_limit(void **state) {
     assert_true(hak_knobs.is_tight);
     hak_os_fault_plan(HAK_OS_CALL_READ, 0, UINT64_MAX);
     press_second(); /* it may be that memory is out */
-    assert_true(hak_knobs.room_soft_bytes != SIZE_MAX && hak_knobs.is_tight);
+    assert_true(hak_knobs.limit_soft_bytes != SIZE_MAX && hak_knobs.is_tight);
     for (unsigned i = 0; i < 10; i++) {
         press_second();
     }
-    assert_true(hak_knobs.room_soft_bytes == SIZE_MAX && !hak_knobs.is_tight);
+    assert_true(hak_knobs.limit_soft_bytes == SIZE_MAX && !hak_knobs.is_tight);
 }
 
 /* They may have been those of a thread with descriptors of its own. */
@@ -273,7 +273,7 @@ static void kernel_that_takes_nothing_is_asked_seldom(void **state) {
     uint64_t before = hak_os_fault_calls(HAK_OS_CALL_PURGE);
     for (unsigned i = 0; i < 1000; i++) {
         hak_os_fault_advance_clock(SECOND / 1000);
-        hak_policy_press();
+        hak_policy_limit_tick();
         hak_large_make_room(MEBIBYTE);
     }
     assert_in_range(hak_os_fault_calls(HAK_OS_CALL_PURGE) - before, 0, SPANS);

@@ -10,21 +10,21 @@
 
 static void enter_takes_the_home(void **state) {
     (void)state;
-    assert_ptr_equal(hak_owner_enter(a), a);
+    assert_ptr_equal(hak_owner_lock(a), a);
     assert_int_equal(a->lock.is_taken, 1);
     assert_false(hak_lock_try(&a->lock));
-    hak_owner_leave(a);
+    hak_owner_unlock(a);
     assert_int_equal(a->lock.is_taken, 0);
 }
 
 static void enter_goes_elsewhere_while_the_home_is_kept(void **state) {
     (void)state;
     hak_store_relaxed(&a->lock.is_taken, 1); /* its holder sleeps */
-    hak_owner_t *other = hak_owner_enter(a);
+    hak_owner_t *other = hak_owner_lock(a);
     assert_ptr_not_equal(other, a);
     assert_int_equal(other->lock.is_taken, 1);
-    hak_owner_leave(other);
-    assert_false(hak_owner_try(a));
+    hak_owner_unlock(other);
+    assert_false(hak_owner_try_lock(a));
     hak_store_relaxed(&a->lock.is_taken, 0);
 }
 
@@ -54,16 +54,16 @@ static void enter_waits_when_every_owner_is_kept(void **state) {
     hak_owner_t *owner = NULL;
     set_all(1);
     for (unsigned i = 0; i < 2 * cpus - before; i++) {
-        owner = hak_owner_enter(a);
+        owner = hak_owner_lock(a);
         assert_int_equal(owner_count(), before + i + 1);
-        hak_owner_leave(owner);
+        hak_owner_unlock(owner);
         set_all(1);
     }
     assert_int_equal(pthread_create(&thread, NULL, free_one_soon, NULL), 0);
-    owner = hak_owner_enter(a);
+    owner = hak_owner_lock(a);
     hak_store_relaxed(&is_entered, 1);
     assert_ptr_equal(owner, b);
-    hak_owner_leave(owner);
+    hak_owner_unlock(owner);
     pthread_join(thread, NULL);
     assert_int_equal(owner_count(), before > 2 * cpus ? before : 2 * cpus);
     set_all(0);
@@ -76,12 +76,12 @@ static void enter_on_a_cpu_nobody_was_on_makes_an_owner_without_a_nap(void **sta
     struct rusage before, after;
     set_all(1);
     while (owner_count() < 2 * unit_owner_limit()) {
-        hak_owner_enter(a);
+        hak_owner_lock(a);
     }
     unsigned owners = owner_count();
     hak_os_fault_run_on(4000);
     assert_int_equal(getrusage(RUSAGE_THREAD, &before), 0);
-    hak_owner_t *owner = hak_owner_enter(a);
+    hak_owner_t *owner = hak_owner_lock(a);
     assert_int_equal(getrusage(RUSAGE_THREAD, &after), 0);
     assert_int_equal(owner_count(), owners + 1);
     assert_int_equal(owner->lock.is_taken, 1);

@@ -68,21 +68,21 @@ enum { THREADS = 4, ROUNDS = 300 };
 static void *mailbox[THREADS][16]; /* [atomic] blocks for thread i to free */
 
 static void free_anywhere(hak_owner_t *home, void *block) {
-    hak_owner_t *owner = hak_owner_try(home) ? home : NULL;
+    hak_owner_t *owner = hak_owner_try_lock(home) ? home : NULL;
     if (owner != NULL && (hak_pagemap_get(hak_pagemap_base(), block) & ~0xffu) == owner->tag) {
         unit_give(owner, block);
     } else {
         unit_push(&block, 1);
     }
     if (owner != NULL) {
-        hak_owner_leave(owner);
+        hak_owner_unlock(owner);
     }
 }
 
 static hak_owner_t *refill_and_free(hak_owner_t *home, unsigned sc, uint64_t *seed) {
-    hak_owner_t *owner = hak_owner_enter(home);
+    hak_owner_t *owner = hak_owner_lock(home);
     hak_blocks_t blocks = hak_slab_refill(owner, sc, UINT32_MAX);
-    hak_owner_leave(owner);
+    hak_owner_unlock(owner);
     if (blocks.stride != 0) {
         hak_slab_link(&blocks);
     }

@@ -133,7 +133,7 @@ static void what_a_trim_returns_is_told_before(void **state) {
         assert_true(hak_lock_try(&owner->lock)); /* busy: it cannot be told, and is not nothing */
         assert_int_equal(look(HAK_CAUSE_slab_free), before);
         assert_true(residence.returnable[HAK_CAUSE_slab_free] == HAK_RESIDENCE_UNKNOWN);
-        hak_lock_leave(&owner->lock);
+        hak_lock_unlock(&owner->lock);
         const char *text = report_take(HAK_REPORT_EXPLAIN_JSON);
         text = strstr(text, "{\"name\":\"slab_free\"");
         assert_int_equal(report_number(text, "\"returnable_bytes\":"), returnable);
@@ -171,7 +171,7 @@ static void blocks_that_nobody_received_count_as_on_their_way(void **state) {
     assert_int_equal(look(HAK_CAUSE_outboxes), before + COUNT * 512);
     assert_true(hak_lock_try(&owner->lock)); /* nobody waits for who is busy, or makes him wait */
     assert_int_equal(look(HAK_CAUSE_outboxes), before + COUNT * 512);
-    hak_lock_leave(&owner->lock);
+    hak_lock_unlock(&owner->lock);
     hak_collect_thread();
     assert_int_equal(look(HAK_CAUSE_outboxes), 0);
 }

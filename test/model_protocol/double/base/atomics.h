@@ -38,8 +38,8 @@
 #define hak_cas_acquire(p, expected, desired) MODEL_CAS(p, expected, desired, MODEL_ACQUIRE)
 
 /* What one thread writes: a plain write for the explorer, so two writers are a race. */
-#define hak_owner_load(p) ((__typeof__(*(p)))model_peek(MODEL_WORD(p)))
-#define hak_owner_store(p, v) ((void)(*(p) = (v)))
-#define hak_owner_add(p, v) ((void)(*(p) += (v)))
+#define hak_single_writer_load(p) ((__typeof__(*(p)))model_peek(MODEL_WORD(p)))
+#define hak_single_writer_store(p, v) ((void)(*(p) = (v)))
+#define hak_single_writer_add(p, v) ((void)(*(p) += (v)))
 
 #endif

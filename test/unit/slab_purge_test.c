@@ -3,7 +3,7 @@
  * Holes of slabs: what goes back to the kernel, what stays, and that blocks in use are not touched.
  */
 #include "unit/fatal.h"
-#include "unit/holes.h"
+#include "unit/purged_pages.h"
 
 /* Of all partial slabs. */
 static size_t purge_holes(void) {

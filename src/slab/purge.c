@@ -76,8 +76,8 @@ static void hole_purge(hak_slab_t *slab, const hole_t *hole, size_t least, purge
     uint64_t units = hak_mask((unsigned)((to - 1) / HAK_UNIT_BYTES) + 1) &
                      ~hak_mask((unsigned)(from / HAK_UNIT_BYTES));
     sum->calls++;
-    if (!slab->lacks_tags) {
-        slab->lacks_tags = true;
+    if (!slab->has_purged_pages) {
+        slab->has_purged_pages = true;
         hak_slab_set_entry(slab);
     }
     if (!hak_os_purge(slab->base + from, to - from)) {
@@ -143,10 +143,10 @@ enum { HOLES_SLABS = 8 }; /* at a time: a fork waits for it */
 static void owner_purge_holes(hak_owner_t *owner, void *context) {
     size_t *given_back = context;
     for (unsigned sc = 0; sc < HAK_SC_COUNT; sc++) {
-        int64_t left = hak_owner_load(&owner->partial_count[sc]);
-        for (; left > 0 && hak_owner_try(owner); left -= HOLES_SLABS) {
+        int64_t left = hak_single_writer_load(&owner->partial_count[sc]);
+        for (; left > 0 && hak_owner_try_lock(owner); left -= HOLES_SLABS) {
             *given_back += hak_slab_purge_holes(owner, sc, HOLES_SLABS);
-            hak_owner_leave(owner);
+            hak_owner_unlock(owner);
         }
     }
 }
@@ -215,17 +215,17 @@ typedef struct look_order {
 static void owner_visit_holes(hak_owner_t *owner, void *context) {
     look_order_t *order = context;
     for (unsigned sc = 0; sc < HAK_SC_COUNT; sc++) {
-        int64_t left = hak_owner_load(&owner->partial_count[sc]);
+        int64_t left = hak_single_writer_load(&owner->partial_count[sc]);
         for (; left > 0; left -= HOLES_SLABS) {
             look_t look = {.count = 0};
-            if (!hak_owner_try(owner)) {
+            if (!hak_owner_try_lock(owner)) {
                 order->is_whole = false;
                 return;
             }
             for (int64_t i = 0; i < HOLES_SLABS && i < left && owner->partial_count[sc] != 0; i++) {
                 slab_look(slab_in_turn(owner, sc), &look);
             }
-            hak_lock_leave(&owner->lock); /* nothing became unused */
+            hak_lock_unlock(&owner->lock); /* nothing became unused */
             for (unsigned i = 0; i < look.count; i++) {
                 order->visit(&look.hole[i], order->context);
             }
@@ -310,23 +310,23 @@ static bool spare_goes_on(const spare_t *spare) {
 
 /* Goes on with the next slabs of a class; false: that was enough. */
 static bool owner_spare_class(hak_owner_t *owner, unsigned sc, spare_t *spare) {
-    int64_t left = hak_owner_load(&owner->partial_count[sc]);
-    while (left > 0 && spare_goes_on(spare) && hak_owner_try(owner)) {
+    int64_t left = hak_single_writer_load(&owner->partial_count[sc]);
+    while (left > 0 && spare_goes_on(spare) && hak_owner_try_lock(owner)) {
         int64_t end = left - HOLES_SLABS;
         for (; left > end && spare_goes_on(spare) && !hak_list_is_empty(&owner->partial[sc]);
              left--) {
             slab_spare_holes(owner, slab_in_turn(owner, sc), spare);
         }
-        hak_owner_store(&owner->holes.spare_class, (uint8_t)sc);
+        hak_single_writer_store(&owner->holes.spare_class, (uint8_t)sc);
         left = end;
-        hak_owner_leave(owner);
+        hak_owner_unlock(owner);
     }
     return spare_goes_on(spare);
 }
 
 /* From the class at which it ended last; large classes first: their holes are large. */
 static void owner_spare_holes(hak_owner_t *owner, void *context) {
-    unsigned first = hak_owner_load(&owner->holes.spare_class);
+    unsigned first = hak_single_writer_load(&owner->holes.spare_class);
     for (unsigned i = 0; i < HAK_SC_COUNT; i++) {
         if (!owner_spare_class(owner, (first + HAK_SC_COUNT - i) % HAK_SC_COUNT, context)) {
             return;
@@ -443,7 +443,7 @@ void hak_owner_decay_holes(void) {
         while (work < DECAY_STEP_WORK && now >= hak_load_relaxed(&owner->holes.due_ns) &&
                hak_lock_try(&owner->lock)) {
             work += hak_slab_decay_holes(owner, now, DECAY_SECTION_WORK);
-            hak_owner_leave(owner);
+            hak_owner_unlock(owner);
         }
     }
 }

@@ -288,7 +288,7 @@ bool hak_life_next_has_libc(void) {
 }
 
 void hak_life_next_init(void) {
-    hak_next_allocator = (hak_next_allocator_t){
+    hak_underlying_allocator = (hak_underlying_allocator_t){
         .owns = next_owns,
         .malloc = __libc_malloc,
         .calloc = __libc_calloc,

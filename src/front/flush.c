@@ -35,7 +35,7 @@ static unsigned sorter_place(const hak_slab_t *slab) {
 }
 
 static void sorter_send(hak_tcache_t *tcache, sorter_t *sorter, unsigned place) {
-    hak_owner_add(&tcache->side[sorter->sc].counters.remote_out, 1);
+    hak_single_writer_add(&tcache->side[sorter->sc].counters.remote_out, 1);
     hak_remote_push(sorter->slab[place], &sorter->batch[place]);
     sorter->used &= ~(1u << place);
 }
@@ -70,7 +70,7 @@ static hak_batch_t run_take(const hak_slab_t *slab, void *block, uint32_t most, 
     }
     do {
         hak_slab_check_freed(slab, block);
-        hak_hunt_check_mark(block);
+        hak_check_mark(block);
         void *follower = hak_link_get(block);
         if (HAK_UNLIKELY(follower == block)) {
             hak_fatal(HAK_FATAL_DOUBLE_FREE, block, NULL); /* twice in a row: links to itself */
@@ -79,7 +79,7 @@ static hak_batch_t run_take(const hak_slab_t *slab, void *block, uint32_t most, 
         run.count++;
         block = follower;
     } while (run.count < most && is_same_unit(run.tail, block));
-    if (HAK_UNLIKELY(run.count > hak_owner_load(&slab->carved))) {
+    if (HAK_UNLIKELY(run.count > hak_single_writer_load(&slab->carved))) {
         hak_fatal(HAK_FATAL_DOUBLE_FREE, block, NULL); /* it goes round in circles */
     }
     *next = block;
@@ -182,14 +182,14 @@ static void *spill_sort(hak_tcache_t *tcache, unsigned sc, hak_blocks_t blocks, 
     return block;
 }
 
-void *hak_tcache_spill(hak_tcache_t *tcache, unsigned sc, hak_blocks_t blocks) {
+void *hak_tcache_flush_blocks(hak_tcache_t *tcache, unsigned sc, hak_blocks_t blocks) {
     sorter_t sorter;
     sorter.used = 0;
     sorter.sc = sc;
-    hak_owner_t *held = hak_owner_try(tcache->home) ? tcache->home : NULL;
+    hak_owner_t *held = hak_owner_try_lock(tcache->home) ? tcache->home : NULL;
     void *rest = spill_sort(tcache, sc, blocks, held, &sorter);
     if (HAK_LIKELY(held != NULL)) {
-        hak_owner_leave(held);
+        hak_owner_unlock(held);
     }
     while (sorter.used != 0) {
         sorter_send(tcache, &sorter, hak_ctz(sorter.used));
@@ -197,8 +197,9 @@ void *hak_tcache_spill(hak_tcache_t *tcache, unsigned sc, hak_blocks_t blocks) {
     return rest;
 }
 
-void hak_tcache_spill_all(hak_tcache_t *tcache, unsigned sc, hak_blocks_t blocks) {
-    const void *rest = blocks.count != 0 ? hak_tcache_spill(tcache, sc, blocks) : blocks.head;
+void hak_tcache_flush_list(hak_tcache_t *tcache, unsigned sc, hak_blocks_t blocks) {
+    const void *rest =
+        blocks.count != 0 ? hak_tcache_flush_blocks(tcache, sc, blocks) : blocks.head;
     if (HAK_UNLIKELY(rest != NULL)) {
         hak_fatal(HAK_FATAL_DOUBLE_FREE, rest, NULL);
     }
@@ -217,7 +218,7 @@ static hak_blocks_t outbox_take(hak_tcache_t *tcache, unsigned sc) {
     hak_blocks_t blocks = side->outbox;
     hak_store_hot(&side->outbox.head, NULL);
     side->outbox.count = 0;
-    side->outbox_room = hak_outbox_capacity(sc);
+    side->outbox_slots_left = hak_outbox_capacity(sc);
     tcache->outbox_bytes -= blocks.count * bytes;
     return blocks;
 }
@@ -227,7 +228,7 @@ static void outbox_check(const hak_blocks_t *blocks, unsigned sc) {
     const void *block = blocks->head;
     for (uint32_t left = blocks->count; left != 0; left--) {
         hak_slab_check_freed(list_slab(block, sc, blocks->head), block);
-        hak_hunt_check_mark(block);
+        hak_check_mark(block);
         block = hak_link_get(block);
     }
     if (HAK_UNLIKELY(block != NULL)) {
@@ -237,7 +238,7 @@ static void outbox_check(const hak_blocks_t *blocks, unsigned sc) {
 
 static void outbox_empty(hak_tcache_t *tcache, unsigned sc) {
     hak_blocks_t blocks = outbox_take(tcache, sc);
-    hak_tcache_spill_all(tcache, sc, blocks);
+    hak_tcache_flush_list(tcache, sc, blocks);
 }
 
 void hak_outbox_flush(hak_tcache_t *tcache) {

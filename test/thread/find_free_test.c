@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT
  *
- * Hunts (guard/hunt.c) while other threads allocate, free and exchange blocks: a hunt reads their
- * bins, outboxes and lists, and must neither find a block that is in use nor disturb anybody. Under
- * ThreadSanitizer: nor read what they write but by atomic loads.
- * Arguments: hunts (default 4000), other threads (default 3).
+ * Searches (front/find_free.c) while other threads allocate, free and exchange blocks: a search
+ * reads their bins, outboxes and lists, and must neither find a block that is in use nor disturb
+ * anybody. Under ThreadSanitizer: nor read what they write but by atomic loads. Arguments: searches
+ * (default 4000), other threads (default 3).
  */
 #include "front/tcache.h"
 #include "thread/mailbox.h"
 
 enum { THREADS_MAX = 16, KEPT = 200, MOST_BYTES = 600 };
 
-static size_t hunt_count, thread_count;
+static size_t search_count, thread_count;
 static atomic_bool stop;
 
 static void *exchange_until_stopped(void *argument) {
@@ -27,52 +27,52 @@ static void *exchange_until_stopped(void *argument) {
 
 /* What the program writes looks like the link of a free block. Whether the block is found once it
  * is free, and nobody else has got it. */
-static bool hunt_once(size_t bytes) {
+static bool search_once(size_t bytes) {
     void *block = family.malloc(bytes);
     EXPECT(block != NULL);
     hak_link_set(block, NULL);
-    EXPECT(!hak_hunt(block));
+    EXPECT(!hak_find_free_block(block));
     if (!hak_slab_is_entry(hak_pagemap_get(hak_pagemap_base(), block))) {
         family.free(block); /* a watched one: never in a list, and nobody may read it now */
-        EXPECT(!hak_hunt(block));
+        EXPECT(!hak_find_free_block(block));
         return true;
     }
-    hak_hunt_mark(block); /* fatal if it is found */
+    hak_check_not_marked(block); /* fatal if it is found */
     hak_link_clear(block);
     family.free(block);
-    return hak_hunt(block);
+    return hak_find_free_block(block);
 }
 
-static void hunts_find_what_is_free_and_nothing_else(void) {
+static void searches_find_what_is_free_and_nothing_else(void) {
     for (size_t bytes = 16; bytes <= MOST_BYTES; bytes += 16) {
-        EXPECT(hunt_once(bytes));
+        EXPECT(search_once(bytes));
     }
 }
 
-static void hunts_among_busy_threads_find_what_is_free_and_nothing_else(void) {
+static void searches_among_busy_threads_find_what_is_free_and_nothing_else(void) {
     pthread_t threads[THREADS_MAX];
     uint64_t state = 99;
     size_t found = 0;
     threads_start(threads, thread_count, exchange_until_stopped, 0);
-    for (size_t i = 0; i < hunt_count; ++i) {
+    for (size_t i = 0; i < search_count; ++i) {
         block_unmake(mailbox_swap(NULL, &state), &state); /* blocks of others are freed here, too */
-        found += hunt_once(16 + expect_random(&state) % (MOST_BYTES - 16));
+        found += search_once(16 + expect_random(&state) % (MOST_BYTES - 16));
     }
     atomic_store(&stop, true);
     threads_join(threads, thread_count);
     mailbox_empty_all(&state);
-    EXPECT(found > hunt_count / 2); /* the others had left this thread, and were used again */
+    EXPECT(found > search_count / 2); /* the others had left this thread, and were used again */
 }
 
 int main(int argc, char **argv) {
-    hunt_count = expect_arg(argc, argv, 1, 4000);
+    search_count = expect_arg(argc, argv, 1, 4000);
     thread_count = expect_arg(argc, argv, 2, 3);
     if (thread_count > THREADS_MAX) {
         expect_skip("too many threads");
     }
     family_load();
     expect_watchdog(100);
-    RUN(hunts_find_what_is_free_and_nothing_else);
-    RUN(hunts_among_busy_threads_find_what_is_free_and_nothing_else);
+    RUN(searches_find_what_is_free_and_nothing_else);
+    RUN(searches_among_busy_threads_find_what_is_free_and_nothing_else);
     return expect_status();
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Hunts: what they find, and what they may cost when what a program stores looks like a link. */
+ * Searches: what they find, and what they may cost when what a program stores looks like a link. */
 #include "double/os_fault.h"
 #include "unit/fatal.h"
 #include "unit/front.h"
@@ -9,7 +9,7 @@
 
 #include <pthread.h>
 
-enum { BYTES = 64, DEEP = 12, HUNTS_MOST = 1 << 18, HUNTS_BETWEEN_LOOKS = 64 };
+enum { BYTES = 64, DEEP = 12, SEARCHES_MOST = 1 << 18, SEARCHES_BETWEEN_LOOKS = 64 };
 
 static void *blocks[DEEP];
 
@@ -48,7 +48,7 @@ static void free_imitation(void *block) {
 }
 
 /* The newest are in front of the bin, the first one is at its end. */
-static void hunt_beyond_the_budget_looks_at_a_few_blocks_only(void **state) {
+static void search_beyond_the_budget_looks_at_a_few_blocks_only(void **state) {
     (void)state;
     if (HAK_HARDEN) {
         skip(); /* walks no list */
@@ -57,23 +57,23 @@ static void hunt_beyond_the_budget_looks_at_a_few_blocks_only(void **state) {
     void *imitation = make_imitation();
     make_blocks();
     free_blocks();
-    assert_true(hak_hunt(blocks[0]));
-    unsigned hunts = 0;
-    while (hunts < HUNTS_MOST && hak_hunt(blocks[0])) {
-        assert_false(hak_hunt(imitation));
-        hunts++;
+    assert_true(hak_find_free_block(blocks[0]));
+    unsigned searches = 0;
+    while (searches < SEARCHES_MOST && hak_find_free_block(blocks[0])) {
+        assert_false(hak_find_free_block(imitation));
+        searches++;
     }
-    assert_true(hunts < HUNTS_MOST);
-    assert_true(hak_hunt(blocks[DEEP - 1]));
-    for (hunts = 0; hunts < HUNTS_MOST; hunts++) {
-        assert_false(hak_hunt(imitation)); /* however often */
-        assert_false(hak_hunt(blocks[0]));
+    assert_true(searches < SEARCHES_MOST);
+    assert_true(hak_find_free_block(blocks[DEEP - 1]));
+    for (searches = 0; searches < SEARCHES_MOST; searches++) {
+        assert_false(hak_find_free_block(imitation)); /* however often */
+        assert_false(hak_find_free_block(blocks[0]));
     }
     free_imitation(imitation);
     hak_os_fault_clear();
 }
 
-static void hunt_after_a_step_of_time_finds_all_again(void **state) {
+static void search_after_a_step_of_time_finds_all_again(void **state) {
     (void)state;
     if (HAK_HARDEN) {
         skip();
@@ -81,14 +81,15 @@ static void hunt_after_a_step_of_time_finds_all_again(void **state) {
     hak_os_fault_stop_clock();
     make_blocks();
     free_blocks();
-    unsigned hunts = 0;
-    while (hunts < HUNTS_MOST && hak_hunt(blocks[0])) {
-        hunts++;
+    unsigned searches = 0;
+    while (searches < SEARCHES_MOST && hak_find_free_block(blocks[0])) {
+        searches++;
     }
     hak_os_fault_advance_clock(HAK_EVENT_STEP_NS);
-    for (hunts = 0; hunts <= HUNTS_BETWEEN_LOOKS && !hak_hunt(blocks[0]); hunts++) {
+    for (searches = 0; searches <= SEARCHES_BETWEEN_LOOKS && !hak_find_free_block(blocks[0]);
+         searches++) {
     }
-    assert_true(hunts <= HUNTS_BETWEEN_LOOKS);
+    assert_true(searches <= SEARCHES_BETWEEN_LOOKS);
     hak_os_fault_clear();
 }
 
@@ -104,7 +105,7 @@ static void *have_a_cache(void *unused) {
 }
 
 /* Their caches stay in the registry, and looking at one takes as long as at a block. */
-static void hunts_beside_caches_of_ended_threads_pay_for_them(void **state) {
+static void searches_beside_caches_of_ended_threads_pay_for_them(void **state) {
     (void)state;
     if (HAK_HARDEN) {
         skip();
@@ -121,12 +122,12 @@ static void hunts_beside_caches_of_ended_threads_pay_for_them(void **state) {
     void *imitation = make_imitation();
     make_blocks();
     free_blocks();
-    unsigned hunts = 0;
-    while (hunts < HUNTS_MOST && hak_hunt(blocks[0])) {
-        assert_false(hak_hunt(imitation));
-        hunts++;
+    unsigned searches = 0;
+    while (searches < SEARCHES_MOST && hak_find_free_block(blocks[0])) {
+        assert_false(hak_find_free_block(imitation));
+        searches++;
     }
-    assert_in_range(hunts, 0, STEPS_MOST / ENDED + 1);
+    assert_in_range(searches, 0, STEPS_MOST / ENDED + 1);
     free_imitation(imitation);
     hak_os_fault_clear();
 }
@@ -135,12 +136,12 @@ static void *hold_owner(void *lock) {
     assert_true(hak_lock_try(lock));
     pthread_barrier_wait(&barrier);
     pthread_barrier_wait(&barrier);
-    hak_lock_leave(lock);
+    hak_lock_unlock(lock);
     return NULL;
 }
 
 /* As one does that sits in its handler of SIGABRT. */
-static void hunts_in_slabs_whose_owner_stays_taken_pay_for_waiting(void **state) {
+static void searches_in_slabs_whose_owner_stays_taken_pay_for_waiting(void **state) {
     (void)state;
     if (HAK_HARDEN) {
         skip();
@@ -153,35 +154,35 @@ static void hunts_in_slabs_whose_owner_stays_taken_pay_for_waiting(void **state)
     pthread_barrier_init(&barrier, NULL, 2);
     assert_int_equal(pthread_create(&thread, NULL, hold_owner, &self()->home->lock), 0);
     pthread_barrier_wait(&barrier);
-    unsigned hunts = 0;
-    while (hunts < HUNTS_MOST && hak_hunt(blocks[0])) {
-        assert_false(hak_hunt(imitation));
-        hunts++;
+    unsigned searches = 0;
+    while (searches < SEARCHES_MOST && hak_find_free_block(blocks[0])) {
+        assert_false(hak_find_free_block(imitation));
+        searches++;
     }
-    assert_in_range(hunts, 0, STEPS_MOST / REFUSED_STEPS + 1);
+    assert_in_range(searches, 0, STEPS_MOST / REFUSED_STEPS + 1);
     pthread_barrier_wait(&barrier);
     pthread_join(thread, NULL);
     free_imitation(imitation);
     hak_os_fault_clear();
 }
 
-static void hunt_of_a_marked_block_finds_it_without_the_lock_of_its_owner(void **state) {
+static void search_of_a_marked_block_finds_it_without_the_lock_of_its_owner(void **state) {
     (void)state;
     make_blocks();
     void *kept = hak_malloc(BYTES);
     free_blocks();
     hak_tcache_t *tcache = self();
     hak_tcache_flush(tcache);
-    hak_owner_t *owner = hak_owner_enter(tcache->home);
-    assert_true(hak_hunt(blocks[1]));
-    assert_false(hak_hunt(kept));
-    UNIT_EXPECT_FATAL(hak_hunt_mark(blocks[1]), "double free"); /* leaves the owner */
-    hak_hunt_mark(kept);
+    hak_owner_t *owner = hak_owner_lock(tcache->home);
+    assert_true(hak_find_free_block(blocks[1]));
+    assert_false(hak_find_free_block(kept));
+    UNIT_EXPECT_FATAL(hak_check_not_marked(blocks[1]), "double free"); /* leaves the owner */
+    hak_check_not_marked(kept);
     assert_ptr_equal(owner, tcache->home);
     hak_free(kept);
 }
 
-static void hunt_where_no_superslab_is_any_more_finds_nothing(void **state) {
+static void search_where_no_superslab_is_any_more_finds_nothing(void **state) {
     (void)state;
     char *base = hak_os_map(HAK_SUPERSLAB_BYTES, HAK_SUPERSLAB_BYTES);
     assert_non_null(base);
@@ -189,11 +190,11 @@ static void hunt_where_no_superslab_is_any_more_finds_nothing(void **state) {
     /* as a thread sees it that read the entry before its slab retired */
     hak_pagemap_set(base, 1, hak_sc_entry(self()->home->tag, hak_sc_of(BYTES)));
     hak_link_set(base, NULL);
-    assert_false(hak_hunt(base));
+    assert_false(hak_find_free_block(base));
     void *imitation = make_imitation();
     hak_link_set(imitation, base);
-    assert_false(hak_hunt(imitation));
-    UNIT_EXPECT_FATAL(hak_hunt_mark(base), "double free");
+    assert_false(hak_find_free_block(imitation));
+    UNIT_EXPECT_FATAL(hak_check_not_marked(base), "double free");
     free_imitation(imitation);
     hak_pagemap_set(base, 1, 0);
     hak_os_unmap(base, HAK_SUPERSLAB_BYTES);
@@ -212,13 +213,13 @@ static void realloc_of_an_imitation_keeps_the_block(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(hunt_of_a_marked_block_finds_it_without_the_lock_of_its_owner),
-        cmocka_unit_test(hunt_where_no_superslab_is_any_more_finds_nothing),
+        cmocka_unit_test(search_of_a_marked_block_finds_it_without_the_lock_of_its_owner),
+        cmocka_unit_test(search_where_no_superslab_is_any_more_finds_nothing),
         cmocka_unit_test(realloc_of_an_imitation_keeps_the_block),
-        cmocka_unit_test(hunt_beyond_the_budget_looks_at_a_few_blocks_only),
-        cmocka_unit_test(hunt_after_a_step_of_time_finds_all_again),
-        cmocka_unit_test(hunts_in_slabs_whose_owner_stays_taken_pay_for_waiting),
-        cmocka_unit_test(hunts_beside_caches_of_ended_threads_pay_for_them),
+        cmocka_unit_test(search_beyond_the_budget_looks_at_a_few_blocks_only),
+        cmocka_unit_test(search_after_a_step_of_time_finds_all_again),
+        cmocka_unit_test(searches_in_slabs_whose_owner_stays_taken_pay_for_waiting),
+        cmocka_unit_test(searches_beside_caches_of_ended_threads_pay_for_them),
     };
     return cmocka_run_group_tests(tests, no_guard, NULL) == 0 ? 0 : 1;
 }

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
- * Blocks that look free are reallocated, so that they are hunted for (guard/hunt.c), while other
- * threads fill slabs, let them retire and have their superslabs unmapped.
- * Arguments: bursts of each thread (default 250), blocks of a burst (default 60000).
+ * Blocks that look free are reallocated, so that they are searched for (front/find_free.c), while
+ * other threads fill slabs, let them retire and have their superslabs unmapped. Arguments: bursts
+ * of each thread (default 250), blocks of a burst (default 60000).
  */
 #include "slab/link.h"
 #include "thread/block.h"
 
-enum { HUNTERS = 2, BURSTERS = 2, BYTES = 40, REALLOCS = 50 };
+enum { SEARCHERS = 2, BURSTERS = 2, BYTES = 40, REALLOCS = 50 };
 
 static size_t burst_count, burst_blocks;
 static atomic_bool stop;
@@ -48,13 +48,13 @@ static void *burst(void *argument) {
     return NULL;
 }
 
-static void hunts_while_superslabs_are_unmapped_read_what_is_mapped(void) {
-    pthread_t hunters[HUNTERS], bursters[BURSTERS];
-    threads_start(hunters, HUNTERS, reallocate_until_stopped, 0);
+static void searches_while_superslabs_are_unmapped_read_what_is_mapped(void) {
+    pthread_t searchers[SEARCHERS], bursters[BURSTERS];
+    threads_start(searchers, SEARCHERS, reallocate_until_stopped, 0);
     threads_start(bursters, BURSTERS, burst, 0);
     threads_join(bursters, BURSTERS);
     atomic_store(&stop, true);
-    threads_join(hunters, HUNTERS);
+    threads_join(searchers, SEARCHERS);
 }
 
 int main(int argc, char **argv) {
@@ -62,6 +62,6 @@ int main(int argc, char **argv) {
     burst_blocks = expect_arg(argc, argv, 2, 60000);
     family_load();
     expect_watchdog(100);
-    RUN(hunts_while_superslabs_are_unmapped_read_what_is_mapped);
+    RUN(searches_while_superslabs_are_unmapped_read_what_is_mapped);
     return expect_status();
 }

@@ -9,19 +9,19 @@
 #include "os/os_socket.c"
 #include "os/os_trap.c"
 
-#include "large/resident.c"
+#include "large/residency.c"
 
+#include "front/find_free.c"
 #include "front/quarantine.c"
 
 #include "conf/show.c"
 
-#include "control/body.c"
 #include "control/channel.c"
 #include "control/report.c"
 #include "control/serve.c"
+#include "control/text_mapping.c"
 
 #include "guard/describe.c"
-#include "guard/hunt.c"
 #include "guard/module.c"
 #include "guard/report.c"
 #include "guard/stack.c"

@@ -47,15 +47,15 @@ static void overflow_lets_a_part_go_and_keeps_the_rest(void **state) {
     for (unsigned i = 0; i < COUNT; i++) {
         hak_bin_t *bin = &self()->bin[SC_64];
         hak_bin_side_t *side = &self()->side[SC_64];
-        bool is_full = bin->room == 0;
-        int64_t cached = side->total - bin->room;
+        bool is_full = bin->slots_left == 0;
+        int64_t cached = side->total - bin->slots_left;
         uint64_t before = side->counters.overflow;
         hak_free(block[i]);
         assert_int_equal(side->counters.overflow, before + is_full);
         assert_int_equal(side->overflowed, side->overflowed || is_full);
         if (is_full) {
-            assert_true(side->total - bin->room <= cached);
-            assert_true(side->total - bin->room >= cached / 2 - 1);
+            assert_true(side->total - bin->slots_left <= cached);
+            assert_true(side->total - bin->slots_left >= cached / 2 - 1);
         }
     }
     audit();
@@ -209,7 +209,7 @@ static void double_free_of_a_sorted_block_is_noticed_when_handed_out(void **stat
     hak_free(block[1]);
     UNIT_EXPECT_FATAL((void)!hak_malloc(896), "double free");
     self()->bin[hak_sc_of(896)].head = NULL;
-    self()->bin[hak_sc_of(896)].room++;
+    self()->bin[hak_sc_of(896)].slots_left++;
     hak_free(block[0]);
     hak_free(block[2]);
 }

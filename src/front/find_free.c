@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Finds out whether a block that looks free is free:
+ *
+ *   bitmap of its slab        one bit, read without a lock
+ *   own bin, own outbox       the newest SEARCH_LEAST_STEPS blocks; all of them within the budget
+ *   lists of its slab         within the budget, under the lock of the slab's owner
+ *   other threads' lists      within the budget, under the lock of the spans
+ *
+ * A program can make every block look free. So the steps (blocks visited) of all searches together
+ * have a budget per step of time; beyond it a search visits a constant number of blocks. In
+ * hardened builds the canary decides, and no list is walked.
+ *
+ * Not found: a block between two lists of another thread, one behind some 1 000 others in a list,
+ * and one of an owner whose lock stays taken. */
+#include "front/event.h"
+#include "front/tcache.h"
+#include "os/lock.h"
+#include "os/os.h"
+#include "slab/remote.h"
+
+enum {
+    SEARCH_LEAST_STEPS = 8,        /* of every search */
+    SEARCH_PERIOD_STEPS = 1 << 13, /* of all searches in HAK_EVENT_STEP_NS: below 1 ms */
+    SEARCH_BURST_STEPS = 1 << 14,  /* saved up from earlier periods at most */
+    SEARCH_REFUSALS = 64,          /* between two looks at the clock when the budget is used up */
+    SEARCH_TRIES = 16,             /* for the lock of an owner: the slab may change its owner */
+    SEARCH_REFUSED_STEPS = 256,    /* an owner whose lock is taken costs as long as so many */
+    /* Another thread's list changes while it is walked, and a block that was just handed out may
+     * hold an imitation of a link: one sight of the block proves nothing, nor do a few. */
+    SEARCH_SIGHTS = 16,
+};
+
+typedef struct search {
+    const void *block;
+    unsigned sc;
+    uint32_t steps; /* left */
+    bool is_found;
+} search_t;
+
+/* --- budget ----------------------------------------------------------------------------------- */
+
+HAK_LOCKED_STATE uint32_t hak_search_steps;   /* [atomic] left; 0 while a search has taken them */
+HAK_LOCKED_STATE uint32_t hak_search_refused; /* [atomic] searches without a budget; a hint */
+HAK_LOCKED_STATE uint64_t hak_search_period; /* [atomic] the last one of which steps were granted */
+
+static uint32_t search_take_budget(void) {
+    if (hak_load_relaxed(&hak_search_steps) == 0) {
+        uint32_t refused = hak_load_relaxed(&hak_search_refused);
+        hak_store_relaxed(&hak_search_refused, refused + 1);
+        if (refused % SEARCH_REFUSALS != 0) {
+            return 0;
+        }
+    }
+    uint64_t now = hak_os_now_ns() / HAK_EVENT_STEP_NS + 1;
+    uint64_t last = hak_load_relaxed(&hak_search_period);
+    /* each period is granted once, and only to whoever moves the word forward */
+    bool is_mine = now > last && hak_cas_acquire(&hak_search_period, &last, now);
+    uint64_t steps = is_mine ? hak_least(now - last, SEARCH_BURST_STEPS) * SEARCH_PERIOD_STEPS : 0;
+    steps += hak_swap_acquire(&hak_search_steps, 0); /* pairs with the release of another search */
+    return (uint32_t)hak_least(steps, SEARCH_BURST_STEPS);
+}
+
+/* --- places ----------------------------------------------------------------------------------- */
+
+/* The slab of an address where a block of the class starts; NULL: there is none. */
+static hak_slab_t *search_slab_of(const void *address, unsigned sc) {
+    uintptr_t index = hak_pagemap_index(hak_pagemap_base(), address);
+    uint32_t entry = hak_pagemap_at(hak_pagemap_base(), index);
+    if ((uintptr_t)address >> 48 != 0 || !hak_slab_is_entry(entry) ||
+        hak_sc_of_entry(entry) != sc) {
+        return NULL;
+    }
+    hak_superslab_t *superslab = hak_pagemap_superslab_at(index, address);
+    if (superslab == NULL) {
+        return NULL; /* it was unmapped after the first look */
+    }
+    hak_slab_t *slab = hak_slab_in(superslab, address);
+    uint32_t unit = (uint32_t)((const hak_unit_record_t *)slab - superslab->unit);
+    uint32_t offset = (uint32_t)((uintptr_t)address % HAK_SUPERSLAB_BYTES) - unit * HAK_UNIT_BYTES;
+    return hak_sc_index(&hak_sc_info[sc], offset) < hak_sc_info[sc].blocks ? slab : NULL;
+}
+
+/* The first word of a block that another thread may have, or the program by now: a hint. */
+static HAK_UNORDERED uintptr_t search_word(const void *block) {
+    return hak_tags_are_on() ? hak_tag_link_word(block)
+                             : *(const volatile uintptr_t *)block ^ hak_link_mask(block);
+}
+
+/* Whether the block is marked as free. Without the owner's lock: of a block in use the bit is clear
+ * and stays so, whatever happens to those beside it, and the slab stays. */
+static HAK_UNORDERED bool search_is_marked(const hak_slab_t *slab, const void *block) {
+    const volatile hak_slab_t *now = slab;
+    const volatile uint64_t *bits = now->bits;
+    uint32_t index = hak_slab_index(slab, block);
+    return index < now->carved && (bits[index / 64] >> index % 64 & 1) != 0;
+}
+
+/* Whether the list leads to the block. What it leads along must stay mapped meanwhile. */
+static bool search_list(search_t *search, const void *head) {
+    while (search->steps != 0 && search_slab_of(head, search->sc) != NULL) {
+        search->steps--;
+        if (head == search->block) {
+            return true;
+        }
+        uintptr_t word = search_word(head);
+        if (!hak_link_looks_free(word)) {
+            return false;
+        }
+        head = hak_link_next(word);
+    }
+    return false;
+}
+
+/* The thread's own lists do not change meanwhile, and their blocks keep their slabs. */
+static bool search_own(search_t *search) {
+    const hak_tcache_t *tcache = hak_tcache_self(hak_pagemap_base());
+    return search_list(search, tcache->bin[search->sc].head) ||
+           search_list(search, tcache->side[search->sc].outbox.head);
+}
+
+/* The lists of the slab; its owner's lock keeps it from retiring. */
+static bool search_slab(search_t *search, const hak_slab_t *slab) {
+    bool is_found = false;
+    const hak_owner_t *refused = NULL;
+    for (unsigned tries = 0; tries < SEARCH_TRIES && search->steps != 0; tries++) {
+        hak_owner_t *owner = hak_load_acquire(&slab->owner); /* pairs REMOTE-3 */
+        if (owner == refused) {                              /* or between two owners */
+            continue;
+        }
+        if (!hak_owner_try_lock(owner)) {
+            refused = owner;
+            search->steps -= (uint32_t)hak_least(search->steps, SEARCH_REFUSED_STEPS);
+            continue;
+        }
+        bool is_owner = hak_load_relaxed(&slab->owner) == owner; /* else it was adopted meanwhile */
+        /* it may have retired, and its place have another slab now */
+        if (is_owner && search_slab_of(search->block, search->sc) == slab) {
+            is_found = search_list(search, slab->free) ||
+                       search_list(search, hak_remote_head(hak_load_relaxed(&slab->remote)));
+        }
+        hak_owner_unlock(owner);
+        if (is_owner) {
+            break;
+        }
+    }
+    return is_found;
+}
+
+/* A list of another thread. Its blocks may be handed out, freed and their slabs retire meanwhile;
+ * no superslab is unmapped as long as the lock is held and the page map shows its slabs. */
+static bool search_foreign_list(search_t *search, void *const *head) {
+    unsigned sights = 0;
+    if (hak_load_relaxed(head) == NULL) {
+        return false;
+    }
+    hak_lock_acquire(HAK_LOCK_SPAN);
+    while (sights < SEARCH_SIGHTS && search_list(search, hak_load_relaxed(head))) {
+        sights++;
+    }
+    hak_lock_release(HAK_LOCK_SPAN);
+    return sights == SEARCH_SIGHTS;
+}
+
+/* Those of threads that ended stay in the registry for ever: each costs a step, too. */
+static bool search_tcache(hak_tcache_t *tcache, void *context) {
+    search_t *search = context;
+    bool is_other = tcache != hak_tcache_self(hak_pagemap_base());
+    search->steps -= search->steps != 0;
+    if (is_other && !hak_tcache_is_left(tcache)) {
+        search->is_found = search_foreign_list(search, &tcache->bin[search->sc].head) ||
+                           search_foreign_list(search, &tcache->side[search->sc].outbox.head);
+    }
+    return !search->is_found && search->steps != 0;
+}
+
+/* --- searches ------------------------------------------------------------------------------------
+ */
+
+/* The block has the tag of a free one. */
+static bool search_lists(const void *block, const hak_slab_t *slab, unsigned sc) {
+    uint32_t budget = search_take_budget();
+    search_t search = {.block = block, .sc = sc, .steps = budget + SEARCH_LEAST_STEPS};
+    search.is_found = search_own(&search);
+    if (budget != 0 && !search.is_found) {
+        search.is_found = search_slab(&search, slab);
+        if (!search.is_found && search.steps != 0) {
+            hak_tcache_visit(search_tcache, &search);
+        }
+    }
+    hak_add_relaxed(&hak_search_steps, search.steps < budget ? search.steps : budget);
+    return search.is_found;
+}
+
+/* A block is cleared when it is freed, its canary too. */
+static bool search_lacks_canary(const void *block, unsigned sc) {
+    void *stripped = hak_tag_strip(block);
+    const uint64_t *canary = hak_harden_canary_at(stripped, hak_sc_info[sc].bytes);
+    uint64_t found = hak_tags_are_on() ? hak_tag_peek((const uintptr_t *)canary) : *canary;
+    return found != hak_harden_canary(stripped);
+}
+
+bool hak_find_free_block(const void *block) {
+    unsigned sc = hak_sc_of_entry(hak_pagemap_get(hak_pagemap_base(), block));
+    const hak_slab_t *slab = search_slab_of(block, sc);
+    if (slab == NULL || search_is_marked(slab, block)) {
+        return slab != NULL; /* else watched, which is in no list; or its slab has retired */
+    }
+    uintptr_t word = search_word(block);
+    const void *next = hak_link_next(word);
+    /* else it is no link of ours, which is cheap to find out */
+    if (!hak_link_looks_free(word) || (next != NULL && search_slab_of(next, sc) == NULL)) {
+        return false;
+    }
+    return HAK_HARDEN ? search_lacks_canary(block, sc) : search_lists(block, slab, sc);
+}
+
+void hak_check_not_marked(const void *block) {
+    unsigned sc = hak_sc_of_entry(hak_pagemap_get(hak_pagemap_base(), block));
+    const hak_slab_t *slab = search_slab_of(block, sc);
+    if (slab == NULL || search_is_marked(slab, block)) { /* its slab has retired, or will give it */
+        hak_fatal(HAK_FATAL_DOUBLE_FREE, block, NULL);
+    }
+}
