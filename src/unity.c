@@ -44,8 +44,9 @@
 
 #include "conf/conf.c"
 #include "guard/guard.c"
-#include "policy/policy.c"
-#include "policy/pressure.c"
+#include "reclaim/limit.c"
+#include "reclaim/reclaim.c"
+#include "reclaim/regret.c"
 
 #include "life/control.c"
 #include "life/fork.c"

@@ -9,6 +9,7 @@
 #include "front/fast.h"
 #include "life/life.h"
 #include "os/os.h"
+#include "reclaim/reclaim.h"
 
 #include <errno.h>
 #include <string.h>

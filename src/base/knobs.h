@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The live parameters the core obeys. conf/ writes them at start and for hak_option_set, policy/ at
- * events, large/room.c one; the rest reads, in slow paths. All are [atomic], relaxed. */
+ * The live parameters the core obeys. conf/ writes them at start and for hak_option_set, reclaim/
+ * at events, large/room.c one; slow paths read them. All are [atomic], relaxed. */
 #ifndef HAK_BASE_KNOBS_H
 #define HAK_BASE_KNOBS_H
 
@@ -22,7 +22,7 @@ typedef struct hak_knobs {
     size_t outbox_bytes; /* what may wait in the outboxes of a thread */
     bool force_libc;     /* route the whole family to the next allocator */
     bool sized_check;    /* a sized free of a wrong size is fatal */
-    /* read by policy/ */
+    /* read by reclaim/ */
     bool learn;
     bool cgroup; /* look at what control groups leave of memory */
     /* read by guard/ */
@@ -39,7 +39,7 @@ typedef struct hak_knobs {
     /* --- set by the learner; read by span/ */
     size_t retain_learned_percent; /* extra share; 0 to 100 */
     size_t retain_wanted_bytes;    /* unused memory exempt from decay */
-    /* --- set by policy/pressure.c; read by large/ */
+    /* --- set by reclaim/limit.c; read by large/ */
     size_t limit_soft_bytes; /* in use and unused together at most; SIZE_MAX: no bound */
     size_t limit_step_bytes; /* what may go because of that until the next look */
     size_t limit_hard_bytes; /* above it goes whatever the step says */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Room for what is about to be used, while control groups leave little (policy/pressure.c says how
+ * Room for what is about to be used, while control groups leave little (reclaim/limit.c says how
  * little): what is in use and what is unused may together not be above a bound, so unused memory
  * goes before fresh memory is taken. A load that takes again what it freed needs no fresh memory,
  * and loses nothing by this. */

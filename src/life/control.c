@@ -15,6 +15,7 @@
 #include "life/life.h"
 #include "life/thread.h"
 #include "os/os.h"
+#include "reclaim/reclaim.h"
 #include "stat/stat.h"
 
 #include <string.h>
@@ -58,7 +59,7 @@ static uint64_t resident_now(void) {
 /* What other threads cache stays. Much of what goes back may not have been resident: RSS tells. */
 static void action_trim(unsigned keep, const hak_sink_t *sink) {
     uint64_t before = resident_now();
-    (void)hak_life_trim(keep);
+    (void)hak_reclaim_trim(keep);
     uint64_t after = resident_now();
     hak_report_head(sink);
     hak_sink_format(sink, ",\n\"returned_bytes\":%l,\"rss_before_bytes\":%l,\"rss_bytes\":%l}\n",

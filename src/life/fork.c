@@ -14,7 +14,7 @@
 #include "life/life.h"
 #include "os/lock.h"
 #include "os/os.h"
-#include "policy/policy.h"
+#include "reclaim/reclaim.h"
 
 #include <pthread.h>
 
@@ -66,7 +66,7 @@ static HAK_COLD void fork_child(void) {
     }
     hak_tcache_after_fork(hak_lock_fork_is_clean);
     hak_guard_after_fork(hak_lock_fork_is_clean);
-    hak_policy_after_fork();
+    hak_reclaim_after_fork();
     hak_life_scavenger_after_fork();
     hak_life_control_after_fork();
     hak_event_after_fork();

@@ -8,11 +8,10 @@
 #include "front/event.h"
 #include "front/tcache.h"
 #include "guard/guard.h"
-#include "large/large.h"
 #include "life/life.h"
 #include "os/lock.h"
 #include "os/os.h"
-#include "policy/policy.h"
+#include "reclaim/reclaim.h"
 
 #include "base/check.h"
 #include "base/knobs.h"
@@ -21,30 +20,6 @@ enum { START_NOT_YET, START_RUNNING, START_DONE };
 
 static uint32_t start_state;     /* [atomic] */
 static const void *start_thread; /* [atomic] who runs it: hooks may allocate on the way */
-
-enum { EVENT_OWNERS = 4 };
-
-static void event_tend(hak_tcache_t *tcache) {
-    (void)tcache;
-    hak_owner_tend(EVENT_OWNERS);
-}
-
-static void event_purge(hak_tcache_t *tcache) {
-    (void)tcache;
-    hak_span_purge_if_over();
-    hak_large_trim_if_over();
-}
-
-static void event_holes(hak_tcache_t *tcache) {
-    (void)tcache;
-    hak_owner_decay_holes();
-}
-
-static void event_learn(hak_tcache_t *tcache) {
-    (void)tcache;
-    hak_policy_tick();
-    hak_policy_limit_tick();
-}
 
 static void secrets_init(void) {
     uint64_t random[3];
@@ -78,10 +53,8 @@ static void process_start(void) {
     hak_event_register(hak_outbox_flush, HAK_EVENT_OWN);
     hak_event_register(hak_budget_shrink_idle, HAK_EVENT_OWN);
     hak_event_register(hak_guard_follow, HAK_EVENT_OWN);
-    hak_event_register(event_tend, HAK_EVENT_PROCESS);
-    hak_event_register(event_purge, HAK_EVENT_PROCESS);
-    hak_event_register(event_learn, HAK_EVENT_PROCESS);
-    hak_event_register(event_holes, HAK_EVENT_STEP);
+    hak_event_register(hak_reclaim_tend, HAK_EVENT_PROCESS);
+    hak_event_register(hak_reclaim_step, HAK_EVENT_STEP);
     hak_event_register(hak_life_scavenge, HAK_EVENT_PROCESS);
     hak_life_next_init();
     hak_conf_read();
@@ -126,7 +99,7 @@ void hak_life_process_start(void) {
 /* Files are opened while there is one thread, or not at all; the quota of CPU time is noted. */
 static void groups_look(void) {
     if (hak_load_relaxed(&hak_knobs.cgroup) && !hak_load_relaxed(&hak_knobs.force_libc)) {
-        hak_policy_limit_tick();
+        hak_limit_tick();
     }
 }
 

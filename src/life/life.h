@@ -17,9 +17,6 @@ void hak_life_detour_end(uintptr_t tcache);
 void hak_life_scavenge(hak_tcache_t *tcache);
 /* In the child of a fork. */
 void hak_life_scavenger_after_fork(void);
-/* malloc_trim: all that nobody uses goes back to the kernel but about `keep` bytes of whole units,
- * and what the calling thread caches. Returns the bytes. */
-size_t hak_life_trim(size_t keep);
 /* The control channel and the report at exit; part of process start, and, when the C library is up,
  * of the start of the program. */
 void hak_life_control_init(void);

@@ -17,7 +17,6 @@
 #include "base/knobs.h"
 #include "front/event.h"
 #include "front/tcache.h"
-#include "large/large.h"
 #include "life/life.h"
 #include "life/thread.h"
 #include "os/os.h"
@@ -57,14 +56,4 @@ void hak_life_scavenge(hak_tcache_t *tcache) {
 
 void hak_life_scavenger_after_fork(void) {
     hak_store_relaxed(&scavenger_is_there, 0);
-}
-
-size_t hak_life_trim(size_t keep) {
-    hak_tcache_t *tcache = hak_tcache_self(hak_pagemap_base());
-    if (!hak_tcache_is_empty(tcache)) {
-        hak_tcache_flush(tcache);
-    }
-    hak_owner_collect();
-    size_t given_back = hak_large_trim(keep) + hak_owner_purge_holes();
-    return given_back + hak_span_purge(keep);
 }

@@ -6,7 +6,7 @@
 #include "base/atomics.h"
 #include "base/knobs.h"
 #include "double/os_fault.h"
-#include "policy/policy.h"
+#include "reclaim/reclaim.h"
 #include "tight_load.h"
 
 static size_t current_bytes, limit_bytes; /* [atomic] */
@@ -59,7 +59,7 @@ static void tight_group_is_seldom_passed(void) {
     limit_bytes = load.limit_bytes;
     hak_os_fault_files(serve);
     hak_os_fault_groups_anew();
-    hak_pressure = (hak_pressure_t){0}; /* as if the process began in this group */
+    hak_limit = (hak_limit_t){0}; /* as if the process began in this group */
     tight_load_t aware = run(true);
     EXPECT(hak_knobs.limit_bytes == limit_bytes && hak_knobs.is_tight);
     tight_load_t other = run(false);

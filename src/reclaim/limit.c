@@ -6,7 +6,7 @@
  * each second, five times a second while little is left, at most 20 times a second when what the
  * process uses grew beyond what the last look allowed. Measured in
  * docs/experiments/0029-cgroup-memory.md. */
-#include "policy/policy.h"
+#include "reclaim/reclaim.h"
 
 #include "base/atomics.h"
 #include "base/counters.h"
@@ -39,7 +39,7 @@ static const uint64_t LOOK_TIGHT_NS = 200u * 1000 * 1000;
 static const uint64_t LOOK_OVER_NS = 50u * 1000 * 1000;
 static const uint64_t LOOK_NEVER_NS = UINT64_MAX;
 
-HAK_LOCKED_STATE hak_pressure_t hak_pressure;
+HAK_LOCKED_STATE hak_limit_t hak_limit;
 
 static uint64_t bytes_above(uint64_t a, uint64_t b) {
     return a > b ? a - b : 0;
@@ -47,26 +47,26 @@ static uint64_t bytes_above(uint64_t a, uint64_t b) {
 
 /* Memory that is given back and wanted again before the next look helped nobody: then less may go
  * until the next. */
-static void pressure_learn(void) {
+static void limit_learn(void) {
     const uint64_t given[2] = {hak_load_relaxed(&hak_counters.room_span_bytes),
                                hak_load_relaxed(&hak_counters.room_huge_bytes)};
     const uint64_t wanted[2] = {hak_load_relaxed(&hak_counters.purge_regret_units) * HAK_UNIT_BYTES,
                                 hak_load_relaxed(&hak_counters.huge_map_bytes)};
-    uint64_t all = 0, regret = 0, backoff = hak_load_relaxed(&hak_pressure.backoff);
+    uint64_t all = 0, regret = 0, backoff = hak_load_relaxed(&hak_limit.backoff);
     for (unsigned i = 0; i < 2; i++) {
-        uint64_t part = given[i] - hak_swap_acquire(&hak_pressure.given[i], given[i]);
-        uint64_t again = wanted[i] - hak_swap_acquire(&hak_pressure.wanted[i], wanted[i]);
+        uint64_t part = given[i] - hak_swap_acquire(&hak_limit.given[i], given[i]);
+        uint64_t again = wanted[i] - hak_swap_acquire(&hak_limit.wanted[i], wanted[i]);
         all += part;
         regret += hak_least(part, again);
     }
     backoff =
         regret > all / 2 ? hak_least(backoff + BACKOFF_UP, BACKOFF_MOST) : bytes_above(backoff, 1);
-    hak_store_relaxed(&hak_pressure.backoff, backoff);
+    hak_store_relaxed(&hak_limit.backoff, backoff);
 }
 
 /* What the process may have from now on, and whether that needs more than giving back what is
  * unused. */
-static void pressure_bound(const hak_os_memory_t *memory, const hak_footprint_t *has) {
+static void limit_set(const hak_os_memory_t *memory, const hak_footprint_t *has) {
     uint64_t limit = hak_least(memory->limit_bytes, 1ull << 60);
     uint64_t used = hak_least(memory->used_bytes, 1ull << 60);
     uint64_t reserve = hak_least(limit / RESERVE_PART, RESERVE_MOST);
@@ -74,7 +74,7 @@ static void pressure_bound(const hak_os_memory_t *memory, const hak_footprint_t 
     uint64_t room = bytes_above(limit + has->unused_bytes + has->cached_bytes, used);
     uint64_t part = hak_load_relaxed(&hak_knobs.is_tight) ? RELAXED_PART : TIGHT_PART;
     size_t step = STEP_LEAST + has->all_bytes / STEP_PART;
-    step >>= hak_load_relaxed(&hak_pressure.backoff);
+    step >>= hak_load_relaxed(&hak_limit.backoff);
     hak_store_relaxed(&hak_knobs.limit_step_bytes, step);
     hak_store_relaxed(&hak_knobs.limit_hard_bytes,
                       bytes_above(may_have, reserve / RESERVE_HARD_PART));
@@ -84,18 +84,18 @@ static void pressure_bound(const hak_os_memory_t *memory, const hak_footprint_t 
 }
 
 /* Returns the pause before the next look. */
-static uint64_t pressure_look(const hak_footprint_t *has) {
+static uint64_t limit_look(const hak_footprint_t *has) {
     hak_os_memory_t memory;
     hak_count(pressure_look);
-    pressure_learn();
+    limit_learn();
     if (hak_os_memory_limit(&memory)) {
-        hak_store_relaxed(&hak_pressure.misses, 0);
-        pressure_bound(&memory, has);
+        hak_store_relaxed(&hak_limit.misses, 0);
+        limit_set(&memory, has);
         return hak_load_relaxed(&hak_knobs.is_tight) ? LOOK_TIGHT_NS : LOOK_NS;
     }
-    bool had_limit = hak_load_relaxed(&hak_knobs.limit_bytes) != 0 ||
-                     hak_load_relaxed(&hak_pressure.misses) != 0;
-    if (had_limit && hak_add_relaxed(&hak_pressure.misses, 1) + 1 < MISSES_MOST) {
+    bool had_limit =
+        hak_load_relaxed(&hak_knobs.limit_bytes) != 0 || hak_load_relaxed(&hak_limit.misses) != 0;
+    if (had_limit && hak_add_relaxed(&hak_limit.misses, 1) + 1 < MISSES_MOST) {
         return LOOK_NS; /* files cannot be read just now, perhaps because memory is out */
     }
     hak_store_relaxed(&hak_knobs.limit_soft_bytes, SIZE_MAX);
@@ -105,10 +105,10 @@ static uint64_t pressure_look(const hak_footprint_t *has) {
     return had_limit ? LOOK_NS : LOOK_NEVER_NS;
 }
 
-void hak_policy_limit_tick(void) {
+void hak_limit_tick(void) {
     size_t most = hak_load_relaxed(&hak_knobs.limit_soft_bytes);
-    uint64_t looked = hak_load_relaxed(&hak_pressure.looked_ns);
-    uint64_t pause = hak_load_relaxed(&hak_pressure.pause_ns), now = hak_os_now_ns();
+    uint64_t looked = hak_load_relaxed(&hak_limit.looked_ns);
+    uint64_t pause = hak_load_relaxed(&hak_limit.pause_ns), now = hak_os_now_ns();
     if (!hak_load_relaxed(&hak_knobs.cgroup) || (most == SIZE_MAX && now - looked < pause)) {
         return;
     }
@@ -116,9 +116,9 @@ void hak_policy_limit_tick(void) {
     hak_large_footprint(&has);
     bool is_over = has.all_bytes > most && has.unused_bytes + has.cached_bytes > LOOK_OVER_LEAST;
     pause = is_over ? LOOK_OVER_NS : pause;
-    if (now - looked >= pause && hak_cas_acquire(&hak_pressure.looked_ns, &looked, now)) {
+    if (now - looked >= pause && hak_cas_acquire(&hak_limit.looked_ns, &looked, now)) {
         bool is_little = most != SIZE_MAX && has.all_bytes < LOOK_LEAST;
-        hak_store_relaxed(&hak_pressure.pause_ns, is_little ? LOOK_LITTLE_NS : pressure_look(&has));
+        hak_store_relaxed(&hak_limit.pause_ns, is_little ? LOOK_LITTLE_NS : limit_look(&has));
     }
     if (has.all_bytes > hak_load_relaxed(&hak_knobs.limit_soft_bytes)) {
         hak_large_make_room(0);

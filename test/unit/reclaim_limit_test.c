@@ -6,7 +6,7 @@
 #include "base/knobs.h"
 #include "double/os_fault.h"
 #include "large/large.h"
-#include "policy/policy.h"
+#include "reclaim/reclaim.h"
 #include "span/span.h"
 #include "unit/unit.h"
 
@@ -56,7 +56,7 @@ static uint64_t looks(void) {
 static void press_second(void) {
     for (unsigned step = 0; step < 10; step++) {
         hak_os_fault_advance_clock(SECOND / 10);
-        hak_policy_limit_tick();
+        hak_limit_tick();
     }
 }
 
@@ -64,7 +64,7 @@ static void press_second(void) {
 static void press_with(size_t is_used) {
     used = is_used;
     hak_os_fault_advance_clock(SECOND);
-    hak_policy_limit_tick();
+    hak_limit_tick();
 }
 
 static int begin(void **state) {
@@ -79,11 +79,11 @@ static int begin(void **state) {
     hak_knobs.retain_min_bytes = (size_t)1 << 40;
     spans_make(1);
     hak_os_fault_advance_clock(100 * SECOND);
-    hak_pressure = (hak_pressure_t){/* the process begins */
-                                    .given = {hak_load_relaxed(&hak_counters.room_span_bytes),
-                                              hak_load_relaxed(&hak_counters.room_huge_bytes)}};
-    hak_pressure.wanted[0] = hak_load_relaxed(&hak_counters.purge_regret_units) * HAK_UNIT_BYTES;
-    hak_pressure.wanted[1] = hak_load_relaxed(&hak_counters.huge_map_bytes);
+    hak_limit = (hak_limit_t){/* the process begins */
+                              .given = {hak_load_relaxed(&hak_counters.room_span_bytes),
+                                        hak_load_relaxed(&hak_counters.room_huge_bytes)}};
+    hak_limit.wanted[0] = hak_load_relaxed(&hak_counters.purge_regret_units) * HAK_UNIT_BYTES;
+    hak_limit.wanted[1] = hak_load_relaxed(&hak_counters.huge_map_bytes);
     hak_knobs.limit_soft_bytes = SIZE_MAX;
     hak_knobs.is_tight = false;
     hak_knobs.limit_bytes = 0;
@@ -180,7 +180,7 @@ static void files_are_read_seldom(void **state) {
     before = looks();
     for (unsigned i = 0; i < 1000; i++) { /* far above, at every event */
         hak_os_fault_advance_clock(SECOND / 1000);
-        hak_policy_limit_tick();
+        hak_limit_tick();
     }
     assert_in_range(looks() - before, 5, 21);
     before = looks();
@@ -273,7 +273,7 @@ static void kernel_that_takes_nothing_is_asked_seldom(void **state) {
     uint64_t before = hak_os_fault_calls(HAK_OS_CALL_PURGE);
     for (unsigned i = 0; i < 1000; i++) {
         hak_os_fault_advance_clock(SECOND / 1000);
-        hak_policy_limit_tick();
+        hak_limit_tick();
         hak_large_make_room(MEBIBYTE);
     }
     assert_in_range(hak_os_fault_calls(HAK_OS_CALL_PURGE) - before, 0, SPANS);

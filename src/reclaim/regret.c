@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The learner: reads counters at events, and writes knobs that slow paths read:
+ *
+ *   retain_learned_percent   0 to 100, on top of retain_percent
+ *   retain_wanted_bytes      what was purged and wanted again soon; at most what was purged
+ *
+ * It minimises regret: a unit that was purged and wanted again soon cost a system call and a page
+ * fault for nothing. The share of regretted purges, averaged 90/10 over windows, raises the bound
+ * of unused memory above REGRET_HIGH and lowers it below REGRET_LOW, for a footprint that
+ * oscillates faster than the decay (span/purge.c). For slower ones as much as was wanted again is
+ * exempt from decay; that fades to a half in 4 s. With learn:0 all windows are calm: learned values
+ * fade. */
+#include "reclaim/reclaim.h"
+
+#include "base/atomics.h"
+#include "base/counters.h"
+#include "base/knobs.h"
+#include "os/os.h"
+
+enum {
+    REGRET_WINDOW_NS = 100 * 1000 * 1000,
+    REGRET_HIGH = 250, /* per mille */
+    REGRET_LOW = 50,
+    RETAIN_STEP_UP = 10, /* percentage points */
+    RETAIN_STEP_DOWN = 1,
+    RETAIN_MOST = 100,
+    WANTED_FADE = 64,
+    WINDOWS_MOST = 1000, /* after which all has faded */
+};
+
+HAK_LOCKED_STATE uint32_t hak_regret_is_busy;       /* [atomic] one thread at a time */
+HAK_LOCKED_STATE uint64_t hak_regret_window_end_ns; /* [atomic] */
+HAK_LOCKED_STATE uint64_t hak_regret_purged_before; /* [holder] of hak_regret_is_busy */
+HAK_LOCKED_STATE uint64_t hak_regret_wanted_before; /* [holder] of hak_regret_is_busy */
+HAK_LOCKED_STATE uint64_t hak_regret_average;       /* [holder] of hak_regret_is_busy, per mille */
+HAK_LOCKED_STATE uint64_t hak_regret_purged_lately; /* [holder] of hak_regret_is_busy, units */
+HAK_LOCKED_STATE uint64_t hak_regret_wanted_lately; /* [holder] of hak_regret_is_busy, units */
+
+/* By at least one unit, so that it ends. */
+static uint64_t faded(uint64_t units) {
+    return units - (units + WANTED_FADE - 1) / WANTED_FADE;
+}
+
+void hak_regret_fade(uint64_t count) {
+    for (count = count > WINDOWS_MOST ? WINDOWS_MOST : count; count > 0; count--) {
+        hak_regret_purged_lately = faded(hak_regret_purged_lately);
+        hak_regret_wanted_lately = faded(hak_regret_wanted_lately);
+    }
+    hak_store_relaxed(&hak_knobs.retain_wanted_bytes, hak_regret_wanted_lately * HAK_UNIT_BYTES);
+}
+
+/* Memory that is wanted long after it was purged was rightly purged. */
+static void regret_remember(uint64_t purged, uint64_t regretted) {
+    hak_regret_purged_lately += purged;
+    uint64_t soon = regretted < hak_regret_purged_lately ? regretted : hak_regret_purged_lately;
+    hak_regret_purged_lately -= soon;
+    hak_regret_wanted_lately += soon;
+    hak_regret_fade(1);
+}
+
+void hak_regret_window(uint64_t purged, uint64_t regretted) {
+    /* what is wanted again may have been purged in an earlier window */
+    uint64_t most = purged > regretted ? purged : regretted;
+    uint64_t share = most == 0 ? 0 : regretted * 1000 / most;
+    hak_regret_average = (hak_regret_average * 9 + share) / 10;
+    size_t percent = hak_load_relaxed(&hak_knobs.retain_learned_percent);
+    if (hak_regret_average > REGRET_HIGH && percent < RETAIN_MOST) {
+        percent = percent + RETAIN_STEP_UP > RETAIN_MOST ? RETAIN_MOST : percent + RETAIN_STEP_UP;
+    } else if (hak_regret_average < REGRET_LOW && percent > 0) {
+        percent -= RETAIN_STEP_DOWN;
+    }
+    hak_store_relaxed(&hak_knobs.retain_learned_percent, percent);
+    regret_remember(purged, regretted);
+}
+
+/* While it is switched off nothing is learned, but what was goes on to fade. */
+static bool regret_has_learned(void) {
+    return hak_load_relaxed(&hak_knobs.retain_learned_percent) != 0 ||
+           hak_load_relaxed(&hak_knobs.retain_wanted_bytes) != 0;
+}
+
+void hak_regret_tick(void) {
+    bool learns = hak_load_relaxed(&hak_knobs.learn);
+    if (!learns && !regret_has_learned()) {
+        return;
+    }
+    uint64_t now = hak_os_now_ns();
+    uint64_t end = hak_load_relaxed(&hak_regret_window_end_ns);
+    if (now < end || hak_swap_acquire(&hak_regret_is_busy, 1) != 0) {
+        return;
+    }
+    hak_regret_fade((now - end) / REGRET_WINDOW_NS);
+    hak_store_relaxed(&hak_regret_window_end_ns, now + REGRET_WINDOW_NS);
+    uint64_t purged = hak_load_relaxed(&hak_counters.purge_units);
+    uint64_t regret = hak_load_relaxed(&hak_counters.purge_regret_units);
+    hak_regret_window(learns ? purged - hak_regret_purged_before : 0,
+                      learns ? regret - hak_regret_wanted_before : 0);
+    hak_regret_purged_before = purged;
+    hak_regret_wanted_before = regret;
+    hak_store_release(&hak_regret_is_busy, 0);
+}
+
+void hak_reclaim_after_fork(void) {
+    hak_store_relaxed(&hak_regret_is_busy, 0);
+}
