@@ -10,30 +10,18 @@
 hak_check_sink_t hak_check_sink;
 hak_process_counters_t hak_counters;
 
-/* Defaults of a process that never read an option; conf/options.def states the same values and a
- * test compares the two. */
+#define KNOB_OWN(knob, initial)
+#define KNOB_START(knob, initial) .knob = (initial),
+#define KNOB_LIVE KNOB_START
+#define KNOB_ALWAYS KNOB_START
+#define HAK_OPTION(name, type, initial, least, most, kept, knob, text) KNOB_##kept(knob, initial)
+/* The defaults, which hold until conf/ has read the options. */
 hak_knobs_t hak_knobs = {
-    .retain_min_bytes = 32u << 20,
-    .retain_percent = 50,
-    .retain_learned_percent = 0,
-    .retain_wanted_bytes = 0,
-    .retain_idle_bytes = 1u << 20,
-    .huge_pages = true,
-    .huge_cache_bytes = 32u << 20,
-    .bin_max_bytes = 128u << 10,
-    .bin_max_blocks = 2048,
-    .cache_bytes = 4u << 20,
-    .outbox_bytes = 128u << 10,
-    .force_libc = false,
-    .sized_check = true,
-    .learn = true,
+#include "base/options.def"
     .limit_soft_bytes = SIZE_MAX,
     .limit_hard_bytes = SIZE_MAX,
-    .cgroup = true,
-    .guard = true,
-    .guard_rate = 131072,
-    .tags = true,
 };
+#undef HAK_OPTION
 
 #define HAK_FATAL_TEXT(name, text) text,
 static const char *const fatal_text[] = {HAK_FATAL_KINDS(HAK_FATAL_TEXT)};

@@ -22,20 +22,21 @@
     HAK_CONF_CHOICE, (const char *const[]) {                                                       \
         __VA_ARGS__, NULL                                                                          \
     }
-#define CONF_KEPT_OWN 0, 0, false
+#define CONF_KEPT_OWN(knob) 0, 0, false
 #define CONF_KEPT_START(knob) offsetof(hak_knobs_t, knob), sizeof hak_knobs.knob, false
 #define CONF_KEPT_LIVE(knob) offsetof(hak_knobs_t, knob), sizeof hak_knobs.knob, true
+#define CONF_KEPT_ALWAYS CONF_KEPT_LIVE
 
-#define HAK_OPTION(name, type, initial, least, most, kept, text)                                   \
-    {#name, text, initial, least, most, CONF_TYPE_##type, CONF_KEPT_##kept},
+#define HAK_OPTION(name, type, initial, least, most, kept, knob, text)                             \
+    {#name, text, initial, least, most, CONF_TYPE_##type, CONF_KEPT_##kept(knob)},
 const hak_conf_option_t hak_conf_options[] = {
-#include "conf/options.def"
+#include "base/options.def"
 };
 #undef HAK_OPTION
 
-#define HAK_OPTION(name, type, initial, least, most, kept, text) OPTION_##name,
+#define HAK_OPTION(name, type, initial, least, most, kept, knob, text) OPTION_##name,
 enum {
-#include "conf/options.def"
+#include "base/options.def"
 };
 #undef HAK_OPTION
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Options: one table (options.def), three sources, the later wins:
+ * Options: one table (base/options.def), three sources, the later wins:
  *   1. the string `hak_options` a program may define;
  *   2. HAKMEM_PROFILE=name, a row of presets.def;
  *   3. HAKMEM_OPTIONS=key:value,...   ("help" prints the table, a bare key means 1, = is as good

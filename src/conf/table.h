@@ -32,10 +32,10 @@ typedef struct hak_conf_preset {
     const char *name, *options, *text;
 } hak_conf_preset_t;
 
-#define HAK_OPTION(name, type, initial, least, most, kept, text) +1
+#define HAK_OPTION(name, type, initial, least, most, kept, knob, text) +1
 enum {
     HAK_CONF_OPTIONS = 0
-#include "conf/options.def"
+#include "base/options.def"
 };
 #undef HAK_OPTION
 
@@ -52,10 +52,10 @@ enum {
 #define HAK_CONF_IS_BYTES
 #define HAK_CONF_IS_CHOICE(...)
 #define HAK_CONF_IS_TEXT +1
-#define HAK_OPTION(name, type, initial, least, most, kept, text) HAK_CONF_IS_##type
+#define HAK_OPTION(name, type, initial, least, most, kept, knob, text) HAK_CONF_IS_##type
 enum {
     HAK_CONF_TEXTS = 0
-#include "conf/options.def"
+#include "base/options.def"
 };
 #undef HAK_OPTION
 

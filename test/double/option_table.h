@@ -38,14 +38,15 @@ typedef struct table_preset {
         __VA_ARGS__, NULL                                                                          \
     }
 #define TABLE_TYPE_TEXT TABLE_TEXT, NULL
-#define TABLE_KEPT_OWN false, false
+#define TABLE_KEPT_OWN(knob) false, false
 #define TABLE_KEPT_START(knob) false, false
 #define TABLE_KEPT_LIVE(knob) true, offsetof(hak_knobs_t, knob) < HAK_KNOBS_SEALED_BYTES
+#define TABLE_KEPT_ALWAYS TABLE_KEPT_LIVE
 
-#define HAK_OPTION(name, type, initial, least, most, kept, text)                                   \
-    {#name, initial, least, most, TABLE_TYPE_##type, TABLE_KEPT_##kept},
+#define HAK_OPTION(name, type, initial, least, most, kept, knob, text)                             \
+    {#name, initial, least, most, TABLE_TYPE_##type, TABLE_KEPT_##kept(knob)},
 static const table_option_t table_options[] = {
-#include "conf/options.def"
+#include "base/options.def"
 };
 #undef HAK_OPTION
 

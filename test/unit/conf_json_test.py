@@ -32,7 +32,7 @@ def check_shape(found):
         assert all(isinstance(value, str) for value in row.values()), row
         for key in ("type", "source"):
             assert row[key] in rows["properties"][key]["enum"], row
-    table = (ROOT / "src/conf/options.def").read_text()
+    table = (ROOT / "src/base/options.def").read_text()
     assert [row["name"] for row in found["options"]] == re.findall(r"^HAK_OPTION\((\w+)", table, re.M)
 
 

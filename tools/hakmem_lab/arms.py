@@ -52,8 +52,8 @@ class Arm:
 
 
 def option_names() -> list[str]:
-    """From the table in src/conf/options.def: the one place where an option exists."""
-    text = (place.ROOT / "src" / "conf" / "options.def").read_text(encoding="utf-8")
+    """From the table in src/base/options.def: the one place where an option exists."""
+    text = (place.ROOT / "src" / "base" / "options.def").read_text(encoding="utf-8")
     return re.findall(r"^HAK_OPTION\w*\(\s*(\w+)", text, re.M)
 
 
