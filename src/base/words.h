@@ -1,52 +1,60 @@
 /* SPDX-License-Identifier: MIT
  *
- * The glossary: one word, one meaning. Forward declarations of every type that crosses a folder.
+ * The glossary: one word, one meaning, by layer. Forward declarations of types that cross folders.
  *
- *   OS page     the kernel's page (4, 16 or 64 KiB, known at run time); never called just "page"
- *   huge page   2 MiB of memory that the kernel maps in one piece, where OS pages have 4 KiB
- *   unit        64 KiB of address space, the granule of the page map
- *   block       one slot handed to the user
- *   size class  index of a block size (`sc`)
- *   span        contiguous run of units handed out by the provider, to a slab or a large block
- *   slab        span cut into blocks of one size class, with one owner
- *   superslab   4 MiB aligned mapping, carved into spans
- *   page map    address -> entry of its unit
- *   tcache      the per-thread cache: bins and outboxes
- *   owner       whom slabs belong to; about one a CPU, with a tag that stands in the page map and a
- *               lock; who has that is its holder, and may touch it and its slabs
- *   home        of a thread, the owner it refills from; several threads share one
- *   bin         LIFO of free blocks of one class in a tcache
- *   remote free a free of a block whose slab belongs to another owner than the thread's home
- *   outbox      list of a tcache, one a class, of the blocks it freed for other owners
- *   hand over   send an outbox to the owners, in batches; recycle: take it as the next bin instead
- *   sort, spill give the blocks of a list back to their slabs, or in batches to their owners
- *   tick        a slow path that counts: a refill, a full bin or outbox, the free of a large block
- *   event       what front/event.h has registered; runs at every 256th tick, or by time
- *   topic       one of what the control channel, or the report at exit, tells
- *   peer        who is connected to the control channel
- *   quarantine  where freed blocks wait in hardened builds: they are held back
- *   canary      bytes behind what the user has, which nobody but us knows; guard: what nobody may
- *               touch, behind a block or a superslab; seal: make read-only for good
- *   mark        a bit that says a block is free
- *   tag         of an owner: in page-map entries; of a free block: the low 16 bits of its link
- *   fresh       a block that was never handed out
- *   batch       blocks of one slab on their way to its owner
- *   own list    of a slab, what batches brought to it
- *   idle        an owner that is no thread's home; a bin not used lately; memory nobody needs
- *   guest       who allocates without a tcache
- *   adopt       an owner takes a slab over from one that is no thread's home, or has some to spare
- *   retire      an empty slab gives its span back to the provider
- *   large       span of up to 1 MiB (more after it grew in place) inside a superslab
- *   huge        mapping of its own, above that
- *   purge       give physical memory back, keep the address
- *   decay       what nobody needed for a window of time is purged
- *   hole        OS pages of a slab that no block in use touches
- *   clean       a unit that is known to read as zero
- *   guarded     a block alone on its OS page, between two that nobody may touch (guard/); for
- *               users: watched
- *   slot        the place of a guarded block, and its record
- *   stack       the return addresses of a thread, innermost first; frame: one of them
- *   trap        a signal of the kernel because of a memory access */
+ * os      OS page       the kernel's page: 4, 16 or 64 KiB, known at run time; never just "page"
+ *         huge page     2 MiB that the kernel maps in one piece, where OS pages have 4 KiB
+ *         purge         return memory to the kernel and keep the addresses
+ *         MTE tag       four bits of memory and address that the processor compares (aarch64)
+ * span    unit          64 KiB of address space, the granule of the page map
+ *         page map      address -> entry of its unit: owner id and size class, or another kind
+ *         superslab     4 MiB aligned mapping, carved into spans; its record lies elsewhere
+ *         span          contiguous run of units, for a slab or a large block
+ *         clean         a unit that is known to read as zero; dirty: one that holds memory
+ * slab    block         one slot handed to the user
+ *         size class    index of a block size (`sc`)
+ *         slab          span cut into blocks of one size class, with one owner
+ *         fresh         a block that was never handed out; carve: link fresh blocks
+ *         mark          a bit in the bitmap of a slab: this block is free and stores no link
+ *         free marker   the low 16 bits of a link, in every free block of a list
+ *         own list      of a slab: the blocks that remote batches brought back
+ *         purged pages  OS pages of a slab without a block in use, returned to the kernel
+ *         owner         a heap: slabs, a lock, an owner id; about one per CPU, shared by threads
+ *         owner id      the number of an owner in page-map entries
+ *         held          an owner whose lock is taken; its holder alone touches it and its slabs
+ *         home          of a thread: the owner it refills from
+ *         idle          an owner that is no thread's home; a bin that was not used lately
+ *         adopt         move a slab from an idle owner, or one with many partial slabs, to another
+ *         retire        return the span of an empty slab
+ *         remote free   a free of a block whose slab belongs to another owner than the home
+ *         batch         blocks of one slab on their way to its owner; drain: receive them
+ * large   large         block in a span of up to 1 MiB (more after it grew in place)
+ *         huge          block in a mapping of its own, above 1 MiB
+ *         huge cache    freed huge blocks that keep their memory for reuse, as extents
+ *         vacant        a range of addresses without memory, kept where unmapping costs a mapping
+ * front   hit path      a malloc or free that the bins serve; every other call is a slow path
+ *         tcache        the cache of one thread: bins and outboxes
+ *         bin           LIFO of free blocks of one class; slots left: the number it still takes
+ *         refill        fill an empty bin from the home; overflow: a free that finds a full bin
+ *         flush         empty a list: into slabs of the home, and in batches to other owners
+ *         outbox        list of a tcache, one a class, of the blocks it freed for other owners
+ *         recycle       make an outbox the next bin
+ *         budget        the growth that the bins of all threads share
+ *         fallback      the tcache, under a lock, of threads that have none of their own
+ *         tick          a slow path that counts: a refill, a full bin or outbox, a large free
+ *         event         a callback of front/event.h; runs at every 256th tick, or by time
+ * reclaim bound         the unused memory that may be kept; memory above it is purged
+ *         decay         purge the memory that nobody needed in a window of time
+ *         regret        purged memory that was needed again soon
+ *         limit         of a control group: the memory that the process may use
+ * guard   guarded       a block alone on its OS page, between two inaccessible ones (watched)
+ *         slot          the place of a guarded block, and its record
+ *         guard         inaccessible addresses behind a block or a superslab
+ * harden  canary        secret bytes behind the user's part of a block
+ *         quarantine    freed blocks that are held back; seal: make read-only for good
+ * life    underlying    the allocator that ours replaces: the C library's, or the next one
+ *         scavenger     an optional thread that runs events while the program is idle
+ * control topic         a document of the control channel or the exit report; peer: a client */
 #ifndef HAK_BASE_WORDS_H
 #define HAK_BASE_WORDS_H
 
