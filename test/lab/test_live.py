@@ -122,17 +122,18 @@ def test_page_without_such_rows_has_no_table():
     assert 'id="live"' in report.render(fake.summary()) and 'id="live"' not in report.render(fake.summary(rows=1))
 
 
-def test_readme_says_it_in_a_sentence(tmp_path):
+def test_page_of_results_says_it_in_a_sentence(tmp_path):
     run = fake.summary()
     cell = run.rows[7].cells["hakmem"]
     for rest, words in ((run.rows, f"hakmem 0.1.0 {wording.short(cell.peak_to_live)} / "
                                    f"{wording.short(cell.end_to_live)}"), (run.rows[:7], "")):
-        readme = tmp_path / "README.md"
-        readme.write_text(f"{publish.BEGIN}\n{publish.END}\n", encoding="utf-8")
+        readme, page = tmp_path / "README.md", tmp_path / "RESULTS.md"
+        for one in (readme, page):
+            one.write_text(f"{publish.BEGIN}\n{publish.END}\n", encoding="utf-8")
         run.rows = rest
         path = publish.write_csv(run, tmp_path)
-        publish.write_readme(path, readme, tmp_path / "lab.svg")
-        text = readme.read_text(encoding="utf-8")
+        publish.write_pages(path, readme, page, tmp_path / "lab.svg")
+        text = page.read_text(encoding="utf-8")
         assert ("RSS / live bytes, geometric means of 1 memory row" in text) == bool(words) and words in text
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What of a run is committed: the CSV file, and README's table and picture made from it."""
+"""What of a run is committed: the CSV file, and the tables and the picture that are made from it."""
 import copy
 import dataclasses
 import math
@@ -17,6 +17,15 @@ from hakmem_lab.model import ArmInfo, Cell, Verdict
 TEXT = f"# title\n\nbefore\n\n{publish.BEGIN}\nold\n{publish.END}\n\nafter\n"
 
 
+def pages(tree: Path) -> tuple[Path, Path]:
+    """README and the page of results, with markers."""
+    found = tree / "README.md", tree / "bench" / "results" / "README.md"
+    for path in found:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(TEXT, encoding="utf-8")
+    return found
+
+
 @pytest.fixture
 def summary():
     return fake.summary()
@@ -24,8 +33,8 @@ def summary():
 
 @pytest.fixture
 def tree(tmp_path, summary):
-    """A small repository: README.md with markers, and the run's CSV file."""
-    (tmp_path / "README.md").write_text(TEXT, encoding="utf-8")
+    """A small repository: two pages with markers, and the run's CSV file."""
+    pages(tmp_path)
     publish.write_csv(summary, tmp_path / "bench" / "results")
     return tmp_path
 
@@ -34,9 +43,15 @@ def csv_of(tree: Path) -> Path:
     return publish.newest_csv(tree / "bench" / "results")
 
 
-def write(tree: Path) -> tuple[str, str]:
-    publish.write_readme(csv_of(tree), tree / "README.md", tree / "docs" / "lab.svg")
-    return (tree / "README.md").read_text(encoding="utf-8"), (tree / "docs" / "lab.svg").read_text(encoding="utf-8")
+def write(tree: Path) -> tuple[str, str, str]:
+    """README, the page of results, the picture."""
+    paths = tree / "README.md", tree / "bench" / "results" / "README.md", tree / "docs" / "lab.svg"
+    publish.write_pages(csv_of(tree), *paths)
+    return tuple(path.read_text(encoding="utf-8") for path in paths)
+
+
+def rows_of(text: str) -> list[str]:
+    return [line for line in text.splitlines() if line.startswith("|")]
 
 
 def same(a, b) -> bool:
@@ -128,19 +143,32 @@ def test_newest_is_the_run_that_began_last(tree, summary):
         publish.newest_csv(tree / "docs")
 
 
-# --- README ---------------------------------------------------------------------------------------
+# --- pages ----------------------------------------------------------------------------------------
 
-def test_readme_is_made_between_the_markers_only(tree):
-    text, picture = write(tree)
-    assert text.startswith("# title\n\nbefore\n\n" + publish.BEGIN) and text.endswith(publish.END + "\n\nafter\n")
-    assert "\nold\n" not in text and "](docs/lab.svg)" in text
-    assert "](bench/results/0.1.0-x86_64-amd-epyc-7b13-2cpu.csv)" in text
-    assert write(tree) == (text, picture)
+def test_pages_are_made_between_the_markers_only(tree):
+    readme, page, picture = write(tree)
+    for text in (readme, page):
+        assert text.startswith("# title\n\nbefore\n\n" + publish.BEGIN)
+        assert text.endswith(publish.END + "\n\nafter\n") and "\nold\n" not in text
+    assert "](docs/lab.svg)" in readme and "](bench/results/README.md)" in readme
+    assert "](0.1.0-x86_64-amd-epyc-7b13-2cpu.csv)" in page
+    assert write(tree) == (readme, page, picture)
 
 
-def test_readme_table_shows_the_means(tree, summary):
-    text, _ = write(tree)
-    table = [line for line in text.splitlines() if line.startswith("|")]
+def test_readme_table_shows_three_columns_of_a_few(tree, summary):
+    table, found = rows_of(write(tree)[0]), means(publish.read_csv(csv_of(tree)))
+    assert [head.strip() for head in table[0].strip("|").split("|")] == \
+        ["Allocator", "Time, 8 rows", "Peak memory, 8 rows", "Real programs (2): time / peak memory"]
+    shown = [line.replace("*", "").split("|")[1].strip() for line in table[2:]]
+    assert shown[0] == "hakmem 0.1.0" and 4 <= len(shown) <= 5 and all(name.startswith(("hakmem", *publish.SHORT))
+                                                                       for name in shown)
+    mine, mean = next(line for line in table if "**hakmem 0.1.0**" in line).split("|")[2:4], found.of("hakmem")
+    assert [float(word) for word in mine] == pytest.approx([mean.time, mean.peak], abs=0.0051)
+
+
+def test_page_table_shows_the_means(tree, summary):
+    _, text, _ = write(tree)
+    table = rows_of(text)
     found = means(publish.read_csv(csv_of(tree)))
     assert len(table) == 2 + 7 and found.rows == 11  # the user's own program is not in it
     assert found.common == 8  # not those where jemalloc, tcmalloc or scudo has no time
@@ -178,15 +206,15 @@ def test_means_over_all_rows_are_over_the_same_rows(summary):
     assert means(dataclasses.replace(summary, rows=[apart])).rows == 1  # `--base newest`: there is nothing else
 
 
-def test_readme_table_stays_short_and_leaves_nobody_out(tree, summary):
+def test_page_table_stays_short_and_leaves_nobody_out(tree, summary):
     for number in range(9):
         name = f"other{number}"
         summary.arms.append(ArmInfo(name, f"{name} 1.0", version="1.0"))
         for row in summary.rows:
             row.cells[name] = dataclasses.replace(row.cells["glibc"], arm=name, time_ratio=4.0 + number)
     publish.write_csv(summary, tree / "bench" / "results")
-    text, _ = write(tree)
-    assert len([line for line in text.splitlines() if line.startswith("|")]) == 14
+    _, text, _ = write(tree)
+    assert len(rows_of(text)) == 14
     assert "Slower: " in text and all(f"other{number} 1.0" in text for number in range(9))
     assert "**hakmem 0.1.0**" in text
 
@@ -196,23 +224,26 @@ def test_readme_table_stays_short_and_leaves_nobody_out(tree, summary):
     (f"{publish.BEGIN}\n", "lab: end"), (f"{publish.END}\n{publish.BEGIN}\n", "before"),
 ])
 def test_wrong_markers_are_refused(tree, text, words):
-    (tree / "README.md").write_text(text, encoding="utf-8")
-    with pytest.raises(LabError, match=words):
-        write(tree)
-    assert (tree / "README.md").read_text(encoding="utf-8") == text and not (tree / "docs").exists()
+    for path in pages(tree):
+        pages(tree)
+        path.write_text(text, encoding="utf-8")
+        with pytest.raises(LabError, match=words):
+            write(tree)
+        assert path.read_text(encoding="utf-8") == text and not (tree / "docs").exists()
 
 
 def test_missing_files_are_named(tree):
     with pytest.raises(LabError, match="cannot read .*none.csv"):
-        publish.write_readme(tree / "none.csv", tree / "README.md", tree / "docs" / "lab.svg")
-    with pytest.raises(LabError, match="cannot read .*NONE.md"):
-        publish.write_readme(csv_of(tree), tree / "NONE.md", tree / "docs" / "lab.svg")
+        publish.write_pages(tree / "none.csv", *pages(tree), tree / "docs" / "lab.svg")
+    for paths in ((tree / "NONE.md", pages(tree)[1]), (pages(tree)[0], tree / "NONE.md")):
+        with pytest.raises(LabError, match="cannot read .*NONE.md"):
+            publish.write_pages(csv_of(tree), *paths, tree / "docs" / "lab.svg")
 
 
 # --- picture --------------------------------------------------------------------------------------
 
 def test_picture_is_small_and_well_formed(tree):
-    _, picture = write(tree)
+    *_, picture = write(tree)
     root = ElementTree.fromstring(picture)
     assert root.get("width") == "900" and len(picture) < 150_000 and picture.endswith("</svg>\n")
     texts = ["".join(element.itertext()) for element in root.findall(".//{*}text")]
@@ -231,27 +262,39 @@ def test_picture_of_few_figures(tmp_path, summary):
             cell.failure, cell.time, cell.time_ratio, cell.peak_ratio = "signal 6 (SIGABRT)", None, None, None
         elif name != "hakmem":
             cell.peak_ratio = cell.peak_kib = None
-    (tmp_path / "README.md").write_text(TEXT, encoding="utf-8")
+    pages(tmp_path)
     publish.write_csv(summary, tmp_path / "bench" / "results")
-    text, picture = write(tmp_path)
+    _, text, picture = write(tmp_path)
     ElementTree.fromstring(picture)
     assert "✕" in picture and "– / – ✕1" in text
 
 
 # --- this repository ------------------------------------------------------------------------------
 
-def test_readme_of_the_tree_matches_its_newest_results(tmp_path):
+PAGES = (publish.README, publish.RESULTS_PAGE, publish.PICTURE)
+
+
+def test_pages_of_the_tree_match_its_newest_results(tmp_path):
     if not any(place.RESULTS.glob("*.csv")):
         pytest.skip("no results are published yet")
-    for path in (publish.README, publish.PICTURE):
+    for path in (*PAGES, publish.newest_csv()):
         copied = tmp_path / path.relative_to(place.ROOT)
         copied.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(path, copied)
-    source = publish.newest_csv()
-    copied = tmp_path / source.relative_to(place.ROOT)
-    copied.parent.mkdir(parents=True)
-    shutil.copy(source, copied)
     write(tmp_path)
-    for path in (publish.README, publish.PICTURE):
+    for path in PAGES:
         assert (tmp_path / path.relative_to(place.ROOT)).read_bytes() == path.read_bytes(), \
-            f"{path.name} is not what {source.name} gives: make it anew"
+            f"{path.name} is not what {publish.newest_csv().name} gives: make it anew"
+
+
+def test_claims_of_the_readme_are_what_its_newest_results_say():
+    found = means(publish.read_csv(publish.newest_csv()))
+    mine, text = found.of("hakmem"), " ".join(publish.README.read_text(encoding="utf-8").split())
+    second = min((found.of(arm.name) for arm in found.arms if arm.name != "hakmem"),
+                 key=lambda mean: (math.isnan(mean.time), mean.time))
+    name = next(arm.label for arm in found.arms if found.of(arm.name) is second)
+    assert mine.time < second.time
+    assert f"{1 - mine.time / second.time:.0%} less time than {name}".replace("%", " %") in text
+    assert f"{mine.peak / second.peak:.0%} of {name}'s peak memory".replace("%", " %") in text
+    assert f"{mine.peak / found.of('glibc').peak - 1:.0%} more than glibc".replace("%", " %") in text
+    assert f"over {found.common} rows" in text

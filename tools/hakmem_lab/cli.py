@@ -227,12 +227,12 @@ def ab(idea: str = typer.Argument(help="what is new: options (learn:0), a librar
 
 @app.command("report")
 def report_(name: str = RunName, figures: bool = typer.Option(False, "--png", help="the figures as PNG files too"),
-            publish_: bool = typer.Option(False, "--publish", help="CSV into bench/results, and the README from it"),
-            readme: bool = typer.Option(False, "--readme", help="only the README's table and picture, from the CSV")
+            publish_: bool = typer.Option(False, "--publish", help="CSV into bench/results, and the pages from it"),
+            readme: bool = typer.Option(False, "--readme", help="only the pages' tables and the picture, from the CSV")
             ) -> None:
-    """Writes the HTML report of a run; with options also figures, CSV, README."""
+    """Writes the HTML report of a run; with options also figures, CSV, pages."""
     if readme:
-        publish.write_readme()
+        publish.write_pages()
         return
     folder = prepare.find_run(name)
     found = summary.summarise(records.Run(folder))
@@ -245,7 +245,7 @@ def report_(name: str = RunName, figures: bool = typer.Option(False, "--png", he
         if not found.complete:
             raise LabError(f"the run {found.id} is not complete; go on with --resume first")
         table = results.write_csv(found)
-        publish.write_readme(table)
+        publish.write_pages(table)
         say(f"published: {table}")
 
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""What of a run is committed: its CSV file, and from that the table and the picture in README.md.
+"""What of a run is committed: its CSV file, and from that README's short table and picture, and the page of results.
 
-The same CSV gives the same bytes. README's part lies between two markers; the rest of the file is left as it is.
+The same CSV gives the same bytes. Each page's part lies between two markers; the rest of the page is left as it is.
 """
 from __future__ import annotations
 
@@ -18,11 +18,14 @@ from .picture import draw
 from .results import newest_csv, read_csv, write_csv
 from .sheet import clip
 
-__all__ = ["newest_csv", "read_csv", "write_csv", "write_readme", "BEGIN", "END", "README", "PICTURE"]
+__all__ = ["newest_csv", "read_csv", "write_csv", "write_pages", "BEGIN", "END", "README", "RESULTS_PAGE",
+           "PICTURE"]
 
 README = place.ROOT / "README.md"
+RESULTS_PAGE = place.RESULTS / "README.md"
 PICTURE = place.ROOT / "docs" / "lab.svg"
 BEGIN, END = "<!-- lab: begin -->", "<!-- lab: end -->"
+SHORT = ("mimalloc", "snmalloc", "jemalloc", "glibc")  # beside the subject in README's table
 MOST_ARMS = 12  # lines of the table, without its two head lines; the slowest beyond that are named below it
 
 
@@ -102,7 +105,8 @@ def _against_live(summary: RunSummary, names: dict[str, str]) -> list[str]:
             f"the end of the work: {', '.join(words)}."]
 
 
-def _section(summary: RunSummary, csv_link: str, picture_link: str) -> list[str]:
+def _section(summary: RunSummary, csv_link: str) -> list[str]:
+    """All allocators, all kinds of work."""
     found, names = means(summary), wording.labels(summary)
     arms, rest = _chosen(found, summary.subject)
     noisy = sum(row.noisy for row in summary.ranked)
@@ -124,10 +128,30 @@ def _section(summary: RunSummary, csv_link: str, picture_link: str) -> list[str]
         text.append(f"{noisy} of {wording.count(len(summary.ranked), 'row')} {verb} noisy: small differences "
                     "mean nothing there.")
     return [BEGIN, f"<!-- Made by the lab from {csv_link}: do not edit. -->",
-            f"![Time and peak memory of each allocator; the numbers are in the table]({picture_link})", "",
             "Time / peak memory: geometric means of the ratios to each row's best allocator (1.00: best on every "
             f"row; bold: best of the column; {wording.FAILED}: rows that failed).", "",
             *_table(summary, found, arms, names), "", " ".join(text), END]
+
+
+def _short_section(summary: RunSummary, csv_link: str, page_link: str, picture_link: str) -> list[str]:
+    """README's part: three columns of a few well-known allocators, and the picture."""
+    found, names = means(summary), wording.labels(summary)
+    arms = [arm for arm in found.arms if arm.name == summary.subject or arm.name in SHORT]
+    real = next(((title, count) for key, title, count in found.groups if key == "app"), None)
+    heads = ["Allocator", f"Time, {found.common} rows", f"Peak memory, {found.common} rows"]
+    heads += [f"{real[0].capitalize()} ({real[1]}): time / peak memory"] if real else []
+    lines = ["| " + " | ".join(heads) + " |", "|---" + "|--:" * (len(heads) - 1) + "|"]
+    for arm in arms:
+        mean = found.of(arm.name)
+        cells = [_name(arm, found, names, summary.subject), wording.ratio(mean.time), wording.ratio(mean.peak)]
+        cells += [_cell(found.of(arm.name, "app"), math.nan, math.nan)] if real else []
+        lines.append("| " + " | ".join(cells) + " |")
+    return [BEGIN, f"<!-- Made by the lab from {csv_link}: do not edit. -->",
+            *lines, "",
+            "Geometric means of the ratios to each row's best allocator; 1.00 is best on every row. "
+            f"{_plain(_conditions(summary))}. All {len(found.arms)} allocators and all kinds of work: "
+            f"[{page_link}]({page_link}).", "",
+            f"![Time and peak memory of each allocator: nearer to the corner is better]({picture_link})", END]
 
 
 def _replaced(text: str, lines: list[str], path: Path) -> str:
@@ -145,21 +169,28 @@ def _link(path: Path, start: Path) -> str:
     return Path(os.path.relpath(path.resolve(), start.resolve().parent)).as_posix()
 
 
-def write_readme(csv_path: Optional[Path] = None, readme_path: Path = README, picture_path: Path = PICTURE) -> None:
-    """Makes README's part and its picture anew from the CSV file, by default the newest one."""
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise LabError(f"cannot read {path}: {error.strerror}") from error
+
+
+def write_pages(csv_path: Optional[Path] = None, readme: Path = README, page: Path = RESULTS_PAGE,
+                picture: Path = PICTURE) -> None:
+    """Makes the lab's parts of README and of the page of results anew, and the picture, from the CSV file, by default
+    the newest one."""
     csv_path = csv_path or newest_csv()
     summary = read_csv(csv_path)
     if not means(summary).arms:
         raise LabError(f"{csv_path} has no figures to show")
+    texts = {page: _replaced(_read(page), _section(summary, _link(csv_path, page)), page),
+             readme: _replaced(_read(readme), _short_section(summary, _link(csv_path, readme), _link(page, readme),
+                                                             _link(picture, readme)), readme)}
     try:
-        text = readme_path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise LabError(f"cannot read {readme_path}: {error.strerror}") from error
-    section = _section(summary, _link(csv_path, readme_path), _link(picture_path, readme_path))
-    text = _replaced(text, section, readme_path)
-    try:
-        picture_path.parent.mkdir(parents=True, exist_ok=True)
-        whole.write(picture_path, draw(summary))
-        whole.write(readme_path, text)
+        picture.parent.mkdir(parents=True, exist_ok=True)
+        whole.write(picture, draw(summary))
+        for path, text in texts.items():
+            whole.write(path, text)
     except OSError as error:
         raise LabError(f"cannot write {error.filename}: {error.strerror}") from error
