@@ -44,11 +44,8 @@
 #endif
 
 #ifndef __cplusplus
-_Static_assert(HAK_AUDIT == 0 || HAK_AUDIT == 1, "HAK_AUDIT is 0 or 1");
-_Static_assert(HAK_HARDEN == 0 || HAK_HARDEN == 1, "HAK_HARDEN is 0 or 1");
-_Static_assert(HAK_OVERRIDE == 0 || HAK_OVERRIDE == 1, "HAK_OVERRIDE is 0 or 1");
-_Static_assert(HAK_SHARED == 0 || HAK_SHARED == 1, "HAK_SHARED is 0 or 1");
-_Static_assert(HAK_FAULT == 0 || HAK_FAULT == 1, "HAK_FAULT is 0 or 1");
+_Static_assert(((HAK_AUDIT | HAK_HARDEN | HAK_OVERRIDE | HAK_SHARED | HAK_FAULT) & ~1) == 0,
+               "build switches are 0 or 1");
 _Static_assert(sizeof(void *) == 8, "hakmem needs a 64-bit target");
 #endif
 

@@ -148,20 +148,22 @@ void *hak_os_reserve(size_t bytes, size_t align) {
     return os_map_aligned(bytes, align, PROT_NONE);
 }
 
+/* A call of the kernel for a range of memory, which a test can make fail as `kind`. */
+static bool os_range_call(hak_os_call_t kind, long call, void *base, size_t bytes, long argument) {
+    return !os_failed(hak_os_fault_hit(kind) ||
+                      hak_syscall(call, (long)base, (long)bytes, argument, 0, 0, 0) != 0);
+}
+
 bool hak_os_commit(void *base, size_t bytes) {
-    return !os_failed(
-        hak_os_fault_hit(HAK_OS_CALL_COMMIT) ||
-        hak_syscall(SYS_mprotect, (long)base, (long)bytes, PROT_READ | PROT_WRITE, 0, 0, 0) != 0);
+    return os_range_call(HAK_OS_CALL_COMMIT, SYS_mprotect, base, bytes, PROT_READ | PROT_WRITE);
 }
 
 bool hak_os_conceal(void *base, size_t bytes) {
-    return !os_failed(hak_os_fault_hit(HAK_OS_CALL_CONCEAL) ||
-                      hak_syscall(SYS_mprotect, (long)base, (long)bytes, PROT_NONE, 0, 0, 0) != 0);
+    return os_range_call(HAK_OS_CALL_CONCEAL, SYS_mprotect, base, bytes, PROT_NONE);
 }
 
 bool hak_os_unmap(void *base, size_t bytes) {
-    bool is_done = !os_failed(hak_os_fault_hit(HAK_OS_CALL_UNMAP) ||
-                              hak_syscall(SYS_munmap, (long)base, (long)bytes, 0, 0, 0, 0) != 0);
+    bool is_done = os_range_call(HAK_OS_CALL_UNMAP, SYS_munmap, base, bytes, 0);
     if (is_done) {
         os_hint_raise(base, bytes);
     }
@@ -169,9 +171,7 @@ bool hak_os_unmap(void *base, size_t bytes) {
 }
 
 bool hak_os_purge(void *base, size_t bytes) {
-    return !os_failed(hak_os_fault_hit(HAK_OS_CALL_PURGE) ||
-                      hak_syscall(SYS_madvise, (long)base, (long)bytes, MADV_DONTNEED, 0, 0, 0) !=
-                          0);
+    return os_range_call(HAK_OS_CALL_PURGE, SYS_madvise, base, bytes, MADV_DONTNEED);
 }
 
 /* With larger OS pages a huge one has other sizes, up to 512 MiB: never wanted. */
