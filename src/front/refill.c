@@ -110,12 +110,17 @@ static hak_blocks_t refill_find(hak_tcache_t *tcache, unsigned sc) {
     return refill_from_slabs(tcache, sc);
 }
 
+/* A guarded block, if one is due. */
+static HAK_COLD void *refill_sample(hak_tcache_t *tcache, const hak_request_t *request) {
+    return hak_guard_table.sample != NULL ? hak_guard_table.sample(tcache, request) : NULL;
+}
+
 /* A guarded block in place of the first one, which stays in the bin (TCACHE-3); NULL: not now, or
  * the bin has no room: then before the next refill. */
 static HAK_COLD void *refill_guarded(hak_tcache_t *tcache, unsigned sc, void *first,
                                      const hak_request_t *request) {
     hak_bin_t *bin = &tcache->bin[sc];
-    void *block = bin->slots_left > 0 ? hak_guard_sample(tcache, request) : NULL;
+    void *block = bin->slots_left > 0 ? refill_sample(tcache, request) : NULL;
     if (block != NULL) {
         hak_store_hot(&bin->head, first);
         bin->slots_left--;
@@ -139,8 +144,7 @@ void *hak_slow_refill(hak_tcache_t *tcache, unsigned sc, const hak_request_t *re
     tcache->is_refilling = true;
     hak_event_tick(tcache);
     tcache->is_refilling = false;
-    void *guarded =
-        HAK_UNLIKELY(tcache->guard_left <= 1) ? hak_guard_sample(tcache, request) : NULL;
+    void *guarded = HAK_UNLIKELY(tcache->guard_left <= 1) ? refill_sample(tcache, request) : NULL;
     if (HAK_UNLIKELY(guarded != NULL)) {
         return guarded;
     }

@@ -43,7 +43,7 @@ static size_t own_usable(const void *block, uint32_t entry, hak_fatal_kind_t kin
     } else if (low == HAK_KIND_LARGE || low == HAK_KIND_HUGE) {
         bytes = hak_large_usable(block, entry);
     } else if (low == HAK_KIND_GUARD) {
-        bytes = hak_guard_usable(block, kind);
+        bytes = hak_guard_table.usable(block, kind);
     } else if (low != HAK_KIND_LARGE_BODY) {
         return 0;
     }

@@ -338,7 +338,7 @@ static HAK_NOINLINE void free_other(void *block, uint32_t entry) {
         hak_fatal(HAK_FATAL_INTERIOR_FREE, block, NULL);
         break;
     case HAK_KIND_GUARD:
-        hak_guard_free(block);
+        hak_guard_table.free(block);
         break;
     default:
         free_foreign(block);

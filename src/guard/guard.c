@@ -15,13 +15,6 @@
 
 HAK_LOCKED_STATE hak_guard_region_t hak_guard_region;
 
-void hak_guard_start(void) {
-    hak_guard_region.is_on = hak_load_relaxed(&hak_knobs.guard);
-    if (hak_tags_are_on() && hak_guard_region.is_on) {
-        (void)hak_os_trap_install(hak_guard_trap); /* every block is watched, in a way */
-    }
-}
-
 /* --- when ------------------------------------------------------------------------------------- */
 
 /* Uniform in 1 to 2n - 1: n on average, and no program keeps in step with it. */
@@ -268,7 +261,7 @@ static void *slot_fill(hak_guard_slot_t *slot, const hak_request_t *request, boo
     return slot->block;
 }
 
-void *hak_guard_sample(hak_tcache_t *tcache, const hak_request_t *request) {
+static HAK_COLD void *guard_sample(hak_tcache_t *tcache, const hak_request_t *request) {
     size_t page = hak_os_page_bytes();
     if (!guard_is_due(tcache) || request->bytes > page || request->align > page ||
         hak_load_relaxed(&hak_guard_region.is_stopped)) {
@@ -297,10 +290,10 @@ static hak_fatal_kind_t free_kind(const hak_guard_slot_t *slot, const void *bloc
 }
 
 /* Of two threads that free it, one is told. */
-void hak_guard_free(void *block) {
+static HAK_COLD void guard_free(void *block) {
     hak_guard_slot_t *slot = hak_guard_slot_of(block);
     uint32_t live = HAK_GUARD_LIVE;
-    hak_set_unlocked_update(true); /* as in hak_guard_sample */
+    hak_set_unlocked_update(true); /* as in guard_sample */
     if (slot == NULL || slot->block != block ||
         !hak_cas_acquire(&slot->state, &live, HAK_GUARD_FREED)) { /* pairs GUARD-6 */
         hak_guard_accuse(free_kind(slot, block), block, slot, HAK_FRAME());
@@ -313,13 +306,21 @@ void hak_guard_free(void *block) {
     hak_set_unlocked_update(false);
 }
 
-size_t hak_guard_usable(const void *block, hak_fatal_kind_t kind) {
+static HAK_COLD size_t guard_usable(const void *block, hak_fatal_kind_t kind) {
     const hak_guard_slot_t *slot = hak_guard_slot_of(block);
     if (slot == NULL || slot->block != block ||
         hak_load_acquire(&slot->state) != HAK_GUARD_LIVE) { /* pairs GUARD-6 */
         hak_guard_accuse(kind, block, slot, HAK_FRAME());
     }
     return slot->bytes;
+}
+
+void hak_guard_start(void) {
+    hak_guard_table = (hak_guard_table_t){guard_sample, guard_free, guard_usable};
+    hak_guard_region.is_on = hak_load_relaxed(&hak_knobs.guard);
+    if (hak_tags_are_on() && hak_guard_region.is_on) {
+        (void)hak_os_trap_install(hak_guard_trap); /* every block is watched, in a way */
+    }
 }
 
 /* The intervals of parent and child part. Who told something is gone. */

@@ -10,7 +10,7 @@
  * What the program does to such a block that it may not is found by the fault, or by the canary
  * when the block is freed. Programs whose block is not watched pay one subtraction a refill.
  *
- * The three calls of the front are declared in front/event.h, those of search.c in front/tcache.h.
+ * The front calls the guard through hak_guard_table (front/event.h).
  *
  * Invariants:
  *   GUARD-1  The OS page of a slot is accessible from its sampling to its free, and at no other
@@ -29,7 +29,7 @@
  */
 enum { HAK_GUARD_SLOTS = 127, HAK_GUARD_SLOTS_MOST = 1023 };
 
-/* Options are read: before this no block is watched. */
+/* Options are read: fills hak_guard_table. Before this no block is watched. */
 void hak_guard_start(void);
 
 /* An event of each thread: a countdown that is longer than the rate of now allows is drawn anew. */

@@ -34,6 +34,7 @@ void hak_life_seal(void) {
     hak_os_seal(&hak_check_sink, sizeof hak_check_sink);
     hak_os_seal(&hak_underlying_allocator, sizeof hak_underlying_allocator);
     hak_os_seal(&hak_event_table, sizeof hak_event_table);
+    hak_os_seal(&hak_guard_table, sizeof hak_guard_table);
     hak_os_seal(&hak_control_tables, sizeof hak_control_tables);
     hak_os_seal(&hak_knobs, HAK_KNOBS_SEALED_BYTES);
     hak_conf_seal();
