@@ -4,10 +4,10 @@
  * wrong, never runs. It lies behind all other code (api/place.ld), so that its pages stay where
  * they are. */
 #define _GNU_SOURCE 1
-#include "os/os_guard.c"
-#include "os/os_kept.c"
-#include "os/os_socket.c"
-#include "os/os_trap.c"
+#include "os/harden_linux.c"
+#include "os/kept_linux.c"
+#include "os/socket_linux.c"
+#include "os/trap_linux.c"
 
 #include "large/residency.c"
 

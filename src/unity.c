@@ -5,13 +5,12 @@
 #define _GNU_SOURCE 1
 #include "base/check.c"
 #include "base/fmt.c"
+#include "os/cgroup_linux.c"
+#include "os/code_linux.c"
+#include "os/file_linux.c"
 #include "os/lock.c"
-#include "os/os_cgroup.c"
-#include "os/os_code.c"
-#include "os/os_file.c"
-#include "os/os_linux.c"
-#include "os/os_tags.c"
-#include "os/os_thread.c"
+#include "os/memory_linux.c"
+#include "os/thread_linux.c"
 
 #include "span/fit.c"
 #include "span/huge_page.c"

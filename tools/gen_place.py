@@ -30,7 +30,7 @@ HEAD = """\
  * comes first, and most of it fits the first 64 KiB of the library: Linux brings in code of files 64 KiB at a time, and
  * each process pays for it (docs/experiments/0034-rare-code-last.md). cold.c comes last.
  *
- * As it is one section, a program that the archive is linked into knows where our code lies (src/os/os_code.c). */
+ * As it is one section, a program that the archive is linked into knows where our code lies (src/os/code_linux.c). */
 SECTIONS {
   hak_text : {
     *(.text.hot .text.hot.* .text.startup .text.startup.* .text.*forms_start*)

@@ -8,7 +8,7 @@
 #include "base/check.h"
 #include "base/knobs.h"
 #include "conf/table.h"
-#include "os/os.h"
+#include "os/optional.h"
 
 #include <string.h>
 

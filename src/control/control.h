@@ -12,8 +12,8 @@
 #define HAK_CONTROL_CONTROL_H
 
 #include "base/fmt.h"
-#include "os/os.h"
-#include "os/os_socket.h"
+#include "os/optional.h"
+#include "os/socket.h"
 
 typedef struct hak_control_topic {
     const char *path, *type; /* of HTTP: "/stats.json", "application/json" */

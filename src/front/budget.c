@@ -6,7 +6,7 @@
  * that begin to work (docs/experiments/0024-cache-follows-cpus.md). */
 #include "base/knobs.h"
 #include "front/tcache.h"
-#include "os/os.h"
+#include "os/optional.h"
 
 enum {
     BUDGET_LEFT_PART = 4,

@@ -6,7 +6,7 @@
 #include "base/check.h"
 #include "base/fmt.h"
 #include "guard/stack.h"
-#include "os/os.h"
+#include "os/optional.h"
 
 #include <string.h>
 

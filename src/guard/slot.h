@@ -7,7 +7,7 @@
 #include "base/atomics.h"
 #include "base/check.h"
 #include "guard/guard.h"
-#include "os/os.h"
+#include "os/optional.h"
 #include "span/span.h"
 
 enum { HAK_GUARD_FRAMES = 16 };

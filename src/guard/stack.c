@@ -18,7 +18,8 @@
 
 #include "base/bits.h"
 #include "guard/guard.h"
-#include "os/os.h"
+#include "os/cpu.h"
+#include "os/optional.h"
 #include "span/pagemap.h"
 
 #include <string.h>
@@ -59,11 +60,7 @@ static uintptr_t stack_word(uintptr_t at) {
 }
 
 static uintptr_t stack_return(uintptr_t frame) {
-    uintptr_t address = stack_word(frame + sizeof(uintptr_t));
-#if defined(__aarch64__)
-    __asm__("mov x30, %0\n\thint #7\n\tmov %0, x30" : "+r"(address) : : "x30"); /* unsigned */
-#endif
-    return address;
+    return hak_cpu_unsigned(stack_word(frame + sizeof(uintptr_t)));
 }
 
 /* It may be an address of code: one that a program can have, and not in the stack. */

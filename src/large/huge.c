@@ -9,7 +9,7 @@
 #include "base/check.h"
 #include "base/counters.h"
 #include "os/lock.h"
-#include "os/os.h"
+#include "os/optional.h"
 
 HAK_LOCKED_STATE HAK_LARGE_STATE(3) struct huge_state hak_huge_state;
 

@@ -7,7 +7,7 @@
 
 #include "base/check.h"
 #include "base/counters.h"
-#include "os/os.h"
+#include "os/optional.h"
 
 typedef struct hak_large {
     uint8_t unit;  /* [const] */

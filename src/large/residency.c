@@ -3,7 +3,7 @@
  * What the kernel holds of a range, by a few samples, and zeroing and copying that leave alone what
  * is not resident. */
 #include "large/large.h"
-#include "os/os.h"
+#include "os/optional.h"
 
 #include <string.h>
 

@@ -10,7 +10,7 @@
 
 #include "base/counters.h"
 #include "os/lock.h"
-#include "os/os.h"
+#include "os/optional.h"
 
 enum {
     VACANT_LISTS = 128,            /* of addresses of 48 bits */

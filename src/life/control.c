@@ -14,7 +14,7 @@
 #include "front/event.h"
 #include "life/life.h"
 #include "life/thread.h"
-#include "os/os.h"
+#include "os/optional.h"
 #include "reclaim/reclaim.h"
 #include "stat/stat.h"
 

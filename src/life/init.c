@@ -10,7 +10,7 @@
 #include "guard/guard.h"
 #include "life/life.h"
 #include "os/lock.h"
-#include "os/os.h"
+#include "os/optional.h"
 #include "reclaim/reclaim.h"
 
 #include "base/check.h"

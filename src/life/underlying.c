@@ -11,7 +11,7 @@
 #include "base/knobs.h"
 #include "front/event.h"
 #include "life/life.h"
-#include "os/os.h"
+#include "os/optional.h"
 
 #include <elf.h>
 

@@ -12,7 +12,7 @@
 #include "base/counters.h"
 #include "base/knobs.h"
 #include "large/large.h"
-#include "os/os.h"
+#include "os/optional.h"
 
 enum {
     LOOK_LEAST = 16 << 20,     /* of memory, in use or not, without which there is one look */

@@ -25,10 +25,11 @@
 #define HAK_SLAB_TAGS_H
 
 #include "base/atomics.h"
+#include "os/cpu.h"
 #include "os/os.h"
 #include "slab/link.h"
 
-enum { HAK_TAG_SHIFT = 56, HAK_TAG_MASK = 15, HAK_TAG_GRANULE = 16 };
+enum { HAK_TAG_SHIFT = 56, HAK_TAG_MASK = 15 };
 
 HAK_INLINE bool hak_tags_are_on(void) {
     return HAK_MTE && hak_secret.has_tags;

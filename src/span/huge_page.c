@@ -14,7 +14,7 @@
 #include "base/counters.h"
 #include "base/knobs.h"
 #include "os/lock.h"
-#include "os/os.h"
+#include "os/optional.h"
 #include "span/span_state.h"
 
 enum {

@@ -8,7 +8,7 @@
 #include "base/check.h"
 #include "base/counters.h"
 #include "os/lock.h"
-#include "os/os.h"
+#include "os/optional.h"
 #include "span/pagemap.h"
 #include "span/span.h"
 #include "span/span_state.h"

@@ -5,7 +5,7 @@
 #include "stat/report.h"
 
 #include "base/version.h"
-#include "os/os.h"
+#include "os/optional.h"
 
 #include <string.h>
 

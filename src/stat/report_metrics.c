@@ -3,7 +3,7 @@
  * Metrics in the text format 0.0.4 of Prometheus. Those of classes have the label `class`, and are
  * named apart, so that no sum counts anything twice. */
 #include "base/version.h"
-#include "os/os.h"
+#include "os/optional.h"
 #include "stat/report.h"
 
 static void metric_head(const hak_sink_t *sink, const char *prefix, const char *name,

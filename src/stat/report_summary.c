@@ -2,7 +2,7 @@
  *
  * The report at exit for people who did not ask for figures: five lines. */
 #include "base/knobs.h"
-#include "os/os.h"
+#include "os/optional.h"
 #include "stat/report.h"
 
 typedef struct summary_size {

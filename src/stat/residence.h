@@ -4,7 +4,7 @@
 #ifndef HAK_STAT_RESIDENCE_H
 #define HAK_STAT_RESIDENCE_H
 
-#include "os/os.h"
+#include "os/optional.h"
 #include "stat/inventory.h"
 #include "stat/stat.h"
 

@@ -3,7 +3,7 @@
  * The socket of the control channel: whose it is, who may ask, who removes it. */
 #include "control/control.h"
 #include "double/os_fault.h"
-#include "os/os_socket.h"
+#include "os/socket.h"
 #include "unit/unit.h"
 
 #include <pthread.h>

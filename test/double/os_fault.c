@@ -4,8 +4,8 @@
  * script, files with the content a test wants, and a clock that obeys. */
 #include "os_fault.h"
 #include "base/atomics.h"
-#include "os/os_kept.h"
-#include "os/syscall.h"
+#include "os/kept.h"
+#include "os/syscall_linux.h"
 
 #include <string.h>
 #include <sys/mman.h>

@@ -14,7 +14,7 @@
 #include "double/audit.h"
 #include "double/os_fault.h"
 #include "hakmem/hakmem.h"
-#include "os/os.h"
+#include "os/optional.h"
 #include "stat/stat.h"
 
 #include <signal.h>

@@ -7,6 +7,7 @@
 #include "fuzz/reading.h"
 
 #include "base/fmt.h"
+#include "os/optional.h"
 
 enum { TEXT_MOST = 16000, PATH_BYTES = 512, FILES = 6 };
 

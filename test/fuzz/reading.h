@@ -5,7 +5,7 @@
 #define HAK_TEST_FUZZ_READING_H
 
 #include "fuzz/fuzz.h"
-#include "os/os.h"
+#include "os/optional.h"
 
 /* Digits up to `length`; false: none, or above 64 bits. */
 static inline bool reading_digits(const char *text, size_t length, uint64_t *value) {

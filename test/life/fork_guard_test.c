@@ -6,6 +6,7 @@
  * Arguments: forks (default 300), other threads (default 3).
  */
 #include "guard/slot.h"
+#include "os/optional.h"
 #include "thread/block.h"
 #include "thread/child.h"
 

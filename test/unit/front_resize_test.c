@@ -4,7 +4,7 @@
 #include "double/os_fault.h"
 #include "front/fast.h"
 #include "hakmem/hakmem.h"
-#include "os/os.h"
+#include "os/optional.h"
 #include "unit/fatal.h"
 
 #include <errno.h>

@@ -2,6 +2,7 @@
  *
  * The sampled guard: when a block is watched, where it is put, and how slots go round. */
 #include "double/os_fault.h"
+#include "os/optional.h"
 #include "unit/guard.h"
 
 #include <unistd.h>

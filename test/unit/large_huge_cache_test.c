@@ -3,6 +3,7 @@
  * The cache of huge mappings: what it is charged with, and what goes back when. Zeroing of cached
  * memory. */
 #include "double/os_fault.h"
+#include "os/optional.h"
 #include "unit/large.h"
 
 enum { CACHE = 8 * MIB, WINDOWS_NS = 1100 * 1000 * 1000 };

@@ -2,6 +2,7 @@
  *
  * Huge blocks: mappings of their own, and the cache of freed ones. */
 #include "double/os_fault.h"
+#include "os/optional.h"
 #include "unit/large.h"
 
 static void huge_block_has_one_entry_and_is_zero(void **state) {

@@ -4,6 +4,7 @@
  */
 #include "double/os_fault.h"
 #include "double/rng.h"
+#include "os/optional.h"
 #include "unit/large.h"
 
 enum { ALWAYS = 1 << 30, PARTS = 3, PART = 4 * MIB };

@@ -2,7 +2,7 @@
  *
  * CPU quota of control groups: what the files say, and that no file is needed. */
 #include "double/os_fault.h"
-#include "os/os.h"
+#include "os/optional.h"
 #include "unit/open_files.h"
 
 enum { PATH_BYTES = 512 };

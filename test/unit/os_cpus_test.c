@@ -4,6 +4,7 @@
 #include "base/knobs.h"
 #include "double/os_fault.h"
 #include "hakmem/hakmem.h"
+#include "os/optional.h"
 #include "unit/front.h"
 
 #include <pthread.h>

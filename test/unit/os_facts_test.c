@@ -2,7 +2,7 @@
  *
  * Everything of os.h that is not about mappings: facts, environment, readability, small calls. */
 #include "double/os_fault.h"
-#include "os/os.h"
+#include "os/optional.h"
 #include "unit/unit.h"
 
 #include <pthread.h>

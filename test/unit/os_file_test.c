@@ -4,7 +4,7 @@
  * gone. */
 #include "base/bits.h"
 #include "double/os_fault.h"
-#include "os/os.h"
+#include "os/optional.h"
 #include "unit/unit.h"
 
 #include <unistd.h>

@@ -3,8 +3,8 @@
  * Files that are kept open (KEPT-1): opened while there is one thread, read in any as long as the
  * number is ours; what the program closes, or has there by then, is neither read nor closed. */
 #include "double/os_fault.h"
-#include "os/os.h"
-#include "os/os_kept.h"
+#include "os/kept.h"
+#include "os/optional.h"
 #include "unit/unit.h"
 
 #include <fcntl.h>

@@ -3,7 +3,7 @@
  * Memory limit of control groups: what the files say, at first and as they stay open, what the
  * program closes, and that no file is needed. */
 #include "double/os_fault.h"
-#include "os/os.h"
+#include "os/optional.h"
 #include "unit/open_files.h"
 
 #include <errno.h>

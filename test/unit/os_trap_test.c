@@ -3,7 +3,7 @@
  * A trap handler in front of what the program has: each case is a child of its own, with the
  * disposition there was before, and ends as it would without us. */
 #include "double/os_fault.h"
-#include "os/os.h"
+#include "os/optional.h"
 #include "unit/unit.h"
 
 #include <signal.h>

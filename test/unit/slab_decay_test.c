@@ -3,6 +3,7 @@
  * Holes of slabs that nobody uses go back by themselves: when, how many at a time, and what stops
  * it. */
 #include "base/knobs.h"
+#include "os/optional.h"
 #include "unit/purged_pages.h"
 
 enum { EVERY = 64, SLABS = 40, ALL = 1 << 30 };

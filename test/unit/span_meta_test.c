@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "double/os_fault.h"
+#include "os/optional.h"
 #include "unit/span.h"
 
 enum { REGION_BYTES = 1 << 20 };

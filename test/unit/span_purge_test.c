@@ -3,6 +3,7 @@
  * What goes back to the kernel. What it does not take: span_refused_test.c. */
 #include "base/counters.h"
 #include "double/os_fault.h"
+#include "os/optional.h"
 #include "unit/span.h"
 
 #include <unistd.h>

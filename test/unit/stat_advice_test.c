@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * What hak_explain advises, against what would come of it. */
-#include "os/os.h"
+#include "os/optional.h"
 #include "unit/report.h"
 
 enum { MIB = 1 << 20 };

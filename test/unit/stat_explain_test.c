@@ -8,7 +8,7 @@
 #include "double/os_fault.h"
 #include "front/tcache.h"
 #include "large/large.h"
-#include "os/os.h"
+#include "os/optional.h"
 #include "stat/residence.h"
 #include "unit/report.h"
 

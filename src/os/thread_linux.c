@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * Linux implementation of os.h: threads, their CPUs, waiting, signals. */
-#ifndef _GNU_SOURCE
-#define _GNU_SOURCE 1
-#endif
+ * Linux: threads, their CPUs, waiting, signals. */
 #include "base/atomics.h"
 #include "base/bits.h"
-#include "os/os.h"
-#include "os/syscall.h"
+#include "os/optional.h"
+#include "os/syscall_linux.h"
 
 #include <linux/futex.h>
 #include <linux/rseq.h>
@@ -53,7 +50,7 @@ static uint32_t os_cpu(void) {
 }
 
 unsigned hak_os_cpu_count(void) {
-    uint32_t cpu = hak_os_fault_cpu(os_cpu()), word = cpu / CPU_WORD_BITS;
+    uint32_t cpu = HAK_FAULT ? hak_os_fault_cpu(os_cpu()) : os_cpu(), word = cpu / CPU_WORD_BITS;
     uint64_t bit = 1ull << cpu % CPU_WORD_BITS;
     if (word < CPU_WORDS && (hak_load_relaxed(&os_cpus[word]) & bit) == 0) {
         os_cpus_add(word, bit);

@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * Linux implementation of os_kept.h. */
-#ifndef _GNU_SOURCE
-#define _GNU_SOURCE 1
-#endif
-#include "os/os_kept.h"
+ * Linux: kept.h. */
+#include "os/kept.h"
 
 #include "os/lock.h"
-#include "os/os.h"
-#include "os/syscall.h"
+#include "os/optional.h"
+#include "os/syscall_linux.h"
 
 #include <fcntl.h>
 #include <limits.h>
@@ -34,7 +31,8 @@ bool hak_os_has_one_task(void) {
 
 bool hak_os_is_alone(void) {
     bool is_told = &__libc_single_threaded != NULL;
-    return (is_told ? hak_lock_is_single() : hak_os_has_one_task()) || hak_os_fault_has_files();
+    return (is_told ? hak_lock_is_single() : hak_os_has_one_task()) ||
+           (HAK_FAULT && hak_os_fault_has_files());
 }
 
 /* A handler of a signal may start a thread before they are blocked. */
@@ -67,13 +65,13 @@ size_t hak_os_kept_open(hak_os_kept_t *kept, const char *path, hak_os_kept_wante
                         char *text, size_t capacity) {
     size_t length = 0;
     kept->number = -1;
-    if (hak_os_fault_hit(HAK_OS_CALL_READ)) {
+    if (HAK_FAULT && hak_os_fault_hit(HAK_OS_CALL_READ)) {
         return 0;
     }
-    bool is_given = hak_os_fault_file(path, text, capacity, &length);
+    bool is_given = HAK_FAULT && hak_os_fault_file(path, text, capacity, &length);
     int low = is_given ? -1 : hak_os_open_head(path, text, capacity, &length);
     bool is_kept = capacity == 0 || is_wanted(text, length);
-    if (is_kept && is_given) {
+    if (HAK_FAULT && is_kept && is_given) {
         kept->number = hak_os_fault_keep(path);
     } else if (is_kept && hak_os_find_file(low, &kept->id)) {
         kept->number = hak_os_copy_descriptor(low, kept_least());
@@ -99,18 +97,18 @@ static bool kept_is_ours(const hak_os_kept_t *kept) {
 bool hak_os_kept_is_lost(const hak_os_kept_t *kept) {
     char byte;
     if (kept->number < 0) {
-        return kept->number != -1 && hak_os_fault_kept(kept->number, &byte, 1) == 0;
+        return HAK_FAULT && kept->number != -1 && hak_os_fault_kept(kept->number, &byte, 1) == 0;
     }
     return !kept_is_ours(kept) ||
            hak_syscall(SYS_pread64, kept->number, (long)&byte, 1, 0, 0, 0) == KEPT_ENODEV;
 }
 
 size_t hak_os_kept_read(const hak_os_kept_t *kept, char *buffer, size_t capacity) {
-    if (hak_os_fault_hit(HAK_OS_CALL_READ) || kept->number == -1) {
+    if ((HAK_FAULT && hak_os_fault_hit(HAK_OS_CALL_READ)) || kept->number == -1) {
         return 0;
     }
     if (kept->number < 0) {
-        return hak_os_fault_kept(kept->number, buffer, capacity);
+        return HAK_FAULT ? hak_os_fault_kept(kept->number, buffer, capacity) : 0;
     }
     if (!kept_is_ours(kept)) {
         return 0;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * Direct system calls: no errno, no cancellation point, no libc. Returns -errno on failure. */
-#ifndef HAK_OS_SYSCALL_H
-#define HAK_OS_SYSCALL_H
+#ifndef HAK_OS_SYSCALL_LINUX_H
+#define HAK_OS_SYSCALL_LINUX_H
 
 #include "base/compiler.h"
 

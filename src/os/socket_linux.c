@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * Linux implementation of os.h: sockets of the unix domain, the files that they and reports make,
+ * Linux: sockets of the unix domain, the files that they and reports make,
  * what is written to descriptors, and descriptors of a thread's own. */
-#ifndef _GNU_SOURCE
-#define _GNU_SOURCE 1
-#endif
-#include "os/os_socket.h"
 #include "base/fmt.h"
-#include "os/os.h"
-#include "os/syscall.h"
+#include "os/optional.h"
+#include "os/socket.h"
+#include "os/syscall_linux.h"
 
 #include <fcntl.h>
 #include <poll.h>

@@ -1,15 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
- * Linux implementation of os.h. Mappings are requested below the last one made, so that a request
- * for an aligned mapping usually costs one system call: the kernel honours a free hint. */
-#ifndef _GNU_SOURCE
-#define _GNU_SOURCE 1
-#endif
+ * Linux: memory, time, the environment. Mappings are requested below the last one made, so that a
+ * request for an aligned mapping usually costs one system call: the kernel honours a free hint. */
 #include "base/atomics.h"
 #include "base/bits.h"
 #include "base/counters.h"
-#include "os/os.h"
-#include "os/syscall.h"
+#include "os/optional.h"
+#include "os/syscall_linux.h"
 
 #include <signal.h>
 #include <stdlib.h>
@@ -118,7 +115,7 @@ static void os_hint_raise(const void *base, size_t bytes) {
 }
 
 static void *os_map_aligned(size_t bytes, size_t align, int protection) {
-    if (os_failed(hak_os_fault_hit(HAK_OS_CALL_MAP))) {
+    if (os_failed(HAK_FAULT && hak_os_fault_hit(HAK_OS_CALL_MAP))) {
         return NULL;
     }
     uintptr_t last = hak_load_relaxed(&os_map_hint);
@@ -138,7 +135,7 @@ static void *os_map_aligned(size_t bytes, size_t align, int protection) {
 
 void *hak_os_map(size_t bytes, size_t align) {
     void *base = os_map_aligned(bytes, align, PROT_READ | PROT_WRITE);
-    if (base != NULL) {
+    if (HAK_FAULT && base != NULL) {
         hak_os_fault_mapped(base, bytes);
     }
     return base;
@@ -150,7 +147,7 @@ void *hak_os_reserve(size_t bytes, size_t align) {
 
 /* A call of the kernel for a range of memory, which a test can make fail as `kind`. */
 static bool os_range_call(hak_os_call_t kind, long call, void *base, size_t bytes, long argument) {
-    return !os_failed(hak_os_fault_hit(kind) ||
+    return !os_failed((HAK_FAULT && hak_os_fault_hit(kind)) ||
                       hak_syscall(call, (long)base, (long)bytes, argument, 0, 0, 0) != 0);
 }
 
@@ -176,7 +173,8 @@ bool hak_os_purge(void *base, size_t bytes) {
 
 /* With larger OS pages a huge one has other sizes, up to 512 MiB: never wanted. */
 bool hak_os_advise_huge(void *base, size_t bytes, bool is_wanted) {
-    return !hak_os_fault_hit(HAK_OS_CALL_ADVISE) && (os_page_bytes == 4096 || !is_wanted) &&
+    return !(HAK_FAULT && hak_os_fault_hit(HAK_OS_CALL_ADVISE)) &&
+           (os_page_bytes == 4096 || !is_wanted) &&
            hak_syscall(SYS_madvise, (long)base, (long)bytes,
                        is_wanted ? MADV_HUGEPAGE : MADV_NOHUGEPAGE, 0, 0, 0) == 0;
 }
@@ -204,7 +202,7 @@ static size_t os_resident(const void *base, size_t bytes, bool may_be_gone) {
     size_t page = os_page_bytes, resident = 0;
     for (size_t at = 0; at < bytes; at += sizeof is_in * page) {
         size_t length = bytes - at < sizeof is_in * page ? bytes - at : sizeof is_in * page;
-        long result = hak_os_fault_hit(HAK_OS_CALL_RESIDENT)
+        long result = HAK_FAULT && hak_os_fault_hit(HAK_OS_CALL_RESIDENT)
                           ? -1
                           : hak_syscall(SYS_mincore, (long)base + (long)at, (long)length,
                                         (long)is_in, 0, 0, 0);
@@ -231,7 +229,7 @@ size_t hak_os_resident_now(const void *base, size_t bytes) {
 }
 
 bool hak_os_resize(void *base, size_t old_bytes, size_t new_bytes) {
-    return !hak_os_fault_hit(HAK_OS_CALL_REMAP) &&
+    return !(HAK_FAULT && hak_os_fault_hit(HAK_OS_CALL_REMAP)) &&
            hak_syscall(SYS_mremap, (long)base, (long)old_bytes, (long)new_bytes, 0, 0, 0) ==
                (long)base;
 }
@@ -314,7 +312,7 @@ static bool os_move_grow(char *base, size_t bytes, char *target, size_t new_byte
  * there was one, a refusal for lack of mappings, or by a limit of memory, is foreseen. */
 bool hak_os_move(void *base, size_t bytes, void *target, size_t new_bytes, bool keeps_source) {
     size_t named_bytes = keeps_source ? bytes : new_bytes;
-    bool is_tried = !hak_os_fault_hit(HAK_OS_CALL_REMAP) &&
+    bool is_tried = !(HAK_FAULT && hak_os_fault_hit(HAK_OS_CALL_REMAP)) &&
                     !(keeps_source && hak_load_relaxed(&os_lacks_dontunmap)) &&
                     (!hak_load_relaxed(&os_has_refused_move) ||
                      os_may_move(keeps_source ? bytes : new_bytes - bytes));
@@ -355,7 +353,8 @@ uintptr_t hak_os_data_end(void) {
 uint64_t hak_os_now_ns(void) {
     struct timespec now = {0};
     clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
-    return hak_os_fault_clock((uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec);
+    uint64_t ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+    return HAK_FAULT ? hak_os_fault_clock(ns) : ns;
 }
 
 void hak_os_random(void *buffer, size_t bytes) {

@@ -2,8 +2,8 @@
  *
  * What the control channel and the report at exit want of the operating system: sockets, and files
  * that are written. The rules of os.h hold. */
-#ifndef HAK_OS_OS_SOCKET_H
-#define HAK_OS_OS_SOCKET_H
+#ifndef HAK_OS_SOCKET_H
+#define HAK_OS_SOCKET_H
 
 #include "base/compiler.h"
 #include "base/words.h"

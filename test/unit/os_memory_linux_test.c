@@ -3,7 +3,7 @@
  * Memory: what os.h promises about mappings, against the kernel itself. */
 #include "base/bits.h"
 #include "double/os_fault.h"
-#include "os/os.h"
+#include "os/optional.h"
 #include "unit/unit.h"
 
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Guards, sealed memory, and the distance to what is mapped already. */
-#include "os/os.h"
+#include "os/optional.h"
 #include "unit/dies.h"
 
 #include <sys/mman.h>

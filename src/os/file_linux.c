@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * Linux implementation of os.h: files, which are all of /proc and /sys. */
-#ifndef _GNU_SOURCE
-#define _GNU_SOURCE 1
-#endif
+ * Linux: files, which are all of /proc and /sys. */
 #include "base/fmt.h"
-#include "os/os.h"
-#include "os/os_socket.h"
-#include "os/syscall.h"
+#include "os/optional.h"
+#include "os/socket.h"
+#include "os/syscall_linux.h"
 
 #include <fcntl.h>
 #include <string.h>
@@ -31,10 +28,10 @@ int hak_os_open_head(const char *path, char *buffer, size_t capacity, size_t *le
 
 size_t hak_os_read_file(const char *path, char *buffer, size_t capacity) {
     size_t length;
-    if (hak_os_fault_hit(HAK_OS_CALL_READ)) {
+    if (HAK_FAULT && hak_os_fault_hit(HAK_OS_CALL_READ)) {
         return 0;
     }
-    if (hak_os_fault_file(path, buffer, capacity, &length)) {
+    if (HAK_FAULT && hak_os_fault_file(path, buffer, capacity, &length)) {
         return length;
     }
     int fd = hak_os_open_head(path, buffer, capacity, &length);
@@ -75,10 +72,10 @@ bool hak_os_read_lines(const char *path, char *buffer, size_t capacity, hak_os_l
                        void *context) {
     file_lines_t lines = {.take = take, .context = context};
     size_t length = 0, more;
-    if (hak_os_fault_hit(HAK_OS_CALL_READ)) {
+    if (HAK_FAULT && hak_os_fault_hit(HAK_OS_CALL_READ)) {
         return false;
     }
-    if (hak_os_fault_file(path, buffer, capacity, &length)) {
+    if (HAK_FAULT && hak_os_fault_file(path, buffer, capacity, &length)) {
         (void)lines_take(&lines, buffer, length, capacity);
         return true;
     }

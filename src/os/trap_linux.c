@@ -3,12 +3,9 @@
  * A handler of SIGSEGV and SIGBUS in front of whatever the program has. By plain system calls, as
  * everything here: the C library may not be ready, or be asked by somebody who wraps it. A handler
  * that the program sets later replaces ours. */
-#ifndef _GNU_SOURCE
-#define _GNU_SOURCE 1
-#endif
 #include "base/counters.h"
-#include "os/os.h"
-#include "os/syscall.h"
+#include "os/optional.h"
+#include "os/syscall_linux.h"
 
 #include <signal.h>
 #include <sys/syscall.h>
@@ -164,8 +161,8 @@ static bool trap_install_for(int signal) {
 
 bool hak_os_trap_install(hak_os_trap_handler_t *handler) {
     trap_handler = handler;
-    bool is_done = !hak_os_fault_hit(HAK_OS_CALL_SIGNAL) && trap_install_for(SIGSEGV) &&
-                   trap_install_for(SIGBUS);
+    bool is_done = !(HAK_FAULT && hak_os_fault_hit(HAK_OS_CALL_SIGNAL)) &&
+                   trap_install_for(SIGSEGV) && trap_install_for(SIGBUS);
     if (!is_done) {
         hak_count(os_failure);
     }

@@ -6,8 +6,8 @@
  * limit of memory stay open for the looks that follow. */
 #include "base/atomics.h"
 #include "base/fmt.h"
-#include "os/os.h"
-#include "os/os_kept.h"
+#include "os/kept.h"
+#include "os/optional.h"
 
 #include <string.h>
 

@@ -7,10 +7,10 @@
  * threads a kept number is only read, and counts only if the file is ours before and after: the
  * program may have closed it, and have another file there, which is left alone. The rules of os.h
  * hold. */
-#ifndef HAK_OS_OS_KEPT_H
-#define HAK_OS_OS_KEPT_H
+#ifndef HAK_OS_KEPT_H
+#define HAK_OS_KEPT_H
 
-#include "os/os_socket.h"
+#include "os/socket.h"
 
 typedef struct hak_os_kept {
     int number; /* -1: none; high, as low ones are the program's */
@@ -32,25 +32,10 @@ bool hak_os_kept_is_lost(const hak_os_kept_t *kept);
 /* Reads the head of the file, as it is now; 0: nothing was read, or it may be another file's. */
 size_t hak_os_kept_read(const hak_os_kept_t *kept, char *buffer, size_t capacity);
 
-#if HAK_FAULT
-/* The test has files: none is opened. */
-bool hak_os_fault_has_files(void);
+bool hak_os_fault_has_files(void); /* the test has files: none is opened */
 /* Keeps a file of the test open: a number below -1; -1: it is empty. */
 int hak_os_fault_keep(const char *path);
 /* Reads the head of what is in it now; 0: it is no longer open. */
 size_t hak_os_fault_kept(int number, char *buffer, size_t capacity);
-#else
-HAK_INLINE bool hak_os_fault_has_files(void) {
-    return false;
-}
-HAK_INLINE int hak_os_fault_keep(const char *path) {
-    (void)path;
-    return -1;
-}
-HAK_INLINE size_t hak_os_fault_kept(int number, char *buffer, size_t capacity) {
-    (void)number, (void)buffer, (void)capacity;
-    return 0;
-}
-#endif
 
 #endif

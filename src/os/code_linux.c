@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * Linux implementation of os.h: what an address is in, for who walks a stack. No file is read, and
+ * Linux: what an address is in, for who walks a stack. No file is read, and
  * nothing at the addresses asked about. */
-#ifndef _GNU_SOURCE
-#define _GNU_SOURCE 1
-#endif
 #include "base/bits.h"
-#include "os/os.h"
-#include "os/syscall.h"
+#include "os/optional.h"
+#include "os/syscall_linux.h"
 
 #include <elf.h>
 #include <sys/auxv.h>

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What hardened builds ask of Linux: read-only data, random addresses, and memory tags of aarch64
+ * (MTE), whose use is slab/tags.h's business. */
+#include "os/lock.h"
+#include "os/optional.h"
+#include "os/syscall_linux.h"
+
+#include <sys/auxv.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+
+enum {
+    NUMBER_MSEAL = 462,  /* of all processors; from Linux 6.10 on */
+    SCATTER_MOST = 1024, /* superslabs */
+};
+
+bool hak_os_seal(void *base, size_t bytes) {
+    if (((uintptr_t)base | bytes) % hak_os_page_bytes() != 0 ||
+        hak_syscall(SYS_mprotect, (long)base, (long)bytes, PROT_READ, 0, 0, 0) != 0) {
+        return false;
+    }
+    hak_syscall(NUMBER_MSEAL, (long)base, (long)bytes, 0, 0, 0, 0);
+    return true;
+}
+
+/* Where the kernel begins is random to the OS page, of which the alignment of superslabs leaves
+ * little. What is not mapped any more is not asked for again. */
+void hak_os_scatter(void) {
+    uint32_t random;
+    hak_os_random(&random, sizeof random);
+    size_t bytes = (size_t)(random % SCATTER_MOST + 1) * HAK_SUPERSLAB_BYTES;
+    void *base = hak_os_reserve(bytes, HAK_SUPERSLAB_BYTES);
+    if (base != NULL) {
+        hak_syscall(SYS_munmap, (long)base, (long)bytes, 0, 0, 0, 0);
+    }
+}
+
+/* --- memory tags -------------------------------------------------------------------------------
+ */
+
+#if HAK_MTE
+
+/* As the kernel has them; headers may be older. */
+enum {
+    TAGS_HWCAP2 = 1 << 18,
+    TAGS_PROT = 0x20,
+    TAGS_SET_CONTROL = 55,    /* of prctl */
+    TAGS_IN_CALLS = 1 << 0,   /* system calls take addresses with tags */
+    TAGS_SYNC = 1 << 1,       /* the access itself faults */
+    TAGS_RANDOM = 0xfffe << 3 /* tags that are given at random: all but 0 */
+};
+
+static bool os_has_tags; /* [init] */
+
+/* The setting is of a thread and of those it starts. In others the kernel would refuse addresses
+ * with tags. */
+bool hak_os_tags_start(void) {
+    os_has_tags = (getauxval(AT_HWCAP2) & TAGS_HWCAP2) != 0 && hak_lock_is_single() &&
+                  hak_syscall(SYS_prctl, TAGS_SET_CONTROL, TAGS_IN_CALLS | TAGS_SYNC | TAGS_RANDOM,
+                              0, 0, 0, 0) == 0;
+    return os_has_tags;
+}
+
+void hak_os_tags_allow(void *base, size_t bytes) {
+    if (os_has_tags && !(HAK_FAULT && hak_os_fault_hit(HAK_OS_CALL_COMMIT))) {
+        hak_syscall(SYS_mprotect, (long)base, (long)bytes, PROT_READ | PROT_WRITE | TAGS_PROT, 0, 0,
+                    0);
+    }
+}
+
+#endif
