@@ -127,7 +127,7 @@ MUTATIONS = [
     Mutation("lock_left_before_change", "adopt", [RACE, "fatal"], [
         (OWNER, "        slab = owner_give_slab(from, owner, sc, least);\n        hak_lock_unlock(&from->lock);",
          "        hak_lock_unlock(&from->lock);\n        slab = owner_give_slab(from, owner, sc, least);")]),
-    Mutation("entry_read_before_lock", "spill", [RACE, "fatal: hakmem broke its own invariant"], [
+    Mutation("entry_read_before_lock", "flush", [RACE, "fatal: hakmem broke its own invariant"], [
         (SPILL, "    hak_owner_t *held = hak_owner_try_lock(tcache->home) ? tcache->home : NULL;\n",
          "    tcache->tag = hak_pagemap_get(hak_pagemap_base(), blocks.head);\n"
          "    tcache->tag = tcache->tag == hak_sc_entry(tcache->home->tag, sc) ? tcache->tag : 0;\n"
@@ -135,7 +135,7 @@ MUTATIONS = [
         (SPILL, "uint32_t entry = hak_pagemap_leaf_get(leaf, block);",
          "uint32_t entry = held != NULL && tcache->tag != 0 ? tcache->tag\n"
          "                             : hak_pagemap_leaf_get(leaf, block);")]),
-    Mutation("spill_without_lock", "spill", [RACE], [
+    Mutation("flush_without_lock", "flush", [RACE], [
         (SPILL, "hak_owner_t *held = hak_owner_try_lock(tcache->home) ? tcache->home : NULL;",
          "bool is_held = hak_owner_try_lock(tcache->home);\n    hak_owner_t *held = tcache->home;"),
         (SPILL, "    if (HAK_LIKELY(held != NULL)) {\n        hak_owner_unlock",

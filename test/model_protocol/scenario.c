@@ -190,12 +190,12 @@ static void join_part(void) {
     hak_owner_part(hak_owner_join());
 }
 
-static void spill_1(void) {
-    world_spill(1, 0, 0, 1);
+static void flush_1(void) {
+    world_flush(1, 0, 0, 1);
 }
 
-static void spill_2(void) {
-    world_spill(2, 0, 1, 1);
+static void flush_2(void) {
+    world_flush(2, 0, 1, 1);
 }
 
 /* ---------------------------------------------------------------------------------------------- */
@@ -258,6 +258,6 @@ const model_scenario_t world_scenarios[] = {
      {push_one_by_one, hak_owner_collect, refill_2},
      world_settle,
      MARK(ADOPT)},
-    {"spill", before_idle_2, {spill_1, spill_2, refill_2}, world_settle, MARK(ADOPT) | MARK(OWN)},
+    {"flush", before_idle_2, {flush_1, flush_2, refill_2}, world_settle, MARK(ADOPT) | MARK(OWN)},
     {0},
 };

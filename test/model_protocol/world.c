@@ -262,7 +262,7 @@ void world_tick(unsigned owner) {
     }
 }
 
-void world_spill(unsigned owner, unsigned unit, unsigned first, unsigned count) {
+void world_flush(unsigned owner, unsigned unit, unsigned first, unsigned count) {
     hak_tcache_t tcache;
     tcache.home = world_home[owner];
     tcache.side[WORLD_SC].counters.remote_out = 0;

@@ -56,7 +56,7 @@ void world_tick(unsigned owner);
 /* A thread of the home adopts a slab from anybody, as when memory is out. */
 void world_adopt(unsigned owner);
 /* A thread whose home is the owner sorts blocks. */
-void world_spill(unsigned owner, unsigned unit, unsigned first, unsigned count);
+void world_flush(unsigned owner, unsigned unit, unsigned first, unsigned count);
 
 /* --- between world.c, ghost.c and platform.c */
 extern hak_superslab_t world_superslab;

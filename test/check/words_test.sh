@@ -1,0 +1,73 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# tools/check_words.py refuses each private word that was given up, in the source and in pages, but not in the ledger.
+# Usage: words_test.sh PYTHON
+set -eu
+python=$1
+root=$(cd "$(dirname "$0")/../.." && pwd)
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+failed=0
+mkdir -p "$work/src/slab" "$work/docs/experiments"
+
+# check FILE TEXT: a tree with that file, and with all words in the ledger and the changelog
+check() {
+    rm -f "$work/src/slab/slab.c" "$work/docs/page.md" "$work/README.md"
+    printf '%s\n' "$2" >"$work/$1"
+    printf '%s\n' "$words" >"$work/docs/experiments/0001-page.md"
+    cp "$work/docs/experiments/0001-page.md" "$work/CHANGELOG.md"
+    "$python" "$root/tools/check_words.py" --root "$work" >"$work/out" 2>&1
+}
+accepted() {
+    check "$@" || {
+        echo "FAIL: refused in $1: $2"
+        cat "$work/out"
+        failed=1
+    }
+}
+refused() {
+    if check "$@"; then
+        echo "FAIL: accepted in $1: $2"
+        failed=1
+    fi
+}
+
+# One a line, in the order of the checker's tables.
+words='the hunting of a block
+hak_fast_stays()
+see rare.c
+hak_owner_enter(owner)
+slab->lacks_tags
+hak_owner_add(&count, 1)
+hak_slow_malloc_medium(size)
+superslab->back[unit]
+large/resident.c
+life/next.c
+policy/policy.h'
+page_words='midway in a change
+the guest has none
+it spills the bin
+the next allocator
+blocks are handed over
+who finds it taken'
+
+patterns=$("$python" "$root/tools/check_words.py" --list | wc -l)
+examples=$(printf '%s\n%s\n' "$words" "$page_words" | wc -l)
+[ "$patterns" -eq "$examples" ] || {
+    echo "FAIL: $patterns patterns, $examples examples"
+    failed=1
+}
+printf '%s\n' "$words" >"$work/list"
+while IFS= read -r word; do
+    for file in src/slab/slab.c docs/page.md README.md; do
+        refused "$file" "$word"
+    done
+done <"$work/list"
+printf '%s\n' "$page_words" >"$work/list"
+while IFS= read -r word; do
+    accepted src/slab/slab.c "$word"
+    refused docs/page.md "$word"
+done <"$work/list"
+accepted src/slab/slab.c 'find_free.c searches; hak_owner_lock(owner); a cold path; callback[0]'
+accepted docs/page.md 'Flush the bin of the fallback tcache; event guest_use.'
+exit $failed
