@@ -17,13 +17,13 @@
     X(refill, "bins that were empty and got blocks")                                               \
     X(asked_bytes, "bytes of the requests that found them empty")                                  \
     X(overflow, "frees that found a bin full")                                                     \
-    X(remote_out, "batches handed to other owners")
+    X(remote_out, "batches sent to other owners")
 
 /* Of an owner and a class. Refills beyond these were served from an outbox. */
 #define HAK_CLASS_COUNTERS(X)                                                                      \
     X(refill_list, "refills from a slab's own list")                                               \
     X(refill_carve, "refills by carving fresh blocks")                                             \
-    X(refill_fault, "of these, with blocks that no memory is behind yet")                          \
+    X(refill_fault, "of these, with blocks that fault at first use")                               \
     X(refill_partial, "refills that took a partial slab")                                          \
     X(refill_adopt, "refills that adopted another owner's slab")                                   \
     X(slab_create, "slabs created")                                                                \
@@ -52,9 +52,9 @@
     X(huge_page_open, "2 MiB ranges opened for huge pages")                                        \
     X(purge_calls, "purge calls to the kernel")                                                    \
     X(purge_units, "units purged")                                                                 \
-    X(purge_hole_bytes, "bytes of holes in slabs purged")                                          \
-    X(purge_regret_units, "purged units that were wanted again")                                   \
-    X(pressure_look, "looks at the memory limits of control groups")                               \
+    X(purge_hole_bytes, "bytes of slabs' OS pages purged")                                         \
+    X(purge_regret_units, "purged units that were needed again")                                   \
+    X(pressure_look, "reads of the memory limits of control groups")                               \
     X(room_span_bytes, "bytes of unused units purged because of them")                             \
     X(room_huge_bytes, "bytes of cached huge blocks returned because of them")                     \
     X(huge_map, "huge mappings made")                                                              \

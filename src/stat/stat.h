@@ -29,17 +29,17 @@
     X(lost, "free small blocks in caches of threads that a fork left behind")                      \
     X(slab_free, "free blocks of slabs")                                                           \
     X(uncarved, "blocks of slabs that were never handed out")                                      \
-    X(slab_tail, "what is left of slabs behind their last block")                                  \
-    X(hole, "of slabs, given back to the kernel and not used since")                               \
+    X(slab_tail, "ends of slabs after their last block")                                           \
+    X(hole, "of slabs, returned to the kernel and not used since")                                 \
     X(large, "large blocks")                                                                       \
     X(moving, "between two uses; 0 at rest")                                                       \
     X(unused_dirty, "unused units that hold memory")                                               \
     X(unused_clean, "unused units that hold none")                                                 \
     X(huge, "huge blocks")                                                                         \
     X(huge_cached, "freed huge blocks kept for reuse")                                             \
-    X(huge_cached_dirty, "of these, what the kernel is thought to hold")                           \
+    X(huge_cached_dirty, "of these, resident by estimate")                                         \
     X(guard, "OS pages of small blocks that the sampled guard watches")                            \
-    X(meta, "records of our own")
+    X(meta, "metadata")
 
 /* Numbers: name in text, in JSON, as a metric; text. */
 #define HAK_STAT_COUNTS(X)                                                                         \
@@ -54,10 +54,10 @@
 
 /* Bounds, and what they bound: name, text. */
 #define HAK_STAT_LIMITS(X)                                                                         \
-    X(cache_bytes, "what bins have grown by")                                                      \
-    X(cache_budget_bytes, "what they may grow by")                                                 \
-    X(memory_limit_bytes, "limit of the control group with least room; 0: none known")             \
-    X(memory_is_tight, "whether little would be left even if nothing were unused here")
+    X(cache_bytes, "growth of the bins of all threads")                                            \
+    X(cache_budget_bytes, "bound of that growth")                                                  \
+    X(memory_limit_bytes, "limit of the tightest control group; 0: none known")                    \
+    X(memory_is_tight, "1 if the limit is near even after full reclaim")
 
 /* Of a class, in blocks: name, text. */
 #define HAK_STAT_BLOCKS(X)                                                                         \
