@@ -10,24 +10,18 @@ trap 'rm -rf "$work"' EXIT
 failed=0
 mkdir -p "$work/src/slab" "$work/docs/experiments"
 
-# check FILE TEXT: a tree with that file, and with all words in the ledger and the changelog
-check() {
+# refused FILE TEXT NUMBER: that many lines of the text are refused, the words in the ledger and the changelog are not
+refused() {
     rm -f "$work/src/slab/slab.c" "$work/docs/page.md" "$work/README.md"
     printf '%s\n' "$2" >"$work/$1"
-    printf '%s\n' "$words" >"$work/docs/experiments/0001-page.md"
+    printf '%s\n%s\n' "$words" "$page_words" >"$work/docs/experiments/0001-page.md"
     cp "$work/docs/experiments/0001-page.md" "$work/CHANGELOG.md"
-    "$python" "$root/tools/check_words.py" --root "$work" >"$work/out" 2>&1
-}
-accepted() {
-    check "$@" || {
-        echo "FAIL: refused in $1: $2"
+    status=0
+    "$python" "$root/tools/check_words.py" --root "$work" >"$work/out" 2>&1 || status=$?
+    found=$(grep -c '^check_words: ' "$work/out") || true
+    if [ "$found" -ne "$3" ] || [ "$status" -ne "$(($3 > 0))" ]; then
+        echo "FAIL: of $1 $found lines are refused, not $3"
         cat "$work/out"
-        failed=1
-    }
-}
-refused() {
-    if check "$@"; then
-        echo "FAIL: accepted in $1: $2"
         failed=1
     fi
 }
@@ -57,17 +51,13 @@ examples=$(printf '%s\n%s\n' "$words" "$page_words" | wc -l)
     echo "FAIL: $patterns patterns, $examples examples"
     failed=1
 }
-printf '%s\n' "$words" >"$work/list"
-while IFS= read -r word; do
-    for file in src/slab/slab.c docs/page.md README.md; do
-        refused "$file" "$word"
-    done
-done <"$work/list"
-printf '%s\n' "$page_words" >"$work/list"
-while IFS= read -r word; do
-    accepted src/slab/slab.c "$word"
-    refused docs/page.md "$word"
-done <"$work/list"
-accepted src/slab/slab.c 'find_free.c searches; hak_owner_lock(owner); a cold path; callback[0]'
-accepted docs/page.md 'Flush the bin of the fallback tcache; event guest_use.'
+in_words=$(printf '%s\n' "$words" | wc -l)
+for file in docs/page.md README.md; do
+    refused $file "$words" "$in_words"
+    refused $file "$page_words" $((examples - in_words))
+done
+refused src/slab/slab.c "$words" "$in_words"
+refused src/slab/slab.c "$page_words" 0
+refused src/slab/slab.c 'find_free.c searches; hak_owner_lock(owner); a cold path; callback[0]' 0
+refused docs/page.md 'Flush the bin of the fallback tcache; event guest_use.' 0
 exit $failed
