@@ -54,8 +54,8 @@ def schema(rows):
         "owner": {"type": "integer", **BOUNDED, "description": "number of its home, from 0"},
         "cached_bytes": {**NUMBER, "description": "free blocks in its bins, and held back (hardened library)"},
         "outbox_bytes": {**NUMBER, "description": "free blocks in its outboxes"},
-        "drawn_bytes": {**NUMBER, "description": "what its bins have grown by"},
-        "idle_ms": {**NUMBER, "description": "since one of its slow paths last looked at the clock; 0: none did"},
+        "drawn_bytes": {**NUMBER, "description": "growth of its bins"},
+        "idle_ms": {**NUMBER, "description": "since one of its slow paths last read the clock; 0: none did"},
         "events": numbers("also those of threads that had the cache before", per_thread),
     }
     return {
@@ -67,7 +67,7 @@ def schema(rows):
             "schema": {"const": 1},
             "pid": {"type": "integer", "minimum": 1},
             "command": {"type": "string", "minLength": 1,
-                        "description": "name of the process's first thread; missing if the kernel does not tell"},
+                        "description": "name of the process's first thread; missing if unknown"},
             "bytes": numbers("docs/statistics.md says how they add up", rows["HAK_STAT_BYTES"]),
             "counts": numbers(None, rows["HAK_STAT_COUNTS"], 1),
             "limits": numbers(None, rows["HAK_STAT_LIMITS"]),

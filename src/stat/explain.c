@@ -128,7 +128,7 @@ static void put_others(const hak_residence_t *residence, hak_text_t *text) {
         [HAK_OS_MAPPING_FILE] = "files, such as programs and libraries",
         [HAK_OS_MAPPING_SHARED] = "memory shared between processes",
         [HAK_OS_MAPPING_STACK] = "the stack of the first thread",
-        [HAK_OS_MAPPING_BREAK] = "what brk gave",
+        [HAK_OS_MAPPING_BREAK] = "the brk heap",
         [HAK_OS_MAPPING_ANONYMOUS] = anonymous_name,
     };
     unsigned most = 0;
