@@ -30,7 +30,6 @@
 #include "large/huge.c"
 #include "large/huge_cache.c"
 #include "large/large.c"
-#include "large/room.c"
 #include "large/vacant.c"
 
 #include "front/budget.c"
@@ -46,6 +45,7 @@
 #include "reclaim/limit.c"
 #include "reclaim/reclaim.c"
 #include "reclaim/regret.c"
+#include "reclaim/target.c"
 
 #include "life/control.c"
 #include "life/fork.c"

@@ -89,5 +89,6 @@ HAK_EXPORT void hak_collect_thread(void) {
     if (!hak_tcache_is_empty(tcache)) {
         hak_tcache_flush(tcache);
         hak_owner_collect();
+        hak_wanted_serve();
     }
 }

@@ -6,9 +6,12 @@
 #include "base/counters.h"
 #include "base/fmt.h"
 #include "base/knobs.h"
+#include "base/wanted.h"
 
 hak_check_sink_t hak_check_sink;
 hak_process_counters_t hak_counters;
+HAK_LOCKED_STATE HAK_LINE_ALIGNED uint32_t hak_wanted; /* every refill reads it */
+hak_reclaim_hooks_t hak_reclaim_hooks;
 
 #define KNOB_OWN(knob, initial)
 #define KNOB_START(knob, initial) .knob = (initial),

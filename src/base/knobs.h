@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * The live parameters of the core. conf/ writes the options at start and for hak_option_set,
- * mallopt writes two of them, life/init.c one; the learner, reclaim/limit.c and large/room.c
- * write the others. All are [atomic], relaxed, and read in slow paths. */
+ * mallopt writes two of them, life/init.c one; reclaim/ writes the others. All are [atomic],
+ * relaxed, and read in slow paths. */
 #ifndef HAK_BASE_KNOBS_H
 #define HAK_BASE_KNOBS_H
 
@@ -32,7 +32,7 @@ typedef struct hak_knobs {
 #include "base/options.def"
 #undef HAK_OPTION
 
-    /* --- set by reclaim/limit.c; read by large/ */
+    /* --- set by reclaim/limit.c; the first read by large/ */
     HAK_SEALED size_t limit_soft_bytes; /* in use and unused together at most; SIZE_MAX: no bound */
     size_t limit_step_bytes;            /* what may go because of that until the next look */
     size_t limit_hard_bytes;            /* above it goes whatever the step says */
@@ -40,7 +40,7 @@ typedef struct hak_knobs {
     bool is_tight; /* little would be left even if nothing were unused here */
     /* read by stat/ */
     size_t limit_bytes; /* of the control group with least room; 0: none known */
-    /* --- set by the learner; read by span/ */
+    /* --- set by the learner; read by base/wanted.h and reclaim/target.c */
     size_t retain_learned_percent; /* extra share; 0 to 100 */
     size_t retain_wanted_bytes;    /* unused memory exempt from decay */
     /* --- options that mallopt sets */

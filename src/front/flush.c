@@ -190,6 +190,7 @@ void *hak_tcache_flush_blocks(hak_tcache_t *tcache, unsigned sc, hak_blocks_t bl
     void *rest = spill_sort(tcache, sc, blocks, held, &sorter);
     if (HAK_LIKELY(held != NULL)) {
         hak_owner_unlock(held);
+        hak_wanted_serve();
     }
     while (sorter.used != 0) {
         sorter_send(tcache, &sorter, hak_ctz(sorter.used));

@@ -23,23 +23,6 @@ bool hak_slow_retry(hak_tcache_t *tcache, unsigned attempt) {
     return attempt < 2;
 }
 
-/* Cached mappings first: no small block will be served from them. */
-static HAK_NOINLINE void refill_spare(void) {
-    size_t wanted = hak_swap_acquire(&hak_span_over_peak, 0);
-    if (wanted != 0) {
-        size_t given_back = hak_large_spare(wanted);
-        if (given_back < wanted) {
-            hak_owner_spare_holes(wanted - given_back);
-        }
-    }
-}
-
-void hak_slow_spare(void) {
-    if (HAK_UNLIKELY(hak_load_relaxed(&hak_span_over_peak) != 0)) {
-        refill_spare();
-    }
-}
-
 /* The bin grows when it overflowed since the last refill: such a load goes up and down by more
  * than the bin holds. */
 static void bin_adapt(hak_tcache_t *tcache, unsigned sc) {
@@ -73,7 +56,7 @@ static hak_blocks_t refill_once(hak_tcache_t *tcache, unsigned sc) {
     hak_owner_t *owner = hak_tcache_lock_home(tcache);
     hak_blocks_t blocks = hak_slab_refill(owner, sc, want);
     hak_owner_unlock(owner);
-    hak_slow_spare();
+    hak_wanted_serve();
     if (blocks.stride != 0) {
         hak_slab_link(&blocks);
     }

@@ -133,6 +133,7 @@ static HAK_NOINLINE void *resize_other(void *block, uint32_t entry, size_t size)
     bool is_guarded = (entry & HAK_KIND_MASK) == HAK_KIND_GUARD;
     void *moved = is_guarded ? NULL : hak_large_resize(block, entry, size);
     if (moved != NULL) {
+        hak_wanted_serve();
         return moved;
     }
     size_t kept = usable < size ? usable : size;

@@ -105,7 +105,7 @@ static hak_large_result_t slow_large(size_t size, size_t align) {
          HAK_UNLIKELY(result.block == NULL) && tcache != NULL && hak_slow_retry(tcache, i); i++) {
         result = hak_large_alloc(size, align);
     }
-    hak_slow_spare();
+    hak_wanted_serve();
     return result;
 }
 
@@ -284,6 +284,7 @@ static HAK_NOINLINE void free_large(void *block, uint32_t entry) {
     if (!hak_large_free(block, entry)) {
         hak_fatal(HAK_FATAL_INTERIOR_FREE, block, NULL);
     }
+    hak_wanted_serve();
 }
 
 /* Frees a thread makes before it gets a tcache for them. A thread at its very end, when its exit

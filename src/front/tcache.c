@@ -157,6 +157,7 @@ void hak_tcache_detach(hak_tcache_t *tcache) {
     bins_reset(tcache, tcache->initial_bytes);
     hak_budget_part();
     hak_owner_part(tcache->home);
+    hak_wanted_serve();
     hak_lock_acquire(HAK_LOCK_REGISTRY);
     tcache->is_attached = false;
     tcache->next_unused = hak_unused_tcaches;

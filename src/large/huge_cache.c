@@ -12,8 +12,8 @@
  *     for a while       2 x retain_percent of what was in use within the last one or two windows
  *                       (of 0.4 s), but not above 5 x huge_cache + in use / 8
  *
- * so a load that breathes makes no kernel calls. What was not needed in a whole window, nor since,
- * goes at an event, but for max(retain_idle, in use / 32) (docs/experiments/0023). The excess
+ * so an oscillating footprint makes no kernel calls. A free must know that bound at once, so it is
+ * computed here, and its window turns here; reclaim/target.c says what goes by time. The excess
  * goes from the end of the highest extent. Addresses are bounded, too (docs/experiments/0004). */
 #include "large/huge_cache.h"
 #include "large/huge_record.h"
@@ -36,15 +36,10 @@ typedef struct huge_extent {
 enum {
     CACHE_EXTENTS = 64,      /* cached extents at most: bounds a search */
     CACHE_SHARE = 8,         /* of what is in use, kept at any time */
-    CACHE_IDLE_SHARE = 32,   /* the same, although nobody needs it */
-    CACHE_STEP = 1 << 20,    /* less above that is not worth a call */
     EVICT_SHARE = 16,        /* less of an extent resident: next to empty */
     CACHE_LEAST_TIMES = 5,   /* huge_cache, kept for a while even if nothing is in use any more */
     CACHE_ADDRESS_TIMES = 4, /* address space per byte of memory that may be kept */
 };
-
-/* Two of them, and a step of the events, are less than a second. */
-static const uint64_t CACHE_WINDOW_NS = 400u * 1000 * 1000;
 
 HAK_LOCKED_STATE struct hak_huge_cache {
     huge_extent_t extent[CACHE_EXTENTS]; /* [lock HUGE] */
@@ -193,13 +188,13 @@ static void window_turn(void) {
     if (now < hak_huge_cache.window_end_ns) {
         return;
     }
-    bool is_long_ago = now - hak_huge_cache.window_end_ns >= CACHE_WINDOW_NS;
+    bool is_long_ago = now - hak_huge_cache.window_end_ns >= HAK_WINDOW_NS;
     hak_huge_cache.last_peak_bytes =
         is_long_ago ? hak_huge_cache.in_use_bytes : hak_huge_cache.peak_bytes;
     hak_huge_cache.peak_bytes = hak_huge_cache.in_use_bytes;
     hak_huge_cache.last_low_bytes = hak_huge_cache.low_bytes;
     hak_huge_cache.low_bytes = hak_huge_cache.dirty_bytes;
-    hak_huge_cache.window_end_ns = now + CACHE_WINDOW_NS;
+    hak_huge_cache.window_end_ns = now + HAK_WINDOW_NS;
 }
 
 void hak_huge_cache_note_use(size_t added, size_t removed) {
@@ -222,16 +217,6 @@ static size_t cache_bound(void) {
     size_t recent = percent_of(peak, percent);
     size_t most = CACHE_LEAST_TIMES * least + in_use / CACHE_SHARE;
     return hak_most(always, recent < most ? recent : most);
-}
-
-/* What may be kept now that a window has passed; once a window. */
-static size_t cache_decay_keep(void) {
-    size_t low = hak_least(hak_huge_cache.low_bytes, hak_huge_cache.last_low_bytes);
-    size_t dirty = hak_huge_cache.dirty_bytes;
-    size_t idle = hak_most(hak_load_relaxed(&hak_knobs.retain_idle_bytes),
-                           hak_huge_cache.in_use_bytes / CACHE_IDLE_SHARE);
-    hak_huge_cache.last_low_bytes = 0;
-    return low > idle + CACHE_STEP ? dirty - (low - idle) : dirty;
 }
 
 /* Where memory is taken from. What is charged by assumption is asked about before anything goes;
@@ -331,11 +316,18 @@ size_t hak_large_spare(size_t bytes) {
     return dirty - hak_least(dirty, cache_dirty());
 }
 
-void hak_large_trim_if_over(void) {
+size_t hak_large_pool(hak_pool_t *pool) {
     hak_lock_acquire(HAK_LOCK_HUGE);
-    size_t bound = cache_bound(), keep = hak_least(bound, cache_decay_keep());
+    size_t bound = cache_bound();
+    size_t low = hak_least(hak_huge_cache.low_bytes, hak_huge_cache.last_low_bytes);
+    *pool = (hak_pool_t){hak_huge_cache.in_use_bytes, hak_huge_cache.dirty_bytes, low, low, low};
+    hak_huge_cache.last_low_bytes = 0; /* once a window */
     hak_lock_release(HAK_LOCK_HUGE);
-    cache_trim(keep, CACHE_ADDRESS_TIMES * bound);
+    return bound;
+}
+
+void hak_large_trim_to(size_t keep_bytes, size_t bound) {
+    cache_trim(keep_bytes, CACHE_ADDRESS_TIMES * bound);
     hak_vacant_unmap_some(0);
 }
 

@@ -16,6 +16,17 @@ typedef struct hak_large {
 
 _Static_assert(sizeof(hak_large_t) <= HAK_UNIT_RECORD_BYTES, "a large record fits");
 
+void hak_large_footprint(hak_footprint_t *footprint) {
+    hak_span_stats_t span;
+    hak_large_stats_t large;
+    hak_span_stats(&span);
+    hak_large_stats(&large);
+    footprint->unused_bytes = span.unused_dirty_bytes;
+    footprint->cached_bytes = large.huge_cached_dirty_bytes;
+    footprint->all_bytes = span.in_use_bytes + large.huge_in_use_bytes + footprint->unused_bytes +
+                           footprint->cached_bytes;
+}
+
 /* From here on realloc moves pages, not bytes; below, a copy is cheaper than the system calls. */
 enum { LARGE_MOVE_MIN_BYTES = 128 << 10 };
 

@@ -53,8 +53,11 @@ size_t hak_large_trim(size_t keep_bytes);
  */
 size_t hak_large_spare(size_t bytes);
 
-/* Gives back what is above the bound by now (huge_cache.c). */
-void hak_large_trim_if_over(void);
+/* The cache of huge mappings; returns its bound. Its amplitude counts as 0: half of a mapping that
+ * was taken in a window need not be there in the next. */
+size_t hak_large_pool(hak_pool_t *pool);
+/* Gives back what is above `keep_bytes`, and addresses in proportion to the bound. */
+void hak_large_trim_to(size_t keep_bytes, size_t bound);
 
 /* What the process has, as far as it is known here. */
 typedef struct hak_footprint {
@@ -63,10 +66,6 @@ typedef struct hak_footprint {
     size_t cached_bytes; /* of freed huge blocks, resident */
 } hak_footprint_t;
 void hak_large_footprint(hak_footprint_t *footprint);
-
-/* So many bytes of fresh memory are about to be taken: gives unused memory back if they do not fit
- * below the knob limit_soft_bytes (room.c). Without locks. */
-void hak_large_make_room(size_t bytes);
 
 /* Whether the address lies in a huge block or in a cached mapping. Slow; for misuse. */
 bool hak_large_covers(const void *address);
@@ -86,6 +85,11 @@ typedef void hak_huge_visit_t(char *base, size_t bytes, bool is_cached, void *co
 void hak_large_visit(hak_huge_visit_t *visit, void *context);
 
 /* --- shared by the files of this folder ------------------------------------------------------ */
+HAK_INLINE void hak_large_make_room(size_t bytes) {
+    if (HAK_UNLIKELY(hak_load_relaxed(&hak_knobs.limit_soft_bytes) != SIZE_MAX)) {
+        hak_reclaim_hooks.make_room(bytes);
+    }
+}
 hak_large_result_t hak_huge_alloc(size_t bytes, size_t align);
 bool hak_huge_free(void *block, uint32_t entry);
 size_t hak_huge_usable(const void *block, uint32_t entry);

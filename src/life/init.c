@@ -35,6 +35,7 @@ void hak_life_seal(void) {
     hak_os_seal(&hak_underlying_allocator, sizeof hak_underlying_allocator);
     hak_os_seal(&hak_event_table, sizeof hak_event_table);
     hak_os_seal(&hak_guard_table, sizeof hak_guard_table);
+    hak_os_seal(&hak_reclaim_hooks, sizeof hak_reclaim_hooks);
     hak_os_seal(&hak_control_tables, sizeof hak_control_tables);
     hak_os_seal(&hak_knobs, HAK_KNOBS_SEALED_BYTES);
     hak_conf_seal();
@@ -51,6 +52,8 @@ static void process_start(void) {
         secrets_init();
         hak_os_scatter();
     }
+    hak_reclaim_hooks.serve = hak_reclaim_serve;
+    hak_reclaim_hooks.make_room = hak_limit_make_room;
     hak_event_register(hak_outbox_flush, HAK_EVENT_OWN);
     hak_event_register(hak_budget_shrink_idle, HAK_EVENT_OWN);
     hak_event_register(hak_guard_follow, HAK_EVENT_OWN);
@@ -97,13 +100,6 @@ void hak_life_process_start(void) {
     hak_lock_release(HAK_LOCK_START);
 }
 
-/* Files are opened while there is one thread, or not at all; the quota of CPU time is noted. */
-static void groups_look(void) {
-    if (hak_load_relaxed(&hak_knobs.cgroup) && !hak_load_relaxed(&hak_knobs.force_libc)) {
-        hak_limit_tick();
-    }
-}
-
 /* The library is linked to be initialised before all others (-z initfirst), so that our fork
  * handler registers before any other: prepare handlers run in reverse order, and ours, which takes
  * the locks, must be the last. libc has not set `environ` by then; constructors get it as well. */
@@ -113,6 +109,8 @@ __attribute__((constructor(101))) static void process_start_at_load(int argc, ch
     (void)argv;
     hak_os_set_env(envp);
     hak_life_process_start();
-    groups_look();
+    if (!hak_load_relaxed(&hak_knobs.force_libc)) { /* files are opened while there is one thread */
+        hak_limit_tick();
+    }
     hak_life_control_begin();
 }

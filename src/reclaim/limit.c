@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * How much memory control groups leave, and what follows. Their files are read by one thread, at
- * events. The first look is at process start, while there is one thread, and before a program locks
- * itself in: if there is no limit then, it is the last. Else a process that has LOOK_LEAST looks
- * each second, five times a second while little is left, at most 20 times a second when what the
- * process uses grew beyond what the last look allowed. Measured in
- * docs/experiments/0029-cgroup-memory.md. */
+ * Memory limits of control groups: memory in use and unused memory together stay below a bound, so
+ * unused memory goes before fresh memory is taken. One thread reads the files, at events. The first
+ * look is at process start, while there is one thread, and before a program locks itself in: if
+ * there is no limit then, it is the last. Else a process that has LOOK_LEAST looks each second,
+ * five times a second while little is left, and at most 20 times a second when it exceeds what the
+ * last look allowed. Measured in docs/experiments/0029-cgroup-memory.md. */
 #include "reclaim/reclaim.h"
 
 #include "base/atomics.h"
@@ -28,18 +28,19 @@ enum {
     /* What may go until the next look: some milliseconds of work; halved by each step back. */
     STEP_LEAST = 32 << 20,
     STEP_PART = 256, /* of what the process has */
-    BACKOFF_UP = 2,
     BACKOFF_MOST = 5,
     MISSES_MOST = 8,
+    ROOM_KEPT = 1 << 20,         /* unused units that stay whatever happens */
+    ROOM_LEAST = HAK_UNIT_BYTES, /* less is not worth a call */
+    ROOM_MOST = 64 << 20,        /* in one call: some milliseconds */
 };
 
 static const uint64_t LOOK_NS = 1000u * 1000 * 1000;
-static const uint64_t LOOK_LITTLE_NS = 100u * 1000 * 1000;
 static const uint64_t LOOK_TIGHT_NS = 200u * 1000 * 1000;
 static const uint64_t LOOK_OVER_NS = 50u * 1000 * 1000;
-static const uint64_t LOOK_NEVER_NS = UINT64_MAX;
 
 HAK_LOCKED_STATE hak_limit_t hak_limit;
+HAK_LOCKED_STATE uint64_t hak_limit_retry_at_ns; /* [atomic] */
 
 static uint64_t bytes_above(uint64_t a, uint64_t b) {
     return a > b ? a - b : 0;
@@ -59,9 +60,7 @@ static void limit_learn(void) {
         all += part;
         regret += hak_least(part, again);
     }
-    backoff =
-        regret > all / 2 ? hak_least(backoff + BACKOFF_UP, BACKOFF_MOST) : bytes_above(backoff, 1);
-    hak_store_relaxed(&hak_limit.backoff, backoff);
+    hak_store_relaxed(&hak_limit.backoff, hak_backoff(backoff, regret > all / 2, BACKOFF_MOST));
 }
 
 /* What the process may have from now on, and whether that needs more than giving back what is
@@ -102,7 +101,58 @@ static uint64_t limit_look(const hak_footprint_t *has) {
     hak_store_relaxed(&hak_knobs.is_tight, false);
     hak_store_relaxed(&hak_knobs.limit_bytes, 0);
     /* Another thread may read what this one, with descriptors of its own, cannot. */
-    return had_limit ? LOOK_NS : LOOK_NEVER_NS;
+    return had_limit ? LOOK_NS : UINT64_MAX;
+}
+
+/* Nobody took meanwhile what was to go. */
+static bool room_is_as_it_was(const hak_footprint_t *had) {
+    hak_footprint_t has;
+    hak_large_footprint(&has);
+    return has.unused_bytes >= had->unused_bytes && has.cached_bytes >= had->cached_bytes;
+}
+
+/* First cached blocks: few calls. */
+static size_t room_make(const hak_footprint_t *has, size_t excess, uint64_t now) {
+    size_t kept = hak_least(has->unused_bytes, ROOM_KEPT), given = 0;
+    size_t cached = hak_least(has->cached_bytes, excess);
+    size_t unused = hak_least(has->unused_bytes - kept, excess - cached);
+    if (cached >= ROOM_LEAST) {
+        given = hak_large_spare(cached);
+        hak_count_by(room_huge_bytes, given);
+    }
+    if (unused >= ROOM_LEAST) {
+        size_t purged = hak_span_purge(has->unused_bytes - unused);
+        hak_count_by(room_span_bytes, purged);
+        given += purged;
+    }
+    if (given == 0 && (cached >= ROOM_LEAST || unused >= ROOM_LEAST) && room_is_as_it_was(has)) {
+        hak_store_relaxed(&hak_limit_retry_at_ns, now + HAK_RETRY_NS);
+    }
+    return given;
+}
+
+/* What may go now. Above the limit each fault of the program waits for the kernel: what brings it
+ * below goes at once. If not even all that is unused would, what stays saves faults at least: so
+ * then, and below the limit, only what the step allows. */
+static size_t room_excess(const hak_footprint_t *has, size_t wanted, size_t step) {
+    size_t limit = hak_load_relaxed(&hak_knobs.limit_hard_bytes);
+    size_t soft = hak_least(wanted - hak_load_relaxed(&hak_knobs.limit_soft_bytes), step);
+    size_t hard = wanted > limit ? wanted - limit : 0;
+    hard = hard <= has->unused_bytes + has->cached_bytes ? hak_least(hard, ROOM_MOST) : 0;
+    return soft > hard ? soft : hard;
+}
+
+void hak_limit_make_room(size_t bytes) {
+    size_t most = hak_load_relaxed(&hak_knobs.limit_soft_bytes);
+    hak_footprint_t has;
+    hak_large_footprint(&has);
+    bytes += has.all_bytes;
+    uint64_t now = hak_os_now_ns();
+    if (bytes > most && now >= hak_load_relaxed(&hak_limit_retry_at_ns)) {
+        size_t step = hak_load_relaxed(&hak_knobs.limit_step_bytes);
+        size_t given = room_make(&has, room_excess(&has, bytes, step), now);
+        hak_store_relaxed(&hak_knobs.limit_step_bytes, step - hak_least(step, given));
+    }
 }
 
 void hak_limit_tick(void) {
@@ -118,9 +168,9 @@ void hak_limit_tick(void) {
     pause = is_over ? LOOK_OVER_NS : pause;
     if (now - looked >= pause && hak_cas_acquire(&hak_limit.looked_ns, &looked, now)) {
         bool is_little = most != SIZE_MAX && has.all_bytes < LOOK_LEAST;
-        hak_store_relaxed(&hak_limit.pause_ns, is_little ? LOOK_LITTLE_NS : limit_look(&has));
+        hak_store_relaxed(&hak_limit.pause_ns, is_little ? LOOK_TIGHT_NS : limit_look(&has));
     }
     if (has.all_bytes > hak_load_relaxed(&hak_knobs.limit_soft_bytes)) {
-        hak_large_make_room(0);
+        hak_limit_make_room(0);
     }
 }

@@ -10,8 +10,8 @@ enum { EVENT_OWNERS = 4 };
 void hak_reclaim_tend(hak_tcache_t *tcache) {
     (void)tcache;
     hak_owner_tend(EVENT_OWNERS);
-    hak_span_purge_if_over();
-    hak_large_trim_if_over();
+    hak_target_spans();
+    hak_target_huge();
     hak_regret_tick();
     hak_limit_tick();
 }
@@ -19,6 +19,17 @@ void hak_reclaim_tend(hak_tcache_t *tcache) {
 void hak_reclaim_step(hak_tcache_t *tcache) {
     (void)tcache;
     hak_owner_decay_holes();
+}
+
+void hak_reclaim_serve(void) {
+    uint32_t wanted = hak_swap_acquire(&hak_wanted, 0);
+    if ((wanted & HAK_WANTED_PURGE) != 0) {
+        hak_target_spans();
+    }
+    if ((wanted & HAK_WANTED_PEAK) != 0) { /* no small block is served from cached mappings */
+        size_t bytes = hak_swap_acquire(&hak_span_over_peak, 0);
+        hak_owner_spare_holes(bytes - hak_least(bytes, hak_large_spare(bytes)));
+    }
 }
 
 size_t hak_reclaim_trim(size_t keep_bytes) {

@@ -5,12 +5,16 @@
 #ifndef HAK_RECLAIM_RECLAIM_H
 #define HAK_RECLAIM_RECLAIM_H
 
+#include "base/wanted.h"
 #include "front/tcache.h"
 
 /* An event of the process: memory above its bounds goes back, and both learners look. */
 void hak_reclaim_tend(hak_tcache_t *tcache);
 /* An event of a step of time: purges pages of idle slabs. */
 void hak_reclaim_step(hak_tcache_t *tcache);
+
+/* Does what the bits of hak_wanted ask for. */
+void hak_reclaim_serve(void);
 
 /* malloc_trim: everything unused goes back but about `keep_bytes` of whole units, and the caches of
  * other threads. Returns the bytes. */
@@ -19,8 +23,7 @@ size_t hak_reclaim_trim(size_t keep_bytes);
 /* In the child of a fork: the thread that was here may be gone. */
 void hak_reclaim_after_fork(void);
 
-/* The learner (regret.c); returns at once unless a window has passed and no other thread is here.
- */
+/* The learner (regret.c); returns at once unless a window has passed and no thread is here. */
 void hak_regret_tick(void);
 /* One window: `purged` units of which `regretted` were wanted again. Exposed for tests. */
 void hak_regret_window(uint64_t purged, uint64_t regretted);
@@ -29,6 +32,19 @@ void hak_regret_fade(uint64_t count);
 
 /* Limits of control groups (limit.c): reads them if it is time; gives back what exceeds them. */
 void hak_limit_tick(void);
+
+/* What goes by size and by time (target.c): of unused units, and of the huge cache. */
+void hak_target_spans(void);
+void hak_target_huge(void);
+/* Unused units that stay although nobody needs them. */
+size_t hak_target_idle_bytes(size_t in_use_bytes);
+
+/* The kernel takes nothing back (locked memory): no use asking often. */
+static const uint64_t HAK_RETRY_NS = 4000u * 1000 * 1000;
+
+/* So many bytes of fresh memory are about to be taken: gives unused memory back if they do not fit
+ * below the knob limit_soft_bytes. Without locks. */
+void hak_limit_make_room(size_t bytes);
 
 /* One thread at a time, as long as a look takes less than the pause behind it. */
 typedef struct hak_limit {

@@ -74,15 +74,10 @@ void hak_regret_window(uint64_t purged, uint64_t regretted) {
     regret_remember(purged, regretted);
 }
 
-/* While it is switched off nothing is learned, but what was goes on to fade. */
-static bool regret_has_learned(void) {
-    return hak_load_relaxed(&hak_knobs.retain_learned_percent) != 0 ||
-           hak_load_relaxed(&hak_knobs.retain_wanted_bytes) != 0;
-}
-
 void hak_regret_tick(void) {
     bool learns = hak_load_relaxed(&hak_knobs.learn);
-    if (!learns && !regret_has_learned()) {
+    if (!learns && hak_load_relaxed(&hak_knobs.retain_learned_percent) == 0 &&
+        hak_load_relaxed(&hak_knobs.retain_wanted_bytes) == 0) { /* what was learned has faded */
         return;
     }
     uint64_t now = hak_os_now_ns();

@@ -139,14 +139,8 @@ bool hak_owner_try_lock(hak_owner_t *owner) {
     return HAK_LIKELY(hak_lock_try(&owner->lock)) || owner_lock_spin(owner);
 }
 
-/* What became unused goes back to the kernel when the lock is free, if it is too much. */
 void hak_owner_unlock(hak_owner_t *owner) {
-    bool is_over = owner->is_over;
-    owner->is_over = false;
     hak_lock_unlock(&owner->lock);
-    if (HAK_UNLIKELY(is_over)) {
-        hak_span_purge_if_over();
-    }
 }
 
 /* The list is a ring for who goes round it. */
@@ -224,7 +218,7 @@ static hak_slab_t *owner_adopt_from(hak_owner_t *from, hak_owner_t *owner, unsig
     hak_slab_t *slab = NULL;
     if (from != owner && hak_lock_try(&from->lock)) {
         slab = owner_give_slab(from, owner, sc, least);
-        hak_lock_unlock(&from->lock); /* no purge now: `owner` is held; `is_over` stays for later */
+        hak_lock_unlock(&from->lock);
     }
     if (slab != NULL) {
         hak_single_writer_add(&owner->counters[sc].refill_adopt, 1);

@@ -138,7 +138,12 @@ size_t hak_slab_purge_holes(hak_owner_t *owner, unsigned sc, uint32_t slabs) {
     return given_back;
 }
 
-enum { HOLES_SLABS = 8 }; /* at a time: a fork waits for it */
+enum {
+    HOLES_SLABS = 8,      /* at a time: a fork waits for it */
+    HOLES_LEAST_PART = 2, /* of a slab free: less is not worth the calls, and huge pages */
+    HOLES_CALL_WORK = 32, /* work is counted in looks at a slab, or at a block of a list */
+    HOLES_MOST_WORK = 256 * HOLES_CALL_WORK, /* of one time: a millisecond or two */
+};
 
 static void owner_purge_holes(hak_owner_t *owner, void *context) {
     size_t *given_back = context;
@@ -248,32 +253,22 @@ bool hak_owner_visit_holes(hak_hole_visit_t *visit, void *context) {
 
 enum {
     SPARE_HOLE_PAGES = 4,
-    SPARE_LEAST_PART = 2,  /* of a slab free */
     SPARE_SPANS_PART = 16, /* of all spans */
-    /* work of one time, in a call of the program: a millisecond or two */
-    SPARE_LOOK_WORK = 8, /* a bitmap is looked through */
-    SPARE_CALL_WORK = 32,
-    SPARE_MOST_WORK = 256 * SPARE_CALL_WORK,
+    SPARE_LOOK_WORK = 8,   /* a bitmap is looked through */
     SPARE_REFUSED_MOST = 8,
 };
 
-static const uint64_t SPARE_WINDOW_NS = 400u * 1000 * 1000;
+HAK_LOCKED_STATE size_t hak_holes_spared; /* [atomic] bytes that went lately */
 
-HAK_LOCKED_STATE size_t hak_holes_spared;          /* [atomic] bytes that went lately */
-HAK_LOCKED_STATE uint64_t hak_holes_spared_due_ns; /* [atomic] when half is forgotten */
+void hak_owner_forget_spared(void) {
+    hak_store_relaxed(&hak_holes_spared, hak_load_relaxed(&hak_holes_spared) / 2);
+}
 
 static size_t spare_most(void) {
     hak_span_stats_t spans;
     hak_span_stats(&spans);
-    uint64_t now = hak_os_now_ns();
-    size_t spared = hak_load_relaxed(&hak_holes_spared);
-    if (now >= hak_load_relaxed(&hak_holes_spared_due_ns)) {
-        spared /= 2;
-        hak_store_relaxed(&hak_holes_spared, spared);
-        hak_store_relaxed(&hak_holes_spared_due_ns, now + SPARE_WINDOW_NS);
-    }
     size_t most = spans.in_use_bytes / SPARE_SPANS_PART;
-    return most > spared ? most - spared : 0;
+    return most - hak_least(most, hak_load_relaxed(&hak_holes_spared));
 }
 
 typedef struct spare {
@@ -291,7 +286,7 @@ static void slab_spare_holes(hak_owner_t *owner, hak_slab_t *slab, spare_t *spar
     size_t free_bytes = (size_t)slab->free_count * slab->block_bytes;
     bool is_done = slab_is_idle(slab) && (slab->is_purged || slab->is_spared);
     spare->work--;
-    if (is_done || free_bytes < (size_t)slab->units * HAK_UNIT_BYTES / SPARE_LEAST_PART) {
+    if (is_done || free_bytes < (size_t)slab->units * HAK_UNIT_BYTES / HOLES_LEAST_PART) {
         return;
     }
     uint32_t before = slab->hole_bytes, listed = slab->listed;
@@ -301,7 +296,7 @@ static void slab_spare_holes(hak_owner_t *owner, hak_slab_t *slab, spare_t *spar
     owner->holes.purged += slab->hole_bytes != before;
     spare->given_back += slab->hole_bytes - before;
     spare->refused += sum.refused;
-    spare->work -= (int32_t)(SPARE_LOOK_WORK + listed + sum.calls * SPARE_CALL_WORK);
+    spare->work -= (int32_t)(SPARE_LOOK_WORK + listed + sum.calls * HOLES_CALL_WORK);
 }
 
 static bool spare_goes_on(const spare_t *spare) {
@@ -336,7 +331,7 @@ static void owner_spare_holes(hak_owner_t *owner, void *context) {
 
 size_t hak_owner_spare_holes(size_t bytes) {
     size_t most = spare_most();
-    spare_t spare = {.wanted = bytes < most ? bytes : most, .work = SPARE_MOST_WORK};
+    spare_t spare = {.wanted = bytes < most ? bytes : most, .work = HOLES_MOST_WORK};
     hak_owner_visit(owner_spare_holes, &spare);
     /* the kernel takes nothing back (locked memory): nothing for some dozens of windows */
     hak_add_relaxed(&hak_holes_spared, spare_is_refused(&spare) ? SIZE_MAX / 4 : spare.given_back);
@@ -350,19 +345,12 @@ size_t hak_owner_spare_holes(size_t bytes) {
  * slabs that were purged are needed again, the pause becomes longer. Measured in
  * docs/experiments/0027-holes-go-back.md. */
 
-static const uint64_t DECAY_PAUSE_NS = 400u * 1000 * 1000;
-
 HAK_LOCKED_STATE hak_owner_t *hak_owner_holes_cursor; /* [atomic] visited last */
 
 enum {
-    /* work, counted in looks at a slab; blocks of a list that is marked count, too */
-    DECAY_CALL_WORK = 32,
-    DECAY_SECTION_WORK = 8 * DECAY_CALL_WORK,
-    DECAY_STEP_WORK = 256 * DECAY_CALL_WORK,
+    DECAY_SECTION_WORK = 8 * HOLES_CALL_WORK,
     DECAY_STEP_OWNERS = 4,
-    DECAY_LEAST_PART = 2,  /* of a slab free: less is not worth the calls, and huge pages */
-    DECAY_REGRET_PART = 4, /* of the purged slabs, needed again: too many */
-    DECAY_BACKOFF_UP = 2,
+    DECAY_REGRET_PART = 4,  /* of the purged slabs, needed again: too many */
     DECAY_BACKOFF_MOST = 6, /* doublings of the pause */
 };
 
@@ -371,7 +359,7 @@ static uint32_t slab_decay(hak_holes_round_t *round, hak_slab_t *slab) {
     bool is_idle = slab_is_idle(slab);
     slab->is_refused = slab->is_refused && round->number != 0; /* asked again after minutes */
     bool is_done = slab->is_purged || slab->is_refused || slab->round == round->number;
-    if (free_bytes < (size_t)slab->units * HAK_UNIT_BYTES / DECAY_LEAST_PART ||
+    if (free_bytes < (size_t)slab->units * HAK_UNIT_BYTES / HOLES_LEAST_PART ||
         (is_idle && is_done)) {
         return 1; /* the last: others left the list, and it comes by again */
     }
@@ -388,25 +376,21 @@ static uint32_t slab_decay(hak_holes_round_t *round, hak_slab_t *slab) {
         purge_sum_t sum = slab_purge_holes(slab, 1);
         round->purged += sum.bytes != 0;
         round->regretted += sum.refused != 0; /* a call for nothing, too */
-        return 1 + listed + sum.calls * DECAY_CALL_WORK;
+        return 1 + listed + sum.calls * HOLES_CALL_WORK;
     }
     return 1;
 }
 
 static void round_end(hak_holes_round_t *round, uint64_t now) {
-    if (round->regretted > HOLES_SLABS + round->purged / DECAY_REGRET_PART) {
-        unsigned backoff = round->backoff + DECAY_BACKOFF_UP;
-        round->backoff = (uint8_t)(backoff < DECAY_BACKOFF_MOST ? backoff : DECAY_BACKOFF_MOST);
-    } else if (round->backoff != 0) {
-        round->backoff--;
-    }
+    bool is_regretted = round->regretted > HOLES_SLABS + round->purged / DECAY_REGRET_PART;
+    round->backoff = (uint8_t)hak_backoff(round->backoff, is_regretted, DECAY_BACKOFF_MOST);
     round->number++;
     round->purged /= 2; /* those of earlier rounds count, but less and less */
     round->regretted = 0;
     round->class_end = 0;
     round->free_bytes_before = round->free_bytes;
     round->free_bytes = 0;
-    hak_store_relaxed(&round->due_ns, now + (DECAY_PAUSE_NS << round->backoff));
+    hak_store_relaxed(&round->due_ns, now + (HAK_WINDOW_NS << round->backoff));
 }
 
 /* To the next class with partial slabs; false: the round is over. */
@@ -438,9 +422,9 @@ uint32_t hak_slab_decay_holes(hak_owner_t *owner, uint64_t now, uint32_t work) {
 void hak_owner_decay_holes(void) {
     uint64_t now = hak_os_now_ns();
     uint32_t work = 0;
-    for (unsigned i = 0; i < DECAY_STEP_OWNERS && work < DECAY_STEP_WORK; i++) {
+    for (unsigned i = 0; i < DECAY_STEP_OWNERS && work < HOLES_MOST_WORK; i++) {
         hak_owner_t *owner = hak_owner_next(&hak_owner_holes_cursor);
-        while (work < DECAY_STEP_WORK && now >= hak_load_relaxed(&owner->holes.due_ns) &&
+        while (work < HOLES_MOST_WORK && now >= hak_load_relaxed(&owner->holes.due_ns) &&
                hak_lock_try(&owner->lock)) {
             work += hak_slab_decay_holes(owner, now, DECAY_SECTION_WORK);
             hak_owner_unlock(owner);

@@ -129,7 +129,7 @@ static void slab_retire(hak_owner_t *owner, hak_slab_t *slab) {
     hak_pagemap_set(slab->base, slab->units, 0);
     hak_single_writer_add(&owner->counters[slab->sc].slab_retire, 1);
     hak_single_writer_add(&owner->slab_count[slab->sc], -1u);
-    owner->is_over |= hak_span_free_locked(superslab, slab->unit, slab->units, touched_units);
+    hak_span_free(superslab, slab->unit, slab->units, touched_units);
 }
 
 /* The slab has blocks to give and is nobody's current slab: list it. */

@@ -99,8 +99,7 @@ struct hak_owner {
     bool is_left;      /* [atomic] its last user left, and nobody has tended it since */
     hak_owner_t *next; /* [const] list of all owners */
     HAK_LINE_ALIGNED hak_owner_lock_t lock;
-    bool is_over;      /* [lock OWNER] while the lock was held, more became unused than may stay */
-    hak_slab_t *ready; /* [lock OWNER] taken from the queue, not drained yet */
+    hak_slab_t *ready;                 /* [lock OWNER] taken from the queue, not drained yet */
     hak_slab_t *current[HAK_SC_COUNT]; /* [lock OWNER] */
     uint32_t
         slab_count[HAK_SC_COUNT]; /* [lock OWNER] slabs of the class; read by adopters, a hint */
@@ -188,6 +187,8 @@ bool hak_owner_visit_holes(hak_hole_visit_t *visit, void *context);
 /* As hak_owner_purge_holes, before the heap grows beyond its peak: about so many bytes, of large
  * holes only, and only as much as does not hurt. */
 size_t hak_owner_spare_holes(size_t bytes);
+/* A window has passed: half of what went so may go again. */
+void hak_owner_forget_spared(void);
 /* A step of time: those of slabs nobody used for a while go back, a few at a time. */
 void hak_owner_decay_holes(void);
 /* The next of all owners, in a ring; any cursor will do. */

@@ -28,6 +28,7 @@
 #include "base/bits.h"
 #include "base/counters.h"
 #include "base/list.h"
+#include "base/wanted.h"
 
 enum { HAK_UNIT_RECORD_BYTES = 128 };
 
@@ -68,12 +69,9 @@ enum { HAK_SPAN_ALIGNS = 5, HAK_SPAN_MOST_ALIGN = HAK_UNIT_BYTES << (HAK_SPAN_AL
  * most HAK_SPAN_MOST_ALIGN). false when the kernel gives no more. May map a superslab. */
 bool hak_span_alloc(unsigned count, size_t align, hak_span_use_t use, hak_span_t *span);
 
-/* Gives a span back, of which at most the first `touched` units were written to. May purge. */
+/* Gives a span back, of which at most the first `touched` units were written to. Asks for
+ * HAK_WANTED_PURGE if more is unused then than may be. */
 void hak_span_free(hak_superslab_t *superslab, unsigned unit, unsigned count, unsigned touched);
-/* The same under a lock that others want: true if the caller has to hak_span_purge_if_over when it
- * is free. */
-bool hak_span_free_locked(hak_superslab_t *superslab, unsigned unit, unsigned count,
-                          unsigned touched);
 
 /* Grows a span in place from `count` to `wanted` units. *is_zero tells about the new ones. */
 bool hak_span_extend(hak_superslab_t *superslab, unsigned unit, unsigned count, unsigned wanted,
@@ -83,6 +81,18 @@ bool hak_span_extend(hak_superslab_t *superslab, unsigned unit, unsigned count, 
  * unused. Returns the bytes given back. */
 size_t hak_span_purge(size_t keep_bytes);
 
+/* The same by 256 calls at most, those refused apart, unless is_all. Few calls: whole superslabs
+ * go, or with is_exact no unit more than has to. */
+typedef struct hak_purge_plan {
+    size_t keep_bytes;
+    bool is_exact, is_all;
+    bool is_cut; /* set: the calls were too few */
+} hak_purge_plan_t;
+size_t hak_span_purge_by(hak_purge_plan_t *plan);
+
+/* Unused units; `is_turn` begins another window. */
+void hak_span_pool(hak_pool_t *pool, bool is_turn);
+
 /* Of units that nobody else can take, some OS pages were purged, by the user of their span. A huge
  * page they lie in is none any more, or the kernel would fill it up. */
 void hak_span_note_holes(hak_superslab_t *superslab, uint64_t units);
@@ -90,20 +100,13 @@ void hak_span_note_holes(hak_superslab_t *superslab, uint64_t units);
 /* The same pages, in bytes, until they are written to again. [atomic] */
 extern size_t hak_span_hole_bytes;
 
-/* What is in use, less holes, has passed the most it ever was by a step: so many bytes should
- * go back elsewhere before it grows on; 0 mostly. Whoever swaps it for 0 sees to it. [atomic] */
+/* With HAK_WANTED_PEAK: the memory in use, less holes, has passed its peak by a step, and so many
+ * bytes should go back elsewhere before it grows on. The thread that swaps it for 0 does that.
+ * [atomic] */
 extern size_t hak_span_over_peak;
-
-/* Purges if more has been unused than the knobs allow, for too long or by too much, and at the end
- * of a window what was not needed in it (purge.c): by 256 calls at most, those refused apart. */
-void hak_span_purge_if_over(void);
 
 /* In the child of a fork, structures at rest: what other threads were about to purge is unused. */
 void hak_span_after_fork(void);
-
-/* What may stay unused now, in bytes, by the knobs; and what of it although nobody needs it. */
-size_t hak_span_retain_bytes(size_t in_use_bytes);
-size_t hak_span_idle_bytes(size_t in_use_bytes);
 
 typedef struct hak_span_stats {
     size_t mapped_bytes;       /* address space of all superslabs */

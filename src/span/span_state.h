@@ -25,13 +25,10 @@ typedef struct hak_span_state {
     hak_span_counters_t counters;
     size_t in_use_units;
     size_t unused_dirty_units; /* SPAN-3 */
-    uint64_t retry_at_ns;      /* a purge gave nothing back: none before this time */
-    uint64_t over_since_ns;    /* unused memory has been above the bound since; 0: it is not */
     size_t low_units;          /* least unused_dirty_units in this window */
     size_t high_units;         /* most of them in this window */
-    uint64_t window_end_ns;
-    size_t transient_units; /* what was unused at the end of the last one, but not throughout */
-    size_t peak_units;      /* what is in use may grow up to here, purge.c */
+    size_t dip_units;          /* least of them since the last look */
+    size_t peak_units;         /* what is in use may grow up to here, purge.c */
 } hak_span_state_t;
 
 extern hak_span_state_t hak_span_state;
@@ -98,9 +95,6 @@ void hak_span_note_opened(hak_superslab_t *superslab, uint64_t units, hak_span_u
 uint8_t hak_span_note_split(hak_superslab_t *superslab, uint64_t units);
 void hak_span_split(const hak_superslab_t *superslab, uint8_t split);
 
-/* Clears over_since_ns when the bound is met again: the excess may have been needed after all. */
-void hak_span_note_met(void);
-
 /* How many of a span's units are in `some` of them; mostly all or none. */
 HAK_INLINE unsigned hak_span_count_units(uint64_t some, unsigned unit, unsigned count) {
     return some == 0 ? 0 : some == hak_mask(count) << unit ? count : hak_popcount(some);
@@ -110,27 +104,18 @@ HAK_INLINE unsigned hak_span_count_units(uint64_t some, unsigned unit, unsigned 
 HAK_INLINE void hak_span_add_dirty(size_t units) {
     size_t unused = hak_span_state.unused_dirty_units + units;
     hak_span_state.unused_dirty_units = unused;
-    if (unused > hak_span_state.high_units) {
-        hak_span_state.high_units = unused;
-    }
+    hak_span_state.high_units = hak_most(hak_span_state.high_units, unused);
 }
 
 /* So many units that held memory are unused no more. */
 HAK_INLINE void hak_span_take_dirty(size_t units) {
     size_t unused = hak_span_state.unused_dirty_units - units;
     hak_span_state.unused_dirty_units = unused;
-    if (unused < hak_span_state.low_units) {
-        hak_span_state.low_units = unused;
-    }
-    if (HAK_UNLIKELY(hak_span_state.over_since_ns != 0)) {
-        hak_span_note_met();
-    }
+    hak_span_state.low_units = hak_least(hak_span_state.low_units, unused);
+    hak_span_state.dip_units = hak_least(hak_span_state.dip_units, unused);
 }
 
 /* What is in use may have passed its peak. */
 void hak_span_note_grown(void);
-
-/* More is unused than the knobs allow, for too long or by too much. */
-bool hak_span_is_over(void);
 
 #endif

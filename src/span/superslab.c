@@ -185,8 +185,7 @@ bool hak_span_alloc(unsigned count, size_t align, hak_span_use_t use, hak_span_t
     return superslab != NULL;
 }
 
-bool hak_span_free_locked(hak_superslab_t *superslab, unsigned unit, unsigned count,
-                          unsigned touched) {
+void hak_span_free(hak_superslab_t *superslab, unsigned unit, unsigned count, unsigned touched) {
     hak_span_state_t *state = &hak_span_state;
     uint64_t mask = hak_mask(count) << unit;
     hak_lock_acquire(HAK_LOCK_SPAN);
@@ -198,15 +197,12 @@ bool hak_span_free_locked(hak_superslab_t *superslab, unsigned unit, unsigned co
     state->in_use_units -= count;
     hak_fit_note_free(superslab, unit);
     hak_span_note_dirty(superslab);
-    bool is_over = hak_span_is_over();
-    hak_lock_release(HAK_LOCK_SPAN);
-    return is_over;
-}
-
-void hak_span_free(hak_superslab_t *superslab, unsigned unit, unsigned count, unsigned touched) {
-    if (HAK_UNLIKELY(hak_span_free_locked(superslab, unit, count, touched))) {
-        hak_span_purge_if_over();
+    size_t unused = state->unused_dirty_units * HAK_UNIT_BYTES;
+    if (HAK_UNLIKELY(unused > hak_load_relaxed(&hak_knobs.retain_min_bytes)) &&
+        unused > hak_retain_bytes(state->in_use_units * HAK_UNIT_BYTES)) {
+        (void)hak_or_relaxed(&hak_wanted, HAK_WANTED_PURGE);
     }
+    hak_lock_release(HAK_LOCK_SPAN);
 }
 
 bool hak_span_extend(hak_superslab_t *superslab, unsigned unit, unsigned count, unsigned wanted,

@@ -61,23 +61,23 @@
     X(retain_percent, hak_knobs.retain_percent)                                                    \
     X(retain_learned_percent, RETAIN_MOST)                                                         \
     X(retain_idle_bytes, hak_knobs.retain_idle_bytes)                                              \
-    X(retain_idle_part, DECAY_SHARE)                                                               \
-    X(retain_step_bytes, (uint64_t)DECAY_STEP_UNITS *HAK_UNIT_BYTES)                               \
-    X(retain_step_times, DECAY_STEP_TIMES)                                                         \
-    X(purge_delay_ns, PURGE_DELAY_NS)                                                              \
-    X(purge_retry_ns, PURGE_RETRY_NS)                                                              \
-    X(decay_window_ns, DECAY_WINDOW_NS)                                                            \
-    X(decay_most_ns, 2 * (DECAY_WINDOW_NS + HAK_EVENT_STEP_NS))                                    \
-    X(holes_pause_ns, DECAY_PAUSE_NS)                                                              \
-    X(holes_pause_most_ns, DECAY_PAUSE_NS << DECAY_BACKOFF_MOST)                                   \
-    X(holes_least_part, DECAY_LEAST_PART)                                                          \
+    X(retain_idle_part, TARGET_IDLE_PART)                                                          \
+    X(retain_step_bytes, TARGET_STEP_BYTES)                                                        \
+    X(retain_step_times, TARGET_STEP_TIMES)                                                        \
+    X(purge_delay_ns, HAK_WINDOW_NS + HAK_EVENT_STEP_NS)                                           \
+    X(purge_retry_ns, HAK_RETRY_NS)                                                                \
+    X(decay_window_ns, HAK_WINDOW_NS)                                                              \
+    X(decay_most_ns, 2 * (HAK_WINDOW_NS + HAK_EVENT_STEP_NS))                                      \
+    X(holes_pause_ns, HAK_WINDOW_NS)                                                               \
+    X(holes_pause_most_ns, HAK_WINDOW_NS << DECAY_BACKOFF_MOST)                                    \
+    X(holes_least_part, HOLES_LEAST_PART)                                                          \
     X(holes_refused_rounds, UINT8_MAX + 1)                                                         \
-    X(holes_refused_ns, (UINT8_MAX + 1) * DECAY_PAUSE_NS)                                          \
+    X(holes_refused_ns, (UINT8_MAX + 1) * HAK_WINDOW_NS)                                           \
     X(holes_refused_calls, HOLES_REFUSED_MOST)                                                     \
     X(huge_cache_bytes, hak_knobs.huge_cache_bytes)                                                \
     X(huge_cache_part, CACHE_SHARE)                                                                \
     X(huge_cache_recent_bytes, CACHE_LEAST_TIMES *hak_knobs.huge_cache_bytes)                      \
-    X(huge_cache_window_ns, CACHE_WINDOW_NS)                                                       \
+    X(huge_cache_window_ns, HAK_WINDOW_NS)                                                         \
     X(huge_cache_address_times, CACHE_ADDRESS_TIMES)                                               \
     X(huge_cache_extents, CACHE_EXTENTS)                                                           \
     X(map_part, MAP_SHARE)                                                                         \
@@ -130,14 +130,14 @@
     X(summary_lines_of_10_000, summary_lines(1 << 14))                                             \
     X(summary_lines_of_a_million, summary_lines(1 << 20))                                          \
     X(peak_part, PEAK_SHARE)                                                                       \
-    X(peak_slabs, SPARE_MOST_WORK)                                                                 \
-    X(peak_calls, SPARE_MOST_WORK / SPARE_CALL_WORK)                                               \
+    X(peak_slabs, HOLES_MOST_WORK)                                                                 \
+    X(peak_calls, HOLES_MOST_WORK / HOLES_CALL_WORK)                                               \
     X(peak_holes_part, SPARE_SPANS_PART)                                                           \
-    X(peak_window_ns, SPARE_WINDOW_NS)                                                             \
-    X(holes_slabs, DECAY_STEP_WORK)                                                                \
-    X(holes_calls, DECAY_STEP_WORK / DECAY_CALL_WORK)                                              \
+    X(peak_window_ns, HAK_WINDOW_NS)                                                               \
+    X(holes_slabs, HOLES_MOST_WORK)                                                                \
+    X(holes_calls, HOLES_MOST_WORK / HOLES_CALL_WORK)                                              \
     X(holes_owners, DECAY_STEP_OWNERS)                                                             \
-    X(holes_held_calls, DECAY_SECTION_WORK / DECAY_CALL_WORK)                                      \
+    X(holes_held_calls, DECAY_SECTION_WORK / HOLES_CALL_WORK)                                      \
     X(holes_held_slabs, HOLES_SLABS)                                                               \
     X(purge_calls, PURGE_CALLS)                                                                    \
     X(purge_calls_of_a_superslab, HAK_SUPERSLAB_UNITS / 2)                                         \
@@ -153,7 +153,7 @@
     X(cgroup_call_bytes, ROOM_MOST)                                                                \
     X(cgroup_step_bytes, STEP_LEAST)                                                               \
     X(cgroup_step_part, STEP_PART)                                                                 \
-    X(room_retry_ns, ROOM_RETRY_NS)                                                                \
+    X(room_retry_ns, HAK_RETRY_NS)                                                                 \
     X(search_steps, SEARCH_LEAST_STEPS)                                                            \
     X(search_period_steps, SEARCH_PERIOD_STEPS)                                                    \
     X(search_burst_steps, SEARCH_BURST_STEPS)                                                      \

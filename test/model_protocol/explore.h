@@ -13,7 +13,7 @@
 enum { MODEL_THREADS = 3 }; /* at most, besides what runs before and after them */
 
 typedef enum model_order { MODEL_RELAXED, MODEL_ACQUIRE, MODEL_RELEASE } model_order_t;
-typedef enum model_rmw { MODEL_SWAP, MODEL_ADD, MODEL_SUB } model_rmw_t;
+typedef enum model_rmw { MODEL_SWAP, MODEL_ADD, MODEL_SUB, MODEL_OR } model_rmw_t;
 
 /* Where an operation stands, for the trace of a failure. */
 typedef struct model_site {

@@ -17,7 +17,7 @@ enum {
     WRITES = 1 << 16,
     RACE_SLOTS = 1 << 14,
     STACK_BYTES = 1 << 16,
-    STATE_WORDS = 8,
+    STATE_WORDS = 9,
     BEFORE_AND_AFTER = MODEL_THREADS, /* coroutine that runs alone */
     COROUTINES,
 };

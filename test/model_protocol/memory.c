@@ -141,6 +141,7 @@ uint64_t model_rmw(model_word_t at, model_rmw_t kind, uint64_t operand, model_or
     uint64_t was = word != NULL ? word_read(word, word->count - 1, order) : model_peek(at);
     uint64_t value = kind == MODEL_SWAP  ? operand
                      : kind == MODEL_ADD ? was + operand
+                     : kind == MODEL_OR  ? was | operand
                                          : was - operand;
     if (word == NULL) {
         value_write(at, value);

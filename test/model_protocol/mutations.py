@@ -33,9 +33,8 @@ MUTATIONS = [
     Mutation("leave_relaxed", "two_drainers", [RACE], [
         (LOCK, "hak_store_release(&owner_lock->is_taken, 0);",
          "hak_store_relaxed(&owner_lock->is_taken, 0);")]),
-    Mutation("leave_before_is_over", "two_drainers", [RACE], [
-        (OWNER, "    bool is_over = owner->is_over;\n    owner->is_over = false;\n    hak_lock_unlock(&owner->lock);\n",
-         "    hak_lock_unlock(&owner->lock);\n    bool is_over = owner->is_over;\n    owner->is_over = false;\n")]),
+    Mutation("touch_after_unlock", "two_drainers", [RACE], [
+        (OWNER, "    hak_lock_unlock(&owner->lock);\n}", "    hak_lock_unlock(&owner->lock);\n    (void)*(hak_slab_t *volatile *)&owner->ready;\n}")]),
     Mutation("try_by_load_and_store", "enter", [RACE, "RF-1"], [
         (LOCK, "return hak_cas_acquire(state, &expected, 1);",
          "bool is_free = hak_load_acquire(state) == expected;\n    if (is_free) {\n"

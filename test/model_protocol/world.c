@@ -19,6 +19,7 @@ char model_single_threaded;
 hak_pagemap_t hak_pagemap; /* only the zero leaf is used */
 hak_process_counters_t hak_counters;
 hak_knobs_t hak_knobs;
+uint32_t hak_wanted; /* each thread sees what it set itself: no execution more */
 
 hak_owner_t *world_home[WORLD_OWNERS + 1];
 
@@ -94,23 +95,24 @@ bool hak_span_alloc(unsigned count, size_t align, hak_span_use_t use, hak_span_t
     return is_there;
 }
 
-bool hak_span_free_locked(hak_superslab_t *superslab, unsigned unit, unsigned count,
-                          unsigned touched) {
+void hak_span_free(hak_superslab_t *superslab, unsigned unit, unsigned count, unsigned touched) {
     (void)superslab;
     (void)count;
     (void)touched;
     ghost_unit(unit, true);
     hak_lock_acquire(HAK_LOCK_SPAN);
     world_units_free |= 1u << unit;
+    (void)hak_or_relaxed(&hak_wanted, HAK_WANTED_PURGE);
     hak_lock_release(HAK_LOCK_SPAN);
-    return true;
 }
 
-size_t hak_span_hole_bytes; /* nothing is purged */
-
-void hak_span_purge_if_over(void) {
+static void world_serve(void) {
+    hak_store_relaxed(&hak_wanted, 0);
     MODEL_CHECK(lock_owner_held == NULL || lock_is_forking, "memory is purged under a lock");
 }
+
+hak_reclaim_hooks_t hak_reclaim_hooks = {.serve = world_serve};
+size_t hak_span_hole_bytes; /* nothing is purged */
 
 void hak_span_visit(void (*visit)(hak_superslab_t *, void *), void *context) {
     visit(&world_superslab, context);
@@ -170,6 +172,7 @@ void world_start(unsigned owners, unsigned units) {
     model_thread_state(MODEL_WORD(&lock_owner_held));
     model_thread_state(MODEL_WORD(&lock_owner_before));
     model_thread_state(MODEL_WORD(&hak_in_unlocked_update));
+    model_thread_state(MODEL_WORD(&hak_wanted));
     model_thread_state(MODEL_WORD(&world_time));
     ghost_start();
     world_map();

@@ -35,7 +35,7 @@ static void vacant_ranges_of_many_blocks_stay_until_there_are_few(void **state) 
         assert_true(hak_large_free(crowd[i], entry_of(crowd[i])));
     }
     assert_int_equal(hak_os_fault_calls(HAK_OS_CALL_UNMAP), 0);
-    hak_large_trim_if_over();
+    hak_target_huge();
     assert_int_equal(hak_os_fault_calls(HAK_OS_CALL_UNMAP), 0);
     hak_os_fault_plan(HAK_OS_CALL_MAP, 0, ALWAYS);
     for (unsigned i = 0; i < CROWD_FREED; i += 2) {

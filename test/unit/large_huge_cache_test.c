@@ -19,7 +19,7 @@ static int cache_begin(void **state) {
 static void cache_count_recent_use(void) {
     hak_os_fault_stop_clock();
     hak_os_fault_advance_clock(WINDOWS_NS);
-    hak_large_trim_if_over();
+    hak_target_huge();
     hak_knobs.retain_percent = 50;
 }
 
@@ -97,10 +97,10 @@ static void cache_keeps_recent_use_until_the_window_has_passed(void **state) {
     cache_count_recent_use();
     cache_fill(8, 4u * MIB, 4096);
     assert_int_equal(large_stats().huge_cached_bytes, 32u * MIB);
-    hak_large_trim_if_over();
+    hak_target_huge();
     assert_int_equal(large_stats().huge_cached_bytes, 32u * MIB);
     hak_os_fault_advance_clock(WINDOWS_NS);
-    hak_large_trim_if_over();
+    hak_target_huge();
     assert_true(large_stats().huge_cached_bytes <= CACHE);
     assert_true(large_stats().huge_cached_bytes >= CACHE - MIB);
 }
@@ -119,7 +119,7 @@ static void cache_keeps_a_multiple_of_the_knob_of_recent_use(void **state) {
 
 static void window_passes(void) {
     hak_os_fault_advance_clock(400u * 1000 * 1000);
-    hak_large_trim_if_over();
+    hak_target_huge();
 }
 
 /* 8 MiB of the block, all written to, are below every bound. */

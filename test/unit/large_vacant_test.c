@@ -152,7 +152,7 @@ static void vacant_range_goes_at_an_event(void **state) {
     vacant_parts(part);
     vacant_make(part[1]);
     for (unsigned i = 0; i < 100; i++) { /* each asks about some records */
-        hak_large_trim_if_over();
+        hak_target_huge();
     }
     vacant_is(0, 0);
     assert_false(hak_os_is_readable(part[1]));

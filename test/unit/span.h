@@ -8,6 +8,7 @@
 #include "double/audit.h"
 #include "double/os_fault.h"
 #include "os/os.h"
+#include "reclaim/reclaim.h"
 #include "span/pagemap.h"
 #include "span/span.h"
 #include "span/span_state.h"
@@ -88,6 +89,7 @@ static inline hak_span_t unit_span(unsigned count, size_t align) {
 
 static inline void unit_span_free(const hak_span_t *span, unsigned touched) {
     hak_span_free(span->superslab, span->unit, span->count, touched);
+    hak_reclaim_serve(); /* as the front does */
 }
 
 /* One byte of every OS page, and the last: enough to see what the kernel gave. */

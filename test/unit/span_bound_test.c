@@ -52,7 +52,7 @@ static uint64_t calls_of(const hak_span_t *span) {
     if (span != NULL) {
         unit_span_free(span, 1);
     } else {
-        hak_span_purge_if_over();
+        hak_target_spans();
     }
     return calls() - before;
 }

@@ -14,7 +14,7 @@ static hak_span_t spans[SPANS];
 
 static void window_passes(void) {
     hak_os_fault_advance_clock(WINDOW_NS);
-    hak_span_purge_if_over();
+    hak_target_spans();
 }
 
 static void take(unsigned from, unsigned to) {
@@ -58,14 +58,14 @@ static int end(void **state) {
 
 static void idle_is_a_little_of_what_is_in_use_up_to_the_bound(void **state) {
     (void)state;
-    assert_int_equal(hak_span_idle_bytes(0), MIB);
-    assert_int_equal(hak_span_idle_bytes(320u * MIB), 10u * MIB);
+    assert_int_equal(hak_target_idle_bytes(0), MIB);
+    assert_int_equal(hak_target_idle_bytes(320u * MIB), 10u * MIB);
     hak_knobs.retain_wanted_bytes = 20u * MIB;
-    assert_int_equal(hak_span_idle_bytes(320u * MIB), 20u * MIB);
+    assert_int_equal(hak_target_idle_bytes(320u * MIB), 20u * MIB);
     hak_knobs.retain_wanted_bytes = 200u * MIB;
-    assert_int_equal(hak_span_idle_bytes(0), 64u * MIB);
+    assert_int_equal(hak_target_idle_bytes(0), 64u * MIB);
     hak_knobs.retain_min_bytes = 0;
-    assert_int_equal(hak_span_idle_bytes(0), 0);
+    assert_int_equal(hak_target_idle_bytes(0), 0);
     give(0, SPANS);
 }
 
@@ -73,15 +73,15 @@ static void unneeded_for_a_window_goes(void **state) {
     (void)state;
     give(0, SPANS);
     size_t before = unused();
-    hak_span_purge_if_over();
+    hak_target_spans();
     assert_int_equal(unused(), before);
     window_passes(); /* the end of one in which they were in use, if not for long */
     assert_int_equal(unused(), before);
     hak_os_fault_advance_clock(WINDOW_NS - 1);
-    hak_span_purge_if_over();
+    hak_target_spans();
     assert_int_equal(unused(), before);
     hak_os_fault_advance_clock(1);
-    hak_span_purge_if_over();
+    hak_target_spans();
     assert_true(unused() <= (size_t)KEPT_MIB * MIB);
     assert_true(unused() >= MIB);
     uint64_t calls = hak_counters.purge_calls;
@@ -153,7 +153,7 @@ static void unneeded_for_long_goes_at_once(void **state) {
     give(0, SPANS);
     window_passes();
     hak_os_fault_advance_clock(100 * WINDOW_NS);
-    hak_span_purge_if_over();
+    hak_target_spans();
     assert_true(unused() <= (size_t)KEPT_MIB * MIB);
 }
 

@@ -13,14 +13,14 @@ enum { MIB = 1 << 20 };
 static void retain_is_the_larger_of_floor_and_share_plus_what_was_learned(void **state) {
     (void)state;
     unit_span_retain(10u * MIB, 25);
-    assert_int_equal(hak_span_retain_bytes(0), 10 * MIB);
-    assert_int_equal(hak_span_retain_bytes(40u * MIB), 10 * MIB);
-    assert_int_equal(hak_span_retain_bytes(100u * MIB), 100u * MIB / 100 * 25);
+    assert_int_equal(hak_retain_bytes(0), 10 * MIB);
+    assert_int_equal(hak_retain_bytes(40u * MIB), 10 * MIB);
+    assert_int_equal(hak_retain_bytes(100u * MIB), 100u * MIB / 100 * 25);
     hak_knobs.retain_learned_percent = 50;
-    size_t bound = hak_span_retain_bytes(100u * MIB);
+    size_t bound = hak_retain_bytes(100u * MIB);
     assert_true(bound > 37u * MIB && bound <= 37u * MIB + MIB / 2);
     unit_span_retain(0, 0);
-    assert_int_equal(hak_span_retain_bytes((size_t)1 << 50), 0);
+    assert_int_equal(hak_retain_bytes((size_t)1 << 50), 0);
 }
 
 /* Twice the bound is too much at any time. */

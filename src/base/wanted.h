@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Between the layers that hold unused memory and reclaim/, which decides how much of it stays. */
+#ifndef HAK_BASE_WANTED_H
+#define HAK_BASE_WANTED_H
+
+#include "base/atomics.h"
+#include "base/bits.h"
+#include "base/knobs.h"
+
+/* Memory that stays unused for so long is purged (docs/experiments/0023-decay.md). */
+static const uint64_t HAK_WINDOW_NS = 400u * 1000 * 1000;
+
+/* Unused memory of one kind. */
+typedef struct hak_pool {
+    size_t in_use_bytes;
+    size_t resident_bytes;        /* unused, and held */
+    size_t low_bytes, high_bytes; /* least and most of these since the window began */
+    size_t dip_bytes;             /* least since the last look */
+} hak_pool_t;
+
+/* The bound of unused units; none is below retain_min_bytes. */
+HAK_INLINE size_t hak_retain_bytes(size_t in_use_bytes) {
+    size_t share = in_use_bytes / 100 * hak_load_relaxed(&hak_knobs.retain_percent);
+    size_t bound = hak_most(share, hak_load_relaxed(&hak_knobs.retain_min_bytes));
+    return bound + bound / 100 * hak_load_relaxed(&hak_knobs.retain_learned_percent);
+}
+
+/* How often a pause is doubled, or a step halved: more after a regretted purge, else less. */
+HAK_INLINE uint64_t hak_backoff(uint64_t backoff, bool is_regretted, uint64_t most) {
+    return is_regretted ? hak_least(backoff + 2, most) : backoff - (backoff != 0);
+}
+
+/* What layers below ask for: bits, set under their locks. */
+enum {
+    HAK_WANTED_PURGE = 1, /* more units are unused than the bound */
+    HAK_WANTED_PEAK = 2,  /* the heap is about to grow beyond its peak (hak_span_over_peak) */
+};
+extern uint32_t hak_wanted; /* [atomic] */
+
+/* Registered by life/; NULL before. */
+typedef struct hak_reclaim_hooks {
+    void (*serve)(void);
+    void (*make_room)(size_t bytes); /* before fresh memory is used, while a limit is known */
+} HAK_SEALED hak_reclaim_hooks_t;
+extern hak_reclaim_hooks_t hak_reclaim_hooks; /* [init] */
+
+/* In slow paths of the front, with no lock of an owner held: does what was asked for. */
+HAK_INLINE void hak_wanted_serve(void) {
+    if (HAK_UNLIKELY(hak_load_relaxed(&hak_wanted) != 0)) {
+        hak_reclaim_hooks.serve();
+    }
+}
+
+#endif
