@@ -8,6 +8,7 @@
 #include "os/cgroup_linux.c"
 #include "os/code_linux.c"
 #include "os/file_linux.c"
+#include "os/libc_glibc.c"
 #include "os/lock.c"
 #include "os/memory_linux.c"
 #include "os/thread_linux.c"

@@ -17,7 +17,7 @@
 #include "hakmem/hakmem.h"
 
 extern "C" {
-#include "life/life.h"
+#include "os/libc.h"
 }
 
 #if defined(HAK_SHARED) && HAK_SHARED
@@ -220,7 +220,7 @@ enum form_number {
 enum { HANDLER = FORM_nothing, THROW, MALLOC, PLACES };
 
 struct replacements {
-    hak_life_place_t behind[PLACES];   /* the definition behind ours that our form must call */
+    hak_libc_place_t behind[PLACES];   /* the definition behind ours that our form must call */
     bool is_own[FORM_nothing + 1];     /* the form is ours, and nothing is behind */
     bool is_settled[FORM_nothing + 1]; /* so is every form that it depends on */
 };
@@ -232,14 +232,14 @@ void *const NEXT = reinterpret_cast<void *>(-1L); /* RTLD_NEXT */
 /* A library that comes after ours replaces forms as well: before ours was there, it was found. A
  * C++ runtime and another allocator, which has a malloc of its own, do not count: we stand in for
  * them. */
-HAK_COLD void find_behind(hak_life_place_t *behind) {
+HAK_COLD void find_behind(hak_libc_place_t *behind) {
 #define HAK_FORM(form, symbol, kind, ours, called, call)                                           \
     behind[FORM_##form].address = dlsym(NEXT, symbol);
 #include "api/operators.def"
     behind[HANDLER].address = reinterpret_cast<void *>(hak_cxx_get_new_handler);
     behind[THROW].address = reinterpret_cast<void *>(hak_cxx_throw_bad_alloc);
     behind[MALLOC].address = dlsym(NEXT, "malloc");
-    hak_life_find_objects(behind, PLACES);
+    hak_libc_find_objects(behind, PLACES);
     for (unsigned i = 0; i < FORM_nothing; i++) {
         unsigned object = behind[i].object;
         if (object == 0 || object == behind[HANDLER].object || object == behind[THROW].object ||
@@ -299,7 +299,7 @@ __attribute__((constructor(102))) void forms_start() {
     for (unsigned i = 0; i < FORM_nothing; i++) { /* may run constructors, which use forms */
         if (found.behind[i].library != kept) {
             kept = found.behind[i].library;
-            hak_life_keep_library(kept);
+            hak_libc_keep_library(kept);
         }
     }
     if (HAK_HARDEN) {

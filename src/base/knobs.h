@@ -9,28 +9,20 @@
 #include "base/compiler.h"
 #include "base/words.h"
 
-/* The field of an option, in the part that hardened builds seal or in the other one. */
+/* The fields of options: two that mallopt sets, of kind ALWAYS, stand further down. */
 #define HAK_KNOB_BOOL bool
 #define HAK_KNOB_COUNT size_t
 #define HAK_KNOB_PERCENT size_t
 #define HAK_KNOB_BYTES size_t
-#define HAK_KNOB_NONE(type, knob)
-#define HAK_KNOB_FIELD(type, knob) HAK_KNOB_##type knob;
-#define HAK_KNOB_SEALED_OWN HAK_KNOB_NONE
-#define HAK_KNOB_SEALED_START HAK_KNOB_FIELD
-#define HAK_KNOB_SEALED_LIVE HAK_KNOB_FIELD
-#define HAK_KNOB_SEALED_ALWAYS HAK_KNOB_NONE
-#define HAK_KNOB_WRITABLE_OWN HAK_KNOB_NONE
-#define HAK_KNOB_WRITABLE_START HAK_KNOB_NONE
-#define HAK_KNOB_WRITABLE_LIVE HAK_KNOB_NONE
-#define HAK_KNOB_WRITABLE_ALWAYS HAK_KNOB_FIELD
+#define HAK_KNOB_OWN(type, knob)
+#define HAK_KNOB_ALWAYS(type, knob)
+#define HAK_KNOB_START(type, knob) HAK_KNOB_##type knob;
+#define HAK_KNOB_LIVE HAK_KNOB_START
+#define HAK_OPTION(name, type, initial, least, most, kept, knob, text) HAK_KNOB_##kept(type, knob)
 
 typedef struct hak_knobs {
-    /* --- options; hardened builds make them read-only once the process has started */
-#define HAK_OPTION(name, type, initial, least, most, kept, knob, text)                             \
-    HAK_KNOB_SEALED_##kept(type, knob)
+    /* --- hardened builds make them read-only once the process has started */
 #include "base/options.def"
-#undef HAK_OPTION
 
     /* --- set by reclaim/limit.c; the first read by large/ */
     HAK_SEALED size_t limit_soft_bytes; /* in use and unused together at most; SIZE_MAX: no bound */
@@ -43,12 +35,10 @@ typedef struct hak_knobs {
     /* --- set by the learner; read by base/wanted.h and reclaim/target.c */
     size_t retain_learned_percent; /* extra share; 0 to 100 */
     size_t retain_wanted_bytes;    /* unused memory exempt from decay */
-    /* --- options that mallopt sets */
-#define HAK_OPTION(name, type, initial, least, most, kept, knob, text)                             \
-    HAK_KNOB_WRITABLE_##kept(type, knob)
-#include "base/options.def"
-#undef HAK_OPTION
+    /* --- set by mallopt, too */
+    size_t retain_min_bytes, retain_idle_bytes;
 } hak_knobs_t;
+#undef HAK_OPTION
 
 /* What hardened builds make read-only. */
 enum { HAK_KNOBS_SEALED_BYTES = offsetof(hak_knobs_t, limit_soft_bytes) };

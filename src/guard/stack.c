@@ -19,6 +19,7 @@
 #include "base/bits.h"
 #include "guard/guard.h"
 #include "os/cpu.h"
+#include "os/libc.h"
 #include "os/optional.h"
 #include "span/pagemap.h"
 
@@ -92,7 +93,7 @@ static bool stack_is_data(uintptr_t frame, uintptr_t address) {
 }
 
 static bool stack_is_code_byte(const stack_walk_t *walk, uintptr_t address) {
-    bool is_code = hak_os_is_loaded(address);
+    bool is_code = hak_libc_is_loaded(address);
     if (walk->is_report) {
         (void)hak_guard_find_code(address, &is_code);
     }

@@ -14,6 +14,7 @@
 #include "front/event.h"
 #include "life/life.h"
 #include "life/thread.h"
+#include "os/libc.h"
 #include "os/optional.h"
 #include "reclaim/reclaim.h"
 #include "stat/stat.h"
@@ -202,12 +203,9 @@ void hak_life_control_init(void) {
     }
 }
 
-/* Without the object that atexit would add: the C library would call it when that is finished. */
-extern int __cxa_atexit(void (*function)(void *), void *argument, void *object);
-
 void hak_life_control_begin(void) {
     if (control_is_wanted || report_choice != 0) {
-        (void)__cxa_atexit(control_exit, NULL, NULL);
+        (void)hak_libc_at_exit(control_exit, NULL, NULL);
     }
     if (report_choice != 0 && hak_conf_text("report_file")[0] == '\0') {
         hak_control_keep_error();

@@ -12,16 +12,12 @@
 #include "front/tcache.h"
 #include "guard/guard.h"
 #include "life/life.h"
+#include "os/libc.h"
 #include "os/lock.h"
 #include "os/os.h"
 #include "reclaim/reclaim.h"
 
 #include <pthread.h>
-
-/* Of glibc; NULL elsewhere. */
-extern void _IO_list_lock(void) HAK_WEAK;
-extern void _IO_list_unlock(void) HAK_WEAK;
-extern void _IO_list_resetlock(void) HAK_WEAK;
 
 static HAK_TLS uint64_t fork_signals; /* [thread] the mask before */
 static bool fork_has_streams;         /* [lock of the streams] the fork under way took it */
@@ -33,13 +29,13 @@ static uint8_t fork_children; /* [atomic] of how many forks the process is the c
  * does not reset it then. */
 static void fork_take_streams(void) {
     uint8_t children = fork_children;
-    bool is_taken = _IO_list_lock != NULL && !hak_lock_is_single();
+    bool is_taken = hak_libc_lock_streams != NULL && !hak_libc_is_single();
     if (is_taken) {
-        _IO_list_lock();
+        hak_libc_lock_streams();
     }
     fork_signals = hak_os_block_signals();
     if (is_taken && children != fork_children) {
-        _IO_list_resetlock();
+        hak_libc_reset_streams();
         is_taken = false;
     }
     fork_has_streams = is_taken;
@@ -54,7 +50,7 @@ static HAK_COLD void fork_prepare(void) {
 static HAK_COLD void fork_parent(void) {
     hak_lock_fork_end(false);
     if (fork_has_streams) {
-        _IO_list_unlock();
+        hak_libc_unlock_streams();
     }
     hak_os_restore_signals(fork_signals);
 }
@@ -62,7 +58,7 @@ static HAK_COLD void fork_parent(void) {
 static HAK_COLD void fork_child(void) {
     fork_children++;
     if (fork_has_streams) {
-        _IO_list_resetlock(); /* before 2.32 it may not know of threads that ended */
+        hak_libc_reset_streams(); /* before 2.32 it may not know of threads that ended */
     }
     hak_tcache_after_fork(hak_lock_fork_is_clean);
     hak_guard_after_fork(hak_lock_fork_is_clean);

@@ -27,18 +27,6 @@ void hak_life_control_after_fork(void);
 void hak_life_fork_init(void);
 /* Finds the allocator behind ours and fills hak_underlying_allocator. */
 void hak_life_next_init(void);
-
-/* A function, and which object of the process it lies in. */
-typedef struct hak_life_place {
-    void *address;
-    unsigned object;     /* its number in the order of loading, from 1; 0: in none */
-    const char *library; /* its name, if dlclose could unload it */
-} hak_life_place_t;
-/* Only if there is dlsym. Takes the dynamic linker's lock. */
-void hak_life_find_objects(hak_life_place_t *places, unsigned count);
-/* Keeps it loaded for good, as RTLD_NEXT takes no reference: dlclose of a plugin that brought it
- * and us would unload it, and not us. May run its constructors. NULL: nothing. */
-void hak_life_keep_library(const char *library);
 /* Hardened builds: what never changes from now on is read-only. */
 void hak_life_seal(void);
 /* Whether force_libc can be honoured: the C library's own functions can be named. */

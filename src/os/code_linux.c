@@ -34,15 +34,6 @@ bool hak_os_is_own_code(uintptr_t address) {
                             (uintptr_t)os_archive_end - (uintptr_t)os_archive;
 }
 
-/* What unwinders ask the C library, in signal handlers, too: it takes no lock. 0: found. Of what it
- * says, which has 96 bytes so far, nothing is used. */
-extern int _dl_find_object(void *address, void *found) HAK_WEAK;
-
-bool hak_os_is_loaded(uintptr_t address) {
-    uint64_t found[32];
-    return &_dl_find_object == NULL || _dl_find_object((void *)address, found) == 0;
-}
-
 /* The kernel refuses to grow a range that several mappings share by EFAULT, and finds that out
  * first. Nothing can grow as far as is asked here, to an OS page of the initial stack, which lies
  * above all other mappings: it is in use. */

@@ -2,6 +2,7 @@
  *
  * What hardened builds ask of Linux: read-only data, random addresses, and memory tags of aarch64
  * (MTE), whose use is slab/tags.h's business. */
+#include "os/libc.h"
 #include "os/lock.h"
 #include "os/optional.h"
 #include "os/syscall_linux.h"
@@ -56,7 +57,7 @@ static bool os_has_tags; /* [init] */
 /* The setting is of a thread and of those it starts. In others the kernel would refuse addresses
  * with tags. */
 bool hak_os_tags_start(void) {
-    os_has_tags = (getauxval(AT_HWCAP2) & TAGS_HWCAP2) != 0 && hak_lock_is_single() &&
+    os_has_tags = (getauxval(AT_HWCAP2) & TAGS_HWCAP2) != 0 && hak_libc_is_single() &&
                   hak_syscall(SYS_prctl, TAGS_SET_CONTROL, TAGS_IN_CALLS | TAGS_SYNC | TAGS_RANDOM,
                               0, 0, 0, 0) == 0;
     return os_has_tags;

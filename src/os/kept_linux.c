@@ -31,7 +31,7 @@ bool hak_os_has_one_task(void) {
 
 bool hak_os_is_alone(void) {
     bool is_told = &__libc_single_threaded != NULL;
-    return (is_told ? hak_lock_is_single() : hak_os_has_one_task()) ||
+    return (is_told ? hak_libc_is_single() : hak_os_has_one_task()) ||
            (HAK_FAULT && hak_os_fault_has_files());
 }
 

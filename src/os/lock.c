@@ -115,7 +115,7 @@ static void lock_forget_owner(const hak_owner_lock_t *owner_lock) {
 /* A process with one thread needs no atomic operations. A second thread starts after the store, by
  * whatever pthread_create orders. */
 static bool lock_try(uint32_t *is_taken) {
-    if (hak_lock_is_single() && hak_load_relaxed(is_taken) == 0) {
+    if (hak_libc_is_single() && hak_load_relaxed(is_taken) == 0) {
         hak_store_relaxed(is_taken, 1);
         return true;
     }

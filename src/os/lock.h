@@ -8,6 +8,7 @@
 #include "base/atomics.h"
 #include "base/compiler.h"
 #include "base/words.h"
+#include "os/libc.h"
 
 typedef enum hak_lock_rank {
     HAK_LOCK_START,    /* process start */
@@ -37,15 +38,6 @@ typedef struct hak_owner_lock {
     const void *forked_by;       /* [atomic] the thread whose fork holds it */
     struct hak_owner_lock *next; /* [const] list of all */
 } hak_owner_lock_t;
-
-/* The C library's: no other thread exists, and none can appear but through this one. NULL where it
- * does not tell. Threads made by a bare clone() are not known to it, and have no thread-local
- * storage of their own to allocate with. */
-extern char __libc_single_threaded HAK_WEAK;
-
-HAK_INLINE bool hak_lock_is_single(void) {
-    return &__libc_single_threaded != NULL && hak_load_relaxed(&__libc_single_threaded) != 0;
-}
 
 void hak_lock_acquire(hak_lock_rank_t rank);
 void hak_lock_release(hak_lock_rank_t rank);

@@ -62,9 +62,6 @@ uintptr_t hak_os_data_end(void);
  */
 /* Whether the address lies in the library: the shared one, or the archive's code in a program. */
 bool hak_os_is_own_code(uintptr_t address);
-/* Whether it lies in the program or a library, as they were loaded. true, too, where the C library
- * cannot tell without a lock: glibc before 2.35, static programs. */
-bool hak_os_is_loaded(uintptr_t address);
 /* Whether `high` lies in the same mapping of the kernel as `low`, which is not above it. Nothing is
  * read there. true, too, above the initial stack, and where the kernel does not tell. */
 bool hak_os_is_same_mapping(const void *low, const void *high);

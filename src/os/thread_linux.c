@@ -3,11 +3,11 @@
  * Linux: threads, their CPUs, waiting, signals. */
 #include "base/atomics.h"
 #include "base/bits.h"
+#include "os/libc.h"
 #include "os/optional.h"
 #include "os/syscall_linux.h"
 
 #include <linux/futex.h>
-#include <linux/rseq.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/auxv.h>
@@ -35,18 +35,10 @@ void hak_os_cpu_init(void) {
     }
 }
 
-/* From glibc 2.35 on the kernel writes the CPU's number beside a thread's variables whenever the
- * thread moves. */
-extern const ptrdiff_t __rseq_offset HAK_WEAK;
-extern const unsigned __rseq_size HAK_WEAK;
-
 /* Without a system call, which a sandbox may kill for. Not below 2^31: it is not told. */
 static uint32_t os_cpu(void) {
-    if (&__rseq_size == NULL || __rseq_size == 0) {
-        return UINT32_MAX;
-    }
-    const char *area = (const char *)hak_syscall_storage() + __rseq_offset;
-    return hak_load_relaxed(&((const struct rseq *)(const void *)area)->cpu_id);
+    const uint32_t *number = hak_libc_cpu();
+    return number != NULL ? hak_load_relaxed(number) : UINT32_MAX;
 }
 
 unsigned hak_os_cpu_count(void) {

@@ -64,13 +64,13 @@ static void what_is_loaded_is_told_from_what_is_not(void **state) {
     static const char constant[] = "constant";
     size_t page = hak_os_page_bytes();
     void *base = mmap(NULL, page, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    assert_true(hak_os_is_loaded((uintptr_t)what_is_loaded_is_told_from_what_is_not));
-    assert_true(hak_os_is_loaded((uintptr_t)constant));
-    assert_true(hak_os_is_loaded((uintptr_t)gnu_get_libc_version));
-    assert_int_equal(!hak_os_is_loaded((uintptr_t)base), is_told());
-    assert_int_equal(!hak_os_is_loaded((uintptr_t)&page), is_told());
-    assert_int_equal(!hak_os_is_loaded(4096), is_told());
-    assert_int_equal(!hak_os_is_loaded(UINTPTR_MAX), is_told());
+    assert_true(hak_libc_is_loaded((uintptr_t)what_is_loaded_is_told_from_what_is_not));
+    assert_true(hak_libc_is_loaded((uintptr_t)constant));
+    assert_true(hak_libc_is_loaded((uintptr_t)gnu_get_libc_version));
+    assert_int_equal(!hak_libc_is_loaded((uintptr_t)base), is_told());
+    assert_int_equal(!hak_libc_is_loaded((uintptr_t)&page), is_told());
+    assert_int_equal(!hak_libc_is_loaded(4096), is_told());
+    assert_int_equal(!hak_libc_is_loaded(UINTPTR_MAX), is_told());
     assert_int_equal(munmap(base, page), 0);
 }
 

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * All that the core asks of the C library beyond ISO C and POSIX threads: names of glibc, which are
+ * NULL where it lacks them (musl), and functions, in libc_glibc.c. Another C library is a second
+ * file, with other names here. Unlike those of os.h, these may allocate, take locks of the C
+ * library and set errno, unless it says otherwise. */
+#ifndef HAK_OS_LIBC_H
+#define HAK_OS_LIBC_H
+
+#include "base/atomics.h"
+#include "base/compiler.h"
+#include "base/words.h"
+
+#define HAK_LIBC(name) __asm__(#name) HAK_WEAK
+
+/* No other thread exists, and none can appear but through this one. Threads made by a bare clone()
+ * are not known to it, and have no thread-local storage of their own to allocate with. */
+extern char __libc_single_threaded HAK_WEAK;
+
+HAK_INLINE bool hak_libc_is_single(void) {
+    return &__libc_single_threaded != NULL && hak_load_relaxed(&__libc_single_threaded) != 0;
+}
+
+/* The number of the CPU, which the kernel keeps beside the thread's variables; NULL: not here. No
+ * lock; errno is left alone. */
+const uint32_t *hak_libc_cpu(void);
+
+/* The lock of the list of streams, which is recursive, and which fork takes behind its handlers. */
+extern void hak_libc_lock_streams(void) HAK_LIBC(_IO_list_lock);
+extern void hak_libc_unlock_streams(void) HAK_LIBC(_IO_list_unlock);
+extern void hak_libc_reset_streams(void) HAK_LIBC(_IO_list_resetlock);
+
+/* With no object it runs at exit, even if the one that registers it was unloaded. */
+extern int hak_libc_at_exit(void (*function)(void *), void *argument,
+                            void *object) __asm__("__cxa_atexit");
+
+extern void *hak_libc_malloc(size_t bytes) HAK_LIBC(__libc_malloc);
+extern void *hak_libc_calloc(size_t count, size_t bytes) HAK_LIBC(__libc_calloc);
+extern void *hak_libc_realloc(void *block, size_t bytes) HAK_LIBC(__libc_realloc);
+extern void *hak_libc_memalign(size_t align, size_t bytes) HAK_LIBC(__libc_memalign);
+extern void hak_libc_free(void *block) HAK_LIBC(__libc_free);
+/* A function that only the C library has. */
+extern const char *hak_libc_version(void) HAK_LIBC(gnu_get_libc_version);
+
+/* Whether its allocator handed the block out, whose first word can be read. No lock. is_sole: there
+ * is no other allocator, whose blocks could look alike. */
+bool hak_libc_owns(const void *block, bool is_sole);
+/* Of such a block. */
+size_t hak_libc_usable_size(const void *block);
+
+extern void *hak_libc_symbol(void *handle, const char *name) HAK_LIBC(dlsym);
+#define HAK_LIBC_NEXT ((void *)-1l) /* RTLD_NEXT, without asking for GNU names everywhere */
+
+/* The object that a function lies in, and its file. NULL: not known. By the lock of dlopen, which
+ * the C library makes new in the child of a fork, as it does not that of dl_iterate_phdr. */
+const void *hak_libc_object_of(const void *function, const char **file);
+/* Whether an address lies in the program or a library, as they were loaded. No lock; true, too,
+ * where that cannot be told: glibc before 2.35, static programs. */
+bool hak_libc_is_loaded(uintptr_t address);
+
+/* A function, and which object of the process it lies in. */
+typedef struct hak_libc_place {
+    void *address;
+    unsigned object;     /* its number in the order of loading, from 1; 0: in none */
+    const char *library; /* its name, if dlclose could unload it */
+} hak_libc_place_t;
+/* Only if there is dlsym. Takes the dynamic linker's lock. */
+void hak_libc_find_objects(hak_libc_place_t *places, unsigned count);
+/* Keeps it loaded for good, as RTLD_NEXT takes no reference: dlclose of a plugin that brought it
+ * and us would unload it, and not us. May run its constructors. NULL: nothing. */
+void hak_libc_keep_library(const char *library);
+
+#endif

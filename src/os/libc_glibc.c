@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * glibc: the layout of its chunks, its dynamic linker, which musl has too, and where it keeps the
+ * number of the CPU. */
+#include "os/libc.h"
+
+#include "os/optional.h"
+#include "os/syscall_linux.h"
+
+#include <dlfcn.h>
+#include <link.h>
+#include <linux/rseq.h>
+
+/* From 2.35 on. What unwinders ask, in signal handlers, too. 0: found. Of what it says, which has
+ * 96 bytes so far, nothing is used. */
+extern int libc_find_object(void *address, void *found) HAK_LIBC(_dl_find_object);
+/* From 2.35 on the kernel writes the CPU's number there whenever the thread moves. */
+extern const ptrdiff_t __rseq_offset HAK_WEAK;
+extern const unsigned __rseq_size HAK_WEAK;
+extern __typeof__(dladdr) dladdr HAK_WEAK;
+extern __typeof__(dl_iterate_phdr) dl_iterate_phdr HAK_WEAK;
+
+const uint32_t *hak_libc_cpu(void) {
+    if (&__rseq_size == NULL || __rseq_size == 0) {
+        return NULL;
+    }
+    const char *area = (const char *)hak_syscall_storage() + __rseq_offset;
+    return &((const struct rseq *)(const void *)area)->cpu_id;
+}
+
+const void *hak_libc_object_of(const void *function, const char **file) {
+    Dl_info info;
+    if (dladdr == NULL || function == NULL || dladdr(function, &info) == 0) {
+        return NULL;
+    }
+    *file = info.dli_fname;
+    return info.dli_fbase;
+}
+
+bool hak_libc_is_loaded(uintptr_t address) {
+    uint64_t found[32];
+    return libc_find_object == NULL || libc_find_object((void *)address, found) == 0;
+}
+
+typedef struct libc_search {
+    hak_libc_place_t *places;
+    unsigned count, visited;
+    const void *loader;   /* a function of it: objects of dlopen come after it */
+    bool is_behind_start; /* the objects that follow came by dlopen */
+} libc_search_t;
+
+static bool libc_has_address(const struct dl_phdr_info *info, const void *address) {
+    for (unsigned i = 0; i < info->dlpi_phnum; i++) {
+        uintptr_t from = info->dlpi_addr + info->dlpi_phdr[i].p_vaddr;
+        if (info->dlpi_phdr[i].p_type == PT_LOAD &&
+            (uintptr_t)address - from < info->dlpi_phdr[i].p_memsz) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static int libc_visit(struct dl_phdr_info *info, size_t bytes, void *context) {
+    libc_search_t *search = context;
+    (void)bytes;
+    search->visited++;
+    for (unsigned i = 0; i < search->count; i++) {
+        hak_libc_place_t *place = &search->places[i];
+        if (place->object == 0 && libc_has_address(info, place->address)) {
+            place->object = search->visited;
+            place->library = search->is_behind_start ? info->dlpi_name : NULL;
+        }
+    }
+    search->is_behind_start = search->is_behind_start || libc_has_address(info, search->loader);
+    return 0;
+}
+
+void hak_libc_find_objects(hak_libc_place_t *places, unsigned count) {
+    libc_search_t search = {.places = places,
+                            .count = count,
+                            .loader = hak_libc_symbol(HAK_LIBC_NEXT, "__tls_get_addr")};
+    if (dl_iterate_phdr != NULL) {
+        dl_iterate_phdr(libc_visit, &search);
+    }
+}
+
+void hak_libc_keep_library(const char *library) {
+    if (library != NULL) {
+        void *(*open)(const char *, int) =
+            (void *(*)(const char *, int))hak_libc_symbol(HAK_LIBC_NEXT, "dlopen");
+        (void)(open != NULL && open(library, RTLD_NODELETE | RTLD_NOLOAD | RTLD_LAZY) != NULL);
+    }
+}
+
+enum {
+    CHUNK_PREV_INUSE = 1,
+    CHUNK_IS_MAPPED = 2,
+    CHUNK_OTHER_ARENA = 4,
+    CHUNK_FLAGS = 7,
+    CHUNK_MIN_BYTES = 32,
+    ARENA_HEAP_BYTES = 64 << 20,
+};
+
+/* More than any data segment has. */
+static const uintptr_t DATA_MOST_BYTES = (uintptr_t)1 << 40;
+
+static size_t chunk_word(uintptr_t address) {
+    return *(const size_t *)address;
+}
+
+static bool chunk_is_plausible(size_t head) {
+    size_t bytes = head & ~(size_t)CHUNK_FLAGS;
+    return bytes >= CHUNK_MIN_BYTES && bytes % 16 == 0 && bytes >> 47 == 0;
+}
+
+static bool chunk_is_mapped(uintptr_t chunk, size_t bytes) {
+    size_t before = chunk_word(chunk);
+    size_t page_mask = hak_os_page_bytes() - 1;
+    return before % 16 == 0 && before < chunk && ((chunk - before) & page_mask) == 0 &&
+           ((before + bytes) & page_mask) == 0 &&
+           hak_os_is_readable((const void *)(chunk - before)) &&
+           hak_os_is_readable((const void *)(chunk + bytes - 8));
+}
+
+static bool chunk_is_of_arena(uintptr_t chunk, size_t bytes) {
+    uintptr_t heap = chunk & ~(uintptr_t)(ARENA_HEAP_BYTES - 1);
+    if (!hak_os_is_readable((const void *)heap) || !hak_os_is_readable((const void *)(heap + 16))) {
+        return false;
+    }
+    size_t heap_bytes = chunk_word(heap + 16);
+    return heap_bytes <= ARENA_HEAP_BYTES && chunk + bytes <= heap + heap_bytes &&
+           hak_os_is_readable((const void *)chunk_word(heap));
+}
+
+/* The chunk that follows must be one, too, and say that this one is in use. With another allocator
+ * about, whose blocks have their neighbours' data where chunks have heads, it must lie in the data
+ * segment, though glibc may continue its main arena elsewhere when that cannot grow. */
+static bool chunk_is_of_main(uintptr_t chunk, size_t bytes, bool is_sole) {
+    uintptr_t next = chunk + bytes;
+    uintptr_t end = hak_os_data_end();
+    bool is_in_data = chunk < end && end - chunk <= DATA_MOST_BYTES && next <= end;
+    if (!is_in_data && !is_sole) {
+        return false;
+    }
+    if (!hak_os_is_readable((const void *)(next + 8))) {
+        return false;
+    }
+    size_t head = chunk_word(next + 8);
+    return (head & CHUNK_PREV_INUSE) != 0 && (head & ~(size_t)CHUNK_FLAGS) >= 16 && head >> 47 == 0;
+}
+
+bool hak_libc_owns(const void *block, bool is_sole) {
+    uintptr_t chunk = (uintptr_t)block - 16;
+    if ((uintptr_t)block % 16 != 0 || (uintptr_t)block < 4096 ||
+        !hak_os_is_readable((const void *)chunk) ||
+        !hak_os_is_readable((const void *)(chunk + 8))) {
+        return false;
+    }
+    size_t head = chunk_word(chunk + 8);
+    size_t bytes = head & ~(size_t)CHUNK_FLAGS;
+    if (!chunk_is_plausible(head)) {
+        return false;
+    }
+    if ((head & CHUNK_IS_MAPPED) != 0) {
+        return chunk_is_mapped(chunk, bytes);
+    }
+    if ((head & CHUNK_OTHER_ARENA) != 0) {
+        return chunk_is_of_arena(chunk, bytes);
+    }
+    return chunk_is_of_main(chunk, bytes, is_sole);
+}
+
+size_t hak_libc_usable_size(const void *block) {
+    size_t head = chunk_word((uintptr_t)block - 8);
+    return (head & ~(size_t)CHUNK_FLAGS) - ((head & CHUNK_IS_MAPPED) != 0 ? 16 : 8);
+}
