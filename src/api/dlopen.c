@@ -10,6 +10,7 @@
 #include "api/api.h"
 #include "base/knobs.h"
 #include "front/event.h"
+#include "os/libc.h"
 
 #if HAK_OVERRIDE && HAK_SHARED
 
@@ -17,15 +18,13 @@
 
 enum { DLOPEN_DEEPBIND = 8 };
 
-#define DLOPEN_NEXT ((void *)-1l) /* RTLD_NEXT */
-
 typedef void *dlopen_t(const char *, int);
 
 extern void *dlsym(void *, const char *);
 
 /* The next one is looked up each time: a plugin that brought it and ours may be unloaded. */
 HAK_EXPORT HAK_TAIL_CALLS void *dlopen(const char *file, int mode) {
-    dlopen_t *next = (dlopen_t *)dlsym(DLOPEN_NEXT, "dlopen");
+    dlopen_t *next = (dlopen_t *)dlsym(HAK_LIBC_NEXT, "dlopen");
     if (next == NULL) {
         hak_os_abort(); /* a program that has dlopen has a C library that defines it */
     }

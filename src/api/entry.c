@@ -58,17 +58,15 @@ HAK_EXPORT void hak_heap_map(int fd) {
 enum { OPTION_VALUE_BYTES = 257 /* one more than the longest value, so that none is cut */ };
 
 HAK_EXPORT int hak_option_get(const char *name, char *value, size_t bytes) {
-    char buffer[OPTION_VALUE_BYTES];
-    hak_text_t text;
+    HAK_TEXT(text, OPTION_VALUE_BYTES);
     hak_life_process_start();
-    hak_text_init(&text, buffer, sizeof buffer);
     if (!hak_conf_put(&text, name)) {
         return ENOENT;
     }
     if (text.length >= bytes) {
         return ERANGE;
     }
-    memcpy(value, buffer, text.length);
+    memcpy(value, text.data, text.length);
     value[text.length] = '\0';
     return 0;
 }

@@ -227,18 +227,16 @@ struct replacements {
 
 #if defined(HAK_SHARED) && HAK_SHARED
 
-void *const NEXT = reinterpret_cast<void *>(-1L); /* RTLD_NEXT */
-
 /* A library that comes after ours replaces forms as well: before ours was there, it was found. A
  * C++ runtime and another allocator, which has a malloc of its own, do not count: we stand in for
  * them. */
 HAK_COLD void find_behind(hak_libc_place_t *behind) {
 #define HAK_FORM(form, symbol, kind, ours, called, call)                                           \
-    behind[FORM_##form].address = dlsym(NEXT, symbol);
+    behind[FORM_##form].address = dlsym(HAK_LIBC_NEXT, symbol);
 #include "api/operators.def"
     behind[HANDLER].address = reinterpret_cast<void *>(hak_cxx_get_new_handler);
     behind[THROW].address = reinterpret_cast<void *>(hak_cxx_throw_bad_alloc);
-    behind[MALLOC].address = dlsym(NEXT, "malloc");
+    behind[MALLOC].address = dlsym(HAK_LIBC_NEXT, "malloc");
     hak_libc_find_objects(behind, PLACES);
     for (unsigned i = 0; i < FORM_nothing; i++) {
         unsigned object = behind[i].object;

@@ -43,9 +43,7 @@ static void check_write(hak_text_t *text) {
 }
 
 void hak_fatal_say(hak_fatal_kind_t kind, const void *address, const char *detail) {
-    char buffer[HAK_LINE_TEXT];
-    hak_text_t text;
-    hak_text_init(&text, buffer, sizeof buffer - 1);
+    HAK_TEXT(text, HAK_LINE_TEXT - 1);
     hak_text_format(&text, "hakmem: %s", hak_fatal_text(kind));
     if (address != NULL) {
         hak_text_format(&text, ": %p", address);
@@ -78,9 +76,7 @@ void hak_fatal(hak_fatal_kind_t kind, const void *address, const char *detail) {
 }
 
 void hak_warn(const char *message) {
-    char buffer[HAK_LINE_TEXT * 2];
-    hak_text_t text;
-    hak_text_init(&text, buffer, sizeof buffer - 1);
+    HAK_TEXT(text, HAK_LINE_TEXT * 2 - 1);
     hak_text_format(&text, "hakmem: %s", message);
     check_write(&text);
 }

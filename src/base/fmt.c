@@ -87,10 +87,8 @@ void hak_text_format(hak_text_t *text, const char *format, ...) {
 }
 
 void hak_sink_format(const hak_sink_t *sink, const char *format, ...) {
-    char buffer[HAK_LINE_TEXT];
-    hak_text_t text;
     va_list args;
-    hak_text_init(&text, buffer, sizeof buffer);
+    HAK_TEXT(text, HAK_LINE_TEXT);
     va_start(args, format);
     text_format(&text, format, args);
     va_end(args);
@@ -99,9 +97,7 @@ void hak_sink_format(const hak_sink_t *sink, const char *format, ...) {
 
 void hak_sink_quoted(const hak_sink_t *sink, const char *s) {
     static const char digits[] = "0123456789abcdef";
-    char buffer[HAK_LINE_TEXT];
-    hak_text_t text;
-    hak_text_init(&text, buffer, sizeof buffer);
+    HAK_TEXT(text, HAK_LINE_TEXT);
     hak_text_mem(&text, "\"", 1);
     for (; *s != '\0'; s++) {
         unsigned char c = (unsigned char)*s;

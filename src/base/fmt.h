@@ -16,7 +16,17 @@ typedef struct hak_text {
     size_t capacity;
 } hak_text_t;
 
+/* Defines an empty text, with room for a byte more than it can hold. */
+#define HAK_TEXT(name, bytes)                                                                      \
+    char name##_data[(bytes) + 1];                                                                 \
+    hak_text_t name = {.data = name##_data, .capacity = (bytes)}
+
 void hak_text_init(hak_text_t *text, char *buffer, size_t capacity);
+/* The text as a string; of one that HAK_TEXT defines. */
+HAK_INLINE const char *hak_text_string(hak_text_t *text) {
+    text->data[text->length] = '\0';
+    return text->data;
+}
 void hak_text_str(hak_text_t *text, const char *s);
 void hak_text_mem(hak_text_t *text, const char *s, size_t length);
 void hak_text_uint(hak_text_t *text, uint64_t value);

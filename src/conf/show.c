@@ -75,9 +75,7 @@ static void show_quote(hak_text_t *text, const char *word, size_t length) {
 
 void hak_conf_complain(const char *source, const char *value, size_t length,
                        const hak_conf_option_t *option) {
-    char buffer[HAK_LINE_TEXT];
-    hak_text_t text;
-    hak_text_init(&text, buffer, sizeof buffer);
+    HAK_TEXT(text, HAK_LINE_TEXT);
     hak_text_format(&text, "hakmem: %s: bad value ", source);
     show_quote(&text, value, length);
     hak_text_format(&text, " for %s; valid: ", option->name);
@@ -121,9 +119,7 @@ static const char *show_nearest(const char *word, size_t length) {
 }
 
 void hak_conf_complain_name(const char *source, const char *name, size_t length) {
-    char buffer[HAK_LINE_TEXT];
-    hak_text_t text;
-    hak_text_init(&text, buffer, sizeof buffer);
+    HAK_TEXT(text, HAK_LINE_TEXT);
     hak_text_format(&text, "hakmem: %s: unknown option ", source);
     show_quote(&text, name, length);
     const char *nearest = show_nearest(name, length < SHOW_WORD ? length : SHOW_WORD);
@@ -135,9 +131,7 @@ void hak_conf_complain_name(const char *source, const char *name, size_t length)
 }
 
 void hak_conf_complain_profile(const char *name) {
-    char buffer[HAK_LINE_TEXT];
-    hak_text_t text;
-    hak_text_init(&text, buffer, sizeof buffer);
+    HAK_TEXT(text, HAK_LINE_TEXT);
     hak_text_str(&text, "hakmem: HAKMEM_PROFILE: unknown profile ");
     show_quote(&text, name, strlen(name));
     hak_text_str(&text, "; valid:");
@@ -149,14 +143,17 @@ void hak_conf_complain_profile(const char *name) {
 
 /* --- lists ------------------------------------------------------------------------------------ */
 
+/* Begins a line about an option with its name and a value. */
+static void show_option(hak_text_t *text, const hak_conf_option_t *option, uint64_t value) {
+    hak_text_format(text, "hakmem: %s:", option->name);
+    hak_conf_put_value(text, option, value);
+}
+
 void hak_conf_print_help(void) {
-    char buffer[HAK_LINE_TEXT];
-    hak_text_t text;
     for (unsigned i = 0; i < HAK_CONF_OPTIONS; i++) {
         const hak_conf_option_t *option = &hak_conf_options[i];
-        hak_text_init(&text, buffer, sizeof buffer);
-        hak_text_format(&text, "hakmem: %s:", option->name);
-        hak_conf_put_value(&text, option, option->initial);
+        HAK_TEXT(text, HAK_LINE_TEXT);
+        show_option(&text, option, option->initial);
         hak_text_str(&text, "  (");
         show_put_valid(&text, option);
         hak_text_format(&text, ")  %s", option->text);
@@ -164,7 +161,7 @@ void hak_conf_print_help(void) {
     }
     for (unsigned i = 0; i < HAK_CONF_PRESETS; i++) {
         const hak_conf_preset_t *preset = &hak_conf_presets[i];
-        hak_text_init(&text, buffer, sizeof buffer);
+        HAK_TEXT(text, HAK_LINE_TEXT);
         hak_text_format(&text, "hakmem: profile %s = %s  %s", preset->name,
                         preset->options[0] != '\0' ? preset->options : "(nothing)", preset->text);
         show_line(&text);
@@ -172,17 +169,14 @@ void hak_conf_print_help(void) {
 }
 
 void hak_conf_print_values(void) {
-    char buffer[HAK_LINE_TEXT];
-    hak_text_t text;
-    hak_text_init(&text, buffer, sizeof buffer);
-    hak_text_format(&text, "hakmem: profile:%s  from %s", hak_conf_state.profile,
+    HAK_TEXT(head, HAK_LINE_TEXT);
+    hak_text_format(&head, "hakmem: profile:%s  from %s", hak_conf_state.profile,
                     hak_conf_state.profile_source);
-    show_line(&text);
+    show_line(&head);
     for (unsigned i = 0; i < HAK_CONF_OPTIONS; i++) {
         const hak_conf_option_t *option = &hak_conf_options[i];
-        hak_text_init(&text, buffer, sizeof buffer);
-        hak_text_format(&text, "hakmem: %s:", option->name);
-        hak_conf_put_value(&text, option, hak_conf_value(option));
+        HAK_TEXT(text, HAK_LINE_TEXT);
+        show_option(&text, option, hak_conf_value(option));
         hak_text_format(&text, "  from %s", show_source(option));
         show_line(&text);
     }
@@ -197,26 +191,20 @@ static void json_pair(const hak_sink_t *sink, const char *name, const char *valu
 
 static void json_value(const hak_sink_t *sink, const char *name, const hak_conf_option_t *option,
                        uint64_t value) {
-    char buffer[HAK_CONF_TEXT_BYTES + 1];
-    hak_text_t text;
-    hak_text_init(&text, buffer, sizeof buffer - 1);
+    HAK_TEXT(text, HAK_CONF_TEXT_BYTES);
     hak_conf_put_value(&text, option, value);
-    buffer[text.length] = '\0';
-    json_pair(sink, name, buffer);
+    json_pair(sink, name, hak_text_string(&text));
 }
 
 static void json_option(const hak_sink_t *sink, const hak_conf_option_t *option) {
     static const char *const types[] = {"bool", "count", "percent", "bytes", "choice", "text"};
-    char buffer[HAK_LINE_TEXT];
-    hak_text_t text;
-    hak_text_init(&text, buffer, sizeof buffer - 1);
+    HAK_TEXT(text, HAK_LINE_TEXT - 1);
     show_put_valid(&text, option);
-    buffer[text.length] = '\0';
     hak_sink_format(sink, "\n{\"name\":\"%s\"", option->name);
     json_value(sink, "value", option, hak_conf_value(option));
     json_value(sink, "default", option, option->initial);
     json_pair(sink, "type", types[option->type]);
-    json_pair(sink, "valid", buffer);
+    json_pair(sink, "valid", hak_text_string(&text));
     json_pair(sink, "source", show_source(option));
     json_pair(sink, "text", option->text);
     hak_sink_format(sink, "}");

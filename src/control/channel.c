@@ -45,15 +45,12 @@ bool hak_control_path(const char *pattern, char *path, size_t capacity) {
 }
 
 void hak_control_warn(const char *option, const char *pattern, const char *message) {
-    char buffer[HAK_LINE_TEXT];
-    hak_text_t text;
-    hak_text_init(&text, buffer, sizeof buffer - 1);
+    HAK_TEXT(text, HAK_LINE_TEXT - 1);
     hak_text_format(&text, "%s: ", option);
     size_t length = strlen(pattern);
     hak_text_mem(&text, pattern, length < CHANNEL_SHOWN_BYTES ? length : CHANNEL_SHOWN_BYTES);
     hak_text_format(&text, ": %s", message);
-    buffer[text.length] = '\0';
-    hak_warn(buffer);
+    hak_warn(hak_text_string(&text));
 }
 
 /* Or an abstract name: a file that is called so in some folder is none of it. */

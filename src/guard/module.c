@@ -62,9 +62,7 @@ static void module_match(const hak_os_mapping_t *mapping, void *context) {
 }
 
 static void module_print(unsigned number, uintptr_t address, const module_place_t *place) {
-    char buffer[MODULE_PATH_BYTES + 96];
-    hak_text_t text;
-    hak_text_init(&text, buffer, sizeof buffer);
+    HAK_TEXT(text, MODULE_PATH_BYTES + 96);
     hak_text_format(&text, "hakmem:     #%u %x", number, (uint64_t)address);
     if (place != NULL && place->path[0] != '\0') {
         hak_text_format(&text, " %s+%x", place->path, (uint64_t)place->offset);

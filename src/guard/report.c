@@ -11,9 +11,7 @@ enum { ACCUSE_DETAIL_BYTES = 160 };
 
 static void accuse_deed(const char *what, uint32_t thread_id, const uintptr_t *frame,
                         unsigned count) {
-    char buffer[ACCUSE_DETAIL_BYTES];
-    hak_text_t text;
-    hak_text_init(&text, buffer, sizeof buffer);
+    HAK_TEXT(text, ACCUSE_DETAIL_BYTES);
     hak_text_format(&text, "hakmem:   %s by thread %u:\n", what, thread_id);
     if (hak_check_sink.write != NULL) {
         hak_check_sink.write(2, text.data, text.length);
@@ -48,14 +46,11 @@ static void accuse_place(hak_text_t *text, const char *access, const void *addre
 
 static void accuse_line(hak_fatal_kind_t kind, const char *access, const void *address,
                         const hak_guard_slot_t *slot) {
-    char buffer[ACCUSE_DETAIL_BYTES];
-    hak_text_t text;
-    hak_text_init(&text, buffer, sizeof buffer - 1);
+    HAK_TEXT(text, ACCUSE_DETAIL_BYTES - 1);
     if (slot != NULL && slot->block != NULL) {
         accuse_place(&text, access, address, slot);
     }
-    buffer[text.length] = '\0';
-    hak_fatal_say(kind, address, text.length != 0 ? buffer : NULL);
+    hak_fatal_say(kind, address, text.length != 0 ? hak_text_string(&text) : NULL);
 }
 
 void hak_guard_accuse(hak_fatal_kind_t kind, const void *address, const hak_guard_slot_t *slot,
@@ -119,16 +114,13 @@ static bool trap_is_wrong_tag(const hak_os_trap_t *trap) {
 }
 
 static void trap_say_wrong_tag(const hak_os_trap_t *trap) {
-    char buffer[ACCUSE_DETAIL_BYTES];
-    hak_text_t text;
+    HAK_TEXT(text, ACCUSE_DETAIL_BYTES - 1);
     uint32_t entry = hak_pagemap_get(hak_pagemap_base(), trap->address);
     bool is_free = hak_slab_is_entry(entry) && hak_tag_load(trap->address) == 0;
-    hak_text_init(&text, buffer, sizeof buffer - 1);
     hak_text_format(&text, "%s of %s", trap->access,
                     is_free ? "memory that is free, or of an aligned block"
                             : "a block in use by another's address");
-    buffer[text.length] = '\0';
-    hak_fatal_say(HAK_FATAL_WRONG_TAG, hak_tag_strip(trap->address), buffer);
+    hak_fatal_say(HAK_FATAL_WRONG_TAG, hak_tag_strip(trap->address), hak_text_string(&text));
 }
 
 enum { TRAP_NAPS = 1000 }; /* about a second, for the report of another thread */

@@ -43,12 +43,9 @@ static void line_word(text_line_t *line, const char *word) {
 }
 
 static void line_number(text_line_t *line, uint64_t value) {
-    char digits[24];
-    hak_text_t number;
-    hak_text_init(&number, digits, sizeof digits - 1);
+    HAK_TEXT(number, 23);
     hak_text_uint(&number, value);
-    digits[number.length] = '\0';
-    line_word(line, digits);
+    line_word(line, hak_text_string(&number));
 }
 
 static void text_figure(void *sink, const hak_figure_t *figure) {

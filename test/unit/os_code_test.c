@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * What an address is in: the program and its libraries, the mapping of another address. */
+#include "os/libc.h"
 #include "os/optional.h"
 #include "unit/unit.h"
 
