@@ -4,7 +4,8 @@
 
 (a) includes: downward or into the own folder only, foreign folders through their shown headers only,
     system headers where they belong, no include cycle;
-(b) symbols: the objects of each folder are linked (ld -r) with those of all lower ranks; an undefined
+(b) headers: all functions that a header declares are defined in one .c file, unless src/LAYERS lists it;
+(c) symbols: the objects of each folder are linked (ld -r) with those of all lower ranks; an undefined
     hak_ symbol that is not a listed up-call is an error. Siblings are linked separately, so a call
     sideways fails too.
 """
@@ -20,6 +21,10 @@ FREESTANDING = {
     "stdint.h", "stdnoreturn.h",
 }
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(?:"([^"]+)"|<([^>]+)>)', re.M)
+STRING = re.compile(r'"(?:\\.|[^"\\\n])*"')
+DIRECTIVE = re.compile(r"^[ \t]*#(?:\\\n|[^\n])*", re.M)
+FUNCTION = re.compile(r"\b(hak_\w+)\s*\(")
+NO_FUNCTION = re.compile(r"\b(?:static|HAK_INLINE|typedef)\b|=")
 COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.S)
 
 
@@ -27,6 +32,7 @@ class Layers:
     def __init__(self, path):
         self.rank, self.shown, self.wires = {}, {}, {}
         self.upcalls, self.public, self.system = set(), set(), {}
+        self.several = set()
         with open(path, encoding="utf-8") as lines:
             for number, line in enumerate(lines, 1):
                 words = line.split("#", 1)[0].split()
@@ -45,6 +51,8 @@ class Layers:
             self.upcalls.add(name)
         elif keyword == "public":
             self.public.add(name)
+        elif keyword == "several":
+            self.several.update((name, *rest))
         elif keyword == "system":
             self.system.setdefault(name, set()).update(rest)
         else:
@@ -142,6 +150,42 @@ def check_units(src, layers, errors):
     errors += [f"src: {name} is included twice" for name in sorted(set(included)) if included.count(name) > 1]
 
 
+def outermost(text):
+    """The text without comments, directives and what stands in braces, cut behind each declaration."""
+    text = DIRECTIVE.sub(" ", STRING.sub('""', COMMENT.sub(" ", text)))
+    depth, kept = 0, []
+    for character in text:
+        depth -= character == "}"
+        if depth == 0 or (depth == 1 and character == "{"):
+            kept.append(character)
+        depth += character == "{"
+    return re.split(r"[;}]", "".join(kept).replace('extern ""{', ""))
+
+
+def check_headers(src, layers, errors):
+    declared, defined = {}, {}
+    for path in sources(src):
+        with open(os.path.join(src, path), encoding="utf-8") as file:
+            pieces = outermost(file.read())
+        for piece in pieces:
+            head, brace, _ = piece.partition("{")
+            name = FUNCTION.search(head)
+            if not name or NO_FUNCTION.search(head):
+                continue
+            if path.endswith(".h") and not brace:
+                declared.setdefault(path, set()).add(name[1])
+            elif path.endswith((".c", ".cpp")) and brace:
+                defined[name[1]] = path
+    for header in sorted(declared):
+        files = sorted({defined[name] for name in declared[header] if name in defined})
+        if len(files) > 1 and header not in layers.several:
+            errors.append(f"src/{header}: declares functions of {len(files)} files: {', '.join(files)}")
+        elif len(files) < 2 and header in layers.several:
+            errors.append(f"src/LAYERS: {header} need not be listed: it declares functions of one file")
+    for header in sorted(layers.several - set(declared)):
+        errors.append(f"src/LAYERS: {header} need not be listed: it does not exist, or declares none")
+
+
 def check_cycles(graph, errors):
     state = {}
 
@@ -196,6 +240,7 @@ def main():
     errors = []
     check_units(args.src, layers, errors)
     check_cycles(check_includes(args.src, layers, errors), errors)
+    check_headers(args.src, layers, errors)
     objects = {words[0]: words[1:] for words in args.folder}
     if not errors:
         check_symbols(layers, objects, args.nm, args.ld, errors)

@@ -95,6 +95,18 @@ sed -i '/^upcall/d' "$work/src/LAYERS"
 refuses "unlisted up-call" "src/span: hak_life_start"
 
 fresh
+echo 'int hak_base(void);' >>"$work/src/span/span.h"
+refuses "header of two files" "src/span/span.h: declares functions of 2 files: base/base.c, span/span.c"
+echo 'several span/span.h' >>"$work/src/LAYERS"
+check || {
+    echo "FAIL: a listed header of two files refused:"
+    cat "$work/out"
+    failed=1
+}
+echo 'several base/base.h' >>"$work/src/LAYERS"
+refuses "needless exception" "base/base.h need not be listed"
+
+fresh
 echo 'int x;' >"$work/src/loose.c"
 refuses "file outside the folders" "only unity.c and cold.c lie outside"
 
