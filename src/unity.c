@@ -36,9 +36,10 @@
 #include "front/budget.c"
 #include "front/event.c"
 #include "front/flush.c"
+#include "front/free.c"
+#include "front/malloc.c"
+#include "front/realloc.c"
 #include "front/refill.c"
-#include "front/resize.c"
-#include "front/slow.c"
 #include "front/tcache.c"
 
 #include "conf/conf.c"

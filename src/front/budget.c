@@ -121,7 +121,7 @@ static void bin_cut(hak_tcache_t *tcache, unsigned sc) {
     if (over > 0) {
         over = over > SHRINK_BLOCKS ? SHRINK_BLOCKS : over;
         hak_blocks_t blocks = {.head = bin->head, .count = (uint32_t)over};
-        hak_store_relaxed(&bin->head, NULL); /* as in free_overflow */
+        hak_store_relaxed(&bin->head, NULL); /* as in free_to_full_bin */
         hak_store_hot(&bin->head, hak_tcache_flush_blocks(tcache, sc, blocks));
         kept -= over;
     }

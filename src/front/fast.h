@@ -11,8 +11,8 @@
  *
  *   free(p)
  *     offset of p's bin from the end of the bins = page map[p] - own_entry_end
- *     not in [-100, -1]          -> hak_slow_free_foreign  NULL, remote, large, foreign, no tcache
- *     not the start of a block   -> hak_slow_free_suspect  or in a slab of several units
+ *     not in [-100, -1]          -> hak_slow_free          NULL, remote, large, foreign, no tcache
+ *     not the start of a block   -> hak_slow_free          or in a slab of several units
  *     just freed, or bin full    -> hak_slow_free          fatal; or the newest blocks are flushed
  *     push
  *
@@ -75,39 +75,16 @@ HAK_INLINE void *hak_fast_pop(size_t size) {
     return hak_fast_pop_at(hak_tcache_self(base), hak_bin_offset_of(base, size));
 }
 
-/* The bin takes the block, unless that was freed just now, or the bin is full: its room may be -1
- * then, which hak_slow_free puts right. */
-HAK_INLINE bool hak_fast_push(hak_tcache_t *tcache, int64_t bin_offset_from_end, void *block) {
-    if (HAK_MEMORY_OPERANDS) {
-        const void *head = hak_bin_at(tcache, HAK_SC_COUNT, &bin_offset_from_end)->head;
-        if (HAK_UNLIKELY(
-                head == block ||
-                hak_count_down(
-                    &hak_bin_at(tcache, HAK_SC_COUNT, &bin_offset_from_end)->slots_left))) {
-            return false;
-        }
-        hak_link_set(block, head);
-        hak_store_hot(&hak_bin_at(tcache, HAK_SC_COUNT, &bin_offset_from_end)->head, block);
-        return true;
-    }
-    hak_bin_t *bin = hak_bin_at(tcache, HAK_SC_COUNT, &bin_offset_from_end);
+/* The bin takes the block, unless that was freed just now, or the bin is full: its slots_left may
+ * be -1 then, which hak_slow_free puts right. */
+HAK_INLINE bool hak_bin_push(hak_bin_t *bin, void *block) {
     void *head = bin->head;
-    int32_t slots_left = bin->slots_left;
-    if (HAK_UNLIKELY(head == block || slots_left == 0)) {
+    if (HAK_UNLIKELY(head == block || hak_count_down(&bin->slots_left))) {
         return false;
     }
     hak_link_set(block, head);
     hak_store_hot(&bin->head, block);
-    bin->slots_left = slots_left - 1;
     return true;
-}
-
-/* Whether what is freed starts a block of its class. */
-HAK_INLINE bool hak_fast_is_sound(hak_tcache_t *tcache, int64_t bin_offset_from_end,
-                                  const void *block) {
-    return hak_is_multiple(
-        (uint16_t)(uintptr_t)block,
-        &hak_bin_at(tcache, HAK_SC_COUNT, &bin_offset_from_end)->size_reciprocal);
 }
 
 HAK_INLINE void *hak_fast_malloc(size_t size) {
@@ -120,18 +97,17 @@ HAK_INLINE void *hak_fast_malloc(size_t size) {
 
 /* `index` is where the block's entry is in the page map. */
 HAK_INLINE void hak_fast_free_entry(uintptr_t base, uintptr_t index, int64_t entry, void *block) {
-    if (HAK_HARDEN) {
-        hak_quarantine_free(block);
-        return;
-    }
     hak_tcache_t *tcache = hak_tcache_self(base);
     int64_t bin_offset_from_end = entry - tcache->own_entry_end;
-    if (HAK_UNLIKELY(!hak_offset_is_own(bin_offset_from_end))) {
-        hak_slow_free_foreign(block, tcache, bin_offset_from_end, index);
-    } else if (HAK_UNLIKELY(!hak_fast_is_sound(tcache, bin_offset_from_end, block))) {
-        hak_slow_free_suspect(block);
-    } else if (HAK_UNLIKELY(!hak_fast_push(tcache, bin_offset_from_end, block))) {
-        hak_slow_free(block);
+    if (HAK_HARDEN) {
+        hak_quarantine_free(block, tcache, bin_offset_from_end, index);
+        return;
+    }
+    hak_bin_t *bin = hak_bin_from_end(tcache, bin_offset_from_end);
+    if (HAK_UNLIKELY(!hak_offset_is_own(bin_offset_from_end) ||
+                     !hak_is_multiple((uint16_t)(uintptr_t)block, &bin->size_reciprocal) ||
+                     !hak_bin_push(bin, block))) {
+        hak_slow_free(block, tcache, bin_offset_from_end, index);
     }
 }
 
@@ -152,16 +128,8 @@ HAK_INLINE void hak_fast_free_sized(void *block, size_t align, size_t size) {
                    (entry & HAK_KIND_MASK) == hak_bin_offset_of(base, size))) {
         hak_fast_free_entry(base, index, entry, block);
     } else {
-        hak_slow_free_sized(block, align, size);
+        hak_slow_free_sized(block, align, size, index, entry);
     }
-}
-
-/* false: not a block of this thread's slabs, by its entry, or its bin is full. */
-HAK_INLINE bool hak_fast_push_own(uintptr_t base, uint32_t entry, void *block) {
-    hak_tcache_t *tcache = hak_tcache_self(base);
-    int64_t bin_offset_from_end = hak_entry_signed(entry) - tcache->own_entry_end;
-    return HAK_LIKELY(hak_offset_is_own(bin_offset_from_end)) &&
-           hak_fast_push(tcache, bin_offset_from_end, block);
 }
 
 /* --- realloc, hit path ------------------------------------------------------------------------ */

@@ -126,42 +126,38 @@ HAK_INLINE void *quarantine_swap(hak_tcache_t *tcache, unsigned sc, void *block)
     return block;
 }
 
-/* A block that starts where one may start. It had that tag. */
-HAK_INLINE void free_block(uintptr_t base, uint32_t entry, void *block, unsigned tag) {
-    size_t bytes = hak_sc_info_of_entry(entry)->bytes;
-    if (HAK_UNLIKELY(!hak_harden_is_intact(block, bytes))) {
-        block_damaged(block);
-    }
-    hak_harden_wipe(block, bytes, tag);
-    hak_tcache_t *tcache = hak_tcache_self(base);
-    if (HAK_LIKELY(tcache->quarantine != NULL)) {
-        block = quarantine_swap(tcache, hak_sc_of_entry(entry), block);
-        if (block == NULL) {
-            return;
-        }
-        entry = hak_pagemap_get(base, block);
-    }
-    if (!hak_fast_push_own(base, entry, block)) {
-        hak_link_clear(block); /* the slow paths take it as freed just now */
-        hak_slow_free(block);
-    }
-}
-
 /* The slab's record, which as a rule is in no cache, is not looked at. */
-void hak_quarantine_free(void *block) {
-    uintptr_t base = hak_pagemap_base();
-    uintptr_t index = hak_pagemap_index(base, block);
-    uint32_t entry = hak_pagemap_at(base, index);
+void hak_quarantine_free(void *block, hak_tcache_t *tcache, int64_t bin_offset_from_end,
+                         uintptr_t index) {
+    uint32_t entry = hak_tcache_entry(tcache, bin_offset_from_end);
     if (HAK_UNLIKELY(!hak_slab_is_entry(entry))) {
-        hak_slow_free(block);
+        hak_slow_free(block, tcache, bin_offset_from_end, index);
         return;
     }
     if (HAK_UNLIKELY(!hak_slab_is_freed_start(index, entry, block))) {
         hak_fatal(HAK_FATAL_INTERIOR_FREE, block, NULL);
     }
+    size_t bytes = hak_sc_info_of_entry(entry)->bytes;
     unsigned tag = hak_tag_of(block);
     if (hak_tags_are_on()) {
-        block = hak_tag_take(block, hak_sc_info_of_entry(entry)->bytes);
+        block = hak_tag_take(block, bytes);
     }
-    free_block(base, entry, block, tag);
+    if (HAK_UNLIKELY(!hak_harden_is_intact(block, bytes))) {
+        block_damaged(block);
+    }
+    hak_harden_wipe(block, bytes, tag);
+    if (HAK_LIKELY(tcache->quarantine != NULL)) {
+        block = quarantine_swap(tcache, hak_sc_of_entry(entry), block);
+        if (block == NULL) {
+            return;
+        }
+        uintptr_t base = hak_pagemap_base();
+        index = hak_pagemap_index(base, block);
+        bin_offset_from_end = hak_entry_signed(hak_pagemap_at(base, index)) - tcache->own_entry_end;
+    }
+    if (!hak_offset_is_own(bin_offset_from_end) ||
+        !hak_bin_push(hak_bin_from_end(tcache, bin_offset_from_end), block)) {
+        hak_link_clear(block); /* the slow paths take it as freed just now */
+        hak_slow_free(block, tcache, bin_offset_from_end, index);
+    }
 }

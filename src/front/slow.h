@@ -6,6 +6,7 @@
 #ifndef HAK_FRONT_SLOW_H
 #define HAK_FRONT_SLOW_H
 
+#include "base/check.h"
 #include "base/compiler.h"
 #include "base/words.h"
 #include "span/pagemap.h"
@@ -14,17 +15,18 @@
 HAK_COLD void *hak_slow_malloc(size_t size);
 /* size > HAK_SC_SMALL_SIZE: hits bins, too. */
 HAK_NOINLINE void *hak_malloc_medium(size_t size);
-/* Not our own block, bin full, NULL, large, foreign, no tcache. */
-HAK_NOINLINE void hak_slow_free(void *block);
-/* An own block, or an address in a slab that looks as if it were none, or were free already. */
-HAK_NOINLINE void hak_slow_free_suspect(void *block);
-/* Not a block of this tcache; `bin_offset_from_end` is that of its entry (TCACHE-6), `index` where
- * the page map has it: what hak_fast_free has in registers. */
-HAK_NOINLINE void hak_slow_free_foreign(void *block, hak_tcache_t *tcache,
-                                        int64_t bin_offset_from_end, uintptr_t index);
-
+/* Every free that is no push: free.c has the table. `bin_offset_from_end` is that of the block's
+ * entry (TCACHE-6), `index` the entry's place in the page map. */
+HAK_NOINLINE void hak_slow_free(void *block, hak_tcache_t *tcache, int64_t bin_offset_from_end,
+                                uintptr_t index);
 /* A size that is not that of the block's class, or is not small; NULL, too. */
-HAK_NOINLINE void hak_slow_free_sized(void *block, size_t align, size_t size);
+HAK_NOINLINE void hak_slow_free_sized(void *block, size_t align, size_t size, uintptr_t index,
+                                      uint32_t entry);
+/* Hardened builds, quarantine.c: comes before hak_slow_free, for every free. */
+HAK_NOINLINE void hak_quarantine_free(void *block, hak_tcache_t *tcache,
+                                      int64_t bin_offset_from_end, uintptr_t index);
+/* Fatal as `kind` unless the underlying allocator knows the block, whose entry is not ours. */
+void hak_slow_require_foreign(const void *block, hak_fatal_kind_t kind);
 
 /* Zeroed memory of `size` bytes; a large block that is known to be zero is not touched. */
 void *hak_slow_calloc(size_t size);
@@ -35,12 +37,6 @@ void *hak_slow_aligned(size_t align, size_t size);
 HAK_NOINLINE void *hak_slow_refill(hak_tcache_t *tcache, unsigned sc, const hak_request_t *request);
 /* Memory is out: what may help is done, and true says to try again; attempts count from 0. */
 HAK_COLD bool hak_slow_retry(hak_tcache_t *tcache, unsigned attempt);
-
-/* Hardened builds, quarantine.c: all of free for a block of a slab, and whatever may be none. */
-HAK_NOINLINE void hak_quarantine_free(void *block);
-
-/* Whether the address lies in memory of ours; asked about addresses that are no block. */
-bool hak_slow_is_inside(const void *address);
 
 /* realloc for block != NULL, size > 0; NULL leaves the block as it was. */
 void *hak_resize(void *block, size_t size);

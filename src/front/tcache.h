@@ -44,8 +44,7 @@ typedef struct hak_bin {
 /* The side of a bin that only slow paths look at. */
 typedef struct hak_bin_side {
     hak_blocks_t outbox;       /* [thread] blocks of owners other than home, freed here */
-    int32_t outbox_slots_left; /* [thread] blocks it takes before it is handed over; 0 in the empty
-                            tcache alone */
+    int32_t outbox_slots_left; /* [thread] blocks it takes before it is handed over */
     int32_t total;             /* [thread] TCACHE-3 */
     int32_t capacity;          /* [thread] room of an empty bin; adapts */
     uint16_t want;             /* [thread] blocks a refill asks for if half the capacity is less */
@@ -105,6 +104,10 @@ HAK_INLINE hak_bin_t *hak_bin_at(hak_tcache_t *tcache, size_t from, int64_t *bin
     return bin;
 }
 
+HAK_INLINE hak_bin_t *hak_bin_from_end(hak_tcache_t *tcache, int64_t bin_offset_from_end) {
+    return (hak_bin_t *)((uint64_t *)(tcache->bin + HAK_SC_COUNT) + bin_offset_from_end);
+}
+
 /* TCACHE-6 */
 HAK_INLINE int64_t hak_entry_signed(uint32_t entry) {
     return (int32_t)entry;
@@ -114,6 +117,11 @@ HAK_INLINE bool hak_offset_is_own(int64_t bin_offset_from_end) {
     return (uint64_t)bin_offset_from_end >= (uint64_t)-HAK_SC_PLACES;
 }
 /* fast path: end */
+
+/* The page-map entry behind an offset (TCACHE-6), in any tcache. */
+HAK_INLINE uint32_t hak_tcache_entry(const hak_tcache_t *tcache, int64_t bin_offset_from_end) {
+    return (uint32_t)(bin_offset_from_end + tcache->own_entry_end);
+}
 
 HAK_INLINE bool hak_tcache_is_empty(const hak_tcache_t *tcache) {
     return (const void *)tcache == (const void *)&hak_pagemap.zero;

@@ -170,31 +170,40 @@ static void overflow_brings_a_bin_back_to_its_capacity(void **state) {
     audit();
 }
 
-/* Between the two look-ups of a free another owner may adopt the slab: the bin that was full then
- * must not count as having less than no room. */
+static int32_t length(const void *block) {
+    int32_t count = 0;
+    for (; block != NULL; block = hak_link_get(block)) {
+        count++;
+    }
+    return count;
+}
+
+/* After the look-up of a free another owner may adopt the slab: the block leaves the full bin for
+ * its new owner, and the bin must not count as having less than no slot left. */
 static void push_that_failed_leaves_no_debt(void **state) {
     (void)state;
     enum { SC_96 = 5 };
     hak_tcache_t *tcache = self();
     hak_bin_t *bin = &tcache->bin[SC_96];
     void *block = hak_malloc(96);
-    int64_t room = bin->slots_left;
-    int32_t total = tcache->side[SC_96].total;
-    tcache->side[SC_96].total = (int32_t)(total - room); /* full */
+    hak_slab_t *slab = hak_slab_of(block);
+    tcache->side[SC_96].total -= bin->slots_left; /* full */
     bin->slots_left = 0;
-    int64_t entry = hak_entry_signed(hak_pagemap_get(hak_pagemap_base(), block));
-    assert_false(hak_fast_push(tcache, entry - tcache->own_entry_end, block));
+    uintptr_t base = hak_pagemap_base(), index = hak_pagemap_index(base, block);
+    int64_t entry = hak_entry_signed(hak_pagemap_at(base, index));
+    int64_t bin_offset_from_end = entry - tcache->own_entry_end;
+    assert_false(hak_bin_push(hak_bin_from_end(tcache, bin_offset_from_end), block));
     hak_owner_t *other = hak_owner_join();
     assert_ptr_not_equal(other, tcache->home);
-    hak_slab_change_owner(hak_slab_of(block), other); /* as adoption does it */
-    hak_slow_free(block);
-    assert_int_equal(bin->slots_left, 0);
-    assert_ptr_equal(tcache->side[SC_96].outbox.head, block);
-    hak_slab_change_owner(hak_slab_of(block), tcache->home);
+    hak_slab_change_owner(slab, other); /* as adoption does it */
+    hak_slow_free(block, tcache, bin_offset_from_end, index);
+    assert_true(bin->slots_left >= 0);
+    assert_int_equal(length(bin->head), tcache->side[SC_96].total - bin->slots_left);
+    assert_int_not_equal(hak_load_relaxed(&slab->remote), 0);
+    assert_true(hak_remote_is_pending(other));
+    hak_slab_change_owner(slab, tcache->home);
     hak_owner_part(other);
-    tcache->side[SC_96].total = total;
-    bin->slots_left = room;
-    hak_outbox_flush(tcache);
+    hak_owner_collect();
     audit();
     hak_collect_thread();
 }

@@ -90,7 +90,7 @@ static void resize_through_every_kind_keeps_contents(void **state) {
 /* Its class is 1024. */
 static void free_as_100_bytes(void) {
     void *block = hak_malloc(1000);
-    hak_slow_free_sized(block, 0, 100);
+    hak_free_sized(block, 100);
 }
 
 static void size_is_compared_until_a_block_was_kept(void **state) {

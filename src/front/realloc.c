@@ -17,20 +17,6 @@ enum {
 
 bool hak_resize_has_kept;
 
-static HAK_COLD size_t foreign_usable(void *block, hak_fatal_kind_t kind) {
-    hak_life_process_start();
-    bool is_forced = hak_load_relaxed(&hak_knobs.force_libc);
-    if (!is_forced && hak_slow_is_inside(block)) {
-        hak_fatal(kind, block, "inside our memory, but no block");
-    }
-    bool is_theirs = is_forced || (hak_underlying_allocator.owns != NULL &&
-                                   hak_underlying_allocator.owns(block));
-    if (is_theirs) {
-        return hak_underlying_allocator.usable_size(block);
-    }
-    hak_fatal(kind, block, NULL);
-}
-
 /* Size of one of our blocks by its entry; 0: not one of ours. Interior addresses are fatal. */
 static size_t own_usable(const void *block, uint32_t entry, hak_fatal_kind_t kind) {
     uint32_t low = entry & HAK_KIND_MASK;
@@ -59,7 +45,11 @@ size_t hak_usable_size(const void *block) {
     }
     uint32_t entry = hak_pagemap_get(hak_pagemap_base(), block);
     size_t bytes = own_usable(block, entry, HAK_FATAL_INVALID_USABLE_SIZE);
-    return bytes != 0 ? bytes : foreign_usable((void *)block, HAK_FATAL_INVALID_USABLE_SIZE);
+    if (HAK_LIKELY(bytes != 0)) {
+        return bytes;
+    }
+    hak_slow_require_foreign(block, HAK_FATAL_INVALID_USABLE_SIZE);
+    return hak_underlying_allocator.usable_size((void *)block);
 }
 
 size_t hak_good_bytes(size_t size) {
@@ -95,9 +85,7 @@ static HAK_COLD void *resize_failed(void *block, size_t usable, size_t size, int
     return block;
 }
 
-/* The entry may be older than the call of malloc, and its slab adopted since: the block waits in a
- * bin then, and goes to its owner when it leaves that (TCACHE-2). */
-HAK_INLINE void *resize_by_copy(void *block, uint32_t entry, size_t usable, size_t size) {
+HAK_INLINE void *resize_by_copy(void *block, size_t usable, size_t size) {
     size_t ample = with_slack(usable, size);
     int saved = size <= usable || ample != size ? errno : 0; /* where a failure may be none */
     void *fresh = hak_fast_malloc(ample);
@@ -107,16 +95,12 @@ HAK_INLINE void *resize_by_copy(void *block, uint32_t entry, size_t usable, size
     size_t kept = usable < size ? usable : size;
     __asm__("" : "+r"(kept)); /* knowing its range, gcc would copy by slow string instructions */
     memcpy(fresh, block, kept);
-    if (HAK_HARDEN) {
-        hak_quarantine_free(block);
-    } else if (HAK_UNLIKELY(!hak_fast_push_own(hak_pagemap_base(), entry, block))) {
-        hak_slow_free(block);
-    }
+    hak_fast_free(block);
     return fresh;
 }
 
 static HAK_COLD void *resize_foreign(void *block, size_t size) {
-    (void)foreign_usable(block, HAK_FATAL_INVALID_REALLOC); /* fatal if nobody owns it */
+    hak_slow_require_foreign(block, HAK_FATAL_INVALID_REALLOC);
     hak_count(foreign_free);
     return hak_underlying_allocator.realloc(block, size);
 }
@@ -140,7 +124,7 @@ static HAK_NOINLINE void *resize_other(void *block, uint32_t entry, size_t size)
     if (kept > RESIZE_COUNTED_BYTES) {
         hak_count_by(realloc_copied_bytes, kept);
     }
-    return resize_by_copy(block, entry, usable, size);
+    return resize_by_copy(block, usable, size);
 }
 
 void *hak_resize(void *block, size_t size) {
@@ -164,5 +148,5 @@ void *hak_resize(void *block, size_t size) {
             return block; /* what the program wrote looks like a tag */
         }
     }
-    return resize_by_copy(block, entry, hak_sc_usable(info), size);
+    return resize_by_copy(block, hak_sc_usable(info), size);
 }

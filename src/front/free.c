@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * free, cold exit. hak_slow_free decides what happens to a pointer that the hit path did not push.
+ * The hit path looked up the page-map index and the entry of the pointer's unit; they are passed
+ * on, and nothing looks the entry up again. Rows are tested from top to bottom:
+ *
+ *   entry of the unit   state                             outcome
+ *   large, huge         not the start of the block        fatal, INTERIOR_FREE
+ *                       else                              free_large
+ *   body of a large one                                   fatal, INTERIOR_FREE
+ *   guarded                                               hak_guard_table.free
+ *   other, no slab's    NULL                              nothing
+ *                       force_libc                        underlying allocator's free
+ *                       inside memory of ours             fatal, DEAD_FREE
+ *                       known to underlying allocator     underlying allocator's free
+ *                       else                              fatal, INVALID_FREE
+ *   slab, any owner     no block starts there             fatal, INTERIOR_FREE
+ *                       the thread has no tcache          free_without_tcache: a batch of one
+ *   slab of the home    newest block of the bin           fatal, DOUBLE_FREE
+ *                       looks free, and is found free     fatal, DOUBLE_FREE
+ *                       the bin has slots left            pushed: slabs of several units
+ *                       the bin is full                   free_to_full_bin: event, flush
+ *   slab, other owner   newest block of the outbox        fatal, DOUBLE_FREE
+ *                       the outbox has slots left         pushed
+ *                       the outbox is full                free_full_outbox: event, flush
+ *   purged pages        found free                        fatal, DOUBLE_FREE
+ *                       else                              as for the slab's owner, home or other
+ *
+ * The slab may be adopted by another owner at any time. A stale entry is harmless: the block waits
+ * in a bin or an outbox, whose flush looks each block's entry up (TCACHE-2). */
+#include "base/knobs.h"
+#include "front/event.h"
+#include "front/fast.h"
+#include "large/large.h"
+
+#include <errno.h>
+
+enum {
+    OVERFLOW_BLOCKS = 32, /* leave a full bin at once: bounds the work of one free */
+    /* Frees of a thread before it gets a tcache for more. At its very end, when its exit hook has
+     * run or never will, a thread frees a little (the C library does); one that goes on freeing
+     * needs an outbox. */
+    FREES_WITHOUT_TCACHE = 64,
+};
+
+static HAK_TLS uint8_t frees_without_tcache; /* [thread] */
+
+/* --- not a block of a slab -------------------------------------------------------------------- */
+
+void hak_slow_require_foreign(const void *block, hak_fatal_kind_t kind) {
+    hak_life_process_start();
+    if (hak_load_relaxed(&hak_knobs.force_libc)) {
+        return;
+    }
+    if (hak_pagemap_superslab(block) != NULL || hak_large_covers(block)) {
+        bool is_free = kind == HAK_FATAL_INVALID_FREE;
+        hak_fatal(is_free ? HAK_FATAL_DEAD_FREE : kind, block,
+                  is_free ? NULL : "inside our memory, but no block");
+    }
+    if (hak_underlying_allocator.owns == NULL || !hak_underlying_allocator.owns(block)) {
+        hak_fatal(kind, block, NULL);
+    }
+}
+
+static HAK_COLD void free_foreign(void *block) {
+    int saved = errno; /* dlsym and another free may set it */
+    hak_slow_require_foreign(block, HAK_FATAL_INVALID_FREE);
+    hak_count(foreign_free);
+    hak_underlying_allocator.free(block);
+    errno = saved;
+}
+
+static HAK_NOINLINE void free_large(hak_tcache_t *tcache, void *block, uint32_t entry) {
+    if (!hak_tcache_is_empty(tcache)) {
+        hak_single_writer_add(&tcache->counters.large_free, 1);
+        hak_event_tick(tcache);
+    }
+    if (!hak_large_free(block, entry)) {
+        hak_fatal(HAK_FATAL_INTERIOR_FREE, block, NULL);
+    }
+    hak_wanted_serve();
+}
+
+/* --- blocks of slabs -------------------------------------------------------------------------- */
+
+static HAK_COLD void free_without_tcache(hak_slab_t *slab, void *block, uint32_t entry) {
+    hak_slab_check_freed(slab, block);
+    hak_check_not_free(block, entry);
+    hak_batch_t batch = {.head = block, .tail = block, .count = 1};
+    hak_count(guest_use);
+    hak_remote_push(slab, &batch);
+    if (frees_without_tcache < FREES_WITHOUT_TCACHE) {
+        frees_without_tcache++;
+    } else {
+        (void)hak_life_thread_start(); /* for its next frees */
+    }
+}
+
+HAK_INLINE void bin_push(hak_bin_t *bin, void *block) {
+    hak_link_set(block, bin->head);
+    hak_store_hot(&bin->head, block);
+    bin->slots_left--;
+}
+
+/* The newest blocks leave, this one first: the flush reads every block, and the newest are still
+ * in the processor's cache. Events run before it: some threads do nothing but free. An event may
+ * make room in the bin. */
+static HAK_NOINLINE void free_to_full_bin(hak_tcache_t *tcache, unsigned sc, void *block) {
+    hak_bin_t *bin = &tcache->bin[sc];
+    hak_bin_side_t *side = &tcache->side[sc];
+    bin->slots_left = 0; /* a push that failed may have left -1 */
+    hak_event_tick(tcache);
+    if (HAK_UNLIKELY(bin->slots_left > 0)) {
+        bin_push(bin, block);
+        return;
+    }
+    int32_t half = side->total / 2 + 1;
+    int32_t leaving = half > OVERFLOW_BLOCKS ? OVERFLOW_BLOCKS : half;
+    int32_t kept = side->total + 1 - leaving, capacity = hak_bin_capacity(side);
+    side->overflowed = true;
+    side->idle = 0;
+    side->total = kept > capacity ? kept : capacity; /* what a refill made larger */
+    hak_single_writer_add(&side->counters.overflow, 1);
+    hak_link_set(block, bin->head);
+    hak_blocks_t blocks = {.head = block, .count = (uint32_t)leaving};
+    hak_store_relaxed(&bin->head, NULL); /* no search follows the list while it is flushed */
+    hak_store_hot(&bin->head, hak_tcache_flush_blocks(tcache, sc, blocks));
+    bin->slots_left = side->total - kept;
+}
+
+/* The outbox of the class is full, or all together are. */
+static HAK_NOINLINE void free_full_outbox(hak_tcache_t *tcache, unsigned sc) {
+    hak_event_tick(tcache);
+    hak_outbox_shrink(tcache, sc);
+}
+
+HAK_INLINE void free_to_outbox(hak_tcache_t *tcache, hak_bin_side_t *side, uint32_t entry,
+                               void *block) {
+    if (HAK_AUDIT) { /* other builds: when the outbox is flushed */
+        hak_slab_check_freed(hak_slab_of(block), block);
+    }
+    hak_link_set(block, side->outbox.head);
+    hak_store_hot(&side->outbox.head, block);
+    side->outbox.count++;
+    tcache->outbox_bytes += hak_sc_info_of_entry(entry)->bytes;
+    if (HAK_UNLIKELY(--side->outbox_slots_left <= 0 ||
+                     tcache->outbox_bytes >= hak_load_relaxed(&hak_knobs.outbox_bytes))) {
+        free_full_outbox(tcache, hak_sc_of_entry(entry));
+    }
+}
+
+/* --- the dispatcher --------------------------------------------------------------------------- */
+
+/* By the entry, without a division. */
+HAK_INLINE hak_bin_side_t *side_of_entry(hak_tcache_t *tcache, uint32_t entry) {
+    size_t bytes = (entry & HAK_KIND_MASK) * (sizeof(hak_bin_side_t) / HAK_KIND_PER_CLASS);
+    return (hak_bin_side_t *)((char *)tcache->side + bytes);
+}
+
+HAK_INLINE hak_slab_t *slab_at(uintptr_t index, const void *block) {
+    return hak_slab_in(hak_pagemap_superslab_at(index, block), block);
+}
+
+/* The entry is no slab's. */
+HAK_INLINE void free_other(void *block, hak_tcache_t *tcache, uint32_t entry) {
+    switch (entry & HAK_KIND_MASK) {
+    case HAK_KIND_LARGE:
+    case HAK_KIND_HUGE:
+        free_large(tcache, block, entry);
+        break;
+    case HAK_KIND_LARGE_BODY:
+        hak_fatal(HAK_FATAL_INTERIOR_FREE, block, NULL);
+        break;
+    case HAK_KIND_GUARD:
+        hak_guard_table.free(block);
+        break;
+    default:
+        if (block != NULL) {
+            free_foreign(block);
+        }
+    }
+}
+
+/* For a slab of another owner nothing is read that other threads write to, except the block. */
+void hak_slow_free(void *block, hak_tcache_t *tcache, int64_t bin_offset_from_end,
+                   uintptr_t index) {
+    uint32_t entry = hak_tcache_entry(tcache, bin_offset_from_end);
+    bool is_own = hak_offset_is_own(bin_offset_from_end);
+    if (HAK_UNLIKELY(!hak_slab_is_entry(entry))) {
+        free_other(block, tcache, entry);
+        return;
+    }
+    if (HAK_UNLIKELY(!hak_slab_is_freed_start(index, entry, block))) {
+        hak_fatal(HAK_FATAL_INTERIOR_FREE, block, NULL);
+    }
+    if (HAK_UNLIKELY(hak_tcache_is_empty(tcache))) {
+        free_without_tcache(slab_at(index, block), block, entry);
+        return;
+    }
+    bool has_purged_pages = hak_slab_entry_has_purged_pages(entry);
+    if (HAK_UNLIKELY(has_purged_pages)) {
+        is_own = hak_load_relaxed(&slab_at(index, block)->owner) == tcache->home;
+    }
+    unsigned sc = hak_sc_of_entry(entry);
+    hak_bin_t *bin = &tcache->bin[sc];
+    hak_bin_side_t *side = side_of_entry(tcache, entry);
+    if (HAK_UNLIKELY(block == (is_own ? bin->head : side->outbox.head))) {
+        hak_fatal(HAK_FATAL_DOUBLE_FREE, block, NULL);
+    }
+    if (is_own || HAK_UNLIKELY(has_purged_pages)) {
+        hak_check_not_free(block, entry);
+    }
+    if (!is_own) {
+        free_to_outbox(tcache, side, entry, block);
+    } else if (HAK_UNLIKELY(bin->slots_left <= 0)) {
+        free_to_full_bin(tcache, sc, block);
+    } else {
+        bin_push(bin, block);
+    }
+}
+
+/* --- with a size ------------------------------------------------------------------------------ */
+
+/* A block that realloc left in place has another size than its class, too. When memory was out,
+ * realloc left any block that was to shrink. */
+static bool is_size(const hak_sc_info_t *info, uint32_t entry, size_t align, size_t size) {
+    size_t usable = hak_sc_usable(info);
+    if (size >= info->keep_from || size > usable / 2 || hak_load_relaxed(&hak_resize_has_kept)) {
+        return size <= usable;
+    }
+    return hak_sc_of_aligned(size == 0 ? 1 : size, align == 0 ? 1 : align) ==
+           hak_sc_of_entry(entry);
+}
+
+void hak_slow_free_sized(void *block, size_t align, size_t size, uintptr_t index, uint32_t entry) {
+    uint32_t kind = entry & HAK_KIND_MASK;
+    bool is_right = true;
+    if (HAK_LIKELY(hak_slab_is_entry(entry))) {
+        is_right = is_size(hak_sc_info_of_entry(entry), entry, align, size);
+    } else if (kind == HAK_KIND_LARGE || kind == HAK_KIND_HUGE) {
+        size_t bytes = hak_large_usable(block, entry);
+        is_right = bytes == 0 || size <= bytes; /* 0: inside a block, which is fatal below */
+    }
+    if (HAK_UNLIKELY(!is_right) && hak_load_relaxed(&hak_knobs.sized_check)) {
+        hak_fatal(HAK_FATAL_SIZE_MISMATCH, block, NULL);
+    }
+    hak_fast_free_entry(hak_pagemap_base(), index, hak_entry_signed(entry), block);
+}

@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Cold exits of malloc, calloc and aligned allocation: which tcache serves a request, or which
+ * allocator if there is none. A request uses the thread's own tcache, else the fallback tcache
+ * under its lock; with force_libc, the underlying allocator. */
+#include "front/slow.h"
+
+#include "base/knobs.h"
+#include "front/event.h"
+#include "front/fast.h"
+#include "large/large.h"
+
+#include <errno.h>
+#include <string.h>
+
+/* --- which tcache ----------------------------------------------------------------------------- */
+
+/* NULL: the fallback tcache serves the thread, or the underlying allocator (force_libc). */
+static hak_tcache_t *own_tcache(void) {
+    hak_tcache_t *tcache = hak_tcache_self(hak_pagemap_base());
+    return HAK_LIKELY(!hak_tcache_is_empty(tcache)) ? tcache : hak_life_thread_start();
+}
+
+static bool is_forced(void) {
+    return HAK_UNLIKELY(hak_load_relaxed(&hak_knobs.force_libc));
+}
+
+static HAK_COLD void *underlying_malloc(size_t align, size_t size) {
+    return align > HAK_BLOCK_ALIGN ? hak_underlying_allocator.memalign(align, size)
+                                   : hak_underlying_allocator.malloc(size);
+}
+
+static void *malloc_result(void *block) {
+    if (HAK_UNLIKELY(block == NULL)) {
+        errno = ENOMEM;
+    }
+    return block;
+}
+
+/* --- blocks of slabs -------------------------------------------------------------------------- */
+
+/* The hit path refused the first block of a bin: fatal, unless the program wrote to the block what
+ * looks like a mark. */
+static HAK_COLD void check_refused(void *block) {
+    if (!hak_link_is_tagged(hak_link_word(block))) {
+        hak_fatal(HAK_FATAL_CORRUPT_LINK, block, NULL);
+    }
+    hak_check_mark(block);
+    hak_link_set_mark(block, 0);
+}
+
+static void *take(hak_tcache_t *tcache, unsigned sc, const hak_request_t *request) {
+    void *block = hak_fast_pop_class(tcache, sc);
+    if (block != NULL) {
+        return block;
+    }
+    if (HAK_UNLIKELY(tcache->bin[sc].head != NULL)) {
+        check_refused(tcache->bin[sc].head);
+        return hak_fast_pop_class(tcache, sc);
+    }
+    return hak_slow_refill(tcache, sc, request);
+}
+
+static HAK_COLD void *take_from_fallback(unsigned sc, const hak_request_t *request) {
+    void *block = take(hak_tcache_fallback_lock(), sc, request);
+    hak_tcache_fallback_unlock();
+    return block;
+}
+
+/* Inlined into the function that the program called, or that its call ended in by jumps: that
+ * frame leads to the program's code (guard/stack.c). */
+HAK_INLINE void *malloc_small(unsigned sc, size_t align, size_t size) {
+    hak_request_t request = {.bytes = size, .align = align, .frame = HAK_FRAME()};
+    hak_tcache_t *tcache = own_tcache();
+    if (HAK_LIKELY(tcache != NULL)) {
+        return take(tcache, sc, &request);
+    }
+    return is_forced() ? underlying_malloc(align, size) : take_from_fallback(sc, &request);
+}
+
+static HAK_NOINLINE void *malloc_class(unsigned sc, size_t size) {
+    return malloc_result(malloc_small(sc, HAK_BLOCK_ALIGN, size));
+}
+
+void *hak_slow_malloc(size_t size) {
+    return malloc_class(hak_sc_of(size), size);
+}
+
+/* --- larger blocks ---------------------------------------------------------------------------- */
+
+/* More than any user address space holds. */
+static const size_t MALLOC_MOST_BYTES = (size_t)1 << 47;
+
+static hak_large_result_t malloc_large(size_t size, size_t align) {
+    hak_large_result_t result = {0};
+    hak_tcache_t *tcache = own_tcache();
+    if (HAK_UNLIKELY(size > MALLOC_MOST_BYTES || align > MALLOC_MOST_BYTES)) {
+        return result; /* reclaiming memory cannot help */
+    }
+    if (tcache != NULL) {
+        hak_single_writer_add(&tcache->counters.large_alloc, 1);
+    } else if (is_forced()) {
+        result.block = underlying_malloc(align, size);
+        return result;
+    }
+    result = hak_large_alloc(size, align);
+    for (unsigned i = 0;
+         HAK_UNLIKELY(result.block == NULL) && tcache != NULL && hak_slow_retry(tcache, i); i++) {
+        result = hak_large_alloc(size, align);
+    }
+    hak_wanted_serve();
+    return result;
+}
+
+void *hak_malloc_medium(size_t size) {
+    if (HAK_UNLIKELY(size > HAK_SC_MAX_SIZE)) {
+        return malloc_result(malloc_large(size, HAK_BLOCK_ALIGN).block);
+    }
+    unsigned sc = hak_sc_of_medium(size);
+    void *block = hak_fast_pop_class(hak_tcache_self(hak_pagemap_base()), sc);
+    return HAK_LIKELY(block != NULL) ? block : malloc_class(sc, size);
+}
+
+/* --- calloc, aligned -------------------------------------------------------------------------- */
+
+void *hak_slow_calloc(size_t size) {
+    if (own_tcache() == NULL && is_forced()) {
+        return hak_underlying_allocator.calloc(1, size);
+    }
+    if (size <= HAK_SC_MAX_SIZE) {
+        void *block = hak_fast_malloc(size);
+        return block == NULL ? NULL : memset(block, 0, size);
+    }
+    hak_large_result_t result = malloc_large(size, HAK_BLOCK_ALIGN);
+    if (result.block != NULL && !result.is_zero) {
+        hak_large_zero(result.block, size);
+    }
+    return malloc_result(result.block);
+}
+
+void *hak_slow_aligned(size_t align, size_t size) {
+    unsigned sc = hak_sc_of_aligned(size == 0 ? 1 : size, align);
+    if (HAK_UNLIKELY(sc == HAK_SC_COUNT)) {
+        return malloc_result(malloc_large(size, align).block);
+    }
+    void *block = malloc_small(sc, align, size);
+    if (hak_tag_is_left_out(align) && hak_tag_of(block) != 0) { /* a watched block has none */
+        block = hak_tag_take(block, hak_sc_info[sc].bytes);
+    }
+    return malloc_result(block);
+}
