@@ -47,7 +47,7 @@ HAK_INLINE void *aligned_pop(size_t align, size_t size) {
         return NULL; /* hak_slow_aligned takes the tag away */
     }
     if (last < HAK_SC_SMALL_SIZE) {
-        return hak_fast_pop_at(hak_tcache_self(base), hak_bin_offset_of(base, last + 1));
+        return hak_bin_pop(hak_tcache_self(base), hak_bin_offset_of(base, last + 1));
     }
     if (last < HAK_SC_MAX_SIZE) {
         return hak_fast_pop_class(hak_tcache_self(base), hak_sc_of_medium(last + 1));

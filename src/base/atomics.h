@@ -13,13 +13,8 @@
 /* A relaxed load or store on a hit path, of an aligned word of at most 8 bytes. gcc does not fold
  * an atomic one into an addressing mode, which costs three instructions there; so it is a plain
  * one, which both targets do in one piece, except under ThreadSanitizer, which has to be told. */
-#if HAK_TSAN
-#define hak_load_hot(p) hak_load_relaxed(p)
-#define hak_store_hot(p, v) hak_store_relaxed(p, v)
-#else
-#define hak_load_hot(p) (*(p))
-#define hak_store_hot(p, v) (*(p) = (v))
-#endif
+#define hak_load_hot(p) (HAK_TSAN ? hak_load_relaxed(p) : *(p))
+#define hak_store_hot(p, v) (HAK_TSAN ? hak_store_relaxed(p, v) : (void)(*(p) = (v)))
 #define hak_load_acquire(p) __atomic_load_n((p), __ATOMIC_ACQUIRE)
 #define hak_store_relaxed(p, v) __atomic_store_n((p), (v), __ATOMIC_RELAXED)
 #define hak_store_release(p, v) __atomic_store_n((p), (v), __ATOMIC_RELEASE)

@@ -38,18 +38,6 @@ HAK_INLINE bool hak_mul(size_t a, size_t b, size_t *product) {
     return !__builtin_mul_overflow(a, b, product);
 }
 
-/* One less; true: it was 0. Where it can be, in place, and by the carry of the subtraction: gcc,
- * left alone, computes the address in an instruction of its own. */
-HAK_INLINE bool hak_count_down(int32_t *count) {
-#if HAK_MEMORY_OPERANDS
-    bool was_zero;
-    __asm__("subl $1, %0" : "+m"(*count), "=@ccc"(was_zero));
-    return was_zero;
-#else
-    return (*count)-- == 0;
-#endif
-}
-
 /* The next number of a cheap generator, xorshift64*; its state is not 0, and never becomes 0. Not
  * for secrets. */
 HAK_INLINE uint64_t hak_random_next(uint64_t *state) {
@@ -59,17 +47,6 @@ HAK_INLINE uint64_t hak_random_next(uint64_t *state) {
     x ^= x >> 27;
     *state = x;
     return x * 0x2545f4914f6cdd1dull;
-}
-
-/* Whether number * factor, modulo 2^32, is below the factor; on x86-64 in two instructions. */
-HAK_INLINE bool hak_is_multiple(uint32_t number, const uint32_t *factor) {
-#if HAK_MEMORY_OPERANDS
-    bool is_multiple;
-    __asm__("imull %2, %0\n\tcmpl %2, %0" : "+r"(number), "=@ccb"(is_multiple) : "m"(*factor));
-    return is_multiple;
-#else
-    return number * *factor < *factor;
-#endif
 }
 
 /* The lowest `count` bits set, 0 <= count <= 64. */

@@ -47,14 +47,6 @@
  * process writes to shares as few OS pages as can be (the libraries are linked with sections sorted
  * by name: docs/experiments/0012-start-up.md). */
 #define HAK_LARGE_STATE(rank) __attribute__((section(".bss.hak_" #rank)))
-/* 1: an instruction may add to memory, and has an address of two registers for nothing (x86-64);
- * 0: arithmetic is on registers only. The hit paths are written for both. */
-#if defined(__x86_64__)
-#define HAK_MEMORY_OPERANDS 1
-#else
-#define HAK_MEMORY_OPERANDS 0
-#endif
-
 /* The compiler forgets where the value of a variable is from: what it has computed from it before,
  * it does not know to be the same. No instruction. */
 #define HAK_OPAQUE(variable) __asm__("" : "+r"(variable))
@@ -64,15 +56,6 @@
 
 /* Keeps what follows behind what precedes, for a signal handler of this thread. */
 #define HAK_SIGNAL_FENCE() __asm__ volatile("" ::: "memory")
-
-/* The variable stands in the register of results; it does not. */
-#if defined(__x86_64__)
-#define HAK_RETURNED(variable) __asm__("" : "+a"(variable))
-#define HAK_NOT_RETURNED(variable) __asm__("" : "+r"(variable) : : "rax")
-#else
-#define HAK_RETURNED(variable) ((void)0)
-#define HAK_NOT_RETURNED(variable) ((void)0)
-#endif
 
 /* The type's objects lie in OS pages of their own, so that these can be made read-only: what never
  * changes once a process has started, in hardened builds. */

@@ -3,45 +3,69 @@
  * malloc and free, hit path: the file to read first, after base/words.h.
  *
  *   malloc(n)
- *     n > 2 KiB                  -> hak_malloc_medium      class by clz, bins up to 64 KiB, large
- *     bin at table[n] is empty   -> hak_slow_malloc        no tcache yet, or refill
- *     its first block is not marked as free, or lies in a bitmap, too: written to, or freed twice
- *                                -> hak_slow_malloc
- *     pop, and clear the mark
+ *     n > 2 KiB                                 -> hak_malloc_medium   bins up to 64 KiB, large
+ *     the bin of table[n] is empty              -> hak_slow_malloc     no tcache yet, or refill
+ *     its first block lacks the free marker     -> hak_slow_malloc     written to, or freed twice
+ *     its first block is marked in a bitmap     -> hak_slow_malloc     freed twice
+ *     pop, and clear the marker
  *
  *   free(p)
- *     offset of p's bin from the end of the bins = page map[p] - own_entry_end
- *     not in [-100, -1]          -> hak_slow_free          NULL, remote, large, foreign, no tcache
- *     not the start of a block   -> hak_slow_free          or in a slab of several units
- *     just freed, or bin full    -> hak_slow_free          fatal; or the newest blocks are flushed
+ *     offset of p's bin = entry of p in the page map - own_entry_end
+ *     the offset is not in [-100, -1]           -> hak_slow_free       NULL, remote, large,
+ *                                                                      foreign, no tcache
+ *     p is not the start of a block             -> hak_slow_free       or a slab of several units
+ *     p is the head of the bin                  -> hak_slow_free       freed twice
+ *     the bin is full                           -> hak_slow_free       flush of the newest blocks
  *     push
  *
- * TCACHE-6 says why one compare excludes five cases. free must not write to the empty tcache.
- * There is no counter, lock, atomic read-modify-write, option or debugging code here. */
+ * One compare of the offset excludes five cases (TCACHE-6). free must not write to the empty
+ * tcache. There is no counter, lock, atomic read-modify-write, option or debugging code here. */
 #ifndef HAK_FRONT_FAST_H
 #define HAK_FRONT_FAST_H
 
 #include "front/slow.h"
 #include "front/tcache.h"
 
-/* fast path: begin */
-/* Where the bin for a size is; size <= HAK_SC_SMALL_SIZE. The table lies just before the base
- * (MAP-5). */
-HAK_INLINE int64_t hak_bin_offset_of(uintptr_t pagemap_base, size_t size) {
-    const uint8_t *table = (const uint8_t *)pagemap_base - HAK_PAGEMAP_TABLE_BYTES;
-    if (!HAK_MEMORY_OPERANDS) {
-        HAK_OPAQUE(table); /* one subtraction, and an address of two registers */
-    }
-    return table[size];
+/* --- where things are ------------------------------------------------------------------------- */
+
+/* The thread's tcache; the empty one while it has none (MAP-4). */
+HAK_INLINE hak_tcache_t *hak_tcache_self(uintptr_t pagemap_base) {
+    return (hak_tcache_t *)(hak_tcache_offset + pagemap_base);
 }
 
+/* The bin at an offset, in words, from the first bin or from the end of the bins. */
+HAK_INLINE hak_bin_t *hak_bin_at(hak_bin_t *from, int64_t bin_offset) {
+    return (hak_bin_t *)((uint64_t *)from + bin_offset);
+}
+
+/* Offset of the bin for a size; size <= HAK_SC_SMALL_SIZE. The table lies just before the base
+ * (MAP-5). */
+HAK_INLINE int64_t hak_bin_offset_of(uintptr_t pagemap_base, size_t size) {
+    int64_t bin_offset = *((const uint8_t *)pagemap_base - HAK_PAGEMAP_TABLE_BYTES + size);
+    HAK_OPAQUE(bin_offset); /* gcc: loads it first, so that base + TLS word is one instruction */
+    return bin_offset;
+}
+
+/* TCACHE-6 */
+HAK_INLINE int64_t hak_entry_signed(uint32_t entry) {
+    return (int32_t)entry;
+}
+
+HAK_INLINE bool hak_offset_is_own(int64_t bin_offset_from_end) {
+    return (uint64_t)bin_offset_from_end >= (uint64_t)-HAK_SC_PLACES;
+}
+
+/* Whether an offset is a multiple of the bytes whose hak_sc_factor this is. */
+HAK_INLINE bool hak_is_multiple(uint32_t offset, uint32_t factor) {
+    return offset * factor < factor;
+}
+
+/* --- pop and push ----------------------------------------------------------------------------- */
+
 /* NULL: the bin is empty, or its first block is not to be handed out. */
-HAK_INLINE void *hak_fast_pop_at(hak_tcache_t *tcache, int64_t bin_offset) {
-    HAK_NOT_RETURNED(tcache);
-    hak_bin_t *bin = hak_bin_at(tcache, 0, &bin_offset);
+HAK_INLINE void *hak_bin_pop(hak_tcache_t *tcache, int64_t bin_offset) {
+    hak_bin_t *bin = hak_bin_at(tcache->bin, bin_offset);
     void *block = bin->head;
-    int32_t slots_left = bin->slots_left;
-    HAK_RETURNED(block);
     if (HAK_UNLIKELY(block == NULL)) {
         return NULL;
     }
@@ -50,13 +74,8 @@ HAK_INLINE void *hak_fast_pop_at(hak_tcache_t *tcache, int64_t bin_offset) {
         return NULL;
     }
     HAK_PROBE();
-    if (HAK_MEMORY_OPERANDS) {
-        hak_store_hot(&hak_bin_at(tcache, 0, &bin_offset)->head, hak_link_next(word));
-        hak_bin_at(tcache, 0, &bin_offset)->slots_left++;
-    } else {
-        hak_store_hot(&bin->head, hak_link_next(word));
-        bin->slots_left = slots_left + 1;
-    }
+    hak_store_hot(&bin->head, hak_link_next(word));
+    bin->slots_left++;
     hak_link_clear(block);
     if (HAK_HARDEN) {
         block = hak_harden_hand_out(block, hak_sc_info_of_entry((uint32_t)bin_offset)->bytes);
@@ -65,26 +84,25 @@ HAK_INLINE void *hak_fast_pop_at(hak_tcache_t *tcache, int64_t bin_offset) {
     return block;
 }
 
-HAK_INLINE void *hak_fast_pop_class(hak_tcache_t *tcache, unsigned sc) {
-    return hak_fast_pop_at(tcache, (int64_t)sc * HAK_KIND_PER_CLASS);
-}
-
-/* size <= HAK_SC_SMALL_SIZE */
-HAK_INLINE void *hak_fast_pop(size_t size) {
-    uintptr_t base = hak_pagemap_base();
-    return hak_fast_pop_at(hak_tcache_self(base), hak_bin_offset_of(base, size));
-}
-
-/* The bin takes the block, unless that was freed just now, or the bin is full: its slots_left may
- * be -1 then, which hak_slow_free puts right. */
+/* false: the block is the head already, or the bin is full and slots_left is negative until
+ * hak_slow_free. */
 HAK_INLINE bool hak_bin_push(hak_bin_t *bin, void *block) {
     void *head = bin->head;
-    if (HAK_UNLIKELY(head == block || hak_count_down(&bin->slots_left))) {
+    if (HAK_UNLIKELY(head == block || --bin->slots_left < 0)) {
         return false;
     }
     hak_link_set(block, head);
     hak_store_hot(&bin->head, block);
     return true;
+}
+
+/* --- malloc and free -------------------------------------------------------------------------- */
+
+/* size <= HAK_SC_SMALL_SIZE */
+HAK_INLINE void *hak_fast_pop(size_t size) {
+    uintptr_t base = hak_pagemap_base();
+    int64_t bin_offset = hak_bin_offset_of(base, size);
+    return hak_bin_pop(hak_tcache_self(base), bin_offset);
 }
 
 HAK_INLINE void *hak_fast_malloc(size_t size) {
@@ -95,18 +113,16 @@ HAK_INLINE void *hak_fast_malloc(size_t size) {
     return HAK_LIKELY(block != NULL) ? block : hak_slow_malloc(size);
 }
 
-/* `index` is where the block's entry is in the page map. */
+/* `index` is the place of the block's entry in the page map. */
 HAK_INLINE void hak_fast_free_entry(uintptr_t base, uintptr_t index, int64_t entry, void *block) {
     hak_tcache_t *tcache = hak_tcache_self(base);
     int64_t bin_offset_from_end = entry - tcache->own_entry_end;
+    hak_bin_t *bin = hak_bin_at(tcache->bin + HAK_SC_COUNT, bin_offset_from_end);
     if (HAK_HARDEN) {
         hak_quarantine_free(block, tcache, bin_offset_from_end, index);
-        return;
-    }
-    hak_bin_t *bin = hak_bin_from_end(tcache, bin_offset_from_end);
-    if (HAK_UNLIKELY(!hak_offset_is_own(bin_offset_from_end) ||
-                     !hak_is_multiple((uint16_t)(uintptr_t)block, &bin->size_reciprocal) ||
-                     !hak_bin_push(bin, block))) {
+    } else if (HAK_UNLIKELY(!hak_offset_is_own(bin_offset_from_end) ||
+                            !hak_is_multiple((uint16_t)(uintptr_t)block, bin->size_reciprocal) ||
+                            !hak_bin_push(bin, block))) {
         hak_slow_free(block, tcache, bin_offset_from_end, index);
     }
 }
@@ -117,7 +133,12 @@ HAK_INLINE void hak_fast_free(void *block) {
     int64_t entry = hak_entry_signed(hak_pagemap_at(base, index));
     hak_fast_free_entry(base, index, entry, block);
 }
-/* fast path: end */
+
+/* --- the same for other functions of the family ----------------------------------------------- */
+
+HAK_INLINE void *hak_fast_pop_class(hak_tcache_t *tcache, unsigned sc) {
+    return hak_bin_pop(tcache, (int64_t)sc * HAK_KIND_PER_CLASS);
+}
 
 /* The same when the caller says what he asked for: nearly always it is the class's. */
 HAK_INLINE void hak_fast_free_sized(void *block, size_t align, size_t size) {

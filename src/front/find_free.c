@@ -14,7 +14,7 @@
  * Not found: a block between two lists of another thread, one behind some 1 000 others in a list,
  * and one of an owner whose lock stays taken. */
 #include "front/event.h"
-#include "front/tcache.h"
+#include "front/fast.h"
 #include "os/lock.h"
 #include "os/os.h"
 #include "slab/remote.h"

@@ -96,22 +96,16 @@ static HAK_COLD void free_without_tcache(hak_slab_t *slab, void *block, uint32_t
     }
 }
 
-HAK_INLINE void bin_push(hak_bin_t *bin, void *block) {
-    hak_link_set(block, bin->head);
-    hak_store_hot(&bin->head, block);
-    bin->slots_left--;
-}
-
 /* The newest blocks leave, this one first: the flush reads every block, and the newest are still
  * in the processor's cache. Events run before it: some threads do nothing but free. An event may
  * make room in the bin. */
 static HAK_NOINLINE void free_to_full_bin(hak_tcache_t *tcache, unsigned sc, void *block) {
     hak_bin_t *bin = &tcache->bin[sc];
     hak_bin_side_t *side = &tcache->side[sc];
-    bin->slots_left = 0; /* a push that failed may have left -1 */
+    bin->slots_left = 0; /* failed pushes left less */
     hak_event_tick(tcache);
     if (HAK_UNLIKELY(bin->slots_left > 0)) {
-        bin_push(bin, block);
+        (void)hak_bin_push(bin, block);
         return;
     }
     int32_t half = side->total / 2 + 1;
@@ -212,10 +206,8 @@ void hak_slow_free(void *block, hak_tcache_t *tcache, int64_t bin_offset_from_en
     }
     if (!is_own) {
         free_to_outbox(tcache, side, entry, block);
-    } else if (HAK_UNLIKELY(bin->slots_left <= 0)) {
+    } else if (HAK_UNLIKELY(!hak_bin_push(bin, block))) {
         free_to_full_bin(tcache, sc, block);
-    } else {
-        bin_push(bin, block);
     }
 }
 

@@ -156,7 +156,7 @@ void hak_quarantine_free(void *block, hak_tcache_t *tcache, int64_t bin_offset_f
         bin_offset_from_end = hak_entry_signed(hak_pagemap_at(base, index)) - tcache->own_entry_end;
     }
     if (!hak_offset_is_own(bin_offset_from_end) ||
-        !hak_bin_push(hak_bin_from_end(tcache, bin_offset_from_end), block)) {
+        !hak_bin_push(hak_bin_at(tcache->bin + HAK_SC_COUNT, bin_offset_from_end), block)) {
         hak_link_clear(block); /* the slow paths take it as freed just now */
         hak_slow_free(block, tcache, bin_offset_from_end, index);
     }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Creation, flush and handing on of tcaches. */
-#include "front/tcache.h"
+#include "front/fast.h"
 
 #include "base/knobs.h"
 #include "os/lock.h"

@@ -3,7 +3,7 @@
  * The per-thread cache.
  *
  *   hak_tcache_t   bin[0] bin[1] ... bin[49] | own_entry_end | ...cold: home, outbox, adaptation
- *   bin            { head, room, size_reciprocal }   16 bytes, four to a cache line
+ *   bin            { head, slots_left, size_reciprocal }   16 bytes, four to a cache line
  *
  * The thread finds it through one TLS word, an offset from the zero leaf. While the word is 0 the
  * thread has no tcache and sees that leaf itself instead (MAP-4): every bin is empty and no
@@ -11,24 +11,27 @@
  * nothing. There is no "initialised?" test.
  *
  * Invariants:
- *   TCACHE-1  Only the thread whose TLS word leads to a tcache touches it ("owner"), except the
- *             fields tagged otherwise. The guest tcache belongs to the holder of HAK_LOCK_FALLBACK.
+ *   TCACHE-1  Only the thread whose TLS word leads to a tcache touches it, except the fields tagged
+ *             otherwise. The fallback tcache belongs to the holder of HAK_LOCK_FALLBACK.
  *   TCACHE-2  The blocks of a bin are of its class and belong to slabs, of the tcache's home or of
  *             others: out of its outbox, from an earlier home, or adopted since. It ends in NULL.
- *   TCACHE-3  bin.slots_left + blocks in the bin == side.total. room says how many more frees the
- * bin takes before it overflows; after a refill at least half the capacity, less a sampled block,
- * so the bin may hold more than its capacity, by at most what a slab or an outbox gives. The total
- * is not above bin_max_blocks as the refill or the overflow found it. room may be -1 from a push
- * that failed until hak_slow_free. TCACHE-4  An outbox has exactly `count` blocks of its class; the
- * list ends in NULL. A list that is longer or shorter than counted, here or in a bin: a block was
- * freed twice, or was written to after it was freed. TCACHE-5  outbox_bytes is the sum over all
- * outboxes. TCACHE-6  own_entry_end is the page-map entry that a class after the last one would
- * have. So the entry of an own slab, less this, is the bin_offset of its bin counted from the end
- * of the bins: -100, -98, ... -2. No other entry gives any of -100 to -1: tags are 256 apart. In
- * the empty tcache it is 0, which makes every bin_offset_from_end an entry: never one of those, as
- * nothing above the class or kind of an entry is 0xffffff: there are far fewer owners, and huge
- * records (asserted in large/huge.c). TCACHE-7  drawn is what the bins have grown by: for each
- * class what hak_bin_charge says, in bytes. hak_budget_drawn is the sum of all. */
+ *   TCACHE-3  bin.slots_left + blocks in the bin == side.total. slots_left is the number of frees
+ *             until the bin overflows; after a refill at least half the capacity, less a sampled
+ *             block. So the bin may exceed its capacity, by at most what a slab or an outbox gives.
+ *             The total is at most bin_max_blocks at the time of the refill or the overflow. After
+ *             a push that failed slots_left is negative until hak_slow_free.
+ *   TCACHE-4  An outbox has exactly `count` blocks of its class; the list ends in NULL. A list that
+ *             is longer or shorter than counted, here or in a bin: a block was freed twice, or was
+ *             written to after it was freed.
+ *   TCACHE-5  outbox_bytes is the sum over all outboxes.
+ *   TCACHE-6  own_entry_end is the page-map entry that a class after the last one would have. So
+ *             the entry of an own slab minus this is the offset of its bin from the end of the
+ *             bins: -100, -98, ... -2. No other entry gives any of -100 to -1: owner ids are 256
+ *             apart. In the empty tcache it is 0, so every offset is the entry itself, and never
+ *             one of those: no entry has 0xffffff above its class or kind, because there are far
+ *             fewer owners and huge records (asserted in large/huge.c).
+ *   TCACHE-7  drawn is what the bins have grown by: for each class what hak_bin_charge says, in
+ *             bytes. hak_budget_drawn is the sum of all. */
 #ifndef HAK_FRONT_TCACHE_H
 #define HAK_FRONT_TCACHE_H
 
@@ -84,39 +87,6 @@ _Static_assert(sizeof(hak_bin_side_t) == HAK_LINE_BYTES, "a slow path touches on
 
 /* Offset of the tcache from the zero leaf; 0 while the thread has none. */
 extern HAK_TLS uintptr_t hak_tcache_offset;
-
-/* fast path: begin */
-HAK_INLINE hak_tcache_t *hak_tcache_self(uintptr_t pagemap_base) {
-    return (hak_tcache_t *)(hak_tcache_offset + pagemap_base);
-}
-
-/* The bin at a bin_offset counted in words from bin `from`. On x86-64 each use of the result asks
- * anew and is one operand of two registers; on aarch64 the result is one register, through which
- * head and room move as a pair. */
-HAK_INLINE hak_bin_t *hak_bin_at(hak_tcache_t *tcache, size_t from, int64_t *bin_offset) {
-    if (HAK_MEMORY_OPERANDS) {
-        HAK_OPAQUE(*bin_offset);
-    }
-    hak_bin_t *bin = (hak_bin_t *)((uint64_t *)(tcache->bin + from) + *bin_offset);
-    if (!HAK_MEMORY_OPERANDS) {
-        HAK_OPAQUE(bin);
-    }
-    return bin;
-}
-
-HAK_INLINE hak_bin_t *hak_bin_from_end(hak_tcache_t *tcache, int64_t bin_offset_from_end) {
-    return (hak_bin_t *)((uint64_t *)(tcache->bin + HAK_SC_COUNT) + bin_offset_from_end);
-}
-
-/* TCACHE-6 */
-HAK_INLINE int64_t hak_entry_signed(uint32_t entry) {
-    return (int32_t)entry;
-}
-
-HAK_INLINE bool hak_offset_is_own(int64_t bin_offset_from_end) {
-    return (uint64_t)bin_offset_from_end >= (uint64_t)-HAK_SC_PLACES;
-}
-/* fast path: end */
 
 /* The page-map entry behind an offset (TCACHE-6), in any tcache. */
 HAK_INLINE uint32_t hak_tcache_entry(const hak_tcache_t *tcache, int64_t bin_offset_from_end) {

@@ -8,6 +8,7 @@
 #include "base/counters.h"
 #include "base/knobs.h"
 #include "front/event.h"
+#include "front/fast.h"
 #include "guard/slot.h"
 #include "guard/stack.h"
 #include "os/lock.h"

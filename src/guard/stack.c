@@ -86,6 +86,8 @@ static bool stack_step(stack_walk_t *walk) {
 }
 
 #if defined(__x86_64__)
+enum { STACK_HAS_FRAMES = HAK_AUDIT }; /* in our own functions */
+
 /* Where no code is, though bytes may look like it: in blocks, and in the stack itself. */
 static bool stack_is_data(uintptr_t frame, uintptr_t address) {
     return hak_pagemap_get(hak_pagemap_base(), (const void *)address) != 0 ||
@@ -166,6 +168,8 @@ static uintptr_t stack_leave_blindly(stack_walk_t *walk, uintptr_t *next) {
     return 0;
 }
 #else
+enum { STACK_HAS_FRAMES = 1 }; /* in our own functions */
+
 static uintptr_t stack_leave_blindly(stack_walk_t *walk, uintptr_t *next) {
     (void)walk;
     *next = 0;
@@ -175,7 +179,7 @@ static uintptr_t stack_leave_blindly(stack_walk_t *walk, uintptr_t *next) {
 
 /* The same; aarch64 and audit builds have them. */
 static uintptr_t stack_leave(stack_walk_t *walk, uintptr_t *next) {
-    if (HAK_MEMORY_OPERANDS && !HAK_AUDIT) {
+    if (!STACK_HAS_FRAMES) {
         return stack_leave_blindly(walk, next);
     }
     while (hak_os_is_own_code(stack_return(walk->frame))) {

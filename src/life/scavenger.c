@@ -16,7 +16,7 @@
 #include "base/check.h"
 #include "base/knobs.h"
 #include "front/event.h"
-#include "front/tcache.h"
+#include "front/fast.h"
 #include "life/life.h"
 #include "life/thread.h"
 #include "os/os.h"

@@ -6,7 +6,7 @@
 #include "life/thread.h"
 #include "base/knobs.h"
 #include "front/event.h"
-#include "front/tcache.h"
+#include "front/fast.h"
 #include "life/life.h"
 #include "os/os.h"
 

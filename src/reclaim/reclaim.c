@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "reclaim/reclaim.h"
 
+#include "front/fast.h"
 #include "large/large.h"
 #include "slab/slab.h"
 #include "span/span.h"

@@ -40,7 +40,6 @@ typedef struct hak_secret {
 
 extern hak_secret_t hak_secret;
 
-/* fast path: begin */
 HAK_INLINE uintptr_t hak_link_mask(const void *block) {
     return HAK_HARDEN ? hak_secret.link ^ (uintptr_t)block : 0;
 }
@@ -74,7 +73,6 @@ typedef uint32_t HAK_MAY_ALIAS hak_link_mark_t;
 HAK_INLINE bool hak_link_has_mark(const void *block) {
     return !HAK_HARDEN && ((const hak_link_mark_t *)block)[2] == HAK_LINK_MARK;
 }
-/* fast path: end */
 
 HAK_INLINE void hak_link_set_mark(void *block, uint32_t mark) {
     if (!HAK_HARDEN) {

@@ -66,7 +66,6 @@ _Static_assert(offsetof(hak_pagemap_t, root) ==
 
 extern hak_pagemap_t hak_pagemap;
 
-/* fast path: begin */
 /* The address of the zero leaf in a register the compiler cannot look through (MAP-5). */
 HAK_INLINE uintptr_t hak_pagemap_base(void) {
     uintptr_t base = (uintptr_t)&hak_pagemap.zero;
@@ -78,11 +77,6 @@ HAK_INLINE uintptr_t hak_pagemap_base(void) {
 HAK_INLINE uintptr_t hak_pagemap_index(uintptr_t base, const void *address) {
     const uintptr_t *root = (const uintptr_t *)(base + sizeof(hak_pagemap_leaf_t));
     uintptr_t unit = (uintptr_t)address >> HAK_UNIT_LOG2;
-    if (HAK_MEMORY_OPERANDS) {
-        HAK_OPAQUE(unit); /* both parts are one instruction from here */
-    } else {
-        HAK_OPAQUE(root); /* its distance from the base is one addition, not two */
-    }
     uintptr_t inside = (uint16_t)unit;
     return inside + hak_load_hot(&root[(uint32_t)unit / HAK_PAGEMAP_LEAF_UNITS]);
 }
@@ -98,7 +92,6 @@ HAK_INLINE uint32_t hak_pagemap_at(uintptr_t base, uintptr_t index) {
 HAK_INLINE uint32_t hak_pagemap_get(uintptr_t base, const void *address) {
     return hak_pagemap_at(base, hak_pagemap_index(base, address));
 }
-/* fast path: end */
 
 /* For those who want more of the leaf than the entry. */
 HAK_INLINE hak_pagemap_leaf_t *hak_pagemap_leaf(uintptr_t base, const void *address) {

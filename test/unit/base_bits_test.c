@@ -163,29 +163,6 @@ static void longest_run_of_any_bits_equals_a_scan(void **state) {
     assert_int_equal(hak_longest_run(~0ull, 0), 0);
 }
 
-static void count_down_tells_zero_alone(void **state) {
-    (void)state;
-    int32_t counts[] = {3, 1 << 30, INT32_MAX, 1, 0};
-    for (unsigned i = 0; i < sizeof counts / sizeof *counts; i++) {
-        int32_t before = counts[i];
-        assert_int_equal(hak_count_down(&counts[i]), before == 0);
-        assert_true(counts[i] == before - 1);
-    }
-}
-
-static void is_multiple_of_every_offset_equals_a_remainder(void **state) {
-    (void)state;
-    static const uint32_t bytes[] = {16, 48, 80, 112, 1152, 2048, 3584, 5120, 7168, 9216, 12288};
-    for (unsigned i = 0; i < sizeof bytes / sizeof *bytes; i++) {
-        uint32_t factor = UINT32_MAX / bytes[i] + 1;
-        for (uint32_t offset = 0; offset < 1 << 16; offset++) {
-            assert_int_equal(hak_is_multiple(offset, &factor), offset % bytes[i] == 0);
-        }
-    }
-    const uint32_t none = 0;
-    assert_false(hak_is_multiple(0, &none));
-}
-
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(is_pow2_of_every_small_number_is_right),
     cmocka_unit_test(align_of_every_small_pair_equals_division),
@@ -196,8 +173,6 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(run_starts_of_any_bits_equal_a_scan),
     cmocka_unit_test(run_around_any_bit_equals_a_scan),
     cmocka_unit_test(longest_run_of_any_bits_equals_a_scan),
-    cmocka_unit_test(count_down_tells_zero_alone),
-    cmocka_unit_test(is_multiple_of_every_offset_equals_a_remainder),
 };
 
 UNIT_MAIN(tests)

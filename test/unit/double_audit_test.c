@@ -4,7 +4,7 @@
  * mends what it broke, so each starts from a healthy state again. */
 #include "double/audit.h"
 
-#include "front/tcache.h"
+#include "front/fast.h"
 #include "hakmem/hakmem.h"
 #include "os/os.h"
 #include "unit/unit.h"

@@ -192,7 +192,7 @@ static void push_that_failed_leaves_no_debt(void **state) {
     uintptr_t base = hak_pagemap_base(), index = hak_pagemap_index(base, block);
     int64_t entry = hak_entry_signed(hak_pagemap_at(base, index));
     int64_t bin_offset_from_end = entry - tcache->own_entry_end;
-    assert_false(hak_bin_push(hak_bin_from_end(tcache, bin_offset_from_end), block));
+    assert_false(hak_bin_push(hak_bin_at(tcache->bin + HAK_SC_COUNT, bin_offset_from_end), block));
     hak_owner_t *other = hak_owner_join();
     assert_ptr_not_equal(other, tcache->home);
     hak_slab_change_owner(slab, other); /* as adoption does it */
@@ -224,7 +224,20 @@ static void capacity_without_overflow_stays(void **state) {
     assert_int_equal(tcache->side[0].capacity, before);
 }
 
+static void is_multiple_of_every_offset_equals_a_remainder(void **state) {
+    (void)state;
+    static const uint32_t bytes[] = {16, 48, 80, 112, 1152, 2048, 3584, 5120, 7168, 9216, 12288};
+    for (unsigned i = 0; i < UNIT_COUNT(bytes); i++) {
+        uint32_t factor = UINT32_MAX / bytes[i] + 1;
+        for (uint32_t offset = 0; offset < 1 << 16; offset++) {
+            assert_int_equal(hak_is_multiple(offset, factor), offset % bytes[i] == 0);
+        }
+    }
+    assert_false(hak_is_multiple(0, 0));
+}
+
 static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(is_multiple_of_every_offset_equals_a_remainder),
     cmocka_unit_test(capacity_limits_follow_the_knobs),
     cmocka_unit_test(capacity_of_a_breathing_load_grows_to_its_bound),
     cmocka_unit_test(refills_of_a_new_bin_grow),

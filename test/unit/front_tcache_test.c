@@ -61,7 +61,7 @@ static bool push_own(uintptr_t base, uint32_t entry, void *block) {
     hak_tcache_t *tcache = hak_tcache_self(base);
     int64_t bin_offset_from_end = hak_entry_signed(entry) - tcache->own_entry_end;
     return hak_offset_is_own(bin_offset_from_end) &&
-           hak_bin_push(hak_bin_from_end(tcache, bin_offset_from_end), block);
+           hak_bin_push(hak_bin_at(tcache->bin + HAK_SC_COUNT, bin_offset_from_end), block);
 }
 
 static void *free_without_tcache(void *context) {

@@ -6,7 +6,7 @@
 #include "base/bits.h"
 #include "double/audit.h"
 #include "double/os_fault.h"
-#include "front/tcache.h"
+#include "front/fast.h"
 #include "hakmem/hakmem.h"
 #include "slab/sizeclass.h"
 #include "stat/stat.h"

@@ -6,7 +6,7 @@
 #include "base/knobs.h"
 #include "base/version.h"
 #include "double/os_fault.h"
-#include "front/tcache.h"
+#include "front/fast.h"
 #include "large/large.h"
 #include "os/optional.h"
 #include "stat/residence.h"
