@@ -170,8 +170,8 @@ enum { OVERFLOW_BLOCKS = 32 }; /* leave a full bin at once: bounds the work of o
 static void free_overflow(hak_tcache_t *tcache, unsigned sc, void *block) {
     hak_bin_t *bin = &tcache->bin[sc];
     hak_bin_side_t *side = &tcache->side[sc];
-    bin->room = 0;          /* a push that failed may have left less */
-    hak_event_tick(tcache); /* some threads do nothing but free */
+    bin->room = 0;                 /* a push that failed may have left less */
+    hak_event_tick(tcache, false); /* some threads do nothing but free */
     if (HAK_UNLIKELY(bin->room != 0)) {
         hak_slow_free(block); /* should an event have made room */
         return;
@@ -202,7 +202,7 @@ static HAK_NOINLINE void free_own(hak_tcache_t *tcache, unsigned sc, void *block
 
 /* The outbox of the class is full, or all together are. */
 static HAK_NOINLINE void free_remote_full(hak_tcache_t *tcache, unsigned sc) {
-    hak_event_tick(tcache);
+    hak_event_tick(tcache, false);
     hak_outbox_shrink(tcache, sc);
 }
 
@@ -283,7 +283,7 @@ static HAK_NOINLINE void free_large(void *block, uint32_t entry) {
     hak_tcache_t *tcache = hak_tcache_self(hak_pagemap_base());
     if (!hak_tcache_is_empty(tcache)) {
         hak_owner_add(&tcache->counters.large_free, 1);
-        hak_event_tick(tcache);
+        hak_event_tick(tcache, false);
     }
     if (!hak_large_free(block, entry)) {
         hak_fatal(HAK_FATAL_INTERIOR_FREE, block, NULL);
