@@ -10,8 +10,11 @@
 #include "tight_load.h"
 
 static size_t current_bytes, limit_bytes; /* [atomic] */
+static size_t tight_samples; /* [atomic] the process knew the limit, and that it is tight */
 
 static void tell(size_t resident) {
+    bool is_known = hak_load_relaxed(&hak_knobs.limit_bytes) == limit_bytes;
+    hak_add_relaxed(&tight_samples, is_known && hak_load_relaxed(&hak_knobs.is_tight));
     hak_store_relaxed(&current_bytes, resident);
 }
 
@@ -61,7 +64,7 @@ static void tight_group_is_seldom_passed(void) {
     hak_os_fault_groups_anew();
     hak_pressure = (hak_pressure_t){0}; /* as if the process began in this group */
     tight_load_t aware = run(true);
-    EXPECT(hak_knobs.limit_bytes == limit_bytes && hak_knobs.is_tight);
+    EXPECT(tight_samples != 0); /* at the end, what lies between blocks in use may be little */
     tight_load_t other = run(false);
     EXPECT(aware.samples == other.samples);
     EXPECT(aware.above <= aware.samples / 4);
