@@ -31,11 +31,12 @@ static bool event_is_due(uint64_t now) {
     return now >= due && hak_cas_acquire(&event_due_ns, &due, now + HAK_EVENT_STEP_NS);
 }
 
-void hak_event_look(hak_tcache_t *tcache) {
+void hak_event_look(hak_tcache_t *tcache, bool is_refilling) {
     bool is_full = (tcache->ticks & (HAK_EVENT_TICKS - 1)) == 0;
     uint64_t now = hak_os_now_ns();
     uint32_t step = (uint32_t)(now / HAK_EVENT_STEP_NS);
     bool is_due = event_is_due(now);
+    tcache->is_refilling = is_refilling;
     if (is_full || tcache->event_step != step) {
         tcache->event_step = step;
         event_run(tcache, HAK_EVENT_OWN);
@@ -46,6 +47,7 @@ void hak_event_look(hak_tcache_t *tcache) {
     if (is_due) {
         event_run(tcache, HAK_EVENT_STEP);
     }
+    tcache->is_refilling = false;
 }
 
 void hak_event_pass_time(void) {

@@ -39,7 +39,8 @@ extern hak_event_table_t hak_event_table; /* [init] */
 
 /* Registers an event, before any thread ticks. EVENT-1: at most HAK_EVENT_MAX, more are fatal. */
 void hak_event_register(hak_event_t *event, hak_event_scope_t scope);
-HAK_COLD void hak_event_look(hak_tcache_t *tcache);
+/* `is_refilling`: in the middle of an allocation. */
+HAK_COLD void hak_event_look(hak_tcache_t *tcache, bool is_refilling);
 
 /* The events that serve the process, if a step of time is over, outside of any operation: they get
  * no tcache. */
@@ -48,9 +49,9 @@ void hak_event_pass_time(void);
 /* In the child of a fork: a step begins at once. */
 void hak_event_after_fork(void);
 
-HAK_INLINE void hak_event_tick(hak_tcache_t *tcache) {
+HAK_INLINE void hak_event_tick(hak_tcache_t *tcache, bool is_refilling) {
     if (HAK_UNLIKELY((++tcache->ticks & (HAK_EVENT_LOOK_TICKS - 1)) == 0)) {
-        hak_event_look(tcache);
+        hak_event_look(tcache, is_refilling);
     }
 }
 

@@ -73,7 +73,7 @@ static HAK_COLD void free_foreign(void *block) {
 static HAK_NOINLINE void free_large(hak_tcache_t *tcache, void *block, uint32_t entry) {
     if (!hak_tcache_is_empty(tcache)) {
         hak_single_writer_add(&tcache->counters.large_free, 1);
-        hak_event_tick(tcache);
+        hak_event_tick(tcache, false);
     }
     if (!hak_large_free(block, entry)) {
         hak_fatal(HAK_FATAL_INTERIOR_FREE, block, NULL);
@@ -103,7 +103,7 @@ static HAK_NOINLINE void free_to_full_bin(hak_tcache_t *tcache, unsigned sc, voi
     hak_bin_t *bin = &tcache->bin[sc];
     hak_bin_side_t *side = &tcache->side[sc];
     bin->slots_left = 0; /* failed pushes left less */
-    hak_event_tick(tcache);
+    hak_event_tick(tcache, false);
     if (HAK_UNLIKELY(bin->slots_left > 0)) {
         (void)hak_bin_push(bin, block);
         return;
@@ -124,7 +124,7 @@ static HAK_NOINLINE void free_to_full_bin(hak_tcache_t *tcache, unsigned sc, voi
 
 /* The outbox of the class is full, or all together are. */
 static HAK_NOINLINE void free_full_outbox(hak_tcache_t *tcache, unsigned sc) {
-    hak_event_tick(tcache);
+    hak_event_tick(tcache, false);
     hak_outbox_shrink(tcache, sc);
 }
 

@@ -124,9 +124,7 @@ static HAK_COLD hak_blocks_t refill_bound(hak_tcache_t *tcache, unsigned sc, hak
 void *hak_slow_refill(hak_tcache_t *tcache, unsigned sc, const hak_request_t *request) {
     hak_bin_t *bin = &tcache->bin[sc];
     hak_bin_side_t *side = &tcache->side[sc];
-    tcache->is_refilling = true;
-    hak_event_tick(tcache);
-    tcache->is_refilling = false;
+    hak_event_tick(tcache, true);
     void *guarded = HAK_UNLIKELY(tcache->guard_left <= 1) ? refill_sample(tcache, request) : NULL;
     if (HAK_UNLIKELY(guarded != NULL)) {
         return guarded;

@@ -58,10 +58,10 @@ static void huge_page_open(hak_superslab_t *superslab, uint64_t range) {
 }
 
 void hak_span_note_opened(hak_superslab_t *superslab, uint64_t units, hak_span_use_t use) {
-    for (unsigned i = 0; i < HAK_SUPERSLAB_HUGE_PAGES; i++) {
+    uint64_t clean = superslab->free_units & superslab->clean_units;
+    for (unsigned i = 0; (units & clean) != 0 && i < HAK_SUPERSLAB_HUGE_PAGES; i++) {
         uint64_t range = hak_span_huge_page(i);
-        if ((units & range) == 0 ||
-            (superslab->free_units & superslab->clean_units & range) != range) {
+        if ((units & range) == 0 || (clean & range) != range) {
             continue;
         }
         bool is_wanted = huge_page_is_wanted(use);

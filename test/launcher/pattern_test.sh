@@ -46,4 +46,28 @@ done
 PATH=$work/bin:$PATH CC=cc CXX=c++ expect 1 "$work/tree/hakmem" test --quick '^one_'
 grep -q -- '--build build/release .*one_target$' "$work/cmake.log" || fail "not built: $(cat "$work/cmake.log")"
 grep -q -- '--build build/debug-audit' "$work/cmake.log" && fail "built for nothing: $(cat "$work/cmake.log")"
+
+# What failed is told again behind all that ran: names, and the end of what each printed.
+cp "$HAKMEM_SOURCE/tools/tests_failed.py" "$work/tree/tools/"
+cat >"$work/report.xml" <<'EOF'
+<testsuite
+	tests="2"
+	failures="1"
+	disabled="0"
+	skipped="0"
+	>
+	<testcase name="one_good" time="0.1" status="run"/>
+	<testcase name="one_bad" time="2.25" status="fail">
+		<failure message="Timeout"/>
+		<system-out>early
+late</system-out>
+	</testcase>
+</testsuite>
+EOF
+# shellcheck disable=SC2016 # its own words
+double ctest 'while [ "$1" != --output-junit ]; do shift; done; cp "'"$work"'/report.xml" "$2"'
+PATH=$work/bin:$PATH CC=cc CXX=c++ expect 1 "$work/tree/hakmem" test --quick '^one_'
+says out 'failed: one_bad, 2.2 s, Timeout'
+says out '    late'
+says out '1 passed, 1 failed, 0 skipped'
 exit $failed

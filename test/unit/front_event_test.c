@@ -61,7 +61,7 @@ static int stop_clock(void **state) {
     hak_os_fault_stop_clock();
     hak_os_fault_advance_clock(HAK_EVENT_STEP_NS);
     self()->ticks = 0;
-    hak_event_look(self());
+    hak_event_look(self(), false);
     own_runs = 0;
     process_runs = 0;
     return 0;
@@ -75,7 +75,7 @@ static int let_clock_go(void **state) {
 
 static void tick(unsigned count) {
     for (unsigned i = 0; i < count; i++) {
-        hak_event_tick(self());
+        hak_event_tick(self(), false);
     }
 }
 

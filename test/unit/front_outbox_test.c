@@ -152,7 +152,7 @@ static void outbox_is_handed_over_at_a_tick(void **state) {
     hak_free(block[0]);
     assert_int_equal(tcache->outbox_bytes, 64);
     tcache->ticks = HAK_EVENT_TICKS - 1;
-    hak_event_tick(tcache);
+    hak_event_tick(tcache, false);
     assert_int_equal(tcache->outbox_bytes, 0);
     for (unsigned i = 1; i < REMOTE_BLOCKS; i++) {
         hak_free(block[i]);

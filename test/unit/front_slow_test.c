@@ -124,7 +124,7 @@ static void events_run_every_256_slow_paths(void **state) {
     (void)state;
     hak_tcache_t *tcache = hak_tcache_self(hak_pagemap_base());
     hak_os_fault_stop_clock(); /* time brings them, too: front_event_test.c */
-    hak_event_look(tcache);
+    hak_event_look(tcache, false);
     unsigned before = event_runs;
     uint32_t ticks = tcache->ticks;
     for (unsigned i = 0; i < 1000; i++) {

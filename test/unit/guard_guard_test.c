@@ -196,7 +196,7 @@ static void lower_rate_reaches_a_thread_that_counts_down(void **state) {
         hak_fast_free(kept);
         kept = block;
         self()->ticks += HAK_EVENT_LOOK_TICKS - 1 - self()->ticks % HAK_EVENT_LOOK_TICKS;
-        hak_event_tick(self());
+        hak_event_tick(self(), false);
     }
     hak_fast_free(kept);
     assert_in_range(self()->guard_left, 1, 199);

@@ -2,7 +2,8 @@
 """Instructions of one operation, counted by valgrind: exact where times are noisy.
 
 A row is run with n and with 2 n operations; the difference is what n more operations take, without the start of the
-process. Only rows of one thread: the others' counts depend on the schedule.
+process. The coarse clocks stand still, so that time decides nothing (bench/rig/still_clock.c). Only rows of one thread:
+the others' counts depend on the schedule.
 """
 from __future__ import annotations
 
@@ -19,6 +20,7 @@ from .rows import Row
 WORK = 0.01  # of the row's: valgrind is about 50 times slower
 REPEATS = 3  # of a count; the least is taken, as what an allocator does after some time only adds to it
 TIMEOUT = 300
+CLOCK = "libstill_clock.so"
 COLLECTED = re.compile(r"Collected\s*:\s*(\d+)")
 
 
@@ -42,7 +44,7 @@ def _run(argv: list[str], arm: arms.Arm) -> Optional[tuple[int, int]]:
 
 def _run_once(argv: list[str], arm: arms.Arm) -> Optional[tuple[int, int]]:
     launch = arm.launch(peers.find_base("system"))
-    env = {**environment(launch), "LD_PRELOAD": launch.preloaded()}
+    env = {**environment(launch), "LD_PRELOAD": f"{place.PROGRAMS / CLOCK}:{launch.preloaded()}"}
     command = ["valgrind", "--tool=callgrind", "--trace-children=yes", "--callgrind-out-file=/dev/null",
                str(place.PROGRAMS / argv[0]), *argv[1:]]
     try:

@@ -22,7 +22,7 @@ def gcc(run):
     run.cmd("./whole")
 
 
-@program("g++", long=True, timeout=180)
+@program("g++", long=True, timeout=600)
 def gxx(run):
     """What was built has many threads that pass objects to each other."""
     run.guest("threads.cpp")
@@ -39,7 +39,7 @@ def clang(run):
     compile_and_run(run, "clang++", "threads.cpp", "-O1", "-g", "-std=c++17", standard_loads=1)
 
 
-@program("cargo", long=True, timeout=240)
+@program("cargo", long=True, timeout=600)
 def cargo(run):
     """A crate without dependencies, offline; the compiler may bring an allocator of its own."""
     for name in ("Cargo.toml", "src/main.rs", "src/lib.rs"):

@@ -142,7 +142,7 @@ def first_column(text):
     )
 
 
-@program("postgres", long=True, timeout=180)
+@program("postgres", long=True, timeout=600)
 def postgresql(run):
     """Everything as a user without privileges: the server refuses root."""
     user = "nobody"

@@ -16,12 +16,12 @@ BRIEF = (
 ).split()
 
 
-@program("python3 python3-testsuite", long=True, timeout=240, side_by_side=True)
+@program("python3 python3-testsuite", long=True, timeout=600, side_by_side=True)
 def python_suite(run):
     suite(run, ["test_json", "test_pickle", "test_threading", "test_subprocess"])
 
 
-@program("python3 python3-testsuite", long=True, timeout=240, side_by_side=True)
+@program("python3 python3-testsuite", long=True, timeout=600, side_by_side=True)
 def python_multiprocessing(run):
     suite(run, [f"test_multiprocessing_{method}" for method in START_METHODS], BRIEF)
 

@@ -17,7 +17,7 @@ class Program:
     side_by_side: bool  # both passes at once: for programs that mostly sleep
 
 
-def program(needs, name=None, full=False, long=False, timeout=120, side_by_side=False):
+def program(needs, name=None, full=False, long=False, timeout=300, side_by_side=False):
     """Register the decorated function; `needs` is a string of words."""
 
     def register(steps):

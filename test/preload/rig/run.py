@@ -22,7 +22,7 @@ from rig.outcome import Broken, Difference, Step, first_difference, name_status,
 from rig.waiting import kill_group, wait_for
 
 GUEST = Path(__file__).resolve().parent.parent / "guest"  # programs and inputs that are files
-STEP_SECONDS = 120
+STEP_SECONDS = 300
 READY_SECONDS = 60
 STOP_SECONDS = 60
 MAPS_SECONDS = 3
