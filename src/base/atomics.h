@@ -20,14 +20,18 @@
 #define hak_store_release(p, v) __atomic_store_n((p), (v), __ATOMIC_RELEASE)
 #define hak_swap_acquire(p, v) __atomic_exchange_n((p), (v), __ATOMIC_ACQUIRE)
 #define hak_swap_release(p, v) __atomic_exchange_n((p), (v), __ATOMIC_RELEASE)
+#define hak_swap_relaxed(p, v) __atomic_exchange_n((p), (v), __ATOMIC_RELAXED)
 #define hak_add_relaxed(p, v) __atomic_fetch_add((p), (v), __ATOMIC_RELAXED)
 #define hak_or_relaxed(p, v) __atomic_fetch_or((p), (v), __ATOMIC_RELAXED)
+#define hak_or_release(p, v) __atomic_fetch_or((p), (v), __ATOMIC_RELEASE)
 #define hak_sub_relaxed(p, v) __atomic_fetch_sub((p), (v), __ATOMIC_RELAXED)
 
 /* *expected is updated on failure. Weak: may fail without reason, so it stands in a loop. */
 #define hak_cas_release(p, expected, desired)                                                      \
     __atomic_compare_exchange_n((p), (expected), (desired), 1, __ATOMIC_RELEASE, __ATOMIC_RELAXED)
-/* Strong; for locks. */
+/* Strong. */
+#define hak_cas_relaxed(p, expected, desired)                                                      \
+    __atomic_compare_exchange_n((p), (expected), (desired), 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED)
 #define hak_cas_acquire(p, expected, desired)                                                      \
     __atomic_compare_exchange_n((p), (expected), (desired), 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)
 

@@ -4,10 +4,11 @@
  * that a thread of ours serves (life/control.c has the thread), and the report at exit. What there
  * is to tell comes as a table of topics, which life/ fills in.
  *
- *   CONTROL-1  nothing here is called with a lock held, and nothing here takes one: only the
- * topics' writers do, before the peer gets a byte. CONTROL-2  the descriptors of the channel are in
- * a table of its thread's own. CONTROL-3  a peer costs at most HAK_CONTROL_REQUEST_NS and
- * HAK_CONTROL_ANSWER_MOST_NS, and HAK_CONTROL_ANSWER_NS if it reads nothing. */
+ *   CONTROL-1  Nothing here is called with a lock held, and nothing here takes one: only the
+ *              writers of topics do, before the peer gets a byte.
+ *   CONTROL-2  The descriptors of the channel are in the table of its own thread.
+ *   CONTROL-3  A peer costs at most HAK_CONTROL_REQUEST_NS and HAK_CONTROL_ANSWER_MOST_NS, and
+ *              HAK_CONTROL_ANSWER_NS if it reads nothing. */
 #ifndef HAK_CONTROL_CONTROL_H
 #define HAK_CONTROL_CONTROL_H
 

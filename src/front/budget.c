@@ -28,7 +28,7 @@ HAK_LOCKED_STATE uint32_t hak_budget_quota;   /* [atomic] CPUs; 0: nobody began 
 static HAK_COLD void budget_look_up(void) {
     uint32_t unknown = 0;
     if (hak_load_relaxed(&hak_knobs.cgroup) && hak_load_relaxed(&hak_budget_quota) == 0 &&
-        hak_cas_acquire(&hak_budget_quota, &unknown, HAK_OS_NO_QUOTA)) {
+        hak_cas_relaxed(&hak_budget_quota, &unknown, HAK_OS_NO_QUOTA)) {
         hak_store_relaxed(&hak_budget_quota, hak_os_cpu_quota());
     }
 }
@@ -167,7 +167,7 @@ void hak_budget_join(void) {
 /* Never below 0: the child of a fork inside an attachment counts anew. */
 void hak_budget_part(void) {
     uint32_t threads = hak_load_relaxed(&hak_budget_threads);
-    while (threads != 0 && !hak_cas_release(&hak_budget_threads, &threads, threads - 1)) {
+    while (threads != 0 && !hak_cas_relaxed(&hak_budget_threads, &threads, threads - 1)) {
     }
 }
 

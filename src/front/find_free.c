@@ -55,9 +55,9 @@ static uint32_t search_take_budget(void) {
     uint64_t now = hak_os_now_ns() / HAK_EVENT_STEP_NS + 1;
     uint64_t last = hak_load_relaxed(&hak_search_period);
     /* each period is granted once, and only to whoever moves the word forward */
-    bool is_mine = now > last && hak_cas_acquire(&hak_search_period, &last, now);
+    bool is_mine = now > last && hak_cas_relaxed(&hak_search_period, &last, now);
     uint64_t steps = is_mine ? hak_least(now - last, SEARCH_BURST_STEPS) * SEARCH_PERIOD_STEPS : 0;
-    steps += hak_swap_acquire(&hak_search_steps, 0); /* pairs with the release of another search */
+    steps += hak_swap_relaxed(&hak_search_steps, 0);
     return (uint32_t)hak_least(steps, SEARCH_BURST_STEPS);
 }
 

@@ -84,7 +84,7 @@ static hak_tcache_t *tcache_create(void) {
     hak_lock_acquire(HAK_LOCK_REGISTRY);
     hak_tcache_count++;
     tcache->next = hak_load_relaxed(&hak_all_tcaches);
-    hak_store_release(&hak_all_tcaches, tcache);
+    hak_store_release(&hak_all_tcaches, tcache); /* pairs TCACHES */
     hak_lock_release(HAK_LOCK_REGISTRY);
     return tcache;
 }
@@ -232,6 +232,7 @@ HAK_UNORDERED void hak_tcache_look(const hak_tcache_t *tcache, hak_tcache_view_t
 void hak_tcache_visit(bool (*visit)(hak_tcache_t *, void *), void *context) {
     hak_lock_acquire(HAK_LOCK_REGISTRY);
     bool goes_on = visit(&hak_tcache_fallback, context);
+    /* pairs TCACHES */
     for (hak_tcache_t *t = hak_load_acquire(&hak_all_tcaches); goes_on && t != NULL; t = t->next) {
         goes_on = visit(t, context);
     }

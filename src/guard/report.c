@@ -133,6 +133,7 @@ bool hak_guard_trap(const hak_os_trap_t *trap) {
     if (slot == NULL && !trap_is_wrong_tag(trap)) {
         return false;
     }
+    /* pairs TELLING */
     for (unsigned i = 0; hak_swap_acquire(&hak_guard_region.is_telling, 1) != 0 && i < TRAP_NAPS;
          i++) {
         hak_os_sleep(TRAP_NAP_NS);
@@ -146,6 +147,6 @@ bool hak_guard_trap(const hak_os_trap_t *trap) {
         1 + hak_guard_stack(trap->stack, trap->frame, true, access + 1, HAK_GUARD_FRAMES - 1);
     accuse_deed("accessed", hak_os_thread_id(), access, count);
     accuse_history(slot);
-    hak_store_release(&hak_guard_region.is_telling, 0);
+    hak_store_release(&hak_guard_region.is_telling, 0); /* pairs TELLING */
     return true;
 }

@@ -33,7 +33,7 @@ hak_huge_t *hak_huge_record_make(uint32_t *index) {
         if (fresh == NULL) {
             return NULL;
         }
-        hak_store_release(&hak_huge_state.chunk[chunk], fresh);
+        hak_store_release(&hak_huge_state.chunk[chunk], fresh); /* pairs HUGE-CHUNK */
     }
     *index = hak_huge_state.record_count;
     hak_store_relaxed(&hak_huge_state.record_count, *index + 1);

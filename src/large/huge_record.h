@@ -45,6 +45,7 @@ extern struct huge_state {
 } hak_huge_state;
 
 static inline hak_huge_t *hak_huge_at(uint32_t index) {
+    /* pairs HUGE-CHUNK */
     hak_huge_t *chunk = hak_load_acquire(&hak_huge_state.chunk[index >> HUGE_CHUNK_LOG2]);
     return &chunk[index & ((1u << HUGE_CHUNK_LOG2) - 1)];
 }

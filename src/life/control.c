@@ -113,7 +113,7 @@ static HAK_COLD void *control_main(void *unused) {
 /* The destructor of the main thread's value. */
 static void control_main_leaves(void *unused) {
     (void)unused;
-    uint32_t state = hak_swap_acquire(&control_state, CONTROL_OVER);
+    uint32_t state = hak_swap_acquire(&control_state, CONTROL_OVER); /* pairs CONTROL */
     if (state == CONTROL_STARTS || state == CONTROL_SERVES) {
         hak_store_relaxed(&control_is_over, 1);
         pthread_join(control_thread, NULL);

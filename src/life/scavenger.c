@@ -38,8 +38,8 @@ static HAK_COLD void *scavenger_main(void *unused) {
             hak_os_sleep(SCAVENGER_NAP_NS);
             hak_event_pass_time();
         }
-        hak_store_release(&scavenger_is_there, 0);
-    } while (scavenger_is_wanted() && hak_swap_acquire(&scavenger_is_there, 1) == 0);
+        hak_store_relaxed(&scavenger_is_there, 0);
+    } while (scavenger_is_wanted() && hak_swap_relaxed(&scavenger_is_there, 1) == 0);
     hak_os_restore_signals(hak_load_relaxed(&scavenger_signals));
     return unused;
 }
@@ -48,7 +48,7 @@ void hak_life_scavenge(hak_tcache_t *tcache) {
     pthread_t thread;
     if (hak_load_relaxed(&hak_knobs.scavenger) && hak_life_may_start(tcache) &&
         hak_load_relaxed(&scavenger_is_there) == 0 &&
-        hak_swap_acquire(&scavenger_is_there, 1) == 0 &&
+        hak_swap_relaxed(&scavenger_is_there, 1) == 0 &&
         !hak_life_thread_create(scavenger_main, &thread, 0, &scavenger_signals)) {
         hak_warn("scavenger: no thread could be started; memory goes back as the program runs");
     }

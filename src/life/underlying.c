@@ -32,7 +32,7 @@ static bool is_looked_up;          /* [atomic] */
  * library's, which reads a header that is not there. Such a one cannot be asked; it gets what
  * nobody else owns. */
 static void next_look_up(void) {
-    if (hak_load_acquire(&is_looked_up) || hak_libc_symbol == NULL) {
+    if (hak_load_acquire(&is_looked_up) || hak_libc_symbol == NULL) { /* pairs UNDERLYING */
         return;
     }
     void *release = hak_libc_symbol(HAK_LIBC_NEXT, "free"),
@@ -54,7 +54,7 @@ static void next_look_up(void) {
         hak_store_relaxed(&other_realloc, (void *(*)(void *, size_t))resize);
         hak_store_relaxed(&other_free, (void (*)(void *))release);
     }
-    hak_store_release(&is_looked_up, true);
+    hak_store_release(&is_looked_up, true);                        /* pairs UNDERLYING */
     if (hak_load_relaxed(&other_free) != NULL && object != NULL) { /* may free what is foreign */
         hak_libc_keep_library(file);
         if (hak_libc_object_of(release, &ignored) != object) { /* it was unloaded meanwhile */

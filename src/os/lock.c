@@ -34,7 +34,7 @@ static void lock_note_release(hak_lock_rank_t rank) {
 /* Any lock: from free to taken. */
 static bool lock_take(uint32_t *state) {
     uint32_t expected = 0;
-    return hak_cas_acquire(state, &expected, 1);
+    return hak_cas_acquire(state, &expected, 1); /* pairs LOCK */
 }
 
 /* Spins before sleeping; the sections protected are about as long as a few dozen of these. */
@@ -47,7 +47,7 @@ static HAK_NOINLINE void lock_acquire_contended(hak_lock_t *lock) {
         }
         hak_os_relax();
     }
-    while (hak_swap_acquire(&lock->state, 2) != 0) {
+    while (hak_swap_acquire(&lock->state, 2) != 0) { /* pairs LOCK */
         hak_os_wait(&lock->state, 2);
     }
 }
@@ -66,7 +66,7 @@ void hak_lock_acquire(hak_lock_rank_t rank) {
 }
 
 static void lock_free(hak_lock_t *lock) {
-    if (HAK_UNLIKELY(hak_swap_release(&lock->state, 0) == 2)) {
+    if (HAK_UNLIKELY(hak_swap_release(&lock->state, 0) == 2)) { /* pairs LOCK */
         hak_os_wake_one(&lock->state);
     }
 }
@@ -93,7 +93,7 @@ void hak_lock_pass(hak_lock_rank_t rank) {
 
 void hak_lock_add(hak_owner_lock_t *owner_lock) {
     owner_lock->next = hak_load_relaxed(&hak_owner_locks);
-    hak_store_release(&hak_owner_locks, owner_lock);
+    hak_store_release(&hak_owner_locks, owner_lock); /* pairs OWNER-LOCKS */
 }
 
 /* What follows is noted before the lock is taken, and forgotten after it is free: a signal handler
@@ -146,7 +146,7 @@ void hak_lock_unlock(hak_owner_lock_t *owner_lock) {
     if (lock_is_passed(owner_lock)) {
         return;
     }
-    hak_store_release(&owner_lock->is_taken, 0);
+    hak_store_release(&owner_lock->is_taken, 0); /* pairs LOCK */
     HAK_SIGNAL_FENCE();
     lock_forget_owner(owner_lock);
 }
@@ -190,6 +190,7 @@ static bool lock_fork_take(uint32_t *state, unsigned naps) {
 
 /* Only who has taken a lock says so, and only who said so frees it: two threads may fork. */
 static void lock_fork_owners(unsigned naps) {
+    /* pairs OWNER-LOCKS */
     for (hak_owner_lock_t *l = hak_load_acquire(&hak_owner_locks); l != NULL; l = l->next) {
         unsigned patience = hak_load_relaxed(&l->is_kept) ? FORK_HANDLER_NAPS : naps;
         if (lock_is_held_owner(l)) {
@@ -247,10 +248,11 @@ static void lock_fork_release(hak_lock_rank_t rank, bool is_child) {
 void hak_lock_fork_end(bool is_child) {
     uint16_t own = lock_held & (uint16_t)~lock_waiting;
     lock_is_forking = false;
+    /* pairs OWNER-LOCKS */
     for (hak_owner_lock_t *l = hak_load_acquire(&hak_owner_locks); l != NULL; l = l->next) {
         if (hak_load_relaxed(&l->forked_by) == &lock_forked) {
             hak_store_relaxed(&l->forked_by, NULL);
-            hak_store_release(&l->is_taken, 0);
+            hak_store_release(&l->is_taken, 0); /* pairs LOCK */
         }
     }
     for (unsigned rank = HAK_LOCK_COUNT; rank-- > 0;) {

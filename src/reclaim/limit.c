@@ -55,8 +55,8 @@ static void limit_learn(void) {
                                 hak_load_relaxed(&hak_counters.huge_map_bytes)};
     uint64_t all = 0, regret = 0, backoff = hak_load_relaxed(&hak_limit.backoff);
     for (unsigned i = 0; i < 2; i++) {
-        uint64_t part = given[i] - hak_swap_acquire(&hak_limit.given[i], given[i]);
-        uint64_t again = wanted[i] - hak_swap_acquire(&hak_limit.wanted[i], wanted[i]);
+        uint64_t part = given[i] - hak_swap_relaxed(&hak_limit.given[i], given[i]);
+        uint64_t again = wanted[i] - hak_swap_relaxed(&hak_limit.wanted[i], wanted[i]);
         all += part;
         regret += hak_least(part, again);
     }
@@ -166,7 +166,7 @@ void hak_limit_tick(void) {
     hak_large_footprint(&has);
     bool is_over = has.all_bytes > most && has.unused_bytes + has.cached_bytes > LOOK_OVER_LEAST;
     pause = is_over ? LOOK_OVER_NS : pause;
-    if (now - looked >= pause && hak_cas_acquire(&hak_limit.looked_ns, &looked, now)) {
+    if (now - looked >= pause && hak_cas_relaxed(&hak_limit.looked_ns, &looked, now)) {
         bool is_little = most != SIZE_MAX && has.all_bytes < LOOK_LEAST;
         hak_store_relaxed(&hak_limit.pause_ns, is_little ? LOOK_TIGHT_NS : limit_look(&has));
     }

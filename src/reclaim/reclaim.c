@@ -23,12 +23,12 @@ void hak_reclaim_step(hak_tcache_t *tcache) {
 }
 
 void hak_reclaim_serve(void) {
-    uint32_t wanted = hak_swap_acquire(&hak_wanted, 0);
+    uint32_t wanted = hak_swap_acquire(&hak_wanted, 0); /* pairs WANTED */
     if ((wanted & HAK_WANTED_PURGE) != 0) {
         hak_target_spans();
     }
     if ((wanted & HAK_WANTED_PEAK) != 0) { /* no small block is served from cached mappings */
-        size_t bytes = hak_swap_acquire(&hak_span_over_peak, 0);
+        size_t bytes = hak_swap_relaxed(&hak_span_over_peak, 0);
         hak_owner_spare_holes(bytes - hak_least(bytes, hak_large_spare(bytes)));
     }
 }

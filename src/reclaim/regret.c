@@ -82,6 +82,7 @@ void hak_regret_tick(void) {
     }
     uint64_t now = hak_os_now_ns();
     uint64_t end = hak_load_relaxed(&hak_regret_window_end_ns);
+    /* pairs REGRET */
     if (now < end || hak_swap_acquire(&hak_regret_is_busy, 1) != 0) {
         return;
     }
@@ -93,7 +94,7 @@ void hak_regret_tick(void) {
                       learns ? regret - hak_regret_wanted_before : 0);
     hak_regret_purged_before = purged;
     hak_regret_wanted_before = regret;
-    hak_store_release(&hak_regret_is_busy, 0);
+    hak_store_release(&hak_regret_is_busy, 0); /* pairs REGRET */
 }
 
 void hak_reclaim_after_fork(void) {

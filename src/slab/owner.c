@@ -38,7 +38,7 @@ static void owner_add(hak_owner_t *owner) {
     hak_owner_init(owner, ++hak_owner_count << 8);
     hak_lock_add(&owner->lock);
     owner->next = hak_load_relaxed(&hak_all_owners);
-    hak_store_release(&hak_all_owners, owner);
+    hak_store_release(&hak_all_owners, owner); /* pairs OWNERS */
 }
 
 hak_owner_t *hak_owner_start(void) {
@@ -102,7 +102,7 @@ static void owner_tend(hak_owner_t *owner, unsigned budget) {
 static bool owner_remove_user(hak_owner_t *owner) {
     uint32_t users = hak_load_relaxed(&owner->users);
     /* never below 0: the child of a fork inside a section counts anew */
-    while (users != 0 && !hak_cas_release(&owner->users, &users, users - 1)) {
+    while (users != 0 && !hak_cas_relaxed(&owner->users, &users, users - 1)) {
     }
     if (users != 1) {
         return false;
@@ -145,7 +145,8 @@ void hak_owner_unlock(hak_owner_t *owner) {
 
 /* The list is a ring for who goes round it. */
 static hak_owner_t *owner_after(hak_owner_t *owner) {
-    return owner != NULL && owner->next != NULL ? owner->next : hak_load_acquire(&hak_all_owners);
+    bool has_next = owner != NULL && owner->next != NULL;
+    return has_next ? owner->next : hak_load_acquire(&hak_all_owners); /* pairs OWNERS */
 }
 
 static hak_owner_t *owner_lock_any(hak_owner_t *home) {
@@ -160,8 +161,8 @@ static hak_owner_t *owner_lock_any(hak_owner_t *home) {
 }
 
 hak_owner_t *hak_owner_next(hak_owner_t **cursor) {
-    hak_owner_t *owner = owner_after(hak_load_acquire(cursor));
-    hak_store_release(cursor, owner);
+    hak_owner_t *owner = owner_after(hak_load_acquire(cursor)); /* pairs CURSOR */
+    hak_store_release(cursor, owner);                           /* pairs CURSOR */
     return owner;
 }
 
@@ -235,6 +236,7 @@ static bool owner_has_spare(const hak_owner_t *owner, unsigned sc) {
 /* At most once round the ring. */
 hak_slab_t *hak_slab_adopt(hak_owner_t *owner, unsigned sc) {
     hak_slab_t *slab = NULL;
+    /* pairs CURSOR */
     hak_owner_t *first = owner_after(hak_load_acquire(&hak_owner_adopt_cursor));
     hak_owner_t *from = first;
     for (unsigned looks = ADOPT_LOOKS, visits = ADOPT_VISITS;
@@ -250,13 +252,13 @@ hak_slab_t *hak_slab_adopt(hak_owner_t *owner, unsigned sc) {
         }
         from = next;
     }
-    hak_store_release(&hak_owner_adopt_cursor, from);
+    hak_store_release(&hak_owner_adopt_cursor, from); /* pairs CURSOR */
     return slab;
 }
 
 hak_slab_t *hak_slab_adopt_any(hak_owner_t *owner, unsigned sc) {
     hak_slab_t *slab = NULL;
-    hak_owner_t *from = hak_load_acquire(&hak_all_owners);
+    hak_owner_t *from = hak_load_acquire(&hak_all_owners); /* pairs OWNERS */
     for (; from != NULL && slab == NULL; from = from->next) {
         if (owner_may_give(from, sc)) {
             slab = owner_adopt_from(from, owner, sc, 1);
@@ -281,6 +283,7 @@ void hak_owner_tend(unsigned budget) {
 }
 
 void hak_owner_collect(void) {
+    /* pairs OWNERS */
     for (hak_owner_t *o = hak_load_acquire(&hak_all_owners); o != NULL; o = o->next) {
         if (hak_owner_try_lock(o)) {
             hak_remote_drain(o, UINT32_MAX);
@@ -291,6 +294,7 @@ void hak_owner_collect(void) {
 }
 
 void hak_owner_visit(void (*visit)(hak_owner_t *, void *), void *context) {
+    /* pairs OWNERS */
     for (hak_owner_t *o = hak_load_acquire(&hak_all_owners); o != NULL; o = o->next) {
         visit(o, context);
     }

@@ -26,8 +26,8 @@
  *   SLAB-8  hak_span_hole_bytes is the sum of all hole_bytes.
  *   SLAB-9  A free block has its tag (link.h), and a marked one its second word, unless it lay in a
  *           hole. From the first hole until no block is marked, has_purged_pages says so, and the
- * slab's page-map entry has the tag of no owner: every free of its blocks takes the slow path,
- *           which looks at the marks. */
+ *           page-map entry has the tag of no owner: every free of the slab's blocks takes the slow
+ *           path, which looks at the marks. */
 #ifndef HAK_SLAB_SLAB_H
 #define HAK_SLAB_SLAB_H
 

@@ -44,8 +44,9 @@ void hak_region_visit(void (*visit)(const hak_region_t *, void *), void *context
     const hak_region_t tables = {
         .base = (char *)&hak_pagemap, .bytes = sizeof hak_pagemap, .kind = HAK_REGION_META};
     visit(&tables, context);
+    /* pairs REGION-1 */
     for (const hak_region_t *r = hak_load_acquire(&hak_regions); r != NULL; r = r->next) {
-        visit(r, context); /* pairs REGION-1 */
+        visit(r, context);
     }
 }
 

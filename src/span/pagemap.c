@@ -17,10 +17,8 @@ static bool pagemap_grow(uint16_t index) {
         hak_pagemap_leaf_t *leaf = hak_meta_alloc(sizeof *leaf);
         done = leaf != NULL;
         if (done) {
-            /* pairs PAGEMAP-1: a reader holds an address inside the leaf's range, which it got from
-             * a thread that saw this store */
-            hak_store_release(&hak_pagemap.root[index],
-                              ((uintptr_t)leaf - hak_pagemap_base()) / sizeof(uint32_t));
+            uintptr_t distance = ((uintptr_t)leaf - hak_pagemap_base()) / sizeof(uint32_t);
+            hak_store_release(&hak_pagemap.root[index], distance); /* pairs PAGEMAP-1 */
         }
     }
     hak_lock_release(HAK_LOCK_PAGEMAP);
@@ -43,6 +41,7 @@ bool hak_pagemap_prepare(const void *base, size_t bytes) {
     uintptr_t last = ((uintptr_t)base + bytes - 1) >> HAK_PAGEMAP_LEAF_LOG2;
     for (uintptr_t index = first; index <= last; index++) {
         pagemap_touch(index);
+        /* pairs PAGEMAP-1 */
         if (hak_load_acquire(&hak_pagemap.root[(uint16_t)index]) == 0 &&
             !pagemap_grow((uint16_t)index)) {
             return false;
@@ -69,5 +68,5 @@ void hak_pagemap_set_superslab(const void *base, hak_superslab_t *superslab) {
     unsigned index =
         (unsigned)((uintptr_t)base >> HAK_SUPERSLAB_LOG2) & (HAK_PAGEMAP_LEAF_SUPERSLABS - 1);
     hak_pagemap_leaf_t *leaf = hak_pagemap_leaf(hak_pagemap_base(), base);
-    hak_store_release(&leaf->superslab[index], superslab);
+    hak_store_release(&leaf->superslab[index], superslab); /* pairs PAGEMAP-2 */
 }

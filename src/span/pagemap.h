@@ -109,7 +109,7 @@ HAK_INLINE uint32_t hak_pagemap_leaf_get(const hak_pagemap_leaf_t *leaf, const v
 HAK_INLINE hak_superslab_t *hak_pagemap_leaf_superslab(const hak_pagemap_leaf_t *leaf,
                                                        const void *address) {
     uint32_t index = (uint32_t)(uintptr_t)address >> HAK_SUPERSLAB_LOG2;
-    return hak_load_acquire(&leaf->superslab[index]);
+    return hak_load_acquire(&leaf->superslab[index]); /* pairs PAGEMAP-2 */
 }
 
 HAK_INLINE hak_superslab_t *hak_pagemap_superslab(const void *address) {

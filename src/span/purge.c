@@ -266,6 +266,6 @@ HAK_COLD void hak_span_note_grown(void) {
         size_t peak = units + units / PEAK_SHARE + PEAK_LEAST_UNITS;
         hak_store_relaxed(&hak_span_over_peak, (peak - state->peak_units) * HAK_UNIT_BYTES);
         state->peak_units = peak;
-        (void)hak_or_relaxed(&hak_wanted, HAK_WANTED_PEAK);
+        (void)hak_or_release(&hak_wanted, HAK_WANTED_PEAK); /* pairs WANTED */
     }
 }

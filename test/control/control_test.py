@@ -94,7 +94,7 @@ def descriptors(pid):
     return sorted(os.listdir(f"/proc/{pid}/fd"))
 
 
-def test_program_has_no_descriptor_of_it(folder):
+def test_program_has_no_descriptor_of_it(folder):  # CONTROL-2
     with Program("control:" + folder + "/s", close_fds=True) as program:
         program.ready()
         assert descriptors(program.pid) == ["0", "1", "2"]
@@ -244,7 +244,7 @@ def test_socket_of_a_successor_stays(folder):
     other.close()
 
 
-def test_silent_and_slow_peers_hold_up_nobody_for_long(folder):
+def test_silent_and_slow_peers_hold_up_nobody_for_long(folder):  # CONTROL-1, CONTROL-3
     path = folder + "/s"
     with Program("control:" + path) as program:
         program.ready()

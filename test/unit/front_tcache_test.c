@@ -205,7 +205,7 @@ static void guest_serves_and_gets_back(void **state) {
     audit();
 }
 
-/* The guest is no thread, and counts nowhere, wherever it moves. */
+/* TCACHE-1: the guest is no thread, and counts nowhere, wherever it moves. */
 static void guest_that_moves_leaves_the_users_alone(void **state) {
     (void)state;
     hak_owner_t *first = hak_owner_start();

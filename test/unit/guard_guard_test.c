@@ -22,6 +22,7 @@ static void region_that_the_kernel_refuses_costs_a_sample_only(void **state) {
     hak_fast_free(block);
 }
 
+/* GUARD-1 */
 static void block_of_any_size_is_alone_between_guards(void **state) {
     (void)state;
     size_t page = hak_os_page_bytes();
@@ -91,6 +92,7 @@ static void block_lies_at_either_end_by_chance(void **state) {
     hak_fast_free(guard_sample_at(64, false));
 }
 
+/* GUARD-3 */
 static void slots_are_used_in_the_order_they_were_freed_in(void **state) {
     (void)state;
     char *all[HAK_GUARD_SLOTS_MOST];
@@ -118,7 +120,7 @@ static void slots_are_used_in_the_order_they_were_freed_in(void **state) {
     }
 }
 
-/* Where every block is watched they keep it: test/limits/watched_test.c. */
+/* GUARD-4: where every block is watched they keep it: test/limits/watched_test.c. */
 static void sampled_slot_gives_its_page_back_when_freed(void **state) {
     (void)state;
     char *block = guard_sample(100, HAK_BLOCK_ALIGN);
@@ -222,6 +224,7 @@ static hak_guard_slot_t *slot_in_hand(void) {
     return slot;
 }
 
+/* GUARD-2 */
 static void fork_loses_no_slot_of_threads_that_are_gone(void **state) {
     (void)state;
     size_t page = hak_os_page_bytes();

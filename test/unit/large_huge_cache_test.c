@@ -47,6 +47,7 @@ static void cache_fill(unsigned count, size_t bytes, size_t step) {
     }
 }
 
+/* CACHE-2 */
 static void cache_of_sparse_blocks_counts_what_is_resident(void **state) {
     (void)state;
     uint64_t unmapped = hak_counters.huge_unmap;

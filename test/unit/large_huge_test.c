@@ -43,7 +43,7 @@ static void huge_freed_comes_back_from_the_cache_not_zero(void **state) {
     large_free(again.block);
 }
 
-/* Three neighbours freed in any order join: their sum is served at the lowest address. */
+/* CACHE-1: three neighbours freed in any order join: their sum is served at the lowest address. */
 static void huge_neighbours_join_in_the_cache(void **state) {
     (void)state;
     static const unsigned orders[6][3] = {{0, 1, 2}, {0, 2, 1}, {1, 0, 2},
@@ -175,7 +175,8 @@ static void huge_shrink_and_growth_again_make_no_kernel_call(void **state) {
     large_free(block);
 }
 
-/* The end of what was given up went back; what is left need not be faulted in, wherever it is. */
+/* The end of what was given up went back; what is left need not be faulted in, wherever it is
+ * (CACHE-3). */
 static void huge_growth_takes_what_is_left_of_a_shrink_along(void **state) {
     (void)state;
     for (unsigned is_walled = 0; is_walled < 2; is_walled++) {

@@ -4,6 +4,7 @@
 #include "double/os_fault.h"
 #include "unit/large.h"
 
+/* LARGE-1 */
 static void large_of_every_size_has_its_entries(void **state) {
     (void)state;
     for (unsigned units = 1; units <= HAK_LARGE_MAX_UNITS; units++) {

@@ -52,6 +52,7 @@ static void vacant_range_serves_again_and_reads_zero(void **state) {
     }
 }
 
+/* VACANT-1 */
 static void vacant_range_is_no_block(void **state) {
     (void)state;
     char *part[PARTS];
@@ -67,6 +68,7 @@ static void vacant_range_is_no_block(void **state) {
     large_free(part[2]);
 }
 
+/* VACANT-2 */
 static void vacant_ranges_join_and_go_with_their_neighbours(void **state) {
     (void)state;
     static const unsigned orders[6][PARTS] = {{0, 1, 2}, {0, 2, 1}, {1, 0, 2},

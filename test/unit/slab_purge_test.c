@@ -174,6 +174,7 @@ static void own_list_that_leads_astray_is_fatal(void **state) {
     give_the_rest(EVERY);
 }
 
+/* SLAB-9 */
 static void block_listed_and_marked_is_a_double_free(void **state) {
     (void)state;
     enum { EVERY = 2 };

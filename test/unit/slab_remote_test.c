@@ -79,6 +79,7 @@ static void batch_that_empties_a_full_slab_retires_it(void **state) {
     unit_owner_end(&a);
 }
 
+/* SLAB-7 */
 static void slab_is_queued_once_until_drained(void **state) {
     (void)state;
     unit_take(&a, SC_64, &held, 300);

@@ -117,6 +117,7 @@ static void realloc_keeps_what_fills_more_than_half_or_is_small(void **state) {
     }
 }
 
+/* MAP-5 */
 static void hit_path_table_equals_the_model(void **state) {
     (void)state;
     hak_sc_init();

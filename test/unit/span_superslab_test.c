@@ -63,6 +63,7 @@ static void span_of_oldest_superslab_is_preferred(void **state) {
     unit_span_free(&c, 32);
 }
 
+/* SPAN-2 */
 static void span_clean_bits_follow_what_was_touched(void **state) {
     (void)state;
     hak_span_t wall = unit_span(60, HAK_UNIT_BYTES);

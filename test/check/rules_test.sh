@@ -1,0 +1,64 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# tools/check_rules.py refuses each breach of the rules it checks, and nothing else.
+# Usage: rules_test.sh PYTHON
+set -eu
+python=$1
+root=$(cd "$(dirname "$0")/../.." && pwd)
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+failed=0
+
+tree() { # a tree without a breach
+    rm -rf "$work/tree"
+    mkdir -p "$work/tree/src/base" "$work/tree/test/crime" "$work/tree/docs"
+    cat >"$work/tree/src/base/check.h" <<'EOF'
+/* Invariants:
+ *   SPAN-1  Each unit is free, or in use. */
+#define HAK_FATAL_KINDS(X) X(DOUBLE_FREE, "double free") X(INVARIANT, "broken")
+EOF
+    cat >"$work/tree/src/base/a.c" <<'EOF'
+hak_store_release(&a, 1); /* pairs HEAD */
+/* pairs HEAD */
+x = hak_load_acquire(&a) + hak_load_relaxed(&b);
+EOF
+    echo '- **HEAD** is explained.' >"$work/tree/docs/remote-free.md"
+    echo '/* SPAN-1 */' >"$work/tree/test/a_test.c"
+    echo 'twice	hakmem: double free: ADDRESS	all' >"$work/tree/test/crime/expected.tsv"
+}
+
+# refused TEXT: the tree as it is now, with a line that has the text
+refused() {
+    status=0
+    "$python" "$root/tools/check_rules.py" --root "$work/tree" >"$work/out" 2>&1 || status=$?
+    if [ "$status" -ne 1 ] || ! grep -qF -e "$1" "$work/out"; then
+        echo "FAIL: not refused, status $status: $1"
+        cat "$work/out"
+        failed=1
+    fi
+}
+
+tree
+"$python" "$root/tools/check_rules.py" --root "$work/tree" || failed=1
+tree
+echo 'x = hak_cas_acquire(&a, &b, 1);' >>"$work/tree/src/base/a.c"
+refused 'src/base/a.c:4: names no pair'
+tree
+echo 'hak_store_release(&b, 1); /* pairs TAIL */' >>"$work/tree/src/base/a.c"
+refused 'pair TAIL: only the release side is there'
+refused 'pair TAIL: docs/remote-free.md does not explain it'
+tree
+echo '/* nothing */' >"$work/tree/test/a_test.c"
+refused 'src/base/check.h: no test cites SPAN-1'
+tree
+echo '/* SPAN-2 */' >>"$work/tree/src/base/a.c"
+refused 'src/base/a.c: SPAN-2 is stated nowhere'
+tree
+echo 'twice	hakmem: another line	all' >"$work/tree/test/crime/expected.tsv"
+refused 'no crime ends in DOUBLE_FREE'
+tree
+git -C "$work/tree" init -q
+git -C "$work/tree" -c user.name=a -c user.email=a@localhost commit -q --allow-empty \
+    -m 'Say in a subject of more than seventy-two characters what one of them fits'
+refused 'its subject has'
+exit $failed

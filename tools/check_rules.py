@@ -1,0 +1,98 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Checks what CONTRIBUTING.md demands and no compiler sees.
+
+- Each atomic operation that is not relaxed names its pair ("pairs NAME" on its line or the line above). Each pair has
+  both sides, and an entry in docs/remote-free.md.
+- Each invariant that a header of src/ states is cited by a test, and each one that is cited is stated.
+- Each fatal kind of misuse (src/base/check.h) has a crime (test/crime) that ends in its text.
+- The subjects of the newest commits have at most 72 characters, where git knows them.
+"""
+import argparse
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+ORDERED = re.compile(r"\bhak_(?:load|store|swap|cas|or)_(acquire|release)\(")
+PAIR = re.compile(r"\bpairs ([A-Z]+(?:-[A-Z0-9]+)?)")
+STATED = re.compile(r"^ \*\s+([A-Z]+-\d+)\s", re.M)
+CITED = re.compile(r"\b[A-Z]+-\d+\b")
+KIND = re.compile(r'X\((\w+),\s*"([^"]*)"\)')
+NO_MISUSE = ("OPTION_STRICT", "INVARIANT")
+SUBJECT, COMMITS = 72, 30
+
+
+def texts(root, pattern):
+    return {path.relative_to(root): path.read_text(encoding="utf-8", errors="replace")
+            for path in sorted(root.glob(pattern)) if path.is_file()}
+
+
+def check_pairs(source, pages):
+    sides = {}
+    for path, text in source.items():
+        lines = text.splitlines()
+        for number, line in enumerate(lines):
+            for operation in ORDERED.finditer(line):
+                if path.name == "atomics.h":
+                    continue
+                pair = PAIR.search(line) or PAIR.search(lines[number - 1])
+                if pair is None:
+                    yield f"{path}:{number + 1}: names no pair"
+                else:
+                    sides.setdefault(pair[1], set()).add(operation[1])
+    for pair, found in sorted(sides.items()):
+        if len(found) != 2:
+            yield f"pair {pair}: only the {' '.join(found)} side is there"
+        if f"**{pair}**" not in pages:
+            yield f"pair {pair}: docs/remote-free.md does not explain it"
+
+
+def check_invariants(source, tests):
+    stated = {name: path for path, text in source.items() for name in STATED.findall(text)}
+    families = {name.split("-")[0] for name in stated}
+    pairs = {pair for text in source.values() for pair in PAIR.findall(text)}
+    cited = {name for text in tests.values() for name in CITED.findall(text)}
+    for name, path in sorted(stated.items()):
+        if name not in cited:
+            yield f"{path}: no test cites {name}"
+    for path, text in source.items():
+        for name in sorted(set(CITED.findall(text)) - set(stated) - pairs):
+            if name.split("-")[0] in families:
+                yield f"{path}: {name} is stated nowhere"
+
+
+def check_kinds(header, crimes):
+    for name, text in KIND.findall(header):
+        if name not in NO_MISUSE and not any(text in crime for crime in crimes.values()):
+            yield f"no crime ends in {name}: {text}"
+
+
+def check_subjects(root):
+    try:
+        found = subprocess.run(["git", "-C", root, "log", f"-{COMMITS}", "--format=%h %s"], capture_output=True,
+                               text=True, check=False).stdout
+    except OSError:
+        return
+    for line in found.splitlines():
+        commit, _, subject = line.partition(" ")
+        if len(subject) > SUBJECT:
+            yield f"{commit}: its subject has {len(subject)} characters"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
+    parser.add_argument("--root", type=Path, default=Path(__file__).resolve().parent.parent)
+    root = parser.parse_args().root
+    source = texts(root, "src/**/*.[ch]")
+    errors = [*check_pairs(source, (root / "docs/remote-free.md").read_text(encoding="utf-8")),
+              *check_invariants(source, {**texts(root, "test/**/*.[ch]"), **texts(root, "test/**/*.py")}),
+              *check_kinds((root / "src/base/check.h").read_text(encoding="utf-8"), texts(root, "test/crime/*.tsv")),
+              *check_subjects(root)]
+    if errors:
+        sys.exit("\n".join("check_rules: " + error for error in errors))
+    print("pairs, invariants, crimes and subjects are as CONTRIBUTING.md demands")
+
+
+if __name__ == "__main__":
+    main()
