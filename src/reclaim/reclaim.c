@@ -3,7 +3,6 @@
 
 #include "front/fast.h"
 #include "large/large.h"
-#include "slab/slab.h"
 #include "span/span.h"
 
 enum { EVENT_OWNERS = 4 };

@@ -25,7 +25,7 @@
 #include "large/large.h"
 #include "os/os.h"
 #include "reclaim/reclaim.h"
-#include "slab/slab.h"
+#include "slab/purge.h"
 
 enum {
     TARGET_IDLE_PART = 32,       /* of the memory in use, exempt (docs/experiments/0023-decay.md) */

@@ -7,10 +7,8 @@
  * holder was preempted) goes on with another one, which is its home from then on; what it frees
  * goes by the remote lists. So the threads that run at a time end up at different owners. */
 #include "base/knobs.h"
-#include "os/lock.h"
 #include "os/os.h"
 #include "slab/remote.h"
-#include "slab/slab.h"
 #include "slab/slab_inl.h"
 
 enum {
@@ -32,6 +30,14 @@ HAK_LOCKED_STATE uint32_t hak_owner_count;    /* [lock REGISTRY] */
 /* [atomic] visited last; any owner will do */
 HAK_LOCKED_STATE hak_owner_t *hak_owner_tend_cursor;
 HAK_LOCKED_STATE hak_owner_t *hak_owner_adopt_cursor;
+
+void hak_owner_init(hak_owner_t *owner, uint32_t tag) {
+    owner->tag = tag;
+    owner->holes.spare_class = HAK_SC_COUNT - 1;
+    for (unsigned sc = 0; sc < HAK_SC_COUNT; sc++) {
+        hak_list_init(&owner->partial[sc]);
+    }
+}
 
 /* HAK_LOCK_REGISTRY held. */
 static void owner_add(hak_owner_t *owner) {

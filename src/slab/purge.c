@@ -7,7 +7,7 @@
  * first words; so the own list is marked first. Purged blocks are linked when handed out. */
 #include "base/knobs.h"
 #include "os/os.h"
-#include "slab/slab.h"
+#include "slab/owner.h"
 #include "slab/slab_inl.h"
 
 static void slab_mark_list(hak_slab_t *slab) {

@@ -14,7 +14,7 @@
 #ifndef HAK_SLAB_REMOTE_H
 #define HAK_SLAB_REMOTE_H
 
-#include "slab/slab.h"
+#include "slab/owner.h"
 
 enum { HAK_REMOTE_HEAD_BITS = 48 };
 

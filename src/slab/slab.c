@@ -19,14 +19,6 @@ enum {
     SLAB_DENSE_MOST_BYTES = 8192,
 };
 
-void hak_owner_init(hak_owner_t *owner, uint32_t tag) {
-    owner->tag = tag;
-    owner->holes.spare_class = HAK_SC_COUNT - 1;
-    for (unsigned sc = 0; sc < HAK_SC_COUNT; sc++) {
-        hak_list_init(&owner->partial[sc]);
-    }
-}
-
 void hak_slab_set_entry(const hak_slab_t *slab) {
     uint32_t tag = slab->has_purged_pages ? (uint32_t)HAK_SLAB_PURGED_PAGES_ID
                                           : hak_load_relaxed(&slab->owner)->tag;

@@ -5,7 +5,6 @@
 #define HAK_SLAB_SLAB_INL_H
 
 #include "slab/harden.h"
-#include "slab/link.h"
 #include "slab/slab.h"
 
 /* Whether the entry is that of a slab: an owner's tag and a size class. */

@@ -6,7 +6,7 @@
 #ifndef HAK_STAT_INVENTORY_H
 #define HAK_STAT_INVENTORY_H
 
-#include "slab/slab.h"
+#include "slab/purge.h"
 
 typedef enum hak_range_kind {
     HAK_RANGE_SUPERSLAB,
