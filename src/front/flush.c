@@ -1,68 +1,69 @@
 /* SPDX-License-Identifier: MIT
  *
- * Sorting: how free blocks leave a tcache. A list of one class, in the order in which the program
- * freed, goes back to the slabs it came from. Blocks of this owner's slabs are marked in the bitmap
- * of their slab, from which they come back in the order of their addresses. Blocks of others go run
- * by run, those of one unit that follow each other; runs are joined into one batch a slab, as far
- * as the sorter has places.
+ * Flush: how free blocks leave a tcache. A list holds blocks of one class and of any slabs, in the
+ * order of their frees. A flush marks the blocks of the home's slabs in the bitmap of their slab,
+ * and refills take them from there in the order of their addresses. Blocks of other owners are
+ * taken by runs, consecutive blocks of one unit; a batch joins the runs of one slab, until another
+ * slab needs its slot.
  *
- * Every block is checked here: that it is one; of this owner's, that it is not free already; and of
- * a whole list, that it is as long as it was counted (TCACHE-4). */
+ * A flush checks that each element is a block, that a block of the home is not free already, and
+ * that a whole list has as many blocks as were counted (TCACHE-4). */
 #include "base/knobs.h"
 #include "front/tcache.h"
 
 enum {
-    SORTER_PLACES = 32,
-    /* Fewer blocks of others are not used here: they may share cache lines with what other threads
-     * use (docs/experiments/0014-blocks-of-others.md). */
+    BATCHES_SLOTS = 32,
+    /* Fewer blocks of other owners are not recycled: they may share cache lines with blocks that
+     * other threads use (docs/experiments/0014-blocks-of-others.md). */
     RECYCLE_LEAST = 4,
-    /* In one outbox at most: each may keep a slab from retiring, and all are sorted in one call. */
+    /* In one outbox at most: each may keep a slab from retiring, and one call flushes all. */
     OUTBOX_MOST_BLOCKS = 256,
 };
 
-/* Batches under way, direct-mapped by slab. */
-typedef struct sorter {
-    uint32_t used; /* bit per place */
+/* The batches of a flush, direct-mapped by slab. */
+typedef struct batches {
+    uint32_t used; /* bit per slot */
     unsigned sc;
-    hak_slab_t *slab[SORTER_PLACES];
-    hak_batch_t batch[SORTER_PLACES];
-} sorter_t;
+    hak_slab_t *slab[BATCHES_SLOTS];
+    hak_batch_t batch[BATCHES_SLOTS];
+} batches_t;
 
 /* Records of neighbouring units are 128 bytes apart, those of superslabs 8.1 KiB. */
-static unsigned sorter_place(const hak_slab_t *slab) {
+static unsigned batches_slot(const hak_slab_t *slab) {
     uintptr_t key = (uintptr_t)slab / HAK_UNIT_RECORD_BYTES;
-    return (unsigned)(key ^ key >> 5) % SORTER_PLACES;
+    return (unsigned)(key ^ key >> 5) % BATCHES_SLOTS;
 }
 
-static void sorter_send(hak_tcache_t *tcache, sorter_t *sorter, unsigned place) {
-    hak_single_writer_add(&tcache->side[sorter->sc].counters.remote_out, 1);
-    hak_remote_push(sorter->slab[place], &sorter->batch[place]);
-    sorter->used &= ~(1u << place);
+static void batches_send(hak_tcache_t *tcache, batches_t *batches, unsigned slot) {
+    hak_single_writer_add(&tcache->side[batches->sc].counters.remote_out, 1);
+    hak_remote_push(batches->slab[slot], &batches->batch[slot]);
+    batches->used &= ~(1u << slot);
 }
 
-static void sorter_add(hak_tcache_t *tcache, sorter_t *sorter, hak_slab_t *slab,
-                       const hak_batch_t *run) {
-    unsigned place = sorter_place(slab);
-    bool is_used = (sorter->used >> place & 1) != 0;
-    if (is_used && sorter->slab[place] == slab) {
-        hak_link_set(run->tail, sorter->batch[place].head);
-        sorter->batch[place].head = run->head;
-        sorter->batch[place].count += run->count;
+static void batches_add(hak_tcache_t *tcache, batches_t *batches, hak_slab_t *slab,
+                        const hak_batch_t *run) {
+    unsigned slot = batches_slot(slab);
+    bool is_used = (batches->used >> slot & 1) != 0;
+    if (is_used && batches->slab[slot] == slab) {
+        hak_link_set(run->tail, batches->batch[slot].head);
+        batches->batch[slot].head = run->head;
+        batches->batch[slot].count += run->count;
         return;
     }
     if (is_used) {
-        sorter_send(tcache, sorter, place);
+        batches_send(tcache, batches, slot);
     }
-    sorter->slab[place] = slab;
-    sorter->batch[place] = *run;
-    sorter->used |= 1u << place;
+    batches->slab[slot] = slab;
+    batches->batch[slot] = *run;
+    batches->used |= 1u << slot;
 }
 
 HAK_INLINE bool is_same_unit(const void *a, const void *b) {
     return ((uintptr_t)a ^ (uintptr_t)b) < HAK_UNIT_BYTES;
 }
 
-/* The blocks from `block` on that lie in one unit, at most `most`, and what follows them. */
+/* Takes the blocks from `block` on that lie in one unit, at most `most`; `next` is the block that
+ * follows them. */
 static hak_batch_t run_take(const hak_slab_t *slab, void *block, uint32_t most, void **next) {
     hak_batch_t run = {.head = block, .tail = block, .count = 0};
     if (HAK_UNLIKELY((size_t)((const char *)block - slab->base) >> 32 != 0)) {
@@ -73,14 +74,14 @@ static hak_batch_t run_take(const hak_slab_t *slab, void *block, uint32_t most, 
         hak_check_mark(block);
         void *follower = hak_link_get(block);
         if (HAK_UNLIKELY(follower == block)) {
-            hak_fatal(HAK_FATAL_DOUBLE_FREE, block, NULL); /* twice in a row: links to itself */
+            hak_fatal(HAK_FATAL_DOUBLE_FREE, block, NULL); /* freed twice in a row */
         }
         run.tail = block;
         run.count++;
         block = follower;
     } while (run.count < most && is_same_unit(run.tail, block));
     if (HAK_UNLIKELY(run.count > hak_single_writer_load(&slab->carved))) {
-        hak_fatal(HAK_FATAL_DOUBLE_FREE, block, NULL); /* it goes round in circles */
+        hak_fatal(HAK_FATAL_DOUBLE_FREE, block, NULL); /* the list is a cycle */
     }
     *next = block;
     return run;
@@ -92,28 +93,29 @@ HAK_INLINE hak_slab_t *list_slab(const void *block, unsigned sc, const void *fir
     uint32_t entry = hak_pagemap_at(hak_pagemap_base(), index);
     bool is_far = (uintptr_t)block >> 48 != 0; /* bits the page map does not look at */
     if (HAK_UNLIKELY(is_far || !hak_slab_is_entry(entry) || hak_sc_of_entry(entry) != sc)) {
-        /* a link that was overwritten, or the list ends early: freed twice */
+        /* an overwritten link; or the list ends early: a block was freed twice */
         hak_fatal(block == NULL ? HAK_FATAL_DOUBLE_FREE : HAK_FATAL_CORRUPT_LINK, first, NULL);
     }
     return hak_slab_in(hak_pagemap_superslab_at(index, block), block);
 }
 
-/* A list of at most `most` blocks begins with one of another owner, or with no block at all.
- * Returns what follows those of its unit, and how many they were. `first` is for messages. */
-static HAK_NOINLINE hak_blocks_t spill_foreign(hak_tcache_t *tcache, unsigned sc, sorter_t *sorter,
-                                               void *block, uint32_t most, const void *first) {
+/* Takes the first run of a list of at most `most` blocks, which begins with a block of another
+ * owner, or with no block at all. Returns the rest of the list and the number of blocks taken.
+ * `first` is for messages. */
+static HAK_NOINLINE hak_blocks_t flush_remote(hak_tcache_t *tcache, unsigned sc, batches_t *batches,
+                                              void *block, uint32_t most, const void *first) {
     hak_slab_t *slab = list_slab(block, sc, first);
     void *next;
     hak_batch_t run = run_take(slab, block, most, &next);
-    sorter_add(tcache, sorter, slab, &run);
+    batches_add(tcache, batches, slab, &run);
     return (hak_blocks_t){.head = next, .count = run.count};
 }
 
-/* A list of at most `most` blocks begins with block `index` of one of the owner's slabs, followed
- * by its neighbour, and perhaps by that one's, and so on, upwards or downwards: they were freed in
- * the order of their addresses, and are marked together. Returns what follows, and how many they
- * were. */
-static HAK_NOINLINE hak_blocks_t spill_row(hak_owner_t *owner, hak_slab_t *slab, uint32_t index,
+/* Marks neighbours together: a list of at most `most` blocks begins with block `index` of one of
+ * the owner's slabs and goes on with its neighbours, upwards or downwards, because the program
+ * freed them in the order of their addresses. Returns the rest of the list and the number of blocks
+ * marked. */
+static HAK_NOINLINE hak_blocks_t flush_row(hak_owner_t *owner, hak_slab_t *slab, uint32_t index,
                                            char *block, uint32_t most) {
     char *next = hak_link_get(block);
     bool is_upward = next > block;
@@ -137,9 +139,9 @@ static HAK_NOINLINE hak_blocks_t spill_row(hak_owner_t *owner, hak_slab_t *slab,
     return (hak_blocks_t){.head = next, .count = count};
 }
 
-/* The same for a list of any blocks of the owner's slabs, or of addresses inside them; one block,
- * or a row. */
-HAK_INLINE hak_blocks_t spill_own(hak_owner_t *owner, const hak_sc_info_t *info, hak_slab_t *slab,
+/* Marks the first block of a list, or a row of neighbours; the list begins in one of the owner's
+ * slabs, perhaps at an address inside a block. */
+HAK_INLINE hak_blocks_t flush_own(hak_owner_t *owner, const hak_sc_info_t *info, hak_slab_t *slab,
                                   char *block, uint32_t most) {
     uint32_t index = hak_sc_index(info, (uint32_t)(block - slab->base));
     if (HAK_UNLIKELY(index >= slab->carved)) {
@@ -147,7 +149,7 @@ HAK_INLINE hak_blocks_t spill_own(hak_owner_t *owner, const hak_sc_info_t *info,
     }
     char *next = hak_link_get(block);
     if (HAK_UNLIKELY(next == block - info->bytes || next == block + info->bytes)) {
-        return spill_row(owner, slab, index, block, most);
+        return flush_row(owner, slab, index, block, most);
     }
     if (HAK_UNLIKELY(!hak_slab_mark_one(slab, index))) {
         hak_fatal(HAK_FATAL_DOUBLE_FREE, block, NULL);
@@ -157,10 +159,11 @@ HAK_INLINE hak_blocks_t spill_own(hak_owner_t *owner, const hak_sc_info_t *info,
     return (hak_blocks_t){.head = next, .count = 1};
 }
 
-/* Sorts; what belongs to the owner held, NULL for none, goes straight back. */
-static void *spill_sort(hak_tcache_t *tcache, unsigned sc, hak_blocks_t blocks, hak_owner_t *held,
-                        sorter_t *sorter) {
-    const hak_sc_info_t info = hak_sc_info[sc]; /* in registers */
+/* Marks the blocks of the held owner, if there is one, and puts the others into batches. Returns
+ * the rest of the list. */
+static void *flush_each(hak_tcache_t *tcache, unsigned sc, hak_blocks_t blocks, hak_owner_t *held,
+                        batches_t *batches) {
+    const hak_sc_info_t info = hak_sc_info[sc]; /* a copy in registers */
     uintptr_t base = hak_pagemap_base();
     uint32_t own = held != NULL ? hak_sc_entry(held->tag, sc) : UINT32_MAX; /* nobody's */
     char *block = blocks.head;
@@ -168,13 +171,13 @@ static void *spill_sort(hak_tcache_t *tcache, unsigned sc, hak_blocks_t blocks, 
     while (left != 0) {
         hak_pagemap_leaf_t *leaf = hak_pagemap_leaf(base, block);
         uint32_t entry = hak_pagemap_leaf_get(leaf, block);
-        hak_blocks_t done; /* what follows; how many are done */
+        hak_blocks_t done; /* the rest of the list; the number of blocks done */
         /* the page map does not look at the highest bits */
         if (HAK_LIKELY(((entry ^ own) | (uintptr_t)block >> 48) == 0)) {
             hak_slab_t *slab = hak_slab_in(hak_pagemap_leaf_superslab(leaf, block), block);
-            done = spill_own(held, &info, slab, block, left);
+            done = flush_own(held, &info, slab, block, left);
         } else {
-            done = spill_foreign(tcache, sc, sorter, block, left, blocks.head);
+            done = flush_remote(tcache, sc, batches, block, left, blocks.head);
         }
         block = done.head;
         left -= done.count;
@@ -183,17 +186,17 @@ static void *spill_sort(hak_tcache_t *tcache, unsigned sc, hak_blocks_t blocks, 
 }
 
 void *hak_tcache_flush_blocks(hak_tcache_t *tcache, unsigned sc, hak_blocks_t blocks) {
-    sorter_t sorter;
-    sorter.used = 0;
-    sorter.sc = sc;
+    batches_t batches;
+    batches.used = 0;
+    batches.sc = sc;
     hak_owner_t *held = hak_owner_try_lock(tcache->home) ? tcache->home : NULL;
-    void *rest = spill_sort(tcache, sc, blocks, held, &sorter);
+    void *rest = flush_each(tcache, sc, blocks, held, &batches);
     if (HAK_LIKELY(held != NULL)) {
         hak_owner_unlock(held);
         hak_wanted_serve();
     }
-    while (sorter.used != 0) {
-        sorter_send(tcache, &sorter, hak_ctz(sorter.used));
+    while (batches.used != 0) {
+        batches_send(tcache, &batches, hak_ctz(batches.used));
     }
     return rest;
 }
@@ -224,7 +227,7 @@ static hak_blocks_t outbox_take(hak_tcache_t *tcache, unsigned sc) {
     return blocks;
 }
 
-/* When they were freed it was only looked whether blocks could be there. */
+/* Checks what the free of a block for another owner leaves out: it reads no record of a slab. */
 static void outbox_check(const hak_blocks_t *blocks, unsigned sc) {
     const void *block = blocks->head;
     for (uint32_t left = blocks->count; left != 0; left--) {

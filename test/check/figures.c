@@ -54,7 +54,7 @@
     X(outbox_bytes, hak_knobs.outbox_bytes)                                                        \
     X(outbox_class_bytes, (uint64_t)hak_outbox_capacity(hak_sc_of(4096)) * 4096)                   \
     X(outbox_class_blocks, OUTBOX_MOST_BLOCKS)                                                     \
-    X(sorter_places, SORTER_PLACES)                                                                \
+    X(batches_slots, BATCHES_SLOTS)                                                                \
     /* what stays unused */                                                                        \
     X(retain_least_bytes, hak_knobs.retain_min_bytes)                                              \
     X(retain_twice_least_bytes, 2 * hak_knobs.retain_min_bytes)                                    \

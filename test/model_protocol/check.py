@@ -44,8 +44,8 @@ PROBES = [
      "        hak_slab_give_back(owner, slab, &batch);\n"),
     ("slab/slab.c", "    hak_store_release(&slab->owner, owner); /* pairs REMOTE-3 */\n",
      "    model_reach(MARK_ADOPT);\n    hak_store_release(&slab->owner, owner); /* pairs REMOTE-3 */\n"),
-    ("front/flush.c", "            done = spill_own(",
-     "            model_reach(MARK_OWN);\n            done = spill_own("),
+    ("front/flush.c", "            done = flush_own(",
+     "            model_reach(MARK_OWN);\n            done = flush_own("),
 ]
 
 

@@ -7,7 +7,7 @@ import collections
 
 Mutation = collections.namedtuple("Mutation", "name scenario expected changes")
 
-REMOTE, OWNER, SLAB, LOCK, SPILL = "slab/remote.c", "slab/owner.c", "slab/slab.c", "os/lock.c", "front/flush.c"
+REMOTE, OWNER, SLAB, LOCK, FLUSH = "slab/remote.c", "slab/owner.c", "slab/slab.c", "os/lock.c", "front/flush.c"
 RACE, LOST, TWICE = "race: ", "RF-3: ", "fatal: hakmem broke its own invariant: (nil) RF-2"
 
 MUTATIONS = [
@@ -127,17 +127,17 @@ MUTATIONS = [
         (OWNER, "        slab = owner_give_slab(from, owner, sc, least);\n        hak_lock_unlock(&from->lock);",
          "        hak_lock_unlock(&from->lock);\n        slab = owner_give_slab(from, owner, sc, least);")]),
     Mutation("entry_read_before_lock", "flush", [RACE, "fatal: hakmem broke its own invariant"], [
-        (SPILL, "    hak_owner_t *held = hak_owner_try_lock(tcache->home) ? tcache->home : NULL;\n",
+        (FLUSH, "    hak_owner_t *held = hak_owner_try_lock(tcache->home) ? tcache->home : NULL;\n",
          "    tcache->tag = hak_pagemap_get(hak_pagemap_base(), blocks.head);\n"
          "    tcache->tag = tcache->tag == hak_sc_entry(tcache->home->tag, sc) ? tcache->tag : 0;\n"
          "    hak_owner_t *held = hak_owner_try_lock(tcache->home) ? tcache->home : NULL;\n"),
-        (SPILL, "uint32_t entry = hak_pagemap_leaf_get(leaf, block);",
+        (FLUSH, "uint32_t entry = hak_pagemap_leaf_get(leaf, block);",
          "uint32_t entry = held != NULL && tcache->tag != 0 ? tcache->tag\n"
          "                             : hak_pagemap_leaf_get(leaf, block);")]),
     Mutation("flush_without_lock", "flush", [RACE], [
-        (SPILL, "hak_owner_t *held = hak_owner_try_lock(tcache->home) ? tcache->home : NULL;",
+        (FLUSH, "hak_owner_t *held = hak_owner_try_lock(tcache->home) ? tcache->home : NULL;",
          "bool is_held = hak_owner_try_lock(tcache->home);\n    hak_owner_t *held = tcache->home;"),
-        (SPILL, "    if (HAK_LIKELY(held != NULL)) {\n        hak_owner_unlock",
+        (FLUSH, "    if (HAK_LIKELY(held != NULL)) {\n        hak_owner_unlock",
          "    if (HAK_LIKELY(is_held)) {\n        hak_owner_unlock")]),
     # --- fork ---
     Mutation("requeue_left_out", "fork", [LOST], [
