@@ -5,8 +5,8 @@
  * php loads its extensions so. Only the shared library does this, and only while it serves the
  * family; with force_libc the flag stays.
  *
- * The C library finds out who called (search paths, $ORIGIN, namespace) from the return address, so
- * the way on has to be a jump. */
+ * The C library finds its caller (search paths, $ORIGIN, namespace) by the return address, so we
+ * have to jump there. */
 #include "api/api.h"
 #include "base/knobs.h"
 #include "front/event.h"

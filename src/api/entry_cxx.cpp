@@ -183,7 +183,7 @@ void *hak_new_quiet_rest(size_t size) noexcept {
 #define PASS_ALIGNED_DELETE_SIZED (block, size, align)
 #define PASS_ALIGNED_DELETE_QUIET (block, align, quiet)
 
-/* By its public name: whoever's definition the linker has found. */
+/* By its public name: the definition that the linker has found, of the program or ours. */
 #define HAK_FORM(form, symbol, kind, ours, called, call)                                           \
     extern "C" HAK_HIDDEN KIND_##kind(form_##form);                                                \
     extern "C" HAK_EXPORT HAK_CXX_REPLACEABLE KIND_##kind(program_##form) __asm__(symbol)          \

@@ -39,7 +39,7 @@ typedef enum hak_fatal_kind { HAK_FATAL_KINDS(HAK_FATAL_ENUM) HAK_FATAL_COUNT } 
  * Async-signal-safe. */
 HAK_COLD HAK_NORETURN void hak_fatal(hak_fatal_kind_t kind, const void *address,
                                      const char *detail);
-/* Its parts, for who has more to say between them. */
+/* Its parts, for callers that print more between them. */
 HAK_COLD void hak_fatal_say(hak_fatal_kind_t kind, const void *address, const char *detail);
 HAK_COLD HAK_NORETURN void hak_fatal_end(void);
 const char *hak_fatal_text(hak_fatal_kind_t kind);

@@ -10,7 +10,7 @@
 
 enum { CHANNEL_SHOWN_BYTES = 256 }; /* of a path in a warning */
 
-static const uint64_t CHANNEL_NAP_NS = 200000000; /* between two looks at is_over */
+static const uint64_t CHANNEL_NAP_NS = 200000000; /* between two looks at should_stop */
 static const uint64_t CHANNEL_REFUSED_NS = 5000000;
 
 #define CHANNEL_TOO_LONG "too long for a socket, which takes 107 bytes"
@@ -89,7 +89,7 @@ static const char *channel_listen(void) {
     return failure;
 }
 
-/* The program may change its folder; who asks has another one. */
+/* No relative path: the program may change its folder, and a client has another one. */
 static const char *channel_fault(const char *pattern) {
     return pattern[0] == '@'   ? pattern[1] != '\0' ? NULL : "a name has to follow the @"
            : pattern[0] == '/' ? NULL
@@ -120,8 +120,8 @@ const char *hak_control_open(const char *pattern) {
 
 /* Without peers that can be had, as when the process may open no more descriptors, it rests; a
  * little, too, after one that is refused: another user could keep it busy. */
-void hak_control_run(const uint32_t *is_over) {
-    while (hak_load_relaxed(is_over) == 0) {
+void hak_control_run(const uint32_t *should_stop) {
+    while (hak_load_relaxed(should_stop) == 0) {
         int peer = -1;
         if (!hak_os_await(channel_listener, false, CHANNEL_NAP_NS)) {
             continue;
@@ -131,7 +131,7 @@ void hak_control_run(const uint32_t *is_over) {
         } else if (peer < 0) {
             hak_os_sleep(CHANNEL_REFUSED_NS);
         } else {
-            hak_control_serve(peer, is_over);
+            hak_control_serve(peer, should_stop);
         }
     }
 }

@@ -55,9 +55,9 @@ typedef struct hak_control_request {
 
 /* The status of HTTP that the request deserves as far as its line tells; 0: it is not complete. */
 unsigned hak_control_parse(const char *text, size_t length, hak_control_request_t *request);
-/* Reads a request, answers it, and hangs up. `is_over`, which another thread may set, ends it
+/* Reads a request, answers it, and hangs up. `should_stop`, which another thread may set, ends it
  * early. */
-void hak_control_serve(int peer, const uint32_t *is_over);
+void hak_control_serve(int peer, const uint32_t *should_stop);
 
 /* --- channel.c: the socket -------------------------------------------------------------------- */
 /* The pattern with %p replaced by the process's ID, %e by its program's name. false: it is too
@@ -65,8 +65,8 @@ void hak_control_serve(int peer, const uint32_t *is_over);
 bool hak_control_path(const char *pattern, char *path, size_t capacity);
 /* Makes the socket, in the thread that will serve it. NULL, or what went wrong. */
 const char *hak_control_open(const char *pattern);
-/* Serves, in the thread that opened it, until `is_over`. */
-void hak_control_run(const uint32_t *is_over);
+/* Serves, in the thread that opened it, until `should_stop`. */
+void hak_control_run(const uint32_t *should_stop);
 /* Removes the socket if this process has made it, in any thread. */
 void hak_control_remove(void);
 /* In the child of a fork: the socket is the parent's, also if the child has the same ID, as the

@@ -41,7 +41,7 @@ static int exit_error(void) {
     return hak_os_is_same_file(&there, &kept_file) ? kept_fd : ERROR_FD;
 }
 
-static const uint64_t EXIT_WAIT_NS = 2000000000; /* for who reads, in all */
+static const uint64_t EXIT_WAIT_NS = 2000000000; /* for the reader, in all */
 
 typedef struct exit_file {
     int fd;

@@ -9,7 +9,7 @@
 #include <string.h>
 
 enum { SERVE_PIECE_BYTES = 64 << 10 };          /* between two looks at the time */
-static const uint64_t SERVE_NAP_NS = 100000000; /* between two looks at is_over */
+static const uint64_t SERVE_NAP_NS = 100000000; /* between two looks at should_stop */
 
 typedef struct serve_status {
     unsigned code;
@@ -115,8 +115,8 @@ void hak_control_list(unsigned which, const hak_sink_t *sink) {
 /* --- the peer --------------------------------------------------------------------------------- */
 
 /* false: the time is over, or the service. */
-static bool peer_await(int peer, bool is_to_send, uint64_t due_ns, const uint32_t *is_over) {
-    while (hak_load_relaxed(is_over) == 0) {
+static bool peer_await(int peer, bool is_to_send, uint64_t due_ns, const uint32_t *should_stop) {
+    while (hak_load_relaxed(should_stop) == 0) {
         uint64_t now = hak_os_now_ns();
         if (now >= due_ns) {
             return false;
@@ -129,9 +129,9 @@ static bool peer_await(int peer, bool is_to_send, uint64_t due_ns, const uint32_
     return false;
 }
 
-/* Who goes on reading has more time, up to most_ns. */
+/* A peer that goes on reading gets more time, until most_ns. */
 static bool peer_send(int peer, const char *data, size_t length, uint64_t most_ns,
-                      const uint32_t *is_over) {
+                      const uint32_t *should_stop) {
     uint64_t due_ns = 0;
     for (long done = 1; length > 0;) {
         if (done > 0) {
@@ -142,7 +142,7 @@ static bool peer_send(int peer, const char *data, size_t length, uint64_t most_n
             due_ns = soon_ns < most_ns ? soon_ns : most_ns;
         }
         done = hak_os_send(peer, data, length < SERVE_PIECE_BYTES ? length : SERVE_PIECE_BYTES);
-        if (done == 0 || (done == HAK_OS_NOT_NOW && !peer_await(peer, true, due_ns, is_over))) {
+        if (done == 0 || (done == HAK_OS_NOT_NOW && !peer_await(peer, true, due_ns, should_stop))) {
             return false;
         }
         if (done > 0) {
@@ -173,18 +173,18 @@ static unsigned peer_choose(const hak_control_request_t *request, unsigned statu
 }
 
 /* Until it is complete, too long, or too late. The status, 0: the peer gets no answer. */
-static unsigned peer_request(int peer, char *text, peer_wish_t *wish, const uint32_t *is_over) {
+static unsigned peer_request(int peer, char *text, peer_wish_t *wish, const uint32_t *should_stop) {
     uint64_t due_ns = hak_os_now_ns() + HAK_CONTROL_REQUEST_NS;
     hak_control_request_t request;
     size_t length = 0;
     unsigned status = 0;
     while (status == 0 && length < HAK_CONTROL_REQUEST_BYTES) {
-        long done = hak_os_receive(peer, text + length, HAK_CONTROL_REQUEST_BYTES - length);
-        if (done == 0 || (done == HAK_OS_NOT_NOW && !peer_await(peer, false, due_ns, is_over))) {
+        long got = hak_os_receive(peer, text + length, HAK_CONTROL_REQUEST_BYTES - length);
+        if (got == 0 || (got == HAK_OS_NOT_NOW && !peer_await(peer, false, due_ns, should_stop))) {
             return length == 0 ? 0 : 400;
         }
-        if (done > 0) {
-            length += (size_t)done;
+        if (got > 0) {
+            length += (size_t)got;
             status = hak_control_parse(text, length, &request);
         }
     }
@@ -223,11 +223,11 @@ static void answer_error(hak_text_t *head, unsigned status, bool is_action) {
     hak_text_format(head, "%s\n", reason);
 }
 
-void hak_control_serve(int peer, const uint32_t *is_over) {
+void hak_control_serve(int peer, const uint32_t *should_stop) {
     char text[HAK_CONTROL_REQUEST_BYTES]; /* the request, then the head of the answer */
     peer_wish_t wish = {0};
     hak_body_t body = {0};
-    unsigned status = peer_request(peer, text, &wish, is_over);
+    unsigned status = peer_request(peer, text, &wish, should_stop);
     hak_text_t head;
     hak_text_init(&head, text, sizeof text);
     if (status == 200) {
@@ -240,8 +240,8 @@ void hak_control_serve(int peer, const uint32_t *is_over) {
     } else if (status != 0) {
         answer_error(&head, status, wish.is_action);
     }
-    if (peer_send(peer, head.data, head.length, most_ns, is_over) && status == 200) {
-        (void)peer_send(peer, body.data, body.length, most_ns, is_over);
+    if (peer_send(peer, head.data, head.length, most_ns, should_stop) && status == 200) {
+        (void)peer_send(peer, body.data, body.length, most_ns, should_stop);
     }
     hak_body_drop(&body);
     hak_os_hang_up(peer);

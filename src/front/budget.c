@@ -2,7 +2,7 @@
  *
  * What bins may grow by. As long as the budget has something left, a thread may draw twice its even
  * share, as seldom all want theirs, or a quarter of what is left if that is more: while many
- * threads sleep, those that work can have what the others did not take, and some is left for those
+ * threads sleep, the working ones can draw the share of the others, and some is left for threads
  * that begin to work (docs/experiments/0024-cache-follows-cpus.md). */
 #include "base/knobs.h"
 #include "front/tcache.h"
@@ -129,9 +129,9 @@ static void bin_cut(hak_tcache_t *tcache, unsigned sc) {
     bin->slots_left = side->total - kept;
 }
 
-static void bin_shrink_idle(hak_tcache_t *tcache, unsigned sc, bool is_over) {
+static void bin_shrink_idle(hak_tcache_t *tcache, unsigned sc, bool exceeds_share) {
     hak_bin_side_t *side = &tcache->side[sc];
-    if (!is_over && side->idle < SHRINK_EVENTS) {
+    if (!exceeds_share && side->idle < SHRINK_EVENTS) {
         side->idle++;
         return;
     }
@@ -143,11 +143,11 @@ static void bin_shrink_idle(hak_tcache_t *tcache, unsigned sc, bool is_over) {
 }
 
 void hak_budget_shrink_idle(hak_tcache_t *tcache) {
-    bool is_over = tcache->drawn > budget_most(hak_budget_bytes());
+    bool exceeds_share = tcache->drawn > budget_most(hak_budget_bytes());
     /* one block in a bin may keep a slab */
     unsigned classes = hak_load_relaxed(&hak_knobs.is_tight) ? HAK_SC_COUNT : SHRINK_CLASSES;
     for (unsigned i = 0; i < classes; i++) {
-        bin_shrink_idle(tcache, tcache->shrink_cursor, is_over);
+        bin_shrink_idle(tcache, tcache->shrink_cursor, exceeds_share);
         tcache->shrink_cursor = (uint8_t)((tcache->shrink_cursor + 1) % HAK_SC_COUNT);
     }
 }
@@ -180,8 +180,8 @@ uint32_t hak_budget_initial_bytes(void) {
     return (uint32_t)hak_least(hak_most(bytes, INITIAL_LEAST), HAK_BIN_INITIAL_BYTES);
 }
 
-void hak_budget_after_fork(const hak_tcache_t *self, const hak_tcache_t *guest) {
+void hak_budget_after_fork(const hak_tcache_t *self, const hak_tcache_t *fallback) {
     hak_store_relaxed(&hak_budget_threads, self != NULL);
-    hak_store_relaxed(&hak_budget_quota, 0); /* who read it may be gone */
-    hak_store_relaxed(&hak_budget_drawn, (self != NULL ? self->drawn : 0) + (size_t)guest->drawn);
+    hak_store_relaxed(&hak_budget_quota, 0); /* the thread that was reading it may be gone */
+    hak_store_relaxed(&hak_budget_drawn, fallback->drawn + (self != NULL ? self->drawn : 0ul));
 }

@@ -54,7 +54,7 @@ static uint32_t search_take_budget(void) {
     }
     uint64_t now = hak_os_now_ns() / HAK_EVENT_STEP_NS + 1;
     uint64_t last = hak_load_relaxed(&hak_search_period);
-    /* each period is granted once, and only to whoever moves the word forward */
+    /* each period is granted once: to the thread that moves the word forward */
     bool is_mine = now > last && hak_cas_relaxed(&hak_search_period, &last, now);
     uint64_t steps = is_mine ? hak_least(now - last, SEARCH_BURST_STEPS) * SEARCH_PERIOD_STEPS : 0;
     steps += hak_swap_relaxed(&hak_search_steps, 0);

@@ -15,7 +15,7 @@ HAK_LOCKED_STATE hak_tcache_t *hak_all_tcaches;    /* [atomic] newest first; nev
 HAK_LOCKED_STATE uint32_t hak_tcache_count;        /* [lock REGISTRY] */
 HAK_LOCKED_STATE hak_tcache_t *hak_unused_tcaches; /* [lock REGISTRY] newest first */
 HAK_LOCKED_STATE uint32_t hak_tcache_search_count; /* [lock REGISTRY] as many: look for lost ones */
-HAK_LOCKED_STATE HAK_LARGE_STATE(3) hak_tcache_t hak_tcache_fallback; /* [lock GUEST] */
+HAK_LOCKED_STATE HAK_LARGE_STATE(3) hak_tcache_t hak_tcache_fallback; /* [lock FALLBACK] */
 
 enum {
     BIN_INITIAL_MAX_BLOCKS = 16,
@@ -199,7 +199,7 @@ void hak_tcache_flush(hak_tcache_t *tcache) {
     hak_outbox_flush(tcache);
 }
 
-/* --- guest, visits, fork ---------------------------------------------------------------------- */
+/* --- fallback, visits, fork ------------------------------------------------------------------- */
 
 hak_tcache_t *hak_tcache_fallback_lock(void) {
     hak_lock_acquire(HAK_LOCK_FALLBACK);

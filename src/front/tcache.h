@@ -47,7 +47,7 @@ typedef struct hak_bin {
 /* The side of a bin that only slow paths look at. */
 typedef struct hak_bin_side {
     hak_blocks_t outbox;       /* [thread] blocks of owners other than home, freed here */
-    int32_t outbox_slots_left; /* [thread] blocks it takes before it is handed over */
+    int32_t outbox_slots_left; /* [thread] blocks it takes until it is flushed */
     int32_t total;             /* [thread] TCACHE-3 */
     int32_t capacity;          /* [thread] room of an empty bin; adapts */
     uint16_t want;             /* [thread] blocks a refill asks for if half the capacity is less */
@@ -111,38 +111,37 @@ hak_owner_t *hak_tcache_lock_home(hak_tcache_t *tcache);
 /* Gives every cached block back to its slab, or to its owner. */
 void hak_tcache_flush(hak_tcache_t *tcache);
 
-/* Sorts the first `count` blocks of a list of class `sc`: each goes back onto the list of its slab,
- * or in a batch to the slab's owner. Returns the rest of the list. */
+/* Flushes the first `count` blocks of a list of class `sc`: marks each in the bitmap of its slab,
+ * or sends it in a batch to the slab's owner. Returns the rest of the list. */
 void *hak_tcache_flush_blocks(hak_tcache_t *tcache, unsigned sc, hak_blocks_t blocks);
 /* The same for a list that ends there; fatal if it does not. */
 void hak_tcache_flush_list(hak_tcache_t *tcache, unsigned sc, hak_blocks_t blocks);
 
 /* Hardened builds: gives the tcache a quarantine, and new random numbers. */
 void hak_quarantine_attach(hak_tcache_t *tcache);
-/* Sorts what is in it. */
+/* Flushes it. */
 void hak_quarantine_flush(hak_tcache_t *tcache);
 /* The blocks in it; of other threads a hint. */
 uint32_t hak_quarantine_count(const hak_tcache_t *tcache, unsigned sc);
 /* A list for a bin with its first blocks in random order. */
 hak_blocks_t hak_quarantine_shuffle(hak_tcache_t *tcache, hak_blocks_t blocks);
 
-/* Blocks an outbox takes before it is handed over: a quarter of what all may hold. */
+/* Blocks an outbox takes until it is flushed: a quarter of the bytes that all may hold. */
 int32_t hak_outbox_capacity(unsigned sc);
-/* Hands everything in the outboxes over. */
+/* Flushes all outboxes. */
 void hak_outbox_flush(hak_tcache_t *tcache);
-/* An outbox is full, or all together hold too much: hands some over. */
+/* An outbox is full, or all together hold too much: flushes it, and others if needed. */
 void hak_outbox_shrink(hak_tcache_t *tcache, unsigned sc);
 /* Blocks of class `sc` waiting in the outbox, for use in this thread; count == 0: too few. */
 hak_blocks_t hak_outbox_recycle(hak_tcache_t *tcache, unsigned sc);
 
 /* The tcache of threads that have none (after their exit hook, or metadata ran out). Between the
  * two calls the caller holds HAK_LOCK_FALLBACK. */
-extern hak_tcache_t hak_tcache_fallback; /* [lock GUEST] */
+extern hak_tcache_t hak_tcache_fallback; /* [lock FALLBACK] */
 hak_tcache_t *hak_tcache_fallback_lock(void);
 void hak_tcache_fallback_unlock(void);
 
-/* What a tcache holds, in blocks, for who may be another thread: an estimate while its own works.
- */
+/* The blocks that a tcache holds. Any thread may look: an estimate while the tcache's own works. */
 typedef struct hak_tcache_view {
     uint32_t tag, drawn, event_step;
     uint32_t cached[HAK_SC_COUNT], outbox[HAK_SC_COUNT], quarantine[HAK_SC_COUNT];
@@ -173,8 +172,7 @@ HAK_INLINE uint32_t hak_bin_initial_want(int32_t capacity) {
     return capacity < 4 ? 1 : (uint32_t)capacity / 2;
 }
 
-/* --- suspicion, front/find_free.c
- * --------------------------------------------------------------------
+/* --- double frees, front/find_free.c ------------------------------------------------------------
  */
 
 /* Whether a block that has the tag of a free one, or lies in a slab with holes, is free. The work
@@ -222,7 +220,7 @@ void hak_budget_return(hak_tcache_t *tcache);
 /* Bytes of the budget as far as it is known, and those that are drawn. */
 size_t hak_budget_bytes(void);
 size_t hak_budget_drawn_bytes(void);
-/* In the child of a fork, whose only tcaches with a user are these; self may be NULL. */
-void hak_budget_after_fork(const hak_tcache_t *self, const hak_tcache_t *guest);
+/* In the child of a fork: only these tcaches have a user; self may be NULL. */
+void hak_budget_after_fork(const hak_tcache_t *self, const hak_tcache_t *fallback);
 
 #endif

@@ -324,7 +324,7 @@ void hak_guard_start(void) {
     }
 }
 
-/* The intervals of parent and child part. Who told something is gone. */
+/* The intervals of parent and child part. A thread that was reporting is gone. */
 void hak_guard_after_fork(bool is_clean) {
     hak_tcache_t *tcache = hak_tcache_self(hak_pagemap_base());
     if (is_clean) {

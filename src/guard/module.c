@@ -79,7 +79,7 @@ static void modules_leave(void) {
     hak_store_release(&hak_modules.is_taken, 0); /* pairs MODULE-1 */
 }
 
-/* The places of the addresses, for who has taken it. false: they are not known. */
+/* The places of the addresses; the caller has taken the state. false: they are not known. */
 static bool modules_find(const uintptr_t *addresses, unsigned count) {
     struct module_state *state = &hak_modules;
     state->addresses = addresses;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * What is said about a misused block: one line as of every fatal report, then who did what, and
- * where. In the signal handler of a trap, too: nothing is allocated, no lock is taken. */
+ * The report of a misused block: one line as of every fatal report, then the thread and the stack
+ * of its allocation and of its free. Runs in the signal handler of a trap, too: allocates nothing
+ * and takes no lock. */
 #include "base/fmt.h"
 #include "guard/slot.h"
 #include "guard/stack.h"

@@ -18,7 +18,7 @@ typedef enum hak_guard_state {
     HAK_GUARD_FREED,
 } hak_guard_state_t;
 
-/* Who did it, and where. */
+/* The thread and the stack of an allocation or a free. */
 typedef struct hak_guard_deed {
     uint32_t thread_id; /* 0: nobody yet */
     uint32_t count;

@@ -21,7 +21,7 @@ bool hak_guard_find_code(uintptr_t address, bool *is_code);
 /* A line each on standard error: "hakmem:     #0 0x... path+0x...". From the first that is not in
  * code on they are left out. Slow; reads /proc/self/maps. */
 void hak_guard_stack_print(const uintptr_t *addresses, unsigned count);
-/* In the child of a fork: who was printing is gone. */
+/* In the child of a fork: a thread that was printing is gone. */
 void hak_guard_stack_after_fork(void);
 
 #endif

@@ -125,7 +125,7 @@ static void vacant_join(vacant_range_t *range) {
     }
 }
 
-/* Hands out a part; what is left before and behind it stays. */
+/* Takes a part of a range; the rests before and behind it stay vacant. */
 static char *vacant_cut(uint32_t index, size_t front, size_t bytes) {
     vacant_range_t range = vacant_unlink(index), rest = range;
     rest.bytes = front;

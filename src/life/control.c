@@ -27,7 +27,7 @@ enum { CONTROL_STACK_BYTES = 256 << 10 }; /* a request and a snapshot are some K
 static const uint64_t CONTROL_START_NS = 1000000000; /* program start waits at most so long */
 
 static uint32_t control_state = CONTROL_OVER; /* [atomic] */
-static uint32_t control_is_over;              /* [atomic] the thread shall end */
+static uint32_t control_should_stop;          /* [atomic] the thread shall end */
 static const char *control_failure;           /* [thread] the thread, until CONTROL_FAILED */
 static pthread_t control_thread;              /* [thread] the main thread */
 static pthread_key_t control_key;             /* [init] tells that the main thread leaves */
@@ -103,9 +103,10 @@ static HAK_COLD void *control_main(void *unused) {
     }
     hak_os_wake_one(&control_state);
     if (control_failure == NULL) {
-        hak_control_run(&control_is_over);
+        hak_control_run(&control_should_stop);
     } else if (starts == CONTROL_STARTS) {
-        pthread_detach(pthread_self()); /* who says what failed is in an allocation: cannot wait */
+        pthread_detach(
+            pthread_self()); /* no join: the thread that reports it is in an allocation */
     }
     return unused;
 }
@@ -115,7 +116,7 @@ static void control_main_leaves(void *unused) {
     (void)unused;
     uint32_t state = hak_swap_acquire(&control_state, CONTROL_OVER); /* pairs CONTROL */
     if (state == CONTROL_STARTS || state == CONTROL_SERVES) {
-        hak_store_relaxed(&control_is_over, 1);
+        hak_store_relaxed(&control_should_stop, 1);
         pthread_join(control_thread, NULL);
         hak_control_remove();
     }
@@ -159,7 +160,7 @@ static void control_look(hak_tcache_t *tcache) {
 void hak_life_control_after_fork(void) {
     bool is_own = control_is_wanted && strstr(hak_conf_text("control"), "%p") != NULL;
     hak_control_after_fork();
-    hak_store_relaxed(&control_is_over, 0);
+    hak_store_relaxed(&control_should_stop, 0);
     hak_store_relaxed(&control_state, is_own ? CONTROL_NONE : CONTROL_OVER);
 }
 

@@ -4,10 +4,10 @@
  * structures at rest. The child's only thread goes on with its tcache.
  *
  * The C library's fork takes the lock of its list of streams behind our handlers, before the locks
- * of its own malloc: who has it, as in fflush(NULL), waits for streams, and who has locked one of
- * those may allocate. So we take that lock before ours, too; it is recursive. Others it holds
- * across no allocation (glibc 2.17 to 2.42: name service), but for the one of the list of handlers,
- * under which that list grows: docs/worst-cases.md. */
+ * of its own malloc. A holder of that lock, as in fflush(NULL), waits for streams, and a holder of
+ * a stream may allocate. So we take the lock of the list before ours; it is recursive. The C
+ * library holds no other lock across an allocation (glibc 2.17 to 2.42: name service), except that
+ * of the list of handlers, under which that list grows: docs/worst-cases.md. */
 #include "front/event.h"
 #include "front/tcache.h"
 #include "guard/guard.h"
@@ -23,10 +23,10 @@ static HAK_TLS uint64_t fork_signals; /* [thread] the mask before */
 static bool fork_has_streams;         /* [lock of the streams] the fork under way took it */
 static uint8_t fork_children; /* [atomic] of how many forks the process is the child; wraps */
 
-/* Signals can come while it waits, as in the C library: who has the lock may wait for the handler
- * of one. That handler may fork, and its child go on here: there the lock is free, as the C library
- * resets it. A process with one thread is left alone: nobody else has the lock, and the C library
- * does not reset it then. */
+/* Signals can come while the thread waits, as in the C library: the holder of the lock may wait for
+ * the handler of one. That handler may fork, and its child go on here: there the lock is free, as
+ * the C library resets it. A process with one thread does not take the lock: no other thread has
+ * it, and the C library does not reset it then. */
 static void fork_take_streams(void) {
     uint8_t children = fork_children;
     bool is_taken = hak_libc_lock_streams != NULL && !hak_libc_is_single();

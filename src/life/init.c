@@ -19,7 +19,7 @@
 enum { START_NOT_YET, START_RUNNING, START_DONE };
 
 static uint32_t start_state;     /* [atomic] */
-static const void *start_thread; /* [atomic] who runs it: hooks may allocate on the way */
+static const void *start_thread; /* [atomic] the thread that runs it: hooks may allocate */
 
 static void secrets_init(void) {
     uint64_t random[3];
@@ -60,7 +60,7 @@ static void process_start(void) {
     hak_event_register(hak_reclaim_tend, HAK_EVENT_PROCESS);
     hak_event_register(hak_reclaim_step, HAK_EVENT_STEP);
     hak_event_register(hak_life_scavenge, HAK_EVENT_PROCESS);
-    hak_life_next_init();
+    hak_life_underlying_init();
     hak_conf_read();
     if (HAK_MTE && hak_load_relaxed(&hak_knobs.tags) && !hak_load_relaxed(&hak_knobs.force_libc)) {
         hak_secret.has_tags = hak_os_tags_start();
@@ -71,7 +71,7 @@ static void process_start(void) {
         hak_check_sink.trace = hak_guard_trace;
     }
     hak_os_huge_detect(); /* now: later its file would take a number of the program's */
-    if (hak_load_relaxed(&hak_knobs.force_libc) && !hak_life_next_has_libc()) {
+    if (hak_load_relaxed(&hak_knobs.force_libc) && !hak_life_underlying_has_libc()) {
         hak_store_relaxed(&hak_knobs.force_libc, false);
         hak_warn("force_libc: the C library's own malloc cannot be named here; option ignored");
     }

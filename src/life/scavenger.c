@@ -6,7 +6,7 @@
  * An event of an allocation starts it: by then the C library is up, and no lock of ours is held.
  * Not one of a free: the C library frees under locks of its own that making a thread needs. The
  * thread that the event runs in is in the middle of an operation on its tcache, and making a thread
- * allocates: from the guest's tcache.
+ * allocates: from the fallback tcache.
  *
  * It ends by itself when the option is switched off, and when no thread has a tcache: main may have
  * left by pthread_exit, and then the process ends with its last thread, which runs what is
@@ -24,7 +24,7 @@
 enum { SCAVENGER_NAP_NS = HAK_EVENT_STEP_NS + 5000000 }; /* the clock is coarse */
 
 static uint32_t scavenger_is_there; /* [atomic] or could not be started */
-static uint64_t scavenger_signals;  /* [atomic] the mask of who started it */
+static uint64_t scavenger_signals;  /* [atomic] the mask of the thread that started it */
 
 static bool scavenger_is_wanted(void) {
     return hak_load_relaxed(&hak_knobs.scavenger) && hak_budget_has_threads();

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * A thread gets its tcache on its first slow path and gives it up in its thread-specific
- * destructor. What other destructors and the C library do after that goes through the guest
- * tcache; frees need none at all. */
+ * destructor. Allocations of other destructors and of the C library after that go through the
+ * fallback tcache; frees need none at all. */
 #include "life/thread.h"
 #include "base/knobs.h"
 #include "front/event.h"
@@ -15,14 +15,14 @@
 static pthread_key_t exit_key; /* [init] */
 static bool has_exit_key;      /* [init] */
 
-static HAK_TLS bool is_over; /* [thread] the destructor ran: no tcache any more */
+static HAK_TLS bool has_exited; /* [thread] the destructor ran: no tcache any more */
 
 /* The value only says that there is one: libraries loaded into another namespace (dlmopen) have key
  * tables of their own but share the slots of the thread, so it may be that of another copy of us.
  */
 static void thread_exit(void *value) {
     (void)value;
-    is_over = true;
+    has_exited = true;
     hak_tcache_t *tcache = hak_tcache_self(hak_pagemap_base());
     if (!hak_tcache_is_empty(tcache)) {
         hak_tcache_detach(tcache);
@@ -35,19 +35,19 @@ void hak_life_thread_init(void) {
 
 uintptr_t hak_life_detour_begin(void) {
     uintptr_t tcache = hak_tcache_offset;
-    is_over = true;
+    has_exited = true;
     hak_tcache_offset = 0;
     return tcache;
 }
 
 void hak_life_detour_end(uintptr_t tcache) {
     hak_tcache_offset = tcache;
-    is_over = false;
+    has_exited = false;
 }
 
 hak_tcache_t *hak_life_thread_start(void) {
     hak_life_process_start();
-    if (hak_load_relaxed(&hak_knobs.force_libc) || is_over) {
+    if (hak_load_relaxed(&hak_knobs.force_libc) || has_exited) {
         return NULL;
     }
     hak_tcache_t *tcache = hak_tcache_self(hak_pagemap_base());

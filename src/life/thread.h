@@ -8,8 +8,8 @@
 
 #include <pthread.h>
 
-/* Whether the caller is in the middle of an allocation through its own tcache: then nobody uses the
- * guest's, which making a thread allocates from, and the C library is up. */
+/* Whether the caller is in the middle of an allocation through its own tcache: then the C library
+ * is up, and the fallback tcache, from which making a thread allocates, is not in use. */
 bool hak_life_may_start(const hak_tcache_t *tcache);
 /* Starts one, with a stack of the usual size if stack_bytes is 0, or if the C library needs more
  * than that. It inherits the mask of signals: all are blocked. What the caller had is

@@ -116,12 +116,12 @@ static size_t next_usable_size(void *block) {
     return hak_libc_usable_size(block);
 }
 
-bool hak_life_next_has_libc(void) {
+bool hak_life_underlying_has_libc(void) {
     return hak_libc_malloc != NULL && hak_libc_calloc != NULL && hak_libc_realloc != NULL &&
            hak_libc_memalign != NULL && hak_libc_free != NULL;
 }
 
-void hak_life_next_init(void) {
+void hak_life_underlying_init(void) {
     hak_underlying_allocator = (hak_underlying_allocator_t){
         .owns = next_owns,
         .malloc = hak_libc_malloc,

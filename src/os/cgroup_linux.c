@@ -26,7 +26,7 @@ typedef struct cgroup_walk {
     char text[CGROUP_TEXT_BYTES]; /* the head of the file read last, zero-terminated */
 } cgroup_walk_t;
 
-/* The next number of a text; what is left of the text. */
+/* Reads the next number of a text and moves *text behind it. */
 static bool quota_number(const char **text, const char *end, uint64_t *value) {
     const char *from = *text;
     while (from < end && strchr(" \n", *from) != NULL) {

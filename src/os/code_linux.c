@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Linux: what an address is in, for who walks a stack. No file is read, and
- * nothing at the addresses asked about. */
+ * Linux: whether an address lies in code, for stack walks. Reads no file and no memory at the
+ * addresses. */
 #include "base/bits.h"
 #include "os/optional.h"
 #include "os/syscall_linux.h"

@@ -79,7 +79,7 @@ void hak_lock_release(hak_lock_rank_t rank) {
     lock_note_release(rank);
 }
 
-static const uint64_t LOCK_PASS_NS = 50000; /* who sleeps would come too late otherwise */
+static const uint64_t LOCK_PASS_NS = 50000; /* time for a sleeper to wake up and take the lock */
 
 void hak_lock_pass(hak_lock_rank_t rank) {
     if (!lock_is_forking && hak_load_relaxed(&hak_locks[rank].state) == 2) {
@@ -96,8 +96,8 @@ void hak_lock_add(hak_owner_lock_t *owner_lock) {
     hak_store_release(&hak_owner_locks, owner_lock); /* pairs OWNER-LOCKS */
 }
 
-/* What follows is noted before the lock is taken, and forgotten after it is free: a signal handler
- * that forks in between must not wait for it. */
+/* A thread notes an owner's lock before it takes it, and forgets it after the release: a signal
+ * handler that forks in between must not wait for it. */
 static void lock_note_owner(hak_owner_lock_t *owner_lock) {
     HAK_ASSERT(lock_held >> (HAK_LOCK_OWNER + 1) == 0, "LOCK-1 ranks ascend");
     HAK_ASSERT(lock_owner_before == NULL, "LOCK-3 two owners at most");
@@ -169,7 +169,7 @@ static bool lock_is_held_owner(const hak_owner_lock_t *owner_lock) {
 }
 
 enum {
-    FORK_NAPS = 10000,       /* about a second, for the lock of an owner or of the guest */
+    FORK_NAPS = 10000,       /* about a second, for the lock of an owner or the fallback tcache */
     FORK_HANDLER_NAPS = 100, /* for any lock, inside a section */
 };
 static const uint64_t FORK_NAP_NS = 100000;
@@ -188,7 +188,7 @@ static bool lock_fork_take(uint32_t *state, unsigned naps) {
     return true;
 }
 
-/* Only who has taken a lock says so, and only who said so frees it: two threads may fork. */
+/* Two threads may fork: forked_by names the thread that took a lock, and only that one frees it. */
 static void lock_fork_owners(unsigned naps) {
     /* pairs OWNER-LOCKS */
     for (hak_owner_lock_t *l = hak_load_acquire(&hak_owner_locks); l != NULL; l = l->next) {
@@ -208,7 +208,7 @@ static bool lock_fork_rank(hak_lock_rank_t rank, uint16_t own, bool is_clean) {
     if ((own >> rank & 1) != 0) {
         return false;
     }
-    if (is_clean && rank != HAK_LOCK_FALLBACK) { /* a guest may meet a fatal error in a refill */
+    if (is_clean && rank != HAK_LOCK_FALLBACK) { /* its holder may meet a fatal error in a refill */
         lock_held = 0;                           /* ranks ascend among those taken here */
         hak_lock_acquire(rank);
         return true;
@@ -216,8 +216,8 @@ static bool lock_fork_rank(hak_lock_rank_t rank, uint16_t own, bool is_clean) {
     return lock_fork_take(&hak_locks[rank].state, is_clean ? FORK_NAPS : FORK_HANDLER_NAPS);
 }
 
-/* A signal handler may fork while this very thread holds a lock: it keeps what it has, and does not
- * wait for long, since who has the rest may be about to fork as well, and wait for ours. */
+/* A signal handler may fork while this very thread holds a lock: it keeps its locks, and waits
+ * for others only briefly: a holder of those may be about to fork as well, and wait for ours. */
 void hak_lock_fork_begin(void) {
     uint16_t before = lock_held;
     uint16_t own = before & (uint16_t)~lock_waiting;
@@ -244,7 +244,8 @@ static void lock_fork_release(hak_lock_rank_t rank, bool is_child) {
     lock_free(&hak_locks[rank]);
 }
 
-/* In the child what other threads held is free, too: they are gone, and it was no clean fork. */
+/* In the child locks that other threads held are free, too: they are gone, and it was no clean
+ * fork. */
 void hak_lock_fork_end(bool is_child) {
     uint16_t own = lock_held & (uint16_t)~lock_waiting;
     lock_is_forking = false;

@@ -30,8 +30,8 @@ typedef struct hak_lock {
 /* One lock per rank; that of HAK_LOCK_OWNER is not used. */
 extern hak_lock_t hak_locks[HAK_LOCK_COUNT];
 
-/* Locks of rank HAK_LOCK_OWNER, one an owner. Nobody sleeps on one: who finds it taken does
- * something else. A thread may try a second one while it holds one. */
+/* Locks of rank HAK_LOCK_OWNER, one an owner. They are try-lock only: on failure the
+ * caller moves to another owner. A thread may try a second one while it holds one. */
 typedef struct hak_owner_lock {
     uint32_t is_taken;           /* [atomic] */
     bool is_kept;                /* [atomic] a fork waited for it in vain; a hint */
@@ -48,17 +48,17 @@ void hak_lock_add(hak_owner_lock_t *owner_lock);
 /* false: somebody has it. */
 bool hak_lock_try(hak_owner_lock_t *owner_lock);
 void hak_lock_unlock(hak_owner_lock_t *owner_lock);
-/* Lets go of what the thread holds of them, and of what it is midway in: for those who survive a
- * fatal error (tests). */
+/* Unlocks the owners that the thread holds, and ends its unlocked updates: for tests, which survive
+ * a fatal error. */
 void hak_lock_unlock_owners(void);
 
 /* [thread] This thread is in the middle of a push to a remote list, or of a purge, or has a slot of
  * the sampled guard in hand, and holds no lock: a fork in a signal handler is no clean one then. */
 extern HAK_TLS uint8_t hak_in_unlocked_update;
 
-HAK_INLINE void hak_set_unlocked_update(bool is_midway) {
-    HAK_SIGNAL_FENCE(); /* the handler sees it in this order; what it calls may be midway, too */
-    hak_in_unlocked_update = (uint8_t)(hak_in_unlocked_update + (is_midway ? 1 : -1));
+HAK_INLINE void hak_set_unlocked_update(bool is_begin) {
+    HAK_SIGNAL_FENCE(); /* a signal handler sees this order; updates nest */
+    hak_in_unlocked_update = (uint8_t)(hak_in_unlocked_update + (is_begin ? 1 : -1));
     HAK_SIGNAL_FENCE();
 }
 
@@ -71,14 +71,15 @@ bool hak_lock_holds_none(void);
  * allocate before and after ours, whatever the order of registration. The caller has blocked
  * signals: a handler that forks meanwhile would end what this began.
  * An owner that stays taken for a second (a thread that met a fatal error may sit in its handler
- * for ever) is left out: the child passes it over, like everybody.
+ * for ever) is left out: the child uses other owners.
  * A thread may be inside a locked section already (a signal handler forks): it keeps those locks,
  * and waits for no other for long. */
 HAK_COLD void hak_lock_fork_begin(void);
-/* [thread] Of the fork under way: the thread was in no section and no push. If it was, what it
- * changes there is in the middle of that, for good in the child. */
+/* [thread] Of the fork under way: the thread was in no locked section and no unlocked update. If it
+ * was, the child keeps that structure half changed, for good. */
 extern HAK_TLS bool hak_lock_fork_is_clean;
-/* In the parent; in the child, where the locks are free again: whoever slept on them is gone. */
+/* In the parent; in the child, where the locks are free again: threads that slept on them are gone.
+ */
 HAK_COLD void hak_lock_fork_end(bool is_child);
 
 #endif

@@ -30,8 +30,8 @@ typedef enum hak_os_listen {
     HAK_OS_LISTEN_FAILED,
 } hak_os_listen_t;
 hak_os_listen_t hak_os_listen(const char *path, int *listener);
-/* A descriptor that keeps others who ask for it away from the folder of the path until it is
- * closed; -1: none. Waits for at most a fifth of a second. */
+/* Takes an advisory lock of the path's folder; returns the descriptor to close, -1: none. Waits for
+ * at most a fifth of a second. */
 int hak_os_lock_folder(const char *path);
 /* A socket has that path; links are not followed. */
 bool hak_os_find_socket(const char *path, hak_os_file_id_t *id);
@@ -50,7 +50,7 @@ bool hak_os_accept(int listener, int *peer);
 enum { HAK_OS_NOT_NOW = -1 };
 long hak_os_receive(int fd, char *buffer, size_t capacity);
 long hak_os_send(int fd, const char *data, size_t length);
-/* Closes the peer, who reads what was sent, and then the end. */
+/* Closes the connection; the peer can still read all that was sent, and then the end. */
 void hak_os_hang_up(int fd);
 /* A copy of a descriptor, of that number or above, which no exec keeps. -1: none. */
 int hak_os_copy_descriptor(int fd, int least);
@@ -60,8 +60,8 @@ bool hak_os_find_file(int fd, hak_os_file_id_t *id);
  * a device, or a pipe of that user. No link is followed, no pipe waited for. -1: none. */
 int hak_os_create_file(const char *path);
 void hak_os_close_file(int fd);
-/* hak_os_write without signals, SIGPIPE and that of the size of files; it waits for who reads,
- * until `due_ns`. false: it is not all written. */
+/* hak_os_write without SIGPIPE and SIGXFSZ; waits for the reader until `due_ns`. false: it is not
+ * all written. */
 bool hak_os_write_calmly(int fd, const char *data, size_t length, uint64_t due_ns);
 /* The calling thread gives up the capabilities it has and may get, but those that setuid and its
  * kin need: the C library calls these in all threads, and ends the process where only some may; and

@@ -28,7 +28,7 @@ enum {
     SOCKET_CLOSE_UNSHARE = 2, /* CLOSE_RANGE_UNSHARE: older headers lack it, as they lack the */
     SOCKET_CLOSE_RANGE = 436, /* call, which has this number everywhere */
     SOCKET_LOCK = 2 | 4,      /* LOCK_EX | LOCK_NB */
-    SOCKET_LOCK_TRIES = 20,   /* whoever may read the folder may keep its lock */
+    SOCKET_LOCK_TRIES = 20,   /* any reader of the folder may keep its lock */
     SOCKET_LOCK_NAP_NS = 10000000, /* program start waits a fifth of a second at most */
     SOCKET_DRAIN_BYTES = 4096,
     SOCKET_DRAINS = 64,
@@ -96,8 +96,8 @@ bool hak_os_is_deserted(const char *path) {
     return fd >= 0 && result == SOCKET_ECONNREFUSED;
 }
 
-/* Of descriptors, so it ends with the process. Where it cannot be had, by who may not read the
- * folder or because somebody keeps it, there is none. */
+/* A lock of a descriptor ends with the process. Without one, because the process may not read the
+ * folder or another keeps the lock, the caller goes on unlocked. */
 int hak_os_lock_folder(const char *path) {
     struct sockaddr_un address;
     const char *name = strrchr(path, '/');
@@ -122,7 +122,7 @@ int hak_os_lock_folder(const char *path) {
  *
  * The kernel shows every user for whom the user namespace of the caller has no ID as one and the
  * same, the overflow ID, which may be the ID of a mapped user as well: that of nobody, or of the
- * process itself. So that ID says who it is only where every user has an ID. Where /proc is missing
+ * process itself. So that ID names one user only where every user has an ID. Where /proc is missing
  * the overflow ID is taken for the kernel's default, and some user for one without an ID. */
 
 enum { USERS_OVERFLOW = 65534 };
@@ -165,8 +165,9 @@ static bool user_is_told(uid_t user) {
 
 /* --- the socket ------------------------------------------------------------------------------- */
 
-/* [thread] who listens: the program may change its root, and /proc be out of reach, while a user
- * namespace never loses an ID, and a process with two threads never gets another namespace. */
+/* [thread] the one that listens: the program may change its root, and /proc be out of reach, while
+ * a user namespace never loses an ID, and a process with two threads never gets another namespace.
+ */
 static bool socket_users_have_ids;
 
 /* The file gets the mode of the socket before: nobody else can connect in between. */
@@ -254,8 +255,8 @@ static bool file_is_own(long fd, const struct stat *status) {
             hak_syscall(SYS_fchmod, fd, status->st_mode & 07777, 0, 0, 0, 0) == 0);
 }
 
-/* A file that was there before may be another user's who may write into that folder, or have a
- * second name; only then it is emptied. Devices, as /dev/null, have no content of their own. */
+/* Empties a file that was there before only if no other user owns it and it has no second name:
+ * another user may write into that folder. Devices, as /dev/null, have no content of their own. */
 static bool file_prepare(long fd) {
     struct stat status = {0};
     bool is_known = hak_syscall(SYS_fstat, fd, (long)&status, 0, 0, 0, 0) == 0;
@@ -271,7 +272,7 @@ static bool file_prepare(long fd) {
 }
 
 /* A pipe that nobody reads from would make the opening wait, and one that is full the writing. A
- * new file is ours, whoever a file system says it belongs to. */
+ * new file is ours, whatever owner the file system shows. */
 int hak_os_create_file(const char *path) {
     enum { FLAGS = O_WRONLY | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY | O_NONBLOCK };
     long fd = hak_syscall(SYS_openat, AT_FDCWD, (long)path, FLAGS | O_CREAT | O_EXCL, 0600, 0, 0);

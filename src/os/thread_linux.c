@@ -95,8 +95,8 @@ void hak_os_sleep(uint64_t ns) {
     hak_os_wait_at_most(&never, 0, ns);
 }
 
-/* Those by which the C library cancels threads, and changes user IDs in all of them: who sends the
- * latter waits for every thread. */
+/* The C library cancels threads by the first, and changes user IDs in all of them by the second,
+ * whose sender waits for every thread. */
 enum { SIGNAL_CANCEL = 32, SIGNAL_SETXID = 33 };
 /* SIGSYS: a program may do for itself what it forbids itself; blocked, it ends the process. */
 enum { SIGNAL_FILTER = 31 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * A handler of SIGSEGV and SIGBUS in front of whatever the program has. By plain system calls, as
- * everything here: the C library may not be ready, or be asked by somebody who wraps it. A handler
+ * A handler of SIGSEGV and SIGBUS in front of the program's. Set by plain system calls: the C
+ * library may not be ready, or its functions may be wrapped by another library. A handler
  * that the program sets later replaces ours. */
 #include "base/counters.h"
 #include "os/optional.h"

@@ -17,12 +17,12 @@
 enum {
     LOOK_LEAST = 16 << 20,     /* of memory, in use or not, without which there is one look */
     LOOK_OVER_LEAST = 2 << 20, /* unused, without which it does not matter that there is too much */
-    /* Of the limit, what is left free: for what grows between two looks, and for others; and of
-     * that, what is left free whatever it costs. */
+    /* The part of the limit that stays free, for growth between two looks and for other processes;
+     * and the part of this reserve that stays free at any cost. */
     RESERVE_PART = 16,
     RESERVE_MOST = 1 << 30,
     RESERVE_HARD_PART = 4,
-    /* Of the limit, what would be left if nothing were unused. */
+    /* The part of the limit that would stay free if all unused memory were given back. */
     TIGHT_PART = 8,
     RELAXED_PART = 4,
     /* What may go until the next look: some milliseconds of work; halved by each step back. */
@@ -164,8 +164,9 @@ void hak_limit_tick(void) {
     }
     hak_footprint_t has;
     hak_large_footprint(&has);
-    bool is_over = has.all_bytes > most && has.unused_bytes + has.cached_bytes > LOOK_OVER_LEAST;
-    pause = is_over ? LOOK_OVER_NS : pause;
+    bool exceeds_limit =
+        has.all_bytes > most && has.unused_bytes + has.cached_bytes > LOOK_OVER_LEAST;
+    pause = exceeds_limit ? LOOK_OVER_NS : pause;
     if (now - looked >= pause && hak_cas_relaxed(&hak_limit.looked_ns, &looked, now)) {
         bool is_little = most != SIZE_MAX && has.all_bytes < LOOK_LEAST;
         hak_store_relaxed(&hak_limit.pause_ns, is_little ? LOOK_TIGHT_NS : limit_look(&has));

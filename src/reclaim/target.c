@@ -70,7 +70,7 @@ static bool spans_exceed(const hak_pool_t *pool, size_t bound, uint64_t now) {
  * rest. */
 static hak_purge_plan_t spans_plan(hak_pool_t *pool, bool is_turn, uint64_t now) {
     size_t bound = hak_retain_bytes(pool->in_use_bytes), keep = SIZE_MAX;
-    bool is_over = spans_exceed(pool, bound, now);
+    bool exceeds_bound = spans_exceed(pool, bound, now);
     if (is_turn) {
         hak_owner_forget_spared();
         size_t cut_low = hak_load_relaxed(&hak_target_cut_low_bytes);
@@ -79,8 +79,8 @@ static hak_purge_plan_t spans_plan(hak_pool_t *pool, bool is_turn, uint64_t now)
         keep = decay_keep(pool, hak_target_idle_bytes(pool->in_use_bytes));
         keep = hak_most(keep, HAK_UNIT_BYTES); /* 0 would unmap */
     }
-    keep = is_over ? hak_least(keep, bound / 4 * 3) : keep;
-    return (hak_purge_plan_t){.keep_bytes = keep, .is_exact = !is_over};
+    keep = exceeds_bound ? hak_least(keep, bound / 4 * 3) : keep;
+    return (hak_purge_plan_t){.keep_bytes = keep, .is_exact = !exceeds_bound};
 }
 
 void hak_target_spans(void) {

@@ -149,7 +149,7 @@ void hak_owner_unlock(hak_owner_t *owner) {
     hak_lock_unlock(&owner->lock);
 }
 
-/* The list is a ring for who goes round it. */
+/* The list is walked as a ring. */
 static hak_owner_t *owner_after(hak_owner_t *owner) {
     bool has_next = owner != NULL && owner->next != NULL;
     return has_next ? owner->next : hak_load_acquire(&hak_all_owners); /* pairs OWNERS */

@@ -55,7 +55,7 @@ enum { HAK_SLAB_SPARE = 8 };
 hak_slab_t *hak_slab_adopt(hak_owner_t *owner, unsigned sc);
 /* The same from any owner, to its last, when memory is out. */
 hak_slab_t *hak_slab_adopt_any(hak_owner_t *owner, unsigned sc);
-/* Visits `budget` owners, so that blocks freed to them become usable, whoever sleeps. */
+/* Drains `budget` owners, so that blocks freed to them become usable while their threads sleep. */
 void hak_owner_tend(unsigned budget);
 /* Takes everything that waits at any owner, and retires what is empty. */
 void hak_owner_collect(void);

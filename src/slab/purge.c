@@ -176,7 +176,7 @@ typedef struct look {
     unsigned count;
 } look_t;
 
-/* A list that leads astray is left to who uses it. */
+/* A list with a bad link is left to the call that uses it. */
 static void slab_copy_marks(const hak_slab_t *slab, uint64_t *marks) {
     const void *block = slab->free;
     for (uint32_t i = 0; i < (slab->carved + 63) / 64; i++) {

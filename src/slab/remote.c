@@ -32,8 +32,8 @@ void hak_remote_push(hak_slab_t *slab, const hak_batch_t *batch) {
         hak_link_set_below(batch->tail, below);
     } while (!hak_cas_release(&slab->remote, &below, list_on(batch, below))); /* pairs REMOTE-1 */
     if (below == 0) {
-        /* We made it non-empty, so we queue it (SLAB-7). The owner may have changed since: whoever
-         * takes it from a queue passes it on. */
+        /* We made it non-empty, so we queue it (SLAB-7). The owner may have changed since: an owner
+         * that drains a slab of another one passes it on. */
         queue_push(hak_load_acquire(&slab->owner), slab); /* pairs REMOTE-3 */
     }
     hak_set_unlocked_update(false);

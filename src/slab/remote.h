@@ -27,15 +27,15 @@ HAK_INLINE uint32_t hak_remote_blocks(uintptr_t remote) {
     return (uint32_t)(remote >> HAK_REMOTE_HEAD_BITS);
 }
 
-/* Hands a batch over. Any thread may call it, also one without a tcache. The batch's blocks count
- * as in use, which keeps the slab in existence until the owner has them. */
+/* Sends a batch to its owner. Any thread may call it, also one without a tcache. The batch's blocks
+ * count as in use, which keeps the slab in existence until the owner has them. */
 void hak_remote_push(hak_slab_t *slab, const hak_batch_t *batch);
 
 /* The owner takes what others gave back, at most `budget` slabs of its queue. true if any came. */
 bool hak_remote_drain(hak_owner_t *owner, unsigned budget);
 
-/* In the child of a fork: who pushed a batch may not have lived to queue the slab, and queues of
- * threads that are gone hold slabs of others. The caller has emptied every owner's queue. */
+/* In the child of a fork: a thread that is gone may have pushed a batch and not queued the slab,
+ * and queues may hold slabs of other owners. The caller has emptied every owner's queue. */
 void hak_remote_requeue_all(void);
 
 /* Whether something may be waiting. */

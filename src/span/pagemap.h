@@ -93,7 +93,7 @@ HAK_INLINE uint32_t hak_pagemap_get(uintptr_t base, const void *address) {
     return hak_pagemap_at(base, hak_pagemap_index(base, address));
 }
 
-/* For those who want more of the leaf than the entry. */
+/* The leaf, for callers that read more of it than the entry. */
 HAK_INLINE hak_pagemap_leaf_t *hak_pagemap_leaf(uintptr_t base, const void *address) {
     const uintptr_t *root = (const uintptr_t *)(base + sizeof(hak_pagemap_leaf_t));
     uint16_t index = (uint16_t)((uintptr_t)address >> HAK_PAGEMAP_LEAF_LOG2);

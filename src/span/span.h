@@ -8,8 +8,8 @@
  * Invariants, all under HAK_LOCK_SPAN:
  *   SPAN-1  A unit is free (bit in free_units), belongs to exactly one span, or is being purged (in
  *           leaving_units, or all of the superslab is about to be unmapped).
- *   SPAN-2  A clean unit (bit in clean_units) reads as zero. The bit survives allocation: whoever
- *           frees the span says how many leading units it wrote to.
+ *   SPAN-2  A clean unit (bit in clean_units) reads as zero. The bit survives allocation: the
+ *           free of the span says how many leading units were written to.
  *   SPAN-3  unused_dirty_units of the process == sum of popcount(free & ~clean), less what a purge
  *           in progress holds.
  *   SPAN-4  fit[n] has for every superslab the length of its longest free run that begins at a
@@ -48,7 +48,7 @@ struct hak_superslab {
     hak_superslab_t *next;       /* [lock SPAN] list of spare records */
     /* [atomic] of each unit of a slab: units to the slab's first, whose record is the slab's */
     HAK_LINE_ALIGNED uint8_t units_to_first[HAK_SUPERSLAB_UNITS];
-    hak_unit_record_t unit[HAK_SUPERSLAB_UNITS]; /* of whoever holds the span */
+    hak_unit_record_t unit[HAK_SUPERSLAB_UNITS]; /* of the layer that uses the span */
 };
 
 struct hak_span {

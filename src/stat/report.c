@@ -17,7 +17,7 @@ typedef struct figure_walk {
     hak_figure_group_t group;
 } figure_walk_t;
 
-/* By single values: as a record each would have a place of its own in the stack of who calls. */
+/* By single values: each record would take stack of its own in the caller. */
 static HAK_NOINLINE void figure(const figure_walk_t *walk, const char *name, const char *key,
                                 const char *metric, const char *text, uint64_t value) {
     const hak_figure_t figure = {walk->group, name, key, metric, text, value};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The report at exit for people who did not ask for figures: five lines. */
+ * The short report at exit: five lines. */
 #include "base/knobs.h"
 #include "os/optional.h"
 #include "stat/report.h"

@@ -134,7 +134,7 @@ typedef enum hak_report {
     HAK_REPORT_MAP,          /* what units are used for: docs/schema/map.schema.json */
 } hak_report_t;
 
-/* How every report in JSON begins, up to who the process is: the rest follows a comma. */
+/* The head of every report in JSON, with the process's ID: the rest follows a comma. */
 void hak_report_head(const hak_sink_t *sink);
 /* Collects, then writes: no lock is held while the sink is written to. */
 void hak_stat_report(hak_report_t report, const hak_sink_t *sink);

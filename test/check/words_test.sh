@@ -14,7 +14,7 @@ mkdir -p "$work/src/slab" "$work/docs/experiments"
 refused() {
     rm -f "$work/src/slab/slab.c" "$work/docs/page.md" "$work/README.md"
     printf '%s\n' "$2" >"$work/$1"
-    printf '%s\n%s\n' "$words" "$page_words" >"$work/docs/experiments/0001-page.md"
+    printf '%s\n' "$words" >"$work/docs/experiments/0001-page.md"
     cp "$work/docs/experiments/0001-page.md" "$work/CHANGELOG.md"
     status=0
     "$python" "$root/tools/check_words.py" --root "$work" >"$work/out" 2>&1 || status=$?
@@ -26,7 +26,7 @@ refused() {
     fi
 }
 
-# One a line, in the order of the checker's tables.
+# One a line, in the order of the checker's table.
 words='the hunting of a block
 hak_fast_stays()
 see rare.c
@@ -37,8 +37,8 @@ hak_slow_malloc_medium(size)
 superslab->back[unit]
 large/resident.c
 life/next.c
-policy/policy.h'
-page_words='midway in a change
+policy/policy.h
+midway in a change
 the guest has none
 it spills the bin
 the next allocator
@@ -46,18 +46,15 @@ blocks are handed over
 who finds it taken'
 
 patterns=$("$python" "$root/tools/check_words.py" --list | wc -l)
-examples=$(printf '%s\n%s\n' "$words" "$page_words" | wc -l)
+examples=$(printf '%s\n' "$words" | wc -l)
 [ "$patterns" -eq "$examples" ] || {
     echo "FAIL: $patterns patterns, $examples examples"
     failed=1
 }
-in_words=$(printf '%s\n' "$words" | wc -l)
-for file in docs/page.md README.md; do
-    refused $file "$words" "$in_words"
-    refused $file "$page_words" $((examples - in_words))
+for file in src/slab/slab.c docs/page.md README.md; do
+    refused $file "$words" "$examples"
 done
-refused src/slab/slab.c "$words" "$in_words"
-refused src/slab/slab.c "$page_words" 0
-refused src/slab/slab.c 'find_free.c searches; hak_owner_lock(owner); a cold path; callback[0]' 0
+refused src/slab/slab.c '/* for who reads it: whoever comes, and others who come */' 2
+refused src/slab/slab.c 'find_free.c searches; hak_owner_lock(owner); a cold path; callback[0]; in_unlocked_update; guest_use' 0
 refused docs/page.md 'Flush the bin of the fallback tcache; event guest_use.' 0
 exit $failed

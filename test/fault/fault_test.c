@@ -99,7 +99,7 @@ static void expect_no_block_lost(void) {
     hak_snapshot_t snapshot;
     hak_audit_t audit;
     uint64_t out = 0;
-    hak_malloc_trim(0); /* the second time: what the first handed over to parked owners */
+    hak_malloc_trim(0); /* the second time: the first sent blocks to parked owners */
     hak_stat_collect(&snapshot);
     hak_audit_walk(&audit);
     for (unsigned sc = 0; sc < HAK_SC_COUNT; sc++) {

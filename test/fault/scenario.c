@@ -137,7 +137,7 @@ static unsigned run_resize(void) {
     return refusals;
 }
 
-/* --- threads that start, allocate, hand over and exit
+/* --- threads that start, allocate, pass blocks on and exit
  * ---------------------------------------------- */
 
 static void *handed[4][64];

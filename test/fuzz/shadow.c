@@ -91,7 +91,7 @@ void shadow_expect_sound(void) {
 void fuzz_operations_rest(void) {
     hak_snapshot_t snapshot;
     hak_malloc_trim(0);
-    hak_malloc_trim(0); /* what the first handed over to parked owners */
+    hak_malloc_trim(0); /* the first sent blocks to parked owners */
     shadow_expect_sound();
     hak_stat_collect(&snapshot);
     FUZZ_EXPECT(snapshot.in_use_bytes == 0 && snapshot.large_count == 0);

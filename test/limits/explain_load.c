@@ -95,7 +95,7 @@ static void caches(void) {
 }
 
 /* Threads take in turn; then each one's follower, which has another owner, frees. It never ticks so
- * often that it looks at the clock, so nobody collects what it hands over. */
+ * often that it looks at the clock, so nobody drains what it sends. */
 enum { PAIRS = 16, PAIR_BLOCKS = 5120, PAIR_BLOCK_BYTES = 504 };
 
 static void *remote_thread(void *number) {

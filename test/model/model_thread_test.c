@@ -174,7 +174,7 @@ int main(int argc, char **argv) {
     drop_all(count);
     hak_free(decoy);
     hak_malloc_trim(0);
-    hak_malloc_trim(0); /* what the first handed over to parked owners */
+    hak_malloc_trim(0); /* the first sent blocks to parked owners */
     expect_at_rest(&run, true);
     printf("%llu operations\n", (unsigned long long)(ops * count));
     return 0;

@@ -62,7 +62,7 @@ static void links_free(link_t **list) {
     }
 }
 
-static void *guest(void *argument) {
+static void *sleeper(void *argument) {
     uint64_t state = seed * 0x9e3779b97f4a7c15u + (uintptr_t)argument + 1;
     link_t *kept = NULL, *burst = NULL;
     size_t live = 0;
@@ -80,7 +80,7 @@ static void *guest(void *argument) {
 static void sleepers_cost_no_more_than_known(void) {
     static pthread_t threads[THREADS_MAX];
     size_t before = expect_rss_bytes();
-    threads_start(threads, thread_count, guest, 0);
+    threads_start(threads, thread_count, sleeper, 0);
     gate_await(&sleepers, thread_count);
     size_t asleep = expect_rss_bytes();
     gate_activity(activity_ms);

@@ -54,7 +54,7 @@ static void *sleeper(void *argument) {
     return NULL;
 }
 
-/* Falls asleep, too, with whatever it has not handed over yet. */
+/* Falls asleep, too, with all that it has not flushed yet. */
 static void *freer(void *argument) {
     for (size_t i = (uintptr_t)argument; i < sleeper_count; i += FREERS) {
         pile_free(&piles[i]);

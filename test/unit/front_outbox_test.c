@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Outboxes: when they are handed over, and that they serve the thread itself. */
+ * Outboxes: when they are flushed, and that they serve the thread itself. */
 #include "base/knobs.h"
 #include "hakmem/hakmem.h"
 #include "unit/front.h"
@@ -30,7 +30,7 @@ static void **foreign_blocks(void) {
     return block;
 }
 
-static void outbox_is_handed_over_at_a_quarter_of_the_bound(void **state) {
+static void outbox_is_flushed_at_a_quarter_of_the_bound(void **state) {
     (void)state;
     void **block = foreign_blocks();
     hak_tcache_t *tcache = self();
@@ -75,7 +75,7 @@ static void outboxes_hold_no_more_than_their_bound(void **state) {
     hak_outbox_flush(self());
 }
 
-enum { FEW_CLASSES = 9, EACH = 255 }; /* of 16 to 144 bytes; an outbox is handed over at 256 */
+enum { FEW_CLASSES = 9, EACH = 255 }; /* of 16 to 144 bytes; an outbox is flushed at 256 */
 
 static void *make_blocks_of_classes(void *context) {
     void **block = context;
@@ -86,7 +86,7 @@ static void *make_blocks_of_classes(void *context) {
 }
 
 /* What a call may have to sort: the smallest blocks are the most (docs/worst-cases.md). */
-static void outboxes_hold_no_more_blocks_than_a_call_sorts(void **state) {
+static void outboxes_hold_no_more_blocks_than_a_call_flushes(void **state) {
     (void)state;
     static void *block[FEW_CLASSES * EACH];
     pthread_t thread;
@@ -145,7 +145,7 @@ static void outbox_serves_a_refill(void **state) {
     assert_int_equal(audit().cached_blocks, 0);
 }
 
-static void outbox_is_handed_over_at_a_tick(void **state) {
+static void outbox_is_flushed_at_a_tick(void **state) {
     (void)state;
     void **block = foreign_blocks();
     hak_tcache_t *tcache = self();
@@ -161,11 +161,11 @@ static void outbox_is_handed_over_at_a_tick(void **state) {
 }
 
 static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(outbox_is_handed_over_at_a_quarter_of_the_bound),
+    cmocka_unit_test(outbox_is_flushed_at_a_quarter_of_the_bound),
     cmocka_unit_test(outboxes_hold_no_more_than_their_bound),
-    cmocka_unit_test(outboxes_hold_no_more_blocks_than_a_call_sorts),
+    cmocka_unit_test(outboxes_hold_no_more_blocks_than_a_call_flushes),
     cmocka_unit_test(outbox_serves_a_refill),
-    cmocka_unit_test(outbox_is_handed_over_at_a_tick),
+    cmocka_unit_test(outbox_is_flushed_at_a_tick),
 };
 
 UNIT_MAIN(tests)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Tcaches: attach, flush, detach, capacities, guest. */
+ * Tcaches: attach, flush, detach, capacities, fallback. */
 #include "base/knobs.h"
 #include "hakmem/hakmem.h"
 #include "os/lock.h"
@@ -50,9 +50,9 @@ static void entries_of_own_slabs_alone_are_owned(void **state) {
             UNIT_EXPECT(!owns(empty, entry), "%#x", entry);
         }
     }
-    hak_tcache_t *guest = hak_tcache_fallback_lock();
-    assert_true(owns(guest, hak_sc_entry(guest->tag, SC_65536)));
-    assert_false(owns(empty, hak_sc_entry(guest->tag, SC_65536)));
+    hak_tcache_t *fallback = hak_tcache_fallback_lock();
+    assert_true(owns(fallback, hak_sc_entry(fallback->tag, SC_65536)));
+    assert_false(owns(empty, hak_sc_entry(fallback->tag, SC_65536)));
     hak_tcache_fallback_unlock();
 }
 
@@ -177,12 +177,12 @@ static void exit_hands_the_outbox_over(void **state) {
     audit();
 }
 
-static void guest_serves_and_gets_back(void **state) {
+static void fallback_serves_and_gets_back(void **state) {
     (void)state;
-    hak_tcache_t *guest = hak_tcache_fallback_lock();
-    assert_int_equal(guest->tag, guest->home->tag);
-    hak_owner_t *owner = hak_tcache_lock_home(guest);
-    assert_ptr_equal(owner, guest->home);
+    hak_tcache_t *fallback = hak_tcache_fallback_lock();
+    assert_int_equal(fallback->tag, fallback->home->tag);
+    hak_owner_t *owner = hak_tcache_lock_home(fallback);
+    assert_ptr_equal(owner, fallback->home);
     assert_int_equal(owner->lock.is_taken, 1);
     hak_blocks_t blocks = hak_slab_refill(owner, SC_64, UINT32_MAX);
     assert_true(blocks.count > 0);
@@ -205,17 +205,17 @@ static void guest_serves_and_gets_back(void **state) {
     audit();
 }
 
-/* TCACHE-1: the guest is no thread, and counts nowhere, wherever it moves. */
-static void guest_that_moves_leaves_the_users_alone(void **state) {
+/* TCACHE-1: the fallback tcache is no thread, and counts as no user, wherever it moves. */
+static void fallback_that_moves_leaves_the_users_alone(void **state) {
     (void)state;
     hak_owner_t *first = hak_owner_start();
-    hak_tcache_t *guest = hak_tcache_fallback_lock();
+    hak_tcache_t *fallback = hak_tcache_fallback_lock();
     uint32_t users = first->users;
-    assert_ptr_equal(guest->home, first);
+    assert_ptr_equal(fallback->home, first);
     hak_store_relaxed(&first->lock.is_taken, 1); /* somebody keeps it */
-    hak_owner_t *other = hak_tcache_lock_home(guest);
+    hak_owner_t *other = hak_tcache_lock_home(fallback);
     assert_ptr_not_equal(other, first);
-    assert_ptr_equal(guest->home, other);
+    assert_ptr_equal(fallback->home, other);
     hak_owner_unlock(other);
     hak_store_relaxed(&first->lock.is_taken, 0);
     hak_tcache_fallback_unlock();
@@ -230,8 +230,8 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(flush_empties_bins_into_slabs),
     cmocka_unit_test(tcache_of_an_exited_thread_is_taken_over),
     cmocka_unit_test(exit_hands_the_outbox_over),
-    cmocka_unit_test(guest_serves_and_gets_back),
-    cmocka_unit_test(guest_that_moves_leaves_the_users_alone),
+    cmocka_unit_test(fallback_serves_and_gets_back),
+    cmocka_unit_test(fallback_that_moves_leaves_the_users_alone),
 };
 
 UNIT_MAIN(tests)

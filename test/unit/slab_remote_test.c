@@ -216,7 +216,7 @@ static void slab_missing_from_every_queue_is_queued_again(void **state) {
 
 enum { STRANGERS = 3, PER_STRANGER = 4000 };
 
-static void *inbox[STRANGERS][PER_STRANGER]; /* [atomic] NULL: not handed over yet */
+static void *inbox[STRANGERS][PER_STRANGER]; /* [atomic] NULL: not passed on yet */
 
 static void *stranger(void *context) {
     void **own = context;

@@ -155,7 +155,7 @@ static void *free_blocks(void *blocks) {
     return NULL;
 }
 
-/* The thread ends, so everything it freed has been handed over. */
+/* The thread ends, so everything it freed has been flushed. */
 static void blocks_that_nobody_received_count_as_on_their_way(void **state) {
     (void)state;
     enum { COUNT = 400, BYTES = 504 };
