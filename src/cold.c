@@ -36,7 +36,7 @@
 #include "stat/report_summary.c"
 #include "stat/report_text.c"
 #include "stat/report_xml.c"
-#include "stat/residence.c"
+#include "stat/rss.c"
 
 #include "api/dlopen.c"
 #include "api/entry.c"

@@ -4,7 +4,7 @@
  * whose caches hold most. docs/schema/explain.schema.json says what the JSON looks like. */
 #include "base/knobs.h"
 #include "stat/report.h"
-#include "stat/residence.h"
+#include "stat/rss.h"
 
 #define HAK_CAUSE(name, title, advice) {#name, title, advice},
 static const struct explain_cause {
@@ -17,7 +17,7 @@ static const struct explain_cause {
 enum { EXPLAIN_THREADS = 16, EXPLAIN_TEXT = 1536, EXPLAIN_NOTES = 4 };
 
 typedef struct explain {
-    hak_residence_t residence;
+    hak_rss_t rss;
     const hak_thread_stats_t *thread[EXPLAIN_THREADS]; /* those that hold most, most first */
     unsigned thread_count;
     hak_cause_t order[HAK_CAUSE_COUNT]; /* largest first */
@@ -50,8 +50,8 @@ static void explain_make(explain_t *explain, const hak_snapshot_t *snapshot,
             explain_thread(explain, &threads->thread[i]);
         }
     }
-    hak_residence_look(&explain->residence, snapshot);
-    const uint64_t *bytes = explain->residence.bytes;
+    hak_rss_measure(&explain->rss, snapshot);
+    const uint64_t *bytes = explain->rss.bytes;
     for (unsigned cause = 0; cause < HAK_CAUSE_COUNT; cause++) {
         unsigned at = cause;
         for (; at > 0 && bytes[explain->order[at - 1]] < bytes[cause]; at--) {
@@ -59,8 +59,8 @@ static void explain_make(explain_t *explain, const hak_snapshot_t *snapshot,
         }
         explain->order[at] = (hak_cause_t)cause;
     }
-    uint64_t rss = explain->residence.rss_bytes;
-    explain->whole = rss != 0 ? rss : hak_residence_sum(&explain->residence);
+    uint64_t rss = explain->rss.rss_bytes;
+    explain->whole = rss != 0 ? rss : hak_rss_sum(&explain->rss);
 }
 
 /* --- in words --------------------------------------------------------------------------------- */
@@ -106,8 +106,8 @@ static void put_percent(hak_text_t *text, const explain_t *explain, uint64_t byt
 }
 
 static void put_part(const explain_t *explain, hak_text_t *text, hak_cause_t cause) {
-    uint64_t bytes = explain->residence.bytes[cause];
-    const struct hak_cause_class *most = &explain->residence.most[cause];
+    uint64_t bytes = explain->rss.bytes[cause];
+    const struct hak_cause_class *most = &explain->rss.most[cause];
     hak_put_size(text, bytes);
     hak_text_str(text, " (");
     put_percent(text, explain, bytes);
@@ -123,7 +123,7 @@ static const char anonymous_name[] =
     "stacks of threads, or what the program maps itself (Python's small objects: "
     "PYTHONMALLOC=malloc)";
 
-static void put_others(const hak_residence_t *residence, hak_text_t *text) {
+static void put_others(const hak_rss_t *rss, hak_text_t *text) {
     static const char *const names[HAK_OS_MAPPING_KINDS] = {
         [HAK_OS_MAPPING_FILE] = "files, such as programs and libraries",
         [HAK_OS_MAPPING_SHARED] = "memory shared between processes",
@@ -133,18 +133,18 @@ static void put_others(const hak_residence_t *residence, hak_text_t *text) {
     };
     unsigned most = 0;
     for (unsigned kind = 1; kind < HAK_OS_MAPPING_KINDS; kind++) {
-        most = residence->other[kind] > residence->other[most] ? kind : most;
+        most = rss->other[kind] > rss->other[most] ? kind : most;
     }
-    if (residence->other[most] != 0) {
+    if (rss->other[most] != 0) {
         hak_text_format(text, ", most of it %s, ", names[most]);
-        hak_put_size(text, residence->other[most]);
+        hak_put_size(text, rss->other[most]);
     }
 }
 
 /* What there is to gain at once. */
-static void put_returnable(const hak_residence_t *residence, hak_text_t *text, hak_cause_t cause) {
-    uint64_t bytes = residence->bytes[cause], returnable = residence->returnable[cause];
-    if (returnable == HAK_RESIDENCE_UNKNOWN) {
+static void put_returnable(const hak_rss_t *rss, hak_text_t *text, hak_cause_t cause) {
+    uint64_t bytes = rss->bytes[cause], returnable = rss->returnable[cause];
+    if (returnable == HAK_RSS_UNKNOWN) {
         return;
     }
     if (returnable == bytes) {
@@ -167,18 +167,18 @@ static void put_returnable(const hak_residence_t *residence, hak_text_t *text, h
 
 static void put_sentences(const explain_t *explain, hak_text_t *text) {
     hak_cause_t first = explain->order[0];
-    hak_text_str(text, explain->residence.rss_bytes != 0 ? "RSS is " : "Known to be resident are ");
+    hak_text_str(text, explain->rss.rss_bytes != 0 ? "RSS is " : "Known to be resident are ");
     hak_put_size(text, explain->whole);
     hak_text_str(text, ". The largest part, ");
     put_part(explain, text, first);
     if (first == HAK_CAUSE_others) {
-        put_others(&explain->residence, text);
+        put_others(&explain->rss, text);
         hak_text_format(text, ": %s. Of the rest the largest part, ", causes[first].advice);
         first = explain->order[1];
         put_part(explain, text, first);
     }
     hak_text_format(text, ": %s.", causes[first].advice);
-    put_returnable(&explain->residence, text, first);
+    put_returnable(&explain->rss, text, first);
 }
 
 static hak_text_t sentences(const explain_t *explain, char *buffer) {
@@ -190,20 +190,20 @@ static hak_text_t sentences(const explain_t *explain, char *buffer) {
 
 /* What could not be found out; returns how many. */
 static unsigned notes(const explain_t *explain, const char *note[EXPLAIN_NOTES]) {
-    const hak_residence_t *residence = &explain->residence;
+    const hak_rss_t *rss = &explain->rss;
     unsigned count = 0;
     if (hak_load_relaxed(&hak_knobs.force_libc)) {
         note[count++] = HAK_FORCED_NOTE;
     }
-    if (!residence->is_listed) {
+    if (!rss->is_listed) {
         note[count++] = "no memory for a list of what is the allocator's: it counts as others'";
     }
-    if (!residence->is_looked_at) {
+    if (!rss->is_looked_at) {
         note[count++] = "the kernel does not tell what is resident: what is mapped counts";
     }
-    if (residence->rss_bytes == 0) {
+    if (rss->rss_bytes == 0) {
         note[count++] = "the kernel does not tell RSS: memory of others is not known";
-    } else if (!residence->is_told) {
+    } else if (!rss->is_told) {
         note[count++] = "the kernel does not tell what is resident of each mapping: what causes "
                         "leave of RSS counts as others'";
     }
@@ -226,15 +226,15 @@ static void explain_text(const hak_sink_t *sink, const explain_t *explain) {
     text_line(sink, &text);
     for (unsigned i = 0; i < HAK_CAUSE_COUNT; i++) {
         hak_cause_t cause = explain->order[i];
-        uint64_t bytes = explain->residence.bytes[cause];
+        uint64_t bytes = explain->rss.bytes[cause];
         hak_text_init(&text, buffer, EXPLAIN_TEXT);
         hak_text_format(&text, "%s: ", causes[cause].name);
         hak_put_size(&text, bytes);
         hak_text_str(&text, ", ");
         put_percent(&text, explain, bytes);
         hak_text_format(&text, ": %s", causes[cause].title);
-        uint64_t returnable = explain->residence.returnable[cause];
-        if (returnable != HAK_RESIDENCE_UNKNOWN && returnable != 0) {
+        uint64_t returnable = explain->rss.returnable[cause];
+        if (returnable != HAK_RSS_UNKNOWN && returnable != 0) {
             hak_text_str(&text, "; malloc_trim(0) returns ");
             hak_put_size(&text, returnable);
         }
@@ -254,10 +254,10 @@ static void json_causes(const hak_sink_t *sink, const explain_t *explain) {
     hak_sink_format(sink, ",\n\"causes\":[");
     for (unsigned i = 0; i < HAK_CAUSE_COUNT; i++) {
         hak_cause_t cause = explain->order[i];
-        uint64_t returnable = explain->residence.returnable[cause];
+        uint64_t returnable = explain->rss.returnable[cause];
         hak_sink_format(sink, "%s\n{\"name\":\"%s\",\"bytes\":%l,", i == 0 ? "" : ",",
-                        causes[cause].name, explain->residence.bytes[cause]);
-        if (returnable != HAK_RESIDENCE_UNKNOWN) {
+                        causes[cause].name, explain->rss.bytes[cause]);
+        if (returnable != HAK_RSS_UNKNOWN) {
             hak_sink_format(sink, "\"returnable_bytes\":%l,", returnable);
         }
         hak_sink_format(sink, "\"title\":\"%s\",\"advice\":\"%s\"}", causes[cause].title,
@@ -272,7 +272,7 @@ static void explain_json(const hak_sink_t *sink, const explain_t *explain) {
     hak_text_t text = sentences(explain, buffer);
     hak_report_head(sink);
     hak_sink_format(sink, ",\n\"rss_bytes\":%l,\"sum_bytes\":%l,\"first\":\"%s\",\n\"text\":\"",
-                    explain->residence.rss_bytes, hak_residence_sum(&explain->residence),
+                    explain->rss.rss_bytes, hak_rss_sum(&explain->rss),
                     causes[explain->order[0]].name);
     sink->put(sink->context, text.data, text.length);
     hak_sink_format(sink, "\"");

@@ -9,20 +9,20 @@
 #include "front/fast.h"
 #include "large/large.h"
 #include "os/optional.h"
-#include "stat/residence.h"
+#include "stat/rss.h"
 #include "unit/report.h"
 
 #include <pthread.h>
 
 enum { MIB = 1 << 20 };
 
-static hak_residence_t residence;
+static hak_rss_t rss;
 
 static uint64_t look(hak_cause_t cause) {
     static hak_snapshot_t snapshot;
     hak_stat_collect(&snapshot);
-    hak_residence_look(&residence, &snapshot);
-    return residence.bytes[cause];
+    hak_rss_measure(&rss, &snapshot);
+    return rss.bytes[cause];
 }
 
 static int begin(void **state) {
@@ -49,10 +49,10 @@ static void causes_sum_to_rss(void **state) {
         block[i] = memset(hak_malloc(bytes), 1, bytes);
     }
     look(HAK_CAUSE_live);
-    uint64_t sum = hak_residence_sum(&residence);
-    assert_true(residence.is_told && residence.is_listed && residence.is_looked_at);
-    UNIT_EXPECT(sum > residence.rss_bytes / 50 * 49 && sum < residence.rss_bytes / 50 * 51,
-                "%llu of %llu", (unsigned long long)sum, (unsigned long long)residence.rss_bytes);
+    uint64_t sum = hak_rss_sum(&rss);
+    assert_true(rss.is_told && rss.is_listed && rss.is_looked_at);
+    UNIT_EXPECT(sum > rss.rss_bytes / 50 * 49 && sum < rss.rss_bytes / 50 * 51, "%llu of %llu",
+                (unsigned long long)sum, (unsigned long long)rss.rss_bytes);
     for (size_t i = 0; i < UNIT_COUNT(block); i++) {
         hak_free(block[i]);
     }
@@ -72,10 +72,10 @@ static void huge_block_counts_as_far_as_it_was_written_to(void **state) {
     }
     assert_int_equal(sum, 0);
     assert_int_equal(look(HAK_CAUSE_live), before + 3 * MIB);
-    uint64_t retained = residence.bytes[HAK_CAUSE_retained_dirty];
+    uint64_t retained = rss.bytes[HAK_CAUSE_retained_dirty];
     hak_free(block);
     assert_true(look(HAK_CAUSE_retained_dirty) >= retained + 3 * MIB);
-    assert_int_equal(residence.bytes[HAK_CAUSE_live], before);
+    assert_int_equal(rss.bytes[HAK_CAUSE_live], before);
     hak_malloc_trim(0);
     assert_int_equal(look(HAK_CAUSE_retained_dirty), retained);
 }
@@ -84,24 +84,23 @@ static void blocks_beside_one_in_use_count_as_free(void **state) {
     (void)state;
     enum { COUNT = 2048, BYTES = 1000 };
     static char *block[COUNT];
-    uint64_t live = look(HAK_CAUSE_live) + residence.bytes[HAK_CAUSE_slack];
-    uint64_t free = residence.bytes[HAK_CAUSE_slab_free];
+    uint64_t live = look(HAK_CAUSE_live) + rss.bytes[HAK_CAUSE_slack];
+    uint64_t free = rss.bytes[HAK_CAUSE_slab_free];
     for (size_t i = 0; i < COUNT; i++) {
         block[i] = memset(hak_malloc(BYTES), 1, BYTES);
     }
     hak_collect_thread();
-    assert_int_equal(look(HAK_CAUSE_live) + residence.bytes[HAK_CAUSE_slack], live + COUNT * 1024);
-    assert_in_range(residence.bytes[HAK_CAUSE_slack] / COUNT, 1024 - BYTES - 1, 1024 - BYTES);
+    assert_int_equal(look(HAK_CAUSE_live) + rss.bytes[HAK_CAUSE_slack], live + COUNT * 1024);
+    assert_in_range(rss.bytes[HAK_CAUSE_slack] / COUNT, 1024 - BYTES - 1, 1024 - BYTES);
     for (size_t i = 0; i < COUNT; i++) {
         if (i % 4 != 0) {
             hak_free(block[i]);
         }
     }
     hak_collect_thread();
-    assert_int_equal(look(HAK_CAUSE_live) + residence.bytes[HAK_CAUSE_slack],
-                     live + COUNT / 4 * 1024);
-    assert_true(residence.bytes[HAK_CAUSE_slab_free] >= free + COUNT / 4 * 3 * 1024);
-    assert_int_equal(residence.most[HAK_CAUSE_slab_free].block_bytes, 1024);
+    assert_int_equal(look(HAK_CAUSE_live) + rss.bytes[HAK_CAUSE_slack], live + COUNT / 4 * 1024);
+    assert_true(rss.bytes[HAK_CAUSE_slab_free] >= free + COUNT / 4 * 3 * 1024);
+    assert_int_equal(rss.most[HAK_CAUSE_slab_free].block_bytes, 1024);
     for (size_t i = 0; i < COUNT; i += 4) {
         hak_free(block[i]);
     }
@@ -118,7 +117,7 @@ static void what_a_trim_returns_is_told_before(void **state) {
         }
         hak_malloc_trim(0);
         look(HAK_CAUSE_slab_free);
-        assert_int_equal(residence.returnable[HAK_CAUSE_slab_free], 0);
+        assert_int_equal(rss.returnable[HAK_CAUSE_slab_free], 0);
         for (size_t i = 0; i < COUNT; i++) {
             if (((uintptr_t)block[i] / 1024) % every != 0) {
                 hak_free(block[i]);
@@ -126,20 +125,20 @@ static void what_a_trim_returns_is_told_before(void **state) {
         }
         hak_collect_thread();
         uint64_t before = look(HAK_CAUSE_slab_free);
-        uint64_t returnable = residence.returnable[HAK_CAUSE_slab_free];
+        uint64_t returnable = rss.returnable[HAK_CAUSE_slab_free];
         assert_in_range(returnable, every == 4 ? 0 : COUNT / 8 * 4096 - (1 << 16),
                         every == 4 ? 0 : COUNT / 8 * 4096 + (1 << 16));
         hak_owner_t *owner = hak_tcache_self(hak_pagemap_base())->home;
         assert_true(hak_lock_try(&owner->lock)); /* busy: it cannot be told, and is not nothing */
         assert_int_equal(look(HAK_CAUSE_slab_free), before);
-        assert_true(residence.returnable[HAK_CAUSE_slab_free] == HAK_RESIDENCE_UNKNOWN);
+        assert_true(rss.returnable[HAK_CAUSE_slab_free] == HAK_RSS_UNKNOWN);
         hak_lock_unlock(&owner->lock);
         const char *text = report_take(HAK_REPORT_EXPLAIN_JSON);
         text = strstr(text, "{\"name\":\"slab_free\"");
         assert_int_equal(report_number(text, "\"returnable_bytes\":"), returnable);
         hak_malloc_trim(0);
         assert_int_equal(look(HAK_CAUSE_slab_free), before - returnable);
-        assert_int_equal(residence.returnable[HAK_CAUSE_slab_free], 0);
+        assert_int_equal(rss.returnable[HAK_CAUSE_slab_free], 0);
         for (size_t i = 0; i < COUNT; i++) {
             if (((uintptr_t)block[i] / 1024) % every == 0) {
                 hak_free(block[i]);
@@ -207,9 +206,9 @@ static void without_proc_the_sum_is_what_is_ours(void **state) {
     (void)state;
     hak_os_fault_plan(HAK_OS_CALL_READ, 0, 1u << 30);
     look(HAK_CAUSE_others);
-    assert_int_equal(residence.rss_bytes, 0);
-    assert_int_equal(residence.bytes[HAK_CAUSE_others], 0);
-    assert_true(residence.bytes[HAK_CAUSE_metadata] != 0 && !residence.is_told);
+    assert_int_equal(rss.rss_bytes, 0);
+    assert_int_equal(rss.bytes[HAK_CAUSE_others], 0);
+    assert_true(rss.bytes[HAK_CAUSE_metadata] != 0 && !rss.is_told);
     expect_note("memory of others is not known");
     hak_os_fault_clear();
 }
@@ -223,8 +222,8 @@ static void without_mappings_the_rest_is_others(void **state) {
     (void)state;
     hak_os_fault_files(empty_smaps);
     look(HAK_CAUSE_others);
-    assert_true(residence.rss_bytes != 0 && residence.bytes[HAK_CAUSE_others] != 0);
-    assert_int_equal(hak_residence_sum(&residence), residence.rss_bytes);
+    assert_true(rss.rss_bytes != 0 && rss.bytes[HAK_CAUSE_others] != 0);
+    assert_int_equal(hak_rss_sum(&rss), rss.rss_bytes);
     expect_note("counts as others");
     hak_os_fault_files(NULL);
 }
@@ -233,7 +232,7 @@ static void without_a_list_all_is_others(void **state) {
     (void)state;
     hak_os_fault_plan(HAK_OS_CALL_MAP, 0, 1u << 30);
     look(HAK_CAUSE_others);
-    assert_int_equal(residence.bytes[HAK_CAUSE_others], residence.rss_bytes);
+    assert_int_equal(rss.bytes[HAK_CAUSE_others], rss.rss_bytes);
     expect_note("no memory for a list");
     const char *text = report_take(HAK_REPORT_MAP);
     report_expect_json(text);

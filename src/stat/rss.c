@@ -1,31 +1,31 @@
 /* SPDX-License-Identifier: MIT
  *
- * Everything of ours that is resident gets a cause; what the kernel counts besides is others'.
+ * RSS by cause. Each resident page of ours gets a cause; the rest of RSS belongs to others.
  *
- * The two are found independently: causes by asking what is resident of each slab, block and table,
- * others by taking what is ours off each mapping of the process. So the sum of all causes meets RSS
- * only if nothing was missed or counted twice. Figures are estimates while threads work; nothing is
- * locked but as long as a list is copied. */
-#include "stat/residence.h"
+ * Two measurements are independent: causes by the resident pages of each slab, block and table,
+ * others by the size of each mapping of the process without our pages. So the sum of all causes
+ * meets RSS only if no page is missed or counted twice. Figures are estimates while threads work; a
+ * lock is held only while a list is copied. */
+#include "stat/rss.h"
 
-typedef struct class_residence {
-    uint64_t used_blocks;          /* in the program's hands, in caches or on the way */
+typedef struct class_rss {
+    uint64_t used_blocks;          /* the program's, in caches or on their way to owners */
     uint64_t used, free, uncarved; /* resident bytes */
-} class_residence_t;
+} class_rss_t;
 
-typedef struct residence_work {
-    hak_residence_t *out;
+typedef struct rss_work {
+    hak_rss_t *out;
     const hak_snapshot_t *snapshot;
     hak_inventory_t inventory;
-    class_residence_t sc[HAK_SC_COUNT];
+    class_rss_t sc[HAK_SC_COUNT];
     uint64_t large;       /* resident bytes of large and huge blocks */
     size_t cursor;        /* range that the next mapping may overlap first */
     uint64_t excess_meta; /* looks resident, but is no part of RSS: OS pages that were only read, */
     uint64_t excess_blocks; /* for which the kernel has one page of zeros */
-} residence_work_t;
+} rss_work_t;
 
 /* All of it, if the kernel does not tell. */
-static size_t look(residence_work_t *work, const char *base, size_t bytes) {
+static size_t look(rss_work_t *work, const char *base, size_t bytes) {
     size_t resident = work->out->is_looked_at ? hak_os_resident_now(base, bytes) : SIZE_MAX;
     if (resident == SIZE_MAX) {
         work->out->is_looked_at = false;
@@ -34,18 +34,18 @@ static size_t look(residence_work_t *work, const char *base, size_t bytes) {
     return resident;
 }
 
-/* --- what is ours ----------------------------------------------------------------------------- */
+/* --- our ranges ------------------------------------------------------------------------------- */
 
 static bool is_huge_page(const hak_range_t *range, unsigned unit) {
     return (range->huge_pages >> unit / HAK_HUGE_PAGE_UNITS & 1) != 0;
 }
 
-/* Blocks in use first: what holes were made of is free ones'. Behind the last block that was made
- * lies what nobody has touched, unless it is part of a huge page or had another user before. */
-static void look_at_slab(residence_work_t *work, const hak_range_t *range,
-                         const hak_piece_t *piece) {
+/* Resident bytes count for blocks in use first: purged pages belong to free blocks. Memory behind
+ * the last carved block is untouched, unless it is part of a huge page or had another user before.
+ */
+static void look_at_slab(rss_work_t *work, const hak_range_t *range, const hak_piece_t *piece) {
     const char *base = range->base + (size_t)piece->unit * HAK_UNIT_BYTES;
-    class_residence_t *sc = &work->sc[piece->sc];
+    class_rss_t *sc = &work->sc[piece->sc];
     size_t all = (size_t)piece->units * HAK_UNIT_BYTES, size = hak_sc_info[piece->sc].bytes;
     size_t made = hak_least(hak_align_up(piece->carved * size, hak_os_page_bytes()), all);
     uint64_t resident = look(work, base, made);
@@ -64,7 +64,7 @@ static void look_at_slab(residence_work_t *work, const hak_range_t *range,
 }
 
 static void look_at_piece(void *context, const hak_range_t *range, const hak_piece_t *piece) {
-    residence_work_t *work = context;
+    rss_work_t *work = context;
     hak_cause_t cause = HAK_CAUSE_retained_dirty;
     if (piece->kind == HAK_PIECE_SLAB) {
         look_at_slab(work, range, piece);
@@ -85,7 +85,7 @@ static void look_at_piece(void *context, const hak_range_t *range, const hak_pie
     work->out->bytes[cause] += resident;
 }
 
-static void look_at_range(residence_work_t *work, const hak_range_t *range) {
+static void look_at_range(rss_work_t *work, const hak_range_t *range) {
     static const hak_cause_t causes[] = {
         [HAK_RANGE_CACHED] = HAK_CAUSE_retained_dirty,
         [HAK_RANGE_META] = HAK_CAUSE_metadata,
@@ -109,8 +109,7 @@ static uint64_t share(uint64_t bytes, uint64_t part, uint64_t all) {
     return all == 0 ? 0 : (uint64_t)((double)bytes * ((double)part / (double)all));
 }
 
-static void class_add(hak_residence_t *out, hak_cause_t cause, unsigned block_bytes,
-                      uint64_t bytes) {
+static void class_add(hak_rss_t *out, hak_cause_t cause, unsigned block_bytes, uint64_t bytes) {
     out->bytes[cause] += bytes;
     if (bytes > out->most[cause].bytes) {
         out->most[cause].block_bytes = block_bytes;
@@ -118,19 +117,19 @@ static void class_add(hak_residence_t *out, hak_cause_t cause, unsigned block_by
     }
 }
 
-/* Which of the used blocks wait in caches is known by number only. Blocks the program holds come
- * first; what they leave is shared by number. */
-static void class_split(residence_work_t *work, unsigned sc) {
-    const class_residence_t *of = &work->sc[sc];
+/* Of used blocks that wait in caches only the number is known. The program's blocks get their bytes
+ * first; the caches share the rest by number. */
+static void class_split(rss_work_t *work, unsigned sc) {
+    const class_rss_t *of = &work->sc[sc];
     const hak_class_stats_t *stats = &work->snapshot->sc[sc];
-    hak_residence_t *out = work->out;
+    hak_rss_t *out = work->out;
     unsigned size = hak_sc_info[sc].bytes;
     uint64_t cached = stats->cached + stats->lost, outboxes = stats->outbox + stats->remote;
     uint64_t waiting = cached + outboxes + stats->quarantine;
     uint64_t live_blocks = of->used_blocks > waiting ? of->used_blocks - waiting : 0;
     uint64_t live = waiting == 0 ? of->used : hak_least(of->used, live_blocks * size);
     uint64_t left = of->used - live;
-    uint64_t given = stats->bin.refill * size; /* for what such requests asked for */
+    uint64_t given = stats->bin.refill * size; /* bytes handed out; asked_bytes: requested */
     uint64_t slack = share(live, given - hak_least(given, stats->bin.asked_bytes), given);
     uint64_t bins = share(left, cached, waiting), out_of = share(left, outboxes, waiting);
     uint64_t held = share(left, stats->quarantine, waiting);
@@ -146,7 +145,7 @@ static void class_split(residence_work_t *work, unsigned sc) {
 /* --- what malloc_trim(0) gives back ----------------------------------------------------------- */
 
 static void look_at_hole(const hak_hole_t *hole, void *context) {
-    residence_work_t *work = context;
+    rss_work_t *work = context;
     uint64_t *returnable = work->out->returnable;
     returnable[HAK_CAUSE_slab_free] += look(work, hole->base, hole->free_bytes);
     if (hole->uncarved_bytes != 0) {
@@ -155,25 +154,25 @@ static void look_at_hole(const hak_hole_t *hole, void *context) {
     }
 }
 
-/* Of parts of huge pages that no block was made of it is not told which cause has them. */
-static void look_at_returnable(residence_work_t *work) {
-    hak_residence_t *out = work->out;
+/* Uncarved parts of huge pages are returnable, too, but their cause is not known. */
+static void look_at_returnable(rss_work_t *work) {
+    hak_rss_t *out = work->out;
     for (unsigned cause = 0; cause < HAK_CAUSE_COUNT; cause++) {
-        out->returnable[cause] = HAK_RESIDENCE_UNKNOWN;
+        out->returnable[cause] = HAK_RSS_UNKNOWN;
     }
     out->returnable[HAK_CAUSE_slab_free] = out->returnable[HAK_CAUSE_uncarved] = 0;
     bool is_whole = hak_owner_visit_holes(look_at_hole, work);
     out->returnable[HAK_CAUSE_retained_dirty] = out->bytes[HAK_CAUSE_retained_dirty];
     for (unsigned cause = HAK_CAUSE_slab_free; cause <= HAK_CAUSE_uncarved; cause++) {
         uint64_t found = hak_least(out->returnable[cause], out->bytes[cause]);
-        out->returnable[cause] = is_whole || found != 0 ? found : HAK_RESIDENCE_UNKNOWN;
+        out->returnable[cause] = is_whole || found != 0 ? found : HAK_RSS_UNKNOWN;
     }
 }
 
-/* --- what is others' -------------------------------------------------------------------------- */
+/* --- other memory of the process -------------------------------------------------------------- */
 
 static void look_at_mapping(const hak_os_mapping_t *mapping, void *context) {
-    residence_work_t *work = context;
+    rss_work_t *work = context;
     const hak_range_t *range = work->inventory.range;
     size_t count = work->inventory.count, i = work->cursor;
     uint64_t ours = 0;
@@ -203,9 +202,9 @@ static void take_off(uint64_t *from, uint64_t bytes) {
     *from -= hak_least(*from, bytes);
 }
 
-static void look_at_others(residence_work_t *work) {
+static void look_at_others(rss_work_t *work) {
     char text[2048];
-    hak_residence_t *out = work->out;
+    hak_rss_t *out = work->out;
     out->is_told =
         hak_os_mappings(true, text, sizeof text, look_at_mapping, work) && out->rss_bytes != 0;
     if (out->is_told) {
@@ -220,30 +219,30 @@ static void look_at_others(residence_work_t *work) {
     }
     out->rss_bytes = hak_os_resident_all();
     out->bytes[HAK_CAUSE_others] = out->rss_bytes;
-    take_off(&out->bytes[HAK_CAUSE_others], hak_residence_sum(out) - out->rss_bytes);
+    take_off(&out->bytes[HAK_CAUSE_others], hak_rss_sum(out) - out->rss_bytes);
 }
 
-void hak_residence_look(hak_residence_t *residence, const hak_snapshot_t *snapshot) {
-    residence_work_t work = {.out = residence, .snapshot = snapshot};
-    *residence = (hak_residence_t){.is_looked_at = true};
+void hak_rss_measure(hak_rss_t *rss, const hak_snapshot_t *snapshot) {
+    rss_work_t work = {.out = rss, .snapshot = snapshot};
+    *rss = (hak_rss_t){.is_looked_at = true};
     hak_inventory_take(&work.inventory);
-    residence->is_listed = work.inventory.capacity != 0;
+    rss->is_listed = work.inventory.capacity != 0;
     for (size_t i = 0; i < work.inventory.count; i++) {
         look_at_range(&work, &work.inventory.range[i]);
     }
     for (unsigned sc = 0; sc < HAK_SC_COUNT; sc++) {
         class_split(&work, sc);
     }
-    class_add(residence, HAK_CAUSE_live, 0, work.large);
+    class_add(rss, HAK_CAUSE_live, 0, work.large);
     look_at_returnable(&work);
     look_at_others(&work);
     hak_inventory_drop(&work.inventory);
 }
 
-uint64_t hak_residence_sum(const hak_residence_t *residence) {
+uint64_t hak_rss_sum(const hak_rss_t *rss) {
     uint64_t sum = 0;
     for (unsigned cause = 0; cause < HAK_CAUSE_COUNT; cause++) {
-        sum += residence->bytes[cause];
+        sum += rss->bytes[cause];
     }
     return sum;
 }
