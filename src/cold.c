@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * The other translation unit of the products: what a program that asks nothing, and does nothing
- * wrong, never runs. It lies behind all other code (api/place.ld), so that its pages stay where
- * they are. */
+ * The other translation unit of the products: code that an ordinary program never runs, for
+ * reports, options and errors. It lies behind all other code (api/place.ld), so that its pages are
+ * not read. */
 #define _GNU_SOURCE 1
 #include "os/harden_linux.c"
 #include "os/kept_linux.c"

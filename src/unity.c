@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Every file of the core in the order of ranks: one translation unit, which is what the products
- * are built from. */
+ * The files of the core in the order of ranks, without those of cold.c: the first of the two
+ * translation units of the products. */
 #define _GNU_SOURCE 1
 #include "base/check.c"
 #include "base/fmt.c"

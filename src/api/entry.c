@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The hak_ names: the family beside any other allocator, and what goes beyond the standard. */
+ * The hak_ names: the family beside any other allocator, and functions beyond the standard. */
 #include "api/api.h"
 #include "base/fmt.h"
 #include "base/version.h"

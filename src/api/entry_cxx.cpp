@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The C++ operators. The shared library does not depend on a C++ runtime: what is needed to throw,
- * and to call a new_handler, is referred to weakly and is there whenever a C++ program is. In the
+ * The C++ operators. The shared library does not depend on a C++ runtime: it refers weakly to the
+ * functions that throw and that call a new_handler; every C++ program has them. In the
  * archive the references are strong: only a C++ program pulls this object, and brings its runtime.
  *
  * A program may replace any form of the operators, and the default definitions of the others then
@@ -39,7 +39,7 @@ extern "C" void *dlsym(void *, const char *) noexcept __attribute__((weak));
 extern "C" char *dlerror() noexcept __attribute__((weak));
 extern "C" bool hak_os_seal(void *base, size_t bytes);
 
-/* Hit path of new (override.c), and what it leaves for: it never returns NULL. */
+/* Hit path of new (override.c), and its cold exit, which never returns NULL. */
 extern "C" HAK_HIDDEN void *hak_new(size_t size);
 extern "C" HAK_HIDDEN void *hak_new_quiet(size_t size, const std::nothrow_t &quiet) noexcept;
 extern "C" HAK_HIDDEN void *hak_new_rest(size_t size);
@@ -119,7 +119,7 @@ HAK_COLD void *retry_or_throw(std::size_t size, std::size_t align) {
     return block;
 }
 
-/* What a new form gives; NULL if it throws. */
+/* The result of a new form; NULL if it throws. */
 template <typename Form, typename... Arguments>
 void *or_null(Form form, Arguments... arguments) noexcept {
     try {
@@ -157,7 +157,7 @@ void *hak_new_quiet_rest(size_t size) noexcept {
 
 /* --- the forms -------------------------------------------------------------------------------- */
 
-/* A default definition leaves out what the form it calls does not take. */
+/* A default definition drops the arguments that the next form does not take. */
 #define HAK_CXX_SIZE [[maybe_unused]] size_t size
 #define HAK_CXX_ALIGN [[maybe_unused]] std::align_val_t align
 #define HAK_CXX_QUIET [[maybe_unused]] const std::nothrow_t &quiet
@@ -200,8 +200,8 @@ namespace {
     }
 #include "api/operators.def"
 
-/* Where the forms leave to. What is there is right at any time; both ways of it are for a form that
- * is called while the constructor runs. */
+/* The pointers of the forms. Each value is right at any time, so a form may be called while the
+ * constructor runs. */
 struct __attribute__((aligned(HAK_LINE_BYTES))) HAK_SEALED form_calls {
 #define HAK_FORM(form, symbol, kind, ours, called, call)                                           \
     KIND_##kind((*call_##form)) = default_##form;

@@ -133,7 +133,7 @@ void *hak_api_reallocf(void *block, size_t size) {
     return result;
 }
 
-/* A store the compiler may not drop: what is given up must not stay readable. */
+/* A store that the compiler may not drop: freed memory must not stay readable. */
 static void clear(void *from, size_t bytes) {
     memset(from, 0, bytes);
     __asm__ volatile("" : : "r"(from) : "memory");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The standard names: what a preloaded or linked program calls. */
+ * The standard names, for preloaded and linked programs. */
 #include "api/api.h"
 #include "base/knobs.h"
 #include "stat/stat.h"
@@ -48,7 +48,7 @@ HAK_EXPORT void cfree(void *block) {
     hak_fast_free(block);
 }
 
-/* The program knows best what stays, however long nobody needs it. */
+/* A program that sets it decides how much stays, also while idle. */
 static void set_trim_threshold(size_t bytes) {
     hak_life_process_start();
     hak_store_relaxed(&hak_knobs.retain_min_bytes, bytes);
@@ -76,9 +76,9 @@ HAK_EXPORT int mallopt(int parameter, int value) {
     }
 }
 
-/* The C library's meanings: arena is what blocks without a mapping of their own lie in, and what is
- * used (uordblks) and unused of it (fordblks) make it up. Its fast bins are our caches of threads;
- * what it could trim is what malloc_trim would purge in whole units. */
+/* The C library's meanings: arena holds the blocks without a mapping of their own, used (uordblks)
+ * and unused bytes (fordblks). fsmblks are our thread caches; keepcost is the memory that
+ * malloc_trim would purge in whole units. */
 static void fill_mallinfo(void *context, const hak_snapshot_t *snapshot) {
     struct mallinfo2 *info = context;
     for (unsigned sc = 0; sc < HAK_SC_COUNT; sc++) {

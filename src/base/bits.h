@@ -79,7 +79,7 @@ HAK_INLINE unsigned hak_longest_run(uint64_t bits, uint64_t places) {
     if ((bits & places) == 0) {
         return 0;
     }
-    unsigned length = 1; /* of the runs that begin at `bits`; what is around them is known */
+    unsigned length = 1; /* of the runs that begin at `bits`; shorter runs around them are known */
     for (uint64_t twice; length < 64 && ((twice = bits & bits >> length) & places) != 0;) {
         bits = twice;
         length *= 2;

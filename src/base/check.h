@@ -47,12 +47,12 @@ const char *hak_fatal_text(hak_fatal_kind_t kind);
 /* One line "hakmem: <message>" on standard error. */
 HAK_COLD void hak_warn(const char *message);
 
-/* What needs higher ranks, registered once at process start (rank 0 calls nobody). */
+/* Services of higher ranks, registered once at process start (rank 0 calls nobody). */
 struct hak_text;
 typedef struct hak_check_sink {
     void (*write)(int fd, const char *data, size_t length);
     void (*abort)(void);
-    /* appends what is known of the address; NULL: nothing */
+    /* appends a description of the address; NULL: nothing */
     void (*describe)(struct hak_text *text, const void *address);
     void (*trace)(const void *frame); /* prints the stack from a frame on; NULL: nobody asked */
 } HAK_SEALED hak_check_sink_t;

@@ -18,8 +18,8 @@
 #define HAK_EXPORT __attribute__((visibility("default")))
 #define HAK_WEAK __attribute__((weak))
 #define HAK_HIDDEN __attribute__((visibility("hidden")))
-/* A function whose plain reads race with what other threads write, on purpose: ThreadSanitizer does
- * not look at them. What it reads is a hint. */
+/* A function whose plain reads race with writes of other threads, on purpose: ThreadSanitizer
+ * ignores them. The values read are hints. */
 #if HAK_TSAN
 #define HAK_UNORDERED __attribute__((noinline, no_sanitize("thread")))
 #else
@@ -43,22 +43,22 @@
  * its value across calls of functions that do not write it, such as those that take and release
  * locks, as if there were no other thread. clang's GlobalsAA reasons alike. */
 #define HAK_LOCKED_STATE
-/* Large zeroed state lies behind all small one, in the order of `rank`, so that what the start of a
- * process writes to shares as few OS pages as can be (the libraries are linked with sections sorted
- * by name: docs/experiments/0012-start-up.md). */
+/* Large zeroed state lies behind all small one, in the order of `rank`, so that the writes of
+ * process start share as few OS pages as possible (the libraries are linked with sections sorted by
+ * name: docs/experiments/0012-start-up.md). */
 #define HAK_LARGE_STATE(rank) __attribute__((section(".bss.hak_" #rank)))
-/* The compiler forgets where the value of a variable is from: what it has computed from it before,
- * it does not know to be the same. No instruction. */
+/* Hides a variable's value from the compiler, so that it does not reuse earlier results computed
+ * from it. No instruction. */
 #define HAK_OPAQUE(variable) __asm__("" : "+r"(variable))
 
 /* The cache line is wanted soon, to be written; any address will do. */
 #define HAK_FETCH(address) __builtin_prefetch((address), 1)
 
-/* Keeps what follows behind what precedes, for a signal handler of this thread. */
+/* Orders earlier before later accesses, for a signal handler of this thread. */
 #define HAK_SIGNAL_FENCE() __asm__ volatile("" ::: "memory")
 
-/* The type's objects lie in OS pages of their own, so that these can be made read-only: what never
- * changes once a process has started, in hardened builds. */
+/* The type's objects lie in OS pages of their own, which hardened builds make read-only after
+ * process start. */
 #if HAK_HARDEN && defined(__aarch64__)
 #define HAK_SEALED __attribute__((aligned(65536)))
 #elif HAK_HARDEN
@@ -68,7 +68,7 @@
 #endif
 
 /* A function that uses instructions for memory tags, each of which begins with HAK_TAG_ASM: other
- * code shall not have them, nor what else such processors know. */
+ * code must not have them, nor other instructions of such processors. */
 #if defined(__clang__)
 #define HAK_TAG_CODE HAK_NOINLINE
 #define HAK_TAG_ASM ".arch_extension memtag\n"

@@ -36,7 +36,7 @@
     X(large_free, "large and huge frees")                                                          \
     X(oom, "requests that ended in ENOMEM")
 
-/* Everything that is counted per tcache or owner; what is written down is the sums. */
+/* All counters of tcaches and owners; reports show the sums. */
 #define HAK_TCACHE_COUNTERS(X) HAK_BIN_COUNTERS(X) HAK_CLASS_COUNTERS(X) HAK_THREAD_COUNTERS(X)
 
 /* Of the provider of spans, under its lock. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Text without allocation: a bounded line that is appended to piece by piece. What does not fit is
- * cut, never overrun. Thread safety: a line belongs to one thread. */
+ * Text without allocation: a bounded line that is appended to piece by piece. A line that is
+ * full is cut, never overrun, and belongs to one thread. */
 #ifndef HAK_BASE_FMT_H
 #define HAK_BASE_FMT_H
 

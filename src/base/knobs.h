@@ -40,7 +40,7 @@ typedef struct hak_knobs {
 } hak_knobs_t;
 #undef HAK_OPTION
 
-/* What hardened builds make read-only. */
+/* Hardened builds make these bytes read-only. */
 enum { HAK_KNOBS_SEALED_BYTES = offsetof(hak_knobs_t, limit_soft_bytes) };
 
 extern hak_knobs_t hak_knobs;

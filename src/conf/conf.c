@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The parser knows no option by name: everything comes from the table. What is said about options
- * is in show.c. */
+ * The parser knows no option by name: everything comes from the table. show.c has the texts
+ * about options. */
 #include "conf/conf.h"
 
 #include "base/atomics.h"
@@ -253,7 +253,7 @@ hak_conf_result_t hak_conf_set(const char *name, const char *value) {
     return HAK_CONF_DONE;
 }
 
-/* What does not fit is ignored from the last whole item on, aloud. */
+/* A text that does not fit is cut behind its last whole item, with a warning. */
 static unsigned conf_cut(char *text) {
     size_t length = strlen(text);
     if (length < CONF_LIST_BYTES - 1) {

@@ -6,7 +6,7 @@
  *   3. HAKMEM_OPTIONS=key:value,...   ("help" prints the table, a bare key means 1, = is as good
  *      as a colon)
  * The environment is ignored in set-uid programs. An unknown key gives one warning that names the
- * nearest one, a value out of range one that names what is valid; both are fatal with strict:1. */
+ * nearest one, a value out of range one that names the valid ones; both are fatal with strict:1. */
 #ifndef HAK_CONF_CONF_H
 #define HAK_CONF_CONF_H
 
@@ -15,15 +15,15 @@
 
 /* Reads all sources and writes the knobs. Once, at process start. */
 void hak_conf_read(void);
-/* Hardened builds: what was read is read-only from now on. */
+/* Hardened builds: makes the values read-only. */
 void hak_conf_seal(void);
 
 /* Parses "key:value,key=value,..." as from source `source` (a name for messages). Returns the
- * number of mistakes found. What is kept in knobs takes effect with hak_conf_apply. */
+ * number of mistakes found. Values in knobs take effect with hak_conf_apply. */
 unsigned hak_conf_parse(const char *text, const char *source);
 void hak_conf_apply(void);
 
-/* What is in force, by name; false if there is no such option. A choice's value is the number of
+/* The value in force, by name; false if there is no such option. A choice's value is the number of
  * its name, a text's its length. */
 bool hak_conf_get(const char *name, uint64_t *value);
 /* The text, or the name that was chosen: it stays as it is for good. NULL if there is no such

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * What is said about options: values and bounds as text, complaints, help, show, JSON. */
+ * Texts about options: values and bounds, complaints, help, show, JSON. */
 #include "base/version.h"
 #include "conf/conf.h"
 #include "conf/table.h"
@@ -85,7 +85,7 @@ void hak_conf_complain(const char *source, const char *value, size_t length,
 
 /* Characters in common, in the same order: the longest common subsequence, line by line. */
 static unsigned show_common(const char *name, const char *word, size_t length) {
-    uint8_t common[SHOW_WORD + 1] = {0}; /* of what is read of the name, by length of the word */
+    uint8_t common[SHOW_WORD + 1] = {0}; /* with the name so far, by length of the word */
     for (; *name != '\0'; name++) {
         uint8_t before = 0;
         for (size_t i = 0; i < length; i++) {

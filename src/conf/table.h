@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The table of options and what they are set to, for the files of this folder. */
+ * The table of options and their values, for the files of this folder. */
 #ifndef HAK_CONF_TABLE_H
 #define HAK_CONF_TABLE_H
 
@@ -61,7 +61,7 @@ enum {
 
 enum { HAK_CONF_TEXT_BYTES = 256 }; /* the zero included */
 
-/* As the sources said; what hak_option_set changed since is in the knobs alone. */
+/* As the sources said; later changes of hak_option_set are in the knobs alone. */
 typedef struct hak_conf_state {
     uint64_t value[HAK_CONF_OPTIONS];
     const char *source[HAK_CONF_OPTIONS];
@@ -74,14 +74,14 @@ extern const hak_conf_option_t hak_conf_options[HAK_CONF_OPTIONS];
 extern const hak_conf_preset_t hak_conf_presets[HAK_CONF_PRESETS];
 extern hak_conf_state_t hak_conf_state; /* [init] */
 
-/* What is in force. */
+/* The value in force. */
 uint64_t hak_conf_value(const hak_conf_option_t *option);
 /* Where the value of a text is kept. */
 char *hak_conf_text_of(const hak_conf_option_t *option);
 
 /* Appends a value as it is written in HAKMEM_OPTIONS. */
 void hak_conf_put_value(hak_text_t *text, const hak_conf_option_t *option, uint64_t value);
-/* One line on standard error: what was wrong, and what would have been right. */
+/* One line on standard error: the mistake, and the valid values. */
 void hak_conf_complain(const char *source, const char *value, size_t length,
                        const hak_conf_option_t *option);
 /* Of a name that no option has: the one that is most like it. */

@@ -58,7 +58,7 @@ static bool channel_is_file(void) {
     return channel_path[0] != '@';
 }
 
-/* A socket that is left over goes. NULL, or what went wrong. */
+/* Replaces a socket without a listener. NULL, or the error. */
 static const char *channel_listen_alone(void) {
     hak_os_file_id_t there;
     hak_os_listen_t result = hak_os_listen(channel_path, &channel_listener);

@@ -24,15 +24,15 @@ bool hak_control_least(const char *only, uint64_t *bytes) {
 enum { ERROR_FD = 2, KEPT_FD = 100 }; /* at least: programs count on low numbers */
 
 static int kept_fd = -1;           /* [init] */
-static hak_os_file_id_t kept_file; /* [init] what it was */
+static hak_os_file_id_t kept_file; /* [init] its file */
 
 void hak_control_keep_error(void) {
     kept_fd = hak_os_copy_descriptor(ERROR_FD, KEPT_FD);
     (void)hak_os_find_file(kept_fd, &kept_file);
 }
 
-/* What the program made of standard error counts, as long as it is there. The number of the copy
- * may be another file's by now. */
+/* Standard error as the program left it, if it is open; else the copy, unless its number belongs to
+ * another file by now. */
 static int exit_error(void) {
     hak_os_file_id_t there;
     if (hak_os_find_file(ERROR_FD, &there) || !hak_os_find_file(kept_fd, &there)) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * What is known of an address. */
+ * The description of an address in fatal reports. */
 #include "guard/guard.h"
 #include "os/os.h"
 #include "slab/slab_inl.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Sampling, and the life of a slot. No system call is made with the lock held, but for the region,
- * once. What the kernel refuses costs a sample, nothing else. */
+ * once. A call that the kernel refuses costs a sample, nothing else. */
 #include "guard/guard.h"
 
 #include "base/bits.h"
@@ -150,8 +150,8 @@ static void slot_conceal(const hak_guard_slot_t *slot) {
     }
 }
 
-/* In the child of a fork, which holds GUARD: what other threads had in hand, between queue and use,
- * goes into the queue. A slot that was being filled is empty; one that was being freed is free, and
+/* In the child of a fork, which holds GUARD: slots that other threads held between queue and use
+ * go into the queue. A slot that was being filled is empty; one that was being freed is free, and
  * perhaps nobody knows by whom. */
 static void slots_recover(void) {
     hak_guard_region_t *region = &hak_guard_region;
@@ -175,11 +175,11 @@ static void slots_recover(void) {
 
 /* --- canaries --------------------------------------------------------------------------------- */
 
-/* What lies beside a block in its OS page is filled so far: most strays are short, and an OS page
- * may have 64 KiB. */
+/* Bytes beside a block in its OS page that are filled: most strays are short, and an OS page may
+ * have 64 KiB. */
 enum { CANARY_BYTES = 256 };
 
-/* Never 0, which is what strays write most; and no two neighbours are the same. */
+/* Never 0, which strays write most; and no two neighbours are the same. */
 static unsigned char canary_at(const char *place) {
     return (unsigned char)((uintptr_t)place * 0x4du | 0x80);
 }

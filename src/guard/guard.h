@@ -7,8 +7,8 @@
  *   slot     | block | canary |                | canary | block | canary |
  *             at the left end, or at the right end as far as its alignment lets it
  *
- * What the program does to such a block that it may not is found by the fault, or by the canary
- * when the block is freed. Programs whose block is not watched pay one subtraction a refill.
+ * A fault finds a wrong access to such a block at once, its canary finds a wrong write when the
+ * block is freed. Programs whose block is not watched pay one subtraction a refill.
  *
  * The front calls the guard through hak_guard_table (front/event.h).
  *
@@ -35,7 +35,7 @@ void hak_guard_start(void);
 /* An event of each thread: a countdown that is longer than the rate of now allows is drawn anew. */
 void hak_guard_follow(hak_tcache_t *tcache);
 
-/* The stack from a frame on, as lines on standard error: what hak_check_sink.trace may be. */
+/* Prints the stack from a frame on to standard error: for hak_check_sink.trace. */
 void hak_guard_trace(const void *frame);
 
 /* In the child of a fork: slots that other threads were about to use or to free are free. Unless it
@@ -43,8 +43,8 @@ void hak_guard_trace(const void *frame);
  */
 HAK_COLD void hak_guard_after_fork(bool is_clean);
 
-/* Appends what is known of an address: for the line a program dies with. Nothing is allocated or
- * locked, and nothing of the program's memory is read. */
+/* Appends the description of an address, for the line of a fatal report. Allocates nothing, takes
+ * no lock, and reads no memory of the program. */
 void hak_describe(hak_text_t *text, const void *address);
 
 #endif

@@ -84,7 +84,7 @@ static const hak_guard_slot_t *trap_nearest(size_t page, const char *at) {
     return trap_distance(nearest, at) == SIZE_MAX ? NULL : nearest;
 }
 
-/* What is wrong with an access that is wrong; NULL: it has nothing to do with us. */
+/* The kind of a wrong access; NULL: it is not to a guarded block. */
 static const hak_guard_slot_t *trap_judge(const char *at, hak_fatal_kind_t *kind) {
     size_t page = hak_guard_page_of(at);
     if (page == SIZE_MAX) {

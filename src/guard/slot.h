@@ -25,8 +25,8 @@ typedef struct hak_guard_deed {
     uintptr_t frame[HAK_GUARD_FRAMES];
 } hak_guard_deed_t;
 
-/* What is not atomic is written by the thread that takes the slot to use or frees it (GUARD-2);
- * reports read it without more ado. */
+/* The thread that takes the slot to use or frees it writes the fields that are not atomic
+ * (GUARD-2); reports read them as they are. */
 typedef struct hak_guard_slot {
     uint32_t state;             /* [atomic] */
     uint32_t bytes;             /* as asked for, but at least 1 */
@@ -68,7 +68,7 @@ HAK_INLINE hak_guard_slot_t *hak_guard_slot_of(const void *address) {
 /* The stack of the calling thread from a frame on. */
 void hak_guard_note(hak_guard_deed_t *deed, const void *frame);
 
-/* Ends the process: `kind` is what it is, `frame` where it was found. `slot` may be NULL. */
+/* Ends the process with a report of `kind`; `frame` is where it was found. `slot` may be NULL. */
 HAK_COLD HAK_NORETURN void hak_guard_accuse(hak_fatal_kind_t kind, const void *address,
                                             const hak_guard_slot_t *slot, const void *frame);
 

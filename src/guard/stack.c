@@ -7,8 +7,8 @@
  *
  * Any register may have any value, and any word of a stack, too: that of a mapping which must not
  * be touched, say of a device, or one whose faults the program serves itself. So no frame is read
- * that is not in the mapping where the stack is, and no code that is not known to be code. What is
- * kept may be no code all the same; reports, which know all mappings, drop it.
+ * that is not in the mapping where the stack is, and no code that is not known to be code. A kept
+ * address may still be no code; reports, which know all mappings, drop it.
  *
  * Our own functions have no frame pointers on x86-64, except where HAK_FRAME is asked for. From
  * there on the frame pointer is the program's, if nobody between used the register for something
@@ -43,7 +43,7 @@ static uintptr_t stack_page_of(uintptr_t at) {
     return hak_align_down(at, hak_os_page_bytes());
 }
 
-/* Whether the address lies in the mapping of the stack; `at` is not below what was asked before. */
+/* Whether the address lies in the mapping of the stack; `at` is not below that of the last call. */
 static bool stack_is_readable(stack_walk_t *walk, uintptr_t at) {
     uintptr_t page = stack_page_of(at);
     if (page > walk->page) {
@@ -110,7 +110,7 @@ static bool stack_is_code(const stack_walk_t *walk, uintptr_t address) {
            hak_os_is_readable((const void *)address);
 }
 
-/* What a module calls other modules by: a jump through memory, after marks for the processor. */
+/* An entry of a procedure linkage table: a jump through memory, after marks for the processor. */
 static bool stack_is_stub(const stack_walk_t *walk, uintptr_t address) {
     const unsigned char *at = (const unsigned char *)address;
     if (!stack_is_code(walk, address)) {

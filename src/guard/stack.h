@@ -9,10 +9,10 @@
 #include "base/words.h"
 
 /* Return addresses from a frame on (HAK_FRAME), innermost first, at most `most`; as far as there
- * are frame pointers. Any frame will do: what cannot be one ends the walk. The library's own
+ * are frame pointers. Any frame will do: an impossible one ends the walk. The library's own
  * functions are left out. Nothing is read but the mapping of the stack, which is that of `floor`, a
- * stack pointer not above the frame, and code of what is loaded; so an address may be no code. With
- * `is_report` /proc/self/maps says what is code, also code made at run time: slow. */
+ * stack pointer not above the frame, and code of loaded modules; so an address may be no code. With
+ * `is_report` /proc/self/maps tells code, also code made at run time: slow. */
 unsigned hak_guard_stack(const void *floor, const void *frame, bool is_report, uintptr_t *addresses,
                          unsigned most);
 

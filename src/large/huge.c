@@ -18,10 +18,10 @@ static hak_huge_t *record_of(uint32_t entry) {
 }
 
 hak_huge_t *hak_huge_record_make(uint32_t *index) {
-    if (hak_huge_state.spare != 0) {
-        *index = hak_huge_state.spare - 1;
+    if (hak_huge_state.unused != 0) {
+        *index = hak_huge_state.unused - 1;
         hak_huge_t *record = hak_huge_at(*index);
-        hak_huge_state.spare = record->next;
+        hak_huge_state.unused = record->next;
         return record;
     }
     uint32_t chunk = hak_huge_state.record_count >> HUGE_CHUNK_LOG2;
@@ -40,11 +40,11 @@ hak_huge_t *hak_huge_record_make(uint32_t *index) {
     return hak_huge_at(*index);
 }
 
-void hak_huge_record_spare(uint32_t index) {
+void hak_huge_record_release(uint32_t index) {
     hak_huge_t *record = hak_huge_at(index);
     record->base = NULL;
-    record->next = hak_huge_state.spare;
-    hak_huge_state.spare = index + 1;
+    record->next = hak_huge_state.unused;
+    hak_huge_state.unused = index + 1;
 }
 
 void *hak_huge_reserve(size_t bytes, ptrdiff_t shift) {
@@ -68,7 +68,7 @@ static bool huge_is_crowded(void) {
     return is_crowded;
 }
 
-/* What a write behind the block meets. Without places for mappings there is none. */
+/* The guard behind the block. None is made while mappings are short. */
 static void huge_guard(char *base, size_t bytes) {
     if (HAK_HARDEN && !huge_is_crowded()) {
         hak_os_conceal(base + bytes - HAK_HUGE_GUARD_BYTES, HAK_HUGE_GUARD_BYTES);
@@ -171,7 +171,7 @@ static void huge_unregister(hak_huge_t *record, uint32_t entry) {
     hak_huge_cache_note_use(0, record->bytes);
     hak_huge_state.in_use_count--;
     hak_huge_state.moved_count -= record->shift != 0;
-    hak_huge_record_spare(entry >> 8);
+    hak_huge_record_release(entry >> 8);
     hak_lock_release(HAK_LOCK_HUGE);
 }
 
@@ -225,9 +225,9 @@ static void huge_cut(hak_huge_t *record, size_t bytes) {
  */
 enum { HUGE_EXTEND_MOST_BYTES = 32 << 20 };
 
-/* Into the cached extent, or the vacant range, behind the block: what it gave up when it shrank, or
- * what it was the front of. If that is too little the block is larger nevertheless: what it has
- * need not be faulted in where it goes. */
+/* Extends the block into the cached extent or the vacant range behind it: the tail that it gave up
+ * when it shrank, or the rest of the extent it came from. If that is too little the block keeps the
+ * extension: a later move takes its resident pages along without faults. */
 static void huge_extend(hak_huge_t *record, size_t new_bytes) {
     size_t old_bytes = record->bytes;
     char *end = record->base + old_bytes;
@@ -276,8 +276,8 @@ static void record_set_base(hak_huge_t *record, char *base) {
     hak_lock_release(HAK_LOCK_HUGE);
 }
 
-/* Moves the pages; what lies behind the block is not free. What they leave is unmapped, or becomes
- * vacant where mappings could run short. */
+/* Moves the pages, because the range behind the block is not free. The old range is unmapped, or
+ * becomes vacant while mappings are short. */
 static void *huge_move(hak_huge_t *record, uint32_t entry, size_t new_bytes) {
     size_t old_bytes = record->bytes;
     ptrdiff_t shift = record->shift;
@@ -372,7 +372,7 @@ void hak_large_stats(hak_large_stats_t *stats) {
     hak_lock_release(HAK_LOCK_HUGE);
 }
 
-/* Some records, and what is cached. */
+/* Some records, and the cached extents. */
 static void huge_visit(uint32_t from, uint32_t end, hak_huge_visit_t *visit, void *context) {
     hak_lock_acquire(HAK_LOCK_HUGE);
     end = end < hak_huge_state.record_count ? end : hak_huge_state.record_count;

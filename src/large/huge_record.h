@@ -16,10 +16,10 @@
 #include "large/large.h"
 
 struct hak_huge {
-    char *base;      /* [lock HUGE] NULL: the record is spare, or its block moves */
+    char *base;      /* [lock HUGE] NULL: the record is unused, or its block moves */
     size_t bytes;    /* [atomic] mapped; changes by resize, which only the block's user may call */
     ptrdiff_t shift; /* of its user, [lock HUGE] of a vacant range: CACHE-3 */
-    uint32_t next;   /* [lock HUGE] list of spare records, or of vacant ranges, index + 1 */
+    uint32_t next;   /* [lock HUGE] list of unused records, or of vacant ranges, index + 1 */
     uint32_t previous; /* [lock HUGE] of vacant ranges, index + 1 */
     bool is_whole;     /* of its user: one mapping, after it was not, and shall stay so */
     bool is_vacant;    /* [lock HUGE] */
@@ -29,9 +29,9 @@ struct hak_huge {
 enum {
     HUGE_CHUNK_LOG2 = 10,        /* records per metadata chunk */
     HUGE_CHUNKS = (1 << 14) - 1, /* so many that the index fits the page map's 24 bits */
-    /* Blocks that may be mappings of their own to the kernel: an eighth of what it allows a process
-     * by default. Of more, none has a guard, and neighbours are one mapping: what lies between two
-     * stays mapped. Moved blocks, which never are, may be so many. */
+    /* Blocks that may be mappings of their own to the kernel: an eighth of the kernel's
+     * default limit. Above it no block has a guard, and neighbours are one mapping: memory between
+     * two stays mapped. Moved blocks always are mappings of their own, at most so many. */
     HUGE_APART_MOST = 1 << 13,
 };
 _Static_assert(HUGE_CHUNKS << HUGE_CHUNK_LOG2 < (1 << 24) - 1, "TCACHE-6: no index is 0xffffff");
@@ -39,7 +39,7 @@ _Static_assert(HUGE_CHUNKS << HUGE_CHUNK_LOG2 < (1 << 24) - 1, "TCACHE-6: no ind
 extern struct huge_state {
     hak_huge_t *chunk[HUGE_CHUNKS]; /* [atomic] */
     uint32_t record_count;          /* [atomic] records ever made; written under HUGE */
-    uint32_t spare;                 /* [lock HUGE] index + 1 */
+    uint32_t unused;                /* [lock HUGE] index + 1 */
     size_t in_use_count;            /* [lock HUGE] */
     size_t moved_count;             /* [lock HUGE] of these, with a shift that is not 0 */
 } hak_huge_state;
@@ -57,7 +57,7 @@ static inline bool hak_huge_is_crowded(void) {
 
 /* A record, its index in *index; NULL: metadata ran out. [lock HUGE] */
 hak_huge_t *hak_huge_record_make(uint32_t *index);
-void hak_huge_record_spare(uint32_t index); /* [lock HUGE] */
+void hak_huge_record_release(uint32_t index); /* [lock HUGE] */
 
 /* Gives a mapping nobody uses back to the kernel, its memory at least. Without locks. */
 void hak_vacant_give(char *base, size_t bytes, ptrdiff_t shift);
@@ -70,7 +70,7 @@ char *hak_vacant_take(size_t bytes, size_t align, ptrdiff_t *shift, bool *is_zer
  * [lock HUGE] */
 size_t hak_vacant_take_at(const char *base, size_t bytes, ptrdiff_t shift);
 
-/* A new mapping, NULL: none; what had to be mapped beside it is vacant. Without locks. */
+/* A new mapping, NULL: none; the rest that was mapped beside it is vacant. Without locks. */
 char *hak_vacant_map(size_t bytes, size_t align);
 
 /* Unmaps some vacant ranges, the largest first, as far as the kernel does it: between many blocks

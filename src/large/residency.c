@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * What the kernel holds of a range, by a few samples, and zeroing and copying that leave alone what
- * is not resident. */
+ * The resident part of a range, estimated by a few samples; zeroing and copying that skip pages
+ * that are not resident. */
 #include "large/large.h"
 #include "os/optional.h"
 
@@ -27,9 +27,8 @@ size_t hak_large_resident(const char *base, size_t bytes) {
 }
 
 /* An OS page that is given back costs a fault when it is used again; one that is not resident costs
- * the fault, and memory, when it is cleared. So the majority decides. What was swapped out is not
- * resident and not zero: giving it back is right for it, too. Locked memory cannot be given back.
- */
+ * the fault, and memory, when it is cleared. So the majority decides. A swapped page is not
+ * resident and not zero: giving it back is right, too. Locked memory cannot be given back. */
 static void piece_zero(char *base, size_t bytes) {
     if (hak_large_resident(base, bytes) >= bytes / 2 || !hak_os_purge(base, bytes)) {
         memset(base, 0, bytes);

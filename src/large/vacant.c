@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
  * Vacant ranges. One unmapped between two blocks leaves a mapping more, and the kernel bounds
- * these. So while there are many blocks whatever a new mapping or a freed block leaves stays
- * mapped, as does what the kernel refuses to unmap, and serves requests first. It is unmapped when
- * there are fewer blocks, and the largest, as many as are needed, when addresses are out. Moved
- * blocks are mappings of their own anyway: theirs do not stay. Neighbours are found by the page
- * map; lists by size, four a doubling, bound a search. */
+ * these. So while there are many blocks, the rests of new mappings and of freed blocks stay
+ * mapped, as do ranges that the kernel refuses to unmap, and serve requests first. It is unmapped
+ * when there are fewer blocks, and the largest, as many as are needed, when addresses are out.
+ * Moved blocks are mappings of their own anyway: theirs do not stay. Neighbours are found by the
+ * page map; lists by size, four a doubling, bound a search. */
 #include "large/huge_record.h"
 
 #include "base/counters.h"
@@ -98,7 +98,7 @@ static vacant_range_t vacant_unlink(uint32_t index) {
     hak_vacant_state.bytes -= range.bytes;
     hak_vacant_state.count--;
     record->is_vacant = false;
-    hak_huge_record_spare(index);
+    hak_huge_record_release(index);
     return range;
 }
 
@@ -130,7 +130,7 @@ static char *vacant_cut(uint32_t index, size_t front, size_t bytes) {
     vacant_range_t range = vacant_unlink(index), rest = range;
     rest.bytes = front;
     if (front != 0) {
-        vacant_link(&rest); /* by the record that is spare now */
+        vacant_link(&rest); /* with the record released just now */
     }
     rest.base = range.base + front + bytes;
     rest.bytes = range.bytes - front - bytes;
@@ -170,11 +170,11 @@ static uint32_t vacant_find(size_t bytes, size_t align) {
 }
 
 char *hak_vacant_take(size_t bytes, size_t align, ptrdiff_t *shift, bool *is_zero) {
-    uint32_t at = hak_vacant_state.count == 0 ? 0 : vacant_find(bytes, align), spare;
-    if (at == 0 || hak_huge_record_make(&spare) == NULL) {
+    uint32_t at = hak_vacant_state.count == 0 ? 0 : vacant_find(bytes, align), unused;
+    if (at == 0 || hak_huge_record_make(&unused) == NULL) {
         return NULL;
     }
-    hak_huge_record_spare(spare); /* so that there is one for a rest before and one behind */
+    hak_huge_record_release(unused); /* so that there is one for a rest before and one behind */
     const hak_huge_t *record = hak_huge_at(at - 1);
     *shift = record->shift;
     *is_zero = record->is_zero;
@@ -261,7 +261,7 @@ size_t hak_vacant_unmap_some(size_t wanted) {
             if (hak_os_unmap(range.base, range.bytes)) {
                 given_back += range.bytes;
             } else {
-                vacant_link(&range); /* by the record that is spare now */
+                vacant_link(&range); /* with the record released just now */
             }
             at = next;
         }

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
- * When the control channel is there (option `control`), and what is done at exit (`report`).
+ * The life of the control channel (option `control`), and the report at exit (`report`).
  *
  * The channel's thread is started as the library is loaded, so that it answers for a program that
  * allocates nothing; in the child of a fork, which may be about to call exec, by an event, if the
- * path is one for each process. What goes wrong there is said at the next event.
+ * path is one for each process. The next event reports an error there.
  *
- * It must not be the last thread: that one runs what is registered for exit, and this one does not
+ * It must not be the last thread: that one runs the exit handlers, and this one does not
  * have the program's descriptors. So only the main thread starts it, and waits for its end if it
  * leaves by pthread_exit; afterwards there is none. */
 #include "control/control.h"
@@ -35,7 +35,7 @@ static bool control_is_wanted;                /* [init] */
 static uint64_t report_choice;                /* [init] */
 static uint64_t report_least_bytes;           /* [init] */
 
-/* --- what there is to tell -------------------------------------------------------------------- */
+/* --- topics and actions ----------------------------------------------------------------------- */
 
 static void topic_report(unsigned which, const hak_sink_t *sink) {
     hak_stat_report((hak_report_t)which, sink);
@@ -57,7 +57,8 @@ static uint64_t resident_now(void) {
     return is_told ? sum : hak_os_resident_all();
 }
 
-/* What other threads cache stays. Much of what goes back may not have been resident: RSS tells. */
+/* Caches of other threads stay. Much of the returned memory may not have been resident: RSS tells.
+ */
 static void action_trim(unsigned keep, const hak_sink_t *sink) {
     uint64_t before = resident_now();
     (void)hak_reclaim_trim(keep);
@@ -166,7 +167,7 @@ void hak_life_control_after_fork(void) {
 
 /* --- start and exit --------------------------------------------------------------------------- */
 
-/* What is not known is not small. */
+/* An unknown size is not small. */
 static bool report_is_due(void) {
     uint64_t peak = report_least_bytes != 0 ? hak_os_resident_peak() : 0;
     return report_choice != 0 && (peak == 0 || peak >= report_least_bytes);

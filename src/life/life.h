@@ -9,7 +9,7 @@
 
 /* Arranges the thread exit hook; part of process start. */
 void hak_life_thread_init(void);
-/* Until the second call, which takes what the first one returned, the thread has no tcache and gets
+/* Until the second call, which takes the result of the first one, the thread has no tcache and gets
  * none: it allocates from the fallback tcache. */
 uintptr_t hak_life_detour_begin(void);
 void hak_life_detour_end(uintptr_t tcache);
@@ -27,7 +27,7 @@ void hak_life_control_after_fork(void);
 void hak_life_fork_init(void);
 /* Finds the allocator behind ours and fills hak_underlying_allocator. */
 void hak_life_underlying_init(void);
-/* Hardened builds: what never changes from now on is read-only. */
+/* Hardened builds: makes data that never changes after process start read-only. */
 void hak_life_seal(void);
 /* Whether force_libc can be honoured: the C library's own functions can be named. */
 bool hak_life_underlying_has_libc(void);

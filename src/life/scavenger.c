@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The scavenger (option `scavenger`): a thread that does what events do as time passes, so that a
- * process in which nothing happens gives its memory back, too.
+ * The scavenger (option `scavenger`): a thread that runs the events of time, so that an idle
+ * process gives its memory back, too.
  *
  * An event of an allocation starts it: by then the C library is up, and no lock of ours is held.
  * Not one of a free: the C library frees under locks of its own that making a thread needs. The
@@ -9,8 +9,8 @@
  * allocates: from the fallback tcache.
  *
  * It ends by itself when the option is switched off, and when no thread has a tcache: main may have
- * left by pthread_exit, and then the process ends with its last thread, which runs what is
- * registered for exit: so it has a stack of the usual size, and the program's signals back. An
+ * left by pthread_exit, and then the process ends with its last thread, which runs the
+ * exit handlers: so it has a stack of the usual size, and the program's signals back. An
  * event of a later thread starts it anew, and one in the child of a fork, where it is gone. */
 #include "base/atomics.h"
 #include "base/check.h"

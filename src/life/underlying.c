@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
  * The allocator behind ours: the C library's, or another one in the chain of preloads. It serves
- * force_libc, and gets back what it handed out: blocks made before we were in place, in another
+ * force_libc, and frees its own blocks: those made before we were in place, in another
  * namespace, or through its own names.
  *
- * Whether it knows a pointer has to be found out without touching what may not be mapped. For the
+ * Whether it knows a pointer has to be found out without touching unmapped memory. For the
  * C library (glibc) the chunk header must make sense; another allocator is asked through its
  * malloc_usable_size. */
 #include "base/knobs.h"
@@ -29,8 +29,8 @@ static bool is_looked_up;          /* [atomic] */
  * function, and the C library's heap is out of reach.
  *
  * The functions must be of one allocator: where it lacks malloc_usable_size, the symbol is the C
- * library's, which reads a header that is not there. Such a one cannot be asked; it gets what
- * nobody else owns. */
+ * library's, which reads a header that is not there. Such an allocator cannot be asked; it gets
+ * the pointers that nobody else owns. */
 static void next_look_up(void) {
     if (hak_load_acquire(&is_looked_up) || hak_libc_symbol == NULL) { /* pairs UNDERLYING */
         return;
@@ -55,7 +55,7 @@ static void next_look_up(void) {
         hak_store_relaxed(&other_free, (void (*)(void *))release);
     }
     hak_store_release(&is_looked_up, true);                        /* pairs UNDERLYING */
-    if (hak_load_relaxed(&other_free) != NULL && object != NULL) { /* may free what is foreign */
+    if (hak_load_relaxed(&other_free) != NULL && object != NULL) { /* may free foreign blocks */
         hak_libc_keep_library(file);
         if (hak_libc_object_of(release, &ignored) != object) { /* it was unloaded meanwhile */
             hak_store_relaxed(&other_free, NULL);
@@ -65,7 +65,7 @@ static void next_look_up(void) {
     }
 }
 
-/* The C library is asked first: other allocators crash when asked for what they do not know. */
+/* The C library is asked first: other allocators crash on foreign pointers. */
 static next_owner_t owner_of(const void *block) {
     next_look_up();
     if (!hak_os_is_readable(block)) {

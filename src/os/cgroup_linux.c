@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * What control groups (version 2) leave the process of CPU time and of memory: of its group and of
- * all above it the tightest bound holds. Whatever cannot be read or understood is none. All files
+ * The CPU time and the memory that control groups (version 2) allow the process: the tightest bound
+ * of its group and all above it. A file that cannot be read or understood sets no bound. All files
  * are opened on one way up from the group, while the process has one thread; those of groups with a
  * limit of memory stay open for the looks that follow. */
 #include "base/atomics.h"
@@ -69,7 +69,7 @@ bool hak_os_cgroup_path(const char *text, char *path) {
     memcpy(path, line + 3, length);
     path[length] = '\0';
     if (strcmp(path, "/") == 0 || strstr(path, "/..") != NULL) {
-        path[0] = '\0'; /* outside of what the process sees: the root will have to do */
+        path[0] = '\0'; /* outside the process's namespace: take the root */
     }
     return true;
 }
@@ -169,7 +169,7 @@ static size_t level_read(const cgroup_level_t *level, group_file_t file,
     return length;
 }
 
-/* What a file says that was kept; of others there is no bound. false: it cannot be read. */
+/* Reads the bound of a kept file; a file that was not kept has none. false: it cannot be read. */
 static bool level_number(const cgroup_level_t *level, group_file_t file, uint64_t *value) {
     char text[CGROUP_TEXT_BYTES];
     bool is_kept = level->files[file].number != -1;
@@ -188,9 +188,9 @@ static uint64_t stat_number(const char *stat, const char *key) {
 enum { MEMORY_NEAR_PART = 4 }; /* of the limit; more room than that need not be known exactly */
 
 /* Takes off pages of files that the kernel can drop, if little is left: they stand in the first
- * kilobyte of memory.stat. Those used lately, too: a program that reads its files again and again
- * would give back what it will want. As they were before does not help: memory takes their place in
- * a full group. false: the file cannot be read. */
+ * kilobyte of memory.stat. Recently used ones, too: else a program that reads its files again and
+ * again would purge memory that it needs soon. Earlier counts do not help: memory takes the place
+ * of such pages in a full group. false: the file cannot be read. */
 static bool level_memory(const cgroup_level_t *level, hak_os_memory_t *memory) {
     char stat[CGROUP_TEXT_BYTES];
     if (memory_room(memory) >= memory->limit_bytes / MEMORY_NEAR_PART ||
@@ -224,7 +224,7 @@ static bool levels_read(hak_os_memory_t *least) {
     return told == count;
 }
 
-/* What a file says that is kept now: no bound if it is not. */
+/* The bound of a file that is kept now: none if it is not. */
 static uint64_t level_keep(cgroup_walk_t *walk, cgroup_level_t *level, group_file_t file,
                            size_t *length) {
     char name[CGROUP_NAME_BYTES];
@@ -255,8 +255,8 @@ static bool level_open(cgroup_walk_t *walk, cgroup_level_t *level, hak_os_memory
     return false;
 }
 
-/* Opens all anew; what there is stays if none has a limit, and open in any case: the program may
- * have opened the same file under the same number. */
+/* Opens all anew. Without a new limit the old files stay in use. Old descriptors stay open in any
+ * case: the program may have opened the same file under the same number. */
 static void levels_open(hak_os_memory_t *least) {
     cgroup_walk_t walk;
     char name[CGROUP_NAME_BYTES];

@@ -44,7 +44,7 @@ size_t hak_os_read_file(const char *path, char *buffer, size_t capacity) {
 typedef struct file_lines {
     hak_os_line_t *take;
     void *context;
-    bool is_rest; /* what comes next is the rest of a line that did not fit */
+    bool is_rest; /* the next bytes are the rest of a line that did not fit */
 } file_lines_t;
 
 /* Takes whole lines off the text, and one that fills it all; returns how much is left. */
@@ -193,7 +193,7 @@ static void peak_line(char *line, void *bytes) {
     }
 }
 
-/* Not by getrusage: what a process had before exec counts there. */
+/* Not by getrusage: it counts memory from before exec. */
 uint64_t hak_os_resident_peak(void) {
     char text[512];
     uint64_t bytes = 0;

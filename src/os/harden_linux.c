@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * What hardened builds ask of Linux: read-only data, random addresses, and memory tags of aarch64
- * (MTE), whose use is slab/tags.h's business. */
+ * Linux services of hardened builds: read-only data, random addresses, and memory tags of aarch64
+ * (MTE), which slab/tags.h uses. */
 #include "os/libc.h"
 #include "os/lock.h"
 #include "os/optional.h"
@@ -26,7 +26,7 @@ bool hak_os_seal(void *base, size_t bytes) {
 }
 
 /* Where the kernel begins is random to the OS page, of which the alignment of superslabs leaves
- * little. What is not mapped any more is not asked for again. */
+ * little. The core does not request the skipped distance again. */
 void hak_os_scatter(void) {
     uint32_t random;
     hak_os_random(&random, sizeof random);

@@ -27,7 +27,7 @@ typedef bool hak_os_kept_wanted_t(const char *text, size_t length);
 size_t hak_os_kept_open(hak_os_kept_t *kept, const char *path, hak_os_kept_wanted_t *is_wanted,
                         char *text, size_t capacity);
 void hak_os_kept_close(hak_os_kept_t *kept);
-/* One was kept, and is no longer: the program closed it, or the kernel removed what it is of. */
+/* One was kept, and is no longer: the program closed it, or the kernel removed its group. */
 bool hak_os_kept_is_lost(const hak_os_kept_t *kept);
 /* Reads the head of the file, as it is now; 0: nothing was read, or it may be another file's. */
 size_t hak_os_kept_read(const hak_os_kept_t *kept, char *buffer, size_t capacity);
@@ -35,7 +35,7 @@ size_t hak_os_kept_read(const hak_os_kept_t *kept, char *buffer, size_t capacity
 bool hak_os_fault_has_files(void); /* the test has files: none is opened */
 /* Keeps a file of the test open: a number below -1; -1: it is empty. */
 int hak_os_fault_keep(const char *path);
-/* Reads the head of what is in it now; 0: it is no longer open. */
+/* Reads the head of its present content; 0: it is no longer open. */
 size_t hak_os_fault_kept(int number, char *buffer, size_t capacity);
 
 #endif

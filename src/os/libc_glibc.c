@@ -11,8 +11,8 @@
 #include <link.h>
 #include <linux/rseq.h>
 
-/* From 2.35 on. What unwinders ask, in signal handlers, too. 0: found. Of what it says, which has
- * 96 bytes so far, nothing is used. */
+/* From 2.35 on. Unwinders call it, in signal handlers, too. 0: found. Its result, 96 bytes so far,
+ * is not used. */
 extern int libc_find_object(void *address, void *found) HAK_LIBC(_dl_find_object);
 /* From 2.35 on the kernel writes the CPU's number there whenever the thread moves. */
 extern const ptrdiff_t __rseq_offset HAK_WEAK;

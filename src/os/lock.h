@@ -62,14 +62,14 @@ HAK_INLINE void hak_set_unlocked_update(bool is_begin) {
     HAK_SIGNAL_FENCE();
 }
 
-/* The calling thread is in no locked section, as far as it goes: what is registered for exit may
- * run in a signal handler. */
+/* The calling thread is in no locked section, as far as it goes: exit handlers may run in a signal
+ * handler. */
 bool hak_lock_holds_none(void);
 
 /* fork: the calling thread takes every lock, in the order of ranks. Until hak_lock_fork_end it
  * holds them, and acquire and release are no-ops for it: other fork handlers of the program may
  * allocate before and after ours, whatever the order of registration. The caller has blocked
- * signals: a handler that forks meanwhile would end what this began.
+ * signals: a handler that forks meanwhile would end this fork's section.
  * An owner that stays taken for a second (a thread that met a fatal error may sit in its handler
  * for ever) is left out: the child uses other owners.
  * A thread may be inside a locked section already (a signal handler forks): it keeps those locks,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * What a port may lack: each function may fail for ever, as its comment says, and the core takes a
- * slower or a plainer way. The rules of os.h hold. docs/porting.md lists what is lost. */
+ * Services that a port may lack: each function may always fail, as its comment says, and the core
+ * takes a slower or a plainer way. The rules of os.h hold. docs/porting.md lists the losses. */
 #ifndef HAK_OS_OPTIONAL_H
 #define HAK_OS_OPTIONAL_H
 
@@ -20,7 +20,7 @@ unsigned hak_os_quota_parse(const char *text, size_t length);
 bool hak_os_cgroup_path(const char *text, char *path);
 
 /* Memory of the group that has least room, of that of the process and those above it: its limit,
- * memory.high or memory.max, whichever is less, and what is used of it, without pages of files,
+ * memory.high or memory.max, whichever is less, and the used part of it, without pages of files,
  * which the kernel can drop. false: no limit is known. At first, and when one was lost, the files
  * are opened, if alone; those of groups with a limit stay open for calls in any thread (KEPT-1). */
 typedef struct hak_os_memory {
@@ -71,7 +71,7 @@ bool hak_os_is_same_mapping(const void *low, const void *high);
 /* Makes a range, whole OS pages of the library's own data, read-only for good: where the kernel
  * knows mseal, not even mprotect changes it again. */
 bool hak_os_seal(void *base, size_t bytes);
-/* Leaves a random distance to what is mapped already: the next mappings follow below it. */
+/* Leaves a random distance to existing mappings: the next ones follow below it. */
 void hak_os_scatter(void);
 /* Of builds with HAK_MTE: accesses of this thread, and of all it starts, fault
  * from now on when the tag of the address is not the memory's. false: the processor or the kernel
@@ -138,8 +138,8 @@ typedef struct hak_os_mapping {
     uint64_t resident_bytes; /* 0 if it is not */
 } hak_os_mapping_t;
 
-/* Visits all mappings, lowest first, which are read through the buffer. To learn what is resident
- * the kernel looks at every OS page. false: the file cannot be read. */
+/* Visits all mappings, lowest first, which are read through the buffer. To count resident
+ * pages the kernel looks at every OS page. false: the file cannot be read. */
 typedef void hak_os_mapping_visit_t(const hak_os_mapping_t *mapping, void *context);
 bool hak_os_mappings(bool wants_resident, char *buffer, size_t capacity,
                      hak_os_mapping_visit_t *visit, void *context);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The contract with the operating system, which alone makes system calls and has OS conditionals:
- * what every port implements. optional.h has what a port may lack.
+ * The contract with the operating system, which alone makes system calls and has OS conditionals.
+ * Every port implements it; optional.h has services that a port may lack.
  *
  * Rules for every function here:
  *   - errno is left untouched (system calls are made directly, not through libc);

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT
  *
- * What the control channel and the report at exit want of the operating system: sockets, and files
- * that are written. The rules of os.h hold. */
+ * Services for the control channel and the report at exit: sockets, and files to write to. The
+ * rules of os.h hold. */
 #ifndef HAK_OS_SOCKET_H
 #define HAK_OS_SOCKET_H
 
 #include "base/compiler.h"
 #include "base/words.h"
 
-/* From now on the calling thread has descriptors of its own, none so far: what it opens takes no
- * number that the program would get, what the program closes is none of it, and no child of a fork
- * inherits it. false: this takes Linux 5.9, and a sandbox that allows close_range. */
+/* Gives the calling thread an empty descriptor table of its own: its descriptors take no numbers of
+ * the program, the program cannot close them, and no child of a fork inherits them. false: this
+ * takes Linux 5.9, and a sandbox that allows close_range. */
 bool hak_os_own_descriptors(void);
 
 typedef struct hak_os_file_id {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Linux: sockets of the unix domain, the files that they and reports make,
- * what is written to descriptors, and descriptors of a thread's own. */
+ * Linux: sockets of the unix domain, files of sockets and reports, writing to descriptors, and a
+ * thread's own descriptor table. */
 #include "base/fmt.h"
 #include "os/optional.h"
 #include "os/socket.h"

@@ -98,7 +98,8 @@ void hak_os_sleep(uint64_t ns) {
 /* The C library cancels threads by the first, and changes user IDs in all of them by the second,
  * whose sender waits for every thread. */
 enum { SIGNAL_CANCEL = 32, SIGNAL_SETXID = 33 };
-/* SIGSYS: a program may do for itself what it forbids itself; blocked, it ends the process. */
+/* SIGSYS: a program's handler may serve the calls that its filter refuses; blocked, it ends the
+ * process. */
 enum { SIGNAL_FILTER = 31 };
 
 uint64_t hak_os_block_signals(void) {

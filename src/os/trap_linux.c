@@ -25,11 +25,11 @@ typedef struct trap_action {
 enum { TRAP_RESTORER = 0x04000000 };
 
 static hak_os_trap_handler_t *trap_handler; /* [init] before the first signal can come */
-static trap_action_t trap_before[2];        /* [init] what was there: SIGSEGV, SIGBUS */
+static trap_action_t trap_before[2];        /* [init] the program's: SIGSEGV, SIGBUS */
 
 #if defined(__x86_64__)
-/* The kernel wants to be told what a handler returns to, and unwinders know it by these bytes. They
- * look one byte before it, too, where no function may be. */
+/* The kernel needs the function that a handler returns to, and unwinders recognise it by these
+ * bytes. They look one byte before it, too, where no function may be. */
 __asm__(".text\n"
         ".p2align 4\n"
         "nop\n"
@@ -50,8 +50,8 @@ static bool trap_set(int signal, const trap_action_t *action, trap_action_t *bef
                        0) == 0;
 }
 
-/* As the kernel would have done. What the kernel raised happens again when the handler returns; a
- * signal that somebody sent has to be sent again. */
+/* As the kernel would have done. A fault happens again when the handler returns; a signal that
+ * a process sent has to be sent again. */
 static void trap_pass_on(int signal, siginfo_t *info, void *context) {
     trap_action_t *before = trap_before_of(signal);
     /* an error of memory that no access met does not happen again, either */

@@ -235,8 +235,8 @@ static hak_slab_t *owner_adopt_from(hak_owner_t *from, hak_owner_t *owner, unsig
 
 /* A hint as well. Threads move between owners, and would leave behind, at every turn, what nobody
  * allocates from until they come back. */
-static bool owner_has_spare(const hak_owner_t *owner, unsigned sc) {
-    return hak_single_writer_load(&owner->partial_count[sc]) >= HAK_SLAB_SPARE;
+static bool owner_has_many(const hak_owner_t *owner, unsigned sc) {
+    return hak_single_writer_load(&owner->partial_count[sc]) >= HAK_SLAB_ADOPT_LEAST;
 }
 
 /* At most once round the ring. */
@@ -248,8 +248,8 @@ hak_slab_t *hak_slab_adopt(hak_owner_t *owner, unsigned sc) {
     for (unsigned looks = ADOPT_LOOKS, visits = ADOPT_VISITS;
          from != NULL && looks > 0 && visits > 0; looks--) {
         bool is_idle = owner_is_idle(from);
-        if (is_idle ? owner_may_give(from, sc) : owner_has_spare(from, sc)) {
-            slab = owner_adopt_from(from, owner, sc, is_idle ? 1 : HAK_SLAB_SPARE);
+        if (is_idle ? owner_may_give(from, sc) : owner_has_many(from, sc)) {
+            slab = owner_adopt_from(from, owner, sc, is_idle ? 1 : HAK_SLAB_ADOPT_LEAST);
             visits--;
         }
         hak_owner_t *next = owner_after(from);

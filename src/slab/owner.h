@@ -49,9 +49,9 @@ void hak_owner_move(hak_owner_t *from, hak_owner_t *to);
 bool hak_owner_try_lock(hak_owner_t *owner);
 void hak_owner_unlock(hak_owner_t *owner);
 /* Partial slabs of a class from which on an owner with users gives one away. */
-enum { HAK_SLAB_SPARE = 8 };
-/* Takes one slab of class `sc` with blocks to give from an owner no thread has its home at, or that
- * has some to spare; NULL if none is found. The caller holds `owner`. */
+enum { HAK_SLAB_ADOPT_LEAST = 8 };
+/* Takes one slab of class `sc` with free blocks from an idle owner, or from one with at least
+ * HAK_SLAB_ADOPT_LEAST partial slabs; NULL if none is found. The caller holds `owner`. */
 hak_slab_t *hak_slab_adopt(hak_owner_t *owner, unsigned sc);
 /* The same from any owner, to its last, when memory is out. */
 hak_slab_t *hak_slab_adopt_any(hak_owner_t *owner, unsigned sc);

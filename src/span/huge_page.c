@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT
  *
  * Which parts of superslabs the kernel may back with huge pages. A page fault in one costs a
- * quarter per byte of what small OS pages cost, and it needs one entry of the TLB where those need
- * 512; but touching one byte of it makes 2 MiB resident. So the choice is made when the first unit
- * of a 2 MiB range is taken (docs/experiments/0007-huge-pages.md):
+ * quarter of the fault of small OS pages per byte, and it needs one entry of the TLB where those
+ * need 512; but touching one byte of it makes 2 MiB resident. So the choice is made when the first
+ * unit of a 2 MiB range is taken (docs/experiments/0007-huge-pages.md):
  *
  *   the span will be written to throughout (HAK_SPAN_DENSE) and much is in use    huge
  *   else                                                                          small
  *
  * Superslabs are filled from the oldest on (SPAN-5), so a new range is opened when the old ones are
- * full, and what stays untouched is the rest of the youngest. A range goes back to the kernel whole
+ * full, and the untouched memory is the rest of the youngest. A range goes back to the kernel whole
  * and stays huge, or in parts and becomes small, because the kernel would fill up a huge one. */
 #include "base/counters.h"
 #include "base/knobs.h"

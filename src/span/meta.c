@@ -9,7 +9,7 @@
 #include "span/pagemap.h"
 #include "span/span.h"
 
-/* One region serves about 100 superslabs; only what is used is ever touched. */
+/* One region serves about 100 superslabs; unused parts are never touched. */
 enum { META_REGION_BYTES = 1 << 20 };
 
 HAK_LOCKED_STATE char *hak_meta_next;                       /* [lock META] */
@@ -57,7 +57,7 @@ static void region_note(hak_region_t *record, char *base, size_t bytes) {
     }
 }
 
-/* META is held. The record stands at the front if there is room beside what is wanted. */
+/* META is held. The record stands at the front if there is room for it. */
 static void region_begin(char *base, size_t bytes, size_t wanted) {
     size_t record_bytes = hak_align_up(sizeof(hak_region_t), HAK_LINE_BYTES);
     hak_region_t *record = NULL;
@@ -83,7 +83,7 @@ static bool meta_region(size_t bytes) {
     size_t guard = hak_os_page_bytes();
     size_t inner = hak_align_up(bytes > META_REGION_BYTES ? bytes : META_REGION_BYTES, guard);
     char *base = hak_os_reserve(inner + 2 * guard, guard);
-    if (base == NULL && inner > hak_align_up(bytes, guard)) { /* limits: take what is needed */
+    if (base == NULL && inner > hak_align_up(bytes, guard)) { /* limits: take no more than needed */
         inner = hak_align_up(bytes, guard);
         base = hak_os_reserve(inner + 2 * guard, guard);
     }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The provider of spans: superslabs, their units, what is kept and what goes back.
+ * The provider of spans: superslabs, their units, and purges of unused ones.
  *
  *   superslab   4 MiB of user memory, 64 units; its record lies elsewhere (meta.c), with a byte
  *               and 128 opaque bytes per unit for the layer that uses the span.
@@ -10,8 +10,8 @@
  *           leaving_units, or all of the superslab is about to be unmapped).
  *   SPAN-2  A clean unit (bit in clean_units) reads as zero. The bit survives allocation: the
  *           free of the span says how many leading units were written to.
- *   SPAN-3  unused_dirty_units of the process == sum of popcount(free & ~clean), less what a purge
- *           in progress holds.
+ *   SPAN-3  unused_dirty_units of the process == sum of popcount(free & ~clean), less the units
+ *           of purges in progress.
  *   SPAN-4  fit[n] has for every superslab the length of its longest free run that begins at a
  *           multiple of 2^n units: for n = 0 always, else since a span was wanted at such a place.
  *   SPAN-5  Superslabs are filled in the order of their index; the highest are emptied first.
@@ -59,7 +59,7 @@ struct hak_span {
     bool is_zero;   /* every byte reads as zero */
 };
 
-/* What will be written to: all of it soon, or perhaps only parts. */
+/* The expected writes: to all of it soon, or perhaps only to parts. */
 typedef enum hak_span_use { HAK_SPAN_SPARSE, HAK_SPAN_DENSE } hak_span_use_t;
 
 /* Alignments of spans: units, two units, to the largest that large blocks ask for. */
@@ -105,7 +105,7 @@ extern size_t hak_span_hole_bytes;
  * [atomic] */
 extern size_t hak_span_over_peak;
 
-/* In the child of a fork, structures at rest: what other threads were about to purge is unused. */
+/* In the child of a fork, structures at rest: units that other threads were purging are unused. */
 void hak_span_after_fork(void);
 
 typedef struct hak_span_stats {

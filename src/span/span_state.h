@@ -28,7 +28,7 @@ typedef struct hak_span_state {
     size_t low_units;          /* least unused_dirty_units in this window */
     size_t high_units;         /* most of them in this window */
     size_t dip_units;          /* least of them since the last look */
-    size_t peak_units;         /* what is in use may grow up to here, purge.c */
+    size_t peak_units;         /* units in use may grow up to here, purge.c */
 } hak_span_state_t;
 
 extern hak_span_state_t hak_span_state;
@@ -50,8 +50,8 @@ uint64_t hak_fit_places(unsigned align_log2);
 void hak_fit_note(const hak_superslab_t *superslab);
 void hak_fit_note_aligned(const hak_superslab_t *superslab);
 
-/* The same after `unit`, and what follows, was taken from what was free `before`: the longest run
- * is what it was, unless it was that one. */
+/* The same after a span from `unit` on was taken out of the units free `before`: the longest run is
+ * the same, unless the span was cut from it. */
 HAK_INLINE void hak_fit_note_taken(const hak_superslab_t *superslab, uint64_t before,
                                    unsigned unit) {
     unsigned longest = hak_summary_get(&hak_span_state.fit[0], superslab->index);
@@ -115,7 +115,7 @@ HAK_INLINE void hak_span_take_dirty(size_t units) {
     hak_span_state.dip_units = hak_least(hak_span_state.dip_units, unused);
 }
 
-/* What is in use may have passed its peak. */
+/* The units in use may have passed their peak. */
 void hak_span_note_grown(void);
 
 #endif

@@ -3,7 +3,7 @@
  * Superslabs: map, carve, join, and the table that holds them in order of creation. Choosing the
  * oldest superslab that fits packs the old ones and lets the young ones become empty (SPAN-5).
  *
- * Not here: which superslab fits (fit.c), and what goes back to the kernel and when (purge.c). */
+ * fit.c chooses the superslab, purge.c returns memory to the kernel. */
 #include "base/atomics.h"
 #include "base/check.h"
 #include "base/counters.h"
@@ -99,7 +99,7 @@ static bool superslab_add(char *base) {
 }
 
 enum {
-    MAP_SHARE = 4, /* superslabs are mapped in batches of 1/4 of what there is, and one */
+    MAP_SHARE = 4, /* superslabs are mapped in batches of 1/4 of the present ones, and one */
     MAP_MOST = 16,
 };
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Merges what the layers counted into one snapshot. Each superslab is looked at in one step, so its
- * parts always make up the whole; what threads and owners hold of its blocks is read before. While
- * others work, superslabs are not all of one moment. */
+ * Merges the counters of all layers into one snapshot. Each superslab is read in one step, so its
+ * parts always make up the whole; blocks held by threads and owners are read before. While other
+ * threads work, superslabs are not all of one moment. */
 #include "base/knobs.h"
 #include "front/event.h"
 #include "front/tcache.h"

@@ -7,7 +7,7 @@
 
 /* --- the list --------------------------------------------------------------------------------- */
 
-enum { SPARE_SHARE = 8, SPARE_LEAST = 256 }; /* what may be added between counting and copying */
+enum { SPARE_SHARE = 8, SPARE_LEAST = 256 }; /* ranges added between count and copy */
 
 static void range_add(hak_inventory_t *inventory, hak_range_t range) {
     if (inventory->count < inventory->capacity) {
@@ -58,7 +58,7 @@ static void ranges_sort(hak_range_t *range, size_t count) {
     }
 }
 
-/* A superslab that was met twice, sorted, counts once: as what is there now. */
+/* A superslab met twice counts once, with its present state. */
 static size_t ranges_unique(hak_range_t *range, size_t count) {
     size_t kept = 0;
     for (size_t i = 0; i < count; i++) {
@@ -74,7 +74,7 @@ static size_t ranges_unique(hak_range_t *range, size_t count) {
     return kept;
 }
 
-/* Two tables may share an OS page. What else overlaps was freed while the list was made. */
+/* Two tables may share an OS page. Other overlaps were freed while the list was made. */
 static void ranges_part(hak_range_t *range, size_t count) {
     for (size_t i = 0; i + 1 < count; i++) {
         size_t most = (size_t)(range[i + 1].base - range[i].base);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * The address ranges that are ours, listed; private to this folder. The list is made under locks
- * held for a copy each, and lies in a mapping of its own. What it says is looked at afterwards,
- * with no lock: by then a range may be gone, or another one. */
+ * held for a copy each, and lies in a mapping of its own. Readers use it later, with no
+ * lock: by then a range may be gone, or another one. */
 #ifndef HAK_STAT_INVENTORY_H
 #define HAK_STAT_INVENTORY_H
 
@@ -55,7 +55,7 @@ typedef struct hak_piece {
     hak_slab_t *slab;
 } hak_piece_t;
 
-/* What is known of a superslab. [lock SPAN] */
+/* The state of a superslab. [lock SPAN] */
 hak_range_t hak_inventory_superslab(hak_superslab_t *superslab);
 /* Visits the pieces of a superslab: one follows the other up to its end. */
 typedef void hak_piece_visit_t(void *context, const hak_range_t *range, const hak_piece_t *piece);

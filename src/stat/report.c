@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * What every report begins with: the figures are gathered, and what is written about them goes out
- * in pieces of whole lines. */
+ * The common part of reports: gathers the figures, and writes texts in pieces of whole lines. */
 #include "stat/report.h"
 
 #include "base/version.h"
@@ -109,7 +108,7 @@ void hak_report_head(const hak_sink_t *sink) {
     }
 }
 
-/* What a terminal might take for more than text is left out. */
+/* Leaves out characters that control a terminal. */
 void hak_write_head(const hak_sink_t *sink) {
     char command[HAK_OS_COMMAND_BYTES];
     hak_os_command(command);

@@ -18,7 +18,7 @@ static void metric_figure(void *sink, const hak_figure_t *figure) {
     hak_sink_format(sink, "hakmem_%s %l\n", figure->metric, figure->value);
 }
 
-/* `offset` is that of the figure in what is known of a class. */
+/* `offset` is that of the figure in the statistics of a class. */
 static void metric_class(const hak_sink_t *sink, const hak_snapshot_t *snapshot, const char *name,
                          const char *type, const char *text, size_t offset) {
     metric_head(sink, "class_", name, type, text);
@@ -39,7 +39,7 @@ static void metric_class(const hak_sink_t *sink, const hak_snapshot_t *snapshot,
 #define METRIC_BIN(name, text) METRIC_EVENT(name, text, bin.name)
 #define METRIC_CLASS(name, text) METRIC_EVENT(name, text, owner.name)
 
-/* What the figures are seen beside. */
+/* Figures of the process, for comparison. */
 static void metric_process(const hak_sink_t *sink) {
     uint64_t resident = hak_os_resident_all();
     metric_head(sink, "", "info", "gauge", "version of the library");

@@ -142,7 +142,7 @@ static void class_split(rss_work_t *work, unsigned sc) {
     out->bytes[HAK_CAUSE_guard] += held;
 }
 
-/* --- what malloc_trim(0) gives back ----------------------------------------------------------- */
+/* --- memory that malloc_trim(0) gives back ---------------------------------------------------- */
 
 static void look_at_hole(const hak_hole_t *hole, void *context) {
     rss_work_t *work = context;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * RSS by cause: what the resident pages of the process are used for; private to this folder. */
+ * RSS by cause: the use of the resident pages of the process; private to this folder. */
 #ifndef HAK_STAT_RSS_H
 #define HAK_STAT_RSS_H
 
@@ -21,12 +21,12 @@ typedef enum hak_cause {
 typedef struct hak_rss {
     uint64_t rss_bytes; /* 0: not known */
     uint64_t bytes[HAK_CAUSE_COUNT];
-    uint64_t returnable[HAK_CAUSE_COUNT]; /* of these, what malloc_trim(0) gives back; or: */
+    uint64_t returnable[HAK_CAUSE_COUNT]; /* of these, malloc_trim(0) would give back; or: */
     struct hak_cause_class {
         unsigned block_bytes; /* of the size with most of the cause; 0: large and huge blocks */
         uint64_t bytes;       /* of that; 0: the cause is not by size */
     } most[HAK_CAUSE_COUNT];
-    uint64_t other[HAK_OS_MAPPING_KINDS]; /* what `others` is */
+    uint64_t other[HAK_OS_MAPPING_KINDS]; /* parts of `others` */
     bool is_listed;                       /* there was memory for the list of our ranges */
     bool is_looked_at;                    /* the kernel told which of their pages are resident */
     bool is_told;                         /* and how much of each mapping: others are measured */

@@ -52,7 +52,7 @@
     X(huge_count, huge, huge_blocks, "huge blocks")                                                \
     X(guarded_count, guarded, guarded_blocks, "small blocks watched by the sampled guard")
 
-/* Bounds, and what they bound: name, text. */
+/* Bounds, and the bounded figures: name, text. */
 #define HAK_STAT_LIMITS(X)                                                                         \
     X(cache_bytes, "growth of the bins of all threads")                                            \
     X(cache_budget_bytes, "bound of that growth")                                                  \
@@ -131,7 +131,7 @@ typedef enum hak_report {
     HAK_REPORT_SUMMARY,      /* five lines of it */
     HAK_REPORT_EXPLAIN,      /* why RSS is as high as it is, as text */
     HAK_REPORT_EXPLAIN_JSON, /* docs/schema/explain.schema.json */
-    HAK_REPORT_MAP,          /* what units are used for: docs/schema/map.schema.json */
+    HAK_REPORT_MAP,          /* the use of units: docs/schema/map.schema.json */
 } hak_report_t;
 
 /* The head of every report in JSON, with the process's ID: the rest follows a comma. */

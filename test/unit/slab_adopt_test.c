@@ -93,26 +93,29 @@ static void tend_settles_what_a_move_left(void **state) {
 }
 
 /* Threads that moved away and left it more than it needs: before memory is asked for. */
-static void refill_adopts_what_an_owner_with_users_has_to_spare(void **state) {
+static void refill_adopts_from_an_owner_with_users_and_many_partial_slabs(void **state) {
     (void)state;
     unsigned capacity = hak_sc_info[SC_1024].blocks;
-    unit_take(a, SC_1024, &held, HAK_SLAB_SPARE * capacity + 1); /* full but for the current one */
+    unit_take(a, SC_1024, &held,
+              HAK_SLAB_ADOPT_LEAST * capacity + 1); /* full but for the current one */
     hak_slab_t *first = hak_slab_of(held.block[0]);
-    for (unsigned i = 0; i + 1 < HAK_SLAB_SPARE; i++) {
+    for (unsigned i = 0; i + 1 < HAK_SLAB_ADOPT_LEAST; i++) {
         unit_give(a, held.block[i * capacity]);
     }
-    assert_int_equal(a->partial_count[SC_1024], HAK_SLAB_SPARE - 1);
+    assert_int_equal(a->partial_count[SC_1024], HAK_SLAB_ADOPT_LEAST - 1);
     assert_null(hak_slab_adopt(b, SC_1024)); /* these it keeps */
-    unit_give(a, held.block[(HAK_SLAB_SPARE - 1) * capacity]);
+    unit_give(a, held.block[(HAK_SLAB_ADOPT_LEAST - 1) * capacity]);
     clear_counters();
     hak_blocks_t blocks = unit_blocks(b, SC_1024, 1);
     assert_int_equal(b->counters[SC_1024].refill_adopt, 1);
     assert_int_equal(b->counters[SC_1024].slab_create, 0);
-    assert_int_equal(a->partial_count[SC_1024], HAK_SLAB_SPARE - 1);
-    assert_ptr_equal(blocks.head, held.block[(HAK_SLAB_SPARE - 1) * capacity]); /* the newest */
+    assert_int_equal(a->partial_count[SC_1024], HAK_SLAB_ADOPT_LEAST - 1);
+    assert_ptr_equal(blocks.head,
+                     held.block[(HAK_SLAB_ADOPT_LEAST - 1) * capacity]); /* the newest */
     assert_ptr_equal(first->owner, a);
     for (unsigned i = 0; i < held.count; i++) { /* what was given and not taken again is free */
-        if (i % capacity != 0 || i / capacity >= HAK_SLAB_SPARE || held.block[i] == blocks.head) {
+        if (i % capacity != 0 || i / capacity >= HAK_SLAB_ADOPT_LEAST ||
+            held.block[i] == blocks.head) {
             unit_give(hak_slab_of(held.block[i])->owner, held.block[i]);
         }
     }
@@ -179,7 +182,7 @@ static const struct CMUnitTest tests[] = {
     ADOPT_TEST(marked_blocks_are_adopted_with_their_slab),
     ADOPT_TEST(adopt_drains_full_slabs_others_freed_into),
     ADOPT_TEST(tend_settles_what_a_move_left),
-    ADOPT_TEST(refill_adopts_what_an_owner_with_users_has_to_spare),
+    ADOPT_TEST(refill_adopts_from_an_owner_with_users_and_many_partial_slabs),
     ADOPT_TEST(adopt_any_takes_from_owners_with_users),
     ADOPT_TEST(child_of_a_fork_has_the_slabs_of_all),
     ADOPT_TEST(tend_retires_what_others_emptied),
