@@ -47,6 +47,7 @@
 #include "reclaim/limit.c"
 #include "reclaim/reclaim.c"
 #include "reclaim/regret.c"
+#include "reclaim/slabs.c"
 #include "reclaim/target.c"
 
 #include "life/control.c"

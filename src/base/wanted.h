@@ -19,16 +19,20 @@ typedef struct hak_pool {
     size_t dip_bytes;             /* least since the last look */
 } hak_pool_t;
 
+/* Freed huge blocks, under HAK_LOCK_HUGE. */
+typedef struct hak_huge_pool {
+    size_t in_use_bytes;
+    size_t resident_bytes;                  /* unused, and held */
+    size_t peak_bytes, low_bytes;           /* most in use, least resident in this window */
+    size_t last_peak_bytes, last_low_bytes; /* in the window before */
+    uint64_t window_end_ns;
+} hak_huge_pool_t;
+
 /* The bound of unused units; none is below retain_min_bytes. */
 HAK_INLINE size_t hak_retain_bytes(size_t in_use_bytes) {
     size_t share = in_use_bytes / 100 * hak_load_relaxed(&hak_knobs.retain_percent);
     size_t bound = hak_most(share, hak_load_relaxed(&hak_knobs.retain_min_bytes));
     return bound + bound / 100 * hak_load_relaxed(&hak_knobs.retain_learned_percent);
-}
-
-/* How often a pause is doubled, or a step halved: more after a regretted purge, else less. */
-HAK_INLINE uint64_t hak_backoff(uint64_t backoff, bool is_regretted, uint64_t most) {
-    return is_regretted ? hak_least(backoff + 2, most) : backoff - (backoff != 0);
 }
 
 /* What layers below ask for: bits, set under their locks. */
@@ -42,6 +46,10 @@ extern uint32_t hak_wanted; /* [atomic] */
 typedef struct hak_reclaim_hooks {
     void (*serve)(void);
     void (*make_room)(size_t bytes); /* before fresh memory is used, while a limit is known */
+    /* How much freed huge blocks may hold. Begins another window if one is over. */
+    size_t (*huge_bound)(hak_huge_pool_t *pool);
+    /* Memory is out: does what may help, and true says to try again; attempts count from 0. */
+    bool (*memory_out)(hak_tcache_t *tcache, unsigned attempt);
 } HAK_SEALED hak_reclaim_hooks_t;
 extern hak_reclaim_hooks_t hak_reclaim_hooks; /* [init] */
 

@@ -14,9 +14,10 @@
 #include "front/tcache.h"
 
 enum {
-    HAK_EVENT_TICKS = 256,         /* ticks between two runs, a power of two */
-    HAK_EVENT_LOOK_TICKS = 16,     /* between two looks at the clock, a power of two */
-    HAK_EVENT_STEP_NS = 100000000, /* time between two runs, if anything ticks then */
+    HAK_EVENT_TICKS = 256,     /* ticks between two runs, a power of two */
+    HAK_EVENT_LOOK_TICKS = 16, /* between two looks at the clock, a power of two */
+    /* time between two runs, if anything ticks then (docs/experiments/0023-decay.md) */
+    HAK_EVENT_STEP_NS = 100000000,
 };
 
 typedef void hak_event_t(hak_tcache_t *tcache);

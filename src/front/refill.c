@@ -5,23 +5,6 @@
 #include "base/knobs.h"
 #include "front/event.h"
 #include "front/slow.h"
-#include "large/large.h"
-
-/* First what is cached anywhere in the process becomes usable here, without a call to the kernel,
- * which may refuse to give anything back a moment later. Then unused memory goes back, so that
- * limits leave room for another shape of it. */
-bool hak_slow_retry(hak_tcache_t *tcache, unsigned attempt) {
-    if (attempt == 0) {
-        hak_tcache_flush(tcache);
-        hak_owner_collect();
-    } else if (attempt == 1) {
-        hak_large_trim(0);
-        hak_span_purge(0);
-    } else {
-        hak_single_writer_add(&tcache->counters.oom, 1);
-    }
-    return attempt < 2;
-}
 
 /* The bin grows when it overflowed since the last refill: such a load goes up and down by more
  * than the bin holds. */
@@ -67,7 +50,8 @@ static hak_blocks_t refill_once(hak_tcache_t *tcache, unsigned sc) {
 static hak_blocks_t refill_from_slabs(hak_tcache_t *tcache, unsigned sc) {
     bin_adapt(tcache, sc);
     hak_blocks_t blocks = refill_once(tcache, sc);
-    for (unsigned i = 0; HAK_UNLIKELY(blocks.count == 0) && hak_slow_retry(tcache, i); i++) {
+    for (unsigned i = 0; HAK_UNLIKELY(blocks.count == 0) && hak_reclaim_hooks.memory_out(tcache, i);
+         i++) {
         blocks = refill_once(tcache, sc);
     }
     return blocks;

@@ -35,8 +35,6 @@ void *hak_slow_aligned(size_t align, size_t size);
 
 /* The first block of a bin that was empty, or a guarded one; NULL: memory is out. */
 HAK_NOINLINE void *hak_slow_refill(hak_tcache_t *tcache, unsigned sc, const hak_request_t *request);
-/* Memory is out: what may help is done, and true says to try again; attempts count from 0. */
-HAK_COLD bool hak_slow_retry(hak_tcache_t *tcache, unsigned attempt);
 
 /* realloc for block != NULL, size > 0; NULL leaves the block as it was. */
 void *hak_resize(void *block, size_t size);

@@ -6,22 +6,15 @@
  *
  * What counts is memory, not address space: an extent is charged with the bytes the kernel is
  * thought to hold for it. While there is room for a freed block in full it is charged in full,
- * which costs no kernel call; else a few samples of its OS pages tell. At most may be kept
- *
- *     at any time       max(huge_cache, in use / 8)
- *     for a while       2 x retain_percent of what was in use within the last one or two windows
- *                       (of 0.4 s), but not above 5 x huge_cache + in use / 8
- *
- * so an oscillating footprint makes no kernel calls. A free must know that bound at once, so it is
- * computed here, and its window turns here; reclaim/target.c says what goes by time. The excess
- * goes from the end of the highest extent. Addresses are bounded, too (docs/experiments/0004). */
+ * which costs no kernel call; else a few samples of its OS pages tell. reclaim/target.c says how
+ * much may be kept; a free asks it, so that what is too much goes at once. The excess goes from the
+ * end of the highest extent. Addresses are bounded, too (docs/experiments/0004). */
 #include "large/huge_cache.h"
 #include "large/huge_record.h"
 
 #include "base/atomics.h"
 #include "base/check.h"
 #include "base/counters.h"
-#include "base/knobs.h"
 #include "os/lock.h"
 #include "os/os.h"
 
@@ -35,9 +28,7 @@ typedef struct huge_extent {
 
 enum {
     CACHE_EXTENTS = 64,      /* cached extents at most: bounds a search */
-    CACHE_SHARE = 8,         /* of what is in use, kept at any time */
     EVICT_SHARE = 16,        /* less of an extent resident: next to empty */
-    CACHE_LEAST_TIMES = 5,   /* huge_cache, kept for a while even if nothing is in use any more */
     CACHE_ADDRESS_TIMES = 4, /* address space per byte of memory that may be kept */
 };
 
@@ -45,20 +36,14 @@ HAK_LOCKED_STATE struct hak_huge_cache {
     huge_extent_t extent[CACHE_EXTENTS]; /* [lock HUGE] */
     unsigned extent_count;               /* [lock HUGE] */
     size_t cached_bytes;                 /* [lock HUGE] CACHE-1 */
-    size_t dirty_bytes;                  /* [lock HUGE] CACHE-2 */
-    size_t in_use_bytes;                 /* [lock HUGE] */
-    size_t peak_bytes;                   /* [lock HUGE] of in_use_bytes in this window */
-    size_t last_peak_bytes;              /* [lock HUGE] in the window before */
-    size_t low_bytes;                    /* [lock HUGE] least dirty_bytes in this window */
-    size_t last_low_bytes;               /* [lock HUGE] in the window before */
-    uint64_t window_end_ns;              /* [lock HUGE] */
+    hak_huge_pool_t pool;                /* [lock HUGE] its resident_bytes: CACHE-2 */
 } hak_huge_cache;
 
 /* --- extents, all under HAK_LOCK_HUGE --------------------------------------------------------- */
 
 static void extent_remove(unsigned at) {
     hak_huge_cache.cached_bytes -= hak_huge_cache.extent[at].bytes;
-    hak_huge_cache.dirty_bytes -= hak_huge_cache.extent[at].dirty;
+    hak_huge_cache.pool.resident_bytes -= hak_huge_cache.extent[at].dirty;
     hak_huge_cache.extent_count--;
     for (unsigned i = at; i < hak_huge_cache.extent_count; i++) {
         hak_huge_cache.extent[i] = hak_huge_cache.extent[i + 1];
@@ -72,7 +57,7 @@ static void extent_insert(unsigned at, huge_extent_t extent) {
     hak_huge_cache.extent[at] = extent;
     hak_huge_cache.extent_count++;
     hak_huge_cache.cached_bytes += extent.bytes;
-    hak_huge_cache.dirty_bytes += extent.dirty;
+    hak_huge_cache.pool.resident_bytes += extent.dirty;
 }
 
 /* Makes an extent smaller by `bytes`, and its charge in proportion. */
@@ -82,11 +67,12 @@ static void extent_cut(huge_extent_t *extent, size_t bytes) {
     extent->bytes -= bytes;
     extent->dirty -= dirty;
     hak_huge_cache.cached_bytes -= bytes;
-    hak_huge_cache.dirty_bytes -= dirty;
+    hak_huge_cache.pool.resident_bytes -= dirty;
 }
 
 static void cache_note_low(void) {
-    hak_huge_cache.low_bytes = hak_least(hak_huge_cache.low_bytes, hak_huge_cache.dirty_bytes);
+    hak_huge_pool_t *pool = &hak_huge_cache.pool;
+    pool->low_bytes = hak_least(pool->low_bytes, pool->resident_bytes);
 }
 
 /* Hands out the front of an extent; the rest stays. */
@@ -183,40 +169,15 @@ void hak_huge_cache_visit(hak_huge_visit_t *visit, void *context) {
 
 /* --- what may be kept, under HAK_LOCK_HUGE ---------------------------------------------------- */
 
-static void window_turn(void) {
-    uint64_t now = hak_os_now_ns();
-    if (now < hak_huge_cache.window_end_ns) {
-        return;
-    }
-    bool is_long_ago = now - hak_huge_cache.window_end_ns >= HAK_WINDOW_NS;
-    hak_huge_cache.last_peak_bytes =
-        is_long_ago ? hak_huge_cache.in_use_bytes : hak_huge_cache.peak_bytes;
-    hak_huge_cache.peak_bytes = hak_huge_cache.in_use_bytes;
-    hak_huge_cache.last_low_bytes = hak_huge_cache.low_bytes;
-    hak_huge_cache.low_bytes = hak_huge_cache.dirty_bytes;
-    hak_huge_cache.window_end_ns = now + HAK_WINDOW_NS;
+static size_t cache_bound(void) {
+    return hak_reclaim_hooks.huge_bound(&hak_huge_cache.pool);
 }
 
 void hak_huge_cache_note_use(size_t added, size_t removed) {
-    window_turn(); /* what is freed now was in use until now */
-    hak_huge_cache.in_use_bytes += added - removed;
-    hak_huge_cache.peak_bytes = hak_most(hak_huge_cache.peak_bytes, hak_huge_cache.in_use_bytes);
-}
-
-static size_t percent_of(size_t bytes, size_t percent) {
-    return bytes / 100 * percent + bytes % 100 * percent / 100;
-}
-
-static size_t cache_bound(void) {
-    window_turn();
-    size_t percent = 2 * hak_load_relaxed(&hak_knobs.retain_percent);
-    size_t in_use = hak_huge_cache.in_use_bytes;
-    size_t least = hak_load_relaxed(&hak_knobs.huge_cache_bytes);
-    size_t always = hak_most(least, in_use / CACHE_SHARE);
-    size_t peak = hak_most(hak_huge_cache.peak_bytes, hak_huge_cache.last_peak_bytes);
-    size_t recent = percent_of(peak, percent);
-    size_t most = CACHE_LEAST_TIMES * least + in_use / CACHE_SHARE;
-    return hak_most(always, recent < most ? recent : most);
+    hak_huge_pool_t *pool = &hak_huge_cache.pool;
+    (void)cache_bound(); /* another window may begin: what is freed now was in use until now */
+    pool->in_use_bytes += added - removed;
+    pool->peak_bytes = hak_most(pool->peak_bytes, pool->in_use_bytes);
 }
 
 /* Where memory is taken from. What is charged by assumption is asked about before anything goes;
@@ -240,7 +201,7 @@ static unsigned evict_choose(bool is_dirty_over) {
 /* Takes the excess over `keep_dirty` and `keep_bytes` off the end of an extent, or all of it if its
  * charge was assumed. */
 static bool cache_evict(size_t keep_dirty, size_t keep_bytes, huge_extent_t *evicted) {
-    size_t dirty = hak_huge_cache.dirty_bytes, bytes = hak_huge_cache.cached_bytes;
+    size_t dirty = hak_huge_cache.pool.resident_bytes, bytes = hak_huge_cache.cached_bytes;
     if (hak_huge_cache.extent_count == 0 || (dirty <= keep_dirty && bytes <= keep_bytes)) {
         cache_note_low();
         return false;
@@ -303,25 +264,22 @@ size_t hak_large_trim(size_t keep_bytes) {
     return given_back;
 }
 
-static size_t cache_dirty(void) {
-    hak_lock_acquire(HAK_LOCK_HUGE);
-    size_t dirty = hak_huge_cache.dirty_bytes;
-    hak_lock_release(HAK_LOCK_HUGE);
-    return dirty;
-}
-
 size_t hak_large_spare(size_t bytes) {
-    size_t dirty = cache_dirty();
-    cache_trim(dirty - hak_least(dirty, bytes), SIZE_MAX);
-    return dirty - hak_least(dirty, cache_dirty());
+    hak_footprint_t has, left;
+    hak_large_footprint(&has);
+    if (has.cached_bytes < HAK_UNIT_BYTES) { /* not worth the calls */
+        return 0;
+    }
+    cache_trim(has.cached_bytes - hak_least(has.cached_bytes, bytes), SIZE_MAX);
+    hak_large_footprint(&left);
+    return has.cached_bytes - hak_least(has.cached_bytes, left.cached_bytes);
 }
 
-size_t hak_large_pool(hak_pool_t *pool) {
+size_t hak_large_pool(hak_huge_pool_t *pool) {
     hak_lock_acquire(HAK_LOCK_HUGE);
     size_t bound = cache_bound();
-    size_t low = hak_least(hak_huge_cache.low_bytes, hak_huge_cache.last_low_bytes);
-    *pool = (hak_pool_t){hak_huge_cache.in_use_bytes, hak_huge_cache.dirty_bytes, low, low, low};
-    hak_huge_cache.last_low_bytes = 0; /* once a window */
+    *pool = hak_huge_cache.pool;
+    hak_huge_cache.pool.last_low_bytes = 0; /* once a window */
     hak_lock_release(HAK_LOCK_HUGE);
     return bound;
 }
@@ -334,7 +292,7 @@ void hak_large_trim_to(size_t keep_bytes, size_t bound) {
 /* What the cache is charged with: all of it while there is room for that. */
 static void extent_charge(huge_extent_t *fresh) {
     hak_lock_acquire(HAK_LOCK_HUGE);
-    fresh->is_known = hak_huge_cache.dirty_bytes + fresh->bytes > cache_bound();
+    fresh->is_known = hak_huge_cache.pool.resident_bytes + fresh->bytes > cache_bound();
     hak_lock_release(HAK_LOCK_HUGE);
     fresh->dirty = fresh->bytes;
     if (fresh->is_known) {
@@ -359,7 +317,7 @@ void hak_huge_cache_give(char *base, size_t bytes, ptrdiff_t shift) {
 }
 
 void hak_huge_cache_stats(hak_large_stats_t *stats) {
-    stats->huge_in_use_bytes = hak_huge_cache.in_use_bytes;
+    stats->huge_in_use_bytes = hak_huge_cache.pool.in_use_bytes;
     stats->huge_cached_bytes = hak_huge_cache.cached_bytes;
-    stats->huge_cached_dirty_bytes = hak_huge_cache.dirty_bytes;
+    stats->huge_cached_dirty_bytes = hak_huge_cache.pool.resident_bytes;
 }

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
  * The cache of freed huge mappings; private to this folder. What nobody takes again goes back to
- * the kernel (huge_cache.c says when).
+ * the kernel (reclaim/target.c says when).
  *
  * Invariants (HAK_LOCK_HUGE):
  *   CACHE-1  extents are sorted, disjoint, and not adjacent unless their shifts differ; their sum
  *            is cached_bytes
- *   CACHE-2  0 < dirty <= bytes for every extent; their sum is dirty_bytes
+ *   CACHE-2  0 < dirty <= bytes for every extent; their sum is resident_bytes
  *   CACHE-3  an extent, and a block, has one shift: by how much mremap has moved its pages from
  *            the addresses they were mapped at. The kernel never makes one mapping of two that
  *            differ in it, and does not move two mappings at once, so they are not joined here. */

@@ -53,9 +53,8 @@ size_t hak_large_trim(size_t keep_bytes);
  */
 size_t hak_large_spare(size_t bytes);
 
-/* The cache of huge mappings; returns its bound. Its amplitude counts as 0: half of a mapping that
- * was taken in a window need not be there in the next. */
-size_t hak_large_pool(hak_pool_t *pool);
+/* The cache of huge mappings; returns its bound. Nothing of the window before is left behind. */
+size_t hak_large_pool(hak_huge_pool_t *pool);
 /* Gives back what is above `keep_bytes`, and addresses in proportion to the bound. */
 void hak_large_trim_to(size_t keep_bytes, size_t bound);
 

@@ -21,7 +21,7 @@
 #include "life/thread.h"
 #include "os/os.h"
 
-enum { SCAVENGER_NAP_NS = HAK_EVENT_STEP_NS + 5000000 }; /* the clock is coarse */
+enum { SCAVENGER_NAP_NS = HAK_EVENT_STEP_NS + 5000000 }; /* a step; the clock is coarse */
 
 static uint32_t scavenger_is_there; /* [atomic] or could not be started */
 static uint64_t scavenger_signals;  /* [atomic] the mask of the thread that started it */

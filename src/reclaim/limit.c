@@ -30,17 +30,16 @@ enum {
     STEP_PART = 256, /* of what the process has */
     BACKOFF_MOST = 5,
     MISSES_MOST = 8,
-    ROOM_KEPT = 1 << 20,         /* unused units that stay whatever happens */
-    ROOM_LEAST = HAK_UNIT_BYTES, /* less is not worth a call */
-    ROOM_MOST = 64 << 20,        /* in one call: some milliseconds */
+    ROOM_KEPT = 1 << 20,  /* unused units that stay whatever happens */
+    ROOM_MOST = 64 << 20, /* in one call: some milliseconds */
 };
 
+/* docs/experiments/0029-cgroup-memory.md */
 static const uint64_t LOOK_NS = 1000u * 1000 * 1000;
 static const uint64_t LOOK_TIGHT_NS = 200u * 1000 * 1000;
 static const uint64_t LOOK_OVER_NS = 50u * 1000 * 1000;
 
 HAK_LOCKED_STATE hak_limit_t hak_limit;
-HAK_LOCKED_STATE uint64_t hak_limit_retry_at_ns; /* [atomic] */
 
 static uint64_t bytes_above(uint64_t a, uint64_t b) {
     return a > b ? a - b : 0;
@@ -60,7 +59,8 @@ static void limit_learn(void) {
         all += part;
         regret += hak_least(part, again);
     }
-    hak_store_relaxed(&hak_limit.backoff, hak_backoff(backoff, regret > all / 2, BACKOFF_MOST));
+    hak_store_relaxed(&hak_limit.backoff,
+                      hak_regret_backoff(backoff, regret > all / 2, BACKOFF_MOST));
 }
 
 /* What the process may have from now on, and whether that needs more than giving back what is
@@ -104,33 +104,6 @@ static uint64_t limit_look(const hak_footprint_t *has) {
     return had_limit ? LOOK_NS : UINT64_MAX;
 }
 
-/* Nobody took meanwhile what was to go. */
-static bool room_is_as_it_was(const hak_footprint_t *had) {
-    hak_footprint_t has;
-    hak_large_footprint(&has);
-    return has.unused_bytes >= had->unused_bytes && has.cached_bytes >= had->cached_bytes;
-}
-
-/* First cached blocks: few calls. */
-static size_t room_make(const hak_footprint_t *has, size_t excess, uint64_t now) {
-    size_t kept = hak_least(has->unused_bytes, ROOM_KEPT), given = 0;
-    size_t cached = hak_least(has->cached_bytes, excess);
-    size_t unused = hak_least(has->unused_bytes - kept, excess - cached);
-    if (cached >= ROOM_LEAST) {
-        given = hak_large_spare(cached);
-        hak_count_by(room_huge_bytes, given);
-    }
-    if (unused >= ROOM_LEAST) {
-        size_t purged = hak_span_purge(has->unused_bytes - unused);
-        hak_count_by(room_span_bytes, purged);
-        given += purged;
-    }
-    if (given == 0 && (cached >= ROOM_LEAST || unused >= ROOM_LEAST) && room_is_as_it_was(has)) {
-        hak_store_relaxed(&hak_limit_retry_at_ns, now + HAK_RETRY_NS);
-    }
-    return given;
-}
-
 /* What may go now. Above the limit each fault of the program waits for the kernel: what brings it
  * below goes at once. If not even all that is unused would, what stays saves faults at least: so
  * then, and below the limit, only what the step allows. */
@@ -143,14 +116,17 @@ static size_t room_excess(const hak_footprint_t *has, size_t wanted, size_t step
 }
 
 void hak_limit_make_room(size_t bytes) {
-    size_t most = hak_load_relaxed(&hak_knobs.limit_soft_bytes);
+    hak_reclaim_order_t order = {.pools = 1 << HAK_POOL_HUGE | 1 << HAK_POOL_UNITS,
+                                 .keep_bytes = ROOM_KEPT};
     hak_footprint_t has;
     hak_large_footprint(&has);
     bytes += has.all_bytes;
-    uint64_t now = hak_os_now_ns();
-    if (bytes > most && now >= hak_load_relaxed(&hak_limit_retry_at_ns)) {
+    if (bytes > hak_load_relaxed(&hak_knobs.limit_soft_bytes)) {
         size_t step = hak_load_relaxed(&hak_knobs.limit_step_bytes);
-        size_t given = room_make(&has, room_excess(&has, bytes, step), now);
+        order.wanted_bytes = room_excess(&has, bytes, step);
+        size_t given = hak_reclaim_order(&order);
+        hak_count_by(room_huge_bytes, order.given_back[HAK_POOL_HUGE]);
+        hak_count_by(room_span_bytes, order.given_back[HAK_POOL_UNITS]);
         hak_store_relaxed(&hak_knobs.limit_step_bytes, step - hak_least(step, given));
     }
 }

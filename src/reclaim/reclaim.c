@@ -1,11 +1,60 @@
-/* SPDX-License-Identifier: MIT */
+/* SPDX-License-Identifier: MIT
+ *
+ * The pools of unused memory, and the triggers that ask them for bytes. The cheapest pool gives
+ * first; the next one gives the rest. What goes by time is in target.c and slabs.c. */
 #include "reclaim/reclaim.h"
 
 #include "front/fast.h"
 #include "large/large.h"
+#include "reclaim/slabs.h"
 #include "span/span.h"
 
 enum { EVENT_OWNERS = 4 };
+
+/* Blocks go to their slabs, and slabs without any to the unused units. */
+static size_t bins_empty(hak_tcache_t *tcache) {
+    if (tcache != NULL && !hak_tcache_is_empty(tcache)) {
+        hak_tcache_flush(tcache);
+    }
+    hak_owner_collect();
+    return 0;
+}
+
+static size_t units_spare(size_t keep_bytes, size_t bytes) {
+    hak_footprint_t has;
+    hak_large_footprint(&has);
+    size_t rest = has.unused_bytes - hak_least(has.unused_bytes, bytes);
+    return hak_target_purge(
+        &(hak_purge_plan_t){.keep_bytes = hak_most(keep_bytes, rest), .is_all = true});
+}
+
+/* Bins make no call to the kernel; the cache makes one for each extent, units for each run of them,
+ * slabs for each hole, with an owner locked. */
+static size_t pool_give_back(unsigned pool, const hak_reclaim_order_t *order, size_t bytes) {
+    bool is_all = bytes == SIZE_MAX;
+    switch (pool) {
+    case HAK_POOL_BINS:
+        return bins_empty(order->tcache);
+    case HAK_POOL_HUGE:
+        return is_all ? hak_large_trim(order->keep_bytes) : hak_large_spare(bytes);
+    case HAK_POOL_UNITS:
+        return is_all ? hak_span_purge(order->keep_bytes) : units_spare(order->keep_bytes, bytes);
+    default:
+        return hak_slabs_give_back(bytes);
+    }
+}
+
+size_t hak_reclaim_order(hak_reclaim_order_t *order) {
+    size_t sum = 0, wanted = order->wanted_bytes;
+    for (unsigned i = 0; i < HAK_POOLS && wanted >= HAK_UNIT_BYTES; i++) { /* worth a call */
+        if ((order->pools >> i & 1) != 0) {
+            order->given_back[i] = pool_give_back(i, order, wanted);
+            sum += order->given_back[i];
+            wanted -= wanted == SIZE_MAX ? 0 : hak_least(wanted, order->given_back[i]);
+        }
+    }
+    return sum;
+}
 
 void hak_reclaim_tend(hak_tcache_t *tcache) {
     (void)tcache;
@@ -16,28 +65,36 @@ void hak_reclaim_tend(hak_tcache_t *tcache) {
     hak_limit_tick();
 }
 
-void hak_reclaim_step(hak_tcache_t *tcache) {
-    (void)tcache;
-    hak_owner_decay_holes();
-}
-
 void hak_reclaim_serve(void) {
     uint32_t wanted = hak_swap_acquire(&hak_wanted, 0); /* pairs WANTED */
     if ((wanted & HAK_WANTED_PURGE) != 0) {
         hak_target_spans();
     }
     if ((wanted & HAK_WANTED_PEAK) != 0) { /* no small block is served from cached mappings */
-        size_t bytes = hak_swap_relaxed(&hak_span_over_peak, 0);
-        hak_owner_spare_holes(bytes - hak_least(bytes, hak_large_spare(bytes)));
+        hak_reclaim_order_t order = {.pools = 1 << HAK_POOL_HUGE | 1 << HAK_POOL_SLABS};
+        order.wanted_bytes = hak_swap_relaxed(&hak_span_over_peak, 0);
+        hak_reclaim_order(&order);
     }
 }
 
-size_t hak_reclaim_trim(size_t keep_bytes) {
-    hak_tcache_t *tcache = hak_tcache_self(hak_pagemap_base());
-    if (!hak_tcache_is_empty(tcache)) {
-        hak_tcache_flush(tcache);
+/* First what is cached anywhere in the process becomes usable here, without a call to the kernel,
+ * which may refuse to give anything back a moment later. Then unused memory goes back, so that
+ * limits leave room for another shape of it. */
+bool hak_reclaim_memory_out(hak_tcache_t *tcache, unsigned attempt) {
+    unsigned pools = attempt == 0 ? 1 << HAK_POOL_BINS : 1 << HAK_POOL_HUGE | 1 << HAK_POOL_UNITS;
+    hak_reclaim_order_t order = {.tcache = tcache, .pools = pools, .wanted_bytes = SIZE_MAX};
+    if (attempt == 2) {
+        hak_single_writer_add(&tcache->counters.oom, 1);
+        return false;
     }
-    hak_owner_collect();
-    size_t given_back = hak_large_trim(keep_bytes) + hak_owner_purge_holes();
-    return given_back + hak_span_purge(keep_bytes);
+    hak_reclaim_order(&order);
+    return true;
+}
+
+size_t hak_reclaim_trim(size_t keep_bytes) {
+    hak_reclaim_order_t order = {.tcache = hak_tcache_self(hak_pagemap_base()),
+                                 .pools = (1 << HAK_POOLS) - 1,
+                                 .wanted_bytes = SIZE_MAX,
+                                 .keep_bytes = keep_bytes};
+    return hak_reclaim_order(&order);
 }

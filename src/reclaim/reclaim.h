@@ -8,6 +8,22 @@
 #include "base/wanted.h"
 #include "front/tcache.h"
 
+/* Pools, the cheapest first: bins of a thread, and what waits at owners, which become units or
+ * holes; cached mappings; unused units; holes of slabs. */
+enum { HAK_POOL_BINS, HAK_POOL_HUGE, HAK_POOL_UNITS, HAK_POOL_SLABS, HAK_POOLS };
+
+/* Memory that shall go now. */
+typedef struct hak_reclaim_order {
+    hak_tcache_t *tcache;         /* whose bins; NULL: nobody's */
+    unsigned pools;               /* bit each */
+    size_t wanted_bytes;          /* SIZE_MAX: all, whatever it costs */
+    size_t keep_bytes;            /* of units stay; if all is wanted, of cached mappings, too */
+    size_t given_back[HAK_POOLS]; /* set: bytes */
+} hak_reclaim_order_t;
+
+/* Takes what is wanted from one pool after the other. Returns the bytes. */
+size_t hak_reclaim_order(hak_reclaim_order_t *order);
+
 /* An event of the process: memory above its bounds goes back, and both learners look. */
 void hak_reclaim_tend(hak_tcache_t *tcache);
 /* An event of a step of time: purges pages of idle slabs. */
@@ -15,6 +31,9 @@ void hak_reclaim_step(hak_tcache_t *tcache);
 
 /* Does what the bits of hak_wanted ask for. */
 void hak_reclaim_serve(void);
+
+/* The kernel gives no more: see hak_reclaim_hooks. */
+bool hak_reclaim_memory_out(hak_tcache_t *tcache, unsigned attempt);
 
 /* malloc_trim: everything unused goes back but about `keep_bytes` of whole units, and the caches of
  * other threads. Returns the bytes. */
@@ -30,17 +49,22 @@ void hak_regret_window(uint64_t purged, uint64_t regretted);
 /* `count` windows passed in which nothing happened. Exposed for tests. */
 void hak_regret_fade(uint64_t count);
 
+/* How often a pause is doubled, or a step halved: more after a regretted purge, else less. */
+HAK_INLINE uint64_t hak_regret_backoff(uint64_t backoff, bool is_regretted, uint64_t most) {
+    return is_regretted ? hak_least(backoff + 2, most) : backoff - (backoff != 0);
+}
+
 /* Limits of control groups (limit.c): reads them if it is time; gives back what exceeds them. */
 void hak_limit_tick(void);
 
 /* What goes by size and by time (target.c): of unused units, and of the huge cache. */
 void hak_target_spans(void);
+/* Purges units, unless the kernel refused all of them a moment ago. Returns the bytes. */
+size_t hak_target_purge(hak_purge_plan_t *plan);
 void hak_target_huge(void);
+size_t hak_target_huge_bound(hak_huge_pool_t *pool);
 /* Unused units that stay although nobody needs them. */
 size_t hak_target_idle_bytes(size_t in_use_bytes);
-
-/* The kernel takes nothing back (locked memory): no use asking often. */
-static const uint64_t HAK_RETRY_NS = 4000u * 1000 * 1000;
 
 /* So many bytes of fresh memory are about to be taken: gives unused memory back if they do not fit
  * below the knob limit_soft_bytes. Without locks. */

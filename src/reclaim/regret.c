@@ -10,7 +10,10 @@
  * of unused memory above REGRET_HIGH and lowers it below REGRET_LOW, for a footprint that
  * oscillates faster than the decay (span/purge.c). For slower ones as much as was wanted again is
  * exempt from decay; that fades to a half in 4 s. With learn:0 all windows are calm: learned values
- * fade. */
+ * fade. Window and fading were chosen in docs/experiments/0023-decay.md.
+ *
+ * Limits and rounds over slabs share the back-off (hak_regret_backoff), not the average: they act
+ * on the last sum alone, as the next one comes up to 26 s later. */
 #include "reclaim/reclaim.h"
 
 #include "base/atomics.h"
@@ -50,28 +53,24 @@ void hak_regret_fade(uint64_t count) {
     hak_store_relaxed(&hak_knobs.retain_wanted_bytes, hak_regret_wanted_lately * HAK_UNIT_BYTES);
 }
 
-/* Memory that is wanted long after it was purged was rightly purged. */
-static void regret_remember(uint64_t purged, uint64_t regretted) {
-    hak_regret_purged_lately += purged;
-    uint64_t soon = regretted < hak_regret_purged_lately ? regretted : hak_regret_purged_lately;
-    hak_regret_purged_lately -= soon;
-    hak_regret_wanted_lately += soon;
-    hak_regret_fade(1);
-}
-
 void hak_regret_window(uint64_t purged, uint64_t regretted) {
     /* what is wanted again may have been purged in an earlier window */
-    uint64_t most = purged > regretted ? purged : regretted;
+    uint64_t most = hak_most(purged, regretted);
     uint64_t share = most == 0 ? 0 : regretted * 1000 / most;
     hak_regret_average = (hak_regret_average * 9 + share) / 10;
     size_t percent = hak_load_relaxed(&hak_knobs.retain_learned_percent);
     if (hak_regret_average > REGRET_HIGH && percent < RETAIN_MOST) {
-        percent = percent + RETAIN_STEP_UP > RETAIN_MOST ? RETAIN_MOST : percent + RETAIN_STEP_UP;
+        percent = hak_least(percent + RETAIN_STEP_UP, RETAIN_MOST);
     } else if (hak_regret_average < REGRET_LOW && percent > 0) {
         percent -= RETAIN_STEP_DOWN;
     }
     hak_store_relaxed(&hak_knobs.retain_learned_percent, percent);
-    regret_remember(purged, regretted);
+    hak_regret_purged_lately += purged;
+    /* memory that is wanted long after it was purged was rightly purged */
+    uint64_t soon = hak_least(regretted, hak_regret_purged_lately);
+    hak_regret_purged_lately -= soon;
+    hak_regret_wanted_lately += soon;
+    hak_regret_fade(1);
 }
 
 void hak_regret_tick(void) {

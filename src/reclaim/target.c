@@ -14,24 +14,34 @@
  *     idle = max(retain_idle_bytes, in use / TARGET_IDLE_PART),
  *            units also retain_wanted_bytes, and at most the bound,
  *
- * but only if that is more than TARGET_STEP_TIMES the amplitude of unused units in the window. The
- * bound of the huge cache, which a free must know, is computed there (large/huge_cache.c).
+ * but only if that is more than TARGET_STEP_TIMES the amplitude of unused units in the window.
+ * Freed huge blocks decay in the same way; what they may hold in all is
  *
- * A footprint that oscillates within a window makes no kernel calls. One that oscillates more
- * slowly takes purged units again; the learner (regret.c) sees that, and sets retain_wanted_bytes.
- */
+ *     at any time       max(huge_cache, in use / CACHE_SHARE)
+ *     for a while       2 x retain_percent of what was in use within the last one or two windows,
+ *                       but not above CACHE_LEAST_TIMES x huge_cache + in use / CACHE_SHARE
+ *
+ * The window and the size were chosen in docs/experiments/0023-decay.md and
+ * 0004-huge-cache-counts-memory.md. A footprint that oscillates within a window makes no kernel
+ * calls. One that oscillates more slowly takes purged units again; the learner (regret.c) sees
+ * that, and sets retain_wanted_bytes. */
 #include "base/atomics.h"
 #include "base/knobs.h"
 #include "large/large.h"
 #include "os/os.h"
 #include "reclaim/reclaim.h"
-#include "slab/purge.h"
+#include "reclaim/slabs.h"
 
 enum {
     TARGET_IDLE_PART = 32,       /* of the memory in use, exempt (docs/experiments/0023-decay.md) */
     TARGET_STEP_BYTES = 1 << 20, /* less is not worth the calls */
     TARGET_STEP_TIMES = 2,       /* a load may need its amplitude at its next peak */
+    CACHE_SHARE = 8,             /* of huge blocks in use, kept of freed ones at any time */
+    CACHE_LEAST_TIMES = 5, /* huge_cache, kept for a while even if nothing is in use any more */
 };
+
+/* The kernel takes nothing back (locked memory): ten windows, so that refused calls are no load. */
+static const uint64_t TARGET_RETRY_NS = 4000u * 1000 * 1000;
 
 HAK_LOCKED_STATE uint64_t hak_target_window_end_ns; /* [atomic] */
 /* [atomic] unused units have exceeded the bound since; 0: they do not */
@@ -72,7 +82,7 @@ static hak_purge_plan_t spans_plan(hak_pool_t *pool, bool is_turn, uint64_t now)
     size_t bound = hak_retain_bytes(pool->in_use_bytes), keep = SIZE_MAX;
     bool exceeds_bound = spans_exceed(pool, bound, now);
     if (is_turn) {
-        hak_owner_forget_spared();
+        hak_store_relaxed(&hak_slabs_spared, hak_load_relaxed(&hak_slabs_spared) / 2);
         size_t cut_low = hak_load_relaxed(&hak_target_cut_low_bytes);
         hak_store_relaxed(&hak_target_cut_low_bytes, SIZE_MAX);
         pool->low_bytes = hak_least(pool->low_bytes, cut_low);
@@ -83,6 +93,20 @@ static hak_purge_plan_t spans_plan(hak_pool_t *pool, bool is_turn, uint64_t now)
     return (hak_purge_plan_t){.keep_bytes = keep, .is_exact = !exceeds_bound};
 }
 
+size_t hak_target_purge(hak_purge_plan_t *plan) {
+    uint64_t now = hak_os_now_ns();
+    size_t given_back = 0;
+    if (now >= hak_load_relaxed(&hak_target_retry_at_ns)) {
+        given_back = hak_span_purge_by(plan);
+        hak_footprint_t has;
+        hak_large_footprint(&has);
+        if (given_back == 0 && has.unused_bytes > plan->keep_bytes) { /* nobody took it meanwhile */
+            hak_store_relaxed(&hak_target_retry_at_ns, now + TARGET_RETRY_NS);
+        }
+    }
+    return given_back;
+}
+
 void hak_target_spans(void) {
     uint64_t now = hak_os_now_ns(), end = hak_load_relaxed(&hak_target_window_end_ns);
     bool is_turn =
@@ -90,24 +114,43 @@ void hak_target_spans(void) {
     hak_pool_t pool;
     hak_span_pool(&pool, is_turn);
     hak_purge_plan_t plan = spans_plan(&pool, is_turn, now);
-    if (plan.keep_bytes == SIZE_MAX || now < hak_load_relaxed(&hak_target_retry_at_ns)) {
-        return;
-    }
-    size_t given_back = hak_span_purge_by(&plan);
+    size_t given_back = plan.keep_bytes != SIZE_MAX ? hak_target_purge(&plan) : 0;
     if (plan.is_exact && plan.is_cut) { /* the window did not need the rest either */
         size_t low = pool.low_bytes - hak_least(pool.low_bytes, given_back);
         hak_store_relaxed(&hak_target_cut_low_bytes, low);
         hak_store_relaxed(&hak_target_window_end_ns, 0);
-    } else if (given_back == 0) {
-        hak_span_pool(&pool, false);
-        if (pool.resident_bytes > plan.keep_bytes) { /* nobody took it meanwhile */
-            hak_store_relaxed(&hak_target_retry_at_ns, now + HAK_RETRY_NS);
-        }
     }
 }
 
+static void huge_turn(hak_huge_pool_t *pool) {
+    uint64_t now = hak_os_now_ns();
+    if (now >= pool->window_end_ns) {
+        bool is_long_ago = now - pool->window_end_ns >= HAK_WINDOW_NS;
+        pool->last_peak_bytes = is_long_ago ? pool->in_use_bytes : pool->peak_bytes;
+        pool->peak_bytes = pool->in_use_bytes;
+        pool->last_low_bytes = pool->low_bytes;
+        pool->low_bytes = pool->resident_bytes;
+        pool->window_end_ns = now + HAK_WINDOW_NS;
+    }
+}
+
+/* Called by every free of a huge block, so that an excess goes at once: a program that frees few,
+ * and does nothing else, gets to no event for long. */
+size_t hak_target_huge_bound(hak_huge_pool_t *pool) {
+    huge_turn(pool);
+    size_t least = hak_load_relaxed(&hak_knobs.huge_cache_bytes);
+    size_t percent = 2 * hak_load_relaxed(&hak_knobs.retain_percent);
+    size_t share = pool->in_use_bytes / CACHE_SHARE, most = CACHE_LEAST_TIMES * least + share;
+    size_t peak = hak_most(pool->peak_bytes, pool->last_peak_bytes);
+    size_t recent = peak / 100 * percent + peak % 100 * percent / 100;
+    return hak_most(hak_most(least, share), hak_least(recent, most));
+}
+
+/* Their amplitude counts as 0: half of a mapping that was taken in a window need not be there in
+ * the next. */
 void hak_target_huge(void) {
-    hak_pool_t pool;
-    size_t bound = hak_large_pool(&pool);
+    hak_huge_pool_t huge;
+    size_t bound = hak_large_pool(&huge), low = hak_least(huge.low_bytes, huge.last_low_bytes);
+    hak_pool_t pool = {huge.in_use_bytes, huge.resident_bytes, low, low, low};
     hak_large_trim_to(hak_least(bound, decay_keep(&pool, idle_bytes(pool.in_use_bytes))), bound);
 }

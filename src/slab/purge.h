@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
- * Purged pages of slabs: OS pages that free blocks cover whole go back to the kernel (SLAB-9). */
+ * Purged pages of slabs: OS pages that free blocks cover whole go back to the kernel (SLAB-9). A
+ * hole is a row of such pages. reclaim/slabs.c decides when, and which. */
 #ifndef HAK_SLAB_PURGE_H
 #define HAK_SLAB_PURGE_H
 
 #include "slab/slab.h"
 
-/* A round of looks for holes, purge.c. */
+/* What reclaim/slabs.c knows of an owner: its round over the partial slabs. */
 typedef struct hak_holes_round {
     uint64_t due_ns;          /* [atomic] it goes on from then on */
     size_t free_bytes;        /* [lock OWNER] free in slabs that were not purged before it */
@@ -20,15 +21,28 @@ typedef struct hak_holes_round {
     uint8_t spare_class; /* [lock OWNER] class looked at next before a new peak; read as a hint */
 } hak_holes_round_t;
 
-/* Gives the holes of the next `slabs` partial slabs of a class back; returns the bytes. */
-size_t hak_slab_purge_holes(hak_owner_t *owner, unsigned sc, uint32_t slabs);
-/* Goes on with the owner's round, until about so much work is done; returns what was. */
-uint32_t hak_slab_decay_holes(hak_owner_t *owner, uint64_t now, uint32_t work);
+enum {
+    HAK_SLAB_SECTION = 8,    /* slabs looked at in one hold of the lock: a fork waits for it */
+    HAK_SLAB_CALL_WORK = 32, /* work is counted in looks at a slab, or at a block of a list */
+};
 
-/* Gives the holes of all owners back. An owner is held while the kernel is called: others go
- * elsewhere meanwhile, and a fork waits for a few slabs' worth. */
-size_t hak_owner_purge_holes(void);
-/* What it would give back now, as far as memory is behind it; called with no lock held. */
+typedef struct hak_slab_purged {
+    size_t bytes;       /* of holes */
+    size_t fresh_bytes; /* of these, not purged before */
+    uint32_t calls;
+    uint32_t refused; /* of these */
+    uint32_t work;
+} hak_slab_purged_t;
+/* Gives the holes of `least` bytes or more back; 1: all of them. The owner is held. */
+hak_slab_purged_t hak_slab_purge(hak_slab_t *slab, size_t least);
+/* Whether no block came or went since the last look. The owner is held. */
+bool hak_slab_is_idle(const hak_slab_t *slab);
+/* The first partial slab of a class that has one. It goes to the end of the list, so that the first
+ * is always the next one. The owner is held. */
+hak_slab_t *hak_slab_in_turn(hak_owner_t *owner, unsigned sc);
+
+/* What malloc_trim would give back of slabs, as far as memory is behind it; called with no lock
+ * held. */
 typedef struct hak_hole {
     const char *base;
     size_t free_bytes;     /* of free blocks */
@@ -37,12 +51,5 @@ typedef struct hak_hole {
 typedef void hak_hole_visit_t(const hak_hole_t *hole, void *context);
 /* false: an owner is busy just then, and not all of it was visited. */
 bool hak_owner_visit_holes(hak_hole_visit_t *visit, void *context);
-/* As hak_owner_purge_holes, before the heap grows beyond its peak: about so many bytes, of large
- * holes only, and only as much as does not hurt. */
-size_t hak_owner_spare_holes(size_t bytes);
-/* A window has passed: half of what went so may go again. */
-void hak_owner_forget_spared(void);
-/* A step of time: those of slabs nobody used for a while go back, a few at a time. */
-void hak_owner_decay_holes(void);
 
 #endif

@@ -65,7 +65,7 @@
     X(retain_step_bytes, TARGET_STEP_BYTES)                                                        \
     X(retain_step_times, TARGET_STEP_TIMES)                                                        \
     X(purge_delay_ns, HAK_WINDOW_NS + HAK_EVENT_STEP_NS)                                           \
-    X(purge_retry_ns, HAK_RETRY_NS)                                                                \
+    X(purge_retry_ns, TARGET_RETRY_NS)                                                             \
     X(decay_window_ns, HAK_WINDOW_NS)                                                              \
     X(decay_most_ns, 2 * (HAK_WINDOW_NS + HAK_EVENT_STEP_NS))                                      \
     X(holes_pause_ns, HAK_WINDOW_NS)                                                               \
@@ -131,14 +131,14 @@
     X(summary_lines_of_a_million, summary_lines(1 << 20))                                          \
     X(peak_part, PEAK_SHARE)                                                                       \
     X(peak_slabs, HOLES_MOST_WORK)                                                                 \
-    X(peak_calls, HOLES_MOST_WORK / HOLES_CALL_WORK)                                               \
+    X(peak_calls, HOLES_MOST_WORK / HAK_SLAB_CALL_WORK)                                            \
     X(peak_holes_part, SPARE_SPANS_PART)                                                           \
     X(peak_window_ns, HAK_WINDOW_NS)                                                               \
     X(holes_slabs, HOLES_MOST_WORK)                                                                \
-    X(holes_calls, HOLES_MOST_WORK / HOLES_CALL_WORK)                                              \
+    X(holes_calls, HOLES_MOST_WORK / HAK_SLAB_CALL_WORK)                                           \
     X(holes_owners, DECAY_STEP_OWNERS)                                                             \
-    X(holes_held_calls, DECAY_SECTION_WORK / HOLES_CALL_WORK)                                      \
-    X(holes_held_slabs, HOLES_SLABS)                                                               \
+    X(holes_held_calls, DECAY_SECTION_WORK / HAK_SLAB_CALL_WORK)                                   \
+    X(holes_held_slabs, HAK_SLAB_SECTION)                                                          \
     X(purge_calls, PURGE_CALLS)                                                                    \
     X(purge_calls_of_a_superslab, HAK_SUPERSLAB_UNITS / 2)                                         \
     X(purge_splits, PURGE_SPLITS)                                                                  \
@@ -153,7 +153,7 @@
     X(cgroup_call_bytes, ROOM_MOST)                                                                \
     X(cgroup_step_bytes, STEP_LEAST)                                                               \
     X(cgroup_step_part, STEP_PART)                                                                 \
-    X(room_retry_ns, HAK_RETRY_NS)                                                                 \
+    X(room_retry_ns, TARGET_RETRY_NS)                                                              \
     X(search_steps, SEARCH_LEAST_STEPS)                                                            \
     X(search_period_steps, SEARCH_PERIOD_STEPS)                                                    \
     X(search_burst_steps, SEARCH_BURST_STEPS)                                                      \

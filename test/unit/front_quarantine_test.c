@@ -118,7 +118,7 @@ static void thread_exit_and_lack_of_memory_give_every_block_back(void **state) {
     void *last = hak_malloc(SMALL);
     hak_free(last);
     assert_int_equal(held_back(SMALL), 1);
-    assert_true(hak_slow_retry(self(), 0));
+    assert_true(hak_reclaim_hooks.memory_out(self(), 0));
     assert_int_equal(held_back(SMALL), 0);
 }
 

@@ -6,6 +6,7 @@
 #include "double/os_fault.h"
 #include "large/large.h"
 #include "os/os.h"
+#include "reclaim/slabs.h"
 #include "slab/slab_inl.h"
 #include "unit/front.h"
 
@@ -63,12 +64,10 @@ static size_t holes(void) {
     return hak_load_relaxed(&hak_span_hole_bytes);
 }
 
-extern size_t hak_holes_spared;
-
 static int begin(void **state) {
     (void)state;
     hak_os_fault_stop_clock(); /* else a busy machine decides what decays meanwhile */
-    hak_holes_spared = 0;      /* a long time has passed */
+    hak_slabs_spared = 0;      /* a long time has passed */
     (void)self();
     hak_span_purge(0);
     return 0;
@@ -124,7 +123,7 @@ static void kernel_that_refuses_is_not_asked_again_soon(void **state) {
     hak_os_fault_plan(HAK_OS_CALL_PURGE, 0, UINT64_MAX);
     uint64_t before = hak_os_fault_calls(HAK_OS_CALL_PURGE);
     for (unsigned i = 0; i < 1000; i++) {
-        assert_int_equal(hak_owner_spare_holes(16 * MIB), 0);
+        assert_int_equal(hak_slabs_give_back(16 * MIB), 0);
     }
     assert_in_range(hak_os_fault_calls(HAK_OS_CALL_PURGE) - before, 1, ASKED_MOST);
     hak_os_fault_clear();
@@ -136,7 +135,7 @@ static void kernel_that_refuses_once_is_asked_for_the_rest(void **state) {
     (void)state;
     old_load_leaves_survivors();
     hak_os_fault_plan(HAK_OS_CALL_PURGE, 0, 1);
-    assert_true(hak_owner_spare_holes(MIB) >= MIB);
+    assert_true(hak_slabs_give_back(MIB) >= MIB);
     hak_os_fault_clear();
     old_load_ends();
     audit();
@@ -157,7 +156,7 @@ static void slabs_without_large_holes_are_looked_at_once(void **state) {
     hak_tcache_flush(self());
     hak_slab_t *slab = hak_slab_of(old_blocks[OLD / 2]);
     for (unsigned i = 0; i < 100 && !slab->is_spared; i++) {
-        hak_owner_spare_holes(16 * MIB); /* each as far as it goes in a millisecond or two */
+        hak_slabs_give_back(16 * MIB); /* each as far as it goes in a millisecond or two */
     }
     assert_true(slab->is_spared);
     assert_int_equal(slab->looked, slab->free_count + 1);

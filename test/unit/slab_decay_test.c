@@ -4,6 +4,7 @@
  * it. */
 #include "base/knobs.h"
 #include "os/optional.h"
+#include "reclaim/slabs.h"
 #include "unit/purged_pages.h"
 
 enum { EVERY = 64, SLABS = 40, ALL = 1 << 30 };
@@ -20,7 +21,7 @@ static int begin(void **state) {
 }
 
 static void round_passes(void) {
-    hak_slab_decay_holes(&owner, now, ALL);
+    hak_slabs_decay(&owner, now, ALL);
     now += PAUSE_NS << owner.holes.backoff;
 }
 
@@ -34,7 +35,7 @@ static void idle_slab_is_purged_in_the_second_round(void **state) {
     size_t all = resident(slab);
     round_passes();
     assert_int_equal(resident(slab), all);
-    assert_int_equal(hak_slab_decay_holes(&owner, now - 1, ALL), 0); /* not due */
+    assert_int_equal(hak_slabs_decay(&owner, now - 1, ALL), 0); /* not due */
     round_passes();
     assert_int_equal(resident(slab), all - holes_expected(slab, EVERY));
     for (unsigned i = 0; i < held.count; i += EVERY) {
@@ -115,7 +116,7 @@ static void work_of_one_step_is_bounded(void **state) {
     unsigned purged = 0, steps = 0;
     for (; purged < SLABS; steps++) {
         assert_true(steps < SLABS);
-        assert_true(hak_slab_decay_holes(&owner, now, WORK) < WORK + PURGE_WORK);
+        assert_true(hak_slabs_decay(&owner, now, WORK) < WORK + PURGE_WORK);
         assert_in_range(purged_slabs(), purged + 1, purged + MOST);
         purged = purged_slabs();
     }
@@ -134,7 +135,7 @@ static void slab_seen_twice_in_a_round_is_not_idle(void **state) {
     for (unsigned i = 1; i < held.count; i += capacity) { /* each has changed */
         unit_give(&owner, held.block[i]);
     }
-    hak_slab_decay_holes(&owner, now, LOOKS);
+    hak_slabs_decay(&owner, now, LOOKS);
     taken.count = 0;
     unit_take(&owner, SC_1024, &taken, TAKEN * (capacity - 1));
     round_passes();
