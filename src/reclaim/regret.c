@@ -6,11 +6,11 @@
  *   retain_wanted_bytes      what was purged and wanted again soon; at most what was purged
  *
  * It minimises regret: a unit that was purged and wanted again soon cost a system call and a page
- * fault for nothing. The share of regretted purges, averaged 90/10 over windows, raises the bound
- * of unused memory above REGRET_HIGH and lowers it below REGRET_LOW, for a footprint that
- * oscillates faster than the decay (span/purge.c). For slower ones as much as was wanted again is
- * exempt from decay; that fades to a half in 4 s. With learn:0 all windows are calm: learned values
- * fade. Window and fading were chosen in docs/experiments/0023-decay.md.
+ * fault for nothing. The share of regretted purges, averaged 90/10 over windows (steps of time),
+ * raises the bound of unused memory above REGRET_HIGH and lowers it below REGRET_LOW, for a
+ * footprint that oscillates faster than the decay (span/purge.c). For slower ones as much as was
+ * wanted again is exempt from decay; that fades to a half in 4 s. With learn:0 all windows are
+ * calm: learned values fade. The step and the fading were chosen in docs/experiments/0023-decay.md.
  *
  * Limits and rounds over slabs share the back-off (hak_regret_backoff), not the average: they act
  * on the last sum alone, as the next one comes up to 26 s later. */
@@ -19,10 +19,10 @@
 #include "base/atomics.h"
 #include "base/counters.h"
 #include "base/knobs.h"
+#include "front/event.h"
 #include "os/os.h"
 
 enum {
-    REGRET_WINDOW_NS = 100 * 1000 * 1000,
     REGRET_HIGH = 250, /* per mille */
     REGRET_LOW = 50,
     RETAIN_STEP_UP = 10, /* percentage points */
@@ -85,8 +85,8 @@ void hak_regret_tick(void) {
     if (now < end || hak_swap_acquire(&hak_regret_is_busy, 1) != 0) {
         return;
     }
-    hak_regret_fade((now - end) / REGRET_WINDOW_NS);
-    hak_store_relaxed(&hak_regret_window_end_ns, now + REGRET_WINDOW_NS);
+    hak_regret_fade((now - end) / HAK_EVENT_STEP_NS);
+    hak_store_relaxed(&hak_regret_window_end_ns, now + HAK_EVENT_STEP_NS);
     uint64_t purged = hak_load_relaxed(&hak_counters.purge_units);
     uint64_t regret = hak_load_relaxed(&hak_counters.purge_regret_units);
     hak_regret_window(learns ? purged - hak_regret_purged_before : 0,
