@@ -45,7 +45,7 @@ extern uint32_t hak_wanted; /* [atomic] */
 /* Registered by life/; NULL before. */
 typedef struct hak_reclaim_hooks {
     void (*serve)(void);
-    void (*make_room)(size_t bytes); /* before fresh memory is used, while a limit is known */
+    void (*give_back)(size_t bytes); /* before fresh memory is used, while a limit is known */
     /* How much freed huge blocks may hold. Begins another window if one is over. */
     size_t (*huge_bound)(hak_huge_pool_t *pool);
     /* Memory is out: does what may help, and true says to try again; attempts count from 0. */

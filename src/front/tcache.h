@@ -175,8 +175,8 @@ HAK_INLINE uint32_t hak_bin_initial_want(int32_t capacity) {
 /* --- double frees, front/find_free.c ------------------------------------------------------------
  */
 
-/* Whether a block that has the tag of a free one, or lies in a slab with holes, is free. The work
- * of a call, and of all per time, is bounded; no lock is held. Not found counts as in use. */
+/* Whether a block that has the tag of a free one, or lies in a slab with purged pages, is free. The
+ * work of a call, and of all per time, is bounded; no lock is held. Not found counts as in use. */
 HAK_NOINLINE bool hak_find_free_block(const void *block);
 /* Fatal if a block that is freed is free already. */
 HAK_INLINE void hak_check_not_free(const void *block, uint32_t entry) {

@@ -123,7 +123,7 @@ static char *huge_vacant_or_map(size_t bytes, size_t align, ptrdiff_t *shift, bo
 
 /* Fresh memory, for which unused memory may have to go; NULL: there is none. */
 static char *huge_fresh(size_t bytes, size_t align, ptrdiff_t *shift, bool *is_zero) {
-    hak_large_make_room(bytes);
+    hak_large_reclaim(bytes);
     char *base = huge_vacant_or_map(bytes, align, shift, is_zero);
     if (base == NULL && huge_reclaim(bytes)) {
         base = huge_vacant_or_map(bytes, align, shift, is_zero);

@@ -264,7 +264,7 @@ size_t hak_large_trim(size_t keep_bytes) {
     return given_back;
 }
 
-size_t hak_large_spare(size_t bytes) {
+size_t hak_large_give_back(size_t bytes) {
     hak_footprint_t has, left;
     hak_large_footprint(&has);
     if (has.cached_bytes < HAK_UNIT_BYTES) { /* not worth the calls */

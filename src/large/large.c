@@ -60,7 +60,7 @@ hak_large_result_t hak_large_alloc(size_t bytes, size_t align) {
     result.block = span.base;
     result.is_zero = span.is_zero;
     if (span.is_zero) { /* fresh, or as good as that */
-        hak_large_make_room(0);
+        hak_large_reclaim(0);
     }
     return result;
 }

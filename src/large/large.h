@@ -51,7 +51,7 @@ size_t hak_large_trim(size_t keep_bytes);
 
 /* Gives so many resident bytes of cached mappings back, or all there are; returns about how many.
  */
-size_t hak_large_spare(size_t bytes);
+size_t hak_large_give_back(size_t bytes);
 
 /* The cache of huge mappings; returns its bound. Nothing of the window before is left behind. */
 size_t hak_large_pool(hak_huge_pool_t *pool);
@@ -84,9 +84,9 @@ typedef void hak_huge_visit_t(char *base, size_t bytes, bool is_cached, void *co
 void hak_large_visit(hak_huge_visit_t *visit, void *context);
 
 /* --- shared by the files of this folder ------------------------------------------------------ */
-HAK_INLINE void hak_large_make_room(size_t bytes) {
+HAK_INLINE void hak_large_reclaim(size_t bytes) {
     if (HAK_UNLIKELY(hak_load_relaxed(&hak_knobs.limit_soft_bytes) != SIZE_MAX)) {
-        hak_reclaim_hooks.make_room(bytes);
+        hak_reclaim_hooks.give_back(bytes);
     }
 }
 hak_large_result_t hak_huge_alloc(size_t bytes, size_t align);

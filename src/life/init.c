@@ -53,7 +53,7 @@ static void process_start(void) {
         hak_os_scatter();
     }
     hak_reclaim_hooks.serve = hak_reclaim_serve;
-    hak_reclaim_hooks.make_room = hak_limit_make_room;
+    hak_reclaim_hooks.give_back = hak_limit_give_back;
     hak_reclaim_hooks.huge_bound = hak_target_huge_bound;
     hak_reclaim_hooks.memory_out = hak_reclaim_memory_out;
     hak_event_register(hak_outbox_flush, HAK_EVENT_OWN);

@@ -30,8 +30,8 @@ enum {
     STEP_PART = 256, /* of what the process has */
     BACKOFF_MOST = 5,
     MISSES_MOST = 8,
-    ROOM_KEPT = 1 << 20,  /* unused units that stay whatever happens */
-    ROOM_MOST = 64 << 20, /* in one call: some milliseconds */
+    LIMIT_KEPT = 1 << 20,  /* unused units that stay whatever happens */
+    LIMIT_MOST = 64 << 20, /* in one call: some milliseconds */
 };
 
 /* docs/experiments/0029-cgroup-memory.md */
@@ -107,23 +107,23 @@ static uint64_t limit_look(const hak_footprint_t *has) {
 /* What may go now. Above the limit each fault of the program waits for the kernel: what brings it
  * below goes at once. If not even all that is unused would, what stays saves faults at least: so
  * then, and below the limit, only what the step allows. */
-static size_t room_excess(const hak_footprint_t *has, size_t wanted, size_t step) {
+static size_t limit_excess(const hak_footprint_t *has, size_t wanted, size_t step) {
     size_t limit = hak_load_relaxed(&hak_knobs.limit_hard_bytes);
     size_t soft = hak_least(wanted - hak_load_relaxed(&hak_knobs.limit_soft_bytes), step);
     size_t hard = wanted > limit ? wanted - limit : 0;
-    hard = hard <= has->unused_bytes + has->cached_bytes ? hak_least(hard, ROOM_MOST) : 0;
+    hard = hard <= has->unused_bytes + has->cached_bytes ? hak_least(hard, LIMIT_MOST) : 0;
     return soft > hard ? soft : hard;
 }
 
-void hak_limit_make_room(size_t bytes) {
+void hak_limit_give_back(size_t bytes) {
     hak_reclaim_order_t order = {.pools = 1 << HAK_POOL_HUGE | 1 << HAK_POOL_UNITS,
-                                 .keep_bytes = ROOM_KEPT};
+                                 .keep_bytes = LIMIT_KEPT};
     hak_footprint_t has;
     hak_large_footprint(&has);
     bytes += has.all_bytes;
     if (bytes > hak_load_relaxed(&hak_knobs.limit_soft_bytes)) {
         size_t step = hak_load_relaxed(&hak_knobs.limit_step_bytes);
-        order.wanted_bytes = room_excess(&has, bytes, step);
+        order.wanted_bytes = limit_excess(&has, bytes, step);
         size_t given = hak_reclaim_order(&order);
         hak_count_by(room_huge_bytes, order.given_back[HAK_POOL_HUGE]);
         hak_count_by(room_span_bytes, order.given_back[HAK_POOL_UNITS]);
@@ -148,6 +148,6 @@ void hak_limit_tick(void) {
         hak_store_relaxed(&hak_limit.pause_ns, is_little ? LOOK_TIGHT_NS : limit_look(&has));
     }
     if (has.all_bytes > hak_load_relaxed(&hak_knobs.limit_soft_bytes)) {
-        hak_limit_make_room(0);
+        hak_limit_give_back(0);
     }
 }

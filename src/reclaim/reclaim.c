@@ -20,7 +20,7 @@ static size_t bins_empty(hak_tcache_t *tcache) {
     return 0;
 }
 
-static size_t units_spare(size_t keep_bytes, size_t bytes) {
+static size_t units_trim(size_t keep_bytes, size_t bytes) {
     hak_footprint_t has;
     hak_large_footprint(&has);
     size_t rest = has.unused_bytes - hak_least(has.unused_bytes, bytes);
@@ -29,16 +29,16 @@ static size_t units_spare(size_t keep_bytes, size_t bytes) {
 }
 
 /* Bins make no call to the kernel; the cache makes one for each extent, units for each run of them,
- * slabs for each hole, with an owner locked. */
+ * slabs for each run of idle pages, with an owner locked. */
 static size_t pool_give_back(unsigned pool, const hak_reclaim_order_t *order, size_t bytes) {
     bool is_all = bytes == SIZE_MAX;
     switch (pool) {
     case HAK_POOL_BINS:
         return bins_empty(order->tcache);
     case HAK_POOL_HUGE:
-        return is_all ? hak_large_trim(order->keep_bytes) : hak_large_spare(bytes);
+        return is_all ? hak_large_trim(order->keep_bytes) : hak_large_give_back(bytes);
     case HAK_POOL_UNITS:
-        return is_all ? hak_span_purge(order->keep_bytes) : units_spare(order->keep_bytes, bytes);
+        return is_all ? hak_span_purge(order->keep_bytes) : units_trim(order->keep_bytes, bytes);
     default:
         return hak_slabs_give_back(bytes);
     }

@@ -9,7 +9,7 @@
 #include "front/tcache.h"
 
 /* Pools, the cheapest first: bins of a thread, and what waits at owners, which become units or
- * holes; cached mappings; unused units; holes of slabs. */
+ * idle pages; cached mappings; unused units; idle pages of slabs. */
 enum { HAK_POOL_BINS, HAK_POOL_HUGE, HAK_POOL_UNITS, HAK_POOL_SLABS, HAK_POOLS };
 
 /* Memory that shall go now. */
@@ -68,7 +68,7 @@ size_t hak_target_idle_bytes(size_t in_use_bytes);
 
 /* So many bytes of fresh memory are about to be taken: gives unused memory back if they do not fit
  * below the knob limit_soft_bytes. Without locks. */
-void hak_limit_make_room(size_t bytes);
+void hak_limit_give_back(size_t bytes);
 
 /* One thread at a time, as long as a look takes less than the pause behind it. */
 typedef struct hak_limit {

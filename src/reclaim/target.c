@@ -82,7 +82,7 @@ static hak_purge_plan_t spans_plan(hak_pool_t *pool, bool is_turn, uint64_t now)
     size_t bound = hak_retain_bytes(pool->in_use_bytes), keep = SIZE_MAX;
     bool exceeds_bound = spans_exceed(pool, bound, now);
     if (is_turn) {
-        hak_store_relaxed(&hak_slabs_spared, hak_load_relaxed(&hak_slabs_spared) / 2);
+        hak_store_relaxed(&hak_slabs_given_back, hak_load_relaxed(&hak_slabs_given_back) / 2);
         size_t cut_low = hak_load_relaxed(&hak_target_cut_low_bytes);
         hak_store_relaxed(&hak_target_cut_low_bytes, SIZE_MAX);
         pool->low_bytes = hak_least(pool->low_bytes, cut_low);

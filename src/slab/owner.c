@@ -33,7 +33,7 @@ HAK_LOCKED_STATE hak_owner_t *hak_owner_adopt_cursor;
 
 void hak_owner_init(hak_owner_t *owner, uint32_t tag) {
     owner->tag = tag;
-    owner->holes.spare_class = HAK_SC_COUNT - 1;
+    owner->purge_pass.peak_class = HAK_SC_COUNT - 1;
     for (unsigned sc = 0; sc < HAK_SC_COUNT; sc++) {
         hak_list_init(&owner->partial[sc]);
     }

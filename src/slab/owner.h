@@ -25,7 +25,7 @@ struct hak_owner {
     uint32_t slab_count[HAK_SC_COUNT];
     hak_list_t partial[HAK_SC_COUNT];                             /* [lock OWNER] */
     uint32_t partial_count[HAK_SC_COUNT];                         /* [lock OWNER] of `partial` */
-    hak_holes_round_t holes;                                      /* [lock OWNER] */
+    hak_purge_pass_t purge_pass;                                  /* [lock OWNER] */
     HAK_LINE_ALIGNED hak_class_counters_t counters[HAK_SC_COUNT]; /* [lock OWNER] a line each */
 };
 

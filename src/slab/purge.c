@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Holes: OS pages of a partly used slab that no block in use touches; how they go back to the
- * kernel. reclaim/slabs.c decides which, and when. The kernel refuses a hole with a page that the
- * program locked: the slab is remembered, and its other holes go.
+ * Purges idle pages: OS pages of a partly used slab that no block in use touches. reclaim/slabs.c
+ * decides which, and when. The kernel refuses a run with a page that the program locked: the slab
+ * is remembered, and its other runs are purged.
  * A marked block stores no link, unlike a block of a list, so its pages can go: the own list is
  * marked first. Purged blocks are linked when handed out. */
 #include "os/os.h"
@@ -40,28 +40,28 @@ static uint32_t slab_next(const hak_slab_t *slab, const uint64_t *marks, uint32_
     return slab->carved;
 }
 
-typedef struct hole {
+typedef struct idle {
     size_t from, to; /* whole OS pages; from >= to: there is none */
     uint32_t end;    /* first block behind it */
-} hole_t;
+} idle_t;
 
 /* What the next row of marked blocks from `block` on leaves free. */
-static hole_t slab_next_hole(const hak_slab_t *slab, const uint64_t *marks, uint32_t block) {
+static idle_t slab_next_idle(const hak_slab_t *slab, const uint64_t *marks, uint32_t block) {
     block = slab_next(slab, marks, block, 0);
-    hole_t hole = {.end = slab_next(slab, marks, block, ~0ull)};
+    idle_t idle = {.end = slab_next(slab, marks, block, ~0ull)};
     /* what was never handed out may hold memory of the span's user before, or of a huge page */
-    size_t to = hole.end < slab->carved ? (size_t)hole.end * slab->block_bytes
+    size_t to = idle.end < slab->carved ? (size_t)idle.end * slab->block_bytes
                                         : (size_t)slab->units * HAK_UNIT_BYTES;
-    hole.from = hak_align_up((size_t)block * slab->block_bytes, hak_os_page_bytes());
-    hole.to = hak_align_down(to, hak_os_page_bytes());
-    return hole;
+    idle.from = hak_align_up((size_t)block * slab->block_bytes, hak_os_page_bytes());
+    idle.to = hak_align_down(to, hak_os_page_bytes());
+    return idle;
 }
 
-enum { HOLES_REFUSED_MOST = 4 }; /* of a slab; all of its pages are locked, rather than one */
+enum { PURGE_REFUSED_MOST = 4 }; /* of a slab; all of its pages are locked, rather than one */
 
 /* If it is `least` bytes or more. */
-static void hole_purge(hak_slab_t *slab, const hole_t *hole, size_t least, hak_slab_purged_t *sum) {
-    size_t from = hole->from, to = hole->to;
+static void idle_purge(hak_slab_t *slab, const idle_t *idle, size_t least, hak_slab_purged_t *sum) {
+    size_t from = idle->from, to = idle->to;
     if (from + least > to) {
         return;
     }
@@ -76,16 +76,16 @@ static void hole_purge(hak_slab_t *slab, const hole_t *hole, size_t least, hak_s
         sum->refused++;
         return;
     }
-    hak_span_note_holes(hak_pagemap_superslab(slab->base), units << slab->unit);
+    hak_span_note_purged(hak_pagemap_superslab(slab->base), units << slab->unit);
     sum->bytes += to - from;
 }
 
 hak_slab_purged_t hak_slab_purge(hak_slab_t *slab, size_t least) {
     hak_slab_purged_t sum = {.work = slab->listed};
     slab_mark_list(slab);
-    for (hole_t hole = {0}; hole.end < slab->carved && sum.refused < HOLES_REFUSED_MOST;) {
-        hole = slab_next_hole(slab, slab->bits, hole.end);
-        hole_purge(slab, &hole, least, &sum);
+    for (idle_t idle = {0}; idle.end < slab->carved && sum.refused < PURGE_REFUSED_MOST;) {
+        idle = slab_next_idle(slab, slab->bits, idle.end);
+        idle_purge(slab, &idle, least, &sum);
     }
     if (sum.calls != 0) {
         hak_count_by(purge_calls, sum.calls);
@@ -95,11 +95,11 @@ hak_slab_purged_t hak_slab_purge(hak_slab_t *slab, size_t least) {
     slab->looked = (uint16_t)(slab->free_count + 1);
     slab->is_refused = sum.refused != 0;
     slab->is_purged = least == 1 && !slab->is_refused;
-    slab->is_spared = least != 1;
-    if (sum.bytes > slab->hole_bytes) {
-        sum.fresh_bytes = sum.bytes - slab->hole_bytes;
-        hak_add_relaxed(&hak_span_hole_bytes, sum.fresh_bytes);
-        slab->hole_bytes = (uint32_t)sum.bytes;
+    slab->is_given_back = least != 1;
+    if (sum.bytes > slab->purged_bytes) {
+        sum.fresh_bytes = sum.bytes - slab->purged_bytes;
+        hak_add_relaxed(&hak_span_purged_bytes, sum.fresh_bytes);
+        slab->purged_bytes = (uint32_t)sum.bytes;
     }
     return sum;
 }
@@ -121,11 +121,11 @@ hak_slab_t *hak_slab_in_turn(hak_owner_t *owner, unsigned sc) {
 
 enum {
     LOOK_WORDS = HAK_UNIT_BYTES / HAK_BLOCK_ALIGN / 64, /* of the bitmap with most blocks */
-    LOOK_HOLES = 8 * HAK_SLAB_SECTION,                  /* every other OS page of a unit */
+    LOOK_RUNS = 8 * HAK_SLAB_SECTION,                   /* every other OS page of a unit */
 };
 
 typedef struct look {
-    hak_hole_t hole[LOOK_HOLES];
+    hak_idle_pages_t idle[LOOK_RUNS];
     unsigned count;
 } look_t;
 
@@ -151,26 +151,26 @@ static void slab_look(const hak_slab_t *slab, look_t *look) {
     size_t made = (size_t)slab->carved * slab->block_bytes;
     made = hak_least(hak_align_up(made, hak_os_page_bytes()), slab->units * HAK_UNIT_BYTES);
     slab_copy_marks(slab, marks);
-    for (hole_t hole = {0}; hole.end < slab->carved;) {
-        hole = slab_next_hole(slab, marks, hole.end);
-        if (hole.from < hole.to && look->count < LOOK_HOLES) {
-            size_t split = hole.to < made ? hole.to : made;
-            look->hole[look->count++] = (hak_hole_t){
-                .base = slab->base + hole.from,
-                .free_bytes = split - hole.from,
-                .uncarved_bytes = hole.to - split,
+    for (idle_t idle = {0}; idle.end < slab->carved;) {
+        idle = slab_next_idle(slab, marks, idle.end);
+        if (idle.from < idle.to && look->count < LOOK_RUNS) {
+            size_t split = idle.to < made ? idle.to : made;
+            look->idle[look->count++] = (hak_idle_pages_t){
+                .base = slab->base + idle.from,
+                .free_bytes = split - idle.from,
+                .uncarved_bytes = idle.to - split,
             };
         }
     }
 }
 
 typedef struct look_order {
-    hak_hole_visit_t *visit;
+    hak_idle_visit_t *visit;
     void *context;
     bool is_whole;
 } look_order_t;
 
-static void owner_visit_holes(hak_owner_t *owner, void *context) {
+static void owner_visit_idle(hak_owner_t *owner, void *context) {
     look_order_t *order = context;
     for (unsigned sc = 0; sc < HAK_SC_COUNT; sc++) {
         int64_t left = hak_single_writer_load(&owner->partial_count[sc]);
@@ -186,14 +186,14 @@ static void owner_visit_holes(hak_owner_t *owner, void *context) {
             }
             hak_lock_unlock(&owner->lock); /* nothing became unused */
             for (unsigned i = 0; i < look.count; i++) {
-                order->visit(&look.hole[i], order->context);
+                order->visit(&look.idle[i], order->context);
             }
         }
     }
 }
 
-bool hak_owner_visit_holes(hak_hole_visit_t *visit, void *context) {
+bool hak_owner_visit_idle(hak_idle_visit_t *visit, void *context) {
     look_order_t order = {.visit = visit, .context = context, .is_whole = true};
-    hak_owner_visit(owner_visit_holes, &order);
+    hak_owner_visit(owner_visit_idle, &order);
     return order.is_whole;
 }

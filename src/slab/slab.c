@@ -26,10 +26,10 @@ void hak_slab_set_entry(const hak_slab_t *slab) {
 }
 
 /* They are about to be written to. */
-static void slab_fill_holes(hak_slab_t *slab) {
-    if (HAK_UNLIKELY(slab->hole_bytes != 0)) {
-        hak_sub_relaxed(&hak_span_hole_bytes, (size_t)slab->hole_bytes);
-        slab->hole_bytes = 0;
+static void slab_forget_purged(hak_slab_t *slab) {
+    if (HAK_UNLIKELY(slab->purged_bytes != 0)) {
+        hak_sub_relaxed(&hak_span_purged_bytes, (size_t)slab->purged_bytes);
+        slab->purged_bytes = 0;
     }
 }
 
@@ -40,8 +40,8 @@ hak_slab_t *hak_slab_take_partial(hak_owner_t *owner, unsigned sc) {
     hak_slab_t *slab = HAK_CONTAINER_OF(owner->partial[sc].next, hak_slab_t, link);
     hak_list_remove(&slab->link);
     hak_single_writer_add(&owner->partial_count[sc], -1u);
-    owner->holes.regretted += slab->hole_bytes != 0;
-    slab_fill_holes(slab);
+    owner->purge_pass.regretted += slab->purged_bytes != 0;
+    slab_forget_purged(slab);
     slab->looked = 0;
     return slab;
 }
@@ -89,7 +89,7 @@ static hak_slab_t *slab_create(hak_owner_t *owner, unsigned sc) {
     slab->is_zero = span.is_zero;
     hak_list_init(&slab->link);
     slab->looked = 0;
-    slab->hole_bytes = 0;
+    slab->purged_bytes = 0;
     slab->has_purged_pages = false;
     slab->block_bytes = info->bytes;
     slab->capacity = info->blocks;
@@ -114,7 +114,7 @@ static void slab_retire(hak_owner_t *owner, hak_slab_t *slab) {
     unsigned touched_units = (unsigned)((touched + HAK_UNIT_BYTES - 1) / HAK_UNIT_BYTES);
     hak_superslab_t *superslab = slab_superslab(slab);
     slab_give_bits(slab);
-    slab_fill_holes(slab);
+    slab_forget_purged(slab);
     hak_list_remove(&slab->link);
     hak_single_writer_add(&owner->partial_count[slab->sc],
                           slab->state == HAK_SLAB_PARTIAL ? -1u : 0);

@@ -23,11 +23,11 @@
  *   SLAB-5  `units_to_first` of every unit of the slab leads to the first one (span.h).
  *   SLAB-6  Only the holder of the owner's lock touches fields tagged [lock OWNER].
  *   SLAB-7  A slab with a non-empty remote list is in the queue of an owner, or is about to be.
- *   SLAB-8  hak_span_hole_bytes is the sum of all hole_bytes.
+ *   SLAB-8  hak_span_purged_bytes is the sum of all purged_bytes.
  *   SLAB-9  A free block has its tag (link.h), and a marked one its second word, unless it lay in a
- *           hole. From the first hole until no block is marked, has_purged_pages says so, and the
- *           page-map entry has the tag of no owner: every free of the slab's blocks takes the slow
- *           path, which looks at the marks. */
+ *           purged page. From the first purge until no block is marked, has_purged_pages is set and
+ *           the page-map entry has the id of no owner: every free of the slab's blocks takes a slow
+ *           path that looks at the marks. */
 #ifndef HAK_SLAB_SLAB_H
 #define HAK_SLAB_SLAB_H
 
@@ -55,17 +55,17 @@ struct hak_slab {
     uint8_t units;             /* [const] */
     uint8_t unit;              /* [const] first unit in its superslab */
     uint8_t state;             /* [lock OWNER] hak_slab_state_t */
-    uint16_t looked;           /* [lock OWNER] free_count + 1 at the last look for holes; 0: none */
-    uint8_t round;             /* [lock OWNER] of looks, in which that was */
-    bool is_purged : 1;        /* [lock OWNER] the holes went then, if there were some */
-    bool is_spared : 1;        /* [lock OWNER] the large ones did */
+    uint16_t looked;           /* [lock OWNER] free_count + 1 at the last look; 0: none */
+    uint8_t pass;              /* [lock OWNER] number of the pass of that look */
+    bool is_purged : 1;        /* [lock OWNER] then all its idle pages were purged */
+    bool is_given_back : 1;    /* [lock OWNER] then its long runs of them were */
     bool is_refused : 1;       /* [lock OWNER] the kernel did not take all of them */
     bool has_purged_pages : 1; /* [lock OWNER] SLAB-9 */
     bool is_zero : 1; /* [const] its units were clean: what was never handed out still is */
 
     HAK_LINE_ALIGNED uintptr_t remote; /* [atomic] list of batches, remote.h */
     hak_slab_t *queue_next;            /* [atomic] in an owner's queue */
-    uint32_t hole_bytes;               /* [lock OWNER] that went since it was current; SLAB-8 */
+    uint32_t purged_bytes;             /* [lock OWNER] that went since it was current; SLAB-8 */
     hak_owner_t *owner;                /* [atomic] changes under the locks of both */
 };
 

@@ -88,7 +88,7 @@ uint8_t hak_span_note_split(hak_superslab_t *superslab, uint64_t units) {
     return split;
 }
 
-void hak_span_note_holes(hak_superslab_t *superslab, uint64_t units) {
+void hak_span_note_purged(hak_superslab_t *superslab, uint64_t units) {
     hak_lock_acquire(HAK_LOCK_SPAN);
     uint8_t split = hak_span_note_split(superslab, units);
     hak_lock_release(HAK_LOCK_SPAN);

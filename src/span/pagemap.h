@@ -12,7 +12,7 @@
  *   MAP-1  A unit that holds no part of a live block reads 0, but for the ends of vacant ranges
  *          (large/huge_record.h). So does an address never mapped.
  *   MAP-2  All units of a slab carry the same entry: tag of its owner << 8 | size class * 2; while
- *          it has holes, a tag that is no owner's (SLAB-9).
+ *          it has purged pages, an id that is no owner's (SLAB-9).
  *   MAP-3  The root holds distances from the shared zero leaf, not pointers, and 0 is that leaf
  *          itself, which nobody ever writes: a look-up needs no test for an absent leaf, and works
  *          on memory that no start-up code has touched. They are counted in entries: added to the

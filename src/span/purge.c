@@ -152,8 +152,8 @@ static void superslab_forget(hak_superslab_t *superslab) {
     hak_summary_set(&state->vacant, superslab->index, 1);
     state->count--;
     state->huge_page_count -= hak_popcount(superslab->huge_pages);
-    superslab->next = state->spare;
-    state->spare = superslab;
+    superslab->next = state->unused;
+    state->unused = superslab;
 }
 
 /* Units that were about to go are unused again. */
@@ -173,7 +173,7 @@ static size_t job_run(const purge_job_t *job, unsigned *splits) {
     hak_span_split(superslab, job->split);
     uint64_t done = is_gone ? job->units : superslab_purge(superslab, job->units, splits);
     if (done != job->units) { /* before anybody has the units */
-        hak_span_note_holes(superslab, done);
+        hak_span_note_purged(superslab, done);
     }
     hak_lock_acquire(HAK_LOCK_SPAN);
     if (is_gone) {
@@ -248,20 +248,20 @@ void hak_span_pool(hak_pool_t *pool, bool is_turn) {
 
 /* --- the peak -----------------------------------------------------------------------------------
  *
- * When more is in use than ever, by a step, what can be spared goes before the heap grows on. That
- * happens some dozens of times in the life of a process; a load that stays below its peak is left
- * alone. What is unused does not count: it goes up and down in a load that always uses the same
+ * When the memory in use exceeds its peak by a step, unused memory goes back before the heap grows.
+ * That happens some dozens of times in the life of a process, and never below the peak. Unused
+ * memory does not count: it goes up and down in a load that always uses the same
  * (docs/experiments/0030-spare-before-a-peak.md). */
 
 enum { PEAK_SHARE = 16, PEAK_LEAST_UNITS = 16 };
 
-HAK_LOCKED_STATE HAK_LINE_ALIGNED size_t hak_span_hole_bytes; /* [atomic] */
-HAK_LOCKED_STATE size_t hak_span_over_peak;                   /* [atomic] */
+HAK_LOCKED_STATE HAK_LINE_ALIGNED size_t hak_span_purged_bytes; /* [atomic] */
+HAK_LOCKED_STATE size_t hak_span_over_peak;                     /* [atomic] */
 
 HAK_COLD void hak_span_note_grown(void) {
     hak_span_state_t *state = &hak_span_state;
-    size_t holes = hak_load_relaxed(&hak_span_hole_bytes) / HAK_UNIT_BYTES;
-    size_t units = state->in_use_units > holes ? state->in_use_units - holes : 0;
+    size_t purged = hak_load_relaxed(&hak_span_purged_bytes) / HAK_UNIT_BYTES;
+    size_t units = state->in_use_units > purged ? state->in_use_units - purged : 0;
     if (units > state->peak_units) {
         size_t peak = units + units / PEAK_SHARE + PEAK_LEAST_UNITS;
         hak_store_relaxed(&hak_span_over_peak, (peak - state->peak_units) * HAK_UNIT_BYTES);

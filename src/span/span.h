@@ -45,7 +45,7 @@ struct hak_superslab {
     uint64_t padding_units;      /* [lock SPAN] SPAN-8 */
     uint8_t huge_pages;          /* [lock SPAN] SPAN-6 */
     uint32_t index;              /* [lock SPAN] place in the table; order of creation */
-    hak_superslab_t *next;       /* [lock SPAN] list of spare records */
+    hak_superslab_t *next;       /* [lock SPAN] list of unused records */
     /* [atomic] of each unit of a slab: units to the slab's first, whose record is the slab's */
     HAK_LINE_ALIGNED uint8_t units_to_first[HAK_SUPERSLAB_UNITS];
     hak_unit_record_t unit[HAK_SUPERSLAB_UNITS]; /* of the layer that uses the span */
@@ -95,13 +95,13 @@ void hak_span_pool(hak_pool_t *pool, bool is_turn);
 
 /* Of units that nobody else can take, some OS pages were purged, by the user of their span. A huge
  * page they lie in is none any more, or the kernel would fill it up. */
-void hak_span_note_holes(hak_superslab_t *superslab, uint64_t units);
+void hak_span_note_purged(hak_superslab_t *superslab, uint64_t units);
 
 /* The same pages, in bytes, until they are written to again. [atomic] */
-extern size_t hak_span_hole_bytes;
+extern size_t hak_span_purged_bytes;
 
-/* With HAK_WANTED_PEAK: the memory in use, less holes, has passed its peak by a step, and so many
- * bytes should go back elsewhere before it grows on. The thread that swaps it for 0 does that.
+/* With HAK_WANTED_PEAK: the memory in use, less purged pages, has passed its peak by a step, and so
+ * many bytes should go back elsewhere before it grows on. The thread that swaps it for 0 does that.
  * [atomic] */
 extern size_t hak_span_over_peak;
 

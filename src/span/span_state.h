@@ -11,8 +11,8 @@
 
 typedef struct hak_span_state {
     hak_superslab_t **table; /* by index; NULL where a superslab was unmapped */
-    hak_superslab_t *spare;  /* records without a mapping */
-    uint32_t end;            /* places in use, holes included */
+    hak_superslab_t *unused; /* records without a mapping */
+    uint32_t end;            /* places in use, empty ones included */
     uint32_t capacity;
     uint32_t whole_count; /* superslabs of which every unit is free */
     uint32_t count;       /* superslabs mapped */

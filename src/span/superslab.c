@@ -43,7 +43,7 @@ static bool table_grow(void) {
     return true;
 }
 
-/* A free place in the table, as low as can be: a hole left by an unmapped superslab, or the end. */
+/* A free place in the table, as low as can be: that of an unmapped superslab, or the end. */
 static bool table_place(uint32_t *index) {
     hak_span_state_t *state = &hak_span_state;
     *index = state->count < state->end ? hak_summary_find(&state->vacant, 1) : HAK_SUMMARY_NONE;
@@ -59,9 +59,9 @@ static bool table_place(uint32_t *index) {
 }
 
 static hak_superslab_t *superslab_record(void) {
-    hak_superslab_t *record = hak_span_state.spare;
+    hak_superslab_t *record = hak_span_state.unused;
     if (record != NULL) {
-        hak_span_state.spare = record->next;
+        hak_span_state.unused = record->next;
         return record;
     }
     return hak_meta_alloc(sizeof *record);
@@ -76,8 +76,8 @@ static bool superslab_add(char *base) {
         return false;
     }
     if (!hak_pagemap_prepare(base, HAK_SUPERSLAB_BYTES) || !table_place(&index)) {
-        superslab->next = state->spare;
-        state->spare = superslab;
+        superslab->next = state->unused;
+        state->unused = superslab;
         return false;
     }
     superslab->base = base;

@@ -152,7 +152,7 @@ void hak_stat_collect(hak_snapshot_t *snapshot) {
         sum_class(snapshot, sc);
     }
     snapshot->spans = span.counters;
-    snapshot->hole_bytes = hak_load_relaxed(&hak_span_hole_bytes);
+    snapshot->hole_bytes = hak_load_relaxed(&hak_span_purged_bytes);
     snapshot->meta_bytes = span.meta_bytes;
     snapshot->huge_bytes = large.huge_in_use_bytes;
     snapshot->huge_count = large.huge_count;

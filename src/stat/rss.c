@@ -144,13 +144,13 @@ static void class_split(rss_work_t *work, unsigned sc) {
 
 /* --- memory that malloc_trim(0) gives back ---------------------------------------------------- */
 
-static void look_at_hole(const hak_hole_t *hole, void *context) {
+static void look_at_idle(const hak_idle_pages_t *idle, void *context) {
     rss_work_t *work = context;
     uint64_t *returnable = work->out->returnable;
-    returnable[HAK_CAUSE_slab_free] += look(work, hole->base, hole->free_bytes);
-    if (hole->uncarved_bytes != 0) {
-        const char *rest = hole->base + hole->free_bytes;
-        returnable[HAK_CAUSE_uncarved] += look(work, rest, hole->uncarved_bytes);
+    returnable[HAK_CAUSE_slab_free] += look(work, idle->base, idle->free_bytes);
+    if (idle->uncarved_bytes != 0) {
+        const char *rest = idle->base + idle->free_bytes;
+        returnable[HAK_CAUSE_uncarved] += look(work, rest, idle->uncarved_bytes);
     }
 }
 
@@ -161,7 +161,7 @@ static void look_at_returnable(rss_work_t *work) {
         out->returnable[cause] = HAK_RSS_UNKNOWN;
     }
     out->returnable[HAK_CAUSE_slab_free] = out->returnable[HAK_CAUSE_uncarved] = 0;
-    bool is_whole = hak_owner_visit_holes(look_at_hole, work);
+    bool is_whole = hak_owner_visit_idle(look_at_idle, work);
     out->returnable[HAK_CAUSE_retained_dirty] = out->bytes[HAK_CAUSE_retained_dirty];
     for (unsigned cause = HAK_CAUSE_slab_free; cause <= HAK_CAUSE_uncarved; cause++) {
         uint64_t found = hak_least(out->returnable[cause], out->bytes[cause]);

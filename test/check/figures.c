@@ -68,12 +68,12 @@
     X(purge_retry_ns, TARGET_RETRY_NS)                                                             \
     X(decay_window_ns, HAK_WINDOW_NS)                                                              \
     X(decay_most_ns, 2 * (HAK_WINDOW_NS + HAK_EVENT_STEP_NS))                                      \
-    X(holes_pause_ns, HAK_WINDOW_NS)                                                               \
-    X(holes_pause_most_ns, HAK_WINDOW_NS << DECAY_BACKOFF_MOST)                                    \
-    X(holes_least_part, HOLES_LEAST_PART)                                                          \
-    X(holes_refused_rounds, UINT8_MAX + 1)                                                         \
-    X(holes_refused_ns, (UINT8_MAX + 1) * HAK_WINDOW_NS)                                           \
-    X(holes_refused_calls, HOLES_REFUSED_MOST)                                                     \
+    X(slab_purge_pause_ns, HAK_WINDOW_NS)                                                          \
+    X(slab_purge_pause_most_ns, HAK_WINDOW_NS << DECAY_BACKOFF_MOST)                               \
+    X(slab_purge_least_part, PURGE_LEAST_PART)                                                     \
+    X(slab_purge_refused_rounds, UINT8_MAX + 1)                                                    \
+    X(slab_purge_refused_ns, (UINT8_MAX + 1) * HAK_WINDOW_NS)                                      \
+    X(slab_purge_refused_calls, PURGE_REFUSED_MOST)                                                \
     X(huge_cache_bytes, hak_knobs.huge_cache_bytes)                                                \
     X(huge_cache_part, CACHE_SHARE)                                                                \
     X(huge_cache_recent_bytes, CACHE_LEAST_TIMES *hak_knobs.huge_cache_bytes)                      \
@@ -130,15 +130,15 @@
     X(summary_lines_of_10_000, summary_lines(1 << 14))                                             \
     X(summary_lines_of_a_million, summary_lines(1 << 20))                                          \
     X(peak_part, PEAK_SHARE)                                                                       \
-    X(peak_slabs, HOLES_MOST_WORK)                                                                 \
-    X(peak_calls, HOLES_MOST_WORK / HAK_SLAB_CALL_WORK)                                            \
-    X(peak_holes_part, SPARE_SPANS_PART)                                                           \
+    X(peak_slabs, PURGE_MOST_WORK)                                                                 \
+    X(peak_calls, PURGE_MOST_WORK / HAK_SLAB_CALL_WORK)                                            \
+    X(peak_slabs_part, PEAK_SPANS_PART)                                                            \
     X(peak_window_ns, HAK_WINDOW_NS)                                                               \
-    X(holes_slabs, HOLES_MOST_WORK)                                                                \
-    X(holes_calls, HOLES_MOST_WORK / HAK_SLAB_CALL_WORK)                                           \
-    X(holes_owners, DECAY_STEP_OWNERS)                                                             \
-    X(holes_held_calls, DECAY_SECTION_WORK / HAK_SLAB_CALL_WORK)                                   \
-    X(holes_held_slabs, HAK_SLAB_SECTION)                                                          \
+    X(slab_purge_slabs, PURGE_MOST_WORK)                                                           \
+    X(slab_purge_calls, PURGE_MOST_WORK / HAK_SLAB_CALL_WORK)                                      \
+    X(slab_purge_owners, DECAY_STEP_OWNERS)                                                        \
+    X(slab_purge_held_calls, DECAY_SECTION_WORK / HAK_SLAB_CALL_WORK)                              \
+    X(slab_purge_held_slabs, HAK_SLAB_SECTION)                                                     \
     X(purge_calls, PURGE_CALLS)                                                                    \
     X(purge_calls_of_a_superslab, HAK_SUPERSLAB_UNITS / 2)                                         \
     X(purge_splits, PURGE_SPLITS)                                                                  \
@@ -150,7 +150,7 @@
     X(kept_least, KEPT_LEAST)                                                                      \
     X(kept_numbers, KEPT_NUMBERS)                                                                  \
     X(kept_table, KEPT_TABLE)                                                                      \
-    X(cgroup_call_bytes, ROOM_MOST)                                                                \
+    X(cgroup_call_bytes, LIMIT_MOST)                                                               \
     X(cgroup_step_bytes, STEP_LEAST)                                                               \
     X(cgroup_step_part, STEP_PART)                                                                 \
     X(room_retry_ns, TARGET_RETRY_NS)                                                              \

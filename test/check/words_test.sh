@@ -43,6 +43,7 @@ the guest has none
 it spills the bin
 the next allocator
 blocks are handed over
+hak_owner_purge_holes()
 hak_residence_look()
 who finds it taken'
 

@@ -47,7 +47,7 @@ static void audit_marked(hak_audit_t *audit, const hak_slab_t *slab) {
 static void audit_slab(hak_audit_t *audit, const hak_slab_t *slab, uint32_t entry) {
     const hak_sc_info_t *info = hak_sc_info_of_entry(entry);
     audit->slabs++;
-    audit->hole_bytes += slab->hole_bytes;
+    audit->purged_bytes += slab->purged_bytes;
     audit_expect(audit, slab->sc == hak_sc_of_entry(entry), "MAP-2", slab);
     audit_expect(audit, slab->block_bytes == info->bytes && slab->capacity == info->blocks,
                  "SLAB-2", slab);
@@ -194,7 +194,7 @@ bool hak_audit_walk(hak_audit_t *audit) {
                  "SPAN-3", NULL);
     const char *summaries = hak_audit_summaries();
     audit_expect(audit, summaries == NULL, summaries, &hak_span_state);
-    audit_expect(audit, hak_load_relaxed(&hak_span_hole_bytes) == audit->hole_bytes, "SLAB-8",
+    audit_expect(audit, hak_load_relaxed(&hak_span_purged_bytes) == audit->purged_bytes, "SLAB-8",
                  NULL);
     return audit->broken == NULL;
 }

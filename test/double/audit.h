@@ -14,7 +14,7 @@ typedef struct hak_audit {
     size_t free_blocks;        /* walked on slabs' lists */
     size_t cached_blocks;      /* walked in bins and outboxes */
     size_t unused_dirty_units; /* of all superslabs */
-    size_t hole_bytes;         /* of all slabs */
+    size_t purged_bytes;       /* of all slabs */
 } hak_audit_t;
 
 /* true if every invariant holds. */

@@ -125,7 +125,7 @@ unsigned fault_run_aligned(void) {
     return refusals;
 }
 
-/* --- memory that goes back by time: holes, unused units, cached blocks
+/* --- memory that goes back by time: idle pages, unused units, cached blocks
  * ---------------------------*/
 
 enum { TIME_BLOCKS = 12000, TIME_EVERY = 40, TIME_HUGE = 6 };

@@ -78,7 +78,7 @@ static void return_all_freed_by_another_thread(void) {
     expect_rss_at_most(before, ALL_BYTES / 50);
 }
 
-/* One block of 512 pins an OS page of 4 KiB; the rest of its slab is holes. */
+/* One block of 512 pins an OS page of 4 KiB; the rest of its slab is idle pages. */
 static void return_holes_between_survivors(void) {
     enum { EVERY = 512, LIVE_BYTES = ALL_BYTES / SMALLEST / EVERY * 4096 };
     EXPECT_HAS(trim);
@@ -120,7 +120,7 @@ static void return_with_time_what_nobody_uses(void) {
     size_t before = expect_rss_bytes();
     size_t count = blocks_make(SIZE);
     blocks_free(count, EVERY);
-    EXPECT(activity_until(before + LIVE_BYTES + ALL_BYTES / 50)); /* holes between survivors */
+    EXPECT(activity_until(before + LIVE_BYTES + ALL_BYTES / 50)); /* idle pages between survivors */
     blocks_check_and_free(count, EVERY, SIZE);
     EXPECT(activity_until(before + ALL_BYTES / 10)); /* and the rest */
 }

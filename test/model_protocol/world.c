@@ -112,7 +112,7 @@ static void world_serve(void) {
 }
 
 hak_reclaim_hooks_t hak_reclaim_hooks = {.serve = world_serve};
-size_t hak_span_hole_bytes; /* nothing is purged */
+size_t hak_span_purged_bytes; /* nothing is purged */
 
 void hak_span_visit(void (*visit)(hak_superslab_t *, void *), void *context) {
     visit(&world_superslab, context);

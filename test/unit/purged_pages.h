@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * Shared by the tests of holes: slabs of which some blocks stay in use, and what of them may go. */
-#ifndef HAK_TEST_UNIT_HOLES_H
-#define HAK_TEST_UNIT_HOLES_H
+#ifndef HAK_TEST_UNIT_PURGED_PAGES_H
+#define HAK_TEST_UNIT_PURGED_PAGES_H
 
 #include "unit/one_owner.h"
 
@@ -44,7 +44,7 @@ static inline void give_the_rest(unsigned every) {
 }
 
 /* What of the OS pages of the slab no block in use touches, by another way than the sources'. */
-static inline size_t holes_expected(const hak_slab_t *slab, unsigned every) {
+static inline size_t purged_pages_expected(const hak_slab_t *slab, unsigned every) {
     size_t page = hak_os_page_bytes(), bytes = hak_sc_info[slab->sc].bytes, expected = 0;
     for (size_t at = 0; at < (size_t)slab->units * HAK_UNIT_BYTES; at += page) {
         bool is_used = false;

@@ -14,7 +14,7 @@ static uint64_t now;
 
 static int begin(void **state) {
     unit_one_owner_begin(state);
-    owner.holes = (hak_holes_round_t){0};
+    owner.purge_pass = (hak_purge_pass_t){0};
     hak_knobs.retain_idle_bytes = 0;
     now = PAUSE_NS;
     return 0;
@@ -22,7 +22,7 @@ static int begin(void **state) {
 
 static void round_passes(void) {
     hak_slabs_decay(&owner, now, ALL);
-    now += PAUSE_NS << owner.holes.backoff;
+    now += PAUSE_NS << owner.purge_pass.backoff;
 }
 
 static size_t resident(const hak_slab_t *slab) {
@@ -37,7 +37,7 @@ static void idle_slab_is_purged_in_the_second_round(void **state) {
     assert_int_equal(resident(slab), all);
     assert_int_equal(hak_slabs_decay(&owner, now - 1, ALL), 0); /* not due */
     round_passes();
-    assert_int_equal(resident(slab), all - holes_expected(slab, EVERY));
+    assert_int_equal(resident(slab), all - purged_pages_expected(slab, EVERY));
     for (unsigned i = 0; i < held.count; i += EVERY) {
         check_filled(held.block[i], 1024, i);
     }
@@ -152,15 +152,15 @@ static unsigned backoff_after(unsigned used) {
     round_passes();
     round_passes();
     assert_int_equal(purged_slabs(), SLABS);
-    assert_int_equal(owner.holes.backoff, 0);
+    assert_int_equal(owner.purge_pass.backoff, 0);
     again.count = 0;
     unit_take(&owner, SC_1024, &again, used * (hak_sc_info[SC_1024].blocks - 1));
     for (unsigned i = 0; i < again.count; i++) {
         fill(again.block[i], 1024, i);
     }
     round_passes();
-    unsigned backoff = owner.holes.backoff;
-    assert_int_equal(owner.holes.due_ns, now);
+    unsigned backoff = owner.purge_pass.backoff;
+    assert_int_equal(owner.purge_pass.due_ns, now);
     for (unsigned i = 0; i < again.count; i++) {
         check_filled(again.block[i], 1024, i);
     }
@@ -173,9 +173,9 @@ static void slabs_that_are_needed_again_make_rounds_rarer(void **state) {
     (void)state;
     assert_int_equal(backoff_after(20), 2);
     round_passes(); /* nothing was regretted */
-    assert_int_equal(owner.holes.backoff, 1);
+    assert_int_equal(owner.purge_pass.backoff, 1);
     round_passes();
-    assert_int_equal(owner.holes.backoff, 0);
+    assert_int_equal(owner.purge_pass.backoff, 0);
     assert_int_equal(purged_slabs(), SLABS);
     slabs_end();
 }
@@ -192,8 +192,8 @@ static void slab_that_is_adopted_is_regretted_by_who_purged_it(void **state) {
     round_passes();
     round_passes();
     hak_slab_t *slab = hak_slab_take_partial(&owner, SC_1024);
-    assert_int_equal(owner.holes.regretted, 1);
-    assert_int_equal(slab->hole_bytes, 0);
+    assert_int_equal(owner.purge_pass.regretted, 1);
+    assert_int_equal(slab->purged_bytes, 0);
     slab->state = HAK_SLAB_FULL;
     hak_slab_note_freed(&owner, slab);
     slabs_end();
@@ -208,8 +208,8 @@ static void kernel_that_refuses_is_left_alone(void **state) {
     uint64_t calls = hak_counters.purge_calls;
     round_passes();
     assert_int_equal(hak_counters.purge_calls - calls, SLABS);
-    assert_int_equal(owner.holes.backoff, 2);
-    while (owner.holes.number != 0) {
+    assert_int_equal(owner.purge_pass.backoff, 2);
+    while (owner.purge_pass.number != 0) {
         round_passes();
     }
     assert_int_equal(hak_counters.purge_calls - calls, SLABS);
@@ -246,7 +246,7 @@ static void decay_meets_locked_page(unsigned every) {
     round_passes();
     assert_int_equal(hak_counters.purge_calls - calls, SLABS); /* what refuses is remembered */
     (void)syscall(SYS_munlockall);
-    while (owner.holes.number != 0) {
+    while (owner.purge_pass.number != 0) {
         round_passes();
     }
     round_passes();

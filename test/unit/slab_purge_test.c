@@ -13,7 +13,7 @@ static size_t purge_class(unsigned sc, uint32_t slabs) {
 }
 
 /* Of all partial slabs. */
-static size_t purge_holes(void) {
+static size_t purge_idle(void) {
     size_t given_back = 0;
     for (unsigned sc = 0; sc < HAK_SC_COUNT; sc++) {
         given_back += purge_class(sc, owner.partial_count[sc]);
@@ -21,7 +21,7 @@ static size_t purge_holes(void) {
     return given_back;
 }
 
-static void holes_go_back_and_blocks_in_use_stay(void **state) {
+static void idle_pages_go_back_and_blocks_in_use_stay(void **state) {
     (void)state;
     static const unsigned classes[] = {SC_16, SC_64, SC_1024, SC_2048, SC_57344};
     static const unsigned everies[] = {2, 3, 64, 1000};
@@ -30,7 +30,7 @@ static void holes_go_back_and_blocks_in_use_stay(void **state) {
             unsigned sc = classes[c], every = everies[e];
             hak_slab_t *slab = partly_used_slab(sc, every);
             uint32_t free_count = slab->free_count;
-            assert_int_equal(purge_holes(), holes_expected(slab, every));
+            assert_int_equal(purge_idle(), purged_pages_expected(slab, every));
             assert_int_equal(slab->free_count, free_count);
             for (unsigned i = 0; i < held.count; i += every) {
                 check_filled(held.block[i], hak_sc_info[sc].bytes, i);
@@ -45,7 +45,7 @@ static void purged_blocks_are_handed_out_again(void **state) {
     enum { EVERY = 200 };
     hak_slab_t *slab = partly_used_slab(SC_64, EVERY);
     uint32_t count = slab->free_count;
-    assert_true(purge_holes() > 0);
+    assert_true(purge_idle() > 0);
     hak_blocks_t blocks = hak_slab_refill(&owner, SC_64, UINT32_MAX);
     assert_int_equal(blocks.count, count);
     assert_int_equal(unit_list_length(blocks.head), count);
@@ -58,15 +58,15 @@ static void purged_blocks_are_handed_out_again(void **state) {
     give_the_rest(EVERY);
 }
 
-static void holes_go_back_once(void **state) {
+static void idle_pages_go_back_once(void **state) {
     (void)state;
     enum { EVERY = 500 };
     partly_used_slab(SC_64, EVERY);
-    assert_true(purge_holes() > 0);
-    assert_int_equal(purge_holes(), 0);
+    assert_true(purge_idle() > 0);
+    assert_int_equal(purge_idle(), 0);
     unit_give(&owner, held.block[EVERY]); /* now there is more */
     held.block[EVERY] = held.block[0];
-    assert_true(purge_holes() > 0);
+    assert_true(purge_idle() > 0);
     hak_blocks_t some = unit_blocks(&owner, SC_64, 5); /* and here it was in use in between */
     hak_batch_t batch = {.head = some.head, .tail = some.head, .count = 1};
     for (uint32_t i = 1; i < some.count; i++) {
@@ -75,7 +75,7 @@ static void holes_go_back_once(void **state) {
     }
     hak_slab_give_back(&owner, hak_slab_of(some.head), &batch);
     hak_slab_release_current(&owner);
-    assert_true(purge_holes() > 0);
+    assert_true(purge_idle() > 0);
     unit_give(&owner, held.block[0]);
     unit_give(&owner, held.block[2 * EVERY]);
 }
@@ -113,7 +113,7 @@ static void kernel_that_takes_nothing_back_is_survived(void **state) {
     enum { EVERY = 64 };
     hak_slab_t *slab = partly_used_slab(SC_1024, EVERY);
     hak_os_fault_plan(HAK_OS_CALL_PURGE, 0, UINT64_MAX);
-    assert_int_equal(purge_holes(), 0);
+    assert_int_equal(purge_idle(), 0);
     hak_os_fault_clear();
     check_filled(held.block[0], 1024, 0);
     assert_int_equal(slab->listed, 0);
@@ -122,28 +122,28 @@ static void kernel_that_takes_nothing_back_is_survived(void **state) {
 }
 
 /* Holes in front of a locked page and behind it go, at every request, and are told of once. */
-static void locked_page_keeps_only_its_hole(void **state) {
+static void locked_page_keeps_only_its_range(void **state) {
     (void)state;
     enum { EVERY = 32 }; /* two holes */
     hak_slab_t *slab = partly_used_slab(SC_1024, EVERY);
-    size_t page = hak_os_page_bytes(), all = holes_expected(slab, EVERY);
+    size_t page = hak_os_page_bytes(), all = purged_pages_expected(slab, EVERY);
     if (!unit_lock_memory(slab->base + 2 * page, 1)) {
         skip();
     }
     size_t other = HAK_UNIT_BYTES / 2 - page;
-    assert_int_equal(purge_holes(), other);
-    assert_int_equal(slab->hole_bytes, other);
-    assert_int_equal(purge_holes(), 0);
+    assert_int_equal(purge_idle(), other);
+    assert_int_equal(slab->purged_bytes, other);
+    assert_int_equal(purge_idle(), 0);
     assert_true(unit_unlock_memory(slab->base + 2 * page, 1));
-    assert_int_equal(purge_holes(), all - other);
-    assert_int_equal(slab->hole_bytes, all);
+    assert_int_equal(purge_idle(), all - other);
+    assert_int_equal(slab->purged_bytes, all);
     for (unsigned i = 0; i < held.count; i += EVERY) {
         check_filled(held.block[i], 1024, i);
     }
     give_the_rest(EVERY);
 }
 
-static void huge_page_with_a_hole_is_none_any_more(void **state) {
+static void huge_page_with_purged_pages_is_none_any_more(void **state) {
     (void)state;
     enum { EVERY = 200 };
     hak_slab_t *slab = partly_used_slab(SC_64, EVERY);
@@ -160,7 +160,7 @@ static void huge_page_with_a_hole_is_none_any_more(void **state) {
         hak_span_note_dirty(superslab);
     }
     hak_lock_release(HAK_LOCK_SPAN);
-    assert_true(purge_holes() > 0);
+    assert_true(purge_idle() > 0);
     assert_int_equal(superslab->huge_pages >> range & 1, 0);
     unit_span_check();
     give_the_rest(EVERY);
@@ -174,7 +174,7 @@ static void own_list_that_leads_astray_is_fatal(void **state) {
     hak_link_set(slab->free, (char *)slab->base + 8);
     void *head = slab->free;
     uint16_t listed = slab->listed;
-    UNIT_EXPECT_FATAL(purge_holes(), "write to a freed block");
+    UNIT_EXPECT_FATAL(purge_idle(), "write to a freed block");
     hak_link_set(head, good);
     slab->listed = (uint16_t)(listed - 1); /* the first was marked already */
     slab->free = good;
@@ -188,23 +188,23 @@ static void block_listed_and_marked_is_a_double_free(void **state) {
     hak_slab_t *slab = partly_used_slab(SC_64, EVERY);
     uint32_t index = hak_slab_index(slab, slab->free);
     hak_slab_mark_one(slab, index);
-    UNIT_EXPECT_FATAL(purge_holes(), "double free");
+    UNIT_EXPECT_FATAL(purge_idle(), "double free");
     slab->bits[index / 64] &= ~(1ull << index % 64);
     give_the_rest(EVERY);
 }
 
 static const struct CMUnitTest tests[] = {
-#define HOLES_TEST(test)                                                                           \
+#define PURGE_TEST(test)                                                                           \
     cmocka_unit_test_setup_teardown(test, unit_one_owner_begin, unit_one_owner_end)
-    HOLES_TEST(holes_go_back_and_blocks_in_use_stay),
-    HOLES_TEST(purged_blocks_are_handed_out_again),
-    HOLES_TEST(holes_go_back_once),
-    HOLES_TEST(slabs_are_looked_at_in_turn),
-    HOLES_TEST(kernel_that_takes_nothing_back_is_survived),
-    HOLES_TEST(locked_page_keeps_only_its_hole),
-    HOLES_TEST(huge_page_with_a_hole_is_none_any_more),
-    HOLES_TEST(own_list_that_leads_astray_is_fatal),
-    HOLES_TEST(block_listed_and_marked_is_a_double_free),
+    PURGE_TEST(idle_pages_go_back_and_blocks_in_use_stay),
+    PURGE_TEST(purged_blocks_are_handed_out_again),
+    PURGE_TEST(idle_pages_go_back_once),
+    PURGE_TEST(slabs_are_looked_at_in_turn),
+    PURGE_TEST(kernel_that_takes_nothing_back_is_survived),
+    PURGE_TEST(locked_page_keeps_only_its_range),
+    PURGE_TEST(huge_page_with_purged_pages_is_none_any_more),
+    PURGE_TEST(own_list_that_leads_astray_is_fatal),
+    PURGE_TEST(block_listed_and_marked_is_a_double_free),
 };
 
 int main(void) {

@@ -44,7 +44,7 @@ static size_t in_use(void) {
 
 static int end(void **state) {
     give_all();
-    hak_span_hole_bytes = 0;
+    hak_span_purged_bytes = 0;
     asked();
     return unit_span_end(state);
 }
@@ -81,12 +81,12 @@ static void each_request_is_a_step_above_the_one_before(void **state) {
     assert_true(in_use() > before + before / 16);
 }
 
-static void holes_count_as_given_back(void **state) {
+static void purged_pages_count_as_given_back(void **state) {
     (void)state;
     take(SPANS / 2);
     while (take(1) == 0) {
     }
-    hak_span_hole_bytes = in_use() / 2;
+    hak_span_purged_bytes = in_use() / 2;
     for (unsigned i = 0; i < SPANS / 4; i++) {
         assert_int_equal(take(1), 0);
     }
@@ -97,7 +97,7 @@ int main(void) {
         cmocka_unit_test_teardown(growing_heap_asks_a_step_at_a_time, end),
         cmocka_unit_test_teardown(load_below_its_peak_is_left_alone, end),
         cmocka_unit_test_teardown(each_request_is_a_step_above_the_one_before, end),
-        cmocka_unit_test_teardown(holes_count_as_given_back, end),
+        cmocka_unit_test_teardown(purged_pages_count_as_given_back, end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -100,7 +100,7 @@ static void expect_exact(void) {
     assert_int_equal(cached, audit.cached_blocks);
     assert_int_equal(blocks, audit.free_blocks);
     assert_int_equal(snapshot.slab_count, audit.slabs);
-    assert_int_equal(snapshot.hole_bytes, audit.hole_bytes);
+    assert_int_equal(snapshot.hole_bytes, audit.purged_bytes);
     assert_int_equal(snapshot.unused_dirty_bytes, audit.unused_dirty_units * HAK_UNIT_BYTES);
 }
 
@@ -139,7 +139,7 @@ static void every_byte_of_threads_at_rest_is_accounted_for(void **state) {
         pthread_join(worker[i].thread, NULL);
     }
     expect_exact();
-    hak_malloc_trim(0); /* holes, and superslabs that go */
+    hak_malloc_trim(0); /* purges idle pages, unmaps superslabs */
     expect_exact();
     assert_true(snapshot.hole_bytes > 0 && snapshot.remote_bytes == 0);
     for (unsigned i = 0; i < THREADS * BLOCKS; i++) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * A heap that grows beyond its peak gives back what it can spare: large holes of partly used
- * slabs, up to a share of it, and cached mappings. */
+ * A heap that grows beyond its peak gives back unused memory: long runs of idle pages of partly
+ * used slabs, up to a share of it, and cached mappings. */
 #include "base/atomics.h"
 #include "double/os_fault.h"
 #include "large/large.h"
@@ -60,43 +60,43 @@ static void new_load_ends(void) {
     }
 }
 
-static size_t holes(void) {
-    return hak_load_relaxed(&hak_span_hole_bytes);
+static size_t purged_bytes(void) {
+    return hak_load_relaxed(&hak_span_purged_bytes);
 }
 
 static int begin(void **state) {
     (void)state;
     hak_os_fault_stop_clock(); /* else a busy machine decides what decays meanwhile */
-    hak_slabs_spared = 0;      /* a long time has passed */
+    hak_slabs_given_back = 0;  /* a long time has passed */
     (void)self();
     hak_span_purge(0);
     return 0;
 }
 
-static void growth_takes_large_holes_up_to_a_share(void **state) {
+static void growth_takes_large_idle_pages_up_to_a_share(void **state) {
     (void)state;
     hak_span_stats_t spans;
     old_load_leaves_survivors();
-    assert_int_equal(holes(), 0); /* nothing grew since the frees */
+    assert_int_equal(purged_bytes(), 0); /* nothing grew since the frees */
     new_load_grows();
     hak_span_stats(&spans);
-    assert_true(holes() > MIB);
-    assert_true(holes() < spans.in_use_bytes / 8); /* 1 / 16 for each 0.4 s it takes */
+    assert_true(purged_bytes() > MIB);
+    assert_true(purged_bytes() < spans.in_use_bytes / 8); /* 1 / 16 for each 0.4 s it takes */
     audit();
     old_load_ends();
     new_load_ends();
     hak_tcache_flush(self());
     hak_owner_collect();
     audit();
-    assert_int_equal(holes(), 0);
+    assert_int_equal(purged_bytes(), 0);
 }
 
-static void holes_that_are_used_again_are_none(void **state) {
+static void purged_pages_that_are_used_again_are_none(void **state) {
     (void)state;
     old_load_leaves_survivors();
     new_load_grows();
     new_load_ends();
-    size_t before = holes();
+    size_t before = purged_bytes();
     for (unsigned i = 0; i < OLD; i++) {
         if (i % EVERY != 0) {
             old_blocks[i] = hak_malloc(OLD_BYTES);
@@ -104,7 +104,7 @@ static void holes_that_are_used_again_are_none(void **state) {
             memset(old_blocks[i], (int)(i % 251), OLD_BYTES - HAK_CANARY_BYTES);
         }
     }
-    assert_true(holes() == 0 || holes() < before);
+    assert_true(purged_bytes() == 0 || purged_bytes() < before);
     audit();
     for (unsigned i = 0; i < OLD; i++) {
         if (i % EVERY != 0) {
@@ -141,8 +141,8 @@ static void kernel_that_refuses_once_is_asked_for_the_rest(void **state) {
     audit();
 }
 
-/* Blocks between which no hole of four OS pages is: looked at once, not at every new peak. */
-static void slabs_without_large_holes_are_looked_at_once(void **state) {
+/* Slabs without a run of four idle OS pages: looked at once, not at every new peak. */
+static void slabs_without_large_idle_pages_are_looked_at_once(void **state) {
     (void)state;
     for (unsigned i = 0; i < OLD; i++) {
         old_blocks[i] = hak_malloc(OLD_BYTES);
@@ -155,10 +155,10 @@ static void slabs_without_large_holes_are_looked_at_once(void **state) {
     }
     hak_tcache_flush(self());
     hak_slab_t *slab = hak_slab_of(old_blocks[OLD / 2]);
-    for (unsigned i = 0; i < 100 && !slab->is_spared; i++) {
+    for (unsigned i = 0; i < 100 && !slab->is_given_back; i++) {
         hak_slabs_give_back(16 * MIB); /* each as far as it goes in a millisecond or two */
     }
-    assert_true(slab->is_spared);
+    assert_true(slab->is_given_back);
     assert_int_equal(slab->looked, slab->free_count + 1);
     for (unsigned i = 0; i < OLD; i += 4) {
         hak_free(old_blocks[i]);
@@ -196,10 +196,10 @@ static void growth_takes_cached_mappings(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(growth_takes_large_holes_up_to_a_share, begin),
-        cmocka_unit_test_setup(holes_that_are_used_again_are_none, begin),
+        cmocka_unit_test_setup(growth_takes_large_idle_pages_up_to_a_share, begin),
+        cmocka_unit_test_setup(purged_pages_that_are_used_again_are_none, begin),
         cmocka_unit_test_setup(growth_takes_cached_mappings, begin),
-        cmocka_unit_test_setup(slabs_without_large_holes_are_looked_at_once, begin),
+        cmocka_unit_test_setup(slabs_without_large_idle_pages_are_looked_at_once, begin),
         cmocka_unit_test_setup(kernel_that_refuses_is_not_asked_again_soon, begin),
         cmocka_unit_test_setup(kernel_that_refuses_once_is_asked_for_the_rest, begin),
     };
