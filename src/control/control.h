@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * What goes out of a process beside the calls it makes: the control channel, HTTP on a unix socket
- * that a thread of ours serves (life/control.c has the thread), and the report at exit. What there
- * is to tell comes as a table of topics, which life/ fills in.
+ * The control channel, HTTP on a unix socket that a thread of ours serves (life/control.c has the
+ * thread), and the report at exit. life/ fills in the table of topics that both show.
  *
  *   CONTROL-1  Nothing here is called with a lock held, and nothing here takes one: only the
  *              writers of topics do, before the peer gets a byte.
@@ -22,7 +21,7 @@ typedef struct hak_control_topic {
     unsigned which;
 } hak_control_topic_t;
 
-/* What GET asks for, and what POST does; each ends with one whose path is NULL. */
+/* Topics for GET, actions for POST; each table ends with a NULL path. */
 typedef struct hak_control_tables {
     const hak_control_topic_t *topics, *actions;
 } HAK_SEALED hak_control_tables_t;
@@ -42,7 +41,7 @@ typedef struct hak_body {
     bool is_cut; /* there was no memory for all of it */
 } hak_body_t;
 
-/* What the topic writes. hak_body_drop gives the mapping back. */
+/* The topic's document. hak_body_drop unmaps it. */
 void hak_body_make(hak_body_t *body, const hak_control_topic_t *topic);
 void hak_body_drop(hak_body_t *body);
 
@@ -63,7 +62,7 @@ void hak_control_serve(int peer, const uint32_t *should_stop);
 /* The pattern with %p replaced by the process's ID, %e by its program's name. false: it is too
  * long. */
 bool hak_control_path(const char *pattern, char *path, size_t capacity);
-/* Makes the socket, in the thread that will serve it. NULL, or what went wrong. */
+/* Makes the socket, in the thread that will serve it. NULL, or the error. */
 const char *hak_control_open(const char *pattern);
 /* Serves, in the thread that opened it, until `should_stop`. */
 void hak_control_run(const uint32_t *should_stop);
@@ -78,7 +77,7 @@ void hak_control_warn(const char *option, const char *pattern, const char *messa
 /* --- report.c: at exit ------------------------------------------------------------------------ */
 /* Whether this is a program that option `only` names: "NAME", "NAME/SIZE", or any. */
 bool hak_control_is_meant(const char *only);
-/* The size that it has; 0 if there is none. false: what is there is no size. */
+/* The size behind the slash; 0 if there is none. false: the text is no size. */
 bool hak_control_least(const char *only, uint64_t *bytes);
 /* Standard error as it is now is kept for the report: programs close it before they end. */
 void hak_control_keep_error(void);

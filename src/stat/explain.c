@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Why RSS is as high as it is: causes, the largest in words with what lowers it, and the threads
- * whose caches hold most. docs/schema/explain.schema.json says what the JSON looks like. */
+ * Why RSS is as high as it is: causes, the largest in words with advice, and the threads whose
+ * caches hold most. docs/schema/explain.schema.json is the schema of the JSON. */
 #include "base/knobs.h"
 #include "stat/report.h"
 #include "stat/rss.h"
@@ -141,7 +141,7 @@ static void put_others(const hak_rss_t *rss, hak_text_t *text) {
     }
 }
 
-/* What there is to gain at once. */
+/* The bytes that malloc_trim would return. */
 static void put_returnable(const hak_rss_t *rss, hak_text_t *text, hak_cause_t cause) {
     uint64_t bytes = rss->bytes[cause], returnable = rss->returnable[cause];
     if (returnable == HAK_RSS_UNKNOWN) {
@@ -188,7 +188,7 @@ static hak_text_t sentences(const explain_t *explain, char *buffer) {
     return text;
 }
 
-/* What could not be found out; returns how many. */
+/* Notes on unknown figures; returns how many. */
 static unsigned notes(const explain_t *explain, const char *note[EXPLAIN_NOTES]) {
     const hak_rss_t *rss = &explain->rss;
     unsigned count = 0;

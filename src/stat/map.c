@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The picture of the heap: what every unit of every superslab is used for, and the huge blocks, as
- * JSON. docs/schema/map.schema.json says what it looks like. */
+ * The map of the heap: the use of every unit of every superslab, and the huge blocks, as JSON
+ * (docs/schema/map.schema.json). */
 #include "os/os.h"
 #include "stat/inventory.h"
 #include "stat/report.h"
