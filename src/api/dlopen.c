@@ -9,7 +9,6 @@
  * have to jump there. */
 #include "api/api.h"
 #include "base/knobs.h"
-#include "front/event.h"
 #include "os/libc.h"
 
 #if HAK_OVERRIDE && HAK_SHARED

@@ -5,7 +5,6 @@
 #include "base/fmt.h"
 #include "base/version.h"
 #include "conf/conf.h"
-#include "front/event.h"
 #include "hakmem/hakmem.h"
 #include "stat/stat.h"
 

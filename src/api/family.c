@@ -4,7 +4,6 @@
 #include "api/api.h"
 
 #include "base/check.h"
-#include "front/event.h"
 
 void *hak_api_no_memory(void) {
     errno = ENOMEM;

@@ -56,9 +56,7 @@ static void text_format(hak_text_t *text, const char *format, va_list args) {
         case 'u':
             hak_text_uint(text, va_arg(args, unsigned));
             break;
-        case 'z':
-            hak_text_uint(text, va_arg(args, size_t));
-            break;
+        case 'z': /* size_t has 64 bits: base/config.h */
         case 'l':
             hak_text_uint(text, va_arg(args, uint64_t));
             break;

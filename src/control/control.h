@@ -34,7 +34,8 @@ enum { HAK_CONTROL_REQUEST_BYTES = 4096, HAK_CONTROL_PATH_BYTES = 1536 /* 255 by
 static const uint64_t HAK_CONTROL_REQUEST_NS = 1000000000, HAK_CONTROL_ANSWER_NS = 2000000000,
                       HAK_CONTROL_ANSWER_MOST_NS = 30000000000;
 
-/* --- body.c: a text of any length, in a mapping of its own ------------------------------------ */
+/* --- text_mapping.c: a text of any length, in a mapping of its own
+ * ------------------------------------ */
 typedef struct hak_body {
     char *data;
     size_t length, capacity;
@@ -46,14 +47,6 @@ void hak_body_make(hak_body_t *body, const hak_control_topic_t *topic);
 void hak_body_drop(hak_body_t *body);
 
 /* --- serve.c: one request, one answer --------------------------------------------------------- */
-typedef struct hak_control_request {
-    const char *path; /* within the text, up to a question mark */
-    size_t path_length;
-    bool is_post; /* or GET */
-} hak_control_request_t;
-
-/* The status of HTTP that the request deserves as far as its line tells; 0: it is not complete. */
-unsigned hak_control_parse(const char *text, size_t length, hak_control_request_t *request);
 /* Reads a request, answers it, and hangs up. `should_stop`, which another thread may set, ends it
  * early. */
 void hak_control_serve(int peer, const uint32_t *should_stop);

@@ -24,6 +24,12 @@ static const serve_status_t serve_statuses[] = {
     {503, "Service Unavailable"},
 };
 
+typedef struct request {
+    const char *path; /* within the text, up to a question mark */
+    size_t path_length;
+    bool is_post; /* or GET */
+} request_t;
+
 /* --- the request ------------------------------------------------------------------------------ */
 
 /* The empty line that ends it, whichever line ends are used. */
@@ -61,8 +67,9 @@ static bool request_is_method(const char *text, size_t length, const char *metho
     return strlen(method) == length && memcmp(text, method, length) == 0;
 }
 
-unsigned hak_control_parse(const char *text, size_t length, hak_control_request_t *request) {
-    *request = (hak_control_request_t){.path = text};
+/* The status of HTTP that the request line earns; 0: the request is incomplete. */
+static unsigned request_parse(const char *text, size_t length, request_t *request) {
+    *request = (request_t){.path = text};
     if (!request_is_complete(text, length)) {
         return 0;
     }
@@ -158,8 +165,7 @@ typedef struct peer_wish {
     bool is_action; /* of which the path is: POST would do */
 } peer_wish_t;
 
-static unsigned peer_choose(const hak_control_request_t *request, unsigned status,
-                            peer_wish_t *wish) {
+static unsigned peer_choose(const request_t *request, unsigned status, peer_wish_t *wish) {
     const char *path = request->path;
     const hak_control_topic_t *topic = hak_control_find(path, request->path_length);
     const hak_control_topic_t *action =
@@ -175,7 +181,7 @@ static unsigned peer_choose(const hak_control_request_t *request, unsigned statu
 /* Until it is complete, too long, or too late. The status, 0: the peer gets no answer. */
 static unsigned peer_request(int peer, char *text, peer_wish_t *wish, const uint32_t *should_stop) {
     uint64_t due_ns = hak_os_now_ns() + HAK_CONTROL_REQUEST_NS;
-    hak_control_request_t request;
+    request_t request = {0};
     size_t length = 0;
     unsigned status = 0;
     while (status == 0 && length < HAK_CONTROL_REQUEST_BYTES) {
@@ -185,7 +191,7 @@ static unsigned peer_request(int peer, char *text, peer_wish_t *wish, const uint
         }
         if (got > 0) {
             length += (size_t)got;
-            status = hak_control_parse(text, length, &request);
+            status = request_parse(text, length, &request);
         }
     }
     if (status == 200 || status == 405) {

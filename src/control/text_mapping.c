@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
  * A text of any length without an allocation of ours: it grows in a mapping of its own. */
-#include "base/bits.h"
 #include "control/control.h"
 
 #include <string.h>

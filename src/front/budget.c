@@ -4,8 +4,9 @@
  * share, as seldom all want theirs, or a quarter of what is left if that is more: while many
  * threads sleep, the working ones can draw the share of the others, and some is left for threads
  * that begin to work (docs/experiments/0024-cache-follows-cpus.md). */
+#include "front/budget.h"
 #include "base/knobs.h"
-#include "front/tcache.h"
+#include "front/flush.h"
 #include "os/optional.h"
 
 enum {

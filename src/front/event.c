@@ -6,8 +6,6 @@
 static uint64_t event_due_ns; /* [atomic] the process's next step of time */
 
 hak_event_table_t hak_event_table;
-hak_underlying_allocator_t hak_underlying_allocator;
-hak_guard_table_t hak_guard_table;
 
 void hak_event_register(hak_event_t *event, hak_event_scope_t scope) {
     hak_event_table_t *table = &hak_event_table;

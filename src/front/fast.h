@@ -23,6 +23,7 @@
 #ifndef HAK_FRONT_FAST_H
 #define HAK_FRONT_FAST_H
 
+#include "front/quarantine.h"
 #include "front/slow.h"
 #include "front/tcache.h"
 

@@ -13,11 +13,11 @@
  *
  * Not found: a block between two lists of another thread, one behind some 1 000 others in a list,
  * and one of an owner whose lock stays taken. */
+#include "front/find_free.h"
 #include "front/event.h"
 #include "front/fast.h"
 #include "os/lock.h"
 #include "os/os.h"
-#include "slab/remote.h"
 
 enum {
     SEARCH_LEAST_STEPS = 8,        /* of every search */

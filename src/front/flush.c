@@ -8,8 +8,10 @@
  *
  * A flush checks that each element is a block, that a block of the home is not free already, and
  * that a whole list has as many blocks as were counted (TCACHE-4). */
+#include "front/flush.h"
+
 #include "base/knobs.h"
-#include "front/tcache.h"
+#include "front/find_free.h"
 
 enum {
     BATCHES_SLOTS = 32,

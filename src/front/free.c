@@ -31,6 +31,8 @@
 #include "base/knobs.h"
 #include "front/event.h"
 #include "front/fast.h"
+#include "front/find_free.h"
+#include "front/flush.h"
 #include "large/large.h"
 
 #include <errno.h>
@@ -184,9 +186,7 @@ void hak_slow_free(void *block, hak_tcache_t *tcache, int64_t bin_offset_from_en
         free_other(block, tcache, entry);
         return;
     }
-    if (HAK_UNLIKELY(!hak_slab_is_freed_start(index, entry, block))) {
-        hak_fatal(HAK_FATAL_INTERIOR_FREE, block, NULL);
-    }
+    hak_slab_check_start(index, entry, block);
     if (HAK_UNLIKELY(hak_tcache_is_empty(tcache))) {
         free_without_tcache(slab_at(index, block), block, entry);
         return;

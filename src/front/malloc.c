@@ -3,15 +3,16 @@
  * Cold exits of malloc, calloc and aligned allocation: which tcache serves a request, or which
  * allocator if there is none. A request uses the thread's own tcache, else the fallback tcache
  * under its lock; with force_libc, the underlying allocator. */
-#include "front/slow.h"
-
 #include "base/knobs.h"
-#include "front/event.h"
 #include "front/fast.h"
+#include "front/find_free.h"
 #include "large/large.h"
 
 #include <errno.h>
 #include <string.h>
+
+hak_underlying_allocator_t hak_underlying_allocator;
+hak_guard_table_t hak_guard_table;
 
 /* --- which tcache ----------------------------------------------------------------------------- */
 

@@ -5,6 +5,8 @@
  * block is used again cannot be foreseen, and is seldom soon. To the rest of the core a block that
  * waits is in use; it has the tag of a free one. Not used by other builds. */
 #include "front/fast.h"
+#include "front/find_free.h"
+#include "front/flush.h"
 #include "os/os.h"
 
 enum {
@@ -134,9 +136,7 @@ void hak_quarantine_free(void *block, hak_tcache_t *tcache, int64_t bin_offset_f
         hak_slow_free(block, tcache, bin_offset_from_end, index);
         return;
     }
-    if (HAK_UNLIKELY(!hak_slab_is_freed_start(index, entry, block))) {
-        hak_fatal(HAK_FATAL_INTERIOR_FREE, block, NULL);
-    }
+    hak_slab_check_start(index, entry, block);
     size_t bytes = hak_sc_info_of_entry(entry)->bytes;
     unsigned tag = hak_tag_of(block);
     if (hak_tags_are_on()) {

@@ -2,9 +2,8 @@
  *
  * realloc and usable size. Small blocks stay while the new size fits and fills more than half of
  * them; large ones move units or pages; only the rest is copied. */
-#include "base/knobs.h"
-#include "front/event.h"
 #include "front/fast.h"
+#include "front/find_free.h"
 #include "large/large.h"
 
 #include <errno.h>

@@ -3,7 +3,11 @@
  * An empty bin is filled: from the outbox, else from the slabs; when memory is out, from what is
  * cached anywhere in the process. */
 #include "base/knobs.h"
+#include "front/budget.h"
 #include "front/event.h"
+#include "front/find_free.h"
+#include "front/flush.h"
+#include "front/quarantine.h"
 #include "front/slow.h"
 
 /* The bin grows when it overflowed since the last refill: such a load goes up and down by more

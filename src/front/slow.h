@@ -6,9 +6,8 @@
 #ifndef HAK_FRONT_SLOW_H
 #define HAK_FRONT_SLOW_H
 
-#include "base/check.h"
 #include "base/compiler.h"
-#include "base/words.h"
+#include "front/hooks.h"
 #include "span/pagemap.h"
 
 /* The bin of the class was empty, or the thread has no tcache. */
@@ -22,9 +21,6 @@ HAK_NOINLINE void hak_slow_free(void *block, hak_tcache_t *tcache, int64_t bin_o
 /* A size that is not that of the block's class, or is not small; NULL, too. */
 HAK_NOINLINE void hak_slow_free_sized(void *block, size_t align, size_t size, uintptr_t index,
                                       uint32_t entry);
-/* Hardened builds, quarantine.c: comes before hak_slow_free, for every free. */
-HAK_NOINLINE void hak_quarantine_free(void *block, hak_tcache_t *tcache,
-                                      int64_t bin_offset_from_end, uintptr_t index);
 /* Fatal as `kind` unless the underlying allocator knows the block, whose entry is not ours. */
 void hak_slow_require_foreign(const void *block, hak_fatal_kind_t kind);
 

@@ -4,6 +4,8 @@
 #include "front/fast.h"
 
 #include "base/knobs.h"
+#include "front/budget.h"
+#include "front/flush.h"
 #include "os/lock.h"
 #include "os/os.h"
 

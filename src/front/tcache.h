@@ -111,30 +111,6 @@ hak_owner_t *hak_tcache_lock_home(hak_tcache_t *tcache);
 /* Gives every cached block back to its slab, or to its owner. */
 void hak_tcache_flush(hak_tcache_t *tcache);
 
-/* Flushes the first `count` blocks of a list of class `sc`: marks each in the bitmap of its slab,
- * or sends it in a batch to the slab's owner. Returns the rest of the list. */
-void *hak_tcache_flush_blocks(hak_tcache_t *tcache, unsigned sc, hak_blocks_t blocks);
-/* The same for a list that ends there; fatal if it does not. */
-void hak_tcache_flush_list(hak_tcache_t *tcache, unsigned sc, hak_blocks_t blocks);
-
-/* Hardened builds: gives the tcache a quarantine, and new random numbers. */
-void hak_quarantine_attach(hak_tcache_t *tcache);
-/* Flushes it. */
-void hak_quarantine_flush(hak_tcache_t *tcache);
-/* The blocks in it; of other threads a hint. */
-uint32_t hak_quarantine_count(const hak_tcache_t *tcache, unsigned sc);
-/* A list for a bin with its first blocks in random order. */
-hak_blocks_t hak_quarantine_shuffle(hak_tcache_t *tcache, hak_blocks_t blocks);
-
-/* Blocks an outbox takes until it is flushed: a quarter of the bytes that all may hold. */
-int32_t hak_outbox_capacity(unsigned sc);
-/* Flushes all outboxes. */
-void hak_outbox_flush(hak_tcache_t *tcache);
-/* An outbox is full, or all together hold too much: flushes it, and others if needed. */
-void hak_outbox_shrink(hak_tcache_t *tcache, unsigned sc);
-/* Blocks of class `sc` waiting in the outbox, for use in this thread; count == 0: too few. */
-hak_blocks_t hak_outbox_recycle(hak_tcache_t *tcache, unsigned sc);
-
 /* The tcache of threads that have none (after their exit hook, or metadata ran out). Between the
  * two calls the caller holds HAK_LOCK_FALLBACK. */
 extern hak_tcache_t hak_tcache_fallback; /* [lock FALLBACK] */
@@ -171,56 +147,5 @@ int32_t hak_bin_capacity(const hak_bin_side_t *side);
 HAK_INLINE uint32_t hak_bin_initial_want(int32_t capacity) {
     return capacity < 4 ? 1 : (uint32_t)capacity / 2;
 }
-
-/* --- double frees, front/find_free.c ------------------------------------------------------------
- */
-
-/* Whether a block that has the tag of a free one, or lies in a slab with purged pages, is free. The
- * work of a call, and of all per time, is bounded; no lock is held. Not found counts as in use. */
-HAK_NOINLINE bool hak_find_free_block(const void *block);
-/* Fatal if a block that is freed is free already. */
-HAK_INLINE void hak_check_not_free(const void *block, uint32_t entry) {
-    bool is_suspect =
-        hak_link_looks_free(hak_link_word(block)) || hak_slab_entry_has_purged_pages(entry);
-    if (HAK_UNLIKELY(is_suspect) && hak_find_free_block(block)) {
-        hak_fatal(HAK_FATAL_DOUBLE_FREE, block, NULL);
-    }
-}
-/* Fatal if a block of a list, the second word of which says so, is marked in its slab's bitmap.
- * Takes no lock, in constant time: an owner may be held. */
-HAK_COLD void hak_check_not_marked(const void *block);
-HAK_INLINE void hak_check_mark(const void *block) {
-    if (HAK_UNLIKELY(hak_link_has_mark(block))) {
-        hak_check_not_marked(block);
-    }
-}
-
-/* --- what bins may grow by, front/budget.c ------------------------------------------------------
- *
- * What all bins hold follows the CPUs the process may use, not its threads: the bins of a thread
- * that sleeps cannot be taken from it. So growth is drawn from the budget of the process,
- * hak_knobs.cache_bytes for each CPU, of which each thread has a share. */
-
-/* Blocks a bin may hold, freed ones, or what a refill leaves, above those it may at first. */
-int32_t hak_bin_charge(const hak_tcache_t *tcache, unsigned sc, int32_t capacity, uint32_t want);
-/* Changes capacity and want. false: the growth was refused, and nothing is changed. */
-bool hak_bin_resize(hak_tcache_t *tcache, unsigned sc, int32_t capacity, uint32_t want);
-/* An event: bins that were not used for a while, a few at a time, give back half of what they grew
- * by; so do all of a thread that has more than its share. */
-void hak_budget_shrink_idle(hak_tcache_t *tcache);
-/* A thread has a tcache, or has it no more. What it drew must have been given back. */
-void hak_budget_join(void);
-void hak_budget_part(void);
-/* Whether any thread has one. */
-bool hak_budget_has_threads(void);
-/* What a thread's bins should hold at first. */
-uint32_t hak_budget_initial_bytes(void);
-/* Gives everything back; the bins are about to be reset. */
-void hak_budget_return(hak_tcache_t *tcache);
-/* Bytes of the budget as far as it is known, and those that are drawn. */
-size_t hak_budget_bytes(void);
-size_t hak_budget_drawn_bytes(void);
-/* In the child of a fork: only these tcaches have a user; self may be NULL. */
-void hak_budget_after_fork(const hak_tcache_t *self, const hak_tcache_t *fallback);
 
 #endif

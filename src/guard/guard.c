@@ -7,7 +7,6 @@
 #include "base/bits.h"
 #include "base/counters.h"
 #include "base/knobs.h"
-#include "front/event.h"
 #include "front/fast.h"
 #include "guard/slot.h"
 #include "guard/stack.h"

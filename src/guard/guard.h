@@ -10,7 +10,7 @@
  * A fault finds a wrong access to such a block at once, its canary finds a wrong write when the
  * block is freed. Programs whose block is not watched pay one subtraction a refill.
  *
- * The front calls the guard through hak_guard_table (front/event.h).
+ * The front calls the guard through hak_guard_table (front/hooks.h).
  *
  * Invariants:
  *   GUARD-1  The OS page of a slot is accessible from its sampling to its free, and at no other

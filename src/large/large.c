@@ -5,7 +5,6 @@
 #include "large/huge_cache.h"
 #include "large/huge_record.h"
 
-#include "base/check.h"
 #include "base/counters.h"
 #include "os/optional.h"
 

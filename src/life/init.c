@@ -5,8 +5,10 @@
  * hooks. */
 #include "conf/conf.h"
 #include "control/control.h"
+#include "front/budget.h"
 #include "front/event.h"
-#include "front/tcache.h"
+#include "front/flush.h"
+#include "front/hooks.h"
 #include "guard/guard.h"
 #include "life/life.h"
 #include "os/lock.h"

@@ -5,7 +5,6 @@
  * fallback tcache; frees need none at all. */
 #include "life/thread.h"
 #include "base/knobs.h"
-#include "front/event.h"
 #include "front/fast.h"
 #include "life/life.h"
 #include "os/os.h"

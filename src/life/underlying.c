@@ -8,7 +8,7 @@
  * C library (glibc) the chunk header must make sense; another allocator is asked through its
  * malloc_usable_size. */
 #include "base/knobs.h"
-#include "front/event.h"
+#include "front/hooks.h"
 #include "life/life.h"
 #include "os/libc.h"
 #include "os/optional.h"

@@ -3,7 +3,6 @@
  * Linux services of hardened builds: read-only data, random addresses, and memory tags of aarch64
  * (MTE), which slab/tags.h uses. */
 #include "os/libc.h"
-#include "os/lock.h"
 #include "os/optional.h"
 #include "os/syscall_linux.h"
 

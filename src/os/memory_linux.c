@@ -373,21 +373,22 @@ void hak_os_abort(void) {
     abort();
 }
 
-/* The value if the entry is one of `name`. Without the C library's functions, the first use of
- * which costs a page fault, in a process that may not use them again. */
-static const char *os_env_value(const char *entry, const char *name) {
+/* Copies the value, cut to `capacity`, if the entry is one of `name`. Without the C library's
+ * functions, the first use of which costs a page fault, in a process that may not use them again.
+ */
+static bool os_env_copy(const char *entry, const char *name, char *buffer, size_t capacity) {
     while (*name != '\0' && *entry == *name) {
         entry++;
         name++;
     }
-    return *name == '\0' && *entry == '=' ? entry + 1 : NULL;
-}
-
-static void os_copy_value(const char *value, char *buffer, size_t capacity) {
-    size_t length = strlen(value);
+    if (*name != '\0' || *entry != '=') {
+        return false;
+    }
+    size_t length = strlen(entry + 1);
     size_t kept = length < capacity - 1 ? length : capacity - 1;
-    memcpy(buffer, value, kept);
+    memcpy(buffer, entry + 1, kept);
     buffer[kept] = '\0';
+    return true;
 }
 
 /* Before libc is initialised `environ` is NULL; the kernel's copy is there. */
@@ -400,9 +401,7 @@ static bool os_env_early(const char *name, char *buffer, size_t capacity) {
     }
     text[length] = '\0';
     for (size_t at = 0; at < length; at += strlen(text + at) + 1) {
-        const char *value = os_env_value(text + at, name);
-        if (value != NULL) {
-            os_copy_value(value, buffer, capacity);
+        if (os_env_copy(text + at, name, buffer, capacity)) {
             return true;
         }
     }
@@ -419,9 +418,7 @@ bool hak_os_env(const char *name, char *buffer, size_t capacity) {
         return os_env_early(name, buffer, capacity);
     }
     for (char **entry = all; *entry != NULL; entry++) {
-        const char *value = os_env_value(*entry, name);
-        if (value != NULL) {
-            os_copy_value(value, buffer, capacity);
+        if (os_env_copy(*entry, name, buffer, capacity)) {
             return true;
         }
     }

@@ -6,7 +6,6 @@
  * Nobody waits for an owner: a thread whose home is taken for longer than a section lasts (its
  * holder was preempted) goes on with another one, which is its home from then on; what it frees
  * goes by the remote lists. So the threads that run at a time end up at different owners. */
-#include "base/knobs.h"
 #include "os/os.h"
 #include "slab/remote.h"
 #include "slab/slab_inl.h"

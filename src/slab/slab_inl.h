@@ -55,11 +55,15 @@ HAK_INLINE bool hak_slab_is_start(uintptr_t index, const hak_sc_info_t *info, co
     return hak_sc_index(info, inside + back * HAK_UNIT_BYTES) < info->blocks;
 }
 
-/* The same for what is freed: nearly always the superslab need not be asked. */
-HAK_INLINE bool hak_slab_is_freed_start(uintptr_t index, uint32_t entry, const void *address) {
+/* Fatal unless a block starts at the address, which was freed. Nearly always the superslab is not
+ * read. */
+HAK_INLINE void hak_slab_check_start(uintptr_t index, uint32_t entry, const void *address) {
     const hak_sc_info_t *info = hak_sc_info_of_entry(entry);
-    return info->units == 1 ? hak_sc_index(info, (uint16_t)(uintptr_t)address) < info->blocks
-                            : hak_slab_is_start(index, info, address);
+    if (HAK_UNLIKELY(info->units == 1
+                         ? hak_sc_index(info, (uint16_t)(uintptr_t)address) >= info->blocks
+                         : !hak_slab_is_start(index, info, address))) {
+        hak_fatal(HAK_FATAL_INTERIOR_FREE, address, NULL);
+    }
 }
 
 /* Whether free blocks of the slab with this entry may have lost their tags (SLAB-9). */

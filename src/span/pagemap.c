@@ -5,7 +5,6 @@
 #include "span/pagemap.h"
 
 #include "os/lock.h"
-#include "os/os.h"
 #include "span/span.h"
 
 HAK_LARGE_STATE(1) HAK_LINE_ALIGNED hak_pagemap_t hak_pagemap;

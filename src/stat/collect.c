@@ -4,8 +4,8 @@
  * parts always make up the whole; blocks held by threads and owners are read before. While other
  * threads work, superslabs are not all of one moment. */
 #include "base/knobs.h"
+#include "front/budget.h"
 #include "front/event.h"
-#include "front/tcache.h"
 #include "large/large.h"
 #include "os/os.h"
 #include "slab/remote.h"

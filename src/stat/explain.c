@@ -42,8 +42,8 @@ static void explain_thread(explain_t *explain, const hak_thread_stats_t *thread)
     }
 }
 
-static void explain_make(explain_t *explain, const hak_snapshot_t *snapshot,
-                         const hak_thread_list_t *threads) {
+static const explain_t *explain_make(explain_t *explain, const hak_snapshot_t *snapshot,
+                                     const hak_thread_list_t *threads) {
     explain->thread_count = 0;
     for (size_t i = 0; i < threads->count; i++) {
         if (thread_bytes(&threads->thread[i]) != 0) {
@@ -61,6 +61,7 @@ static void explain_make(explain_t *explain, const hak_snapshot_t *snapshot,
     }
     uint64_t rss = explain->rss.rss_bytes;
     explain->whole = rss != 0 ? rss : hak_rss_sum(&explain->rss);
+    return explain;
 }
 
 /* --- in words --------------------------------------------------------------------------------- */
@@ -218,7 +219,10 @@ static void text_line(const hak_sink_t *sink, const hak_text_t *text) {
     hak_sink_format(sink, "\n");
 }
 
-static void explain_text(const hak_sink_t *sink, const explain_t *explain) {
+void hak_write_explain(const hak_sink_t *sink, const hak_snapshot_t *snapshot,
+                       const hak_thread_list_t *threads) {
+    explain_t made;
+    const explain_t *explain = explain_make(&made, snapshot, threads);
     char buffer[EXPLAIN_TEXT];
     const char *note[EXPLAIN_NOTES];
     hak_text_t text = sentences(explain, buffer);
@@ -266,7 +270,10 @@ static void json_causes(const hak_sink_t *sink, const explain_t *explain) {
     hak_sink_format(sink, "]");
 }
 
-static void explain_json(const hak_sink_t *sink, const explain_t *explain) {
+void hak_write_explain_json(const hak_sink_t *sink, const hak_snapshot_t *snapshot,
+                            const hak_thread_list_t *threads) {
+    explain_t made;
+    const explain_t *explain = explain_make(&made, snapshot, threads);
     char buffer[EXPLAIN_TEXT];
     const char *note[EXPLAIN_NOTES];
     hak_text_t text = sentences(explain, buffer);
@@ -288,15 +295,4 @@ static void explain_json(const hak_sink_t *sink, const explain_t *explain) {
         hak_sink_format(sink, "%s\"%s\"", i == 0 ? "" : ",", note[i]);
     }
     hak_sink_format(sink, "]}\n");
-}
-
-void hak_write_explain(const hak_sink_t *sink, const hak_snapshot_t *snapshot,
-                       const hak_thread_list_t *threads, bool is_json) {
-    explain_t explain;
-    explain_make(&explain, snapshot, threads);
-    if (is_json) {
-        explain_json(sink, &explain);
-    } else {
-        explain_text(sink, &explain);
-    }
 }

@@ -2,7 +2,6 @@
  *
  * The map of the heap: the use of every unit of every superslab, and the huge blocks, as JSON
  * (docs/schema/map.schema.json). */
-#include "os/os.h"
 #include "stat/inventory.h"
 #include "stat/report.h"
 

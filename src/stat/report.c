@@ -129,30 +129,20 @@ typedef struct report_order {
 /* All but the map, which is made without these figures. */
 static void write_figures(const hak_sink_t *lines, hak_report_t report,
                           const hak_snapshot_t *snapshot) {
+    static hak_write_t *const writers[] = {
+        [HAK_REPORT_TEXT] = hak_write_text,
+        [HAK_REPORT_XML] = hak_write_xml,
+        [HAK_REPORT_JSON] = hak_write_json,
+        [HAK_REPORT_METRICS] = hak_write_metrics,
+        [HAK_REPORT_SUMMARY] = hak_write_summary,
+        [HAK_REPORT_EXPLAIN] = hak_write_explain,
+        [HAK_REPORT_EXPLAIN_JSON] = hak_write_explain_json,
+    };
     hak_thread_list_t threads = {0};
     if (report != HAK_REPORT_XML && report != HAK_REPORT_METRICS && report != HAK_REPORT_SUMMARY) {
         hak_stat_threads(&threads);
     }
-    switch (report) {
-    case HAK_REPORT_TEXT:
-        hak_write_text(lines, snapshot, &threads);
-        break;
-    case HAK_REPORT_SUMMARY:
-        hak_write_summary(lines, snapshot);
-        break;
-    case HAK_REPORT_XML:
-        hak_write_xml(lines, snapshot);
-        break;
-    case HAK_REPORT_JSON:
-        hak_write_json(lines, snapshot, &threads);
-        break;
-    case HAK_REPORT_METRICS:
-        hak_write_metrics(lines, snapshot);
-        break;
-    default:
-        hak_write_explain(lines, snapshot, &threads, report == HAK_REPORT_EXPLAIN_JSON);
-        break;
-    }
+    writers[report](lines, snapshot, &threads);
     hak_stat_threads_done(&threads);
 }
 

@@ -30,21 +30,17 @@ void hak_stat_figures(const hak_snapshot_t *snapshot, hak_figure_visit_t *visit,
 /* Whether a report says anything of the class: it has slabs, or had events. */
 bool hak_stat_has_class(const hak_class_stats_t *stats);
 
-void hak_write_text(const hak_sink_t *sink, const hak_snapshot_t *snapshot,
-                    const hak_thread_list_t *threads);
-void hak_write_summary(const hak_sink_t *sink, const hak_snapshot_t *snapshot);
-void hak_write_xml(const hak_sink_t *sink, const hak_snapshot_t *snapshot);
-void hak_write_json(const hak_sink_t *sink, const hak_snapshot_t *snapshot,
-                    const hak_thread_list_t *threads);
-void hak_write_metrics(const hak_sink_t *sink, const hak_snapshot_t *snapshot);
+/* A writer of one format; XML, metrics and summary get an empty list of threads. */
+typedef void hak_write_t(const hak_sink_t *sink, const hak_snapshot_t *snapshot,
+                         const hak_thread_list_t *threads);
+hak_write_t hak_write_text, hak_write_summary, hak_write_xml, hak_write_json, hak_write_metrics,
+    hak_write_explain, hak_write_explain_json;
 #define HAK_FORCED_NOTE "force_libc is on: blocks are the C library's own, and not in these figures"
 /* A size with three significant digits and its unit. */
 void hak_put_size(hak_text_t *text, uint64_t bytes);
 /* The first line of every report in text. */
 void hak_write_head(const hak_sink_t *sink);
-
+/* The map, which is made without a snapshot. */
 void hak_write_map(const hak_sink_t *sink);
-void hak_write_explain(const hak_sink_t *sink, const hak_snapshot_t *snapshot,
-                       const hak_thread_list_t *threads, bool is_json);
 
 #endif

@@ -50,7 +50,9 @@ static void metric_process(const hak_sink_t *sink) {
     }
 }
 
-void hak_write_metrics(const hak_sink_t *sink, const hak_snapshot_t *snapshot) {
+void hak_write_metrics(const hak_sink_t *sink, const hak_snapshot_t *snapshot,
+                       const hak_thread_list_t *threads) {
+    (void)threads;
     metric_process(sink);
     hak_stat_figures(snapshot, metric_figure, (void *)(uintptr_t)sink);
     HAK_STAT_BLOCKS(METRIC_BLOCKS)

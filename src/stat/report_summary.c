@@ -32,7 +32,9 @@ static void summary_resident(const hak_sink_t *sink, uint64_t meta_bytes) {
                     sized(&tables, meta_bytes));
 }
 
-void hak_write_summary(const hak_sink_t *sink, const hak_snapshot_t *s) {
+void hak_write_summary(const hak_sink_t *sink, const hak_snapshot_t *s,
+                       const hak_thread_list_t *threads) {
+    (void)threads;
     summary_size_t size[4];
     uint64_t large = s->large_bytes + s->huge_bytes;
     uint64_t caches = s->cached_bytes + s->outbox_bytes + s->remote_bytes + s->quarantine_bytes;

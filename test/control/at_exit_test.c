@@ -6,7 +6,7 @@
 #include "double/os_fault.h"
 #include "unit/capture.h"
 
-#include "front/event.h"
+#include "front/hooks.h"
 #include "os/lock.h"
 
 static void write_lines(unsigned which, const hak_sink_t *sink) {

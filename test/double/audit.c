@@ -3,6 +3,7 @@
  * Every superslab, slab, bitmap, own list, bin and outbox is visited. Lists are walked with a
  * bound, so a cycle is found, not followed. */
 #include "audit.h"
+#include "front/budget.h"
 #include "front/tcache.h"
 #include "slab/slab_inl.h"
 #include "span/span_state.h"

@@ -4,8 +4,8 @@
  * options give tags, else with "off": then no address has any, and all else is the same. What
  * programs meet that use wrong ones is in crimes_tags.c. */
 #include "double/os_fault.h"
-#include "front/event.h"
 #include "front/fast.h"
+#include "front/find_free.h"
 #include "hakmem/hakmem.h"
 #include "unit/fatal.h"
 

@@ -5,6 +5,7 @@
  * anybody. Under ThreadSanitizer: nor read what they write but by atomic loads. Arguments: searches
  * (default 4000), other threads (default 3).
  */
+#include "front/find_free.h"
 #include "front/tcache.h"
 #include "thread/mailbox.h"
 

@@ -5,6 +5,7 @@
 #include "double/audit.h"
 
 #include "front/fast.h"
+#include "front/flush.h"
 #include "hakmem/hakmem.h"
 #include "os/os.h"
 #include "unit/unit.h"

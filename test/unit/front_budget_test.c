@@ -2,6 +2,7 @@
  *
  * What bins may grow by: drawn from the budget, shared by threads, given back. */
 #include "base/knobs.h"
+#include "front/budget.h"
 #include "hakmem/hakmem.h"
 #include "unit/front.h"
 

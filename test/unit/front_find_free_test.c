@@ -2,6 +2,7 @@
  *
  * Searches: what they find, and what they may cost when what a program stores looks like a link. */
 #include "double/os_fault.h"
+#include "front/find_free.h"
 #include "unit/fatal.h"
 #include "unit/front.h"
 

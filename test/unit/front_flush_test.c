@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Sorting of free blocks: where they end up, and what is noticed on the way. */
+#include "front/flush.h"
 #include "hakmem/hakmem.h"
 #include "unit/fatal.h"
 #include "unit/front.h"

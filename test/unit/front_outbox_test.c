@@ -2,6 +2,7 @@
  *
  * Outboxes: when they are flushed, and that they serve the thread itself. */
 #include "base/knobs.h"
+#include "front/flush.h"
 #include "hakmem/hakmem.h"
 #include "unit/front.h"
 

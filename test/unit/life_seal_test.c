@@ -7,6 +7,7 @@
 #include "conf/table.h"
 #include "control/control.h"
 #include "front/event.h"
+#include "front/hooks.h"
 #include "hakmem/hakmem.h"
 #include "life/life.h"
 #include "slab/link.h"

@@ -3,6 +3,7 @@
  * CPUs that a process came to use after its start: it was started on one, then might use more. */
 #include "base/knobs.h"
 #include "double/os_fault.h"
+#include "front/budget.h"
 #include "hakmem/hakmem.h"
 #include "os/optional.h"
 #include "unit/front.h"

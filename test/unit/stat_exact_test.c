@@ -7,6 +7,7 @@
 #include "double/audit.h"
 #include "double/os_fault.h"
 #include "front/fast.h"
+#include "front/flush.h"
 #include "hakmem/hakmem.h"
 #include "slab/sizeclass.h"
 #include "stat/stat.h"

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What the front calls above it: two tables that higher ranks fill in at start, and the two
+ * up-calls of src/LAYERS. */
+#ifndef HAK_FRONT_HOOKS_H
+#define HAK_FRONT_HOOKS_H
+
+#include "base/check.h"
+
+/* The allocator behind ours, for pointers that are not ours and for force_libc. life/ fills it in;
+ * all members may be NULL. `owns` tells whether it handed the pointer out. */
+typedef struct hak_underlying_allocator {
+    bool (*owns)(const void *block);
+    void *(*malloc)(size_t bytes);
+    void *(*calloc)(size_t count, size_t bytes);
+    void *(*realloc)(void *block, size_t bytes);
+    void *(*memalign)(size_t align, size_t bytes);
+    void (*free)(void *block);
+    size_t (*usable_size)(void *block);
+} HAK_SEALED hak_underlying_allocator_t;
+
+extern hak_underlying_allocator_t hak_underlying_allocator; /* [init] */
+
+/* What a bin is refilled for. */
+struct hak_request {
+    size_t bytes, align;
+    const void *frame; /* of the function that the program called, or that it left for by a jump */
+};
+
+/* The sampled guard (guard/guard.h), which fills it in when the process starts; NULL before. */
+typedef struct hak_guard_table {
+    /* The countdown of the tcache is over: a guarded block, or NULL: none this time. */
+    void *(*sample)(hak_tcache_t *tcache, const hak_request_t *request);
+    /* Of an address whose entry is HAK_KIND_GUARD; fatal if no block in use begins there. */
+    void (*free)(void *block);
+    /* The same; its size, at least 1. `kind` is what it is fatal as. */
+    size_t (*usable)(const void *block, hak_fatal_kind_t kind);
+} HAK_SEALED hak_guard_table_t;
+
+extern hak_guard_table_t hak_guard_table; /* [init] */
+
+/* First use of the process: reads options, wires the layers. Cheap when done. */
+HAK_COLD void hak_life_process_start(void);
+
+/* First use of a thread: gives it a tcache and arranges for its exit. NULL when the thread cannot
+ * have one: it is past its exit hook, metadata ran out, or force_libc is on. */
+HAK_COLD hak_tcache_t *hak_life_thread_start(void);
+
+#endif
