@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * The other translation unit of the products: what a program that asks nothing, and does nothing
- * wrong, never runs. It lies behind all other code (api/place.ld), so that its pages stay where
- * they are. */
+ * wrong, never runs. It lies behind all other code (api/place.ld): its pages are not read. */
 #define _GNU_SOURCE 1
 #include "os/os_guard.c"
 #include "os/os_kept.c"

@@ -50,8 +50,7 @@ HAK_INLINE bool hak_count_down(int32_t *count) {
 #endif
 }
 
-/* The next number of a cheap generator, xorshift64*; its state is not 0, and never becomes 0. Not
- * for secrets. */
+/* The next number of a cheap generator, xorshift64*; its state is never 0. Not for secrets. */
 HAK_INLINE uint64_t hak_random_next(uint64_t *state) {
     uint64_t x = *state;
     x ^= x >> 12;

@@ -89,13 +89,10 @@ void *hak_slow_malloc(size_t size) {
     return slow_malloc_class(hak_sc_of(size), size);
 }
 
-/* More than any user address space holds. */
-static const size_t SLOW_MOST_BYTES = (size_t)1 << 47;
-
 static hak_large_result_t slow_large(size_t size, size_t align) {
     hak_large_result_t result = {0};
     hak_tcache_t *tcache = slow_own_tcache();
-    if (HAK_UNLIKELY(size > SLOW_MOST_BYTES || align > SLOW_MOST_BYTES)) {
+    if (HAK_UNLIKELY(size > HAK_SLOW_MOST_BYTES || align > HAK_SLOW_MOST_BYTES)) {
         return result; /* no use giving caches back for it */
     }
     if (tcache != NULL) {
@@ -290,9 +287,8 @@ static HAK_NOINLINE void free_large(void *block, uint32_t entry) {
     }
 }
 
-/* Frees a thread makes before it gets a tcache for them. A thread at its very end, when its exit
- * hook has run or never will, frees a little (the C library does); one that goes on freeing wants
- * an outbox. */
+/* Frees a thread makes before it gets a tcache for them. At its very end, its exit hook has run or
+ * never will, a thread frees a little; one that goes on freeing wants an outbox. */
 enum { GUEST_FREES = 64 };
 
 static HAK_TLS uint8_t guest_frees; /* [owner] */

@@ -111,8 +111,7 @@ static HAK_NOINLINE hak_blocks_t spill_foreign(hak_tcache_t *tcache, unsigned sc
 
 /* A list of at most `most` blocks begins with block `index` of one of the owner's slabs, followed
  * by its neighbour, and perhaps by that one's, and so on, upwards or downwards: they were freed in
- * the order of their addresses, and are marked together. Returns what follows, and how many they
- * were. */
+ * the order of their addresses, and are marked together. Returns what follows, and their number. */
 static HAK_NOINLINE hak_blocks_t spill_row(hak_owner_t *owner, hak_slab_t *slab, uint32_t index,
                                            char *block, uint32_t most) {
     char *next = hak_link_get(block);
@@ -137,8 +136,7 @@ static HAK_NOINLINE hak_blocks_t spill_row(hak_owner_t *owner, hak_slab_t *slab,
     return (hak_blocks_t){.head = next, .count = count};
 }
 
-/* The same for a list of any blocks of the owner's slabs, or of addresses inside them; one block,
- * or a row. */
+/* The same for a list of any blocks of the owner's slabs, or of addresses inside; one, or a row. */
 HAK_INLINE hak_blocks_t spill_own(hak_owner_t *owner, const hak_sc_info_t *info, hak_slab_t *slab,
                                   char *block, uint32_t most) {
     uint32_t index = hak_sc_index(info, (uint32_t)(block - slab->base));

@@ -25,6 +25,8 @@ extern void _IO_list_resetlock(void) HAK_WEAK;
 
 static HAK_TLS uint64_t fork_signals; /* [owner] the mask before */
 static bool fork_has_streams;         /* [lock of the streams] the fork under way took it */
+static bool fork_has_threads;         /* [owner] of all our locks */
+bool hak_life_fork_left_threads;
 static uint8_t fork_children; /* [atomic] of how many forks the process is the child; wraps */
 
 /* Signals can come while it waits, as in the C library: who has the lock may wait for the handler
@@ -49,6 +51,7 @@ static void fork_take_streams(void) {
 static HAK_COLD void fork_prepare(void) {
     fork_take_streams();
     hak_lock_fork_begin();
+    fork_has_threads = !hak_lock_is_single();
 }
 
 static HAK_COLD void fork_parent(void) {
@@ -61,6 +64,7 @@ static HAK_COLD void fork_parent(void) {
 
 static HAK_COLD void fork_child(void) {
     fork_children++;
+    hak_life_fork_left_threads = hak_life_fork_left_threads || fork_has_threads;
     if (fork_has_streams) {
         _IO_list_resetlock(); /* before 2.32 it may not know of threads that ended */
     }

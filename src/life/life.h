@@ -28,6 +28,8 @@ void hak_life_control_begin(void);
 void hak_life_control_after_fork(void);
 /* Registers the fork handlers; part of process start. */
 void hak_life_fork_init(void);
+/* The child of a process with threads: one of them may have been in dlopen. */
+extern bool hak_life_fork_left_threads; /* [init] of the child */
 /* Finds the allocator behind ours and fills hak_next_allocator. */
 void hak_life_next_init(void);
 

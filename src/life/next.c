@@ -111,7 +111,7 @@ void hak_life_find_objects(hak_life_place_t *places, unsigned count) {
 }
 
 void hak_life_keep_library(const char *library) {
-    if (library != NULL) {
+    if (library != NULL && !hak_life_fork_left_threads) {
         void *(*open)(const char *, int) = (void *(*)(const char *, int))dlsym(NEXT_RTLD, "dlopen");
         (void)(open != NULL && open(library, NEXT_NODELETE_NOLOAD_LAZY) != NULL);
     }
@@ -258,16 +258,18 @@ static bool is_of_other(const void *block) {
 }
 
 static void next_free(void *block) {
-    if (is_of_other(block)) {
-        hak_load_relaxed (&other_free)(block);
+    void (*release)(void *) = hak_load_relaxed(&other_free);
+    if (release != NULL && is_of_other(block)) {
+        release(block);
     } else if (__libc_free != NULL) {
         __libc_free(block);
     }
 }
 
 static void *next_realloc(void *block, size_t bytes) {
-    return is_of_other(block) ? hak_load_relaxed(&other_realloc)(block, bytes)
-                              : __libc_realloc(block, bytes);
+    void *(*resize)(void *, size_t) = hak_load_relaxed(&other_realloc);
+    return resize != NULL && is_of_other(block) ? resize(block, bytes)
+                                                : __libc_realloc(block, bytes);
 }
 
 /* The C library has no second name for this one, and the first may be another allocator's: the

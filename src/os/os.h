@@ -29,8 +29,7 @@ unsigned hak_os_cpu_quota(void);
 #define HAK_OS_NO_QUOTA (~0u)
 /* Its parts. "QUOTA PERIOD", as in cpu.max; anything else is no quota. */
 unsigned hak_os_quota_parse(const char *text, size_t length);
-/* The path of the group of version 2 in the text of /proc/self/cgroup; "" for the root. path has
- * 512 bytes. */
+/* The path of the group of version 2 in the text of /proc/self/cgroup; "": the root. 512 bytes. */
 bool hak_os_cgroup_path(const char *text, char *path);
 
 /* Memory of the group that has least room, of that of the process and those above it: its limit,
@@ -45,6 +44,8 @@ bool hak_os_memory_limit(hak_os_memory_t *memory);
 /* --- memory -------------------------------------------------------------------------------- */
 /* Fresh private memory, readable, writable and zero. NULL on failure. `align` is a power of two. */
 void *hak_os_map(size_t bytes, size_t align);
+/* Whether it would succeed now. Nothing becomes resident. */
+bool hak_os_may_map(size_t bytes);
 /* Address space without memory. NULL on failure. */
 void *hak_os_reserve(size_t bytes, size_t align);
 /* Makes a part of a reservation readable and writable. */
@@ -64,8 +65,7 @@ bool hak_os_huge_is_default(void);
 /* Bytes of the range that memory is behind; all of it if the kernel does not tell. A page that was
  * swapped out is not resident, and not zero either. One system call per 256 pages. */
 size_t hak_os_resident(const void *base, size_t bytes);
-/* The same of a range parts of which may be gone: they hold none. SIZE_MAX: the kernel does not
- * tell. */
+/* The same of a range parts of which may be gone. SIZE_MAX: the kernel does not tell. */
 size_t hak_os_resident_now(const void *base, size_t bytes);
 /* Grows or shrinks a mapping at its address. */
 bool hak_os_resize(void *base, size_t old_bytes, size_t new_bytes);
@@ -114,8 +114,7 @@ void hak_os_wait(uint32_t *word, uint32_t expected); /* sleeps while *word == ex
 void hak_os_wait_at_most(uint32_t *word, uint32_t expected, uint64_t ns);
 void hak_os_wake_one(uint32_t *word);
 void hak_os_sleep(uint64_t ns); /* a signal may end it early */
-/* Blocks all signals of the calling thread but the C library's own; returns the mask there was
- * before. */
+/* Blocks all signals of the thread but the C library's own; returns the mask before. */
 uint64_t hak_os_block_signals(void);
 void hak_os_restore_signals(uint64_t before);
 bool hak_os_is_alone(void); /* there is one thread; false, too, where nobody tells */

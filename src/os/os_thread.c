@@ -38,8 +38,7 @@ void hak_os_cpu_init(void) {
     }
 }
 
-/* From glibc 2.35 on the kernel writes the CPU's number beside a thread's variables whenever the
- * thread moves. */
+/* From glibc 2.35 on the kernel writes the CPU's number beside a thread's variables. */
 extern const ptrdiff_t __rseq_offset HAK_WEAK;
 extern const unsigned __rseq_size HAK_WEAK;
 

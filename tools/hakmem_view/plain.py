@@ -80,17 +80,18 @@ def _words(words: list[str]) -> tuple[str, str, str]:
 
 def _run(words: list[str], missing: str) -> None:
     command, option, target = _words(words)
+    listed = source.all_processes() if command == "ps" else None
+    where = source.find(target) if listed is None else None
     if not option:
         print(f"hakmem: as the socket prints it: tables and bars need the Python package {missing}; `./hakmem top PID` makes "
               "an environment with it, once (about a minute, 60 MB from the network)", file=sys.stderr)
-    if command == "ps":
-        listed = source.all_processes()
+    if listed is not None:
         if option:
             raw(processes_json(listed))
         else:
             _processes(listed)
         return
-    where, path = source.find(target), OPTIONS[command].get(option, TEXTS[command])
+    path = OPTIONS[command].get(option, TEXTS[command])
     body = where.read(path)
     if path.endswith(".json"):
         where.parse(path, body)
