@@ -42,8 +42,7 @@ typedef struct hak_sink {
 
 /* As hak_text_format; at most HAK_LINE_TEXT bytes at a time. */
 void hak_sink_format(const hak_sink_t *sink, const char *format, ...);
-/* A string of JSON, with its quotes, however long. Bytes above 0x7e are taken for characters of
- * Latin-1. */
+/* A string of JSON, with its quotes, however long. Bytes above 0x7e are taken for Latin-1. */
 void hak_sink_quoted(const hak_sink_t *sink, const char *s);
 
 /* Value of a decimal number with an optional suffix k, m, g or t (powers of 1024), false if the

@@ -42,8 +42,7 @@ void hak_event_register(hak_event_t *event, hak_event_scope_t scope);
 /* `is_refilling`: in the middle of an allocation. */
 HAK_COLD void hak_event_look(hak_tcache_t *tcache, bool is_refilling);
 
-/* The events that serve the process, if a step of time is over, outside of any operation: they get
- * no tcache. */
+/* The events that serve the process, if a step of time is over: outside of any operation. */
 void hak_event_pass_time(void);
 
 /* In the child of a fork: a step begins at once. */

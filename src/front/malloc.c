@@ -89,13 +89,10 @@ void *hak_slow_malloc(size_t size) {
 
 /* --- larger blocks ---------------------------------------------------------------------------- */
 
-/* More than any user address space holds. */
-static const size_t MALLOC_MOST_BYTES = (size_t)1 << 47;
-
 static hak_large_result_t malloc_large(size_t size, size_t align) {
     hak_large_result_t result = {0};
     hak_tcache_t *tcache = own_tcache();
-    if (HAK_UNLIKELY(size > MALLOC_MOST_BYTES || align > MALLOC_MOST_BYTES)) {
+    if (HAK_UNLIKELY(size > HAK_SLOW_MOST_BYTES || align > HAK_SLOW_MOST_BYTES)) {
         return result; /* reclaiming memory cannot help */
     }
     if (tcache != NULL) {

@@ -110,8 +110,8 @@ static HAK_NOINLINE void *resize_other(void *block, uint32_t entry, size_t size)
     if (HAK_UNLIKELY(usable == 0)) {
         return resize_foreign(block, size);
     }
-    if (HAK_UNLIKELY(size > PTRDIFF_MAX)) {
-        return NULL;
+    if (HAK_UNLIKELY(size > HAK_SLOW_MOST_BYTES)) {
+        return NULL; /* no use giving caches back for it */
     }
     bool is_guarded = (entry & HAK_KIND_MASK) == HAK_KIND_GUARD;
     void *moved = is_guarded ? NULL : hak_large_resize(block, entry, size);

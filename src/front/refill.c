@@ -68,8 +68,7 @@ static void receive(hak_owner_t *home) {
     }
 }
 
-/* Blocks of others that were freed here come first: they are in the processor's cache, and need no
- * slab. */
+/* Blocks of others that were freed here come first: they are in the processor's cache. */
 static hak_blocks_t refill_find(hak_tcache_t *tcache, unsigned sc) {
     if (tcache->side[sc].outbox.count != 0) {
         receive(tcache->home); /* a thread that lives on these must not forget its own */
@@ -99,8 +98,7 @@ static HAK_COLD void *refill_guarded(hak_tcache_t *tcache, unsigned sc, void *fi
     return block;
 }
 
-/* The list is longer than what the bin may hold: its newest blocks leave, and the bin wants fewer
- * from now on. */
+/* The list is longer than the bin may hold: its newest blocks leave, and the bin wants fewer. */
 static HAK_COLD hak_blocks_t refill_bound(hak_tcache_t *tcache, unsigned sc, hak_blocks_t blocks,
                                           uint32_t most) {
     hak_bin_side_t *side = &tcache->side[sc];

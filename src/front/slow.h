@@ -10,6 +10,9 @@
 #include "front/hooks.h"
 #include "span/pagemap.h"
 
+/* More than any user address space holds. */
+static const size_t HAK_SLOW_MOST_BYTES = (size_t)1 << 47;
+
 /* The bin of the class was empty, or the thread has no tcache. */
 HAK_COLD void *hak_slow_malloc(size_t size);
 /* size > HAK_SC_SMALL_SIZE: hits bins, too. */

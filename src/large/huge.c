@@ -47,10 +47,14 @@ void hak_huge_record_release(uint32_t index) {
     hak_huge_state.unused = index + 1;
 }
 
+/* Addresses that need many leaves of the page map, which stay: the kernel is asked first. */
+static const size_t HUGE_VAST_BYTES = (size_t)16 << HAK_PAGEMAP_LEAF_LOG2;
+
 void *hak_huge_reserve(size_t bytes, ptrdiff_t shift) {
     hak_lock_acquire(HAK_LOCK_HUGE);
     bool may = shift != 0 || hak_huge_state.moved_count <= HUGE_APART_MOST;
     hak_lock_release(HAK_LOCK_HUGE);
+    may = may && (bytes < HUGE_VAST_BYTES || hak_os_may_map(bytes));
     char *base = may ? hak_os_reserve(bytes, HAK_UNIT_BYTES) : NULL;
     if (base != NULL && !hak_pagemap_prepare(base, bytes)) {
         hak_os_unmap(base, bytes);

@@ -15,19 +15,16 @@
 
 #include "large/large.h"
 
-/* An aligned part of a cached mapping, not known to be zero, and its shift. NULL: none fits.
- * [lock HUGE] */
+/* An aligned part of a cached mapping, perhaps not zero, and its shift, or NULL. [lock HUGE] */
 char *hak_huge_cache_take(size_t bytes, size_t align, ptrdiff_t *shift);
 
 /* Whether there is a part for hak_huge_cache_take; it may be gone at once. Takes the lock. */
 bool hak_huge_cache_fits(size_t bytes);
 
-/* At most `bytes` of what is cached of that shift from exactly `base` on; returns how many.
- * [lock HUGE] */
+/* Up to `bytes` of what is cached of that shift from `base` on; returns how many. [lock HUGE] */
 size_t hak_huge_cache_take_at(const char *base, size_t bytes, ptrdiff_t shift);
 
-/* Takes a mapping nobody uses, and gives back what is too much then. Makes kernel calls: without
- * locks. */
+/* Takes a mapping nobody uses, and gives back what is too much then; without locks. */
 void hak_huge_cache_give(char *base, size_t bytes, ptrdiff_t shift);
 
 /* Bytes in use changed by `added` less `removed`. [lock HUGE] */

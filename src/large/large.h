@@ -78,8 +78,7 @@ typedef struct hak_large_stats {
 } hak_large_stats_t;
 void hak_large_stats(hak_large_stats_t *stats);
 
-/* Calls visit for every huge block, and for every cached mapping, in no order, with HAK_LOCK_HUGE
- * held. */
+/* Called for every huge block and every cached mapping, in no order, with HAK_LOCK_HUGE held. */
 typedef void hak_huge_visit_t(char *base, size_t bytes, bool is_cached, void *context);
 void hak_large_visit(hak_huge_visit_t *visit, void *context);
 

@@ -270,11 +270,6 @@ size_t hak_vacant_unmap_some(size_t wanted) {
     return given_back;
 }
 
-static bool vacant_can_map(size_t bytes) {
-    void *base = hak_os_map(bytes, HAK_UNIT_BYTES);
-    return base != NULL && hak_os_unmap(base, bytes);
-}
-
 size_t hak_vacant_unmap(size_t wanted) {
     wanted += HAK_SUPERSLAB_BYTES; /* room for metadata */
     size_t given_back = 0;
@@ -282,7 +277,7 @@ size_t hak_vacant_unmap(size_t wanted) {
     size_t all = hak_vacant_state.bytes;
     bool is_crowded = hak_huge_is_crowded();
     hak_lock_release(HAK_LOCK_HUGE);
-    if (is_crowded && (vacant_can_map(wanted) || (wanted > all && !vacant_can_map(wanted - all)))) {
+    if (is_crowded && (hak_os_may_map(wanted) || (wanted > all && !hak_os_may_map(wanted - all)))) {
         return 0;
     }
     for (size_t some = 1; some != 0; given_back += some) {

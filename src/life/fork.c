@@ -21,6 +21,7 @@
 
 static HAK_TLS uint64_t fork_signals; /* [thread] the mask before */
 static bool fork_has_streams;         /* [lock of the streams] the fork under way took it */
+static bool fork_has_threads;         /* [holder] of all our locks */
 static uint8_t fork_children; /* [atomic] of how many forks the process is the child; wraps */
 
 /* Signals can come while the thread waits, as in the C library: the holder of the lock may wait for
@@ -45,6 +46,7 @@ static void fork_take_streams(void) {
 static HAK_COLD void fork_prepare(void) {
     fork_take_streams();
     hak_lock_fork_begin();
+    fork_has_threads = !hak_libc_is_single();
 }
 
 static HAK_COLD void fork_parent(void) {
@@ -57,6 +59,7 @@ static HAK_COLD void fork_parent(void) {
 
 static HAK_COLD void fork_child(void) {
     fork_children++;
+    hak_libc_left_threads = hak_libc_left_threads || fork_has_threads;
     if (fork_has_streams) {
         hak_libc_reset_streams(); /* before 2.32 it may not know of threads that ended */
     }

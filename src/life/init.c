@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Process start: runs once, when the library is loaded or on the first slow path before that,
- * possibly before libc has run its own initialisers. Order: facts of the machine, options, wiring,
- * hooks. */
+ * possibly before libc has run its own initialisers. Order: facts, options, wiring, hooks. */
 #include "conf/conf.h"
 #include "control/control.h"
 #include "front/budget.h"

@@ -93,16 +93,18 @@ static bool is_of_other(const void *block) {
 }
 
 static void next_free(void *block) {
-    if (is_of_other(block)) {
-        hak_load_relaxed (&other_free)(block);
+    void (*release)(void *) = hak_load_relaxed(&other_free);
+    if (release != NULL && is_of_other(block)) {
+        release(block);
     } else if (hak_libc_free != NULL) {
         hak_libc_free(block);
     }
 }
 
 static void *next_realloc(void *block, size_t bytes) {
-    return is_of_other(block) ? hak_load_relaxed(&other_realloc)(block, bytes)
-                              : hak_libc_realloc(block, bytes);
+    void *(*resize)(void *, size_t) = hak_load_relaxed(&other_realloc);
+    return resize != NULL && is_of_other(block) ? resize(block, bytes)
+                                                : hak_libc_realloc(block, bytes);
 }
 
 /* The C library has no second name for this one, and the first may be another allocator's: the

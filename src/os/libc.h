@@ -69,5 +69,8 @@ void hak_libc_find_objects(hak_libc_place_t *places, unsigned count);
 /* Keeps it loaded for good, as RTLD_NEXT takes no reference: dlclose of a plugin that brought it
  * and us would unload it, and not us. May run its constructors. NULL: nothing. */
 void hak_libc_keep_library(const char *library);
+/* The child of a process with threads: one of them may have been in dlopen, so no library is kept.
+ */
+extern bool hak_libc_left_threads; /* [init] of the child */
 
 #endif

@@ -84,8 +84,10 @@ void hak_libc_find_objects(hak_libc_place_t *places, unsigned count) {
     }
 }
 
+bool hak_libc_left_threads;
+
 void hak_libc_keep_library(const char *library) {
-    if (library != NULL) {
+    if (library != NULL && !hak_libc_left_threads) {
         void *(*open)(const char *, int) =
             (void *(*)(const char *, int))hak_libc_symbol(HAK_LIBC_NEXT, "dlopen");
         (void)(open != NULL && open(library, RTLD_NODELETE | RTLD_NOLOAD | RTLD_LAZY) != NULL);

@@ -250,19 +250,25 @@ static long os_mremap_to(char *base, size_t old_bytes, size_t new_bytes, char *t
                        MREMAP_MAYMOVE | MREMAP_FIXED | flags, (long)target, 0);
 }
 
-/* Whether the kernel grants as many mappings and bytes more as a move may need: so many bytes
- * become writable, and an OS page moves, to any address, because a refused move may unmap its
- * target. Before 5.7 the kernel refuses the flags. */
-static bool os_may_move(size_t charged_bytes) {
+/* Whether the kernel grants so many bytes, which become writable but not resident: mlockall would
+ * make them so. And, if `moves`, as many mappings more as a move may need: an OS page moves, to any
+ * address, because a refused move may unmap its target. Before 5.7 the kernel refuses the flags. */
+static bool os_may_take(size_t charged_bytes, bool moves) {
     size_t page = os_page_bytes, bytes = page + charged_bytes;
-    char *probe = os_mmap(NULL, bytes, PROT_NONE);
-    long moved = probe != NULL && hak_os_commit(probe + page, charged_bytes)
-                     ? hak_syscall(SYS_mremap, (long)probe, (long)page, (long)page,
-                                   MREMAP_MAYMOVE | MREMAP_DONTUNMAP, 0, 0)
-                     : 0;
-    os_drop(probe, probe == NULL ? NULL : probe + bytes);
-    os_drop((char *)moved, moved > 0 ? (char *)moved + page : NULL);
+    char *probe = os_mmap(NULL, bytes, PROT_NONE), *end = probe == NULL ? NULL : probe + bytes;
+    bool may = probe != NULL &&
+               hak_syscall(SYS_munlock, (long)probe, (long)bytes, 0, 0, 0, 0) == 0 &&
+               hak_os_commit(probe + page, charged_bytes);
+    long moved = may && moves ? hak_syscall(SYS_mremap, (long)probe, (long)page, (long)page,
+                                            MREMAP_MAYMOVE | MREMAP_DONTUNMAP, 0, 0)
+                              : may;
+    os_drop(probe, end);
+    os_drop((char *)moved, moved > 1 ? (char *)moved + page : NULL);
     return moved > 0;
+}
+
+bool hak_os_may_map(size_t bytes) {
+    return !os_failed(hak_os_fault_hit(HAK_OS_CALL_MAP) || !os_may_take(bytes, false));
 }
 
 /* An emulated kernel may lose track of a range whose pages moved out, and ignore its purge, or,
@@ -315,11 +321,12 @@ bool hak_os_move(void *base, size_t bytes, void *target, size_t new_bytes, bool 
     bool is_tried = !(HAK_FAULT && hak_os_fault_hit(HAK_OS_CALL_REMAP)) &&
                     !(keeps_source && hak_load_relaxed(&os_lacks_dontunmap)) &&
                     (!hak_load_relaxed(&os_has_refused_move) ||
-                     os_may_move(keeps_source ? bytes : new_bytes - bytes));
+                     os_may_take(keeps_source ? bytes : new_bytes - bytes, true));
     long moved = !is_tried ? -1
                            : os_mremap_to(base, bytes, named_bytes, target,
                                           keeps_source ? MREMAP_DONTUNMAP : 0);
-    if (keeps_source && moved == -22) { /* EINVAL: a kernel before 5.7; nothing happened */
+    if (keeps_source && moved == -22 && !hak_load_relaxed(&os_has_dontunmap)) {
+        /* EINVAL: a kernel before 5.7; nothing happened */
         hak_store_relaxed(&os_lacks_dontunmap, true);
         is_tried = false;
     }

@@ -27,6 +27,8 @@ void hak_os_cpu_init(void); /* a part of hak_os_init */
 /* --- memory -------------------------------------------------------------------------------- */
 /* Fresh private memory, readable, writable and zero. NULL on failure. `align` is a power of two. */
 void *hak_os_map(size_t bytes, size_t align);
+/* Whether it would succeed now. Nothing becomes resident. */
+bool hak_os_may_map(size_t bytes);
 /* Address space without memory. NULL on failure. */
 void *hak_os_reserve(size_t bytes, size_t align);
 /* Makes a part of a reservation readable and writable. */
@@ -44,8 +46,7 @@ void hak_os_wait(uint32_t *word, uint32_t expected); /* sleeps while *word == ex
 void hak_os_wait_at_most(uint32_t *word, uint32_t expected, uint64_t ns);
 void hak_os_wake_one(uint32_t *word);
 void hak_os_sleep(uint64_t ns); /* a signal may end it early */
-/* Blocks all signals of the calling thread but the C library's own; returns the mask there was
- * before. */
+/* Blocks all signals of the thread but the C library's own; returns the mask before. */
 uint64_t hak_os_block_signals(void);
 void hak_os_restore_signals(uint64_t before);
 void hak_os_relax(void); /* CPU hint inside a spin loop */

@@ -46,8 +46,7 @@ HAK_INLINE void hak_slab_check_freed(const hak_slab_t *slab, const void *address
 }
 
 /* Whether the address is where a block of a slab starts, carved or not; `info` is that of the class
- * of its unit's entry, `index` is where that is. The slab's record, which its owner writes to, is
- * not looked at. */
+ * of its unit's entry, `index` is where that is. Reads nothing that the slab's owner writes to. */
 HAK_INLINE bool hak_slab_is_start(uintptr_t index, const hak_sc_info_t *info, const void *address) {
     uint32_t inside = (uint32_t)(uintptr_t)address % HAK_UNIT_BYTES;
     const hak_superslab_t *superslab = hak_pagemap_superslab_at(index, address);

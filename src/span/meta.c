@@ -18,8 +18,7 @@ HAK_LOCKED_STATE size_t hak_meta_handed;                    /* [atomic] */
 HAK_LOCKED_STATE void *hak_meta_spare[HAK_META_MOST_LINES]; /* [lock META] by length, linked */
 
 /* The first region needs no mapping of its own: it serves a small process from start to end. It has
- * no guard OS pages, but its neighbours are tables that nobody but us writes to; hardened builds do
- * without it. */
+ * no guard OS pages, but its neighbours are tables of ours; hardened builds do without it. */
 enum { META_FIRST_BYTES = 320 << 10 };
 
 HAK_LOCKED_STATE HAK_LARGE_STATE(2) char hak_meta_first[META_FIRST_BYTES]; /* [lock META] */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Growth of the page map. Leaves are made under HAK_LOCK_PAGEMAP, published with release, and never
- * go away. */
+ * Growth of the page map. Leaves are made under HAK_LOCK_PAGEMAP, published with release, and stay.
+ */
 #include "span/pagemap.h"
 
 #include "os/lock.h"

@@ -48,6 +48,10 @@ says err "no program given"
 expect 2 "$hakmem" run --
 expect 2 "$hakmem" run --frobnicate -- true
 says err "--profile P, --lib PATH"
+expect 2 "$hakmem" run --profile -- true
+says err "--profile needs a value"
+expect 2 "$hakmem" run --profile nope -- true
+says err "unknown profile 'nope'; there are: balanced debug hardened low-memory throughput"
 expect 2 "$hakmem" run --profile
 expect 2 "$hakmem" run --lib "$work/gone.so" -- true
 says err "no library at: $work/gone.so"

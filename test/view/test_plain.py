@@ -61,6 +61,7 @@ def test_processes_are_listed(program, view):
     (["stats", "--json", "--metrics", "1"], "either --json or --metrics, not both"),
     (["ps", "1"], "ps: too many words: 1"), (["stats", "--json", "0"], "there is no process 0"),
     (["top", "1"], "this needs the Python environment; without it there are: stats explain ps"),
+    (["stats", "@hakmem-nobody"], "nobody listens at @hakmem-nobody"),
     (["stats", "--json", "@hakmem-nobody"], "nobody listens at @hakmem-nobody")])
 def test_errors_are_one_line(words, said):
     done = plain(*words, status=2)

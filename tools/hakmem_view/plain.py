@@ -80,21 +80,21 @@ def _words(words: list[str]) -> tuple[str, str, str]:
 
 def _run(words: list[str], missing: str) -> None:
     command, option, target = _words(words)
+    listed, body = [], b""
+    if command == "ps":
+        listed = source.all_processes()
+    else:
+        where, path = source.find(target), OPTIONS[command].get(option, TEXTS[command])
+        body = where.read(path)
+        if path.endswith(".json"):
+            where.parse(path, body)
     if not option:
         print(f"hakmem: as the socket prints it: tables and bars need the Python package {missing}; `./hakmem top PID` makes "
               "an environment with it, once (about a minute, 60 MB from the network)", file=sys.stderr)
-    if command == "ps":
-        listed = source.all_processes()
-        if option:
-            raw(processes_json(listed))
-        else:
-            _processes(listed)
-        return
-    where, path = source.find(target), OPTIONS[command].get(option, TEXTS[command])
-    body = where.read(path)
-    if path.endswith(".json"):
-        where.parse(path, body)
-    raw(body)
+    if command == "ps" and not option:
+        _processes(listed)
+    else:
+        raw(processes_json(listed) if command == "ps" else body)
 
 
 def main(missing: str) -> NoReturn:
