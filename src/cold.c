@@ -16,10 +16,12 @@
 
 #include "conf/show.c"
 
+#if HAK_CONTROL
 #include "control/channel.c"
 #include "control/report.c"
 #include "control/serve.c"
 #include "control/text_mapping.c"
+#endif
 
 #include "guard/describe.c"
 #include "guard/module.c"

@@ -50,7 +50,9 @@
 #include "reclaim/slabs.c"
 #include "reclaim/target.c"
 
+#if HAK_CONTROL
 #include "life/control.c"
+#endif
 #include "life/fork.c"
 #include "life/init.c"
 #include "life/scavenger.c"

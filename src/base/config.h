@@ -14,6 +14,9 @@
 #ifndef HAK_OVERRIDE /* 1: the malloc family and C++ operators are exported */
 #define HAK_OVERRIDE 1
 #endif
+#ifndef HAK_CONTROL /* 1: with the control channel and the report at exit */
+#define HAK_CONTROL 1
+#endif
 #ifndef HAK_SHARED /* 1: for the shared library, which also wraps dlopen */
 #define HAK_SHARED 0
 #endif
@@ -44,7 +47,8 @@
 #endif
 
 #ifndef __cplusplus
-_Static_assert(((HAK_AUDIT | HAK_HARDEN | HAK_OVERRIDE | HAK_SHARED | HAK_FAULT) & ~1) == 0,
+_Static_assert(((HAK_AUDIT | HAK_HARDEN | HAK_OVERRIDE | HAK_CONTROL | HAK_SHARED | HAK_FAULT) &
+                ~1) == 0,
                "build switches are 0 or 1");
 _Static_assert(sizeof(void *) == 8, "hakmem needs a 64-bit target");
 #endif

@@ -67,7 +67,9 @@ static HAK_COLD void fork_child(void) {
     hak_guard_after_fork(hak_lock_fork_is_clean);
     hak_reclaim_after_fork();
     hak_life_scavenger_after_fork();
-    hak_life_control_after_fork();
+    if (HAK_CONTROL) {
+        hak_life_control_after_fork();
+    }
     hak_event_after_fork();
     hak_lock_fork_end(true);
     hak_os_restore_signals(fork_signals);

@@ -37,9 +37,20 @@ void hak_life_seal(void) {
     hak_os_seal(&hak_event_table, sizeof hak_event_table);
     hak_os_seal(&hak_guard_table, sizeof hak_guard_table);
     hak_os_seal(&hak_reclaim_hooks, sizeof hak_reclaim_hooks);
-    hak_os_seal(&hak_control_tables, sizeof hak_control_tables);
+    if (HAK_CONTROL) {
+        hak_os_seal(&hak_control_tables, sizeof hak_control_tables);
+    }
     hak_os_seal(&hak_knobs, HAK_KNOBS_SEALED_BYTES);
     hak_conf_seal();
+}
+
+/* One line for both options: this build has neither the channel nor the report. */
+static void warn_of_no_control(void) {
+    uint64_t report = 0;
+    (void)hak_conf_get("report", &report);
+    if (report != 0 || hak_conf_text("control")[0] != '\0') {
+        hak_warn("control, report: not in this build (HAK_CONTROL=0); options ignored");
+    }
 }
 
 static void process_start(void) {
@@ -68,7 +79,11 @@ static void process_start(void) {
     if (HAK_MTE && hak_load_relaxed(&hak_knobs.tags) && !hak_load_relaxed(&hak_knobs.force_libc)) {
         hak_secret.has_tags = hak_os_tags_start();
     }
-    hak_life_control_init();
+    if (HAK_CONTROL) {
+        hak_life_control_init();
+    } else {
+        warn_of_no_control();
+    }
     hak_guard_start();
     if (hak_load_relaxed(&hak_knobs.backtrace)) {
         hak_check_sink.trace = hak_guard_trace;
@@ -115,5 +130,7 @@ __attribute__((constructor(101))) static void process_start_at_load(int argc, ch
     if (!hak_load_relaxed(&hak_knobs.force_libc)) { /* files are opened while there is one thread */
         hak_limit_tick();
     }
-    hak_life_control_begin();
+    if (HAK_CONTROL) {
+        hak_life_control_begin();
+    }
 }
