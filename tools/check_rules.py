@@ -70,7 +70,8 @@ def check_kinds(header, crimes):
 
 def check_subjects(root):
     try:
-        found = subprocess.run(["git", "-C", root, "log", f"-{COMMITS}", "--format=%h %s"], capture_output=True,
+        found = subprocess.run(["git", "-C", root, "log", f"-{COMMITS}", "--first-parent",
+                                "--format=%h %s"], capture_output=True,
                                text=True, check=False).stdout
     except OSError:
         return
