@@ -268,7 +268,8 @@ static bool os_may_take(size_t charged_bytes, bool moves) {
 }
 
 bool hak_os_may_map(size_t bytes) {
-    return !os_failed(hak_os_fault_hit(HAK_OS_CALL_MAP) || !os_may_take(bytes, false));
+    return !os_failed((HAK_FAULT && hak_os_fault_hit(HAK_OS_CALL_MAP)) ||
+                      !os_may_take(bytes, false));
 }
 
 /* An emulated kernel may lose track of a range whose pages moved out, and ignore its purge, or,
