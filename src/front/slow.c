@@ -287,8 +287,8 @@ static HAK_NOINLINE void free_large(void *block, uint32_t entry) {
     }
 }
 
-/* Frees a thread makes before it gets a tcache for them. At its very end, its exit hook has run or
- * never will, a thread frees a little; one that goes on freeing wants an outbox. */
+/* Frees a thread makes before it gets a tcache for them. At its very end, its exit hook over or
+ * never to come, a thread frees a little; one that goes on freeing wants an outbox. */
 enum { GUEST_FREES = 64 };
 
 static HAK_TLS uint8_t guest_frees; /* [owner] */

@@ -29,7 +29,7 @@ unsigned hak_os_cpu_quota(void);
 #define HAK_OS_NO_QUOTA (~0u)
 /* Its parts. "QUOTA PERIOD", as in cpu.max; anything else is no quota. */
 unsigned hak_os_quota_parse(const char *text, size_t length);
-/* The path of the group of version 2 in the text of /proc/self/cgroup; "": the root. 512 bytes. */
+/* Path, of 512 bytes, of the version 2 group in the text of /proc/self/cgroup; "": the root. */
 bool hak_os_cgroup_path(const char *text, char *path);
 
 /* Memory of the group that has least room, of that of the process and those above it: its limit,
@@ -65,7 +65,7 @@ bool hak_os_huge_is_default(void);
 /* Bytes of the range that memory is behind; all of it if the kernel does not tell. A page that was
  * swapped out is not resident, and not zero either. One system call per 256 pages. */
 size_t hak_os_resident(const void *base, size_t bytes);
-/* The same of a range parts of which may be gone. SIZE_MAX: the kernel does not tell. */
+/* The same; parts of the range may be gone, and hold none. SIZE_MAX: the kernel does not tell. */
 size_t hak_os_resident_now(const void *base, size_t bytes);
 /* Grows or shrinks a mapping at its address. */
 bool hak_os_resize(void *base, size_t old_bytes, size_t new_bytes);
