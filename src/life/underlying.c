@@ -87,14 +87,10 @@ static bool next_owns(const void *block) {
     return owner_of(block) != OWNER_NOBODY;
 }
 
-/* Of a block that somebody owns. */
-static bool is_of_other(const void *block) {
-    return hak_load_relaxed(&other_free) != NULL && owner_of(block) == OWNER_OTHER;
-}
-
+/* This and the following two need a block that somebody owns. */
 static void next_free(void *block) {
     void (*release)(void *) = hak_load_relaxed(&other_free);
-    if (release != NULL && is_of_other(block)) {
+    if (release != NULL && owner_of(block) == OWNER_OTHER) {
         release(block);
     } else if (hak_libc_free != NULL) {
         hak_libc_free(block);
@@ -103,15 +99,15 @@ static void next_free(void *block) {
 
 static void *next_realloc(void *block, size_t bytes) {
     void *(*resize)(void *, size_t) = hak_load_relaxed(&other_realloc);
-    return resize != NULL && is_of_other(block) ? resize(block, bytes)
-                                                : hak_libc_realloc(block, bytes);
+    return resize != NULL && owner_of(block) == OWNER_OTHER ? resize(block, bytes)
+                                                            : hak_libc_realloc(block, bytes);
 }
 
 /* The C library has no second name for this one, and the first may be another allocator's: the
  * chunk header tells. */
 static size_t next_usable_size(void *block) {
     next_look_up();
-    if (is_of_other(block)) {
+    if (hak_load_relaxed(&other_free) != NULL && owner_of(block) == OWNER_OTHER) {
         size_t (*usable)(void *) = hak_load_relaxed(&other_usable);
         return usable != NULL ? usable(block) : 0;
     }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Growth of the page map. Leaves are made under HAK_LOCK_PAGEMAP, published with release, and stay.
+ * Growth of the page map. Leaves are made under HAK_LOCK_PAGEMAP, published by release, and stay.
  */
 #include "span/pagemap.h"
 

@@ -8,31 +8,14 @@
 #include <sys/wait.h>
 
 #include "api/family.h"
+#include "api/figure.h"
 
-enum { MIB = 1 << 20, KEPT = 24 };
+enum { MIB = 1 << 20, KEPT = 24, STATM_DATA = 5 };
 
-static size_t count_mappings(void) {
-    FILE *file = fopen("/proc/self/maps", "r");
-    EXPECT(file != NULL);
-    size_t lines = 0;
-    for (int c; (c = getc(file)) != EOF;) {
-        lines += c == '\n';
-    }
-    EXPECT_EQ(fclose(file), 0);
-    return lines;
-}
-
-static long status_kib(const char *key) {
-    char line[256];
-    long kib = 0;
-    FILE *file = fopen("/proc/self/status", "r");
-    while (file != NULL && fgets(line, sizeof line, file) != NULL) {
-        if (strncmp(line, key, strlen(key)) == 0) {
-            kib = strtol(line + strlen(key), NULL, 10);
-        }
-    }
-    EXPECT(file != NULL && fclose(file) == 0 && kib > 0);
-    return kib;
+static size_t peak_bytes(void) {
+    struct rusage usage;
+    EXPECT_EQ(getrusage(RUSAGE_SELF, &usage), 0);
+    return (size_t)usage.ru_maxrss * 1024;
 }
 
 /* The address space has room for it, the machine has not. */
@@ -41,7 +24,7 @@ static void refused_realloc_to_a_vast_size_leaves_no_mappings(void) {
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
         void *block = family.malloc(sizes[i]);
         EXPECT(block != NULL);
-        size_t before = count_mappings();
+        size_t before = figure_map_count();
         errno = 0;
         void *moved = family.realloc(block, vast);
         if (moved != NULL) { /* this kernel grants whatever is asked for */
@@ -49,7 +32,7 @@ static void refused_realloc_to_a_vast_size_leaves_no_mappings(void) {
             continue;
         }
         EXPECT_EQ(errno, ENOMEM);
-        EXPECT(count_mappings() <= before + 8);
+        EXPECT(figure_map_count() <= before + 8);
         family.free(block);
     }
 }
@@ -64,9 +47,9 @@ static void realloc_beyond_all_addresses_keeps_what_is_cached(void) {
     for (unsigned i = 0; i < KEPT; i++) {
         family.free(kept[i]);
     }
-    long before = status_kib("VmRSS:");
+    size_t before = expect_rss_bytes();
     EXPECT(family.realloc(block, (size_t)1 << 50) == NULL);
-    EXPECT(status_kib("VmRSS:") >= before - 1024);
+    EXPECT(expect_rss_bytes() >= before - MIB);
     family.free(block);
 }
 
@@ -82,14 +65,14 @@ static int grow_locked(void) {
     struct rlimit limit, low;
     EXPECT_EQ(getrlimit(RLIMIT_DATA, &limit), 0);
     low = limit;
-    low.rlim_cur = (rlim_t)status_kib("VmData:") * 1024 + MIB;
+    low.rlim_cur = expect_statm_bytes(STATM_DATA) + MIB;
     EXPECT_EQ(setrlimit(RLIMIT_DATA, &low), 0);
     EXPECT(family.realloc(small, (size_t)300 * MIB) == NULL);
     EXPECT_EQ(setrlimit(RLIMIT_DATA, &limit), 0);
     block[0] = 1;
     block = family.realloc(block, 2 * bytes);
     EXPECT(block != NULL && block[0] == 1);
-    EXPECT(status_kib("VmHWM:") < (long)(bytes / 1024));
+    EXPECT(peak_bytes() < bytes);
     return expect_status();
 }
 
