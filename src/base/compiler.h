@@ -51,6 +51,21 @@
  * from it. No instruction. */
 #define HAK_OPAQUE(variable) __asm__("" : "+r"(variable))
 
+/* How the hit path addresses a bin. x86-64: an operand of two registers and an offset is free, so
+ * each access forms its own (HAK_OPERANDS hides the offset; the first use keeps the return register
+ * free), and a field that is read twice is two operands in memory. Others: one pointer. */
+#if defined(__x86_64__)
+#define HAK_OPERANDS(variable) __asm__("" : "+r"(variable))
+#define HAK_OPERANDS_FIRST(variable) __asm__("" : "+r"(variable) : : "rax")
+#define HAK_READ_AGAIN(lvalue) __asm__("" : "+m"(lvalue))
+#define HAK_POINTER(variable) ((void)0)
+#else
+#define HAK_OPERANDS(variable) ((void)0)
+#define HAK_OPERANDS_FIRST(variable) ((void)0)
+#define HAK_READ_AGAIN(lvalue) ((void)0)
+#define HAK_POINTER(variable) __asm__("" : "+r"(variable))
+#endif
+
 /* The cache line is wanted soon, to be written; any address will do. */
 #define HAK_FETCH(address) __builtin_prefetch((address), 1)
 

@@ -36,14 +36,18 @@ HAK_INLINE hak_tcache_t *hak_tcache_self(uintptr_t pagemap_base) {
 
 /* The bin at an offset, in words, from the first bin or from the end of the bins. */
 HAK_INLINE hak_bin_t *hak_bin_at(hak_bin_t *from, int64_t bin_offset) {
-    return (hak_bin_t *)((uint64_t *)from + bin_offset);
+    hak_bin_t *bin = (hak_bin_t *)((uint64_t *)from + bin_offset);
+    HAK_POINTER(bin);
+    return bin;
 }
 
 /* Offset of the bin for a size; size <= HAK_SC_SMALL_SIZE. The table lies just before the base
  * (MAP-5). */
 HAK_INLINE int64_t hak_bin_offset_of(uintptr_t pagemap_base, size_t size) {
-    int64_t bin_offset = *((const uint8_t *)pagemap_base - HAK_PAGEMAP_TABLE_BYTES + size);
-    HAK_OPAQUE(bin_offset); /* gcc: loads it first, so that base + TLS word is one instruction */
+    const uint8_t *table = (const uint8_t *)pagemap_base - HAK_PAGEMAP_TABLE_BYTES;
+    HAK_POINTER(table);
+    int64_t bin_offset = table[size];
+    HAK_OPERANDS_FIRST(bin_offset); /* loads it first: base + TLS word is one instruction then */
     return bin_offset;
 }
 
@@ -57,8 +61,10 @@ HAK_INLINE bool hak_offset_is_own(int64_t bin_offset_from_end) {
 }
 
 /* Whether an offset is a multiple of the bytes whose hak_sc_factor this is. */
-HAK_INLINE bool hak_is_multiple(uint32_t offset, uint32_t factor) {
-    return offset * factor < factor;
+HAK_INLINE bool hak_is_multiple(uint32_t offset, uint32_t *factor) {
+    uint32_t product = offset * *factor;
+    HAK_READ_AGAIN(*factor);
+    return product < *factor;
 }
 
 /* --- pop and push ----------------------------------------------------------------------------- */
@@ -75,7 +81,11 @@ HAK_INLINE void *hak_bin_pop(hak_tcache_t *tcache, int64_t bin_offset) {
         return NULL;
     }
     HAK_PROBE();
+    HAK_OPERANDS(bin_offset);
+    bin = hak_bin_at(tcache->bin, bin_offset);
     hak_store_hot(&bin->head, hak_link_next(word));
+    HAK_OPERANDS(bin_offset);
+    bin = hak_bin_at(tcache->bin, bin_offset);
     bin->slots_left++;
     hak_link_clear(block);
     if (HAK_HARDEN) {
@@ -122,7 +132,7 @@ HAK_INLINE void hak_fast_free_entry(uintptr_t base, uintptr_t index, int64_t ent
     if (HAK_HARDEN) {
         hak_quarantine_free(block, tcache, bin_offset_from_end, index);
     } else if (HAK_UNLIKELY(!hak_offset_is_own(bin_offset_from_end) ||
-                            !hak_is_multiple((uint16_t)(uintptr_t)block, bin->size_reciprocal) ||
+                            !hak_is_multiple((uint16_t)(uintptr_t)block, &bin->size_reciprocal) ||
                             !hak_bin_push(bin, block))) {
         hak_slow_free(block, tcache, bin_offset_from_end, index);
     }

@@ -230,10 +230,11 @@ static void is_multiple_of_every_offset_equals_a_remainder(void **state) {
     for (unsigned i = 0; i < UNIT_COUNT(bytes); i++) {
         uint32_t factor = UINT32_MAX / bytes[i] + 1;
         for (uint32_t offset = 0; offset < 1 << 16; offset++) {
-            assert_int_equal(hak_is_multiple(offset, factor), offset % bytes[i] == 0);
+            assert_int_equal(hak_is_multiple(offset, &factor), offset % bytes[i] == 0);
         }
     }
-    assert_false(hak_is_multiple(0, 0));
+    uint32_t no_factor = 0;
+    assert_false(hak_is_multiple(0, &no_factor));
 }
 
 static const struct CMUnitTest tests[] = {
