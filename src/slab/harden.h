@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: MIT
  *
- * What hardened builds keep in a block besides its user's bytes.
+ * The bytes that hardened builds keep in a block besides the user's.
  *
- *   in use   | what the user has        | canary |   8 bytes, of a secret and the place
- *   free     | link | zero ...                   |   looked at when it is handed out
+ *   in use   | the user's bytes           | canary |   8 bytes, of a secret and the address
+ *   free     | link | zero ...                   |   checked when it is handed out
  *
- * Of blocks above 128 bytes only the first 64 and the last 64 are cleared and looked at: whole ones
- * cost what their cache lines cost (docs/experiments/0033-hardened.md). A block
- * that was never handed out is zero: its memory is fresh, or was cleared when it was carved. The
- * second word of a batch's head (remote.h) is zero again when its owner has it. With memory tags
- * the last word says which tag the block had (TAG-4). */
+ * Of blocks above 128 bytes only the first 64 and the last 64 are cleared and checked: the cost is
+ * the cache lines touched (docs/experiments/0033-hardened.md). A fresh block is zero: its memory is
+ * clean, or was cleared when it was carved. The owner clears the second word of a batch's head
+ * (remote.h) on receipt. With MTE tags the last word holds the block's last tag (TAG-4). */
 #ifndef HAK_SLAB_HARDEN_H
 #define HAK_SLAB_HARDEN_H
 
@@ -21,8 +20,8 @@
 
 enum { HAK_FILL_PART_BYTES = 64 }; /* at either end */
 
-/* `bytes` is a multiple of 16. The two parts may overlap. Without a loop but for the smallest, for
- * nobody could predict its end. */
+/* `bytes` is a multiple of 16. The two parts may overlap. Only the smallest sizes take a loop: its
+ * end is hard to predict. */
 HAK_INLINE void hak_harden_clear(void *block, size_t bytes) {
     char *at = block, *end = at + bytes;
     if (bytes >= HAK_FILL_PART_BYTES) {
@@ -62,12 +61,12 @@ HAK_INLINE uint64_t hak_harden_canary(const void *block) {
     return mixed ^ mixed >> 32;
 }
 
-/* The tag that a free block had the last time (TAG-4). */
+/* The last MTE tag of a free block (TAG-4). */
 HAK_INLINE unsigned hak_harden_last_tag(void *block, size_t bytes) {
     return hak_tags_are_on() ? (unsigned)*hak_harden_canary_at(block, bytes) & HAK_TAG_MASK : 0;
 }
 
-/* Clears a block that is free now, but for what its last tag was. */
+/* Clears a free block except for its last tag. */
 HAK_INLINE void hak_harden_wipe(void *block, size_t bytes, unsigned last) {
     hak_harden_clear(block, bytes);
     if (hak_tags_are_on()) {
@@ -75,7 +74,7 @@ HAK_INLINE void hak_harden_wipe(void *block, size_t bytes, unsigned last) {
     }
 }
 
-/* The block, its link cleared, is handed out, by the address that is returned. */
+/* Hands out a block whose link is cleared; returns the address to hand out. */
 HAK_INLINE void *hak_harden_hand_out(void *block, size_t bytes) {
     unsigned last = hak_harden_last_tag(block, bytes);
     if (hak_tags_are_on()) {
@@ -88,7 +87,7 @@ HAK_INLINE void *hak_harden_hand_out(void *block, size_t bytes) {
     return hak_tags_are_on() ? hak_tag_give(block, bytes, last) : block;
 }
 
-/* Whether a block, which is freed, has its canary. */
+/* Whether a block that is being freed has its canary. */
 HAK_INLINE bool hak_harden_is_intact(void *block, size_t bytes) {
     return *hak_harden_canary_at(block, bytes) == hak_harden_canary(block);
 }

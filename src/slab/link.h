@@ -1,23 +1,22 @@
 /* SPDX-License-Identifier: MIT
  *
- * The first word of a free block: where the next one is, and a tag that says it is free.
+ * The first word of a free block: the address of the next one, and the free marker.
  *
  *   63                               16 15      0
- *   |  address of the next, or 0       |  tag   |
+ *   |  address of the next, or 0       | marker |
  *
- * A free block may be handed out if it has the tag, and only then; handing it out takes the tag
- * away. So what is in two lists, by being freed twice, is found when its turn comes for the second
- * time, as is what was written to. Nothing but a free puts the tag on; what takes a block from one
- * list to another looks at it first. `free` itself does not look: the line of the block would have
- * to be there.
+ * A block is handed out only with the marker, and that clears it. A block that was freed twice, or
+ * written to after its free, lacks the marker when it is reached, and the process aborts. Only a
+ * free sets the marker; code that moves blocks between lists checks it first. `free` itself does
+ * not: it would have to load the block's cache line.
  *
- * A free block that is marked in the bitmap of its slab is in no list: a second free would put it
- * into one. Its second word says so (HAK_LINK_MARK), which no free changes and every hand-out looks
- * at. A program may write the same; then the bitmap tells.
+ * A block marked in its slab's bitmap is in no list; a second free would put it into one. Its
+ * second word is HAK_LINK_MARK then, which no free changes and every hand-out checks. A program may
+ * write the same value; then the bitmap decides.
  *
- * The tag is odd, no pointer ends in it, and no text begins with it. In hardened builds the whole
- * first word is encoded with a secret and the place it stands at, there are no second words, and
- * `free` looks at the tag. */
+ * The marker is odd, no pointer ends in it, and no text begins with it. Hardened builds encode the
+ * whole first word with a secret and its address, have no second words, and check the marker in
+ * `free`. */
 #ifndef HAK_SLAB_LINK_H
 #define HAK_SLAB_LINK_H
 
@@ -26,16 +25,16 @@
 
 enum {
     HAK_LINK_TAG = 0xa7f9,
-    HAK_LINK_BATCH_BIT = 0x1000, /* besides in the last block of a batch, which leads to another */
+    HAK_LINK_BATCH_BIT = 0x1000, /* also set in a batch's last block, which leads to another batch */
     HAK_LINK_TAG_BITS = 16,
 };
 #define HAK_LINK_MARK 0xd1b70000u /* one instruction of aarch64 */
 
 /* Random numbers of the process; used by hardened builds. */
 typedef struct hak_secret {
-    uintptr_t link;          /* [init] the low 4 bits are 0: no cleared word has the tag then */
+    uintptr_t link;          /* [init] low 4 bits 0: no cleared word has the marker */
     uint64_t canary, factor; /* [init] harden.h; the second is odd */
-    bool has_tags;           /* [init] tags.h; here as every hand-out has the line */
+    bool has_tags;           /* [init] tags.h; here because every hand-out loads the line */
 } HAK_SEALED hak_secret_t;
 
 extern hak_secret_t hak_secret;
@@ -86,7 +85,7 @@ HAK_INLINE void hak_link_begin(void *block, const void *next) {
     hak_link_set_mark(block, 0);
 }
 
-/* What follows a free block in its list; fatal if its tag is gone. */
+/* The next block of the list; fatal if the free marker is gone. */
 HAK_INLINE void *hak_link_get(const void *block) {
     uintptr_t word = hak_link_word(block);
     if (HAK_UNLIKELY(!hak_link_is_tagged(word))) {
@@ -95,8 +94,8 @@ HAK_INLINE void *hak_link_get(const void *block) {
     return hak_link_next(word);
 }
 
-/* The link of a batch's last block to the batch below it, in its slab's remote list. Its tag says
- * so: a second free of that block would put it into another list. */
+/* The link of a batch's last block to the batch below it in the slab's remote list. The marker
+ * differs: a second free of that block would put it into another list. */
 HAK_INLINE void hak_link_set_below(void *tail, uintptr_t below) {
     uintptr_t word = below << HAK_LINK_TAG_BITS | HAK_LINK_TAG | HAK_LINK_BATCH_BIT;
     *(uintptr_t *)tail = word ^ hak_link_mask(tail);
@@ -110,7 +109,7 @@ HAK_INLINE void *hak_link_get_below(const void *tail) {
     return hak_link_next(word);
 }
 
-/* Whether a block that is freed looks as if it were free. */
+/* Whether the first word of a block that is being freed looks like that of a free one. */
 HAK_INLINE bool hak_link_looks_free(uintptr_t word) {
     return hak_link_is_tagged(word & ~(uintptr_t)HAK_LINK_BATCH_BIT);
 }

@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: MIT
  *
- * Owners of slabs. There are about as many as the process may use CPUs, and threads share them:
- * with an owner a thread, every thread would keep slabs of its own for every class it uses.
+ * Owners of slabs: about one per CPU that the process may use, shared by threads. With an owner
+ * each, every thread would keep slabs of every class it uses.
  *
- * Nobody waits for an owner: a thread whose home is taken for longer than a section lasts (its
- * holder was preempted) goes on with another one, which is its home from then on; what it frees
- * goes by the remote lists. So the threads that run at a time end up at different owners. */
+ * Nobody waits for an owner. A thread whose home stays locked for longer than a section lasts (its
+ * holder was preempted) moves to another owner; its frees to the old home become remote. So threads
+ * that run at the same time end up at different owners. */
 #include "os/os.h"
 #include "slab/remote.h"
 #include "slab/slab_inl.h"
 
 enum {
-    OWNER_SPINS = 100, /* a section that makes no calls lasts as long as some dozens of these */
+    OWNER_SPINS = 100, /* a section without system calls lasts some dozens of these */
     OWNER_PER_CPU = 1,
-    OWNER_LEAST = 2,          /* with one CPU, too: one thread may be preempted in a section */
-    OWNER_RESERVE = 2,        /* up to times as many, made when all are taken at a time */
-    OWNER_NAPS = 10000,       /* then all are kept for good, by crashed threads say: one more */
+    OWNER_LEAST = 2,          /* with one CPU, too: a thread may be preempted in a section */
+    OWNER_RESERVE = 2,        /* up to times as many, made while all are locked */
+    OWNER_NAPS = 10000,       /* then all stay locked for good, by crashed threads: one more */
     OWNER_DRAIN_BUDGET = 256, /* slabs drained per owner visited */
-    ADOPT_VISITS = 4,         /* owners taken for one slab: bounds the work of a refill */
+    ADOPT_VISITS = 4,         /* owners locked for one slab: bounds the work of a refill */
     ADOPT_LOOKS = 64,         /* owners looked at */
     ADOPT_DRAIN_BUDGET = 32,
 };
@@ -26,7 +26,7 @@ static HAK_LARGE_STATE(2) hak_owner_t owner_first;
 
 HAK_LOCKED_STATE hak_owner_t *hak_all_owners; /* [atomic] newest first; never shrinks */
 HAK_LOCKED_STATE uint32_t hak_owner_count;    /* [lock REGISTRY] */
-/* [atomic] visited last; any owner will do */
+/* [atomic] the owner visited last; a hint */
 HAK_LOCKED_STATE hak_owner_t *hak_owner_tend_cursor;
 HAK_LOCKED_STATE hak_owner_t *hak_owner_adopt_cursor;
 
@@ -94,7 +94,7 @@ hak_owner_t *hak_owner_join(void) {
     return best;
 }
 
-/* The owner is held. Without users its current slabs are for others to adopt. */
+/* The owner is held. An owner without users offers its current slabs for adoption. */
 static void owner_tend(hak_owner_t *owner, unsigned budget) {
     hak_remote_drain(owner, budget);
     if (owner_is_idle(owner)) {
@@ -103,10 +103,10 @@ static void owner_tend(hak_owner_t *owner, unsigned budget) {
     }
 }
 
-/* true: that was the last one. */
+/* true: the owner has no user left. */
 static bool owner_remove_user(hak_owner_t *owner) {
     uint32_t users = hak_load_relaxed(&owner->users);
-    /* never below 0: the child of a fork inside a section counts anew */
+    /* never below 0: a fork inside a section resets the count in the child */
     while (users != 0 && !hak_cas_relaxed(&owner->users, &users, users - 1)) {
     }
     if (users != 1) {
@@ -171,7 +171,7 @@ hak_owner_t *hak_owner_next(hak_owner_t **cursor) {
     return owner;
 }
 
-/* All were taken. That may have been a fork, which is over when we have the lock. */
+/* All were locked, perhaps by a fork, which has ended once we hold the lock. */
 static hak_owner_t *owner_lock_new(hak_owner_t *home, unsigned times) {
     hak_lock_acquire(HAK_LOCK_REGISTRY);
     hak_owner_t *owner = owner_lock_any(home);
@@ -214,7 +214,7 @@ static hak_slab_t *owner_give_slab(hak_owner_t *from, hak_owner_t *to, unsigned 
     return slab;
 }
 
-/* A hint: what is read changes meanwhile. */
+/* A hint: the count may change at once. */
 static bool owner_may_give(const hak_owner_t *owner, unsigned sc) {
     return hak_single_writer_load(&owner->slab_count[sc]) != 0;
 }
@@ -232,8 +232,8 @@ static hak_slab_t *owner_adopt_from(hak_owner_t *from, hak_owner_t *owner, unsig
     return slab;
 }
 
-/* A hint as well. Threads move between owners, and would leave behind, at every turn, what nobody
- * allocates from until they come back. */
+/* A hint as well. A thread that changes its home would leave partial slabs behind, which nobody
+ * allocates from until a thread comes back. */
 static bool owner_has_many(const hak_owner_t *owner, unsigned sc) {
     return hak_single_writer_load(&owner->partial_count[sc]) >= HAK_SLAB_ADOPT_LEAST;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Owners: heaps that slabs belong to, shared by threads. There are about as many as the process may
- * use CPUs, each the home of some threads; only the holder of its lock touches an owner and its
- * slabs, except the queue, which every thread writes.
+ * Owners: heaps, about one per CPU that the process may use, each the home of some threads. Only
+ * the holder of its lock touches an owner and its slabs, except the queue, which every thread
+ * writes.
  *
  *   OWNER-1  users is the number of tcaches of threads whose home it is. */
 #ifndef HAK_SLAB_OWNER_H
@@ -16,7 +16,7 @@ struct hak_owner {
     hak_slab_t *queue; /* [atomic] slabs that received remote frees */
     uint32_t users;    /* [atomic] threads whose home it is */
     uint32_t tag;      /* [const] page-map entry of its slabs, class 0 */
-    bool is_left;      /* [atomic] its last user left, and nobody has tended it since */
+    bool is_left;      /* [atomic] its last user left, and it has not been tended since */
     hak_owner_t *next; /* [const] list of all owners */
     HAK_LINE_ALIGNED hak_owner_lock_t lock;
     hak_slab_t *ready;                 /* [lock OWNER] taken from the queue, not drained yet */
@@ -31,21 +31,21 @@ struct hak_owner {
 
 _Static_assert(sizeof(hak_class_counters_t) == HAK_LINE_BYTES, "one line an event");
 
-/* Of an owner in zeroed memory; `tag` is the page-map entry of its slabs, class 0. */
+/* Initialises an owner in zeroed memory; `tag` is the page-map entry of its slabs, class 0. */
 void hak_owner_init(hak_owner_t *owner, uint32_t tag);
 
 /* The first owner: static, initialised on first use. */
 hak_owner_t *hak_owner_start(void);
-/* A home for one more thread: the owner with the fewest; a new one if every owner has a thread and
- * the process may use more CPUs than there are owners. Never NULL. */
+/* A home for one more thread: the owner with the fewest users; a new one if every owner has a user
+ * and the process may use more CPUs than there are owners. Never NULL. */
 hak_owner_t *hak_owner_join(void);
-/* One thread less has its home there. */
+/* A thread leaves its home. */
 void hak_owner_part(hak_owner_t *owner);
-/* Takes the lock of an owner: of `home`, or of another one if somebody keeps that. */
+/* Locks `home`, or another owner if that stays locked; returns the locked one. */
 hak_owner_t *hak_owner_lock(hak_owner_t *home);
 /* A thread changes its home. */
 void hak_owner_move(hak_owner_t *from, hak_owner_t *to);
-/* Waits a moment at most; false: somebody keeps it. */
+/* Spins for a moment at most; false: it stayed locked. */
 bool hak_owner_try_lock(hak_owner_t *owner);
 void hak_owner_unlock(hak_owner_t *owner);
 /* Partial slabs of a class from which on an owner with users gives one away. */
@@ -53,18 +53,18 @@ enum { HAK_SLAB_ADOPT_LEAST = 8 };
 /* Takes one slab of class `sc` with free blocks from an idle owner, or from one with at least
  * HAK_SLAB_ADOPT_LEAST partial slabs; NULL if none is found. The caller holds `owner`. */
 hak_slab_t *hak_slab_adopt(hak_owner_t *owner, unsigned sc);
-/* The same from any owner, to its last, when memory is out. */
+/* The same from any owner, even its last slab, when memory is out. */
 hak_slab_t *hak_slab_adopt_any(hak_owner_t *owner, unsigned sc);
 /* Drains `budget` owners, so that blocks freed to them become usable while their threads sleep. */
 void hak_owner_tend(unsigned budget);
-/* Takes everything that waits at any owner, and retires what is empty. */
+/* Drains the remote frees of every owner, and retires empty slabs. */
 void hak_owner_collect(void);
 /* The next of all owners, in a ring; any cursor will do. */
 hak_owner_t *hak_owner_next(hak_owner_t **cursor);
-/* Calls visit for every owner, which is not held. */
+/* Calls visit for every owner, unlocked. */
 void hak_owner_visit(void (*visit)(hak_owner_t *owner, void *context), void *context);
-/* In the child of a fork: threads are gone, `home` is that of the one that is left. Unless it is
- * clean, structures are in the middle of a change. */
+/* In the child of a fork, with one thread: `home` is its home. Unless `is_clean`, structures may be
+ * in the middle of a change. */
 void hak_owner_after_fork(hak_owner_t *home, bool is_clean);
 
 #endif

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
  * Purges idle pages: OS pages of a partly used slab that no block in use touches. reclaim/slabs.c
- * decides which, and when. The kernel refuses a run with a page that the program locked: the slab
- * is remembered, and its other runs are purged.
- * A marked block stores no link, unlike a block of a list, so its pages can go: the own list is
- * marked first. Purged blocks are linked when handed out. */
+ * decides which, and when. The kernel refuses a run that contains a locked page: the slab remembers
+ * that, and its other runs are purged.
+ * A marked block stores no link, so its pages can go: blocks of the own list are marked first.
+ * Purged blocks are linked when they are handed out. */
 #include "os/os.h"
 #include "slab/owner.h"
 #include "slab/slab_inl.h"
@@ -26,7 +26,7 @@ static void slab_mark_list(hak_slab_t *slab) {
     slab->free = NULL;
 }
 
-/* The first block from `from` on that is marked, or with flip ~0 that is not; `carved`: none. */
+/* The first block from `from` on that is marked, or with flip ~0 unmarked; `carved`: none. */
 static uint32_t slab_next(const hak_slab_t *slab, const uint64_t *marks, uint32_t from,
                           uint64_t flip) {
     while (from < slab->carved) {
@@ -45,11 +45,11 @@ typedef struct idle {
     uint32_t end;    /* first block behind it */
 } idle_t;
 
-/* What the next row of marked blocks from `block` on leaves free. */
+/* The idle pages under the next row of marked blocks from `block` on. */
 static idle_t slab_next_idle(const hak_slab_t *slab, const uint64_t *marks, uint32_t block) {
     block = slab_next(slab, marks, block, 0);
     idle_t idle = {.end = slab_next(slab, marks, block, ~0ull)};
-    /* what was never handed out may hold memory of the span's user before, or of a huge page */
+    /* uncarved memory may be dirty: of an earlier span, or of a huge page */
     size_t to = idle.end < slab->carved ? (size_t)idle.end * slab->block_bytes
                                         : (size_t)slab->units * HAK_UNIT_BYTES;
     idle.from = hak_align_up((size_t)block * slab->block_bytes, hak_os_page_bytes());
@@ -57,9 +57,9 @@ static idle_t slab_next_idle(const hak_slab_t *slab, const uint64_t *marks, uint
     return idle;
 }
 
-enum { PURGE_REFUSED_MOST = 4 }; /* of a slab; all of its pages are locked, rather than one */
+enum { PURGE_REFUSED_MOST = 4 }; /* per slab: then all its pages are locked, rather than one */
 
-/* If it is `least` bytes or more. */
+/* Purges a run of `least` bytes or more. */
 static void idle_purge(hak_slab_t *slab, const idle_t *idle, size_t least, hak_slab_purged_t *sum) {
     size_t from = idle->from, to = idle->to;
     if (from + least > to) {
@@ -115,9 +115,9 @@ hak_slab_t *hak_slab_in_turn(hak_owner_t *owner, unsigned sc) {
     return slab;
 }
 
-/* --- what would go back, for statistics ---------------------------------------------------------
+/* --- idle pages, for statistics -----------------------------------------------------------------
  *
- * Nothing is changed: the own list is marked in a copy. */
+ * Read only: the own list is marked in a copy. */
 
 enum {
     LOOK_WORDS = HAK_UNIT_BYTES / HAK_BLOCK_ALIGN / 64, /* of the bitmap with most blocks */
@@ -129,7 +129,7 @@ typedef struct look {
     unsigned count;
 } look_t;
 
-/* A list with a bad link is left to the call that uses it. */
+/* Stops at a bad link, without a report: the next call that uses the list reports it. */
 static void slab_copy_marks(const hak_slab_t *slab, uint64_t *marks) {
     const void *block = slab->free;
     for (uint32_t i = 0; i < (slab->carved + 63) / 64; i++) {

@@ -10,7 +10,7 @@ HAK_INLINE uint64_t *batch_word(void *head) {
     return (uint64_t *)head + 1;
 }
 
-/* The list with the batch on top. Links leave the number out, which is above their bits. */
+/* The list word with the batch on top. The block count lies above the bits that links keep. */
 HAK_INLINE uintptr_t list_on(const hak_batch_t *batch, uintptr_t below) {
     uintptr_t blocks = hak_remote_blocks(below) + batch->count;
     return (uintptr_t)batch->head | blocks << HAK_REMOTE_HEAD_BITS;
@@ -33,13 +33,13 @@ void hak_remote_push(hak_slab_t *slab, const hak_batch_t *batch) {
     } while (!hak_cas_release(&slab->remote, &below, list_on(batch, below))); /* pairs REMOTE-1 */
     if (below == 0) {
         /* We made it non-empty, so we queue it (SLAB-7). The owner may have changed since: an owner
-         * that drains a slab of another one passes it on. */
+         * that drains a slab of another owner requeues it there. */
         queue_push(hak_load_acquire(&slab->owner), slab); /* pairs REMOTE-3 */
     }
     hak_set_unlocked_update(false);
 }
 
-/* The batch word lies in freed memory, in plain: a stray write must not send the splice astray. */
+/* The batch word lies unencoded in freed memory: a stray write must not misdirect the splice. */
 static void batch_check(const hak_slab_t *slab, const hak_batch_t *batch) {
     if (hak_slab_of(batch->head) != slab || hak_slab_of(batch->tail) != slab ||
         !hak_slab_is_block(slab, batch->head) || !hak_slab_is_block(slab, batch->tail) ||
@@ -48,7 +48,7 @@ static void batch_check(const hak_slab_t *slab, const hak_batch_t *batch) {
     }
 }
 
-/* The batch that begins there; false: its word leads out of the slab. */
+/* The batch that begins at `head`; false: its word leads out of the slab. */
 static bool batch_at(const hak_slab_t *slab, void *head, hak_batch_t *batch) {
     uint64_t word = *batch_word(head);
     void *tail = (char *)head + (int32_t)(uint32_t)word;
@@ -56,8 +56,8 @@ static bool batch_at(const hak_slab_t *slab, void *head, hak_batch_t *batch) {
     return (size_t)((char *)tail - slab->base) < (size_t)slab->units * HAK_UNIT_BYTES;
 }
 
-/* Gives every batch of the slab's remote list back: one step per batch. Only the last can make the
- * slab empty, after which it is gone. */
+/* Receives every batch of the slab's remote list, in constant time each. The last one may empty and
+ * retire the slab. */
 static void slab_take_remote(hak_owner_t *owner, hak_slab_t *slab) {
     void *head = hak_remote_head(hak_swap_acquire(&slab->remote, 0)); /* pairs REMOTE-1 */
     HAK_ASSERT(head != NULL, "RF-2: a queued slab is pending");
@@ -70,7 +70,7 @@ static void slab_take_remote(hak_owner_t *owner, hak_slab_t *slab) {
             batch_check(slab, &batch);
         }
         if (HAK_UNLIKELY(hak_slab_is_marked(slab, head) || hak_slab_is_marked(slab, batch.tail))) {
-            hak_fatal(HAK_FATAL_DOUBLE_FREE, head, NULL); /* it went back by sorting, too */
+            hak_fatal(HAK_FATAL_DOUBLE_FREE, head, NULL); /* also flushed by the home */
         }
         if (HAK_HARDEN) {
             *batch_word(head) = 0; /* as in all free blocks, harden.h */

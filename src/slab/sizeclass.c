@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-/* Of 1, 3, 5, 7 and 9: what times it is 1 modulo 2^32. */
+/* The inverses of 1, 3, 5, 7 and 9 modulo 2^32. */
 #define SC_INVERSE(odd)                                                                            \
     ((odd) == 1   ? 1u                                                                             \
      : (odd) == 3 ? 0xaaaaaaabu                                                                    \
@@ -29,7 +29,7 @@ _Static_assert(HAK_SC_SMALL_BYTES < HAK_PAGEMAP_TABLE_BYTES &&
                        offsetof(hak_pagemap_t, table) + HAK_PAGEMAP_TABLE_BYTES,
                "MAP-5");
 void hak_sc_init(void) {
-    /* sizes of class 0, which is 0, come first */
+    /* skip class 0: its sizes read as 0 already */
     uint8_t *places = &hak_pagemap.table[1 + HAK_BLOCK_ALIGN - HAK_CANARY_BYTES];
     for (unsigned i = 2; i < sizeof hak_sc_small; i++, places += HAK_BLOCK_ALIGN) {
         memset(places, hak_sc_small[i] * HAK_KIND_PER_CLASS, HAK_BLOCK_ALIGN);

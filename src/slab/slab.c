@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Life of a slab: create, refill from, take blocks back, retire. All of it but hak_slab_link is
- * done by the holder of the owner (SLAB-6). */
+ * Life of a slab: create, refill from, take blocks back, retire. The caller holds the owner
+ * (SLAB-6), except for hak_slab_link. */
 #include "slab/slab.h"
 
 #include "slab/remote.h"
@@ -10,11 +10,11 @@
 hak_secret_t hak_secret;
 
 enum {
-    SLAB_CARVE_BYTES = 4096, /* fresh blocks are made in steps of at most this, one OS page */
+    SLAB_CARVE_BYTES = 4096, /* bytes carved at a time, one OS page */
     SLAB_DRAIN_BUDGET = 32,  /* slabs drained per refill: bounds the work under one call */
-    /* A slab is expected to be written to throughout, so that it may lie in a huge page, if its
-     * owner needs it besides so many full ones, and if its blocks are not much larger than OS
-     * pages: parts of those are often left alone (docs/experiments/0007-huge-pages.md). */
+    /* A slab may lie in a huge page if it is likely to be used throughout: its owner has this many
+     * of the class already, and its blocks are not much larger than OS pages, as programs often
+     * leave parts of those untouched (docs/experiments/0007-huge-pages.md). */
     SLAB_DENSE_LEAST = 4,
     SLAB_DENSE_MOST_BYTES = 8192,
 };
@@ -25,7 +25,7 @@ void hak_slab_set_entry(const hak_slab_t *slab) {
     hak_pagemap_set(slab->base, slab->units, hak_sc_entry(tag, slab->sc));
 }
 
-/* They are about to be written to. */
+/* The purged pages are about to be written to. */
 static void slab_forget_purged(hak_slab_t *slab) {
     if (HAK_UNLIKELY(slab->purged_bytes != 0)) {
         hak_sub_relaxed(&hak_span_purged_bytes, (size_t)slab->purged_bytes);
@@ -50,7 +50,7 @@ static hak_superslab_t *slab_superslab(hak_slab_t *slab) {
     return hak_pagemap_superslab(slab->base);
 }
 
-/* Of a bitmap with a bit for every block. */
+/* Cache lines of a bitmap with a bit for every block. */
 static unsigned slab_bits_lines(unsigned sc) {
     return (hak_sc_info[sc].blocks + HAK_LINE_BYTES * 8 - 1) / (HAK_LINE_BYTES * 8);
 }
@@ -124,7 +124,7 @@ static void slab_retire(hak_owner_t *owner, hak_slab_t *slab) {
     hak_span_free(superslab, slab->unit, slab->units, touched_units);
 }
 
-/* The slab has blocks to give and is nobody's current slab: list it. */
+/* Lists a slab that has blocks to give and is not current. */
 static void slab_full_to_partial(hak_owner_t *owner, hak_slab_t *slab) {
     slab->state = HAK_SLAB_PARTIAL;
     hak_list_push_front(&owner->partial[slab->sc], &slab->link);
@@ -142,7 +142,7 @@ void hak_slab_note_freed(hak_owner_t *owner, hak_slab_t *slab) {
     }
 }
 
-/* The next few blocks that were never handed out. */
+/* The next few fresh blocks. */
 static hak_blocks_t slab_carve(hak_slab_t *slab, uint32_t want) {
     uint32_t bytes = slab->block_bytes;
     uint32_t left = (uint32_t)slab->capacity - slab->carved;
@@ -180,7 +180,7 @@ void hak_slab_link(const hak_blocks_t *blocks) {
     hak_link_begin(last, NULL);
 }
 
-/* Marked blocks, of which there are some, in address order; at most `want`. */
+/* Marked blocks, at least one and at most `want`, in address order. */
 static hak_blocks_t slab_take_bits(hak_slab_t *slab, uint32_t want) {
     uint32_t count = slab->free_count;
     uint32_t bytes = slab->block_bytes;
@@ -209,8 +209,8 @@ static hak_blocks_t slab_take_bits(hak_slab_t *slab, uint32_t want) {
     return (hak_blocks_t){.head = hak_link_get(first_link), .count = taken};
 }
 
-/* Blocks of a slab that may have some; count == 0 if it has none. `want` bounds what is cheap to
- * leave behind; of a list the rest would have to be looked for. */
+/* Blocks of the slab; count == 0: it has none. A list is taken whole, as finding its `want`th block
+ * would take a walk; marked and fresh blocks at most `want`. */
 static hak_blocks_t slab_take(hak_owner_t *owner, hak_slab_t *slab, uint32_t want) {
     if (slab->free_count != 0) {
         hak_single_writer_add(&owner->counters[slab->sc].refill_list, 1);

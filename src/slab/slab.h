@@ -3,15 +3,15 @@
  * Slabs: spans cut into blocks of one size class, each with one owner.
  *
  *   block states    fresh (never carved) -> in use -> free -> in use ...
- *   where a free block can be: in a bin of a tcache (counts as in use here); marked in the slab's
- *   bitmap, if a thread sorted it that has the slab's owner; on the slab's own list, if it came in
- *   a batch of another thread; on the slab's remote list (in use); in an outbox (in use).
+ *   places of a free block: a bin of a tcache, an outbox or the slab's remote list (the slab counts
+ *   these as in use); the slab's bitmap, if its owner was the home of the thread that flushed it;
+ *   the slab's own list, if it came back in a batch.
  *
  * Slab states, changed by the owner only:
  *   CURRENT   the slab its owner refills class `sc` from; in no list
- *   PARTIAL   has blocks to give; in owner->partial[sc]
- *   FULL      nothing to give: all blocks are in use (which covers bins and outboxes) or on the
- *             remote list; in no list
+ *   PARTIAL   has free or fresh blocks; in owner->partial[sc]
+ *   FULL      has neither: all blocks are in use (bins and outboxes included) or on the remote
+ *             list; in no list
  *
  * Invariants:
  *   SLAB-1  0 <= free_count <= carved <= capacity; the own list has exactly `listed` blocks, the
@@ -24,10 +24,10 @@
  *   SLAB-6  Only the holder of the owner's lock touches fields tagged [lock OWNER].
  *   SLAB-7  A slab with a non-empty remote list is in the queue of an owner, or is about to be.
  *   SLAB-8  hak_span_purged_bytes is the sum of all purged_bytes.
- *   SLAB-9  A free block has its tag (link.h), and a marked one its second word, unless it lay in a
- *           purged page. From the first purge until no block is marked, has_purged_pages is set and
- *           the page-map entry has the id of no owner: every free of the slab's blocks takes a slow
- *           path that looks at the marks. */
+ *   SLAB-9  A free block has its free marker (link.h), and a marked one its second word, unless it
+ *           lay in a purged page. From the first purge until no block is marked, has_purged_pages
+ *           is set and the page-map entry has no owner's id: every free of the slab's blocks takes
+ *           a slow path that checks the bitmap. */
 #ifndef HAK_SLAB_SLAB_H
 #define HAK_SLAB_SLAB_H
 
@@ -39,13 +39,13 @@ enum { HAK_SLAB_PURGED_PAGES_ID = 0x7fffff00 }; /* SLAB-9 */
 
 typedef enum hak_slab_state { HAK_SLAB_CURRENT, HAK_SLAB_PARTIAL, HAK_SLAB_FULL } hak_slab_state_t;
 
-/* Lies in the unit record of its first unit: two cache lines, one for the owner, one for others. */
+/* Lies in its first unit's record: two cache lines, one for the owner, one for other threads. */
 struct hak_slab {
-    /* [const] the words: [lock OWNER] marks: bit i: block i is free */
+    /* [const] the words are [lock OWNER]: bit i marks block i as free */
     HAK_LINE_ALIGNED uint64_t *bits;
     void *free;                /* [lock OWNER] own list */
-    uint32_t free_count;       /* [lock OWNER] both together; read by statistics */
-    uint32_t carved;           /* [lock OWNER] blocks that were handed out at least once */
+    uint32_t free_count;       /* [lock OWNER] marked and listed; read by statistics */
+    uint32_t carved;           /* [lock OWNER] blocks handed out at least once */
     char *base;                /* [const] */
     hak_list_t link;           /* [lock OWNER] in partial */
     uint32_t block_bytes;      /* [const] */
@@ -55,17 +55,17 @@ struct hak_slab {
     uint8_t units;             /* [const] */
     uint8_t unit;              /* [const] first unit in its superslab */
     uint8_t state;             /* [lock OWNER] hak_slab_state_t */
-    uint16_t looked;           /* [lock OWNER] free_count + 1 at the last look; 0: none */
-    uint8_t pass;              /* [lock OWNER] number of the pass of that look */
-    bool is_purged : 1;        /* [lock OWNER] then all its idle pages were purged */
-    bool is_given_back : 1;    /* [lock OWNER] then its long runs of them were */
-    bool is_refused : 1;       /* [lock OWNER] the kernel did not take all of them */
+    uint16_t looked;           /* [lock OWNER] free_count + 1 at the last visit; 0: none */
+    uint8_t pass;              /* [lock OWNER] number of the pass of that visit */
+    bool is_purged : 1;        /* [lock OWNER] all idle pages were purged then */
+    bool is_given_back : 1;    /* [lock OWNER] its long runs of them were */
+    bool is_refused : 1;       /* [lock OWNER] the kernel refused some of them */
     bool has_purged_pages : 1; /* [lock OWNER] SLAB-9 */
-    bool is_zero : 1; /* [const] its units were clean: what was never handed out still is */
+    bool is_zero : 1;          /* [const] its units were clean: its fresh blocks are */
 
     HAK_LINE_ALIGNED uintptr_t remote; /* [atomic] list of batches, remote.h */
     hak_slab_t *queue_next;            /* [atomic] in an owner's queue */
-    uint32_t purged_bytes;             /* [lock OWNER] that went since it was current; SLAB-8 */
+    uint32_t purged_bytes;             /* [lock OWNER] purged since it was current; SLAB-8 */
     hak_owner_t *owner;                /* [atomic] changes under the locks of both */
 };
 
@@ -75,35 +75,35 @@ _Static_assert(sizeof(hak_slab_t) <= HAK_UNIT_RECORD_BYTES, "a slab record fits 
 typedef struct hak_blocks {
     void *head;
     uint32_t count;
-    uint32_t stride; /* not 0: so many bytes apart, and not linked yet */
+    uint32_t stride; /* 0: linked; else the distance of blocks that are not linked yet */
 } hak_blocks_t;
 
-/* Free blocks of one slab, linked from head to tail; what the tail's link says does not matter. */
+/* Free blocks of one slab, linked from head to tail; the tail's link is undefined. */
 typedef struct hak_batch {
     void *head;
     void *tail;
     uint32_t count;
 } hak_batch_t;
 
-/* Blocks of class `sc` for the owner: what others gave back first; then from the current slab's
- * list, its marked blocks, fresh ones, a partial slab, another owner's slab, a new slab, in this
- * order. More than `want`, which is not 0, only of a list. count == 0 when memory is out. */
+/* Blocks of class `sc`, the first of: the current slab's own list, its marked blocks, its fresh
+ * ones, a partial slab, another owner's slab, a new slab. Remote frees are received first. At least
+ * one, and more than `want` only from an own list; count == 0 when memory is out. */
 hak_blocks_t hak_slab_refill(hak_owner_t *owner, unsigned sc, uint32_t want);
-/* Links blocks that are not linked yet: the first touch of fresh memory, so no lock is held. */
+/* Links a list with a stride: the first touch of fresh memory, so without a lock. */
 void hak_slab_link(const hak_blocks_t *blocks);
 
-/* Takes what others gave back, a few slabs of it; hak_slab_refill does so first. */
+/* Receives the remote frees of a few slabs. */
 void hak_slab_receive(hak_owner_t *owner);
 
-/* Empties current slabs and retires what is empty. */
+/* Leaves no slab current, and retires the empty ones. */
 void hak_slab_release_current(hak_owner_t *owner);
 
 /* --- shared by the files of this folder ------------------------------------------------------- */
 
-/* The slab's page-map entry: MAP-2. */
+/* Writes the slab's page-map entry (MAP-2). */
 void hak_slab_set_entry(const hak_slab_t *slab);
 
-/* Free blocks arrived in the slab: state and retirement follow. */
+/* Free blocks arrived in the slab: updates its state, and retires it when it is empty. */
 void hak_slab_note_freed(hak_owner_t *owner, hak_slab_t *slab);
 void hak_slab_change_owner(hak_slab_t *slab, hak_owner_t *owner);
 /* Takes the first partial slab of the class out of the owner's list; NULL: it has none. */

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
- * From a block to its slab: what the slow paths of free need. */
+ * From a block to its slab, for the slow paths of free. */
 #ifndef HAK_SLAB_SLAB_INL_H
 #define HAK_SLAB_SLAB_INL_H
 
 #include "slab/harden.h"
 #include "slab/slab.h"
 
-/* Whether the entry is that of a slab: an owner's tag and a size class. */
+/* Whether the entry is a slab's: an owner id and a size class. */
 HAK_INLINE bool hak_slab_is_entry(uint32_t entry) {
     return entry > HAK_KIND_MASK && (entry & HAK_KIND_MASK) < HAK_SC_PLACES;
 }
@@ -27,26 +27,26 @@ HAK_INLINE hak_slab_t *hak_slab_of(const void *address) {
     return hak_slab_in(hak_pagemap_superslab(address), address);
 }
 
-/* Which block starts at the address; capacity or more: none does. */
+/* The index of the block that starts at the address; capacity or more: none does. */
 HAK_INLINE uint32_t hak_slab_index(const hak_slab_t *slab, const void *address) {
     return hak_sc_index(&hak_sc_info[slab->sc],
                         (uint32_t)((uintptr_t)address - (uintptr_t)slab->base));
 }
 
-/* Whether the address is the start of a block that was carved. */
+/* Whether a carved block starts at the address. */
 HAK_INLINE bool hak_slab_is_block(const hak_slab_t *slab, const void *address) {
     return hak_slab_index(slab, address) < hak_single_writer_load(&slab->carved);
 }
 
-/* Fatal unless the address, which was freed, is the start of a block of the slab. */
+/* Fatal unless a carved block of the slab starts at the freed address. */
 HAK_INLINE void hak_slab_check_freed(const hak_slab_t *slab, const void *address) {
     if (HAK_UNLIKELY(!hak_slab_is_block(slab, address))) {
         hak_fatal(HAK_FATAL_INTERIOR_FREE, address, NULL);
     }
 }
 
-/* Whether the address is where a block of a slab starts, carved or not; `info` is that of the class
- * of its unit's entry, `index` is where that is. Reads nothing that the slab's owner writes to. */
+/* Whether a block, carved or not, starts at the address. `index` is the place of its unit's entry,
+ * `info` the entry's class. Reads nothing that the slab's owner writes to. */
 HAK_INLINE bool hak_slab_is_start(uintptr_t index, const hak_sc_info_t *info, const void *address) {
     uint32_t inside = (uint32_t)(uintptr_t)address % HAK_UNIT_BYTES;
     const hak_superslab_t *superslab = hak_pagemap_superslab_at(index, address);
@@ -54,8 +54,7 @@ HAK_INLINE bool hak_slab_is_start(uintptr_t index, const hak_sc_info_t *info, co
     return hak_sc_index(info, inside + back * HAK_UNIT_BYTES) < info->blocks;
 }
 
-/* Fatal unless a block starts at the address, which was freed. Nearly always the superslab is not
- * read. */
+/* Fatal unless a block starts at the freed address. Slabs of one unit need no superslab record. */
 HAK_INLINE void hak_slab_check_start(uintptr_t index, uint32_t entry, const void *address) {
     const hak_sc_info_t *info = hak_sc_info_of_entry(entry);
     if (HAK_UNLIKELY(info->units == 1
@@ -65,12 +64,13 @@ HAK_INLINE void hak_slab_check_start(uintptr_t index, uint32_t entry, const void
     }
 }
 
-/* Whether free blocks of the slab with this entry may have lost their tags (SLAB-9). */
+/* Whether free blocks of the slab with this entry may lack their free markers (SLAB-9). */
 HAK_INLINE bool hak_slab_entry_has_purged_pages(uint32_t entry) {
     return (entry & ~HAK_KIND_MASK) == HAK_SLAB_PURGED_PAGES_ID;
 }
 
-/* Block `index` and the `count - 1` below it are marked as free. false: one of them was already. */
+/* Marks block `index` and the `count - 1` below it as free. false: one of them was marked
+ * already. */
 HAK_INLINE bool hak_slab_mark(const hak_slab_t *slab, uint32_t index, uint32_t count) {
     for (uint32_t end = index + 1; count != 0;) {
         uint32_t inside = (end - 1) % 64 + 1; /* bits of the word up to the end */
@@ -93,7 +93,7 @@ HAK_INLINE bool hak_slab_is_marked(const hak_slab_t *slab, const void *block) {
     return index < slab->carved && (slab->bits[index / 64] >> index % 64 & 1) != 0;
 }
 
-/* Marks one block. */
+/* Marks one block. false: it was marked already. */
 HAK_INLINE bool hak_slab_mark_one(const hak_slab_t *slab, uint32_t index) {
     uint64_t *word = &slab->bits[index / 64];
     uint64_t bits = *word;
@@ -101,8 +101,8 @@ HAK_INLINE bool hak_slab_mark_one(const hak_slab_t *slab, uint32_t index) {
     return (bits >> index % 64 & 1) == 0;
 }
 
-/* `count` blocks, of which one is given for the message, joined the free ones of one of the owner's
- * slabs; may retire the slab. More than were ever handed out: fatal, one was freed twice. */
+/* `count` blocks became free in a slab of the owner; may retire it. Fatal if more are free than
+ * were carved: one was freed twice. `block` is one of them, for the message. */
 HAK_INLINE void hak_slab_count_free(hak_owner_t *owner, hak_slab_t *slab, uint32_t count,
                                     const void *block) {
     uint32_t free_count = slab->free_count + count;
@@ -116,7 +116,7 @@ HAK_INLINE void hak_slab_count_free(hak_owner_t *owner, hak_slab_t *slab, uint32
     }
 }
 
-/* Puts a batch back onto the list of its slab, one of the owner's, without walking it. */
+/* Splices a batch into its slab's own list, without a walk. */
 HAK_INLINE void hak_slab_give_back(hak_owner_t *owner, hak_slab_t *slab,
                                    const hak_batch_t *blocks) {
     hak_link_set(blocks->tail, slab->free);

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT
  *
- * Memory tags by the instructions of os/cpu.h: nothing here may be called unless tags are on. */
+ * MTE tags by the instructions of os/cpu.h: called only where tags are on. */
 #include "slab/tags.h"
 
 #if HAK_MTE
 
 #include "slab/slab_inl.h"
 
-/* The next OS page may be one that the program has made inaccessible, in a block of its own, or
- * that nobody has touched yet. Around superslabs nothing is accessible. */
+/* The next OS page may belong to a block that the program made inaccessible, or be untouched.
+ * Beyond superslabs nothing is accessible. */
 HAK_INLINE bool tag_is_edge(const char *address, size_t page) {
     return ((uintptr_t)address & (page - 1)) == 0;
 }
@@ -21,7 +21,7 @@ HAK_TAG_CODE unsigned hak_tag_load(const void *address) {
     return hak_tag_of(hak_cpu_tag_load(hak_tag_strip(address)));
 }
 
-/* Neighbours may get theirs at the same time, in another thread: then two may be the same. */
+/* A neighbour may get its tag at the same time, in another thread: then the two may be equal. */
 HAK_TAG_CODE void *hak_tag_give(void *block, size_t bytes, unsigned last) {
     char *address = block, *end = address + bytes;
     size_t page = hak_os_page_bytes();

@@ -1,26 +1,23 @@
 /* SPDX-License-Identifier: MIT
  *
- * Memory tags, of hardened builds for aarch64 (MTE): every 16 bytes have one, and an access by an
+ * MTE tags, of hardened builds for aarch64: every 16 bytes of memory have one, and an access by an
  * address with another one faults.
  *
  *   address   63   60 59   56 55                                        0
  *             |   0   |  tag  |  as without tags                        |
  *
- * A block of a slab gets a tag at random when it is handed out: not 0, none of its neighbours' on
- * the same OS page and not the one it had the last time. It loses it when it is freed. So the core
- * has nothing to do with tags: those it looks at, all free, have none. Large blocks have none
- * either: they may be much larger than what is touched of them, and move by pages. Nor have blocks
- * that were asked for at OS pages: they are what programs call madvise and its kin for, which may
- * clear tags.
+ * A block of a slab gets a random tag when it is handed out: not 0, not a neighbour's on the same
+ * OS page, not its own last one. A free clears it, so the core handles untagged blocks only. Large
+ * blocks have none: their memory is touched in part, and moves by pages. Nor have blocks aligned to
+ * OS pages: programs pass them to madvise and its kin, which may clear tags.
  *
  * Invariants, where tags are on:
- *   TAG-1  The memory of superslabs has tag 0, but for the blocks of slabs that are in use.
- *   TAG-2  Those have the tag of the address that was handed out, from first byte to last; 0 where
- *          the kernel did not allow tags, and of blocks asked for at OS pages.
- *   TAG-3  Addresses with tags come in by free, realloc and malloc_usable_size alone, which look
- *          whether the tag is the memory's, and go no further than that.
- *   TAG-4  The last 8 bytes of a freed block, zero but for that, say which tag it had. 0: unknown.
- */
+ *   TAG-1  The memory of superslabs has tag 0, except for blocks of slabs that are in use.
+ *   TAG-2  All bytes of those have the tag of the address that was handed out; 0 where the kernel
+ *          did not allow tags, and in blocks aligned to OS pages.
+ *   TAG-3  Addresses with tags enter by free, realloc and malloc_usable_size only, which compare
+ *          the tag with the memory's and strip it.
+ *   TAG-4  The last 8 bytes of a freed block, zero otherwise, hold its last tag. 0: unknown. */
 #ifndef HAK_SLAB_TAGS_H
 #define HAK_SLAB_TAGS_H
 
@@ -45,24 +42,22 @@ HAK_INLINE void *hak_tag_strip(const void *address) {
     return (void *)(HAK_MTE ? (uintptr_t)address & ~mask : (uintptr_t)address);
 }
 
-/* --- tags.c; where tags are on ------------------------------------------------------------------
- */
+/* --- tags.c; where tags are on ---------------------------------------------------------------- */
 
 /* The tag of the memory there. */
 unsigned hak_tag_load(const void *address);
-/* A block, which had the tag `last`, is handed out; the address to hand out. */
+/* Tags a block, whose last tag was `last`; returns the address to hand out. */
 void *hak_tag_give(void *block, size_t bytes, unsigned last);
-/* It is freed: it has no tag any more. Fatal if its address has another one. */
+/* Clears the tag of a freed block. Fatal if its address has another one than its memory. */
 void *hak_tag_take(void *block, size_t bytes);
 /* A word of memory, whatever its tag. */
 uintptr_t hak_tag_peek(const uintptr_t *word);
-/* A block's address has not the tag of its memory. */
+/* Fatal: the tag of a block's address is not its memory's. */
 HAK_COLD HAK_NORETURN void hak_tag_accuse(const void *block, hak_fatal_kind_t kind);
 
-/* --- whether they are or not -------------------------------------------------------------------
- */
+/* --- everywhere ------------------------------------------------------------------------------- */
 
-/* Blocks asked for at such a multiple have none. */
+/* Whether blocks of this alignment have no tag. */
 HAK_INLINE bool hak_tag_is_left_out(size_t align) {
     return hak_tags_are_on() && align >= hak_os_page_bytes();
 }
@@ -77,7 +72,7 @@ HAK_INLINE void hak_tag_check(const void *block, hak_fatal_kind_t kind) {
     }
 }
 
-/* The first word, as a link, of a block that may be in use, or about to be. */
+/* The first word, as a link, of a block that may be in use, or be handed out meanwhile. */
 HAK_INLINE uintptr_t hak_tag_link_word(const void *block) {
     const uintptr_t *word = hak_tag_strip(block);
     return (hak_tags_are_on() ? hak_tag_peek(word) : hak_load_relaxed(word)) ^ hak_link_mask(word);
