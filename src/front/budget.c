@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * What bins may grow by. As long as the budget has something left, a thread may draw twice its even
- * share, as seldom all want theirs, or a quarter of what is left if that is more: while many
- * threads sleep, the working ones can draw the share of the others, and some is left for threads
- * that begin to work (docs/experiments/0024-cache-follows-cpus.md). */
+ * The growth of bins. While the budget lasts, a thread may draw the larger of twice its even share,
+ * as seldom all want theirs, and a quarter of the rest. So the threads that work draw the share of
+ * those that sleep, and some is left for threads that begin to work
+ * (docs/experiments/0024-cache-follows-cpus.md). */
 #include "front/budget.h"
 #include "base/knobs.h"
 #include "front/flush.h"
@@ -12,20 +12,20 @@
 enum {
     BUDGET_LEFT_PART = 4,
     BUDGET_SHARE_TIMES = 2,
-    BUDGET_FLOOR = 4096, /* of its share a thread may draw this much even if nothing is left */
+    BUDGET_FLOOR = 4096, /* a thread may draw this much of its share even if none is left */
     INITIAL_PART = 128,  /* of its share, a bin's first capacity */
     INITIAL_LEAST = 128,
-    SHRINK_CLASSES = 4, /* bins per event, and blocks of each that leave: bound an event's work */
+    SHRINK_CLASSES = 4, /* bins per event, and blocks flushed of each: bound its work */
     SHRINK_BLOCKS = 64,
-    SHRINK_EVENTS = 2, /* without a refill or overflow in between: the bin is idle */
+    SHRINK_EVENTS = 2, /* without a refill or overflow: the bin is idle */
 };
 
 HAK_LOCKED_STATE size_t hak_budget_drawn;     /* [atomic] TCACHE-7 */
 HAK_LOCKED_STATE uint32_t hak_budget_threads; /* [atomic] with a tcache */
-HAK_LOCKED_STATE uint32_t hak_budget_quota;   /* [atomic] CPUs; 0: nobody began to look it up */
+HAK_LOCKED_STATE uint32_t hak_budget_quota;   /* [atomic] CPUs; 0: not read yet */
 
-/* The quota, noted at process start, is taken up when a second thread begins; by one thread, beside
- * which others take it that there is none. */
+/* The quota is read when a second thread begins. The thread that reads it is the only one; others
+ * assume none meanwhile. */
 static HAK_COLD void budget_look_up(void) {
     uint32_t unknown = 0;
     if (hak_load_relaxed(&hak_knobs.cgroup) && hak_load_relaxed(&hak_budget_quota) == 0 &&
@@ -34,7 +34,7 @@ static HAK_COLD void budget_look_up(void) {
     }
 }
 
-/* CPUs that the process has by now, as far as its quota lets it use them. */
+/* CPUs that the process may use: present ones, or its quota if that is less. */
 static uint32_t budget_cpus(void) {
     uint32_t quota = hak_load_relaxed(&hak_budget_quota), cpus = hak_os_cpu_count();
     return quota != 0 && quota < cpus ? quota : cpus;
@@ -50,13 +50,13 @@ static size_t budget_share(size_t budget) {
     return threads > BUDGET_SHARE_TIMES ? budget / threads * BUDGET_SHARE_TIMES : budget;
 }
 
-/* A handler of a signal may fork in the middle of a draw: then too much was given back. */
+/* A signal handler may fork in the middle of a draw; the child then gives back too much. */
 size_t hak_budget_drawn_bytes(void) {
     size_t drawn = hak_load_relaxed(&hak_budget_drawn);
     return drawn <= SIZE_MAX / 2 ? drawn : 0;
 }
 
-/* What one thread may have drawn. */
+/* The most that one thread may have drawn. */
 static size_t budget_most(size_t budget) {
     size_t drawn = hak_budget_drawn_bytes();
     size_t part = drawn < budget ? (budget - drawn) / BUDGET_LEFT_PART : 0;
@@ -73,8 +73,8 @@ static bool budget_allows(const hak_tcache_t *tcache, size_t bytes) {
     return tcache->drawn + bytes <= most;
 }
 
-/* The counter is not held between look and draw: the budget may be passed by what the threads that
- * run at a time draw in one step. */
+/* The counter is not locked between test and draw: concurrent draws of one step each may exceed the
+ * budget. */
 static bool budget_draw(hak_tcache_t *tcache, size_t bytes) {
     if (!budget_allows(tcache, bytes)) {
         return false;
@@ -113,7 +113,7 @@ bool hak_bin_resize(hak_tcache_t *tcache, unsigned sc, int32_t capacity, uint32_
 
 /* --- giving back ------------------------------------------------------------------------------ */
 
-/* What a bin holds above its capacity leaves, the newest first, as far as one event may go. */
+/* Flushes the newest blocks of a bin above its capacity, at most SHRINK_BLOCKS. */
 static void bin_cut(hak_tcache_t *tcache, unsigned sc) {
     hak_bin_t *bin = &tcache->bin[sc];
     hak_bin_side_t *side = &tcache->side[sc];
@@ -145,7 +145,7 @@ static void bin_shrink_idle(hak_tcache_t *tcache, unsigned sc, bool exceeds_shar
 
 void hak_budget_shrink_idle(hak_tcache_t *tcache) {
     bool exceeds_share = tcache->drawn > budget_most(hak_budget_bytes());
-    /* one block in a bin may keep a slab */
+    /* a single block in a bin may keep a slab from retiring */
     unsigned classes = hak_load_relaxed(&hak_knobs.is_tight) ? HAK_SC_COUNT : SHRINK_CLASSES;
     for (unsigned i = 0; i < classes; i++) {
         bin_shrink_idle(tcache, tcache->shrink_cursor, exceeds_share);
@@ -165,7 +165,7 @@ void hak_budget_join(void) {
     }
 }
 
-/* Never below 0: the child of a fork inside an attachment counts anew. */
+/* Never below 0: a fork inside an attachment resets the count in the child. */
 void hak_budget_part(void) {
     uint32_t threads = hak_load_relaxed(&hak_budget_threads);
     while (threads != 0 && !hak_cas_relaxed(&hak_budget_threads, &threads, threads - 1)) {

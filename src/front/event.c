@@ -23,7 +23,7 @@ static void event_run(hak_tcache_t *tcache, hak_event_scope_t scope) {
     }
 }
 
-/* One thread of those that see the step. */
+/* true for one of the threads that see the step. */
 static bool event_is_due(uint64_t now) {
     uint64_t due = hak_load_relaxed(&event_due_ns);
     return now >= due && hak_cas_relaxed(&event_due_ns, &due, now + HAK_EVENT_STEP_NS);

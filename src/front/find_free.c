@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT
  *
- * Finds out whether a block that looks free is free:
+ * Decides whether a block that looks free is free:
  *
  *   bitmap of its slab        one bit, read without a lock
  *   own bin, own outbox       the newest SEARCH_LEAST_STEPS blocks; all of them within the budget
  *   lists of its slab         within the budget, under the lock of the slab's owner
  *   other threads' lists      within the budget, under the lock of the spans
  *
- * A program can make every block look free. So the steps (blocks visited) of all searches together
- * have a budget per step of time; beyond it a search visits a constant number of blocks. In
- * hardened builds the canary decides, and no list is walked.
+ * A program can make any block look free. So the steps (blocks visited) of all searches share a
+ * budget per step of time; beyond it a search visits a constant number of blocks. Hardened builds
+ * check the canary, and walk no list.
  *
  * Not found: a block between two lists of another thread, one behind some 1 000 others in a list,
- * and one of an owner whose lock stays taken. */
+ * and one whose owner stays locked. */
 #include "front/find_free.h"
 #include "front/event.h"
 #include "front/fast.h"
@@ -23,11 +23,11 @@ enum {
     SEARCH_LEAST_STEPS = 8,        /* of every search */
     SEARCH_PERIOD_STEPS = 1 << 13, /* of all searches in HAK_EVENT_STEP_NS: below 1 ms */
     SEARCH_BURST_STEPS = 1 << 14,  /* saved up from earlier periods at most */
-    SEARCH_REFUSALS = 64,          /* between two looks at the clock when the budget is used up */
-    SEARCH_TRIES = 16,             /* for the lock of an owner: the slab may change its owner */
-    SEARCH_REFUSED_STEPS = 256,    /* an owner whose lock is taken costs as long as so many */
-    /* Another thread's list changes while it is walked, and a block that was just handed out may
-     * hold an imitation of a link: one sight of the block proves nothing, nor do a few. */
+    SEARCH_REFUSALS = 64,          /* between two reads of the clock while the budget is used up */
+    SEARCH_TRIES = 16,             /* to lock the slab's owner, which may change */
+    SEARCH_REFUSED_STEPS = 256,    /* the cost of an owner that stays locked */
+    /* Another thread's list changes during the walk, and a block just handed out may imitate a
+     * link: one sight of the block proves nothing; so many do. */
     SEARCH_SIGHTS = 16,
 };
 
@@ -41,8 +41,8 @@ typedef struct search {
 /* --- budget ----------------------------------------------------------------------------------- */
 
 HAK_LOCKED_STATE uint32_t hak_search_steps;   /* [atomic] left; 0 while a search has taken them */
-HAK_LOCKED_STATE uint32_t hak_search_refused; /* [atomic] searches without a budget; a hint */
-HAK_LOCKED_STATE uint64_t hak_search_period; /* [atomic] the last one of which steps were granted */
+HAK_LOCKED_STATE uint32_t hak_search_refused; /* [atomic] searches without budget; a hint */
+HAK_LOCKED_STATE uint64_t hak_search_period;  /* [atomic] the last one whose steps were granted */
 
 static uint32_t search_take_budget(void) {
     if (hak_load_relaxed(&hak_search_steps) == 0) {
@@ -54,7 +54,7 @@ static uint32_t search_take_budget(void) {
     }
     uint64_t now = hak_os_now_ns() / HAK_EVENT_STEP_NS + 1;
     uint64_t last = hak_load_relaxed(&hak_search_period);
-    /* each period is granted once: to the thread that moves the word forward */
+    /* each period is granted once: to the thread that advances the word */
     bool is_mine = now > last && hak_cas_relaxed(&hak_search_period, &last, now);
     uint64_t steps = is_mine ? hak_least(now - last, SEARCH_BURST_STEPS) * SEARCH_PERIOD_STEPS : 0;
     steps += hak_swap_relaxed(&hak_search_steps, 0);
@@ -63,7 +63,7 @@ static uint32_t search_take_budget(void) {
 
 /* --- places ----------------------------------------------------------------------------------- */
 
-/* The slab of an address where a block of the class starts; NULL: there is none. */
+/* The slab, if a block of the class starts at the address; else NULL. */
 static hak_slab_t *search_slab_of(const void *address, unsigned sc) {
     uintptr_t index = hak_pagemap_index(hak_pagemap_base(), address);
     uint32_t entry = hak_pagemap_at(hak_pagemap_base(), index);
@@ -73,7 +73,7 @@ static hak_slab_t *search_slab_of(const void *address, unsigned sc) {
     }
     hak_superslab_t *superslab = hak_pagemap_superslab_at(index, address);
     if (superslab == NULL) {
-        return NULL; /* it was unmapped after the first look */
+        return NULL; /* unmapped since the first read */
     }
     hak_slab_t *slab = hak_slab_in(superslab, address);
     uint32_t unit = (uint32_t)((const hak_unit_record_t *)slab - superslab->unit);
@@ -81,14 +81,14 @@ static hak_slab_t *search_slab_of(const void *address, unsigned sc) {
     return hak_sc_index(&hak_sc_info[sc], offset) < hak_sc_info[sc].blocks ? slab : NULL;
 }
 
-/* The first word of a block that another thread may have, or the program by now: a hint. */
+/* The first word of a block that another thread or the program may be writing: a hint. */
 static HAK_UNORDERED uintptr_t search_word(const void *block) {
     return hak_tags_are_on() ? hak_tag_link_word(block)
                              : *(const volatile uintptr_t *)block ^ hak_link_mask(block);
 }
 
-/* Whether the block is marked as free. Without the owner's lock: of a block in use the bit is clear
- * and stays so, whatever happens to those beside it, and the slab stays. */
+/* Whether the block is marked as free, read without the owner's lock: while a block is in use its
+ * bit stays clear and its slab stays. */
 static HAK_UNORDERED bool search_is_marked(const hak_slab_t *slab, const void *block) {
     const volatile hak_slab_t *now = slab;
     const volatile uint64_t *bits = now->bits;
@@ -96,7 +96,7 @@ static HAK_UNORDERED bool search_is_marked(const hak_slab_t *slab, const void *b
     return index < now->carved && (bits[index / 64] >> index % 64 & 1) != 0;
 }
 
-/* Whether the list leads to the block. What it leads along must stay mapped meanwhile. */
+/* Whether the list leads to the block. The caller keeps its blocks mapped. */
 static bool search_list(search_t *search, const void *head) {
     while (search->steps != 0 && search_slab_of(head, search->sc) != NULL) {
         search->steps--;
@@ -112,7 +112,7 @@ static bool search_list(search_t *search, const void *head) {
     return false;
 }
 
-/* The thread's own lists do not change meanwhile, and their blocks keep their slabs. */
+/* Only this thread changes its own lists, and their blocks keep their slabs. */
 static bool search_own(search_t *search) {
     const hak_tcache_t *tcache = hak_tcache_self(hak_pagemap_base());
     return search_list(search, tcache->bin[search->sc].head) ||
@@ -133,8 +133,8 @@ static bool search_slab(search_t *search, const hak_slab_t *slab) {
             search->steps -= (uint32_t)hak_least(search->steps, SEARCH_REFUSED_STEPS);
             continue;
         }
-        bool is_owner = hak_load_relaxed(&slab->owner) == owner; /* else it was adopted meanwhile */
-        /* it may have retired, and its place have another slab now */
+        bool is_owner = hak_load_relaxed(&slab->owner) == owner; /* else it was adopted since */
+        /* it may have retired, and another slab have its place */
         if (is_owner && search_slab_of(search->block, search->sc) == slab) {
             is_found = search_list(search, slab->free) ||
                        search_list(search, hak_remote_head(hak_load_relaxed(&slab->remote)));
@@ -147,8 +147,8 @@ static bool search_slab(search_t *search, const hak_slab_t *slab) {
     return is_found;
 }
 
-/* A list of another thread. Its blocks may be handed out, freed and their slabs retire meanwhile;
- * no superslab is unmapped as long as the lock is held and the page map shows its slabs. */
+/* A list of another thread. Its blocks may be handed out and freed, and their slabs retire, but no
+ * superslab that the page map shows is unmapped while the lock is held. */
 static bool search_foreign_list(search_t *search, void *const *head) {
     unsigned sights = 0;
     if (hak_load_relaxed(head) == NULL) {
@@ -162,7 +162,7 @@ static bool search_foreign_list(search_t *search, void *const *head) {
     return sights == SEARCH_SIGHTS;
 }
 
-/* Those of threads that ended stay in the registry for ever: each costs a step, too. */
+/* tcaches of ended threads stay in the registry: each costs a step, too. */
 static bool search_tcache(hak_tcache_t *tcache, void *context) {
     search_t *search = context;
     bool is_other = tcache != hak_tcache_self(hak_pagemap_base());
@@ -174,10 +174,9 @@ static bool search_tcache(hak_tcache_t *tcache, void *context) {
     return !search->is_found && search->steps != 0;
 }
 
-/* --- searches ------------------------------------------------------------------------------------
- */
+/* --- searches --------------------------------------------------------------------------------- */
 
-/* The block has the tag of a free one. */
+/* Searches all lists for a block that has the free marker. */
 static bool search_lists(const void *block, const hak_slab_t *slab, unsigned sc) {
     uint32_t budget = search_take_budget();
     search_t search = {.block = block, .sc = sc, .steps = budget + SEARCH_LEAST_STEPS};
@@ -192,7 +191,7 @@ static bool search_lists(const void *block, const hak_slab_t *slab, unsigned sc)
     return search.is_found;
 }
 
-/* A block is cleared when it is freed, its canary too. */
+/* A free clears the block, its canary included. */
 static bool search_lacks_canary(const void *block, unsigned sc) {
     void *stripped = hak_tag_strip(block);
     const uint64_t *canary = hak_harden_canary_at(stripped, hak_sc_info[sc].bytes);
@@ -204,11 +203,11 @@ bool hak_find_free_block(const void *block) {
     unsigned sc = hak_sc_of_entry(hak_pagemap_get(hak_pagemap_base(), block));
     const hak_slab_t *slab = search_slab_of(block, sc);
     if (slab == NULL || search_is_marked(slab, block)) {
-        return slab != NULL; /* else watched, which is in no list; or its slab has retired */
+        return slab != NULL; /* no slab: a guarded block, in no list, or the slab retired */
     }
     uintptr_t word = search_word(block);
     const void *next = hak_link_next(word);
-    /* else it is no link of ours, which is cheap to find out */
+    /* no link of ours: cheap to find out */
     if (!hak_link_looks_free(word) || (next != NULL && search_slab_of(next, sc) == NULL)) {
         return false;
     }
@@ -218,7 +217,7 @@ bool hak_find_free_block(const void *block) {
 void hak_check_not_marked(const void *block) {
     unsigned sc = hak_sc_of_entry(hak_pagemap_get(hak_pagemap_base(), block));
     const hak_slab_t *slab = search_slab_of(block, sc);
-    if (slab == NULL || search_is_marked(slab, block)) { /* its slab has retired, or will give it */
+    if (slab == NULL || search_is_marked(slab, block)) { /* slab retired, or may give it again */
         hak_fatal(HAK_FATAL_DOUBLE_FREE, block, NULL);
     }
 }

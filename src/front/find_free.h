@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: MIT
  *
- * Whether a block that is freed or checked is free already: the searches that a suspicion is worth.
- */
+ * Whether a block that is freed or checked is free already: searches that a suspicion justifies. */
 #ifndef HAK_FRONT_FIND_FREE_H
 #define HAK_FRONT_FIND_FREE_H
 
 #include "front/tcache.h"
 
-/* Whether a block that has the tag of a free one, or lies in a slab with purged pages, is free. The
- * work of a call, and of all per time, is bounded; no lock is held. Not found counts as in use. */
+/* Whether a block that has the free marker, or lies in a slab with purged pages, is free. The work
+ * per call and per time is bounded; no lock is held. Not found counts as in use. */
 HAK_NOINLINE bool hak_find_free_block(const void *block);
-/* Fatal if a block that is freed is free already. */
+/* Fatal if a block that is being freed is free already. */
 HAK_INLINE void hak_check_not_free(const void *block, uint32_t entry) {
     bool is_suspect =
         hak_link_looks_free(hak_link_word(block)) || hak_slab_entry_has_purged_pages(entry);
@@ -18,8 +17,8 @@ HAK_INLINE void hak_check_not_free(const void *block, uint32_t entry) {
         hak_fatal(HAK_FATAL_DOUBLE_FREE, block, NULL);
     }
 }
-/* Fatal if a block of a list, the second word of which says so, is marked in its slab's bitmap.
- * Takes no lock, in constant time: an owner may be held. */
+/* Fatal if a listed block, whose second word is HAK_LINK_MARK, is marked in its slab's bitmap.
+ * Lock-free and in constant time: an owner may be held. */
 HAK_COLD void hak_check_not_marked(const void *block);
 HAK_INLINE void hak_check_mark(const void *block) {
     if (HAK_UNLIKELY(hak_link_has_mark(block))) {

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
  * Flush: how free blocks leave a tcache. A list holds blocks of one class and of any slabs, in the
- * order of their frees. A flush marks the blocks of the home's slabs in the bitmap of their slab,
- * and refills take them from there in the order of their addresses. Blocks of other owners are
- * taken by runs, consecutive blocks of one unit; a batch joins the runs of one slab, until another
- * slab needs its slot.
+ * order of their frees. Blocks of the home's slabs are marked in their slab's bitmap, from which
+ * refills take them in address order. Blocks of other owners are taken by runs, consecutive blocks
+ * of one unit; a batch joins the runs of one slab, until another slab needs its slot.
  *
  * A flush checks that each element is a block, that a block of the home is not free already, and
- * that a whole list has as many blocks as were counted (TCACHE-4). */
+ * that a whole list has the counted number of blocks (TCACHE-4). */
 #include "front/flush.h"
 
 #include "base/knobs.h"
@@ -15,10 +14,10 @@
 
 enum {
     BATCHES_SLOTS = 32,
-    /* Fewer blocks of other owners are not recycled: they may share cache lines with blocks that
-     * other threads use (docs/experiments/0014-blocks-of-others.md). */
+    /* Fewer blocks of other owners are not recycled: they may share cache lines with blocks in use
+     * by other threads (docs/experiments/0014-blocks-of-others.md). */
     RECYCLE_LEAST = 4,
-    /* In one outbox at most: each may keep a slab from retiring, and one call flushes all. */
+    /* In one outbox: each block may keep a slab from retiring, and one call flushes all. */
     OUTBOX_MOST_BLOCKS = 256,
 };
 
@@ -64,12 +63,12 @@ HAK_INLINE bool is_same_unit(const void *a, const void *b) {
     return ((uintptr_t)a ^ (uintptr_t)b) < HAK_UNIT_BYTES;
 }
 
-/* Takes the blocks from `block` on that lie in one unit, at most `most`; `next` is the block that
- * follows them. */
+/* Takes the leading blocks that lie in one unit, at most `most`; `next` is the block behind
+ * them. */
 static hak_batch_t run_take(const hak_slab_t *slab, void *block, uint32_t most, void **next) {
     hak_batch_t run = {.head = block, .tail = block, .count = 0};
     if (HAK_UNLIKELY((size_t)((const char *)block - slab->base) >> 32 != 0)) {
-        hak_fatal(HAK_FATAL_CORRUPT_LINK, block, NULL); /* bits the page map does not look at */
+        hak_fatal(HAK_FATAL_CORRUPT_LINK, block, NULL); /* address bits that the page map ignores */
     }
     do {
         hak_slab_check_freed(slab, block);
@@ -89,21 +88,21 @@ static hak_batch_t run_take(const hak_slab_t *slab, void *block, uint32_t most, 
     return run;
 }
 
-/* The slab of a block that a list of class `sc` leads to. `first` is for messages. */
+/* The slab of a block in a list of class `sc`. `first` is for messages. */
 HAK_INLINE hak_slab_t *list_slab(const void *block, unsigned sc, const void *first) {
     uintptr_t index = hak_pagemap_index(hak_pagemap_base(), block);
     uint32_t entry = hak_pagemap_at(hak_pagemap_base(), index);
-    bool is_far = (uintptr_t)block >> 48 != 0; /* bits the page map does not look at */
+    bool is_far = (uintptr_t)block >> 48 != 0; /* bits that the page map ignores */
     if (HAK_UNLIKELY(is_far || !hak_slab_is_entry(entry) || hak_sc_of_entry(entry) != sc)) {
-        /* an overwritten link; or the list ends early: a block was freed twice */
+        /* NULL: the list is too short, a block was freed twice; else a link was overwritten */
         hak_fatal(block == NULL ? HAK_FATAL_DOUBLE_FREE : HAK_FATAL_CORRUPT_LINK, first, NULL);
     }
     return hak_slab_in(hak_pagemap_superslab_at(index, block), block);
 }
 
-/* Takes the first run of a list of at most `most` blocks, which begins with a block of another
- * owner, or with no block at all. Returns the rest of the list and the number of blocks taken.
- * `first` is for messages. */
+/* Takes the first run of a list of at most `most` blocks that begins with a block of another owner,
+ * or is empty. Returns the rest of the list and the number of blocks taken. `first` is for
+ * messages. */
 static HAK_NOINLINE hak_blocks_t flush_remote(hak_tcache_t *tcache, unsigned sc, batches_t *batches,
                                               void *block, uint32_t most, const void *first) {
     hak_slab_t *slab = list_slab(block, sc, first);
@@ -113,10 +112,9 @@ static HAK_NOINLINE hak_blocks_t flush_remote(hak_tcache_t *tcache, unsigned sc,
     return (hak_blocks_t){.head = next, .count = run.count};
 }
 
-/* Marks neighbours together: a list of at most `most` blocks begins with block `index` of one of
- * the owner's slabs and goes on with its neighbours, upwards or downwards, because the program
- * freed them in the order of their addresses. Returns the rest of the list and the number of blocks
- * marked. */
+/* Marks neighbours together: a list of at most `most` blocks begins with block `index` of the
+ * owner's slab and its neighbours, upwards or downwards, as the program freed them in address
+ * order. Returns the rest of the list and the number of blocks marked. */
 static HAK_NOINLINE hak_blocks_t flush_row(hak_owner_t *owner, hak_slab_t *slab, uint32_t index,
                                            char *block, uint32_t most) {
     char *next = hak_link_get(block);
@@ -141,8 +139,8 @@ static HAK_NOINLINE hak_blocks_t flush_row(hak_owner_t *owner, hak_slab_t *slab,
     return (hak_blocks_t){.head = next, .count = count};
 }
 
-/* Marks the first block of a list, or a row of neighbours; the list begins in one of the owner's
- * slabs, perhaps at an address inside a block. */
+/* Marks the first block of a list in a slab of the owner, or a row of neighbours. The address may
+ * be inside a block: that is fatal. */
 HAK_INLINE hak_blocks_t flush_own(hak_owner_t *owner, const hak_sc_info_t *info, hak_slab_t *slab,
                                   char *block, uint32_t most) {
     uint32_t index = hak_sc_index(info, (uint32_t)(block - slab->base));
@@ -161,20 +159,20 @@ HAK_INLINE hak_blocks_t flush_own(hak_owner_t *owner, const hak_sc_info_t *info,
     return (hak_blocks_t){.head = next, .count = 1};
 }
 
-/* Marks the blocks of the held owner, if there is one, and puts the others into batches. Returns
- * the rest of the list. */
+/* Marks the blocks of the held owner, if any, and puts the others into batches. Returns the rest of
+ * the list. */
 static void *flush_each(hak_tcache_t *tcache, unsigned sc, hak_blocks_t blocks, hak_owner_t *held,
                         batches_t *batches) {
     const hak_sc_info_t info = hak_sc_info[sc]; /* a copy in registers */
     uintptr_t base = hak_pagemap_base();
-    uint32_t own = held != NULL ? hak_sc_entry(held->tag, sc) : UINT32_MAX; /* nobody's */
+    uint32_t own = held != NULL ? hak_sc_entry(held->tag, sc) : UINT32_MAX; /* no owner's */
     char *block = blocks.head;
     uint32_t left = blocks.count;
     while (left != 0) {
         hak_pagemap_leaf_t *leaf = hak_pagemap_leaf(base, block);
         uint32_t entry = hak_pagemap_leaf_get(leaf, block);
         hak_blocks_t done; /* the rest of the list; the number of blocks done */
-        /* the page map does not look at the highest bits */
+        /* the page map ignores the highest bits */
         if (HAK_LIKELY(((entry ^ own) | (uintptr_t)block >> 48) == 0)) {
             hak_slab_t *slab = hak_slab_in(hak_pagemap_leaf_superslab(leaf, block), block);
             done = flush_own(held, &info, slab, block, left);
@@ -229,7 +227,7 @@ static hak_blocks_t outbox_take(hak_tcache_t *tcache, unsigned sc) {
     return blocks;
 }
 
-/* Checks what the free of a block for another owner leaves out: it reads no record of a slab. */
+/* The checks that a free of another owner's block leaves out, as it reads no slab record. */
 static void outbox_check(const hak_blocks_t *blocks, unsigned sc) {
     const void *block = blocks->head;
     for (uint32_t left = blocks->count; left != 0; left--) {

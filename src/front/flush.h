@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * How free blocks leave a thread: each goes back to its slab if that belongs to the home, or by an
- * outbox or a batch to the owner of its slab. */
+ * How free blocks leave a thread: to their slab if its owner is the home, else by an outbox or a
+ * batch to their slab's owner. */
 #ifndef HAK_FRONT_FLUSH_H
 #define HAK_FRONT_FLUSH_H
 
@@ -10,16 +10,16 @@
 /* Flushes the first `count` blocks of a list of class `sc`: marks each in the bitmap of its slab,
  * or sends it in a batch to the slab's owner. Returns the rest of the list. */
 void *hak_tcache_flush_blocks(hak_tcache_t *tcache, unsigned sc, hak_blocks_t blocks);
-/* The same for a list that ends there; fatal if it does not. */
+/* Flushes a list of exactly `count` blocks; fatal if it is longer. */
 void hak_tcache_flush_list(hak_tcache_t *tcache, unsigned sc, hak_blocks_t blocks);
 
-/* Blocks an outbox takes until it is flushed: a quarter of the bytes that all may hold. */
+/* Blocks an outbox takes until it is flushed: a quarter of the bytes that all outboxes may hold. */
 int32_t hak_outbox_capacity(unsigned sc);
 /* Flushes all outboxes. */
 void hak_outbox_flush(hak_tcache_t *tcache);
 /* An outbox is full, or all together hold too much: flushes it, and others if needed. */
 void hak_outbox_shrink(hak_tcache_t *tcache, unsigned sc);
-/* Blocks of class `sc` waiting in the outbox, for use in this thread; count == 0: too few. */
+/* Takes the outbox of class `sc` for reuse by this thread; count == 0: it holds too few blocks. */
 hak_blocks_t hak_outbox_recycle(hak_tcache_t *tcache, unsigned sc);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * free, cold exit. hak_slow_free decides what happens to a pointer that the hit path did not push.
- * The hit path looked up the page-map index and the entry of the pointer's unit; they are passed
- * on, and nothing looks the entry up again. Rows are tested from top to bottom:
+ * free, cold exit: hak_slow_free decides the outcome for a pointer that the hit path did not push.
+ * Page-map index and entry come from the hit path; nothing looks them up again. Rows are tested
+ * from top to bottom:
  *
  *   entry of the unit   state                             outcome
  *   large, huge         not the start of the block        fatal, INTERIOR_FREE
@@ -40,7 +40,7 @@
 enum {
     OVERFLOW_BLOCKS = 32, /* leave a full bin at once: bounds the work of one free */
     /* Frees of a thread before it gets a tcache for more. At its very end, when its exit hook has
-     * run or never will, a thread frees a little (the C library does); one that goes on freeing
+     * run or never will, a thread frees a little (the C library does); a thread that frees more
      * needs an outbox. */
     FREES_WITHOUT_TCACHE = 64,
 };
@@ -65,7 +65,7 @@ void hak_slow_require_foreign(const void *block, hak_fatal_kind_t kind) {
 }
 
 static HAK_COLD void free_foreign(void *block) {
-    int saved = errno; /* dlsym and another free may set it */
+    int saved = errno; /* dlsym, or the other free, may set it */
     hak_slow_require_foreign(block, HAK_FATAL_INVALID_FREE);
     hak_count(foreign_free);
     hak_underlying_allocator.free(block);
@@ -98,13 +98,13 @@ static HAK_COLD void free_without_tcache(hak_slab_t *slab, void *block, uint32_t
     }
 }
 
-/* The newest blocks leave, this one first: the flush reads every block, and the newest are still
- * in the processor's cache. Events run before it: some threads do nothing but free. An event may
- * make room in the bin. */
+/* Flushes this block and the newest in the bin: the flush reads every block, and the newest are
+ * still in the CPU's cache. Events run first, as some threads only free; an event may empty slots
+ * of the bin. */
 static HAK_NOINLINE void free_to_full_bin(hak_tcache_t *tcache, unsigned sc, void *block) {
     hak_bin_t *bin = &tcache->bin[sc];
     hak_bin_side_t *side = &tcache->side[sc];
-    bin->slots_left = 0; /* failed pushes left less */
+    bin->slots_left = 0; /* failed pushes made it negative */
     hak_event_tick(tcache, false);
     if (HAK_UNLIKELY(bin->slots_left > 0)) {
         (void)hak_bin_push(bin, block);
@@ -115,16 +115,16 @@ static HAK_NOINLINE void free_to_full_bin(hak_tcache_t *tcache, unsigned sc, voi
     int32_t kept = side->total + 1 - leaving, capacity = hak_bin_capacity(side);
     side->overflowed = true;
     side->idle = 0;
-    side->total = kept > capacity ? kept : capacity; /* what a refill made larger */
+    side->total = kept > capacity ? kept : capacity; /* a refill may have exceeded the capacity */
     hak_single_writer_add(&side->counters.overflow, 1);
     hak_link_set(block, bin->head);
     hak_blocks_t blocks = {.head = block, .count = (uint32_t)leaving};
-    hak_store_relaxed(&bin->head, NULL); /* no search follows the list while it is flushed */
+    hak_store_relaxed(&bin->head, NULL); /* hides the list from searches while it is flushed */
     hak_store_hot(&bin->head, hak_tcache_flush_blocks(tcache, sc, blocks));
     bin->slots_left = side->total - kept;
 }
 
-/* The outbox of the class is full, or all together are. */
+/* The outbox of the class is full, or the outboxes together are. */
 static HAK_NOINLINE void free_full_outbox(hak_tcache_t *tcache, unsigned sc) {
     hak_event_tick(tcache, false);
     hak_outbox_shrink(tcache, sc);
@@ -132,7 +132,7 @@ static HAK_NOINLINE void free_full_outbox(hak_tcache_t *tcache, unsigned sc) {
 
 HAK_INLINE void free_to_outbox(hak_tcache_t *tcache, hak_bin_side_t *side, uint32_t entry,
                                void *block) {
-    if (HAK_AUDIT) { /* other builds: when the outbox is flushed */
+    if (HAK_AUDIT) { /* other builds check when the outbox is flushed */
         hak_slab_check_freed(hak_slab_of(block), block);
     }
     hak_link_set(block, side->outbox.head);
@@ -147,7 +147,7 @@ HAK_INLINE void free_to_outbox(hak_tcache_t *tcache, hak_bin_side_t *side, uint3
 
 /* --- the dispatcher --------------------------------------------------------------------------- */
 
-/* By the entry, without a division. */
+/* The side of the entry's class, without a division. */
 HAK_INLINE hak_bin_side_t *side_of_entry(hak_tcache_t *tcache, uint32_t entry) {
     size_t bytes = (entry & HAK_KIND_MASK) * (sizeof(hak_bin_side_t) / HAK_KIND_PER_CLASS);
     return (hak_bin_side_t *)((char *)tcache->side + bytes);
@@ -177,7 +177,7 @@ HAK_INLINE void free_other(void *block, hak_tcache_t *tcache, uint32_t entry) {
     }
 }
 
-/* For a slab of another owner nothing is read that other threads write to, except the block. */
+/* Reads nothing that other threads write to, except the block, if another owner has the slab. */
 void hak_slow_free(void *block, hak_tcache_t *tcache, int64_t bin_offset_from_end,
                    uintptr_t index) {
     uint32_t entry = hak_tcache_entry(tcache, bin_offset_from_end);
@@ -213,8 +213,8 @@ void hak_slow_free(void *block, hak_tcache_t *tcache, int64_t bin_offset_from_en
 
 /* --- with a size ------------------------------------------------------------------------------ */
 
-/* A block that realloc left in place has another size than its class, too. When memory was out,
- * realloc left any block that was to shrink. */
+/* A block that realloc left in place may have the size of another class, too. When memory was out,
+ * realloc left even blocks that were to shrink. */
 static bool is_size(const hak_sc_info_t *info, uint32_t entry, size_t align, size_t size) {
     size_t usable = hak_sc_usable(info);
     if (size >= info->keep_from || size > usable / 2 || hak_load_relaxed(&hak_resize_has_kept)) {
@@ -231,7 +231,7 @@ void hak_slow_free_sized(void *block, size_t align, size_t size, uintptr_t index
         is_right = is_size(hak_sc_info_of_entry(entry), entry, align, size);
     } else if (kind == HAK_KIND_LARGE || kind == HAK_KIND_HUGE) {
         size_t bytes = hak_large_usable(block, entry);
-        is_right = bytes == 0 || size <= bytes; /* 0: inside a block, which is fatal below */
+        is_right = bytes == 0 || size <= bytes; /* 0: inside a block, fatal below */
     }
     if (HAK_UNLIKELY(!is_right) && hak_load_relaxed(&hak_knobs.sized_check)) {
         hak_fatal(HAK_FATAL_SIZE_MISMATCH, block, NULL);

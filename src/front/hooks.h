@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT
  *
- * What the front calls above it: two tables that higher ranks fill in at start, and the two
+ * Everything the front calls in higher ranks: tables that they fill in at start, and the two
  * up-calls of src/LAYERS. */
 #ifndef HAK_FRONT_HOOKS_H
 #define HAK_FRONT_HOOKS_H
 
 #include "base/check.h"
 
-/* The allocator behind ours, for pointers that are not ours and for force_libc. life/ fills it in;
- * all members may be NULL. `owns` tells whether it handed the pointer out. */
+/* The underlying allocator, for foreign pointers and for force_libc. life/ fills it in; any member
+ * may be NULL. `owns` tells whether a pointer is a block of it. */
 typedef struct hak_underlying_allocator {
     bool (*owns)(const void *block);
     void *(*malloc)(size_t bytes);
@@ -21,19 +21,19 @@ typedef struct hak_underlying_allocator {
 
 extern hak_underlying_allocator_t hak_underlying_allocator; /* [init] */
 
-/* What a bin is refilled for. */
+/* The request that a bin is refilled for. */
 struct hak_request {
     size_t bytes, align;
-    const void *frame; /* of the function that the program called, or that it left for by a jump */
+    const void *frame; /* of the function that the program called, or that it jumped to */
 };
 
-/* The sampled guard (guard/guard.h), which fills it in when the process starts; NULL before. */
+/* The sampled guard (guard/guard.h) fills it in when the process starts; NULL before. */
 typedef struct hak_guard_table {
-    /* The countdown of the tcache is over: a guarded block, or NULL: none this time. */
+    /* The tcache's countdown is over: returns a guarded block, or NULL for none. */
     void *(*sample)(hak_tcache_t *tcache, const hak_request_t *request);
-    /* Of an address whose entry is HAK_KIND_GUARD; fatal if no block in use begins there. */
+    /* Frees an address whose entry is HAK_KIND_GUARD; fatal if no block in use begins there. */
     void (*free)(void *block);
-    /* The same; its size, at least 1. `kind` is what it is fatal as. */
+    /* The usable size of such a block, at least 1; else fatal as `kind`. */
     size_t (*usable)(const void *block, hak_fatal_kind_t kind);
 } HAK_SEALED hak_guard_table_t;
 

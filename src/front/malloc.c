@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Cold exits of malloc, calloc and aligned allocation: which tcache serves a request, or which
- * allocator if there is none. A request uses the thread's own tcache, else the fallback tcache
- * under its lock; with force_libc, the underlying allocator. */
+ * Cold exits of malloc, calloc and aligned allocation. A request uses the thread's own tcache, else
+ * the fallback tcache under its lock; with force_libc, the underlying allocator. */
 #include "base/knobs.h"
 #include "front/fast.h"
 #include "front/find_free.h"
@@ -40,8 +39,8 @@ static void *malloc_result(void *block) {
 
 /* --- blocks of slabs -------------------------------------------------------------------------- */
 
-/* The hit path refused the first block of a bin: fatal, unless the program wrote to the block what
- * looks like a mark. */
+/* The hit path refused the first block of a bin. Fatal, unless the program wrote HAK_LINK_MARK
+ * there. */
 static HAK_COLD void check_refused(void *block) {
     if (!hak_link_is_tagged(hak_link_word(block))) {
         hak_fatal(HAK_FATAL_CORRUPT_LINK, block, NULL);
@@ -68,8 +67,8 @@ static HAK_COLD void *take_from_fallback(unsigned sc, const hak_request_t *reque
     return block;
 }
 
-/* Inlined into the function that the program called, or that its call ended in by jumps: that
- * frame leads to the program's code (guard/stack.c). */
+/* Inlined into the function that the program called or that a chain of jumps led to: that frame's
+ * return address is the program's code (guard/stack.c). */
 HAK_INLINE void *malloc_small(unsigned sc, size_t align, size_t size) {
     hak_request_t request = {.bytes = size, .align = align, .frame = HAK_FRAME()};
     hak_tcache_t *tcache = own_tcache();
@@ -93,7 +92,7 @@ static hak_large_result_t malloc_large(size_t size, size_t align) {
     hak_large_result_t result = {0};
     hak_tcache_t *tcache = own_tcache();
     if (HAK_UNLIKELY(size > HAK_SLOW_MOST_BYTES || align > HAK_SLOW_MOST_BYTES)) {
-        return result; /* reclaiming memory cannot help */
+        return result; /* no reclaim can help */
     }
     if (tcache != NULL) {
         hak_single_writer_add(&tcache->counters.large_alloc, 1);
@@ -143,7 +142,7 @@ void *hak_slow_aligned(size_t align, size_t size) {
         return malloc_result(malloc_large(size, align).block);
     }
     void *block = malloc_small(sc, align, size);
-    if (hak_tag_is_left_out(align) && hak_tag_of(block) != 0) { /* a watched block has none */
+    if (hak_tag_is_left_out(align) && hak_tag_of(block) != 0) { /* guarded blocks have no tag */
         block = hak_tag_take(block, hak_sc_info[sc].bytes);
     }
     return malloc_result(block);

@@ -1,34 +1,34 @@
 /* SPDX-License-Identifier: MIT
  *
- * Hardened builds: free of small blocks, out of line. A freed block is looked at and cleared, and
- * waits, for an older one of its class, chosen at random, that goes to the bin in its place: when a
- * block is used again cannot be foreseen, and is seldom soon. To the rest of the core a block that
- * waits is in use; it has the tag of a free one. Not used by other builds. */
+ * Hardened builds: free of small blocks, out of line. A freed block is checked, cleared, and put
+ * into the quarantine in place of an older block of its class, chosen at random, which goes to the
+ * bin: the reuse of a block is unpredictable, and seldom soon. The rest of the core counts a block
+ * in quarantine as in use; it has the free marker. */
 #include "front/fast.h"
 #include "front/find_free.h"
 #include "front/flush.h"
 #include "os/os.h"
 
 enum {
-    QUARANTINE_SLOTS = 32,                 /* of each class at most */
-    QUARANTINE_TIMES = 8,                  /* as many bytes as a bin at first; a slot at least */
-    SHUFFLE_WINDOW = 16,                   /* a block leaves it at random */
-    SHUFFLE_MOST = 4096 / HAK_BLOCK_ALIGN, /* of a list: as many as are carved at a time */
+    QUARANTINE_SLOTS = 32, /* of each class at most */
+    QUARANTINE_TIMES = 8,  /* bytes: so many times those of an initial bin; a slot at least */
+    SHUFFLE_WINDOW = 16,   /* blocks; one leaves at random */
+    SHUFFLE_MOST = 4096 / HAK_BLOCK_ALIGN, /* blocks of a list: as many as are carved at a time */
 };
 
 typedef struct hak_quarantine {
     uint64_t random;             /* [thread] state of the generator; not 0 */
     uint8_t slots[HAK_SC_COUNT]; /* [thread] used, of each class */
-    uint8_t next[HAK_SC_COUNT];  /* [thread] the slot whose block leaves next: being fetched */
+    uint8_t next[HAK_SC_COUNT];  /* [thread] slot whose block leaves next, prefetched */
     void *slot[HAK_SC_COUNT][QUARANTINE_SLOTS]; /* [thread] read by statistics */
 } hak_quarantine_t;
 
-/* Below `bound`. */
+/* A random number below `bound`. */
 HAK_INLINE uint32_t quarantine_random(hak_quarantine_t *quarantine, uint32_t bound) {
     return (uint32_t)((hak_random_next(&quarantine->random) >> 32) * bound >> 32);
 }
 
-/* With few threads 8 KiB a class. */
+/* 8 KiB a class in a process of few threads. */
 static uint8_t quarantine_slots(const hak_tcache_t *tcache, size_t bytes) {
     size_t slots = (size_t)tcache->initial_bytes * QUARANTINE_TIMES / bytes;
     return slots == 0 ? 1 : slots < QUARANTINE_SLOTS ? (uint8_t)slots : QUARANTINE_SLOTS;
@@ -48,7 +48,7 @@ void hak_quarantine_attach(hak_tcache_t *tcache) {
     }
 }
 
-/* Takes what waits in a slot; NULL: nothing. */
+/* Exchanges the block in a slot; NULL: the slot was empty. */
 HAK_INLINE void *held_take(void **slot, void *instead) {
     void *block = *slot;
     hak_single_writer_store(slot, instead);
@@ -83,7 +83,7 @@ void hak_quarantine_flush(hak_tcache_t *tcache) {
     }
 }
 
-/* Each block takes a random place in a window, and what had it comes next. */
+/* Each block takes a random place in a window; the block that it displaces comes next. */
 hak_blocks_t hak_quarantine_shuffle(hak_tcache_t *tcache, hak_blocks_t blocks) {
     void *window[SHUFFLE_WINDOW] = {0};
     uintptr_t first_link;
@@ -111,13 +111,13 @@ hak_blocks_t hak_quarantine_shuffle(hak_tcache_t *tcache, hak_blocks_t blocks) {
 
 /* --- free ------------------------------------------------------------------------------------- */
 
-/* No canary: nor has a block that is free, or was never handed out. */
+/* The canary is gone. A free block, or one never handed out, has none either. */
 static HAK_COLD HAK_NORETURN void block_damaged(const void *block) {
     hak_slab_check_freed(hak_slab_of(block), block);
     hak_fatal(hak_find_free_block(block) ? HAK_FATAL_DOUBLE_FREE : HAK_FATAL_OVERFLOW, block, NULL);
 }
 
-/* Out of the quarantine comes another block of the class, or none: NULL. */
+/* Exchanges the block for another of its class; NULL: the slot was empty. */
 HAK_INLINE void *quarantine_swap(hak_tcache_t *tcache, unsigned sc, void *block) {
     hak_quarantine_t *quarantine = tcache->quarantine;
     void **slot = quarantine->slot[sc];
@@ -128,7 +128,7 @@ HAK_INLINE void *quarantine_swap(hak_tcache_t *tcache, unsigned sc, void *block)
     return block;
 }
 
-/* The slab's record, which as a rule is in no cache, is not looked at. */
+/* Does not read the slab's record, which is rarely cached. */
 void hak_quarantine_free(void *block, hak_tcache_t *tcache, int64_t bin_offset_from_end,
                          uintptr_t index) {
     uint32_t entry = hak_tcache_entry(tcache, bin_offset_from_end);
@@ -157,7 +157,7 @@ void hak_quarantine_free(void *block, hak_tcache_t *tcache, int64_t bin_offset_f
     }
     if (!hak_offset_is_own(bin_offset_from_end) ||
         !hak_bin_push(hak_bin_at(tcache->bin + HAK_SC_COUNT, bin_offset_from_end), block)) {
-        hak_link_clear(block); /* the slow paths take it as freed just now */
+        hak_link_clear(block); /* slow paths expect a block in use */
         hak_slow_free(block, tcache, bin_offset_from_end, index);
     }
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Hardened builds: freed small blocks are held back before they may be handed out again. */
+ * Hardened builds: a freed small block is held back before it is handed out again. */
 #ifndef HAK_FRONT_QUARANTINE_H
 #define HAK_FRONT_QUARANTINE_H
 
@@ -8,14 +8,14 @@
 
 /* Gives the tcache a quarantine, and new random numbers. */
 void hak_quarantine_attach(hak_tcache_t *tcache);
-/* Flushes it. */
+/* Flushes the quarantine. */
 void hak_quarantine_flush(hak_tcache_t *tcache);
-/* The blocks in it; of other threads a hint. */
+/* Blocks in the quarantine; a hint for other threads' tcaches. */
 uint32_t hak_quarantine_count(const hak_tcache_t *tcache, unsigned sc);
-/* A list for a bin with its first blocks in random order. */
+/* Puts the first blocks of a list into random order. */
 hak_blocks_t hak_quarantine_shuffle(hak_tcache_t *tcache, hak_blocks_t blocks);
 
-/* Comes before hak_slow_free, for every free. */
+/* Every free of hardened builds; calls hak_slow_free for the rest. */
 HAK_NOINLINE void hak_quarantine_free(void *block, hak_tcache_t *tcache,
                                       int64_t bin_offset_from_end, uintptr_t index);
 

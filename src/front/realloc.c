@@ -10,13 +10,13 @@
 #include <string.h>
 
 enum {
-    RESIZE_SLACK_FROM = 1024,          /* blocks from this on grow by a quarter at least */
-    RESIZE_COUNTED_BYTES = 128u << 10, /* copies above this are counted: pages should have moved */
+    RESIZE_SLACK_FROM = 1024,          /* blocks from this on grow by at least a quarter */
+    RESIZE_COUNTED_BYTES = 128u << 10, /* larger copies are counted: pages should have moved */
 };
 
 bool hak_resize_has_kept;
 
-/* Size of one of our blocks by its entry; 0: not one of ours. Interior addresses are fatal. */
+/* Usable size of a block by its entry; 0: not ours. Interior addresses are fatal. */
 static size_t own_usable(const void *block, uint32_t entry, hak_fatal_kind_t kind) {
     uint32_t low = entry & HAK_KIND_MASK;
     size_t bytes = 0;
@@ -58,15 +58,15 @@ size_t hak_good_bytes(size_t size) {
     return size > PTRDIFF_MAX - HAK_UNIT_BYTES ? 0 : hak_align_up(size, HAK_UNIT_BYTES);
 }
 
-/* What to ask for so that a block that grows in small steps is copied less often. Small blocks, of
- * which there may be very many, get what was asked for (docs/experiments/0011-realloc-small.md). */
+/* The size to request, so that a block that grows in small steps is copied less often. Small
+ * blocks, as they may be very many, get the exact size (docs/experiments/0011-realloc-small.md). */
 HAK_INLINE size_t with_slack(size_t usable, size_t size) {
     size_t ample = usable + usable / 4;
     bool may = usable >= RESIZE_SLACK_FROM && usable < size && ample <= HAK_SC_MAX_BYTES;
     return may && size < ample ? ample : size;
 }
 
-/* There is no memory for what was asked; without the slack there may be. */
+/* Memory is out; without the slack it may suffice. */
 static HAK_COLD void *resize_scarce(size_t asked, size_t size, int saved) {
     void *fresh = asked > size ? hak_fast_malloc(size) : NULL;
     if (fresh != NULL) {
@@ -80,19 +80,19 @@ static HAK_COLD void *resize_failed(void *block, size_t usable, size_t size, int
         return NULL;
     }
     hak_store_relaxed(&hak_resize_has_kept, true);
-    errno = saved; /* shrinking cannot fail: the block stays as it is */
+    errno = saved; /* a shrink cannot fail: the block stays as it is */
     return block;
 }
 
 HAK_INLINE void *resize_by_copy(void *block, size_t usable, size_t size) {
     size_t ample = with_slack(usable, size);
-    int saved = size <= usable || ample != size ? errno : 0; /* where a failure may be none */
+    int saved = size <= usable || ample != size ? errno : 0; /* a failed malloc may be no failure */
     void *fresh = hak_fast_malloc(ample);
     if (HAK_UNLIKELY(fresh == NULL) && (fresh = resize_scarce(ample, size, saved)) == NULL) {
         return resize_failed(block, usable, size, saved);
     }
     size_t kept = usable < size ? usable : size;
-    __asm__("" : "+r"(kept)); /* knowing its range, gcc would copy by slow string instructions */
+    __asm__("" : "+r"(kept)); /* hides its range: gcc would copy by slow string instructions */
     memcpy(fresh, block, kept);
     hak_fast_free(block);
     return fresh;
@@ -111,7 +111,7 @@ static HAK_NOINLINE void *resize_other(void *block, uint32_t entry, size_t size)
         return resize_foreign(block, size);
     }
     if (HAK_UNLIKELY(size > HAK_SLOW_MOST_BYTES)) {
-        return NULL; /* no use giving caches back for it */
+        return NULL; /* reclaim cannot help */
     }
     bool is_guarded = (entry & HAK_KIND_MASK) == HAK_KIND_GUARD;
     void *moved = is_guarded ? NULL : hak_large_resize(block, entry, size);
@@ -144,7 +144,7 @@ void *hak_resize(void *block, size_t size) {
         }
         size_t least = info->keep_from;
         if (size - least <= hak_sc_usable(info) - least) {
-            return block; /* what the program wrote looks like a tag */
+            return block; /* the program wrote a word like a free block's */
         }
     }
     return resize_by_copy(block, hak_sc_usable(info), size);

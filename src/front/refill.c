@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * An empty bin is filled: from the outbox, else from the slabs; when memory is out, from what is
- * cached anywhere in the process. */
+ * Fills an empty bin: from the outbox, else from the slabs; when memory is out, after reclaim. */
 #include "base/knobs.h"
 #include "front/budget.h"
 #include "front/event.h"
@@ -10,8 +9,7 @@
 #include "front/quarantine.h"
 #include "front/slow.h"
 
-/* The bin grows when it overflowed since the last refill: such a load goes up and down by more
- * than the bin holds. */
+/* A bin that overflowed since the last refill doubles: the load's amplitude exceeds it. */
 static void bin_adapt(hak_tcache_t *tcache, unsigned sc) {
     hak_bin_side_t *side = &tcache->side[sc];
     if (side->overflowed) {
@@ -24,9 +22,8 @@ static void bin_adapt(hak_tcache_t *tcache, unsigned sc) {
 
 enum { REFILL_BYTES = 4096 }; /* one OS page */
 
-/* Half of what the bin holds; also of a small bin more each time, until it is a page's worth. A
- * thread that uses little of a class shall not take, and keep, much of it. One block is handed out,
- * the bin holds the rest. */
+/* Half of the capacity, or `want` if that is more, which doubles per refill up to an OS page of
+ * blocks: a thread that uses little of a class shall not keep much of it. */
 static uint32_t refill_want(hak_tcache_t *tcache, unsigned sc) {
     const hak_bin_side_t *side = &tcache->side[sc];
     uint32_t half = (uint32_t)side->capacity / 2;
@@ -68,10 +65,10 @@ static void receive(hak_owner_t *home) {
     }
 }
 
-/* Blocks of others that were freed here come first: they are in the processor's cache. */
+/* Prefers the outbox: blocks that were freed here are in the CPU's cache. */
 static hak_blocks_t refill_find(hak_tcache_t *tcache, unsigned sc) {
     if (tcache->side[sc].outbox.count != 0) {
-        receive(tcache->home); /* a thread that lives on these must not forget its own */
+        receive(tcache->home); /* remote frees must not pile up meanwhile */
         hak_blocks_t blocks = hak_outbox_recycle(tcache, sc);
         if (blocks.count != 0) {
             return blocks;
@@ -85,8 +82,8 @@ static HAK_COLD void *refill_sample(hak_tcache_t *tcache, const hak_request_t *r
     return hak_guard_table.sample != NULL ? hak_guard_table.sample(tcache, request) : NULL;
 }
 
-/* A guarded block in place of the first one, which stays in the bin (TCACHE-3); NULL: not now, or
- * the bin has no room: then before the next refill. */
+/* A guarded block in place of the first one, which stays in the bin (TCACHE-3). NULL: none is due,
+ * or the bin is full: before the next refill then. */
 static HAK_COLD void *refill_guarded(hak_tcache_t *tcache, unsigned sc, void *first,
                                      const hak_request_t *request) {
     hak_bin_t *bin = &tcache->bin[sc];
@@ -98,7 +95,7 @@ static HAK_COLD void *refill_guarded(hak_tcache_t *tcache, unsigned sc, void *fi
     return block;
 }
 
-/* The list is longer than the bin may hold: its newest blocks leave, and the bin wants fewer. */
+/* The list exceeds the bin's bound: flushes its newest blocks, and lowers `want`. */
 static HAK_COLD hak_blocks_t refill_bound(hak_tcache_t *tcache, unsigned sc, hak_blocks_t blocks,
                                           uint32_t most) {
     hak_bin_side_t *side = &tcache->side[sc];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Creation, flush and handing on of tcaches. */
+ * Creation, attachment, flush and reuse of tcaches. */
 #include "front/fast.h"
 
 #include "base/knobs.h"
@@ -16,13 +16,13 @@ HAK_TLS uintptr_t hak_tcache_offset;
 HAK_LOCKED_STATE hak_tcache_t *hak_all_tcaches;    /* [atomic] newest first; never shrinks */
 HAK_LOCKED_STATE uint32_t hak_tcache_count;        /* [lock REGISTRY] */
 HAK_LOCKED_STATE hak_tcache_t *hak_unused_tcaches; /* [lock REGISTRY] newest first */
-HAK_LOCKED_STATE uint32_t hak_tcache_search_count; /* [lock REGISTRY] as many: look for lost ones */
+HAK_LOCKED_STATE uint32_t hak_tcache_search_count; /* [lock REGISTRY] tcaches at the next search */
 HAK_LOCKED_STATE HAK_LARGE_STATE(3) hak_tcache_t hak_tcache_fallback; /* [lock FALLBACK] */
 
 enum {
     BIN_INITIAL_MAX_BLOCKS = 16,
-    /* Classes up to these parts of the square of its bytes begin with two blocks, or with one: up
-     * to 8 KiB and 64 KiB with few threads, 128 bytes and 1 KiB with many. */
+    /* Classes up to (bytes of a bin)^2 / this begin with two blocks, or with one: up to 8 KiB and
+     * 64 KiB with few threads, 128 bytes and 1 KiB with many. */
     BIN_TWO_BLOCKS = 128,
     BIN_ONE_BLOCK = 16,
 };
@@ -69,7 +69,7 @@ static void tcache_set_home(hak_tcache_t *tcache, hak_owner_t *home) {
     tcache->own_entry_end = (int64_t)(int32_t)home->tag + HAK_SC_PLACES;
 }
 
-/* Of bins that are empty. */
+/* Resets bins that are empty. */
 static void bins_reset(hak_tcache_t *tcache, uint32_t initial_bytes) {
     hak_budget_return(tcache);
     tcache->initial_bytes = (uint16_t)initial_bytes;
@@ -91,13 +91,13 @@ static hak_tcache_t *tcache_create(void) {
     return tcache;
 }
 
-/* An attached tcache of which the calling thread has lost sight, found by the place of its TLS,
- * which no other living thread has. The main thread's TLS is set up afresh after relocation, when
- * code in IFUNC resolvers may have allocated already. And a thread whose first use was in the last
- * round of its destructors has ended without its exit hook: a later one whose TLS is at the same
- * place takes over what it had. IDs would not tell: in the child of a bare clone() in a new PID
- * namespace a thread may have the ID the parent had. A search that finds nothing is not repeated
- * before the tcaches are a quarter more: about five steps for each tcache there will be. */
+/* Finds an attached tcache that the calling thread has lost, by the address of its TLS word, which
+ * no other living thread has. The main thread's TLS is set up afresh after relocation, when IFUNC
+ * resolvers may have allocated. A thread whose first use was in the last round of its destructors
+ * ends without its exit hook; a later thread with TLS at the same address takes its tcache. IDs
+ * would not do: the child of a bare clone() in a new PID namespace may reuse an ID of the parent's.
+ * A search that finds nothing is not repeated before the tcaches are a quarter more: about five
+ * steps per tcache in all. */
 static hak_tcache_t *tcache_lost(void) {
     hak_tcache_t *found = NULL;
     hak_lock_acquire(HAK_LOCK_REGISTRY);
@@ -142,10 +142,10 @@ hak_tcache_t *hak_tcache_attach(void) {
     if (HAK_HARDEN) {
         hak_quarantine_attach(tcache);
     }
-    hak_lock_acquire(HAK_LOCK_REGISTRY); /* from here on searches look into it */
+    hak_lock_acquire(HAK_LOCK_REGISTRY); /* from here on searches read it */
     tcache->thread_id = thread_id;
     tcache->thread = &hak_tcache_offset;
-    tcache->event_step = 0; /* of another thread, which may have ended in the middle of things */
+    tcache->event_step = 0; /* of an earlier thread, which may have ended inside an operation */
     tcache->is_refilling = false;
     tcache->is_attached = true;
     hak_lock_release(HAK_LOCK_REGISTRY);
@@ -170,7 +170,7 @@ void hak_tcache_detach(hak_tcache_t *tcache) {
 hak_owner_t *hak_tcache_lock_home(hak_tcache_t *tcache) {
     hak_owner_t *owner = hak_owner_lock(tcache->home);
     if (HAK_UNLIKELY(owner != tcache->home)) {
-        if (tcache != &hak_tcache_fallback) { /* no thread, so no user of its home */
+        if (tcache != &hak_tcache_fallback) { /* the fallback is no user of its home */
             hak_owner_move(tcache->home, owner);
         }
         tcache_set_home(tcache, owner);
@@ -182,7 +182,7 @@ static void bin_flush(hak_tcache_t *tcache, unsigned sc) {
     hak_bin_t *bin = &tcache->bin[sc];
     hak_bin_side_t *side = &tcache->side[sc];
     if (HAK_UNLIKELY(bin->slots_left > side->total)) {
-        hak_fatal(HAK_FATAL_DOUBLE_FREE, bin->head, NULL); /* it gave more than it got */
+        hak_fatal(HAK_FATAL_DOUBLE_FREE, bin->head, NULL); /* more blocks came out than went in */
     }
     hak_blocks_t blocks = {.head = bin->head, .count = (uint32_t)(side->total - bin->slots_left)};
     hak_store_hot(&bin->head, NULL);
@@ -217,7 +217,7 @@ void hak_tcache_fallback_unlock(void) {
     hak_lock_release(HAK_LOCK_FALLBACK);
 }
 
-/* Bins are written by the hit paths. */
+/* The thread's hit paths write the bins meanwhile. */
 HAK_UNORDERED void hak_tcache_look(const hak_tcache_t *tcache, hak_tcache_view_t *view) {
     const volatile hak_tcache_t *now = tcache;
     view->tag = now->tag;
@@ -241,9 +241,9 @@ void hak_tcache_visit(bool (*visit)(hak_tcache_t *, void *), void *context) {
     hak_lock_release(HAK_LOCK_REGISTRY);
 }
 
-/* Bins and outboxes of other threads may have been caught in the middle of a change, so nothing of
- * them is read: blocks in them are lost to the child. Owners were at rest; only their queues are
- * made anew from the slabs themselves, which puts right what was under way (SLAB-7). */
+/* Other threads' bins and outboxes may be in the middle of a change, so they are not read: their
+ * blocks are lost to the child. Owners were at rest; their queues are rebuilt from the slabs, which
+ * completes pushes in progress (SLAB-7). */
 void hak_tcache_after_fork(bool is_clean) {
     if (is_clean) {
         hak_span_after_fork();
@@ -254,10 +254,10 @@ void hak_tcache_after_fork(bool is_clean) {
         self->thread_id = hak_os_thread_id();
     }
     if (HAK_HARDEN && has_self && self->quarantine != NULL) {
-        hak_quarantine_attach(self); /* the parent's random numbers are known to it */
+        hak_quarantine_attach(self); /* the parent knows its own random numbers */
     }
     if (hak_tcache_count <= has_self && hak_load_relaxed(&hak_counters.guest_use) == 0) {
-        return; /* there never was another thread to leave anything undone */
+        return; /* there was never another thread */
     }
     for (hak_tcache_t *t = hak_all_tcaches; t != NULL; t = t->next) {
         if (t != self && t->is_attached) {

@@ -6,32 +6,33 @@
  *   bin            { head, slots_left, size_reciprocal }   16 bytes, four to a cache line
  *
  * The thread finds it through one TLS word, an offset from the zero leaf. While the word is 0 the
- * thread has no tcache and sees that leaf itself instead (MAP-4): every bin is empty and no
- * page-map entry is its own, so both malloc and free leave through their cold exits, and write
- * nothing. There is no "initialised?" test.
+ * thread has no tcache and sees that leaf instead (MAP-4): every bin is empty and no page-map entry
+ * is its own, so malloc and free leave by their cold exits, and write nothing. There is no
+ * "initialised?" test.
  *
  * Invariants:
  *   TCACHE-1  Only the thread whose TLS word leads to a tcache touches it, except the fields tagged
  *             otherwise. The fallback tcache belongs to the holder of HAK_LOCK_FALLBACK.
- *   TCACHE-2  The blocks of a bin are of its class and belong to slabs, of the tcache's home or of
- *             others: out of its outbox, from an earlier home, or adopted since. It ends in NULL.
+ *   TCACHE-2  The blocks of a bin are of its class. Their slabs belong to the home or to other
+ *             owners: blocks came from its outbox, from an earlier home, or their slab was adopted.
+ *             The list ends in NULL.
  *   TCACHE-3  bin.slots_left + blocks in the bin == side.total. slots_left is the number of frees
  *             until the bin overflows; after a refill at least half the capacity, less a sampled
- *             block. So the bin may exceed its capacity, by at most what a slab or an outbox gives.
- *             The total is at most bin_max_blocks at the time of the refill or the overflow. After
- *             a push that failed slots_left is negative until hak_slow_free.
- *   TCACHE-4  An outbox has exactly `count` blocks of its class; the list ends in NULL. A list that
- *             is longer or shorter than counted, here or in a bin: a block was freed twice, or was
- *             written to after it was freed.
+ *             block. So a bin may exceed its capacity by the blocks of a slab's list or of an
+ *             outbox. The total is at most bin_max_blocks at the time of the refill or the
+ *             overflow. After a failed push slots_left is negative until hak_slow_free.
+ *   TCACHE-4  An outbox has exactly `count` blocks of its class; the list ends in NULL. If a list
+ *             here or in a bin is longer or shorter than counted, a block was freed twice, or was
+ *             written to after its free.
  *   TCACHE-5  outbox_bytes is the sum over all outboxes.
- *   TCACHE-6  own_entry_end is the page-map entry that a class after the last one would have. So
- *             the entry of an own slab minus this is the offset of its bin from the end of the
- *             bins: -100, -98, ... -2. No other entry gives any of -100 to -1: owner ids are 256
- *             apart. In the empty tcache it is 0, so every offset is the entry itself, and never
- *             one of those: no entry has 0xffffff above its class or kind, because there are far
- *             fewer owners and huge records (asserted in large/huge.c).
- *   TCACHE-7  drawn is what the bins have grown by: for each class what hak_bin_charge says, in
- *             bytes. hak_budget_drawn is the sum of all. */
+ *   TCACHE-6  own_entry_end is the page-map entry of a class after the last one. The entry of an
+ *             own slab minus this is the offset of its bin from the end of the bins: -100, -98, ...
+ *             -2. No other entry gives any of -100 to -1, as owner ids are 256 apart. In the empty
+ *             tcache it is 0, so every offset is the entry itself, and never one of those: no entry
+ *             has 0xffffff above its class or kind, because there are far fewer owners and huge
+ *             records (asserted in large/huge.c).
+ *   TCACHE-7  drawn is the growth of the bins: the sum of hak_bin_charge over all classes, in
+ *             bytes. hak_budget_drawn is the sum over all tcaches. */
 #ifndef HAK_FRONT_TCACHE_H
 #define HAK_FRONT_TCACHE_H
 
@@ -41,18 +42,18 @@
 typedef struct hak_bin {
     void *head;               /* [thread] LIFO of free blocks */
     int32_t slots_left;       /* [thread] TCACHE-3; 0 in the empty tcache */
-    uint32_t size_reciprocal; /* [thread] hak_sc_factor of the class; here free has it at hand */
+    uint32_t size_reciprocal; /* [thread] hak_sc_factor of the class, close at hand for free */
 } hak_bin_t;
 
-/* The side of a bin that only slow paths look at. */
+/* The part of a bin that only slow paths use. */
 typedef struct hak_bin_side {
-    hak_blocks_t outbox;       /* [thread] blocks of owners other than home, freed here */
-    int32_t outbox_slots_left; /* [thread] blocks it takes until it is flushed */
-    int32_t total;             /* [thread] TCACHE-3 */
-    int32_t capacity;          /* [thread] room of an empty bin; adapts */
-    uint16_t want;             /* [thread] blocks a refill asks for if half the capacity is less */
-    bool overflowed;           /* [thread] since the last refill */
-    uint8_t idle; /* [thread] looks (hak_budget_shrink_idle) since the last refill or overflow */
+    hak_blocks_t outbox;         /* [thread] blocks of owners other than home, freed here */
+    int32_t outbox_slots_left;   /* [thread] blocks it takes until it is flushed */
+    int32_t total;               /* [thread] TCACHE-3 */
+    int32_t capacity;            /* [thread] blocks an empty bin takes; adapts */
+    uint16_t want;               /* [thread] least blocks a refill asks for */
+    bool overflowed;             /* [thread] since the last refill */
+    uint8_t idle;                /* [thread] shrink events since the last refill or overflow */
     hak_bin_counters_t counters; /* [thread] */
 } hak_bin_side_t;
 
@@ -62,21 +63,21 @@ struct hak_tcache {
     uint32_t tag;                                 /* [thread] home->tag; read by statistics */
     uint32_t ticks;                               /* [thread] slow-path events, front/event.h */
     uint32_t event_step;                          /* [thread] step of time of the last own events */
-    uint32_t thread_id;                           /* [lock REGISTRY] of the thread that has it */
-    const void *thread;             /* [lock REGISTRY] where its TLS is, and no other's */
-    bool is_attached;               /* [lock REGISTRY] some live thread has it */
-    bool is_refilling;              /* [thread] events of now are an allocation's */
+    uint32_t thread_id;                           /* [lock REGISTRY] of its thread */
+    const void *thread;             /* [lock REGISTRY] address of its thread's TLS word */
+    bool is_attached;               /* [lock REGISTRY] a live thread has it */
+    bool is_refilling;              /* [thread] events run inside an allocation */
     uint8_t outbox_cursor;          /* [thread] class whose outbox is emptied next */
     uint32_t outbox_bytes;          /* [thread] TCACHE-5 */
     hak_owner_t *home;              /* [thread] refills come from its slabs */
     hak_tcache_t *next;             /* [const] list of all tcaches */
-    hak_tcache_t *next_unused;      /* [lock REGISTRY] list of those without a thread */
+    hak_tcache_t *next_unused;      /* [lock REGISTRY] list of tcaches without a thread */
     hak_thread_counters_t counters; /* [thread] */
     uint32_t drawn;                 /* [thread] TCACHE-7 */
     uint16_t initial_bytes;         /* [thread] of a bin at first */
-    uint8_t shrink_cursor;          /* [thread] class that is looked at next */
-    int64_t guard_left;             /* [thread] blocks of refills until guard/ is asked, if > 0 */
-    uint64_t guard_random;          /* [thread] state of its generator; 0: not begun */
+    uint8_t shrink_cursor;          /* [thread] class to visit next */
+    int64_t guard_left;    /* [thread] blocks of refills until a guarded one is due, if > 0 */
+    uint64_t guard_random; /* [thread] state of its generator; 0: none yet */
     HAK_LINE_ALIGNED hak_bin_side_t side[HAK_SC_COUNT];
     struct hak_quarantine *quarantine; /* [const] hardened builds; NULL: metadata was out */
 };
@@ -88,7 +89,7 @@ _Static_assert(sizeof(hak_bin_side_t) == HAK_LINE_BYTES, "a slow path touches on
 /* Offset of the tcache from the zero leaf; 0 while the thread has none. */
 extern HAK_TLS uintptr_t hak_tcache_offset;
 
-/* The page-map entry behind an offset (TCACHE-6), in any tcache. */
+/* The page-map entry of an offset (TCACHE-6), in any tcache. */
 HAK_INLINE uint32_t hak_tcache_entry(const hak_tcache_t *tcache, int64_t bin_offset_from_end) {
     return (uint32_t)(bin_offset_from_end + tcache->own_entry_end);
 }
@@ -97,27 +98,26 @@ HAK_INLINE bool hak_tcache_is_empty(const hak_tcache_t *tcache) {
     return (const void *)tcache == (const void *)&hak_pagemap.zero;
 }
 
-/* Gives the calling thread a tcache: one that was attached with its TLS at the same bin_offset, an
- * unused one or a new one. NULL when metadata memory is out. Wiring (exit hook) is up to life/. */
+/* Gives the calling thread a tcache: a lost one of its own, an unused or a new one. NULL when
+ * metadata memory is out. life/ arranges the exit hook. */
 hak_tcache_t *hak_tcache_attach(void);
 
-/* Empties bins and outbox. The thread has no tcache afterwards. */
+/* Empties bins and outboxes, and leaves the thread without a tcache. */
 void hak_tcache_detach(hak_tcache_t *tcache);
 
-/* Takes the lock of the home, or finds the tcache another home; hak_owner_unlock what it returns.
- */
+/* Locks the home, or an owner that becomes the home; returns it. Release it by hak_owner_unlock. */
 hak_owner_t *hak_tcache_lock_home(hak_tcache_t *tcache);
 
-/* Gives every cached block back to its slab, or to its owner. */
+/* Flushes every cached block. */
 void hak_tcache_flush(hak_tcache_t *tcache);
 
-/* The tcache of threads that have none (after their exit hook, or metadata ran out). Between the
- * two calls the caller holds HAK_LOCK_FALLBACK. */
+/* The tcache of threads that have none (past their exit hook, or metadata ran out). The caller
+ * holds HAK_LOCK_FALLBACK between the two calls. */
 extern hak_tcache_t hak_tcache_fallback; /* [lock FALLBACK] */
 hak_tcache_t *hak_tcache_fallback_lock(void);
 void hak_tcache_fallback_unlock(void);
 
-/* The blocks that a tcache holds. Any thread may look: an estimate while the tcache's own works. */
+/* The blocks that a tcache holds, for any thread: an estimate while its own thread works. */
 typedef struct hak_tcache_view {
     uint32_t tag, drawn, event_step;
     uint32_t cached[HAK_SC_COUNT], outbox[HAK_SC_COUNT], quarantine[HAK_SC_COUNT];
@@ -131,19 +131,19 @@ HAK_INLINE bool hak_tcache_is_left(const hak_tcache_t *tcache) {
 /* Calls visit for every tcache until it returns false, HAK_LOCK_REGISTRY held. */
 void hak_tcache_visit(bool (*visit)(hak_tcache_t *tcache, void *context), void *context);
 
-/* In the child of a fork: every tcache but the caller's belongs to a thread that is gone. Unless it
- * is clean, the caller's structures are in the middle of a change. */
+/* In the child of a fork: every other tcache belongs to a thread that is gone. Unless `is_clean`,
+ * the caller's structures may be in the middle of a change. */
 HAK_COLD void hak_tcache_after_fork(bool is_clean);
 
-/* Capacity at first of a bin that may hold so many bytes then, and the most it may grow to. */
+/* Initial capacity of a bin that may hold `initial_bytes`, and the most it may grow to. */
 enum { HAK_BIN_INITIAL_BYTES = 1024 }; /* with few threads */
 int32_t hak_bin_initial_capacity(uint32_t initial_bytes, unsigned sc);
 int32_t hak_bin_max_capacity(unsigned sc);
-/* That of the tcache, now: not above the most. */
+/* The initial capacity now, within bin_max_blocks. */
 int32_t hak_bin_first_capacity(const hak_tcache_t *tcache, unsigned sc);
-/* What a bin may hold now: the option may have become less since. */
+/* The capacity now, within bin_max_blocks, which may have been lowered. */
 int32_t hak_bin_capacity(const hak_bin_side_t *side);
-/* What a refill of a bin of that first capacity asks for at first. */
+/* Blocks that the first refills of a bin with this initial capacity ask for. */
 HAK_INLINE uint32_t hak_bin_initial_want(int32_t capacity) {
     return capacity < 4 ? 1 : (uint32_t)capacity / 2;
 }

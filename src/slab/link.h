@@ -25,7 +25,7 @@
 
 enum {
     HAK_LINK_TAG = 0xa7f9,
-    HAK_LINK_BATCH_BIT = 0x1000, /* also set in a batch's last block, which leads to another batch */
+    HAK_LINK_BATCH_BIT = 0x1000, /* also set in a batch's last block: it leads to another batch */
     HAK_LINK_TAG_BITS = 16,
 };
 #define HAK_LINK_MARK 0xd1b70000u /* one instruction of aarch64 */
