@@ -47,7 +47,7 @@ void hak_huge_record_release(uint32_t index) {
     hak_huge_state.unused = index + 1;
 }
 
-/* Addresses that need many leaves of the page map, which stay: the kernel is asked first. */
+/* So many addresses need many page-map leaves, which stay: asks the kernel first. */
 static const size_t HUGE_VAST_BYTES = (size_t)16 << HAK_PAGEMAP_LEAF_LOG2;
 
 void *hak_huge_reserve(size_t bytes, ptrdiff_t shift) {
@@ -72,14 +72,14 @@ static bool huge_is_crowded(void) {
     return is_crowded;
 }
 
-/* The guard behind the block. None is made while mappings are short. */
+/* Makes the guard behind the block, unless mappings are short. */
 static void huge_guard(char *base, size_t bytes) {
     if (HAK_HARDEN && !huge_is_crowded()) {
         hak_os_conceal(base + bytes - HAK_HUGE_GUARD_BYTES, HAK_HUGE_GUARD_BYTES);
     }
 }
 
-/* The mapping is about to be used in another way. */
+/* Removes the guard before another use of the mapping. */
 static bool huge_unguard(char *base, size_t bytes) {
     return !HAK_HARDEN || hak_os_commit(base + bytes - HAK_HUGE_GUARD_BYTES, HAK_HUGE_GUARD_BYTES);
 }
@@ -109,13 +109,13 @@ bool hak_huge_register(char *base, size_t bytes, ptrdiff_t shift) {
     return true;
 }
 
-/* Unused memory goes back, and addresses for so many bytes; false: there was nothing. */
+/* Returns unused memory, and so many bytes of addresses; false: there was nothing. */
 static bool huge_reclaim(size_t bytes) {
     size_t addresses = hak_vacant_unmap(bytes);
     return hak_large_trim(0) + hak_span_purge(0) + addresses != 0;
 }
 
-/* A part of a vacant range, or a new mapping; with `shift` NULL always that. */
+/* A part of a vacant range, or a new mapping; always new if `shift` is NULL. */
 static char *huge_vacant_or_map(size_t bytes, size_t align, ptrdiff_t *shift, bool *is_zero) {
     hak_lock_acquire(HAK_LOCK_HUGE);
     char *base = shift != NULL ? hak_vacant_take(bytes, align, shift, is_zero) : NULL;
@@ -125,7 +125,7 @@ static char *huge_vacant_or_map(size_t bytes, size_t align, ptrdiff_t *shift, bo
     return base != NULL ? base : hak_os_map(bytes, align);
 }
 
-/* Fresh memory, for which unused memory may have to go; NULL: there is none. */
+/* Fresh memory, after reclaim if limits need it; NULL: none. */
 static char *huge_fresh(size_t bytes, size_t align, ptrdiff_t *shift, bool *is_zero) {
     hak_large_reclaim(bytes);
     char *base = huge_vacant_or_map(bytes, align, shift, is_zero);
@@ -168,7 +168,7 @@ hak_large_result_t hak_huge_alloc(size_t bytes, size_t align) {
     return result;
 }
 
-/* Forgets the record; the mapping is the caller's again. */
+/* Drops the record; the mapping is the caller's again. */
 static void huge_unregister(hak_huge_t *record, uint32_t entry) {
     hak_pagemap_set(record->base, 1, 0);
     hak_lock_acquire(HAK_LOCK_HUGE);
@@ -191,7 +191,7 @@ bool hak_huge_free(void *block, uint32_t entry) {
         if (hak_os_unmap(block, bytes)) {
             return true;
         }
-        bytes -= HAK_HUGE_GUARD_BYTES; /* a mapping of its own, and at most that is lost */
+        bytes -= HAK_HUGE_GUARD_BYTES; /* the guard is a mapping of its own; at worst it leaks */
         hak_os_unmap((char *)block + bytes, HAK_HUGE_GUARD_BYTES);
     }
     hak_huge_cache_give(block, bytes, shift);
@@ -217,28 +217,27 @@ static void huge_set_bytes(hak_huge_t *record, size_t bytes) {
     hak_lock_release(HAK_LOCK_HUGE);
 }
 
-/* The end is cached: the next growth finds it there. */
+/* Caches the end, where the next growth finds it. */
 static void huge_cut(hak_huge_t *record, size_t bytes) {
     size_t rest = record->bytes - bytes;
     huge_set_bytes(record, bytes);
     hak_huge_cache_give(record->base + bytes, rest, record->shift);
 }
 
-/* A block that grew into the cached extent behind it may be two mappings to the kernel, which then
- * cannot move it at once: only below this size is that not asked, where a copy is no great matter.
- */
+/* A block that grew into the cached extent behind it may be two mappings, which the kernel cannot
+ * move at once. Only above this size the kernel is asked: a copy of less costs little. */
 enum { HUGE_EXTEND_MOST_BYTES = 32 << 20 };
 
-/* Extends the block into the cached extent or the vacant range behind it: the tail that it gave up
- * when it shrank, or the rest of the extent it came from. If that is too little the block keeps the
- * extension: a later move takes its resident pages along without faults. */
+/* Extends the block into the cached extent or vacant range behind it: the tail it gave up when it
+ * shrank, or the rest of its extent. If that is too little the block keeps the extension: a later
+ * move takes its resident pages along without faults. */
 static void huge_extend(hak_huge_t *record, size_t new_bytes) {
     size_t old_bytes = record->bytes;
     char *end = record->base + old_bytes;
     hak_lock_acquire(HAK_LOCK_HUGE);
     size_t taken = hak_huge_cache_take_at(end, new_bytes - old_bytes, record->shift);
     taken = taken != 0 ? taken : hak_vacant_take_at(end, new_bytes - old_bytes, record->shift);
-    if (taken != 0) { /* in one step: a forked child finds it in one place */
+    if (taken != 0) { /* in one step: the child of a fork finds it in one place */
         record_set_bytes(record, old_bytes + taken);
         hak_count_locked(huge_resize);
     }
@@ -250,9 +249,9 @@ static void huge_extend(hak_huge_t *record, size_t new_bytes) {
     }
 }
 
-/* Several mappings cannot be moved at once. So the bytes are, once in the life of a block that
- * grows beyond this: from then on it is a single one. Smaller ones go to cached memory. The several
- * ones are unmapped: from the cache they would be the next block to be copied. A block that
+/* Several mappings cannot be moved at once. Such a block that grows beyond this size is copied
+ * once, into a mapping that stays single; smaller ones are copied into cached memory. The old
+ * mappings are unmapped: from the cache they would become the next block to copy. A block that
  * cannot be moved (bound of moved blocks, no mappings left) is copied at every growth. */
 enum { HUGE_WHOLE_LEAST_BYTES = 8 << 20 };
 
@@ -280,8 +279,8 @@ static void record_set_base(hak_huge_t *record, char *base) {
     hak_lock_release(HAK_LOCK_HUGE);
 }
 
-/* Moves the pages, because the range behind the block is not free. The old range is unmapped, or
- * becomes vacant while mappings are short. */
+/* Moves the pages when the range behind the block is taken. The old range is unmapped, or becomes
+ * vacant while mappings are short. */
 static void *huge_move(hak_huge_t *record, uint32_t entry, size_t new_bytes) {
     size_t old_bytes = record->bytes;
     ptrdiff_t shift = record->shift;
@@ -332,7 +331,7 @@ static void *huge_grow(hak_huge_t *record, uint32_t entry, size_t new_bytes) {
     return is_worth_it ? huge_make_whole(block, entry, old_bytes, new_bytes) : moved;
 }
 
-/* Without its guard. */
+/* Resizes a block whose guard was removed. */
 static void *huge_resize(void *block, uint32_t entry, size_t bytes) {
     hak_huge_t *record = record_of(entry);
     size_t old_bytes = record->bytes;
@@ -344,7 +343,7 @@ static void *huge_resize(void *block, uint32_t entry, size_t bytes) {
         }
         return grown;
     }
-    /* keep small surpluses: the tail is not worth a system call */
+    /* keep a small surplus: the tail is not worth a system call */
     if (old_bytes - new_bytes < HAK_UNIT_BYTES || new_bytes >= old_bytes / 8 * 7) {
         return block;
     }
@@ -361,7 +360,7 @@ void *hak_huge_resize(void *block, uint32_t entry, size_t bytes) {
         return NULL;
     }
     void *result = huge_resize(block, entry, bytes);
-    /* else it is another block, and has one */
+    /* else it is another block, with its own guard */
     if (result == NULL || hak_pagemap_get(hak_pagemap_base(), result) == entry) {
         huge_guard(record->base, record->bytes);
     }
@@ -376,7 +375,7 @@ void hak_large_stats(hak_large_stats_t *stats) {
     hak_lock_release(HAK_LOCK_HUGE);
 }
 
-/* Some records, and the cached extents. */
+/* Visits some records, and all cached extents. */
 static void huge_visit(uint32_t from, uint32_t end, hak_huge_visit_t *visit, void *context) {
     hak_lock_acquire(HAK_LOCK_HUGE);
     end = end < hak_huge_state.record_count ? end : hak_huge_state.record_count;
@@ -394,8 +393,8 @@ void hak_large_visit(hak_huge_visit_t *visit, void *context) {
     huge_visit(0, UINT32_MAX, visit, context);
 }
 
-/* The page map's entry of the nearest unit at or below the address that has one. 0: none, or 4 GiB
- * without a leaf come first; no block spans such. Or *steps units did; *steps is 0 then. */
+/* The page-map entry of the nearest unit at or below the address that has one, within *steps units;
+ * sets *steps to 0 if none has. Also 0 at 4 GiB without a leaf, which no block spans. */
 static uint32_t entry_below(const void *address, uint32_t *steps) {
     uintptr_t base = hak_pagemap_base(), unit = (uintptr_t)address >> HAK_UNIT_LOG2 & UINT32_MAX;
     for (; *steps > 0; --*steps) {
@@ -419,7 +418,7 @@ static void visit_cover(char *base, size_t bytes, bool is_cached, void *context)
     cover->is_covered = cover->is_covered || cover->address - (uintptr_t)base < bytes;
 }
 
-/* Up to so many records all are looked at; once there were more, the one the page map names, unless
+/* Up to so many records are all visited. Beyond, only the record that the page map names is, unless
  * as many units as there are records name none. */
 enum { HUGE_WALK_MOST = 1 << HUGE_CHUNK_LOG2 };
 

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT
  *
- * Freed huge mappings, kept for reuse: a small sorted array of extents. What is freed joins its
- * neighbours; requests take the lowest extent that fits and leave the rest. Every step is bounded
- * by the array's length.
+ * Freed huge mappings, kept for reuse: a small sorted array of extents. A freed block joins its
+ * neighbours; requests take the lowest extent that fits and leave the rest. The array's length
+ * bounds every step.
  *
- * What counts is memory, not address space: an extent is charged with the bytes the kernel is
- * thought to hold for it. While there is room for a freed block in full it is charged in full,
- * which costs no kernel call; else a few samples of its OS pages tell. reclaim/target.c says how
- * much may be kept; a free asks it, so that what is too much goes at once. The excess goes from the
- * end of the highest extent. Addresses are bounded, too (docs/experiments/0004). */
+ * The bound is on memory, not on addresses: an extent is charged with the bytes the kernel is
+ * thought to hold for it. A freed block is charged in full while the bound allows that, without a
+ * kernel call; else a few samples of its OS pages decide. reclaim/target.c sets the bound; every
+ * free applies it, from the end of the highest extent. Addresses are bounded, too
+ * (docs/experiments/0004). */
 #include "large/huge_cache.h"
 #include "large/huge_record.h"
 
@@ -21,13 +21,13 @@ typedef struct huge_extent {
     size_t bytes;
     size_t dirty;    /* bytes the kernel is thought to hold */
     ptrdiff_t shift; /* CACHE-3 */
-    bool is_known;   /* the kernel was asked about all parts of it */
+    bool is_known;   /* the kernel was asked about all of it */
 } huge_extent_t;
 
 enum {
     CACHE_EXTENTS = 64,      /* cached extents at most: bounds a search */
-    EVICT_SHARE = 16,        /* less of an extent resident: next to empty */
-    CACHE_ADDRESS_TIMES = 4, /* address space per byte of memory that may be kept */
+    EVICT_SHARE = 16,        /* with a smaller part resident it is nearly empty */
+    CACHE_ADDRESS_TIMES = 4, /* address space per byte of the bound */
 };
 
 HAK_LOCKED_STATE struct hak_huge_cache {
@@ -58,7 +58,7 @@ static void extent_insert(unsigned at, huge_extent_t extent) {
     hak_huge_cache.pool.resident_bytes += extent.dirty;
 }
 
-/* Makes an extent smaller by `bytes`, and its charge in proportion. */
+/* Shortens an extent by `bytes`, and its charge in proportion. */
 static void extent_cut(huge_extent_t *extent, size_t bytes) {
     size_t all = extent->bytes / HAK_UNIT_BYTES, units = bytes / HAK_UNIT_BYTES;
     size_t dirty = extent->dirty / all * units + extent->dirty % all * units / all;
@@ -73,7 +73,7 @@ static void cache_note_low(void) {
     pool->low_bytes = hak_least(pool->low_bytes, pool->resident_bytes);
 }
 
-/* Hands out the front of an extent; the rest stays. */
+/* Takes the front of an extent; the rest stays. */
 static char *extent_take(unsigned at, size_t bytes) {
     huge_extent_t *extent = &hak_huge_cache.extent[at];
     char *base = extent->base;
@@ -87,7 +87,7 @@ static char *extent_take(unsigned at, size_t bytes) {
     return base;
 }
 
-/* The lowest that fits; extent_count: none. */
+/* The lowest extent that fits; extent_count: none. */
 static unsigned extent_find(size_t bytes, size_t align) {
     const huge_extent_t *extent = hak_huge_cache.extent;
     unsigned at = 0;
@@ -139,7 +139,7 @@ static void extent_join(huge_extent_t *fresh, unsigned at) {
     extent_remove(at);
 }
 
-/* Puts a mapping into the cache, joined with its neighbours. false if there is no place. */
+/* Puts a mapping into the cache, joined with its neighbours. false: the array is full. */
 static bool cache_put(huge_extent_t fresh) {
     huge_extent_t *extent = hak_huge_cache.extent;
     unsigned at = 0;
@@ -165,7 +165,7 @@ void hak_huge_cache_visit(hak_huge_visit_t *visit, void *context) {
     }
 }
 
-/* --- what may be kept, under HAK_LOCK_HUGE ---------------------------------------------------- */
+/* --- the bound, under HAK_LOCK_HUGE ----------------------------------------------------------- */
 
 static size_t cache_bound(void) {
     return hak_reclaim_hooks.huge_bound(&hak_huge_cache.pool);
@@ -173,13 +173,13 @@ static size_t cache_bound(void) {
 
 void hak_huge_cache_note_use(size_t added, size_t removed) {
     hak_huge_pool_t *pool = &hak_huge_cache.pool;
-    (void)cache_bound(); /* another window may begin: what is freed now was in use until now */
+    (void)cache_bound(); /* may begin a window: bytes freed now were in use until now */
     pool->in_use_bytes += added - removed;
     pool->peak_bytes = hak_most(pool->peak_bytes, pool->in_use_bytes);
 }
 
-/* Where memory is taken from. What is charged by assumption is asked about before anything goes;
- * next comes the highest that is not next to empty, of which giving back brings something. */
+/* Chooses the extent that gives memory back: one charged by assumption, whose pages are sampled
+ * first; then the highest that is not nearly empty. */
 static unsigned evict_choose(bool is_dirty_over) {
     const huge_extent_t *extent = hak_huge_cache.extent;
     unsigned highest = hak_huge_cache.extent_count - 1;
@@ -196,8 +196,8 @@ static unsigned evict_choose(bool is_dirty_over) {
     return highest;
 }
 
-/* Takes the excess over `keep_dirty` and `keep_bytes` off the end of an extent, or all of it if its
- * charge was assumed. */
+/* Takes the excess over `keep_dirty` and `keep_bytes` off the end of an extent, or all of an extent
+ * charged by assumption. */
 static bool cache_evict(size_t keep_dirty, size_t keep_bytes, huge_extent_t *evicted) {
     size_t dirty = hak_huge_cache.pool.resident_bytes, bytes = hak_huge_cache.cached_bytes;
     if (hak_huge_cache.extent_count == 0 || (dirty <= keep_dirty && bytes <= keep_bytes)) {
@@ -225,7 +225,7 @@ static bool cache_evict(size_t keep_dirty, size_t keep_bytes, huge_extent_t *evi
 
 /* --- to and from the kernel ------------------------------------------------------------------- */
 
-/* A charge that was assumed is put right before memory is given up because of it. */
+/* Samples an extent charged by assumption, and keeps it; false: it was sampled already. */
 static bool extent_put_right(huge_extent_t *extent) {
     if (extent->is_known) {
         return false;
@@ -287,7 +287,7 @@ void hak_large_trim_to(size_t keep_bytes, size_t bound) {
     hak_vacant_unmap_some(0);
 }
 
-/* What the cache is charged with: all of it while there is room for that. */
+/* Charges a freed block: in full while the bound allows that. */
 static void extent_charge(huge_extent_t *fresh) {
     hak_lock_acquire(HAK_LOCK_HUGE);
     fresh->is_known = hak_huge_cache.pool.resident_bytes + fresh->bytes > cache_bound();

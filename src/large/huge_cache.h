@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The cache of freed huge mappings; private to this folder. What nobody takes again goes back to
- * the kernel (reclaim/target.c says when).
+ * The cache of freed huge mappings; private to this folder. Unused extents go back to the kernel
+ * (reclaim/target.c decides when).
  *
  * Invariants (HAK_LOCK_HUGE):
  *   CACHE-1  extents are sorted, disjoint, and not adjacent unless their shifts differ; their sum
@@ -15,22 +15,22 @@
 
 #include "large/large.h"
 
-/* An aligned part of a cached mapping, perhaps not zero, and its shift, or NULL. [lock HUGE] */
+/* An aligned part of a cached mapping, perhaps not zero, and its shift; NULL: none. [lock HUGE] */
 char *hak_huge_cache_take(size_t bytes, size_t align, ptrdiff_t *shift);
 
-/* Whether there is a part for hak_huge_cache_take; it may be gone at once. Takes the lock. */
+/* Whether hak_huge_cache_take would succeed now: a hint. Takes the lock. */
 bool hak_huge_cache_fits(size_t bytes);
 
-/* Up to `bytes` of what is cached of that shift from `base` on; returns how many. [lock HUGE] */
+/* Takes at most `bytes` of that shift's extent from `base` on; returns how many. [lock HUGE] */
 size_t hak_huge_cache_take_at(const char *base, size_t bytes, ptrdiff_t shift);
 
-/* Takes a mapping nobody uses, and gives back what is too much then; without locks. */
+/* Adds a freed mapping, and gives back the excess; without locks. */
 void hak_huge_cache_give(char *base, size_t bytes, ptrdiff_t shift);
 
-/* Bytes in use changed by `added` less `removed`. [lock HUGE] */
+/* Bytes in use grew by `added` and shrank by `removed`. [lock HUGE] */
 void hak_huge_cache_note_use(size_t added, size_t removed);
 
-/* Visits what is cached. [lock HUGE] */
+/* Visits the extents. [lock HUGE] */
 void hak_huge_cache_visit(hak_huge_visit_t *visit, void *context);
 
 /* Fills the byte counts of `stats`. [lock HUGE] */

@@ -3,8 +3,8 @@
  * Records of huge blocks and of vacant ranges, named by entries of the page map; private to this
  * folder.
  *
- * A vacant range is mapped, holds no memory and is no block's: the kernel refused to unmap it, or
- * one mapping more would have been left (vacant.c).
+ * A vacant range is mapped, holds no memory and belongs to no block: the kernel refused to unmap
+ * it, or unmapping would have split a mapping in two (vacant.c).
  *
  * Invariants (HAK_LOCK_HUGE):
  *   VACANT-1  The entries of the first and of the last unit of a vacant range are its record's
@@ -16,12 +16,12 @@
 #include "large/large.h"
 
 struct hak_huge {
-    char *base;      /* [lock HUGE] NULL: the record is unused, or its block moves */
-    size_t bytes;    /* [atomic] mapped; changes by resize, which only the block's user may call */
-    ptrdiff_t shift; /* of its user, [lock HUGE] of a vacant range: CACHE-3 */
-    uint32_t next;   /* [lock HUGE] list of unused records, or of vacant ranges, index + 1 */
+    char *base;        /* [lock HUGE] NULL: unused record, or a block being moved */
+    size_t bytes;      /* [atomic] mapped; only the block's user may change it, by resize */
+    ptrdiff_t shift;   /* of its user, [lock HUGE] of a vacant range: CACHE-3 */
+    uint32_t next;     /* [lock HUGE] list of unused records, or of vacant ranges, index + 1 */
     uint32_t previous; /* [lock HUGE] of vacant ranges, index + 1 */
-    bool is_whole;     /* of its user: one mapping, after it was not, and shall stay so */
+    bool is_whole;     /* of its user: was copied into a single mapping, which shall stay one */
     bool is_vacant;    /* [lock HUGE] */
     bool is_zero;      /* [lock HUGE] of a vacant range */
 };
@@ -29,9 +29,9 @@ struct hak_huge {
 enum {
     HUGE_CHUNK_LOG2 = 10,        /* records per metadata chunk */
     HUGE_CHUNKS = (1 << 14) - 1, /* so many that the index fits the page map's 24 bits */
-    /* Blocks that may be mappings of their own to the kernel: an eighth of the kernel's
-     * default limit. Above it no block has a guard, and neighbours are one mapping: memory between
-     * two stays mapped. Moved blocks always are mappings of their own, at most so many. */
+    /* Blocks that may be mappings of their own to the kernel: an eighth of its default limit. Above
+     * it no block has a guard, and memory between two blocks stays mapped, so that neighbours are
+     * one mapping. Moved blocks always are mappings of their own, at most so many. */
     HUGE_APART_MOST = 1 << 13,
 };
 _Static_assert(HUGE_CHUNKS << HUGE_CHUNK_LOG2 < (1 << 24) - 1, "TCACHE-6: no index is 0xffffff");
@@ -41,7 +41,7 @@ extern struct huge_state {
     uint32_t record_count;          /* [atomic] records ever made; written under HUGE */
     uint32_t unused;                /* [lock HUGE] index + 1 */
     size_t in_use_count;            /* [lock HUGE] */
-    size_t moved_count;             /* [lock HUGE] of these, with a shift that is not 0 */
+    size_t moved_count;             /* [lock HUGE] of these, with a shift other than 0 */
 } hak_huge_state;
 
 static inline hak_huge_t *hak_huge_at(uint32_t index) {
@@ -55,28 +55,27 @@ static inline bool hak_huge_is_crowded(void) {
     return hak_huge_state.in_use_count > HUGE_APART_MOST;
 }
 
-/* A record, its index in *index; NULL: metadata ran out. [lock HUGE] */
+/* Makes a record, its index in *index; NULL: metadata ran out. [lock HUGE] */
 hak_huge_t *hak_huge_record_make(uint32_t *index);
 void hak_huge_record_release(uint32_t index); /* [lock HUGE] */
 
-/* Gives a mapping nobody uses back to the kernel, its memory at least. Without locks. */
+/* Returns an unused mapping to the kernel, at least its memory. Without locks. */
 void hak_vacant_give(char *base, size_t bytes, ptrdiff_t shift);
 
-/* An aligned part of a vacant range. NULL: none fits, of so many as a search looks at. [lock HUGE]
- */
+/* An aligned part of a vacant range; NULL: none found in a bounded search. [lock HUGE] */
 char *hak_vacant_take(size_t bytes, size_t align, ptrdiff_t *shift, bool *is_zero);
 
-/* At most `bytes` of a vacant range of that shift from exactly `base` on; returns how many.
+/* Takes at most `bytes` of the vacant range of that shift that begins at `base`; returns the bytes.
  * [lock HUGE] */
 size_t hak_vacant_take_at(const char *base, size_t bytes, ptrdiff_t shift);
 
-/* A new mapping, NULL: none; the rest that was mapped beside it is vacant. Without locks. */
+/* A new mapping; NULL: none. The surplus of its alignment becomes vacant. Without locks. */
 char *hak_vacant_map(size_t bytes, size_t align);
 
-/* Unmaps some vacant ranges, the largest first, as far as the kernel does it: between many blocks
- * only until `wanted` bytes are. Returns bytes. Takes the lock. */
+/* Unmaps some vacant ranges, the largest first, unless the kernel refuses; while many blocks are in
+ * use only until `wanted` bytes are. Returns the bytes. Takes the lock. */
 size_t hak_vacant_unmap_some(size_t wanted);
-/* All of them; between many blocks only if so much cannot be mapped, and will be able to then. */
+/* The same for all of them; with many blocks only if that makes `wanted` bytes mappable again. */
 size_t hak_vacant_unmap(size_t wanted);
 
 /* Adds to the figures of `stats`. [lock HUGE] */

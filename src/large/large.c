@@ -10,7 +10,7 @@
 
 typedef struct hak_large {
     uint8_t unit;  /* [const] */
-    uint8_t units; /* [atomic] changes by resize, which only the block's user may call */
+    uint8_t units; /* [atomic] only the block's user may change it, by resize */
 } hak_large_t;
 
 _Static_assert(sizeof(hak_large_t) <= HAK_UNIT_RECORD_BYTES, "a large record fits");
@@ -26,7 +26,7 @@ void hak_large_footprint(hak_footprint_t *footprint) {
                            footprint->cached_bytes;
 }
 
-/* From here on realloc moves pages, not bytes; below, a copy is cheaper than the system calls. */
+/* From here on realloc moves pages; a copy of less is cheaper than the system calls. */
 enum { LARGE_MOVE_MIN_BYTES = 128 << 10 };
 
 static size_t units_of(size_t bytes) {
@@ -58,7 +58,7 @@ hak_large_result_t hak_large_alloc(size_t bytes, size_t align) {
     hak_pagemap_set(span.base, 1, HAK_KIND_LARGE);
     result.block = span.base;
     result.is_zero = span.is_zero;
-    if (span.is_zero) { /* fresh, or as good as that */
+    if (span.is_zero) { /* clean units: the footprint may grow */
         hak_large_reclaim(0);
     }
     return result;
@@ -95,7 +95,7 @@ size_t hak_large_usable(const void *block, uint32_t entry) {
     return (size_t)hak_load_relaxed(&record->units) * HAK_UNIT_BYTES;
 }
 
-/* Pages leave the superslab for a mapping of their own; the units they leave read as zero. */
+/* Moves the pages to a mapping of their own; their old units read as zero. */
 static void *large_move_out(void *block, hak_superslab_t *superslab, hak_large_t *record,
                             size_t bytes) {
     unsigned count = record->units;
@@ -111,7 +111,7 @@ static void *large_move_out(void *block, hak_superslab_t *superslab, hak_large_t
         hak_vacant_give(target, new_bytes, target - (char *)block);
         return NULL;
     }
-    if (hak_os_huge_is_default()) { /* superslabs have none unasked, and its pages come from one */
+    if (hak_os_huge_is_default()) { /* the superslab's advice against huge pages moved along */
         hak_os_advise_huge(target, new_bytes, true);
     }
     hak_count(huge_remap);
@@ -149,8 +149,8 @@ void *hak_large_resize(void *block, uint32_t entry, size_t bytes) {
         hak_store_relaxed(&record->units, (uint8_t)wanted);
         return block;
     }
-    /* Cached memory is resident, and there is often more of it behind: a copy of a few MiB into
-     * it costs less than the faults of fresh memory, and less memory. */
+    /* Cached memory is resident, with often more of it behind: a copy of a few MiB into it costs
+     * less than the faults of fresh memory, and less memory. */
     if ((size_t)count * HAK_UNIT_BYTES >= LARGE_MOVE_MIN_BYTES && wanted > HAK_LARGE_MAX_UNITS &&
         !hak_huge_cache_fits(wanted * HAK_UNIT_BYTES)) {
         return large_move_out(block, superslab, record, bytes);

@@ -3,7 +3,7 @@
  * Blocks above the largest size class. Two forms, told apart by the kind in the page map:
  *
  *   LARGE  up to 1 MiB: a span of whole units inside a superslab; its first unit's record is a
- *          hak_large_t. Freed spans stay with the provider, which bounds what is kept.
+ *          hak_large_t. Freed spans return to the span layer.
  *   HUGE   a mapping of its own, 64 KiB aligned; its record is named by the page map entry. Freed
  *          mappings are kept in an address-ordered, coalescing cache of bounded size.
  *
@@ -20,7 +20,7 @@
 
 enum {
     HAK_LARGE_MAX_UNITS = 16, /* above this: huge */
-    /* At the end of a huge block, inaccessible; part of what its record says. */
+    /* At the end of a huge block, inaccessible; part of the record's bytes. */
     HAK_HUGE_GUARD_BYTES = HAK_HARDEN ? HAK_UNIT_BYTES : 0,
 };
 
@@ -32,33 +32,32 @@ typedef struct hak_large_result {
 /* A block of at least `bytes` at a multiple of `align` (power of two). Any thread. */
 hak_large_result_t hak_large_alloc(size_t bytes, size_t align);
 
-/* `entry` is the block's page-map entry, of kind LARGE or HUGE. Any thread. false: the address is
- * not the start of the block. */
+/* Frees a block; `entry` is its page-map entry, of kind LARGE or HUGE. Any thread. false: no block
+ * starts at the address. */
 bool hak_large_free(void *block, uint32_t entry);
 
-/* Bytes the block can hold; 0 if the address is not the start of a large block. */
+/* Usable size; 0: no large block starts at the address. */
 size_t hak_large_usable(const void *block, uint32_t entry);
 
-/* Changes the size without copying bytes: in place, or by moving pages. Returns the block's new
- * address, or NULL when only a copy can do it (or memory is out); the block is then unchanged. */
+/* Changes the size without a copy: in place, or by moving pages. Returns the block's new address;
+ * NULL: only a copy can do it, or memory is out, and the block is unchanged. */
 void *hak_large_resize(void *block, uint32_t entry, size_t bytes);
 
-/* Makes the first `bytes` of a new block that is not known to be zero read as zero. */
+/* Zeroes the first `bytes` of a new block. */
 void hak_large_zero(void *block, size_t bytes);
 
-/* Gives cached mappings back until at most `keep_bytes` are cached; returns the bytes. */
+/* Returns cached mappings until at most `keep_bytes` are cached; returns the bytes. */
 size_t hak_large_trim(size_t keep_bytes);
 
-/* Gives so many resident bytes of cached mappings back, or all there are; returns about how many.
- */
+/* Returns so many resident bytes of cached mappings, or all; returns about how many. */
 size_t hak_large_give_back(size_t bytes);
 
-/* The cache of huge mappings; returns its bound. Nothing of the window before is left behind. */
+/* Reads the cache's figures, the low of the last window only once; returns its bound. */
 size_t hak_large_pool(hak_huge_pool_t *pool);
-/* Gives back what is above `keep_bytes`, and addresses in proportion to the bound. */
+/* Returns cached memory above `keep_bytes`, and addresses in proportion to the bound. */
 void hak_large_trim_to(size_t keep_bytes, size_t bound);
 
-/* What the process has, as far as it is known here. */
+/* Memory of the process, as far as the core knows. */
 typedef struct hak_footprint {
     size_t all_bytes;    /* in use, and the two below */
     size_t unused_bytes; /* free units that hold memory */
@@ -74,7 +73,7 @@ typedef struct hak_large_stats {
     size_t huge_cached_bytes;       /* addresses, vacant ones included */
     size_t huge_cached_dirty_bytes; /* of these, resident */
     size_t huge_count;
-    size_t vacant_count; /* ranges of freed blocks that hold nothing and are still mapped */
+    size_t vacant_count; /* mapped ranges without memory and without a block */
 } hak_large_stats_t;
 void hak_large_stats(hak_large_stats_t *stats);
 
@@ -92,15 +91,15 @@ hak_large_result_t hak_huge_alloc(size_t bytes, size_t align);
 bool hak_huge_free(void *block, uint32_t entry);
 size_t hak_huge_usable(const void *block, uint32_t entry);
 void *hak_huge_resize(void *block, uint32_t entry, size_t bytes);
-/* Address space for a block of that shift to move to, known to the page map; NULL: there is none,
- * or too many blocks have moved, each of which is a mapping. */
+/* Reserves addresses, known to the page map, for a block of that shift to move to; NULL: none, or
+ * too many blocks have moved, each a mapping of its own. */
 void *hak_huge_reserve(size_t bytes, ptrdiff_t shift);
-/* Wraps an existing mapping, its guard included, into a huge block; false if metadata ran out. */
+/* Makes an existing mapping, its guard included, a huge block; false: metadata ran out. */
 bool hak_huge_register(char *base, size_t bytes, ptrdiff_t shift);
-/* Copies whole OS pages to where all reads as zero. Pages of `from` that are zero are left out, and
- * stay untouched in `to`. */
+/* Copies whole OS pages to zeroed memory, except pages that are all zero, whose copies stay
+ * untouched. */
 void hak_large_copy(char *to, const char *from, size_t bytes);
-/* Estimate of the bytes of a range that are resident; whole units. A few system calls. */
+/* Estimates the resident bytes of a range of whole units. A few system calls. */
 size_t hak_large_resident(const char *base, size_t bytes);
 
 #endif

@@ -9,7 +9,7 @@
 
 enum {
     SAMPLES = 3,                  /* of one unit each */
-    SAMPLE_EVERY_BYTES = 4 << 20, /* where there are more of them */
+    SAMPLE_EVERY_BYTES = 4 << 20, /* one more for each such part */
     SAMPLES_MOST = 32,
     PIECE_BYTES = 8 << 20,     /* zeroed by one decision, unless the block is very large */
     PIECES_MOST = 16,          /* bounds the calls for one block */
@@ -26,9 +26,9 @@ size_t hak_large_resident(const char *base, size_t bytes) {
     return bytes / HAK_UNIT_BYTES * resident / count;
 }
 
-/* An OS page that is given back costs a fault when it is used again; one that is not resident costs
- * the fault, and memory, when it is cleared. So the majority decides. A swapped page is not
- * resident and not zero: giving it back is right, too. Locked memory cannot be given back. */
+/* A purged OS page costs a fault when it is used again; clearing one that is not resident costs the
+ * fault now, and memory. So the majority decides. A swapped page is not resident and not zero:
+ * purging it is right, too. Locked memory cannot be purged. */
 static void piece_zero(char *base, size_t bytes) {
     if (hak_large_resident(base, bytes) >= bytes / 2 || !hak_os_purge(base, bytes)) {
         memset(base, 0, bytes);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * Vacant ranges. One unmapped between two blocks leaves a mapping more, and the kernel bounds
- * these. So while there are many blocks, the rests of new mappings and of freed blocks stay
- * mapped, as do ranges that the kernel refuses to unmap, and serve requests first. It is unmapped
- * when there are fewer blocks, and the largest, as many as are needed, when addresses are out.
- * Moved blocks are mappings of their own anyway: theirs do not stay. Neighbours are found by the
- * page map; lists by size, four a doubling, bound a search. */
+ * Vacant ranges. Unmapping a range between two blocks splits a mapping, and the kernel bounds the
+ * number of mappings. So while there are many blocks, freed blocks and the surplus of aligned
+ * mappings stay mapped, without memory, as do ranges that the kernel refuses to unmap; they serve
+ * requests first. They are unmapped when there are fewer blocks, or, the largest first, when
+ * addresses run out. Moved blocks are mappings of their own anyway: theirs do not stay. The page
+ * map leads to neighbours; lists by size, four a doubling, bound a search. */
 #include "large/huge_record.h"
 
 #include "base/counters.h"
@@ -13,11 +13,11 @@
 #include "os/optional.h"
 
 enum {
-    VACANT_LISTS = 128,            /* of addresses of 48 bits */
-    LIST_STEPS = 8,                /* looked at in one list */
-    SEARCH_STEPS = 64,             /* and in all */
-    UNMAP_STEP = 64,               /* calls in one hold; if all are refused, there is no other */
-    APART_LEAST_BYTES = 128 << 20, /* unmapped also between many blocks, HUGE_APART_MOST times */
+    VACANT_LISTS = 128, /* of addresses of 48 bits */
+    LIST_STEPS = 8,     /* ranges visited in one list */
+    SEARCH_STEPS = 64,  /* and in all lists */
+    UNMAP_STEP = 64,    /* calls per hold of the lock; if all are refused, the last hold */
+    APART_LEAST_BYTES = 128 << 20, /* unmapped even between many blocks, HUGE_APART_MOST times */
 };
 
 typedef struct vacant_range {
@@ -31,7 +31,7 @@ HAK_LOCKED_STATE struct vacant_state {
     uint32_t list[VACANT_LISTS];           /* [lock HUGE] index + 1 of the first range */
     uint64_t is_listed[VACANT_LISTS / 64]; /* [lock HUGE] lists that are not empty */
     size_t bytes, count;                   /* [lock HUGE] of all */
-    uint32_t apart_count; /* [lock HUGE] large ones unmapped since there were few blocks */
+    uint32_t apart_count; /* [lock HUGE] large ones unmapped since blocks were few */
 } hak_vacant_state;
 
 /* --- ranges and their lists, all under HAK_LOCK_HUGE ------------------------------------------ */
@@ -42,7 +42,7 @@ static unsigned list_of(size_t bytes) {
     return log2 << 2 | (unsigned)(units >> log2 & 3);
 }
 
-/* The first list from this one on that is not empty; VACANT_LISTS: none. */
+/* The first list from `list` on that is not empty; VACANT_LISTS: none. */
 static unsigned list_next(unsigned list) {
     for (; list < VACANT_LISTS; list = (list | 63) + 1) {
         uint64_t rest = hak_vacant_state.is_listed[list / 64] >> list % 64;
@@ -113,7 +113,7 @@ static uint32_t vacant_beside(const char *edge, bool is_end, ptrdiff_t shift) {
     return is_edge && record->shift == shift ? (entry >> 8) + 1 : 0;
 }
 
-/* The range becomes larger by its vacant neighbours, which are listed no more. */
+/* Extends the range by its vacant neighbours, and takes those off their lists. */
 static void vacant_join(vacant_range_t *range) {
     uint32_t at[] = {vacant_beside(range->base, true, range->shift),
                      vacant_beside(range->base + range->bytes, false, range->shift)};
@@ -125,7 +125,7 @@ static void vacant_join(vacant_range_t *range) {
     }
 }
 
-/* Takes a part of a range; the rests before and behind it stay vacant. */
+/* Takes a part of a range; the rest before and behind it stays vacant. */
 static char *vacant_cut(uint32_t index, size_t front, size_t bytes) {
     vacant_range_t range = vacant_unlink(index), rest = range;
     rest.bytes = front;
@@ -151,8 +151,8 @@ static bool vacant_fits(const hak_huge_t *record, size_t bytes, size_t align) {
     return gap <= record->bytes && record->bytes - gap >= bytes;
 }
 
-/* Index + 1; 0: none. In lists of ranges of about this size some may fit; where ranges have room
- * for the largest gap, each does. */
+/* Index + 1; 0: none. First-fit in lists of about this size; any range of the lists above the size
+ * with the largest gap fits. */
 static uint32_t vacant_find(size_t bytes, size_t align) {
     unsigned left = SEARCH_STEPS, list = list_next(list_of(bytes));
     for (; list < VACANT_LISTS && left > 0; list = list_next(list + 1)) {
@@ -174,7 +174,7 @@ char *hak_vacant_take(size_t bytes, size_t align, ptrdiff_t *shift, bool *is_zer
     if (at == 0 || hak_huge_record_make(&unused) == NULL) {
         return NULL;
     }
-    hak_huge_record_release(unused); /* so that there is one for a rest before and one behind */
+    hak_huge_record_release(unused); /* a range may leave a rest before and one behind */
     const hak_huge_t *record = hak_huge_at(at - 1);
     *shift = record->shift;
     *is_zero = record->is_zero;
@@ -214,7 +214,7 @@ char *hak_vacant_map(size_t bytes, size_t align) {
     if (base == NULL) {
         return NULL;
     }
-    /* all that is mapped is locked in memory, or metadata ran out */
+    /* future mappings are locked in memory (mlockall), or metadata ran out */
     if (hak_os_resident(base, HAK_UNIT_BYTES) != 0 || !hak_pagemap_prepare(base, wide)) {
         hak_os_unmap(base, wide);
         return NULL;
@@ -228,7 +228,7 @@ char *hak_vacant_map(size_t bytes, size_t align) {
 void hak_vacant_give(char *base, size_t bytes, ptrdiff_t shift) {
     vacant_range_t range = {base, bytes, shift, .is_zero = true};
     hak_count(huge_unmap);
-    if (!hak_pagemap_prepare(base, bytes)) { /* a block that was not to be, for lack of metadata */
+    if (!hak_pagemap_prepare(base, bytes)) { /* a block that was never made, as metadata ran out */
         hak_os_unmap(base, bytes);
         return;
     }
@@ -247,7 +247,7 @@ void hak_vacant_give(char *base, size_t bytes, ptrdiff_t shift) {
     }
 }
 
-/* With the lock held, so that a forked child finds each range in its list, or unmapped. */
+/* Under the lock, so that the child of a fork finds each range listed or unmapped. */
 size_t hak_vacant_unmap_some(size_t wanted) {
     size_t given_back = 0;
     unsigned calls = 0;
@@ -271,7 +271,7 @@ size_t hak_vacant_unmap_some(size_t wanted) {
 }
 
 size_t hak_vacant_unmap(size_t wanted) {
-    wanted += HAK_SUPERSLAB_BYTES; /* room for metadata */
+    wanted += HAK_SUPERSLAB_BYTES; /* leaves room for metadata */
     size_t given_back = 0;
     hak_lock_acquire(HAK_LOCK_HUGE);
     size_t all = hak_vacant_state.bytes;

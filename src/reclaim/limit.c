@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
  * Memory limits of control groups: memory in use and unused memory together stay below a bound, so
- * unused memory goes before fresh memory is taken. One thread reads the files, at events. The first
- * look is at process start, while there is one thread, and before a program locks itself in: if
- * there is no limit then, it is the last. Else a process that has LOOK_LEAST looks each second,
- * five times a second while little is left, and at most 20 times a second when it exceeds what the
- * last look allowed. Measured in docs/experiments/0029-cgroup-memory.md. */
+ * unused memory goes before fresh memory is taken. One thread at a time reads the files, at events.
+ * The first read is at process start, with one thread and before a program enters a sandbox;
+ * without a limit it is the last. Else a process with LOOK_LEAST bytes reads each second, five
+ * times a second while little is left, and up to 20 times a second while it exceeds the last bound.
+ * Measured in docs/experiments/0029-cgroup-memory.md. */
 #include "reclaim/reclaim.h"
 
 #include "base/atomics.h"
@@ -15,23 +15,23 @@
 #include "os/optional.h"
 
 enum {
-    LOOK_LEAST = 16 << 20,     /* of memory, in use or not, without which there is one look */
-    LOOK_OVER_LEAST = 2 << 20, /* unused, without which it does not matter that there is too much */
-    /* The part of the limit that stays free, for growth between two looks and for other processes;
-     * and the part of this reserve that stays free at any cost. */
+    LOOK_LEAST = 16 << 20,     /* of memory, in use or not; with less, one read suffices */
+    LOOK_OVER_LEAST = 2 << 20, /* unused; with less, an excess does not matter */
+    /* The reserve, a part of the limit, stays free for growth between two reads and for other
+     * processes; the hard part of the reserve stays free at any cost. */
     RESERVE_PART = 16,
     RESERVE_MOST = 1 << 30,
     RESERVE_HARD_PART = 4,
-    /* The part of the limit that would stay free if all unused memory were given back. */
+    /* Tight: less than this part of the limit would be free after full reclaim. */
     TIGHT_PART = 8,
     RELAXED_PART = 4,
-    /* What may go until the next look: some milliseconds of work; halved by each step back. */
+    /* Bytes that may go until the next read: some milliseconds; each back-off halves them. */
     STEP_LEAST = 32 << 20,
-    STEP_PART = 256, /* of what the process has */
+    STEP_PART = 256, /* of the memory of the process */
     BACKOFF_MOST = 5,
     MISSES_MOST = 8,
-    LIMIT_KEPT = 1 << 20,  /* unused units that stay whatever happens */
-    LIMIT_MOST = 64 << 20, /* in one call: some milliseconds */
+    LIMIT_KEPT = 1 << 20,  /* unused units that always stay */
+    LIMIT_MOST = 64 << 20, /* per call: some milliseconds */
 };
 
 /* docs/experiments/0029-cgroup-memory.md */
@@ -45,8 +45,8 @@ static uint64_t bytes_above(uint64_t a, uint64_t b) {
     return a > b ? a - b : 0;
 }
 
-/* Memory that is given back and wanted again before the next look helped nobody: then less may go
- * until the next. */
+/* Memory that is purged and wanted again before the next read was purged for nothing: then the step
+ * shrinks. */
 static void limit_learn(void) {
     const uint64_t given[2] = {hak_load_relaxed(&hak_counters.room_span_bytes),
                                hak_load_relaxed(&hak_counters.room_huge_bytes)};
@@ -63,8 +63,7 @@ static void limit_learn(void) {
                       hak_regret_backoff(backoff, regret > all / 2, BACKOFF_MOST));
 }
 
-/* What the process may have from now on, and whether that needs more than giving back what is
- * unused. */
+/* Sets the bounds of the process from now on, and whether it is tight. */
 static void limit_set(const hak_os_memory_t *memory, const hak_footprint_t *has) {
     uint64_t limit = hak_least(memory->limit_bytes, 1ull << 60);
     uint64_t used = hak_least(memory->used_bytes, 1ull << 60);
@@ -95,18 +94,18 @@ static uint64_t limit_look(const hak_footprint_t *has) {
     bool had_limit =
         hak_load_relaxed(&hak_knobs.limit_bytes) != 0 || hak_load_relaxed(&hak_limit.misses) != 0;
     if (had_limit && hak_add_relaxed(&hak_limit.misses, 1) + 1 < MISSES_MOST) {
-        return LOOK_NS; /* files cannot be read just now, perhaps because memory is out */
+        return LOOK_NS; /* unreadable just now, perhaps because memory is out */
     }
     hak_store_relaxed(&hak_knobs.limit_soft_bytes, SIZE_MAX);
     hak_store_relaxed(&hak_knobs.is_tight, false);
     hak_store_relaxed(&hak_knobs.limit_bytes, 0);
-    /* Another thread may read what this one, with descriptors of its own, cannot. */
+    /* Another thread, with other descriptors, may be able to read. */
     return had_limit ? LOOK_NS : UINT64_MAX;
 }
 
-/* What may go now. Above the limit each fault of the program waits for the kernel: what brings it
- * below goes at once. If not even all that is unused would, what stays saves faults at least: so
- * then, and below the limit, only what the step allows. */
+/* Bytes that may go now. Above the limit each page fault of the program waits for the kernel, so
+ * all of that excess goes at once, if unused memory covers it. Else, and below the limit, only a
+ * step goes: the rest at least saves faults. */
 static size_t limit_excess(const hak_footprint_t *has, size_t wanted, size_t step) {
     size_t limit = hak_load_relaxed(&hak_knobs.limit_hard_bytes);
     size_t soft = hak_least(wanted - hak_load_relaxed(&hak_knobs.limit_soft_bytes), step);

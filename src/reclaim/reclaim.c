@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The pools of unused memory, and the triggers that ask them for bytes. The cheapest pool gives
- * first; the next one gives the rest. What goes by time is in target.c and slabs.c. */
+ * The pools of unused memory, and the triggers that take bytes from them. The cheapest pool gives
+ * first; the next one gives the rest. Decay by time is in target.c and slabs.c. */
 #include "reclaim/reclaim.h"
 
 #include "front/fast.h"
@@ -11,7 +11,7 @@
 
 enum { EVENT_OWNERS = 4 };
 
-/* Blocks go to their slabs, and slabs without any to the unused units. */
+/* Blocks return to their slabs, and empty slabs to the unused units. */
 static size_t bins_empty(hak_tcache_t *tcache) {
     if (tcache != NULL && !hak_tcache_is_empty(tcache)) {
         hak_tcache_flush(tcache);
@@ -28,8 +28,8 @@ static size_t units_trim(size_t keep_bytes, size_t bytes) {
         &(hak_purge_plan_t){.keep_bytes = hak_most(keep_bytes, rest), .is_all = true});
 }
 
-/* Bins make no call to the kernel; the cache makes one for each extent, units for each run of them,
- * slabs for each run of idle pages, with an owner locked. */
+/* Kernel calls: none for bins; one per extent of the cache, per run of units, and per run of idle
+ * pages in slabs, with an owner locked. */
 static size_t pool_give_back(unsigned pool, const hak_reclaim_order_t *order, size_t bytes) {
     bool is_all = bytes == SIZE_MAX;
     switch (pool) {
@@ -70,16 +70,16 @@ void hak_reclaim_serve(void) {
     if ((wanted & HAK_WANTED_PURGE) != 0) {
         hak_target_spans();
     }
-    if ((wanted & HAK_WANTED_PEAK) != 0) { /* no small block is served from cached mappings */
+    if ((wanted & HAK_WANTED_PEAK) != 0) { /* cached mappings serve no small block */
         hak_reclaim_order_t order = {.pools = 1 << HAK_POOL_HUGE | 1 << HAK_POOL_SLABS};
         order.wanted_bytes = hak_swap_relaxed(&hak_span_over_peak, 0);
         hak_reclaim_order(&order);
     }
 }
 
-/* First what is cached anywhere in the process becomes usable here, without a call to the kernel,
- * which may refuse to give anything back a moment later. Then unused memory goes back, so that
- * limits leave room for another shape of it. */
+/* The first attempt makes memory cached anywhere in the process usable here, without a kernel call,
+ * which might be refused a moment later. The second returns unused memory, so that limits leave
+ * room for memory of another shape. */
 bool hak_reclaim_memory_out(hak_tcache_t *tcache, unsigned attempt) {
     unsigned pools = attempt == 0 ? 1 << HAK_POOL_BINS : 1 << HAK_POOL_HUGE | 1 << HAK_POOL_UNITS;
     hak_reclaim_order_t order = {.tcache = tcache, .pools = pools, .wanted_bytes = SIZE_MAX};

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT
  *
- * The learner: reads counters at events, and writes knobs that slow paths read:
+ * The learner: reads counters at events, and writes knobs for slow paths:
  *
- *   retain_learned_percent   0 to 100, on top of retain_percent
- *   retain_wanted_bytes      what was purged and wanted again soon; at most what was purged
+ *   retain_learned_percent   0 to 100, added to retain_percent
+ *   retain_wanted_bytes      bytes wanted again soon after their purge
  *
- * It minimises regret: a unit that was purged and wanted again soon cost a system call and a page
- * fault for nothing. The share of regretted purges, averaged 90/10 over windows (steps of time),
- * raises the bound of unused memory above REGRET_HIGH and lowers it below REGRET_LOW, for a
- * footprint that oscillates faster than the decay (span/purge.c). For slower ones as much as was
- * wanted again is exempt from decay; that fades to a half in 4 s. With learn:0 all windows are
- * calm: learned values fade. The step and the fading were chosen in docs/experiments/0023-decay.md.
+ * It minimises regret: a unit wanted again soon after its purge cost a system call and a page fault
+ * for nothing. The share of regretted purges, averaged 90/10 over windows (steps of time), raises
+ * the bound of unused memory when above REGRET_HIGH and lowers it when below REGRET_LOW, for a
+ * footprint that oscillates faster than the decay. For slower ones the bytes wanted again are
+ * exempt from decay; that fades to a half in 4 s. With learn:0 every window counts as calm, so
+ * learned values fade. docs/experiments/0023-decay.md chose the step and the fading.
  *
- * Limits and rounds over slabs share the back-off (hak_regret_backoff), not the average: they act
+ * Limits and passes over slabs share the back-off (hak_regret_backoff), not the average: they act
  * on the last sum alone, as the next one comes up to 26 s later. */
 #include "reclaim/reclaim.h"
 
@@ -29,7 +29,7 @@ enum {
     RETAIN_STEP_DOWN = 1,
     RETAIN_MOST = 100,
     WANTED_FADE = 64,
-    WINDOWS_MOST = 1000, /* after which all has faded */
+    WINDOWS_MOST = 1000, /* by then all has faded */
 };
 
 HAK_LOCKED_STATE uint32_t hak_regret_is_busy;       /* [atomic] one thread at a time */
@@ -40,7 +40,7 @@ HAK_LOCKED_STATE uint64_t hak_regret_average;       /* [holder] of hak_regret_is
 HAK_LOCKED_STATE uint64_t hak_regret_purged_lately; /* [holder] of hak_regret_is_busy, units */
 HAK_LOCKED_STATE uint64_t hak_regret_wanted_lately; /* [holder] of hak_regret_is_busy, units */
 
-/* By at least one unit, so that it ends. */
+/* By at least one unit, so that it reaches 0. */
 static uint64_t faded(uint64_t units) {
     return units - (units + WANTED_FADE - 1) / WANTED_FADE;
 }
@@ -54,7 +54,7 @@ void hak_regret_fade(uint64_t count) {
 }
 
 void hak_regret_window(uint64_t purged, uint64_t regretted) {
-    /* what is wanted again may have been purged in an earlier window */
+    /* units wanted again may have been purged in an earlier window */
     uint64_t most = hak_most(purged, regretted);
     uint64_t share = most == 0 ? 0 : regretted * 1000 / most;
     hak_regret_average = (hak_regret_average * 9 + share) / 10;
@@ -66,7 +66,7 @@ void hak_regret_window(uint64_t purged, uint64_t regretted) {
     }
     hak_store_relaxed(&hak_knobs.retain_learned_percent, percent);
     hak_regret_purged_lately += purged;
-    /* memory that is wanted long after it was purged was rightly purged */
+    /* a purge was right if the memory is wanted long after it */
     uint64_t soon = hak_least(regretted, hak_regret_purged_lately);
     hak_regret_purged_lately -= soon;
     hak_regret_wanted_lately += soon;
@@ -76,7 +76,7 @@ void hak_regret_window(uint64_t purged, uint64_t regretted) {
 void hak_regret_tick(void) {
     bool learns = hak_load_relaxed(&hak_knobs.learn);
     if (!learns && hak_load_relaxed(&hak_knobs.retain_learned_percent) == 0 &&
-        hak_load_relaxed(&hak_knobs.retain_wanted_bytes) == 0) { /* what was learned has faded */
+        hak_load_relaxed(&hak_knobs.retain_wanted_bytes) == 0) { /* learned values have faded */
         return;
     }
     uint64_t now = hak_os_now_ns();

@@ -3,14 +3,14 @@
  * The pool of idle pages of slabs (slab/purge.c): when they are purged, and which.
  *
  *   all of them    malloc_trim
- *   before a peak  an OS page that is purged and used again costs a thousand cycles and more, so
- *                  only runs go that are worth their call, and at most a share of all spans, of
- *                  which half is due again after each window: loads that need the pages again lose
- * 1 to 3 % (docs/experiments/0030-spare-before-a-peak.md) by time        passes over the partial
- * slabs of an owner, a window at least between two. A slab that is as the pass before left it is
- * idle: its pages are purged, if those of the whole owner are worth it. When many of the slabs that
- * were purged are needed again, the pause becomes longer (docs/experiments/0027-holes-go-back.md)
- */
+ *   before a peak  runs of PEAK_LEAST_PAGES or more, and at most a share of all spans, of which
+ *                  half is due again after each window. An OS page purged and used again costs 1
+ *                  000 cycles or more; loads that need their pages again lose 1 to 3 %
+ *                  (docs/experiments/0030-spare-before-a-peak.md).
+ *   by time        passes over the partial slabs of an owner, at least a window apart. A slab
+ *                  unchanged since the last pass is idle: its pages are purged, if those of the
+ *                  whole owner are worth it. If many purged slabs are needed again, the pause grows
+ *                  (docs/experiments/0027-holes-go-back.md). */
 #include "reclaim/slabs.h"
 
 #include "base/knobs.h"
@@ -18,15 +18,15 @@
 #include "reclaim/reclaim.h"
 
 enum {
-    PURGE_LEAST_PART = 2, /* of a slab free: less is not worth the calls, and huge pages */
-    PURGE_MOST_WORK = 256 * HAK_SLAB_CALL_WORK, /* of one time: a millisecond or two */
+    PURGE_LEAST_PART = 2, /* of a slab free; less is not worth the calls and the huge pages */
+    PURGE_MOST_WORK = 256 * HAK_SLAB_CALL_WORK, /* per call: a millisecond or two */
     PEAK_LEAST_PAGES = 4,
     PEAK_SPANS_PART = 16, /* of all spans */
-    PEAK_LOOK_WORK = 8,   /* a bitmap is looked through */
+    PEAK_LOOK_WORK = 8,   /* a walk of a bitmap */
     PEAK_REFUSED_MOST = 8,
     DECAY_SECTION_WORK = 8 * HAK_SLAB_CALL_WORK,
     DECAY_STEP_OWNERS = 4,
-    DECAY_REGRET_PART = 4,  /* of the purged slabs, needed again: too many */
+    DECAY_REGRET_PART = 4,  /* of the purged slabs needed again: regretted */
     DECAY_BACKOFF_MOST = 6, /* doublings of the pause */
 };
 
@@ -40,7 +40,7 @@ static bool slab_is_worth_it(const hak_slab_t *slab) {
 
 /* --- at once ---------------------------------------------------------------------------------- */
 
-/* Calls are refused as long as nothing went: that tells locked memory from a locked page. */
+/* Refusals end it only if nothing was purged: locked memory, not a locked page. */
 static bool order_goes_on(const hak_slabs_order_t *order) {
     bool is_refused = order->refused >= PEAK_REFUSED_MOST && order->given_back == 0;
     return order->is_all || (order->work > 0 && order->given_back < order->wanted && !is_refused);
@@ -67,7 +67,7 @@ void hak_slabs_take(hak_owner_t *owner, unsigned sc, uint32_t slabs, hak_slabs_o
     hak_single_writer_store(&owner->purge_pass.peak_class, (uint8_t)sc);
 }
 
-/* From the class at which it ended last; large classes first: their runs are long. */
+/* From the class where the last call ended, downwards: large classes have long runs. */
 static void owner_take(hak_owner_t *owner, void *context) {
     hak_slabs_order_t *order = context;
     unsigned first = hak_single_writer_load(&owner->purge_pass.peak_class);
@@ -90,7 +90,7 @@ size_t hak_slabs_give_back(size_t bytes) {
     hak_slabs_order_t order = {
         .wanted = hak_least(bytes, most), .is_all = bytes == SIZE_MAX, .work = PURGE_MOST_WORK};
     hak_owner_visit(owner_take, &order);
-    if (!order.is_all) { /* locked memory: nothing for some dozens of windows */
+    if (!order.is_all) { /* locked memory: no more for some dozens of windows */
         bool is_refused = order.refused >= PEAK_REFUSED_MOST && order.given_back == 0;
         hak_add_relaxed(&hak_slabs_given_back, is_refused ? SIZE_MAX / 4 : order.given_back);
     }
@@ -101,10 +101,10 @@ size_t hak_slabs_give_back(size_t bytes) {
 
 static uint32_t slab_decay(hak_purge_pass_t *pass, hak_slab_t *slab) {
     bool is_idle = hak_slab_is_idle(slab);
-    slab->is_refused = slab->is_refused && pass->number != 0; /* asked again after minutes */
+    slab->is_refused = slab->is_refused && pass->number != 0; /* retried after minutes */
     bool is_done = slab->is_purged || slab->is_refused || slab->pass == pass->number;
     if (!slab_is_worth_it(slab) || (is_idle && is_done)) {
-        return 1; /* the last: others left the list, and it comes by again */
+        return 1; /* or visited in this pass already, as other slabs left the list */
     }
     pass->free_bytes += (size_t)slab->free_count * slab->block_bytes;
     slab->pass = pass->number;
@@ -127,7 +127,7 @@ static void pass_end(hak_purge_pass_t *pass, uint64_t now) {
     bool is_regretted = pass->regretted > HAK_SLAB_SECTION + pass->purged / DECAY_REGRET_PART;
     pass->backoff = (uint8_t)hak_regret_backoff(pass->backoff, is_regretted, DECAY_BACKOFF_MOST);
     pass->number++;
-    pass->purged /= 2; /* those of earlier passes count, but less and less */
+    pass->purged /= 2; /* earlier passes count, but less and less */
     pass->regretted = 0;
     pass->class_end = 0;
     pass->free_bytes_before = pass->free_bytes;
@@ -154,7 +154,7 @@ uint32_t hak_slabs_decay(hak_owner_t *owner, uint64_t now, uint32_t work) {
     return done;
 }
 
-/* Each step goes on with another owner. */
+/* Each step continues with the next owner. */
 void hak_reclaim_step(hak_tcache_t *tcache) {
     (void)tcache;
     uint64_t now = hak_os_now_ns();

@@ -6,13 +6,13 @@
 
 #include "slab/owner.h"
 
-/* Purges so many bytes of long runs of idle pages, within a budget of work; SIZE_MAX: all of them.
- * Owners are locked for some slabs each. Returns the bytes. */
+/* Purges so many bytes of long runs of idle pages, within a budget of work; SIZE_MAX: all runs.
+ * Locks owners for a few slabs at a time. Returns the bytes. */
 size_t hak_slabs_give_back(size_t bytes);
-/* [atomic] Bytes that were given back lately. After each window half of them may go again. */
+/* [atomic] Bytes given back lately; each window halves them. */
 extern size_t hak_slabs_given_back;
 
-/* The same of the next partial slabs of a class of one owner, which is held. Exposed for tests. */
+/* The same for partial slabs of a class of one owner, which is held. Exposed for tests. */
 typedef struct hak_slabs_order {
     size_t wanted, given_back; /* bytes */
     bool is_all;               /* short runs, too, without a budget */
@@ -21,8 +21,8 @@ typedef struct hak_slabs_order {
 } hak_slabs_order_t;
 void hak_slabs_take(hak_owner_t *owner, unsigned sc, uint32_t slabs, hak_slabs_order_t *order);
 
-/* Goes on with the pass of an owner, which is held, until about so much work is done; returns what
- * was. Exposed for tests. */
+/* Continues the pass of an owner, which is held, for about `work`; returns the work done. Exposed
+ * for tests. */
 uint32_t hak_slabs_decay(hak_owner_t *owner, uint64_t now, uint32_t work);
 
 #endif

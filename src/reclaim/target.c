@@ -6,25 +6,25 @@
  *             and retain_learned_percent more
  *
  *   units > 2 x bound                 purged at once
- *   units above the bound throughout  purged down to 3/4 of the bound: nobody needed them
+ *   units above the bound throughout  purged down to 3/4 of the bound: excess
  *     a window
- *   less                              decays: nobody needed the least that was unused in a window,
- *                                     so it is purged at the end of the window, down to
+ *   less                              decays: the least unused in a window was not needed, so it is
+ *                                     purged at the end of the window, down to
  *
  *     idle = max(retain_idle_bytes, in use / TARGET_IDLE_PART),
  *            units also retain_wanted_bytes, and at most the bound,
  *
  * but only if that is more than TARGET_STEP_TIMES the amplitude of unused units in the window.
- * Freed huge blocks decay in the same way; what they may hold in all is
+ * Freed huge blocks decay in the same way; all together they may hold
  *
  *     at any time       max(huge_cache, in use / CACHE_SHARE)
- *     for a while       2 x retain_percent of what was in use within the last one or two windows,
+ *     for a while       2 x retain_percent of the peak in use of the last one or two windows,
  *                       but not above CACHE_LEAST_TIMES x huge_cache + in use / CACHE_SHARE
  *
- * The window and the size were chosen in docs/experiments/0023-decay.md and
- * 0004-huge-cache-counts-memory.md. A footprint that oscillates within a window makes no kernel
- * calls. One that oscillates more slowly takes purged units again; the learner (regret.c) sees
- * that, and sets retain_wanted_bytes. */
+ * docs/experiments/0023-decay.md and 0004-huge-cache-counts-memory.md chose the window and the
+ * size. A footprint that oscillates within a window makes no kernel calls. One that oscillates more
+ * slowly takes purged units again; the learner (regret.c) sees that, and sets
+ * retain_wanted_bytes. */
 #include "base/atomics.h"
 #include "base/knobs.h"
 #include "large/large.h"
@@ -35,19 +35,19 @@
 enum {
     TARGET_IDLE_PART = 32,       /* of the memory in use, exempt (docs/experiments/0023-decay.md) */
     TARGET_STEP_BYTES = 1 << 20, /* less is not worth the calls */
-    TARGET_STEP_TIMES = 2,       /* a load may need its amplitude at its next peak */
+    TARGET_STEP_TIMES = 2,       /* the next peak may need the amplitude */
     CACHE_SHARE = 8,             /* of huge blocks in use, kept of freed ones at any time */
-    CACHE_LEAST_TIMES = 5, /* huge_cache, kept for a while even if nothing is in use any more */
+    CACHE_LEAST_TIMES = 5,       /* of huge_cache, kept for a while even if nothing is in use */
 };
 
-/* The kernel takes nothing back (locked memory): ten windows, so that refused calls are no load. */
+/* After the kernel refused every purge (locked memory): ten windows, so refused calls are rare. */
 static const uint64_t TARGET_RETRY_NS = 4000u * 1000 * 1000;
 
 HAK_LOCKED_STATE uint64_t hak_target_window_end_ns; /* [atomic] */
-/* [atomic] unused units have exceeded the bound since; 0: they do not */
+/* [atomic] since when unused units exceed the bound; 0: they do not */
 HAK_LOCKED_STATE uint64_t hak_target_over_since_ns;
 HAK_LOCKED_STATE uint64_t
-    hak_target_retry_at_ns; /* [atomic] a purge gave nothing back: not before */
+    hak_target_retry_at_ns; /* [atomic] no purge before: the last gave nothing back */
 /* [atomic] least unused in a window whose purge was cut short */
 HAK_LOCKED_STATE size_t hak_target_cut_low_bytes = SIZE_MAX;
 
@@ -61,7 +61,7 @@ size_t hak_target_idle_bytes(size_t in_use_bytes) {
     return hak_least(hak_retain_bytes(in_use_bytes), hak_most(idle_bytes(in_use_bytes), wanted));
 }
 
-/* What stays at the end of a window; SIZE_MAX: all of it. */
+/* Bytes that stay at the end of a window; SIZE_MAX: all. */
 static size_t decay_keep(const hak_pool_t *pool, size_t idle) {
     size_t step = TARGET_STEP_BYTES + (pool->high_bytes - pool->low_bytes) * TARGET_STEP_TIMES;
     size_t excess = pool->low_bytes - hak_least(pool->low_bytes, idle);
@@ -70,14 +70,14 @@ static size_t decay_keep(const hak_pool_t *pool, size_t idle) {
 
 static bool spans_exceed(const hak_pool_t *pool, size_t bound, uint64_t now) {
     uint64_t since = hak_load_relaxed(&hak_target_over_since_ns);
-    bool is_new = since == 0 || pool->dip_bytes <= bound; /* the excess was needed after all */
+    bool is_new = since == 0 || pool->dip_bytes <= bound; /* the load took the excess meanwhile */
     since = pool->resident_bytes <= bound ? 0 : is_new ? now : since;
     hak_store_relaxed(&hak_target_over_since_ns, since);
     return pool->resident_bytes > 2 * bound || (since != 0 && now - since > HAK_WINDOW_NS);
 }
 
-/* By size whole superslabs go: few calls. By time no unit more than has to: the window needed the
- * rest. */
+/* By size whole superslabs go: few calls. By time only the excess units: the load used the rest
+ * within the window. */
 static hak_purge_plan_t spans_plan(hak_pool_t *pool, bool is_turn, uint64_t now) {
     size_t bound = hak_retain_bytes(pool->in_use_bytes), keep = SIZE_MAX;
     bool exceeds_bound = spans_exceed(pool, bound, now);
@@ -87,7 +87,7 @@ static hak_purge_plan_t spans_plan(hak_pool_t *pool, bool is_turn, uint64_t now)
         hak_store_relaxed(&hak_target_cut_low_bytes, SIZE_MAX);
         pool->low_bytes = hak_least(pool->low_bytes, cut_low);
         keep = decay_keep(pool, hak_target_idle_bytes(pool->in_use_bytes));
-        keep = hak_most(keep, HAK_UNIT_BYTES); /* 0 would unmap */
+        keep = hak_most(keep, HAK_UNIT_BYTES); /* 0 would unmap superslabs */
     }
     keep = exceeds_bound ? hak_least(keep, bound / 4 * 3) : keep;
     return (hak_purge_plan_t){.keep_bytes = keep, .is_exact = !exceeds_bound};
@@ -100,7 +100,7 @@ size_t hak_target_purge(hak_purge_plan_t *plan) {
         given_back = hak_span_purge_by(plan);
         hak_footprint_t has;
         hak_large_footprint(&has);
-        if (given_back == 0 && has.unused_bytes > plan->keep_bytes) { /* nobody took it meanwhile */
+        if (given_back == 0 && has.unused_bytes > plan->keep_bytes) { /* nor did other threads */
             hak_store_relaxed(&hak_target_retry_at_ns, now + TARGET_RETRY_NS);
         }
     }
@@ -115,7 +115,7 @@ void hak_target_spans(void) {
     hak_span_pool(&pool, is_turn);
     hak_purge_plan_t plan = spans_plan(&pool, is_turn, now);
     size_t given_back = plan.keep_bytes != SIZE_MAX ? hak_target_purge(&plan) : 0;
-    if (plan.is_exact && plan.is_cut) { /* the window did not need the rest either */
+    if (plan.is_exact && plan.is_cut) { /* the rest was not needed in the window either */
         size_t low = pool.low_bytes - hak_least(pool.low_bytes, given_back);
         hak_store_relaxed(&hak_target_cut_low_bytes, low);
         hak_store_relaxed(&hak_target_window_end_ns, 0);
@@ -134,8 +134,8 @@ static void huge_turn(hak_huge_pool_t *pool) {
     }
 }
 
-/* Called by every free of a huge block, so that an excess goes at once: a program that frees few,
- * and does nothing else, gets to no event for long. */
+/* Every free of a huge block calls it, so that an excess goes at once: a program that rarely frees,
+ * and does nothing else, may reach no event for long. */
 size_t hak_target_huge_bound(hak_huge_pool_t *pool) {
     huge_turn(pool);
     size_t least = hak_load_relaxed(&hak_knobs.huge_cache_bytes);
@@ -146,8 +146,8 @@ size_t hak_target_huge_bound(hak_huge_pool_t *pool) {
     return hak_most(hak_most(least, share), hak_least(recent, most));
 }
 
-/* Their amplitude counts as 0: half of a mapping that was taken in a window need not be there in
- * the next. */
+/* The amplitude counts as 0: half of a mapping taken in one window need not be there in the
+ * next. */
 void hak_target_huge(void) {
     hak_huge_pool_t huge;
     size_t bound = hak_large_pool(&huge), low = hak_least(huge.low_bytes, huge.last_low_bytes);

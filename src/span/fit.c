@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * Which superslab a span is taken from: the oldest that has room for it (SPAN-5). A summary for
- * each alignment has the longest run of each superslab (SPAN-4), so that a search is as short in a
- * heap of 10 000 superslabs as in one of 100 (docs/experiments/0035-oldest-that-fits.md).
+ * Chooses the superslab of a span: the oldest that has room (SPAN-5). A summary per alignment has
+ * the longest run of each superslab (SPAN-4), so a search among 10 000 superslabs is as short as
+ * among 100 (docs/experiments/0035-oldest-that-fits.md).
  *
- * Alignments above a unit are rare. Their summaries are kept from the first request on, which
- * looks at all superslabs. */
+ * Alignments above a unit are rare: their summaries are kept from the first request on, which
+ * visits all superslabs. */
 #include "base/check.h"
 #include "span/span_state.h"
 
@@ -44,7 +44,7 @@ static HAK_COLD void fit_begin(unsigned align_log2) {
     }
 }
 
-/* Corrects a summary that promises too much: the child of a fork in a section may have one. */
+/* Corrects a summary that promises too much, as after a fork inside a section. */
 hak_superslab_t *hak_fit_find(unsigned count, size_t align, uint64_t *starts) {
     hak_span_state_t *state = &hak_span_state;
     unsigned align_log2 = align <= HAK_UNIT_BYTES ? 0 : hak_log2(align) - HAK_UNIT_LOG2;

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT
  *
- * Which parts of superslabs the kernel may back with huge pages. A page fault in one costs a
- * quarter of the fault of small OS pages per byte, and it needs one entry of the TLB where those
- * need 512; but touching one byte of it makes 2 MiB resident. So the choice is made when the first
- * unit of a 2 MiB range is taken (docs/experiments/0007-huge-pages.md):
+ * The parts of superslabs that the kernel may back with huge pages. A fault there costs a quarter
+ * of those of small OS pages per byte, and one TLB entry replaces 512; but one byte touched makes 2
+ * MiB resident. So the choice is made when the first unit of a 2 MiB range is taken
+ * (docs/experiments/0007-huge-pages.md):
  *
  *   the span will be written to throughout (HAK_SPAN_DENSE) and much is in use    huge
  *   else                                                                          small
  *
- * Superslabs are filled from the oldest on (SPAN-5), so a new range is opened when the old ones are
- * full, and the untouched memory is the rest of the youngest. A range goes back to the kernel whole
- * and stays huge, or in parts and becomes small, because the kernel would fill up a huge one. */
+ * Superslabs are filled from the oldest on (SPAN-5): a new range opens when the older ones are
+ * full, and only the youngest has untouched memory. A range is purged whole and stays huge, or in
+ * part and becomes small, because the kernel would fill up a huge page again. */
 #include "base/counters.h"
 #include "base/knobs.h"
 #include "os/lock.h"
@@ -20,8 +20,8 @@
 enum {
     /* In use before any huge page: the untouched rest of one is 2 MiB at most, 1 MiB mostly. */
     HUGE_PAGE_LEAST_UNITS = (8 << 20) / HAK_UNIT_BYTES,
-    /* Every change from huge to small along the addresses is a mapping of its own to the kernel,
-     * of which a process may have 65 530: ranges of the rarer kind at most. */
+    /* Each change between huge and small along the addresses splits a mapping, and a process may
+     * have 65 530: at most so many ranges of the rarer kind. */
     HUGE_PAGE_MIXED_MOST = 8192,
 };
 
@@ -44,11 +44,11 @@ static void huge_page_change(hak_superslab_t *superslab, unsigned i, bool is_hug
         superslab->huge_pages ^= (uint8_t)(1u << i);
         state->huge_page_count += is_huge ? 1 : -(size_t)1;
     } else {
-        state->lacks_huge_pages = true; /* not built in, or there are too many mappings already */
+        state->lacks_huge_pages = true; /* not built in, or too many mappings */
     }
 }
 
-/* All of it becomes resident with its first byte, so none of it counts as clean. */
+/* Its first byte makes all of it resident, so none of it counts as clean. */
 static void huge_page_open(hak_superslab_t *superslab, uint64_t range) {
     hak_span_note_wanted(superslab, range);
     superslab->clean_units &= ~range;

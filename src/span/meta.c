@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * Memory for metadata: a first region in the library, then regions between guard OS pages, cut from
- * the front. Nothing is ever freed; layers keep lists of their spare records, and here are lists of
- * spare pieces of a few cache lines. */
+ * the front. None of it is freed; layers keep lists of spare records, this file lists of spare
+ * pieces of a few cache lines. */
 #include "base/atomics.h"
 #include "os/lock.h"
 #include "os/os.h"
@@ -17,18 +17,18 @@ HAK_LOCKED_STATE char *hak_meta_end;                        /* [lock META] */
 HAK_LOCKED_STATE size_t hak_meta_handed;                    /* [atomic] */
 HAK_LOCKED_STATE void *hak_meta_spare[HAK_META_MOST_LINES]; /* [lock META] by length, linked */
 
-/* The first region needs no mapping of its own: it serves a small process from start to end. It has
- * no guard OS pages, but its neighbours are tables of ours; hardened builds do without it. */
+/* The first region needs no mapping: it serves a small process from start to end. It lacks guard OS
+ * pages, but lies between our own tables; hardened builds do without it. */
 enum { META_FIRST_BYTES = 320 << 10 };
 
 HAK_LOCKED_STATE HAK_LARGE_STATE(2) char hak_meta_first[META_FIRST_BYTES]; /* [lock META] */
 
-/* --- where it is ------------------------------------------------------------------------------ */
+/* --- regions ---------------------------------------------------------------------------------- */
 
 HAK_LOCKED_STATE hak_region_t *hak_regions; /* [atomic] newest first */
 HAK_LOCKED_STATE hak_region_t hak_region_first;
 
-/* Of regions that have no room for their own, which are few. */
+/* For regions without room for their own record, which are few. */
 enum { REGION_SPARE = 64 };
 HAK_LOCKED_STATE HAK_LARGE_STATE(3) hak_region_t hak_region_spare[REGION_SPARE]; /* [lock META] */
 HAK_LOCKED_STATE uint32_t hak_region_spare_used;                                 /* [lock META] */
@@ -56,7 +56,7 @@ static void region_note(hak_region_t *record, char *base, size_t bytes) {
     }
 }
 
-/* META is held. The record stands at the front if there is room for it. */
+/* META is held. The record lies at the front if there is room. */
 static void region_begin(char *base, size_t bytes, size_t wanted) {
     size_t record_bytes = hak_align_up(sizeof(hak_region_t), HAK_LINE_BYTES);
     hak_region_t *record = NULL;

@@ -26,8 +26,8 @@ static bool pagemap_grow(uint16_t index) {
 
 HAK_LOCKED_STATE uint32_t hak_pagemap_is_touched; /* [atomic] */
 
-/* In a process's first use the first access to the root is a write: one page fault, not two. Only
- * then: every free reads the line. */
+/* The first access to the root in a process is a write: one page fault, not two. No later write:
+ * every free reads the line. */
 static void pagemap_touch(uintptr_t index) {
     if (hak_load_relaxed(&hak_pagemap_is_touched) == 0) {
         hak_store_relaxed(&hak_pagemap_is_touched, 1);

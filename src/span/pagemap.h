@@ -9,20 +9,20 @@
  *             |  owner tag, or huge record idx | class*2, kind |
  *
  * Invariants:
- *   MAP-1  A unit that holds no part of a live block reads 0, but for the ends of vacant ranges
+ *   MAP-1  A unit without a part of a live block reads 0, except for the ends of vacant ranges
  *          (large/huge_record.h). So does an address never mapped.
- *   MAP-2  All units of a slab carry the same entry: tag of its owner << 8 | size class * 2; while
- *          it has purged pages, an id that is no owner's (SLAB-9).
- *   MAP-3  The root holds distances from the shared zero leaf, not pointers, and 0 is that leaf
- *          itself, which nobody ever writes: a look-up needs no test for an absent leaf, and works
- *          on memory that no start-up code has touched. They are counted in entries: added to the
- *          place of an entry in its leaf, they give its place counted from the zero leaf.
+ *   MAP-2  All units of a slab carry the same entry: owner id << 8 | size class * 2; while it has
+ *          purged pages, an id that is no owner's (SLAB-9).
+ *   MAP-3  The root holds distances from the shared zero leaf; 0 is that leaf itself, which is
+ *          never written. So a look-up needs no test for an absent leaf, and works before any
+ *          start-up code. Distances are counted in entries: added to the index of an entry in its
+ *          leaf, they give its index from the zero leaf.
  *   MAP-4  The zero leaf lies at offset 0 and doubles as the empty tcache (front/tcache.h): all
  *          bins empty, no entry its own. So a thread whose TLS word is still 0 takes the cold
  *          exits.
- *   MAP-5  Everything the hit paths read lies relative to one address, that of the zero leaf,
- *          which they keep in one register: the size-class table before it, the tcache, leaves and
- *          root behind it. */
+ *   MAP-5  Everything the hit paths read lies relative to the address of the zero leaf, which they
+ *          keep in one register: the size-class table before it, the tcache, leaves and root behind
+ *          it. */
 #ifndef HAK_SPAN_PAGEMAP_H
 #define HAK_SPAN_PAGEMAP_H
 
@@ -36,7 +36,7 @@ enum {
     HAK_PAGEMAP_ROOTS = 1 << (48 - HAK_PAGEMAP_LEAF_LOG2),
 };
 
-/* Kinds share the low byte with the size classes (which stay below 0x80). */
+/* Kinds share the low byte with size classes, which stay below 0x80. */
 enum {
     HAK_KIND_MASK = 0xff,
     HAK_KIND_PER_CLASS = 2,     /* class 1 is kind 2: slab/sizeclass.h says why */
@@ -73,7 +73,7 @@ HAK_INLINE uintptr_t hak_pagemap_base(void) {
     return base;
 }
 
-/* Where the address's entry is, counted in entries from the base. */
+/* The index of the address's entry, counted in entries from the base. */
 HAK_INLINE uintptr_t hak_pagemap_index(uintptr_t base, const void *address) {
     const uintptr_t *root = (const uintptr_t *)(base + sizeof(hak_pagemap_leaf_t));
     uintptr_t unit = (uintptr_t)address >> HAK_UNIT_LOG2;
@@ -93,7 +93,7 @@ HAK_INLINE uint32_t hak_pagemap_get(uintptr_t base, const void *address) {
     return hak_pagemap_at(base, hak_pagemap_index(base, address));
 }
 
-/* The leaf, for callers that read more of it than the entry. */
+/* The leaf, for callers that read more than the entry. */
 HAK_INLINE hak_pagemap_leaf_t *hak_pagemap_leaf(uintptr_t base, const void *address) {
     const uintptr_t *root = (const uintptr_t *)(base + sizeof(hak_pagemap_leaf_t));
     uint16_t index = (uint16_t)((uintptr_t)address >> HAK_PAGEMAP_LEAF_LOG2);
@@ -116,7 +116,7 @@ HAK_INLINE hak_superslab_t *hak_pagemap_superslab(const void *address) {
     return hak_pagemap_leaf_superslab(hak_pagemap_leaf(hak_pagemap_base(), address), address);
 }
 
-/* The same without a look at the root: `index` is that of the address's entry. */
+/* The same without reading the root: `index` is the index of the address's entry. */
 HAK_INLINE hak_superslab_t *hak_pagemap_superslab_at(uintptr_t index, const void *address) {
     uintptr_t first = index - (uint16_t)((uintptr_t)address >> HAK_UNIT_LOG2);
     uintptr_t leaf = (uintptr_t)hak_pagemap_entry(hak_pagemap_base(), first);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * Purging unused units; reclaim/ says when, and how much stays. The youngest superslabs go first
- * (SPAN-5). Wholly unused ones keep their addresses unless there are more than IDLE_LEAST of them
- * and more than 1/IDLE_SHARE of all. No kernel call happens under the lock: units are taken out of
- * circulation first and come back clean afterwards. */
+ * Purges unused units; reclaim/ decides when, and how much stays. The youngest superslabs go first
+ * (SPAN-5). Unused superslabs stay mapped unless they are more than IDLE_LEAST and more than
+ * 1/IDLE_SHARE of all. No kernel call happens under the lock: units leave circulation first and
+ * come back clean. */
 #include "base/check.h"
 #include "base/counters.h"
 #include "os/lock.h"
@@ -11,7 +11,7 @@
 #include "span/pagemap.h"
 #include "span/span_state.h"
 
-/* Units that were purged and are wanted again cost a page fault each: the learner's regret. */
+/* Purged units that are wanted again cost a page fault each: the learner's regret. */
 void hak_span_note_wanted(hak_superslab_t *superslab, uint64_t units) {
     uint64_t regret = units & superslab->purged_units;
     if (regret != 0) {
@@ -24,22 +24,22 @@ HAK_LOCKED_STATE uint64_t hak_purge_visits; /* [lock SPAN] */
 
 enum { IDLE_LEAST = 16, IDLE_SHARE = 2 };
 
-/* One piece of work, taken under the lock. */
+/* One superslab's purge, chosen under the lock. */
 typedef struct purge_job {
     hak_superslab_t *superslab;
-    uint64_t units; /* to purge, or all of them: to unmap */
-    uint8_t split;  /* huge pages that end, bit each */
+    uint64_t units; /* to purge; all of them: to unmap */
+    uint8_t split;  /* a bit per huge page that ends */
     bool is_unmap;
 } purge_job_t;
 
-/* Superslabs that are wholly unused go, clean or not. */
+/* Whether unused superslabs are unmapped, clean or not. */
 static bool whole_ones_go(size_t keep_units) {
     const hak_span_state_t *state = &hak_span_state;
     return keep_units == 0 ||
            (state->whole_count > IDLE_LEAST && state->whole_count > state->count / IDLE_SHARE);
 }
 
-/* The youngest superslab below `end` that has something to give back; NULL: none has. */
+/* The youngest superslab below `end` with memory to purge, or unused; NULL: none. */
 static hak_superslab_t *job_find(uint32_t end, bool takes_whole) {
     const hak_span_state_t *state = &hak_span_state;
     uint32_t found = hak_summary_find_last(&state->dirty, 1, end) + 1; /* 0: none */
@@ -50,7 +50,7 @@ static hak_superslab_t *job_find(uint32_t end, bool takes_whole) {
     return found == 0 ? NULL : state->table[found - 1];
 }
 
-/* The highest `count` of the units: the lowest are taken again first (SPAN-5). */
+/* The highest `count` units: the lowest are reused first (SPAN-5). */
 static uint64_t highest_units(uint64_t units, size_t count) {
     while (hak_popcount(units) > count) {
         units &= units - 1;
@@ -58,8 +58,7 @@ static uint64_t highest_units(uint64_t units, size_t count) {
     return units;
 }
 
-/* Unless all of it is wanted now, so many calls go to the kernel at a time, those it refuses
- * apart. */
+/* Kernel calls of one purge, except refused ones, unless all memory is wanted. */
 enum { PURGE_CALLS = 256, PURGE_ENOUGH = PURGE_CALLS - HAK_SUPERSLAB_UNITS / 2 + 1 };
 
 static bool job_take(purge_job_t *job, const hak_purge_plan_t *plan, uint32_t *cursor) {
@@ -85,7 +84,7 @@ static bool job_take(purge_job_t *job, const hak_purge_plan_t *plan, uint32_t *c
     HAK_ASSERT(job->units != 0, "SPAN-10");
     state->whole_count -= superslab->free_units == ~0ull;
     superslab->free_units &= ~job->units;
-    if (job->is_unmap) { /* keeps its place in the table until it is gone */
+    if (job->is_unmap) { /* stays in the table until it is unmapped */
         hak_pagemap_set_superslab(superslab->base, NULL);
     }
     superslab->leaving_units |= job->units;
@@ -93,15 +92,15 @@ static bool job_take(purge_job_t *job, const hak_purge_plan_t *plan, uint32_t *c
     hak_span_note_dirty(superslab);
     job->split = hak_span_note_split(superslab, job->units);
     hak_span_take_dirty(hak_popcount(dirty));
-    state->high_units -= hak_popcount(dirty); /* a purge is no breath */
+    state->high_units -= hak_popcount(dirty); /* a purge is no part of the amplitude */
     return true;
 }
 
-/* A run with a locked page is refused as a whole, so its halves are tried, and theirs, down to
- * units. After so many refusals without a success all of it is taken to be locked. */
+/* The kernel refuses a run with a locked page as a whole, so its halves are tried, and theirs, down
+ * to units. After so many refusals without a success all of it counts as locked. */
 enum { PURGE_SPLITS = 8 };
 
-/* Purges the run in pieces of so many units, each one call. */
+/* Purges the run in pieces of so many units, a call each. */
 static uint64_t run_purge(hak_superslab_t *superslab, uint64_t run, unsigned piece,
                           unsigned *splits) {
     uint64_t done = 0;
@@ -156,7 +155,7 @@ static void superslab_forget(hak_superslab_t *superslab) {
     state->unused = superslab;
 }
 
-/* Units that were about to go are unused again. */
+/* Units whose purge is over become unused again. */
 static void superslab_take_back(hak_superslab_t *superslab, uint64_t units) {
     superslab->free_units |= units;
     superslab->leaving_units &= ~units;
@@ -172,7 +171,7 @@ static size_t job_run(const purge_job_t *job, unsigned *splits) {
                    hak_os_unmap(superslab->base, HAK_SUPERSLAB_BYTES + hak_span_guard_bytes());
     hak_span_split(superslab, job->split);
     uint64_t done = is_gone ? job->units : superslab_purge(superslab, job->units, splits);
-    if (done != job->units) { /* before anybody has the units */
+    if (done != job->units) { /* before any thread can take the units */
         hak_span_note_purged(superslab, done);
     }
     hak_lock_acquire(HAK_LOCK_SPAN);
@@ -217,7 +216,7 @@ static void superslab_after_fork(hak_superslab_t *superslab, void *context) {
     (void)context;
     uint64_t units = superslab->leaving_units;
     if (units != 0 && hak_pagemap_superslab(superslab->base) != superslab) {
-        superslab_forget(superslab); /* what lies there now, nobody knows */
+        superslab_forget(superslab); /* its addresses may be mapped by others now */
     } else if (units != 0) {
         superslab->clean_units &= ~units; /* some of them may read as zero */
         superslab_take_back(superslab, units);
@@ -248,9 +247,9 @@ void hak_span_pool(hak_pool_t *pool, bool is_turn) {
 
 /* --- the peak -----------------------------------------------------------------------------------
  *
- * When the memory in use exceeds its peak by a step, unused memory goes back before the heap grows.
+ * When memory in use passes its peak by a step, unused memory goes back before the heap grows.
  * That happens some dozens of times in the life of a process, and never below the peak. Unused
- * memory does not count: it goes up and down in a load that always uses the same
+ * memory does not count: it oscillates under a constant load
  * (docs/experiments/0030-spare-before-a-peak.md). */
 
 enum { PEAK_SHARE = 16, PEAK_LEAST_UNITS = 16 };

@@ -9,19 +9,19 @@
  *   SPAN-1  A unit is free (bit in free_units), belongs to exactly one span, or is being purged (in
  *           leaving_units, or all of the superslab is about to be unmapped).
  *   SPAN-2  A clean unit (bit in clean_units) reads as zero. The bit survives allocation: the
- *           free of the span says how many leading units were written to.
- *   SPAN-3  unused_dirty_units of the process == sum of popcount(free & ~clean), less the units
- *           of purges in progress.
- *   SPAN-4  fit[n] has for every superslab the length of its longest free run that begins at a
- *           multiple of 2^n units: for n = 0 always, else since a span was wanted at such a place.
+ *   SPAN-2  A clean unit (bit in clean_units) reads as zero. The bit survives allocation: the free
+ *           of the span tells how many leading units were written to.
+ *   SPAN-3  unused_dirty_units == sum of popcount(free & ~clean), less units of purges in progress.
+ *   SPAN-4  fit[n] has the length of each superslab's longest free run that begins at a multiple of
+ *           2^n units: for n = 0 always, else since the first request with that alignment.
  *   SPAN-5  Superslabs are filled in the order of their index; the highest are emptied first.
  *   SPAN-6  Bit i of huge_pages: the kernel may back the i-th 2 MiB with a huge page. Then either
  *           all its units are free and clean, or none is clean.
  *   SPAN-7  low_units <= unused_dirty_units <= high_units.
- *   SPAN-8  A unit in padding_units lies in a range that was opened for huge pages, and nobody has
- *           used it since: no span has it.
+ *   SPAN-8  A unit in padding_units lies in a range that was opened for huge pages, and has been in
+ *           no span since.
  *   SPAN-9  vacant has 1 for the places of the table below `end` without a superslab, else 0.
- *   SPAN-10 dirty has 1 for the superslabs with units that are free and not clean, else 0. */
+ *   SPAN-10 dirty has 1 for superslabs with units that are free and not clean, else 0. */
 #ifndef HAK_SPAN_SPAN_H
 #define HAK_SPAN_SPAN_H
 
@@ -46,7 +46,7 @@ struct hak_superslab {
     uint8_t huge_pages;          /* [lock SPAN] SPAN-6 */
     uint32_t index;              /* [lock SPAN] place in the table; order of creation */
     hak_superslab_t *next;       /* [lock SPAN] list of unused records */
-    /* [atomic] of each unit of a slab: units to the slab's first, whose record is the slab's */
+    /* [atomic] per unit of a slab: units back to the slab's first, whose record is the slab's */
     HAK_LINE_ALIGNED uint8_t units_to_first[HAK_SUPERSLAB_UNITS];
     hak_unit_record_t unit[HAK_SUPERSLAB_UNITS]; /* of the layer that uses the span */
 };
@@ -65,43 +65,43 @@ typedef enum hak_span_use { HAK_SPAN_SPARSE, HAK_SPAN_DENSE } hak_span_use_t;
 /* Alignments of spans: units, two units, to the largest that large blocks ask for. */
 enum { HAK_SPAN_ALIGNS = 5, HAK_SPAN_MOST_ALIGN = HAK_UNIT_BYTES << (HAK_SPAN_ALIGNS - 1) };
 
-/* A span of `count` units (1 to 64), its address a multiple of `align` bytes (a power of two, at
- * most HAK_SPAN_MOST_ALIGN). false when the kernel gives no more. May map a superslab. */
+/* Allocates a span of `count` units (1 to 64) at a multiple of `align` bytes (a power of two, at
+ * most HAK_SPAN_MOST_ALIGN). false: the kernel gives no more. May map a superslab. */
 bool hak_span_alloc(unsigned count, size_t align, hak_span_use_t use, hak_span_t *span);
 
-/* Gives a span back, of which at most the first `touched` units were written to. Asks for
- * HAK_WANTED_PURGE if more is unused then than may be. */
+/* Frees a span, of which at most the first `touched` units were written to. Sets HAK_WANTED_PURGE
+ * when unused memory exceeds its bound. */
 void hak_span_free(hak_superslab_t *superslab, unsigned unit, unsigned count, unsigned touched);
 
-/* Grows a span in place from `count` to `wanted` units. *is_zero tells about the new ones. */
+/* Grows a span in place from `count` to `wanted` units. *is_zero: the new units read as zero. */
 bool hak_span_extend(hak_superslab_t *superslab, unsigned unit, unsigned count, unsigned wanted,
                      bool *is_zero);
 
-/* Purges until at most `keep_bytes` of unused memory stay, and unmaps superslabs that are wholly
- * unused. Returns the bytes given back. */
+/* Purges until at most `keep_bytes` of unused memory stay; 0 also unmaps unused superslabs. Returns
+ * the bytes. */
 size_t hak_span_purge(size_t keep_bytes);
 
-/* The same by 256 calls at most, those refused apart, unless is_all. Few calls: whole superslabs
- * go, or with is_exact no unit more than has to. */
+/* The same in at most 256 calls, except refused ones, unless is_all. Purges whole superslabs, which
+ * takes few calls, or with is_exact only the excess units. */
 typedef struct hak_purge_plan {
     size_t keep_bytes;
     bool is_exact, is_all;
-    bool is_cut; /* set: the calls were too few */
+    bool is_cut; /* result: the calls were too few */
 } hak_purge_plan_t;
 size_t hak_span_purge_by(hak_purge_plan_t *plan);
 
 /* Unused units; `is_turn` begins another window. */
 void hak_span_pool(hak_pool_t *pool, bool is_turn);
 
-/* Of units that nobody else can take, some OS pages were purged, by the user of their span. A huge
- * page they lie in is none any more, or the kernel would fill it up. */
+/* The user of a span purged some OS pages of these units. A huge page around them becomes small, or
+ * the kernel would fill it up. */
 void hak_span_note_purged(hak_superslab_t *superslab, uint64_t units);
 
-/* The same pages, in bytes, until they are written to again. [atomic] */
+/* Bytes of such pages, until they are written to again. [atomic] */
 extern size_t hak_span_purged_bytes;
 
-/* With HAK_WANTED_PEAK: the memory in use, less purged pages, has passed its peak by a step, and so
- * many bytes should go back elsewhere before it grows on. The thread that swaps it for 0 does that.
+/* With HAK_WANTED_PEAK: memory in use, less purged pages, has passed its peak by a step; so many
+ * bytes should go back elsewhere before it grows on. The thread that swaps this for 0 returns them.
  * [atomic] */
 extern size_t hak_span_over_peak;
 
@@ -118,26 +118,25 @@ typedef struct hak_span_stats {
 } hak_span_stats_t;
 void hak_span_stats(hak_span_stats_t *stats);
 
-/* Calls visit for every superslab, lowest index first, with HAK_LOCK_SPAN held: it may not
- * allocate or free spans. Between some of them others get the lock: one that was unmapped and
- * mapped again meanwhile may come twice. */
+/* Calls visit for every superslab, lowest index first, with HAK_LOCK_SPAN held: it may not allocate
+ * or free spans. Passes the lock on to waiters now and then: a superslab unmapped and mapped again
+ * meanwhile may come twice. */
 void hak_span_visit(void (*visit)(hak_superslab_t *superslab, void *context), void *context);
 
-/* --- memory for our own metadata -------------------------------------------------------------- */
-/* Zeroed, aligned to a cache line, never freed; lies in our own tables or between guard OS pages.
- * NULL when the kernel gives no more. Usable before anything else works. */
+/* --- memory for metadata ---------------------------------------------------------------------- */
+/* Zeroed, aligned to a cache line, never freed; lies in our tables or between guard OS pages. NULL
+ * when the kernel gives no more. Usable before anything else works. */
 void *hak_meta_alloc(size_t bytes);
 
-/* Pieces of 1 to HAK_META_MOST_LINES cache lines, which can be given back, all zero again, and
- * serve for another piece of their length then. NULL as above. */
+/* Pieces of 1 to HAK_META_MOST_LINES cache lines, which can be given back, all zero again, for
+ * reuse at the same length. NULL as above. */
 enum { HAK_META_MOST_LINES = 8 };
 void *hak_meta_take(unsigned lines);
 void hak_meta_give(void *piece, unsigned lines);
 
 size_t hak_meta_bytes(void);
 
-/* Address ranges of ours with neither superslabs nor huge blocks in them; listed for statistics.
- * They never go away. */
+/* Our address ranges without superslabs and huge blocks, for statistics. They never go away. */
 typedef enum hak_region_kind { HAK_REGION_META, HAK_REGION_GUARD } hak_region_kind_t;
 typedef struct hak_region {
     char *base; /* [const], as the next two */

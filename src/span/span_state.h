@@ -16,7 +16,7 @@ typedef struct hak_span_state {
     uint32_t capacity;
     uint32_t whole_count; /* superslabs of which every unit is free */
     uint32_t count;       /* superslabs mapped */
-    uint8_t alignments;   /* bit n: fit[n] is kept; bit 0 says nothing, it always is */
+    uint8_t alignments;   /* bit n: fit[n] is kept; bit 0 is unused, fit[0] always is */
     hak_summary_t fit[HAK_SPAN_ALIGNS]; /* SPAN-4 */
     hak_summary_t vacant;               /* SPAN-9 */
     hak_summary_t dirty;                /* SPAN-10 */
@@ -28,21 +28,21 @@ typedef struct hak_span_state {
     size_t low_units;          /* least unused_dirty_units in this window */
     size_t high_units;         /* most of them in this window */
     size_t dip_units;          /* least of them since the last look */
-    size_t peak_units;         /* units in use may grow up to here, purge.c */
+    size_t peak_units;         /* bound of in_use_units before the next peak, purge.c */
 } hak_span_state_t;
 
 extern hak_span_state_t hak_span_state;
 
-/* Superslabs that purges have visited to find units. Counted in the core that tests link with. */
+/* Superslabs that purges visited to find units. Counted in the core for tests only. */
 extern uint64_t hak_purge_visits; /* [lock SPAN] */
 
-/* Behind every superslab of hardened builds, inaccessible. */
+/* Inaccessible bytes behind every superslab of hardened builds. */
 HAK_INLINE size_t hak_span_guard_bytes(void) {
     return HAK_HARDEN ? hak_os_page_bytes() : 0;
 }
 
-/* The oldest superslab that has a free run of `count` units at a multiple of `align` bytes, and the
- * units where such runs begin; NULL: none has (fit.c). */
+/* The oldest superslab with a free run of `count` units at a multiple of `align` bytes, and the
+ * units where such runs begin; NULL: none (fit.c). */
 hak_superslab_t *hak_fit_find(unsigned count, size_t align, uint64_t *starts);
 /* The units that are a multiple of 2^`align_log2`. */
 uint64_t hak_fit_places(unsigned align_log2);
@@ -50,8 +50,8 @@ uint64_t hak_fit_places(unsigned align_log2);
 void hak_fit_note(const hak_superslab_t *superslab);
 void hak_fit_note_aligned(const hak_superslab_t *superslab);
 
-/* The same after a span from `unit` on was taken out of the units free `before`: the longest run is
- * the same, unless the span was cut from it. */
+/* The same after a span from `unit` on left the free units `before`: the longest run is the same,
+ * unless the span was cut from it. */
 HAK_INLINE void hak_fit_note_taken(const hak_superslab_t *superslab, uint64_t before,
                                    unsigned unit) {
     unsigned longest = hak_summary_get(&hak_span_state.fit[0], superslab->index);
@@ -73,7 +73,7 @@ HAK_INLINE void hak_fit_note_free(const hak_superslab_t *superslab, unsigned uni
     }
 }
 
-/* After free_units or clean_units changed: keeps SPAN-10. Most changes leave the byte as it is. */
+/* After free_units or clean_units changed: keeps SPAN-10. */
 HAK_INLINE void hak_span_note_dirty(const hak_superslab_t *superslab) {
     unsigned is_dirty = (superslab->free_units & ~superslab->clean_units) != 0;
     if (is_dirty != hak_summary_get(&hak_span_state.dirty, superslab->index)) {
@@ -81,33 +81,33 @@ HAK_INLINE void hak_span_note_dirty(const hak_superslab_t *superslab) {
     }
 }
 
-/* Clean units are about to be used; tells the learner when they had been purged. */
+/* Before clean units are used: counts purged ones as regret. */
 void hak_span_note_wanted(hak_superslab_t *superslab, uint64_t units);
 
 /* Units of the i-th huge page of a superslab. */
 HAK_INLINE uint64_t hak_span_huge_page(unsigned i) {
     return hak_mask(HAK_HUGE_PAGE_UNITS) << (i * HAK_HUGE_PAGE_UNITS);
 }
-/* Units, free yet, are about to be used: chooses the backing of ranges they are the first of. */
+/* Before free units are used: chooses the backing of the ranges that they open. */
 void hak_span_note_opened(hak_superslab_t *superslab, uint64_t units, hak_span_use_t use);
-/* Units are about to be purged: names the huge pages of which a part goes, which are none any more;
+/* Before units are purged: returns the huge pages that lose a part and so become small;
  * hak_span_split tells the kernel, without the lock. */
 uint8_t hak_span_note_split(hak_superslab_t *superslab, uint64_t units);
 void hak_span_split(const hak_superslab_t *superslab, uint8_t split);
 
-/* How many of a span's units are in `some` of them; mostly all or none. */
+/* The number of a span's units in `some` of them; mostly all or none. */
 HAK_INLINE unsigned hak_span_count_units(uint64_t some, unsigned unit, unsigned count) {
     return some == 0 ? 0 : some == hak_mask(count) << unit ? count : hak_popcount(some);
 }
 
-/* So many units more are unused that hold memory. */
+/* So many dirty units more are unused. */
 HAK_INLINE void hak_span_add_dirty(size_t units) {
     size_t unused = hak_span_state.unused_dirty_units + units;
     hak_span_state.unused_dirty_units = unused;
     hak_span_state.high_units = hak_most(hak_span_state.high_units, unused);
 }
 
-/* So many units that held memory are unused no more. */
+/* So many dirty units less are unused. */
 HAK_INLINE void hak_span_take_dirty(size_t units) {
     size_t unused = hak_span_state.unused_dirty_units - units;
     hak_span_state.unused_dirty_units = unused;
@@ -115,7 +115,7 @@ HAK_INLINE void hak_span_take_dirty(size_t units) {
     hak_span_state.dip_units = hak_least(hak_span_state.dip_units, unused);
 }
 
-/* The units in use may have passed their peak. */
+/* The units in use exceed their peak. */
 void hak_span_note_grown(void);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Eight bytes of a line are compared at once, as one word: values are below 128, so that the sums
- * of bytes carry nothing into each other. */
+ * A word compares eight bytes of a line at once: values are below 128, so that sums of bytes carry
+ * nothing into each other. */
 #include "span/summary.h"
 
 #include "base/check.h"
@@ -63,7 +63,7 @@ void hak_summary_move(hak_summary_t *summary, uint32_t count, uint32_t capacity,
     }
 }
 
-/* Of each byte of eight the highest bit, if the byte is `least` or more. */
+/* The highest bit of each of eight bytes that is `least` or more. */
 static uint64_t word_hits(const uint8_t *bytes, unsigned least) {
     uint64_t word;
     __builtin_memcpy(&word, bytes, sizeof word);
@@ -83,7 +83,7 @@ uint32_t hak_summary_find(const hak_summary_t *summary, unsigned least) {
             place = place * HAK_SUMMARY_LINE + i + hak_ctz(hits) / 8;
         } else if (level == summary->top) {
             return HAK_SUMMARY_NONE;
-        } else { /* from the top again */
+        } else { /* the level above promised too much: again from the top */
             summary->level[level + 1][place] = (uint8_t)line_most(line);
             level = summary->top + 1;
             place = 0;
@@ -92,7 +92,7 @@ uint32_t hak_summary_find(const hak_summary_t *summary, unsigned least) {
     return place;
 }
 
-/* The last byte of the line, below `end`, that is `least` or more; -1: none is. */
+/* The last byte of the line, below `end`, that is `least` or more; -1: none. */
 static int line_find_last(const uint8_t *line, unsigned least, uint32_t end) {
     hak_summary_lines_read += HAK_FAULT;
     for (unsigned i = (end + 7) / 8; i-- > 0;) {
@@ -105,7 +105,7 @@ static int line_find_last(const uint8_t *line, unsigned least, uint32_t end) {
     return -1;
 }
 
-/* Up from the line before `end`, past lines that have none, and down again. */
+/* Up from the line before `end`, past lines without a hit, and down again. */
 uint32_t hak_summary_find_last(const hak_summary_t *summary, unsigned least, uint32_t end) {
     unsigned level = 0;
     uint32_t place = HAK_SUMMARY_NONE;

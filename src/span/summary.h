@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * A byte for each of many places, and which is the first, or the last, that is large enough.
+ * A byte for each of many places; finds the first, or the last, that is large enough.
  *
  *   level 0   byte of place 0, of place 1, ...                lines of 64 bytes
  *   level 1   largest byte of each line of level 0
@@ -30,7 +30,7 @@ typedef struct hak_summary {
 /* Memory for `capacity` places, a power of two, at least a line. */
 size_t hak_summary_bytes(uint32_t capacity);
 
-/* Moves to zeroed memory for more places: the first `count` keep their bytes, the others are 0. */
+/* Moves to zeroed memory for more places: the first `count` keep their bytes, the rest is 0. */
 void hak_summary_move(hak_summary_t *summary, uint32_t count, uint32_t capacity, void *memory);
 
 /* The first place whose byte is `least` (not 0) or more; HAK_SUMMARY_NONE. Mends levels above 0. */
@@ -44,7 +44,7 @@ HAK_INLINE unsigned hak_summary_get(const hak_summary_t *summary, uint32_t place
     return summary->level[0][place];
 }
 
-/* Lines that searches have read. Counted in the core that tests link with. */
+/* Lines that searches read. Counted in the core for tests only. */
 extern uint64_t hak_summary_lines_read;
 
 #endif

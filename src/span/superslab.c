@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Superslabs: map, carve, join, and the table that holds them in order of creation. Choosing the
- * oldest superslab that fits packs the old ones and lets the young ones become empty (SPAN-5).
- *
- * fit.c chooses the superslab, purge.c returns memory to the kernel. */
+ * Superslabs: map, carve, join, and their table in order of creation. fit.c chooses the oldest that
+ * fits: the old ones stay packed, the young ones become empty (SPAN-5). purge.c returns memory to
+ * the kernel. */
 #include "base/atomics.h"
 #include "base/check.h"
 #include "base/counters.h"
@@ -17,8 +16,8 @@ hak_span_state_t hak_span_state; /* [lock SPAN] */
 
 enum { TABLE_LEAST = HAK_SUMMARY_LINE };
 
-/* Doubles the table, and with it the summaries; the old ones (at most half the new size) stay
- * behind in metadata. Those of alignments nobody wants are never touched. */
+/* Doubles the table and its summaries; the old ones (at most half the new size) stay behind in
+ * metadata. Summaries of unused alignments are not touched. */
 static bool table_grow(void) {
     hak_span_state_t *state = &hak_span_state;
     uint32_t capacity = state->capacity == 0 ? TABLE_LEAST : state->capacity * 2;
@@ -43,11 +42,11 @@ static bool table_grow(void) {
     return true;
 }
 
-/* A free place in the table, as low as can be: that of an unmapped superslab, or the end. */
+/* The lowest free place in the table: an unmapped superslab's, or the end. */
 static bool table_place(uint32_t *index) {
     hak_span_state_t *state = &hak_span_state;
     *index = state->count < state->end ? hak_summary_find(&state->vacant, 1) : HAK_SUMMARY_NONE;
-    if (*index != HAK_SUMMARY_NONE) { /* `count` alone may be wrong, as in fit.c */
+    if (*index != HAK_SUMMARY_NONE) { /* after a fork in a section `count` may be wrong */
         hak_summary_set(&state->vacant, *index, 0);
         return true;
     }
@@ -67,7 +66,7 @@ static hak_superslab_t *superslab_record(void) {
     return hak_meta_alloc(sizeof *record);
 }
 
-/* Makes a superslab of fresh memory. false: metadata ran out, the memory is still the caller's. */
+/* Makes a superslab of fresh memory. false: metadata ran out, the caller keeps the memory. */
 static bool superslab_add(char *base) {
     hak_span_state_t *state = &hak_span_state;
     hak_superslab_t *superslab = superslab_record();
@@ -99,13 +98,13 @@ static bool superslab_add(char *base) {
 }
 
 enum {
-    MAP_SHARE = 4, /* superslabs are mapped in batches of 1/4 of the present ones, and one */
+    MAP_SHARE = 4, /* of the present superslabs, and one more: mapped by one call */
     MAP_MOST = 16,
 };
 
-/* Maps more superslabs; in one call, so that a heap that grows makes few calls and one that
- * breathes none. Untouched address space costs nothing but a place under RLIMIT_AS, so when a batch
- * does not fit, one is tried. The lock is held throughout: a mapping call is short. */
+/* Maps superslabs in batches: a growing heap makes few calls, an oscillating one none. Untouched
+ * addresses cost only a place under RLIMIT_AS, so when a batch does not fit, one is tried. The lock
+ * is held throughout: a mapping call is short. */
 static bool superslab_map(void) {
     uint32_t wanted = HAK_HARDEN ? 1 : hak_span_state.count / MAP_SHARE + 1;
     size_t guard = hak_span_guard_bytes();
@@ -116,7 +115,7 @@ static bool superslab_map(void) {
         base = hak_os_map(HAK_SUPERSLAB_BYTES, HAK_SUPERSLAB_BYTES);
     }
     uint32_t added = 0;
-    if (base != NULL) { /* also where the kernel would by itself; huge_page.c says which are */
+    if (base != NULL) { /* even where the kernel's default is huge; huge_page.c decides */
         hak_os_advise_huge(base, (size_t)wanted * HAK_SUPERSLAB_BYTES, false);
     }
     if (HAK_HARDEN && base != NULL) {
@@ -240,7 +239,7 @@ void hak_span_stats(hak_span_stats_t *stats) {
     stats->meta_bytes = hak_meta_bytes();
 }
 
-enum { VISIT_BATCH = 32 }; /* superslabs, between two looks whether others wait for the lock */
+enum { VISIT_BATCH = 32 }; /* superslabs between two checks for waiters of the lock */
 
 void hak_span_visit(void (*visit)(hak_superslab_t *, void *), void *context) {
     hak_lock_acquire(HAK_LOCK_SPAN);
