@@ -5,6 +5,7 @@
  * from top to bottom:
  *
  *   entry of the unit   state                             outcome
+ *   slab of the home    the hit path's push found no slot free_to_full_bin: event, flush
  *   large, huge         not the start of the block        fatal, INTERIOR_FREE
  *                       else                              free_large
  *   body of a large one                                   fatal, INTERIOR_FREE
@@ -182,6 +183,11 @@ void hak_slow_free(void *block, hak_tcache_t *tcache, int64_t bin_offset_from_en
                    uintptr_t index) {
     uint32_t entry = hak_tcache_entry(tcache, bin_offset_from_end);
     bool is_own = hak_offset_is_own(bin_offset_from_end);
+    hak_bin_t *bins_end = tcache->bin + HAK_SC_COUNT;
+    if (HAK_LIKELY(is_own) && hak_bin_at(bins_end, bin_offset_from_end)->slots_left < 0) {
+        free_to_full_bin(tcache, hak_sc_of_entry(entry), block);
+        return;
+    }
     if (HAK_UNLIKELY(!hak_slab_is_entry(entry))) {
         free_other(block, tcache, entry);
         return;

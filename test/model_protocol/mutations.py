@@ -49,10 +49,10 @@ MUTATIONS = [
     Mutation("lock_take_late_relaxed", "lock", [RACE], [
         (LOCK, "while (hak_swap_acquire(&lock->state, 2) != 0)", "while (hak_swap_relaxed(&lock->state, 2) != 0)")]),
     Mutation("lock_sleeper_unseen", "lock", ["deadlock"], [
-        (LOCK, "while (hak_swap_acquire(&lock->state, 2) != 0) {\n        hak_os_wait(&lock->state, 2);",
+        (LOCK, "while (hak_swap_acquire(&lock->state, 2) != 0) { /* pairs LOCK */\n        hak_os_wait(&lock->state, 2);",
          "while (hak_swap_acquire(&lock->state, 1) != 0) {\n        hak_os_wait(&lock->state, 1);")]),
     Mutation("lock_wake_left_out", "lock", ["deadlock"], [
-        (LOCK, "    if (HAK_UNLIKELY(hak_swap_release(&lock->state, 0) == 2)) {\n        hak_os_wake_one(&lock->state);\n    }\n",
+        (LOCK, "    if (HAK_UNLIKELY(hak_swap_release(&lock->state, 0) == 2)) { /* pairs LOCK */\n        hak_os_wake_one(&lock->state);\n    }\n",
          "    (void)hak_swap_release(&lock->state, 0);\n")]),
     # --- steps of a pusher ---
     Mutation("queue_by_nobody", "push", [LOST], [
