@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The other translation unit of the products: code that an ordinary program never runs, for
+ * The other translation unit of the libraries: code that an ordinary program never runs, for
  * reports, options and errors. It lies behind all other code (api/place.ld), so that its pages are
  * not read. */
 #define _GNU_SOURCE 1

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The files of the core in the order of ranks, without those of cold.c: the first of the two
- * translation units of the products. */
+ * The files of the core in the order of ranks, without those of cold.c: one of the two translation
+ * units of the libraries. */
 #define _GNU_SOURCE 1
 #include "base/check.c"
 #include "base/fmt.c"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Argument and errno rules of the family, once; entry.c gives them their hak_ names, override.c the
- * standard ones. Everything below api/ leaves errno alone. */
+ * standard ones. Below api/ only front/malloc.c sets errno (front/slow.h). */
 #ifndef HAK_API_API_H
 #define HAK_API_API_H
 

@@ -54,7 +54,7 @@ HAK_EXPORT void hak_heap_map(int fd) {
     hak_stat_print(HAK_REPORT_MAP, fd);
 }
 
-enum { OPTION_VALUE_BYTES = 257 /* one more than the longest value, so that none is cut */ };
+enum { OPTION_VALUE_BYTES = 257 /* longest value and a zero: none is cut */ };
 
 HAK_EXPORT int hak_option_get(const char *name, char *value, size_t bytes) {
     HAK_TEXT(text, OPTION_VALUE_BYTES);

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT
  *
  * The C++ operators. The shared library does not depend on a C++ runtime: it refers weakly to the
- * functions that throw and that call a new_handler; every C++ program has them. In the
- * archive the references are strong: only a C++ program pulls this object, and brings its runtime.
+ * functions that throw and that call a new_handler, which every C++ program has. In the archive the
+ * references are strong: only a C++ program pulls this object, and brings its runtime.
  *
- * A program may replace any form of the operators, and the default definitions of the others then
- * call its own ([new.delete]). So each form leaves through a pointer, in one jump: to the hit path
- * while everything it depends on is ours, else to its default definition, which calls the next form
- * by its public name. A pointer begins with the default definition, which is right in any case, and
- * the constructor of this file puts the short way in. */
+ * A program may replace any form of the operators; the default definitions of other forms then call
+ * the replacement ([new.delete]). So each form jumps through a pointer: to the hit path while
+ * everything it depends on is ours, else to its default definition, which calls the next form by
+ * its public name. Initially each pointer leads to the default definition, which is always right;
+ * the constructor of this file sets the short cuts. */
 #include <cstddef>
 #include <cstdlib>
 #include <new>
@@ -25,7 +25,7 @@ extern "C" {
 #define HAK_CXX_REPLACEABLE
 #else
 #define HAK_CXX_WEAK
-#define HAK_CXX_REPLACEABLE HAK_WEAK /* by a definition in another object of the program */
+#define HAK_CXX_REPLACEABLE HAK_WEAK /* by an object of the program */
 #endif
 
 #if defined(HAK_OVERRIDE) && HAK_OVERRIDE
@@ -39,13 +39,13 @@ extern "C" void *dlsym(void *, const char *) noexcept __attribute__((weak));
 extern "C" char *dlerror() noexcept __attribute__((weak));
 extern "C" bool hak_os_seal(void *base, size_t bytes);
 
-/* Hit path of new (override.c), and its cold exit, which never returns NULL. */
+/* Hit path of new (override.c), and its cold exit; neither returns NULL. */
 extern "C" HAK_HIDDEN void *hak_new(size_t size);
 extern "C" HAK_HIDDEN void *hak_new_quiet(size_t size, const std::nothrow_t &quiet) noexcept;
 extern "C" HAK_HIDDEN void *hak_new_rest(size_t size);
 extern "C" HAK_HIDDEN void *hak_new_quiet_rest(size_t size) noexcept;
 
-/* hak_free, as deletes call it that have more arguments. */
+/* hak_free, as called by deletes with more arguments. */
 extern "C" void free_quiet(void *block, const std::nothrow_t &quiet) noexcept __asm__("hak_free");
 extern "C" void free_aligned(void *block, std::align_val_t align) noexcept __asm__("hak_free");
 extern "C" void free_aligned_quiet(void *block, std::align_val_t align,
@@ -64,7 +64,7 @@ using thrower = void (*)();
 
 enum { NOLOAD_LAZY = 4 | 1 };
 
-/* A runtime that only a plugin loaded (RTLD_LOCAL) is not in the global scope. */
+/* For a runtime that only a plugin loaded (RTLD_LOCAL), outside the global scope. */
 HAK_COLD void *find_in_runtime(const char *symbol) {
     static const char *const names[] = {"libstdc++.so.6", "libc++.so.1", "libc++abi.so.1"};
     for (const char *name : names) {
@@ -96,7 +96,7 @@ HAK_COLD void throw_bad_alloc() {
     std::abort();
 }
 
-/* Calls new_handlers until memory turns up; NULL when there is none left to call. */
+/* Calls new_handlers until memory is found; NULL: no handler is left. */
 HAK_COLD void *retry(std::size_t size, std::size_t align) {
     for (;;) {
         std::new_handler handler = current_handler();
@@ -157,7 +157,7 @@ void *hak_new_quiet_rest(size_t size) noexcept {
 
 /* --- the forms -------------------------------------------------------------------------------- */
 
-/* A default definition drops the arguments that the next form does not take. */
+/* Default definitions drop the arguments that the next form lacks. */
 #define HAK_CXX_SIZE [[maybe_unused]] size_t size
 #define HAK_CXX_ALIGN [[maybe_unused]] std::align_val_t align
 #define HAK_CXX_QUIET [[maybe_unused]] const std::nothrow_t &quiet
@@ -183,7 +183,7 @@ void *hak_new_quiet_rest(size_t size) noexcept {
 #define PASS_ALIGNED_DELETE_SIZED (block, size, align)
 #define PASS_ALIGNED_DELETE_QUIET (block, align, quiet)
 
-/* By its public name: the definition that the linker has found, of the program or ours. */
+/* Defined by public name, so that a definition of the program takes its place. */
 #define HAK_FORM(form, symbol, kind, ours, called, call)                                           \
     extern "C" HAK_HIDDEN KIND_##kind(form_##form);                                                \
     extern "C" HAK_EXPORT HAK_CXX_REPLACEABLE KIND_##kind(program_##form) __asm__(symbol)          \
@@ -200,8 +200,7 @@ namespace {
     }
 #include "api/operators.def"
 
-/* The pointers of the forms. Each value is right at any time, so a form may be called while the
- * constructor runs. */
+/* The pointers of the forms. Each value is right at any time, even while the constructor runs. */
 struct __attribute__((aligned(HAK_LINE_BYTES))) HAK_SEALED form_calls {
 #define HAK_FORM(form, symbol, kind, ours, called, call)                                           \
     KIND_##kind((*call_##form)) = default_##form;
@@ -215,21 +214,20 @@ enum form_number {
     FORM_FIRST_DELETE = FORM_delete,
 };
 
-/* --- which forms the program replaces --------------------------------------------------------- */
+/* --- replacements by the program -------------------------------------------------------------- */
 
 enum { HANDLER = FORM_nothing, THROW, MALLOC, PLACES };
 
 struct replacements {
-    hak_libc_place_t behind[PLACES];   /* the definition behind ours that our form must call */
-    bool is_own[FORM_nothing + 1];     /* the form is ours, and nothing is behind */
+    hak_libc_place_t behind[PLACES];   /* a later definition that our form must call */
+    bool is_own[FORM_nothing + 1];     /* the form is ours, without a later definition */
     bool is_settled[FORM_nothing + 1]; /* so is every form that it depends on */
 };
 
 #if defined(HAK_SHARED) && HAK_SHARED
 
-/* A library that comes after ours replaces forms as well: before ours was there, it was found. A
- * C++ runtime and another allocator, which has a malloc of its own, do not count: we stand in for
- * them. */
+/* A library after ours replaces forms, too: without ours, its definitions would be found. C++
+ * runtimes and other allocators (with a malloc of their own) do not count: we stand in for them. */
 HAK_COLD void find_behind(hak_libc_place_t *behind) {
 #define HAK_FORM(form, symbol, kind, ours, called, call)                                           \
     behind[FORM_##form].address = dlsym(HAK_LIBC_NEXT, symbol);
@@ -245,18 +243,18 @@ HAK_COLD void find_behind(hak_libc_place_t *behind) {
             behind[i] = {};
         }
     }
-    (void)dlerror(); /* an old runtime lacks some */
+    (void)dlerror(); /* old runtimes lack some */
 }
 
 #endif
 
-/* The compiler may take two names for two functions. */
+/* The compiler may assume that two names are two functions. */
 template <typename Function> bool is_same(Function *one, Function *other) {
     HAK_OPAQUE(one);
     return one == other;
 }
 
-/* Blocks of a new that is not ours need not have the size that a delete is told. */
+/* Blocks of a foreign new may lack the size that a sized delete states. */
 void settle_forms(replacements *found) {
     static const unsigned char called_form[] = {
 #define HAK_FORM(form, symbol, kind, ours, called, call) FORM_##called,
@@ -294,7 +292,7 @@ __attribute__((constructor(102))) void forms_start() {
     }
 #include "api/operators.def"
     const char *kept = nullptr;
-    for (unsigned i = 0; i < FORM_nothing; i++) { /* may run constructors, which use forms */
+    for (unsigned i = 0; i < FORM_nothing; i++) { /* may run constructors, which use the forms */
         if (found.behind[i].library != kept) {
             kept = found.behind[i].library;
             hak_libc_keep_library(kept);

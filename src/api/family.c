@@ -38,12 +38,12 @@ void *hak_api_realloc_rest(void *block, size_t size) {
     return hak_api_result(hak_resize(block, size));
 }
 
-/* NULL: no size class, or its bin is empty. Size 0 and overflow fail the compares as well. */
+/* NULL: no size class, or its bin is empty. Size 0 and overflow fail the compares, too. */
 HAK_INLINE void *aligned_pop(size_t align, size_t size) {
     uintptr_t base = hak_pagemap_base();
     size_t last = hak_sc_aligned_last(size, align);
     if (hak_tag_is_left_out(align)) {
-        return NULL; /* hak_slow_aligned takes the tag away */
+        return NULL; /* hak_slow_aligned clears the tag */
     }
     if (last < HAK_SC_SMALL_SIZE) {
         return hak_bin_pop(hak_tcache_self(base), hak_bin_offset_of(base, last + 1));
@@ -96,7 +96,7 @@ int hak_api_posix_memalign(void **block, size_t align, size_t size) {
 
 void *hak_api_memalign(size_t align, size_t size) {
     if (align > SIZE_MAX / 2 + 1) {
-        return hak_api_invalid(); /* no power of two is as large */
+        return hak_api_invalid(); /* no power of two is that large */
     }
     if (!hak_is_pow2(align)) {
         align = align == 0 ? 1 : (size_t)2 << hak_log2(align);
@@ -132,13 +132,13 @@ void *hak_api_reallocf(void *block, size_t size) {
     return result;
 }
 
-/* A store that the compiler may not drop: freed memory must not stay readable. */
+/* Stores that the compiler may not drop: freed memory must not stay readable. */
 static void clear(void *from, size_t bytes) {
     memset(from, 0, bytes);
     __asm__ volatile("" : : "r"(from) : "memory");
 }
 
-/* Usable bytes of a block of which `bytes` shall be cleared. */
+/* Usable bytes of a block, of which `bytes` are to be cleared. */
 static size_t usable_for_clear(const void *block, size_t bytes) {
     size_t usable = hak_usable_size(block);
     if (HAK_UNLIKELY(bytes > usable)) {

@@ -21,8 +21,8 @@ HAK_EXPORT void freezero(void *block, size_t size);
 #include "api/family.def"
 #undef HAK_NAME
 
-/* operator new, hit path: entry_cxx.cpp hands it out, and has the way out, which throws. A program
- * without C++ leaves that out of the archive. */
+/* Hit path of operator new for entry_cxx.cpp, which also has the cold exit, as that throws. A
+ * program without C++ leaves that file out of the archive. */
 HAK_HIDDEN extern void *hak_new_rest(size_t size) HAK_WEAK;
 HAK_HIDDEN extern void *hak_new_quiet_rest(size_t size) HAK_WEAK;
 void *hak_new(size_t size);
@@ -48,15 +48,15 @@ HAK_EXPORT void cfree(void *block) {
     hak_fast_free(block);
 }
 
-/* A program that sets it decides how much stays, also while idle. */
+/* The program decides how much stays, also while idle. */
 static void set_trim_threshold(size_t bytes) {
     hak_life_process_start();
     hak_store_relaxed(&hak_knobs.retain_min_bytes, bytes);
     hak_store_relaxed(&hak_knobs.retain_idle_bytes, bytes);
 }
 
-/* Parameters that mean something here take effect; those that only tune another design are accepted
- * and ignored, as programs set them without looking. */
+/* Serves parameters that apply here; accepts and ignores those that tune another design, as
+ * programs set them unconditionally. */
 HAK_EXPORT int mallopt(int parameter, int value) {
     switch (parameter) {
     case M_TRIM_THRESHOLD:
@@ -76,9 +76,9 @@ HAK_EXPORT int mallopt(int parameter, int value) {
     }
 }
 
-/* The C library's meanings: arena holds the blocks without a mapping of their own, used (uordblks)
- * and unused bytes (fordblks). fsmblks are our thread caches; keepcost is the memory that
- * malloc_trim would purge in whole units. */
+/* In the C library's terms: arena is all memory without a mapping of its own, uordblks its used
+ * part, fordblks the rest; fsmblks are the thread caches; keepcost is the memory of whole units
+ * that malloc_trim would purge. */
 static void fill_mallinfo(void *context, const hak_snapshot_t *snapshot) {
     struct mallinfo2 *info = context;
     for (unsigned sc = 0; sc < HAK_SC_COUNT; sc++) {

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT
  *
- * The socket of the control channel. It is made, and served one peer after another, in a thread
- * that has descriptors of its own (CONTROL-2), which ends with its process; removed by any. */
+ * The socket of the control channel. A thread with its own descriptors (CONTROL-2) creates it and
+ * serves one peer after another; any thread may remove it. */
 #include "base/atomics.h"
 #include "base/check.h"
 #include "control/control.h"
 
 #include <string.h>
 
-enum { CHANNEL_SHOWN_BYTES = 256 }; /* of a path in a warning */
+enum { CHANNEL_SHOWN_BYTES = 256 }; /* bytes of a path in a warning */
 
-static const uint64_t CHANNEL_NAP_NS = 200000000; /* between two looks at should_stop */
+static const uint64_t CHANNEL_NAP_NS = 200000000; /* between two reads of should_stop */
 static const uint64_t CHANNEL_REFUSED_NS = 5000000;
 
 #define CHANNEL_TOO_LONG "too long for a socket, which takes 107 bytes"
@@ -18,10 +18,10 @@ static const uint64_t CHANNEL_REFUSED_NS = 5000000;
 static const hak_control_topic_t channel_no_topics[1];
 hak_control_tables_t hak_control_tables = {channel_no_topics, channel_no_topics};
 
-static char channel_path[HAK_CONTROL_PATH_BYTES]; /* [thread] the thread, until channel_process */
+static char channel_path[HAK_CONTROL_PATH_BYTES]; /* [thread] channel's, until channel_process */
 static hak_os_file_id_t channel_file;             /* [thread] the same */
-static uint32_t channel_process; /* [atomic] 0: no socket is there; else whose it is */
-static int channel_listener;     /* [thread] the thread */
+static uint32_t channel_process; /* [atomic] ID of the process that made the socket; 0: none */
+static int channel_listener;     /* [thread] the channel's */
 
 bool hak_control_path(const char *pattern, char *path, size_t capacity) {
     hak_text_t text;
@@ -53,7 +53,7 @@ void hak_control_warn(const char *option, const char *pattern, const char *messa
     hak_warn(hak_text_string(&text));
 }
 
-/* Or an abstract name: a file that is called so in some folder is none of it. */
+/* false: an abstract name, never a file of that name. */
 static bool channel_is_file(void) {
     return channel_path[0] != '@';
 }
@@ -78,8 +78,8 @@ static const char *channel_listen_alone(void) {
                                               : "no socket can be made there";
 }
 
-/* Between bind and listen a socket looks left over: of processes that start together each waits
- * until the one before is done. */
+/* Between bind and listen a socket looks abandoned: processes that start together wait for each
+ * other. */
 static const char *channel_listen(void) {
     int lock = channel_is_file() ? hak_os_lock_folder(channel_path) : -1;
     const char *failure = channel_listen_alone();
@@ -89,7 +89,7 @@ static const char *channel_listen(void) {
     return failure;
 }
 
-/* No relative path: the program may change its folder, and a client has another one. */
+/* Relative paths are refused: the program may change its folder, and clients have another. */
 static const char *channel_fault(const char *pattern) {
     return pattern[0] == '@'   ? pattern[1] != '\0' ? NULL : "a name has to follow the @"
            : pattern[0] == '/' ? NULL
@@ -118,8 +118,8 @@ const char *hak_control_open(const char *pattern) {
     return failure;
 }
 
-/* Without peers that can be had, as when the process may open no more descriptors, it rests; a
- * little, too, after one that is refused: another user could keep it busy. */
+/* Rests while no connection can be accepted, as when the process has no descriptors left, and
+ * briefly after a refused peer: another user could keep it busy. */
 void hak_control_run(const uint32_t *should_stop) {
     while (hak_load_relaxed(should_stop) == 0) {
         int peer = -1;

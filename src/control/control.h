@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * The control channel, HTTP on a unix socket that a thread of ours serves (life/control.c has the
- * thread), and the report at exit. life/ fills in the table of topics that both show.
+ * The control channel, HTTP on a unix socket served by a thread of ours (life/control.c), and the
+ * report at exit. life/ fills in the table of topics that both show.
  *
- *   CONTROL-1  Nothing here is called with a lock held, and nothing here takes one: only the
- *              writers of topics do, before the peer gets a byte.
+ *   CONTROL-1  Nothing here runs with a lock held, or takes one; only the writers of topics do,
+ *              before the peer gets a byte.
  *   CONTROL-2  The descriptors of the channel are in the table of its own thread.
  *   CONTROL-3  A peer costs at most HAK_CONTROL_REQUEST_NS and HAK_CONTROL_ANSWER_MOST_NS, and
  *              HAK_CONTROL_ANSWER_NS if it reads nothing. */
@@ -16,7 +16,7 @@
 #include "os/socket.h"
 
 typedef struct hak_control_topic {
-    const char *path, *type; /* of HTTP: "/stats.json", "application/json" */
+    const char *path, *type; /* HTTP: "/stats.json", "application/json" */
     void (*write)(unsigned which, const hak_sink_t *sink);
     unsigned which;
 } hak_control_topic_t;
@@ -27,19 +27,18 @@ typedef struct hak_control_tables {
 } HAK_SEALED hak_control_tables_t;
 extern hak_control_tables_t hak_control_tables;                               /* [init] */
 const hak_control_topic_t *hak_control_find(const char *path, size_t length); /* NULL: none */
-/* A topic: the paths of all. */
+/* A topic: the paths of all topics and actions. */
 void hak_control_list(unsigned which, const hak_sink_t *sink);
 
 enum { HAK_CONTROL_REQUEST_BYTES = 4096, HAK_CONTROL_PATH_BYTES = 1536 /* 255 bytes, all %p */ };
 static const uint64_t HAK_CONTROL_REQUEST_NS = 1000000000, HAK_CONTROL_ANSWER_NS = 2000000000,
                       HAK_CONTROL_ANSWER_MOST_NS = 30000000000;
 
-/* --- text_mapping.c: a text of any length, in a mapping of its own
- * ------------------------------------ */
+/* --- text_mapping.c: a text of any length, in its own mapping --------------------------------- */
 typedef struct hak_body {
     char *data;
     size_t length, capacity;
-    bool is_cut; /* there was no memory for all of it */
+    bool is_cut; /* memory ran out */
 } hak_body_t;
 
 /* The topic's document. hak_body_drop unmaps it. */
@@ -47,34 +46,33 @@ void hak_body_make(hak_body_t *body, const hak_control_topic_t *topic);
 void hak_body_drop(hak_body_t *body);
 
 /* --- serve.c: one request, one answer --------------------------------------------------------- */
-/* Reads a request, answers it, and hangs up. `should_stop`, which another thread may set, ends it
- * early. */
+/* Reads a request, answers it, and hangs up; early once `should_stop`, which another thread may
+ * set. */
 void hak_control_serve(int peer, const uint32_t *should_stop);
 
 /* --- channel.c: the socket -------------------------------------------------------------------- */
-/* The pattern with %p replaced by the process's ID, %e by its program's name. false: it is too
- * long. */
+/* Replaces %p by the process's ID and %e by its program's name. false: too long. */
 bool hak_control_path(const char *pattern, char *path, size_t capacity);
-/* Makes the socket, in the thread that will serve it. NULL, or the error. */
+/* Makes the socket, in the thread that will serve it. Returns NULL, or the error. */
 const char *hak_control_open(const char *pattern);
 /* Serves, in the thread that opened it, until `should_stop`. */
 void hak_control_run(const uint32_t *should_stop);
-/* Removes the socket if this process has made it, in any thread. */
+/* Removes the socket if this process made it; in any thread. */
 void hak_control_remove(void);
-/* In the child of a fork: the socket is the parent's, also if the child has the same ID, as the
- * first process of another namespace. */
+/* In the child of a fork: the socket is the parent's, even if both have the same ID, in two
+ * namespaces. */
 void hak_control_after_fork(void);
-/* One line, about an option and its value. */
+/* Prints a warning about an option's value. */
 void hak_control_warn(const char *option, const char *pattern, const char *message);
 
 /* --- report.c: at exit ------------------------------------------------------------------------ */
-/* Whether this is a program that option `only` names: "NAME", "NAME/SIZE", or any. */
+/* Whether option `only`, "NAME", "NAME/SIZE" or empty, includes this program. */
 bool hak_control_is_meant(const char *only);
 /* The size behind the slash; 0 if there is none. false: the text is no size. */
 bool hak_control_least(const char *only, uint64_t *bytes);
-/* Standard error as it is now is kept for the report: programs close it before they end. */
+/* Keeps standard error for the report: programs close it before they end. */
 void hak_control_keep_error(void);
-/* The topic of that path goes to the file of that pattern; to standard error if it is empty. */
+/* Writes a topic to the file of that pattern, or to standard error if the pattern is empty. */
 void hak_control_report(const char *name, const char *pattern);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * The report at exit. The C library's streams may be gone by then: it is written directly. Many
- * programs, all GNU coreutils among them, close standard error themselves, before it is written:
- * then it goes to a copy of it, if nobody has closed that, too. */
+ * The report at exit, written without the C library's streams, which may be gone. Many programs,
+ * all GNU coreutils among them, close standard error before that: then the report goes to a copy of
+ * it, unless the program closed that, too. */
 #include "base/check.h"
 #include "control/control.h"
 #include "os/lock.h"
@@ -24,15 +24,14 @@ bool hak_control_least(const char *only, uint64_t *bytes) {
 enum { ERROR_FD = 2, KEPT_FD = 100 }; /* at least: programs count on low numbers */
 
 static int kept_fd = -1;           /* [init] */
-static hak_os_file_id_t kept_file; /* [init] its file */
+static hak_os_file_id_t kept_file; /* [init] identifies its file */
 
 void hak_control_keep_error(void) {
     kept_fd = hak_os_copy_descriptor(ERROR_FD, KEPT_FD);
     (void)hak_os_find_file(kept_fd, &kept_file);
 }
 
-/* Standard error as the program left it, if it is open; else the copy, unless its number belongs to
- * another file by now. */
+/* Standard error, if it is open; else the copy, unless its number is another file's by now. */
 static int exit_error(void) {
     hak_os_file_id_t there;
     if (hak_os_find_file(ERROR_FD, &there) || !hak_os_find_file(kept_fd, &there)) {
@@ -41,7 +40,7 @@ static int exit_error(void) {
     return hak_os_is_same_file(&there, &kept_file) ? kept_fd : ERROR_FD;
 }
 
-static const uint64_t EXIT_WAIT_NS = 2000000000; /* for the reader, in all */
+static const uint64_t EXIT_WAIT_NS = 2000000000; /* for the reader, in total */
 
 typedef struct exit_file {
     int fd;
@@ -54,7 +53,7 @@ static void exit_put(void *context, const char *data, size_t length) {
     file->is_broken = file->is_broken || !hak_os_write_calmly(file->fd, data, length, file->due_ns);
 }
 
-/* In one piece, so that those of several processes do not mix; in many if there is no memory. */
+/* Writes in one piece, so that reports of several processes do not mix; without memory in many. */
 static void exit_write(const hak_control_topic_t *topic, int fd) {
     exit_file_t file = {.fd = fd, .due_ns = hak_os_now_ns() + EXIT_WAIT_NS};
     hak_body_t body;
@@ -68,7 +67,7 @@ static void exit_write(const hak_control_topic_t *topic, int fd) {
     hak_body_drop(&body);
 }
 
-/* A signal handler may call exit in the middle of an operation: its locks are taken for good. */
+/* A signal handler may call exit inside an operation, whose locks stay taken: then no report. */
 void hak_control_report(const char *name, const char *pattern) {
     char path[HAK_CONTROL_PATH_BYTES];
     const hak_control_topic_t *topic = hak_control_find(name, strlen(name));

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT
  *
- * One request of HTTP/1.x and its answer in HTTP/1.0. Of the request only the first line counts. No
- * peer is waited for longer than CONTROL-3 says. */
+ * One request of HTTP/1.x and its answer in HTTP/1.0. Only the first line of the request counts.
+ * CONTROL-3 bounds every wait. */
 #include "base/atomics.h"
 #include "base/version.h"
 #include "control/control.h"
 
 #include <string.h>
 
-enum { SERVE_PIECE_BYTES = 64 << 10 };          /* between two looks at the time */
-static const uint64_t SERVE_NAP_NS = 100000000; /* between two looks at should_stop */
+enum { SERVE_PIECE_BYTES = 64 << 10 };          /* between two reads of the clock */
+static const uint64_t SERVE_NAP_NS = 100000000; /* between two reads of should_stop */
 
 typedef struct serve_status {
     unsigned code;
@@ -25,14 +25,14 @@ static const serve_status_t serve_statuses[] = {
 };
 
 typedef struct request {
-    const char *path; /* within the text, up to a question mark */
+    const char *path; /* within the text, without a query */
     size_t path_length;
-    bool is_post; /* or GET */
+    bool is_post; /* else GET */
 } request_t;
 
 /* --- the request ------------------------------------------------------------------------------ */
 
-/* The empty line that ends it, whichever line ends are used. */
+/* Whether the text has the empty line that ends a request, with either kind of line end. */
 static bool request_is_complete(const char *text, size_t length) {
     for (size_t i = 1; i < length; i++) {
         bool is_end = text[i] == '\n' && (text[i - 1] == '\n' ||
@@ -44,7 +44,7 @@ static bool request_is_complete(const char *text, size_t length) {
     return false;
 }
 
-/* Printable, and no blank. */
+/* Length of the leading printable, non-blank characters. */
 static size_t request_word(const char *text, size_t length) {
     size_t i = 0;
     while (i < length && text[i] > ' ' && text[i] < 0x7f) {
@@ -67,7 +67,7 @@ static bool request_is_method(const char *text, size_t length, const char *metho
     return strlen(method) == length && memcmp(text, method, length) == 0;
 }
 
-/* The status of HTTP that the request line earns; 0: the request is incomplete. */
+/* The HTTP status of the request line; 0: the request is incomplete. */
 static unsigned request_parse(const char *text, size_t length, request_t *request) {
     *request = (request_t){.path = text};
     if (!request_is_complete(text, length)) {
@@ -121,7 +121,7 @@ void hak_control_list(unsigned which, const hak_sink_t *sink) {
 
 /* --- the peer --------------------------------------------------------------------------------- */
 
-/* false: the time is over, or the service. */
+/* false: out of time, or stopped. */
 static bool peer_await(int peer, bool is_to_send, uint64_t due_ns, const uint32_t *should_stop) {
     while (hak_load_relaxed(should_stop) == 0) {
         uint64_t now = hak_os_now_ns();
@@ -136,7 +136,7 @@ static bool peer_await(int peer, bool is_to_send, uint64_t due_ns, const uint32_
     return false;
 }
 
-/* A peer that goes on reading gets more time, until most_ns. */
+/* A peer that keeps reading gets more time, until most_ns. */
 static bool peer_send(int peer, const char *data, size_t length, uint64_t most_ns,
                       const uint32_t *should_stop) {
     uint64_t due_ns = 0;
@@ -162,7 +162,7 @@ static bool peer_send(int peer, const char *data, size_t length, uint64_t most_n
 
 typedef struct peer_wish {
     const hak_control_topic_t *topic;
-    bool is_action; /* of which the path is: POST would do */
+    bool is_action; /* the path is an action's: POST would do */
 } peer_wish_t;
 
 static unsigned peer_choose(const request_t *request, unsigned status, peer_wish_t *wish) {
@@ -178,7 +178,7 @@ static unsigned peer_choose(const request_t *request, unsigned status, peer_wish
     return request->is_post || wish->is_action ? 405 : 404;
 }
 
-/* Until it is complete, too long, or too late. The status, 0: the peer gets no answer. */
+/* Receives until complete, too long, or too late. Returns the status; 0: no answer. */
 static unsigned peer_request(int peer, char *text, peer_wish_t *wish, const uint32_t *should_stop) {
     uint64_t due_ns = hak_os_now_ns() + HAK_CONTROL_REQUEST_NS;
     request_t request = {0};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * A text of any length without an allocation of ours: it grows in a mapping of its own. */
+ * A text of any length in its own mapping, without an allocation. */
 #include "control/control.h"
 
 #include <string.h>

@@ -2,13 +2,13 @@
  *
  * The life of the control channel (option `control`), and the report at exit (`report`).
  *
- * The channel's thread is started as the library is loaded, so that it answers for a program that
- * allocates nothing; in the child of a fork, which may be about to call exec, by an event, if the
- * path is one for each process. The next event reports an error there.
+ * The channel's thread starts when the library is loaded, so that it answers for a program that
+ * allocates nothing. In the child of a fork, which may be about to call exec, an event starts it,
+ * if the path differs per process; the next event reports an error there.
  *
- * It must not be the last thread: that one runs the exit handlers, and this one does not
- * have the program's descriptors. So only the main thread starts it, and waits for its end if it
- * leaves by pthread_exit; afterwards there is none. */
+ * It must not be the last thread, which runs the exit handlers: it lacks the program's descriptors.
+ * So only the main thread starts it, and stops and joins it on pthread_exit; it is not started
+ * again. */
 #include "control/control.h"
 #include "conf/conf.h"
 #include "front/event.h"
@@ -22,18 +22,18 @@
 #include <string.h>
 
 enum { CONTROL_NONE, CONTROL_STARTS, CONTROL_SERVES, CONTROL_FAILED, CONTROL_OVER };
-enum { CONTROL_STACK_BYTES = 256 << 10 }; /* a request and a snapshot are some KiB each */
+enum { CONTROL_STACK_BYTES = 256 << 10 }; /* a request and a snapshot take some KiB each */
 
 static const uint64_t CONTROL_START_NS = 1000000000; /* program start waits at most so long */
 
 static uint32_t control_state = CONTROL_OVER; /* [atomic] */
-static uint32_t control_should_stop;          /* [atomic] the thread shall end */
-static const char *control_failure;           /* [thread] the thread, until CONTROL_FAILED */
-static pthread_t control_thread;              /* [thread] the main thread */
-static pthread_key_t control_key;             /* [init] tells that the main thread leaves */
-static bool control_is_wanted;                /* [init] */
-static uint64_t report_choice;                /* [init] */
-static uint64_t report_least_bytes;           /* [init] */
+static uint32_t control_should_stop;          /* [atomic] */
+static const char *control_failure;           /* [thread] the channel's, until CONTROL_FAILED */
+static pthread_t control_thread;              /* [thread] main */
+static pthread_key_t control_key;   /* [init] its destructor runs as the main thread leaves */
+static bool control_is_wanted;      /* [init] */
+static uint64_t report_choice;      /* [init] */
+static uint64_t report_least_bytes; /* [init] */
 
 /* --- topics and actions ----------------------------------------------------------------------- */
 
@@ -57,8 +57,7 @@ static uint64_t resident_now(void) {
     return is_told ? sum : hak_os_resident_all();
 }
 
-/* Caches of other threads stay. Much of the returned memory may not have been resident: RSS tells.
- */
+/* Keeps the caches of other threads. Reports RSS, as returned memory may not have been resident. */
 static void action_trim(unsigned keep, const hak_sink_t *sink) {
     uint64_t before = resident_now();
     (void)hak_reclaim_trim(keep);
@@ -106,13 +105,13 @@ static HAK_COLD void *control_main(void *unused) {
     if (control_failure == NULL) {
         hak_control_run(&control_should_stop);
     } else if (starts == CONTROL_STARTS) {
-        pthread_detach(
-            pthread_self()); /* no join: the thread that reports it is in an allocation */
+        pthread_detach(pthread_self()); /* unjoined: the thread that reports the error is inside an
+                                           allocation */
     }
     return unused;
 }
 
-/* The destructor of the main thread's value. */
+/* The destructor of control_key. */
 static void control_main_leaves(void *unused) {
     (void)unused;
     uint32_t state = hak_swap_acquire(&control_state, CONTROL_OVER); /* pairs CONTROL */
@@ -124,7 +123,7 @@ static void control_main_leaves(void *unused) {
 }
 
 static HAK_COLD void control_start(void) {
-    uintptr_t tcache = hak_life_detour_begin(); /* a value may take an allocation */
+    uintptr_t tcache = hak_life_detour_begin(); /* pthread_setspecific may allocate */
     bool is_told = pthread_setspecific(control_key, &control_key) == 0;
     hak_life_detour_end(tcache);
     hak_store_relaxed(&control_state, CONTROL_STARTS);
@@ -167,13 +166,13 @@ void hak_life_control_after_fork(void) {
 
 /* --- start and exit --------------------------------------------------------------------------- */
 
-/* An unknown size is not small. */
+/* An unknown peak counts as large. */
 static bool report_is_due(void) {
     uint64_t peak = report_least_bytes != 0 ? hak_os_resident_peak() : 0;
     return report_choice != 0 && (peak == 0 || peak >= report_least_bytes);
 }
 
-/* Registered before all others, so it runs when they are done. */
+/* Registered before all other exit handlers, so it runs after them. */
 static void control_exit(void *unused) {
     (void)unused;
     static const char *const at_exit[] = {NULL,           "/summary.txt", "/stats.json",

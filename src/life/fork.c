@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
- * fork() in a process with threads: every lock is taken, in the order of ranks, so the child gets
- * structures at rest. The child's only thread goes on with its tcache.
+ * fork() in a process with threads: takes every lock, in the order of ranks, so the child gets
+ * structures at rest. The child's only thread keeps its tcache.
  *
- * The C library's fork takes the lock of its list of streams behind our handlers, before the locks
- * of its own malloc. A holder of that lock, as in fflush(NULL), waits for streams, and a holder of
- * a stream may allocate. So we take the lock of the list before ours; it is recursive. The C
- * library holds no other lock across an allocation (glibc 2.17 to 2.42: name service), except that
- * of the list of handlers, under which that list grows: docs/worst-cases.md. */
+ * The C library's fork locks its list of streams after our handlers, and before its own malloc. A
+ * holder of that lock, as in fflush(NULL), waits for streams, and a holder of a stream may
+ * allocate. So we take the lock of the list before ours; it is recursive. The C library holds no
+ * other lock across an allocation (glibc 2.17 to 2.42: name service), except the one of the list of
+ * handlers, under which that list grows: docs/worst-cases.md. */
 #include "front/event.h"
 #include "front/tcache.h"
 #include "guard/guard.h"
@@ -19,15 +19,15 @@
 
 #include <pthread.h>
 
-static HAK_TLS uint64_t fork_signals; /* [thread] the mask before */
-static bool fork_has_streams;         /* [lock of the streams] the fork under way took it */
+static HAK_TLS uint64_t fork_signals; /* [thread] the mask before the fork */
+static bool fork_has_streams;         /* [lock of the streams] the fork in progress took it */
 static bool fork_has_threads;         /* [holder] of all our locks */
-static uint8_t fork_children; /* [atomic] of how many forks the process is the child; wraps */
+static uint8_t fork_children;         /* [atomic] depth of forks above this process; wraps */
 
-/* Signals can come while the thread waits, as in the C library: the holder of the lock may wait for
- * the handler of one. That handler may fork, and its child go on here: there the lock is free, as
- * the C library resets it. A process with one thread does not take the lock: no other thread has
- * it, and the C library does not reset it then. */
+/* Signals stay open while the thread waits, as in the C library: the holder of the lock may wait
+ * for a signal's handler. That handler may fork, and the child return to here, where the lock is
+ * free, as the C library resets it. A process with one thread does not take the lock: no other
+ * thread holds it, and the C library does not reset it then. */
 static void fork_take_streams(void) {
     uint8_t children = fork_children;
     bool is_taken = hak_libc_lock_streams != NULL && !hak_libc_is_single();
@@ -42,7 +42,7 @@ static void fork_take_streams(void) {
     fork_has_streams = is_taken;
 }
 
-/* Our handler is the last before the fork and the first behind it; no signal comes in between. */
+/* Our handler is the last before the fork and the first after it; no signal comes in between. */
 static HAK_COLD void fork_prepare(void) {
     fork_take_streams();
     hak_lock_fork_begin();
@@ -61,7 +61,7 @@ static HAK_COLD void fork_child(void) {
     fork_children++;
     hak_libc_left_threads = hak_libc_left_threads || fork_has_threads;
     if (fork_has_streams) {
-        hak_libc_reset_streams(); /* before 2.32 it may not know of threads that ended */
+        hak_libc_reset_streams(); /* before 2.32 it may not count threads that ended */
     }
     hak_tcache_after_fork(hak_lock_fork_is_clean);
     hak_guard_after_fork(hak_lock_fork_is_clean);

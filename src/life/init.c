@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Process start: runs once, when the library is loaded or on the first slow path before that,
- * possibly before libc has run its own initialisers. Order: facts, options, wiring, hooks. */
+ * Process start: runs once, at load or on the first slow path before that, perhaps before libc's
+ * own initialisers. Order: facts, options, wiring, hooks. */
 #include "conf/conf.h"
 #include "control/control.h"
 #include "front/budget.h"
@@ -44,7 +44,7 @@ void hak_life_seal(void) {
     hak_conf_seal();
 }
 
-/* One line for both options: this build has neither the channel nor the report. */
+/* One warning for both options, as this build has neither the channel nor the report. */
 static void warn_of_no_control(void) {
     uint64_t report = 0;
     (void)hak_conf_get("report", &report);
@@ -88,14 +88,14 @@ static void process_start(void) {
     if (hak_load_relaxed(&hak_knobs.backtrace)) {
         hak_check_sink.trace = hak_guard_trace;
     }
-    hak_os_huge_detect(); /* now: later its file would take a number of the program's */
+    hak_os_huge_detect(); /* later its file would use up a number of the program */
     if (hak_load_relaxed(&hak_knobs.force_libc) && !hak_life_underlying_has_libc()) {
         hak_store_relaxed(&hak_knobs.force_libc, false);
         hak_warn("force_libc: the C library's own malloc cannot be named here; option ignored");
     }
     hak_life_thread_init();
     hak_life_fork_init();
-    if (HAK_HARDEN && !HAK_FAULT) { /* tests of the core write to all of it */
+    if (HAK_HARDEN && !HAK_FAULT) { /* tests of the core write to sealed data */
         hak_life_seal();
     }
 }
@@ -106,7 +106,7 @@ void hak_life_process_start(void) {
     }
     if (hak_load_relaxed(&start_state) == START_RUNNING &&
         hak_load_relaxed(&start_thread) == &hak_tcache_offset) {
-        return; /* a hook allocated: the defaults serve it */
+        return; /* a hook allocates: the defaults serve it */
     }
     hak_lock_acquire(HAK_LOCK_START);
     if (hak_load_relaxed(&start_state) == START_NOT_YET) {
@@ -118,16 +118,16 @@ void hak_life_process_start(void) {
     hak_lock_release(HAK_LOCK_START);
 }
 
-/* The library is linked to be initialised before all others (-z initfirst), so that our fork
- * handler registers before any other: prepare handlers run in reverse order, and ours, which takes
- * the locks, must be the last. libc has not set `environ` by then; constructors get it as well. */
+/* The library is linked to be initialised first (-z initfirst), so that our fork handler registers
+ * before any other: prepare handlers run in reverse order, and ours, which takes the locks, must be
+ * the last. libc has not set `environ` yet; constructors get it as an argument. */
 __attribute__((constructor(101))) static void process_start_at_load(int argc, char **argv,
                                                                     char **envp) {
     (void)argc;
     (void)argv;
     hak_os_set_env(envp);
     hak_life_process_start();
-    if (!hak_load_relaxed(&hak_knobs.force_libc)) { /* files are opened while there is one thread */
+    if (!hak_load_relaxed(&hak_knobs.force_libc)) { /* opens files while there is one thread */
         hak_limit_tick();
     }
     if (HAK_CONTROL) {

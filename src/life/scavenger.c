@@ -3,15 +3,15 @@
  * The scavenger (option `scavenger`): a thread that runs the events of time, so that an idle
  * process gives its memory back, too.
  *
- * An event of an allocation starts it: by then the C library is up, and no lock of ours is held.
- * Not one of a free: the C library frees under locks of its own that making a thread needs. The
- * thread that the event runs in is in the middle of an operation on its tcache, and making a thread
- * allocates: from the fallback tcache.
+ * An event of an allocation starts it: the C library is up by then, and no lock of ours is held.
+ * Not an event of a free: the C library frees under locks that creating a thread needs. Creating a
+ * thread allocates, and the event's thread is inside an operation on its tcache: the fallback
+ * tcache serves it.
  *
- * It ends by itself when the option is switched off, and when no thread has a tcache: main may have
- * left by pthread_exit, and then the process ends with its last thread, which runs the
- * exit handlers: so it has a stack of the usual size, and the program's signals back. An
- * event of a later thread starts it anew, and one in the child of a fork, where it is gone. */
+ * It ends when the option is switched off, and when no thread has a tcache: after main left by
+ * pthread_exit, the last thread to end runs the exit handlers. So it has a stack of the usual size,
+ * and restores the program's signals. An event of a later thread starts it anew, also in the child
+ * of a fork. */
 #include "base/atomics.h"
 #include "base/check.h"
 #include "base/knobs.h"
@@ -24,8 +24,8 @@
 
 enum { SCAVENGER_NAP_NS = HAK_EVENT_STEP_NS + 5000000 }; /* a step; the clock is coarse */
 
-static uint32_t scavenger_is_there; /* [atomic] or could not be started */
-static uint64_t scavenger_signals;  /* [atomic] the mask of the thread that started it */
+static uint32_t scavenger_is_there; /* [atomic] it runs, or could not be started */
+static uint64_t scavenger_signals;  /* [atomic] mask of the thread that started it */
 
 static bool scavenger_is_wanted(void) {
     return hak_load_relaxed(&hak_knobs.scavenger) && hak_budget_has_threads();

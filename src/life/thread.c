@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * A thread gets its tcache on its first slow path and gives it up in its thread-specific
- * destructor. Allocations of other destructors and of the C library after that go through the
- * fallback tcache; frees need none at all. */
+ * A thread gets its tcache on its first slow path and detaches it in its thread-specific
+ * destructor. Later allocations, of other destructors and of the C library, use the fallback
+ * tcache; frees need no tcache. */
 #include "life/thread.h"
 #include "base/knobs.h"
 #include "front/fast.h"
@@ -16,9 +16,8 @@ static bool has_exit_key;      /* [init] */
 
 static HAK_TLS bool has_exited; /* [thread] the destructor ran: no tcache any more */
 
-/* The value only says that there is one: libraries loaded into another namespace (dlmopen) have key
- * tables of their own but share the slots of the thread, so it may be that of another copy of us.
- */
+/* The value only marks that a tcache exists: libraries in another namespace (dlmopen) have their
+ * own key tables but share the thread's slots, so the value may be another copy's. */
 static void thread_exit(void *value) {
     (void)value;
     has_exited = true;
@@ -51,19 +50,19 @@ hak_tcache_t *hak_life_thread_start(void) {
     }
     hak_tcache_t *tcache = hak_tcache_self(hak_pagemap_base());
     if (!hak_tcache_is_empty(tcache)) {
-        return tcache; /* process start allocated on the way */
+        return tcache; /* process start allocated meanwhile */
     }
     tcache = hak_tcache_attach();
     int saved = errno;
     if (tcache != NULL && has_exit_key && pthread_setspecific(exit_key, tcache) != 0) {
-        hak_tcache_detach(tcache); /* nobody would at the thread's end */
+        hak_tcache_detach(tcache); /* the thread's end would not detach it */
         tcache = NULL;
     }
     errno = saved;
     return tcache;
 }
 
-/* --- threads of ours -------------------------------------------------------------------------- */
+/* --- our own threads -------------------------------------------------------------------------- */
 
 bool hak_life_may_start(const hak_tcache_t *tcache) {
     return tcache == hak_tcache_self(hak_pagemap_base()) && tcache->is_refilling;

@@ -1,36 +1,35 @@
 /* SPDX-License-Identifier: MIT
  *
- * The allocator behind ours: the C library's, or another one in the chain of preloads. It serves
- * force_libc, and frees its own blocks: those made before we were in place, in another
- * namespace, or through its own names.
+ * The underlying allocator: the C library's, or another one in the chain of preloads. It serves
+ * force_libc, and frees its own blocks: those made before we were in place, in another namespace,
+ * or by its own names.
  *
- * Whether it knows a pointer has to be found out without touching unmapped memory. For the
- * C library (glibc) the chunk header must make sense; another allocator is asked through its
- * malloc_usable_size. */
+ * Whether a pointer is its block must be decided without touching unmapped memory: the C library's
+ * (glibc) by its chunk header, another allocator's by its malloc_usable_size. */
 #include "base/knobs.h"
 #include "front/hooks.h"
 #include "life/life.h"
 #include "os/libc.h"
 #include "os/optional.h"
 
-/* Of whom a block is that is not ours. */
+/* Whose a foreign block is. */
 typedef enum next_owner { OWNER_NOBODY, OWNER_LIBC, OWNER_OTHER } next_owner_t;
 
-/* [atomic] The next in the chain if it is not the C library. */
+/* [atomic] The next one in the chain, if it is not the C library. */
 static void (*other_free)(void *);
 static void *(*other_realloc)(void *, size_t);
 static size_t (*other_usable)(void *); /* may be NULL */
 static bool is_libc_itself = true; /* [atomic] its own names are its functions, see next_look_up */
 static bool is_looked_up;          /* [atomic] */
 
-/* dlsym may allocate and take the loader's lock, so this waits until a foreign pointer turns up.
- * Under force_libc all blocks are of the C library's own names, so that no free has to look for its
- * owner. Another allocator may have taken those names too (mimalloc does); then __libc_free is its
- * function, and the C library's heap is out of reach.
+/* dlsym may allocate and take the loader's lock, so this waits for the first foreign pointer. Under
+ * force_libc all blocks come from the C library's own names: no free searches for an owner. Another
+ * allocator may define those names, too (mimalloc does): then __libc_free is its function, and the
+ * C library's heap is out of reach.
  *
- * The functions must be of one allocator: where it lacks malloc_usable_size, the symbol is the C
- * library's, which reads a header that is not there. Such an allocator cannot be asked; it gets
- * the pointers that nobody else owns. */
+ * All functions must belong to one allocator: if it lacks malloc_usable_size, dlsym finds the C
+ * library's, which would read a header that is not there. Such an allocator cannot be asked; it
+ * gets all pointers that no other allocator owns. */
 static void next_look_up(void) {
     if (hak_load_acquire(&is_looked_up) || hak_libc_symbol == NULL) { /* pairs UNDERLYING */
         return;
@@ -57,7 +56,7 @@ static void next_look_up(void) {
     hak_store_release(&is_looked_up, true);                        /* pairs UNDERLYING */
     if (hak_load_relaxed(&other_free) != NULL && object != NULL) { /* may free foreign blocks */
         hak_libc_keep_library(file);
-        if (hak_libc_object_of(release, &ignored) != object) { /* it was unloaded meanwhile */
+        if (hak_libc_object_of(release, &ignored) != object) { /* unloaded meanwhile */
             hak_store_relaxed(&other_free, NULL);
             hak_store_relaxed(&other_realloc, NULL);
             hak_store_relaxed(&other_usable, NULL);
@@ -65,7 +64,7 @@ static void next_look_up(void) {
     }
 }
 
-/* The C library is asked first: other allocators crash on foreign pointers. */
+/* Asks the C library first: other allocators crash on foreign pointers. */
 static next_owner_t owner_of(const void *block) {
     next_look_up();
     if (!hak_os_is_readable(block)) {
@@ -87,7 +86,7 @@ static bool next_owns(const void *block) {
     return owner_of(block) != OWNER_NOBODY;
 }
 
-/* This and the following two need a block that somebody owns. */
+/* This and the next two take a block that has an owner. */
 static void next_free(void *block) {
     void (*release)(void *) = hak_load_relaxed(&other_free);
     if (release != NULL && owner_of(block) == OWNER_OTHER) {
@@ -103,8 +102,8 @@ static void *next_realloc(void *block, size_t bytes) {
                                                             : hak_libc_realloc(block, bytes);
 }
 
-/* The C library has no second name for this one, and the first may be another allocator's: the
- * chunk header tells. */
+/* The C library has no second name for this function, and the first may be another allocator's:
+ * uses the chunk header. */
 static size_t next_usable_size(void *block) {
     next_look_up();
     if (hak_load_relaxed(&other_free) != NULL && owner_of(block) == OWNER_OTHER) {

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * The CPU time and the memory that control groups (version 2) allow the process: the tightest bound
- * of its group and all above it. A file that cannot be read or understood sets no bound. All files
- * are opened on one way up from the group, while the process has one thread; those of groups with a
- * limit of memory stay open for the looks that follow. */
+ * CPU time and memory that control groups (version 2) allow the process: the tightest bound of its
+ * group and those above. An unreadable file sets no bound. All files are opened on one walk up from
+ * the group, while the process has one thread; files of groups with a memory limit stay open. */
 #include "base/atomics.h"
 #include "base/fmt.h"
 #include "os/kept.h"
@@ -12,18 +11,18 @@
 #include <string.h>
 
 enum {
-    CGROUP_TEXT_BYTES = 2048, /* of /proc/self/cgroup, the head of memory.stat; stacks are small */
+    CGROUP_TEXT_BYTES = 2048, /* /proc/self/cgroup, head of memory.stat; stacks are small */
     CGROUP_PATH_BYTES = 512,
     CGROUP_NAME_BYTES = CGROUP_PATH_BYTES + 64,
     CGROUP_LEVELS = 32,
 };
 
-/* On the way from the group of the process to the root. */
+/* The walk from the group of the process to the root. */
 typedef struct cgroup_walk {
-    char path[CGROUP_PATH_BYTES]; /* of the group it is at */
-    unsigned levels;              /* it may still go up */
+    char path[CGROUP_PATH_BYTES]; /* of the present group */
+    unsigned levels;              /* left to go up */
     bool has_cpu, has_memory;     /* version 2 has these controllers */
-    char text[CGROUP_TEXT_BYTES]; /* the head of the file read last, zero-terminated */
+    char text[CGROUP_TEXT_BYTES]; /* head of the file read last, zero-terminated */
 } cgroup_walk_t;
 
 /* Reads the next number of a text and moves *text behind it. */
@@ -52,7 +51,7 @@ unsigned hak_os_quota_parse(const char *text, size_t length) {
     return cpus < HAK_OS_NO_QUOTA ? (unsigned)cpus : HAK_OS_NO_QUOTA;
 }
 
-/* The line "0::PATH" of version 2. */
+/* The path in the line "0::PATH" of version 2. */
 bool hak_os_cgroup_path(const char *text, char *path) {
     const char *line = text;
     while (line != NULL && strncmp(line, "0::", 3) != 0) {
@@ -69,12 +68,12 @@ bool hak_os_cgroup_path(const char *text, char *path) {
     memcpy(path, line + 3, length);
     path[length] = '\0';
     if (strcmp(path, "/") == 0 || strstr(path, "/..") != NULL) {
-        path[0] = '\0'; /* outside the process's namespace: take the root */
+        path[0] = '\0'; /* outside our namespace: use the root */
     }
     return true;
 }
 
-/* "NUMBER:CONTROLLERS:PATH": a hierarchy of version 1 has the controller, so that of 2 has not. */
+/* "NUMBER:CONTROLLERS:PATH": a hierarchy of version 1 has the controller, so version 2 lacks it. */
 static bool version_1_has(const char *line, const char *controller) {
     size_t length = strlen(controller);
     for (; *line != '\0'; line = strchrnul(line, '\n'), line += *line == '\n') {
@@ -99,7 +98,7 @@ static bool walk_begin(cgroup_walk_t *walk) {
     return hak_os_cgroup_path(walk->text, walk->path);
 }
 
-/* To the group above; false: that was the root. */
+/* Moves to the group above; false: that was the root. */
 static bool walk_up(cgroup_walk_t *walk) {
     char *end = strrchr(walk->path, '/');
     if (end == NULL || --walk->levels == 0) {
@@ -109,7 +108,7 @@ static bool walk_up(cgroup_walk_t *walk) {
     return true;
 }
 
-/* Of a file of the group. */
+/* The path of a file of the group. */
 static void walk_name(const cgroup_walk_t *walk, const char *file, char name[CGROUP_NAME_BYTES]) {
     hak_text_t text;
     hak_text_init(&text, name, CGROUP_NAME_BYTES);
@@ -117,7 +116,7 @@ static void walk_name(const cgroup_walk_t *walk, const char *file, char name[CGR
     hak_text_mem(&text, "", 1);
 }
 
-HAK_LOCKED_STATE uint32_t hak_cgroup_quota = HAK_OS_NO_QUOTA; /* [atomic] as it was last */
+HAK_LOCKED_STATE uint32_t hak_cgroup_quota = HAK_OS_NO_QUOTA; /* [atomic] as read last */
 
 unsigned hak_os_cpu_quota(void) {
     return hak_load_relaxed(&hak_cgroup_quota);
@@ -125,21 +124,21 @@ unsigned hak_os_cpu_quota(void) {
 
 /* --- memory ----------------------------------------------------------------------------------- */
 
-/* Of the groups with a limit, from that of the process upward. */
-enum { KEPT_LEVELS = 3 }; /* followed; those above are for many processes, and seldom short */
+/* Groups with a limit, from the process's own upward. */
+enum { KEPT_LEVELS = 3 }; /* kept; higher groups span many processes and are seldom short */
 typedef enum group_file { GROUP_USED, GROUP_STAT, GROUP_HIGH, GROUP_MAX, GROUP_FILES } group_file_t;
 
 typedef struct cgroup_level {
-    hak_os_kept_t files[GROUP_FILES]; /* high and max only if they are a bound */
+    hak_os_kept_t files[GROUP_FILES]; /* high and max only if they set a bound */
 } cgroup_level_t;
 static const char *const group_names[GROUP_FILES] = {"memory.current", "memory.stat", "memory.high",
                                                      "memory.max"};
 
-/* Written while there is one thread. Descriptors that others were lost of stay open. */
+/* Written while there is one thread. After a loss the other descriptors stay open. */
 HAK_LOCKED_STATE cgroup_level_t hak_cgroup_levels[KEPT_LEVELS];
 HAK_LOCKED_STATE uint32_t hak_cgroup_level_count; /* [atomic] */
 HAK_LOCKED_STATE uint32_t hak_cgroup_walks;       /* [atomic] */
-enum { KEPT_RENEWALS = 2 };                       /* walks behind the first; each may leave files */
+enum { KEPT_RENEWALS = 2 }; /* walks after the first; each may leak descriptors */
 
 static const uint64_t NO_BOUND = UINT64_MAX;
 static const hak_os_memory_t UNLIMITED = {.limit_bytes = UINT64_MAX};
@@ -161,7 +160,7 @@ static bool cgroup_is_bound(const char *text, size_t length) {
     return cgroup_number(text, length) != NO_BOUND;
 }
 
-/* Zero-terminated; returns its length, 0: it cannot be read. */
+/* Reads a file, zero-terminated; returns its length, 0: unreadable. */
 static size_t level_read(const cgroup_level_t *level, group_file_t file,
                          char text[CGROUP_TEXT_BYTES]) {
     size_t length = hak_os_kept_read(&level->files[file], text, CGROUP_TEXT_BYTES - 1);
@@ -169,7 +168,7 @@ static size_t level_read(const cgroup_level_t *level, group_file_t file,
     return length;
 }
 
-/* Reads the bound of a kept file; a file that was not kept has none. false: it cannot be read. */
+/* Reads the bound of a kept file; a file that is not kept has none. false: unreadable. */
 static bool level_number(const cgroup_level_t *level, group_file_t file, uint64_t *value) {
     char text[CGROUP_TEXT_BYTES];
     bool is_kept = level->files[file].number != -1;
@@ -185,12 +184,12 @@ static uint64_t stat_number(const char *stat, const char *key) {
     return value != NO_BOUND ? value : 0;
 }
 
-enum { MEMORY_NEAR_PART = 4 }; /* of the limit; more room than that need not be known exactly */
+enum { MEMORY_NEAR_PART = 4 }; /* of the limit; with more room no exact value is needed */
 
-/* Takes off pages of files that the kernel can drop, if little is left: they stand in the first
- * kilobyte of memory.stat. Recently used ones, too: else a program that reads its files again and
- * again would purge memory that it needs soon. Earlier counts do not help: memory takes the place
- * of such pages in a full group. false: the file cannot be read. */
+/* If little is left, subtracts file pages, which the kernel can drop: memory.stat has them in its
+ * first kilobyte. Recently used ones, too: else a program that keeps reading its files would purge
+ * memory that it needs soon. Earlier counts do not help: in a full group memory displaces such
+ * pages. false: unreadable. */
 static bool level_memory(const cgroup_level_t *level, hak_os_memory_t *memory) {
     char stat[CGROUP_TEXT_BYTES];
     if (memory_room(memory) >= memory->limit_bytes / MEMORY_NEAR_PART ||
@@ -205,7 +204,7 @@ static bool level_memory(const cgroup_level_t *level, hak_os_memory_t *memory) {
     return true;
 }
 
-/* Of the kept levels that with least room. false: one says nothing, and is none of them. */
+/* The kept level with least room. false: some level was unreadable. */
 static bool levels_read(hak_os_memory_t *least) {
     hak_os_memory_t memory;
     uint64_t high = NO_BOUND, max = NO_BOUND;
@@ -224,7 +223,7 @@ static bool levels_read(hak_os_memory_t *least) {
     return told == count;
 }
 
-/* The bound of a file that is kept now: none if it is not. */
+/* Opens a file and returns its bound; NO_BOUND if the file is not kept. */
 static uint64_t level_keep(cgroup_walk_t *walk, cgroup_level_t *level, group_file_t file,
                            size_t *length) {
     char name[CGROUP_NAME_BYTES];
@@ -234,8 +233,8 @@ static uint64_t level_keep(cgroup_walk_t *walk, cgroup_level_t *level, group_fil
     return level->files[file].number != -1 ? cgroup_number(walk->text, *length) : NO_BOUND;
 }
 
-/* None of its files is kept. false: the group has no limit, or they cannot be. The kernel makes
- * high where it makes max. */
+/* Opens the files of a group. false, and none is kept: the group has no limit, or files cannot be
+ * kept. memory.high exists wherever memory.max does. */
 static bool level_open(cgroup_walk_t *walk, cgroup_level_t *level, hak_os_memory_t *memory) {
     size_t length;
     uint64_t max = level_keep(walk, level, GROUP_MAX, &length);
@@ -255,8 +254,8 @@ static bool level_open(cgroup_walk_t *walk, cgroup_level_t *level, hak_os_memory
     return false;
 }
 
-/* Opens all anew. Without a new limit the old files stay in use. Old descriptors stay open in any
- * case: the program may have opened the same file under the same number. */
+/* Opens all levels anew. Without a new limit the old files stay in use. Old descriptors are never
+ * closed: the program may have opened the same file under the same number. */
 static void levels_open(hak_os_memory_t *least) {
     cgroup_walk_t walk;
     char name[CGROUP_NAME_BYTES];
@@ -282,8 +281,8 @@ static void levels_open(hak_os_memory_t *least) {
     }
 }
 
-/* The first time, or if a file was lost; not beside other threads, and not for ever: a program may
- * forbid itself to open files. */
+/* The first time, or after a loss; only without other threads, and a bounded number of times, as a
+ * program may forbid itself to open files. */
 static void levels_renew(hak_os_memory_t *least) {
     uint64_t signals;
     uint32_t walks = hak_load_relaxed(&hak_cgroup_walks);

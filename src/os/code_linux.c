@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Linux: whether an address lies in code, for stack walks. Reads no file and no memory at the
- * addresses. */
+ * Linux: whether an address lies in code, for stack walks. Reads no file, and nothing at the
+ * address. */
 #include "base/bits.h"
 #include "os/optional.h"
 #include "os/syscall_linux.h"
@@ -11,8 +11,8 @@
 #include <sys/syscall.h>
 
 extern const Elf64_Ehdr os_library __asm__("__ehdr_start") HAK_HIDDEN;
-/* In the archive our code is the program's, in a section of its own (src/api/place.ld). Nowhere
- * is where it was linked otherwise, as tests are. */
+/* In the archive our code lies in a section of its own (src/api/place.ld). The symbols are NULL
+ * where it was linked otherwise, as tests are. */
 extern const char os_archive[] __asm__("__start_hak_text") HAK_WEAK;
 extern const char os_archive_end[] __asm__("__stop_hak_text") HAK_WEAK;
 
@@ -34,9 +34,8 @@ bool hak_os_is_own_code(uintptr_t address) {
                             (uintptr_t)os_archive_end - (uintptr_t)os_archive;
 }
 
-/* The kernel refuses to grow a range that several mappings share by EFAULT, and finds that out
- * first. Nothing can grow as far as is asked here, to an OS page of the initial stack, which lies
- * above all other mappings: it is in use. */
+/* The kernel refuses, before any other check, to grow a range of several mappings: EFAULT. The
+ * requested size never fits: it reaches the initial stack, which lies above all other mappings. */
 bool hak_os_is_same_mapping(const void *low, const void *high) {
     size_t page = hak_os_page_bytes();
     uintptr_t from = hak_align_down((uintptr_t)low, page);

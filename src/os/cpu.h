@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Instructions of the processor that C has no words for. No system call is among them. */
+ * CPU instructions that C cannot express. No system calls. */
 #ifndef HAK_OS_CPU_H
 #define HAK_OS_CPU_H
 
@@ -15,10 +15,10 @@ HAK_INLINE uintptr_t hak_cpu_unsigned(uintptr_t address) {
     return address;
 }
 
-enum { HAK_TAG_GRANULE = 16 }; /* bytes that have one memory tag */
+enum { HAK_TAG_GRANULE = 16 }; /* bytes per MTE tag */
 
 #if HAK_MTE
-/* Memory tags, in functions of HAK_TAG_CODE: processors without tags do not know these. */
+/* MTE tags, in functions of HAK_TAG_CODE: processors without tags lack the instructions. */
 
 /* The address with the tag of its memory. */
 HAK_INLINE char *hak_cpu_tag_load(char *address) {
@@ -26,7 +26,7 @@ HAK_INLINE char *hak_cpu_tag_load(char *address) {
     return address;
 }
 
-/* The address with a tag at random, but none of those whose bits are set. */
+/* The address with a random tag, not one of the set bits. */
 HAK_INLINE char *hak_cpu_tag_random(char *address, uint64_t excluded) {
     __asm__ volatile(HAK_TAG_ASM "irg %0, %0, %1" : "+r"(address) : "r"(excluded));
     return address;
@@ -43,7 +43,7 @@ HAK_INLINE void hak_cpu_tag_store(char *address, size_t bytes) {
     }
 }
 
-/* A word of memory, whatever its tag: a bit of the processor's state switches checks off. */
+/* Reads a word whatever its tag: a bit of the processor state switches the check off. */
 HAK_INLINE uintptr_t hak_cpu_tag_peek(const uintptr_t *word) {
     uintptr_t value;
     __asm__ volatile("msr s3_3_c4_c2_7, %2\n"

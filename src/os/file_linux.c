@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Linux: files, which are all of /proc and /sys. */
+ * Linux: reads files, all of them in /proc and /sys. */
 #include "base/fmt.h"
 #include "os/optional.h"
 #include "os/socket.h"
@@ -10,7 +10,7 @@
 #include <string.h>
 #include <sys/syscall.h>
 
-/* At least a byte, unless it is the end. */
+/* Reads at least a byte, unless at the end. */
 static size_t file_read(long fd, char *buffer, size_t capacity) {
     long done;
     do {
@@ -19,7 +19,7 @@ static size_t file_read(long fd, char *buffer, size_t capacity) {
     return done < 0 ? 0 : (size_t)done;
 }
 
-/* The kernel makes each of these texts at once: less than was asked for is the end. */
+/* The kernel produces each of these texts at once: a short read is the end. */
 int hak_os_open_head(const char *path, char *buffer, size_t capacity, size_t *length) {
     long fd = hak_syscall(SYS_openat, AT_FDCWD, (long)path, O_RDONLY | O_CLOEXEC, 0, 0, 0);
     *length = fd < 0 || capacity == 0 ? 0 : file_read(fd, buffer, capacity);
@@ -44,10 +44,10 @@ size_t hak_os_read_file(const char *path, char *buffer, size_t capacity) {
 typedef struct file_lines {
     hak_os_line_t *take;
     void *context;
-    bool is_rest; /* the next bytes are the rest of a line that did not fit */
+    bool is_rest; /* the next bytes continue a line that did not fit */
 } file_lines_t;
 
-/* Takes whole lines off the text, and one that fills it all; returns how much is left. */
+/* Passes on whole lines, and a line that fills the buffer; returns the bytes left. */
 static size_t lines_take(file_lines_t *lines, char *text, size_t length, size_t capacity) {
     size_t taken = 0;
     for (;;) {
@@ -96,7 +96,7 @@ typedef struct maps_reader {
     hak_os_mapping_visit_t *visit;
     void *context;
     bool wants_resident;
-    bool is_open; /* the mapping waits for its resident bytes */
+    bool is_open; /* the mapping's resident bytes are still to come */
     hak_os_mapping_t mapping;
 } maps_reader_t;
 
@@ -179,7 +179,7 @@ bool hak_os_mappings(bool wants_resident, char *buffer, size_t capacity,
     return hak_os_read_lines(path, buffer, capacity, maps_line, &reader);
 }
 
-/* The second number of the file, in OS pages. */
+/* The second number of statm, in OS pages. */
 uint64_t hak_os_resident_all(void) {
     char text[128];
     size_t length = hak_os_read_file("/proc/self/statm", text, sizeof text - 1);

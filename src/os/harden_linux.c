@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Linux services of hardened builds: read-only data, random addresses, and memory tags of aarch64
- * (MTE), which slab/tags.h uses. */
+ * Linux services of hardened builds: read-only data, random addresses, and MTE tags for
+ * slab/tags.h. */
 #include "os/libc.h"
 #include "os/optional.h"
 #include "os/syscall_linux.h"
@@ -11,7 +11,7 @@
 #include <sys/syscall.h>
 
 enum {
-    NUMBER_MSEAL = 462,  /* of all processors; from Linux 6.10 on */
+    NUMBER_MSEAL = 462,  /* on every architecture; since Linux 6.10 */
     SCATTER_MOST = 1024, /* superslabs */
 };
 
@@ -24,8 +24,8 @@ bool hak_os_seal(void *base, size_t bytes) {
     return true;
 }
 
-/* Where the kernel begins is random to the OS page, of which the alignment of superslabs leaves
- * little. The core does not request the skipped distance again. */
+/* The kernel randomises mappings to the OS page; the alignment of superslabs leaves little of that.
+ * The skipped distance is not requested again. */
 void hak_os_scatter(void) {
     uint32_t random;
     hak_os_random(&random, sizeof random);
@@ -36,8 +36,7 @@ void hak_os_scatter(void) {
     }
 }
 
-/* --- memory tags -------------------------------------------------------------------------------
- */
+/* --- MTE tags --------------------------------------------------------------------------------- */
 
 #if HAK_MTE
 
@@ -48,13 +47,13 @@ enum {
     TAGS_SET_CONTROL = 55,    /* of prctl */
     TAGS_IN_CALLS = 1 << 0,   /* system calls take addresses with tags */
     TAGS_SYNC = 1 << 1,       /* the access itself faults */
-    TAGS_RANDOM = 0xfffe << 3 /* tags that are given at random: all but 0 */
+    TAGS_RANDOM = 0xfffe << 3 /* tags given at random: all but 0 */
 };
 
 static bool os_has_tags; /* [init] */
 
-/* The setting is of a thread and of those it starts. In others the kernel would refuse addresses
- * with tags. */
+/* The setting is per thread and inherited by new threads. In others the kernel would refuse
+ * addresses with tags. */
 bool hak_os_tags_start(void) {
     os_has_tags = (getauxval(AT_HWCAP2) & TAGS_HWCAP2) != 0 && hak_libc_is_single() &&
                   hak_syscall(SYS_prctl, TAGS_SET_CONTROL, TAGS_IN_CALLS | TAGS_SYNC | TAGS_RANDOM,

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * Files that are opened once, and read in any thread as long as they are ours.
+ * Files that are opened once and read by any thread while they are ours.
  *
  * KEPT-1: a descriptor of ours is opened, moved and closed only while the process has one thread,
- * with signals blocked: nobody can close it, or be given its number, in between. Beside other
- * threads a kept number is only read, and counts only if the file is ours before and after: the
- * program may have closed it, and have another file there, which is left alone. The rules of os.h
+ * with signals blocked: nobody can close it or reuse its number in between. With other threads a
+ * kept number is only read, and the read counts only if the file is ours before and after: the
+ * program may have closed it and opened another file there, which is left alone. The rules of os.h
  * hold. */
 #ifndef HAK_OS_KEPT_H
 #define HAK_OS_KEPT_H
@@ -13,29 +13,29 @@
 #include "os/socket.h"
 
 typedef struct hak_os_kept {
-    int number; /* -1: none; high, as low ones are the program's */
+    int number; /* -1: none; high: the program uses low ones */
     hak_os_file_id_t id;
 } hak_os_kept_t;
 
-/* The kernel says that the process has one thread: asked where the C library does not tell. */
+/* Whether the kernel counts one thread: used where the C library does not tell. */
 bool hak_os_has_one_task(void);
-/* Blocks signals. false: there may be other threads, and there is nothing to restore. */
+/* Blocks signals. false: there may be other threads; signals are unchanged. */
 bool hak_os_alone_begin(uint64_t *signals);
 /* These two while alone. Reads the head of a file, and keeps it open if the text is wanted, or
- * capacity is 0, and a high number is to be had; returns the bytes read. */
+ * capacity is 0, and a high number is available; returns the bytes read. */
 typedef bool hak_os_kept_wanted_t(const char *text, size_t length);
 size_t hak_os_kept_open(hak_os_kept_t *kept, const char *path, hak_os_kept_wanted_t *is_wanted,
                         char *text, size_t capacity);
 void hak_os_kept_close(hak_os_kept_t *kept);
-/* One was kept, and is no longer: the program closed it, or the kernel removed its group. */
+/* A kept file is lost: the program closed it, or the kernel removed its group. */
 bool hak_os_kept_is_lost(const hak_os_kept_t *kept);
-/* Reads the head of the file, as it is now; 0: nothing was read, or it may be another file's. */
+/* Reads the head of the file anew; 0: nothing read, or it may be another file's. */
 size_t hak_os_kept_read(const hak_os_kept_t *kept, char *buffer, size_t capacity);
 
-bool hak_os_fault_has_files(void); /* the test has files: none is opened */
+bool hak_os_fault_has_files(void); /* the test provides files: none is opened */
 /* Keeps a file of the test open: a number below -1; -1: it is empty. */
 int hak_os_fault_keep(const char *path);
-/* Reads the head of its present content; 0: it is no longer open. */
+/* Reads the head of its present content; 0: no longer open. */
 size_t hak_os_fault_kept(int number, char *buffer, size_t capacity);
 
 #endif

@@ -14,14 +14,14 @@
 #include <sys/syscall.h>
 
 enum {
-    KEPT_LEAST = 1024, /* select knows those below; with a limit of 1024 ours are the last ones */
-    KEPT_NUMBERS = 24, /* at the end of a table that is no larger */
-    KEPT_TABLE = 256,  /* a table of fewer belongs to the program alone */
+    KEPT_LEAST = 1024, /* above the numbers that select knows; with a limit of 1024 the last ones */
+    KEPT_NUMBERS = 24, /* at the end of a smaller table */
+    KEPT_TABLE = 256,  /* entries; all of a smaller table is the program's */
     KEPT_ENODEV = -19,
-    KEPT_TASK_LINKS = 3, /* of the folder of threads: two as any has, and one a thread */
+    KEPT_TASK_LINKS = 3, /* links of the folder of threads: two of its own, one per thread */
 };
 
-HAK_LOCKED_STATE int hak_kept_least; /* while alone: that a number may be; 0: not known yet */
+HAK_LOCKED_STATE int hak_kept_least; /* while alone: least number to use; 0: not known yet */
 
 bool hak_os_has_one_task(void) {
     struct stat status = {0};
@@ -35,7 +35,7 @@ bool hak_os_is_alone(void) {
            (HAK_FAULT && hak_os_fault_has_files());
 }
 
-/* A handler of a signal may start a thread before they are blocked. */
+/* A signal handler may start a thread before signals are blocked. */
 bool hak_os_alone_begin(uint64_t *signals) {
     if (!hak_os_is_alone()) {
         return false;
@@ -49,7 +49,7 @@ bool hak_os_alone_begin(uint64_t *signals) {
     return is_alone;
 }
 
-/* INT_MAX, which no number is: none may. */
+/* The least number to use; INT_MAX, which no number is: none. */
 static int kept_least(void) {
     struct rlimit limit = {0};
     if (hak_kept_least == 0) {

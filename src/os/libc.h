@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * All that the core asks of the C library beyond ISO C and POSIX threads: names of glibc, which are
- * NULL where it lacks them (musl), and functions, in libc_glibc.c. Another C library is a second
- * file, with other names here. Unlike those of os.h, these may allocate, take locks of the C
- * library and set errno, unless it says otherwise. */
+ * Everything the core needs of the C library beyond ISO C and POSIX threads: names of glibc, NULL
+ * where it lacks them (musl), and functions, in libc_glibc.c. Another C library is a second file,
+ * with other names here. Unlike functions of os.h, these may allocate, lock and set errno unless
+ * their comment excludes it. */
 #ifndef HAK_OS_LIBC_H
 #define HAK_OS_LIBC_H
 
@@ -13,24 +13,24 @@
 
 #define HAK_LIBC(name) __asm__(#name) HAK_WEAK
 
-/* No other thread exists, and none can appear but through this one. Threads made by a bare clone()
- * are not known to it, and have no thread-local storage of their own to allocate with. */
+/* No other thread exists, and only this one can start one. Threads made by a bare clone() are not
+ * counted; they have no thread-local storage of their own to allocate with. */
 extern char __libc_single_threaded HAK_WEAK;
 
 HAK_INLINE bool hak_libc_is_single(void) {
     return &__libc_single_threaded != NULL && hak_load_relaxed(&__libc_single_threaded) != 0;
 }
 
-/* The number of the CPU, which the kernel keeps beside the thread's variables; NULL: not here. No
- * lock; errno is left alone. */
+/* The current CPU's number, which the kernel keeps beside the thread's variables; NULL: not here.
+ * No lock; errno is left alone. */
 const uint32_t *hak_libc_cpu(void);
 
-/* The lock of the list of streams, which is recursive, and which fork takes behind its handlers. */
+/* The recursive lock of the list of streams, which fork takes after its prepare handlers. */
 extern void hak_libc_lock_streams(void) HAK_LIBC(_IO_list_lock);
 extern void hak_libc_unlock_streams(void) HAK_LIBC(_IO_list_unlock);
 extern void hak_libc_reset_streams(void) HAK_LIBC(_IO_list_resetlock);
 
-/* With no object it runs at exit, even if the one that registers it was unloaded. */
+/* Without an object it runs at exit, even if the registering library was unloaded. */
 extern int hak_libc_at_exit(void (*function)(void *), void *argument,
                             void *object) __asm__("__cxa_atexit");
 
@@ -42,35 +42,35 @@ extern void hak_libc_free(void *block) HAK_LIBC(__libc_free);
 /* A function that only the C library has. */
 extern const char *hak_libc_version(void) HAK_LIBC(gnu_get_libc_version);
 
-/* Whether its allocator handed the block out, whose first word can be read. No lock. is_sole: there
- * is no other allocator, whose blocks could look alike. */
+/* Whether the C library's allocator made the block, whose first word is readable. No lock. is_sole:
+ * no other allocator's blocks could look alike. */
 bool hak_libc_owns(const void *block, bool is_sole);
-/* Of such a block. */
+/* The usable size of such a block. */
 size_t hak_libc_usable_size(const void *block);
 
 extern void *hak_libc_symbol(void *handle, const char *name) HAK_LIBC(dlsym);
-#define HAK_LIBC_NEXT ((void *)-1l) /* RTLD_NEXT, without asking for GNU names everywhere */
+#define HAK_LIBC_NEXT ((void *)-1l) /* RTLD_NEXT, without requiring GNU names everywhere */
 
-/* The object that a function lies in, and its file. NULL: not known. By the lock of dlopen, which
- * the C library makes new in the child of a fork, as it does not that of dl_iterate_phdr. */
+/* The object that a function lies in, and its file. NULL: not known. Takes the lock of dlopen,
+ * which the C library renews in the child of a fork, unlike the lock of dl_iterate_phdr. */
 const void *hak_libc_object_of(const void *function, const char **file);
-/* Whether an address lies in the program or a library, as they were loaded. No lock; true, too,
- * where that cannot be told: glibc before 2.35, static programs. */
+/* Whether an address lies in a loaded object. No lock; also true where that is unknown: glibc
+ * before 2.35, static programs. */
 bool hak_libc_is_loaded(uintptr_t address);
 
-/* A function, and which object of the process it lies in. */
+/* A function, and the object it lies in. */
 typedef struct hak_libc_place {
     void *address;
-    unsigned object;     /* its number in the order of loading, from 1; 0: in none */
+    unsigned object;     /* its number in load order, from 1; 0: in none */
     const char *library; /* its name, if dlclose could unload it */
 } hak_libc_place_t;
-/* Only if there is dlsym. Takes the dynamic linker's lock. */
+/* Only where dlsym exists. Takes the dynamic linker's lock. */
 void hak_libc_find_objects(hak_libc_place_t *places, unsigned count);
-/* Keeps it loaded for good, as RTLD_NEXT takes no reference: dlclose of a plugin that brought it
- * and us would unload it, and not us. May run its constructors. NULL: nothing. */
+/* Keeps the library loaded for good, as RTLD_NEXT takes no reference: dlclose of a plugin that
+ * brought it and us would unload it, but not us. May run its constructors. NULL: does nothing. */
 void hak_libc_keep_library(const char *library);
-/* The child of a process with threads: one of them may have been in dlopen, so no library is kept.
- */
+/* In the child of a process with threads, one of which may have been in dlopen: no library is
+ * kept. */
 extern bool hak_libc_left_threads; /* [init] of the child */
 
 #endif

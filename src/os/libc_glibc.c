@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * glibc: the layout of its chunks, its dynamic linker, which musl has too, and where it keeps the
- * number of the CPU. */
+ * glibc: its chunk layout, its dynamic linker, which musl has too, and the place of the CPU's
+ * number. */
 #include "os/libc.h"
 
 #include "os/optional.h"
@@ -11,10 +11,10 @@
 #include <link.h>
 #include <linux/rseq.h>
 
-/* From 2.35 on. Unwinders call it, in signal handlers, too. 0: found. Its result, 96 bytes so far,
- * is not used. */
+/* Since 2.35. Unwinders call it, also in signal handlers. 0: found. Its result, 96 bytes so far, is
+ * not used. */
 extern int libc_find_object(void *address, void *found) HAK_LIBC(_dl_find_object);
-/* From 2.35 on the kernel writes the CPU's number there whenever the thread moves. */
+/* Since 2.35 the kernel writes the CPU's number there whenever the thread moves. */
 extern const ptrdiff_t __rseq_offset HAK_WEAK;
 extern const unsigned __rseq_size HAK_WEAK;
 extern __typeof__(dladdr) dladdr HAK_WEAK;
@@ -45,8 +45,8 @@ bool hak_libc_is_loaded(uintptr_t address) {
 typedef struct libc_search {
     hak_libc_place_t *places;
     unsigned count, visited;
-    const void *loader;   /* a function of it: objects of dlopen come after it */
-    bool is_behind_start; /* the objects that follow came by dlopen */
+    const void *loader;   /* a function of it: objects of dlopen follow it */
+    bool is_behind_start; /* the objects from here on came by dlopen */
 } libc_search_t;
 
 static bool libc_has_address(const struct dl_phdr_info *info, const void *address) {
@@ -103,7 +103,7 @@ enum {
     ARENA_HEAP_BYTES = 64 << 20,
 };
 
-/* More than any data segment has. */
+/* No data segment is larger. */
 static const uintptr_t DATA_MOST_BYTES = (uintptr_t)1 << 40;
 
 static size_t chunk_word(uintptr_t address) {
@@ -134,9 +134,9 @@ static bool chunk_is_of_arena(uintptr_t chunk, size_t bytes) {
            hak_os_is_readable((const void *)chunk_word(heap));
 }
 
-/* The chunk that follows must be one, too, and say that this one is in use. With another allocator
- * about, whose blocks have their neighbours' data where chunks have heads, it must lie in the data
- * segment, though glibc may continue its main arena elsewhere when that cannot grow. */
+/* The next chunk must be plausible, too, and mark this one as in use. Blocks of another allocator
+ * have user data where chunks have heads; so with one present, the chunk must lie in the data
+ * segment, although glibc may continue its main arena elsewhere when that cannot grow. */
 static bool chunk_is_of_main(uintptr_t chunk, size_t bytes, bool is_sole) {
     uintptr_t next = chunk + bytes;
     uintptr_t end = hak_os_data_end();

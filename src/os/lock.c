@@ -12,11 +12,11 @@ HAK_LOCKED_STATE hak_owner_lock_t *hak_owner_locks; /* [atomic] newest first; ne
 
 static HAK_TLS bool lock_is_forking; /* [thread] between begin and end of its fork */
 HAK_TLS uint8_t hak_in_unlocked_update;
-static HAK_TLS uint16_t lock_held; /* [thread] bit per rank held, or about to be, by this thread */
-static HAK_TLS uint16_t lock_waiting; /* [thread] bit of the rank in lock_held not taken yet */
-static HAK_TLS uint16_t lock_forked;  /* [thread] bit per rank that hak_lock_fork_begin took */
+static HAK_TLS uint16_t lock_held;    /* [thread] bit per rank held, or about to be */
+static HAK_TLS uint16_t lock_waiting; /* [thread] bit of the rank in lock_held still waited for */
+static HAK_TLS uint16_t lock_forked;  /* [thread] bit per rank taken by hak_lock_fork_begin */
 HAK_TLS bool hak_lock_fork_is_clean;
-/* [thread] locks of owners held, or about to be, by this thread */
+/* [thread] locks of owners held, or about to be */
 static HAK_TLS hak_owner_lock_t *lock_owner_held, *lock_owner_before;
 
 _Static_assert(HAK_LOCK_COUNT <= 16, "a bit per rank");
@@ -31,13 +31,13 @@ static void lock_note_release(hak_lock_rank_t rank) {
     lock_held &= (uint16_t) ~(1u << rank);
 }
 
-/* Any lock: from free to taken. */
+/* Takes a free lock of any kind. */
 static bool lock_take(uint32_t *state) {
     uint32_t expected = 0;
     return hak_cas_acquire(state, &expected, 1); /* pairs LOCK */
 }
 
-/* Spins before sleeping; the sections protected are about as long as a few dozen of these. */
+/* Spins before sleeping: a locked section lasts some dozens of them. */
 enum { LOCK_SPINS = 100 };
 
 static HAK_NOINLINE void lock_acquire_contended(hak_lock_t *lock) {
@@ -79,7 +79,7 @@ void hak_lock_release(hak_lock_rank_t rank) {
     lock_note_release(rank);
 }
 
-static const uint64_t LOCK_PASS_NS = 50000; /* time for a sleeper to wake up and take the lock */
+static const uint64_t LOCK_PASS_NS = 50000; /* for a sleeper to wake up and take the lock */
 
 void hak_lock_pass(hak_lock_rank_t rank) {
     if (!lock_is_forking && hak_load_relaxed(&hak_locks[rank].state) == 2) {
@@ -96,7 +96,7 @@ void hak_lock_add(hak_owner_lock_t *owner_lock) {
     hak_store_release(&hak_owner_locks, owner_lock); /* pairs OWNER-LOCKS */
 }
 
-/* A thread notes an owner's lock before it takes it, and forgets it after the release: a signal
+/* A thread records an owner's lock before it takes it, and forgets it after the release: a signal
  * handler that forks in between must not wait for it. */
 static void lock_note_owner(hak_owner_lock_t *owner_lock) {
     HAK_ASSERT(lock_held >> (HAK_LOCK_OWNER + 1) == 0, "LOCK-1 ranks ascend");
@@ -112,8 +112,8 @@ static void lock_forget_owner(const hak_owner_lock_t *owner_lock) {
     lock_owner_before = NULL;
 }
 
-/* A process with one thread needs no atomic operations. A second thread starts after the store, by
- * whatever pthread_create orders. */
+/* A process with one thread needs no atomic operations. pthread_create orders the store before a
+ * second thread's start. */
 static bool lock_try(uint32_t *is_taken) {
     if (hak_libc_is_single() && hak_load_relaxed(is_taken) == 0) {
         hak_store_relaxed(is_taken, 1);
@@ -122,7 +122,7 @@ static bool lock_try(uint32_t *is_taken) {
     return lock_take(is_taken);
 }
 
-/* This thread is forking, and its fork holds the lock. */
+/* Whether this thread is forking and its fork holds the lock. */
 HAK_INLINE bool lock_is_passed(const hak_owner_lock_t *owner_lock) {
     return HAK_UNLIKELY(lock_is_forking) &&
            hak_load_relaxed(&owner_lock->forked_by) == &lock_forked;
@@ -169,7 +169,7 @@ static bool lock_is_held_owner(const hak_owner_lock_t *owner_lock) {
 }
 
 enum {
-    FORK_NAPS = 10000,       /* about a second, for the lock of an owner or the fallback tcache */
+    FORK_NAPS = 10000,       /* about a second, for an owner or the fallback tcache */
     FORK_HANDLER_NAPS = 100, /* for any lock, inside a section */
 };
 static const uint64_t FORK_NAP_NS = 100000;
@@ -188,7 +188,7 @@ static bool lock_fork_take(uint32_t *state, unsigned naps) {
     return true;
 }
 
-/* Two threads may fork: forked_by names the thread that took a lock, and only that one frees it. */
+/* Two threads may fork: forked_by names the thread that took a lock, and alone releases it. */
 static void lock_fork_owners(unsigned naps) {
     /* pairs OWNER-LOCKS */
     for (hak_owner_lock_t *l = hak_load_acquire(&hak_owner_locks); l != NULL; l = l->next) {
@@ -216,8 +216,8 @@ static bool lock_fork_rank(hak_lock_rank_t rank, uint16_t own, bool is_clean) {
     return lock_fork_take(&hak_locks[rank].state, is_clean ? FORK_NAPS : FORK_HANDLER_NAPS);
 }
 
-/* A signal handler may fork while this very thread holds a lock: it keeps its locks, and waits
- * for others only briefly: a holder of those may be about to fork as well, and wait for ours. */
+/* A signal handler may fork while its own thread holds locks: it keeps them, and waits only briefly
+ * for others, whose holder may be forking as well, and waiting for ours. */
 void hak_lock_fork_begin(void) {
     uint16_t before = lock_held;
     uint16_t own = before & (uint16_t)~lock_waiting;
@@ -244,8 +244,8 @@ static void lock_fork_release(hak_lock_rank_t rank, bool is_child) {
     lock_free(&hak_locks[rank]);
 }
 
-/* In the child locks that other threads held are free, too: they are gone, and it was no clean
- * fork. */
+/* In the child, locks that other threads held become free: those threads are gone, and the fork was
+ * not clean. */
 void hak_lock_fork_end(bool is_child) {
     uint16_t own = lock_held & (uint16_t)~lock_waiting;
     lock_is_forking = false;

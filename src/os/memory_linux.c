@@ -23,10 +23,10 @@
 
 static size_t os_page_bytes = 4096; /* [init] */
 static bool os_is_secure;           /* [init] */
-static bool os_lacks_dontunmap;     /* [atomic] MREMAP_DONTUNMAP was seen not to work */
-static bool os_has_dontunmap;       /* [atomic] it was seen to work */
+static bool os_lacks_dontunmap;     /* [atomic] MREMAP_DONTUNMAP failed */
+static bool os_has_dontunmap;       /* [atomic] MREMAP_DONTUNMAP worked */
 static bool os_has_refused_move;    /* [atomic] */
-static uintptr_t os_map_hint;       /* [atomic] end of the next mapping we would like */
+static uintptr_t os_map_hint;       /* [atomic] preferred end of the next mapping */
 
 extern char **environ;
 static char **os_envp; /* [init] as our constructor got it */
@@ -71,7 +71,7 @@ static void os_drop(char *from, const char *to) {
     }
 }
 
-/* One call, at an address that suits us if it is free. */
+/* One call, at the preferred address; NULL: the result would not be aligned. */
 static char *os_map_at(uintptr_t hint, size_t bytes, size_t align, int protection) {
     char *base = hint == 0 ? NULL : os_mmap((void *)hint, bytes, protection);
     if (base != NULL && !os_is_aligned(base, align)) {
@@ -81,7 +81,7 @@ static char *os_map_at(uintptr_t hint, size_t bytes, size_t align, int protectio
     return base;
 }
 
-/* Too much, cut to size. */
+/* Maps too much and cuts it to size. */
 static char *os_map_wide(size_t bytes, size_t align, int protection) {
     size_t total = bytes + align - os_page_bytes;
     char *wide = total > bytes ? os_mmap(NULL, total, protection) : NULL;
@@ -94,8 +94,8 @@ static char *os_map_wide(size_t bytes, size_t align, int protection) {
     return base;
 }
 
-/* When the address space is limited, the surplus may not fit where the mapping itself does: ask
- * where the kernel would put it, and try the aligned place just below. */
+/* Under a limit of addresses the surplus may not fit where the mapping does: lets the kernel choose
+ * a place, then tries the aligned address just below it. */
 static char *os_map_tight(size_t bytes, size_t align, int protection) {
     char *probe = os_mmap(NULL, bytes, protection);
     if (probe == NULL || os_is_aligned(probe, align)) {
@@ -105,8 +105,8 @@ static char *os_map_tight(size_t bytes, size_t align, int protection) {
     return os_map_at(hak_align_down((uintptr_t)probe, align), bytes, align, protection);
 }
 
-/* Addresses became free: ask for them before going further down. Every 4 GiB of addresses ever used
- * cost a leaf of the page map. */
+/* Freed addresses are reused before lower ones: every 4 GiB of addresses ever used cost a leaf of
+ * the page map. */
 static void os_hint_raise(const void *base, size_t bytes) {
     uintptr_t end = (uintptr_t)base + bytes;
     if (end > hak_load_relaxed(&os_map_hint)) {
@@ -145,7 +145,7 @@ void *hak_os_reserve(size_t bytes, size_t align) {
     return os_map_aligned(bytes, align, PROT_NONE);
 }
 
-/* A call of the kernel for a range of memory, which a test can make fail as `kind`. */
+/* A system call on a range; tests can make it fail as `kind`. */
 static bool os_range_call(hak_os_call_t kind, long call, void *base, size_t bytes, long argument) {
     return !os_failed((HAK_FAULT && hak_os_fault_hit(kind)) ||
                       hak_syscall(call, (long)base, (long)bytes, argument, 0, 0, 0) != 0);
@@ -171,7 +171,7 @@ bool hak_os_purge(void *base, size_t bytes) {
     return os_range_call(HAK_OS_CALL_PURGE, SYS_madvise, base, bytes, MADV_DONTNEED);
 }
 
-/* With larger OS pages a huge one has other sizes, up to 512 MiB: never wanted. */
+/* With larger OS pages huge pages have other sizes, up to 512 MiB: never wanted. */
 bool hak_os_advise_huge(void *base, size_t bytes, bool is_wanted) {
     return !(HAK_FAULT && hak_os_fault_hit(HAK_OS_CALL_ADVISE)) &&
            (os_page_bytes == 4096 || !is_wanted) &&
@@ -198,7 +198,7 @@ bool hak_os_huge_is_default(void) {
 
 /* SIZE_MAX: the kernel does not tell. */
 static size_t os_resident(const void *base, size_t bytes, bool may_be_gone) {
-    unsigned char is_in[256] = {0}; /* a small stack must do */
+    unsigned char is_in[256] = {0}; /* stacks may be small */
     size_t page = os_page_bytes, resident = 0;
     for (size_t at = 0; at < bytes; at += sizeof is_in * page) {
         size_t length = bytes - at < sizeof is_in * page ? bytes - at : sizeof is_in * page;
@@ -234,8 +234,8 @@ bool hak_os_resize(void *base, size_t old_bytes, size_t new_bytes) {
                (long)base;
 }
 
-/* Growing a range that several mappings share is EFAULT; otherwise there is room (then the page
- * goes back at once) or there is none. */
+/* The kernel refuses to grow a range of several mappings: EFAULT. Else it grows, and the OS page
+ * goes back at once, or there is no room. */
 bool hak_os_is_one_mapping(void *base, size_t bytes) {
     size_t page = os_page_bytes;
     long result = hak_syscall(SYS_mremap, (long)base, (long)bytes, (long)(bytes + page), 0, 0, 0);
@@ -250,9 +250,9 @@ static long os_mremap_to(char *base, size_t old_bytes, size_t new_bytes, char *t
                        MREMAP_MAYMOVE | MREMAP_FIXED | flags, (long)target, 0);
 }
 
-/* Whether the kernel grants so many bytes, which become writable but not resident: mlockall would
- * make them so. And, if `moves`, as many mappings more as a move may need: an OS page moves, to any
- * address, because a refused move may unmap its target. Before 5.7 the kernel refuses the flags. */
+/* Whether the kernel grants so many bytes, writable but not resident, as mlockall would make them.
+ * With `moves`, also the mappings that a move may need: an OS page moves, to any address, because a
+ * refused move may unmap its target. Kernels before 5.7 refuse the flags. */
 static bool os_may_take(size_t charged_bytes, bool moves) {
     size_t page = os_page_bytes, bytes = page + charged_bytes;
     char *probe = os_mmap(NULL, bytes, PROT_NONE), *end = probe == NULL ? NULL : probe + bytes;
@@ -273,9 +273,9 @@ bool hak_os_may_map(size_t bytes) {
                       !os_may_take(bytes, false));
 }
 
-/* An emulated kernel may lose track of a range whose pages moved out, and ignore its purge, or,
- * with memory tags, let no access pass: tried once per process. If so, fresh memory is mapped over
- * the range, and nothing moves out again. */
+/* Emulated kernels may lose track of a range whose pages moved out, and ignore its purge or, with
+ * MTE tags, forbid every access: tried once per process. If so, fresh memory is mapped over the
+ * range, and nothing moves out again. */
 static void os_verify_moved_out(char *base, size_t bytes) {
     if (hak_load_relaxed(&os_has_dontunmap)) {
         return;
@@ -299,8 +299,8 @@ static void os_verify_moved_out(char *base, size_t bytes) {
     }
 }
 
-/* The moved pages keep their own mapping, which then grows into the rest of the reservation: one
- * mapping in the end, so that later moves need no copy either. */
+/* The moved pages keep their own mapping, which then grows into the rest of the reservation: a
+ * single mapping, so later moves need no copy either. */
 static bool os_move_grow(char *base, size_t bytes, char *target, size_t new_bytes) {
     os_drop(target + bytes, target + new_bytes);
     if (new_bytes > bytes && !hak_os_resize(target, bytes, new_bytes)) {
@@ -315,9 +315,9 @@ static bool os_move_grow(char *base, size_t bytes, char *target, size_t new_byte
     return true;
 }
 
-/* After a failed mremap nobody can tell whether the kernel still holds the part of the target that
- * it named for us or has given it to another thread already, so that is never unmapped then. Once
- * there was one, a refusal for lack of mappings, or by a limit of memory, is foreseen. */
+/* After a failed mremap the named part of the target may be reserved still, or belong to another
+ * thread: it is never unmapped. After one failure, refusals for lack of mappings or by a memory
+ * limit are predicted. */
 bool hak_os_move(void *base, size_t bytes, void *target, size_t new_bytes, bool keeps_source) {
     size_t named_bytes = keeps_source ? bytes : new_bytes;
     bool is_tried = !(HAK_FAULT && hak_os_fault_hit(HAK_OS_CALL_REMAP)) &&
@@ -349,8 +349,8 @@ bool hak_os_move(void *base, size_t bytes, void *target, size_t new_bytes, bool 
     return true;
 }
 
-/* The kernel copies the signal set before it looks at the bad `how`: EFAULT or EINVAL tells. No set
- * (NULL) is not an error there. */
+/* The kernel copies the signal set before it rejects the bad `how`: EFAULT or EINVAL tells. NULL is
+ * no error there. */
 bool hak_os_is_readable(const void *address) {
     return address != NULL && hak_syscall(SYS_rt_sigprocmask, -1, (long)address, 0, 8, 0, 0) != -14;
 }
@@ -371,7 +371,7 @@ void hak_os_random(void *buffer, size_t bytes) {
     if (hak_syscall(SYS_getrandom, (long)buffer, (long)bytes, NONBLOCK, 0, 0, 0) == (long)bytes) {
         return;
     }
-    /* early boot or a filter: the 16 random bytes every process gets from the kernel */
+    /* early boot or a filter: the kernel's 16 random bytes per process */
     const unsigned char *seed = (const unsigned char *)getauxval(AT_RANDOM);
     for (size_t i = 0; i < bytes; i++) {
         ((unsigned char *)buffer)[i] = seed != NULL ? seed[i % 16] : (unsigned char)(i * 151u);
@@ -382,9 +382,8 @@ void hak_os_abort(void) {
     abort();
 }
 
-/* Copies the value, cut to `capacity`, if the entry is one of `name`. Without the C library's
- * functions, the first use of which costs a page fault, in a process that may not use them again.
- */
+/* Copies the value, cut to `capacity`, if the entry's name is `name`. Avoids functions of the C
+ * library: the first use of each costs a page fault. */
 static bool os_env_copy(const char *entry, const char *name, char *buffer, size_t capacity) {
     while (*name != '\0' && *entry == *name) {
         entry++;
@@ -400,11 +399,11 @@ static bool os_env_copy(const char *entry, const char *name, char *buffer, size_
     return true;
 }
 
-/* Before libc is initialised `environ` is NULL; the kernel's copy is there. */
+/* Before libc is initialised `environ` is NULL; the kernel has a copy. */
 static bool os_env_early(const char *name, char *buffer, size_t capacity) {
     char text[8192];
     size_t length = hak_os_read_file("/proc/self/environ", text, sizeof text - 1);
-    bool is_cut = length == sizeof text - 1; /* then half a value would be a wrong one */
+    bool is_cut = length == sizeof text - 1; /* half a value would be wrong */
     while (is_cut && length > 0 && text[length - 1] != '\0') {
         length--;
     }

@@ -1,131 +1,121 @@
 /* SPDX-License-Identifier: MIT
  *
- * Services that a port may lack: each function may always fail, as its comment says, and the core
- * takes a slower or a plainer way. The rules of os.h hold. docs/porting.md lists the losses. */
+ * Services that a port may lack: each may always fail, as its comment says; the core then takes a
+ * slower or plainer way. The rules of os.h hold. docs/porting.md lists the losses. */
 #ifndef HAK_OS_OPTIONAL_H
 #define HAK_OS_OPTIONAL_H
 
 #include "os/os.h"
 
-/* --- control groups -----------------------------------------------------------------------------
- */
-/* CPUs whose time control groups left the process when hak_os_memory_limit opened files, rounded
- * up; HAK_OS_NO_QUOTA if no bound is known. */
+/* --- control groups --------------------------------------------------------------------------- */
+/* CPU time left by control groups when hak_os_memory_limit opened their files, in CPUs, rounded up;
+ * HAK_OS_NO_QUOTA: no bound is known. */
 unsigned hak_os_cpu_quota(void);
 #define HAK_OS_NO_QUOTA (~0u)
-/* Its parts. "QUOTA PERIOD", as in cpu.max; anything else is no quota. */
+/* Parses "QUOTA PERIOD" of cpu.max; any other text is no quota. */
 unsigned hak_os_quota_parse(const char *text, size_t length);
-/* The path of the group of version 2 in the text of /proc/self/cgroup; "" for the root. path has
+/* Finds the path of the version 2 group in the text of /proc/self/cgroup; "" for the root. path has
  * 512 bytes. */
 bool hak_os_cgroup_path(const char *text, char *path);
 
-/* Memory of the group that has least room, of that of the process and those above it: its limit,
- * memory.high or memory.max, whichever is less, and the used part of it, without pages of files,
- * which the kernel can drop. false: no limit is known. At first, and when one was lost, the files
- * are opened, if alone; those of groups with a limit stay open for calls in any thread (KEPT-1). */
+/* Memory of the process's group or one above it, the one with least room: its limit (the lesser of
+ * memory.high and memory.max), and its used part without file pages that the kernel can drop.
+ * false: no limit is known. Opens the files at first and after a loss, if alone; files of groups
+ * with a limit stay open for calls in any thread (KEPT-1). */
 typedef struct hak_os_memory {
     uint64_t limit_bytes, used_bytes;
 } hak_os_memory_t;
 bool hak_os_memory_limit(hak_os_memory_t *memory);
 
-/* --- memory -------------------------------------------------------------------------------------
- */
-/* Tells the kernel to back the range, whole huge pages of 2 MiB, with such where it can, or not to.
- * false: it has none, or has no place for one more mapping. */
+/* --- memory ----------------------------------------------------------------------------------- */
+/* Advises the kernel for or against backing the range with huge pages of 2 MiB. false: it has none,
+ * or would need one mapping too many. */
 bool hak_os_advise_huge(void *base, size_t bytes, bool is_wanted);
-/* Whether the kernel backs with huge pages whatever it is not told about ("always"): false before
- * it was detected, for which a file is opened, unless there are other threads. */
+/* Whether the kernel backs unadvised ranges with huge pages ("always"). Detecting it opens a file,
+ * unless there are other threads; false before. */
 void hak_os_huge_detect(void);
 bool hak_os_huge_is_default(void);
-/* Bytes of the range that memory is behind; all of it if the kernel does not tell. A page that was
- * swapped out is not resident, and not zero either. One system call per 256 pages. */
+/* Resident bytes of the range; all if the kernel does not tell. A swapped page is not resident, and
+ * not zero either. One system call per 256 pages. */
 size_t hak_os_resident(const void *base, size_t bytes);
-/* The same of a range parts of which may be gone: they hold none. SIZE_MAX: the kernel does not
- * tell. */
+/* The same of a range that may be unmapped in part. SIZE_MAX: the kernel does not tell. */
 size_t hak_os_resident_now(const void *base, size_t bytes);
 /* Grows or shrinks a mapping at its address; false: realloc copies. */
 bool hak_os_resize(void *base, size_t old_bytes, size_t new_bytes);
-/* Whether the range lies in a single mapping of the kernel: only then its pages can be moved. A
- * block may span several, after it was joined from cached ones or after the program changed
- * attributes of a part. */
+/* Whether the range is a single mapping of the kernel: only then its pages can be moved. A block
+ * may span several after it was joined from cached ones, or after the program changed attributes of
+ * a part. */
 bool hak_os_is_one_mapping(void *base, size_t bytes);
 /* Moves pages onto the reservation `target` and extends them to new_bytes. keeps_source: the old
  * range stays mapped and reads as zero (pages in the middle of a mapping); else a whole mapping
- * goes. After failure the old range is untouched. The reservation is used up in any case. */
+ * moves. After failure the old range is untouched. The reservation is always used up. */
 bool hak_os_move(void *base, size_t bytes, void *target, size_t new_bytes, bool keeps_source);
-/* Whether 8 bytes at `address` can be read. false: no block of another allocator is recognised. */
+/* Whether 8 bytes at `address` are readable. Always false: other allocators' blocks are unknown. */
 bool hak_os_is_readable(const void *address);
 /* Current end of the data segment ("brk"). */
 uintptr_t hak_os_data_end(void);
 
-/* --- code and stacks ----------------------------------------------------------------------------
- */
-/* Whether the address lies in the library: the shared one, or the archive's code in a program. */
+/* --- code and stacks -------------------------------------------------------------------------- */
+/* Whether the address lies in our code: the shared library, or the archive's part of a program. */
 bool hak_os_is_own_code(uintptr_t address);
-/* Whether `high` lies in the same mapping of the kernel as `low`, which is not above it. Nothing is
- * read there. true, too, above the initial stack, and where the kernel does not tell. */
+/* Whether `low` and `high`, which is not below it, lie in one mapping of the kernel. Reads nothing
+ * there. Also true above the initial stack, and where the kernel does not tell. */
 bool hak_os_is_same_mapping(const void *low, const void *high);
 
-/* --- hardened builds alone ----------------------------------------------------------------------
- */
-/* Makes a range, whole OS pages of the library's own data, read-only for good: where the kernel
- * knows mseal, not even mprotect changes it again. */
+/* --- hardened builds only --------------------------------------------------------------------- */
+/* Makes whole OS pages of the library's own data read-only for good: with mseal not even mprotect
+ * changes them again. */
 bool hak_os_seal(void *base, size_t bytes);
-/* Leaves a random distance to existing mappings: the next ones follow below it. */
+/* Leaves a random distance to existing mappings; the next ones follow below it. */
 void hak_os_scatter(void);
-/* Of builds with HAK_MTE: accesses of this thread, and of all it starts, fault
- * from now on when the tag of the address is not the memory's. false: the processor or the kernel
- * has no tags, or there are other threads already. */
+/* HAK_MTE: from now on an access of this thread, or of threads it starts, faults if the tag of the
+ * address is not the memory's. false: no tags here, or there are other threads already. */
 bool hak_os_tags_start(void);
-/* Memory of ours can have tags then, 0 at first, and again once it was purged. Nothing happens
- * before hak_os_tags_start, and where the kernel refuses: such memory takes no tag but 0. */
+/* Allows tags in memory of ours, 0 at first and after a purge. Without hak_os_tags_start, or if the
+ * kernel refuses, its tag stays 0. */
 void hak_os_tags_allow(void *base, size_t bytes);
 
-/* --- names and threads --------------------------------------------------------------------------
- */
-/* The last part of the path that was executed; "": the kernel does not tell. */
+/* --- names and threads ------------------------------------------------------------------------ */
+/* Last part of the executed path; "": the kernel does not tell. */
 const char *hak_os_program(void);
-/* The name of the process's first thread, as text; "": the kernel does not tell. */
+/* Name of the process's first thread; "": the kernel does not tell. */
 enum { HAK_OS_COMMAND_BYTES = 16 };
 void hak_os_command(char command[HAK_OS_COMMAND_BYTES]);
-bool hak_os_is_alone(void); /* there is one thread; false, too, where nobody tells */
+bool hak_os_is_alone(void); /* there is one thread; also false where that is unknown */
 
-/* --- traps --------------------------------------------------------------------------------------
- */
+/* --- traps ------------------------------------------------------------------------------------ */
 typedef struct hak_os_trap {
-    const void *address; /* that was accessed */
+    const void *address; /* accessed address */
     const char *access;  /* "read", "write", or "access": not known */
-    const void *stack;   /* pointer of the function that did it */
-    const void *frame;   /* of that function; anything, if it uses the register otherwise */
-    uintptr_t code;      /* where it did */
-    bool is_tag;         /* the address is accessible, but has another tag than the memory */
+    const void *stack;   /* stack pointer of the accessing function */
+    const void *frame;   /* its frame pointer, or anything */
+    uintptr_t code;      /* address of the instruction */
+    bool is_tag;         /* wrong tag; the address is accessible */
 } hak_os_trap_t;
 
-/* Told of every SIGSEGV and SIGBUS that the kernel raises for an access, in the signal handler.
- * true: the handler before ours shall be again, and the access be repeated: it ends the process, if
- * that was the default. false: it goes on as if there were no handler of ours. */
+/* Called in the signal handler for every SIGSEGV and SIGBUS that the kernel raises for an access.
+ * true: restore the previous handler and repeat the access, which by default ends the process.
+ * false: continue as without our handler. */
 typedef bool hak_os_trap_handler_t(const hak_os_trap_t *trap);
 bool hak_os_trap_install(hak_os_trap_handler_t *handler);
 
-/* --- files --------------------------------------------------------------------------------------
- */
+/* --- files ------------------------------------------------------------------------------------ */
 /* Reads the head of a file; returns the bytes read, 0 on failure. */
 size_t hak_os_read_file(const char *path, char *buffer, size_t capacity);
-/* The same of one that stays open; nothing is read if capacity is 0. -1: it cannot be opened. */
+/* The same, and keeps the file open; reads nothing if capacity is 0. -1: it cannot be opened. */
 int hak_os_open_head(const char *path, char *buffer, size_t capacity, size_t *length);
-/* Reads all of it through the buffer, line by line: `take` gets each as a string without its end,
- * and of one that does not fit the head. false: it cannot be read. */
+/* Reads a file through the buffer, line by line: `take` gets each line as a string, without its
+ * end; of a line that does not fit, its head. false: it cannot be read. */
 typedef void hak_os_line_t(char *line, void *context);
 bool hak_os_read_lines(const char *path, char *buffer, size_t capacity, hak_os_line_t *take,
                        void *context);
 
-/* --- mappings of the process --------------------------------------------------------------------
- */
+/* --- mappings of the process ------------------------------------------------------------------ */
 typedef enum hak_os_mapping_kind {
     HAK_OS_MAPPING_FILE,
-    HAK_OS_MAPPING_SHARED, /* memory that processes share */
-    HAK_OS_MAPPING_STACK,  /* of the first thread; those of others are anonymous */
-    HAK_OS_MAPPING_BREAK,  /* the data segment's end, which brk moves */
+    HAK_OS_MAPPING_SHARED, /* shared between processes */
+    HAK_OS_MAPPING_STACK,  /* of the first thread; other stacks are anonymous */
+    HAK_OS_MAPPING_BREAK,  /* the data segment, which brk extends */
     HAK_OS_MAPPING_ANONYMOUS,
     HAK_OS_MAPPING_KINDS
 } hak_os_mapping_kind_t;
@@ -134,18 +124,18 @@ typedef struct hak_os_mapping {
     uintptr_t start, end, offset;
     hak_os_mapping_kind_t kind;
     bool is_code;
-    const char *path;        /* NULL where resident_bytes is asked for */
-    uint64_t resident_bytes; /* 0 if it is not */
+    const char *path;        /* NULL with resident_bytes */
+    uint64_t resident_bytes; /* 0 unless wanted */
 } hak_os_mapping_t;
 
-/* Visits all mappings, lowest first, which are read through the buffer. To count resident
- * pages the kernel looks at every OS page. false: the file cannot be read. */
+/* Visits all mappings, lowest first, read through the buffer. Resident bytes make the kernel visit
+ * every OS page. false: the file cannot be read. */
 typedef void hak_os_mapping_visit_t(const hak_os_mapping_t *mapping, void *context);
 bool hak_os_mappings(bool wants_resident, char *buffer, size_t capacity,
                      hak_os_mapping_visit_t *visit, void *context);
 /* Resident bytes of the process, roughly; 0: the kernel does not tell. */
 uint64_t hak_os_resident_all(void);
-/* The most there ever were, since the program was executed. */
+/* The peak of the same since exec. */
 uint64_t hak_os_resident_peak(void);
 
 #endif

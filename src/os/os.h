@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The contract with the operating system, which alone makes system calls and has OS conditionals.
- * Every port implements it; optional.h has services that a port may lack.
+ * The contract with the operating system: this folder alone makes system calls and has OS
+ * conditionals. Every port implements this header; optional.h has services that a port may lack.
  *
  * Rules for every function here:
  *   - errno is left untouched (system calls are made directly, not through libc);
@@ -19,24 +19,24 @@ void hak_os_init(void);
 size_t hak_os_page_bytes(void); /* 4, 16 or 64 KiB */
 bool hak_os_is_secure(void);    /* set-uid, set-gid or file capabilities: ignore environment */
 
-/* CPUs of the process, >= 1: those the first thread might run on at the start, and those on which
- * threads called this since, as far as the system tells without a call. It never falls. */
+/* CPUs of the process, >= 1: those the first thread could run on at start, and those that calling
+ * threads ran on since, read without a system call. Never decreases. */
 unsigned hak_os_cpu_count(void);
 void hak_os_cpu_init(void); /* a part of hak_os_init */
 
 /* --- memory -------------------------------------------------------------------------------- */
 /* Fresh private memory, readable, writable and zero. NULL on failure. `align` is a power of two. */
 void *hak_os_map(size_t bytes, size_t align);
-/* Whether it would succeed now. Nothing becomes resident. */
+/* Whether hak_os_map would succeed now. Nothing becomes resident. */
 bool hak_os_may_map(size_t bytes);
 /* Address space without memory. NULL on failure. */
 void *hak_os_reserve(size_t bytes, size_t align);
 /* Makes a part of a reservation readable and writable. */
 bool hak_os_commit(void *base, size_t bytes);
 bool hak_os_unmap(void *base, size_t bytes);
-/* Makes it inaccessible again, contents kept. */
+/* Makes a range inaccessible again; its contents stay. */
 bool hak_os_conceal(void *base, size_t bytes);
-/* Gives the memory back, keeps the address; after success the range reads as zero. */
+/* Returns the memory and keeps the addresses; after success the range reads as zero. */
 bool hak_os_purge(void *base, size_t bytes);
 
 /* --- threads ------------------------------------------------------------------------------- */
@@ -46,7 +46,7 @@ void hak_os_wait(uint32_t *word, uint32_t expected); /* sleeps while *word == ex
 void hak_os_wait_at_most(uint32_t *word, uint32_t expected, uint64_t ns);
 void hak_os_wake_one(uint32_t *word);
 void hak_os_sleep(uint64_t ns); /* a signal may end it early */
-/* Blocks all signals of the thread but the C library's own; returns the mask before. */
+/* Blocks all signals of the thread but the C library's own; returns the previous mask. */
 uint64_t hak_os_block_signals(void);
 void hak_os_restore_signals(uint64_t before);
 void hak_os_relax(void); /* CPU hint inside a spin loop */
@@ -56,10 +56,10 @@ uint64_t hak_os_now_ns(void); /* monotonic, coarse (about 4 ms) */
 void hak_os_random(void *buffer, size_t bytes);
 void hak_os_write(int fd, const char *data, size_t length);
 HAK_NORETURN void hak_os_abort(void);
-/* Tells where the environment is before libc knows. */
+/* Sets the environment for calls before libc has it. */
 void hak_os_set_env(char **envp);
-/* Copies the value of an environment variable, zero-terminated and cut to `capacity`. false if it
- * is not set. Works before libc is initialised. */
+/* Copies an environment variable's value, zero-terminated and cut to `capacity`. false: not set.
+ * Works before libc is initialised. */
 bool hak_os_env(const char *name, char *buffer, size_t capacity);
 
 /* --- test/double (HAK_FAULT builds) ---------------------------------------------------------- */
@@ -72,16 +72,16 @@ typedef enum hak_os_call {
     HAK_OS_CALL_ADVISE,
     HAK_OS_CALL_READ, /* of a file */
     HAK_OS_CALL_CONCEAL,
-    HAK_OS_CALL_SIGNAL, /* a handler of a signal */
+    HAK_OS_CALL_SIGNAL, /* installing a signal handler */
     HAK_OS_CALL_RESIDENT,
     HAK_OS_CALL_COUNT
 } hak_os_call_t;
 
-bool hak_os_fault_hit(hak_os_call_t call); /* asked before each call: it shall fail */
-/* Content of a file in place of the real one, if the test has some. */
+bool hak_os_fault_hit(hak_os_call_t call); /* before each call; true: it shall fail */
+/* Content in place of a file's, if the test provides it. */
 bool hak_os_fault_file(const char *path, char *buffer, size_t capacity, size_t *length);
 uint64_t hak_os_fault_clock(uint64_t now_ns);
-uint32_t hak_os_fault_cpu(uint32_t cpu);            /* the one the caller shall run on */
-void hak_os_fault_mapped(void *base, size_t bytes); /* told of fresh memory */
+uint32_t hak_os_fault_cpu(uint32_t cpu);            /* the CPU that the caller shall run on */
+void hak_os_fault_mapped(void *base, size_t bytes); /* reports fresh memory */
 
 #endif

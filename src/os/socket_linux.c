@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Linux: sockets of the unix domain, files of sockets and reports, writing to descriptors, and a
- * thread's own descriptor table. */
+ * Linux: sockets of the unix domain, output files, and a thread's own descriptor table. */
 #include "base/fmt.h"
 #include "os/optional.h"
 #include "os/socket.h"
@@ -25,11 +24,11 @@ enum {
     SOCKET_EADDRINUSE = -98,
     SOCKET_ECONNREFUSED = -111,
     SOCKET_BACKLOG = 64,
-    SOCKET_CLOSE_UNSHARE = 2, /* CLOSE_RANGE_UNSHARE: older headers lack it, as they lack the */
-    SOCKET_CLOSE_RANGE = 436, /* call, which has this number everywhere */
-    SOCKET_LOCK = 2 | 4,      /* LOCK_EX | LOCK_NB */
-    SOCKET_LOCK_TRIES = 20,   /* any reader of the folder may keep its lock */
-    SOCKET_LOCK_NAP_NS = 10000000, /* program start waits a fifth of a second at most */
+    SOCKET_CLOSE_UNSHARE = 2,      /* CLOSE_RANGE_UNSHARE: older headers lack it, and the */
+    SOCKET_CLOSE_RANGE = 436,      /* call, which has this number everywhere */
+    SOCKET_LOCK = 2 | 4,           /* LOCK_EX | LOCK_NB */
+    SOCKET_LOCK_TRIES = 20,        /* any reader of the folder may hold its lock */
+    SOCKET_LOCK_NAP_NS = 10000000, /* delays program start by at most a fifth of a second */
     SOCKET_DRAIN_BYTES = 4096,
     SOCKET_DRAINS = 64,
 };
@@ -96,8 +95,8 @@ bool hak_os_is_deserted(const char *path) {
     return fd >= 0 && result == SOCKET_ECONNREFUSED;
 }
 
-/* A lock of a descriptor ends with the process. Without one, because the process may not read the
- * folder or another keeps the lock, the caller goes on unlocked. */
+/* A descriptor's lock ends with the process. If the folder is unreadable or another process holds
+ * the lock, the caller goes on unlocked. */
 int hak_os_lock_folder(const char *path) {
     struct sockaddr_un address;
     const char *name = strrchr(path, '/');
@@ -120,15 +119,15 @@ int hak_os_lock_folder(const char *path) {
 
 /* --- users ------------------------------------------------------------------------------------
  *
- * The kernel shows every user for whom the user namespace of the caller has no ID as one and the
- * same, the overflow ID, which may be the ID of a mapped user as well: that of nobody, or of the
- * process itself. So that ID names one user only where every user has an ID. Where /proc is missing
- * the overflow ID is taken for the kernel's default, and some user for one without an ID. */
+ * The kernel shows all users without an ID in the caller's user namespace as the same overflow ID,
+ * which may also be a mapped user's ID: nobody's, or the process's own. So that ID names one user
+ * only where every user has an ID. Without /proc the overflow ID is assumed to be the kernel's
+ * default, and some user to lack an ID. */
 
 enum { USERS_OVERFLOW = 65534 };
-static const uint64_t USERS_ALL = 0xffffffff; /* IDs there are: (uid_t)-1 is none */
+static const uint64_t USERS_ALL = 0xffffffff; /* number of IDs; (uid_t)-1 is none */
 
-/* "inside outside count": the ranges of a map do not overlap. */
+/* Line "inside outside count": the ranges of a map do not overlap. */
 static void users_add_range(char *line, void *sum) {
     uint64_t count = 0;
     for (unsigned field = 0; field < 2; field++) {
@@ -158,19 +157,18 @@ static uid_t user_own(void) {
     return (uid_t)hak_syscall(SYS_geteuid, 0, 0, 0, 0, 0, 0);
 }
 
-/* No other user is shown with this ID. */
+/* Whether the ID names one user. */
 static bool user_is_told(uid_t user) {
     return user != users_overflow() || users_have_ids();
 }
 
 /* --- the socket ------------------------------------------------------------------------------- */
 
-/* [thread] the one that listens: the program may change its root, and /proc be out of reach, while
- * a user namespace never loses an ID, and a process with two threads never gets another namespace.
- */
+/* [thread] the listening one. Read once: the program may change its root and lose /proc, but a user
+ * namespace never loses an ID, and a process with two threads never changes its namespace. */
 static bool socket_users_have_ids;
 
-/* The file gets the mode of the socket before: nobody else can connect in between. */
+/* The file takes its mode from the socket before bind: nobody else can connect in between. */
 hak_os_listen_t hak_os_listen(const char *path, int *listener) {
     socket_name_t name;
     if (!socket_name_make(path, &name)) {
@@ -237,7 +235,7 @@ long hak_os_send(int fd, const char *data, size_t length) {
         hak_syscall(SYS_sendto, fd, (long)data, (long)length, MSG_DONTWAIT | MSG_NOSIGNAL, 0, 0));
 }
 
-/* What was not read would make the kernel tell the peer of a reset in place of the end. */
+/* Unread input would make the kernel send the peer a reset in place of the end. */
 void hak_os_hang_up(int fd) {
     char rest[SOCKET_DRAIN_BYTES];
     hak_syscall(SYS_shutdown, fd, SHUT_WR, 0, 0, 0, 0);
@@ -248,15 +246,15 @@ void hak_os_hang_up(int fd) {
 
 /* --- files of reports ------------------------------------------------------------------------- */
 
-/* Where an ID does not tell whose it is, the kernel does: it lets nobody else change the mode. */
+/* Where the ID is ambiguous, fchmod decides: the kernel refuses it to other users. */
 static bool file_is_own(long fd, const struct stat *status) {
     return status->st_uid == user_own() &&
            (user_is_told(status->st_uid) ||
             hak_syscall(SYS_fchmod, fd, status->st_mode & 07777, 0, 0, 0, 0) == 0);
 }
 
-/* Empties a file that was there before only if no other user owns it and it has no second name:
- * another user may write into that folder. Devices, as /dev/null, have no content of their own. */
+/* Empties an existing file only if it is ours and has no second name: another user may write into
+ * the folder. Devices, such as /dev/null, have no content. */
 static bool file_prepare(long fd) {
     struct stat status = {0};
     bool is_known = hak_syscall(SYS_fstat, fd, (long)&status, 0, 0, 0, 0) == 0;
@@ -271,8 +269,8 @@ static bool file_prepare(long fd) {
     return hak_syscall(SYS_ftruncate, fd, 0, 0, 0, 0, 0) == 0;
 }
 
-/* A pipe that nobody reads from would make the opening wait, and one that is full the writing. A
- * new file is ours, whatever owner the file system shows. */
+/* Does not wait for the reader of a pipe. A new file is ours, whatever owner the file system
+ * shows. */
 int hak_os_create_file(const char *path) {
     enum { FLAGS = O_WRONLY | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY | O_NONBLOCK };
     long fd = hak_syscall(SYS_openat, AT_FDCWD, (long)path, FLAGS | O_CREAT | O_EXCL, 0600, 0, 0);
@@ -298,7 +296,7 @@ bool hak_os_find_file(int fd, hak_os_file_id_t *id) {
     return is_open;
 }
 
-/* Until it is all written, broken, or too late. */
+/* Writes until complete, broken, or too late. */
 static bool write_until(int fd, const char *data, size_t length, uint64_t due_ns) {
     while (length > 0) {
         long done = hak_syscall(SYS_write, fd, (long)data, (long)length, 0, 0, 0);
@@ -322,7 +320,7 @@ void hak_os_write(int fd, const char *data, size_t length) {
     (void)write_until(fd, data, length, 0);
 }
 
-/* The signals come to this thread, if they come: they are taken back. */
+/* The signals would come to this thread: takes them back. */
 bool hak_os_write_calmly(int fd, const char *data, size_t length, uint64_t due_ns) {
     uint64_t ours = 1ull << (SIGPIPE - 1) | 1ull << (SIGXFSZ - 1), before = 0, pending = 0;
     struct timespec none = {0};
@@ -347,7 +345,7 @@ enum {
     RIGHTS_NO_NEW = 38
 };
 
-/* capset of the calling thread alone. */
+/* capset for the calling thread only. */
 void hak_os_drop_rights(void) {
     struct {
         uint32_t version;

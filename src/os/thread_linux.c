@@ -15,18 +15,18 @@
 #include <sys/syscall.h>
 #include <time.h>
 
-/* The kernel refuses a mask that is too small for its CPUs. */
+/* The kernel refuses masks that are too small for its CPUs. */
 enum { CPU_WORDS = 128, CPU_WORD_BITS = 64 };
 
-static uint64_t os_cpus[CPU_WORDS]; /* [atomic] a bit for each that hak_os_cpu_count counts */
-static uint32_t os_cpu_count;       /* [atomic] of bits */
+static uint64_t os_cpus[CPU_WORDS]; /* [atomic] a bit per counted CPU */
+static uint32_t os_cpu_count;       /* [atomic] bits set */
 
 static void os_cpus_add(unsigned word, uint64_t bits) {
     uint64_t fresh = bits & ~hak_or_relaxed(&os_cpus[word], bits);
     hak_add_relaxed(&os_cpu_count, hak_popcount(fresh));
 }
 
-/* Threads of a program may be bound to a CPU each before they allocate; the first one seldom is. */
+/* Threads may be bound to a CPU each before they allocate; the first thread seldom is. */
 void hak_os_cpu_init(void) {
     uint64_t mask[CPU_WORDS] = {0};
     long bytes = hak_syscall(SYS_sched_getaffinity, 0, sizeof mask, (long)mask, 0, 0, 0);
@@ -35,7 +35,7 @@ void hak_os_cpu_init(void) {
     }
 }
 
-/* Without a system call, which a sandbox may kill for. Not below 2^31: it is not told. */
+/* Without a system call, for which a sandbox may kill the process. 2^31 and above: not known. */
 static uint32_t os_cpu(void) {
     const uint32_t *number = hak_libc_cpu();
     return number != NULL ? hak_load_relaxed(number) : UINT32_MAX;
@@ -64,7 +64,7 @@ const char *hak_os_program(void) {
     return slash != NULL ? slash + 1 : path != NULL ? path : "";
 }
 
-/* A thread may ask for its own name without a file. */
+/* A thread can read its own name without a file. */
 void hak_os_command(char command[HAK_OS_COMMAND_BYTES]) {
     memset(command, 0, HAK_OS_COMMAND_BYTES);
     if (hak_os_thread_id() == hak_os_process_id()) {
@@ -89,17 +89,16 @@ void hak_os_wake_one(uint32_t *word) {
     hak_syscall(SYS_futex, (long)word, FUTEX_WAKE_PRIVATE, 1, 0, 0, 0);
 }
 
-/* The futex call, as programs that forbid themselves system calls allow that one. */
+/* By futex, which programs that filter system calls usually allow. */
 void hak_os_sleep(uint64_t ns) {
     uint32_t never = 0;
     hak_os_wait_at_most(&never, 0, ns);
 }
 
-/* The C library cancels threads by the first, and changes user IDs in all of them by the second,
+/* The C library cancels threads by the first, and changes user IDs in all threads by the second,
  * whose sender waits for every thread. */
 enum { SIGNAL_CANCEL = 32, SIGNAL_SETXID = 33 };
-/* SIGSYS: a program's handler may serve the calls that its filter refuses; blocked, it ends the
- * process. */
+/* SIGSYS: a program's handler may emulate filtered calls; blocked, it ends the process. */
 enum { SIGNAL_FILTER = 31 };
 
 uint64_t hak_os_block_signals(void) {

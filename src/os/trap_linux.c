@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * A handler of SIGSEGV and SIGBUS in front of the program's. Set by plain system calls: the C
- * library may not be ready, or its functions may be wrapped by another library. A handler
- * that the program sets later replaces ours. */
+ * A handler of SIGSEGV and SIGBUS before the program's. Installed by plain system calls: the C
+ * library may not be ready, or be wrapped by another library. A handler that the program installs
+ * later replaces ours. */
 #include "base/counters.h"
 #include "os/optional.h"
 #include "os/syscall_linux.h"
@@ -11,7 +11,7 @@
 #include <sys/syscall.h>
 #include <ucontext.h>
 
-/* As the kernel has it, on both architectures. */
+/* The kernel's structure, on both architectures. */
 typedef struct trap_action {
     union {
         void (*plain)(int);
@@ -24,12 +24,12 @@ typedef struct trap_action {
 
 enum { TRAP_RESTORER = 0x04000000 };
 
-static hak_os_trap_handler_t *trap_handler; /* [init] before the first signal can come */
+static hak_os_trap_handler_t *trap_handler; /* [init] before the first signal */
 static trap_action_t trap_before[2];        /* [init] the program's: SIGSEGV, SIGBUS */
 
 #if defined(__x86_64__)
-/* The kernel needs the function that a handler returns to, and unwinders recognise it by these
- * bytes. They look one byte before it, too, where no function may be. */
+/* The kernel needs the function that a handler returns to; unwinders recognise it by these bytes,
+ * and read one byte before it, where no function may be. */
 __asm__(".text\n"
         ".p2align 4\n"
         "nop\n"
@@ -50,11 +50,11 @@ static bool trap_set(int signal, const trap_action_t *action, trap_action_t *bef
                        0) == 0;
 }
 
-/* As the kernel would have done. A fault happens again when the handler returns; a signal that
- * a process sent has to be sent again. */
+/* Continues as the kernel would have. A fault repeats when the handler returns; a signal sent by a
+ * process is sent again. */
 static void trap_pass_on(int signal, siginfo_t *info, void *context) {
     trap_action_t *before = trap_before_of(signal);
-    /* an error of memory that no access met does not happen again, either */
+    /* nor does a memory error that no access met */
     bool is_sent = info->si_code <= 0 || (signal == SIGBUS && info->si_code == BUS_MCEERR_AO);
     if (before->handler.plain == SIG_IGN && is_sent) {
         return;
@@ -93,7 +93,7 @@ static hak_os_trap_t trap_read(const siginfo_t *info, const ucontext_t *context)
 #else
 enum { TRAP_ESR_MAGIC = 0x45535201, TRAP_ESR_WRITE = 1 << 6, TRAP_CODE_TAG = 9 };
 
-/* The record of the syndrome register is one of a list that ends in zeros. */
+/* Finds the record of the syndrome register in a list that ends in zeros. */
 static const char *trap_access(const ucontext_t *context) {
     const unsigned char *at = (const unsigned char *)&context->uc_mcontext.__reserved;
     const unsigned char *end = at + sizeof context->uc_mcontext.__reserved;
@@ -134,14 +134,14 @@ static void trap_enter(int signal, siginfo_t *info, void *context) {
     trap_pass_on(signal, info, context);
 }
 
-/* Masks and flags of the handler before stay in force: it may be called in turn. */
+/* Keeps mask and flags of the previous handler, which ours may call. */
 static bool trap_install_for(int signal) {
     trap_action_t before = {0};
     if (!trap_set(signal, NULL, &before)) {
         return false;
     }
     if (before.handler.info == trap_enter) {
-        return true; /* the other one failed the last time */
+        return true; /* already ours; the other signal failed last time */
     }
     *trap_before_of(signal) = before;
     bool is_theirs = before.handler.plain != SIG_DFL && before.handler.plain != SIG_IGN;
