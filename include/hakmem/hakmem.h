@@ -1,19 +1,17 @@
 /* SPDX-License-Identifier: MIT
  *
  * hakmem: a general-purpose memory allocator for Linux.
- *
  * Linking (or preloading) the library replaces the standard family; this header declares the same
- * family under the hak_ prefix, which can be used beside any other allocator, and what goes beyond
- * the standard. Unless a function says otherwise:
+ * family under the hak_ prefix, for use beside any other allocator, and functions beyond the
+ * standard. Unless a function says otherwise:
  *
  *   - sizes are in bytes; a size of 0 gives a unique block of the smallest size;
  *   - blocks are aligned to 16 bytes;
  *   - a request that cannot be met returns NULL and sets errno to ENOMEM, also when a product
  *     overflows or a size is above PTRDIFF_MAX; errno is left alone on success;
- *   - every function may be called by any thread at any time; a block may be freed by any thread;
- *     none is async-signal-safe;
- *   - a pointer that this library did not hand out is passed to the C library's own allocator if
- *     that one knows it; else the process is stopped with one line on standard error. */
+ *   - any thread may call any function at any time, and free any block; none is async-signal-safe;
+ *   - a pointer from elsewhere is passed to the C library's own allocator if it is a block of that;
+ *     else the process aborts with one line on standard error. */
 #ifndef HAKMEM_HAKMEM_H
 #define HAKMEM_HAKMEM_H
 
@@ -45,7 +43,7 @@ HAK_ATTR_MALLOC HAK_ATTR_SIZE(1) void *hak_malloc(size_t size) HAK_NOTHROW;
 HAK_ATTR_MALLOC HAK_ATTR_SIZE(1, 2) void *hak_calloc(size_t count, size_t size) HAK_NOTHROW;
 
 /* ISO C. Contents are kept up to the smaller size. NULL as block: as hak_malloc. Size 0 frees the
- * block and returns NULL, as the GNU C library does. On failure the block stays as it was. */
+ * block and returns NULL, as the GNU C library does. On failure the block is unchanged. */
 HAK_ATTR_SIZE(2) void *hak_realloc(void *block, size_t size) HAK_NOTHROW;
 
 /* ISO C. NULL is ignored. errno is preserved (POSIX.1-2024). */
@@ -69,86 +67,86 @@ HAK_ATTR_MALLOC HAK_ATTR_SIZE(1) void *hak_valloc(size_t size) HAK_NOTHROW;
 /* GNU, obsolete. As hak_valloc, the size rounded up to a multiple of the kernel's page. */
 HAK_ATTR_MALLOC void *hak_pvalloc(size_t size) HAK_NOTHROW;
 
-/* GNU. Bytes that may be used in the block, at least the size asked for; 0 for NULL. */
+/* GNU. Usable bytes of the block, at least the requested size; 0 for NULL. */
 size_t hak_malloc_usable_size(const void *block) HAK_NOTHROW;
 
 /* BSD, POSIX.1-2024. As hak_realloc with an overflow check of count * size. */
 HAK_ATTR_SIZE(2, 3) void *hak_reallocarray(void *block, size_t count, size_t size) HAK_NOTHROW;
 
-/* C23. The size must be the one asked for: one that the block cannot have is fatal, or ignored with
- * the option sized_check:0. NULL is ignored. */
+/* C23. The size must be the requested one: a size that the block cannot have is fatal, or ignored
+ * with the option sized_check:0. NULL is ignored. */
 void hak_free_sized(void *block, size_t size) HAK_NOTHROW;
 
-/* C23. For blocks of hak_aligned_alloc, with the alignment and size asked for. */
+/* C23. For blocks of hak_aligned_alloc, with the requested alignment and size. */
 void hak_free_aligned_sized(void *block, size_t alignment, size_t size) HAK_NOTHROW;
 
 /* FreeBSD. As hak_realloc, but frees the block on failure. */
 HAK_ATTR_SIZE(2) void *hak_reallocf(void *block, size_t size) HAK_NOTHROW;
 
-/* OpenBSD. As hak_reallocarray; memory that is given up is cleared, memory that is gained is
- * zeroed. old_count must be the count of the block (0 with NULL); if old_count * size overflows:
- * EINVAL; if it is more than the block has: fatal. */
+/* OpenBSD. As hak_reallocarray; lost memory is cleared, new memory is zeroed. old_count must be the
+ * count of the block (0 with NULL); if old_count * size overflows: EINVAL; if it exceeds the block:
+ * fatal. */
 HAK_ATTR_SIZE(3, 4)
 void *hak_recallocarray(void *block, size_t old_count, size_t count, size_t size) HAK_NOTHROW;
 
-/* OpenBSD. Clears `size` bytes, then frees. More than the block has is fatal. NULL is ignored. */
+/* OpenBSD. Clears `size` bytes, then frees. A size above the block's is fatal. NULL is ignored. */
 void hak_freezero(void *block, size_t size) HAK_NOTHROW;
 
-/* GNU. Gives unused memory back to the kernel, keeping about `keep` bytes. Returns 1 if any was
- * given back, else 0. */
+/* GNU. Returns unused memory to the kernel, except about `keep` bytes. Returns 1 if any was
+ * returned, else 0. */
 int hak_malloc_trim(size_t keep) HAK_NOTHROW;
 
 /* --- beyond the standard -----------------------------------------------------------------------
  */
 
-/* The usable size that a request of `size` bytes would get: asking for all of it costs nothing
- * more. Who did not ask for it must look at hak_malloc_usable_size: a block that the sampled guard
- * watches has no more than was asked for. 0 if the size can never be met. */
+/* The usable size of a request of `size` bytes: requesting all of it costs no more. For a block
+ * requested with less, use hak_malloc_usable_size: guarded blocks have no spare bytes. 0 if the
+ * size can never be met. */
 size_t hak_good_size(size_t size) HAK_NOTHROW;
 
 /* "major.minor.patch" */
 const char *hak_version(void) HAK_NOTHROW;
 
 /* Allocation with a call site: `site` is any address that names the place (a string, a function, a
- * static variable). Blocks may be freed by any free function. Nothing is accounted for by site so
- * far: these are hak_malloc and hak_free. */
+ * static variable). Any free function may free the block. Sites are not recorded so far: these are
+ * hak_malloc and hak_free. */
 HAK_ATTR_MALLOC HAK_ATTR_SIZE(1) void *hak_alloc_at(size_t size, const void *site) HAK_NOTHROW;
 void hak_free_at(void *block, size_t size, const void *site) HAK_NOTHROW;
 
-/* Writes the statistics to a file descriptor: as text, as JSON in the form of
- * docs/schema/stats.schema.json. docs/statistics.md says what the figures mean. */
+/* Writes the statistics to a file descriptor, as text, or as JSON (docs/schema/stats.schema.json).
+ * docs/statistics.md explains the figures. */
 void hak_stats_print(int fd) HAK_NOTHROW;
 void hak_stats_json(int fd) HAK_NOTHROW;
 
-/* Write to a file descriptor why the process's resident memory (RSS) is as high as it is: how much
- * each cause has of it, and for the largest, in words, which option or action lowers it. As text,
- * or as JSON (docs/schema/explain.schema.json). They look at every page of the process, without
- * stopping it: while other threads work the figures are estimates. */
+/* Writes to a file descriptor why the process's resident memory (RSS) is as high as it is: the
+ * share of each cause, and for the largest, in words, the option or action that lowers it. As text,
+ * or as JSON (docs/schema/explain.schema.json). Visits every page of the process, without stopping
+ * it: while other threads work the figures are estimates. */
 void hak_explain(int fd) HAK_NOTHROW;
 void hak_explain_json(int fd) HAK_NOTHROW;
 
-/* Writes to a file descriptor what every part of the allocator's memory is used for, as JSON
+/* Writes the use of every part of the allocator's memory to a file descriptor, as JSON
  * (docs/schema/map.schema.json). */
 void hak_heap_map(int fd) HAK_NOTHROW;
 
-/* Hands every block the calling thread caches back, so that others can use it and empty memory can
- * return to the kernel. */
+/* Returns every block that the calling thread caches, so that others can use it and empty memory
+ * can go back to the kernel. */
 void hak_collect_thread(void) HAK_NOTHROW;
 
-/* Options (docs/options.md): `name` and `value` are as in HAKMEM_OPTIONS. They return 0 or an error
- * number, leave errno alone and write no message. Any thread may call them at any time.
+/* Options (docs/options.md): `name` and `value` as in HAKMEM_OPTIONS. Both return 0 or an error
+ * number, leave errno alone and print nothing. Any thread may call them at any time.
  *
- * Copies the value in force with a zero behind it, a size with the largest suffix that fits: "32m".
- * ENOENT: there is no such option. ERANGE: it does not fit into `bytes` bytes; 256 are enough for
- * any. On failure the buffer is left alone. */
+ * Copies the value in force, zero-terminated, a size with the largest suffix that fits: "32m".
+ * ENOENT: no such option. ERANGE: it needs more than `bytes` bytes; 256 always suffice. On failure
+ * the buffer is left alone. */
 int hak_option_get(const char *name, char *value, size_t bytes) HAK_NOTHROW;
 
-/* Changes a value. ENOENT: there is no such option. EPERM: it is only read when the process starts,
- * or this is the hardened library, which has made it read-only since. EINVAL: that is no value of
- * it, or out of range. On failure nothing has changed. Two threads that set the same option at a
- * time: one of them wins; who reads sees one value or the other. Every thread follows from its next
- * slow path on that looks at the option: what it holds or has learned already is not thrown away
- * for it, but shrinks as events get to it; hak_malloc_trim and hak_collect_thread hurry it. */
+/* Changes a value. ENOENT: no such option. EPERM: it is only read when the process starts, or the
+ * hardened library has made it read-only since. EINVAL: no valid value. On failure nothing has
+ * changed. If two threads set an option at the same time, one wins; readers see one of the values.
+ * Each thread follows from its next slow path that reads the option. Cached memory and learned
+ * values above a lowered bound shrink by and by; hak_malloc_trim and hak_collect_thread hasten
+ * that. */
 int hak_option_set(const char *name, const char *value) HAK_NOTHROW;
 
 /* A program may define this string to set its own defaults, in the syntax of HAKMEM_OPTIONS:

@@ -2,8 +2,8 @@
  *
  * Atomic operations whose names carry the order. Nothing else names a memory order.
  *
- * hak_single_writer_store / hak_single_writer_load mark a field that one thread writes and others
- * may read as an estimate: they compile to plain moves, and keep the read free of a data race. */
+ * hak_single_writer_store / _load mark a field that one thread writes and others may read as an
+ * estimate: plain moves without a data race. */
 #ifndef HAK_BASE_ATOMICS_H
 #define HAK_BASE_ATOMICS_H
 
@@ -11,8 +11,8 @@
 
 #define hak_load_relaxed(p) __atomic_load_n((p), __ATOMIC_RELAXED)
 /* A relaxed load or store on a hit path, of an aligned word of at most 8 bytes. gcc does not fold
- * an atomic one into an addressing mode, which costs three instructions there; so it is a plain
- * one, which both targets do in one piece, except under ThreadSanitizer, which has to be told. */
+ * an atomic one into an addressing mode, which costs three instructions; so it is a plain one,
+ * which both targets do in one piece, except under ThreadSanitizer. */
 #define hak_load_hot(p) (HAK_TSAN ? hak_load_relaxed(p) : *(p))
 #define hak_store_hot(p, v) (HAK_TSAN ? hak_store_relaxed(p, v) : (void)(*(p) = (v)))
 #define hak_load_acquire(p) __atomic_load_n((p), __ATOMIC_ACQUIRE)
@@ -26,7 +26,7 @@
 #define hak_or_release(p, v) __atomic_fetch_or((p), (v), __ATOMIC_RELEASE)
 #define hak_sub_relaxed(p, v) __atomic_fetch_sub((p), (v), __ATOMIC_RELAXED)
 
-/* *expected is updated on failure. Weak: may fail without reason, so it stands in a loop. */
+/* *expected is updated on failure. Weak: may fail for no reason, so it needs a loop. */
 #define hak_cas_release(p, expected, desired)                                                      \
     __atomic_compare_exchange_n((p), (expected), (desired), 1, __ATOMIC_RELEASE, __ATOMIC_RELAXED)
 /* Strong. */

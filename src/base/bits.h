@@ -38,8 +38,7 @@ HAK_INLINE bool hak_mul(size_t a, size_t b, size_t *product) {
     return !__builtin_mul_overflow(a, b, product);
 }
 
-/* The next number of a cheap generator, xorshift64*; its state is not 0, and never becomes 0. Not
- * for secrets. */
+/* The next number of xorshift64*, a cheap generator; its state never is 0. Not for secrets. */
 HAK_INLINE uint64_t hak_random_next(uint64_t *state) {
     uint64_t x = *state;
     x ^= x >> 12;
@@ -65,7 +64,7 @@ HAK_INLINE uint64_t hak_run_starts(uint64_t bits, unsigned count) {
     return bits;
 }
 
-/* Length of the run of set bits around bit `i`, which is one. */
+/* Length of the run of set bits around bit `i`, which is set. */
 HAK_INLINE unsigned hak_run_around(uint64_t bits, unsigned i) {
     uint64_t below = ~bits & hak_mask(i);
     uint64_t above = ~bits >> i;
@@ -74,12 +73,12 @@ HAK_INLINE unsigned hak_run_around(uint64_t bits, unsigned i) {
     return end - start;
 }
 
-/* Length of the longest run of set bits that begins at one of the bits of `places`; O(log). */
+/* Length of the longest run of set bits that begins at one of `places`; O(log). */
 HAK_INLINE unsigned hak_longest_run(uint64_t bits, uint64_t places) {
     if ((bits & places) == 0) {
         return 0;
     }
-    unsigned length = 1; /* of the runs that begin at `bits`; shorter runs around them are known */
+    unsigned length = 1; /* of the runs that begin at `bits` */
     for (uint64_t twice; length < 64 && ((twice = bits & bits >> length) & places) != 0;) {
         bits = twice;
         length *= 2;

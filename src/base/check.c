@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The fatal report, and the definitions of the counters and knobs that live at the bottom. */
+ * The fatal report, and the definitions of counters and knobs. */
 #include "base/check.h"
 
 #include "base/counters.h"
@@ -18,7 +18,7 @@ hak_reclaim_hooks_t hak_reclaim_hooks;
 #define KNOB_LIVE KNOB_START
 #define KNOB_ALWAYS KNOB_START
 #define HAK_OPTION(name, type, initial, least, most, kept, knob, text) KNOB_##kept(knob, initial)
-/* The defaults, which hold until conf/ has read the options. */
+/* The defaults, in force until conf/ has read the options. */
 hak_knobs_t hak_knobs = {
 #include "base/options.def"
     .limit_soft_bytes = SIZE_MAX,
@@ -33,7 +33,7 @@ const char *hak_fatal_text(hak_fatal_kind_t kind) {
     return kind < HAK_FATAL_COUNT ? fatal_text[kind] : "unknown";
 }
 
-/* Adds the end of the line, for which there is a byte more than its capacity. */
+/* Ends the line, in the byte that it has beyond its capacity. */
 static void check_write(hak_text_t *text) {
     text->capacity++;
     hak_text_str(text, "\n");

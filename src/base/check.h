@@ -7,7 +7,7 @@
  *   audit    test/double/audit.c: a whole structure is walked; in the core that tests link with
  *
  * A fatal kind is an enum value with one text. The report is one line on standard error, made
- * without allocation:  hakmem: <text>: <address> (<detail>; <what is known of the address>)  */
+ * without allocation:  hakmem: <text>: <address> (<detail>; <description of the address>) */
 #ifndef HAK_BASE_CHECK_H
 #define HAK_BASE_CHECK_H
 
@@ -39,7 +39,7 @@ typedef enum hak_fatal_kind { HAK_FATAL_KINDS(HAK_FATAL_ENUM) HAK_FATAL_COUNT } 
  * Async-signal-safe. */
 HAK_COLD HAK_NORETURN void hak_fatal(hak_fatal_kind_t kind, const void *address,
                                      const char *detail);
-/* Its parts, for callers that print more between them. */
+/* Its parts, for callers that print between them. */
 HAK_COLD void hak_fatal_say(hak_fatal_kind_t kind, const void *address, const char *detail);
 HAK_COLD HAK_NORETURN void hak_fatal_end(void);
 const char *hak_fatal_text(hak_fatal_kind_t kind);
@@ -54,7 +54,7 @@ typedef struct hak_check_sink {
     void (*abort)(void);
     /* appends a description of the address; NULL: nothing */
     void (*describe)(struct hak_text *text, const void *address);
-    void (*trace)(const void *frame); /* prints the stack from a frame on; NULL: nobody asked */
+    void (*trace)(const void *frame); /* prints the stack from a frame on; NULL: not wanted */
 } HAK_SEALED hak_check_sink_t;
 extern hak_check_sink_t hak_check_sink; /* [init] */
 

@@ -11,22 +11,22 @@
 #define HAK_INLINE static inline __attribute__((always_inline))
 #define HAK_NOINLINE __attribute__((noinline))
 #define HAK_COLD __attribute__((noinline, cold))
-/* For the few functions that are a cache line or two: they start at one, so they touch no more. */
+/* For the few functions of a cache line or two: aligned to a line, they touch no more. */
 #define HAK_HOT __attribute__((hot, aligned(64)))
 #define HAK_MAY_ALIAS __attribute__((may_alias))
 #define HAK_NORETURN __attribute__((noreturn))
 #define HAK_EXPORT __attribute__((visibility("default")))
 #define HAK_WEAK __attribute__((weak))
 #define HAK_HIDDEN __attribute__((visibility("hidden")))
-/* A function whose plain reads race with writes of other threads, on purpose: ThreadSanitizer
- * ignores them. The values read are hints. */
+/* A function whose plain reads race with other threads' writes, on purpose: ThreadSanitizer ignores
+ * it. The values are hints. */
 #if HAK_TSAN
 #define HAK_UNORDERED __attribute__((noinline, no_sanitize("thread")))
 #else
 #define HAK_UNORDERED
 #endif
 #define HAK_TLS _Thread_local __attribute__((tls_model("initial-exec")))
-/* HAK_TAIL return f(...); in a HAK_TAIL_CALLS function is a jump, whatever the optimisation. */
+/* HAK_TAIL return f(...); in a HAK_TAIL_CALLS function is a jump at any optimisation level. */
 #if defined(__clang__)
 #define HAK_TAIL_CALLS
 #define HAK_TAIL __attribute__((musttail))
@@ -34,18 +34,17 @@
 #define HAK_TAIL_CALLS __attribute__((optimize("O2")))
 #define HAK_TAIL
 #endif
-/* Where the running function keeps its return address and its caller's frame pointer, in a record
- * of two words: { that of the caller, return address }. */
+/* The running function's frame record: { the caller's record, return address }. */
 #define HAK_FRAME() __builtin_frame_address(0)
 
-/* Marks state that several threads write under a lock, which for that reason is not `static`: as
- * long as the address of a variable of internal linkage does not escape, gcc (ipa-reference) keeps
- * its value across calls of functions that do not write it, such as those that take and release
- * locks, as if there were no other thread. clang's GlobalsAA reasons alike. */
+/* Marks state that several threads write under a lock, and which therefore is not `static`: gcc
+ * (ipa-reference) keeps the value of a variable with internal linkage, whose address does not
+ * escape, across calls of functions that do not write it, such as those that take and release
+ * locks. clang's GlobalsAA does the same. */
 #define HAK_LOCKED_STATE
-/* Large zeroed state lies behind all small one, in the order of `rank`, so that the writes of
- * process start share as few OS pages as possible (the libraries are linked with sections sorted by
- * name: docs/experiments/0012-start-up.md). */
+/* Large zeroed state lies behind all small state, in the order of `rank`, so that process start
+ * writes to as few OS pages as possible (the libraries are linked with sections sorted by name:
+ * docs/experiments/0012-start-up.md). */
 #define HAK_LARGE_STATE(rank) __attribute__((section(".bss.hak_" #rank)))
 /* Hides a variable's value from the compiler, so that it does not reuse earlier results computed
  * from it. No instruction. */
@@ -66,13 +65,13 @@
 #define HAK_POINTER(variable) __asm__("" : "+r"(variable))
 #endif
 
-/* The cache line is wanted soon, to be written; any address will do. */
+/* Prefetches a cache line for writing; any address will do. */
 #define HAK_FETCH(address) __builtin_prefetch((address), 1)
 
 /* Orders earlier before later accesses, for a signal handler of this thread. */
 #define HAK_SIGNAL_FENCE() __asm__ volatile("" ::: "memory")
 
-/* The type's objects lie in OS pages of their own, which hardened builds make read-only after
+/* Objects of the type lie in OS pages of their own, which hardened builds make read-only after
  * process start. */
 #if HAK_HARDEN && defined(__aarch64__)
 #define HAK_SEALED __attribute__((aligned(65536)))
@@ -82,8 +81,8 @@
 #define HAK_SEALED
 #endif
 
-/* A function that uses instructions for memory tags, each of which begins with HAK_TAG_ASM: other
- * code must not have them, nor other instructions of such processors. */
+/* A function with MTE instructions, each of which begins with HAK_TAG_ASM: other code must not have
+ * instructions of such processors. */
 #if defined(__clang__)
 #define HAK_TAG_CODE HAK_NOINLINE
 #define HAK_TAG_ASM ".arch_extension memtag\n"
@@ -95,7 +94,7 @@
 #define HAK_LINE_BYTES 64 /* cache line of both targets */
 #define HAK_LINE_ALIGNED _Alignas(HAK_LINE_BYTES)
 
-/* One extra instruction, on purpose: the golden check of the fast path must notice it. */
+/* An extra instruction, to prove that the golden check of the hit path notices it. */
 #if HAK_GOLDEN_PROBE
 #define HAK_PROBE() __asm__ volatile("nop")
 #else

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Build switches as always-defined 0/1 constants, so disabled code still compiles.
- * The build system sets them; the defaults below serve an editor or a hand compile. */
+ * Build switches as constants 0 or 1, always defined, so that disabled code still compiles. The
+ * build system sets them; the defaults serve an editor or a compile by hand. */
 #ifndef HAK_BASE_CONFIG_H
 #define HAK_BASE_CONFIG_H
 
@@ -14,20 +14,20 @@
 #ifndef HAK_OVERRIDE /* 1: the malloc family and C++ operators are exported */
 #define HAK_OVERRIDE 1
 #endif
-#ifndef HAK_CONTROL /* 1: with the control channel and the report at exit */
+#ifndef HAK_CONTROL /* 1: with control channel and report at exit */
 #define HAK_CONTROL 1
 #endif
 #ifndef HAK_SHARED /* 1: for the shared library, which also wraps dlopen */
 #define HAK_SHARED 0
 #endif
-#ifndef HAK_FAULT /* 1: operating system calls can be made to fail by the test double */
+#ifndef HAK_FAULT /* 1: the test double can make system calls fail */
 #define HAK_FAULT 0
 #endif
-#ifndef HAK_GOLDEN_PROBE /* 1: adds one instruction to the hit path; proves the golden check */
+#ifndef HAK_GOLDEN_PROBE /* 1: adds an instruction to the hit path; proves the golden check */
 #define HAK_GOLDEN_PROBE 0
 #endif
 
-/* 1: memory tags of aarch64 (MTE) are used where processor and kernel have them: slab/tags.h */
+/* 1: uses MTE tags where processor and kernel have them: slab/tags.h */
 #if HAK_HARDEN && defined(__aarch64__)
 #define HAK_MTE 1
 #else

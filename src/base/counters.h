@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Counters of slow-path events. Every layer counts, only stat/ reports. No counter is ever touched
- * on a hit path. Those of tcaches, of owners and of spans have one writer at a time and are read as
- * estimates; those of the process are atomic.
- */
+ * Counters of slow-path events, never touched on a hit path. Every layer counts, only stat/
+ * reports. Counters of tcaches, owners and spans have one writer at a time and are read as
+ * estimates; those of the process are atomic. */
 #ifndef HAK_BASE_COUNTERS_H
 #define HAK_BASE_COUNTERS_H
 
@@ -12,14 +11,14 @@
 
 /* One row per counter: name, text. tools/gen_stats.py reads them. */
 
-/* Of a tcache and a class, in the side of its bin. */
+/* Of a tcache and a class, in the side of the bin. */
 #define HAK_BIN_COUNTERS(X)                                                                        \
     X(refill, "bins that were empty and got blocks")                                               \
     X(asked_bytes, "bytes of the requests that found them empty")                                  \
     X(overflow, "frees that found a bin full")                                                     \
     X(remote_out, "batches sent to other owners")
 
-/* Of an owner and a class. Refills beyond these were served from an outbox. */
+/* Of an owner and a class. All other refills came from an outbox. */
 #define HAK_CLASS_COUNTERS(X)                                                                      \
     X(refill_list, "refills from a slab's own list")                                               \
     X(refill_carve, "refills by carving fresh blocks")                                             \
@@ -39,7 +38,7 @@
 /* All counters of tcaches and owners; reports show the sums. */
 #define HAK_TCACHE_COUNTERS(X) HAK_BIN_COUNTERS(X) HAK_CLASS_COUNTERS(X) HAK_THREAD_COUNTERS(X)
 
-/* Of the provider of spans, under its lock. */
+/* Of the span layer, under its lock. */
 #define HAK_SPAN_COUNTERS(X)                                                                       \
     X(span_warm, "spans for slabs and large blocks of units that held memory")                     \
     X(span_clean, "spans with clean units, which page faults fill")                                \
@@ -96,7 +95,7 @@ extern hak_process_counters_t hak_counters; /* [atomic] */
 
 #define hak_count(name) ((void)hak_add_relaxed(&hak_counters.name, 1))
 #define hak_count_by(name, n) ((void)hak_add_relaxed(&hak_counters.name, (uint64_t)(n)))
-/* Of a counter that is counted under one lock only, which is held. */
+/* For counters that are counted under one lock only, which is held. */
 #define hak_count_locked(name) hak_single_writer_add(&hak_counters.name, 1)
 
 #endif

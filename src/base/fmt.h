@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Text without allocation: a bounded line that is appended to piece by piece. A line that is
- * full is cut, never overrun, and belongs to one thread. */
+ * Text without allocation: a bounded line, appended to piece by piece, in one thread. An overlong
+ * line is cut, never overrun. */
 #ifndef HAK_BASE_FMT_H
 #define HAK_BASE_FMT_H
 
@@ -16,13 +16,13 @@ typedef struct hak_text {
     size_t capacity;
 } hak_text_t;
 
-/* Defines an empty text, with room for a byte more than it can hold. */
+/* Defines an empty text, with one byte beyond its capacity. */
 #define HAK_TEXT(name, bytes)                                                                      \
     char name##_data[(bytes) + 1];                                                                 \
     hak_text_t name = {.data = name##_data, .capacity = (bytes)}
 
 void hak_text_init(hak_text_t *text, char *buffer, size_t capacity);
-/* The text as a string; of one that HAK_TEXT defines. */
+/* The text as a string; only for HAK_TEXT. */
 HAK_INLINE const char *hak_text_string(hak_text_t *text) {
     text->data[text->length] = '\0';
     return text->data;
@@ -34,7 +34,7 @@ void hak_text_hex(hak_text_t *text, uint64_t value);
 /* Understands %s %u (unsigned) %z (size_t) %l (uint64_t) %x (uint64_t, with 0x) %p %c %%. */
 void hak_text_format(hak_text_t *text, const char *format, ...);
 
-/* Where longer texts go, piece by piece. */
+/* The target of longer texts, piece by piece. */
 typedef struct hak_sink {
     void (*put)(void *context, const char *data, size_t length);
     void *context;
@@ -42,13 +42,13 @@ typedef struct hak_sink {
 
 /* As hak_text_format; at most HAK_LINE_TEXT bytes at a time. */
 void hak_sink_format(const hak_sink_t *sink, const char *format, ...);
-/* A string of JSON, with its quotes, however long. Bytes above 0x7e are taken for Latin-1. */
+/* A JSON string with its quotes, of any length. Bytes above 0x7e count as Latin-1. */
 void hak_sink_quoted(const hak_sink_t *sink, const char *s);
 
-/* Value of a decimal number with an optional suffix k, m, g or t (powers of 1024), false if the
- * text is anything else or overflows. */
+/* Value of a decimal number with an optional suffix k, m, g or t (powers of 1024). false: the text
+ * is anything else, or overflows. */
 bool hak_parse_size(const char *s, size_t length, uint64_t *value);
-/* Value of the hexadecimal digits (0-9, a-f) that *s begins with; moves it behind them. */
+/* Value of the leading hexadecimal digits (0-9, a-f); moves *s behind them. */
 uint64_t hak_parse_hex(const char **s);
 
 #endif

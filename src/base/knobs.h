@@ -9,7 +9,7 @@
 #include "base/compiler.h"
 #include "base/words.h"
 
-/* The fields of options: two that mallopt sets, of kind ALWAYS, stand further down. */
+/* The fields of options, except two of kind ALWAYS, which mallopt sets: further down. */
 #define HAK_KNOB_BOOL bool
 #define HAK_KNOB_COUNT size_t
 #define HAK_KNOB_PERCENT size_t
@@ -21,17 +21,17 @@
 #define HAK_OPTION(name, type, initial, least, most, kept, knob, text) HAK_KNOB_##kept(type, knob)
 
 typedef struct hak_knobs {
-    /* --- hardened builds make them read-only once the process has started */
+    /* --- read-only in hardened builds once the process has started ---------------------------- */
 #include "base/options.def"
 
     /* --- set by reclaim/limit.c; the first read by large/ */
-    HAK_SEALED size_t limit_soft_bytes; /* in use and unused together at most; SIZE_MAX: no bound */
-    size_t limit_step_bytes;            /* what may go because of that until the next look */
-    size_t limit_hard_bytes;            /* above it goes whatever the step says */
+    HAK_SEALED size_t limit_soft_bytes; /* bound of memory in use and unused; SIZE_MAX: none */
+    size_t limit_step_bytes;            /* may go because of it until the next read */
+    size_t limit_hard_bytes;            /* memory above it goes regardless of the step */
     /* read by span/, slab/ and front/ */
-    bool is_tight; /* little would be left even if nothing were unused here */
+    bool is_tight; /* near the limit even after full reclaim */
     /* read by stat/ */
-    size_t limit_bytes; /* of the control group with least room; 0: none known */
+    size_t limit_bytes; /* of the tightest control group; 0: none known */
     /* --- set by the learner; read by base/wanted.h and reclaim/target.c */
     size_t retain_learned_percent; /* extra share; 0 to 100 */
     size_t retain_wanted_bytes;    /* unused memory exempt from decay */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Intrusive circular double list. A head is an element that no item owns; an unlinked item points
- * to itself, so removing it twice is harmless. */
+ * Intrusive circular double list. A head is an element without an item; an unlinked item points to
+ * itself, so removing it twice is harmless. */
 #ifndef HAK_BASE_LIST_H
 #define HAK_BASE_LIST_H
 

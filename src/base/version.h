@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The version as text; the public header states it. */
+ * The version as text, from the public header. */
 #ifndef HAK_BASE_VERSION_H
 #define HAK_BASE_VERSION_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Between the layers that hold unused memory and reclaim/, which decides how much of it stays. */
+ * Between the layers that hold unused memory and reclaim/, which decides how much stays. */
 #ifndef HAK_BASE_WANTED_H
 #define HAK_BASE_WANTED_H
 
@@ -8,34 +8,34 @@
 #include "base/bits.h"
 #include "base/knobs.h"
 
-/* Memory that stays unused for so long is purged (docs/experiments/0023-decay.md). */
+/* Memory unused for so long is purged (docs/experiments/0023-decay.md). */
 static const uint64_t HAK_WINDOW_NS = 400u * 1000 * 1000;
 
 /* Unused memory of one kind. */
 typedef struct hak_pool {
     size_t in_use_bytes;
-    size_t resident_bytes;        /* unused, and held */
-    size_t low_bytes, high_bytes; /* least and most of these since the window began */
-    size_t dip_bytes;             /* least since the last look */
+    size_t resident_bytes;        /* unused, and holds memory */
+    size_t low_bytes, high_bytes; /* least and most of these in this window */
+    size_t dip_bytes;             /* least since the last read */
 } hak_pool_t;
 
 /* Freed huge blocks, under HAK_LOCK_HUGE. */
 typedef struct hak_huge_pool {
     size_t in_use_bytes;
-    size_t resident_bytes;                  /* unused, and held */
+    size_t resident_bytes;                  /* unused, and holds memory */
     size_t peak_bytes, low_bytes;           /* most in use, least resident in this window */
-    size_t last_peak_bytes, last_low_bytes; /* in the window before */
+    size_t last_peak_bytes, last_low_bytes; /* of the last window */
     uint64_t window_end_ns;
 } hak_huge_pool_t;
 
-/* The bound of unused units; none is below retain_min_bytes. */
+/* The bound of unused units, at least retain_min_bytes. */
 HAK_INLINE size_t hak_retain_bytes(size_t in_use_bytes) {
     size_t share = in_use_bytes / 100 * hak_load_relaxed(&hak_knobs.retain_percent);
     size_t bound = hak_most(share, hak_load_relaxed(&hak_knobs.retain_min_bytes));
     return bound + bound / 100 * hak_load_relaxed(&hak_knobs.retain_learned_percent);
 }
 
-/* What layers below ask for: bits, set under their locks. */
+/* Requests of lower layers to reclaim/: bits, set under their locks. */
 enum {
     HAK_WANTED_PURGE = 1, /* more units are unused than the bound */
     HAK_WANTED_PEAK = 2,  /* the heap is about to grow beyond its peak (hak_span_over_peak) */
@@ -45,15 +45,15 @@ extern uint32_t hak_wanted; /* [atomic] */
 /* Registered by life/; NULL before. */
 typedef struct hak_reclaim_hooks {
     void (*serve)(void);
-    void (*give_back)(size_t bytes); /* before fresh memory is used, while a limit is known */
-    /* How much freed huge blocks may hold. Begins another window if one is over. */
+    void (*give_back)(size_t bytes); /* before fresh memory is used, with a limit */
+    /* The bound of freed huge blocks. Begins a window when the last is over. */
     size_t (*huge_bound)(hak_huge_pool_t *pool);
-    /* Memory is out: does what may help, and true says to try again; attempts count from 0. */
+    /* Memory is out: reclaims; true: try again. Attempts count from 0. */
     bool (*memory_out)(hak_tcache_t *tcache, unsigned attempt);
 } HAK_SEALED hak_reclaim_hooks_t;
 extern hak_reclaim_hooks_t hak_reclaim_hooks; /* [init] */
 
-/* In slow paths of the front, with no lock of an owner held: does what was asked for. */
+/* Serves the requests; in slow paths of the front, with no owner held. */
 HAK_INLINE void hak_wanted_serve(void) {
     if (HAK_UNLIKELY(hak_load_relaxed(&hak_wanted) != 0)) {
         hak_reclaim_hooks.serve();

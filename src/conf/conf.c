@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The parser knows no option by name: everything comes from the table. show.c has the texts
- * about options. */
+ * The parser knows no option by name: everything comes from the table. show.c has the messages. */
 #include "conf/conf.h"
 
 #include "base/atomics.h"
@@ -52,7 +51,7 @@ _Static_assert(HAK_CONF_OPTIONS <= 24, "an option has to leave before another ma
 
 hak_conf_state_t hak_conf_state;
 
-/* A program may define it; see conf.h. */
+/* The program's defaults; see conf.h. */
 extern const char *hak_options __attribute__((weak, visibility("default")));
 
 /* --- values ----------------------------------------------------------------------------------- */
@@ -141,7 +140,7 @@ static void conf_keep(const hak_conf_option_t *option, uint64_t value, const cha
     hak_conf_state.source[i] = source;
 }
 
-/* Length of the name that the item begins with. */
+/* Length of the name that begins the item. */
 static size_t conf_name_length(const char *item, size_t length) {
     size_t i = 0;
     while (i < length && item[i] != ':' && item[i] != '=') {
@@ -253,7 +252,7 @@ hak_conf_result_t hak_conf_set(const char *name, const char *value) {
     return HAK_CONF_DONE;
 }
 
-/* A text that does not fit is cut behind its last whole item, with a warning. */
+/* An overlong text is cut after its last whole item, with a warning. */
 static unsigned conf_cut(char *text) {
     size_t length = strlen(text);
     if (length < CONF_LIST_BYTES - 1) {

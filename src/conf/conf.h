@@ -18,28 +18,27 @@ void hak_conf_read(void);
 /* Hardened builds: makes the values read-only. */
 void hak_conf_seal(void);
 
-/* Parses "key:value,key=value,..." as from source `source` (a name for messages). Returns the
- * number of mistakes found. Values in knobs take effect with hak_conf_apply. */
+/* Parses "key:value,key=value,..."; `source` names it in messages. Returns the number of mistakes.
+ * hak_conf_apply puts values in force. */
 unsigned hak_conf_parse(const char *text, const char *source);
 void hak_conf_apply(void);
 
-/* The value in force, by name; false if there is no such option. A choice's value is the number of
- * its name, a text's its length. */
+/* The value in force, by name; false: no such option. A choice's value is the number of its name, a
+ * text's its length. */
 bool hak_conf_get(const char *name, uint64_t *value);
-/* The text, or the name that was chosen: it stays as it is for good. NULL if there is no such
- * option, or it is a number. */
+/* The text, or the name of the choice, constant from then on; NULL: no such option, or a number. */
 const char *hak_conf_text(const char *name);
-/* Appends the value as it would be written in HAKMEM_OPTIONS; false if there is no such option. */
+/* Appends the value as in HAKMEM_OPTIONS; false: no such option. */
 bool hak_conf_put(hak_text_t *text, const char *name);
 
 typedef enum hak_conf_result {
     HAK_CONF_DONE,
-    HAK_CONF_UNKNOWN, /* there is no such option */
-    HAK_CONF_FIXED,   /* it is only read at start */
+    HAK_CONF_UNKNOWN, /* no such option */
+    HAK_CONF_FIXED,   /* only read at start */
     HAK_CONF_INVALID, /* no value of it */
 } hak_conf_result_t;
 
-/* Changes a value in force, which other threads may do at the same time. Says nothing. */
+/* Changes a value in force, also in several threads at a time. Prints nothing. */
 hak_conf_result_t hak_conf_set(const char *name, const char *value);
 
 /* Prints the table (help) or the profile and the values in force (show) on standard error. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Texts about options: values and bounds, complaints, help, show, JSON. */
+ * Messages about options: values and bounds, warnings, help, show, JSON. */
 #include "base/version.h"
 #include "conf/conf.h"
 #include "conf/table.h"
@@ -31,7 +31,7 @@ void hak_conf_put_value(hak_text_t *text, const hak_conf_option_t *option, uint6
     }
 }
 
-/* Which values there are. */
+/* The valid values. */
 static void show_put_valid(hak_text_t *text, const hak_conf_option_t *option) {
     if (option->type == HAK_CONF_CHOICE) {
         for (unsigned i = 0; option->names[i] != NULL; i++) {
@@ -63,7 +63,7 @@ static void show_line(const hak_text_t *text) {
 /* --- complaints ------------------------------------------------------------------------------- */
 
 enum {
-    SHOW_WORD = 64,   /* of a word in a message */
+    SHOW_WORD = 64,   /* bytes of a word in a message */
     SHOW_CASE = 0x20, /* bit that tells small letters from capitals */
 };
 
@@ -83,9 +83,9 @@ void hak_conf_complain(const char *source, const char *value, size_t length,
     show_line(&text);
 }
 
-/* Characters in common, in the same order: the longest common subsequence, line by line. */
+/* Length of the longest common subsequence, computed line by line. */
 static unsigned show_common(const char *name, const char *word, size_t length) {
-    uint8_t common[SHOW_WORD + 1] = {0}; /* with the name so far, by length of the word */
+    uint8_t common[SHOW_WORD + 1] = {0}; /* of the name so far and each prefix of the word */
     for (; *name != '\0'; name++) {
         uint8_t before = 0;
         for (size_t i = 0; i < length; i++) {
@@ -101,8 +101,8 @@ static unsigned show_common(const char *name, const char *word, size_t length) {
     return common[length];
 }
 
-/* By edits: a character that the word lacks counts 1, as many abbreviate, and one that it has too
- * many 3. NULL: no name has more than two thirds of the word. */
+/* By edits: a character missing from the word costs 1, as many abbreviate; an extra one costs 3.
+ * NULL: no name has more than two thirds of the word. */
 static const char *show_nearest(const char *word, size_t length) {
     const char *nearest = NULL;
     size_t least = SIZE_MAX;

@@ -20,11 +20,11 @@ typedef enum hak_conf_type {
 typedef struct hak_conf_option {
     const char *name;
     const char *text;
-    uint64_t initial, least, most; /* a choice's is a number of `names`, a text's a length */
+    uint64_t initial, least, most; /* a choice's is an index of `names`, a text's a length */
     hak_conf_type_t type;
-    const char *const *names; /* of a choice, NULL behind the last */
+    const char *const *names; /* of a choice, NULL after the last */
     size_t knob_offset;       /* in hak_knobs */
-    size_t knob_bytes;        /* 0: it is not there */
+    size_t knob_bytes;        /* 0: no knob */
     bool is_live;             /* may change at any time */
 } hak_conf_option_t;
 

@@ -22,7 +22,7 @@ static void describe_slab(hak_text_t *text, const hak_slab_t *slab, const char *
 
 void hak_describe(hak_text_t *text, const void *address) {
     address = hak_tag_strip(address);
-    bool is_user = (uintptr_t)address >> 48 == 0; /* the page map does not look at those bits */
+    bool is_user = (uintptr_t)address >> 48 == 0; /* the page map ignores those bits */
     uint32_t entry = is_user ? hak_pagemap_get(hak_pagemap_base(), address) : 0;
     uint32_t kind = entry & HAK_KIND_MASK;
     hak_superslab_t *superslab = is_user ? hak_pagemap_superslab(address) : NULL;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Sampling, and the life of a slot. No system call is made with the lock held, but for the region,
- * once. A call that the kernel refuses costs a sample, nothing else. */
+ * Sampling, and the life of a slot. No system call is made with the lock held, except once, for the
+ * region. A call that the kernel refuses costs a sample, nothing else. */
 #include "guard/guard.h"
 
 #include "base/bits.h"
@@ -17,30 +17,30 @@ HAK_LOCKED_STATE hak_guard_region_t hak_guard_region;
 
 /* --- when ------------------------------------------------------------------------------------- */
 
-/* Uniform in 1 to 2n - 1: n on average, and no program keeps in step with it. */
+/* Uniform in 1 to 2n - 1: n on average, and no program can stay in step with it. */
 static int64_t guard_interval(uint64_t *state) {
     uint64_t rate = hak_load_relaxed(&hak_knobs.guard_rate);
     return 1 + (int64_t)(hak_random_next(state) % (2 * rate - 1));
 }
 
-/* Different in each thread and process, without a system call; it need not be secret. */
+/* Differs in each thread and process, without a system call; it need not be secret. */
 static uint64_t guard_seed(const hak_tcache_t *tcache) {
     uint64_t place = (uintptr_t)tcache ^ (uintptr_t)HAK_FRAME() << 16;
     return (place ^ (uint64_t)tcache->thread_id << 48 ^ hak_os_now_ns()) | 1;
 }
 
-/* Whether it is time, or was only not known yet. */
+/* Whether a block is due. Begins the countdown of a new tcache. */
 static bool guard_is_due(hak_tcache_t *tcache) {
     if (!hak_guard_region.is_on) {
         if (!hak_load_relaxed(&hak_knobs.guard)) {
             tcache->guard_left = INT64_MAX;
         }
-        return false; /* if not for long: the options are not read yet */
+        return false; /* perhaps only until options are read */
     }
     if (tcache->guard_random == 0) {
         tcache->guard_random = guard_seed(tcache);
         tcache->guard_left +=
-            guard_interval(&tcache->guard_random) - 1; /* with the one asked for */
+            guard_interval(&tcache->guard_random) - 1; /* the present request counts */
         if (tcache->guard_left > 0) {
             return false;
         }
@@ -63,7 +63,7 @@ static char *slot_page(const hak_guard_slot_t *slot) {
     return hak_load_relaxed(&hak_guard_region.base) + (2 * index + 1) * hak_os_page_bytes();
 }
 
-/* Addresses of a region whose slots keep their OS pages: no more than with OS pages of 4 KiB. */
+/* Largest region whose slots keep their OS pages: its size with OS pages of 4 KiB. */
 enum { GUARD_KEPT_BYTES = 8 << 20 };
 
 /* GUARD held. */
@@ -91,7 +91,7 @@ static bool guard_region_make(uint32_t count) {
     return true;
 }
 
-/* GUARD held. With little address space there are as few slots as by default. */
+/* GUARD held. With little address space it has as few slots as by default. */
 static bool guard_region_begin(void) {
     hak_guard_region_t *region = &hak_guard_region;
     bool is_every = hak_load_relaxed(&hak_knobs.guard_rate) == 1 &&
@@ -109,7 +109,7 @@ static bool guard_region_begin(void) {
            (region->slot_most > HAK_GUARD_SLOTS && guard_region_make(HAK_GUARD_SLOTS));
 }
 
-/* NULL: all are in use, or there is no region. */
+/* NULL: all slots are in use, or there is no region. */
 static hak_guard_slot_t *slot_take(void) {
     hak_guard_region_t *region = &hak_guard_region;
     hak_guard_slot_t *slot = NULL;
@@ -140,8 +140,8 @@ static void slot_give(const hak_guard_slot_t *slot) {
     hak_lock_release(HAK_LOCK_GUARD);
 }
 
-/* Giving an OS page back and having it anew costs as much as the rest of a block's life: where
- * every block is watched, slots keep theirs. */
+/* Purging an OS page and faulting it in again costs as much as the rest of a block's life: slots
+ * keep theirs where every block is guarded. */
 static void slot_conceal(const hak_guard_slot_t *slot) {
     (void)hak_os_conceal(slot_page(slot), hak_os_page_bytes());
     if (!hak_guard_region.keeps_pages) {
@@ -149,9 +149,9 @@ static void slot_conceal(const hak_guard_slot_t *slot) {
     }
 }
 
-/* In the child of a fork, which holds GUARD: slots that other threads held between queue and use
- * go into the queue. A slot that was being filled is empty; one that was being freed is free, and
- * perhaps nobody knows by whom. */
+/* In the child of a fork, which holds GUARD: queues slots that other threads held between queue and
+ * use. A slot that was being filled is empty; one that was being freed is free, perhaps without a
+ * record of its free. */
 static void slots_recover(void) {
     hak_guard_region_t *region = &hak_guard_region;
     uint64_t queued[HAK_GUARD_SLOTS_MOST / 64 + 1] = {0};
@@ -174,11 +174,10 @@ static void slots_recover(void) {
 
 /* --- canaries --------------------------------------------------------------------------------- */
 
-/* Bytes beside a block in its OS page that are filled: most strays are short, and an OS page may
- * have 64 KiB. */
+/* Canary bytes on each side of a block: most strays are short, and an OS page may have 64 KiB. */
 enum { CANARY_BYTES = 256 };
 
-/* Never 0, which strays write most; and no two neighbours are the same. */
+/* Never 0, the value that strays write most, and never equal to its neighbour. */
 static unsigned char canary_at(const char *place) {
     return (unsigned char)((uintptr_t)place * 0x4du | 0x80);
 }
@@ -209,11 +208,11 @@ static void canary_write(const hak_guard_slot_t *slot) {
 
 static HAK_COLD void canary_died(hak_guard_slot_t *slot, hak_fatal_kind_t kind, const void *at,
                                  const void *frame) {
-    hak_store_relaxed(&slot->state, HAK_GUARD_LIVE); /* it was, when this was done to it */
+    hak_store_relaxed(&slot->state, HAK_GUARD_LIVE); /* its state when it was overwritten */
     hak_guard_accuse(kind, at, slot, frame);
 }
 
-/* Fatal if a stray write hit it. The one nearest to the block tells most. */
+/* Fatal if a stray write hit it: reports the byte nearest to the block, which tells most. */
 static void canary_check(hak_guard_slot_t *slot, const void *frame) {
     canary_t canary = canary_of(slot);
     for (const char *at = canary.behind; at < canary.to; at++) {
@@ -230,8 +229,7 @@ static void canary_check(hak_guard_slot_t *slot, const void *frame) {
 
 /* --- the calls of the front ------------------------------------------------------------------- */
 
-/* By a system call only in threads that have no tcache; while one has its own, nobody else writes
- * there. */
+/* A system call only in threads without a tcache; no other thread writes the ID of one in use. */
 static uint32_t guard_thread_id(void) {
     const hak_tcache_t *self = hak_tcache_self(hak_pagemap_base());
     return hak_tcache_is_empty(self) ? hak_os_thread_id() : self->thread_id;
@@ -243,12 +241,12 @@ void hak_guard_note(hak_guard_deed_t *deed, const void *frame) {
         frame != NULL ? hak_guard_stack(frame, frame, false, deed->frame, HAK_GUARD_FRAMES) : 0;
 }
 
-/* Half of the blocks end where the guard begins, but for their alignment; half begin there. */
+/* Half of the blocks end at a guard, as far as their alignment allows; half begin at one. */
 static void *slot_fill(hak_guard_slot_t *slot, const hak_request_t *request, bool is_left) {
     char *page = slot_page(slot);
     size_t bytes = request->bytes == 0 ? 1 : request->bytes;
     size_t room = hak_os_page_bytes() - bytes;
-    hak_store_relaxed(&slot->state, HAK_GUARD_UNUSED); /* for a child, in slots_recover */
+    hak_store_relaxed(&slot->state, HAK_GUARD_UNUSED); /* for slots_recover in a child */
     HAK_SIGNAL_FENCE();
     slot->block = is_left ? page : page + hak_align_down(room, request->align);
     slot->bytes = (uint32_t)bytes;
@@ -268,7 +266,7 @@ static HAK_COLD void *guard_sample(hak_tcache_t *tcache, const hak_request_t *re
         return NULL;
     }
     void *block = NULL;
-    hak_set_unlocked_update(true); /* GUARD-2, in a signal handler that forks */
+    hak_set_unlocked_update(true); /* GUARD-2, if a signal handler forks */
     hak_guard_slot_t *slot = slot_take();
     if (slot != NULL && hak_os_commit(slot_page(slot), page)) {
         block = slot_fill(slot, request, (hak_random_next(&tcache->guard_random) & 1) != 0);
@@ -289,7 +287,7 @@ static hak_fatal_kind_t free_kind(const hak_guard_slot_t *slot, const void *bloc
     return slot->block == block ? HAK_FATAL_DOUBLE_FREE : HAK_FATAL_DEAD_FREE;
 }
 
-/* Of two threads that free it, one is told. */
+/* Of two threads that free the block, one is accused. */
 static HAK_COLD void guard_free(void *block) {
     hak_guard_slot_t *slot = hak_guard_slot_of(block);
     uint32_t live = HAK_GUARD_LIVE;
@@ -319,11 +317,11 @@ void hak_guard_start(void) {
     hak_guard_table = (hak_guard_table_t){guard_sample, guard_free, guard_usable};
     hak_guard_region.is_on = hak_load_relaxed(&hak_knobs.guard);
     if (hak_tags_are_on() && hak_guard_region.is_on) {
-        (void)hak_os_trap_install(hak_guard_trap); /* every block is watched, in a way */
+        (void)hak_os_trap_install(hak_guard_trap); /* tag faults are reported, too */
     }
 }
 
-/* The intervals of parent and child part. A thread that was reporting is gone. */
+/* The intervals of parent and child diverge. A reporting thread is gone. */
 void hak_guard_after_fork(bool is_clean) {
     hak_tcache_t *tcache = hak_tcache_self(hak_pagemap_base());
     if (is_clean) {

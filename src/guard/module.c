@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Which file an address of code is from, by /proc/self/maps; for reports, so one at a time, in a
- * few KiB of static memory. */
+ * The file of a code address, by /proc/self/maps; for reports: one thread at a time, in a few KiB
+ * of static memory. */
 #include "base/atomics.h"
 #include "base/check.h"
 #include "base/fmt.h"
@@ -13,26 +13,26 @@
 enum {
     MODULE_FRAMES = 32,
     MODULE_PATH_BYTES = 128,
-    MODULE_TEXT_BYTES = 4096, /* a line of the file is shorter, but for very long paths */
+    MODULE_TEXT_BYTES = 4096, /* longest line of the file, but for very long paths */
 };
 
 typedef struct module_place {
     char path[MODULE_PATH_BYTES]; /* "": none */
-    uintptr_t offset;             /* from where the file's first byte is mapped */
+    uintptr_t offset;             /* from the mapping of the file's first byte */
     bool is_code;
 } module_place_t;
 
 HAK_LOCKED_STATE HAK_LARGE_STATE(3) struct module_state {
-    uint32_t is_taken; /* [atomic] all the rest is of the thread that set it */
+    uint32_t is_taken; /* [atomic] the thread that sets it owns all the rest */
     const uintptr_t *addresses;
     unsigned count;
-    char last[MODULE_PATH_BYTES]; /* file of the mapping before */
-    uintptr_t last_base;          /* where its first byte is mapped */
+    char last[MODULE_PATH_BYTES]; /* file of the previous mapping */
+    uintptr_t last_base;          /* address of its first byte */
     module_place_t place[MODULE_FRAMES];
     char text[MODULE_TEXT_BYTES];
 } hak_modules;
 
-/* Mappings of a file follow each other, from its first byte on. */
+/* Address of the file's first byte: its mappings follow each other from there on. */
 static uintptr_t module_base(const hak_os_mapping_t *mapping, size_t path_length) {
     struct module_state *state = &hak_modules;
     bool is_same = path_length != 0 && strncmp(state->last, mapping->path, path_length) == 0 &&
@@ -79,7 +79,7 @@ static void modules_leave(void) {
     hak_store_release(&hak_modules.is_taken, 0); /* pairs MODULE-1 */
 }
 
-/* The places of the addresses; the caller has taken the state. false: they are not known. */
+/* Finds the places of the addresses; the caller has taken the state. false: unknown. */
 static bool modules_find(const uintptr_t *addresses, unsigned count) {
     struct module_state *state = &hak_modules;
     state->addresses = addresses;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * The report of a misused block: one line as of every fatal report, then the thread and the stack
- * of its allocation and of its free. Runs in the signal handler of a trap, too: allocates nothing
- * and takes no lock. */
+ * The report of a misused guarded block: the line of every fatal report, then thread and stack of
+ * its allocation and its free. Also runs in the signal handler of a trap: no allocation, no
+ * lock. */
 #include "base/fmt.h"
 #include "guard/slot.h"
 #include "guard/stack.h"
@@ -73,7 +73,7 @@ static size_t trap_distance(const hak_guard_slot_t *slot, const char *at) {
     return (size_t)(at < slot->block ? slot->block - at : at - (slot->block + slot->bytes));
 }
 
-/* Whose guard OS page it is: that of the nearer of two. */
+/* The slot that a guard OS page protects: the nearer of two. */
 static const hak_guard_slot_t *trap_nearest(size_t page, const char *at) {
     const hak_guard_slot_t *slots = hak_guard_region.slot;
     const hak_guard_slot_t *left = page > 0 ? &slots[page / 2 - 1] : NULL;
@@ -84,7 +84,7 @@ static const hak_guard_slot_t *trap_nearest(size_t page, const char *at) {
     return trap_distance(nearest, at) == SIZE_MAX ? NULL : nearest;
 }
 
-/* The kind of a wrong access; NULL: it is not to a guarded block. */
+/* The slot of a wrong access, and its kind; NULL: the address belongs to no guarded block. */
 static const hak_guard_slot_t *trap_judge(const char *at, hak_fatal_kind_t *kind) {
     size_t page = hak_guard_page_of(at);
     if (page == SIZE_MAX) {
@@ -101,15 +101,15 @@ static const hak_guard_slot_t *trap_judge(const char *at, hak_fatal_kind_t *kind
     if (hak_load_acquire(&slot->state) == HAK_GUARD_FREED) { /* pairs GUARD-6 */
         *kind = HAK_FATAL_USE_AFTER_FREE;
     } else if (is_inside) {
-        return NULL; /* the slot is accessible: somebody else's doing */
+        return NULL; /* the slot is accessible: the fault has another cause */
     } else {
         *kind = at < slot->block ? HAK_FATAL_UNDERFLOW : HAK_FATAL_OVERFLOW;
     }
     return slot;
 }
 
-/* An access by an address with another tag than the memory's; which one, the kernel does not tell.
- * false: it has nothing to do with us. */
+/* Whether an address with a wrong MTE tag accessed a block of ours. The kernel does not tell the
+ * tag. */
 static bool trap_is_wrong_tag(const hak_os_trap_t *trap) {
     return hak_tags_are_on() && trap->is_tag && hak_pagemap_superslab(trap->address) != NULL;
 }
@@ -124,7 +124,7 @@ static void trap_say_wrong_tag(const hak_os_trap_t *trap) {
     hak_fatal_say(HAK_FATAL_WRONG_TAG, hak_tag_strip(trap->address), hak_text_string(&text));
 }
 
-enum { TRAP_NAPS = 1000 }; /* about a second, for the report of another thread */
+enum { TRAP_NAPS = 1000 }; /* about a second, for another thread's report */
 static const uint64_t TRAP_NAP_NS = 1000000;
 
 bool hak_guard_trap(const hak_os_trap_t *trap) {

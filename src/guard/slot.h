@@ -13,46 +13,46 @@
 enum { HAK_GUARD_FRAMES = 16 };
 
 typedef enum hak_guard_state {
-    HAK_GUARD_UNUSED, /* never was in use, or is being filled */
+    HAK_GUARD_UNUSED, /* never in use, or being filled */
     HAK_GUARD_LIVE,
     HAK_GUARD_FREED,
 } hak_guard_state_t;
 
 /* The thread and the stack of an allocation or a free. */
 typedef struct hak_guard_deed {
-    uint32_t thread_id; /* 0: nobody yet */
+    uint32_t thread_id; /* 0: none yet */
     uint32_t count;
     uintptr_t frame[HAK_GUARD_FRAMES];
 } hak_guard_deed_t;
 
-/* The thread that takes the slot to use or frees it writes the fields that are not atomic
- * (GUARD-2); reports read them as they are. */
+/* Fields that are not atomic belong to the thread that takes the slot to use or free it (GUARD-2);
+ * reports read them unordered. */
 typedef struct hak_guard_slot {
     uint32_t state;             /* [atomic] */
-    uint32_t bytes;             /* as asked for, but at least 1 */
-    char *block;                /* NULL: there was none */
-    hak_guard_deed_t allocated; /* of the block, the last one if it is free */
+    uint32_t bytes;             /* as requested, but at least 1 */
+    char *block;                /* NULL: none so far */
+    hak_guard_deed_t allocated; /* of the block, also once it is free */
     hak_guard_deed_t freed;
 } hak_guard_slot_t;
 
 typedef struct hak_guard_region {
-    char *base;             /* [atomic] NULL: there is none yet */
+    char *base;             /* [atomic] NULL: none yet */
     hak_guard_slot_t *slot; /* [lock GUARD] set once, before the base */
     uint32_t slot_count;    /* [lock GUARD] set once, before the base */
-    uint32_t slot_most;     /* [lock GUARD] records there are, and places in the queue */
+    uint32_t slot_most;     /* [lock GUARD] number of records, and of places in the queue */
     uint16_t *queue;        /* [lock GUARD] ring of free slots, oldest first */
     uint32_t queue_first;   /* [lock GUARD] */
     uint32_t queue_count;   /* [lock GUARD] */
     hak_region_t region;    /* [lock GUARD] for statistics */
-    bool keeps_pages;       /* [lock GUARD] set once, before the base; free slots are resident */
-    uint32_t is_telling;    /* [atomic] some thread tells of a trap */
-    bool is_on;             /* [init] the options are read, and want it */
-    bool is_stopped;        /* [atomic] no sampling any more: GUARD-2 may not hold */
+    bool keeps_pages;       /* [lock GUARD] set once, before the base; free slots stay resident */
+    uint32_t is_telling;    /* [atomic] a thread reports a trap */
+    bool is_on;             /* [init] the option, once read */
+    bool is_stopped;        /* [atomic] sampling ended: GUARD-2 may not hold */
 } hak_guard_region_t;
 
 extern hak_guard_region_t hak_guard_region;
 
-/* Number of the OS page in the region: slots have the odd ones; SIZE_MAX: outside. */
+/* Number of the OS page in the region (odd for slots); SIZE_MAX: outside. */
 HAK_INLINE size_t hak_guard_page_of(const void *address) {
     const char *base = hak_load_acquire(&hak_guard_region.base); /* pairs GUARD-5 */
     size_t page = ((size_t)((uintptr_t)address - (uintptr_t)base)) / hak_os_page_bytes();
@@ -65,10 +65,10 @@ HAK_INLINE hak_guard_slot_t *hak_guard_slot_of(const void *address) {
     return page == SIZE_MAX || page % 2 == 0 ? NULL : &hak_guard_region.slot[page / 2];
 }
 
-/* The stack of the calling thread from a frame on. */
+/* Records the thread and its stack from a frame on. */
 void hak_guard_note(hak_guard_deed_t *deed, const void *frame);
 
-/* Ends the process with a report of `kind`; `frame` is where it was found. `slot` may be NULL. */
+/* Ends the process with a report of `kind`, found at `frame`. `slot` may be NULL. */
 HAK_COLD HAK_NORETURN void hak_guard_accuse(hak_fatal_kind_t kind, const void *address,
                                             const hak_guard_slot_t *slot, const void *frame);
 

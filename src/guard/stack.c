@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: MIT
  *
- * Return addresses by frame pointers. No unwinder, no tables, no locks; it serves malloc and signal
- * handlers. Programs that are built without frame pointers show one frame or a few.
+ * Return addresses by frame pointers, for malloc and signal handlers: no unwinder, no tables, no
+ * locks. Programs built without frame pointers show one frame or a few.
  *
  *   frame       | frame pointer of the caller | return address |     two words; higher: callers
  *
- * Any register may have any value, and any word of a stack, too: that of a mapping which must not
- * be touched, say of a device, or one whose faults the program serves itself. So no frame is read
- * that is not in the mapping where the stack is, and no code that is not known to be code. A kept
- * address may still be no code; reports, which know all mappings, drop it.
+ * A register or a stack word may hold any value, even the address of a mapping that must not be
+ * touched: a device, or a range whose faults the program serves itself. So only frames in the
+ * mapping of the stack are read, and only code that is known to be code. A collected address may
+ * still be no code; reports, which know all mappings, drop it.
  *
- * Our own functions have no frame pointers on x86-64, except where HAK_FRAME is asked for. From
- * there on the frame pointer is the program's, if nobody between used the register for something
- * else. The way out of the library is the first word above that is an address behind a call and not
- * in the library. */
+ * Our own functions have no frame pointers on x86-64, except where they use HAK_FRAME. From there
+ * on the frame pointer is the program's, unless a function in between used the register otherwise.
+ * The return address out of the library is the first word above that points behind a call and
+ * outside the library. */
 #include "guard/stack.h"
 
 #include "base/bits.h"
@@ -27,15 +27,15 @@
 
 enum {
     STACK_GAP_BYTES = 1 << 20, /* between two frames */
-    STACK_OWN_WORDS = 96,      /* frames of the library below that of the program, at most */
+    STACK_OWN_WORDS = 96,      /* frames of the library below the program's, at most */
     STACK_LEAST_CODE = 4096,   /* lower addresses are no code */
     STACK_ADDRESS_BITS = 48,
 };
 
-/* Where the walk is. Both words of a frame are in one OS page. */
+/* The state of a walk. Both words of a frame are in one OS page. */
 typedef struct stack_walk {
     uintptr_t frame;
-    uintptr_t floor, page; /* OS pages: the first, and the highest known to be readable */
+    uintptr_t floor, page; /* OS pages: the first, and the highest that is known to be readable */
     bool is_report;
 } stack_walk_t;
 
@@ -43,7 +43,7 @@ static uintptr_t stack_page_of(uintptr_t at) {
     return hak_align_down(at, hak_os_page_bytes());
 }
 
-/* Whether the address lies in the mapping of the stack; `at` is not below that of the last call. */
+/* Whether the address lies in the mapping of the stack; `at` never decreases between calls. */
 static bool stack_is_readable(stack_walk_t *walk, uintptr_t at) {
     uintptr_t page = stack_page_of(at);
     if (page > walk->page) {
@@ -64,7 +64,7 @@ static uintptr_t stack_return(uintptr_t frame) {
     return hak_cpu_unsigned(stack_word(frame + sizeof(uintptr_t)));
 }
 
-/* It may be an address of code: one that a program can have, and not in the stack. */
+/* Whether it may be an address of code: in the user range, and not in the stack. */
 static bool stack_may_be_code(const stack_walk_t *walk, uintptr_t address) {
     uintptr_t end = walk->page + hak_os_page_bytes();
     return address >= STACK_LEAST_CODE && address >> STACK_ADDRESS_BITS == 0 &&
@@ -75,7 +75,7 @@ static bool stack_may_follow(uintptr_t frame, uintptr_t next) {
     return next > frame && next - frame <= STACK_GAP_BYTES && next % 16 == 0;
 }
 
-/* false: it was the last. */
+/* false: that was the last frame. */
 static bool stack_step(stack_walk_t *walk) {
     uintptr_t next = stack_word(walk->frame);
     if (!stack_may_follow(walk->frame, next) || !stack_is_readable(walk, next)) {
@@ -88,7 +88,7 @@ static bool stack_step(stack_walk_t *walk) {
 #if defined(__x86_64__)
 enum { STACK_HAS_FRAMES = HAK_AUDIT }; /* in our own functions */
 
-/* Where no code is, though bytes may look like it: in blocks, and in the stack itself. */
+/* Whether the bytes there are data, even if they look like code: blocks, and the stack itself. */
 static bool stack_is_data(uintptr_t frame, uintptr_t address) {
     return hak_pagemap_get(hak_pagemap_base(), (const void *)address) != 0 ||
            address - (frame - STACK_GAP_BYTES) < 2u * STACK_GAP_BYTES;
@@ -102,7 +102,7 @@ static bool stack_is_code_byte(const stack_walk_t *walk, uintptr_t address) {
     return is_code;
 }
 
-/* Whether the 8 bytes there may be read as code; the last may be in another mapping. */
+/* Whether 8 bytes there are readable as code; the last may be in another mapping. */
 static bool stack_is_code(const stack_walk_t *walk, uintptr_t address) {
     uintptr_t last = address + 7;
     return stack_is_code_byte(walk, address) &&
@@ -110,7 +110,8 @@ static bool stack_is_code(const stack_walk_t *walk, uintptr_t address) {
            hak_os_is_readable((const void *)address);
 }
 
-/* An entry of a procedure linkage table: a jump through memory, after marks for the processor. */
+/* Whether it is an entry of a procedure linkage table: landing marks, then a jump through memory.
+ */
 static bool stack_is_stub(const stack_walk_t *walk, uintptr_t address) {
     const unsigned char *at = (const unsigned char *)address;
     if (!stack_is_code(walk, address)) {
@@ -121,8 +122,8 @@ static bool stack_is_stub(const stack_walk_t *walk, uintptr_t address) {
     return at[0] == 0xff && at[1] == 0x25;
 }
 
-/* Behind a call: of ours, which is possible in the archive; of a stub; or through a register or
- * memory in the forms compilers use. */
+/* Whether the address follows a call: of ours, as in the archive; of a stub; or through a register
+ * or memory in the forms that compilers use. */
 static bool stack_is_call(const stack_walk_t *walk, uintptr_t address) {
     const unsigned char *end = (const unsigned char *)address;
     int32_t distance;
@@ -139,8 +140,8 @@ static bool stack_is_call(const stack_walk_t *walk, uintptr_t address) {
            (end[-3] == 0xff && (end[-2] & 0xf8) == 0x50);
 }
 
-/* The frame pointer the program had: still in the register when HAK_FRAME was asked for, or kept by
- * one of ours between there and the return address at `place`. 0: neither. */
+/* The program's frame pointer: still in the register where HAK_FRAME was used, or saved by one of
+ * our functions between there and the return address at `place`. 0: neither. */
 static uintptr_t stack_program_frame(const stack_walk_t *walk, uintptr_t place) {
     uintptr_t next = stack_word(walk->frame);
     for (uintptr_t at = place; !stack_may_follow(place, next) && at > walk->frame;) {
@@ -150,7 +151,7 @@ static uintptr_t stack_program_frame(const stack_walk_t *walk, uintptr_t place) 
     return stack_may_follow(place, next) ? next : 0;
 }
 
-/* The return address into the program, and in *next its frame; where we have no frame pointers. */
+/* The return address into the program, and its frame in *next, without frame pointers of ours. */
 static uintptr_t stack_leave_blindly(stack_walk_t *walk, uintptr_t *next) {
     for (uintptr_t i = 1; i < STACK_OWN_WORDS; i++) {
         uintptr_t place = walk->frame + i * sizeof(uintptr_t);
@@ -177,7 +178,7 @@ static uintptr_t stack_leave_blindly(stack_walk_t *walk, uintptr_t *next) {
 }
 #endif
 
-/* The same; aarch64 and audit builds have them. */
+/* The same; aarch64 and audit builds have frame pointers. */
 static uintptr_t stack_leave(stack_walk_t *walk, uintptr_t *next) {
     if (!STACK_HAS_FRAMES) {
         return stack_leave_blindly(walk, next);
@@ -192,7 +193,7 @@ static uintptr_t stack_leave(stack_walk_t *walk, uintptr_t *next) {
     return stack_return(walk->frame);
 }
 
-/* Mostly no question to the kernel: the walk itself lies there. */
+/* Usually without a system call: the walk itself lies there. */
 static bool stack_has_floor(const stack_walk_t *walk) {
     return walk->floor == stack_page_of((uintptr_t)walk) ||
            hak_os_is_readable((const void *)walk->floor);

@@ -1,27 +1,27 @@
 /* SPDX-License-Identifier: MIT
  *
- * Stacks of return addresses, and how they are told. For malloc and signal handlers: nothing is
- * allocated, no lock is taken. */
+ * Stacks of return addresses, and their reports. For malloc and signal handlers: no allocation, no
+ * lock. */
 #ifndef HAK_GUARD_STACK_H
 #define HAK_GUARD_STACK_H
 
 #include "base/compiler.h"
 #include "base/words.h"
 
-/* Return addresses from a frame on (HAK_FRAME), innermost first, at most `most`; as far as there
- * are frame pointers. Any frame will do: an impossible one ends the walk. The library's own
- * functions are left out. Nothing is read but the mapping of the stack, which is that of `floor`, a
- * stack pointer not above the frame, and code of loaded modules; so an address may be no code. With
- * `is_report` /proc/self/maps tells code, also code made at run time: slow. */
+/* At most `most` return addresses from a frame on (HAK_FRAME), innermost first, without the
+ * library's own functions, as far as frame pointers lead. Any frame will do: an impossible one ends
+ * the walk. Reads only the mapping of the stack, where `floor`, a stack pointer not above the
+ * frame, lies, and code of loaded modules; so an address may be no code. `is_report`: consults
+ * /proc/self/maps, which also knows code made at run time: slow. */
 unsigned hak_guard_stack(const void *floor, const void *frame, bool is_report, uintptr_t *addresses,
                          unsigned most);
 
-/* Says whether the address lies in code, by /proc/self/maps. false: it is not known. */
+/* Whether the address lies in code, by /proc/self/maps. false: not known. */
 bool hak_guard_find_code(uintptr_t address, bool *is_code);
-/* A line each on standard error: "hakmem:     #0 0x... path+0x...". From the first that is not in
- * code on they are left out. Slow; reads /proc/self/maps. */
+/* Prints a line each on standard error: "hakmem:     #0 0x... path+0x...", up to the first address
+ * that is not in code. Slow; reads /proc/self/maps. */
 void hak_guard_stack_print(const uintptr_t *addresses, unsigned count);
-/* In the child of a fork: a thread that was printing is gone. */
+/* In the child of a fork: a printing thread is gone. */
 void hak_guard_stack_after_fork(void);
 
 #endif

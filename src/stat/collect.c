@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * Merges the counters of all layers into one snapshot. Each superslab is read in one step, so its
- * parts always make up the whole; blocks held by threads and owners are read before. While other
- * threads work, superslabs are not all of one moment. */
+ * parts add up to the whole; blocks held by threads and owners are read before. While other threads
+ * work, superslabs are not all of one moment. */
 #include "base/knobs.h"
 #include "front/budget.h"
 #include "front/event.h"
@@ -14,7 +14,7 @@
 
 #include <string.h>
 
-/* The counters of one kind, of which one thread writes each, are added to a sum of that kind. */
+/* Adds counters of one kind, each with one writer, to a sum of that kind. */
 #define COLLECT_ADD(name, text) to->name += hak_single_writer_load(&from->name);
 
 static void collect_owner(hak_owner_t *owner, void *context) {
@@ -82,7 +82,7 @@ static void collect_piece(void *context, const hak_range_t *range, const hak_pie
     }
 }
 
-/* Units that are neither free nor in a slab or a large block are moving. */
+/* Units that are neither free nor in a slab or a large block count as moving. */
 static void collect_superslab(hak_superslab_t *superslab, void *context) {
     superslab_work_t work = {.snapshot = context};
     const hak_range_t range = hak_inventory_superslab(superslab);
@@ -105,7 +105,7 @@ static void sum_class(hak_snapshot_t *snapshot, unsigned sc) {
     uint64_t used = stats->blocks - stats->free;
     uint64_t idle = stats->cached + stats->outbox + stats->remote + stats->quarantine + stats->lost;
     size_t bytes = info->bytes;
-    stats->live = used > idle ? used - idle : 0; /* seen twice, on its way */
+    stats->live = used > idle ? used - idle : 0; /* counted twice on its way */
 #define SUM_BYTES(name) snapshot->name##_bytes += stats->name * bytes;
     SUM_BYTES(live)
     SUM_BYTES(cached)
@@ -169,7 +169,7 @@ static HAK_NOINLINE void use_on_stack(hak_stat_use_t *use, void *context) {
     use(context, &snapshot);
 }
 
-/* Page faults come now, not while others wait for a lock that is held as it is written to. */
+/* Takes the page faults now, not under a lock that others wait for. */
 void *hak_stat_map(size_t *bytes) {
     size_t page = hak_os_page_bytes();
     *bytes = hak_align_up(*bytes, page);
@@ -196,7 +196,7 @@ void hak_stat_use(hak_stat_use_t *use, void *context) {
  *
  * There may be any number, so the list has its own mapping. */
 
-enum { THREADS_SPARE = 8 }; /* that may come while memory is taken for the list */
+enum { THREADS_SPARE = 8 }; /* for threads that start meanwhile */
 
 static void thread_sum(hak_thread_stats_t *thread, const hak_tcache_t *tcache,
                        const hak_tcache_view_t *view) {

@@ -18,7 +18,7 @@ enum { EXPLAIN_THREADS = 16, EXPLAIN_TEXT = 1536, EXPLAIN_NOTES = 4 };
 
 typedef struct explain {
     hak_rss_t rss;
-    const hak_thread_stats_t *thread[EXPLAIN_THREADS]; /* those that hold most, most first */
+    const hak_thread_stats_t *thread[EXPLAIN_THREADS]; /* those with most memory, most first */
     unsigned thread_count;
     hak_cause_t order[HAK_CAUSE_COUNT]; /* largest first */
     uint64_t whole;                     /* RSS, or the sum if it is not known */
@@ -28,7 +28,7 @@ static uint64_t thread_bytes(const hak_thread_stats_t *thread) {
     return thread->cached_bytes + thread->outbox_bytes;
 }
 
-/* Among those that hold most. */
+/* Inserts a thread among those with most memory. */
 static void explain_thread(explain_t *explain, const hak_thread_stats_t *thread) {
     unsigned at = explain->thread_count;
     for (; at > 0 && thread_bytes(explain->thread[at - 1]) < thread_bytes(thread); at--) {
@@ -66,7 +66,7 @@ static const explain_t *explain_make(explain_t *explain, const hak_snapshot_t *s
 
 /* --- in words --------------------------------------------------------------------------------- */
 
-/* To the nearest, halves to the even one, as the tool that views reports does. */
+/* To the nearest, halves to the even one, as the viewer does. */
 static uint64_t rounded(uint64_t value, uint64_t unit) {
     uint64_t whole = value / unit, twice = value % unit * 2;
     return whole + (twice > unit || (twice == unit && whole % 2 != 0));
@@ -92,7 +92,7 @@ void hak_put_size(hak_text_t *text, uint64_t bytes) {
     hak_text_format(text, " %s", names[power]);
 }
 
-/* Of the whole; one decimal below ten. */
+/* In percent of the whole; one decimal below ten. */
 static void put_percent(hak_text_t *text, const explain_t *explain, uint64_t bytes) {
     uint64_t whole = explain->whole != 0 ? explain->whole : 1;
     if (bytes == 0 || bytes * 2000 >= whole * 199) {

@@ -58,7 +58,7 @@ static void ranges_sort(hak_range_t *range, size_t count) {
     }
 }
 
-/* A superslab met twice counts once, with its present state. */
+/* Keeps the present state of a superslab that was met twice. */
 static size_t ranges_unique(hak_range_t *range, size_t count) {
     size_t kept = 0;
     for (size_t i = 0; i < count; i++) {
@@ -74,7 +74,7 @@ static size_t ranges_unique(hak_range_t *range, size_t count) {
     return kept;
 }
 
-/* Two tables may share an OS page. Other overlaps were freed while the list was made. */
+/* Two tables may share an OS page. Other overlaps were freed meanwhile. */
 static void ranges_part(hak_range_t *range, size_t count) {
     for (size_t i = 0; i + 1 < count; i++) {
         size_t most = (size_t)(range[i + 1].base - range[i].base);
@@ -148,12 +148,12 @@ static void piece_slab(hak_piece_t *piece, const hak_range_t *range, uint32_t en
     piece->kind = HAK_PIECE_SLAB;
     piece->units = info->units < most ? info->units : most;
     piece->sc = hak_sc_of_entry(entry);
-    piece->carved = carved < info->blocks ? carved : info->blocks; /* caught in between */
+    piece->carved = carved < info->blocks ? carved : info->blocks; /* may be caught in a change */
     piece->free = free < piece->carved ? free : piece->carved;
     piece->slab = slab;
 }
 
-/* Whether the next unit belongs to a piece that is no slab, and begins with `entry`. */
+/* Whether the next unit continues a piece that is no slab and begins with `entry`. */
 static bool is_continued(const hak_range_t *range, const hak_piece_t *piece, uint32_t entry) {
     unsigned next = piece->unit + piece->units;
     uint32_t other = entry_at(range, next);

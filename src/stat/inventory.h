@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The address ranges that are ours, listed; private to this folder. The list is made under locks
- * held for a copy each, and lies in a mapping of its own. Readers use it later, with no
- * lock: by then a range may be gone, or another one. */
+ * A list of our address ranges; private to this folder. It is copied under locks, one at a time,
+ * into its own mapping, and read later without a lock: by then a range may be gone or replaced. */
 #ifndef HAK_STAT_INVENTORY_H
 #define HAK_STAT_INVENTORY_H
 
@@ -20,13 +19,13 @@ typedef struct hak_range {
     char *base;
     size_t bytes;
     hak_range_kind_t kind;
-    uint8_t huge_pages; /* of a superslab, as the next four */
+    uint8_t huge_pages; /* of a superslab, like the next four */
     hak_superslab_t *superslab;
     uint64_t free_units, clean_units, padding_units;
 } hak_range_t;
 
 typedef struct hak_inventory {
-    hak_range_t *range; /* by address, and disjoint; NULL: there was no memory for the list */
+    hak_range_t *range; /* by address, disjoint; NULL: no memory for the list */
     size_t count;
     size_t capacity;
     size_t bytes; /* of the list */
@@ -43,21 +42,21 @@ typedef enum hak_piece_kind {
     HAK_PIECE_LARGE,
     HAK_PIECE_CLEAN,   /* free units that read as zero */
     HAK_PIECE_PADDING, /* free units of huge pages, never used */
-    HAK_PIECE_DIRTY,   /* free units that hold memory, or units on the way */
+    HAK_PIECE_DIRTY,   /* free units that hold memory, or units moving */
 } hak_piece_kind_t;
 
-/* Units of a superslab that are used alike: a slab, a large block, a run of free ones. */
+/* Units of a superslab with one use: a slab, a large block, a run of free ones. */
 typedef struct hak_piece {
     hak_piece_kind_t kind;
     unsigned unit, units;
-    unsigned sc;           /* of a slab, as the next three */
+    unsigned sc;           /* of a slab, like the next three */
     uint32_t carved, free; /* blocks; free <= carved */
     hak_slab_t *slab;
 } hak_piece_t;
 
 /* The state of a superslab. [lock SPAN] */
 hak_range_t hak_inventory_superslab(hak_superslab_t *superslab);
-/* Visits the pieces of a superslab: one follows the other up to its end. */
+/* Visits the pieces of a superslab, in order, without a gap. */
 typedef void hak_piece_visit_t(void *context, const hak_range_t *range, const hak_piece_t *piece);
 void hak_inventory_pieces(const hak_range_t *range, hak_piece_visit_t *visit, void *context);
 

@@ -35,7 +35,7 @@ static void map_range(const hak_sink_t *sink, const hak_range_t *range) {
     }
 }
 
-/* Those of two kinds. */
+/* Ranges of two kinds. */
 static void map_ranges(const hak_sink_t *sink, const hak_inventory_t *inventory,
                        hak_range_kind_t kind, hak_range_kind_t other) {
     const char *comma = "\n";

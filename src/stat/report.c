@@ -16,7 +16,7 @@ typedef struct figure_walk {
     hak_figure_group_t group;
 } figure_walk_t;
 
-/* By single values: each record would take stack of its own in the caller. */
+/* Passes single values: a record each would take stack of its own in the caller. */
 static HAK_NOINLINE void figure(const figure_walk_t *walk, const char *name, const char *key,
                                 const char *metric, const char *text, uint64_t value) {
     const hak_figure_t figure = {walk->group, name, key, metric, text, value};
@@ -69,7 +69,7 @@ static void buffer_flush(report_buffer_t *buffer, size_t length) {
     memmove(buffer->data, buffer->data + length, buffer->length);
 }
 
-/* It is full: its whole lines go, so that those of others come between lines only. */
+/* Writes the whole lines of a full buffer, so that other output comes between lines only. */
 static void buffer_make_room(report_buffer_t *buffer) {
     size_t length = buffer->length;
     while (length != 0 && buffer->data[length - 1] != '\n') {
@@ -126,7 +126,7 @@ typedef struct report_order {
     const hak_sink_t *sink;
 } report_order_t;
 
-/* All but the map, which is made without these figures. */
+/* All reports but the map, which needs no snapshot. */
 static void write_figures(const hak_sink_t *lines, hak_report_t report,
                           const hak_snapshot_t *snapshot) {
     static hak_write_t *const writers[] = {

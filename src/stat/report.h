@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The writers of reports, one a format; private to this folder. Figures are walked once, in one
- * order, for every format. */
+ * The writers of reports, one per format; private to this folder. Every format walks the figures
+ * once, in the same order. */
 #ifndef HAK_STAT_REPORT_H
 #define HAK_STAT_REPORT_H
 
@@ -11,12 +11,12 @@ typedef enum hak_figure_group {
     HAK_FIGURE_BYTES,
     HAK_FIGURE_COUNTS,
     HAK_FIGURE_LIMITS,
-    HAK_FIGURE_EVENTS, /* these only grow */
+    HAK_FIGURE_EVENTS, /* counters: they only grow */
 } hak_figure_group_t;
 
 typedef struct hak_figure {
     hak_figure_group_t group;
-    const char *name;   /* in text and XML: nothing else has it */
+    const char *name;   /* in text and XML; unique */
     const char *key;    /* in JSON, in the object of its group */
     const char *metric; /* without "hakmem_" */
     const char *text;
@@ -27,10 +27,10 @@ typedef void hak_figure_visit_t(void *context, const hak_figure_t *figure);
 
 void hak_stat_figures(const hak_snapshot_t *snapshot, hak_figure_visit_t *visit, void *context);
 
-/* Whether a report says anything of the class: it has slabs, or had events. */
+/* Whether reports show the class: it has slabs, or had events. */
 bool hak_stat_has_class(const hak_class_stats_t *stats);
 
-/* A writer of one format; XML, metrics and summary get an empty list of threads. */
+/* A writer of one format; XML, metrics and summary get no threads. */
 typedef void hak_write_t(const hak_sink_t *sink, const hak_snapshot_t *snapshot,
                          const hak_thread_list_t *threads);
 hak_write_t hak_write_text, hak_write_summary, hak_write_xml, hak_write_json, hak_write_metrics,
@@ -40,7 +40,7 @@ hak_write_t hak_write_text, hak_write_summary, hak_write_xml, hak_write_json, ha
 void hak_put_size(hak_text_t *text, uint64_t bytes);
 /* The first line of every report in text. */
 void hak_write_head(const hak_sink_t *sink);
-/* The map, which is made without a snapshot. */
+/* The map, made without a snapshot. */
 void hak_write_map(const hak_sink_t *sink);
 
 #endif

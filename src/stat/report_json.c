@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
- * JSON, of the form of docs/schema/stats.schema.json. A member begins with the comma behind the one
- * before it; `comma` is "" in front of the first. */
+ * JSON, as in docs/schema/stats.schema.json. Each member begins with the comma after the previous
+ * one; `comma` is "" before the first. */
 #include "stat/report.h"
 
 typedef struct json {
     const hak_sink_t *sink;
     const char *comma;
-    unsigned group; /* figures of which are being written, + 1 */
+    unsigned group; /* group in progress + 1 */
 } json_t;
 
 static void json_member(json_t *json, const char *key, uint64_t value) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Metrics in the text format 0.0.4 of Prometheus. Those of classes have the label `class`, and are
- * named apart, so that no sum counts anything twice. */
+ * Metrics in the text format 0.0.4 of Prometheus. Metrics of classes have the label `class` and
+ * names of their own, so that no sum counts anything twice. */
 #include "base/version.h"
 #include "os/optional.h"
 #include "stat/report.h"
@@ -18,7 +18,7 @@ static void metric_figure(void *sink, const hak_figure_t *figure) {
     hak_sink_format(sink, "hakmem_%s %l\n", figure->metric, figure->value);
 }
 
-/* `offset` is that of the figure in the statistics of a class. */
+/* `offset` is the figure's offset in the statistics of a class. */
 static void metric_class(const hak_sink_t *sink, const hak_snapshot_t *snapshot, const char *name,
                          const char *type, const char *text, size_t offset) {
     metric_head(sink, "class_", name, type, text);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The report for people: tables, every line of which begins with our name. */
+ * The report for people: tables; every line begins with our name. */
 #include "base/knobs.h"
 #include "stat/report.h"
 
@@ -9,7 +9,7 @@
 enum {
     TEXT_NAME_END = 33, /* columns of the list of figures */
     TEXT_VALUE_END = 48,
-    TEXT_FIRST_END = 22, /* of tables: the first one, and the others */
+    TEXT_FIRST_END = 22, /* of tables: the first column, and the others */
     TEXT_CELL = 13,
 };
 
@@ -84,7 +84,7 @@ static void text_figure(void *sink, const hak_figure_t *figure) {
 
 #define TEXT_TITLE(title, value) line_word(&line, title);
 #define TEXT_VALUE(title, value) line_number(&line, value);
-/* A line of a table, all cells of which are titles or values. */
+/* A line of a table: titles, or values. */
 #define TEXT_LINE(sink, first, columns, cell)                                                      \
     do {                                                                                           \
         text_line_t line;                                                                          \

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * malloc_info: the elements of the C library's that programs look for, and ours. */
+ * malloc_info: the C library's elements that programs look for, and ours. */
 #include "stat/report.h"
 
 static void xml_figure(void *sink, const hak_figure_t *figure) {

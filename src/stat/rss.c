@@ -2,14 +2,14 @@
  *
  * RSS by cause. Each resident page of ours gets a cause; the rest of RSS belongs to others.
  *
- * Two measurements are independent: causes by the resident pages of each slab, block and table,
- * others by the size of each mapping of the process without our pages. So the sum of all causes
- * meets RSS only if no page is missed or counted twice. Figures are estimates while threads work; a
- * lock is held only while a list is copied. */
+ * Two independent measurements: causes by the resident pages of each slab, block and table; others
+ * by the size of each mapping of the process without our pages. So the causes add up to RSS only if
+ * no page is missed or counted twice. Figures are estimates while threads work; a lock is held only
+ * while a list is copied. */
 #include "stat/rss.h"
 
 typedef struct class_rss {
-    uint64_t used_blocks;          /* the program's, in caches or on their way to owners */
+    uint64_t used_blocks;          /* the program's, in caches, or on their way to owners */
     uint64_t used, free, uncarved; /* resident bytes */
 } class_rss_t;
 
@@ -19,12 +19,12 @@ typedef struct rss_work {
     hak_inventory_t inventory;
     class_rss_t sc[HAK_SC_COUNT];
     uint64_t large;       /* resident bytes of large and huge blocks */
-    size_t cursor;        /* range that the next mapping may overlap first */
+    size_t cursor;        /* first range that the next mapping may overlap */
     uint64_t excess_meta; /* looks resident, but is no part of RSS: OS pages that were only read, */
     uint64_t excess_blocks; /* for which the kernel has one page of zeros */
 } rss_work_t;
 
-/* All of it, if the kernel does not tell. */
+/* All of the range, if the kernel does not tell. */
 static size_t look(rss_work_t *work, const char *base, size_t bytes) {
     size_t resident = work->out->is_looked_at ? hak_os_resident_now(base, bytes) : SIZE_MAX;
     if (resident == SIZE_MAX) {
@@ -41,8 +41,7 @@ static bool is_huge_page(const hak_range_t *range, unsigned unit) {
 }
 
 /* Resident bytes count for blocks in use first: purged pages belong to free blocks. Memory behind
- * the last carved block is untouched, unless it is part of a huge page or had another user before.
- */
+ * the last carved block is untouched, except in a huge page or after an earlier use. */
 static void look_at_slab(rss_work_t *work, const hak_range_t *range, const hak_piece_t *piece) {
     const char *base = range->base + (size_t)piece->unit * HAK_UNIT_BYTES;
     class_rss_t *sc = &work->sc[piece->sc];
@@ -117,8 +116,8 @@ static void class_add(hak_rss_t *out, hak_cause_t cause, unsigned block_bytes, u
     }
 }
 
-/* Of used blocks that wait in caches only the number is known. The program's blocks get their bytes
- * first; the caches share the rest by number. */
+/* Only the number of used blocks in caches is known: the program's blocks get their bytes first,
+ * the caches share the rest by number. */
 static void class_split(rss_work_t *work, unsigned sc) {
     const class_rss_t *of = &work->sc[sc];
     const hak_class_stats_t *stats = &work->snapshot->sc[sc];

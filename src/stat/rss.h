@@ -15,21 +15,21 @@ typedef enum hak_cause {
 } hak_cause_t;
 #undef HAK_CAUSE
 
-/* Of `returnable`: known only after a trim, or nothing. */
+/* In `returnable`: known only after a trim. */
 #define HAK_RSS_UNKNOWN UINT64_MAX
 
 typedef struct hak_rss {
     uint64_t rss_bytes; /* 0: not known */
     uint64_t bytes[HAK_CAUSE_COUNT];
-    uint64_t returnable[HAK_CAUSE_COUNT]; /* of these, malloc_trim(0) would give back; or: */
+    uint64_t returnable[HAK_CAUSE_COUNT]; /* malloc_trim(0) would return so much of it */
     struct hak_cause_class {
-        unsigned block_bytes; /* of the size with most of the cause; 0: large and huge blocks */
-        uint64_t bytes;       /* of that; 0: the cause is not by size */
+        unsigned block_bytes; /* the size with most of the cause; 0: above 64 KiB */
+        uint64_t bytes;       /* in that size; 0: the cause has no sizes */
     } most[HAK_CAUSE_COUNT];
     uint64_t other[HAK_OS_MAPPING_KINDS]; /* parts of `others` */
     bool is_listed;                       /* there was memory for the list of our ranges */
-    bool is_looked_at;                    /* the kernel told which of their pages are resident */
-    bool is_told;                         /* and how much of each mapping: others are measured */
+    bool is_looked_at;                    /* the kernel told which of our pages are resident */
+    bool is_told;                         /* and of each mapping how much: others are measured */
 } hak_rss_t;
 
 void hak_rss_measure(hak_rss_t *rss, const hak_snapshot_t *snapshot);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * One snapshot of all figures, and reports made from it: docs/statistics.md. Figures are estimates
- * while other threads work, exact when they rest. Any thread may ask, also one without a tcache;
+ * while other threads work, exact when they rest. Any thread may call, even without a tcache;
  * nothing is allocated from ourselves, and no lock is held while a sink is written to.
  *
  *   a superslab is   live + cached + outbox + remote + quarantine + lost     blocks of its slabs
@@ -15,7 +15,7 @@
 #include "base/fmt.h"
 #include "slab/slab.h"
 
-/* Rows as those of base/counters.h; tools/gen_stats.py reads them, too. */
+/* Rows like those of base/counters.h, also read by tools/gen_stats.py. */
 
 /* Bytes: name, text. */
 #define HAK_STAT_BYTES(X)                                                                          \
@@ -97,23 +97,23 @@ typedef struct hak_snapshot {
 } hak_snapshot_t;
 
 void hak_stat_collect(hak_snapshot_t *snapshot);
-/* The same where the stack may be small: the snapshot is large, so it lies elsewhere while `use`
- * has it, if there is memory. */
+/* The same for small stacks: the snapshot, which is large, gets its own mapping, if there is
+ * memory. */
 typedef void hak_stat_use_t(void *context, const hak_snapshot_t *snapshot);
 void hak_stat_use(hak_stat_use_t *use, void *context);
 
-/* A thread's cache. Its events are also those of threads that had it before. */
+/* A thread's cache. Events include those of its earlier threads. */
 typedef struct hak_thread_stats {
-    uint32_t id;      /* of the thread; 0: that of threads without one of their own */
+    uint32_t id;      /* of the thread; 0: threads without a cache of their own */
     uint32_t owner;   /* its home, from 0 */
     bool is_attached; /* false: a fork left it behind, or id is 0 */
     uint64_t cached_bytes, outbox_bytes, drawn_bytes;
-    uint64_t idle_ms; /* since a slow path last looked at the clock; 0: none did, or just now */
+    uint64_t idle_ms;       /* since a slow path last read the clock; 0: none did, or just now */
     hak_bin_counters_t bin; /* sums of all classes */
     hak_thread_counters_t own;
 } hak_thread_stats_t;
 
-/* Those that some thread has, or with something in them, in a mapping of their own. */
+/* Caches that have a thread, or hold something, in a mapping of their own. */
 typedef struct hak_thread_list {
     hak_thread_stats_t *thread; /* NULL: there are none, or no memory for them */
     size_t count;
@@ -128,13 +128,13 @@ typedef enum hak_report {
     HAK_REPORT_XML,          /* malloc_info */
     HAK_REPORT_JSON,         /* docs/schema/stats.schema.json */
     HAK_REPORT_METRICS,      /* Prometheus, text format 0.0.4 */
-    HAK_REPORT_SUMMARY,      /* five lines of it */
+    HAK_REPORT_SUMMARY,      /* five lines */
     HAK_REPORT_EXPLAIN,      /* why RSS is as high as it is, as text */
     HAK_REPORT_EXPLAIN_JSON, /* docs/schema/explain.schema.json */
     HAK_REPORT_MAP,          /* the use of units: docs/schema/map.schema.json */
 } hak_report_t;
 
-/* The head of every report in JSON, with the process's ID: the rest follows a comma. */
+/* The head of every JSON report, with the process's ID; the rest follows after a comma. */
 void hak_report_head(const hak_sink_t *sink);
 /* Collects, then writes: no lock is held while the sink is written to. */
 void hak_stat_report(hak_report_t report, const hak_sink_t *sink);
