@@ -2,11 +2,12 @@
 # SPDX-License-Identifier: MIT
 """Writes src/api/place.ld: functions in the order of how many of some loads run them.
 
-Usage: gen_place.py   (after `./hakmem build`; needs valgrind)
-What the linker does not find by its name, because it was renamed since, lies with the rest.
+Usage: gen_place.py [--check]   (after `./hakmem build`; needs valgrind)
+The linker lays a function that was renamed since with the rest; --check refuses names that the source no longer has.
 """
 import collections
 import os
+import pathlib
 import re
 import subprocess
 import sys
@@ -21,6 +22,7 @@ LOADS = [  # what any program does; and workloads of the lab, shortened
     "bench/realloc_grow", "bench/producer_consumer 1 20000", "bench/ring 4 5000",
 ]
 LEAST = 2  # loads
+PLACE = os.path.join(ROOT, "src", "api", "place.ld")
 HEAD = """\
 /* SPDX-License-Identifier: MIT
  *
@@ -62,7 +64,21 @@ def run_by(load, folder):
     return {re.split(r"['.]", name)[0] for name in re.findall(r":(\S+?)(?: \[|$)", text, re.M)}
 
 
+def check():
+    """Names of the committed order that no file of src/ has; those of the compiler begin with two underscores."""
+    with open(PLACE, encoding="utf-8") as file:
+        listed = re.findall(r"\*\(\.text\.(\w+) ", file.read())
+    words = set()
+    for path in pathlib.Path(ROOT, "src").rglob("*.[cdh]*"):
+        words.update(re.findall(r"\w+", path.read_text(encoding="utf-8")))
+    gone = [name for name in listed if name not in words and not name.startswith("__")]
+    print(f"gen_place: {len(listed)} functions in order, {len(gone)} unknown to the source: {' '.join(gone)}")
+    return 1 if gone or not listed else 0
+
+
 def main():
+    if "--check" in sys.argv[1:]:
+        return check()
     names, loads = ours(), collections.Counter()
     with tempfile.TemporaryDirectory() as folder:
         for load in LOADS:
@@ -70,7 +86,7 @@ def main():
             print(f"{load}: {len(found)} functions")
             loads.update(found)
     order = sorted((name for name in loads if loads[name] >= LEAST), key=lambda name: (-loads[name], name))
-    with open(os.path.join(ROOT, "src", "api", "place.ld"), "w", encoding="utf-8") as file:
+    with open(PLACE, "w", encoding="utf-8") as file:
         file.write(HEAD)
         file.writelines(f"    *(.text.{name} .text.{name}.* .text.unlikely.{name})\n" for name in order)
         file.write(TAIL)
