@@ -2,20 +2,27 @@
  *
  * The glossary: one word, one meaning, by layer. Forward declarations of types that cross folders.
  *
+ * base    knob          a live parameter of the core; option: its name outside
+ *         audit         a walk of a whole structure that checks its invariants, in tests
  * os      OS page       the kernel's page: 4, 16 or 64 KiB, known at run time; never just "page"
  *         huge page     2 MiB that the kernel maps in one piece, where OS pages have 4 KiB
  *         purge         return memory to the kernel and keep the addresses
  *         MTE tag       four bits of memory and address that the processor compares (aarch64)
  * span    unit          64 KiB of address space, the granule of the page map
  *         page map      address -> entry of its unit: owner id and size class, or another kind
+ *         leaf          the entries of 4 GiB; the zero leaf serves addresses without one
  *         superslab     4 MiB aligned mapping, carved into spans; its record lies elsewhere
+ *         region        an address range of ours without superslabs: metadata, guarded blocks
  *         span          contiguous run of units, for a slab or a large block
  *         clean         a unit that is known to read as zero; dirty: one that holds memory
+ *         peak          the most memory in use so far
  * slab    block         one slot handed to the user
- *         size class    index of a block size (`sc`)
+ *         size class    index of a block size (`sc`); usable size: the bytes a program may use
  *         slab          span cut into blocks of one size class, with one owner
+ *         current       the slab that its owner refills a class from; partial: another with blocks
  *         fresh         a block that was never handed out; carve: link fresh blocks
  *         mark          a bit in the bitmap of a slab: this block is free and stores no link
+ *         link          the first word of a free block: the next one, and the free marker
  *         free marker   the low 16 bits of a link, in every free block of a list
  *         own list      of a slab: the blocks that remote batches brought back
  *         purged pages  OS pages of a slab without a block in use, returned to the kernel
@@ -28,31 +35,38 @@
  *         retire        return the span of an empty slab
  *         remote free   a free of a block whose slab belongs to another owner than the home
  *         batch         blocks of one slab on their way to its owner; drain: receive them
+ *         remote list   of a slab: batches not received yet; queue: an owner's slabs with some
  * large   large         block in a span of up to 1 MiB (more after it grew in place)
  *         huge          block in a mapping of its own, above 1 MiB
  *         huge cache    freed huge blocks that keep their memory for reuse, as extents
  *         vacant        a range of addresses without memory, kept where unmapping costs a mapping
  * front   hit path      a malloc or free that the bins serve; every other call is a slow path
+ *         cold exit     a slow path that the hit path ends in by a jump
  *         tcache        the cache of one thread: bins and outboxes
  *         bin           LIFO of free blocks of one class; slots left: the number it still takes
  *         refill        fill an empty bin from the home; overflow: a free that finds a full bin
  *         flush         empty a list: into slabs of the home, and in batches to other owners
  *         outbox        list of a tcache, one a class, of the blocks it freed for other owners
  *         recycle       make an outbox the next bin
- *         budget        the growth that the bins of all threads share
+ *         budget        the growth that the bins of all threads share; draw: take some of it
  *         fallback      the tcache, under a lock, of threads that have none of their own
  *         tick          a slow path that counts: a refill, a full bin or outbox, a large free
  *         event         a callback of front/event.h; runs at every 256th tick, or by time
+ *         step          of time: 0.1 s, HAK_EVENT_STEP_NS
  * reclaim bound         the unused memory that may be kept; memory above it is purged
- *         decay         purge the memory that nobody needed in a window of time
- *         regret        purged memory that was needed again soon
- *         limit         of a control group: the memory that the process may use
+ *         pool          unused memory of one kind: bins, huge cache, units, idle pages of slabs
+ *         decay         purge the memory that nobody needed in a window (0.4 s, HAK_WINDOW_NS)
+ *         pass          a walk over an owner's partial slabs that purges idle pages
+ *         regret        purged memory that was needed again soon; the learner adapts to it
+ *         limit         of a control group; tight: near it even after full reclaim
  * guard   guarded       a block alone on its OS page, between two inaccessible ones (watched)
  *         slot          the place of a guarded block, and its record
  *         guard         inaccessible addresses behind a block or a superslab
  * harden  canary        secret bytes behind the user's part of a block
  *         quarantine    freed blocks that are held back; seal: make read-only for good
  * life    underlying    the allocator that ours replaces: the C library's, or the next one
+ *         foreign       a pointer that is no block of ours
+ *         clean fork    one that finds no structure of its thread in the middle of a change
  *         scavenger     an optional thread that runs events while the program is idle
  * control topic         a document of the control channel or the exit report; peer: a client */
 #ifndef HAK_BASE_WORDS_H
