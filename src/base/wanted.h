@@ -38,7 +38,7 @@ HAK_INLINE size_t hak_retain_bytes(size_t in_use_bytes) {
 /* Requests of lower layers to reclaim/: bits, set under their locks. */
 enum {
     HAK_WANTED_PURGE = 1, /* more units are unused than the bound */
-    HAK_WANTED_PEAK = 2,  /* the heap is about to grow beyond its peak (hak_span_over_peak) */
+    HAK_WANTED_PEAK = 2,  /* the heap is about to grow beyond its peak (hak_span_peak_bytes) */
 };
 extern uint32_t hak_wanted; /* [atomic] */
 

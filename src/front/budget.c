@@ -63,20 +63,12 @@ static size_t budget_most(size_t budget) {
     return hak_most(part, budget_share(budget));
 }
 
-/* Whether the thread may draw so much. */
-static bool budget_allows(const hak_tcache_t *tcache, size_t bytes) {
-    size_t budget = hak_budget_bytes(), drawn = hak_budget_drawn_bytes();
-    size_t most = budget_most(budget);
-    if (drawn > budget || budget - drawn < bytes) {
-        most = most < BUDGET_FLOOR ? most : BUDGET_FLOOR;
-    }
-    return tcache->drawn + bytes <= most;
-}
-
-/* The counter is not locked between test and draw: concurrent draws of one step each may exceed the
- * budget. */
+/* Draws, if the thread may draw so much. The counter is not locked between test and draw:
+ * concurrent draws of one step each may exceed the budget. */
 static bool budget_draw(hak_tcache_t *tcache, size_t bytes) {
-    if (!budget_allows(tcache, bytes)) {
+    size_t budget = hak_budget_bytes(), drawn = hak_budget_drawn_bytes();
+    bool is_left = drawn <= budget && budget - drawn >= bytes;
+    if (tcache->drawn + bytes > hak_least(budget_most(budget), is_left ? SIZE_MAX : BUDGET_FLOOR)) {
         return false;
     }
     tcache->drawn += (uint32_t)bytes;
@@ -84,7 +76,7 @@ static bool budget_draw(hak_tcache_t *tcache, size_t bytes) {
     return true;
 }
 
-static void budget_give(hak_tcache_t *tcache, size_t bytes) {
+void hak_budget_give(hak_tcache_t *tcache, size_t bytes) {
     tcache->drawn -= (uint32_t)bytes;
     hak_sub_relaxed(&hak_budget_drawn, bytes);
 }
@@ -104,7 +96,7 @@ bool hak_bin_resize(hak_tcache_t *tcache, unsigned sc, int32_t capacity, uint32_
         return false;
     }
     if (after < before) {
-        budget_give(tcache, (size_t)(before - after) * bytes);
+        hak_budget_give(tcache, (size_t)(before - after) * bytes);
     }
     side->capacity = capacity;
     side->want = (uint16_t)want;
@@ -151,10 +143,6 @@ void hak_budget_shrink_idle(hak_tcache_t *tcache) {
         bin_shrink_idle(tcache, tcache->shrink_cursor, exceeds_share);
         tcache->shrink_cursor = (uint8_t)((tcache->shrink_cursor + 1) % HAK_SC_COUNT);
     }
-}
-
-void hak_budget_return(hak_tcache_t *tcache) {
-    budget_give(tcache, tcache->drawn);
 }
 
 /* --- threads ---------------------------------------------------------------------------------- */

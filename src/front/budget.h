@@ -22,8 +22,8 @@ void hak_budget_part(void);
 bool hak_budget_has_threads(void);
 /* Bytes that a bin of a new tcache may hold at first. */
 uint32_t hak_budget_initial_bytes(void);
-/* Returns all that the tcache drew; its bins are about to be reset. */
-void hak_budget_return(hak_tcache_t *tcache);
+/* Returns so many of the bytes that the tcache drew. */
+void hak_budget_give(hak_tcache_t *tcache, size_t bytes);
 /* Bytes of the budget, and bytes drawn of it. */
 size_t hak_budget_bytes(void);
 size_t hak_budget_drawn_bytes(void);

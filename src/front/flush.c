@@ -240,23 +240,19 @@ static void outbox_check(const hak_blocks_t *blocks, unsigned sc) {
     }
 }
 
-static void outbox_empty(hak_tcache_t *tcache, unsigned sc) {
-    hak_blocks_t blocks = outbox_take(tcache, sc);
-    hak_tcache_flush_list(tcache, sc, blocks);
-}
-
 void hak_outbox_flush(hak_tcache_t *tcache) {
     for (unsigned sc = 0; tcache->outbox_bytes != 0 && sc < HAK_SC_COUNT; sc++) {
-        outbox_empty(tcache, sc);
+        hak_tcache_flush_list(tcache, sc, outbox_take(tcache, sc));
     }
 }
 
 void hak_outbox_shrink(hak_tcache_t *tcache, unsigned sc) {
     size_t bound = hak_load_relaxed(&hak_knobs.outbox_bytes);
-    outbox_empty(tcache, sc);
+    hak_tcache_flush_list(tcache, sc, outbox_take(tcache, sc));
     for (unsigned i = 0; i < HAK_SC_COUNT && tcache->outbox_bytes > bound / 2; i++) {
-        outbox_empty(tcache, tcache->outbox_cursor);
-        tcache->outbox_cursor = (uint8_t)((tcache->outbox_cursor + 1) % HAK_SC_COUNT);
+        sc = tcache->outbox_cursor;
+        tcache->outbox_cursor = (uint8_t)((sc + 1) % HAK_SC_COUNT);
+        hak_tcache_flush_list(tcache, sc, outbox_take(tcache, sc));
     }
 }
 

@@ -101,9 +101,8 @@ static hak_large_result_t malloc_large(size_t size, size_t align) {
         return result;
     }
     result = hak_large_alloc(size, align);
-    for (unsigned i = 0; HAK_UNLIKELY(result.block == NULL) && tcache != NULL &&
-                         hak_reclaim_hooks.memory_out(tcache, i);
-         i++) {
+    for (unsigned i = 0;
+         HAK_UNLIKELY(result.block == NULL) && hak_reclaim_hooks.memory_out(tcache, i); i++) {
         result = hak_large_alloc(size, align);
     }
     hak_wanted_serve();

@@ -71,7 +71,7 @@ static void tcache_set_home(hak_tcache_t *tcache, hak_owner_t *home) {
 
 /* Resets bins that are empty. */
 static void bins_reset(hak_tcache_t *tcache, uint32_t initial_bytes) {
-    hak_budget_return(tcache);
+    hak_budget_give(tcache, tcache->drawn);
     tcache->initial_bytes = (uint16_t)initial_bytes;
     for (unsigned sc = 0; sc < HAK_SC_COUNT; sc++) {
         bin_reset(tcache, sc);

@@ -51,9 +51,7 @@ void hak_huge_record_release(uint32_t index) {
 static const size_t HUGE_VAST_BYTES = (size_t)16 << HAK_PAGEMAP_LEAF_LOG2;
 
 void *hak_huge_reserve(size_t bytes, ptrdiff_t shift) {
-    hak_lock_acquire(HAK_LOCK_HUGE);
-    bool may = shift != 0 || hak_huge_state.moved_count <= HUGE_APART_MOST;
-    hak_lock_release(HAK_LOCK_HUGE);
+    bool may = shift != 0 || hak_single_writer_load(&hak_huge_state.moved_count) <= HUGE_APART_MOST;
     may = may && (bytes < HUGE_VAST_BYTES || hak_os_may_map(bytes));
     char *base = may ? hak_os_reserve(bytes, HAK_UNIT_BYTES) : NULL;
     if (base != NULL && !hak_pagemap_prepare(base, bytes)) {
@@ -65,16 +63,9 @@ void *hak_huge_reserve(size_t bytes, ptrdiff_t shift) {
 
 /* --- blocks --------------------------------------------------------------------------------- */
 
-static bool huge_is_crowded(void) {
-    hak_lock_acquire(HAK_LOCK_HUGE);
-    bool is_crowded = hak_huge_is_crowded();
-    hak_lock_release(HAK_LOCK_HUGE);
-    return is_crowded;
-}
-
 /* Makes the guard behind the block, unless mappings are short. */
 static void huge_guard(char *base, size_t bytes) {
-    if (HAK_HARDEN && !huge_is_crowded()) {
+    if (HAK_HARDEN && !hak_huge_is_crowded()) {
         hak_os_conceal(base + bytes - HAK_HUGE_GUARD_BYTES, HAK_HUGE_GUARD_BYTES);
     }
 }
@@ -97,8 +88,8 @@ bool hak_huge_register(char *base, size_t bytes, ptrdiff_t shift) {
         record->is_whole = record->is_vacant = false;
         hak_store_relaxed(&record->bytes, bytes);
         hak_huge_cache_note_use(bytes, 0);
-        hak_huge_state.in_use_count++;
-        hak_huge_state.moved_count += shift != 0;
+        hak_single_writer_add(&hak_huge_state.in_use_count, 1);
+        hak_single_writer_add(&hak_huge_state.moved_count, shift != 0);
     }
     hak_lock_release(HAK_LOCK_HUGE);
     if (record == NULL) {
@@ -109,27 +100,20 @@ bool hak_huge_register(char *base, size_t bytes, ptrdiff_t shift) {
     return true;
 }
 
-/* Returns unused memory, and so many bytes of addresses; false: there was nothing. */
-static bool huge_reclaim(size_t bytes) {
-    size_t addresses = hak_vacant_unmap(bytes);
-    return hak_large_trim(0) + hak_span_purge(0) + addresses != 0;
-}
-
 /* A part of a vacant range, or a new mapping; always new if `shift` is NULL. */
 static char *huge_vacant_or_map(size_t bytes, size_t align, ptrdiff_t *shift, bool *is_zero) {
     hak_lock_acquire(HAK_LOCK_HUGE);
     char *base = shift != NULL ? hak_vacant_take(bytes, align, shift, is_zero) : NULL;
-    bool is_crowded = hak_huge_is_crowded();
     hak_lock_release(HAK_LOCK_HUGE);
-    base = base == NULL && is_crowded ? hak_vacant_map(bytes, align) : base;
+    base = base == NULL && hak_huge_is_crowded() ? hak_vacant_map(bytes, align) : base;
     return base != NULL ? base : hak_os_map(bytes, align);
 }
 
-/* Fresh memory, after reclaim if limits need it; NULL: none. */
+/* Fresh memory, after reclaim if limits need it, and unmapped vacant ranges; NULL: none. */
 static char *huge_fresh(size_t bytes, size_t align, ptrdiff_t *shift, bool *is_zero) {
     hak_large_reclaim(bytes);
     char *base = huge_vacant_or_map(bytes, align, shift, is_zero);
-    if (base == NULL && huge_reclaim(bytes)) {
+    if (base == NULL && hak_vacant_unmap(bytes) != 0) {
         base = huge_vacant_or_map(bytes, align, shift, is_zero);
     }
     if (base != NULL) {
@@ -173,8 +157,8 @@ static void huge_unregister(hak_huge_t *record, uint32_t entry) {
     hak_pagemap_set(record->base, 1, 0);
     hak_lock_acquire(HAK_LOCK_HUGE);
     hak_huge_cache_note_use(0, record->bytes);
-    hak_huge_state.in_use_count--;
-    hak_huge_state.moved_count -= record->shift != 0;
+    hak_single_writer_add(&hak_huge_state.in_use_count, -(size_t)1);
+    hak_single_writer_add(&hak_huge_state.moved_count, -(size_t)(record->shift != 0));
     hak_huge_record_release(entry >> 8);
     hak_lock_release(HAK_LOCK_HUGE);
 }
@@ -288,7 +272,7 @@ static void *huge_move(hak_huge_t *record, uint32_t entry, size_t new_bytes) {
     if (target == NULL) {
         return NULL;
     }
-    bool keeps_source = huge_is_crowded();
+    bool keeps_source = hak_huge_is_crowded();
     hak_pagemap_set(block, 1, 0); /* before another thread can map the place */
     record_set_base(record, NULL);
     if (!hak_os_move(block, old_bytes, target, new_bytes, keeps_source)) {
@@ -299,7 +283,7 @@ static void *huge_move(hak_huge_t *record, uint32_t entry, size_t new_bytes) {
     hak_lock_acquire(HAK_LOCK_HUGE);
     record->base = target;
     record->shift += target - block;
-    hak_huge_state.moved_count += (size_t)(record->shift != 0) - (size_t)(shift != 0);
+    hak_single_writer_add(&hak_huge_state.moved_count, (record->shift != 0) - (size_t)(shift != 0));
     record_set_bytes(record, new_bytes);
     hak_lock_release(HAK_LOCK_HUGE);
     hak_pagemap_set(target, 1, entry);

@@ -183,17 +183,15 @@ void hak_huge_cache_note_use(size_t added, size_t removed) {
 static unsigned evict_choose(bool is_dirty_over) {
     const huge_extent_t *extent = hak_huge_cache.extent;
     unsigned highest = hak_huge_cache.extent_count - 1;
+    unsigned chosen = CACHE_EXTENTS;
     for (unsigned i = highest + 1; is_dirty_over && i-- > 0;) {
         if (!extent[i].is_known) {
             return i;
         }
+        bool is_rich = extent[i].dirty >= extent[i].bytes / EVICT_SHARE;
+        chosen = is_rich && chosen == CACHE_EXTENTS ? i : chosen;
     }
-    for (unsigned i = highest + 1; is_dirty_over && i-- > 0;) {
-        if (extent[i].dirty >= extent[i].bytes / EVICT_SHARE) {
-            return i;
-        }
-    }
-    return highest;
+    return chosen != CACHE_EXTENTS ? chosen : highest;
 }
 
 /* Takes the excess over `keep_dirty` and `keep_bytes` off the end of an extent, or all of an extent
@@ -225,14 +223,19 @@ static bool cache_evict(size_t keep_dirty, size_t keep_bytes, huge_extent_t *evi
 
 /* --- to and from the kernel ------------------------------------------------------------------- */
 
+/* Charges an extent by samples. */
+static void extent_sample(huge_extent_t *extent) {
+    size_t resident = hak_large_resident(extent->base, extent->bytes);
+    extent->dirty = resident < extent->dirty ? resident + 1 : extent->dirty; /* CACHE-2 */
+    extent->is_known = true;
+}
+
 /* Samples an extent charged by assumption, and keeps it; false: it was sampled already. */
 static bool extent_put_right(huge_extent_t *extent) {
     if (extent->is_known) {
         return false;
     }
-    size_t resident = hak_large_resident(extent->base, extent->bytes);
-    extent->dirty = resident < extent->dirty ? resident + 1 : extent->dirty; /* CACHE-2 */
-    extent->is_known = true;
+    extent_sample(extent);
     hak_lock_acquire(HAK_LOCK_HUGE);
     bool is_kept = cache_put(*extent);
     hak_lock_release(HAK_LOCK_HUGE);
@@ -287,21 +290,15 @@ void hak_large_trim_to(size_t keep_bytes, size_t bound) {
     hak_vacant_unmap_some(0);
 }
 
-/* Charges a freed block: in full while the bound allows that. */
-static void extent_charge(huge_extent_t *fresh) {
-    hak_lock_acquire(HAK_LOCK_HUGE);
-    fresh->is_known = hak_huge_cache.pool.resident_bytes + fresh->bytes > cache_bound();
-    hak_lock_release(HAK_LOCK_HUGE);
-    fresh->dirty = fresh->bytes;
-    if (fresh->is_known) {
-        size_t resident = hak_large_resident(fresh->base, fresh->bytes);
-        fresh->dirty = resident < fresh->bytes ? resident + 1 : fresh->bytes; /* CACHE-2 */
-    }
-}
-
 void hak_huge_cache_give(char *base, size_t bytes, ptrdiff_t shift) {
-    huge_extent_t fresh = {.base = base, .bytes = bytes, .shift = shift};
-    extent_charge(&fresh);
+    huge_extent_t fresh = {.base = base, .bytes = bytes, .dirty = bytes, .shift = shift};
+    hak_lock_acquire(HAK_LOCK_HUGE);
+    /* in full while the bound allows that */
+    bool has_room = hak_huge_cache.pool.resident_bytes + bytes <= cache_bound();
+    hak_lock_release(HAK_LOCK_HUGE);
+    if (!has_room) {
+        extent_sample(&fresh);
+    }
     hak_lock_acquire(HAK_LOCK_HUGE);
     size_t bound = cache_bound();
     bool fits = fresh.dirty <= bound && bytes <= CACHE_ADDRESS_TIMES * bound;

@@ -40,8 +40,8 @@ extern struct huge_state {
     hak_huge_t *chunk[HUGE_CHUNKS]; /* [atomic] */
     uint32_t record_count;          /* [atomic] records ever made; written under HUGE */
     uint32_t unused;                /* [lock HUGE] index + 1 */
-    size_t in_use_count;            /* [lock HUGE] */
-    size_t moved_count;             /* [lock HUGE] of these, with a shift other than 0 */
+    size_t in_use_count;            /* [atomic] written under HUGE */
+    size_t moved_count;             /* [atomic] of these, with a shift other than 0; as above */
 } hak_huge_state;
 
 static inline hak_huge_t *hak_huge_at(uint32_t index) {
@@ -50,9 +50,8 @@ static inline hak_huge_t *hak_huge_at(uint32_t index) {
     return &chunk[index & ((1u << HUGE_CHUNK_LOG2) - 1)];
 }
 
-/* [lock HUGE] */
 static inline bool hak_huge_is_crowded(void) {
-    return hak_huge_state.in_use_count > HUGE_APART_MOST;
+    return hak_single_writer_load(&hak_huge_state.in_use_count) > HUGE_APART_MOST;
 }
 
 /* Makes a record, its index in *index; NULL: metadata ran out. [lock HUGE] */

@@ -30,7 +30,8 @@ typedef struct vacant_range {
 HAK_LOCKED_STATE struct vacant_state {
     uint32_t list[VACANT_LISTS];           /* [lock HUGE] index + 1 of the first range */
     uint64_t is_listed[VACANT_LISTS / 64]; /* [lock HUGE] lists that are not empty */
-    size_t bytes, count;                   /* [lock HUGE] of all */
+    size_t bytes;                          /* [atomic] of all; written under HUGE */
+    size_t count;                          /* [lock HUGE] of all */
     uint32_t apart_count; /* [lock HUGE] large ones unmapped since blocks were few */
 } hak_vacant_state;
 
@@ -82,7 +83,7 @@ static bool vacant_link(const vacant_range_t *range) {
     list_set(&record->next, list, hak_vacant_state.list[list], index + 1);
     list_set(&hak_vacant_state.list[list], list, index + 1, 0);
     vacant_mark(record, index << 8 | HAK_KIND_VACANT);
-    hak_vacant_state.bytes += range->bytes;
+    hak_single_writer_add(&hak_vacant_state.bytes, range->bytes);
     hak_vacant_state.count++;
     return true;
 }
@@ -95,7 +96,7 @@ static vacant_range_t vacant_unlink(uint32_t index) {
                                             : &hak_huge_at(record->previous - 1)->next;
     list_set(place, list, record->next, record->previous);
     vacant_mark(record, 0);
-    hak_vacant_state.bytes -= range.bytes;
+    hak_single_writer_add(&hak_vacant_state.bytes, -range.bytes);
     hak_vacant_state.count--;
     record->is_vacant = false;
     hak_huge_record_release(index);
@@ -272,12 +273,9 @@ size_t hak_vacant_unmap_some(size_t wanted) {
 
 size_t hak_vacant_unmap(size_t wanted) {
     wanted += HAK_SUPERSLAB_BYTES; /* leaves room for metadata */
-    size_t given_back = 0;
-    hak_lock_acquire(HAK_LOCK_HUGE);
-    size_t all = hak_vacant_state.bytes;
-    bool is_crowded = hak_huge_is_crowded();
-    hak_lock_release(HAK_LOCK_HUGE);
-    if (is_crowded && (hak_os_may_map(wanted) || (wanted > all && !hak_os_may_map(wanted - all)))) {
+    size_t given_back = 0, all = hak_single_writer_load(&hak_vacant_state.bytes);
+    if (hak_huge_is_crowded() &&
+        (hak_os_may_map(wanted) || (wanted > all && !hak_os_may_map(wanted - all)))) {
         return 0;
     }
     for (size_t some = 1; some != 0; given_back += some) {

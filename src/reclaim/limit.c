@@ -11,6 +11,7 @@
 #include "base/atomics.h"
 #include "base/counters.h"
 #include "base/knobs.h"
+#include "front/event.h"
 #include "large/large.h"
 #include "os/optional.h"
 
@@ -35,9 +36,9 @@ enum {
 };
 
 /* docs/experiments/0029-cgroup-memory.md */
-static const uint64_t LOOK_NS = 1000u * 1000 * 1000;
-static const uint64_t LOOK_TIGHT_NS = 200u * 1000 * 1000;
-static const uint64_t LOOK_OVER_NS = 50u * 1000 * 1000;
+static const uint64_t LOOK_NS = 10ull * HAK_EVENT_STEP_NS;
+static const uint64_t LOOK_TIGHT_NS = 2ull * HAK_EVENT_STEP_NS;
+static const uint64_t LOOK_OVER_NS = HAK_EVENT_STEP_NS / 2;
 
 HAK_LOCKED_STATE hak_limit_t hak_limit;
 

@@ -66,13 +66,13 @@ void hak_reclaim_tend(hak_tcache_t *tcache) {
 }
 
 void hak_reclaim_serve(void) {
-    uint32_t wanted = hak_swap_acquire(&hak_wanted, 0); /* pairs WANTED */
+    uint32_t wanted = hak_swap_relaxed(&hak_wanted, 0);
     if ((wanted & HAK_WANTED_PURGE) != 0) {
         hak_target_spans();
     }
     if ((wanted & HAK_WANTED_PEAK) != 0) { /* cached mappings serve no small block */
         hak_reclaim_order_t order = {.pools = 1 << HAK_POOL_HUGE | 1 << HAK_POOL_SLABS};
-        order.wanted_bytes = hak_swap_relaxed(&hak_span_over_peak, 0);
+        order.wanted_bytes = hak_target_over_peak();
         hak_reclaim_order(&order);
     }
 }
@@ -83,12 +83,12 @@ void hak_reclaim_serve(void) {
 bool hak_reclaim_memory_out(hak_tcache_t *tcache, unsigned attempt) {
     unsigned pools = attempt == 0 ? 1 << HAK_POOL_BINS : 1 << HAK_POOL_HUGE | 1 << HAK_POOL_UNITS;
     hak_reclaim_order_t order = {.tcache = tcache, .pools = pools, .wanted_bytes = SIZE_MAX};
-    if (attempt == 2) {
+    if (attempt < 2) {
+        hak_reclaim_order(&order);
+    } else if (tcache != NULL) {
         hak_single_writer_add(&tcache->counters.oom, 1);
-        return false;
     }
-    hak_reclaim_order(&order);
-    return true;
+    return attempt < 2;
 }
 
 size_t hak_reclaim_trim(size_t keep_bytes) {

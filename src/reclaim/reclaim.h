@@ -63,6 +63,8 @@ void hak_target_spans(void);
 size_t hak_target_purge(hak_purge_plan_t *plan);
 void hak_target_huge(void);
 size_t hak_target_huge_bound(hak_huge_pool_t *pool);
+/* After HAK_WANTED_PEAK: raises the peak; returns the bytes to give back before it is reached. */
+size_t hak_target_over_peak(void);
 /* Bytes of unused units that stay even if idle. */
 size_t hak_target_idle_bytes(size_t in_use_bytes);
 

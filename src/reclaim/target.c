@@ -24,7 +24,12 @@
  * docs/experiments/0023-decay.md and 0004-huge-cache-counts-memory.md chose the window and the
  * size. A footprint that oscillates within a window makes no kernel calls. One that oscillates more
  * slowly takes purged units again; the learner (regret.c) sees that, and sets
- * retain_wanted_bytes. */
+ * retain_wanted_bytes.
+ *
+ * When memory in use passes its peak by a step, unused memory goes back before the heap grows.
+ * That happens some dozens of times in the life of a process, and never below the peak. Unused
+ * memory does not count: it oscillates under a constant load
+ * (docs/experiments/0030-spare-before-a-peak.md). */
 #include "base/atomics.h"
 #include "base/knobs.h"
 #include "large/large.h"
@@ -38,10 +43,12 @@ enum {
     TARGET_STEP_TIMES = 2,       /* the next peak may need the amplitude */
     CACHE_SHARE = 8,             /* of huge blocks in use, kept of freed ones at any time */
     CACHE_LEAST_TIMES = 5,       /* of huge_cache, kept for a while even if nothing is in use */
+    PEAK_SHARE = 16,             /* of what is in use: a step, and at least this much */
+    PEAK_LEAST_BYTES = 1 << 20,
 };
 
-/* After the kernel refused every purge (locked memory): ten windows, so refused calls are rare. */
-static const uint64_t TARGET_RETRY_NS = 4000u * 1000 * 1000;
+/* After the kernel refused every purge (locked memory): so refused calls are rare. */
+static const uint64_t TARGET_RETRY_NS = 10 * HAK_WINDOW_NS;
 
 HAK_LOCKED_STATE uint64_t hak_target_window_end_ns; /* [atomic] */
 /* [atomic] since when unused units exceed the bound; 0: they do not */
@@ -120,6 +127,19 @@ void hak_target_spans(void) {
         hak_store_relaxed(&hak_target_cut_low_bytes, low);
         hak_store_relaxed(&hak_target_window_end_ns, 0);
     }
+}
+
+size_t hak_target_over_peak(void) {
+    hak_span_stats_t spans;
+    hak_span_stats(&spans);
+    size_t purged = hak_least(spans.in_use_bytes, hak_load_relaxed(&hak_span_purged_bytes));
+    size_t held = spans.in_use_bytes - purged, before = hak_load_relaxed(&hak_span_peak_bytes);
+    if (held <= before) { /* another thread was here */
+        return 0;
+    }
+    size_t peak = held + held / PEAK_SHARE + PEAK_LEAST_BYTES;
+    hak_store_relaxed(&hak_span_peak_bytes, peak);
+    return peak - before;
 }
 
 static void huge_turn(hak_huge_pool_t *pool) {

@@ -69,10 +69,6 @@ static hak_owner_t *owner_create(unsigned times) {
     return owner;
 }
 
-static void owner_add_user(hak_owner_t *owner) {
-    hak_add_relaxed(&owner->users, 1);
-}
-
 static bool owner_is_idle(const hak_owner_t *owner) {
     return hak_load_relaxed(&owner->users) == 0;
 }
@@ -89,7 +85,7 @@ hak_owner_t *hak_owner_join(void) {
         hak_owner_t *fresh = owner_create(1);
         best = fresh != NULL ? fresh : best;
     }
-    owner_add_user(best);
+    hak_add_relaxed(&best->users, 1);
     hak_lock_release(HAK_LOCK_REGISTRY);
     return best;
 }
@@ -124,7 +120,7 @@ void hak_owner_part(hak_owner_t *owner) {
 }
 
 void hak_owner_move(hak_owner_t *from, hak_owner_t *to) {
-    owner_add_user(to);
+    hak_add_relaxed(&to->users, 1);
     owner_remove_user(from);
 }
 
@@ -214,9 +210,10 @@ static hak_slab_t *owner_give_slab(hak_owner_t *from, hak_owner_t *to, unsigned 
     return slab;
 }
 
-/* A hint: the count may change at once. */
-static bool owner_may_give(const hak_owner_t *owner, unsigned sc) {
-    return hak_single_writer_load(&owner->slab_count[sc]) != 0;
+/* A hint: the count may change at once. A full slab may have blocks once the owner is drained. */
+static bool owner_may_give(const hak_owner_t *owner, unsigned sc, uint32_t least) {
+    const uint32_t *count = least == 1 ? owner->slab_count : owner->partial_count;
+    return hak_single_writer_load(&count[sc]) >= least;
 }
 
 static hak_slab_t *owner_adopt_from(hak_owner_t *from, hak_owner_t *owner, unsigned sc,
@@ -232,23 +229,19 @@ static hak_slab_t *owner_adopt_from(hak_owner_t *from, hak_owner_t *owner, unsig
     return slab;
 }
 
-/* A hint as well. A thread that changes its home would leave partial slabs behind, which nobody
- * allocates from until a thread comes back. */
-static bool owner_has_many(const hak_owner_t *owner, unsigned sc) {
-    return hak_single_writer_load(&owner->partial_count[sc]) >= HAK_SLAB_ADOPT_LEAST;
-}
-
-/* At most once round the ring. */
-hak_slab_t *hak_slab_adopt(hak_owner_t *owner, unsigned sc) {
+/* At most once round the ring. A thread that changes its home would leave partial slabs behind,
+ * which nobody allocates from until a thread comes back: so owners with users give, too. */
+hak_slab_t *hak_slab_adopt(hak_owner_t *owner, unsigned sc, bool is_last_resort) {
     hak_slab_t *slab = NULL;
     /* pairs CURSOR */
     hak_owner_t *first = owner_after(hak_load_acquire(&hak_owner_adopt_cursor));
     hak_owner_t *from = first;
-    for (unsigned looks = ADOPT_LOOKS, visits = ADOPT_VISITS;
+    unsigned looks = is_last_resort ? UINT32_MAX : ADOPT_LOOKS;
+    for (unsigned visits = is_last_resort ? looks : ADOPT_VISITS;
          from != NULL && looks > 0 && visits > 0; looks--) {
-        bool is_idle = owner_is_idle(from);
-        if (is_idle ? owner_may_give(from, sc) : owner_has_many(from, sc)) {
-            slab = owner_adopt_from(from, owner, sc, is_idle ? 1 : HAK_SLAB_ADOPT_LEAST);
+        uint32_t least = is_last_resort || owner_is_idle(from) ? 1 : HAK_SLAB_ADOPT_LEAST;
+        if (owner_may_give(from, sc, least)) {
+            slab = owner_adopt_from(from, owner, sc, least);
             visits--;
         }
         hak_owner_t *next = owner_after(from);
@@ -258,17 +251,6 @@ hak_slab_t *hak_slab_adopt(hak_owner_t *owner, unsigned sc) {
         from = next;
     }
     hak_store_release(&hak_owner_adopt_cursor, from); /* pairs CURSOR */
-    return slab;
-}
-
-hak_slab_t *hak_slab_adopt_any(hak_owner_t *owner, unsigned sc) {
-    hak_slab_t *slab = NULL;
-    hak_owner_t *from = hak_load_acquire(&hak_all_owners); /* pairs OWNERS */
-    for (; from != NULL && slab == NULL; from = from->next) {
-        if (owner_may_give(from, sc)) {
-            slab = owner_adopt_from(from, owner, sc, 1);
-        }
-    }
     return slab;
 }
 
@@ -315,7 +297,7 @@ void hak_owner_after_fork(hak_owner_t *home, bool is_clean) {
         }
     }
     if (home != NULL) {
-        owner_add_user(home);
+        hak_add_relaxed(&home->users, 1);
     }
     if (is_clean) {
         hak_remote_requeue_all();

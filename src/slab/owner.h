@@ -51,10 +51,9 @@ void hak_owner_unlock(hak_owner_t *owner);
 /* Partial slabs of a class from which on an owner with users gives one away. */
 enum { HAK_SLAB_ADOPT_LEAST = 8 };
 /* Takes one slab of class `sc` with free blocks from an idle owner, or from one with at least
- * HAK_SLAB_ADOPT_LEAST partial slabs; NULL if none is found. The caller holds `owner`. */
-hak_slab_t *hak_slab_adopt(hak_owner_t *owner, unsigned sc);
-/* The same from any owner, even its last slab, when memory is out. */
-hak_slab_t *hak_slab_adopt_any(hak_owner_t *owner, unsigned sc);
+ * HAK_SLAB_ADOPT_LEAST partial slabs; as the last resort from any owner, even its last slab. NULL
+ * if none is found. The caller holds `owner`. */
+hak_slab_t *hak_slab_adopt(hak_owner_t *owner, unsigned sc, bool is_last_resort);
 /* Drains `budget` owners, so that blocks freed to them become usable while their threads sleep. */
 void hak_owner_tend(unsigned budget);
 /* Drains the remote frees of every owner, and retires empty slabs. */

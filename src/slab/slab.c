@@ -46,10 +46,6 @@ hak_slab_t *hak_slab_take_partial(hak_owner_t *owner, unsigned sc) {
     return slab;
 }
 
-static hak_superslab_t *slab_superslab(hak_slab_t *slab) {
-    return hak_pagemap_superslab(slab->base);
-}
-
 /* Cache lines of a bitmap with a bit for every block. */
 static unsigned slab_bits_lines(unsigned sc) {
     return (hak_sc_info[sc].blocks + HAK_LINE_BYTES * 8 - 1) / (HAK_LINE_BYTES * 8);
@@ -112,7 +108,7 @@ static void slab_retire(hak_owner_t *owner, hak_slab_t *slab) {
     HAK_ASSERT(hak_load_relaxed(&slab->remote) == 0, "SLAB-3");
     size_t touched = (size_t)slab->carved * slab->block_bytes;
     unsigned touched_units = (unsigned)((touched + HAK_UNIT_BYTES - 1) / HAK_UNIT_BYTES);
-    hak_superslab_t *superslab = slab_superslab(slab);
+    hak_superslab_t *superslab = hak_pagemap_superslab(slab->base);
     slab_give_bits(slab);
     slab_forget_purged(slab);
     hak_list_remove(&slab->link);
@@ -236,9 +232,9 @@ static hak_slab_t *slab_find(hak_owner_t *owner, unsigned sc) {
         hak_single_writer_add(&owner->counters[sc].refill_partial, 1);
         return slab;
     }
-    slab = hak_slab_adopt(owner, sc);
+    slab = hak_slab_adopt(owner, sc, false);
     slab = slab != NULL ? slab : slab_create(owner, sc);
-    return HAK_LIKELY(slab != NULL) ? slab : hak_slab_adopt_any(owner, sc);
+    return HAK_LIKELY(slab != NULL) ? slab : hak_slab_adopt(owner, sc, true);
 }
 
 void hak_slab_receive(hak_owner_t *owner) {
@@ -276,8 +272,7 @@ void hak_slab_release_current(hak_owner_t *owner) {
         }
         owner->current[sc] = NULL;
         slab->state = HAK_SLAB_FULL;
-        if (slab->free_count == slab->carved || slab->free_count != 0 ||
-            slab->carved < slab->capacity) {
+        if (slab->free_count != 0 || slab->carved < slab->capacity) {
             hak_slab_note_freed(owner, slab);
         }
     }

@@ -27,8 +27,7 @@ HAK_COLD void hak_fit_note_aligned(const hak_superslab_t *superslab) {
 }
 
 void hak_fit_note(const hak_superslab_t *superslab) {
-    unsigned longest = hak_longest_run(superslab->free_units, ~0ull);
-    hak_summary_set(&hak_span_state.fit[0], superslab->index, longest);
+    fit_set(superslab, 0);
     if (HAK_UNLIKELY(hak_span_state.alignments != 0)) {
         hak_fit_note_aligned(superslab);
     }

@@ -244,27 +244,3 @@ void hak_span_pool(hak_pool_t *pool, bool is_turn) {
     state->high_units = is_turn ? unused : state->high_units;
     hak_lock_release(HAK_LOCK_SPAN);
 }
-
-/* --- the peak -----------------------------------------------------------------------------------
- *
- * When memory in use passes its peak by a step, unused memory goes back before the heap grows.
- * That happens some dozens of times in the life of a process, and never below the peak. Unused
- * memory does not count: it oscillates under a constant load
- * (docs/experiments/0030-spare-before-a-peak.md). */
-
-enum { PEAK_SHARE = 16, PEAK_LEAST_UNITS = 16 };
-
-HAK_LOCKED_STATE HAK_LINE_ALIGNED size_t hak_span_purged_bytes; /* [atomic] */
-HAK_LOCKED_STATE size_t hak_span_over_peak;                     /* [atomic] */
-
-HAK_COLD void hak_span_note_grown(void) {
-    hak_span_state_t *state = &hak_span_state;
-    size_t purged = hak_load_relaxed(&hak_span_purged_bytes) / HAK_UNIT_BYTES;
-    size_t units = state->in_use_units > purged ? state->in_use_units - purged : 0;
-    if (units > state->peak_units) {
-        size_t peak = units + units / PEAK_SHARE + PEAK_LEAST_UNITS;
-        hak_store_relaxed(&hak_span_over_peak, (peak - state->peak_units) * HAK_UNIT_BYTES);
-        state->peak_units = peak;
-        (void)hak_or_release(&hak_wanted, HAK_WANTED_PEAK); /* pairs WANTED */
-    }
-}

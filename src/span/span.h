@@ -100,10 +100,8 @@ void hak_span_note_purged(hak_superslab_t *superslab, uint64_t units);
 /* Bytes of such pages, until they are written to again. [atomic] */
 extern size_t hak_span_purged_bytes;
 
-/* With HAK_WANTED_PEAK: memory in use, less purged pages, has passed its peak by a step; so many
- * bytes should go back elsewhere before it grows on. The thread that swaps this for 0 returns them.
- * [atomic] */
-extern size_t hak_span_over_peak;
+/* When the memory in use, less purged pages, passes this, HAK_WANTED_PEAK is set. [atomic] */
+extern size_t hak_span_peak_bytes;
 
 /* In the child of a fork, structures at rest: units that other threads were purging are unused. */
 void hak_span_after_fork(void);

@@ -28,7 +28,6 @@ typedef struct hak_span_state {
     size_t low_units;          /* least unused_dirty_units in this window */
     size_t high_units;         /* most of them in this window */
     size_t dip_units;          /* least of them since the last look */
-    size_t peak_units;         /* bound of in_use_units before the next peak, purge.c */
 } hak_span_state_t;
 
 extern hak_span_state_t hak_span_state;
@@ -114,8 +113,5 @@ HAK_INLINE void hak_span_take_dirty(size_t units) {
     hak_span_state.low_units = hak_least(hak_span_state.low_units, unused);
     hak_span_state.dip_units = hak_least(hak_span_state.dip_units, unused);
 }
-
-/* The units in use exceed their peak. */
-void hak_span_note_grown(void);
 
 #endif

@@ -114,32 +114,56 @@ static bool superslab_map(void) {
         wanted = 1;
         base = hak_os_map(HAK_SUPERSLAB_BYTES, HAK_SUPERSLAB_BYTES);
     }
-    uint32_t added = 0;
-    if (base != NULL) { /* even where the kernel's default is huge; huge_page.c decides */
-        hak_os_advise_huge(base, (size_t)wanted * HAK_SUPERSLAB_BYTES, false);
+    if (base == NULL) {
+        return false;
     }
-    if (HAK_HARDEN && base != NULL) {
+    /* even where the kernel's default is huge; huge_page.c decides */
+    hak_os_advise_huge(base, (size_t)wanted * HAK_SUPERSLAB_BYTES, false);
+    if (HAK_HARDEN) {
         hak_os_conceal(base + HAK_SUPERSLAB_BYTES, guard);
     }
-    if (HAK_MTE && base != NULL) {
+    if (HAK_MTE) {
         hak_os_tags_allow(base, HAK_SUPERSLAB_BYTES);
     }
-    while (base != NULL && added < wanted &&
-           superslab_add(base + (size_t)added * HAK_SUPERSLAB_BYTES)) {
+    uint32_t added = 0;
+    while (added < wanted && superslab_add(base + (size_t)added * HAK_SUPERSLAB_BYTES)) {
         added++;
     }
-    if (base != NULL && added < wanted) {
+    if (added < wanted) {
         hak_os_unmap(base + (size_t)added * HAK_SUPERSLAB_BYTES,
                      (size_t)(wanted - added) * HAK_SUPERSLAB_BYTES + guard);
     }
     return added != 0;
 }
 
+HAK_LOCKED_STATE HAK_LINE_ALIGNED size_t hak_span_purged_bytes; /* [atomic] */
+HAK_LOCKED_STATE size_t hak_span_peak_bytes;                    /* [atomic] */
+
 static void span_look_at_peak(void) {
-    const hak_span_state_t *state = &hak_span_state;
-    if (HAK_UNLIKELY(state->in_use_units > state->peak_units)) {
-        hak_span_note_grown();
+    size_t in_use = hak_span_state.in_use_units * HAK_UNIT_BYTES;
+    size_t peak = hak_load_relaxed(&hak_span_peak_bytes);
+    if (HAK_UNLIKELY(in_use > peak) && in_use - peak > hak_load_relaxed(&hak_span_purged_bytes)) {
+        (void)hak_or_relaxed(&hak_wanted, HAK_WANTED_PEAK);
     }
+}
+
+/* Free units become part of a span. Returns whether they read as zero. */
+HAK_INLINE bool units_take(hak_superslab_t *superslab, unsigned unit, unsigned count,
+                           hak_span_use_t use) {
+    uint64_t mask = hak_mask(count) << unit;
+    hak_span_note_opened(superslab, mask, use);
+    uint64_t dirty = mask & ~superslab->clean_units, before = superslab->free_units;
+    hak_span_state.whole_count -= before == ~0ull;
+    superslab->free_units = before & ~mask;
+    hak_fit_note_taken(superslab, before, unit);
+    hak_span_note_dirty(superslab);
+    hak_span_state.in_use_units += count;
+    hak_span_take_dirty(hak_span_count_units(dirty, unit, count));
+    if (dirty != mask) {
+        hak_span_note_wanted(superslab, mask & ~dirty);
+    }
+    span_look_at_peak();
+    return dirty == 0;
 }
 
 static void span_count(bool is_new, bool is_clean) {
@@ -149,7 +173,6 @@ static void span_count(bool is_new, bool is_clean) {
 }
 
 bool hak_span_alloc(unsigned count, size_t align, hak_span_use_t use, hak_span_t *span) {
-    hak_span_state_t *state = &hak_span_state;
     uint64_t starts = 0;
     hak_lock_acquire(HAK_LOCK_SPAN);
     hak_superslab_t *superslab = hak_fit_find(count, align, &starts);
@@ -162,23 +185,11 @@ bool hak_span_alloc(unsigned count, size_t align, hak_span_use_t use, hak_span_t
         uint64_t mask = hak_mask(count) << unit;
         span_count(is_new, (superslab->clean_units & mask) != 0);
         HAK_ASSERT((superslab->free_units & mask) == mask, "SPAN-1");
-        hak_span_note_opened(superslab, mask, use);
-        uint64_t dirty = mask & ~superslab->clean_units, before = superslab->free_units;
-        state->whole_count -= before == ~0ull;
-        superslab->free_units = before & ~mask;
-        hak_fit_note_taken(superslab, before, unit);
-        hak_span_note_dirty(superslab);
-        state->in_use_units += count;
-        hak_span_take_dirty(hak_span_count_units(dirty, unit, count));
-        if (dirty != mask) {
-            hak_span_note_wanted(superslab, mask & ~dirty);
-        }
-        span_look_at_peak();
+        span->is_zero = units_take(superslab, unit, count, use);
         span->superslab = superslab;
         span->base = superslab->base + (size_t)unit * HAK_UNIT_BYTES;
         span->unit = unit;
         span->count = count;
-        span->is_zero = dirty == 0;
     }
     hak_lock_release(HAK_LOCK_SPAN);
     return superslab != NULL;
@@ -213,16 +224,8 @@ bool hak_span_extend(hak_superslab_t *superslab, unsigned unit, unsigned count, 
     hak_lock_acquire(HAK_LOCK_SPAN);
     bool fits = (superslab->free_units & mask) == mask;
     if (fits) {
-        hak_span_note_opened(superslab, mask, HAK_SPAN_SPARSE);
-        uint64_t dirty = mask & ~superslab->clean_units, before = superslab->free_units;
-        superslab->free_units = before & ~mask;
-        hak_fit_note_taken(superslab, before, unit + count);
-        hak_span_note_dirty(superslab);
-        hak_span_state.in_use_units += wanted - count;
+        *is_zero = units_take(superslab, unit + count, wanted - count, HAK_SPAN_SPARSE);
         hak_single_writer_add(&hak_span_state.counters.span_extend, 1);
-        hak_span_take_dirty(hak_popcount(dirty));
-        span_look_at_peak();
-        *is_zero = dirty == 0;
     }
     hak_lock_release(HAK_LOCK_SPAN);
     return fits;

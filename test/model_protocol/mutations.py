@@ -117,8 +117,8 @@ MUTATIONS = [
         (OWNER, "        slab = owner_give_slab(from, owner, sc, least);\n        hak_lock_unlock(&from->lock);",
          "        slab = owner_give_slab(from, owner, sc, least);")]),
     Mutation("adopt_any_without_lock", "adopt_any", [RACE, "fatal: hakmem broke its own invariant"], [
-        (OWNER, "            slab = owner_adopt_from(from, owner, sc, 1);\n        }\n    }\n",
-         "            slab = from != owner ? owner_give_slab(from, owner, sc, 1) : NULL;\n        }\n    }\n")]),
+        (OWNER, "            slab = owner_adopt_from(from, owner, sc, least);\n",
+         "            slab = from != owner ? owner_give_slab(from, owner, sc, least) : NULL;\n")]),
     Mutation("part_without_lock", "exit", [RACE], [
         (OWNER, "    if (owner_remove_user(owner) && hak_owner_try_lock(owner)) {\n        owner_tend(owner, OWNER_DRAIN_BUDGET);\n"
          "        hak_owner_unlock(owner);\n    }\n",

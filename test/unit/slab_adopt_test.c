@@ -8,7 +8,7 @@ enum { SC_64 = 3, SC_1024 = 19 };
 static void owner_with_users_keeps_its_slabs(void **state) {
     (void)state;
     unit_refill(a, SC_64, &held);
-    assert_null(hak_slab_adopt(b, SC_64));
+    assert_null(hak_slab_adopt(b, SC_64, false));
     unit_give_all(a, &held);
 }
 
@@ -65,9 +65,9 @@ static void adopt_drains_full_slabs_others_freed_into(void **state) {
     unit_take(a, SC_1024, &held, capacity);
     clear_counters();
     part_from(&a);
-    assert_null(hak_slab_adopt(b, SC_1024)); /* it is full */
+    assert_null(hak_slab_adopt(b, SC_1024, false)); /* it is full */
     unit_push(held.block, 3);
-    hak_slab_t *slab = hak_slab_adopt(b, SC_1024);
+    hak_slab_t *slab = hak_slab_adopt(b, SC_1024, false);
     assert_ptr_equal(slab, hak_slab_of(held.block[0]));
     assert_int_equal(slab->free_count, 3);
     assert_ptr_equal(slab->owner, b);
@@ -103,7 +103,7 @@ static void refill_adopts_from_an_owner_with_users_and_many_partial_slabs(void *
         unit_give(a, held.block[i * capacity]);
     }
     assert_int_equal(a->partial_count[SC_1024], HAK_SLAB_ADOPT_LEAST - 1);
-    assert_null(hak_slab_adopt(b, SC_1024)); /* these it keeps */
+    assert_null(hak_slab_adopt(b, SC_1024, false)); /* these it keeps */
     unit_give(a, held.block[(HAK_SLAB_ADOPT_LEAST - 1) * capacity]);
     clear_counters();
     hak_blocks_t blocks = unit_blocks(b, SC_1024, 1);
@@ -125,9 +125,9 @@ static void adopt_any_takes_from_owners_with_users(void **state) {
     (void)state;
     unit_refill(a, SC_64, &held);
     hak_slab_t *slab = hak_slab_of(held.block[0]);
-    assert_null(hak_slab_adopt_any(b, SC_64)); /* it is current */
+    assert_null(hak_slab_adopt(b, SC_64, true)); /* it is current */
     hak_slab_release_current(a);
-    assert_ptr_equal(hak_slab_adopt_any(b, SC_64), slab);
+    assert_ptr_equal(hak_slab_adopt(b, SC_64, true), slab);
     assert_ptr_equal(slab->owner, b);
     slab->state = HAK_SLAB_FULL; /* as its adopter would, were it not current */
     unit_give_all(b, &held);
@@ -141,7 +141,7 @@ static void child_of_a_fork_has_the_slabs_of_all(void **state) {
     hak_owner_after_fork(b, true);
     assert_int_equal(a->users, 0);
     assert_int_equal(b->users, 1);
-    assert_ptr_equal(hak_slab_adopt(b, SC_64), slab);
+    assert_ptr_equal(hak_slab_adopt(b, SC_64, false), slab);
     assert_int_equal(slab->free_count, 3); /* queued anew, then drained */
     slab->state = HAK_SLAB_FULL;
     for (unsigned i = 3; i < count; i++) {

@@ -16,7 +16,8 @@ static hak_span_t spans[MOST]; /* the peak stays from test to test */
 static unsigned taken;
 
 static size_t asked(void) {
-    return hak_swap_acquire(&hak_span_over_peak, 0);
+    bool is_asked = (hak_swap_relaxed(&hak_wanted, 0) & HAK_WANTED_PEAK) != 0;
+    return is_asked ? hak_target_over_peak() : 0;
 }
 
 /* Returns what was asked for meanwhile. */
