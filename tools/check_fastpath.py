@@ -33,7 +33,8 @@ FORMS = ("_Znwm", "_Znam", "_ZdlPv", "_ZdaPv", "_ZdlPvm", "_ZdaPvm")
 FORM_MOST = {"x86-64": 2, "aarch64": 5}  # gcc 1 and 4
 COUNTS = ("instructions", "loads", "stores", "branches", "jumps", "locked")
 SOURCE_LINES, SOURCE_FILES = 200, 5
-SOURCE_ROOTS = ("HAK_NAME(malloc)", "HAK_NAME(free)")
+SOURCE_ROOTS = ("hak_malloc", "hak_free")
+SOURCE_ENTRY = "api/family.c"
 SPELLINGS = ("base/compiler.h",)
 CONDITIONAL = re.compile(r"\s*#\s*(?:if|ifdef|ifndef|elif|else)\b")
 
@@ -231,7 +232,7 @@ class Piece:
 
 
 def pieces_of(path, text):
-    """Name -> Piece of every inline function and every macro with parameters, and of family.def's functions."""
+    """Name -> Piece of every inline function and every macro with parameters, and of malloc and free."""
     lines, found, depth = text.split("\n"), {}, 0
     guard = re.search(r"^#ifndef (\w+)\n#define \1$", text, re.M) is not None
     for at, line in enumerate(lines):
@@ -240,7 +241,7 @@ def pieces_of(path, text):
         elif re.match(r"\s*#\s*endif", line):
             depth -= 1
         macro = re.match(r"#define (\w+)\(", line)
-        function = re.match(r"(?:HAK_INLINE|HAK_EXPORT HAK_HOT) .*?(\w+\(\w+\)|\w+)\(", line)
+        function = re.match(r"(?:HAK_INLINE|HAK_EXPORT HAK_HOT) .*?(\w+)\(", line)
         if not macro and not function:
             continue
         end = at
@@ -256,7 +257,7 @@ def check_source(source):
     for place, _, names in os.walk(source):
         for name in sorted(names):
             path = os.path.relpath(os.path.join(place, name), source)
-            if not path.endswith((".h", ".def")) or path in SPELLINGS:
+            if not (path.endswith(".h") or path == SOURCE_ENTRY) or path in SPELLINGS:
                 continue
             with open(os.path.join(source, path), encoding="utf-8") as file:
                 for name, pieces in pieces_of(path, file.read()).items():

@@ -85,6 +85,7 @@ def main():
             found = run_by(load, folder) & names
             print(f"{load}: {len(found)} functions")
             loads.update(found)
+    loads = collections.Counter({"hak_" + name if "hak_" + name in names else name: loads[name] for name in loads})
     order = sorted((name for name in loads if loads[name] >= LEAST), key=lambda name: (-loads[name], name))
     with open(PLACE, "w", encoding="utf-8") as file:
         file.write(HEAD)

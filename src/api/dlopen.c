@@ -6,9 +6,10 @@
  *
  * The C library identifies its caller (search paths, $ORIGIN, namespace) by the return address, so
  * this function leaves by a jump. */
-#include "api/api.h"
 #include "base/knobs.h"
+#include "front/hooks.h"
 #include "os/libc.h"
+#include "os/os.h"
 
 #if HAK_OVERRIDE && HAK_SHARED
 

@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: MIT
  *
- * The hak_ names: the family beside any other allocator, and functions beyond the standard. */
-#include "api/api.h"
+ * The hak_ names beyond the family. */
 #include "base/fmt.h"
 #include "base/version.h"
 #include "conf/conf.h"
+#include "front/fast.h"
 #include "hakmem/hakmem.h"
 #include "stat/stat.h"
 
-#define HAK_NAME(name) hak_##name
-#include "api/family.def"
-#undef HAK_NAME
+#include <errno.h>
+#include <string.h>
 
 HAK_EXPORT size_t hak_malloc_usable_size(const void *block) {
     return hak_usable_size(block);

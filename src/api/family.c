@@ -1,41 +1,72 @@
 /* SPDX-License-Identifier: MIT
  *
- * The rules of the family beyond malloc and free. */
-#include "api/api.h"
-
+ * The family, with its rules for arguments and errno: the hak_ names, and the standard ones as
+ * aliases of them. Below api/ only the exits of the hit path (front/malloc.c) set errno. */
+#include "base/bits.h"
 #include "base/check.h"
+#include "front/fast.h"
+#include "hakmem/hakmem.h"
+#include "os/os.h"
+#include "reclaim/reclaim.h"
 
-void *hak_api_no_memory(void) {
+#include <errno.h>
+#include <string.h>
+
+HAK_EXPORT HAK_HOT void *hak_malloc(size_t size) {
+    return hak_fast_malloc(size);
+}
+
+HAK_EXPORT HAK_HOT void hak_free(void *block) {
+    hak_fast_free(block);
+}
+
+HAK_EXPORT void hak_free_sized(void *block, size_t size) {
+    hak_fast_free_sized(block, 0, size);
+}
+
+HAK_EXPORT void hak_free_aligned_sized(void *block, size_t alignment, size_t size) {
+    hak_fast_free_sized(block, alignment, size);
+}
+
+static HAK_COLD void *result_no_memory(void) {
     errno = ENOMEM;
     return NULL;
 }
 
-void *hak_api_invalid(void) {
+static HAK_COLD void *result_invalid(void) {
     errno = EINVAL;
     return NULL;
 }
 
-void *hak_api_calloc(size_t count, size_t size) {
-    size_t bytes;
-    if (HAK_UNLIKELY(!hak_mul(count, size, &bytes))) {
-        return hak_api_no_memory();
-    }
-    if (HAK_UNLIKELY(bytes > HAK_SC_SMALL_SIZE)) {
-        return hak_api_result(hak_slow_calloc(bytes));
-    }
-    void *block = hak_fast_malloc(bytes);
-    return HAK_LIKELY(block != NULL) ? memset(block, 0, bytes) : hak_api_no_memory();
+HAK_INLINE void *result_of(void *block) {
+    return HAK_LIKELY(block != NULL) ? block : result_no_memory();
 }
 
-void *hak_api_realloc_rest(void *block, size_t size) {
+HAK_EXPORT void *hak_calloc(size_t count, size_t size) {
+    size_t bytes;
+    if (HAK_UNLIKELY(!hak_mul(count, size, &bytes))) {
+        return result_no_memory();
+    }
+    if (HAK_UNLIKELY(bytes > HAK_SC_SMALL_SIZE)) {
+        return result_of(hak_slow_calloc(bytes));
+    }
+    void *block = hak_fast_malloc(bytes);
+    return HAK_LIKELY(block != NULL) ? memset(block, 0, bytes) : result_no_memory();
+}
+
+static HAK_NOINLINE void *realloc_rest(void *block, size_t size) {
     if (block == NULL) {
-        return hak_api_result(hak_fast_malloc(size));
+        return result_of(hak_fast_malloc(size));
     }
     if (size == 0) {
         hak_fast_free(block);
         return NULL;
     }
-    return hak_api_result(hak_resize(block, size));
+    return result_of(hak_resize(block, size));
+}
+
+HAK_EXPORT void *hak_realloc(void *block, size_t size) {
+    return HAK_LIKELY(hak_realloc_in_place(block, size)) ? block : realloc_rest(block, size);
 }
 
 /* NULL: no size class, or its bin is empty. Size 0 and overflow fail the compares, too. */
@@ -56,19 +87,19 @@ HAK_INLINE void *aligned_pop(size_t align, size_t size) {
 
 static HAK_NOINLINE void *aligned_rest(size_t align, size_t size) {
     if (HAK_UNLIKELY(size > PTRDIFF_MAX || align > PTRDIFF_MAX - size)) {
-        return hak_api_no_memory();
+        return result_no_memory();
     }
-    return hak_api_result(align <= HAK_BLOCK_ALIGN ? hak_fast_malloc(size)
-                                                   : hak_slow_aligned(align, size));
+    return result_of(align <= HAK_BLOCK_ALIGN ? hak_fast_malloc(size)
+                                              : hak_slow_aligned(align, size));
 }
 
-void *hak_api_aligned(size_t align, size_t size) {
+static void *aligned_any(size_t align, size_t size) {
     void *block = aligned_pop(align, size);
     return HAK_LIKELY(block != NULL) ? block : aligned_rest(align, size);
 }
 
-void *hak_api_aligned_alloc(size_t align, size_t size) {
-    return HAK_LIKELY(hak_is_pow2(align)) ? hak_api_aligned(align, size) : hak_api_invalid();
+HAK_EXPORT void *hak_aligned_alloc(size_t align, size_t size) {
+    return HAK_LIKELY(hak_is_pow2(align)) ? aligned_any(align, size) : result_invalid();
 }
 
 static HAK_NOINLINE int posix_memalign_rest(void **block, size_t align, size_t size) {
@@ -82,7 +113,7 @@ static HAK_NOINLINE int posix_memalign_rest(void **block, size_t align, size_t s
     return 0;
 }
 
-int hak_api_posix_memalign(void **block, size_t align, size_t size) {
+HAK_EXPORT int hak_posix_memalign(void **block, size_t align, size_t size) {
     if (HAK_UNLIKELY(!hak_is_pow2(align) || align % sizeof(void *) != 0)) {
         return EINVAL;
     }
@@ -94,38 +125,38 @@ int hak_api_posix_memalign(void **block, size_t align, size_t size) {
     return 0;
 }
 
-void *hak_api_memalign(size_t align, size_t size) {
+HAK_EXPORT void *hak_memalign(size_t align, size_t size) {
     if (align > SIZE_MAX / 2 + 1) {
-        return hak_api_invalid(); /* no power of two is that large */
+        return result_invalid(); /* no power of two is that large */
     }
     if (!hak_is_pow2(align)) {
         align = align == 0 ? 1 : (size_t)2 << hak_log2(align);
     }
-    return hak_api_aligned(align, size);
+    return aligned_any(align, size);
 }
 
-void *hak_api_valloc(size_t size) {
+HAK_EXPORT void *hak_valloc(size_t size) {
     hak_life_process_start();
-    return hak_api_aligned(hak_os_page_bytes(), size);
+    return aligned_any(hak_os_page_bytes(), size);
 }
 
-void *hak_api_pvalloc(size_t size) {
+HAK_EXPORT void *hak_pvalloc(size_t size) {
     hak_life_process_start();
     size_t page = hak_os_page_bytes();
     if (size > PTRDIFF_MAX - page) {
-        return hak_api_no_memory();
+        return result_no_memory();
     }
-    return hak_api_aligned(page, size == 0 ? page : hak_align_up(size, page));
+    return aligned_any(page, size == 0 ? page : hak_align_up(size, page));
 }
 
-void *hak_api_reallocarray(void *block, size_t count, size_t size) {
+HAK_EXPORT void *hak_reallocarray(void *block, size_t count, size_t size) {
     size_t bytes;
-    return HAK_LIKELY(hak_mul(count, size, &bytes)) ? hak_api_realloc(block, bytes)
-                                                    : hak_api_no_memory();
+    return HAK_LIKELY(hak_mul(count, size, &bytes)) ? hak_realloc(block, bytes)
+                                                    : result_no_memory();
 }
 
-void *hak_api_reallocf(void *block, size_t size) {
-    void *result = hak_api_realloc(block, size);
+HAK_EXPORT void *hak_reallocf(void *block, size_t size) {
+    void *result = hak_realloc(block, size);
     if (result == NULL && size != 0 && block != NULL) {
         hak_fast_free(block);
     }
@@ -147,16 +178,16 @@ static size_t usable_for_clear(const void *block, size_t bytes) {
     return usable;
 }
 
-void *hak_api_recallocarray(void *block, size_t old_count, size_t count, size_t size) {
+HAK_EXPORT void *hak_recallocarray(void *block, size_t old_count, size_t count, size_t size) {
     size_t old_bytes, bytes;
     if (block == NULL) {
-        return hak_api_calloc(count, size);
+        return hak_calloc(count, size);
     }
     if (!hak_mul(count, size, &bytes)) {
-        return hak_api_no_memory();
+        return result_no_memory();
     }
     if (!hak_mul(old_count, size, &old_bytes)) {
-        return hak_api_invalid();
+        return result_invalid();
     }
     size_t usable = usable_for_clear(block, old_bytes);
     if (bytes <= usable && bytes > usable / 2) {
@@ -167,18 +198,52 @@ void *hak_api_recallocarray(void *block, size_t old_count, size_t count, size_t 
         }
         return block;
     }
-    void *fresh = hak_api_calloc(1, bytes);
+    void *fresh = hak_calloc(1, bytes);
     if (fresh != NULL) {
         memcpy(fresh, block, old_bytes < bytes ? old_bytes : bytes);
-        hak_api_freezero(block, old_bytes);
+        hak_freezero(block, old_bytes);
     }
     return fresh;
 }
 
-void hak_api_freezero(void *block, size_t size) {
+HAK_EXPORT void hak_freezero(void *block, size_t size) {
     if (block != NULL) {
         (void)usable_for_clear(block, size);
         clear(block, size);
         hak_fast_free(block);
     }
 }
+
+HAK_EXPORT int hak_malloc_trim(size_t keep) {
+    return hak_reclaim_trim(keep) != 0;
+}
+
+/* --- the standard names ----------------------------------------------------------------------- */
+
+#if HAK_OVERRIDE
+
+#include <malloc.h>
+#include <stdlib.h>
+
+#define FAMILY_ALIAS(name)                                                                         \
+    HAK_EXPORT __typeof__(hak_##name) name __attribute__((alias("hak_" #name)));
+
+FAMILY_ALIAS(malloc)
+FAMILY_ALIAS(free)
+FAMILY_ALIAS(calloc)
+FAMILY_ALIAS(realloc)
+FAMILY_ALIAS(aligned_alloc)
+FAMILY_ALIAS(posix_memalign)
+FAMILY_ALIAS(memalign)
+FAMILY_ALIAS(valloc)
+FAMILY_ALIAS(pvalloc)
+FAMILY_ALIAS(reallocarray)
+FAMILY_ALIAS(free_sized)
+FAMILY_ALIAS(free_aligned_sized)
+FAMILY_ALIAS(reallocf)
+FAMILY_ALIAS(recallocarray)
+FAMILY_ALIAS(freezero)
+FAMILY_ALIAS(malloc_trim)
+HAK_EXPORT HAK_HOT __typeof__(hak_free) cfree __attribute__((alias("hak_free")));
+
+#endif

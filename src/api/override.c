@@ -1,25 +1,15 @@
 /* SPDX-License-Identifier: MIT
  *
- * The standard names, for preloaded and linked programs. */
-#include "api/api.h"
+ * Names of the C library beside the family (family.c), and the hit path of operator new. */
 #include "base/knobs.h"
+#include "front/fast.h"
 #include "stat/stat.h"
 
 #if HAK_OVERRIDE
 
+#include <errno.h>
 #include <malloc.h>
 #include <stdio.h>
-#include <stdlib.h>
-
-HAK_EXPORT void free_sized(void *block, size_t size);
-HAK_EXPORT void free_aligned_sized(void *block, size_t alignment, size_t size);
-HAK_EXPORT void *reallocf(void *block, size_t size);
-HAK_EXPORT void *recallocarray(void *block, size_t old_count, size_t count, size_t size);
-HAK_EXPORT void freezero(void *block, size_t size);
-
-#define HAK_NAME(name) name
-#include "api/family.def"
-#undef HAK_NAME
 
 /* Hit path of operator new for entry_cxx.cpp, which also has the cold exit, as that throws. A
  * program without C++ leaves that file out of the archive. */
@@ -41,11 +31,6 @@ void *hak_new_quiet(size_t size, const void *quiet) {
 
 HAK_EXPORT size_t malloc_usable_size(void *block) {
     return hak_usable_size(block);
-}
-
-HAK_EXPORT void cfree(void *block);
-HAK_EXPORT void cfree(void *block) {
-    hak_fast_free(block);
 }
 
 /* The program decides how much stays, also while idle. */
