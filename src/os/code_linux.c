@@ -44,10 +44,9 @@ bool hak_os_is_same_mapping(const void *low, const void *high) {
     if (from >= to || to >= end) {
         return from < to;
     }
-    long result =
-        hak_syscall(SYS_mremap, (long)from, (long)(to - from), (long)(end - from), 0, 0, 0);
+    long result = hak_syscall(SYS_mremap, from, to - from, end - from);
     if (result == (long)from) { /* the initial stack is gone */
-        hak_syscall(SYS_munmap, (long)to, (long)(end - to), 0, 0, 0, 0);
+        hak_syscall(SYS_munmap, to, end - to);
     }
     return result != -14;
 }

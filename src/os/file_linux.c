@@ -14,14 +14,14 @@
 static size_t file_read(long fd, char *buffer, size_t capacity) {
     long done;
     do {
-        done = hak_syscall(SYS_read, fd, (long)buffer, (long)capacity, 0, 0, 0);
+        done = hak_syscall(SYS_read, fd, buffer, capacity);
     } while (done == -4); /* EINTR */
     return done < 0 ? 0 : (size_t)done;
 }
 
 /* The kernel produces each of these texts at once: a short read is the end. */
 int hak_os_open_head(const char *path, char *buffer, size_t capacity, size_t *length) {
-    long fd = hak_syscall(SYS_openat, AT_FDCWD, (long)path, O_RDONLY | O_CLOEXEC, 0, 0, 0);
+    long fd = hak_syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC);
     *length = fd < 0 || capacity == 0 ? 0 : file_read(fd, buffer, capacity);
     return fd < 0 ? -1 : (int)fd;
 }

@@ -17,10 +17,10 @@ enum {
 
 bool hak_os_seal(void *base, size_t bytes) {
     if (((uintptr_t)base | bytes) % hak_os_page_bytes() != 0 ||
-        hak_syscall(SYS_mprotect, (long)base, (long)bytes, PROT_READ, 0, 0, 0) != 0) {
+        hak_syscall(SYS_mprotect, base, bytes, PROT_READ) != 0) {
         return false;
     }
-    hak_syscall(NUMBER_MSEAL, (long)base, (long)bytes, 0, 0, 0, 0);
+    hak_syscall(NUMBER_MSEAL, base, bytes);
     return true;
 }
 
@@ -32,7 +32,7 @@ void hak_os_scatter(void) {
     size_t bytes = (size_t)(random % SCATTER_MOST + 1) * HAK_SUPERSLAB_BYTES;
     void *base = hak_os_reserve(bytes, HAK_SUPERSLAB_BYTES);
     if (base != NULL) {
-        hak_syscall(SYS_munmap, (long)base, (long)bytes, 0, 0, 0, 0);
+        hak_syscall(SYS_munmap, base, bytes);
     }
 }
 
@@ -55,16 +55,15 @@ static bool os_has_tags; /* [init] */
 /* The setting is per thread and inherited by new threads. In others the kernel would refuse
  * addresses with tags. */
 bool hak_os_tags_start(void) {
-    os_has_tags = (getauxval(AT_HWCAP2) & TAGS_HWCAP2) != 0 && hak_libc_is_single() &&
-                  hak_syscall(SYS_prctl, TAGS_SET_CONTROL, TAGS_IN_CALLS | TAGS_SYNC | TAGS_RANDOM,
-                              0, 0, 0, 0) == 0;
+    os_has_tags =
+        (getauxval(AT_HWCAP2) & TAGS_HWCAP2) != 0 && hak_libc_is_single() &&
+        hak_syscall(SYS_prctl, TAGS_SET_CONTROL, TAGS_IN_CALLS | TAGS_SYNC | TAGS_RANDOM) == 0;
     return os_has_tags;
 }
 
 void hak_os_tags_allow(void *base, size_t bytes) {
     if (os_has_tags && !(HAK_FAULT && hak_os_fault_hit(HAK_OS_CALL_COMMIT))) {
-        hak_syscall(SYS_mprotect, (long)base, (long)bytes, PROT_READ | PROT_WRITE | TAGS_PROT, 0, 0,
-                    0);
+        hak_syscall(SYS_mprotect, base, bytes, PROT_READ | PROT_WRITE | TAGS_PROT);
     }
 }
 

@@ -25,7 +25,7 @@ HAK_LOCKED_STATE int hak_kept_least; /* while alone: least number to use; 0: not
 
 bool hak_os_has_one_task(void) {
     struct stat status = {0};
-    hak_syscall(SYS_newfstatat, AT_FDCWD, (long)"/proc/self/task", (long)&status, 0, 0, 0);
+    hak_syscall(SYS_newfstatat, AT_FDCWD, "/proc/self/task", &status);
     return S_ISDIR(status.st_mode) && status.st_nlink == KEPT_TASK_LINKS;
 }
 
@@ -53,7 +53,7 @@ bool hak_os_alone_begin(uint64_t *signals) {
 static int kept_least(void) {
     struct rlimit limit = {0};
     if (hak_kept_least == 0) {
-        hak_syscall(SYS_prlimit64, 0, RLIMIT_NOFILE, 0, (long)&limit, 0, 0);
+        hak_syscall(SYS_prlimit64, 0, RLIMIT_NOFILE, 0, &limit);
         hak_kept_least = limit.rlim_cur >= KEPT_LEAST + KEPT_NUMBERS ? KEPT_LEAST
                          : limit.rlim_cur >= KEPT_TABLE ? (int)limit.rlim_cur - KEPT_NUMBERS
                                                         : INT_MAX;
@@ -99,8 +99,7 @@ bool hak_os_kept_is_lost(const hak_os_kept_t *kept) {
     if (kept->number < 0) {
         return HAK_FAULT && kept->number != -1 && hak_os_fault_kept(kept->number, &byte, 1) == 0;
     }
-    return !kept_is_ours(kept) ||
-           hak_syscall(SYS_pread64, kept->number, (long)&byte, 1, 0, 0, 0) == KEPT_ENODEV;
+    return !kept_is_ours(kept) || hak_syscall(SYS_pread64, kept->number, &byte, 1) == KEPT_ENODEV;
 }
 
 size_t hak_os_kept_read(const hak_os_kept_t *kept, char *buffer, size_t capacity) {
@@ -113,6 +112,6 @@ size_t hak_os_kept_read(const hak_os_kept_t *kept, char *buffer, size_t capacity
     if (!kept_is_ours(kept)) {
         return 0;
     }
-    long length = hak_syscall(SYS_pread64, kept->number, (long)buffer, (long)capacity, 0, 0, 0);
+    long length = hak_syscall(SYS_pread64, kept->number, buffer, capacity);
     return length > 0 && kept_is_ours(kept) ? (size_t)length : 0;
 }

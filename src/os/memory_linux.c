@@ -56,8 +56,7 @@ static bool os_failed(bool failed) {
 }
 
 static void *os_mmap(void *hint, size_t bytes, int protection) {
-    long result = hak_syscall(SYS_mmap, (long)hint, (long)bytes, protection,
-                              MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    long result = hak_syscall(SYS_mmap, hint, bytes, protection, MAP_PRIVATE | MAP_ANONYMOUS, -1);
     return result < 0 && result > -4096 ? NULL : (void *)result;
 }
 
@@ -67,7 +66,7 @@ static bool os_is_aligned(const void *base, size_t align) {
 
 static void os_drop(char *from, const char *to) {
     if (from < to) {
-        hak_syscall(SYS_munmap, (long)from, to - from, 0, 0, 0, 0);
+        hak_syscall(SYS_munmap, from, to - from);
     }
 }
 
@@ -148,7 +147,7 @@ void *hak_os_reserve(size_t bytes, size_t align) {
 /* A system call on a range; tests can make it fail as `kind`. */
 static bool os_range_call(hak_os_call_t kind, long call, void *base, size_t bytes, long argument) {
     return !os_failed((HAK_FAULT && hak_os_fault_hit(kind)) ||
-                      hak_syscall(call, (long)base, (long)bytes, argument, 0, 0, 0) != 0);
+                      hak_syscall(call, base, bytes, argument) != 0);
 }
 
 bool hak_os_commit(void *base, size_t bytes) {
@@ -175,8 +174,7 @@ bool hak_os_purge(void *base, size_t bytes) {
 bool hak_os_advise_huge(void *base, size_t bytes, bool is_wanted) {
     return !(HAK_FAULT && hak_os_fault_hit(HAK_OS_CALL_ADVISE)) &&
            (os_page_bytes == 4096 || !is_wanted) &&
-           hak_syscall(SYS_madvise, (long)base, (long)bytes,
-                       is_wanted ? MADV_HUGEPAGE : MADV_NOHUGEPAGE, 0, 0, 0) == 0;
+           hak_syscall(SYS_madvise, base, bytes, is_wanted ? MADV_HUGEPAGE : MADV_NOHUGEPAGE) == 0;
 }
 
 static bool os_huge_is_default; /* [atomic] */
@@ -204,8 +202,7 @@ static size_t os_resident(const void *base, size_t bytes, bool may_be_gone) {
         size_t length = bytes - at < sizeof is_in * page ? bytes - at : sizeof is_in * page;
         long result = HAK_FAULT && hak_os_fault_hit(HAK_OS_CALL_RESIDENT)
                           ? -1
-                          : hak_syscall(SYS_mincore, (long)base + (long)at, (long)length,
-                                        (long)is_in, 0, 0, 0);
+                          : hak_syscall(SYS_mincore, (const char *)base + at, length, is_in);
         if (may_be_gone && result == -12) { /* ENOMEM */
             continue;
         }
@@ -230,24 +227,23 @@ size_t hak_os_resident_now(const void *base, size_t bytes) {
 
 bool hak_os_resize(void *base, size_t old_bytes, size_t new_bytes) {
     return !(HAK_FAULT && hak_os_fault_hit(HAK_OS_CALL_REMAP)) &&
-           hak_syscall(SYS_mremap, (long)base, (long)old_bytes, (long)new_bytes, 0, 0, 0) ==
-               (long)base;
+           hak_syscall(SYS_mremap, base, old_bytes, new_bytes) == (long)base;
 }
 
 /* The kernel refuses to grow a range of several mappings: EFAULT. Else it grows, and the OS page
  * goes back at once, or there is no room. */
 bool hak_os_is_one_mapping(void *base, size_t bytes) {
     size_t page = os_page_bytes;
-    long result = hak_syscall(SYS_mremap, (long)base, (long)bytes, (long)(bytes + page), 0, 0, 0);
+    long result = hak_syscall(SYS_mremap, base, bytes, bytes + page);
     if (result == (long)base) {
-        hak_syscall(SYS_munmap, (long)base + (long)bytes, (long)page, 0, 0, 0, 0);
+        hak_syscall(SYS_munmap, (char *)base + bytes, page);
     }
     return result != -14;
 }
 
 static long os_mremap_to(char *base, size_t old_bytes, size_t new_bytes, char *target, long flags) {
-    return hak_syscall(SYS_mremap, (long)base, (long)old_bytes, (long)new_bytes,
-                       MREMAP_MAYMOVE | MREMAP_FIXED | flags, (long)target, 0);
+    return hak_syscall(SYS_mremap, base, old_bytes, new_bytes,
+                       MREMAP_MAYMOVE | MREMAP_FIXED | flags, target);
 }
 
 /* Whether the kernel grants so many bytes, writable but not resident, as mlockall would make them.
@@ -257,12 +253,12 @@ static bool os_may_take(size_t charged_bytes, bool moves) {
     size_t page = os_page_bytes, bytes = page + charged_bytes;
     char *probe = os_mmap(NULL, bytes, PROT_NONE), *end = probe == NULL ? NULL : probe + bytes;
     if (probe != NULL) { /* a filter may refuse it: then mlockall was hardly allowed either */
-        hak_syscall(SYS_munlock, (long)probe, (long)bytes, 0, 0, 0, 0);
+        hak_syscall(SYS_munlock, probe, bytes);
     }
     bool may = probe != NULL && hak_os_commit(probe + page, charged_bytes);
-    long moved = may && moves ? hak_syscall(SYS_mremap, (long)probe, (long)page, (long)page,
-                                            MREMAP_MAYMOVE | MREMAP_DONTUNMAP, 0, 0)
-                              : may;
+    long moved = may && moves
+                     ? hak_syscall(SYS_mremap, probe, page, page, MREMAP_MAYMOVE | MREMAP_DONTUNMAP)
+                     : may;
     os_drop(probe, end);
     os_drop((char *)moved, moved > 1 ? (char *)moved + page : NULL);
     return moved > 0;
@@ -290,8 +286,8 @@ static void os_verify_moved_out(char *base, size_t bytes) {
         return;
     }
     hak_store_relaxed(&os_lacks_dontunmap, true);
-    long fresh = hak_syscall(SYS_mmap, (long)base, (long)bytes, PROT_READ | PROT_WRITE,
-                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+    long fresh = hak_syscall(SYS_mmap, base, bytes, PROT_READ | PROT_WRITE,
+                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1);
     if (fresh != (long)base) {
         memset(base, 0, bytes);
     } else if (HAK_MTE) {
@@ -352,11 +348,11 @@ bool hak_os_move(void *base, size_t bytes, void *target, size_t new_bytes, bool 
 /* The kernel copies the signal set before it rejects the bad `how`: EFAULT or EINVAL tells. NULL is
  * no error there. */
 bool hak_os_is_readable(const void *address) {
-    return address != NULL && hak_syscall(SYS_rt_sigprocmask, -1, (long)address, 0, 8, 0, 0) != -14;
+    return address != NULL && hak_syscall(SYS_rt_sigprocmask, -1, address, 0, 8) != -14;
 }
 
 uintptr_t hak_os_data_end(void) {
-    return (uintptr_t)hak_syscall(SYS_brk, 0, 0, 0, 0, 0, 0);
+    return (uintptr_t)hak_syscall(SYS_brk, 0);
 }
 
 uint64_t hak_os_now_ns(void) {
@@ -368,7 +364,7 @@ uint64_t hak_os_now_ns(void) {
 
 void hak_os_random(void *buffer, size_t bytes) {
     enum { NONBLOCK = 1 };
-    if (hak_syscall(SYS_getrandom, (long)buffer, (long)bytes, NONBLOCK, 0, 0, 0) == (long)bytes) {
+    if (hak_syscall(SYS_getrandom, buffer, bytes, NONBLOCK) == (long)bytes) {
         return;
     }
     /* early boot or a filter: the kernel's 16 random bytes per process */

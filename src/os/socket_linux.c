@@ -39,11 +39,11 @@ typedef struct socket_name {
 } socket_name_t;
 
 void hak_os_close_file(int fd) {
-    hak_syscall(SYS_close, fd, 0, 0, 0, 0, 0);
+    hak_syscall(SYS_close, fd);
 }
 
 bool hak_os_own_descriptors(void) {
-    return hak_syscall(SOCKET_CLOSE_RANGE, 0, ~0u, SOCKET_CLOSE_UNSHARE, 0, 0, 0) == 0;
+    return hak_syscall(SOCKET_CLOSE_RANGE, 0, ~0u, SOCKET_CLOSE_UNSHARE) == 0;
 }
 
 static bool socket_name_make(const char *path, socket_name_t *name) {
@@ -60,7 +60,7 @@ static bool socket_name_make(const char *path, socket_name_t *name) {
 }
 
 static long socket_make(void) {
-    return hak_syscall(SYS_socket, AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, 0, 0, 0);
+    return hak_syscall(SYS_socket, AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK);
 }
 
 static hak_os_file_id_t file_id(const struct stat *status) {
@@ -70,8 +70,7 @@ static hak_os_file_id_t file_id(const struct stat *status) {
 bool hak_os_find_socket(const char *path, hak_os_file_id_t *id) {
     struct stat status = {0};
     *id = (hak_os_file_id_t){0};
-    if (hak_syscall(SYS_newfstatat, AT_FDCWD, (long)path, (long)&status, AT_SYMLINK_NOFOLLOW, 0,
-                    0) != 0 ||
+    if (hak_syscall(SYS_newfstatat, AT_FDCWD, path, &status, AT_SYMLINK_NOFOLLOW) != 0 ||
         !S_ISSOCK(status.st_mode)) {
         return false;
     }
@@ -82,13 +81,13 @@ bool hak_os_find_socket(const char *path, hak_os_file_id_t *id) {
 bool hak_os_remove_socket(const char *path, const hak_os_file_id_t *id) {
     hak_os_file_id_t there;
     return hak_os_find_socket(path, &there) && hak_os_is_same_file(&there, id) &&
-           hak_syscall(SYS_unlinkat, AT_FDCWD, (long)path, 0, 0, 0, 0) == 0;
+           hak_syscall(SYS_unlinkat, AT_FDCWD, path, 0) == 0;
 }
 
 bool hak_os_is_deserted(const char *path) {
     socket_name_t name = {0};
     long fd = socket_name_make(path, &name) ? socket_make() : -1;
-    long result = hak_syscall(SYS_connect, fd, (long)&name.address, name.length, 0, 0, 0);
+    long result = hak_syscall(SYS_connect, fd, &name.address, name.length);
     if (fd >= 0) {
         hak_os_close_file((int)fd);
     }
@@ -106,10 +105,10 @@ int hak_os_lock_folder(const char *path) {
     }
     memcpy(address.sun_path, path, length);
     address.sun_path[length] = '\0';
-    long fd = hak_syscall(SYS_openat, AT_FDCWD, (long)address.sun_path,
-                          O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0, 0, 0);
+    long fd =
+        hak_syscall(SYS_openat, AT_FDCWD, address.sun_path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     for (unsigned i = 0; fd >= 0 && i < SOCKET_LOCK_TRIES; i++) {
-        if (hak_syscall(SYS_flock, fd, SOCKET_LOCK, 0, 0, 0, 0) != SOCKET_EAGAIN) {
+        if (hak_syscall(SYS_flock, fd, SOCKET_LOCK) != SOCKET_EAGAIN) {
             break;
         }
         hak_os_sleep(SOCKET_LOCK_NAP_NS);
@@ -154,7 +153,7 @@ static uid_t users_overflow(void) {
 }
 
 static uid_t user_own(void) {
-    return (uid_t)hak_syscall(SYS_geteuid, 0, 0, 0, 0, 0, 0);
+    return (uid_t)hak_syscall(SYS_geteuid, 0);
 }
 
 /* Whether the ID names one user. */
@@ -175,10 +174,10 @@ hak_os_listen_t hak_os_listen(const char *path, int *listener) {
         return HAK_OS_LISTEN_TOO_LONG;
     }
     long fd = socket_make();
-    hak_syscall(SYS_fchmod, fd, 0600, 0, 0, 0, 0);
-    long result = hak_syscall(SYS_bind, fd, (long)&name.address, name.length, 0, 0, 0);
+    hak_syscall(SYS_fchmod, fd, 0600);
+    long result = hak_syscall(SYS_bind, fd, &name.address, name.length);
     if (result == 0) {
-        result = hak_syscall(SYS_listen, fd, SOCKET_BACKLOG, 0, 0, 0, 0);
+        result = hak_syscall(SYS_listen, fd, SOCKET_BACKLOG);
     }
     if (result != 0 && fd >= 0) {
         hak_os_close_file((int)fd);
@@ -193,14 +192,13 @@ hak_os_listen_t hak_os_listen(const char *path, int *listener) {
 bool hak_os_await(int fd, bool is_to_send, uint64_t ns) {
     struct pollfd poll = {.fd = fd, .events = is_to_send ? POLLOUT : POLLIN};
     struct timespec time = {(time_t)(ns / 1000000000), (long)(ns % 1000000000)};
-    return hak_syscall(SYS_ppoll, (long)&poll, 1, (long)&time, 0, 0, 0) > 0;
+    return hak_syscall(SYS_ppoll, &poll, 1, &time) > 0;
 }
 
 static bool socket_is_allowed(long fd) {
     struct ucred peer = {.uid = (uid_t)-1};
     uint32_t length = sizeof peer;
-    if (hak_syscall(SYS_getsockopt, fd, SOL_SOCKET, SO_PEERCRED, (long)&peer, (long)&length, 0) !=
-        0) {
+    if (hak_syscall(SYS_getsockopt, fd, SOL_SOCKET, SO_PEERCRED, &peer, &length) != 0) {
         return false;
     }
     return (peer.uid == 0 || peer.uid == user_own()) &&
@@ -208,7 +206,7 @@ static bool socket_is_allowed(long fd) {
 }
 
 bool hak_os_accept(int listener, int *peer) {
-    long fd = hak_syscall(SYS_accept4, listener, 0, 0, SOCK_CLOEXEC | SOCK_NONBLOCK, 0, 0);
+    long fd = hak_syscall(SYS_accept4, listener, 0, 0, SOCK_CLOEXEC | SOCK_NONBLOCK);
     if (fd >= 0 && !socket_is_allowed(fd)) {
         hak_os_close_file((int)fd);
         *peer = -1;
@@ -226,19 +224,17 @@ static long socket_result(long done) {
 }
 
 long hak_os_receive(int fd, char *buffer, size_t capacity) {
-    return socket_result(
-        hak_syscall(SYS_recvfrom, fd, (long)buffer, (long)capacity, MSG_DONTWAIT, 0, 0));
+    return socket_result(hak_syscall(SYS_recvfrom, fd, buffer, capacity, MSG_DONTWAIT));
 }
 
 long hak_os_send(int fd, const char *data, size_t length) {
-    return socket_result(
-        hak_syscall(SYS_sendto, fd, (long)data, (long)length, MSG_DONTWAIT | MSG_NOSIGNAL, 0, 0));
+    return socket_result(hak_syscall(SYS_sendto, fd, data, length, MSG_DONTWAIT | MSG_NOSIGNAL));
 }
 
 /* Unread input would make the kernel send the peer a reset in place of the end. */
 void hak_os_hang_up(int fd) {
     char rest[SOCKET_DRAIN_BYTES];
-    hak_syscall(SYS_shutdown, fd, SHUT_WR, 0, 0, 0, 0);
+    hak_syscall(SYS_shutdown, fd, SHUT_WR);
     for (unsigned i = 0; i < SOCKET_DRAINS && hak_os_receive(fd, rest, sizeof rest) > 0; i++) {
     }
     hak_os_close_file(fd);
@@ -250,14 +246,14 @@ void hak_os_hang_up(int fd) {
 static bool file_is_own(long fd, const struct stat *status) {
     return status->st_uid == user_own() &&
            (user_is_told(status->st_uid) ||
-            hak_syscall(SYS_fchmod, fd, status->st_mode & 07777, 0, 0, 0, 0) == 0);
+            hak_syscall(SYS_fchmod, fd, status->st_mode & 07777) == 0);
 }
 
 /* Empties an existing file only if it is ours and has no second name: another user may write into
  * the folder. Devices, such as /dev/null, have no content. */
 static bool file_prepare(long fd) {
     struct stat status = {0};
-    bool is_known = hak_syscall(SYS_fstat, fd, (long)&status, 0, 0, 0, 0) == 0;
+    bool is_known = hak_syscall(SYS_fstat, fd, &status) == 0;
     bool is_ours = is_known && file_is_own(fd, &status);
     if (!is_known || !S_ISREG(status.st_mode)) {
         return S_ISCHR(status.st_mode) || (S_ISFIFO(status.st_mode) && is_ours);
@@ -265,17 +261,17 @@ static bool file_prepare(long fd) {
     if (!is_ours || status.st_nlink != 1) {
         return false;
     }
-    hak_syscall(SYS_fchmod, fd, 0600, 0, 0, 0, 0); /* some file systems have no modes */
-    return hak_syscall(SYS_ftruncate, fd, 0, 0, 0, 0, 0) == 0;
+    hak_syscall(SYS_fchmod, fd, 0600); /* some file systems have no modes */
+    return hak_syscall(SYS_ftruncate, fd, 0) == 0;
 }
 
 /* Does not wait for the reader of a pipe. A new file is ours, whatever owner the file system
  * shows. */
 int hak_os_create_file(const char *path) {
     enum { FLAGS = O_WRONLY | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY | O_NONBLOCK };
-    long fd = hak_syscall(SYS_openat, AT_FDCWD, (long)path, FLAGS | O_CREAT | O_EXCL, 0600, 0, 0);
+    long fd = hak_syscall(SYS_openat, AT_FDCWD, path, FLAGS | O_CREAT | O_EXCL, 0600);
     if (fd == SOCKET_EEXIST) {
-        fd = hak_syscall(SYS_openat, AT_FDCWD, (long)path, FLAGS, 0, 0, 0);
+        fd = hak_syscall(SYS_openat, AT_FDCWD, path, FLAGS);
         if (fd >= 0 && !file_prepare(fd)) {
             hak_os_close_file((int)fd);
             fd = -1;
@@ -285,13 +281,13 @@ int hak_os_create_file(const char *path) {
 }
 
 int hak_os_copy_descriptor(int fd, int least) {
-    long copy = hak_syscall(SYS_fcntl, fd, F_DUPFD_CLOEXEC, least, 0, 0, 0);
+    long copy = hak_syscall(SYS_fcntl, fd, F_DUPFD_CLOEXEC, least);
     return copy < 0 ? -1 : (int)copy;
 }
 
 bool hak_os_find_file(int fd, hak_os_file_id_t *id) {
     struct stat status = {0};
-    bool is_open = hak_syscall(SYS_fstat, fd, (long)&status, 0, 0, 0, 0) == 0;
+    bool is_open = hak_syscall(SYS_fstat, fd, &status) == 0;
     *id = file_id(&status);
     return is_open;
 }
@@ -299,7 +295,7 @@ bool hak_os_find_file(int fd, hak_os_file_id_t *id) {
 /* Writes until complete, broken, or too late. */
 static bool write_until(int fd, const char *data, size_t length, uint64_t due_ns) {
     while (length > 0) {
-        long done = hak_syscall(SYS_write, fd, (long)data, (long)length, 0, 0, 0);
+        long done = hak_syscall(SYS_write, fd, data, length);
         if (done > 0) {
             data += done;
             length -= (size_t)done;
@@ -324,12 +320,11 @@ void hak_os_write(int fd, const char *data, size_t length) {
 bool hak_os_write_calmly(int fd, const char *data, size_t length, uint64_t due_ns) {
     uint64_t ours = 1ull << (SIGPIPE - 1) | 1ull << (SIGXFSZ - 1), before = 0, pending = 0;
     struct timespec none = {0};
-    hak_syscall(SYS_rt_sigpending, (long)&pending, sizeof pending, 0, 0, 0, 0);
-    hak_syscall(SYS_rt_sigprocmask, SIG_BLOCK, (long)&ours, (long)&before, sizeof ours, 0, 0);
+    hak_syscall(SYS_rt_sigpending, &pending, sizeof pending);
+    hak_syscall(SYS_rt_sigprocmask, SIG_BLOCK, &ours, &before, sizeof ours);
     bool is_done = write_until(fd, data, length, due_ns);
     ours &= ~pending;
-    while (ours != 0 &&
-           hak_syscall(SYS_rt_sigtimedwait, (long)&ours, 0, (long)&none, sizeof ours, 0, 0) > 0) {
+    while (ours != 0 && hak_syscall(SYS_rt_sigtimedwait, &ours, 0, &none, sizeof ours) > 0) {
     }
     hak_os_restore_signals(before);
     return is_done;
@@ -355,12 +350,12 @@ void hak_os_drop_rights(void) {
         uint32_t effective, permitted, inheritable;
     } set[2] = {{0, 0, 0}, {0, 0, 0}};
     const uint32_t kept = 1u << RIGHT_SETGID | 1u << RIGHT_SETUID | 1u << RIGHT_IPC_LOCK;
-    if (hak_syscall(SYS_capget, (long)&head, (long)set, 0, 0, 0, 0) == 0) {
+    if (hak_syscall(SYS_capget, &head, set) == 0) {
         set[0].effective &= kept;
         set[0].permitted &= kept;
         set[0].inheritable = 0;
         memset(&set[1], 0, sizeof set[1]);
-        hak_syscall(SYS_capset, (long)&head, (long)set, 0, 0, 0, 0);
+        hak_syscall(SYS_capset, &head, set);
     }
-    hak_syscall(SYS_prctl, RIGHTS_NO_NEW, 1, 0, 0, 0, 0);
+    hak_syscall(SYS_prctl, RIGHTS_NO_NEW, 1);
 }

@@ -7,7 +7,7 @@
 #include "base/compiler.h"
 
 #if defined(__x86_64__)
-HAK_INLINE long hak_syscall(long nr, long a, long b, long c, long d, long e, long f) {
+HAK_INLINE long hak_syscall6(long nr, long a, long b, long c, long d, long e, long f) {
     long result;
     register long r10 __asm__("r10") = d;
     register long r8 __asm__("r8") = e;
@@ -25,7 +25,7 @@ HAK_INLINE void *hak_syscall_storage(void) {
     return storage;
 }
 #elif defined(__aarch64__)
-HAK_INLINE long hak_syscall(long nr, long a, long b, long c, long d, long e, long f) {
+HAK_INLINE long hak_syscall6(long nr, long a, long b, long c, long d, long e, long f) {
     register long x8 __asm__("x8") = nr;
     register long x0 __asm__("x0") = a;
     register long x1 __asm__("x1") = b;
@@ -48,5 +48,11 @@ HAK_INLINE void *hak_syscall_storage(void) {
 #else
 #error "hakmem supports x86-64 and aarch64"
 #endif
+
+/* hak_syscall(number, ...): at least one and at most six arguments, integers or pointers; the
+ * others are 0. */
+#define hak_syscall_padded(number, a, b, c, d, e, f, ...)                                          \
+    hak_syscall6(number, (long)(a), (long)(b), (long)(c), (long)(d), (long)(e), (long)(f))
+#define hak_syscall(number, ...) hak_syscall_padded(number, __VA_ARGS__, 0, 0, 0, 0, 0, 0)
 
 #endif

@@ -29,7 +29,7 @@ static void os_cpus_add(unsigned word, uint64_t bits) {
 /* Threads may be bound to a CPU each before they allocate; the first thread seldom is. */
 void hak_os_cpu_init(void) {
     uint64_t mask[CPU_WORDS] = {0};
-    long bytes = hak_syscall(SYS_sched_getaffinity, 0, sizeof mask, (long)mask, 0, 0, 0);
+    long bytes = hak_syscall(SYS_sched_getaffinity, 0, sizeof mask, mask);
     for (long i = 0; i < bytes / 8; i++) {
         os_cpus_add((unsigned)i, mask[i]);
     }
@@ -51,11 +51,11 @@ unsigned hak_os_cpu_count(void) {
 }
 
 uint32_t hak_os_thread_id(void) {
-    return (uint32_t)hak_syscall(SYS_gettid, 0, 0, 0, 0, 0, 0);
+    return (uint32_t)hak_syscall(SYS_gettid, 0);
 }
 
 uint32_t hak_os_process_id(void) {
-    return (uint32_t)hak_syscall(SYS_getpid, 0, 0, 0, 0, 0, 0);
+    return (uint32_t)hak_syscall(SYS_getpid, 0);
 }
 
 const char *hak_os_program(void) {
@@ -68,7 +68,7 @@ const char *hak_os_program(void) {
 void hak_os_command(char command[HAK_OS_COMMAND_BYTES]) {
     memset(command, 0, HAK_OS_COMMAND_BYTES);
     if (hak_os_thread_id() == hak_os_process_id()) {
-        hak_syscall(SYS_prctl, PR_GET_NAME, (long)command, 0, 0, 0, 0);
+        hak_syscall(SYS_prctl, PR_GET_NAME, command);
     } else {
         hak_os_read_file("/proc/self/comm", command, HAK_OS_COMMAND_BYTES);
     }
@@ -77,16 +77,16 @@ void hak_os_command(char command[HAK_OS_COMMAND_BYTES]) {
 }
 
 void hak_os_wait(uint32_t *word, uint32_t expected) {
-    hak_syscall(SYS_futex, (long)word, FUTEX_WAIT_PRIVATE, expected, 0, 0, 0);
+    hak_syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, expected);
 }
 
 void hak_os_wait_at_most(uint32_t *word, uint32_t expected, uint64_t ns) {
     struct timespec time = {(time_t)(ns / 1000000000), (long)(ns % 1000000000)};
-    hak_syscall(SYS_futex, (long)word, FUTEX_WAIT_PRIVATE, expected, (long)&time, 0, 0);
+    hak_syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, expected, &time);
 }
 
 void hak_os_wake_one(uint32_t *word) {
-    hak_syscall(SYS_futex, (long)word, FUTEX_WAKE_PRIVATE, 1, 0, 0, 0);
+    hak_syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, 1);
 }
 
 /* By futex, which programs that filter system calls usually allow. */
@@ -105,12 +105,12 @@ uint64_t hak_os_block_signals(void) {
     uint64_t all =
         ~(1ull << (SIGNAL_CANCEL - 1) | 1ull << (SIGNAL_SETXID - 1) | 1ull << (SIGNAL_FILTER - 1));
     uint64_t before = 0;
-    hak_syscall(SYS_rt_sigprocmask, SIG_SETMASK, (long)&all, (long)&before, sizeof all, 0, 0);
+    hak_syscall(SYS_rt_sigprocmask, SIG_SETMASK, &all, &before, sizeof all);
     return before;
 }
 
 void hak_os_restore_signals(uint64_t before) {
-    hak_syscall(SYS_rt_sigprocmask, SIG_SETMASK, (long)&before, 0, sizeof before, 0, 0);
+    hak_syscall(SYS_rt_sigprocmask, SIG_SETMASK, &before, 0, sizeof before);
 }
 
 void hak_os_relax(void) {

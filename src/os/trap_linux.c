@@ -46,8 +46,7 @@ static trap_action_t *trap_before_of(int signal) {
 }
 
 static bool trap_set(int signal, const trap_action_t *action, trap_action_t *before) {
-    return hak_syscall(SYS_rt_sigaction, signal, (long)action, (long)before, sizeof action->mask, 0,
-                       0) == 0;
+    return hak_syscall(SYS_rt_sigaction, signal, action, before, sizeof action->mask) == 0;
 }
 
 /* Continues as the kernel would have. A fault repeats when the handler returns; a signal sent by a
@@ -62,9 +61,8 @@ static void trap_pass_on(int signal, siginfo_t *info, void *context) {
     if (before->handler.plain == SIG_DFL || before->handler.plain == SIG_IGN) {
         (void)trap_set(signal, before, NULL);
         if (is_sent) {
-            long process = hak_syscall(SYS_getpid, 0, 0, 0, 0, 0, 0);
-            hak_syscall(SYS_rt_tgsigqueueinfo, process, (long)hak_os_thread_id(), signal,
-                        (long)info, 0, 0);
+            long process = hak_syscall(SYS_getpid, 0);
+            hak_syscall(SYS_rt_tgsigqueueinfo, process, hak_os_thread_id(), signal, info);
         }
         return;
     }
