@@ -33,12 +33,10 @@ const char *hak_fatal_text(hak_fatal_kind_t kind) {
     return kind < HAK_FATAL_COUNT ? fatal_text[kind] : "unknown";
 }
 
-/* Ends the line, in the byte that it has beyond its capacity. */
-static void check_write(hak_text_t *text) {
-    text->capacity++;
-    hak_text_str(text, "\n");
+void hak_print_line(hak_text_t *line) {
+    line->data[line->length] = '\n';
     if (hak_check_sink.write != NULL) {
-        hak_check_sink.write(2, text->data, text->length);
+        hak_check_sink.write(2, line->data, line->length + 1);
     }
 }
 
@@ -57,7 +55,7 @@ void hak_fatal_say(hak_fatal_kind_t kind, const void *address, const char *detai
         }
         hak_text_str(&text, ")");
     }
-    check_write(&text);
+    hak_print_line(&text);
 }
 
 void hak_fatal_end(void) {
@@ -75,8 +73,12 @@ void hak_fatal(hak_fatal_kind_t kind, const void *address, const char *detail) {
     hak_fatal_end();
 }
 
-void hak_warn(const char *message) {
+void hak_warn(const char *format, ...) {
     HAK_TEXT(text, HAK_LINE_TEXT * 2 - 1);
-    hak_text_format(&text, "hakmem: %s", message);
-    check_write(&text);
+    va_list args;
+    hak_text_str(&text, "hakmem: ");
+    va_start(args, format);
+    hak_text_format_list(&text, format, args);
+    va_end(args);
+    hak_print_line(&text);
 }

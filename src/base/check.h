@@ -35,6 +35,8 @@
 #define HAK_FATAL_ENUM(name, text) HAK_FATAL_##name,
 typedef enum hak_fatal_kind { HAK_FATAL_KINDS(HAK_FATAL_ENUM) HAK_FATAL_COUNT } hak_fatal_kind_t;
 
+struct hak_text;
+
 /* Writes the line, then the stack with the option backtrace, and aborts. `detail` may be NULL.
  * Async-signal-safe. */
 HAK_COLD HAK_NORETURN void hak_fatal(hak_fatal_kind_t kind, const void *address,
@@ -44,11 +46,12 @@ HAK_COLD void hak_fatal_say(hak_fatal_kind_t kind, const void *address, const ch
 HAK_COLD HAK_NORETURN void hak_fatal_end(void);
 const char *hak_fatal_text(hak_fatal_kind_t kind);
 
-/* One line "hakmem: <message>" on standard error. */
-HAK_COLD void hak_warn(const char *message);
+/* One line "hakmem: <message>" on standard error, formatted as by hak_text_format. */
+HAK_COLD void hak_warn(const char *format, ...);
+/* Writes a line on standard error, and adds its end: the text is one that HAK_TEXT defines. */
+HAK_COLD void hak_print_line(struct hak_text *line);
 
 /* Services of higher ranks, registered once at process start (rank 0 calls nobody). */
-struct hak_text;
 typedef struct hak_check_sink {
     void (*write)(int fd, const char *data, size_t length);
     void (*abort)(void);

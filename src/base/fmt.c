@@ -1,26 +1,28 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/fmt.h"
 
-#include <stdarg.h>
-
 void hak_text_init(hak_text_t *text, char *buffer, size_t capacity) {
-    text->data = buffer;
+    *text = (hak_text_t){.data = buffer, .capacity = capacity};
+}
+
+static void text_send(hak_text_t *text) {
+    text->sink->put(text->sink->context, text->data, text->length);
     text->length = 0;
-    text->capacity = capacity;
 }
 
 void hak_text_mem(hak_text_t *text, const char *s, size_t length) {
-    for (size_t i = 0; i < length && text->length < text->capacity; i++) {
-        text->data[text->length++] = s[i];
+    for (size_t i = 0; i < length; i++) {
+        if (text->length == text->capacity && text->sink != NULL) {
+            text_send(text);
+        }
+        if (text->length < text->capacity) {
+            text->data[text->length++] = s[i];
+        }
     }
 }
 
 void hak_text_str(hak_text_t *text, const char *s) {
-    size_t length = 0;
-    while (s != NULL && s[length] != '\0') {
-        length++;
-    }
-    hak_text_mem(text, s, length);
+    hak_text_mem(text, s, s != NULL ? strlen(s) : 0);
 }
 
 static void text_number(hak_text_t *text, uint64_t value, unsigned radix) {
@@ -42,16 +44,47 @@ void hak_text_hex(hak_text_t *text, uint64_t value) {
     text_number(text, value, 16);
 }
 
-static void text_format(hak_text_t *text, const char *format, va_list args) {
+/* As the tool that views reports does. */
+uint64_t hak_rounded(uint64_t value, uint64_t unit) {
+    uint64_t whole = value / unit, twice = value % unit * 2;
+    return whole + (twice > unit || (twice == unit && whole % 2 != 0));
+}
+
+static void text_size(hak_text_t *text, uint64_t bytes) {
+    static const char *const names[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+    enum { LAST = sizeof names / sizeof *names - 1 };
+    unsigned power = 0;
+    while (power < LAST && bytes * 2 >= 1999ull << 10 * power) {
+        power++;
+    }
+    uint64_t unit = 1ull << 10 * power;
+    if (power == 0 || bytes * 20 >= unit * 1999) {
+        hak_text_format(text, "%l", hak_rounded(bytes, unit));
+    } else if (bytes * 200 >= unit * 1999) {
+        uint64_t tenths = hak_rounded(bytes * 10, unit);
+        hak_text_format(text, "%l.%l", tenths / 10, tenths % 10);
+    } else {
+        uint64_t parts = hak_rounded(bytes * 100, unit);
+        hak_text_format(text, "%l.%l%l", parts / 100, parts / 10 % 10, parts % 10);
+    }
+    hak_text_format(text, " %s", names[power]);
+}
+
+void hak_text_format_list(hak_text_t *text, const char *format, va_list args) {
     for (const char *f = format; *f != '\0'; f++) {
         if (*f != '%') {
             hak_text_mem(text, f, 1);
             continue;
         }
+        const char *s;
         char c;
         switch (*++f) {
         case 's':
             hak_text_str(text, va_arg(args, const char *));
+            break;
+        case 'm':
+            s = va_arg(args, const char *);
+            hak_text_mem(text, s, va_arg(args, size_t));
             break;
         case 'u':
             hak_text_uint(text, va_arg(args, unsigned));
@@ -59,6 +92,9 @@ static void text_format(hak_text_t *text, const char *format, va_list args) {
         case 'z': /* size_t has 64 bits: base/config.h */
         case 'l':
             hak_text_uint(text, va_arg(args, uint64_t));
+            break;
+        case 'b':
+            text_size(text, va_arg(args, uint64_t));
             break;
         case 'x':
             hak_text_hex(text, va_arg(args, uint64_t));
@@ -80,37 +116,35 @@ static void text_format(hak_text_t *text, const char *format, va_list args) {
 void hak_text_format(hak_text_t *text, const char *format, ...) {
     va_list args;
     va_start(args, format);
-    text_format(text, format, args);
+    hak_text_format_list(text, format, args);
     va_end(args);
 }
 
 void hak_sink_format(const hak_sink_t *sink, const char *format, ...) {
     va_list args;
     HAK_TEXT(text, HAK_LINE_TEXT);
+    text.sink = sink;
     va_start(args, format);
-    text_format(&text, format, args);
+    hak_text_format_list(&text, format, args);
     va_end(args);
-    sink->put(sink->context, text.data, text.length);
+    text_send(&text);
 }
 
 void hak_sink_quoted(const hak_sink_t *sink, const char *s) {
     static const char digits[] = "0123456789abcdef";
     HAK_TEXT(text, HAK_LINE_TEXT);
-    hak_text_mem(&text, "\"", 1);
+    text.sink = sink;
+    hak_text_str(&text, "\"");
     for (; *s != '\0'; s++) {
         unsigned char c = (unsigned char)*s;
-        if (text.length + sizeof "\\u0000" > text.capacity) {
-            sink->put(sink->context, text.data, text.length);
-            text.length = 0;
-        }
         if (c < 0x20 || c >= 0x7f || c == '"' || c == '\\') {
             hak_text_format(&text, "\\u00%c%c", digits[c >> 4], digits[c & 15]);
         } else {
             hak_text_mem(&text, s, 1);
         }
     }
-    hak_text_mem(&text, "\"", 1);
-    sink->put(sink->context, text.data, text.length);
+    hak_text_str(&text, "\"");
+    text_send(&text);
 }
 
 bool hak_parse_size(const char *s, size_t length, uint64_t *value) {

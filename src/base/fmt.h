@@ -1,19 +1,29 @@
 /* SPDX-License-Identifier: MIT
  *
- * Text without allocation: a bounded line, appended to piece by piece, in one thread. An overlong
- * line is cut, never overrun. */
+ * Text without allocation: a bounded line, appended to piece by piece, in one thread. A full line
+ * goes to its sink; without one the rest is cut off. */
 #ifndef HAK_BASE_FMT_H
 #define HAK_BASE_FMT_H
 
 #include "base/compiler.h"
 #include "base/words.h"
 
+#include <stdarg.h>
+#include <string.h>
+
 enum { HAK_LINE_TEXT = 512 };
+
+/* The target of longer texts, piece by piece. */
+typedef struct hak_sink {
+    void (*put)(void *context, const char *data, size_t length);
+    void *context;
+} hak_sink_t;
 
 typedef struct hak_text {
     char *data;
     size_t length;
     size_t capacity;
+    const hak_sink_t *sink; /* takes a text that is full; NULL: the rest is cut off */
 } hak_text_t;
 
 /* Defines an empty text, with one byte beyond its capacity. */
@@ -31,20 +41,23 @@ void hak_text_str(hak_text_t *text, const char *s);
 void hak_text_mem(hak_text_t *text, const char *s, size_t length);
 void hak_text_uint(hak_text_t *text, uint64_t value);
 void hak_text_hex(hak_text_t *text, uint64_t value);
-/* Understands %s %u (unsigned) %z (size_t) %l (uint64_t) %x (uint64_t, with 0x) %p %c %%. */
+/* Understands %s %u (unsigned) %z (size_t) %l (uint64_t) %b (uint64_t: a size with three
+ * significant digits and its unit) %m (const char *, size_t: so many characters) %x (uint64_t, with
+ * 0x) %p %c %%. */
 void hak_text_format(hak_text_t *text, const char *format, ...);
+void hak_text_format_list(hak_text_t *text, const char *format, va_list args);
 
-/* The target of longer texts, piece by piece. */
-typedef struct hak_sink {
-    void (*put)(void *context, const char *data, size_t length);
-    void *context;
-} hak_sink_t;
-
-/* As hak_text_format; at most HAK_LINE_TEXT bytes at a time. */
+/* As hak_text_format, of any length. */
 void hak_sink_format(const hak_sink_t *sink, const char *format, ...);
 /* A JSON string with its quotes, of any length. Bytes above 0x7e count as Latin-1. */
 void hak_sink_quoted(const hak_sink_t *sink, const char *s);
 
+/* value / unit to the nearest, halves to the even one. */
+uint64_t hak_rounded(uint64_t value, uint64_t unit);
+/* Whether the text is that word. */
+HAK_INLINE bool hak_is_word(const char *word, const char *s, size_t length) {
+    return strlen(word) == length && memcmp(word, s, length) == 0;
+}
 /* Value of a decimal number with an optional suffix k, m, g or t (powers of 1024). false: the text
  * is anything else, or overflows. */
 bool hak_parse_size(const char *s, size_t length, uint64_t *value);

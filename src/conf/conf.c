@@ -59,7 +59,7 @@ extern const char *hak_options __attribute__((weak, visibility("default")));
 static const hak_conf_option_t *conf_find(const char *name, size_t length) {
     for (unsigned i = 0; i < HAK_CONF_OPTIONS; i++) {
         const hak_conf_option_t *option = &hak_conf_options[i];
-        if (strlen(option->name) == length && memcmp(option->name, name, length) == 0) {
+        if (hak_is_word(option->name, name, length)) {
             return option;
         }
     }
@@ -106,7 +106,7 @@ void hak_conf_apply(void) {
 static bool conf_parse_choice(const hak_conf_option_t *option, const char *s, size_t length,
                               uint64_t *value) {
     for (unsigned i = 0; option->names[i] != NULL; i++) {
-        if (strlen(option->names[i]) == length && memcmp(option->names[i], s, length) == 0) {
+        if (hak_is_word(option->names[i], s, length)) {
             *value = i;
             return true;
         }
@@ -156,7 +156,7 @@ static unsigned conf_parse_item(const char *item, size_t length, const char *sou
     if (length == 0) {
         return 0;
     }
-    if (name_length == 4 && memcmp(item, "help", 4) == 0) {
+    if (hak_is_word("help", item, name_length)) {
         hak_conf_state.wants_help = true;
         return 0;
     }

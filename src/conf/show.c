@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
  * Messages about options: values and bounds, warnings, help, show, JSON. */
+#include "base/bits.h"
+#include "base/check.h"
 #include "base/version.h"
 #include "conf/conf.h"
 #include "conf/table.h"
-#include "os/os.h"
 
 #include <string.h>
 
@@ -52,14 +53,6 @@ static const char *show_source(const hak_conf_option_t *option) {
                                                              : "the program";
 }
 
-static void show_line(const hak_text_t *text) {
-    char line[HAK_LINE_TEXT];
-    size_t length = text->length < sizeof line - 1 ? text->length : sizeof line - 1;
-    memcpy(line, text->data, length);
-    line[length] = '\n';
-    hak_os_write(2, line, length + 1);
-}
-
 /* --- complaints ------------------------------------------------------------------------------- */
 
 enum {
@@ -67,20 +60,13 @@ enum {
     SHOW_CASE = 0x20, /* bit that tells small letters from capitals */
 };
 
-static void show_quote(hak_text_t *text, const char *word, size_t length) {
-    hak_text_str(text, "'");
-    hak_text_mem(text, word, length < SHOW_WORD ? length : SHOW_WORD);
-    hak_text_str(text, "'");
-}
-
 void hak_conf_complain(const char *source, const char *value, size_t length,
                        const hak_conf_option_t *option) {
-    HAK_TEXT(text, HAK_LINE_TEXT);
-    hak_text_format(&text, "hakmem: %s: bad value ", source);
-    show_quote(&text, value, length);
-    hak_text_format(&text, " for %s; valid: ", option->name);
+    HAK_TEXT(text, HAK_LINE_TEXT - 1);
+    hak_text_format(&text, "hakmem: %s: bad value '%m' for %s; valid: ", source, value,
+                    hak_least(length, SHOW_WORD), option->name);
     show_put_valid(&text, option);
-    show_line(&text);
+    hak_print_line(&text);
 }
 
 /* Length of the longest common subsequence, computed line by line. */
@@ -119,26 +105,20 @@ static const char *show_nearest(const char *word, size_t length) {
 }
 
 void hak_conf_complain_name(const char *source, const char *name, size_t length) {
-    HAK_TEXT(text, HAK_LINE_TEXT);
-    hak_text_format(&text, "hakmem: %s: unknown option ", source);
-    show_quote(&text, name, length);
-    const char *nearest = show_nearest(name, length < SHOW_WORD ? length : SHOW_WORD);
-    if (nearest != NULL) {
-        hak_text_format(&text, "; did you mean %s?", nearest);
-    }
-    hak_text_format(&text, "%s 'help' lists all", nearest != NULL ? "" : ";");
-    show_line(&text);
+    length = hak_least(length, SHOW_WORD);
+    const char *nearest = show_nearest(name, length);
+    hak_warn("%s: unknown option '%m'%s%s%s 'help' lists all", source, name, length,
+             nearest != NULL ? "; did you mean " : ";", nearest, nearest != NULL ? "?" : "");
 }
 
 void hak_conf_complain_profile(const char *name) {
-    HAK_TEXT(text, HAK_LINE_TEXT);
-    hak_text_str(&text, "hakmem: HAKMEM_PROFILE: unknown profile ");
-    show_quote(&text, name, strlen(name));
-    hak_text_str(&text, "; valid:");
+    HAK_TEXT(text, HAK_LINE_TEXT - 1);
+    hak_text_format(&text, "hakmem: HAKMEM_PROFILE: unknown profile '%m'; valid:", name,
+                    hak_least(strlen(name), SHOW_WORD));
     for (unsigned i = 0; i < HAK_CONF_PRESETS; i++) {
         hak_text_format(&text, "%s %s", i == 0 ? "" : ",", hak_conf_presets[i].name);
     }
-    show_line(&text);
+    hak_print_line(&text);
 }
 
 /* --- lists ------------------------------------------------------------------------------------ */
@@ -152,33 +132,28 @@ static void show_option(hak_text_t *text, const hak_conf_option_t *option, uint6
 void hak_conf_print_help(void) {
     for (unsigned i = 0; i < HAK_CONF_OPTIONS; i++) {
         const hak_conf_option_t *option = &hak_conf_options[i];
-        HAK_TEXT(text, HAK_LINE_TEXT);
+        HAK_TEXT(text, HAK_LINE_TEXT - 1);
         show_option(&text, option, option->initial);
         hak_text_str(&text, "  (");
         show_put_valid(&text, option);
         hak_text_format(&text, ")  %s", option->text);
-        show_line(&text);
+        hak_print_line(&text);
     }
     for (unsigned i = 0; i < HAK_CONF_PRESETS; i++) {
         const hak_conf_preset_t *preset = &hak_conf_presets[i];
-        HAK_TEXT(text, HAK_LINE_TEXT);
-        hak_text_format(&text, "hakmem: profile %s = %s  %s", preset->name,
-                        preset->options[0] != '\0' ? preset->options : "(nothing)", preset->text);
-        show_line(&text);
+        hak_warn("profile %s = %s  %s", preset->name,
+                 preset->options[0] != '\0' ? preset->options : "(nothing)", preset->text);
     }
 }
 
 void hak_conf_print_values(void) {
-    HAK_TEXT(head, HAK_LINE_TEXT);
-    hak_text_format(&head, "hakmem: profile:%s  from %s", hak_conf_state.profile,
-                    hak_conf_state.profile_source);
-    show_line(&head);
+    hak_warn("profile:%s  from %s", hak_conf_state.profile, hak_conf_state.profile_source);
     for (unsigned i = 0; i < HAK_CONF_OPTIONS; i++) {
         const hak_conf_option_t *option = &hak_conf_options[i];
-        HAK_TEXT(text, HAK_LINE_TEXT);
+        HAK_TEXT(text, HAK_LINE_TEXT - 1);
         show_option(&text, option, hak_conf_value(option));
         hak_text_format(&text, "  from %s", show_source(option));
-        show_line(&text);
+        hak_print_line(&text);
     }
 }
 

@@ -67,8 +67,7 @@ static void module_print(unsigned number, uintptr_t address, const module_place_
     if (place != NULL && place->path[0] != '\0') {
         hak_text_format(&text, " %s+%x", place->path, (uint64_t)place->offset);
     }
-    hak_text_str(&text, "\n");
-    hak_check_sink.write(2, text.data, text.length);
+    hak_print_line(&text);
 }
 
 static bool modules_take(void) {
@@ -106,9 +105,6 @@ bool hak_guard_find_code(uintptr_t address, bool *is_code) {
 
 void hak_guard_stack_print(const uintptr_t *addresses, unsigned count) {
     const module_place_t *place = hak_modules.place;
-    if (hak_check_sink.write == NULL) {
-        return;
-    }
     count = count < MODULE_FRAMES ? count : MODULE_FRAMES;
     bool is_ours = modules_take();
     bool is_known = is_ours && modules_find(addresses, count);

@@ -13,10 +13,8 @@ enum { ACCUSE_DETAIL_BYTES = 160 };
 static void accuse_deed(const char *what, uint32_t thread_id, const uintptr_t *frame,
                         unsigned count) {
     HAK_TEXT(text, ACCUSE_DETAIL_BYTES);
-    hak_text_format(&text, "hakmem:   %s by thread %u:\n", what, thread_id);
-    if (hak_check_sink.write != NULL) {
-        hak_check_sink.write(2, text.data, text.length);
-    }
+    hak_text_format(&text, "hakmem:   %s by thread %u:", what, thread_id);
+    hak_print_line(&text);
     hak_guard_stack_print(frame, count);
 }
 

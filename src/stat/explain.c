@@ -66,41 +66,15 @@ static const explain_t *explain_make(explain_t *explain, const hak_snapshot_t *s
 
 /* --- in words --------------------------------------------------------------------------------- */
 
-/* To the nearest, halves to the even one, as the viewer does. */
-static uint64_t rounded(uint64_t value, uint64_t unit) {
-    uint64_t whole = value / unit, twice = value % unit * 2;
-    return whole + (twice > unit || (twice == unit && whole % 2 != 0));
-}
-
-void hak_put_size(hak_text_t *text, uint64_t bytes) {
-    static const char *const names[] = {"B", "KiB", "MiB", "GiB", "TiB"};
-    enum { LAST = sizeof names / sizeof *names - 1 };
-    unsigned power = 0;
-    while (power < LAST && bytes * 2 >= 1999ull << 10 * power) {
-        power++;
-    }
-    uint64_t unit = 1ull << 10 * power;
-    if (power == 0 || bytes * 20 >= unit * 1999) {
-        hak_text_format(text, "%l", rounded(bytes, unit));
-    } else if (bytes * 200 >= unit * 1999) {
-        uint64_t tenths = rounded(bytes * 10, unit);
-        hak_text_format(text, "%l.%l", tenths / 10, tenths % 10);
-    } else {
-        uint64_t parts = rounded(bytes * 100, unit);
-        hak_text_format(text, "%l.%l%l", parts / 100, parts / 10 % 10, parts % 10);
-    }
-    hak_text_format(text, " %s", names[power]);
-}
-
 /* In percent of the whole; one decimal below ten. */
 static void put_percent(hak_text_t *text, const explain_t *explain, uint64_t bytes) {
     uint64_t whole = explain->whole != 0 ? explain->whole : 1;
     if (bytes == 0 || bytes * 2000 >= whole * 199) {
-        hak_text_format(text, "%l", rounded(bytes * 100, whole));
+        hak_text_format(text, "%l", hak_rounded(bytes * 100, whole));
     } else if (bytes * 2000 < whole) {
         hak_text_str(text, "<0.1");
     } else {
-        uint64_t tenths = rounded(bytes * 1000, whole);
+        uint64_t tenths = hak_rounded(bytes * 1000, whole);
         hak_text_format(text, "%l.%l", tenths / 10, tenths % 10);
     }
     hak_text_str(text, " %");
@@ -109,8 +83,7 @@ static void put_percent(hak_text_t *text, const explain_t *explain, uint64_t byt
 static void put_part(const explain_t *explain, hak_text_t *text, hak_cause_t cause) {
     uint64_t bytes = explain->rss.bytes[cause];
     const struct hak_cause_class *most = &explain->rss.most[cause];
-    hak_put_size(text, bytes);
-    hak_text_str(text, " (");
+    hak_text_format(text, "%b (", bytes);
     put_percent(text, explain, bytes);
     hak_text_format(text, "), is %s", causes[cause].title);
     if (most->bytes > bytes / 2 && most->block_bytes != 0) {
@@ -137,8 +110,7 @@ static void put_others(const hak_rss_t *rss, hak_text_t *text) {
         most = rss->other[kind] > rss->other[most] ? kind : most;
     }
     if (rss->other[most] != 0) {
-        hak_text_format(text, ", most of it %s, ", names[most]);
-        hak_put_size(text, rss->other[most]);
+        hak_text_format(text, ", most of it %s, %b", names[most], rss->other[most]);
     }
 }
 
@@ -152,14 +124,13 @@ static void put_returnable(const hak_rss_t *rss, hak_text_t *text, hak_cause_t c
         hak_text_str(text, " malloc_trim(0) returns it at once.");
         return;
     }
-    hak_text_str(text, " Of these ");
-    hak_put_size(text, bytes);
+    hak_text_format(text, " Of these %b", bytes);
     if (returnable != 0) {
-        hak_text_str(text, " ");
-        hak_put_size(text, returnable);
-        hak_text_str(text, " are OS pages without a block in use, which malloc_trim(0) returns at "
-                           "once, and a lower retain_idle as time passes; the rest goes only when "
-                           "its neighbours are freed.");
+        hak_text_format(text,
+                        " %b are OS pages without a block in use, which malloc_trim(0) returns at "
+                        "once, and a lower retain_idle as time passes; the rest goes only when "
+                        "its neighbours are freed.",
+                        returnable);
     } else {
         hak_text_str(text, " malloc_trim(0) returns nothing: every OS page has a block in use, and "
                            "goes only when that is freed.");
@@ -168,9 +139,9 @@ static void put_returnable(const hak_rss_t *rss, hak_text_t *text, hak_cause_t c
 
 static void put_sentences(const explain_t *explain, hak_text_t *text) {
     hak_cause_t first = explain->order[0];
-    hak_text_str(text, explain->rss.rss_bytes != 0 ? "RSS is " : "Known to be resident are ");
-    hak_put_size(text, explain->whole);
-    hak_text_str(text, ". The largest part, ");
+    hak_text_format(text, "%s %b. The largest part, ",
+                    explain->rss.rss_bytes != 0 ? "RSS is" : "Known to be resident are",
+                    explain->whole);
     put_part(explain, text, first);
     if (first == HAK_CAUSE_others) {
         put_others(&explain->rss, text);
@@ -180,13 +151,6 @@ static void put_sentences(const explain_t *explain, hak_text_t *text) {
     }
     hak_text_format(text, ": %s.", causes[first].advice);
     put_returnable(&explain->rss, text, first);
-}
-
-static hak_text_t sentences(const explain_t *explain, char *buffer) {
-    hak_text_t text;
-    hak_text_init(&text, buffer, EXPLAIN_TEXT);
-    put_sentences(explain, &text);
-    return text;
 }
 
 /* Notes on unknown figures; returns how many. */
@@ -213,36 +177,27 @@ static unsigned notes(const explain_t *explain, const char *note[EXPLAIN_NOTES])
 
 /* --- the reports ------------------------------------------------------------------------------ */
 
-static void text_line(const hak_sink_t *sink, const hak_text_t *text) {
-    hak_sink_format(sink, "hakmem: ");
-    sink->put(sink->context, text->data, text->length);
-    hak_sink_format(sink, "\n");
-}
-
 void hak_write_explain(const hak_sink_t *sink, const hak_snapshot_t *snapshot,
                        const hak_thread_list_t *threads) {
     explain_t made;
     const explain_t *explain = explain_make(&made, snapshot, threads);
-    char buffer[EXPLAIN_TEXT];
+    HAK_TEXT(text, EXPLAIN_TEXT);
     const char *note[EXPLAIN_NOTES];
-    hak_text_t text = sentences(explain, buffer);
+    put_sentences(explain, &text);
     hak_write_head(sink);
-    text_line(sink, &text);
+    hak_sink_format(sink, "hakmem: %m\n", text.data, text.length);
     for (unsigned i = 0; i < HAK_CAUSE_COUNT; i++) {
         hak_cause_t cause = explain->order[i];
         uint64_t bytes = explain->rss.bytes[cause];
-        hak_text_init(&text, buffer, EXPLAIN_TEXT);
-        hak_text_format(&text, "%s: ", causes[cause].name);
-        hak_put_size(&text, bytes);
-        hak_text_str(&text, ", ");
+        text.length = 0;
+        hak_text_format(&text, "%s: %b, ", causes[cause].name, bytes);
         put_percent(&text, explain, bytes);
         hak_text_format(&text, ": %s", causes[cause].title);
         uint64_t returnable = explain->rss.returnable[cause];
         if (returnable != HAK_RSS_UNKNOWN && returnable != 0) {
-            hak_text_str(&text, "; malloc_trim(0) returns ");
-            hak_put_size(&text, returnable);
+            hak_text_format(&text, "; malloc_trim(0) returns %b", returnable);
         }
-        text_line(sink, &text);
+        hak_sink_format(sink, "hakmem: %m\n", text.data, text.length);
     }
     for (unsigned i = 0; i < explain->thread_count; i++) {
         const hak_thread_stats_t *thread = explain->thread[i];
@@ -274,15 +229,13 @@ void hak_write_explain_json(const hak_sink_t *sink, const hak_snapshot_t *snapsh
                             const hak_thread_list_t *threads) {
     explain_t made;
     const explain_t *explain = explain_make(&made, snapshot, threads);
-    char buffer[EXPLAIN_TEXT];
+    HAK_TEXT(text, EXPLAIN_TEXT);
     const char *note[EXPLAIN_NOTES];
-    hak_text_t text = sentences(explain, buffer);
+    put_sentences(explain, &text);
     hak_report_head(sink);
-    hak_sink_format(sink, ",\n\"rss_bytes\":%l,\"sum_bytes\":%l,\"first\":\"%s\",\n\"text\":\"",
+    hak_sink_format(sink, ",\n\"rss_bytes\":%l,\"sum_bytes\":%l,\"first\":\"%s\",\n\"text\":\"%m\"",
                     explain->rss.rss_bytes, hak_rss_sum(&explain->rss),
-                    causes[explain->order[0]].name);
-    sink->put(sink->context, text.data, text.length);
-    hak_sink_format(sink, "\"");
+                    causes[explain->order[0]].name, text.data, text.length);
     json_causes(sink, explain);
     hak_sink_format(sink, ",\n\"threads\":[");
     for (unsigned i = 0; i < explain->thread_count; i++) {

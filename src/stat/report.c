@@ -10,41 +10,32 @@
 
 /* --- figures ---------------------------------------------------------------------------------- */
 
-typedef struct figure_walk {
-    hak_figure_visit_t *visit;
-    void *context;
-    hak_figure_group_t group;
-} figure_walk_t;
-
-/* Passes single values: a record each would take stack of its own in the caller. */
-static HAK_NOINLINE void figure(const figure_walk_t *walk, const char *name, const char *key,
-                                const char *metric, const char *text, uint64_t value) {
-    const hak_figure_t figure = {walk->group, name, key, metric, text, value};
-    walk->visit(walk->context, &figure);
-}
-
+#define FIGURE(group, record, field, name, key, metric, text)                                      \
+    {HAK_FIGURE_##group, offsetof(record, field), name, key, metric, text},
 #define FIGURE_BYTES(name, text)                                                                   \
-    figure(&walk, #name "_bytes", #name, #name "_bytes", text, s->name##_bytes);
-#define FIGURE_COUNT(name, key, metric, text) figure(&walk, #name, #key, #metric, text, s->name);
-#define FIGURE_LIMIT(name, text) figure(&walk, #name, #name, #name, text, s->name);
-#define FIGURE_EVENT(from, name, text)                                                             \
-    figure(&walk, #name, #name, #name "_total", text, s->from.name);
-#define FIGURE_TCACHE(name, text) FIGURE_EVENT(events, name, text)
-#define FIGURE_SPAN(name, text) FIGURE_EVENT(spans, name, text)
-#define FIGURE_PROCESS(name, text) FIGURE_EVENT(process, name, text)
+    FIGURE(BYTES, hak_snapshot_t, name##_bytes, #name "_bytes", #name, #name "_bytes", text)
+#define FIGURE_COUNT(name, key, metric, text)                                                      \
+    FIGURE(COUNTS, hak_snapshot_t, name, #name, #key, #metric, text)
+#define FIGURE_LIMIT(name, text) FIGURE(LIMITS, hak_snapshot_t, name, #name, #name, #name, text)
+#define FIGURE_EVENT(record, field, name, text)                                                    \
+    FIGURE(EVENTS, record, field, #name, #name, #name "_total", text)
+#define FIGURE_TCACHE(name, text) FIGURE_EVENT(hak_snapshot_t, events.name, name, text)
+#define FIGURE_SPAN(name, text) FIGURE_EVENT(hak_snapshot_t, spans.name, name, text)
+#define FIGURE_PROCESS(name, text) FIGURE_EVENT(hak_snapshot_t, process.name, name, text)
 
-void hak_stat_figures(const hak_snapshot_t *s, hak_figure_visit_t *visit, void *context) {
-    figure_walk_t walk = {.visit = visit, .context = context, .group = HAK_FIGURE_BYTES};
-    HAK_STAT_BYTES(FIGURE_BYTES)
-    walk.group = HAK_FIGURE_COUNTS;
-    HAK_STAT_COUNTS(FIGURE_COUNT)
-    walk.group = HAK_FIGURE_LIMITS;
-    HAK_STAT_LIMITS(FIGURE_LIMIT)
-    walk.group = HAK_FIGURE_EVENTS;
-    HAK_TCACHE_COUNTERS(FIGURE_TCACHE)
-    HAK_SPAN_COUNTERS(FIGURE_SPAN)
-    HAK_PROCESS_COUNTERS(FIGURE_PROCESS)
-}
+const hak_figure_t hak_figures[] = {
+    HAK_STAT_BYTES(FIGURE_BYTES) HAK_STAT_COUNTS(FIGURE_COUNT) HAK_STAT_LIMITS(FIGURE_LIMIT)
+        HAK_TCACHE_COUNTERS(FIGURE_TCACHE) HAK_SPAN_COUNTERS(FIGURE_SPAN)
+            HAK_PROCESS_COUNTERS(FIGURE_PROCESS){0},
+};
+
+#define CLASS_BLOCKS(name, text) FIGURE(BLOCKS, hak_class_stats_t, name, #name, #name, #name, text)
+#define CLASS_BIN(name, text) FIGURE_EVENT(hak_class_stats_t, bin.name, name, text)
+#define CLASS_OWNER(name, text) FIGURE_EVENT(hak_class_stats_t, owner.name, name, text)
+
+const hak_figure_t hak_class_figures[] = {
+    HAK_STAT_BLOCKS(CLASS_BLOCKS) HAK_BIN_COUNTERS(CLASS_BIN) HAK_CLASS_COUNTERS(CLASS_OWNER){0},
+};
 
 bool hak_stat_has_class(const hak_class_stats_t *stats) {
     const uint64_t *value = (const uint64_t *)stats;

@@ -1,31 +1,36 @@
 /* SPDX-License-Identifier: MIT
  *
- * The writers of reports, one per format; private to this folder. Every format walks the figures
- * once, in the same order. */
+ * The writers of reports, one per format; private to this folder. Every format loops over the
+ * same tables of figures. */
 #ifndef HAK_STAT_REPORT_H
 #define HAK_STAT_REPORT_H
 
 #include "stat/stat.h"
 
 typedef enum hak_figure_group {
+    HAK_FIGURE_BLOCKS, /* of a class; has no object of its own in JSON */
     HAK_FIGURE_BYTES,
     HAK_FIGURE_COUNTS,
     HAK_FIGURE_LIMITS,
     HAK_FIGURE_EVENTS, /* counters: they only grow */
 } hak_figure_group_t;
 
+/* No pointers: the dynamic linker would have to write the tables. */
 typedef struct hak_figure {
     hak_figure_group_t group;
-    const char *name;   /* in text and XML; unique */
-    const char *key;    /* in JSON, in the object of its group */
-    const char *metric; /* without "hakmem_" */
-    const char *text;
-    uint64_t value;
+    uint32_t offset; /* of the value, in its record */
+    char name[24];   /* in text and XML; unique */
+    char key[24];    /* in JSON, in the object of its group */
+    char metric[28]; /* without "hakmem_" */
+    char text[88];
 } hak_figure_t;
 
-typedef void hak_figure_visit_t(void *context, const hak_figure_t *figure);
+/* Of a snapshot, and of the statistics of a class; the last row has no name. */
+extern const hak_figure_t hak_figures[], hak_class_figures[];
 
-void hak_stat_figures(const hak_snapshot_t *snapshot, hak_figure_visit_t *visit, void *context);
+HAK_INLINE uint64_t hak_figure_value(const hak_figure_t *figure, const void *record) {
+    return *(const uint64_t *)((const char *)record + figure->offset);
+}
 
 /* Whether reports show the class: it has slabs, or had events. */
 bool hak_stat_has_class(const hak_class_stats_t *stats);
@@ -36,8 +41,6 @@ typedef void hak_write_t(const hak_sink_t *sink, const hak_snapshot_t *snapshot,
 hak_write_t hak_write_text, hak_write_summary, hak_write_xml, hak_write_json, hak_write_metrics,
     hak_write_explain, hak_write_explain_json;
 #define HAK_FORCED_NOTE "force_libc is on: blocks are the C library's own, and not in these figures"
-/* A size with three significant digits and its unit. */
-void hak_put_size(hak_text_t *text, uint64_t bytes);
 /* The first line of every report in text. */
 void hak_write_head(const hak_sink_t *sink);
 /* The map, made without a snapshot. */

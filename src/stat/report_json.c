@@ -7,7 +7,6 @@
 typedef struct json {
     const hak_sink_t *sink;
     const char *comma;
-    unsigned group; /* group in progress + 1 */
 } json_t;
 
 static void json_member(json_t *json, const char *key, uint64_t value) {
@@ -25,32 +24,22 @@ static void json_close(json_t *json, const char *text) {
     json->comma = ",";
 }
 
-static void json_figure(void *context, const hak_figure_t *figure) {
-    static const char titles[][16] = {"\n\"bytes\":{", "\n\"counts\":{", "\n\"limits\":{",
-                                      "\n\"events\":{"};
-    json_t *json = context;
-    if (json->group != figure->group + 1) {
-        if (json->group != 0) {
-            json_close(json, "}");
+/* All figures of a record; `before` stands in front of the key of an object. */
+static void json_figures(json_t *json, const hak_figure_t *figure, const void *record,
+                         const char *before) {
+    static const char titles[][8] = {"", "bytes", "counts", "limits", "events"};
+    for (hak_figure_group_t group = HAK_FIGURE_BLOCKS; figure->name[0] != '\0'; figure++) {
+        if (group != figure->group) {
+            if (group != HAK_FIGURE_BLOCKS) {
+                json_close(json, "}");
+            }
+            group = figure->group;
+            hak_sink_format(json->sink, "%s%s\"%s\":{", json->comma, before, titles[group]);
+            json->comma = "";
         }
-        json->group = figure->group + 1;
-        json_open(json, titles[figure->group]);
+        json_member(json, figure->key, hak_figure_value(figure, record));
     }
-    json_member(json, figure->key, figure->value);
-}
-
-#define JSON_BLOCKS(name, text) json_member(json, #name, stats->name);
-#define JSON_BIN(name, text) json_member(json, #name, stats->bin.name);
-#define JSON_CLASS(name, text) json_member(json, #name, stats->owner.name);
-
-static void json_class(json_t *json, const hak_class_stats_t *stats, unsigned sc) {
-    json_open(json, "\n{");
-    json_member(json, "bytes", hak_sc_info[sc].bytes);
-    HAK_STAT_BLOCKS(JSON_BLOCKS)
-    json_open(json, "\"events\":{");
-    HAK_BIN_COUNTERS(JSON_BIN)
-    HAK_CLASS_COUNTERS(JSON_CLASS)
-    json_close(json, "}}");
+    json_close(json, "}");
 }
 
 #define JSON_THREAD(name, text) json_member(json, #name, thread->own.name);
@@ -76,12 +65,14 @@ void hak_write_json(const hak_sink_t *sink, const hak_snapshot_t *snapshot,
                     const hak_thread_list_t *threads) {
     json_t json = {.sink = sink, .comma = ","};
     hak_report_head(sink);
-    hak_stat_figures(snapshot, json_figure, &json);
-    json_close(&json, "}");
+    json_figures(&json, hak_figures, snapshot, "\n");
     json_open(&json, "\n\"classes\":[");
     for (unsigned sc = 0; sc < HAK_SC_COUNT; sc++) {
         if (hak_stat_has_class(&snapshot->sc[sc])) {
-            json_class(&json, &snapshot->sc[sc], sc);
+            json_open(&json, "\n{");
+            json_member(&json, "bytes", hak_sc_info[sc].bytes);
+            json_figures(&json, hak_class_figures, &snapshot->sc[sc], "");
+            json_close(&json, "}");
         }
     }
     json_close(&json, "]");

@@ -48,12 +48,12 @@ static void line_number(text_line_t *line, uint64_t value) {
     line_word(line, hak_text_string(&number));
 }
 
-static void text_figure(void *sink, const hak_figure_t *figure) {
+static void text_figure(const hak_sink_t *sink, const hak_figure_t *figure, uint64_t value) {
     text_line_t line;
     line_begin(&line, figure->name);
     line_pad(&line, TEXT_NAME_END);
     line.end = TEXT_VALUE_END;
-    line_number(&line, figure->value);
+    line_number(&line, value);
     hak_text_format(&line.text, "  %s", figure->text);
     line_send(&line, sink);
 }
@@ -116,7 +116,9 @@ void hak_write_text(const hak_sink_t *sink, const hak_snapshot_t *snapshot,
     if (hak_load_relaxed(&hak_knobs.force_libc)) {
         hak_sink_format(sink, "hakmem: " HAK_FORCED_NOTE "\n");
     }
-    hak_stat_figures(snapshot, text_figure, (void *)(uintptr_t)sink);
+    for (const hak_figure_t *figure = hak_figures; figure->name[0] != '\0'; figure++) {
+        text_figure(sink, figure, hak_figure_value(figure, snapshot));
+    }
     text_classes(sink, snapshot);
     text_threads(sink, threads);
 }

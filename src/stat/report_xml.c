@@ -3,15 +3,12 @@
  * malloc_info: the C library's elements that programs look for, and ours. */
 #include "stat/report.h"
 
-static void xml_figure(void *sink, const hak_figure_t *figure) {
-    hak_sink_format(sink, "<figure name=\"%s\" value=\"%l\"/>\n", figure->name, figure->value);
-}
-
-#define XML_BLOCKS(name, text) hak_sink_format(sink, " " #name "=\"%l\"", stats->name);
-
 static void xml_class(const hak_sink_t *sink, const hak_class_stats_t *stats, unsigned sc) {
+    const hak_figure_t *figure = hak_class_figures;
     hak_sink_format(sink, "<class bytes=\"%u\"", hak_sc_info[sc].bytes);
-    HAK_STAT_BLOCKS(XML_BLOCKS)
+    for (; figure->group == HAK_FIGURE_BLOCKS; figure++) {
+        hak_sink_format(sink, " %s=\"%l\"", figure->name, hak_figure_value(figure, stats));
+    }
     hak_sink_format(sink, "/>\n");
 }
 
@@ -26,7 +23,10 @@ void hak_write_xml(const hak_sink_t *sink, const hak_snapshot_t *snapshot,
         }
     }
     hak_sink_format(sink, "</sizes>\n</heap>\n");
-    hak_stat_figures(snapshot, xml_figure, (void *)(uintptr_t)sink);
+    for (const hak_figure_t *figure = hak_figures; figure->name[0] != '\0'; figure++) {
+        hak_sink_format(sink, "<figure name=\"%s\" value=\"%l\"/>\n", figure->name,
+                        hak_figure_value(figure, snapshot));
+    }
     hak_sink_format(sink,
                     "<system type=\"current\" size=\"%l\"/>\n"
                     "<aspace type=\"total\" size=\"%l\"/>\n</malloc>\n",

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
  * The options a program carries in itself, weaker than every other source. */
+#include "base/check.h"
 #include "conf/conf.h"
+#include "os/os.h"
 #include "unit/capture.h"
 
 __attribute__((visibility("default"))) const char *hak_options =
@@ -36,6 +38,7 @@ static void mistakes_of_the_program_name_their_source(void **state) {
     unsetenv("HAKMEM_OPTIONS");
     unsetenv("HAKMEM_PROFILE");
     hak_options = "outbox:huge";
+    hak_check_sink.write = hak_os_write; /* as after the start of a process */
     unit_capture_begin();
     hak_conf_read();
     assert_non_null(strstr(unit_capture_end(), "hakmem: hak_options: bad value 'huge' for outbox"));
