@@ -3,6 +3,7 @@
  * The socket of the control channel. A thread with its own descriptors (CONTROL-2) creates it and
  * serves one peer after another; any thread may remove it. */
 #include "base/atomics.h"
+#include "base/bits.h"
 #include "base/check.h"
 #include "control/control.h"
 
@@ -16,7 +17,7 @@ static const uint64_t CHANNEL_REFUSED_NS = 5000000;
 #define CHANNEL_TOO_LONG "too long for a socket, which takes 107 bytes"
 
 static const hak_control_topic_t channel_no_topics[1];
-hak_control_tables_t hak_control_tables = {channel_no_topics, channel_no_topics};
+hak_control_table_t hak_control_table = {channel_no_topics};
 
 static char channel_path[HAK_CONTROL_PATH_BYTES]; /* [thread] channel's, until channel_process */
 static hak_os_file_id_t channel_file;             /* [thread] the same */
@@ -45,12 +46,8 @@ bool hak_control_path(const char *pattern, char *path, size_t capacity) {
 }
 
 void hak_control_warn(const char *option, const char *pattern, const char *message) {
-    HAK_TEXT(text, HAK_LINE_TEXT - 1);
-    hak_text_format(&text, "%s: ", option);
-    size_t length = strlen(pattern);
-    hak_text_mem(&text, pattern, length < CHANNEL_SHOWN_BYTES ? length : CHANNEL_SHOWN_BYTES);
-    hak_text_format(&text, ": %s", message);
-    hak_warn(hak_text_string(&text));
+    hak_warn("%s: %m: %s", option, pattern, hak_least(strlen(pattern), CHANNEL_SHOWN_BYTES),
+             message);
 }
 
 /* false: an abstract name, never a file of that name. */

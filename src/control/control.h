@@ -19,14 +19,16 @@ typedef struct hak_control_topic {
     const char *path, *type; /* HTTP: "/stats.json", "application/json" */
     void (*write)(unsigned which, const hak_sink_t *sink);
     unsigned which;
+    bool is_action; /* for POST; all others are for GET */
 } hak_control_topic_t;
 
-/* Topics for GET, actions for POST; each table ends with a NULL path. */
-typedef struct hak_control_tables {
-    const hak_control_topic_t *topics, *actions;
-} HAK_SEALED hak_control_tables_t;
-extern hak_control_tables_t hak_control_tables;                               /* [init] */
-const hak_control_topic_t *hak_control_find(const char *path, size_t length); /* NULL: none */
+/* The table ends with a NULL path. */
+typedef struct hak_control_table {
+    const hak_control_topic_t *topics;
+} HAK_SEALED hak_control_table_t;
+extern hak_control_table_t hak_control_table; /* [init] */
+/* NULL: none */
+const hak_control_topic_t *hak_control_find(const char *path, size_t length, bool is_action);
 /* A topic: the paths of all topics and actions. */
 void hak_control_list(unsigned which, const hak_sink_t *sink);
 

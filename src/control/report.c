@@ -10,9 +10,8 @@
 #include <string.h>
 
 bool hak_control_is_meant(const char *only) {
-    const char *program = hak_os_program();
     size_t length = (size_t)(strchrnul(only, '/') - only);
-    return length == 0 || (strlen(program) == length && memcmp(program, only, length) == 0);
+    return length == 0 || hak_is_word(hak_os_program(), only, length);
 }
 
 bool hak_control_least(const char *only, uint64_t *bytes) {
@@ -70,7 +69,7 @@ static void exit_write(const hak_control_topic_t *topic, int fd) {
 /* A signal handler may call exit inside an operation, whose locks stay taken: then no report. */
 void hak_control_report(const char *name, const char *pattern) {
     char path[HAK_CONTROL_PATH_BYTES];
-    const hak_control_topic_t *topic = hak_control_find(name, strlen(name));
+    const hak_control_topic_t *topic = hak_control_find(name, strlen(name), false);
     if (!hak_lock_holds_none()) {
         hak_warn("report: none, as exit was called inside of an allocation");
         return;

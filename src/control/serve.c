@@ -11,37 +11,21 @@
 enum { SERVE_PIECE_BYTES = 64 << 10 };          /* between two reads of the clock */
 static const uint64_t SERVE_NAP_NS = 100000000; /* between two reads of should_stop */
 
-typedef struct serve_status {
-    unsigned code;
-    const char *reason;
-} serve_status_t;
-
-static const serve_status_t serve_statuses[] = {
-    {200, "OK"},
-    {400, "Bad Request"},
-    {404, "Not Found"},
-    {405, "Method Not Allowed"},
-    {503, "Service Unavailable"},
-};
+/* The status of an answer is one of these; NULL: there is no answer, or none yet. */
+static const char SERVE_OK[] = "200 OK", SERVE_BAD[] = "400 Bad Request",
+                  SERVE_UNKNOWN[] = "404 Not Found", SERVE_METHOD[] = "405 Method Not Allowed",
+                  SERVE_NO_MEMORY[] = "503 Service Unavailable";
 
 typedef struct request {
-    const char *path; /* within the text, without a query */
-    size_t path_length;
-    bool is_post; /* else GET */
+    const hak_control_topic_t *topic; /* NULL: none */
+    bool is_action;                   /* the path is an action's: POST would do */
 } request_t;
 
 /* --- the request ------------------------------------------------------------------------------ */
 
 /* Whether the text has the empty line that ends a request, with either kind of line end. */
 static bool request_is_complete(const char *text, size_t length) {
-    for (size_t i = 1; i < length; i++) {
-        bool is_end = text[i] == '\n' && (text[i - 1] == '\n' ||
-                                          (i > 1 && text[i - 1] == '\r' && text[i - 2] == '\n'));
-        if (is_end) {
-            return true;
-        }
-    }
-    return false;
+    return memmem(text, length, "\n\n", 2) != NULL || memmem(text, length, "\n\r\n", 3) != NULL;
 }
 
 /* Length of the leading printable, non-blank characters. */
@@ -63,21 +47,32 @@ static bool request_is_version(const char *text, size_t length) {
            text[PREFIX] <= '9';
 }
 
-static bool request_is_method(const char *text, size_t length, const char *method) {
-    return strlen(method) == length && memcmp(text, method, length) == 0;
+const hak_control_topic_t *hak_control_find(const char *path, size_t length, bool is_action) {
+    const hak_control_topic_t *topic = hak_control_table.topics;
+    while (topic->path != NULL &&
+           (topic->is_action != is_action || !hak_is_word(topic->path, path, length))) {
+        topic++;
+    }
+    return topic->path != NULL ? topic : NULL;
 }
 
-/* The HTTP status of the request line; 0: the request is incomplete. */
-static unsigned request_parse(const char *text, size_t length, request_t *request) {
-    *request = (request_t){.path = text};
+void hak_control_list(unsigned which, const hak_sink_t *sink) {
+    (void)which;
+    for (const hak_control_topic_t *at = hak_control_table.topics; at->path != NULL; at++) {
+        hak_sink_format(sink, "%s%s\n", at->is_action ? "POST " : "", at->path);
+    }
+}
+
+/* The status of the request line; NULL: the request is incomplete. */
+static const char *request_parse(const char *text, size_t length, request_t *request) {
     if (!request_is_complete(text, length)) {
-        return 0;
+        return NULL;
     }
     const char *end = memchr(text, '\n', length);
     size_t line = (size_t)(end - text);
     size_t method = request_word(text, line);
     if (method == 0 || method == line || text[method] != ' ') {
-        return 400;
+        return SERVE_BAD;
     }
     const char *target = text + method + 1;
     size_t rest = line - method - 1;
@@ -85,38 +80,19 @@ static unsigned request_parse(const char *text, size_t length, request_t *reques
     if (target_length == 0 || target_length == rest || target[target_length] != ' ' ||
         target[0] != '/' ||
         !request_is_version(target + target_length + 1, rest - target_length - 1)) {
-        return 400;
+        return SERVE_BAD;
     }
     const char *query = memchr(target, '?', target_length);
-    request->path = target;
-    request->path_length = query != NULL ? (size_t)(query - target) : target_length;
-    request->is_post = request_is_method(text, method, "POST");
-    return request->is_post || request_is_method(text, method, "GET") ? 200 : 405;
-}
-
-static const hak_control_topic_t *topic_find(const hak_control_topic_t *topic, const char *path,
-                                             size_t length) {
-    while (topic->path != NULL &&
-           (strlen(topic->path) != length || memcmp(topic->path, path, length) != 0)) {
-        topic++;
+    size_t path_length = query != NULL ? (size_t)(query - target) : target_length;
+    bool is_post = hak_is_word("POST", text, method);
+    request->topic = hak_control_find(target, path_length, is_post);
+    request->is_action = hak_control_find(target, path_length, true) != NULL;
+    if (!is_post && !hak_is_word("GET", text, method)) {
+        return SERVE_METHOD;
     }
-    return topic->path != NULL ? topic : NULL;
-}
-
-const hak_control_topic_t *hak_control_find(const char *path, size_t length) {
-    return topic_find(hak_control_tables.topics, path, length);
-}
-
-void hak_control_list(unsigned which, const hak_sink_t *sink) {
-    (void)which;
-    for (const hak_control_topic_t *topic = hak_control_tables.topics; topic->path != NULL;
-         topic++) {
-        hak_sink_format(sink, "%s\n", topic->path);
-    }
-    for (const hak_control_topic_t *topic = hak_control_tables.actions; topic->path != NULL;
-         topic++) {
-        hak_sink_format(sink, "POST %s\n", topic->path);
-    }
+    return request->topic != NULL          ? SERVE_OK
+           : is_post || request->is_action ? SERVE_METHOD
+                                           : SERVE_UNKNOWN;
 }
 
 /* --- the peer --------------------------------------------------------------------------------- */
@@ -160,93 +136,64 @@ static bool peer_send(int peer, const char *data, size_t length, uint64_t most_n
     return true;
 }
 
-typedef struct peer_wish {
-    const hak_control_topic_t *topic;
-    bool is_action; /* the path is an action's: POST would do */
-} peer_wish_t;
-
-static unsigned peer_choose(const request_t *request, unsigned status, peer_wish_t *wish) {
-    const char *path = request->path;
-    const hak_control_topic_t *topic = hak_control_find(path, request->path_length);
-    const hak_control_topic_t *action =
-        topic_find(hak_control_tables.actions, path, request->path_length);
-    wish->topic = request->is_post ? action : topic;
-    wish->is_action = action != NULL;
-    if (status == 405 || wish->topic != NULL) {
-        return status;
-    }
-    return request->is_post || wish->is_action ? 405 : 404;
-}
-
-/* Receives until complete, too long, or too late. Returns the status; 0: no answer. */
-static unsigned peer_request(int peer, char *text, peer_wish_t *wish, const uint32_t *should_stop) {
+/* Receives until complete, too long, or too late. Returns the status; NULL: no answer. */
+static const char *peer_request(int peer, char *text, request_t *request,
+                                const uint32_t *should_stop) {
     uint64_t due_ns = hak_os_now_ns() + HAK_CONTROL_REQUEST_NS;
-    request_t request = {0};
     size_t length = 0;
-    unsigned status = 0;
-    while (status == 0 && length < HAK_CONTROL_REQUEST_BYTES) {
+    const char *status = NULL;
+    while (status == NULL && length < HAK_CONTROL_REQUEST_BYTES) {
         long got = hak_os_receive(peer, text + length, HAK_CONTROL_REQUEST_BYTES - length);
         if (got == 0 || (got == HAK_OS_NOT_NOW && !peer_await(peer, false, due_ns, should_stop))) {
-            return length == 0 ? 0 : 400;
+            return length == 0 ? NULL : SERVE_BAD;
         }
         if (got > 0) {
             length += (size_t)got;
-            status = request_parse(text, length, &request);
+            status = request_parse(text, length, request);
         }
     }
-    if (status == 200 || status == 405) {
-        status = peer_choose(&request, status, wish);
-    }
-    return status != 0 ? status : 400;
+    return status != NULL ? status : SERVE_BAD;
 }
 
 /* --- the answer ------------------------------------------------------------------------------- */
 
-static const char *status_reason(unsigned code) {
-    const serve_status_t *status = serve_statuses;
-    while (status->code != code) {
-        status++;
-    }
-    return status->reason;
-}
-
-static void answer_head(hak_text_t *head, unsigned status, const char *type, size_t length,
+static void answer_head(hak_text_t *head, const char *status, const char *type, size_t length,
                         const char *more) {
     hak_text_format(head,
-                    "HTTP/1.0 %u %s\r\nServer: hakmem/" HAK_VERSION_TEXT "\r\n"
+                    "HTTP/1.0 %s\r\nServer: hakmem/" HAK_VERSION_TEXT "\r\n"
                     "X-Hakmem-Control: 1\r\nContent-Type: %s\r\nContent-Length: %z\r\n",
-                    status, status_reason(status), type, length);
+                    status, type, length);
     hak_text_str(head, more);
     hak_text_str(head, "Cache-Control: no-store\r\nConnection: close\r\n\r\n");
 }
 
-static void answer_error(hak_text_t *head, unsigned status, bool is_action) {
-    const char *reason = status_reason(status);
+static void answer_error(hak_text_t *head, const char *status, bool is_action) {
+    const char *reason = status + sizeof "400";
     answer_head(head, status, "text/plain; charset=utf-8", strlen(reason) + 1,
-                status != 405 ? ""
-                : is_action   ? "Allow: POST\r\n"
-                              : "Allow: GET\r\n");
+                status != SERVE_METHOD ? ""
+                : is_action            ? "Allow: POST\r\n"
+                                       : "Allow: GET\r\n");
     hak_text_format(head, "%s\n", reason);
 }
 
 void hak_control_serve(int peer, const uint32_t *should_stop) {
     char text[HAK_CONTROL_REQUEST_BYTES]; /* the request, then the head of the answer */
-    peer_wish_t wish = {0};
+    request_t request = {0};
     hak_body_t body = {0};
-    unsigned status = peer_request(peer, text, &wish, should_stop);
+    const char *status = peer_request(peer, text, &request, should_stop);
     hak_text_t head;
     hak_text_init(&head, text, sizeof text);
-    if (status == 200) {
-        hak_body_make(&body, wish.topic);
-        status = body.is_cut ? 503 : 200;
+    if (status == SERVE_OK) {
+        hak_body_make(&body, request.topic);
+        status = body.is_cut ? SERVE_NO_MEMORY : SERVE_OK;
     }
     uint64_t most_ns = hak_os_now_ns() + HAK_CONTROL_ANSWER_MOST_NS;
-    if (status == 200) {
-        answer_head(&head, status, wish.topic->type, body.length, "");
-    } else if (status != 0) {
-        answer_error(&head, status, wish.is_action);
+    if (status == SERVE_OK) {
+        answer_head(&head, status, request.topic->type, body.length, "");
+    } else if (status != NULL) {
+        answer_error(&head, status, request.is_action);
     }
-    if (peer_send(peer, head.data, head.length, most_ns, should_stop) && status == 200) {
+    if (peer_send(peer, head.data, head.length, most_ns, should_stop) && status == SERVE_OK) {
         (void)peer_send(peer, body.data, body.length, most_ns, should_stop);
     }
     hak_body_drop(&body);

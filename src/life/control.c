@@ -71,21 +71,18 @@ static void action_trim(unsigned keep, const hak_sink_t *sink) {
 #define CONTROL_JSON "application/json"
 
 static const hak_control_topic_t topics[] = {
-    {"/", CONTROL_TEXT, hak_control_list, 0},
-    {"/summary.txt", CONTROL_TEXT, topic_report, HAK_REPORT_SUMMARY},
-    {"/stats.txt", CONTROL_TEXT, topic_report, HAK_REPORT_TEXT},
-    {"/stats.json", CONTROL_JSON, topic_report, HAK_REPORT_JSON},
-    {"/metrics", "text/plain; version=0.0.4; charset=utf-8", topic_report, HAK_REPORT_METRICS},
-    {"/explain.txt", CONTROL_TEXT, topic_report, HAK_REPORT_EXPLAIN},
-    {"/explain.json", CONTROL_JSON, topic_report, HAK_REPORT_EXPLAIN_JSON},
-    {"/map.json", CONTROL_JSON, topic_report, HAK_REPORT_MAP},
-    {"/options.json", CONTROL_JSON, topic_options, 0},
-    {NULL, NULL, NULL, 0},
-};
-
-static const hak_control_topic_t actions[] = {
-    {"/trim", CONTROL_JSON, action_trim, 0},
-    {NULL, NULL, NULL, 0},
+    {"/", CONTROL_TEXT, hak_control_list, 0, false},
+    {"/summary.txt", CONTROL_TEXT, topic_report, HAK_REPORT_SUMMARY, false},
+    {"/stats.txt", CONTROL_TEXT, topic_report, HAK_REPORT_TEXT, false},
+    {"/stats.json", CONTROL_JSON, topic_report, HAK_REPORT_JSON, false},
+    {"/metrics", "text/plain; version=0.0.4; charset=utf-8", topic_report, HAK_REPORT_METRICS,
+     false},
+    {"/explain.txt", CONTROL_TEXT, topic_report, HAK_REPORT_EXPLAIN, false},
+    {"/explain.json", CONTROL_JSON, topic_report, HAK_REPORT_EXPLAIN_JSON, false},
+    {"/map.json", CONTROL_JSON, topic_report, HAK_REPORT_MAP, false},
+    {"/options.json", CONTROL_JSON, topic_options, 0, false},
+    {"/trim", CONTROL_JSON, action_trim, 0, true},
+    {0},
 };
 
 /* --- the thread ------------------------------------------------------------------------------- */
@@ -184,8 +181,7 @@ static void control_exit(void *unused) {
 }
 
 void hak_life_control_init(void) {
-    hak_control_tables.topics = topics;
-    hak_control_tables.actions = actions;
+    hak_control_table.topics = topics;
     if (!hak_control_is_meant(hak_conf_text("only"))) {
         return;
     }

@@ -38,7 +38,7 @@ void hak_life_seal(void) {
     hak_os_seal(&hak_guard_table, sizeof hak_guard_table);
     hak_os_seal(&hak_reclaim_hooks, sizeof hak_reclaim_hooks);
     if (HAK_CONTROL) {
-        hak_os_seal(&hak_control_tables, sizeof hak_control_tables);
+        hak_os_seal(&hak_control_table, sizeof hak_control_table);
     }
     hak_os_seal(&hak_knobs, HAK_KNOBS_SEALED_BYTES);
     hak_conf_seal();

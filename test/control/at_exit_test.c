@@ -16,8 +16,8 @@ static void write_lines(unsigned which, const hak_sink_t *sink) {
 }
 
 static const hak_control_topic_t topics[] = {
-    {"/lines", "text/plain", write_lines, 3},
-    {NULL, NULL, NULL, 0},
+    {"/lines", "text/plain", write_lines, 3, false},
+    {0},
 };
 
 static const char *reported(void) {
@@ -49,6 +49,6 @@ int main(void) {
         cmocka_unit_test(report_inside_of_an_operation_is_left_out),
     };
     hak_life_process_start(); /* which says where warnings go */
-    hak_control_tables.topics = topics;
+    hak_control_table.topics = topics;
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -27,15 +27,11 @@ static void write_large(unsigned which, const hak_sink_t *sink) {
 }
 
 static const hak_control_topic_t topics[] = {
-    {"/", "text/plain", hak_control_list, 0},
-    {"/small", "text/small", write_small, 7},
-    {"/large", "text/large", write_large, 1},
-    {NULL, NULL, NULL, 0},
-};
-
-static const hak_control_topic_t actions[] = {
-    {"/act", "text/small", write_small, 8},
-    {NULL, NULL, NULL, 0},
+    {"/", "text/plain", hak_control_list, 0, false},
+    {"/small", "text/small", write_small, 7, false},
+    {"/large", "text/large", write_large, 1, false},
+    {"/act", "text/small", write_small, 8, true},
+    {0},
 };
 
 static uint32_t is_over;
@@ -268,7 +264,6 @@ int main(void) {
         cmocka_unit_test(service_that_is_over_waits_for_nobody),
         cmocka_unit_test(answer_without_memory_is_503),
     };
-    hak_control_tables.topics = topics;
-    hak_control_tables.actions = actions;
+    hak_control_table.topics = topics;
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -18,8 +18,8 @@ static void write_large(unsigned which, const hak_sink_t *sink) {
 }
 
 static const hak_control_topic_t topics[] = {
-    {"/large", "text/large", write_large, LARGE_LINES},
-    {NULL, NULL, NULL, 0},
+    {"/large", "text/large", write_large, LARGE_LINES, false},
+    {0},
 };
 
 static uint32_t is_over;
@@ -78,6 +78,6 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(peer_that_reads_slowly_gets_all_within_half_a_minute),
     };
-    hak_control_tables.topics = topics;
+    hak_control_table.topics = topics;
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -18,14 +18,11 @@ static void write_long(unsigned which, const hak_sink_t *sink) {
 }
 
 static const hak_control_topic_t topics[] = {
-    {"/", "text/plain", hak_control_list, 0},
-    {"/a", "text/plain", write_long, 1},
-    {"/long", "text/plain", write_long, LONG_LINES},
-    {NULL, NULL, NULL, 0},
-};
-static const hak_control_topic_t actions[] = {
-    {"/do", "text/plain", write_long, 2},
-    {NULL, NULL, NULL, 0},
+    {"/", "text/plain", hak_control_list, 0, false},
+    {"/a", "text/plain", write_long, 1, false},
+    {"/long", "text/plain", write_long, LONG_LINES, false},
+    {"/do", "text/plain", write_long, 2, true},
+    {0},
 };
 
 /* --- the second reading ----------------------------------------------------------------------- */
@@ -139,7 +136,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     int type = data[1] == 0 ? SOCK_STREAM : SOCK_SEQPACKET;
     data += 2;
     size = size - 2 < REQUEST_MOST ? size - 2 : REQUEST_MOST;
-    hak_control_tables = (hak_control_tables_t){topics, actions};
+    hak_control_table.topics = topics;
     FUZZ_EXPECT(socketpair(AF_UNIX, type | SOCK_CLOEXEC, 0, pair) == 0);
     peer_send(pair[0], data, size, step);
     if ((mode & 1) != 0) {

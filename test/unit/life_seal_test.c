@@ -20,7 +20,7 @@ static void sealed_state_is_read_only_and_the_rest_is_not(void **state) {
                                   &hak_check_sink.abort,    &hak_underlying_allocator.free,
                                   &hak_event_table.count,   &hak_knobs.force_libc,
                                   &hak_knobs.bin_max_bytes, hak_conf_state.text[0],
-                                  &hak_conf_state.profile,  &hak_control_tables.topics,
+                                  &hak_conf_state.profile,  &hak_control_table.topics,
                                   &hak_reclaim_hooks.serve};
     static void *const changing[] = {&hak_knobs.retain_min_bytes, &hak_knobs.limit_soft_bytes,
                                      &hak_knobs.is_tight};
