@@ -20,7 +20,7 @@
  *         size class    index of a block size (`sc`); usable size: the bytes a program may use
  *         slab          span cut into blocks of one size class, with one owner
  *         current       the slab that its owner refills a class from; partial: another with blocks
- *         fresh         a block that was never handed out; carve: link fresh blocks
+ *         fresh         a block that was never handed out; carve: take the next of a slab
  *         mark          a bit in the bitmap of a slab: this block is free and stores no link
  *         link          the first word of a free block: the next one, and the free marker
  *         free marker   the low 16 bits of a link, in every free block of a list

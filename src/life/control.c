@@ -186,7 +186,7 @@ void hak_life_control_init(void) {
         return;
     }
     if (!hak_control_least(hak_conf_text("only"), &report_least_bytes)) {
-        hak_control_warn("only", hak_conf_text("only"), "what is behind the / has to be a size");
+        hak_control_warn("only", hak_conf_text("only"), "the text after the / has to be a size");
     }
     (void)hak_conf_get("report", &report_choice);
     if (report_choice == 0 && hak_conf_text("report_file")[0] != '\0') {

@@ -94,7 +94,7 @@ static void put_part(const explain_t *explain, hak_text_t *text, hak_cause_t cau
 }
 
 static const char anonymous_name[] =
-    "stacks of threads, or what the program maps itself (Python's small objects: "
+    "stacks of threads, or mappings of the program itself (Python's small objects: "
     "PYTHONMALLOC=malloc)";
 
 static void put_others(const hak_rss_t *rss, hak_text_t *text) {
@@ -161,16 +161,16 @@ static unsigned notes(const explain_t *explain, const char *note[EXPLAIN_NOTES])
         note[count++] = HAK_FORCED_NOTE;
     }
     if (!rss->is_listed) {
-        note[count++] = "no memory for a list of what is the allocator's: it counts as others'";
+        note[count++] = "no memory for a list of the allocator's ranges: all counts as others'";
     }
     if (!rss->is_looked_at) {
-        note[count++] = "the kernel does not tell what is resident: what is mapped counts";
+        note[count++] = "the kernel does not tell resident pages: mapped memory counts";
     }
     if (rss->rss_bytes == 0) {
         note[count++] = "the kernel does not tell RSS: memory of others is not known";
     } else if (!rss->is_told) {
-        note[count++] = "the kernel does not tell what is resident of each mapping: what causes "
-                        "leave of RSS counts as others'";
+        note[count++] = "the kernel does not tell the resident part of each mapping: the rest of "
+                        "RSS counts as others'";
     }
     return count;
 }

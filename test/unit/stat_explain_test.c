@@ -246,7 +246,7 @@ static void without_residency_what_is_mapped_counts(void **state) {
     hak_os_fault_plan(HAK_OS_CALL_RESIDENT, 0, 1u << 30);
     assert_true(look(HAK_CAUSE_live) >= 8 * MIB);
     assert_int_equal(hak_os_fault_calls(HAK_OS_CALL_RESIDENT), 1); /* not asked again */
-    expect_note("what is mapped counts");
+    expect_note("mapped memory counts");
     hak_os_fault_clear();
     hak_free(block);
 }
