@@ -11,6 +11,12 @@
 /* Memory unused for so long is purged (docs/experiments/0023-decay.md). */
 static const uint64_t HAK_WINDOW_NS = 400u * 1000 * 1000;
 
+/* Whether a time has come, after which comes another: true for one of the threads that ask. */
+HAK_INLINE bool hak_is_due(uint64_t *due_ns, uint64_t now, uint64_t pause_ns) {
+    uint64_t due = hak_load_relaxed(due_ns);
+    return now >= due && hak_cas_relaxed(due_ns, &due, now + pause_ns);
+}
+
 /* Unused memory of one kind. */
 typedef struct hak_pool {
     size_t in_use_bytes;

@@ -23,17 +23,11 @@ static void event_run(hak_tcache_t *tcache, hak_event_scope_t scope) {
     }
 }
 
-/* true for one of the threads that see the step. */
-static bool event_is_due(uint64_t now) {
-    uint64_t due = hak_load_relaxed(&event_due_ns);
-    return now >= due && hak_cas_relaxed(&event_due_ns, &due, now + HAK_EVENT_STEP_NS);
-}
-
 void hak_event_look(hak_tcache_t *tcache, bool is_refilling) {
     bool is_full = (tcache->ticks & (HAK_EVENT_TICKS - 1)) == 0;
     uint64_t now = hak_os_now_ns();
     uint32_t step = (uint32_t)(now / HAK_EVENT_STEP_NS);
-    bool is_due = event_is_due(now);
+    bool is_due = hak_is_due(&event_due_ns, now, HAK_EVENT_STEP_NS);
     tcache->is_refilling = is_refilling;
     if (is_full || tcache->event_step != step) {
         tcache->event_step = step;
@@ -49,7 +43,7 @@ void hak_event_look(hak_tcache_t *tcache, bool is_refilling) {
 }
 
 void hak_event_pass_time(void) {
-    if (event_is_due(hak_os_now_ns())) {
+    if (hak_is_due(&event_due_ns, hak_os_now_ns(), HAK_EVENT_STEP_NS)) {
         event_run(NULL, HAK_EVENT_PROCESS);
         event_run(NULL, HAK_EVENT_STEP);
     }

@@ -23,7 +23,6 @@ enum {
     SEARCH_LEAST_STEPS = 8,        /* of every search */
     SEARCH_PERIOD_STEPS = 1 << 13, /* of all searches in HAK_EVENT_STEP_NS: below 1 ms */
     SEARCH_BURST_STEPS = 1 << 14,  /* saved up from earlier periods at most */
-    SEARCH_REFUSALS = 64,          /* between two reads of the clock while the budget is used up */
     SEARCH_TRIES = 16,             /* to lock the slab's owner, which may change */
     SEARCH_REFUSED_STEPS = 256,    /* the cost of an owner that stays locked */
     /* Another thread's list changes during the walk, and a block just handed out may imitate a
@@ -40,18 +39,10 @@ typedef struct search {
 
 /* --- budget ----------------------------------------------------------------------------------- */
 
-HAK_LOCKED_STATE uint32_t hak_search_steps;   /* [atomic] left; 0 while a search has taken them */
-HAK_LOCKED_STATE uint32_t hak_search_refused; /* [atomic] searches without budget; a hint */
-HAK_LOCKED_STATE uint64_t hak_search_period;  /* [atomic] the last one whose steps were granted */
+HAK_LOCKED_STATE uint32_t hak_search_steps;  /* [atomic] left; 0 while a search has taken them */
+HAK_LOCKED_STATE uint64_t hak_search_period; /* [atomic] the last one whose steps were granted */
 
 static uint32_t search_take_budget(void) {
-    if (hak_load_relaxed(&hak_search_steps) == 0) {
-        uint32_t refused = hak_load_relaxed(&hak_search_refused);
-        hak_store_relaxed(&hak_search_refused, refused + 1);
-        if (refused % SEARCH_REFUSALS != 0) {
-            return 0;
-        }
-    }
     uint64_t now = hak_os_now_ns() / HAK_EVENT_STEP_NS + 1;
     uint64_t last = hak_load_relaxed(&hak_search_period);
     /* each period is granted once: to the thread that advances the word */

@@ -39,9 +39,6 @@ bool hak_reclaim_memory_out(hak_tcache_t *tcache, unsigned attempt);
  * other threads. Returns the bytes. */
 size_t hak_reclaim_trim(size_t keep_bytes);
 
-/* In the child of a fork: releases the learner, whose thread may be gone. */
-void hak_reclaim_after_fork(void);
-
 /* The learner (regret.c); at most once a window, in one thread at a time. */
 void hak_regret_tick(void);
 /* One window, with `purged` units and `regretted` ones wanted again. Exposed for tests. */

@@ -32,13 +32,13 @@ enum {
     WINDOWS_MOST = 1000, /* by then all has faded */
 };
 
-HAK_LOCKED_STATE uint32_t hak_regret_is_busy;       /* [atomic] one thread at a time */
+/* Written by one thread at a time, as long as a tick takes less than a window. */
 HAK_LOCKED_STATE uint64_t hak_regret_window_end_ns; /* [atomic] */
-HAK_LOCKED_STATE uint64_t hak_regret_purged_before; /* [holder] of hak_regret_is_busy */
-HAK_LOCKED_STATE uint64_t hak_regret_wanted_before; /* [holder] of hak_regret_is_busy */
-HAK_LOCKED_STATE uint64_t hak_regret_average;       /* [holder] of hak_regret_is_busy, per mille */
-HAK_LOCKED_STATE uint64_t hak_regret_purged_lately; /* [holder] of hak_regret_is_busy, units */
-HAK_LOCKED_STATE uint64_t hak_regret_wanted_lately; /* [holder] of hak_regret_is_busy, units */
+HAK_LOCKED_STATE uint64_t hak_regret_purged_before; /* [atomic] */
+HAK_LOCKED_STATE uint64_t hak_regret_wanted_before; /* [atomic] */
+HAK_LOCKED_STATE uint64_t hak_regret_average;       /* [atomic] per mille */
+HAK_LOCKED_STATE uint64_t hak_regret_purged_lately; /* [atomic] units */
+HAK_LOCKED_STATE uint64_t hak_regret_wanted_lately; /* [atomic] units */
 
 /* By at least one unit, so that it reaches 0. */
 static uint64_t faded(uint64_t units) {
@@ -46,30 +46,35 @@ static uint64_t faded(uint64_t units) {
 }
 
 void hak_regret_fade(uint64_t count) {
-    for (count = count > WINDOWS_MOST ? WINDOWS_MOST : count; count > 0; count--) {
-        hak_regret_purged_lately = faded(hak_regret_purged_lately);
-        hak_regret_wanted_lately = faded(hak_regret_wanted_lately);
+    uint64_t purged = hak_load_relaxed(&hak_regret_purged_lately);
+    uint64_t wanted = hak_load_relaxed(&hak_regret_wanted_lately);
+    for (count = hak_least(count, WINDOWS_MOST); count > 0; count--) {
+        purged = faded(purged);
+        wanted = faded(wanted);
     }
-    hak_store_relaxed(&hak_knobs.retain_wanted_bytes, hak_regret_wanted_lately * HAK_UNIT_BYTES);
+    hak_store_relaxed(&hak_regret_purged_lately, purged);
+    hak_store_relaxed(&hak_regret_wanted_lately, wanted);
+    hak_store_relaxed(&hak_knobs.retain_wanted_bytes, wanted * HAK_UNIT_BYTES);
 }
 
 void hak_regret_window(uint64_t purged, uint64_t regretted) {
     /* units wanted again may have been purged in an earlier window */
     uint64_t most = hak_most(purged, regretted);
     uint64_t share = most == 0 ? 0 : regretted * 1000 / most;
-    hak_regret_average = (hak_regret_average * 9 + share) / 10;
+    uint64_t average = (hak_load_relaxed(&hak_regret_average) * 9 + share) / 10;
     size_t percent = hak_load_relaxed(&hak_knobs.retain_learned_percent);
-    if (hak_regret_average > REGRET_HIGH && percent < RETAIN_MOST) {
+    if (average > REGRET_HIGH && percent < RETAIN_MOST) {
         percent = hak_least(percent + RETAIN_STEP_UP, RETAIN_MOST);
-    } else if (hak_regret_average < REGRET_LOW && percent > 0) {
+    } else if (average < REGRET_LOW && percent > 0) {
         percent -= RETAIN_STEP_DOWN;
     }
+    hak_store_relaxed(&hak_regret_average, average);
     hak_store_relaxed(&hak_knobs.retain_learned_percent, percent);
-    hak_regret_purged_lately += purged;
+    purged += hak_load_relaxed(&hak_regret_purged_lately);
     /* a purge was right if the memory is wanted long after it */
-    uint64_t soon = hak_least(regretted, hak_regret_purged_lately);
-    hak_regret_purged_lately -= soon;
-    hak_regret_wanted_lately += soon;
+    uint64_t soon = hak_least(regretted, purged);
+    hak_store_relaxed(&hak_regret_purged_lately, purged - soon);
+    hak_single_writer_add(&hak_regret_wanted_lately, soon);
     hak_regret_fade(1);
 }
 
@@ -81,21 +86,13 @@ void hak_regret_tick(void) {
     }
     uint64_t now = hak_os_now_ns();
     uint64_t end = hak_load_relaxed(&hak_regret_window_end_ns);
-    /* pairs REGRET */
-    if (now < end || hak_swap_acquire(&hak_regret_is_busy, 1) != 0) {
+    if (!hak_is_due(&hak_regret_window_end_ns, now, HAK_EVENT_STEP_NS)) {
         return;
     }
     hak_regret_fade((now - end) / HAK_EVENT_STEP_NS);
-    hak_store_relaxed(&hak_regret_window_end_ns, now + HAK_EVENT_STEP_NS);
     uint64_t purged = hak_load_relaxed(&hak_counters.purge_units);
     uint64_t regret = hak_load_relaxed(&hak_counters.purge_regret_units);
-    hak_regret_window(learns ? purged - hak_regret_purged_before : 0,
-                      learns ? regret - hak_regret_wanted_before : 0);
-    hak_regret_purged_before = purged;
-    hak_regret_wanted_before = regret;
-    hak_store_release(&hak_regret_is_busy, 0); /* pairs REGRET */
-}
-
-void hak_reclaim_after_fork(void) {
-    hak_store_relaxed(&hak_regret_is_busy, 0);
+    purged -= hak_swap_relaxed(&hak_regret_purged_before, purged);
+    regret -= hak_swap_relaxed(&hak_regret_wanted_before, regret);
+    hak_regret_window(learns ? purged : 0, learns ? regret : 0);
 }

@@ -115,9 +115,8 @@ size_t hak_target_purge(hak_purge_plan_t *plan) {
 }
 
 void hak_target_spans(void) {
-    uint64_t now = hak_os_now_ns(), end = hak_load_relaxed(&hak_target_window_end_ns);
-    bool is_turn =
-        now >= end && hak_cas_relaxed(&hak_target_window_end_ns, &end, now + HAK_WINDOW_NS);
+    uint64_t now = hak_os_now_ns();
+    bool is_turn = hak_is_due(&hak_target_window_end_ns, now, HAK_WINDOW_NS);
     hak_pool_t pool;
     hak_span_pool(&pool, is_turn);
     hak_purge_plan_t plan = spans_plan(&pool, is_turn, now);

@@ -119,14 +119,12 @@ hak_slab_t *hak_slab_in_turn(hak_owner_t *owner, unsigned sc) {
  *
  * Read only: the own list is marked in a copy. */
 
-enum {
-    LOOK_WORDS = HAK_UNIT_BYTES / HAK_BLOCK_ALIGN / 64, /* of the bitmap with most blocks */
-    LOOK_RUNS = 8 * HAK_SLAB_SECTION,                   /* every other OS page of a unit */
-};
+enum { LOOK_WORDS = HAK_UNIT_BYTES / HAK_BLOCK_ALIGN / 64 }; /* of the bitmap with most blocks */
 
 typedef struct look {
-    hak_idle_pages_t idle[LOOK_RUNS];
-    unsigned count;
+    hak_idle_visit_t *visit;
+    void *context;
+    bool is_whole;
 } look_t;
 
 /* Stops at a bad link, without a report: the next call that uses the list reports it. */
@@ -146,54 +144,40 @@ static void slab_copy_marks(const hak_slab_t *slab, uint64_t *marks) {
     }
 }
 
-static void slab_look(const hak_slab_t *slab, look_t *look) {
+static void slab_look(const hak_slab_t *slab, const look_t *look) {
     uint64_t marks[LOOK_WORDS] = {0};
     size_t made = (size_t)slab->carved * slab->block_bytes;
     made = hak_least(hak_align_up(made, hak_os_page_bytes()), slab->units * HAK_UNIT_BYTES);
     slab_copy_marks(slab, marks);
     for (idle_t idle = {0}; idle.end < slab->carved;) {
         idle = slab_next_idle(slab, marks, idle.end);
-        if (idle.from < idle.to && look->count < LOOK_RUNS) {
-            size_t split = idle.to < made ? idle.to : made;
-            look->idle[look->count++] = (hak_idle_pages_t){
-                .base = slab->base + idle.from,
-                .free_bytes = split - idle.from,
-                .uncarved_bytes = idle.to - split,
-            };
+        if (idle.from < idle.to) {
+            size_t split = hak_least(idle.to, made);
+            look->visit(slab->base + idle.from, split - idle.from, idle.to - split, look->context);
         }
     }
 }
 
-typedef struct look_order {
-    hak_idle_visit_t *visit;
-    void *context;
-    bool is_whole;
-} look_order_t;
-
 static void owner_visit_idle(hak_owner_t *owner, void *context) {
-    look_order_t *order = context;
+    look_t *look = context;
     for (unsigned sc = 0; sc < HAK_SC_COUNT; sc++) {
         int64_t left = hak_single_writer_load(&owner->partial_count[sc]);
         for (; left > 0; left -= HAK_SLAB_SECTION) {
-            look_t look = {.count = 0};
             if (!hak_owner_try_lock(owner)) {
-                order->is_whole = false;
+                look->is_whole = false;
                 return;
             }
             for (int64_t i = 0; i < HAK_SLAB_SECTION && i < left && owner->partial_count[sc] != 0;
                  i++) {
-                slab_look(hak_slab_in_turn(owner, sc), &look);
+                slab_look(hak_slab_in_turn(owner, sc), look);
             }
             hak_lock_unlock(&owner->lock); /* nothing became unused */
-            for (unsigned i = 0; i < look.count; i++) {
-                order->visit(&look.idle[i], order->context);
-            }
         }
     }
 }
 
 bool hak_owner_visit_idle(hak_idle_visit_t *visit, void *context) {
-    look_order_t order = {.visit = visit, .context = context, .is_whole = true};
-    hak_owner_visit(owner_visit_idle, &order);
-    return order.is_whole;
+    look_t look = {.visit = visit, .context = context, .is_whole = true};
+    hak_owner_visit(owner_visit_idle, &look);
+    return look.is_whole;
 }

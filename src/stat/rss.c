@@ -143,13 +143,13 @@ static void class_split(rss_work_t *work, unsigned sc) {
 
 /* --- memory that malloc_trim(0) gives back ---------------------------------------------------- */
 
-static void look_at_idle(const hak_idle_pages_t *idle, void *context) {
+static void look_at_idle(const char *base, size_t free_bytes, size_t uncarved_bytes,
+                         void *context) {
     rss_work_t *work = context;
     uint64_t *returnable = work->out->returnable;
-    returnable[HAK_CAUSE_slab_free] += look(work, idle->base, idle->free_bytes);
-    if (idle->uncarved_bytes != 0) {
-        const char *rest = idle->base + idle->free_bytes;
-        returnable[HAK_CAUSE_uncarved] += look(work, rest, idle->uncarved_bytes);
+    returnable[HAK_CAUSE_slab_free] += look(work, base, free_bytes);
+    if (uncarved_bytes != 0) {
+        returnable[HAK_CAUSE_uncarved] += look(work, base + free_bytes, uncarved_bytes);
     }
 }
 
