@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The files of the core in the order of ranks, without those of cold.c: one of the two translation
- * units of the libraries. */
+ * The core in the order of ranks, without cold.c: one of the libraries' two translation units. */
 #define _GNU_SOURCE 1
 #include "base/check.c"
 #include "base/fmt.c"

@@ -49,16 +49,15 @@ HAK_ATTR_SIZE(2) void *hak_realloc(void *block, size_t size) HAK_NOTHROW;
 /* ISO C. NULL is ignored. errno is preserved (POSIX.1-2024). */
 void hak_free(void *block) HAK_NOTHROW;
 
-/* ISO C17. Any power of two is a valid alignment, and the size need not be a multiple of it; any
- * other alignment: NULL, EINVAL. */
+/* ISO C17. Any power of two is a valid alignment, whatever the size; any other: NULL, EINVAL. */
 HAK_ATTR_MALLOC HAK_ATTR_SIZE(2) void *hak_aligned_alloc(size_t alignment, size_t size) HAK_NOTHROW;
 
 /* POSIX. Returns 0, EINVAL (alignment not a power of two, or no multiple of sizeof(void *)) or
  * ENOMEM; errno and, on failure, *block are left alone. */
 int hak_posix_memalign(void **block, size_t alignment, size_t size) HAK_NOTHROW;
 
-/* SunOS, GNU. An alignment that is no power of two is rounded up to one, as the GNU C library does;
- * one above 2^63: NULL, EINVAL. */
+/* SunOS, GNU. The alignment is rounded up to a power of two, as in glibc; above 2^63: NULL,
+ * EINVAL. */
 HAK_ATTR_MALLOC HAK_ATTR_SIZE(2) void *hak_memalign(size_t alignment, size_t size) HAK_NOTHROW;
 
 /* BSD, obsolete. Aligned to the kernel's page. */
@@ -84,32 +83,28 @@ void hak_free_aligned_sized(void *block, size_t alignment, size_t size) HAK_NOTH
 HAK_ATTR_SIZE(2) void *hak_reallocf(void *block, size_t size) HAK_NOTHROW;
 
 /* OpenBSD. As hak_reallocarray; lost memory is cleared, new memory is zeroed. old_count must be the
- * count of the block (0 with NULL); if old_count * size overflows: EINVAL; if it exceeds the block:
- * fatal. */
+ * block's count (0 with NULL). old_count * size overflows: EINVAL; exceeds the block: fatal. */
 HAK_ATTR_SIZE(3, 4)
 void *hak_recallocarray(void *block, size_t old_count, size_t count, size_t size) HAK_NOTHROW;
 
 /* OpenBSD. Clears `size` bytes, then frees. A size above the block's is fatal. NULL is ignored. */
 void hak_freezero(void *block, size_t size) HAK_NOTHROW;
 
-/* GNU. Returns unused memory to the kernel, except about `keep` bytes. Returns 1 if any was
- * returned, else 0. */
+/* GNU. Returns unused memory to the kernel, except about `keep` bytes. 1: some was returned, else
+ * 0. */
 int hak_malloc_trim(size_t keep) HAK_NOTHROW;
 
-/* --- beyond the standard -----------------------------------------------------------------------
- */
+/* --- beyond the standard ---------------------------------------------------------------------- */
 
-/* The usable size of a request of `size` bytes: requesting all of it costs no more. For a block
- * requested with less, use hak_malloc_usable_size: guarded blocks have no spare bytes. 0 if the
- * size can never be met. */
+/* The usable size of a request of `size` bytes: requesting all of it costs no more. For a smaller
+ * request see hak_malloc_usable_size: guarded blocks have no spare bytes. 0: never available. */
 size_t hak_good_size(size_t size) HAK_NOTHROW;
 
 /* "major.minor.patch" */
 const char *hak_version(void) HAK_NOTHROW;
 
-/* Allocation with a call site: `site` is any address that names the place (a string, a function, a
- * static variable). Any free function may free the block. Sites are not recorded so far: these are
- * hak_malloc and hak_free. */
+/* Allocation with a call site: any address that names the place (a string, a function, a variable).
+ * Any free function may free the block. So far sites are not recorded: hak_malloc and hak_free. */
 HAK_ATTR_MALLOC HAK_ATTR_SIZE(1) void *hak_alloc_at(size_t size, const void *site) HAK_NOTHROW;
 void hak_free_at(void *block, size_t size, const void *site) HAK_NOTHROW;
 
@@ -129,8 +124,8 @@ void hak_explain_json(int fd) HAK_NOTHROW;
  * (docs/schema/map.schema.json). */
 void hak_heap_map(int fd) HAK_NOTHROW;
 
-/* Returns every block that the calling thread caches, so that others can use it and empty memory
- * can go back to the kernel. */
+/* Returns all blocks cached by the calling thread, for others' use and so that empty memory can
+ * go. */
 void hak_collect_thread(void) HAK_NOTHROW;
 
 /* Options (docs/options.md): `name` and `value` as in HAKMEM_OPTIONS. Both return 0 or an error
@@ -145,8 +140,7 @@ int hak_option_get(const char *name, char *value, size_t bytes) HAK_NOTHROW;
  * hardened library has made it read-only since. EINVAL: no valid value. On failure nothing has
  * changed. If two threads set an option at the same time, one wins; readers see one of the values.
  * Each thread follows from its next slow path that reads the option. Cached memory and learned
- * values above a lowered bound shrink by and by; hak_malloc_trim and hak_collect_thread hasten
- * that. */
+ * values above a lowered bound shrink later; hak_malloc_trim and hak_collect_thread hasten that. */
 int hak_option_set(const char *name, const char *value) HAK_NOTHROW;
 
 /* A program may define this string to set its own defaults, in the syntax of HAKMEM_OPTIONS:

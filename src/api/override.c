@@ -40,8 +40,7 @@ static void set_trim_threshold(size_t bytes) {
     hak_store_relaxed(&hak_knobs.retain_idle_bytes, bytes);
 }
 
-/* Serves parameters that apply here; accepts and ignores those that tune another design, as
- * programs set them unconditionally. */
+/* Serves parameters that apply here; ignores those of other designs: programs set them blindly. */
 HAK_EXPORT int mallopt(int parameter, int value) {
     switch (parameter) {
     case M_TRIM_THRESHOLD:
@@ -61,9 +60,8 @@ HAK_EXPORT int mallopt(int parameter, int value) {
     }
 }
 
-/* In the C library's terms: arena is all memory without a mapping of its own, uordblks its used
- * part, fordblks the rest; fsmblks are the thread caches; keepcost is the memory of whole units
- * that malloc_trim would purge. */
+/* The C library's terms: arena is all memory without a mapping of its own, uordblks its used part,
+ * fordblks the rest; fsmblks: thread caches; keepcost: whole units that malloc_trim would purge. */
 static void fill_mallinfo(void *context, const hak_snapshot_t *snapshot) {
     struct mallinfo2 *info = context;
     for (unsigned sc = 0; sc < HAK_SC_COUNT; sc++) {

@@ -18,8 +18,8 @@
 #define HAK_EXPORT __attribute__((visibility("default")))
 #define HAK_WEAK __attribute__((weak))
 #define HAK_HIDDEN __attribute__((visibility("hidden")))
-/* A function whose plain reads race with other threads' writes, on purpose: ThreadSanitizer ignores
- * it. The values are hints. */
+/* A function whose plain reads race with other threads' writes, on purpose: the values are
+ * hints. */
 #if HAK_TSAN
 #define HAK_UNORDERED __attribute__((noinline, no_sanitize("thread")))
 #else
@@ -46,8 +46,7 @@
  * writes to as few OS pages as possible (the libraries are linked with sections sorted by name:
  * docs/experiments/0012-start-up.md). */
 #define HAK_LARGE_STATE(rank) __attribute__((section(".bss.hak_" #rank)))
-/* Hides a variable's value from the compiler, so that it does not reuse earlier results computed
- * from it. No instruction. */
+/* Hides a variable's value, so that the compiler computes anew from it. No instruction. */
 #define HAK_OPAQUE(variable) __asm__("" : "+r"(variable))
 
 /* How the hit path addresses a bin. x86-64: an operand of two registers and an offset is free, so
@@ -71,8 +70,8 @@
 /* Orders earlier before later accesses, for a signal handler of this thread. */
 #define HAK_SIGNAL_FENCE() __asm__ volatile("" ::: "memory")
 
-/* Objects of the type lie in OS pages of their own, which hardened builds make read-only after
- * process start. */
+/* Objects of the type lie in OS pages of their own, read-only after the start of hardened
+ * builds. */
 #if HAK_HARDEN && defined(__aarch64__)
 #define HAK_SEALED __attribute__((aligned(65536)))
 #elif HAK_HARDEN
@@ -81,8 +80,7 @@
 #define HAK_SEALED
 #endif
 
-/* A function with MTE instructions, each of which begins with HAK_TAG_ASM: other code must not have
- * instructions of such processors. */
+/* A function with MTE instructions, each begun by HAK_TAG_ASM; other code must not contain any. */
 #if defined(__clang__)
 #define HAK_TAG_CODE HAK_NOINLINE
 #define HAK_TAG_ASM ".arch_extension memtag\n"

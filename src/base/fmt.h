@@ -58,8 +58,7 @@ uint64_t hak_rounded(uint64_t value, uint64_t unit);
 HAK_INLINE bool hak_is_word(const char *word, const char *s, size_t length) {
     return strlen(word) == length && memcmp(word, s, length) == 0;
 }
-/* Value of a decimal number with an optional suffix k, m, g or t (powers of 1024). false: the text
- * is anything else, or overflows. */
+/* Value of a decimal number with an optional suffix k, m, g or t (powers of 1024). false: none. */
 bool hak_parse_size(const char *s, size_t length, uint64_t *value);
 /* Value of the leading hexadecimal digits (0-9, a-f); moves *s behind them. */
 uint64_t hak_parse_hex(const char **s);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * The live parameters of the core. conf/ writes the options at start and for hak_option_set,
- * mallopt writes two of them, life/init.c one; reclaim/ writes the others. All are [atomic],
- * relaxed, and read in slow paths. */
+ * mallopt two of them, life/init.c one; reclaim/ the others. All are [atomic], relaxed. */
 #ifndef HAK_BASE_KNOBS_H
 #define HAK_BASE_KNOBS_H
 

@@ -23,8 +23,7 @@ void hak_conf_seal(void);
 unsigned hak_conf_parse(const char *text, const char *source);
 void hak_conf_apply(void);
 
-/* The value in force, by name; false: no such option. A choice's value is the number of its name, a
- * text's its length. */
+/* The value in force; false: no such option. A choice's is an index, a text's its length. */
 bool hak_conf_get(const char *name, uint64_t *value);
 /* The text, or the name of the choice, constant from then on; NULL: no such option, or a number. */
 const char *hak_conf_text(const char *name);

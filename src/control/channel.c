@@ -75,8 +75,7 @@ static const char *channel_listen_alone(void) {
                                               : "no socket can be made there";
 }
 
-/* Between bind and listen a socket looks abandoned: processes that start together wait for each
- * other. */
+/* Between bind and listen a socket looks abandoned: processes that start together wait in turn. */
 static const char *channel_listen(void) {
     int lock = channel_is_file() ? hak_os_lock_folder(channel_path) : -1;
     const char *failure = channel_listen_alone();

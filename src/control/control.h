@@ -48,8 +48,7 @@ void hak_body_make(hak_body_t *body, const hak_control_topic_t *topic);
 void hak_body_drop(hak_body_t *body);
 
 /* --- serve.c: one request, one answer --------------------------------------------------------- */
-/* Reads a request, answers it, and hangs up; early once `should_stop`, which another thread may
- * set. */
+/* Reads a request, answers it, and hangs up; early once another thread sets `should_stop`. */
 void hak_control_serve(int peer, const uint32_t *should_stop);
 
 /* --- channel.c: the socket -------------------------------------------------------------------- */
@@ -61,7 +60,7 @@ const char *hak_control_open(const char *pattern);
 void hak_control_run(const uint32_t *should_stop);
 /* Removes the socket if this process made it; in any thread. */
 void hak_control_remove(void);
-/* In the child of a fork: the socket is the parent's, even if both have the same ID, in two
+/* In the child of a fork: the socket is the parent's, even if both have one ID, in two
  * namespaces. */
 void hak_control_after_fork(void);
 /* Prints a warning about an option's value. */

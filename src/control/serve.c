@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * One request of HTTP/1.x and its answer in HTTP/1.0. Only the first line of the request counts.
- * CONTROL-3 bounds every wait. */
+ * One request of HTTP/1.x, by its first line; its answer in HTTP/1.0. CONTROL-3 bounds waits. */
 #include "base/atomics.h"
 #include "base/version.h"
 #include "control/control.h"

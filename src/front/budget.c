@@ -24,8 +24,7 @@ HAK_LOCKED_STATE size_t hak_budget_drawn;     /* [atomic] TCACHE-7 */
 HAK_LOCKED_STATE uint32_t hak_budget_threads; /* [atomic] with a tcache */
 HAK_LOCKED_STATE uint32_t hak_budget_quota;   /* [atomic] CPUs; 0: not read yet */
 
-/* The quota is read when a second thread begins. The thread that reads it is the only one; others
- * assume none meanwhile. */
+/* Read by one thread, when a second one begins; other threads assume no quota meanwhile. */
 static HAK_COLD void budget_look_up(void) {
     uint32_t unknown = 0;
     if (hak_load_relaxed(&hak_knobs.cgroup) && hak_load_relaxed(&hak_budget_quota) == 0 &&

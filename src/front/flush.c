@@ -63,8 +63,7 @@ HAK_INLINE bool is_same_unit(const void *a, const void *b) {
     return ((uintptr_t)a ^ (uintptr_t)b) < HAK_UNIT_BYTES;
 }
 
-/* Takes the leading blocks that lie in one unit, at most `most`; `next` is the block behind
- * them. */
+/* Takes the leading blocks of one unit, at most `most`; `next` is the block behind them. */
 static hak_batch_t run_take(const hak_slab_t *slab, void *block, uint32_t most, void **next) {
     hak_batch_t run = {.head = block, .tail = block, .count = 0};
     if (HAK_UNLIKELY((size_t)((const char *)block - slab->base) >> 32 != 0)) {
@@ -100,9 +99,8 @@ HAK_INLINE hak_slab_t *list_slab(const void *block, unsigned sc, const void *fir
     return hak_slab_in(hak_pagemap_superslab_at(index, block), block);
 }
 
-/* Takes the first run of a list of at most `most` blocks that begins with a block of another owner,
- * or is empty. Returns the rest of the list and the number of blocks taken. `first` is for
- * messages. */
+/* Takes the first run of a list of at most `most` blocks that begins with another owner's block, or
+ * is empty. Returns the rest and the number of blocks taken. `first` is for messages. */
 static HAK_NOINLINE hak_blocks_t flush_remote(hak_tcache_t *tcache, unsigned sc, batches_t *batches,
                                               void *block, uint32_t most, const void *first) {
     hak_slab_t *slab = list_slab(block, sc, first);
@@ -139,8 +137,8 @@ static HAK_NOINLINE hak_blocks_t flush_row(hak_owner_t *owner, hak_slab_t *slab,
     return (hak_blocks_t){.head = next, .count = count};
 }
 
-/* Marks the first block of a list in a slab of the owner, or a row of neighbours. The address may
- * be inside a block: that is fatal. */
+/* Marks the first block of a list in the owner's slab, or a row of neighbours. Fatal inside a
+ * block. */
 HAK_INLINE hak_blocks_t flush_own(hak_owner_t *owner, const hak_sc_info_t *info, hak_slab_t *slab,
                                   char *block, uint32_t most) {
     uint32_t index = hak_sc_index(info, (uint32_t)(block - slab->base));
@@ -159,8 +157,8 @@ HAK_INLINE hak_blocks_t flush_own(hak_owner_t *owner, const hak_sc_info_t *info,
     return (hak_blocks_t){.head = next, .count = 1};
 }
 
-/* Marks the blocks of the held owner, if any, and puts the others into batches. Returns the rest of
- * the list. */
+/* Marks the blocks of the held owner, if any, and batches the others. Returns the rest of the
+ * list. */
 static void *flush_each(hak_tcache_t *tcache, unsigned sc, hak_blocks_t blocks, hak_owner_t *held,
                         batches_t *batches) {
     const hak_sc_info_t info = hak_sc_info[sc]; /* a copy in registers */

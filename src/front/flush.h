@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * How free blocks leave a thread: to their slab if its owner is the home, else by an outbox or a
- * batch to their slab's owner. */
+ * How free blocks leave a thread: to slabs of the home, by outbox or batch to other owners. */
 #ifndef HAK_FRONT_FLUSH_H
 #define HAK_FRONT_FLUSH_H
 

@@ -41,8 +41,8 @@
 enum {
     OVERFLOW_BLOCKS = 32, /* leave a full bin at once: bounds the work of one free */
     /* Frees of a thread before it gets a tcache for more. At its very end, when its exit hook has
-     * run or never will, a thread frees a little (the C library does); a thread that frees more
-     * needs an outbox. */
+     * run or never will, a thread frees a little (the C library does); to free more it needs
+     * one. */
     FREES_WITHOUT_TCACHE = 64,
 };
 
@@ -100,8 +100,7 @@ static HAK_COLD void free_without_tcache(hak_slab_t *slab, void *block, uint32_t
 }
 
 /* Flushes this block and the newest in the bin: the flush reads every block, and the newest are
- * still in the CPU's cache. Events run first, as some threads only free; an event may empty slots
- * of the bin. */
+ * still in the CPU's cache. Events run first, as some threads only free; they may empty the bin. */
 static HAK_NOINLINE void free_to_full_bin(hak_tcache_t *tcache, unsigned sc, void *block) {
     hak_bin_t *bin = &tcache->bin[sc];
     hak_bin_side_t *side = &tcache->side[sc];

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Everything the front calls in higher ranks: tables that they fill in at start, and the two
- * up-calls of src/LAYERS. */
+ * The front's calls to higher ranks: tables that they fill in, and the up-calls of src/LAYERS. */
 #ifndef HAK_FRONT_HOOKS_H
 #define HAK_FRONT_HOOKS_H
 

@@ -39,8 +39,7 @@ static void *malloc_result(void *block) {
 
 /* --- blocks of slabs -------------------------------------------------------------------------- */
 
-/* The hit path refused the first block of a bin. Fatal, unless the program wrote HAK_LINK_MARK
- * there. */
+/* The hit path refused a bin's first block. Fatal, unless the program wrote HAK_LINK_MARK there. */
 static HAK_COLD void check_refused(void *block) {
     if (!hak_link_is_tagged(hak_link_word(block))) {
         hak_fatal(HAK_FATAL_CORRUPT_LINK, block, NULL);

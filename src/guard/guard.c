@@ -150,8 +150,7 @@ static void slot_conceal(const hak_guard_slot_t *slot) {
 }
 
 /* In the child of a fork, which holds GUARD: queues slots that other threads held between queue and
- * use. A slot that was being filled is empty; one that was being freed is free, perhaps without a
- * record of its free. */
+ * use. A slot being filled is empty; one being freed is free, perhaps without a record of that. */
 static void slots_recover(void) {
     hak_guard_region_t *region = &hak_guard_region;
     uint64_t queued[HAK_GUARD_SLOTS_MOST / 64 + 1] = {0};

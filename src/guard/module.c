@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The file of a code address, by /proc/self/maps; for reports: one thread at a time, in a few KiB
- * of static memory. */
+ * The file of a code address, by /proc/self/maps: for one thread at a time, in static memory. */
 #include "base/atomics.h"
 #include "base/check.h"
 #include "base/fmt.h"

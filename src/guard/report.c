@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * The report of a misused guarded block: the line of every fatal report, then thread and stack of
- * its allocation and its free. Also runs in the signal handler of a trap: no allocation, no
- * lock. */
+ * its allocation and free. Also runs in the signal handler of a trap: no allocation, no lock. */
 #include "base/fmt.h"
 #include "guard/slot.h"
 #include "guard/stack.h"
@@ -106,8 +105,8 @@ static const hak_guard_slot_t *trap_judge(const char *at, hak_fatal_kind_t *kind
     return slot;
 }
 
-/* Whether an address with a wrong MTE tag accessed a block of ours. The kernel does not tell the
- * tag. */
+/* Whether an address with a wrong MTE tag, which the kernel does not tell, accessed a block of
+ * ours. */
 static bool trap_is_wrong_tag(const hak_os_trap_t *trap) {
     return hak_tags_are_on() && trap->is_tag && hak_pagemap_superslab(trap->address) != NULL;
 }

@@ -110,8 +110,7 @@ static bool stack_is_code(const stack_walk_t *walk, uintptr_t address) {
            hak_os_is_readable((const void *)address);
 }
 
-/* Whether it is an entry of a procedure linkage table: landing marks, then a jump through memory.
- */
+/* Whether it is an entry of a procedure linkage table: landing marks, a jump through memory. */
 static bool stack_is_stub(const stack_walk_t *walk, uintptr_t address) {
     const unsigned char *at = (const unsigned char *)address;
     if (!stack_is_code(walk, address)) {

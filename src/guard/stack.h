@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Stacks of return addresses, and their reports. For malloc and signal handlers: no allocation, no
- * lock. */
+ * Stacks of return addresses, and their reports; no lock, no heap: for malloc, signal handlers. */
 #ifndef HAK_GUARD_STACK_H
 #define HAK_GUARD_STACK_H
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Huge blocks: mappings of their own, each with a record. Freed ones go to the cache
- * (huge_cache.c). */
+ * Huge blocks: mappings of their own, each with a record. Freed ones go to huge_cache.c. */
 #include "large/huge_cache.h"
 #include "large/huge_record.h"
 
@@ -263,8 +262,7 @@ static void record_set_base(hak_huge_t *record, char *base) {
     hak_lock_release(HAK_LOCK_HUGE);
 }
 
-/* Moves the pages when the range behind the block is taken. The old range is unmapped, or becomes
- * vacant while mappings are short. */
+/* Moves the pages when the range behind is taken. The old range is unmapped, or becomes vacant. */
 static void *huge_move(hak_huge_t *record, uint32_t entry, size_t new_bytes) {
     size_t old_bytes = record->bytes;
     ptrdiff_t shift = record->shift;

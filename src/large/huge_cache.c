@@ -194,8 +194,7 @@ static unsigned evict_choose(bool is_dirty_over) {
     return chosen != CACHE_EXTENTS ? chosen : highest;
 }
 
-/* Takes the excess over `keep_dirty` and `keep_bytes` off the end of an extent, or all of an extent
- * charged by assumption. */
+/* Takes the excess over both bounds off the end of an extent; all of one charged by assumption. */
 static bool cache_evict(size_t keep_dirty, size_t keep_bytes, huge_extent_t *evicted) {
     size_t dirty = hak_huge_cache.pool.resident_bytes, bytes = hak_huge_cache.cached_bytes;
     if (hak_huge_cache.extent_count == 0 || (dirty <= keep_dirty && bytes <= keep_bytes)) {

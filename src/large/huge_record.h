@@ -64,8 +64,7 @@ void hak_vacant_give(char *base, size_t bytes, ptrdiff_t shift);
 /* An aligned part of a vacant range; NULL: none found in a bounded search. [lock HUGE] */
 char *hak_vacant_take(size_t bytes, size_t align, ptrdiff_t *shift, bool *is_zero);
 
-/* Takes at most `bytes` of the vacant range of that shift that begins at `base`; returns the bytes.
- * [lock HUGE] */
+/* Takes at most `bytes` of that shift's range from `base` on; returns how many. [lock HUGE] */
 size_t hak_vacant_take_at(const char *base, size_t bytes, ptrdiff_t shift);
 
 /* A new mapping; NULL: none. The surplus of its alignment becomes vacant. Without locks. */

@@ -32,8 +32,8 @@ typedef struct hak_large_result {
 /* A block of at least `bytes` at a multiple of `align` (power of two). Any thread. */
 hak_large_result_t hak_large_alloc(size_t bytes, size_t align);
 
-/* Frees a block; `entry` is its page-map entry, of kind LARGE or HUGE. Any thread. false: no block
- * starts at the address. */
+/* Frees a block by its page-map entry, of kind LARGE or HUGE. Any thread. false: none starts
+ * there. */
 bool hak_large_free(void *block, uint32_t entry);
 
 /* Usable size; 0: no large block starts at the address. */
@@ -96,8 +96,7 @@ void *hak_huge_resize(void *block, uint32_t entry, size_t bytes);
 void *hak_huge_reserve(size_t bytes, ptrdiff_t shift);
 /* Makes an existing mapping, its guard included, a huge block; false: metadata ran out. */
 bool hak_huge_register(char *base, size_t bytes, ptrdiff_t shift);
-/* Copies whole OS pages to zeroed memory, except pages that are all zero, whose copies stay
- * untouched. */
+/* Copies OS pages to zeroed memory, except those that are all zero: their copies stay untouched. */
 void hak_large_copy(char *to, const char *from, size_t bytes);
 /* Estimates the resident bytes of a range of whole units. A few system calls. */
 size_t hak_large_resident(const char *base, size_t bytes);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The resident part of a range, estimated by a few samples; zeroing and copying that skip pages
- * that are not resident. */
+ * The resident part of a range, estimated by samples; zeroing and copying that skip other pages. */
 #include "large/large.h"
 #include "os/optional.h"
 

@@ -152,7 +152,7 @@ static bool vacant_fits(const hak_huge_t *record, size_t bytes, size_t align) {
     return gap <= record->bytes && record->bytes - gap >= bytes;
 }
 
-/* Index + 1; 0: none. First-fit in lists of about this size; any range of the lists above the size
+/* Index + 1; 0: none. First fit in lists of about this size; any range of the lists above the size
  * with the largest gap fits. */
 static uint32_t vacant_find(size_t bytes, size_t align) {
     unsigned left = SEARCH_STEPS, list = list_next(list_of(bytes));

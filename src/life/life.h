@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Process start, thread start and exit, fork: the one place that wires the ranks together, with the
- * up-calls of front/hooks.h. */
+ * Process start, thread start and exit, fork: wires the ranks together; the front's up-calls. */
 #ifndef HAK_LIFE_LIFE_H
 #define HAK_LIFE_LIFE_H
 
@@ -17,8 +16,8 @@ void hak_life_detour_end(uintptr_t tcache);
 void hak_life_scavenge(hak_tcache_t *tcache);
 /* In the child of a fork. */
 void hak_life_scavenger_after_fork(void);
-/* The control channel and the report at exit: part of process start, and, once the C library is up,
- * of program start. */
+/* Control channel and report at exit: part of process start; the second, of program start, when the
+ * C library is up. */
 void hak_life_control_init(void);
 void hak_life_control_begin(void);
 /* In the child of a fork. */

@@ -102,8 +102,7 @@ static void *next_realloc(void *block, size_t bytes) {
                                                             : hak_libc_realloc(block, bytes);
 }
 
-/* The C library has no second name for this function, and the first may be another allocator's:
- * uses the chunk header. */
+/* The C library has no second name for this, the first may be another's: uses the chunk header. */
 static size_t next_usable_size(void *block) {
     next_look_up();
     if (hak_load_relaxed(&other_free) != NULL && owner_of(block) == OWNER_OTHER) {

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Linux: whether an address lies in code, for stack walks. Reads no file, and nothing at the
- * address. */
+ * Linux: whether an address lies in code, for stack walks. Reads neither files nor the address. */
 #include "base/bits.h"
 #include "os/optional.h"
 #include "os/syscall_linux.h"

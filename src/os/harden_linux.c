@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Linux services of hardened builds: read-only data, random addresses, and MTE tags for
- * slab/tags.h. */
+ * Linux services of hardened builds: read-only data, random addresses, MTE tags (slab/tags.h). */
 #include "os/libc.h"
 #include "os/optional.h"
 #include "os/syscall_linux.h"
@@ -52,8 +51,7 @@ enum {
 
 static bool os_has_tags; /* [init] */
 
-/* The setting is per thread and inherited by new threads. In others the kernel would refuse
- * addresses with tags. */
+/* Per thread, inherited by new threads: in others the kernel would refuse tagged addresses. */
 bool hak_os_tags_start(void) {
     os_has_tags =
         (getauxval(AT_HWCAP2) & TAGS_HWCAP2) != 0 && hak_libc_is_single() &&

@@ -21,8 +21,7 @@ HAK_INLINE bool hak_libc_is_single(void) {
     return &__libc_single_threaded != NULL && hak_load_relaxed(&__libc_single_threaded) != 0;
 }
 
-/* The current CPU's number, which the kernel keeps beside the thread's variables; NULL: not here.
- * No lock; errno is left alone. */
+/* The current CPU's number, kept by the kernel; NULL: not here. No lock; errno is left alone. */
 const uint32_t *hak_libc_cpu(void);
 
 /* The recursive lock of the list of streams, which fork takes after its prepare handlers. */
@@ -54,8 +53,8 @@ extern void *hak_libc_symbol(void *handle, const char *name) HAK_LIBC(dlsym);
 /* The object that a function lies in, and its file. NULL: not known. Takes the lock of dlopen,
  * which the C library renews in the child of a fork, unlike the lock of dl_iterate_phdr. */
 const void *hak_libc_object_of(const void *function, const char **file);
-/* Whether an address lies in a loaded object. No lock; also true where that is unknown: glibc
- * before 2.35, static programs. */
+/* Whether an address lies in a loaded object, without a lock; true if unknown: before 2.35,
+ * static. */
 bool hak_libc_is_loaded(uintptr_t address);
 
 /* A function, and the object it lies in. */
@@ -69,8 +68,7 @@ void hak_libc_find_objects(hak_libc_place_t *places, unsigned count);
 /* Keeps the library loaded for good, as RTLD_NEXT takes no reference: dlclose of a plugin that
  * brought it and us would unload it, but not us. May run its constructors. NULL: does nothing. */
 void hak_libc_keep_library(const char *library);
-/* In the child of a process with threads, one of which may have been in dlopen: no library is
- * kept. */
+/* In the child of a process with threads, one of which may be in dlopen: no library is kept. */
 extern bool hak_libc_left_threads; /* [init] of the child */
 
 #endif

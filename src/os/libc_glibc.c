@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * glibc: its chunk layout, its dynamic linker, which musl has too, and the place of the CPU's
- * number. */
+ * glibc: chunk layout, dynamic linker, which musl has too, and the place of the CPU's number. */
 #include "os/libc.h"
 
 #include "os/optional.h"
@@ -11,8 +10,7 @@
 #include <link.h>
 #include <linux/rseq.h>
 
-/* Since 2.35. Unwinders call it, also in signal handlers. 0: found. Its result, 96 bytes so far, is
- * not used. */
+/* Since 2.35. Unwinders call it, also in signal handlers. 0: found. The result has 96 bytes. */
 extern int libc_find_object(void *address, void *found) HAK_LIBC(_dl_find_object);
 /* Since 2.35 the kernel writes the CPU's number there whenever the thread moves. */
 extern const ptrdiff_t __rseq_offset HAK_WEAK;

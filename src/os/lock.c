@@ -112,8 +112,7 @@ static void lock_forget_owner(const hak_owner_lock_t *owner_lock) {
     lock_owner_before = NULL;
 }
 
-/* A process with one thread needs no atomic operations. pthread_create orders the store before a
- * second thread's start. */
+/* One thread needs no atomic operations: pthread_create orders the store before a second thread. */
 static bool lock_try(uint32_t *is_taken) {
     if (hak_libc_is_single() && hak_load_relaxed(is_taken) == 0) {
         hak_store_relaxed(is_taken, 1);
@@ -244,8 +243,7 @@ static void lock_fork_release(hak_lock_rank_t rank, bool is_child) {
     lock_free(&hak_locks[rank]);
 }
 
-/* In the child, locks that other threads held become free: those threads are gone, and the fork was
- * not clean. */
+/* In the child, locks of other threads become free: those are gone, and the fork was not clean. */
 void hak_lock_fork_end(bool is_child) {
     uint16_t own = lock_held & (uint16_t)~lock_waiting;
     lock_is_forking = false;

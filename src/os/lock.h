@@ -48,8 +48,7 @@ void hak_lock_add(hak_owner_lock_t *owner_lock);
 /* false: it is taken. */
 bool hak_lock_try(hak_owner_lock_t *owner_lock);
 void hak_lock_unlock(hak_owner_lock_t *owner_lock);
-/* Unlocks the owners that the thread holds, and ends its unlocked updates: for tests that survive a
- * fatal error. */
+/* For tests that survive a fatal error: unlocks the thread's owners, ends its unlocked updates. */
 void hak_lock_unlock_owners(void);
 
 /* [thread] Not 0: in a push to a remote list, in a purge, or between two steps on a slot of the

@@ -104,8 +104,7 @@ static char *os_map_tight(size_t bytes, size_t align, int protection) {
     return os_map_at(hak_align_down((uintptr_t)probe, align), bytes, align, protection);
 }
 
-/* Freed addresses are reused before lower ones: every 4 GiB of addresses ever used cost a leaf of
- * the page map. */
+/* Freed addresses are reused before lower ones: every 4 GiB ever used cost a page-map leaf. */
 static void os_hint_raise(const void *base, size_t bytes) {
     uintptr_t end = (uintptr_t)base + bytes;
     if (end > hak_load_relaxed(&os_map_hint)) {
@@ -345,8 +344,8 @@ bool hak_os_move(void *base, size_t bytes, void *target, size_t new_bytes, bool 
     return true;
 }
 
-/* The kernel copies the signal set before it rejects the bad `how`: EFAULT or EINVAL tells. NULL is
- * no error there. */
+/* The kernel copies the signal set before it rejects the bad `how`: EFAULT tells. NULL is no
+ * error. */
 bool hak_os_is_readable(const void *address) {
     return address != NULL && hak_syscall(SYS_rt_sigprocmask, -1, address, 0, 8) != -14;
 }

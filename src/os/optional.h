@@ -14,8 +14,7 @@ unsigned hak_os_cpu_quota(void);
 #define HAK_OS_NO_QUOTA (~0u)
 /* Parses "QUOTA PERIOD" of cpu.max; any other text is no quota. */
 unsigned hak_os_quota_parse(const char *text, size_t length);
-/* Finds the path of the version 2 group in the text of /proc/self/cgroup; "" for the root. path has
- * 512 bytes. */
+/* The path of the version 2 group in the text of /proc/self/cgroup, 512 bytes; "" for the root. */
 bool hak_os_cgroup_path(const char *text, char *path);
 
 /* Memory of the process's group or one above it, the one with least room: its limit (the lesser of
@@ -43,8 +42,8 @@ size_t hak_os_resident_now(const void *base, size_t bytes);
 /* Grows or shrinks a mapping at its address; false: realloc copies. */
 bool hak_os_resize(void *base, size_t old_bytes, size_t new_bytes);
 /* Whether the range is a single mapping of the kernel: only then its pages can be moved. A block
- * may span several after it was joined from cached ones, or after the program changed attributes of
- * a part. */
+ * may span several after a join of cached ones, or after the program changed attributes of a
+ * part. */
 bool hak_os_is_one_mapping(void *base, size_t bytes);
 /* Moves pages onto the reservation `target` and extends them to new_bytes. keeps_source: the old
  * range stays mapped and reads as zero (pages in the middle of a mapping); else a whole mapping
@@ -63,16 +62,15 @@ bool hak_os_is_own_code(uintptr_t address);
 bool hak_os_is_same_mapping(const void *low, const void *high);
 
 /* --- hardened builds only --------------------------------------------------------------------- */
-/* Makes whole OS pages of the library's own data read-only for good: with mseal not even mprotect
- * changes them again. */
+/* Makes OS pages of our data read-only for good: with mseal not even mprotect changes them
+ * again. */
 bool hak_os_seal(void *base, size_t bytes);
 /* Leaves a random distance to existing mappings; the next ones follow below it. */
 void hak_os_scatter(void);
 /* HAK_MTE: from now on an access of this thread, or of threads it starts, faults if the tag of the
  * address is not the memory's. false: no tags here, or there are other threads already. */
 bool hak_os_tags_start(void);
-/* Allows tags in memory of ours, 0 at first and after a purge. Without hak_os_tags_start, or if the
- * kernel refuses, its tag stays 0. */
+/* Allows tags in our memory, 0 at first and after a purge; without hak_os_tags_start, always 0. */
 void hak_os_tags_allow(void *base, size_t bytes);
 
 /* --- names and threads ------------------------------------------------------------------------ */

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Sockets and output files for the control channel and the report at exit. The rules of os.h
- * hold. */
+ * Sockets and output files for control channel and report at exit. The rules of os.h hold. */
 #ifndef HAK_OS_SOCKET_H
 #define HAK_OS_SOCKET_H
 
@@ -21,8 +20,7 @@ HAK_INLINE bool hak_os_is_same_file(const hak_os_file_id_t *a, const hak_os_file
     return a->device == b->device && a->inode == b->inode;
 }
 
-/* Opens a listening stream socket of the unix domain: a path, which gets mode 0600, or @ and an
- * abstract name. */
+/* Opens a listening stream socket: a path, which gets mode 0600, or @ and an abstract name. */
 typedef enum hak_os_listen {
     HAK_OS_LISTEN_DONE,
     HAK_OS_LISTEN_TOO_LONG,
@@ -30,8 +28,8 @@ typedef enum hak_os_listen {
     HAK_OS_LISTEN_FAILED,
 } hak_os_listen_t;
 hak_os_listen_t hak_os_listen(const char *path, int *listener);
-/* Takes an advisory lock of the path's folder, within a fifth of a second; returns the descriptor
- * to close, -1: no lock. */
+/* Locks the path's folder (advisory), within a fifth of a second; a descriptor to close; -1: no
+ * lock. */
 int hak_os_lock_folder(const char *path);
 /* Whether the path is a socket; follows no link. */
 bool hak_os_find_socket(const char *path, hak_os_file_id_t *id);
@@ -39,8 +37,8 @@ bool hak_os_find_socket(const char *path, hak_os_file_id_t *id);
 bool hak_os_is_deserted(const char *path);
 /* Removes the path if it is still that socket. */
 bool hak_os_remove_socket(const char *path, const hak_os_file_id_t *id);
-/* Waits until the descriptor is readable, or writable, or broken. false: not within this time, or a
- * signal came. */
+/* Waits until the descriptor is readable, or writable, or broken. false: out of time, or a
+ * signal. */
 bool hak_os_await(int fd, bool is_to_send, uint64_t ns);
 /* The next peer; *peer is -1 if there is none, if its user is neither root nor the process's
  * effective user, or if the kernel does not tell: it shows users without an ID in a user namespace
@@ -60,8 +58,8 @@ bool hak_os_find_file(int fd, hak_os_file_id_t *id);
  * other name; or a device, or a pipe of that user. Follows no link, waits for no pipe. -1: none. */
 int hak_os_create_file(const char *path);
 void hak_os_close_file(int fd);
-/* hak_os_write without SIGPIPE and SIGXFSZ; waits for the reader until `due_ns`. false:
- * incomplete. */
+/* hak_os_write without SIGPIPE and SIGXFSZ; waits for the reader until `due_ns`. false: cut
+ * short. */
 bool hak_os_write_calmly(int fd, const char *data, size_t length, uint64_t due_ns);
 /* Drops the calling thread's capabilities, present and future, except those that setuid and its kin
  * need (the C library calls these in all threads, and ends the process if only some succeed), and

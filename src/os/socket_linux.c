@@ -265,8 +265,7 @@ static bool file_prepare(long fd) {
     return hak_syscall(SYS_ftruncate, fd, 0) == 0;
 }
 
-/* Does not wait for the reader of a pipe. A new file is ours, whatever owner the file system
- * shows. */
+/* Does not wait for a pipe's reader. A new file is ours, whatever owner the file system shows. */
 int hak_os_create_file(const char *path) {
     enum { FLAGS = O_WRONLY | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY | O_NONBLOCK };
     long fd = hak_syscall(SYS_openat, AT_FDCWD, path, FLAGS | O_CREAT | O_EXCL, 0600);

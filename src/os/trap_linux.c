@@ -49,8 +49,7 @@ static bool trap_set(int signal, const trap_action_t *action, trap_action_t *bef
     return hak_syscall(SYS_rt_sigaction, signal, action, before, sizeof action->mask) == 0;
 }
 
-/* Continues as the kernel would have. A fault repeats when the handler returns; a signal sent by a
- * process is sent again. */
+/* Continues as the kernel would have: a fault repeats on return; a sent signal is sent again. */
 static void trap_pass_on(int signal, siginfo_t *info, void *context) {
     trap_action_t *before = trap_before_of(signal);
     /* nor does a memory error that no access met */

@@ -46,8 +46,7 @@ static uint64_t bytes_above(uint64_t a, uint64_t b) {
     return a > b ? a - b : 0;
 }
 
-/* Memory that is purged and wanted again before the next read was purged for nothing: then the step
- * shrinks. */
+/* Memory wanted again before the next read was purged for nothing: then the step shrinks. */
 static void limit_learn(void) {
     const uint64_t given[2] = {hak_load_relaxed(&hak_counters.room_span_bytes),
                                hak_load_relaxed(&hak_counters.room_huge_bytes)};

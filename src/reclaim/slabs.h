@@ -21,8 +21,7 @@ typedef struct hak_slabs_order {
 } hak_slabs_order_t;
 void hak_slabs_take(hak_owner_t *owner, unsigned sc, uint32_t slabs, hak_slabs_order_t *order);
 
-/* Continues the pass of an owner, which is held, for about `work`; returns the work done. Exposed
- * for tests. */
+/* Continues the pass of a held owner for about `work`; returns the work done. Exposed for tests. */
 uint32_t hak_slabs_decay(hak_owner_t *owner, uint64_t now, uint32_t work);
 
 #endif

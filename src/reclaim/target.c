@@ -83,8 +83,7 @@ static bool spans_exceed(const hak_pool_t *pool, size_t bound, uint64_t now) {
     return pool->resident_bytes > 2 * bound || (since != 0 && now - since > HAK_WINDOW_NS);
 }
 
-/* By size whole superslabs go: few calls. By time only the excess units: the load used the rest
- * within the window. */
+/* By size whole superslabs go: few calls. By time only the excess units: the load used the rest. */
 static hak_purge_plan_t spans_plan(hak_pool_t *pool, bool is_turn, uint64_t now) {
     size_t bound = hak_retain_bytes(pool->in_use_bytes), keep = SIZE_MAX;
     bool exceeds_bound = spans_exceed(pool, bound, now);
@@ -165,8 +164,7 @@ size_t hak_target_huge_bound(hak_huge_pool_t *pool) {
     return hak_most(hak_most(least, share), hak_least(recent, most));
 }
 
-/* The amplitude counts as 0: half of a mapping taken in one window need not be there in the
- * next. */
+/* The amplitude counts as 0: half of a mapping taken in a window need not be there in the next. */
 void hak_target_huge(void) {
     hak_huge_pool_t huge;
     size_t bound = hak_large_pool(&huge), low = hak_least(huge.low_bytes, huge.last_low_bytes);

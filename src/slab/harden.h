@@ -20,8 +20,7 @@
 
 enum { HAK_FILL_PART_BYTES = 64 }; /* at either end */
 
-/* `bytes` is a multiple of 16. The two parts may overlap. Only the smallest sizes take a loop: its
- * end is hard to predict. */
+/* `bytes` is a multiple of 16. The two parts may overlap. A loop only for sizes below a part. */
 HAK_INLINE void hak_harden_clear(void *block, size_t bytes) {
     char *at = block, *end = at + bytes;
     if (bytes >= HAK_FILL_PART_BYTES) {

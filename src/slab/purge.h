@@ -37,8 +37,7 @@ typedef struct hak_slab_purged {
 hak_slab_purged_t hak_slab_purge(hak_slab_t *slab, size_t least);
 /* Whether no block came or went since the last visit. The owner is held. */
 bool hak_slab_is_idle(const hak_slab_t *slab);
-/* Moves the first partial slab of the class, which has one, to the end of the list, and returns it.
- * The owner is held. */
+/* Moves the class's first partial slab, which exists, to the end of the list. The owner is held. */
 hak_slab_t *hak_slab_in_turn(hak_owner_t *owner, unsigned sc);
 
 /* Idle pages that malloc_trim would return, resident or not: those of free blocks, and behind them

@@ -56,8 +56,7 @@ static bool batch_at(const hak_slab_t *slab, void *head, hak_batch_t *batch) {
     return (size_t)((char *)tail - slab->base) < (size_t)slab->units * HAK_UNIT_BYTES;
 }
 
-/* Receives every batch of the slab's remote list, in constant time each. The last one may empty and
- * retire the slab. */
+/* Receives every batch of a remote list, in constant time each. The last may retire the slab. */
 static void slab_take_remote(hak_owner_t *owner, hak_slab_t *slab) {
     void *head = hak_remote_head(hak_swap_acquire(&slab->remote, 0)); /* pairs REMOTE-1 */
     HAK_ASSERT(head != NULL, "RF-2: a queued slab is pending");

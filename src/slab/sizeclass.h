@@ -93,8 +93,7 @@ HAK_INLINE size_t hak_sc_aligned_last(size_t size, size_t align) {
     return (last | (align - 1)) - HAK_CANARY_BYTES;
 }
 
-/* The smallest class whose blocks hold `size` bytes (at least one) at multiples of `align`;
- * HAK_SC_COUNT if there is none. */
+/* The smallest class whose blocks hold `size` bytes (at least 1) at `align`; HAK_SC_COUNT: none. */
 HAK_INLINE unsigned hak_sc_of_aligned(size_t size, size_t align) {
     size_t last = hak_sc_aligned_last(size, align);
     return last < HAK_SC_MAX_SIZE ? hak_sc_of(last + 1) : (unsigned)HAK_SC_COUNT;

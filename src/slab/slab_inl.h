@@ -69,8 +69,7 @@ HAK_INLINE bool hak_slab_entry_has_purged_pages(uint32_t entry) {
     return (entry & ~HAK_KIND_MASK) == HAK_SLAB_PURGED_PAGES_ID;
 }
 
-/* Marks block `index` and the `count - 1` below it as free. false: one of them was marked
- * already. */
+/* Marks block `index` and the `count - 1` below it as free. false: one was marked already. */
 HAK_INLINE bool hak_slab_mark(const hak_slab_t *slab, uint32_t index, uint32_t count) {
     for (uint32_t end = index + 1; count != 0;) {
         uint32_t inside = (end - 1) % 64 + 1; /* bits of the word up to the end */

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Growth of the page map. Leaves are made under HAK_LOCK_PAGEMAP, published by release, and stay.
- */
+ * Growth of the page map. Leaves are made under HAK_LOCK_PAGEMAP and published by release. */
 #include "span/pagemap.h"
 
 #include "os/lock.h"

@@ -18,11 +18,10 @@
  *          start-up code. Distances are counted in entries: added to the index of an entry in its
  *          leaf, they give its index from the zero leaf.
  *   MAP-4  The zero leaf lies at offset 0 and doubles as the empty tcache (front/tcache.h): all
- *          bins empty, no entry its own. So a thread whose TLS word is still 0 takes the cold
- *          exits.
- *   MAP-5  Everything the hit paths read lies relative to the address of the zero leaf, which they
- *          keep in one register: the size-class table before it, the tcache, leaves and root behind
- *          it. */
+ *          bins empty, no entry its own: a thread whose TLS word is still 0 takes the cold exits.
+ *   MAP-5  Everything the hit paths read lies relative to the zero leaf's address, which they keep
+ *          in one register: the size-class table before it, the tcache, leaves and root behind
+ * it. */
 #ifndef HAK_SPAN_PAGEMAP_H
 #define HAK_SPAN_PAGEMAP_H
 

@@ -77,8 +77,8 @@ void hak_span_free(hak_superslab_t *superslab, unsigned unit, unsigned count, un
 bool hak_span_extend(hak_superslab_t *superslab, unsigned unit, unsigned count, unsigned wanted,
                      bool *is_zero);
 
-/* Purges until at most `keep_bytes` of unused memory stay; 0 also unmaps unused superslabs. Returns
- * the bytes. */
+/* Purges all but `keep_bytes` of unused memory; 0 also unmaps unused superslabs. Returns the
+ * bytes. */
 size_t hak_span_purge(size_t keep_bytes);
 
 /* The same in at most 256 calls, except refused ones, unless is_all. Purges whole superslabs, which
@@ -93,8 +93,8 @@ size_t hak_span_purge_by(hak_purge_plan_t *plan);
 /* Unused units; `is_turn` begins another window. */
 void hak_span_pool(hak_pool_t *pool, bool is_turn);
 
-/* The user of a span purged some OS pages of these units. A huge page around them becomes small, or
- * the kernel would fill it up. */
+/* A span's user purged some OS pages of the units: huge pages there become small, to stay
+ * purged. */
 void hak_span_note_purged(hak_superslab_t *superslab, uint64_t units);
 
 /* Bytes of such pages, until they are written to again. [atomic] */
@@ -117,8 +117,7 @@ typedef struct hak_span_stats {
 void hak_span_stats(hak_span_stats_t *stats);
 
 /* Calls visit for every superslab, lowest index first, with HAK_LOCK_SPAN held: it may not allocate
- * or free spans. Passes the lock on to waiters now and then: a superslab unmapped and mapped again
- * meanwhile may come twice. */
+ * or free spans. Waiters get the lock now and then: a superslab mapped again may come twice. */
 void hak_span_visit(void (*visit)(hak_superslab_t *superslab, void *context), void *context);
 
 /* --- memory for metadata ---------------------------------------------------------------------- */

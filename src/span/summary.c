@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * A word compares eight bytes of a line at once: values are below 128, so that sums of bytes carry
- * nothing into each other. */
+ * A word compares eight bytes of a line at once; values below 128 keep sums from carrying over. */
 #include "span/summary.h"
 
 #include "base/check.h"

@@ -97,8 +97,7 @@ typedef struct hak_snapshot {
 } hak_snapshot_t;
 
 void hak_stat_collect(hak_snapshot_t *snapshot);
-/* The same for small stacks: the snapshot, which is large, gets its own mapping, if there is
- * memory. */
+/* The same for small stacks: the snapshot, which is large, gets a mapping, if there is memory. */
 typedef void hak_stat_use_t(void *context, const hak_snapshot_t *snapshot);
 void hak_stat_use(hak_stat_use_t *use, void *context);
 
