@@ -124,8 +124,7 @@ void hak_explain_json(int fd) HAK_NOTHROW;
  * (docs/schema/map.schema.json). */
 void hak_heap_map(int fd) HAK_NOTHROW;
 
-/* Returns all blocks cached by the calling thread, for others' use and so that empty memory can
- * go. */
+/* Flushes the calling thread's cache, so that others can use its blocks, the kernel its memory. */
 void hak_collect_thread(void) HAK_NOTHROW;
 
 /* Options (docs/options.md): `name` and `value` as in HAKMEM_OPTIONS. Both return 0 or an error
