@@ -56,8 +56,7 @@ HAK_ATTR_MALLOC HAK_ATTR_SIZE(2) void *hak_aligned_alloc(size_t alignment, size_
  * ENOMEM; errno and, on failure, *block are left alone. */
 int hak_posix_memalign(void **block, size_t alignment, size_t size) HAK_NOTHROW;
 
-/* SunOS, GNU. The alignment is rounded up to a power of two, as in glibc; above 2^63: NULL,
- * EINVAL. */
+/* SunOS, GNU. Rounds the alignment up to a power of two, as glibc; above 2^63: NULL, EINVAL. */
 HAK_ATTR_MALLOC HAK_ATTR_SIZE(2) void *hak_memalign(size_t alignment, size_t size) HAK_NOTHROW;
 
 /* BSD, obsolete. Aligned to the kernel's page. */
@@ -90,8 +89,7 @@ void *hak_recallocarray(void *block, size_t old_count, size_t count, size_t size
 /* OpenBSD. Clears `size` bytes, then frees. A size above the block's is fatal. NULL is ignored. */
 void hak_freezero(void *block, size_t size) HAK_NOTHROW;
 
-/* GNU. Returns unused memory to the kernel, except about `keep` bytes. 1: some was returned, else
- * 0. */
+/* GNU. Returns unused memory to the kernel but about `keep` bytes; 1 if there was any, else 0. */
 int hak_malloc_trim(size_t keep) HAK_NOTHROW;
 
 /* --- beyond the standard ---------------------------------------------------------------------- */
@@ -104,7 +102,7 @@ size_t hak_good_size(size_t size) HAK_NOTHROW;
 const char *hak_version(void) HAK_NOTHROW;
 
 /* Allocation with a call site: any address that names the place (a string, a function, a variable).
- * Any free function may free the block. So far sites are not recorded: hak_malloc and hak_free. */
+ * Any free function may free the block. Sites are not recorded so far. */
 HAK_ATTR_MALLOC HAK_ATTR_SIZE(1) void *hak_alloc_at(size_t size, const void *site) HAK_NOTHROW;
 void hak_free_at(void *block, size_t size, const void *site) HAK_NOTHROW;
 
@@ -124,7 +122,7 @@ void hak_explain_json(int fd) HAK_NOTHROW;
  * (docs/schema/map.schema.json). */
 void hak_heap_map(int fd) HAK_NOTHROW;
 
-/* Flushes the calling thread's cache, so that others can use its blocks, the kernel its memory. */
+/* Flushes the calling thread's cache: others can use its blocks, and empty slabs can go back. */
 void hak_collect_thread(void) HAK_NOTHROW;
 
 /* Options (docs/options.md): `name` and `value` as in HAKMEM_OPTIONS. Both return 0 or an error

@@ -44,7 +44,7 @@ void hak_text_hex(hak_text_t *text, uint64_t value) {
     text_number(text, value, 16);
 }
 
-/* As the tool that views reports does. */
+/* Rounds as `hakmem-run view` does. */
 uint64_t hak_rounded(uint64_t value, uint64_t unit) {
     uint64_t whole = value / unit, twice = value % unit * 2;
     return whole + (twice > unit || (twice == unit && whole % 2 != 0));

@@ -84,7 +84,7 @@ void hak_conf_put_value(hak_text_t *text, const hak_conf_option_t *option, uint6
 /* One line on standard error: the mistake, and the valid values. */
 void hak_conf_complain(const char *source, const char *value, size_t length,
                        const hak_conf_option_t *option);
-/* Of a name that no option has: the one that is most like it. */
+/* No option has the name: the line gives the most similar one. */
 void hak_conf_complain_name(const char *source, const char *name, size_t length);
 void hak_conf_complain_profile(const char *name);
 

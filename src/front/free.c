@@ -41,8 +41,7 @@
 enum {
     OVERFLOW_BLOCKS = 32, /* leave a full bin at once: bounds the work of one free */
     /* Frees of a thread before it gets a tcache for more. At its very end, when its exit hook has
-     * run or never will, a thread frees a little (the C library does); to free more it needs
-     * one. */
+     * run or never will, a thread frees a little (the C library does); for more it needs one. */
     FREES_WITHOUT_TCACHE = 64,
 };
 

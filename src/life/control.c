@@ -102,8 +102,7 @@ static HAK_COLD void *control_main(void *unused) {
     if (control_failure == NULL) {
         hak_control_run(&control_should_stop);
     } else if (starts == CONTROL_STARTS) {
-        pthread_detach(pthread_self()); /* unjoined: the thread that reports the error is inside an
-                                           allocation */
+        pthread_detach(pthread_self()); /* no join: the reporter is inside an allocation */
     }
     return unused;
 }

@@ -4,8 +4,8 @@
  *
  *   all of them    malloc_trim
  *   before a peak  runs of PEAK_LEAST_PAGES or more, and at most a share of all spans, of which
- *                  half is due again after each window. An OS page purged and used again costs 1
- *                  000 cycles or more; loads that need their pages again lose 1 to 3 %
+ *                  half is due again after each window. An OS page purged and used again costs a
+ *                  thousand cycles or more; loads that need their pages again lose 1 to 3 %
  *                  (docs/experiments/0030-spare-before-a-peak.md).
  *   by time        passes over the partial slabs of an owner, at least a window apart. A slab
  *                  unchanged since the last pass is idle: its pages are purged, if those of the

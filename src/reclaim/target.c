@@ -43,7 +43,7 @@ enum {
     TARGET_STEP_TIMES = 2,       /* the next peak may need the amplitude */
     CACHE_SHARE = 8,             /* of huge blocks in use, kept of freed ones at any time */
     CACHE_LEAST_TIMES = 5,       /* of huge_cache, kept for a while even if nothing is in use */
-    PEAK_SHARE = 16,             /* of what is in use: a step, and at least this much */
+    PEAK_SHARE = 16,             /* of the memory in use: a step, and at least this much */
     PEAK_LEAST_BYTES = 1 << 20,
 };
 

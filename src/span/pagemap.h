@@ -6,7 +6,7 @@
  *             |  ignored |  root index  |  leaf index   |  inside unit |
  *
  *   entry     31                              8 7             0
- *             |  owner tag, or huge record idx | class*2, kind |
+ *             |  owner id, or huge record idx  | class*2, kind |
  *
  * Invariants:
  *   MAP-1  A unit without a part of a live block reads 0, except for the ends of vacant ranges
@@ -20,8 +20,7 @@
  *   MAP-4  The zero leaf lies at offset 0 and doubles as the empty tcache (front/tcache.h): all
  *          bins empty, no entry its own: a thread whose TLS word is still 0 takes the cold exits.
  *   MAP-5  Everything the hit paths read lies relative to the zero leaf's address, which they keep
- *          in one register: the size-class table before it, the tcache, leaves and root behind
- * it. */
+ *          in one register: the size-class table before it, the tcache, leaves and root after. */
 #ifndef HAK_SPAN_PAGEMAP_H
 #define HAK_SPAN_PAGEMAP_H
 

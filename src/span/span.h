@@ -8,7 +8,6 @@
  * Invariants, all under HAK_LOCK_SPAN:
  *   SPAN-1  A unit is free (bit in free_units), belongs to exactly one span, or is being purged (in
  *           leaving_units, or all of the superslab is about to be unmapped).
- *   SPAN-2  A clean unit (bit in clean_units) reads as zero. The bit survives allocation: the
  *   SPAN-2  A clean unit (bit in clean_units) reads as zero. The bit survives allocation: the free
  *           of the span tells how many leading units were written to.
  *   SPAN-3  unused_dirty_units == sum of popcount(free & ~clean), less units of purges in progress.
@@ -77,8 +76,7 @@ void hak_span_free(hak_superslab_t *superslab, unsigned unit, unsigned count, un
 bool hak_span_extend(hak_superslab_t *superslab, unsigned unit, unsigned count, unsigned wanted,
                      bool *is_zero);
 
-/* Purges all but `keep_bytes` of unused memory; 0 also unmaps unused superslabs. Returns the
- * bytes. */
+/* Purges all but `keep_bytes` of unused memory, and returns the bytes; 0 also unmaps superslabs. */
 size_t hak_span_purge(size_t keep_bytes);
 
 /* The same in at most 256 calls, except refused ones, unless is_all. Purges whole superslabs, which
@@ -93,8 +91,7 @@ size_t hak_span_purge_by(hak_purge_plan_t *plan);
 /* Unused units; `is_turn` begins another window. */
 void hak_span_pool(hak_pool_t *pool, bool is_turn);
 
-/* A span's user purged some OS pages of the units: huge pages there become small, to stay
- * purged. */
+/* A span's user purged some OS pages of the units: huge pages there become small for good. */
 void hak_span_note_purged(hak_superslab_t *superslab, uint64_t units);
 
 /* Bytes of such pages, until they are written to again. [atomic] */
