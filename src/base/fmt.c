@@ -5,15 +5,29 @@ void hak_text_init(hak_text_t *text, char *buffer, size_t capacity) {
     *text = (hak_text_t){.data = buffer, .capacity = capacity};
 }
 
-static void text_send(hak_text_t *text) {
-    text->sink->put(text->sink->context, text->data, text->length);
-    text->length = 0;
+static void text_send(hak_text_t *text, size_t length) {
+    text->sink->put(text->sink->context, text->data, length);
+    text->length -= length;
+    memmove(text->data, text->data + length, text->length);
+}
+
+void hak_text_flush(hak_text_t *text) {
+    text_send(text, text->length);
+}
+
+/* Of a full text the whole lines, so that other writers' lines come between lines only. */
+static void text_send_lines(hak_text_t *text) {
+    size_t length = text->length;
+    while (length != 0 && text->data[length - 1] != '\n') {
+        length--;
+    }
+    text_send(text, length != 0 ? length : text->length);
 }
 
 void hak_text_mem(hak_text_t *text, const char *s, size_t length) {
     for (size_t i = 0; i < length; i++) {
         if (text->length == text->capacity && text->sink != NULL) {
-            text_send(text);
+            text_send_lines(text);
         }
         if (text->length < text->capacity) {
             text->data[text->length++] = s[i];
@@ -127,7 +141,7 @@ void hak_sink_format(const hak_sink_t *sink, const char *format, ...) {
     va_start(args, format);
     hak_text_format_list(&text, format, args);
     va_end(args);
-    text_send(&text);
+    hak_text_flush(&text);
 }
 
 void hak_sink_quoted(const hak_sink_t *sink, const char *s) {
@@ -144,36 +158,48 @@ void hak_sink_quoted(const hak_sink_t *sink, const char *s) {
         }
     }
     hak_text_str(&text, "\"");
-    text_send(&text);
+    hak_text_flush(&text);
+}
+
+/* Value of the leading digits; moves *s behind them. false: there are none, or it overflows. */
+static bool parse_digits(const char **s, const char *end, uint64_t *value) {
+    bool is_right = false, has_overflow = false;
+    for (*value = 0; *s < end && **s >= '0' && **s <= '9'; ++*s) {
+        has_overflow |= __builtin_mul_overflow(*value, 10u, value);
+        has_overflow |= __builtin_add_overflow(*value, (uint64_t)(**s - '0'), value);
+        is_right = !has_overflow;
+    }
+    return is_right;
 }
 
 bool hak_parse_size(const char *s, size_t length, uint64_t *value) {
-    uint64_t total = 0;
-    size_t i = 0;
-    for (; i < length && s[i] >= '0' && s[i] <= '9'; i++) {
-        if (__builtin_mul_overflow(total, 10u, &total) ||
-            __builtin_add_overflow(total, (uint64_t)(s[i] - '0'), &total)) {
-            return false;
-        }
-    }
-    if (i == 0) {
+    static const char suffixes[] = "kmgt";
+    const char *end = s + length;
+    uint64_t total;
+    if (!parse_digits(&s, end, &total)) {
         return false;
     }
-    if (i < length) {
-        static const char suffix[] = "kmgt";
-        unsigned shift = 0;
-        for (unsigned k = 0; k < 4; k++) {
-            if ((s[i] | 0x20) == suffix[k]) {
-                shift = 10 * (k + 1);
-            }
-        }
-        if (shift == 0 || i + 1 != length || total > (UINT64_MAX >> shift)) {
+    if (s < end) {
+        const char *suffix = strchr(suffixes, *s | 0x20);
+        unsigned shift = suffix != NULL ? 10 * (unsigned)(suffix - suffixes + 1) : 0;
+        if (shift == 0 || s + 1 != end || total > (UINT64_MAX >> shift)) {
             return false;
         }
         total <<= shift;
     }
     *value = total;
     return true;
+}
+
+static bool is_blank(char c) {
+    return c == ' ' || c == '\t' || c == '\n';
+}
+
+bool hak_parse_number(const char **text, const char *end, uint64_t *value) {
+    while (*text < end && is_blank(**text)) {
+        ++*text;
+    }
+    return parse_digits(text, end, value) && (*text == end || is_blank(**text));
 }
 
 uint64_t hak_parse_hex(const char **s) {

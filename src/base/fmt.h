@@ -23,7 +23,7 @@ typedef struct hak_text {
     char *data;
     size_t length;
     size_t capacity;
-    const hak_sink_t *sink; /* takes a text that is full; NULL: the rest is cut off */
+    const hak_sink_t *sink; /* takes the lines of a full text; NULL: the rest is cut off */
 } hak_text_t;
 
 /* Defines an empty text, with one byte beyond its capacity. */
@@ -45,6 +45,8 @@ void hak_text_hex(hak_text_t *text, uint64_t value);
  * significant digits and its unit) %m (const char *, size_t: so many characters) %x (uint64_t, with
  * 0x) %p %c %%. */
 void hak_text_format(hak_text_t *text, const char *format, ...);
+/* Sends all of it to its sink. */
+void hak_text_flush(hak_text_t *text);
 void hak_text_format_list(hak_text_t *text, const char *format, va_list args);
 
 /* As hak_text_format, of any length. */
@@ -60,6 +62,9 @@ HAK_INLINE bool hak_is_word(const char *word, const char *s, size_t length) {
 }
 /* Value of a decimal number with an optional suffix k, m, g or t (powers of 1024). false: none. */
 bool hak_parse_size(const char *s, size_t length, uint64_t *value);
+/* Value of the decimal number behind the leading blanks; moves *text behind it. false: there is
+ * none before the end, it overflows, or something else than a blank or the end follows. */
+bool hak_parse_number(const char **text, const char *end, uint64_t *value);
 /* Value of the leading hexadecimal digits (0-9, a-f); moves *s behind them. */
 uint64_t hak_parse_hex(const char **s);
 

@@ -4,6 +4,7 @@
 #include "conf/conf.h"
 
 #include "base/atomics.h"
+#include "base/bits.h"
 #include "base/check.h"
 #include "base/knobs.h"
 #include "conf/table.h"
@@ -29,12 +30,6 @@
 #define HAK_OPTION(name, type, initial, least, most, kept, knob, text)                             \
     {#name, text, initial, least, most, CONF_TYPE_##type, CONF_KEPT_##kept(knob)},
 const hak_conf_option_t hak_conf_options[] = {
-#include "base/options.def"
-};
-#undef HAK_OPTION
-
-#define HAK_OPTION(name, type, initial, least, most, kept, knob, text) OPTION_##name,
-enum {
 #include "base/options.def"
 };
 #undef HAK_OPTION
@@ -88,11 +83,7 @@ static void knob_store(const hak_conf_option_t *option, uint64_t value) {
 }
 
 char *hak_conf_text_of(const hak_conf_option_t *option) {
-    unsigned before = 0;
-    for (const hak_conf_option_t *at = hak_conf_options; at < option; at++) {
-        before += at->type == HAK_CONF_TEXT;
-    }
-    return hak_conf_state.text[before];
+    return hak_conf_state.text[option - &hak_conf_options[HAK_CONF_FIRST_TEXT]];
 }
 
 void hak_conf_apply(void) {
@@ -140,18 +131,9 @@ static void conf_keep(const hak_conf_option_t *option, uint64_t value, const cha
     hak_conf_state.source[i] = source;
 }
 
-/* Length of the name that begins the item. */
-static size_t conf_name_length(const char *item, size_t length) {
-    size_t i = 0;
-    while (i < length && item[i] != ':' && item[i] != '=') {
-        i++;
-    }
-    return i;
-}
-
 /* One "key:value", "key=value" or "key". Returns the number of mistakes, 0 or 1. */
 static unsigned conf_parse_item(const char *item, size_t length, const char *source) {
-    size_t name_length = conf_name_length(item, length);
+    size_t name_length = hak_least(strcspn(item, ":="), length);
     bool has_value = name_length < length;
     if (length == 0) {
         return 0;
@@ -296,10 +278,10 @@ void hak_conf_read(void) {
     if (hak_conf_state.wants_help) {
         hak_conf_print_help();
     }
-    if (hak_conf_state.value[OPTION_show] != 0) {
+    if (hak_conf_state.value[HAK_CONF_OPTION_show] != 0) {
         hak_conf_print_values();
     }
-    if (mistakes != 0 && hak_conf_state.value[OPTION_strict] != 0) {
+    if (mistakes != 0 && hak_conf_state.value[HAK_CONF_OPTION_strict] != 0) {
         hak_fatal(HAK_FATAL_OPTION_STRICT, NULL, NULL);
     }
 }

@@ -32,10 +32,12 @@ typedef struct hak_conf_preset {
     const char *name, *options, *text;
 } hak_conf_preset_t;
 
-#define HAK_OPTION(name, type, initial, least, most, kept, knob, text) +1
+#define HAK_OPTION(name, type, initial, least, most, kept, knob, text) HAK_CONF_OPTION_##name,
 enum {
-    HAK_CONF_OPTIONS = 0
 #include "base/options.def"
+    HAK_CONF_OPTIONS,
+    HAK_CONF_FIRST_TEXT = HAK_CONF_OPTION_report_file,
+    HAK_CONF_TEXTS = HAK_CONF_OPTIONS - HAK_CONF_FIRST_TEXT,
 };
 #undef HAK_OPTION
 
@@ -45,19 +47,6 @@ enum {
 #include "conf/presets.def"
 };
 #undef HAK_PRESET
-
-#define HAK_CONF_IS_BOOL
-#define HAK_CONF_IS_COUNT
-#define HAK_CONF_IS_PERCENT
-#define HAK_CONF_IS_BYTES
-#define HAK_CONF_IS_CHOICE(...)
-#define HAK_CONF_IS_TEXT +1
-#define HAK_OPTION(name, type, initial, least, most, kept, knob, text) HAK_CONF_IS_##type
-enum {
-    HAK_CONF_TEXTS = 0
-#include "base/options.def"
-};
-#undef HAK_OPTION
 
 enum { HAK_CONF_TEXT_BYTES = 256 }; /* the zero included */
 

@@ -86,24 +86,20 @@ static const char *channel_listen(void) {
 }
 
 /* Relative paths are refused: the program may change its folder, and clients have another. */
-static const char *channel_fault(const char *pattern) {
-    return pattern[0] == '@'   ? pattern[1] != '\0' ? NULL : "a name has to follow the @"
-           : pattern[0] == '/' ? NULL
-                               : "the path has to begin with a /, or be a name behind an @";
-}
-
 const char *hak_control_open(const char *pattern) {
-    const char *fault = channel_fault(pattern);
-    if (fault != NULL) {
-        return fault;
+    if (pattern[0] != '/' && pattern[0] != '@') {
+        return "the path has to begin with a /, or be a name behind an @";
+    }
+    if (strcmp(pattern, "@") == 0) {
+        return "a name has to follow the @";
     }
     if (!hak_os_own_descriptors()) {
         return "a thread cannot have descriptors of its own here (close_range, Linux 5.9)";
     }
-    const char *failure = CHANNEL_TOO_LONG;
-    if (hak_control_path(pattern, channel_path, sizeof channel_path)) {
-        failure = channel_listen();
+    if (!hak_control_path(pattern, channel_path, sizeof channel_path)) {
+        return CHANNEL_TOO_LONG;
     }
+    const char *failure = channel_listen();
     if (failure == NULL) {
         channel_file = (hak_os_file_id_t){0};
         if (channel_is_file()) {

@@ -27,13 +27,18 @@ static bool request_is_complete(const char *text, size_t length) {
     return memmem(text, length, "\n\n", 2) != NULL || memmem(text, length, "\n\r\n", 3) != NULL;
 }
 
-/* Length of the leading printable, non-blank characters. */
-static size_t request_word(const char *text, size_t length) {
-    size_t i = 0;
-    while (i < length && text[i] > ' ' && text[i] < 0x7f) {
-        i++;
+/* Length of the printable, non-blank characters at *at, which a blank follows; moves *at behind it.
+ * 0: there are none, or no blank follows. */
+static size_t request_word(const char **at, const char *end) {
+    const char *from = *at, *to = from;
+    while (to<end && * to> ' ' && *to < 0x7f) {
+        to++;
     }
-    return i;
+    if (to == end || *to != ' ') {
+        return 0;
+    }
+    *at = to + 1;
+    return (size_t)(to - from);
 }
 
 static bool request_is_version(const char *text, size_t length) {
@@ -67,18 +72,11 @@ static const char *request_parse(const char *text, size_t length, request_t *req
     if (!request_is_complete(text, length)) {
         return NULL;
     }
-    const char *end = memchr(text, '\n', length);
-    size_t line = (size_t)(end - text);
-    size_t method = request_word(text, line);
-    if (method == 0 || method == line || text[method] != ' ') {
-        return SERVE_BAD;
-    }
-    const char *target = text + method + 1;
-    size_t rest = line - method - 1;
-    size_t target_length = request_word(target, rest);
-    if (target_length == 0 || target_length == rest || target[target_length] != ' ' ||
-        target[0] != '/' ||
-        !request_is_version(target + target_length + 1, rest - target_length - 1)) {
+    const char *at = text, *end = memchr(text, '\n', length);
+    size_t method = request_word(&at, end);
+    const char *target = at;
+    size_t target_length = method != 0 ? request_word(&at, end) : 0;
+    if (target_length == 0 || target[0] != '/' || !request_is_version(at, (size_t)(end - at))) {
         return SERVE_BAD;
     }
     const char *query = memchr(target, '?', target_length);

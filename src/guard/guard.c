@@ -234,7 +234,8 @@ static uint32_t guard_thread_id(void) {
     return hak_tcache_is_empty(self) ? hak_os_thread_id() : self->thread_id;
 }
 
-void hak_guard_note(hak_guard_deed_t *deed, const void *frame) {
+/* Records the thread and its stack from a frame on. */
+static void deed_note(hak_guard_deed_t *deed, const void *frame) {
     deed->thread_id = guard_thread_id();
     deed->count =
         frame != NULL ? hak_guard_stack(frame, frame, false, deed->frame, HAK_GUARD_FRAMES) : 0;
@@ -251,7 +252,7 @@ static void *slot_fill(hak_guard_slot_t *slot, const hak_request_t *request, boo
     slot->bytes = (uint32_t)bytes;
     slot->freed.thread_id = 0;
     slot->freed.count = 0;
-    hak_guard_note(&slot->allocated, request->frame);
+    deed_note(&slot->allocated, request->frame);
     canary_write(slot);
     hak_store_release(&slot->state, HAK_GUARD_LIVE); /* pairs GUARD-6 */
     hak_count(guard_sample);
@@ -297,7 +298,7 @@ static HAK_COLD void guard_free(void *block) {
     }
     canary_check(slot, HAK_FRAME());
     hak_count(guard_free);
-    hak_guard_note(&slot->freed, HAK_FRAME());
+    deed_note(&slot->freed, HAK_FRAME());
     slot_conceal(slot);
     slot_give(slot);
     hak_set_unlocked_update(false);

@@ -61,12 +61,11 @@ static void module_match(const hak_os_mapping_t *mapping, void *context) {
 }
 
 static void module_print(unsigned number, uintptr_t address, const module_place_t *place) {
-    HAK_TEXT(text, MODULE_PATH_BYTES + 96);
-    hak_text_format(&text, "hakmem:     #%u %x", number, (uint64_t)address);
     if (place != NULL && place->path[0] != '\0') {
-        hak_text_format(&text, " %s+%x", place->path, (uint64_t)place->offset);
+        hak_warn("    #%u %p %s+%x", number, (const void *)address, place->path, place->offset);
+    } else {
+        hak_warn("    #%u %p", number, (const void *)address);
     }
-    hak_print_line(&text);
 }
 
 static bool modules_take(void) {

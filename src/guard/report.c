@@ -9,12 +9,9 @@
 
 enum { ACCUSE_DETAIL_BYTES = 160 };
 
-static void accuse_deed(const char *what, uint32_t thread_id, const uintptr_t *frame,
-                        unsigned count) {
-    HAK_TEXT(text, ACCUSE_DETAIL_BYTES);
-    hak_text_format(&text, "hakmem:   %s by thread %u:", what, thread_id);
-    hak_print_line(&text);
-    hak_guard_stack_print(frame, count);
+static void accuse_deed(const char *what, const hak_guard_deed_t *deed) {
+    hak_warn("  %s by thread %u:", what, deed->thread_id);
+    hak_guard_stack_print(deed->frame, deed->count);
 }
 
 static void accuse_history(const hak_guard_slot_t *slot) {
@@ -22,10 +19,9 @@ static void accuse_history(const hak_guard_slot_t *slot) {
         return;
     }
     if (slot->freed.thread_id != 0) {
-        accuse_deed("freed", slot->freed.thread_id, slot->freed.frame, slot->freed.count);
+        accuse_deed("freed", &slot->freed);
     }
-    accuse_deed("allocated", slot->allocated.thread_id, slot->allocated.frame,
-                slot->allocated.count);
+    accuse_deed("allocated", &slot->allocated);
 }
 
 /* "write 3 bytes into the freed 24-byte block at 0x..." */
@@ -53,10 +49,10 @@ static void accuse_line(hak_fatal_kind_t kind, const char *access, const void *a
 
 void hak_guard_accuse(hak_fatal_kind_t kind, const void *address, const hak_guard_slot_t *slot,
                       const void *frame) {
-    uintptr_t found[HAK_GUARD_FRAMES];
+    hak_guard_deed_t found = {.thread_id = hak_os_thread_id()};
     accuse_line(kind, "", address, slot);
-    accuse_deed("found", hak_os_thread_id(), found,
-                hak_guard_stack(frame, frame, true, found, HAK_GUARD_FRAMES));
+    found.count = hak_guard_stack(frame, frame, true, found.frame, HAK_GUARD_FRAMES);
+    accuse_deed("found", &found);
     accuse_history(slot);
     hak_fatal_end();
 }
@@ -84,14 +80,10 @@ static const hak_guard_slot_t *trap_nearest(size_t page, const char *at) {
 /* The slot of a wrong access, and its kind; NULL: the address belongs to no guarded block. */
 static const hak_guard_slot_t *trap_judge(const char *at, hak_fatal_kind_t *kind) {
     size_t page = hak_guard_page_of(at);
-    if (page == SIZE_MAX) {
-        return NULL;
-    }
-    const hak_guard_slot_t *slot = hak_guard_slot_of(at);
-    bool is_inside = slot != NULL;
-    if (!is_inside) {
-        slot = trap_nearest(page, at);
-    }
+    bool is_inside = page % 2 != 0;
+    const hak_guard_slot_t *slot = page == SIZE_MAX ? NULL
+                                   : is_inside      ? &hak_guard_region.slot[page / 2]
+                                                    : trap_nearest(page, at);
     if (slot == NULL || slot->block == NULL) {
         return NULL;
     }
@@ -125,7 +117,7 @@ enum { TRAP_NAPS = 1000 }; /* about a second, for another thread's report */
 static const uint64_t TRAP_NAP_NS = 1000000;
 
 bool hak_guard_trap(const hak_os_trap_t *trap) {
-    uintptr_t access[HAK_GUARD_FRAMES] = {trap->code};
+    hak_guard_deed_t access = {.thread_id = hak_os_thread_id(), .frame = {trap->code}};
     hak_fatal_kind_t kind;
     const hak_guard_slot_t *slot = trap_judge(trap->address, &kind);
     if (slot == NULL && !trap_is_wrong_tag(trap)) {
@@ -141,9 +133,9 @@ bool hak_guard_trap(const hak_os_trap_t *trap) {
     } else {
         trap_say_wrong_tag(trap);
     }
-    unsigned count =
-        1 + hak_guard_stack(trap->stack, trap->frame, true, access + 1, HAK_GUARD_FRAMES - 1);
-    accuse_deed("accessed", hak_os_thread_id(), access, count);
+    access.count =
+        1 + hak_guard_stack(trap->stack, trap->frame, true, access.frame + 1, HAK_GUARD_FRAMES - 1);
+    accuse_deed("accessed", &access);
     accuse_history(slot);
     hak_store_release(&hak_guard_region.is_telling, 0); /* pairs TELLING */
     return true;

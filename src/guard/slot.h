@@ -65,9 +65,6 @@ HAK_INLINE hak_guard_slot_t *hak_guard_slot_of(const void *address) {
     return page == SIZE_MAX || page % 2 == 0 ? NULL : &hak_guard_region.slot[page / 2];
 }
 
-/* Records the thread and its stack from a frame on. */
-void hak_guard_note(hak_guard_deed_t *deed, const void *frame);
-
 /* Ends the process with a report of `kind`, found at `frame`. `slot` may be NULL. */
 HAK_COLD HAK_NORETURN void hak_guard_accuse(hak_fatal_kind_t kind, const void *address,
                                             const hak_guard_slot_t *slot, const void *frame);

@@ -198,40 +198,35 @@ static bool stack_has_floor(const stack_walk_t *walk) {
            hak_os_is_readable((const void *)walk->floor);
 }
 
-static unsigned stack_walk(stack_walk_t *walk, uintptr_t *addresses, unsigned most) {
+unsigned hak_guard_stack(const void *floor, const void *frame, bool is_report, uintptr_t *addresses,
+                         unsigned most) {
+    uintptr_t page = stack_page_of((uintptr_t)floor), next;
+    stack_walk_t walk = {
+        .frame = (uintptr_t)frame, .floor = page, .page = page, .is_report = is_report};
     unsigned count = 0;
-    if (walk->frame % 16 != 0 || most == 0 || !stack_has_floor(walk) ||
-        !stack_is_readable(walk, walk->frame)) {
+    if (walk.frame % 16 != 0 || most == 0 || !stack_has_floor(&walk) ||
+        !stack_is_readable(&walk, walk.frame)) {
         return 0;
     }
-    if (hak_os_is_own_code(stack_return(walk->frame))) {
-        uintptr_t next;
-        addresses[count] = stack_leave(walk, &next);
+    if (hak_os_is_own_code(stack_return(walk.frame))) {
+        addresses[count] = stack_leave(&walk, &next);
         count += addresses[count] != 0;
-        if (next == 0 || !stack_may_follow(walk->frame, next) || !stack_is_readable(walk, next)) {
+        if (next == 0 || !stack_may_follow(walk.frame, next) || !stack_is_readable(&walk, next)) {
             return count;
         }
-        walk->frame = next;
+        walk.frame = next;
     }
     while (count < most) {
-        uintptr_t address = stack_return(walk->frame);
-        if (!stack_may_be_code(walk, address)) {
+        uintptr_t address = stack_return(walk.frame);
+        if (!stack_may_be_code(&walk, address)) {
             break;
         }
         addresses[count++] = address;
-        if (!stack_step(walk)) {
+        if (!stack_step(&walk)) {
             break;
         }
     }
     return count;
-}
-
-unsigned hak_guard_stack(const void *floor, const void *frame, bool is_report, uintptr_t *addresses,
-                         unsigned most) {
-    uintptr_t page = stack_page_of((uintptr_t)floor);
-    stack_walk_t walk = {
-        .frame = (uintptr_t)frame, .floor = page, .page = page, .is_report = is_report};
-    return stack_walk(&walk, addresses, most);
 }
 
 enum { STACK_TRACE_FRAMES = 32 };

@@ -25,26 +25,11 @@ typedef struct cgroup_walk {
     char text[CGROUP_TEXT_BYTES]; /* head of the file read last, zero-terminated */
 } cgroup_walk_t;
 
-/* Reads the next number of a text and moves *text behind it. */
-static bool quota_number(const char **text, const char *end, uint64_t *value) {
-    const char *from = *text;
-    while (from < end && strchr(" \n", *from) != NULL) {
-        from++;
-    }
-    const char *to = from;
-    while (to < end && *to >= '0' && *to <= '9') {
-        to++;
-    }
-    *text = to;
-    return (to == end || strchr(" \n", *to) != NULL) &&
-           hak_parse_size(from, (size_t)(to - from), value);
-}
-
 unsigned hak_os_quota_parse(const char *text, size_t length) {
     const char *end = text + length;
     uint64_t quota, period;
-    if (!quota_number(&text, end, &quota) || !quota_number(&text, end, &period) || quota == 0 ||
-        period == 0) {
+    if (!hak_parse_number(&text, end, &quota) || !hak_parse_number(&text, end, &period) ||
+        quota == 0 || period == 0) {
         return HAK_OS_NO_QUOTA;
     }
     uint64_t cpus = quota / period + (quota % period != 0);
@@ -153,7 +138,7 @@ static void memory_take_least(hak_os_memory_t *least, const hak_os_memory_t *mem
 
 static uint64_t cgroup_number(const char *text, size_t length) {
     uint64_t value;
-    return quota_number(&text, text + length, &value) ? value : NO_BOUND;
+    return hak_parse_number(&text, text + length, &value) ? value : NO_BOUND;
 }
 
 static bool cgroup_is_bound(const char *text, size_t length) {

@@ -145,9 +145,8 @@ static hak_os_mapping_t mapping_parse(const char *at) {
 }
 
 static uint64_t number_after(const char *at) {
-    uint64_t value = 0;
-    at += strspn(at, " \t");
-    return hak_parse_size(at, strspn(at, "0123456789"), &value) ? value : 0;
+    uint64_t value;
+    return hak_parse_number(&at, strchr(at, '\0'), &value) ? value : 0;
 }
 
 static bool is_header(const char *line) {

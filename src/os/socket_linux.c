@@ -128,13 +128,12 @@ static const uint64_t USERS_ALL = 0xffffffff; /* number of IDs; (uid_t)-1 is non
 
 /* Line "inside outside count": the ranges of a map do not overlap. */
 static void users_add_range(char *line, void *sum) {
-    uint64_t count = 0;
-    for (unsigned field = 0; field < 2; field++) {
-        line += strspn(line, " ");
-        line += strcspn(line, " ");
-    }
-    line += strspn(line, " ");
-    *(uint64_t *)sum += hak_parse_size(line, strlen(line), &count) ? count : 0;
+    const char *at = line, *end = strchr(line, '\0');
+    uint64_t number[3];
+    bool is_range = hak_parse_number(&at, end, &number[0]) &&
+                    hak_parse_number(&at, end, &number[1]) &&
+                    hak_parse_number(&at, end, &number[2]);
+    *(uint64_t *)sum += is_range ? number[2] : 0;
 }
 
 static bool users_have_ids(void) {
@@ -146,10 +145,10 @@ static bool users_have_ids(void) {
 
 static uid_t users_overflow(void) {
     char text[32];
+    const char *at = text;
     uint64_t id;
     size_t length = hak_os_read_file("/proc/sys/kernel/overflowuid", text, sizeof text);
-    length -= length > 0 && text[length - 1] == '\n';
-    return hak_parse_size(text, length, &id) ? (uid_t)id : USERS_OVERFLOW;
+    return hak_parse_number(&at, text + length, &id) ? (uid_t)id : USERS_OVERFLOW;
 }
 
 static uid_t user_own(void) {

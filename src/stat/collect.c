@@ -169,17 +169,6 @@ static HAK_NOINLINE void use_on_stack(hak_stat_use_t *use, void *context) {
     use(context, &snapshot);
 }
 
-/* Takes the page faults now, not under a lock that others wait for. */
-void *hak_stat_map(size_t *bytes) {
-    size_t page = hak_os_page_bytes();
-    *bytes = hak_align_up(*bytes, page);
-    char *base = hak_os_map(*bytes, page);
-    for (size_t at = 0; base != NULL && at < *bytes; at += page) {
-        *(volatile char *)(base + at) = 0;
-    }
-    return base;
-}
-
 void hak_stat_use(hak_stat_use_t *use, void *context) {
     size_t bytes = sizeof(hak_snapshot_t);
     hak_snapshot_t *snapshot = hak_stat_map(&bytes);

@@ -5,6 +5,17 @@
 #include "os/os.h"
 #include "slab/slab_inl.h"
 
+/* Takes the page faults now, not under a lock that others wait for. */
+void *hak_stat_map(size_t *bytes) {
+    size_t page = hak_os_page_bytes();
+    *bytes = hak_align_up(*bytes, page);
+    char *base = hak_os_map(*bytes, page);
+    for (size_t at = 0; base != NULL && at < *bytes; at += page) {
+        *(volatile char *)(base + at) = 0;
+    }
+    return base;
+}
+
 /* --- the list --------------------------------------------------------------------------------- */
 
 enum { SPARE_SHARE = 8, SPARE_LEAST = 256 }; /* ranges added between count and copy */

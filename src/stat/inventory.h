@@ -31,7 +31,7 @@ typedef struct hak_inventory {
     size_t bytes; /* of the list */
 } hak_inventory_t;
 
-/* Maps *bytes, rounded up to OS pages there, and touches them; NULL: refused (collect.c). */
+/* Maps *bytes, rounded up to OS pages there, and touches them; NULL: refused */
 void *hak_stat_map(size_t *bytes);
 
 void hak_inventory_take(hak_inventory_t *inventory);

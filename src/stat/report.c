@@ -46,47 +46,9 @@ bool hak_stat_has_class(const hak_class_stats_t *stats) {
     return any != 0;
 }
 
-/* --- pieces ----------------------------------------------------------------------------------- */
-
-typedef struct report_buffer {
-    const hak_sink_t *sink;
-    size_t length;
-    char data[1024];
-} report_buffer_t;
-
-static void buffer_flush(report_buffer_t *buffer, size_t length) {
-    buffer->sink->put(buffer->sink->context, buffer->data, length);
-    buffer->length -= length;
-    memmove(buffer->data, buffer->data + length, buffer->length);
-}
-
-/* Writes the whole lines of a full buffer, so that other output comes between lines only. */
-static void buffer_make_room(report_buffer_t *buffer) {
-    size_t length = buffer->length;
-    while (length != 0 && buffer->data[length - 1] != '\n') {
-        length--;
-    }
-    buffer_flush(buffer, length != 0 ? length : buffer->length);
-}
-
-static void buffer_put(void *context, const char *data, size_t length) {
-    report_buffer_t *buffer = context;
-    while (length != 0) {
-        size_t room = sizeof buffer->data - buffer->length;
-        size_t part = length < room ? length : room;
-        memcpy(buffer->data + buffer->length, data, part);
-        buffer->length += part;
-        data += part;
-        length -= part;
-        if (buffer->length == sizeof buffer->data) {
-            buffer_make_room(buffer);
-        }
-    }
-}
-
 /* --- reports ---------------------------------------------------------------------------------- */
 
-enum { REPORT_SCHEMA = 1 };
+enum { REPORT_SCHEMA = 1, REPORT_PIECE_BYTES = 1024 };
 
 void hak_report_head(const hak_sink_t *sink) {
     char command[HAK_OS_COMMAND_BYTES];
@@ -117,42 +79,44 @@ typedef struct report_order {
     const hak_sink_t *sink;
 } report_order_t;
 
-/* All reports but the map, which needs no snapshot. */
-static void write_figures(const hak_sink_t *lines, hak_report_t report,
-                          const hak_snapshot_t *snapshot) {
-    static hak_write_t *const writers[] = {
-        [HAK_REPORT_TEXT] = hak_write_text,
-        [HAK_REPORT_XML] = hak_write_xml,
-        [HAK_REPORT_JSON] = hak_write_json,
-        [HAK_REPORT_METRICS] = hak_write_metrics,
-        [HAK_REPORT_SUMMARY] = hak_write_summary,
-        [HAK_REPORT_EXPLAIN] = hak_write_explain,
-        [HAK_REPORT_EXPLAIN_JSON] = hak_write_explain_json,
-    };
-    hak_thread_list_t threads = {0};
-    if (report != HAK_REPORT_XML && report != HAK_REPORT_METRICS && report != HAK_REPORT_SUMMARY) {
-        hak_stat_threads(&threads);
-    }
-    writers[report](lines, snapshot, &threads);
-    hak_stat_threads_done(&threads);
+typedef struct report_writer {
+    hak_write_t *write;
+    bool has_threads; /* shows them one by one */
+} report_writer_t;
+
+static void report_put(void *text, const char *data, size_t length) {
+    hak_text_mem(text, data, length);
 }
 
 static void report_write(void *context, const hak_snapshot_t *snapshot) {
+    static const report_writer_t writers[] = {
+        [HAK_REPORT_TEXT] = {hak_write_text, true},
+        [HAK_REPORT_XML] = {hak_write_xml, false},
+        [HAK_REPORT_JSON] = {hak_write_json, true},
+        [HAK_REPORT_METRICS] = {hak_write_metrics, false},
+        [HAK_REPORT_SUMMARY] = {hak_write_summary, false},
+        [HAK_REPORT_EXPLAIN] = {hak_write_explain, true},
+        [HAK_REPORT_EXPLAIN_JSON] = {hak_write_explain_json, true},
+        [HAK_REPORT_MAP] = {hak_write_map, false},
+    };
     const report_order_t *order = context;
-    report_buffer_t buffer = {.sink = order->sink};
-    const hak_sink_t lines = {.put = buffer_put, .context = &buffer};
-    if (order->report == HAK_REPORT_MAP) {
-        hak_write_map(&lines);
-    } else {
-        write_figures(&lines, order->report, snapshot);
+    const report_writer_t *writer = &writers[order->report];
+    hak_thread_list_t threads = {0};
+    HAK_TEXT(text, REPORT_PIECE_BYTES);
+    const hak_sink_t lines = {.put = report_put, .context = &text};
+    text.sink = order->sink;
+    if (writer->has_threads) {
+        hak_stat_threads(&threads);
     }
-    buffer_flush(&buffer, buffer.length);
+    writer->write(&lines, snapshot, &threads);
+    hak_text_flush(&text);
+    hak_stat_threads_done(&threads);
 }
 
 void hak_stat_report(hak_report_t report, const hak_sink_t *sink) {
     report_order_t order = {.report = report, .sink = sink};
     if (report == HAK_REPORT_MAP) {
-        report_write(&order, NULL);
+        report_write(&order, NULL); /* the map needs no snapshot */
     } else {
         hak_stat_use(report_write, &order);
     }
