@@ -151,7 +151,7 @@ HAK_INLINE void *hak_fast_pop_class(hak_tcache_t *tcache, unsigned sc) {
     return hak_bin_pop(tcache, (int64_t)sc * HAK_KIND_PER_CLASS);
 }
 
-/* The same when the caller says what he asked for: nearly always it is the class's. */
+/* The same when the caller says the size that was asked for: nearly always it is the class's. */
 HAK_INLINE void hak_fast_free_sized(void *block, size_t align, size_t size) {
     uintptr_t base = hak_pagemap_base();
     uintptr_t index = hak_pagemap_index(base, block);

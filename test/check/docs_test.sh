@@ -2,11 +2,8 @@
 # SPDX-License-Identifier: MIT
 # tools/check_docs.py refuses names of what does not exist, and fatal texts that no page explains. Usage: docs_test.sh PYTHON
 set -eu
-python=$1
-root=$(cd "$(dirname "$0")/../.." && pwd)
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-failed=0
+# shellcheck source=test/check/begin.sh
+. "$(dirname "$0")/begin.sh"
 mkdir -p "$work/src/slab" "$work/docs"
 : >"$work/CMakeLists.txt"
 echo 'void hak_slab_take(void);' >"$work/src/slab/slab.h"

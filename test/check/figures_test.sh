@@ -3,11 +3,8 @@
 # tools/check_figures.py refuses figures that are not those of the code, numbers without evidence, and names of tests
 # that do not exist. Usage: figures_test.sh PYTHON
 set -eu
-python=$1
-root=$(cd "$(dirname "$0")/../.." && pwd)
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-failed=0
+# shellcheck source=test/check/begin.sh
+. "$(dirname "$0")/begin.sh"
 mkdir -p "$work/docs" "$work/test/golden"
 cp "$root/test/golden/fastpath.x86-64.json" "$work/test/golden"
 echo 'static void bin_is_bounded(void **state) {' >"$work/test/bin_test.c"

@@ -2,12 +2,9 @@
 # SPDX-License-Identifier: MIT
 # tools/check_layers.py accepts a small correct tree and refuses each kind of trespass.
 set -eu
-python=$1
-root=$(cd "$(dirname "$0")/../.." && pwd)
+# shellcheck source=test/check/begin.sh
+. "$(dirname "$0")/begin.sh"
 cc=${CC:-cc}
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-failed=0
 
 fresh() {
     rm -rf "$work/src"

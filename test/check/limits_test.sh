@@ -2,11 +2,8 @@
 # SPDX-License-Identifier: MIT
 # tools/check_limits.py refuses what is too large. Usage: limits_test.sh PYTHON
 set -eu
-python=$1
-root=$(cd "$(dirname "$0")/../.." && pwd)
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-failed=0
+# shellcheck source=test/check/begin.sh
+. "$(dirname "$0")/begin.sh"
 
 fresh() {
     rm -rf "$work/tree"

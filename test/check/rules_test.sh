@@ -3,11 +3,8 @@
 # tools/check_rules.py refuses each breach of the rules it checks, and nothing else.
 # Usage: rules_test.sh PYTHON
 set -eu
-python=$1
-root=$(cd "$(dirname "$0")/../.." && pwd)
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-failed=0
+# shellcheck source=test/check/begin.sh
+. "$(dirname "$0")/begin.sh"
 
 tree() { # a tree without a breach
     rm -rf "$work/tree"

@@ -3,11 +3,8 @@
 # tools/check_words.py refuses each private word that was given up, in the source and in pages, but not in the ledger.
 # Usage: words_test.sh PYTHON
 set -eu
-python=$1
-root=$(cd "$(dirname "$0")/../.." && pwd)
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-failed=0
+# shellcheck source=test/check/begin.sh
+. "$(dirname "$0")/begin.sh"
 mkdir -p "$work/src/slab" "$work/docs/experiments"
 
 # refused FILE TEXT NUMBER: that many lines of the text are refused, the words in the ledger and the changelog are not

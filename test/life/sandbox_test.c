@@ -3,11 +3,7 @@
  * A program that locks itself in before its first allocation, under cgroup:0: memory and threads
  * are allowed, files are not. Any other system call is named and fails the test.
  */
-#include <linux/filter.h>
-#include <linux/seccomp.h>
-#include <sys/prctl.h>
-
-#include "thread/block.h"
+#include "life/sandbox.h"
 
 enum { THREADS = 3, KEPT = 3000, STEPS = 60000 };
 
@@ -34,29 +30,6 @@ static const unsigned allowed[] = {
     SYS_sched_getaffinity,
     SYS_getrandom,
 };
-
-static void report_call(int signal_number, siginfo_t *info, void *context) {
-    (void)signal_number;
-    (void)context;
-    expect_say("FAILED: system call %d in the sandbox\n", info->si_syscall);
-    _exit(1);
-}
-
-static bool lock_in(void) {
-    enum { COUNT = sizeof allowed / sizeof *allowed };
-    struct sigaction action = {.sa_sigaction = report_call, .sa_flags = SA_SIGINFO};
-    sigaction(SIGSYS, &action, NULL);
-    struct sock_filter code[2 * COUNT + 2] = {
-        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr))};
-    for (size_t i = 0; i < COUNT; ++i) {
-        code[1 + 2 * i] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, allowed[i], 0, 1);
-        code[2 + 2 * i] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
-    }
-    code[2 * COUNT + 1] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_TRAP);
-    struct sock_fprog program = {.len = sizeof code / sizeof code[0], .filter = code};
-    return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
-           prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
-}
 
 static block_t *kept[THREADS + 1][KEPT];
 
@@ -93,7 +66,8 @@ static void sandbox_without_files_allows_threads(void) {
 int main(void) {
     family_load();
     expect_watchdog(100);
-    if (!lock_in()) {
+    enum { COUNT = sizeof allowed / sizeof *allowed };
+    if (!sandbox_enter(allowed, COUNT, SECCOMP_RET_ALLOW, SECCOMP_RET_TRAP, 0)) {
         expect_skip("this kernel has no seccomp filters");
     }
     RUN(sandbox_without_files_allows_what_one_thread_does);

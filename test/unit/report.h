@@ -5,8 +5,20 @@
 #define HAK_TEST_UNIT_REPORT_H
 
 #include "hakmem/hakmem.h"
+#include "os/optional.h"
+#include "os/os.h"
 #include "stat/stat.h"
 #include "unit/unit.h"
+
+/* Setup of a group: the process has started. With huge pages by default figures would be rounded
+ * up. */
+static inline int report_begin(void **state) {
+    (void)state;
+    hak_os_init();
+    hak_free(hak_malloc(1));
+    hak_malloc_trim(0);
+    return hak_os_huge_is_default() && hak_os_page_bytes() == 4096;
+}
 
 static struct report_text {
     char data[1 << 20];

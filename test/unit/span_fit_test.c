@@ -7,14 +7,6 @@
 /* Steps are counted: lines of summaries that searches read. */
 enum { FEW = 100, MANY = 3000, PAIRS = 50, MOST_SPANS = 128 };
 
-static int begin(void **state) {
-    (void)state;
-    hak_os_init();
-    hak_os_fault_clear();
-    unit_span_retain((size_t)1 << 40, 0);
-    return 0;
-}
-
 static hak_span_t walls[MANY];
 
 static void walls_free(unsigned count) {
@@ -272,7 +264,7 @@ static void wrong_summary_breaks_span_4_9_or_10(void **state) {
     unit_span_free(&span, 0);
 }
 
-#define SPAN_TEST(test) cmocka_unit_test_setup_teardown(test, begin, unit_span_end)
+#define SPAN_TEST(test) cmocka_unit_test_setup_teardown(test, unit_span_begin, unit_span_end)
 
 static const struct CMUnitTest tests[] = {
     SPAN_TEST(span_beside_many_full_superslabs_is_found_in_few_steps),

@@ -8,14 +8,6 @@
 /* Steps are counted: lines of summaries that searches read, and superslabs that purges visit. */
 enum { MANY = 3000, STEPS_MOST = 64, MOST_SPANS = 128 };
 
-static int begin(void **state) {
-    (void)state;
-    hak_os_init();
-    hak_os_fault_clear();
-    unit_span_retain((size_t)1 << 40, 0);
-    return 0;
-}
-
 static hak_span_t walls[MANY];
 
 static void walls_take(unsigned count) {
@@ -196,7 +188,7 @@ static void purge_of_any_state_takes_what_a_walk_from_the_youngest_takes(void **
     }
 }
 
-#define SPAN_TEST(test) cmocka_unit_test_setup_teardown(test, begin, unit_span_end)
+#define SPAN_TEST(test) cmocka_unit_test_setup_teardown(test, unit_span_begin, unit_span_end)
 
 static const struct CMUnitTest tests[] = {
     SPAN_TEST(purge_beside_many_full_superslabs_takes_few_steps),

@@ -4,14 +4,6 @@
 #include "double/os_fault.h"
 #include "unit/span.h"
 
-static int begin(void **state) {
-    (void)state;
-    hak_os_init();
-    hak_os_fault_clear();
-    unit_span_retain((size_t)1 << 40, 0);
-    return 0;
-}
-
 static void span_of_every_count_is_fresh_zero_and_returns(void **state) {
     (void)state;
     hak_span_t spans[HAK_SUPERSLAB_UNITS + 1];
@@ -199,7 +191,7 @@ static void spans_random_operations_never_overlap_and_zero_is_true(void **state)
     }
 }
 
-#define SPAN_TEST(test) cmocka_unit_test_setup_teardown(test, begin, unit_span_end)
+#define SPAN_TEST(test) cmocka_unit_test_setup_teardown(test, unit_span_begin, unit_span_end)
 
 static const struct CMUnitTest tests[] = {
     SPAN_TEST(span_of_every_count_is_fresh_zero_and_returns),

@@ -25,15 +25,6 @@ static uint64_t look(hak_cause_t cause) {
     return rss.bytes[cause];
 }
 
-static int begin(void **state) {
-    (void)state;
-    hak_os_init();
-    hak_free(hak_malloc(1));
-    hak_malloc_trim(0);
-    return hak_os_huge_is_default() &&
-           hak_os_page_bytes() == 4096; /* figures would be rounded up */
-}
-
 static int end(void **state) {
     (void)state;
     hak_os_fault_clear();
@@ -273,7 +264,7 @@ static void text_names_the_first_cause_and_what_lowers_it(void **state) {
     assert_non_null(strstr(text, ": no option of the allocator changes it. Of the rest"));
 }
 
-#define EXPLAIN_TEST(test) cmocka_unit_test_setup_teardown(test, begin, end)
+#define EXPLAIN_TEST(test) cmocka_unit_test_setup_teardown(test, report_begin, end)
 
 static const struct CMUnitTest tests[] = {
     EXPLAIN_TEST(causes_sum_to_rss),
