@@ -59,37 +59,30 @@ __asm__(".weak __gxx_personality_v0\n.weak __cxa_begin_catch\n.weak __cxa_end_ca
 
 namespace {
 
-using handler_getter = std::new_handler (*)() noexcept;
-using thrower = void (*)();
-
 enum { NOLOAD_LAZY = 4 | 1 };
 
-/* For a runtime that only a plugin loaded (RTLD_LOCAL), outside the global scope. */
-HAK_COLD void *find_in_runtime(const char *symbol) {
-    static const char *const names[] = {"libstdc++.so.6", "libc++.so.1", "libc++abi.so.1"};
+/* The function if it is known; else that of a runtime that only a plugin loaded (RTLD_LOCAL),
+ * outside the global scope. */
+template <typename Function>
+HAK_COLD Function *find_in_runtime(Function *known, const char *symbol) {
+    const char *const names[] = {"libstdc++.so.6", "libc++.so.1", "libc++abi.so.1"};
+    void *found = reinterpret_cast<void *>(known);
     for (const char *name : names) {
-        void *runtime = dlopen != nullptr ? dlopen(name, NOLOAD_LAZY) : nullptr;
-        void *found = runtime != nullptr && dlsym != nullptr ? dlsym(runtime, symbol) : nullptr;
-        if (found != nullptr) {
-            return found;
+        if (found == nullptr && dlopen != nullptr && dlsym != nullptr) {
+            void *runtime = dlopen(name, NOLOAD_LAZY);
+            found = runtime != nullptr ? dlsym(runtime, symbol) : nullptr;
         }
     }
-    return nullptr;
+    return reinterpret_cast<Function *>(found);
 }
 
 HAK_COLD std::new_handler current_handler() {
-    handler_getter get = hak_cxx_get_new_handler;
-    if (get == nullptr) {
-        get = reinterpret_cast<handler_getter>(find_in_runtime("_ZSt15get_new_handlerv"));
-    }
+    auto get = find_in_runtime(hak_cxx_get_new_handler, "_ZSt15get_new_handlerv");
     return get != nullptr ? get() : nullptr;
 }
 
 HAK_COLD void throw_bad_alloc() {
-    thrower raise = hak_cxx_throw_bad_alloc;
-    if (raise == nullptr) {
-        raise = reinterpret_cast<thrower>(find_in_runtime("_ZSt17__throw_bad_allocv"));
-    }
+    auto raise = find_in_runtime(hak_cxx_throw_bad_alloc, "_ZSt17__throw_bad_allocv");
     if (raise != nullptr) {
         raise();
     }

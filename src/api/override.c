@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Names of the C library beside the family (family.c), and the hit path of operator new. */
+#include "base/bits.h"
 #include "base/knobs.h"
 #include "front/fast.h"
 #include "stat/stat.h"
@@ -33,31 +34,16 @@ HAK_EXPORT size_t malloc_usable_size(void *block) {
     return hak_usable_size(block);
 }
 
-/* The program decides how much stays, also while idle. */
-static void set_trim_threshold(size_t bytes) {
-    hak_life_process_start();
-    hak_store_relaxed(&hak_knobs.retain_min_bytes, bytes);
-    hak_store_relaxed(&hak_knobs.retain_idle_bytes, bytes);
-}
-
-/* Serves parameters that apply here; ignores those of other designs: programs set them blindly. */
+/* Serves the parameter that applies here: the program decides how much stays, also while idle.
+ * Ignores those of other designs, which programs set blindly; their numbers are consecutive. */
 HAK_EXPORT int mallopt(int parameter, int value) {
-    switch (parameter) {
-    case M_TRIM_THRESHOLD:
-        set_trim_threshold(value < 0 ? SIZE_MAX / 2 : (size_t)value);
-        return 1;
-    case M_MXFAST:
-    case M_TOP_PAD:
-    case M_MMAP_THRESHOLD:
-    case M_MMAP_MAX:
-    case M_CHECK_ACTION:
-    case M_PERTURB:
-    case M_ARENA_TEST:
-    case M_ARENA_MAX:
-        return 1;
-    default:
-        return 0;
+    if (parameter == M_TRIM_THRESHOLD) {
+        size_t bytes = value < 0 ? SIZE_MAX / 2 : (size_t)value;
+        hak_life_process_start();
+        hak_store_relaxed(&hak_knobs.retain_min_bytes, bytes);
+        hak_store_relaxed(&hak_knobs.retain_idle_bytes, bytes);
     }
+    return parameter == M_MXFAST || (parameter <= M_TRIM_THRESHOLD && parameter >= M_ARENA_MAX);
 }
 
 /* The C library's terms: arena is all memory without a mapping of its own, uordblks its used part,
@@ -83,23 +69,14 @@ HAK_EXPORT struct mallinfo2 mallinfo2(void) {
     return info;
 }
 
-static int clamp_int(size_t value) {
-    return value > (size_t)__INT_MAX__ ? __INT_MAX__ : (int)value;
-}
-
+/* Both records hold the same ten figures in the same order. */
 HAK_EXPORT struct mallinfo mallinfo(void) {
     struct mallinfo2 wide = mallinfo2();
-    return (struct mallinfo){
-        .arena = clamp_int(wide.arena),
-        .ordblks = clamp_int(wide.ordblks),
-        .smblks = clamp_int(wide.smblks),
-        .hblks = clamp_int(wide.hblks),
-        .hblkhd = clamp_int(wide.hblkhd),
-        .fsmblks = clamp_int(wide.fsmblks),
-        .uordblks = clamp_int(wide.uordblks),
-        .fordblks = clamp_int(wide.fordblks),
-        .keepcost = clamp_int(wide.keepcost),
-    };
+    struct mallinfo narrow;
+    for (size_t i = 0; i < sizeof narrow / sizeof(int); i++) {
+        ((int *)&narrow)[i] = (int)hak_least(((const size_t *)&wide)[i], __INT_MAX__);
+    }
+    return narrow;
 }
 
 HAK_EXPORT void malloc_stats(void) {

@@ -37,6 +37,7 @@ const hak_conf_option_t hak_conf_options[] = {
 #define HAK_PRESET(name, options, text) {name, options, text},
 const hak_conf_preset_t hak_conf_presets[] = {
 #include "conf/presets.def"
+    {0},
 };
 #undef HAK_PRESET
 
@@ -177,11 +178,11 @@ static unsigned conf_parse_profile(const char *name) {
                  "and ./hakmem run --profile hardened takes it");
         return 1;
     }
-    for (unsigned i = 0; i < HAK_CONF_PRESETS; i++) {
-        if (strcmp(hak_conf_presets[i].name, name) == 0) {
-            hak_conf_state.profile = hak_conf_presets[i].name;
+    for (const hak_conf_preset_t *at = hak_conf_presets; at->name != NULL; at++) {
+        if (strcmp(at->name, name) == 0) {
+            hak_conf_state.profile = at->name;
             hak_conf_state.profile_source = source;
-            return hak_conf_parse(hak_conf_presets[i].options, source);
+            return hak_conf_parse(at->options, source);
         }
     }
     hak_conf_complain_profile(name);

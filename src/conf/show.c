@@ -115,8 +115,8 @@ void hak_conf_complain_profile(const char *name) {
     HAK_TEXT(text, HAK_LINE_TEXT - 1);
     hak_text_format(&text, "hakmem: HAKMEM_PROFILE: unknown profile '%m'; valid:", name,
                     hak_least(strlen(name), SHOW_WORD));
-    for (unsigned i = 0; i < HAK_CONF_PRESETS; i++) {
-        hak_text_format(&text, "%s %s", i == 0 ? "" : ",", hak_conf_presets[i].name);
+    for (const hak_conf_preset_t *at = hak_conf_presets; at->name != NULL; at++) {
+        hak_text_format(&text, "%s %s", at == hak_conf_presets ? "" : ",", at->name);
     }
     hak_print_line(&text);
 }
@@ -139,10 +139,9 @@ void hak_conf_print_help(void) {
         hak_text_format(&text, ")  %s", option->text);
         hak_print_line(&text);
     }
-    for (unsigned i = 0; i < HAK_CONF_PRESETS; i++) {
-        const hak_conf_preset_t *preset = &hak_conf_presets[i];
-        hak_warn("profile %s = %s  %s", preset->name,
-                 preset->options[0] != '\0' ? preset->options : "(nothing)", preset->text);
+    for (const hak_conf_preset_t *at = hak_conf_presets; at->name != NULL; at++) {
+        hak_warn("profile %s = %s  %s", at->name,
+                 at->options[0] != '\0' ? at->options : "(nothing)", at->text);
     }
 }
 

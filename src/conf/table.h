@@ -41,13 +41,6 @@ enum {
 };
 #undef HAK_OPTION
 
-#define HAK_PRESET(name, options, text) +1
-enum {
-    HAK_CONF_PRESETS = 0
-#include "conf/presets.def"
-};
-#undef HAK_PRESET
-
 enum { HAK_CONF_TEXT_BYTES = 256 }; /* the zero included */
 
 /* As the sources said; later changes of hak_option_set are in the knobs alone. */
@@ -60,8 +53,8 @@ typedef struct hak_conf_state {
 } HAK_SEALED hak_conf_state_t;
 
 extern const hak_conf_option_t hak_conf_options[HAK_CONF_OPTIONS];
-extern const hak_conf_preset_t hak_conf_presets[HAK_CONF_PRESETS];
-extern hak_conf_state_t hak_conf_state; /* [init] */
+extern const hak_conf_preset_t hak_conf_presets[]; /* the last one has no name */
+extern hak_conf_state_t hak_conf_state;            /* [init] */
 
 /* The value in force. */
 uint64_t hak_conf_value(const hak_conf_option_t *option);
