@@ -172,9 +172,7 @@ static void clear(void *from, size_t bytes) {
 /* Usable bytes of a block, of which `bytes` are to be cleared. */
 static size_t usable_for_clear(const void *block, size_t bytes) {
     size_t usable = hak_usable_size(block);
-    if (HAK_UNLIKELY(bytes > usable)) {
-        hak_fatal(HAK_FATAL_CLEAR_SIZE, block, NULL);
-    }
+    hak_require(bytes <= usable, HAK_FATAL_CLEAR_SIZE, block);
     return usable;
 }
 

@@ -2,7 +2,7 @@
  *
  * The four classes of checks:
  *   static   _Static_assert: a constant is wrong
- *   require  hak_fatal: the user broke the contract; always active; one line, abort
+ *   require  hak_require: the user broke the contract; always active; one line, abort
  *   assert   HAK_ASSERT: we broke an invariant; cites it by number; audit builds only
  *   audit    test/double/audit.c: a whole structure is walked; in the core that tests link with
  *
@@ -41,7 +41,14 @@ struct hak_text;
  * Async-signal-safe. */
 HAK_COLD HAK_NORETURN void hak_fatal(hak_fatal_kind_t kind, const void *address,
                                      const char *detail);
-/* Its parts, for callers that print between them. */
+/* Fatal unless the condition holds. */
+HAK_INLINE void hak_require(bool holds, hak_fatal_kind_t kind, const void *address) {
+    if (HAK_UNLIKELY(!holds)) {
+        hak_fatal(kind, address, NULL);
+    }
+}
+
+/* The parts of hak_fatal, for callers that print between them. */
 HAK_COLD void hak_fatal_say(hak_fatal_kind_t kind, const void *address, const char *detail);
 HAK_COLD HAK_NORETURN void hak_fatal_end(void);
 const char *hak_fatal_text(hak_fatal_kind_t kind);

@@ -13,9 +13,8 @@ HAK_NOINLINE bool hak_find_free_block(const void *block);
 HAK_INLINE void hak_check_not_free(const void *block, uint32_t entry) {
     bool is_suspect =
         hak_link_looks_free(hak_link_word(block)) || hak_slab_entry_has_purged_pages(entry);
-    if (HAK_UNLIKELY(is_suspect) && hak_find_free_block(block)) {
-        hak_fatal(HAK_FATAL_DOUBLE_FREE, block, NULL);
-    }
+    hak_require(HAK_LIKELY(!is_suspect) || !hak_find_free_block(block), HAK_FATAL_DOUBLE_FREE,
+                block);
 }
 /* Fatal if a listed block, whose second word is HAK_LINK_MARK, is marked in its slab's bitmap.
  * Lock-free and in constant time: an owner may be held. */

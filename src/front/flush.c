@@ -66,23 +66,20 @@ HAK_INLINE bool is_same_unit(const void *a, const void *b) {
 /* Takes the leading blocks of one unit, at most `most`; `next` is the block behind them. */
 static hak_batch_t run_take(const hak_slab_t *slab, void *block, uint32_t most, void **next) {
     hak_batch_t run = {.head = block, .tail = block, .count = 0};
-    if (HAK_UNLIKELY((size_t)((const char *)block - slab->base) >> 32 != 0)) {
-        hak_fatal(HAK_FATAL_CORRUPT_LINK, block, NULL); /* address bits that the page map ignores */
-    }
+    /* address bits that the page map ignores */
+    hak_require((size_t)((const char *)block - slab->base) >> 32 == 0, HAK_FATAL_CORRUPT_LINK,
+                block);
     do {
         hak_slab_check_freed(slab, block);
         hak_check_mark(block);
         void *follower = hak_link_get(block);
-        if (HAK_UNLIKELY(follower == block)) {
-            hak_fatal(HAK_FATAL_DOUBLE_FREE, block, NULL); /* freed twice in a row */
-        }
+        hak_require(follower != block, HAK_FATAL_DOUBLE_FREE, block); /* twice in a row */
         run.tail = block;
         run.count++;
         block = follower;
     } while (run.count < most && is_same_unit(run.tail, block));
-    if (HAK_UNLIKELY(run.count > hak_single_writer_load(&slab->carved))) {
-        hak_fatal(HAK_FATAL_DOUBLE_FREE, block, NULL); /* the list is a cycle */
-    }
+    /* else the list is a cycle */
+    hak_require(run.count <= hak_single_writer_load(&slab->carved), HAK_FATAL_DOUBLE_FREE, block);
     *next = block;
     return run;
 }
@@ -92,10 +89,9 @@ HAK_INLINE hak_slab_t *list_slab(const void *block, unsigned sc, const void *fir
     uintptr_t index = hak_pagemap_index(hak_pagemap_base(), block);
     uint32_t entry = hak_pagemap_at(hak_pagemap_base(), index);
     bool is_far = (uintptr_t)block >> 48 != 0; /* bits that the page map ignores */
-    if (HAK_UNLIKELY(is_far || !hak_slab_is_entry(entry) || hak_sc_of_entry(entry) != sc)) {
-        /* NULL: the list is too short, a block was freed twice; else a link was overwritten */
-        hak_fatal(block == NULL ? HAK_FATAL_DOUBLE_FREE : HAK_FATAL_CORRUPT_LINK, first, NULL);
-    }
+    /* NULL: the list is too short, a block was freed twice; else a link was overwritten */
+    hak_fatal_kind_t kind = block == NULL ? HAK_FATAL_DOUBLE_FREE : HAK_FATAL_CORRUPT_LINK;
+    hak_require(!is_far && hak_slab_is_entry(entry) && hak_sc_of_entry(entry) == sc, kind, first);
     return hak_slab_in(hak_pagemap_superslab_at(index, block), block);
 }
 
@@ -130,9 +126,8 @@ static HAK_NOINLINE hak_blocks_t flush_row(hak_owner_t *owner, hak_slab_t *slab,
         hak_link_set_mark(member, HAK_LINK_MARK);
         count++;
     }
-    if (HAK_UNLIKELY(!hak_slab_mark(slab, is_upward ? index + count - 1 : index, count))) {
-        hak_fatal(HAK_FATAL_DOUBLE_FREE, block, NULL);
-    }
+    hak_require(hak_slab_mark(slab, is_upward ? index + count - 1 : index, count),
+                HAK_FATAL_DOUBLE_FREE, block);
     hak_slab_count_free(owner, slab, count, block);
     return (hak_blocks_t){.head = next, .count = count};
 }
@@ -142,16 +137,12 @@ static HAK_NOINLINE hak_blocks_t flush_row(hak_owner_t *owner, hak_slab_t *slab,
 HAK_INLINE hak_blocks_t flush_own(hak_owner_t *owner, const hak_sc_info_t *info, hak_slab_t *slab,
                                   char *block, uint32_t most) {
     uint32_t index = hak_sc_index(info, (uint32_t)(block - slab->base));
-    if (HAK_UNLIKELY(index >= slab->carved)) {
-        hak_fatal(HAK_FATAL_INTERIOR_FREE, block, NULL);
-    }
+    hak_require(index < slab->carved, HAK_FATAL_INTERIOR_FREE, block);
     char *next = hak_link_get(block);
     if (HAK_UNLIKELY(next == block - info->bytes || next == block + info->bytes)) {
         return flush_row(owner, slab, index, block, most);
     }
-    if (HAK_UNLIKELY(!hak_slab_mark_one(slab, index))) {
-        hak_fatal(HAK_FATAL_DOUBLE_FREE, block, NULL);
-    }
+    hak_require(hak_slab_mark_one(slab, index), HAK_FATAL_DOUBLE_FREE, block);
     hak_link_set_mark(block, HAK_LINK_MARK);
     hak_slab_count_free(owner, slab, 1, block);
     return (hak_blocks_t){.head = next, .count = 1};
@@ -167,12 +158,12 @@ static void *flush_each(hak_tcache_t *tcache, unsigned sc, hak_blocks_t blocks, 
     char *block = blocks.head;
     uint32_t left = blocks.count;
     while (left != 0) {
-        hak_pagemap_leaf_t *leaf = hak_pagemap_leaf(base, block);
-        uint32_t entry = hak_pagemap_leaf_get(leaf, block);
+        uintptr_t index = hak_pagemap_index(base, block);
+        uint32_t entry = hak_pagemap_at(base, index);
         hak_blocks_t done; /* the rest of the list; the number of blocks done */
         /* the page map ignores the highest bits */
         if (HAK_LIKELY(((entry ^ own) | (uintptr_t)block >> 48) == 0)) {
-            hak_slab_t *slab = hak_slab_in(hak_pagemap_leaf_superslab(leaf, block), block);
+            hak_slab_t *slab = hak_slab_in(hak_pagemap_superslab_at(index, block), block);
             done = flush_own(held, &info, slab, block, left);
         } else {
             done = flush_remote(tcache, sc, batches, block, left, blocks.head);
@@ -202,9 +193,7 @@ void *hak_tcache_flush_blocks(hak_tcache_t *tcache, unsigned sc, hak_blocks_t bl
 void hak_tcache_flush_list(hak_tcache_t *tcache, unsigned sc, hak_blocks_t blocks) {
     const void *rest =
         blocks.count != 0 ? hak_tcache_flush_blocks(tcache, sc, blocks) : blocks.head;
-    if (HAK_UNLIKELY(rest != NULL)) {
-        hak_fatal(HAK_FATAL_DOUBLE_FREE, rest, NULL);
-    }
+    hak_require(rest == NULL, HAK_FATAL_DOUBLE_FREE, rest);
 }
 
 /* --- outbox ---------------------------------------------------------------------------------- */
@@ -233,9 +222,7 @@ static void outbox_check(const hak_blocks_t *blocks, unsigned sc) {
         hak_check_mark(block);
         block = hak_link_get(block);
     }
-    if (HAK_UNLIKELY(block != NULL)) {
-        hak_fatal(HAK_FATAL_DOUBLE_FREE, block, NULL);
-    }
+    hak_require(block == NULL, HAK_FATAL_DOUBLE_FREE, block);
 }
 
 void hak_outbox_flush(hak_tcache_t *tcache) {

@@ -59,9 +59,8 @@ void hak_slow_require_foreign(const void *block, hak_fatal_kind_t kind) {
         hak_fatal(is_free ? HAK_FATAL_DEAD_FREE : kind, block,
                   is_free ? NULL : "inside our memory, but no block");
     }
-    if (hak_underlying_allocator.owns == NULL || !hak_underlying_allocator.owns(block)) {
-        hak_fatal(kind, block, NULL);
-    }
+    hak_require(hak_underlying_allocator.owns != NULL && hak_underlying_allocator.owns(block), kind,
+                block);
 }
 
 static HAK_COLD void free_foreign(void *block) {
@@ -77,9 +76,7 @@ static HAK_NOINLINE void free_large(hak_tcache_t *tcache, void *block, uint32_t 
         hak_single_writer_add(&tcache->counters.large_free, 1);
         hak_event_tick(tcache, false);
     }
-    if (!hak_large_free(block, entry)) {
-        hak_fatal(HAK_FATAL_INTERIOR_FREE, block, NULL);
-    }
+    hak_require(hak_large_free(block, entry), HAK_FATAL_INTERIOR_FREE, block);
     hak_wanted_serve();
 }
 
@@ -202,9 +199,7 @@ void hak_slow_free(void *block, hak_tcache_t *tcache, int64_t bin_offset_from_en
     unsigned sc = hak_sc_of_entry(entry);
     hak_bin_t *bin = &tcache->bin[sc];
     hak_bin_side_t *side = side_of_entry(tcache, entry);
-    if (HAK_UNLIKELY(block == (is_own ? bin->head : side->outbox.head))) {
-        hak_fatal(HAK_FATAL_DOUBLE_FREE, block, NULL);
-    }
+    hak_require(block != (is_own ? bin->head : side->outbox.head), HAK_FATAL_DOUBLE_FREE, block);
     if (is_own || HAK_UNLIKELY(has_purged_pages)) {
         hak_check_not_free(block, entry);
     }
@@ -237,8 +232,7 @@ void hak_slow_free_sized(void *block, size_t align, size_t size, uintptr_t index
         size_t bytes = hak_large_usable(block, entry);
         is_right = bytes == 0 || size <= bytes; /* 0: inside a block, fatal below */
     }
-    if (HAK_UNLIKELY(!is_right) && hak_load_relaxed(&hak_knobs.sized_check)) {
-        hak_fatal(HAK_FATAL_SIZE_MISMATCH, block, NULL);
-    }
+    hak_require(is_right || !hak_load_relaxed(&hak_knobs.sized_check), HAK_FATAL_SIZE_MISMATCH,
+                block);
     hak_fast_free_entry(hak_pagemap_base(), index, hak_entry_signed(entry), block);
 }

@@ -41,9 +41,7 @@ static void *malloc_result(void *block) {
 
 /* The hit path refused a bin's first block. Fatal, unless the program wrote HAK_LINK_MARK there. */
 static HAK_COLD void check_refused(void *block) {
-    if (!hak_link_is_tagged(hak_link_word(block))) {
-        hak_fatal(HAK_FATAL_CORRUPT_LINK, block, NULL);
-    }
+    hak_require(hak_link_is_tagged(hak_link_word(block)), HAK_FATAL_CORRUPT_LINK, block);
     hak_check_mark(block);
     hak_link_set_mark(block, 0);
 }

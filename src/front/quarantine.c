@@ -52,9 +52,8 @@ void hak_quarantine_attach(hak_tcache_t *tcache) {
 HAK_INLINE void *held_take(void **slot, void *instead) {
     void *block = *slot;
     hak_single_writer_store(slot, instead);
-    if (block != NULL && HAK_UNLIKELY(hak_link_word(block) != HAK_LINK_TAG)) {
-        hak_fatal(HAK_FATAL_CORRUPT_LINK, block, NULL);
-    }
+    hak_require(block == NULL || hak_link_word(block) == HAK_LINK_TAG, HAK_FATAL_CORRUPT_LINK,
+                block);
     return block;
 }
 

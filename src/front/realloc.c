@@ -139,9 +139,7 @@ void *hak_resize(void *block, size_t size) {
     }
     hak_tag_check(block, HAK_FATAL_FREED_REALLOC);
     if (HAK_UNLIKELY(hak_link_looks_free(hak_link_word(block)))) {
-        if (hak_find_free_block(hak_tag_strip(block))) {
-            hak_fatal(HAK_FATAL_FREED_REALLOC, block, NULL);
-        }
+        hak_require(!hak_find_free_block(hak_tag_strip(block)), HAK_FATAL_FREED_REALLOC, block);
         size_t least = info->keep_from;
         if (size - least <= hak_sc_usable(info) - least) {
             return block; /* the program wrote a word like a free block's */

@@ -7,7 +7,6 @@
 
 #include "base/compiler.h"
 #include "front/hooks.h"
-#include "span/pagemap.h"
 
 /* More than any user address space holds. */
 static const size_t HAK_SLOW_MOST_BYTES = (size_t)1 << 47;

@@ -181,9 +181,8 @@ hak_owner_t *hak_tcache_lock_home(hak_tcache_t *tcache) {
 static void bin_flush(hak_tcache_t *tcache, unsigned sc) {
     hak_bin_t *bin = &tcache->bin[sc];
     hak_bin_side_t *side = &tcache->side[sc];
-    if (HAK_UNLIKELY(bin->slots_left > side->total)) {
-        hak_fatal(HAK_FATAL_DOUBLE_FREE, bin->head, NULL); /* more blocks came out than went in */
-    }
+    /* else more blocks came out than went in */
+    hak_require(bin->slots_left <= side->total, HAK_FATAL_DOUBLE_FREE, bin->head);
     hak_blocks_t blocks = {.head = bin->head, .count = (uint32_t)(side->total - bin->slots_left)};
     hak_store_hot(&bin->head, NULL);
     bin->slots_left = hak_bin_capacity(side);

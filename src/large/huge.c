@@ -5,7 +5,6 @@
 #include "large/huge_record.h"
 
 #include "base/atomics.h"
-#include "base/check.h"
 #include "base/counters.h"
 #include "os/lock.h"
 #include "os/optional.h"

@@ -12,9 +12,7 @@
 #include "large/huge_cache.h"
 #include "large/huge_record.h"
 
-#include "base/atomics.h"
 #include "os/lock.h"
-#include "os/os.h"
 
 typedef struct huge_extent {
     char *base;

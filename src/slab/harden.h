@@ -79,9 +79,7 @@ HAK_INLINE void *hak_harden_hand_out(void *block, size_t bytes) {
     if (hak_tags_are_on()) {
         *hak_harden_canary_at(block, bytes) ^= last;
     }
-    if (HAK_UNLIKELY(!hak_harden_is_clear(block, bytes))) {
-        hak_fatal(HAK_FATAL_CORRUPT_LINK, block, NULL);
-    }
+    hak_require(hak_harden_is_clear(block, bytes), HAK_FATAL_CORRUPT_LINK, block);
     *hak_harden_canary_at(block, bytes) = hak_harden_canary(block);
     return hak_tags_are_on() ? hak_tag_give(block, bytes, last) : block;
 }

@@ -88,9 +88,7 @@ HAK_INLINE void hak_link_begin(void *block, const void *next) {
 /* The next block of the list; fatal if the free marker is gone. */
 HAK_INLINE void *hak_link_get(const void *block) {
     uintptr_t word = hak_link_word(block);
-    if (HAK_UNLIKELY(!hak_link_is_tagged(word))) {
-        hak_fatal(HAK_FATAL_CORRUPT_LINK, block, NULL);
-    }
+    hak_require(hak_link_is_tagged(word), HAK_FATAL_CORRUPT_LINK, block);
     return hak_link_next(word);
 }
 
@@ -103,9 +101,8 @@ HAK_INLINE void hak_link_set_below(void *tail, uintptr_t below) {
 
 HAK_INLINE void *hak_link_get_below(const void *tail) {
     uintptr_t word = hak_link_word(tail);
-    if (HAK_UNLIKELY((uint16_t)word != (HAK_LINK_TAG | HAK_LINK_BATCH_BIT))) {
-        hak_fatal(HAK_FATAL_CORRUPT_LINK, tail, NULL);
-    }
+    hak_require((uint16_t)word == (HAK_LINK_TAG | HAK_LINK_BATCH_BIT), HAK_FATAL_CORRUPT_LINK,
+                tail);
     return hak_link_next(word);
 }
 

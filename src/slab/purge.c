@@ -13,13 +13,9 @@ static void slab_mark_list(hak_slab_t *slab) {
     for (void *block = slab->free; slab->listed != 0; slab->listed--) {
         uint32_t index = hak_slab_index(slab, block);
         bool is_far = (size_t)((char *)block - slab->base) >> 32 != 0;
-        if (HAK_UNLIKELY(is_far || index >= slab->carved)) {
-            hak_fatal(HAK_FATAL_CORRUPT_LINK, block, NULL);
-        }
+        hak_require(!is_far && index < slab->carved, HAK_FATAL_CORRUPT_LINK, block);
         void *next = hak_link_get(block);
-        if (HAK_UNLIKELY(!hak_slab_mark_one(slab, index))) {
-            hak_fatal(HAK_FATAL_DOUBLE_FREE, block, NULL);
-        }
+        hak_require(hak_slab_mark_one(slab, index), HAK_FATAL_DOUBLE_FREE, block);
         hak_link_set_mark(block, HAK_LINK_MARK);
         block = next;
     }

@@ -68,9 +68,9 @@ static void slab_take_remote(hak_owner_t *owner, hak_slab_t *slab) {
         if (HAK_HARDEN || HAK_AUDIT) {
             batch_check(slab, &batch);
         }
-        if (HAK_UNLIKELY(hak_slab_is_marked(slab, head) || hak_slab_is_marked(slab, batch.tail))) {
-            hak_fatal(HAK_FATAL_DOUBLE_FREE, head, NULL); /* also flushed by the home */
-        }
+        /* else the home flushed it, too */
+        hak_require(!hak_slab_is_marked(slab, head) && !hak_slab_is_marked(slab, batch.tail),
+                    HAK_FATAL_DOUBLE_FREE, head);
         if (HAK_HARDEN) {
             *batch_word(head) = 0; /* as in all free blocks, harden.h */
         }

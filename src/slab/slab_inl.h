@@ -40,9 +40,7 @@ HAK_INLINE bool hak_slab_is_block(const hak_slab_t *slab, const void *address) {
 
 /* Fatal unless a carved block of the slab starts at the freed address. */
 HAK_INLINE void hak_slab_check_freed(const hak_slab_t *slab, const void *address) {
-    if (HAK_UNLIKELY(!hak_slab_is_block(slab, address))) {
-        hak_fatal(HAK_FATAL_INTERIOR_FREE, address, NULL);
-    }
+    hak_require(hak_slab_is_block(slab, address), HAK_FATAL_INTERIOR_FREE, address);
 }
 
 /* Whether a block, carved or not, starts at the address. `index` is the place of its unit's entry,
@@ -57,11 +55,9 @@ HAK_INLINE bool hak_slab_is_start(uintptr_t index, const hak_sc_info_t *info, co
 /* Fatal unless a block starts at the freed address. Slabs of one unit need no superslab record. */
 HAK_INLINE void hak_slab_check_start(uintptr_t index, uint32_t entry, const void *address) {
     const hak_sc_info_t *info = hak_sc_info_of_entry(entry);
-    if (HAK_UNLIKELY(info->units == 1
-                         ? hak_sc_index(info, (uint16_t)(uintptr_t)address) >= info->blocks
-                         : !hak_slab_is_start(index, info, address))) {
-        hak_fatal(HAK_FATAL_INTERIOR_FREE, address, NULL);
-    }
+    hak_require(info->units == 1 ? hak_sc_index(info, (uint16_t)(uintptr_t)address) < info->blocks
+                                 : hak_slab_is_start(index, info, address),
+                HAK_FATAL_INTERIOR_FREE, address);
 }
 
 /* Whether free blocks of the slab with this entry may lack their free markers (SLAB-9). */
@@ -108,9 +104,7 @@ HAK_INLINE void hak_slab_count_free(hak_owner_t *owner, hak_slab_t *slab, uint32
     HAK_ASSERT(hak_load_relaxed(&slab->owner) == owner, "SLAB-6");
     hak_single_writer_store(&slab->free_count, free_count);
     if (HAK_UNLIKELY(slab->state == HAK_SLAB_FULL || free_count >= slab->carved)) {
-        if (HAK_UNLIKELY(free_count > slab->carved)) {
-            hak_fatal(HAK_FATAL_DOUBLE_FREE, block, NULL);
-        }
+        hak_require(free_count <= slab->carved, HAK_FATAL_DOUBLE_FREE, block);
         hak_slab_note_freed(owner, slab);
     }
 }

@@ -98,27 +98,17 @@ HAK_INLINE hak_pagemap_leaf_t *hak_pagemap_leaf(uintptr_t base, const void *addr
     return (hak_pagemap_leaf_t *)(base + hak_load_hot(&root[index]) * sizeof(uint32_t));
 }
 
-HAK_INLINE uint32_t hak_pagemap_leaf_get(const hak_pagemap_leaf_t *leaf, const void *address) {
-    uint32_t index = (uint32_t)(uintptr_t)address >> HAK_UNIT_LOG2;
-    return hak_load_hot(&leaf->entry[index]);
-}
-
-/* The superslab that covers the address, or NULL. */
-HAK_INLINE hak_superslab_t *hak_pagemap_leaf_superslab(const hak_pagemap_leaf_t *leaf,
-                                                       const void *address) {
-    uint32_t index = (uint32_t)(uintptr_t)address >> HAK_SUPERSLAB_LOG2;
-    return hak_load_acquire(&leaf->superslab[index]); /* pairs PAGEMAP-2 */
-}
-
-HAK_INLINE hak_superslab_t *hak_pagemap_superslab(const void *address) {
-    return hak_pagemap_leaf_superslab(hak_pagemap_leaf(hak_pagemap_base(), address), address);
-}
-
-/* The same without reading the root: `index` is the index of the address's entry. */
+/* The superslab that covers the address, or NULL; `index` is the index of the address's entry. */
 HAK_INLINE hak_superslab_t *hak_pagemap_superslab_at(uintptr_t index, const void *address) {
     uintptr_t first = index - (uint16_t)((uintptr_t)address >> HAK_UNIT_LOG2);
     uintptr_t leaf = (uintptr_t)hak_pagemap_entry(hak_pagemap_base(), first);
-    return hak_pagemap_leaf_superslab((const hak_pagemap_leaf_t *)leaf, address);
+    uint32_t inside = (uint32_t)(uintptr_t)address >> HAK_SUPERSLAB_LOG2;
+    /* pairs PAGEMAP-2 */
+    return hak_load_acquire(&((const hak_pagemap_leaf_t *)leaf)->superslab[inside]);
+}
+
+HAK_INLINE hak_superslab_t *hak_pagemap_superslab(const void *address) {
+    return hak_pagemap_superslab_at(hak_pagemap_index(hak_pagemap_base(), address), address);
 }
 
 /* Makes sure that every unit of the range has a leaf. false if metadata memory ran out. */

@@ -26,7 +26,6 @@
 
 #include "base/bits.h"
 #include "base/counters.h"
-#include "base/list.h"
 #include "base/wanted.h"
 
 enum { HAK_UNIT_RECORD_BYTES = 128 };

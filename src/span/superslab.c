@@ -12,6 +12,8 @@
 #include "span/span.h"
 #include "span/span_state.h"
 
+#include <string.h>
+
 hak_span_state_t hak_span_state; /* [lock SPAN] */
 
 enum { TABLE_LEAST = HAK_SUMMARY_LINE };
@@ -57,37 +59,26 @@ static bool table_place(uint32_t *index) {
     return true;
 }
 
-static hak_superslab_t *superslab_record(void) {
-    hak_superslab_t *record = hak_span_state.unused;
-    if (record != NULL) {
-        hak_span_state.unused = record->next;
-        return record;
-    }
-    return hak_meta_alloc(sizeof *record);
-}
-
 /* Makes a superslab of fresh memory. false: metadata ran out, the caller keeps the memory. */
 static bool superslab_add(char *base) {
     hak_span_state_t *state = &hak_span_state;
-    hak_superslab_t *superslab = superslab_record();
+    hak_superslab_t *superslab =
+        state->unused != NULL ? state->unused : hak_meta_alloc(sizeof *superslab);
     uint32_t index;
     if (superslab == NULL) {
         return false;
     }
+    state->unused = superslab->next; /* NULL in a new one */
     if (!hak_pagemap_prepare(base, HAK_SUPERSLAB_BYTES) || !table_place(&index)) {
         superslab->next = state->unused;
         state->unused = superslab;
         return false;
     }
+    memset(superslab, 0, offsetof(hak_superslab_t, units_to_first));
     superslab->base = base;
     superslab->free_units = ~0ull;
     superslab->clean_units = ~0ull;
-    superslab->purged_units = 0;
-    superslab->leaving_units = 0;
-    superslab->padding_units = 0;
-    superslab->huge_pages = 0;
     superslab->index = index;
-    superslab->next = NULL;
     hak_pagemap_set_superslab(base, superslab);
     state->table[index] = superslab;
     state->count++;
@@ -185,11 +176,9 @@ bool hak_span_alloc(unsigned count, size_t align, hak_span_use_t use, hak_span_t
         uint64_t mask = hak_mask(count) << unit;
         span_count(is_new, (superslab->clean_units & mask) != 0);
         HAK_ASSERT((superslab->free_units & mask) == mask, "SPAN-1");
-        span->is_zero = units_take(superslab, unit, count, use);
-        span->superslab = superslab;
-        span->base = superslab->base + (size_t)unit * HAK_UNIT_BYTES;
-        span->unit = unit;
-        span->count = count;
+        char *base = superslab->base + (size_t)unit * HAK_UNIT_BYTES;
+        bool is_zero = units_take(superslab, unit, count, use);
+        *span = (hak_span_t){superslab, base, unit, count, is_zero};
     }
     hak_lock_release(HAK_LOCK_SPAN);
     return superslab != NULL;

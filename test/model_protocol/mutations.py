@@ -131,9 +131,9 @@ MUTATIONS = [
          "    tcache->tag = hak_pagemap_get(hak_pagemap_base(), blocks.head);\n"
          "    tcache->tag = tcache->tag == hak_sc_entry(tcache->home->tag, sc) ? tcache->tag : 0;\n"
          "    hak_owner_t *held = hak_owner_try_lock(tcache->home) ? tcache->home : NULL;\n"),
-        (FLUSH, "uint32_t entry = hak_pagemap_leaf_get(leaf, block);",
+        (FLUSH, "uint32_t entry = hak_pagemap_at(base, index);",
          "uint32_t entry = held != NULL && tcache->tag != 0 ? tcache->tag\n"
-         "                             : hak_pagemap_leaf_get(leaf, block);")]),
+         "                             : hak_pagemap_at(base, index);")]),
     Mutation("flush_without_lock", "flush", [RACE], [
         (FLUSH, "hak_owner_t *held = hak_owner_try_lock(tcache->home) ? tcache->home : NULL;",
          "bool is_held = hak_owner_try_lock(tcache->home);\n    hak_owner_t *held = tcache->home;"),
