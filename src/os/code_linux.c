@@ -6,6 +6,7 @@
 #include "os/syscall_linux.h"
 
 #include <elf.h>
+#include <errno.h>
 #include <sys/auxv.h>
 #include <sys/syscall.h>
 
@@ -47,5 +48,5 @@ bool hak_os_is_same_mapping(const void *low, const void *high) {
     if (result == (long)from) { /* the initial stack is gone */
         hak_syscall(SYS_munmap, to, end - to);
     }
-    return result != -14;
+    return result != -EFAULT;
 }

@@ -6,6 +6,7 @@
 #include "os/socket.h"
 #include "os/syscall_linux.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -15,7 +16,7 @@ static size_t file_read(long fd, char *buffer, size_t capacity) {
     long done;
     do {
         done = hak_syscall(SYS_read, fd, buffer, capacity);
-    } while (done == -4); /* EINTR */
+    } while (done == -EINTR);
     return done < 0 ? 0 : (size_t)done;
 }
 

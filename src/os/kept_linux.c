@@ -7,6 +7,7 @@
 #include "os/optional.h"
 #include "os/syscall_linux.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <sys/resource.h>
@@ -17,7 +18,6 @@ enum {
     KEPT_LEAST = 1024, /* above the numbers that select knows; with a limit of 1024 the last ones */
     KEPT_NUMBERS = 24, /* at the end of a smaller table */
     KEPT_TABLE = 256,  /* entries; all of a smaller table is the program's */
-    KEPT_ENODEV = -19,
     KEPT_TASK_LINKS = 3, /* links of the folder of threads: two of its own, one per thread */
 };
 
@@ -99,7 +99,7 @@ bool hak_os_kept_is_lost(const hak_os_kept_t *kept) {
     if (kept->number < 0) {
         return HAK_FAULT && kept->number != -1 && hak_os_fault_kept(kept->number, &byte, 1) == 0;
     }
-    return !kept_is_ours(kept) || hak_syscall(SYS_pread64, kept->number, &byte, 1) == KEPT_ENODEV;
+    return !kept_is_ours(kept) || hak_syscall(SYS_pread64, kept->number, &byte, 1) == -ENODEV;
 }
 
 size_t hak_os_kept_read(const hak_os_kept_t *kept, char *buffer, size_t capacity) {

@@ -8,6 +8,7 @@
 #include "os/optional.h"
 #include "os/syscall_linux.h"
 
+#include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -202,7 +203,7 @@ static size_t os_resident(const void *base, size_t bytes, bool may_be_gone) {
         long result = HAK_FAULT && hak_os_fault_hit(HAK_OS_CALL_RESIDENT)
                           ? -1
                           : hak_syscall(SYS_mincore, (const char *)base + at, length, is_in);
-        if (may_be_gone && result == -12) { /* ENOMEM */
+        if (may_be_gone && result == -ENOMEM) {
             continue;
         }
         if (os_failed(result != 0)) {
@@ -237,7 +238,7 @@ bool hak_os_is_one_mapping(void *base, size_t bytes) {
     if (result == (long)base) {
         hak_syscall(SYS_munmap, (char *)base + bytes, page);
     }
-    return result != -14;
+    return result != -EFAULT;
 }
 
 static long os_mremap_to(char *base, size_t old_bytes, size_t new_bytes, char *target, long flags) {
@@ -322,8 +323,8 @@ bool hak_os_move(void *base, size_t bytes, void *target, size_t new_bytes, bool 
     long moved = !is_tried ? -1
                            : os_mremap_to(base, bytes, named_bytes, target,
                                           keeps_source ? MREMAP_DONTUNMAP : 0);
-    if (keeps_source && moved == -22 && !hak_load_relaxed(&os_has_dontunmap)) {
-        /* EINVAL: a kernel before 5.7; nothing happened */
+    if (keeps_source && moved == -EINVAL && !hak_load_relaxed(&os_has_dontunmap)) {
+        /* a kernel before 5.7; nothing happened */
         hak_store_relaxed(&os_lacks_dontunmap, true);
         is_tried = false;
     }
@@ -347,7 +348,7 @@ bool hak_os_move(void *base, size_t bytes, void *target, size_t new_bytes, bool 
 /* The kernel copies the signal set before it rejects the bad `how`: EFAULT tells. NULL is no
  * error. */
 bool hak_os_is_readable(const void *address) {
-    return address != NULL && hak_syscall(SYS_rt_sigprocmask, -1, address, 0, 8) != -14;
+    return address != NULL && hak_syscall(SYS_rt_sigprocmask, -1, address, 0, 8) != -EFAULT;
 }
 
 uintptr_t hak_os_data_end(void) {

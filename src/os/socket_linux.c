@@ -6,11 +6,15 @@
 #include "os/socket.h"
 #include "os/syscall_linux.h"
 
+#include <errno.h>
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <poll.h>
 #include <signal.h>
 #include <stddef.h>
 #include <string.h>
+#include <sys/file.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -18,15 +22,9 @@
 #include <time.h>
 
 enum {
-    SOCKET_EINTR = -4,
-    SOCKET_EAGAIN = -11,
-    SOCKET_EEXIST = -17,
-    SOCKET_EADDRINUSE = -98,
-    SOCKET_ECONNREFUSED = -111,
     SOCKET_BACKLOG = 64,
     SOCKET_CLOSE_UNSHARE = 2,      /* CLOSE_RANGE_UNSHARE: older headers lack it, and the */
     SOCKET_CLOSE_RANGE = 436,      /* call, which has this number everywhere */
-    SOCKET_LOCK = 2 | 4,           /* LOCK_EX | LOCK_NB */
     SOCKET_LOCK_TRIES = 20,        /* any reader of the folder may hold its lock */
     SOCKET_LOCK_NAP_NS = 10000000, /* delays program start by at most a fifth of a second */
     SOCKET_DRAIN_BYTES = 4096,
@@ -91,7 +89,7 @@ bool hak_os_is_deserted(const char *path) {
     if (fd >= 0) {
         hak_os_close_file((int)fd);
     }
-    return fd >= 0 && result == SOCKET_ECONNREFUSED;
+    return fd >= 0 && result == -ECONNREFUSED;
 }
 
 /* A descriptor's lock ends with the process. If the folder is unreadable or another process holds
@@ -108,7 +106,7 @@ int hak_os_lock_folder(const char *path) {
     long fd =
         hak_syscall(SYS_openat, AT_FDCWD, address.sun_path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     for (unsigned i = 0; fd >= 0 && i < SOCKET_LOCK_TRIES; i++) {
-        if (hak_syscall(SYS_flock, fd, SOCKET_LOCK) != SOCKET_EAGAIN) {
+        if (hak_syscall(SYS_flock, fd, LOCK_EX | LOCK_NB) != -EAGAIN) {
             break;
         }
         hak_os_sleep(SOCKET_LOCK_NAP_NS);
@@ -183,9 +181,9 @@ hak_os_listen_t hak_os_listen(const char *path, int *listener) {
     }
     *listener = (int)fd;
     socket_users_have_ids = users_have_ids();
-    return result == 0                   ? HAK_OS_LISTEN_DONE
-           : result == SOCKET_EADDRINUSE ? HAK_OS_LISTEN_TAKEN
-                                         : HAK_OS_LISTEN_FAILED;
+    return result == 0             ? HAK_OS_LISTEN_DONE
+           : result == -EADDRINUSE ? HAK_OS_LISTEN_TAKEN
+                                   : HAK_OS_LISTEN_FAILED;
 }
 
 bool hak_os_await(int fd, bool is_to_send, uint64_t ns) {
@@ -216,7 +214,7 @@ bool hak_os_accept(int listener, int *peer) {
 }
 
 static long socket_result(long done) {
-    if (done == SOCKET_EAGAIN || done == SOCKET_EINTR) {
+    if (done == -EAGAIN || done == -EINTR) {
         return HAK_OS_NOT_NOW;
     }
     return done < 0 ? 0 : done;
@@ -268,7 +266,7 @@ static bool file_prepare(long fd) {
 int hak_os_create_file(const char *path) {
     enum { FLAGS = O_WRONLY | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY | O_NONBLOCK };
     long fd = hak_syscall(SYS_openat, AT_FDCWD, path, FLAGS | O_CREAT | O_EXCL, 0600);
-    if (fd == SOCKET_EEXIST) {
+    if (fd == -EEXIST) {
         fd = hak_syscall(SYS_openat, AT_FDCWD, path, FLAGS);
         if (fd >= 0 && !file_prepare(fd)) {
             hak_os_close_file((int)fd);
@@ -297,13 +295,13 @@ static bool write_until(int fd, const char *data, size_t length, uint64_t due_ns
         if (done > 0) {
             data += done;
             length -= (size_t)done;
-        } else if (done == SOCKET_EAGAIN) {
+        } else if (done == -EAGAIN) {
             uint64_t now = hak_os_now_ns();
             if (now >= due_ns) {
                 return false;
             }
             (void)hak_os_await(fd, true, due_ns - now);
-        } else if (done != SOCKET_EINTR) {
+        } else if (done != -EINTR) {
             return false;
         }
     }
@@ -330,30 +328,17 @@ bool hak_os_write_calmly(int fd, const char *data, size_t length, uint64_t due_n
 
 /* --- rights of a thread ----------------------------------------------------------------------- */
 
-enum {
-    RIGHTS_VERSION = 0x20080522,
-    RIGHT_SETGID = 6,
-    RIGHT_SETUID = 7,
-    RIGHT_IPC_LOCK = 14,
-    RIGHTS_NO_NEW = 38
-};
-
-/* capset for the calling thread only. */
+/* capset of the calling thread alone. */
 void hak_os_drop_rights(void) {
-    struct {
-        uint32_t version;
-        int32_t thread; /* 0: the caller */
-    } head = {RIGHTS_VERSION, 0};
-    struct {
-        uint32_t effective, permitted, inheritable;
-    } set[2] = {{0, 0, 0}, {0, 0, 0}};
-    const uint32_t kept = 1u << RIGHT_SETGID | 1u << RIGHT_SETUID | 1u << RIGHT_IPC_LOCK;
-    if (hak_syscall(SYS_capget, &head, set) == 0) {
+    struct __user_cap_header_struct caller = {.version = _LINUX_CAPABILITY_VERSION_3};
+    struct __user_cap_data_struct set[_LINUX_CAPABILITY_U32S_3] = {0};
+    const uint32_t kept = 1u << CAP_SETGID | 1u << CAP_SETUID | 1u << CAP_IPC_LOCK;
+    if (hak_syscall(SYS_capget, &caller, set) == 0) {
         set[0].effective &= kept;
         set[0].permitted &= kept;
         set[0].inheritable = 0;
         memset(&set[1], 0, sizeof set[1]);
-        hak_syscall(SYS_capset, &head, set);
+        hak_syscall(SYS_capset, &caller, set);
     }
-    hak_syscall(SYS_prctl, RIGHTS_NO_NEW, 1);
+    hak_syscall(SYS_prctl, PR_SET_NO_NEW_PRIVS, 1);
 }
