@@ -48,7 +48,7 @@ HAK_EXPORT int mallopt(int parameter, int value) {
 
 /* The C library's terms: arena is all memory without a mapping of its own, uordblks its used part,
  * fordblks the rest; fsmblks: thread caches; keepcost: whole units that malloc_trim would purge. */
-static void fill_mallinfo(void *context, const hak_snapshot_t *snapshot) {
+static void fill_mallinfo(void *context, hak_snapshot_t *snapshot) {
     struct mallinfo2 *info = context;
     for (unsigned sc = 0; sc < HAK_SC_COUNT; sc++) {
         info->ordblks += snapshot->sc[sc].free;

@@ -42,8 +42,8 @@ static void explain_thread(explain_t *explain, const hak_thread_stats_t *thread)
     }
 }
 
-static const explain_t *explain_make(explain_t *explain, const hak_snapshot_t *snapshot,
-                                     const hak_thread_list_t *threads) {
+static const explain_t *explain_make(explain_t *explain, const hak_snapshot_t *snapshot) {
+    const hak_thread_list_t *threads = &snapshot->threads;
     explain->thread_count = 0;
     for (size_t i = 0; i < threads->count; i++) {
         if (thread_bytes(&threads->thread[i]) != 0) {
@@ -177,10 +177,9 @@ static unsigned notes(const explain_t *explain, const char *note[EXPLAIN_NOTES])
 
 /* --- the reports ------------------------------------------------------------------------------ */
 
-void hak_write_explain(const hak_sink_t *sink, const hak_snapshot_t *snapshot,
-                       const hak_thread_list_t *threads) {
+void hak_write_explain(const hak_sink_t *sink, const hak_snapshot_t *snapshot) {
     explain_t made;
-    const explain_t *explain = explain_make(&made, snapshot, threads);
+    const explain_t *explain = explain_make(&made, snapshot);
     HAK_TEXT(text, EXPLAIN_TEXT);
     const char *note[EXPLAIN_NOTES];
     put_sentences(explain, &text);
@@ -225,10 +224,9 @@ static void json_causes(const hak_sink_t *sink, const explain_t *explain) {
     hak_sink_format(sink, "]");
 }
 
-void hak_write_explain_json(const hak_sink_t *sink, const hak_snapshot_t *snapshot,
-                            const hak_thread_list_t *threads) {
+void hak_write_explain_json(const hak_sink_t *sink, const hak_snapshot_t *snapshot) {
     explain_t made;
-    const explain_t *explain = explain_make(&made, snapshot, threads);
+    const explain_t *explain = explain_make(&made, snapshot);
     HAK_TEXT(text, EXPLAIN_TEXT);
     const char *note[EXPLAIN_NOTES];
     put_sentences(explain, &text);

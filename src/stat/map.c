@@ -49,9 +49,8 @@ static void map_ranges(const hak_sink_t *sink, const hak_inventory_t *inventory,
     }
 }
 
-void hak_write_map(const hak_sink_t *sink, const hak_snapshot_t *snapshot,
-                   const hak_thread_list_t *threads) {
-    (void)snapshot, (void)threads;
+void hak_write_map(const hak_sink_t *sink, const hak_snapshot_t *snapshot) {
+    (void)snapshot;
     hak_inventory_t inventory;
     hak_inventory_take(&inventory);
     hak_report_head(sink);

@@ -88,7 +88,7 @@ static void report_put(void *text, const char *data, size_t length) {
     hak_text_mem(text, data, length);
 }
 
-static void report_write(void *context, const hak_snapshot_t *snapshot) {
+static void report_write(void *context, hak_snapshot_t *snapshot) {
     static const report_writer_t writers[] = {
         [HAK_REPORT_TEXT] = {hak_write_text, true},
         [HAK_REPORT_XML] = {hak_write_xml, false},
@@ -101,16 +101,17 @@ static void report_write(void *context, const hak_snapshot_t *snapshot) {
     };
     const report_order_t *order = context;
     const report_writer_t *writer = &writers[order->report];
-    hak_thread_list_t threads = {0};
     HAK_TEXT(text, REPORT_PIECE_BYTES);
     const hak_sink_t lines = {.put = report_put, .context = &text};
     text.sink = order->sink;
     if (writer->has_threads) {
-        hak_stat_threads(&threads);
+        hak_stat_threads(&snapshot->threads);
     }
-    writer->write(&lines, snapshot, &threads);
+    writer->write(&lines, snapshot);
     hak_text_flush(&text);
-    hak_stat_threads_done(&threads);
+    if (writer->has_threads) {
+        hak_stat_threads_done(&snapshot->threads);
+    }
 }
 
 void hak_stat_report(hak_report_t report, const hak_sink_t *sink) {

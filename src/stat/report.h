@@ -35,9 +35,8 @@ HAK_INLINE uint64_t hak_figure_value(const hak_figure_t *figure, const void *rec
 /* Whether reports show the class: it has slabs, or had events. */
 bool hak_stat_has_class(const hak_class_stats_t *stats);
 
-/* A writer of one format; XML, metrics and summary get no threads. */
-typedef void hak_write_t(const hak_sink_t *sink, const hak_snapshot_t *snapshot,
-                         const hak_thread_list_t *threads);
+/* A writer of one format. */
+typedef void hak_write_t(const hak_sink_t *sink, const hak_snapshot_t *snapshot);
 hak_write_t hak_write_text, hak_write_summary, hak_write_xml, hak_write_json, hak_write_metrics,
     hak_write_explain, hak_write_explain_json, hak_write_map;
 #define HAK_FORCED_NOTE "force_libc is on: blocks are the C library's own, and not in these figures"

@@ -61,8 +61,7 @@ static void json_thread(json_t *json, const hak_thread_stats_t *thread) {
     json_close(json, "}}");
 }
 
-void hak_write_json(const hak_sink_t *sink, const hak_snapshot_t *snapshot,
-                    const hak_thread_list_t *threads) {
+void hak_write_json(const hak_sink_t *sink, const hak_snapshot_t *snapshot) {
     json_t json = {.sink = sink, .comma = ","};
     hak_report_head(sink);
     json_figures(&json, hak_figures, snapshot, "\n");
@@ -77,8 +76,8 @@ void hak_write_json(const hak_sink_t *sink, const hak_snapshot_t *snapshot,
     }
     json_close(&json, "]");
     json_open(&json, "\n\"threads\":[");
-    for (size_t i = 0; i < threads->count; i++) {
-        json_thread(&json, &threads->thread[i]);
+    for (size_t i = 0; i < snapshot->threads.count; i++) {
+        json_thread(&json, &snapshot->threads.thread[i]);
     }
     json_close(&json, "]}\n");
 }

@@ -35,9 +35,7 @@ static void metric_process(const hak_sink_t *sink) {
     }
 }
 
-void hak_write_metrics(const hak_sink_t *sink, const hak_snapshot_t *snapshot,
-                       const hak_thread_list_t *threads) {
-    (void)threads;
+void hak_write_metrics(const hak_sink_t *sink, const hak_snapshot_t *snapshot) {
     metric_process(sink);
     for (const hak_figure_t *figure = hak_figures; figure->name[0] != '\0'; figure++) {
         metric_head(sink, "", figure->metric, figure->group == HAK_FIGURE_EVENTS, figure->text);

@@ -110,8 +110,7 @@ static void text_threads(const hak_sink_t *sink, const hak_thread_list_t *thread
     }
 }
 
-void hak_write_text(const hak_sink_t *sink, const hak_snapshot_t *snapshot,
-                    const hak_thread_list_t *threads) {
+void hak_write_text(const hak_sink_t *sink, const hak_snapshot_t *snapshot) {
     hak_write_head(sink);
     if (hak_load_relaxed(&hak_knobs.force_libc)) {
         hak_sink_format(sink, "hakmem: " HAK_FORCED_NOTE "\n");
@@ -120,5 +119,5 @@ void hak_write_text(const hak_sink_t *sink, const hak_snapshot_t *snapshot,
         text_figure(sink, figure, hak_figure_value(figure, snapshot));
     }
     text_classes(sink, snapshot);
-    text_threads(sink, threads);
+    text_threads(sink, &snapshot->threads);
 }

@@ -12,9 +12,7 @@ static void xml_class(const hak_sink_t *sink, const hak_class_stats_t *stats, un
     hak_sink_format(sink, "/>\n");
 }
 
-void hak_write_xml(const hak_sink_t *sink, const hak_snapshot_t *snapshot,
-                   const hak_thread_list_t *threads) {
-    (void)threads;
+void hak_write_xml(const hak_sink_t *sink, const hak_snapshot_t *snapshot) {
     hak_sink_format(sink,
                     "<malloc version=\"1\" allocator=\"hakmem\">\n<heap nr=\"0\">\n<sizes>\n");
     for (unsigned sc = 0; sc < HAK_SC_COUNT; sc++) {

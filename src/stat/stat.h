@@ -83,24 +83,6 @@ typedef struct hak_tcache_counters {
     HAK_TCACHE_COUNTERS(HAK_COUNTER_FIELD)
 } hak_tcache_counters_t;
 
-#define HAK_STAT_BYTES_FIELD(name, text) uint64_t name##_bytes;
-#define HAK_STAT_COUNT_FIELD(name, key, metric, text) uint64_t name;
-
-typedef struct hak_snapshot {
-    HAK_STAT_BYTES(HAK_STAT_BYTES_FIELD)
-    HAK_STAT_COUNTS(HAK_STAT_COUNT_FIELD)
-    HAK_STAT_LIMITS(HAK_STAT_FIELD)
-    hak_tcache_counters_t events; /* sums of all classes and threads */
-    hak_span_counters_t spans;
-    hak_process_counters_t process;
-    hak_class_stats_t sc[HAK_SC_COUNT];
-} hak_snapshot_t;
-
-void hak_stat_collect(hak_snapshot_t *snapshot);
-/* The same for small stacks: the snapshot, which is large, gets a mapping, if there is memory. */
-typedef void hak_stat_use_t(void *context, const hak_snapshot_t *snapshot);
-void hak_stat_use(hak_stat_use_t *use, void *context);
-
 /* A thread's cache. Events include those of its earlier threads. */
 typedef struct hak_thread_stats {
     uint32_t id;      /* of the thread; 0: threads without a cache of their own */
@@ -118,6 +100,25 @@ typedef struct hak_thread_list {
     size_t count;
     size_t mapped_bytes;
 } hak_thread_list_t;
+
+#define HAK_STAT_BYTES_FIELD(name, text) uint64_t name##_bytes;
+#define HAK_STAT_COUNT_FIELD(name, key, metric, text) uint64_t name;
+
+typedef struct hak_snapshot {
+    HAK_STAT_BYTES(HAK_STAT_BYTES_FIELD)
+    HAK_STAT_COUNTS(HAK_STAT_COUNT_FIELD)
+    HAK_STAT_LIMITS(HAK_STAT_FIELD)
+    hak_tcache_counters_t events; /* sums of all classes and threads */
+    hak_span_counters_t spans;
+    hak_process_counters_t process;
+    hak_class_stats_t sc[HAK_SC_COUNT];
+    hak_thread_list_t threads; /* none, but for reports that show them one by one */
+} hak_snapshot_t;
+
+void hak_stat_collect(hak_snapshot_t *snapshot);
+/* The same for small stacks: the snapshot, which is large, gets a mapping, if there is memory. */
+typedef void hak_stat_use_t(void *context, hak_snapshot_t *snapshot);
+void hak_stat_use(hak_stat_use_t *use, void *context);
 
 void hak_stat_threads(hak_thread_list_t *list);
 void hak_stat_threads_done(hak_thread_list_t *list);
