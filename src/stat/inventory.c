@@ -21,7 +21,7 @@ void *hak_stat_map(size_t *bytes) {
 enum { SPARE_SHARE = 8, SPARE_LEAST = 256 }; /* ranges added between count and copy */
 
 static void range_add(hak_inventory_t *inventory, hak_range_t range) {
-    if (inventory->count < inventory->capacity) {
+    if (inventory->count < inventory->bytes / sizeof range) {
         inventory->range[inventory->count++] = range;
     }
 }
@@ -106,11 +106,9 @@ static size_t inventory_capacity(void) {
 }
 
 void hak_inventory_take(hak_inventory_t *inventory) {
-    *inventory = (hak_inventory_t){.capacity = inventory_capacity()};
-    inventory->bytes = inventory->capacity * sizeof(hak_range_t);
+    *inventory = (hak_inventory_t){.bytes = inventory_capacity() * sizeof(hak_range_t)};
     inventory->range = hak_stat_map(&inventory->bytes);
     if (inventory->range == NULL) {
-        inventory->capacity = 0;
         return;
     }
     hak_region_t list = {.base = (char *)inventory->range, .bytes = inventory->bytes};

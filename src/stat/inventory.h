@@ -27,7 +27,6 @@ typedef struct hak_range {
 typedef struct hak_inventory {
     hak_range_t *range; /* by address, disjoint; NULL: no memory for the list */
     size_t count;
-    size_t capacity;
     size_t bytes; /* of the list */
 } hak_inventory_t;
 
