@@ -24,8 +24,8 @@ static size_t units_trim(size_t keep_bytes, size_t bytes) {
     hak_footprint_t has;
     hak_large_footprint(&has);
     size_t rest = has.unused_bytes - hak_least(has.unused_bytes, bytes);
-    return hak_target_purge(
-        &(hak_purge_plan_t){.keep_bytes = hak_most(keep_bytes, rest), .is_all = true});
+    hak_purge_plan_t plan = {.keep_bytes = hak_most(keep_bytes, rest), .is_all = true};
+    return hak_target_purge(&plan, has.unused_bytes);
 }
 
 /* Kernel calls: none for bins; one per extent of the cache, per run of units, and per run of idle

@@ -56,8 +56,9 @@ void hak_limit_tick(void);
 
 /* Purges by size and by time (target.c): unused units, and the huge cache. */
 void hak_target_spans(void);
-/* Purges units, unless the kernel refused all of them a moment ago. Returns the bytes. */
-size_t hak_target_purge(hak_purge_plan_t *plan);
+/* Purges units, of which so many bytes are unused, unless the kernel refused all of them a moment
+ * ago. Returns the bytes. */
+size_t hak_target_purge(hak_purge_plan_t *plan, size_t unused_bytes);
 void hak_target_huge(void);
 size_t hak_target_huge_bound(hak_huge_pool_t *pool);
 /* After HAK_WANTED_PEAK: raises the peak; returns the bytes to give back before it is reached. */

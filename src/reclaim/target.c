@@ -53,8 +53,10 @@ static const uint64_t TARGET_RETRY_NS = 10 * HAK_WINDOW_NS;
 HAK_LOCKED_STATE uint64_t hak_target_window_end_ns; /* [atomic] */
 /* [atomic] since when unused units exceed the bound; 0: they do not */
 HAK_LOCKED_STATE uint64_t hak_target_over_since_ns;
-HAK_LOCKED_STATE uint64_t
-    hak_target_retry_at_ns; /* [atomic] no purge before: the last gave nothing back */
+/* [atomic] The kernel refused to purge the unused units, so many bytes: no purge before this time,
+ * unless more are unused. */
+HAK_LOCKED_STATE uint64_t hak_target_retry_at_ns;
+HAK_LOCKED_STATE size_t hak_target_refused_bytes;
 /* [atomic] least unused in a window whose purge was cut short */
 HAK_LOCKED_STATE size_t hak_target_cut_low_bytes = SIZE_MAX;
 
@@ -80,7 +82,8 @@ static bool spans_exceed(const hak_pool_t *pool, size_t bound, uint64_t now) {
     bool is_new = since == 0 || pool->dip_bytes <= bound; /* the load took the excess meanwhile */
     since = pool->resident_bytes <= bound ? 0 : is_new ? now : since;
     hak_store_relaxed(&hak_target_over_since_ns, since);
-    return pool->resident_bytes > 2 * bound || (since != 0 && now - since > HAK_WINDOW_NS);
+    return pool->resident_bytes > 2 * bound ||
+           (since != 0 && now > since && now - since > HAK_WINDOW_NS);
 }
 
 /* By size whole superslabs go: few calls. By time only the excess units: the load used the rest. */
@@ -88,8 +91,11 @@ static hak_purge_plan_t spans_plan(hak_pool_t *pool, bool is_turn, uint64_t now)
     size_t bound = hak_retain_bytes(pool->in_use_bytes), keep = SIZE_MAX;
     bool exceeds_bound = spans_exceed(pool, bound, now);
     if (is_turn) {
-        hak_store_relaxed(&hak_slabs_given_back, hak_load_relaxed(&hak_slabs_given_back) / 2);
         size_t cut_low = hak_load_relaxed(&hak_target_cut_low_bytes);
+        if (cut_low == SIZE_MAX) { /* else the turn of the last purge goes on */
+            size_t half = hak_load_relaxed(&hak_slabs_given_back) / 2;
+            hak_add_relaxed(&hak_slabs_given_back, (size_t)0 - half);
+        }
         hak_store_relaxed(&hak_target_cut_low_bytes, SIZE_MAX);
         pool->low_bytes = hak_least(pool->low_bytes, cut_low);
         keep = decay_keep(pool, hak_target_idle_bytes(pool->in_use_bytes));
@@ -99,16 +105,16 @@ static hak_purge_plan_t spans_plan(hak_pool_t *pool, bool is_turn, uint64_t now)
     return (hak_purge_plan_t){.keep_bytes = keep, .is_exact = !exceeds_bound};
 }
 
-size_t hak_target_purge(hak_purge_plan_t *plan) {
+size_t hak_target_purge(hak_purge_plan_t *plan, size_t unused_bytes) {
     uint64_t now = hak_os_now_ns();
-    size_t given_back = 0;
-    if (now >= hak_load_relaxed(&hak_target_retry_at_ns)) {
-        given_back = hak_span_purge_by(plan);
-        hak_footprint_t has;
-        hak_large_footprint(&has);
-        if (given_back == 0 && has.unused_bytes > plan->keep_bytes) { /* nor did other threads */
-            hak_store_relaxed(&hak_target_retry_at_ns, now + TARGET_RETRY_NS);
-        }
+    if (now < hak_load_relaxed(&hak_target_retry_at_ns) &&
+        unused_bytes <= hak_load_relaxed(&hak_target_refused_bytes)) {
+        return 0;
+    }
+    size_t given_back = hak_span_purge_by(plan);
+    if (given_back == 0 && plan->is_refused) {
+        hak_store_relaxed(&hak_target_refused_bytes, unused_bytes);
+        hak_store_relaxed(&hak_target_retry_at_ns, now + TARGET_RETRY_NS);
     }
     return given_back;
 }
@@ -119,7 +125,8 @@ void hak_target_spans(void) {
     hak_pool_t pool;
     hak_span_pool(&pool, is_turn);
     hak_purge_plan_t plan = spans_plan(&pool, is_turn, now);
-    size_t given_back = plan.keep_bytes != SIZE_MAX ? hak_target_purge(&plan) : 0;
+    size_t given_back =
+        plan.keep_bytes != SIZE_MAX ? hak_target_purge(&plan, pool.resident_bytes) : 0;
     if (plan.is_exact && plan.is_cut) { /* the rest was not needed in the window either */
         size_t low = pool.low_bytes - hak_least(pool.low_bytes, given_back);
         hak_store_relaxed(&hak_target_cut_low_bytes, low);

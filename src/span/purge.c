@@ -201,6 +201,7 @@ size_t hak_span_purge_by(hak_purge_plan_t *plan) {
     while ((calls < PURGE_ENOUGH || plan->is_all) && job_take(&job, plan, &cursor)) {
         hak_lock_release(HAK_LOCK_SPAN);
         size_t bytes = job_run(&job, &splits);
+        plan->is_refused |= bytes == 0;
         calls += bytes != 0 ? hak_popcount(job.units & ~(job.units << 1)) : 0;
         given_back += bytes;
         hak_lock_acquire(HAK_LOCK_SPAN);

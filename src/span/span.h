@@ -83,7 +83,8 @@ size_t hak_span_purge(size_t keep_bytes);
 typedef struct hak_purge_plan {
     size_t keep_bytes;
     bool is_exact, is_all;
-    bool is_cut; /* result: the calls were too few */
+    bool is_cut;     /* result: the calls were too few */
+    bool is_refused; /* result: the kernel refused all units of a superslab */
 } hak_purge_plan_t;
 size_t hak_span_purge_by(hak_purge_plan_t *plan);
 

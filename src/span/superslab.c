@@ -198,7 +198,8 @@ void hak_span_free(hak_superslab_t *superslab, unsigned unit, unsigned count, un
     hak_span_note_dirty(superslab);
     size_t unused = state->unused_dirty_units * HAK_UNIT_BYTES;
     if (HAK_UNLIKELY(unused > hak_load_relaxed(&hak_knobs.retain_min_bytes)) &&
-        unused > hak_retain_bytes(state->in_use_units * HAK_UNIT_BYTES)) {
+        unused > hak_retain_bytes(state->in_use_units * HAK_UNIT_BYTES) &&
+        (hak_load_relaxed(&hak_wanted) & HAK_WANTED_PURGE) == 0) {
         (void)hak_or_relaxed(&hak_wanted, HAK_WANTED_PURGE);
     }
     hak_lock_release(HAK_LOCK_SPAN);

@@ -189,6 +189,19 @@ static void refused_is_not_asked_for_again_soon(void **state) {
     assert_true(unused() <= (size_t)KEPT_MIB * MIB);
 }
 
+/* Locked memory does not keep memory that is freed after the refusal. */
+static void refused_does_not_keep_what_is_freed_later(void **state) {
+    (void)state;
+    hak_reclaim_order_t order = {.pools = 1 << HAK_POOL_UNITS, .wanted_bytes = 8 * MIB};
+    give(0, 3);
+    hak_os_fault_plan(HAK_OS_CALL_PURGE, 0, 1u << 30);
+    assert_int_equal(hak_reclaim_order(&order), 0);
+    hak_os_fault_plan(HAK_OS_CALL_PURGE, 0, 0);
+    assert_int_equal(hak_reclaim_order(&order), 0); /* not again so soon */
+    give(3, SPANS);
+    assert_true(hak_reclaim_order(&order) >= 8 * MIB);
+}
+
 #define DECAY_TEST(test) cmocka_unit_test_setup_teardown(test, begin, end)
 
 static const struct CMUnitTest tests[] = {
@@ -201,6 +214,7 @@ static const struct CMUnitTest tests[] = {
     DECAY_TEST(unneeded_for_long_goes_at_once),
     DECAY_TEST(wanted_again_soon_stays),
     DECAY_TEST(refused_is_not_asked_for_again_soon),
+    DECAY_TEST(refused_does_not_keep_what_is_freed_later),
 };
 
 UNIT_MAIN(tests)
