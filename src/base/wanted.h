@@ -32,6 +32,7 @@ typedef struct hak_huge_pool {
     size_t peak_bytes, low_bytes;           /* most in use, least resident in this window */
     size_t last_peak_bytes, last_low_bytes; /* of the last window */
     uint64_t window_end_ns;
+    size_t bound_bytes, bound_address_bytes; /* of resident_bytes, and of cached addresses */
 } hak_huge_pool_t;
 
 /* The bound of unused units, at least retain_min_bytes. */
@@ -52,8 +53,8 @@ extern uint32_t hak_wanted; /* [atomic] */
 typedef struct hak_reclaim_hooks {
     void (*serve)(void);
     void (*give_back)(size_t bytes); /* before fresh memory is used, with a limit */
-    /* The bound of freed huge blocks. Begins a window when the last is over. */
-    size_t (*huge_bound)(hak_huge_pool_t *pool);
+    /* Sets the bounds of freed huge blocks. Begins a window when the last is over. */
+    void (*huge_bound)(hak_huge_pool_t *pool);
     /* Memory is out: reclaims; true: try again. Attempts count from 0. */
     bool (*memory_out)(hak_tcache_t *tcache, unsigned attempt);
 } HAK_SEALED hak_reclaim_hooks_t;

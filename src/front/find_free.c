@@ -208,7 +208,6 @@ bool hak_find_free_block(const void *block) {
 void hak_check_not_marked(const void *block) {
     unsigned sc = hak_sc_of_entry(hak_pagemap_get(hak_pagemap_base(), block));
     const hak_slab_t *slab = search_slab_of(block, sc);
-    if (slab == NULL || search_is_marked(slab, block)) { /* slab retired, or may give it again */
-        hak_fatal(HAK_FATAL_DOUBLE_FREE, block, NULL);
-    }
+    /* else the slab retired, or may give it again */
+    hak_require(slab != NULL && !search_is_marked(slab, block), HAK_FATAL_DOUBLE_FREE, block);
 }

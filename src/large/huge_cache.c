@@ -23,9 +23,8 @@ typedef struct huge_extent {
 } huge_extent_t;
 
 enum {
-    CACHE_EXTENTS = 64,      /* cached extents at most: bounds a search */
-    EVICT_SHARE = 16,        /* with a smaller part resident it is nearly empty */
-    CACHE_ADDRESS_TIMES = 4, /* address space per byte of the bound */
+    CACHE_EXTENTS = 64, /* cached extents at most: bounds a search */
+    EVICT_SHARE = 16,   /* with a smaller part resident it is nearly empty */
 };
 
 HAK_LOCKED_STATE struct hak_huge_cache {
@@ -165,13 +164,9 @@ void hak_huge_cache_visit(hak_huge_visit_t *visit, void *context) {
 
 /* --- the bound, under HAK_LOCK_HUGE ----------------------------------------------------------- */
 
-static size_t cache_bound(void) {
-    return hak_reclaim_hooks.huge_bound(&hak_huge_cache.pool);
-}
-
 void hak_huge_cache_note_use(size_t added, size_t removed) {
     hak_huge_pool_t *pool = &hak_huge_cache.pool;
-    (void)cache_bound(); /* may begin a window: bytes freed now were in use until now */
+    hak_reclaim_hooks.huge_bound(pool); /* a window may begin: bytes freed now were in use */
     pool->in_use_bytes += added - removed;
     pool->peak_bytes = hak_most(pool->peak_bytes, pool->in_use_bytes);
 }
@@ -273,36 +268,35 @@ size_t hak_large_give_back(size_t bytes) {
     return has.cached_bytes - hak_least(has.cached_bytes, left.cached_bytes);
 }
 
-size_t hak_large_pool(hak_huge_pool_t *pool) {
+void hak_large_pool(hak_huge_pool_t *pool) {
     hak_lock_acquire(HAK_LOCK_HUGE);
-    size_t bound = cache_bound();
+    hak_reclaim_hooks.huge_bound(&hak_huge_cache.pool);
     *pool = hak_huge_cache.pool;
     hak_huge_cache.pool.last_low_bytes = 0; /* once a window */
     hak_lock_release(HAK_LOCK_HUGE);
-    return bound;
 }
 
-void hak_large_trim_to(size_t keep_bytes, size_t bound) {
-    cache_trim(keep_bytes, CACHE_ADDRESS_TIMES * bound);
+void hak_large_trim_to(size_t keep_bytes, size_t keep_address_bytes) {
+    cache_trim(keep_bytes, keep_address_bytes);
     hak_vacant_unmap_some(0);
 }
 
 void hak_huge_cache_give(char *base, size_t bytes, ptrdiff_t shift) {
     huge_extent_t fresh = {.base = base, .bytes = bytes, .dirty = bytes, .shift = shift};
+    hak_huge_pool_t *pool = &hak_huge_cache.pool;
     hak_lock_acquire(HAK_LOCK_HUGE);
-    /* in full while the bound allows that */
-    bool has_room = hak_huge_cache.pool.resident_bytes + bytes <= cache_bound();
+    hak_reclaim_hooks.huge_bound(pool);
+    bool has_room = pool->resident_bytes + bytes <= pool->bound_bytes;
     hak_lock_release(HAK_LOCK_HUGE);
-    if (!has_room) {
+    if (!has_room) { /* else it is charged in full */
         extent_sample(&fresh);
     }
     hak_lock_acquire(HAK_LOCK_HUGE);
-    size_t bound = cache_bound();
-    bool fits = fresh.dirty <= bound && bytes <= CACHE_ADDRESS_TIMES * bound;
-    bool is_kept = fits && cache_put(fresh);
+    size_t bound = pool->bound_bytes, address_bound = pool->bound_address_bytes;
+    bool is_kept = fresh.dirty <= bound && bytes <= address_bound && cache_put(fresh);
     hak_lock_release(HAK_LOCK_HUGE);
     if (is_kept) {
-        cache_trim(bound, CACHE_ADDRESS_TIMES * bound);
+        cache_trim(bound, address_bound);
     } else {
         hak_vacant_give(base, bytes, shift);
     }

@@ -52,10 +52,10 @@ size_t hak_large_trim(size_t keep_bytes);
 /* Returns so many resident bytes of cached mappings, or all; returns about how many. */
 size_t hak_large_give_back(size_t bytes);
 
-/* Reads the cache's figures, the low of the last window only once; returns its bound. */
-size_t hak_large_pool(hak_huge_pool_t *pool);
-/* Returns cached memory above `keep_bytes`, and addresses in proportion to the bound. */
-void hak_large_trim_to(size_t keep_bytes, size_t bound);
+/* Reads the cache's figures, the low of the last window only once. */
+void hak_large_pool(hak_huge_pool_t *pool);
+/* Returns cached memory and cached addresses above these bounds. */
+void hak_large_trim_to(size_t keep_bytes, size_t keep_address_bytes);
 
 /* Memory of the process, as far as the core knows. */
 typedef struct hak_footprint {

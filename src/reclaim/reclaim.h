@@ -60,7 +60,7 @@ void hak_target_spans(void);
  * ago. Returns the bytes. */
 size_t hak_target_purge(hak_purge_plan_t *plan, size_t unused_bytes);
 void hak_target_huge(void);
-size_t hak_target_huge_bound(hak_huge_pool_t *pool);
+void hak_target_huge_bound(hak_huge_pool_t *pool);
 /* After HAK_WANTED_PEAK: raises the peak; returns the bytes to give back before it is reached. */
 size_t hak_target_over_peak(void);
 /* Bytes of unused units that stay even if idle. */

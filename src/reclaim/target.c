@@ -43,6 +43,7 @@ enum {
     TARGET_STEP_TIMES = 2,       /* the next peak may need the amplitude */
     CACHE_SHARE = 8,             /* of huge blocks in use, kept of freed ones at any time */
     CACHE_LEAST_TIMES = 5,       /* of huge_cache, kept for a while even if nothing is in use */
+    CACHE_ADDRESS_TIMES = 4,     /* addresses cached per byte of the bound */
     PEAK_SHARE = 16,             /* of the memory in use: a step, and at least this much */
     PEAK_LEAST_BYTES = 1 << 20,
 };
@@ -161,20 +162,23 @@ static void huge_turn(hak_huge_pool_t *pool) {
 
 /* Every free of a huge block calls it, so that an excess goes at once: a program that rarely frees,
  * and does nothing else, may reach no event for long. */
-size_t hak_target_huge_bound(hak_huge_pool_t *pool) {
+void hak_target_huge_bound(hak_huge_pool_t *pool) {
     huge_turn(pool);
     size_t least = hak_load_relaxed(&hak_knobs.huge_cache_bytes);
     size_t percent = 2 * hak_load_relaxed(&hak_knobs.retain_percent);
     size_t share = pool->in_use_bytes / CACHE_SHARE, most = CACHE_LEAST_TIMES * least + share;
     size_t peak = hak_most(pool->peak_bytes, pool->last_peak_bytes);
     size_t recent = peak / 100 * percent + peak % 100 * percent / 100;
-    return hak_most(hak_most(least, share), hak_least(recent, most));
+    pool->bound_bytes = hak_most(hak_most(least, share), hak_least(recent, most));
+    pool->bound_address_bytes = CACHE_ADDRESS_TIMES * pool->bound_bytes;
 }
 
 /* The amplitude counts as 0: half of a mapping taken in a window need not be there in the next. */
 void hak_target_huge(void) {
     hak_huge_pool_t huge;
-    size_t bound = hak_large_pool(&huge), low = hak_least(huge.low_bytes, huge.last_low_bytes);
+    hak_large_pool(&huge);
+    size_t low = hak_least(huge.low_bytes, huge.last_low_bytes);
     hak_pool_t pool = {huge.in_use_bytes, huge.resident_bytes, low, low, low};
-    hak_large_trim_to(hak_least(bound, decay_keep(&pool, idle_bytes(pool.in_use_bytes))), bound);
+    size_t keep = decay_keep(&pool, idle_bytes(pool.in_use_bytes));
+    hak_large_trim_to(hak_least(huge.bound_bytes, keep), huge.bound_address_bytes);
 }

@@ -11,8 +11,7 @@
 #include "slab/slab_inl.h"
 
 enum {
-    OWNER_SPINS = 100, /* a section without system calls lasts some dozens of these */
-    OWNER_PER_CPU = 1,
+    OWNER_SPINS = 100,        /* a section without system calls lasts some dozens of these */
     OWNER_LEAST = 2,          /* with one CPU, too: a thread may be preempted in a section */
     OWNER_RESERVE = 2,        /* up to times as many, made while all are locked */
     OWNER_NAPS = 10000,       /* then all stay locked for good, by crashed threads: one more */
@@ -57,9 +56,7 @@ hak_owner_t *hak_owner_start(void) {
 
 /* HAK_LOCK_REGISTRY held; NULL: there are enough. */
 static hak_owner_t *owner_create(unsigned times) {
-    unsigned most = hak_os_cpu_count() * OWNER_PER_CPU;
-    most = most < OWNER_LEAST ? OWNER_LEAST : most;
-    if (hak_owner_count / most >= times) {
+    if (hak_owner_count / hak_most(hak_os_cpu_count(), OWNER_LEAST) >= times) {
         return NULL;
     }
     hak_owner_t *owner = hak_meta_alloc(sizeof *owner);
