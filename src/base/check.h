@@ -41,12 +41,14 @@ struct hak_text;
  * Async-signal-safe. */
 HAK_COLD HAK_NORETURN void hak_fatal(hak_fatal_kind_t kind, const void *address,
                                      const char *detail);
-/* Fatal unless the condition holds. */
-HAK_INLINE void hak_require(bool holds, hak_fatal_kind_t kind, const void *address) {
-    if (HAK_UNLIKELY(!holds)) {
-        hak_fatal(kind, address, NULL);
-    }
-}
+/* Fatal unless the condition holds, which is evaluated in every build. A macro: clang's analyzer
+ * does not follow calls of functions far enough to see that none returns. */
+#define hak_require(condition, kind, address)                                                      \
+    do {                                                                                           \
+        if (HAK_UNLIKELY(!(condition))) {                                                          \
+            hak_fatal((kind), (address), NULL);                                                    \
+        }                                                                                          \
+    } while (0)
 
 /* The parts of hak_fatal, for callers that print between them. */
 HAK_COLD void hak_fatal_say(hak_fatal_kind_t kind, const void *address, const char *detail);

@@ -103,9 +103,8 @@ static HAK_NOINLINE void free_to_full_bin(hak_tcache_t *tcache, unsigned sc, voi
     bin->slots_left = 0; /* failed pushes made it negative */
     hak_event_tick(tcache, false);
     if (HAK_UNLIKELY(bin->slots_left > 0)) {
-        if (!hak_bin_push(bin, block)) { /* a flush made it the newest: it was in the bin */
-            hak_fatal(HAK_FATAL_DOUBLE_FREE, block, NULL);
-        }
+        /* else a flush made it the newest: it was in the bin */
+        hak_require(hak_bin_push(bin, block), HAK_FATAL_DOUBLE_FREE, block);
         return;
     }
     int32_t half = side->total / 2 + 1;
