@@ -226,7 +226,7 @@ void hak_rss_measure(hak_rss_t *rss, const hak_snapshot_t *snapshot) {
     *rss = (hak_rss_t){.is_looked_at = true};
     hak_inventory_take(&work.inventory);
     rss->is_listed = work.inventory.range != NULL;
-    for (size_t i = 0; i < work.inventory.count; i++) {
+    for (size_t i = 0; rss->is_listed && i < work.inventory.count; i++) {
         look_at_range(&work, &work.inventory.range[i]);
     }
     for (unsigned sc = 0; sc < HAK_SC_COUNT; sc++) {
