@@ -6,6 +6,8 @@
   both sides, and an entry in docs/remote-free.md.
 - Each invariant that a header of src/ states is cited by a test, and each one that is cited is stated.
 - Each fatal kind of misuse (src/base/check.h) has a crime (test/crime) that ends in its text.
+- Each .c file of src/ has a unit test of its name, or a row in test/unit/ELSEWHERE that names its tests; no row is
+  needless or names a missing file.
 - The subjects of the newest commits have at most 72 characters, where git knows them.
 """
 import argparse
@@ -21,6 +23,8 @@ CITED = re.compile(r"\b[A-Z]+-\d+\b")
 KIND = re.compile(r'X\((\w+),\s*"([^"]*)"\)')
 NO_MISUSE = ("OPTION_STRICT", "INVARIANT")
 SUBJECT, COMMITS = 72, 30
+PARTS = ("unity.c", "cold.c")  # they only include other files
+SYSTEM = re.compile(r"(?<=.)_(?:linux|glibc)$")
 
 
 def texts(root, pattern):
@@ -68,6 +72,37 @@ def check_kinds(header, crimes):
             yield f"no crime ends in {name}: {text}"
 
 
+def unit_test_of(file):
+    """The unit test that mirrors a file of src/."""
+    stem = SYSTEM.sub("", file.stem) if file.parent.name == "os" else file.stem
+    return f"test/unit/{file.parent.name}_{stem}_test.c"
+
+
+def check_mirror(root):
+    table, rows = root / "test/unit/ELSEWHERE", {}
+    for line in table.read_text(encoding="utf-8").splitlines() if table.is_file() else ():
+        file, *tests = line.partition("#")[0].split() or [None]
+        if file is None:
+            continue
+        if file in rows:
+            yield f"test/unit/ELSEWHERE: {file} has two rows"
+        rows[file] = tests
+        if not tests:
+            yield f"test/unit/ELSEWHERE: {file} names no test"
+        for name in (f"src/{file}", *(f"test/{test}" for test in tests)):
+            if not (root / name).is_file():
+                yield f"test/unit/ELSEWHERE: {name} does not exist"
+    for path in sorted(root.glob("src/**/*.c")):
+        file, mirror = path.relative_to(root / "src"), unit_test_of(path)
+        if path.name in PARTS:
+            continue
+        is_mirrored = (root / mirror).is_file()
+        if is_mirrored and str(file) in rows:
+            yield f"test/unit/ELSEWHERE: {file} needs no row, {mirror} exists"
+        elif not is_mirrored and str(file) not in rows:
+            yield f"src/{file}: neither {mirror} nor a row in test/unit/ELSEWHERE"
+
+
 def check_subjects(root):
     try:
         found = subprocess.run(["git", "-C", root, "log", f"-{COMMITS}", "--first-parent",
@@ -89,10 +124,11 @@ def main():
     errors = [*check_pairs(source, (root / "docs/remote-free.md").read_text(encoding="utf-8")),
               *check_invariants(source, {**texts(root, "test/**/*.[ch]"), **texts(root, "test/**/*.py")}),
               *check_kinds((root / "src/base/check.h").read_text(encoding="utf-8"), texts(root, "test/crime/*.tsv")),
+              *check_mirror(root),
               *check_subjects(root)]
     if errors:
         sys.exit("\n".join("check_rules: " + error for error in errors))
-    print("pairs, invariants, crimes and subjects are as CONTRIBUTING.md demands")
+    print("pairs, invariants, crimes, unit tests and subjects are as CONTRIBUTING.md demands")
 
 
 if __name__ == "__main__":

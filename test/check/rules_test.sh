@@ -6,9 +6,11 @@ set -eu
 # shellcheck source=test/check/begin.sh
 . "$(dirname "$0")/begin.sh"
 
+elsewhere=$work/tree/test/unit/ELSEWHERE
 tree() { # a tree without a breach
     rm -rf "$work/tree"
-    mkdir -p "$work/tree/src/base" "$work/tree/test/crime" "$work/tree/docs"
+    mkdir -p "$work/tree/src/base" "$work/tree/src/os" "$work/tree/test/crime" "$work/tree/test/unit" \
+        "$work/tree/docs"
     cat >"$work/tree/src/base/check.h" <<'EOF'
 /* Invariants:
  *   SPAN-1  Each unit is free, or in use. */
@@ -22,6 +24,8 @@ EOF
     echo '- **HEAD** is explained.' >"$work/tree/docs/remote-free.md"
     echo '/* SPAN-1 */' >"$work/tree/test/a_test.c"
     echo 'twice	hakmem: double free: ADDRESS	all' >"$work/tree/test/crime/expected.tsv"
+    touch "$work/tree/src/os/file_linux.c" "$work/tree/src/unity.c" "$work/tree/test/unit/os_file_test.c"
+    printf '# by tests of other names\nbase/a.c a_test.c\n' >"$elsewhere"
 }
 
 # refused TEXT: the tree as it is now, with a line that has the text
@@ -53,6 +57,27 @@ refused 'src/base/a.c: SPAN-2 is stated nowhere'
 tree
 echo 'twice	hakmem: another line	all' >"$work/tree/test/crime/expected.tsv"
 refused 'no crime ends in DOUBLE_FREE'
+tree
+rm "$elsewhere"
+refused 'src/base/a.c: neither test/unit/base_a_test.c nor a row in test/unit/ELSEWHERE'
+tree
+rm "$work/tree/test/unit/os_file_test.c"
+refused 'src/os/file_linux.c: neither test/unit/os_file_test.c nor a row'
+tree
+touch "$work/tree/test/unit/base_a_test.c"
+refused 'ELSEWHERE: base/a.c needs no row, test/unit/base_a_test.c exists'
+tree
+echo 'base/gone.c a_test.c' >>"$elsewhere"
+refused 'ELSEWHERE: src/base/gone.c does not exist'
+tree
+echo 'base/a.c a_test.c' >>"$elsewhere"
+refused 'ELSEWHERE: base/a.c has two rows'
+tree
+echo 'base/a.c gone_test.c' >"$elsewhere"
+refused 'ELSEWHERE: test/gone_test.c does not exist'
+tree
+echo 'base/a.c # by luck' >"$elsewhere"
+refused 'ELSEWHERE: base/a.c names no test'
 tree
 git -C "$work/tree" init -q
 git -C "$work/tree" -c user.name=a -c user.email=a@localhost commit -q --allow-empty \

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
- * Stacks by frame pointers, and what is printed of them. */
+ * Stacks by frame pointers, and the stack of a fatal report. */
 #include "base/bits.h"
 #include "double/os_fault.h"
 #include "guard/guard.h"
 #include "guard/stack.h"
 #include "os/os.h"
 #include "unit/fatal.h"
+#include "unit/guard_maps.h"
 
 #include <sys/mman.h>
 
@@ -110,57 +111,6 @@ static void stack_stays_in_its_mapping(void **state) {
     assert_int_equal(munmap(stack, 3 * page), 0);
 }
 
-static const char *maps;
-
-static size_t files(const char *path, char *buffer, size_t capacity) {
-    if (strcmp(path, "/proc/self/maps") != 0) {
-        return HAK_OS_FAULT_REAL;
-    }
-    size_t length = strlen(maps);
-    memcpy(buffer, maps, length < capacity ? length : capacity);
-    return length;
-}
-
-static const char *printed(const uintptr_t *addresses, unsigned count) {
-    unit_fatal_begin();
-    hak_guard_stack_print(addresses, count);
-    hak_check_sink = unit_fatal.saved;
-    return unit_fatal.line;
-}
-
-static void frames_are_named_by_file_and_distance_from_its_start(void **state) {
-    (void)state;
-    static const uintptr_t addresses[] = {0x5001234, 0x7002010, 0x9000010, 0x7003000};
-    maps = "5000000-5002000 r-xp 00000000 08:01 11   /bin/one\n"
-           "7000000-7001000 r--p 00000000 08:01 12   /lib/two words.so\n"
-           "7001000-7003000 r-xp 00001000 08:01 12   /lib/two words.so\n"
-           "7003000-7004000 rw-p 00003000 08:01 12   /lib/two words.so\n"
-           "9000000-9001000 r-xp 00000000 00:00 0 \n";
-    hak_os_fault_files(files);
-    assert_string_equal(printed(addresses, 4), "hakmem:     #0 0x5001234 /bin/one+0x1234\n"
-                                               "hakmem:     #1 0x7002010 /lib/two words.so+0x2010\n"
-                                               "hakmem:     #2 0x9000010\n"); /* data is no code */
-    assert_string_equal(printed(addresses, 0), "");
-    hak_os_fault_files(NULL);
-}
-
-static void code_is_known_by_the_file(void **state) {
-    (void)state;
-    bool is_code = true;
-    maps = "5000000-5002000 r-xp 00000000 08:01 11   /bin/one\n"
-           "7000000-7001000 r--p 00000000 08:01 12   /lib/two.so\n"
-           "9000000-9001000 rwxp 00000000 00:00 0 \n";
-    hak_os_fault_files(files);
-    assert_true(hak_guard_find_code(0x5001fff, &is_code) && is_code);
-    assert_true(hak_guard_find_code(0x5002000, &is_code) && !is_code);
-    assert_true(hak_guard_find_code(0x9000000, &is_code) && is_code);
-    assert_true(hak_guard_find_code(0x7000800, &is_code) && !is_code);
-    hak_os_fault_files(NULL);
-    hak_os_fault_plan(HAK_OS_CALL_READ, 0, 1);
-    assert_false(hak_guard_find_code(0x5001fff, &is_code));
-    hak_os_fault_clear();
-}
-
 #if defined(__x86_64__)
 /* Where the archive has all of ours. */
 __attribute__((section("hak_text"), used, noinline)) static void own_code(void) {
@@ -181,8 +131,8 @@ static unsigned found_across(const char *rights) {
     memset(frames, 0, sizeof frames);
     frames[0].address = (uintptr_t)own_code;
     frames[1].address = (uintptr_t)code + page + 1;
-    maps = text;
-    hak_os_fault_files(files);
+    unit_maps = text;
+    hak_os_fault_files(unit_maps_serve);
     unsigned count = hak_guard_stack(frames, frames, true, found, 1);
     hak_os_fault_files(NULL);
     assert_true(count == 0 || found[0] == frames[1].address);
@@ -199,28 +149,6 @@ static void code_that_ends_in_another_mapping_is_looked_up_there(void **state) {
     assert_int_equal(found_across("rw-s"), 0);
 }
 #endif
-
-static void frames_without_the_file_are_numbers(void **state) {
-    (void)state;
-    static const uintptr_t addresses[] = {0x5001234, 0x7002010};
-    hak_os_fault_plan(HAK_OS_CALL_READ, 0, 1);
-    assert_string_equal(printed(addresses, 2), "hakmem:     #0 0x5001234\n"
-                                               "hakmem:     #1 0x7002010\n");
-    hak_os_fault_clear();
-}
-
-static void frames_with_a_damaged_file_do_no_harm(void **state) {
-    (void)state;
-    static const char *const texts[] = {"",       "\n", "-", "zz\n\n\n", "1-ffffffffffffffff\n",
-                                        "5-6 r\n"};
-    static const uintptr_t addresses[] = {0x5001234};
-    hak_os_fault_files(files);
-    for (unsigned i = 0; i < UNIT_COUNT(texts); i++) {
-        maps = texts[i];
-        UNIT_EXPECT(strlen(printed(addresses, 1)) == 0, "text %u", i);
-    }
-    hak_os_fault_files(NULL);
-}
 
 static void trace_of_this_test_names_its_program(void **state) {
     (void)state;
@@ -248,13 +176,9 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(stack_ends_with_the_first_frame_or_the_bound),
     cmocka_unit_test(stack_ends_where_no_frame_can_be),
     cmocka_unit_test(stack_stays_in_its_mapping),
-    cmocka_unit_test(code_is_known_by_the_file),
 #if defined(__x86_64__)
     cmocka_unit_test(code_that_ends_in_another_mapping_is_looked_up_there),
 #endif
-    cmocka_unit_test(frames_are_named_by_file_and_distance_from_its_start),
-    cmocka_unit_test(frames_without_the_file_are_numbers),
-    cmocka_unit_test(frames_with_a_damaged_file_do_no_harm),
     cmocka_unit_test(trace_of_this_test_names_its_program),
     cmocka_unit_test(fatal_report_with_a_trace_has_more_lines),
 };

@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * Everything of os.h that is not about mappings: facts, environment, readability, small calls. */
+ * Services of os.h beside mappings and threads: facts, environment, readability, small calls. */
 #include "double/os_fault.h"
 #include "os/optional.h"
 #include "unit/unit.h"
 
-#include <pthread.h>
 #include <sched.h>
-#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -24,48 +22,6 @@ static void facts_equal_what_libc_says(void **state) {
     assert_int_equal(hak_os_cpu_count(), CPU_COUNT(&set));
     assert_int_equal(hak_os_thread_id(), syscall(SYS_gettid));
     assert_int_equal(hak_os_data_end(), (uintptr_t)sbrk(0));
-}
-
-static void *thread_id_of_thread(void *out) {
-    *(uint32_t *)out = hak_os_thread_id();
-    return NULL;
-}
-
-static void thread_id_of_another_thread_differs(void **state) {
-    (void)state;
-    uint32_t other = 0;
-    pthread_t thread;
-    assert_int_equal(pthread_create(&thread, NULL, thread_id_of_thread, &other), 0);
-    pthread_join(thread, NULL);
-    assert_int_not_equal(other, 0);
-    assert_int_not_equal(other, hak_os_thread_id());
-}
-
-static void *ask_command(void *command) {
-    prctl(PR_SET_NAME, "another");
-    hak_os_command(command);
-    return NULL;
-}
-
-static size_t no_comm(const char *path, char *buffer, size_t capacity) {
-    (void)buffer, (void)capacity;
-    assert_string_equal(path, "/proc/self/comm");
-    return 0;
-}
-
-static void command_is_the_first_threads_name(void **state) {
-    (void)state;
-    char command[HAK_OS_COMMAND_BYTES];
-    pthread_t thread;
-    prctl(PR_SET_NAME, "fifteen letters");
-    hak_os_command(command);
-    assert_string_equal(command, "fifteen letters");
-    for (unsigned is_told = 0; is_told < 2; is_told++) {
-        hak_os_fault_files(is_told ? NULL : no_comm);
-        assert_int_equal(pthread_create(&thread, NULL, ask_command, command), 0);
-        pthread_join(thread, NULL);
-        assert_string_equal(command, is_told ? "fifteen letters" : "");
-    }
 }
 
 static void clock_never_goes_back(void **state) {
@@ -195,8 +151,6 @@ static void write_to_a_pipe_arrives_whole(void **state) {
 
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(facts_equal_what_libc_says),
-    cmocka_unit_test(thread_id_of_another_thread_differs),
-    cmocka_unit_test(command_is_the_first_threads_name),
     cmocka_unit_test(clock_never_goes_back),
     cmocka_unit_test(random_of_two_calls_differs),
     cmocka_unit_test(readable_tells_mapped_from_not),

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
- * Cold exits of malloc and free, usable size, events: by the hak_ names. */
+ * Cold exits of malloc, calloc and aligned allocation, and their events: by the hak_ names. */
 #include "base/knobs.h"
 #include "double/os_fault.h"
 #include "front/event.h"
 #include "front/fast.h"
 #include "hakmem/hakmem.h"
 #include "os/os.h"
-#include "unit/fatal.h"
+#include "unit/unit.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -41,19 +41,6 @@ static void calloc_of_every_size_after_dirty_blocks_is_zero(void **state) {
         memset(block, 0xff, size);
         hak_free(block);
     }
-}
-
-static void usable_size_equals_good_size(void **state) {
-    (void)state;
-    for (size_t size = 0; size <= 4u * MIB; size = size * 17 / 16 + 1) {
-        void *block = hak_malloc(size);
-        assert_int_equal(hak_malloc_usable_size(block), hak_good_size(size));
-        assert_true(hak_good_size(size) >= size);
-        hak_free(block);
-    }
-    assert_int_equal(hak_malloc_usable_size(NULL), 0);
-    assert_int_equal(hak_good_size(SIZE_MAX), 0);
-    assert_int_equal(hak_good_size(PTRDIFF_MAX), 0);
 }
 
 static void aligned_small_block_is_of_the_class_that_aligns(void **state) {
@@ -135,92 +122,12 @@ static void events_run_every_256_slow_paths(void **state) {
     hak_os_fault_clear();
 }
 
-/* --- user errors the slow paths see -------------------------------------------------------------
- */
-
-static void *free_in_thread(void *block) {
-    UNIT_EXPECT_FATAL(hak_free(block), "free of an address inside a block: 0x");
-    return NULL;
-}
-
-static void misuse_inside_blocks_is_fatal(void **state) {
-    (void)state;
-    pthread_t thread;
-    char *small = hak_malloc(100);
-    char *large = hak_malloc(300 * KIB);
-    char *huge = hak_malloc(3u * MIB);
-    assert_int_equal(pthread_create(&thread, NULL, free_in_thread, small + 16), 0);
-    pthread_join(thread, NULL);
-    UNIT_EXPECT_FATAL(hak_free(large + 16), "free of an address inside a block");
-    UNIT_EXPECT_FATAL(hak_free(large + 64 * KIB), "free of an address inside a block");
-    UNIT_EXPECT_FATAL(hak_free(huge + 16), "free of an address inside a block");
-    UNIT_EXPECT_FATAL(hak_realloc(small + 16, 5), "realloc of an address");
-    UNIT_EXPECT_FATAL(hak_realloc(large + 64 * KIB, 5), "(inside a block");
-    UNIT_EXPECT_FATAL(hak_malloc_usable_size(huge + 16), "malloc_usable_size of an address");
-    hak_free(small);
-    hak_free(large);
-    hak_free(huge);
-}
-
-static void misuse_of_foreign_addresses_is_fatal(void **state) {
-    (void)state;
-    static _Alignas(16) char area[256];
-    UNIT_EXPECT_FATAL(hak_free(area + 64), "free of an address that no allocator");
-    UNIT_EXPECT_FATAL(hak_realloc(area + 64, 5), "realloc of an address that no allocator");
-    UNIT_EXPECT_FATAL(hak_malloc_usable_size(area + 64), "malloc_usable_size of an address that");
-    UNIT_EXPECT_FATAL(hak_free((void *)16), "free of an address that no allocator");
-}
-
-static void free_all(void **block, unsigned count) {
-    for (unsigned i = 0; i < count; i++) {
-        hak_free(block[i]);
-    }
-}
-
-static void misuse_by_an_immediate_second_free_is_fatal(void **state) {
-    (void)state;
-    enum { COUNT = 5000, MORE = 100 };
-    static void *block[COUNT], *more[MORE];
-    for (unsigned i = 0; i < MORE; i++) {
-        more[i] = hak_malloc(64);
-    }
-    for (unsigned i = 0; i < COUNT; i++) {
-        block[i] = hak_malloc(64);
-    }
-    free_all(block, COUNT);
-    /* noticed when the list is sorted */
-    UNIT_EXPECT_FATAL((hak_free(block[COUNT - 1]), free_all(more, MORE)), "double free: 0x");
-}
-
-/* What the C library handed out goes back to it. */
-static void block_of_libc_is_passed_on(void **state) {
-    (void)state;
-    if (UNIT_IS_TSAN) {
-        skip(); /* malloc is the sanitizer's */
-    }
-    uint64_t before = hak_counters.foreign_free;
-    for (size_t size = 1; size < 1u << 20; size *= 3) {
-        char *block = malloc(size);
-        memset(block, 1, size);
-        assert_true(hak_malloc_usable_size(block) >= size);
-        block = hak_realloc(block, size + 5);
-        assert_true(unit_is_filled(block, size, 1));
-        hak_free(block);
-    }
-    assert_true(hak_counters.foreign_free > before);
-}
-
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(calloc_of_every_size_after_dirty_blocks_is_zero),
-    cmocka_unit_test(usable_size_equals_good_size),
     cmocka_unit_test(aligned_small_block_is_of_the_class_that_aligns),
     cmocka_unit_test(out_of_memory_is_counted_and_reclaims),
     cmocka_unit_test(out_of_memory_drains_what_others_gave_back),
     cmocka_unit_test(events_run_every_256_slow_paths),
-    cmocka_unit_test(misuse_inside_blocks_is_fatal),
-    cmocka_unit_test(misuse_of_foreign_addresses_is_fatal),
-    cmocka_unit_test(misuse_by_an_immediate_second_free_is_fatal),
-    cmocka_unit_test(block_of_libc_is_passed_on),
 };
 
 int main(void) {

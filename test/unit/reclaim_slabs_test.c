@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Holes of slabs that nobody uses go back by themselves: when, how many at a time, and what stops
- * it. */
+ * Idle pages of slabs are purged by time: when, how many at a time, and what stops it. */
 #include "base/knobs.h"
 #include "os/optional.h"
 #include "reclaim/slabs.h"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * realloc of every kind of block: what stays, what moves, what it grows to. By the hak_ names. */
+ * realloc of every kind of block: what stays, what moves, what it grows to. Usable size. By the
+ * hak_ names. */
 #include "double/os_fault.h"
 #include "front/fast.h"
 #include "hakmem/hakmem.h"
@@ -181,6 +182,19 @@ static void resize_of_an_address_inside_a_block_is_fatal(void **state) {
     }
 }
 
+static void usable_size_equals_good_size(void **state) {
+    (void)state;
+    for (size_t size = 0; size <= 4u * MIB; size = size * 17 / 16 + 1) {
+        void *block = hak_malloc(size);
+        assert_int_equal(hak_malloc_usable_size(block), hak_good_size(size));
+        assert_true(hak_good_size(size) >= size);
+        hak_free(block);
+    }
+    assert_int_equal(hak_malloc_usable_size(NULL), 0);
+    assert_int_equal(hak_good_size(SIZE_MAX), 0);
+    assert_int_equal(hak_good_size(PTRDIFF_MAX), 0);
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(resize_of_small_keeps_the_block_while_it_fits_well),
     cmocka_unit_test(resize_by_little_gives_a_quarter_more_from_1_kib_on),
@@ -191,6 +205,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(resize_that_shrinks_without_memory_keeps_the_block),
     cmocka_unit_test(resize_with_memory_for_what_was_asked_alone_leaves_errno),
     cmocka_unit_test(resize_of_an_address_inside_a_block_is_fatal),
+    cmocka_unit_test(usable_size_equals_good_size),
 };
 
 int main(void) {

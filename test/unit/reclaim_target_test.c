@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Unused memory below the bound that nobody needed for a window, on a clock that obeys. */
+ * Unused memory below the bound is purged after a window without use, by a clock that the test
+ * sets. */
 #include "base/counters.h"
 #include "double/os_fault.h"
 #include "unit/span.h"

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The files of code addresses: what is printed of them, and what an unreadable or damaged
+ * /proc/self/maps leaves known. */
+#include "guard/stack.h"
+#include "unit/fatal.h"
+#include "unit/guard_maps.h"
+
+static const char *printed(const uintptr_t *addresses, unsigned count) {
+    unit_fatal_begin();
+    hak_guard_stack_print(addresses, count);
+    hak_check_sink = unit_fatal.saved;
+    return unit_fatal.line;
+}
+
+static void frames_are_named_by_file_and_distance_from_its_start(void **state) {
+    (void)state;
+    static const uintptr_t addresses[] = {0x5001234, 0x7002010, 0x9000010, 0x7003000};
+    unit_maps = "5000000-5002000 r-xp 00000000 08:01 11   /bin/one\n"
+                "7000000-7001000 r--p 00000000 08:01 12   /lib/two words.so\n"
+                "7001000-7003000 r-xp 00001000 08:01 12   /lib/two words.so\n"
+                "7003000-7004000 rw-p 00003000 08:01 12   /lib/two words.so\n"
+                "9000000-9001000 r-xp 00000000 00:00 0 \n";
+    hak_os_fault_files(unit_maps_serve);
+    assert_string_equal(printed(addresses, 4), "hakmem:     #0 0x5001234 /bin/one+0x1234\n"
+                                               "hakmem:     #1 0x7002010 /lib/two words.so+0x2010\n"
+                                               "hakmem:     #2 0x9000010\n"); /* data is no code */
+    assert_string_equal(printed(addresses, 0), "");
+    hak_os_fault_files(NULL);
+}
+
+static void code_is_known_by_the_file(void **state) {
+    (void)state;
+    bool is_code = true;
+    unit_maps = "5000000-5002000 r-xp 00000000 08:01 11   /bin/one\n"
+                "7000000-7001000 r--p 00000000 08:01 12   /lib/two.so\n"
+                "9000000-9001000 rwxp 00000000 00:00 0 \n";
+    hak_os_fault_files(unit_maps_serve);
+    assert_true(hak_guard_find_code(0x5001fff, &is_code) && is_code);
+    assert_true(hak_guard_find_code(0x5002000, &is_code) && !is_code);
+    assert_true(hak_guard_find_code(0x9000000, &is_code) && is_code);
+    assert_true(hak_guard_find_code(0x7000800, &is_code) && !is_code);
+    hak_os_fault_files(NULL);
+    hak_os_fault_plan(HAK_OS_CALL_READ, 0, 1);
+    assert_false(hak_guard_find_code(0x5001fff, &is_code));
+    hak_os_fault_clear();
+}
+
+static void frames_without_the_file_are_numbers(void **state) {
+    (void)state;
+    static const uintptr_t addresses[] = {0x5001234, 0x7002010};
+    hak_os_fault_plan(HAK_OS_CALL_READ, 0, 1);
+    assert_string_equal(printed(addresses, 2), "hakmem:     #0 0x5001234\n"
+                                               "hakmem:     #1 0x7002010\n");
+    hak_os_fault_clear();
+}
+
+static void frames_with_a_damaged_file_do_no_harm(void **state) {
+    (void)state;
+    static const char *const texts[] = {"",       "\n", "-", "zz\n\n\n", "1-ffffffffffffffff\n",
+                                        "5-6 r\n"};
+    static const uintptr_t addresses[] = {0x5001234};
+    hak_os_fault_files(unit_maps_serve);
+    for (unsigned i = 0; i < UNIT_COUNT(texts); i++) {
+        unit_maps = texts[i];
+        UNIT_EXPECT(strlen(printed(addresses, 1)) == 0, "text %u", i);
+    }
+    hak_os_fault_files(NULL);
+}
+
+static bool was_asked, was_known;
+
+/* While one report reads the file, asks as a second one; then as the child of a fork would. */
+static size_t serve_and_ask(const char *path, char *buffer, size_t capacity) {
+    static const uintptr_t address[] = {0x5001234};
+    if (!was_asked) {
+        bool is_code;
+        was_asked = true;
+        was_known = hak_guard_find_code(address[0], &is_code);
+        hak_guard_stack_print(address, 1);
+        hak_guard_stack_after_fork();
+        hak_guard_stack_print(address, 1);
+    }
+    return unit_maps_serve(path, buffer, capacity);
+}
+
+static void one_report_at_a_time_has_files_and_a_forked_child_begins_anew(void **state) {
+    (void)state;
+    static const uintptr_t addresses[] = {0x5000010};
+    unit_maps = "5000000-5002000 r-xp 00000000 08:01 11   /bin/one\n";
+    was_asked = false;
+    hak_os_fault_files(serve_and_ask);
+    const char *lines = printed(addresses, 1);
+    hak_os_fault_files(NULL);
+    assert_false(was_known);
+    static const char expected[] = "hakmem:     #0 0x5001234\n"
+                                   "hakmem:     #0 0x5001234 /bin/one+0x1234\n";
+    assert_memory_equal(lines, expected, sizeof expected - 1);
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(frames_are_named_by_file_and_distance_from_its_start),
+    cmocka_unit_test(code_is_known_by_the_file),
+    cmocka_unit_test(frames_without_the_file_are_numbers),
+    cmocka_unit_test(frames_with_a_damaged_file_do_no_harm),
+    cmocka_unit_test(one_report_at_a_time_has_files_and_a_forked_child_begins_anew),
+};
+
+UNIT_MAIN(tests)

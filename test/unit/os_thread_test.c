@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What the system tells about threads, and sleep and wake-up on a word. */
+#include "base/atomics.h"
+#include "double/os_fault.h"
+#include "os/optional.h"
+#include "unit/unit.h"
+
+#include <pthread.h>
+#include <sys/prctl.h>
+
+static void *thread_id_of_thread(void *out) {
+    *(uint32_t *)out = hak_os_thread_id();
+    return NULL;
+}
+
+static void thread_id_of_another_thread_differs(void **state) {
+    (void)state;
+    uint32_t other = 0;
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, thread_id_of_thread, &other), 0);
+    pthread_join(thread, NULL);
+    assert_int_not_equal(other, 0);
+    assert_int_not_equal(other, hak_os_thread_id());
+}
+
+static void *ask_command(void *command) {
+    prctl(PR_SET_NAME, "another");
+    hak_os_command(command);
+    return NULL;
+}
+
+static size_t no_comm(const char *path, char *buffer, size_t capacity) {
+    (void)buffer, (void)capacity;
+    assert_string_equal(path, "/proc/self/comm");
+    return 0;
+}
+
+static void command_is_the_first_threads_name(void **state) {
+    (void)state;
+    char command[HAK_OS_COMMAND_BYTES];
+    pthread_t thread;
+    prctl(PR_SET_NAME, "fifteen letters");
+    hak_os_command(command);
+    assert_string_equal(command, "fifteen letters");
+    for (unsigned is_told = 0; is_told < 2; is_told++) {
+        hak_os_fault_files(is_told ? NULL : no_comm);
+        assert_int_equal(pthread_create(&thread, NULL, ask_command, command), 0);
+        pthread_join(thread, NULL);
+        assert_string_equal(command, is_told ? "fifteen letters" : "");
+    }
+}
+
+static void *wake(void *word) {
+    hak_store_relaxed((uint32_t *)word, 1);
+    hak_os_wake_one(word);
+    return NULL;
+}
+
+static void wait_ends_by_another_value_a_wake_up_or_in_time(void **state) {
+    (void)state;
+    static uint32_t word;
+    pthread_t thread;
+    hak_os_wait(&word, 1); /* not the value: no sleep */
+    uint64_t before = hak_os_now_ns();
+    hak_os_wait_at_most(&word, 0, 20u * 1000 * 1000);
+    assert_true(hak_os_now_ns() - before >= 10u * 1000 * 1000); /* the clock's steps are coarse */
+    assert_int_equal(pthread_create(&thread, NULL, wake, &word), 0);
+    while (hak_load_relaxed(&word) == 0) {
+        hak_os_wait(&word, 0);
+    }
+    pthread_join(thread, NULL);
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(thread_id_of_another_thread_differs),
+    cmocka_unit_test(command_is_the_first_threads_name),
+    cmocka_unit_test(wait_ends_by_another_value_a_wake_up_or_in_time),
+};
+
+UNIT_MAIN(tests)
