@@ -74,7 +74,7 @@ void hak_fatal(hak_fatal_kind_t kind, const void *address, const char *detail) {
 }
 
 void hak_warn(const char *format, ...) {
-    HAK_TEXT(text, HAK_LINE_TEXT * 2 - 1);
+    HAK_TEXT(text, HAK_LINE_TEXT - 1); /* in a signal handler, too: stacks may be small */
     va_list args;
     hak_text_str(&text, "hakmem: ");
     va_start(args, format);

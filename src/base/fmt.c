@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/fmt.h"
 
-void hak_text_init(hak_text_t *text, char *buffer, size_t capacity) {
-    *text = (hak_text_t){.data = buffer, .capacity = capacity};
-}
-
 static void text_send(hak_text_t *text, size_t length) {
     text->sink->put(text->sink->context, text->data, length);
     text->length -= length;

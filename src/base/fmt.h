@@ -31,7 +31,6 @@ typedef struct hak_text {
     char name##_data[(bytes) + 1];                                                                 \
     hak_text_t name = {.data = name##_data, .capacity = (bytes)}
 
-void hak_text_init(hak_text_t *text, char *buffer, size_t capacity);
 /* The text as a string; only for HAK_TEXT. */
 HAK_INLINE const char *hak_text_string(hak_text_t *text) {
     text->data[text->length] = '\0';

@@ -9,24 +9,21 @@
 
 #include <string.h>
 
-enum { CHANNEL_SHOWN_BYTES = 256 }; /* bytes of a path in a warning */
+enum { CHANNEL_SHOWN_BYTES = 256 /* in a warning */, CHANNEL_PATH_BYTES = 108 /* of a socket */ };
 
 static const uint64_t CHANNEL_NAP_NS = 200000000; /* between two reads of should_stop */
 static const uint64_t CHANNEL_REFUSED_NS = 5000000;
 
-#define CHANNEL_TOO_LONG "too long for a socket, which takes 107 bytes"
-
 static const hak_control_topic_t channel_no_topics[1];
 hak_control_table_t hak_control_table = {channel_no_topics};
 
-static char channel_path[HAK_CONTROL_PATH_BYTES]; /* [thread] channel's, until channel_process */
-static hak_os_file_id_t channel_file;             /* [thread] the same */
+static char channel_path[CHANNEL_PATH_BYTES]; /* [thread] channel's, until channel_process */
+static hak_os_file_id_t channel_file;         /* [thread] the same */
 static uint32_t channel_process; /* [atomic] ID of the process that made the socket; 0: none */
 static int channel_listener;     /* [thread] the channel's */
 
 bool hak_control_path(const char *pattern, char *path, size_t capacity) {
-    hak_text_t text;
-    hak_text_init(&text, path, capacity);
+    hak_text_t text = {.data = path, .capacity = capacity};
     for (const char *at = pattern; *at != '\0'; at++) {
         if (at[0] == '%' && at[1] == 'p') {
             hak_text_uint(&text, hak_os_process_id());
@@ -70,9 +67,7 @@ static const char *channel_listen_alone(void) {
         (void)hak_os_remove_socket(channel_path, &there);
         result = hak_os_listen(channel_path, &channel_listener);
     }
-    return result == HAK_OS_LISTEN_DONE       ? NULL
-           : result == HAK_OS_LISTEN_TOO_LONG ? CHANNEL_TOO_LONG
-                                              : "no socket can be made there";
+    return result == HAK_OS_LISTEN_DONE ? NULL : "no socket can be made there";
 }
 
 /* Between bind and listen a socket looks abandoned: processes that start together wait in turn. */
@@ -97,7 +92,7 @@ const char *hak_control_open(const char *pattern) {
         return "a thread cannot have descriptors of its own here (close_range, Linux 5.9)";
     }
     if (!hak_control_path(pattern, channel_path, sizeof channel_path)) {
-        return CHANNEL_TOO_LONG;
+        return "too long for a socket, which takes 107 bytes";
     }
     const char *failure = channel_listen();
     if (failure == NULL) {

@@ -178,8 +178,7 @@ void hak_control_serve(int peer, const uint32_t *should_stop) {
     request_t request = {0};
     hak_body_t body = {0};
     const char *status = peer_request(peer, text, &request, should_stop);
-    hak_text_t head;
-    hak_text_init(&head, text, sizeof text);
+    hak_text_t head = {.data = text, .capacity = sizeof text};
     if (status == SERVE_OK) {
         hak_body_make(&body, request.topic);
         status = body.is_cut ? SERVE_NO_MEMORY : SERVE_OK;

@@ -95,8 +95,7 @@ static bool walk_up(cgroup_walk_t *walk) {
 
 /* The path of a file of the group. */
 static void walk_name(const cgroup_walk_t *walk, const char *file, char name[CGROUP_NAME_BYTES]) {
-    hak_text_t text;
-    hak_text_init(&text, name, CGROUP_NAME_BYTES);
+    hak_text_t text = {.data = name, .capacity = CGROUP_NAME_BYTES};
     hak_text_format(&text, "/sys/fs/cgroup%s/%s", walk->path, file);
     hak_text_mem(&text, "", 1);
 }

@@ -23,7 +23,6 @@ HAK_INLINE bool hak_os_is_same_file(const hak_os_file_id_t *a, const hak_os_file
 /* Opens a listening stream socket: a path, which gets mode 0600, or @ and an abstract name. */
 typedef enum hak_os_listen {
     HAK_OS_LISTEN_DONE,
-    HAK_OS_LISTEN_TOO_LONG,
     HAK_OS_LISTEN_TAKEN, /* the name exists */
     HAK_OS_LISTEN_FAILED,
 } hak_os_listen_t;

@@ -168,7 +168,7 @@ static bool socket_users_have_ids;
 hak_os_listen_t hak_os_listen(const char *path, int *listener) {
     socket_name_t name;
     if (!socket_name_make(path, &name)) {
-        return HAK_OS_LISTEN_TOO_LONG;
+        return HAK_OS_LISTEN_FAILED;
     }
     long fd = socket_make();
     hak_syscall(SYS_fchmod, fd, 0600);

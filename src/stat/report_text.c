@@ -20,7 +20,7 @@ typedef struct text_line {
 } text_line_t;
 
 static void line_begin(text_line_t *line, const char *first) {
-    hak_text_init(&line->text, line->data, sizeof line->data - 1);
+    line->text = (hak_text_t){.data = line->data, .capacity = sizeof line->data - 1};
     hak_text_format(&line->text, "hakmem: %s", first);
     line->end = TEXT_FIRST_END;
 }

@@ -7,7 +7,7 @@ static hak_text_t text;
 
 static void text_begin(size_t capacity) {
     memset(buffer, '#', sizeof buffer);
-    hak_text_init(&text, buffer, capacity);
+    text = (hak_text_t){.data = buffer, .capacity = capacity};
 }
 
 static void text_expect(const char *expected) {
@@ -81,7 +81,7 @@ static void sink_quoted_text_of_any_length_arrives_whole(void **state) {
     const hak_sink_t sink = {.put = put_text, .context = &all};
     for (char c = 'a'; c != 0; c = c == 'a' ? '\n' : 0) {
         memset(longer, c, sizeof longer - 1);
-        hak_text_init(&all, out, sizeof out);
+        all = (hak_text_t){.data = out, .capacity = sizeof out};
         hak_sink_quoted(&sink, longer);
         assert_int_equal(all.length, (sizeof longer - 1) * (c == 'a' ? 1 : 6) + 2);
         assert_int_equal(out[all.length - 1], '"');
