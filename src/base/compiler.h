@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Spellings of attributes and builtins. Nothing else in the core names an attribute. */
+ * Spellings of attributes and builtins that several files use. */
 #ifndef HAK_BASE_COMPILER_H
 #define HAK_BASE_COMPILER_H
 

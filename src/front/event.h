@@ -5,7 +5,9 @@
  *
  * The clock is read every few ticks. A new step of time runs the events of the process in the first
  * thread that sees it, and the own events in every thread that ticks, so a process with little to
- * do runs them as soon as a busy one. */
+ * do runs them as soon as a busy one.
+ *
+ *   EVENT-1  No event is left out: more than HAK_EVENT_MAX are fatal. */
 #ifndef HAK_FRONT_EVENT_H
 #define HAK_FRONT_EVENT_H
 
@@ -36,7 +38,7 @@ typedef struct hak_event_table {
 
 extern hak_event_table_t hak_event_table; /* [init] */
 
-/* Registers an event, before any thread ticks. EVENT-1: more than HAK_EVENT_MAX are fatal. */
+/* Registers an event, before any thread ticks. EVENT-1 */
 void hak_event_register(hak_event_t *event, hak_event_scope_t scope);
 /* `is_refilling`: in the middle of an allocation. */
 HAK_COLD void hak_event_look(hak_tcache_t *tcache, bool is_refilling);

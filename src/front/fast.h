@@ -77,7 +77,7 @@ HAK_INLINE void *hak_bin_pop(hak_tcache_t *tcache, int64_t bin_offset) {
         return NULL;
     }
     uintptr_t word = hak_link_word(block);
-    if (HAK_UNLIKELY(!hak_link_is_tagged(word) || hak_link_has_mark(block))) {
+    if (HAK_UNLIKELY(!hak_link_has_free_marker(word) || hak_link_has_mark(block))) {
         return NULL;
     }
     HAK_PROBE();

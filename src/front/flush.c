@@ -154,7 +154,7 @@ static void *flush_each(hak_tcache_t *tcache, unsigned sc, hak_blocks_t blocks, 
                         batches_t *batches) {
     const hak_sc_info_t info = hak_sc_info[sc]; /* a copy in registers */
     uintptr_t base = hak_pagemap_base();
-    uint32_t own = held != NULL ? hak_sc_entry(held->tag, sc) : UINT32_MAX; /* no owner's */
+    uint32_t own = held != NULL ? hak_sc_entry(held->first_entry, sc) : UINT32_MAX; /* no owner's */
     char *block = blocks.head;
     uint32_t left = blocks.count;
     while (left != 0) {

@@ -41,7 +41,7 @@ static void *malloc_result(void *block) {
 
 /* The hit path refused a bin's first block. Fatal, unless the program wrote HAK_LINK_MARK there. */
 static HAK_COLD void check_refused(void *block) {
-    hak_require(hak_link_is_tagged(hak_link_word(block)), HAK_FATAL_CORRUPT_LINK, block);
+    hak_require(hak_link_has_free_marker(hak_link_word(block)), HAK_FATAL_CORRUPT_LINK, block);
     hak_check_mark(block);
     hak_link_set_mark(block, 0);
 }

@@ -52,7 +52,7 @@ void hak_quarantine_attach(hak_tcache_t *tcache) {
 HAK_INLINE void *held_take(void **slot, void *instead) {
     void *block = *slot;
     hak_single_writer_store(slot, instead);
-    hak_require(block == NULL || hak_link_word(block) == HAK_LINK_TAG, HAK_FATAL_CORRUPT_LINK,
+    hak_require(block == NULL || hak_link_word(block) == HAK_LINK_MARKER, HAK_FATAL_CORRUPT_LINK,
                 block);
     return block;
 }

@@ -65,8 +65,8 @@ static void bin_reset(hak_tcache_t *tcache, unsigned sc) {
 
 static void tcache_set_home(hak_tcache_t *tcache, hak_owner_t *home) {
     tcache->home = home;
-    hak_single_writer_store(&tcache->tag, home->tag);
-    tcache->own_entry_end = (int64_t)(int32_t)home->tag + HAK_SC_PLACES;
+    hak_single_writer_store(&tcache->first_entry, home->first_entry);
+    tcache->own_entry_end = (int64_t)(int32_t)home->first_entry + HAK_SC_PLACES;
 }
 
 /* Resets bins that are empty. */
@@ -204,7 +204,7 @@ void hak_tcache_flush(hak_tcache_t *tcache) {
 
 hak_tcache_t *hak_tcache_fallback_lock(void) {
     hak_lock_acquire(HAK_LOCK_FALLBACK);
-    if (hak_tcache_fallback.tag == 0) {
+    if (hak_tcache_fallback.first_entry == 0) {
         bins_reset(&hak_tcache_fallback, HAK_BIN_INITIAL_BYTES);
         tcache_set_home(&hak_tcache_fallback, hak_owner_start());
     }
@@ -219,7 +219,7 @@ void hak_tcache_fallback_unlock(void) {
 /* The thread's hit paths write the bins meanwhile. */
 HAK_UNORDERED void hak_tcache_look(const hak_tcache_t *tcache, hak_tcache_view_t *view) {
     const volatile hak_tcache_t *now = tcache;
-    view->tag = now->tag;
+    view->first_entry = now->first_entry;
     view->drawn = now->drawn;
     view->event_step = now->event_step;
     for (unsigned sc = 0; sc < HAK_SC_COUNT; sc++) {

@@ -60,10 +60,10 @@ typedef struct hak_bin_side {
 struct hak_tcache {
     HAK_LINE_ALIGNED hak_bin_t bin[HAK_SC_COUNT]; /* [thread] */
     int64_t own_entry_end;                        /* [thread] TCACHE-6 */
-    uint32_t tag;                                 /* [thread] home->tag; read by statistics */
-    uint32_t ticks;                               /* [thread] slow-path events, front/event.h */
-    uint32_t event_step;                          /* [thread] step of time of the last own events */
-    uint32_t thread_id;                           /* [lock REGISTRY] of its thread */
+    uint32_t first_entry;           /* [thread] home->first_entry; read by statistics */
+    uint32_t ticks;                 /* [thread] slow-path events, front/event.h */
+    uint32_t event_step;            /* [thread] step of time of the last own events */
+    uint32_t thread_id;             /* [lock REGISTRY] of its thread */
     const void *thread;             /* [lock REGISTRY] address of its thread's TLS word */
     bool is_attached;               /* [lock REGISTRY] a live thread has it */
     bool is_refilling;              /* [thread] events run inside an allocation */
@@ -119,7 +119,7 @@ void hak_tcache_fallback_unlock(void);
 
 /* The blocks that a tcache holds, for any thread: an estimate while its own thread works. */
 typedef struct hak_tcache_view {
-    uint32_t tag, drawn, event_step;
+    uint32_t first_entry, drawn, event_step;
     uint32_t cached[HAK_SC_COUNT], outbox[HAK_SC_COUNT], quarantine[HAK_SC_COUNT];
 } hak_tcache_view_t;
 void hak_tcache_look(const hak_tcache_t *tcache, hak_tcache_view_t *view);

@@ -13,14 +13,15 @@
 #include "os/optional.h"
 
 /* Whose a foreign block is. */
-typedef enum next_owner { OWNER_NOBODY, OWNER_LIBC, OWNER_OTHER } next_owner_t;
+typedef enum source { FROM_NOBODY, FROM_LIBC, FROM_OTHER } source_t;
 
 /* [atomic] The next one in the chain, if it is not the C library. */
 static void (*other_free)(void *);
 static void *(*other_realloc)(void *, size_t);
 static size_t (*other_usable)(void *); /* may be NULL */
-static bool is_libc_itself = true; /* [atomic] its own names are its functions, see next_look_up */
-static bool is_looked_up;          /* [atomic] */
+static bool is_libc_itself =
+    true;                 /* [atomic] its own names are its functions, see underlying_look_up */
+static bool is_looked_up; /* [atomic] */
 
 /* dlsym may allocate and take the loader's lock, so this waits for the first foreign pointer. Under
  * force_libc all blocks come from the C library's own names: no free searches for an owner. Another
@@ -30,7 +31,7 @@ static bool is_looked_up;          /* [atomic] */
  * All functions must belong to one allocator: if it lacks malloc_usable_size, dlsym finds the C
  * library's, which would read a header that is not there. Such an allocator cannot be asked; it
  * gets all pointers that no other allocator owns. */
-static void next_look_up(void) {
+static void underlying_look_up(void) {
     if (hak_load_acquire(&is_looked_up) || hak_libc_symbol == NULL) { /* pairs UNDERLYING */
         return;
     }
@@ -65,47 +66,47 @@ static void next_look_up(void) {
 }
 
 /* Asks the C library first: other allocators crash on foreign pointers. */
-static next_owner_t owner_of(const void *block) {
-    next_look_up();
+static source_t source_of(const void *block) {
+    underlying_look_up();
     if (!hak_os_is_readable(block)) {
-        return OWNER_NOBODY;
+        return FROM_NOBODY;
     }
     bool is_sole = hak_load_relaxed(&other_free) == NULL;
     if (hak_libc_free != NULL && hak_load_relaxed(&is_libc_itself) &&
         hak_libc_owns(block, is_sole)) {
-        return OWNER_LIBC;
+        return FROM_LIBC;
     }
     if (is_sole) {
-        return OWNER_NOBODY;
+        return FROM_NOBODY;
     }
     size_t (*usable)(void *) = hak_load_relaxed(&other_usable);
-    return usable == NULL || usable((void *)block) != 0 ? OWNER_OTHER : OWNER_NOBODY;
+    return usable == NULL || usable((void *)block) != 0 ? FROM_OTHER : FROM_NOBODY;
 }
 
-static bool next_owns(const void *block) {
-    return owner_of(block) != OWNER_NOBODY;
+static bool underlying_owns(const void *block) {
+    return source_of(block) != FROM_NOBODY;
 }
 
 /* This and the next two take a block that has an owner. */
-static void next_free(void *block) {
+static void underlying_free(void *block) {
     void (*release)(void *) = hak_load_relaxed(&other_free);
-    if (release != NULL && owner_of(block) == OWNER_OTHER) {
+    if (release != NULL && source_of(block) == FROM_OTHER) {
         release(block);
     } else if (hak_libc_free != NULL) {
         hak_libc_free(block);
     }
 }
 
-static void *next_realloc(void *block, size_t bytes) {
+static void *underlying_realloc(void *block, size_t bytes) {
     void *(*resize)(void *, size_t) = hak_load_relaxed(&other_realloc);
-    return resize != NULL && owner_of(block) == OWNER_OTHER ? resize(block, bytes)
+    return resize != NULL && source_of(block) == FROM_OTHER ? resize(block, bytes)
                                                             : hak_libc_realloc(block, bytes);
 }
 
 /* The C library has no second name for this, the first may be another's: uses the chunk header. */
-static size_t next_usable_size(void *block) {
-    next_look_up();
-    if (hak_load_relaxed(&other_free) != NULL && owner_of(block) == OWNER_OTHER) {
+static size_t underlying_usable_size(void *block) {
+    underlying_look_up();
+    if (hak_load_relaxed(&other_free) != NULL && source_of(block) == FROM_OTHER) {
         size_t (*usable)(void *) = hak_load_relaxed(&other_usable);
         return usable != NULL ? usable(block) : 0;
     }
@@ -119,12 +120,12 @@ bool hak_life_underlying_has_libc(void) {
 
 void hak_life_underlying_init(void) {
     hak_underlying_allocator = (hak_underlying_allocator_t){
-        .owns = next_owns,
+        .owns = underlying_owns,
         .malloc = hak_libc_malloc,
         .calloc = hak_libc_calloc,
-        .realloc = next_realloc,
+        .realloc = underlying_realloc,
         .memalign = hak_libc_memalign,
-        .free = next_free,
-        .usable_size = next_usable_size,
+        .free = underlying_free,
+        .usable_size = underlying_usable_size,
     };
 }

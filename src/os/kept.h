@@ -2,11 +2,13 @@
  *
  * Files that are opened once and read by any thread while they are ours.
  *
- * KEPT-1: a descriptor of ours is opened, moved and closed only while the process has one thread,
- * with signals blocked: nobody can close it or reuse its number in between. With other threads a
- * kept number is only read, and the read counts only if the file is ours before and after: the
- * program may have closed it and opened another file there, which is left alone. The rules of os.h
- * hold. */
+ *   KEPT-1  A descriptor of ours is opened, moved and closed only while the process has one thread,
+ *           with signals blocked: nobody can close it or reuse its number in between. With other
+ *           threads a kept number is only read, and the read counts only if the file is ours before
+ *           and after: the program may have closed it and opened another file there, which is left
+ *           alone.
+ *
+ * The rules of os.h hold. */
 #ifndef HAK_OS_KEPT_H
 #define HAK_OS_KEPT_H
 

@@ -191,12 +191,12 @@ static bool lock_fork_take(uint32_t *state, unsigned naps) {
 static void lock_fork_owners(unsigned naps) {
     /* pairs OWNER-LOCKS */
     for (hak_owner_lock_t *l = hak_load_acquire(&hak_owner_locks); l != NULL; l = l->next) {
-        unsigned patience = hak_load_relaxed(&l->is_kept) ? FORK_HANDLER_NAPS : naps;
+        unsigned patience = hak_load_relaxed(&l->has_refused_fork) ? FORK_HANDLER_NAPS : naps;
         if (lock_is_held_owner(l)) {
             continue;
         }
         bool is_taken = lock_fork_take(&l->is_taken, patience);
-        hak_store_relaxed(&l->is_kept, !is_taken);
+        hak_store_relaxed(&l->has_refused_fork, !is_taken);
         if (is_taken) {
             hak_store_relaxed(&l->forked_by, &lock_forked);
         }

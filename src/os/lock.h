@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * Futex lock with a rank. Locks are taken in the order of this enumeration, the only place that
- * defines it; audit builds check it. Fork takes all in this order (life/fork.c). */
+ * Futex lock with a rank. Fork takes all locks in the order of the ranks (life/fork.c). Audit
+ * builds check:
+ *
+ *   LOCK-1  A thread takes locks in the order of hak_lock_rank_t, the only place that defines it.
+ *   LOCK-2  The thread that took a lock releases it.
+ *   LOCK-3  A thread holds at most two owners. */
 #ifndef HAK_OS_LOCK_H
 #define HAK_OS_LOCK_H
 
@@ -34,7 +38,7 @@ extern hak_lock_t hak_locks[HAK_LOCK_COUNT];
  * another owner. A thread that holds one may try a second. */
 typedef struct hak_owner_lock {
     uint32_t is_taken;           /* [atomic] */
-    bool is_kept;                /* [atomic] a fork waited in vain; a hint */
+    bool has_refused_fork;       /* [atomic] a fork waited in vain; a hint */
     const void *forked_by;       /* [atomic] the thread whose fork holds it */
     struct hak_owner_lock *next; /* [const] list of all */
 } hak_owner_lock_t;

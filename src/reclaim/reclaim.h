@@ -39,11 +39,11 @@ bool hak_reclaim_memory_out(hak_tcache_t *tcache, unsigned attempt);
  * other threads. Returns the bytes. */
 size_t hak_reclaim_trim(size_t keep_bytes);
 
-/* The learner (regret.c); at most once a window, in one thread at a time. */
+/* The learner (regret.c); at most once a step of time, in one thread at a time. */
 void hak_regret_tick(void);
-/* One window, with `purged` units and `regretted` ones wanted again. Exposed for tests. */
-void hak_regret_window(uint64_t purged, uint64_t regretted);
-/* `count` windows without any purge. Exposed for tests. */
+/* One step, with `purged` units and `regretted` ones wanted again. Exposed for tests. */
+void hak_regret_learn(uint64_t purged, uint64_t regretted);
+/* `count` steps without any purge. Exposed for tests. */
 void hak_regret_fade(uint64_t count);
 
 /* Doublings of a pause, or halvings of a step: two more after a regretted purge, else one less. */

@@ -6,10 +6,10 @@
  *   retain_wanted_bytes      bytes wanted again soon after their purge
  *
  * It minimises regret: a unit wanted again soon after its purge cost a system call and a page fault
- * for nothing. The share of regretted purges, averaged 90/10 over windows (steps of time), raises
+ * for nothing. The share of regretted purges, averaged 90/10 over steps of time, raises
  * the bound of unused memory when above REGRET_HIGH and lowers it when below REGRET_LOW, for a
  * footprint that oscillates faster than the decay. For slower ones the bytes wanted again are
- * exempt from decay; that fades to a half in 4 s. With learn:0 every window counts as calm, so
+ * exempt from decay; that fades to a half in 4 s. With learn:0 every step counts as calm, so
  * learned values fade. docs/experiments/0023-decay.md chose the step and the fading.
  *
  * Limits and passes over slabs share the back-off (hak_regret_backoff), not the average: they act
@@ -29,11 +29,11 @@ enum {
     RETAIN_STEP_DOWN = 1,
     RETAIN_MOST = 100,
     WANTED_FADE = 64,
-    WINDOWS_MOST = 1000, /* by then all has faded */
+    STEPS_MOST = 1000, /* by then all has faded */
 };
 
-/* Written by one thread at a time, as long as a tick takes less than a window. */
-HAK_LOCKED_STATE uint64_t hak_regret_window_end_ns; /* [atomic] */
+/* Written by one thread at a time, as long as a tick takes less than a step. */
+HAK_LOCKED_STATE uint64_t hak_regret_step_end_ns;   /* [atomic] */
 HAK_LOCKED_STATE uint64_t hak_regret_purged_before; /* [atomic] */
 HAK_LOCKED_STATE uint64_t hak_regret_wanted_before; /* [atomic] */
 HAK_LOCKED_STATE uint64_t hak_regret_average;       /* [atomic] per mille */
@@ -48,7 +48,7 @@ static uint64_t faded(uint64_t units) {
 void hak_regret_fade(uint64_t count) {
     uint64_t purged = hak_load_relaxed(&hak_regret_purged_lately);
     uint64_t wanted = hak_load_relaxed(&hak_regret_wanted_lately);
-    for (count = hak_least(count, WINDOWS_MOST); count > 0; count--) {
+    for (count = hak_least(count, STEPS_MOST); count > 0; count--) {
         purged = faded(purged);
         wanted = faded(wanted);
     }
@@ -57,8 +57,8 @@ void hak_regret_fade(uint64_t count) {
     hak_store_relaxed(&hak_knobs.retain_wanted_bytes, wanted * HAK_UNIT_BYTES);
 }
 
-void hak_regret_window(uint64_t purged, uint64_t regretted) {
-    /* units wanted again may have been purged in an earlier window */
+void hak_regret_learn(uint64_t purged, uint64_t regretted) {
+    /* units wanted again may have been purged in an earlier step */
     uint64_t most = hak_most(purged, regretted);
     uint64_t share = most == 0 ? 0 : regretted * 1000 / most;
     uint64_t average = (hak_load_relaxed(&hak_regret_average) * 9 + share) / 10;
@@ -85,8 +85,8 @@ void hak_regret_tick(void) {
         return;
     }
     uint64_t now = hak_os_now_ns();
-    uint64_t end = hak_load_relaxed(&hak_regret_window_end_ns);
-    if (!hak_is_due(&hak_regret_window_end_ns, now, HAK_EVENT_STEP_NS)) {
+    uint64_t end = hak_load_relaxed(&hak_regret_step_end_ns);
+    if (!hak_is_due(&hak_regret_step_end_ns, now, HAK_EVENT_STEP_NS)) {
         return;
     }
     hak_regret_fade((now - end) / HAK_EVENT_STEP_NS);
@@ -94,5 +94,5 @@ void hak_regret_tick(void) {
     uint64_t regret = hak_load_relaxed(&hak_counters.purge_regret_units);
     purged -= hak_swap_relaxed(&hak_regret_purged_before, purged);
     regret -= hak_swap_relaxed(&hak_regret_wanted_before, regret);
-    hak_regret_window(learns ? purged : 0, learns ? regret : 0);
+    hak_regret_learn(learns ? purged : 0, learns ? regret : 0);
 }

@@ -29,8 +29,8 @@ HAK_LOCKED_STATE uint32_t hak_owner_count;    /* [lock REGISTRY] */
 HAK_LOCKED_STATE hak_owner_t *hak_owner_tend_cursor;
 HAK_LOCKED_STATE hak_owner_t *hak_owner_adopt_cursor;
 
-void hak_owner_init(hak_owner_t *owner, uint32_t tag) {
-    owner->tag = tag;
+void hak_owner_init(hak_owner_t *owner, uint32_t first_entry) {
+    owner->first_entry = first_entry;
     owner->purge_pass.peak_class = HAK_SC_COUNT - 1;
     for (unsigned sc = 0; sc < HAK_SC_COUNT; sc++) {
         hak_list_init(&owner->partial[sc]);

@@ -13,11 +13,11 @@
 #include "slab/purge.h"
 
 struct hak_owner {
-    hak_slab_t *queue; /* [atomic] slabs that received remote frees */
-    uint32_t users;    /* [atomic] threads whose home it is */
-    uint32_t tag;      /* [const] page-map entry of its slabs, class 0 */
-    bool is_left;      /* [atomic] its last user left, and it has not been tended since */
-    hak_owner_t *next; /* [const] list of all owners */
+    hak_slab_t *queue;    /* [atomic] slabs that received remote frees */
+    uint32_t users;       /* [atomic] threads whose home it is */
+    uint32_t first_entry; /* [const] page-map entry of its slabs, class 0 */
+    bool is_left;         /* [atomic] its last user left, and it has not been tended since */
+    hak_owner_t *next;    /* [const] list of all owners */
     HAK_LINE_ALIGNED hak_owner_lock_t lock;
     hak_slab_t *ready;                 /* [lock OWNER] taken from the queue, not drained yet */
     hak_slab_t *current[HAK_SC_COUNT]; /* [lock OWNER] */
@@ -31,8 +31,9 @@ struct hak_owner {
 
 _Static_assert(sizeof(hak_class_counters_t) == HAK_LINE_BYTES, "one line an event");
 
-/* Initialises an owner in zeroed memory; `tag` is the page-map entry of its slabs, class 0. */
-void hak_owner_init(hak_owner_t *owner, uint32_t tag);
+/* Initialises an owner in zeroed memory; `first_entry` is the page-map entry of its slabs, class 0.
+ */
+void hak_owner_init(hak_owner_t *owner, uint32_t first_entry);
 
 /* The first owner: static, initialised on first use. */
 hak_owner_t *hak_owner_start(void);

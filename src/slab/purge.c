@@ -132,7 +132,7 @@ static void slab_copy_marks(const hak_slab_t *slab, uint64_t *marks) {
     for (uint32_t left = slab->listed; left > 0; left--) {
         uint32_t index = hak_slab_index(slab, block);
         bool is_far = (size_t)((const char *)block - slab->base) >> 32 != 0;
-        if (is_far || index >= slab->carved || !hak_link_is_tagged(hak_link_word(block))) {
+        if (is_far || index >= slab->carved || !hak_link_has_free_marker(hak_link_word(block))) {
             return;
         }
         marks[index / 64] |= 1ull << index % 64;

@@ -34,9 +34,9 @@ enum {
 
 _Static_assert(HAK_SC_PLACES <= 0x80, "MAP-2: classes stay below the other kinds");
 
-/* The page-map entry of a class's slabs; `tag` is their owner's id. */
-HAK_INLINE uint32_t hak_sc_entry(uint32_t tag, unsigned sc) {
-    return tag | sc * HAK_KIND_PER_CLASS;
+/* The page-map entry of a class's slabs; `first_entry` is that of class 0, of the same owner. */
+HAK_INLINE uint32_t hak_sc_entry(uint32_t first_entry, unsigned sc) {
+    return first_entry | sc * HAK_KIND_PER_CLASS;
 }
 
 /* The class of a slab's entry. */

@@ -20,9 +20,9 @@ enum {
 };
 
 void hak_slab_set_entry(const hak_slab_t *slab) {
-    uint32_t tag = slab->has_purged_pages ? (uint32_t)HAK_SLAB_PURGED_PAGES_ID
-                                          : hak_load_relaxed(&slab->owner)->tag;
-    hak_pagemap_set(slab->base, slab->units, hak_sc_entry(tag, slab->sc));
+    uint32_t first_entry = slab->has_purged_pages ? (uint32_t)HAK_SLAB_PURGED_PAGES_ID
+                                                  : hak_load_relaxed(&slab->owner)->first_entry;
+    hak_pagemap_set(slab->base, slab->units, hak_sc_entry(first_entry, slab->sc));
 }
 
 /* The purged pages are about to be written to. */

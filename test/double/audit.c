@@ -54,8 +54,9 @@ static void audit_slab(hak_audit_t *audit, const hak_slab_t *slab, uint32_t entr
                  "SLAB-2", slab);
     audit_expect(audit, slab->free_count <= slab->carved && slab->carved <= slab->capacity,
                  "SLAB-1", slab);
-    uint32_t tag = slab->has_purged_pages ? HAK_SLAB_PURGED_PAGES_ID : slab->owner->tag;
-    audit_expect(audit, hak_sc_entry(tag, slab->sc) == entry, "MAP-2", slab);
+    uint32_t first_entry =
+        slab->has_purged_pages ? HAK_SLAB_PURGED_PAGES_ID : slab->owner->first_entry;
+    audit_expect(audit, hak_sc_entry(first_entry, slab->sc) == entry, "MAP-2", slab);
     bool has_blocks = slab->free_count != 0 || slab->carved < slab->capacity;
     if (slab->state == HAK_SLAB_CURRENT) {
         audit_expect(audit, slab->owner->current[slab->sc] == slab, "SLAB-4", slab);
@@ -118,7 +119,7 @@ static size_t audit_growth(const hak_tcache_t *tcache, unsigned sc) {
 static bool audit_tcache(hak_tcache_t *tcache, void *context) {
     hak_audit_t *audit = context;
     size_t outbox_bytes = 0, drawn = 0;
-    for (unsigned sc = 0; sc < HAK_SC_COUNT && tcache->tag != 0; sc++) {
+    for (unsigned sc = 0; sc < HAK_SC_COUNT && tcache->first_entry != 0; sc++) {
         const hak_bin_t *bin = &tcache->bin[sc];
         const hak_bin_side_t *side = &tcache->side[sc];
         audit_expect(audit, side->total >= bin->slots_left, "TCACHE-3", bin);

@@ -103,6 +103,7 @@ MUTATIONS = [
          "        if (mine == owner) {\n            continue;\n        }\n")]),
     Mutation("forward_left_out", "adopt", [LOST], [
         (REMOTE, "            queue_push(now, slab);\n", "            (void)now;\n")]),
+    # RF-7
     Mutation("forward_test_left_out", "adopt", [RACE, "fatal: hakmem broke its own invariant"], [
         (REMOTE, "if (HAK_LIKELY(now == owner)) {", "if (HAK_LIKELY(now != NULL)) {")]),
     Mutation("retire_pending", "retire", ["fatal", "RF", RACE, LOST], [
@@ -126,14 +127,16 @@ MUTATIONS = [
     Mutation("lock_left_before_change", "adopt", [RACE, "fatal"], [
         (OWNER, "        slab = owner_give_slab(from, owner, sc, least);\n        hak_lock_unlock(&from->lock);",
          "        hak_lock_unlock(&from->lock);\n        slab = owner_give_slab(from, owner, sc, least);")]),
+    # RF-6
     Mutation("entry_read_before_lock", "flush", [RACE, "fatal: hakmem broke its own invariant"], [
         (FLUSH, "    hak_owner_t *held = hak_owner_try_lock(tcache->home) ? tcache->home : NULL;\n",
-         "    tcache->tag = hak_pagemap_get(hak_pagemap_base(), blocks.head);\n"
-         "    tcache->tag = tcache->tag == hak_sc_entry(tcache->home->tag, sc) ? tcache->tag : 0;\n"
+         "    tcache->first_entry = hak_pagemap_get(hak_pagemap_base(), blocks.head);\n"
+         "    tcache->first_entry = tcache->first_entry == hak_sc_entry(tcache->home->first_entry, sc) ? tcache->first_entry : 0;\n"
          "    hak_owner_t *held = hak_owner_try_lock(tcache->home) ? tcache->home : NULL;\n"),
         (FLUSH, "uint32_t entry = hak_pagemap_at(base, index);",
-         "uint32_t entry = held != NULL && tcache->tag != 0 ? tcache->tag\n"
+         "uint32_t entry = held != NULL && tcache->first_entry != 0 ? tcache->first_entry\n"
          "                             : hak_pagemap_at(base, index);")]),
+    # RF-5
     Mutation("flush_without_lock", "flush", [RACE], [
         (FLUSH, "hak_owner_t *held = hak_owner_try_lock(tcache->home) ? tcache->home : NULL;",
          "bool is_held = hak_owner_try_lock(tcache->home);\n    hak_owner_t *held = tcache->home;"),
@@ -149,6 +152,7 @@ MUTATIONS = [
         (OWNER, "            o->queue = NULL;\n            o->ready = NULL;\n", "")]),
     Mutation("requeue_emptying_queue_alone", "fork_drain", [TWICE, LOST], [
         (OWNER, "            o->ready = NULL;\n", "")]),
+    # RF-9
     Mutation("fork_without_deadline", "fork_kept", ["too many choices"], [
         (LOCK, "        if (i >= LOCK_SPINS + naps) {\n            return false;\n        }\n", "")]),
     Mutation("fork_frees_what_is_kept", "fork_kept", ["a lock is freed that the fork did not take"], [

@@ -240,7 +240,7 @@ static void block_that_looks_free_is_read_whatever_its_tag(void **state) {
     (void)state;
     uintptr_t *block = hak_malloc(SMALL), *next = hak_malloc(SMALL);
     for (unsigned i = 0; i < 2; i++) {
-        uintptr_t link = (uintptr_t)hak_tag_strip(next) << HAK_LINK_TAG_BITS | HAK_LINK_TAG;
+        uintptr_t link = (uintptr_t)hak_tag_strip(next) << HAK_LINK_MARKER_BITS | HAK_LINK_MARKER;
         *block = link ^ hak_link_mask(hak_tag_strip(block));
         assert_false(hak_find_free_block(hak_tag_strip(block)));
         assert_int_equal(hak_tag_link_word(block), link);

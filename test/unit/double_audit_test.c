@@ -179,7 +179,7 @@ static void wrong_entry_of_one_unit_breaks_map_2(void **state) {
     expect_broken("MAP-2");
     hak_pagemap_set(second, 1, entry);
     hak_owner_t *owner = slab->owner;
-    static hak_owner_t stranger = {.tag = 77 << 8};
+    static hak_owner_t stranger = {.first_entry = 77 << 8};
     slab->owner = &stranger;
     expect_broken("MAP-2");
     slab->owner = owner;

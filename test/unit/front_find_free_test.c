@@ -189,7 +189,7 @@ static void search_where_no_superslab_is_any_more_finds_nothing(void **state) {
     assert_non_null(base);
     assert_true(hak_pagemap_prepare(base, HAK_SUPERSLAB_BYTES));
     /* as a thread sees it that read the entry before its slab retired */
-    hak_pagemap_set(base, 1, hak_sc_entry(self()->home->tag, hak_sc_of(BYTES)));
+    hak_pagemap_set(base, 1, hak_sc_entry(self()->home->first_entry, hak_sc_of(BYTES)));
     hak_link_set(base, NULL);
     assert_false(hak_find_free_block(base));
     void *imitation = make_imitation();

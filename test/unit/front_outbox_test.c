@@ -118,8 +118,8 @@ static void outbox_serves_a_refill(void **state) {
     hak_tcache_flush(tcache);
     unsigned own = 0; /* slabs of the thread that were adopted since */
     for (unsigned i = 0; i < REMOTE_BLOCKS; i++) {
-        bool is_own =
-            hak_pagemap_get(hak_pagemap_base(), block[i]) == hak_sc_entry(tcache->tag, SC_64);
+        bool is_own = hak_pagemap_get(hak_pagemap_base(), block[i]) ==
+                      hak_sc_entry(tcache->first_entry, SC_64);
         void *swapped = block[own];
         block[own] = is_own ? block[i] : swapped;
         block[i] = is_own ? swapped : block[i];

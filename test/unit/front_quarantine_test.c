@@ -42,7 +42,7 @@ static void freed_block_is_held_back_and_clear(void **state) {
     hak_free(block);
     assert_int_equal(hak_quarantine_count(self(), sc), 1);
     assert_int_equal(hak_quarantine_count(self(), sc + 1), 0);
-    assert_true(hak_link_is_tagged(hak_link_word(block)));
+    assert_true(hak_link_has_free_marker(hak_link_word(block)));
     assert_true(unit_is_filled(block + 8, hak_sc_info[sc].bytes - 8, 0));
     hak_collect_thread();
     assert_int_equal(hak_quarantine_count(self(), sc), 0);

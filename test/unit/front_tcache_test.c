@@ -14,7 +14,7 @@ enum { SC_64 = 3, SC_65536 = 49 };
 /* Runs in a thread of its own, which never had a tcache. */
 static void *no_tcache_yet(void *context) {
     hak_tcache_t *tcache = hak_tcache_self(hak_pagemap_base());
-    *(bool *)context = hak_tcache_is_empty(tcache) && tcache->tag == 0 &&
+    *(bool *)context = hak_tcache_is_empty(tcache) && tcache->first_entry == 0 &&
                        tcache->bin[0].head == NULL && tcache->bin[0].slots_left == 0 &&
                        tcache->bin[HAK_SC_COUNT - 1].slots_left == 0;
     return NULL;
@@ -40,19 +40,25 @@ static void entries_of_own_slabs_alone_are_owned(void **state) {
     (void)state;
     const hak_tcache_t *tcache = self();
     const hak_tcache_t *empty = (const hak_tcache_t *)&hak_pagemap.zero;
-    const uint32_t tags[] = {0,       tcache->tag - 256, tcache->tag, tcache->tag + 256,
-                             77 << 8, 0x7fffff00,        0x80000000,  0xfffffe00};
+    const uint32_t tags[] = {0,
+                             tcache->first_entry - 256,
+                             tcache->first_entry,
+                             tcache->first_entry + 256,
+                             77 << 8,
+                             0x7fffff00,
+                             0x80000000,
+                             0xfffffe00};
     for (unsigned i = 0; i < UNIT_COUNT(tags); i++) {
         for (uint32_t kind = 0; kind <= HAK_KIND_MASK; kind++) {
             uint32_t entry = (tags[i] & ~(uint32_t)HAK_KIND_MASK) | kind;
-            bool is_own = tags[i] == tcache->tag && kind < HAK_SC_PLACES;
+            bool is_own = tags[i] == tcache->first_entry && kind < HAK_SC_PLACES;
             UNIT_EXPECT(owns(tcache, entry) == is_own, "%#x", entry);
             UNIT_EXPECT(!owns(empty, entry), "%#x", entry);
         }
     }
     hak_tcache_t *fallback = hak_tcache_fallback_lock();
-    assert_true(owns(fallback, hak_sc_entry(fallback->tag, SC_65536)));
-    assert_false(owns(empty, hak_sc_entry(fallback->tag, SC_65536)));
+    assert_true(owns(fallback, hak_sc_entry(fallback->first_entry, SC_65536)));
+    assert_false(owns(empty, hak_sc_entry(fallback->first_entry, SC_65536)));
     hak_tcache_fallback_unlock();
 }
 
@@ -91,8 +97,8 @@ static void attach_twice_gives_the_same(void **state) {
     (void)state;
     hak_tcache_t *tcache = self();
     assert_non_null(tcache);
-    assert_true(tcache->tag >= 1 << 8 && (tcache->tag & 0xff) == 0);
-    assert_int_equal(tcache->home->tag, tcache->tag);
+    assert_true(tcache->first_entry >= 1 << 8 && (tcache->first_entry & 0xff) == 0);
+    assert_int_equal(tcache->home->first_entry, tcache->first_entry);
     assert_true(tcache->is_attached);
     assert_int_equal(tcache->thread_id, hak_os_thread_id());
     hak_tcache_offset = 0; /* as when TLS is set up after the first allocation */
@@ -123,7 +129,7 @@ static void flush_empties_bins_into_slabs(void **state) {
  * --------------------------------------------------------------------------- */
 
 typedef struct visitor {
-    uint32_t tag;
+    uint32_t first_entry;
     void *block[50];
     bool frees;
 } visitor_t;
@@ -137,7 +143,7 @@ static void *visit(void *context) {
             visitor->block[i] = hak_malloc(64);
         }
     }
-    visitor->tag = self()->tag;
+    visitor->first_entry = self()->first_entry;
     return NULL;
 }
 
@@ -153,8 +159,8 @@ static void tcache_of_an_exited_thread_is_taken_over(void **state) {
     static visitor_t first, second;
     run_visitor(&first, false);
     run_visitor(&second, false);
-    assert_int_not_equal(first.tag, self()->tag);
-    assert_int_equal(second.tag, first.tag);
+    assert_int_not_equal(first.first_entry, self()->first_entry);
+    assert_int_equal(second.first_entry, first.first_entry);
     audit();
     run_visitor(&first, true); /* its own blocks, as it has the tag again */
     run_visitor(&second, true);
@@ -169,7 +175,7 @@ static void exit_hands_the_outbox_over(void **state) {
     }
     hak_slab_t *slab = hak_slab_of(visitor.block[0]);
     run_visitor(&visitor, true);
-    assert_int_not_equal(visitor.tag, self()->tag);
+    assert_int_not_equal(visitor.first_entry, self()->first_entry);
     assert_true(hak_remote_is_pending(self()->home));
     assert_true(hak_load_relaxed(&slab->remote) != 0);
     hak_owner_collect();
@@ -180,7 +186,7 @@ static void exit_hands_the_outbox_over(void **state) {
 static void fallback_serves_and_gets_back(void **state) {
     (void)state;
     hak_tcache_t *fallback = hak_tcache_fallback_lock();
-    assert_int_equal(fallback->tag, fallback->home->tag);
+    assert_int_equal(fallback->first_entry, fallback->home->first_entry);
     hak_owner_t *owner = hak_tcache_lock_home(fallback);
     assert_ptr_equal(owner, fallback->home);
     assert_int_equal(owner->lock.is_taken, 1);

@@ -214,6 +214,18 @@ static void lock_of_lower_rank_is_refused_in_audit_builds(void **state) {
     hak_lock_release(HAK_LOCK_SPAN);
 }
 
+static void third_owner_is_refused_in_audit_builds(void **state) {
+    (void)state;
+    if (!HAK_AUDIT) {
+        skip();
+    }
+    static hak_owner_lock_t third;
+    assert_true(hak_lock_try(&first));
+    assert_true(hak_lock_try(&second));
+    UNIT_EXPECT_FATAL((void)hak_lock_try(&third), "LOCK-3");
+    hak_lock_unlock_owners();
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(lock_under_contention_excludes),
     cmocka_unit_test(lock_held_long_puts_waiters_to_sleep_and_wakes_all),
@@ -225,6 +237,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(fork_inside_a_section_keeps_its_locks),
     cmocka_unit_test(fork_inside_a_section_waits_for_nobody),
     cmocka_unit_test(lock_of_lower_rank_is_refused_in_audit_builds),
+    cmocka_unit_test(third_owner_is_refused_in_audit_builds),
 };
 
 UNIT_MAIN(tests)

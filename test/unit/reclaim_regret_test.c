@@ -12,7 +12,7 @@
 static int calm(void **state) {
     (void)state;
     for (unsigned i = 0; i < 300; i++) {
-        hak_regret_window(1000, 0);
+        hak_regret_learn(1000, 0);
     }
     hak_regret_fade(UINT64_MAX);
     assert_int_equal(hak_knobs.retain_learned_percent, 0);
@@ -26,7 +26,7 @@ static void regret_raises_what_is_retained_to_its_bound(void **state) {
     size_t before = 0;
     unsigned windows = 0;
     while (hak_knobs.retain_learned_percent < 100 && windows < 1000) {
-        hak_regret_window(1000, 900);
+        hak_regret_learn(1000, 900);
         size_t now = hak_knobs.retain_learned_percent;
         assert_true(now >= before && now - before <= 10 && now <= 100);
         before = now;
@@ -34,7 +34,7 @@ static void regret_raises_what_is_retained_to_its_bound(void **state) {
     }
     assert_true(windows < 30); /* quickly */
     for (unsigned i = 0; i < 100; i++) {
-        hak_regret_window(1000, 1000);
+        hak_regret_learn(1000, 1000);
         assert_int_equal(hak_knobs.retain_learned_percent, 100);
     }
 }
@@ -45,14 +45,14 @@ static void no_regret_lowers_it_slowly_to_zero(void **state) {
     size_t before = 100;
     unsigned windows = 0;
     while (hak_knobs.retain_learned_percent > 0 && windows < 1000) {
-        hak_regret_window(windows % 2 == 0 ? 1000 : 0, 0); /* also when nothing is purged */
+        hak_regret_learn(windows % 2 == 0 ? 1000 : 0, 0); /* also when nothing is purged */
         size_t now = hak_knobs.retain_learned_percent;
         assert_true(now <= before && before - now <= 1);
         before = now;
         windows++;
     }
     assert_true(windows >= 100 && windows < 1000);
-    hak_regret_window(1000, 0);
+    hak_regret_learn(1000, 0);
     assert_int_equal(hak_knobs.retain_learned_percent, 0);
 }
 
@@ -60,18 +60,18 @@ static void middling_regret_changes_nothing(void **state) {
     (void)state;
     hak_knobs.retain_learned_percent = 40;
     for (unsigned i = 0; i < 20; i++) {
-        hak_regret_window(1000, 150);
+        hak_regret_learn(1000, 150);
     }
     size_t settled = hak_knobs.retain_learned_percent;
     for (unsigned i = 0; i < 100; i++) {
-        hak_regret_window(1000, 150);
+        hak_regret_learn(1000, 150);
         assert_int_equal(hak_knobs.retain_learned_percent, settled);
     }
 }
 
 static void one_bad_window_is_averaged_away(void **state) {
     (void)state;
-    hak_regret_window(1000, 1000);
+    hak_regret_learn(1000, 1000);
     assert_int_equal(hak_knobs.retain_learned_percent, 0);
 }
 
@@ -79,7 +79,7 @@ static void one_bad_window_is_averaged_away(void **state) {
 static void regret_above_all_that_was_purged_counts_as_all(void **state) {
     (void)state;
     for (unsigned i = 0; i < 100; i++) {
-        hak_regret_window(1, UINT32_MAX);
+        hak_regret_learn(1, UINT32_MAX);
         assert_true(hak_knobs.retain_learned_percent <= 100);
     }
     assert_int_equal(hak_knobs.retain_learned_percent, 100);
@@ -94,9 +94,9 @@ static void memory_wanted_again_soon_is_exempt_from_decay(void **state) {
     for (unsigned breath = 0; breath < 5; breath++) {
         size_t exempt = hak_knobs.retain_wanted_bytes / HAK_UNIT_BYTES;
         purged = exempt < UNITS ? UNITS - exempt : 0;
-        hak_regret_window(purged, 0);
+        hak_regret_learn(purged, 0);
         hak_regret_fade(10);
-        hak_regret_window(0, purged);
+        hak_regret_learn(0, purged);
         assert_true(hak_knobs.retain_wanted_bytes > (size_t)UNITS / 2 * HAK_UNIT_BYTES);
         assert_true(hak_knobs.retain_wanted_bytes <= (size_t)UNITS * HAK_UNIT_BYTES);
         hak_regret_fade(10);
@@ -110,16 +110,16 @@ static void memory_wanted_again_soon_is_exempt_from_decay(void **state) {
 
 static void memory_wanted_again_late_is_not_exempt(void **state) {
     (void)state;
-    hak_regret_window(1000, 0);
+    hak_regret_learn(1000, 0);
     hak_regret_fade(600);
-    hak_regret_window(0, 1000);
+    hak_regret_learn(0, 1000);
     assert_int_equal(hak_knobs.retain_wanted_bytes, 0);
 }
 
 static void tick_without_the_option_learns_nothing_and_forgets(void **state) {
     (void)state;
-    hak_regret_window(1000, 0);
-    hak_regret_window(0, 1000);
+    hak_regret_learn(1000, 0);
+    hak_regret_learn(0, 1000);
     assert_true(hak_knobs.retain_wanted_bytes != 0);
     hak_knobs.retain_learned_percent = 50;
     hak_knobs.learn = false;

@@ -54,7 +54,8 @@ static inline unsigned unit_refill_some(hak_owner_t *owner, unsigned sc, unit_bl
     assert_int_equal(unit_list_length(blocks.head), blocks.count);
     for (void *block = blocks.head; block != NULL; block = hak_link_get(block)) {
         assert_true(hak_slab_is_block(hak_slab_of(block), block));
-        assert_int_equal(hak_pagemap_get(hak_pagemap_base(), block), hak_sc_entry(owner->tag, sc));
+        assert_int_equal(hak_pagemap_get(hak_pagemap_base(), block),
+                         hak_sc_entry(owner->first_entry, sc));
         assert_true(held->count < UNIT_COUNT(held->block));
         held->block[held->count++] = block;
     }

@@ -134,7 +134,7 @@ static void cleared_word_is_never_tagged(void **state) {
     for (unsigned i = 0; i < 1 << 16; i += 16) {
         hak_secret.link = 0xfeedface00000000ull | i;
         hak_link_clear(area);
-        assert_false(hak_link_is_tagged(hak_link_word(area)));
+        assert_false(hak_link_has_free_marker(hak_link_word(area)));
     }
 }
 

@@ -69,7 +69,8 @@ static void *mailbox[THREADS][16]; /* [atomic] blocks for thread i to free */
 
 static void free_anywhere(hak_owner_t *home, void *block) {
     hak_owner_t *owner = hak_owner_try_lock(home) ? home : NULL;
-    if (owner != NULL && (hak_pagemap_get(hak_pagemap_base(), block) & ~0xffu) == owner->tag) {
+    if (owner != NULL &&
+        (hak_pagemap_get(hak_pagemap_base(), block) & ~0xffu) == owner->first_entry) {
         unit_give(owner, block);
     } else {
         unit_push(&block, 1);

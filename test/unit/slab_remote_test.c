@@ -178,7 +178,7 @@ static void queued_slab_of_a_new_owner_is_forwarded(void **state) {
     slab->state = HAK_SLAB_FULL;
     hak_slab_change_owner(slab, &b);
     assert_int_equal(hak_pagemap_get(hak_pagemap_base(), held.block[0]),
-                     hak_sc_entry(b.tag, SC_64));
+                     hak_sc_entry(b.first_entry, SC_64));
     assert_false(hak_remote_drain(&a, UINT32_MAX));
     assert_int_equal(slab->free_count, 0);
     assert_true(hak_remote_is_pending(&b));

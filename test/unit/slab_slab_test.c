@@ -126,7 +126,8 @@ static void empty_slab_retires_unless_current(void **state) {
             const char *at = first + (size_t)unit * HAK_UNIT_BYTES;
             assert_int_equal(hak_pagemap_get(hak_pagemap_base(), at), 0);
         }
-        assert_int_equal(hak_pagemap_get(hak_pagemap_base(), second), hak_sc_entry(owner.tag, sc));
+        assert_int_equal(hak_pagemap_get(hak_pagemap_base(), second),
+                         hak_sc_entry(owner.first_entry, sc));
         assert_int_equal(hak_slab_of(second)->state, HAK_SLAB_CURRENT);
         hak_slab_release_current(&owner);
         assert_int_equal(hak_pagemap_get(hak_pagemap_base(), second), 0);
