@@ -40,6 +40,7 @@
 enum {
     TARGET_IDLE_PART = 32,       /* of the memory in use, exempt (docs/experiments/0023-decay.md) */
     TARGET_STEP_BYTES = 1 << 20, /* less is not worth the calls */
+    TARGET_RETRY_PART = 4,       /* of refused bytes, freed since: the kernel is asked again */
     TARGET_STEP_TIMES = 2,       /* the next peak may need the amplitude */
     CACHE_SHARE = 8,             /* of huge blocks in use, kept of freed ones at any time */
     CACHE_LEAST_TIMES = 5,       /* of huge_cache, kept for a while even if nothing is in use */
@@ -54,8 +55,8 @@ static const uint64_t TARGET_RETRY_NS = 10 * HAK_WINDOW_NS;
 HAK_LOCKED_STATE uint64_t hak_target_window_end_ns; /* [atomic] */
 /* [atomic] since when unused units exceed the bound; 0: they do not */
 HAK_LOCKED_STATE uint64_t hak_target_over_since_ns;
-/* [atomic] The kernel refused to purge the unused units, so many bytes: no purge before this time,
- * unless more are unused. */
+/* [atomic] The kernel refused to purge the unused units: no purge before this time, unless more
+ * bytes are unused than these. */
 HAK_LOCKED_STATE uint64_t hak_target_retry_at_ns;
 HAK_LOCKED_STATE size_t hak_target_refused_bytes;
 /* [atomic] least unused in a window whose purge was cut short */
@@ -114,7 +115,8 @@ size_t hak_target_purge(hak_purge_plan_t *plan, size_t unused_bytes) {
     }
     size_t given_back = hak_span_purge_by(plan);
     if (given_back == 0 && plan->is_refused) {
-        hak_store_relaxed(&hak_target_refused_bytes, unused_bytes);
+        hak_store_relaxed(&hak_target_refused_bytes,
+                          unused_bytes + unused_bytes / TARGET_RETRY_PART);
         hak_store_relaxed(&hak_target_retry_at_ns, now + TARGET_RETRY_NS);
     }
     return given_back;
