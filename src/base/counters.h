@@ -65,7 +65,7 @@
     X(realloc_copied_bytes, "bytes copied by realloc above 128 KiB")                               \
     X(os_failure, "operating system calls that failed")                                            \
     X(foreign_free, "pointers passed on to another allocator")                                     \
-    X(guest_use, "operations of threads without a tcache")                                         \
+    X(fallback_use, "operations of threads without a tcache")                                      \
     X(guard_sample, "small blocks watched by the sampled guard")                                   \
     X(guard_free, "of these, freed")
 

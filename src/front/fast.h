@@ -18,6 +18,10 @@
  *     the bin is full                           -> hak_slow_free       flush of the newest blocks
  *     push
  *
+ * The upper-case helpers only shape the machine code (base/compiler.h): HAK_OPERANDS and
+ * HAK_READ_AGAIN let x86-64 read from memory within an instruction, HAK_POINTER keeps one address
+ * elsewhere, HAK_LIKELY lays out branches, HAK_PROBE is empty except in a test.
+ *
  * One compare of the offset excludes five cases (TCACHE-6). free must not write to the empty
  * tcache. There is no counter, lock, atomic read-modify-write, option or debugging code here. */
 #ifndef HAK_FRONT_FAST_H

@@ -86,7 +86,7 @@ static HAK_COLD void free_without_tcache(hak_slab_t *slab, void *block, uint32_t
     hak_slab_check_freed(slab, block);
     hak_check_not_free(block, entry);
     hak_batch_t batch = {.head = block, .tail = block, .count = 1};
-    hak_count(guest_use);
+    hak_count(fallback_use);
     hak_remote_push(slab, &batch);
     if (frees_without_tcache < FREES_WITHOUT_TCACHE) {
         frees_without_tcache++;

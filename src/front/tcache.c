@@ -208,7 +208,7 @@ hak_tcache_t *hak_tcache_fallback_lock(void) {
         bins_reset(&hak_tcache_fallback, HAK_BIN_INITIAL_BYTES);
         tcache_set_home(&hak_tcache_fallback, hak_owner_start());
     }
-    hak_count(guest_use);
+    hak_count(fallback_use);
     return &hak_tcache_fallback;
 }
 
@@ -255,7 +255,7 @@ void hak_tcache_after_fork(bool is_clean) {
     if (HAK_HARDEN && has_self && self->quarantine != NULL) {
         hak_quarantine_attach(self); /* the parent knows its own random numbers */
     }
-    if (hak_tcache_count <= has_self && hak_load_relaxed(&hak_counters.guest_use) == 0) {
+    if (hak_tcache_count <= has_self && hak_load_relaxed(&hak_counters.fallback_use) == 0) {
         return; /* there was never another thread */
     }
     for (hak_tcache_t *t = hak_all_tcaches; t != NULL; t = t->next) {

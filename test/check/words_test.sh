@@ -54,6 +54,6 @@ for file in src/slab/slab.c docs/page.md README.md; do
     refused $file "$words" "$examples"
 done
 refused src/slab/slab.c '/* for who reads it: whoever comes, and others who come */' 2
-refused src/slab/slab.c 'find_free.c searches; hak_owner_lock(owner); a cold path; callback[0]; in_unlocked_update; guest_use' 0
-refused docs/page.md 'Flush the bin of the fallback tcache; event guest_use.' 0
+refused src/slab/slab.c 'find_free.c searches; hak_owner_lock(owner); a cold path; callback[0]; in_unlocked_update; fallback_use' 0
+refused docs/page.md 'Flush the bin of the fallback tcache; event fallback_use.' 0
 exit $failed
