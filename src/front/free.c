@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * free, cold exit: hak_slow_free decides the outcome for a pointer that the hit path did not push.
+ * free, cold exit. hak_slow_free decides the outcome for a pointer that the hit path did not push.
  * Page-map index and entry come from the hit path; nothing looks them up again. Rows are tested
  * from top to bottom:
  *
@@ -175,15 +175,10 @@ HAK_INLINE void free_other(void *block, hak_tcache_t *tcache, uint32_t entry) {
 }
 
 /* Reads nothing that other threads write to, except the block, if another owner has the slab. */
-void hak_slow_free(void *block, hak_tcache_t *tcache, int64_t bin_offset_from_end,
-                   uintptr_t index) {
+static HAK_NOINLINE void free_by_entry(void *block, hak_tcache_t *tcache,
+                                       int64_t bin_offset_from_end, uintptr_t index) {
     uint32_t entry = hak_tcache_entry(tcache, bin_offset_from_end);
     bool is_own = hak_offset_is_own(bin_offset_from_end);
-    hak_bin_t *bins_end = tcache->bin + HAK_SC_COUNT;
-    if (HAK_LIKELY(is_own) && hak_bin_at(bins_end, bin_offset_from_end)->slots_left < 0) {
-        free_to_full_bin(tcache, hak_sc_of_entry(entry), block);
-        return;
-    }
     if (HAK_UNLIKELY(!hak_slab_is_entry(entry))) {
         free_other(block, tcache, entry);
         return;
@@ -208,6 +203,18 @@ void hak_slow_free(void *block, hak_tcache_t *tcache, int64_t bin_offset_from_en
         free_to_outbox(tcache, side, entry, block);
     } else if (HAK_UNLIKELY(!hak_bin_push(bin, block))) {
         free_to_full_bin(tcache, sc, block);
+    }
+}
+
+void hak_slow_free(void *block, hak_tcache_t *tcache, int64_t bin_offset_from_end,
+                   uintptr_t index) {
+    hak_bin_t *bins_end = tcache->bin + HAK_SC_COUNT;
+    if (hak_offset_is_own(bin_offset_from_end) &&
+        hak_bin_at(bins_end, bin_offset_from_end)->slots_left < 0) {
+        uint32_t entry = hak_tcache_entry(tcache, bin_offset_from_end);
+        free_to_full_bin(tcache, hak_sc_of_entry(entry), block);
+    } else {
+        free_by_entry(block, tcache, bin_offset_from_end, index);
     }
 }
 
