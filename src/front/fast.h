@@ -6,13 +6,14 @@
  *     n > 2 KiB                                 -> hak_malloc_medium   bins up to 64 KiB, large
  *     the bin of table[n] is empty              -> hak_slow_malloc     no tcache yet, or refill
  *     its first block lacks the free marker     -> hak_slow_malloc     written to, or freed twice
- *     its first block is marked in a bitmap     -> hak_slow_malloc     freed twice
+ *     its second word is HAK_LINK_MARK          -> hak_slow_malloc     freed twice, unless the
+ *                                                                      bitmap says no
  *     pop, and clear the marker
  *
  *   free(p)
  *     offset of p's bin = entry of p in the page map - own_entry_end
- *     the offset is not in [-100, -1]           -> hak_slow_free       NULL, remote, large,
- *                                                                      foreign, no tcache
+ *     the offset is not in [-100, -1]           -> hak_slow_free       NULL, other owner, large,
+ *                                                                      foreign, no tcache, ...
  *     p is not the start of a block             -> hak_slow_free       or a slab of several units
  *     p is the head of the bin                  -> hak_slow_free       freed twice
  *     the bin is full                           -> hak_slow_free       flush of the newest blocks
@@ -22,8 +23,17 @@
  * HAK_READ_AGAIN let x86-64 read from memory within an instruction, HAK_POINTER keeps one address
  * elsewhere, HAK_LIKELY lays out branches, HAK_PROBE is empty except in a test.
  *
- * One compare of the offset excludes five cases (TCACHE-6). free must not write to the empty
- * tcache. There is no counter, lock, atomic read-modify-write, option or debugging code here. */
+ * Why the one compare is enough (TCACHE-6): the page-map entry of a slab is its owner's id << 8
+ * plus class x 2; own_entry_end is the home's id << 8 plus 100, and a bin is two words. So the
+ * difference is the offset of the block's bin from the end of the bins, in words, only if the home
+ * owns the slab. Before a thread has a tcache, its TLS word is 0 and the tcache is the zero leaf of
+ * the page map: each bin is empty and no entry is own, so free never writes there.
+ *
+ * free finds only the newest block of a bin freed twice. Others are found when the bin is flushed
+ * to the bitmaps, or when malloc hands the block out.
+ *
+ * There is no counter, lock, atomic read-modify-write, option or debugging code here; HAK_HARDEN is
+ * a constant of the build. */
 #ifndef HAK_FRONT_FAST_H
 #define HAK_FRONT_FAST_H
 
@@ -171,8 +181,8 @@ HAK_INLINE void hak_fast_free_sized(void *block, size_t align, size_t size) {
 /* --- realloc, hit path ------------------------------------------------------------------------ */
 
 /* Whether realloc leaves a block of a slab where it is: the new size fits, and fills more than half
- * of it or the block is small. NULL, size 0, addresses inside a block and blocks
- * that look free say no. */
+ * of it or the block is small. False for NULL, size 0, addresses inside a block and blocks that
+ * look free. */
 HAK_INLINE bool hak_realloc_in_place(const void *block, size_t size) {
     uintptr_t base = hak_pagemap_base();
     uintptr_t index = hak_pagemap_index(base, block);

@@ -2,10 +2,11 @@
  *
  * free, cold exit. hak_slow_free decides the outcome for a pointer that the hit path did not push.
  * Page-map index and entry come from the hit path; nothing looks them up again. Rows are tested
- * from top to bottom:
+ * from top to bottom; only a push without a slot makes slots_left negative, which the first row
+ * reads and repairs:
  *
  *   entry of the unit   state                             outcome
- *   slab of the home    the hit path's push found no slot free_to_full_bin: event, flush
+ *   slab of the home    the hit path's push found no slot free_to_full_bin: tick, flush
  *   large, huge         not the start of the block        fatal, INTERIOR_FREE
  *                       else                              free_large
  *   body of a large one                                   fatal, INTERIOR_FREE
@@ -17,15 +18,16 @@
  *                       else                              fatal, INVALID_FREE
  *   slab, any owner     no block starts there             fatal, INTERIOR_FREE
  *                       the thread has no tcache          free_without_tcache: a batch of one
+ *   purged pages        home or other                     by the slab's present owner, and:
+ *                       found free                        fatal, DOUBLE_FREE
  *   slab of the home    newest block of the bin           fatal, DOUBLE_FREE
  *                       looks free, and is found free     fatal, DOUBLE_FREE
  *                       the bin has slots left            pushed: slabs of several units
- *                       the bin is full                   free_to_full_bin: event, flush
+ *                       the bin is full                   free_to_full_bin: tick, flush
  *   slab, other owner   newest block of the outbox        fatal, DOUBLE_FREE
- *                       the outbox has slots left         pushed
- *                       the outbox is full                free_full_outbox: event, flush
- *   purged pages        found free                        fatal, DOUBLE_FREE
- *                       else                              as for the slab's owner, home or other
+ *                       else                              pushed; if the outbox, or all together
+ *                                                         are full then: free_full_outbox: tick,
+ *                                                         flush
  *
  * The slab may be adopted by another owner at any time. A stale entry is harmless: the block waits
  * in a bin or an outbox, whose flush looks each block's entry up (TCACHE-2). */
@@ -103,7 +105,7 @@ static HAK_NOINLINE void free_to_full_bin(hak_tcache_t *tcache, unsigned sc, voi
     bin->slots_left = 0; /* failed pushes made it negative */
     hak_event_tick(tcache, false);
     if (HAK_UNLIKELY(bin->slots_left > 0)) {
-        /* else a flush made it the newest: it was in the bin */
+        /* else the event's flush left this block as the head: it was in the bin */
         hak_require(hak_bin_push(bin, block), HAK_FATAL_DOUBLE_FREE, block);
         return;
     }
