@@ -40,8 +40,8 @@
  *         huge          block in a mapping of its own, above 1 MiB
  *         huge cache    freed huge blocks that keep their memory for reuse, as extents
  *         vacant        a range of addresses without memory, kept where unmapping costs a mapping
- * front   hit path      a malloc or free that a bin serves at once; other calls are slow paths, as most
- *                       frees in slabs of several units (blocks above 12 KiB)
+ * front   hit path      a malloc or free that a bin serves at once; other calls are slow paths,
+ *                       as most frees in slabs of several units (blocks above 12 KiB)
  *         cold exit     a slow path that the hit path ends in by a jump
  *         tcache        the cache of one thread: bins and outboxes
  *         bin           LIFO of free blocks of one class; slots left: the number it still takes
