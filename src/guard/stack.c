@@ -140,14 +140,23 @@ static bool stack_is_call(const stack_walk_t *walk, uintptr_t address) {
 }
 
 /* The program's frame pointer: still in the register where HAK_FRAME was used, or saved by one of
- * our functions between there and the return address at `place`. 0: neither. */
-static uintptr_t stack_program_frame(const stack_walk_t *walk, uintptr_t place) {
-    uintptr_t next = stack_word(walk->frame);
-    for (uintptr_t at = place; !stack_may_follow(place, next) && at > walk->frame;) {
+ * our functions between there and the return address at `place`. Other registers that they save may
+ * point into the stack, too: a frame that leads to code is preferred. 0: none. */
+static uintptr_t stack_program_frame(stack_walk_t *walk, uintptr_t place) {
+    uintptr_t found = 0, next = stack_word(walk->frame);
+    for (uintptr_t at = place;; next = stack_word(at)) {
+        if (stack_may_follow(place, next) && stack_is_readable(walk, next)) {
+            uintptr_t address = stack_return(next);
+            if (stack_may_be_code(walk, address) && stack_is_code_byte(walk, address)) {
+                return next;
+            }
+            found = found == 0 ? next : found;
+        }
+        if (at <= walk->frame) {
+            return found;
+        }
         at -= sizeof(uintptr_t);
-        next = stack_word(at);
     }
-    return stack_may_follow(place, next) ? next : 0;
 }
 
 /* The return address into the program, and its frame in *next, without frame pointers of ours. */

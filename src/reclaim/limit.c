@@ -54,8 +54,8 @@ static void limit_learn(void) {
                                 hak_load_relaxed(&hak_counters.huge_map_bytes)};
     uint64_t all = 0, regret = 0, backoff = hak_load_relaxed(&hak_limit.backoff);
     for (unsigned i = 0; i < 2; i++) {
-        uint64_t part = given[i] - hak_swap_relaxed(&hak_limit.given[i], given[i]);
-        uint64_t again = wanted[i] - hak_swap_relaxed(&hak_limit.wanted[i], wanted[i]);
+        uint64_t part = hak_regret_growth(&hak_limit.given[i], given[i]);
+        uint64_t again = hak_regret_growth(&hak_limit.wanted[i], wanted[i]);
         all += part;
         regret += hak_least(part, again);
     }

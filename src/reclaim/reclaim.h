@@ -51,6 +51,12 @@ HAK_INLINE uint64_t hak_regret_backoff(uint64_t backoff, bool is_regretted, uint
     return is_regretted ? hak_least(backoff + 2, most) : backoff - (backoff != 0);
 }
 
+/* What a counter grew by since the last call; 0 if another thread was here with a later value. */
+HAK_INLINE uint64_t hak_regret_growth(uint64_t *before, uint64_t now) {
+    uint64_t last = hak_swap_relaxed(before, now);
+    return now - hak_least(now, last);
+}
+
 /* Limits of control groups (limit.c): reads them when due; gives back memory that exceeds them. */
 void hak_limit_tick(void);
 

@@ -42,7 +42,7 @@ HAK_LOCKED_STATE uint64_t hak_regret_wanted_lately; /* [atomic] units */
 
 /* By at least one unit, so that it reaches 0. */
 static uint64_t faded(uint64_t units) {
-    return units - (units + WANTED_FADE - 1) / WANTED_FADE;
+    return units - units / WANTED_FADE - (units % WANTED_FADE != 0);
 }
 
 void hak_regret_fade(uint64_t count) {
@@ -92,7 +92,7 @@ void hak_regret_tick(void) {
     hak_regret_fade((now - end) / HAK_EVENT_STEP_NS);
     uint64_t purged = hak_load_relaxed(&hak_counters.purge_units);
     uint64_t regret = hak_load_relaxed(&hak_counters.purge_regret_units);
-    purged -= hak_swap_relaxed(&hak_regret_purged_before, purged);
-    regret -= hak_swap_relaxed(&hak_regret_wanted_before, regret);
+    purged = hak_regret_growth(&hak_regret_purged_before, purged);
+    regret = hak_regret_growth(&hak_regret_wanted_before, regret);
     hak_regret_learn(learns ? purged : 0, learns ? regret : 0);
 }

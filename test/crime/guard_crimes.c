@@ -170,6 +170,15 @@ static void free_of_stack_with_backtrace(void) {
     free(hide(area + 64));
 }
 
+/* Registers that the library saves point into the stack, as frame pointers do. */
+static void free_inside_with_backtrace(void) {
+    _Alignas(16) char area[256] = {0};
+    char *low = hide(area), *middle = hide(area + 64), *high = hide(area + 128);
+    char *top = hide(area + 192), *block = malloc(100);
+    free(hide(block + 16));
+    sink = (char)(*low + *middle + *high + *top + *block);
+}
+
 static const crime_t crimes[] = {
     CRIME(read_after_free),
     CRIME(write_after_free),
@@ -191,6 +200,7 @@ static const crime_t crimes[] = {
     CRIME(realloc_of_freed),
     CRIME(usable_size_of_freed),
     CRIME(free_of_stack_with_backtrace),
+    CRIME(free_inside_with_backtrace),
 };
 
 CRIMES_MAIN(crimes)

@@ -4,6 +4,7 @@
  * stat_xml_test.py. */
 #include "double/os_fault.h"
 #include "hakmem/hakmem.h"
+#include "stat/report.h"
 #include "stat/stat.h"
 #include "unit/capture.h"
 
@@ -111,7 +112,22 @@ static void report_in_text_begins_every_line_with_our_name(void **state) {
     }
 }
 
+/* The tables have no room for a name that is longer, and the compiler does not tell. */
+static void figures_have_names_that_end(void **state) {
+    (void)state;
+    const hak_figure_t *tables[] = {hak_figures, hak_class_figures};
+    for (unsigned i = 0; i < UNIT_COUNT(tables); i++) {
+        for (const hak_figure_t *f = tables[i]; f->name[0] != 0; f++) {
+            assert_non_null(memchr(f->name, 0, sizeof f->name));
+            assert_non_null(memchr(f->key, 0, sizeof f->key));
+            assert_non_null(memchr(f->metric, 0, sizeof f->metric));
+            assert_non_null(memchr(f->text, 0, sizeof f->text));
+        }
+    }
+}
+
 static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(figures_have_names_that_end),
     cmocka_unit_test(report_without_threads_makes_no_list_of_them),
     cmocka_unit_test(reports_say_every_figure_of_the_snapshot),
     cmocka_unit_test(report_in_text_begins_every_line_with_our_name),
