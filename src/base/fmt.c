@@ -188,7 +188,7 @@ bool hak_parse_size(const char *s, size_t length, uint64_t *value) {
 }
 
 static bool is_blank(char c) {
-    return c == ' ' || c == '\t' || c == '\n';
+    return c == ' ' || c == '\n' || c == '\0';
 }
 
 bool hak_parse_number(const char **text, const char *end, uint64_t *value) {

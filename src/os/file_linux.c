@@ -147,6 +147,7 @@ static hak_os_mapping_t mapping_parse(const char *at) {
 
 static uint64_t number_after(const char *at) {
     uint64_t value;
+    at += *at == '\t';
     return hak_parse_number(&at, strchr(at, '\0'), &value) ? value : 0;
 }
 
