@@ -12,7 +12,7 @@ import os
 import re
 import sys
 
-DOCUMENTS = ("README.md", "CONTRIBUTING.md", "src/README.md", "test/README.md", "docs/*.md", "docs/adr/*.md",
+DOCUMENTS = ("README.md", "CONTRIBUTING.md", "src/README.md", "test/README.md", "docs/*.md",
              "docs/experiments/*.md", "bench/**/README.md", "tools/*/README.md")
 TOP = "src|include|test|tools|bench|docs|cmake|lang"
 LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Spellings of attributes and builtins that several files use. */
+ * Spellings of attributes, builtins and inline assembly without instructions. */
 #ifndef HAK_BASE_COMPILER_H
 #define HAK_BASE_COMPILER_H
 

@@ -27,7 +27,7 @@ typedef struct hak_knobs {
     HAK_SEALED size_t limit_soft_bytes; /* bound of memory in use and unused; SIZE_MAX: none */
     size_t limit_step_bytes;            /* may go because of it until the next read */
     size_t limit_hard_bytes;            /* memory above it goes regardless of the step */
-    /* read by span/, slab/ and front/ */
+    /* read by span/, front/ and reclaim/ */
     bool is_tight; /* near the limit even after full reclaim */
     /* read by stat/ */
     size_t limit_bytes; /* of the tightest control group; 0: none known */

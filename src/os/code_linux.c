@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Linux: whether an address lies in code, for stack walks. Reads neither files nor the address. */
+ * Linux: whether an address lies in code, or two in one mapping, for stack walks. Reads neither
+ * files nor the address. */
 #include "base/bits.h"
 #include "os/optional.h"
 #include "os/syscall_linux.h"

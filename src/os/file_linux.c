@@ -147,7 +147,6 @@ static hak_os_mapping_t mapping_parse(const char *at) {
 
 static uint64_t number_after(const char *at) {
     uint64_t value;
-    at += *at == '\t';
     return hak_parse_number(&at, strchr(at, '\0'), &value) ? value : 0;
 }
 
@@ -190,7 +189,7 @@ uint64_t hak_os_resident_all(void) {
 
 static void peak_line(char *line, void *bytes) {
     if (strncmp(line, "VmHWM:", 6) == 0) {
-        *(uint64_t *)bytes = number_after(line + 6) << 10;
+        *(uint64_t *)bytes = number_after(line + (line[6] == '\t' ? 7 : 6)) << 10;
     }
 }
 

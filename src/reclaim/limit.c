@@ -104,8 +104,8 @@ static uint64_t limit_look(const hak_footprint_t *has) {
 }
 
 /* Bytes that may go now. Above the limit each page fault of the program waits for the kernel, so
- * all of that excess goes at once, if unused memory covers it. Else, and below the limit, only a
- * step goes: the rest at least saves faults. */
+ * that excess, up to LIMIT_MOST, goes at once if unused memory covers it. Else, and below the
+ * limit, only a step goes: the rest at least saves faults. */
 static size_t limit_excess(const hak_footprint_t *has, size_t wanted, size_t step) {
     size_t limit = hak_load_relaxed(&hak_knobs.limit_hard_bytes);
     size_t soft = hak_least(wanted - hak_load_relaxed(&hak_knobs.limit_soft_bytes), step);

@@ -72,8 +72,8 @@ size_t hak_target_over_peak(void);
 /* Bytes of unused units that stay even if idle. */
 size_t hak_target_idle_bytes(size_t in_use_bytes);
 
-/* Before `bytes` of fresh memory are taken: gives unused memory back if they exceed the knob
- * limit_soft_bytes. Called without locks. */
+/* Gives unused memory back if the process, with `bytes` of fresh memory that it is about to take,
+ * exceeds the knob limit_soft_bytes. Called without locks. */
 void hak_limit_give_back(size_t bytes);
 
 /* Written by one thread at a time, as long as a read takes less than the pause after it. */

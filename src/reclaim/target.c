@@ -56,9 +56,9 @@ HAK_LOCKED_STATE uint64_t hak_target_window_end_ns; /* [atomic] */
 /* [atomic] since when unused units exceed the bound; 0: they do not */
 HAK_LOCKED_STATE uint64_t hak_target_over_since_ns;
 /* [atomic] The kernel refused to purge the unused units: no purge before this time, unless more
- * bytes are unused than these. */
+ * bytes are unused than these, a quarter more than were refused. */
 HAK_LOCKED_STATE uint64_t hak_target_retry_at_ns;
-HAK_LOCKED_STATE size_t hak_target_refused_bytes;
+HAK_LOCKED_STATE size_t hak_target_retry_above_bytes;
 /* [atomic] least unused in a window whose purge was cut short */
 HAK_LOCKED_STATE size_t hak_target_cut_low_bytes = SIZE_MAX;
 
@@ -110,12 +110,12 @@ static hak_purge_plan_t spans_plan(hak_pool_t *pool, bool is_turn, uint64_t now)
 size_t hak_target_purge(hak_purge_plan_t *plan, size_t unused_bytes) {
     uint64_t now = hak_os_now_ns();
     if (now < hak_load_relaxed(&hak_target_retry_at_ns) &&
-        unused_bytes <= hak_load_relaxed(&hak_target_refused_bytes)) {
+        unused_bytes <= hak_load_relaxed(&hak_target_retry_above_bytes)) {
         return 0;
     }
     size_t given_back = hak_span_purge_by(plan);
     if (given_back == 0 && plan->is_refused) {
-        hak_store_relaxed(&hak_target_refused_bytes,
+        hak_store_relaxed(&hak_target_retry_above_bytes,
                           unused_bytes + unused_bytes / TARGET_RETRY_PART);
         hak_store_relaxed(&hak_target_retry_at_ns, now + TARGET_RETRY_NS);
     }

@@ -7,8 +7,8 @@
  *   ...
  *   top       one line
  *
- * A search reads a line a level, an update of a byte two lines a level at most: three levels for
- * 4 096 to 262 144 places. All of it [lock SPAN]; private to this folder. */
+ * A search reads a line a level, an update of a byte two lines a level at most: two levels for up
+ * to 4 096 places, three for up to 262 144. All of it [lock SPAN]; private to this folder. */
 #ifndef HAK_SPAN_SUMMARY_H
 #define HAK_SPAN_SUMMARY_H
 
