@@ -188,8 +188,8 @@ uint64_t hak_os_resident_all(void) {
 }
 
 static void peak_line(char *line, void *bytes) {
-    if (strncmp(line, "VmHWM:", 6) == 0) {
-        *(uint64_t *)bytes = number_after(line + (line[6] == '\t' ? 7 : 6)) << 10;
+    if (strncmp(line, "VmHWM:\t", 7) == 0) {
+        *(uint64_t *)bytes = number_after(line + 7) << 10;
     }
 }
 
