@@ -138,7 +138,6 @@ static void run_tick(worker_t *worker, worker_t *before, uint32_t tick) {
 
 /* By one thread, while the others wait: what lives, and when the next tick begins. */
 static void end_tick(void) {
-    enum { BILLION = 1000000000 };
     day.live = 0;
     day.operations = 0;
     for (unsigned i = 0; i < WORKERS; i++) {
@@ -146,17 +145,7 @@ static void end_tick(void) {
         day.operations += day.workers[i].live.operations;
     }
     day.peak = day.live > day.peak ? day.live : day.peak;
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    day.until.tv_nsec += TICK_MS * 1000000;
-    if (day.until.tv_nsec >= BILLION) {
-        day.until.tv_nsec -= BILLION;
-        day.until.tv_sec++;
-    }
-    if (now.tv_sec > day.until.tv_sec ||
-        (now.tv_sec == day.until.tv_sec && now.tv_nsec > day.until.tv_nsec)) {
-        day.until = now; /* late: what is lost is not made up for, or the night would be shorter */
-    }
+    live_next_tick(&day.until, TICK_MS);
 }
 
 static void end_worker(worker_t *worker) {

@@ -29,30 +29,39 @@ static inline void live_add(live_t *live, int64_t bytes) {
     live->peak = live->bytes > live->peak ? live->bytes : live->peak;
 }
 
-/* SIZE at least LIVE_SMALLEST. */
-static inline live_block_t *live_make(live_t *live, uint32_t size) {
+/* SIZE at least LIVE_SMALLEST. Only the first WRITTEN bytes are used. */
+static inline live_block_t *live_make_part(live_t *live, uint32_t size, uint32_t written) {
     live_block_t *block = bench_need(malloc(size), size);
     unsigned char *bytes = (unsigned char *)block;
     block->next = NULL;
     block->size = size;
-    for (uint32_t at = LIVE_PAGE; at < size; at += LIVE_PAGE) {
+    for (uint32_t at = LIVE_PAGE; at < written; at += LIVE_PAGE) {
         bytes[at] = (unsigned char)(at >> LIVE_PAGE_LOG2);
     }
-    bytes[size - 1] = (unsigned char)live->operations;
+    bytes[written - 1] = (unsigned char)live->operations;
     live->operations++;
     live_add(live, size);
     return block;
 }
 
-static inline void live_end(live_t *live, live_block_t *block) {
+static inline live_block_t *live_make(live_t *live, uint32_t size) {
+    return live_make_part(live, size, size);
+}
+
+/* WRITTEN as the block was made with. */
+static inline void live_end_part(live_t *live, live_block_t *block, uint32_t written) {
     const unsigned char *bytes = (const unsigned char *)block;
     uint32_t size = block->size;
-    live->sum = live->sum * 3 + size + bytes[size - 1];
-    for (uint32_t at = LIVE_PAGE; at < size; at += LIVE_PAGE) {
+    live->sum = live->sum * 3 + size + bytes[written - 1];
+    for (uint32_t at = LIVE_PAGE; at < written; at += LIVE_PAGE) {
         live->sum += bytes[at];
     }
     live->bytes -= size;
     free(block);
+}
+
+static inline void live_end(live_t *live, live_block_t *block) {
+    live_end_part(live, block, block->size);
 }
 
 static inline void live_end_list(live_t *live, live_block_t **list) {
@@ -67,6 +76,23 @@ static inline void live_end_list(live_t *live, live_block_t **list) {
 static inline live_block_t **live_table(live_t *live, size_t count) {
     live_add(live, (int64_t)(count * sizeof(live_block_t *)));
     return bench_need(calloc(count, sizeof(live_block_t *)), count * sizeof(live_block_t *));
+}
+
+/* Moves UNTIL, the end of a tick, on by MILLISECONDS (below 1000); to now if that has passed: what
+ * a late tick loses is not made up for, or later ones would be shorter. */
+static inline void live_next_tick(struct timespec *until, uint32_t milliseconds) {
+    enum { BILLION = 1000000000, MILLION = 1000000 };
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    until->tv_nsec += milliseconds * MILLION;
+    if (until->tv_nsec >= BILLION) {
+        until->tv_nsec -= BILLION;
+        until->tv_sec++;
+    }
+    if (now.tv_sec > until->tv_sec ||
+        (now.tv_sec == until->tv_sec && now.tv_nsec > until->tv_nsec)) {
+        *until = now;
+    }
 }
 
 /* What passes while a program has next to nothing to do: allocators that give memory back by time

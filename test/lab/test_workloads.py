@@ -9,7 +9,8 @@ from hakmem_lab import micro, place
 
 LIBRARY = os.environ.get("HAKMEM_LIB") or str(place.HAKMEM)
 SCALE = 0.01
-STATE_THE_END = {"phase_shift", "fragmentation", "survivors", "drift", "day"}
+STATE_THE_END = {"phase_shift", "fragmentation", "survivors", "drift", "day", "shift", "exchange"}
+SMALLER = {"shift": ["4m", "40", "20"]}  # rows without an amount of work that --scale could change
 LARGE = {"realloc/giant", "idle_threads/1000"}  # of no use at a small scale
 
 
@@ -27,6 +28,7 @@ def result(row, preload, known={}):
 
 def measured(row, preload):
     name, *arguments = row.arguments(SCALE)
+    arguments[1:] = SMALLER.get(name, arguments[1:])
     env = {key: value for key, value in os.environ.items() if key != "LD_PRELOAD"}
     if preload:
         env["LD_PRELOAD"] = preload
