@@ -77,11 +77,11 @@ def _heat(summary: RunSummary, caption: str, mean: str, pick, say) -> go.Figure:
     last = [getattr(means[arm.name], mean) if arm.name in means else None for arm in arms]
     grid.add(last, [f"<b>{escape(names[arm.name])}</b><br>geometric mean" for arm in arms],
              [wording.NONE] * len(arms))
-    labels = [escape(clip(row.row.id, 40)) + (" ~" if row.noisy else "") for row in summary.ranked]
+    labels = [escape(clip(row.row.id, 40)) + wording.marks(row) for row in summary.ranked]
     labels.append("<b>geometric mean</b>")
     columns = [_column(names[arm.name], arm.name == summary.subject) for arm in arms]
     tall = 24 * len(labels)
-    longest = max([14] + [min(len(row.row.id), 40) + 2 for row in summary.ranked])
+    longest = max([14] + [min(len(row.row.id), 40) + 4 for row in summary.ranked])
     lines = [{"type": "line", "xref": "paper", "x0": 0, "x1": 1, "y0": at, "y1": at,
               "line": {"color": palette.MUTED, "width": 1}} for at in _borders(summary)]
     edges = {"l": 16 + 8 * longest, "r": 86, "t": 62, "b": 10}

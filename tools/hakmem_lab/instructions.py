@@ -3,7 +3,7 @@
 
 A row is run with n and with 2 n operations; the difference is what n more operations take, without the start of the
 process. The coarse clocks stand still, so that time decides nothing (bench/rig/still_clock.c). Only rows of one thread:
-the others' counts depend on the schedule.
+the others' counts depend on the schedule; and only those with an amount of work that can be doubled.
 """
 from __future__ import annotations
 
@@ -65,14 +65,14 @@ def per_operation(row: Row, arm: arms.Arm, scale: float = WORK) -> Optional[floa
 
 
 def count_rows(settings: prepare.Settings, sides: list[str], say: Callable[[str], None]) -> dict[str, list[float]]:
-    """Per row of one thread: instructions per operation of both sides."""
+    """Per row that can be counted: instructions per operation of both sides."""
     if shutil.which("valgrind") is None:
         say("valgrind is missing: instructions are not counted (Debian: apt-get install valgrind)")
         return {}
     found = arms.resolve([arms.parse(side, settings.libs) for side in sides], settings.libs)
     counts = {}
     for row in prepare.chosen_rows(settings):
-        if row.info.threads == 1 and row.app is None:
+        if row.info.threads == 1 and row.app is None and any(word.endswith("*") for word in row.argv):
             say(f"counting instructions: {row.id}")
             pair = [per_operation(row, arm, WORK * settings.scale) for arm in found]
             if None in pair:

@@ -2,7 +2,8 @@
 """The verdict of an A/B run: on the terminal, and as the table of an entry in docs/experiments.
 
 A row is decided by time. Where time shows no difference, by instructions per operation if they were counted: they are
-exact, so a change of the threshold's size in them is a change, even if this machine is too noisy to see it.
+exact, so a change of the threshold's size in them is a change, even if this machine is too noisy to see it. A row with
+two modes is decided by time only if all modes agree; else its time has no part in the means either.
 """
 from __future__ import annotations
 
@@ -12,9 +13,9 @@ from pathlib import Path
 
 from rich.table import Table
 
-from . import stats, tables, whole
+from . import stats, tables, traits, whole, wording
 from .errors import LabError
-from .model import RowSummary, RunSummary, Verdict
+from .model import Cell, RowSummary, RunSummary, Verdict
 
 BEGIN, END = "<!-- lab: begin -->", "<!-- lab: end -->"
 Counts = dict[str, list[float]]
@@ -29,8 +30,9 @@ def count_verdict(pair: list[float], threshold: float = stats.THRESHOLD) -> Verd
 
 def decide(time: Verdict, count: Verdict | None, noise: float = 0.0) -> tuple[str, str]:
     """The word of the ledger for one row, and what it was decided by. An effect in time that is smaller than what the
-    machine does to the A/A pair is none."""
-    drowned = time.word in ("better", "worse") and not math.isnan(noise) and abs(1 - time.ratio) <= noise
+    machine does to the A/A pair is none, and so is one that depends on the mode met."""
+    drowned = time.word == "noisy" or (time.word in ("better", "worse") and not math.isnan(noise)
+                                       and abs(1 - time.ratio) <= noise)
     if time.word in ("better", "worse") and not drowned:
         return stats.ledger_word(time), "time"
     if count is not None and count.word != "no difference":
@@ -76,17 +78,28 @@ class Line:
     texts: list[str]
 
 
+def _modes(row: RowSummary, new: Cell | None, old: Cell | None) -> str:
+    """ ", 115 | 275 against 116 ns/op"; nothing where neither side has two modes."""
+    if not traits.modes(new) and not traits.modes(old):
+        return ""
+    sides = [wording.modes(traits.modes(cell)) or wording.short(cell.time if cell else None) for cell in (new, old)]
+    return f", {sides[0]} against {sides[1]} {row.row.unit}"
+
+
 def _line(row: RowSummary, sides: list[str], count: Verdict | None) -> Line:
     idea, against = sides
     time = _time(row, idea, against)
     word, by = decide(time, count, row.noise)
     new, old = row.cells.get(idea), row.cells.get(against)
     peak = new.peak_kib / old.peak_kib if new and old and new.peak_kib and old.peak_kib else math.nan
+    faults = traits.fault_ratio(new, old)
     failed = "; ".join(f"{cell.arm}: {cell.failure}" for cell in (new, old) if cell and cell.failure)
-    texts = [row.row.id + (" ~" if row.noisy else ""), tables.verdict(time), f"{count.ratio:.4f}" if count else "–",
-             f"{peak:.2f}" if not math.isnan(peak) else "–", tables.verdict(row.again),
-             f"FAILED {failed}" if failed else f"{word} ({by})"]
+    texts = [row.row.id + wording.marks(row), tables.verdict(time), f"{count.ratio:.4f}" if count else "–",
+             f"{faults:.2f}" if faults is not None else "–", f"{peak:.2f}" if not math.isnan(peak) else "–",
+             tables.verdict(row.again), f"FAILED {failed}" if failed else f"{word} ({by}){_modes(row, new, old)}"]
     decisive = count if by == "instructions" and count is not None else time
+    if decisive.word == "noisy":
+        decisive = Verdict("noisy")  # its ratio is that of the modes met
     return Line(row.row.id, decisive, "NO-GO" if failed else word, peak, texts)
 
 
@@ -95,7 +108,7 @@ def lines(summary: RunSummary, sides: list[str], counts: Counts) -> list[Line]:
             for row in summary.ranked]
 
 
-HEADINGS = ("row", "time ratio [99 %]", "instructions", "peak RSS", "A/A", "verdict")
+HEADINGS = ("row", "time ratio [99 %]", "instructions", "faults", "peak RSS", "A/A", "verdict")
 
 
 def conclusion(found: list[Line], sides: list[str]) -> str:
@@ -131,7 +144,7 @@ def table(summary: RunSummary, sides: list[str], counts: Counts) -> str:
             f"Libraries: {arms[sides[0]].label} ({arms[sides[0]].sha256[:12] or 'system'}), "
             f"{arms[sides[1]].label} ({arms[sides[1]].sha256[:12] or 'system'}).", "",
             "| " + " | ".join(HEADINGS) + " |", "|" + "---|" * len(HEADINGS)]
-    text += ["| " + " | ".join(line.texts) + " |" for line in found]
+    text += ["| " + " | ".join(cell.replace("|", "\\|") for cell in line.texts) + " |" for line in found]
     return "\n".join([*text, "", conclusion(found, sides) + ".", ""])
 
 

@@ -41,7 +41,7 @@ class RowInfo:
 class Verdict:
     """Of arm A against arm B, by the pre-registered metric."""
 
-    word: str  # "better" | "no difference" | "worse" | "not measured"
+    word: str  # "better" | "no difference" | "worse" | "noisy" (it depends on the mode met) | "not measured"
     ratio: float = float("nan")  # A / B: below 1 is less time
     low: float = float("nan")  # bootstrap interval of the ratio
     high: float = float("nan")
@@ -58,6 +58,8 @@ class Cell:
     low: Optional[float] = None  # bootstrap interval of the median
     high: Optional[float] = None
     spread: Optional[float] = None  # interquartile range / median
+    mode_low: Optional[float] = None  # where the rounds fall into two modes: the lower one's median, and
+    mode_high: Optional[float] = None  # the higher one's; else both None
     time_ratio: Optional[float] = None  # time / the time of the row's best arm (1.0 for the best)
     peak_kib: Optional[float] = None  # highest RSS
     peak_ratio: Optional[float] = None  # peak / the lowest peak of the row
@@ -66,7 +68,8 @@ class Cell:
     peak_to_live: Optional[float] = None  # peak / largest sum of live bytes, where the workload knows it
     end_kib: Optional[float] = None  # RSS at the end of the work, before the rest is freed
     end_to_live: Optional[float] = None  # the same / bytes that live then, where the workload states them
-    minflt: Optional[float] = None
+    minflt: Optional[float] = None  # minor page faults of the measured section
+    faults_per_op: Optional[float] = None  # the same / operations
     cpu_ms: Optional[float] = None
     curve: list[tuple[float, float]] = field(default_factory=list)  # (ms since start, RSS KiB)
     against: Optional[Verdict] = None  # of the run's subject (hakmem) against this arm; None for the subject

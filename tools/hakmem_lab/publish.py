@@ -10,7 +10,7 @@ import os
 from pathlib import Path
 from typing import Optional
 
-from . import place, whole, wording
+from . import place, traits, whole, wording
 from .errors import LabError
 from .means import ALL, Mean, Means, held, means
 from .model import ArmInfo, RunSummary
@@ -127,6 +127,9 @@ def _section(summary: RunSummary, csv_link: str) -> list[str]:
         verb = "was" if noisy == 1 else "were"
         text.append(f"{noisy} of {wording.count(len(summary.ranked), 'row')} {verb} noisy: small differences "
                     "mean nothing there.")
+    modal = [_plain(row.row.id) for row in summary.ranked if traits.has_modes(row)]
+    if modal:
+        text.append(f"Two modes (a host that fetches memory late, mostly): {', '.join(modal)}.")
     return [BEGIN, f"<!-- Made by the lab from {csv_link}: do not edit. -->",
             "Time / peak memory: geometric means of the ratios to each row's best allocator (1.00: best on every "
             f"row; bold: best of the column; {wording.FAILED}: rows that failed).", "",

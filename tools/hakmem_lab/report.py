@@ -14,7 +14,7 @@ from typing import Any, Optional
 
 import jinja2
 
-from . import embed, palette, stats, whole, wording
+from . import embed, palette, stats, traits, warm, whole, wording
 from .errors import LabError
 from .figures import all_figures
 from .means import common_rows, live_rows, together
@@ -38,7 +38,7 @@ KINDS = {"subject": "subject", "peer": "peer", "again": "A/A pair", "ideal": "bo
 def environment() -> jinja2.Environment:
     found = jinja2.Environment(loader=jinja2.FileSystemLoader(TEMPLATES), autoescape=True, trim_blocks=True,
                                lstrip_blocks=True, undefined=jinja2.StrictUndefined)
-    found.globals["ratio"], found.globals["NONE"] = wording.ratio, wording.NONE
+    found.globals.update(ratio=wording.ratio, NONE=wording.NONE, marks=wording.marks)
     return found
 
 
@@ -81,9 +81,10 @@ def _columns(row: RowSummary) -> list[Column]:
     time = _column("Time", row.row.unit, "time", values("time"))
     decimals = wording.places(time.values.values())
     spans = {name: wording.interval(cell.low, cell.high, decimals) for name, cell in cells.items()}
+    steps = {name: wording.modes(traits.modes(cell)) or wording.NONE for name, cell in cells.items()}
     mib = 1 / 1024
     columns = [
-        time, Column("Interval", row.row.unit, "interval", spans, {}),
+        time, Column("Interval", row.row.unit, "interval", spans, {}), Column("Modes", row.row.unit, "modes", steps, {}),
         _column("Time", "× best", "time-ratio", values("time_ratio"), 2),
         _column("CPU", "ms", "cpu", values("cpu_ms")),
         _column("Peak RSS", "MiB", "peak", values("peak_kib", mib)),
@@ -94,13 +95,14 @@ def _columns(row: RowSummary) -> list[Column]:
         _column("End", "RSS, MiB", "end", values("end_kib", mib)),
         _column("End / live", "×", "end-to-live", values("end_to_live"), 2),
         _column("Faults", "minor", "faults", values("minflt"), 0),
+        _column("Faults", "per operation", "faults-per-op", values("faults_per_op")),
     ]
     for column in columns:
         if column.name in ("time", "time-ratio"):
             column.best = row.best_time
         elif column.name in ("peak", "peak-ratio"):
             column.best = row.best_peak
-    always = ("time", "interval", "time-ratio", "peak", "peak-ratio")
+    always = ("time", "interval", "time-ratio", "peak", "peak-ratio") + (("modes",) if traits.has_modes(row) else ())
     return [column for column in columns if column.name in always or any(map(wording.known, column.values.values()))]
 
 
@@ -172,6 +174,15 @@ def _noise_sentence(summary: RunSummary) -> str:
     return text + f"{wording.count(len(noisy), 'row is', 'rows are')} noisy: {', '.join(noisy)}."
 
 
+def _modes_sentence(summary: RunSummary, pairs: int) -> str:
+    rows = [row.row.id for row in summary.ranked if traits.has_modes(row)]
+    if not rows:
+        return ""
+    named = f": {', '.join(rows)}" if len(rows) <= MOST_NAMED else ""
+    text = f"{wording.count(len(rows), 'row has', 'rows have')} two modes ({wording.MODES}){named}."
+    return text + (f" For them {wording.count(pairs, 'pair has', 'pairs have')} no verdict." if pairs else "")
+
+
 def _leads(summary: RunSummary, names: dict[str, str]) -> list[str]:
     own = [wording.lead_sentence(summary, row, names) for row in summary.rows if row.row.group == "own"]
     if own and len(own) == len(summary.rows):
@@ -199,7 +210,7 @@ def overall(summary: RunSummary, names: dict[str, str]) -> Overall:
             f"{total['worse']} times.")
     found.sentences.append(f"{wording.count(len(found.failures), 'failure')}, listed below." if found.failures
                            else "Nothing failed.")
-    found.sentences.append(_noise_sentence(summary))
+    found.sentences += [_modes_sentence(summary, total["noisy"]), _noise_sentence(summary)]
     skipped = [arm for arm in summary.arms if arm.skip]
     if skipped:
         found.sentences.append(f"Not measured: {', '.join(names[arm.name] for arm in skipped)} "
@@ -235,7 +246,7 @@ def render(summary: RunSummary) -> str:
         of_rows=_of_rows(summary), live_rows=live_rows(summary), shown=palette.shown(summary), groups=_grouped(views), views=views, chosen=chosen,
         looks=palette.looks(summary), figures=figures, kinds=KINDS, moment=wording.moment, bounds=wording.bounds,
         short=wording.short, known=wording.known, count=wording.count, level=f"{stats.LEVEL * 100:.0f} %",
-        few=stats.FEW, noisy=wording.percent(NOISY * summary.threshold), threshold=wording.percent(summary.threshold),
+        few=stats.FEW, wide=stats.WIDE, step=stats.STEP, warm=warm.LEAST_KIB // 1024, noisy=wording.percent(NOISY * summary.threshold), threshold=wording.percent(summary.threshold),
         style=embed.asset("report.css"), script=embed.asset("report.js"), library=embed.packed_library(),
         figures_json=embed.figures_json(figures), data_json=embed.data_json(summary))
 

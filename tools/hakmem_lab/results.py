@@ -21,16 +21,17 @@ from .errors import LabError
 from .model import ArmInfo, ArmSummary, Cell, RowInfo, RowSummary, RunSummary, Verdict
 
 COLUMNS = ("row group title arm label rounds metric unit time low high time_ratio peak_kib peak_ratio average_kib "
-           "after_kib peak_to_live end_kib end_to_live minflt cpu_ms verdict verdict_ratio verdict_low verdict_high "
-           "noisy failure").split()
-LATER = ("end_kib", "end_to_live")  # columns that older files do not have
+           "after_kib peak_to_live end_kib end_to_live minflt faults_per_op cpu_ms mode_low mode_high verdict "
+           "verdict_ratio verdict_low verdict_high noisy failure").split()
+LATER = ("end_kib", "end_to_live", "faults_per_op", "mode_low", "mode_high")  # columns that older files do not have
 NUMBERS = ("time low high time_ratio peak_kib peak_ratio average_kib after_kib peak_to_live end_kib end_to_live minflt "
-           "cpu_ms").split()
+           "faults_per_op cpu_ms mode_low mode_high").split()
 PUBLIC = "label kind version sha256 base options flags env skip".split()  # of an arm; its library is a path of ours
 MEANS = {"rows": int, "time_mean": float, "peak_mean": float, "first": int, "failures": int}
 ADDRESS = re.compile(r"\b\w+://\S+|\b(?:[\w-]+\.)+(?:org|com|net|io|dev)\b(?:[:/]\S*)?")
 PATH = re.compile(r"(?<![\w.…])/(?:\w[\w.+-]*/)+")
 METHOD = (f"rounds interleave all allocators; time: median of the rounds, with its {stats.LEVEL * 100:.0f} % interval; "
+          "mode_low, mode_high: where the rounds fall into two modes; "
           "verdict: of the subject against the line's allocator, from the ratios within rounds, on the subject's own "
           "line of the A/A pair; RSS in KiB; cpu_ms: CPU time, median of the rounds")
 PARTS = "; a round's value is the fastest of {} short runs where the work can be divided"
@@ -183,7 +184,8 @@ def _read(path: Path) -> tuple[dict[str, str], list[dict[str, str]]]:
         head[key] = value
         at += 1
     reader = csv.DictReader(text[at:])
-    if list(reader.fieldnames or []) not in (COLUMNS, [name for name in COLUMNS if name not in LATER]):
+    names = list(reader.fieldnames or [])
+    if names != [name for name in COLUMNS if name in names or name not in LATER]:
         raise LabError(f"{path} is no results file of the lab: its columns are not {','.join(COLUMNS)}")
     lines = list(reader)
     if any(None in line or None in line.values() for line in lines):

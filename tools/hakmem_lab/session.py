@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: MIT
 """A run: rows × arms × rounds, interleaved, every measurement written at once.
 
-For each row, first every arm once with its memory sampled: that warms up files and finds what crashes. Then the
-rounds: in each one all arms run one after the other, in an order drawn anew for every second round and turned round
-for the one that follows, so that neither drift nor neighbours favour one. The draw is the same for every run.
+For each row, first every arm once with its memory sampled: that warms up files, finds what crashes, and tells how
+much memory the row uses. Then the rounds: in each one all arms run one after the other, in an order drawn anew for
+every second round and turned round for the one that follows, so that neither drift nor neighbours favour one. The draw
+is the same for every run. A round that uses much memory begins with a warm-up of it (warm.py).
 """
 from __future__ import annotations
 
@@ -13,9 +14,9 @@ import random
 import tempfile
 import time
 from pathlib import Path
-from typing import Callable, Optional
+from typing import Any, Callable, Optional
 
-from . import peers
+from . import peers, warm
 from .arms import IDEAL, Arm
 from .errors import LabError
 from .execute import How, Sample, measure
@@ -82,6 +83,9 @@ class Session:
         self.done = previous.done() if previous else set()
         self.out = {(sample["row"], sample["arm"]) for sample in (previous.of("failure") if previous else [])}
         self.bases: dict[str, peers.Base] = {}
+        self.peaks: dict[str, float] = {}  # by row: the highest RSS of any arm so far, KiB
+        for sample in previous.samples if previous else []:
+            self._note_peak(sample["row"], sample)
 
     def base(self, name: str) -> "peers.Base":
         if name not in self.bases:
@@ -124,6 +128,8 @@ class Session:
         wanted = [arm for arm in arms if ("time", row.id, arm.name, turn) not in self.done
                   and (row.id, arm.name) not in self.out]
         samples: dict[str, list[Sample]] = {arm.name: [] for arm in wanted}
+        if wanted:
+            warm.warm(self.peaks.get(row.id, 0))
         for part in range(row.repeats(self.plan.scale)):
             for arm in wanted if part % 2 == 0 else wanted[::-1]:
                 if not any(sample.failure for sample in samples[arm.name]):
@@ -142,7 +148,11 @@ class Session:
             self.out.add((row.id, arm.name))
             self.writer.add("failure", row=row.id, arm=arm.name, round=turn, reason=sample.failure)
         else:
+            self._note_peak(row.id, sample.fields)
             self.writer.add(kind, row=row.id, arm=arm.name, round=turn, check=sample.check, **sample.fields)
+
+    def _note_peak(self, row: str, fields: dict[str, Any]) -> None:
+        self.peaks[row] = max(self.peaks.get(row, 0), fields.get("hwm_kib") or 0)
 
 
 def require_same(run: Run, plan: Plan, programs: str) -> None:

@@ -9,8 +9,9 @@ and 2 % of noise then differ in 1 to 2 of 100 rows.
 """
 from __future__ import annotations
 
+import dataclasses
 import math
-from typing import Sequence
+from typing import Optional, Sequence
 
 import numpy as np
 
@@ -22,6 +23,8 @@ RESAMPLES = 4000
 MEDIAN_ERROR = math.sqrt(math.pi / 2)  # the standard error of a median, in those of a mean
 FEW = 6  # below that many values resampling knows nothing: Student's t on the logarithms instead
 SEED = 20120229
+WIDE = 1.5  # high end of an interval / low end: beyond it the rounds did not measure one thing
+STEP = 1.2  # between two modes, at least
 
 
 def median(values: Sequence[float]) -> float:
@@ -55,6 +58,33 @@ def interval(values: Sequence[float], level: float = LEVEL) -> tuple[float, floa
     result = scipy_stats.bootstrap((data,), np.median, confidence_level=level, n_resamples=RESAMPLES,
                                    method="percentile", vectorized=True, rng=np.random.default_rng(SEED))
     return float(result.confidence_interval.low), float(result.confidence_interval.high)
+
+
+def _is_wide(values: Sequence[float]) -> bool:
+    """By the interval; of few values by their range, as their interval is wide anyway."""
+    low, high = interval(values) if len(values) >= FEW else (min(values), max(values))
+    return high > WIDE * low
+
+
+def modes(values: Sequence[float]) -> Optional[tuple[float, float]]:
+    """The low and the high mode of an arm's rounds; None where they have one. The sorted values are cut at their
+    widest step; the modes are the medians of both sides. There are two if the values are wide, or if the step is at
+    least STEP and wider than each side, and each side has two values: one slow round is no mode."""
+    ordered = sorted(value for value in values if value > 0)
+    if len(ordered) < 2:
+        return None
+    step, at = max((high / low, at) for at, (low, high) in enumerate(zip(ordered, ordered[1:]), 1))
+    sides = ordered[:at], ordered[at:]
+    apart = step >= STEP and all(len(side) > 1 and step > side[-1] / side[0] for side in sides)
+    return (median(sides[0]), median(sides[1])) if apart or _is_wide(ordered) else None
+
+
+def in_all_modes(found: Verdict, a: tuple[float, float], b: tuple[float, float],
+                 threshold: float = THRESHOLD) -> Verdict:
+    """The verdict on A against B if it holds whichever mode each of them meets, else "noisy". a, b: the lowest and the
+    highest mode of each."""
+    holds = {"better": a[1] / b[0] <= 1 - threshold, "worse": a[0] / b[1] >= 1 + threshold}
+    return found if holds.get(found.word, True) else dataclasses.replace(found, word="noisy")
 
 
 def paired(a: dict[int, float], b: dict[int, float]) -> list[float]:
@@ -98,7 +128,7 @@ def geometric_mean(values: Sequence[float]) -> float:
     return float(np.exp(np.mean(np.log(data)))) if data else math.nan
 
 
-LEDGER = {"better": "GO", "no difference": "NEUTRAL", "worse": "NO-GO", "not measured": "–"}
+LEDGER = {"better": "GO", "no difference": "NEUTRAL", "noisy": "NEUTRAL", "worse": "NO-GO", "not measured": "–"}
 
 
 def ledger_word(verdict: Verdict) -> str:

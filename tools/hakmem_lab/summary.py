@@ -6,8 +6,8 @@ import math
 from collections import defaultdict
 from typing import Any, Optional
 
-from . import means, stats
-from .model import ArmInfo, Cell, Latency, RowInfo, RowSummary, RunSummary
+from . import means, stats, traits
+from .model import ArmInfo, Cell, Latency, RowInfo, RowSummary, RunSummary, Verdict
 from .records import Run
 
 REST_MS = 1000  # how long a workload waits before it looks at what is left (bench_finish)
@@ -40,9 +40,13 @@ def _cell(arm: ArmInfo, times: list[dict[str, Any]], memory: list[dict[str, Any]
         cell.time = stats.median(values)
         cell.low, cell.high = stats.interval(values)
         cell.spread = stats.spread(values)
+        cell.mode_low, cell.mode_high = stats.modes(values) or (None, None)
     both = times + memory
     cell.peak_kib = _median_of(times, "hwm_kib") or _median_of(memory, "hwm_kib")
     cell.minflt = _median_of(times or memory, "minflt")
+    per_op = [sample["minflt"] / sample["ops"] for sample in times or memory
+              if sample.get("ops") and sample.get("minflt") is not None]
+    cell.faults_per_op = stats.median(per_op) if per_op else None
     cpu = _median_of(times, "cpu_ns")
     cell.cpu_ms = cpu / 1e6 if cpu is not None else None
     cell.average_kib = _median_of(memory, "average_kib")
@@ -99,6 +103,12 @@ def _failure(failures: list[dict[str, Any]], checks: set[str], accepted: str) ->
     return "output differs" if checks - {accepted} else ""
 
 
+def _in_all_modes(found: Verdict, mine: Cell, other: Cell, threshold: float) -> Verdict:
+    """Not by the mode that the rounds happened to meet."""
+    ends = [traits.modes(cell) or (cell.time, cell.time) for cell in (mine, other)]
+    return stats.in_all_modes(found, *ends, threshold) if all(end[0] for end in ends) else found
+
+
 def _row(info: RowInfo, samples: dict[tuple[str, str], list[dict[str, Any]]], arms: dict[str, ArmInfo], subject: str,
          threshold: float) -> RowSummary:
     cells: dict[str, Cell] = {}
@@ -121,7 +131,8 @@ def _row(info: RowInfo, samples: dict[tuple[str, str], list[dict[str, Any]]], ar
             row.again = stats.compare(rounds[name], twin, threshold)
             row.noise = stats.noise(stats.paired(rounds[name], twin))
         elif name != subject and subject in rounds:
-            cell.against = stats.compare(rounds[subject], rounds[name], threshold)
+            cell.against = _in_all_modes(stats.compare(rounds[subject], rounds[name], threshold), cells[subject], cell,
+                                         threshold)
     if row.again is not None and row.again.word != "not measured":
         row.noisy = row.again.word != "no difference" or row.noise > NOISY * threshold
     return row

@@ -7,7 +7,7 @@ import math
 from rich.console import Console
 from rich.table import Table
 
-from . import stats, wording
+from . import stats, traits, wording
 from .means import live_rows
 from .model import ArmInfo, Cell, RowSummary, RunSummary, Verdict
 
@@ -70,7 +70,7 @@ def _ratios(summary: RunSummary, caption: str, best: str, pick) -> Table:
     for row in summary.ranked:
         first, cells = pick(row)
         noise = f"±{row.noise * 100:.1f} %" if row.again and not math.isnan(row.noise) else "–"
-        table.add_row(row.row.id + (" ~" if row.noisy else ""), first,
+        table.add_row(row.row.id + wording.marks(row), first,
                       *[("[red]✕[/]" if row.cells[arm.name].failure else ratio(cells.get(arm.name)))
                         if arm.name in row.cells else "" for arm in arms], noise)
     return table
@@ -81,8 +81,37 @@ def time_table(summary: RunSummary) -> Table:
         best: Cell | None = row.cells.get(row.best_time)
         first = f"{number(best.time)} {row.row.unit}" if best else "–"
         return first, {name: cell.time_ratio for name, cell in row.cells.items()}
-    caption = "Time: ratio to the row's best allocator (1.00 is first; ~ noisy row; ✕ failed)"
+    caption = "Time: ratio to the row's best allocator (1.00 is first; ~ noisy row; ⇅ two modes; ✕ failed)"
     return _ratios(summary, caption, "best", pick)
+
+
+def _some_rows(summary: RunSummary, rows: list[RowSummary], title: str, say) -> Table:
+    """Rows × allocators, with the row's unit."""
+    table = Table(title=title, title_justify="left", header_style="bold")
+    arms = _shown(summary)
+    for name in ("row", "unit"):
+        table.add_column(name, no_wrap=True)
+    for arm in arms:
+        table.add_column(arm.name, justify="right", overflow="fold")
+    for row in rows:
+        cells = [row.cells.get(arm.name) for arm in arms]
+        table.add_row(row.row.id + wording.marks(row), row.row.unit,
+                      *["" if cell is None else "[red]✕[/]" if cell.failure else say(cell) for cell in cells])
+    return table
+
+
+def modes_table(summary: RunSummary) -> Table | None:
+    """Time of the rows with two modes; None if there are none."""
+    rows = [row for row in summary.ranked if traits.has_modes(row)]
+    return _some_rows(summary, rows, "Rows with two modes: time in the low | in the high mode",
+                      lambda cell: wording.modes(traits.modes(cell)) or number(cell.time)) if rows else None
+
+
+def fault_table(summary: RunSummary) -> Table | None:
+    """Time beside faults; None if page faults decide no row."""
+    rows = [row for row in summary.ranked if traits.is_decided_by_faults(row)]
+    return _some_rows(summary, rows, "Rows that page faults decide: time / minor faults per operation",
+                      lambda cell: f"{number(cell.time)} / {number(cell.faults_per_op)}") if rows else None
 
 
 def memory_table(summary: RunSummary) -> Table:
@@ -124,7 +153,7 @@ def verdict_table(summary: RunSummary) -> Table:
             text = escape(verdict(against))
             colour = colours.get(against.word, "") if against else ""
             words.append(f"[{colour}]{text}[/]" if colour else text)
-        table.add_row(row.row.id + (" ~" if row.noisy else ""), *words)
+        table.add_row(row.row.id + wording.marks(row), *words)
     return table
 
 
@@ -176,8 +205,9 @@ def print_run(out: Console, summary: RunSummary) -> None:
     out.print(f"[bold]{summary.id}[/]: {wording.tier(summary)}, {summary.rounds} rounds, {machine['processor']}, "
               f"{machine['cpus']} cpus, kernel {machine['kernel']}, {machine['glibc']}")
     if summary.ranked:
-        out.print(time_table(summary))
-        out.print(memory_table(summary))
+        for table in (time_table(summary), modes_table(summary), fault_table(summary), memory_table(summary)):
+            if table is not None:
+                out.print(table)
     if live_rows(summary):
         out.print(live_table(summary))
     if summary.ranked and summary.rounds >= stats.FEW:

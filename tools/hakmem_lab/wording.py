@@ -7,6 +7,7 @@ import math
 from collections import Counter
 from typing import Iterable, Optional
 
+from . import traits
 from .model import ArmInfo, Cell, RowSummary, RunSummary, Verdict
 
 TIERS = {"full": "full matrix", "quick": "quick run", "rows": "chosen rows", "own": "your program",
@@ -14,6 +15,7 @@ TIERS = {"full": "full matrix", "quick": "quick run", "rows": "chosen rows", "ow
 COMMANDS = {"ab": "two allocators side by side", "latency": "single calls"}
 NONE = "–"
 FAILED = "✕"
+MODES = "⇅"
 THIN = "\u202f"  # narrow no-break space: between groups of digits
 
 
@@ -56,6 +58,16 @@ def memory(kib: Optional[float]) -> str:
 
 def interval(low: Optional[float], high: Optional[float], decimals: int) -> str:
     return f"{number(low, decimals)}–{number(high, decimals)}" if known(low) and known(high) else NONE
+
+
+def modes(found: Optional[tuple[float, float]]) -> str:
+    """ "115 | 275": the low and the high mode; nothing where there is one."""
+    return f"{short(found[0])} | {short(found[1])}" if found else ""
+
+
+def marks(row: RowSummary) -> str:
+    """Behind a row's name: ~ where it is noisy, ⇅ where it has two modes."""
+    return (" ~" if row.noisy else "") + (f" {MODES}" if traits.has_modes(row) else "")
 
 
 def bounds(found: Optional[Verdict]) -> str:
@@ -115,6 +127,8 @@ def compared(found: Verdict, other: str) -> str:
     if found.word == "worse":
         more = f"{percent(found.ratio - 1)} more time than" if found.ratio < 2 else f"{found.ratio:.1f} × the time of"
         return f"{more} {other}"
+    if found.word == "noisy":
+        return f"{ratio(found.ratio)} × the time of {other}, without a verdict: the modes that the rounds met decide"
     if known(found.ratio):
         return f"{ratio(found.ratio)} × the time of {other}, without a verdict: too few rounds"
     return f"not compared with {other}: too few rounds"
@@ -208,6 +222,14 @@ def noise_sentence(row: RowSummary) -> str:
     return text + (" The row is noisy: small differences on it mean nothing." if row.noisy else "")
 
 
+def modes_sentence(row: RowSummary, names: dict[str, str]) -> str:
+    """Whose rounds fall into two modes."""
+    found = [f"{names.get(cell.arm, cell.arm)} {modes(traits.modes(cell))}" for cell in row.cells.values()
+             if traits.modes(cell)]
+    return f"Two modes, in {row.row.unit}: {', '.join(found)}. Such a step is mostly the machine's (memory that its " \
+           "host fetches late): a verdict stands only if it holds in all modes." if found else ""
+
+
 def row_sentences(summary: RunSummary, row: RowSummary, names: dict[str, str]) -> list[str]:
     """The row in plain words."""
     cell = row.cells.get(summary.subject)
@@ -220,7 +242,7 @@ def row_sentences(summary: RunSummary, row: RowSummary, names: dict[str, str]) -
         texts = [f"{subject} has no time on this row.", _memory_sentence(summary, row, cell, names)]
     else:
         texts = [_time_sentence(summary, row, cell, names), _memory_sentence(summary, row, cell, names)]
-    texts.append(noise_sentence(row))
+    texts += [modes_sentence(row, names), noise_sentence(row)]
     texts += [f"{names.get(one.arm, one.arm)} failed: {one.failure}." for one in row.cells.values()
               if one.failure and one.arm != summary.subject]
     return [text for text in texts if text]
