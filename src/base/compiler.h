@@ -53,7 +53,7 @@
  * each access forms its own (HAK_OPERANDS hides the offset; the first use keeps the return register
  * free), and a field that is read twice is two operands in memory. Others: one pointer. */
 #if defined(__x86_64__)
-#define HAK_OPERANDS(variable) __asm__("" : "+r"(variable))
+#define HAK_OPERANDS(variable) HAK_OPAQUE(variable)
 #define HAK_OPERANDS_FIRST(variable) __asm__("" : "+r"(variable) : : "rax")
 #define HAK_READ_AGAIN(lvalue) __asm__("" : "+m"(lvalue))
 #define HAK_POINTER(variable) ((void)0)
@@ -61,7 +61,7 @@
 #define HAK_OPERANDS(variable) ((void)0)
 #define HAK_OPERANDS_FIRST(variable) ((void)0)
 #define HAK_READ_AGAIN(lvalue) ((void)0)
-#define HAK_POINTER(variable) __asm__("" : "+r"(variable))
+#define HAK_POINTER(variable) HAK_OPAQUE(variable)
 #endif
 
 /* Prefetches a cache line for writing; any address will do. */

@@ -49,6 +49,12 @@ enum {
 };
 extern uint32_t hak_wanted; /* [atomic] */
 
+HAK_INLINE void hak_want(uint32_t request) {
+    if ((hak_load_relaxed(&hak_wanted) & request) == 0) {
+        (void)hak_or_relaxed(&hak_wanted, request);
+    }
+}
+
 /* Registered by life/; NULL before. */
 typedef struct hak_reclaim_hooks {
     void (*serve)(void);

@@ -27,11 +27,15 @@ static bool request_is_complete(const char *text, size_t length) {
     return memmem(text, length, "\n\n", 2) != NULL || memmem(text, length, "\n\r\n", 3) != NULL;
 }
 
+static bool is_word_char(char c) {
+    return c > ' ' && c < 0x7f;
+}
+
 /* Length of the printable, non-blank characters at *at, which a blank follows; moves *at behind it.
  * 0: there are none, or no blank follows. */
 static size_t request_word(const char **at, const char *end) {
     const char *from = *at, *to = from;
-    while (to<end && * to> ' ' && *to < 0x7f) {
+    while (to < end && is_word_char(*to)) {
         to++;
     }
     if (to == end || *to != ' ') {

@@ -208,13 +208,27 @@ static HAK_NOINLINE void free_by_entry(void *block, hak_tcache_t *tcache,
     }
 }
 
+/* Whether the table's last row is the outcome, for a slab of one unit: most remote frees. */
+HAK_INLINE bool is_common_remote(hak_tcache_t *tcache, uint32_t entry, const void *block) {
+    if (!hak_slab_is_entry(entry) || hak_slab_entry_has_purged_pages(entry) ||
+        hak_tcache_is_empty(tcache)) {
+        return false;
+    }
+    const hak_sc_info_t *info = hak_sc_info_of_entry(entry);
+    return info->units == 1 && hak_sc_index(info, (uint16_t)(uintptr_t)block) < info->blocks &&
+           side_of_entry(tcache, entry)->outbox.head != block;
+}
+
+/* The two common outcomes need no saved register; free_by_entry decides all others. */
 void hak_slow_free(void *block, hak_tcache_t *tcache, int64_t bin_offset_from_end,
                    uintptr_t index) {
     hak_bin_t *bins_end = tcache->bin + HAK_SC_COUNT;
-    if (hak_offset_is_own(bin_offset_from_end) &&
-        hak_bin_at(bins_end, bin_offset_from_end)->slots_left < 0) {
-        uint32_t entry = hak_tcache_entry(tcache, bin_offset_from_end);
+    uint32_t entry = hak_tcache_entry(tcache, bin_offset_from_end);
+    bool is_own = hak_offset_is_own(bin_offset_from_end);
+    if (is_own && hak_bin_at(bins_end, bin_offset_from_end)->slots_left < 0) {
         free_to_full_bin(tcache, hak_sc_of_entry(entry), block);
+    } else if (!is_own && is_common_remote(tcache, entry, block)) {
+        free_to_outbox(tcache, side_of_entry(tcache, entry), entry, block);
     } else {
         free_by_entry(block, tcache, bin_offset_from_end, index);
     }

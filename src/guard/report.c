@@ -80,10 +80,11 @@ static const hak_guard_slot_t *trap_nearest(size_t page, const char *at) {
 /* The slot of a wrong access, and its kind; NULL: the address belongs to no guarded block. */
 static const hak_guard_slot_t *trap_judge(const char *at, hak_fatal_kind_t *kind) {
     size_t page = hak_guard_page_of(at);
-    bool is_inside = page % 2 != 0;
-    const hak_guard_slot_t *slot = page == SIZE_MAX ? NULL
-                                   : is_inside      ? &hak_guard_region.slot[page / 2]
-                                                    : trap_nearest(page, at);
+    const hak_guard_slot_t *slot = hak_guard_slot_of(at);
+    bool is_inside = slot != NULL;
+    if (!is_inside && page != SIZE_MAX) {
+        slot = trap_nearest(page, at);
+    }
     if (slot == NULL || slot->block == NULL) {
         return NULL;
     }

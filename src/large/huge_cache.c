@@ -166,7 +166,9 @@ void hak_huge_cache_visit(hak_huge_visit_t *visit, void *context) {
 
 void hak_huge_cache_note_use(size_t added, size_t removed) {
     hak_huge_pool_t *pool = &hak_huge_cache.pool;
-    hak_reclaim_hooks.huge_bound(pool); /* a window may begin: bytes freed now were in use */
+    if (removed != 0) { /* a window may begin: bytes freed now were in use */
+        hak_reclaim_hooks.huge_bound(pool);
+    }
     pool->in_use_bytes += added - removed;
     pool->peak_bytes = hak_most(pool->peak_bytes, pool->in_use_bytes);
 }

@@ -19,9 +19,8 @@ typedef enum source { FROM_NOBODY, FROM_LIBC, FROM_OTHER } source_t;
 static void (*other_free)(void *);
 static void *(*other_realloc)(void *, size_t);
 static size_t (*other_usable)(void *); /* may be NULL */
-static bool is_libc_itself =
-    true;                 /* [atomic] its own names are its functions, see underlying_look_up */
-static bool is_looked_up; /* [atomic] */
+static bool is_libc_itself = true;     /* [atomic] see underlying_look_up */
+static bool is_looked_up;              /* [atomic] */
 
 /* dlsym may allocate and take the loader's lock, so this waits for the first foreign pointer. Under
  * force_libc all blocks come from the C library's own names: no free searches for an owner. Another

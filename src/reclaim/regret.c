@@ -48,7 +48,7 @@ static uint64_t faded(uint64_t units) {
 void hak_regret_fade(uint64_t count) {
     uint64_t purged = hak_load_relaxed(&hak_regret_purged_lately);
     uint64_t wanted = hak_load_relaxed(&hak_regret_wanted_lately);
-    for (count = hak_least(count, STEPS_MOST); count > 0; count--) {
+    for (count = hak_least(count, STEPS_MOST); count > 0 && (purged | wanted) != 0; count--) {
         purged = faded(purged);
         wanted = faded(wanted);
     }

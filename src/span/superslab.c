@@ -134,7 +134,7 @@ static void span_look_at_peak(void) {
     size_t in_use = hak_span_state.in_use_units * HAK_UNIT_BYTES;
     size_t peak = hak_load_relaxed(&hak_span_peak_bytes);
     if (HAK_UNLIKELY(in_use > peak) && in_use - peak > hak_load_relaxed(&hak_span_purged_bytes)) {
-        (void)hak_or_relaxed(&hak_wanted, HAK_WANTED_PEAK);
+        hak_want(HAK_WANTED_PEAK);
     }
 }
 
@@ -198,9 +198,8 @@ void hak_span_free(hak_superslab_t *superslab, unsigned unit, unsigned count, un
     hak_span_note_dirty(superslab);
     size_t unused = state->unused_dirty_units * HAK_UNIT_BYTES;
     if (HAK_UNLIKELY(unused > hak_load_relaxed(&hak_knobs.retain_min_bytes)) &&
-        unused > hak_retain_bytes(state->in_use_units * HAK_UNIT_BYTES) &&
-        (hak_load_relaxed(&hak_wanted) & HAK_WANTED_PURGE) == 0) {
-        (void)hak_or_relaxed(&hak_wanted, HAK_WANTED_PURGE);
+        unused > hak_retain_bytes(state->in_use_units * HAK_UNIT_BYTES)) {
+        hak_want(HAK_WANTED_PURGE);
     }
     hak_lock_release(HAK_LOCK_SPAN);
 }

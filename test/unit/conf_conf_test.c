@@ -4,6 +4,7 @@
 #include "conf/conf.h"
 
 #include "base/knobs.h"
+#include "conf/table.h"
 #include "double/option_table.h"
 #include "unit/capture.h"
 #include "unit/conf.h"
@@ -36,6 +37,15 @@ static void knobs_as_linked_equal_the_table(void **state) {
     for (size_t i = 0; i < TABLE_OPTIONS; i++) {
         UNIT_EXPECT(value_of(table_options[i].name) == table_options[i].initial, "%s",
                     table_options[i].name);
+    }
+}
+
+static void texts_and_only_texts_stand_behind_all_other_options(void **state) {
+    (void)state;
+    for (size_t i = 0; i < TABLE_OPTIONS; i++) {
+        const table_option_t *option = &table_options[i];
+        bool is_behind = i >= HAK_CONF_FIRST_TEXT;
+        UNIT_EXPECT((option->type == TABLE_TEXT) == is_behind, "%s", option->name);
     }
 }
 
@@ -261,6 +271,7 @@ static void set_changes_live_options_and_no_others(void **state) {
 
 static const struct CMUnitTest tests[] = {
     CONF_TEST(knobs_as_linked_equal_the_table),
+    CONF_TEST(texts_and_only_texts_stand_behind_all_other_options),
     CONF_TEST(option_of_every_name_takes_its_bounds_and_nothing_beyond),
     CONF_TEST(choice_has_as_many_names_as_its_bounds_say),
     CONF_TEST(option_names_are_distinct),
