@@ -235,6 +235,7 @@ def test_rows_without_an_amount_are_not_counted(monkeypatch):
     counted = []
     monkeypatch.setattr(instructions.shutil, "which", lambda name: name)
     monkeypatch.setattr(instructions.arms, "resolve", lambda specs, libs: ARMS)
+    monkeypatch.setattr(instructions, "enough", lambda row, arm, scale: scale)
     monkeypatch.setattr(instructions, "per_operation", lambda row, arm, scale: counted.append(row.id) or 1.0)
     instructions.count_rows(prepare.Settings("ab", "quick", ["shift/t1", "drift"], sides=[]), [], print)
     assert set(counted) == {"drift"}

@@ -103,6 +103,14 @@ def test_counted_amounts_differ_however_small():
     assert instructions.amounts(a_row("x"), 0.5) == (["prog", "50", "7"], ["prog", "100", "7"])
 
 
+def test_as_much_is_counted_as_rare_events_need(monkeypatch):
+    counts = {"few": 100_000, "some": 2_000_000, "many": 50_000_000}
+    monkeypatch.setattr(instructions, "_run_once", lambda argv, arm: (counts[arm], 1) if arm in counts else None)
+    found = {arm: instructions.enough(a_row("x"), arm) for arm in [*counts, "fails"]}
+    assert found == {"few": 0.5, "some": pytest.approx(0.05), "many": 0.01, "fails": 0.01}
+    assert instructions.enough(a_row("x"), "few", 0.02) == pytest.approx(0.01)  # of the work of a shortened run
+
+
 def test_count_verdicts():
     assert ledger.count_verdict([103.0, 100.0]).word == "worse"
     assert ledger.count_verdict([98.9, 100.0]).word == "better"
@@ -124,6 +132,19 @@ def test_an_effect_smaller_than_the_noise_is_none():
     assert ledger.decide(better, None, 0.025) == ("NEUTRAL", "noisy")
     assert ledger.decide(better, None, 0.005) == ("GO", "time")
     assert ledger.decide(better, model.Verdict("worse", 1.02), 0.025) == ("NO-GO", "instructions")
+
+
+@pytest.mark.parametrize("twin, expected", [
+    (model.Verdict("no difference", 0.977, 0.002, 552.1, 2), ("NO-GO", "instructions")),  # two rounds agree by chance
+    (model.Verdict("no difference", 0.999, 0.990, 1.010, 10), ("GO", "time")),
+])
+def test_an_effect_within_the_interval_of_the_pair_is_none(twin, expected):
+    cells = {name: model.Cell(name, twin.rounds, 10.0) for name in ("idea", "old")}
+    cells["old"].against = model.Verdict("better", 0.858, 0.798, 0.922, twin.rounds)
+    row = model.RowSummary(model.RowInfo("r", "small", "r", "", "cpu", "ns/op"), cells, again=twin, noise=0.03)
+    run = model.RunSummary("i", "", "quick", {}, twin.rounds, 0.01, "idea", [], [row], [])
+    line = ledger.lines(run, ["idea", "old"], {"r": [1014.4, 1000.0]})[0]
+    assert line.texts[-1] == f"{expected[0]} ({expected[1]})"
 
 
 @pytest.mark.parametrize("rows, word", [

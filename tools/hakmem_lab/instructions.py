@@ -2,7 +2,8 @@
 """Instructions of one operation, counted by valgrind: exact where times are noisy.
 
 A row is run with n and with 2 n operations; the difference is what n more operations take, without the start of the
-process. The coarse clocks stand still, so that time decides nothing (bench/rig/still_clock.c). Only rows of one thread:
+process. n is so large that rare events have their usual part in it: a hundredth of a row of 6 000 steps may meet one
+more refill, or one less, than another library's. The coarse clocks stand still, so that time decides nothing (bench/rig/still_clock.c). Only rows of one thread:
 the others' counts depend on the schedule; and only those with an amount of work that can be doubled.
 """
 from __future__ import annotations
@@ -17,7 +18,9 @@ from . import arms, peers, place, prepare
 from .execute import environment
 from .rows import Row
 
-WORK = 0.01  # of the row's: valgrind is about 50 times slower
+WORK = 0.01  # of the row's, at least: valgrind is about 50 times slower
+MOST = 0.5  # 2 n operations are at most the row's
+ENOUGH = 10_000_000  # instructions of n operations
 REPEATS = 3  # of a count; the least is taken, as what an allocator does after some time only adds to it
 TIMEOUT = 300
 CLOCK = "libstill_clock.so"
@@ -57,6 +60,13 @@ def _run_once(argv: list[str], arm: arms.Arm) -> Optional[tuple[int, int]]:
     return (count, operations) if done.returncode == 0 and count else None
 
 
+def enough(row: Row, arm: arms.Arm, scale: float = 1.0) -> float:
+    """How much of the row's work to count, if a run has `scale` of it."""
+    counted = _run_once(row.arguments(WORK * scale), arm)
+    times = ENOUGH / counted[0] if counted else 1.0
+    return min(max(WORK * times, WORK), MOST) * scale
+
+
 def per_operation(row: Row, arm: arms.Arm, scale: float = WORK) -> Optional[float]:
     short, long = (_run(argv, arm) for argv in amounts(row, scale))
     if short is None or long is None or long[1] <= short[1]:
@@ -74,7 +84,8 @@ def count_rows(settings: prepare.Settings, sides: list[str], say: Callable[[str]
     for row in prepare.chosen_rows(settings):
         if row.info.threads == 1 and row.app is None and any(word.endswith("*") for word in row.argv):
             say(f"counting instructions: {row.id}")
-            pair = [per_operation(row, arm, WORK * settings.scale) for arm in found]
+            scale = enough(row, found[0], settings.scale)
+            pair = [per_operation(row, arm, scale) for arm in found]
             if None in pair:
                 say(f"{row.id}: the instructions of {sides[pair.index(None)]} could not be counted")
             else:

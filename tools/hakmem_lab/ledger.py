@@ -30,7 +30,7 @@ def count_verdict(pair: list[float], threshold: float = stats.THRESHOLD) -> Verd
 
 def decide(time: Verdict, count: Verdict | None, noise: float = 0.0) -> tuple[str, str]:
     """The word of the ledger for one row, and what it was decided by. An effect in time that is smaller than what the
-    machine does to the A/A pair is none, and so is one that depends on the mode met."""
+    machine does to the A/A pair (noise) is none, and so is one that depends on the mode met."""
     drowned = time.word == "noisy" or (time.word in ("better", "worse") and not math.isnan(noise)
                                        and abs(1 - time.ratio) <= noise)
     if time.word in ("better", "worse") and not drowned:
@@ -86,10 +86,16 @@ def _modes(row: RowSummary, new: Cell | None, old: Cell | None) -> str:
     return f", {sides[0]} against {sides[1]} {row.row.unit}"
 
 
+def _noise(row: RowSummary) -> float:
+    """How far an effect must lie from 1 to count: beyond the whole interval of the A/A pair, which is wide if the rounds
+    are few, as two or three of them agree by chance now and then."""
+    return max(row.noise, stats.half_width(row.again)) if row.again else row.noise
+
+
 def _line(row: RowSummary, sides: list[str], count: Verdict | None) -> Line:
     idea, against = sides
     time = _time(row, idea, against)
-    word, by = decide(time, count, row.noise)
+    word, by = decide(time, count, _noise(row))
     new, old = row.cells.get(idea), row.cells.get(against)
     peak = new.peak_kib / old.peak_kib if new and old and new.peak_kib and old.peak_kib else math.nan
     faults = traits.fault_ratio(new, old)
