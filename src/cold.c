@@ -16,17 +16,17 @@
 
 #include "conf/show.c"
 
+#include "guard/describe.c"
+#include "guard/module.c"
+#include "guard/report.c"
+#include "guard/stack.c"
+
 #if HAK_CONTROL
 #include "control/channel.c"
 #include "control/report.c"
 #include "control/serve.c"
 #include "control/text_mapping.c"
 #endif
-
-#include "guard/describe.c"
-#include "guard/module.c"
-#include "guard/report.c"
-#include "guard/stack.c"
 
 #include "stat/collect.c"
 #include "stat/explain.c"

@@ -43,6 +43,7 @@
 
 #include "conf/conf.c"
 #include "guard/guard.c"
+#include "reclaim/learner.c"
 #include "reclaim/limit.c"
 #include "reclaim/reclaim.c"
 #include "reclaim/regret.c"

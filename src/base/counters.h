@@ -53,6 +53,8 @@
     X(purge_units, "units purged")                                                                 \
     X(purge_hole_bytes, "bytes of slabs' OS pages purged")                                         \
     X(purge_regret_units, "purged units that were needed again")                                   \
+    X(learner_change, "changes of how long unused memory is worth keeping")                        \
+    X(learner_interlock, "times its forecast failed, and the standard came back")                  \
     X(pressure_look, "reads of the memory limits of control groups")                               \
     X(room_span_bytes, "bytes of unused units purged because of them")                             \
     X(room_huge_bytes, "bytes of cached huge blocks returned because of them")                     \

@@ -13,6 +13,7 @@
 #define HAK_KNOB_COUNT size_t
 #define HAK_KNOB_PERCENT size_t
 #define HAK_KNOB_BYTES size_t
+#define HAK_KNOB_CHOICE(...) size_t
 #define HAK_KNOB_OWN(type, knob)
 #define HAK_KNOB_ALWAYS(type, knob)
 #define HAK_KNOB_START(type, knob) HAK_KNOB_##type knob;
@@ -31,9 +32,8 @@ typedef struct hak_knobs {
     bool is_tight; /* near the limit even after full reclaim */
     /* read by stat/ */
     size_t limit_bytes; /* of the tightest control group; 0: none known */
-    /* --- set by the learner; read by base/wanted.h and reclaim/target.c */
+    /* --- set by reclaim/regret.c; read by base/wanted.h */
     size_t retain_learned_percent; /* extra share; 0 to 100 */
-    size_t retain_wanted_bytes;    /* unused memory exempt from decay */
     /* --- set by mallopt, too */
     size_t retain_min_bytes, retain_idle_bytes;
 } hak_knobs_t;

@@ -30,6 +30,7 @@ typedef struct hak_huge_pool {
     size_t in_use_bytes;
     size_t resident_bytes;                  /* unused, and holds memory */
     size_t peak_bytes, low_bytes;           /* most in use, least resident in this window */
+    size_t most_bytes;                      /* most in use since the last read */
     size_t last_peak_bytes, last_low_bytes; /* of the last window */
     uint64_t window_end_ns;
     size_t bound_bytes, bound_address_bytes; /* of resident_bytes, and of cached addresses */

@@ -58,7 +58,9 @@
  *         pool          unused memory of one kind: bins, huge cache, units, idle pages of slabs
  *         decay         purge the memory that nobody needed in a window (0.4 s, HAK_WINDOW_NS)
  *         pass          a walk over an owner's partial slabs that purges idle pages
- *         regret        purged memory that was needed again soon; the learner adapts to it
+ *         regret        purged memory that was needed again soon; it raises the bound
+ *         keep time     how long unused memory is kept; the learner finds the cheapest
+ *         line          memory, in use or not, that a simulated pool with a keep time holds
  *         limit         of a control group; tight: near it even after full reclaim
  * guard   guarded       a block alone on its OS page, between two inaccessible ones (watched)
  *         slot          the place of a guarded block, and its record

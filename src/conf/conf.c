@@ -132,6 +132,12 @@ static void conf_keep(const hak_conf_option_t *option, uint64_t value, const cha
     hak_conf_state.source[i] = source;
 }
 
+/* A switch, or a choice that has a 1. */
+static bool conf_switch_on(const hak_conf_option_t *option, uint64_t *value) {
+    bool is_switch = option->type == HAK_CONF_BOOL || option->type == HAK_CONF_CHOICE;
+    return is_switch && conf_parse_value(option, "1", 1, value);
+}
+
 /* One "key:value", "key=value" or "key". Returns the number of mistakes, 0 or 1. */
 static unsigned conf_parse_item(const char *item, size_t length, const char *source) {
     size_t name_length = hak_least(strcspn(item, ":="), length);
@@ -152,7 +158,7 @@ static unsigned conf_parse_item(const char *item, size_t length, const char *sou
     const char *s = has_value ? item + name_length + 1 : "";
     size_t s_length = has_value ? length - name_length - 1 : 0;
     bool is_right =
-        has_value ? conf_parse_value(option, s, s_length, &value) : option->type == HAK_CONF_BOOL;
+        has_value ? conf_parse_value(option, s, s_length, &value) : conf_switch_on(option, &value);
     if (!is_right) {
         hak_conf_complain(source, s, s_length, option);
         return 1;

@@ -171,6 +171,7 @@ void hak_huge_cache_note_use(size_t added, size_t removed) {
     }
     pool->in_use_bytes += added - removed;
     pool->peak_bytes = hak_most(pool->peak_bytes, pool->in_use_bytes);
+    pool->most_bytes = hak_most(pool->most_bytes, pool->in_use_bytes);
 }
 
 /* Chooses the extent that gives memory back: one charged by assumption, whose pages are sampled
@@ -275,6 +276,7 @@ void hak_large_pool(hak_huge_pool_t *pool) {
     hak_reclaim_hooks.huge_bound(&hak_huge_cache.pool);
     *pool = hak_huge_cache.pool;
     hak_huge_cache.pool.last_low_bytes = 0; /* once a window */
+    hak_huge_cache.pool.most_bytes = pool->in_use_bytes;
     hak_lock_release(HAK_LOCK_HUGE);
 }
 

@@ -15,6 +15,7 @@
 #include "os/libc.h"
 #include "os/lock.h"
 #include "os/os.h"
+#include "reclaim/reclaim.h"
 
 #include <pthread.h>
 
@@ -68,6 +69,7 @@ static HAK_COLD void fork_child(void) {
     if (HAK_CONTROL) {
         hak_life_control_after_fork();
     }
+    hak_target_after_fork();
     hak_event_after_fork();
     hak_lock_fork_end(true);
     hak_os_restore_signals(fork_signals);

@@ -39,12 +39,10 @@ bool hak_reclaim_memory_out(hak_tcache_t *tcache, unsigned attempt);
  * other threads. Returns the bytes. */
 size_t hak_reclaim_trim(size_t keep_bytes);
 
-/* The learner (regret.c); at most once a step of time, in one thread at a time. */
+/* Regret (regret.c); at most once a step of time, in one thread at a time. */
 void hak_regret_tick(void);
 /* One step, with `purged` units and `regretted` ones wanted again. Exposed for tests. */
 void hak_regret_learn(uint64_t purged, uint64_t regretted);
-/* `count` steps without any purge. Exposed for tests. */
-void hak_regret_fade(uint64_t count);
 
 /* Doublings of a pause, or halvings of a step: two more after a regretted purge, else one less. */
 HAK_INLINE uint64_t hak_regret_backoff(uint64_t backoff, bool is_regretted, uint64_t most) {
@@ -67,6 +65,8 @@ void hak_target_spans(void);
 size_t hak_target_purge(hak_purge_plan_t *plan, size_t unused_bytes);
 void hak_target_huge(void);
 void hak_target_huge_bound(hak_huge_pool_t *pool);
+/* In the child of a fork: nothing is learned yet. */
+void hak_target_after_fork(void);
 /* After HAK_WANTED_PEAK: raises the peak; returns the bytes to give back before it is reached. */
 size_t hak_target_over_peak(void);
 /* Bytes of unused units that stay even if idle. */

@@ -11,29 +11,32 @@
  *   less                              decays: the least unused in a window was not needed, so it is
  *                                     purged at the end of the window, down to
  *
- *     idle = max(retain_idle_bytes, in use / TARGET_IDLE_PART),
- *            units also retain_wanted_bytes, and at most the bound,
+ *     idle = max(retain_idle_bytes, in use / TARGET_IDLE_PART), and at most the bound,
  *
  * but only if that is more than TARGET_STEP_TIMES the amplitude of unused units in the window.
+ * Where the learner (learner.h) found a keep time that costs less than this window, units decay to
+ * what it foretells to be worth keeping, in place of the least unused.
  * Freed huge blocks decay in the same way; all together they may hold
  *
  *     at any time       max(huge_cache, in use / CACHE_SHARE)
- *     for a while       2 x retain_percent of the peak in use of the last one or two windows,
+ *     for a while       2 x retain_percent of the peak in use of the last one or two windows, or
+ *                       what the learner foretells to be worth keeping,
  *                       but not above CACHE_LEAST_TIMES x huge_cache + in use / CACHE_SHARE
  *
  * docs/experiments/0023-decay.md and 0004-huge-cache-counts-memory.md chose the window and the
  * size. A footprint that oscillates within a window makes no kernel calls. One that oscillates more
- * slowly takes purged units again; the learner (regret.c) sees that, and sets
- * retain_wanted_bytes.
+ * slowly takes purged units again, until the learner sees that keeping them costs less.
  *
  * When memory in use passes its peak by a step, unused memory goes back before the heap grows.
  * That happens some dozens of times in the life of a process, and never below the peak. Unused
  * memory does not count: it oscillates under a constant load
  * (docs/experiments/0030-spare-before-a-peak.md). */
 #include "base/atomics.h"
+#include "base/counters.h"
 #include "base/knobs.h"
 #include "large/large.h"
 #include "os/os.h"
+#include "reclaim/learner.h"
 #include "reclaim/reclaim.h"
 #include "reclaim/slabs.h"
 
@@ -49,6 +52,8 @@ enum {
     PEAK_LEAST_BYTES = 1 << 20,
 };
 
+/* [atomic] Freed huge blocks and those in use that are worth holding, by the learner. */
+HAK_LOCKED_STATE size_t hak_target_huge_line;
 /* After the kernel refused every purge (locked memory): so refused calls are rare. */
 static const uint64_t TARGET_RETRY_NS = 10 * HAK_WINDOW_NS;
 
@@ -68,8 +73,7 @@ static size_t idle_bytes(size_t in_use_bytes) {
 }
 
 size_t hak_target_idle_bytes(size_t in_use_bytes) {
-    size_t wanted = hak_load_relaxed(&hak_knobs.retain_wanted_bytes);
-    return hak_least(hak_retain_bytes(in_use_bytes), hak_most(idle_bytes(in_use_bytes), wanted));
+    return hak_least(hak_retain_bytes(in_use_bytes), idle_bytes(in_use_bytes));
 }
 
 /* Bytes that stay at the end of a window; SIZE_MAX: all. */
@@ -77,6 +81,13 @@ static size_t decay_keep(const hak_pool_t *pool, size_t idle) {
     size_t step = TARGET_STEP_BYTES + (pool->high_bytes - pool->low_bytes) * TARGET_STEP_TIMES;
     size_t excess = pool->low_bytes - hak_least(pool->low_bytes, idle);
     return excess > step ? pool->resident_bytes - excess : SIZE_MAX;
+}
+
+/* Bytes that stay if so many are worth keeping, and at least `idle`; SIZE_MAX: all. */
+static size_t learned_keep(size_t resident_bytes, size_t learned, size_t idle) {
+    size_t kept = hak_most(learned, idle);
+    bool exceeds = resident_bytes - hak_least(resident_bytes, kept) > TARGET_STEP_BYTES;
+    return exceeds ? kept : SIZE_MAX;
 }
 
 static bool spans_exceed(const hak_pool_t *pool, size_t bound, uint64_t now) {
@@ -89,7 +100,7 @@ static bool spans_exceed(const hak_pool_t *pool, size_t bound, uint64_t now) {
 }
 
 /* By size whole superslabs go: few calls. By time only the excess units: the load used the rest. */
-static hak_purge_plan_t spans_plan(hak_pool_t *pool, bool is_turn, uint64_t now) {
+static hak_purge_plan_t spans_plan(hak_pool_t *pool, bool is_turn, size_t learned, uint64_t now) {
     size_t bound = hak_retain_bytes(pool->in_use_bytes), keep = SIZE_MAX;
     bool exceeds_bound = spans_exceed(pool, bound, now);
     if (is_turn) {
@@ -101,8 +112,13 @@ static hak_purge_plan_t spans_plan(hak_pool_t *pool, bool is_turn, uint64_t now)
         hak_store_relaxed(&hak_target_cut_low_bytes, SIZE_MAX);
         pool->low_bytes = hak_least(pool->low_bytes, cut_low);
         keep = decay_keep(pool, hak_target_idle_bytes(pool->in_use_bytes));
-        keep = hak_most(keep, HAK_UNIT_BYTES); /* 0 would unmap superslabs */
     }
+    if (learned != SIZE_MAX) {
+        size_t idle = hak_target_idle_bytes(pool->in_use_bytes);
+        size_t most = learned == HAK_LEARNER_ALL ? learned : bound;
+        keep = learned_keep(pool->resident_bytes, hak_least(learned, most), idle);
+    }
+    keep = hak_most(keep, HAK_UNIT_BYTES); /* 0 would unmap superslabs */
     keep = exceeds_bound ? hak_least(keep, bound / 4 * 3) : keep;
     return (hak_purge_plan_t){.keep_bytes = keep, .is_exact = !exceeds_bound};
 }
@@ -122,12 +138,23 @@ size_t hak_target_purge(hak_purge_plan_t *plan, size_t unused_bytes) {
     return given_back;
 }
 
+static size_t spans_learn(const hak_pool_t *pool, uint64_t now) {
+    size_t idle = hak_target_idle_bytes(pool->in_use_bytes);
+    size_t most = pool->in_use_bytes + pool->resident_bytes -
+                  hak_least(pool->dip_bytes, pool->resident_bytes);
+    return hak_learner_tend(
+        HAK_LEARNER_UNITS,
+        &(hak_learner_look_t){now, pool->in_use_bytes, most,
+                              pool->resident_bytes - hak_least(pool->resident_bytes, idle),
+                              hak_load_relaxed(&hak_counters.purge_regret_units) * HAK_UNIT_BYTES});
+}
+
 void hak_target_spans(void) {
     uint64_t now = hak_os_now_ns();
     bool is_turn = hak_is_due(&hak_target_window_end_ns, now, HAK_WINDOW_NS);
     hak_pool_t pool;
     hak_span_pool(&pool, is_turn);
-    hak_purge_plan_t plan = spans_plan(&pool, is_turn, now);
+    hak_purge_plan_t plan = spans_plan(&pool, is_turn, spans_learn(&pool, now), now);
     size_t given_back =
         plan.keep_bytes != SIZE_MAX ? hak_target_purge(&plan, pool.resident_bytes) : 0;
     if (plan.is_exact && plan.is_cut) { /* the rest was not needed in the window either */
@@ -155,6 +182,9 @@ static void huge_turn(hak_huge_pool_t *pool) {
     if (now >= pool->window_end_ns) {
         bool is_long_ago = now - pool->window_end_ns >= HAK_WINDOW_NS;
         pool->last_peak_bytes = is_long_ago ? pool->in_use_bytes : pool->peak_bytes;
+        if (is_long_ago) {
+            hak_store_relaxed(&hak_target_huge_line, 0);
+        }
         pool->peak_bytes = pool->in_use_bytes;
         pool->last_low_bytes = pool->low_bytes;
         pool->low_bytes = pool->resident_bytes;
@@ -171,8 +201,20 @@ void hak_target_huge_bound(hak_huge_pool_t *pool) {
     size_t share = pool->in_use_bytes / CACHE_SHARE, most = CACHE_LEAST_TIMES * least + share;
     size_t peak = hak_most(pool->peak_bytes, pool->last_peak_bytes);
     size_t recent = peak / 100 * percent + peak % 100 * percent / 100;
+    bool learns = hak_load_relaxed(&hak_knobs.learn) == HAK_LEARN_ON;
+    size_t line = learns ? hak_load_relaxed(&hak_target_huge_line) : 0;
+    recent = hak_most(recent, line - hak_least(line, pool->in_use_bytes));
     pool->bound_bytes = hak_most(hak_most(least, share), hak_least(recent, most));
     pool->bound_address_bytes = CACHE_ADDRESS_TIMES * pool->bound_bytes;
+}
+
+static size_t huge_learn(const hak_huge_pool_t *huge) {
+    size_t idle = idle_bytes(huge->in_use_bytes);
+    return hak_learner_tend(
+        HAK_LEARNER_HUGE,
+        &(hak_learner_look_t){hak_os_now_ns(), huge->in_use_bytes, huge->most_bytes,
+                              huge->resident_bytes - hak_least(huge->resident_bytes, idle),
+                              hak_load_relaxed(&hak_counters.huge_map_bytes)});
 }
 
 /* The amplitude counts as 0: half of a mapping taken in a window need not be there in the next. */
@@ -181,6 +223,17 @@ void hak_target_huge(void) {
     hak_large_pool(&huge);
     size_t low = hak_least(huge.low_bytes, huge.last_low_bytes);
     hak_pool_t pool = {huge.in_use_bytes, huge.resident_bytes, low, low, low};
-    size_t keep = decay_keep(&pool, idle_bytes(pool.in_use_bytes));
+    size_t idle = idle_bytes(pool.in_use_bytes), learned = huge_learn(&huge);
+    if (learned != HAK_LEARNER_ALL) {
+        hak_store_relaxed(&hak_target_huge_line,
+                          learned == SIZE_MAX ? 0 : huge.in_use_bytes + learned);
+    }
+    size_t keep = learned == SIZE_MAX ? decay_keep(&pool, idle)
+                                      : learned_keep(pool.resident_bytes, learned, idle);
     hak_large_trim_to(hak_least(huge.bound_bytes, keep), huge.bound_address_bytes);
+}
+
+void hak_target_after_fork(void) {
+    hak_learner_reset();
+    hak_store_relaxed(&hak_target_huge_line, 0);
 }

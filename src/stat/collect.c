@@ -8,6 +8,7 @@
 #include "front/event.h"
 #include "large/large.h"
 #include "os/os.h"
+#include "reclaim/learner.h"
 #include "slab/remote.h"
 #include "stat/inventory.h"
 #include "stat/stat.h"
@@ -125,6 +126,14 @@ static void sum_class(hak_snapshot_t *snapshot, unsigned sc) {
     HAK_CLASS_COUNTERS(SUM_CLASS)
 }
 
+/* 0: the standard rules decide. */
+static uint64_t learned_ms(hak_learner_pool_t pool) {
+    hak_learner_view_t view;
+    hak_learner_look_at(pool, &view);
+    bool acts = view.mode == HAK_LEARN_ON && view.strategy != HAK_STRATEGY_standard;
+    return acts ? hak_strategy_ms(view.strategy) : 0;
+}
+
 static void collect_process(hak_snapshot_t *snapshot) {
     const hak_process_counters_t *from = &hak_counters;
     hak_process_counters_t *to = &snapshot->process;
@@ -136,6 +145,8 @@ static void collect_process(hak_snapshot_t *snapshot) {
     snapshot->cache_budget_bytes = hak_budget_bytes();
     snapshot->memory_limit_bytes = hak_load_relaxed(&hak_knobs.limit_bytes);
     snapshot->memory_is_tight = hak_load_relaxed(&hak_knobs.is_tight);
+    snapshot->keep_units_ms = learned_ms(HAK_LEARNER_UNITS);
+    snapshot->keep_huge_ms = learned_ms(HAK_LEARNER_HUGE);
 }
 
 void hak_stat_collect(hak_snapshot_t *snapshot) {

@@ -3,6 +3,7 @@
  * Why RSS is as high as it is: causes, the largest in words with advice, and the threads whose
  * caches hold most. docs/schema/explain.schema.json is the schema of the JSON. */
 #include "base/knobs.h"
+#include "reclaim/learner.h"
 #include "stat/report.h"
 #include "stat/rss.h"
 
@@ -175,6 +176,67 @@ static unsigned notes(const explain_t *explain, const char *note[EXPLAIN_NOTES])
     return count;
 }
 
+/* --- the learner ------------------------------------------------------------------------------ */
+
+static void put_price(hak_text_t *text, const hak_price_t *price) {
+    hak_text_format(text, "%b/s taken again, %b/s as the price of what is held",
+                    hak_learner_rate(price->taken), hak_learner_rate(price->held));
+}
+
+static void put_learner(hak_text_t *text, hak_learner_pool_t pool, const hak_learner_view_t *view) {
+    bool is_standard = view->strategy == HAK_STRATEGY_standard;
+    hak_text_format(text, "unused %s %s kept %s, ", hak_learner_pool_name(pool),
+                    view->mode == HAK_LEARN_ON ? "are" : "would be",
+                    hak_strategy_text(view->strategy));
+    hak_text_str(text, is_standard ? "the standard" : "as the learner chose");
+    hak_text_format(text, " %l s ago: ", view->age_ms / 1000);
+    put_price(text, &view->price[view->strategy]);
+    hak_strategy_t other = is_standard ? view->cheapest : HAK_STRATEGY_standard;
+    if (other != view->strategy) {
+        hak_text_format(text, "; kept %s: ", hak_strategy_text(other));
+        put_price(text, &view->price[other]);
+    }
+    if (view->is_locked) {
+        hak_text_str(text, "; a forecast failed, so the standard decides for a while");
+    }
+}
+
+static void write_learner(const hak_sink_t *sink, hak_text_t *text) {
+    for (hak_learner_pool_t pool = 0; pool < HAK_LEARNERS; pool++) {
+        hak_learner_view_t view;
+        hak_learner_look_at(pool, &view);
+        if (view.mode != HAK_LEARN_OFF) {
+            text->length = 0;
+            put_learner(text, pool, &view);
+            hak_sink_format(sink, "hakmem: %m\n", text->data, text->length);
+        }
+    }
+}
+
+static void json_price(const hak_sink_t *sink, const hak_price_t *price) {
+    hak_sink_format(sink, "\"taken_bytes\":%l,\"held_bytes\":%l}", hak_learner_rate(price->taken),
+                    hak_learner_rate(price->held));
+}
+
+static void json_learner(const hak_sink_t *sink, hak_learner_pool_t pool) {
+    static const char *const modes[] = {"0", "1", "counterfactual"};
+    hak_learner_view_t view;
+    hak_learner_look_at(pool, &view);
+    hak_sink_format(sink,
+                    "%s\n{\"pool\":\"%s\",\"learn\":\"%s\",\"keep_ms\":%l,"
+                    "\"cheapest_ms\":%l,\"since_ms\":%l,\"locked\":%s,\"real\":{",
+                    pool == 0 ? "" : ",", hak_learner_pool_name(pool), modes[view.mode],
+                    hak_strategy_ms(view.strategy), hak_strategy_ms(view.cheapest), view.age_ms,
+                    view.is_locked ? "true" : "false");
+    json_price(sink, &view.real);
+    hak_sink_format(sink, ",\"strategies\":[");
+    for (hak_strategy_t i = 0; i < HAK_STRATEGIES; i++) {
+        hak_sink_format(sink, "%s\n{\"keep_ms\":%l,", i == 0 ? "" : ",", hak_strategy_ms(i));
+        json_price(sink, &view.price[i]);
+    }
+    hak_sink_format(sink, "]}");
+}
+
 /* --- the reports ------------------------------------------------------------------------------ */
 
 void hak_write_explain(const hak_sink_t *sink, const hak_snapshot_t *snapshot) {
@@ -198,6 +260,7 @@ void hak_write_explain(const hak_sink_t *sink, const hak_snapshot_t *snapshot) {
         }
         hak_sink_format(sink, "hakmem: %m\n", text.data, text.length);
     }
+    write_learner(sink, &text);
     for (unsigned i = 0; i < explain->thread_count; i++) {
         const hak_thread_stats_t *thread = explain->thread[i];
         hak_sink_format(sink, "hakmem: thread %u caches %l KiB, idle for %l ms\n", thread->id,
@@ -240,6 +303,10 @@ void hak_write_explain_json(const hak_sink_t *sink, const hak_snapshot_t *snapsh
         const hak_thread_stats_t *thread = explain->thread[i];
         hak_sink_format(sink, "%s\n{\"id\":%u,\"cached_bytes\":%l,\"idle_ms\":%l}",
                         i == 0 ? "" : ",", thread->id, thread_bytes(thread), thread->idle_ms);
+    }
+    hak_sink_format(sink, "],\n\"learner\":[");
+    for (hak_learner_pool_t pool = 0; pool < HAK_LEARNERS; pool++) {
+        json_learner(sink, pool);
     }
     hak_sink_format(sink, "],\n\"notes\":[");
     for (unsigned i = 0, count = notes(explain, note); i < count; i++) {

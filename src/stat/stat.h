@@ -57,7 +57,9 @@
     X(cache_bytes, "growth of the bins of all threads")                                            \
     X(cache_budget_bytes, "bound of that growth")                                                  \
     X(memory_limit_bytes, "limit of the tightest control group; 0: none known")                    \
-    X(memory_is_tight, "1 if the limit is near even after full reclaim")
+    X(memory_is_tight, "1 if the limit is near even after full reclaim")                           \
+    X(keep_units_ms, "how long the learner keeps unused units; 0: the standard rules decide")      \
+    X(keep_huge_ms, "the same of freed huge blocks")
 
 /* Of a class, in blocks: name, text. */
 #define HAK_STAT_BLOCKS(X)                                                                         \

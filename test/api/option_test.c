@@ -128,6 +128,9 @@ static void *set_all(void *unused) {
             uint64_t number = round % 2 == 0 ? option->least : option->most;
             char text[32], now[128];
             snprintf(text, sizeof text, "%llu", (unsigned long long)number);
+            if (option->type == TABLE_CHOICE) {
+                snprintf(text, sizeof text, "%s", option->names[number]);
+            }
             int result = hak_option_set(option->name, text);
             EXPECT(result == 0 || result == EPERM);
             EXPECT_EQ(hak_option_get(option->name, now, sizeof now), 0);

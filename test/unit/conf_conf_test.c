@@ -6,6 +6,7 @@
 #include "base/knobs.h"
 #include "conf/table.h"
 #include "double/option_table.h"
+#include "reclaim/learner.h"
 #include "unit/capture.h"
 #include "unit/conf.h"
 #include "unit/fatal.h"
@@ -115,13 +116,14 @@ static void bad_values_of_every_option_are_one_mistake_each(void **state) {
     }
 }
 
-static void bare_name_means_one_for_flags_only(void **state) {
+static void bare_name_means_one_where_that_is_a_choice(void **state) {
     (void)state;
     for (size_t i = 0; i < TABLE_OPTIONS; i++) {
         unit_capture_begin();
         unsigned mistakes = hak_conf_parse(table_options[i].name, "test");
         unit_capture_end();
-        bool is_flag = table_options[i].type == TABLE_BOOL;
+        bool is_flag =
+            table_options[i].type == TABLE_BOOL || strcmp(table_options[i].name, "learn") == 0;
         assert_int_equal(mistakes, !is_flag);
         assert_int_equal(value_of(table_options[i].name), is_flag ? 1 : table_options[i].initial);
     }
@@ -169,7 +171,7 @@ static void values_reach_the_knobs_when_applied(void **state) {
     assert_int_equal(hak_knobs.bin_max_blocks, 99);
     assert_int_equal(hak_knobs.cache_bytes, 3 << 20);
     assert_int_equal(hak_knobs.outbox_bytes, 4 << 10);
-    assert_false(hak_knobs.learn);
+    assert_int_equal(hak_knobs.learn, HAK_LEARN_OFF);
     assert_false(hak_knobs.huge_pages);
     assert_false(hak_knobs.force_libc);
 }
@@ -237,7 +239,7 @@ static void text_is_what_stands_before_the_comma(void **state) {
     assert_int_equal(hak_conf_parse("control:longer than before,control:,learn:0", "test"), 0);
     assert_string_equal(hak_conf_text("control"), "");
     assert_string_equal(hak_conf_text("report_file"), "/x/\xc3\xa9");
-    assert_null(hak_conf_text("learn"));
+    assert_null(hak_conf_text("outbox"));
     assert_null(hak_conf_text("no_such_option"));
 }
 
@@ -276,7 +278,7 @@ static const struct CMUnitTest tests[] = {
     CONF_TEST(choice_has_as_many_names_as_its_bounds_say),
     CONF_TEST(option_names_are_distinct),
     CONF_TEST(bad_values_of_every_option_are_one_mistake_each),
-    CONF_TEST(bare_name_means_one_for_flags_only),
+    CONF_TEST(bare_name_means_one_where_that_is_a_choice),
     CONF_TEST(suffixes_multiply_by_powers_of_1024),
     CONF_TEST(equals_sign_separates_as_a_colon_does),
     CONF_TEST(values_reach_the_knobs_when_applied),

@@ -8,6 +8,7 @@
 #include "base/knobs.h"
 #include "double/option_table.h"
 #include "os/os.h"
+#include "reclaim/learner.h"
 #include "unit/capture.h"
 #include "unit/conf.h"
 
@@ -70,7 +71,7 @@ static void what_is_right_beside_mistakes_takes_effect(void **state) {
     assert_int_equal(hak_conf_parse("learn:0,nonsense:7,,retain_min=3m,x", "somewhere"), 2);
     assert_int_equal(unit_line_count(unit_capture_end()), 2);
     hak_conf_apply();
-    assert_false(hak_knobs.learn);
+    assert_int_equal(hak_knobs.learn, HAK_LEARN_OFF);
     assert_int_equal(hak_knobs.retain_min_bytes, 3u << 20);
 }
 
@@ -110,7 +111,8 @@ static void complaint_about_a_value_names_the_valid_ones(void **state) {
         {"outbox:1", "bad value '1' for outbox; valid: 64 to 1m\n"},
         {"report:all", "bad value 'all' for report; valid: off, exit, json, explain, map, stats\n"},
         {"control", "bad value '' for control; valid: at most 107 bytes, no comma\n"},
-        {"learn:", "bad value '' for learn; valid: 0 to 1\n"},
+        {"learn:2", "bad value '2' for learn; valid: 0, 1, counterfactual\n"},
+        {"learn:", "bad value '' for learn; valid: 0, 1, counterfactual\n"},
     };
     for (size_t i = 0; i < UNIT_COUNT(cases); i++) {
         unit_capture_begin();

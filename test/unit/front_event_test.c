@@ -7,6 +7,7 @@
 #include "double/os_fault.h"
 #include "hakmem/hakmem.h"
 #include "os/os.h"
+#include "reclaim/learner.h"
 #include "span/span.h"
 #include "unit/front.h"
 
@@ -164,10 +165,9 @@ static void leave_unused(void) {
 }
 
 /* `act` every 10 ms until next to nothing is unused, 10 s at most; a second is what it should take.
- * Without the learner: the last test's memory is wanted again. */
+ * Without the learner: the last test's memory is taken again, so it may be worth keeping. */
 static void unused_memory_goes_while(void (*act)(void)) {
-    hak_knobs.learn = false;
-    hak_knobs.retain_wanted_bytes = 0;
+    hak_knobs.learn = HAK_LEARN_OFF;
     leave_unused();
     assert_true(unused_bytes() > 10u * MIB);
     uint64_t purged = hak_counters.purge_units;

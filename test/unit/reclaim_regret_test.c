@@ -5,6 +5,7 @@
 #include "base/counters.h"
 #include "base/knobs.h"
 #include "double/os_fault.h"
+#include "reclaim/learner.h"
 #include "unit/unit.h"
 
 #include <unistd.h>
@@ -14,10 +15,8 @@ static int calm(void **state) {
     for (unsigned i = 0; i < 300; i++) {
         hak_regret_learn(1000, 0);
     }
-    hak_regret_fade(UINT64_MAX);
     assert_int_equal(hak_knobs.retain_learned_percent, 0);
-    assert_int_equal(hak_knobs.retain_wanted_bytes, 0);
-    hak_knobs.learn = true;
+    hak_knobs.learn = HAK_LEARN_ON;
     return 0;
 }
 
@@ -86,57 +85,44 @@ static void regret_above_all_that_was_purged_counts_as_all(void **state) {
     calm(state);
 }
 
-/* Purged and wanted again two seconds later, again and again: nearly all of it is exempt soon. */
-static void memory_wanted_again_soon_is_exempt_from_decay(void **state) {
-    (void)state;
-    enum { UNITS = 400 };
-    uint64_t purged = 0;
-    for (unsigned breath = 0; breath < 5; breath++) {
-        size_t exempt = hak_knobs.retain_wanted_bytes / HAK_UNIT_BYTES;
-        purged = exempt < UNITS ? UNITS - exempt : 0;
-        hak_regret_learn(purged, 0);
-        hak_regret_fade(10);
-        hak_regret_learn(0, purged);
-        assert_true(hak_knobs.retain_wanted_bytes > (size_t)UNITS / 2 * HAK_UNIT_BYTES);
-        assert_true(hak_knobs.retain_wanted_bytes <= (size_t)UNITS * HAK_UNIT_BYTES);
-        hak_regret_fade(10);
-    }
-    assert_true(purged < UNITS / 2);
-    hak_regret_fade(100); /* it ended: ten seconds */
-    assert_true(hak_knobs.retain_wanted_bytes < (size_t)UNITS / 4 * HAK_UNIT_BYTES);
-    hak_regret_fade(300);
-    assert_int_equal(hak_knobs.retain_wanted_bytes, 0);
-}
-
-static void memory_wanted_again_late_is_not_exempt(void **state) {
-    (void)state;
-    hak_regret_learn(1000, 0);
-    hak_regret_fade(600);
-    hak_regret_learn(0, 1000);
-    assert_int_equal(hak_knobs.retain_wanted_bytes, 0);
-}
-
-static void tick_without_the_option_learns_nothing_and_forgets(void **state) {
-    (void)state;
-    hak_regret_learn(1000, 0);
-    hak_regret_learn(0, 1000);
-    assert_true(hak_knobs.retain_wanted_bytes != 0);
-    hak_knobs.retain_learned_percent = 50;
-    hak_knobs.learn = false;
-    hak_os_fault_stop_clock();
-    for (unsigned i = 0; i < 2000 && hak_knobs.retain_learned_percent != 0; i++) {
-        size_t before = hak_knobs.retain_learned_percent;
+/* 200 ms each, in all of which everything purged was wanted again. */
+static void regretful_steps(unsigned count) {
+    for (unsigned i = 0; i < count; i++) {
         hak_count_by(purge_units, 1000);
         hak_count_by(purge_regret_units, 1000);
         hak_os_fault_advance_clock(200000000);
         hak_regret_tick();
+    }
+}
+
+static void without_learning_for(size_t learn) {
+    hak_os_fault_stop_clock();
+    hak_knobs.learn = HAK_LEARN_ON;
+    regretful_steps(30);
+    assert_int_equal(hak_knobs.retain_learned_percent, 100);
+    hak_knobs.learn = learn;
+    unsigned steps = 0;
+    for (; steps < 2000 && hak_knobs.retain_learned_percent != 0; steps++) {
+        size_t before = hak_knobs.retain_learned_percent;
+        regretful_steps(1);
         assert_in_range(before - hak_knobs.retain_learned_percent, 0, 1);
     }
-    hak_os_fault_advance_clock(1000 * 1000000000ull);
-    hak_regret_tick();
-    hak_os_fault_clear();
+    assert_in_range(steps, 100, 200); /* a percent a step, once the average is low */
+    regretful_steps(100);
     assert_int_equal(hak_knobs.retain_learned_percent, 0);
-    assert_int_equal(hak_knobs.retain_wanted_bytes, 0);
+    hak_knobs.learn = HAK_LEARN_ON;
+    regretful_steps(1); /* what happened meanwhile is no matter of the next test */
+    hak_os_fault_clear();
+}
+
+static void tick_without_the_option_learns_nothing_and_forgets(void **state) {
+    (void)state;
+    without_learning_for(HAK_LEARN_OFF);
+}
+
+static void tick_that_only_keeps_score_learns_nothing_and_forgets(void **state) {
+    (void)state;
+    without_learning_for(HAK_LEARN_COUNTERFACTUAL);
 }
 
 static void tick_learns_once_a_window(void **state) {
@@ -155,19 +141,23 @@ static void tick_learns_once_a_window(void **state) {
     assert_true(hak_knobs.retain_learned_percent >= 45);
 }
 
-/* As when a thread reads the counters, and another thread's whole step passes before it goes on. */
+/* As when a thread reads the counters, and another thread's whole step passes before it goes on:
+ * the difference is below 0. */
 static void counters_read_late_teach_nothing(void **state) {
     (void)state;
-    hak_regret_tick();
-    hak_counters.purge_units -= 20;
-    hak_counters.purge_regret_units -= 20;
-    usleep(120000);
-    hak_regret_tick();
-    hak_counters.purge_units += 20;
-    hak_counters.purge_regret_units += 20;
-    assert_true(hak_knobs.retain_wanted_bytes < (size_t)1 << 30);
-    hak_regret_fade(1000);
-    assert_int_equal(hak_knobs.retain_wanted_bytes, 0);
+    uint64_t before = 50;
+    assert_int_equal(hak_regret_growth(&before, 30), 0);
+    assert_int_equal(hak_regret_growth(&before, 51), 21);
+    hak_os_fault_stop_clock();
+    regretful_steps(1);
+    size_t learned = hak_knobs.retain_learned_percent;
+    hak_counters.purge_units -= 3000;
+    hak_counters.purge_regret_units -= 3000;
+    regretful_steps(1);
+    assert_int_equal(hak_knobs.retain_learned_percent, learned);
+    hak_counters.purge_units += 2000;
+    hak_counters.purge_regret_units += 2000;
+    hak_os_fault_clear();
 }
 
 #define REGRET_TEST(test) cmocka_unit_test_setup(test, calm)
@@ -178,9 +168,8 @@ static const struct CMUnitTest tests[] = {
     REGRET_TEST(middling_regret_changes_nothing),
     REGRET_TEST(one_bad_window_is_averaged_away),
     REGRET_TEST(regret_above_all_that_was_purged_counts_as_all),
-    REGRET_TEST(memory_wanted_again_soon_is_exempt_from_decay),
-    REGRET_TEST(memory_wanted_again_late_is_not_exempt),
     REGRET_TEST(tick_without_the_option_learns_nothing_and_forgets),
+    REGRET_TEST(tick_that_only_keeps_score_learns_nothing_and_forgets),
     REGRET_TEST(tick_learns_once_a_window),
     REGRET_TEST(counters_read_late_teach_nothing),
 };

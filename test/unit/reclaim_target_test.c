@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * Unused memory below the bound is purged after a window without use, by a clock that the test
- * sets. */
+ * Unused memory below the bound is purged after a window without use, or when the learner says so,
+ * by a clock that the test sets. */
 #include "base/counters.h"
 #include "double/os_fault.h"
+#include "front/event.h"
+#include "reclaim/learner.h"
 #include "unit/span.h"
 
 enum { MIB = 1 << 20, SPANS = 8, SPAN_UNITS = 60, KEPT_MIB = 2 };
@@ -44,11 +46,20 @@ static int begin(void **state) {
     hak_os_fault_advance_clock(60 * WINDOW_NS); /* no earlier refusal counts */
     unit_span_retain(64u * MIB, 0);
     hak_knobs.retain_idle_bytes = MIB;
+    hak_knobs.learn = HAK_LEARN_OFF; /* the standard rules */
     pin = unit_span(1, HAK_UNIT_BYTES);
     hak_span_purge(0);
     take(0, SPANS);
     window_passes();
     window_passes();
+    return 0;
+}
+
+static int begin_learning(void **state) {
+    begin(state);
+    hak_learner_reset();
+    hak_knobs.retain_percent = 100; /* 2 s of holding cost as much as taking */
+    hak_knobs.learn = HAK_LEARN_ON;
     return 0;
 }
 
@@ -61,9 +72,7 @@ static void idle_is_a_little_of_what_is_in_use_up_to_the_bound(void **state) {
     (void)state;
     assert_int_equal(hak_target_idle_bytes(0), MIB);
     assert_int_equal(hak_target_idle_bytes(320u * MIB), 10u * MIB);
-    hak_knobs.retain_wanted_bytes = 20u * MIB;
-    assert_int_equal(hak_target_idle_bytes(320u * MIB), 20u * MIB);
-    hak_knobs.retain_wanted_bytes = 200u * MIB;
+    hak_knobs.retain_idle_bytes = 200u * MIB;
     assert_int_equal(hak_target_idle_bytes(0), 64u * MIB);
     hak_knobs.retain_min_bytes = 0;
     assert_int_equal(hak_target_idle_bytes(0), 0);
@@ -158,16 +167,69 @@ static void unneeded_for_long_goes_at_once(void **state) {
     assert_true(unused() <= (size_t)KEPT_MIB * MIB);
 }
 
-static void wanted_again_soon_stays(void **state) {
+static void steps_pass(unsigned count) {
+    for (unsigned i = 0; i < count; i++) {
+        hak_os_fault_advance_clock(HAK_EVENT_STEP_NS);
+        hak_target_spans();
+    }
+}
+
+/* All is unused for a while and then in use, again and again: units that were purged and taken. */
+static uint64_t breathe(unsigned count, unsigned unused_steps, unsigned used_steps) {
+    uint64_t before = hak_counters.purge_regret_units;
+    for (unsigned i = 0; i < count; i++) {
+        give(0, SPANS);
+        steps_pass(unused_steps);
+        take(0, SPANS);
+        steps_pass(used_steps);
+    }
+    return hak_counters.purge_regret_units - before;
+}
+
+static void taken_again_soon_enough_stays(void **state) {
     (void)state;
-    hak_knobs.retain_wanted_bytes = 20u * MIB;
+    assert_true(breathe(10, 10, 4) > 0); /* longer than a window */
+    assert_int_equal(breathe(10, 10, 4), 0);
     give(0, SPANS);
-    window_passes();
-    window_passes();
-    assert_true(unused() >= 20u * MIB);
-    assert_true(unused() <= 21u * MIB);
-    hak_knobs.retain_wanted_bytes = 0;
-    window_passes();
+    steps_pass(100); /* it ended */
+    assert_true(unused() <= (size_t)KEPT_MIB * MIB);
+    take(0, SPANS);
+    hak_knobs.learn = HAK_LEARN_OFF;
+    assert_true(breathe(10, 10, 4) >= 9 * (SPANS - 1) * SPAN_UNITS);
+    give(0, SPANS);
+}
+
+/* A counterfactual changes nothing. */
+static void taken_again_goes_where_the_learner_only_keeps_score(void **state) {
+    (void)state;
+    hak_knobs.learn = HAK_LEARN_COUNTERFACTUAL;
+    assert_true(breathe(20, 10, 4) >= 19 * (SPANS - 1) * SPAN_UNITS);
+    hak_learner_view_t view;
+    hak_learner_look_at(HAK_LEARNER_UNITS, &view);
+    assert_true(hak_strategy_ms(view.strategy) > 400);
+    give(0, SPANS);
+}
+
+static void what_is_learned_is_bounded_as_all_unused_memory_is(void **state) {
+    (void)state;
+    (void)breathe(10, 10, 4);
+    hak_knobs.retain_percent = 0;
+    hak_knobs.retain_min_bytes = 8u * MIB;
+    give(0, SPANS);
+    steps_pass(1);
+    assert_true(unused() <= 8u * MIB);
+    hak_knobs.retain_min_bytes = 0;
+    steps_pass(1);
+    assert_true(unused() <= HAK_SUPERSLAB_BYTES);
+}
+
+/* Where holding is dear, unused memory goes before a window has passed. */
+static void taken_again_late_goes_early(void **state) {
+    (void)state;
+    hak_knobs.retain_percent = 1;
+    (void)breathe(4, 10, 10);
+    give(0, SPANS);
+    steps_pass(3);
     assert_true(unused() <= (size_t)KEPT_MIB * MIB);
 }
 
@@ -204,6 +266,7 @@ static void refused_does_not_keep_what_is_freed_later(void **state) {
 }
 
 #define DECAY_TEST(test) cmocka_unit_test_setup_teardown(test, begin, end)
+#define LEARNED_TEST(test) cmocka_unit_test_setup_teardown(test, begin_learning, end)
 
 static const struct CMUnitTest tests[] = {
     DECAY_TEST(idle_is_a_little_of_what_is_in_use_up_to_the_bound),
@@ -213,7 +276,10 @@ static const struct CMUnitTest tests[] = {
     DECAY_TEST(what_a_load_goes_up_and_down_by_stays),
     DECAY_TEST(what_a_purge_left_decays),
     DECAY_TEST(unneeded_for_long_goes_at_once),
-    DECAY_TEST(wanted_again_soon_stays),
+    LEARNED_TEST(taken_again_soon_enough_stays),
+    LEARNED_TEST(taken_again_goes_where_the_learner_only_keeps_score),
+    LEARNED_TEST(what_is_learned_is_bounded_as_all_unused_memory_is),
+    LEARNED_TEST(taken_again_late_goes_early),
     DECAY_TEST(refused_is_not_asked_for_again_soon),
     DECAY_TEST(refused_does_not_keep_what_is_freed_later),
 };

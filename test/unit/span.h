@@ -70,7 +70,6 @@ static inline void unit_span_retain(size_t least_bytes, size_t percent) {
     hak_knobs.retain_min_bytes = least_bytes;
     hak_knobs.retain_percent = percent;
     hak_knobs.retain_learned_percent = 0;
-    hak_knobs.retain_wanted_bytes = 0;
     hak_knobs.retain_idle_bytes = (size_t)1 << 40;
 }
 

@@ -23,6 +23,8 @@ SPARSE = {"/stats.json": {}, "/explain.json": {"causes": [{"name": "live"}]},
           "/map.json": {"superslabs": [{"spans": [{"unit": 3, "kind": "slab"}, {"kind": "new"}]}]}}
 ODD = ({"classes": 5}, {"threads": [1]}, {"bytes": []}, {"events": {"oom": True, "refill_list": 1e400}},
        {"classes": [{"bytes": "big"}]})
+ODD_LEARNERS = (5, [1], [{"keep_ms": "long"}], [{"learn": "1", "keep_ms": 77}], [{"strategies": {}}],
+                [{"strategies": [{"keep_ms": 400, "held_bytes": -1}]}], [{"strategies": [{"keep_ms": 0}]}])
 
 
 def document(path: str, pid: int, moment: float) -> dict:
@@ -55,6 +57,8 @@ class Handler(BaseHTTPRequestHandler):
             found.update(schema=2, hakmem="0.9.0")
         elif self.mode == "inherited":
             found["pid"] = os.getppid()
+        elif self.mode.startswith("learner"):
+            found["learner"] = ODD_LEARNERS[int(self.mode[7:])]
         elif self.mode.startswith("odd"):
             found.update(ODD[int(self.mode[3:])])
         elif self.mode == "evil":

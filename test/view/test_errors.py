@@ -5,7 +5,7 @@ import socket
 import subprocess
 
 import pytest
-from fake_server import ODD
+from fake_server import ODD, ODD_LEARNERS
 
 from hakmem_view import channel, process, source
 from hakmem_view.errors import Slow, ViewError
@@ -94,6 +94,11 @@ def test_bad_answer_to_every_command_by_pid(program, refuses, command, mode):
 @pytest.mark.parametrize("at", range(len(ODD)))
 def test_fields_of_wrong_types(program, refuses, at):
     assert "/stats.json of process" in refuses("stats", program(f"odd{at}").pid)
+
+
+@pytest.mark.parametrize("at", range(len(ODD_LEARNERS)))
+def test_malformed_learner(program, refuses, at):
+    assert "/explain.json of process" in refuses("explain", program(f"learner{at}").pid)
 
 
 @pytest.mark.parametrize("text", ["[]", "{}", "7", '{"schema": 1, "superslabs": {}}', "[" * 100_000, '{"schema": null}',

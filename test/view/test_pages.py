@@ -102,6 +102,22 @@ def test_explain_page_has_every_cause(program, view, tmp_path):
     assert check_alone(text).rows == [cause["name"] for cause in sample["causes"] if cause["bytes"]]
     assert sample["text"] in text and "Lower retain_min." in text
     assert "The causes sum to" not in text
+    for pool in sample["learner"]:
+        assert f"Price of each keep time: {pool['pool']}" in text
+    assert re.findall(r'data-keep="([^"]+)" class="first"', text) == ["0.8 s", "0.4 s"]
+    assert text.count("data-keep=") == 24 and "101 MiB/s" in text
+
+
+def test_bars_of_a_pool_are_parts_of_its_highest_price():
+    from hakmem_view import learner_view
+    from hakmem_view.model import Learner
+    table = {"pool": "units", "learn": "1", "keep_ms": 100, "cheapest_ms": 100,
+             "strategies": [{"keep_ms": 400, "taken_bytes": 30, "held_bytes": 10}, {"keep_ms": 100, "held_bytes": 20}]}
+    bars = learner_view.bars(Learner.of(table))
+    assert [(one.keep, one.taken_percent, one.held_percent, one.is_kept) for one in bars] == [
+        ("0.1 s", 0, 50, True), ("0.4 s", 75, 25, False)]
+    table["strategies"] = [{"keep_ms": 100}]
+    assert [one.held_percent for one in learner_view.bars(Learner.of(table))] == [0]
 
 
 def test_explain_page_says_that_the_sum_is_off():

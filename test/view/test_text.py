@@ -11,7 +11,7 @@ import pytest
 from conftest import TOOL
 from fake_server import SAMPLES, document
 
-from hakmem_view import explain_view, terminal
+from hakmem_view import explain_view, learner_view, terminal
 from hakmem_view.model import Explain
 
 COMMANDS = (["stats"], ["explain"], ["map"], ["top", "--once", "--interval", "0.2"])
@@ -98,6 +98,49 @@ def test_explain_advises_on_the_second_cause():
     assert explain_view.next_words(found) == ""
     causes[2]["bytes"] = 4
     assert explain_view.next_words(Explain.of({"rss_bytes": 100, "first": "live", "causes": causes})) == ""
+
+
+@pytest.mark.parametrize("width", [80, 200])
+def test_explain_says_what_the_learner_decided(program, view, width):
+    text = view("explain", program().pid, width=width).stdout
+    assert learner_view.TITLE in text and "A forecast failed for huge blocks: the standard decides" in text
+    rows = [line.split() for line in text[text.index(learner_view.TITLE):].splitlines()]
+    units = next(row for row in rows if row[:1] == ["units"])
+    assert units[1:6] == ["0.8", "s", "in", "force", "for"] and units[-6:] == ["35.6", "MiB", "65.4", "MiB", "101", "MiB"]
+    assert ["0.4", "s", "standard", "100", "MiB", "43.9", "MiB", "144", "MiB"] in rows
+    assert ["0.8", "s", "cheapest", "0", "B", "1.00", "MiB", "1.00", "MiB"] in rows
+    assert "would be" not in text
+
+
+def learned(learn: str) -> dict:
+    found = sample("explain")
+    for one in found["learner"]:
+        one["learn"] = learn
+    return found
+
+
+def test_explain_says_what_the_learner_would_do():
+    found = Explain.of(learned("counterfactual"))
+    first, second = learner_view.rows(found.learners[0])
+    assert (first.role, second.role) == ("would be in force for 4.2 s, cheapest", "standard")
+    assert learner_view.COUNTERFACTUAL in explain_view.html(found, "it")
+
+
+def test_explain_is_silent_without_a_learner():
+    old = sample("explain")
+    del old["learner"]
+    for document_of in (old, learned("0")):
+        found = Explain.of(document_of)
+        assert learner_view.shown(found) == [] and learner_view.TITLE not in explain_view.html(found, "it")
+        out = terminal.console()
+        with out.capture() as text:
+            explain_view.write(out, found, "it")
+        assert learner_view.TITLE not in text.get()
+
+
+def test_keep_times_are_written_as_the_library_does():
+    written = [terminal.keep_time(one["keep_ms"]) for one in sample("explain")["learner"][0]["strategies"]]
+    assert written == ["0.1 s", "0.2 s", "0.4 s", "0.8 s", "1.2 s", "1.6 s", "2.4 s", "3.2 s", "6.4 s", "13 s", "26 s", "51 s"]
 
 
 def test_numbers_of_things():

@@ -79,6 +79,16 @@ def test_threads_have_names_and_short_bars_are_short():
     assert scaled([(0.001, "red")], 1000.0, 40).plain.strip() == ""
 
 
+@pytest.mark.parametrize("width", [40, 80, 200])
+def test_header_names_keep_times_in_force(width):
+    now = sample(3.0)
+    assert "kept" not in "\n".join(lines(width, 24, now)).split("Events per second")[0]
+    now.stats.limits.update(keep_units_ms=800, keep_huge_ms=12800)
+    found = lines(width, 24, now)
+    assert "units kept 0.8 s · huge blocks kept 13 s" in "\n".join(found)
+    assert len(found) <= 24 and max(map(len, found)) <= width
+
+
 def test_frame_of_nothing():
     empty = Sample(Stats.of({"schema": 1}), 3.0)
     assert len(lines(80, 24, empty)) <= 24

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * How long is unused memory worth keeping? For each pool every strategy of strategies.def is
+ * simulated on the memory that the program really uses (docs/learning.md). A simulated pool is one
+ * number, its line: the memory, in use or not, that it would hold. The line rises to what is used,
+ * and falls at the end of each keep time to the most that was used in it. Two things have a price,
+ * both in bytes:
+ *
+ *     taken    by which the line rises: page faults, and the purge before them
+ *     held     unused bytes x time / even time
+ *
+ * The even time is how long holding a byte costs as much as taking it: 20 ms for each percent of
+ * retain_percent. Sums fade to a half in 4.4 s. The strategy of the least price decides once it is
+ * clearly cheaper. All strategies see the same load, so none has to be tried out.
+ *
+ * If the memory really taken and held costs far more than foretold (the kernel refuses, or what is
+ * free does not fit), the standard rules decide for a while.
+ *
+ *   LEARN-1  Less than 4 KiB of state. A step costs a bounded time. */
+#ifndef HAK_RECLAIM_LEARNER_H
+#define HAK_RECLAIM_LEARNER_H
+
+#include "base/wanted.h"
+
+#define HAK_STRATEGY(name, text, milliseconds) HAK_STRATEGY_##name,
+typedef enum hak_strategy {
+#include "reclaim/strategies.def"
+    HAK_STRATEGIES,
+} hak_strategy_t;
+#undef HAK_STRATEGY
+
+/* Values of the option learn. */
+typedef enum hak_learn { HAK_LEARN_OFF, HAK_LEARN_ON, HAK_LEARN_COUNTERFACTUAL } hak_learn_t;
+
+/* Pools that learn. */
+typedef enum hak_learner_pool {
+    HAK_LEARNER_UNITS, /* unused units: of slabs, and of large blocks up to 1 MiB */
+    HAK_LEARNER_HUGE,  /* freed huge blocks */
+    HAK_LEARNERS
+} hak_learner_pool_t;
+
+/* What an event sees of a pool. */
+typedef struct hak_learner_look {
+    uint64_t now_ns;
+    size_t in_use_bytes, most_bytes; /* most in use since the last look */
+    size_t idle_bytes;               /* unused and resident, without what stays for good */
+    uint64_t taken_bytes;            /* counter: taken from the kernel */
+} hak_learner_look_t;
+
+/* Learns, at most once in a step of time. Returns the unused bytes worth keeping; HAK_LEARNER_ALL
+ * until the next step; SIZE_MAX: the standard rules decide. */
+static const size_t HAK_LEARNER_ALL = SIZE_MAX - 1;
+size_t hak_learner_tend(hak_learner_pool_t pool, const hak_learner_look_t *look);
+
+/* Forgets all: in the child of a fork, where other threads' loads are gone. */
+void hak_learner_reset(void);
+
+/* In KiB: a sum of which each step of time keeps all but one part of so many. */
+typedef struct hak_price {
+    uint64_t taken, held;
+} hak_price_t;
+enum { HAK_LEARNER_FADE = 64 };
+
+/* In bytes a second, from a sum that had time to settle. */
+HAK_INLINE uint64_t hak_learner_rate(uint64_t sum_kib) {
+    return sum_kib * 1024 / HAK_LEARNER_FADE * 10;
+}
+
+/* What the learner says. */
+typedef struct hak_learner_view {
+    hak_learn_t mode;
+    hak_strategy_t strategy; /* in force; with HAK_LEARN_COUNTERFACTUAL it would be */
+    hak_strategy_t cheapest;
+    uint64_t age_ms; /* of that strategy */
+    bool is_locked;  /* the forecast failed: the standard decides for a while */
+    hak_price_t price[HAK_STRATEGIES], real;
+} hak_learner_view_t;
+void hak_learner_look_at(hak_learner_pool_t pool, hak_learner_view_t *view);
+
+/* As text, and in milliseconds. */
+const char *hak_strategy_text(hak_strategy_t strategy);
+uint64_t hak_strategy_ms(hak_strategy_t strategy);
+const char *hak_learner_pool_name(hak_learner_pool_t pool);
+
+#endif

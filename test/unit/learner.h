@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Shared by the tests of the learner: loads, a pool that is kept for a while, and the two together
+ * with the learner. The pool knows nothing of src/reclaim/learner.c: its time goes in ticks. */
+#ifndef HAK_TEST_UNIT_LEARNER_H
+#define HAK_TEST_UNIT_LEARNER_H
+
+#include "base/counters.h"
+#include "base/knobs.h"
+#include "double/os_fault.h"
+#include "front/event.h"
+#include "reclaim/learner.h"
+#include "unit/unit.h"
+
+enum {
+    TICK_MS = 10,
+    STEP_TICKS = 10,
+    LOAD_TICKS = 60 * 1000 / TICK_MS,
+    MIB = 1 << 20,
+    STANDARD_TICKS = 400 / TICK_MS,
+    EVEN_TICKS = 2000 / TICK_MS, /* with retain_percent 100, holding costs as much as taking */
+};
+
+/* Bytes in use in each tick. */
+typedef struct load {
+    size_t in_use[LOAD_TICKS];
+} load_t;
+
+typedef struct pool {
+    size_t held, most; /* most in use in this keep time */
+    unsigned left;     /* ticks of it */
+    uint64_t taken;    /* bytes, as held_ticks, of unused bytes x ticks */
+    uint64_t held_ticks;
+} pool_t;
+
+static inline double pool_price(const pool_t *pool) {
+    return (double)pool->taken + (double)pool->held_ticks / EVEN_TICKS;
+}
+
+static inline void pool_use(pool_t *pool, size_t in_use) {
+    pool->taken += in_use > pool->held ? in_use - pool->held : 0;
+    pool->held = in_use > pool->held ? in_use : pool->held;
+    pool->most = in_use > pool->most ? in_use : pool->most;
+    pool->held_ticks += pool->held - in_use;
+}
+
+/* At the end of a keep time, what was not used in it goes. */
+static inline void pool_keep(pool_t *pool, size_t in_use, unsigned ticks) {
+    if (pool->left <= 1) {
+        pool->held = pool->most;
+        pool->most = in_use;
+        pool->left = ticks + 1;
+    }
+    pool->left--;
+}
+
+/* A program whose pool does as it is told. */
+typedef struct program {
+    uint64_t ticks;
+    pool_t pool;
+    size_t most; /* since the last step */
+    size_t kept; /* as the learner said */
+} program_t;
+
+static inline size_t program_tell(program_t *program, size_t in_use, uint64_t taken_more) {
+    hak_learner_look_t look = {
+        .now_ns = hak_os_now_ns(),
+        .in_use_bytes = in_use,
+        .most_bytes = program->most,
+        .idle_bytes = program->pool.held - in_use,
+        .taken_bytes = program->pool.taken + taken_more,
+    };
+    program->most = in_use;
+    return hak_learner_tend(HAK_LEARNER_UNITS, &look);
+}
+
+static inline void program_tick(program_t *program, size_t in_use) {
+    pool_t *pool = &program->pool;
+    pool_use(pool, in_use);
+    program->most = in_use > program->most ? in_use : program->most;
+    hak_os_fault_advance_clock(TICK_MS * 1000000ull);
+    program->kept = program->ticks == 0 ? SIZE_MAX : program->kept;
+    if (++program->ticks % STEP_TICKS == 0) {
+        program->kept = program_tell(program, in_use, 0);
+        size_t line = program->kept == SIZE_MAX ? SIZE_MAX : in_use + program->kept;
+        pool->held = line < pool->held ? line : pool->held;
+    }
+    if (program->kept == SIZE_MAX) {
+        pool_keep(pool, in_use, STANDARD_TICKS);
+    } else {
+        pool->most = pool->held;
+    }
+}
+
+static inline hak_learner_view_t program_view(void) {
+    hak_learner_view_t view;
+    hak_learner_look_at(HAK_LEARNER_UNITS, &view);
+    return view;
+}
+
+static inline uint64_t program_keep_ms(void) {
+    return hak_strategy_ms(program_view().strategy);
+}
+
+/* `high` but for `low_ticks` of each `period`, when nothing is in use. */
+static inline void program_run(program_t *program, unsigned ticks, unsigned period,
+                               unsigned low_ticks, size_t high) {
+    for (unsigned i = 0; i < ticks; i++) {
+        program_tick(program, program->ticks % period < low_ticks ? 0 : high);
+    }
+}
+
+static inline int program_begin(void **state) {
+    (void)state;
+    hak_os_fault_clear();
+    hak_os_fault_stop_clock();
+    hak_knobs.learn = HAK_LEARN_ON;
+    hak_knobs.retain_percent = 100;
+    hak_learner_reset();
+    return 0;
+}
+
+static inline int program_end(void **state) {
+    (void)state;
+    hak_os_fault_clear();
+    return 0;
+}
+
+#endif

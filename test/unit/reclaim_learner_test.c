@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * When the learner decides, when it stands back, and that odd reports do no harm: LEARN-1. What it
+ * chooses: reclaim_oracle_test.c. */
+#include "unit/learner.h"
+
+static const size_t LOAD_BYTES = 256u * MIB;
+static const uint64_t STEP_NS = HAK_EVENT_STEP_NS;
+
+/* Steps until the keep time is within these bounds: 1000 at most. */
+static unsigned steps_until(program_t *program, unsigned period, unsigned low_ticks,
+                            uint64_t least_ms, uint64_t most_ms) {
+    unsigned steps = 0;
+    while (steps < 1000 && (program_keep_ms() < least_ms || program_keep_ms() > most_ms)) {
+        program_run(program, STEP_TICKS, period, low_ticks, LOAD_BYTES);
+        steps++;
+    }
+    return steps;
+}
+
+/* Unused for 1 s of 1.5: kept for longer than that. */
+static unsigned steps_until_kept(program_t *program) {
+    return steps_until(program, 150, 100, 1001, UINT64_MAX);
+}
+
+/* One report, a step after the last. */
+static size_t report(hak_learner_look_t look) {
+    hak_os_fault_advance_clock(STEP_NS);
+    look.now_ns = hak_os_now_ns();
+    return hak_learner_tend(HAK_LEARNER_UNITS, &look);
+}
+
+static void nothing_is_decided_before_a_second(void **state) {
+    (void)state;
+    program_t program = {0};
+    for (unsigned i = 0; i < 10; i++) {
+        program_run(&program, STEP_TICKS, 2 * STEP_TICKS, STEP_TICKS, 900u * MIB);
+        assert_int_equal(program.kept, SIZE_MAX);
+        assert_int_equal(program_keep_ms(), 400);
+    }
+}
+
+/* Sums fade to a half in 44 steps. After three such times an eighth is left of the last phase, and
+ * that is what has to be clearly cheaper; the load's own period, of up to 4 s, comes on top. */
+static void change_of_phase_is_followed(void **state) {
+    (void)state;
+    enum { FOLLOW_STEPS = 3 * 44 + 40 };
+    program_t program = {0};
+    for (unsigned i = 0; i < 4; i++) {
+        unsigned longer = steps_until_kept(&program);
+        program_run(&program, LOAD_TICKS, 150, 100, LOAD_BYTES);
+        assert_true(program_keep_ms() > 1000); /* it stays so */
+        /* unused for 3 s of 4: not worth its price */
+        unsigned shorter = steps_until(&program, 400, 300, 0, 200);
+        program_run(&program, LOAD_TICKS, 400, 300, LOAD_BYTES);
+        assert_true(program_keep_ms() <= 200);
+        print_message("kept longer after %u steps, shorter after %u\n", longer, shorter);
+        assert_true(longer <= FOLLOW_STEPS && shorter <= FOLLOW_STEPS);
+    }
+}
+
+static void what_is_foretold_is_kept_and_no_more(void **state) {
+    (void)state;
+    program_t program = {0};
+    assert_in_range(steps_until_kept(&program), 10, 200);
+    program_run(&program, LOAD_TICKS, 150, 100, LOAD_BYTES);
+    uint64_t taken = program.pool.taken;
+    for (unsigned i = 0; i < 3000; i++) {
+        program_run(&program, 1, 150, 100, LOAD_BYTES);
+        assert_in_range(program.pool.held, LOAD_BYTES, LOAD_BYTES);
+    }
+    assert_int_equal(program.pool.taken, taken);
+    program_run(&program, 6000, 1, 1, 0); /* it ended */
+    assert_int_equal(program.pool.held, 0);
+}
+
+static void steady_load_changes_nothing(void **state) {
+    (void)state;
+    uint64_t changes = hak_counters.learner_change;
+    program_t program = {.pool.held = LOAD_BYTES};
+    program_run(&program, LOAD_TICKS, 1, 0, LOAD_BYTES);
+    for (unsigned i = 0; i < LOAD_TICKS; i++) { /* up and down by 64 KiB in 3 s, then in 0.2 */
+        program_tick(&program, LOAD_BYTES + (i % 300 < 150 ? 0 : 64u << 10));
+    }
+    for (unsigned i = 0; i < LOAD_TICKS; i++) {
+        program_tick(&program, LOAD_BYTES + (i % 20 < 10 ? 0 : 64u << 10));
+        assert_int_equal(program.kept, SIZE_MAX);
+    }
+    assert_int_equal(hak_counters.learner_change, changes);
+}
+
+/* Of 2.3 s unused neither keeping nor giving back is clearly cheaper: it does not go to and fro. */
+static void about_the_same_price_changes_little(void **state) {
+    (void)state;
+    program_t program = {0};
+    program_run(&program, LOAD_TICKS, 280, 230, LOAD_BYTES);
+    uint64_t changes = hak_counters.learner_change;
+    program_run(&program, LOAD_TICKS, 280, 230, LOAD_BYTES);
+    print_message("%u changes in a minute\n", (unsigned)(hak_counters.learner_change - changes));
+    assert_true(hak_counters.learner_change - changes <= 3);
+}
+
+static void counterfactual_keeps_score_only(void **state) {
+    (void)state;
+    hak_knobs.learn = HAK_LEARN_COUNTERFACTUAL;
+    program_t program = {0};
+    for (unsigned i = 0; i < LOAD_TICKS; i++) {
+        program_run(&program, 1, 150, 100, LOAD_BYTES);
+        assert_int_equal(program.kept, SIZE_MAX);
+    }
+    hak_learner_view_t view = program_view();
+    assert_int_equal(view.mode, HAK_LEARN_COUNTERFACTUAL);
+    assert_true(hak_strategy_ms(view.strategy) > 1000);
+    assert_true(hak_strategy_ms(view.cheapest) > 1000);
+    assert_true(view.price[HAK_STRATEGY_standard].taken > view.price[view.strategy].taken);
+    hak_knobs.learn = HAK_LEARN_ON; /* what was learned decides at once */
+    program_run(&program, STEP_TICKS, 150, 100, LOAD_BYTES);
+    assert_int_not_equal(program.kept, SIZE_MAX);
+    program_run(&program, LOAD_TICKS, 150, 100, LOAD_BYTES);
+    assert_int_equal(program.pool.held, LOAD_BYTES);
+    assert_false(program_view().is_locked);
+    hak_knobs.learn = HAK_LEARN_COUNTERFACTUAL;
+    program_run(&program, STEP_TICKS, 150, 100, LOAD_BYTES);
+    assert_int_equal(program.kept, SIZE_MAX);
+}
+
+static void without_the_option_all_is_forgotten(void **state) {
+    (void)state;
+    program_t program = {0};
+    (void)steps_until_kept(&program);
+    for (unsigned i = 0; i < 3; i++) {
+        hak_knobs.learn = HAK_LEARN_OFF;
+        program_run(&program, STEP_TICKS, 150, 100, LOAD_BYTES);
+        assert_int_equal(program.kept, SIZE_MAX);
+        hak_learner_view_t view = program_view();
+        assert_int_equal(view.mode, HAK_LEARN_OFF);
+        assert_int_equal(view.strategy, HAK_STRATEGY_standard);
+        assert_int_equal(view.cheapest, HAK_STRATEGY_standard);
+        assert_false(view.is_locked);
+        hak_knobs.learn = HAK_LEARN_ON;
+        program_run(&program, STEP_TICKS, 150, 100, LOAD_BYTES);
+        assert_int_equal(program.kept, SIZE_MAX);
+        assert_in_range(steps_until_kept(&program), 9, 200);
+    }
+}
+
+static void reset_forgets_all(void **state) {
+    (void)state;
+    program_t program = {0};
+    (void)steps_until_kept(&program);
+    hak_learner_reset();
+    for (hak_learner_pool_t pool = 0; pool < HAK_LEARNERS; pool++) {
+        hak_learner_view_t view;
+        hak_learner_look_at(pool, &view);
+        assert_int_equal(view.strategy, HAK_STRATEGY_standard);
+        assert_int_equal(view.cheapest, HAK_STRATEGY_standard);
+        assert_int_equal(view.age_ms, 0);
+        assert_false(view.is_locked);
+        for (hak_strategy_t i = 0; i < HAK_STRATEGIES; i++) {
+            assert_int_equal(view.price[i].taken + view.price[i].held, 0);
+        }
+    }
+    assert_in_range(steps_until_kept(&program), 10, 200);
+}
+
+static void pools_learn_by_themselves(void **state) {
+    (void)state;
+    program_t program = {0};
+    (void)steps_until_kept(&program);
+    hak_learner_view_t view;
+    hak_learner_look_at(HAK_LEARNER_HUGE, &view);
+    assert_int_equal(view.strategy, HAK_STRATEGY_standard);
+    assert_int_equal(view.price[HAK_STRATEGY_step].taken, 0);
+    assert_string_equal(hak_learner_pool_name(HAK_LEARNER_UNITS), "units");
+    assert_string_equal(hak_learner_pool_name(HAK_LEARNER_HUGE), "huge blocks");
+}
+
+/* Much more is taken than foretold until the forecast is called wrong: steps till then. */
+static unsigned steps_until_locked(program_t *program) {
+    unsigned steps = 0;
+    while (!program_view().is_locked && steps < 1000) {
+        program->pool.taken += LOAD_BYTES;
+        program_run(program, STEP_TICKS, 150, 100, LOAD_BYTES);
+        steps++;
+    }
+    return steps;
+}
+
+/* Ten seconds, then twice as long each time, 64 times at most. */
+static void wrong_forecast_brings_the_standard_back_for_a_while(void **state) {
+    (void)state;
+    program_t program = {0};
+    for (unsigned i = 0; i < 9; i++) {
+        (void)steps_until_kept(&program);
+        uint64_t interlocks = hak_counters.learner_interlock, start_ns = 0;
+        assert_in_range(steps_until_locked(&program), 2, 30); /* not by a single report */
+        assert_int_equal(hak_counters.learner_interlock, interlocks + 1);
+        assert_int_equal(program.kept, SIZE_MAX);
+        start_ns = hak_os_now_ns();
+        while (program_view().is_locked) {
+            assert_int_equal(program.kept, SIZE_MAX);
+            assert_int_equal(program_keep_ms(), 400);
+            program_run(&program, STEP_TICKS, 150, 100, LOAD_BYTES);
+        }
+        uint64_t locked_s = (hak_os_now_ns() - start_ns + STEP_NS) / 1000000000;
+        assert_int_equal(locked_s, 10u << (i < 6 ? i : 6));
+    }
+}
+
+static void odd_sizes_do_no_harm(void **state) {
+    (void)state;
+    static const size_t sizes[] = {0, SIZE_MAX / 2, 1, (size_t)1 << 47, SIZE_MAX, 0, SIZE_MAX / 2};
+    static const size_t percents[] = {0, 1, 100, 1000};
+    uint64_t random = 1;
+    for (unsigned i = 0; i < 20000; i++) {
+        hak_knobs.retain_percent = percents[i / 100 % UNIT_COUNT(percents)];
+        uint64_t dice = hak_rng_next(&random);
+        size_t in_use = sizes[dice % UNIT_COUNT(sizes)];
+        size_t kept = report((hak_learner_look_t){
+            .in_use_bytes = in_use,
+            .most_bytes = sizes[(dice >> 8) % UNIT_COUNT(sizes)],
+            .idle_bytes = sizes[(dice >> 16) % UNIT_COUNT(sizes)],
+            .taken_bytes = dice >> 24,
+        });
+        assert_true(kept == SIZE_MAX || kept <= SIZE_MAX - in_use);
+    }
+    hak_knobs.retain_percent = 100;
+    hak_learner_reset();
+    program_t program = {0};
+    assert_in_range(steps_until_kept(&program), 10, 200); /* it works as before */
+}
+
+/* The largest sizes that a program can have: no sum wraps, so a price grows with the load. */
+static void sums_of_large_sizes_do_not_wrap(void **state) {
+    (void)state;
+    uint64_t last = 0;
+    for (size_t bytes = (size_t)1 << 30; bytes <= (size_t)1 << 47; bytes *= 2) {
+        program_begin(NULL);
+        for (unsigned i = 0; i < 1000; i++) {
+            (void)report((hak_learner_look_t){.in_use_bytes = i % 2 == 0 ? 0 : bytes,
+                                              .most_bytes = bytes,
+                                              .taken_bytes = (uint64_t)bytes * i});
+        }
+        hak_price_t price = program_view().price[HAK_STRATEGY_minute];
+        assert_true(hak_learner_rate(price.held) > last + last / 2);
+        last = hak_learner_rate(price.held);
+    }
+}
+
+/* Nothing of what came before a jump back counts; long gaps count as a second. */
+static void clock_may_jump(void **state) {
+    (void)state;
+    program_t program = {0};
+    (void)steps_until_kept(&program);
+    hak_learner_look_t look = {.now_ns = 1, .in_use_bytes = MIB, .most_bytes = MIB};
+    assert_int_equal(hak_learner_tend(HAK_LEARNER_UNITS, &look), SIZE_MAX);
+    assert_int_equal(program_keep_ms(), 400);
+    look.now_ns = UINT64_MAX / 2;
+    look.idle_bytes = 64u * MIB;
+    assert_int_equal(hak_learner_tend(HAK_LEARNER_UNITS, &look), SIZE_MAX);
+    assert_int_equal(program_view().real.held, 32u << 10);
+}
+
+/* As when another thread was faster to the lock: it is no jump. */
+static void report_a_little_late_is_no_jump(void **state) {
+    (void)state;
+    program_t program = {0};
+    (void)steps_until_kept(&program);
+    uint64_t keep_ms = program_keep_ms();
+    hak_learner_look_t look = {.now_ns = hak_os_now_ns() - STEP_NS / 2};
+    assert_int_not_equal(hak_learner_tend(HAK_LEARNER_UNITS, &look), SIZE_MAX);
+    assert_int_equal(program_keep_ms(), keep_ms);
+}
+
+#define LEARNER_TEST(test) cmocka_unit_test_setup_teardown(test, program_begin, program_end)
+
+static const struct CMUnitTest tests[] = {
+    LEARNER_TEST(nothing_is_decided_before_a_second),
+    LEARNER_TEST(change_of_phase_is_followed),
+    LEARNER_TEST(what_is_foretold_is_kept_and_no_more),
+    LEARNER_TEST(steady_load_changes_nothing),
+    LEARNER_TEST(about_the_same_price_changes_little),
+    LEARNER_TEST(counterfactual_keeps_score_only),
+    LEARNER_TEST(without_the_option_all_is_forgotten),
+    LEARNER_TEST(reset_forgets_all),
+    LEARNER_TEST(pools_learn_by_themselves),
+    LEARNER_TEST(wrong_forecast_brings_the_standard_back_for_a_while),
+    LEARNER_TEST(odd_sizes_do_no_harm),
+    LEARNER_TEST(sums_of_large_sizes_do_not_wrap),
+    LEARNER_TEST(clock_may_jump),
+    LEARNER_TEST(report_a_little_late_is_no_jump),
+};
+
+UNIT_MAIN(tests)
