@@ -15,6 +15,7 @@ CAUSES = {
     "retained_dirty": DIRTY, "retained_clean": "#e3bfd3", "huge_page_padding": "#882255", "metadata": META,
     "guard": "#6a5acd", "others": OTHERS,
 }
+TAKEN, HELD = "#d55e00", DIRTY  # the two parts of a keep time's price
 LARGE, HUGE, HUGE_CACHED, MARK = "#9aa0ab", "#54627d", DIRTY, "#e8000b"
 
 GROUPS = (  # blocks up to so many bytes, colour: from cold to warm, none of them a colour from above
@@ -45,6 +46,6 @@ def group_letter(at: int, is_capital: bool = False) -> str:
     return "ABCDEFGHIJ"[at] if is_capital else "abcdefghij"[at]
 
 
-__all__ = ["CACHED", "CAUSES", "CLEAN", "DIRTY", "FREE", "GRID", "GROUPS", "HUGE", "HUGE_CACHED", "INK", "LARGE",
-           "LETTERS", "LIVE", "MARK", "META", "MUTED", "OTHER", "OTHERS", "UNCARVED", "cause", "group",
+__all__ = ["CACHED", "CAUSES", "CLEAN", "DIRTY", "FREE", "GRID", "GROUPS", "HELD", "HUGE", "HUGE_CACHED", "INK", "LARGE",
+           "LETTERS", "LIVE", "MARK", "META", "MUTED", "OTHER", "OTHERS", "TAKEN", "UNCARVED", "cause", "group",
            "group_letter", "group_name"]

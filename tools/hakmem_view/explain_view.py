@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from rich.console import Console
 from rich.text import Text
 
-from . import colours, page, terminal
+from . import colours, learner_view, page, terminal
 from .model import Cause, Explain
 from .terminal import share, size
 
@@ -81,6 +81,9 @@ def write(out: Console, found: Explain, title: str) -> None:
         out.print(Text(difference(found) + "\n", "yellow"))
     for note in found.notes:
         out.print(Text(note, "yellow"))
+    if found.notes:
+        out.print()
+    learner_view.write(out, found)
     if found.threads:
         listed = terminal.table()
         terminal.right(listed, "Thread", "Cached bytes", "Idle for")
@@ -92,4 +95,5 @@ def write(out: Console, found: Explain, title: str) -> None:
 
 def html(found: Explain, title: str) -> str:
     return page.render("explain.html.j2", found=found, title=title, rows=rows(found), first=first_words(found),
-                       following=next_words(found), difference=difference(found), size=size, duration=terminal.duration)
+                       following=next_words(found), difference=difference(found), size=size, duration=terminal.duration,
+                       learner=learner_view, learners=learner_view.shown(found))

@@ -24,6 +24,7 @@ KINDS = (  # of addresses: name, keys, colour
     ("retained", ("unused_dirty", "huge_cached_dirty"), colours.DIRTY),
     ("meta", ("meta", "guard", "moving"), colours.META),
 )
+KEEPS = (("keep_units_ms", "units"), ("keep_huge_ms", "huge blocks"))  # limits: what the learner decides
 BYTES_ASKED = "asked_bytes"  # is of no use as a rate
 SLOW_PATHS = "slow paths only: cache hits do not count; docs/statistics.md"
 
@@ -79,6 +80,19 @@ def _line(text: Text, width: int) -> Text:
     return text
 
 
+def _notable(limits: dict[str, int]) -> list[str]:
+    found = ["memory is tight"] if limits.get("memory_is_tight") else []
+    return found + [f"{name} kept {terminal.keep_time(limits[key])}" for key, name in KEEPS if limits.get(key, 0) > 0]
+
+
+def _facts(usual: list[str], notable: list[str], width: int) -> list[Text]:
+    """What is notable has a line of its own where it does not fit beside the usual."""
+    whole = Text(" · ".join(usual + notable))
+    if whole.cell_len <= width or not notable:
+        return [_line(whole, width)]
+    return [_line(Text(" · ".join(facts)), width) for facts in (usual, notable)]
+
+
 def _header(head: Head, now: Sample, width: int, note: str) -> list[Text]:
     stats = now.stats
     kinds = _kinds(now)
@@ -86,12 +100,10 @@ def _header(head: Head, now: Sample, width: int, note: str) -> list[Text]:
              f"mapped {size(superslab_bytes(stats) + stats.held('huge', 'huge_cached'))}",
              terminal.count(stats.counts.get("superslabs", 0), "superslab"),
              terminal.count(stats.counts.get("threads", len(stats.threads)), "thread")]
-    if stats.limits.get("memory_is_tight"):
-        facts.append("memory is tight")
     legend = terminal.lines([terminal.key((f"{name} {size(value)}", colour)) for name, value, colour in kinds], width)
     title = Text.assemble((f"hakmem {stats.version} ", "bold"), (f"pid {head.pid}  ", "dim"), head.command)
     whole = sum(value for _, value, _ in kinds)
-    return [_line(title, width), _line(Text(" · ".join(facts)), width),
+    return [_line(title, width), *_facts(facts, _notable(stats.limits), width),
             terminal.bar([(value, colour) for _, value, colour in kinds], whole, width),
             *(_line(one, width) for one in legend),
             _line(Text(note, "yellow") if note else Text(_sentence(stats), "dim"), width)]

@@ -12,6 +12,7 @@ from .process import plain
 
 T = TypeVar("T")
 HISTOGRAM = 10  # steps of occupancy
+STANDARD_MS = 400  # the keep time without a learner
 
 
 class Malformed(Exception):
@@ -138,6 +139,57 @@ class Cause:
 
 
 @dataclass
+class Strategy:
+    """A keep time and its price, a second."""
+
+    keep_ms: int
+    taken_bytes: int
+    held_bytes: int
+
+    @classmethod
+    def of(cls, table: dict) -> Strategy:
+        found = cls(_int(table, "keep_ms"), _int(table, "taken_bytes"), _int(table, "held_bytes"))
+        if found.keep_ms <= 0 or found.taken_bytes < 0 or found.held_bytes < 0:
+            raise Malformed(f"a keep time of {found.keep_ms} ms costs {found.taken_bytes} and {found.held_bytes}")
+        return found
+
+    @property
+    def price(self) -> int:
+        return self.taken_bytes + self.held_bytes
+
+
+@dataclass
+class Learner:
+    """What the learner knows of a pool (docs/learning.md)."""
+
+    pool: str
+    learn: str  # the option: 0, 1, counterfactual
+    keep_ms: int
+    cheapest_ms: int
+    since_ms: int
+    is_locked: bool
+    strategies: list[Strategy]  # the shortest keep time first
+
+    @classmethod
+    def of(cls, table: dict) -> Learner:
+        found = cls(_text(table, "pool") or "?", _text(table, "learn") or "0", _int(table, "keep_ms"),
+                    _int(table, "cheapest_ms"), max(0, _int(table, "since_ms")), bool(table.get("locked")),
+                    sorted(_list(table, "strategies", Strategy.of), key=lambda one: one.keep_ms))
+        known = {one.keep_ms for one in found.strategies}
+        if found.is_on and not {found.keep_ms, found.cheapest_ms} <= known:
+            raise Malformed(f"keep_ms or cheapest_ms of {found.pool} is none of its strategies")
+        return found
+
+    @property
+    def is_on(self) -> bool:
+        return self.learn != "0"
+
+    @property
+    def decides(self) -> bool:
+        return self.is_on and self.learn != "counterfactual"
+
+
+@dataclass
 class Explain:
     version: str
     pid: int
@@ -148,6 +200,7 @@ class Explain:
     causes: list[Cause]
     threads: list[ThreadRow]
     notes: list[str]  # what could not be found out
+    learners: list[Learner] = field(default_factory=list)  # of older libraries none
 
     @classmethod
     def of(cls, table: dict) -> Explain:
@@ -155,7 +208,8 @@ class Explain:
         total = sum(cause.bytes for cause in causes)
         return cls(_text(table, "hakmem"), _int(table, "pid"), _int(table, "rss_bytes"),
                    _int(table, "sum_bytes") or total, _text(table, "first") or (causes[0].name if causes else ""),
-                   _text(table, "text"), causes, _list(table, "threads", ThreadRow.of), _texts(table, "notes"))
+                   _text(table, "text"), causes, _list(table, "threads", ThreadRow.of), _texts(table, "notes"),
+                   _list(table, "learner", Learner.of))
 
 
 @dataclass

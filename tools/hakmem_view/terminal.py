@@ -131,6 +131,12 @@ def duration(seconds: float | None) -> str:
     return f"{minutes // 1440} d {minutes // 60 % 24} h"
 
 
+def keep_time(milliseconds: int) -> str:
+    """As the library writes it: in seconds."""
+    seconds = milliseconds / 1000
+    return f"{seconds:.1f} s" if seconds < 9.95 else f"{seconds:.0f} s"
+
+
 def clip(text: str, most: int) -> str:
     return text if len(text) <= most else text[:max(0, most - 1)] + "…"
 

@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: MIT
+"""What the learner decided, within `./hakmem explain`: keep times of each pool, and what they cost."""
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from . import terminal
+from .model import STANDARD_MS, Explain, Learner, Strategy
+from .terminal import keep_time, size
+
+TITLE = "How long unused memory is worth keeping"
+ABOUT = "Prices in bytes a second, of the last seconds; docs/learning.md explains them."
+COUNTERFACTUAL = "The standard decides (learn:counterfactual); this is what the learner would do."
+
+
+@dataclass
+class Row:
+    """A keep time of a pool as it is shown."""
+
+    pool: str  # empty in all rows of a pool but the first
+    keep: str
+    role: str
+    taken: str
+    held: str
+    price: str
+    is_kept: bool
+
+
+@dataclass
+class Bar:
+    """The price of a keep time in percent of the pool's highest."""
+
+    keep: str
+    role: str
+    price: str
+    taken_percent: float
+    held_percent: float
+    is_kept: bool
+
+
+def shown(found: Explain) -> list[Learner]:
+    """With learn:0 none."""
+    return [one for one in found.learners if one.is_on]
+
+
+def role(learner: Learner, keep_ms: int) -> str:
+    """Why a keep time is worth a row; empty if it is not."""
+    since = terminal.duration(learner.since_ms / 1000)
+    chosen = f"{'in force' if learner.decides else 'would be in force'} for {since}"
+    roles = ((learner.keep_ms, chosen), (STANDARD_MS, "standard"), (learner.cheapest_ms, "cheapest"))
+    return ", ".join(words for value, words in roles if value == keep_ms)
+
+
+def rows(learner: Learner) -> list[Row]:
+    """The one in force first, then the standard and the cheapest if they are others."""
+    order = (learner.keep_ms, STANDARD_MS, learner.cheapest_ms)
+    named = sorted((one for one in learner.strategies if one.keep_ms in order), key=lambda one: order.index(one.keep_ms))
+    return [Row(learner.pool if at == 0 else "", keep_time(one.keep_ms), role(learner, one.keep_ms),
+                size(one.taken_bytes), size(one.held_bytes), size(one.price), one.keep_ms == learner.keep_ms)
+            for at, one in enumerate(named)]
+
+
+def bars(learner: Learner) -> list[Bar]:
+    most = max((one.price for one in learner.strategies), default=0)
+
+    def bar(one: Strategy) -> Bar:
+        return Bar(keep_time(one.keep_ms), role(learner, one.keep_ms), f"{size(one.price)}/s",
+                   *(100 * part / most if most else 0.0 for part in (one.taken_bytes, one.held_bytes)),
+                   one.keep_ms == learner.keep_ms)
+    return [bar(one) for one in learner.strategies]
+
+
+def notes(learners: list[Learner]) -> list[str]:
+    found = [] if all(one.decides for one in learners) else [COUNTERFACTUAL]
+    locked = [one.pool for one in learners if one.is_locked]
+    if locked:
+        found.append(f"A forecast failed for {' and '.join(locked)}: the standard decides for a while.")
+    return found
+
+
+def _table(learners: list[Learner]) -> Table:
+    table = terminal.table()
+    table.add_column("Unused", no_wrap=True)
+    terminal.right(table, "Kept")
+    table.add_column("")
+    terminal.right(table, "Taken again", "Held", "Price")
+    for learner in learners:
+        for row in rows(learner):
+            style = "bold" if row.is_kept else ""
+            table.add_row(*(Text(cell, style) for cell in (row.pool, row.keep, row.role, row.taken, row.held, row.price)))
+    return table
+
+
+def write(out: Console, found: Explain) -> None:
+    learners = shown(found)
+    if not learners:
+        return
+    out.print(terminal.section(TITLE, Text(ABOUT, "dim"), *(Text(note, "yellow") for note in notes(learners)),
+                               _table(learners)))
