@@ -115,8 +115,7 @@ static hak_purge_plan_t spans_plan(hak_pool_t *pool, bool is_turn, size_t learne
     }
     if (learned != SIZE_MAX) {
         size_t idle = hak_target_idle_bytes(pool->in_use_bytes);
-        size_t most = learned == HAK_LEARNER_ALL ? learned : bound;
-        keep = learned_keep(pool->resident_bytes, hak_least(learned, most), idle);
+        keep = learned_keep(pool->resident_bytes, learned, idle);
     }
     keep = hak_most(keep, HAK_UNIT_BYTES); /* 0 would unmap superslabs */
     keep = exceeds_bound ? hak_least(keep, bound / 4 * 3) : keep;

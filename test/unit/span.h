@@ -65,10 +65,11 @@ static inline int unit_span_end(void **state) {
     return 0;
 }
 
-/* Nothing is purged unless the test asks for it, and nothing decays. */
+/* Nothing is purged unless the test asks for it, nothing decays, and nothing is learned. */
 static inline void unit_span_retain(size_t least_bytes, size_t percent) {
     hak_knobs.retain_min_bytes = least_bytes;
     hak_knobs.retain_percent = percent;
+    hak_knobs.learn = 0;
     hak_knobs.retain_learned_percent = 0;
     hak_knobs.retain_idle_bytes = (size_t)1 << 40;
 }
