@@ -86,9 +86,9 @@ static bool item_read(char *item) {
     if (i == TABLE_OPTIONS) {
         return item[0] != '\0' || given != NULL;
     }
-    value.number = 1;
-    if (given == NULL ? table_options[i].type != TABLE_BOOL
-                      : !value_read(&table_options[i], given, &value)) {
+    bool is_switch = table_options[i].type == TABLE_BOOL || table_options[i].type == TABLE_CHOICE;
+    if ((given == NULL && !is_switch) ||
+        !value_read(&table_options[i], given == NULL ? "1" : given, &value)) {
         return true;
     }
     expected[i] = value;
