@@ -228,7 +228,7 @@ size_t hak_learner_tend(hak_learner_pool_t pool, const hak_learner_look_t *look)
     if (is_new) {
         (void)hak_and_relaxed(&learners_new, ~bit);
     }
-    learner_act(learner, mode == HAK_LEARN_ON);
+    learner_act(learner, mode == HAK_LEARN_ON && !hak_load_relaxed(&hak_knobs.is_tight));
     size_t kept = learner_tend(learner, look, is_new);
     hak_lock_release(HAK_LOCK_LEARNER);
     return kept;

@@ -13,8 +13,9 @@
  * retain_percent. Sums fade to a half in 4.4 s. The strategy of the least price decides once it is
  * clearly cheaper. All strategies see the same load, so none has to be tried out.
  *
- * If the memory really taken and held costs far more than foretold (the kernel refuses, or what is
- * free does not fit), the standard rules decide for a while.
+ * Near the limit of a control group, where memory is dearer than any even time says, it only keeps
+ * score. If the memory really taken and held costs far more than foretold (the kernel refuses, or
+ * what is free does not fit), the standard rules decide for a while.
  *
  *   LEARN-1  Less than 4 KiB of state. A step costs a bounded time. */
 #ifndef HAK_RECLAIM_LEARNER_H
