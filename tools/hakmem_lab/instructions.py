@@ -3,8 +3,9 @@
 
 A row is run with n and with 2 n operations; the difference is what n more operations take, without the start of the
 process. n is so large that rare events have their usual part in it: a hundredth of a row of 6 000 steps may meet one
-more refill, or one less, than another library's. The coarse clocks stand still, so that time decides nothing (bench/rig/still_clock.c). Only rows of one thread:
-the others' counts depend on the schedule; and only those with an amount of work that can be doubled.
+more refill, or one less, than another library's. The coarse clocks stand still, so that time decides nothing
+(bench/rig/still_clock.c). Only rows of one thread: the others' counts depend on the schedule; and only those with an
+amount of work that can be doubled.
 """
 from __future__ import annotations
 
