@@ -95,6 +95,10 @@ HAK_INLINE unsigned hak_longest_run(uint64_t bits, uint64_t places) {
 HAK_INLINE size_t hak_least(size_t a, size_t b) {
     return a < b ? a : b;
 }
+/* What a exceeds b by. */
+HAK_INLINE size_t hak_excess(size_t a, size_t b) {
+    return a > b ? a - b : 0;
+}
 
 HAK_INLINE size_t hak_most(size_t a, size_t b) {
     return a > b ? a : b;

@@ -60,7 +60,7 @@
  *         pass          a walk over an owner's partial slabs that purges idle pages
  *         regret        purged memory that was needed again soon; it raises the bound
  *         keep time     how long unused memory is kept; the learner finds the cheapest
- *         line          memory, in use or not, that a simulated pool with a keep time holds
+ *         ghost         a simulated pool with a keep time; line: memory that it holds, used or not
  *         limit         of a control group; tight: near it even after full reclaim
  * guard   guarded       a block alone on its OS page, between two inaccessible ones (watched)
  *         slot          the place of a guarded block, and its record

@@ -237,7 +237,7 @@ static bool extent_put_right(huge_extent_t *extent) {
     return is_kept;
 }
 
-static size_t cache_trim(size_t keep_dirty, size_t keep_bytes) {
+static HAK_COLD size_t cache_trim(size_t keep_dirty, size_t keep_bytes) {
     size_t given_back = 0;
     huge_extent_t evicted;
     for (;;) {
@@ -266,9 +266,9 @@ size_t hak_large_give_back(size_t bytes) {
     if (has.cached_bytes < HAK_UNIT_BYTES) { /* not worth the calls */
         return 0;
     }
-    cache_trim(has.cached_bytes - hak_least(has.cached_bytes, bytes), SIZE_MAX);
+    cache_trim(hak_excess(has.cached_bytes, bytes), SIZE_MAX);
     hak_large_footprint(&left);
-    return has.cached_bytes - hak_least(has.cached_bytes, left.cached_bytes);
+    return hak_excess(has.cached_bytes, left.cached_bytes);
 }
 
 void hak_large_pool(hak_huge_pool_t *pool) {

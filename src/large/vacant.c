@@ -279,7 +279,7 @@ size_t hak_vacant_unmap(size_t wanted) {
         return 0;
     }
     for (size_t some = 1; some != 0; given_back += some) {
-        some = hak_vacant_unmap_some(wanted - hak_least(wanted, given_back));
+        some = hak_vacant_unmap_some(hak_excess(wanted, given_back));
     }
     return given_back;
 }

@@ -52,8 +52,8 @@ static uint32_t learners_new = (1u << HAK_LEARNERS) - 1;
 
 #define HAK_STRATEGY(name, text, milliseconds) {text, milliseconds},
 static const struct strategy_row {
-    const char *text;
-    uint64_t milliseconds;
+    char text[8];
+    uint32_t milliseconds;
 } rows[HAK_STRATEGIES] = {
 #include "reclaim/strategies.def"
 };
@@ -97,20 +97,32 @@ static uint64_t held_kib(uint64_t bytes, uint64_t steps) {
     return (bytes >> 10) * (steps * STEP_MS) / (percent * EVEN_MS_PER_PERCENT);
 }
 
-static uint64_t above(uint64_t a, uint64_t b) {
-    return a - hak_least(a, b);
-}
-
 static void ghost_step(ghost_t *ghost, const learner_t *learner, const hak_learner_look_t *look,
                        uint64_t steps, uint64_t keep_ms) {
-    uint64_t held = held_kib(above(ghost->line_bytes, learner->in_use_bytes), steps);
-    price_add(&ghost->price, steps, above(learner->most_bytes, ghost->line_bytes), held);
+    uint64_t held = held_kib(hak_excess(ghost->line_bytes, learner->in_use_bytes), steps);
+    price_add(&ghost->price, steps, hak_excess(learner->most_bytes, ghost->line_bytes), held);
     ghost->line_bytes = hak_most(ghost->line_bytes, learner->most_bytes);
     ghost->most_bytes = hak_most(ghost->most_bytes, learner->most_bytes);
     if (look->now_ns >= ghost->end_ns) {
         ghost->line_bytes = ghost->most_bytes;
         ghost->most_bytes = look->in_use_bytes;
         ghost->end_ns = look->now_ns + keep_ms * 1000000 - HAK_EVENT_STEP_NS / 2;
+    }
+}
+
+static uint64_t line_bounded(uint64_t line_bytes, size_t in_use_bytes, size_t bound_bytes) {
+    return line_bytes - hak_excess(hak_excess(line_bytes, in_use_bytes), bound_bytes);
+}
+
+/* Beyond the bound by size nothing stays longer than by the standard, and beyond twice the bound
+ * nothing at all. */
+static void ghosts_bound(learner_t *learner, const hak_learner_look_t *look) {
+    size_t in_use = look->in_use_bytes, bound = hak_least(look->bound_bytes, SIZE_MAX / 2);
+    uint64_t *standard = &learner->ghost[HAK_STRATEGY_standard].line_bytes;
+    *standard = line_bounded(*standard, in_use, 2 * bound);
+    for (unsigned i = 0; i < HAK_STRATEGIES; i++) {
+        uint64_t *line = &learner->ghost[i].line_bytes;
+        *line = hak_least(*line, hak_most(line_bounded(*line, in_use, bound), *standard));
     }
 }
 
@@ -128,25 +140,33 @@ static hak_strategy_t cheapest(const learner_t *learner) {
 
 /* --- decisions, under HAK_LOCK_LEARNER -------------------------------------------------------- */
 
-/* What was really paid under the last strategy says nothing of this one. */
-static void decide(learner_t *learner, hak_strategy_t strategy, uint64_t now) {
-    learner->strategy = strategy;
-    learner->real = learner->ghost[strategy].price;
-    learner->since_ns = now;
-    hak_count(learner_change);
+/* Paid beyond the forecast. The standard rules are not quite what their ghost does. */
+static uint64_t debt_of(const learner_t *learner) {
+    bool is_standard = learner->strategy == HAK_STRATEGY_standard;
+    uint64_t foretold = ghost_price(learner, learner->strategy);
+    return is_standard ? 0 : hak_excess(price_sum(&learner->real), foretold);
 }
 
 static bool is_forecast_wrong(const learner_t *learner) {
-    uint64_t forecast = ghost_price(learner, learner->strategy);
-    return learner->strategy != HAK_STRATEGY_standard &&
-           price_sum(&learner->real) > WRONG_TIMES * forecast + WRONG_KIB;
+    uint64_t foretold = ghost_price(learner, learner->strategy);
+    return debt_of(learner) > (WRONG_TIMES - 1) * foretold + WRONG_KIB;
+}
+
+/* What was really paid under the last strategy says nothing of this one, but a debt stays: else a
+ * choice that changes often would never be found wrong. */
+static void decide(learner_t *learner, hak_strategy_t strategy, uint64_t debt, uint64_t now) {
+    learner->strategy = strategy;
+    learner->real = learner->ghost[strategy].price;
+    learner->real.taken += debt;
+    learner->since_ns = now;
+    hak_count(learner_change);
 }
 
 static void interlock(learner_t *learner, uint64_t now) {
     uint64_t doublings = hak_least(learner->interlocks++, LOCK_LOG2_MOST);
     learner->locked_until_ns = now + (LOCK_NS << doublings);
     hak_count(learner_interlock);
-    decide(learner, HAK_STRATEGY_standard, now);
+    decide(learner, HAK_STRATEGY_standard, 0, now);
 }
 
 static void choose(learner_t *learner, uint64_t now) {
@@ -156,7 +176,7 @@ static void choose(learner_t *learner, uint64_t now) {
         price + price / CLEAR_PART + CLEAR_KIB < ghost_price(learner, learner->strategy);
     bool is_warm = now >= learner->begin_ns + (uint64_t)WARM_STEPS * HAK_EVENT_STEP_NS;
     if (is_clear && is_warm && now >= learner->locked_until_ns) {
-        decide(learner, best, now);
+        decide(learner, best, debt_of(learner), now);
     }
 }
 
@@ -173,12 +193,13 @@ static void learner_begin(learner_t *learner, const hak_learner_look_t *look) {
 }
 
 static void learner_step(learner_t *learner, const hak_learner_look_t *look) {
-    uint64_t passed = above(look->now_ns, learner->step_ns);
+    uint64_t passed = hak_excess(look->now_ns, learner->step_ns);
     uint64_t steps = hak_least(passed / HAK_EVENT_STEP_NS, GAP_STEPS_MOST);
     for (unsigned i = 0; i < HAK_STRATEGIES; i++) {
         ghost_step(&learner->ghost[i], learner, look, steps, rows[i].milliseconds);
     }
-    price_add(&learner->real, steps, above(look->taken_bytes, learner->taken_bytes),
+    ghosts_bound(learner, look);
+    price_add(&learner->real, steps, hak_excess(look->taken_bytes, learner->taken_bytes),
               held_kib(look->idle_bytes, steps));
     learner->step_ns = look->now_ns - passed % HAK_EVENT_STEP_NS;
     learner->in_use_bytes = learner->most_bytes = look->in_use_bytes;
@@ -202,8 +223,8 @@ static void learner_act(learner_t *learner, bool acts) {
  * begins anew. */
 static size_t learner_tend(learner_t *learner, const hak_learner_look_t *look, bool is_new) {
     learner->most_bytes = hak_most(learner->most_bytes, look->most_bytes);
-    bool is_step = above(look->now_ns, learner->step_ns) >= HAK_EVENT_STEP_NS;
-    if (is_new || above(learner->step_ns, look->now_ns) > JUMP_NS) {
+    bool is_step = hak_excess(look->now_ns, learner->step_ns) >= HAK_EVENT_STEP_NS;
+    if (is_new || hak_excess(learner->step_ns, look->now_ns) > JUMP_NS) {
         learner_begin(learner, look);
     } else if (is_step) {
         learner_step(learner, look);
@@ -212,10 +233,14 @@ static size_t learner_tend(learner_t *learner, const hak_learner_look_t *look, b
         return SIZE_MAX;
     }
     uint64_t line = learner->ghost[learner->strategy].line_bytes;
-    return is_step ? above(line, look->in_use_bytes) : HAK_LEARNER_ALL;
+    return is_step ? hak_excess(line, look->in_use_bytes) : HAK_LEARNER_ALL;
 }
 
-size_t hak_learner_tend(hak_learner_pool_t pool, const hak_learner_look_t *look) {
+static bool learners_act(hak_learn_t mode) {
+    return mode == HAK_LEARN_ON && !hak_load_relaxed(&hak_knobs.is_tight);
+}
+
+HAK_COLD size_t hak_learner_tend(hak_learner_pool_t pool, const hak_learner_look_t *look) {
     uint32_t bit = 1u << pool;
     hak_learn_t mode = (hak_learn_t)hak_load_relaxed(&hak_knobs.learn);
     if (mode == HAK_LEARN_OFF) {
@@ -228,7 +253,7 @@ size_t hak_learner_tend(hak_learner_pool_t pool, const hak_learner_look_t *look)
     if (is_new) {
         (void)hak_and_relaxed(&learners_new, ~bit);
     }
-    learner_act(learner, mode == HAK_LEARN_ON && !hak_load_relaxed(&hak_knobs.is_tight));
+    learner_act(learner, learners_act(mode));
     size_t kept = learner_tend(learner, look, is_new);
     hak_lock_release(HAK_LOCK_LEARNER);
     return kept;
@@ -238,22 +263,29 @@ void hak_learner_reset(void) {
     hak_store_relaxed(&learners_new, (1u << HAK_LEARNERS) - 1);
 }
 
-void hak_learner_look_at(hak_learner_pool_t pool, hak_learner_view_t *view) {
-    static const learner_t none = {.strategy = HAK_STRATEGY_standard};
-    uint64_t now = hak_os_now_ns();
-    hak_lock_acquire(HAK_LOCK_LEARNER);
-    bool is_on = (hak_load_relaxed(&learners_new) & 1u << pool) == 0;
-    const learner_t *learner = is_on ? &hak_learners[pool] : &none;
-    *view = (hak_learner_view_t){
-        .mode = (hak_learn_t)hak_load_relaxed(&hak_knobs.learn),
-        .strategy = learner->strategy,
-        .cheapest = cheapest(learner),
-        .age_ms = is_on ? above(now, learner->since_ns) / 1000000 : 0,
-        .is_locked = now < learner->locked_until_ns,
-        .real = learner->real,
-    };
+static void look_at(const learner_t *learner, hak_learner_view_t *view, uint64_t now) {
+    view->strategy = learner->strategy;
+    view->cheapest = cheapest(learner);
+    view->age_ms = hak_excess(now, learner->since_ns) / 1000000;
+    view->is_locked = now < learner->locked_until_ns;
+    view->real = learner->real;
     for (unsigned i = 0; i < HAK_STRATEGIES; i++) {
         view->price[i] = learner->ghost[i].price;
+    }
+}
+
+void hak_learner_look_at(hak_learner_pool_t pool, hak_learner_view_t *view) {
+    uint64_t now = hak_os_now_ns();
+    hak_learn_t mode = (hak_learn_t)hak_load_relaxed(&hak_knobs.learn);
+    *view = (hak_learner_view_t){
+        .is_on = mode != HAK_LEARN_OFF,
+        .acts = learners_act(mode),
+        .strategy = HAK_STRATEGY_standard,
+        .cheapest = HAK_STRATEGY_standard,
+    };
+    hak_lock_acquire(HAK_LOCK_LEARNER);
+    if ((hak_load_relaxed(&learners_new) & 1u << pool) == 0) {
+        look_at(&hak_learners[pool], view, now);
     }
     hak_lock_release(HAK_LOCK_LEARNER);
 }

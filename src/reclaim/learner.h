@@ -3,8 +3,8 @@
  * How long is unused memory worth keeping? For each pool every strategy of strategies.def is
  * simulated on the memory that the program really uses (docs/learning.md). A simulated pool is one
  * number, its line: the memory, in use or not, that it would hold. The line rises to what is used,
- * and falls at the end of each keep time to the most that was used in it. Two things have a price,
- * both in bytes:
+ * falls at the end of each keep time to the most that was used in it, and heeds the bound by size.
+ * Two things have a price, both in bytes:
  *
  *     taken    by which the line rises: page faults, and the purge before them
  *     held     unused bytes x time / even time
@@ -45,6 +45,7 @@ typedef struct hak_learner_look {
     uint64_t now_ns;
     size_t in_use_bytes, most_bytes; /* most in use since the last look */
     size_t idle_bytes;               /* unused and resident, without what stays for good */
+    size_t bound_bytes;              /* by size: of unused bytes, however worth keeping */
     uint64_t taken_bytes;            /* counter: taken from the kernel */
 } hak_learner_look_t;
 
@@ -69,8 +70,9 @@ HAK_INLINE uint64_t hak_learner_rate(uint64_t sum_kib) {
 
 /* What the learner says. */
 typedef struct hak_learner_view {
-    hak_learn_t mode;
-    hak_strategy_t strategy; /* in force; with HAK_LEARN_COUNTERFACTUAL it would be */
+    bool is_on;              /* else no more is known */
+    bool acts;               /* else the standard decides: counterfactual, or near a limit */
+    hak_strategy_t strategy; /* in force; if it does not act it would be */
     hak_strategy_t cheapest;
     uint64_t age_ms; /* of that strategy */
     bool is_locked;  /* the forecast failed: the standard decides for a while */

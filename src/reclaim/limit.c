@@ -42,10 +42,6 @@ static const uint64_t LOOK_OVER_NS = HAK_EVENT_STEP_NS / 2;
 
 HAK_LOCKED_STATE hak_limit_t hak_limit;
 
-static uint64_t bytes_above(uint64_t a, uint64_t b) {
-    return a > b ? a - b : 0;
-}
-
 /* Memory wanted again before the next read was purged for nothing: then the step shrinks. */
 static void limit_learn(void) {
     const uint64_t given[2] = {hak_load_relaxed(&hak_counters.room_span_bytes),
@@ -68,15 +64,15 @@ static void limit_set(const hak_os_memory_t *memory, const hak_footprint_t *has)
     uint64_t limit = hak_least(memory->limit_bytes, 1ull << 60);
     uint64_t used = hak_least(memory->used_bytes, 1ull << 60);
     uint64_t reserve = hak_least(limit / RESERVE_PART, RESERVE_MOST);
-    uint64_t may_have = bytes_above(has->all_bytes + limit, used);
-    uint64_t room = bytes_above(limit + has->unused_bytes + has->cached_bytes, used);
+    uint64_t may_have = hak_excess(has->all_bytes + limit, used);
+    uint64_t room = hak_excess(limit + has->unused_bytes + has->cached_bytes, used);
     uint64_t part = hak_load_relaxed(&hak_knobs.is_tight) ? RELAXED_PART : TIGHT_PART;
     size_t step = STEP_LEAST + has->all_bytes / STEP_PART;
     step >>= hak_load_relaxed(&hak_limit.backoff);
     hak_store_relaxed(&hak_knobs.limit_step_bytes, step);
     hak_store_relaxed(&hak_knobs.limit_hard_bytes,
-                      bytes_above(may_have, reserve / RESERVE_HARD_PART));
-    hak_store_relaxed(&hak_knobs.limit_soft_bytes, bytes_above(may_have, reserve));
+                      hak_excess(may_have, reserve / RESERVE_HARD_PART));
+    hak_store_relaxed(&hak_knobs.limit_soft_bytes, hak_excess(may_have, reserve));
     hak_store_relaxed(&hak_knobs.is_tight, room < limit / part);
     hak_store_relaxed(&hak_knobs.limit_bytes, limit);
 }
@@ -109,7 +105,7 @@ static uint64_t limit_look(const hak_footprint_t *has) {
 static size_t limit_excess(const hak_footprint_t *has, size_t wanted, size_t step) {
     size_t limit = hak_load_relaxed(&hak_knobs.limit_hard_bytes);
     size_t soft = hak_least(wanted - hak_load_relaxed(&hak_knobs.limit_soft_bytes), step);
-    size_t hard = wanted > limit ? wanted - limit : 0;
+    size_t hard = hak_excess(wanted, limit);
     hard = hard <= has->unused_bytes + has->cached_bytes ? hak_least(hard, LIMIT_MOST) : 0;
     return soft > hard ? soft : hard;
 }
@@ -126,11 +122,11 @@ void hak_limit_give_back(size_t bytes) {
         size_t given = hak_reclaim_order(&order);
         hak_count_by(room_huge_bytes, order.given_back[HAK_POOL_HUGE]);
         hak_count_by(room_span_bytes, order.given_back[HAK_POOL_UNITS]);
-        hak_store_relaxed(&hak_knobs.limit_step_bytes, step - hak_least(step, given));
+        hak_store_relaxed(&hak_knobs.limit_step_bytes, hak_excess(step, given));
     }
 }
 
-void hak_limit_tick(void) {
+HAK_COLD void hak_limit_tick(void) {
     size_t most = hak_load_relaxed(&hak_knobs.limit_soft_bytes);
     uint64_t looked = hak_load_relaxed(&hak_limit.looked_ns);
     uint64_t pause = hak_load_relaxed(&hak_limit.pause_ns), now = hak_os_now_ns();

@@ -23,7 +23,7 @@ static size_t bins_empty(hak_tcache_t *tcache) {
 static size_t units_trim(size_t keep_bytes, size_t bytes) {
     hak_footprint_t has;
     hak_large_footprint(&has);
-    size_t rest = has.unused_bytes - hak_least(has.unused_bytes, bytes);
+    size_t rest = hak_excess(has.unused_bytes, bytes);
     hak_purge_plan_t plan = {.keep_bytes = hak_most(keep_bytes, rest), .is_all = true};
     return hak_target_purge(&plan, has.unused_bytes);
 }

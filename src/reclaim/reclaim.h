@@ -52,7 +52,7 @@ HAK_INLINE uint64_t hak_regret_backoff(uint64_t backoff, bool is_regretted, uint
 /* What a counter grew by since the last call; 0 if another thread was here with a later value. */
 HAK_INLINE uint64_t hak_regret_growth(uint64_t *before, uint64_t now) {
     uint64_t last = hak_swap_relaxed(before, now);
-    return now - hak_least(now, last);
+    return hak_excess(now, last);
 }
 
 /* Limits of control groups (limit.c): reads them when due; gives back memory that exceeds them. */

@@ -79,14 +79,14 @@ size_t hak_target_idle_bytes(size_t in_use_bytes) {
 /* Bytes that stay at the end of a window; SIZE_MAX: all. */
 static size_t decay_keep(const hak_pool_t *pool, size_t idle) {
     size_t step = TARGET_STEP_BYTES + (pool->high_bytes - pool->low_bytes) * TARGET_STEP_TIMES;
-    size_t excess = pool->low_bytes - hak_least(pool->low_bytes, idle);
+    size_t excess = hak_excess(pool->low_bytes, idle);
     return excess > step ? pool->resident_bytes - excess : SIZE_MAX;
 }
 
 /* Bytes that stay if so many are worth keeping, and at least `idle`; SIZE_MAX: all. */
 static size_t learned_keep(size_t resident_bytes, size_t learned, size_t idle) {
     size_t kept = hak_most(learned, idle);
-    bool exceeds = resident_bytes - hak_least(resident_bytes, kept) > TARGET_STEP_BYTES;
+    bool exceeds = hak_excess(resident_bytes, kept) > TARGET_STEP_BYTES;
     return exceeds ? kept : SIZE_MAX;
 }
 
@@ -139,13 +139,16 @@ size_t hak_target_purge(hak_purge_plan_t *plan, size_t unused_bytes) {
 
 static size_t spans_learn(const hak_pool_t *pool, uint64_t now) {
     size_t idle = hak_target_idle_bytes(pool->in_use_bytes);
-    size_t most = pool->in_use_bytes + pool->resident_bytes -
-                  hak_least(pool->dip_bytes, pool->resident_bytes);
-    return hak_learner_tend(
-        HAK_LEARNER_UNITS,
-        &(hak_learner_look_t){now, pool->in_use_bytes, most,
-                              pool->resident_bytes - hak_least(pool->resident_bytes, idle),
-                              hak_load_relaxed(&hak_counters.purge_regret_units) * HAK_UNIT_BYTES});
+    uint64_t wanted_again = hak_load_relaxed(&hak_counters.purge_regret_units);
+    hak_learner_look_t look = {
+        .now_ns = now,
+        .in_use_bytes = pool->in_use_bytes,
+        .most_bytes = pool->in_use_bytes + hak_excess(pool->resident_bytes, pool->dip_bytes),
+        .idle_bytes = hak_excess(pool->resident_bytes, idle),
+        .bound_bytes = hak_retain_bytes(pool->in_use_bytes),
+        .taken_bytes = wanted_again * HAK_UNIT_BYTES,
+    };
+    return hak_learner_tend(HAK_LEARNER_UNITS, &look);
 }
 
 void hak_target_spans(void) {
@@ -157,7 +160,7 @@ void hak_target_spans(void) {
     size_t given_back =
         plan.keep_bytes != SIZE_MAX ? hak_target_purge(&plan, pool.resident_bytes) : 0;
     if (plan.is_exact && plan.is_cut) { /* the rest was not needed in the window either */
-        size_t low = pool.low_bytes - hak_least(pool.low_bytes, given_back);
+        size_t low = hak_excess(pool.low_bytes, given_back);
         hak_store_relaxed(&hak_target_cut_low_bytes, low);
         hak_store_relaxed(&hak_target_window_end_ns, 0);
     }
@@ -166,8 +169,8 @@ void hak_target_spans(void) {
 size_t hak_target_over_peak(void) {
     hak_span_stats_t spans;
     hak_span_stats(&spans);
-    size_t purged = hak_least(spans.in_use_bytes, hak_load_relaxed(&hak_span_purged_bytes));
-    size_t held = spans.in_use_bytes - purged, before = hak_load_relaxed(&hak_span_peak_bytes);
+    size_t held = hak_excess(spans.in_use_bytes, hak_load_relaxed(&hak_span_purged_bytes));
+    size_t before = hak_load_relaxed(&hak_span_peak_bytes);
     if (held <= before) { /* another thread was here */
         return 0;
     }
@@ -191,29 +194,38 @@ static void huge_turn(hak_huge_pool_t *pool) {
     }
 }
 
+/* Even for a while: see above. */
+static size_t huge_most(size_t in_use_bytes) {
+    size_t least = CACHE_LEAST_TIMES * hak_load_relaxed(&hak_knobs.huge_cache_bytes);
+    return least + in_use_bytes / CACHE_SHARE;
+}
+
 /* Every free of a huge block calls it, so that an excess goes at once: a program that rarely frees,
  * and does nothing else, may reach no event for long. */
 void hak_target_huge_bound(hak_huge_pool_t *pool) {
     huge_turn(pool);
     size_t least = hak_load_relaxed(&hak_knobs.huge_cache_bytes);
     size_t percent = 2 * hak_load_relaxed(&hak_knobs.retain_percent);
-    size_t share = pool->in_use_bytes / CACHE_SHARE, most = CACHE_LEAST_TIMES * least + share;
+    size_t share = pool->in_use_bytes / CACHE_SHARE, most = huge_most(pool->in_use_bytes);
     size_t peak = hak_most(pool->peak_bytes, pool->last_peak_bytes);
     size_t recent = peak / 100 * percent + peak % 100 * percent / 100;
     bool learns = hak_load_relaxed(&hak_knobs.learn) == HAK_LEARN_ON;
     size_t line = learns ? hak_load_relaxed(&hak_target_huge_line) : 0;
-    recent = hak_most(recent, line - hak_least(line, pool->in_use_bytes));
+    recent = hak_most(recent, hak_excess(line, pool->in_use_bytes));
     pool->bound_bytes = hak_most(hak_most(least, share), hak_least(recent, most));
     pool->bound_address_bytes = CACHE_ADDRESS_TIMES * pool->bound_bytes;
 }
 
-static size_t huge_learn(const hak_huge_pool_t *huge) {
-    size_t idle = idle_bytes(huge->in_use_bytes);
-    return hak_learner_tend(
-        HAK_LEARNER_HUGE,
-        &(hak_learner_look_t){hak_os_now_ns(), huge->in_use_bytes, huge->most_bytes,
-                              huge->resident_bytes - hak_least(huge->resident_bytes, idle),
-                              hak_load_relaxed(&hak_counters.huge_map_bytes)});
+static size_t huge_learn(const hak_huge_pool_t *pool) {
+    hak_learner_look_t look = {
+        .now_ns = hak_os_now_ns(),
+        .in_use_bytes = pool->in_use_bytes,
+        .most_bytes = pool->most_bytes,
+        .idle_bytes = hak_excess(pool->resident_bytes, idle_bytes(pool->in_use_bytes)),
+        .bound_bytes = huge_most(pool->in_use_bytes),
+        .taken_bytes = hak_load_relaxed(&hak_counters.huge_map_bytes),
+    };
+    return hak_learner_tend(HAK_LEARNER_HUGE, &look);
 }
 
 /* The amplitude counts as 0: half of a mapping taken in a window need not be there in the next. */

@@ -130,8 +130,8 @@ static void sum_class(hak_snapshot_t *snapshot, unsigned sc) {
 static uint64_t learned_ms(hak_learner_pool_t pool) {
     hak_learner_view_t view;
     hak_learner_look_at(pool, &view);
-    bool acts = view.mode == HAK_LEARN_ON && view.strategy != HAK_STRATEGY_standard;
-    return acts ? hak_strategy_ms(view.strategy) : 0;
+    bool decides = view.acts && view.strategy != HAK_STRATEGY_standard;
+    return decides ? hak_strategy_ms(view.strategy) : 0;
 }
 
 static void collect_process(hak_snapshot_t *snapshot) {

@@ -3,6 +3,7 @@
  * Why RSS is as high as it is: causes, the largest in words with advice, and the threads whose
  * caches hold most. docs/schema/explain.schema.json is the schema of the JSON. */
 #include "base/knobs.h"
+#include "conf/conf.h"
 #include "reclaim/learner.h"
 #include "stat/report.h"
 #include "stat/rss.h"
@@ -186,8 +187,7 @@ static void put_price(hak_text_t *text, const hak_price_t *price) {
 static void put_learner(hak_text_t *text, hak_learner_pool_t pool, const hak_learner_view_t *view) {
     bool is_standard = view->strategy == HAK_STRATEGY_standard;
     hak_text_format(text, "unused %s %s kept %s, ", hak_learner_pool_name(pool),
-                    view->mode == HAK_LEARN_ON ? "are" : "would be",
-                    hak_strategy_text(view->strategy));
+                    view->acts ? "are" : "would be", hak_strategy_text(view->strategy));
     hak_text_str(text, is_standard ? "the standard" : "as the learner chose");
     hak_text_format(text, " %l s ago: ", view->age_ms / 1000);
     put_price(text, &view->price[view->strategy]);
@@ -195,6 +195,9 @@ static void put_learner(hak_text_t *text, hak_learner_pool_t pool, const hak_lea
     if (other != view->strategy) {
         hak_text_format(text, "; kept %s: ", hak_strategy_text(other));
         put_price(text, &view->price[other]);
+    }
+    if (!view->acts && hak_load_relaxed(&hak_knobs.is_tight)) {
+        hak_text_str(text, "; near the limit of a control group the standard decides");
     }
     if (view->is_locked) {
         hak_text_str(text, "; a forecast failed, so the standard decides for a while");
@@ -205,7 +208,7 @@ static void write_learner(const hak_sink_t *sink, hak_text_t *text) {
     for (hak_learner_pool_t pool = 0; pool < HAK_LEARNERS; pool++) {
         hak_learner_view_t view;
         hak_learner_look_at(pool, &view);
-        if (view.mode != HAK_LEARN_OFF) {
+        if (view.is_on) {
             text->length = 0;
             put_learner(text, pool, &view);
             hak_sink_format(sink, "hakmem: %m\n", text->data, text->length);
@@ -218,16 +221,21 @@ static void json_price(const hak_sink_t *sink, const hak_price_t *price) {
                     hak_learner_rate(price->held));
 }
 
+static const char *json_bool(bool is_true) {
+    return is_true ? "true" : "false";
+}
+
 static void json_learner(const hak_sink_t *sink, hak_learner_pool_t pool) {
-    static const char *const modes[] = {"0", "1", "counterfactual"};
     hak_learner_view_t view;
     hak_learner_look_at(pool, &view);
     hak_sink_format(sink,
-                    "%s\n{\"pool\":\"%s\",\"learn\":\"%s\",\"keep_ms\":%l,"
-                    "\"cheapest_ms\":%l,\"since_ms\":%l,\"locked\":%s,\"real\":{",
-                    pool == 0 ? "" : ",", hak_learner_pool_name(pool), modes[view.mode],
-                    hak_strategy_ms(view.strategy), hak_strategy_ms(view.cheapest), view.age_ms,
-                    view.is_locked ? "true" : "false");
+                    "%s\n{\"pool\":\"%s\",\"learn\":\"%s\",\"acts\":%s,\"keep_ms\":%l,"
+                    "\"cheapest_ms\":%l,\"standard_ms\":%l,\"since_ms\":%l,\"locked\":%s,"
+                    "\"real\":{",
+                    pool == 0 ? "" : ",", hak_learner_pool_name(pool), hak_conf_text("learn"),
+                    json_bool(view.acts), hak_strategy_ms(view.strategy),
+                    hak_strategy_ms(view.cheapest), hak_strategy_ms(HAK_STRATEGY_standard),
+                    view.age_ms, json_bool(view.is_locked));
     json_price(sink, &view.real);
     hak_sink_format(sink, ",\"strategies\":[");
     for (hak_strategy_t i = 0; i < HAK_STRATEGIES; i++) {

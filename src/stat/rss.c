@@ -129,7 +129,7 @@ static void class_split(rss_work_t *work, unsigned sc) {
     uint64_t live = waiting == 0 ? of->used : hak_least(of->used, live_blocks * size);
     uint64_t left = of->used - live;
     uint64_t given = stats->bin.refill * size; /* bytes handed out; asked_bytes: requested */
-    uint64_t slack = share(live, given - hak_least(given, stats->bin.asked_bytes), given);
+    uint64_t slack = share(live, hak_excess(given, stats->bin.asked_bytes), given);
     uint64_t bins = share(left, cached, waiting), out_of = share(left, outboxes, waiting);
     uint64_t held = share(left, stats->quarantine, waiting);
     class_add(out, HAK_CAUSE_live, size, live - slack + (left - bins - out_of - held));

@@ -53,9 +53,9 @@ static tight_load_t run(bool is_aware) {
     expect_say("%s: %zu of %zu samples above, peak %zu MiB, limit %zu MiB\n",
                is_aware ? "aware" : "not aware", one.above, one.samples, one.peak_bytes >> 20,
                one.limit_bytes >> 20);
-    expect_say("by phase: %zu %zu %zu %zu %zu %zu, %.1f s\n", one.phase_above[0], one.phase_above[1],
-               one.phase_above[2], one.phase_above[3], one.phase_above[4], one.phase_above[5],
-               one.seconds);
+    expect_say("by phase: %zu %zu %zu %zu %zu %zu, %.1f s\n", one.phase_above[0],
+               one.phase_above[1], one.phase_above[2], one.phase_above[3], one.phase_above[4],
+               one.phase_above[5], one.seconds);
     return one;
 }
 

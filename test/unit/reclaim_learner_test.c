@@ -2,26 +2,11 @@
  *
  * When the learner decides, when it stands back, and that odd reports do no harm: LEARN-1. What it
  * chooses: reclaim_oracle_test.c. */
+#include <math.h>
+
 #include "unit/learner.h"
 
-static const size_t LOAD_BYTES = 256u * MIB;
 static const uint64_t STEP_NS = HAK_EVENT_STEP_NS;
-
-/* Steps until the keep time is within these bounds: 1000 at most. */
-static unsigned steps_until(program_t *program, unsigned period, unsigned low_ticks,
-                            uint64_t least_ms, uint64_t most_ms) {
-    unsigned steps = 0;
-    while (steps < 1000 && (program_keep_ms() < least_ms || program_keep_ms() > most_ms)) {
-        program_run(program, STEP_TICKS, period, low_ticks, LOAD_BYTES);
-        steps++;
-    }
-    return steps;
-}
-
-/* Unused for 1 s of 1.5: kept for longer than that. */
-static unsigned steps_until_kept(program_t *program) {
-    return steps_until(program, 150, 100, 1001, UINT64_MAX);
-}
 
 /* One report, a step after the last. */
 static size_t report(hak_learner_look_t look) {
@@ -109,7 +94,7 @@ static void counterfactual_keeps_score_only(void **state) {
         assert_int_equal(program.kept, SIZE_MAX);
     }
     hak_learner_view_t view = program_view();
-    assert_int_equal(view.mode, HAK_LEARN_COUNTERFACTUAL);
+    assert_true(view.is_on && !view.acts);
     assert_true(hak_strategy_ms(view.strategy) > 1000);
     assert_true(hak_strategy_ms(view.cheapest) > 1000);
     assert_true(view.price[HAK_STRATEGY_standard].taken > view.price[view.strategy].taken);
@@ -133,7 +118,7 @@ static void without_the_option_all_is_forgotten(void **state) {
         program_run(&program, STEP_TICKS, 150, 100, LOAD_BYTES);
         assert_int_equal(program.kept, SIZE_MAX);
         hak_learner_view_t view = program_view();
-        assert_int_equal(view.mode, HAK_LEARN_OFF);
+        assert_false(view.is_on || view.acts);
         assert_int_equal(view.strategy, HAK_STRATEGY_standard);
         assert_int_equal(view.cheapest, HAK_STRATEGY_standard);
         assert_false(view.is_locked);
@@ -175,35 +160,27 @@ static void pools_learn_by_themselves(void **state) {
     assert_string_equal(hak_learner_pool_name(HAK_LEARNER_HUGE), "huge blocks");
 }
 
-/* Much more is taken than foretold until the forecast is called wrong: steps till then. */
-static unsigned steps_until_locked(program_t *program) {
-    unsigned steps = 0;
-    while (!program_view().is_locked && steps < 1000) {
-        program->pool.taken += LOAD_BYTES;
-        program_run(program, STEP_TICKS, 150, 100, LOAD_BYTES);
-        steps++;
-    }
-    return steps;
-}
-
-/* Ten seconds, then twice as long each time, 64 times at most. */
-static void wrong_forecast_brings_the_standard_back_for_a_while(void **state) {
+static void near_a_limit_it_keeps_score_only(void **state) {
     (void)state;
     program_t program = {0};
-    for (unsigned i = 0; i < 9; i++) {
-        (void)steps_until_kept(&program);
-        uint64_t interlocks = hak_counters.learner_interlock, start_ns = 0;
-        assert_in_range(steps_until_locked(&program), 2, 30); /* not by a single report */
-        assert_int_equal(hak_counters.learner_interlock, interlocks + 1);
-        assert_int_equal(program.kept, SIZE_MAX);
-        start_ns = hak_os_now_ns();
-        while (program_view().is_locked) {
-            assert_int_equal(program.kept, SIZE_MAX);
-            assert_int_equal(program_keep_ms(), 400);
-            program_run(&program, STEP_TICKS, 150, 100, LOAD_BYTES);
-        }
-        uint64_t locked_s = (hak_os_now_ns() - start_ns + STEP_NS) / 1000000000;
-        assert_int_equal(locked_s, 10u << (i < 6 ? i : 6));
+    (void)steps_until_kept(&program);
+    assert_true(program_view().acts);
+    hak_knobs.is_tight = true;
+    assert_true(program_view().is_on && !program_view().acts);
+    program_run(&program, STEP_TICKS, 150, 100, LOAD_BYTES);
+    assert_int_equal(program.kept, SIZE_MAX);
+    hak_knobs.is_tight = false;
+    program_run(&program, STEP_TICKS, 150, 100, LOAD_BYTES);
+    assert_int_not_equal(program.kept, SIZE_MAX);
+}
+
+static void strategies_are_in_order_and_name_the_window(void **state) {
+    (void)state;
+    assert_int_equal(hak_strategy_ms(HAK_STRATEGY_standard) * 1000000, HAK_WINDOW_NS);
+    for (hak_strategy_t i = 0; i < HAK_STRATEGIES; i++) {
+        double seconds = strtod(hak_strategy_text(i), NULL);
+        assert_true(fabs(seconds * 1000 / (double)hak_strategy_ms(i) - 1) < 0.02);
+        assert_true(i == 0 || hak_strategy_ms(i) > hak_strategy_ms(i - 1));
     }
 }
 
@@ -220,7 +197,8 @@ static void odd_sizes_do_no_harm(void **state) {
             .in_use_bytes = in_use,
             .most_bytes = sizes[(dice >> 8) % UNIT_COUNT(sizes)],
             .idle_bytes = sizes[(dice >> 16) % UNIT_COUNT(sizes)],
-            .taken_bytes = dice >> 24,
+            .bound_bytes = sizes[(dice >> 24) % UNIT_COUNT(sizes)],
+            .taken_bytes = dice >> 32,
         });
         assert_true(kept == SIZE_MAX || kept <= SIZE_MAX - in_use);
     }
@@ -239,6 +217,7 @@ static void sums_of_large_sizes_do_not_wrap(void **state) {
         for (unsigned i = 0; i < 1000; i++) {
             (void)report((hak_learner_look_t){.in_use_bytes = i % 2 == 0 ? 0 : bytes,
                                               .most_bytes = bytes,
+                                              .bound_bytes = SIZE_MAX,
                                               .taken_bytes = (uint64_t)bytes * i});
         }
         hak_price_t price = program_view().price[HAK_STRATEGY_minute];
@@ -272,8 +251,6 @@ static void report_a_little_late_is_no_jump(void **state) {
     assert_int_equal(program_keep_ms(), keep_ms);
 }
 
-#define LEARNER_TEST(test) cmocka_unit_test_setup_teardown(test, program_begin, program_end)
-
 static const struct CMUnitTest tests[] = {
     LEARNER_TEST(nothing_is_decided_before_a_second),
     LEARNER_TEST(change_of_phase_is_followed),
@@ -284,7 +261,8 @@ static const struct CMUnitTest tests[] = {
     LEARNER_TEST(without_the_option_all_is_forgotten),
     LEARNER_TEST(reset_forgets_all),
     LEARNER_TEST(pools_learn_by_themselves),
-    LEARNER_TEST(wrong_forecast_brings_the_standard_back_for_a_while),
+    LEARNER_TEST(near_a_limit_it_keeps_score_only),
+    LEARNER_TEST(strategies_are_in_order_and_name_the_window),
     LEARNER_TEST(odd_sizes_do_no_harm),
     LEARNER_TEST(sums_of_large_sizes_do_not_wrap),
     LEARNER_TEST(clock_may_jump),

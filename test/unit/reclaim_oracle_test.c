@@ -160,13 +160,11 @@ static void noise_is_kept_at_about_the_best_price(void **state) {
     seeds_are_within("noise", make_noise, false);
 }
 
-#define ORACLE_TEST(test) cmocka_unit_test_setup_teardown(test, program_begin, program_end)
-
 static const struct CMUnitTest tests[] = {
-    ORACLE_TEST(square_waves_are_kept_at_about_the_best_price),
-    ORACLE_TEST(saw_teeth_are_kept_at_about_the_best_price),
-    ORACLE_TEST(ramps_are_kept_at_about_the_best_price),
-    ORACLE_TEST(noise_is_kept_at_about_the_best_price),
+    LEARNER_TEST(square_waves_are_kept_at_about_the_best_price),
+    LEARNER_TEST(saw_teeth_are_kept_at_about_the_best_price),
+    LEARNER_TEST(ramps_are_kept_at_about_the_best_price),
+    LEARNER_TEST(noise_is_kept_at_about_the_best_price),
 };
 
 int main(int argc, char **argv) {

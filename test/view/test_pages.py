@@ -111,7 +111,7 @@ def test_explain_page_has_every_cause(program, view, tmp_path):
 def test_bars_of_a_pool_are_parts_of_its_highest_price():
     from hakmem_view import learner_view
     from hakmem_view.model import Learner
-    table = {"pool": "units", "learn": "1", "keep_ms": 100, "cheapest_ms": 100,
+    table = {"pool": "units", "learn": "1", "acts": True, "keep_ms": 100, "cheapest_ms": 100, "standard_ms": 400,
              "strategies": [{"keep_ms": 400, "taken_bytes": 30, "held_bytes": 10}, {"keep_ms": 100, "held_bytes": 20}]}
     bars = learner_view.bars(Learner.of(table))
     assert [(one.keep, one.taken_percent, one.held_percent, one.is_kept) for one in bars] == [

@@ -112,18 +112,24 @@ def test_explain_says_what_the_learner_decided(program, view, width):
     assert "would be" not in text
 
 
-def learned(learn: str) -> dict:
+def learned(learn: str, acts: bool = False) -> dict:
     found = sample("explain")
     for one in found["learner"]:
-        one["learn"] = learn
+        one.update(learn=learn, acts=acts)
     return found
 
 
-def test_explain_says_what_the_learner_would_do():
-    found = Explain.of(learned("counterfactual"))
+@pytest.mark.parametrize("learn, said, not_said", [
+    ("counterfactual", learner_view.COUNTERFACTUAL, learner_view.NEAR_LIMIT),
+    ("1", learner_view.NEAR_LIMIT, learner_view.COUNTERFACTUAL)])
+def test_explain_says_what_the_learner_would_do(learn, said, not_said):
+    found = Explain.of(learned(learn))
     first, second = learner_view.rows(found.learners[0])
     assert (first.role, second.role) == ("would be in force for 4.2 s, cheapest", "standard")
-    assert learner_view.COUNTERFACTUAL in explain_view.html(found, "it")
+    text = explain_view.html(found, "it")
+    assert said in text and not_said not in text
+    text = explain_view.html(Explain.of(learned(learn, acts=True)), "it")
+    assert said not in text and not_said not in text
 
 
 def test_explain_is_silent_without_a_learner():

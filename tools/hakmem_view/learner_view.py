@@ -9,12 +9,13 @@ from rich.table import Table
 from rich.text import Text
 
 from . import terminal
-from .model import STANDARD_MS, Explain, Learner, Strategy
+from .model import Explain, Learner, Strategy
 from .terminal import keep_time, size
 
 TITLE = "How long unused memory is worth keeping"
 ABOUT = "Prices in bytes a second, of the last seconds; docs/learning.md explains them."
 COUNTERFACTUAL = "The standard decides (learn:counterfactual); this is what the learner would do."
+NEAR_LIMIT = "Near the limit of a control group the standard decides; this is what the learner would do."
 
 
 @dataclass
@@ -50,14 +51,14 @@ def shown(found: Explain) -> list[Learner]:
 def role(learner: Learner, keep_ms: int) -> str:
     """Why a keep time is worth a row; empty if it is not."""
     since = terminal.duration(learner.since_ms / 1000)
-    chosen = f"{'in force' if learner.decides else 'would be in force'} for {since}"
-    roles = ((learner.keep_ms, chosen), (STANDARD_MS, "standard"), (learner.cheapest_ms, "cheapest"))
+    chosen = f"{'in force' if learner.acts else 'would be in force'} for {since}"
+    roles = ((learner.keep_ms, chosen), (learner.standard_ms, "standard"), (learner.cheapest_ms, "cheapest"))
     return ", ".join(words for value, words in roles if value == keep_ms)
 
 
 def rows(learner: Learner) -> list[Row]:
     """The one in force first, then the standard and the cheapest if they are others."""
-    order = (learner.keep_ms, STANDARD_MS, learner.cheapest_ms)
+    order = (learner.keep_ms, learner.standard_ms, learner.cheapest_ms)
     named = sorted((one for one in learner.strategies if one.keep_ms in order), key=lambda one: order.index(one.keep_ms))
     return [Row(learner.pool if at == 0 else "", keep_time(one.keep_ms), role(learner, one.keep_ms),
                 size(one.taken_bytes), size(one.held_bytes), size(one.price), one.keep_ms == learner.keep_ms)
@@ -75,7 +76,8 @@ def bars(learner: Learner) -> list[Bar]:
 
 
 def notes(learners: list[Learner]) -> list[str]:
-    found = [] if all(one.decides for one in learners) else [COUNTERFACTUAL]
+    waiting = [one for one in learners if not one.acts]
+    found = [COUNTERFACTUAL if waiting[0].is_counterfactual else NEAR_LIMIT] if waiting else []
     locked = [one.pool for one in learners if one.is_locked]
     if locked:
         found.append(f"A forecast failed for {' and '.join(locked)}: the standard decides for a while.")

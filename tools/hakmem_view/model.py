@@ -12,7 +12,6 @@ from .process import plain
 
 T = TypeVar("T")
 HISTOGRAM = 10  # steps of occupancy
-STANDARD_MS = 400  # the keep time without a learner
 
 
 class Malformed(Exception):
@@ -166,14 +165,17 @@ class Learner:
     learn: str  # the option: 0, 1, counterfactual
     keep_ms: int
     cheapest_ms: int
+    standard_ms: int  # without the learner
     since_ms: int
     is_locked: bool
+    acts: bool  # else the standard decides
     strategies: list[Strategy]  # the shortest keep time first
 
     @classmethod
     def of(cls, table: dict) -> Learner:
         found = cls(_text(table, "pool") or "?", _text(table, "learn") or "0", _int(table, "keep_ms"),
-                    _int(table, "cheapest_ms"), max(0, _int(table, "since_ms")), bool(table.get("locked")),
+                    _int(table, "cheapest_ms"), _int(table, "standard_ms"), max(0, _int(table, "since_ms")),
+                    bool(table.get("locked")), bool(table.get("acts")),
                     sorted(_list(table, "strategies", Strategy.of), key=lambda one: one.keep_ms))
         known = {one.keep_ms for one in found.strategies}
         if found.is_on and not {found.keep_ms, found.cheapest_ms} <= known:
@@ -185,8 +187,8 @@ class Learner:
         return self.learn != "0"
 
     @property
-    def decides(self) -> bool:
-        return self.is_on and self.learn != "counterfactual"
+    def is_counterfactual(self) -> bool:
+        return self.learn == "counterfactual"
 
 
 @dataclass
