@@ -264,7 +264,7 @@ void settle_forms(replacements *found) {
     }
 }
 
-__attribute__((constructor(102))) void forms_start() {
+HAK_COLD __attribute__((constructor(102))) void forms_start() {
     replacements found = {};
 #if defined(HAK_SHARED) && HAK_SHARED
     if (hak_cxx_get_new_handler != nullptr && dlsym != nullptr && dlerror != nullptr) {

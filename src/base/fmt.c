@@ -80,7 +80,7 @@ static void text_size(hak_text_t *text, uint64_t bytes) {
     hak_text_format(text, " %s", names[power]);
 }
 
-void hak_text_format_list(hak_text_t *text, const char *format, va_list args) {
+HAK_COLD void hak_text_format_list(hak_text_t *text, const char *format, va_list args) {
     for (const char *f = format; *f != '\0'; f++) {
         if (*f != '%') {
             hak_text_mem(text, f, 1);

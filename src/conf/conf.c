@@ -265,7 +265,7 @@ static void conf_start_anew(void) {
     }
 }
 
-void hak_conf_read(void) {
+HAK_COLD void hak_conf_read(void) {
     char text[CONF_LIST_BYTES];
     unsigned mistakes = 0;
     conf_start_anew();

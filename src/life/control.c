@@ -179,7 +179,7 @@ static void control_exit(void *unused) {
     }
 }
 
-void hak_life_control_init(void) {
+HAK_COLD void hak_life_control_init(void) {
     hak_control_table.topics = topics;
     if (!hak_control_is_meant(hak_conf_text("only"))) {
         return;
@@ -199,7 +199,7 @@ void hak_life_control_init(void) {
     }
 }
 
-void hak_life_control_begin(void) {
+HAK_COLD void hak_life_control_begin(void) {
     if (control_is_wanted || report_choice != 0) {
         (void)hak_libc_at_exit(control_exit, NULL, NULL);
     }

@@ -100,7 +100,7 @@ static void process_start(void) {
     }
 }
 
-void hak_life_process_start(void) {
+HAK_COLD void hak_life_process_start(void) {
     if (HAK_LIKELY(hak_load_acquire(&start_state) == START_DONE)) { /* pairs START-1 */
         return;
     }

@@ -285,7 +285,7 @@ static void levels_renew(hak_os_memory_t *least) {
     hak_os_restore_signals(signals);
 }
 
-bool hak_os_memory_limit(hak_os_memory_t *memory) {
+HAK_COLD bool hak_os_memory_limit(hak_os_memory_t *memory) {
     hak_os_memory_t least = UNLIMITED;
     if (hak_load_relaxed(&hak_cgroup_walks) == 0 || !levels_read(&least)) {
         levels_renew(&least);

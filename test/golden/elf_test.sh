@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: MIT
 # What the dynamic linker sees of the library: nothing needed but libc, little static TLS, resolved at
 # load time, never unloaded, no executable stack. With `placed`, what each start runs is in the first
-# 64 KiB, which Linux brings in at once, and there is no DT_FINI behind all code. Usage: elf_test.sh READELF LIBRARY [placed]
+# 64 KiB, which Linux brings in at once, as are the functions named, and there is no DT_FINI behind all code.
+# Usage: elf_test.sh READELF LIBRARY [placed [FUNCTION...]]
 set -eu
 readelf=$1
 library=$2
@@ -33,8 +34,15 @@ done
 "$readelf" -lW "$library" | awk '$1 == "GNU_STACK" { print $7 }' | grep -q E && fail "executable stack"
 "$readelf" -dW "$library" | grep -q 'SONAME.*\[libhakmem\.so\.' || fail "no SONAME"
 if [ "${3:-}" = placed ]; then
+    shift 3
     starts=$("$readelf" -sW "$library" | awk '/forms_start|process_start_at_load|hak_life_process_start/ { print $2, $8 }')
     [ -n "$starts" ] || fail "no symbols of a start"
+    for name; do
+        first=$("$readelf" -sW "$library" | awk -v name="$name" '$8 == name { print $2, $8; exit }')
+        [ -n "$first" ] || fail "no symbol $name"
+        starts="$starts
+$first"
+    done
     while read -r address name; do
         [ "$((0x$address))" -lt 65536 ] || fail "$name is at $address, not in the first 64 KiB"
     done <<EOF
