@@ -23,10 +23,11 @@ static int64_t guard_interval(uint64_t *state) {
     return 1 + (int64_t)(hak_random_next(state) % (2 * rate - 1));
 }
 
-/* Differs in each thread and process, without a system call; it need not be secret. */
+/* Differs in each thread and process, without a system call, nor the clock, whose first use costs
+ * two page faults; it need not be secret. */
 static uint64_t guard_seed(const hak_tcache_t *tcache) {
     uint64_t place = (uintptr_t)tcache ^ (uintptr_t)HAK_FRAME() << 16;
-    return (place ^ (uint64_t)tcache->thread_id << 48 ^ hak_os_now_ns()) | 1;
+    return (place ^ (uint64_t)tcache->thread_id << 48) | 1;
 }
 
 /* Whether a block is due. Begins the countdown of a new tcache. */

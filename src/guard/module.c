@@ -21,7 +21,7 @@ typedef struct module_place {
     bool is_code;
 } module_place_t;
 
-HAK_LOCKED_STATE HAK_LARGE_STATE(3) struct module_state {
+HAK_LOCKED_STATE HAK_LARGE_STATE(4) struct module_state {
     uint32_t is_taken; /* [atomic] the thread that sets it owns all the rest */
     const uintptr_t *addresses;
     unsigned count;

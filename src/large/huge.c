@@ -9,7 +9,7 @@
 #include "os/lock.h"
 #include "os/optional.h"
 
-HAK_LOCKED_STATE HAK_LARGE_STATE(3) struct huge_state hak_huge_state;
+HAK_LOCKED_STATE HAK_LARGE_STATE(4) struct huge_state hak_huge_state;
 
 static hak_huge_t *record_of(uint32_t entry) {
     return hak_huge_at(entry >> 8);

@@ -27,29 +27,29 @@ enum {
     EVICT_SHARE = 16,   /* with a smaller part resident it is nearly empty */
 };
 
+HAK_LOCKED_STATE HAK_LARGE_STATE(4) huge_extent_t hak_huge_extents[CACHE_EXTENTS]; /* [lock HUGE] */
 HAK_LOCKED_STATE struct hak_huge_cache {
-    huge_extent_t extent[CACHE_EXTENTS]; /* [lock HUGE] */
-    unsigned extent_count;               /* [lock HUGE] */
-    size_t cached_bytes;                 /* [lock HUGE] CACHE-1 */
-    hak_huge_pool_t pool;                /* [lock HUGE] its resident_bytes: CACHE-2 */
+    unsigned extent_count; /* [lock HUGE] */
+    size_t cached_bytes;   /* [lock HUGE] CACHE-1 */
+    hak_huge_pool_t pool;  /* [lock HUGE] its resident_bytes: CACHE-2 */
 } hak_huge_cache;
 
 /* --- extents, all under HAK_LOCK_HUGE --------------------------------------------------------- */
 
 static void extent_remove(unsigned at) {
-    hak_huge_cache.cached_bytes -= hak_huge_cache.extent[at].bytes;
-    hak_huge_cache.pool.resident_bytes -= hak_huge_cache.extent[at].dirty;
+    hak_huge_cache.cached_bytes -= hak_huge_extents[at].bytes;
+    hak_huge_cache.pool.resident_bytes -= hak_huge_extents[at].dirty;
     hak_huge_cache.extent_count--;
     for (unsigned i = at; i < hak_huge_cache.extent_count; i++) {
-        hak_huge_cache.extent[i] = hak_huge_cache.extent[i + 1];
+        hak_huge_extents[i] = hak_huge_extents[i + 1];
     }
 }
 
 static void extent_insert(unsigned at, huge_extent_t extent) {
     for (unsigned i = hak_huge_cache.extent_count; i > at; i--) {
-        hak_huge_cache.extent[i] = hak_huge_cache.extent[i - 1];
+        hak_huge_extents[i] = hak_huge_extents[i - 1];
     }
-    hak_huge_cache.extent[at] = extent;
+    hak_huge_extents[at] = extent;
     hak_huge_cache.extent_count++;
     hak_huge_cache.cached_bytes += extent.bytes;
     hak_huge_cache.pool.resident_bytes += extent.dirty;
@@ -72,7 +72,7 @@ static void cache_note_low(void) {
 
 /* Takes the front of an extent; the rest stays. */
 static char *extent_take(unsigned at, size_t bytes) {
-    huge_extent_t *extent = &hak_huge_cache.extent[at];
+    huge_extent_t *extent = &hak_huge_extents[at];
     char *base = extent->base;
     if (extent->bytes == bytes) {
         extent_remove(at);
@@ -86,7 +86,7 @@ static char *extent_take(unsigned at, size_t bytes) {
 
 /* The lowest extent that fits; extent_count: none. */
 static unsigned extent_find(size_t bytes, size_t align) {
-    const huge_extent_t *extent = hak_huge_cache.extent;
+    const huge_extent_t *extent = hak_huge_extents;
     unsigned at = 0;
     while (at < hak_huge_cache.extent_count &&
            (extent[at].bytes < bytes || ((uintptr_t)extent[at].base & (align - 1)) != 0)) {
@@ -100,7 +100,7 @@ char *hak_huge_cache_take(size_t bytes, size_t align, ptrdiff_t *shift) {
     if (at == hak_huge_cache.extent_count) {
         return NULL;
     }
-    *shift = hak_huge_cache.extent[at].shift;
+    *shift = hak_huge_extents[at].shift;
     return extent_take(at, bytes);
 }
 
@@ -113,7 +113,7 @@ bool hak_huge_cache_fits(size_t bytes) {
 
 size_t hak_huge_cache_take_at(const char *base, size_t bytes, ptrdiff_t shift) {
     for (unsigned i = 0; i < hak_huge_cache.extent_count; i++) {
-        const huge_extent_t *extent = &hak_huge_cache.extent[i];
+        const huge_extent_t *extent = &hak_huge_extents[i];
         if (extent->base == base && extent->shift == shift) {
             bytes = hak_least(bytes, extent->bytes);
             extent_take(i, bytes);
@@ -128,7 +128,7 @@ static bool extent_is_before(const huge_extent_t *a, const huge_extent_t *b) {
 }
 
 static void extent_join(huge_extent_t *fresh, unsigned at) {
-    const huge_extent_t *extent = &hak_huge_cache.extent[at];
+    const huge_extent_t *extent = &hak_huge_extents[at];
     fresh->base = extent->base < fresh->base ? extent->base : fresh->base;
     fresh->bytes += extent->bytes;
     fresh->dirty += extent->dirty;
@@ -138,7 +138,7 @@ static void extent_join(huge_extent_t *fresh, unsigned at) {
 
 /* Puts a mapping into the cache, joined with its neighbours. false: the array is full. */
 static bool cache_put(huge_extent_t fresh) {
-    huge_extent_t *extent = hak_huge_cache.extent;
+    huge_extent_t *extent = hak_huge_extents;
     unsigned at = 0;
     while (at < hak_huge_cache.extent_count && extent[at].base < fresh.base) {
         at++;
@@ -158,7 +158,7 @@ static bool cache_put(huge_extent_t fresh) {
 
 void hak_huge_cache_visit(hak_huge_visit_t *visit, void *context) {
     for (unsigned i = 0; i < hak_huge_cache.extent_count; i++) {
-        visit(hak_huge_cache.extent[i].base, hak_huge_cache.extent[i].bytes, true, context);
+        visit(hak_huge_extents[i].base, hak_huge_extents[i].bytes, true, context);
     }
 }
 
@@ -177,7 +177,7 @@ void hak_huge_cache_note_use(size_t added, size_t removed) {
 /* Chooses the extent that gives memory back: one charged by assumption, whose pages are sampled
  * first; then the highest that is not nearly empty. */
 static unsigned evict_choose(bool is_dirty_over) {
-    const huge_extent_t *extent = hak_huge_cache.extent;
+    const huge_extent_t *extent = hak_huge_extents;
     unsigned highest = hak_huge_cache.extent_count - 1;
     unsigned chosen = CACHE_EXTENTS;
     for (unsigned i = highest + 1; is_dirty_over && i-- > 0;) {
@@ -198,7 +198,7 @@ static bool cache_evict(size_t keep_dirty, size_t keep_bytes, huge_extent_t *evi
         return false;
     }
     unsigned at = evict_choose(dirty > keep_dirty);
-    huge_extent_t *from = &hak_huge_cache.extent[at];
+    huge_extent_t *from = &hak_huge_extents[at];
     size_t excess = bytes > keep_bytes ? bytes - keep_bytes : 0;
     if (dirty > keep_dirty) {
         size_t units = (dirty - keep_dirty) / (from->dirty / (from->bytes / HAK_UNIT_BYTES) + 1);

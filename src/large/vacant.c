@@ -27,8 +27,9 @@ typedef struct vacant_range {
     bool is_zero;
 } vacant_range_t;
 
+/* [lock HUGE] index + 1 of the first range */
+HAK_LOCKED_STATE HAK_LARGE_STATE(4) uint32_t hak_vacant_lists[VACANT_LISTS];
 HAK_LOCKED_STATE struct vacant_state {
-    uint32_t list[VACANT_LISTS];           /* [lock HUGE] index + 1 of the first range */
     uint64_t is_listed[VACANT_LISTS / 64]; /* [lock HUGE] lists that are not empty */
     size_t bytes;                          /* [atomic] of all; written under HUGE */
     size_t count;                          /* [lock HUGE] of all */
@@ -60,7 +61,7 @@ static void list_set(uint32_t *place, unsigned list, uint32_t to, uint32_t previ
         hak_huge_at(to - 1)->previous = previous;
     }
     uint64_t bit = 1ull << list % 64, *word = &hak_vacant_state.is_listed[list / 64];
-    *word = hak_vacant_state.list[list] != 0 ? *word | bit : *word & ~bit;
+    *word = hak_vacant_lists[list] != 0 ? *word | bit : *word & ~bit;
 }
 
 static void vacant_mark(const hak_huge_t *record, uint32_t entry) {
@@ -80,8 +81,8 @@ static bool vacant_link(const vacant_range_t *range) {
     record->shift = range->shift;
     record->is_zero = range->is_zero;
     record->is_vacant = true;
-    list_set(&record->next, list, hak_vacant_state.list[list], index + 1);
-    list_set(&hak_vacant_state.list[list], list, index + 1, 0);
+    list_set(&record->next, list, hak_vacant_lists[list], index + 1);
+    list_set(&hak_vacant_lists[list], list, index + 1, 0);
     vacant_mark(record, index << 8 | HAK_KIND_VACANT);
     hak_single_writer_add(&hak_vacant_state.bytes, range->bytes);
     hak_vacant_state.count++;
@@ -92,8 +93,8 @@ static vacant_range_t vacant_unlink(uint32_t index) {
     hak_huge_t *record = hak_huge_at(index);
     vacant_range_t range = {record->base, record->bytes, record->shift, record->is_zero};
     unsigned list = list_of(range.bytes);
-    uint32_t *place = record->previous == 0 ? &hak_vacant_state.list[list]
-                                            : &hak_huge_at(record->previous - 1)->next;
+    uint32_t *place =
+        record->previous == 0 ? &hak_vacant_lists[list] : &hak_huge_at(record->previous - 1)->next;
     list_set(place, list, record->next, record->previous);
     vacant_mark(record, 0);
     hak_single_writer_add(&hak_vacant_state.bytes, -range.bytes);
@@ -157,7 +158,7 @@ static bool vacant_fits(const hak_huge_t *record, size_t bytes, size_t align) {
 static uint32_t vacant_find(size_t bytes, size_t align) {
     unsigned left = SEARCH_STEPS, list = list_next(list_of(bytes));
     for (; list < VACANT_LISTS && left > 0; list = list_next(list + 1)) {
-        uint32_t at = hak_vacant_state.list[list];
+        uint32_t at = hak_vacant_lists[list];
         for (unsigned i = 0; i < LIST_STEPS && at != 0 && left > 0; i++, left--) {
             if (vacant_fits(hak_huge_at(at - 1), bytes, align)) {
                 return at;
@@ -167,7 +168,7 @@ static uint32_t vacant_find(size_t bytes, size_t align) {
     }
     size_t wide = bytes + align - HAK_UNIT_BYTES;
     list = wide < bytes ? VACANT_LISTS : list_next(list_of(wide) + 1);
-    return list < VACANT_LISTS ? hak_vacant_state.list[list] : 0;
+    return list < VACANT_LISTS ? hak_vacant_lists[list] : 0;
 }
 
 char *hak_vacant_take(size_t bytes, size_t align, ptrdiff_t *shift, bool *is_zero) {
@@ -255,7 +256,7 @@ size_t hak_vacant_unmap_some(size_t wanted) {
     hak_lock_acquire(HAK_LOCK_HUGE);
     wanted = hak_vacant_state.count == 0 ? 0 : hak_huge_is_crowded() ? wanted : SIZE_MAX;
     for (unsigned list = wanted != 0 ? VACANT_LISTS : 0; list-- > 0;) {
-        uint32_t at = hak_vacant_state.list[list];
+        uint32_t at = hak_vacant_lists[list];
         while (at != 0 && given_back < wanted && calls++ < UNMAP_STEP) {
             uint32_t next = hak_huge_at(at - 1)->next;
             vacant_range_t range = vacant_unlink(at - 1);

@@ -128,7 +128,7 @@ __attribute__((constructor(101))) static void process_start_at_load(int argc, ch
     hak_os_set_env(envp);
     hak_life_process_start();
     if (!hak_load_relaxed(&hak_knobs.force_libc)) { /* opens files while there is one thread */
-        hak_limit_tick();
+        hak_limit_start();
     }
     if (HAK_CONTROL) {
         hak_life_control_begin();

@@ -178,6 +178,7 @@ bool hak_os_advise_huge(void *base, size_t bytes, bool is_wanted) {
 }
 
 static bool os_huge_is_default; /* [atomic] */
+static bool os_huge_is_known;   /* [atomic] the mode was read */
 
 void hak_os_huge_detect(void) {
     char text[64];
@@ -188,10 +189,15 @@ void hak_os_huge_detect(void) {
         mode = strchr(mode + 1, '[');
     }
     hak_store_relaxed(&os_huge_is_default, mode != NULL);
+    hak_store_relaxed(&os_huge_is_known, text[0] != '\0');
 }
 
 bool hak_os_huge_is_default(void) {
     return hak_load_relaxed(&os_huge_is_default);
+}
+
+bool hak_os_huge_may_be_default(void) { /* the double of tests has modes of its own */
+    return HAK_FAULT || hak_os_huge_is_default() || !hak_load_relaxed(&os_huge_is_known);
 }
 
 /* SIZE_MAX: the kernel does not tell. */

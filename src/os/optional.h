@@ -34,6 +34,8 @@ bool hak_os_advise_huge(void *base, size_t bytes, bool is_wanted);
  * unless there are other threads; false before. */
 void hak_os_huge_detect(void);
 bool hak_os_huge_is_default(void);
+/* The same, or it is not known. */
+bool hak_os_huge_may_be_default(void);
 /* Resident bytes of the range; all if the kernel does not tell. A swapped page is not resident, and
  * not zero either. One system call per 256 pages. */
 size_t hak_os_resident(const void *base, size_t bytes);

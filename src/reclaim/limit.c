@@ -126,6 +126,14 @@ void hak_limit_give_back(size_t bytes) {
     }
 }
 
+/* The first look, without the clock, whose first use costs two page faults. */
+HAK_COLD void hak_limit_start(void) {
+    static const hak_footprint_t nothing;
+    if (hak_load_relaxed(&hak_knobs.cgroup)) {
+        hak_store_relaxed(&hak_limit.pause_ns, limit_look(&nothing));
+    }
+}
+
 HAK_COLD void hak_limit_tick(void) {
     size_t most = hak_load_relaxed(&hak_knobs.limit_soft_bytes);
     uint64_t looked = hak_load_relaxed(&hak_limit.looked_ns);

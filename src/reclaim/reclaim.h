@@ -55,7 +55,9 @@ HAK_INLINE uint64_t hak_regret_growth(uint64_t *before, uint64_t now) {
     return hak_excess(now, last);
 }
 
-/* Limits of control groups (limit.c): reads them when due; gives back memory that exceeds them. */
+/* Limits of control groups (limit.c): reads them as the process starts, and when due; gives back
+ * memory that exceeds them. */
+void hak_limit_start(void);
 void hak_limit_tick(void);
 
 /* Purges by size and by time (target.c): unused units, and the huge cache. */

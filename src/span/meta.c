@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * Memory for metadata: a first region in the library, then regions between guard OS pages, cut from
- * the front. None of it is freed; layers keep lists of spare records, this file lists of spare
- * pieces of a few cache lines. */
+ * Memory for metadata: a first region in the library, then regions between guard OS pages. Leaves
+ * of the page map, of which little is touched, are cut from a region's end, all else from its
+ * front, so that a small process touches few OS pages. None of it is freed; layers keep lists of
+ * spare records, this file lists of spare pieces of a few cache lines. */
 #include "base/atomics.h"
 #include "os/lock.h"
 #include "os/os.h"
@@ -10,7 +11,7 @@
 #include "span/span.h"
 
 /* One region serves about 100 superslabs; unused parts are never touched. */
-enum { META_REGION_BYTES = 1 << 20 };
+enum { META_REGION_BYTES = 1 << 20, META_LARGE_BYTES = 64 << 10 };
 
 HAK_LOCKED_STATE char *hak_meta_next;                       /* [lock META] */
 HAK_LOCKED_STATE char *hak_meta_end;                        /* [lock META] */
@@ -21,7 +22,8 @@ HAK_LOCKED_STATE void *hak_meta_spare[HAK_META_MOST_LINES]; /* [lock META] by le
  * pages, but lies between our own tables; hardened builds do without it. */
 enum { META_FIRST_BYTES = 320 << 10 };
 
-HAK_LOCKED_STATE HAK_LARGE_STATE(2) char hak_meta_first[META_FIRST_BYTES]; /* [lock META] */
+/* [lock META] */
+HAK_LOCKED_STATE HAK_LARGE_STATE(3) HAK_LINE_ALIGNED char hak_meta_first[META_FIRST_BYTES];
 
 /* --- regions ---------------------------------------------------------------------------------- */
 
@@ -30,7 +32,7 @@ HAK_LOCKED_STATE hak_region_t hak_region_first;
 
 /* For regions without room for their own record, which are few. */
 enum { REGION_SPARE = 64 };
-HAK_LOCKED_STATE HAK_LARGE_STATE(3) hak_region_t hak_region_spare[REGION_SPARE]; /* [lock META] */
+HAK_LOCKED_STATE HAK_LARGE_STATE(4) hak_region_t hak_region_spare[REGION_SPARE]; /* [lock META] */
 HAK_LOCKED_STATE uint32_t hak_region_spare_used;                                 /* [lock META] */
 
 void hak_region_add(hak_region_t *region) {
@@ -72,9 +74,8 @@ static void region_begin(char *base, size_t bytes, size_t wanted) {
 }
 
 static bool meta_region(size_t bytes) {
-    char *first = (char *)hak_align_up((uintptr_t)hak_meta_first, hak_os_page_bytes());
-    if (!HAK_HARDEN && hak_meta_end == NULL && first + bytes <= hak_meta_first + META_FIRST_BYTES) {
-        hak_meta_next = first;
+    if (!HAK_HARDEN && hak_meta_end == NULL && bytes <= META_FIRST_BYTES) {
+        hak_meta_next = hak_meta_first;
         hak_meta_end = hak_meta_first + META_FIRST_BYTES;
         region_note(&hak_region_first, hak_meta_first, META_FIRST_BYTES);
         return true;
@@ -101,8 +102,10 @@ static bool meta_region(size_t bytes) {
 static void *meta_cut(size_t bytes) {
     char *result = NULL;
     if ((size_t)(hak_meta_end - hak_meta_next) >= bytes || meta_region(bytes)) {
-        result = hak_meta_next;
-        hak_meta_next += bytes;
+        bool is_large = bytes >= META_LARGE_BYTES;
+        hak_meta_end -= is_large ? bytes : 0;
+        result = is_large ? hak_meta_end : hak_meta_next;
+        hak_meta_next += is_large ? 0 : bytes;
         hak_add_relaxed(&hak_meta_handed, bytes);
     }
     return result;

@@ -62,18 +62,17 @@ static bool table_place(uint32_t *index) {
 /* Makes a superslab of fresh memory. false: metadata ran out, the caller keeps the memory. */
 static bool superslab_add(char *base) {
     hak_span_state_t *state = &hak_span_state;
-    hak_superslab_t *superslab =
-        state->unused != NULL ? state->unused : hak_meta_alloc(sizeof *superslab);
     uint32_t index;
+    if (!hak_pagemap_prepare(base, HAK_SUPERSLAB_BYTES) || !table_place(&index)) {
+        return false;
+    }
+    hak_superslab_t *superslab = /* behind the table: only the front of a new one is touched soon */
+        state->unused != NULL ? state->unused : hak_meta_alloc(sizeof *superslab);
     if (superslab == NULL) {
+        hak_summary_set(&state->vacant, index, 1);
         return false;
     }
     state->unused = superslab->next; /* NULL in a new one */
-    if (!hak_pagemap_prepare(base, HAK_SUPERSLAB_BYTES) || !table_place(&index)) {
-        superslab->next = state->unused;
-        state->unused = superslab;
-        return false;
-    }
     memset(superslab, 0, offsetof(hak_superslab_t, units_to_first));
     superslab->base = base;
     superslab->free_units = ~0ull;
@@ -108,8 +107,11 @@ static bool superslab_map(void) {
     if (base == NULL) {
         return false;
     }
-    /* even where the kernel's default is huge; huge_page.c decides */
-    hak_os_advise_huge(base, (size_t)wanted * HAK_SUPERSLAB_BYTES, false);
+    /* huge_page.c decides, even where the kernel's default is huge; if it is not, the first
+     * superslab, all that a small process has, saves the call */
+    if (hak_span_state.count != 0 || hak_os_huge_may_be_default()) {
+        hak_os_advise_huge(base, (size_t)wanted * HAK_SUPERSLAB_BYTES, false);
+    }
     if (HAK_HARDEN) {
         hak_os_conceal(base + HAK_SUPERSLAB_BYTES, guard);
     }
