@@ -13,22 +13,19 @@
 #include <string.h>
 
 /* The words of the columns "type" and "kept". */
-#define CONF_TYPE_BOOL HAK_CONF_BOOL, NULL
-#define CONF_TYPE_COUNT HAK_CONF_COUNT, NULL
-#define CONF_TYPE_PERCENT HAK_CONF_PERCENT, NULL
-#define CONF_TYPE_BYTES HAK_CONF_BYTES, NULL
-#define CONF_TYPE_TEXT HAK_CONF_TEXT, NULL
-#define CONF_TYPE_CHOICE(...)                                                                      \
-    HAK_CONF_CHOICE, (const char *const[]) {                                                       \
-        __VA_ARGS__, NULL                                                                          \
-    }
+#define CONF_TYPE_BOOL NULL, HAK_CONF_BOOL
+#define CONF_TYPE_COUNT NULL, HAK_CONF_COUNT
+#define CONF_TYPE_PERCENT NULL, HAK_CONF_PERCENT
+#define CONF_TYPE_BYTES NULL, HAK_CONF_BYTES
+#define CONF_TYPE_TEXT NULL, HAK_CONF_TEXT
+#define CONF_TYPE_CHOICE(...) (const char *const[]){__VA_ARGS__, NULL}, HAK_CONF_CHOICE
 #define CONF_KEPT_OWN(knob) 0, 0, false
 #define CONF_KEPT_START(knob) offsetof(hak_knobs_t, knob), sizeof hak_knobs.knob, false
 #define CONF_KEPT_LIVE(knob) offsetof(hak_knobs_t, knob), sizeof hak_knobs.knob, true
 #define CONF_KEPT_ALWAYS CONF_KEPT_LIVE
 
 #define HAK_OPTION(name, type, initial, least, most, kept, knob, text)                             \
-    {#name, text, initial, least, most, CONF_TYPE_##type, CONF_KEPT_##kept(knob)},
+    {#name, initial, least, most, CONF_TYPE_##type, CONF_KEPT_##kept(knob)},
 const hak_conf_option_t hak_conf_options[] = {
 #include "base/options.def"
 };

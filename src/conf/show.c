@@ -123,6 +123,20 @@ void hak_conf_complain_profile(const char *name) {
 
 /* --- lists ------------------------------------------------------------------------------------ */
 
+/* The texts lie here, and not behind pointers in the table of options, as no start reads them. */
+static const char *show_text(const hak_conf_option_t *option) {
+#define HAK_OPTION(name, type, initial, least, most, kept, knob, text) text "\0"
+    static const char texts[] =
+#include "base/options.def"
+        ;
+#undef HAK_OPTION
+    const char *text = texts;
+    for (const hak_conf_option_t *at = hak_conf_options; at < option; at++) {
+        text += strlen(text) + 1;
+    }
+    return text;
+}
+
 /* Begins a line about an option with its name and a value. */
 static void show_option(hak_text_t *text, const hak_conf_option_t *option, uint64_t value) {
     hak_text_format(text, "hakmem: %s:", option->name);
@@ -136,7 +150,7 @@ void hak_conf_print_help(void) {
         show_option(&text, option, option->initial);
         hak_text_str(&text, "  (");
         show_put_valid(&text, option);
-        hak_text_format(&text, ")  %s", option->text);
+        hak_text_format(&text, ")  %s", show_text(option));
         hak_print_line(&text);
     }
     for (const hak_conf_preset_t *at = hak_conf_presets; at->name != NULL; at++) {
@@ -171,7 +185,7 @@ static void json_value(const hak_sink_t *sink, const char *name, const hak_conf_
 }
 
 static void json_option(const hak_sink_t *sink, const hak_conf_option_t *option) {
-    static const char *const types[] = {"bool", "count", "percent", "bytes", "choice", "text"};
+    static const char types[][8] = {"bool", "count", "percent", "bytes", "choice", "text"};
     HAK_TEXT(text, HAK_LINE_TEXT - 1);
     show_put_valid(&text, option);
     hak_sink_format(sink, "\n{\"name\":\"%s\"", option->name);
@@ -180,7 +194,7 @@ static void json_option(const hak_sink_t *sink, const hak_conf_option_t *option)
     json_pair(sink, "type", types[option->type]);
     json_pair(sink, "valid", hak_text_string(&text));
     json_pair(sink, "source", show_source(option));
-    json_pair(sink, "text", option->text);
+    json_pair(sink, "text", show_text(option));
     hak_sink_format(sink, "}");
 }
 

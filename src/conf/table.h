@@ -19,13 +19,12 @@ typedef enum hak_conf_type {
 
 typedef struct hak_conf_option {
     const char *name;
-    const char *text;
     uint64_t initial, least, most; /* a choice's is an index of `names`, a text's a length */
+    const char *const *names;      /* of a choice, NULL after the last */
     hak_conf_type_t type;
-    const char *const *names; /* of a choice, NULL after the last */
-    size_t knob_offset;       /* in hak_knobs */
-    size_t knob_bytes;        /* 0: no knob */
-    bool is_live;             /* may change at any time */
+    uint16_t knob_offset; /* in hak_knobs */
+    uint8_t knob_bytes;   /* 0: no knob */
+    bool is_live;         /* may change at any time */
 } hak_conf_option_t;
 
 typedef struct hak_conf_preset {

@@ -115,11 +115,11 @@ typedef enum group_file { GROUP_USED, GROUP_STAT, GROUP_HIGH, GROUP_MAX, GROUP_F
 typedef struct cgroup_level {
     hak_os_kept_t files[GROUP_FILES]; /* high and max only if they set a bound */
 } cgroup_level_t;
-static const char *const group_names[GROUP_FILES] = {"memory.current", "memory.stat", "memory.high",
-                                                     "memory.max"};
+static const char group_names[GROUP_FILES][16] = {"memory.current", "memory.stat", "memory.high",
+                                                  "memory.max"};
 
 /* Written while there is one thread. After a loss the other descriptors stay open. */
-HAK_LOCKED_STATE cgroup_level_t hak_cgroup_levels[KEPT_LEVELS];
+HAK_LOCKED_STATE HAK_LARGE_STATE(4) cgroup_level_t hak_cgroup_levels[KEPT_LEVELS];
 HAK_LOCKED_STATE uint32_t hak_cgroup_level_count; /* [atomic] */
 HAK_LOCKED_STATE uint32_t hak_cgroup_walks;       /* [atomic] */
 enum { KEPT_RENEWALS = 2 }; /* walks after the first; each may leak descriptors */

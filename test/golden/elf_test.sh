@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: MIT
 # What the dynamic linker sees of the library: nothing needed but libc, little static TLS, resolved at
 # load time, never unloaded, no executable stack. With `placed`, what each start runs is in the first
-# 64 KiB, which Linux brings in at once, as are the functions named, and there is no DT_FINI behind all code.
+# 64 KiB, which Linux brings in at once, as are the functions named, and there is no DT_FINI behind all code;
+# with functions named, RELRO is an OS page at most.
 # Usage: elf_test.sh READELF LIBRARY [placed [FUNCTION...]]
 set -eu
 readelf=$1
@@ -35,6 +36,9 @@ done
 "$readelf" -dW "$library" | grep -q 'SONAME.*\[libhakmem\.so\.' || fail "no SONAME"
 if [ "${3:-}" = placed ]; then
     shift 3
+    # A start copies each OS page of it, and with it of the tables of pointers.
+    relro=$("$readelf" -lW "$library" | awk '$1 == "GNU_RELRO" { print $6 }')
+    [ "$#" -eq 0 ] || [ "$((relro))" -le 4096 ] || fail "RELRO is $((relro)) bytes, more than an OS page"
     starts=$("$readelf" -sW "$library" | awk '/forms_start|process_start_at_load|hak_life_process_start/ { print $2, $8 }')
     [ -n "$starts" ] || fail "no symbols of a start"
     for name; do
