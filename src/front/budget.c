@@ -87,7 +87,7 @@ int32_t hak_bin_charge(const hak_tcache_t *tcache, unsigned sc, int32_t capacity
 }
 
 bool hak_bin_resize(hak_tcache_t *tcache, unsigned sc, int32_t capacity, uint32_t want) {
-    hak_bin_side_t *side = &tcache->side[sc];
+    hak_bin_side_t *side = hak_bin_side(tcache, sc);
     int32_t before = hak_bin_charge(tcache, sc, side->capacity, side->want);
     int32_t after = hak_bin_charge(tcache, sc, capacity, want);
     size_t bytes = hak_sc_info[sc].bytes;
@@ -107,7 +107,7 @@ bool hak_bin_resize(hak_tcache_t *tcache, unsigned sc, int32_t capacity, uint32_
 /* Flushes the newest blocks of a bin above its capacity, at most SHRINK_BLOCKS. */
 static void bin_cut(hak_tcache_t *tcache, unsigned sc) {
     hak_bin_t *bin = &tcache->bin[sc];
-    hak_bin_side_t *side = &tcache->side[sc];
+    hak_bin_side_t *side = hak_bin_side(tcache, sc);
     int32_t kept = side->total - bin->slots_left;
     int32_t capacity = hak_bin_capacity(side), over = kept - capacity;
     if (over > 0) {
@@ -122,7 +122,7 @@ static void bin_cut(hak_tcache_t *tcache, unsigned sc) {
 }
 
 static void bin_shrink_idle(hak_tcache_t *tcache, unsigned sc, bool exceeds_share) {
-    hak_bin_side_t *side = &tcache->side[sc];
+    hak_bin_side_t *side = hak_bin_side(tcache, sc);
     if (!exceeds_share && side->idle < SHRINK_EVENTS) {
         side->idle++;
         return;
@@ -139,7 +139,9 @@ void hak_budget_shrink_idle(hak_tcache_t *tcache) {
     /* a single block in a bin may keep a slab from retiring */
     unsigned classes = hak_load_relaxed(&hak_knobs.is_tight) ? HAK_SC_COUNT : SHRINK_CLASSES;
     for (unsigned i = 0; i < classes; i++) {
-        bin_shrink_idle(tcache, tcache->shrink_cursor, exceeds_share);
+        if ((tcache->begun >> tcache->shrink_cursor & 1) != 0) {
+            bin_shrink_idle(tcache, tcache->shrink_cursor, exceeds_share);
+        }
         tcache->shrink_cursor = (uint8_t)((tcache->shrink_cursor + 1) % HAK_SC_COUNT);
     }
 }

@@ -105,9 +105,10 @@ static bool search_list(search_t *search, const void *head) {
 
 /* Only this thread changes its own lists, and their blocks keep their slabs. */
 static bool search_own(search_t *search) {
-    const hak_tcache_t *tcache = hak_tcache_self(hak_pagemap_base());
-    return search_list(search, tcache->bin[search->sc].head) ||
-           search_list(search, tcache->side[search->sc].outbox.head);
+    hak_tcache_t *tcache = hak_tcache_self(hak_pagemap_base());
+    return !hak_tcache_is_empty(tcache) &&
+           (search_list(search, tcache->bin[search->sc].head) ||
+            search_list(search, hak_bin_side(tcache, search->sc)->outbox.head));
 }
 
 /* The lists of the slab; its owner's lock keeps it from retiring. */
@@ -159,8 +160,9 @@ static bool search_tcache(hak_tcache_t *tcache, void *context) {
     bool is_other = tcache != hak_tcache_self(hak_pagemap_base());
     search->steps -= search->steps != 0;
     if (is_other && !hak_tcache_is_left(tcache)) {
-        search->is_found = search_foreign_list(search, &tcache->bin[search->sc].head) ||
-                           search_foreign_list(search, &tcache->side[search->sc].outbox.head);
+        search->is_found =
+            search_foreign_list(search, &tcache->bin[search->sc].head) ||
+            search_foreign_list(search, &hak_bin_side(tcache, search->sc)->outbox.head);
     }
     return !search->is_found && search->steps != 0;
 }

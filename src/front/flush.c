@@ -36,7 +36,7 @@ static unsigned batches_slot(const hak_slab_t *slab) {
 }
 
 static void batches_send(hak_tcache_t *tcache, batches_t *batches, unsigned slot) {
-    hak_single_writer_add(&tcache->side[batches->sc].counters.remote_out, 1);
+    hak_single_writer_add(&hak_bin_side(tcache, batches->sc)->counters.remote_out, 1);
     hak_remote_push(batches->slab[slot], &batches->batch[slot]);
     batches->used &= ~(1u << slot);
 }
@@ -204,7 +204,7 @@ int32_t hak_outbox_capacity(unsigned sc) {
 }
 
 static hak_blocks_t outbox_take(hak_tcache_t *tcache, unsigned sc) {
-    hak_bin_side_t *side = &tcache->side[sc];
+    hak_bin_side_t *side = hak_bin_side(tcache, sc);
     uint32_t bytes = hak_sc_info[sc].bytes;
     hak_blocks_t blocks = side->outbox;
     hak_store_hot(&side->outbox.head, NULL);
@@ -226,7 +226,8 @@ static void outbox_check(const hak_blocks_t *blocks, unsigned sc) {
 }
 
 void hak_outbox_flush(hak_tcache_t *tcache) {
-    for (unsigned sc = 0; tcache->outbox_bytes != 0 && sc < HAK_SC_COUNT; sc++) {
+    for (uint64_t left = tcache->begun; tcache->outbox_bytes != 0 && left != 0; left &= left - 1) {
+        unsigned sc = hak_ctz(left);
         hak_tcache_flush_list(tcache, sc, outbox_take(tcache, sc));
     }
 }
@@ -237,12 +238,14 @@ void hak_outbox_shrink(hak_tcache_t *tcache, unsigned sc) {
     for (unsigned i = 0; i < HAK_SC_COUNT && tcache->outbox_bytes > bound / 2; i++) {
         sc = tcache->outbox_cursor;
         tcache->outbox_cursor = (uint8_t)((sc + 1) % HAK_SC_COUNT);
-        hak_tcache_flush_list(tcache, sc, outbox_take(tcache, sc));
+        if ((tcache->begun >> sc & 1) != 0) {
+            hak_tcache_flush_list(tcache, sc, outbox_take(tcache, sc));
+        }
     }
 }
 
 hak_blocks_t hak_outbox_recycle(hak_tcache_t *tcache, unsigned sc) {
-    if (tcache->side[sc].outbox.count < RECYCLE_LEAST) {
+    if (hak_bin_side(tcache, sc)->outbox.count < RECYCLE_LEAST) {
         return (hak_blocks_t){0};
     }
     hak_blocks_t blocks = outbox_take(tcache, sc);

@@ -101,8 +101,9 @@ static HAK_COLD void free_without_tcache(hak_slab_t *slab, void *block, uint32_t
  * still in the CPU's cache. Events run first, as some threads only free; they may empty the bin. */
 static HAK_NOINLINE void free_to_full_bin(hak_tcache_t *tcache, unsigned sc, void *block) {
     hak_bin_t *bin = &tcache->bin[sc];
-    hak_bin_side_t *side = &tcache->side[sc];
+    hak_bin_side_t *side = hak_bin_side(tcache, sc);
     bin->slots_left = 0; /* failed pushes made it negative */
+    hak_bin_begin(tcache, sc);
     hak_event_tick(tcache, false);
     if (HAK_UNLIKELY(bin->slots_left > 0)) {
         /* else the event's flush left this block as the head: it was in the bin */
@@ -123,10 +124,15 @@ static HAK_NOINLINE void free_to_full_bin(hak_tcache_t *tcache, unsigned sc, voi
     bin->slots_left = side->total - kept;
 }
 
-/* The outbox of the class is full, or the outboxes together are. */
+/* The outbox of the class is full, or the outboxes together are, or this is the class's first use.
+ */
 static HAK_NOINLINE void free_full_outbox(hak_tcache_t *tcache, unsigned sc) {
+    hak_bin_begin(tcache, sc);
     hak_event_tick(tcache, false);
-    hak_outbox_shrink(tcache, sc);
+    if (hak_bin_side(tcache, sc)->outbox_slots_left <= 0 ||
+        tcache->outbox_bytes >= hak_load_relaxed(&hak_knobs.outbox_bytes)) {
+        hak_outbox_shrink(tcache, sc);
+    }
 }
 
 HAK_INLINE void free_to_outbox(hak_tcache_t *tcache, hak_bin_side_t *side, uint32_t entry,
@@ -145,12 +151,6 @@ HAK_INLINE void free_to_outbox(hak_tcache_t *tcache, hak_bin_side_t *side, uint3
 }
 
 /* --- the dispatcher --------------------------------------------------------------------------- */
-
-/* The side of the entry's class, without a division. */
-HAK_INLINE hak_bin_side_t *side_of_entry(hak_tcache_t *tcache, uint32_t entry) {
-    size_t bytes = (entry & HAK_KIND_MASK) * (sizeof(hak_bin_side_t) / HAK_KIND_PER_CLASS);
-    return (hak_bin_side_t *)((char *)tcache->side + bytes);
-}
 
 HAK_INLINE hak_slab_t *slab_at(uintptr_t index, const void *block) {
     return hak_slab_in(hak_pagemap_superslab_at(index, block), block);
@@ -196,7 +196,7 @@ static HAK_NOINLINE void free_by_entry(void *block, hak_tcache_t *tcache,
     }
     unsigned sc = hak_sc_of_entry(entry);
     hak_bin_t *bin = &tcache->bin[sc];
-    hak_bin_side_t *side = side_of_entry(tcache, entry);
+    hak_bin_side_t *side = hak_bin_side(tcache, hak_sc_of_entry(entry));
     hak_require(block != (is_own ? bin->head : side->outbox.head), HAK_FATAL_DOUBLE_FREE, block);
     if (is_own || HAK_UNLIKELY(has_purged_pages)) {
         hak_check_not_free(block, entry);
@@ -216,7 +216,7 @@ HAK_INLINE bool is_common_remote(hak_tcache_t *tcache, uint32_t entry, const voi
     }
     const hak_sc_info_t *info = hak_sc_info_of_entry(entry);
     return info->units == 1 && hak_sc_index(info, (uint16_t)(uintptr_t)block) < info->blocks &&
-           side_of_entry(tcache, entry)->outbox.head != block;
+           hak_bin_side(tcache, hak_sc_of_entry(entry))->outbox.head != block;
 }
 
 /* The two common outcomes need no saved register; free_by_entry decides all others. */
@@ -228,7 +228,7 @@ void hak_slow_free(void *block, hak_tcache_t *tcache, int64_t bin_offset_from_en
     if (is_own && hak_bin_at(bins_end, bin_offset_from_end)->slots_left < 0) {
         free_to_full_bin(tcache, hak_sc_of_entry(entry), block);
     } else if (!is_own && is_common_remote(tcache, entry, block)) {
-        free_to_outbox(tcache, side_of_entry(tcache, entry), entry, block);
+        free_to_outbox(tcache, hak_bin_side(tcache, hak_sc_of_entry(entry)), entry, block);
     } else {
         free_by_entry(block, tcache, bin_offset_from_end, index);
     }

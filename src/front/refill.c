@@ -11,7 +11,7 @@
 
 /* A bin that overflowed since the last refill doubles: the load's amplitude exceeds it. */
 static void bin_adapt(hak_tcache_t *tcache, unsigned sc) {
-    hak_bin_side_t *side = &tcache->side[sc];
+    hak_bin_side_t *side = hak_bin_side(tcache, sc);
     if (side->overflowed) {
         int32_t most = hak_bin_max_capacity(sc);
         int32_t doubled = side->capacity == 0 ? 1 : side->capacity * 2;
@@ -25,7 +25,7 @@ enum { REFILL_BYTES = 4096 }; /* one OS page */
 /* Half of the capacity, or `want` if that is more, which doubles per refill up to an OS page of
  * blocks: a thread that uses little of a class shall not keep much of it. */
 static uint32_t refill_want(hak_tcache_t *tcache, unsigned sc) {
-    const hak_bin_side_t *side = &tcache->side[sc];
+    const hak_bin_side_t *side = hak_bin_side(tcache, sc);
     uint32_t half = (uint32_t)side->capacity / 2;
     uint32_t want = side->want;
     if (want * hak_sc_info[sc].bytes < REFILL_BYTES) {
@@ -67,7 +67,7 @@ static void receive(hak_owner_t *home) {
 
 /* Prefers the outbox: blocks that were freed here are in the CPU's cache. */
 static hak_blocks_t refill_find(hak_tcache_t *tcache, unsigned sc) {
-    if (tcache->side[sc].outbox.count != 0) {
+    if (hak_bin_side(tcache, sc)->outbox.count != 0) {
         receive(tcache->home); /* remote frees must not pile up meanwhile */
         hak_blocks_t blocks = hak_outbox_recycle(tcache, sc);
         if (blocks.count != 0) {
@@ -98,7 +98,7 @@ static HAK_COLD void *refill_guarded(hak_tcache_t *tcache, unsigned sc, void *fi
 /* The list exceeds the bin's bound: flushes its newest blocks, and lowers `want`. */
 static HAK_COLD hak_blocks_t refill_bound(hak_tcache_t *tcache, unsigned sc, hak_blocks_t blocks,
                                           uint32_t most) {
-    hak_bin_side_t *side = &tcache->side[sc];
+    hak_bin_side_t *side = hak_bin_side(tcache, sc);
     hak_bin_resize(tcache, sc, hak_bin_capacity(side), (uint32_t)hak_least(side->want, most + 1));
     blocks.count -= most + 1;
     return (hak_blocks_t){hak_tcache_flush_blocks(tcache, sc, blocks), most + 1, 0};
@@ -106,7 +106,8 @@ static HAK_COLD hak_blocks_t refill_bound(hak_tcache_t *tcache, unsigned sc, hak
 
 void *hak_slow_refill(hak_tcache_t *tcache, unsigned sc, const hak_request_t *request) {
     hak_bin_t *bin = &tcache->bin[sc];
-    hak_bin_side_t *side = &tcache->side[sc];
+    hak_bin_side_t *side = hak_bin_side(tcache, sc);
+    hak_bin_begin(tcache, sc);
     hak_event_tick(tcache, true);
     void *guarded = HAK_UNLIKELY(tcache->guard_left <= 1) ? refill_sample(tcache, request) : NULL;
     if (HAK_UNLIKELY(guarded != NULL)) {

@@ -17,7 +17,20 @@ HAK_LOCKED_STATE hak_tcache_t *hak_all_tcaches;    /* [atomic] newest first; nev
 HAK_LOCKED_STATE uint32_t hak_tcache_count;        /* [lock REGISTRY] */
 HAK_LOCKED_STATE hak_tcache_t *hak_unused_tcaches; /* [lock REGISTRY] newest first */
 HAK_LOCKED_STATE uint32_t hak_tcache_search_count; /* [lock REGISTRY] tcaches at the next search */
-HAK_LOCKED_STATE HAK_LARGE_STATE(3) hak_tcache_t hak_tcache_fallback; /* [lock FALLBACK] */
+HAK_LOCKED_STATE HAK_LARGE_STATE(4) hak_tcache_t hak_tcache_fallback; /* [lock FALLBACK] */
+
+enum { SIDES_FAR = HAK_SC_COUNT - HAK_SIDES_NEAR, GROUP_TCACHES = 8 };
+
+/* Tcaches are made in groups, so that those of threads that use little lie side by side. */
+typedef struct tcache_group {
+    hak_tcache_t tcache[GROUP_TCACHES];
+    hak_bin_side_t far_side[GROUP_TCACHES][SIDES_FAR];
+} tcache_group_t;
+
+HAK_LOCKED_STATE tcache_group_t *hak_tcache_group; /* [lock REGISTRY] the newest */
+HAK_LOCKED_STATE unsigned hak_tcache_group_left;   /* [lock REGISTRY] tcaches left in it */
+/* Of the first tcache, which is no group's, and of the fallback. */
+static HAK_LARGE_STATE(4) HAK_LINE_ALIGNED hak_bin_side_t tcache_far_sides[2][SIDES_FAR];
 
 enum {
     BIN_INITIAL_MAX_BLOCKS = 16,
@@ -51,16 +64,25 @@ int32_t hak_bin_capacity(const hak_bin_side_t *side) {
     return (int32_t)hak_least((size_t)side->capacity, hak_load_relaxed(&hak_knobs.bin_max_blocks));
 }
 
-static void bin_reset(hak_tcache_t *tcache, unsigned sc) {
-    hak_bin_side_t *side = &tcache->side[sc];
+void hak_bin_first_use(hak_tcache_t *tcache, unsigned sc) {
+    hak_bin_side_t *side = hak_bin_side(tcache, sc);
+    tcache->begun |= 1ull << sc;
     side->capacity = hak_bin_first_capacity(tcache, sc);
     side->total = side->capacity;
     side->want = (uint16_t)hak_bin_initial_want(side->capacity);
-    side->overflowed = false;
-    side->idle = 0;
-    side->outbox_slots_left = hak_outbox_capacity(sc);
+    side->outbox_slots_left = hak_outbox_capacity(sc) - (int32_t)side->outbox.count;
     tcache->bin[sc].slots_left = side->total;
     tcache->bin[sc].size_reciprocal = hak_sc_factor(&hak_sc_info[sc]);
+}
+
+/* Bin and outbox are empty. TCACHE-8 */
+static void bin_end(hak_tcache_t *tcache, unsigned sc) {
+    hak_bin_side_t *side = hak_bin_side(tcache, sc);
+    side->capacity = side->total = side->outbox_slots_left = 0;
+    side->want = side->idle = 0;
+    side->overflowed = false;
+    tcache->bin[sc].slots_left = 0;
+    tcache->bin[sc].size_reciprocal = 0;
 }
 
 static void tcache_set_home(hak_tcache_t *tcache, hak_owner_t *home) {
@@ -69,24 +91,45 @@ static void tcache_set_home(hak_tcache_t *tcache, hak_owner_t *home) {
     tcache->own_entry_end = (int64_t)(int32_t)home->first_entry + HAK_SC_PLACES;
 }
 
-/* Resets bins that are empty. */
-static void bins_reset(hak_tcache_t *tcache, uint32_t initial_bytes) {
+/* All bins and outboxes are empty. */
+static void bins_end(hak_tcache_t *tcache) {
     hak_budget_give(tcache, tcache->drawn);
-    tcache->initial_bytes = (uint16_t)initial_bytes;
-    for (unsigned sc = 0; sc < HAK_SC_COUNT; sc++) {
-        bin_reset(tcache, sc);
+    for (uint64_t begun = tcache->begun; begun != 0; begun &= begun - 1) {
+        bin_end(tcache, hak_ctz(begun));
     }
+    tcache->begun = 0;
+}
+
+/* REGISTRY is held. The first tcache, all that most processes have, is alone. */
+static hak_tcache_t *tcache_cut(void) {
+    if (hak_tcache_count == 0) {
+        hak_tcache_t *tcache = hak_meta_alloc(sizeof *tcache);
+        if (tcache != NULL) {
+            tcache->far_side = tcache_far_sides[0];
+        }
+        return tcache;
+    }
+    if (hak_tcache_group_left == 0) {
+        tcache_group_t *group = hak_meta_alloc(sizeof *group);
+        if (group == NULL) {
+            return NULL;
+        }
+        hak_tcache_group = group;
+        hak_tcache_group_left = GROUP_TCACHES;
+    }
+    unsigned i = GROUP_TCACHES - hak_tcache_group_left--;
+    hak_tcache_group->tcache[i].far_side = hak_tcache_group->far_side[i];
+    return &hak_tcache_group->tcache[i];
 }
 
 static hak_tcache_t *tcache_create(void) {
-    hak_tcache_t *tcache = hak_meta_alloc(sizeof *tcache);
-    if (tcache == NULL) {
-        return NULL;
-    }
     hak_lock_acquire(HAK_LOCK_REGISTRY);
-    hak_tcache_count++;
-    tcache->next = hak_load_relaxed(&hak_all_tcaches);
-    hak_store_release(&hak_all_tcaches, tcache); /* pairs TCACHES */
+    hak_tcache_t *tcache = tcache_cut();
+    if (tcache != NULL) {
+        hak_tcache_count++;
+        tcache->next = hak_load_relaxed(&hak_all_tcaches);
+        hak_store_release(&hak_all_tcaches, tcache); /* pairs TCACHES */
+    }
     hak_lock_release(HAK_LOCK_REGISTRY);
     return tcache;
 }
@@ -134,10 +177,7 @@ hak_tcache_t *hak_tcache_attach(void) {
         }
         tcache_set_home(tcache, hak_owner_join());
         hak_budget_join();
-        uint32_t initial_bytes = hak_budget_initial_bytes();
-        if (initial_bytes != tcache->initial_bytes) { /* 0 in a new one */
-            bins_reset(tcache, initial_bytes);
-        }
+        tcache->initial_bytes = (uint16_t)hak_budget_initial_bytes();
     }
     if (HAK_HARDEN) {
         hak_quarantine_attach(tcache);
@@ -156,7 +196,7 @@ hak_tcache_t *hak_tcache_attach(void) {
 void hak_tcache_detach(hak_tcache_t *tcache) {
     hak_tcache_offset = 0;
     hak_tcache_flush(tcache);
-    bins_reset(tcache, tcache->initial_bytes);
+    bins_end(tcache);
     hak_budget_part();
     hak_owner_part(tcache->home);
     hak_wanted_serve();
@@ -180,7 +220,7 @@ hak_owner_t *hak_tcache_lock_home(hak_tcache_t *tcache) {
 
 static void bin_flush(hak_tcache_t *tcache, unsigned sc) {
     hak_bin_t *bin = &tcache->bin[sc];
-    hak_bin_side_t *side = &tcache->side[sc];
+    hak_bin_side_t *side = hak_bin_side(tcache, sc);
     /* else more blocks came out than went in */
     hak_require(bin->slots_left <= side->total, HAK_FATAL_DOUBLE_FREE, bin->head);
     hak_blocks_t blocks = {.head = bin->head, .count = (uint32_t)(side->total - bin->slots_left)};
@@ -194,18 +234,28 @@ void hak_tcache_flush(hak_tcache_t *tcache) {
     if (HAK_HARDEN) {
         hak_quarantine_flush(tcache);
     }
-    for (unsigned sc = 0; sc < HAK_SC_COUNT; sc++) {
-        bin_flush(tcache, sc);
+    for (uint64_t begun = tcache->begun; begun != 0; begun &= begun - 1) {
+        bin_flush(tcache, hak_ctz(begun));
     }
     hak_outbox_flush(tcache);
 }
 
 /* --- fallback, visits, fork ------------------------------------------------------------------- */
 
+/* REGISTRY is held: visitors read it, too. */
+static void fallback_prepare(void) {
+    if (hak_tcache_fallback.far_side == NULL) {
+        hak_tcache_fallback.far_side = tcache_far_sides[1];
+    }
+}
+
 hak_tcache_t *hak_tcache_fallback_lock(void) {
     hak_lock_acquire(HAK_LOCK_FALLBACK);
     if (hak_tcache_fallback.first_entry == 0) {
-        bins_reset(&hak_tcache_fallback, HAK_BIN_INITIAL_BYTES);
+        hak_lock_acquire(HAK_LOCK_REGISTRY);
+        fallback_prepare();
+        hak_lock_release(HAK_LOCK_REGISTRY);
+        hak_tcache_fallback.initial_bytes = HAK_BIN_INITIAL_BYTES;
         tcache_set_home(&hak_tcache_fallback, hak_owner_start());
     }
     hak_count(fallback_use);
@@ -217,21 +267,23 @@ void hak_tcache_fallback_unlock(void) {
 }
 
 /* The thread's hit paths write the bins meanwhile. */
-HAK_UNORDERED void hak_tcache_look(const hak_tcache_t *tcache, hak_tcache_view_t *view) {
+HAK_UNORDERED void hak_tcache_look(hak_tcache_t *tcache, hak_tcache_view_t *view) {
     const volatile hak_tcache_t *now = tcache;
     view->first_entry = now->first_entry;
     view->drawn = now->drawn;
     view->event_step = now->event_step;
     for (unsigned sc = 0; sc < HAK_SC_COUNT; sc++) {
-        int64_t cached = (int64_t)now->side[sc].total - now->bin[sc].slots_left;
+        const volatile hak_bin_side_t *side = hak_bin_side(tcache, sc);
+        int64_t cached = (int64_t)side->total - now->bin[sc].slots_left;
         view->cached[sc] = cached > 0 ? (uint32_t)cached : 0;
-        view->outbox[sc] = now->side[sc].outbox.count;
+        view->outbox[sc] = side->outbox.count;
         view->quarantine[sc] = HAK_HARDEN ? hak_quarantine_count(tcache, sc) : 0;
     }
 }
 
 void hak_tcache_visit(bool (*visit)(hak_tcache_t *, void *), void *context) {
     hak_lock_acquire(HAK_LOCK_REGISTRY);
+    fallback_prepare();
     bool goes_on = visit(&hak_tcache_fallback, context);
     /* pairs TCACHES */
     for (hak_tcache_t *t = hak_load_acquire(&hak_all_tcaches); goes_on && t != NULL; t = t->next) {

@@ -2,8 +2,12 @@
  *
  * The per-thread cache.
  *
- *   hak_tcache_t   bin[0] bin[1] ... bin[49] | own_entry_end | ...cold: home, outbox, adaptation
+ *   hak_tcache_t   bin[0] bin[1] ... bin[49] | own_entry_end | home, ... | side[0] ... side[15]
  *   bin            { head, slots_left, size_reciprocal }   16 bytes, four to a cache line
+ *   side           outbox and adaptation; those of larger classes lie apart (far_side)
+ *
+ * Two tcaches share an OS page, and nothing of a class is written before its first use (TCACHE-8):
+ * a thread that uses little touches half a page (docs/experiments/0049-threads-and-starts.md).
  *
  * The thread finds it through one TLS word, an offset from the zero leaf. While the word is 0 the
  * thread has no tcache and sees that leaf instead (MAP-4): every bin is empty and no page-map entry
@@ -32,7 +36,10 @@
  *             has 0xffffff above its class or kind, because there are far fewer owners and huge
  *             records (asserted in large/huge.c).
  *   TCACHE-7  drawn is the growth of the bins: the sum of hak_bin_charge over all classes, in
- *             bytes. hak_budget_drawn is the sum over all tcaches. */
+ *             bytes. hak_budget_drawn is the sum over all tcaches.
+ *   TCACHE-8  Bit sc of begun: the class was used. Without it bin and side are zero, except for the
+ *             side's counters: the bin is empty and full, no block is a multiple of 0 bytes, and
+ *             the outbox is full. So every operation on the class leaves the hit path. */
 #ifndef HAK_FRONT_TCACHE_H
 #define HAK_FRONT_TCACHE_H
 
@@ -57,6 +64,8 @@ typedef struct hak_bin_side {
     hak_bin_counters_t counters; /* [thread] */
 } hak_bin_side_t;
 
+enum { HAK_SIDES_NEAR = 16 }; /* classes up to 512 bytes */
+
 struct hak_tcache {
     HAK_LINE_ALIGNED hak_bin_t bin[HAK_SC_COUNT]; /* [thread] */
     int64_t own_entry_end;                        /* [thread] TCACHE-6 */
@@ -76,14 +85,18 @@ struct hak_tcache {
     uint32_t drawn;                 /* [thread] TCACHE-7 */
     uint16_t initial_bytes;         /* [thread] of a bin at first */
     uint8_t shrink_cursor;          /* [thread] class to visit next */
-    int64_t guard_left;    /* [thread] blocks of refills until a guarded one is due, if > 0 */
-    uint64_t guard_random; /* [thread] state of its generator; 0: none yet */
-    HAK_LINE_ALIGNED hak_bin_side_t side[HAK_SC_COUNT];
+    int64_t guard_left;       /* [thread] blocks of refills until a guarded one is due, if > 0 */
+    uint64_t guard_random;    /* [thread] state of its generator; 0: none yet */
+    uint64_t begun;           /* [thread] TCACHE-8 */
+    hak_bin_side_t *far_side; /* [const] of the classes from HAK_SIDES_NEAR on */
     struct hak_quarantine *quarantine; /* [const] hardened builds; NULL: metadata was out */
+    HAK_LINE_ALIGNED hak_bin_side_t side[HAK_SIDES_NEAR];
+    char apart[HAK_LINE_BYTES]; /* the processor fetches lines in pairs: next is another's bin */
 };
 
 _Static_assert(sizeof(hak_tcache_t) <= sizeof(hak_pagemap_leaf_t), "MAP-4: it is all in the leaf");
-_Static_assert(sizeof(hak_bin_side_t) % HAK_KIND_PER_CLASS == 0, "side_of_entry divides");
+_Static_assert(sizeof(hak_tcache_t) == 2048, "two share an OS page");
+_Static_assert(HAK_SC_COUNT <= 64, "TCACHE-8");
 _Static_assert(sizeof(hak_bin_side_t) == HAK_LINE_BYTES, "a slow path touches one line of it");
 
 /* Offset of the tcache from the zero leaf; 0 while the thread has none. */
@@ -92,6 +105,18 @@ extern HAK_TLS uintptr_t hak_tcache_offset;
 /* The page-map entry of an offset (TCACHE-6), in any tcache. */
 HAK_INLINE uint32_t hak_tcache_entry(const hak_tcache_t *tcache, int64_t bin_offset_from_end) {
     return (uint32_t)(bin_offset_from_end + tcache->own_entry_end);
+}
+
+HAK_INLINE hak_bin_side_t *hak_bin_side(hak_tcache_t *tcache, unsigned sc) {
+    return sc < HAK_SIDES_NEAR ? &tcache->side[sc] : &tcache->far_side[sc - HAK_SIDES_NEAR];
+}
+
+/* Prepares bin and side of a class for their first use; nothing if they were. */
+HAK_COLD void hak_bin_first_use(hak_tcache_t *tcache, unsigned sc);
+HAK_INLINE void hak_bin_begin(hak_tcache_t *tcache, unsigned sc) {
+    if (HAK_UNLIKELY((tcache->begun >> sc & 1) == 0)) {
+        hak_bin_first_use(tcache, sc);
+    }
 }
 
 HAK_INLINE bool hak_tcache_is_empty(const hak_tcache_t *tcache) {
@@ -122,7 +147,7 @@ typedef struct hak_tcache_view {
     uint32_t first_entry, drawn, event_step;
     uint32_t cached[HAK_SC_COUNT], outbox[HAK_SC_COUNT], quarantine[HAK_SC_COUNT];
 } hak_tcache_view_t;
-void hak_tcache_look(const hak_tcache_t *tcache, hak_tcache_view_t *view);
+void hak_tcache_look(hak_tcache_t *tcache, hak_tcache_view_t *view);
 /* No thread has it: it is empty, or a fork left it in the middle of a change. [lock REGISTRY] */
 HAK_INLINE bool hak_tcache_is_left(const hak_tcache_t *tcache) {
     return !tcache->is_attached && tcache != &hak_tcache_fallback;

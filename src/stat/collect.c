@@ -49,7 +49,7 @@ static bool collect_tcache(hak_tcache_t *tcache, void *context) {
     snapshot->tcache_count += view.first_entry != 0;
     snapshot->thread_count += tcache->is_attached;
     for (unsigned sc = 0; sc < HAK_SC_COUNT; sc++) {
-        const hak_bin_counters_t *from = &tcache->side[sc].counters;
+        const hak_bin_counters_t *from = &hak_bin_side(tcache, sc)->counters;
         hak_bin_counters_t *to = &snapshot->sc[sc].bin;
         HAK_BIN_COUNTERS(COLLECT_ADD)
         collect_bin(&snapshot->sc[sc], &view, sc, hak_tcache_is_left(tcache));
@@ -198,10 +198,10 @@ void hak_stat_use(hak_stat_use_t *use, void *context) {
 
 enum { THREADS_SPARE = 8 }; /* for threads that start meanwhile */
 
-static void thread_sum(hak_thread_stats_t *thread, const hak_tcache_t *tcache,
+static void thread_sum(hak_thread_stats_t *thread, hak_tcache_t *tcache,
                        const hak_tcache_view_t *view) {
     for (unsigned sc = 0; sc < HAK_SC_COUNT; sc++) {
-        const hak_bin_counters_t *from = &tcache->side[sc].counters;
+        const hak_bin_counters_t *from = &hak_bin_side(tcache, sc)->counters;
         hak_bin_counters_t *to = &thread->bin;
         HAK_BIN_COUNTERS(COLLECT_ADD)
         uint64_t cached = (uint64_t)view->cached[sc] + view->quarantine[sc];

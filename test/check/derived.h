@@ -82,6 +82,11 @@ static uint64_t bins_begin_less_threads(uint64_t initial_bytes) {
     return hak_knobs.cache_bytes * BUDGET_SHARE_TIMES / (INITIAL_PART * initial_bytes);
 }
 
+/* The part of a tcache that lies apart. */
+static uint64_t tcache_far_bytes(void) {
+    return (HAK_SC_COUNT - HAK_SIDES_NEAR) * sizeof(hak_bin_side_t);
+}
+
 /* Blocks in the outboxes of a thread, smallest first. */
 static uint64_t outboxes_most_blocks(void) {
     uint64_t left = hak_knobs.outbox_bytes, blocks = 0;

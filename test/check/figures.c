@@ -26,7 +26,7 @@
     X(small_most_bytes, HAK_SC_MAX_BYTES)                                                          \
     X(large_most_bytes, (uint64_t)HAK_LARGE_MAX_UNITS *HAK_UNIT_BYTES)                             \
     /* sizes of records */                                                                         \
-    X(tcache_bytes, sizeof(hak_tcache_t))                                                          \
+    X(tcache_bytes, sizeof(hak_tcache_t) + tcache_far_bytes())                                     \
     X(owner_bytes, sizeof(hak_owner_t))                                                            \
     X(superslab_record_bytes, sizeof(hak_superslab_t))                                             \
     X(table_place_bytes, table_place_bytes())                                                      \

@@ -110,8 +110,8 @@ static void audit_list(hak_audit_t *audit, void *const *head, size_t count, unsi
 }
 
 /* TCACHE-7 */
-static size_t audit_growth(const hak_tcache_t *tcache, unsigned sc) {
-    const hak_bin_side_t *side = &tcache->side[sc];
+static size_t audit_growth(hak_tcache_t *tcache, unsigned sc) {
+    const hak_bin_side_t *side = hak_bin_side(tcache, sc);
     int32_t charge = hak_bin_charge(tcache, sc, side->capacity, side->want);
     return (size_t)charge * hak_sc_info[sc].bytes;
 }
@@ -121,8 +121,12 @@ static bool audit_tcache(hak_tcache_t *tcache, void *context) {
     size_t outbox_bytes = 0, drawn = 0;
     for (unsigned sc = 0; sc < HAK_SC_COUNT && tcache->first_entry != 0; sc++) {
         const hak_bin_t *bin = &tcache->bin[sc];
-        const hak_bin_side_t *side = &tcache->side[sc];
+        const hak_bin_side_t *side = hak_bin_side(tcache, sc);
         audit_expect(audit, side->total >= bin->slots_left, "TCACHE-3", bin);
+        bool has_begun = (tcache->begun >> sc & 1) != 0;
+        audit_expect(audit, has_begun == (side->want != 0), "TCACHE-8", side);
+        audit_expect(audit, has_begun || (bin->head == NULL && side->outbox.count == 0), "TCACHE-8",
+                     bin);
         int64_t cached = side->total - bin->slots_left;
         audit_list(audit, &bin->head, cached < 0 ? 0 : (size_t)cached, sc, "TCACHE-2");
         audit_list(audit, &side->outbox.head, side->outbox.count, sc, "TCACHE-4");

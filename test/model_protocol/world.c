@@ -267,8 +267,10 @@ void world_tick(unsigned owner) {
 
 void world_flush(unsigned owner, unsigned unit, unsigned first, unsigned count) {
     hak_tcache_t tcache;
+    hak_bin_side_t far_side[HAK_SC_COUNT - HAK_SIDES_NEAR];
     tcache.home = world_home[owner];
-    tcache.side[WORLD_SC].counters.remote_out = 0;
+    tcache.far_side = far_side;
+    hak_bin_side(&tcache, WORLD_SC)->counters.remote_out = 0;
     hak_batch_t batch = world_batch(unit, first, count);
     hak_blocks_t blocks = {.head = batch.head, .count = count};
     MODEL_CHECK(hak_tcache_flush_blocks(&tcache, WORLD_SC, blocks) == NULL, "a rest");

@@ -233,9 +233,9 @@ static void used_unit_marked_padding_breaks_span_8(void **state) {
 
 static void block_of_another_class_in_a_bin_breaks_tcache_2(void **state) {
     (void)state;
+    hak_bin_begin(tcache, SC_64);
     void *head = tcache->bin[SC_64].head;
-    uintptr_t first_word;
-    memcpy(&first_word, block[0], sizeof first_word);
+    uintptr_t first_word = *(uintptr_t *)block[0];
     hak_link_set(block[0], head);
     tcache->bin[SC_64].head = block[0];
     expect_broken("TCACHE-2");

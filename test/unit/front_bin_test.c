@@ -36,7 +36,7 @@ static void capacity_limits_follow_the_knobs(void **state) {
 }
 
 static int32_t held(unsigned sc) {
-    return self()->side[sc].total - self()->bin[sc].slots_left;
+    return hak_bin_side(self(), sc)->total - self()->bin[sc].slots_left;
 }
 
 /* Whatever a refill brings: a page's worth of small blocks, the list of a slab, an outbox. */
@@ -84,7 +84,7 @@ static void bin_of_blocks_that_come_one_by_one_obeys_a_lower_bound_set_later(voi
             hak_free(block[k]);
         }
     }
-    assert_true(self()->side[sc].capacity > 2 * BOUND);
+    assert_true(hak_bin_side(self(), sc)->capacity > 2 * BOUND);
     for (unsigned k = 0; k < COUNT; k++) {
         block[k] = hak_malloc(BYTES);
     }
@@ -109,6 +109,7 @@ static void capacity_of_a_breathing_load_grows_to_its_bound(void **state) {
     static void *block[COUNT];
     hak_tcache_t *tcache = self();
     const int32_t *capacity = &tcache->side[SC_64].capacity;
+    hak_bin_begin(tcache, SC_64);
     hak_tcache_flush(tcache);
     int32_t before = *capacity, most = hak_bin_max_capacity(SC_64);
     assert_int_equal(before, initial_capacity(SC_64));
@@ -134,6 +135,7 @@ static void refills_of_a_new_bin_grow(void **state) {
     enum { SC_96 = 5, COUNT = 200 };
     void *block[COUNT];
     hak_tcache_t *tcache = self();
+    hak_bin_begin(tcache, SC_96);
     unsigned most = 4096 / 96, expected = tcache->side[SC_96].want;
     assert_int_equal(expected, initial_capacity(SC_96) / 2);
     for (unsigned i = 0; i < COUNT; i++) {
@@ -211,6 +213,7 @@ static void push_that_failed_leaves_no_debt(void **state) {
 static void capacity_without_overflow_stays(void **state) {
     (void)state;
     hak_tcache_t *tcache = self();
+    hak_bin_begin(tcache, 0);
     int32_t before = tcache->side[0].capacity;
     for (unsigned round = 0; round < 100; round++) {
         void *block[10];

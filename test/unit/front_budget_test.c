@@ -93,7 +93,7 @@ static void bins_in_use_keep_what_they_grew_by(void **state) {
     int32_t capacity = tcache->side[SC_64].capacity;
     for (unsigned i = 0; i < 20; i++) {
         hak_budget_shrink_idle(tcache); /* less than two looks at every bin */
-        tcache->side[SC_4096].idle = 0;
+        hak_bin_side(tcache, SC_4096)->idle = 0;
         breathe(64, 1);
     }
     assert_int_equal(tcache->side[SC_64].capacity, capacity);
@@ -164,7 +164,7 @@ enum { MANY = 100000, SC_16384 = 39 };
 /* Of a thread whose bins begin with nothing of this class. */
 static void *work_without_room(void *context) {
     hak_tcache_t *tcache = self();
-    const hak_bin_side_t *side = &tcache->side[SC_16384];
+    const hak_bin_side_t *side = hak_bin_side(tcache, SC_16384);
     bool is_right = tcache->initial_bytes == 128 && side->capacity == 0;
     hak_knobs.cache_bytes = 0;
     breathe(16384, 1);

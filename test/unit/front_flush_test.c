@@ -89,7 +89,7 @@ static void *make_blocks(void *context) {
 static uint64_t batches_out(void) {
     uint64_t sum = 0;
     for (unsigned sc = 0; sc < HAK_SC_COUNT; sc++) {
-        sum += self()->side[sc].counters.remote_out;
+        sum += hak_bin_side(self(), sc)->counters.remote_out;
     }
     return sum;
 }

@@ -101,7 +101,7 @@ static void outboxes_hold_no_more_blocks_than_a_call_flushes(void **state) {
         hak_free(block[i]);
         unsigned sum = 0;
         for (unsigned sc = 0; sc < HAK_SC_COUNT; sc++) {
-            sum += tcache->side[sc].outbox.count;
+            sum += hak_bin_side(tcache, sc)->outbox.count;
         }
         most = sum > most ? sum : most;
     }

@@ -120,8 +120,40 @@ static void flush_empties_bins_into_slabs(void **state) {
     assert_int_equal(audit().cached_blocks, 0);
     for (unsigned sc = 0; sc < HAK_SC_COUNT; sc++) {
         assert_null(self()->bin[sc].head);
-        assert_int_equal(self()->bin[sc].slots_left, self()->side[sc].capacity);
-        assert_int_equal(self()->side[sc].total, self()->side[sc].capacity);
+        assert_int_equal(self()->bin[sc].slots_left, hak_bin_side(self(), sc)->capacity);
+        assert_int_equal(hak_bin_side(self(), sc)->total, hak_bin_side(self(), sc)->capacity);
+    }
+}
+
+/* TCACHE-8: what a thread does first with a class. */
+static void *use_each_class_first(void *context) {
+    void **block = context;
+    hak_tcache_t *tcache = self();
+    bool is_right = tcache->begun == 0;
+    for (unsigned sc = 0; sc < HAK_SC_COUNT; sc++) {
+        hak_bin_side_t *side = hak_bin_side(tcache, sc);
+        is_right = is_right && tcache->bin[sc].slots_left == 0 && side->want == 0;
+        hak_free(block[sc]); /* of its home, or of another owner */
+        is_right = is_right && tcache->begun == hak_mask(sc + 1) && side->want != 0;
+    }
+    audit();
+    hak_collect_thread();
+    audit();
+    return is_right ? context : NULL;
+}
+
+static void class_begins_with_its_first_use(void **state) {
+    (void)state;
+    for (unsigned round = 0; round < 4; round++) {
+        void *block[HAK_SC_COUNT], *result;
+        pthread_t thread;
+        for (unsigned sc = 0; sc < HAK_SC_COUNT; sc++) {
+            block[sc] = hak_malloc(hak_sc_usable(&hak_sc_info[sc]));
+        }
+        assert_int_equal(pthread_create(&thread, NULL, use_each_class_first, block), 0);
+        pthread_join(thread, &result);
+        assert_ptr_equal(result, block);
+        audit();
     }
 }
 
@@ -233,6 +265,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(entries_of_own_slabs_alone_are_owned),
     cmocka_unit_test(free_of_a_thread_without_writes_nothing_to_the_zero_leaf),
     cmocka_unit_test(attach_twice_gives_the_same),
+    cmocka_unit_test(class_begins_with_its_first_use),
     cmocka_unit_test(flush_empties_bins_into_slabs),
     cmocka_unit_test(tcache_of_an_exited_thread_is_taken_over),
     cmocka_unit_test(exit_hands_the_outbox_over),
