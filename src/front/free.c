@@ -110,8 +110,8 @@ static HAK_NOINLINE void free_to_full_bin(hak_tcache_t *tcache, unsigned sc, voi
         hak_require(hak_bin_push(bin, block), HAK_FATAL_DOUBLE_FREE, block);
         return;
     }
-    int32_t half = side->total / 2 + 1;
-    int32_t leaving = half > OVERFLOW_BLOCKS ? OVERFLOW_BLOCKS : half;
+    int32_t part = side->overflowed ? side->total + 1 : side->total / 2 + 1;
+    int32_t leaving = part > OVERFLOW_BLOCKS ? OVERFLOW_BLOCKS : part;
     int32_t kept = side->total + 1 - leaving, capacity = hak_bin_capacity(side);
     side->overflowed = true;
     side->idle = 0;
