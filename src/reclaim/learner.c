@@ -32,6 +32,7 @@ typedef struct ghost {
 typedef struct learner {
     ghost_t ghost[HAK_STRATEGIES];
     hak_price_t real;
+    uint64_t debt_kib; /* paid beyond the forecasts of earlier choices; fades */
     uint64_t begin_ns;
     uint64_t step_ns;      /* when the last step was */
     uint64_t in_use_bytes; /* then */
@@ -77,15 +78,16 @@ static uint64_t price_sum(const hak_price_t *price) {
     return price->taken + price->held;
 }
 
-static void price_fade(hak_price_t *price) {
-    price->taken -= price->taken / HAK_LEARNER_FADE;
-    price->held -= price->held / HAK_LEARNER_FADE;
+/* Down to 0 in the end. */
+static uint64_t faded(uint64_t sum) {
+    return sum - (sum / HAK_LEARNER_FADE + (sum % HAK_LEARNER_FADE != 0));
 }
 
 /* Fades by `steps`, and adds. */
 static void price_add(hak_price_t *price, uint64_t steps, uint64_t taken_bytes, uint64_t held_kib) {
     for (; steps > 0; steps--) {
-        price_fade(price);
+        price->taken = faded(price->taken);
+        price->held = faded(price->held);
     }
     price->taken += taken_bytes >> 10;
     price->held += held_kib;
@@ -99,30 +101,34 @@ static uint64_t held_kib(uint64_t bytes, uint64_t steps) {
 
 static void ghost_step(ghost_t *ghost, const learner_t *learner, const hak_learner_look_t *look,
                        uint64_t steps, uint64_t keep_ms) {
-    uint64_t held = held_kib(hak_excess(ghost->line_bytes, learner->in_use_bytes), steps);
+    uint64_t unused = hak_excess(ghost->line_bytes, learner->in_use_bytes);
+    uint64_t held = held_kib(hak_excess(unused, look->stay_bytes), steps);
     price_add(&ghost->price, steps, hak_excess(learner->most_bytes, ghost->line_bytes), held);
     ghost->line_bytes = hak_most(ghost->line_bytes, learner->most_bytes);
     ghost->most_bytes = hak_most(ghost->most_bytes, learner->most_bytes);
     if (look->now_ns >= ghost->end_ns) {
-        ghost->line_bytes = ghost->most_bytes;
-        ghost->most_bytes = look->in_use_bytes;
+        uint64_t in_use = look->in_use_bytes;
+        uint64_t stays = in_use + hak_least(look->stay_bytes, UINT64_MAX - in_use);
+        ghost->line_bytes = hak_most(ghost->most_bytes, hak_least(ghost->line_bytes, stays));
+        ghost->most_bytes = in_use;
         ghost->end_ns = look->now_ns + keep_ms * 1000000 - HAK_EVENT_STEP_NS / 2;
     }
 }
 
-static uint64_t line_bounded(uint64_t line_bytes, size_t in_use_bytes, size_t bound_bytes) {
-    return line_bytes - hak_excess(hak_excess(line_bytes, in_use_bytes), bound_bytes);
+static uint64_t line_cut(uint64_t line_bytes, const hak_learner_look_t *look, size_t bound_bytes) {
+    uint64_t unused = hak_excess(line_bytes, look->in_use_bytes);
+    return unused > bound_bytes ? look->in_use_bytes + hak_least(unused, look->cut_bytes)
+                                : line_bytes;
 }
 
-/* Beyond the bound by size nothing stays longer than by the standard, and beyond twice the bound
+/* Beyond the bound by size nothing stays longer than by the standard, and beyond the hard one
  * nothing at all. */
 static void ghosts_bound(learner_t *learner, const hak_learner_look_t *look) {
-    size_t in_use = look->in_use_bytes, bound = hak_least(look->bound_bytes, SIZE_MAX / 2);
     uint64_t *standard = &learner->ghost[HAK_STRATEGY_standard].line_bytes;
-    *standard = line_bounded(*standard, in_use, 2 * bound);
+    *standard = line_cut(*standard, look, look->hard_bytes);
     for (unsigned i = 0; i < HAK_STRATEGIES; i++) {
         uint64_t *line = &learner->ghost[i].line_bytes;
-        *line = hak_least(*line, hak_most(line_bounded(*line, in_use, bound), *standard));
+        *line = hak_least(*line, hak_most(line_cut(*line, look, look->bound_bytes), *standard));
     }
 }
 
@@ -140,24 +146,28 @@ static hak_strategy_t cheapest(const learner_t *learner) {
 
 /* --- decisions, under HAK_LOCK_LEARNER -------------------------------------------------------- */
 
-/* Paid beyond the forecast. The standard rules are not quite what their ghost does. */
+/* Paid beyond the forecasts. The standard rules are not quite what their ghost does. */
 static uint64_t debt_of(const learner_t *learner) {
-    bool is_standard = learner->strategy == HAK_STRATEGY_standard;
+    bool is_foretold = learner->acts && learner->strategy != HAK_STRATEGY_standard;
     uint64_t foretold = ghost_price(learner, learner->strategy);
-    return is_standard ? 0 : hak_excess(price_sum(&learner->real), foretold);
+    uint64_t debt = is_foretold ? hak_excess(price_sum(&learner->real), foretold) : 0;
+    return learner->debt_kib + debt;
 }
 
 static bool is_forecast_wrong(const learner_t *learner) {
     uint64_t foretold = ghost_price(learner, learner->strategy);
-    return debt_of(learner) > (WRONG_TIMES - 1) * foretold + WRONG_KIB;
+    return learner->acts && learner->strategy != HAK_STRATEGY_standard &&
+           debt_of(learner) > (WRONG_TIMES - 1) * foretold + WRONG_KIB;
 }
 
 /* What was really paid under the last strategy says nothing of this one, but a debt stays: else a
  * choice that changes often would never be found wrong. */
-static void decide(learner_t *learner, hak_strategy_t strategy, uint64_t debt, uint64_t now) {
+static void decide(learner_t *learner, hak_strategy_t strategy, uint64_t debt_kib, uint64_t now) {
     learner->strategy = strategy;
-    learner->real = learner->ghost[strategy].price;
-    learner->real.taken += debt;
+    learner->debt_kib = debt_kib;
+    if (learner->acts) {
+        learner->real = learner->ghost[strategy].price;
+    }
     learner->since_ns = now;
     hak_count(learner_change);
 }
@@ -201,10 +211,13 @@ static void learner_step(learner_t *learner, const hak_learner_look_t *look) {
     ghosts_bound(learner, look);
     price_add(&learner->real, steps, hak_excess(look->taken_bytes, learner->taken_bytes),
               held_kib(look->idle_bytes, steps));
+    for (uint64_t i = 0; i < steps; i++) {
+        learner->debt_kib = faded(learner->debt_kib);
+    }
     learner->step_ns = look->now_ns - passed % HAK_EVENT_STEP_NS;
     learner->in_use_bytes = learner->most_bytes = look->in_use_bytes;
     learner->taken_bytes = look->taken_bytes;
-    if (learner->acts && is_forecast_wrong(learner)) {
+    if (is_forecast_wrong(learner)) {
         interlock(learner, look->now_ns);
     } else {
         choose(learner, look->now_ns);
@@ -278,7 +291,7 @@ void hak_learner_look_at(hak_learner_pool_t pool, hak_learner_view_t *view) {
     uint64_t now = hak_os_now_ns();
     hak_learn_t mode = (hak_learn_t)hak_load_relaxed(&hak_knobs.learn);
     *view = (hak_learner_view_t){
-        .is_on = mode != HAK_LEARN_OFF,
+        .mode = mode,
         .acts = learners_act(mode),
         .strategy = HAK_STRATEGY_standard,
         .cheapest = HAK_STRATEGY_standard,

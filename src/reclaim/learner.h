@@ -45,7 +45,9 @@ typedef struct hak_learner_look {
     uint64_t now_ns;
     size_t in_use_bytes, most_bytes; /* most in use since the last look */
     size_t idle_bytes;               /* unused and resident, without what stays for good */
-    size_t bound_bytes;              /* by size: of unused bytes, however worth keeping */
+    size_t stay_bytes;               /* unused, that stay for good */
+    size_t bound_bytes, hard_bytes;  /* by size: unused for longer than the standard, at any time */
+    size_t cut_bytes;                /* what is left where more is unused */
     uint64_t taken_bytes;            /* counter: taken from the kernel */
 } hak_learner_look_t;
 
@@ -70,7 +72,7 @@ HAK_INLINE uint64_t hak_learner_rate(uint64_t sum_kib) {
 
 /* What the learner says. */
 typedef struct hak_learner_view {
-    bool is_on;              /* else no more is known */
+    hak_learn_t mode;        /* off: no more is known */
     bool acts;               /* else the standard decides: counterfactual, or near a limit */
     hak_strategy_t strategy; /* in force; if it does not act it would be */
     hak_strategy_t cheapest;

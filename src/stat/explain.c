@@ -196,8 +196,10 @@ static void put_learner(hak_text_t *text, hak_learner_pool_t pool, const hak_lea
         hak_text_format(text, "; kept %s: ", hak_strategy_text(other));
         put_price(text, &view->price[other]);
     }
-    if (!view->acts && hak_load_relaxed(&hak_knobs.is_tight)) {
-        hak_text_str(text, "; near the limit of a control group the standard decides");
+    if (!view->acts) {
+        bool is_option = view->mode == HAK_LEARN_COUNTERFACTUAL;
+        hak_text_str(text, is_option ? "; by learn:counterfactual the standard decides"
+                                     : "; near the limit of a control group the standard decides");
     }
     if (view->is_locked) {
         hak_text_str(text, "; a forecast failed, so the standard decides for a while");
@@ -208,7 +210,7 @@ static void write_learner(const hak_sink_t *sink, hak_text_t *text) {
     for (hak_learner_pool_t pool = 0; pool < HAK_LEARNERS; pool++) {
         hak_learner_view_t view;
         hak_learner_look_at(pool, &view);
-        if (view.is_on) {
+        if (view.mode != HAK_LEARN_OFF) {
             text->length = 0;
             put_learner(text, pool, &view);
             hak_sink_format(sink, "hakmem: %m\n", text->data, text->length);

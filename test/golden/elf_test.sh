@@ -39,16 +39,16 @@ if [ "${3:-}" = placed ]; then
     # A start copies each OS page of it, and with it of the tables of pointers.
     relro=$("$readelf" -lW "$library" | awk '$1 == "GNU_RELRO" { print $6 }')
     [ "$#" -eq 0 ] || [ "$((relro))" -le 4096 ] || fail "RELRO is $((relro)) bytes, more than an OS page"
-    starts=$("$readelf" -sW "$library" | awk '/forms_start|process_start_at_load|hak_life_process_start/ { print $2, $8 }')
+    starts=$("$readelf" -sW "$library" | awk '/forms_start|process_start_at_load|hak_life_process_start/ { print $2, $3, $8 }')
     [ -n "$starts" ] || fail "no symbols of a start"
     for name; do
-        first=$("$readelf" -sW "$library" | awk -v name="$name" '$8 == name { print $2, $8; exit }')
+        first=$("$readelf" -sW "$library" | awk -v name="$name" '$8 == name { print $2, $3, $8; exit }')
         [ -n "$first" ] || fail "no symbol $name"
         starts="$starts
 $first"
     done
-    while read -r address name; do
-        [ "$((0x$address))" -lt 65536 ] || fail "$name is at $address, not in the first 64 KiB"
+    while read -r address size name; do
+        [ "$((0x$address + size))" -le 65536 ] || fail "$name is at $address, not in the first 64 KiB"
     done <<EOF
 $starts
 EOF

@@ -47,9 +47,10 @@ static inline void pool_use(pool_t *pool, size_t in_use) {
 }
 
 /* At the end of a keep time, what was not used in it goes. */
-static inline void pool_keep(pool_t *pool, size_t in_use, unsigned ticks) {
+static inline void pool_keep(pool_t *pool, size_t in_use, size_t stay, unsigned ticks) {
     if (pool->left <= 1) {
-        pool->held = pool->most;
+        size_t stays = pool->held < in_use + stay ? pool->held : in_use + stay;
+        pool->held = pool->most > stays ? pool->most : stays;
         pool->most = in_use;
         pool->left = ticks + 1;
     }
@@ -60,9 +61,11 @@ static inline void pool_keep(pool_t *pool, size_t in_use, unsigned ticks) {
 typedef struct program {
     uint64_t ticks;
     pool_t pool;
-    size_t most;  /* since the last step */
-    size_t kept;  /* as the learner said */
-    size_t bound; /* of unused bytes; 0: none */
+    size_t most;         /* since the last step */
+    size_t kept;         /* as the learner said */
+    size_t bound;        /* of unused bytes, twice as many at any time; 0: none */
+    size_t stay;         /* unused bytes that stay */
+    unsigned over_ticks; /* more than the bound is unused */
 } program_t;
 
 static inline size_t program_tell(program_t *program, size_t in_use, uint64_t taken_more) {
@@ -70,12 +73,27 @@ static inline size_t program_tell(program_t *program, size_t in_use, uint64_t ta
         .now_ns = hak_os_now_ns(),
         .in_use_bytes = in_use,
         .most_bytes = program->most,
-        .idle_bytes = program->pool.held - in_use,
+        .idle_bytes = hak_excess(program->pool.held - in_use, program->stay),
+        .stay_bytes = program->stay,
         .bound_bytes = program->bound == 0 ? SIZE_MAX : program->bound,
+        .hard_bytes = program->bound == 0 ? SIZE_MAX : 2 * program->bound,
+        .cut_bytes = program->bound / 4 * 3,
         .taken_bytes = program->pool.taken + taken_more,
     };
     program->most = in_use;
     return hak_learner_tend(HAK_LEARNER_UNITS, &look);
+}
+
+/* Twice the bound at once, and the bound after a while, is cut to three quarters of it. */
+static inline void program_bound(program_t *program, size_t in_use) {
+    size_t bound = program->bound, unused = program->pool.held - in_use;
+    if (bound == 0) {
+        return;
+    }
+    program->over_ticks = unused > bound ? program->over_ticks + 1 : 0;
+    if (unused > 2 * bound || program->over_ticks > STANDARD_TICKS) {
+        program->pool.held = in_use + bound / 4 * 3;
+    }
 }
 
 static inline void program_tick(program_t *program, size_t in_use) {
@@ -86,13 +104,13 @@ static inline void program_tick(program_t *program, size_t in_use) {
     program->kept = program->ticks == 0 ? SIZE_MAX : program->kept;
     if (++program->ticks % STEP_TICKS == 0) {
         program->kept = program_tell(program, in_use, 0);
-        size_t line = program->kept == SIZE_MAX ? SIZE_MAX : in_use + program->kept;
+        size_t kept = program->kept < program->stay ? program->stay : program->kept;
+        size_t line = kept == SIZE_MAX ? SIZE_MAX : in_use + kept;
         pool->held = line < pool->held ? line : pool->held;
-        bool exceeds = program->bound != 0 && pool->held - in_use > program->bound;
-        pool->held = exceeds ? in_use + program->bound : pool->held;
     }
+    program_bound(program, in_use);
     if (program->kept == SIZE_MAX) {
-        pool_keep(pool, in_use, STANDARD_TICKS);
+        pool_keep(pool, in_use, program->stay, STANDARD_TICKS);
     } else {
         pool->most = pool->held;
     }
@@ -138,6 +156,7 @@ static inline int program_begin(void **state) {
     hak_os_fault_stop_clock();
     hak_knobs.learn = HAK_LEARN_ON;
     hak_knobs.retain_percent = 100;
+    hak_knobs.is_tight = false;
     hak_learner_reset();
     return 0;
 }

@@ -94,7 +94,7 @@ static void counterfactual_keeps_score_only(void **state) {
         assert_int_equal(program.kept, SIZE_MAX);
     }
     hak_learner_view_t view = program_view();
-    assert_true(view.is_on && !view.acts);
+    assert_true(view.mode == HAK_LEARN_COUNTERFACTUAL && !view.acts);
     assert_true(hak_strategy_ms(view.strategy) > 1000);
     assert_true(hak_strategy_ms(view.cheapest) > 1000);
     assert_true(view.price[HAK_STRATEGY_standard].taken > view.price[view.strategy].taken);
@@ -118,7 +118,7 @@ static void without_the_option_all_is_forgotten(void **state) {
         program_run(&program, STEP_TICKS, 150, 100, LOAD_BYTES);
         assert_int_equal(program.kept, SIZE_MAX);
         hak_learner_view_t view = program_view();
-        assert_false(view.is_on || view.acts);
+        assert_true(view.mode == HAK_LEARN_OFF && !view.acts);
         assert_int_equal(view.strategy, HAK_STRATEGY_standard);
         assert_int_equal(view.cheapest, HAK_STRATEGY_standard);
         assert_false(view.is_locked);
@@ -166,7 +166,7 @@ static void near_a_limit_it_keeps_score_only(void **state) {
     (void)steps_until_kept(&program);
     assert_true(program_view().acts);
     hak_knobs.is_tight = true;
-    assert_true(program_view().is_on && !program_view().acts);
+    assert_true(program_view().mode == HAK_LEARN_ON && !program_view().acts);
     program_run(&program, STEP_TICKS, 150, 100, LOAD_BYTES);
     assert_int_equal(program.kept, SIZE_MAX);
     hak_knobs.is_tight = false;
@@ -193,14 +193,18 @@ static void odd_sizes_do_no_harm(void **state) {
         hak_knobs.retain_percent = percents[i / 100 % UNIT_COUNT(percents)];
         uint64_t dice = hak_rng_next(&random);
         size_t in_use = sizes[dice % UNIT_COUNT(sizes)];
+        size_t bound = sizes[(dice >> 32) % UNIT_COUNT(sizes)];
         size_t kept = report((hak_learner_look_t){
             .in_use_bytes = in_use,
             .most_bytes = sizes[(dice >> 8) % UNIT_COUNT(sizes)],
             .idle_bytes = sizes[(dice >> 16) % UNIT_COUNT(sizes)],
-            .bound_bytes = sizes[(dice >> 24) % UNIT_COUNT(sizes)],
-            .taken_bytes = dice >> 32,
+            .stay_bytes = sizes[(dice >> 24) % UNIT_COUNT(sizes)],
+            .bound_bytes = bound,
+            .hard_bytes = bound,
+            .cut_bytes = bound,
+            .taken_bytes = dice >> 40,
         });
-        assert_true(kept == SIZE_MAX || kept <= SIZE_MAX - in_use);
+        assert_true(kept >= HAK_LEARNER_ALL || kept <= bound);
     }
     hak_knobs.retain_percent = 100;
     hak_learner_reset();
@@ -218,6 +222,7 @@ static void sums_of_large_sizes_do_not_wrap(void **state) {
             (void)report((hak_learner_look_t){.in_use_bytes = i % 2 == 0 ? 0 : bytes,
                                               .most_bytes = bytes,
                                               .bound_bytes = SIZE_MAX,
+                                              .hard_bytes = SIZE_MAX,
                                               .taken_bytes = (uint64_t)bytes * i});
         }
         hak_price_t price = program_view().price[HAK_STRATEGY_minute];

@@ -67,7 +67,7 @@ static oracle_t price_if_kept(unsigned ticks) {
     for (unsigned i = 0; i < LOAD_TICKS; i++) {
         double before = pool_price(&pool);
         pool_use(&pool, load.in_use[i]);
-        pool_keep(&pool, load.in_use[i], ticks);
+        pool_keep(&pool, load.in_use[i], 0, ticks);
         oracle.late = oracle.late * FADE + pool_price(&pool) - before;
     }
     oracle.whole = pool_price(&pool);

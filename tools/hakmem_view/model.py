@@ -175,7 +175,7 @@ class Learner:
     def of(cls, table: dict) -> Learner:
         found = cls(_text(table, "pool") or "?", _text(table, "learn") or "0", _int(table, "keep_ms"),
                     _int(table, "cheapest_ms"), _int(table, "standard_ms"), max(0, _int(table, "since_ms")),
-                    bool(table.get("locked")), bool(table.get("acts")),
+                    bool(table.get("locked")), bool(table.get("acts", table.get("learn") == "1")),
                     sorted(_list(table, "strategies", Strategy.of), key=lambda one: one.keep_ms))
         known = {one.keep_ms for one in found.strategies}
         if found.is_on and not {found.keep_ms, found.cheapest_ms} <= known:
