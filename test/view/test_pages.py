@@ -83,7 +83,9 @@ def test_map_page_has_every_slab_and_class(program, view, tmp_path):
     one = program()
     done = view("map", "--html", tmp_path / "map.html", one.pid)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", f"hakmem: page: {tmp_path / 'map.html'}\n")
-    page = check_alone((tmp_path / "map.html").read_text(encoding="utf-8"))
+    text = (tmp_path / "map.html").read_text(encoding="utf-8")
+    page = check_alone(text)
+    assert "Price of each keep time: units" in text and text.count("data-keep=") == 24
     spans = [span for superslab in heap().superslabs for span in superslab.spans]
     assert set(page.rows) == {str(span.bytes) for span in spans if span.is_slab}
     cells = [title for title in page.titles if title.startswith("unit")]

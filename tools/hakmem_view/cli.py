@@ -69,16 +69,20 @@ def top(target: str = Target, once: bool = typer.Option(False, "--once", help="p
     live.show(source.find(target), interval, once, svg)
 
 
+def _explained(where: source.Source) -> Explain:
+    return read(Explain.of, where.document("/explain.json"), f"/explain.json of {where.title()}")
+
+
 @app.command()
 def explain(target: str = Target, json: bool = typer.Option(False, "--json", help="the library's JSON as it is"),
             html: Optional[Path] = Page) -> None:
     """Why the resident memory is what it is, and what would lower it."""
     _one(json=json, html=html)
     where = source.find(target)
-    document = _document(where, "/explain.json", json)
-    if document is None:
+    if json:
+        _document(where, "/explain.json", json)
         return
-    found = read(Explain.of, document, f"/explain.json of {where.title()}")
+    found = _explained(where)
     if html is None:
         explain_view.write(terminal.console(), found, where.subject())
     else:
@@ -86,7 +90,8 @@ def explain(target: str = Target, json: bool = typer.Option(False, "--json", hel
         _say(f"page: {html}")
 
 
-def _show_map(heap: Map, title: str, files: dict[str, Optional[Path]], rss: Optional[int] = None) -> None:
+def _show_map(heap: Map, title: str, files: dict[str, Optional[Path]], rss: Optional[int] = None,
+              explained: Optional[Explain] = None) -> None:
     heap.rss_bytes = rss
     if files["png"] is not None:
         map_view.write_png(heap, title, files["png"])
@@ -95,7 +100,7 @@ def _show_map(heap: Map, title: str, files: dict[str, Optional[Path]], rss: Opti
         page.save(files["svg"], map_view.svg(heap, title))
         _say(f"picture: {files['svg']}")
     elif files["html"] is not None:
-        page.save(files["html"], map_view.html(heap, title))
+        page.save(files["html"], map_view.html(heap, title, explained))
         _say(f"page: {files['html']}")
     else:
         map_view.write(terminal.console(), heap, title)
@@ -141,7 +146,13 @@ def map_(target: Optional[str] = typer.Argument(None, metavar="PID|PATH", help="
         raise ViewError("a PID, a socket's path, or a program behind -- is wanted")
     where = source.find(target)
     heap = read(Map.of, where.document("/map.json"), f"/map.json of {where.title()}")
-    _show_map(heap, where.subject(), files, process.rss(where.pid or heap.pid))
+    explained = None
+    if html is not None:
+        try:
+            explained = _explained(where)
+        except ViewError as error:
+            _say(f"the page lacks what the learner decided: {error}")
+    _show_map(heap, where.subject(), files, process.rss(where.pid or heap.pid), explained)
 
 
 @app.command()

@@ -8,8 +8,8 @@ from markupsafe import Markup
 from rich.console import Console
 from rich.text import Text
 
-from . import colours, page, picture, terminal
-from .model import HISTOGRAM, Map, Span, Superslab
+from . import colours, learner_view, page, picture, terminal
+from .model import HISTOGRAM, Explain, Map, Span, Superslab
 from .terminal import number, percent, size
 
 FILL = " ▁▂▃▄▅▆▇█"
@@ -18,10 +18,12 @@ TEXT_ROWS, TEXT_BARS = 32, 12  # superslabs and huge blocks on the terminal
 PNG_ROWS = 120
 
 
-def html(heap: Map, title: str) -> str:
+def html(heap: Map, title: str, explained: Explain | None = None) -> str:
+    """With what the learner decided, if the process was asked why its memory is what it is."""
     drawn, _ = picture.draw(heap, title)
     return page.render("map.html.j2", found=heap, title=title, summary=picture.summary(heap), picture=Markup(drawn),
-                       about=picture.about(heap), classes=heap.classes, size=size)
+                       about=picture.about(heap), classes=heap.classes, size=size, learner=learner_view,
+                       learners=learner_view.shown(explained) if explained else [])
 
 
 def svg(heap: Map, title: str) -> str:
