@@ -21,10 +21,10 @@ typedef struct hak_conf_option {
     const char *name;
     uint64_t initial, least, most; /* a choice's is an index of `names`, a text's a length */
     const char *const *names;      /* of a choice, NULL after the last */
-    hak_conf_type_t type;
-    uint16_t knob_offset; /* in hak_knobs */
-    uint8_t knob_bytes;   /* 0: no knob */
-    bool is_live;         /* may change at any time */
+    hak_conf_type_t type : 8;
+    uint32_t knob_offset : 24; /* in hak_knobs; sealed ones fill an OS page, of 64 KiB at most */
+    uint8_t knob_bytes;        /* 0: no knob */
+    bool is_live;              /* may change at any time */
 } hak_conf_option_t;
 
 typedef struct hak_conf_preset {
