@@ -22,6 +22,7 @@
     X(DEAD_FREE, "double free, or free of an address inside a block")                              \
     X(DOUBLE_FREE, "double free")                                                                  \
     X(FREED_REALLOC, "realloc of a freed block")                                                   \
+    X(FREED_USABLE_SIZE, "malloc_usable_size of a freed block")                                    \
     X(CORRUPT_LINK, "double free, or a write to a freed block")                                    \
     X(SIZE_MISMATCH, "sized free with a size that is not the block's")                             \
     X(CLEAR_SIZE, "freezero or recallocarray with a size larger than the block")                   \

@@ -9,12 +9,11 @@
 /* Whether a block that has the free marker, or lies in a slab with purged pages, is free. The work
  * per call and per time is bounded; no lock is held. Not found counts as in use. */
 HAK_NOINLINE bool hak_find_free_block(const void *block);
-/* Fatal if a block that is being freed is free already. */
-HAK_INLINE void hak_check_not_free(const void *block, uint32_t entry) {
+/* Fatal as `kind` if a block that is freed, or asked for its size, is free already. */
+HAK_INLINE void hak_require_not_free(const void *block, uint32_t entry, hak_fatal_kind_t kind) {
     bool is_suspect =
-        hak_link_looks_free(hak_link_word(block)) || hak_slab_entry_has_purged_pages(entry);
-    hak_require(HAK_LIKELY(!is_suspect) || !hak_find_free_block(block), HAK_FATAL_DOUBLE_FREE,
-                block);
+        hak_link_looks_free(hak_tag_link_word(block)) || hak_slab_entry_has_purged_pages(entry);
+    hak_require(HAK_LIKELY(!is_suspect) || !hak_find_free_block(hak_tag_strip(block)), kind, block);
 }
 /* Fatal if a listed block, whose second word is HAK_LINK_MARK, is marked in its slab's bitmap.
  * Lock-free and in constant time: an owner may be held. */

@@ -86,7 +86,7 @@ static HAK_NOINLINE void free_large(hak_tcache_t *tcache, void *block, uint32_t 
 
 static HAK_COLD void free_without_tcache(hak_slab_t *slab, void *block, uint32_t entry) {
     hak_slab_check_freed(slab, block);
-    hak_check_not_free(block, entry);
+    hak_require_not_free(block, entry, HAK_FATAL_DOUBLE_FREE);
     hak_batch_t batch = {.head = block, .tail = block, .count = 1};
     hak_count(fallback_use);
     hak_remote_push(slab, &batch);
@@ -199,7 +199,7 @@ static HAK_NOINLINE void free_by_entry(void *block, hak_tcache_t *tcache,
     hak_bin_side_t *side = hak_bin_side(tcache, hak_sc_of_entry(entry));
     hak_require(block != (is_own ? bin->head : side->outbox.head), HAK_FATAL_DOUBLE_FREE, block);
     if (is_own || HAK_UNLIKELY(has_purged_pages)) {
-        hak_check_not_free(block, entry);
+        hak_require_not_free(block, entry, HAK_FATAL_DOUBLE_FREE);
     }
     if (!is_own) {
         free_to_outbox(tcache, side, entry, block);

@@ -16,16 +16,21 @@ enum {
 
 bool hak_resize_has_kept;
 
-/* Usable size of a block by its entry; 0: not ours. Interior addresses are fatal. */
+/* Usable size of a block of a slab. Another thread may write to the block meanwhile. */
+static HAK_UNORDERED size_t slab_usable(const void *block, uint32_t entry) {
+    if (HAK_UNLIKELY(!hak_slab_is_block(hak_slab_of(block), block))) {
+        hak_fatal(HAK_FATAL_INVALID_USABLE_SIZE, block, "inside a block");
+    }
+    hak_tag_check(block, HAK_FATAL_FREED_USABLE_SIZE);
+    hak_require_not_free(block, entry, HAK_FATAL_FREED_USABLE_SIZE);
+    return hak_sc_usable(hak_sc_info_of_entry(entry));
+}
+
+/* Usable size of another block by its entry; 0: not ours. Interior addresses are fatal. */
 static size_t own_usable(const void *block, uint32_t entry, hak_fatal_kind_t kind) {
     uint32_t low = entry & HAK_KIND_MASK;
     size_t bytes = 0;
-    if (HAK_LIKELY(hak_slab_is_entry(entry))) {
-        if (HAK_LIKELY(hak_slab_is_block(hak_slab_of(block), block))) {
-            hak_tag_check(block, kind);
-            return hak_sc_usable(hak_sc_info_of_entry(entry));
-        }
-    } else if (low == HAK_KIND_LARGE || low == HAK_KIND_HUGE) {
+    if (low == HAK_KIND_LARGE || low == HAK_KIND_HUGE) {
         bytes = hak_large_usable(block, entry);
     } else if (low == HAK_KIND_GUARD) {
         bytes = hak_guard_table.usable(block, kind);
@@ -43,6 +48,9 @@ size_t hak_usable_size(const void *block) {
         return 0;
     }
     uint32_t entry = hak_pagemap_get(hak_pagemap_base(), block);
+    if (HAK_LIKELY(hak_slab_is_entry(entry))) {
+        return slab_usable(block, entry);
+    }
     size_t bytes = own_usable(block, entry, HAK_FATAL_INVALID_USABLE_SIZE);
     if (HAK_LIKELY(bytes != 0)) {
         return bytes;

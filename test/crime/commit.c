@@ -8,11 +8,38 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Blocks of all kinds were handed out, written to and freed; some of each stay in use. But for
+ * the class of 1 KiB: crimes with blocks that were never handed out need it so. */
+static void use_heap(void) {
+    enum { COUNT = 600, WRITTEN = 4096 };
+    static const size_t spread[] = {100, 2000, 20000, 300000, 3000000};
+    static char *used[COUNT];
+    for (unsigned round = 0; round < 2; round++) {
+        for (size_t i = 0; i < COUNT; i++) {
+            size_t bytes = 1 + i * 7919 % spread[i % (sizeof spread / sizeof *spread)];
+            if (used[i] == NULL && (bytes <= 896 || bytes > 1024)) {
+                used[i] = hide(malloc(bytes));
+                memset(used[i], 0x5a, bytes < WRITTEN ? bytes : WRITTEN);
+                used[i][bytes - 1] = 0x5a;
+            }
+        }
+        for (size_t i = 0; i < COUNT; i++) {
+            if (i * 31 % 7 != round) {
+                free(used[i]);
+                used[i] = NULL;
+            }
+        }
+    }
+}
+
 int commit_named(const crime_t *crimes, size_t count, int argc, char **argv) {
     for (size_t i = 0; i < count; i++) {
         if (argc < 2) {
             puts(crimes[i].name);
         } else if (strcmp(crimes[i].name, argv[1]) == 0) {
+            if (argc > 2) {
+                use_heap();
+            }
             crimes[i].commit();
             puts("unnoticed");
             return 3;

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Every crime ends in exactly one line on standard error and SIGABRT.
+"""Every crime ends in exactly one line on standard error and SIGABRT, on a fresh heap and on a used one.
 
 Usage: crime_test.py PROGRAM EXPECTED.tsv [EMULATOR ...]
 A row of the table is: crime <tab> line <tab> flavours that detect it, or "all": all that have no line of their
@@ -32,8 +32,14 @@ def judge(program, emulator, crime, row):
     text = line_of(row)
     if text is None:
         return crimes.ELSEWHERE
+    fresh = judge_one(program, emulator, [crime], text)
+    used = fresh or judge_one(program, emulator, [crime, "used"], text)
+    return fresh or (used and f"on a used heap: {used}")
+
+
+def judge_one(program, emulator, words, text):
     options = crimes.TAGGED if os.environ["HAKMEM_FLAVOUR"] == "tags" else crimes.ORDINARY  # guard_test.py has the others
-    result = crimes.commit(program, [crime], options, emulator=emulator)
+    result = crimes.commit(program, words, options, emulator=emulator)
     expected, name = pattern(text), "SIGABRT"
     if text.startswith("SIGSEGV"):
         name, text = "SIGSEGV", text.removeprefix("SIGSEGV").lstrip()

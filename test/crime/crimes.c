@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
+extern void freezero(void *, size_t) __attribute__((weak));
 enum { LARGE_BYTES = 300000, HUGE_BYTES = 3 << 20 };
 
 static char static_area[256];
@@ -88,19 +89,6 @@ static void realloc_inside_large(void) {
 
 static void realloc_inside_huge(void) {
     (void)!realloc((char *)hide(malloc(HUGE_BYTES)) + 32, 200);
-}
-
-static void usable_size_of_stack(void) {
-    _Alignas(16) char area[256] = {0};
-    (void)!malloc_usable_size(hide(area + 64));
-}
-
-static void usable_size_inside_small(void) {
-    (void)!malloc_usable_size((char *)hide(malloc(100)) + 8);
-}
-
-static void usable_size_inside_large(void) {
-    (void)!malloc_usable_size((char *)hide(malloc(LARGE_BYTES)) + 65536);
 }
 
 /* More than a bin holds: noticed when the newest leave it. */
@@ -200,7 +188,6 @@ static void sized_free_of_wrong_size(void) {
     free_sized(hide(malloc(64)), 100);
 }
 
-extern void freezero(void *, size_t) __attribute__((weak));
 static void freezero_of_more_than_the_block(void) {
     freezero(hide(malloc(64)), 1000);
 }
@@ -267,6 +254,13 @@ static const crime_t crimes[] = {
     CRIME(usable_size_of_stack),
     CRIME(usable_size_inside_small),
     CRIME(usable_size_inside_large),
+    CRIME(usable_size_of_freed_small),
+    CRIME(usable_size_of_sorted),
+    CRIME(usable_size_of_freed_medium),
+    CRIME(usable_size_of_freed_by_another_thread),
+    CRIME(usable_size_of_freed_large),
+    CRIME(usable_size_of_freed_huge),
+    CRIME(freezero_of_freed_small),
     CRIME(double_free_of_overflowed),
     CRIME(double_free_of_sorted),
     CRIME(double_free_in_a_list),

@@ -20,8 +20,9 @@ typedef struct crime {
 #define CRIME(name)                                                                                \
     { #name, name }
 
-/* commit.c: commits the crime that the argument names, and returns what main has to: 3 if nobody
- * noticed. Without arguments the names are listed. */
+/* commit.c: commits the crime that the argument names, with a second one on a heap that was used
+ * before, and returns what main has to: 3 if nobody noticed. Without arguments the names are
+ * listed. */
 int commit_named(const crime_t *crimes, size_t count, int argc, char **argv);
 #define CRIMES_MAIN(crimes)                                                                        \
     int main(int argc, char **argv) {                                                              \
@@ -63,5 +64,17 @@ void free_inside_second_unit_old_remote(void);
 void free_of_uncarved_old_remote(void);
 void free_of_tail_waste_old_remote(void);
 void free_again_of_uncarved_remote(void);
+
+/* crimes_sizes.c */
+void usable_size_of_stack(void);
+void usable_size_inside_small(void);
+void usable_size_inside_large(void);
+void usable_size_of_freed_small(void);
+void usable_size_of_sorted(void);
+void usable_size_of_freed_medium(void);
+void usable_size_of_freed_by_another_thread(void);
+void usable_size_of_freed_large(void);
+void usable_size_of_freed_huge(void);
+void freezero_of_freed_small(void);
 
 #endif

@@ -201,6 +201,17 @@ static void search_where_no_superslab_is_any_more_finds_nothing(void **state) {
     hak_os_unmap(base, HAK_SUPERSLAB_BYTES);
 }
 
+static void usable_size_of_an_imitation_is_told_of_a_free_block_fatal(void **state) {
+    (void)state;
+    void *imitation = make_imitation();
+    make_blocks();
+    assert_int_equal(hak_malloc_usable_size(imitation), hak_malloc_usable_size(blocks[0]));
+    free_blocks();
+    UNIT_EXPECT_FATAL((void)!hak_malloc_usable_size(blocks[DEEP - 1]),
+                      hak_fatal_text(HAK_FATAL_FREED_USABLE_SIZE));
+    free_imitation(imitation);
+}
+
 static void realloc_of_an_imitation_keeps_the_block(void **state) {
     (void)state;
     void *imitation = make_imitation();
@@ -216,6 +227,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(search_of_a_marked_block_finds_it_without_the_lock_of_its_owner),
         cmocka_unit_test(search_where_no_superslab_is_any_more_finds_nothing),
+        cmocka_unit_test(usable_size_of_an_imitation_is_told_of_a_free_block_fatal),
         cmocka_unit_test(realloc_of_an_imitation_keeps_the_block),
         cmocka_unit_test(search_beyond_the_budget_looks_at_a_few_blocks_only),
         cmocka_unit_test(search_after_a_step_of_time_finds_all_again),
