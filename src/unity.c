@@ -40,6 +40,7 @@
 #include "front/realloc.c"
 #include "front/refill.c"
 #include "front/tcache.c"
+#include "front/zero_size.c"
 
 #include "conf/conf.c"
 #include "guard/guard.c"

@@ -5,7 +5,8 @@
  * family under the hak_ prefix, for use beside any other allocator, and functions beyond the
  * standard. Unless a function says otherwise:
  *
- *   - sizes are in bytes; a size of 0 gives a unique block of the smallest size;
+ *   - sizes are in bytes; a size of 0 gives a unique address that can neither be read nor written,
+ *     as long as addresses are there; else a block of the smallest size;
  *   - blocks are aligned to 16 bytes;
  *   - a request that cannot be met returns NULL and sets errno to ENOMEM, also when a product
  *     overflows or a size is above PTRDIFF_MAX; errno is left alone on success;
@@ -95,7 +96,8 @@ int hak_malloc_trim(size_t keep) HAK_NOTHROW;
 /* --- beyond the standard ---------------------------------------------------------------------- */
 
 /* The usable size of a request of `size` bytes: requesting all of it costs no more. For a smaller
- * request see hak_malloc_usable_size: guarded blocks have no spare bytes. 0: never available. */
+ * request see hak_malloc_usable_size: guarded blocks have no spare bytes. 0: size 0, or never
+ * available. */
 size_t hak_good_size(size_t size) HAK_NOTHROW;
 
 /* "major.minor.patch" */

@@ -73,8 +73,8 @@ HAK_EXPORT void *hak_realloc(void *block, size_t size) {
 HAK_INLINE void *aligned_pop(size_t align, size_t size) {
     uintptr_t base = hak_pagemap_base();
     size_t last = hak_sc_aligned_last(size, align);
-    if (hak_tag_is_left_out(align)) {
-        return NULL; /* hak_slow_aligned clears the tag */
+    if (hak_tag_is_left_out(align) || (HAK_HARDEN && size == 0)) {
+        return NULL; /* hak_slow_aligned clears the tag; with a canary size 0 has a class */
     }
     if (last < HAK_SC_SMALL_SIZE) {
         return hak_bin_pop(hak_tcache_self(base), hak_bin_offset_of(base, last + 1));

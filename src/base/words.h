@@ -49,6 +49,7 @@
  *         flush         empty a list: into slabs of the home, and in batches to other owners
  *         outbox        list of a tcache, one a class, of the blocks it freed for other owners
  *         recycle       make an outbox the next bin
+ *         place         the address of a block of size 0, in an inaccessible region
  *         budget        the growth that the bins of all threads share; draw: take some of it
  *         fallback      the tcache, under a lock, of threads that have none of their own
  *         tick          a slow path that counts: a refill, a full bin or outbox, a large free

@@ -11,6 +11,7 @@
  *                       else                              free_large
  *   body of a large one                                   fatal, INTERIOR_FREE
  *   guarded                                               hak_guard_table.free
+ *   of size 0                                             hak_zero_size_free
  *   other, no slab's    NULL                              nothing
  *                       force_libc                        underlying allocator's free
  *                       inside memory of ours             fatal, DEAD_FREE
@@ -36,6 +37,7 @@
 #include "front/fast.h"
 #include "front/find_free.h"
 #include "front/flush.h"
+#include "front/zero_size.h"
 #include "large/large.h"
 
 #include <errno.h>
@@ -169,6 +171,9 @@ HAK_INLINE void free_other(void *block, hak_tcache_t *tcache, uint32_t entry) {
     case HAK_KIND_GUARD:
         hak_guard_table.free(block);
         break;
+    case HAK_KIND_ZERO_SIZE:
+        hak_zero_size_free(block, entry);
+        break;
     default:
         if (block != NULL) {
             free_foreign(block);
@@ -255,6 +260,8 @@ void hak_slow_free_sized(void *block, size_t align, size_t size, uintptr_t index
     } else if (kind == HAK_KIND_LARGE || kind == HAK_KIND_HUGE) {
         size_t bytes = hak_large_usable(block, entry);
         is_right = bytes == 0 || size <= bytes; /* 0: inside a block, fatal below */
+    } else if (kind == HAK_KIND_ZERO_SIZE) {
+        is_right = size == 0;
     }
     hak_require(is_right || !hak_load_relaxed(&hak_knobs.sized_check), HAK_FATAL_SIZE_MISMATCH,
                 block);

@@ -5,6 +5,7 @@
 #include "base/knobs.h"
 #include "front/fast.h"
 #include "front/find_free.h"
+#include "front/zero_size.h"
 #include "large/large.h"
 
 #include <errno.h>
@@ -79,8 +80,24 @@ static HAK_NOINLINE void *malloc_class(unsigned sc, size_t size) {
     return malloc_result(malloc_small(sc, HAK_BLOCK_ALIGN, size));
 }
 
+static HAK_NOINLINE void *aligned_block(size_t align, size_t size);
+
+/* A place without memory; a watched block, if one is due; or a block of the smallest class. */
+static HAK_NOINLINE void *malloc_zero_size(size_t align) {
+    hak_request_t request = {.bytes = 0, .align = align, .frame = HAK_FRAME()};
+    hak_tcache_t *tcache = own_tcache();
+    if (HAK_UNLIKELY(tcache == NULL && is_forced())) {
+        return malloc_result(underlying_malloc(align, 0));
+    }
+    bool is_due = tcache != NULL && tcache->guard_left <= 1 && hak_guard_table.sample != NULL;
+    void *block = is_due ? hak_guard_table.sample(tcache, &request) : NULL;
+    block = block != NULL ? block : hak_zero_size_alloc(align);
+    return block != NULL ? block : aligned_block(align, 1);
+}
+
 void *hak_slow_malloc(size_t size) {
-    return malloc_class(hak_sc_of(size), size);
+    return HAK_UNLIKELY(size == 0) ? malloc_zero_size(HAK_BLOCK_ALIGN)
+                                   : malloc_class(hak_sc_of(size), size);
 }
 
 /* --- larger blocks ---------------------------------------------------------------------------- */
@@ -132,8 +149,9 @@ void *hak_slow_calloc(size_t size) {
     return malloc_result(result.block);
 }
 
-void *hak_slow_aligned(size_t align, size_t size) {
-    unsigned sc = hak_sc_of_aligned(size == 0 ? 1 : size, align);
+/* size > 0 */
+static void *aligned_block(size_t align, size_t size) {
+    unsigned sc = hak_sc_of_aligned(size, align);
     if (HAK_UNLIKELY(sc == HAK_SC_COUNT)) {
         return malloc_result(malloc_large(size, align).block);
     }
@@ -142,4 +160,8 @@ void *hak_slow_aligned(size_t align, size_t size) {
         block = hak_tag_take(block, hak_sc_info[sc].bytes);
     }
     return malloc_result(block);
+}
+
+void *hak_slow_aligned(size_t align, size_t size) {
+    return HAK_UNLIKELY(size == 0) ? malloc_zero_size(align) : aligned_block(align, size);
 }

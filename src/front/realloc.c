@@ -4,6 +4,7 @@
  * them; large ones move units or pages; only the rest is copied. */
 #include "front/fast.h"
 #include "front/find_free.h"
+#include "front/zero_size.h"
 #include "large/large.h"
 
 #include <errno.h>
@@ -51,6 +52,10 @@ size_t hak_usable_size(const void *block) {
     if (HAK_LIKELY(hak_slab_is_entry(entry))) {
         return slab_usable(block, entry);
     }
+    if ((entry & HAK_KIND_MASK) == HAK_KIND_ZERO_SIZE) {
+        hak_zero_size_check(block, entry, HAK_FATAL_FREED_USABLE_SIZE);
+        return 0;
+    }
     size_t bytes = own_usable(block, entry, HAK_FATAL_INVALID_USABLE_SIZE);
     if (HAK_LIKELY(bytes != 0)) {
         return bytes;
@@ -60,6 +65,9 @@ size_t hak_usable_size(const void *block) {
 }
 
 size_t hak_good_bytes(size_t size) {
+    if (size == 0) {
+        return 0;
+    }
     if (size <= HAK_SC_MAX_SIZE) {
         return hak_sc_usable(&hak_sc_info[hak_sc_of(size)]);
     }
@@ -112,8 +120,12 @@ static HAK_COLD void *resize_foreign(void *block, size_t size) {
     return hak_underlying_allocator.realloc(block, size);
 }
 
-/* Large, guarded, or not ours. */
+/* Of size 0, large, guarded, or not ours. */
 static HAK_NOINLINE void *resize_other(void *block, uint32_t entry, size_t size) {
+    if ((entry & HAK_KIND_MASK) == HAK_KIND_ZERO_SIZE) {
+        hak_zero_size_check(block, entry, HAK_FATAL_FREED_REALLOC);
+        return resize_by_copy(block, 0, size);
+    }
     size_t usable = own_usable(block, entry, HAK_FATAL_INVALID_REALLOC);
     if (HAK_UNLIKELY(usable == 0)) {
         return resize_foreign(block, size);

@@ -39,7 +39,9 @@
  *             bytes. hak_budget_drawn is the sum over all tcaches.
  *   TCACHE-8  Bit sc of begun: the class was used. Without it bin and side are zero, except for the
  *             side's counters: the bin is empty and full, no block is a multiple of 0 bytes, and
- *             the outbox is full. So every operation on the class leaves the hit path. */
+ *             the outbox is full. So every operation on the class leaves the hit path.
+ *   TCACHE-9  The word at the offset that the table has for size 0 is always 0, as the head of an
+ *             empty bin: blocks of size 0 are in no bin (zero_size.h). */
 #ifndef HAK_FRONT_TCACHE_H
 #define HAK_FRONT_TCACHE_H
 
@@ -91,12 +93,14 @@ struct hak_tcache {
     hak_bin_side_t *far_side; /* [const] of the classes from HAK_SIDES_NEAR on */
     struct hak_quarantine *quarantine; /* [const] hardened builds; NULL: metadata was out */
     HAK_LINE_ALIGNED hak_bin_side_t side[HAK_SIDES_NEAR];
-    char apart[HAK_LINE_BYTES]; /* the processor fetches lines in pairs: next is another's bin */
+    /* [const] 0. The processor fetches lines in pairs: next is another's bin */
+    uint64_t apart[HAK_LINE_BYTES / sizeof(uint64_t)];
 };
 
 _Static_assert(sizeof(hak_tcache_t) <= sizeof(hak_pagemap_leaf_t), "MAP-4: it is all in the leaf");
 _Static_assert(sizeof(hak_tcache_t) == 2048, "two share an OS page");
 _Static_assert(HAK_SC_COUNT <= 64, "TCACHE-8");
+_Static_assert(HAK_KIND_ZERO_SIZE * sizeof(uint64_t) == offsetof(hak_tcache_t, apart), "TCACHE-9");
 _Static_assert(sizeof(hak_bin_side_t) == HAK_LINE_BYTES, "a slow path touches one line of it");
 
 /* Offset of the tcache from the zero leaf; 0 while the thread has none. */

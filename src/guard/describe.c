@@ -34,6 +34,8 @@ void hak_describe(hak_text_t *text, const void *address) {
         hak_text_str(text, "in a huge block");
     } else if (kind == HAK_KIND_GUARD) {
         hak_text_str(text, "watched");
+    } else if (kind == HAK_KIND_ZERO_SIZE) {
+        hak_text_str(text, "a place of size 0");
     } else {
         hak_text_str(text, "not in memory that we use now");
     }

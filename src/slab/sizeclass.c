@@ -29,7 +29,8 @@ _Static_assert(HAK_SC_SMALL_BYTES < HAK_PAGEMAP_TABLE_BYTES &&
                        offsetof(hak_pagemap_t, table) + HAK_PAGEMAP_TABLE_BYTES,
                "MAP-5");
 void hak_sc_init(void) {
-    /* skip class 0: its sizes read as 0 already */
+    hak_pagemap.table[0] = HAK_KIND_ZERO_SIZE;
+    /* skip class 0: its other sizes read as 0 already */
     uint8_t *places = &hak_pagemap.table[1 + HAK_BLOCK_ALIGN - HAK_CANARY_BYTES];
     for (unsigned i = 2; i < sizeof hak_sc_small; i++, places += HAK_BLOCK_ALIGN) {
         memset(places, hak_sc_small[i] * HAK_KIND_PER_CLASS, HAK_BLOCK_ALIGN);

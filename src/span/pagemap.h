@@ -43,6 +43,7 @@ enum {
     HAK_KIND_HUGE = 0xf2,       /* first unit of a huge block; record index above */
     HAK_KIND_GUARD = 0xf3,      /* every unit of the sampled guard's region; nothing above */
     HAK_KIND_VACANT = 0xf4,     /* an end of a vacant range, not a block's; record index above */
+    HAK_KIND_ZERO_SIZE = 0xf8,  /* every unit of a region of blocks of size 0; its index above */
 };
 
 typedef struct hak_pagemap_leaf {

@@ -10,7 +10,6 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
-extern void freezero(void *, size_t) __attribute__((weak));
 enum { LARGE_BYTES = 300000, HUGE_BYTES = 3 << 20 };
 
 static char static_area[256];
@@ -188,19 +187,6 @@ static void sized_free_of_wrong_size(void) {
     free_sized(hide(malloc(64)), 100);
 }
 
-static void freezero_of_more_than_the_block(void) {
-    freezero(hide(malloc(64)), 1000);
-}
-
-static void freezero_of_more_than_the_large_block(void) {
-    freezero(hide(malloc(300000)), 3000000);
-}
-
-static void recallocarray_of_more_than_the_block(void) {
-    extern void *recallocarray(void *, size_t, size_t, size_t) __attribute__((weak));
-    hide(recallocarray(hide(malloc(64)), 1000, 10, 1));
-}
-
 /* operator delete with the size of a base class. */
 static void delete_as_base_class(void) {
     extern void _ZdlPvm(void *, size_t) __attribute__((weak));
@@ -261,6 +247,19 @@ static const crime_t crimes[] = {
     CRIME(usable_size_of_freed_large),
     CRIME(usable_size_of_freed_huge),
     CRIME(freezero_of_freed_small),
+    CRIME(read_of_zero_size),
+    CRIME(write_to_zero_size),
+    CRIME(write_to_zero_size_of_calloc),
+    CRIME(write_to_zero_size_of_realloc),
+    CRIME(write_to_zero_size_of_memalign),
+    CRIME(write_to_zero_size_of_new),
+    CRIME(overflow_of_zero_size),
+    CRIME(double_free_of_zero_size),
+    CRIME(double_free_of_old_zero_size),
+    CRIME(free_inside_zero_size),
+    CRIME(realloc_of_freed_zero_size),
+    CRIME(usable_size_of_freed_zero_size),
+    CRIME(sized_free_of_zero_size),
     CRIME(double_free_of_overflowed),
     CRIME(double_free_of_sorted),
     CRIME(double_free_in_a_list),

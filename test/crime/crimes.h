@@ -76,5 +76,23 @@ void usable_size_of_freed_by_another_thread(void);
 void usable_size_of_freed_large(void);
 void usable_size_of_freed_huge(void);
 void freezero_of_freed_small(void);
+void freezero_of_more_than_the_block(void);
+void freezero_of_more_than_the_large_block(void);
+void recallocarray_of_more_than_the_block(void);
+
+/* crimes_zero_size.c */
+void read_of_zero_size(void);
+void write_to_zero_size(void);
+void write_to_zero_size_of_calloc(void);
+void write_to_zero_size_of_realloc(void);
+void write_to_zero_size_of_memalign(void);
+void write_to_zero_size_of_new(void);
+void overflow_of_zero_size(void);
+void double_free_of_zero_size(void);
+void double_free_of_old_zero_size(void);
+void free_inside_zero_size(void);
+void realloc_of_freed_zero_size(void);
+void usable_size_of_freed_zero_size(void);
+void sized_free_of_zero_size(void);
 
 #endif

@@ -71,3 +71,16 @@ void freezero_of_freed_small(void) {
     free(block);
     freezero(block, 100);
 }
+
+void freezero_of_more_than_the_block(void) {
+    freezero(hide(malloc(64)), 1000);
+}
+
+void freezero_of_more_than_the_large_block(void) {
+    freezero(hide(malloc(LARGE_BYTES)), 10 * LARGE_BYTES);
+}
+
+void recallocarray_of_more_than_the_block(void) {
+    extern void *recallocarray(void *, size_t, size_t, size_t) __attribute__((weak));
+    hide(recallocarray(hide(malloc(64)), 1000, 10, 1));
+}

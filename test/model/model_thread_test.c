@@ -59,8 +59,8 @@ static void block_drop(const model_run_t *run, model_block_t *block) {
 
 static void block_resize(model_run_t *run, model_block_t *block, size_t most) {
     /* half of them in place, if the block is small */
-    size_t bytes =
-        model_random(run) % 2 == 0 ? block->usable - block->usable / 8 : model_size(run, most) + 1;
+    bool stays = model_random(run) % 2 == 0 && block->usable != 0;
+    size_t bytes = stays ? block->usable - block->usable / 8 : model_size(run, most) + 1;
     size_t kept = (bytes < block->bytes ? bytes : block->bytes) & ~(size_t)7;
     MODEL_EXPECT(run, model_is_intact(block->at, block->id, block->bytes));
     block->at = hak_realloc(block->at, bytes);

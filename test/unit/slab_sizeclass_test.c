@@ -123,7 +123,8 @@ static void hit_path_table_equals_the_model(void **state) {
     hak_sc_init();
     for (size_t size = 0; size <= HAK_SC_SMALL_SIZE; size++) {
         unsigned place = hak_pagemap.table[size];
-        UNIT_EXPECT(place == hak_sc_of(size) * HAK_KIND_PER_CLASS, "%zu", size);
+        unsigned expected = size == 0 ? HAK_KIND_ZERO_SIZE : hak_sc_of(size) * HAK_KIND_PER_CLASS;
+        UNIT_EXPECT(place == expected, "%zu", size);
     }
 }
 
