@@ -84,3 +84,51 @@ void recallocarray_of_more_than_the_block(void) {
     extern void *recallocarray(void *, size_t, size_t, size_t) __attribute__((weak));
     hide(recallocarray(hide(malloc(64)), 1000, 10, 1));
 }
+
+/* A write behind a large block; what is there depends on who had the place before. */
+static char *behind(size_t bytes, size_t at) {
+    char *block = hide(malloc(bytes));
+    *(volatile char *)(block + malloc_usable_size(block) + at) ^= 0x41;
+    return block;
+}
+
+void overflow_of_large_by_one(void) {
+    free(behind(LARGE_BYTES, 0));
+}
+
+void overflow_of_large_by_100(void) {
+    free(behind(LARGE_BYTES, 99));
+}
+
+void overflow_of_large_seen_by_realloc(void) {
+    (void)!realloc(behind(LARGE_BYTES, 0), LARGE_BYTES + 10);
+}
+
+void overflow_of_large_seen_by_another_thread(void) {
+    free_in_thread(behind(LARGE_BYTES, 0));
+}
+
+void overflow_of_large_of_calloc(void) {
+    char *block = hide(calloc(LARGE_BYTES, 1));
+    *(volatile char *)(block + LARGE_BYTES) ^= 1;
+    free(block);
+}
+
+void overflow_of_shrunk_large(void) {
+    char *block = hide(realloc(behind(LARGE_BYTES, -1ul), LARGE_BYTES - 1000));
+    *(volatile char *)(block + LARGE_BYTES - 1000) ^= 1;
+    free(block);
+}
+
+void overflow_of_huge_by_one(void) {
+    free(behind(HUGE_BYTES - 100, 0));
+}
+
+void overflow_of_huge_seen_by_realloc(void) {
+    (void)!realloc(behind(HUGE_BYTES - 100, 50), 2 * HUGE_BYTES);
+}
+
+void sized_free_of_wrong_size(void) {
+    extern void free_sized(void *, size_t) __attribute__((weak));
+    free_sized(hide(malloc(64)), 100);
+}
