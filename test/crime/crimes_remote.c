@@ -94,3 +94,20 @@ void free_again_of_uncarved_remote(void) {
     pthread_barrier_wait(&recycled_turn);
     pthread_join(thread, NULL);
 }
+
+static void *free_one_twice(void *unused) {
+    void *block[10];
+    for (unsigned i = 0; i < 10; i++) {
+        block[i] = hide(malloc(64));
+    }
+    for (unsigned i = 0; i < 10; i++) {
+        free(block[i]);
+    }
+    free(block[5]);
+    return unused;
+}
+
+/* Its last frees: noticed when it ends, as its bins are flushed. */
+void double_free_before_the_end_of_a_thread(void) {
+    in_thread(free_one_twice, NULL);
+}
