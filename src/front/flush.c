@@ -11,6 +11,7 @@
 
 #include "base/knobs.h"
 #include "front/find_free.h"
+#include "front/quarantine.h"
 
 enum {
     BATCHES_SLOTS = 32,
@@ -19,6 +20,7 @@ enum {
     RECYCLE_LEAST = 4,
     /* In one outbox: each block may keep a slab from retiring, and one call flushes all. */
     OUTBOX_MOST_BLOCKS = 256,
+    INSPECT_MOST_BLOCKS = 1 << 13, /* below 1 ms */
 };
 
 /* The batches of a flush, direct-mapped by slab. */
@@ -194,6 +196,35 @@ void hak_tcache_flush_list(hak_tcache_t *tcache, unsigned sc, hak_blocks_t block
     const void *rest =
         blocks.count != 0 ? hak_tcache_flush_blocks(tcache, sc, blocks) : blocks.head;
     hak_require(rest == NULL, HAK_FATAL_DOUBLE_FREE, rest);
+}
+
+/* --- at the end of the process --------------------------------------------------------------- */
+
+/* Checks a list; returns what is left of the steps. A block that comes again was freed twice: each
+ * is compared with one of those before it (Brent's search for a cycle). A list may be shorter than
+ * it is counted, where a signal handler ends the process inside malloc or free. */
+static uint32_t list_inspect(const void *head, unsigned sc, uint32_t steps) {
+    const void *earlier = NULL;
+    for (uint32_t i = 1; head != NULL && steps != 0; i++, steps--) {
+        hak_require(head != earlier, HAK_FATAL_DOUBLE_FREE, head);
+        earlier = (i & (i - 1)) == 0 ? head : earlier;
+        hak_slab_check_freed(list_slab(head, sc, head), head);
+        hak_check_mark(head);
+        head = hak_link_get(head);
+    }
+    return steps;
+}
+
+void hak_tcache_inspect(hak_tcache_t *tcache) {
+    uint32_t steps = INSPECT_MOST_BLOCKS;
+    if (HAK_HARDEN) {
+        hak_quarantine_inspect(tcache);
+    }
+    for (uint64_t left = tcache->begun; left != 0; left &= left - 1) {
+        unsigned sc = hak_ctz(left);
+        steps = list_inspect(tcache->bin[sc].head, sc, steps);
+        steps = list_inspect(hak_bin_side(tcache, sc)->outbox.head, sc, steps);
+    }
 }
 
 /* --- outbox ---------------------------------------------------------------------------------- */

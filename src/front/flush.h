@@ -11,6 +11,9 @@
 void *hak_tcache_flush_blocks(hak_tcache_t *tcache, unsigned sc, hak_blocks_t blocks);
 /* Flushes a list of exactly `count` blocks; fatal if it is longer. */
 void hak_tcache_flush_list(hak_tcache_t *tcache, unsigned sc, hak_blocks_t blocks);
+/* Checks the blocks in the bins and outboxes of the calling thread as a flush would, 8 192 of them
+ * at most, and its quarantine. Changes nothing and takes no lock. */
+HAK_COLD void hak_tcache_inspect(hak_tcache_t *tcache);
 
 /* Blocks an outbox takes until it is flushed: a quarter of the bytes that all outboxes may hold. */
 int32_t hak_outbox_capacity(unsigned sc);

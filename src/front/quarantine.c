@@ -82,6 +82,14 @@ void hak_quarantine_flush(hak_tcache_t *tcache) {
     }
 }
 
+void hak_quarantine_inspect(hak_tcache_t *tcache) {
+    hak_quarantine_t *quarantine = tcache->quarantine;
+    for (unsigned i = 0; quarantine != NULL && i < HAK_SC_COUNT * QUARANTINE_SLOTS; i++) {
+        void **slot = &quarantine->slot[i / QUARANTINE_SLOTS][i % QUARANTINE_SLOTS];
+        (void)held_take(slot, *slot);
+    }
+}
+
 /* Each block takes a random place in a window; the block that it displaces comes next. */
 hak_blocks_t hak_quarantine_shuffle(hak_tcache_t *tcache, hak_blocks_t blocks) {
     void *window[SHUFFLE_WINDOW] = {0};

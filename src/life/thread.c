@@ -6,7 +6,9 @@
 #include "life/thread.h"
 #include "base/knobs.h"
 #include "front/fast.h"
+#include "front/flush.h"
 #include "life/life.h"
+#include "os/lock.h"
 #include "os/os.h"
 
 #include <errno.h>
@@ -29,6 +31,15 @@ static void thread_exit(void *value) {
 
 void hak_life_thread_init(void) {
     has_exit_key = pthread_key_create(&exit_key, thread_exit) == 0;
+}
+
+/* The thread that ends the process keeps its tcache; a signal handler may end it inside of an
+ * operation. The library is initialised first, so the destructors of others have run. */
+__attribute__((destructor(101))) static void process_end(void) {
+    hak_tcache_t *tcache = hak_tcache_self(hak_pagemap_base());
+    if (!hak_tcache_is_empty(tcache) && hak_lock_holds_none() && hak_in_unlocked_update == 0) {
+        hak_tcache_inspect(tcache);
+    }
 }
 
 uintptr_t hak_life_detour_begin(void) {

@@ -166,6 +166,7 @@
     X(search_steps, SEARCH_LEAST_STEPS)                                                            \
     X(search_period_steps, SEARCH_PERIOD_STEPS)                                                    \
     X(search_burst_steps, SEARCH_BURST_STEPS)                                                      \
+    X(inspect_blocks, INSPECT_MOST_BLOCKS)                                                         \
     X(search_refused_steps, SEARCH_REFUSED_STEPS)                                                  \
     X(visit_superslabs, VISIT_BATCH)                                                               \
     X(fork_naps, FORK_NAPS)                                                                        \

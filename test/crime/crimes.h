@@ -38,6 +38,11 @@ void by_other(void (*run)(void *), void *block);
 /* crimes.c: mallocs and frees enough for what waits to be used again. */
 void churn(size_t bytes);
 
+/* crimes_end.c */
+void double_free_seen_at_exit(void);
+void double_free_seen_at_exit_of_child(void);
+void write_after_free_seen_at_exit(void);
+
 /* crimes_hardened.c */
 void write_after_free_behind_the_link(void);
 void write_after_free_at_the_end(void);

@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The check of a thread's free blocks at the end of the process: what it notices, that it changes
+ * nothing, and that its work is bounded. */
+#include "front/flush.h"
+#include "hakmem/hakmem.h"
+#include "unit/fatal.h"
+#include "unit/front.h"
+
+enum { SC_64 = 3, COUNT = 9000, BOUND = 1 << 13, LISTED = 10 };
+
+static void *block[COUNT];
+
+static int begin(void **state) {
+    (void)state;
+    for (unsigned i = 0; i < COUNT; i++) {
+        block[i] = hak_malloc(64);
+        assert_non_null(block[i]);
+    }
+    hak_collect_thread();
+    return 0;
+}
+
+/* Links the first `count` blocks, so that block 0 is the head; the last leads to `end`. */
+static void **link_blocks(unsigned count, void *end) {
+    for (unsigned i = 0; i < count; i++) {
+        hak_link_begin(block[i], i + 1 < count ? block[i + 1] : end);
+    }
+    return block;
+}
+
+/* The bin of 64-byte blocks, or its outbox. */
+static void **list_head(bool is_outbox) {
+    hak_tcache_t *tcache = self();
+    return is_outbox ? &hak_bin_side(tcache, SC_64)->outbox.head : &tcache->bin[SC_64].head;
+}
+
+static void sound_lists_pass_unchanged(void **state) {
+    (void)state;
+    for (unsigned is_outbox = 0; is_outbox < 2; is_outbox++) {
+        void **head = list_head(is_outbox);
+        for (unsigned count = 0; count < 40; count++) {
+            *head = count == 0 ? NULL : link_blocks(count, NULL)[0];
+            void *before = *head;
+            hak_tcache_inspect(self());
+            assert_ptr_equal(*head, before);
+            for (unsigned i = 0; i < count; i++) {
+                assert_ptr_equal(hak_link_get(block[i]), i + 1 < count ? block[i + 1] : NULL);
+            }
+        }
+        *head = NULL;
+    }
+}
+
+/* The last of `count` blocks leads back to block `first`. */
+static void expect_cycle(void **head, unsigned count, unsigned first) {
+    *head = link_blocks(count, block[first])[0];
+    UNIT_EXPECT_FATAL(hak_tcache_inspect(self()), "double free");
+    *head = NULL;
+}
+
+/* The block that is freed twice leads to those freed between, and they lead back to it. */
+static void double_free_is_noticed_wherever_it_is(void **state) {
+    (void)state;
+    for (unsigned is_outbox = 0; is_outbox < 2; is_outbox++) {
+        for (unsigned count = 1; count <= 2 * LISTED; count++) {
+            for (unsigned first = 0; first < count; first++) {
+                expect_cycle(list_head(is_outbox), count, first);
+            }
+        }
+    }
+}
+
+static void expect_write(void **head, unsigned written) {
+    *head = link_blocks(LISTED, NULL)[0];
+    *(volatile uint64_t *)block[written] ^= 1;
+    UNIT_EXPECT_FATAL(hak_tcache_inspect(self()), "write to a freed block");
+    *head = NULL;
+}
+
+static void write_to_a_freed_block_is_noticed(void **state) {
+    (void)state;
+    for (unsigned i = 0; i < LISTED; i++) {
+        expect_write(list_head(false), i);
+        expect_write(list_head(true), i);
+    }
+}
+
+static void address_inside_a_block_is_noticed(void **state) {
+    (void)state;
+    void **head = list_head(false);
+    *head = (char *)block[0] + 16;
+    hak_link_begin(*head, NULL);
+    UNIT_EXPECT_FATAL(hak_tcache_inspect(self()), "inside a block");
+    *head = NULL;
+}
+
+/* The block went back to its slab, and was freed again. */
+static void block_that_its_slab_has_is_noticed(void **state) {
+    (void)state;
+    if (HAK_HARDEN) {
+        return; /* noticed by the second free */
+    }
+    void **head = list_head(false), *twice = block[COUNT - 1];
+    hak_free(twice);
+    hak_collect_thread();
+    hak_link_set(twice, NULL); /* as a free does, which leaves the second word alone */
+    *head = twice;
+    UNIT_EXPECT_FATAL(hak_tcache_inspect(self()), "double free");
+    *head = NULL;
+}
+
+static void work_is_bounded(void **state) {
+    (void)state;
+    void **head = list_head(false);
+    *head = link_blocks(BOUND + 1, NULL)[0];
+    *(volatile uint64_t *)block[BOUND] ^= 1;
+    hak_tcache_inspect(self());
+    *head = block[1];
+    UNIT_EXPECT_FATAL(hak_tcache_inspect(self()), "write to a freed block");
+    *head = NULL;
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(sound_lists_pass_unchanged),
+    cmocka_unit_test(double_free_is_noticed_wherever_it_is),
+    cmocka_unit_test(write_to_a_freed_block_is_noticed),
+    cmocka_unit_test(address_inside_a_block_is_noticed),
+    cmocka_unit_test(block_that_its_slab_has_is_noticed),
+    cmocka_unit_test(work_is_bounded),
+};
+
+int main(void) {
+    return cmocka_run_group_tests(tests, begin, NULL) == 0 ? 0 : 1;
+}
