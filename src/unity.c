@@ -27,7 +27,6 @@
 #include "slab/slab.c"
 #include "slab/tags.c"
 
-#include "large/canary.c"
 #include "large/huge.c"
 #include "large/huge_cache.c"
 #include "large/large.c"

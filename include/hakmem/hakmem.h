@@ -66,8 +66,7 @@ HAK_ATTR_MALLOC HAK_ATTR_SIZE(1) void *hak_valloc(size_t size) HAK_NOTHROW;
 /* GNU, obsolete. As hak_valloc, the size rounded up to a multiple of the kernel's page. */
 HAK_ATTR_MALLOC void *hak_pvalloc(size_t size) HAK_NOTHROW;
 
-/* GNU. Usable bytes of the block, at least the requested size; for blocks above 64 KiB just that,
- * as what is behind is looked at when they are freed. 0 for NULL, and for a block of size 0. */
+/* GNU. Usable bytes of the block, at least the requested size; 0 for NULL. */
 size_t hak_malloc_usable_size(const void *block) HAK_NOTHROW;
 
 /* BSD, POSIX.1-2024. As hak_realloc with an overflow check of count * size. */
@@ -96,9 +95,9 @@ int hak_malloc_trim(size_t keep) HAK_NOTHROW;
 
 /* --- beyond the standard ---------------------------------------------------------------------- */
 
-/* The largest request that costs no more than one of `size` bytes; up to 64 KiB the usable size of
- * both, except that guarded blocks have no spare bytes (hak_malloc_usable_size). 0: size 0, or
- * never available. */
+/* The usable size of a request of `size` bytes: requesting all of it costs no more. For a smaller
+ * request see hak_malloc_usable_size: guarded blocks have no spare bytes. 0: size 0, or never
+ * available. */
 size_t hak_good_size(size_t size) HAK_NOTHROW;
 
 /* "major.minor.patch" */

@@ -38,7 +38,7 @@ void *hak_resize(void *block, size_t size);
 extern bool hak_resize_has_kept; /* [atomic] a block could not shrink: memory was out */
 /* Bytes the block can hold; NULL gives 0. */
 size_t hak_usable_size(const void *block);
-/* The largest request that costs no more than one of `size` bytes; 0 above PTRDIFF_MAX. */
+/* The usable size a request of `size` bytes would get; 0 above PTRDIFF_MAX. */
 size_t hak_good_bytes(size_t size);
 
 #endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
  * Huge blocks: mappings of their own, each with a record. Freed ones go to huge_cache.c. */
-#include "large/canary.h"
 #include "large/huge_cache.h"
 #include "large/huge_record.h"
 
@@ -74,7 +73,7 @@ static bool huge_unguard(char *base, size_t bytes) {
     return !HAK_HARDEN || hak_os_commit(base + bytes - HAK_HUGE_GUARD_BYTES, HAK_HUGE_GUARD_BYTES);
 }
 
-bool hak_huge_register(char *base, size_t bytes, ptrdiff_t shift, size_t asked) {
+bool hak_huge_register(char *base, size_t bytes, ptrdiff_t shift) {
     uint32_t index;
     if (!hak_pagemap_prepare(base, bytes)) {
         return false;
@@ -84,7 +83,6 @@ bool hak_huge_register(char *base, size_t bytes, ptrdiff_t shift, size_t asked) 
     if (record != NULL) {
         record->base = base;
         record->shift = shift;
-        record->asked = asked;
         record->is_whole = record->is_vacant = false;
         hak_store_relaxed(&record->bytes, bytes);
         hak_huge_cache_note_use(bytes, 0);
@@ -129,8 +127,8 @@ hak_large_result_t hak_huge_alloc(size_t bytes, size_t align) {
     if (bytes > (size_t)PTRDIFF_MAX - HAK_UNIT_BYTES - HAK_HUGE_GUARD_BYTES) {
         return result;
     }
-    size_t asked = bytes;
-    bytes = hak_align_up(bytes, HAK_UNIT_BYTES) + HAK_HUGE_GUARD_BYTES;
+    bytes = bytes == 0 ? HAK_UNIT_BYTES : hak_align_up(bytes, HAK_UNIT_BYTES);
+    bytes += HAK_HUGE_GUARD_BYTES;
     align = align < HAK_UNIT_BYTES ? HAK_UNIT_BYTES : align;
     hak_lock_acquire(HAK_LOCK_HUGE);
     char *base = hak_huge_cache_take(bytes, align, &shift);
@@ -144,12 +142,9 @@ hak_large_result_t hak_huge_alloc(size_t bytes, size_t align) {
             return result;
         }
     }
-    if (!hak_huge_register(base, bytes, shift, asked)) {
+    if (!hak_huge_register(base, bytes, shift)) {
         hak_vacant_give(base, bytes, shift);
         return result;
-    }
-    if (!result.is_zero) {
-        hak_large_canary_set(base, asked);
     }
     result.block = base;
     return result;
@@ -173,7 +168,6 @@ bool hak_huge_free(void *block, uint32_t entry) {
     if (record->base != block || record->is_vacant) {
         return false;
     }
-    hak_large_canary_check(block, record->asked);
     huge_unregister(record, entry);
     if (HAK_UNLIKELY(!huge_unguard(block, bytes))) {
         if (hak_os_unmap(block, bytes)) {
@@ -189,7 +183,7 @@ bool hak_huge_free(void *block, uint32_t entry) {
 size_t hak_huge_usable(const void *block, uint32_t entry) {
     const hak_huge_t *record = record_of(entry);
     bool is_block = record->base == block && !record->is_vacant;
-    return is_block ? hak_load_relaxed(&record->asked) : 0;
+    return is_block ? hak_load_relaxed(&record->bytes) - HAK_HUGE_GUARD_BYTES : 0;
 }
 
 /* Under HAK_LOCK_HUGE. */
@@ -248,7 +242,7 @@ static void *huge_make_whole(char *block, uint32_t entry, size_t old_bytes, size
     if (base == NULL) {
         return NULL;
     }
-    if (!hak_huge_register(base, new_bytes, 0, new_bytes)) {
+    if (!hak_huge_register(base, new_bytes, 0)) {
         hak_vacant_give(base, new_bytes, 0);
         return NULL;
     }
@@ -343,16 +337,10 @@ static void *huge_resize(void *block, uint32_t entry, size_t bytes) {
 
 void *hak_huge_resize(void *block, uint32_t entry, size_t bytes) {
     hak_huge_t *record = record_of(entry);
-    hak_large_canary_check(block, record->asked);
     if (!huge_unguard(block, record->bytes)) {
         return NULL;
     }
     void *result = huge_resize(block, entry, bytes);
-    if (result != NULL) {
-        hak_huge_t *now = record_of(hak_pagemap_get(hak_pagemap_base(), result));
-        hak_store_relaxed(&now->asked, bytes);
-        hak_large_canary_set(result, bytes);
-    }
     /* else it is another block, with its own guard */
     if (result == NULL || hak_pagemap_get(hak_pagemap_base(), result) == entry) {
         huge_guard(record->base, record->bytes);

@@ -2,7 +2,6 @@
  *
  * Large blocks: whole units from the span provider, at most 1 MiB. */
 #include "large/large.h"
-#include "large/canary.h"
 #include "large/huge_cache.h"
 #include "large/huge_record.h"
 
@@ -11,8 +10,7 @@
 
 typedef struct hak_large {
     uint8_t unit;  /* [const] */
-    uint8_t units; /* [atomic] only the block's user may change it, by resize; so the next */
-    size_t asked;  /* [atomic] bytes that the program may use */
+    uint8_t units; /* [atomic] only the block's user may change it, by resize */
 } hak_large_t;
 
 _Static_assert(sizeof(hak_large_t) <= HAK_UNIT_RECORD_BYTES, "a large record fits");
@@ -49,22 +47,19 @@ hak_large_result_t hak_large_alloc(size_t bytes, size_t align) {
         align > (size_t)HAK_LARGE_MAX_UNITS * HAK_UNIT_BYTES) {
         return hak_huge_alloc(bytes, align);
     }
-    unsigned count = (unsigned)units_of(bytes);
+    unsigned count = bytes == 0 ? 1 : (unsigned)units_of(bytes);
     if (!hak_span_alloc(count, align, HAK_SPAN_SPARSE, &span)) {
         return result;
     }
     hak_large_t *record = (hak_large_t *)&span.superslab->unit[span.unit];
     record->unit = (uint8_t)span.unit;
     hak_store_relaxed(&record->units, (uint8_t)count);
-    hak_store_relaxed(&record->asked, bytes);
     hak_pagemap_set(span.base + HAK_UNIT_BYTES, count - 1, HAK_KIND_LARGE_BODY);
     hak_pagemap_set(span.base, 1, HAK_KIND_LARGE);
     result.block = span.base;
     result.is_zero = span.is_zero;
     if (span.is_zero) { /* clean units: the footprint may grow */
         hak_large_reclaim(0);
-    } else {
-        hak_large_canary_set(span.base, bytes);
     }
     return result;
 }
@@ -83,7 +78,6 @@ bool hak_large_free(void *block, uint32_t entry) {
     hak_large_t *record;
     hak_superslab_t *superslab = large_superslab(block, &record);
     unsigned count = hak_load_relaxed(&record->units);
-    hak_large_canary_check(block, record->asked);
     hak_pagemap_set(block, count, 0);
     hak_span_free(superslab, record->unit, count, count);
     return true;
@@ -98,7 +92,7 @@ size_t hak_large_usable(const void *block, uint32_t entry) {
     }
     hak_large_t *record;
     large_superslab(block, &record);
-    return hak_load_relaxed(&record->asked);
+    return (size_t)hak_load_relaxed(&record->units) * HAK_UNIT_BYTES;
 }
 
 /* Moves the pages to a mapping of their own; their old units read as zero. */
@@ -111,7 +105,7 @@ static void *large_move_out(void *block, hak_superslab_t *superslab, hak_large_t
     if (target == NULL || !hak_os_move(block, old_bytes, target, new_bytes, true)) {
         return NULL;
     }
-    if (!hak_huge_register(target, new_bytes, target - (char *)block, bytes)) {
+    if (!hak_huge_register(target, new_bytes, target - (char *)block)) {
         /* metadata ran out: put the bytes back, then drop the new mapping */
         __builtin_memcpy(block, target, old_bytes);
         hak_vacant_give(target, new_bytes, target - (char *)block);
@@ -120,18 +114,10 @@ static void *large_move_out(void *block, hak_superslab_t *superslab, hak_large_t
     if (hak_os_huge_is_default()) { /* the superslab's advice against huge pages moved along */
         hak_os_advise_huge(target, new_bytes, true);
     }
-    hak_large_canary_set(target, bytes);
     hak_count(huge_remap);
     hak_pagemap_set(block, count, 0);
     hak_span_free(superslab, record->unit, count, count);
     return target;
-}
-
-/* The block stays where it is. */
-static void *large_set_size(void *block, hak_large_t *record, size_t bytes) {
-    hak_store_relaxed(&record->asked, bytes);
-    hak_large_canary_set(block, bytes);
-    return block;
 }
 
 void *hak_large_resize(void *block, uint32_t entry, size_t bytes) {
@@ -141,11 +127,10 @@ void *hak_large_resize(void *block, uint32_t entry, size_t bytes) {
     hak_large_t *record;
     hak_superslab_t *superslab = large_superslab(block, &record);
     unsigned count = record->units;
-    hak_large_canary_check(block, record->asked);
     size_t wanted = units_of(bytes);
     bool is_zero;
     if (wanted == count) {
-        return large_set_size(block, record, bytes);
+        return block;
     }
     if (wanted < count) {
         if (wanted == 0 || bytes <= HAK_UNIT_BYTES) {
@@ -155,14 +140,14 @@ void *hak_large_resize(void *block, uint32_t entry, size_t bytes) {
         hak_pagemap_set((char *)block + wanted * HAK_UNIT_BYTES, count - wanted, 0);
         hak_span_free(superslab, record->unit + (unsigned)wanted, count - (unsigned)wanted,
                       count - (unsigned)wanted);
-        return large_set_size(block, record, bytes);
+        return block;
     }
     if (wanted <= HAK_SUPERSLAB_UNITS &&
         hak_span_extend(superslab, record->unit, count, (unsigned)wanted, &is_zero)) {
         hak_pagemap_set((char *)block + (size_t)count * HAK_UNIT_BYTES, wanted - count,
                         HAK_KIND_LARGE_BODY);
         hak_store_relaxed(&record->units, (uint8_t)wanted);
-        return large_set_size(block, record, bytes);
+        return block;
     }
     /* Cached memory is resident, with often more of it behind: a copy of a few MiB into it costs
      * less than the faults of fresh memory, and less memory. */

@@ -29,14 +29,14 @@ typedef struct hak_large_result {
     bool is_zero;
 } hak_large_result_t;
 
-/* A block of `bytes` (at least 1) at a multiple of `align` (power of two). Any thread. */
+/* A block of at least `bytes` at a multiple of `align` (power of two). Any thread. */
 hak_large_result_t hak_large_alloc(size_t bytes, size_t align);
 
 /* Frees a block by its page-map entry, of kind LARGE or HUGE. Any thread. false: none starts
- * there. Fatal, as is a resize, if the bytes behind the usable ones were written to. */
+ * there. */
 bool hak_large_free(void *block, uint32_t entry);
 
-/* Usable size, which is the size asked for; 0: no large block starts at the address. */
+/* Usable size; 0: no large block starts at the address. */
 size_t hak_large_usable(const void *block, uint32_t entry);
 
 /* Changes the size without a copy: in place, or by moving pages. Returns the block's new address;
@@ -94,9 +94,8 @@ void *hak_huge_resize(void *block, uint32_t entry, size_t bytes);
 /* Reserves addresses, known to the page map, for a block of that shift to move to; NULL: none, or
  * too many blocks have moved, each a mapping of its own. */
 void *hak_huge_reserve(size_t bytes, ptrdiff_t shift);
-/* Makes an existing mapping, its guard included, a huge block of which the program may use `asked`
- * bytes; false: metadata ran out. */
-bool hak_huge_register(char *base, size_t bytes, ptrdiff_t shift, size_t asked);
+/* Makes an existing mapping, its guard included, a huge block; false: metadata ran out. */
+bool hak_huge_register(char *base, size_t bytes, ptrdiff_t shift);
 /* Copies OS pages to zeroed memory, except those that are all zero: their copies stay untouched. */
 void hak_large_copy(char *to, const char *from, size_t bytes);
 /* Estimates the resident bytes of a range of whole units. A few system calls. */

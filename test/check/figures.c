@@ -90,7 +90,6 @@
     X(map_bytes, (uint64_t)MAP_MOST *HAK_SUPERSLAB_BYTES)                                          \
     X(idle_superslabs, IDLE_LEAST)                                                                 \
     X(idle_superslabs_part, IDLE_SHARE)                                                            \
-    X(canary_most_bytes, CANARY_MOST_BYTES)                                                        \
     X(zero_size_blocks, REGION_COUNT *REGION_WORDS * 64)                                           \
     X(huge_apart_blocks, HUGE_APART_MOST)                                                          \
     X(huge_whole_least_bytes, HUGE_WHOLE_LEAST_BYTES)                                              \

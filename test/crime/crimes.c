@@ -182,6 +182,11 @@ static void double_free_of_chunk_like_retired(void) {
     free(block[COUNT - 100]);
 }
 
+static void sized_free_of_wrong_size(void) {
+    extern void free_sized(void *, size_t) __attribute__((weak));
+    free_sized(hide(malloc(64)), 100);
+}
+
 /* operator delete with the size of a base class. */
 static void delete_as_base_class(void) {
     extern void _ZdlPvm(void *, size_t) __attribute__((weak));
@@ -278,14 +283,6 @@ static const crime_t crimes[] = {
     CRIME(overflow_by_one),
     CRIME(overflow_by_one_of_zero),
     CRIME(overflow_of_medium),
-    CRIME(overflow_of_large_by_one),
-    CRIME(overflow_of_large_by_100),
-    CRIME(overflow_of_large_seen_by_realloc),
-    CRIME(overflow_of_large_seen_by_another_thread),
-    CRIME(overflow_of_large_of_calloc),
-    CRIME(overflow_of_shrunk_large),
-    CRIME(overflow_of_huge_by_one),
-    CRIME(overflow_of_huge_seen_by_realloc),
     CRIME(overflow_seen_by_realloc),
     CRIME(overflow_seen_by_another_thread),
     CRIME(double_free_of_held_back),

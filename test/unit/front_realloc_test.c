@@ -5,7 +5,6 @@
 #include "double/os_fault.h"
 #include "front/fast.h"
 #include "hakmem/hakmem.h"
-#include "large/large.h"
 #include "os/optional.h"
 #include "unit/fatal.h"
 
@@ -28,11 +27,6 @@ static void resize_of_small_keeps_the_block_while_it_fits_well(void **state) {
     hak_free(least);
 }
 
-/* Large blocks have what was asked for: what is behind it is looked at when they are freed. */
-static size_t usable_of(size_t size) {
-    return size <= HAK_SC_MAX_SIZE ? hak_good_size(size) : size;
-}
-
 static void resize_by_little_gives_a_quarter_more_from_1_kib_on(void **state) {
     (void)state;
     for (size_t size = 1; size <= 65536; size = size * 3 / 2 + 1) {
@@ -41,30 +35,21 @@ static void resize_by_little_gives_a_quarter_more_from_1_kib_on(void **state) {
         bool may = usable >= 1024 && usable + usable / 4 <= 65536;
         block = hak_realloc(block, wanted);
         assert_int_equal(hak_malloc_usable_size(block),
-                         usable_of(may ? usable + usable / 4 : wanted));
+                         hak_good_size(may ? usable + usable / 4 : wanted));
         block = hak_realloc(block, 2 * wanted);
-        assert_int_equal(hak_malloc_usable_size(block), usable_of(2 * wanted));
+        assert_int_equal(hak_malloc_usable_size(block), hak_good_size(2 * wanted));
         hak_free(block);
     }
-}
-
-static size_t huge_bytes(void) {
-    hak_large_stats_t stats;
-    hak_large_stats(&stats);
-    return stats.huge_in_use_bytes;
 }
 
 static void resize_of_huge_keeps_seven_eighths(void **state) {
     (void)state;
     size_t size = (size_t)8 << 20, least = size / 8 * 7;
     char *block = hak_malloc(size);
-    size_t before = huge_bytes();
     assert_ptr_equal(hak_realloc(block, least), block);
-    assert_int_equal(hak_malloc_usable_size(block), least);
-    assert_int_equal(huge_bytes(), before);
+    assert_int_equal(hak_malloc_usable_size(block), size);
     assert_ptr_equal(hak_realloc(block, least - HAK_UNIT_BYTES), block);
     assert_int_equal(hak_malloc_usable_size(block), least - HAK_UNIT_BYTES);
-    assert_int_equal(huge_bytes(), before - (size - least + HAK_UNIT_BYTES));
     hak_free(block);
 }
 
@@ -197,11 +182,11 @@ static void resize_of_an_address_inside_a_block_is_fatal(void **state) {
     }
 }
 
-static void usable_size_equals_good_size_or_that_of_the_request(void **state) {
+static void usable_size_equals_good_size(void **state) {
     (void)state;
     for (size_t size = 0; size <= 4u * MIB; size = size * 17 / 16 + 1) {
         void *block = hak_malloc(size);
-        assert_int_equal(hak_malloc_usable_size(block), usable_of(size));
+        assert_int_equal(hak_malloc_usable_size(block), hak_good_size(size));
         assert_true(hak_good_size(size) >= size);
         hak_free(block);
     }
@@ -220,7 +205,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(resize_that_shrinks_without_memory_keeps_the_block),
     cmocka_unit_test(resize_with_memory_for_what_was_asked_alone_leaves_errno),
     cmocka_unit_test(resize_of_an_address_inside_a_block_is_fatal),
-    cmocka_unit_test(usable_size_equals_good_size_or_that_of_the_request),
+    cmocka_unit_test(usable_size_equals_good_size),
 };
 
 int main(void) {

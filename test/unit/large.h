@@ -27,7 +27,8 @@ static inline char *large(size_t bytes, size_t align) {
     UNIT_EXPECT(result.block != NULL, "%zu at %zu", bytes, align);
     assert_int_equal((uintptr_t)result.block % align, 0);
     assert_int_equal((uintptr_t)result.block % HAK_UNIT_BYTES, 0);
-    assert_int_equal(hak_large_usable(result.block, entry_of(result.block)), bytes);
+    assert_int_equal(hak_large_usable(result.block, entry_of(result.block)),
+                     hak_align_up(bytes == 0 ? 1 : bytes, HAK_UNIT_BYTES));
     if (result.is_zero) {
         assert_true(unit_span_reads_zero(result.block, bytes & ~(size_t)4095));
     }
