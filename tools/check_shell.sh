@@ -8,6 +8,6 @@ command -v shellcheck >/dev/null || {
     exit 77
 }
 {
-    printf 'hakmem\0.ci/run\0'
+    printf 'hakmem\0cmake/hakmem.in\0.ci/run\0'
     find tools test bench -type f -name '*.sh' -print0 2>/dev/null
 } | xargs -0 shellcheck -x

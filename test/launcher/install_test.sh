@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# The installed tree serves CMake (shared and static), pkg-config and a plain compiler.
+# The installed tree serves CMake (shared and static), pkg-config, a plain compiler, and has a command that works.
 set -eu
 # shellcheck source=test/launcher/expect.sh
 . "$HAKMEM_SOURCE/test/launcher/expect.sh"
@@ -57,4 +57,41 @@ library=$(find "$prefix" -name libhakmem.a)
 expect 0 "${CC:-cc}" -static -I"$prefix/include" -o "$work/user/closed" "$work/user/main.c" "$library"
 expect 0 "$work/user/closed"
 prints "$version"
+
+# The installed command, with the standard library of Python alone.
+unset PYTHONDONTWRITEBYTECODE PYTHONPYCACHEPREFIX
+command=$prefix/bin/hakmem
+chmod -R a-w "$prefix"
+expect 0 "$command" --version
+prints "hakmem $version"
+expect 7 "$command" run -- sh -c "grep -q libhakmem /proc/self/maps && exit 7"
+expect 127 "$command" run -- "$work/no-such-program"
+expect 2 "$command" run --profile no-such -- true
+says err "there are:"
+expect 2 "$command" test
+says err "source tree only"
+mkfifo "$work/ready"
+# shellcheck disable=SC2016 # the inner shell expands it
+HAKMEM_OPTIONS=control:@hakmem-%p "$command" run -- sh -c 'echo >"$1"; exec sleep 60' sh "$work/ready" &
+pid=$!
+read -r _ <"$work/ready"
+for _ in 1 2 3 4 5 6 7 8 9 10; do # sleep replaces the shell
+    if "$command" stats "$pid" >/dev/null 2>&1; then break; fi
+    sleep 0.2
+done
+expect 0 "$command" stats "$pid"
+expect 0 "$command" explain "$pid"
+[ -s "$work/out" ] || fail "explain prints nothing"
+expect 0 "$command" ps
+says out "$pid"
+kill "$pid"
+wait "$pid" || :
+[ -z "$(find "$prefix" -name __pycache__)" ] || fail "the command writes into the prefix"
+chmod -R u+w "$prefix"
+
+# What install lists is all that it left.
+expect 0 cmake --install "$HAKMEM_BUILD" --prefix "$work/again"
+xargs rm -- <"$HAKMEM_BUILD/install_manifest.txt"
+left=$(find "$work/again" ! -type d)
+[ -z "$left" ] || fail "the list of what is installed lacks: $left"
 exit $failed

@@ -88,7 +88,7 @@ def _run(words: list[str], missing: str) -> None:
         body = where.read(path)
         if path.endswith(".json"):
             where.parse(path, body)
-    if not option:
+    if missing and not option:
         print(f"hakmem: as the socket prints it: tables and bars need the Python package {missing}; `./hakmem top PID` makes "
               "an environment with it, once (about a minute, 60 MB from the network)", file=sys.stderr)
     if command == "ps" and not option:
@@ -98,7 +98,7 @@ def _run(words: list[str], missing: str) -> None:
 
 
 def main(missing: str) -> NoReturn:
-    """`missing`: the package that the other form of the commands did not find."""
+    """`missing`: the package that the other form of the commands did not find; "" where only this form is installed."""
     sys.stdout.reconfigure(errors="backslashreplace")
     status = 0
     try:
