@@ -42,3 +42,4 @@
 
 #include "api/dlopen.c"
 #include "api/entry.c"
+#include "api/inline.c"

@@ -30,6 +30,7 @@
     X(OVERFLOW, "overflow of a block")                                                             \
     X(UNDERFLOW, "underflow of a block")                                                           \
     X(OPTION_STRICT, "bad option in strict mode")                                                  \
+    X(INLINE_VERSION, "the program was compiled with hakmem/inline.h of another library")          \
     X(INVARIANT, "hakmem broke its own invariant")                                                 \
     X(WRONG_TAG, "use after free, or overflow of a block")
 
