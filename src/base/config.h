@@ -23,6 +23,9 @@
 #ifndef HAK_FAULT /* 1: the test double can make system calls fail */
 #define HAK_FAULT 0
 #endif
+#ifndef HAK_CONTENTION /* 1: counts what each lock costs: os/lock.h */
+#define HAK_CONTENTION 0
+#endif
 #ifndef HAK_GOLDEN_PROBE /* 1: adds an instruction to the hit path; proves the golden check */
 #define HAK_GOLDEN_PROBE 0
 #endif
@@ -47,7 +50,8 @@
 #endif
 
 #ifndef __cplusplus
-_Static_assert(((HAK_AUDIT | HAK_HARDEN | HAK_OVERRIDE | HAK_CONTROL | HAK_SHARED | HAK_FAULT) &
+_Static_assert(((HAK_AUDIT | HAK_HARDEN | HAK_OVERRIDE | HAK_CONTROL | HAK_SHARED | HAK_FAULT |
+                 HAK_CONTENTION) &
                 ~1) == 0,
                "build switches are 0 or 1");
 _Static_assert(sizeof(void *) == 8, "hakmem needs a 64-bit target");

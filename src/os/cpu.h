@@ -15,6 +15,17 @@ HAK_INLINE uintptr_t hak_cpu_unsigned(uintptr_t address) {
     return address;
 }
 
+/* Of a counter that runs at one speed on all processors. */
+HAK_INLINE uint64_t hak_cpu_ticks(void) {
+#if defined(__aarch64__)
+    uint64_t ticks;
+    __asm__ volatile("mrs %0, cntvct_el0" : "=r"(ticks));
+    return ticks;
+#else
+    return __builtin_ia32_rdtsc();
+#endif
+}
+
 enum { HAK_TAG_GRANULE = 16 }; /* bytes per MTE tag */
 
 #if HAK_MTE

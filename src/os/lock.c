@@ -5,6 +5,7 @@
 
 #include "base/atomics.h"
 #include "base/check.h"
+#include "base/fmt.h"
 #include "os/os.h"
 
 hak_lock_t hak_locks[HAK_LOCK_COUNT];
@@ -59,10 +60,13 @@ void hak_lock_acquire(hak_lock_rank_t rank) {
     }
     lock_note_acquire(rank);
     if (HAK_UNLIKELY(!lock_take(&lock->state))) {
+        uint64_t since = hak_contention_now();
         lock_waiting = (uint16_t)(1u << rank);
         lock_acquire_contended(lock);
         lock_waiting = 0;
+        hak_contention_refused(lock->count, since);
     }
+    hak_contention_taken(lock->count);
 }
 
 static void lock_free(hak_lock_t *lock) {
@@ -75,6 +79,7 @@ void hak_lock_release(hak_lock_rank_t rank) {
     if (HAK_UNLIKELY(lock_is_forking)) {
         return;
     }
+    hak_contention_freed(hak_locks[rank].count);
     lock_free(&hak_locks[rank]);
     lock_note_release(rank);
 }
@@ -135,9 +140,11 @@ bool hak_lock_try(hak_owner_lock_t *owner_lock) {
     HAK_SIGNAL_FENCE();
     if (HAK_UNLIKELY(!lock_try(&owner_lock->is_taken))) {
         lock_forget_owner(owner_lock);
+        hak_contention_refused(owner_lock->count, hak_contention_now());
         return false;
     }
     HAK_SIGNAL_FENCE();
+    hak_contention_taken(owner_lock->count);
     return true;
 }
 
@@ -145,6 +152,7 @@ void hak_lock_unlock(hak_owner_lock_t *owner_lock) {
     if (lock_is_passed(owner_lock)) {
         return;
     }
+    hak_contention_freed(owner_lock->count);
     hak_store_release(&owner_lock->is_taken, 0); /* pairs LOCK */
     HAK_SIGNAL_FENCE();
     lock_forget_owner(owner_lock);
@@ -260,3 +268,58 @@ void hak_lock_fork_end(bool is_child) {
         }
     }
 }
+
+/* --- what each lock costs --------------------------------------------------------------------- */
+
+#if HAK_CONTENTION
+
+static uint64_t contention_ticks, contention_ns; /* at start */
+
+static __attribute__((constructor)) void contention_begin(void) {
+    contention_ns = hak_os_now_ns();
+    contention_ticks = hak_cpu_ticks();
+}
+
+/* Ticks that a lock seems to be held because the time is read twice. */
+static uint64_t contention_least(void) {
+    uint64_t least = UINT64_MAX;
+    for (unsigned i = 0; i < 1000; i++) {
+        uint64_t since = hak_cpu_ticks();
+        uint64_t ticks = hak_cpu_ticks() - since;
+        least = ticks < least ? ticks : least;
+    }
+    return least;
+}
+
+static void contention_say(const char *name, unsigned number, const hak_contention_t *count,
+                           double ns_per_tick) {
+    uint64_t reading = contention_least() * count->taken;
+    uint64_t held = count->held > reading ? count->held - reading : 0;
+    HAK_TEXT(line, HAK_LINE_TEXT);
+    hak_text_format(&line, "hakmem: lock %s %u: taken %l, refused %l, held %l ns, waited %l ns",
+                    name, number, count->taken, count->refused,
+                    (uint64_t)((double)held * ns_per_tick),
+                    (uint64_t)((double)count->waited * ns_per_tick));
+    hak_print_line(&line);
+}
+
+static __attribute__((destructor)) void contention_end(void) {
+    static const char *const names[HAK_LOCK_COUNT] = {
+        "START", "FALLBACK", "REGISTRY", "OWNER", "GUARD",
+        "HUGE",  "SPAN",     "PAGEMAP",  "META",  "LEARNER",
+    };
+    uint64_t ns = hak_os_now_ns() - contention_ns, ticks = hak_cpu_ticks() - contention_ticks;
+    double ns_per_tick = (double)ns / (double)ticks;
+    for (unsigned rank = 0; rank < HAK_LOCK_COUNT; rank++) {
+        if (hak_locks[rank].count->taken != 0) {
+            contention_say(names[rank], 0, hak_locks[rank].count, ns_per_tick);
+        }
+    }
+    unsigned number = 0;
+    /* pairs OWNER-LOCKS */
+    for (hak_owner_lock_t *l = hak_load_acquire(&hak_owner_locks); l != NULL; l = l->next) {
+        contention_say(names[HAK_LOCK_OWNER], number++, l->count, ns_per_tick);
+    }
+}
+
+#endif

@@ -12,6 +12,7 @@
 #include "base/atomics.h"
 #include "base/compiler.h"
 #include "base/words.h"
+#include "os/cpu.h"
 #include "os/libc.h"
 
 typedef enum hak_lock_rank {
@@ -28,8 +29,52 @@ typedef enum hak_lock_rank {
     HAK_LOCK_COUNT
 } hak_lock_rank_t;
 
+/* --- what each lock costs ----------------------------------------------------------------------
+ *
+ * In builds with HAK_CONTENTION, for `./hakmem lab contention`; nothing in others. At the end of
+ * the process each lock that was taken prints a line, owners with a number each:
+ *   hakmem: lock SPAN 0: taken N, refused N, held N ns, waited N ns */
+typedef struct hak_contention {
+    uint64_t taken;   /* [its lock] */
+    uint64_t held;    /* [its lock] ticks from taken to released */
+    uint64_t since;   /* [its lock] ticks when it was taken */
+    uint64_t refused; /* [atomic] times that it was not free */
+    uint64_t waited;  /* [atomic] ticks until it was */
+} hak_contention_t;
+
+HAK_INLINE uint64_t hak_contention_now(void) {
+    return HAK_CONTENTION ? hak_cpu_ticks() : 0;
+}
+
+/* By the thread that took it. */
+HAK_INLINE void hak_contention_taken(hak_contention_t *count) {
+    if (HAK_CONTENTION) {
+        count->taken++;
+        count->since = hak_cpu_ticks();
+    }
+}
+
+/* It was not free at `since`; a try-lock gives up at once. */
+HAK_INLINE void hak_contention_refused(hak_contention_t *count, uint64_t since) {
+    if (HAK_CONTENTION) {
+        hak_add_relaxed(&count->refused, 1);
+        hak_add_relaxed(&count->waited, hak_cpu_ticks() - since);
+    }
+}
+
+/* By its holder, just before the release. */
+HAK_INLINE void hak_contention_freed(hak_contention_t *count) {
+    if (HAK_CONTENTION) {
+        count->held += hak_cpu_ticks() - count->since;
+    }
+}
+
+/* --- locks -------------------------------------------------------------------------------------
+ */
+
 typedef struct hak_lock {
     uint32_t state; /* [atomic] 0 free, 1 taken, 2 taken with sleepers */
+    hak_contention_t count[HAK_CONTENTION];
 } hak_lock_t;
 
 /* One lock per rank; the one of HAK_LOCK_OWNER is unused. */
@@ -42,7 +87,10 @@ typedef struct hak_owner_lock {
     bool has_refused_fork;       /* [atomic] a fork waited in vain; a hint */
     const void *forked_by;       /* [atomic] the thread whose fork holds it */
     struct hak_owner_lock *next; /* [const] list of all */
+    hak_contention_t count[HAK_CONTENTION];
 } hak_owner_lock_t;
+
+extern hak_owner_lock_t *hak_owner_locks; /* [atomic] newest first; never shrinks */
 
 void hak_lock_acquire(hak_lock_rank_t rank);
 void hak_lock_release(hak_lock_rank_t rank);

@@ -12,12 +12,13 @@ from typing import List, Optional
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from . import arms, command_line, instructions, ledger, micro, peers, place, png, prepare, publish, records, report
+from . import arms, command_line, contention as locks, instructions, ledger, micro, peers, place, png, prepare, publish, records, report
 from . import health as health_check
 from . import results, store, summary
 from . import syscalls as system_calls
 from . import tables
 from .errors import LabError, UsageError
+from .rows import select
 from .session import Plan, Session
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, rich_markup_mode=None,
@@ -272,6 +273,23 @@ def syscalls(rows: Optional[List[str]] = FewRows, peer: str = Peers, lib: List[s
             tables.console().print(system_calls.table(row, plan, say))
         else:
             say(f"{row.id}: real programs are not traced; use: syscalls -- PROGRAM")
+
+
+@app.command()
+def contention(rows: Optional[List[str]] = typer.Argument(None, help="rows or patterns; all with threads if none is named"),
+               rounds: int = typer.Option(3, "--rounds", min=1, max=20, help="runs of each row; the median one counts"),
+               scale: float = Scale) -> None:
+    """What each lock of hakmem costs on a row, and what that means for 64 and 256 CPUs."""
+    known = [row for row in micro.catalogue() if row.info.threads > 1 and row.info.group != "latency"]
+    chosen = select(micro.catalogue(), rows) if rows else [row for row in known if not row.named]
+    micro.build(say)
+    with store.Alone():
+        library = locks.build(say)
+        found = {}
+        for row in chosen:
+            say(row.id)
+            found[row.id] = locks.median([locks.count(row, library, scale) for _ in range(rounds)])
+    tables.console().print(locks.table(found))
 
 
 @app.command()

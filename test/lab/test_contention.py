@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: MIT
+"""Locks counted, and what is predicted from them: known answers of queueing theory."""
+from __future__ import annotations
+
+import pytest
+
+from hakmem_lab import contention, micro, scaling
+from hakmem_lab.scaling import Demand, predict
+
+TEXT = """hakmem: lock START 0: taken 1, refused 0, held 37337 ns, waited 0 ns
+hakmem: lock SPAN 0: taken 834, refused 3, held 65634 ns, waited 12 ns
+something else
+hakmem: lock OWNER 0: taken 10, refused 1, held 100 ns, waited 5 ns
+hakmem: lock OWNER 1: taken 20, refused 2, held 200 ns, waited 6 ns
+"""
+
+
+def test_lines_are_read_and_owners_are_added():
+    locks = contention.parse(TEXT)
+    assert locks == {"SPAN": contention.Lock(834, 3, 65634, 12), "OWNER": contention.Lock(30, 3, 300, 11)}
+    one = contention.Count(1000, 50000, locks)
+    assert one.shared() == ("SPAN", locks["SPAN"]) and one.op_ns == 50
+    assert {demand.name: demand.shards for demand in one.demands()} == {"SPAN": 1, "OWNER": 0}
+
+
+def test_without_locks_the_speed_up_is_the_number_of_cpus():
+    assert predict(50, [], 64).speedup == pytest.approx(64)
+    assert predict(50, [], 64).busiest == ("none", 0.0)
+
+
+def test_one_cpu_does_what_was_measured():
+    told = predict(50, [Demand("SPAN", 0.1, 5), Demand("OWNER", 1, 10, 0)], 1)
+    assert told.speedup == pytest.approx(1) and told.utilisation["SPAN"] == pytest.approx(0.1)
+
+
+def test_a_shared_lock_bounds_the_speed_up():
+    shared = Demand("SPAN", 0.01, 5)
+    told = predict(50, [shared], 256)
+    assert told.speedup == pytest.approx(50 / shared.service_ns(256), rel=0.01)
+    assert told.utilisation["SPAN"] == pytest.approx(1, rel=0.01)
+
+
+def test_two_customers_at_one_lock_meet_as_the_textbook_says(monkeypatch):
+    monkeypatch.setattr(scaling, "TRANSFER_NS", 0.0)
+    # think 1, serve 1: R(1) = 1, X(1) = 1/2, Q(1) = 1/2; R(2) = 1.5, X(2) = 2 / 2.5
+    assert predict(2, [Demand("SPAN", 1, 1)], 2).speedup == pytest.approx(2 * 0.8)
+
+
+def test_locks_of_cpus_do_not_bound_it():
+    assert predict(50, [Demand("OWNER", 1, 10, 0)], 256).speedup > 200
+
+
+def test_shards_share_the_load(monkeypatch):
+    monkeypatch.setattr(scaling, "TRANSFER_NS", 0.0)
+    assert predict(50, [Demand("SPAN", 1, 5, 8)], 256).speedup == pytest.approx(80, rel=0.05)
+
+
+def test_the_library_that_counts_prints_what_is_read():
+    row = next(row for row in micro.catalogue() if row.id == "larson/t4")
+    micro.build()
+    one = contention.count(row, contention.build(print), 0.01)
+    assert one.ops > 0 and {"SPAN", "OWNER"} <= one.locks.keys()
+    assert all(lock.taken > 0 for name, lock in one.locks.items() if name != contention.OWNER)
+    assert len(contention.table({row.id: one}).rows) == 1
