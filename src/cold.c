@@ -4,6 +4,8 @@
  * reports, options and errors. It lies behind all other code (api/place.ld), so that its pages are
  * not read. */
 #define _GNU_SOURCE 1
+#include "base/probe.c"
+
 #include "os/harden_linux.c"
 #include "os/kept_linux.c"
 #include "os/socket_linux.c"
