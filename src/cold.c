@@ -6,10 +6,17 @@
 #define _GNU_SOURCE 1
 #include "base/probe.c"
 
+#include "os/code_linux.c"
 #include "os/harden_linux.c"
 #include "os/kept_linux.c"
 #include "os/socket_linux.c"
 #include "os/trap_linux.c"
+
+#include "stack/cfi.c"
+#include "stack/reader.c"
+#include "stack/row.c"
+#include "stack/table.c"
+#include "stack/walk.c"
 
 #include "large/residency.c"
 
@@ -21,7 +28,6 @@
 #include "guard/describe.c"
 #include "guard/module.c"
 #include "guard/report.c"
-#include "guard/stack.c"
 
 #if HAK_CONTROL
 #include "control/channel.c"

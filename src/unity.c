@@ -5,7 +5,6 @@
 #include "base/check.c"
 #include "base/fmt.c"
 #include "os/cgroup_linux.c"
-#include "os/code_linux.c"
 #include "os/file_linux.c"
 #include "os/libc_glibc.c"
 #include "os/lock.c"

@@ -10,6 +10,7 @@
 #include "front/hooks.h"
 #include "os/libc.h"
 #include "os/os.h"
+#include "stack/row.h"
 
 #if HAK_OVERRIDE && HAK_SHARED
 
@@ -28,6 +29,7 @@ HAK_EXPORT HAK_TAIL_CALLS void *dlopen(const char *file, int mode) {
         hak_os_abort(); /* a C library with dlopen defines it */
     }
     hak_life_process_start();
+    hak_row_forget();
     int kept = hak_load_relaxed(&hak_knobs.force_libc) ? mode : mode & ~DLOPEN_DEEPBIND;
     HAK_TAIL return next(file, kept);
 }

@@ -68,7 +68,7 @@ void hak_fatal_end(void) {
 void hak_fatal(hak_fatal_kind_t kind, const void *address, const char *detail) {
     hak_fatal_say(kind, address, detail);
     if (hak_check_sink.trace != NULL) {
-        hak_check_sink.trace(HAK_FRAME());
+        hak_check_sink.trace();
     }
     hak_fatal_end();
 }

@@ -68,7 +68,7 @@ typedef struct hak_check_sink {
     void (*abort)(void);
     /* appends a description of the address; NULL: nothing */
     void (*describe)(struct hak_text *text, const void *address);
-    void (*trace)(const void *frame); /* prints the stack from a frame on; NULL: not wanted */
+    void (*trace)(void); /* prints the stack from its caller on; NULL: not wanted */
 } HAK_SEALED hak_check_sink_t;
 extern hak_check_sink_t hak_check_sink; /* [init] */
 

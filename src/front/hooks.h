@@ -23,7 +23,6 @@ extern hak_underlying_allocator_t hak_underlying_allocator; /* [init] */
 /* The request that a bin is refilled for. */
 struct hak_request {
     size_t bytes, align;
-    const void *frame; /* of the function that the program called, or that it jumped to */
 };
 
 /* The sampled guard (guard/guard.h) fills it in when the process starts; NULL before. */

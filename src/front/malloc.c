@@ -65,10 +65,8 @@ static HAK_COLD void *take_from_fallback(unsigned sc, const hak_request_t *reque
     return block;
 }
 
-/* Inlined into the function that the program called or that a chain of jumps led to: that frame's
- * return address is the program's code (guard/stack.c). */
 HAK_INLINE void *malloc_small(unsigned sc, size_t align, size_t size) {
-    hak_request_t request = {.bytes = size, .align = align, .frame = HAK_FRAME()};
+    hak_request_t request = {.bytes = size, .align = align};
     hak_tcache_t *tcache = own_tcache();
     if (HAK_LIKELY(tcache != NULL)) {
         return take(tcache, sc, &request);
@@ -84,7 +82,7 @@ static HAK_NOINLINE void *aligned_block(size_t align, size_t size);
 
 /* A place without memory; a watched block, if one is due; or a block of the smallest class. */
 static HAK_NOINLINE void *malloc_zero_size(size_t align) {
-    hak_request_t request = {.bytes = 0, .align = align, .frame = HAK_FRAME()};
+    hak_request_t request = {.bytes = 0, .align = align};
     hak_tcache_t *tcache = own_tcache();
     if (HAK_UNLIKELY(tcache == NULL && is_forced())) {
         return malloc_result(underlying_malloc(align, 0));

@@ -8,10 +8,11 @@
 #include "base/counters.h"
 #include "base/knobs.h"
 #include "front/fast.h"
+#include "guard/module.h"
 #include "guard/slot.h"
-#include "guard/stack.h"
 #include "os/lock.h"
 #include "span/span.h"
+#include "stack/stack.h"
 
 HAK_LOCKED_STATE hak_guard_region_t hak_guard_region;
 
@@ -206,23 +207,22 @@ static void canary_write(const hak_guard_slot_t *slot) {
     }
 }
 
-static HAK_COLD void canary_died(hak_guard_slot_t *slot, hak_fatal_kind_t kind, const void *at,
-                                 const void *frame) {
+static HAK_COLD void canary_died(hak_guard_slot_t *slot, hak_fatal_kind_t kind, const void *at) {
     hak_store_relaxed(&slot->state, HAK_GUARD_LIVE); /* its state when it was overwritten */
-    hak_guard_accuse(kind, at, slot, frame);
+    hak_guard_accuse(kind, at, slot);
 }
 
 /* Fatal if a stray write hit it: reports the byte nearest to the block, which tells most. */
-static void canary_check(hak_guard_slot_t *slot, const void *frame) {
+static void canary_check(hak_guard_slot_t *slot) {
     canary_t canary = canary_of(slot);
     for (const char *at = canary.behind; at < canary.to; at++) {
         if (*(const unsigned char *)at != canary_at(at)) {
-            canary_died(slot, HAK_FATAL_OVERFLOW, at, frame);
+            canary_died(slot, HAK_FATAL_OVERFLOW, at);
         }
     }
     for (const char *at = canary.before; at-- > canary.from;) {
         if (*(const unsigned char *)at != canary_at(at)) {
-            canary_died(slot, HAK_FATAL_UNDERFLOW, at, frame);
+            canary_died(slot, HAK_FATAL_UNDERFLOW, at);
         }
     }
 }
@@ -235,11 +235,10 @@ static uint32_t guard_thread_id(void) {
     return hak_tcache_is_empty(self) ? hak_os_thread_id() : self->thread_id;
 }
 
-/* Records the thread and its stack from a frame on. */
-static void deed_note(hak_guard_deed_t *deed, const void *frame) {
+/* Records the thread and its stack. */
+static void deed_note(hak_guard_deed_t *deed) {
     deed->thread_id = guard_thread_id();
-    deed->count =
-        frame != NULL ? hak_guard_stack(frame, frame, false, deed->frame, HAK_GUARD_FRAMES) : 0;
+    deed->count = hak_stack_walk(deed->frame, HAK_GUARD_FRAMES);
 }
 
 /* Half of the blocks end at a guard, as far as their alignment allows; half begin at one. */
@@ -253,7 +252,7 @@ static void *slot_fill(hak_guard_slot_t *slot, const hak_request_t *request, boo
     slot->bytes = (uint32_t)bytes;
     slot->freed.thread_id = 0;
     slot->freed.count = 0;
-    deed_note(&slot->allocated, request->frame);
+    deed_note(&slot->allocated);
     canary_write(slot);
     hak_store_release(&slot->state, HAK_GUARD_LIVE); /* pairs GUARD-6 */
     hak_count(guard_sample);
@@ -295,11 +294,11 @@ static HAK_COLD void guard_free(void *block) {
     hak_set_unlocked_update(true); /* as in guard_sample */
     if (slot == NULL || slot->block != block ||
         !hak_cas_acquire(&slot->state, &live, HAK_GUARD_FREED)) { /* pairs GUARD-6 */
-        hak_guard_accuse(free_kind(slot, block), block, slot, HAK_FRAME());
+        hak_guard_accuse(free_kind(slot, block), block, slot);
     }
-    canary_check(slot, HAK_FRAME());
+    canary_check(slot);
     hak_count(guard_free);
-    deed_note(&slot->freed, HAK_FRAME());
+    deed_note(&slot->freed);
     slot_conceal(slot);
     slot_give(slot);
     hak_set_unlocked_update(false);
@@ -309,7 +308,7 @@ static HAK_COLD size_t guard_usable(const void *block, hak_fatal_kind_t kind) {
     const hak_guard_slot_t *slot = hak_guard_slot_of(block);
     if (slot == NULL || slot->block != block ||
         hak_load_acquire(&slot->state) != HAK_GUARD_LIVE) { /* pairs GUARD-6 */
-        hak_guard_accuse(kind, block, slot, HAK_FRAME());
+        hak_guard_accuse(kind, block, slot);
     }
     return slot->bytes;
 }

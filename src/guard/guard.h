@@ -33,8 +33,8 @@ void hak_guard_start(void);
 /* An event of each thread: redraws a countdown that is too long for the present rate. */
 void hak_guard_follow(hak_tcache_t *tcache);
 
-/* Prints the stack from a frame on, on standard error: for hak_check_sink.trace. */
-void hak_guard_trace(const void *frame);
+/* Prints the stack from its caller on, on standard error: for hak_check_sink.trace. */
+void hak_guard_trace(void);
 
 /* In the child of a fork: slots that other threads were about to use or free become free. Unless it
  * is clean, the thread itself may hold one: sampling stops, guarded blocks stay guarded. */

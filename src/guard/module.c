@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
  * The file of a code address, by /proc/self/maps: for one thread at a time, in static memory. */
+#include "guard/module.h"
 #include "base/atomics.h"
 #include "base/check.h"
 #include "base/fmt.h"
-#include "guard/stack.h"
+#include "guard/guard.h"
 #include "os/optional.h"
+#include "stack/stack.h"
 
 #include <string.h>
 
@@ -89,18 +91,6 @@ static bool modules_find(const uintptr_t *addresses, unsigned count) {
     return hak_os_mappings(false, state->text, MODULE_TEXT_BYTES, module_match, NULL);
 }
 
-bool hak_guard_find_code(uintptr_t address, bool *is_code) {
-    if (!modules_take()) {
-        return false;
-    }
-    bool is_known = modules_find(&address, 1);
-    if (is_known) {
-        *is_code = hak_modules.place[0].is_code;
-    }
-    modules_leave();
-    return is_known;
-}
-
 void hak_guard_stack_print(const uintptr_t *addresses, unsigned count) {
     const module_place_t *place = hak_modules.place;
     count = count < MODULE_FRAMES ? count : MODULE_FRAMES;
@@ -116,4 +106,11 @@ void hak_guard_stack_print(const uintptr_t *addresses, unsigned count) {
 
 void hak_guard_stack_after_fork(void) {
     hak_store_relaxed(&hak_modules.is_taken, 0);
+}
+
+enum { TRACE_FRAMES = 32 };
+
+void hak_guard_trace(void) {
+    uintptr_t addresses[TRACE_FRAMES];
+    hak_guard_stack_print(addresses, hak_stack_walk(addresses, TRACE_FRAMES));
 }

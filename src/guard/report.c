@@ -3,9 +3,10 @@
  * The report of a misused guarded block: the line of every fatal report, then thread and stack of
  * its allocation and free. Also runs in the signal handler of a trap: no allocation, no lock. */
 #include "base/fmt.h"
+#include "guard/module.h"
 #include "guard/slot.h"
-#include "guard/stack.h"
 #include "slab/slab_inl.h"
+#include "stack/stack.h"
 
 enum { ACCUSE_DETAIL_BYTES = 160 };
 
@@ -47,11 +48,10 @@ static void accuse_line(hak_fatal_kind_t kind, const char *access, const void *a
     hak_fatal_say(kind, address, text.length != 0 ? hak_text_string(&text) : NULL);
 }
 
-void hak_guard_accuse(hak_fatal_kind_t kind, const void *address, const hak_guard_slot_t *slot,
-                      const void *frame) {
+void hak_guard_accuse(hak_fatal_kind_t kind, const void *address, const hak_guard_slot_t *slot) {
     hak_guard_deed_t found = {.thread_id = hak_os_thread_id()};
     accuse_line(kind, "", address, slot);
-    found.count = hak_guard_stack(frame, frame, true, found.frame, HAK_GUARD_FRAMES);
+    found.count = hak_stack_walk(found.frame, HAK_GUARD_FRAMES);
     accuse_deed("found", &found);
     accuse_history(slot);
     hak_fatal_end();
@@ -119,6 +119,11 @@ static const uint64_t TRAP_NAP_NS = 1000000;
 
 bool hak_guard_trap(const hak_os_trap_t *trap) {
     hak_guard_deed_t access = {.thread_id = hak_os_thread_id(), .frame = {trap->code}};
+    hak_stack_at_t at = {.code = trap->code,
+                         .stack = (uintptr_t)trap->stack,
+                         .frame = (uintptr_t)trap->frame,
+                         .link = trap->link,
+                         .is_exact = true};
     hak_fatal_kind_t kind;
     const hak_guard_slot_t *slot = trap_judge(trap->address, &kind);
     if (slot == NULL && !trap_is_wrong_tag(trap)) {
@@ -134,8 +139,7 @@ bool hak_guard_trap(const hak_os_trap_t *trap) {
     } else {
         trap_say_wrong_tag(trap);
     }
-    access.count =
-        1 + hak_guard_stack(trap->stack, trap->frame, true, access.frame + 1, HAK_GUARD_FRAMES - 1);
+    access.count = 1 + hak_stack_walk_from(&at, access.frame + 1, HAK_GUARD_FRAMES - 1);
     accuse_deed("accessed", &access);
     accuse_history(slot);
     hak_store_release(&hak_guard_region.is_telling, 0); /* pairs TELLING */

@@ -67,7 +67,7 @@ HAK_INLINE hak_guard_slot_t *hak_guard_slot_of(const void *address) {
 
 /* Ends the process with a report of `kind`, found at `frame`. `slot` may be NULL. */
 HAK_COLD HAK_NORETURN void hak_guard_accuse(hak_fatal_kind_t kind, const void *address,
-                                            const hak_guard_slot_t *slot, const void *frame);
+                                            const hak_guard_slot_t *slot);
 
 /* Called for every trap of the process. */
 bool hak_guard_trap(const hak_os_trap_t *trap);

@@ -1,17 +1,21 @@
 /* SPDX-License-Identifier: MIT
  *
- * Linux: whether an address lies in code, or two in one mapping, for stack walks. Reads neither
- * files nor the address. */
+ * Linux, for stack walks: whether an address lies in our code, or two in one mapping; where unwind
+ * tables of loaded objects are; and what the kernel saves for a signal handler. Reads no files. */
 #include "base/bits.h"
+#include "os/libc.h"
 #include "os/optional.h"
 #include "os/syscall_linux.h"
 
 #include <elf.h>
 #include <errno.h>
+#include <string.h>
 #include <sys/auxv.h>
 #include <sys/syscall.h>
+#include <ucontext.h>
 
-extern const Elf64_Ehdr os_library __asm__("__ehdr_start") HAK_HIDDEN;
+/* Of the library; in the archive, of the program. */
+extern const Elf64_Ehdr os_library __asm__("__ehdr_start") HAK_HIDDEN HAK_WEAK;
 /* In the archive our code lies in a section of its own (src/api/place.ld). The symbols are NULL
  * where it was linked otherwise, as tests are. */
 extern const char os_archive[] __asm__("__start_hak_text") HAK_WEAK;
@@ -35,6 +39,14 @@ bool hak_os_is_own_code(uintptr_t address) {
                             (uintptr_t)os_archive_end - (uintptr_t)os_archive;
 }
 
+/* The thread's storage lies above the stack that it was started with; the initial stack is above
+ * all. */
+uintptr_t hak_os_stack_end(uintptr_t at) {
+    uintptr_t storage = (uintptr_t)hak_syscall_storage();
+    uintptr_t end = at < storage ? storage : (uintptr_t)getauxval(AT_RANDOM);
+    return hak_align_down(end, hak_os_page_bytes());
+}
+
 /* The kernel refuses, before any other check, to grow a range of several mappings: EFAULT. The
  * requested size never fits: it reaches the initial stack, which lies above all other mappings. */
 bool hak_os_is_same_mapping(const void *low, const void *high) {
@@ -50,4 +62,123 @@ bool hak_os_is_same_mapping(const void *low, const void *high) {
         hak_syscall(SYS_munmap, to, end - to);
     }
     return result != -EFAULT;
+}
+
+/* --- unwind tables -----------------------------------------------------------------------------
+ */
+
+/* A loaded object that begins with its header, as linkers make them. */
+typedef struct unwind_object {
+    const Elf64_Phdr *segments;
+    unsigned count;
+    uintptr_t shift; /* between the addresses in its file and those in memory */
+} unwind_object_t;
+
+enum { UNWIND_HEAD_BYTES = 4096 }; /* readable from the first byte of an object on */
+
+/* Empty: it does not begin so. */
+static unwind_object_t object_of(const Elf64_Ehdr *head) {
+    unwind_object_t object = {0};
+    if (head == NULL || memcmp(head->e_ident, ELFMAG, SELFMAG) != 0 ||
+        head->e_phentsize != sizeof(Elf64_Phdr) ||
+        head->e_phoff > UNWIND_HEAD_BYTES - sizeof(Elf64_Phdr) * head->e_phnum ||
+        head->e_phnum > UNWIND_HEAD_BYTES / sizeof(Elf64_Phdr)) {
+        return object;
+    }
+    object.segments = (const Elf64_Phdr *)((uintptr_t)head + head->e_phoff);
+    object.count = head->e_phnum;
+    for (unsigned i = object.count; i-- > 0;) {
+        const Elf64_Phdr *segment = &object.segments[i];
+        if (segment->p_type == PT_LOAD) { /* the first one stays */
+            object.shift = (uintptr_t)head - hak_align_down(segment->p_vaddr, UNWIND_HEAD_BYTES);
+        }
+    }
+    return object;
+}
+
+static const Elf64_Phdr *object_segment(const unwind_object_t *object, uintptr_t address) {
+    for (unsigned i = 0; i < object->count; i++) {
+        const Elf64_Phdr *segment = &object->segments[i];
+        if (segment->p_type == PT_LOAD &&
+            address - object->shift - segment->p_vaddr < segment->p_filesz) {
+            return segment;
+        }
+    }
+    return NULL;
+}
+
+/* false: the code does not lie in the object. */
+static bool object_tables(const Elf64_Ehdr *head, uintptr_t code, hak_os_unwind_t *tables) {
+    unwind_object_t object = object_of(head);
+    *tables = (hak_os_unwind_t){0};
+    for (unsigned i = 0; i < object.count; i++) {
+        if (object.segments[i].p_type == PT_GNU_EH_FRAME) {
+            tables->header = object.shift + object.segments[i].p_vaddr;
+        }
+    }
+    const Elf64_Phdr *segment = object_segment(&object, tables->header);
+    if (segment != NULL) {
+        tables->from = object.shift + segment->p_vaddr;
+        tables->to = tables->from + segment->p_filesz;
+    }
+    return object_segment(&object, code) != NULL;
+}
+
+/* Its program headers follow the header. */
+static const Elf64_Ehdr *program_head(void) {
+    uintptr_t segments = (uintptr_t)getauxval(AT_PHDR);
+    bool is_usual = segments % UNWIND_HEAD_BYTES == sizeof(Elf64_Ehdr);
+    return is_usual ? (const Elf64_Ehdr *)(segments - sizeof(Elf64_Ehdr)) : NULL;
+}
+
+/* That of a static program answers only after its start, and allocates before. */
+static bool has_linker(void) {
+    unwind_object_t own = object_of(&os_library);
+    return object_segment(&own, (uintptr_t)hak_libc_find_object) == NULL;
+}
+
+bool hak_os_unwind_tables(uintptr_t code, hak_os_unwind_t *tables) {
+    uintptr_t start;
+    return object_tables(&os_library, code, tables) ||
+           (has_linker() && hak_libc_find_start(code, &start) &&
+            object_tables((const Elf64_Ehdr *)start, code, tables)) ||
+           object_tables(program_head(), code, tables);
+}
+
+/* --- signals ---------------------------------------------------------------------------------- */
+
+#if defined(__x86_64__)
+/* movq $15, %rax; syscall */
+static const unsigned char signal_return[] = {0x48, 0xc7, 0xc0, 15, 0, 0, 0, 0x0f, 0x05};
+/* Before the context. */
+enum { SIGNAL_INFO_BYTES = 0, SIGNAL_CONTEXT_BYTES = offsetof(ucontext_t, uc_mcontext.fpregs) };
+#else
+/* mov x8, #139; svc #0 */
+static const unsigned char signal_return[] = {0x68, 0x11, 0x80, 0xd2, 0x01, 0, 0, 0xd4};
+enum {
+    SIGNAL_INFO_BYTES = sizeof(siginfo_t),
+    SIGNAL_CONTEXT_BYTES = offsetof(ucontext_t, uc_mcontext.pstate)
+};
+#endif
+const size_t hak_os_signal_bytes = SIGNAL_INFO_BYTES + SIGNAL_CONTEXT_BYTES;
+
+/* No call stands before it: the address may be that of its first instruction, or one less. */
+bool hak_os_is_signal_return(uintptr_t code) {
+    enum { BYTES = sizeof signal_return };
+    const unsigned char *at = (const unsigned char *)code;
+    return hak_os_is_readable(at) && hak_os_is_readable(at + BYTES - 7) &&
+           (memcmp(at, signal_return, BYTES) == 0 || memcmp(at + 1, signal_return, BYTES) == 0);
+}
+
+hak_os_registers_t hak_os_signal_registers(uintptr_t record) {
+    const ucontext_t *context = (const ucontext_t *)(record + SIGNAL_INFO_BYTES);
+    const mcontext_t *saved = &context->uc_mcontext;
+#if defined(__x86_64__)
+    return (hak_os_registers_t){.code = (uintptr_t)saved->gregs[REG_RIP],
+                                .stack = (uintptr_t)saved->gregs[REG_RSP],
+                                .frame = (uintptr_t)saved->gregs[REG_RBP]};
+#else
+    return (hak_os_registers_t){
+        .code = saved->pc, .stack = saved->sp, .frame = saved->regs[29], .link = saved->regs[30]};
+#endif
 }

@@ -26,6 +26,17 @@ HAK_INLINE uint64_t hak_cpu_ticks(void) {
 #endif
 }
 
+/* The instruction here, the stack pointer, the frame pointer. */
+HAK_INLINE void hak_cpu_place(uintptr_t *code, uintptr_t *stack, uintptr_t *frame) {
+#if defined(__x86_64__)
+    __asm__ volatile("leaq 0(%%rip), %0\n\tmovq %%rsp, %1\n\tmovq %%rbp, %2"
+                     : "=&r"(*code), "=&r"(*stack), "=&r"(*frame));
+#else
+    __asm__ volatile("adr %0, .\n\tmov %1, sp\n\tmov %2, x29"
+                     : "=&r"(*code), "=&r"(*stack), "=&r"(*frame));
+#endif
+}
+
 enum { HAK_TAG_GRANULE = 16 }; /* bytes per MTE tag */
 
 #if HAK_MTE

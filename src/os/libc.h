@@ -53,9 +53,12 @@ extern void *hak_libc_symbol(void *handle, const char *name) HAK_LIBC(dlsym);
 /* The object that a function lies in, and its file. NULL: not known. Takes the lock of dlopen,
  * which the C library renews in the child of a fork, unlike the lock of dl_iterate_phdr. */
 const void *hak_libc_object_of(const void *function, const char **file);
-/* Whether an address lies in a loaded object, without a lock; true if unknown: before 2.35,
- * static. */
-bool hak_libc_is_loaded(uintptr_t address);
+/* glibc's, since 2.35. Unwinders call it, also in signal handlers. 0: found. The result has 96
+ * bytes; the second word is the object's first byte. */
+extern int hak_libc_find_object(void *address, void *found) HAK_LIBC(_dl_find_object);
+/* The first byte of the loaded object that an address lies in, without a lock. false: in none, or
+ * not known: before 2.35, static. */
+bool hak_libc_find_start(uintptr_t address, uintptr_t *start);
 
 /* A function, and the object it lies in. */
 typedef struct hak_libc_place {

@@ -10,8 +10,6 @@
 #include <link.h>
 #include <linux/rseq.h>
 
-/* Since 2.35. Unwinders call it, also in signal handlers. 0: found. The result has 96 bytes. */
-extern int libc_find_object(void *address, void *found) HAK_LIBC(_dl_find_object);
 /* Since 2.35 the kernel writes the CPU's number there whenever the thread moves. */
 extern const ptrdiff_t __rseq_offset HAK_WEAK;
 extern const unsigned __rseq_size HAK_WEAK;
@@ -35,9 +33,12 @@ const void *hak_libc_object_of(const void *function, const char **file) {
     return info.dli_fbase;
 }
 
-bool hak_libc_is_loaded(uintptr_t address) {
-    uint64_t found[32];
-    return libc_find_object == NULL || libc_find_object((void *)address, found) == 0;
+bool hak_libc_find_start(uintptr_t address, uintptr_t *start) {
+    uint64_t found[32] = {0};
+    bool is_found =
+        hak_libc_find_object != NULL && hak_libc_find_object((void *)address, found) == 0;
+    *start = found[1];
+    return is_found;
 }
 
 typedef struct libc_search {

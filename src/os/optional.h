@@ -63,6 +63,24 @@ bool hak_os_is_own_code(uintptr_t address);
  * there. Also true above the initial stack, and where the kernel does not tell. */
 bool hak_os_is_same_mapping(const void *low, const void *high);
 
+/* About where the stack of the thread ends, if the address is in it: no mapping is looked at. */
+uintptr_t hak_os_stack_end(uintptr_t at);
+/* The unwind tables of the loaded object that code lies in. No lock. false: in none that is known.
+ */
+typedef struct hak_os_unwind {
+    uintptr_t header;   /* .eh_frame_hdr, a sorted table; 0: none */
+    uintptr_t from, to; /* the segment that they lie in */
+} hak_os_unwind_t;
+bool hak_os_unwind_tables(uintptr_t code, hak_os_unwind_t *tables);
+/* Whether the code there, in a loaded object, returns from a signal handler. */
+bool hak_os_is_signal_return(uintptr_t code);
+/* What the kernel saved for it, at the stack pointer: hak_os_signal_bytes. */
+typedef struct hak_os_registers {
+    uintptr_t code, stack, frame, link;
+} hak_os_registers_t;
+extern const size_t hak_os_signal_bytes;
+hak_os_registers_t hak_os_signal_registers(uintptr_t record);
+
 /* --- hardened builds only --------------------------------------------------------------------- */
 /* Makes OS pages of our data read-only for good: with mseal not even mprotect changes them
  * again. */
@@ -90,6 +108,7 @@ typedef struct hak_os_trap {
     const void *stack;   /* stack pointer of the accessing function */
     const void *frame;   /* its frame pointer, or anything */
     uintptr_t code;      /* address of the instruction */
+    uintptr_t link;      /* aarch64: the link register */
     bool is_tag;         /* wrong tag; the address is accessible */
 } hak_os_trap_t;
 

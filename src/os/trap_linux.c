@@ -115,6 +115,7 @@ static hak_os_trap_t trap_read(const siginfo_t *info, const ucontext_t *context)
         .stack = (const void *)context->uc_mcontext.sp,
         .frame = (const void *)context->uc_mcontext.regs[29],
         .code = (uintptr_t)context->uc_mcontext.pc,
+        .link = (uintptr_t)context->uc_mcontext.regs[30],
         .is_tag = info->si_signo == SIGSEGV && info->si_code == TRAP_CODE_TAG,
     };
 }

@@ -12,7 +12,7 @@
 
 /* A watched block, or NULL. */
 static inline char *guard_sample(size_t bytes, size_t align) {
-    hak_request_t request = {.bytes = bytes, .align = align, .frame = HAK_FRAME()};
+    hak_request_t request = {.bytes = bytes, .align = align};
     hak_tcache_t *tcache = self();
     hak_store_relaxed(&hak_knobs.guard_rate, 1);
     tcache->guard_left = -1000; /* due, also if the generator was not begun */

@@ -2,7 +2,8 @@
  *
  * The files of code addresses: what is printed of them, and what an unreadable or damaged
  * /proc/self/maps leaves known. */
-#include "guard/stack.h"
+#include "guard/guard.h"
+#include "guard/module.h"
 #include "unit/fatal.h"
 #include "unit/guard_maps.h"
 
@@ -29,23 +30,6 @@ static void frames_are_named_by_file_and_distance_from_its_start(void **state) {
     hak_os_fault_files(NULL);
 }
 
-static void code_is_known_by_the_file(void **state) {
-    (void)state;
-    bool is_code = true;
-    unit_maps = "5000000-5002000 r-xp 00000000 08:01 11   /bin/one\n"
-                "7000000-7001000 r--p 00000000 08:01 12   /lib/two.so\n"
-                "9000000-9001000 rwxp 00000000 00:00 0 \n";
-    hak_os_fault_files(unit_maps_serve);
-    assert_true(hak_guard_find_code(0x5001fff, &is_code) && is_code);
-    assert_true(hak_guard_find_code(0x5002000, &is_code) && !is_code);
-    assert_true(hak_guard_find_code(0x9000000, &is_code) && is_code);
-    assert_true(hak_guard_find_code(0x7000800, &is_code) && !is_code);
-    hak_os_fault_files(NULL);
-    hak_os_fault_plan(HAK_OS_CALL_READ, 0, 1);
-    assert_false(hak_guard_find_code(0x5001fff, &is_code));
-    hak_os_fault_clear();
-}
-
 static void frames_without_the_file_are_numbers(void **state) {
     (void)state;
     static const uintptr_t addresses[] = {0x5001234, 0x7002010};
@@ -68,15 +52,13 @@ static void frames_with_a_damaged_file_do_no_harm(void **state) {
     hak_os_fault_files(NULL);
 }
 
-static bool was_asked, was_known;
+static bool was_asked;
 
 /* While one report reads the file, asks as a second one; then as the child of a fork would. */
 static size_t serve_and_ask(const char *path, char *buffer, size_t capacity) {
     static const uintptr_t address[] = {0x5001234};
     if (!was_asked) {
-        bool is_code;
         was_asked = true;
-        was_known = hak_guard_find_code(address[0], &is_code);
         hak_guard_stack_print(address, 1);
         hak_guard_stack_after_fork();
         hak_guard_stack_print(address, 1);
@@ -92,18 +74,40 @@ static void one_report_at_a_time_has_files_and_a_forked_child_begins_anew(void *
     hak_os_fault_files(serve_and_ask);
     const char *lines = printed(addresses, 1);
     hak_os_fault_files(NULL);
-    assert_false(was_known);
     static const char expected[] = "hakmem:     #0 0x5001234\n"
                                    "hakmem:     #0 0x5001234 /bin/one+0x1234\n";
     assert_memory_equal(lines, expected, sizeof expected - 1);
 }
 
+static void trace_of_this_test_names_its_program(void **state) {
+    (void)state;
+    unit_fatal_begin();
+    hak_guard_trace();
+    hak_check_sink = unit_fatal.saved;
+    UNIT_EXPECT(strstr(unit_fatal.line, "hakmem:     #0 0x") != NULL, "%s", unit_fatal.line);
+    UNIT_EXPECT(strchr(unit_fatal.line, '/') != NULL, "%s", unit_fatal.line);
+}
+
+static void fatal_report_with_a_trace_has_more_lines(void **state) {
+    (void)state;
+    unit_fatal_begin();
+    hak_check_sink.trace = hak_guard_trace;
+    if (setjmp(unit_fatal.back) == 0) {
+        hak_fatal(HAK_FATAL_DOUBLE_FREE, (void *)0x1230, NULL);
+    }
+    hak_check_sink = unit_fatal.saved;
+    assert_true(unit_fatal.is_fatal);
+    UNIT_EXPECT(strstr(unit_fatal.line, "hakmem: double free: 0x1230\nhakmem:     #0 0x") != NULL,
+                "%s", unit_fatal.line);
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(frames_are_named_by_file_and_distance_from_its_start),
-    cmocka_unit_test(code_is_known_by_the_file),
     cmocka_unit_test(frames_without_the_file_are_numbers),
     cmocka_unit_test(frames_with_a_damaged_file_do_no_harm),
     cmocka_unit_test(one_report_at_a_time_has_files_and_a_forked_child_begins_anew),
+    cmocka_unit_test(trace_of_this_test_names_its_program),
+    cmocka_unit_test(fatal_report_with_a_trace_has_more_lines),
 };
 
 UNIT_MAIN(tests)

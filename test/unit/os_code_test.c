@@ -6,6 +6,7 @@
 #include "unit/unit.h"
 
 #include <gnu/libc-version.h>
+#include <signal.h>
 #include <sys/mman.h>
 
 enum { PAGES = 8 };
@@ -60,25 +61,69 @@ static bool is_told(void) {
     return strtoul(version, NULL, 10) > 2 || strtoul(version + 2, NULL, 10) >= 35;
 }
 
-static void what_is_loaded_is_told_from_what_is_not(void **state) {
+static bool has_object(const void *address) {
+    uintptr_t start = 0;
+    bool is_found = hak_libc_find_start((uintptr_t)address, &start);
+    return is_found && start <= (uintptr_t)address && memcmp((void *)start, "\177ELF", 4) == 0;
+}
+
+static void object_of_an_address_begins_with_its_header(void **state) {
     (void)state;
     static const char constant[] = "constant";
     size_t page = hak_os_page_bytes();
+    uintptr_t start;
     void *base = mmap(NULL, page, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    assert_true(hak_libc_is_loaded((uintptr_t)what_is_loaded_is_told_from_what_is_not));
-    assert_true(hak_libc_is_loaded((uintptr_t)constant));
-    assert_true(hak_libc_is_loaded((uintptr_t)gnu_get_libc_version));
-    assert_int_equal(!hak_libc_is_loaded((uintptr_t)base), is_told());
-    assert_int_equal(!hak_libc_is_loaded((uintptr_t)&page), is_told());
-    assert_int_equal(!hak_libc_is_loaded(4096), is_told());
-    assert_int_equal(!hak_libc_is_loaded(UINTPTR_MAX), is_told());
+    assert_int_equal(has_object((const void *)object_of_an_address_begins_with_its_header),
+                     is_told());
+    assert_int_equal(has_object(constant), is_told());
+    assert_int_equal(has_object((const void *)gnu_get_libc_version), is_told());
+    assert_false(hak_libc_find_start((uintptr_t)base, &start));
+    assert_false(hak_libc_find_start((uintptr_t)&page, &start));
+    assert_false(hak_libc_find_start(4096, &start));
+    assert_false(hak_libc_find_start(UINTPTR_MAX, &start));
     assert_int_equal(munmap(base, page), 0);
+}
+
+static void tables_of_code_lie_in_its_object(void **state) {
+    (void)state;
+    hak_os_unwind_t tables;
+    uintptr_t code = (uintptr_t)tables_of_code_lie_in_its_object;
+    assert_true(hak_os_unwind_tables(code, &tables)); /* of the program, known everywhere */
+    assert_true(tables.from <= tables.header && tables.header < tables.to);
+    assert_false(hak_os_unwind_tables((uintptr_t)&tables, &tables));
+    assert_false(hak_os_unwind_tables(4096, &tables));
+    assert_int_equal(hak_os_unwind_tables((uintptr_t)gnu_get_libc_version, &tables), is_told());
+}
+
+/* The C library's return from handlers, found where a handler returns to. */
+static void *handler_returns_to;
+
+static void on_signal(int number) {
+    (void)number;
+    handler_returns_to = __builtin_return_address(0);
+}
+
+static void return_from_a_handler_is_told_from_other_code(void **state) {
+    (void)state;
+    assert_false(hak_os_is_signal_return((uintptr_t)return_from_a_handler_is_told_from_other_code));
+    assert_false(hak_os_is_signal_return(4096));
+    if (unit_is_emulated() || UNIT_IS_TSAN) { /* handlers are called by others */
+        return;
+    }
+    signal(SIGUSR2, on_signal);
+    raise(SIGUSR2);
+    signal(SIGUSR2, SIG_DFL);
+    assert_true(hak_os_is_signal_return((uintptr_t)handler_returns_to));
+    assert_true(hak_os_is_signal_return((uintptr_t)handler_returns_to - 1));
+    assert_false(hak_os_is_signal_return((uintptr_t)handler_returns_to + 1));
 }
 
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(mapping_of_two_addresses_is_told_apart),
     cmocka_unit_test(mapping_of_the_stack_is_one),
-    cmocka_unit_test(what_is_loaded_is_told_from_what_is_not),
+    cmocka_unit_test(object_of_an_address_begins_with_its_header),
+    cmocka_unit_test(tables_of_code_lie_in_its_object),
+    cmocka_unit_test(return_from_a_handler_is_told_from_other_code),
 };
 
 UNIT_MAIN(tests)

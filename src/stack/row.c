@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Rows with a cache, which spares most walks the search. Entries are two words that any thread
+ * writes without a lock: the check word holds the mixed address XOR the row, so that words of two
+ * writers do not pass for an entry. */
+#include "stack/row.h"
+
+#include "base/atomics.h"
+#include "base/bits.h"
+#include "stack/cfi.h"
+
+enum {
+    ROW_ENTRIES_LOG2 = 10,
+    ROW_ENTRIES = 1 << ROW_ENTRIES_LOG2, /* 16 KiB: about what a server's hot stacks have */
+    ROW_ADDRESS_BITS = 48,
+};
+
+typedef struct row_entry {
+    uint64_t check, row; /* [atomic] */
+} row_entry_t;
+
+HAK_LOCKED_STATE HAK_LARGE_STATE(4) row_entry_t hak_row_cache[ROW_ENTRIES];
+HAK_LOCKED_STATE uint32_t hak_row_epoch; /* [atomic] */
+
+void hak_row_forget(void) {
+    hak_add_relaxed(&hak_row_epoch, 1);
+}
+
+static uint64_t row_pack(const hak_row_t *row) {
+    uint64_t mask = hak_mask(HAK_ROW_BITS);
+    return (uint64_t)row->kind << 3 * HAK_ROW_BITS |
+           ((uint64_t)row->cfa & mask) << 2 * HAK_ROW_BITS |
+           ((uint64_t)row->frame & mask) << HAK_ROW_BITS | ((uint64_t)row->link & mask);
+}
+
+static int32_t row_part(uint64_t word, unsigned place) {
+    uint64_t top = word << (64 - HAK_ROW_BITS - place * HAK_ROW_BITS);
+    return (int32_t)((int64_t)top >> (64 - HAK_ROW_BITS));
+}
+
+static hak_row_t row_unpack(uint64_t word) {
+    return (hak_row_t){.kind = (hak_row_kind_t)(word >> 3 * HAK_ROW_BITS),
+                       .cfa = row_part(word, 2),
+                       .frame = row_part(word, 1),
+                       .link = row_part(word, 0)};
+}
+
+/* Never equal for two addresses. */
+static uint64_t row_key(uintptr_t code) {
+    uint64_t epoch = hak_load_relaxed(&hak_row_epoch);
+    uint64_t key = (code | epoch << ROW_ADDRESS_BITS) * 0x9e3779b97f4a7c15ull;
+    return key ^ key >> 32;
+}
+
+static hak_row_t row_compute(uintptr_t code, bool is_sure, bool *is_loaded) {
+    hak_tables_t tables = {.is_sure = is_sure};
+    *is_loaded = hak_os_unwind_tables(code, &tables.os);
+    hak_row_t row = {0};
+    if (*is_loaded) {
+        row = hak_cfi_row(&tables, code);
+        bool is_signal = row.kind == HAK_ROW_NONE && hak_os_is_signal_return(code);
+        row.kind = is_signal ? HAK_ROW_SIGNAL : row.kind;
+    }
+    return row;
+}
+
+hak_row_t hak_row_find(uintptr_t code, bool is_sure) {
+    uint64_t key = row_key(code);
+    row_entry_t *entry = &hak_row_cache[key & (ROW_ENTRIES - 1)];
+    uint64_t word = hak_load_relaxed(&entry->row);
+    if ((hak_load_relaxed(&entry->check) ^ word) == key) {
+        return row_unpack(word);
+    }
+    bool is_loaded;
+    hak_row_t row = row_compute(code, is_sure, &is_loaded);
+    if (is_loaded) { /* other code comes and goes */
+        word = row_pack(&row);
+        hak_store_relaxed(&entry->row, word);
+        hak_store_relaxed(&entry->check, key ^ word);
+    }
+    return row;
+}

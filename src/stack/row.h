@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Rows: how the registers of a function's caller are found. row.c keeps
+ * those of hot code. */
+#ifndef HAK_STACK_ROW_H
+#define HAK_STACK_ROW_H
+
+#include "base/compiler.h"
+#include "base/words.h"
+
+/* The canonical frame address (CFA): the stack pointer of the caller. */
+typedef enum hak_row_kind {
+    HAK_ROW_NONE,     /* not known */
+    HAK_ROW_END,      /* there is no caller: the start of a thread */
+    HAK_ROW_SIGNAL,   /* the return from a signal handler: the kernel saved all registers */
+    HAK_ROW_STACK,    /* CFA = stack pointer + cfa */
+    HAK_ROW_FRAME,    /* CFA = frame pointer + cfa */
+    HAK_ROW_INDIRECT, /* CFA = the word at frame pointer + cfa, where the caller's is saved */
+    HAK_ROW_PLT       /* CFA = stack pointer + 8, and 8 more from byte `cfa` of 16 on */
+} hak_row_kind_t;
+
+/* Offsets are in words. Those of saved registers are from the CFA; 0: not saved. */
+typedef struct hak_row {
+    hak_row_kind_t kind;
+    int32_t cfa, frame, link;
+} hak_row_t;
+
+enum { HAK_ROW_BITS = 20 }; /* of an offset: 4 MiB */
+
+/* The row of an instruction. `is_sure`: its object stays loaded, as a function of it runs. */
+hak_row_t hak_row_find(uintptr_t code, bool is_sure);
+/* Objects are about to be loaded, perhaps where others were: forgets all rows. */
+void hak_row_forget(void);
+
+#endif

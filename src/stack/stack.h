@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Stacks of return addresses, for malloc and signal handlers: no lock, no allocation, no unwinder
+ * of the system.
+ *
+ *   rows     how a function's caller is found from its registers (.eh_frame, interpreted by cfi.c)
+ *   frames   pairs of a frame pointer and a return address, for code without rows (JIT compilers)
+ *
+ * Invariants:
+ *   STACK-1  Only memory of the stack that the stack pointer lies in is read, and only the segment
+ *            of a loaded object that holds its tables; any contents end the walk or lead it astray,
+ *            but never to a fault.
+ *   STACK-2  The stack pointer rises with each frame, but for frames of signals: walks end. */
+#ifndef HAK_STACK_STACK_H
+#define HAK_STACK_STACK_H
+
+#include "base/compiler.h"
+#include "base/words.h"
+
+/* Registers of a function, and where it stands: behind a call, or `is_exact` at that
+ * instruction. */
+typedef struct hak_stack_at {
+    uintptr_t code, stack, frame;
+    uintptr_t link; /* aarch64: the link register, if is_exact */
+    bool is_exact;
+} hak_stack_at_t;
+
+/* At most `most` return addresses into functions that are not the library's, innermost first, from
+ * the caller on. Up to the thread's start, or as far as rows or frame pointers lead. */
+HAK_NOINLINE unsigned hak_stack_walk(uintptr_t *addresses, unsigned most);
+/* The same for the callers of a place, which may be anything: an impossible one ends the walk. */
+unsigned hak_stack_walk_from(const hak_stack_at_t *at, uintptr_t *addresses, unsigned most);
+
+#endif

@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Walks of real stacks, of code without frame pointers: each function notes where it returns to,
+ * and the walk has to find these addresses in their order, up to the thread's start. */
+#include "stack/stack.h"
+
+#include "stack/row.h"
+#include "unit/unit.h"
+
+#include <alloca.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+
+enum { MOST = 128, RETURNS_MOST = 64 };
+
+static uintptr_t returns[RETURNS_MOST];     /* outermost first */
+static unsigned return_count, return_first; /* of this stack: from the first on */
+
+#define ENTER() (returns[return_count++] = (uintptr_t)__builtin_return_address(0))
+#define LEAVE() (return_count--)
+#define APART __attribute__((noinline, noclone))
+
+/* Keeps the call before it from becoming a jump. */
+static inline void stay(const void *value) {
+    __asm__ volatile("" : : "r"(value) : "memory");
+}
+
+/* The noted addresses in the walk, in their order; others, of the C library, may lie between. */
+static void walk_and_check(void) {
+    uintptr_t found[MOST];
+    unsigned count = hak_stack_walk(found, MOST), at = 0;
+    assert_true(count > return_count - return_first && count < MOST);
+    for (unsigned i = return_count; i-- > return_first; at++) {
+        while (at < count && found[at] != returns[i]) {
+            at++;
+        }
+        UNIT_EXPECT(at < count, "return %u of %u, to %#lx, among %u", i, return_count, returns[i],
+                    count);
+    }
+    hak_row_t last = hak_row_find(found[count - 1] - 1, true);
+    UNIT_EXPECT(last.kind == HAK_ROW_END, "%#lx has a caller", found[count - 1]);
+}
+
+static APART void plain(void) {
+    ENTER();
+    walk_and_check();
+    LEAVE();
+    stay(returns);
+}
+
+static APART void with_variable_frame(size_t bytes) {
+    ENTER();
+    char *room = alloca(bytes);
+    stay(room);
+    plain();
+    stay(room);
+    LEAVE();
+}
+
+/* Its stack is realigned: the CFA is a word in memory. */
+static APART void with_aligned_frame(size_t bytes) {
+    ENTER();
+    _Alignas(128) char room[128];
+    stay(room);
+    with_variable_frame(bytes);
+    stay(room);
+    LEAVE();
+}
+
+/* The same with a variable frame: all three kinds of pointers. */
+static APART void with_both(size_t bytes) {
+    ENTER();
+    _Alignas(128) char room[128];
+    char *more = alloca(bytes);
+    stay(room);
+    stay(more);
+    with_aligned_frame(bytes / 2);
+    stay(room);
+    LEAVE();
+}
+
+static APART void with_large_frame(size_t bytes) {
+    ENTER();
+    char room[300000];
+    stay(room);
+    with_both(bytes);
+    stay(room);
+    LEAVE();
+}
+
+/* So many values that all registers are saved, the one of frame pointers, too. */
+static APART long with_all_registers(const long *v, size_t bytes) {
+    ENTER();
+    long a = v[0], b = v[1], c = v[2], d = v[3], e = v[4], f = v[5], g = v[6], h = v[7];
+    with_large_frame(bytes);
+    LEAVE();
+    return a + 2 * b + 3 * c + 4 * d + 5 * e + 6 * f + 7 * g + 8 * h;
+}
+
+static APART int compare(const void *left, const void *right) {
+    static const long values[8] = {1, 2, 3, 4, 5, 6, 7, 8};
+    ENTER();
+    long sum = with_all_registers(values, 1000);
+    LEAVE();
+    return sum == 204 ? *(const char *)left - *(const char *)right : 0;
+}
+
+/* Through the C library, and back by its pointer to a function. */
+static APART void chain(void) {
+    char two[2] = {2, 1};
+    ENTER();
+    qsort(two, 2, 1, compare);
+    LEAVE();
+    assert_int_equal(two[0], 1);
+}
+
+static void chain_without_frame_pointers_is_found_whole(void **state) {
+    (void)state;
+    chain();
+    chain(); /* by the rows that were kept */
+    hak_row_forget();
+    chain();
+}
+
+static void *thread_run(void *unused) {
+    return_first = return_count;
+    chain();
+    return_first = 0;
+    return unused;
+}
+
+static void chain_of_a_thread_is_found_up_to_its_start(void **state) {
+    (void)state;
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, thread_run, NULL), 0);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+}
+
+static void on_signal(int number) {
+    (void)number;
+    chain();
+}
+
+/* A leaf, interrupted at any instruction: `number` is sent by itself. */
+static APART void interrupted(int number) {
+    ENTER();
+    if (number == SIGILL) {
+        __builtin_trap();
+    }
+    raise(number);
+    LEAVE();
+}
+
+static sigjmp_buf jump;
+
+static void on_trap(int number) {
+    on_signal(number);
+    siglongjmp(jump, 1);
+}
+
+static void signal_with(int number, void (*handler)(int), int flags) {
+    struct sigaction action = {.sa_handler = handler, .sa_flags = flags}, before;
+    assert_int_equal(sigaction(number, &action, &before), 0);
+    unsigned depth = return_count;
+    if (sigsetjmp(jump, 1) == 0) {
+        interrupted(number);
+    }
+    return_count = depth;
+    assert_int_equal(sigaction(number, &before, NULL), 0);
+}
+
+static void chain_of_a_signal_handler_leads_to_what_it_interrupted(void **state) {
+    static _Alignas(4096) char room[1 << 20];
+    stack_t stack = {.ss_sp = room, .ss_size = sizeof room}, before;
+    (void)state;
+    signal_with(SIGUSR1, on_signal, 0);
+    if (unit_is_emulated() || UNIT_IS_TSAN) { /* signals are theirs */
+        return;
+    }
+    signal_with(SIGILL, on_trap, SA_NODEFER);
+    assert_int_equal(sigaltstack(&stack, &before), 0);
+    signal_with(SIGUSR1, on_signal, SA_ONSTACK);
+    signal_with(SIGILL, on_trap, SA_ONSTACK | SA_NODEFER);
+    assert_int_equal(sigaltstack(&before, NULL), 0);
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(chain_without_frame_pointers_is_found_whole),
+    cmocka_unit_test(chain_of_a_thread_is_found_up_to_its_start),
+    cmocka_unit_test(chain_of_a_signal_handler_leads_to_what_it_interrupted),
+};
+
+int main(void) {
+    ENTER();
+    return cmocka_run_group_tests(tests, NULL, NULL) == 0 ? 0 : 1;
+}
