@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Writes docs/options.md from src/base/options.def and src/conf/presets.def; --check compares instead."""
+"""Writes docs/options.md from src/base/options.def and src/conf/presets.def; --check compares instead;
+--json FILE writes the same as data."""
+import json
 import pathlib
 import re
 import sys
@@ -79,20 +81,35 @@ def values(kind, names, numbers):
     return shown(initial, kind), f"{shown(least, kind)} to {shown(most, kind)}"
 
 
-def render():
-    lines = [HEAD, "| Option | Type | Default | Values | May change | Effect |", "|---|---|---|---|---|---|"]
+def document():
+    """The same as data: what `hakmem options` and the generated pages of the manual read."""
+    options = []
     for name, kind, names, *numbers, kept, text in rows("src/base/options.def", OPTION, "HAK_OPTION"):
         initial, valid = values(kind, names, numbers)
-        lines.append(f"| `{name}` | {TYPES[kind]} | {initial} | {valid} | {CHANGE[kept]} | {joined(text)} |")
+        options.append({"name": name, "type": TYPES[kind], "default": initial, "valid": valid, "change": CHANGE[kept],
+                        "text": joined(text)})
+    profiles = [{"name": name, "options": joined(options_of), "text": joined(text)}
+                for name, options_of, text in rows("src/conf/presets.def", PRESET, "HAK_PRESET")]
+    return {"options": options, "profiles": profiles}
+
+
+def render():
+    found = document()
+    lines = [HEAD, "| Option | Type | Default | Values | May change | Effect |", "|---|---|---|---|---|---|"]
+    for one in found["options"]:
+        lines.append("| `{name}` | {type} | {default} | {valid} | {change} | {text} |".format(**one))
     lines += ["", "| Profile | Effect | Same as |", "|---|---|---|"]
-    for name, options, text in rows("src/conf/presets.def", PRESET, "HAK_PRESET"):
-        same = f"`{joined(options)}`" if joined(options) else "no option at all"
-        lines.append(f"| `{name}` | {joined(text)} | {same} |")
+    for one in found["profiles"]:
+        same = f"`{one['options']}`" if one["options"] else "no option at all"
+        lines.append(f"| `{one['name']}` | {one['text']} | {same} |")
     return "\n".join(lines) + "\n"
 
 
-def main():
-    if "--check" in sys.argv[1:]:
+def main(words):
+    if words[:1] == ["--json"]:
+        pathlib.Path(words[1]).write_text(json.dumps(document(), indent=1) + "\n")
+        return
+    if "--check" in words:
         if not TARGET.exists() or TARGET.read_text() != render():
             sys.exit("docs/options.md is out of date: run tools/gen_options.py")
         return
@@ -100,4 +117,4 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

@@ -89,9 +89,18 @@ wait "$pid" || :
 [ -z "$(find "$prefix" -name __pycache__)" ] || fail "the command writes into the prefix"
 chmod -R u+w "$prefix"
 
-# What install lists is all that it left.
+# What install lists is all that it left, debug symbols apart included; uninstall leaves not even a folder of ours.
 expect 0 cmake --install "$HAKMEM_BUILD" --prefix "$work/again"
-xargs rm -- <"$HAKMEM_BUILD/install_manifest.txt"
-left=$(find "$work/again" ! -type d)
-[ -z "$left" ] || fail "the list of what is installed lacks: $left"
+expect 0 cmake --install "$HAKMEM_BUILD" --prefix "$work/again" --component debug
+library=$(find "$work/again" -name 'libhakmem.so.*.*.*' ! -name '*.debug')
+"${READELF:-readelf}" -SW "$library" | grep -q '\.debug_info' && fail "the installed library has debug symbols"
+symbols=$(find "$work/again" -path '*/.debug/*')
+"${READELF:-readelf}" -SW "$symbols" | grep -q '\.debug_info' || fail "no debug symbols in $symbols"
+[ "$(stat -c %s "$library")" -lt 300000 ] || fail "the library has $(stat -c %s "$library") bytes"
+if command -v gdb >/dev/null; then
+    gdb -batch -ex 'info line hak_malloc' "$library" 2>&1 | grep -q 'Line ' || fail "gdb does not find the symbols"
+fi
+expect 0 cmake -D MANIFESTS="$HAKMEM_BUILD/install_manifest" -P "$HAKMEM_SOURCE/cmake/uninstall.cmake"
+left=$(find "$work/again" ! -type d -o -name '*hakmem*')
+[ -z "$left" ] || fail "uninstall leaves: $left"
 exit $failed

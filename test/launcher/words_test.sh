@@ -7,7 +7,7 @@ set -eu
 hakmem=$HAKMEM_SOURCE/hakmem
 
 expect 0 "$hakmem" help
-for word in run lib build test fuzz stats top explain map ps clean help --profile --lib --quick --full --soak; do
+for word in run lib build test fuzz stats top explain map ps options check enable disable translate clean help --profile --lib --quick --full --soak; do
     says out "$word"
 done
 [ -s "$work/err" ] && fail "help writes to stderr"
@@ -37,7 +37,7 @@ prints "hakmem $version"
 
 expect 2 "$hakmem" frobnicate
 says err "unknown command 'frobnicate'"
-says err "build lib run test fuzz lab stats top explain map ps clean help"
+says err "build lib run test fuzz lab stats top explain map ps options check enable disable translate clean help"
 [ -s "$work/out" ] && fail "an error writes to stdout"
 expect 2 "$hakmem" build frobnicate
 says err "release clang debug-audit hardened tsan ubsan aarch64"
@@ -47,7 +47,7 @@ expect 2 "$hakmem" run
 says err "no program given"
 expect 2 "$hakmem" run --
 expect 2 "$hakmem" run --frobnicate -- true
-says err "--profile P, --lib PATH"
+says err "--profile P, --lib PATH, --options TEXT, --control, --report X [FILE], --"
 expect 2 "$hakmem" run --profile -- true
 says err "--profile needs a value"
 expect 2 "$hakmem" run --profile nope -- true

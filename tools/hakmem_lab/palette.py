@@ -7,8 +7,10 @@ the dash say the same again. The subject alone is vermilion, and drawn thicker.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from .model import ArmInfo, RunSummary
+if TYPE_CHECKING:  # the views need the colours alone
+    from .model import ArmInfo, RunSummary
 
 SUBJECT = "#d1440c"
 INK = "#1f2430"

@@ -10,7 +10,7 @@ import typer
 
 from hakmem_lab import command_line
 
-from . import explain_view, map_view, own_program, page, plain, process, source, stats_view, terminal, top as live
+from . import explain_view, installed, map_view, own_program, page, plain, process, source, stats_view, terminal, top as live
 from .errors import ViewError
 from .model import Explain, Map, Stats, read
 
@@ -174,7 +174,7 @@ def main() -> None:
         command_line.fail("hakmem", ViewError("no program behind --"))
     OWN[:] = own or []
     try:
-        command_line.start(app, "./hakmem", "hakmem", words, status=ViewError.status)
+        command_line.start(app, installed.NAME, "hakmem", words, status=ViewError.status)
     except Exception as error:  # noqa: BLE001 - a mistake of ours is told in one line, too
         command_line.fail("hakmem", ViewError(f"a mistake of this tool, please report it: "
                                               f"{type(error).__name__}: {error}"))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from markupsafe import Markup
 from rich.console import Console
 from rich.text import Text
 
@@ -21,6 +20,7 @@ PNG_ROWS = 120
 def html(heap: Map, title: str, explained: Explain | None = None) -> str:
     """With what the learner decided, if the process was asked why its memory is what it is."""
     drawn, _ = picture.draw(heap, title)
+    from markupsafe import Markup  # comes with jinja2, which the picture has asked for
     return page.render("map.html.j2", found=heap, title=title, summary=picture.summary(heap), picture=Markup(drawn),
                        about=picture.about(heap), classes=heap.classes, size=size, learner=learner_view,
                        learners=learner_view.shown(explained) if explained else [])

@@ -13,11 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Optional
 
-from hakmem_lab.place import ROOT
-
 from .errors import ViewError
+from .installed import COMMAND as LAUNCHER
 
-LAUNCHER = ROOT / "hakmem"
 ASKED = "report:map,report_file:{}/%p"
 PASSED_ON = (signal.SIGTERM, signal.SIGHUP)
 

@@ -9,8 +9,6 @@ import datetime
 import tempfile
 from pathlib import Path
 
-import jinja2
-
 from hakmem_lab import browser
 
 from . import colours
@@ -20,6 +18,10 @@ TEMPLATES = Path(__file__).resolve().parent / "templates"
 
 
 def render(name: str, **values) -> str:
+    try:
+        import jinja2
+    except ModuleNotFoundError as error:
+        raise ViewError("pages and pictures need the Python package jinja2") from error
     environment = jinja2.Environment(loader=jinja2.FileSystemLoader(TEMPLATES), autoescape=True, trim_blocks=True,
                                      lstrip_blocks=True, undefined=jinja2.StrictUndefined)
     environment.filters["px"] = lambda value: f"{value:.1f}".removesuffix(".0")

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from . import colours, page
 from .model import Huge, Map, Span, Superslab
-from .terminal import count, percent, share, size
+from .wording import count, percent, share, size
 
 CELLS, ROWS, GRID, BARS = 12_000, 400, 4_000, 60  # cells, superslabs in detail, cells of the overview, huge blocks
 OVERVIEW_FROM = 33  # superslabs: fewer are seen at a glance anyway

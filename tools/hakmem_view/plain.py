@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""`./hakmem stats`, `explain` and `ps` without the Python environment: as the socket prints it, by the standard library
-alone. What both forms of these commands pass on unchanged (JSON, metrics, the list of processes) is here, too."""
+"""`./hakmem stats`, `explain`, `ps`, `top` and `map` without the Python environment: as the socket prints it, by the standard
+library alone. What both forms of these commands pass on unchanged (JSON, metrics, the list of processes) is here, too."""
 from __future__ import annotations
 
 import json
@@ -8,7 +8,7 @@ import os
 import sys
 from typing import NoReturn
 
-from . import process, source
+from . import plain_views, process, source
 from .errors import ViewError
 
 OPTIONS = {"stats": {"--json": "/stats.json", "--metrics": "/metrics"}, "explain": {"--json": "/explain.json"},
@@ -59,7 +59,7 @@ def _words(words: list[str]) -> tuple[str, str, str]:
     """The command, its option, its target; "" for what is not there."""
     command, *rest = words or [""]
     if command not in OPTIONS:
-        raise ViewError(f"this needs the Python environment; without it there are: {' '.join(OPTIONS)}")
+        raise ViewError(f"this needs the Python environment; without it there are: {' '.join((*OPTIONS, *plain_views.COMMANDS))}")
     known, option, targets = OPTIONS[command], "", []
     for word in rest:
         if not word.startswith("--"):
@@ -79,6 +79,9 @@ def _words(words: list[str]) -> tuple[str, str, str]:
 
 
 def _run(words: list[str], missing: str) -> None:
+    if words[:1] and words[0] in plain_views.COMMANDS:
+        plain_views.COMMANDS[words[0]](words[1:])
+        return
     command, option, target = _words(words)
     listed, body = [], b""
     if command == "ps":

@@ -28,6 +28,12 @@ def _read(pid: int, name: str) -> str:
         return ""
 
 
+def need() -> None:
+    """/proc, which some sandboxes and containers lack."""
+    if not os.path.isdir("/proc/self"):
+        raise ViewError("/proc is not mounted here; without it nothing is known of processes (a socket's path needs none)")
+
+
 def _stat(pid: int) -> list[str]:
     """The fields of /proc/PID/stat from the third on: the second may contain anything."""
     return _read(pid, "stat").rpartition(")")[2].split()
@@ -100,6 +106,7 @@ def thread_names(pid: int) -> dict[int, str]:
 
 def numbers() -> list[int]:
     """Of all processes."""
+    need()
     return sorted(int(word) for word in os.listdir("/proc") if word.isdigit())
 
 

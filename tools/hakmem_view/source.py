@@ -5,25 +5,16 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Optional
 
 from . import channel, process
 from .errors import Closed, Slow, ViewError
+from .installed import own_version
 
 CONTROL, SCHEMA = "1", 1  # versions of the channel and of the documents that this tool reads
 PROBE_SECONDS = 3.0
-HEADER = Path(__file__).resolve().parent.parent.parent / "include" / "hakmem" / "hakmem.h"
 SWITCH = "HAKMEM_OPTIONS=control:@hakmem-%p"
 NEWER = "use the ./hakmem that belongs to that library"
-
-
-def own_version() -> str:
-    try:
-        parts = dict(re.findall(r"^#define HAK_VERSION_(\w+) (\d+)", HEADER.read_text(encoding="utf-8"), re.M))
-        return ".".join(parts[part] for part in ("MAJOR", "MINOR", "PATCH"))
-    except (OSError, KeyError):
-        return "of an unknown version"
 
 
 def parse(body: bytes, where: str) -> dict:
@@ -170,6 +161,7 @@ def find(word: str) -> Source:
     if word.isascii() and word.isdigit():
         if int(word) == 0 or len(word) > 9:
             raise ViewError(f"there is no process {word}")
+        process.need()
         return _of_pid(int(word))
     if not word.strip("@"):
         raise ViewError("a PID, a path or an @name of a socket is wanted")

@@ -1,0 +1,199 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# The installed command: options, check, enable, translate, top and map, with Python's standard library alone; what it says
+# where something is missing; its manual and completions.
+set -eu
+# shellcheck source=test/launcher/expect.sh
+. "$HAKMEM_SOURCE/test/launcher/expect.sh"
+unset HAKMEM_OPTIONS HAKMEM_PROFILE
+expect 0 cmake --install "$HAKMEM_BUILD" --prefix "$work/prefix"
+hakmem=$work/prefix/bin/hakmem
+chmod -R a-w "$work/prefix" # root writes all the same: nothing may, see the end
+expect 0 "$hakmem" options
+names=$(sed -n 's/^HAK_OPTION(\([a-z_]*\),.*/\1/p' "$HAKMEM_SOURCE/src/base/options.def")
+for name in $names; do
+    says out "  $name "
+    grep -q "$name" "$work/prefix/share/man/man7/hakmem-options.7" || fail "no $name in hakmem-options(7)"
+done
+awk 'length > 110' "$work/out" | grep -q . && fail "lines of options are not wrapped"
+expect 0 env HAKMEM_PROFILE=low-memory HAKMEM_OPTIONS=retain_min:2m "$hakmem" options retain_min
+[ "$(head -n 1 "$work/out")" = "The environment: other than the default" ] || fail "the environment does not come first"
+says out "retain_min      2m        default 32m; from HAKMEM_OPTIONS"
+says out "outbox          16k       default 128k; from profile low-memory"
+expect 2 "$hakmem" options retain_mim
+says err "did you mean retain_min?"
+expect 0 "$hakmem" options --json
+python3 -c 'import json, sys; json.load(sys.stdin)["options"][0]["name"]' <"$work/out" || fail "options --json"
+
+# A running program: loaded, linked statically, and not at all.
+mkfifo "$work/ready"
+start() { # sleeps once it runs: COMMAND...
+    # shellcheck disable=SC2016 # the inner shell expands it
+    "$@" sh -c 'echo >"$1"; exec sleep 60' sh "$work/ready" &
+    pid=$!
+    read -r _ <"$work/ready"
+    sleep 0.3
+}
+stop() {
+    kill "$pid"
+    wait "$pid" || :
+}
+start "$hakmem" run --control --options cache:1m
+expect 0 "$hakmem" check "$pid"
+says out "is on hakmem $("$hakmem" --version | cut -d' ' -f2)"
+says out "by       LD_PRELOAD="
+says out "  cache:1m  from HAKMEM_OPTIONS"
+says out "socket   @hakmem-$pid"
+expect 0 "$hakmem" check --json "$pid"
+expect 0 "$hakmem" options "$pid" cache
+says out "cache    1m        default 4m; from HAKMEM_OPTIONS"
+# -S: without packages, however many the machine has.
+expect 0 python3 -S "$work/prefix/share/hakmem/view.py" top --once --interval 0.1 "$pid"
+says out "thread name"
+expect 0 python3 -S "$work/prefix/share/hakmem/view.py" map "$pid"
+says out "a letter per 64 KiB"
+expect 2 python3 -S "$work/prefix/share/hakmem/view.py" map --svg "$work/map.svg" "$pid"
+says err "need the Python package"
+expect 1 python3 -S "$work/prefix/share/hakmem/view.py" map -- expr 1 = 2
+says out "at its end"
+stop
+start "$hakmem" run
+expect 0 "$hakmem" check "$pid"
+says out "all defaults, from its environment at start"
+expect 2 "$hakmem" stats "$pid"
+stop
+start env
+expect 1 "$hakmem" check "$pid"
+says out "is not on hakmem"
+stop
+start env LD_PRELOAD="$work/prefix/lib/libhakmem.so.9" 2>/dev/null
+expect 1 "$hakmem" check "$pid"
+says out "but the library is not loaded"
+stop
+expect 2 "$hakmem" check 999999999
+says err "there is no process 999999999"
+expect 2 "$hakmem" check
+[ "$(wc -l <"$work/err")" -eq 1 ] || fail "more than a line: $(cat "$work/err")"
+
+# Reports of run, into a file or not.
+expect 0 "$hakmem" run --report exit "$work/report" -- true
+says report "process"
+expect 0 "$hakmem" run --report exit -- true
+says err "RSS is"
+expect 0 "$hakmem" run --report exit true
+says err "RSS is"
+
+# enable and disable: with a systemctl of our own, and without any.
+mkdir "$work/bin" "$work/home"
+cat >"$work/bin/systemctl" <<SCRIPT
+#!/bin/sh
+echo "\$@" >>"$work/calls"
+case " \$* " in
+*" cat "*gone*) exit 1 ;;
+*" show "*) echo 'A=1 LD_PRELOAD=/usr/lib/libother.so B=2' ;;
+esac
+SCRIPT
+chmod +x "$work/bin/systemctl"
+unit() { # STATUS WORDS...
+    wanted_status=$1
+    shift
+    expect "$wanted_status" env PATH="$work/bin:$PATH" XDG_CONFIG_HOME="$work/home" "$hakmem" "$@" </dev/null
+}
+drop=$work/home/systemd/user/web.service.d/hakmem.conf
+unit 2 enable --user web
+says err "--yes"
+[ ! -e "$drop" ] || fail "written without an answer"
+says out "Environment=LD_PRELOAD=$work/prefix/lib/libhakmem.so.0.1.0:/usr/lib/libother.so"
+unit 0 enable --user web --yes --options 'control:@hakmem-%p' --profile low-memory
+grep -qxF 'Environment="HAKMEM_OPTIONS=control:@hakmem-%%p"' "$drop" || fail "options: $(cat "$drop")"
+grep -qxF 'Environment=HAKMEM_PROFILE=low-memory' "$drop" || fail "profile: $(cat "$drop")"
+grep -q -- '--user daemon-reload' "$work/calls" || fail "no daemon-reload"
+unit 2 enable --user gone --yes
+says err "there is no unit gone.service"
+unit 2 enable --user web --yes --options nosuch:1
+unit 2 enable ../etc --yes
+unit 0 disable --user web
+[ ! -e "$work/home/systemd/user/web.service.d" ] || fail "disable leaves something"
+unit 2 disable --user web
+mkdir -p "$(dirname "$drop")"
+echo mine >"$drop"
+unit 2 disable --user web
+says err "left alone"
+expect 0 "$hakmem" enable web --yes --root "$work/image"
+[ -s "$work/image/etc/systemd/system/web.service.d/hakmem.conf" ] || fail "no drop-in in the image"
+mkdir "$work/few"
+for tool in sh dirname readlink env; do ln -s "$(command -v $tool)" "$work/few/$tool"; done
+ln -s "$(python3 -c 'import sys; print(sys.executable)')" "$work/few/python3"
+expect 2 env PATH="$work/few" "$hakmem" enable web
+says err "there is no systemctl here"
+[ "$(wc -l <"$work/err")" -eq 1 ] || fail "more than a line: $(cat "$work/err")"
+rm "$work/few/python3"
+for word in ps options check translate top; do
+    expect 2 env PATH="$work/few" "$hakmem" $word 1
+    says err "$word needs python3"
+done
+expect 0 env PATH="$work/few" "$hakmem" run -- env
+if unshare -m true 2>/dev/null; then
+    for word in ps "check 1" "stats 1"; do
+        # shellcheck disable=SC2086 # words
+        expect 2 unshare -m sh -c 'mount -t tmpfs none /proc && exec "$@"' sh "$hakmem" $word
+        says err "/proc is not mounted"
+    done
+fi
+
+# What translate prints the library takes, with strict:1.
+translated() { # TEXT WANTED
+    expect 0 "$hakmem" translate "$1"
+    cp "$work/out" "$work/translated"
+    first=$(head -n 1 "$work/out")
+    [ "$first" = "$2" ] || fail "$1: $first"
+    # shellcheck disable=SC2086,SC2016 # a list of settings; the inner shell expands its own
+    expect 0 env ${first%%#*} sh -c 'HAKMEM_OPTIONS=${HAKMEM_OPTIONS:+$HAKMEM_OPTIONS,}strict:1 exec "$1" run -- true' sh "$hakmem"
+    [ ! -s "$work/err" ] || [ -z "${first##*report*}" ] || fail "$1: $(cat "$work/err")"
+}
+translated 'MALLOC_CONF=background_thread:true,dirty_decay_ms:0,narenas:4,lg_tcache_max:13' \
+    'HAKMEM_OPTIONS=scavenger:1,retain_min:0,retain_percent:0,retain_idle:0,huge_cache:0,bin_bytes:8k'
+says translated "narenas 4: nothing to set"
+translated MIMALLOC_SHOW_STATS=1 HAKMEM_OPTIONS=report:exit
+translated MIMALLOC_PURGE_DELAY=-1 HAKMEM_OPTIONS=retain_min:1t,retain_idle:1t,huge_cache:1t
+translated MIMALLOC_ALLOW_THP=0 HAKMEM_OPTIONS=huge_pages:0
+translated TCMALLOC_RELEASE_RATE=10 HAKMEM_OPTIONS=retain_min:4m,retain_percent:10
+translated 'GLIBC_TUNABLES=glibc.malloc.tcache_count=7:glibc.malloc.trim_threshold=131072:glibc.cpu.x=1' \
+    HAKMEM_OPTIONS=bin_blocks:7,retain_percent:0,retain_min:128k
+translated MALLOC_CHECK_=3 HAKMEM_PROFILE=debug
+translated MALLOC_ARENA_MAX=2 '# no option is needed'
+translated 'MALLOC_CONF=frobnicate:1' '# no option is needed'
+says translated "frobnicate 1: no counterpart known"
+expect 2 "$hakmem" translate FOO=1
+expect 0 env MIMALLOC_VERBOSE=1 "$hakmem" translate
+[ "$(head -n 1 "$work/out")" = HAKMEM_OPTIONS=show:1 ] || fail "translate reads no environment"
+
+# Manual and completions.
+man=$work/prefix/share/man
+for word in $("$hakmem" help | sed -n 's/^  \([a-z]*\) .*/\1/p' | sort -u); do
+    grep -q "$word" "$man/man1/hakmem.1" || fail "no $word in hakmem(1)"
+    grep -q "$word" "$work/prefix/share/zsh/site-functions/_hakmem" || fail "zsh completes no $word"
+    grep -q "$word" "$work/prefix/share/fish/vendor_completions.d/hakmem.fish" || fail "fish completes no $word"
+done
+functions=$(sed -n 's/.*[ *]\(hak_[a-z_]*\)(.*HAK_NOTHROW;/\1/p' "$HAKMEM_SOURCE/include/hakmem/hakmem.h")
+[ -n "$functions" ] || fail "no functions in the header"
+for function in $functions; do
+    grep -q "$function(" "$man/man3/hakmem.3" || fail "no $function in hakmem(3)"
+done
+if command -v groff >/dev/null; then
+    for file in "$man"/man?/*; do
+        groff -man -ww -z "$file" 2>"$work/err" || fail "$file is no page"
+        [ ! -s "$work/err" ] || fail "$file: $(cat "$work/err")"
+    done
+fi
+if command -v bash >/dev/null; then
+    # shellcheck disable=SC2016 # bash expands it
+    expect 0 env PATH="$work/prefix/bin:$PATH" bash -c '. "$1"; COMP_WORDS=(hakmem ex) COMP_CWORD=1; _hakmem; echo "${COMPREPLY[@]}"
+        COMP_WORDS=(hakmem run --profile lo) COMP_CWORD=3; _hakmem; echo "${COMPREPLY[@]}"' bash \
+        "$work/prefix/share/bash-completion/completions/hakmem"
+    prints "explain
+low-memory"
+fi
+chmod -R u+w "$work/prefix"
+[ -z "$(find "$work/prefix" -name __pycache__)" ] || fail "the command writes into the prefix"
+exit $failed

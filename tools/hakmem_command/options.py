@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: MIT
+"""`hakmem options`: the options in groups, first those that a process or the environment changes."""
+from __future__ import annotations
+
+import argparse
+import difflib
+import json
+import os
+import shutil
+import textwrap
+from typing import Optional
+
+from hakmem_view import installed, process, source
+from hakmem_view.errors import ViewError
+
+from . import table
+from .table import Option, Profile
+
+ABOUT = {"options": "The options of this version; those that a process (PID) or the environment changes come first."}
+
+
+def words(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("targets", metavar="PID|NAME", nargs="*", help="a process, or names of options: only those")
+    parser.add_argument("--json", action="store_true", help="the table, or the options of the process, as JSON")
+
+
+def of_environment(environment: dict[str, str], profiles: list[Profile]) -> dict[str, tuple[str, str]]:
+    """Values that differ from the defaults and who set each: as the library reads the two variables."""
+    found = {}
+    name = environment.get("HAKMEM_PROFILE", "")
+    for profile in profiles:
+        if profile.name == name:
+            found.update({key: (value, f"profile {name}") for key, value in table.parse(profile.options).items()})
+    for key, value in table.parse(environment.get("HAKMEM_OPTIONS", "")).items():
+        found[key] = (value, "HAKMEM_OPTIONS")
+    return found
+
+
+def environment_of(pid: int) -> Optional[dict[str, str]]:
+    """What its program was started with; None if that cannot be read."""
+    try:
+        with open(f"/proc/{pid}/environ", encoding="utf-8", errors="replace") as file:
+            pairs = (entry.partition("=") for entry in file.read().split("\0"))
+            return {key: process.plain(value) for key, _, value in pairs if key}
+    except OSError:
+        return None
+
+
+def of_process(pid: int, profiles: list[Profile]) -> tuple[dict[str, tuple[str, str]], str]:
+    """Its values other than the defaults, and how they are known: by asking it, or from its environment."""
+    try:
+        document = source.find(str(pid)).document("/options.json")
+        rows = [one for one in document.get("options", []) if isinstance(one, dict)]
+        return {str(one.get("name")): (process.plain(str(one.get("value"))), process.plain(str(one.get("source"))))
+                for one in rows if one.get("value") != one.get("default")}, "as the process says"
+    except ViewError as error:
+        environment = environment_of(pid)
+        if environment is None:
+            if not process.lives(pid):
+                raise ViewError(f"there is no process {pid}") from error
+            raise ViewError(f"cannot read the environment of {process.called(pid)}: its owner and root may") from error
+        return of_environment(environment, profiles), "from its environment at start; it has no control socket to ask"
+
+
+def _wrapped(text: str, indent: int, width: int) -> list[str]:
+    return textwrap.wrap(text, width, initial_indent=" " * indent, subsequent_indent=" " * indent,
+                         break_long_words=False, break_on_hyphens=False)
+
+
+def _entry(one: Option, width: int, wide: int) -> list[str]:
+    default = one.default.strip("`")
+    facts = one.valid.replace("`", "") if one.type != "switch" else "0 or 1"
+    head = f"  {one.name:<{wide}}  {default if default != 'empty' else '-':<9} {facts}; {one.change}"
+    return [*(textwrap.wrap(head, width, subsequent_indent=" " * (wide + 14)) if len(head) > width else [head]),
+            *_wrapped(one.text.replace("`", ""), 6, width)]
+
+
+def render(options: list[Option], width: int) -> list[str]:
+    wide, lines = max(len(one.name) for one in options), []
+    for title, those, examples in table.grouped(options):
+        lines += [title, f"  {'option':<{wide}}  default   values; may change"]
+        for one in those:
+            lines += _entry(one, width, wide)
+        for text, effect in examples:
+            if all(key in {one.name for one in options} for key in table.parse(text)):
+                lines += _wrapped(f"Example: HAKMEM_OPTIONS={text}: {effect}", 2, width)
+        lines.append("")
+    return lines
+
+
+def _differences(changed: dict[str, tuple[str, str]], options: list[Option], title: str, width: int) -> list[str]:
+    defaults = {one.name: one.default.strip("`") for one in options}
+    if not changed:
+        return [f"{title}: all options have their defaults", ""]
+    lines, wide = [f"{title}: other than the default"], max(map(len, changed))
+    for key, (value, who) in sorted(changed.items()):
+        known = f"default {defaults[key] if defaults[key] != 'empty' else '-'}" if key in defaults else "no option of this version"
+        lines += textwrap.wrap(f"  {key:<{wide}}  {value or '-':<9} {known}; from {who}", width,
+                               subsequent_indent=" " * (wide + 4), break_long_words=False)
+    return [*lines, ""]
+
+
+def _chosen(names: list[str], options: list[Option]) -> list[Option]:
+    known = {one.name: one for one in options}
+    for name in names:
+        if name not in known:
+            near = difflib.get_close_matches(name, known, 1)
+            hint = f"; did you mean {near[0]}?" if near else f"; `{installed.NAME} options` lists all"
+            raise ViewError(f"options: there is no option '{name}'{hint}")
+    return [known[name] for name in names] or options
+
+
+def run(_: str, given: argparse.Namespace) -> int:
+    options, profiles = table.load()
+    pids = [word for word in given.targets if word.isdigit()]
+    if len(pids) > 1:
+        raise ViewError("options: one PID at a time")
+    shown = _chosen([word for word in given.targets if not word.isdigit()], options)
+    changed, how = of_process(int(pids[0]), profiles) if pids else (of_environment(dict(os.environ), profiles), "")
+    if given.json:
+        print(json.dumps({"schema": 1, "hakmem": installed.own_version(), "pid": int(pids[0]) if pids else None,
+                          "changed": {key: {"value": value, "source": who} for key, (value, who) in changed.items()},
+                          "options": [vars(one) for one in shown]}, indent=1))
+        return 0
+    width, lines = min(110, max(60, shutil.get_terminal_size((100, 24)).columns)), []
+    if pids:
+        lines += _differences(changed, options, f"{process.called(int(pids[0]))}, {how}", width)
+    elif changed:
+        lines += _differences(changed, options, "The environment", width)
+    lines += render(shown, width)
+    if shown is options:
+        lines.append("Profiles (HAKMEM_PROFILE=NAME, or run --profile NAME)")
+        for one in profiles:
+            lines += textwrap.wrap(f"  {one.name:<11} {one.text}" + (": " + one.options.replace(",", ", ") if one.options else ""), width,
+                                   subsequent_indent=" " * 14)
+    print("\n".join(lines).rstrip())
+    return 0

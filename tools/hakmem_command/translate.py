@@ -1,0 +1,219 @@
+# SPDX-License-Identifier: MIT
+"""`hakmem translate 'MALLOC_CONF=…'`: options of other allocators as ours, and what has no counterpart and why."""
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import textwrap
+from typing import Callable, Optional, Union
+
+from hakmem_view import process
+from hakmem_view.errors import ViewError
+
+from . import table
+
+ABOUT = {"translate": "Options of jemalloc, mimalloc, tcmalloc and glibc as ours; without words: those in the environment."}
+GIVE_BACK = "retain_min:0,retain_percent:0,retain_idle:0,huge_cache:0"
+SOONER = "retain_min:4m,retain_percent:10"
+KEEP = "retain_min:1t,retain_idle:1t,huge_cache:1t"
+# Ours, and a note; ours "": nothing is needed, or there is no counterpart, and the note says which.
+Answer = tuple[str, str]
+Rule = Union[Answer, Callable[[str], Answer]]
+
+NONE_NEEDED = "nothing to set: "
+ARENAS = ("", NONE_NEEDED + "heaps follow the number of CPUs")
+MAPPING = ("", "no counterpart: addresses are mapped 4 MiB at a time, blocks above 1 MiB on their own")
+FILL = ("", "no counterpart: blocks are not filled; --profile debug watches them for use after free")
+NO_LIMIT = ("", "no counterpart: a limit is the control group's (memory.max), which hakmem keeps to")
+RECORDS = ("", "no counterpart: hakmem's own records are under 2 % and are placed by itself")
+
+
+def _number(value: str) -> Optional[int]:
+    found = re.fullmatch(r"(-?\d+)([kKmMgG]?)(?:i?[bB])?", value.strip())
+    return int(found.group(1)) << " kmg".index(found.group(2).lower() or " ") * 10 if found else None
+
+
+def _size(count: int, least: int = 0, most: int = 1 << 40) -> str:
+    count, at = max(least, min(most, count)), 0
+    while count and count % 1024 == 0 and at < 4:
+        count, at = count // 1024, at + 1
+    return f"{count}{' kmgt'[at].strip()}"
+
+
+def _is_on(value: str) -> bool:
+    return value.strip().lower() in ("1", "true", "yes", "on", "t", "y", "always")
+
+
+def _switch(on: Answer, off: Answer) -> Callable[[str], Answer]:
+    return lambda value: on if _is_on(value) else off
+
+
+def _delay(value: str) -> Answer:
+    """How long unused memory stays, in milliseconds."""
+    found = _number(value)
+    if found is None:
+        return "", "not a number"
+    if found < 0:
+        return KEEP, "unused memory is never returned"
+    if found == 0:
+        return GIVE_BACK, "unused memory is returned at once"
+    if found < 500:
+        return SOONER, "nearest: ours are bounds of size; what exceeds them goes after half a second"
+    return "", NONE_NEEDED + "what nobody needed for half a second goes, and the time is learned; --profile throughput keeps more"
+
+
+def _power(option: str, least: int, most: int) -> Callable[[str], Answer]:
+    def answer(value: str) -> Answer:
+        found = _number(value)
+        return (f"{option}:{_size(1 << found, least, most)}", "") if found is not None and 0 <= found < 48 else ("", "not a power")
+    return answer
+
+
+def _bytes(option: str, note: str = "", least: int = 0, most: int = 1 << 40) -> Callable[[str], Answer]:
+    def answer(value: str) -> Answer:
+        found = _number(value)
+        return (f"{option}:{_size(found, least, most)}", note) if found is not None and found >= 0 else ("", "not a size")
+    return answer
+
+
+def _per_cpu(value: str) -> Answer:
+    found, cpus = _number(value), os.cpu_count() or 1
+    return (f"cache:{_size(found // cpus)}", f"ours is per CPU; divided by the {cpus} of this machine") if found else ("", "not a size")
+
+
+def _count(value: str) -> Answer:
+    found = _number(value)
+    return (f"bin_blocks:{min(found, 65536)}", "of each size class") if found is not None and found >= 0 else ("", "not a count")
+
+
+def _release(value: str) -> Answer:
+    try:
+        rate = float(value)
+    except ValueError:
+        return "", "not a number"
+    if rate == 0:
+        return KEEP, "unused memory is never returned"
+    return (SOONER, "nearest: a higher rate is a smaller bound") if rate >= 5 else ("", NONE_NEEDED + "unused memory goes after half a second")
+
+
+def _fixed(option: str) -> Callable[[str], Answer]:
+    return _switch((option, ""), ("", NONE_NEEDED + "is the default"))
+
+
+CHECK = _switch(("strict:1", ""), ("", NONE_NEEDED + "a bad option is a warning"))
+SAMPLE = _bytes("profile_rate", "bytes between samples")
+JEMALLOC: dict[str, Rule] = {
+    "background_thread": _switch(("scavenger:1", ""), ("", NONE_NEEDED + "there is no thread by default")),
+    "dirty_decay_ms": _delay, "muzzy_decay_ms": ("", "no counterpart: memory is returned in one step"),
+    "narenas": ARENAS, "percpu_arena": ARENAS, "tcache": _switch(("", NONE_NEEDED + "is the default"), ("bin_blocks:0", "")),
+    "lg_tcache_max": _power("bin_bytes", 4096, 1 << 20), "tcache_max": _bytes("bin_bytes", "", 4096, 1 << 20),
+    "thp": lambda value: ("huge_pages:0", "") if value == "never" else ("", NONE_NEEDED + "dense memory has huge pages"),
+    "metadata_thp": RECORDS, "abort_conf": CHECK, "confirm_conf": _fixed("show:1"), "stats_print": _fixed("report:stats"),
+    "prof": _switch(("profile_rate:512k", ""), ("", NONE_NEEDED + "is off")),
+    "prof_active": _switch(("profile_rate:512k", ""), ("", NONE_NEEDED + "is off")),
+    "lg_prof_sample": _power("profile_rate", 1, 1 << 40), "prof_final": _fixed("report:profile"),
+    "prof_leak": _fixed("report:leaks"),
+    "prof_prefix": lambda value: (f"report_file:{value}.%p", ""), "junk": FILL, "zero": FILL,
+    "retain": MAPPING, "dss": MAPPING, "oversize_threshold": MAPPING, "hpa": ("", NONE_NEEDED + "dense memory has huge pages"),
+    "abort": ("", NONE_NEEDED + "misuse always aborts with a report"), "xmalloc": ("", "no counterpart: NULL is returned"),
+}
+MIMALLOC: dict[str, Rule] = {
+    "show_stats": _fixed("report:exit"), "verbose": _fixed("show:1"),
+    "show_errors": ("", NONE_NEEDED + "misuse always aborts with a report"), "purge_delay": _delay, "reset_delay": _delay,
+    "allow_large_os_pages": ("", NONE_NEEDED + "dense memory has (transparent) huge pages"),
+    "large_os_pages": ("", NONE_NEEDED + "dense memory has (transparent) huge pages"),
+    "allow_thp": _switch(("", NONE_NEEDED + "is the default"), ("huge_pages:0", "")),
+    "reserve_huge_os_pages": ("", "no counterpart: huge pages are transparent ones, none is reserved"),
+    "eager_commit": MAPPING, "arena_eager_commit": MAPPING, "arena_reserve": MAPPING, "limit_os_alloc": MAPPING,
+    "disallow_os_alloc": NO_LIMIT, "use_numa_nodes": ("", "no counterpart: NUMA nodes are the kernel's choice"),
+}
+TCMALLOC: dict[str, Rule] = {
+    "release_rate": _release, "max_total_thread_cache_bytes": _per_cpu, "aggressive_decommit": _switch(
+        (GIVE_BACK, ""), ("", NONE_NEEDED + "is the default")), "heap_limit_mb": NO_LIMIT,
+    "sample_parameter": SAMPLE, "large_alloc_report_threshold": ("", "no counterpart"), "transfer_num_obj": _bytes(
+        "outbox", "nearest: ours is in bytes", 64, 1 << 20),
+}
+GLIBC: dict[str, Rule] = {
+    "arena_max": ARENAS, "arena_test": ARENAS, "tcache_count": _count, "tcache_max": _bytes("bin_bytes", "", 4096, 1 << 20),
+    "trim_threshold": _bytes("retain_percent:0,retain_min"), "mmap_threshold": MAPPING, "mmap_max": MAPPING,
+    "top_pad": MAPPING, "mxfast": ("", NONE_NEEDED + "all small sizes are fast"), "perturb": FILL,
+    "check": _switch(("profile debug", "glibc's checks"), ("profile debug", "glibc's checks")),
+    "hugetlb": lambda value: ("", NONE_NEEDED + "dense memory has huge pages") if value == "1" else
+    ("", "no counterpart: huge pages are transparent ones"),
+}
+OTHER_NAMES = {"MALLOC_ARENA_MAX": "arena_max", "MALLOC_ARENA_TEST": "arena_test", "MALLOC_TRIM_THRESHOLD_": "trim_threshold",
+               "MALLOC_MMAP_THRESHOLD_": "mmap_threshold", "MALLOC_MMAP_MAX_": "mmap_max", "MALLOC_TOP_PAD_": "top_pad",
+               "MALLOC_CHECK_": "check", "MALLOC_PERTURB_": "perturb"}
+KNOWN = "MALLOC_CONF, _RJEM_MALLOC_CONF, MIMALLOC_*, TCMALLOC_*, GLIBC_TUNABLES, " + ", ".join(sorted(OTHER_NAMES))
+
+
+def words(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("settings", metavar="TEXT", nargs="*", help="NAME=VALUE as in the environment")
+
+
+def pairs(name: str, value: str) -> Optional[list[tuple[str, str, dict[str, Rule]]]]:
+    """The options that a variable sets, their values, and the table that knows them; None: another's variable."""
+    if name in ("MALLOC_CONF", "_RJEM_MALLOC_CONF", "JE_MALLOC_CONF"):
+        return [(*one.partition(":")[::2], JEMALLOC) for one in value.split(",") if one.strip()]
+    if name == "GLIBC_TUNABLES":
+        return [(key.strip().removeprefix("glibc.malloc."), text, GLIBC) for key, _, text in
+                (one.partition("=") for one in value.split(":")) if key.strip().startswith("glibc.malloc.")]
+    if name in OTHER_NAMES:
+        return [(OTHER_NAMES[name], value, GLIBC)]
+    for prefix, rules in (("MIMALLOC_", MIMALLOC), ("TCMALLOC_", TCMALLOC)):
+        if name.startswith(prefix):
+            return [(name.removeprefix(prefix).lower(), value, rules)]
+    return None
+
+
+def answer(key: str, value: str, rules: dict[str, Rule], known: dict[str, str]) -> Answer:
+    """Ours for one option; what this version has not is no answer."""
+    rule = rules.get(key.strip())
+    if rule is None:
+        return "", "no counterpart known"
+    ours, note = rule if isinstance(rule, tuple) else rule(value.strip())
+    for name, setting in () if ours.startswith("profile ") else table.parse(ours).items():
+        if name not in known or (name == "report" and f"`{setting}`" not in known[name]):
+            return "", f"no counterpart in this version, which has no {name}:{setting}"
+        if "," in setting or len(setting) > 255:
+            return "", "its value cannot stand in HAKMEM_OPTIONS"
+    return ours, note
+
+
+def translate(settings: list[tuple[str, str]]) -> tuple[dict[str, str], str, list[tuple[str, str, str]]]:
+    """Our options, our profile, and a line for each of theirs: theirs, ours, a note."""
+    known = {one.name: one.valid for one in table.load()[0]}
+    merged: dict[str, str] = {}
+    profile, lines = "", []
+    for name, value in settings:
+        found = pairs(name, value)
+        if found is None:
+            raise ViewError(f"translate: {process.plain(name)} is no variable of an allocator known here; there are: {KNOWN}")
+        for key, text, rules in found:
+            ours, note = answer(key, text, rules, known)
+            if ours.startswith("profile "):
+                profile = ours.split()[1]
+            else:
+                merged.update(table.parse(ours))
+            lines.append((process.plain(f"{key.strip()} {text.strip()}"), ours, note))
+    return merged, profile, lines
+
+
+def run(_: str, given: argparse.Namespace) -> int:
+    settings = [(name.strip(), value.strip().strip("'\"")) for name, _, value in
+                (one.removeprefix("export ").partition("=") for one in given.settings)]
+    if not settings:
+        settings = [(name, value) for name, value in sorted(os.environ.items()) if pairs(name, value) is not None]
+    if not settings:
+        raise ViewError("translate: NAME=VALUE is wanted, such as 'MALLOC_CONF=background_thread:true'")
+    merged, profile, lines = translate(settings)
+    ours = [f"HAKMEM_PROFILE={profile}"] if profile else []
+    if merged:
+        ours.append("HAKMEM_OPTIONS=" + ",".join(f"{key}:{value}" for key, value in merged.items()))
+    print(" ".join(ours) or "# no option is needed")
+    for theirs, our, note in lines:
+        for line in textwrap.wrap(f"#   {theirs}: {our + ('; ' if note else '') if our else ''}{note}", 110,
+                                  subsequent_indent="#     ", break_long_words=False):
+            print(line)
+    return 0

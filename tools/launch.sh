@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: MIT
+# shellcheck shell=sh disable=SC2154
+# `run` of ./hakmem and of the installed command: its words, what stands in the way of a program's start, the preload.
+# Before it is sourced: hm_name (what the user calls the command), and the functions
+#   known_profiles   prints the names of the profiles
+#   find_library P   sets hm_lib to the library for profile P, which may be empty
+
+say() {
+    printf 'hakmem: %s\n' "$*" >&2
+}
+
+die() { # STATUS MESSAGE
+    hm_status=$1
+    shift
+    say "$@"
+    exit "$hm_status"
+}
+
+# usage_of COMMAND: its part of what `usage` prints
+usage_of() {
+    hm_is_part=0
+    usage | while IFS= read -r hm_line; do
+        case $hm_line in
+        "  $1" | "  $1 "*) hm_is_part=1 ;;
+        "   "*) ;;
+        *) hm_is_part=0 ;;
+        esac
+        [ "$hm_is_part" -eq 0 ] || printf '%s\n' "$hm_line"
+    done
+}
+
+# add_options TEXT: behind those that the environment has
+add_options() {
+    HAKMEM_OPTIONS=${HAKMEM_OPTIONS:+$HAKMEM_OPTIONS,}$1
+    export HAKMEM_OPTIONS
+}
+
+# LD_PRELOAD is split at spaces and colons; a folder with a space goes into LD_LIBRARY_PATH instead.
+preload() {
+    hm_entry=$hm_lib
+    case $hm_lib in
+    *:* | *\;*) die 1 "a path with ':' or ';' cannot be preloaded: $hm_lib" ;;
+    *[[:space:]]*)
+        hm_entry=${hm_lib##*/}
+        case $hm_entry in
+        *[[:space:]]*) die 1 "a file name with a space cannot be preloaded: $hm_lib" ;;
+        esac
+        LD_LIBRARY_PATH=${hm_lib%/*}${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+        export LD_LIBRARY_PATH
+        ;;
+    esac
+    LD_PRELOAD=$hm_entry${LD_PRELOAD:+:$LD_PRELOAD}
+    export LD_PRELOAD
+}
+
+choose_profile() { # NAME
+    [ "$1" != "${HAKMEM_PROFILE-}" ] || return 0
+    hm_known=$(known_profiles | tr '\n' ' ')
+    case " $hm_known" in
+    *" $1 "*) export HAKMEM_PROFILE="$1" ;;
+    *) die 2 "run: unknown profile '$1'; there are: $hm_known" ;;
+    esac
+}
+
+cmd_run() {
+    hm_lib=
+    hm_profile=${HAKMEM_PROFILE-}
+    hm_added=
+    while [ $# -gt 0 ]; do
+        case $1 in
+        --profile | --lib | --options | --report)
+            case ${2:--} in
+            -*) die 2 "run: $1 needs a value" ;;
+            esac
+            ;;
+        esac
+        case $1 in
+        --profile) hm_profile=$2 && shift 2 ;;
+        --lib) hm_lib=$2 && shift 2 ;;
+        --options) hm_added=$hm_added,$2 && shift 2 ;;
+        --profile=*) hm_profile=${1#*=} && shift ;;
+        --lib=*) hm_lib=${1#*=} && shift ;;
+        --options=*) hm_added=$hm_added,${1#*=} && shift ;;
+        --control) hm_added=$hm_added,control:@hakmem-%p && shift ;;
+        --report)
+            hm_added=$hm_added,report:$2
+            hm_file=
+            case ${3:--} in
+            -*) ;;
+            *) # a word between it and "--" or another option of ours
+                case ${4-} in
+                -- | --control | --report | --report=* | --options* | --profile* | --lib*) hm_file=$3 ;;
+                esac
+                ;;
+            esac
+            shift 2
+            [ -z "$hm_file" ] || { hm_added=$hm_added,report_file:$hm_file && shift; }
+            ;;
+        --report=*) hm_added=$hm_added,report:${1#*=} && shift ;;
+        --) shift && break ;;
+        -h | --help) usage_of run && exit ;;
+        -*) die 2 "run: unknown option '$1'; there are: --profile P, --lib PATH, --options TEXT, --control," \
+            "--report X [FILE], --" ;;
+        *) break ;;
+        esac
+    done
+    [ $# -gt 0 ] || die 2 "run: no program given; usage: $hm_name run [--profile P] -- PROGRAM ARGS..."
+    check_program "$1"
+    choose_profile "$hm_profile"
+    if [ -n "$hm_lib" ]; then
+        [ -f "$hm_lib" ] || die 2 "run: no library at: $hm_lib"
+        hm_lib=$(CDPATH='' cd -P "$(dirname "$hm_lib")" && pwd -P)/$(basename "$hm_lib")
+    else
+        find_library "$hm_profile"
+    fi
+    [ -z "$hm_added" ] || add_options "${hm_added#,}"
+    preload
+    exec "$@"
+}
+
+# check_program NAME: what `exec` would not start is told in one line, with the status that shells give
+check_program() {
+    hm_problem="there is no program '$1'"
+    case $1 in
+    '') ;;
+    */*) check_file "$1" && return ;;
+    *)
+        hm_rest=${PATH-/usr/bin:/bin}:
+        while [ -n "$hm_rest" ]; do
+            hm_folder=${hm_rest%%:*}
+            hm_rest=${hm_rest#*:}
+            check_file "${hm_folder:-.}/$1" && return
+        done
+        ;;
+    esac
+    case $hm_problem in
+    there*) die 127 "run: $hm_problem" ;;
+    *) die 126 "run: $hm_problem" ;;
+    esac
+}
+
+# check_file PATH: whether it can be started; if something is there that cannot, $hm_problem says so
+check_file() {
+    if [ -f "$1" ] && [ -x "$1" ]; then
+        check_interpreter "$1"
+        return 0
+    elif [ -d "$1" ]; then
+        hm_problem="$1 is a folder"
+    elif [ -e "$1" ]; then
+        hm_problem="$1 may not be executed"
+    fi
+    return 1
+}
+
+# check_interpreter PATH: of a script
+check_interpreter() {
+    [ "$({ head -c 2 "$1" | tr -d '\0'; } 2>/dev/null)" = '#!' ] || return 0
+    read -r hm_first <"$1" || return 0
+    hm_first=${hm_first#??}
+    # shellcheck disable=SC2086 # a list of words
+    set -f -- "$1" $hm_first
+    set +f
+    [ $# -lt 2 ] || [ -x "$2" ] || die 127 "run: the interpreter of $1 is not there: $2"
+}
