@@ -139,11 +139,10 @@ static void put_returnable(const hak_rss_t *rss, hak_text_t *text, hak_cause_t c
     }
 }
 
-static void put_sentences(const explain_t *explain, hak_text_t *text) {
+/* The largest cause and what lowers it; if it is not ours, also the next one. Returns that of the
+ * advice. */
+static hak_cause_t put_first(const explain_t *explain, hak_text_t *text) {
     hak_cause_t first = explain->order[0];
-    hak_text_format(text, "%s %b. The largest part, ",
-                    explain->rss.rss_bytes != 0 ? "RSS is" : "Known to be resident are",
-                    explain->whole);
     put_part(explain, text, first);
     if (first == HAK_CAUSE_others) {
         put_others(&explain->rss, text);
@@ -151,7 +150,16 @@ static void put_sentences(const explain_t *explain, hak_text_t *text) {
         first = explain->order[1];
         put_part(explain, text, first);
     }
-    hak_text_format(text, ": %s.", causes[first].advice);
+    hak_text_format(text, ": %s", causes[first].advice);
+    return first;
+}
+
+static void put_sentences(const explain_t *explain, hak_text_t *text) {
+    hak_text_format(text, "%s %b. The largest part, ",
+                    explain->rss.rss_bytes != 0 ? "RSS is" : "Known to be resident are",
+                    explain->whole);
+    hak_cause_t first = put_first(explain, text);
+    hak_text_str(text, ".");
     put_returnable(&explain->rss, text, first);
 }
 
@@ -248,6 +256,14 @@ static void json_learner(const hak_sink_t *sink, hak_learner_pool_t pool) {
 }
 
 /* --- the reports ------------------------------------------------------------------------------ */
+
+void hak_write_cause(const hak_sink_t *sink, const hak_snapshot_t *snapshot) {
+    explain_t made;
+    HAK_TEXT(text, EXPLAIN_TEXT);
+    put_first(explain_make(&made, snapshot), &text);
+    hak_sink_format(sink, "hakmem: the largest part, %m; more: report:stats, report:explain\n",
+                    text.data, text.length);
+}
 
 void hak_write_explain(const hak_sink_t *sink, const hak_snapshot_t *snapshot) {
     explain_t made;

@@ -54,8 +54,11 @@ def test_report_comes_last_also_when_main_left(_folder):
 
 def test_summary_has_five_lines_that_the_figures_agree_with(folder):
     lines = finished("report:exit,retain_min:32m", "large").error.splitlines()
-    assert len(lines) == 5 and all(len(line) <= 140 for line in lines), lines
+    assert len(lines) == 5 and all(len(line) <= 140 for line in lines[:4]), lines
     assert "tables" in lines[3] and lines[4].endswith("; more: report:stats, report:explain"), lines
+    # The cause and the hint of report:explain.
+    assert lines[4].startswith("hakmem: the largest part, ") and "is unused memory that is kept for the next" in lines[4], lines
+    assert "retain_min, retain_percent and huge_cache bound it" in lines[4], lines
     kept = re.search(r"in slabs, ([0-9.]+) MiB kept for reuse", lines[2])
     assert float(kept[1]) > 25, lines  # 64 blocks of 500 000 bytes
     peak = re.match(r"hakmem: RSS is ([0-9.]+) MiB, ([0-9.]+) MiB at its peak", lines[3])
