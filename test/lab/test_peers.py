@@ -24,7 +24,7 @@ def test_catalogue():
     assert all(peer.name == name and peer.label and peer.about for name, peer in every.items())
     assert {peer.origin for peer in every.values()} == {"system", "debian", "newest", "subject"}
     assert {peer.base for peer in every.values()} <= set(peers.BASES)
-    made = {*builds.RECIPES, *debian.SYSTEM, *debian.SID, "hakmem", "glibc", "glibc-newest"}
+    made = {*builds.RECIPES, *debian.SYSTEM, *debian.SID, "hakmem", "hakmem-hardened", "glibc", "glibc-newest"}
     assert made == set(every)
 
 

@@ -12,7 +12,8 @@ from typing import List, Optional
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from . import arms, command_line, contention as locks, instructions, ledger, micro, peers, place, png, prepare, publish, records, report
+from . import arms, attacks, command_line, contention as locks, instructions, ledger, micro, peers, place, png
+from . import prepare, publish, records, report
 from . import health as health_check
 from . import results, store, summary
 from . import syscalls as system_calls
@@ -273,6 +274,28 @@ def syscalls(rows: Optional[List[str]] = FewRows, peer: str = Peers, lib: List[s
             tables.console().print(system_calls.table(row, plan, say))
         else:
             say(f"{row.id}: real programs are not traced; use: syscalls -- PROGRAM")
+
+
+@app.command("attacks")
+def attacks_(names: Optional[List[str]] = typer.Argument(None, help="kinds or names of attacks; all if none is named"),
+             peer: str = Peers, lib: List[str] = Lib,
+             rounds: int = typer.Option(3, "--rounds", min=1, max=100, help="runs of each; the most frequent counts"),
+             each: bool = typer.Option(False, "--each", help="every attack, not only their kinds"),
+             into: Optional[Path] = typer.Option(None, "--ledger", help="a page that gets the table")) -> None:
+    """Attacks the heap of each allocator: what is stopped, and what succeeds."""
+    libs = parse_libs(lib)
+    specs = [arms.parse(name, libs) for name in named(peer) or [*attacks.DEFAULT, *libs]]
+    micro.build(say)
+    found = arms.resolve(specs, libs, progress=say)
+    for arm in found:
+        if arm.info.skip:
+            say(f"SKIP {arm.name}: {arm.info.skip}")
+    shown = [arm for arm in found if not arm.info.skip]
+    outcome = attacks.run(attacks.choose(attacks.catalogue(), list(names or [])), shown, rounds, say)
+    tables.console().print(attacks.table(outcome, each))
+    if into:
+        ledger.write(into, attacks.markdown(outcome))
+        say(f"table written into {into}")
 
 
 @app.command()

@@ -44,6 +44,8 @@ _KNOWN = {
     "gperftools-sid": Look("#7b3fb5", "hexagon2", "dot"),
     "hardened_malloc": Look("#8c510a", "octagon", "solid"),
     "hardened_malloc-light": Look("#bf812d", "octagon-open", "dash"),
+    "hakmem-hardened": Look("#a03010", "circle-open", "dash"),
+    "scudo": Look("#5e7f2a", "star-diamond-open", "solid"),
     "snmalloc": Look("#b8860b", "star", "solid"),
     "rpmalloc": _RPMALLOC,
     "rpmalloc-sid": _RPMALLOC,

@@ -8,6 +8,7 @@ BENCH = ROOT / "bench"
 MICRO = BENCH / "micro"
 RESULTS = BENCH / "results"
 HAKMEM = ROOT / "build" / "release" / "libhakmem.so"
+HARDENED = ROOT / "build" / "hardened" / "libhakmem.so"
 LAB = Path(os.environ.get("HAKMEM_LAB_DIR") or ROOT / "build" / "lab")
 PROGRAMS = LAB / "bench"  # the compiled workloads; micro.build sets it
 PEERS = LAB / "peers"  # the peers' libraries, their sources and build folders

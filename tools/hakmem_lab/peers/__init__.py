@@ -41,6 +41,7 @@ class Found:
 
 _PEERS = (
     Peer("hakmem", "hakmem", "subject", "this project's release build"),
+    Peer("hakmem-hardened", "hakmem hardened", "subject", "this project's hardened build"),
     Peer("glibc", "glibc", "system", "the system's own malloc"),
     Peer("glibc-newest", "glibc", "newest", "malloc of the newest glibc, run by its own loader", base="newest"),
     Peer("mimalloc", "mimalloc", "newest", "newest mimalloc 3 of the crates, its own release build"),
@@ -50,6 +51,7 @@ _PEERS = (
     Peer("tcmalloc", "Google tcmalloc", "newest", "Google's TCMalloc with per-CPU caches, newest of the crates"),
     Peer("hardened_malloc", "hardened_malloc", "newest", "GrapheneOS's hardened allocator, newest of the crates"),
     Peer("hardened_malloc-light", "hardened_malloc light", "newest", "the same with its light configuration"),
+    Peer("scudo", "Scudo", "debian", "LLVM's hardened allocator, of clang's runtime as the system's Debian packages it"),
     Peer("mimalloc-debian", "mimalloc", "debian", "mimalloc as the system's Debian packages it"),
     Peer("jemalloc-debian", "jemalloc", "debian", "jemalloc as the system's Debian packages it"),
     Peer("gperftools-debian", "gperftools tcmalloc", "debian", "the older tcmalloc as the system's Debian has it"),
@@ -110,14 +112,16 @@ def _found(peer, base, library="", version="", flags="", env=()):
 
 
 def _subject(peer, base):
-    if not place.HAKMEM.is_file():
-        raise Skip(f"{outside.shown(place.HAKMEM)} is not there; './hakmem build' makes it")
-    return _found(peer, base, os.path.realpath(place.HAKMEM), flags="release preset")
+    hardened = peer.name == "hakmem-hardened"
+    library = place.HARDENED if hardened else place.HAKMEM
+    if not library.is_file():
+        raise Skip(f"{outside.shown(library)} is not there; './hakmem build{' hardened' * hardened}' makes it")
+    return _found(peer, base, os.path.realpath(library), flags=f"{'hardened' if hardened else 'release'} preset")
 
 
 def _find(peer, base, build, progress, rebuild):
     name = peer.name
-    if name == "hakmem":
+    if peer.origin == "subject":
         return _subject(peer, base)
     if name in builds.RECIPES:
         stamp = builds.build(name, build, rebuild, progress)

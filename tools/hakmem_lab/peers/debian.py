@@ -27,6 +27,8 @@ SYSTEM = {
     "jemalloc-debian": Package(("libjemalloc2",), r"libjemalloc\.so\.2"),
     "gperftools-debian": Package(("libtcmalloc-minimal4", "libtcmalloc-minimal4t64"),
                                  r"libtcmalloc_minimal\.so\.[\d.]+"),
+    "scudo": Package(tuple(f"libclang-rt-{version}-dev" for version in (14, 16, 17, 18, 19, 20)),
+                     rf"libclang_rt\.scudo_standalone-{os.uname().machine}\.so"),
 }
 SID = {
     "mimalloc-sid": Package(("libmimalloc3",), r"libmimalloc\.so\.[\d.]+"),
