@@ -5,6 +5,7 @@
 #include "base/atomics.h"
 #include "base/check.h"
 #include "base/fmt.h"
+#include "base/knobs.h"
 #include "guard/guard.h"
 #include "os/optional.h"
 #include "stack/stack.h"
@@ -104,6 +105,12 @@ void hak_guard_stack_print(const uintptr_t *addresses, unsigned count) {
     }
 }
 
+void hak_guard_stack_hint(void) {
+    if (hak_load_relaxed(&hak_knobs.backtrace)) {
+        hak_warn("  functions and lines of this report: hakmem symbolize FILE");
+    }
+}
+
 void hak_guard_stack_after_fork(void) {
     hak_store_relaxed(&hak_modules.is_taken, 0);
 }
@@ -113,4 +120,5 @@ enum { TRACE_FRAMES = 32 };
 void hak_guard_trace(void) {
     uintptr_t addresses[TRACE_FRAMES];
     hak_guard_stack_print(addresses, hak_stack_walk(addresses, TRACE_FRAMES));
+    hak_guard_stack_hint();
 }

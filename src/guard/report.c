@@ -54,6 +54,7 @@ void hak_guard_accuse(hak_fatal_kind_t kind, const void *address, const hak_guar
     found.count = hak_stack_walk(found.frame, HAK_GUARD_FRAMES);
     accuse_deed("found", &found);
     accuse_history(slot);
+    hak_guard_stack_hint();
     hak_fatal_end();
 }
 
@@ -142,6 +143,7 @@ bool hak_guard_trap(const hak_os_trap_t *trap) {
     access.count = 1 + hak_stack_walk_from(&at, access.frame + 1, HAK_GUARD_FRAMES - 1);
     accuse_deed("accessed", &access);
     accuse_history(slot);
+    hak_guard_stack_hint();
     hak_store_release(&hak_guard_region.is_telling, 0); /* pairs TELLING */
     return true;
 }

@@ -18,6 +18,7 @@ import sys
 import crimes
 
 DEED = re.compile(r"hakmem:   (\w+) by thread (\d+):")
+HINT = "hakmem:   functions and lines of this report: hakmem symbolize FILE"
 FRAME = re.compile(r"hakmem:     #(\d+) (0x[0-9a-f]+) (\S+)\+(0x[0-9a-f]+)")
 
 
@@ -47,6 +48,8 @@ class Judge:
     def stacks_fault(self, lines, deeds, threads):
         """What was wrong with the lines after the first, or None."""
         told, ids, frames = [], set(), []
+        if not lines or lines.pop() != HINT:
+            return "no word on symbolize at the end"
         if deeds == ["backtrace"]:  # the stack alone
             told, frames = list(deeds), [[]]
         for line in lines:

@@ -169,9 +169,9 @@ static void rows_of_each_instruction_are_right_or_none(void **state) {
                     "%s: %u %d %d %d", cases[i].what, found.kind, found.cfa, found.frame,
                     found.link);
     }
-    table_make("zRS", NULL, 0);
+    table_make("zRS", cases[0].program, 0);
     assert_int_equal(row_at(5, count, true).kind, HAK_ROW_SIGNAL);
-    table_make("zRQ", NULL, 0);
+    table_make("zRQ", cases[0].program, 0);
     assert_int_equal(row_at(5, count, true).kind, HAK_ROW_NONE);
 }
 

@@ -19,7 +19,7 @@ static unsigned return_count, return_first; /* of this stack: from the first on 
 
 #define ENTER() (returns[return_count++] = (uintptr_t)__builtin_return_address(0))
 #define LEAVE() (return_count--)
-#define APART __attribute__((noinline, noclone))
+#define APART __attribute__((noinline))
 
 /* Keeps the call before it from becoming a jump. */
 static inline void stay(const void *value) {
