@@ -9,6 +9,7 @@
 
 #include <elf.h>
 #include <errno.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/auxv.h>
 #include <sys/syscall.h>

@@ -35,6 +35,11 @@ typedef struct cfi_run {
     bool is_over;
 } cfi_run_t;
 
+/* In bytes; what does not fit wraps. */
+static int64_t in_units(const cfi_run_t *run, uint64_t count) {
+    return (int64_t)(count * (uint64_t)run->function->data_unit);
+}
+
 static void run_fail(cfi_run_t *run) {
     run->now.kind = HAK_ROW_NONE;
     run->is_over = true;
@@ -136,22 +141,21 @@ static void run_remember(cfi_run_t *run, bool is_restored) {
 
 /* Instructions of a register, in the order of their operands. */
 static bool run_register(cfi_run_t *run, hak_reader_t *reader, unsigned code) {
-    int64_t unit = run->function->data_unit;
     uint64_t number;
     if (code < 5 || (code > 9 && code != 0x11 && code != 0x14 && code != 0x15 && code != 0x2f)) {
         return false;
     }
     number = hak_take_unsigned(reader);
     if (code == 5) { /* offset_extended */
-        run_set(run, number, CFI_SAVED, (int64_t)hak_take_unsigned(reader) * unit);
+        run_set(run, number, CFI_SAVED, in_units(run, hak_take_unsigned(reader)));
     } else if (code == 6) { /* restore_extended */
         run_restore(run, number);
     } else if (code == 7 || code == 8) { /* undefined, same_value */
         run_set(run, number, code == 7 ? CFI_LOST : CFI_SAME, 0);
     } else if (code == 0x11) { /* offset_extended_sf */
-        run_set(run, number, CFI_SAVED, hak_take_signed(reader) * unit);
+        run_set(run, number, CFI_SAVED, in_units(run, (uint64_t)hak_take_signed(reader)));
     } else if (code == 0x2f) { /* GNU_negative_offset_extended */
-        run_set(run, number, CFI_SAVED, -(int64_t)hak_take_unsigned(reader) * unit);
+        run_set(run, number, CFI_SAVED, in_units(run, 0 - hak_take_unsigned(reader)));
     } else { /* register, val_offset */
         (void)hak_take_unsigned(reader);
         run_set(run, number, CFI_ODD, 0);
@@ -161,7 +165,6 @@ static bool run_register(cfi_run_t *run, hak_reader_t *reader, unsigned code) {
 
 /* Instructions of the CFA. */
 static bool run_of_cfa(cfi_run_t *run, hak_reader_t *reader, unsigned code) {
-    int64_t unit = run->function->data_unit;
     uint64_t number;
     switch (code) {
     case 0x0c: /* def_cfa */
@@ -179,10 +182,10 @@ static bool run_of_cfa(cfi_run_t *run, hak_reader_t *reader, unsigned code) {
         return true;
     case 0x12: /* def_cfa_sf */
         number = hak_take_unsigned(reader);
-        run_cfa(run, number, hak_take_signed(reader) * unit);
+        run_cfa(run, number, in_units(run, (uint64_t)hak_take_signed(reader)));
         return true;
     case 0x13: /* def_cfa_offset_sf */
-        run->now.cfa = hak_take_signed(reader) * unit;
+        run->now.cfa = in_units(run, (uint64_t)hak_take_signed(reader));
         return true;
     default:
         return false;
@@ -228,8 +231,7 @@ static void run_program(cfi_run_t *run, hak_reader_t reader) {
         if (byte >> 6 == 1) {
             run_advance(run, &place, low);
         } else if (byte >> 6 == 2) {
-            run_set(run, low, CFI_SAVED,
-                    (int64_t)hak_take_unsigned(&reader) * run->function->data_unit);
+            run_set(run, low, CFI_SAVED, in_units(run, hak_take_unsigned(&reader)));
         } else if (byte >> 6 == 3) {
             run_restore(run, low);
         } else if (!run_register(run, &reader, low) && !run_of_cfa(run, &reader, low)) {
