@@ -40,11 +40,11 @@ bool hak_os_is_own_code(uintptr_t address) {
                             (uintptr_t)os_archive_end - (uintptr_t)os_archive;
 }
 
-/* The thread's storage lies above the stack that it was started with; the initial stack is above
- * all. */
+/* The thread's storage lies above the stack that it was started with; the kernel's random bytes lie
+ * above the initial stack. */
 uintptr_t hak_os_stack_end(uintptr_t at) {
-    uintptr_t storage = (uintptr_t)hak_syscall_storage();
-    uintptr_t end = at < storage ? storage : (uintptr_t)getauxval(AT_RANDOM);
+    uintptr_t storage = (uintptr_t)hak_syscall_storage(), random = (uintptr_t)getauxval(AT_RANDOM);
+    uintptr_t end = at < storage && (random <= at || storage < random) ? storage : random;
     return hak_align_down(end, hak_os_page_bytes());
 }
 

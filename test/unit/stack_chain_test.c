@@ -30,7 +30,8 @@ static inline void stay(const void *value) {
 static void walk_and_check(void) {
     uintptr_t found[MOST];
     unsigned count = hak_stack_walk(found, MOST), at = 0;
-    assert_true(count > return_count - return_first && count < MOST);
+    UNIT_EXPECT(count > return_count - return_first && count < MOST, "%u of more than %u", count,
+                return_count - return_first);
     for (unsigned i = return_count; i-- > return_first; at++) {
         while (at < count && found[at] != returns[i]) {
             at++;
