@@ -61,3 +61,4 @@
 
 #include "api/family.c"
 #include "api/override.c"
+#include "api/token.c"

@@ -28,6 +28,13 @@ HAK_EXPORT void *hak_alloc_at(size_t size, const void *site) {
     return hak_fast_malloc(size);
 }
 
+/* For the names with tokens (token.c, entry_cxx.cpp), which label sites so. */
+HAK_HIDDEN void *hak_token_alloc(size_t size, size_t token);
+
+void *hak_token_alloc(size_t size, size_t token) {
+    return hak_alloc_at(size, (const void *)token);
+}
+
 HAK_EXPORT void hak_free_at(void *block, size_t size, const void *site) {
     (void)size, (void)site;
     hak_fast_free(block);

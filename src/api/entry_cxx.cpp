@@ -44,6 +44,7 @@ extern "C" HAK_HIDDEN void *hak_new(size_t size);
 extern "C" HAK_HIDDEN void *hak_new_quiet(size_t size, const std::nothrow_t &quiet) noexcept;
 extern "C" HAK_HIDDEN void *hak_new_rest(size_t size);
 extern "C" HAK_HIDDEN void *hak_new_quiet_rest(size_t size) noexcept;
+extern "C" HAK_HIDDEN void *hak_token_alloc(size_t size, size_t token); /* entry.c */
 
 /* hak_free, as called by deletes with more arguments. */
 extern "C" void free_quiet(void *block, const std::nothrow_t &quiet) noexcept __asm__("hak_free");
@@ -302,6 +303,43 @@ HAK_COLD __attribute__((constructor(102))) void forms_start() {
     KIND_##kind(form_##form) {                                                                     \
         return calls.call_##form PASS_##kind;                                                      \
     }
+#include "api/operators.def"
+
+/* --- forms of new with tokens (token.c) ------------------------------------------------------- */
+
+namespace {
+
+/* Labels the site in a heap profile, while the form is ours; nullptr: the form itself is called. */
+template <typename Form> void *token_pop(Form *form, Form *ours, size_t size, size_t token) {
+    return is_same(form, ours) ? hak_token_alloc(size, token) : nullptr;
+}
+
+} // namespace
+
+#define TOKEN_FORM(form, symbol, pop, pass, ...)                                                   \
+    extern "C" HAK_EXPORT HAK_WEAK void *token_##form(__VA_ARGS__, size_t token) __asm__(          \
+        "__alloc_token_" symbol);                                                                  \
+    void *token_##form(__VA_ARGS__, [[maybe_unused]] size_t token) {                               \
+        void *block = pop;                                                                         \
+        return HAK_LIKELY(block != nullptr) ? block : program_##form pass;                         \
+    }
+#define TOKEN_NEW(form, symbol, ours)                                                              \
+    TOKEN_FORM(form, symbol, token_pop(calls.call_##form, ours, size, token), (size), size_t size)
+#define TOKEN_NEW_QUIET(form, symbol, ours)                                                        \
+    TOKEN_FORM(form, symbol, token_pop(calls.call_##form, ours, size, token), (size, quiet),       \
+               size_t size, const std::nothrow_t &quiet)
+#define TOKEN_ALIGNED_NEW(form, symbol, ours)                                                      \
+    TOKEN_FORM(form, symbol, nullptr, (size, align), size_t size, std::align_val_t align)
+#define TOKEN_ALIGNED_NEW_QUIET(form, symbol, ours)                                                \
+    TOKEN_FORM(form, symbol, nullptr, (size, align, quiet), size_t size, std::align_val_t align,   \
+               const std::nothrow_t &quiet)
+#define TOKEN_DELETE(form, symbol, ours)
+#define TOKEN_DELETE_SIZED(form, symbol, ours)
+#define TOKEN_DELETE_QUIET(form, symbol, ours)
+#define TOKEN_ALIGNED_DELETE(form, symbol, ours)
+#define TOKEN_ALIGNED_DELETE_SIZED(form, symbol, ours)
+#define TOKEN_ALIGNED_DELETE_QUIET(form, symbol, ours)
+#define HAK_FORM(form, symbol, kind, ours, called, call) TOKEN_##kind(form, symbol, ours)
 #include "api/operators.def"
 
 #endif
