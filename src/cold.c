@@ -29,6 +29,13 @@
 #include "guard/module.c"
 #include "guard/report.c"
 
+#include "profile/copy.c"
+#include "profile/heap_v2.c"
+#include "profile/json.c"
+#include "profile/pprof.c"
+#include "profile/sample.c"
+#include "profile/store.c"
+
 #if HAK_CONTROL
 #include "control/channel.c"
 #include "control/report.c"

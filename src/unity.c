@@ -43,6 +43,8 @@
 
 #include "conf/conf.c"
 #include "guard/guard.c"
+#include "profile/chance.c"
+#include "profile/profile.c"
 #include "reclaim/learner.c"
 #include "reclaim/limit.c"
 #include "reclaim/reclaim.c"

@@ -104,7 +104,8 @@ size_t hak_good_size(size_t size) HAK_NOTHROW;
 const char *hak_version(void) HAK_NOTHROW;
 
 /* Allocation with a call site: any address that names the place (a string, a function, a variable).
- * Any free function may free the block. Sites are not recorded so far. */
+ * Any free function may free the block. The heap profile tells allocations of one stack with
+ * different sites apart. */
 HAK_ATTR_MALLOC HAK_ATTR_SIZE(1) void *hak_alloc_at(size_t size, const void *site) HAK_NOTHROW;
 void hak_free_at(void *block, size_t size, const void *site) HAK_NOTHROW;
 
@@ -123,6 +124,12 @@ void hak_explain_json(int fd) HAK_NOTHROW;
 /* Writes the use of every part of the allocator's memory to a file descriptor, as JSON
  * (docs/schema/map.schema.json). */
 void hak_heap_map(int fd) HAK_NOTHROW;
+
+/* Writes the heap profile to a file descriptor: which call sites hold memory, by a sample of the
+ * allocations since sampling began, as JSON (docs/schema/profile.schema.json). Sampling begins and
+ * ends with the option profile_rate: hak_option_set("profile_rate", "512k"), or "0".
+ * docs/profiling.md explains the figures. */
+void hak_profile_json(int fd) HAK_NOTHROW;
 
 /* Flushes the calling thread's cache: others can use its blocks, and empty slabs can go back. */
 void hak_collect_thread(void) HAK_NOTHROW;

@@ -6,6 +6,7 @@
 #include "conf/conf.h"
 #include "front/fast.h"
 #include "hakmem/hakmem.h"
+#include "profile/profile.h"
 #include "stat/stat.h"
 
 #include <errno.h>
@@ -23,9 +24,23 @@ HAK_EXPORT const char *hak_version(void) {
     return HAK_VERSION_TEXT;
 }
 
+/* While the heap profiler samples. Threads without a tcache have no labels. */
+static HAK_NOINLINE void *alloc_labelled(size_t size, const void *site) {
+    hak_tcache_t *tcache = hak_tcache_self(hak_pagemap_base());
+    tcache = hak_tcache_is_empty(tcache) ? hak_life_thread_start() : tcache;
+    if (tcache != NULL) {
+        tcache->profile_label = site;
+    }
+    void *block = hak_fast_malloc(size);
+    if (tcache != NULL) {
+        tcache->profile_label = NULL;
+    }
+    return block;
+}
+
 HAK_EXPORT void *hak_alloc_at(size_t size, const void *site) {
-    (void)site;
-    return hak_fast_malloc(size);
+    return HAK_LIKELY(hak_load_relaxed(&hak_profile_epoch) == 0) ? hak_fast_malloc(size)
+                                                                 : alloc_labelled(size, site);
 }
 
 /* For the names with tokens (token.c, entry_cxx.cpp), which label sites so. */
@@ -60,6 +75,10 @@ HAK_EXPORT void hak_heap_map(int fd) {
     hak_stat_print(HAK_REPORT_MAP, fd);
 }
 
+HAK_EXPORT void hak_profile_json(int fd) {
+    hak_stat_print(HAK_REPORT_PROFILE, fd);
+}
+
 enum { OPTION_VALUE_BYTES = 257 /* longest value and a zero: none is cut */ };
 
 HAK_EXPORT int hak_option_get(const char *name, char *value, size_t bytes) {
@@ -84,7 +103,9 @@ HAK_EXPORT int hak_option_set(const char *name, const char *value) {
         [HAK_CONF_INVALID] = EINVAL,
     };
     hak_life_process_start();
-    return errors[hak_conf_set(name, value)];
+    hak_conf_result_t result = hak_conf_set(name, value);
+    hak_profile_follow(NULL); /* acts at once on profile_rate */
+    return errors[result];
 }
 
 HAK_EXPORT void hak_collect_thread(void) {

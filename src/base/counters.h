@@ -69,7 +69,9 @@
     X(foreign_free, "pointers passed on to another allocator")                                     \
     X(fallback_use, "operations of threads without a tcache")                                      \
     X(guard_sample, "small blocks watched by the sampled guard")                                   \
-    X(guard_free, "of these, freed")
+    X(guard_free, "of these, freed")                                                               \
+    X(profile_samples, "allocations that the heap profiler sampled")                               \
+    X(profile_dropped, "of these, without a record, for lack of memory")
 
 #define HAK_COUNTER_FIELD(name, text) uint64_t name;
 

@@ -40,7 +40,7 @@ const hak_conf_preset_t hak_conf_presets[] = {
 
 enum { CONF_LIST_BYTES = 4096 };
 
-_Static_assert(HAK_CONF_OPTIONS <= 24, "an option has to leave before another may enter");
+_Static_assert(HAK_CONF_OPTIONS <= 27, "an option has to leave before another may enter");
 
 hak_conf_state_t hak_conf_state;
 

@@ -19,7 +19,9 @@ typedef struct hak_control_topic {
     const char *path, *type; /* HTTP: "/stats.json", "application/json" */
     void (*write)(unsigned which, const hak_sink_t *sink);
     unsigned which;
-    bool is_action; /* for POST; all others are for GET */
+    /* For POST: does it, with the text behind the path's question mark, before the answer is
+     * written. false: it understands no such text, or cannot do it. NULL: a topic for GET. */
+    bool (*act)(const char *query, size_t length);
 } hak_control_topic_t;
 
 /* The table ends with a NULL path. */

@@ -18,6 +18,8 @@ static const char SERVE_OK[] = "200 OK", SERVE_BAD[] = "400 Bad Request",
 typedef struct request {
     const hak_control_topic_t *topic; /* NULL: none */
     bool is_action;                   /* the path is an action's: POST would do */
+    const char *query;                /* of the topic, in the request's text */
+    size_t query_length;
 } request_t;
 
 /* --- the request ------------------------------------------------------------------------------ */
@@ -58,7 +60,7 @@ static bool request_is_version(const char *text, size_t length) {
 const hak_control_topic_t *hak_control_find(const char *path, size_t length, bool is_action) {
     const hak_control_topic_t *topic = hak_control_table.topics;
     while (topic->path != NULL &&
-           (topic->is_action != is_action || !hak_is_word(topic->path, path, length))) {
+           ((topic->act != NULL) != is_action || !hak_is_word(topic->path, path, length))) {
         topic++;
     }
     return topic->path != NULL ? topic : NULL;
@@ -67,7 +69,7 @@ const hak_control_topic_t *hak_control_find(const char *path, size_t length, boo
 void hak_control_list(unsigned which, const hak_sink_t *sink) {
     (void)which;
     for (const hak_control_topic_t *at = hak_control_table.topics; at->path != NULL; at++) {
-        hak_sink_format(sink, "%s%s\n", at->is_action ? "POST " : "", at->path);
+        hak_sink_format(sink, "%s%s\n", at->act != NULL ? "POST " : "", at->path);
     }
 }
 
@@ -86,6 +88,8 @@ static const char *request_parse(const char *text, size_t length, request_t *req
     const char *query = memchr(target, '?', target_length);
     size_t path_length = query != NULL ? (size_t)(query - target) : target_length;
     bool is_post = hak_is_word("POST", text, method);
+    request->query = query != NULL ? query + 1 : target + target_length;
+    request->query_length = (size_t)(target + target_length - request->query);
     request->topic = hak_control_find(target, path_length, is_post);
     request->is_action = hak_control_find(target, path_length, true) != NULL;
     if (!is_post && !hak_is_word("GET", text, method)) {
@@ -183,6 +187,10 @@ void hak_control_serve(int peer, const uint32_t *should_stop) {
     hak_body_t body = {0};
     const char *status = peer_request(peer, text, &request, should_stop);
     hak_text_t head = {.data = text, .capacity = sizeof text};
+    if (status == SERVE_OK && request.topic->act != NULL &&
+        !request.topic->act(request.query, request.query_length)) {
+        status = SERVE_BAD;
+    }
     if (status == SERVE_OK) {
         hak_body_make(&body, request.topic);
         status = body.is_cut ? SERVE_NO_MEMORY : SERVE_OK;

@@ -60,7 +60,7 @@ HAK_INLINE hak_bin_t *hak_bin_at(hak_bin_t *from, int64_t bin_offset) {
 HAK_INLINE int64_t hak_bin_offset_of(uintptr_t pagemap_base, size_t size) {
     const uint8_t *table = (const uint8_t *)pagemap_base - HAK_PAGEMAP_TABLE_BYTES;
     HAK_POINTER(table);
-    int64_t bin_offset = table[size];
+    int64_t bin_offset = hak_load_hot(&table[size]);
     HAK_OPERANDS_FIRST(bin_offset); /* loads it first: base + TLS word is one instruction then */
     return bin_offset;
 }

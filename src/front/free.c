@@ -18,6 +18,7 @@
  *                       known to underlying allocator     underlying allocator's free
  *                       else                              fatal, INVALID_FREE
  *   slab, any owner     no block starts there             fatal, INTERIOR_FREE
+ *   of sampled blocks                                     hak_profile_table.free
  *                       the thread has no tcache          free_without_tcache: a batch of one
  *   purged pages        home or other                     by the slab's present owner, and:
  *                       found free                        fatal, DOUBLE_FREE
@@ -79,6 +80,9 @@ static HAK_NOINLINE void free_large(hak_tcache_t *tcache, void *block, uint32_t 
     if (!hak_tcache_is_empty(tcache)) {
         hak_single_writer_add(&tcache->counters.large_free, 1);
         hak_event_tick(tcache, false);
+    }
+    if (HAK_UNLIKELY(hak_load_relaxed(&hak_profile_large_count) != 0)) {
+        hak_profile_table.end(hak_profile_table.take(block));
     }
     hak_require(hak_large_free(block, entry), HAK_FATAL_INTERIOR_FREE, block);
     hak_wanted_serve();
@@ -191,6 +195,10 @@ static HAK_NOINLINE void free_by_entry(void *block, hak_tcache_t *tcache,
         return;
     }
     hak_slab_check_start(index, entry, block);
+    if (HAK_UNLIKELY(hak_slab_entry_is_sampled(entry))) {
+        hak_profile_table.free(block, entry);
+        return;
+    }
     if (HAK_UNLIKELY(hak_tcache_is_empty(tcache))) {
         free_without_tcache(slab_at(index, block), block, entry);
         return;
@@ -215,7 +223,7 @@ static HAK_NOINLINE void free_by_entry(void *block, hak_tcache_t *tcache,
 
 /* Whether the table's last row is the outcome, for a slab of one unit: most remote frees. */
 HAK_INLINE bool is_common_remote(hak_tcache_t *tcache, uint32_t entry, const void *block) {
-    if (!hak_slab_is_entry(entry) || hak_slab_entry_has_purged_pages(entry) ||
+    if (!hak_slab_is_entry(entry) || hak_slab_entry_is_apart(entry) ||
         hak_tcache_is_empty(tcache)) {
         return false;
     }

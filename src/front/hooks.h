@@ -37,6 +37,28 @@ typedef struct hak_guard_table {
 
 extern hak_guard_table_t hak_guard_table; /* [init] */
 
+/* The heap profiler (profile/profile.h) fills it in when the process starts. It is called only
+ * while hak_profile_epoch is not 0, or for a block that it sampled. */
+typedef struct hak_profile_table {
+    /* The tcache's countdown is over: returns a sampled block of the class, or NULL for none. */
+    void *(*sample)(hak_tcache_t *tcache, unsigned sc, const hak_request_t *request);
+    /* Frees a block of a slab of sampled blocks (SLAB-10). */
+    void (*free)(void *block, uint32_t entry);
+    /* Such a block is free for the program, but not yet for reuse. */
+    void (*forget)(const void *block);
+    /* A large block was allocated; tcache is NULL in a thread without one. */
+    void (*large)(hak_tcache_t *tcache, void *block, size_t size);
+    /* A large block is about to be freed, moved or resized: takes its record; 0: it has none. */
+    uint64_t (*take)(const void *block);
+    /* Ends that: the block is freed, or was left as it is and keeps the record. */
+    void (*end)(uint64_t record);
+    void (*keep)(uint64_t record);
+} HAK_SEALED hak_profile_table_t;
+
+extern hak_profile_table_t hak_profile_table; /* [init] */
+extern uint32_t hak_profile_epoch;            /* [atomic] changes with the rate; 0: no sampling */
+extern uint32_t hak_profile_large_count;      /* [atomic] large blocks in use that have a record */
+
 /* First use of the process: reads options, wires the layers. Cheap when done. */
 HAK_COLD void hak_life_process_start(void);
 

@@ -13,6 +13,8 @@
 
 hak_underlying_allocator_t hak_underlying_allocator;
 hak_guard_table_t hak_guard_table;
+hak_profile_table_t hak_profile_table;
+uint32_t hak_profile_epoch, hak_profile_large_count;
 
 /* --- which tcache ----------------------------------------------------------------------------- */
 
@@ -47,8 +49,25 @@ static HAK_COLD void check_refused(void *block) {
     hak_link_set_mark(block, 0);
 }
 
+/* While the heap profiler samples, every request comes here: counts its bytes down. Returns the
+ * block if the request is sampled, else NULL. */
+static HAK_NOINLINE void *take_sampled(hak_tcache_t *tcache, unsigned sc,
+                                       const hak_request_t *request, uint32_t epoch) {
+    int64_t left = tcache->profile_left - (int64_t)hak_sc_info[sc].bytes;
+    if (HAK_LIKELY(left > 0 && tcache->profile_epoch == epoch)) {
+        tcache->profile_left = left;
+        return NULL;
+    }
+    return hak_profile_table.sample(tcache, sc, request);
+}
+
 static void *take(hak_tcache_t *tcache, unsigned sc, const hak_request_t *request) {
-    void *block = hak_fast_pop_class(tcache, sc);
+    uint32_t epoch = hak_load_relaxed(&hak_profile_epoch);
+    void *block = NULL;
+    if (HAK_UNLIKELY(epoch != 0)) {
+        block = take_sampled(tcache, sc, request, epoch);
+    }
+    block = HAK_LIKELY(block == NULL) ? hak_fast_pop_class(tcache, sc) : block;
     if (block != NULL) {
         return block;
     }
@@ -118,6 +137,9 @@ static hak_large_result_t malloc_large(size_t size, size_t align) {
         result = hak_large_alloc(size, align);
     }
     hak_wanted_serve();
+    if (HAK_UNLIKELY(hak_load_relaxed(&hak_profile_epoch) != 0) && result.block != NULL) {
+        hak_profile_table.large(tcache, result.block, size);
+    }
     return result;
 }
 
@@ -126,6 +148,9 @@ void *hak_malloc_medium(size_t size) {
         return malloc_result(malloc_large(size, HAK_BLOCK_ALIGN).block);
     }
     unsigned sc = hak_sc_of_medium(size);
+    if (HAK_UNLIKELY(hak_load_relaxed(&hak_profile_epoch) != 0)) {
+        return malloc_class(sc, size);
+    }
     void *block = hak_fast_pop_class(hak_tcache_self(hak_pagemap_base()), sc);
     return HAK_LIKELY(block != NULL) ? block : malloc_class(sc, size);
 }

@@ -153,6 +153,9 @@ void hak_quarantine_free(void *block, hak_tcache_t *tcache, int64_t bin_offset_f
         block_damaged(block);
     }
     hak_harden_wipe(block, bytes, tag);
+    if (HAK_UNLIKELY(hak_slab_entry_is_sampled(entry))) {
+        hak_profile_table.forget(block);
+    }
     if (HAK_LIKELY(tcache->quarantine != NULL)) {
         block = quarantine_swap(tcache, hak_sc_of_entry(entry), block);
         if (block == NULL) {

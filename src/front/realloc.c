@@ -120,6 +120,21 @@ static HAK_COLD void *resize_foreign(void *block, size_t size) {
     return hak_underlying_allocator.realloc(block, size);
 }
 
+/* For the profiler this is a free and an allocation. Its record goes before the address may. */
+static void *resize_large(void *block, uint32_t entry, size_t size) {
+    bool has_records = hak_load_relaxed(&hak_profile_large_count) != 0;
+    uint64_t record = HAK_UNLIKELY(has_records) ? hak_profile_table.take(block) : 0;
+    void *moved = hak_large_resize(block, entry, size);
+    if (HAK_UNLIKELY(record != 0)) {
+        (moved != NULL ? hak_profile_table.end : hak_profile_table.keep)(record);
+    }
+    if (HAK_UNLIKELY(hak_load_relaxed(&hak_profile_epoch) != 0) && moved != NULL) {
+        hak_tcache_t *tcache = hak_tcache_self(hak_pagemap_base());
+        hak_profile_table.large(hak_tcache_is_empty(tcache) ? NULL : tcache, moved, size);
+    }
+    return moved;
+}
+
 /* Of size 0, large, guarded, or not ours. */
 static HAK_NOINLINE void *resize_other(void *block, uint32_t entry, size_t size) {
     if ((entry & HAK_KIND_MASK) == HAK_KIND_ZERO_SIZE) {
@@ -134,7 +149,7 @@ static HAK_NOINLINE void *resize_other(void *block, uint32_t entry, size_t size)
         return NULL; /* reclaim cannot help */
     }
     bool is_guarded = (entry & HAK_KIND_MASK) == HAK_KIND_GUARD;
-    void *moved = is_guarded ? NULL : hak_large_resize(block, entry, size);
+    void *moved = is_guarded ? NULL : resize_large(block, entry, size);
     if (moved != NULL) {
         hak_wanted_serve();
         return moved;

@@ -92,6 +92,9 @@ struct hak_tcache {
     uint64_t begun;           /* [thread] TCACHE-8 */
     hak_bin_side_t *far_side; /* [const] of the classes from HAK_SIDES_NEAR on */
     struct hak_quarantine *quarantine; /* [const] hardened builds; NULL: metadata was out */
+    int64_t profile_left;              /* [thread] bytes of requests until one is sampled */
+    const void *profile_label;         /* [thread] of the request in progress; NULL: none */
+    uint32_t profile_epoch; /* [thread] value of hak_profile_epoch that profile_left is for */
     HAK_LINE_ALIGNED hak_bin_side_t side[HAK_SIDES_NEAR];
     /* [const] 0. The processor fetches lines in pairs: next is another's bin */
     uint64_t apart[HAK_LINE_BYTES / sizeof(uint64_t)];

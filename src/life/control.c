@@ -10,28 +10,34 @@
  * So only the main thread starts it, and stops and joins it on pthread_exit; it is not started
  * again. */
 #include "control/control.h"
+#include "base/knobs.h"
 #include "conf/conf.h"
 #include "front/event.h"
 #include "life/life.h"
 #include "life/thread.h"
 #include "os/libc.h"
 #include "os/optional.h"
+#include "profile/profile.h"
 #include "reclaim/reclaim.h"
 #include "stat/stat.h"
 
 #include <string.h>
 
 enum { CONTROL_NONE, CONTROL_STARTS, CONTROL_SERVES, CONTROL_FAILED, CONTROL_OVER };
+enum { REPORT_PROFILE = 6 };              /* from this choice on reports are of the heap profile */
 enum { CONTROL_STACK_BYTES = 256 << 10 }; /* a request and a snapshot take some KiB each */
 
-static const uint64_t CONTROL_START_NS = 1000000000; /* program start waits at most so long */
+static const uint64_t PROFILE_RATE_MOST = 1ull << 40; /* as of the option */
+static const uint64_t CONTROL_START_NS = 1000000000;  /* program start waits at most so long */
 
 static uint32_t control_state = CONTROL_OVER; /* [atomic] */
 static uint32_t control_should_stop;          /* [atomic] */
 static const char *control_failure;           /* [thread] the channel's, until CONTROL_FAILED */
 static pthread_t control_thread;              /* [thread] main */
 static pthread_key_t control_key;   /* [init] its destructor runs as the main thread leaves */
-static bool control_is_wanted;      /* [init] */
+static bool control_is_wanted;      /* [init] or by an attaching tool */
+static const char *control_pattern; /* the same: the option's value, or the tool's name */
+static uint32_t attach_is_busy;     /* [atomic] a thread carries out a tool's command */
 static uint64_t report_choice;      /* [init] */
 static uint64_t report_least_bytes; /* [init] */
 
@@ -67,21 +73,75 @@ static void action_trim(unsigned keep, const hak_sink_t *sink) {
                     before > after ? before - after : 0, before, after);
 }
 
+/* --- the heap profile ------------------------------------------------------------------------- */
+
+static void (*const profile_texts[])(const hak_sink_t *sink) = {
+    hak_profile_write_heap_v2, hak_profile_write_pprof, hak_profile_write_leaks};
+
+static void topic_profile_text(unsigned which, const hak_sink_t *sink) {
+    profile_texts[which](sink);
+}
+
+/* "rate=BYTES" and "reset=1", in any order, between ampersands. */
+static bool act_profile_item(const char *item, size_t length) {
+    static const char rate[] = "rate=";
+    uint64_t value;
+    if (hak_is_word("reset=1", item, length)) {
+        hak_profile_reset();
+        return true;
+    }
+    return length >= sizeof rate && memcmp(item, rate, sizeof rate - 1) == 0 &&
+           hak_parse_size(item + sizeof rate - 1, length - (sizeof rate - 1), &value) &&
+           value <= PROFILE_RATE_MOST && hak_profile_set_rate(value);
+}
+
+static bool act_profile(const char *query, size_t length) {
+    bool is_right = length != 0;
+    while (is_right && length != 0) {
+        const char *end = memchr(query, '&', length);
+        size_t item = end != NULL ? (size_t)(end - query) : length;
+        is_right = act_profile_item(query, item);
+        item += end != NULL;
+        query += item;
+        length -= item;
+    }
+    return is_right;
+}
+
+static void action_profile(unsigned which, const hak_sink_t *sink) {
+    (void)which;
+    hak_profile_state_t state;
+    hak_profile_look(&state);
+    hak_report_head(sink);
+    hak_sink_format(sink, ",\n\"rate\":%z,\"samples\":%l,\"sites\":%l}\n", state.rate, state.taken,
+                    state.sites);
+}
+
+static bool act_always(const char *query, size_t length) {
+    (void)query, (void)length;
+    return true;
+}
+
 #define CONTROL_TEXT "text/plain; charset=utf-8"
 #define CONTROL_JSON "application/json"
 
 static const hak_control_topic_t topics[] = {
-    {"/", CONTROL_TEXT, hak_control_list, 0, false},
-    {"/summary.txt", CONTROL_TEXT, topic_report, HAK_REPORT_SUMMARY, false},
-    {"/stats.txt", CONTROL_TEXT, topic_report, HAK_REPORT_TEXT, false},
-    {"/stats.json", CONTROL_JSON, topic_report, HAK_REPORT_JSON, false},
+    {"/", CONTROL_TEXT, hak_control_list, 0, NULL},
+    {"/summary.txt", CONTROL_TEXT, topic_report, HAK_REPORT_SUMMARY, NULL},
+    {"/stats.txt", CONTROL_TEXT, topic_report, HAK_REPORT_TEXT, NULL},
+    {"/stats.json", CONTROL_JSON, topic_report, HAK_REPORT_JSON, NULL},
     {"/metrics", "text/plain; version=0.0.4; charset=utf-8", topic_report, HAK_REPORT_METRICS,
-     false},
-    {"/explain.txt", CONTROL_TEXT, topic_report, HAK_REPORT_EXPLAIN, false},
-    {"/explain.json", CONTROL_JSON, topic_report, HAK_REPORT_EXPLAIN_JSON, false},
-    {"/map.json", CONTROL_JSON, topic_report, HAK_REPORT_MAP, false},
-    {"/options.json", CONTROL_JSON, topic_options, 0, false},
-    {"/trim", CONTROL_JSON, action_trim, 0, true},
+     NULL},
+    {"/explain.txt", CONTROL_TEXT, topic_report, HAK_REPORT_EXPLAIN, NULL},
+    {"/explain.json", CONTROL_JSON, topic_report, HAK_REPORT_EXPLAIN_JSON, NULL},
+    {"/map.json", CONTROL_JSON, topic_report, HAK_REPORT_MAP, NULL},
+    {"/profile", CONTROL_JSON, topic_report, HAK_REPORT_PROFILE, NULL},
+    {"/heap_v2", CONTROL_TEXT, topic_profile_text, 0, NULL},
+    {"/heap.pb.gz", "application/octet-stream", topic_profile_text, 1, NULL},
+    {"/leaks.txt", CONTROL_TEXT, topic_profile_text, 2, NULL},
+    {"/options.json", CONTROL_JSON, topic_options, 0, NULL},
+    {"/trim", CONTROL_JSON, action_trim, 0, act_always},
+    {"/profile", CONTROL_JSON, action_profile, 0, act_profile},
     {0},
 };
 
@@ -89,7 +149,7 @@ static const hak_control_topic_t topics[] = {
 
 static HAK_COLD void *control_main(void *unused) {
     hak_life_thread_begin();
-    control_failure = hak_control_open(hak_conf_text("control"));
+    control_failure = hak_control_open(control_pattern);
     uint32_t starts = CONTROL_STARTS,
              next = control_failure == NULL ? CONTROL_SERVES : CONTROL_FAILED;
     if (control_failure == NULL) {
@@ -126,7 +186,7 @@ static HAK_COLD void control_start(void) {
     if (!is_told ||
         !hak_life_thread_create(control_main, &control_thread, CONTROL_STACK_BYTES, NULL)) {
         hak_store_relaxed(&control_state, CONTROL_OVER);
-        hak_control_warn("control", hak_conf_text("control"), "no thread could be started");
+        hak_control_warn("control", control_pattern, "no thread could be started");
     }
 }
 
@@ -137,7 +197,7 @@ static bool control_is_main(void) {
 static void control_say(void) {
     uint32_t failed = CONTROL_FAILED;
     if (hak_cas_acquire(&control_state, &failed, CONTROL_OVER)) { /* pairs CONTROL */
-        hak_control_warn("control", hak_conf_text("control"), control_failure);
+        hak_control_warn("control", control_pattern, control_failure);
     }
 }
 
@@ -154,10 +214,86 @@ static void control_look(hak_tcache_t *tcache) {
 }
 
 void hak_life_control_after_fork(void) {
-    bool is_own = control_is_wanted && strstr(hak_conf_text("control"), "%p") != NULL;
+    bool is_own = control_is_wanted && strstr(control_pattern, "%p") != NULL;
     hak_control_after_fork();
     hak_store_relaxed(&control_should_stop, 0);
+    hak_store_relaxed(&attach_is_busy, 0);
     hak_store_relaxed(&control_state, is_own ? CONTROL_NONE : CONTROL_OVER);
+}
+
+/* --- attaching to a running process ----------------------------------------------------------- */
+
+/* A tool that may write to the process's memory, as a debugger does, finds this object by its
+ * symbol, and stores a command. Any slow path's event carries it out. The channel needs one of the
+ * main thread. */
+enum {
+    ATTACH_CONTROL = 1,
+    ATTACH_PROFILE = 2,
+    ATTACH_PERMISSION = 1,
+    ATTACH_BUSY = 16 /* errno */
+};
+static const uint64_t ATTACH_FAILED = 1ull << 63; /* and an error number */
+
+typedef struct attach {
+    char magic[8];
+    uint32_t version, bytes;
+    uint64_t command;  /* [atomic] 0: none; 1: serve at @hakmem-PID; 2: the same, and sample */
+    uint64_t argument; /* [atomic] of 2: the rate; 0: the usual one */
+    uint64_t answer;   /* [atomic] the command that was carried out last, or why not */
+} attach_t;
+
+HAK_EXPORT attach_t hak_attach = {
+    .magic = {'H', 'A', 'K', 'A', 'T', 'T', 'C', 'H'}, .version = 1, .bytes = sizeof(attach_t)};
+
+/* The state once the channel has begun to serve, or cannot; 0: not yet. */
+static uint64_t attach_serve(hak_tcache_t *tcache, uint64_t command) {
+    static const char name[] = "@hakmem-%p";
+    uint32_t state = hak_load_relaxed(&control_state);
+    if (!control_is_wanted && state == CONTROL_OVER) {
+        if (pthread_key_create(&control_key, control_main_leaves) != 0) {
+            return ATTACH_FAILED | ATTACH_BUSY;
+        }
+        control_pattern = name;
+        control_is_wanted = true;
+        hak_store_relaxed(&control_state, CONTROL_NONE);
+    }
+    if (control_pattern != name) { /* it serves where the option says */
+        return ATTACH_FAILED | ATTACH_BUSY;
+    }
+    control_look(tcache);
+    state = hak_load_relaxed(&control_state);
+    return state == CONTROL_SERVES ? command
+           : state == CONTROL_OVER ? ATTACH_FAILED | ATTACH_BUSY
+                                   : 0;
+}
+
+static HAK_COLD uint64_t attach_obey(hak_tcache_t *tcache, uint64_t command) {
+    if (hak_os_is_secure() || hak_load_relaxed(&hak_knobs.force_libc)) {
+        return ATTACH_FAILED | ATTACH_PERMISSION;
+    }
+    uint64_t rate = hak_load_relaxed(&hak_attach.argument);
+    hak_profile_state_t profile;
+    hak_profile_look(&profile);
+    if (command == ATTACH_PROFILE && profile.rate == 0 &&
+        !hak_profile_set_rate(rate != 0 ? rate : (uint64_t)HAK_PROFILE_RATE)) {
+        return ATTACH_FAILED | ATTACH_PERMISSION;
+    }
+    return command == ATTACH_CONTROL || command == ATTACH_PROFILE
+               ? attach_serve(tcache, command)
+               : ATTACH_FAILED | ATTACH_PERMISSION;
+}
+
+static void attach_look(hak_tcache_t *tcache) {
+    uint64_t command = hak_load_relaxed(&hak_attach.command);
+    if (HAK_LIKELY(command == 0) || hak_swap_acquire(&attach_is_busy, 1) != 0) { /* pairs ATTACH */
+        return;
+    }
+    uint64_t answer = attach_obey(tcache, command);
+    if (answer != 0) {
+        hak_store_relaxed(&hak_attach.answer, answer);
+        hak_store_release(&hak_attach.command, 0); /* pairs ATTACH-TOOL */
+    }
+    hak_store_release(&attach_is_busy, 0); /* pairs ATTACH */
 }
 
 /* --- start and exit --------------------------------------------------------------------------- */
@@ -172,7 +308,8 @@ static bool report_is_due(void) {
 static void control_exit(void *unused) {
     (void)unused;
     static const char *const at_exit[] = {NULL,           "/summary.txt", "/stats.json",
-                                          "/explain.txt", "/map.json",    "/stats.txt"};
+                                          "/explain.txt", "/map.json",    "/stats.txt",
+                                          "/profile",     "/leaks.txt"};
     hak_control_remove();
     if (report_is_due()) {
         hak_control_report(at_exit[report_choice], hak_conf_text("report_file"));
@@ -181,6 +318,7 @@ static void control_exit(void *unused) {
 
 HAK_COLD void hak_life_control_init(void) {
     hak_control_table.topics = topics;
+    hak_event_register(attach_look, HAK_EVENT_PROCESS);
     if (!hak_control_is_meant(hak_conf_text("only"))) {
         return;
     }
@@ -188,12 +326,16 @@ HAK_COLD void hak_life_control_init(void) {
         hak_control_warn("only", hak_conf_text("only"), "the text after the / has to be a size");
     }
     (void)hak_conf_get("report", &report_choice);
+    if (report_choice >= REPORT_PROFILE && hak_load_relaxed(&hak_knobs.profile_rate) == 0) {
+        hak_store_relaxed(&hak_knobs.profile_rate, (size_t)HAK_PROFILE_RATE);
+    }
     if (report_choice == 0 && hak_conf_text("report_file")[0] != '\0') {
         hak_control_warn("report_file", hak_conf_text("report_file"),
                          "nothing is written there without the option report");
     }
     if (hak_conf_text("control")[0] != '\0' && !hak_os_is_secure() &&
         pthread_key_create(&control_key, control_main_leaves) == 0) {
+        control_pattern = hak_conf_text("control");
         control_is_wanted = true;
         hak_event_register(control_look, HAK_EVENT_PROCESS);
     }

@@ -15,6 +15,7 @@
 #include "os/libc.h"
 #include "os/lock.h"
 #include "os/os.h"
+#include "profile/profile.h"
 #include "reclaim/reclaim.h"
 
 #include <pthread.h>
@@ -65,6 +66,7 @@ static HAK_COLD void fork_child(void) {
     }
     hak_tcache_after_fork(hak_lock_fork_is_clean);
     hak_guard_after_fork(hak_lock_fork_is_clean);
+    hak_profile_after_fork(hak_lock_fork_is_clean);
     hak_life_scavenger_after_fork();
     if (HAK_CONTROL) {
         hak_life_control_after_fork();

@@ -12,6 +12,7 @@
 #include "life/life.h"
 #include "os/lock.h"
 #include "os/optional.h"
+#include "profile/profile.h"
 #include "reclaim/reclaim.h"
 
 #include "base/check.h"
@@ -36,6 +37,7 @@ void hak_life_seal(void) {
     hak_os_seal(&hak_underlying_allocator, sizeof hak_underlying_allocator);
     hak_os_seal(&hak_event_table, sizeof hak_event_table);
     hak_os_seal(&hak_guard_table, sizeof hak_guard_table);
+    hak_os_seal(&hak_profile_table, sizeof hak_profile_table);
     hak_os_seal(&hak_reclaim_hooks, sizeof hak_reclaim_hooks);
     if (HAK_CONTROL) {
         hak_os_seal(&hak_control_table, sizeof hak_control_table);
@@ -74,6 +76,7 @@ static void process_start(void) {
     hak_event_register(hak_reclaim_tend, HAK_EVENT_PROCESS);
     hak_event_register(hak_reclaim_step, HAK_EVENT_STEP);
     hak_event_register(hak_life_scavenge, HAK_EVENT_PROCESS);
+    hak_event_register(hak_profile_follow, HAK_EVENT_PROCESS);
     hak_life_underlying_init();
     hak_conf_read();
     if (HAK_MTE && hak_load_relaxed(&hak_knobs.tags) && !hak_load_relaxed(&hak_knobs.force_libc)) {
@@ -85,6 +88,7 @@ static void process_start(void) {
         warn_of_no_control();
     }
     hak_guard_start();
+    hak_profile_start(hak_guard_walk);
     if (hak_load_relaxed(&hak_knobs.backtrace)) {
         hak_check_sink.trace = hak_guard_trace;
     }

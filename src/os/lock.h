@@ -26,6 +26,7 @@ typedef enum hak_lock_rank {
     HAK_LOCK_PAGEMAP,  /* growth of the page map */
     HAK_LOCK_META,     /* memory for metadata */
     HAK_LOCK_LEARNER,  /* what the learner saw; nothing is called under it */
+    HAK_LOCK_PROFILE,  /* call sites and samples of the heap profiler */
     HAK_LOCK_COUNT
 } hak_lock_rank_t;
 

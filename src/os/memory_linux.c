@@ -361,11 +361,24 @@ uintptr_t hak_os_data_end(void) {
     return (uintptr_t)hak_syscall(SYS_brk, 0);
 }
 
-uint64_t hak_os_now_ns(void) {
+static uint64_t os_clock_ns(clockid_t clock) {
     struct timespec now = {0};
-    clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
-    uint64_t ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+    clock_gettime(clock, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+uint64_t hak_os_now_ns(void) {
+    uint64_t ns = os_clock_ns(CLOCK_MONOTONIC_COARSE);
     return HAK_FAULT ? hak_os_fault_clock(ns) : ns;
+}
+
+uint64_t hak_os_exact_ns(void) {
+    uint64_t ns = os_clock_ns(CLOCK_MONOTONIC);
+    return HAK_FAULT ? hak_os_fault_clock(ns) : ns;
+}
+
+uint64_t hak_os_wall_ns(void) {
+    return os_clock_ns(CLOCK_REALTIME);
 }
 
 void hak_os_random(void *buffer, size_t bytes) {

@@ -118,6 +118,11 @@ typedef struct hak_os_trap {
 typedef bool hak_os_trap_handler_t(const hak_os_trap_t *trap);
 bool hak_os_trap_install(hak_os_trap_handler_t *handler);
 
+/* Calls `told` when the signal comes, in any thread and in its middle: it may store a word, no
+ * more. false: the program handles or ignores the signal already, or it is none. */
+typedef void hak_os_signal_told_t(void);
+bool hak_os_signal_install(int signal, hak_os_signal_told_t *told);
+
 /* --- files ------------------------------------------------------------------------------------ */
 /* Reads the head of a file; returns the bytes read, 0 on failure. */
 size_t hak_os_read_file(const char *path, char *buffer, size_t capacity);
@@ -152,6 +157,10 @@ typedef struct hak_os_mapping {
 typedef void hak_os_mapping_visit_t(const hak_os_mapping_t *mapping, void *context);
 bool hak_os_mappings(bool wants_resident, char *buffer, size_t capacity,
                      hak_os_mapping_visit_t *visit, void *context);
+/* The build ID in the notes of an ELF file whose first byte is mapped at `base`, and which may be
+ * unmapped meanwhile; returns its length. 0: it has none, or the kernel does not copy memory. */
+enum { HAK_OS_BUILD_ID_BYTES = 20 };
+size_t hak_os_build_id(uintptr_t base, unsigned char id[HAK_OS_BUILD_ID_BYTES]);
 /* Resident bytes of the process, roughly; 0: the kernel does not tell. */
 uint64_t hak_os_resident_all(void);
 /* The peak of the same since exec. */

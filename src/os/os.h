@@ -52,7 +52,9 @@ void hak_os_restore_signals(uint64_t before);
 void hak_os_relax(void); /* CPU hint inside a spin loop */
 
 /* --- the rest ------------------------------------------------------------------------------ */
-uint64_t hak_os_now_ns(void); /* monotonic, coarse (about 4 ms) */
+uint64_t hak_os_now_ns(void);   /* monotonic, coarse (about 4 ms) */
+uint64_t hak_os_exact_ns(void); /* monotonic */
+uint64_t hak_os_wall_ns(void);  /* since 1970 */
 void hak_os_random(void *buffer, size_t bytes);
 void hak_os_write(int fd, const char *data, size_t length);
 HAK_NORETURN void hak_os_abort(void);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * A handler of SIGSEGV and SIGBUS before the program's. Installed by plain system calls: the C
- * library may not be ready, or be wrapped by another library. A handler that the program installs
- * later replaces ours. */
+ * A handler of SIGSEGV and SIGBUS before the program's, and one of a signal that the user chooses.
+ * Installed by plain system calls: the C library may not be ready, or be wrapped by another
+ * library. A handler that the program installs later replaces ours. */
 #include "base/counters.h"
 #include "os/optional.h"
 #include "os/syscall_linux.h"
@@ -165,4 +165,26 @@ bool hak_os_trap_install(hak_os_trap_handler_t *handler) {
         hak_count(os_failure);
     }
     return is_done;
+}
+
+/* --- a signal of the user's choice ------------------------------------------------------------ */
+
+static hak_os_signal_told_t *signal_told; /* [init] before the first signal */
+
+static void signal_enter(int signal) {
+    (void)signal;
+    signal_told();
+}
+
+bool hak_os_signal_install(int signal, hak_os_signal_told_t *told) {
+    trap_action_t before = {0};
+    trap_action_t ours = {.handler.plain = signal_enter, .flags = SA_RESTART | SA_ONSTACK};
+#if defined(__x86_64__)
+    ours.flags |= TRAP_RESTORER;
+    ours.restorer = hak_os_trap_return;
+#endif
+    signal_told = told;
+    return !(HAK_FAULT && hak_os_fault_hit(HAK_OS_CALL_SIGNAL)) &&
+           trap_set(signal, NULL, &before) && before.handler.plain == SIG_DFL &&
+           trap_set(signal, &ours, NULL);
 }

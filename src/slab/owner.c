@@ -230,6 +230,9 @@ static hak_slab_t *owner_adopt_from(hak_owner_t *from, hak_owner_t *owner, unsig
  * which nobody allocates from until a thread comes back: so owners with users give, too. */
 hak_slab_t *hak_slab_adopt(hak_owner_t *owner, unsigned sc, bool is_last_resort) {
     hak_slab_t *slab = NULL;
+    if (owner->first_entry == HAK_SLAB_SAMPLED_ID) { /* SLAB-10 */
+        return NULL;
+    }
     /* pairs CURSOR */
     hak_owner_t *first = owner_after(hak_load_acquire(&hak_owner_adopt_cursor));
     hak_owner_t *from = first;

@@ -63,6 +63,8 @@ extern const uint8_t hak_sc_small[HAK_SC_SMALL_BYTES / HAK_BLOCK_ALIGN + 1];
  * 0, which no tcache can serve yet. One byte for each size, not for 16 of them: the hit path saves
  * an addition and a shift (docs/experiments/0017-hit-path-rest.md). */
 void hak_sc_init(void);
+/* While it is on, the table leads every small request to an empty bin, and so to its cold exit. */
+void hak_sc_detour(bool is_on);
 
 /* size <= HAK_SC_SMALL_SIZE, at any time */
 HAK_INLINE unsigned hak_sc_of_small(size_t size) {

@@ -27,7 +27,10 @@
  *   SLAB-9  A free block has its free marker (link.h), and a marked one its second word, unless it
  *           lay in a purged page. From the first purge until no block is marked, has_purged_pages
  *           is set and the page-map entry has no owner's id: every free of the slab's blocks takes
- *           a slow path that checks the bitmap. */
+ *           a slow path that checks the bitmap.
+ *   SLAB-10 Blocks that the heap profiler samples lie in slabs of an owner of their own, no
+ * thread's home and in no list of owners: nobody adopts or purges its slabs, and it adopts none.
+ *           Its id in their entries sends every free of them to a slow path. */
 #ifndef HAK_SLAB_SLAB_H
 #define HAK_SLAB_SLAB_H
 
@@ -35,7 +38,10 @@
 #include "slab/sizeclass.h"
 #include "span/span.h"
 
-enum { HAK_SLAB_PURGED_PAGES_ID = 0x7fffff00 }; /* SLAB-9 */
+enum {
+    HAK_SLAB_PURGED_PAGES_ID = 0x7fffff00, /* SLAB-9 */
+    HAK_SLAB_SAMPLED_ID = 0x7ffffe00,      /* SLAB-10 */
+};
 
 typedef enum hak_slab_state { HAK_SLAB_CURRENT, HAK_SLAB_PARTIAL, HAK_SLAB_FULL } hak_slab_state_t;
 

@@ -65,6 +65,16 @@ HAK_INLINE bool hak_slab_entry_has_purged_pages(uint32_t entry) {
     return (entry & ~HAK_KIND_MASK) == HAK_SLAB_PURGED_PAGES_ID;
 }
 
+/* Whether the entry is that of slabs of sampled blocks (SLAB-10). */
+HAK_INLINE bool hak_slab_entry_is_sampled(uint32_t entry) {
+    return (entry & ~HAK_KIND_MASK) == HAK_SLAB_SAMPLED_ID;
+}
+
+/* Either of the two: no owner's id that a thread may have as its home's. */
+HAK_INLINE bool hak_slab_entry_is_apart(uint32_t entry) {
+    return (entry & ~HAK_KIND_MASK) >= HAK_SLAB_SAMPLED_ID;
+}
+
 /* Marks block `index` and the `count - 1` below it as free. false: one was marked already. */
 HAK_INLINE bool hak_slab_mark(const hak_slab_t *slab, uint32_t index, uint32_t count) {
     for (uint32_t end = index + 1; count != 0;) {

@@ -54,7 +54,7 @@ typedef struct hak_pagemap_leaf {
 enum { HAK_PAGEMAP_TABLE_BYTES = 2112 }; /* one for each size up to 2 KiB, in whole lines */
 
 typedef struct hak_pagemap {
-    uint8_t table[HAK_PAGEMAP_TABLE_BYTES];   /* [init] of slab/sizeclass.h: MAP-5 */
+    uint8_t table[HAK_PAGEMAP_TABLE_BYTES];   /* [atomic] of slab/sizeclass.h: MAP-5 */
     HAK_LINE_ALIGNED hak_pagemap_leaf_t zero; /* [const] MAP-3, MAP-4 */
     uintptr_t root[HAK_PAGEMAP_ROOTS];        /* [atomic] entries from `zero` to the leaf */
 } hak_pagemap_t;

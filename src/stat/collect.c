@@ -8,6 +8,7 @@
 #include "front/event.h"
 #include "large/large.h"
 #include "os/os.h"
+#include "profile/profile.h"
 #include "reclaim/learner.h"
 #include "slab/remote.h"
 #include "stat/inventory.h"
@@ -134,6 +135,14 @@ static uint64_t learned_ms(hak_learner_pool_t pool) {
     return decides ? hak_strategy_ms(view.strategy) : 0;
 }
 
+static void collect_profile(hak_snapshot_t *snapshot) {
+    hak_profile_state_t profile;
+    hak_profile_look(&profile);
+    snapshot->profile_sites = profile.sites;
+    snapshot->profile_rate_bytes = profile.rate;
+    snapshot->profile_own_bytes = profile.own_bytes;
+}
+
 static void collect_process(hak_snapshot_t *snapshot) {
     const hak_process_counters_t *from = &hak_counters;
     hak_process_counters_t *to = &snapshot->process;
@@ -159,6 +168,7 @@ void hak_stat_collect(hak_snapshot_t *snapshot) {
     hak_span_stats(&span);
     hak_large_stats(&large);
     collect_process(snapshot);
+    collect_profile(snapshot);
     for (unsigned sc = 0; sc < HAK_SC_COUNT; sc++) {
         sum_class(snapshot, sc);
     }

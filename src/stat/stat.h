@@ -50,7 +50,8 @@
     X(owner_count, owners, owners, "owners of slabs")                                              \
     X(large_count, large, large_blocks, "large blocks")                                            \
     X(huge_count, huge, huge_blocks, "huge blocks")                                                \
-    X(guarded_count, guarded, guarded_blocks, "small blocks watched by the sampled guard")
+    X(guarded_count, guarded, guarded_blocks, "small blocks watched by the sampled guard")         \
+    X(profile_sites, profile_sites, profile_sites, "call sites in the heap profile")
 
 /* Bounds, and the bounded figures: name, text. */
 #define HAK_STAT_LIMITS(X)                                                                         \
@@ -59,7 +60,9 @@
     X(memory_limit_bytes, "limit of the tightest control group; 0: none known")                    \
     X(memory_is_tight, "1 if the limit is near even after full reclaim")                           \
     X(keep_units_ms, "how long the learner keeps unused units; 0: the standard rules decide")      \
-    X(keep_huge_ms, "the same of freed huge blocks")
+    X(keep_huge_ms, "the same of freed huge blocks")                                               \
+    X(profile_rate_bytes, "the heap profiler samples one byte in so many; 0: none")                \
+    X(profile_own_bytes, "memory of the heap profile")
 
 /* Of a class, in blocks: name, text. */
 #define HAK_STAT_BLOCKS(X)                                                                         \
@@ -134,6 +137,7 @@ typedef enum hak_report {
     HAK_REPORT_EXPLAIN,      /* why RSS is as high as it is, as text */
     HAK_REPORT_EXPLAIN_JSON, /* docs/schema/explain.schema.json */
     HAK_REPORT_MAP,          /* the use of units: docs/schema/map.schema.json */
+    HAK_REPORT_PROFILE,      /* the heap profile: docs/schema/profile.schema.json */
 } hak_report_t;
 
 /* The head of every JSON report, with the process's ID; the rest follows after a comma. */

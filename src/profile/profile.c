@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Start, stop, reset, fork. */
+#include "profile/profile.h"
+
+#include "base/knobs.h"
+#include "os/lock.h"
+#include "os/optional.h"
+#include "profile/chance.h"
+#include "profile/probe.h"
+#include "profile/sample.h"
+#include "profile/store.h"
+
+HAK_LOCKED_STATE size_t hak_profile_option;   /* [atomic] profile_rate when it was last followed */
+HAK_LOCKED_STATE uint32_t hak_profile_toggle; /* [atomic] the signal came, and nobody has acted */
+HAK_LOCKED_STATE bool hak_profile_is_armed;   /* [atomic] sampling is on because of a probe */
+
+static bool profile_begin(size_t rate, bool is_whole) {
+    size_t most = hak_load_relaxed(&hak_knobs.profile_bytes);
+    if (hak_os_is_secure() || hak_load_relaxed(&hak_knobs.force_libc) ||
+        !hak_profile_store_open(most, rate, is_whole)) {
+        return false;
+    }
+    hak_chance_begin();
+    hak_sample_open();
+    hak_sample_set_rate(rate);
+    return true;
+}
+
+bool hak_profile_set_rate(size_t rate) {
+    if (rate != 0) {
+        return profile_begin(rate, false);
+    }
+    if (hak_sample_rate() != 0) {
+        hak_sample_set_rate(0);
+        hak_profile_store_pause();
+        hak_sample_release();
+    }
+    return true;
+}
+
+void hak_profile_reset(void) {
+    hak_profile_store_reset();
+}
+
+void hak_profile_look(hak_profile_state_t *state) {
+    const hak_profile_store_t *store = &hak_profile_store;
+    hak_lock_acquire(HAK_LOCK_PROFILE);
+    *state = (hak_profile_state_t){
+        .rate = hak_sample_rate(),
+        .taken = store->taken,
+        .dropped = store->dropped,
+        .sites = store->sites,
+        .sites_dropped = store->sites_dropped,
+        .live = store->live,
+        .own_bytes = store->base != NULL ? store->low + (store->bytes - store->high) : 0,
+    };
+    hak_lock_release(HAK_LOCK_PROFILE);
+}
+
+/* --- what asks for it ------------------------------------------------------------------------- */
+
+static void profile_signalled(void) {
+    hak_store_relaxed(&hak_profile_toggle, 1);
+}
+
+static size_t profile_wanted_rate(void) {
+    size_t rate = hak_load_relaxed(&hak_knobs.profile_rate);
+    return rate != 0 ? rate : HAK_PROFILE_RATE;
+}
+
+/* A listener without another's rate gets the option's, and samples stop when it goes. */
+static void profile_follow_probe(void) {
+    bool is_armed = hak_probe_is_armed();
+    if (HAK_UNLIKELY(is_armed && hak_sample_rate() == 0)) {
+        hak_store_relaxed(&hak_profile_is_armed, true);
+        (void)hak_profile_set_rate(profile_wanted_rate());
+    } else if (HAK_UNLIKELY(!is_armed && hak_load_relaxed(&hak_profile_is_armed))) {
+        hak_store_relaxed(&hak_profile_is_armed, false);
+        (void)hak_profile_set_rate(hak_load_relaxed(&hak_knobs.profile_rate));
+    }
+}
+
+void hak_profile_follow(hak_tcache_t *tcache) {
+    (void)tcache;
+    size_t option = hak_load_relaxed(&hak_knobs.profile_rate);
+    if (HAK_UNLIKELY(hak_load_relaxed(&hak_profile_option) != option)) {
+        hak_store_relaxed(&hak_profile_option, option);
+        (void)hak_profile_set_rate(option);
+    }
+    if (HAK_UNLIKELY(hak_load_relaxed(&hak_profile_toggle) != 0) &&
+        hak_swap_relaxed(&hak_profile_toggle, 0) != 0) {
+        (void)hak_profile_set_rate(hak_sample_rate() == 0 ? profile_wanted_rate() : 0);
+    }
+    profile_follow_probe();
+}
+
+void hak_profile_start(hak_profile_walk_t *walk) {
+    size_t rate = hak_load_relaxed(&hak_knobs.profile_rate);
+    size_t signal = hak_load_relaxed(&hak_knobs.profile_signal);
+    hak_sample_start(walk);
+    if (hak_load_relaxed(&hak_knobs.force_libc)) {
+        return;
+    }
+    hak_store_relaxed(&hak_profile_option, rate);
+    if (signal != 0 && !hak_os_is_secure()) {
+        (void)hak_os_signal_install((int)signal, profile_signalled);
+    }
+    if (rate != 0) {
+        (void)profile_begin(rate, true);
+    }
+}
+
+/* The child inherits the detour, and samples on. */
+void hak_profile_after_fork(bool is_clean) {
+    size_t rate = hak_sample_rate();
+    if (hak_profile_store.base == NULL) {
+        return;
+    }
+    if (is_clean) {
+        hak_profile_store_reset();
+        hak_chance_seed(hak_chance_random() ^ (uint64_t)hak_os_process_id() << 32);
+        hak_sample_set_rate(rate);
+    } else {
+        hak_sample_set_rate(0);
+        hak_profile_store_abandon();
+    }
+}

@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Which requests are sampled, and where their blocks lie. The order of steps: the stack is walked,
+ * the block is taken, the record is made; each with no lock of the others. A free goes the opposite
+ * way. So in between a block may lack its record (PROFILE-2), and nothing waits for anything else.
+ */
+#include "profile/sample.h"
+
+#include "front/fast.h"
+#include "front/find_free.h"
+#include "large/large.h"
+#include "os/lock.h"
+#include "os/os.h"
+#include "profile/chance.h"
+#include "profile/probe.h"
+#include "profile/store.h"
+#include "slab/remote.h"
+
+HAK_LOCKED_STATE HAK_LARGE_STATE(4) hak_owner_t hak_sample_owner; /* SLAB-10 */
+static size_t sample_rate;                                        /* [atomic] 0: off */
+static uint32_t sample_epochs;                                    /* [atomic] so far */
+static hak_profile_walk_t *sample_walk;                           /* [init] */
+
+/* --- the owner -------------------------------------------------------------------------------- */
+
+void hak_sample_open(void) {
+    hak_lock_acquire(HAK_LOCK_REGISTRY);
+    if (hak_sample_owner.first_entry == 0) {
+        hak_owner_init(&hak_sample_owner, HAK_SLAB_SAMPLED_ID);
+        hak_lock_add(&hak_sample_owner.lock);
+    }
+    hak_lock_release(HAK_LOCK_REGISTRY);
+}
+
+enum { OWNER_NAPS = 1000 };
+static const uint64_t OWNER_NAP_NS = 50000;
+
+/* Waits for the owner at most 50 ms: its holder may be preempted, or end in a fatal error. */
+static bool owner_lock_patiently(void) {
+    for (unsigned naps = 0; !hak_owner_try_lock(&hak_sample_owner); naps++) {
+        if (naps == OWNER_NAPS) {
+            return false;
+        }
+        hak_os_sleep(OWNER_NAP_NS);
+    }
+    return true;
+}
+
+/* The owner is held. */
+static void block_mark(hak_slab_t *slab, void *block) {
+    uint32_t index = hak_slab_index(slab, block);
+    hak_require(index < slab->carved, HAK_FATAL_INTERIOR_FREE, block);
+    hak_require(hak_slab_mark_one(slab, index), HAK_FATAL_DOUBLE_FREE, block);
+    hak_link_set(block, NULL);
+    hak_link_set_mark(block, HAK_LINK_MARK);
+    hak_slab_count_free(&hak_sample_owner, slab, 1, block);
+}
+
+/* A block that waited in the own list brings the whole list along: marks the rest of it. */
+static void blocks_give_back(void *block, uint32_t count) {
+    for (; count != 0; count--) {
+        void *next = hak_link_get(block);
+        block_mark(hak_slab_of(block), block);
+        block = next;
+    }
+}
+
+/* NULL: memory is out, or the owner stays locked. */
+static void *block_take(unsigned sc) {
+    if (!owner_lock_patiently()) {
+        return NULL;
+    }
+    hak_blocks_t blocks = hak_slab_refill(&hak_sample_owner, sc, 1);
+    if (blocks.count > 1) {
+        blocks_give_back(hak_link_get(blocks.head), blocks.count - 1);
+    }
+    hak_owner_unlock(&hak_sample_owner);
+    hak_wanted_serve();
+    if (blocks.count == 0) {
+        return NULL;
+    }
+    if (blocks.stride != 0) {
+        hak_slab_link(&blocks);
+    }
+    (void)hak_link_get(blocks.head); /* fatal if it was written to */
+    hak_check_mark(blocks.head);
+    hak_link_set_mark(blocks.head, 0);
+    hak_link_clear(blocks.head);
+    return HAK_HARDEN ? hak_harden_hand_out(blocks.head, hak_sc_info[sc].bytes) : blocks.head;
+}
+
+void hak_sample_release(void) {
+    if (hak_sample_owner.first_entry != 0 && hak_owner_try_lock(&hak_sample_owner)) {
+        hak_slab_receive(&hak_sample_owner);
+        hak_slab_release_current(&hak_sample_owner);
+        hak_owner_unlock(&hak_sample_owner);
+        hak_wanted_serve();
+    }
+}
+
+/* --- which ------------------------------------------------------------------------------------ */
+
+/* Whether the request is sampled. Begins a distance that is of another rate, or of none. */
+static bool sample_is_due(hak_tcache_t *tcache, size_t bytes, size_t rate) {
+    uint32_t epoch = hak_load_relaxed(&hak_profile_epoch);
+    if (tcache->profile_epoch != epoch) {
+        tcache->profile_epoch = epoch;
+        tcache->profile_left = hak_chance_gap(rate, hak_chance_random());
+    }
+    tcache->profile_left -= (int64_t)bytes;
+    if (tcache->profile_left > 0) {
+        return false;
+    }
+    tcache->profile_left = hak_chance_gap(rate, hak_chance_random());
+    return true;
+}
+
+static uint32_t sample_thread_id(const hak_tcache_t *tcache) {
+    bool has_own = tcache != NULL && tcache != &hak_tcache_fallback;
+    return has_own ? tcache->thread_id : hak_os_thread_id();
+}
+
+static void sample_record(hak_profile_event_t *event, const hak_tcache_t *tcache,
+                          const void *frame) {
+    event->depth = sample_walk(frame, event->stack, HAK_PROFILE_FRAMES);
+    event->thread_id = sample_thread_id(tcache);
+    event->label = tcache != NULL ? tcache->profile_label : NULL;
+}
+
+/* An address in the slab where the block would lie had it not been sampled; a hint. */
+static HAK_UNORDERED const void *sample_companion(const hak_tcache_t *tcache, unsigned sc) {
+    const hak_slab_t *slab = tcache->home->current[sc];
+    const void *head = tcache->bin[sc].head;
+    return head != NULL ? head : slab != NULL ? slab->base : NULL;
+}
+
+static HAK_COLD void *sample_small(hak_tcache_t *tcache, unsigned sc,
+                                   const hak_request_t *request) {
+    hak_profile_event_t event;
+    size_t rate = hak_sample_rate();
+    if (rate == 0 || !sample_is_due(tcache, hak_sc_info[sc].bytes, rate)) {
+        return NULL;
+    }
+    sample_record(&event, tcache, request->frame);
+    event.companion = sample_companion(tcache, sc);
+    event.rate = rate;
+    event.bytes = hak_sc_info[sc].bytes;
+    event.requested_bytes = request->bytes;
+    void *block = block_take(sc);
+    if (block == NULL) {
+        hak_profile_store_drop();
+        return NULL;
+    }
+    event.block = hak_tag_strip(block);
+    if (hak_profile_store_add(&event)) {
+        hak_probe_alloc(block, event.bytes, event.rate);
+    }
+    return block;
+}
+
+static HAK_COLD void sample_large(hak_tcache_t *tcache, void *block, size_t size) {
+    hak_profile_event_t event;
+    size_t rate = hak_sample_rate();
+    uint32_t entry = hak_pagemap_get(hak_pagemap_base(), block);
+    size_t bytes = hak_large_usable(block, entry);
+    if (rate == 0 || !hak_chance_hits(rate, bytes, hak_chance_random())) {
+        return;
+    }
+    sample_record(&event, tcache, HAK_FRAME());
+    event.companion = (const void *)HAK_PROFILE_LARGE;
+    event.rate = rate;
+    event.bytes = bytes;
+    event.requested_bytes = size;
+    event.block = block;
+    if (hak_profile_store_add(&event)) {
+        hak_probe_alloc(block, event.bytes, event.rate);
+    }
+}
+
+/* --- frees ------------------------------------------------------------------------------------ */
+
+static HAK_COLD void sample_forget(const void *block) {
+    uint64_t token = hak_profile_store_take(hak_tag_strip(block));
+    if (token != 0) {
+        hak_probe_free(block);
+        hak_profile_store_end(token);
+    }
+}
+
+/* Without the owner the block waits in the slab's remote list: a free waits for nothing. */
+static HAK_COLD void sample_free(void *block, uint32_t entry) {
+    hak_require_not_free(block, entry, HAK_FATAL_DOUBLE_FREE);
+    sample_forget(block);
+    hak_slab_t *slab = hak_slab_of(block);
+    if (hak_owner_try_lock(&hak_sample_owner)) {
+        block_mark(slab, block);
+        hak_owner_unlock(&hak_sample_owner);
+        hak_wanted_serve();
+    } else {
+        hak_slab_check_freed(slab, block);
+        const hak_batch_t batch = {.head = block, .tail = block, .count = 1};
+        hak_remote_push(slab, &batch);
+    }
+}
+
+static HAK_COLD uint64_t sample_take(const void *block) {
+    return hak_profile_store_take(block);
+}
+
+static HAK_COLD void sample_end(uint64_t token) {
+    hak_profile_store_end(token);
+}
+
+/* --- start ------------------------------------------------------------------------------------ */
+
+void hak_sample_start(hak_profile_walk_t *walk) {
+    sample_walk = walk;
+    hak_profile_table = (hak_profile_table_t){
+        .sample = sample_small,
+        .free = sample_free,
+        .forget = sample_forget,
+        .large = sample_large,
+        .take = sample_take,
+        .end = sample_end,
+        .keep = hak_profile_store_keep,
+    };
+}
+
+size_t hak_sample_rate(void) {
+    return hak_load_relaxed(&sample_rate);
+}
+
+/* A thread that sees the epoch before its rate draws one distance by the rate before. */
+void hak_sample_set_rate(size_t rate) {
+    hak_store_relaxed(&sample_rate, rate);
+    uint32_t epoch = hak_add_relaxed(&sample_epochs, 1) + 1;
+    hak_store_relaxed(&hak_profile_epoch, rate != 0 ? epoch : 0);
+    hak_sc_detour(rate != 0);
+}

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The calls of the front, and the owner of sampled blocks: private to this folder. */
+#ifndef HAK_PROFILE_SAMPLE_H
+#define HAK_PROFILE_SAMPLE_H
+
+#include "profile/profile.h"
+
+/* Fills hak_profile_table. */
+void hak_sample_start(hak_profile_walk_t *walk);
+/* Makes the owner of sampled blocks, if there is none. */
+void hak_sample_open(void);
+/* Begins (rate != 0) or ends the detour of requests. Every thread draws a new distance. */
+void hak_sample_set_rate(size_t rate);
+size_t hak_sample_rate(void);
+/* Returns empty slabs of sampled blocks. */
+void hak_sample_release(void);
+
+#endif
