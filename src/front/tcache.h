@@ -40,8 +40,9 @@
  *   TCACHE-8  Bit sc of begun: the class was used. Without it bin and side are zero, except for the
  *             side's counters: the bin is empty and full, no block is a multiple of 0 bytes, and
  *             the outbox is full. So every operation on the class leaves the hit path.
- *   TCACHE-9  The word at the offset that the table has for size 0 is always 0, as the head of an
- *             empty bin: blocks of size 0 are in no bin (zero_size.h). */
+ *   TCACHE-9  The words at the offsets that the table has for size 0, and while the heap profiler
+ *             samples for all sizes, are always 0, as the head of an empty bin: blocks of size 0 are
+ *             in no bin (zero_size.h), and a sampled request may not pop one. */
 #ifndef HAK_FRONT_TCACHE_H
 #define HAK_FRONT_TCACHE_H
 
@@ -96,7 +97,7 @@ struct hak_tcache {
     const void *profile_label;         /* [thread] of the request in progress; NULL: none */
     uint32_t profile_epoch; /* [thread] value of hak_profile_epoch that profile_left is for */
     HAK_LINE_ALIGNED hak_bin_side_t side[HAK_SIDES_NEAR];
-    /* [const] 0. The processor fetches lines in pairs: next is another's bin */
+    /* [const] 0 (TCACHE-9). The processor fetches lines in pairs: next is another's bin */
     uint64_t apart[HAK_LINE_BYTES / sizeof(uint64_t)];
 };
 

@@ -32,16 +32,16 @@ void hak_sample_open(void) {
     hak_lock_release(HAK_LOCK_REGISTRY);
 }
 
-enum { OWNER_NAPS = 1000 };
-static const uint64_t OWNER_NAP_NS = 50000;
+enum { SAMPLE_NAPS = 1000 };
+static const uint64_t SAMPLE_NAP_NS = 50000;
 
 /* Waits for the owner at most 50 ms: its holder may be preempted, or end in a fatal error. */
 static bool owner_lock_patiently(void) {
     for (unsigned naps = 0; !hak_owner_try_lock(&hak_sample_owner); naps++) {
-        if (naps == OWNER_NAPS) {
+        if (naps == SAMPLE_NAPS) {
             return false;
         }
-        hak_os_sleep(OWNER_NAP_NS);
+        hak_os_sleep(SAMPLE_NAP_NS);
     }
     return true;
 }
@@ -65,28 +65,54 @@ static void blocks_give_back(void *block, uint32_t count) {
     }
 }
 
-/* NULL: memory is out, or the owner stays locked. */
-static void *block_take(unsigned sc) {
-    if (!owner_lock_patiently()) {
+/* A freed block of the current slab, still as it was freed; NULL: it has none. The owner is held.
+ */
+static void *block_take_marked(unsigned sc) {
+    hak_slab_t *slab = hak_sample_owner.current[sc];
+    if (slab == NULL || slab->free_count == slab->listed) {
         return NULL;
     }
-    hak_blocks_t blocks = hak_slab_refill(&hak_sample_owner, sc, 1);
-    if (blocks.count > 1) {
-        blocks_give_back(hak_link_get(blocks.head), blocks.count - 1);
+    uint32_t word = 0;
+    while (slab->bits[word] == 0) {
+        word++;
     }
-    hak_owner_unlock(&hak_sample_owner);
-    hak_wanted_serve();
+    void *block = slab->base + ((size_t)word * 64 + hak_ctz(slab->bits[word])) * slab->block_bytes;
+    slab->bits[word] &= slab->bits[word] - 1;
+    hak_single_writer_store(&slab->free_count, slab->free_count - 1);
+    return block;
+}
+
+/* A block whose link is set, and whose second word says nothing. The owner is held. */
+static void *block_refill(unsigned sc) {
+    hak_blocks_t blocks = hak_slab_refill(&hak_sample_owner, sc, 1);
     if (blocks.count == 0) {
         return NULL;
     }
     if (blocks.stride != 0) {
         hak_slab_link(&blocks);
     }
-    (void)hak_link_get(blocks.head); /* fatal if it was written to */
-    hak_check_mark(blocks.head);
-    hak_link_set_mark(blocks.head, 0);
-    hak_link_clear(blocks.head);
-    return HAK_HARDEN ? hak_harden_hand_out(blocks.head, hak_sc_info[sc].bytes) : blocks.head;
+    if (blocks.count > 1) {
+        blocks_give_back(hak_link_get(blocks.head), blocks.count - 1);
+    }
+    return blocks.head;
+}
+
+/* NULL: memory is out, or the owner stays locked. */
+static void *block_take(unsigned sc) {
+    if (!owner_lock_patiently()) {
+        return NULL;
+    }
+    void *block = block_take_marked(sc);
+    block = block != NULL ? block : block_refill(sc);
+    hak_owner_unlock(&hak_sample_owner);
+    hak_wanted_serve();
+    if (block == NULL) {
+        return NULL;
+    }
+    (void)hak_link_get(block); /* fatal if it was written to */
+    hak_link_set_mark(block, 0);
+    hak_link_clear(block);
+    return HAK_HARDEN ? hak_harden_hand_out(block, hak_sc_info[sc].bytes) : block;
 }
 
 void hak_sample_release(void) {

@@ -40,7 +40,7 @@ void hak_sc_init(void) {
 /* Other threads read the table meanwhile: either value serves them. TCACHE-9 */
 void hak_sc_detour(bool is_on) {
     for (size_t size = 1; size <= HAK_SC_SMALL_SIZE; size++) {
-        unsigned place = is_on ? HAK_KIND_ZERO_SIZE : hak_sc_of_small(size) * HAK_KIND_PER_CLASS;
+        unsigned place = is_on ? HAK_KIND_DETOUR : hak_sc_of_small(size) * HAK_KIND_PER_CLASS;
         hak_store_relaxed(&hak_pagemap.table[size], (uint8_t)place);
     }
 }

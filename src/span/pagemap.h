@@ -44,6 +44,7 @@ enum {
     HAK_KIND_GUARD = 0xf3,      /* every unit of the sampled guard's region; nothing above */
     HAK_KIND_VACANT = 0xf4,     /* an end of a vacant range, not a block's; record index above */
     HAK_KIND_ZERO_SIZE = 0xf8,  /* every unit of a region of blocks of size 0; its index above */
+    HAK_KIND_DETOUR = 0xfa,     /* no unit's: what the table of sizes has while all are sampled */
 };
 
 typedef struct hak_pagemap_leaf {

@@ -26,11 +26,16 @@ static void write_large(unsigned which, const hak_sink_t *sink) {
     }
 }
 
+/* What stands behind the question mark; nothing else than x will do. */
+static bool act_on(const char *query, size_t length) {
+    return length == 0 || hak_is_word("x", query, length);
+}
+
 static const hak_control_topic_t topics[] = {
-    {"/", "text/plain", hak_control_list, 0, false},
-    {"/small", "text/small", write_small, 7, false},
-    {"/large", "text/large", write_large, 1, false},
-    {"/act", "text/small", write_small, 8, true},
+    {"/", "text/plain", hak_control_list, 0, NULL},
+    {"/small", "text/small", write_small, 7, NULL},
+    {"/large", "text/large", write_large, 1, NULL},
+    {"/act", "text/small", write_small, 8, act_on},
     {0},
 };
 
@@ -136,6 +141,10 @@ static void every_request_gets_the_status_it_deserves(void **state) {
         {"POST / HTTP/1.0\r\n\r\n", 405},
         {"POST /none HTTP/1.0\r\n\r\n", 405},
         {"POST /act HTTP/1.0\r\nContent-Length: 4\r\n\r\nbody", 200},
+        {"POST /act?x HTTP/1.0\r\n\r\n", 200},
+        {"POST /act? HTTP/1.0\r\n\r\n", 200},
+        {"POST /act?y HTTP/1.0\r\n\r\n", 400},
+        {"POST /act?xx HTTP/1.0\r\n\r\n", 400},
         {"GET /act HTTP/1.0\r\n\r\n", 405},
         {"PUT /act HTTP/1.0\r\n\r\n", 405},
         {"POS /act HTTP/1.0\r\n\r\n", 405},

@@ -17,11 +17,19 @@ static void write_long(unsigned which, const hak_sink_t *sink) {
     }
 }
 
+static bool act_any(const char *query, size_t length) {
+    unsigned sum = 0; /* reads all of it */
+    for (size_t i = 0; i < length; i++) {
+        sum += (unsigned char)query[i];
+    }
+    return sum != 1;
+}
+
 static const hak_control_topic_t topics[] = {
-    {"/", "text/plain", hak_control_list, 0, false},
-    {"/a", "text/plain", write_long, 1, false},
-    {"/long", "text/plain", write_long, LONG_LINES, false},
-    {"/do", "text/plain", write_long, 2, true},
+    {"/", "text/plain", hak_control_list, 0, NULL},
+    {"/a", "text/plain", write_long, 1, NULL},
+    {"/long", "text/plain", write_long, LONG_LINES, NULL},
+    {"/do", "text/plain", write_long, 2, act_any},
     {0},
 };
 

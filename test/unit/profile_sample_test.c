@@ -1,0 +1,334 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Which requests are sampled, where their blocks lie, and how they are freed. */
+#include "base/counters.h"
+#include "double/os_fault.h"
+#include "os/lock.h"
+#include "profile/chance.h"
+#include "profile/profile.h"
+#include "profile/sample.h"
+#include "profile/store.h"
+#include "slab/remote.h"
+#include "unit/fatal.h"
+#include "unit/front.h"
+
+#include <pthread.h>
+
+extern hak_owner_t hak_sample_owner;
+
+static void begin(size_t rate) {
+    (void)self();
+    assert_true(hak_profile_set_rate(rate));
+    hak_profile_reset();
+    hak_chance_seed(rate);
+    hak_sample_set_rate(rate); /* every thread draws anew */
+}
+
+static void finish(void) {
+    assert_true(hak_profile_set_rate(0));
+    (void)audit();
+}
+
+static bool is_sampled(const void *block) {
+    uint32_t entry = hak_pagemap_get(hak_pagemap_base(), block);
+    return hak_slab_is_entry(entry) && hak_slab_entry_is_sampled(entry);
+}
+
+static uint64_t live(void) {
+    hak_profile_state_t state;
+    hak_profile_look(&state);
+    return state.live;
+}
+
+/* With one sample a byte all are, but for one in ten million of the smallest. */
+static void sampled_blocks_are_like_any_others(void **state) {
+    (void)state;
+    static const size_t sizes[] = {1, 16, 17, 100, 512, 2000, 2049, 5000, 20000, 65000};
+    begin(1);
+    for (unsigned i = 0; i < UNIT_COUNT(sizes); i++) {
+        size_t size = sizes[i] - (sizes[i] > 8 ? HAK_CANARY_BYTES : 0);
+        char *block = hak_malloc(sizes[i]);
+        UNIT_EXPECT(is_sampled(block), "%zu bytes", sizes[i]);
+        assert_int_equal(live(), 1);
+        assert_true(hak_malloc_usable_size(block) >= size);
+        assert_true((uintptr_t)block % HAK_BLOCK_ALIGN == 0);
+        memset(block, 7, size);
+        char *same = hak_realloc(block, hak_malloc_usable_size(block));
+        assert_ptr_equal(same, block);
+        char *moved = hak_realloc(block, 3 * sizes[i] + 4096);
+        assert_true(unit_is_filled(moved, size, 7));
+        hak_free(moved);
+        UNIT_EXPECT(live() == 0, "%zu bytes", sizes[i]);
+    }
+    char *aligned = hak_aligned_alloc(4096, 5000);
+    assert_true(is_sampled(aligned) && (uintptr_t)aligned % 4096 == 0);
+    hak_free(aligned);
+    char *zeroed = hak_calloc(3, 100);
+    assert_true(is_sampled(zeroed) && unit_is_filled(zeroed, 300, 0));
+    hak_free_sized(zeroed, 300);
+    assert_int_equal(live(), 0);
+    finish();
+}
+
+static void large_blocks_keep_their_place_and_have_a_record(void **state) {
+    (void)state;
+    static const size_t sizes[] = {70000, 1 << 20, 5 << 20};
+    begin(1);
+    for (unsigned i = 0; i < UNIT_COUNT(sizes); i++) {
+        char *block = hak_malloc(sizes[i]);
+        assert_int_equal(live(), 1);
+        assert_int_equal(hak_profile_large_count, 1);
+        block = hak_realloc(block, 2 * sizes[i]); /* in place, by moved pages or by a copy */
+        assert_int_equal(live(), 1);
+        block = hak_realloc(block, sizes[i]);
+        assert_int_equal(live(), 1);
+        assert_int_equal(hak_profile_large_count, 1);
+        hak_free(block);
+        assert_int_equal(live(), 0);
+        assert_int_equal(hak_profile_large_count, 0);
+    }
+    finish();
+}
+
+/* A block that could not be resized keeps its record; memory is out. */
+static void failed_resize_keeps_the_record(void **state) {
+    (void)state;
+    begin(1);
+    char *block = hak_malloc(3 << 20);
+    assert_int_equal(live(), 1);
+    hak_os_fault_plan(HAK_OS_CALL_MAP, 0, UINT64_MAX);
+    hak_os_fault_plan(HAK_OS_CALL_REMAP, 0, UINT64_MAX);
+    assert_null(hak_realloc(block, (size_t)1 << 40));
+    hak_os_fault_clear();
+    assert_int_equal(live(), 1);
+    hak_free(block);
+    assert_int_equal(live(), 0);
+    finish();
+}
+
+/* --- estimates -------------------------------------------------------------------------------- */
+
+enum { RUNS = 200, BLOCKS = 6000, ESTIMATE_RATE = 4096 };
+
+typedef struct load {
+    double live_bytes; /* what the blocks take */
+    void *block[BLOCKS];
+} load_t;
+
+/* Small and medium blocks, of which half stay. */
+static size_t below(uint64_t *rng, size_t bound) {
+    return (size_t)(hak_rng_next(rng) % bound);
+}
+
+static void load_begin(load_t *load, uint64_t *rng) {
+    load->live_bytes = 0;
+    for (unsigned i = 0; i < BLOCKS; i++) {
+        size_t size = 16 + below(rng, below(rng, 20) == 0 ? 6000 : 600);
+        load->block[i] = hak_malloc(size);
+        assert_non_null(load->block[i]);
+        if (i % 2 == 0) {
+            hak_free(load->block[i]);
+            load->block[i] = NULL;
+        } else {
+            load->live_bytes += (double)hak_sc_info[hak_sc_of(size - HAK_CANARY_BYTES)].bytes;
+        }
+    }
+}
+
+static void load_end(load_t *load) {
+    for (unsigned i = 0; i < BLOCKS; i++) {
+        hak_free(load->block[i]);
+    }
+}
+
+/* The sum of weights is right on average, and its error is as large as it says. */
+static void estimates_are_unbiased_and_know_their_error(void **state) {
+    (void)state;
+    static load_t load;
+    uint64_t rng = 4711;
+    double sum = 0, expected = 0;
+    unsigned within = 0, runs = unit_rounds(RUNS);
+    begin(ESTIMATE_RATE);
+    for (unsigned run = 0; run < runs; run++) {
+        hak_profile_reset();
+        hak_chance_seed(run + 1);
+        hak_sample_set_rate(ESTIMATE_RATE);
+        load_begin(&load, &rng);
+        double found = hak_profile_store.live_bytes;
+        double sigma = hak_chance_root(hak_profile_store.variance);
+        double error = found - load.live_bytes;
+        sum += found;
+        expected += load.live_bytes;
+        within += error < 2 * sigma && error > -2 * sigma;
+        load_end(&load);
+    }
+    print_message("mean %.2f %% off, %u of %u within two standard errors\n",
+                  100 * (sum / expected - 1), within, runs);
+    assert_true(sum > expected * 0.99 && sum < expected * 1.01);
+    assert_true(within * 100 >= runs * 92 && within * 100 <= runs * 99);
+    finish();
+}
+
+/* --- frees ------------------------------------------------------------------------------------ */
+
+static void *free_it(void *block) {
+    hak_free(block);
+    return NULL;
+}
+
+static void any_thread_frees_a_sampled_block(void **state) {
+    (void)state;
+    begin(1);
+    for (unsigned i = 0; i < 10; i++) {
+        pthread_t thread;
+        void *block = hak_malloc(100);
+        assert_int_equal(live(), 1);
+        assert_int_equal(pthread_create(&thread, NULL, free_it, block), 0);
+        pthread_join(thread, NULL);
+        assert_int_equal(live(), 0);
+    }
+    finish();
+}
+
+/* While another thread holds the owner, a free leaves the block to it, and waits for nothing. */
+static void free_goes_to_the_remote_list_of_a_held_owner(void **state) {
+    (void)state;
+    begin(1);
+    void *block[20], *again;
+    for (unsigned i = 0; i < UNIT_COUNT(block); i++) {
+        block[i] = hak_malloc(48);
+        assert_true(is_sampled(block[i]));
+    }
+    hak_store_relaxed(&hak_sample_owner.lock.is_taken, 1);
+    for (unsigned i = 0; i < UNIT_COUNT(block) - 1; i++) {
+        hak_free(block[i]);
+    }
+    assert_int_equal(live(), 1);
+    hak_store_relaxed(&hak_sample_owner.lock.is_taken, 0);
+    assert_true(hak_remote_is_pending(&hak_sample_owner));
+    again = hak_malloc(48); /* receives them all, and uses one */
+    assert_true(is_sampled(again));
+    assert_false(hak_remote_is_pending(&hak_sample_owner));
+    hak_free(again);
+    hak_free(block[UNIT_COUNT(block) - 1]);
+    assert_int_equal(live(), 0);
+    finish();
+}
+
+static void misuse_of_sampled_blocks_is_fatal(void **state) {
+    (void)state;
+    begin(1);
+    char *block = hak_malloc(100), *stays = hak_malloc(100);
+    assert_true(is_sampled(block) && is_sampled(stays));
+    UNIT_EXPECT_FATAL(hak_free(block + 16), "free of an address inside a block");
+    hak_free(block);
+    UNIT_EXPECT_FATAL(hak_free(block), "double free");
+    hak_free(stays);
+    finish();
+}
+
+/* --- the owner -------------------------------------------------------------------------------- */
+
+/* SLAB-10 */
+static void slabs_of_sampled_blocks_stay_with_their_owner(void **state) {
+    (void)state;
+    enum { SC = 5, COUNT = 3000 };
+    static void *block[COUNT];
+    begin(1);
+    for (unsigned i = 0; i < COUNT; i++) {
+        block[i] = hak_malloc(96);
+        assert_true(is_sampled(block[i]));
+    }
+    for (unsigned i = 0; i < COUNT; i += 2) {
+        hak_free(block[i]);
+    }
+    assert_true(hak_profile_set_rate(0));
+    hak_owner_t *home = self()->home;
+    assert_true(hak_owner_try_lock(home));
+    hak_slab_t *adopted = hak_slab_adopt(home, SC, true);
+    assert_true(adopted == NULL || hak_load_relaxed(&adopted->owner) != &hak_sample_owner);
+    hak_owner_unlock(home);
+    hak_owner_collect();
+    hak_malloc_trim(0);
+    for (unsigned i = 1; i < COUNT; i += 2) {
+        assert_ptr_equal(hak_load_relaxed(&hak_slab_of(block[i])->owner), &hak_sample_owner);
+        assert_true(is_sampled(block[i]));
+        hak_free(block[i]);
+    }
+    assert_int_equal(live(), 0);
+    assert_true(hak_owner_try_lock(&hak_sample_owner));
+    assert_null(hak_slab_adopt(&hak_sample_owner, SC, true));
+    hak_owner_unlock(&hak_sample_owner);
+    finish();
+    hak_sample_release();
+    assert_int_equal(hak_sample_owner.slab_count[SC], 0);
+}
+
+/* PROFILE-2: what is dropped has an ordinary block, or one without a record. */
+static void without_memory_requests_are_served_and_counted(void **state) {
+    (void)state;
+    begin(1);
+    hak_profile_state_t before, after;
+    hak_profile_look(&before);
+    void *block[200];
+    hak_store_relaxed(&hak_sample_owner.lock.is_taken, 1); /* nobody gives it back for long */
+    block[0] = hak_malloc(32);
+    hak_store_relaxed(&hak_sample_owner.lock.is_taken, 0);
+    assert_non_null(block[0]);
+    assert_false(is_sampled(block[0]));
+    hak_profile_look(&after);
+    assert_int_equal(after.dropped - before.dropped, 1);
+    hak_free(block[0]);
+    finish();
+}
+
+static void labels_tell_sites_apart(void **state) {
+    (void)state;
+    static const char one[] = "one", two[] = "two";
+    begin(1);
+    void *first = hak_alloc_at(100, one), *second = hak_alloc_at(100, two);
+    assert_int_equal(live(), 2);
+    unsigned labels = 0;
+    hak_profile_store_t *store = &hak_profile_store;
+    for (uint32_t at = hak_profile_store_first(store); at < store->low;) {
+        const hak_profile_site_t *site = hak_profile_site_at(store->base, at);
+        labels += site->label == one;
+        labels += site->label == two;
+        at += hak_profile_site_bytes(site->depth);
+    }
+    assert_int_equal(labels, 2);
+    assert_null(self()->profile_label);
+    hak_free_at(first, 100, one);
+    hak_free_at(second, 100, two);
+    assert_int_equal(live(), 0);
+    finish();
+}
+
+/* MAP-5, TCACHE-9 */
+static void the_table_of_sizes_is_as_before(void **state) {
+    (void)state;
+    uint8_t before[HAK_PAGEMAP_TABLE_BYTES];
+    memcpy(before, hak_pagemap.table, sizeof before);
+    begin(1 << 20);
+    assert_int_equal(hak_pagemap.table[0], HAK_KIND_ZERO_SIZE);
+    assert_int_equal(hak_pagemap.table[1], HAK_KIND_DETOUR);
+    assert_int_equal(hak_pagemap.table[HAK_SC_SMALL_SIZE], HAK_KIND_DETOUR);
+    finish();
+    assert_memory_equal(before, hak_pagemap.table, sizeof before);
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(sampled_blocks_are_like_any_others),
+    cmocka_unit_test(large_blocks_keep_their_place_and_have_a_record),
+    cmocka_unit_test(failed_resize_keeps_the_record),
+    cmocka_unit_test(estimates_are_unbiased_and_know_their_error),
+    cmocka_unit_test(any_thread_frees_a_sampled_block),
+    cmocka_unit_test(free_goes_to_the_remote_list_of_a_held_owner),
+    cmocka_unit_test(misuse_of_sampled_blocks_is_fatal),
+    cmocka_unit_test(slabs_of_sampled_blocks_stay_with_their_owner),
+    cmocka_unit_test(without_memory_requests_are_served_and_counted),
+    cmocka_unit_test(labels_tell_sites_apart),
+    cmocka_unit_test(the_table_of_sizes_is_as_before),
+};
+
+UNIT_MAIN(tests)

@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Sites and samples: sums, peaks, lifetimes, bounded memory. */
+#include "base/counters.h"
+#include "double/os_fault.h"
+#include "front/hooks.h"
+#include "profile/chance.h"
+#include "profile/store.h"
+#include "unit/unit.h"
+
+enum { RATE = 1 << 20, STORE_BYTES = 256 << 10 };
+
+/* A sample of a block that nobody reads. */
+static hak_profile_event_t event_of(uintptr_t place, uintptr_t site, size_t bytes) {
+    hak_profile_event_t event = {
+        .block = (const void *)(place << 4),
+        .bytes = bytes,
+        .requested_bytes = bytes - 1,
+        .rate = RATE,
+        .thread_id = 1,
+        .depth = 3,
+        .stack = {site, 0x2000, 0x3000},
+    };
+    return event;
+}
+
+static bool add(uintptr_t place, uintptr_t site, size_t bytes) {
+    const hak_profile_event_t event = event_of(place, site, bytes);
+    return hak_profile_store_add(&event);
+}
+
+static void end(uintptr_t place) {
+    uint64_t token = hak_profile_store_take((const void *)(place << 4));
+    assert_true(token != 0);
+    hak_profile_store_end(token);
+}
+
+static hak_profile_site_t *site_of(uintptr_t address) {
+    hak_profile_store_t *store = &hak_profile_store;
+    for (uint32_t at = hak_profile_store_first(store); at < store->low;) {
+        hak_profile_site_t *site = hak_profile_site_at(store->base, at);
+        if (site->stack[0] == address) {
+            return site;
+        }
+        at += hak_profile_site_bytes(site->depth);
+    }
+    return NULL;
+}
+
+static void begin(void) {
+    assert_true(hak_profile_store_open(STORE_BYTES, RATE, true));
+    hak_profile_store_reset();
+}
+
+static double weight_of(size_t bytes) {
+    return 1 / hak_chance_of((double)bytes / RATE);
+}
+
+static bool is_near(double found, double expected) {
+    return found > expected * (1 - 1e-9) - 1e-9 && found < expected * (1 + 1e-9) + 1e-9;
+}
+
+/* PROFILE-3 */
+static void sums_are_those_of_the_samples_in_use(void **state) {
+    (void)state;
+    begin();
+    assert_true(add(1, 0x1000, 64) && add(2, 0x1000, 64) && add(3, 0x1000, 1024) &&
+                add(4, 0x1111, 64));
+    hak_profile_site_t *site = site_of(0x1000);
+    assert_non_null(site);
+    double small = weight_of(64), large = weight_of(1024);
+    assert_int_equal(site->in_use.samples, 3);
+    assert_int_equal(site->in_use.raw_bytes, 64 + 64 + 1024);
+    assert_true(is_near(site->in_use.objects, 2 * small + large));
+    assert_true(is_near(site->in_use.bytes, 2 * small * 64 + large * 1024));
+    assert_true(is_near(site->requested_bytes, 2 * small * 63 + large * 1023));
+    assert_true(is_near(site->variance,
+                        2 * small * (small - 1) * 64 * 64 + large * (large - 1) * 1024 * 1024));
+    assert_true(is_near(hak_profile_store.live_bytes, 3 * small * 64 + large * 1024));
+    assert_int_equal(hak_profile_store.live, 4);
+    end(1);
+    end(3);
+    assert_int_equal(site->in_use.samples, 1);
+    assert_true(is_near(site->in_use.bytes, small * 64));
+    assert_int_equal(site->all.samples, 3);
+    assert_true(is_near(site->all.bytes, 2 * small * 64 + large * 1024));
+    end(2);
+    end(4);
+    assert_true(site->in_use.bytes == 0 && site->variance == 0 && site->requested_bytes == 0);
+    assert_true(hak_profile_store.live_bytes == 0 && hak_profile_store.live == 0);
+    assert_int_equal(hak_profile_store.taken, 4);
+    assert_int_equal(hak_profile_store.sites, 2);
+}
+
+/* Stacks that differ in one address, in their length or in their label only. */
+static void different_stacks_are_different_sites(void **state) {
+    (void)state;
+    begin();
+    hak_profile_event_t event = event_of(1, 0x1000, 64);
+    assert_true(hak_profile_store_add(&event));
+    event = event_of(2, 0x1000, 64);
+    event.stack[2]++;
+    assert_true(hak_profile_store_add(&event));
+    event = event_of(3, 0x1000, 64);
+    event.depth = 2;
+    assert_true(hak_profile_store_add(&event));
+    event = event_of(4, 0x1000, 64);
+    event.label = "here";
+    assert_true(hak_profile_store_add(&event));
+    event = event_of(5, 0x1000, 64);
+    event.depth = 0;
+    assert_true(hak_profile_store_add(&event));
+    assert_int_equal(hak_profile_store.sites, 5);
+    event = event_of(6, 0x1000, 64);
+    event.label = "here";
+    assert_true(hak_profile_store_add(&event));
+    assert_int_equal(hak_profile_store.sites, 5);
+}
+
+/* Each site keeps its sums of the moment when all together held most. */
+static void peak_is_of_one_moment(void **state) {
+    (void)state;
+    begin();
+    double unit = weight_of(4096) * 4096;
+    (void)(add(1, 0x1000, 4096) && add(2, 0x1000, 4096) && add(3, 0x1111, 4096)); /* 3: a peak */
+    end(1);
+    end(2);
+    (void)(add(4, 0x1111, 4096) && add(5, 0x1222, 4096)); /* 3 again: no higher */
+    const hak_profile_store_t *store = &hak_profile_store;
+    hak_profile_site_t *first = site_of(0x1000), *second = site_of(0x1111),
+                       *third = site_of(0x1222);
+    assert_true(is_near(store->peak_bytes, 3 * unit));
+    assert_true(first->peak_number == store->peak_number && is_near(first->peak.bytes, 2 * unit));
+    assert_true(second->peak_number == store->peak_number && is_near(second->peak.bytes, unit));
+    assert_true(third->peak_number == store->peak_number && third->peak.bytes == 0);
+    assert_true(add(6, 0x1222, 4096)); /* 4 */
+    assert_true(is_near(store->peak_bytes, 4 * unit));
+    assert_true(third->peak_number != store->peak_number); /* so its present sums are those */
+    end(6);
+    assert_true(third->peak_number == store->peak_number && is_near(third->peak.bytes, 2 * unit));
+}
+
+static void lifetimes_are_counted_when_blocks_end(void **state) {
+    (void)state;
+    begin();
+    uint64_t total = 0;
+    for (uintptr_t i = 1; i <= 100; i++) {
+        assert_true(add(i, 0x1000, 64));
+        end(i);
+    }
+    const hak_profile_site_t *site = site_of(0x1000);
+    for (unsigned i = 0; i < HAK_PROFILE_LIFETIMES; i++) {
+        total += site->lifetime[i];
+        assert_true(i == 0 || hak_profile_lifetime_ns(i) > hak_profile_lifetime_ns(i - 1));
+    }
+    assert_int_equal(total, 100);
+}
+
+/* A record that is taken and kept is found again; one that a reset swept away is not. */
+static void taken_records_survive_a_keep_but_no_reset(void **state) {
+    (void)state;
+    begin();
+    hak_profile_event_t event = event_of(1, 0x1000, 1 << 20);
+    event.companion = (const void *)HAK_PROFILE_LARGE;
+    assert_true(hak_profile_store_add(&event));
+    assert_int_equal(hak_profile_large_count, 1);
+    uint64_t token = hak_profile_store_take(event.block);
+    assert_true(token != 0 && hak_profile_large_count == 0);
+    assert_true(hak_profile_store_take(event.block) == 0);
+    hak_profile_store_keep(token);
+    assert_int_equal(hak_profile_large_count, 1);
+    token = hak_profile_store_take(event.block);
+    hak_profile_store_reset();
+    hak_profile_store_keep(token);
+    hak_profile_store_end(token);
+    assert_true(hak_profile_store_take(event.block) == 0);
+    assert_int_equal(hak_profile_store.live, 0);
+    assert_int_equal(hak_profile_large_count, 0);
+}
+
+/* PROFILE-4: sites and samples fill the store; the rest is counted, and nothing else changes. */
+static void what_does_not_fit_is_dropped_and_counted(void **state) {
+    (void)state;
+    begin();
+    uint64_t counted = hak_counters.profile_dropped;
+    unsigned kept = 0, dropped = 0;
+    for (uintptr_t i = 1; i <= 5000; i++) {
+        bool is_kept = add(i, 0x100000 + (i % 3 == 0 ? i : 0), 64);
+        kept += is_kept;
+        dropped += !is_kept;
+    }
+    const hak_profile_store_t *store = &hak_profile_store;
+    assert_true(kept > 100 && dropped > 100);
+    assert_int_equal(store->taken, kept);
+    assert_int_equal(store->live, kept);
+    assert_int_equal(store->dropped, dropped);
+    assert_int_equal(hak_counters.profile_dropped - counted, dropped);
+    assert_true(store->low <= store->high && store->high <= store->bytes);
+    for (uintptr_t i = 1; i <= 5000; i++) { /* those that have no record end without one */
+        hak_profile_store_end(hak_profile_store_take((const void *)(i << 4)));
+    }
+    assert_int_equal(store->live, 0);
+    assert_true(add(1, 0x100000, 64)); /* their room is used again */
+    uint64_t sites_dropped = store->sites_dropped;
+    assert_false(add(2, 0x99, 64)); /* a site has none */
+    assert_int_equal(store->sites_dropped, sites_dropped + 1);
+}
+
+static void without_memory_there_is_no_store(void **state) {
+    (void)state;
+    hak_profile_store_t saved = hak_profile_store;
+    hak_profile_store_abandon();
+    hak_os_fault_plan(HAK_OS_CALL_MAP, 0, UINT64_MAX);
+    assert_false(hak_profile_store_open(STORE_BYTES, RATE, false));
+    hak_os_fault_clear();
+    assert_false(add(1, 0x1000, 64));
+    assert_true(hak_profile_store_take((const void *)16) == 0);
+    hak_profile_store_reset();
+    hak_profile_store = saved;
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(sums_are_those_of_the_samples_in_use),
+    cmocka_unit_test(different_stacks_are_different_sites),
+    cmocka_unit_test(peak_is_of_one_moment),
+    cmocka_unit_test(lifetimes_are_counted_when_blocks_end),
+    cmocka_unit_test(taken_records_survive_a_keep_but_no_reset),
+    cmocka_unit_test(what_does_not_fit_is_dropped_and_counted),
+    cmocka_unit_test(without_memory_there_is_no_store),
+};
+
+UNIT_MAIN(tests)
