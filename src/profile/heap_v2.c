@@ -20,17 +20,25 @@ static void heap_v2_line(const hak_sink_t *sink, const hak_profile_sum_t *in_use
                     all->samples, all->raw_bytes);
 }
 
+/* As in /proc/self/maps, where numbers have no prefix. */
+static void heap_v2_hex(hak_text_t *text, uint64_t value) {
+    HAK_TEXT(hex, 20);
+    hak_text_hex(&hex, value);
+    hak_text_str(text, hak_text_string(&hex) + 2);
+}
+
 static void heap_v2_mappings(const hak_sink_t *sink, const hak_profile_copy_t *copy) {
     hak_sink_format(sink, "\nMAPPED_LIBRARIES:\n");
     for (size_t i = 0; i < copy->module_count; i++) {
         const hak_profile_module_t *module = &copy->module[i];
-        HAK_TEXT(line, 64);
-        hak_text_hex(&line, module->start);
+        HAK_TEXT(line, 80);
+        heap_v2_hex(&line, module->start);
         hak_text_str(&line, "-");
-        hak_text_hex(&line, module->end);
+        heap_v2_hex(&line, module->end);
         hak_text_str(&line, " r-xp ");
-        hak_text_hex(&line, module->offset);
-        hak_sink_format(sink, "%s 00:00 0 %s\n", hak_text_string(&line), copy->text + module->path);
+        heap_v2_hex(&line, module->offset);
+        hak_sink_format(sink, "%s 00:00 0 %s\n", hak_text_string(&line),
+                        copy->text + module->path);
     }
 }
 

@@ -1,0 +1,325 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""The heap profile of a program with a known load, through the control channel, at exit, by signal, and by attaching.
+
+Usage: profile_test.py PROGRAM
+"""
+import contextlib
+import gzip
+import json
+import os
+import re
+import shutil
+import signal
+import struct
+import subprocess
+import sys
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../control"))
+
+from channel import LIBRARY, Connection, Program, SkipTest, run_tests  # noqa: E402
+
+GUARDLESS = "guard:0,tags:0,"
+
+
+def fetch(name, page, method="GET"):
+    with contextlib.closing(Connection(name)) as connection:
+        connection.request(method, page)
+        answer = connection.getresponse()
+        return answer.status, answer.read()
+
+
+def profile(name):
+    status, body = fetch(name, "/profile")
+    assert status == 200
+    return json.loads(body)
+
+
+def symbols(path):
+    """(start, end, name) of functions, ascending."""
+    text = subprocess.run(["nm", "-S", "--defined-only", path], stdout=subprocess.PIPE, text=True, check=True).stdout
+    rows = [line.split() for line in text.splitlines()]
+    return sorted((int(row[0], 16), int(row[0], 16) + int(row[1], 16), row[3]) for row in rows
+                  if len(row) == 4 and row[2] in "tT")
+
+
+def names_of(document, program):
+    """The functions of the program in each site's stack."""
+    table = symbols(program)
+    module = next(m for m in document["mappings"] if m["path"] == os.path.realpath(program))
+    bias = int(module["start"], 16) - int(module["offset"], 16)
+
+    def name(address):
+        place = int(address, 16) - 1 - bias
+        return next((found for start, end, found in table if start <= place < end), None)
+    return [[found for found in map(name, site["stack"]) if found] for site in document["sites"]]
+
+
+def by_function(document, program, function):
+    """Sums of the sites with the function in their stack."""
+    total = {"inuse": 0, "objects": 0, "alloc": 0, "peak": 0, "requested": 0, "pinned": 0, "variance": 0, "raw": 0}
+    for site, names in zip(document["sites"], names_of(document, program)):
+        if function in names:
+            total["inuse"] += site["inuse"]["bytes"]
+            total["objects"] += site["inuse"]["objects"]
+            total["raw"] += site["inuse"]["raw_bytes"]
+            total["alloc"] += site["alloc"]["bytes"]
+            total["peak"] += site["peak"]["bytes"]
+            total["requested"] += site["requested_bytes"]
+            total["pinned"] += site["pinned_bytes"]
+            total["variance"] += site["variance"]
+    return total
+
+
+def near(found, expected, sigmas, sigma):
+    assert abs(found - expected) <= sigmas * sigma + 1, (found, expected, sigma)
+
+
+def test_estimates_agree_with_the_load_and_the_heap(_folder):
+    with Program(GUARDLESS + "profile_rate:16k,control:@hakmem_profile.%p", "sites") as program:
+        program.ready()
+        document = profile(f"@hakmem_profile.{program.pid}")
+    assert document["is_on"] and document["is_whole"] and document["rate"] == 16 << 10
+    assert document["pid"] == program.pid and document["program"] == os.path.basename(sys.argv[1])
+    assert document["samples"]["dropped"] == 0
+    near(document["estimate"]["live_bytes"], document["exact"]["live_bytes"], 4, document["estimate"]["sigma_bytes"])
+    assert abs(sum(s["inuse"]["bytes"] for s in document["sites"]) - document["estimate"]["live_bytes"]) < 1000
+    assert sum(s["inuse"]["samples"] for s in document["sites"]) == document["samples"]["live"]
+    many = by_function(document, sys.argv[1], "site_many")
+    few = by_function(document, sys.argv[1], "site_few")
+    gone = by_function(document, sys.argv[1], "site_gone")
+    # hardened blocks have 8 bytes more: 320 + 8 is of the class of 384
+    block = {320: 320, 65: 80, 240: 256, 160: 160, 200: 224}
+    if os.environ["HAKMEM_FLAVOUR"] == "hardened":
+        block = {320: 384, 65: 80, 240: 256, 160: 192, 200: 224}
+    near(many["inuse"], 125000 * block[320], 4, many["variance"] ** .5)
+    near(many["objects"], 125000, 4, many["variance"] ** .5 / block[320])
+    near(few["inuse"], 31250 * (block[65] + block[240]) + 20000 * block[160], 4, few["variance"] ** .5)
+    assert gone["inuse"] == 0 and gone["alloc"] > 15e6
+    assert few["requested"] < few["inuse"] * 0.96 and many["requested"] <= many["inuse"]
+    assert document["peak"]["live_bytes"] >= document["estimate"]["live_bytes"] - 1
+    for site, names in zip(document["sites"], names_of(document, sys.argv[1])):
+        if "site_many" in names:
+            assert "main" in names and site["lifetimes_ns"]["censored"] == site["inuse"]["samples"]
+            assert {thread["tid"] for thread in site["threads"]} == {program.pid}
+        if "site_few" in names and "thread_sites" in names:
+            assert {thread["tid"] for thread in site["threads"]} - {program.pid}
+    ours = next(m for m in document["mappings"] if "libhakmem" in m["path"])
+    notes = subprocess.run(["readelf", "-n", ours["path"]], stdout=subprocess.PIPE, text=True, check=True).stdout
+    assert ours["build_id"] == re.search(r"Build ID: ([0-9a-f]+)", notes).group(1)
+
+
+def test_large_blocks_are_followed_through_realloc(_folder):
+    with Program("profile_rate:16k,control:@hakmem_profile.%p", "large") as program:
+        program.ready()
+        document = profile(f"@hakmem_profile.{program.pid}")
+    large = [site for site in document["sites"] if site["inuse"]["bytes"] > 40e6]
+    assert len(large) == 1 and large[0]["inuse"]["samples"] == 20
+    assert 60e6 <= large[0]["requested_bytes"] < 60.1e6
+    assert by_function(document, sys.argv[1], "site_few")["inuse"] == 0
+
+
+def test_survivors_in_sparse_slabs_pin_memory(_folder):
+    with Program(GUARDLESS + "retain_idle:1g,profile_rate:2k,control:@hakmem_profile.%p", "pinned") as program:
+        program.ready()
+        document = profile(f"@hakmem_profile.{program.pid}")
+    few = by_function(document, sys.argv[1], "site_few")
+    dense = by_function(document, sys.argv[1], "site_gone")
+    assert few["pinned"] > 5 * few["inuse"], few
+    assert dense["pinned"] < dense["inuse"], dense
+
+
+def test_lifetimes_of_freed_blocks(_folder):
+    with Program(GUARDLESS + "profile_rate:4k,control:@hakmem_profile.%p", "lifetimes") as program:
+        program.ready()
+        document = profile(f"@hakmem_profile.{program.pid}")
+    for site, names in zip(document["sites"], names_of(document, sys.argv[1])):
+        if "site_many" in names and site["lifetimes_ns"]["freed"] > 100:
+            assert 40e6 < site["lifetimes_ns"]["p50"] < 5e9, site["lifetimes_ns"]
+        if "site_few" in names and site["lifetimes_ns"]["freed"] > 100:
+            assert site["lifetimes_ns"]["p50"] < 20e6, site["lifetimes_ns"]
+
+
+# --- formats ----------------------------------------------------------------------------------------------------------
+
+
+def fields(data):
+    """Fields of a protocol buffer's message: (number, value)."""
+    def varint(at):
+        value = shift = 0
+        while True:
+            byte = data[at]
+            value |= (byte & 0x7f) << shift
+            at, shift = at + 1, shift + 7
+            if byte < 0x80:
+                return value, at
+    at = 0
+    while at < len(data):
+        key, at = varint(at)
+        value, at = varint(at)
+        if key & 7 == 2:
+            value, at = data[at:at + value], at + value
+        else:
+            assert key & 7 == 0, key
+        yield key >> 3, value
+    assert at == len(data)
+
+
+def numbers(data):
+    """Packed varints."""
+    found, value, shift = [], 0, 0
+    for byte in data:
+        value |= (byte & 0x7f) << shift
+        shift += 7
+        if byte < 0x80:
+            found.append(value)
+            value = shift = 0
+    return found
+
+
+def test_formats_agree(folder):
+    with Program(GUARDLESS + "profile_rate:16k,control:@hakmem_profile.%p", "sites") as program:
+        program.ready()
+        name = f"@hakmem_profile.{program.pid}"
+        document, packed = profile(name), fetch(name, "/heap.pb.gz")[1]
+        text = fetch(name, "/heap_v2")[1].decode()
+    message = list(fields(gzip.decompress(packed)))  # checks length and sum
+    strings = [value.decode() for number, value in message if number == 6]
+    types = [dict(fields(value)) for number, value in message if number == 1]
+    assert [strings[t[1]] for t in types] == ["alloc_objects", "alloc_space", "inuse_objects", "inuse_space"]
+    assert [strings[t[2]] for t in types] == ["count", "bytes", "count", "bytes"]
+    values = [numbers(dict(fields(value))[2]) for number, value in message if number == 2]
+    expected = [[site["alloc"]["objects"], site["alloc"]["bytes"], site["inuse"]["objects"], site["inuse"]["bytes"]]
+                for site in document["sites"]]
+    assert sorted(values) == sorted(expected)
+    locations = {dict(fields(value))[1]: dict(fields(value)) for number, value in message if number == 4}
+    stacks = [[locations[i][3] + 1 for i in numbers(dict(fields(value)).get(1, b""))]
+              for number, value in message if number == 2]
+    assert sorted(stacks) == sorted([int(a, 16) for a in site["stack"]] for site in document["sites"])
+    maps = [dict(fields(value)) for number, value in message if number == 3]
+    assert {strings[m[5]] for m in maps} == {m["path"] for m in document["mappings"]}
+    assert {strings[m[6]] for m in maps} == {m["build_id"] for m in document["mappings"]}
+    assert dict(message)[12] == 16 << 10 and strings[dict(message)[14]] == "inuse_space"
+    lines = text.split("\n\nMAPPED_LIBRARIES:\n")[0].splitlines()
+    assert lines[0] == f"heap_v2/{16 << 10}"
+    sums = [tuple(map(int, re.fullmatch(r"  t\*: (\d+): (\d+) \[(\d+): (\d+)\]", line).groups()))
+            for line in lines if line.startswith("  t*")]
+    assert sums[0] == tuple(map(sum, zip(*sums[1:])))
+    assert sorted(sums[1:]) == sorted((s["inuse"]["samples"], s["inuse"]["raw_bytes"], s["alloc"]["samples"],
+                                       s["alloc"]["raw_bytes"]) for s in document["sites"])
+    if shutil.which("go"):
+        path = folder + "/heap.pb.gz"
+        with open(path, "wb") as file:
+            file.write(packed)
+        top = subprocess.run(["go", "tool", "pprof", "-top", path], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                             text=True, check=False, env=dict(os.environ, PPROF_TMPDIR=folder))
+        assert top.returncode == 0 and "site_many" in top.stdout, top.stdout + top.stderr
+
+
+# --- start and stop ---------------------------------------------------------------------------------------------------
+
+
+def test_rate_is_set_and_data_forgotten_by_post(_folder):
+    with Program("control:@hakmem_profile.%p", "sites") as program:
+        program.ready()
+        name = f"@hakmem_profile.{program.pid}"
+        empty = profile(name)
+        assert not empty["is_on"] and empty["sites"] == [] and empty["samples"]["own_bytes"] == 0
+        assert fetch(name, "/heap_v2")[1].startswith(b"heap_v2/0\n") and fetch(name, "/leaks.txt")[0] == 200
+        assert gzip.decompress(fetch(name, "/heap.pb.gz")[1])
+        for query in ("", "?", "?rate", "?rate=", "?rate=x", "?rate=2t", "?speed=3", "?rate=1k&x"):
+            assert fetch(name, "/profile" + query, "POST")[0] == 400, query
+        status, body = fetch(name, "/profile?rate=4k", "POST")
+        assert status == 200 and json.loads(body)["rate"] == 4096, body
+        program.process.stdin.write("\n")
+        program.process.stdin.flush()
+        assert program.process.stdout.readline() == "done\n"
+        full = profile(name)
+        assert full["is_on"] and not full["is_whole"] and full["samples"]["taken"] > 100
+        assert fetch(name, "/profile?rate=0", "POST")[0] == 200
+        stopped = profile(name)
+        assert not stopped["is_on"] and stopped["samples"]["taken"] >= full["samples"]["taken"]
+        assert fetch(name, "/profile?rate=0&reset=1", "POST")[0] == 200
+        assert profile(name)["samples"]["taken"] == 0
+
+
+def test_signal_starts_and_stops(_folder):
+    with Program(f"profile_signal:{signal.SIGUSR2:d},control:@hakmem_profile.%p", "idle") as program:
+        program.ready()
+        name = f"@hakmem_profile.{program.pid}"
+        for is_on in (True, False):
+            os.kill(program.pid, signal.SIGUSR2)
+            program.process.stdin.write("\n")
+            program.process.stdin.flush()
+            assert program.process.stdout.readline() == "done\n"
+            assert profile(name)["is_on"] == is_on
+
+
+def test_own_memory_is_bounded(_folder):
+    with Program(GUARDLESS + "profile_rate:64,profile_bytes:64k,control:@hakmem_profile.%p", "sites") as program:
+        program.ready()
+        document = profile(f"@hakmem_profile.{program.pid}")
+    assert document["samples"]["dropped"] > 1000 and document["samples"]["own_bytes"] <= 64 << 10
+
+
+def find_attach(pid):
+    """The address of the library's hak_attach."""
+    with open(f"/proc/{pid}/maps", encoding="utf-8") as maps:
+        base = next(int(line.split("-")[0], 16) for line in maps if os.path.realpath(LIBRARY) in line)
+    text = subprocess.run(["nm", "-D", LIBRARY], stdout=subprocess.PIPE, text=True, check=True).stdout
+    return base + int(next(line.split()[0] for line in text.splitlines() if line.endswith(" hak_attach")), 16)
+
+
+def test_tool_attaches_to_a_process_without_options(_folder):
+    with Program("", "idle") as program:
+        program.ready()
+        place = find_attach(program.pid)
+        try:
+            memory = os.open(f"/proc/{program.pid}/mem", os.O_RDWR)
+        except PermissionError:
+            raise SkipTest() from None
+        magic, version, size, command, _, _ = struct.unpack("<8sIIQQQ", os.pread(memory, 40, place))
+        assert magic == b"HAKATTCH" and version == 1 and size == 40 and command == 0
+        os.pwrite(memory, struct.pack("<Q", 4096), place + 24)
+        os.pwrite(memory, struct.pack("<Q", 2), place + 16)
+        for _ in range(20):
+            program.process.stdin.write("\n")
+            program.process.stdin.flush()
+            assert program.process.stdout.readline() == "done\n"
+            command, _, answer = struct.unpack("<QQQ", os.pread(memory, 24, place + 16))
+            if command == 0:
+                break
+            time.sleep(0.05)
+        assert command == 0 and answer == 2, (command, hex(answer))
+        os.close(memory)
+        document = profile(f"@hakmem-{program.pid}")
+        assert document["is_on"] and document["rate"] == 4096 and document["samples"]["taken"] > 0
+    assert program.error == "" and program.process.returncode == 0
+
+
+# --- at exit ----------------------------------------------------------------------------------------------------------
+
+
+def test_leaks_are_told_at_exit(_folder):
+    with Program(GUARDLESS + "report:leaks,profile_rate:16k", "sites") as program:
+        program.ready()
+    lines = program.error.splitlines()
+    head = re.fullmatch(r"hakmem: leaks: ([\d.]+) MiB \+- [\d.]+ [KM]iB are still allocated, "
+                        r"from \d+ samples \(one in 16\.0 KiB\)", lines[0])
+    assert head and 40 < float(head.group(1)) < 80, lines[0]
+    first = re.fullmatch(r"  ([\d.]+) MiB \+- [\d.]+ [KM]iB in \d+ objects, from \d+ samples", lines[1])
+    assert first and 30 < float(first.group(1)) < 60, lines[1]
+    assert re.fullmatch(r"    #0 0x[0-9a-f]+ \S+profile_load\+0x[0-9a-f]+", lines[2]), lines[2]
+
+
+def test_profile_is_written_at_exit_at_the_usual_rate(folder):
+    with Program("report:profile,report_file:" + folder + "/p.%p", "sites") as program:
+        program.ready()
+    with open(f"{folder}/p.{program.pid}", encoding="utf-8") as file:
+        document = json.load(file)
+    assert document["rate"] == 512 << 10 and document["is_whole"] and document["samples"]["taken"] > 20
+
+
+if __name__ == "__main__":
+    sys.exit(run_tests(globals()))

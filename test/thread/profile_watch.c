@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Linked into the random stress: a thread that reads the heap profile in every form, changes its
+ * rate and forgets it, while signals interrupt all threads. Nothing may wait for anything for ever,
+ * and a child of a fork has a profile of its own, that can be read.
+ */
+#include <pthread.h>
+#include <signal.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/time.h>
+#include <time.h>
+
+#include "front/hooks.h"
+#include "profile/profile.h"
+
+static size_t put_bytes;
+static volatile sig_atomic_t ticks;
+
+static void put(void *context, const char *data, size_t length) {
+    (void)context;
+    (void)memchr(data, '\n', length);
+    put_bytes += length;
+}
+
+static const hak_sink_t sink = {.put = put};
+
+static void read_all(void) {
+    const hak_profile_exact_t exact = {.live_bytes = 0};
+    hak_profile_state_t state;
+    hak_profile_write_json(&sink, &exact);
+    hak_profile_write_pprof(&sink);
+    hak_profile_write_heap_v2(&sink);
+    hak_profile_write_leaks(&sink);
+    hak_profile_look(&state);
+}
+
+static void *watch(void *unused) {
+    static const size_t rates[] = {4096, 4096, 0, 512 << 10, 4096, 64 << 10};
+    for (unsigned round = 0;; round++) {
+        struct timespec nap = {.tv_nsec = 20000000};
+        (void)hak_profile_set_rate(rates[round % (sizeof rates / sizeof rates[0])]);
+        if (round % 7 == 0) {
+            hak_profile_reset();
+        }
+        nanosleep(&nap, NULL);
+        read_all();
+    }
+    return unused;
+}
+
+static void tick(int signal) {
+    (void)signal;
+    ticks++;
+}
+
+static void in_child(void) {
+    read_all();
+}
+
+__attribute__((constructor)) static void watch_begin(void) {
+    struct sigaction action = {.sa_handler = tick, .sa_flags = SA_RESTART};
+    struct itimerval often = {.it_interval = {.tv_usec = 1000}, .it_value = {.tv_usec = 1000}};
+    pthread_t thread;
+    sigaction(SIGPROF, &action, NULL);
+    setitimer(ITIMER_PROF, &often, NULL);
+    hak_life_process_start();
+    pthread_atfork(NULL, NULL, in_child);
+    if (pthread_create(&thread, NULL, watch, NULL) != 0) {
+        __builtin_trap();
+    }
+    pthread_detach(thread);
+}
