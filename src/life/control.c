@@ -291,7 +291,7 @@ static void attach_look(hak_tcache_t *tcache) {
     uint64_t answer = attach_obey(tcache, command);
     if (answer != 0) {
         hak_store_relaxed(&hak_attach.answer, answer);
-        hak_store_release(&hak_attach.command, 0); /* pairs ATTACH-TOOL */
+        hak_store_relaxed(&hak_attach.command, 0); /* the tool waits for both */
     }
     hak_store_release(&attach_is_busy, 0); /* pairs ATTACH */
 }

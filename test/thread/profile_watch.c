@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * Linked into the random stress: a thread that reads the heap profile in every form, changes its
- * rate and forgets it, while signals interrupt all threads. Nothing may wait for anything for ever,
- * and a child of a fork has a profile of its own, that can be read.
+ * rate and forgets it, while signals interrupt all threads. Nothing may wait for anything for ever
+ * (PROFILE-1), and a child of a fork has a profile of its own, that can be read.
  */
 #include <pthread.h>
 #include <signal.h>

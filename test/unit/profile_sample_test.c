@@ -4,41 +4,12 @@
 #include "base/counters.h"
 #include "double/os_fault.h"
 #include "os/lock.h"
-#include "profile/chance.h"
-#include "profile/profile.h"
-#include "profile/sample.h"
-#include "profile/store.h"
 #include "slab/remote.h"
 #include "unit/fatal.h"
 #include "unit/front.h"
+#include "unit/profile.h"
 
 #include <pthread.h>
-
-extern hak_owner_t hak_sample_owner;
-
-static void begin(size_t rate) {
-    (void)self();
-    assert_true(hak_profile_set_rate(rate));
-    hak_profile_reset();
-    hak_chance_seed(rate);
-    hak_sample_set_rate(rate); /* every thread draws anew */
-}
-
-static void finish(void) {
-    assert_true(hak_profile_set_rate(0));
-    (void)audit();
-}
-
-static bool is_sampled(const void *block) {
-    uint32_t entry = hak_pagemap_get(hak_pagemap_base(), block);
-    return hak_slab_is_entry(entry) && hak_slab_entry_is_sampled(entry);
-}
-
-static uint64_t live(void) {
-    hak_profile_state_t state;
-    hak_profile_look(&state);
-    return state.live;
-}
 
 /* With one sample a byte all are, but for one in ten million of the smallest. */
 static void sampled_blocks_are_like_any_others(void **state) {
@@ -103,69 +74,6 @@ static void failed_resize_keeps_the_record(void **state) {
     assert_int_equal(live(), 1);
     hak_free(block);
     assert_int_equal(live(), 0);
-    finish();
-}
-
-/* --- estimates -------------------------------------------------------------------------------- */
-
-enum { RUNS = 200, BLOCKS = 6000, ESTIMATE_RATE = 4096 };
-
-typedef struct load {
-    double live_bytes; /* what the blocks take */
-    void *block[BLOCKS];
-} load_t;
-
-/* Small and medium blocks, of which half stay. */
-static size_t below(uint64_t *rng, size_t bound) {
-    return (size_t)(hak_rng_next(rng) % bound);
-}
-
-static void load_begin(load_t *load, uint64_t *rng) {
-    load->live_bytes = 0;
-    for (unsigned i = 0; i < BLOCKS; i++) {
-        size_t size = 16 + below(rng, below(rng, 20) == 0 ? 6000 : 600);
-        load->block[i] = hak_malloc(size);
-        assert_non_null(load->block[i]);
-        if (i % 2 == 0) {
-            hak_free(load->block[i]);
-            load->block[i] = NULL;
-        } else {
-            load->live_bytes += (double)hak_sc_info[hak_sc_of(size - HAK_CANARY_BYTES)].bytes;
-        }
-    }
-}
-
-static void load_end(load_t *load) {
-    for (unsigned i = 0; i < BLOCKS; i++) {
-        hak_free(load->block[i]);
-    }
-}
-
-/* The sum of weights is right on average, and its error is as large as it says. */
-static void estimates_are_unbiased_and_know_their_error(void **state) {
-    (void)state;
-    static load_t load;
-    uint64_t rng = 4711;
-    double sum = 0, expected = 0;
-    unsigned within = 0, runs = unit_rounds(RUNS);
-    begin(ESTIMATE_RATE);
-    for (unsigned run = 0; run < runs; run++) {
-        hak_profile_reset();
-        hak_chance_seed(run + 1);
-        hak_sample_set_rate(ESTIMATE_RATE);
-        load_begin(&load, &rng);
-        double found = hak_profile_store.live_bytes;
-        double sigma = hak_chance_root(hak_profile_store.variance);
-        double error = found - load.live_bytes;
-        sum += found;
-        expected += load.live_bytes;
-        within += error < 2 * sigma && error > -2 * sigma;
-        load_end(&load);
-    }
-    print_message("mean %.2f %% off, %u of %u within two standard errors\n",
-                  100 * (sum / expected - 1), within, runs);
-    assert_true(sum > expected * 0.99 && sum < expected * 1.01);
-    assert_true(within * 100 >= runs * 92 && within * 100 <= runs * 99);
     finish();
 }
 
@@ -321,7 +229,6 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(sampled_blocks_are_like_any_others),
     cmocka_unit_test(large_blocks_keep_their_place_and_have_a_record),
     cmocka_unit_test(failed_resize_keeps_the_record),
-    cmocka_unit_test(estimates_are_unbiased_and_know_their_error),
     cmocka_unit_test(any_thread_frees_a_sampled_block),
     cmocka_unit_test(free_goes_to_the_remote_list_of_a_held_owner),
     cmocka_unit_test(misuse_of_sampled_blocks_is_fatal),

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Shared by the tests of profile/: sampling with a sequence that is always the same. */
+#ifndef HAK_TEST_UNIT_PROFILE_H
+#define HAK_TEST_UNIT_PROFILE_H
+
+#include "profile/chance.h"
+#include "profile/profile.h"
+#include "profile/sample.h"
+#include "profile/store.h"
+#include "unit/front.h"
+
+extern hak_owner_t hak_sample_owner;
+
+static inline void begin(size_t rate) {
+    (void)self();
+    assert_true(hak_profile_set_rate(rate));
+    hak_profile_reset();
+    hak_chance_seed(rate);
+    hak_sample_set_rate(rate); /* every thread draws anew */
+}
+
+static inline void finish(void) {
+    assert_true(hak_profile_set_rate(0));
+    (void)audit();
+}
+
+static inline bool is_sampled(const void *block) {
+    uint32_t entry = hak_pagemap_get(hak_pagemap_base(), block);
+    return hak_slab_is_entry(entry) && hak_slab_entry_is_sampled(entry);
+}
+
+static inline uint64_t live(void) {
+    hak_profile_state_t state;
+    hak_profile_look(&state);
+    return state.live;
+}
+
+#endif
