@@ -1,0 +1,31 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""The same crimes with blocks that the heap profiler samples, all of them but for very few: each ends as without.
+
+Usage: sampled_test.py PROGRAM TABLE
+"""
+import sys
+
+import crime_test
+import crimes
+
+# What differs: the line, or None where nothing is noticed.
+DIFFERENT = {
+    # the only block of its class in these slabs: its slab is gone
+    "free_again_of_uncarved_remote": "hakmem: double free, or free of an address inside a block: ADDRESS",
+    # the end of the process looks at the thread's bins, where no sampled block comes
+    "write_after_free_seen_at_exit": None,
+}
+
+
+def judge(crime, row):
+    text = DIFFERENT.get(crime, crime_test.line_of(row))
+    if text is None or crime_test.line_of(row) is None:
+        return crimes.ELSEWHERE
+    program = sys.argv[1]
+    return crime_test.judge_one(program, (), [crime], text) or crime_test.judge_one(program, (), [crime, "used"], text)
+
+
+if __name__ == "__main__":
+    crimes.ORDINARY += ",profile_rate:1"
+    sys.exit(crimes.run(sys.argv[1], sys.argv[2], judge))
