@@ -49,23 +49,36 @@ static HAK_COLD void check_refused(void *block) {
     hak_link_set_mark(block, 0);
 }
 
-/* While the heap profiler samples, every request comes here: counts its bytes down. Returns the
- * block if the request is sampled, else NULL. */
-static HAK_NOINLINE void *take_sampled(hak_tcache_t *tcache, unsigned sc,
-                                       const hak_request_t *request, uint32_t epoch) {
+/* While the heap profiler samples, every request comes here: counts its bytes down. false: it may
+ * be the next sample, and is not counted. */
+HAK_INLINE bool count_down(hak_tcache_t *tcache, unsigned sc, uint32_t epoch) {
     int64_t left = tcache->profile_left - (int64_t)hak_sc_info[sc].bytes;
-    if (HAK_LIKELY(left > 0 && tcache->profile_epoch == epoch)) {
-        tcache->profile_left = left;
-        return NULL;
+    if (HAK_UNLIKELY(left <= 0 || tcache->profile_epoch != epoch)) {
+        return false;
     }
-    return hak_profile_table.sample(tcache, sc, request);
+    tcache->profile_left = left;
+    return true;
+}
+
+/* The common case meanwhile: a block of the bin, as on the hit path. NULL: take() serves it, where
+ * it is counted. */
+HAK_INLINE void *take_counted(unsigned sc, uint32_t epoch) {
+    hak_tcache_t *tcache = hak_tcache_self(hak_pagemap_base());
+    if (HAK_LIKELY(tcache->bin[sc].head != NULL) && count_down(tcache, sc, epoch)) {
+        void *block = hak_fast_pop_class(tcache, sc);
+        if (HAK_LIKELY(block != NULL)) {
+            return block;
+        }
+        tcache->profile_left += hak_sc_info[sc].bytes; /* a block that is not to be handed out */
+    }
+    return NULL;
 }
 
 static void *take(hak_tcache_t *tcache, unsigned sc, const hak_request_t *request) {
     uint32_t epoch = hak_load_relaxed(&hak_profile_epoch);
     void *block = NULL;
-    if (HAK_UNLIKELY(epoch != 0)) {
-        block = take_sampled(tcache, sc, request, epoch);
+    if (HAK_UNLIKELY(epoch != 0) && !count_down(tcache, sc, epoch)) {
+        block = hak_profile_table.sample(tcache, sc, request);
     }
     block = HAK_LIKELY(block == NULL) ? hak_fast_pop_class(tcache, sc) : block;
     if (block != NULL) {
@@ -113,8 +126,13 @@ static HAK_NOINLINE void *malloc_zero_size(size_t align) {
 }
 
 void *hak_slow_malloc(size_t size) {
-    return HAK_UNLIKELY(size == 0) ? malloc_zero_size(HAK_BLOCK_ALIGN)
-                                   : malloc_class(hak_sc_of(size), size);
+    uint32_t epoch = hak_load_relaxed(&hak_profile_epoch);
+    if (HAK_UNLIKELY(size == 0)) {
+        return malloc_zero_size(HAK_BLOCK_ALIGN);
+    }
+    unsigned sc = hak_sc_of(size);
+    void *block = HAK_UNLIKELY(epoch != 0) ? take_counted(sc, epoch) : NULL;
+    return HAK_UNLIKELY(block != NULL) ? block : malloc_class(sc, size);
 }
 
 /* --- larger blocks ---------------------------------------------------------------------------- */
@@ -148,10 +166,10 @@ void *hak_malloc_medium(size_t size) {
         return malloc_result(malloc_large(size, HAK_BLOCK_ALIGN).block);
     }
     unsigned sc = hak_sc_of_medium(size);
-    if (HAK_UNLIKELY(hak_load_relaxed(&hak_profile_epoch) != 0)) {
-        return malloc_class(sc, size);
-    }
-    void *block = hak_fast_pop_class(hak_tcache_self(hak_pagemap_base()), sc);
+    uint32_t epoch = hak_load_relaxed(&hak_profile_epoch);
+    void *block = HAK_UNLIKELY(epoch != 0)
+                      ? take_counted(sc, epoch)
+                      : hak_fast_pop_class(hak_tcache_self(hak_pagemap_base()), sc);
     return HAK_LIKELY(block != NULL) ? block : malloc_class(sc, size);
 }
 
