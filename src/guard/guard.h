@@ -36,9 +36,6 @@ void hak_guard_follow(hak_tcache_t *tcache);
 /* Prints the stack from its caller on, on standard error: for hak_check_sink.trace. */
 void hak_guard_trace(void);
 
-/* The stack from a frame on, innermost first, for records of allocations. */
-unsigned hak_guard_walk(const void *frame, uintptr_t *addresses, unsigned most);
-
 /* In the child of a fork: slots that other threads were about to use or free become free. Unless it
  * is clean, the thread itself may hold one: sampling stops, guarded blocks stay guarded. */
 HAK_COLD void hak_guard_after_fork(bool is_clean);

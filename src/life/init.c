@@ -88,7 +88,7 @@ static void process_start(void) {
         warn_of_no_control();
     }
     hak_guard_start();
-    hak_profile_start(hak_guard_walk);
+    hak_profile_start();
     if (hak_load_relaxed(&hak_knobs.backtrace)) {
         hak_check_sink.trace = hak_guard_trace;
     }

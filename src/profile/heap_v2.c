@@ -37,8 +37,7 @@ static void heap_v2_mappings(const hak_sink_t *sink, const hak_profile_copy_t *c
         heap_v2_hex(&line, module->end);
         hak_text_str(&line, " r-xp ");
         heap_v2_hex(&line, module->offset);
-        hak_sink_format(sink, "%s 00:00 0 %s\n", hak_text_string(&line),
-                        copy->text + module->path);
+        hak_sink_format(sink, "%s 00:00 0 %s\n", hak_text_string(&line), copy->text + module->path);
     }
 }
 

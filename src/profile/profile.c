@@ -4,10 +4,10 @@
 #include "profile/profile.h"
 
 #include "base/knobs.h"
+#include "base/probe.h"
 #include "os/lock.h"
 #include "os/optional.h"
 #include "profile/chance.h"
-#include "profile/probe.h"
 #include "profile/sample.h"
 #include "profile/store.h"
 
@@ -95,10 +95,10 @@ void hak_profile_follow(hak_tcache_t *tcache) {
     profile_follow_probe();
 }
 
-void hak_profile_start(hak_profile_walk_t *walk) {
+void hak_profile_start(void) {
     size_t rate = hak_load_relaxed(&hak_knobs.profile_rate);
     size_t signal = hak_load_relaxed(&hak_knobs.profile_signal);
-    hak_sample_start(walk);
+    hak_sample_start();
     if (hak_load_relaxed(&hak_knobs.force_libc)) {
         return;
     }

@@ -27,13 +27,10 @@
 #include "base/fmt.h"
 #include "front/tcache.h"
 
-/* Collects at most `most` return addresses from a frame on, innermost first. */
-typedef unsigned hak_profile_walk_t(const void *frame, uintptr_t *addresses, unsigned most);
-
 enum { HAK_PROFILE_RATE = 512 << 10 }; /* where none is given */
 
 /* After the options are read: fills hak_profile_table; samples if an option says so. */
-void hak_profile_start(hak_profile_walk_t *walk);
+void hak_profile_start(void);
 /* Samples at this rate from now on; 0: not any more, and keeps what there is. false: no memory, or
  * the process has privileges that its user lacks. */
 bool hak_profile_set_rate(size_t rate);

@@ -6,20 +6,20 @@
  */
 #include "profile/sample.h"
 
+#include "base/probe.h"
 #include "front/fast.h"
 #include "front/find_free.h"
 #include "large/large.h"
 #include "os/lock.h"
 #include "os/os.h"
 #include "profile/chance.h"
-#include "profile/probe.h"
 #include "profile/store.h"
 #include "slab/remote.h"
+#include "stack/stack.h"
 
 HAK_LOCKED_STATE HAK_LARGE_STATE(4) hak_owner_t hak_sample_owner; /* SLAB-10 */
 static size_t sample_rate;                                        /* [atomic] 0: off */
 static uint32_t sample_epochs;                                    /* [atomic] so far */
-static hak_profile_walk_t *sample_walk;                           /* [init] */
 
 /* --- the owner -------------------------------------------------------------------------------- */
 
@@ -146,11 +146,18 @@ static uint32_t sample_thread_id(const hak_tcache_t *tcache) {
     return has_own ? tcache->thread_id : hak_os_thread_id();
 }
 
-static void sample_record(hak_profile_event_t *event, const hak_tcache_t *tcache,
-                          const void *frame) {
-    event->depth = sample_walk(frame, event->stack, HAK_PROFILE_FRAMES);
+static void sample_record(hak_profile_event_t *event, const hak_tcache_t *tcache) {
+    event->depth = hak_stack_walk(event->stack, HAK_PROFILE_FRAMES);
     event->thread_id = sample_thread_id(tcache);
     event->label = tcache != NULL ? tcache->profile_label : NULL;
+}
+
+/* Tells the listeners of the blocks that have a record. */
+static void sample_keep(const hak_profile_event_t *event, const void *block) {
+    if (hak_profile_store_add(event) && hak_probe_is_armed()) {
+        double weight = 1 / hak_chance_of((double)event->bytes / (double)event->rate);
+        hak_probe_alloc(block, event->bytes, hak_chance_whole(weight * (double)event->bytes));
+    }
 }
 
 /* An address in the slab where the block would lie had it not been sampled; a hint. */
@@ -167,7 +174,7 @@ static HAK_COLD void *sample_small(hak_tcache_t *tcache, unsigned sc,
     if (rate == 0 || !sample_is_due(tcache, hak_sc_info[sc].bytes, rate)) {
         return NULL;
     }
-    sample_record(&event, tcache, request->frame);
+    sample_record(&event, tcache);
     event.companion = sample_companion(tcache, sc);
     event.rate = rate;
     event.bytes = hak_sc_info[sc].bytes;
@@ -178,9 +185,7 @@ static HAK_COLD void *sample_small(hak_tcache_t *tcache, unsigned sc,
         return NULL;
     }
     event.block = hak_tag_strip(block);
-    if (hak_profile_store_add(&event)) {
-        hak_probe_alloc(block, event.bytes, event.rate);
-    }
+    sample_keep(&event, block);
     return block;
 }
 
@@ -192,15 +197,13 @@ static HAK_COLD void sample_large(hak_tcache_t *tcache, void *block, size_t size
     if (rate == 0 || !hak_chance_hits(rate, bytes, hak_chance_random())) {
         return;
     }
-    sample_record(&event, tcache, HAK_FRAME());
+    sample_record(&event, tcache);
     event.companion = (const void *)HAK_PROFILE_LARGE;
     event.rate = rate;
     event.bytes = bytes;
     event.requested_bytes = size;
     event.block = block;
-    if (hak_profile_store_add(&event)) {
-        hak_probe_alloc(block, event.bytes, event.rate);
-    }
+    sample_keep(&event, block);
 }
 
 /* --- frees ------------------------------------------------------------------------------------ */
@@ -239,8 +242,7 @@ static HAK_COLD void sample_end(uint64_t token) {
 
 /* --- start ------------------------------------------------------------------------------------ */
 
-void hak_sample_start(hak_profile_walk_t *walk) {
-    sample_walk = walk;
+void hak_sample_start(void) {
     hak_profile_table = (hak_profile_table_t){
         .sample = sample_small,
         .free = sample_free,

@@ -7,7 +7,7 @@
 #include "profile/profile.h"
 
 /* Fills hak_profile_table. */
-void hak_sample_start(hak_profile_walk_t *walk);
+void hak_sample_start(void);
 /* Makes the owner of sampled blocks, if there is none. */
 void hak_sample_open(void);
 /* Begins (rate != 0) or ends the detour of requests. Every thread draws a new distance. */
