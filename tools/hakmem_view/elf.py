@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: MIT
+"""As much of ELF files (64 bits, little endian) as names need: segments, symbols, build id, and where debug data lies.
+
+A file that is cut, wrong or of another kind has none of it; nothing here raises for its content.
+"""
+from __future__ import annotations
+
+import mmap
+import os
+import struct
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Iterator, Optional
+
+LOAD, DYNSYM, SYMTAB, NOTE, NOBITS = 1, 11, 2, 7, 8
+FUNCTIONS = (2, 10)  # STT_FUNC, STT_GNU_IFUNC
+BUILD_ID = 3
+MOST_SYMBOLS = 4_000_000
+
+
+@dataclass(frozen=True)
+class Section:
+    name: bytes
+    kind: int
+    offset: int
+    size: int
+    link: int
+
+
+@dataclass(frozen=True)
+class Symbol:
+    name: str
+    value: int
+    size: int
+    is_function: bool
+
+
+class Elf:
+    def __init__(self, data):
+        """`data`: bytes, or what behaves like them."""
+        self.data = data
+
+    @classmethod
+    def open(cls, path: str) -> Optional[Elf]:
+        """None if there is no such file, or none of this kind."""
+        try:
+            with open(path, "rb") as file:
+                if not os.path.isfile(path) or os.fstat(file.fileno()).st_size < 64:
+                    return None
+                found = cls(mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ))
+        except (OSError, ValueError):
+            return None
+        return found if found.data[:6] == b"\x7fELF\x02\x01" else None
+
+    @cached_property
+    def segments(self) -> list[tuple[int, int, int]]:
+        """File offset, address, and bytes in the file of what is loaded."""
+        try:
+            start, = struct.unpack_from("<Q", self.data, 32)
+            size, count = struct.unpack_from("<HH", self.data, 54)
+            rows = [struct.unpack_from("<IIQQQQ", self.data, start + at * size) for at in range(count)]
+        except struct.error:
+            return []
+        return [(offset, address, length) for kind, _, offset, address, _, length in rows if kind == LOAD]
+
+    def address(self, offset: int) -> int:
+        """Where a byte of the file is loaded, before the whole is moved."""
+        for begin, address, length in self.segments:
+            if begin <= offset < begin + length:
+                return offset - begin + address
+        return offset
+
+    @cached_property
+    def begin(self) -> int:
+        """The address of the file's first byte."""
+        return next((address - offset for offset, address, _ in self.segments if offset < 4096), 0)
+
+    @cached_property
+    def sections(self) -> list[Section]:
+        try:
+            start, = struct.unpack_from("<Q", self.data, 40)
+            size, count, names = struct.unpack_from("<HHH", self.data, 58)
+            rows = [struct.unpack_from("<IIQQQQI", self.data, start + at * size) for at in range(count)]
+            text = self.data[rows[names][4]:rows[names][4] + rows[names][5]] if names < len(rows) else b""
+        except struct.error:
+            return []
+        return [Section(text[row[0]:text.find(b"\0", row[0])], row[1], row[4], row[5], row[6]) for row in rows]
+
+    def content(self, name: bytes) -> bytes:
+        return next((self.bytes_of(one) for one in self.sections if one.name == name and one.kind != NOBITS), b"")
+
+    def bytes_of(self, section: Section) -> bytes:
+        return self.data[section.offset:section.offset + section.size]
+
+    def has(self, name: bytes) -> bool:
+        return any(one.name == name and one.kind != NOBITS and one.size for one in self.sections)
+
+    def symbols(self) -> Iterator[Symbol]:
+        """Those that are defined here: of the full table if there is one, and of the dynamic one."""
+        for kind in (SYMTAB, DYNSYM):
+            for section in (one for one in self.sections if one.kind == kind and one.link < len(self.sections)):
+                text = self.bytes_of(self.sections[section.link])
+                table = self.bytes_of(section)[:24 * MOST_SYMBOLS]
+                for name, info, _, where, value, size in struct.iter_unpack("<IBBHQQ", table[:len(table) // 24 * 24]):
+                    if where and name:
+                        yield Symbol(text[name:text.find(b"\0", name)].decode("utf-8", "replace"), value, size,
+                                     info & 15 in FUNCTIONS)
+
+    @cached_property
+    def build_id(self) -> str:
+        for section in (one for one in self.sections if one.kind == NOTE):
+            data, at = self.bytes_of(section), 0
+            while at + 12 <= len(data):
+                name, length, kind = struct.unpack_from("<III", data, at)
+                begin = at + 12 + (name + 3) // 4 * 4
+                if kind == BUILD_ID and data[at + 12:at + 16] == b"GNU\0":
+                    return data[begin:begin + length].hex()
+                at = begin + (length + 3) // 4 * 4
+        return ""
+
+    @cached_property
+    def debug_link(self) -> str:
+        """The name of the file that its debug data was moved to; "" for none."""
+        return self.content(b".gnu_debuglink").partition(b"\0")[0].decode("utf-8", "replace")

@@ -1,0 +1,214 @@
+# SPDX-License-Identifier: MIT
+"""From addresses to functions, files and lines: llvm-symbolizer, else addr2line, else the symbol tables alone; perf's
+map files for code that was made at run time. By the standard library alone; whatever is missing, names are missing."""
+from __future__ import annotations
+
+import bisect
+import json
+import os
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Iterable, Optional, Protocol, Sequence
+
+from .elf import Elf
+
+DEBUG = Path("/usr/lib/debug")
+SECONDS = 120  # for one file
+MOST_MAP = 64 << 20  # of a perf map file
+TOOLS = ("llvm-symbolizer", "addr2line")
+
+
+@dataclass(frozen=True)
+class Frame:
+    """"" and 0: unknown."""
+
+    function: str
+    file: str
+    line: int
+    is_inlined: bool
+
+
+class Mapping(Protocol):
+    start: int
+    end: int
+    offset: int
+    path: str
+    build_id: str
+
+
+Names = dict[int, list[Frame]]
+UNKNOWN = [Frame("", "", 0, False)]
+
+
+def names(addresses: Iterable[int], mappings: Sequence[Mapping], pid: int = 0) -> Names:
+    """Per return address the frames there, the innermost first, at least one. `pid`: of the process if it lives."""
+    found: Names = {}
+    groups: dict[tuple[str, str], tuple[Mapping, list[tuple[int, int]]]] = {}
+    nowhere: list[int] = []
+    ordered = sorted(mappings, key=lambda one: one.start)
+    starts = [one.start for one in ordered]
+    for address in set(addresses):
+        found[address] = UNKNOWN
+        at = bisect.bisect_left(starts, address) - 1  # it may be the first byte behind a mapping
+        where = ordered[at] if at >= 0 and address <= ordered[at].end else None
+        if where is None or not where.path.startswith("/"):
+            nowhere.append(address)
+        else:
+            group = groups.setdefault((where.path, where.build_id), (where, []))
+            group[1].append((address, address - 1 - where.start + where.offset))
+    for where, pairs in groups.values():
+        file = _file(where, pid)
+        if file is not None:
+            found.update(_of_file(*file, pairs))
+    if nowhere and pid:
+        found.update(_of_perf_map(nowhere, pid))
+    return found
+
+
+def _file(where: Mapping, pid: int) -> Optional[tuple[str, Elf]]:
+    """The very file that is mapped: another one with its name would give wrong names."""
+    path = where.path.removesuffix(" (deleted)")
+    places = [f"/proc/{pid}/map_files/{where.start:x}-{where.end:x}", f"/proc/{pid}/root{path}"] if pid else []
+    for place in [*places, path]:
+        found = Elf.open(place)
+        if found is not None and (not where.build_id or not found.build_id or found.build_id == where.build_id):
+            return place, found
+    return None
+
+
+def _debug_file(path: str, file: Elf) -> Optional[tuple[str, Elf]]:
+    """Where its debug data was moved to: by build id, or by the name it states."""
+    build, link = file.build_id, file.debug_link
+    places = [DEBUG / ".build-id" / build[:2] / f"{build[2:]}.debug"] if len(build) > 2 else []
+    if link and "/" not in link:
+        folder = Path(os.path.realpath(path)).parent
+        places += [folder / link, folder / ".debug" / link, DEBUG / folder.relative_to("/") / link]
+    for place in places:
+        found = Elf.open(str(place))
+        if found is not None and str(place) != path and (not build or found.build_id in ("", build)):
+            return str(place), found
+    return None
+
+
+def _of_file(path: str, file: Elf, pairs: list[tuple[int, int]]) -> Names:
+    wanted = {address: file.address(offset) for address, offset in pairs}
+    apart = None if file.has(b".debug_info") else _debug_file(path, file)
+    found: Names = {}
+    for place, _ in [one for one in (apart, (path, file)) if one]:
+        left = {address: at for address, at in wanted.items() if not _is_known(found.get(address))}
+        found.update(_by_tool(place, left) if left else {})
+    left = {address: at for address, at in wanted.items() if not _is_known(found.get(address))}
+    if left:
+        found.update(_by_table((apart or (path, file))[1], file, left))
+    return found
+
+
+def _is_known(frames: Optional[list[Frame]]) -> bool:
+    return bool(frames) and bool(frames[0].function)
+
+
+def _by_tool(path: str, wanted: dict[int, int]) -> Names:
+    for tool in TOOLS:
+        program = shutil.which(tool)
+        if program is None:
+            continue
+        words = [f"--obj={path}", "--inlines", "--demangle", "--output-style=JSON"] if tool == TOOLS[0] else \
+            ["-e", path, "-a", "-f", "-i", "-C"]
+        order = sorted(set(wanted.values()))
+        try:
+            done = subprocess.run([program, *words], input="".join(f"{at:#x}\n" for at in order), capture_output=True,
+                                  encoding="utf-8", errors="replace", timeout=SECONDS, check=False)
+        except (OSError, subprocess.TimeoutExpired):
+            continue
+        found = _read_json(done.stdout) if tool == TOOLS[0] else _read_addr2line(done.stdout)
+        if found:
+            return {address: found[at] for address, at in wanted.items() if at in found}
+    return {}
+
+
+def _clean(text: object) -> str:
+    return "" if not isinstance(text, str) or text.startswith("??") else text
+
+
+def _chain(rows: list[tuple[str, str, int]]) -> list[Frame]:
+    """All but the last were inlined into the next."""
+    return [Frame(function, file, line, at < len(rows) - 1) for at, (function, file, line) in enumerate(rows)]
+
+
+def _read_json(text: str) -> Names:
+    found: Names = {}
+    for line in text.splitlines():
+        try:
+            one = json.loads(line)
+            rows = [(_clean(row.get("FunctionName")), _clean(row.get("FileName")), int(row.get("Line") or 0))
+                    for row in one.get("Symbol") or []]
+            if rows:
+                found[int(one["Address"], 16)] = _chain(rows)
+        except (ValueError, KeyError, TypeError, AttributeError):
+            continue
+    return found
+
+
+def _read_addr2line(text: str) -> Names:
+    """An address, then two lines a frame."""
+    found: Names = {}
+    at, rows, function = -1, [], None
+    for line in [*text.splitlines(), "0x0"]:
+        if line.startswith("0x") and function is None:
+            if rows and at >= 0:
+                found[at] = _chain(rows)
+            at, rows = int(line, 16), []
+        elif function is None:
+            function = _clean(line)
+        else:
+            file, _, number = line.partition(" (discriminator")[0].rpartition(":")
+            rows.append((function, _clean(file), int(number) if number.isdigit() else 0))
+            function = None
+    return found
+
+
+def _by_table(table: Elf, file: Elf, wanted: dict[int, int]) -> Names:
+    """Functions alone, as the linker calls them."""
+    rows = sorted({(one.value, one.size, one.name) for one in [*table.symbols(), *file.symbols()] if one.is_function})
+    starts = [value for value, _, _ in rows]
+    found: Names = {}
+    for address, at in wanted.items():
+        row = bisect.bisect_right(starts, at) - 1
+        if row >= 0 and at < rows[row][0] + max(rows[row][1], 1):
+            found[address] = [Frame(rows[row][2], "", 0, False)]
+    return found
+
+
+def _perf_map(pid: int) -> list[tuple[int, int, str]]:
+    """Start, size and name of functions that a compiler made in the process."""
+    inner = pid
+    try:
+        status = Path(f"/proc/{pid}/status").read_text(encoding="utf-8", errors="replace")
+        inner = int(next((line for line in status.splitlines() if line.startswith("NSpid:")), f"NSpid: {pid}").split()[-1])
+        path = Path(f"/proc/{pid}/root/tmp/perf-{inner}.map")
+        if not path.is_file() or path.stat().st_size > MOST_MAP or path.stat().st_uid not in (0, os.stat(f"/proc/{pid}").st_uid):
+            return []
+        text = path.read_text(encoding="utf-8", errors="replace")
+    except (OSError, ValueError):
+        return []
+    found = []
+    for line in text.splitlines():
+        words = line.split(maxsplit=2)
+        try:
+            found.append((int(words[0], 16), int(words[1], 16), words[2]))
+        except (ValueError, IndexError):
+            continue
+    return sorted(found)
+
+
+def _of_perf_map(addresses: list[int], pid: int) -> Names:
+    rows = _perf_map(pid)
+    starts = [row[0] for row in rows]
+    found: Names = {}
+    for address in addresses:
+        at = bisect.bisect_right(starts, address - 1) - 1
+        if at >= 0 and address - 1 < rows[at][0] + rows[at][1]:
+            found[address] = [Frame(rows[at][2], "", 0, False)]
+    return found

@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: MIT
+"""Numbers in words: sizes, counts, shares, times. By the standard library alone."""
+from __future__ import annotations
+
+NONE = "–"
+COUNTS = ((1e15, 1e15, "P"), (1e12, 1e12, "T"), (1e9, 1e9, "G"), (1e6, 1e6, "M"), (1e4, 1e3, "k"))  # from, unit
+UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
+
+
+def count(value: int, noun: str) -> str:
+    """One superslab, two superslabs."""
+    return f"{number(value)} {noun}{'' if value == 1 else 's' if noun[-1] != 's' else 'es'}"
+
+
+def size(value: float | None) -> str:
+    """Bytes with three significant digits."""
+    if value is None:
+        return NONE
+    sign, value, unit = "-" if value < 0 else "", abs(value), 0
+    while value >= 999.5 and unit < len(UNITS) - 1:
+        value /= 1024
+        unit += 1
+    return f"{sign}{_digits(value) if unit else f'{value:.0f}'} {UNITS[unit]}"
+
+
+def _digits(value: float) -> str:
+    return f"{value:.0f}" if value >= 99.95 else f"{value:.1f}" if value >= 9.995 else f"{value:.2f}"
+
+
+def number(value: float | None) -> str:
+    """A count, short."""
+    if value is None:
+        return NONE
+    for bound, factor, sign in COUNTS:
+        if abs(value) >= bound:
+            return f"{_digits(value / factor)} {sign}"
+    return f"{value:.0f}" if value == int(value) or value >= 99.95 else _digits(value)
+
+
+def share(part: float, whole: float) -> str:
+    """In percent."""
+    if whole <= 0:
+        return NONE
+    found = 100 * part / whole
+    if 0 < found < 0.05:
+        return "<0.1 %"
+    return f"{found:.0f} %" if found >= 9.95 or found == 0 else f"{found:.1f} %"
+
+
+def event(name: str, value: float) -> str:
+    """A counter of events, or of bytes."""
+    return size(value) if name.endswith("bytes") else number(value)
+
+
+def percent(part: float) -> str:
+    """Of one, without decimals."""
+    return f"{100 * part:.0f} %"
+
+
+def duration(seconds: float | None) -> str:
+    if seconds is None:
+        return NONE
+    if seconds < 1:
+        return f"{seconds * 1000:.0f} ms"
+    if seconds < 60:
+        return f"{seconds:.1f} s" if seconds < 10 else f"{seconds:.0f} s"
+    minutes = int(seconds) // 60
+    if minutes < 60:
+        return f"{minutes} min {int(seconds) % 60:02d} s"
+    if minutes < 2880:
+        return f"{minutes // 60} h {minutes % 60:02d} min"
+    return f"{minutes // 1440} d {minutes // 60 % 24} h"
+
+
+def keep_time(milliseconds: int) -> str:
+    """As the library writes it: in seconds."""
+    seconds = milliseconds / 1000
+    return f"{seconds:.1f} s" if seconds < 9.95 else f"{seconds:.0f} s"
+
+
+def clip(text: str, most: int) -> str:
+    return text if len(text) <= most else text[:max(0, most - 1)] + "…"
