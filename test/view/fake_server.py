@@ -114,8 +114,8 @@ class Handler(BaseHTTPRequestHandler):
         if self.mode == "slow":
             time.sleep(60)
         path = self.path
-        if path == PROFILE and self.mode not in ("old", "busy"):
-            self._answer(200, self._profile())
+        if path == PROFILE and self.mode != "old":
+            self._answer(503 if self.mode == "busy" else 200, self._profile())
             return
         if path == "/asked":
             self._answer(200, json.dumps(self.asked).encode())

@@ -59,7 +59,7 @@ class Elf:
             start, = struct.unpack_from("<Q", self.data, 32)
             size, count = struct.unpack_from("<HH", self.data, 54)
             rows = [struct.unpack_from("<IIQQQQ", self.data, start + at * size) for at in range(count)]
-        except struct.error:
+        except (struct.error, OverflowError):
             return []
         return [(offset, address, length) for kind, _, offset, address, _, length in rows if kind == LOAD]
 
@@ -82,7 +82,7 @@ class Elf:
             size, count, names = struct.unpack_from("<HHH", self.data, 58)
             rows = [struct.unpack_from("<IIQQQQI", self.data, start + at * size) for at in range(count)]
             text = self.data[rows[names][4]:rows[names][4] + rows[names][5]] if names < len(rows) else b""
-        except struct.error:
+        except (struct.error, OverflowError):
             return []
         return [Section(text[row[0]:text.find(b"\0", row[0])], row[1], row[4], row[5], row[6]) for row in rows]
 
