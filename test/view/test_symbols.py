@@ -107,6 +107,13 @@ def test_code_made_at_run_time_is_named_by_its_map():
         "py::handler:/app/web.py", "py::handler:/app/web.py", "two words", "", ""]
 
 
+def test_names_of_rust_in_its_older_form():
+    mangled = "_$LT$u8$u20$as$u20$alloc..vec..spec_from_elem..SpecFromElem$GT$::from_elem::h0123456789abcdef"
+    assert symbols._clean(mangled) == "<u8 as alloc::vec::spec_from_elem::SpecFromElem>::from_elem"
+    assert symbols._clean("leaky::main::_$u7b$$u7b$closure$u7d$$u7d$::h0123456789abcdef") == "leaky::main::_{{closure}}"
+    assert symbols._clean("f(int, ...)") == "f(int, ...)" and symbols._clean("??") == ""
+
+
 def test_words_of_the_tools_that_are_none_are_left_out():
     assert symbols._read_json('{"Address":"0x1","Symbol":[{"FunctionName":"","FileName":"","Line":0}]}\nno\n{}\n[1]\n') == {
         1: symbols.UNKNOWN}

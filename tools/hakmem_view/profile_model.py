@@ -168,6 +168,7 @@ class Profile:
     peak_bytes: float
     mappings: list[Mapping]
     sites: list[Site]
+    is_whole: bool = True  # sampling has been on since the process started
 
     @classmethod
     def of(cls, table: dict) -> Profile:
@@ -182,7 +183,7 @@ class Profile:
                     real_of(estimate, "live_bytes"), max(0.0, real_of(estimate, "sigma_bytes")), samples,
                     real_of(peak, "time_ns") / 1e9, real_of(peak, "live_bytes"),
                     sorted(list_of(table, "mappings", Mapping.of), key=lambda one: one.start),
-                    list_of(table, "sites", Site.of))
+                    list_of(table, "sites", Site.of), bool(table.get("is_whole", True)))
         found.estimate = found.estimate or sum(site.inuse.bytes for site in found.sites)
         found.sigma = found.sigma or math.sqrt(sum(site.variance for site in found.sites))
         return found

@@ -19,6 +19,7 @@ ALLOCATES = re.compile(  # what only passes a wish for memory on, in C, C++, Rus
     r"|_?Py(?:Mem|Object)_(?:Raw|Debug|Raw)*(?:Malloc|Calloc|Realloc)\w*|__rust_\w+|__rdl_\w+|__rg_\w+|.*\boperator new(?:\[\])?")
 LIBRARIES = ("std::", "__gnu_cxx::", "boost::container::", "alloc::", "core::", "hashbrown::", "__rustc", "<alloc::", "<core::",
              "<std::", "<hashbrown::")
+RUST_LIBRARY = re.compile(r"<(?:[^:<>]*|(?:alloc|core|std|hashbrown)::.*) as (?:alloc|core|std)::")  # a type that is nobody's
 STARTS = {"_start", "__libc_start_main", "__libc_start_call_main", "__libc_start_main_impl", "start_thread", "__clone3", "clone3", "clone"}
 UNKNOWN = Frame("", "", 0, False)
 
@@ -27,7 +28,8 @@ UNKNOWN = Frame("", "", 0, False)
 def is_plumbing(function: str) -> bool:
     """Whether it serves its caller's wish: an allocation function, or a container of a standard library."""
     name = short(function)
-    return name.startswith(LIBRARIES) or ALLOCATES.fullmatch(name.partition("@")[0]) is not None
+    return name.startswith(LIBRARIES) or RUST_LIBRARY.match(name) is not None or \
+        ALLOCATES.fullmatch(name.partition("@")[0]) is not None
 
 
 OPERATOR = re.compile(r"\boperator ?(<=>|<<=?|>>=?|<=?|>=?|->\*?|\(\)|\[\]|new(?:\[\])?|delete(?:\[\])?)")
@@ -60,7 +62,8 @@ class Named:
         """`pid`: of the process if it still lives; `known`: names of an older profile of the same process."""
         self.profile = profile
         self.frames: dict[int, list[Frame]] = dict(known.frames) if known and known.profile.mappings == profile.mappings else {}
-        left = profile.addresses - self.frames.keys()
+        labels = {address + 1 for site in profile.sites if (address := label_address(site.label))}
+        left = (profile.addresses | labels) - self.frames.keys()
         if left and has_symbols:
             self.frames.update(symbols.names(left, profile.mappings, pid))
 
@@ -80,18 +83,24 @@ class Named:
         where = self.profile.mapping(address)
         return plain(where.name) if where else ""
 
+    def _label(self, label: str) -> Frame:
+        """The name of what a label points to, if it is an address of the program."""
+        address = label_address(label)
+        known = self.frames.get(address + 1, [UNKNOWN])[-1] if address and self.profile.mapping(address + 1) else UNKNOWN
+        return Frame(f"site {plain(known.function or label)}" if address else plain(label), plain(known.file), known.line, False)
+
     def stack(self, site: Site) -> list[tuple[Frame, str]]:
         """All frames, innermost first, each with its module; a label of the program's own stands innermost."""
         found = [(frame, self.module(address)) for address in site.stack for frame in self.of(address)]
         if site.label:
-            found.insert(0, (Frame(plain(site.label), "", 0, False), ""))
+            found.insert(0, (self._label(site.label), ""))
         return found or [(Frame("no stack", "", 0, False), "")]
 
     def callers(self, site: Site) -> list[tuple[Frame, str]]:
         """From the first frame that is the program's own outwards, without the start of the process."""
         whole = self.stack(site)
-        at = next((at for at, (frame, _) in enumerate(whole) if not is_plumbing(frame.function)
-                   and frame.function not in STARTS), 0)
+        own = [at for at, (frame, _) in enumerate(whole) if frame.function not in STARTS]
+        at = next((at for at in own if not is_plumbing(whole[at][0].function)), own[-1] if own else 0)
         found = whole[at:]
         while len(found) > 1 and found[-1][0].function in STARTS:
             found.pop()
@@ -106,6 +115,11 @@ class Named:
         """Who called it, a few functions far."""
         names = [short(frame.function) for frame, _ in self.callers(site)[1:most + 1]]
         return " < ".join(names)
+
+
+def label_address(label: str) -> int:
+    """0 if it is none."""
+    return int(label, 16) if re.fullmatch(r"0x[0-9a-f]{1,15}", label) else 0
 
 
 def at_line(frame: Frame) -> str:

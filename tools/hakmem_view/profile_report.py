@@ -134,11 +134,7 @@ def head(found: Profile, title: str) -> list[str]:
     lines = [f"{title}: {size(found.estimate)} ± {size(found.error)} in use at {count(len(found.sites), 'site')}; one sample "
              f"per {size(found.rate)}{since}{state}"]
     if found.exact_bytes is not None and found.exact_bytes > 0:
-        away = found.estimate - found.exact_bytes
-        line = f"The library counts {size(found.exact_bytes)}; the estimate is {_deviation(away, found.exact_bytes)}"
-        if -away > found.error:
-            line += ": blocks allocated before sampling began are not in it"
-        lines.append(line + ".")
+        lines.append(_check(found, found.exact_bytes))
     lost = [count(found.samples[key], noun) for key, noun in (("dropped", "sample"), ("sites_dropped", "site"))
             if found.samples[key]]
     if lost:
@@ -146,9 +142,13 @@ def head(found: Profile, title: str) -> list[str]:
     return lines
 
 
-def _deviation(away: float, exact: int) -> str:
-    percent = 100 * away / exact
-    return f"{abs(percent):.1f} % {'above' if away > 0 else 'below'}" if abs(percent) >= 0.05 else "the same"
+def _check(found: Profile, exact: int) -> str:
+    """The sum of the estimates beside what the library counts."""
+    if not found.is_whole:
+        return f"The library counts {size(exact)}; blocks allocated before sampling began are not in the profile."
+    percent = 100 * (found.estimate - exact) / exact
+    away = f"{abs(percent):.1f} % {'above' if percent > 0 else 'below'}" if abs(percent) >= 0.05 else "the same"
+    return f"The library counts {size(exact)}; the estimate is {away}."
 
 
 def _thread_rows(found: Profile) -> list[Row]:

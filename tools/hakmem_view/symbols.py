@@ -6,6 +6,7 @@ from __future__ import annotations
 import bisect
 import json
 import os
+import re
 import shutil
 import subprocess
 from dataclasses import dataclass
@@ -128,8 +129,19 @@ def _by_tool(path: str, wanted: dict[int, int]) -> Names:
     return {}
 
 
+RUST = {"LT": "<", "GT": ">", "RF": "&", "BP": "*", "LP": "(", "RP": ")", "C": ",", "SP": "@"}
+RUST_SIGN = re.compile(r"\$(LT|GT|RF|BP|LP|RP|C|SP|u[0-9a-f]{1,6})\$")
+RUST_HASH = re.compile(r"::h[0-9a-f]{16}$")
+
+
 def _clean(text: object) -> str:
-    return "" if not isinstance(text, str) or text.startswith("??") else text
+    """Names of Rust's older form were taken for C++ so far."""
+    if not isinstance(text, str) or text.startswith("??"):
+        return ""
+    if RUST_SIGN.search(text) or RUST_HASH.search(text):
+        text = RUST_SIGN.sub(lambda one: RUST.get(one[1]) or chr(min(int(one[1][1:], 16), 0x10FFFF)), RUST_HASH.sub("", text))
+        text = text.replace("..", "::").removeprefix("_") if text.startswith("_<") else text.replace("..", "::")
+    return text
 
 
 def _chain(rows: list[tuple[str, str, int]]) -> list[Frame]:
