@@ -10,7 +10,7 @@ import typer
 
 from hakmem_lab import command_line
 
-from . import (explain_view, map_view, own_program, page, plain, process, profile_cli, source, stats_view, terminal,
+from . import (explain_view, held_by, map_view, own_program, page, plain, process, profile_cli, source, stats_view, terminal,
                top as live)
 from .errors import ViewError
 from .model import Explain, Map, Stats, read
@@ -84,10 +84,11 @@ def explain(target: str = Target, json: bool = typer.Option(False, "--json", hel
         _document(where, "/explain.json", json)
         return
     found = _explained(where)
+    held = held_by.of(where)
     if html is None:
-        explain_view.write(terminal.console(), found, where.subject())
+        explain_view.write(terminal.console(), found, where.subject(), held)
     else:
-        page.save(html, explain_view.html(found, where.subject()))
+        page.save(html, explain_view.html(found, where.subject(), held))
         _say(f"page: {html}")
 
 

@@ -13,11 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Optional
 
-from hakmem_lab.place import ROOT
-
 from .errors import ViewError
 
-LAUNCHER = ROOT / "hakmem"
+LAUNCHER = Path(__file__).resolve().parents[2] / "hakmem"
 ASKED = "report:{},report_file:{}/%p"
 PASSED_ON = (signal.SIGTERM, signal.SIGHUP)
 
