@@ -17,7 +17,9 @@ __attribute__((noinline)) static void *leak_record(size_t bytes) {
 }
 
 __attribute__((noinline)) static void *pin_slab(size_t bytes) {
-    return calloc(1, bytes); // the line of the pinned blocks
+    char *block = calloc(1, bytes); // the line of the pinned blocks
+    block[0] = 1;
+    return block;
 }
 
 __attribute__((noinline)) static size_t work(void) {
