@@ -15,12 +15,13 @@ from .symbols import Frame
 ALLOCATES = re.compile(  # what only passes a wish for memory on, in C, C++, Rust, Python and GLib
     r"(?:hak_|_?_?libc_)?(?:malloc|calloc|realloc|reallocarray|memalign|aligned_alloc|posix_memalign|valloc|pvalloc)"
     r"|x(?:malloc|calloc|realloc|strdup|strndup)|_?_?(?:strdup|strndup|asprintf|vasprintf)|_Zn[wa]\w+|hak_alloc_at"
-    r"|__alloc_token_\w+|(?:z|ztry|je_|mi_)(?:malloc|calloc|realloc)(?:_usable)?\w*|g_(?:malloc|realloc|try_malloc|slice_alloc)\w*"
-    r"|_?Py(?:Mem|Object)_(?:Raw|Debug|Raw)*(?:Malloc|Calloc|Realloc)\w*|__rust_\w+|__rdl_\w+|__rg_\w+|.*\boperator new(?:\[\])?")
+    r"|__alloc_token_\w+|(?:z|ztry|je_|mi_)(?:malloc|calloc|realloc)(?:_usable)?\w*"
+    r"|g_(?:malloc|realloc|try_malloc|slice_alloc)\w*|_?Py(?:Mem|Object)_(?:Raw|Debug|Raw)*(?:Malloc|Calloc|Realloc)\w*|__rust_\w+|__rdl_\w+|__rg_\w+|.*\boperator new(?:\[\])?")
 LIBRARIES = ("std::", "__gnu_cxx::", "boost::container::", "alloc::", "core::", "hashbrown::", "__rustc", "<alloc::", "<core::",
              "<std::", "<hashbrown::")
 RUST_LIBRARY = re.compile(r"<(?:[^:<>]*|(?:alloc|core|std|hashbrown)::.*) as (?:alloc|core|std)::")  # a type that is nobody's
-STARTS = {"_start", "__libc_start_main", "__libc_start_call_main", "__libc_start_main_impl", "start_thread", "__clone3", "clone3", "clone"}
+STARTS = {"_start", "__libc_start_main", "__libc_start_call_main", "__libc_start_main_impl", "start_thread",
+          "__clone3", "clone3", "clone"}
 UNKNOWN = Frame("", "", 0, False)
 
 
