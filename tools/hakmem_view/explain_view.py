@@ -103,5 +103,5 @@ def write(out: Console, found: Explain, title: str, held: Optional[Held] = None)
 
 def html(found: Explain, title: str, held: Optional[Held] = None) -> str:
     return page.render("explain.html.j2", found=found, title=title, rows=rows(found, held), has_held=bool(held),
-                       first=first_words(found), following=next_words(found), difference=difference(found), size=size, duration=terminal.duration,
-                       learner=learner_view, learners=learner_view.shown(found))
+                       first=first_words(found), following=next_words(found), difference=difference(found),
+                       size=size, duration=terminal.duration, learner=learner_view, learners=learner_view.shown(found))
