@@ -90,6 +90,14 @@ def test_files_that_cannot_be_written(program, refuses, tmp_path):
         assert "cannot write" in refuses("profile", "--seconds", "0", f"--{name}", tmp_path / "gone" / "file", one.pid)
 
 
+@pytest.mark.parametrize("module, option", [("profile_pprof", "--pprof"), ("profile_page", "--html")])
+def test_packages_that_are_missing_are_named(program, refuses, tmp_path, monkeypatch, module, option):
+    monkeypatch.setitem(sys.modules, f"hakmem_view.{module}", None)  # as if what it imports were not there
+    monkeypatch.delattr(f"hakmem_view.{module}", raising=False)
+    said = refuses("profile", "--seconds", "0", option, tmp_path / "x", program("on").pid)
+    assert f"{option} needs the Python package" in said
+
+
 def test_samples_that_found_no_room_are_told(program, view):
     assert "7 samples found no room and are missing: raise profile_bytes" in view("profile", "--seconds", "0",
                                                                                    program("drops").address).stdout

@@ -9,7 +9,7 @@ from typing import Optional
 
 import typer
 
-from . import process, profile_command, profile_plain, profile_pprof, profile_view, terminal
+from . import process, profile_command, profile_plain, profile_view, terminal
 from .errors import ViewError
 from .profile_command import Asked, say
 from .profile_model import Profile
@@ -70,16 +70,30 @@ def profile(  # noqa: PLR0913 - words of the command line
         _of_targets(asked)
 
 
+def _pprof(named: Named, kind: str) -> bytes:
+    try:
+        from . import profile_pprof
+    except ModuleNotFoundError as error:
+        raise ViewError("--pprof needs the Python package protobuf") from error
+    return profile_pprof.encode(named, kind)
+
+
+def _page(shots: list[Profile], named: Named, about: str, kind: str) -> str:
+    try:
+        from . import profile_page
+    except ModuleNotFoundError as error:
+        raise ViewError(f"--html needs the Python package {error.name}") from error
+    return profile_page.html(shots, named, about, kind)
+
+
 def _finish(asked: Asked, shots: list, named: Named, about: str, before: Optional[Profile]) -> None:
     """The files; the table if there are none."""
     if not asked.files:
         profile_view.write(terminal.console(), named, about, asked, before)
         return
-    from . import profile_page
-
     if before is not None and before is not shots[0].found:
         shots = [profile_command.Shot(before, b""), *shots]
-    profile_command.write_files(asked, shots, named, about, profile_pprof.encode, profile_page.html)
+    profile_command.write_files(asked, shots, named, about, _pprof, _page)
 
 
 def _of_program(asked: Asked, own: list[str], options: list[str]) -> None:
