@@ -20,7 +20,7 @@ ALLOCATES = re.compile(  # what only passes a wish for memory on, in C, C++, Rus
     r"|__rust_\w+|__rdl_\w+|__rg_\w+|.*\boperator new(?:\[\])?")
 LIBRARIES = ("std::", "__gnu_cxx::", "boost::container::", "alloc::", "core::", "hashbrown::", "__rustc", "<alloc::", "<core::",
              "<std::", "<hashbrown::")
-RUST_LIBRARY = re.compile(r"<(?:[^:<>]*|(?:alloc|core|std|hashbrown)::.*) as (?:alloc|core|std)::")  # a type that is nobody's
+RUST_LIBRARY = re.compile(r"<(?:[^:<>]*|[&*]?(?:dyn |mut )?(?:alloc|core|std|hashbrown)::.*) as (?:alloc|core|std)::")  # a type that is nobody's
 STARTS = {"_start", "__libc_start_main", "__libc_start_call_main", "__libc_start_main_impl", "start_thread",
           "__clone3", "clone3", "clone"}
 UNKNOWN = Frame("", "", 0, False)
@@ -101,10 +101,10 @@ class Named:
     def callers(self, site: Site) -> list[tuple[Frame, str]]:
         """From the first frame that is the program's own outwards, without the start of the process."""
         whole = self.stack(site)
-        own = [at for at, (frame, _) in enumerate(whole) if frame.function not in STARTS]
+        own = [at for at, (frame, _) in enumerate(whole) if not _is_start(frame)]
         at = next((at for at in own if not is_plumbing(whole[at][0].function)), own[-1] if own else 0)
         found = whole[at:]
-        while len(found) > 1 and found[-1][0].function in STARTS:
+        while len(found) > 1 and _is_start(found[-1][0]):
             found.pop()
         return found
 
@@ -115,8 +115,13 @@ class Named:
 
     def chain(self, site: Site, most: int = 3) -> str:
         """Who called it, a few functions far."""
-        names = [short(frame.function) for frame, _ in self.callers(site)[1:most + 1]]
-        return " < ".join(names)
+        names = [short(frame.function) for frame, _ in self.callers(site)[1:] if not is_plumbing(frame.function)]
+        return " < ".join(names[:most])
+
+
+def _is_start(frame: Frame) -> bool:
+    """With the version that the C library's symbols have."""
+    return frame.function.partition("@")[0] in STARTS
 
 
 def label_address(label: str) -> int:

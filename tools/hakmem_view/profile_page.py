@@ -159,7 +159,7 @@ def lead(named: Named) -> str:
     first = sites[0]
     pinned = f" They keep {size(first.pinned)} of free memory resident." if first.pinned > first.inuse.bytes / 10 else ""
     return (f"{share(first.inuse.bytes, whole)} is held by blocks of {named.where(first)}: {size(first.inuse.bytes)} ± "
-            f"{size(first.error)} in {number(round(first.inuse.objects))} objects.{pinned}")
+            f"{size(first.error)} in {count(round(first.inuse.objects), 'object')}.{pinned}")
 
 
 def html(shots: list[Profile], named: Named, title: str, kind: str) -> str:

@@ -7,7 +7,7 @@
   const search = document.getElementById("search"), reset = document.getElementById("reset");
   const HIGH = 21, LETTER = 7.25, LEAST = 0.7, NS = "http://www.w3.org/2000/svg";
   const FILLS = ["#f2b880", "#8fc7e8", "#a8d8a0", "#e8a5b8", "#cbb8ea", "#e6d98a", "#9fd9d0", "#d2c4b4"];
-  let kind = 0, root = null, focus = null, chosen = null, drawn = [];
+  let kind = 0, root = null, focus = null, chosen = null, drawn = [], isFresh = true;  // the root is in view
 
   function size(value) {
     const units = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
@@ -40,6 +40,7 @@
       at.own += value;
     }
     focus = chosen = root;
+    isFresh = true;
   }
   function name(one) { return one.frame < 0 ? "all" : data.frames[one.frame][0]; }
   function module(one) { return one.frame < 0 ? "" : data.modules[data.frames[one.frame][1]] || ""; }
@@ -98,11 +99,15 @@
         text.textContent = label.length <= letters ? label : label.slice(0, letters - 1) + "…";
       }
       put(group, "title", {}).textContent = label + ": " + amount(one.value) + ", " + share(one.value);
-      group.addEventListener("click", () => { focus = chosen = one; draw(); });
+      group.addEventListener("click", () => { focus = chosen = one; isFresh = true; draw(); });
       group.addEventListener("mouseenter", () => say(one));
       item.group = group;
     }
+    const below = box.scrollHeight - box.scrollTop;
     box.replaceChildren(svg);
+    if (isFlame) box.scrollTop = box.scrollHeight - (isFresh ? 0 : below);
+    else if (isFresh) box.scrollTop = 0;
+    isFresh = false;
     drawn = list;
     reset.hidden = focus === root;
     if (test && chosen === root) tell([["b", amount(hits(test))], ["", " (" + share(hits(test)) + ") lies below functions that match."]]);
@@ -121,21 +126,28 @@
     tell([["b", name(one)], ["", (where ? " in " + where : "") + ": " + amount(one.value) + ", " + share(one.value) +
       (one.own > 0 ? "; " + amount(one.own) + " by itself" : "")]]);
   }
-  function choose(one) { if (one) { chosen = one; draw(); } }
+  function choose(one) {
+    if (!one) return;
+    chosen = one;
+    draw();
+    const shown = drawn.find((item) => item.one === one);
+    if (shown) shown.group.scrollIntoView({block: "nearest"});
+  }
   function beside(step) {
     if (!chosen.parent) return null;
     const kids = Array.from(chosen.parent.kids.values()).sort((a, b) => b.value - a.value);
     return kids[kids.indexOf(chosen) + step];
   }
   function deeper() { return Array.from(chosen.kids.values()).sort((a, b) => b.value - a.value)[0]; }
+  function whole() { focus = chosen = root; isFresh = true; draw(); }
   box.addEventListener("keydown", (event) => {
     const isFlame = document.getElementById("flame").checked;
     const keys = {ArrowLeft: () => choose(beside(-1)), ArrowRight: () => choose(beside(1)),
       ArrowUp: () => choose(isFlame ? deeper() : chosen.parent), ArrowDown: () => choose(isFlame ? chosen.parent : deeper()),
-      Enter: () => { focus = chosen; draw(); }, Escape: () => { focus = chosen = root; draw(); }};
+      Enter: () => { focus = chosen; isFresh = true; draw(); }, Escape: whole};
     if (keys[event.key]) { event.preventDefault(); keys[event.key](); }
   });
-  reset.addEventListener("click", () => { focus = chosen = root; draw(); });
+  reset.addEventListener("click", whole);
   function filter() {
     const test = matcher();
     for (const row of document.querySelectorAll(".sites tbody tr")) row.hidden = Boolean(test) && !test(row.textContent);
@@ -146,7 +158,7 @@
     if (input.checked) kind = Number(input.value);
     input.addEventListener("change", () => { kind = Number(input.value); grow(); draw(); });
   }
-  for (const input of document.querySelectorAll("input[name=shape]")) input.addEventListener("change", draw);
+  for (const input of document.querySelectorAll("input[name=shape]")) input.addEventListener("change", () => { isFresh = true; draw(); });
   for (const button of document.querySelectorAll(".sites thead button")) {
     button.addEventListener("click", () => {
       const head = button.parentElement, at = Array.from(head.parentElement.children).indexOf(head);
