@@ -7,7 +7,7 @@ set -eu
 hakmem=$HAKMEM_SOURCE/hakmem
 
 expect 0 "$hakmem" help
-for word in run lib build test fuzz stats top explain map ps options check enable disable translate symbolize clean help --profile --lib --quick --full --soak; do
+for word in run lib build test fuzz stats top explain map profile ps options check enable disable translate symbolize clean help --profile --lib --quick --full --soak; do
     says out "$word"
 done
 [ -s "$work/err" ] && fail "help writes to stderr"
@@ -27,7 +27,7 @@ says out "P: balanced, throughput, low-memory, debug, or hardened"
 grep -q 'fuzz' "$work/out" && fail "run --help prints more than its part"
 expect 0 "$hakmem" test --quick --help
 says out "--soak: only"
-for command in stats top explain map ps lab; do
+for command in stats top explain map profile ps lab; do
     expect 0 "$hakmem" $command --help
     says out "$command"
 done
@@ -37,7 +37,7 @@ prints "hakmem $version"
 
 expect 2 "$hakmem" frobnicate
 says err "unknown command 'frobnicate'"
-says err "build lib run test fuzz lab stats top explain map ps options check enable disable translate symbolize clean help"
+says err "build lib run test fuzz lab stats top explain map profile ps options check enable disable translate symbolize clean help"
 [ -s "$work/out" ] && fail "an error writes to stdout"
 expect 2 "$hakmem" build frobnicate
 says err "release clang debug-audit hardened tsan ubsan aarch64"

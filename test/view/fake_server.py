@@ -15,6 +15,9 @@ import threading
 import time
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
+
+import synthetic
 
 SAMPLES = Path(__file__).resolve().parent / "samples"
 FILES = {"/stats.json": "stats.json", "/explain.json": "explain.json", "/map.json": "map.json",
@@ -37,10 +40,48 @@ def document(path: str, pid: int, moment: float) -> dict:
 
 
 CLOSE_RANGE_UNSHARE = 2
+PROFILE = "/profile"
+ODD_PROFILES = ({"profile": 2}, {"profile": None}, {"sites": 5}, {"sites": [1]}, {"sites": [{}]}, {"sites": [{"stack": [5]}]},
+                {"sites": [{"stack": ["0xzz"]}]}, {"sites": [{"stack": ["0x1ffffffffffffffff"]}]}, {"mappings": [{"start": "0x9"}]},
+                {"mappings": [{"start": "0x9", "end": "0x8", "offset": "0x0"}]}, {"rate": "all"}, {"rate": 10 ** 400},
+                {"exact": []}, {"samples": {"live": "x"}}, {"sites": [{"stack": [], "inuse": {"bytes": float("inf")}}]},
+                {"sites": [{"stack": [], "lifetimes_ns": 3}]}, {"sites": [{"stack": [], "threads": [3]}]}, {"estimate": 1})
 
 
 class Handler(BaseHTTPRequestHandler):
     mode = "ok"
+    rate = 0  # of sampling; 0: off
+    asked: list[str] = []  # rates that were set
+
+    def _profile(self) -> bytes:
+        """It has grown a little whenever it is read."""
+        kind = type(self)
+        kind.reads = getattr(kind, "reads", 0) + 1
+        load = synthetic.standard(pid=os.getpid(), rate=kind.rate or synthetic.RATE)
+        load.sites[0].live += 4000 * kind.reads
+        found = synthetic.document(load, seed=3)
+        found.update(is_on=bool(kind.rate), time_ns=found["time_ns"] + kind.reads * synthetic.SECOND)
+        found["samples"]["dropped"] = 7 if self.mode == "drops" else 0
+        if self.mode.startswith("profile"):
+            found.update(ODD_PROFILES[int(self.mode[7:])])
+        if self.mode == "inherited":
+            found["pid"] = os.getppid()
+        if self.mode == "evil":
+            found["program"] = "</script><script>alert(1)</script>\x1b[2J"
+            found["sites"][0]["label"] = "</script><img src=x onerror=alert(2)>\x1b]0;owned\x07;x"
+            found["mappings"][0]["path"] = "/tmp/<script>alert(3)</script>\n"
+        body = json.dumps(found).encode()
+        return body[:-40] if self.mode == "cut-json" else body
+
+    def do_POST(self):
+        words = urlsplit(self.path)
+        given = parse_qs(words.query).get("rate", [""])[0]
+        if words.path != PROFILE or not given.isdigit() or self.mode in ("old", "no-post"):
+            self._answer(405 if self.mode == "no-post" else 404, b"")
+            return
+        type(self).rate = int(given)
+        type(self).asked = [*self.asked, given]
+        self._answer(200, b"{}\n")
 
     def log_message(self, *_):
         pass
@@ -73,6 +114,15 @@ class Handler(BaseHTTPRequestHandler):
         if self.mode == "slow":
             time.sleep(60)
         path = self.path
+        if path == PROFILE and self.mode != "old":
+            self._answer(503 if self.mode == "busy" else 200, self._profile())
+            return
+        if path == "/asked":
+            self._answer(200, json.dumps(self.asked).encode())
+            return
+        if path == "/heap.pb.gz":
+            self._answer(200, b"\x1f\x8bfake")
+            return
         if path != "/" and (path not in FILES and not (self.mode == "text" and path.endswith(".txt")) or self.mode == "old"):
             self._answer(404, b"no such document\n")
             return
@@ -105,7 +155,7 @@ class Server(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
 
 
 def serve(mode: str, address: str) -> Server:
-    handler = type("Handler", (Handler,), {"mode": mode})
+    handler = type("Handler", (Handler,), {"mode": mode, "rate": 65536 if mode == "on" else 0})
     server = Server("\0" + address[1:] if address.startswith("@") else address, handler)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     return server

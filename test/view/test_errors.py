@@ -147,10 +147,10 @@ def test_words_on_the_command_line(refuses):
     assert refuses("stats", 1, 2) == "hakmem: stats: too many words: 2\n"
     assert refuses("top", "--interval") == "hakmem: top: --interval needs a value\n"
     assert "hakmem: top: --interval should be greater" in refuses("top", "--interval", "0", 1)
-    assert refuses("frob") == "hakmem: unknown command 'frob'; there are: stats top explain map ps\n"
+    assert refuses("frob") == "hakmem: unknown command 'frob'; there are: stats top explain map profile ps\n"
     assert refuses("map", "--", "nonexist") == "hakmem: there is no program 'nonexist' that can be started\n"
     assert "either --json or --metrics" in refuses("stats", "--json", "--metrics", 1)
-    assert "only map takes a program" in refuses("top", "--", "true")
+    assert "only map and profile take a program" in refuses("top", "--", "true")
     assert "no program behind --" in refuses("map", "--")
     assert "either a process (1) or a program" in refuses("map", 1, "--", "true")
     assert "go with a program" in refuses("map", "--lib", "x", 1)

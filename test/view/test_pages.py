@@ -110,6 +110,16 @@ def test_explain_page_has_every_cause(program, view, tmp_path):
     assert text.count("data-keep=") == 24 and "101 MiB/s" in text
 
 
+def test_explain_page_has_a_column_of_who_holds_a_cause(program, view, tmp_path):
+    assert view("explain", "--html", tmp_path / "explain.html", program("on").pid).returncode == 0
+    text = (tmp_path / "explain.html").read_text(encoding="utf-8")
+    check_alone(text)
+    assert text.count(">Held by</th>") == 1 and "program+0x1100: 9.00\u00a0MiB</td>" in text
+    from hakmem_view import explain_view
+    from hakmem_view.model import Explain
+    assert "Held by" not in explain_view.html(Explain.of({"schema": 1, "causes": [{"name": "live", "bytes": 9}]}), "it")
+
+
 def test_bars_of_a_pool_are_parts_of_its_highest_price():
     from hakmem_view import learner_view
     from hakmem_view.model import Learner

@@ -205,3 +205,13 @@ def test_output_that_is_not_read_is_no_error(program):
     shell = f"{tool} stats {one.pid} 2>&1 >/dev/full | cat; {tool} map {one.pid} | true"
     done = subprocess.run(["sh", "-c", shell], capture_output=True, text=True, check=False)
     assert "Traceback" not in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("width", [80, 200])
+def test_explain_names_who_holds_a_cause_where_a_profile_runs(program, view, width):
+    lines = view("explain", program("on").pid, width=width).stdout.replace("\u00a0", " ").splitlines()
+    at = next(at for at, line in enumerate(lines) if "blocks the program holds" in line)
+    assert lines[at + 1].startswith("held by program+0x1100: 94.0 MiB ± 5 %") and lines[at + 2].startswith("        cache: ")
+    at = next(at for at, line in enumerate(lines) if "free blocks in partly used slabs" in line)
+    assert lines[at + 1].split() == ["held", "by", "program+0x1100:", "9.00", "MiB"]
+    assert "held by" not in view("explain", program("old").pid, width=width).stdout

@@ -128,12 +128,12 @@ def _parse(data: bytes, address: str) -> Answer:
     return answer
 
 
-def ask(address: str, path: str, seconds: float = SECONDS) -> Answer:
+def ask(address: str, path: str, seconds: float = SECONDS, method: str = "GET") -> Answer:
     """Raises ViewError: Closed if nobody is there any more, Slow if there is no answer in time."""
     with _dial(address, seconds) as link:
         pid = _peer(link)
         try:
-            link.sendall(f"GET {path} HTTP/1.0\r\n\r\n".encode("ascii"))
+            link.sendall(f"{method} {path} HTTP/1.0\r\n\r\n".encode("ascii"))
         except TimeoutError as error:
             raise Slow(f"{address} does not answer within {seconds:.0f} s") from error
         except ConnectionError:

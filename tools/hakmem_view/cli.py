@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The commands `./hakmem stats`, `top`, `explain`, `map` and `ps`."""
+"""The commands `./hakmem stats`, `top`, `explain`, `map`, `profile` and `ps`."""
 from __future__ import annotations
 
 import sys
@@ -10,7 +10,8 @@ import typer
 
 from hakmem_lab import command_line
 
-from . import explain_view, installed, map_view, own_program, page, plain, process, source, stats_view, terminal, top as live
+from . import (explain_view, held_by, installed, map_view, own_program, page, plain, process, profile_cli, source, stats_view,
+               terminal, top as live)
 from .errors import ViewError
 from .model import Explain, Map, Stats, read
 
@@ -83,10 +84,11 @@ def explain(target: str = Target, json: bool = typer.Option(False, "--json", hel
         _document(where, "/explain.json", json)
         return
     found = _explained(where)
+    held = held_by.of(where)
     if html is None:
-        explain_view.write(terminal.console(), found, where.subject())
+        explain_view.write(terminal.console(), found, where.subject(), held)
     else:
-        page.save(html, explain_view.html(found, where.subject()))
+        page.save(html, explain_view.html(found, where.subject(), held))
         _say(f"page: {html}")
 
 
@@ -155,6 +157,9 @@ def map_(target: Optional[str] = typer.Argument(None, metavar="PID|PATH", help="
     _show_map(heap, where.subject(), files, process.rss(where.pid or heap.pid), explained)
 
 
+app.command("profile")(profile_cli.profile)
+
+
 @app.command()
 def ps(json: bool = typer.Option(False, "--json", help="the list as JSON")) -> None:
     """The processes on hakmem that can be asked."""
@@ -168,8 +173,8 @@ def ps(json: bool = typer.Option(False, "--json", help="the list as JSON")) -> N
 def main() -> None:
     terminal.any_encoding()
     words, own = command_line.split(sys.argv[1:])
-    if own is not None and words[:1] != ["map"]:
-        command_line.fail("hakmem", ViewError("only map takes a program behind --"))
+    if own is not None and words[:1] not in (["map"], ["profile"]):
+        command_line.fail("hakmem", ViewError("only map and profile take a program behind --"))
     if own == []:
         command_line.fail("hakmem", ViewError("no program behind --"))
     OWN[:] = own or []

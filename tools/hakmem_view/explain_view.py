@@ -2,7 +2,8 @@
 """`./hakmem explain`: why resident memory is what it is, on the terminal and as a page."""
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Optional
 
 from rich.console import Console
 from rich.text import Text
@@ -25,12 +26,17 @@ class Row:
     share: str
     percent: float
     is_first: bool
+    held_by: list[str] = field(default_factory=list)  # sites of a running profile, in words
 
 
-def rows(found: Explain) -> list[Row]:
+Held = dict[str, list[str]]  # by cause, the largest sites (held_by.py)
+
+
+def rows(found: Explain, held: Optional[Held] = None) -> list[Row]:
     whole = max(found.rss_bytes, found.sum_bytes, 1)
     return [Row(cause, colours.cause(cause.name), size(cause.bytes), share(cause.bytes, whole),
-                100 * max(0, cause.bytes) / whole, cause.name == found.first) for cause in found.causes if cause.bytes]
+                100 * max(0, cause.bytes) / whole, cause.name == found.first, (held or {}).get(cause.name, []))
+            for cause in found.causes if cause.bytes]
 
 
 def difference(found: Explain) -> str:
@@ -60,7 +66,7 @@ def next_words(found: Explain) -> str:
     return ""
 
 
-def write(out: Console, found: Explain, title: str) -> None:
+def write(out: Console, found: Explain, title: str, held: Optional[Held] = None) -> None:
     out.print(Text.assemble((title, "bold"), f"  RSS {size(found.rss_bytes)}  hakmem {found.version or terminal.NONE}"))
     out.print(Text(first_words(found)))
     if next_words(found):
@@ -71,8 +77,10 @@ def write(out: Console, found: Explain, title: str) -> None:
     room = max(8, min(80, out.width - (68 if out.width < 120 else 96)))
     table.add_column("", no_wrap=True, width=room)
     most = max((row.percent for row in rows(found)), default=0)
-    for row in rows(found):
+    for row in rows(found, held):
         name = Text(row.cause.title, "bold" if row.is_first else "")
+        for at, site in enumerate(row.held_by):
+            name.append(f"\n{'held by ' if not at else '        '}{site}", "dim not bold")
         table.add_row(name, row.size, row.share, terminal.single(row.percent, most, room, row.colour))
     out.print()
     out.print(table)
@@ -93,7 +101,7 @@ def write(out: Console, found: Explain, title: str) -> None:
         out.print(terminal.section("Threads with the most in their caches", listed))
 
 
-def html(found: Explain, title: str) -> str:
-    return page.render("explain.html.j2", found=found, title=title, rows=rows(found), first=first_words(found),
-                       following=next_words(found), difference=difference(found), size=size, duration=terminal.duration,
-                       learner=learner_view, learners=learner_view.shown(found))
+def html(found: Explain, title: str, held: Optional[Held] = None) -> str:
+    return page.render("explain.html.j2", found=found, title=title, rows=rows(found, held), has_held=bool(held),
+                       first=first_words(found), following=next_words(found), difference=difference(found),
+                       size=size, duration=terminal.duration, learner=learner_view, learners=learner_view.shown(found))

@@ -2,7 +2,6 @@
 """The documents as plain data. What a library leaves out is 0 or empty; what has the wrong type is an error."""
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Callable, Optional, TypeVar
@@ -18,32 +17,32 @@ class Malformed(Exception):
     """Says which field."""
 
 
-def _number(value: Any, key: str) -> int:
-    if isinstance(value, (int, float)) and math.isfinite(value) and abs(value) < 1 << 64:
+def number_of(value: Any, key: str) -> int:
+    if isinstance(value, (int, float)) and abs(value) < 1 << 64:  # neither is infinite or no number
         return int(value)
     raise Malformed(f"{key} is no number")
 
 
-def _int(table: dict, key: str) -> int:
-    return _number(table[key], key) if table.get(key) is not None else 0
+def int_of(table: dict, key: str) -> int:
+    return number_of(table[key], key) if table.get(key) is not None else 0
 
 
-def _text(table: dict, key: str) -> str:
+def text_of(table: dict, key: str) -> str:
     value = table.get(key)
     return "" if value is None else plain(" ".join(str(value).split()))
 
 
-def _numbers(table: dict, key: str) -> dict[str, int]:
+def numbers_of(table: dict, key: str) -> dict[str, int]:
     found = table.get(key)
     if found is None:
         return {}
     if not isinstance(found, dict):
         raise Malformed(f"{key} is no object")
-    return {name: _number(value, name) for name, value in found.items() if not isinstance(value, (dict, list, str))
+    return {name: number_of(value, name) for name, value in found.items() if not isinstance(value, (dict, list, str))
             and value is not None}
 
 
-def _list(table: dict, key: str, make: Callable[[dict], T]) -> list[T]:
+def list_of(table: dict, key: str, make: Callable[[dict], T]) -> list[T]:
     found = table.get(key)
     if found is None:
         return []
@@ -52,7 +51,7 @@ def _list(table: dict, key: str, make: Callable[[dict], T]) -> list[T]:
     return [make(one) for one in found]
 
 
-def _texts(table: dict, key: str) -> list[str]:
+def texts_of(table: dict, key: str) -> list[str]:
     found = table.get(key)
     if found is None:
         return []
@@ -80,8 +79,8 @@ class ClassRow:
 
     @classmethod
     def of(cls, table: dict) -> ClassRow:
-        found = cls(*(_int(table, key) for key in ("bytes", "slabs", "blocks", "live", "cached", "free")))
-        found.cached += sum(_int(table, key) for key in ("outbox", "remote", "quarantine", "lost"))
+        found = cls(*(int_of(table, key) for key in ("bytes", "slabs", "blocks", "live", "cached", "free")))
+        found.cached += sum(int_of(table, key) for key in ("outbox", "remote", "quarantine", "lost"))
         return found
 
 
@@ -97,9 +96,9 @@ class ThreadRow:
 
     @classmethod
     def of(cls, table: dict) -> ThreadRow:
-        return cls(_int(table, "id"), _int(table, "cached_bytes"), _int(table, "outbox_bytes"),
-                   _int(table, "drawn_bytes"), _int(table, "idle_ms"), bool(table.get("attached", True)),
-                   _numbers(table, "events"))
+        return cls(int_of(table, "id"), int_of(table, "cached_bytes"), int_of(table, "outbox_bytes"),
+                   int_of(table, "drawn_bytes"), int_of(table, "idle_ms"), bool(table.get("attached", True)),
+                   numbers_of(table, "events"))
 
 
 @dataclass
@@ -115,9 +114,9 @@ class Stats:
 
     @classmethod
     def of(cls, table: dict) -> Stats:
-        return cls(_text(table, "hakmem"), _int(table, "pid"), _numbers(table, "bytes"), _numbers(table, "counts"),
-                   _numbers(table, "limits"), _numbers(table, "events"), _list(table, "classes", ClassRow.of),
-                   _list(table, "threads", ThreadRow.of))
+        return cls(text_of(table, "hakmem"), int_of(table, "pid"), numbers_of(table, "bytes"), numbers_of(table, "counts"),
+                   numbers_of(table, "limits"), numbers_of(table, "events"), list_of(table, "classes", ClassRow.of),
+                   list_of(table, "threads", ThreadRow.of))
 
     def held(self, *keys: str) -> int:
         return sum(max(0, self.bytes.get(key, 0)) for key in keys)
@@ -132,9 +131,9 @@ class Cause:
 
     @classmethod
     def of(cls, table: dict) -> Cause:
-        name = _text(table, "name") or "?"
-        return cls(name, _int(table, "bytes"), _text(table, "title") or name.replace("_", " "),
-                   _text(table, "advice"))
+        name = text_of(table, "name") or "?"
+        return cls(name, int_of(table, "bytes"), text_of(table, "title") or name.replace("_", " "),
+                   text_of(table, "advice"))
 
 
 @dataclass
@@ -147,7 +146,7 @@ class Strategy:
 
     @classmethod
     def of(cls, table: dict) -> Strategy:
-        found = cls(_int(table, "keep_ms"), _int(table, "taken_bytes"), _int(table, "held_bytes"))
+        found = cls(int_of(table, "keep_ms"), int_of(table, "taken_bytes"), int_of(table, "held_bytes"))
         if found.keep_ms <= 0 or found.taken_bytes < 0 or found.held_bytes < 0:
             raise Malformed(f"a keep time of {found.keep_ms} ms costs {found.taken_bytes} and {found.held_bytes}")
         return found
@@ -173,10 +172,10 @@ class Learner:
 
     @classmethod
     def of(cls, table: dict) -> Learner:
-        found = cls(_text(table, "pool") or "?", _text(table, "learn") or "0", _int(table, "keep_ms"),
-                    _int(table, "cheapest_ms"), _int(table, "standard_ms"), max(0, _int(table, "since_ms")),
+        found = cls(text_of(table, "pool") or "?", text_of(table, "learn") or "0", int_of(table, "keep_ms"),
+                    int_of(table, "cheapest_ms"), int_of(table, "standard_ms"), max(0, int_of(table, "since_ms")),
                     bool(table.get("locked")), bool(table.get("acts", table.get("learn") == "1")),
-                    sorted(_list(table, "strategies", Strategy.of), key=lambda one: one.keep_ms))
+                    sorted(list_of(table, "strategies", Strategy.of), key=lambda one: one.keep_ms))
         known = {one.keep_ms for one in found.strategies}
         if found.is_on and not {found.keep_ms, found.cheapest_ms} <= known:
             raise Malformed(f"keep_ms or cheapest_ms of {found.pool} is none of its strategies")
@@ -206,12 +205,12 @@ class Explain:
 
     @classmethod
     def of(cls, table: dict) -> Explain:
-        causes = sorted(_list(table, "causes", Cause.of), key=lambda cause: -cause.bytes)
+        causes = sorted(list_of(table, "causes", Cause.of), key=lambda cause: -cause.bytes)
         total = sum(cause.bytes for cause in causes)
-        return cls(_text(table, "hakmem"), _int(table, "pid"), _int(table, "rss_bytes"),
-                   _int(table, "sum_bytes") or total, _text(table, "first") or (causes[0].name if causes else ""),
-                   _text(table, "text"), causes, _list(table, "threads", ThreadRow.of), _texts(table, "notes"),
-                   _list(table, "learner", Learner.of))
+        return cls(text_of(table, "hakmem"), int_of(table, "pid"), int_of(table, "rss_bytes"),
+                   int_of(table, "sum_bytes") or total, text_of(table, "first") or (causes[0].name if causes else ""),
+                   text_of(table, "text"), causes, list_of(table, "threads", ThreadRow.of), texts_of(table, "notes"),
+                   list_of(table, "learner", Learner.of))
 
 
 @dataclass
@@ -226,8 +225,8 @@ class Span:
 
     @classmethod
     def of(cls, table: dict) -> Span:
-        return cls(_int(table, "unit"), max(1, _int(table, "units")), _text(table, "kind") or "?",
-                   *(_int(table, key) for key in ("bytes", "live", "blocks", "capacity")))
+        return cls(int_of(table, "unit"), max(1, int_of(table, "units")), text_of(table, "kind") or "?",
+                   *(int_of(table, key) for key in ("bytes", "live", "blocks", "capacity")))
 
     @property
     def is_slab(self) -> bool:
@@ -251,7 +250,7 @@ class Superslab:
 
     @classmethod
     def of(cls, table: dict) -> Superslab:
-        return cls(_text(table, "base"), _int(table, "huge_pages"), _list(table, "spans", Span.of))
+        return cls(text_of(table, "base"), int_of(table, "huge_pages"), list_of(table, "spans", Span.of))
 
     @cached_property
     def slabs(self) -> list[Span]:
@@ -278,7 +277,7 @@ class Huge:
 
     @classmethod
     def of(cls, table: dict) -> Huge:
-        return cls(_text(table, "base"), _int(table, "bytes"), _text(table, "kind") or "huge")
+        return cls(text_of(table, "base"), int_of(table, "bytes"), text_of(table, "kind") or "huge")
 
 
 @dataclass
@@ -310,11 +309,11 @@ class Map:
 
     @classmethod
     def of(cls, table: dict) -> Map:
-        units = _int(table, "superslab_units") or 64
+        units = int_of(table, "superslab_units") or 64
         if not 1 <= units <= 1024:
             raise Malformed(f"superslab_units is {units}")
-        found = cls(_text(table, "hakmem"), _int(table, "pid"), _int(table, "unit_bytes") or 65536, units,
-                    _list(table, "superslabs", Superslab.of), _list(table, "huge", Huge.of))
+        found = cls(text_of(table, "hakmem"), int_of(table, "pid"), int_of(table, "unit_bytes") or 65536, units,
+                    list_of(table, "superslabs", Superslab.of), list_of(table, "huge", Huge.of))
         for superslab in found.superslabs:
             if any(span.unit < 0 or span.unit + span.units > units for span in superslab.spans):
                 raise Malformed(f"a span of superslab {superslab.base} lies outside of it")

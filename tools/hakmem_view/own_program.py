@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Runs the user's program on hakmem with a map written at its end."""
+"""Runs the user's program on hakmem with a map or a profile written at its end."""
 from __future__ import annotations
 
 import os
@@ -16,7 +16,7 @@ from typing import Optional
 from .errors import ViewError
 from .installed import COMMAND as LAUNCHER
 
-ASKED = "report:map,report_file:{}/%p"
+ASKED = "report:{},report_file:{}/%p"
 PASSED_ON = (signal.SIGTERM, signal.SIGHUP)
 
 
@@ -37,10 +37,14 @@ class Ended:
             return f"status {self.status}"
 
 
+def given() -> list[str]:
+    """The user's options, without their values."""
+    return [re.split("[:=]", part)[0].strip() for part in os.environ.get("HAKMEM_OPTIONS", "").split(",")]
+
+
 def left_aside() -> list[str]:
     """Of the user's options: those that cannot be in force, because ours are."""
-    given = [re.split("[:=]", part)[0].strip() for part in os.environ.get("HAKMEM_OPTIONS", "").split(",")]
-    return [key for key in ("report", "report_file") if key in given]
+    return [key for key in ("report", "report_file") if key in given()]
 
 
 def _folder() -> str:
@@ -82,15 +86,15 @@ def _found(folder: Path, pid: int) -> tuple[Optional[bytes], int]:
     return (chosen.read_bytes() if chosen else None), len(reports) - (chosen is not None)
 
 
-def run(program: list[str], options: list[str]) -> Ended:
-    """`options`: of `./hakmem run`."""
+def run(program: list[str], options: list[str], report: str = "map", more: str = "") -> Ended:
+    """`options`: of `./hakmem run`; `report`: what is written at its end; `more`: of HAKMEM_OPTIONS, after what the
+    user gave."""
     if shutil.which(program[0]) is None:
         raise ViewError(f"there is no program '{program[0]}' that can be started")
-    with tempfile.TemporaryDirectory(prefix="hakmem-map-", dir=_folder(), ignore_cleanup_errors=True) as folder:
-        asked = ASKED.format(folder)
-        given = os.environ.get("HAKMEM_OPTIONS", "")
-        environment = {**os.environ, "HAKMEM_OPTIONS": f"{given},{asked}" if given else asked}
+    with tempfile.TemporaryDirectory(prefix=f"hakmem-{report}-", dir=_folder(), ignore_cleanup_errors=True) as folder:
+        theirs = os.environ.get("HAKMEM_OPTIONS", "")
+        words = ",".join(word for word in (theirs, more, ASKED.format(report, folder)) if word)
         sys.stdout.flush()
-        pid, status = _start_and_wait([LAUNCHER, "run", *options, "--", *program], environment)
-        report, others = _found(Path(folder), pid)
-        return Ended(status, pid, report, others)
+        pid, status = _start_and_wait([LAUNCHER, "run", *options, "--", *program], {**os.environ, "HAKMEM_OPTIONS": words})
+        left, others = _found(Path(folder), pid)
+        return Ended(status, pid, left, others)

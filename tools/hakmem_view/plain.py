@@ -8,7 +8,7 @@ import os
 import sys
 from typing import NoReturn
 
-from . import plain_views, process, source
+from . import plain_views, process, profile_plain, source
 from .errors import ViewError
 
 OPTIONS = {"stats": {"--json": "/stats.json", "--metrics": "/metrics"}, "explain": {"--json": "/explain.json"},
@@ -105,7 +105,10 @@ def main(missing: str) -> NoReturn:
     sys.stdout.reconfigure(errors="backslashreplace")
     status = 0
     try:
-        _run(sys.argv[1:], missing)
+        if sys.argv[1:2] == ["profile"]:
+            status = profile_plain.run(sys.argv[2:])
+        else:
+            _run(sys.argv[1:], missing)
         sys.stdout.flush()
     except ViewError as error:
         print(f"hakmem: {error}", file=sys.stderr)

@@ -51,9 +51,9 @@ class Source:
     def ended(self) -> bool:
         return bool(self.pid) and not process.lives(self.pid)
 
-    def read(self, path: str) -> bytes:
+    def read(self, path: str, method: str = "GET") -> bytes:
         """The body of a document."""
-        answer = channel.ask(self.address, path)
+        answer = channel.ask(self.address, path, method=method)
         check(answer, self.address)
         self.pid = self.pid or answer.pid
         if answer.status == 404:

@@ -89,7 +89,7 @@ def once(where: source.Source, interval: float, svg: Optional[Path], out: Consol
 
 
 @contextmanager
-def _keys() -> Iterator[bool]:
+def keys() -> Iterator[bool]:
     """Keys come at once and unseen, if there is a keyboard."""
     if not sys.stdin.isatty():
         yield False
@@ -102,7 +102,7 @@ def _keys() -> Iterator[bool]:
         termios.tcsetattr(sys.stdin, termios.TCSADRAIN, before)
 
 
-def _wants_end(has_keys: bool, seconds: float) -> bool:
+def wants_end(has_keys: bool, seconds: float) -> bool:
     """Waits; whether q was pressed."""
     if not has_keys:
         time.sleep(seconds)
@@ -110,8 +110,8 @@ def _wants_end(has_keys: bool, seconds: float) -> bool:
     ready, _, _ = select.select([sys.stdin], [], [], seconds)
     if not ready:
         return False
-    keys = os.read(sys.stdin.fileno(), 64)
-    return not keys or bool(set(keys) & set(b"qQ\x03\x04"))
+    pressed = os.read(sys.stdin.fileno(), 64)
+    return not pressed or bool(set(pressed) & set(b"qQ\x03\x04"))
 
 
 def _next(where: source.Source, last: Sample) -> tuple[Sample, str]:
@@ -126,11 +126,11 @@ def _loop(where: source.Source, interval: float, out: Console) -> None:
     before = now = sample(where)
     about = head(where, now, interval)
     note = f"first figures in {interval:g} s; q ends"
-    with _keys() as has_keys, Live(console=out, screen=True, auto_refresh=False) as live:
+    with keys() as has_keys, Live(console=out, screen=True, auto_refresh=False) as live:
         due = time.monotonic() + min(interval, 1.0)
         while True:
             live.update(frame.render(about, before, now, out.width, out.height, note), refresh=True)
-            if _wants_end(has_keys, max(0.0, min(LOOK, due - time.monotonic()))):
+            if wants_end(has_keys, max(0.0, min(LOOK, due - time.monotonic()))):
                 return
             if time.monotonic() < due:
                 continue

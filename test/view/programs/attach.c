@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: MIT
+// Has the library's object for attaching, and answers to it as the library does, or in another way.
+//     attach ok|refuses|silent|newer|other     says "ready", then each argument it was given
+#include <errno.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+struct attach {
+    char magic[8];
+    uint32_t version, size;
+    volatile uint64_t command, argument, answer;
+};
+
+struct attach hak_attach = {{'H', 'A', 'K', 'A', 'T', 'T', 'C', 'H'}, 1, sizeof(struct attach), 0, 0, 0};
+
+int main(int argc, char **argv) {
+    const char *mode = argc > 1 ? argv[1] : "ok";
+    if (!strcmp(mode, "newer")) {
+        hak_attach.version = 2;
+    }
+    if (!strcmp(mode, "other")) {
+        hak_attach.magic[0] = 'X';
+    }
+    puts("ready");
+    fflush(stdout);
+    for (int turn = 0; turn < 6000; turn++) {
+        nanosleep(&(struct timespec){0, 10000000}, NULL);
+        if (hak_attach.command && strcmp(mode, "silent") != 0) {
+            uint64_t failed = UINT64_C(1) << 63 | EADDRINUSE;
+            printf("%d %ld\n", (int)hak_attach.command, (long)hak_attach.argument);
+            fflush(stdout);
+            hak_attach.answer = strcmp(mode, "refuses") ? hak_attach.command : failed;
+            hak_attach.command = 0;
+        }
+    }
+    return 0;
+}

@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: MIT
+"""Attaching to a process that was started without any option: through the object of its library, with one line if not."""
+import os
+import subprocess
+import sys
+import time
+
+import leaky
+import pytest
+
+from hakmem_view import attach
+from hakmem_view.elf import Elf
+from hakmem_view.errors import ViewError
+
+pytestmark = leaky.COMPILER
+AS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="only root can be somebody else")
+
+
+@pytest.fixture(scope="module", params=[("-pie", "-fPIE"), ("-no-pie", "-fno-pie")], ids=["pie", "no-pie"])
+def binary(request, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("attach")
+    os.chmod(folder, 0o755)
+    subprocess.run(["cc", *request.param, "-O1", "-rdynamic", "-o", folder / "attach", leaky.PROGRAMS / "attach.c"], check=True)
+    return folder / "attach"
+
+
+@pytest.fixture
+def process(binary):
+    started = []
+
+    def start(mode: str) -> subprocess.Popen:
+        one = subprocess.Popen([binary, mode], stdout=subprocess.PIPE, text=True)
+        started.append(one)
+        assert one.stdout.readline() == "ready\n"
+        return one
+    yield start
+    for one in started:
+        one.kill()
+        one.communicate()
+
+
+def refusal(pid: int, **more) -> str:
+    with pytest.raises(ViewError) as caught:
+        attach.wake(pid, **more)
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+def test_commands_arrive_with_their_argument(process):
+    one = process("ok")
+    attach.wake(one.pid)
+    attach.wake(one.pid, 524288)
+    assert [one.stdout.readline() for _ in range(2)] == ["1 0\n", "2 524288\n"]
+    assert attach.is_possible(one.pid)
+
+
+def test_stripped_program_has_the_object_still(binary, tmp_path):
+    subprocess.run(["strip", "-o", tmp_path / "stripped", binary], check=True)
+    assert attach.symbol_value(str(tmp_path / "stripped")) == attach.symbol_value(str(binary)) != 0
+
+
+def test_process_that_cannot_or_does_not(process):
+    assert "could not open its control channel: Address already in use" in refusal(process("refuses").pid)
+    assert "has not answered within 0 s: it looks when it allocates" in refusal(process("silent").pid, seconds=0.2)
+    assert "attaches by version 2, this tool by version 1" in refusal(process("newer").pid)
+    assert "does not run on hakmem" in refusal(process("other").pid)
+    sleeper = subprocess.Popen(["sleep", "60"])
+    try:
+        time.sleep(0.1)
+        assert "does not run on hakmem" in refusal(sleeper.pid) and not attach.is_possible(sleeper.pid)
+    finally:
+        sleeper.kill()
+        sleeper.wait()
+    assert f"there is no process {sleeper.pid}" in refusal(sleeper.pid) or "cannot attach" in refusal(sleeper.pid)
+
+
+@AS_ROOT
+def test_no_permission_is_one_line(process):
+    one = process("ok")
+    code = (f"import os, sys; sys.path.insert(0, {str(leaky.PROGRAMS.parents[2] / 'tools')!r}); from hakmem_view import attach\n"
+            f"from hakmem_view.errors import ViewError\nos.setgroups([]); os.setgid(65534); os.setuid(65534)\n"
+            f"try:\n    attach.wake({one.pid})\nexcept ViewError as error:\n    print(error)")
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert said.startswith(f"no permission to attach to process {one.pid} (attach): it takes the rights of a debugger (user root")
+
+
+def test_files_that_are_cut_or_wrong_have_nothing(binary, tmp_path):
+    data = binary.read_bytes()
+    for name, content in {"cut": data[:len(data) // 2], "head": data[:70], "text": b"x" * 5000, "empty": b"",
+                          "wild": data[:40] + b"\xff" * 8 + data[48:], "many": data[:60] + b"\xff\xff" + data[62:],
+                          "links": data[:62] + b"\xff\xff" + data[64:]}.items():
+        (tmp_path / name).write_bytes(content)
+        found = Elf.open(str(tmp_path / name))
+        if found is not None:
+            list(found.symbols()), found.segments, found.build_id, found.debug_link
+            assert found.address(5) >= 0
+        if name not in ("many", "links"):
+            assert attach.symbol_value(str(tmp_path / name)) is None, name

@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: MIT
+"""Profiles as numbers and as text: the model, differences, every order of the sites, sampling of a (fake) process."""
+import json
+import math
+
+import pytest
+import synthetic
+from synthetic import Load, Truth
+
+from hakmem_view import channel, profile_report
+from hakmem_view.profile_model import LIKELY, Profile, difference, profile
+from hakmem_view.profile_names import Named, is_plumbing, short
+
+
+def made(load: Load, seed: int = 1) -> Profile:
+    return profile(synthetic.document(load, seed), "it")
+
+
+def text(found: Profile, mode: str = "inuse", before=None, most: int = 20, width: int = 80) -> str:
+    named = Named(found, has_symbols=False)
+    return "\n".join(profile_report.lines(profile_report.make(named, "it", mode, before, most), width))
+
+
+def test_estimates_are_unbiased_and_within_their_error():
+    """95 of 100, by what the tool prints: of the site, and of the whole."""
+    load = Load([Truth([0x1100], 200, 30_000), Truth([0x1200], 5000, 300), Truth([0x1300], 300_000, 10)])
+    within, sums, runs = 0, 0.0, 300
+    for seed in range(runs):
+        found = made(load, seed)
+        sums += found.sites[0].inuse.bytes
+        within += abs(found.sites[0].inuse.bytes - load.sites[0].bytes) <= found.sites[0].error
+        assert abs(found.sites[0].inuse.variance - found.sites[0].variance) <= 1e-6 * found.sites[0].variance
+    assert abs(sums / runs / load.sites[0].bytes - 1) < 0.02
+    assert 0.90 * runs < within < 0.99 * runs
+
+
+def test_relative_error_is_the_root_of_rate_over_bytes():
+    load = Load([Truth([0x1100], 64, 2_000_000)])
+    site = made(load).sites[0]
+    assert site.error / site.inuse.bytes == pytest.approx(LIKELY * math.sqrt(load.rate / load.bytes), rel=0.05)
+
+
+def test_totals_are_sums_where_the_library_gives_none():
+    document = synthetic.document(synthetic.standard())
+    document.pop("estimate")
+    found = profile(document, "it")
+    assert found.estimate == pytest.approx(sum(site["inuse"]["bytes"] for site in document["sites"]))
+    assert found.sigma == pytest.approx(math.sqrt(sum(site["variance"] for site in document["sites"])))
+
+
+def test_head_says_whose_how_good_and_what_is_missing():
+    found = made(synthetic.standard())
+    said = text(found)
+    assert said.startswith("it: 100 MiB ± 4.76 MiB in use at 4 sites; one sample per 64.0 KiB for 1 min 00 s\n")
+    assert "The library counts 97.0 MiB; the estimate is 3.2 % above.\n" in said
+    found.is_whole = False
+    assert "counts 97.0 MiB; blocks allocated before sampling began are not in the profile.\n" in text(found)
+    found.samples["dropped"], found.is_on = 9, False
+    assert "9 samples found no room and are missing: raise profile_bytes or the rate." in text(found)
+    assert "sampling is off now" in text(found)
+
+
+def test_sites_are_ordered_by_what_is_asked_for():
+    found = made(synthetic.standard())
+    first = {"inuse": "0x1100", "alloc": "0x1100", "peak": "0x1100", "pinned": "0x1100", "leaks": "0x1100"}
+    for mode, offset in first.items():
+        rows = [line for line in text(found, mode).splitlines() if line.startswith("    ")]
+        assert rows[0].strip().startswith(f"program+{offset}  < "), mode
+    assert "9.00 MiB" in text(found, "pinned") and text(found, "pinned").count("    program") == 1
+    assert "21.7 MiB" in text(found) and "Slack" in text(found)
+    threads = text(found, "threads").splitlines()
+    assert [line.split()[0] for line in threads if line.strip()[:2] == "47"] == ["4712", "4712", "4712", "4713"]
+    assert "3.0 s" in text(found, "lifetimes") and "Still live" in text(found, "lifetimes")
+    assert "    cache  < program+0x1400" in text(found)
+
+
+def test_rows_that_are_left_out_are_counted():
+    said = text(made(synthetic.standard()), most=1)
+    assert said.count("    program") == 1 and "3 more sites, 19.1 MiB together" in said
+    assert text(made(Load([]))).endswith("No site has any.")
+
+
+def test_difference_of_two_runs_knows_a_site_again_where_it_was_loaded_elsewhere():
+    old = made(Load([Truth([0x1100, 0x3100], 4096, 1000), Truth([0x1200], 4096, 5000), Truth([0x1500], 4096, 3000)]))
+    new = made(Load([Truth([0x1100, 0x3100], 4096, 9000), Truth([0x1200], 4096, 5000), Truth([0x1600], 4096, 2000)],
+                    begin=0x7f0000000000), seed=2)
+    grown = {new.place(one.site.stack[0])[1]: one for one in difference(old, new)}
+    assert list(grown) == [0x1100, 0x1600, 0x1200, 0x1500]
+    assert grown[0x1100].bytes == pytest.approx(8000 * 4096, abs=2 * grown[0x1100].error) and grown[0x1100].is_certain
+    assert not grown[0x1200].is_certain
+    assert grown[0x1500].bytes == pytest.approx(-3000 * 4096, rel=0.2)
+    assert grown[0x1200].error == pytest.approx(math.hypot(new.sites[1].error, old.sites[1].error))
+    said = text(new, "diff", old)
+    assert "Sites by growth" in said and "program+0x1500" in said and "+" in said
+
+
+@pytest.mark.parametrize("name, called, passes_on", [
+    ("void foo<int, std::string>(std::vector<int> const&)", "foo", False), ("operator new(unsigned long)", "operator new", True),
+    ("std::vector<int, std::allocator<int> >::push_back(int&&)", "std::vector::push_back", True),
+    ("void* operator new[](unsigned long)", "operator new[]", True), ("malloc@plt", "malloc@plt", True),
+    ("(anonymous namespace)::Cache::put(int)", "(anonymous namespace)::Cache::put", False),
+    ("Foo::operator()(int) const", "Foo::operator()", False), ("bool operator< <int>(A<int>, B)", "operator<", False),
+    ("leaky::leak::h0123456789abcdef", "leaky::leak", False), ("alloc::vec::Vec<T,A>::push", "alloc::vec::Vec::push", True),
+    ("<leaky::Foo as core::clone::Clone>::clone", "<leaky::Foo as core::clone::Clone>::clone", False),
+    ("<alloc::vec::Vec<T> as X>::f", "<alloc::vec::Vec<T> as X>::f", True), ("main::{{closure}}", "main::{{closure}}", False),
+    ("<u8 as alloc::vec::spec_from_elem::SpecFromElem>::from_elem",) * 2 + (True,),
+    ("ztrymalloc_usable_internal.constprop.0", "ztrymalloc_usable_internal", True), ("libx.so+0x123", "libx.so+0x123", False),
+    ("_PyMem_RawMalloc", "_PyMem_RawMalloc", True), ("alloc_cache(int)", "alloc_cache", False)])
+def test_names_are_short_and_allocators_are_passed_over(name, called, passes_on):
+    assert short(name) == called and is_plumbing(name) == passes_on
+
+
+# --- a process -----------------------------------------------------------------------------------------
+
+
+def asked(one) -> list[str]:
+    return json.loads(channel.ask(one.address, "/asked").body)
+
+
+def test_sampling_is_switched_on_and_off_again(program, view):
+    one = program()
+    done = view("profile", "--seconds", "0.1", one.pid)
+    assert (done.returncode, done.stderr) == (0, "") and asked(one) == ["524288", "0"]
+    assert f"process {one.pid} (program)" in done.stdout and "program+0x1100  < program+0x2100" in done.stdout
+    done = view("profile", "--seconds", "0.1", "--rate", "64k", "--keep", one.address)
+    assert asked(one)[2:] == ["65536"] and done.stderr == "hakmem: sampling goes on; --stop ends it\n"
+    assert view("profile", "--seconds", "0.1", one.pid).returncode == 0 and asked(one)[3:] == []
+    done = view("profile", "--stop", one.pid)
+    assert (done.stdout, asked(one)[3:]) == ("", ["0"]) and "samples no more" in done.stderr
+
+
+def test_sampling_that_was_on_stays_on(program, view):
+    one = program("on")
+    assert view("profile", "--seconds", "0", one.pid).returncode == 0 and asked(one) == []
+
+
+@pytest.mark.parametrize("words", [["--alloc"], ["--peak"], ["--pinned"], ["--lifetimes"], ["--leaks"], ["--per-thread"], []])
+@pytest.mark.parametrize("width", [60, 80, 130])
+def test_tables_fit_the_terminal(program, view, words, width):
+    done = view("profile", "--seconds", "0.1", *words, program("on").pid, width=width)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert max(map(len, done.stdout.splitlines())) <= max(width, 74)
+    assert "program+0x1100" in done.stdout
+
+
+def test_leaks_are_what_grows_while_we_look(program, view):
+    done = view("profile", "--seconds", "0.2", "--leaks", program("on").pid)
+    row = next(line for line in done.stdout.splitlines() if "+" in line and "MiB" in line)
+    assert "100 %" in row and "Growth is that of 3.0 s" in done.stdout
+
+
+def test_difference_to_a_stored_profile(program, view, tmp_path):
+    one = program("on")
+    done = view("profile", "--seconds", "0", "--json", tmp_path / "old.json", one.pid)
+    assert done.stdout == "" and done.stderr.startswith(f"hakmem: {tmp_path}/old.json: ")
+    done = view("profile", "--seconds", "0", "--diff", tmp_path / "old.json", one.pid)
+    assert done.returncode == 0 and "Sites by growth" in done.stdout
+    both = view("profile", "--diff", tmp_path / "old.json", tmp_path / "old.json")
+    assert both.returncode == 0 and "No site has any." in both.stdout

@@ -1,0 +1,197 @@
+# SPDX-License-Identifier: MIT
+"""Planted leaks in programs of four languages and in redis-server are named at function and line by the real library."""
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+
+import leaky
+import pytest
+from test_profile_formats import jeprof, parsed
+from test_real import LIBRARY, _knows
+
+from hakmem_view import channel
+from hakmem_view.profile_model import profile
+
+pytestmark = [pytest.mark.skipif(not _knows("profile_rate"), reason="no library that knows the option profile_rate"),
+              leaky.COMPILER]
+SYSTEM = "/usr/bin/python3"
+COMPILE = {"leaky.c": ["cc", "-g", "-O2"], "leaky.cpp": ["c++", "-g", "-O2"], "leaky.rs": ["rustc", "-g", "-O"]}
+WANTED = {"leaky.c": "leak_record", "leaky.cpp": "shop::Cache::remember", "leaky.rs": "leaky::remember"}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("planted")
+
+
+@pytest.fixture
+def at_end(view, tmp_path):
+    """at_end([option…], program…) → the text at its end and its profile."""
+    def run(options: list, *program):
+        stored = tmp_path / "profile.json"
+        done = view("profile", "--lib", LIBRARY, "--rate", "64k", "--json", stored, "--", *program, timeout=300)
+        assert done.returncode == 0, done
+        shown = view("profile", *options, stored, width=150)
+        assert shown.returncode == 0 and shown.stderr == "", shown
+        return shown.stdout, profile(json.loads(stored.read_text(encoding="utf-8")), "it"), stored
+    return run
+
+
+def first_row(text: str) -> str:
+    lines = text.splitlines()
+    return lines[next(at for at, line in enumerate(lines) if line.startswith("───")) + 1]
+
+
+@pytest.mark.parametrize("source", list(WANTED))
+def test_leak_is_named_at_function_and_line(at_end, folder, source):
+    words = COMPILE[source]
+    if shutil.which(words[0]) is None:
+        pytest.skip(f"{words[0]} is not installed")
+    program = folder / f"program-{source.replace('.', '-')}"
+    subprocess.run([*words, "-o", program, leaky.PROGRAMS / source, *(["--crate-name", "leaky"] if words[0] == "rustc" else [])],
+                   check=True)
+    text, found, _ = at_end(["--leaks"], program, 32)
+    assert f"{WANTED[source]} at {source}:{leaky.line_of('the line of the leak', source)}" in first_row(text), text
+    leaked = sum(site.inuse.bytes for site in found.sites)
+    assert leaked == pytest.approx(32 << 20, rel=0.4) and abs(found.estimate - found.exact_bytes) < 2 * found.error
+
+
+def test_pinned_slabs_are_named_at_function_and_line(at_end, folder):
+    program = leaky.compiled(folder, "-g", "-O2")
+    text, found, stored = at_end(["--pinned"], program, 32)
+    assert f"pin_slab at leaky.c:{leaky.line_of('the line of the pinned blocks')}" in first_row(text), text
+    pinned = max(site.pinned for site in found.sites)
+    assert (8 << 20) < pinned < (48 << 20)  # of 32 MiB in blocks of which one in 64 lives
+
+
+@pytest.mark.skipif(not shutil.which("go"), reason="go is not installed")
+def test_go_tool_pprof_agrees(view, at_end, folder):
+    _, _, stored = at_end([], leaky.compiled(folder, "-g", "-O2"), 32)
+    assert view("profile", "--pprof", folder / "heap.pb.gz", stored).returncode == 0
+    shown = subprocess.run(["go", "tool", "pprof", "-top", "-lines", folder / "heap.pb.gz"], capture_output=True, text=True,
+                           timeout=120, check=True).stdout.splitlines()
+    first = shown[next(at for at, line in enumerate(shown) if "flat%" in line) + 1]
+    assert re.search(rf"leak_record\S* \S*leaky\.c:{leaky.line_of('the line of the leak')}", first), shown
+
+
+def test_growth_of_a_python_program_is_named_in_its_interpreter(at_end):
+    text, found, _ = at_end(["--leaks"], SYSTEM, leaky.PROGRAMS / "leaky.py", 32)
+    most = max(found.sites, key=lambda site: site.inuse.bytes)
+    assert most.inuse.bytes == pytest.approx(32 << 20, rel=0.35)
+    modules = [mapping.name for address in most.stack if (mapping := found.mapping(address))]
+    assert any("python" in name for name in modules), modules
+    assert re.search(r"[Pp]y", first_row(text)), text
+
+
+# --- running processes ----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def waiting(folder):
+    """A program that leaks whatever is written to it, started without any option of the library."""
+    one = subprocess.Popen([leaky.compiled(folder, "-g", "-O2"), "1", "wait"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                           env={**{key: value for key, value in os.environ.items() if key != "HAKMEM_OPTIONS"},
+                                "LD_PRELOAD": str(LIBRARY)})
+    assert one.stdout.readline() == b"ready\n"
+    ends = threading.Event()
+
+    def feed() -> None:
+        while not ends.is_set():
+            try:
+                one.stdin.write(b"x" * 200)
+                one.stdin.flush()
+            except OSError:
+                return
+            time.sleep(0.01)
+    feeder = threading.Thread(target=feed)
+    feeder.start()
+    yield one
+    ends.set()
+    feeder.join()
+    one.kill()
+    one.communicate()
+
+
+def test_process_without_any_option_is_attached_to(view, waiting, tmp_path):
+    done = view("profile", "--leaks", "--rate", "16k", "--seconds", "2", waiting.pid, width=150, timeout=120)
+    assert done.returncode == 0, done
+    assert f"leak_record at leaky.c:{leaky.line_of('the line of the leak')}" in first_row(done.stdout), done.stdout
+    assert "blocks allocated before sampling began are not in the profile" in done.stdout
+    again = view("profile", "--seconds", "0", "--json", tmp_path / "p.json", waiting.pid)
+    assert again.returncode == 0, again
+    view("profile", "--stop", waiting.pid)
+    time.sleep(0.3)
+    assert json.loads(channel.ask(f"@hakmem-{waiting.pid}", "/profile").body)["is_on"] is False
+
+
+def test_forms_that_the_process_serves_are_those_of_the_tool(view, waiting):
+    assert view("profile", "--keep", "--rate", "16k", "--seconds", "1", waiting.pid, timeout=120).returncode == 0
+    address = f"@hakmem-{waiting.pid}"
+    assert channel.ask(address, "/profile?rate=0", method="POST").status == 200
+    found = profile(json.loads(channel.ask(address, "/profile").body), "it")
+    rate, sites, maps = jeprof(channel.ask(address, "/heap_v2").body.decode())
+    assert rate == 16384 and maps
+    assert sum(values[1] for stack, values in sites.items() if stack) == pytest.approx(found.estimate, rel=0.1)
+    one = parsed(channel.ask(address, "/heap.pb.gz").body)
+    types = [one.string_table[kind.type] for kind in one.sample_type]
+    assert types == ["alloc_objects", "alloc_space", "inuse_objects", "inuse_space"]
+    assert sum(sample.value[3] for sample in one.sample) == pytest.approx(found.estimate, rel=0.1)
+    metrics = channel.ask(address, "/metrics").body.decode()
+    assert re.search(r"^hakmem_profile_samples_total [1-9]", metrics, re.M)
+    assert re.search(r"^hakmem_profile_dropped_total 0$", metrics, re.M)
+
+
+@pytest.mark.skipif(not shutil.which("redis-server"), reason="redis-server is not installed")
+def test_growth_of_redis_is_seen_where_it_allocates(view, tmp_path):
+    address = tmp_path / "r"
+    server = subprocess.Popen(["redis-server", "--port", "0", "--unixsocket", address, "--save", "", "--dir", tmp_path],
+                              env={**os.environ, "LD_PRELOAD": str(LIBRARY), "HAKMEM_OPTIONS": "control:@hakmem-%p"},
+                              stdout=subprocess.DEVNULL)
+    try:
+        until = time.monotonic() + 60
+        while not address.exists():
+            assert time.monotonic() < until and server.poll() is None
+            time.sleep(0.05)
+        stop = threading.Event()
+
+        def fill() -> None:
+            """Keys that are never deleted."""
+            with socket.socket(socket.AF_UNIX) as link:
+                link.connect(str(address))
+                for number in range(1_000_000):
+                    if stop.is_set():
+                        return
+                    link.sendall(b"".join(b"*3\r\n$3\r\nSET\r\n$12\r\n%012d\r\n$900\r\n%s\r\n" % (number * 100 + at, b"x" * 900)
+                                          for at in range(100)))
+                    for _ in range(100):
+                        while not link.recv(5).endswith(b"\n"):
+                            pass
+        filler = threading.Thread(target=fill)
+        filler.start()
+        try:
+            done = view("profile", "--leaks", "--rate", "64k", "--seconds", "3", "--json", tmp_path / "p.json", server.pid,
+                        timeout=120)
+            shown = view("profile", "--leaks", tmp_path / "p.json", width=150)
+        finally:
+            stop.set()
+            filler.join()
+        assert done.returncode == 0 and shown.returncode == 0, (done, shown)
+        found = profile(json.loads((tmp_path / "p.json").read_text(encoding="utf-8")), "it")
+        most = max(found.sites, key=lambda site: site.inuse.bytes)
+        modules = {mapping.name for address in most.stack if (mapping := found.mapping(address))}
+        assert modules & {"redis-server", "redis-check-rdb"} and most.kept > 0.9, (modules, shown.stdout)
+    finally:
+        server.send_signal(signal.SIGTERM)
+        server.wait(60)
+
+
+def test_python_program_exits_by_its_own_status(view):
+    done = view("profile", "--lib", LIBRARY, "--", sys.executable, "-c", "import sys; sys.exit(9)", timeout=120)
+    assert done.returncode == 9 and "at its end: " in done.stdout, done

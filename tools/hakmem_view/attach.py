@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: MIT
+"""Wakes the control channel of a process that was started without it: a command word in the library's exported object
+`hak_attach`, written through /proc/PID/mem. That takes the rights of a debugger, and stops nothing."""
+from __future__ import annotations
+
+import os
+import struct
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Optional
+
+from . import process
+from .elf import Elf
+from .errors import ViewError
+
+SYMBOL = "hak_attach"
+MAGIC, VERSION = b"HAKATTCH", 1
+LAYOUT = struct.Struct("<8sIIQQQ")  # magic, version, size, command, argument, answer
+COMMAND, ARGUMENT = 16, 24  # offsets
+OPEN, PROFILE = 1, 2  # commands: open the control channel; and start sampling, too
+FAILED = 1 << 63
+SECONDS = 5.0  # for the process to look at the word: it does in its slow paths
+
+
+@dataclass(frozen=True)
+class Place:
+    """A file that a process has mapped from its beginning on."""
+
+    begin: int
+    path: str
+    key: str  # of /proc/PID/map_files
+
+
+def _places(pid: int) -> list[Place]:
+    found = []
+    try:
+        lines = Path(f"/proc/{pid}/maps").read_text(encoding="utf-8", errors="replace").splitlines()
+        program = os.readlink(f"/proc/{pid}/exe")
+    except PermissionError as error:
+        raise _forbidden(pid) from error
+    except OSError as error:
+        raise ViewError(f"there is no process {pid}" if not process.lives(pid) else
+                        f"{process.called(pid)} cannot be looked into: {error.strerror}") from error
+    for line in lines:
+        words = line.split(maxsplit=5)
+        if len(words) == 6 and int(words[2], 16) == 0 and (process.LIBRARY in words[5] or words[5] == program):
+            found.append(Place(int(words[0].partition("-")[0], 16), words[5], words[0]))
+    return sorted(found, key=lambda place: process.LIBRARY not in place.path)
+
+
+def _forbidden(pid: int) -> ViewError:
+    return ViewError(f"no permission to attach to {process.called(pid)}: it takes the rights of a debugger "
+                     f"({process.user(process.owner(pid))} or root; kernel.yama.ptrace_scope may allow root alone)")
+
+
+def _value(pid: int, place: Place) -> Optional[int]:
+    """Of the file as it is mapped, even if another has its name by now."""
+    for path in (f"/proc/{pid}/map_files/{place.key}", f"/proc/{pid}/root{place.path}"):
+        found = symbol_value(path)
+        if found is not None:
+            return found
+    return None
+
+
+def symbol_value(path: str) -> Optional[int]:
+    """The address of the library's object relative to where the file's first byte is loaded; None if it has none."""
+    file = Elf.open(path)
+    if file is None:
+        return None
+    return next((one.value - file.begin for one in file.symbols() if one.name == SYMBOL), None)
+
+
+class Memory:
+    """Of another process."""
+
+    def __init__(self, pid: int):
+        self.pid = pid
+        try:
+            self.file = os.open(f"/proc/{pid}/mem", os.O_RDWR | os.O_CLOEXEC)
+        except PermissionError as error:
+            raise _forbidden(pid) from error
+        except OSError as error:
+            raise ViewError(f"cannot attach to {process.called(pid)}: {error.strerror}") from error
+
+    def __enter__(self) -> Memory:
+        return self
+
+    def __exit__(self, *_) -> None:
+        os.close(self.file)
+
+    def read(self, address: int, size: int) -> bytes:
+        try:
+            return os.pread(self.file, size, address)
+        except (OSError, OverflowError):
+            return b""
+
+    def write(self, address: int, value: int) -> None:
+        """Eight bytes at once."""
+        try:
+            if os.pwrite(self.file, struct.pack("<Q", value), address) == 8:
+                return
+        except PermissionError as error:
+            raise _forbidden(self.pid) from error
+        except OSError:
+            pass
+        raise ViewError(f"cannot write to the memory of {process.called(self.pid)}")
+
+
+def _object(pid: int, memory: Memory) -> int:
+    """The address of the library's object."""
+    places = _places(pid)
+    for place in places:
+        value = _value(pid, place)
+        if value is None:
+            continue
+        address = place.begin + value
+        found = memory.read(address, LAYOUT.size)
+        if len(found) < LAYOUT.size or found[:8] != MAGIC:
+            continue
+        version = LAYOUT.unpack(found)[1]
+        if version != VERSION:
+            raise ViewError(f"{process.called(pid)} attaches by version {version}, this tool by version {VERSION}; use the "
+                            "./hakmem that belongs to that library")
+        return address
+    if any(process.LIBRARY in place.path for place in places):
+        raise ViewError(f"{process.called(pid)} has a hakmem that cannot be attached to; start it with "
+                        "HAKMEM_OPTIONS=control:@hakmem-%p in its environment")
+    raise ViewError(f"{process.called(pid)} does not run on hakmem, as far as one can see; start it with ./hakmem run")
+
+
+def is_possible(pid: int) -> bool:
+    """Whether the process has the object, as far as we may look: its program may have the library within itself."""
+    try:
+        return any(_value(pid, place) is not None for place in _places(pid))
+    except ViewError:
+        return False
+
+
+def wake(pid: int, rate: int = 0, seconds: float = SECONDS) -> None:
+    """Opens the control channel of a process, and starts sampling at a rate if one is given. The process does it when
+    it next leaves its hit path: one that sleeps does nothing."""
+    with Memory(pid) as memory:
+        address = _object(pid, memory)
+        memory.write(address + ARGUMENT, rate)
+        memory.write(address + COMMAND, PROFILE if rate else OPEN)
+        until = time.monotonic() + seconds
+        while time.monotonic() < until:
+            found = memory.read(address, LAYOUT.size)
+            if len(found) < LAYOUT.size:
+                raise ViewError(f"process {pid} has ended")
+            _, _, _, command, _, answer = LAYOUT.unpack(found)
+            if not command:
+                if answer & FAILED:
+                    raise ViewError(f"{process.called(pid)} could not open its control channel: "
+                                    f"{os.strerror(answer & 0xFFFF)}")
+                return
+            time.sleep(0.02)
+    raise ViewError(f"{process.called(pid)} has not answered within {seconds:.0f} s: it looks when it allocates, frees or "
+                    "purges beyond its caches; ask again once it has worked a little")

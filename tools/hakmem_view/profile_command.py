@@ -1,0 +1,214 @@
+# SPDX-License-Identifier: MIT
+"""`./hakmem profile`: from the words of the user to profiles, and to the files that he wants of them. By the standard
+library alone but for --pprof with names and --html, which are handed in."""
+from __future__ import annotations
+
+import json
+import sys
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Callable, Iterator, Optional
+
+from . import attach, own_program, process, profile_formats, source
+from .errors import Closed, ViewError
+from .profile_model import Profile, profile
+from .profile_names import Named
+from .wording import count, size
+
+RATE, SECONDS = 524288, 10.0
+LEAST_RATE, MOST_RATE = 1, 1 << 40
+SHOTS = 12  # profiles for growth over time, at most
+LAST_SECONDS = 1.0  # a file is written while we look
+KINDS_OF = {"alloc": "alloc", "peak": "peak", "pinned": "pinned", "lifetimes": "alloc"}  # of modes; else in use
+DOCUMENT = "/profile"
+
+
+@dataclass
+class Asked:
+    """What the user asked for."""
+
+    targets: list[str]
+    rate: int = 0  # 0: as it is, or the standard
+    seconds: Optional[float] = None
+    mode: str = "inuse"
+    diff: str = ""
+    files: dict[str, Path] = field(default_factory=dict)  # json, pprof, heap-v2, collapsed, speedscope, html
+    keep: bool = False
+    stop: bool = False
+    rows: int = 20
+    has_symbols: bool = True
+
+    @property
+    def kind(self) -> str:
+        return KINDS_OF.get(self.mode, "inuse")
+
+
+@dataclass
+class Shot:
+    """A profile and the document that it was read from."""
+
+    found: Profile
+    body: bytes
+
+
+def say(text: str) -> None:
+    print(f"hakmem: {text}", file=sys.stderr, flush=True)
+
+
+def shot(body: bytes, where: str) -> Shot:
+    try:
+        document = json.loads(body)
+    except (ValueError, RecursionError) as error:
+        raise ViewError(f"{where} is not JSON: {process.plain(' '.join(str(error).split()))[:80]}") from error
+    if not isinstance(document, dict):
+        raise ViewError(f"{where} is no profile of hakmem")
+    return Shot(profile(document, where), body)
+
+
+def stored(path: str) -> Shot:
+    try:
+        return shot(Path(path).read_bytes(), process.plain(path))
+    except OSError as error:
+        raise ViewError(f"cannot read {process.plain(path)}: {error.strerror}") from error
+
+
+def is_file(word: str) -> bool:
+    return not word.isdigit() and Path(word).is_file()
+
+
+def connect(word: str) -> source.Source:
+    """A process without a control channel is told to open one, if we have the right to."""
+    try:
+        return source.find(word)
+    except ViewError as error:
+        if not word.isascii() or not word.isdigit() or not process.lives(int(word)) or isinstance(error, Closed):
+            raise
+        if process.has_library(int(word)) is False and not attach.is_possible(int(word)):
+            raise
+    attach.wake(int(word))
+    return source.find(word)
+
+
+class Session:
+    """Sampling in a process: begins if it is off, and ends with us if we began it."""
+
+    def __init__(self, where: source.Source, asked: Asked):
+        self.where, self.asked = where, asked
+        self.began = False
+        self.first = self._read()
+        now = self.first.found
+        wanted = asked.rate or (now.rate if now.is_on else RATE)
+        if not now.is_on or asked.rate and now.rate != asked.rate:
+            self.began = not now.is_on
+            self.where.read(f"{DOCUMENT}?rate={wanted}", "POST")
+            self.first = self._read()
+
+    def _read(self) -> Shot:
+        found = shot(self.where.read(DOCUMENT), f"{DOCUMENT} of {self.where.title()}")
+        theirs = found.found.pid
+        if self.where.has_pid and theirs and theirs not in process.same_pids(self.where.pid):
+            raise ViewError(f"{self.where.title()} only inherited a socket, which process {theirs} serves: ask that one")
+        return found
+
+    @property
+    def pid(self) -> int:
+        return self.where.pid or self.first.found.pid
+
+    def shots(self, seconds: float, number: int) -> Iterator[Shot]:
+        """That many profiles after the first, the last one after so many seconds, sooner if the user interrupts us or
+        the process ends."""
+        begin = time.monotonic()
+        for at in range(1, number + 1):
+            try:
+                time.sleep(max(0.0, begin + seconds * at / number - time.monotonic()))
+                yield self._read()
+            except KeyboardInterrupt:
+                say("interrupted: this is the profile until now")
+                yield self._read()
+                return
+            except Closed:
+                say(f"{self.where.title()} has ended: this is its last profile" if at > 1 else
+                    f"{self.where.title()} has ended")
+                return
+
+    def end(self) -> None:
+        """What we began, we end, unless the user wants it to go on."""
+        if self.began and not self.asked.keep:
+            try:
+                self.where.read(f"{DOCUMENT}?rate=0", "POST")
+            except ViewError:
+                pass  # it has ended
+        elif self.began:
+            say("sampling goes on; --stop ends it")
+
+
+def stop(asked: Asked) -> None:
+    for target in asked.targets:
+        where = connect(target)
+        where.read(f"{DOCUMENT}?rate=0", "POST")
+        say(f"{where.subject()} samples no more")
+
+
+def of_process(asked: Asked) -> tuple[list[Shot], source.Source, int]:
+    """Profiles over the time that the user waits, the oldest first, and whose they are."""
+    where = connect(asked.targets[0])
+    session = Session(where, asked)
+    seconds = SECONDS if asked.seconds is None else asked.seconds
+    try:
+        number = SHOTS if "html" in asked.files else 3
+        taken = [session.first, *session.shots(seconds, number if seconds else 0)]
+    finally:
+        session.end()
+    return taken, where, session.pid
+
+
+def of_program(program: list[str], asked: Asked, options: list[str]) -> tuple[Optional[Shot], own_program.Ended]:
+    """The profile at the end of the user's program; None if it left none."""
+    aside = own_program.left_aside()
+    if aside:
+        say(f"{' and '.join(aside)} of HAKMEM_OPTIONS {'are' if aside[1:] else 'is'} left aside: the profile is written")
+    has_rate = not asked.rate and "profile_rate" in own_program.given()
+    ended = own_program.run(program, options, "profile", "" if has_rate else f"profile_rate:{asked.rate or RATE}")
+    name = Path(program[0]).name
+    if ended.report is None:
+        others = f", {count(ended.others, 'other process')} left one" if ended.others else ""
+        say(f"{name} left no profile ({ended.how()}{others}): one is written when a process on hakmem ends by exit")
+        return None, ended
+    if ended.others:
+        say(f"{count(ended.others, 'other process')} left profiles too; this is that of {name}")
+    return shot(ended.report, f"the profile of {name}"), ended
+
+
+Encoder = Callable[[Named, str], bytes]
+Page = Callable[[list[Profile], Named, str, str], str]  # profiles, names, title, kind
+
+
+def _write(path: Path, data: bytes | str) -> None:
+    try:
+        path.write_bytes(data.encode("utf-8", "replace") if isinstance(data, str) else data)
+    except OSError as error:
+        raise ViewError(f"cannot write {path}: {error.strerror}") from error
+    say(f"{path}: {size(len(data))}")
+
+
+def write_files(asked: Asked, shots: list[Shot], named: Named, title: str, pprof: Encoder, page: Optional[Page]) -> None:
+    """Every file that was asked for, of the last profile."""
+    last, kind = shots[-1], asked.kind
+    makers: dict[str, Callable[[], bytes | str]] = {
+        "json": lambda: last.body, "pprof": lambda: pprof(named, kind), "heap-v2": lambda: profile_formats.heap_v2(last.found),
+        "collapsed": lambda: profile_formats.collapsed(named, kind),
+        "speedscope": lambda: profile_formats.speedscope_text(named, title, kind)}
+    if page is not None:
+        makers["html"] = lambda: page([one.found for one in shots], named, title, kind)
+    for name, path in asked.files.items():
+        if name not in makers:
+            raise ViewError(f"--{name} needs the Python environment of the source tree")
+        _write(path, makers[name]())
+
+
+def title(found: Profile, pid: int = 0) -> str:
+    """Whose profile it is."""
+    name = process.plain(found.program) or (process.name(pid) if pid else "?")
+    number = pid or found.pid
+    return f"process {number} ({name})" if number else name

@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: MIT
+"""`hakmem profile` by Python's standard library alone: text instead of tables, no page, and the library's own pprof file
+instead of one with names."""
+from __future__ import annotations
+
+import argparse
+import shutil
+import sys
+from pathlib import Path
+from typing import NoReturn
+
+from . import profile_command, profile_report
+from .errors import ViewError
+from .profile_command import Asked, Shot
+from .profile_names import Named
+
+FILES = {"json": "the library's JSON as it is", "pprof": "for go tool pprof, which finds the names itself",
+         "heap-v2": "for jeprof", "collapsed": "folded stacks, for flamegraph.pl", "speedscope": "for speedscope.app"}
+MODES = {"alloc": "all that was allocated", "peak": "what was in use at the peak",
+         "pinned": "whose blocks keep free memory resident", "lifetimes": "how long blocks live",
+         "leaks": "what grows and stays", "per-thread": "by the thread that allocated"}
+
+
+class Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        raise ViewError(f"profile: {message}")
+
+
+def _parser() -> Parser:
+    found = Parser(prog="hakmem profile", allow_abbrev=False, usage="hakmem profile [OPTIONS] PID|PATH|FILE.json... | -- PROGRAM",
+                   description="Who holds the memory: sites by bytes in use.")
+    found.add_argument("targets", nargs="*", help=argparse.SUPPRESS)
+    found.add_argument("--rate", type=rate_of, default=0, metavar="BYTES", help="mean bytes between two samples; 512k")
+    found.add_argument("--seconds", type=float, help="how long to sample; 10")
+    found.add_argument("--rows", type=int, default=profile_report.MOST, help="sites that are shown; 0: all")
+    modes = found.add_mutually_exclusive_group()
+    modes.add_argument("--diff", default="", metavar="OLD.json", help="what has grown since then")
+    for name, words in MODES.items():
+        modes.add_argument(f"--{name}", dest="mode", action="store_const", const=name.replace("per-thread", "threads"),
+                           help=words)
+    for name, words in FILES.items():
+        found.add_argument(f"--{name}", type=Path, metavar="FILE", help=words)
+    found.add_argument("--keep", action="store_true", help="leave sampling on")
+    found.add_argument("--stop", action="store_true", help="switch sampling off, and end")
+    for name in ("profile", "lib"):
+        found.add_argument(f"--{name}", dest=f"run_{name}", default="", help="with a program: as of ./hakmem run")
+    return found
+
+
+def rate_of(text: str) -> int:
+    """Bytes, with the units of options: 64k, 2m."""
+    units = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
+    number, unit = (text[:-1], units[text[-1].lower()]) if text[-1:].lower() in units else (text, 1)
+    if not (number.isascii() and number.isdigit()) or not 1 <= int(number) * unit <= profile_command.MOST_RATE:
+        raise argparse.ArgumentTypeError(f"'{text[:40]}' is no number of bytes (512k, 2m)")
+    return int(number) * unit
+
+
+def asked_of(words: list[str]) -> tuple[Asked, list[str]]:
+    """What is asked for, and the options of `./hakmem run`."""
+    found = _parser().parse_args(words)
+    if found.seconds is not None and not 0 <= found.seconds <= 86400 or found.rows < 0:
+        raise ViewError("profile: --seconds and --rows are numbers of 0 and more")
+    files = {name: path for name in FILES if (path := getattr(found, name.replace("-", "_"))) is not None}
+    options = [f"--{name}={value}" for name in ("profile", "lib") if (value := getattr(found, f"run_{name}"))]
+    return Asked(found.targets, found.rate, found.seconds, "diff" if found.diff else found.mode or "inuse", found.diff, files,
+                 found.keep, found.stop, found.rows), options
+
+
+def _finish(asked: Asked, shots: list[Shot], named: Named, title: str, before, own_pprof) -> None:
+    if asked.files:
+        profile_command.write_files(asked, shots, named, title, own_pprof, None)
+        return
+    width = shutil.get_terminal_size().columns
+    print("\n".join(profile_report.lines(profile_report.make(named, title, asked.mode, before, asked.rows), width)))
+
+
+def _no_pprof(*_) -> bytes:
+    raise ViewError("--pprof of a stored profile needs the Python environment of the source tree")
+
+
+def run(words: list[str]) -> int:
+    """The status."""
+    own = words[words.index("--") + 1:] if "--" in words else None
+    asked, options = asked_of(words[:words.index("--")] if own is not None else words)
+    if (own is None) == (not asked.targets) or own == []:
+        raise ViewError("profile: a PID, a socket's path, a stored profile, or a program behind -- is wanted")
+    before = profile_command.stored(asked.diff).found if asked.diff else None
+    if own:
+        shot, ended = profile_command.of_program(own, asked, options)
+        if shot is not None:
+            _finish(asked, [shot], Named(shot.found), f"{Path(own[0]).name} (process {shot.found.pid}) at its end", before,
+                    _no_pprof)
+        return ended.status or (0 if shot is not None else ViewError.status)
+    if asked.stop:
+        profile_command.stop(asked)
+    elif all(map(profile_command.is_file, asked.targets)):
+        shots = [profile_command.stored(path) for path in asked.targets]
+        before = before or (shots[0].found if len(shots) > 1 else None)
+        _finish(asked, shots, Named(shots[-1].found), profile_command.title(shots[-1].found), before, _no_pprof)
+    elif len(asked.targets) > 1:
+        raise ViewError(f"profile: too many words: {' '.join(asked.targets[1:])}")
+    else:
+        shots, where, pid = profile_command.of_process(asked)
+        if before is None and asked.mode == "leaks":
+            before = shots[0].found
+        sys.stdout.flush()
+        _finish(asked, shots, Named(shots[-1].found, pid), profile_command.title(shots[-1].found, pid), before,
+                lambda *_: where.read("/heap.pb.gz"))
+    return 0

@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: MIT
+"""`./hakmem profile` on the terminal: a table, and one that lives until q, Ctrl-C or the end of the process."""
+from __future__ import annotations
+
+import time
+from typing import Optional
+
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.text import Text
+
+from . import profile_report, terminal
+from .errors import Slow
+from .profile_command import Asked, Session, title
+from .profile_model import Profile
+from .profile_names import Named
+from .top import LOOK, keys, wants_end
+
+INTERVAL = 1.0
+NARROW = 110  # columns: below, places have lines of their own
+
+
+def table(report: profile_report.Report, width: int) -> RenderableType:
+    head = [Text(report.head[0], "bold"), *(Text(line) for line in report.head[1:])]
+    if not report.rows:
+        return Group(*head, Text(""), Text("No site has any."))
+    found = terminal.table()
+    terminal.right(found, *report.columns)
+    is_wide = width >= NARROW
+    if is_wide:
+        found.add_column("Where", ratio=1, overflow="fold")
+    parts: list[RenderableType] = [*head, Text(""), Text(f"Sites {report.title}", "bold")]
+    for row in report.rows:
+        place = Text.assemble((row.where, "bold"), f"  < {row.chain}" if row.chain else "")
+        found.add_row(*row.cells, *([place] if is_wide else []))
+    parts.append(found)
+    if not is_wide:
+        parts = [*parts[:-1], *_narrow(report, width)]
+    parts += [Text(report.left, "dim")] if report.left else []
+    return Group(*parts, Text(profile_report.FOOT, "dim"))
+
+
+def _narrow(report: profile_report.Report, width: int) -> list[Text]:
+    widths = [max(len(name), *(len(row.cells[at]) for row in report.rows)) for at, name in enumerate(report.columns)]
+    gap = "  " if sum(widths) + 2 * len(widths) <= width + 2 else " "
+    found = [Text(gap.join(name.rjust(wide) for name, wide in zip(report.columns, widths)), "dim", no_wrap=True)]
+    for row in report.rows:
+        found.append(Text(gap.join(cell.rjust(wide) for cell, wide in zip(row.cells, widths)), no_wrap=True))
+        line = Text.assemble("    ", (row.where, "bold"), f"  < {row.chain}" if row.chain else "", no_wrap=True,
+                             overflow="ellipsis")
+        found.append(line)
+    return found
+
+
+def write(out: Console, named: Named, about: str, asked: Asked, before: Optional[Profile]) -> None:
+    out.print(table(profile_report.make(named, about, asked.mode, before, asked.rows), out.width))
+
+
+def _fitting(asked: Asked, out: Console) -> int:
+    lines = 1 if out.width >= NARROW else 2
+    return max(1, min(asked.rows or out.height, (out.height - 9) // lines))
+
+
+def live(out: Console, session: Session, asked: Asked) -> Named:
+    """The last profile that was shown."""
+    begin, named, note = session.first.found, Named(session.first.found, session.pid), "q ends it"
+    with keys() as has_keys, Live(console=out, screen=True, auto_refresh=False) as shown:
+        due = 0.0
+        while True:
+            if time.monotonic() >= due:
+                try:
+                    found = next(session.shots(0, 1)).found
+                    named, note = Named(found, session.pid, named), "q ends it"
+                except StopIteration:
+                    return named
+                except Slow:
+                    note = "no answer; is the process stopped?"
+                before = begin if asked.mode in ("diff", "leaks") else None
+                report = profile_report.make(named, title(named.profile, session.pid), asked.mode, before, _fitting(asked, out))
+                shown.update(Group(table(report, out.width), Text(note, "dim")), refresh=True)
+                due = time.monotonic() + INTERVAL
+            try:
+                if wants_end(has_keys, max(0.0, min(LOOK, due - time.monotonic()))):
+                    return named
+            except KeyboardInterrupt:
+                return named
