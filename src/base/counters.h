@@ -16,18 +16,18 @@
     X(refill, "bins that were empty and got blocks")                                               \
     X(asked_bytes, "bytes of the requests that found them empty")                                  \
     X(overflow, "frees that found a bin full")                                                     \
-    X(remote_out, "batches sent to other owners")
+    X(remote_out, "messages sent to other owners, about one slab each")
 
 /* Of an owner and a class. All other refills came from an outbox. */
 #define HAK_CLASS_COUNTERS(X)                                                                      \
-    X(refill_list, "refills from a slab's own list")                                               \
+    X(refill_list, "refills from a slab's marked blocks")                                          \
     X(refill_carve, "refills by carving fresh blocks")                                             \
     X(refill_fault, "of these, with blocks that fault at first use")                               \
     X(refill_partial, "refills that took a partial slab")                                          \
     X(refill_adopt, "refills that adopted another owner's slab")                                   \
     X(slab_create, "slabs created")                                                                \
     X(slab_retire, "slabs retired")                                                                \
-    X(remote_in, "batches received from other threads")
+    X(remote_in, "receipts of the messages about a slab")
 
 /* Of a tcache. */
 #define HAK_THREAD_COUNTERS(X)                                                                     \

@@ -24,7 +24,6 @@
  *         mark          a bit in the bitmap of a slab: this block is free and stores no link
  *         link          the first word of a free block: the next one, and the free marker
  *         free marker   the low 16 bits of a link, in every free block of a list
- *         own list      of a slab: the blocks that remote batches brought back
  *         purged pages  OS pages of a slab without a block in use, returned to the kernel
  *         owner         a heap: slabs, a lock, an owner id; about one per CPU, shared by threads
  *         owner id      the number of an owner in page-map entries
@@ -34,8 +33,11 @@
  *         adopt         move a slab from an idle owner, or one with many partial slabs, to another
  *         retire        return the span of an empty slab
  *         remote free   a free of a block whose slab belongs to another owner than the home
- *         batch         blocks of one slab on their way to its owner; drain: receive them
- *         remote list   of a slab: batches not received yet; queue: an owner's slabs with some
+ *         message       marks of blocks of one slab for its owner, and their number
+ *         remote marks  of a slab: a second bitmap, of messages; drain: receive them
+ *         early mark    one that was received before its number
+ *         queue         of an owner: its slabs with messages
+ *         plane         of a superslab: one line of remote marks for each unit
  * large   large         block in a span of up to 1 MiB (more after it grew in place)
  *         huge          block in a mapping of its own, above 1 MiB
  *         huge cache    freed huge blocks that keep their memory for reuse, as extents
@@ -46,7 +48,7 @@
  *         tcache        the cache of one thread: bins and outboxes
  *         bin           LIFO of free blocks of one class; slots left: the number it still takes
  *         refill        fill an empty bin from the home; overflow: a free that finds a full bin
- *         flush         empty a list: into slabs of the home, and in batches to other owners
+ *         flush         empty a list: into slabs of the home, and in messages to other owners
  *         outbox        list of a tcache, one a class, of the blocks it freed for other owners
  *         recycle       make an outbox the next bin
  *         place         the address of a block of size 0, in an inaccessible region

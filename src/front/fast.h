@@ -193,7 +193,7 @@ HAK_INLINE bool hak_realloc_in_place(const void *block, size_t size) {
     const hak_sc_info_t *info = hak_sc_info_of_entry(entry);
     size_t least = info->keep_from;
     return size - least <= hak_sc_usable(info) - least && hak_slab_is_start(index, info, block) &&
-           hak_tag_fits(block) && !hak_link_looks_free(hak_link_word(block));
+           hak_tag_fits(block) && !hak_link_has_free_marker(hak_link_word(block));
 }
 
 #endif

@@ -2,17 +2,16 @@
  *
  * Decides whether a block that looks free is free:
  *
- *   bitmap of its slab        one bit, read without a lock
+ *   bitmaps of its slab       two bits, read without a lock
  *   own bin, own outbox       the newest SEARCH_LEAST_STEPS blocks; all of them within the budget
- *   lists of its slab         within the budget, under the lock of the slab's owner
  *   other threads' lists      within the budget, under the lock of the spans
  *
  * A program can make any block look free. So the steps (blocks visited) of all searches share a
  * budget per step of time; beyond it a search visits a constant number of blocks. Hardened builds
  * check the canary, and walk no list.
  *
- * Not found: a block between two lists of another thread, one behind some 1 000 others in a list,
- * and one whose owner stays locked. */
+ * Not found: a block between two lists of another thread, and one behind some 1 000 others in a
+ * list. */
 #include "front/find_free.h"
 #include "front/event.h"
 #include "front/fast.h"
@@ -23,8 +22,6 @@ enum {
     SEARCH_LEAST_STEPS = 8,        /* of every search */
     SEARCH_PERIOD_STEPS = 1 << 13, /* of all searches in HAK_EVENT_STEP_NS: below 1 ms */
     SEARCH_BURST_STEPS = 1 << 14,  /* saved up from earlier periods at most */
-    SEARCH_TRIES = 16,             /* to lock the slab's owner, which may change */
-    SEARCH_REFUSED_STEPS = 256,    /* the cost of an owner that stays locked */
     /* Another thread's list changes during the walk, and a block just handed out may imitate a
      * link: one sight of the block proves nothing; so many do. */
     SEARCH_SIGHTS = 16,
@@ -79,12 +76,14 @@ static HAK_UNORDERED uintptr_t search_word(const void *block) {
 }
 
 /* Whether the block is marked as free, read without the owner's lock: while a block is in use its
- * bit stays clear and its slab stays. */
+ * bits stay clear and its slab stays. A mark moves from the remote bitmap to the other. */
 static HAK_UNORDERED bool search_is_marked(const hak_slab_t *slab, const void *block) {
     const volatile hak_slab_t *now = slab;
     const volatile uint64_t *bits = now->bits;
     uint32_t index = hak_slab_index(slab, block);
-    return index < now->carved && (bits[index / 64] >> index % 64 & 1) != 0;
+    return index < now->carved &&
+           (hak_remote_is_marked(hak_pagemap_superslab(slab->base), slab->unit, index) ||
+            (bits[index / 64] >> index % 64 & 1) != 0);
 }
 
 /* Whether the list leads to the block. The caller keeps its blocks mapped. */
@@ -95,7 +94,7 @@ static bool search_list(search_t *search, const void *head) {
             return true;
         }
         uintptr_t word = search_word(head);
-        if (!hak_link_looks_free(word)) {
+        if (!hak_link_has_free_marker(word)) {
             return false;
         }
         head = hak_link_next(word);
@@ -109,34 +108,6 @@ static bool search_own(search_t *search) {
     return !hak_tcache_is_empty(tcache) &&
            (search_list(search, tcache->bin[search->sc].head) ||
             search_list(search, hak_bin_side(tcache, search->sc)->outbox.head));
-}
-
-/* The lists of the slab; its owner's lock keeps it from retiring. */
-static bool search_slab(search_t *search, const hak_slab_t *slab) {
-    bool is_found = false;
-    const hak_owner_t *refused = NULL;
-    for (unsigned tries = 0; tries < SEARCH_TRIES && search->steps != 0; tries++) {
-        hak_owner_t *owner = hak_load_acquire(&slab->owner); /* pairs REMOTE-3 */
-        if (owner == refused) {                              /* or between two owners */
-            continue;
-        }
-        if (!hak_owner_try_lock(owner)) {
-            refused = owner;
-            search->steps -= (uint32_t)hak_least(search->steps, SEARCH_REFUSED_STEPS);
-            continue;
-        }
-        bool is_owner = hak_load_relaxed(&slab->owner) == owner; /* else it was adopted since */
-        /* it may have retired, and another slab have its place */
-        if (is_owner && search_slab_of(search->block, search->sc) == slab) {
-            is_found = search_list(search, slab->free) ||
-                       search_list(search, hak_remote_head(hak_load_relaxed(&slab->remote)));
-        }
-        hak_owner_unlock(owner);
-        if (is_owner) {
-            break;
-        }
-    }
-    return is_found;
 }
 
 /* A list of another thread. Its blocks may be handed out and freed, and their slabs retire, but no
@@ -170,15 +141,12 @@ static bool search_tcache(hak_tcache_t *tcache, void *context) {
 /* --- searches --------------------------------------------------------------------------------- */
 
 /* Searches all lists for a block that has the free marker. */
-static bool search_lists(const void *block, const hak_slab_t *slab, unsigned sc) {
+static bool search_lists(const void *block, unsigned sc) {
     uint32_t budget = search_take_budget();
     search_t search = {.block = block, .sc = sc, .steps = budget + SEARCH_LEAST_STEPS};
     search.is_found = search_own(&search);
     if (budget != 0 && !search.is_found) {
-        search.is_found = search_slab(&search, slab);
-        if (!search.is_found && search.steps != 0) {
-            hak_tcache_visit(search_tcache, &search);
-        }
+        hak_tcache_visit(search_tcache, &search);
     }
     hak_add_relaxed(&hak_search_steps, search.steps < budget ? search.steps : budget);
     return search.is_found;
@@ -201,10 +169,10 @@ bool hak_find_free_block(const void *block) {
     uintptr_t word = search_word(block);
     const void *next = hak_link_next(word);
     /* no link of ours: cheap to find out */
-    if (!hak_link_looks_free(word) || (next != NULL && search_slab_of(next, sc) == NULL)) {
+    if (!hak_link_has_free_marker(word) || (next != NULL && search_slab_of(next, sc) == NULL)) {
         return false;
     }
-    return HAK_HARDEN ? search_lacks_canary(block, sc) : search_lists(block, slab, sc);
+    return HAK_HARDEN ? search_lacks_canary(block, sc) : search_lists(block, sc);
 }
 
 void hak_check_not_marked(const void *block) {

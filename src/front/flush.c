@@ -3,7 +3,8 @@
  * Flush: how free blocks leave a tcache. A list holds blocks of one class and of any slabs, in the
  * order of their frees. Blocks of the home's slabs are marked in their slab's bitmap, from which
  * refills take them in address order. Blocks of other owners are taken by runs, consecutive blocks
- * of one unit; a batch joins the runs of one slab, until another slab needs its slot.
+ * of one unit, and marked in the remote bitmap of their slab: all blocks of one word at once, until
+ * another word needs its slot.
  *
  * A flush checks that each element is a block, that a block of the home is not free already, and
  * that a whole list has the counted number of blocks (TCACHE-4). */
@@ -14,7 +15,7 @@
 #include "front/quarantine.h"
 
 enum {
-    BATCHES_SLOTS = 32,
+    MESSAGES_SLOTS = 64,
     /* Fewer blocks of other owners are not recycled: they may share cache lines with blocks in use
      * by other threads (docs/experiments/0014-blocks-of-others.md). */
     RECYCLE_LEAST = 4,
@@ -23,89 +24,124 @@ enum {
     INSPECT_MOST_BLOCKS = 1 << 13, /* below 1 ms */
 };
 
-/* The batches of a flush, direct-mapped by slab. */
-typedef struct batches {
-    uint32_t used; /* bit per slot */
+/* The remote marks of a flush, one word of a bitmap each. Direct-mapped: words of a slab have
+ * successive slots, so that their number is told once. */
+typedef struct messages {
+    uint64_t used; /* bit per slot */
     unsigned sc;
-    hak_slab_t *slab[BATCHES_SLOTS];
-    hak_batch_t batch[BATCHES_SLOTS];
-} batches_t;
+    hak_marks_t slot[MESSAGES_SLOTS];
+} messages_t;
 
-/* Records of neighbouring units are 128 bytes apart, those of superslabs 8.1 KiB. */
-static unsigned batches_slot(const hak_slab_t *slab) {
-    uintptr_t key = (uintptr_t)slab / HAK_UNIT_RECORD_BYTES;
-    return (unsigned)(key ^ key >> 5) % BATCHES_SLOTS;
+static hak_marks_t *messages_slot(messages_t *messages, const hak_marks_t *marks) {
+    uintptr_t superslab = (uintptr_t)marks->superslab / HAK_LINE_BYTES;
+    uint32_t slab = (uint32_t)(superslab ^ superslab >> 6) + marks->unit;
+    unsigned words_log2 = hak_log2((hak_sc_info[messages->sc].blocks - 1u) | 32) - 5; /* or more */
+    uint32_t slot = (slab << words_log2) + marks->word;
+    return &messages->slot[slot % MESSAGES_SLOTS];
 }
 
-static void batches_send(hak_tcache_t *tcache, batches_t *batches, unsigned slot) {
-    hak_single_writer_add(&hak_bin_side(tcache, batches->sc)->counters.remote_out, 1);
-    hak_remote_push(batches->slab[slot], &batches->batch[slot]);
-    batches->used &= ~(1u << slot);
+HAK_INLINE bool is_same_slab(const hak_marks_t *a, const hak_marks_t *b) {
+    return a->superslab == b->superslab && a->unit == b->unit;
 }
 
-static void batches_add(hak_tcache_t *tcache, batches_t *batches, hak_slab_t *slab,
-                        const hak_batch_t *run) {
-    unsigned slot = batches_slot(slab);
-    bool is_used = (batches->used >> slot & 1) != 0;
-    if (is_used && batches->slab[slot] == slab) {
-        hak_link_set(run->tail, batches->batch[slot].head);
-        batches->batch[slot].head = run->head;
-        batches->batch[slot].count += run->count;
-        return;
+static void messages_count(hak_tcache_t *tcache, const messages_t *messages) {
+    hak_single_writer_add(&hak_bin_side(tcache, messages->sc)->counters.remote_out, 1);
+}
+
+/* Sends all, the marks of one slab with one number. */
+static HAK_NOINLINE void messages_send(hak_tcache_t *tcache, const messages_t *messages) {
+    uint32_t count = 0;
+    hak_set_unlocked_update(true);
+    for (uint64_t left = messages->used; left != 0;) {
+        const hak_marks_t *marks = &messages->slot[hak_ctz(left)];
+        left &= left - 1;
+        count += marks->count;
+        hak_remote_mark(marks);
+        if (left == 0 || !is_same_slab(marks, &messages->slot[hak_ctz(left)])) {
+            hak_remote_tell(marks, count);
+            messages_count(tcache, messages);
+            count = 0;
+        }
     }
-    if (is_used) {
-        batches_send(tcache, batches, slot);
+    hak_set_unlocked_update(false);
+}
+
+/* Adds marks to those of their word; another word that had its slot is sent. */
+static void messages_add(hak_tcache_t *tcache, messages_t *messages, const hak_marks_t *marks) {
+    hak_marks_t *slot = messages_slot(messages, marks);
+    uint64_t bit = 1ull << (slot - messages->slot);
+    if ((messages->used & bit) != 0) {
+        if (is_same_slab(slot, marks) && slot->word == marks->word) {
+            uint64_t twice = slot->bits & marks->bits;
+            if (HAK_UNLIKELY(twice != 0)) {
+                hak_fatal(HAK_FATAL_DOUBLE_FREE, hak_remote_block(marks, twice), NULL);
+            }
+            slot->bits |= marks->bits;
+            slot->count += marks->count;
+            return;
+        }
+        hak_remote_send(slot);
+        messages_count(tcache, messages);
     }
-    batches->slab[slot] = slab;
-    batches->batch[slot] = *run;
-    batches->used |= 1u << slot;
+    messages->used |= bit;
+    *slot = *marks;
 }
 
 HAK_INLINE bool is_same_unit(const void *a, const void *b) {
     return ((uintptr_t)a ^ (uintptr_t)b) < HAK_UNIT_BYTES;
 }
 
-/* Takes the leading blocks of one unit, at most `most`; `next` is the block behind them. */
-static hak_batch_t run_take(const hak_slab_t *slab, void *block, uint32_t most, void **next) {
-    hak_batch_t run = {.head = block, .tail = block, .count = 0};
-    /* address bits that the page map ignores */
-    hak_require((size_t)((const char *)block - slab->base) >> 32 == 0, HAK_FATAL_CORRUPT_LINK,
-                block);
-    do {
-        hak_slab_check_freed(slab, block);
-        hak_check_mark(block);
-        void *follower = hak_link_get(block);
-        hak_require(follower != block, HAK_FATAL_DOUBLE_FREE, block); /* twice in a row */
-        run.tail = block;
-        run.count++;
-        block = follower;
-    } while (run.count < most && is_same_unit(run.tail, block));
-    /* else the list is a cycle */
-    hak_require(run.count <= hak_single_writer_load(&slab->carved), HAK_FATAL_DOUBLE_FREE, block);
-    *next = block;
-    return run;
-}
-
-/* The slab of a block in a list of class `sc`. `first` is for messages. */
-HAK_INLINE hak_slab_t *list_slab(const void *block, unsigned sc, const void *first) {
+/* The superslab of a block in a list of class `sc`. `first` is for messages. */
+HAK_INLINE hak_superslab_t *list_superslab(const void *block, unsigned sc, const void *first) {
     uintptr_t index = hak_pagemap_index(hak_pagemap_base(), block);
     uint32_t entry = hak_pagemap_at(hak_pagemap_base(), index);
     bool is_far = (uintptr_t)block >> 48 != 0; /* bits that the page map ignores */
     /* NULL: the list is too short, a block was freed twice; else a link was overwritten */
     hak_fatal_kind_t kind = block == NULL ? HAK_FATAL_DOUBLE_FREE : HAK_FATAL_CORRUPT_LINK;
     hak_require(!is_far && hak_slab_is_entry(entry) && hak_sc_of_entry(entry) == sc, kind, first);
-    return hak_slab_in(hak_pagemap_superslab_at(index, block), block);
+    return hak_pagemap_superslab_at(index, block);
 }
 
-/* Takes the first run of a list of at most `most` blocks that begins with another owner's block, or
- * is empty. Returns the rest and the number of blocks taken. `first` is for messages. */
-static HAK_NOINLINE hak_blocks_t flush_remote(hak_tcache_t *tcache, unsigned sc, batches_t *batches,
+HAK_INLINE hak_slab_t *list_slab(const void *block, unsigned sc, const void *first) {
+    return hak_slab_in(list_superslab(block, sc, first), block);
+}
+
+/* Marks the leading blocks of one unit for their owner, at most `most` of a list of another owner's
+ * blocks. Returns the rest and the number of blocks taken. `first` is for messages. Reads nothing
+ * that the owner writes to often. */
+static HAK_NOINLINE hak_blocks_t flush_remote(hak_tcache_t *tcache, messages_t *messages,
                                               void *block, uint32_t most, const void *first) {
-    hak_slab_t *slab = list_slab(block, sc, first);
-    void *next;
-    hak_batch_t run = run_take(slab, block, most, &next);
-    batches_add(tcache, batches, slab, &run);
-    return (hak_blocks_t){.head = next, .count = run.count};
+    const hak_sc_info_t *info = &hak_sc_info[messages->sc];
+    hak_superslab_t *superslab = list_superslab(block, messages->sc, first);
+    const hak_slab_t *slab = hak_slab_in(superslab, block);
+    unsigned unit = (unsigned)((const hak_unit_record_t *)slab - superslab->unit);
+    uintptr_t base = (uintptr_t)block & -(uintptr_t)HAK_UNIT_BYTES;
+    base -= (uintptr_t)(hak_slab_unit(block) - unit) * HAK_UNIT_BYTES;
+    uint32_t carved = hak_single_writer_load(&slab->carved_shared), count = 0;
+    hak_marks_t marks = {.superslab = superslab, .unit = (uint8_t)unit};
+    const char *last;
+    do {
+        uint32_t index = hak_sc_index(info, (uint32_t)((uintptr_t)block - base));
+        uint64_t bit = 1ull << index % 64;
+        hak_require(index < carved, HAK_FATAL_INTERIOR_FREE, block);
+        hak_check_mark(block);
+        if (index / 64 != marks.word && marks.count != 0) {
+            messages_add(tcache, messages, &marks);
+            marks.bits = 0;
+            marks.count = 0;
+        }
+        hak_require((marks.bits & bit) == 0, HAK_FATAL_DOUBLE_FREE, block);
+        marks.word = (uint8_t)(index / 64);
+        marks.bits |= bit;
+        marks.count++;
+        last = block;
+        block = hak_link_get(block);
+        hak_link_set_mark((void *)(uintptr_t)last, HAK_LINK_MARK);
+        hak_require(block != last, HAK_FATAL_DOUBLE_FREE, block); /* twice in a row */
+        count++;
+    } while (count < most && is_same_unit(last, block));
+    messages_add(tcache, messages, &marks);
+    return (hak_blocks_t){.head = block, .count = count};
 }
 
 /* Marks neighbours together: a list of at most `most` blocks begins with block `index` of the
@@ -150,10 +186,10 @@ HAK_INLINE hak_blocks_t flush_own(hak_owner_t *owner, const hak_sc_info_t *info,
     return (hak_blocks_t){.head = next, .count = 1};
 }
 
-/* Marks the blocks of the held owner, if any, and batches the others. Returns the rest of the
+/* Marks the blocks of the held owner, if any, and collects the others. Returns the rest of the
  * list. */
 static void *flush_each(hak_tcache_t *tcache, unsigned sc, hak_blocks_t blocks, hak_owner_t *held,
-                        batches_t *batches) {
+                        messages_t *messages) {
     const hak_sc_info_t info = hak_sc_info[sc]; /* a copy in registers */
     uintptr_t base = hak_pagemap_base();
     uint32_t own = held != NULL ? hak_sc_entry(held->first_entry, sc) : UINT32_MAX; /* no owner's */
@@ -168,7 +204,7 @@ static void *flush_each(hak_tcache_t *tcache, unsigned sc, hak_blocks_t blocks, 
             hak_slab_t *slab = hak_slab_in(hak_pagemap_superslab_at(index, block), block);
             done = flush_own(held, &info, slab, block, left);
         } else {
-            done = flush_remote(tcache, sc, batches, block, left, blocks.head);
+            done = flush_remote(tcache, messages, block, left, blocks.head);
         }
         block = done.head;
         left -= done.count;
@@ -177,17 +213,17 @@ static void *flush_each(hak_tcache_t *tcache, unsigned sc, hak_blocks_t blocks, 
 }
 
 void *hak_tcache_flush_blocks(hak_tcache_t *tcache, unsigned sc, hak_blocks_t blocks) {
-    batches_t batches;
-    batches.used = 0;
-    batches.sc = sc;
+    messages_t messages;
+    messages.used = 0;
+    messages.sc = sc;
     hak_owner_t *held = hak_owner_try_lock(tcache->home) ? tcache->home : NULL;
-    void *rest = flush_each(tcache, sc, blocks, held, &batches);
+    void *rest = flush_each(tcache, sc, blocks, held, &messages);
     if (HAK_LIKELY(held != NULL)) {
         hak_owner_unlock(held);
         hak_wanted_serve();
     }
-    while (batches.used != 0) {
-        batches_send(tcache, &batches, hak_ctz(batches.used));
+    if (messages.used != 0) {
+        messages_send(tcache, &messages);
     }
     return rest;
 }

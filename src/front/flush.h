@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
- * How free blocks leave a thread: to slabs of the home, by outbox or batch to other owners. */
+ * How free blocks leave a thread: to slabs of the home, by outbox or message to other owners. */
 #ifndef HAK_FRONT_FLUSH_H
 #define HAK_FRONT_FLUSH_H
 
 #include "front/tcache.h"
 
 /* Flushes the first `count` blocks of a list of class `sc`: marks each in the bitmap of its slab,
- * or sends it in a batch to the slab's owner. Returns the rest of the list. */
+ * or in the remote one if the slab is another owner's. Returns the rest of the list. */
 void *hak_tcache_flush_blocks(hak_tcache_t *tcache, unsigned sc, hak_blocks_t blocks);
 /* Flushes a list of exactly `count` blocks; fatal if it is longer. */
 void hak_tcache_flush_list(hak_tcache_t *tcache, unsigned sc, hak_blocks_t blocks);

@@ -19,7 +19,7 @@
  *                       else                              fatal, INVALID_FREE
  *   slab, any owner     no block starts there             fatal, INTERIOR_FREE
  *   of sampled blocks                                     hak_profile_table.free
- *                       the thread has no tcache          free_without_tcache: a batch of one
+ *                       the thread has no tcache          free_without_tcache: a message of one
  *   purged pages        home or other                     by the slab's present owner, and:
  *                       found free                        fatal, DOUBLE_FREE
  *   slab of the home    newest block of the bin           fatal, DOUBLE_FREE
@@ -93,9 +93,8 @@ static HAK_NOINLINE void free_large(hak_tcache_t *tcache, void *block, uint32_t 
 static HAK_COLD void free_without_tcache(hak_slab_t *slab, void *block, uint32_t entry) {
     hak_slab_check_freed(slab, block);
     hak_require_not_free(block, entry, HAK_FATAL_DOUBLE_FREE);
-    hak_batch_t batch = {.head = block, .tail = block, .count = 1};
     hak_count(fallback_use);
-    hak_remote_push(slab, &batch);
+    hak_remote_send_block(slab, block);
     if (frees_without_tcache < FREES_WITHOUT_TCACHE) {
         frees_without_tcache++;
     } else {

@@ -173,7 +173,7 @@ void *hak_resize(void *block, size_t size) {
         hak_fatal(HAK_FATAL_INVALID_REALLOC, block, "inside a block");
     }
     hak_tag_check(block, HAK_FATAL_FREED_REALLOC);
-    if (HAK_UNLIKELY(hak_link_looks_free(hak_link_word(block)))) {
+    if (HAK_UNLIKELY(hak_link_has_free_marker(hak_link_word(block)))) {
         hak_require(!hak_find_free_block(hak_tag_strip(block)), HAK_FATAL_FREED_REALLOC, block);
         size_t least = info->keep_from;
         if (size - least <= hak_sc_usable(info) - least) {

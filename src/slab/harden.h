@@ -7,8 +7,8 @@
  *
  * Of blocks above 128 bytes only the first 64 and the last 64 are cleared and checked: the cost is
  * the cache lines touched (docs/experiments/0033-hardened.md). A fresh block is zero: its memory is
- * clean, or was cleared when it was carved. The owner clears the second word of a batch's head
- * (remote.h) on receipt. With MTE tags the last word holds the block's last tag (TAG-4). */
+ * clean, or was cleared when it was carved. With MTE tags the last word holds the block's last tag
+ * (TAG-4). */
 #ifndef HAK_SLAB_HARDEN_H
 #define HAK_SLAB_HARDEN_H
 

@@ -25,7 +25,6 @@
 
 enum {
     HAK_LINK_MARKER = 0xa7f9,
-    HAK_LINK_BATCH_BIT = 0x1000, /* also set in a batch's last block: it leads to another batch */
     HAK_LINK_MARKER_BITS = 16,
 };
 #define HAK_LINK_MARK 0xd1b70000u /* one instruction of aarch64 */
@@ -90,25 +89,6 @@ HAK_INLINE void *hak_link_get(const void *block) {
     uintptr_t word = hak_link_word(block);
     hak_require(hak_link_has_free_marker(word), HAK_FATAL_CORRUPT_LINK, block);
     return hak_link_next(word);
-}
-
-/* The link of a batch's last block to the batch below it in the slab's remote list. The marker
- * differs: a second free of that block would put it into another list. */
-HAK_INLINE void hak_link_set_below(void *tail, uintptr_t below) {
-    uintptr_t word = below << HAK_LINK_MARKER_BITS | HAK_LINK_MARKER | HAK_LINK_BATCH_BIT;
-    *(uintptr_t *)tail = word ^ hak_link_mask(tail);
-}
-
-HAK_INLINE void *hak_link_get_below(const void *tail) {
-    uintptr_t word = hak_link_word(tail);
-    hak_require((uint16_t)word == (HAK_LINK_MARKER | HAK_LINK_BATCH_BIT), HAK_FATAL_CORRUPT_LINK,
-                tail);
-    return hak_link_next(word);
-}
-
-/* Whether the first word of a block that is being freed looks like that of a free one. */
-HAK_INLINE bool hak_link_looks_free(uintptr_t word) {
-    return hak_link_has_free_marker(word & ~(uintptr_t)HAK_LINK_BATCH_BIT);
 }
 
 #endif

@@ -300,6 +300,6 @@ void hak_owner_after_fork(hak_owner_t *home, bool is_clean) {
         hak_add_relaxed(&home->users, 1);
     }
     if (is_clean) {
-        hak_remote_requeue_all();
+        hak_remote_recount_all();
     }
 }

@@ -3,30 +3,16 @@
  * Purges idle pages: OS pages of a partly used slab that no block in use touches. reclaim/slabs.c
  * decides which, and when. The kernel refuses a run that contains a locked page: the slab remembers
  * that, and its other runs are purged.
- * A marked block stores no link, so its pages can go: blocks of the own list are marked first.
- * Purged blocks are linked when they are handed out. */
+ * A marked block stores no link, so its pages can go. Purged blocks are linked when they are handed
+ * out. */
 #include "os/os.h"
 #include "slab/owner.h"
 #include "slab/slab_inl.h"
 
-static void slab_mark_list(hak_slab_t *slab) {
-    for (void *block = slab->free; slab->listed != 0; slab->listed--) {
-        uint32_t index = hak_slab_index(slab, block);
-        bool is_far = (size_t)((char *)block - slab->base) >> 32 != 0;
-        hak_require(!is_far && index < slab->carved, HAK_FATAL_CORRUPT_LINK, block);
-        void *next = hak_link_get(block);
-        hak_require(hak_slab_mark_one(slab, index), HAK_FATAL_DOUBLE_FREE, block);
-        hak_link_set_mark(block, HAK_LINK_MARK);
-        block = next;
-    }
-    slab->free = NULL;
-}
-
 /* The first block from `from` on that is marked, or with flip ~0 unmarked; `carved`: none. */
-static uint32_t slab_next(const hak_slab_t *slab, const uint64_t *marks, uint32_t from,
-                          uint64_t flip) {
+static uint32_t slab_next(const hak_slab_t *slab, uint32_t from, uint64_t flip) {
     while (from < slab->carved) {
-        uint64_t bits = (marks[from / 64] ^ flip) >> from % 64;
+        uint64_t bits = (slab->bits[from / 64] ^ flip) >> from % 64;
         if (bits != 0) {
             from += hak_ctz(bits);
             return from < slab->carved ? from : slab->carved;
@@ -42,9 +28,9 @@ typedef struct idle {
 } idle_t;
 
 /* The idle pages under the next row of marked blocks from `block` on. */
-static idle_t slab_next_idle(const hak_slab_t *slab, const uint64_t *marks, uint32_t block) {
-    block = slab_next(slab, marks, block, 0);
-    idle_t idle = {.end = slab_next(slab, marks, block, ~0ull)};
+static idle_t slab_next_idle(const hak_slab_t *slab, uint32_t block) {
+    block = slab_next(slab, block, 0);
+    idle_t idle = {.end = slab_next(slab, block, ~0ull)};
     /* uncarved memory may be dirty: of an earlier span, or of a huge page */
     size_t to = idle.end < slab->carved ? (size_t)idle.end * slab->block_bytes
                                         : (size_t)slab->units * HAK_UNIT_BYTES;
@@ -77,10 +63,9 @@ static void idle_purge(hak_slab_t *slab, const idle_t *idle, size_t least, hak_s
 }
 
 hak_slab_purged_t hak_slab_purge(hak_slab_t *slab, size_t least) {
-    hak_slab_purged_t sum = {.work = slab->listed};
-    slab_mark_list(slab);
+    hak_slab_purged_t sum = {0};
     for (idle_t idle = {0}; idle.end < slab->carved && sum.refused < PURGE_REFUSED_MOST;) {
-        idle = slab_next_idle(slab, slab->bits, idle.end);
+        idle = slab_next_idle(slab, idle.end);
         idle_purge(slab, &idle, least, &sum);
     }
     if (sum.calls != 0) {
@@ -111,11 +96,7 @@ hak_slab_t *hak_slab_in_turn(hak_owner_t *owner, unsigned sc) {
     return slab;
 }
 
-/* --- idle pages, for statistics -----------------------------------------------------------------
- *
- * Read only: the own list is marked in a copy. */
-
-enum { LOOK_WORDS = HAK_UNIT_BYTES / HAK_BLOCK_ALIGN / 64 }; /* of the bitmap with most blocks */
+/* --- idle pages, for statistics --------------------------------------------------------------- */
 
 typedef struct look {
     hak_idle_visit_t *visit;
@@ -123,30 +104,11 @@ typedef struct look {
     bool is_whole;
 } look_t;
 
-/* Stops at a bad link, without a report: the next call that uses the list reports it. */
-static void slab_copy_marks(const hak_slab_t *slab, uint64_t *marks) {
-    const void *block = slab->free;
-    for (uint32_t i = 0; i < (slab->carved + 63) / 64; i++) {
-        marks[i] = slab->bits[i];
-    }
-    for (uint32_t left = slab->listed; left > 0; left--) {
-        uint32_t index = hak_slab_index(slab, block);
-        bool is_far = (size_t)((const char *)block - slab->base) >> 32 != 0;
-        if (is_far || index >= slab->carved || !hak_link_has_free_marker(hak_link_word(block))) {
-            return;
-        }
-        marks[index / 64] |= 1ull << index % 64;
-        block = hak_link_next(hak_link_word(block));
-    }
-}
-
 static void slab_look(const hak_slab_t *slab, const look_t *look) {
-    uint64_t marks[LOOK_WORDS] = {0};
     size_t made = (size_t)slab->carved * slab->block_bytes;
     made = hak_least(hak_align_up(made, hak_os_page_bytes()), slab->units * HAK_UNIT_BYTES);
-    slab_copy_marks(slab, marks);
     for (idle_t idle = {0}; idle.end < slab->carved;) {
-        idle = slab_next_idle(slab, marks, idle.end);
+        idle = slab_next_idle(slab, idle.end);
         if (idle.from < idle.to) {
             size_t split = hak_least(idle.to, made);
             look->visit(slab->base + idle.from, split - idle.from, idle.to - split, look->context);

@@ -5,16 +5,7 @@
 
 #include "slab/slab_inl.h"
 
-/* Second word of a batch's head. */
-HAK_INLINE uint64_t *batch_word(void *head) {
-    return (uint64_t *)head + 1;
-}
-
-/* The list word with the batch on top. The block count lies above the bits that links keep. */
-HAK_INLINE uintptr_t list_on(const hak_batch_t *batch, uintptr_t below) {
-    uintptr_t blocks = hak_remote_blocks(below) + batch->count;
-    return (uintptr_t)batch->head | blocks << HAK_REMOTE_HEAD_BITS;
-}
+/* --- sending ---------------------------------------------------------------------------------- */
 
 static void queue_push(hak_owner_t *owner, hak_slab_t *slab) {
     hak_slab_t *top = hak_load_relaxed(&owner->queue);
@@ -23,61 +14,106 @@ static void queue_push(hak_owner_t *owner, hak_slab_t *slab) {
     } while (!hak_cas_release(&owner->queue, &top, slab)); /* pairs REMOTE-2 */
 }
 
-void hak_remote_push(hak_slab_t *slab, const hak_batch_t *batch) {
-    uint64_t tail_offset = (uint64_t)((char *)batch->tail - (char *)batch->head);
-    *batch_word(batch->head) = (tail_offset & 0xffffffffu) | (uint64_t)batch->count << 32;
-    uintptr_t below = hak_load_relaxed(&slab->remote);
-    hak_set_unlocked_update(true);
-    do {
-        hak_link_set_below(batch->tail, below);
-    } while (!hak_cas_release(&slab->remote, &below, list_on(batch, below))); /* pairs REMOTE-1 */
-    if (below == 0) {
-        /* We made it non-empty, so we queue it (SLAB-7). The owner may have changed since: an owner
+const void *hak_remote_block(const hak_marks_t *marks, uint64_t bits) {
+    const hak_slab_t *slab = (const hak_slab_t *)&marks->superslab->unit[marks->unit];
+    return slab->base + (size_t)(marks->word * 64u + hak_ctz(bits)) * slab->block_bytes;
+}
+
+/* Before the first mark in a plane: a thread that sees the mark knows of the plane. */
+static HAK_COLD void planes_use(hak_superslab_t *superslab, uint32_t planes) {
+    uint32_t fresh = planes & ~hak_or_relaxed(&superslab->planes_used, planes);
+    hak_meta_note_used(hak_popcount(fresh) * sizeof(hak_plane_t));
+}
+
+void hak_remote_mark(const hak_marks_t *marks) {
+    hak_superslab_t *superslab = marks->superslab;
+    uint32_t planes = 1u << hak_remote_plane(marks->word) | 1; /* with the one of the number */
+    if (HAK_UNLIKELY((hak_load_relaxed(&superslab->planes_used) & planes) != planes)) {
+        planes_use(superslab, planes);
+    }
+    uint64_t *word = hak_remote_word(superslab, marks->unit, marks->word);
+    uint64_t twice = hak_or_release(word, marks->bits) & marks->bits; /* pairs REMOTE-1 */
+    if (HAK_UNLIKELY(twice != 0)) {
+        hak_fatal(HAK_FATAL_DOUBLE_FREE, hak_remote_block(marks, twice), NULL);
+    }
+}
+
+void hak_remote_tell(const hak_marks_t *last, uint32_t count) {
+    hak_slab_t *slab = (hak_slab_t *)&last->superslab->unit[last->unit];
+    uint64_t *number = hak_remote_number(last->superslab, last->unit);
+    uint64_t before = hak_add_release(number, count); /* pairs REMOTE-4 */
+    if (before == 0) {
+        /* We made it pending, so we queue it (SLAB-7). The owner may have changed since: an owner
          * that drains a slab of another owner requeues it there. */
         queue_push(hak_load_acquire(&slab->owner), slab); /* pairs REMOTE-3 */
     }
+}
+
+void hak_remote_send(const hak_marks_t *marks) {
+    hak_set_unlocked_update(true);
+    hak_remote_mark(marks);
+    hak_remote_tell(marks, marks->count);
     hak_set_unlocked_update(false);
 }
 
-/* The batch word lies unencoded in freed memory: a stray write must not misdirect the splice. */
-static void batch_check(const hak_slab_t *slab, const hak_batch_t *batch) {
-    if (hak_slab_of(batch->head) != slab || hak_slab_of(batch->tail) != slab ||
-        !hak_slab_is_block(slab, batch->head) || !hak_slab_is_block(slab, batch->tail) ||
-        slab->free_count + batch->count > slab->carved) {
-        hak_fatal(HAK_FATAL_CORRUPT_LINK, batch->head, "batch of remote frees");
+void hak_remote_send_block(hak_slab_t *slab, void *block) {
+    hak_superslab_t *superslab = hak_pagemap_superslab(block);
+    uint32_t index = hak_slab_index(slab, block);
+    hak_marks_t marks = {.superslab = superslab,
+                         .bits = 1ull << index % 64,
+                         .count = 1,
+                         .unit = slab->unit,
+                         .word = (uint8_t)(index / 64)};
+    hak_link_set(block, NULL);
+    hak_link_set_mark(block, HAK_LINK_MARK);
+    hak_remote_send(&marks);
+}
+
+/* --- receiving -------------------------------------------------------------------------------- */
+
+/* The marks of the slab's own bitmap. */
+static uint32_t slab_marks(const hak_slab_t *slab) {
+    uint32_t marks = 0;
+    for (uint32_t i = 0; i < slab->capacity; i += 64) {
+        marks += hak_popcount(slab->bits[i / 64]);
     }
+    return marks;
 }
 
-/* The batch that begins at `head`; false: its word leads out of the slab. */
-static bool batch_at(const hak_slab_t *slab, void *head, hak_batch_t *batch) {
-    uint64_t word = *batch_word(head);
-    void *tail = (char *)head + (int32_t)(uint32_t)word;
-    *batch = (hak_batch_t){.head = head, .tail = tail, .count = (uint32_t)(word >> 32)};
-    return (size_t)((char *)tail - slab->base) < (size_t)slab->units * HAK_UNIT_BYTES;
+/* Merges the marks of one word into the slab's own bitmap. */
+HAK_INLINE void slab_take_word(const hak_slab_t *slab, hak_superslab_t *superslab, unsigned word) {
+    uint64_t *marks = hak_remote_word(superslab, slab->unit, word);
+    if (hak_load_relaxed(marks) == 0) {
+        return;
+    }
+    uint64_t bits = hak_swap_acquire(marks, 0); /* pairs REMOTE-1 */
+    uint64_t twice = bits & slab->bits[word];   /* the home flushed it, too */
+    if (HAK_UNLIKELY(twice != 0)) {
+        hak_marks_t found = {.superslab = superslab, .unit = slab->unit, .word = (uint8_t)word};
+        hak_fatal(HAK_FATAL_DOUBLE_FREE, hak_remote_block(&found, twice), NULL);
+    }
+    slab->bits[word] |= bits;
 }
 
-/* Receives every batch of a remote list, in constant time each. The last may retire the slab. */
+/* Receives all remote frees of a slab; may retire it. Marks whose number comes later are taken, but
+ * not counted: their blocks keep the slab. */
 static void slab_take_remote(hak_owner_t *owner, hak_slab_t *slab) {
-    void *head = hak_remote_head(hak_swap_acquire(&slab->remote, 0)); /* pairs REMOTE-1 */
-    HAK_ASSERT(head != NULL, "RF-2: a queued slab is pending");
-    while (head != NULL) {
-        hak_batch_t batch;
-        if (HAK_UNLIKELY(!batch_at(slab, head, &batch))) {
-            hak_fatal(HAK_FATAL_CORRUPT_LINK, head, "batch of remote frees");
+    hak_superslab_t *superslab = hak_pagemap_superslab(slab->base);
+    unsigned words = (slab->capacity + 63u) / 64;
+    uint64_t *number = hak_remote_number(superslab, slab->unit);
+    uint64_t count = hak_swap_acquire(number, 0); /* pairs REMOTE-4 */
+    HAK_ASSERT(count != 0, "RF-2: a queued slab is pending");
+    for (unsigned word = 0, end; word < words; word = end) {
+        end = (word + 1) | 7; /* of the words in the line */
+        end = end < words ? end : words;
+        bool is_used = hak_remote_has_plane(superslab, hak_remote_plane(word));
+        for (unsigned i = word; is_used && i < end; i++) {
+            slab_take_word(slab, superslab, i);
         }
-        if (HAK_HARDEN || HAK_AUDIT) {
-            batch_check(slab, &batch);
-        }
-        /* else the home flushed it, too */
-        hak_require(!hak_slab_is_marked(slab, head) && !hak_slab_is_marked(slab, batch.tail),
-                    HAK_FATAL_DOUBLE_FREE, head);
-        if (HAK_HARDEN) {
-            *batch_word(head) = 0; /* as in all free blocks, harden.h */
-        }
-        head = hak_link_get_below(batch.tail);
-        hak_single_writer_add(&owner->counters[slab->sc].remote_in, 1);
-        hak_slab_give_back(owner, slab, &batch);
     }
+    HAK_ASSERT(slab_marks(slab) >= slab->free_count + count, "SLAB-1");
+    hak_single_writer_add(&owner->counters[slab->sc].remote_in, 1);
+    hak_slab_count_free(owner, slab, (uint32_t)count, slab->base);
 }
 
 bool hak_remote_drain(hak_owner_t *owner, unsigned budget) {
@@ -103,20 +139,37 @@ bool hak_remote_drain(hak_owner_t *owner, unsigned budget) {
     return any;
 }
 
-static void slab_requeue(hak_superslab_t *superslab, void *context) {
+/* --- in the child of a fork ------------------------------------------------------------------- */
+
+/* A slab's marks, taken or not, that its free_count does not count. */
+static uint32_t slab_uncounted(hak_superslab_t *superslab, const hak_slab_t *slab) {
+    uint32_t marks = slab_marks(slab);
+    for (unsigned word = 0; word < (slab->capacity + 63u) / 64; word++) {
+        if (hak_remote_has_plane(superslab, hak_remote_plane(word))) {
+            marks += hak_popcount(hak_load_relaxed(hak_remote_word(superslab, slab->unit, word)));
+        }
+    }
+    return marks - slab->free_count;
+}
+
+static void superslab_recount(hak_superslab_t *superslab, void *context) {
     (void)context;
-    for (unsigned unit = 0; unit < HAK_SUPERSLAB_UNITS; unit++) {
+    for (unsigned unit = 0; unit < HAK_SUPERSLAB_UNITS && hak_remote_has_plane(superslab, 0);
+         unit++) {
         hak_slab_t *slab = (hak_slab_t *)&superslab->unit[unit];
         const char *address = superslab->base + (size_t)unit * HAK_UNIT_BYTES;
         uint32_t entry = hak_pagemap_get(hak_pagemap_base(), address);
-        bool is_head = hak_slab_is_entry(entry) &&
-                       hak_single_writer_load(&superslab->units_to_first[unit]) == 0;
-        if (is_head && hak_load_relaxed(&slab->remote) != 0) {
-            queue_push(hak_load_relaxed(&slab->owner), slab);
+        if (hak_slab_is_entry(entry) &&
+            hak_single_writer_load(&superslab->units_to_first[unit]) == 0) {
+            uint32_t count = slab_uncounted(superslab, slab);
+            hak_store_relaxed(hak_remote_number(superslab, unit), count);
+            if (count != 0) {
+                queue_push(hak_load_relaxed(&slab->owner), slab);
+            }
         }
     }
 }
 
-void hak_remote_requeue_all(void) {
-    hak_span_visit(slab_requeue, NULL);
+void hak_remote_recount_all(void) {
+    hak_span_visit(superslab_recount, NULL);
 }

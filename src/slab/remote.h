@@ -1,46 +1,85 @@
 /* SPDX-License-Identifier: MIT
  *
- * Remote frees: how a batch of blocks reaches the owner of their slab. docs/remote-free.md has the
- * whole protocol, with states and memory orders.
+ * Remote frees: how free blocks reach the owner of their slab. docs/remote-free.md has the whole
+ * protocol, with states and memory orders.
  *
- *   batch: blocks of one slab, linked head -> ... -> tail; the second word of the head gives the
- *   tail and the count, so the owner splices it without a walk:
+ * Each slab has a second bitmap, its remote marks, in the lines of its first unit. Any thread marks
+ * blocks there, then adds their number to the first word, without a lock; the owner takes number
+ * and marks, and merges them into the slab's own bitmap. Nothing is stored in the blocks.
  *
- *       head  [ link to next | tail offset:32, count:32 ]      tail [ link to the batch below ]
+ *   line 0   [ number | marks 0 to 6 ]      line p   [ marks 8 * p - 1 to 8 * p + 6 ]
  *
- * The remote list is a stack of batches: pushed by compare-and-swap, taken whole by exchange. Its
- * word has the first block in the low 48 bits, and the number of all blocks above: statistics need
- * neither the list nor a lock. */
+ * Most classes need one line, in which a message is two operations. */
 #ifndef HAK_SLAB_REMOTE_H
 #define HAK_SLAB_REMOTE_H
 
 #include "slab/owner.h"
 
-enum { HAK_REMOTE_HEAD_BITS = 48 };
+/* Free blocks of one slab and one word of its bitmap. */
+typedef struct hak_marks {
+    hak_superslab_t *superslab;
+    uint64_t bits;
+    uint32_t count; /* of bits */
+    uint8_t unit;   /* the slab's first */
+    uint8_t word;
+} hak_marks_t;
 
-/* Fields of a remote list's word: the first block, or NULL; the number of blocks. */
-HAK_INLINE void *hak_remote_head(uintptr_t remote) {
-    return (void *)(remote & (((uintptr_t)1 << HAK_REMOTE_HEAD_BITS) - 1));
-}
-
-HAK_INLINE uint32_t hak_remote_blocks(uintptr_t remote) {
-    return (uint32_t)(remote >> HAK_REMOTE_HEAD_BITS);
-}
-
-/* Sends a batch to its owner, from any thread. The blocks count as in use until the owner receives
- * them, which keeps the slab from retiring. */
-void hak_remote_push(hak_slab_t *slab, const hak_batch_t *batch);
+/* A message, from any thread: marks blocks as free, and then tells their owner the number. Until
+ * that is received they count as in use, which keeps the slab from retiring. Fatal if one was
+ * marked already. */
+void hak_remote_send(const hak_marks_t *marks);
+/* The two halves, so that the marks of several words have one number; the slab is that of `last`.
+ * Both within one hak_set_unlocked_update. */
+void hak_remote_mark(const hak_marks_t *marks);
+void hak_remote_tell(const hak_marks_t *last, uint32_t count);
+/* Sends one block, which was in use. */
+void hak_remote_send_block(hak_slab_t *slab, void *block);
+/* The lowest block of `bits`, for messages. */
+HAK_COLD const void *hak_remote_block(const hak_marks_t *marks, uint64_t bits);
 
 /* Receives remote frees of at most `budget` queued slabs. true: at least one. */
 bool hak_remote_drain(hak_owner_t *owner, unsigned budget);
 
-/* In the child of a fork: a vanished thread may have pushed a batch without queueing the slab, and
- * queues may hold slabs of other owners. The caller has emptied every queue. */
-void hak_remote_requeue_all(void);
+/* In the child of a fork: a vanished thread may have marked blocks and not told their number, or
+ * not queued the slab, and queues may hold slabs of other owners. The caller has emptied every
+ * queue. */
+void hak_remote_recount_all(void);
 
 /* Whether remote frees may be waiting. */
 HAK_INLINE bool hak_remote_is_pending(const hak_owner_t *owner) {
     return hak_single_writer_load(&owner->ready) != NULL || hak_load_relaxed(&owner->queue) != NULL;
+}
+
+/* The plane of the words that hold the marks of a word of a bitmap. */
+HAK_INLINE unsigned hak_remote_plane(unsigned word) {
+    return (word + 1) / 8;
+}
+
+/* Whether the plane was ever used; else its words are 0, and not to be touched. */
+HAK_INLINE bool hak_remote_has_plane(const hak_superslab_t *superslab, unsigned plane) {
+    return (hak_load_relaxed(&superslab->planes_used) >> plane & 1) != 0;
+}
+
+/* The marks of a word of the bitmap; the number of blocks is in front of the first. */
+HAK_INLINE uint64_t *hak_remote_word(hak_superslab_t *superslab, unsigned unit, unsigned word) {
+    return &superslab->plane[hak_remote_plane(word)][unit].word[(word + 1) % 8];
+}
+
+HAK_INLINE uint64_t *hak_remote_number(hak_superslab_t *superslab, unsigned unit) {
+    return &superslab->plane[0][unit].word[0];
+}
+
+/* The number of blocks that wait for the owner of the slab that begins at the unit. */
+HAK_INLINE uint64_t hak_remote_waiting(hak_superslab_t *superslab, unsigned unit) {
+    return hak_remote_has_plane(superslab, 0) ? hak_load_relaxed(hak_remote_number(superslab, unit))
+                                              : 0;
+}
+
+/* Whether block `index` of the slab that begins at the unit is marked here. */
+HAK_INLINE bool hak_remote_is_marked(hak_superslab_t *superslab, unsigned unit, uint32_t index) {
+    unsigned word = index / 64;
+    return hak_remote_has_plane(superslab, hak_remote_plane(word)) &&
+           (hak_load_relaxed(hak_remote_word(superslab, unit, word)) >> index % 64 & 1) != 0;
 }
 
 #endif

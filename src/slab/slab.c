@@ -53,12 +53,17 @@ static unsigned slab_bits_lines(unsigned sc) {
 
 /* Marks are cleared; a bitmap without any is not even read. */
 static void slab_give_bits(hak_slab_t *slab) {
-    if (slab->free_count != slab->listed) {
+    if (slab->free_count != 0) {
         for (uint32_t i = 0; i < slab->carved; i += 64) {
             slab->bits[i / 64] = 0;
         }
     }
     hak_meta_give(slab->bits, slab_bits_lines(slab->sc));
+}
+
+static void slab_set_carved(hak_slab_t *slab, uint32_t carved) {
+    hak_single_writer_store(&slab->carved, carved);
+    hak_single_writer_store(&slab->carved_shared, carved);
 }
 
 static hak_slab_t *slab_create(hak_owner_t *owner, unsigned sc) {
@@ -77,10 +82,8 @@ static hak_slab_t *slab_create(hak_owner_t *owner, unsigned sc) {
     }
     hak_slab_t *slab = (hak_slab_t *)&span.superslab->unit[span.unit];
     slab->bits = bits;
-    slab->free = NULL;
-    slab->listed = 0;
     hak_single_writer_store(&slab->free_count, 0);
-    hak_single_writer_store(&slab->carved, 0);
+    slab_set_carved(slab, 0);
     slab->base = span.base;
     slab->is_zero = span.is_zero;
     hak_list_init(&slab->link);
@@ -92,7 +95,6 @@ static hak_slab_t *slab_create(hak_owner_t *owner, unsigned sc) {
     slab->sc = (uint8_t)sc;
     slab->units = (uint8_t)span.count;
     slab->unit = (uint8_t)span.unit;
-    hak_store_relaxed(&slab->remote, 0);
     hak_store_relaxed(&slab->owner, owner);
     for (unsigned i = 0; i < span.count; i++) {
         hak_single_writer_store(&span.superslab->units_to_first[span.unit + i], (uint8_t)i);
@@ -105,10 +107,10 @@ static hak_slab_t *slab_create(hak_owner_t *owner, unsigned sc) {
 
 static void slab_retire(hak_owner_t *owner, hak_slab_t *slab) {
     HAK_ASSERT(slab->free_count == slab->carved, "SLAB-3");
-    HAK_ASSERT(hak_load_relaxed(&slab->remote) == 0, "SLAB-3");
     size_t touched = (size_t)slab->carved * slab->block_bytes;
     unsigned touched_units = (unsigned)((touched + HAK_UNIT_BYTES - 1) / HAK_UNIT_BYTES);
     hak_superslab_t *superslab = hak_pagemap_superslab(slab->base);
+    HAK_ASSERT(hak_remote_waiting(superslab, slab->unit) == 0, "SLAB-3");
     slab_give_bits(slab);
     slab_forget_purged(slab);
     hak_list_remove(&slab->link);
@@ -150,17 +152,8 @@ static hak_blocks_t slab_carve(hak_slab_t *slab, uint32_t want) {
         char *fresh = block + (size_t)i * bytes;
         hak_harden_wipe(fresh, bytes, hak_harden_last_tag(fresh, bytes));
     }
-    hak_single_writer_store(&slab->carved, slab->carved + count);
+    slab_set_carved(slab, slab->carved + count);
     return (hak_blocks_t){.head = block, .count = count, .stride = bytes};
-}
-
-/* The whole own list in one step. */
-static hak_blocks_t slab_take_list(hak_slab_t *slab) {
-    hak_blocks_t blocks = {.head = slab->free, .count = slab->listed};
-    hak_single_writer_store(&slab->free_count, slab->free_count - slab->listed);
-    slab->free = NULL;
-    slab->listed = 0;
-    return blocks;
 }
 
 /* Links `count` blocks that lie side by side; returns the last. */
@@ -176,7 +169,8 @@ void hak_slab_link(const hak_blocks_t *blocks) {
     hak_link_begin(last, NULL);
 }
 
-/* Marked blocks, at least one and at most `want`, in address order. */
+/* Marked blocks, at least one and at most `want`, in address order. There may be more marks than
+ * free_count says, of messages under way: which of the blocks are taken makes no difference. */
 static hak_blocks_t slab_take_bits(hak_slab_t *slab, uint32_t want) {
     uint32_t count = slab->free_count;
     uint32_t bytes = slab->block_bytes;
@@ -186,6 +180,7 @@ static hak_blocks_t slab_take_bits(hak_slab_t *slab, uint32_t want) {
     uintptr_t first_link[2];
     void *tail = first_link;
     for (uint32_t left = taken; left != 0;) {
+        HAK_ASSERT(word < slab->bits + (slab->carved + 63) / 64, "SLAB-1");
         uint64_t bits = *word;
         while (bits != 0 && left != 0) {
             unsigned first = hak_ctz(bits);
@@ -205,15 +200,26 @@ static hak_blocks_t slab_take_bits(hak_slab_t *slab, uint32_t want) {
     return (hak_blocks_t){.head = hak_link_get(first_link), .count = taken};
 }
 
-/* Blocks of the slab; count == 0: it has none. A list is taken whole, as finding its `want`th block
- * would take a walk; marked and fresh blocks at most `want`. */
+/* After the last counted block was taken: the slab has no purged pages, unless one of them belongs
+ * to a message under way. */
+static HAK_COLD void slab_end_purged(hak_slab_t *slab) {
+    uint64_t marks = 0;
+    for (uint32_t i = 0; i < slab->carved; i += 64) {
+        marks |= slab->bits[i / 64];
+    }
+    if (marks == 0) {
+        slab->has_purged_pages = false;
+        hak_slab_set_entry(slab);
+    }
+}
+
+/* At most `want` blocks of the slab; count == 0: it has none. */
 static hak_blocks_t slab_take(hak_owner_t *owner, hak_slab_t *slab, uint32_t want) {
     if (slab->free_count != 0) {
         hak_single_writer_add(&owner->counters[slab->sc].refill_list, 1);
-        hak_blocks_t blocks = slab->listed != 0 ? slab_take_list(slab) : slab_take_bits(slab, want);
-        if (HAK_UNLIKELY(slab->has_purged_pages) && slab->free_count == slab->listed) {
-            slab->has_purged_pages = false;
-            hak_slab_set_entry(slab);
+        hak_blocks_t blocks = slab_take_bits(slab, want);
+        if (HAK_UNLIKELY(slab->has_purged_pages) && slab->free_count == 0) {
+            slab_end_purged(slab);
         }
         return blocks;
     }

@@ -3,26 +3,26 @@
  * Slabs: spans cut into blocks of one size class, each with one owner.
  *
  *   block states    fresh (never carved) -> in use -> free -> in use ...
- *   places of a free block: a bin of a tcache, an outbox or the slab's remote list (the slab counts
- *   these as in use); the slab's bitmap, if its owner was the home of the thread that flushed it;
- *   the slab's own list, if it came back in a batch.
+ *   places of a free block: a bin of a tcache, an outbox, a mark in the slab's remote bitmap (the
+ *   slab counts these as in use); a mark in its own bitmap.
  *
  * Slab states, changed by the owner only:
  *   CURRENT   the slab its owner refills class `sc` from; in no list
  *   PARTIAL   has free or fresh blocks; in owner->partial[sc]
- *   FULL      has neither: all blocks are in use (bins and outboxes included) or on the remote
- *             list; in no list
+ *   FULL      has neither: all blocks are in use (bins and outboxes included) or wait in the
+ *             remote bitmap; in no list
  *
  * Invariants:
- *   SLAB-1  0 <= free_count <= carved <= capacity; the own list has exactly `listed` blocks, the
- *           bitmap free_count - listed marks, all below `carved`, and none is in both.
+ *   SLAB-1  0 <= free_count <= carved <= capacity; the bitmap and the remote one together have as
+ *           many marks as free_count and the remote number say, less those of messages under way;
+ *           all are below `carved`, and none is in both.
  *   SLAB-2  Block i is at base + i * block_bytes; no header, nothing but blocks in the span.
  *   SLAB-3  A slab with free_count == carved is empty: no block is in use anywhere. It retires
  *           unless it is CURRENT.
  *   SLAB-4  state == FULL  <=>  free_count == 0 and carved == capacity and it is not CURRENT.
  *   SLAB-5  `units_to_first` of every unit of the slab leads to the first one (span.h).
  *   SLAB-6  Only the holder of the owner's lock touches fields tagged [lock OWNER].
- *   SLAB-7  A slab with a non-empty remote list is in the queue of an owner, or is about to be.
+ *   SLAB-7  A slab whose remote number is not 0 is in the queue of an owner, or is about to be.
  *   SLAB-8  hak_span_purged_bytes is the sum of all purged_bytes.
  *   SLAB-9  A free block has its free marker (link.h), and a marked one its second word, unless it
  *           lay in a purged page. From the first purge until no block is marked, has_purged_pages
@@ -49,14 +49,12 @@ typedef enum hak_slab_state { HAK_SLAB_CURRENT, HAK_SLAB_PARTIAL, HAK_SLAB_FULL 
 struct hak_slab {
     /* [const] the words are [lock OWNER]: bit i marks block i as free */
     HAK_LINE_ALIGNED uint64_t *bits;
-    void *free;                /* [lock OWNER] own list */
-    uint32_t free_count;       /* [lock OWNER] marked and listed; read by statistics */
+    uint32_t free_count;       /* [lock OWNER] marked and counted; read by statistics */
     uint32_t carved;           /* [lock OWNER] blocks handed out at least once */
     char *base;                /* [const] */
     hak_list_t link;           /* [lock OWNER] in partial */
     uint32_t block_bytes;      /* [const] */
     uint16_t capacity;         /* [const] blocks */
-    uint16_t listed;           /* [lock OWNER] blocks on the own list */
     uint8_t sc;                /* [const] */
     uint8_t units;             /* [const] */
     uint8_t unit;              /* [const] first unit in its superslab */
@@ -69,10 +67,10 @@ struct hak_slab {
     bool has_purged_pages : 1; /* [lock OWNER] SLAB-9 */
     bool is_zero : 1;          /* [const] its units were clean: its fresh blocks are */
 
-    HAK_LINE_ALIGNED uintptr_t remote; /* [atomic] list of batches, remote.h */
-    hak_slab_t *queue_next;            /* [atomic] in an owner's queue */
-    uint32_t purged_bytes;             /* [lock OWNER] purged since it was current; SLAB-8 */
-    hak_owner_t *owner;                /* [atomic] changes under the locks of both */
+    HAK_LINE_ALIGNED hak_slab_t *queue_next; /* [atomic] in an owner's queue */
+    hak_owner_t *owner;                      /* [atomic] changes under the locks of both */
+    uint32_t purged_bytes;                   /* [lock OWNER] purged since it was current; SLAB-8 */
+    uint32_t carved_shared; /* [lock OWNER] a copy of `carved` for threads that free remotely */
 };
 
 _Static_assert(sizeof(hak_slab_t) <= HAK_UNIT_RECORD_BYTES, "a slab record fits its unit record");
@@ -84,16 +82,9 @@ typedef struct hak_blocks {
     uint32_t stride; /* 0: linked; else the distance of blocks that are not linked yet */
 } hak_blocks_t;
 
-/* Free blocks of one slab, linked from head to tail; the tail's link is undefined. */
-typedef struct hak_batch {
-    void *head;
-    void *tail;
-    uint32_t count;
-} hak_batch_t;
-
-/* Blocks of class `sc`, the first of: the current slab's own list, its marked blocks, its fresh
- * ones, a partial slab, another owner's slab, a new slab. Remote frees are received first. At least
- * one, and more than `want` only from an own list; count == 0 when memory is out. */
+/* Blocks of class `sc`, the first of: the current slab's marked blocks, its fresh ones, a partial
+ * slab, another owner's slab, a new slab. Remote frees are received first. At least one and at most
+ * `want`; count == 0 when memory is out. */
 hak_blocks_t hak_slab_refill(hak_owner_t *owner, unsigned sc, uint32_t want);
 /* Links a list with a stride: the first touch of fresh memory, so without a lock. */
 void hak_slab_link(const hak_blocks_t *blocks);

@@ -92,12 +92,6 @@ HAK_INLINE bool hak_slab_mark(const hak_slab_t *slab, uint32_t index, uint32_t c
     return true;
 }
 
-/* Whether a block is marked as free. */
-HAK_INLINE bool hak_slab_is_marked(const hak_slab_t *slab, const void *block) {
-    uint32_t index = hak_slab_index(slab, block);
-    return index < slab->carved && (slab->bits[index / 64] >> index % 64 & 1) != 0;
-}
-
 /* Marks one block. false: it was marked already. */
 HAK_INLINE bool hak_slab_mark_one(const hak_slab_t *slab, uint32_t index) {
     uint64_t *word = &slab->bits[index / 64];
@@ -117,15 +111,6 @@ HAK_INLINE void hak_slab_count_free(hak_owner_t *owner, hak_slab_t *slab, uint32
         hak_require(free_count <= slab->carved, HAK_FATAL_DOUBLE_FREE, block);
         hak_slab_note_freed(owner, slab);
     }
-}
-
-/* Splices a batch into its slab's own list, without a walk. */
-HAK_INLINE void hak_slab_give_back(hak_owner_t *owner, hak_slab_t *slab,
-                                   const hak_batch_t *blocks) {
-    hak_link_set(blocks->tail, slab->free);
-    slab->free = blocks->head;
-    slab->listed = (uint16_t)(slab->listed + blocks->count);
-    hak_slab_count_free(owner, slab, blocks->count, blocks->head);
 }
 
 #endif

@@ -10,7 +10,7 @@
 #include "span/pagemap.h"
 #include "span/span.h"
 
-/* One region serves about 100 superslabs; unused parts are never touched. */
+/* One region serves about 20 superslabs; unused parts are never touched. */
 enum { META_REGION_BYTES = 1 << 20, META_LARGE_BYTES = 64 << 10 };
 
 HAK_LOCKED_STATE char *hak_meta_next;                       /* [lock META] */
@@ -20,7 +20,7 @@ HAK_LOCKED_STATE void *hak_meta_spare[HAK_META_MOST_LINES]; /* [lock META] by le
 
 /* The first region needs no mapping: it serves a small process from start to end. It lacks guard OS
  * pages, but lies between our own tables; hardened builds do without it. */
-enum { META_FIRST_BYTES = 320 << 10 };
+enum { META_FIRST_BYTES = 384 << 10 };
 
 /* [lock META] */
 HAK_LOCKED_STATE HAK_LARGE_STATE(3) HAK_LINE_ALIGNED char hak_meta_first[META_FIRST_BYTES];
@@ -111,11 +111,20 @@ static void *meta_cut(size_t bytes) {
     return result;
 }
 
-void *hak_meta_alloc(size_t bytes) {
+void *hak_meta_alloc_aside(size_t bytes, size_t aside) {
     hak_lock_acquire(HAK_LOCK_META);
     void *result = meta_cut(hak_align_up(bytes, HAK_LINE_BYTES));
+    hak_sub_relaxed(&hak_meta_handed, result != NULL ? aside : 0);
     hak_lock_release(HAK_LOCK_META);
     return result;
+}
+
+void *hak_meta_alloc(size_t bytes) {
+    return hak_meta_alloc_aside(bytes, 0);
+}
+
+void hak_meta_note_used(size_t bytes) {
+    hak_add_relaxed(&hak_meta_handed, bytes);
 }
 
 void *hak_meta_take(unsigned lines) {

@@ -3,7 +3,7 @@
  * The provider of spans: superslabs, their units, and purges of unused ones.
  *
  *   superslab   4 MiB of user memory, 64 units; its record lies elsewhere (meta.c), with a byte
- *               and 128 opaque bytes per unit for the layer that uses the span.
+ *               128 and 9 times 64 opaque bytes per unit for the layer that uses the span.
  *
  * Invariants, all under HAK_LOCK_SPAN:
  *   SPAN-1  A unit is free (bit in free_units), belongs to exactly one span, or is being purged (in
@@ -28,11 +28,18 @@
 #include "base/counters.h"
 #include "base/wanted.h"
 
-enum { HAK_UNIT_RECORD_BYTES = 128 };
+enum { HAK_UNIT_RECORD_BYTES = 128, HAK_SUPERSLAB_PLANES = 9 };
 
 typedef struct hak_unit_record {
     HAK_LINE_ALIGNED unsigned char bytes[HAK_UNIT_RECORD_BYTES];
 } hak_unit_record_t;
+
+/* Words that any thread writes, of the layer that uses the span: all zero in a unit without span.
+ * Line p of every unit is in plane p, 4 KiB: a plane that nobody uses costs addresses only. */
+typedef struct hak_unit_line {
+    HAK_LINE_ALIGNED uint64_t word[HAK_LINE_BYTES / sizeof(uint64_t)]; /* [atomic] */
+} hak_unit_line_t;
+typedef hak_unit_line_t hak_plane_t[HAK_SUPERSLAB_UNITS];
 
 struct hak_superslab {
     HAK_LINE_ALIGNED char *base; /* [const] */
@@ -46,7 +53,9 @@ struct hak_superslab {
     hak_superslab_t *next;       /* [lock SPAN] list of unused records */
     /* [atomic] per unit of a slab: units back to the slab's first, whose record is the slab's */
     HAK_LINE_ALIGNED uint8_t units_to_first[HAK_SUPERSLAB_UNITS];
+    HAK_LINE_ALIGNED uint32_t planes_used;       /* [atomic] bit per plane; never cleared */
     hak_unit_record_t unit[HAK_SUPERSLAB_UNITS]; /* of the layer that uses the span */
+    hak_plane_t plane[HAK_SUPERSLAB_PLANES];     /* the same; [atomic] */
 };
 
 struct hak_span {
@@ -121,6 +130,11 @@ void hak_span_visit(void (*visit)(hak_superslab_t *superslab, void *context), vo
 /* Zeroed, aligned to a cache line, never freed; lies in our tables or between guard OS pages. NULL
  * when the kernel gives no more. Usable before anything else works. */
 void *hak_meta_alloc(size_t bytes);
+/* The same; the last `aside` bytes do not count as metadata yet. */
+void *hak_meta_alloc_aside(size_t bytes, size_t aside);
+
+/* Counts bytes that were handed out, but are used only now. */
+void hak_meta_note_used(size_t bytes);
 
 /* Pieces of 1 to HAK_META_MOST_LINES cache lines, which can be given back, all zero again, for
  * reuse at the same length. NULL as above. */

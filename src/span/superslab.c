@@ -67,7 +67,8 @@ static bool superslab_add(char *base) {
         return false;
     }
     hak_superslab_t *superslab = /* behind the table: only the front of a new one is touched soon */
-        state->unused != NULL ? state->unused : hak_meta_alloc(sizeof *superslab);
+        state->unused != NULL ? state->unused
+                              : hak_meta_alloc_aside(sizeof *superslab, sizeof superslab->plane);
     if (superslab == NULL) {
         hak_summary_set(&state->vacant, index, 1);
         return false;

@@ -69,9 +69,8 @@ static void collect_piece(void *context, const hak_range_t *range, const hak_pie
     superslab_work_t *work = context;
     hak_snapshot_t *snapshot = work->snapshot;
     hak_class_stats_t *stats = &snapshot->sc[piece->sc];
-    (void)range;
     if (piece->kind == HAK_PIECE_SLAB) {
-        size_t remote = hak_remote_blocks(hak_load_relaxed(&piece->slab->remote));
+        size_t remote = hak_remote_waiting(range->superslab, piece->unit);
         stats->slabs++;
         stats->blocks += piece->carved;
         stats->free += piece->free;

@@ -99,15 +99,10 @@ static uint64_t outboxes_most_blocks(void) {
     return blocks;
 }
 
-/* Blocks of a slab's whole list above what a bin holds. */
-static uint64_t list_over_blocks(void) {
-    return hak_sc_info[0].blocks - hak_knobs.bin_max_blocks;
-}
-
 /* --- metadata --------------------------------------------------------------------------------- */
 
 static double record_percent(void) {
-    return 100.0 * sizeof(hak_superslab_t) / HAK_SUPERSLAB_BYTES;
+    return 100.0 * offsetof(hak_superslab_t, plane) / HAK_SUPERSLAB_BYTES;
 }
 
 static double bits_percent(unsigned sc) {
@@ -125,6 +120,26 @@ static double bits_all_percent(void) {
         sum += most[lines];
     }
     return sum;
+}
+
+static double planes_percent(unsigned count) {
+    return 100.0 * count * sizeof(hak_plane_t) / HAK_SUPERSLAB_BYTES;
+}
+
+/* Blocks whose remote marks lie in the first line of a unit. */
+static uint64_t remote_first_line_blocks(void) {
+    uint64_t words = 0;
+    for (; hak_remote_plane((unsigned)words) == 0; words++) {
+    }
+    return words * 64;
+}
+
+/* The smallest block of a class with one line of remote marks. */
+static uint64_t remote_one_line_bytes(void) {
+    unsigned sc = 0;
+    for (; hak_sc_info[sc].blocks > remote_first_line_blocks(); sc++) {
+    }
+    return hak_sc_info[sc].bytes;
 }
 
 static uint64_t summary_lines(uint32_t superslabs) {

@@ -28,7 +28,14 @@
     /* sizes of records */                                                                         \
     X(tcache_bytes, sizeof(hak_tcache_t) + tcache_far_bytes())                                     \
     X(owner_bytes, sizeof(hak_owner_t))                                                            \
-    X(superslab_record_bytes, sizeof(hak_superslab_t))                                             \
+    X(superslab_record_bytes, offsetof(hak_superslab_t, plane))                                    \
+    X(superslab_units, HAK_SUPERSLAB_UNITS)                                                        \
+    X(remote_planes, HAK_SUPERSLAB_PLANES)                                                         \
+    X(remote_plane_bytes, sizeof(hak_plane_t))                                                     \
+    X(remote_planes_bytes, HAK_SUPERSLAB_PLANES * sizeof(hak_plane_t))                             \
+    X(remote_first_line_blocks, remote_first_line_blocks())                                        \
+    X(remote_one_line_bytes, remote_one_line_bytes())                                              \
+    X(slab_most_words, hak_sc_info[0].blocks / 64)                                                 \
     X(table_place_bytes, table_place_bytes())                                                      \
     X(huge_record_bytes, sizeof(struct hak_huge))                                                  \
     X(huge_blocks_most, (uint64_t)HUGE_CHUNKS << HUGE_CHUNK_LOG2)                                  \
@@ -54,7 +61,7 @@
     X(outbox_bytes, hak_knobs.outbox_bytes)                                                        \
     X(outbox_class_bytes, (uint64_t)hak_outbox_capacity(hak_sc_of(4096)) * 4096)                   \
     X(outbox_class_blocks, OUTBOX_MOST_BLOCKS)                                                     \
-    X(batches_slots, BATCHES_SLOTS)                                                                \
+    X(messages_slots, MESSAGES_SLOTS)                                                              \
     /* what stays unused */                                                                        \
     X(retain_least_bytes, hak_knobs.retain_min_bytes)                                              \
     X(retain_twice_least_bytes, 2 * hak_knobs.retain_min_bytes)                                    \
@@ -114,11 +121,10 @@
     X(event_look_ticks, HAK_EVENT_LOOK_TICKS)                                                      \
     X(event_step_ns, HAK_EVENT_STEP_NS)                                                            \
     X(outboxes_most_blocks, outboxes_most_blocks())                                                \
-    X(list_over_blocks, list_over_blocks())                                                        \
     X(call_most_blocks,                                                                            \
-      outboxes_most_blocks() + SHRINK_CLASSES * SHRINK_BLOCKS + list_over_blocks())                \
+      outboxes_most_blocks() + SHRINK_CLASSES * SHRINK_BLOCKS + OUTBOX_MOST_BLOCKS)                \
     X(call_tight_blocks,                                                                           \
-      outboxes_most_blocks() + HAK_SC_COUNT * SHRINK_BLOCKS + list_over_blocks())                  \
+      outboxes_most_blocks() + HAK_SC_COUNT * SHRINK_BLOCKS + OUTBOX_MOST_BLOCKS)                  \
     X(overflow_blocks, OVERFLOW_BLOCKS)                                                            \
     X(settle_blocks, (uint64_t)SHRINK_CLASSES *SHRINK_BLOCKS)                                      \
     X(settle_tight_blocks, (uint64_t)HAK_SC_COUNT *SHRINK_BLOCKS)                                  \
@@ -166,7 +172,6 @@
     X(search_period_steps, SEARCH_PERIOD_STEPS)                                                    \
     X(search_burst_steps, SEARCH_BURST_STEPS)                                                      \
     X(inspect_blocks, INSPECT_MOST_BLOCKS)                                                         \
-    X(search_refused_steps, SEARCH_REFUSED_STEPS)                                                  \
     X(visit_superslabs, VISIT_BATCH)                                                               \
     X(fork_naps, FORK_NAPS)                                                                        \
     X(fork_nap_ns, FORK_NAP_NS)                                                                    \
@@ -186,7 +191,10 @@
     X(slab_bits_all_percent, bits_all_percent())                                                   \
     X(metadata_128_percent, record_percent() + bits_percent(hak_sc_of_small(128)))                 \
     X(metadata_16_percent, record_percent() + bits_percent(hak_sc_of_small(16)))                   \
-    X(metadata_all_percent, record_percent() + bits_all_percent())
+    X(remote_plane_percent, planes_percent(1))                                                     \
+    X(remote_planes_percent, planes_percent(HAK_SUPERSLAB_PLANES))                                 \
+    X(metadata_all_percent,                                                                        \
+      record_percent() + bits_all_percent() + planes_percent(HAK_SUPERSLAB_PLANES))
 
 #define PRINT_COUNT(name, value) printf("%s = %llu\n", #name, (unsigned long long)(value));
 #define PRINT_PERCENT(name, value) printf("%s = %.4f\n", #name, value);

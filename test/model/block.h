@@ -54,8 +54,7 @@ static inline bool model_is_imitation(uint64_t id) {
 
 static inline uint64_t model_imitation(uint64_t id, size_t i) {
     uint64_t next = id % 32 == 0 ? 0 : model_decoy;
-    uint64_t tag = HAK_LINK_MARKER | (id % 64 < 32 ? 0 : HAK_LINK_BATCH_BIT);
-    return i == 0 ? next << HAK_LINK_MARKER_BITS | tag : HAK_LINK_MARK;
+    return i == 0 ? next << HAK_LINK_MARKER_BITS | HAK_LINK_MARKER : HAK_LINK_MARK;
 }
 
 /* Byte i of a block with this id. Words repeat every 2 KiB, which no class offset hides. */

@@ -35,13 +35,13 @@ SMALL = [
     ("os/lock.c", "FORK_HANDLER_NAPS = 100,", "FORK_HANDLER_NAPS = 1,"),
 ]
 PROBES = [
-    ("slab/remote.c", "    if (below == 0) {\n",
-     "    model_reach(below == 0 ? MARK_FIRST : MARK_BELOW);\n    if (below == 0) {\n"),
+    ("slab/remote.c", "    if (before == 0) {\n",
+     "    model_reach(before == 0 ? MARK_FIRST : MARK_MORE);\n    if (before == 0) {\n"),
     ("slab/remote.c", "            queue_push(now, slab);",
      "            model_reach(MARK_FORWARD);\n            queue_push(now, slab);"),
-    ("slab/remote.c", "        hak_slab_give_back(owner, slab, &batch);\n",
-     "        head != NULL ? model_reach(MARK_TWO_BATCHES) : (void)0;\n"
-     "        hak_slab_give_back(owner, slab, &batch);\n"),
+    ("slab/remote.c", "    hak_slab_count_free(owner, slab, (uint32_t)count, slab->base);\n",
+     "    hak_popcount(slab->bits[0]) > slab->free_count + count ? model_reach(MARK_EARLY) : (void)0;\n"
+     "    hak_slab_count_free(owner, slab, (uint32_t)count, slab->base);\n"),
     ("slab/slab.c", "    hak_store_release(&slab->owner, owner); /* pairs REMOTE-3 */\n",
      "    model_reach(MARK_ADOPT);\n    hak_store_release(&slab->owner, owner); /* pairs REMOTE-3 */\n"),
     ("front/flush.c", "            done = flush_own(",

@@ -63,13 +63,14 @@ static void push_both_first(void) {
 /* All but that owner goes on; and what it left behind is in order. */
 static void after_kept(void) {
     hak_owner_collect();
-    MODEL_CHECK(world_slab_of(1)->remote == 0, "RF-3: one owner that is kept stops another");
+    MODEL_CHECK(hak_remote_waiting(&world_superslab, 1) == 0,
+                "RF-3: one owner that is kept stops another");
     world_home[1]->lock.is_taken = 0;
     world_settle();
 }
 
 const model_scenario_t fork_scenarios[] = {
-    {"fork", before_one, {push_two_and_one, fork_child}, world_settle, MARK(BELOW)},
+    {"fork", before_one, {push_two_and_one, fork_child}, world_settle, MARK(MORE)},
     {"fork_drain",
      before_two_slabs,
      {push_first, push_other, fork_after_tick},

@@ -40,27 +40,17 @@ void ghost_move(void *block, bool is_taken) {
 /* --- afterwards ----------------------------------------------------------------------------------
  */
 
-/* Blocks that are marked in the slab's bitmap or on its own list; each must be there once, and in
- * no hand. */
+/* Blocks that are marked in one of the slab's bitmaps; each must be marked once, and in no hand. */
 static unsigned slab_check_free(unsigned unit) {
     const hak_slab_t *slab = world_slab_of(unit);
-    bool is_seen[WORLD_BLOCKS] = {false};
-    unsigned count = 0, marks = 0;
+    uint64_t sent = *hak_remote_word(&world_superslab, unit, 0), marks = slab->bits[0] | sent;
+    MODEL_CHECK((slab->bits[0] & sent) == 0, "a block is free twice");
     for (unsigned i = 0; i < slab->carved; i++) {
-        is_seen[i] = (slab->bits[0] >> i & 1) != 0;
-        MODEL_CHECK(!is_seen[i] || !ghost_in_hand[unit][i], "a block is marked and in use");
-        marks += is_seen[i];
+        MODEL_CHECK((marks >> i & 1) == 0 || !ghost_in_hand[unit][i],
+                    "a block is marked and in use");
     }
-    for (char *block = slab->free; block != NULL; block = hak_link_get(block), count++) {
-        uint32_t index = hak_slab_index(slab, block);
-        MODEL_CHECK(world_unit(block) == unit && index < slab->carved, "a list leads elsewhere");
-        MODEL_CHECK(!is_seen[index], "a block is free twice");
-        MODEL_CHECK(!ghost_in_hand[unit][index], "a block is free and in use");
-        is_seen[index] = true;
-    }
-    MODEL_CHECK(slab->bits[0] >> slab->carved == 0, "SLAB-1: a mark of no block");
-    MODEL_CHECK(count == slab->listed, "SLAB-1: the own list is not as long as it says");
-    return count + marks;
+    MODEL_CHECK(marks >> slab->carved == 0, "SLAB-1: a mark of no block");
+    return hak_popcount(marks);
 }
 
 static unsigned slab_in_hand(unsigned unit) {
@@ -74,7 +64,8 @@ static unsigned slab_in_hand(unsigned unit) {
 static void slab_check(unsigned unit, unsigned lost) {
     const hak_slab_t *slab = world_slab_of(unit);
     unsigned free_count = slab_check_free(unit);
-    MODEL_CHECK(slab->remote == 0, "RF-3: a slab is pending and in no queue");
+    MODEL_CHECK(hak_remote_waiting(&world_superslab, unit) == 0,
+                "RF-3: a slab is pending and in no queue");
     MODEL_CHECK(free_count == slab->free_count, "SLAB-1: free blocks are miscounted");
     MODEL_CHECK(free_count + slab_in_hand(unit) + lost == slab->carved, "a block is lost");
     MODEL_CHECK(free_count != slab->carved, "SLAB-3: an empty slab did not retire");
@@ -97,7 +88,7 @@ void world_settle(void) {
     }
 }
 
-/* Blocks of the slab that neither wait at it nor are free nor in a hand. */
+/* Blocks of the slab that are neither marked nor in a hand. */
 void world_note_lost(void) {
     for (unsigned unit = 0; unit < WORLD_UNITS; unit++) {
         const hak_slab_t *slab = world_slab_of(unit);
@@ -106,11 +97,6 @@ void world_note_lost(void) {
             continue;
         }
         unsigned found = slab_check_free(unit) + slab_in_hand(unit);
-        for (void *head = hak_remote_head(slab->remote); head != NULL;) {
-            uint64_t word = *((uint64_t *)head + 1);
-            found += (unsigned)(word >> 32);
-            head = hak_link_get_below((char *)head + (int32_t)(uint32_t)word);
-        }
         ghost_lost[unit] = slab->carved - found;
     }
 }

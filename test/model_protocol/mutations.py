@@ -9,13 +9,18 @@ Mutation = collections.namedtuple("Mutation", "name scenario expected changes")
 
 REMOTE, OWNER, SLAB, LOCK, FLUSH = "slab/remote.c", "slab/owner.c", "slab/slab.c", "os/lock.c", "front/flush.c"
 RACE, LOST, TWICE = "race: ", "RF-3: ", "fatal: hakmem broke its own invariant: (nil) RF-2"
+BROKEN, MISCOUNTED = "fatal: hakmem broke its own invariant", "SLAB-1: "
 
 MUTATIONS = [
     # --- memory orders ---
-    Mutation("push_relaxed", "push", [RACE], [
-        (REMOTE, "hak_cas_release(&slab->remote", "hak_cas_relaxed(&slab->remote")]),
-    Mutation("take_relaxed", "two_pushers", [RACE], [
-        (REMOTE, "hak_swap_acquire(&slab->remote", "hak_swap_relaxed(&slab->remote")]),
+    Mutation("mark_relaxed", "early", [RACE], [
+        (REMOTE, "hak_or_release(word", "hak_or_relaxed(word")]),
+    Mutation("take_relaxed", "early", [RACE], [
+        (REMOTE, "hak_swap_acquire(marks", "hak_swap_relaxed(marks")]),
+    Mutation("tell_relaxed", "late", [BROKEN], [
+        (REMOTE, "hak_add_release(number", "hak_add_relaxed(number")]),
+    Mutation("number_take_relaxed", "late", [BROKEN], [
+        (REMOTE, "hak_swap_acquire(number", "hak_swap_relaxed(number")]),
     Mutation("queue_push_relaxed", "two_slabs", [RACE, LOST, TWICE], [
         (REMOTE, "hak_cas_release(&owner->queue", "hak_cas_relaxed(&owner->queue")]),
     Mutation("queue_take_relaxed", "two_slabs", [RACE, LOST, TWICE], [
@@ -55,32 +60,34 @@ MUTATIONS = [
         (LOCK, "    if (HAK_UNLIKELY(hak_swap_release(&lock->state, 0) == 2)) { /* pairs LOCK */\n        hak_os_wake_one(&lock->state);\n    }\n",
          "    (void)hak_swap_release(&lock->state, 0);\n")]),
     # --- steps of a pusher ---
+    Mutation("number_before_marks", "push", [BROKEN], [
+        (REMOTE, "    hak_remote_mark(marks);\n    hak_remote_tell(marks, marks->count);\n",
+         "    hak_remote_tell(marks, marks->count);\n    hak_remote_mark(marks);\n")]),
     Mutation("queue_by_nobody", "push", [LOST], [
-        (REMOTE, "    if (below == 0) {\n", "    if (below == 1) {\n")]),
+        (REMOTE, "    if (before == 0) {\n", "    if (before == 99) {\n")]),
     Mutation("queue_by_everybody", "push", [TWICE], [
-        (REMOTE, "    if (below == 0) {\n", "    if (below != 1) {\n")]),
-    Mutation("queue_before_push", "push", [LOST, TWICE], [
-        (REMOTE, "    uintptr_t below = hak_load_relaxed(&slab->remote);\n",
-         "    uintptr_t below = hak_load_relaxed(&slab->remote);\n"
-         "    if (below == 0) {\n        queue_push(hak_load_acquire(&slab->owner), slab);\n    }\n"),
-        (REMOTE, "    if (below == 0) {\n        /* We", "    if (below == 1) {\n        /* We")]),
+        (REMOTE, "    if (before == 0) {\n", "    if (before != 99) {\n")]),
+    Mutation("queue_before_number", "push", [LOST, TWICE], [
+        (REMOTE, "    uint64_t before = hak_add_release(number, count); /* pairs REMOTE-4 */\n",
+         "    if (hak_load_relaxed(number) == 0) {\n"
+         "        queue_push(hak_load_acquire(&slab->owner), slab);\n    }\n"
+         "    uint64_t before = hak_add_release(number, count); /* pairs REMOTE-4 */\n"),
+        (REMOTE, "    if (before == 0) {\n        /* We", "    if (before == 99) {\n        /* We")]),
     Mutation("queue_on_a_look", "two_pushers", [LOST, TWICE], [
-        (REMOTE, "    uintptr_t below = hak_load_relaxed(&slab->remote);\n",
-         "    uintptr_t below = hak_load_relaxed(&slab->remote);\n    bool is_first = below == 0;\n"),
-        (REMOTE, "    if (below == 0) {\n        /* We", "    if (is_first) {\n        /* We")]),
+        (REMOTE, "    uint64_t before = hak_add_release(number, count); /* pairs REMOTE-4 */\n",
+         "    bool is_first = hak_load_relaxed(number) == 0;\n"
+         "    uint64_t before = hak_add_release(number, count); /* pairs REMOTE-4 */\n"),
+        (REMOTE, "    if (before == 0) {\n        /* We", "    if (is_first) {\n        /* We")]),
     Mutation("link_outside_loop", "two_slabs", [LOST, TWICE], [
         (REMOTE, "    do {\n        hak_store_relaxed(&slab->queue_next, top);\n    } while (",
          "    hak_store_relaxed(&slab->queue_next, top);\n    do {\n    } while (")]),
-    Mutation("batch_link_outside_loop", "two_pushers", ["a block is lost", LOST, "fatal: double free, or a write"], [
-        (REMOTE, "    do {\n        hak_link_set_below(batch->tail, below);\n    } while (",
-         "    hak_link_set_below(batch->tail, below);\n    do {\n    } while (")]),
     Mutation("touch_after_queue", "retire", [RACE], [
         (REMOTE, "} while (!hak_cas_release(&owner->queue, &top, slab)); /* pairs REMOTE-2 */\n",
          "} while (!hak_cas_release(&owner->queue, &top, slab)); /* pairs REMOTE-2 */\n"
          "    (void)*(volatile uint8_t *)&slab->sc;\n")]),
-    Mutation("touch_after_push", "retire", [RACE], [
-        (REMOTE, "    if (below == 0) {\n",
-         "    (void)*(volatile uint8_t *)&slab->sc;\n    if (below == 0) {\n")]),
+    Mutation("touch_after_number", "retire", [RACE], [
+        (REMOTE, "    if (before == 0) {\n",
+         "    (void)*(volatile uint8_t *)&slab->sc;\n    if (before == 0) {\n")]),
     # --- steps of a holder ---
     Mutation("queue_taken_by_load_and_store", "two_slabs", [LOST, TWICE], [
         (REMOTE, "hak_swap_acquire(&owner->queue, NULL); /* pairs REMOTE-2 */",
@@ -93,7 +100,8 @@ MUTATIONS = [
         (REMOTE, "bool hak_remote_drain(",
          "void slab_take_early(hak_owner_t *owner, hak_slab_t *slab);\n"
          "void slab_take_early(hak_owner_t *owner, hak_slab_t *slab) {\n"
-         "    if (hak_load_relaxed(&slab->remote) != 0) {\n        slab_take_remote(owner, slab);\n"
+         "    if (hak_remote_waiting(hak_pagemap_superslab(slab->base), slab->unit) != 0) {\n"
+         "        slab_take_remote(owner, slab);\n"
          "    }\n}\n\nbool hak_remote_drain(")]),
     Mutation("take_before_dequeue", "push", [LOST, TWICE, RACE], [
         (REMOTE, "        hak_single_writer_store(&owner->ready, hak_load_relaxed(&slab->queue_next));\n",
@@ -108,10 +116,21 @@ MUTATIONS = [
         (REMOTE, "if (HAK_LIKELY(now == owner)) {", "if (HAK_LIKELY(now != NULL)) {")]),
     Mutation("retire_pending", "retire", ["fatal", "RF", RACE, LOST], [
         (SLAB, "    if (slab->free_count == slab->carved) {\n        slab_retire(owner, slab);\n",
-         "    if (slab->free_count == slab->carved || hak_load_relaxed(&slab->remote) != 0) {\n"
+         "    if (slab->free_count == slab->carved ||\n"
+         "        hak_remote_waiting(hak_pagemap_superslab(slab->base), slab->unit) != 0) {\n"
          "        slab_retire(owner, slab);\n"),
         (SLAB, '    HAK_ASSERT(slab->free_count == slab->carved, "SLAB-3");\n', ""),
-        (SLAB, '    HAK_ASSERT(hak_load_relaxed(&slab->remote) == 0, "SLAB-3");\n', "")]),
+        (SLAB, '    HAK_ASSERT(hak_remote_waiting(superslab, slab->unit) == 0, "SLAB-3");\n', "")]),
+    Mutation("number_taken_last", "push", [BROKEN], [
+        (REMOTE, "    uint64_t count = hak_swap_acquire(number, 0); /* pairs REMOTE-4 */\n"
+         '    HAK_ASSERT(count != 0, "RF-2: a queued slab is pending");\n', ""),
+        (REMOTE, "    HAK_ASSERT(slab_marks(slab) >=",
+         "    uint64_t count = hak_swap_acquire(number, 0); /* pairs REMOTE-4 */\n"
+         "    HAK_ASSERT(slab_marks(slab) >=")]),
+    Mutation("marks_counted", "retire", ["fatal", "RF", RACE, LOST, MISCOUNTED], [
+        (REMOTE, "    hak_slab_count_free(owner, slab, (uint32_t)count, slab->base);\n",
+         "    count = hak_popcount(slab->bits[0]) - slab->free_count;\n"
+         "    hak_slab_count_free(owner, slab, (uint32_t)count, slab->base);\n")]),
     # --- changes of owner ---
     Mutation("adopt_without_lock", "adopt", [RACE], [
         (OWNER, "if (from != owner && hak_lock_try(&from->lock)) {", "if (from != owner) {"),
@@ -143,15 +162,19 @@ MUTATIONS = [
         (FLUSH, "    if (HAK_LIKELY(held != NULL)) {\n        hak_owner_unlock",
          "    if (HAK_LIKELY(is_held)) {\n        hak_owner_unlock")]),
     # --- fork ---
-    Mutation("requeue_left_out", "fork", [LOST], [
-        (OWNER, "        hak_remote_requeue_all();\n", "")]),
-    Mutation("requeue_before_emptying", "fork", [LOST], [
-        (OWNER, "bool is_clean) {\n    for (hak_owner_t", "bool is_clean) {\n    hak_remote_requeue_all();\n    for (hak_owner_t"),
-        (OWNER, "    if (is_clean) {\n        hak_remote_requeue_all();\n    }\n", "")]),
-    Mutation("requeue_without_emptying", "fork_drain", [TWICE, LOST], [
+    Mutation("recount_left_out", "fork", [LOST], [
+        (OWNER, "        hak_remote_recount_all();\n", "")]),
+    Mutation("recount_before_emptying", "fork", [LOST], [
+        (OWNER, "bool is_clean) {\n    for (hak_owner_t", "bool is_clean) {\n    hak_remote_recount_all();\n    for (hak_owner_t"),
+        (OWNER, "    if (is_clean) {\n        hak_remote_recount_all();\n    }\n", "")]),
+    Mutation("recount_without_emptying", "fork_drain", [TWICE, LOST], [
         (OWNER, "            o->queue = NULL;\n            o->ready = NULL;\n", "")]),
-    Mutation("requeue_emptying_queue_alone", "fork_drain", [TWICE, LOST], [
+    Mutation("recount_emptying_queue_alone", "fork_drain", [TWICE, LOST], [
         (OWNER, "            o->ready = NULL;\n", "")]),
+    Mutation("recount_by_number", "fork", [MISCOUNTED, LOST, "a block is lost"], [
+        (REMOTE, "            uint32_t count = slab_uncounted(superslab, slab);\n",
+         "            uint64_t count = slab_uncounted(superslab, slab);\n"
+         "            count = hak_load_relaxed(hak_remote_number(superslab, unit));\n")]),
     # RF-9
     Mutation("fork_without_deadline", "fork_kept", ["too many choices"], [
         (LOCK, "        if (i >= LOCK_SPINS + naps) {\n            return false;\n        }\n", "")]),

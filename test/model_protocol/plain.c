@@ -85,6 +85,19 @@ PLAIN_ACCESS(2)
 PLAIN_ACCESS(4)
 PLAIN_ACCESS(8)
 PLAIN_ACCESS(16)
+/* The same of a structure, whose fields are multiples of 4 bytes. */
+void __tsan_read_range(void *address, size_t bytes);
+void __tsan_read_range(void *address, size_t bytes) {
+    for (size_t at = 0; at < bytes; at += 4) {
+        plain_read((uintptr_t)address + at);
+    }
+}
+void __tsan_write_range(void *address, size_t bytes);
+void __tsan_write_range(void *address, size_t bytes) {
+    for (size_t at = 0; at < bytes; at += 4) {
+        plain_write((char *)address + at, 4);
+    }
+}
 void __tsan_init(void);
 void __tsan_init(void) {
 }

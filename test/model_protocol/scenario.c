@@ -33,6 +33,10 @@ static void push_one_by_one(void) {
     world_push(0, 1, 1);
 }
 
+static void push_third(void) {
+    world_push(0, 2, 1);
+}
+
 static void push_last_two(void) {
     world_push(0, 1, 2);
 }
@@ -88,8 +92,7 @@ void push_other(void) {
 /* The slab has one free block and is PARTIAL. */
 static void partial_slab(unsigned owners) {
     one_slab(owners, 3);
-    hak_batch_t batch = world_batch(0, 2, 1);
-    hak_slab_give_back(world_home[1], world_slab_of(0), &batch);
+    world_give(1, 0, 2);
 }
 
 /* Owner 1 is idle, so its slab is there to be adopted. */
@@ -112,8 +115,7 @@ static void before_ready(void) {
     world_slab(1, 3);
     world_slab(1, 3);
     for (unsigned unit = 0; unit < 2; unit++) {
-        hak_batch_t batch = world_batch(unit, 2, 1);
-        hak_slab_give_back(world_home[1], world_slab_of(unit), &batch);
+        world_give(1, unit, 2);
     }
     hak_slab_release_current(world_home[1]);
     world_push(1, 0, 1);
@@ -205,13 +207,23 @@ const model_scenario_t world_scenarios[] = {
      before_one,
      {push_two_and_one, tick_1_twice},
      world_settle,
-     MARK(BELOW) | MARK(RETIRE) | MARK(TWO_BATCHES)},
-    {"refill", before_one, {push_two_and_one, refill_1_twice}, world_settle, MARK(BELOW)},
+     MARK(MORE) | MARK(RETIRE) | MARK(EARLY)},
+    {"refill", before_one, {push_two_and_one, refill_1_twice}, world_settle, MARK(MORE)},
     {"two_pushers",
      before_one,
      {push_first, push_last_two, tick_1_twice},
      world_settle,
-     MARK(BELOW) | MARK(RETIRE) | MARK(TWO_BATCHES)},
+     MARK(MORE) | MARK(RETIRE) | MARK(EARLY)},
+    {"early",
+     before_one,
+     {push_first, push_last_two, refill_1},
+     world_settle,
+     MARK(MORE) | MARK(EARLY)},
+    {"late",
+     before_one,
+     {push_one_by_one, push_third, tick_1_twice},
+     world_settle,
+     MARK(MORE) | MARK(EARLY) | MARK(RETIRE)},
     {"two_slabs",
      before_two_slabs,
      {push_first, push_other, tick_1_twice},
@@ -221,7 +233,7 @@ const model_scenario_t world_scenarios[] = {
      before_one,
      {push_two_and_one, tick_1, refill_1},
      world_settle,
-     MARK(BELOW) | MARK(BUSY)},
+     MARK(MORE) | MARK(BUSY)},
     {"adopt",
      before_idle_2,
      {push_first, tick_1, refill_2},
@@ -249,8 +261,8 @@ const model_scenario_t world_scenarios[] = {
      before_last_blocks,
      {push_first, push_second, tick_1_create},
      world_settle,
-     MARK(RETIRE) | MARK(CREATE_ANEW) | MARK(BELOW)},
-    {"exit", before_current, {push_first, exit_1, tick_1}, world_settle, MARK(BELOW)},
+     MARK(RETIRE) | MARK(CREATE_ANEW) | MARK(MORE)},
+    {"exit", before_current, {push_first, exit_1, tick_1}, world_settle, MARK(MORE)},
     {"exit_adopt", before_join, {push_first, part_1, refill_2}, world_settle, MARK(ADOPT)},
     {"exit_join", before_join, {push_first, part_1, join_part}, world_settle, 0},
     {"collect",

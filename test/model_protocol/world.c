@@ -111,6 +111,10 @@ static void world_serve(void) {
     MODEL_CHECK(lock_owner_held == NULL || lock_is_forking, "memory is purged under a lock");
 }
 
+void hak_meta_note_used(size_t bytes) {
+    (void)bytes;
+}
+
 hak_reclaim_hooks_t hak_reclaim_hooks = {.serve = world_serve};
 size_t hak_span_purged_bytes; /* nothing is purged */
 
@@ -156,7 +160,8 @@ static void share_all(unsigned owners, unsigned units) {
     }
     for (unsigned unit = 0; unit < units; unit++) {
         hak_slab_t *slab = world_slab_of(unit);
-        model_share(MODEL_WORD(&slab->remote));
+        model_share(MODEL_WORD(hak_remote_number(&world_superslab, unit)));
+        model_share(MODEL_WORD(hak_remote_word(&world_superslab, unit, 0)));
         model_share(MODEL_WORD(&slab->queue_next));
         model_share(MODEL_WORD(&slab->owner));
         model_share(MODEL_WORD(world_entry(unit)));
@@ -216,11 +221,12 @@ void world_take(hak_owner_t *owner, uint32_t want) {
         char *block = blocks.head;
         blocks.head = hak_link_get(block);
         ghost_move(block, true);
-        *batch_word(block) = 0; /* the program writes to it */
+        *(uint64_t *)block = 0; /* the program writes to it */
     }
 }
 
-hak_batch_t world_batch(unsigned unit, unsigned first, unsigned count) {
+/* Blocks of a unit leave the program's hand; linked. */
+static hak_blocks_t world_blocks(unsigned unit, unsigned first, unsigned count) {
     uint32_t bytes = hak_sc_info[WORLD_SC].bytes;
     char *head = world_superslab.base + (size_t)unit * HAK_UNIT_BYTES + (size_t)first * bytes;
     hak_blocks_t blocks = {.head = head, .count = count, .stride = bytes};
@@ -228,12 +234,22 @@ hak_batch_t world_batch(unsigned unit, unsigned first, unsigned count) {
     for (unsigned i = 0; i < count; i++) {
         ghost_move(head + (size_t)i * bytes, false);
     }
-    return (hak_batch_t){.head = head, .tail = head + (size_t)(count - 1) * bytes, .count = count};
+    return blocks;
 }
 
 void world_push(unsigned unit, unsigned first, unsigned count) {
-    hak_batch_t batch = world_batch(unit, first, count);
-    hak_remote_push(world_slab_of(unit), &batch);
+    (void)world_blocks(unit, first, count);
+    hak_marks_t marks = {.superslab = &world_superslab,
+                         .bits = hak_mask(count) << first,
+                         .count = count,
+                         .unit = (uint8_t)unit};
+    hak_remote_send(&marks);
+}
+
+void world_give(unsigned owner, unsigned unit, unsigned first) {
+    hak_blocks_t blocks = world_blocks(unit, first, 1);
+    hak_slab_mark_one(world_slab_of(unit), first);
+    hak_slab_count_free(world_home[owner], world_slab_of(unit), 1, blocks.head);
 }
 
 void world_refill(unsigned owner) {
@@ -271,7 +287,6 @@ void world_flush(unsigned owner, unsigned unit, unsigned first, unsigned count) 
     tcache.home = world_home[owner];
     tcache.far_side = far_side;
     hak_bin_side(&tcache, WORLD_SC)->counters.remote_out = 0;
-    hak_batch_t batch = world_batch(unit, first, count);
-    hak_blocks_t blocks = {.head = batch.head, .count = count};
+    hak_blocks_t blocks = world_blocks(unit, first, count);
     MODEL_CHECK(hak_tcache_flush_blocks(&tcache, WORLD_SC, blocks) == NULL, "a rest");
 }

@@ -25,13 +25,13 @@ enum {
 /* What must be seen to happen. */
 enum {
     MARK_FIRST,       /* T7 */
-    MARK_BELOW,       /* T8 */
+    MARK_MORE,        /* T8 */
     MARK_FORWARD,     /* T12 */
     MARK_RETIRE,      /* T6 */
     MARK_CREATE_ANEW, /* T1 in the unit of a slab that retired */
     MARK_ADOPT,       /* T15 */
     MARK_BUSY,        /* an owner was held when it was tried */
-    MARK_TWO_BATCHES, /* T11 took more than one */
+    MARK_EARLY,       /* T11 took marks whose number comes later */
     MARK_SLEEP,       /* a lock was waited for */
     MARK_LATE,        /* in vain */
     MARK_OWN,         /* sorting gave a block straight back */
@@ -45,11 +45,11 @@ void world_start(unsigned owners, unsigned units);
 unsigned world_slab(unsigned owner, unsigned count);
 /* The program gets blocks from the owner: a refill, and a touch of each block. */
 void world_take(hak_owner_t *owner, uint32_t want);
-/* Blocks of a unit leave the program's hand and become a batch. */
-hak_batch_t world_batch(unsigned unit, unsigned first, unsigned count);
 hak_slab_t *world_slab_of(unsigned unit);
-/* T7 to T9 of such a batch. */
+/* Blocks of a unit leave the program's hand in one message: T16, then T7 to T9. */
 void world_push(unsigned unit, unsigned first, unsigned count);
+/* A block leaves it for the bitmap of its slab; the owner is held, or alone. */
+void world_give(unsigned owner, unsigned unit, unsigned first);
 /* A thread of the home refills; a thread's tick visits one owner. */
 void world_refill(unsigned owner);
 void world_tick(unsigned owner);

@@ -8,6 +8,7 @@
 #include "front/flush.h"
 #include "hakmem/hakmem.h"
 #include "os/os.h"
+#include "slab/remote.h"
 #include "unit/unit.h"
 
 #include <pthread.h>
@@ -40,11 +41,6 @@ static void expect_broken(const char *invariant) {
     assert_non_null(audit.where);
 }
 
-static void push(void *one) {
-    hak_batch_t batch = {.head = one, .tail = one, .count = 1};
-    hak_remote_push(hak_slab_of(one), &batch);
-}
-
 static int begin(void **state) {
     (void)state;
     if (HAK_HARDEN) { /* nothing is held back */
@@ -56,16 +52,20 @@ static int begin(void **state) {
     }
     for (unsigned i = 1; i < 250; i += 2) {
         if (i % 4 == 1) {
-            hak_free(block[i]); /* is marked when sorted */
+            hak_free(block[i]); /* is marked when flushed */
         } else {
-            push(block[i]); /* goes onto its slab's list when drained */
+            hak_remote_send_block(hak_slab_of(block[i]), block[i]); /* and when received */
         }
     }
     hak_collect_thread();
+    for (unsigned i = 2; i < 62; i += 4) { /* these wait */
+        hak_remote_send_block(hak_slab_of(block[i]), block[i]);
+    }
     slab = hak_slab_of(block[0]);
     multiple = hak_slab_of(block[260]);
     tcache = hak_tcache_self(hak_pagemap_base());
-    assert_true(slab->listed > 2 && slab->free_count > slab->listed && multiple->units > 1);
+    assert_true(slab->free_count > 2 && multiple->units > 1);
+    assert_true(hak_remote_waiting(hak_pagemap_superslab(slab->base), slab->unit) > 2);
     return 0;
 }
 
@@ -99,34 +99,23 @@ static void wrong_mark_breaks_slab_1(void **state) {
     uint64_t right = slab->bits[0];
     slab->bits[0] = right & (right - 1); /* a free block is lost */
     expect_broken("SLAB-1");
-    slab->bits[0] = right | ~right >> 63 << 63; /* a block beyond the last one */
+    slab->bits[0] = right | 1ull << hak_slab_index(slab, block[0]); /* one in use */
     expect_broken("SLAB-1");
-    slab->bits[0] = right ^ (1ull << hak_slab_index(slab, slab->free) | (right & -right));
-    expect_broken("SLAB-1"); /* as many, but one is on the list as well */
+    uint64_t sent = *hak_remote_word(hak_pagemap_superslab(slab->base), slab->unit, 0);
+    slab->bits[0] = right ^ ((sent & -sent) | (right & -right));
+    expect_broken("SLAB-1"); /* as many, but one was sent as well */
     slab->bits[0] = right;
     assert_string_equal(broken(), "");
 }
 
-static void cycle_in_a_list_breaks_slab_1(void **state) {
+static void wrong_number_of_what_waits_breaks_slab_1(void **state) {
     (void)state;
-    void *second = hak_link_get(slab->free);
-    void *third = hak_link_get(second);
-    hak_link_set(second, slab->free);
+    uint64_t *number = hak_remote_number(hak_pagemap_superslab(slab->base), slab->unit);
+    ++*number;
     expect_broken("SLAB-1");
-    hak_link_set(second, third);
-    assert_string_equal(broken(), "");
-}
-
-static void stranger_in_a_list_breaks_slab_1(void **state) {
-    (void)state;
-    void *second = hak_link_get(slab->free);
-    hak_link_set(slab->free, block[260]);
+    *number -= 2;
     expect_broken("SLAB-1");
-    hak_link_set(slab->free, second);
-    void *head = slab->free;
-    slab->free = (char *)head + 16; /* inside a block */
-    expect_broken("SLAB-1");
-    slab->free = head;
+    ++*number;
     assert_string_equal(broken(), "");
 }
 
@@ -158,13 +147,11 @@ static void empty_slab_that_did_not_retire_breaks_slab_3(void **state) {
     hak_collect_thread();
     hak_slab_t *lonely = hak_slab_of(one);
     assert_int_equal(lonely->state, HAK_SLAB_PARTIAL);
-    hak_link_set(one, lonely->free);
-    lonely->free = one;
-    lonely->listed++;
+    uint32_t index = hak_slab_index(lonely, one);
+    assert_true(hak_slab_mark_one(lonely, index));
     lonely->free_count++;
     expect_broken("SLAB-3");
-    lonely->free = hak_link_get(one);
-    lonely->listed--;
+    lonely->bits[index / 64] ^= 1ull << index % 64;
     lonely->free_count--;
     assert_string_equal(broken(), "");
     hak_free(one);
@@ -281,8 +268,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(healthy_core_passes),
     cmocka_unit_test(wrong_free_count_breaks_slab_1),
     cmocka_unit_test(wrong_mark_breaks_slab_1),
-    cmocka_unit_test(cycle_in_a_list_breaks_slab_1),
-    cmocka_unit_test(stranger_in_a_list_breaks_slab_1),
+    cmocka_unit_test(wrong_number_of_what_waits_breaks_slab_1),
     cmocka_unit_test(wrong_geometry_breaks_slab_2),
     cmocka_unit_test(wrong_state_breaks_slab_4),
     cmocka_unit_test(empty_slab_that_did_not_retire_breaks_slab_3),

@@ -201,7 +201,7 @@ static void push_that_failed_leaves_no_debt(void **state) {
     hak_slow_free(block, tcache, bin_offset_from_end, index);
     assert_true(bin->slots_left >= 0);
     assert_int_equal(length(bin->head), tcache->side[SC_96].total - bin->slots_left);
-    assert_int_not_equal(hak_load_relaxed(&slab->remote), 0);
+    assert_int_not_equal(hak_remote_waiting(hak_pagemap_superslab(slab->base), slab->unit), 0);
     assert_true(hak_remote_is_pending(other));
     hak_slab_change_owner(slab, tcache->home);
     hak_owner_part(other);

@@ -94,7 +94,7 @@ static void search_after_a_step_of_time_finds_all_again(void **state) {
     hak_os_fault_clear();
 }
 
-enum { ENDED = 200, STEPS_MOST = 1 << 14, REFUSED_STEPS = 256 };
+enum { ENDED = 200, STEPS_MOST = 1 << 14 };
 
 static pthread_barrier_t barrier;
 
@@ -133,40 +133,6 @@ static void searches_beside_caches_of_ended_threads_pay_for_them(void **state) {
     hak_os_fault_clear();
 }
 
-static void *hold_owner(void *lock) {
-    assert_true(hak_lock_try(lock));
-    pthread_barrier_wait(&barrier);
-    pthread_barrier_wait(&barrier);
-    hak_lock_unlock(lock);
-    return NULL;
-}
-
-/* As one does that sits in its handler of SIGABRT. */
-static void searches_in_slabs_whose_owner_stays_taken_pay_for_waiting(void **state) {
-    (void)state;
-    if (HAK_HARDEN) {
-        skip();
-    }
-    pthread_t thread;
-    void *imitation = make_imitation();
-    make_blocks();
-    free_blocks();
-    hak_os_fault_stop_clock();
-    pthread_barrier_init(&barrier, NULL, 2);
-    assert_int_equal(pthread_create(&thread, NULL, hold_owner, &self()->home->lock), 0);
-    pthread_barrier_wait(&barrier);
-    unsigned searches = 0;
-    while (searches < SEARCHES_MOST && hak_find_free_block(blocks[0])) {
-        assert_false(hak_find_free_block(imitation));
-        searches++;
-    }
-    assert_in_range(searches, 0, STEPS_MOST / REFUSED_STEPS + 1);
-    pthread_barrier_wait(&barrier);
-    pthread_join(thread, NULL);
-    free_imitation(imitation);
-    hak_os_fault_clear();
-}
-
 static void search_of_a_marked_block_finds_it_without_the_lock_of_its_owner(void **state) {
     (void)state;
     make_blocks();
@@ -180,6 +146,21 @@ static void search_of_a_marked_block_finds_it_without_the_lock_of_its_owner(void
     UNIT_EXPECT_FATAL(hak_check_not_marked(blocks[1]), "double free"); /* leaves the owner */
     hak_check_not_marked(kept);
     assert_ptr_equal(owner, tcache->home);
+    hak_free(kept);
+}
+
+static void search_of_a_block_sent_to_its_owner_finds_it_without_the_lock(void **state) {
+    (void)state;
+    void *sent = hak_malloc(BYTES), *kept = hak_malloc(BYTES);
+    hak_owner_t *owner = hak_owner_lock(self()->home);
+    assert_false(hak_find_free_block(sent));
+    hak_remote_send_block(hak_slab_of(sent), sent);
+    assert_true(hak_find_free_block(sent));
+    assert_false(hak_find_free_block(kept));
+    UNIT_EXPECT_FATAL(hak_check_not_marked(sent), "double free"); /* leaves the owner */
+    assert_ptr_equal(owner, self()->home);
+    hak_owner_collect();
+    assert_true(hak_find_free_block(sent));
     hak_free(kept);
 }
 
@@ -231,7 +212,7 @@ int main(void) {
         cmocka_unit_test(realloc_of_an_imitation_keeps_the_block),
         cmocka_unit_test(search_beyond_the_budget_looks_at_a_few_blocks_only),
         cmocka_unit_test(search_after_a_step_of_time_finds_all_again),
-        cmocka_unit_test(searches_in_slabs_whose_owner_stays_taken_pay_for_waiting),
+        cmocka_unit_test(search_of_a_block_sent_to_its_owner_finds_it_without_the_lock),
         cmocka_unit_test(searches_beside_caches_of_ended_threads_pay_for_them),
     };
     return cmocka_run_group_tests(tests, no_guard, NULL) == 0 ? 0 : 1;

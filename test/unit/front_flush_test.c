@@ -87,8 +87,8 @@ static void *make_blocks(void *context) {
     return NULL;
 }
 
-/* Batches of all classes. */
-static uint64_t batches_out(void) {
+/* Messages of all classes. */
+static uint64_t messages_out(void) {
     uint64_t sum = 0;
     for (unsigned sc = 0; sc < HAK_SC_COUNT; sc++) {
         sum += hak_bin_side(self(), sc)->counters.remote_out;
@@ -96,14 +96,14 @@ static uint64_t batches_out(void) {
     return sum;
 }
 
-static void blocks_of_others_go_out_as_one_batch_a_slab(void **state) {
+static void blocks_of_others_go_out_as_one_message_a_slab(void **state) {
     (void)state;
     static void *block[FOREIGN];
     pthread_t thread;
     assert_int_equal(pthread_create(&thread, NULL, make_blocks, block), 0);
     pthread_join(thread, NULL);
     hak_outbox_flush(self());
-    uint64_t before = batches_out();
+    uint64_t before = messages_out();
     unsigned slabs = 0;
     for (unsigned i = 0; i < FOREIGN; i++) {
         bool is_new = true;
@@ -114,7 +114,7 @@ static void blocks_of_others_go_out_as_one_batch_a_slab(void **state) {
         hak_free(block[i]);
     }
     hak_outbox_flush(self());
-    assert_in_range(batches_out() - before, slabs, 2 * slabs + 3);
+    assert_in_range(messages_out() - before, slabs, 2 * slabs + 3);
     audit();
 }
 
@@ -243,7 +243,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(blocks_of_many_slabs_go_back_to_each),
     cmocka_unit_test(overflow_lets_a_part_go_and_keeps_the_rest),
     cmocka_unit_test(bin_of_two_blocks_overflows),
-    cmocka_unit_test(blocks_of_others_go_out_as_one_batch_a_slab),
+    cmocka_unit_test(blocks_of_others_go_out_as_one_message_a_slab),
     cmocka_unit_test(sorted_blocks_come_back_in_address_order),
     cmocka_unit_test(double_free_in_a_bin_is_noticed),
     cmocka_unit_test(double_free_of_a_sorted_block_is_noticed),

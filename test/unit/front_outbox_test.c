@@ -35,13 +35,13 @@ static void outbox_is_flushed_at_a_quarter_of_the_bound(void **state) {
     (void)state;
     void **block = foreign_blocks();
     hak_tcache_t *tcache = self();
-    unsigned per_batch = (unsigned)hak_outbox_capacity(SC_64);
-    assert_int_equal(per_batch, 256); /* less than a quarter in bytes, to sort few at once */
+    unsigned per_flush = (unsigned)hak_outbox_capacity(SC_64);
+    assert_int_equal(per_flush, 256); /* less than a quarter in bytes, to sort few at once */
     assert_int_equal(hak_outbox_capacity(SC_4096) * 4096, hak_knobs.outbox_bytes / 4);
     uint64_t before = tcache->side[SC_64].counters.remote_out;
     tcache->ticks = 0; /* a tick would hand the outbox over */
-    assert_true(per_batch < REMOTE_BLOCKS);
-    for (unsigned i = 1; i < per_batch; i++) {
+    assert_true(per_flush < REMOTE_BLOCKS);
+    for (unsigned i = 1; i < per_flush; i++) {
         hak_free(block[i]);
         assert_int_equal(tcache->outbox_bytes, i * 64);
         assert_int_equal(tcache->side[SC_64].counters.remote_out, before);
@@ -50,7 +50,7 @@ static void outbox_is_flushed_at_a_quarter_of_the_bound(void **state) {
     hak_free(block[0]);
     assert_int_equal(tcache->outbox_bytes, 0);
     assert_true(tcache->side[SC_64].counters.remote_out > before);
-    for (unsigned i = per_batch; i < REMOTE_BLOCKS; i++) {
+    for (unsigned i = per_flush; i < REMOTE_BLOCKS; i++) {
         hak_free(block[i]);
     }
     audit();

@@ -209,9 +209,9 @@ static void exit_hands_the_outbox_over(void **state) {
     run_visitor(&visitor, true);
     assert_int_not_equal(visitor.first_entry, self()->first_entry);
     assert_true(hak_remote_is_pending(self()->home));
-    assert_true(hak_load_relaxed(&slab->remote) != 0);
+    assert_true(hak_remote_waiting(hak_pagemap_superslab(slab->base), slab->unit) != 0);
     hak_owner_collect();
-    assert_int_equal(hak_load_relaxed(&slab->remote), 0);
+    assert_int_equal(hak_remote_waiting(hak_pagemap_superslab(slab->base), slab->unit), 0);
     audit();
 }
 

@@ -73,9 +73,13 @@ static inline void unit_take(hak_owner_t *owner, unsigned sc, unit_blocks_t *hel
     }
 }
 
+/* As a flush of the owner's threads does it. */
 static inline void unit_give(hak_owner_t *owner, void *block) {
-    hak_batch_t batch = {.head = block, .tail = block, .count = 1};
-    hak_slab_give_back(owner, hak_slab_of(block), &batch);
+    hak_slab_t *slab = hak_slab_of(block);
+    hak_link_set(block, NULL);
+    assert_true(hak_slab_mark_one(slab, hak_slab_index(slab, block)));
+    hak_link_set_mark(block, HAK_LINK_MARK);
+    hak_slab_count_free(owner, slab, 1, block);
 }
 
 static inline void unit_give_all(hak_owner_t *owner, unit_blocks_t *held) {
@@ -84,18 +88,43 @@ static inline void unit_give_all(hak_owner_t *owner, unit_blocks_t *held) {
     }
 }
 
-/* blocks[from .. from+count) as one batch in list order. */
-static inline hak_batch_t unit_batch(void *const *blocks, unsigned count) {
-    for (unsigned i = 0; i + 1 < count; i++) {
-        hak_link_set(blocks[i], blocks[i + 1]);
-    }
-    return (hak_batch_t){.head = blocks[0], .tail = blocks[count - 1], .count = count};
+/* A message of one block. */
+static inline hak_marks_t unit_marks(const void *block) {
+    const hak_slab_t *slab = hak_slab_of(block);
+    uint32_t index = hak_slab_index(slab, block);
+    return (hak_marks_t){.superslab = hak_pagemap_superslab(block),
+                         .bits = 1ull << index % 64,
+                         .count = 1,
+                         .unit = slab->unit,
+                         .word = (uint8_t)(index / 64)};
 }
 
-/* Sends blocks of one slab to its owner. */
+/* Sends blocks of one slab to its owner, with one number. */
 static inline void unit_push(void *const *blocks, unsigned count) {
-    hak_batch_t batch = unit_batch(blocks, count);
-    hak_remote_push(hak_slab_of(blocks[0]), &batch);
+    hak_marks_t marks = {0};
+    hak_set_unlocked_update(true);
+    for (unsigned i = 0; i < count; i++) {
+        marks = unit_marks(blocks[i]);
+        hak_link_set(blocks[i], NULL);
+        hak_link_set_mark(blocks[i], HAK_LINK_MARK);
+        hak_remote_mark(&marks);
+    }
+    hak_remote_tell(&marks, count);
+    hak_set_unlocked_update(false);
+}
+
+/* The number of blocks that wait at a slab. */
+static inline uint64_t unit_waiting(const hak_slab_t *slab) {
+    return hak_remote_waiting(hak_pagemap_superslab(slab->base), slab->unit);
+}
+
+/* The marks in a slab's own bitmap. */
+static inline unsigned unit_marked(const hak_slab_t *slab) {
+    unsigned count = 0;
+    for (unsigned i = 0; i < slab->capacity; i += 64) {
+        count += hak_popcount(slab->bits[i / 64]);
+    }
+    return count;
 }
 
 /* Every slab went back: the owner holds nothing and the provider knows it. */

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
  * Remote frees between owners that the test plays itself, then between threads. */
-#include "unit/fatal.h"
 #include "unit/slab.h"
 
 #include <pthread.h>
@@ -26,23 +25,22 @@ static int end(void **state) {
     return 0;
 }
 
-static void batches_of_every_length_arrive_whole(void **state) {
+static void messages_of_every_length_arrive_whole(void **state) {
     (void)state;
     unit_take(&a, SC_64, &held, hak_sc_info[SC_64].blocks);
     hak_slab_t *slab = hak_slab_of(held.block[0]);
-    unsigned pushed = 1, batches = 0; /* one block stays in use */
+    unsigned pushed = 1; /* one block stays in use */
     for (unsigned length = 1; pushed + length <= held.count; length++) {
         unit_push(held.block + pushed, length);
         pushed += length;
-        batches++;
     }
     assert_int_equal(slab->free_count, 0);
     assert_true(hak_remote_is_pending(&a));
     assert_true(hak_remote_drain(&a, 1));
     assert_false(hak_remote_is_pending(&a));
     assert_int_equal(slab->free_count, pushed - 1);
-    assert_int_equal(unit_list_length(slab->free), pushed - 1);
-    assert_int_equal(a.counters[SC_64].remote_in, batches);
+    assert_int_equal(unit_marked(slab), pushed - 1);
+    assert_int_equal(a.counters[SC_64].remote_in, 1);
     for (unsigned i = pushed; i < held.count; i++) {
         unit_give(&a, held.block[i]);
     }
@@ -50,21 +48,7 @@ static void batches_of_every_length_arrive_whole(void **state) {
     unit_owner_end(&a);
 }
 
-static void batch_with_its_tail_below_its_head_arrives(void **state) {
-    (void)state;
-    unsigned count = unit_refill(&a, SC_64, &held);
-    for (unsigned i = 0; i < count / 2; i++) {
-        void *other = held.block[i];
-        held.block[i] = held.block[count - 1 - i];
-        held.block[count - 1 - i] = other;
-    }
-    unit_push(held.block, count);
-    assert_true(hak_remote_drain(&a, UINT32_MAX));
-    assert_int_equal(unit_list_length(hak_slab_of(held.block[0])->free), count);
-    unit_owner_end(&a);
-}
-
-static void batch_that_empties_a_full_slab_retires_it(void **state) {
+static void message_that_empties_a_full_slab_retires_it(void **state) {
     (void)state;
     unsigned capacity = hak_sc_info[SC_1024].blocks;
     unit_take(&a, SC_1024, &held, capacity + 1);
@@ -96,19 +80,18 @@ static void slab_is_queued_once_until_drained(void **state) {
     unit_owner_end(&a);
 }
 
-/* By one load of each slab: no list is walked, and no lock taken. */
-static void blocks_that_wait_are_told_by_the_word_of_their_slab(void **state) {
+/* By one load of each slab: no lock is taken. */
+static void blocks_that_wait_are_told_by_the_number_of_their_slab(void **state) {
     (void)state;
     unsigned capacity = hak_sc_info[SC_64].blocks;
     unit_take(&a, SC_64, &held, capacity);
     const hak_slab_t *slab = hak_slab_of(held.block[0]);
-    assert_int_equal(hak_remote_blocks(slab->remote), 0);
-    for (unsigned done = 0, batch = 1; done < capacity; batch++) {
-        unsigned count = batch < capacity - done ? batch : capacity - done;
+    assert_int_equal(unit_waiting(slab), 0);
+    for (unsigned done = 0, length = 1; done < capacity; length++) {
+        unsigned count = length < capacity - done ? length : capacity - done;
         unit_push(held.block + done, count);
         done += count;
-        assert_int_equal(hak_remote_blocks(slab->remote), done);
-        assert_ptr_equal(hak_remote_head(slab->remote), held.block[done - count]);
+        assert_int_equal(unit_waiting(slab), done);
     }
     hak_remote_drain(&a, UINT32_MAX);
     unit_owner_end(&a);
@@ -127,7 +110,7 @@ static void drain_stops_at_its_budget(void **state) {
         assert_true(hak_remote_is_pending(&a));
         assert_true(hak_remote_drain(&a, 1));
         for (unsigned i = 0; i < SLABS; i++) {
-            waiting += hak_slab_of(held.block[i * capacity])->remote != 0;
+            waiting += unit_waiting(hak_slab_of(held.block[i * capacity])) != 0;
         }
         assert_int_equal(waiting, left - 1);
     }
@@ -151,23 +134,6 @@ static void refill_finds_what_others_gave_back(void **state) {
     unit_owner_end(&a);
 }
 
-/* It went back by sorting before: marked, and now in a batch. */
-static void batch_of_a_block_that_is_marked_is_a_double_free(void **state) {
-    (void)state;
-    unsigned count = unit_refill(&a, SC_64, &held);
-    hak_slab_t *slab = hak_slab_of(held.block[0]);
-    assert_true(hak_slab_mark_one(slab, hak_slab_index(slab, held.block[7])));
-    hak_slab_count_free(&a, slab, 1, held.block[7]);
-    unit_push(held.block + 7, 1);
-    UNIT_EXPECT_FATAL(hak_remote_drain(&a, UINT32_MAX), "double free");
-    for (unsigned i = 0; i < count; i++) {
-        if (i != 7) {
-            unit_give(&a, held.block[i]);
-        }
-    }
-    unit_owner_end(&a);
-}
-
 /* The slab changed hands between push and drain: whoever finds it in a queue passes it on. */
 static void queued_slab_of_a_new_owner_is_forwarded(void **state) {
     (void)state;
@@ -187,28 +153,6 @@ static void queued_slab_of_a_new_owner_is_forwarded(void **state) {
     assert_int_equal(slab->state, HAK_SLAB_PARTIAL);
     unit_give(&b, held.block[count - 1]);
     assert_int_equal(b.counters[SC_64].slab_retire, 1);
-}
-
-/* A forked child: the thread that made the list non-empty is gone before it queued the slab, and
- * queues of threads that are gone are lost. */
-static void slab_missing_from_every_queue_is_queued_again(void **state) {
-    (void)state;
-    unsigned capacity = hak_sc_info[SC_1024].blocks;
-    unit_take(&a, SC_1024, &held, 3 * capacity);
-    for (unsigned i = 0; i < 3; i++) {
-        unit_push(held.block + i * capacity, 5);
-    }
-    a.queue = NULL;
-    hak_remote_requeue_all();
-    assert_true(hak_remote_is_pending(&a));
-    hak_remote_drain(&a, 3);
-    assert_false(hak_remote_is_pending(&a));
-    for (unsigned i = 0; i < held.count; i++) {
-        if (i % capacity >= 5) {
-            unit_give(&a, held.block[i]);
-        }
-    }
-    unit_owner_end(&a);
 }
 
 /* --- threads: one owner, several strangers -----------------------------------------------------
@@ -271,16 +215,13 @@ static void strangers_freeing_while_the_owner_refills_lose_nothing(void **state)
 #define REMOTE_TEST(test) cmocka_unit_test_setup_teardown(test, begin, end)
 
 static const struct CMUnitTest tests[] = {
-    REMOTE_TEST(batches_of_every_length_arrive_whole),
-    REMOTE_TEST(batch_with_its_tail_below_its_head_arrives),
-    REMOTE_TEST(batch_that_empties_a_full_slab_retires_it),
+    REMOTE_TEST(messages_of_every_length_arrive_whole),
+    REMOTE_TEST(message_that_empties_a_full_slab_retires_it),
     REMOTE_TEST(slab_is_queued_once_until_drained),
-    REMOTE_TEST(blocks_that_wait_are_told_by_the_word_of_their_slab),
+    REMOTE_TEST(blocks_that_wait_are_told_by_the_number_of_their_slab),
     REMOTE_TEST(drain_stops_at_its_budget),
     REMOTE_TEST(refill_finds_what_others_gave_back),
-    REMOTE_TEST(batch_of_a_block_that_is_marked_is_a_double_free),
     REMOTE_TEST(queued_slab_of_a_new_owner_is_forwarded),
-    REMOTE_TEST(slab_missing_from_every_queue_is_queued_again),
     REMOTE_TEST(strangers_freeing_while_the_owner_refills_lose_nothing),
 };
 

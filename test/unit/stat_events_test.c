@@ -90,7 +90,7 @@ static void *make_block(void *context) {
     return NULL;
 }
 
-static void batches_are_counted_where_they_leave_and_arrive(void **state) {
+static void messages_are_counted_where_they_leave_and_arrive(void **state) {
     (void)state;
     void *block;
     pthread_t thread;
@@ -125,7 +125,7 @@ static const struct CMUnitTest tests[] = {
     EVENTS_TEST(refills_are_counted_in_their_class),
     EVENTS_TEST(spans_are_counted_by_the_stage_that_served_them),
     EVENTS_TEST(full_bins_are_counted_in_their_class),
-    EVENTS_TEST(batches_are_counted_where_they_leave_and_arrive),
+    EVENTS_TEST(messages_are_counted_where_they_leave_and_arrive),
     EVENTS_TEST(huge_blocks_are_counted_by_what_served_them),
 };
 

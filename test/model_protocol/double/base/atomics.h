@@ -29,6 +29,8 @@
 #define hak_swap_acquire(p, v) MODEL_RMW(p, MODEL_SWAP, v, MODEL_ACQUIRE, "swap " #p)
 #define hak_swap_release(p, v) MODEL_RMW(p, MODEL_SWAP, v, MODEL_RELEASE, "swap " #p)
 #define hak_add_relaxed(p, v) MODEL_RMW(p, MODEL_ADD, v, MODEL_RELAXED, "add " #p)
+#define hak_add_release(p, v) MODEL_RMW(p, MODEL_ADD, v, MODEL_RELEASE, "add " #p)
+#define hak_or_release(p, v) MODEL_RMW(p, MODEL_OR, v, MODEL_RELEASE, "or " #p)
 #define hak_or_relaxed(p, v) MODEL_RMW(p, MODEL_OR, v, MODEL_RELAXED, "or " #p)
 #define hak_sub_relaxed(p, v) MODEL_RMW(p, MODEL_SUB, v, MODEL_RELAXED, "sub " #p)
 
