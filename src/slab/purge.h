@@ -23,7 +23,7 @@ typedef struct hak_purge_pass {
 
 enum {
     HAK_SLAB_SECTION = 8,    /* slabs visited per hold of the lock: a fork waits for it */
-    HAK_SLAB_CALL_WORK = 32, /* of a call; unit: a visit of a slab, or of a block in a list */
+    HAK_SLAB_CALL_WORK = 32, /* of a call; unit: a visit of a slab */
 };
 
 typedef struct hak_slab_purged {
