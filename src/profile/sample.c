@@ -69,7 +69,7 @@ static void blocks_give_back(void *block, uint32_t count) {
  */
 static void *block_take_marked(unsigned sc) {
     hak_slab_t *slab = hak_sample_owner.current[sc];
-    if (slab == NULL || slab->free_count == slab->listed) {
+    if (slab == NULL || slab->free_count == 0) {
         return NULL;
     }
     uint32_t word = 0;
@@ -216,7 +216,7 @@ static HAK_COLD void sample_forget(const void *block) {
     }
 }
 
-/* Without the owner the block waits in the slab's remote list: a free waits for nothing. */
+/* Without the owner the block waits in the slab's remote marks: a free waits for nothing. */
 static HAK_COLD void sample_free(void *block, uint32_t entry) {
     hak_require_not_free(block, entry, HAK_FATAL_DOUBLE_FREE);
     sample_forget(block);
@@ -227,8 +227,7 @@ static HAK_COLD void sample_free(void *block, uint32_t entry) {
         hak_wanted_serve();
     } else {
         hak_slab_check_freed(slab, block);
-        const hak_batch_t batch = {.head = block, .tail = block, .count = 1};
-        hak_remote_push(slab, &batch);
+        hak_remote_send_block(slab, block);
     }
 }
 
