@@ -9,7 +9,8 @@
  * Invariants:
  *   STACK-1  Only memory of the stack that the stack pointer lies in is read, and only the segment
  *            of a loaded object that holds its tables; any contents end the walk or lead it astray,
- *            but never to a fault.
+ *            but never to a fault. Where frame pointers lead, the object may be unloaded meanwhile:
+ *            each OS page of its tables is looked at first, just before it is read.
  *   STACK-2  The stack pointer rises with each frame, but for frames of signals: walks end. */
 #ifndef HAK_STACK_STACK_H
 #define HAK_STACK_STACK_H

@@ -38,6 +38,7 @@ PROGRAMS = {
     "gcc": (["gcc", "-x", "c", "-O2", "-S", "-o", "/dev/null", "-"], "int f(int x) { return x * 3; }\n" * 1),
     "perl": (["perl", "-e", "my %h; $h{$_} = 'x' x $_ for 1..2000; print scalar(keys %h)"], None),
     "g++": (["g++", "-x", "c++", "-S", "-o", "/dev/null", "-"], "#include <map>\nstd::map<int, int> m;\n"),
+    "node": (["node", "-e", "console.log([...Array(1000).keys()].map(x => ({ x, y: `${x}` })).length)"], None),
     "redis-server": (None, None),
 }
 
