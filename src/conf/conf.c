@@ -13,12 +13,12 @@
 #include <string.h>
 
 /* The words of the columns "type" and "kept". */
-#define CONF_TYPE_BOOL NULL, HAK_CONF_BOOL
-#define CONF_TYPE_COUNT NULL, HAK_CONF_COUNT
-#define CONF_TYPE_PERCENT NULL, HAK_CONF_PERCENT
-#define CONF_TYPE_BYTES NULL, HAK_CONF_BYTES
-#define CONF_TYPE_TEXT NULL, HAK_CONF_TEXT
-#define CONF_TYPE_CHOICE(...) (const char *const[]){__VA_ARGS__, NULL}, HAK_CONF_CHOICE
+#define CONF_TYPE_BOOL HAK_CONF_BOOL
+#define CONF_TYPE_COUNT HAK_CONF_COUNT
+#define CONF_TYPE_PERCENT HAK_CONF_PERCENT
+#define CONF_TYPE_BYTES HAK_CONF_BYTES
+#define CONF_TYPE_TEXT HAK_CONF_TEXT
+#define CONF_TYPE_CHOICE(...) HAK_CONF_CHOICE
 #define CONF_KEPT_OWN(knob) 0, 0, false
 #define CONF_KEPT_START(knob) offsetof(hak_knobs_t, knob), sizeof hak_knobs.knob, false
 #define CONF_KEPT_LIVE(knob) offsetof(hak_knobs_t, knob), sizeof hak_knobs.knob, true
@@ -27,6 +27,19 @@
 #define HAK_OPTION(name, type, initial, least, most, kept, knob, text)                             \
     {#name, initial, least, most, CONF_TYPE_##type, CONF_KEPT_##kept(knob)},
 const hak_conf_option_t hak_conf_options[] = {
+#include "base/options.def"
+};
+#undef HAK_OPTION
+
+/* The names of choices, in the order of the table. */
+#define CONF_NAMES_BOOL
+#define CONF_NAMES_COUNT
+#define CONF_NAMES_PERCENT
+#define CONF_NAMES_BYTES
+#define CONF_NAMES_TEXT
+#define CONF_NAMES_CHOICE(...) {__VA_ARGS__},
+#define HAK_OPTION(name, type, initial, least, most, kept, knob, text) CONF_NAMES_##type
+static const char conf_names[][HAK_CONF_CHOICES][HAK_CONF_NAME_BYTES] = {
 #include "base/options.def"
 };
 #undef HAK_OPTION
@@ -57,6 +70,17 @@ static const hak_conf_option_t *conf_find(const char *name, size_t length) {
         }
     }
     return NULL;
+}
+
+const char *hak_conf_choice(const hak_conf_option_t *option, uint64_t index) {
+    unsigned row = 0;
+    if (option->type != HAK_CONF_CHOICE || index > option->most) {
+        return NULL;
+    }
+    for (const hak_conf_option_t *at = hak_conf_options; at < option; at++) {
+        row += at->type == HAK_CONF_CHOICE;
+    }
+    return conf_names[row][index];
 }
 
 uint64_t hak_conf_value(const hak_conf_option_t *option) {
@@ -94,8 +118,8 @@ void hak_conf_apply(void) {
 
 static bool conf_parse_choice(const hak_conf_option_t *option, const char *s, size_t length,
                               uint64_t *value) {
-    for (unsigned i = 0; option->names[i] != NULL; i++) {
-        if (hak_is_word(option->names[i], s, length)) {
+    for (unsigned i = 0; i <= option->most; i++) {
+        if (hak_is_word(hak_conf_choice(option, i), s, length)) {
             *value = i;
             return true;
         }
@@ -209,7 +233,7 @@ const char *hak_conf_text(const char *name) {
         return NULL;
     }
     return option->type == HAK_CONF_TEXT ? hak_conf_text_of(option)
-                                         : option->names[hak_conf_value(option)];
+                                         : hak_conf_choice(option, hak_conf_value(option));
 }
 
 bool hak_conf_put(hak_text_t *text, const char *name) {

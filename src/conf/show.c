@@ -15,7 +15,7 @@ void hak_conf_put_value(hak_text_t *text, const hak_conf_option_t *option, uint6
     static const char suffix[] = " kmgt";
     unsigned k = 0;
     if (option->type == HAK_CONF_CHOICE) {
-        hak_text_str(text, option->names[value]);
+        hak_text_str(text, hak_conf_choice(option, value));
         return;
     }
     if (option->type == HAK_CONF_TEXT) {
@@ -35,8 +35,8 @@ void hak_conf_put_value(hak_text_t *text, const hak_conf_option_t *option, uint6
 /* The valid values. */
 static void show_put_valid(hak_text_t *text, const hak_conf_option_t *option) {
     if (option->type == HAK_CONF_CHOICE) {
-        for (unsigned i = 0; option->names[i] != NULL; i++) {
-            hak_text_format(text, "%s%s", i == 0 ? "" : ", ", option->names[i]);
+        for (unsigned i = 0; i <= option->most; i++) {
+            hak_text_format(text, "%s%s", i == 0 ? "" : ", ", hak_conf_choice(option, i));
         }
     } else if (option->type == HAK_CONF_TEXT) {
         hak_text_format(text, "at most %l bytes, no comma", option->most);

@@ -17,10 +17,12 @@ typedef enum hak_conf_type {
     HAK_CONF_TEXT,
 } hak_conf_type_t;
 
+enum { HAK_CONF_NAME_BYTES = 16, HAK_CONF_CHOICES = 8 };
+
+/* No pointers: the dynamic linker would have to write the table. */
 typedef struct hak_conf_option {
-    const char *name;
-    uint64_t initial, least, most; /* a choice's is an index of `names`, a text's a length */
-    const char *const *names;      /* of a choice, NULL after the last */
+    char name[HAK_CONF_NAME_BYTES];
+    uint64_t initial, least, most; /* a choice's is an index of its names, a text's a length */
     hak_conf_type_t type : 8;
     uint32_t knob_offset : 24; /* in hak_knobs; sealed ones fill an OS page, of 64 KiB at most */
     uint8_t knob_bytes;        /* 0: no knob */
@@ -55,6 +57,8 @@ extern const hak_conf_option_t hak_conf_options[HAK_CONF_OPTIONS];
 extern const hak_conf_preset_t hak_conf_presets[]; /* the last one has no name */
 extern hak_conf_state_t hak_conf_state;            /* [init] */
 
+/* A name of a choice; NULL: it has no so many, or is none. */
+const char *hak_conf_choice(const hak_conf_option_t *option, uint64_t index);
 /* The value in force. */
 uint64_t hak_conf_value(const hak_conf_option_t *option);
 /* Where the value of a text is kept. */

@@ -152,7 +152,7 @@ enum {
     STRING_SPACE,
     STRING_MODULES,
 };
-static const char *const pprof_strings[] = {
+static const char pprof_strings[][16] = {
     "", "alloc_objects", "count", "alloc_space", "bytes", "inuse_objects", "inuse_space", "space",
 };
 

@@ -227,7 +227,7 @@ static void choice_is_one_of_its_names(void **state) {
     unit_capture_begin();
     assert_int_equal(hak_conf_parse("report:jso,report:JSON,report:jsonl,report:0", "test"), 4);
     assert_non_null(strstr(unit_capture_end(), "bad value 'jso' for report; valid: off, exit, "));
-    assert_string_equal(hak_conf_text("report"), "stats");
+    assert_string_equal(hak_conf_text("report"), "leaks");
 }
 
 static void text_is_what_stands_before_the_comma(void **state) {

@@ -109,7 +109,9 @@ static void complaint_about_a_value_names_the_valid_ones(void **state) {
         const char *text, *said;
     } cases[] = {
         {"outbox:1", "bad value '1' for outbox; valid: 64 to 1m\n"},
-        {"report:all", "bad value 'all' for report; valid: off, exit, json, explain, map, stats\n"},
+        {"report:all",
+         "bad value 'all' for report; valid: off, exit, json, explain, map, stats, profile, "
+         "leaks\n"},
         {"control", "bad value '' for control; valid: at most 107 bytes, no comma\n"},
         {"learn:2", "bad value '2' for learn; valid: 0, 1, counterfactual\n"},
         {"learn:", "bad value '' for learn; valid: 0, 1, counterfactual\n"},
@@ -170,7 +172,8 @@ static void help_prints_a_line_for_every_option_and_profile(void **state) {
     for (size_t i = 0; i < TABLE_OPTIONS; i++) {
         assert_non_null(strstr(said, table_options[i].name));
     }
-    assert_non_null(strstr(said, "hakmem: report:off  (off, exit, json, explain, map, stats)  "));
+    assert_non_null(strstr(
+        said, "hakmem: report:off  (off, exit, json, explain, map, stats, profile, leaks)  "));
     assert_non_null(strstr(said, "hakmem: control:  (at most 107 bytes, no comma)  "));
     assert_non_null(strstr(said, "hakmem: profile balanced = (nothing)  the default\n"));
     conf_begin(NULL);
