@@ -53,7 +53,8 @@ class Load:
 
 
 def _value(samples: int, size: int, weight: float) -> dict:
-    return {"samples": samples, "objects": samples * weight, "bytes": samples * weight * size, "raw_bytes": samples * size}
+    return {"samples": samples, "objects": round(samples * weight), "bytes": round(samples * weight * size),
+            "raw_bytes": samples * size}
 
 
 def _binomial(count: int, part: float, chance: random.Random) -> int:
@@ -71,8 +72,8 @@ def _site(truth: Truth, load: Load, chance: random.Random) -> dict:
     inuse = _value(live, truth.size, weight)
     return {"stack": [hex(load.begin + offset - OFFSET) for offset in truth.stack], "label": truth.label, "inuse": inuse,
             "alloc": _value(live + freed, truth.size, weight), "peak": _value(peak, truth.size, weight),
-            "requested_bytes": inuse["bytes"] * (truth.requested or truth.size) / truth.size,
-            "pinned_bytes": truth.pinned if live else 0, "variance": live * weight * (weight - 1) * truth.size ** 2,
+            "requested_bytes": round(inuse["bytes"] * (truth.requested or truth.size) / truth.size),
+            "pinned_bytes": truth.pinned if live else 0, "variance": round(live * weight * (weight - 1) * truth.size ** 2),
             "lifetimes_ns": {"freed": freed, "p10": 1000, "p50": 2_000_000, "p90": SECOND, "p99": 3 * SECOND, "censored": live,
                              "oldest_ns": load.seconds * SECOND if live else 0},
             "threads": [{"tid": load.pid + truth.thread, "bytes": inuse["bytes"]}] if live else []}
@@ -84,9 +85,9 @@ def document(load: Load, seed: int = 1) -> dict:
     sites = [_site(truth, load, chance) for truth in load.sites]
     found = sum(site["inuse"]["bytes"] for site in sites)
     return {"profile": 1, "version": "0.1.0", "pid": load.pid, "program": load.path.rpartition("/")[2], "time_ns": NOW,
-            "started_ns": NOW - load.seconds * SECOND, "is_on": True, "rate": load.rate,
+            "started_ns": NOW - load.seconds * SECOND, "is_on": True, "is_whole": True, "rate": load.rate,
             "exact": {"live_bytes": load.bytes, "live_objects": None},
-            "estimate": {"live_bytes": found, "sigma_bytes": math.sqrt(sum(site["variance"] for site in sites))},
+            "estimate": {"live_bytes": found, "sigma_bytes": round(math.sqrt(sum(site["variance"] for site in sites)))},
             "samples": {"live": sum(site["inuse"]["samples"] for site in sites),
                         "taken": sum(site["alloc"]["samples"] for site in sites), "dropped": 0, "sites": len(sites),
                         "sites_dropped": 0, "own_bytes": 81920},

@@ -61,6 +61,7 @@ def test_stripped_program_has_the_object_still(binary, tmp_path):
 
 def test_process_that_cannot_or_does_not(process):
     assert "could not open its control channel: Address already in use" in refusal(process("refuses").pid)
+    assert "could not open its control channel: its option control serves at another name" in refusal(process("busy").pid)
     assert "has not answered within 0 s: it looks when it allocates" in refusal(process("silent").pid, seconds=0.2)
     assert "attaches by version 2, this tool by version 1" in refusal(process("newer").pid)
     assert "does not run on hakmem" in refusal(process("other").pid)

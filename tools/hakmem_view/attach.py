@@ -3,6 +3,7 @@
 `hak_attach`, written through /proc/PID/mem. That takes the rights of a debugger, and stops nothing."""
 from __future__ import annotations
 
+import errno
 import os
 import struct
 import time
@@ -17,9 +18,11 @@ from .errors import ViewError
 SYMBOL = "hak_attach"
 MAGIC, VERSION = b"HAKATTCH", 1
 LAYOUT = struct.Struct("<8sIIQQQ")  # magic, version, size, command, argument, answer
-COMMAND, ARGUMENT = 16, 24  # offsets
+COMMAND, ARGUMENT, ANSWER = 16, 24, 32  # offsets
 OPEN, PROFILE = 1, 2  # commands: open the control channel; and start sampling, too
 FAILED = 1 << 63
+REFUSALS = {errno.EPERM: "it is set-uid, runs on the C library's malloc, or has no memory for it",
+            errno.EBUSY: "its option control serves at another name"}
 SECONDS = 5.0  # for the process to look at the word: it does in its slow paths
 
 
@@ -142,6 +145,7 @@ def wake(pid: int, rate: int = 0, seconds: float = SECONDS) -> None:
     it next leaves its hit path: one that sleeps does nothing."""
     with Memory(pid) as memory:
         address = _object(pid, memory)
+        memory.write(address + ANSWER, 0)
         memory.write(address + ARGUMENT, rate)
         memory.write(address + COMMAND, PROFILE if rate else OPEN)
         until = time.monotonic() + seconds
@@ -150,10 +154,10 @@ def wake(pid: int, rate: int = 0, seconds: float = SECONDS) -> None:
             if len(found) < LAYOUT.size:
                 raise ViewError(f"process {pid} has ended")
             _, _, _, command, _, answer = LAYOUT.unpack(found)
-            if not command:
+            if not command and answer:  # it stores both, in any order
                 if answer & FAILED:
                     raise ViewError(f"{process.called(pid)} could not open its control channel: "
-                                    f"{os.strerror(answer & 0xFFFF)}")
+                                    f"{REFUSALS.get(answer & 0xFFFF) or os.strerror(answer & 0xFFFF)}")
                 return
             time.sleep(0.02)
     raise ViewError(f"{process.called(pid)} has not answered within {seconds:.0f} s: it looks when it allocates, frees or "

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Has the library's object for attaching, and answers to it as the library does, or in another way.
-//     attach ok|refuses|silent|newer|other     says "ready", then each argument it was given
+//     attach ok|refuses|busy|silent|newer|other     says "ready", then each argument it was given
 #include <errno.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -13,13 +13,19 @@ struct attach {
     volatile uint64_t command, argument, answer;
 };
 
-struct attach hak_attach = {{'H', 'A', 'K', 'A', 'T', 'T', 'C', 'H'}, 1, sizeof(struct attach), 0, 0, 0};
+struct attach hak_attach = {{'H', 'A', 'K', 'A', 'T', 'T', 'C', 'H'},
+                            1,
+                            sizeof(struct attach),
+                            0,
+                            0,
+                            7}; // 7: of an earlier tool
 
 int main(int argc, char **argv) {
     const char *mode = argc > 1 ? argv[1] : "ok";
     if (!strcmp(mode, "newer")) {
         hak_attach.version = 2;
     }
+    uint64_t busy = UINT64_C(1) << 63 | EBUSY;
     if (!strcmp(mode, "other")) {
         hak_attach.magic[0] = 'X';
     }
@@ -31,8 +37,13 @@ int main(int argc, char **argv) {
             uint64_t failed = UINT64_C(1) << 63 | EADDRINUSE;
             printf("%d %ld\n", (int)hak_attach.command, (long)hak_attach.argument);
             fflush(stdout);
-            hak_attach.answer = strcmp(mode, "refuses") ? hak_attach.command : failed;
+            uint64_t answer = !strcmp(mode, "refuses") ? failed
+                              : !strcmp(mode, "busy")  ? busy
+                                                       : hak_attach.command;
             hak_attach.command = 0;
+            nanosleep(&(struct timespec){0, 50000000},
+                      NULL); // the tool must not take the old answer
+            hak_attach.answer = answer;
         }
     }
     return 0;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Holds what it should free in one function, keeps others' pages resident in another, and works in a third.
+// Holds what it should free in one function, keeps others' pages resident in another, and works in
+// a third.
 //     leaky [MIB [wait]]      wait: says "ready", and goes on until its input ends
 #include <stdio.h>
 #include <stdlib.h>

@@ -7,7 +7,7 @@
 namespace shop {
 
 class Cache {
-  public:
+public:
     __attribute__((noinline)) void remember(int key) {
         entries_[key] = std::string(700, 'x'); // the line of the leak
     }
@@ -16,7 +16,7 @@ class Cache {
         return entries_.size();
     }
 
-  private:
+private:
     std::map<int, std::string> entries_;
 };
 
