@@ -71,7 +71,7 @@ def test_sites_are_ordered_by_what_is_asked_for():
     threads = text(found, "threads").splitlines()
     assert [line.split()[0] for line in threads if line.strip()[:2] == "47"] == ["4712", "4712", "4712", "4713"]
     assert "3.0 s" in text(found, "lifetimes") and "Still live" in text(found, "lifetimes")
-    assert "    cache  < program+0x1400" in text(found)
+    assert "    program+0x1400 (cache)  < program+0x3100" in text(found)
 
 
 def test_rows_that_are_left_out_are_counted():
@@ -92,6 +92,14 @@ def test_difference_of_two_runs_knows_a_site_again_where_it_was_loaded_elsewhere
     assert grown[0x1200].error == pytest.approx(math.hypot(new.sites[1].error, old.sites[1].error))
     said = text(new, "diff", old)
     assert "Sites by growth" in said and "program+0x1500" in said and "+" in said
+
+
+def test_labels_are_places_of_the_program_or_numbers_of_types():
+    found = made(synthetic.standard())
+    for label, said in (("0x555500000200", "program+0x1400 (site "), ("0x1234abcd", "program+0x1400 (type 0x1234abcd)")):
+        found.sites[3].label = label
+        assert said in text(found)
+    assert Named(found, has_symbols=False).stack(found.sites[3])[0][0].function == "type 0x1234abcd"
 
 
 @pytest.mark.parametrize("name, called, passes_on", [

@@ -141,7 +141,7 @@ def test_kinds_search_zoom_keys_and_order(driven):
     assert driven["search"] == ["3.00 MiB (3.0 %) lies below functions that match.", 1, 1] and driven["odd"] == 9
     assert driven["zoom"][0][3] == driven["zoom"][2][3] and driven["said"].startswith("program+0x2100 in program: 87.9 MiB")
     assert driven["back"] == 9 and driven["below"].startswith("program+0x3100")
-    assert driven["sorted"] == ["program+0x1200", "cache", "program+0x1100", "program+0x1300"]
+    assert driven["sorted"] == ["program+0x1200", "program+0x1400", "program+0x1100", "program+0x1300"]
 
 
 @CHROMIUM

@@ -211,7 +211,7 @@ def test_output_that_is_not_read_is_no_error(program):
 def test_explain_names_who_holds_a_cause_where_a_profile_runs(program, view, width):
     lines = view("explain", program("on").pid, width=width).stdout.replace("\u00a0", " ").splitlines()
     at = next(at for at, line in enumerate(lines) if "blocks the program holds" in line)
-    assert lines[at + 1].startswith("held by program+0x1100: 94.0 MiB ± 5 %") and lines[at + 2].startswith("        cache: ")
+    assert lines[at + 1].startswith("held by program+0x1100: 94.0 MiB ± 5 %") and lines[at + 2].startswith("        program+0x1400 (cache): ")
     at = next(at for at, line in enumerate(lines) if "free blocks in partly used slabs" in line)
     assert lines[at + 1].split() == ["held", "by", "program+0x1100:", "9.00", "MiB"]
     assert "held by" not in view("explain", program("old").pid, width=width).stdout

@@ -86,10 +86,14 @@ class Named:
         return plain(where.name) if where else ""
 
     def _label(self, label: str) -> Frame:
-        """The name of what a label points to, if it is an address of the program."""
+        """The name of what a label points to, if it is an address of the program; else a compiler's number of a type."""
         address = label_address(label)
-        known = self.frames.get(address + 1, [UNKNOWN])[-1] if address and self.profile.mapping(address + 1) else UNKNOWN
-        return Frame(f"site {plain(known.function or label)}" if address else plain(label), plain(known.file), known.line, False)
+        if not address:
+            return Frame(plain(label), "", 0, False)
+        if self.profile.mapping(address + 1) is None:
+            return Frame(f"type {label}", "", 0, False)
+        known = self.frames.get(address + 1, [UNKNOWN])[-1]
+        return Frame(f"site {plain(known.function or label)}", plain(known.file), known.line, False)
 
     def stack(self, site: Site) -> list[tuple[Frame, str]]:
         """All frames, innermost first, each with its module; a label of the program's own stands innermost."""
@@ -100,7 +104,7 @@ class Named:
 
     def callers(self, site: Site) -> list[tuple[Frame, str]]:
         """From the first frame that is the program's own outwards, without the start of the process."""
-        whole = self.stack(site)
+        whole = self.stack(site)[bool(site.label and site.stack):]
         own = [at for at, (frame, _) in enumerate(whole) if not _is_start(frame)]
         at = next((at for at in own if not is_plumbing(whole[at][0].function)), own[-1] if own else 0)
         found = whole[at:]
@@ -109,9 +113,10 @@ class Named:
         return found
 
     def where(self, site: Site) -> str:
-        """One line: the function that allocates, at its line."""
+        """One line: the function that allocates, at its line, and its label."""
         frame = self.callers(site)[0][0]
-        return short(frame.function) + at_line(frame)
+        label = f" ({self._label(site.label).function})" if site.label and site.stack else ""
+        return short(frame.function) + at_line(frame) + label
 
     def chain(self, site: Site, most: int = 3) -> str:
         """Who called it, a few functions far."""

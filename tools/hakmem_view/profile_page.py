@@ -113,7 +113,7 @@ def _rows(shots: list[Profile], named: Named) -> tuple[list[Row], str]:
         first = named.callers(site)[0][0]
         frames = [f"{short(frame.function)}{at_line(frame)}{', inlined' if frame.is_inlined else ''}"
                   for frame, _ in named.stack(site)[:MOST_FRAMES]]
-        row = Row(short(first.function), at_line(first).strip(), frames, _cells(site, found.seconds, most))
+        row = Row(short(first.function), named.where(site).removeprefix(short(first.function)).strip(), frames, _cells(site, found.seconds, most))
         if histories:
             key = found.key(site)
             values, one = histories[key], grown[key]
