@@ -134,7 +134,7 @@ def test_plain_text_and_files(program, tmp_path):
     assert json.loads((tmp_path / "json").read_text())["profile"] == 1
     assert "Sites by growth" in plain("--diff", tmp_path / "json", "--seconds", "0", one.pid).stdout
     assert "Growth is that of" in plain("--leaks", "--seconds", "0.1", one.pid).stdout
-    assert plain("--alloc", tmp_path / "json").stdout.count("    program") == 3
+    assert plain("--alloc", tmp_path / "json").stdout.count("    program") == 4
 
 
 @pytest.mark.parametrize("words, said", [
