@@ -114,7 +114,7 @@ class Handler(BaseHTTPRequestHandler):
         if self.mode == "slow":
             time.sleep(60)
         path = self.path
-        if path == PROFILE and self.mode != "old":
+        if path == PROFILE and self.mode not in ("old", "text"):
             self._answer(503 if self.mode == "busy" else 200, self._profile())
             return
         if path == "/asked":
@@ -123,7 +123,7 @@ class Handler(BaseHTTPRequestHandler):
         if path == "/heap.pb.gz":
             self._answer(200, b"\x1f\x8bfake")
             return
-        if path != "/" and (path not in FILES and not (self.mode == "text" and path.endswith(".txt")) or self.mode == "old"):
+        if path != "/" and (path not in FILES and not (self.mode.startswith("text") and path.endswith(".txt")) or self.mode == "old"):
             self._answer(404, b"no such document\n")
             return
         if self.mode == "busy" and path != "/":

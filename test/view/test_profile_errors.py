@@ -137,6 +137,14 @@ def test_plain_text_and_files(program, tmp_path):
     assert plain("--alloc", tmp_path / "json").stdout.count("    program") == 4
 
 
+def test_plain_explain_says_who_holds_a_cause(program):
+    one = program("text-profile")
+    done = subprocess.run([sys.executable, "-S", TOOL, "explain", str(one.pid)], capture_output=True, text=True, check=True)
+    lines = done.stdout.replace("\u00a0", " ").splitlines()
+    assert lines[0] == "hakmem: /explain.txt" and lines[1].startswith("live is held by program+0x1100: ")
+    assert "slab_free is held by program+0x1100: 9.00 MiB" in lines
+
+
 @pytest.mark.parametrize("words, said", [
     ([], "profile: a PID, a socket's path, a stored profile, or a program behind -- is wanted"),
     (["--frob", "1"], "profile: unrecognized arguments: --frob"), (["--html", "x", "1"], "profile: unrecognized arguments"),

@@ -109,6 +109,7 @@ def main(missing: str) -> NoReturn:
             status = profile_plain.run(sys.argv[2:])
         else:
             _run(sys.argv[1:], missing)
+            profile_plain.add_to_explain(sys.argv[1:])
         sys.stdout.flush()
     except ViewError as error:
         print(f"hakmem: {error}", file=sys.stderr)

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from typing import NoReturn
 
-from . import profile_command, profile_report
+from . import held_by, profile_command, profile_report, source
 from .errors import ViewError
 from .profile_command import Asked, Shot
 from .profile_names import Named
@@ -77,6 +77,19 @@ def _finish(asked: Asked, shots: list[Shot], named: Named, title: str, before, o
 
 def _no_pprof(*_) -> bytes:
     raise ViewError("--pprof of a stored profile needs the Python environment of the source tree")
+
+
+def add_to_explain(words: list[str]) -> None:
+    """Below the text of `explain PID`: who holds what, where the process samples."""
+    if len(words) != 2 or words[0] != "explain" or words[1].startswith("-"):
+        return
+    try:
+        held = held_by.of(source.find(words[1]))
+    except ViewError:
+        return  # it has ended since
+    for cause, rows in held.items():
+        for row in rows:
+            print(f"{cause} is held by {row}")
 
 
 def run(words: list[str]) -> int:
