@@ -1,0 +1,74 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# Installs what this folder holds, or removes it again. Usage: ./install.sh [--prefix FOLDER] [--uninstall]; without a prefix
+# root installs into /usr/local, others into ~/.local.
+set -eu
+
+die() {
+    echo "install.sh: $*" >&2
+    exit 1
+}
+
+here=$(CDPATH='' cd -P "$(dirname "$0")" && pwd -P)
+if [ "$(id -u)" = 0 ]; then prefix=/usr/local; else prefix=$HOME/.local; fi
+action=install
+while [ $# -gt 0 ]; do
+    case $1 in
+    --prefix) [ $# -gt 1 ] || die "--prefix needs a folder" && prefix=$2 && shift ;;
+    --prefix=*) prefix=${1#*=} ;;
+    --uninstall) action=uninstall ;;
+    *) die "unknown word '$1'; there are: --prefix FOLDER, --uninstall" ;;
+    esac
+    shift
+done
+case $prefix in
+/*) ;;
+*) prefix=$PWD/$prefix ;;
+esac
+list=$prefix/share/hakmem/installed-files.txt
+
+# remove: all files of the list, then the folders that were made for them, which end in a slash
+remove() {
+    (
+        cd "$prefix"
+        while IFS= read -r name; do case $name in */) ;; *) rm -f "$name" ;; esac; done <"$list"
+        names=$(sort -r "$list")
+        rm -f "$list"
+        while IFS= read -r name; do case $name in */) rmdir "$name" 2>/dev/null || : ;; esac; done <<NAMES
+$names
+NAMES
+    )
+}
+
+if [ "$action" = uninstall ]; then
+    [ -f "$list" ] || die "nothing of ours is installed in $prefix"
+    remove
+    echo "removed from $prefix"
+    exit
+fi
+
+machine=$(uname -m)
+[ -f "$here/MACHINE" ] && [ "$(cat "$here/MACHINE")" != "$machine" ] &&
+    die "these libraries are for $(cat "$here/MACHINE"), this machine is $machine"
+[ ! -f "$list" ] || remove
+cd "$here/tree"
+names=$(find . -type d | sed 's|^\./||' | sort | while IFS= read -r name; do [ -e "$prefix/$name" ] || echo "$name/"; done
+    find . ! -type d | sed 's|^\./||' | sort)
+{ mkdir -p "$prefix/share/hakmem" && : >"$list"; } 2>/dev/null || die "cannot write to $prefix; --prefix FOLDER chooses another"
+tar cf - . | (cd "$prefix" && tar xf -) || die "cannot write to $prefix"
+{
+    echo "$names"
+    echo share/hakmem/installed-files.txt
+} >"$list"
+# With another C library than glibc: the library for musl, if this package has it.
+lib=$(sed -n 's|/libhakmem\.so\.[0-9]*$||p' "$list" | grep -v hakmem/ | head -n 1)
+if ls /lib/ld-musl-*.so.1 >/dev/null 2>&1 && ! ls /lib*/ld-linux-*.so.* /lib/*/ld-linux-*.so.* >/dev/null 2>&1; then
+    [ -d "$lib/hakmem/musl" ] || die "this C library is musl, for which this package has no library"
+    real=$(basename "$(readlink -f "$prefix/$lib/libhakmem.so")")
+    cp "$prefix/$lib"/hakmem/musl/libhakmem.so.* "$prefix/$lib/$real"
+fi
+echo "installed into $prefix; try: $prefix/bin/hakmem run --report explain -- ls"
+case :$PATH: in
+*":$prefix/bin:"*) ;;
+*) echo "$prefix/bin is not in PATH" ;;
+esac

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: MIT
+//! Builds the C sources that were packed into this crate. The program's own malloc stays the C library's.
+use std::{env, fs, path::PathBuf};
+
+/// The options of a preset, as src/conf/presets.def states them.
+fn preset(name: &str) -> String {
+    let text = fs::read_to_string("csrc/src/conf/presets.def").expect("csrc/src/conf/presets.def");
+    let begin = format!("HAK_PRESET(\"{name}\", \"");
+    let line = text.lines().find(|line| line.starts_with(&begin)).expect("a preset of that name");
+    line[begin.len()..].split('"').next().unwrap().to_string()
+}
+
+fn main() {
+    let out = PathBuf::from(env::var_os("OUT_DIR").unwrap());
+    let has = |feature: &str| env::var_os(format!("CARGO_FEATURE_{feature}")).is_some();
+    let options = match (has("THROUGHPUT"), has("LOW_MEMORY")) {
+        (true, true) => panic!("features throughput and low-memory exclude each other"),
+        (true, false) => preset("throughput"),
+        (false, true) => preset("low-memory"),
+        (false, false) => String::new(),
+    };
+    // The defaults of the program lie beside the code that reads them, so that the linker cannot leave them out.
+    let mut unity = String::from("#include \"unity.c\"\n");
+    if !options.is_empty() {
+        unity.push_str(&format!("const char *hak_options = \"{options}\";\n"));
+    }
+    let first = out.join("hakmem_unity.c");
+    fs::write(&first, unity).expect("OUT_DIR can be written");
+    let mut build = cc::Build::new();
+    build
+        .file(&first)
+        .file("csrc/src/cold.c")
+        .include("csrc/src")
+        .include("csrc/include")
+        .std("gnu17")
+        .opt_level(2)
+        .define("_GNU_SOURCE", "1")
+        .define("HAK_AUDIT", "0")
+        .define("HAK_FAULT", "0")
+        .define("HAK_OVERRIDE", "0")
+        .define("HAK_CONTROL", "1")
+        .define("HAK_HARDEN", if has("HARDENED") { "1" } else { "0" });
+    for flag in [
+        "-fno-builtin-malloc", "-fno-builtin-calloc", "-fno-builtin-realloc", "-fno-builtin-free", "-fvisibility=hidden",
+        "-ffunction-sections", "-fno-plt", "-ftls-model=initial-exec",
+    ] {
+        build.flag(flag);
+    }
+    build.flag_if_supported("-mno-outline-atomics");
+    build.compile("hakmem");
+    println!("cargo:rerun-if-changed=csrc");
+    println!("cargo:include={}", PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").unwrap()).join("csrc/include").display());
+}

@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: MIT
+"""From words to packages; what goes wrong is one line on standard error."""
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import NoReturn
+
+from . import crate, deb, release, tarball, wheel
+from .stage import PackageError
+
+KINDS = {"deb": deb.build, "wheel": wheel.build, "wheel-musl": lambda: wheel.build(is_musl=True), "crate": crate.build,
+         "tarball": tarball.build}
+
+
+def _package(words: list[str]) -> None:
+    parser = argparse.ArgumentParser("./hakmem package", allow_abbrev=False)
+    parser.add_argument("kind", choices=KINDS)
+    made = KINDS[parser.parse_args(words).kind]()
+    for path in made if isinstance(made, list) else [made]:
+        print(path)
+
+
+def _release(words: list[str]) -> None:
+    parser = argparse.ArgumentParser("./hakmem release", allow_abbrev=False)
+    parser.add_argument("--check", action="store_true", required=True, help="whether what is here can be released")
+    parser.add_argument("--update", action="store_true", help="write the committed list of the ABI anew")
+    sys.exit(release.check(parser.parse_args(words).update))
+
+
+def main() -> NoReturn:
+    command, words = sys.argv[1], sys.argv[2:]
+    try:
+        (_package if command == "package" else _release)(words)
+    except PackageError as error:
+        print(f"hakmem: {command}: {error}", file=sys.stderr)
+        sys.exit(1)
+    except (OSError, KeyboardInterrupt) as error:
+        print(f"hakmem: {command}: {error or 'interrupted'}", file=sys.stderr)
+        sys.exit(1)
+    sys.exit(0)
