@@ -31,12 +31,12 @@ list=$prefix/share/hakmem/installed-files.txt
 remove() {
     (
         cd "$prefix"
-        while IFS= read -r name; do case $name in */) ;; *) rm -f "$name" ;; esac; done <"$list"
-        names=$(sort -r "$list")
-        rm -f "$list"
-        while IFS= read -r name; do case $name in */) rmdir "$name" 2>/dev/null || : ;; esac; done <<NAMES
-$names
-NAMES
+        sort -r "$list" | while IFS= read -r name; do # a folder comes behind what is in it
+            case $name in
+            */) rmdir "$name" 2>/dev/null || : ;;
+            *) rm -f "$name" ;;
+            esac
+        done
     )
 }
 
@@ -52,7 +52,7 @@ machine=$(uname -m)
     die "these libraries are for $(cat "$here/MACHINE"), this machine is $machine"
 [ ! -f "$list" ] || remove
 cd "$here/tree"
-names=$(find . -type d | sed 's|^\./||' | sort | while IFS= read -r name; do [ -e "$prefix/$name" ] || echo "$name/"; done
+names=$(find . -mindepth 1 -type d | sed 's|^\./||' | sort | while IFS= read -r name; do [ -e "$prefix/$name" ] || echo "$name/"; done
     find . ! -type d | sed 's|^\./||' | sort)
 { mkdir -p "$prefix/share/hakmem" && : >"$list"; } 2>/dev/null || die "cannot write to $prefix; --prefix FOLDER chooses another"
 tar cf - . | (cd "$prefix" && tar xf -) || die "cannot write to $prefix"

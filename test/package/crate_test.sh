@@ -1,0 +1,41 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# The crates: packaged by cargo, which builds each from what is in it, and used by a fresh project without features and with low-memory (HAKMEM_FULL=1: with each); a
+# zeroed gigabyte is not touched. Needs the registry of crates the first time, for cc.
+set -eu
+# shellcheck source=test/launcher/expect.sh
+. "$HAKMEM_SOURCE/test/launcher/expect.sh"
+cargo --version >/dev/null 2>&1 || {
+    echo "skipped: cargo is not installed"
+    exit 77
+}
+kept=$(dirname "$HAKMEM_BUILD")/package
+mkdir -p "$kept"
+export HAKMEM_PACKAGE_DIR="$kept"
+status=0
+"$HAKMEM_SOURCE/hakmem" package crate >"$work/out" 2>"$work/err" || status=$?
+if [ "$status" -ne 0 ] && grep -qE 'cc|registry|network|resolve' "$kept/failed.log" && ! cargo fetch --quiet \
+    --manifest-path "$kept/stage/rust/Cargo.toml" 2>/dev/null; then
+    echo "skipped: the registry of crates is not reached, which has cc"
+    exit 77
+fi
+[ "$status" -eq 0 ] || fail "package crate: $(cat "$work/err")"
+for name in hakmem-sys hakmem; do
+    grep -q "/$name-[0-9.]*\.crate\$" "$work/out" || fail "no crate $name"
+done
+crates=$(sed -n '1s|/[^/]*$||p' "$work/out")
+for file in "$crates"/hakmem-*.crate; do tar -xzf "$file" -C "$work"; done
+for folder in "$work"/hakmem-*; do mv "$folder" "$(echo "$folder" | sed 's/-[0-9.]*$//')"; done
+cp -r "$HAKMEM_SOURCE/test/consumer/cargo" "$work/user"
+sed -i "s|@HAKMEM@|$work/hakmem|" "$work/user/Cargo.toml"
+printf '[patch.crates-io]\nhakmem-sys = { path = "%s" }\n' "$work/hakmem-sys" >>"$work/user/Cargo.toml"
+export CARGO_TARGET_DIR="$kept/user"
+features="none low-memory"
+[ -z "${HAKMEM_FULL-}" ] || features="none hardened throughput low-memory"
+for feature in $features; do
+    feature=${feature#none}
+    expect 0 cargo run --quiet --manifest-path "$work/user/Cargo.toml" --features "$feature"
+    says out "on hakmem"
+    says out "features: $feature."
+done
+exit $failed

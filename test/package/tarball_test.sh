@@ -1,0 +1,36 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# The tarball: unpacked, installed, used, installed over itself, removed without a trace.
+set -eu
+# shellcheck source=test/launcher/expect.sh
+. "$HAKMEM_SOURCE/test/launcher/expect.sh"
+export HAKMEM_PACKAGE_DIR="$work/package"
+expect 0 "$HAKMEM_SOURCE/hakmem" package tarball
+tarball=$(cat "$work/out")
+begin=$(date +%s)
+tar -xzf "$tarball" -C "$work"
+install=$(echo "$work"/hakmem-*-linux-*/install.sh)
+mkdir -p "$work/prefix/lib" "$work/prefix/share/man"
+echo theirs >"$work/prefix/share/man/theirs"
+expect 0 "$install" --prefix "$work/prefix"
+hakmem=$work/prefix/bin/hakmem
+expect 0 "$hakmem" run -- grep -c 'prefix/lib/libhakmem' /proc/self/maps
+[ $(($(date +%s) - begin)) -le 10 ] || fail "from nothing to a program on hakmem takes more than 10 s"
+expect 0 "$hakmem" run --profile hardened -- grep -c 'hakmem/hardened/libhakmem' /proc/self/maps
+expect 0 "$hakmem" options
+[ -s "$work/prefix/share/man/man1/hakmem.1" ] || fail "no manual"
+expect 0 "$install" --prefix "$work/prefix" # again
+expect 0 "$install" --prefix "$work/prefix" --uninstall
+left=$(cd "$work/prefix" && find . | LC_ALL=C sort | tr '\n' ' ')
+[ "$left" = ". ./lib ./share ./share/man ./share/man/theirs " ] || fail "uninstall leaves $left"
+expect 1 "$install" --prefix "$work/prefix" --uninstall
+says err "nothing of ours"
+expect 1 "$install" --frobnicate
+expect 1 "$install" --prefix "$work/prefix/share/man/theirs"
+says err "cannot write to"
+[ "$(wc -l <"$work/err")" -eq 1 ] || fail "more than a line: $(cat "$work/err")"
+echo riscv64 >"$(dirname "$install")/MACHINE"
+expect 1 "$install" --prefix "$work/prefix"
+says err "these libraries are for riscv64"
+[ ! -e "$work/prefix/bin" ] || fail "installs for another machine"
+exit $failed

@@ -1,0 +1,56 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# The wheel in a fresh virtual environment, without any network: module, command, enable(), the tag, removal.
+set -eu
+# shellcheck source=test/launcher/expect.sh
+. "$HAKMEM_SOURCE/test/launcher/expect.sh"
+python3 -c 'import ensurepip, venv' 2>/dev/null || {
+    echo "skipped: Python has no venv"
+    exit 77
+}
+export HAKMEM_PACKAGE_DIR="$work/package"
+expect 0 "$HAKMEM_SOURCE/hakmem" package wheel
+wheel=$(cat "$work/out")
+needed=$(readelf -V "$HAKMEM_LIB" "$(dirname "$HAKMEM_BUILD")/hardened/libhakmem.so" |
+    grep -o 'GLIBC_[0-9]*\.[0-9]*' | sort -t_ -k2 -Vu | tail -n 1 | sed 's/GLIBC_//; s/\./_/')
+case $wheel in
+*"-py3-none-manylinux_${needed}_$(uname -m).whl") ;;
+*) fail "the tag of $wheel is not that of glibc $needed" ;;
+esac
+expect 0 python3 -m venv "$work/venv"
+begin=$(date +%s)
+expect 0 "$work/venv/bin/pip" --disable-pip-version-check install --no-index "$wheel"
+cat >"$work/prog.py" <<'PYTHON'
+import sys
+import hakmem
+if "--enable" in sys.argv:
+    assert hakmem.enable(options="cache:1m")
+assert hakmem.is_active(), "not on hakmem"
+assert hakmem.stats()["bytes"]["live"] > 0
+assert "RSS is" in hakmem.explain() and hakmem.explain(as_data=True)["causes"]
+hakmem.trim()
+print(*sys.argv[1:])
+sys.exit(7)
+PYTHON
+python=$work/venv/bin/python
+expect 7 "$python" -m hakmem run "$work/prog.py" 'a b' c
+prints "a b c"
+[ $(($(date +%s) - begin)) -le 10 ] || fail "from nothing to a program on hakmem takes more than 10 s"
+expect 7 "$work/venv/bin/hakmem" run --profile low-memory -- "$work/prog.py" d
+prints d
+expect 7 "$python" "$work/prog.py" --enable e
+prints "--enable e"
+expect 1 "$python" "$work/prog.py"
+says err "not on hakmem"
+expect 0 "$python" -m hakmem run -c 'import hakmem; print(hakmem.is_active())'
+prints True
+expect 0 "$work/venv/bin/hakmem" run -- grep -c libhakmem /proc/self/maps
+expect 0 "$work/venv/bin/hakmem" options cache
+says out "option  default"
+expect 0 "$work/venv/bin/hakmem" translate MIMALLOC_SHOW_STATS=1
+expect 2 "$work/venv/bin/hakmem" check 999999999
+expect 1 "$python" -c 'import hakmem; hakmem.stats()'
+says err "call hakmem.enable() first"
+expect 0 "$work/venv/bin/pip" uninstall -y hakmem
+[ -z "$(find "$work/venv" -name '*hakmem*')" ] || fail "pip leaves $(find "$work/venv" -name '*hakmem*')"
+exit $failed
