@@ -2,6 +2,7 @@
  *
  * Huge blocks: mappings of their own, each with a record. Freed ones go to huge_cache.c. */
 #include "large/huge_cache.h"
+#include "large/huge_quarantine.h"
 #include "large/huge_record.h"
 
 #include "base/atomics.h"
@@ -83,6 +84,7 @@ bool hak_huge_register(char *base, size_t bytes, ptrdiff_t shift) {
     if (record != NULL) {
         record->base = base;
         record->shift = shift;
+        record->paid_faults = 0;
         record->is_whole = record->is_vacant = false;
         hak_store_relaxed(&record->bytes, bytes);
         hak_huge_cache_note_use(bytes, 0);
@@ -111,7 +113,7 @@ static char *huge_vacant_or_map(size_t bytes, size_t align, ptrdiff_t *shift, bo
 static char *huge_fresh(size_t bytes, size_t align, ptrdiff_t *shift, bool *is_zero) {
     hak_large_reclaim(bytes);
     char *base = huge_vacant_or_map(bytes, align, shift, is_zero);
-    if (base == NULL && hak_vacant_unmap(bytes) != 0) {
+    if (base == NULL && (hak_huge_quarantine_flush() | (hak_vacant_unmap(bytes) != 0))) {
         base = huge_vacant_or_map(bytes, align, shift, is_zero);
     }
     if (base != NULL) {
@@ -165,10 +167,14 @@ bool hak_huge_free(void *block, uint32_t entry) {
     hak_huge_t *record = record_of(entry);
     size_t bytes = record->bytes;
     ptrdiff_t shift = record->shift;
+    uint32_t paid_faults = record->paid_faults;
     if (record->base != block || record->is_vacant) {
         return false;
     }
     huge_unregister(record, entry);
+    if (hak_huge_quarantine_put(block, bytes, shift, paid_faults)) {
+        return true;
+    }
     if (HAK_UNLIKELY(!huge_unguard(block, bytes))) {
         if (hak_os_unmap(block, bytes)) {
             return true;
@@ -269,7 +275,7 @@ static void *huge_move(hak_huge_t *record, uint32_t entry, size_t new_bytes) {
     if (target == NULL) {
         return NULL;
     }
-    bool keeps_source = hak_huge_is_crowded();
+    bool keeps_source = HAK_HARDEN || hak_huge_is_crowded();
     hak_pagemap_set(block, 1, 0); /* before another thread can map the place */
     record_set_base(record, NULL);
     if (!hak_os_move(block, old_bytes, target, new_bytes, keeps_source)) {
@@ -285,7 +291,7 @@ static void *huge_move(hak_huge_t *record, uint32_t entry, size_t new_bytes) {
     hak_lock_release(HAK_LOCK_HUGE);
     hak_pagemap_set(target, 1, entry);
     hak_count(huge_remap);
-    if (keeps_source) {
+    if (keeps_source && !hak_huge_quarantine_put(block, old_bytes, shift, 0)) {
         hak_vacant_give(block, old_bytes, shift);
     }
     return target;
@@ -312,7 +318,14 @@ static void *huge_grow(hak_huge_t *record, uint32_t entry, size_t new_bytes) {
     return is_worth_it ? huge_make_whole(block, entry, old_bytes, new_bytes) : moved;
 }
 
-/* Resizes a block whose guard was removed. */
+/* A small surplus is kept: the tail is not worth a system call. */
+static bool huge_stays(const hak_huge_t *record, size_t bytes) {
+    size_t new_bytes = hak_align_up(bytes, HAK_UNIT_BYTES) + HAK_HUGE_GUARD_BYTES;
+    return new_bytes <= record->bytes &&
+           (record->bytes - new_bytes < HAK_UNIT_BYTES || new_bytes >= record->bytes / 8 * 7);
+}
+
+/* Resizes a block whose guard was removed and that does not stay. */
 static void *huge_resize(void *block, uint32_t entry, size_t bytes) {
     hak_huge_t *record = record_of(entry);
     size_t old_bytes = record->bytes;
@@ -324,10 +337,6 @@ static void *huge_resize(void *block, uint32_t entry, size_t bytes) {
         }
         return grown;
     }
-    /* keep a small surplus: the tail is not worth a system call */
-    if (old_bytes - new_bytes < HAK_UNIT_BYTES || new_bytes >= old_bytes / 8 * 7) {
-        return block;
-    }
     if (bytes <= HAK_UNIT_BYTES) {
         return NULL;
     }
@@ -337,6 +346,9 @@ static void *huge_resize(void *block, uint32_t entry, size_t bytes) {
 
 void *hak_huge_resize(void *block, uint32_t entry, size_t bytes) {
     hak_huge_t *record = record_of(entry);
+    if (huge_stays(record, bytes)) {
+        return block;
+    }
     if (!huge_unguard(block, record->bytes)) {
         return NULL;
     }
@@ -412,5 +424,5 @@ bool hak_large_covers(const void *address) {
         end = steps != 0 ? from + (kind == HAK_KIND_HUGE || kind == HAK_KIND_VACANT) : end;
     }
     huge_visit(from, end, visit_cover, &cover);
-    return cover.is_covered;
+    return cover.is_covered || (HAK_HARDEN && hak_huge_quarantine_covers(address));
 }

@@ -10,6 +10,7 @@
  * free applies it, from the end of the highest extent. Addresses are bounded, too
  * (docs/experiments/0004). */
 #include "large/huge_cache.h"
+#include "large/huge_quarantine.h"
 #include "large/huge_record.h"
 
 #include "os/lock.h"
@@ -256,7 +257,8 @@ static HAK_COLD size_t cache_trim(size_t keep_dirty, size_t keep_bytes) {
 
 size_t hak_large_trim(size_t keep_bytes) {
     size_t given_back = cache_trim(keep_bytes, keep_bytes);
-    hak_vacant_unmap(HAK_SUPERSLAB_BYTES); /* addresses, no memory */
+    hak_huge_quarantine_flush(); /* addresses, no memory, as in the next line */
+    hak_vacant_unmap(HAK_SUPERSLAB_BYTES);
     return given_back;
 }
 

@@ -3,6 +3,7 @@
  * Large blocks: whole units from the span provider, at most 1 MiB. */
 #include "large/large.h"
 #include "large/huge_cache.h"
+#include "large/huge_quarantine.h"
 #include "large/huge_record.h"
 
 #include "base/counters.h"
@@ -46,6 +47,15 @@ hak_large_result_t hak_large_alloc(size_t bytes, size_t align) {
     if (bytes > (size_t)HAK_LARGE_MAX_UNITS * HAK_UNIT_BYTES ||
         align > (size_t)HAK_LARGE_MAX_UNITS * HAK_UNIT_BYTES) {
         return hak_huge_alloc(bytes, align);
+    }
+    uint32_t paid_faults = hak_huge_quarantine_prepay(bytes);
+    if (paid_faults != 0) {
+        result = hak_huge_alloc(bytes, align);
+        if (result.block != NULL) {
+            uint32_t entry = hak_pagemap_get(hak_pagemap_base(), result.block);
+            hak_huge_at(entry >> 8)->paid_faults = paid_faults;
+            return result;
+        }
     }
     unsigned count = bytes == 0 ? 1 : (unsigned)units_of(bytes);
     if (!hak_span_alloc(count, align, HAK_SPAN_SPARSE, &span)) {

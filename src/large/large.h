@@ -57,6 +57,10 @@ void hak_large_pool(hak_huge_pool_t *pool);
 /* Returns cached memory and cached addresses above these bounds. */
 void hak_large_trim_to(size_t keep_bytes, size_t keep_address_bytes);
 
+/* Hardened builds: whether freed blocks may be held back from now on (huge_quarantine.h), with a
+ * full budget. */
+void hak_large_quarantine_switch(bool is_on);
+
 /* Memory of the process, as far as the core knows. */
 typedef struct hak_footprint {
     size_t all_bytes;    /* in use, and the two below */

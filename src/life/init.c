@@ -9,6 +9,7 @@
 #include "front/flush.h"
 #include "front/hooks.h"
 #include "guard/guard.h"
+#include "large/large.h"
 #include "life/life.h"
 #include "os/lock.h"
 #include "os/optional.h"
@@ -89,6 +90,7 @@ static void process_start(void) {
     }
     hak_guard_start();
     hak_profile_start();
+    hak_large_quarantine_switch(true);
     if (hak_load_relaxed(&hak_knobs.backtrace)) {
         hak_check_sink.trace = hak_guard_trace;
     }

@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The quarantine of huge blocks: a ring of mappings without memory, the oldest of which leaves when
+ * the ring or the bound of addresses is full. */
+#include "large/huge_quarantine.h"
+#include "large/huge_record.h"
+
+#include "os/lock.h"
+#include "os/os.h"
+
+enum {
+    HOLD_MOST = 64,   /* mappings */
+    HOLD_SLOTS = 128, /* more than HOLD_MOST only while several threads free at once */
+    HOLD_STEP_NS = 100000000,
+    /* The budget, in page faults of about 2 us (docs/experiments/0058): some 1 % of a CPU. */
+    HOLD_STEP_FAULTS = 512,
+    HOLD_BURST_FAULTS = 2048, /* saved up, and at the start: 8 MiB */
+    HOLD_CALLS_FAULTS = 4,    /* the kernel calls of a malloc and a free cost as much */
+    /* The cache would keep no more of a block either: its next user faults anyway. */
+    HOLD_MOST_FAULTS = 4000,
+    HOLD_FAULT_BYTES = 4096,
+};
+static const size_t HOLD_MOST_BYTES = (size_t)1 << 30; /* of addresses */
+
+typedef struct huge_hold {
+    char *base;
+    size_t bytes;
+    ptrdiff_t shift; /* CACHE-3 */
+} huge_hold_t;
+
+HAK_LOCKED_STATE HAK_LARGE_STATE(4) huge_hold_t hak_huge_holds[HOLD_SLOTS]; /* [lock HUGE] */
+HAK_LOCKED_STATE struct huge_holds {
+    uint32_t first, count; /* [lock HUGE] of the ring */
+    size_t bytes;          /* [lock HUGE] of all */
+    bool is_on;            /* [atomic] */
+    uint32_t faults_left;  /* [atomic] of the budget */
+    uint64_t step;         /* [atomic] the last one that was granted */
+} hak_huge_hold_state;
+
+void hak_large_quarantine_switch(bool is_on) {
+    if (HAK_HARDEN) {
+        hak_store_relaxed(&hak_huge_hold_state.faults_left, (uint32_t)HOLD_BURST_FAULTS);
+        hak_store_relaxed(&hak_huge_hold_state.step, hak_os_now_ns() / HOLD_STEP_NS);
+        hak_store_relaxed(&hak_huge_hold_state.is_on, is_on);
+    }
+}
+
+/* --- budget ----------------------------------------------------------------------------------- */
+
+/* Each step is granted once: by the thread that advances the word. */
+static uint32_t hold_grant(uint32_t left) {
+    uint64_t now = hak_os_now_ns() / HOLD_STEP_NS;
+    uint64_t last = hak_load_relaxed(&hak_huge_hold_state.step);
+    if (now <= last || !hak_cas_relaxed(&hak_huge_hold_state.step, &last, now)) {
+        return left;
+    }
+    uint64_t granted = hak_least(now - last, HOLD_BURST_FAULTS / HOLD_STEP_FAULTS);
+    left = (uint32_t)hak_least(left + granted * HOLD_STEP_FAULTS, HOLD_BURST_FAULTS);
+    hak_store_relaxed(&hak_huge_hold_state.faults_left, left); /* takes of others may be lost */
+    return left;
+}
+
+static bool hold_take(size_t faults) {
+    if (!HAK_HARDEN || !hak_load_relaxed(&hak_huge_hold_state.is_on) || hak_huge_is_crowded()) {
+        return false;
+    }
+    uint32_t left = hak_load_relaxed(&hak_huge_hold_state.faults_left);
+    left = HAK_LIKELY(left >= faults) ? left : hold_grant(left);
+    while (left >= faults) {
+        if (hak_cas_relaxed(&hak_huge_hold_state.faults_left, &left, left - (uint32_t)faults)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+uint32_t hak_huge_quarantine_prepay(size_t bytes) {
+    size_t faults = HOLD_CALLS_FAULTS + hak_align_up(bytes, HAK_UNIT_BYTES) / HOLD_FAULT_BYTES;
+    return hold_take(faults) ? (uint32_t)faults - HOLD_CALLS_FAULTS : 0;
+}
+
+/* The page faults that the next user of such memory has, because it went: about as many as OS pages
+ * were in use. */
+static bool hold_pay(const char *base, size_t bytes, uint32_t paid_faults) {
+    if (paid_faults == 0 && !hold_take(HOLD_CALLS_FAULTS)) {
+        return false;
+    }
+    size_t resident = hak_large_resident(base, bytes - HAK_HUGE_GUARD_BYTES);
+    size_t faults = hak_least(resident / HOLD_FAULT_BYTES, HOLD_MOST_FAULTS);
+    if (faults > paid_faults) {
+        return hold_take(faults - paid_faults);
+    }
+    uint32_t left = hak_load_relaxed(&hak_huge_hold_state.faults_left);
+    size_t room = hak_excess(HOLD_BURST_FAULTS, left);
+    hak_add_relaxed(&hak_huge_hold_state.faults_left,
+                    (uint32_t)hak_least(paid_faults - faults, room));
+    return true;
+}
+
+/* --- the ring --------------------------------------------------------------------------------- */
+
+/* The oldest, if the ring has more than `most` or too many bytes. */
+static bool hold_pop(uint32_t most, size_t most_bytes, huge_hold_t *oldest) {
+    struct huge_holds *ring = &hak_huge_hold_state;
+    bool is_over = ring->count > most || (ring->count != 0 && ring->bytes > most_bytes);
+    if (is_over) {
+        *oldest = hak_huge_holds[ring->first];
+        ring->first = (ring->first + 1) % HOLD_SLOTS;
+        ring->count--;
+        ring->bytes -= oldest->bytes;
+    }
+    return is_over;
+}
+
+static void hold_push(huge_hold_t hold) {
+    struct huge_holds *ring = &hak_huge_hold_state;
+    hak_huge_holds[(ring->first + ring->count) % HOLD_SLOTS] = hold;
+    ring->count++;
+    ring->bytes += hold.bytes;
+}
+
+/* A mapping that the kernel does not unmap stays ours, for other blocks; at worst it leaks. */
+static void hold_end(const huge_hold_t *hold) {
+    if (!hak_os_unmap(hold->base, hold->bytes) && hak_os_commit(hold->base, hold->bytes)) {
+        hak_vacant_give(hold->base, hold->bytes, hold->shift);
+    }
+}
+
+static bool hold_trim(uint32_t most, size_t most_bytes) {
+    huge_hold_t oldest;
+    bool is_any = false;
+    for (;;) {
+        hak_lock_acquire(HAK_LOCK_HUGE);
+        bool is_over = hold_pop(most, most_bytes, &oldest);
+        hak_lock_release(HAK_LOCK_HUGE);
+        if (!is_over) {
+            return is_any;
+        }
+        hold_end(&oldest);
+        is_any = true;
+    }
+}
+
+/* Inaccessible first: no thread may see the memory go. */
+static bool hold_withdraw(char *base, size_t bytes) {
+    if (!hak_os_conceal(base, bytes)) {
+        return false;
+    }
+    return hak_os_purge(base, bytes) || !hak_os_commit(base, bytes); /* refused: locked memory */
+}
+
+bool hak_huge_quarantine_put(char *base, size_t bytes, ptrdiff_t shift, uint32_t paid_faults) {
+    bool is_on = HAK_HARDEN && hak_load_relaxed(&hak_huge_hold_state.is_on);
+    if (!is_on || hak_huge_is_crowded() || !hold_pay(base, bytes, paid_faults) ||
+        !hold_withdraw(base, bytes)) {
+        return false;
+    }
+    hold_trim(HOLD_MOST - 1, HOLD_MOST_BYTES);
+    hak_lock_acquire(HAK_LOCK_HUGE);
+    bool has_room = hak_huge_hold_state.count < HOLD_SLOTS; /* unless many threads came at once */
+    if (has_room) {
+        hold_push((huge_hold_t){base, bytes, shift});
+    }
+    hak_lock_release(HAK_LOCK_HUGE);
+    if (!has_room) {
+        hold_end(&(huge_hold_t){base, bytes, shift});
+    }
+    return true;
+}
+
+bool hak_huge_quarantine_flush(void) {
+    return HAK_HARDEN && hold_trim(0, 0);
+}
+
+bool hak_huge_quarantine_covers(const void *address) {
+    const struct huge_holds *ring = &hak_huge_hold_state;
+    bool is_covered = false;
+    hak_lock_acquire(HAK_LOCK_HUGE);
+    for (uint32_t i = 0; i < ring->count; i++) {
+        const huge_hold_t *hold = &hak_huge_holds[(ring->first + i) % HOLD_SLOTS];
+        is_covered |= (uintptr_t)address - (uintptr_t)hold->base < hold->bytes;
+    }
+    hak_lock_release(HAK_LOCK_HUGE);
+    return is_covered;
+}

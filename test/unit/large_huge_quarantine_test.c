@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Hardened builds: freed large blocks are inaccessible for a while, within a budget. */
+#include "large/huge_quarantine.h"
+#include "large/huge_record.h"
+#include "unit/dies.h"
+#include "unit/large.h"
+
+enum { MID = 300000 }; /* a span elsewhere */
+
+/* Does not read it all, as large() does. */
+static char *untouched(size_t bytes) {
+    char *block = hak_large_alloc(bytes, 16).block;
+    assert_non_null(block);
+    return block;
+}
+
+static bool is_huge(const void *block) {
+    return (entry_of(block) & HAK_KIND_MASK) == HAK_KIND_HUGE;
+}
+
+static int begin(void **state) {
+    large_begin(state);
+    hak_large_quarantine_switch(true);
+    return 0;
+}
+
+static void expect_inaccessible(char *block) {
+    assert_true(hak_huge_quarantine_covers(block));
+    assert_int_equal(unit_write_signal(block), SIGSEGV);
+}
+
+static void freed_block_is_inaccessible_and_known(void **state) {
+    (void)state;
+    static const size_t sizes[] = {70000, MID, 1u * MIB, 3u * MIB, 20u * MIB};
+    for (unsigned i = 0; i < UNIT_COUNT(sizes); i++) {
+        char *block = untouched(sizes[i]);
+        memset(block, 1, sizes[i] < MIB ? sizes[i] : MID);
+        large_free(block);
+        expect_inaccessible(block);
+        assert_true(hak_large_covers(block + sizes[i] / 2)); /* a second free is told as one */
+        char *next = untouched(sizes[i]);
+        assert_ptr_not_equal(next, block);
+        assert_int_equal(next[0], 0);
+        large_free(next);
+    }
+}
+
+static void block_of_a_span_size_has_a_guard(void **state) {
+    (void)state;
+    char *block = untouched(MID);
+    char *end = block + hak_large_usable(block, entry_of(block));
+    assert_true(is_huge(block));
+    assert_int_equal(unit_write_signal(end - 1), 0);
+    assert_int_equal(unit_write_signal(end), SIGSEGV);
+    large_free(block);
+}
+
+static void moved_block_leaves_an_inaccessible_place(void **state) {
+    (void)state;
+    char *block = untouched(MID), *below = untouched(MID);
+    memset(block, 0x5a, MID);
+    char *moved = large_resize(block, 5u * MIB);
+    assert_non_null(moved);
+    assert_true(unit_is_filled(moved, MID, 0x5a));
+    if (moved != block) {
+        expect_inaccessible(block);
+    }
+    large_free(moved);
+    large_free(below);
+}
+
+static void oldest_block_leaves_first(void **state) {
+    (void)state;
+    enum { COUNT = 100 };
+    char *block[COUNT];
+    for (unsigned i = 0; i < COUNT; i++) {
+        block[i] = untouched(2u * MIB);
+        large_free(block[i]);
+    }
+    assert_true(hak_huge_quarantine_covers(block[COUNT - 1]));
+    assert_true(hak_huge_quarantine_covers(block[COUNT - 50]));
+    hak_large_trim(0);
+    assert_false(hak_huge_quarantine_covers(block[COUNT - 1]));
+}
+
+/* Each of these is written to, so each costs as many faults as it has OS pages. */
+static unsigned written_and_freed(unsigned most) {
+    unsigned count = 0;
+    for (; count < most; count++) {
+        char *block = untouched(MID);
+        bool has_mapping = is_huge(block);
+        memset(block, 1, MID);
+        large_free(block);
+        if (!has_mapping) {
+            break;
+        }
+    }
+    return count;
+}
+
+static void budget_ends_and_time_renews_it(void **state) {
+    (void)state;
+    unsigned at_first = written_and_freed(1000);
+    assert_in_range(at_first, 10, 60);
+    assert_in_range(written_and_freed(1000), 0, 7); /* a step of time may pass */
+    hak_large_quarantine_switch(true);
+    assert_in_range(written_and_freed(1000), at_first - 8, at_first + 8);
+}
+
+static void untouched_blocks_cost_little(void **state) {
+    (void)state;
+    for (unsigned i = 0; i < 100; i++) {
+        char *block = untouched(MID);
+        assert_true(is_huge(block));
+        block[0] = 1;
+        large_free(block);
+    }
+}
+
+static void refused_calls_lose_nothing(void **state) {
+    (void)state;
+    static const hak_os_call_t calls[] = {HAK_OS_CALL_CONCEAL, HAK_OS_CALL_PURGE, HAK_OS_CALL_UNMAP,
+                                          HAK_OS_CALL_COMMIT};
+    for (unsigned i = 0; i < UNIT_COUNT(calls); i++) {
+        char *block = untouched(3u * MIB);
+        memset(block, 1, MID);
+        hak_os_fault_plan(calls[i], 0, 3);
+        large_free(block);
+        hak_large_trim(0);
+        hak_os_fault_clear();
+        char *next = untouched(3u * MIB);
+        memset(next, 2, 3u * MIB - GUARD);
+        large_free(next);
+    }
+}
+
+static void nothing_is_held_back_without_it(void **state) {
+    (void)state;
+    char *block = untouched(MID);
+    assert_false(is_huge(block));
+    large_free(block);
+    assert_false(hak_huge_quarantine_covers(block));
+    assert_false(hak_huge_quarantine_flush());
+}
+
+#define HOLD_TEST(test) cmocka_unit_test_setup_teardown(test, begin, large_end)
+
+static const struct CMUnitTest tests[] = {
+    LARGE_TEST(nothing_is_held_back_without_it),
+    HOLD_TEST(freed_block_is_inaccessible_and_known),
+    HOLD_TEST(block_of_a_span_size_has_a_guard),
+    HOLD_TEST(moved_block_leaves_an_inaccessible_place),
+    HOLD_TEST(oldest_block_leaves_first),
+    HOLD_TEST(budget_ends_and_time_renews_it),
+    HOLD_TEST(untouched_blocks_cost_little),
+    HOLD_TEST(refused_calls_lose_nothing),
+};
+UNIT_MAIN(tests)
