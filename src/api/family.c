@@ -220,8 +220,11 @@ HAK_EXPORT int hak_malloc_trim(size_t keep) {
 
 #if HAK_OVERRIDE
 
-#include <malloc.h>
 #include <stdlib.h>
+
+/* Of malloc.h, which declares others, too, where the C library is glibc: override.c. */
+extern void *memalign(size_t align, size_t size) __attribute__((malloc));
+extern void *pvalloc(size_t size) __attribute__((malloc));
 
 #define FAMILY_ALIAS(name)                                                                         \
     HAK_EXPORT __typeof__(hak_##name) name __attribute__((alias("hak_" #name)));

@@ -9,8 +9,25 @@
 #if HAK_OVERRIDE
 
 #include <errno.h>
-#include <malloc.h>
 #include <stdio.h>
+
+/* What glibc's malloc.h declares, with which programs are compiled; musl's lacks it. */
+enum { M_MXFAST = 1, M_TRIM_THRESHOLD = -1, M_ARENA_MAX = -8 };
+struct mallinfo2 {
+    size_t arena, ordblks, smblks, hblks, hblkhd, usmblks, fsmblks, uordblks, fordblks, keepcost;
+};
+struct mallinfo {
+    int figure[10]; /* the same */
+};
+_Static_assert(sizeof(struct mallinfo2) / sizeof(size_t) == sizeof(struct mallinfo) / sizeof(int),
+               "the same figures");
+
+size_t malloc_usable_size(void *block);
+int mallopt(int parameter, int value);
+struct mallinfo2 mallinfo2(void);
+struct mallinfo mallinfo(void);
+void malloc_stats(void);
+int malloc_info(int options, FILE *stream);
 
 /* Hit path of operator new for entry_cxx.cpp, which also has the cold exit, as that throws. A
  * program without C++ leaves that file out of the archive. */
@@ -69,12 +86,11 @@ HAK_EXPORT struct mallinfo2 mallinfo2(void) {
     return info;
 }
 
-/* Both records hold the same ten figures in the same order. */
 HAK_EXPORT struct mallinfo mallinfo(void) {
     struct mallinfo2 wide = mallinfo2();
     struct mallinfo narrow;
     for (size_t i = 0; i < sizeof narrow / sizeof(int); i++) {
-        ((int *)&narrow)[i] = (int)hak_least(((const size_t *)&wide)[i], __INT_MAX__);
+        narrow.figure[i] = (int)hak_least(((const size_t *)&wide)[i], __INT_MAX__);
     }
     return narrow;
 }

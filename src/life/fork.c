@@ -18,8 +18,6 @@
 #include "profile/profile.h"
 #include "reclaim/reclaim.h"
 
-#include <pthread.h>
-
 static HAK_TLS uint64_t fork_signals; /* [thread] the mask before the fork */
 static bool fork_has_streams;         /* [lock of the streams] the fork in progress took it */
 static bool fork_has_threads;         /* [holder] of all our locks */
@@ -78,5 +76,5 @@ static HAK_COLD void fork_child(void) {
 }
 
 void hak_life_fork_init(void) {
-    pthread_atfork(fork_prepare, fork_parent, fork_child);
+    hak_libc_at_fork(fork_prepare, fork_parent, fork_child);
 }

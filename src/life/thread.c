@@ -79,14 +79,21 @@ bool hak_life_may_start(const hak_tcache_t *tcache) {
     return tcache == hak_tcache_self(hak_pagemap_base()) && tcache->is_refilling;
 }
 
+/* Attributes of any C library: built with musl's header the shared library runs under glibc, too,
+ * whose are larger on aarch64. */
+typedef union thread_attributes {
+    pthread_attr_t attr;
+    uint64_t largest[8];
+} thread_attributes_t;
+
 static bool thread_create_small(void *(*run)(void *), pthread_t *thread, size_t stack_bytes) {
-    pthread_attr_t attributes;
-    if (stack_bytes == 0 || pthread_attr_init(&attributes) != 0) {
+    thread_attributes_t all;
+    if (stack_bytes == 0 || pthread_attr_init(&all.attr) != 0) {
         return false;
     }
-    bool is_done = pthread_attr_setstacksize(&attributes, stack_bytes) == 0 &&
-                   pthread_create(thread, &attributes, run, NULL) == 0;
-    pthread_attr_destroy(&attributes);
+    bool is_done = pthread_attr_setstacksize(&all.attr, stack_bytes) == 0 &&
+                   pthread_create(thread, &all.attr, run, NULL) == 0;
+    pthread_attr_destroy(&all.attr);
     return is_done;
 }
 

@@ -27,6 +27,9 @@ static bool is_looked_up;              /* [atomic] */
  * allocator may define those names, too (mimalloc does): then __libc_free is its function, and the
  * C library's heap is out of reach.
  *
+ * A C library without a second name of free (musl) has blocks that nobody knows from outside, and
+ * stops a program that asks it for the size of another's: its pointers are nobody's.
+ *
  * All functions must belong to one allocator: if it lacks malloc_usable_size, dlsym finds the C
  * library's, which would read a header that is not there. Such an allocator cannot be asked; it
  * gets all pointers that no other allocator owns. */
@@ -40,13 +43,15 @@ static void underlying_look_up(void) {
          *libc_free = (void *)hak_libc_free;
     const char *file = NULL, *ignored;
     const void *object = hak_libc_object_of(release, &file);
-    const void *libc = hak_libc_object_of((const void *)hak_libc_version, &ignored);
+    const void *libc = hak_libc_object_of(hak_libc_function(), &ignored);
     const void *libc_free_object = hak_libc_object_of(libc_free, &ignored);
     bool is_itself =
         libc_free != NULL && (libc == NULL || libc_free_object == NULL || libc == libc_free_object);
-    bool is_other = release != libc_free && !hak_load_relaxed(&hak_knobs.force_libc);
+    bool is_nameless = libc_free == NULL && libc != NULL && object == libc;
+    bool is_other =
+        release != libc_free && !is_nameless && !hak_load_relaxed(&hak_knobs.force_libc);
     hak_store_relaxed(&is_libc_itself, is_itself);
-    if ((is_other || !is_itself) && release != NULL && resize != NULL &&
+    if ((is_other || (!is_itself && !is_nameless)) && release != NULL && resize != NULL &&
         object == hak_libc_object_of(resize, &ignored)) {
         bool is_asked = object == hak_libc_object_of(usable, &ignored);
         hak_store_relaxed(&other_usable, (size_t(*)(void *))(is_asked ? usable : NULL));

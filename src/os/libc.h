@@ -29,6 +29,10 @@ extern void hak_libc_lock_streams(void) HAK_LIBC(_IO_list_lock);
 extern void hak_libc_unlock_streams(void) HAK_LIBC(_IO_list_unlock);
 extern void hak_libc_reset_streams(void) HAK_LIBC(_IO_list_resetlock);
 
+/* pthread_atfork, by the name that the C library has. Takes the lock of its list of handlers, and
+ * may allocate under it. */
+bool hak_libc_at_fork(void (*prepare)(void), void (*parent)(void), void (*child)(void));
+
 /* Without an object it runs at exit, even if the registering library was unloaded. */
 extern int hak_libc_at_exit(void (*function)(void *), void *argument,
                             void *object) __asm__("__cxa_atexit");
@@ -38,8 +42,10 @@ extern void *hak_libc_calloc(size_t count, size_t bytes) HAK_LIBC(__libc_calloc)
 extern void *hak_libc_realloc(void *block, size_t bytes) HAK_LIBC(__libc_realloc);
 extern void *hak_libc_memalign(size_t align, size_t bytes) HAK_LIBC(__libc_memalign);
 extern void hak_libc_free(void *block) HAK_LIBC(__libc_free);
+/* Whether the running C library is glibc; a static program's is the one it was compiled with. */
+bool hak_libc_is_glibc(void);
 /* A function that only the C library has. */
-extern const char *hak_libc_version(void) HAK_LIBC(gnu_get_libc_version);
+const void *hak_libc_function(void);
 
 /* Whether the C library's allocator made the block, whose first word is readable. No lock. is_sole:
  * no other allocator's blocks could look alike. */

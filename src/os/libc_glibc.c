@@ -9,12 +9,47 @@
 #include <dlfcn.h>
 #include <link.h>
 #include <linux/rseq.h>
+#include <pthread.h>
+#include <sys/auxv.h>
 
 /* Since 2.35 the kernel writes the CPU's number there whenever the thread moves. */
 extern const ptrdiff_t __rseq_offset HAK_WEAK;
 extern const unsigned __rseq_size HAK_WEAK;
 extern __typeof__(dladdr) dladdr HAK_WEAK;
 extern __typeof__(dl_iterate_phdr) dl_iterate_phdr HAK_WEAK;
+
+/* What glibc's pthread_atfork calls, which each of its users has a copy of; musl exports that
+ * function itself. The shared library refers to both weakly: so it loads under either. A static
+ * program must get the function from the archive of its C library. */
+extern int libc_register_atfork(void (*prepare)(void), void (*parent)(void), void (*child)(void),
+                                void *object) HAK_LIBC(__register_atfork);
+HAK_HIDDEN extern void *__dso_handle;
+#if HAK_SHARED
+extern __typeof__(pthread_atfork) pthread_atfork HAK_WEAK;
+#endif
+
+extern const char *libc_version(void) HAK_LIBC(gnu_get_libc_version);
+
+#if defined(__GLIBC__)
+static const bool LIBC_IS_COMPILED = true;
+#else
+static const bool LIBC_IS_COMPILED = false;
+#endif
+
+bool hak_libc_is_glibc(void) {
+    return HAK_SHARED ? libc_version != NULL : LIBC_IS_COMPILED;
+}
+
+const void *hak_libc_function(void) {
+    return libc_version != NULL ? (const void *)libc_version : (const void *)getauxval;
+}
+
+bool hak_libc_at_fork(void (*prepare)(void), void (*parent)(void), void (*child)(void)) {
+    if (HAK_SHARED && libc_register_atfork != NULL) {
+        return libc_register_atfork(prepare, parent, child, __dso_handle) == 0;
+    }
+    return pthread_atfork(prepare, parent, child) == 0;
+}
 
 const uint32_t *hak_libc_cpu(void) {
     if (&__rseq_size == NULL || __rseq_size == 0) {

@@ -97,13 +97,16 @@ void hak_os_sleep(uint64_t ns) {
 
 /* The C library cancels threads by the first, and changes user IDs in all threads by the second,
  * whose sender waits for every thread. */
-enum { SIGNAL_CANCEL = 32, SIGNAL_SETXID = 33 };
+enum { SIGNAL_CANCEL = 32, SIGNAL_SETXID = 33, SIGNAL_MUSL_SETXID = 34 };
 /* SIGSYS: a program's handler may emulate filtered calls; blocked, it ends the process. */
 enum { SIGNAL_FILTER = 31 };
 
 uint64_t hak_os_block_signals(void) {
     uint64_t all =
         ~(1ull << (SIGNAL_CANCEL - 1) | 1ull << (SIGNAL_SETXID - 1) | 1ull << (SIGNAL_FILTER - 1));
+    if (!hak_libc_is_glibc()) {
+        all &= ~(1ull << (SIGNAL_MUSL_SETXID - 1)); /* musl's: glibc's number is its SIGCANCEL */
+    }
     uint64_t before = 0;
     hak_syscall(SYS_rt_sigprocmask, SIG_SETMASK, &all, &before, sizeof all);
     return before;

@@ -42,6 +42,9 @@ __attribute__((section(".preinit_array"),
                used)) static void (*preinit)(int, char **, char **) = allocate_in_preinit;
 
 __attribute__((constructor(101))) static void allocate_first(void) {
+#if !defined(__GLIBC__)
+    allocate_in_preinit(0, NULL, NULL); /* musl calls no function of that section */
+#endif
     constructor_block = make(300000);
     for (size_t size = 1; size < 100000; size *= 2) {
         unmake(make(size), size);

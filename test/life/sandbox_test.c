@@ -29,6 +29,9 @@ static const unsigned allowed[] = {
     SYS_gettid,
     SYS_sched_getaffinity,
     SYS_getrandom,
+#if !defined(__GLIBC__)
+    SYS_membarrier, /* of musl's pthread_create */
+#endif
 };
 
 static block_t *kept[THREADS + 1][KEPT];

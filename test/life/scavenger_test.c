@@ -86,7 +86,7 @@ static void *work(void *argument) {
 }
 
 /* main leaves by pthread_exit: the process ends with its last thread, by an exit status of 0. */
-static void scavenger_keeps_no_process_alive(void) {
+__attribute__((unused)) static void scavenger_keeps_no_process_alive(void) {
     pid_t child = fork();
     if (child == 0) {
         expect_watchdog(60);
@@ -217,7 +217,7 @@ static void at_exit(void) {
     EXPECT_EQ(sigismember(&blocked, SIGTERM), 0);
 }
 
-static void scavenger_ends_a_process_as_main_would(void) {
+__attribute__((unused)) static void scavenger_ends_a_process_as_main_would(void) {
     pid_t child = fork();
     if (child == 0) {
         expect_watchdog(60);
@@ -261,10 +261,13 @@ int main(int argc, char **argv) {
     RUN(scavenger_takes_no_signal);
     if (forks) {
         RUN(scavenger_is_there_in_a_child_again);
+#if defined(__GLIBC__) /* with musl before 1.2.4 no child of a fork ends so, whatever its malloc   \
+                        */
         RUN(scavenger_keeps_no_process_alive);
+        RUN(scavenger_ends_a_process_as_main_would);
+#endif
         RUN(scavenger_follows_a_change_of_user);
         RUN(scavenger_is_not_started_inside_the_c_library);
-        RUN(scavenger_ends_a_process_as_main_would);
         RUN(scavenger_lives_through_forks);
     }
     return expect_status();
