@@ -63,7 +63,7 @@ install(FILES ${tools}/launch.sh ${tools}/view.py ${tools}/command.py ${PROJECT_
   DESTINATION ${data})
 foreach(folder hakmem_view hakmem_command)
   install(DIRECTORY ${tools}/${folder} DESTINATION ${data}
-    FILES_MATCHING PATTERN "*.py" PATTERN "*.j2" PATTERN "*.css" PATTERN __pycache__ EXCLUDE)
+    FILES_MATCHING PATTERN "*.py" PATTERN "*.j2" PATTERN "*.css" PATTERN "*.js" PATTERN __pycache__ EXCLUDE)
 endforeach()
 foreach(module __init__ browser command_line errors palette place)
   install(FILES ${tools}/hakmem_lab/${module}.py DESTINATION ${data}/hakmem_lab)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Entry of `hakmem stats`, `top`, `explain`, `map`, `ps` and `symbolize`, in the source tree and installed; Python finds
-the package beside this file."""
+"""Entry of `hakmem stats`, `top`, `explain`, `map`, `profile`, `ps` and `symbolize`, in the source tree and installed; Python
+finds the package beside this file."""
 import sys
 
 if sys.argv[1:2] == ["symbolize"]:  # by the standard library alone
