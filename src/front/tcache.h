@@ -41,8 +41,8 @@
  *             side's counters: the bin is empty and full, no block is a multiple of 0 bytes, and
  *             the outbox is full. So every operation on the class leaves the hit path.
  *   TCACHE-9  The words at the offsets that the table has for size 0, and while the heap profiler
- *             samples for all sizes, are always 0, as the head of an empty bin: blocks of size 0 are
- *             in no bin (zero_size.h), and a sampled request may not pop one. */
+ *             samples for all sizes, are always 0, as the head of an empty bin: blocks of size 0
+ * are in no bin (zero_size.h), and a sampled request may not pop one. */
 #ifndef HAK_FRONT_TCACHE_H
 #define HAK_FRONT_TCACHE_H
 
