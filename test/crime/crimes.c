@@ -291,6 +291,11 @@ static const crime_t crimes[] = {
     CRIME(write_behind_superslab),
     CRIME(write_behind_huge),
     CRIME(write_behind_grown_huge),
+    CRIME(read_of_freed_large),
+    CRIME(write_to_freed_large),
+    CRIME(write_to_freed_huge),
+    CRIME(write_to_moved_large),
+    CRIME(write_behind_large),
     CRIME(write_to_sealed),
 };
 

@@ -57,6 +57,11 @@ void realloc_of_held_back(void);
 void write_behind_superslab(void);
 void write_behind_huge(void);
 void write_behind_grown_huge(void);
+void read_of_freed_large(void);
+void write_to_freed_large(void);
+void write_to_freed_huge(void);
+void write_to_moved_large(void);
+void write_behind_large(void);
 void write_to_sealed(void);
 
 /* crimes_remote.c */

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { MIB = 1 << 20, SUPERSLAB_BYTES = 4 << 20 };
 
@@ -108,6 +109,50 @@ void write_behind_grown_huge(void) {
     memset(block, 1, malloc_usable_size(block));
     free(block); /* to the cache */
     block = hide(malloc(2 * MIB));
+    scribble(block, malloc_usable_size(block));
+}
+
+/* The budget of kernel calls for large blocks fills up again. */
+static void rest(void) {
+    usleep(600000);
+}
+
+void read_of_freed_large(void) {
+    rest();
+    char *block = hide(malloc(300000));
+    memset(block, 1, 300000);
+    free(block);
+    printf("%d\n", *(volatile char *)(block + 200000));
+}
+
+void write_to_freed_large(void) {
+    rest();
+    char *block = hide(malloc(70000));
+    free(block);
+    scribble(block, 69999);
+}
+
+void write_to_freed_huge(void) {
+    rest();
+    char *block = hide(malloc(3 * MIB));
+    free(block);
+    scribble(block, MIB);
+}
+
+/* The place that realloc moved it from; */
+void write_to_moved_large(void) {
+    rest();
+    char *block = hide(malloc(300000)), *moved = hide(realloc(block, 20 * MIB));
+    if (moved != block) {
+        scribble(block, 0);
+    } else {
+        puts("grew in place");
+    }
+}
+
+void write_behind_large(void) {
+    rest();
+    char *block = hide(malloc(300000));
     scribble(block, malloc_usable_size(block));
 }
 

@@ -6,6 +6,7 @@ Usage: matrix_test.py PROGRAM [--table]
 With --table the cells are printed as a table.
 """
 import concurrent.futures
+import os
 import re
 import signal
 import sys
@@ -35,6 +36,9 @@ def judge(cell):
     program, cell = cell
     kind = cell.split()[0]
     done = crimes.commit(program, cell.split(), crimes.ORDINARY)
+    is_hardened = os.environ["HAKMEM_FLAVOUR"] == "hardened"
+    if is_hardened and kind == "free_twice_written" and done.returncode == -signal.SIGSEGV:
+        return None  # the write to the freed block: it is inaccessible
     if done.returncode != -signal.SIGABRT:
         return f"{cell}: ended with {done.returncode}; {done.stdout}{done.stderr}".strip()
     if not re.fullmatch(rf"hakmem: ({text_of(kind)})[^:]*: 0x[0-9a-f]+.*\n", done.stderr):
