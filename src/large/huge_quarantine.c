@@ -20,7 +20,7 @@ enum {
     HOLD_MOST_FAULTS = 4000,
     HOLD_FAULT_BYTES = 4096,
 };
-static const size_t HOLD_MOST_BYTES = (size_t)1 << 30; /* of addresses */
+static const size_t HOLD_MOST_BYTES = (size_t)32 << 20; /* of addresses */
 
 typedef struct huge_hold {
     char *base;
@@ -151,11 +151,11 @@ static bool hold_withdraw(char *base, size_t bytes) {
 
 bool hak_huge_quarantine_put(char *base, size_t bytes, ptrdiff_t shift, uint32_t paid_faults) {
     bool is_on = HAK_HARDEN && hak_load_relaxed(&hak_huge_hold_state.is_on);
-    if (!is_on || hak_huge_is_crowded() || !hold_pay(base, bytes, paid_faults) ||
-        !hold_withdraw(base, bytes)) {
+    if (!is_on || bytes > HOLD_MOST_BYTES || hak_huge_is_crowded() ||
+        !hold_pay(base, bytes, paid_faults) || !hold_withdraw(base, bytes)) {
         return false;
     }
-    hold_trim(HOLD_MOST - 1, HOLD_MOST_BYTES);
+    hold_trim(HOLD_MOST - 1, HOLD_MOST_BYTES - bytes);
     hak_lock_acquire(HAK_LOCK_HUGE);
     bool has_room = hak_huge_hold_state.count < HOLD_SLOTS; /* unless many threads came at once */
     if (has_room) {
