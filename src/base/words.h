@@ -68,6 +68,10 @@
  * guard   guarded       a block alone on its OS page, between two inaccessible ones (watched)
  *         slot          the place of a guarded block, and its record
  *         guard         inaccessible addresses behind a block or a superslab
+ * profile sample        an allocation chosen by chance, with the record of its stack; a site: a stack
+ *         rate          mean bytes between two samples; weight: the blocks that a sample stands for
+ *         detour        while sampling: every small request takes its cold exit, which counts
+ *         pinned        free memory that stays resident because of blocks in use beside it
  * harden  canary        secret bytes behind the user's part of a block
  *         quarantine    freed blocks that are held back; seal: make read-only for good
  * life    underlying    the allocator that ours replaces: the C library's, or the next one

@@ -250,7 +250,7 @@ static void text_names_the_first_cause_and_what_lowers_it(void **state) {
     assert_memory_equal(strchr(text, '\n') + 1, "hakmem: RSS is ", 15);
     assert_non_null(
         strstr(text, "is blocks the program holds, most above 64 KiB: the program has"));
-    assert_non_null(strstr(text, "a heap profiler finds their origin.\n"));
+    assert_non_null(strstr(text, "hakmem profile PID names their origin.\n"));
     assert_non_null(strstr(text, "\nhakmem: live: 6"));
     for (const char *at = text; *at != '\0'; at = strchr(at, '\n') + 1) {
         assert_memory_equal(at, "hakmem: ", 8);
