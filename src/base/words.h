@@ -68,7 +68,7 @@
  * guard   guarded       a block alone on its OS page, between two inaccessible ones (watched)
  *         slot          the place of a guarded block, and its record
  *         guard         inaccessible addresses behind a block or a superslab
- * profile sample        an allocation chosen by chance, with the record of its stack; a site: a stack
+ * profile sample        an allocation chosen by chance, with its stack; site: a stack
  *         rate          mean bytes between two samples; weight: the blocks that a sample stands for
  *         detour        while sampling: every small request takes its cold exit, which counts
  *         pinned        free memory that stays resident because of blocks in use beside it

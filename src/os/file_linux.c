@@ -198,7 +198,7 @@ static size_t elf_find_id(uintptr_t at, size_t bytes, unsigned char *id) {
     struct {
         Elf64_Nhdr head;
         char name[sizeof name];
-    } note;
+    } note = {0};
     for (uintptr_t end = at + bytes; at < end && end - at > sizeof note;) {
         if (!elf_copy(at, &note, sizeof note)) {
             return 0;
@@ -216,8 +216,8 @@ static size_t elf_find_id(uintptr_t at, size_t bytes, unsigned char *id) {
 }
 
 size_t hak_os_build_id(uintptr_t base, unsigned char id[HAK_OS_BUILD_ID_BYTES]) {
-    Elf64_Ehdr head;
-    Elf64_Phdr part;
+    Elf64_Ehdr head = {0};
+    Elf64_Phdr part = {0};
     uintptr_t first = UINTPTR_MAX; /* address that the file gives its first byte */
     size_t length = 0;
     if (!elf_copy(base, &head, sizeof head) || memcmp(head.e_ident, ELFMAG, SELFMAG) != 0 ||

@@ -50,11 +50,12 @@ bool hak_chance_hits(size_t rate, size_t bytes, uint64_t random) {
     return at < hak_chance_of((double)bytes / (double)rate);
 }
 
-/* Newton's method from above: each step halves the exponent's error at least. */
+/* Newton's method from above: no step falls below the root. */
 double hak_chance_root(double x) {
-    double root = x > 1 ? x : 1;
-    for (double next = (root + x / root) / 2; next < root; next = (root + x / root) / 2) {
+    double root = x > 1 ? x : 1, next = (root + x / root) / 2;
+    while (next < root) {
         root = next;
+        next = (root + x / root) / 2;
     }
     return x > 0 ? root : 0;
 }

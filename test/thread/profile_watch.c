@@ -11,11 +11,12 @@
 #include <sys/time.h>
 #include <time.h>
 
+#include "base/atomics.h"
 #include "front/hooks.h"
 #include "profile/profile.h"
 
 static size_t put_bytes;
-static volatile sig_atomic_t ticks;
+static uint32_t ticks; /* [atomic] */
 
 static void put(void *context, const char *data, size_t length) {
     (void)context;
@@ -51,7 +52,7 @@ static void *watch(void *unused) {
 
 static void tick(int signal) {
     (void)signal;
-    ticks++;
+    hak_add_relaxed(&ticks, 1);
 }
 
 static void in_child(void) {
