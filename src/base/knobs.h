@@ -42,6 +42,9 @@ typedef struct hak_knobs {
 /* Hardened builds make these bytes read-only. */
 enum { HAK_KNOBS_SEALED_BYTES = offsetof(hak_knobs_t, limit_soft_bytes) };
 
+/* The last choice of huge_pages: true like 1, and obeyed once, at start. */
+enum { HAK_HUGE_PAGES_ADVISED = 2 };
+
 extern hak_knobs_t hak_knobs;
 
 #endif

@@ -95,6 +95,9 @@ static void process_start(void) {
         hak_check_sink.trace = hak_guard_trace;
     }
     hak_os_huge_detect(); /* later its file would use up a number of the program */
+    if (hak_load_relaxed(&hak_knobs.huge_pages) == HAK_HUGE_PAGES_ADVISED) {
+        hak_os_huge_only_advised();
+    }
     if (hak_load_relaxed(&hak_knobs.force_libc) && !hak_life_underlying_has_libc()) {
         hak_store_relaxed(&hak_knobs.force_libc, false);
         hak_warn("force_libc: the C library's own malloc cannot be named here; option ignored");

@@ -36,6 +36,9 @@ void hak_os_huge_detect(void);
 bool hak_os_huge_is_default(void);
 /* The same, or it is not known. */
 bool hak_os_huge_may_be_default(void);
+/* From now on only advised ranges, of the whole process and of programs that it starts. false: the
+ * kernel cannot (Linux before 6.18). */
+bool hak_os_huge_only_advised(void);
 /* Resident bytes of the range; all if the kernel does not tell. A swapped page is not resident, and
  * not zero either. One system call per 256 pages. */
 size_t hak_os_resident(const void *base, size_t bytes);

@@ -7,6 +7,7 @@
 #include "unit/unit.h"
 
 #include <errno.h>
+#include <sys/prctl.h>
 
 enum { MIB = 1 << 20 };
 
@@ -240,6 +241,20 @@ static void failing_calls_leave_errno_alone(void **state) {
     assert_int_equal(errno, 4321);
 }
 
+static void huge_pages_of_unadvised_memory_stay_when_the_kernel_refuses(void **state) {
+    (void)state;
+    unsigned was = (unsigned)prctl(PR_GET_THP_DISABLE, 0, 0, 0, 0);
+    bool is_default = hak_os_huge_is_default();
+    hak_os_fault_plan(HAK_OS_CALL_ADVISE, 0, 1);
+    assert_false(hak_os_huge_only_advised());
+    hak_os_fault_clear();
+    assert_int_equal(prctl(PR_GET_THP_DISABLE, 0, 0, 0, 0), was);
+    assert_int_equal(hak_os_huge_is_default(), is_default);
+    bool is_done = hak_os_huge_only_advised(); /* or a kernel before 6.18 */
+    assert_int_equal(prctl(PR_GET_THP_DISABLE, 0, 0, 0, 0), is_done ? 3 : was);
+    assert_true(!is_done || !hak_os_huge_is_default());
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(map_of_any_alignment_is_aligned_zero_and_writable),
     cmocka_unit_test(map_of_impossible_size_is_null),
@@ -255,6 +270,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(fault_of_each_kind_fails_that_call_only),
     cmocka_unit_test(fault_plan_counts_from_the_next_call),
     cmocka_unit_test(failing_calls_leave_errno_alone),
+    cmocka_unit_test(huge_pages_of_unadvised_memory_stay_when_the_kernel_refuses),
 };
 
 int main(void) {
