@@ -9,6 +9,8 @@
 #include "hakmem/hakmem.h"
 #include "model/block.h"
 
+#include <unistd.h>
+
 enum { SLOTS = 600, LIVE_MOST = 160 << 20 };
 
 static model_block_t slots[SLOTS];
@@ -88,7 +90,7 @@ static void op_aligned(model_run_t *run, model_block_t *block, size_t bytes) {
         at = hak_memalign(block->align, bytes);
         break;
     case 2:
-        block->align = 4096;
+        block->align = (size_t)sysconf(_SC_PAGESIZE);
         at = hak_valloc(bytes);
         break;
     default:
