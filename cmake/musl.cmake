@@ -10,6 +10,10 @@ if(NOT hak_machine MATCHES "musl")
   endforeach()
   file(CREATE_LINK /usr/include/${hak_machine}/asm ${hak_kernel}/asm SYMBOLIC)
   set(CMAKE_C_FLAGS_INIT "-isystem ${hak_kernel}")
+  # Nor does it ask for the table of unwind tables, without which reports have no stacks.
+  foreach(kind EXE SHARED MODULE)
+    set(CMAKE_${kind}_LINKER_FLAGS_INIT -Wl,--eh-frame-hdr)
+  endforeach()
   # Nothing of the system's own libraries is found.
   set(CMAKE_FIND_ROOT_PATH ${CMAKE_BINARY_DIR}/musl-root)
   set(CMAKE_FIND_ROOT_PATH_MODE_PROGRAM NEVER)
