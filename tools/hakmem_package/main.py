@@ -24,8 +24,8 @@ def _package(words: list[str]) -> None:
 def _release(words: list[str]) -> None:
     parser = argparse.ArgumentParser("./hakmem release", allow_abbrev=False)
     parser.add_argument("--check", action="store_true", required=True, help="whether what is here can be released")
-    parser.add_argument("--update", action="store_true", help="write the committed list of the ABI anew")
-    sys.exit(release.check(parser.parse_args(words).update))
+    parser.parse_args(words)
+    sys.exit(release.check())
 
 
 def main() -> NoReturn:
