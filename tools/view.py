@@ -10,9 +10,12 @@ if sys.argv[1:2] == ["symbolize"]:  # by the standard library alone
 
 try:
     from hakmem_view.cli import main
-except ModuleNotFoundError as error:
-    from hakmem_view import installed, plain
-
-    plain.main(missing="" if installed.tree else error.name or "typer")
+except ModuleNotFoundError as missing:
+    try:
+        from hakmem_view import installed, plain
+    except ModuleNotFoundError as error:
+        sys.stderr.write(f"hakmem: Python's standard library is not complete here: {error.name} is missing; install python3\n")
+        sys.exit(2)
+    plain.main(missing="" if installed.tree else missing.name or "typer")
 
 main()

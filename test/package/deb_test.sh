@@ -18,13 +18,13 @@ kept=$(dirname "$HAKMEM_BUILD")/package
 base=$kept/roots/$suite
 mkdir -p "$kept/roots"
 mirror=$(apt-cache policy 2>/dev/null | sed -n "s|.*[0-9] \(http[^ ]*\) $suite/main.*|\1|p" | head -n 1)
-if [ ! -e "$base/.whole" ]; then
+if [ ! -e "$base/.with-python" ]; then
     rm -rf "$base"
-    debootstrap --variant=minbase --include=python3-minimal "$suite" "$base" ${mirror:+"$mirror"} >"$kept/debootstrap.log" 2>&1 ||
+    debootstrap --variant=minbase --include=python3 "$suite" "$base" ${mirror:+"$mirror"} >"$kept/debootstrap.log" 2>&1 ||
         skip "debootstrap cannot make a root of $suite here (build/package/debootstrap.log)"
     rm -rf "$base/var/cache/apt/archives" "$base/var/lib/apt/lists"
     mkdir -p "$base/var/cache/apt/archives/partial" "$base/var/lib/apt/lists/partial"
-    : >"$base/.whole"
+    : >"$base/.with-python"
 fi
 HAKMEM_PACKAGE_DIR="$work/package"
 export HAKMEM_PACKAGE_DIR
@@ -37,7 +37,7 @@ root=$work/root
 cp -a "$base" "$root"
 # shellcheck disable=SC2317 # expect calls it
 inside() { chroot "$root" env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C "$@"; }
-trap 'umount "$root/proc" 2>/dev/null; rm -rf --one-file-system "$work"' EXIT
+trap 'umount "$root/proc" 2>/dev/null || :; rm -rf --one-file-system "$work"' EXIT
 mount -t proc proc "$root/proc"
 find "$root" -xdev ! -path "$root/proc*" ! -path '*/dpkg/*' ! -path '*/var/log/*' | LC_ALL=C sort >"$work/before"
 mkdir "$root/packages"
@@ -55,6 +55,13 @@ says out "is on hakmem"
 says out "RSS is"
 says out "thread name"
 expect 0 inside hakmem options
+mv "$root"/usr/lib/python3.*/json "$root/json" # as where only python3-minimal is installed
+for word in options ps; do
+    expect 2 inside hakmem $word
+    says err "Python's standard library is not complete here: json is missing; install python3"
+    [ "$(wc -l <"$work/err")" -eq 1 ] || fail "more than a line: $(cat "$work/err")"
+done
+mv "$root/json" "$(echo "$root"/usr/lib/python3.*)/json"
 expect 2 inside hakmem enable cron
 says err "there is no systemctl here"
 if [ "$(uname -m)" = x86_64 ]; then
@@ -64,5 +71,4 @@ expect 0 inside dpkg --purge hakmem libhakmem-dev libhakmem0
 rm -r "$root/packages"
 find "$root" -xdev ! -path "$root/proc*" ! -path '*/dpkg/*' ! -path '*/var/log/*' | LC_ALL=C sort >"$work/after"
 diff "$work/before" "$work/after" | grep '^>' && fail "purge leaves something"
-umount "$root/proc"
 exit $failed

@@ -60,7 +60,9 @@ def test_processes_are_listed(program, view):
     (["stats", "--foo", "1"], "stats: unknown option '--foo'; there are: --json, --metrics"),
     (["stats", "--json", "--metrics", "1"], "either --json or --metrics, not both"),
     (["ps", "1"], "ps: too many words: 1"), (["stats", "--json", "0"], "there is no process 0"),
-    (["top", "1"], "this needs the Python environment; without it there are: stats explain ps"),
+    (["top", "1"], "top needs a terminal; --once prints one frame"),
+    (["map"], "map: either a PID, a socket's path, or a program behind -- is wanted"),
+    (["frob"], "this needs the Python environment; without it there are: stats explain ps top map"),
     (["stats", "@hakmem-nobody"], "nobody listens at @hakmem-nobody"),
     (["stats", "--json", "@hakmem-nobody"], "nobody listens at @hakmem-nobody")])
 def test_errors_are_one_line(words, said):
@@ -84,7 +86,7 @@ def checkout():
         place = Path(folder)
         for name in ("tools/hakmem_lab", "build/lab/venv/bin", "include"):
             (place / name).mkdir(parents=True)
-        for name in ("hakmem", "tools/lab_venv.sh", "tools/view.py", "tools/hakmem_lab/errors.py",
+        for name in ("hakmem", "tools/lab_venv.sh", "tools/launch.sh", "tools/view.py", "tools/hakmem_lab/errors.py",
                      "tools/hakmem_lab/__init__.py"):
             shutil.copy(ROOT / name, place / name)
         shutil.copytree(ROOT / "tools" / "hakmem_view", place / "tools" / "hakmem_view",
@@ -153,3 +155,13 @@ def test_text_of_a_command_needs_no_environment(checkout):
     for command in ("stats", "map", "lab"):
         done = hakmem(checkout, command, "--help")
         assert (done.returncode, done.stderr) == (0, "") and done.stdout.startswith(f"  {command} ")
+
+
+def test_top_and_map_are_plain_text(program):
+    one = program()
+    done = plain("top", "--once", "--interval", "0.1", one.pid)
+    assert done.stderr == "" and "Events per second" in done.stdout and "thread name" in done.stdout
+    done = plain("map", one.pid)
+    assert done.stderr == "" and "a letter per 64 KiB" in done.stdout and "of slabs" in done.stdout
+    assert "need the Python package jinja2" in plain("map", "--svg", "/nowhere/x.svg", one.pid, status=2).stderr
+    assert "needs the Python package rich" in plain("map", "--html", "/nowhere/x.html", one.pid, status=2).stderr
