@@ -60,10 +60,10 @@ tar cf - . | (cd "$prefix" && tar xf -) || die "cannot write to $prefix"
     echo "$names"
     echo share/hakmem/installed-files.txt
 } >"$list"
-# With another C library than glibc: the library for musl, if this package has it.
+# The library serves both C libraries; where this package has one built for musl alone and the machine has no other, that is taken.
 lib=$(sed -n 's|/libhakmem\.so\.[0-9]*$||p' "$list" | grep -v hakmem/ | head -n 1)
-if ls /lib/ld-musl-*.so.1 >/dev/null 2>&1 && ! ls /lib*/ld-linux-*.so.* /lib/*/ld-linux-*.so.* >/dev/null 2>&1; then
-    [ -d "$lib/hakmem/musl" ] || die "this C library is musl, for which this package has no library"
+if [ -d "$lib/hakmem/musl" ] && ls /lib/ld-musl-*.so.1 >/dev/null 2>&1 &&
+    ! ls /lib*/ld-linux-*.so.* /lib/*/ld-linux-*.so.* >/dev/null 2>&1; then
     real=$(basename "$(readlink -f "$prefix/$lib/libhakmem.so")")
     cp "$prefix/$lib"/hakmem/musl/libhakmem.so.* "$prefix/$lib/$real"
 fi
