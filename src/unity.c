@@ -11,6 +11,7 @@
 #include "os/memory_linux.c"
 #include "os/thread_linux.c"
 
+#include "span/dense.c"
 #include "span/fit.c"
 #include "span/huge_page.c"
 #include "span/meta.c"

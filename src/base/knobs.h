@@ -20,6 +20,9 @@
 #define HAK_KNOB_LIVE HAK_KNOB_START
 #define HAK_OPTION(name, type, initial, least, most, kept, knob, text) HAK_KNOB_##kept(type, knob)
 
+/* Values of the option learn. */
+typedef enum hak_learn { HAK_LEARN_OFF, HAK_LEARN_ON, HAK_LEARN_COUNTERFACTUAL } hak_learn_t;
+
 typedef struct hak_knobs {
     /* --- read-only in hardened builds once the process has started ---------------------------- */
 #include "base/options.def"

@@ -12,6 +12,7 @@
 typedef struct hak_large {
     uint8_t unit;  /* [const] */
     uint8_t units; /* [atomic] only the block's user may change it, by resize */
+    bool is_fresh; /* of its user: it began as untouched small OS pages, and was not resized */
 } hak_large_t;
 
 _Static_assert(sizeof(hak_large_t) <= HAK_UNIT_RECORD_BYTES, "a large record fits");
@@ -25,6 +26,14 @@ void hak_large_footprint(hak_footprint_t *footprint) {
     footprint->cached_bytes = large.huge_cached_dirty_bytes;
     footprint->all_bytes = span.in_use_bytes + large.huge_in_use_bytes + footprint->unused_bytes +
                            footprint->cached_bytes;
+}
+
+/* Of blocks up to 256, 512, 768 KiB and 1 MiB. */
+enum { LARGE_BANDS = 4 };
+HAK_LOCKED_STATE HAK_LARGE_STATE(4) hak_dense_t hak_large_dense[LARGE_BANDS];
+
+static hak_dense_t *large_use(unsigned units) {
+    return &hak_large_dense[(units - 1) / (HAK_LARGE_MAX_UNITS / LARGE_BANDS)];
 }
 
 /* From here on realloc moves pages; a copy of less is cheaper than the system calls. */
@@ -58,10 +67,11 @@ hak_large_result_t hak_large_alloc(size_t bytes, size_t align) {
         }
     }
     unsigned count = bytes == 0 ? 1 : (unsigned)units_of(bytes);
-    if (!hak_span_alloc(count, align, HAK_SPAN_SPARSE, &span)) {
+    if (!hak_span_alloc(count, align, large_use(count), &span)) {
         return result;
     }
     hak_large_t *record = (hak_large_t *)&span.superslab->unit[span.unit];
+    record->is_fresh = span.is_zero;
     record->unit = (uint8_t)span.unit;
     hak_store_relaxed(&record->units, (uint8_t)count);
     hak_pagemap_set(span.base + HAK_UNIT_BYTES, count - 1, HAK_KIND_LARGE_BODY);
@@ -78,6 +88,23 @@ static bool is_unit_start(const void *address) {
     return ((uintptr_t)address & (HAK_UNIT_BYTES - 1)) == 0;
 }
 
+HAK_INLINE bool large_free(void *block, hak_superslab_t *superslab, const hak_large_t *record) {
+    unsigned count = hak_load_relaxed(&record->units);
+    hak_pagemap_set(block, count, 0);
+    hak_span_free(superslab, record->unit, count, count);
+    return true;
+}
+
+/* Apart, so that other frees save no registers for it. */
+static HAK_COLD bool large_free_fresh(void *block, hak_superslab_t *superslab,
+                                      const hak_large_t *record) {
+    unsigned count = hak_load_relaxed(&record->units);
+    if (hak_dense_is_due(large_use(count))) {
+        hak_dense_sample(large_use(count), block, (size_t)count * HAK_UNIT_BYTES);
+    }
+    return large_free(block, superslab, record);
+}
+
 bool hak_large_free(void *block, uint32_t entry) {
     if (!is_unit_start(block)) {
         return false;
@@ -87,10 +114,8 @@ bool hak_large_free(void *block, uint32_t entry) {
     }
     hak_large_t *record;
     hak_superslab_t *superslab = large_superslab(block, &record);
-    unsigned count = hak_load_relaxed(&record->units);
-    hak_pagemap_set(block, count, 0);
-    hak_span_free(superslab, record->unit, count, count);
-    return true;
+    return record->is_fresh ? large_free_fresh(block, superslab, record)
+                            : large_free(block, superslab, record);
 }
 
 size_t hak_large_usable(const void *block, uint32_t entry) {
@@ -142,6 +167,7 @@ void *hak_large_resize(void *block, uint32_t entry, size_t bytes) {
     if (wanted == count) {
         return block;
     }
+    record->is_fresh = false;
     if (wanted < count) {
         if (wanted == 0 || bytes <= HAK_UNIT_BYTES) {
             return NULL; /* a size class serves it better */

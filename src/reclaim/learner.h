@@ -30,9 +30,6 @@ typedef enum hak_strategy {
 } hak_strategy_t;
 #undef HAK_STRATEGY
 
-/* Values of the option learn. */
-typedef enum hak_learn { HAK_LEARN_OFF, HAK_LEARN_ON, HAK_LEARN_COUNTERFACTUAL } hak_learn_t;
-
 /* Pools that learn. */
 typedef enum hak_learner_pool {
     HAK_LEARNER_UNITS, /* unused units: of slabs, and of large blocks up to 1 MiB */

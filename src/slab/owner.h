@@ -26,6 +26,7 @@ struct hak_owner {
     hak_list_t partial[HAK_SC_COUNT];                             /* [lock OWNER] */
     uint32_t partial_count[HAK_SC_COUNT];                         /* [lock OWNER] of `partial` */
     hak_purge_pass_t purge_pass;                                  /* [lock OWNER] */
+    hak_dense_t dense[HAK_SC_COUNT - HAK_SLAB_SAMPLED_FROM];      /* [lock OWNER] */
     HAK_LINE_ALIGNED hak_class_counters_t counters[HAK_SC_COUNT]; /* [lock OWNER] a line each */
 };
 

@@ -12,11 +12,7 @@ hak_secret_t hak_secret;
 enum {
     SLAB_CARVE_BYTES = 4096, /* bytes carved at a time, one OS page */
     SLAB_DRAIN_BUDGET = 32,  /* slabs drained per refill: bounds the work under one call */
-    /* A slab may lie in a huge page if it is likely to be used throughout: its owner has this many
-     * of the class already, and its blocks are not much larger than OS pages, as programs often
-     * leave parts of those untouched (docs/experiments/0007-huge-pages.md). */
     SLAB_DENSE_LEAST = 4,
-    SLAB_DENSE_MOST_BYTES = 8192,
 };
 
 void hak_slab_set_entry(const hak_slab_t *slab) {
@@ -66,17 +62,33 @@ static void slab_set_carved(hak_slab_t *slab, uint32_t carved) {
     hak_single_writer_store(&slab->carved_shared, carved);
 }
 
+/* A new slab may lie in a huge page if its owner has some slabs of the class already, and the
+ * blocks are not much larger than OS pages, of which programs leave few untouched, or are written
+ * to throughout. The slab that is full now tells, if it began as small OS pages. */
+static hak_dense_t *slab_use(hak_owner_t *owner, unsigned sc) {
+    const hak_slab_t *full = owner->current[sc];
+    if (owner->slab_count[sc] < SLAB_DENSE_LEAST) {
+        return HAK_SPAN_SPARSE;
+    }
+    if (sc < HAK_SLAB_SAMPLED_FROM) {
+        return HAK_SPAN_DENSE;
+    }
+    hak_dense_t *dense = &owner->dense[sc - HAK_SLAB_SAMPLED_FROM];
+    if (full != NULL && full->is_zero && hak_dense_is_due(dense)) {
+        hak_dense_sample(dense, full->base, (size_t)full->capacity * full->block_bytes);
+    }
+    return dense;
+}
+
 static hak_slab_t *slab_create(hak_owner_t *owner, unsigned sc) {
     const hak_sc_info_t *info = &hak_sc_info[sc];
-    bool is_dense =
-        owner->slab_count[sc] >= SLAB_DENSE_LEAST && info->bytes <= SLAB_DENSE_MOST_BYTES;
+    hak_dense_t *use = slab_use(owner, sc);
     hak_span_t span;
     uint64_t *bits = hak_meta_take(slab_bits_lines(sc));
     if (bits == NULL) {
         return NULL;
     }
-    if (!hak_span_alloc(info->units, HAK_UNIT_BYTES, is_dense ? HAK_SPAN_DENSE : HAK_SPAN_SPARSE,
-                        &span)) {
+    if (!hak_span_alloc(info->units, HAK_UNIT_BYTES, use, &span)) {
         hak_meta_give(bits, slab_bits_lines(sc));
         return NULL;
     }

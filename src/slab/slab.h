@@ -43,6 +43,12 @@ enum {
     HAK_SLAB_SAMPLED_ID = 0x7ffffe00,      /* SLAB-10 */
 };
 
+/* The first class of more than 8 KiB: whether its slabs lie in huge pages is decided by samples
+ * (docs/experiments/0055-dense-classes.md), below that it is not (0007-huge-pages.md). */
+#define HAK_SLAB_IS_SURE(bytes, units, blocks) +((bytes) <= 8192)
+enum { HAK_SLAB_SAMPLED_FROM = 0 HAK_SC_TABLE(HAK_SLAB_IS_SURE) };
+#undef HAK_SLAB_IS_SURE
+
 typedef enum hak_slab_state { HAK_SLAB_CURRENT, HAK_SLAB_PARTIAL, HAK_SLAB_FULL } hak_slab_state_t;
 
 /* Lies in its first unit's record: two cache lines, one for the owner, one for other threads. */

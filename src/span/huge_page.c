@@ -5,7 +5,7 @@
  * MiB resident. So the choice is made when the first unit of a 2 MiB range is taken
  * (docs/experiments/0007-huge-pages.md):
  *
- *   the span will be written to throughout (HAK_SPAN_DENSE) and much is in use    huge
+ *   the span will be written to throughout (span/dense.h) and much is in use       huge
  *   else                                                                          small
  *
  * Superslabs are filled from the oldest on (SPAN-5): a new range opens when the older ones are
@@ -25,13 +25,14 @@ enum {
     HUGE_PAGE_MIXED_MOST = 8192,
 };
 
-static bool huge_page_is_wanted(hak_span_use_t use) {
+static bool huge_page_is_wanted(hak_dense_t *use) {
     const hak_span_state_t *state = &hak_span_state;
     size_t small_count = (size_t)state->count * HAK_SUPERSLAB_HUGE_PAGES - state->huge_page_count;
-    return use == HAK_SPAN_DENSE && state->in_use_units >= HUGE_PAGE_LEAST_UNITS &&
+    return use != HAK_SPAN_SPARSE && state->in_use_units >= HUGE_PAGE_LEAST_UNITS &&
            hak_load_relaxed(&hak_knobs.huge_pages) && !state->lacks_huge_pages &&
            !hak_load_relaxed(&hak_knobs.is_tight) &&
-           (state->huge_page_count < HUGE_PAGE_MIXED_MOST || small_count < HUGE_PAGE_MIXED_MOST);
+           (state->huge_page_count < HUGE_PAGE_MIXED_MOST || small_count < HUGE_PAGE_MIXED_MOST) &&
+           hak_dense_take(use);
 }
 
 static char *huge_page_base(const hak_superslab_t *superslab, unsigned i) {
@@ -57,7 +58,7 @@ static void huge_page_open(hak_superslab_t *superslab, uint64_t range) {
     hak_count(huge_page_open);
 }
 
-void hak_span_note_opened(hak_superslab_t *superslab, uint64_t units, hak_span_use_t use) {
+void hak_span_note_opened(hak_superslab_t *superslab, uint64_t units, hak_dense_t *use) {
     uint64_t clean = superslab->free_units & superslab->clean_units;
     for (unsigned i = 0; (units & clean) != 0 && i < HAK_SUPERSLAB_HUGE_PAGES; i++) {
         uint64_t range = hak_span_huge_page(i);

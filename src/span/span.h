@@ -27,6 +27,7 @@
 #include "base/bits.h"
 #include "base/counters.h"
 #include "base/wanted.h"
+#include "span/dense.h"
 
 enum { HAK_UNIT_RECORD_BYTES = 128, HAK_SUPERSLAB_PLANES = 9 };
 
@@ -66,15 +67,16 @@ struct hak_span {
     bool is_zero;   /* every byte reads as zero */
 };
 
-/* The expected writes: to all of it soon, or perhaps only to parts. */
-typedef enum hak_span_use { HAK_SPAN_SPARSE, HAK_SPAN_DENSE } hak_span_use_t;
+/* The expected writes: perhaps only to parts; to all of it soon; or as samples say. */
+static hak_dense_t *const HAK_SPAN_SPARSE = NULL;
+static hak_dense_t *const HAK_SPAN_DENSE = &hak_dense_sure;
 
 /* Alignments of spans: units, two units, to the largest that large blocks ask for. */
 enum { HAK_SPAN_ALIGNS = 5, HAK_SPAN_MOST_ALIGN = HAK_UNIT_BYTES << (HAK_SPAN_ALIGNS - 1) };
 
 /* Allocates a span of `count` units (1 to 64) at a multiple of `align` bytes (a power of two, at
  * most HAK_SPAN_MOST_ALIGN). false: the kernel gives no more. May map a superslab. */
-bool hak_span_alloc(unsigned count, size_t align, hak_span_use_t use, hak_span_t *span);
+bool hak_span_alloc(unsigned count, size_t align, hak_dense_t *use, hak_span_t *span);
 
 /* Frees a span, of which at most the first `touched` units were written to. Sets HAK_WANTED_PURGE
  * when unused memory exceeds its bound. */

@@ -143,7 +143,7 @@ static void span_look_at_peak(void) {
 
 /* Free units become part of a span. Returns whether they read as zero. */
 HAK_INLINE bool units_take(hak_superslab_t *superslab, unsigned unit, unsigned count,
-                           hak_span_use_t use) {
+                           hak_dense_t *use) {
     uint64_t mask = hak_mask(count) << unit;
     hak_span_note_opened(superslab, mask, use);
     uint64_t dirty = mask & ~superslab->clean_units, before = superslab->free_units;
@@ -166,7 +166,7 @@ static void span_count(bool is_new, bool is_clean) {
     hak_single_writer_add(is_new ? &counters->span_map : stage, 1);
 }
 
-bool hak_span_alloc(unsigned count, size_t align, hak_span_use_t use, hak_span_t *span) {
+bool hak_span_alloc(unsigned count, size_t align, hak_dense_t *use, hak_span_t *span) {
     uint64_t starts = 0;
     hak_lock_acquire(HAK_LOCK_SPAN);
     hak_superslab_t *superslab = hak_fit_find(count, align, &starts);

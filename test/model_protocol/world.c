@@ -77,7 +77,7 @@ void hak_pagemap_set(const void *base, size_t count, uint32_t entry) {
     hak_store_relaxed(world_entry(world_unit(base)), entry);
 }
 
-bool hak_span_alloc(unsigned count, size_t align, hak_span_use_t use, hak_span_t *span) {
+bool hak_span_alloc(unsigned count, size_t align, hak_dense_t *use, hak_span_t *span) {
     (void)align;
     (void)use;
     hak_lock_acquire(HAK_LOCK_SPAN);

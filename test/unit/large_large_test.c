@@ -2,6 +2,7 @@
  *
  * Large blocks: spans inside superslabs, up to 1 MiB. */
 #include "double/os_fault.h"
+#include "span/dense.h"
 #include "unit/large.h"
 
 /* LARGE-1 */
@@ -138,6 +139,54 @@ static void resize_of_large_failing_anywhere_leaves_it_whole(void **state) {
     }
 }
 
+extern hak_dense_t hak_large_dense[4]; /* of blocks up to 256, 512, 768 KiB and 1 MiB */
+
+/* After a fresh block of which each page but every `spared`-th was written to; 0: each. */
+static hak_dense_t sampled_after(size_t bytes, size_t spared) {
+    hak_knobs.learn = HAK_LEARN_ON;
+    memset(hak_large_dense, 0, sizeof hak_large_dense);
+    hak_span_purge(0);
+    char *block = hak_large_alloc(bytes, 16).block; /* not read: a page of zeros is resident, too */
+    for (size_t i = 0; i < bytes / 4096; i++) {
+        if (spared == 0 || i % spared != 0) {
+            block[i * 4096] = 1;
+        }
+    }
+    large_free(block);
+    hak_dense_t found = {0};
+    for (unsigned i = 0; i < UNIT_COUNT(hak_large_dense); i++) {
+        bool is_its_band = (bytes - 1) / (MIB / 4) == i;
+        assert_int_equal(hak_large_dense[i].left != 0, is_its_band);
+        found = is_its_band ? hak_large_dense[i] : found;
+    }
+    return found;
+}
+
+static void freed_blocks_tell_whether_their_band_is_dense(void **state) {
+    (void)state;
+    for (size_t units = 1; units <= HAK_LARGE_MAX_UNITS && hak_os_page_bytes() == 4096; units++) {
+        assert_int_equal(sampled_after(units * HAK_UNIT_BYTES, 0).bet, 1);
+        assert_int_equal(sampled_after(units * HAK_UNIT_BYTES, 2).bet, 0);
+    }
+}
+
+static void recycled_and_resized_blocks_tell_nothing(void **state) {
+    (void)state;
+    hak_span_purge(0);
+    char *block = large(MIB, 16);
+    memset(block, 1, MIB);
+    large_free(block);
+    memset(hak_large_dense, 0, sizeof hak_large_dense);
+    large_free(large(MIB, 16));
+    hak_span_purge(0);
+    block = large(MIB, 16);
+    assert_ptr_equal(large_resize(block, MIB / 2), block);
+    large_free(block);
+    for (unsigned i = 0; i < UNIT_COUNT(hak_large_dense); i++) {
+        assert_true(hak_dense_is_due(&hak_large_dense[i]));
+    }
+}
+
 static void large_without_memory_is_null(void **state) {
     (void)state;
     hak_span_purge(0);
@@ -161,6 +210,8 @@ static const struct CMUnitTest tests[] = {
     LARGE_TEST(resize_of_large_against_a_neighbour_is_refused),
     LARGE_TEST(resize_of_large_beyond_its_superslab_moves_pages),
     LARGE_TEST(resize_of_large_failing_anywhere_leaves_it_whole),
+    LARGE_TEST(freed_blocks_tell_whether_their_band_is_dense),
+    LARGE_TEST(recycled_and_resized_blocks_tell_nothing),
     LARGE_TEST(large_without_memory_is_null),
 };
 

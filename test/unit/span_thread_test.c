@@ -18,7 +18,8 @@ static void *churn(void *context) {
         if (is_held[random % 8]) {
             unit_span_free(span, span->count);
         } else if (!hak_span_alloc(1 + (random >> 8) % 20, HAK_UNIT_BYTES,
-                                   (hak_span_use_t)(random >> 30 & 1), span)) {
+                                   (random >> 30 & 1) != 0 ? HAK_SPAN_DENSE : HAK_SPAN_SPARSE,
+                                   span)) {
             return (void *)1;
         } else {
             memset(span->base, 1, 64);
