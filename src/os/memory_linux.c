@@ -192,18 +192,6 @@ void hak_os_huge_detect(void) {
     hak_store_relaxed(&os_huge_is_known, text[0] != '\0');
 }
 
-/* Of prctl, in headers since Linux 6.18. Older kernels refuse the flag. */
-enum { HUGE_SET_DISABLE = 41, HUGE_EXCEPT_ADVISED = 2 };
-
-HAK_COLD bool hak_os_huge_only_advised(void) {
-    bool is_done = !(HAK_FAULT && hak_os_fault_hit(HAK_OS_CALL_ADVISE)) &&
-                   hak_syscall(SYS_prctl, HUGE_SET_DISABLE, 1, HUGE_EXCEPT_ADVISED) == 0;
-    if (is_done) {
-        hak_store_relaxed(&os_huge_is_default, false);
-    }
-    return is_done;
-}
-
 bool hak_os_huge_is_default(void) {
     return hak_load_relaxed(&os_huge_is_default);
 }

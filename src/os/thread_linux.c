@@ -123,3 +123,11 @@ void hak_os_relax(void) {
     __asm__ volatile("yield");
 #endif
 }
+
+/* Of prctl, in headers since Linux 6.18. Older kernels refuse the flag. */
+enum { HUGE_SET_DISABLE = 41, HUGE_EXCEPT_ADVISED = 2 };
+
+HAK_COLD bool hak_os_huge_only_advised(void) {
+    return !(HAK_FAULT && hak_os_fault_hit(HAK_OS_CALL_ADVISE)) &&
+           hak_syscall(SYS_prctl, HUGE_SET_DISABLE, 1, HUGE_EXCEPT_ADVISED) == 0;
+}
