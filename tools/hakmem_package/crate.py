@@ -2,6 +2,7 @@
 """The crates hakmem-sys and hakmem: packaging/rust with the C sources packed in, packaged by cargo, which builds each of them."""
 from __future__ import annotations
 
+import hashlib
 import os
 import shutil
 from pathlib import Path
@@ -26,7 +27,12 @@ def sources_only() -> Path:
 
 def build() -> list[Path]:
     stage.need("cargo")
-    folder, target = sources_only(), stage.OUT / "cargo"
+    folder = sources_only()
+    # Cargo keeps what it unpacked of a name and version by the path of this folder: other sources, another folder.
+    whole = hashlib.sha256()
+    for path in sorted(one for one in folder.rglob("*") if one.is_file()):
+        whole.update(path.read_bytes())
+    target = stage.OUT / "cargo" / whole.hexdigest()[:12]
     environment = dict(os.environ, CARGO_TARGET_DIR=str(target))
     offline = ["--offline"] if os.environ.get("CARGO_NET_OFFLINE") == "true" else []
     stage.run("cargo", "package", "--workspace", "--allow-dirty", "--quiet", *offline, cwd=folder, env=environment)

@@ -41,6 +41,8 @@ extern "C" {
     pub fn hak_explain_json(fd: c_int);
     /// Writes the use of every part of the heap to a file descriptor, as JSON.
     pub fn hak_heap_map(fd: c_int);
+    /// Writes the heap profile to a file descriptor, as JSON.
+    pub fn hak_profile_json(fd: c_int);
     /// Copies the value of an option; 0 or an error number.
     pub fn hak_option_get(name: *const c_char, value: *mut c_char, bytes: usize) -> c_int;
     /// Changes an option; 0 or an error number.

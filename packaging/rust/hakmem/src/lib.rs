@@ -84,7 +84,7 @@ pub mod stats {
     use std::os::unix::net::UnixStream;
 
     /// What a function writes; read by a thread, as a pipe holds little.
-    fn written(write: unsafe extern "C" fn(c_int)) -> String {
+    pub(crate) fn written(write: unsafe extern "C" fn(c_int)) -> String {
         let Ok((mut reader, writer)) = UnixStream::pair() else { return String::new() };
         let reading = std::thread::spawn(move || {
             let mut text = String::new();
@@ -132,6 +132,19 @@ pub mod stats {
     pub fn collect_thread() {
         // SAFETY: any thread may call it at any time.
         unsafe { sys::hak_collect_thread() }
+    }
+}
+
+/// The sampling heap profiler.
+pub mod profile {
+    /// Samples one block in `rate` bytes on average; 0 ends it.
+    pub fn start(rate: usize) -> Result<(), std::io::Error> {
+        crate::option::set("profile_rate", &rate.to_string())
+    }
+
+    /// What was sampled, as JSON: the bytes held and allocated by each stack.
+    pub fn json() -> String {
+        crate::stats::written(hakmem_sys::hak_profile_json)
     }
 }
 

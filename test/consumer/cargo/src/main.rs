@@ -40,6 +40,7 @@ fn main() {
     assert!(hakmem::option::get("nosuch").is_err());
     let cached = hakmem::option::set("retain_min", "8m");
     assert!(cached.is_ok() && hakmem::option::get("retain_min").unwrap() == "8m");
+    assert!(hakmem::profile::start(1 << 19).is_ok() && hakmem::profile::json().contains("\"profile\""));
     hakmem::stats::collect_thread();
     hakmem::stats::trim();
     let names = [(cfg!(feature = "hardened"), "hardened"), (cfg!(feature = "throughput"), "throughput"),
