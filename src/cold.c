@@ -4,6 +4,7 @@
  * reports, options and errors. It lies behind all other code (api/place.ld), so that its pages are
  * not read. */
 #define _GNU_SOURCE 1
+#include "base/check.c"
 #include "base/probe.c"
 
 #include "os/code_linux.c"

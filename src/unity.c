@@ -2,7 +2,6 @@
  *
  * The core in the order of ranks, without cold.c: one of the libraries' two translation units. */
 #define _GNU_SOURCE 1
-#include "base/check.c"
 #include "base/fmt.c"
 #include "os/cgroup_linux.c"
 #include "os/file_linux.c"

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Writes src/api/place.ld: functions in the order of how many of some loads run them.
+"""Writes src/api/place.ld: first the functions that FIRST run, then others, each by how many of some loads run them.
 
 Usage: gen_place.py [--check]   (after `./hakmem build`; needs valgrind)
 The linker lays a function that was renamed since with the rest; --check refuses names that the source no longer has.
@@ -17,10 +17,11 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 BUILD = os.path.join(ROOT, "build", "release")
 LIBRARY = os.path.join(BUILD, "libhakmem.so")
 LOADS = [  # what any program does; and workloads of the lab, shortened
-    "cat /dev/null", "sort /dev/null", "python3 -c print(1)", "bench/start_up 20", "bench/random_mixed 400 16 1039 300000",
+    "cat /dev/null", "sort /dev/null", sys.executable + " -c print(1)", "bench/start_up 20", "bench/random_mixed 400 16 1039 300000",
     "bench/random_mixed 8192 16 1039 300000", "bench/larson 4 8 1000 1000 10000", "bench/burst 1000 lifo 100",
     "bench/realloc_grow", "bench/producer_consumer 1 20000", "bench/ring 4 5000",
 ]
+FIRST = ("cat /dev/null", "bench/burst 1000 lifo 100")  # golden_elf holds them within 64 KiB
 LEAST = 2  # loads
 PLACE = os.path.join(ROOT, "src", "api", "place.ld")
 HEAD = """\
@@ -79,14 +80,17 @@ def check():
 def main():
     if "--check" in sys.argv[1:]:
         return check()
-    names, loads = ours(), collections.Counter()
+    names, loads, first = ours(), collections.Counter(), set()
     with tempfile.TemporaryDirectory() as folder:
         for load in LOADS:
             found = run_by(load, folder) & names
             print(f"{load}: {len(found)} functions")
             loads.update(found)
+            first |= found if load in FIRST else set()
+    first |= {"hak_" + name for name in first}
     loads = collections.Counter({"hak_" + name if "hak_" + name in names else name: loads[name] for name in loads})
-    order = sorted((name for name in loads if loads[name] >= LEAST), key=lambda name: (-loads[name], name))
+    order = sorted((name for name in loads if loads[name] >= LEAST or name in first),
+                   key=lambda name: (name not in first, -loads[name], name))
     with open(PLACE, "w", encoding="utf-8") as file:
         file.write(HEAD)
         file.writelines(f"    *(.text.{name} .text.{name}.* .text.unlikely.{name})\n" for name in order)

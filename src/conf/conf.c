@@ -44,13 +44,6 @@ static const char conf_names[][HAK_CONF_CHOICES][HAK_CONF_NAME_BYTES] = {
 };
 #undef HAK_OPTION
 
-#define HAK_PRESET(name, options, text) {name, options, text},
-const hak_conf_preset_t hak_conf_presets[] = {
-#include "conf/presets.def"
-    {0},
-};
-#undef HAK_PRESET
-
 enum { CONF_LIST_BYTES = 4096 };
 
 _Static_assert(HAK_CONF_OPTIONS <= 27, "an option has to leave before another may enter");

@@ -137,6 +137,14 @@ static const char *show_text(const hak_conf_option_t *option) {
     return text;
 }
 
+/* Read at start only where HAKMEM_PROFILE is set. */
+#define HAK_PRESET(name, options, text) {name, options, text},
+const hak_conf_preset_t hak_conf_presets[] = {
+#include "conf/presets.def"
+    {0},
+};
+#undef HAK_PRESET
+
 /* Begins a line about an option with its name and a value. */
 static void show_option(hak_text_t *text, const hak_conf_option_t *option, uint64_t value) {
     hak_text_format(text, "hakmem: %s:", option->name);

@@ -33,7 +33,7 @@ enum { HAK_PROFILE_RATE = 512 << 10 }; /* where none is given */
 void hak_profile_start(void);
 /* Samples at this rate from now on; 0: not any more, and keeps what there is. false: no memory, or
  * the process has privileges that its user lacks. */
-bool hak_profile_set_rate(size_t rate);
+HAK_COLD bool hak_profile_set_rate(size_t rate);
 /* Forgets all sites and samples. */
 void hak_profile_reset(void);
 /* An event: follows the option profile_rate and the signal. */

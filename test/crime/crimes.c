@@ -4,8 +4,6 @@
  * (expected.tsv). A crime that goes unnoticed prints so and ends with status 3. */
 #include "crimes.h"
 
-#include <malloc.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <sys/mman.h>
