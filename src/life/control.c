@@ -213,14 +213,6 @@ static void control_look(hak_tcache_t *tcache) {
     }
 }
 
-void hak_life_control_after_fork(void) {
-    bool is_own = control_is_wanted && strstr(control_pattern, "%p") != NULL;
-    hak_control_after_fork();
-    hak_store_relaxed(&control_should_stop, 0);
-    hak_store_relaxed(&attach_is_busy, 0);
-    hak_store_relaxed(&control_state, is_own ? CONTROL_NONE : CONTROL_OVER);
-}
-
 /* --- attaching to a running process ----------------------------------------------------------- */
 
 /* A tool that may write to the process's memory, as a debugger does, finds this object by its
@@ -275,7 +267,8 @@ static HAK_COLD uint64_t attach_obey(hak_tcache_t *tcache, uint64_t command) {
     hak_profile_state_t profile;
     hak_profile_look(&profile);
     if (command == ATTACH_PROFILE && profile.rate == 0 &&
-        !hak_profile_set_rate(rate != 0 ? rate : (uint64_t)HAK_PROFILE_RATE)) {
+        (rate > PROFILE_RATE_MOST ||
+         !hak_profile_set_rate(rate != 0 ? rate : (uint64_t)HAK_PROFILE_RATE))) {
         return ATTACH_FAILED | ATTACH_PERMISSION;
     }
     return command == ATTACH_CONTROL || command == ATTACH_PROFILE
@@ -294,6 +287,15 @@ static void attach_look(hak_tcache_t *tcache) {
         hak_store_relaxed(&hak_attach.command, 0); /* the tool waits for both */
     }
     hak_store_release(&attach_is_busy, 0); /* pairs ATTACH */
+}
+
+void hak_life_control_after_fork(void) {
+    bool is_own = control_is_wanted && strstr(control_pattern, "%p") != NULL;
+    hak_control_after_fork();
+    hak_store_relaxed(&control_should_stop, 0);
+    hak_store_relaxed(&attach_is_busy, 0);
+    hak_store_relaxed(&hak_attach.command, 0); /* it was for the parent */
+    hak_store_relaxed(&control_state, is_own ? CONTROL_NONE : CONTROL_OVER);
 }
 
 /* --- start and exit --------------------------------------------------------------------------- */

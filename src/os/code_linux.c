@@ -55,8 +55,10 @@ bool hak_os_is_same_mapping(const void *low, const void *high) {
     uintptr_t from = hak_align_down((uintptr_t)low, page);
     uintptr_t to = hak_align_down((uintptr_t)high, page) + page;
     uintptr_t end = hak_align_down((uintptr_t)getauxval(AT_RANDOM), page) + page;
-    if (from >= to || to >= end) {
-        return from < to;
+    bool is_range = from < to;
+    to = to < end ? to : end - page; /* the top of the initial stack: up to there */
+    if (from >= to) {
+        return is_range;
     }
     long result = hak_syscall(SYS_mremap, from, to - from, end - from);
     if (result == (long)from) { /* the initial stack is gone */
@@ -142,6 +144,7 @@ bool hak_os_unwind_tables(uintptr_t code, hak_os_unwind_t *tables) {
     uintptr_t start;
     return object_tables(&os_library, code, tables) ||
            (has_linker() && hak_libc_find_start(code, &start) &&
+            hak_os_is_readable((const void *)start) && /* else closed meanwhile */
             object_tables((const Elf64_Ehdr *)start, code, tables)) ||
            object_tables(program_head(), code, tables);
 }

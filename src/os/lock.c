@@ -165,6 +165,10 @@ void hak_lock_unlock_owners(void) {
     }
 }
 
+bool hak_lock_holds(hak_lock_rank_t rank) {
+    return (lock_held & ~lock_waiting) >> rank & 1;
+}
+
 bool hak_lock_holds_none(void) {
     return lock_held == 0 && lock_owner_held == NULL;
 }
@@ -305,8 +309,8 @@ static void contention_say(const char *name, unsigned number, const hak_contenti
 
 static __attribute__((destructor)) void contention_end(void) {
     static const char *const names[HAK_LOCK_COUNT] = {
-        "START", "FALLBACK", "REGISTRY", "OWNER", "GUARD",
-        "HUGE",  "SPAN",     "PAGEMAP",  "META",  "LEARNER",
+        "START", "FALLBACK", "REGISTRY", "OWNER",   "GUARD",   "HUGE",
+        "SPAN",  "PAGEMAP",  "META",     "LEARNER", "PROFILE",
     };
     uint64_t ns = hak_os_now_ns() - contention_ns, ticks = hak_cpu_ticks() - contention_ticks;
     double ns_per_tick = (double)ns / (double)ticks;

@@ -115,6 +115,8 @@ HAK_INLINE void hak_set_unlocked_update(bool is_begin) {
     HAK_SIGNAL_FENCE();
 }
 
+/* Whether the calling thread is in a section of the rank, as seen by its signal handlers. */
+bool hak_lock_holds(hak_lock_rank_t rank);
 /* Whether the calling thread is in no locked section: exit handlers may run in a signal handler. */
 bool hak_lock_holds_none(void);
 

@@ -184,7 +184,9 @@ bool hak_os_signal_install(int signal, hak_os_signal_told_t *told) {
     ours.restorer = hak_os_trap_return;
 #endif
     signal_told = told;
-    return !(HAK_FAULT && hak_os_fault_hit(HAK_OS_CALL_SIGNAL)) &&
+    bool is_fault = signal == SIGSEGV || signal == SIGBUS || signal == SIGILL || signal == SIGFPE ||
+                    signal == SIGTRAP || signal == SIGABRT;
+    return !is_fault && !(HAK_FAULT && hak_os_fault_hit(HAK_OS_CALL_SIGNAL)) &&
            trap_set(signal, NULL, &before) && before.handler.plain == SIG_DFL &&
            trap_set(signal, &ours, NULL);
 }

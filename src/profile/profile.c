@@ -123,6 +123,8 @@ void hak_profile_after_fork(bool is_clean) {
         hak_sample_set_rate(rate);
     } else {
         hak_sample_set_rate(0);
-        hak_profile_store_abandon();
+        if (!hak_lock_holds(HAK_LOCK_PROFILE)) { /* a handler forked: its thread goes on with it */
+            hak_profile_store_abandon();
+        }
     }
 }

@@ -17,7 +17,8 @@
  *   PROFILE-1  The lock PROFILE is the last in the order of ranks: nothing is allocated, no stack
  *              walked, nothing written under it.
  *   PROFILE-2  A block has at most one record, and a record one block in use. A block in a slab of
- *              sampled blocks may lack one: it was dropped, or is older than the last reset.
+ *              sampled blocks may lack one: it was dropped, or is older than the last reset. A
+ * record may outlive its block that a signal handler freed inside a section of its own thread.
  *   PROFILE-3  The sums of a site and of the process are those over its records in use.
  *   PROFILE-4  The memory of sites and samples is bounded: what does not fit is dropped, and
  *              counted. */

@@ -38,7 +38,7 @@ static const uint64_t SAMPLE_NAP_NS = 50000;
 /* Waits for the owner at most 50 ms: its holder may be preempted, or end in a fatal error. */
 static bool owner_lock_patiently(void) {
     for (unsigned naps = 0; !hak_owner_try_lock(&hak_sample_owner); naps++) {
-        if (naps == SAMPLE_NAPS) {
+        if (naps == SAMPLE_NAPS || !hak_lock_holds_none()) { /* a handler; the fallback tcache */
             return false;
         }
         hak_os_sleep(SAMPLE_NAP_NS);
@@ -97,9 +97,10 @@ static void *block_refill(unsigned sc) {
     return blocks.head;
 }
 
-/* NULL: memory is out, or the owner stays locked. */
+/* NULL: memory is out, or the owner stays locked, or is not seen to be made yet. */
 static void *block_take(unsigned sc) {
-    if (!owner_lock_patiently()) {
+    /* pairs OWNERS */
+    if (hak_load_acquire(&hak_owner_apart) == NULL || !owner_lock_patiently()) {
         return NULL;
     }
     void *block = block_take_marked(sc);
@@ -259,8 +260,10 @@ size_t hak_sample_rate(void) {
 
 /* A thread that sees the epoch before its rate draws one distance by the rate before. */
 void hak_sample_set_rate(size_t rate) {
+    hak_lock_acquire(HAK_LOCK_PROFILE); /* two at a time would leave a table of both */
     hak_store_relaxed(&sample_rate, rate);
     uint32_t epoch = hak_add_relaxed(&sample_epochs, 1) + 1;
     hak_store_relaxed(&hak_profile_epoch, rate != 0 ? epoch : 0);
     hak_sc_detour(rate != 0);
+    hak_lock_release(HAK_LOCK_PROFILE);
 }

@@ -128,7 +128,7 @@ void hak_profile_store_reset(void) {
 }
 
 void hak_profile_store_abandon(void) {
-    hak_profile_store = (hak_profile_store_t){.generation = hak_profile_store.generation};
+    hak_profile_store = (hak_profile_store_t){.generation = hak_profile_store.generation + 1};
     hak_store_relaxed(&hak_profile_large_count, 0);
 }
 
@@ -324,17 +324,29 @@ static bool store_add(const hak_profile_event_t *event) {
     return true;
 }
 
-bool hak_profile_store_add(const hak_profile_event_t *event) {
+/* false: a signal handler interrupted this thread's own section; nothing is recorded then. */
+static bool store_enter(void) {
+    if (HAK_UNLIKELY(hak_lock_holds(HAK_LOCK_PROFILE))) {
+        return false;
+    }
     hak_lock_acquire(HAK_LOCK_PROFILE);
+    return true;
+}
+
+bool hak_profile_store_add(const hak_profile_event_t *event) {
+    if (!store_enter()) {
+        return false;
+    }
     bool is_kept = store_add(event);
     hak_lock_release(HAK_LOCK_PROFILE);
     return is_kept;
 }
 
 void hak_profile_store_drop(void) {
-    hak_lock_acquire(HAK_LOCK_PROFILE);
-    store_note_drop(false);
-    hak_lock_release(HAK_LOCK_PROFILE);
+    if (store_enter()) {
+        store_note_drop(false);
+        hak_lock_release(HAK_LOCK_PROFILE);
+    }
 }
 
 static uint64_t sample_token(uint32_t offset) {
@@ -348,7 +360,9 @@ static uint32_t sample_taken(uint64_t token) {
 
 uint64_t hak_profile_store_take(const void *block) {
     hak_profile_store_t *store = &hak_profile_store;
-    hak_lock_acquire(HAK_LOCK_PROFILE);
+    if (!store_enter()) {
+        return 0;
+    }
     uint32_t offset = store->base != NULL ? sample_unlink(block) : 0;
     uint64_t token = sample_token(offset);
     hak_lock_release(HAK_LOCK_PROFILE);
@@ -357,10 +371,9 @@ uint64_t hak_profile_store_take(const void *block) {
 
 void hak_profile_store_end(uint64_t token) {
     hak_profile_store_t *store = &hak_profile_store;
-    if (token == 0) {
+    if (token == 0 || !store_enter()) {
         return;
     }
-    hak_lock_acquire(HAK_LOCK_PROFILE);
     uint32_t offset = sample_taken(token);
     if (offset != 0) {
         hak_profile_sample_t *sample = hak_profile_sample_at(store->base, offset);
@@ -371,7 +384,9 @@ void hak_profile_store_end(uint64_t token) {
 }
 
 void hak_profile_store_keep(uint64_t token) {
-    hak_lock_acquire(HAK_LOCK_PROFILE);
+    if (!store_enter()) {
+        return;
+    }
     if (sample_taken(token) != 0) {
         sample_link(sample_taken(token));
     }

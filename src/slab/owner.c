@@ -23,8 +23,9 @@ enum {
 
 static HAK_LARGE_STATE(2) hak_owner_t owner_first;
 
-HAK_LOCKED_STATE hak_owner_t *hak_all_owners; /* [atomic] newest first; never shrinks */
-HAK_LOCKED_STATE uint32_t hak_owner_count;    /* [lock REGISTRY] */
+HAK_LOCKED_STATE hak_owner_t *hak_all_owners;  /* [atomic] newest first; never shrinks */
+HAK_LOCKED_STATE uint32_t hak_owner_count;     /* [lock REGISTRY] */
+HAK_LOCKED_STATE hak_owner_t *hak_owner_apart; /* [atomic] SLAB-10; NULL: none yet */
 /* [atomic] the owner visited last; a hint */
 HAK_LOCKED_STATE hak_owner_t *hak_owner_tend_cursor;
 HAK_LOCKED_STATE hak_owner_t *hak_owner_adopt_cursor;
@@ -34,6 +35,9 @@ void hak_owner_init(hak_owner_t *owner, uint32_t first_entry) {
     owner->purge_pass.peak_class = HAK_SC_COUNT - 1;
     for (unsigned sc = 0; sc < HAK_SC_COUNT; sc++) {
         hak_list_init(&owner->partial[sc]);
+    }
+    if (first_entry == HAK_SLAB_SAMPLED_ID) {
+        hak_store_release(&hak_owner_apart, owner); /* pairs OWNERS */
     }
 }
 
@@ -259,7 +263,17 @@ static bool owner_wants_tending(const hak_owner_t *owner) {
            (hak_load_relaxed(&owner->is_left) && owner_is_idle(owner));
 }
 
+/* The owner of sampled blocks is in no ring: its frees that met its lock wait here. */
+static void owner_tend_apart(unsigned budget) {
+    hak_owner_t *apart = hak_load_acquire(&hak_owner_apart); /* pairs OWNERS */
+    if (apart != NULL && hak_remote_is_pending(apart) && hak_lock_try(&apart->lock)) {
+        hak_remote_drain(apart, budget);
+        hak_owner_unlock(apart);
+    }
+}
+
 void hak_owner_tend(unsigned budget) {
+    owner_tend_apart(OWNER_DRAIN_BUDGET);
     for (; budget > 0; budget--) {
         hak_owner_t *owner = hak_owner_next(&hak_owner_tend_cursor);
         if (owner_wants_tending(owner) && hak_lock_try(&owner->lock)) {
@@ -269,14 +283,22 @@ void hak_owner_tend(unsigned budget) {
     }
 }
 
+static void owner_collect(hak_owner_t *owner) {
+    if (hak_owner_try_lock(owner)) {
+        hak_remote_drain(owner, UINT32_MAX);
+        hak_slab_release_current(owner);
+        hak_owner_unlock(owner);
+    }
+}
+
 void hak_owner_collect(void) {
     /* pairs OWNERS */
     for (hak_owner_t *o = hak_load_acquire(&hak_all_owners); o != NULL; o = o->next) {
-        if (hak_owner_try_lock(o)) {
-            hak_remote_drain(o, UINT32_MAX);
-            hak_slab_release_current(o);
-            hak_owner_unlock(o);
-        }
+        owner_collect(o);
+    }
+    hak_owner_t *apart = hak_load_acquire(&hak_owner_apart); /* pairs OWNERS */
+    if (apart != NULL) {
+        owner_collect(apart);
     }
 }
 
@@ -295,6 +317,10 @@ void hak_owner_after_fork(hak_owner_t *home, bool is_clean) {
             o->queue = NULL;
             o->ready = NULL;
         }
+    }
+    if (is_clean && hak_owner_apart != NULL) { /* before the recount, as all others */
+        hak_owner_apart->queue = NULL;
+        hak_owner_apart->ready = NULL;
     }
     if (home != NULL) {
         hak_add_relaxed(&home->users, 1);

@@ -35,6 +35,7 @@ _Static_assert(sizeof(hak_class_counters_t) == HAK_LINE_BYTES, "one line an even
 /* Initialises an owner in zeroed memory; `first_entry` is the page-map entry of its slabs, class 0.
  */
 void hak_owner_init(hak_owner_t *owner, uint32_t first_entry);
+extern hak_owner_t *hak_owner_apart; /* [atomic] of sampled blocks (SLAB-10); NULL: none yet */
 
 /* The first owner: static, initialised on first use. */
 hak_owner_t *hak_owner_start(void);

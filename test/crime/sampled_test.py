@@ -11,11 +11,11 @@ import crimes
 
 # What differs: the line, or None where nothing is noticed.
 DIFFERENT = {
-    # the only block of its class in these slabs: its slab is gone
-    "free_again_of_uncarved_remote": "hakmem: double free, or free of an address inside a block: ADDRESS",
     # the end of the process looks at the thread's bins, where no sampled block comes
     "write_after_free_seen_at_exit": None,
 }
+# Fatal either way; the line depends on whether the only block of its class was the last of its slab, which is gone then.
+EITHER = {"free_again_of_uncarved_remote": "hakmem: double free, or free of an address inside a block: ADDRESS"}
 
 
 def judge(crime, row):
@@ -23,7 +23,13 @@ def judge(crime, row):
     if text is None or crime_test.line_of(row) is None:
         return crimes.ELSEWHERE
     program = sys.argv[1]
-    return crime_test.judge_one(program, (), [crime], text) or crime_test.judge_one(program, (), [crime, "used"], text)
+    for words in ([crime], [crime, "used"]):
+        found = crime_test.judge_one(program, (), words, text)
+        if found and crime in EITHER:
+            found = crime_test.judge_one(program, (), words, EITHER[crime])
+        if found:
+            return found
+    return None
 
 
 if __name__ == "__main__":

@@ -7,7 +7,9 @@ set -eu
 . "$HAKMEM_SOURCE/test/launcher/expect.sh"
 
 mkdir -p "$work/tree/build/release" "$work/tree/build/debug-audit" "$work/bin"
+mkdir -p "$work/tree/tools"
 cp "$HAKMEM_SOURCE/hakmem" "$work/tree/"
+cp "$HAKMEM_SOURCE/tools/launch.sh" "$work/tree/tools/"
 touch "$work/tree/build/release/CTestTestfile.cmake" "$work/tree/build/debug-audit/CTestTestfile.cmake"
 double() { # NAME BODY
     printf '#!/bin/sh\n%s\n' "$2" >"$work/bin/$1"

@@ -32,7 +32,9 @@ says out test/api/api_malloc
 
 # A tree in which building is only written down: one preset has a test that matches, the other none.
 mkdir -p "$work/tree/tools" "$work/tree/build/release" "$work/tree/build/debug-audit" "$work/bin"
+mkdir -p "$work/tree/tools"
 cp "$HAKMEM_SOURCE/hakmem" "$work/tree/"
+cp "$HAKMEM_SOURCE/tools/launch.sh" "$work/tree/tools/"
 double() { # NAME BODY
     printf '#!/bin/sh\n%s\n' "$2" >"$work/bin/$1"
     chmod +x "$work/bin/$1"

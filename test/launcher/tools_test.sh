@@ -7,7 +7,9 @@ set -eu
 
 # A tree that is never up to date, and a PATH without compiler, cmake and ninja.
 mkdir -p "$work/tree" "$work/bin"
+mkdir -p "$work/tree/tools"
 cp "$HAKMEM_SOURCE/hakmem" "$work/tree/"
+cp "$HAKMEM_SOURCE/tools/launch.sh" "$work/tree/tools/"
 for tool in sh dirname readlink mkdir find mktemp rm mv cat flock grep printf getconf basename sed cut; do
     found=$(command -v $tool) && case $found in
     /*) ln -s "$found" "$work/bin/$tool" ;;

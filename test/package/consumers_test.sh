@@ -4,6 +4,8 @@
 set -eu
 # shellcheck source=test/launcher/expect.sh
 . "$HAKMEM_SOURCE/test/launcher/expect.sh"
+# shellcheck source=test/package/package.sh
+. "$HAKMEM_SOURCE/test/package/package.sh"
 consumer=$HAKMEM_SOURCE/test/consumer
 expect 0 cmake --install "$HAKMEM_BUILD" --prefix "$work/prefix"
 library=$(dirname "$(find "$work/prefix" -name libhakmem.a)")
@@ -42,7 +44,7 @@ fi
 
 if python3 -c 'import ensurepip, venv' 2>/dev/null; then
     export HAKMEM_PACKAGE_DIR="$work/package"
-    expect 0 "$HAKMEM_SOURCE/hakmem" package wheel
+    expect 0 package wheel
     wheel=$(cat "$work/out")
     expect 0 python3 -m venv "$work/venv"
     expect 0 "$work/venv/bin/pip" --disable-pip-version-check install --no-index "$wheel"

@@ -5,6 +5,8 @@
 set -eu
 # shellcheck source=test/launcher/expect.sh
 . "$HAKMEM_SOURCE/test/launcher/expect.sh"
+# shellcheck source=test/package/package.sh
+. "$HAKMEM_SOURCE/test/package/package.sh"
 cargo --version >/dev/null 2>&1 || {
     echo "skipped: cargo is not installed"
     exit 77
@@ -13,7 +15,7 @@ kept=$(dirname "$HAKMEM_BUILD")/package
 mkdir -p "$kept"
 export HAKMEM_PACKAGE_DIR="$kept"
 status=0
-"$HAKMEM_SOURCE/hakmem" package crate >"$work/out" 2>"$work/err" || status=$?
+package crate >"$work/out" 2>"$work/err" || status=$?
 if [ "$status" -ne 0 ] && grep -qE 'cc|registry|network|resolve' "$kept/failed.log" && ! cargo fetch --quiet \
     --manifest-path "$kept/stage/rust/Cargo.toml" 2>/dev/null; then
     echo "skipped: the registry of crates is not reached, which has cc"

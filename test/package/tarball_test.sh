@@ -4,8 +4,10 @@
 set -eu
 # shellcheck source=test/launcher/expect.sh
 . "$HAKMEM_SOURCE/test/launcher/expect.sh"
+# shellcheck source=test/package/package.sh
+. "$HAKMEM_SOURCE/test/package/package.sh"
 export HAKMEM_PACKAGE_DIR="$work/package"
-expect 0 "$HAKMEM_SOURCE/hakmem" package tarball
+expect 0 package tarball
 tarball=$(cat "$work/out")
 begin=$(date +%s)
 tar -xzf "$tarball" -C "$work"

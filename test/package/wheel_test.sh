@@ -4,12 +4,14 @@
 set -eu
 # shellcheck source=test/launcher/expect.sh
 . "$HAKMEM_SOURCE/test/launcher/expect.sh"
+# shellcheck source=test/package/package.sh
+. "$HAKMEM_SOURCE/test/package/package.sh"
 python3 -c 'import ensurepip, venv' 2>/dev/null || {
     echo "skipped: Python has no venv"
     exit 77
 }
 export HAKMEM_PACKAGE_DIR="$work/package"
-expect 0 "$HAKMEM_SOURCE/hakmem" package wheel
+expect 0 package wheel
 wheel=$(cat "$work/out")
 needed=$(readelf -V "$HAKMEM_LIB" "$(dirname "$HAKMEM_BUILD")/hardened/libhakmem.so" |
     grep -o 'GLIBC_[0-9]*\.[0-9]*' | sort -t_ -k2 -Vu | tail -n 1 | sed 's/GLIBC_//; s/\./_/')
