@@ -76,13 +76,16 @@ static HAK_UNORDERED uintptr_t search_word(const void *block) {
 }
 
 /* Whether the block is marked as free, read without the owner's lock: while a block is in use its
- * bits stay clear and its slab stays. A mark moves from the remote bitmap to the other. */
+ * bits stay clear and its slab stays. A mark moves from the remote bitmap to the other, which is
+ * read once more: it may have moved in between. */
 static HAK_UNORDERED bool search_is_marked(const hak_slab_t *slab, const void *block) {
     const volatile hak_slab_t *now = slab;
     const volatile uint64_t *bits = now->bits;
     uint32_t index = hak_slab_index(slab, block);
-    return index < now->carved &&
-           (hak_remote_is_marked(hak_pagemap_superslab(slab->base), slab->unit, index) ||
+    hak_superslab_t *superslab = hak_pagemap_superslab(slab->base); /* NULL: it goes just now */
+    return index < now->carved && superslab != NULL &&
+           ((bits[index / 64] >> index % 64 & 1) != 0 ||
+            hak_remote_is_marked(superslab, slab->unit, index) ||
             (bits[index / 64] >> index % 64 & 1) != 0);
 }
 

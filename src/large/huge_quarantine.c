@@ -144,7 +144,7 @@ static bool hold_trim(uint32_t most, size_t most_bytes) {
 /* Inaccessible first: no thread may see the memory go. */
 static bool hold_withdraw(char *base, size_t bytes) {
     if (!hak_os_conceal(base, bytes)) {
-        return false;
+        return !hak_os_commit(base, bytes); /* of several mappings it may have concealed some */
     }
     return hak_os_purge(base, bytes) || !hak_os_commit(base, bytes); /* refused: locked memory */
 }
