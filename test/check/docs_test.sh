@@ -34,9 +34,9 @@ done
 
 mkdir -p "$work/src/base"
 printf '#define HAK_FATAL_KINDS(X) \\\n    X(A, "text of a") \\\n    X(B, "text")\n\n' >"$work/src/base/check.h"
-# kinds ROWS: of the table of docs/hardening.md
+# kinds ROWS: of the table of docs/checks.md
 kinds() {
-    printf '| Kind | Text | What |\n%b\n' "$1" >"$work/docs/hardening.md"
+    printf '| Kind | Text | What |\n%b\n' "$1" >"$work/docs/checks.md"
     check 'None.'
 }
 for good in '| A | text of a | x |\n| B | text | x |' '| A, B | text of a; text | x |'; do
