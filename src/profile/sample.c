@@ -56,15 +56,6 @@ static void block_mark(hak_slab_t *slab, void *block) {
     hak_slab_count_free(&hak_sample_owner, slab, 1, block);
 }
 
-/* A block that waited in the own list brings the whole list along: marks the rest of it. */
-static void blocks_give_back(void *block, uint32_t count) {
-    for (; count != 0; count--) {
-        void *next = hak_link_get(block);
-        block_mark(hak_slab_of(block), block);
-        block = next;
-    }
-}
-
 /* A freed block of the current slab, still as it was freed; NULL: it has none. The owner is held.
  */
 static void *block_take_marked(unsigned sc) {
@@ -90,9 +81,6 @@ static void *block_refill(unsigned sc) {
     }
     if (blocks.stride != 0) {
         hak_slab_link(&blocks);
-    }
-    if (blocks.count > 1) {
-        blocks_give_back(hak_link_get(blocks.head), blocks.count - 1);
     }
     return blocks.head;
 }
