@@ -113,8 +113,10 @@ static char *huge_vacant_or_map(size_t bytes, size_t align, ptrdiff_t *shift, bo
 static char *huge_fresh(size_t bytes, size_t align, ptrdiff_t *shift, bool *is_zero) {
     hak_large_reclaim(bytes);
     char *base = huge_vacant_or_map(bytes, align, shift, is_zero);
-    if (base == NULL && (hak_huge_quarantine_flush() | (hak_vacant_unmap(bytes) != 0))) {
-        base = huge_vacant_or_map(bytes, align, shift, is_zero);
+    if (base == NULL) {
+        bool is_flushed = hak_huge_quarantine_flush();
+        bool is_unmapped = hak_vacant_unmap(bytes) != 0;
+        base = is_flushed || is_unmapped ? huge_vacant_or_map(bytes, align, shift, is_zero) : NULL;
     }
     if (base != NULL) {
         hak_count(huge_map);
