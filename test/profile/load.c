@@ -9,7 +9,11 @@
 #include <time.h>
 #include <unistd.h>
 
+#if defined(__clang__)
+#define APART __attribute__((noinline))
+#else
 #define APART __attribute__((noinline, noipa))
+#endif
 
 static void *volatile kept[400000];
 static size_t kept_count;
