@@ -6,8 +6,10 @@
  * the hit path cannot serve is passed to the function of the same name in hakmem.h, so errno,
  * errors, alignment and thread safety are the same.
  *
- *   #define HAKMEM_INLINE_MALLOC      before the include: malloc(n) and free(p), when called as
- * such #include <hakmem/inline.h>        in this file (C only), become the inline functions
+ *   #define HAKMEM_INLINE_MALLOC
+ *   #include <hakmem/inline.h>
+ *
+ * makes malloc(n) and free(p), when called as such in this file (C only), the inline functions.
  *
  * C++: hakmem/inline_operators.hpp. A program that includes this header fits one version of the
  * library: another one, a hardened one too, aborts at start with one line. The shared library does

@@ -38,11 +38,9 @@ HAK_LOCKED_STATE struct huge_holds {
 } hak_huge_hold_state;
 
 void hak_large_quarantine_switch(bool is_on) {
-    if (HAK_HARDEN) {
-        hak_store_relaxed(&hak_huge_hold_state.faults_left, (uint32_t)HOLD_BURST_FAULTS);
-        hak_store_relaxed(&hak_huge_hold_state.step, hak_os_now_ns() / HOLD_STEP_NS);
-        hak_store_relaxed(&hak_huge_hold_state.is_on, is_on);
-    }
+    hak_store_relaxed(&hak_huge_hold_state.faults_left, (uint32_t)HOLD_BURST_FAULTS);
+    hak_store_relaxed(&hak_huge_hold_state.step, hak_os_now_ns() / HOLD_STEP_NS);
+    hak_store_relaxed(&hak_huge_hold_state.is_on, is_on);
 }
 
 /* --- budget ----------------------------------------------------------------------------------- */
@@ -61,7 +59,7 @@ static uint32_t hold_grant(uint32_t left) {
 }
 
 static bool hold_take(size_t faults) {
-    if (!HAK_HARDEN || !hak_load_relaxed(&hak_huge_hold_state.is_on) || hak_huge_is_crowded()) {
+    if (!hak_load_relaxed(&hak_huge_hold_state.is_on) || hak_huge_is_crowded()) {
         return false;
     }
     uint32_t left = hak_load_relaxed(&hak_huge_hold_state.faults_left);
@@ -150,9 +148,9 @@ static bool hold_withdraw(char *base, size_t bytes) {
 }
 
 bool hak_huge_quarantine_put(char *base, size_t bytes, ptrdiff_t shift, uint32_t paid_faults) {
-    bool is_on = HAK_HARDEN && hak_load_relaxed(&hak_huge_hold_state.is_on);
-    if (!is_on || bytes > HOLD_MOST_BYTES || hak_huge_is_crowded() ||
-        !hold_pay(base, bytes, paid_faults) || !hold_withdraw(base, bytes)) {
+    if (!hak_load_relaxed(&hak_huge_hold_state.is_on) || bytes > HOLD_MOST_BYTES ||
+        hak_huge_is_crowded() || !hold_pay(base, bytes, paid_faults) ||
+        !hold_withdraw(base, bytes)) {
         return false;
     }
     hold_trim(HOLD_MOST - 1, HOLD_MOST_BYTES - bytes);

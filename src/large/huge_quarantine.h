@@ -6,7 +6,8 @@
  *
  * Each such block costs kernel calls, and a page fault for each OS page used again. So there is a
  * budget per step of time, counted in page faults; beyond it blocks are served as in other builds:
- * from spans and from the cache. Private to this folder. */
+ * from spans and from the cache. Other builds call nothing here but the flush, which does nothing
+ * there. Private to this folder. */
 #ifndef HAK_LARGE_HUGE_QUARANTINE_H
 #define HAK_LARGE_HUGE_QUARANTINE_H
 

@@ -57,7 +57,7 @@ hak_large_result_t hak_large_alloc(size_t bytes, size_t align) {
         align > (size_t)HAK_LARGE_MAX_UNITS * HAK_UNIT_BYTES) {
         return hak_huge_alloc(bytes, align);
     }
-    uint32_t paid_faults = hak_huge_quarantine_prepay(bytes);
+    uint32_t paid_faults = HAK_HARDEN ? hak_huge_quarantine_prepay(bytes) : 0;
     if (paid_faults != 0) {
         result = hak_huge_alloc(bytes, align);
         if (result.block != NULL) {

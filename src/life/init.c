@@ -90,7 +90,9 @@ static void process_start(void) {
     }
     hak_guard_start();
     hak_profile_start();
-    hak_large_quarantine_switch(!HAK_FAULT); /* tests of the core count blocks and mappings */
+    if (HAK_HARDEN) {
+        hak_large_quarantine_switch(!HAK_FAULT); /* tests of the core count blocks and mappings */
+    }
     if (hak_load_relaxed(&hak_knobs.backtrace)) {
         hak_check_sink.trace = hak_guard_trace;
     }

@@ -295,9 +295,10 @@ static uint64_t contention_least(void) {
     return least;
 }
 
+/* `least`: ticks that each time it was taken cost to count. */
 static void contention_say(const char *name, unsigned number, const hak_contention_t *count,
-                           double ns_per_tick) {
-    uint64_t reading = contention_least() * count->taken;
+                           uint64_t least, double ns_per_tick) {
+    uint64_t reading = least * count->taken;
     uint64_t held = count->held > reading ? count->held - reading : 0;
     HAK_TEXT(line, HAK_LINE_TEXT);
     hak_text_format(&line, "hakmem: lock %s %u: taken %l, refused %l, held %l ns, waited %l ns",
@@ -314,15 +315,16 @@ static __attribute__((destructor)) void contention_end(void) {
     };
     uint64_t ns = hak_os_now_ns() - contention_ns, ticks = hak_cpu_ticks() - contention_ticks;
     double ns_per_tick = (double)ns / (double)ticks;
+    uint64_t least = contention_least();
     for (unsigned rank = 0; rank < HAK_LOCK_COUNT; rank++) {
         if (hak_locks[rank].count->taken != 0) {
-            contention_say(names[rank], 0, hak_locks[rank].count, ns_per_tick);
+            contention_say(names[rank], 0, hak_locks[rank].count, least, ns_per_tick);
         }
     }
     unsigned number = 0;
     /* pairs OWNER-LOCKS */
     for (hak_owner_lock_t *l = hak_load_acquire(&hak_owner_locks); l != NULL; l = l->next) {
-        contention_say(names[HAK_LOCK_OWNER], number++, l->count, ns_per_tick);
+        contention_say(names[HAK_LOCK_OWNER], number++, l->count, least, ns_per_tick);
     }
 }
 

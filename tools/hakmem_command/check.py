@@ -18,6 +18,7 @@ from . import options, table
 
 ABOUT = {"check": "Whether a process runs on hakmem, which version, with which options, from where."}
 VERSION = re.compile(rb"HTTP/1\.0 %s\r\nServer: hakmem/([0-9]+\.[0-9]+\.[0-9]+)\r\n")
+PRELOAD = "/etc/ld.so.preload"
 MOST = 64 << 20  # bytes of a file that are searched
 ARCHIVE = b"hak_malloc_usable_size\0"  # in the symbols of programs that the archive is linked into
 
@@ -55,7 +56,7 @@ def _version(pid: int, path: str) -> str:
     """Stated in the file, which may have been replaced since the process started: then by its name."""
     name = path.removesuffix(" (deleted)")
     if path == name:
-        found = VERSION.search(_bytes(f"/proc/{pid}/root{name}") or _bytes(name))
+        found = VERSION.search(_bytes(process.rooted(pid, name)) or _bytes(name))
         if found:
             return found.group(1).decode()
     found = re.search(r"\.so\.(\d+\.\d+\.\d+)$", name)
@@ -67,8 +68,8 @@ def _way(pid: int, path: str) -> str:
     environment = options.environment_of(pid) or {}
     if process.LIBRARY in environment.get("LD_PRELOAD", ""):
         return f"LD_PRELOAD={environment['LD_PRELOAD']}"
-    if process.LIBRARY in _bytes(f"/proc/{pid}/root/etc/ld.so.preload").decode(errors="replace"):
-        return "/etc/ld.so.preload"
+    if process.LIBRARY in _bytes(process.rooted(pid, PRELOAD)).decode(errors="replace"):
+        return PRELOAD
     if os.path.basename(path).encode().split(b".so")[0] + b".so" in _bytes(f"/proc/{pid}/exe"):
         return "the program is linked with it"
     return "a library that the program uses is linked with it, or has loaded it"

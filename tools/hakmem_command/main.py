@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from typing import NoReturn
 
-from hakmem_view.errors import ViewError
+from hakmem_view.errors import ViewError, end
 from hakmem_view.installed import NAME
 
 from . import check, enable, options, translate
@@ -33,20 +32,4 @@ def run(words: list[str]) -> int:
 
 
 def main() -> NoReturn:
-    sys.stdout.reconfigure(errors="backslashreplace")
-    try:
-        status = run(sys.argv[1:])
-        sys.stdout.flush()
-    except ViewError as error:
-        print(f"hakmem: {error}", file=sys.stderr)
-        status = ViewError.status
-    except KeyboardInterrupt:
-        print("hakmem: interrupted", file=sys.stderr)
-        status = 130
-    except OSError as error:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # Python flushes once more at its end
-        status = 141 if isinstance(error, BrokenPipeError) else ViewError.status
-        if status != 141:
-            where = f"{error.filename}: " if error.filename else ""
-            print(f"hakmem: {where}{error.strerror or error}", file=sys.stderr)
-    sys.exit(status)
+    end(lambda: run(sys.argv[1:]))

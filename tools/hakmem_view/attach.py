@@ -59,7 +59,7 @@ def _forbidden(pid: int) -> ViewError:
 
 def _value(pid: int, place: Place) -> Optional[int]:
     """Of the file as it is mapped, even if another has its name by now."""
-    for path in (f"/proc/{pid}/map_files/{place.key}", f"/proc/{pid}/root{place.path}"):
+    for path in (f"/proc/{pid}/map_files/{place.key}", process.rooted(pid, place.path)):
         found = symbol_value(path)
         if found is not None:
             return found

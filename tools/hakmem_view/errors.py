@@ -1,5 +1,11 @@
 # SPDX-License-Identifier: MIT
 """What the user is told instead of a traceback: always one line and status 2."""
+from __future__ import annotations
+
+import os
+import sys
+from typing import Callable, NoReturn
+
 from hakmem_lab.errors import LabError
 
 
@@ -15,3 +21,24 @@ class Closed(ViewError):
 
 class Slow(ViewError):
     """No answer in time: perhaps because the process is stopped."""
+
+
+def end(run: Callable[[], int]) -> NoReturn:
+    """Ends the process with the status that a command of the standard library alone returns, or that of its error."""
+    sys.stdout.reconfigure(errors="backslashreplace")
+    try:
+        status = run()
+        sys.stdout.flush()
+    except ViewError as error:
+        print(f"hakmem: {error}", file=sys.stderr)
+        status = ViewError.status
+    except KeyboardInterrupt:
+        print("hakmem: interrupted", file=sys.stderr)
+        status = 130
+    except OSError as error:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # Python flushes once more at its end
+        status = 141 if isinstance(error, BrokenPipeError) else ViewError.status
+        if status != 141:
+            where = f"{error.filename}: " if error.filename else ""
+            print(f"hakmem: {where}{error.strerror or error}", file=sys.stderr)
+    sys.exit(status)

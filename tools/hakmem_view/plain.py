@@ -4,12 +4,11 @@ library alone. What both forms of these commands pass on unchanged (JSON, metric
 from __future__ import annotations
 
 import json
-import os
 import sys
 from typing import NoReturn
 
 from . import plain_views, process, profile_plain, source
-from .errors import ViewError
+from .errors import ViewError, end
 
 OPTIONS = {"stats": {"--json": "/stats.json", "--metrics": "/metrics"}, "explain": {"--json": "/explain.json"},
            "ps": {"--json": ""}}
@@ -102,24 +101,11 @@ def _run(words: list[str], missing: str) -> None:
 
 def main(missing: str) -> NoReturn:
     """`missing`: the package that the other form of the commands did not find; "" where only this form is installed."""
-    sys.stdout.reconfigure(errors="backslashreplace")
-    status = 0
-    try:
+    def run() -> int:
         if sys.argv[1:2] == ["profile"]:
-            status = profile_plain.run(sys.argv[2:])
-        else:
-            _run(sys.argv[1:], missing)
-            profile_plain.add_to_explain(sys.argv[1:])
-        sys.stdout.flush()
-    except ViewError as error:
-        print(f"hakmem: {error}", file=sys.stderr)
-        status = ViewError.status
-    except KeyboardInterrupt:
-        print("hakmem: interrupted", file=sys.stderr)
-        status = 130
-    except OSError as error:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # Python flushes once more at its end
-        status = 141 if isinstance(error, BrokenPipeError) else ViewError.status
-        if status != 141:
-            print(f"hakmem: {error.strerror or error}", file=sys.stderr)
-    sys.exit(status)
+            return profile_plain.run(sys.argv[2:])
+        _run(sys.argv[1:], missing)
+        profile_plain.add_to_explain(sys.argv[1:])
+        return 0
+
+    end(run)

@@ -170,6 +170,11 @@ def _inodes(pid: int) -> set[str]:
     return found
 
 
+def rooted(pid: int, path: str) -> str:
+    """A path from / as the process sees it, below its root."""
+    return f"/proc/{pid}/root{path}"
+
+
 def _outside(pid: int, path: str) -> str:
     """A path of the process as we reach it: it may have another root, or mean its current folder."""
     if path.startswith("@"):
@@ -181,7 +186,7 @@ def _outside(pid: int, path: str) -> str:
     except OSError:
         return path
     same = (theirs.st_dev, theirs.st_ino) == (ours.st_dev, ours.st_ino)
-    return path if same else f"/proc/{pid}/root{path}"
+    return path if same else rooted(pid, path)
 
 
 def listening(pid: int) -> list[str]:

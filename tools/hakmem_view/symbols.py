@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Iterable, Optional, Protocol, Sequence
 
+from . import process
 from .elf import Elf
 
 DEBUG = Path("/usr/lib/debug")
@@ -71,7 +72,7 @@ def names(addresses: Iterable[int], mappings: Sequence[Mapping], pid: int = 0) -
 def _file(where: Mapping, pid: int) -> Optional[tuple[str, Elf]]:
     """The very file that is mapped: another one with its name would give wrong names."""
     path = where.path.removesuffix(" (deleted)")
-    places = [f"/proc/{pid}/map_files/{where.start:x}-{where.end:x}", f"/proc/{pid}/root{path}"] if pid else []
+    places = [f"/proc/{pid}/map_files/{where.start:x}-{where.end:x}", process.rooted(pid, path)] if pid else []
     for place in [*places, path]:
         found = Elf.open(place)
         if found is not None and (not where.build_id or not found.build_id or found.build_id == where.build_id):
@@ -199,7 +200,7 @@ def _perf_map(pid: int) -> list[tuple[int, int, str]]:
     try:
         status = Path(f"/proc/{pid}/status").read_text(encoding="utf-8", errors="replace")
         inner = int(next((line for line in status.splitlines() if line.startswith("NSpid:")), f"NSpid: {pid}").split()[-1])
-        path = Path(f"/proc/{pid}/root/tmp/perf-{inner}.map")
+        path = Path(process.rooted(pid, f"/tmp/perf-{inner}.map"))
         if not path.is_file() or path.stat().st_size > MOST_MAP or path.stat().st_uid not in (0, os.stat(f"/proc/{pid}").st_uid):
             return []
         text = path.read_text(encoding="utf-8", errors="replace")
