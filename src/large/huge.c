@@ -174,7 +174,7 @@ bool hak_huge_free(void *block, uint32_t entry) {
         return false;
     }
     huge_unregister(record, entry);
-    if (HAK_HARDEN && hak_huge_quarantine_put(block, bytes, shift, paid_faults)) {
+    if (hak_huge_hold(block, bytes, shift, paid_faults)) {
         return true;
     }
     if (HAK_UNLIKELY(!huge_unguard(block, bytes))) {
@@ -293,7 +293,7 @@ static void *huge_move(hak_huge_t *record, uint32_t entry, size_t new_bytes) {
     hak_lock_release(HAK_LOCK_HUGE);
     hak_pagemap_set(target, 1, entry);
     hak_count(huge_remap);
-    if (keeps_source && !(HAK_HARDEN && hak_huge_quarantine_put(block, old_bytes, shift, 0))) {
+    if (keeps_source && !hak_huge_hold(block, old_bytes, shift, 0)) {
         hak_vacant_give(block, old_bytes, shift);
     }
     return target;

@@ -16,8 +16,6 @@ enum {
     HOLD_STEP_FAULTS = 512,
     HOLD_BURST_FAULTS = 2048, /* saved up, and at the start: 8 MiB */
     HOLD_CALLS_FAULTS = 4,    /* the kernel calls of a malloc and a free cost as much */
-    /* The cache would keep no more of a block either: its next user faults anyway. */
-    HOLD_MOST_FAULTS = 4000,
     HOLD_FAULT_BYTES = 4096,
 };
 static const size_t HOLD_MOST_BYTES = (size_t)32 << 20; /* of addresses */
@@ -84,7 +82,7 @@ static bool hold_pay(const char *base, size_t bytes, uint32_t paid_faults) {
         return false;
     }
     size_t resident = hak_large_resident(base, bytes - HAK_HUGE_GUARD_BYTES);
-    size_t faults = hak_least(resident / HOLD_FAULT_BYTES, HOLD_MOST_FAULTS);
+    size_t faults = resident / HOLD_FAULT_BYTES;
     if (faults > paid_faults) {
         return hold_take(faults - paid_faults);
     }

@@ -11,6 +11,7 @@
 #ifndef HAK_LARGE_HUGE_QUARANTINE_H
 #define HAK_LARGE_HUGE_QUARANTINE_H
 
+#include "base/compiler.h"
 #include "large/large.h"
 
 /* Pays for a block with a mapping of its own that would lie in a span elsewhere, all of it written
@@ -20,6 +21,10 @@ uint32_t hak_huge_quarantine_prepay(size_t bytes);
 /* Takes a freed mapping, its guard included. false: no budget, or the kernel refused; the mapping
  * is the caller's as it was. What was paid too much in advance comes back. Without locks. */
 bool hak_huge_quarantine_put(char *base, size_t bytes, ptrdiff_t shift, uint32_t paid_faults);
+
+HAK_INLINE bool hak_huge_hold(char *base, size_t bytes, ptrdiff_t shift, uint32_t paid_faults) {
+    return HAK_HARDEN && hak_huge_quarantine_put(base, bytes, shift, paid_faults);
+}
 
 /* Unmaps all; returns whether there was any. Without locks. */
 bool hak_huge_quarantine_flush(void);

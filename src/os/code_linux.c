@@ -41,11 +41,12 @@ bool hak_os_is_own_code(uintptr_t address) {
 }
 
 /* The thread's storage lies above the stack that it was started with; the kernel's random bytes lie
- * above the initial stack. */
+ * above the initial stack, in its last OS page or above that. */
 uintptr_t hak_os_stack_end(uintptr_t at) {
     uintptr_t storage = (uintptr_t)hak_syscall_storage(), random = (uintptr_t)getauxval(AT_RANDOM);
-    uintptr_t end = at < storage && (random <= at || storage < random) ? storage : random;
-    return hak_align_down(end, hak_os_page_bytes());
+    bool is_thread = at < storage && (random <= at || storage < random);
+    uintptr_t page = hak_os_page_bytes();
+    return hak_align_down(is_thread ? storage : random + page, page);
 }
 
 /* The kernel refuses, before any other check, to grow a range of several mappings: EFAULT. The
@@ -55,9 +56,9 @@ bool hak_os_is_same_mapping(const void *low, const void *high) {
     uintptr_t from = hak_align_down((uintptr_t)low, page);
     uintptr_t to = hak_align_down((uintptr_t)high, page) + page;
     uintptr_t end = hak_align_down((uintptr_t)getauxval(AT_RANDOM), page) + page;
-    bool is_range = from < to;
-    to = to < end ? to : end - page; /* the top of the initial stack: up to there */
-    if (from >= to) {
+    bool is_range = from < to, is_top = to >= end;
+    to = is_top ? end - page : to; /* the top of the initial stack: up to there */
+    if (from >= to || (is_top && to - from == page)) { /* the page below it */
         return is_range;
     }
     long result = hak_syscall(SYS_mremap, from, to - from, end - from);

@@ -12,6 +12,7 @@
 enum {
     ROW_ENTRIES_LOG2 = 10,
     ROW_ENTRIES = 1 << ROW_ENTRIES_LOG2, /* 16 KiB: about what a server's hot stacks have */
+    ROW_WAYS = 4, /* entries for an address, a cache line: callers of one stack seldom compete */
     ROW_ADDRESS_BITS = 48,
 };
 
@@ -19,7 +20,9 @@ typedef struct row_entry {
     uint64_t check, row; /* [atomic] */
 } row_entry_t;
 
-HAK_LOCKED_STATE HAK_LARGE_STATE(4) row_entry_t hak_row_cache[ROW_ENTRIES];
+_Static_assert(ROW_WAYS * sizeof(row_entry_t) == HAK_LINE_BYTES, "a cache line");
+
+HAK_LOCKED_STATE HAK_LARGE_STATE(4) HAK_LINE_ALIGNED row_entry_t hak_row_cache[ROW_ENTRIES];
 HAK_LOCKED_STATE uint32_t hak_row_epoch; /* [atomic] */
 
 void hak_row_forget(void) {
@@ -64,19 +67,33 @@ static hak_row_t row_compute(uintptr_t code, bool is_sure, bool *is_loaded) {
     return row;
 }
 
+static void entry_write(row_entry_t *entry, uint64_t check, uint64_t row) {
+    hak_store_relaxed(&entry->row, row);
+    hak_store_relaxed(&entry->check, check);
+}
+
+/* The newest is first; the oldest goes. */
+static void entries_add(row_entry_t *entries, uint64_t key, uint64_t row) {
+    for (unsigned way = ROW_WAYS - 1; way > 0; way--) {
+        entry_write(&entries[way], hak_load_relaxed(&entries[way - 1].check),
+                    hak_load_relaxed(&entries[way - 1].row));
+    }
+    entry_write(&entries[0], key ^ row, row);
+}
+
 hak_row_t hak_row_find(uintptr_t code, bool is_sure) {
     uint64_t key = row_key(code);
-    row_entry_t *entry = &hak_row_cache[key & (ROW_ENTRIES - 1)];
-    uint64_t word = hak_load_relaxed(&entry->row);
-    if ((hak_load_relaxed(&entry->check) ^ word) == key) {
-        return row_unpack(word);
+    row_entry_t *entries = &hak_row_cache[key % (ROW_ENTRIES / ROW_WAYS) * ROW_WAYS];
+    for (unsigned way = 0; way < ROW_WAYS; way++) {
+        uint64_t word = hak_load_relaxed(&entries[way].row);
+        if ((hak_load_relaxed(&entries[way].check) ^ word) == key) {
+            return row_unpack(word);
+        }
     }
     bool is_loaded;
     hak_row_t row = row_compute(code, is_sure, &is_loaded);
     if (is_loaded) { /* other code comes and goes */
-        word = row_pack(&row);
-        hak_store_relaxed(&entry->row, word);
-        hak_store_relaxed(&entry->check, key ^ word);
+        entries_add(entries, key, row_pack(&row));
     }
     return row;
 }

@@ -47,7 +47,8 @@ static bool is_readable(walk_t *walk, uintptr_t at, size_t bytes) {
         stack_extend(walk);
     }
     if (last >= walk->high) {
-        if (!hak_os_is_same_mapping((const void *)walk->low, (const void *)last) ||
+        uintptr_t known = walk->high - hak_os_page_bytes(); /* of the mapping already */
+        if (!hak_os_is_same_mapping((const void *)known, (const void *)last) ||
             !hak_os_is_readable((const void *)last)) {
             return false;
         }
@@ -60,12 +61,14 @@ static uintptr_t word_at(uintptr_t at) {
     return *(const uintptr_t *)at;
 }
 
-/* Begins on the stack of a stack pointer. Usually without a system call: the walk lies there. */
+/* Begins on the stack of a stack pointer. Usually without a system call: the walk itself lies in
+ * that OS page, or in the one below, whose next is asked for when it is read. */
 static bool stack_enter(walk_t *walk) {
-    uintptr_t page = page_of(walk->at.stack);
-    walk->low = page;
-    walk->high = page + hak_os_page_bytes();
-    return page == page_of((uintptr_t)walk) || hak_os_is_readable((const void *)page);
+    uintptr_t own = page_of((uintptr_t)walk), page = page_of(walk->at.stack);
+    bool is_own = page - own <= hak_os_page_bytes();
+    walk->low = is_own ? own : page;
+    walk->high = walk->low + hak_os_page_bytes();
+    return is_own || hak_os_is_readable((const void *)page);
 }
 
 /* Whether it may be an address of code: in the user range, and not in the stack. */

@@ -6,6 +6,7 @@
 #include "unit/unit.h"
 
 #include <gnu/libc-version.h>
+#include <pthread.h>
 #include <signal.h>
 #include <sys/mman.h>
 
@@ -118,9 +119,29 @@ static void return_from_a_handler_is_told_from_other_code(void **state) {
     assert_false(hak_os_is_signal_return((uintptr_t)handler_returns_to + 1));
 }
 
+static void *mapping_of_thread(void *result) {
+    char here = 0;
+    *(bool *)result = hak_os_is_same_mapping(&here, getenv("PATH"));
+    return NULL;
+}
+
+/* What lies above the initial stack is not above that of every thread. */
+static void mapping_of_a_threads_stack_ends_below_the_initial_one(void **state) {
+    (void)state;
+    if (unit_is_emulated()) {
+        skip();
+    }
+    bool is_same = true;
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, mapping_of_thread, &is_same), 0);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    assert_false(is_same);
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(mapping_of_two_addresses_is_told_apart),
     cmocka_unit_test(mapping_of_the_stack_is_one),
+    cmocka_unit_test(mapping_of_a_threads_stack_ends_below_the_initial_one),
     cmocka_unit_test(object_of_an_address_begins_with_its_header),
     cmocka_unit_test(tables_of_code_lie_in_its_object),
     cmocka_unit_test(return_from_a_handler_is_told_from_other_code),
