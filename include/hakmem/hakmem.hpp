@@ -51,7 +51,8 @@ inline void deallocate(void *block, std::size_t size,
     }
 }
 
-/* All resources of this type are equal: a block of one may go back to any. */
+/* All resources of this type are equal: a block of one may go back to any. (Without run-time types,
+ * as by -fno-rtti, each equals itself alone.) */
 class resource final : public std::pmr::memory_resource {
     void *do_allocate(std::size_t size, std::size_t align) override {
         return hakmem::allocate(size, align);
@@ -60,7 +61,11 @@ class resource final : public std::pmr::memory_resource {
         hakmem::deallocate(block, size, align);
     }
     bool do_is_equal(const std::pmr::memory_resource &other) const noexcept override {
+#ifdef __cpp_rtti
         return this == &other || dynamic_cast<const resource *>(&other) != nullptr;
+#else
+        return this == &other;
+#endif
     }
 };
 
