@@ -14,18 +14,21 @@ enum {
     QUARANTINE_TIMES = 8,  /* bytes: so many times those of an initial bin; a slot at least */
     SHUFFLE_WINDOW = 16,   /* blocks; one leaves at random */
     SHUFFLE_MOST = 4096 / HAK_BLOCK_ALIGN, /* blocks of a list: as many as are carved at a time */
+    HELD_FOREIGN = 1, /* in a slot, beside the address: the slab was not the home's */
 };
 
 typedef struct hak_quarantine {
-    uint64_t random;             /* [thread] state of the generator; not 0 */
+    uint64_t random;             /* [thread] state of the generator */
     uint8_t slots[HAK_SC_COUNT]; /* [thread] used, of each class */
     uint8_t next[HAK_SC_COUNT];  /* [thread] slot whose block leaves next, prefetched */
-    void *slot[HAK_SC_COUNT][QUARANTINE_SLOTS]; /* [thread] read by statistics */
+    uintptr_t slot[HAK_SC_COUNT][QUARANTINE_SLOTS]; /* [thread] read by statistics; 0: empty */
 } hak_quarantine_t;
 
-/* A random number below `bound`. */
+/* A random number below `bound`: a linear congruential generator's highest bits. Cheaper than
+ * hak_random_next by half, and as good here; neither is a secret's. */
 HAK_INLINE uint32_t quarantine_random(hak_quarantine_t *quarantine, uint32_t bound) {
-    return (uint32_t)((hak_random_next(&quarantine->random) >> 32) * bound >> 32);
+    quarantine->random = quarantine->random * 0xd1342543de82ef95ull + 1;
+    return (uint32_t)((quarantine->random >> 32) * bound >> 32);
 }
 
 /* 8 KiB a class in a process of few threads. */
@@ -40,7 +43,6 @@ void hak_quarantine_attach(hak_tcache_t *tcache) {
     }
     if (tcache->quarantine != NULL) {
         hak_os_random(&tcache->quarantine->random, sizeof tcache->quarantine->random);
-        tcache->quarantine->random |= 1;
         for (unsigned sc = 0; sc < HAK_SC_COUNT; sc++) {
             tcache->quarantine->slots[sc] = quarantine_slots(tcache, hak_sc_info[sc].bytes);
             tcache->quarantine->next[sc] = 0;
@@ -48,20 +50,24 @@ void hak_quarantine_attach(hak_tcache_t *tcache) {
     }
 }
 
-/* Exchanges the block in a slot; NULL: the slot was empty. */
-HAK_INLINE void *held_take(void **slot, void *instead) {
-    void *block = *slot;
+HAK_INLINE void *held_block(uintptr_t held) {
+    return (void *)(held & ~(uintptr_t)HELD_FOREIGN);
+}
+
+/* Exchanges what is in a slot. */
+HAK_INLINE uintptr_t held_take(uintptr_t *slot, uintptr_t instead) {
+    uintptr_t held = *slot;
     hak_single_writer_store(slot, instead);
-    hak_require(block == NULL || hak_link_word(block) == HAK_LINK_MARKER, HAK_FATAL_CORRUPT_LINK,
-                block);
-    return block;
+    hak_require(held == 0 || hak_link_word(held_block(held)) == HAK_LINK_MARKER,
+                HAK_FATAL_CORRUPT_LINK, held_block(held));
+    return held;
 }
 
 uint32_t hak_quarantine_count(const hak_tcache_t *tcache, unsigned sc) {
     const hak_quarantine_t *quarantine = tcache->quarantine;
     uint32_t count = 0;
     for (unsigned i = 0; quarantine != NULL && i < QUARANTINE_SLOTS; i++) {
-        count += hak_single_writer_load(&quarantine->slot[sc][i]) != NULL;
+        count += hak_single_writer_load(&quarantine->slot[sc][i]) != 0;
     }
     return count;
 }
@@ -71,7 +77,7 @@ void hak_quarantine_flush(hak_tcache_t *tcache) {
     for (unsigned sc = 0; quarantine != NULL && sc < HAK_SC_COUNT; sc++) {
         hak_blocks_t blocks = {0};
         for (unsigned i = 0; i < QUARANTINE_SLOTS; i++) {
-            void *block = held_take(&quarantine->slot[sc][i], NULL);
+            void *block = held_block(held_take(&quarantine->slot[sc][i], 0));
             if (block != NULL) {
                 hak_link_set(block, blocks.head);
                 blocks.head = block;
@@ -85,7 +91,7 @@ void hak_quarantine_flush(hak_tcache_t *tcache) {
 void hak_quarantine_inspect(hak_tcache_t *tcache) {
     hak_quarantine_t *quarantine = tcache->quarantine;
     for (unsigned i = 0; quarantine != NULL && i < HAK_SC_COUNT * QUARANTINE_SLOTS; i++) {
-        void **slot = &quarantine->slot[i / QUARANTINE_SLOTS][i % QUARANTINE_SLOTS];
+        uintptr_t *slot = &quarantine->slot[i / QUARANTINE_SLOTS][i % QUARANTINE_SLOTS];
         (void)held_take(slot, *slot);
     }
 }
@@ -124,50 +130,85 @@ static HAK_COLD HAK_NORETURN void block_damaged(const void *block) {
     hak_fatal(hak_find_free_block(block) ? HAK_FATAL_DOUBLE_FREE : HAK_FATAL_OVERFLOW, block, NULL);
 }
 
-/* Exchanges the block for another of its class; NULL: the slot was empty. */
-HAK_INLINE void *quarantine_swap(hak_tcache_t *tcache, unsigned sc, void *block) {
+/* Exchanges the block for another of its class; 0: the slot was empty. */
+HAK_INLINE uintptr_t quarantine_swap(hak_tcache_t *tcache, unsigned sc, uintptr_t held) {
     hak_quarantine_t *quarantine = tcache->quarantine;
-    void **slot = quarantine->slot[sc];
-    hak_link_set(block, NULL);
-    block = held_take(&slot[quarantine->next[sc]], block);
+    uintptr_t *slot = quarantine->slot[sc];
+    hak_link_set(held_block(held), NULL);
+    held = held_take(&slot[quarantine->next[sc]], held);
     quarantine->next[sc] = (uint8_t)quarantine_random(quarantine, quarantine->slots[sc]);
-    HAK_FETCH(slot[quarantine->next[sc]]);
-    return block;
+    HAK_FETCH(held_block(slot[quarantine->next[sc]]));
+    return held;
 }
 
-/* Does not read the slab's record, which is rarely cached. */
-void hak_quarantine_free(void *block, hak_tcache_t *tcache, int64_t bin_offset_from_end,
-                         uintptr_t index) {
+/* A block that is another owner's or was when it came, or that a bin would not take. */
+static HAK_NOINLINE void quarantine_leave(hak_tcache_t *tcache, unsigned sc, uintptr_t held) {
+    void *block = held_block(held);
+    uintptr_t base = hak_pagemap_base(), index = hak_pagemap_index(base, block);
+    int64_t entry = hak_entry_signed(hak_pagemap_at(base, index));
+    bool is_own = hak_offset_is_own(entry - tcache->own_entry_end);
+    bool was_own = (held & HELD_FOREIGN) == 0;
+    hak_bin_t *bin = &tcache->bin[sc];
+    if (is_own && !was_own && hak_bin_push(bin, block)) { /* its slab was adopted */
+        return;
+    }
+    bin->slots_left += was_own && !is_own && bin->slots_left < 0; /* no overflow of the home's */
+    hak_link_clear(block); /* slow paths expect a block in use */
+    hak_slow_free(block, tcache, entry - tcache->own_entry_end, index);
+}
+
+/* A block of class `sc` whose address is right; `held` is it, as in a slot. */
+HAK_INLINE void quarantine_put(hak_tcache_t *tcache, unsigned sc, uintptr_t held) {
+    void *block = held_block(held);
+    size_t bytes = hak_sc_info[sc].bytes;
+    unsigned tag = hak_tag_of(block);
+    if (hak_tags_are_on()) {
+        held = (uintptr_t)hak_tag_take(block, bytes) | (held & HELD_FOREIGN);
+        block = held_block(held);
+    }
+    if (HAK_UNLIKELY(!hak_harden_is_intact(block, bytes))) {
+        block_damaged(block);
+    }
+    hak_harden_wipe(block, bytes, tag);
+    if (HAK_LIKELY(tcache->quarantine != NULL)) {
+        held = quarantine_swap(tcache, sc, held);
+        if (held == 0) {
+            return;
+        }
+    }
+    block = held_block(held);
+    if (HAK_UNLIKELY((held & HELD_FOREIGN) != 0 || !hak_bin_push(&tcache->bin[sc], block))) {
+        quarantine_leave(tcache, sc, held);
+    }
+}
+
+/* Of another owner, or of a class whose slabs are larger than a unit, or no block at all. */
+static HAK_NOINLINE void quarantine_free_other(void *block, hak_tcache_t *tcache,
+                                               int64_t bin_offset_from_end, uintptr_t index) {
     uint32_t entry = hak_tcache_entry(tcache, bin_offset_from_end);
     if (HAK_UNLIKELY(!hak_slab_is_entry(entry))) {
         hak_slow_free(block, tcache, bin_offset_from_end, index);
         return;
     }
     hak_slab_check_start(index, entry, block);
-    size_t bytes = hak_sc_info_of_entry(entry)->bytes;
-    unsigned tag = hak_tag_of(block);
-    if (hak_tags_are_on()) {
-        block = hak_tag_take(block, bytes);
-    }
-    if (HAK_UNLIKELY(!hak_harden_is_intact(block, bytes))) {
-        block_damaged(block);
-    }
-    hak_harden_wipe(block, bytes, tag);
+    bool is_own = hak_offset_is_own(bin_offset_from_end);
     if (HAK_UNLIKELY(hak_slab_entry_is_sampled(entry))) {
-        hak_profile_table.forget(block);
+        hak_profile_table.forget(hak_tag_strip(block));
     }
-    if (HAK_LIKELY(tcache->quarantine != NULL)) {
-        block = quarantine_swap(tcache, hak_sc_of_entry(entry), block);
-        if (block == NULL) {
-            return;
-        }
-        uintptr_t base = hak_pagemap_base();
-        index = hak_pagemap_index(base, block);
-        bin_offset_from_end = hak_entry_signed(hak_pagemap_at(base, index)) - tcache->own_entry_end;
-    }
-    if (!hak_offset_is_own(bin_offset_from_end) ||
-        !hak_bin_push(hak_bin_at(tcache->bin + HAK_SC_COUNT, bin_offset_from_end), block)) {
-        hak_link_clear(block); /* slow paths expect a block in use */
-        hak_slow_free(block, tcache, bin_offset_from_end, index);
+    quarantine_put(tcache, hak_sc_of_entry(entry), (uintptr_t)block | (is_own ? 0 : HELD_FOREIGN));
+}
+
+/* Does not read the slab's record, which is rarely cached, nor the page map for the block that
+ * leaves: it was the home's when it came, or it is still another's. What lies behind a slab's last
+ * block has no canary. */
+void hak_quarantine_free(void *block, hak_tcache_t *tcache, int64_t bin_offset_from_end,
+                         uintptr_t index) {
+    unsigned sc = HAK_SC_COUNT - (unsigned)(-bin_offset_from_end / HAK_KIND_PER_CLASS);
+    if (HAK_UNLIKELY(
+            !hak_offset_is_own(bin_offset_from_end) ||
+            !hak_is_multiple((uint16_t)(uintptr_t)block, &tcache->bin[sc].size_reciprocal))) {
+        quarantine_free_other(block, tcache, bin_offset_from_end, index);
+    } else {
+        quarantine_put(tcache, sc, (uintptr_t)block);
     }
 }

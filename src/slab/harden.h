@@ -20,34 +20,40 @@
 
 enum { HAK_FILL_PART_BYTES = 64 }; /* at either end */
 
-/* `bytes` is a multiple of 16. The two parts may overlap. A loop only for sizes below a part. */
+/* Either end of a block, of constant size: no loop. They may overlap. */
+HAK_INLINE void hak_harden_clear_ends(char *block, size_t bytes, size_t part) {
+    memset(block, 0, part);
+    memset(block + bytes - part, 0, part);
+}
+
+/* `bytes` is a multiple of 16. */
 HAK_INLINE void hak_harden_clear(void *block, size_t bytes) {
-    char *at = block, *end = at + bytes;
-    if (bytes >= HAK_FILL_PART_BYTES) {
-        memset(at, 0, HAK_FILL_PART_BYTES);
-        memset(end - HAK_FILL_PART_BYTES, 0, HAK_FILL_PART_BYTES);
-        return;
-    }
-    for (; at != end; at += HAK_BLOCK_ALIGN) {
-        memset(at, 0, HAK_BLOCK_ALIGN);
+    if (bytes > HAK_FILL_PART_BYTES) {
+        hak_harden_clear_ends(block, bytes, HAK_FILL_PART_BYTES);
+    } else if (bytes > HAK_FILL_PART_BYTES / 2) {
+        hak_harden_clear_ends(block, bytes, HAK_FILL_PART_BYTES / 2);
+    } else {
+        hak_harden_clear_ends(block, bytes, HAK_FILL_PART_BYTES / 4);
     }
 }
 
-HAK_INLINE uint64_t hak_harden_sum(const char *from) {
-    const uint64_t *word = (const uint64_t *)from;
-    uint64_t even = word[0] | word[2] | word[4] | word[6];
-    return even | word[1] | word[3] | word[5] | word[7];
+HAK_INLINE uint64_t hak_harden_sum_ends(const char *block, size_t bytes, size_t part) {
+    const uint64_t *first = (const uint64_t *)block;
+    const uint64_t *last = (const uint64_t *)(block + bytes - part);
+    uint64_t sum = 0;
+#pragma GCC unroll 8
+    for (size_t i = 0; i < part / sizeof sum; i++) {
+        sum |= first[i] | last[i];
+    }
+    return sum;
 }
 
 HAK_INLINE bool hak_harden_is_clear(const void *block, size_t bytes) {
-    const char *at = block, *end = at + bytes;
-    uint64_t sum = 0;
-    if (bytes >= HAK_FILL_PART_BYTES) {
-        return (hak_harden_sum(at) | hak_harden_sum(end - HAK_FILL_PART_BYTES)) == 0;
-    }
-    for (; at != end; at += sizeof sum) {
-        sum |= *(const uint64_t *)at;
-    }
+    uint64_t sum = bytes > HAK_FILL_PART_BYTES
+                       ? hak_harden_sum_ends(block, bytes, HAK_FILL_PART_BYTES)
+                   : bytes > HAK_FILL_PART_BYTES / 2
+                       ? hak_harden_sum_ends(block, bytes, HAK_FILL_PART_BYTES / 2)
+                       : hak_harden_sum_ends(block, bytes, HAK_FILL_PART_BYTES / 4);
     return sum == 0;
 }
 
