@@ -225,6 +225,7 @@ static const crime_t crimes[] = {
     CRIME(free_of_tail_waste_old_remote),
     CRIME(free_again_of_uncarved_remote),
     CRIME(double_free_before_the_end_of_a_thread),
+    CRIME(double_free_merged_at_exit),
     CRIME(free_inside_large_head),
     CRIME(free_inside_large_body),
     CRIME(free_inside_huge_head),

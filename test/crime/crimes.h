@@ -75,6 +75,7 @@ void free_of_uncarved_old_remote(void);
 void free_of_tail_waste_old_remote(void);
 void free_again_of_uncarved_remote(void);
 void double_free_before_the_end_of_a_thread(void);
+void double_free_merged_at_exit(void);
 
 /* crimes_sizes.c */
 void usable_size_of_stack(void);

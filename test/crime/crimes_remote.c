@@ -111,3 +111,28 @@ static void *free_one_twice(void *unused) {
 void double_free_before_the_end_of_a_thread(void) {
     in_thread(free_one_twice, NULL);
 }
+
+enum { MERGED_BLOCKS = 600, MERGED_BYTES = 2000 };
+
+static void free_several(void *argument) {
+    void **block = argument;
+    for (; *block != NULL; block++) {
+        free(hide(*block));
+        *block = NULL;
+    }
+}
+
+/* Each of two threads that go on has flushed the block to its owner, one of them as a remote free;
+ * nobody has merged the two when the process ends. */
+void double_free_merged_at_exit(void) {
+    static void *block[MERGED_BLOCKS + 1];
+    for (int i = 0; i < MERGED_BLOCKS; i++) {
+        block[i] = malloc(MERGED_BYTES);
+    }
+    block[MERGED_BLOCKS / 2] = NULL;
+    void *twice = block[0];
+    free(hide(twice));
+    start_other();
+    by_other(free_several, block);
+    free_several(block + MERGED_BLOCKS / 2 + 1);
+}
