@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Runs a program and stops its threads like a debugger, at random: any number of them, for up to 20 ms,
- * wherever they are, be it in a lock. The program must come to its end all the same; its status is
- * passed on. Usage: debugger LEAST PROGRAM ARGS...; fewer stops than LEAST are a failure. */
+ * Runs a program and stops its threads like a debugger, at random: any number of them, for up to 20
+ * ms, wherever they are, be it in a lock. The program must come to its end all the same; its status
+ * is passed on. Usage: debugger LEAST PROGRAM ARGS...; fewer stops than LEAST are a failure. */
 #include <dirent.h>
 #include <errno.h>
 #include <signal.h>
@@ -51,9 +51,21 @@ static size_t list_threads(pid_t *thread) {
     return count;
 }
 
+/* A thread that ends while it is traced waits until its tracer knows. true: it is stopped. */
+static int wait_for(pid_t thread, int *found) {
+    if (waitpid(thread, found, __WALL) != thread) {
+        return 0;
+    }
+    if (!WIFSTOPPED(*found) && thread == program) {
+        is_over = 1;
+        status = *found;
+    }
+    return WIFSTOPPED(*found);
+}
+
 /* The signal to pass on to a stopped thread, 0 for none; -1: it has ended instead. */
 static int stop(pid_t thread) {
-    int found;
+    int found = 0;
     if (ptrace(PTRACE_SEIZE, thread, 0, 0) != 0) {
         if (errno == EPERM && thread == program && kill(program, 0) == 0 && stops == 0) {
             printf("skip: this system forbids ptrace\n");
@@ -62,18 +74,19 @@ static int stop(pid_t thread) {
         }
         return -1;
     }
-    if (ptrace(PTRACE_INTERRUPT, thread, 0, 0) != 0 || waitpid(thread, &found, __WALL) != thread) {
-        return -1;
-    }
-    if (!WIFSTOPPED(found)) {
-        if (thread == program) {
-            is_over = 1;
-            status = found;
-        }
+    (void)ptrace(PTRACE_INTERRUPT, thread, 0, 0);
+    if (!wait_for(thread, &found)) {
         return -1;
     }
     stops++;
     return found >> 16 != 0 ? 0 : WSTOPSIG(found);
+}
+
+static void let_go(pid_t thread, int signal) {
+    int found;
+    if (ptrace(PTRACE_DETACH, thread, 0, (void *)(intptr_t)signal) != 0 && thread != program) {
+        (void)wait_for(thread, &found); /* it was killed meanwhile; main waits for the program */
+    }
 }
 
 static void one_round(void) {
@@ -93,7 +106,7 @@ static void one_round(void) {
     together = held_count > together ? held_count : together;
     while (held_count > 0) { /* in any order */
         size_t i = draw_below((unsigned)held_count);
-        (void)ptrace(PTRACE_DETACH, held[i], 0, (void *)(intptr_t)signals[i]);
+        let_go(held[i], signals[i]);
         held[i] = held[--held_count];
         signals[i] = signals[held_count];
         rest(draw_below(500));
