@@ -215,27 +215,45 @@ static void control_look(hak_tcache_t *tcache) {
 
 /* --- attaching to a running process ----------------------------------------------------------- */
 
-/* A tool that may write to the process's memory, as a debugger does, finds this object by its
- * symbol, and stores a command. Any slow path's event carries it out. The channel needs one of the
- * main thread. */
+/* A tool that may write to the process's memory, as a debugger does, finds the request by its
+ * symbol, and numbers it anew. Any slow path's event carries it out. The channel needs one of the
+ * main thread.
+ *
+ * In hardened builds the request is read-only (HAK_SEALED): a debugger's writes pass that, those of
+ * the program's errors do not. Whoever overwrites the answer repeats the last request at most. */
 enum {
-    ATTACH_CONTROL = 1,
-    ATTACH_PROFILE = 2,
+    ATTACH_CONTROL = 1, /* serve at @hakmem-PID */
+    ATTACH_PROFILE = 2, /* the same, and sample */
     ATTACH_PERMISSION = 1,
     ATTACH_BUSY = 16 /* errno */
 };
 static const uint64_t ATTACH_FAILED = 1ull << 63; /* and an error number */
 
+typedef struct attach_answer {
+    uint64_t result; /* [atomic] the command that was carried out, or why not */
+    uint64_t number; /* [atomic] of the request */
+} attach_answer_t;
+
+static attach_answer_t attach_answer;
+
 typedef struct attach {
     char magic[8];
     uint32_t version, bytes;
-    uint64_t command;  /* [atomic] 0: none; 1: serve at @hakmem-PID; 2: the same, and sample */
-    uint64_t argument; /* [atomic] of 2: the rate; 0: the usual one */
-    uint64_t answer;   /* [atomic] the command that was carried out last, or why not */
-} attach_t;
+    uint64_t command;  /* [atomic] */
+    uint64_t argument; /* [atomic] of ATTACH_PROFILE: the rate; 0: the usual one */
+    uint64_t number;   /* [atomic] the tool stores it last */
+    const attach_answer_t *answer;
+} HAK_SEALED attach_t;
 
-HAK_EXPORT attach_t hak_attach = {
-    .magic = {'H', 'A', 'K', 'A', 'T', 'T', 'C', 'H'}, .version = 1, .bytes = sizeof(attach_t)};
+HAK_EXPORT attach_t hak_attach = {.magic = {'H', 'A', 'K', 'A', 'T', 'T', 'C', 'H'},
+                                  .version = 2,
+                                  .bytes = offsetof(attach_t, answer) + sizeof(void *),
+                                  .answer = &attach_answer};
+
+void hak_life_control_seal(void) {
+    hak_os_seal(&hak_control_table, sizeof hak_control_table);
+    hak_os_seal(&hak_attach, sizeof hak_attach);
+}
 
 /* The state once the channel has begun to serve, or cannot; 0: not yet. */
 static uint64_t attach_serve(hak_tcache_t *tcache, uint64_t command) {
@@ -259,7 +277,8 @@ static uint64_t attach_serve(hak_tcache_t *tcache, uint64_t command) {
                                    : 0;
 }
 
-static HAK_COLD uint64_t attach_obey(hak_tcache_t *tcache, uint64_t command) {
+static HAK_COLD uint64_t attach_obey(hak_tcache_t *tcache) {
+    uint64_t command = hak_load_relaxed(&hak_attach.command);
     if (hak_os_is_secure() || hak_load_relaxed(&hak_knobs.force_libc)) {
         return ATTACH_FAILED | ATTACH_PERMISSION;
     }
@@ -277,14 +296,15 @@ static HAK_COLD uint64_t attach_obey(hak_tcache_t *tcache, uint64_t command) {
 }
 
 static void attach_look(hak_tcache_t *tcache) {
-    uint64_t command = hak_load_relaxed(&hak_attach.command);
-    if (HAK_LIKELY(command == 0) || hak_swap_acquire(&attach_is_busy, 1) != 0) { /* pairs ATTACH */
+    uint64_t number = hak_load_acquire(&hak_attach.number); /* pairs ATTACH */
+    if (HAK_LIKELY(number == hak_load_relaxed(&attach_answer.number)) ||
+        hak_swap_acquire(&attach_is_busy, 1) != 0) { /* pairs ATTACH */
         return;
     }
-    uint64_t answer = attach_obey(tcache, command);
-    if (answer != 0) {
-        hak_store_relaxed(&hak_attach.answer, answer);
-        hak_store_relaxed(&hak_attach.command, 0); /* the tool waits for both */
+    uint64_t result = attach_obey(tcache);
+    if (result != 0) {
+        hak_store_relaxed(&attach_answer.result, result);
+        hak_store_release(&attach_answer.number, number); /* pairs ATTACH */
     }
     hak_store_release(&attach_is_busy, 0); /* pairs ATTACH */
 }
@@ -294,7 +314,8 @@ void hak_life_control_after_fork(void) {
     hak_control_after_fork();
     hak_store_relaxed(&control_should_stop, 0);
     hak_store_relaxed(&attach_is_busy, 0);
-    hak_store_relaxed(&hak_attach.command, 0); /* it was for the parent */
+    hak_store_relaxed(&attach_answer.number,
+                      hak_load_relaxed(&hak_attach.number)); /* it was for the parent */
     hak_store_relaxed(&control_state, is_own ? CONTROL_NONE : CONTROL_OVER);
 }
 

@@ -41,7 +41,7 @@ void hak_life_seal(void) {
     hak_os_seal(&hak_profile_table, sizeof hak_profile_table);
     hak_os_seal(&hak_reclaim_hooks, sizeof hak_reclaim_hooks);
     if (HAK_CONTROL) {
-        hak_os_seal(&hak_control_table, sizeof hak_control_table);
+        hak_life_control_seal();
     }
     hak_os_seal(&hak_knobs, HAK_KNOBS_SEALED_BYTES);
     hak_conf_seal();

@@ -20,6 +20,7 @@ void hak_life_scavenger_after_fork(void);
  * C library is up. */
 void hak_life_control_init(void);
 void hak_life_control_begin(void);
+void hak_life_control_seal(void);
 /* In the child of a fork. */
 void hak_life_control_after_fork(void);
 /* Registers the fork handlers; part of process start. */

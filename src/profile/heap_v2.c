@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * The profile as text: for jeprof, in the format heap_v2 of jemalloc, whose sums have no weights,
- * as the reader puts them right; and what is still allocated, for people. */
+ * The profile as text: for jeprof, in the format heap_v2 of jemalloc; and what is still allocated,
+ * for people.
+ *
+ * A reader of heap_v2 divides a line's sums by the chance of its mean size at the rate of the first
+ * line. A site's samples may be of several sizes, and of several rates. So the sums are written
+ * with their weights, and the rate is one byte, which changes nothing. */
 #include "profile/copy.h"
 
 #include "base/bits.h"
@@ -9,15 +13,16 @@
 #include "profile/chance.h"
 #include "profile/profile.h"
 
-static void sum_add_raw(hak_profile_sum_t *to, const hak_profile_sum_t *from) {
-    to->samples += from->samples;
-    to->raw_bytes += from->raw_bytes;
+static void sum_add_sum(hak_profile_sum_t *to, const hak_profile_sum_t *from) {
+    to->objects += from->objects;
+    to->bytes += from->bytes;
 }
 
 static void heap_v2_line(const hak_sink_t *sink, const hak_profile_sum_t *in_use,
                          const hak_profile_sum_t *all) {
-    hak_sink_format(sink, "  t*: %l: %l [%l: %l]\n", in_use->samples, in_use->raw_bytes,
-                    all->samples, all->raw_bytes);
+    hak_sink_format(sink, "  t*: %l: %l [%l: %l]\n", hak_chance_whole(in_use->objects),
+                    hak_chance_whole(in_use->bytes), hak_chance_whole(all->objects),
+                    hak_chance_whole(all->bytes));
 }
 
 /* As in /proc/self/maps, where numbers have no prefix. */
@@ -47,10 +52,10 @@ void hak_profile_write_heap_v2(const hak_sink_t *sink) {
     hak_profile_site_t *site = NULL;
     hak_profile_copy_make(&copy);
     while ((site = hak_profile_copy_next(&copy, site)) != NULL) {
-        sum_add_raw(&in_use, &site->in_use);
-        sum_add_raw(&all, &site->all);
+        sum_add_sum(&in_use, &site->in_use);
+        sum_add_sum(&all, &site->all);
     }
-    hak_sink_format(sink, "heap_v2/%z\n", copy.store.rate);
+    hak_sink_format(sink, "heap_v2/1\n");
     heap_v2_line(sink, &in_use, &all);
     while ((site = hak_profile_copy_next(&copy, site)) != NULL) {
         hak_sink_format(sink, "@");

@@ -6,8 +6,10 @@ Usage: start_test.py PROGRAM
 """
 import gzip
 import json
+import math
 import os
 import re
+import shutil
 import signal
 import struct
 import subprocess
@@ -23,7 +25,7 @@ def test_rate_is_set_and_data_forgotten_by_post(_folder):
         name = f"@hakmem_profile.{program.pid}"
         empty = profile(name)
         assert not empty["is_on"] and empty["sites"] == [] and empty["samples"]["own_bytes"] == 0
-        assert fetch(name, "/heap_v2")[1].startswith(b"heap_v2/0\n") and fetch(name, "/leaks.txt")[0] == 200
+        assert fetch(name, "/heap_v2")[1].startswith(b"heap_v2/1\n") and fetch(name, "/leaks.txt")[0] == 200
         assert gzip.decompress(fetch(name, "/heap.pb.gz")[1])
         for query in ("", "?", "?rate", "?rate=", "?rate=x", "?rate=2t", "?speed=3", "?rate=1k&x"):
             assert fetch(name, "/profile" + query, "POST")[0] == 400, query
@@ -39,6 +41,40 @@ def test_rate_is_set_and_data_forgotten_by_post(_folder):
         assert not stopped["is_on"] and stopped["samples"]["taken"] >= full["samples"]["taken"]
         assert fetch(name, "/profile?rate=0&reset=1", "POST")[0] == 200
         assert profile(name)["samples"]["taken"] == 0
+
+
+def corrected(text):
+    """Bytes in use and allocated as a reader of heap_v2 has them: each line by the chance of its mean size."""
+    rate, sums = int(re.match(r"heap_v2/(\d+)\n", text).group(1)), [0.0, 0.0]
+    for line in text.split("\n@")[1:]:
+        counts = list(map(int, re.search(r"t\*: (\d+): (\d+) \[(\d+): (\d+)\]", line).groups()))
+        for i, (objects, space) in enumerate((counts[:2], counts[2:])):
+            sums[i] += space / (1 - math.exp(-space / objects / rate)) if objects else 0
+    return sums
+
+
+def test_heap_v2_after_a_change_of_rate_gives_readers_the_sums_of_the_document(folder):
+    """A file has one rate, and its samples are of two."""
+    with Program(GUARDLESS + "profile_rate:64k,control:@hakmem_profile.%p", "sites") as program:
+        program.ready()
+        name = f"@hakmem_profile.{program.pid}"
+        for rate in ("4k", "512k"):
+            assert fetch(name, "/profile?rate=" + rate, "POST")[0] == 200
+            program.process.stdin.write("\n")
+            program.process.stdin.flush()
+            assert program.process.stdout.readline() == "done\n"
+        assert fetch(name, "/profile?rate=0", "POST")[0] == 200
+        document, text = profile(name), fetch(name, "/heap_v2")[1].decode()
+    truth = [sum(site[kind]["bytes"] for site in document["sites"]) for kind in ("inuse", "alloc")]
+    for found, expected in zip(corrected(text), truth):
+        assert expected > 1e7 and abs(found - expected) < 0.001 * expected, (found, expected)
+    if shutil.which("jeprof"):
+        with open(folder + "/heap", "w", encoding="utf-8") as file:
+            file.write(text)
+        done = subprocess.run(["jeprof", "--text", "--show_bytes", sys.argv[1], folder + "/heap"], stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE, text=True, check=False)
+        total = re.search(r"^Total: (\d+) B$", done.stdout, re.M)
+        assert total and abs(int(total.group(1)) - truth[0]) < 0.001 * truth[0], (done.stdout[:200], done.stderr[:200], truth)
 
 
 def test_signal_starts_and_stops(_folder):
@@ -76,23 +112,34 @@ def test_tool_attaches_to_a_process_without_options(_folder):
             memory = os.open(f"/proc/{program.pid}/mem", os.O_RDWR)
         except PermissionError:
             raise SkipTest() from None
-        magic, version, size, command, _, _ = struct.unpack("<8sIIQQQ", os.pread(memory, 40, place))
-        assert magic == b"HAKATTCH" and version == 1 and size == 40 and command == 0
-        os.pwrite(memory, struct.pack("<Q", 4096), place + 24)
-        os.pwrite(memory, struct.pack("<Q", 2), place + 16)
+        magic, version, size, _, _, number, answer = struct.unpack("<8sIIQQQQ", os.pread(memory, 48, place))
+        assert magic == b"HAKATTCH" and version == 2 and size == 48 and number == 0
+        os.pwrite(memory, struct.pack("<QQQ", 2, 4096, 1), place + 16)
         for _ in range(20):
             program.process.stdin.write("\n")
             program.process.stdin.flush()
             assert program.process.stdout.readline() == "done\n"
-            command, _, answer = struct.unpack("<QQQ", os.pread(memory, 24, place + 16))
-            if command == 0:
+            result, answered = struct.unpack("<QQ", os.pread(memory, 16, answer))
+            if answered == 1:
                 break
             time.sleep(0.05)
-        assert command == 0 and answer == 2, (command, hex(answer))
+        assert answered == 1 and result == 2, (answered, hex(result))
         os.close(memory)
         document = profile(f"@hakmem-{program.pid}")
         assert document["is_on"] and document["rate"] == 4096 and document["samples"]["taken"] > 0
     assert program.error == "" and program.process.returncode == 0
+
+
+def test_hardened_program_cannot_write_the_request_of_a_tool(_folder):
+    """A debugger can, as the test before shows; an attacker who writes to the program's memory cannot."""
+    if os.environ["HAKMEM_FLAVOUR"] != "hardened":
+        raise SkipTest()
+    with Program("", "idle") as program:
+        program.ready()
+        place = find_attach(program.pid)
+        with open(f"/proc/{program.pid}/maps", encoding="utf-8") as maps:
+            ranges = [(*(int(word, 16) for word in line.split()[0].split("-")), line.split()[1]) for line in maps]
+    assert [rights for begin, end, rights in ranges if begin <= place < end] == ["r--p"]
 
 
 # --- at exit ----------------------------------------------------------------------------------------------------------

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
 // The plugin of the stress test: its constructor, its destructor and the destructors of its
-// thread-local objects allocate and free, through the table of the program that loads it, so the
-// same plugin serves the hak_ names.
+// thread-local objects allocate and free, and so do those that an exception ends on its way,
+// through the table of the program that loads it, so the same plugin serves the hak_ names.
 #include <new>
 
 #include "api/family.h"
@@ -49,6 +49,22 @@ struct of_thread {
     }
 };
 
+[[gnu::noinline]] void throw_through(unsigned depth, unsigned seed) {
+    struct holder {
+        blocks held;
+        unsigned seed;
+        ~holder() {
+            held.check(seed);
+            blocks more(seed + 1); // allocates while the stack is unwound
+            more.check(seed + 1);
+        }
+    } const one{blocks(seed), seed};
+    if (depth == 0) {
+        throw seed;
+    }
+    throw_through(depth - 1, seed);
+}
+
 blocks *of_plugin;
 
 __attribute__((constructor)) void plugin_open() {
@@ -69,5 +85,10 @@ extern "C" unsigned stress_plugin_work(unsigned seed) {
     static thread_local of_thread mine;
     mine.held.check(3);
     blocks(seed).check(seed);
-    return seed;
+    try {
+        throw_through(5, seed);
+    } catch (unsigned thrown) {
+        return thrown;
+    }
+    return seed + 1;
 }

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
  * Everything threads may do, at random and at once: start, end, allocate, resize, align, free their
- * own blocks and each other's, trim, fork, load and unload a plugin. Every block knows what is in
- * it. Arguments: operations, or seconds with an s behind (default 400 000), threads at a time (8),
- * seed (1; 0: one that is drawn and printed), plugin (default none). The seed repeats what the
- * threads do, not when.
+ * own blocks and each other's, allocate in a signal's handler, trim, fork, load and unload a
+ * plugin. Every block knows what is in it. Arguments: operations, or seconds with an s behind
+ * (default 400 000), threads at a time (8), seed (1; 0: one that is drawn and printed), plugin
+ * (default none). The seed repeats what the threads do, not when.
  */
 #include <sched.h>
+#include <signal.h>
 #include <time.h>
 
 #include "thread/child.h"
@@ -163,15 +164,33 @@ static void op_plugin(life_t *life) {
     }
 }
 
+/* The signal comes while the thread waits for nothing and allocates nothing. */
+static void allocate_in_handler(int signal) {
+    void *block[20];
+    for (size_t i = 0; i < 20; ++i) {
+        block[i] = family.malloc(100 + i * 200);
+        EXPECT(block[i] != NULL);
+        memset(block[i], signal, 100);
+    }
+    for (size_t i = 0; i < 20; ++i) {
+        family.free(block[i]);
+    }
+}
+
+static void op_signal(life_t *life) {
+    (void)life;
+    EXPECT_EQ(raise(SIGUSR1), 0);
+}
+
 typedef struct operation {
     void (*perform)(life_t *life);
     unsigned weight; /* in 20 000 */
 } operation_t;
 
 static const operation_t operations[] = {
-    {op_replace, 9000}, {op_exchange, 5000}, {op_free, 2500}, {op_resize, 2000},
+    {op_replace, 8990}, {op_exchange, 5000}, {op_free, 2500}, {op_resize, 2000},
     {op_align, 1400},   {op_burst, 60},      {op_rest, 20},   {op_huge, 11},
-    {op_trim, 3},       {op_plugin, 3},      {op_fork, 3},
+    {op_trim, 3},       {op_plugin, 3},      {op_fork, 3},    {op_signal, 10},
 };
 
 static void perform_one(life_t *life) {
@@ -225,8 +244,9 @@ static void *keep_slot(void *argument) {
 static void stress_of_everything_at_once_keeps_contents(void) {
     pthread_t keepers[THREADS_MAX];
     threads_start(keepers, thread_count, keep_slot, 0);
-    for (size_t second = 0; second < second_count; ++second) {
-        sleep(1);
+    time_t end = time(NULL) + (time_t)second_count;
+    while (second_count != 0 && time(NULL) < end) {
+        usleep(100000); /* signals end it early */
     }
     atomic_store(&is_over, true);
     threads_join(keepers, thread_count);
@@ -253,6 +273,7 @@ int main(int argc, char **argv) {
     expect_say("stress_test %zu%s %zu %llu %s\n", amount, is_time ? "s" : "", thread_count,
                (unsigned long long)seed, plugin_path != NULL ? plugin_path : "");
     family_load();
+    signal(SIGUSR1, allocate_in_handler);
     RUN(stress_of_everything_at_once_keeps_contents);
     return expect_status();
 }

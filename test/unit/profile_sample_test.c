@@ -5,6 +5,7 @@
 #include "double/os_fault.h"
 #include "os/lock.h"
 #include "slab/remote.h"
+#include "stat/stat.h"
 #include "unit/fatal.h"
 #include "unit/front.h"
 #include "unit/profile.h"
@@ -212,6 +213,44 @@ static void labels_tell_sites_apart(void **state) {
     finish();
 }
 
+static uint64_t refills_of(unsigned sc) {
+    static hak_snapshot_t snapshot;
+    hak_stat_collect(&snapshot);
+    return snapshot.sc[sc].owner.refill_carve + snapshot.sc[sc].owner.refill_list;
+}
+
+static void refills_of_sampled_blocks_are_counted(void **state) {
+    (void)state;
+    unsigned sc = hak_sc_of(3000);
+    begin(1);
+    void *first = hak_malloc(3000);
+    uint64_t before = refills_of(sc);
+    void *second = hak_malloc(3000);
+    assert_true(is_sampled(first) && is_sampled(second));
+    assert_int_equal(refills_of(sc), before + 1);
+    hak_free(first);
+    hak_free(second);
+    finish();
+}
+
+/* The hit path of realloc has no instruction for it (docs/heap-sampling.md). */
+static void realloc_in_place_keeps_the_record_and_what_was_first_asked_for(void **state) {
+    (void)state;
+    begin(1);
+    hak_profile_store_t *store = &hak_profile_store;
+    char *block = hak_malloc(1700);
+    const hak_profile_site_t *site =
+        hak_profile_site_at(store->base, hak_profile_store_first(store));
+    double bytes = site->in_use.bytes, asked = site->requested_bytes;
+    assert_ptr_equal(hak_realloc(block, 1500), block);
+    assert_int_equal(live(), 1);
+    assert_true(site->in_use.bytes == bytes && site->requested_bytes == asked);
+    char *large = hak_realloc(block, 100000); /* now by its own site and size */
+    assert_true(site->in_use.bytes == 0 && site->requested_bytes == 0);
+    hak_free(large);
+    finish();
+}
+
 /* MAP-5, TCACHE-9 */
 static void the_table_of_sizes_is_as_before(void **state) {
     (void)state;
@@ -235,6 +274,8 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(slabs_of_sampled_blocks_stay_with_their_owner),
     cmocka_unit_test(without_memory_requests_are_served_and_counted),
     cmocka_unit_test(labels_tell_sites_apart),
+    cmocka_unit_test(refills_of_sampled_blocks_are_counted),
+    cmocka_unit_test(realloc_in_place_keeps_the_record_and_what_was_first_asked_for),
     cmocka_unit_test(the_table_of_sizes_is_as_before),
 };
 

@@ -63,7 +63,7 @@ def test_process_that_cannot_or_does_not(process):
     assert "could not open its control channel: Address already in use" in refusal(process("refuses").pid)
     assert "could not open its control channel: its option control serves at another name" in refusal(process("busy").pid)
     assert "has not answered within 0 s: it looks when it allocates" in refusal(process("silent").pid, seconds=0.2)
-    assert "attaches by version 2, this tool by version 1" in refusal(process("newer").pid)
+    assert "attaches by version 3, this tool by version 2" in refusal(process("newer").pid)
     assert "does not run on hakmem" in refusal(process("other").pid)
     sleeper = subprocess.Popen(["sleep", "60"])
     try:

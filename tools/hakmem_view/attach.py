@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""Wakes the control channel of a process that was started without it: a command word in the library's exported object
-`hak_attach`, written through /proc/PID/mem. That takes the rights of a debugger, and stops nothing."""
+"""Wakes the control channel of a process that was started without it: a request in the library's exported object
+`hak_attach`, written through /proc/PID/mem. That takes the rights of a debugger, passes read-only pages as a breakpoint
+does, and stops nothing."""
 from __future__ import annotations
 
 import errno
@@ -16,9 +17,10 @@ from .elf import Elf
 from .errors import ViewError
 
 SYMBOL = "hak_attach"
-MAGIC, VERSION = b"HAKATTCH", 1
-LAYOUT = struct.Struct("<8sIIQQQ")  # magic, version, size, command, argument, answer
-COMMAND, ARGUMENT, ANSWER = 16, 24, 32  # offsets
+MAGIC, VERSION = b"HAKATTCH", 2
+LAYOUT = struct.Struct("<8sIIQQQQ")  # magic, version, size, command, argument, number, address of the answer
+COMMAND, ARGUMENT, NUMBER = 16, 24, 32  # offsets
+RESULT = struct.Struct("<QQ")  # result, number of the request
 OPEN, PROFILE = 1, 2  # commands: open the control channel; and start sampling, too
 FAILED = 1 << 63
 REFUSALS = {errno.EPERM: "it is set-uid, runs on the C library's malloc, or has no memory for it",
@@ -145,19 +147,21 @@ def wake(pid: int, rate: int = 0, seconds: float = SECONDS) -> None:
     it next leaves its hit path: one that sleeps does nothing."""
     with Memory(pid) as memory:
         address = _object(pid, memory)
-        memory.write(address + ANSWER, 0)
+        _, _, _, _, _, number, answer = LAYOUT.unpack(memory.read(address, LAYOUT.size))
+        number = (number + 1) % (1 << 64)
         memory.write(address + ARGUMENT, rate)
         memory.write(address + COMMAND, PROFILE if rate else OPEN)
+        memory.write(address + NUMBER, number)
         until = time.monotonic() + seconds
         while time.monotonic() < until:
-            found = memory.read(address, LAYOUT.size)
-            if len(found) < LAYOUT.size:
+            found = memory.read(answer, RESULT.size)
+            if len(found) < RESULT.size:
                 raise ViewError(f"process {pid} has ended")
-            _, _, _, command, _, answer = LAYOUT.unpack(found)
-            if not command and answer:  # it stores both, in any order
-                if answer & FAILED:
+            result, answered = RESULT.unpack(found)
+            if answered == number:
+                if result & FAILED:
                     raise ViewError(f"{process.called(pid)} could not open its control channel: "
-                                    f"{REFUSALS.get(answer & 0xFFFF) or os.strerror(answer & 0xFFFF)}")
+                                    f"{REFUSALS.get(result & 0xFFFF) or os.strerror(result & 0xFFFF)}")
                 return
             time.sleep(0.02)
     raise ViewError(f"{process.called(pid)} has not answered within {seconds:.0f} s: it looks when it allocates, frees or "

@@ -4,7 +4,6 @@ alone; pprof's protobuf is in profile_pprof.py."""
 from __future__ import annotations
 
 import json
-import math
 
 from .profile_model import KINDS, Profile, Site
 from .profile_names import Frame, Named
@@ -54,29 +53,18 @@ def speedscope_text(named: Named, title: str, kind: str) -> str:
     return json.dumps(speedscope(named, title, kind), separators=(",", ":")) + "\n"
 
 
-def _raw(objects: float, total: float, rate: int) -> tuple[int, int]:
-    """Counts and bytes such that a reader's correction 1 / (1 − exp(−(bytes/count)/rate)) gives objects and total."""
-    if objects <= 0 or total <= 0:
-        return 0, 0
-    mean = total / objects
-    part = 1 - math.exp(-mean / rate) if rate > 0 else 1.0
-    count = max(1, round(objects * part))
-    return count, max(1, round(count * mean))
-
-
-def _counts(sites: list[Site], rate: int) -> str:
-    sums = [0, 0, 0, 0]
-    for site in sites:
-        values = (*_raw(site.inuse.objects, site.inuse.bytes, rate), *_raw(site.alloc.objects, site.alloc.bytes, rate))
-        sums = [one + more for one, more in zip(sums, values)]
-    return f"t*: {sums[0]}: {sums[1]} [{sums[2]}: {sums[3]}]"
+def _counts(sites: list[Site]) -> str:
+    sums = [sum(values) for values in zip(*((one.inuse.objects, one.inuse.bytes, one.alloc.objects, one.alloc.bytes)
+                                            for one in sites))] or [0, 0, 0, 0]
+    return "t*: {}: {} [{}: {}]".format(*map(round, sums))
 
 
 def heap_v2(found: Profile) -> str:
-    """What jemalloc writes and jeprof reads; all threads together."""
-    text = [f"heap_v2/{found.rate or 1}", f"  {_counts(found.sites, found.rate)}"]
+    """What jeprof reads. It divides a line by the chance of its mean size at the rate of the first line; sites have samples
+    of several sizes and rates. So the sums have their weights, and the rate is one byte, which changes nothing."""
+    text = ["heap_v2/1", f"  {_counts(found.sites)}"]
     for site in found.sites:
-        text += ["@" + "".join(f" {address:#x}" for address in site.stack), f"  {_counts([site], found.rate)}"]
+        text += ["@" + "".join(f" {address:#x}" for address in site.stack), f"  {_counts([site])}"]
     text += ["", "MAPPED_LIBRARIES:"]
     text += [f"{one.start:08x}-{one.end:08x} r-xp {one.offset:08x} 00:00 0 {one.path}" for one in found.mappings]
     return "\n".join(text) + "\n"

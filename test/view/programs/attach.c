@@ -7,23 +7,26 @@
 #include <string.h>
 #include <time.h>
 
+struct answer {
+    volatile uint64_t result, number;
+};
+
 struct attach {
     char magic[8];
     uint32_t version, size;
-    volatile uint64_t command, argument, answer;
+    volatile uint64_t command, argument, number;
+    struct answer *answer;
 };
 
-struct attach hak_attach = {{'H', 'A', 'K', 'A', 'T', 'T', 'C', 'H'},
-                            1,
-                            sizeof(struct attach),
-                            0,
-                            0,
-                            7}; // 7: of an earlier tool
+static struct answer answer = {7, 41}; // of an earlier tool
+
+struct attach hak_attach = {
+    {'H', 'A', 'K', 'A', 'T', 'T', 'C', 'H'}, 2, sizeof(struct attach), 0, 0, 41, &answer};
 
 int main(int argc, char **argv) {
     const char *mode = argc > 1 ? argv[1] : "ok";
     if (!strcmp(mode, "newer")) {
-        hak_attach.version = 2;
+        hak_attach.version = 3;
     }
     uint64_t busy = UINT64_C(1) << 63 | EBUSY;
     if (!strcmp(mode, "other")) {
@@ -33,17 +36,16 @@ int main(int argc, char **argv) {
     fflush(stdout);
     for (int turn = 0; turn < 6000; turn++) {
         nanosleep(&(struct timespec){0, 10000000}, NULL);
-        if (hak_attach.command && strcmp(mode, "silent") != 0) {
+        if (hak_attach.number != answer.number && strcmp(mode, "silent") != 0) {
             uint64_t failed = UINT64_C(1) << 63 | EADDRINUSE;
             printf("%d %ld\n", (int)hak_attach.command, (long)hak_attach.argument);
             fflush(stdout);
-            uint64_t answer = !strcmp(mode, "refuses") ? failed
-                              : !strcmp(mode, "busy")  ? busy
-                                                       : hak_attach.command;
-            hak_attach.command = 0;
+            answer.result = !strcmp(mode, "refuses") ? failed
+                            : !strcmp(mode, "busy")  ? busy
+                                                     : hak_attach.command;
             nanosleep(&(struct timespec){0, 50000000},
-                      NULL); // the tool must not take the old answer
-            hak_attach.answer = answer;
+                      NULL); // the tool must not take the result before its number
+            answer.number = hak_attach.number;
         }
     }
     return 0;
