@@ -200,6 +200,7 @@ int main(int argc, char **argv) {
     uint64_t first = strtoull(argv[1], NULL, 10);
     bool is_one = argc == 2 || (argc == 4 && strcmp(argv[3], "steps") == 0);
     if (is_one) {
+        shared->is_spoken = true;
         planted_run(first, argc == 2 ? MOST_STEPS : (unsigned)strtoul(argv[2], NULL, 10), shared);
     }
     return judge_many(first, strtoull(argv[2], NULL, 10),

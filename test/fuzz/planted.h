@@ -34,6 +34,7 @@ typedef struct planted_trace {
     volatile unsigned step;
     volatile bool is_past; /* the error's calls and accesses have returned */
     char problem[160];
+    bool is_spoken; /* calls are printed */
 } planted_trace_t;
 
 /* Below `bound`, which is not 0. */
@@ -44,7 +45,10 @@ planted_block_t *planted_pick(planted_program_t *program, size_t least, size_t m
 /* Runs it in a thread of the program; it is done on return. */
 void planted_in_lane(unsigned lane, void (*run)(void *), void *argument);
 void planted_free_in_lane(unsigned lane, void *block);
+/* All at the start: a thread that starts allocates, and might get a block that the error freed. */
+void planted_start_lanes(unsigned count);
 void planted_end_lanes(void);
+__attribute__((format(printf, 1, 2))) void planted_say(const char *format, ...);
 /* Ends the process unless the condition holds: the heap is not sound. */
 void planted_expect(bool condition, const char *text);
 /* Forgets what blocks and unused memory should hold: the error may have changed it. */

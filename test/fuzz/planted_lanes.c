@@ -30,18 +30,21 @@ static void *lane_main(void *argument) {
     }
 }
 
+void planted_start_lanes(unsigned count) {
+    for (unsigned i = 1; i < count; i++) {
+        sem_init(&lanes[i].asked, 0, 0);
+        sem_init(&lanes[i].done, 0, 0);
+        lanes[i].is_started = pthread_create(&lanes[i].thread, NULL, lane_main, &lanes[i]) == 0;
+        planted_expect(lanes[i].is_started, "no thread");
+    }
+}
+
 /* Lane 0 is the main thread. */
 void planted_in_lane(unsigned number, void (*run)(void *), void *argument) {
     lane_t *lane = &lanes[number];
     if (number == 0) {
         run(argument);
         return;
-    }
-    if (!lane->is_started) {
-        sem_init(&lane->asked, 0, 0);
-        sem_init(&lane->done, 0, 0);
-        lane->is_started = pthread_create(&lane->thread, NULL, lane_main, lane) == 0;
-        planted_expect(lane->is_started, "no thread");
     }
     lane->run = run;
     lane->argument = argument;
@@ -66,5 +69,6 @@ static void lane_free(void *block) {
 }
 
 void planted_free_in_lane(unsigned lane, void *block) {
+    planted_say("%u: free %p\n", lane, block);
     planted_in_lane(lane, lane_free, block);
 }

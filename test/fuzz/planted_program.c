@@ -5,6 +5,7 @@
 #include "fuzz/planted.h"
 
 #include <malloc.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,6 +20,15 @@ uint64_t planted_below(planted_program_t *program, uint64_t bound) {
     x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
     x = (x ^ x >> 27) * 0x94d049bb133111ebu;
     return (x ^ x >> 31) % bound;
+}
+
+void planted_say(const char *format, ...) {
+    va_list words;
+    va_start(words, format);
+    if (trace_of_run->is_spoken) {
+        vdprintf(STDOUT_FILENO, format, words); /* allocates nothing */
+    }
+    va_end(words);
 }
 
 void planted_expect(bool condition, const char *text) {
@@ -93,6 +103,9 @@ typedef struct make {
     void *old, *at;
 } make_t;
 
+static const char *const make_names[] = {"calloc", "memalign", "realloc", "malloc", "malloc",
+                                         "malloc", "malloc",   "malloc",  "malloc", "malloc"};
+
 static void lane_make(void *argument) {
     make_t *make = argument;
     switch (make->how) {
@@ -114,6 +127,14 @@ static unsigned program_lane(planted_program_t *program) {
     return (unsigned)planted_below(program, program->lanes);
 }
 
+static void program_make(planted_program_t *program, make_t *make) {
+    unsigned lane = program_lane(program);
+    planted_in_lane(lane, lane_make, make);
+    planted_expect(make->at != NULL, "no memory");
+    planted_say("%u: %s %p -> %p, %zu bytes\n", lane, make_names[make->how], make->old, make->at,
+                make->bytes);
+}
+
 static void slot_make(planted_program_t *program, planted_block_t *block) {
     make_t make = {.how = (unsigned)planted_below(program, 8) + (block->at != NULL ? 2 : 0),
                    .bytes = program_size(program)};
@@ -125,8 +146,7 @@ static void slot_make(planted_program_t *program, planted_block_t *block) {
     if (block->at != NULL) {
         block_check(block, block->bytes);
     }
-    planted_in_lane(program_lane(program), lane_make, &make);
-    planted_expect(make.at != NULL, "no memory");
+    program_make(program, &make);
     *block = (planted_block_t){make.at, block->bytes, block->tag};
     if (make.how == 2) {
         block_check(block, kept);
@@ -173,8 +193,7 @@ planted_block_t *planted_pick(planted_program_t *program, size_t least, size_t m
         size_t room = most - least < 4096 ? most - least : 4096;
         if (block->at == NULL) {
             make_t make = {.how = 3, .bytes = least + planted_below(program, room + 1)};
-            planted_in_lane(program_lane(program), lane_make, &make);
-            planted_expect(make.at != NULL, "no memory");
+            program_make(program, &make);
             *block = (planted_block_t){make.at, make.bytes, 1};
             block_check_place(program, block);
             block_fill(block);
@@ -200,6 +219,7 @@ static void program_plant(planted_program_t *program, planted_trace_t *trace) {
         return;
     }
     trace->error = error->name;
+    planted_say("here: %s\n", error->name);
     if (!error->plant(program)) {
         trace->error = NULL;
     }
@@ -229,6 +249,7 @@ _Noreturn void planted_run(uint64_t seed, unsigned steps, planted_trace_t *trace
     unsigned before = (unsigned)planted_below(&program, 4) == 0 ? 8 : 600;
     before = (unsigned)planted_below(&program, before);
     program.steps = before < steps ? before : steps;
+    planted_start_lanes(program.lanes);
     for (unsigned i = 0; i < program.steps; i++) {
         trace->step = i;
         planted_step(&program);
