@@ -36,7 +36,7 @@ HEAD = """\
  * As it is one section, a program that the archive is linked into knows where our code lies (src/os/code_linux.c). */
 SECTIONS {
   hak_text : {
-    *(.text.hot .text.hot.* .text.startup .text.startup.* .text.*forms_start*)
+    *(.text.hot .text.hot.* .text.startup .text.startup.* .text.exit .text.exit.* .text.*forms_start*)
     *(EXCLUDE_FILE(*cold.c.o) .rodata EXCLUDE_FILE(*cold.c.o) .rodata.*)
 """
 TAIL = """\
@@ -87,8 +87,9 @@ def main():
             print(f"{load}: {len(found)} functions")
             loads.update(found)
             first |= found if load in FIRST else set()
+    # valgrind names a function of two names by either: malloc is hak_malloc
     first |= {"hak_" + name for name in first}
-    loads = collections.Counter({"hak_" + name if "hak_" + name in names else name: loads[name] for name in loads})
+    loads.update({"hak_" + name: loads[name] for name in list(loads) if "hak_" + name in names})
     order = sorted((name for name in loads if loads[name] >= LEAST or name in first),
                    key=lambda name: (name not in first, -loads[name], name))
     with open(PLACE, "w", encoding="utf-8") as file:

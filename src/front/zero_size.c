@@ -19,8 +19,9 @@ typedef struct zero_size_region {
     uint64_t used[REGION_WORDS]; /* [atomic] bit i: place i has a block */
 } zero_size_region_t;
 
-HAK_LOCKED_STATE zero_size_region_t *hak_zero_size_region[REGION_COUNT]; /* [atomic] */
-HAK_LOCKED_STATE uint32_t hak_zero_size_refused;                         /* [lock HUGE] */
+HAK_LOCKED_STATE
+HAK_LARGE_STATE(4) zero_size_region_t *hak_zero_size_region[REGION_COUNT]; /* [atomic] */
+HAK_LOCKED_STATE uint32_t hak_zero_size_refused;                           /* [lock HUGE] */
 
 static zero_size_region_t *region_map(uint32_t index) {
     char *base = hak_os_reserve(REGION_BYTES, HAK_UNIT_BYTES);

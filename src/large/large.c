@@ -30,7 +30,7 @@ void hak_large_footprint(hak_footprint_t *footprint) {
 
 /* Of blocks up to 256, 512, 768 KiB and 1 MiB. */
 enum { LARGE_BANDS = 4 };
-HAK_LOCKED_STATE HAK_LARGE_STATE(4) hak_dense_t hak_large_dense[LARGE_BANDS];
+HAK_LOCKED_STATE hak_dense_t hak_large_dense[LARGE_BANDS];
 
 static hak_dense_t *large_use(unsigned units) {
     return &hak_large_dense[(units - 1) / (HAK_LARGE_MAX_UNITS / LARGE_BANDS)];

@@ -62,11 +62,11 @@ static void process_start(void) {
     hak_check_sink.describe = hak_describe;
     hak_os_init();
     hak_sc_init();
-    hak_owner_start();
     if (HAK_HARDEN) {
         secrets_init();
         hak_os_scatter();
     }
+    hak_owner_start();
     hak_reclaim_hooks.serve = hak_reclaim_serve;
     hak_reclaim_hooks.give_back = hak_limit_give_back;
     hak_reclaim_hooks.huge_bound = hak_target_huge_bound;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Linux: memory, time, the environment. Mappings are requested below the last one made, so that a
- * request for an aligned mapping usually costs one system call: the kernel honours a free hint. */
+ * Linux: memory, time, the environment. Mappings are requested below the last one, at first below
+ * the dynamic linker's: the kernel honours a free hint, so an aligned one usually costs one call. */
 #include "base/atomics.h"
 #include "base/bits.h"
 #include "base/counters.h"
@@ -117,7 +117,8 @@ static void *os_map_aligned(size_t bytes, size_t align, int protection) {
     if (os_failed(HAK_FAULT && hak_os_fault_hit(HAK_OS_CALL_MAP))) {
         return NULL;
     }
-    uintptr_t last = hak_load_relaxed(&os_map_hint);
+    uintptr_t hint = hak_load_relaxed(&os_map_hint), last;
+    last = hint == 0 && !HAK_HARDEN ? (uintptr_t)hak_syscall_storage() : hint;
     char *base =
         os_map_at(last > bytes ? hak_align_down(last - bytes, align) : 0, bytes, align, protection);
     if (base == NULL) {

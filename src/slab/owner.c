@@ -21,10 +21,11 @@ enum {
     ADOPT_DRAIN_BUDGET = 32,
 };
 
-static HAK_LARGE_STATE(2) hak_owner_t owner_first;
+static HAK_LARGE_STATE(4) hak_owner_t owner_fallback; /* the first one when metadata is out */
 
 HAK_LOCKED_STATE hak_owner_t *hak_all_owners;  /* [atomic] newest first; never shrinks */
 HAK_LOCKED_STATE uint32_t hak_owner_count;     /* [lock REGISTRY] */
+HAK_LOCKED_STATE hak_owner_t *hak_owner_first; /* [const] once it is made */
 HAK_LOCKED_STATE hak_owner_t *hak_owner_apart; /* [atomic] SLAB-10; NULL: none yet */
 /* [atomic] the owner visited last; a hint */
 HAK_LOCKED_STATE hak_owner_t *hak_owner_tend_cursor;
@@ -49,13 +50,17 @@ static void owner_add(hak_owner_t *owner) {
     hak_store_release(&hak_all_owners, owner); /* pairs OWNERS */
 }
 
+/* Metadata begins with it: with the first tcache and the table of superslabs it fills two OS pages
+ * (docs/experiments/0076-small-processes.md). */
 hak_owner_t *hak_owner_start(void) {
     hak_lock_acquire(HAK_LOCK_REGISTRY);
     if (hak_owner_count == 0) {
-        owner_add(&owner_first);
+        hak_owner_t *owner = hak_meta_alloc(sizeof *owner);
+        hak_owner_first = owner != NULL ? owner : &owner_fallback;
+        owner_add(hak_owner_first);
     }
     hak_lock_release(HAK_LOCK_REGISTRY);
-    return &owner_first;
+    return hak_owner_first;
 }
 
 /* HAK_LOCK_REGISTRY held; NULL: there are enough. */

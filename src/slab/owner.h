@@ -37,7 +37,7 @@ _Static_assert(sizeof(hak_class_counters_t) == HAK_LINE_BYTES, "one line an even
 void hak_owner_init(hak_owner_t *owner, uint32_t first_entry);
 extern hak_owner_t *hak_owner_apart; /* [atomic] of sampled blocks (SLAB-10); NULL: none yet */
 
-/* The first owner: static, initialised on first use. */
+/* The first owner, made on first use. */
 hak_owner_t *hak_owner_start(void);
 /* A home for one more thread: the owner with the fewest users; a new one if every owner has a user
  * and the process may use more CPUs than there are owners. Never NULL. */

@@ -19,8 +19,9 @@ HAK_LOCKED_STATE size_t hak_meta_handed;                    /* [atomic] */
 HAK_LOCKED_STATE void *hak_meta_spare[HAK_META_MOST_LINES]; /* [lock META] by length, linked */
 
 /* The first region needs no mapping: it serves a small process from start to end. It lacks guard OS
- * pages, but lies between our own tables; hardened builds do without it. */
-enum { META_FIRST_BYTES = 384 << 10 };
+ * pages, but lies between our own tables; hardened builds do without it. What is cut from it begins
+ * at an OS page: a start fills two. Aligned, all variables would lose one to the alignment. */
+enum { META_FIRST_BYTES = 384 << 10, META_PAGE_BYTES = 4096 };
 
 /* [lock META] */
 HAK_LOCKED_STATE HAK_LARGE_STATE(3) HAK_LINE_ALIGNED char hak_meta_first[META_FIRST_BYTES];
@@ -74,8 +75,8 @@ static void region_begin(char *base, size_t bytes, size_t wanted) {
 }
 
 static bool meta_region(size_t bytes) {
-    if (!HAK_HARDEN && hak_meta_end == NULL && bytes <= META_FIRST_BYTES) {
-        hak_meta_next = hak_meta_first;
+    if (!HAK_HARDEN && hak_meta_end == NULL && bytes <= META_FIRST_BYTES - META_PAGE_BYTES) {
+        hak_meta_next = hak_meta_first + -(uintptr_t)hak_meta_first % META_PAGE_BYTES;
         hak_meta_end = hak_meta_first + META_FIRST_BYTES;
         region_note(&hak_region_first, hak_meta_first, META_FIRST_BYTES);
         return true;

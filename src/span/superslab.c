@@ -66,14 +66,16 @@ static bool superslab_add(char *base) {
     if (!hak_pagemap_prepare(base, HAK_SUPERSLAB_BYTES) || !table_place(&index)) {
         return false;
     }
-    hak_superslab_t *superslab = /* behind the table: only the front of a new one is touched soon */
-        state->unused != NULL ? state->unused
-                              : hak_meta_alloc_aside(sizeof *superslab, sizeof superslab->plane);
+    hak_superslab_t *superslab = state->unused;
+    if (superslab != NULL) {
+        state->unused = superslab->next;
+    } else { /* behind the table: only the front of a new one is touched soon, first by a write */
+        superslab = hak_meta_alloc_aside(sizeof *superslab, sizeof superslab->plane);
+    }
     if (superslab == NULL) {
         hak_summary_set(&state->vacant, index, 1);
         return false;
     }
-    state->unused = superslab->next; /* NULL in a new one */
     memset(superslab, 0, offsetof(hak_superslab_t, units_to_first));
     superslab->base = base;
     superslab->free_units = ~0ull;

@@ -3,7 +3,7 @@
 # What the dynamic linker sees of the library: nothing needed but libc, little static TLS, resolved at
 # load time, never unloaded, no executable stack. With `placed`, what each start runs is in the first
 # 64 KiB, which Linux brings in at once, as are the functions named, and there is no DT_FINI behind all code;
-# with functions named, RELRO is an OS page at most.
+# with functions named, RELRO is an OS page at most, and small variables with the table of sizes are two.
 # Usage: elf_test.sh READELF LIBRARY [placed [FUNCTION...]]
 set -eu
 readelf=$1
@@ -39,7 +39,14 @@ if [ "${3:-}" = placed ]; then
     # A start copies each OS page of it, and with it of the tables of pointers.
     relro=$("$readelf" -lW "$library" | awk '$1 == "GNU_RELRO" { print $6 }')
     [ "$#" -eq 0 ] || [ "$((relro))" -le 4096 ] || fail "RELRO is $((relro)) bytes, more than an OS page"
-    starts=$("$readelf" -sW "$library" | awk '/forms_start|process_start_at_load|hak_life_process_start/ { print $2, $3, $8 }')
+    if [ "$#" -ne 0 ]; then # 2112: HAK_PAGEMAP_TABLE_BYTES, which a start fills
+        variables=$("$readelf" -lW "$library" | awk '$1 == "GNU_RELRO" { print $3, $6 }')
+        table=$("$readelf" -sW "$library" | awk '$8 == "hak_pagemap" { print $2; exit }')
+        bytes=$((0x$table + 2112 - ${variables% *} - ${variables#* }))
+        [ "$bytes" -le 8192 ] || fail "small variables and the table of sizes are $bytes bytes, more than two OS pages"
+    fi
+    starts=$("$readelf" -sW "$library" |
+        awk '/forms_start|process_start_at_load|process_end$|hak_life_process_start/ { print $2, $3, $8 }')
     [ -n "$starts" ] || fail "no symbols of a start"
     for name; do
         first=$("$readelf" -sW "$library" | awk -v name="$name" '$8 == name { print $2, $3, $8; exit }')

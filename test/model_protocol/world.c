@@ -25,7 +25,7 @@ hak_owner_t *world_home[WORLD_OWNERS + 1];
 
 hak_superslab_t world_superslab;
 static unsigned world_units_free; /* [lock SPAN] bit per unit */
-static _Alignas(64) char world_meta[WORLD_OWNERS - 1][sizeof(hak_owner_t)];
+static _Alignas(64) char world_meta[WORLD_OWNERS][sizeof(hak_owner_t)];
 static unsigned world_meta_used;
 static uint64_t world_bits[WORLD_UNITS][HAK_LINE_BYTES / sizeof(uint64_t)];
 static unsigned world_bits_free; /* [lock META] bit per bitmap */
@@ -34,7 +34,7 @@ static unsigned world_bits_free; /* [lock META] bit per bitmap */
  */
 
 void *hak_meta_alloc(size_t bytes) {
-    if (world_meta_used == WORLD_OWNERS - 1) {
+    if (world_meta_used == WORLD_OWNERS) {
         return NULL;
     }
     void *memory = world_meta[world_meta_used++];
@@ -161,9 +161,8 @@ static void share_all(unsigned owners, unsigned units) {
     model_share(MODEL_WORD(&hak_locks[HAK_LOCK_REGISTRY].state));
     model_share(MODEL_WORD(&hak_locks[HAK_LOCK_SPAN].state));
     model_share(MODEL_WORD(&hak_locks[HAK_LOCK_META].state));
-    share_owner(&owner_first);
-    for (unsigned i = 1; i < owners; i++) {
-        share_owner((hak_owner_t *)world_meta[i - 1]);
+    for (unsigned i = 0; i < owners; i++) {
+        share_owner((hak_owner_t *)world_meta[i]);
     }
     for (unsigned unit = 0; unit < units; unit++) {
         hak_slab_t *slab = world_slab_of(unit);
