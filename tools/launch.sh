@@ -66,6 +66,7 @@ cmd_run() {
     hm_lib=
     hm_profile=${HAKMEM_PROFILE-}
     hm_added=
+    hm_strict=0
     while [ $# -gt 0 ]; do
         case $1 in
         --profile | --lib | --options | --report)
@@ -81,6 +82,7 @@ cmd_run() {
         --profile=*) hm_profile=${1#*=} && shift ;;
         --lib=*) hm_lib=${1#*=} && shift ;;
         --options=*) hm_added=$hm_added,${1#*=} && shift ;;
+        --strict) hm_strict=1 && shift ;;
         --control) hm_added=$hm_added,control:@hakmem-%p && shift ;;
         --report)
             hm_added=$hm_added,report:$2
@@ -89,7 +91,7 @@ cmd_run() {
             -*) ;;
             *) # a word between it and "--" or another option of ours
                 case ${4-} in
-                -- | --control | --report | --report=* | --options* | --profile* | --lib*) hm_file=$3 ;;
+                -- | --control | --strict | --report | --report=* | --options* | --profile* | --lib*) hm_file=$3 ;;
                 esac
                 ;;
             esac
@@ -100,7 +102,7 @@ cmd_run() {
         --) shift && break ;;
         -h | --help) usage_of run && exit ;;
         -*) die 2 "run: unknown option '$1'; there are: --profile P, --lib PATH, --options TEXT, --control," \
-            "--report X [FILE], --" ;;
+            "--report X [FILE], --strict, --" ;;
         *) break ;;
         esac
     done
@@ -112,6 +114,11 @@ cmd_run() {
         hm_lib=$(CDPATH='' cd -P "$(dirname "$hm_lib")" && pwd -P)/$(basename "$hm_lib")
     else
         find_library "$hm_profile"
+    fi
+    if ! fits; then
+        [ "$hm_strict" -eq 0 ] || die 126 "run: $hm_misfit"
+        say "run: $hm_misfit; it runs as it is"
+        exec "$@"
     fi
     [ -z "$hm_added" ] || add_options "${hm_added#,}"
     preload
@@ -142,6 +149,7 @@ check_program() {
 # check_file PATH: whether it can be started; if something is there that cannot, $hm_problem says so
 check_file() {
     if [ -f "$1" ] && [ -x "$1" ]; then
+        hm_program=$1
         check_interpreter "$1"
         return 0
     elif [ -d "$1" ]; then
@@ -160,5 +168,58 @@ check_interpreter() {
     # shellcheck disable=SC2086 # a list of words
     set -f -- "$1" $hm_first
     set +f
-    [ $# -lt 2 ] || [ -x "$2" ] || die 127 "run: the interpreter of $1 is not there: $2"
+    [ $# -ge 2 ] || return 0
+    [ -x "$2" ] || die 127 "run: the interpreter of $1 is not there: $2"
+    hm_program=$2
+}
+
+# fits: whether $hm_lib can be preloaded into $hm_program, as far as is known; else $hm_misfit says why not
+fits() {
+    hm_kind=$(elf_kind "$hm_program")
+    hm_lib_kind=$(elf_kind "$hm_lib")
+    hm_misfit=
+    if [ -z "$hm_kind" ] || [ -z "$hm_lib_kind" ]; then
+        return 0 # the loader will tell
+    elif [ "$hm_kind" != "$hm_lib_kind" ]; then
+        hm_misfit="$hm_program is a program for $hm_kind, and the library for $hm_lib_kind"
+    elif [ -u "$hm_program" ] && [ ! -O "$hm_program" ]; then
+        hm_misfit="$hm_program changes its user (set-user-ID), so the system preloads nothing into it"
+    elif ! has_loader "$hm_program"; then
+        hm_misfit="$hm_program is linked statically, so nothing can be preloaded into it"
+    fi
+    [ -z "$hm_misfit" ]
+}
+
+# elf_kind FILE: its architecture and word size in words; nothing: it is no ELF file
+elf_kind() {
+    # shellcheck disable=SC2046 # a list of numbers
+    set -- $(od -An -v -tu1 -N20 "$1" 2>/dev/null)
+    [ "$1 $2 $3 $4" = "127 69 76 70" ] 2>/dev/null || return 0
+    shift 4
+    hm_bits=$(($1 * 32))
+    hm_machine=$((${15} + ${16} * 256))
+    [ "$2" -eq 1 ] || hm_machine=$((${15} * 256 + ${16})) # the highest byte first
+    case $hm_machine in
+    3) hm_machine=i386 ;;
+    40) hm_machine=arm ;;
+    62) hm_machine=x86-64 ;;
+    183) hm_machine=aarch64 ;;
+    243) hm_machine=riscv ;;
+    *) hm_machine="architecture $hm_machine" ;;
+    esac
+    echo "$hm_machine ($hm_bits bits)"
+}
+
+# has_loader FILE: whether an ELF file of this machine's kind names a loader, as all but static programs do
+has_loader() {
+    # shellcheck disable=SC2046 # a list of numbers
+    set -- "$1" $(od -An -v -tu8 -j32 -N8 "$1") $(od -An -v -tu2 -j54 -N4 "$1")
+    [ $# -eq 4 ] && [ "$3" -eq 56 ] || return 0
+    # shellcheck disable=SC2046
+    set -- $(od -An -v -tu4 -j"$2" -N$(($4 * 56)) "$1")
+    while [ $# -ge 14 ]; do
+        [ "$1" -ne 3 ] || return 0
+        shift 14
+    done
+    return 1
 }

@@ -47,7 +47,7 @@ expect 2 "$hakmem" run
 says err "no program given"
 expect 2 "$hakmem" run --
 expect 2 "$hakmem" run --frobnicate -- true
-says err "--profile P, --lib PATH, --options TEXT, --control, --report X [FILE], --"
+says err "--profile P, --lib PATH, --options TEXT, --control, --report X [FILE], --strict, --"
 expect 2 "$hakmem" run --profile -- true
 says err "--profile needs a value"
 expect 2 "$hakmem" run --profile nope -- true
