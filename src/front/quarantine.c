@@ -7,6 +7,7 @@
 #include "front/fast.h"
 #include "front/find_free.h"
 #include "front/flush.h"
+#include "front/partition.h"
 #include "os/os.h"
 
 enum {
@@ -135,6 +136,24 @@ HAK_INLINE void *quarantine_swap(hak_tcache_t *tcache, unsigned sc, void *block)
     return block;
 }
 
+/* The block may be of the other partition than the tcache. false: it is not, and is not freed. */
+static HAK_COLD bool free_elsewhere(void *block, const hak_tcache_t *tcache, uint32_t entry) {
+    hak_partition_t partition = hak_partition_of(block, entry);
+    bool is_here = hak_tcache_is_empty(tcache) || partition == hak_tcache_partition(tcache);
+    if (is_here) {
+        return false;
+    }
+    uintptr_t base = hak_pagemap_base(), before = hak_partition_enter(partition);
+    hak_tcache_t *other = hak_tcache_self(base);
+    if (hak_tcache_partition(other) != partition) { /* metadata is out: as without a tcache */
+        other = (hak_tcache_t *)base;
+    }
+    hak_quarantine_free(block, other, hak_entry_signed(entry) - other->own_entry_end,
+                        hak_pagemap_index(base, block));
+    hak_partition_leave(before);
+    return true;
+}
+
 /* Does not read the slab's record, which is rarely cached. */
 void hak_quarantine_free(void *block, hak_tcache_t *tcache, int64_t bin_offset_from_end,
                          uintptr_t index) {
@@ -144,6 +163,10 @@ void hak_quarantine_free(void *block, hak_tcache_t *tcache, int64_t bin_offset_f
         return;
     }
     hak_slab_check_start(index, entry, block);
+    if (HAK_UNLIKELY(hak_partition_may_differ(tcache, entry)) &&
+        free_elsewhere(block, tcache, entry)) {
+        return;
+    }
     size_t bytes = hak_sc_info_of_entry(entry)->bytes;
     unsigned tag = hak_tag_of(block);
     if (hak_tags_are_on()) {
