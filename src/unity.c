@@ -36,6 +36,7 @@
 #include "front/flush.c"
 #include "front/free.c"
 #include "front/malloc.c"
+#include "front/partition.c"
 #include "front/realloc.c"
 #include "front/refill.c"
 #include "front/tcache.c"

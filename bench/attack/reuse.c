@@ -140,6 +140,40 @@ static outcome_t order(const attack_t *attack) {
     return last_first >= COUNT / 2 || first_first >= COUNT / 2 ? SUCCEEDED : HARMLESS;
 }
 
+/* As programs allocate that clang compiles with -fsanitize=alloc-token, of types with pointers and
+ * without: what they call is there in libraries that know types, else it is malloc. */
+__attribute__((weak)) void *token_malloc(size_t size, size_t token) __asm__("__alloc_token_malloc");
+static const size_t DATA_TOKEN = SIZE_MAX / 3, POINTERS_TOKEN = SIZE_MAX / 3 * 2;
+
+static char *make_typed(size_t bytes, size_t token) {
+    char *block = hide(token_malloc != NULL ? token_malloc(bytes, token) : malloc(bytes));
+    if (block == NULL) {
+        abort();
+    }
+    return block;
+}
+
+/* Blocks of pointers get the places of freed blocks of data, to which the attacker still writes; or
+ * the other way round, so that the attacker fills in what dangling pointers lead to. */
+static outcome_t other_type(const attack_t *attack) {
+    size_t first = attack->by == 0 ? DATA_TOKEN : POINTERS_TOKEN;
+    char *row[ROW];
+    for (unsigned i = 0; i < ROW; i++) {
+        row[i] = make_typed(attack->bytes, first);
+        fill(row[i], attack->bytes);
+    }
+    free_row(row, ROW);
+    for (unsigned i = 0; i < SPRAY; i++) {
+        const char *next = make_typed(attack->bytes, ~first);
+        for (unsigned k = 0; k < ROW; k++) {
+            if (lies_in(next, hide(row[k]), attack->bytes)) {
+                return SUCCEEDED;
+            }
+        }
+    }
+    return HARMLESS;
+}
+
 /* Blocks allocated one after the other lie side by side, in order. */
 static outcome_t neighbours(const attack_t *attack) {
     enum { COUNT = 64 };
@@ -172,6 +206,10 @@ const attack_t reuse_attacks[] = {
     {"reuse, other size", "grown_100k_to_900k", next_after_realloc, 100000, 900000},
     {"reuse, other size", "joined_100k_to_400k", joined_place, 100000, 400000},
     {"reuse, other size", "joined_1000_to_100k", joined_place, 1000, 100000},
+    {"reuse, other type", "data_to_pointers_64", other_type, 64, 0},
+    {"reuse, other type", "data_to_pointers_4000", other_type, 4000, 0},
+    {"reuse, other type", "pointers_to_data_64", other_type, 64, 1},
+    {"reuse, other type", "pointers_to_data_4000", other_type, 4000, 1},
     {"write after free", "write_to_successor_64", write_to_successor, 64, 32},
     {"write after free", "write_to_successor_1000", write_to_successor, 1000, 500},
     {"write after free", "write_to_successor_100k", write_to_successor, 100000, 100},

@@ -5,6 +5,7 @@
 #include "base/version.h"
 #include "conf/conf.h"
 #include "front/fast.h"
+#include "front/partition.h"
 #include "hakmem/hakmem.h"
 #include "profile/profile.h"
 #include "stat/stat.h"
@@ -44,10 +45,16 @@ HAK_EXPORT void *hak_alloc_at(size_t size, const void *site) {
 }
 
 /* For the names with tokens (token.c, entry_cxx.cpp), which label sites so. */
-HAK_HIDDEN void *hak_token_alloc(size_t size, size_t token);
+HAK_HIDDEN void *hak_token_alloc(size_t align, size_t size, size_t token, bool is_plain);
 
-void *hak_token_alloc(size_t size, size_t token) {
-    return hak_alloc_at(size, (const void *)token);
+void *hak_token_alloc(size_t align, size_t size, size_t token, bool is_plain) {
+    bool enters = HAK_HARDEN && is_plain;
+    uintptr_t before = enters ? hak_partition_enter(HAK_PARTITION_PLAIN) : 0;
+    void *block = align == 0 ? hak_alloc_at(size, (const void *)token) : hak_memalign(align, size);
+    if (enters) {
+        hak_partition_leave(before);
+    }
+    return block;
 }
 
 HAK_EXPORT void hak_free_at(void *block, size_t size, const void *site) {

@@ -44,7 +44,9 @@ extern "C" HAK_HIDDEN void *hak_new(size_t size);
 extern "C" HAK_HIDDEN void *hak_new_quiet(size_t size, const std::nothrow_t &quiet) noexcept;
 extern "C" HAK_HIDDEN void *hak_new_rest(size_t size);
 extern "C" HAK_HIDDEN void *hak_new_quiet_rest(size_t size) noexcept;
-extern "C" HAK_HIDDEN void *hak_token_alloc(size_t size, size_t token); /* entry.c */
+/* entry.c, token.c */
+extern "C" HAK_HIDDEN void *hak_token_alloc(size_t align, size_t size, size_t token, bool is_plain);
+extern "C" HAK_HIDDEN bool hak_token_is_plain(size_t token);
 
 /* hak_free, as called by deletes with more arguments. */
 extern "C" void free_quiet(void *block, const std::nothrow_t &quiet) noexcept __asm__("hak_free");
@@ -309,30 +311,43 @@ HAK_COLD __attribute__((constructor(102))) void forms_start() {
 
 namespace {
 
-/* Labels the site in a heap profile, while the form is ours; nullptr: the form itself is called. */
-template <typename Form> void *token_pop(Form *form, Form *ours, size_t size, size_t token) {
-    return is_same(form, ours) ? hak_token_alloc(size, token) : nullptr;
+/* While the form is ours; nullptr: the form itself is called. */
+template <typename Form>
+void *token_pop(Form *form, Form *ours, size_t align, size_t size, size_t token, bool is_plain) {
+    return is_same(form, ours) ? hak_token_alloc(align, size, token, is_plain) : nullptr;
 }
 
 } // namespace
 
-#define TOKEN_FORM(form, symbol, pop, pass, ...)                                                   \
-    extern "C" HAK_EXPORT HAK_WEAK void *token_##form(__VA_ARGS__, size_t token) __asm__(          \
-        "__alloc_token_" symbol);                                                                  \
-    void *token_##form(__VA_ARGS__, [[maybe_unused]] size_t token) {                               \
-        void *block = pop;                                                                         \
+#define TOKEN_FORM(form, name, ours, align, token, is_plain, pass, ...)                            \
+    void *name(__VA_ARGS__) {                                                                      \
+        void *block = token_pop(calls.call_##form, ours, align, size, token, is_plain);            \
         return HAK_LIKELY(block != nullptr) ? block : program_##form pass;                         \
     }
-#define TOKEN_NEW(form, symbol, ours)                                                              \
-    TOKEN_FORM(form, symbol, token_pop(calls.call_##form, ours, size, token), (size), size_t size)
+#if HAK_HARDEN
+#define TOKEN_FAST(form, symbol, id, ours, align, pass, ...)                                       \
+    extern "C" HAK_EXPORT HAK_WEAK void *token_##id##_##form(__VA_ARGS__) __asm__(                 \
+        "__alloc_token_" #id "_" symbol);                                                          \
+    TOKEN_FORM(form, token_##id##_##form, ours, align, id, id == 0, pass, __VA_ARGS__)
+#else
+#define TOKEN_FAST(form, symbol, id, ours, align, pass, ...)
+#endif
+#define TOKEN_FORMS(form, symbol, ours, align, pass, ...)                                          \
+    extern "C" HAK_EXPORT HAK_WEAK void *token_##form(__VA_ARGS__, size_t token) __asm__(          \
+        "__alloc_token_" symbol);                                                                  \
+    TOKEN_FORM(form, token_##form, ours, align, token, hak_token_is_plain(token), pass,            \
+               __VA_ARGS__, size_t token)                                                          \
+    TOKEN_FAST(form, symbol, 0, ours, align, pass, __VA_ARGS__)                                    \
+    TOKEN_FAST(form, symbol, 1, ours, align, pass, __VA_ARGS__)
+#define TOKEN_NEW(form, symbol, ours) TOKEN_FORMS(form, symbol, ours, 0, (size), size_t size)
 #define TOKEN_NEW_QUIET(form, symbol, ours)                                                        \
-    TOKEN_FORM(form, symbol, token_pop(calls.call_##form, ours, size, token), (size, quiet),       \
-               size_t size, const std::nothrow_t &quiet)
+    TOKEN_FORMS(form, symbol, ours, 0, (size, quiet), size_t size, const std::nothrow_t &quiet)
 #define TOKEN_ALIGNED_NEW(form, symbol, ours)                                                      \
-    TOKEN_FORM(form, symbol, nullptr, (size, align), size_t size, std::align_val_t align)
+    TOKEN_FORMS(form, symbol, ours, static_cast<size_t>(align), (size, align), size_t size,        \
+                std::align_val_t align)
 #define TOKEN_ALIGNED_NEW_QUIET(form, symbol, ours)                                                \
-    TOKEN_FORM(form, symbol, nullptr, (size, align, quiet), size_t size, std::align_val_t align,   \
-               const std::nothrow_t &quiet)
+    TOKEN_FORMS(form, symbol, ours, static_cast<size_t>(align), (size, align, quiet), size_t size, \
+                std::align_val_t align, const std::nothrow_t &quiet)
 #define TOKEN_DELETE(form, symbol, ours)
 #define TOKEN_DELETE_SIZED(form, symbol, ours)
 #define TOKEN_DELETE_QUIET(form, symbol, ours)

@@ -2,36 +2,70 @@
  *
  * What programs call that clang compiles with -fsanitize=alloc-token: the family with the token of
  * the type as one more argument. The operators are in entry_cxx.cpp. A token labels the site in a
- * heap profile, and is ignored otherwise. Weak: a program may bring its own. The fast ABI, which
- * has tokens in the names, would need a symbol for each token. */
+ * heap profile. The hardened library has a partition of the heap for types without pointers: their
+ * places never become those of other types. Weak: a program may bring its own.
+ *
+ * The fast ABI has tokens in the names. It is served for two of them (-falloc-token-max=2): 0 has
+ * no pointers, 1 may have some; only by the hardened library, as each name costs others a start. */
 #include "base/bits.h"
 #include "front/fast.h"
+#include "front/partition.h"
 #include "hakmem/hakmem.h"
 
 #include <string.h>
 
 #if HAK_OVERRIDE
 
-HAK_HIDDEN void *hak_token_alloc(size_t size, size_t token); /* entry.c */
+/* entry.c */
+HAK_HIDDEN void *hak_token_alloc(size_t align, size_t size, size_t token, bool is_plain);
+
+/* In clang's mode typehashpointersplit the lower half of all tokens is of types without pointers. 0
+ * is of unknown types, and small ones are of a program with a smaller -falloc-token-max, whose
+ * halves are not known: nothing is told by them. */
+enum { TOKEN_LEAST_LOG2 = 16 };
+HAK_HIDDEN bool hak_token_is_plain(size_t token);
+
+bool hak_token_is_plain(size_t token) {
+    return token <= SIZE_MAX / 2 && token >> TOKEN_LEAST_LOG2 != 0;
+}
 
 static void *token_calloc(size_t count, size_t size, size_t token) {
     size_t bytes;
     if (!hak_mul(count, size, &bytes) || bytes > HAK_SC_SMALL_SIZE) {
         return hak_calloc(count, size); /* may know that the block is zero */
     }
-    void *block = hak_token_alloc(bytes, token);
+    void *block = hak_token_alloc(0, bytes, token, false);
     return block == NULL ? NULL : memset(block, 0, bytes);
 }
 
 /* `call` uses the parameters, and perhaps `token`. */
+#define TOKEN_BODY(type, is_plain, call)                                                           \
+    bool enters = HAK_HARDEN && (is_plain);                                                        \
+    uintptr_t before = enters ? hak_partition_enter(HAK_PARTITION_PLAIN) : 0;                      \
+    (void)token;                                                                                   \
+    type result = call;                                                                            \
+    if (enters) {                                                                                  \
+        hak_partition_leave(before);                                                               \
+    }                                                                                              \
+    return result;
+#if HAK_HARDEN
+#define TOKEN_FAST(id, type, name, call, ...)                                                      \
+    HAK_EXPORT HAK_WEAK type hak_token_##id##_##name(__VA_ARGS__) __asm__("__alloc_token_" #id     \
+                                                                          "_" #name);              \
+    type hak_token_##id##_##name(__VA_ARGS__) {                                                    \
+        const size_t token = id;                                                                   \
+        TOKEN_BODY(type, id == 0, call)                                                            \
+    }
+#else
+#define TOKEN_FAST(id, type, name, call, ...)
+#endif
 #define TOKEN(type, name, call, ...)                                                               \
     HAK_EXPORT HAK_WEAK type hak_token_##name(__VA_ARGS__,                                         \
                                               size_t token) __asm__("__alloc_token_" #name);       \
-    type hak_token_##name(__VA_ARGS__, size_t token) {                                             \
-        (void)token;                                                                               \
-        return call;                                                                               \
-    }
-TOKEN(void *, malloc, hak_token_alloc(size, token), size_t size)
+    type hak_token_##name(__VA_ARGS__, size_t token){TOKEN_BODY(                                   \
+        type, hak_token_is_plain(token), call)} TOKEN_FAST(0, type, name, call, __VA_ARGS__)       \
+        TOKEN_FAST(1, type, name, call, __VA_ARGS__)
+TOKEN(void *, malloc, hak_alloc_at(size, (const void *)token), size_t size)
 TOKEN(void *, calloc, token_calloc(count, size, token), size_t count, size_t size)
 TOKEN(void *, realloc, hak_realloc(block, size), void *block, size_t size)
 TOKEN(void *, reallocarray, hak_reallocarray(block, count, size), void *block, size_t count,

@@ -171,7 +171,10 @@ uint32_t hak_budget_initial_bytes(void) {
 }
 
 void hak_budget_after_fork(const hak_tcache_t *self, const hak_tcache_t *fallback) {
-    hak_store_relaxed(&hak_budget_threads, self != NULL);
+    const hak_tcache_t *second = HAK_HARDEN && self != NULL ? self->second : NULL;
+    size_t drawn = fallback->drawn + (size_t)(self != NULL ? self->drawn : 0);
+    drawn += second != NULL ? second->drawn : 0;
+    hak_store_relaxed(&hak_budget_threads, (self != NULL) + (second != NULL));
     hak_store_relaxed(&hak_budget_quota, 0); /* the thread that was reading it may be gone */
-    hak_store_relaxed(&hak_budget_drawn, fallback->drawn + (self != NULL ? self->drawn : 0ul));
+    hak_store_relaxed(&hak_budget_drawn, drawn);
 }

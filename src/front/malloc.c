@@ -149,10 +149,11 @@ static hak_large_result_t malloc_large(size_t size, size_t align) {
         result.block = underlying_malloc(align, size);
         return result;
     }
-    result = hak_large_alloc(size, align);
+    hak_partition_t partition = hak_tcache_partition(tcache);
+    result = hak_large_alloc(partition, size, align);
     for (unsigned i = 0;
          HAK_UNLIKELY(result.block == NULL) && hak_reclaim_hooks.memory_out(tcache, i); i++) {
-        result = hak_large_alloc(size, align);
+        result = hak_large_alloc(partition, size, align);
     }
     hak_wanted_serve();
     if (HAK_UNLIKELY(hak_load_relaxed(&hak_profile_epoch) != 0) && result.block != NULL) {

@@ -7,6 +7,7 @@
 #include "front/fast.h"
 #include "front/find_free.h"
 #include "front/flush.h"
+#include "front/partition.h"
 #include "os/os.h"
 
 enum {
@@ -182,6 +183,24 @@ HAK_INLINE void quarantine_put(hak_tcache_t *tcache, unsigned sc, uintptr_t held
     }
 }
 
+/* The block may be of the other partition than the tcache. false: it is not, and is not freed. */
+static HAK_COLD bool free_elsewhere(void *block, const hak_tcache_t *tcache, uint32_t entry) {
+    hak_partition_t partition = hak_partition_of(block, entry);
+    bool is_here = hak_tcache_is_empty(tcache) || partition == hak_tcache_partition(tcache);
+    if (is_here) {
+        return false;
+    }
+    uintptr_t base = hak_pagemap_base(), before = hak_partition_enter(partition);
+    hak_tcache_t *other = hak_tcache_self(base);
+    if (hak_tcache_partition(other) != partition) { /* metadata is out: as without a tcache */
+        other = (hak_tcache_t *)base;
+    }
+    hak_quarantine_free(block, other, hak_entry_signed(entry) - other->own_entry_end,
+                        hak_pagemap_index(base, block));
+    hak_partition_leave(before);
+    return true;
+}
+
 /* Of another owner, or of a class whose slabs are larger than a unit, or no block at all. */
 static HAK_NOINLINE void quarantine_free_other(void *block, hak_tcache_t *tcache,
                                                int64_t bin_offset_from_end, uintptr_t index) {
@@ -191,6 +210,10 @@ static HAK_NOINLINE void quarantine_free_other(void *block, hak_tcache_t *tcache
         return;
     }
     hak_slab_check_start(index, entry, block);
+    if (HAK_UNLIKELY(hak_partition_may_differ(tcache, entry)) &&
+        free_elsewhere(block, tcache, entry)) {
+        return;
+    }
     bool is_own = hak_offset_is_own(bin_offset_from_end);
     if (HAK_UNLIKELY(hak_slab_entry_is_sampled(entry))) {
         hak_profile_table.forget(hak_tag_strip(block));

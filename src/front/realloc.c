@@ -4,6 +4,7 @@
  * them; large ones move units or pages; only the rest is copied. */
 #include "front/fast.h"
 #include "front/find_free.h"
+#include "front/partition.h"
 #include "front/zero_size.h"
 #include "large/large.h"
 
@@ -161,7 +162,8 @@ static HAK_NOINLINE void *resize_other(void *block, uint32_t entry, size_t size)
     return resize_by_copy(block, usable, size);
 }
 
-void *hak_resize(void *block, size_t size) {
+/* The moved block stays in its partition. */
+HAK_INLINE void *resize(void *block, size_t size) {
     uintptr_t base = hak_pagemap_base();
     uintptr_t index = hak_pagemap_index(base, block);
     uint32_t entry = hak_pagemap_at(base, index);
@@ -181,4 +183,19 @@ void *hak_resize(void *block, size_t size) {
         }
     }
     return resize_by_copy(block, hak_sc_usable(info), size);
+}
+
+void *hak_resize(void *block, size_t size) {
+    if (!HAK_HARDEN) {
+        return resize(block, size);
+    }
+    uint32_t entry = hak_pagemap_get(hak_pagemap_base(), block);
+    hak_partition_t partition = hak_partition_of(block, entry);
+    if (partition == hak_tcache_partition(hak_tcache_self(hak_pagemap_base()))) {
+        return resize(block, size);
+    }
+    uintptr_t before = hak_partition_enter(partition);
+    void *moved = resize(block, size);
+    hak_partition_leave(before);
+    return moved;
 }

@@ -161,61 +161,65 @@ static hak_tcache_t *tcache_unused(void) {
     hak_lock_acquire(HAK_LOCK_REGISTRY);
     hak_tcache_t *tcache = hak_unused_tcaches;
     if (tcache != NULL) {
-        hak_unused_tcaches = tcache->next_unused;
+        hak_unused_tcaches = tcache->second;
     }
     hak_lock_release(HAK_LOCK_REGISTRY);
     return tcache != NULL ? tcache : tcache_create();
 }
 
+/* false: metadata is out. */
+static bool tcache_begin(hak_tcache_t *tcache, hak_partition_t partition) {
+    hak_owner_t *home = hak_owner_join(partition);
+    if (home != NULL) {
+        tcache_set_home(tcache, home);
+        tcache->second = NULL;
+        hak_budget_join();
+        tcache->initial_bytes = (uint16_t)hak_budget_initial_bytes();
+    }
+    return home != NULL;
+}
+
+/* `thread` is NULL for a second tcache, which is never lost. */
+static void tcache_set_attached(hak_tcache_t *tcache, const void *thread) {
+    if (HAK_HARDEN) {
+        hak_quarantine_attach(tcache);
+    }
+    hak_lock_acquire(HAK_LOCK_REGISTRY); /* from here on searches read it */
+    tcache->thread_id = hak_os_thread_id();
+    tcache->thread = thread;
+    tcache->event_step = 0; /* of an earlier thread, which may have ended inside an operation */
+    tcache->is_refilling = false;
+    tcache->is_attached = true;
+    hak_lock_release(HAK_LOCK_REGISTRY);
+}
+
+hak_tcache_t *hak_tcache_other(hak_tcache_t *tcache) {
+    hak_tcache_t *other = tcache->second;
+    if (HAK_LIKELY(other != NULL)) {
+        return other;
+    }
+    other = tcache_unused();
+    if (other == NULL || !tcache_begin(other, HAK_PARTITION_PLAIN)) {
+        return NULL; /* in the latter case one tcache is lost */
+    }
+    other->second = tcache;
+    tcache->second = other;
+    tcache_set_attached(other, NULL);
+    return other;
+}
+
 hak_tcache_t *hak_tcache_attach(void) {
-    uint32_t thread_id = hak_os_thread_id();
     hak_tcache_t *tcache = tcache_lost();
     if (tcache == NULL) {
         tcache = tcache_unused();
         if (tcache == NULL) {
             return NULL;
         }
-        tcache_set_home(tcache, hak_owner_join());
-        hak_budget_join();
-        tcache->initial_bytes = (uint16_t)hak_budget_initial_bytes();
+        (void)tcache_begin(tcache, HAK_PARTITION_ANY);
     }
-    if (HAK_HARDEN) {
-        hak_quarantine_attach(tcache);
-    }
-    hak_lock_acquire(HAK_LOCK_REGISTRY); /* from here on searches read it */
-    tcache->thread_id = thread_id;
-    tcache->thread = &hak_tcache_offset;
-    tcache->event_step = 0; /* of an earlier thread, which may have ended inside an operation */
-    tcache->is_refilling = false;
-    tcache->is_attached = true;
-    hak_lock_release(HAK_LOCK_REGISTRY);
+    tcache_set_attached(tcache, &hak_tcache_offset);
     hak_tcache_offset = (uintptr_t)tcache - hak_pagemap_base();
     return tcache;
-}
-
-void hak_tcache_detach(hak_tcache_t *tcache) {
-    hak_tcache_offset = 0;
-    hak_tcache_flush(tcache);
-    bins_end(tcache);
-    hak_budget_part();
-    hak_owner_part(tcache->home);
-    hak_wanted_serve();
-    hak_lock_acquire(HAK_LOCK_REGISTRY);
-    tcache->is_attached = false;
-    tcache->next_unused = hak_unused_tcaches;
-    hak_unused_tcaches = tcache;
-    hak_lock_release(HAK_LOCK_REGISTRY);
-}
-
-hak_owner_t *hak_tcache_lock_home(hak_tcache_t *tcache) {
-    hak_owner_t *owner = hak_owner_lock(tcache->home);
-    if (HAK_UNLIKELY(owner != tcache->home)) {
-        if (tcache != &hak_tcache_fallback) { /* the fallback is no user of its home */
-            hak_owner_move(tcache->home, owner);
-        }
-        tcache_set_home(tcache, owner);
-    }
-    return owner;
 }
 
 static void bin_flush(hak_tcache_t *tcache, unsigned sc) {
@@ -230,7 +234,7 @@ static void bin_flush(hak_tcache_t *tcache, unsigned sc) {
     hak_tcache_flush_list(tcache, sc, blocks);
 }
 
-void hak_tcache_flush(hak_tcache_t *tcache) {
+static void flush_one(hak_tcache_t *tcache) {
     if (HAK_HARDEN) {
         hak_quarantine_flush(tcache);
     }
@@ -238,6 +242,51 @@ void hak_tcache_flush(hak_tcache_t *tcache) {
         bin_flush(tcache, hak_ctz(begun));
     }
     hak_outbox_flush(tcache);
+}
+
+void hak_tcache_flush(hak_tcache_t *tcache) {
+    flush_one(tcache);
+    if (HAK_HARDEN && tcache->second != NULL) {
+        flush_one(tcache->second);
+    }
+}
+
+static void tcache_end(hak_tcache_t *tcache) {
+    flush_one(tcache);
+    bins_end(tcache);
+    hak_budget_part();
+    hak_owner_part(tcache->home);
+    hak_wanted_serve();
+}
+
+static void tcache_part(hak_tcache_t *tcache) {
+    hak_lock_acquire(HAK_LOCK_REGISTRY);
+    tcache->is_attached = false;
+    tcache->second = hak_unused_tcaches;
+    hak_unused_tcaches = tcache;
+    hak_lock_release(HAK_LOCK_REGISTRY);
+}
+
+void hak_tcache_detach(hak_tcache_t *tcache) {
+    hak_tcache_t *second = tcache->second;
+    hak_tcache_offset = 0;
+    tcache_end(tcache);
+    if (HAK_HARDEN && second != NULL) {
+        tcache_end(second);
+        tcache_part(second);
+    }
+    tcache_part(tcache);
+}
+
+hak_owner_t *hak_tcache_lock_home(hak_tcache_t *tcache) {
+    hak_owner_t *owner = hak_owner_lock(tcache->home);
+    if (HAK_UNLIKELY(owner != tcache->home)) {
+        if (tcache != &hak_tcache_fallback) { /* the fallback is no user of its home */
+            hak_owner_move(tcache->home, owner);
+        }
+        tcache_set_home(tcache, owner);
+    }
+    return owner;
 }
 
 /* --- fallback, visits, fork ------------------------------------------------------------------- */
@@ -304,14 +353,18 @@ void hak_tcache_after_fork(bool is_clean) {
     if (has_self) {
         self->thread_id = hak_os_thread_id();
     }
+    hak_tcache_t *second = HAK_HARDEN && has_self ? self->second : NULL;
     if (HAK_HARDEN && has_self && self->quarantine != NULL) {
         hak_quarantine_attach(self); /* the parent knows its own random numbers */
+    }
+    if (second != NULL && second->quarantine != NULL) {
+        hak_quarantine_attach(second);
     }
     if (hak_tcache_count <= has_self && hak_load_relaxed(&hak_counters.fallback_use) == 0) {
         return; /* there was never another thread */
     }
     for (hak_tcache_t *t = hak_all_tcaches; t != NULL; t = t->next) {
-        if (t != self && t->is_attached) {
+        if (t != self && t != second && t->is_attached) {
             t->is_attached = false;
             t->thread_id = 0;
             t->drawn = 0;
@@ -319,4 +372,7 @@ void hak_tcache_after_fork(bool is_clean) {
     }
     hak_budget_after_fork(has_self ? self : NULL, &hak_tcache_fallback);
     hak_owner_after_fork(has_self ? self->home : NULL, is_clean);
+    if (second != NULL) {
+        hak_add_relaxed(&second->home->users, 1);
+    }
 }

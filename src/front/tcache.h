@@ -42,7 +42,11 @@
  *             the outbox is full. So every operation on the class leaves the hit path.
  *   TCACHE-9  The words at the offsets that the table has for size 0, and while the heap profiler
  *             samples for all sizes, are always 0, as the head of an empty bin: blocks of size 0
- * are in no bin (zero_size.h), and a sampled request may not pop one. */
+ * are in no bin (zero_size.h), and a sampled request may not pop one.
+ *   TCACHE-10 In hardened builds a thread may have a second tcache, for the plain partition, which
+ *             its TLS word leads to while a request or a free of that partition is served
+ *             (partition.h). `second` of either leads to the other. Home and blocks of a tcache are
+ *             of its partition, except for sampled blocks in its quarantine. */
 #ifndef HAK_FRONT_TCACHE_H
 #define HAK_FRONT_TCACHE_H
 
@@ -83,7 +87,8 @@ struct hak_tcache {
     uint32_t outbox_bytes;          /* [thread] TCACHE-5 */
     hak_owner_t *home;              /* [thread] refills come from its slabs */
     hak_tcache_t *next;             /* [const] list of all tcaches */
-    hak_tcache_t *next_unused;      /* [lock REGISTRY] list of tcaches without a thread */
+    hak_tcache_t *second;           /* [thread] TCACHE-10, or NULL; of an unused one the next,
+                                       [lock REGISTRY] */
     hak_thread_counters_t counters; /* [thread] */
     uint32_t drawn;                 /* [thread] TCACHE-7 */
     uint16_t initial_bytes;         /* [thread] of a bin at first */
@@ -130,6 +135,22 @@ HAK_INLINE void hak_bin_begin(hak_tcache_t *tcache, unsigned sc) {
 HAK_INLINE bool hak_tcache_is_empty(const hak_tcache_t *tcache) {
     return (const void *)tcache == (const void *)&hak_pagemap.zero;
 }
+
+/* NULL: the fallback tcache is the caller's. */
+HAK_INLINE hak_partition_t hak_tcache_partition(const hak_tcache_t *tcache) {
+    bool is_plain =
+        HAK_HARDEN && tcache != NULL && ((uint32_t)tcache->own_entry_end & HAK_SLAB_PLAIN_ID) != 0;
+    return is_plain ? HAK_PARTITION_PLAIN : HAK_PARTITION_ANY;
+}
+
+/* Whether its thread has another one, too: threads are counted by the other. */
+HAK_INLINE bool hak_tcache_is_second(const hak_tcache_t *tcache) {
+    return hak_tcache_partition(tcache) == HAK_PARTITION_PLAIN;
+}
+
+/* The other tcache of the calling thread, whose tcache this is (TCACHE-10), made at first use.
+ * NULL: metadata is out. */
+HAK_COLD hak_tcache_t *hak_tcache_other(hak_tcache_t *tcache);
 
 /* Gives the calling thread a tcache: a lost one of its own, an unused or a new one. NULL when
  * metadata memory is out. life/ arranges the exit hook. */

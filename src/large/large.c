@@ -50,11 +50,12 @@ static hak_superslab_t *large_superslab(const void *block, hak_large_t **record)
     return superslab;
 }
 
-hak_large_result_t hak_large_alloc(size_t bytes, size_t align) {
+hak_large_result_t hak_large_alloc(hak_partition_t partition, size_t bytes, size_t align) {
     hak_large_result_t result = {0};
     hak_span_t span;
     if (bytes > (size_t)HAK_LARGE_MAX_UNITS * HAK_UNIT_BYTES ||
-        align > (size_t)HAK_LARGE_MAX_UNITS * HAK_UNIT_BYTES) {
+        align > (size_t)HAK_LARGE_MAX_UNITS * HAK_UNIT_BYTES ||
+        (partition == HAK_PARTITION_PLAIN && align > HAK_UNIT_BYTES)) {
         return hak_huge_alloc(bytes, align);
     }
     uint32_t paid_faults = HAK_HARDEN ? hak_huge_quarantine_prepay(bytes) : 0;
@@ -67,7 +68,7 @@ hak_large_result_t hak_large_alloc(size_t bytes, size_t align) {
         }
     }
     unsigned count = bytes == 0 ? 1 : (unsigned)units_of(bytes);
-    if (!hak_span_alloc(count, align, large_use(count), &span)) {
+    if (!hak_span_alloc(partition, count, align, large_use(count), &span)) {
         return result;
     }
     hak_large_t *record = (hak_large_t *)&span.superslab->unit[span.unit];

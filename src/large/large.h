@@ -30,7 +30,7 @@ typedef struct hak_large_result {
 } hak_large_result_t;
 
 /* A block of at least `bytes` at a multiple of `align` (power of two). Any thread. */
-hak_large_result_t hak_large_alloc(size_t bytes, size_t align);
+hak_large_result_t hak_large_alloc(hak_partition_t partition, size_t bytes, size_t align);
 
 /* Frees a block by its page-map entry, of kind LARGE or HUGE. Any thread. false: none starts
  * there. */

@@ -23,10 +23,11 @@ enum {
 
 static HAK_LARGE_STATE(4) hak_owner_t owner_fallback; /* the first one when metadata is out */
 
-HAK_LOCKED_STATE hak_owner_t *hak_all_owners;  /* [atomic] newest first; never shrinks */
-HAK_LOCKED_STATE uint32_t hak_owner_count;     /* [lock REGISTRY] */
-HAK_LOCKED_STATE hak_owner_t *hak_owner_first; /* [const] once it is made */
-HAK_LOCKED_STATE hak_owner_t *hak_owner_apart; /* [atomic] SLAB-10; NULL: none yet */
+HAK_LOCKED_STATE hak_owner_t *hak_all_owners;    /* [atomic] newest first; never shrinks */
+HAK_LOCKED_STATE uint32_t hak_owner_count;       /* [lock REGISTRY] of both partitions */
+HAK_LOCKED_STATE uint32_t hak_owner_plain_count; /* [lock REGISTRY] of the plain partition */
+HAK_LOCKED_STATE hak_owner_t *hak_owner_first;   /* [const] once it is made */
+HAK_LOCKED_STATE hak_owner_t *hak_owner_apart;   /* [atomic] SLAB-10; NULL: none yet */
 /* [atomic] the owner visited last; a hint */
 HAK_LOCKED_STATE hak_owner_t *hak_owner_tend_cursor;
 HAK_LOCKED_STATE hak_owner_t *hak_owner_adopt_cursor;
@@ -43,8 +44,10 @@ void hak_owner_init(hak_owner_t *owner, uint32_t first_entry) {
 }
 
 /* HAK_LOCK_REGISTRY held. */
-static void owner_add(hak_owner_t *owner) {
-    hak_owner_init(owner, ++hak_owner_count << 8);
+static void owner_add(hak_owner_t *owner, hak_partition_t partition) {
+    bool is_plain = HAK_HARDEN && partition == HAK_PARTITION_PLAIN;
+    hak_owner_plain_count += is_plain;
+    hak_owner_init(owner, ++hak_owner_count << 8 | (is_plain ? HAK_SLAB_PLAIN_ID : 0));
     hak_lock_add(&owner->lock);
     owner->next = hak_load_relaxed(&hak_all_owners);
     hak_store_release(&hak_all_owners, owner); /* pairs OWNERS */
@@ -57,20 +60,22 @@ hak_owner_t *hak_owner_start(void) {
     if (hak_owner_count == 0) {
         hak_owner_t *owner = hak_meta_alloc(sizeof *owner);
         hak_owner_first = owner != NULL ? owner : &owner_fallback;
-        owner_add(hak_owner_first);
+        owner_add(hak_owner_first, HAK_PARTITION_ANY);
     }
     hak_lock_release(HAK_LOCK_REGISTRY);
     return hak_owner_first;
 }
 
 /* HAK_LOCK_REGISTRY held; NULL: there are enough. */
-static hak_owner_t *owner_create(unsigned times) {
-    if (hak_owner_count / hak_most(hak_os_cpu_count(), OWNER_LEAST) >= times) {
+static hak_owner_t *owner_create(hak_partition_t partition, unsigned times) {
+    uint32_t plain = hak_owner_plain_count;
+    uint32_t count = partition == HAK_PARTITION_PLAIN ? plain : hak_owner_count - plain;
+    if (count / hak_most(hak_os_cpu_count(), OWNER_LEAST) >= times) {
         return NULL;
     }
     hak_owner_t *owner = hak_meta_alloc(sizeof *owner);
     if (owner != NULL) {
-        owner_add(owner);
+        owner_add(owner, partition);
     }
     return owner;
 }
@@ -79,19 +84,22 @@ static bool owner_is_idle(const hak_owner_t *owner) {
     return hak_load_relaxed(&owner->users) == 0;
 }
 
-hak_owner_t *hak_owner_join(void) {
+hak_owner_t *hak_owner_join(hak_partition_t partition) {
     hak_lock_acquire(HAK_LOCK_REGISTRY);
-    hak_owner_t *best = hak_all_owners;
-    for (hak_owner_t *o = best->next; o != NULL; o = o->next) {
-        if (hak_load_relaxed(&o->users) < hak_load_relaxed(&best->users)) {
+    hak_owner_t *best = NULL;
+    for (hak_owner_t *o = hak_all_owners; o != NULL; o = o->next) {
+        if (hak_owner_partition(o) == partition &&
+            (best == NULL || hak_load_relaxed(&o->users) < hak_load_relaxed(&best->users))) {
             best = o;
         }
     }
-    if (!owner_is_idle(best)) {
-        hak_owner_t *fresh = owner_create(1);
+    if (best == NULL || !owner_is_idle(best)) {
+        hak_owner_t *fresh = owner_create(partition, 1);
         best = fresh != NULL ? fresh : best;
     }
-    hak_add_relaxed(&best->users, 1);
+    if (best != NULL) {
+        hak_add_relaxed(&best->users, 1);
+    }
     hak_lock_release(HAK_LOCK_REGISTRY);
     return best;
 }
@@ -156,10 +164,14 @@ static hak_owner_t *owner_after(hak_owner_t *owner) {
     return has_next ? owner->next : hak_load_acquire(&hak_all_owners); /* pairs OWNERS */
 }
 
+static bool is_alike(const hak_owner_t *a, const hak_owner_t *b) {
+    return hak_owner_partition(a) == hak_owner_partition(b);
+}
+
 static hak_owner_t *owner_lock_any(hak_owner_t *home) {
     hak_owner_t *owner = home;
     do {
-        if (hak_lock_try(&owner->lock)) {
+        if (is_alike(owner, home) && hak_lock_try(&owner->lock)) {
             return owner;
         }
         owner = owner_after(owner);
@@ -178,7 +190,7 @@ static hak_owner_t *owner_lock_new(hak_owner_t *home, unsigned times) {
     hak_lock_acquire(HAK_LOCK_REGISTRY);
     hak_owner_t *owner = owner_lock_any(home);
     if (owner == NULL) {
-        hak_owner_t *fresh = owner_create(times);
+        hak_owner_t *fresh = owner_create(hak_owner_partition(home), times);
         owner = fresh != NULL && hak_lock_try(&fresh->lock) ? fresh : NULL;
     }
     hak_lock_release(HAK_LOCK_REGISTRY);
@@ -249,7 +261,7 @@ hak_slab_t *hak_slab_adopt(hak_owner_t *owner, unsigned sc, bool is_last_resort)
     for (unsigned visits = is_last_resort ? looks : ADOPT_VISITS;
          from != NULL && looks > 0 && visits > 0; looks--) {
         uint32_t least = is_last_resort || owner_is_idle(from) ? 1 : HAK_SLAB_ADOPT_LEAST;
-        if (owner_may_give(from, sc, least)) {
+        if (is_alike(from, owner) && owner_may_give(from, sc, least)) {
             slab = owner_adopt_from(from, owner, sc, least);
             visits--;
         }

@@ -37,11 +37,18 @@ _Static_assert(sizeof(hak_class_counters_t) == HAK_LINE_BYTES, "one line an even
 void hak_owner_init(hak_owner_t *owner, uint32_t first_entry);
 extern hak_owner_t *hak_owner_apart; /* [atomic] of sampled blocks (SLAB-10); NULL: none yet */
 
+/* The partition of its slabs: owners never exchange slabs with those of another. */
+HAK_INLINE hak_partition_t hak_owner_partition(const hak_owner_t *owner) {
+    bool is_plain = HAK_HARDEN && (owner->first_entry & HAK_SLAB_PLAIN_ID) != 0;
+    return is_plain ? HAK_PARTITION_PLAIN : HAK_PARTITION_ANY;
+}
+
 /* The first owner, made on first use. */
 hak_owner_t *hak_owner_start(void);
-/* A home for one more thread: the owner with the fewest users; a new one if every owner has a user
- * and the process may use more CPUs than there are owners. Never NULL. */
-hak_owner_t *hak_owner_join(void);
+/* A home for one more thread: the partition's owner with the fewest users; a new one if every owner
+ * has a user and the process may use more CPUs than there are owners. NULL: metadata is out, and
+ * the plain partition has no owner yet. */
+hak_owner_t *hak_owner_join(hak_partition_t partition);
 /* A thread leaves its home. */
 void hak_owner_part(hak_owner_t *owner);
 /* Locks `home`, or another owner if that stays locked; returns the locked one. */

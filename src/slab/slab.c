@@ -88,7 +88,7 @@ static hak_slab_t *slab_create(hak_owner_t *owner, unsigned sc) {
     if (bits == NULL) {
         return NULL;
     }
-    if (!hak_span_alloc(info->units, HAK_UNIT_BYTES, use, &span)) {
+    if (!hak_span_alloc(hak_owner_partition(owner), info->units, HAK_UNIT_BYTES, use, &span)) {
         hak_meta_give(bits, slab_bits_lines(sc));
         return NULL;
     }

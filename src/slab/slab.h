@@ -41,6 +41,8 @@
 enum {
     HAK_SLAB_PURGED_PAGES_ID = 0x7fffff00, /* SLAB-9 */
     HAK_SLAB_SAMPLED_ID = 0x7ffffe00,      /* SLAB-10 */
+    HAK_SLAB_PLAIN_ID = 0x40000000,        /* a bit of the ids of owners of the plain partition,
+                                              and of the two above */
 };
 
 /* The first class of more than 8 KiB: whether its slabs lie in huge pages is decided by samples

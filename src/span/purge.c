@@ -35,6 +35,9 @@ typedef struct purge_job {
 /* Whether unused superslabs are unmapped, clean or not. */
 static bool whole_ones_go(size_t keep_units) {
     const hak_span_state_t *state = &hak_span_state;
+    if (HAK_HARDEN && state->has_partitions) { /* SPAN-11 */
+        return false;
+    }
     return keep_units == 0 ||
            (state->whole_count > IDLE_LEAST && state->whole_count > state->count / IDLE_SHARE);
 }

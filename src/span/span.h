@@ -20,7 +20,9 @@
  *   SPAN-8  A unit in padding_units lies in a range that was opened for huge pages, and has been in
  *           no span since.
  *   SPAN-9  vacant has 1 for the places of the table below `end` without a superslab, else 0.
- *   SPAN-10 dirty has 1 for superslabs with units that are free and not clean, else 0. */
+ *   SPAN-10 dirty has 1 for superslabs with units that are free and not clean, else 0.
+ *   SPAN-11 The units of a superslab serve one partition only. Once there are two partitions, no
+ *           superslab is unmapped: its addresses would come back in either. */
 #ifndef HAK_SPAN_SPAN_H
 #define HAK_SPAN_SPAN_H
 
@@ -28,6 +30,12 @@
 #include "base/counters.h"
 #include "base/wanted.h"
 #include "span/dense.h"
+
+/* Of the heap, by what the blocks are for. Only hardened builds have the second. */
+typedef enum hak_partition {
+    HAK_PARTITION_ANY,
+    HAK_PARTITION_PLAIN, /* of types without pointers */
+} hak_partition_t;
 
 enum { HAK_UNIT_RECORD_BYTES = 128, HAK_SUPERSLAB_PLANES = 9 };
 
@@ -50,6 +58,7 @@ struct hak_superslab {
     uint64_t leaving_units;      /* [lock SPAN] neither free nor in a span: purges in progress */
     uint64_t padding_units;      /* [lock SPAN] SPAN-8 */
     uint8_t huge_pages;          /* [lock SPAN] SPAN-6 */
+    uint8_t partition;           /* [const] SPAN-11 */
     uint32_t index;              /* [lock SPAN] place in the table; order of creation */
     hak_superslab_t *next;       /* [lock SPAN] list of unused records */
     /* [atomic] per unit of a slab: units back to the slab's first, whose record is the slab's */
@@ -74,9 +83,16 @@ static hak_dense_t *const HAK_SPAN_DENSE = &hak_dense_sure;
 /* Alignments of spans: units, two units, to the largest that large blocks ask for. */
 enum { HAK_SPAN_ALIGNS = 5, HAK_SPAN_MOST_ALIGN = HAK_UNIT_BYTES << (HAK_SPAN_ALIGNS - 1) };
 
+/* The partition of a superslab, of a unit in a span. */
+HAK_INLINE hak_partition_t hak_span_partition(const hak_superslab_t *superslab) {
+    return HAK_HARDEN ? (hak_partition_t)superslab->partition : HAK_PARTITION_ANY;
+}
+
 /* Allocates a span of `count` units (1 to 64) at a multiple of `align` bytes (a power of two, at
- * most HAK_SPAN_MOST_ALIGN). false: the kernel gives no more. May map a superslab. */
-bool hak_span_alloc(unsigned count, size_t align, hak_dense_t *use, hak_span_t *span);
+ * most HAK_SPAN_MOST_ALIGN; of one unit in the plain partition). false: the kernel gives no more.
+ * May map a superslab. */
+bool hak_span_alloc(hak_partition_t partition, unsigned count, size_t align, hak_dense_t *use,
+                    hak_span_t *span);
 
 /* Frees a span, of which at most the first `touched` units were written to. Sets HAK_WANTED_PURGE
  * when unused memory exceeds its bound. */

@@ -9,19 +9,22 @@
 #include "span/span.h"
 #include "span/summary.h"
 
+enum { HAK_SPAN_FITS = HAK_SPAN_ALIGNS + HAK_HARDEN };
+
 typedef struct hak_span_state {
     hak_superslab_t **table; /* by index; NULL where a superslab was unmapped */
     hak_superslab_t *unused; /* records without a mapping */
     uint32_t end;            /* places in use, empty ones included */
     uint32_t capacity;
-    uint32_t whole_count; /* superslabs of which every unit is free */
-    uint32_t count;       /* superslabs mapped */
-    uint8_t alignments;   /* bit n: fit[n] is kept; bit 0 is unused, fit[0] always is */
-    hak_summary_t fit[HAK_SPAN_ALIGNS]; /* SPAN-4 */
-    hak_summary_t vacant;               /* SPAN-9 */
-    hak_summary_t dirty;                /* SPAN-10 */
-    size_t huge_page_count;             /* sum of popcount(huge_pages) */
-    bool lacks_huge_pages;              /* the kernel refused one */
+    uint32_t whole_count;             /* superslabs of which every unit is free */
+    uint32_t count;                   /* superslabs mapped */
+    uint8_t alignments;               /* bit n: fit[n] is kept; bit 0 is unused, fit[0] always is */
+    hak_summary_t fit[HAK_SPAN_FITS]; /* SPAN-4; the last of the plain partition */
+    hak_summary_t vacant;             /* SPAN-9 */
+    hak_summary_t dirty;              /* SPAN-10 */
+    size_t huge_page_count;           /* sum of popcount(huge_pages) */
+    bool lacks_huge_pages;            /* the kernel refused one */
+    bool has_partitions;              /* SPAN-11: there are two */
     hak_span_counters_t counters;
     size_t in_use_units;
     size_t unused_dirty_units; /* SPAN-3 */
@@ -40,9 +43,18 @@ HAK_INLINE size_t hak_span_guard_bytes(void) {
     return HAK_HARDEN ? hak_os_page_bytes() : 0;
 }
 
-/* The oldest superslab with a free run of `count` units at a multiple of `align` bytes, and the
- * units where such runs begin; NULL: none (fit.c). */
-hak_superslab_t *hak_fit_find(unsigned count, size_t align, uint64_t *starts);
+/* The oldest superslab of the partition with a free run of `count` units at a multiple of `align`
+ * bytes, and the units where such runs begin; NULL: none (fit.c). */
+hak_superslab_t *hak_fit_find(hak_partition_t partition, unsigned count, size_t align,
+                              uint64_t *starts);
+/* The summary of the runs of a partition that begin at any unit. */
+HAK_INLINE hak_summary_t *hak_fit_any(hak_partition_t partition) {
+    return &hak_span_state
+                .fit[HAK_HARDEN && partition == HAK_PARTITION_PLAIN ? HAK_SPAN_FITS - 1 : 0];
+}
+HAK_INLINE hak_summary_t *hak_fit_of(const hak_superslab_t *superslab) {
+    return hak_fit_any(hak_span_partition(superslab));
+}
 /* The units that are a multiple of 2^`align_log2`. */
 uint64_t hak_fit_places(unsigned align_log2);
 /* After free_units changed: keeps SPAN-4. */
@@ -53,7 +65,7 @@ void hak_fit_note_aligned(const hak_superslab_t *superslab);
  * unless the span was cut from it. */
 HAK_INLINE void hak_fit_note_taken(const hak_superslab_t *superslab, uint64_t before,
                                    unsigned unit) {
-    unsigned longest = hak_summary_get(&hak_span_state.fit[0], superslab->index);
+    unsigned longest = hak_summary_get(hak_fit_of(superslab), superslab->index);
     if (hak_run_around(before, unit) == longest) {
         hak_fit_note(superslab);
     } else if (HAK_UNLIKELY(hak_span_state.alignments != 0)) {
@@ -64,8 +76,8 @@ HAK_INLINE void hak_fit_note_taken(const hak_superslab_t *superslab, uint64_t be
 /* The same after `unit`, and others of the same run, became free. */
 HAK_INLINE void hak_fit_note_free(const hak_superslab_t *superslab, unsigned unit) {
     unsigned length = hak_run_around(superslab->free_units, unit);
-    if (length > hak_summary_get(&hak_span_state.fit[0], superslab->index)) {
-        hak_summary_set(&hak_span_state.fit[0], superslab->index, length);
+    if (length > hak_summary_get(hak_fit_of(superslab), superslab->index)) {
+        hak_summary_set(hak_fit_of(superslab), superslab->index, length);
     }
     if (HAK_UNLIKELY(hak_span_state.alignments != 0)) {
         hak_fit_note_aligned(superslab);

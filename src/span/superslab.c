@@ -25,7 +25,7 @@ static bool table_grow(void) {
     uint32_t capacity = state->capacity == 0 ? TABLE_LEAST : state->capacity * 2;
     size_t summary_bytes = hak_summary_bytes(capacity);
     hak_superslab_t **table =
-        hak_meta_alloc(capacity * sizeof *table + (HAK_SPAN_ALIGNS + 2) * summary_bytes);
+        hak_meta_alloc(capacity * sizeof *table + (HAK_SPAN_FITS + 2) * summary_bytes);
     if (table == NULL) {
         return false;
     }
@@ -33,8 +33,8 @@ static bool table_grow(void) {
         table[i] = state->table[i];
     }
     char *memory = (char *)&table[capacity];
-    for (unsigned n = 0; n < HAK_SPAN_ALIGNS; n++, memory += summary_bytes) {
-        bool is_kept = n == 0 || (state->alignments >> n & 1) != 0;
+    for (unsigned n = 0; n < HAK_SPAN_FITS; n++, memory += summary_bytes) {
+        bool is_kept = n % HAK_SPAN_ALIGNS == 0 || (state->alignments >> n & 1) != 0;
         hak_summary_move(&state->fit[n], is_kept ? state->end : 0, capacity, memory);
     }
     hak_summary_move(&state->vacant, state->end, capacity, memory);
@@ -60,7 +60,7 @@ static bool table_place(uint32_t *index) {
 }
 
 /* Makes a superslab of fresh memory. false: metadata ran out, the caller keeps the memory. */
-static bool superslab_add(char *base) {
+static bool superslab_add(char *base, hak_partition_t partition) {
     hak_span_state_t *state = &hak_span_state;
     uint32_t index;
     if (!hak_pagemap_prepare(base, HAK_SUPERSLAB_BYTES) || !table_place(&index)) {
@@ -81,6 +81,8 @@ static bool superslab_add(char *base) {
     superslab->free_units = ~0ull;
     superslab->clean_units = ~0ull;
     superslab->index = index;
+    superslab->partition = (uint8_t)partition;
+    state->has_partitions |= partition != HAK_PARTITION_ANY;
     hak_pagemap_set_superslab(base, superslab);
     state->table[index] = superslab;
     state->count++;
@@ -98,7 +100,7 @@ enum {
 /* Maps superslabs in batches: a growing heap makes few calls, an oscillating one none. Untouched
  * addresses cost only a place under RLIMIT_AS, so when a batch does not fit, one is tried. The lock
  * is held throughout: a mapping call is short. */
-static bool superslab_map(void) {
+static bool superslab_map(hak_partition_t partition) {
     uint32_t wanted = HAK_HARDEN ? 1 : hak_span_state.count / MAP_SHARE + 1;
     size_t guard = hak_span_guard_bytes();
     wanted = wanted > MAP_MOST ? MAP_MOST : wanted;
@@ -122,7 +124,7 @@ static bool superslab_map(void) {
         hak_os_tags_allow(base, HAK_SUPERSLAB_BYTES);
     }
     uint32_t added = 0;
-    while (added < wanted && superslab_add(base + (size_t)added * HAK_SUPERSLAB_BYTES)) {
+    while (added < wanted && superslab_add(base + (size_t)added * HAK_SUPERSLAB_BYTES, partition)) {
         added++;
     }
     if (added < wanted) {
@@ -168,13 +170,14 @@ static void span_count(bool is_new, bool is_clean) {
     hak_single_writer_add(is_new ? &counters->span_map : stage, 1);
 }
 
-bool hak_span_alloc(unsigned count, size_t align, hak_dense_t *use, hak_span_t *span) {
+bool hak_span_alloc(hak_partition_t partition, unsigned count, size_t align, hak_dense_t *use,
+                    hak_span_t *span) {
     uint64_t starts = 0;
     hak_lock_acquire(HAK_LOCK_SPAN);
-    hak_superslab_t *superslab = hak_fit_find(count, align, &starts);
-    bool is_new = superslab == NULL && superslab_map();
+    hak_superslab_t *superslab = hak_fit_find(partition, count, align, &starts);
+    bool is_new = superslab == NULL && superslab_map(partition);
     if (is_new) {
-        superslab = hak_fit_find(count, align, &starts);
+        superslab = hak_fit_find(partition, count, align, &starts);
     }
     if (superslab != NULL) {
         unsigned unit = hak_ctz(starts);

@@ -59,7 +59,7 @@ static bool collect_tcache(hak_tcache_t *tcache, void *context) {
     hak_tcache_counters_t *to = &snapshot->events;
     HAK_THREAD_COUNTERS(COLLECT_ADD)
     snapshot->tcache_count += view.first_entry != 0;
-    snapshot->thread_count += tcache->is_attached;
+    snapshot->thread_count += tcache->is_attached && !hak_tcache_is_second(tcache);
     for (unsigned sc = 0; sc < HAK_SC_COUNT; sc++) {
         const hak_bin_counters_t *from = &hak_bin_side(tcache, sc)->counters;
         hak_bin_counters_t *to = &snapshot->sc[sc].bin;
@@ -246,7 +246,7 @@ static bool thread_list(hak_tcache_t *tcache, void *context) {
     hak_thread_stats_t thread = {.id = tcache->thread_id, .is_attached = tcache->is_attached};
     hak_tcache_look(tcache, &view);
     thread_sum(&thread, tcache, &view);
-    thread.owner = (view.first_entry >> 8) - 1;
+    thread.owner = ((view.first_entry & ~(uint32_t)HAK_SLAB_PLAIN_ID) >> 8) - 1;
     thread.drawn_bytes = view.drawn;
     thread.idle_ms = thread_idle_ms(&view);
     bool is_there = tcache->is_attached || thread.cached_bytes + thread.outbox_bytes != 0;

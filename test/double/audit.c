@@ -153,10 +153,12 @@ static bool summary_adds_up(const hak_summary_t *summary) {
 
 static bool fit_is_true(uint32_t index, unsigned n) {
     const hak_superslab_t *superslab = hak_span_state.table[index];
-    bool is_kept = n == 0 || (hak_span_state.alignments >> n & 1) != 0;
-    unsigned longest = superslab == NULL || !is_kept
-                           ? 0
-                           : hak_longest_run(superslab->free_units, hak_fit_places(n));
+    bool is_plain = superslab != NULL && hak_span_partition(superslab) == HAK_PARTITION_PLAIN;
+    bool is_kept = n % HAK_SPAN_ALIGNS == 0 || (hak_span_state.alignments >> n & 1) != 0;
+    unsigned longest =
+        superslab == NULL || !is_kept || is_plain != (n == HAK_SPAN_ALIGNS)
+            ? 0
+            : hak_longest_run(superslab->free_units, hak_fit_places(n % HAK_SPAN_ALIGNS));
     return hak_summary_get(&hak_span_state.fit[n], index) == longest;
 }
 
@@ -170,14 +172,14 @@ const char *hak_audit_summaries(void) {
     const hak_span_state_t *state = &hak_span_state;
     bool does_fit = true, is_vacant = true, is_dirty = true;
     for (uint32_t i = 0; i < state->capacity; i++) {
-        for (unsigned n = 0; n < HAK_SPAN_ALIGNS; n++) {
+        for (unsigned n = 0; n < HAK_SPAN_FITS; n++) {
             does_fit = does_fit && fit_is_true(i, n);
         }
         bool is_hole = i < state->end && state->table[i] == NULL;
         is_vacant = is_vacant && hak_summary_get(&state->vacant, i) == is_hole;
         is_dirty = is_dirty && dirty_is_true(i);
     }
-    for (unsigned n = 0; n < HAK_SPAN_ALIGNS && state->capacity != 0; n++) {
+    for (unsigned n = 0; n < HAK_SPAN_FITS && state->capacity != 0; n++) {
         does_fit = does_fit && summary_adds_up(&state->fit[n]);
     }
     is_vacant = is_vacant && (state->capacity == 0 || summary_adds_up(&state->vacant));

@@ -140,7 +140,7 @@ static void before_join(void) {
 
 /* A thread starts and gets an owner that comes to be for it; another exits; the slab is adopted. */
 static void join_part_refill(void) {
-    world_home[3] = hak_owner_join();
+    world_home[3] = hak_owner_join(HAK_PARTITION_ANY);
     hak_owner_part(world_home[1]);
     world_refill(3);
 }
@@ -154,7 +154,7 @@ static void before_forward(void) {
 
 /* Owner 3 comes to be and gets the slab from owner 2. */
 static void new_owner_takes(void) {
-    world_home[3] = hak_owner_join();
+    world_home[3] = hak_owner_join(HAK_PARTITION_ANY);
     if (hak_owner_try_lock(world_home[2])) {
         hak_slab_change_owner(world_slab_of(0), world_home[3]);
         hak_owner_unlock(world_home[2]);
@@ -189,7 +189,7 @@ static void part_1(void) {
 }
 
 static void join_part(void) {
-    hak_owner_part(hak_owner_join());
+    hak_owner_part(hak_owner_join(HAK_PARTITION_ANY));
 }
 
 static void flush_1(void) {

@@ -84,9 +84,9 @@ void hak_dense_sample(hak_dense_t *dense, const char *base, size_t bytes) {
     (void)dense, (void)base, (void)bytes;
 }
 
-bool hak_span_alloc(unsigned count, size_t align, hak_dense_t *use, hak_span_t *span) {
-    (void)align;
-    (void)use;
+bool hak_span_alloc(hak_partition_t partition, unsigned count, size_t align, hak_dense_t *use,
+                    hak_span_t *span) {
+    (void)partition, (void)align, (void)use;
     hak_lock_acquire(HAK_LOCK_SPAN);
     bool is_there = world_units_free != 0;
     unsigned unit = is_there ? hak_ctz(world_units_free) : 0;
@@ -191,7 +191,7 @@ void world_start(unsigned owners, unsigned units) {
     world_bits_free = (1u << WORLD_UNITS) - 1;
     hak_owner_start();
     for (unsigned i = 1; i <= owners; i++) {
-        world_home[i] = hak_owner_join();
+        world_home[i] = hak_owner_join(HAK_PARTITION_ANY);
     }
     share_all(WORLD_OWNERS, units);
 }

@@ -195,7 +195,7 @@ static void push_that_failed_leaves_no_debt(void **state) {
     int64_t entry = hak_entry_signed(hak_pagemap_at(base, index));
     int64_t bin_offset_from_end = entry - tcache->own_entry_end;
     assert_false(hak_bin_push(hak_bin_at(tcache->bin + HAK_SC_COUNT, bin_offset_from_end), block));
-    hak_owner_t *other = hak_owner_join();
+    hak_owner_t *other = hak_owner_join(HAK_PARTITION_ANY);
     assert_ptr_not_equal(other, tcache->home);
     hak_slab_change_owner(slab, other); /* as adoption does it */
     hak_slow_free(block, tcache, bin_offset_from_end, index);

@@ -23,7 +23,7 @@ static inline uint32_t entry_of(const void *block) {
 
 static inline char *large(size_t bytes, size_t align) {
     bytes = unit_size(bytes);
-    hak_large_result_t result = hak_large_alloc(bytes, align);
+    hak_large_result_t result = hak_large_alloc(HAK_PARTITION_ANY, bytes, align);
     UNIT_EXPECT(result.block != NULL, "%zu at %zu", bytes, align);
     assert_int_equal((uintptr_t)result.block % align, 0);
     assert_int_equal((uintptr_t)result.block % HAK_UNIT_BYTES, 0);

@@ -11,7 +11,7 @@ static char *crowd[CROWD];
 
 static void crowd_make(void) {
     for (unsigned i = 0; i < CROWD; i++) {
-        crowd[i] = hak_large_alloc(MIB + 1, 16).block;
+        crowd[i] = hak_large_alloc(HAK_PARTITION_ANY, MIB + 1, 16).block;
         assert_non_null(crowd[i]);
     }
     hak_knobs.huge_cache_bytes = 0;
@@ -39,7 +39,7 @@ static void vacant_ranges_of_many_blocks_stay_until_there_are_few(void **state) 
     assert_int_equal(hak_os_fault_calls(HAK_OS_CALL_UNMAP), 0);
     hak_os_fault_plan(HAK_OS_CALL_MAP, 0, ALWAYS);
     for (unsigned i = 0; i < CROWD_FREED; i += 2) {
-        crowd[i] = hak_large_alloc(MIB + 1, 16).block;
+        crowd[i] = hak_large_alloc(HAK_PARTITION_ANY, MIB + 1, 16).block;
         assert_non_null(crowd[i]);
     }
     hak_os_fault_clear();
@@ -87,7 +87,7 @@ static void hopeless_request_leaves_vacant_ranges_of_many_blocks(void **state) {
     }
     size_t bytes = large_stats().huge_cached_bytes;
     assert_true(bytes >= (size_t)CROWD_FREED / 2 * MIB);
-    assert_null(hak_large_alloc((size_t)1 << 47, 16).block);
+    assert_null(hak_large_alloc(HAK_PARTITION_ANY, (size_t)1 << 47, 16).block);
     assert_int_equal(large_stats().huge_cached_bytes, bytes);
     crowd_free();
 }

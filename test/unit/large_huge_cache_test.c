@@ -61,7 +61,7 @@ static void cache_of_sparse_blocks_apart_counts_what_is_resident(void **state) {
     (void)state;
     char *held[14];
     for (unsigned i = 0; i < UNIT_COUNT(held); i++) {
-        held[i] = hak_large_alloc(4u * MIB - GUARD, 16).block;
+        held[i] = hak_large_alloc(HAK_PARTITION_ANY, 4u * MIB - GUARD, 16).block;
         assert_non_null(held[i]);
         held[i][0] = 1;
     }

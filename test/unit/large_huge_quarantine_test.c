@@ -10,7 +10,7 @@ enum { MID = 300000 }; /* a span elsewhere */
 
 /* Does not read it all, as large() does. */
 static char *untouched(size_t bytes) {
-    char *block = hak_large_alloc(bytes, 16).block;
+    char *block = hak_large_alloc(HAK_PARTITION_ANY, bytes, 16).block;
     assert_non_null(block);
     return block;
 }

@@ -35,7 +35,7 @@ static void huge_freed_comes_back_from_the_cache_not_zero(void **state) {
     memset(block, 9, 2u * MIB - GUARD);
     large_free(block);
     assert_int_equal(large_stats().huge_cached_bytes, 2u * MIB);
-    hak_large_result_t again = hak_large_alloc(2u * MIB - GUARD, 16);
+    hak_large_result_t again = hak_large_alloc(HAK_PARTITION_ANY, 2u * MIB - GUARD, 16);
     assert_ptr_equal(again.block, block);
     assert_false(again.is_zero);
     assert_int_equal(hak_counters.huge_hit, hits + 1);

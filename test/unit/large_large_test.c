@@ -47,15 +47,15 @@ static void large_of_size_zero_is_a_block(void **state) {
 static void large_known_zero_is_lost_by_use_and_regained_by_purge(void **state) {
     (void)state;
     char *pin = large(HAK_UNIT_BYTES, 16);
-    hak_large_result_t result = hak_large_alloc(MIB, 16);
+    hak_large_result_t result = hak_large_alloc(HAK_PARTITION_ANY, MIB, 16);
     assert_true(result.is_zero);
     memset(result.block, 1, MIB);
     large_free(result.block);
-    result = hak_large_alloc(MIB, 16);
+    result = hak_large_alloc(HAK_PARTITION_ANY, MIB, 16);
     assert_false(result.is_zero);
     large_free(result.block);
     hak_span_purge(0);
-    result = hak_large_alloc(MIB, 16);
+    result = hak_large_alloc(HAK_PARTITION_ANY, MIB, 16);
     assert_true(result.is_zero);
     assert_true(unit_is_filled(result.block, MIB, 0));
     large_free(result.block);
@@ -146,7 +146,8 @@ static hak_dense_t sampled_after(size_t bytes, size_t spared) {
     hak_knobs.learn = HAK_LEARN_ON;
     memset(hak_large_dense, 0, sizeof hak_large_dense);
     hak_span_purge(0);
-    char *block = hak_large_alloc(bytes, 16).block; /* not read: a page of zeros is resident, too */
+    char *block = hak_large_alloc(HAK_PARTITION_ANY, bytes, 16)
+                      .block; /* not read: a page of zeros is resident, too */
     for (size_t i = 0; i < bytes / 4096; i++) {
         if (spared == 0 || i % spared != 0) {
             block[i * 4096] = 1;
@@ -191,13 +192,13 @@ static void large_without_memory_is_null(void **state) {
     (void)state;
     hak_span_purge(0);
     hak_os_fault_plan(HAK_OS_CALL_MAP, 0, 1u << 30);
-    assert_null(hak_large_alloc(MIB, 16).block);
-    assert_null(hak_large_alloc(2u * MIB, 16).block);
-    assert_null(hak_large_alloc(PTRDIFF_MAX, 16).block);
+    assert_null(hak_large_alloc(HAK_PARTITION_ANY, MIB, 16).block);
+    assert_null(hak_large_alloc(HAK_PARTITION_ANY, 2u * MIB, 16).block);
+    assert_null(hak_large_alloc(HAK_PARTITION_ANY, PTRDIFF_MAX, 16).block);
     hak_os_fault_clear();
-    assert_null(hak_large_alloc(PTRDIFF_MAX, 16).block);
-    assert_null(hak_large_alloc(SIZE_MAX, 16).block);
-    assert_null(hak_large_alloc(SIZE_MAX - HAK_UNIT_BYTES, 16).block);
+    assert_null(hak_large_alloc(HAK_PARTITION_ANY, PTRDIFF_MAX, 16).block);
+    assert_null(hak_large_alloc(HAK_PARTITION_ANY, SIZE_MAX, 16).block);
+    assert_null(hak_large_alloc(HAK_PARTITION_ANY, SIZE_MAX - HAK_UNIT_BYTES, 16).block);
     large_free(large(MIB, 16));
 }
 

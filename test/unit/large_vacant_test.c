@@ -41,7 +41,7 @@ static void vacant_range_serves_again_and_reads_zero(void **state) {
     vacant_is(1, PART);
     assert_true(hak_os_resident(part[1], PART) < PART / 2 || unit_is_emulated());
     hak_os_fault_plan(HAK_OS_CALL_MAP, 0, ALWAYS);
-    hak_large_result_t again = hak_large_alloc(PART - GUARD, 16);
+    hak_large_result_t again = hak_large_alloc(HAK_PARTITION_ANY, PART - GUARD, 16);
     hak_os_fault_clear();
     assert_ptr_equal(again.block, part[1]);
     assert_true(again.is_zero);
@@ -123,7 +123,7 @@ static void vacant_range_that_keeps_its_memory_is_not_said_to_be_zero(void **sta
     hak_os_fault_plan(HAK_OS_CALL_PURGE, 0, ALWAYS);
     vacant_make(part[1]);
     hak_os_fault_plan(HAK_OS_CALL_MAP, 0, ALWAYS);
-    hak_large_result_t again = hak_large_alloc(PART - GUARD, 16);
+    hak_large_result_t again = hak_large_alloc(HAK_PARTITION_ANY, PART - GUARD, 16);
     hak_os_fault_clear();
     assert_ptr_equal(again.block, part[1]);
     assert_false(again.is_zero && !unit_is_filled(again.block, PART - GUARD, 0));
@@ -182,7 +182,7 @@ static void vacant_ranges_under_random_refusals_add_up(void **state) {
         } else {
             size_t align = (size_t)HAK_UNIT_BYTES << below(&rng, 8);
             sizes[i] = MIB + 1 + below(&rng, 6 * MIB);
-            hak_large_result_t result = hak_large_alloc(sizes[i], align);
+            hak_large_result_t result = hak_large_alloc(HAK_PARTITION_ANY, sizes[i], align);
             held[i] = result.block;
             assert_non_null(held[i]);
             assert_int_equal((uintptr_t)held[i] % align, 0);

@@ -16,8 +16,8 @@ static unit_blocks_t held;
 static inline int unit_owners_begin(void **state) {
     (void)state;
     hak_owner_start();
-    a = hak_owner_join();
-    b = hak_owner_join();
+    a = hak_owner_join(HAK_PARTITION_ANY);
+    b = hak_owner_join(HAK_PARTITION_ANY);
     held.count = 0;
     return 0;
 }

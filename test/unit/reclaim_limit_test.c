@@ -32,7 +32,7 @@ static size_t serve(const char *path, char *buffer, size_t capacity) {
 /* Two of them fill a superslab. */
 static void spans_make(unsigned every) {
     for (unsigned i = 0; i < SPANS; i += every) {
-        assert_true(hak_span_alloc(SPAN_UNITS, HAK_UNIT_BYTES, HAK_SPAN_SPARSE, &spans[i]));
+        assert_true(hak_span_alloc(0, SPAN_UNITS, HAK_UNIT_BYTES, HAK_SPAN_SPARSE, &spans[i]));
     }
 }
 

@@ -16,7 +16,7 @@ static void threads_spread_over_owners(void **state) {
     unsigned cpus = unit_owner_limit();
     assert_ptr_not_equal(a, b);
     for (unsigned i = 2; i < UNIT_COUNT(more); i++) {
-        more[i] = hak_owner_join();
+        more[i] = hak_owner_join(HAK_PARTITION_ANY);
         assert_in_range(more[i]->users, 1, i / cpus + 1);
         for (unsigned k = 2; k < i && i < cpus; k++) {
             assert_ptr_not_equal(more[i], more[k]);
@@ -33,7 +33,7 @@ static void owner_that_a_thread_parted_from_is_the_next_ones_home(void **state) 
     (void)state;
     hak_owner_t *before = a;
     part_from(&a);
-    a = hak_owner_join();
+    a = hak_owner_join(HAK_PARTITION_ANY);
     assert_int_equal(a->users, 1);
     assert_int_equal(before->users + (a != before), 1); /* or another one was idle, too */
 }
@@ -104,13 +104,13 @@ static hak_owner_t *refill_and_free(hak_owner_t *home, unsigned sc, uint64_t *se
 
 static void *come_and_go(void *context) {
     uint64_t seed = (uintptr_t)context + 1;
-    hak_owner_t *home = hak_owner_join();
+    hak_owner_t *home = hak_owner_join(HAK_PARTITION_ANY);
     for (unsigned round = 0; round < ROUNDS; round++) {
         home = refill_and_free(home, round % 2 == 0 ? SC_64 : SC_1024, &seed);
         if (round % 8 == 7) {
             hak_owner_tend(1);
             hak_owner_part(home);
-            home = hak_owner_join();
+            home = hak_owner_join(HAK_PARTITION_ANY);
         }
     }
     hak_owner_part(home);

@@ -76,8 +76,8 @@ static inline void unit_span_retain(size_t least_bytes, size_t percent) {
 
 static inline hak_span_t unit_span(unsigned count, size_t align) {
     hak_span_t span = {0};
-    UNIT_EXPECT(hak_span_alloc(count, align, HAK_SPAN_SPARSE, &span), "%u units at %zu", count,
-                align);
+    UNIT_EXPECT(hak_span_alloc(HAK_PARTITION_ANY, count, align, HAK_SPAN_SPARSE, &span),
+                "%u units at %zu", count, align);
     assert_int_equal(span.count, count);
     assert_int_equal((uintptr_t)span.base % align, 0);
     assert_int_equal((uintptr_t)span.base % HAK_UNIT_BYTES, 0);

@@ -17,7 +17,8 @@ static void *purge(void *context) {
     hak_span_t spans[SPANS];
     for (unsigned round = 0; !atomic_load(&stop); round++) {
         for (unsigned i = 0; i < SPANS; i++) {
-            if (!hak_span_alloc(SPAN_UNITS, HAK_UNIT_BYTES, HAK_SPAN_SPARSE, &spans[i])) {
+            if (!hak_span_alloc(HAK_PARTITION_ANY, SPAN_UNITS, HAK_UNIT_BYTES, HAK_SPAN_SPARSE,
+                                &spans[i])) {
                 return context;
             }
             memset(spans[i].base, 1, (size_t)SPAN_UNITS * HAK_UNIT_BYTES);

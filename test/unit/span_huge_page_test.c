@@ -39,7 +39,7 @@ static int end(void **state) {
 
 static hak_span_t dense_span(unsigned count) {
     hak_span_t span = {0};
-    assert_true(hak_span_alloc(count, HAK_UNIT_BYTES, HAK_SPAN_DENSE, &span));
+    assert_true(hak_span_alloc(HAK_PARTITION_ANY, count, HAK_UNIT_BYTES, HAK_SPAN_DENSE, &span));
     memset(span.base, 0xee, (size_t)count * HAK_UNIT_BYTES);
     return span;
 }

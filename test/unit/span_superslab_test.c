@@ -115,8 +115,9 @@ static void span_without_memory_fails_and_changes_nothing(void **state) {
     hak_os_fault_plan(HAK_OS_CALL_MAP, 0, 1u << 30);
     hak_span_stats_t before = unit_span_check();
     for (unsigned i = 0; i < 100; i++) {
-        assert_false(hak_span_alloc(64, HAK_UNIT_BYTES, HAK_SPAN_SPARSE, &span));
-        assert_false(hak_span_alloc(5, HAK_SPAN_MOST_ALIGN, HAK_SPAN_SPARSE, &span));
+        assert_false(hak_span_alloc(HAK_PARTITION_ANY, 64, HAK_UNIT_BYTES, HAK_SPAN_SPARSE, &span));
+        assert_false(
+            hak_span_alloc(HAK_PARTITION_ANY, 5, HAK_SPAN_MOST_ALIGN, HAK_SPAN_SPARSE, &span));
     }
     hak_span_stats_t after = unit_span_check();
     assert_memory_equal(&before, &after, sizeof before);

@@ -17,7 +17,7 @@ static void *churn(void *context) {
         hak_span_t *span = &held[random % 8];
         if (is_held[random % 8]) {
             unit_span_free(span, span->count);
-        } else if (!hak_span_alloc(1 + (random >> 8) % 20, HAK_UNIT_BYTES,
+        } else if (!hak_span_alloc(HAK_PARTITION_ANY, 1 + (random >> 8) % 20, HAK_UNIT_BYTES,
                                    (random >> 30 & 1) != 0 ? HAK_SPAN_DENSE : HAK_SPAN_SPARSE,
                                    span)) {
             return (void *)1;

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Hardened builds: the calling thread serves a request or a free of another partition (TCACHE-10).
+ * Its TLS word leads to the other tcache meanwhile, so every function of the family works for
+ * either partition. In other builds there is one partition, and nothing changes. */
+#ifndef HAK_FRONT_PARTITION_H
+#define HAK_FRONT_PARTITION_H
+
+#include "front/tcache.h"
+
+/* Enters a partition; leave it with the result. Threads without a tcache, at their very end, enter
+ * nothing, nor do others while metadata is out: their requests are served by the other partition.
+ */
+HAK_NOINLINE uintptr_t hak_partition_enter(hak_partition_t partition);
+void hak_partition_leave(uintptr_t before);
+
+/* The partition of a block with this entry; any: it has none, or a mapping of its own. */
+hak_partition_t hak_partition_of(const void *block, uint32_t entry);
+
+/* Whether the free of a block of a slab is not for this tcache, which is not the empty one. A hint:
+ * entries of slabs with purged pages and of sampled blocks have the bit in either partition. */
+HAK_INLINE bool hak_partition_may_differ(const hak_tcache_t *tcache, uint32_t entry) {
+    return ((entry ^ (uint32_t)tcache->own_entry_end) & HAK_SLAB_PLAIN_ID) != 0;
+}
+
+#endif
