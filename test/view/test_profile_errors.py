@@ -81,7 +81,7 @@ def test_stored_profiles_that_are_none(refuses, tmp_path, text, said):
 def test_stored_profile_may_lack_almost_everything(view, tmp_path):
     (tmp_path / "p.json").write_text('{"profile": 1, "sites": [{"stack": []}, {"stack": ["0x0", "0xffffffffffffffff"], '
                                      '"inuse": {"bytes": 5}}]}', encoding="utf-8")
-    for words in ([], ["--peak"], ["--per-thread"], ["--lifetimes"], ["--pprof", tmp_path / "a"], ["--html", tmp_path / "b"],
+    for words in ([], ["--peak"], ["--per-thread"], ["--lifetimes"], ["--pprof", tmp_path / "a"], ["--otlp", tmp_path / "f"], ["--html", tmp_path / "b"],
                   ["--heap-v2", tmp_path / "c"], ["--collapsed", tmp_path / "d"], ["--speedscope", tmp_path / "e"]):
         done = view("profile", *words, tmp_path / "p.json")
         assert done.returncode == 0, (words, done)
@@ -89,11 +89,12 @@ def test_stored_profile_may_lack_almost_everything(view, tmp_path):
 
 def test_files_that_cannot_be_written(program, refuses, tmp_path):
     one = program("on")
-    for name in ("html", "json", "pprof", "heap-v2", "collapsed", "speedscope"):
+    for name in ("html", "json", "pprof", "otlp", "heap-v2", "collapsed", "speedscope"):
         assert "cannot write" in refuses("profile", "--seconds", "0", f"--{name}", tmp_path / "gone" / "file", one.pid)
 
 
-@pytest.mark.parametrize("module, option", [("profile_pprof", "--pprof"), ("profile_page", "--html")])
+@pytest.mark.parametrize("module, option", [("profile_pprof", "--pprof"), ("profile_otlp", "--otlp"),
+                                            ("profile_page", "--html")])
 def test_packages_that_are_missing_are_named(program, refuses, tmp_path, monkeypatch, module, option):
     monkeypatch.setitem(sys.modules, f"hakmem_view.{module}", None)  # as if what it imports were not there
     monkeypatch.delattr(f"hakmem_view.{module}", raising=False)

@@ -42,6 +42,7 @@ def profile(  # noqa: PLR0913 - words of the command line
         peak: bool = _flag("peak", MODES["peak"]), pinned: bool = _flag("pinned", MODES["pinned"]),
         lifetimes: bool = _flag("lifetimes", MODES["lifetimes"]), per_thread: bool = _flag("per-thread", MODES["per-thread"]),
         json: Optional[Path] = _file("the library's JSON as it is"), pprof: Optional[Path] = _file("for go tool pprof"),
+        otlp: Optional[Path] = _file("for OpenTelemetry collectors (profiles, v1development)"),
         heap_v2: Optional[Path] = _file("for jeprof"), collapsed: Optional[Path] = _file("folded stacks, for flamegraph.pl"),
         speedscope: Optional[Path] = _file("for speedscope.app"), html: Optional[Path] = _file("a page with flame graphs"),
         rows: int = typer.Option(20, "--rows", min=0, help="sites that are shown; 0: all"),
@@ -55,7 +56,8 @@ def profile(  # noqa: PLR0913 - words of the command line
     mode = [name for name, value in flags.items() if value]
     if len(mode) > 1 or mode and diff:
         raise ViewError(f"either {' or '.join('--' + name for name in [*mode, *(['diff'] if diff else [])])}, not both")
-    files = {"json": json, "pprof": pprof, "heap-v2": heap_v2, "collapsed": collapsed, "speedscope": speedscope, "html": html}
+    files = {"json": json, "pprof": pprof, "otlp": otlp, "heap-v2": heap_v2, "collapsed": collapsed, "speedscope": speedscope,
+             "html": html}
     asked = Asked(list(targets or []), _rate(rate) if rate else 0, seconds,
                   "diff" if diff else "".join(mode).replace("per-thread", "threads") or "inuse", diff,
                   {name: path for name, path in files.items() if path is not None}, keep, stop, rows)
@@ -78,6 +80,14 @@ def _pprof(named: Named, kind: str) -> bytes:
     return profile_pprof.encode(named, kind)
 
 
+def _otlp(named: Named, kind: str) -> bytes:
+    try:
+        from . import profile_otlp
+    except ModuleNotFoundError as error:
+        raise ViewError("--otlp needs the Python package opentelemetry-proto") from error
+    return profile_otlp.encode(named, kind)
+
+
 def _page(shots: list[Profile], named: Named, about: str, kind: str) -> str:
     try:
         from . import profile_page
@@ -93,7 +103,7 @@ def _finish(asked: Asked, shots: list, named: Named, about: str, before: Optiona
         return
     if before is not None and before is not shots[0].found:
         shots = [profile_command.Shot(before, b""), *shots]
-    profile_command.write_files(asked, shots, named, about, _pprof, _page)
+    profile_command.write_files(asked, shots, named, about, {"pprof": _pprof, "otlp": _otlp}, _page)
 
 
 def _of_program(asked: Asked, own: list[str], options: list[str]) -> None:

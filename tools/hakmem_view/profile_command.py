@@ -33,7 +33,7 @@ class Asked:
     seconds: Optional[float] = None
     mode: str = "inuse"
     diff: str = ""
-    files: dict[str, Path] = field(default_factory=dict)  # json, pprof, heap-v2, collapsed, speedscope, html
+    files: dict[str, Path] = field(default_factory=dict)  # json, pprof, otlp, heap-v2, collapsed, speedscope, html
     keep: bool = False
     stop: bool = False
     rows: int = 20
@@ -192,13 +192,15 @@ def _write(path: Path, data: bytes | str) -> None:
     say(f"{path}: {size(len(data))}")
 
 
-def write_files(asked: Asked, shots: list[Shot], named: Named, title: str, pprof: Encoder, page: Optional[Page]) -> None:
-    """Every file that was asked for, of the last profile."""
+def write_files(asked: Asked, shots: list[Shot], named: Named, title: str, encoders: dict[str, Encoder],
+                page: Optional[Page]) -> None:
+    """Every file that was asked for, of the last profile. `encoders`: forms by other packages."""
     last, kind = shots[-1], asked.kind
     makers: dict[str, Callable[[], bytes | str]] = {
-        "json": lambda: last.body, "pprof": lambda: pprof(named, kind), "heap-v2": lambda: profile_formats.heap_v2(last.found),
+        "json": lambda: last.body, "heap-v2": lambda: profile_formats.heap_v2(last.found),
         "collapsed": lambda: profile_formats.collapsed(named, kind),
         "speedscope": lambda: profile_formats.speedscope_text(named, title, kind)}
+    makers.update((name, lambda encode=encode: encode(named, kind)) for name, encode in encoders.items())
     if page is not None:
         makers["html"] = lambda: page([one.found for one in shots], named, title, kind)
     for name, path in asked.files.items():

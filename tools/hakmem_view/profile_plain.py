@@ -69,7 +69,7 @@ def asked_of(words: list[str]) -> tuple[Asked, list[str]]:
 
 def _finish(asked: Asked, shots: list[Shot], named: Named, title: str, before, own_pprof) -> None:
     if asked.files:
-        profile_command.write_files(asked, shots, named, title, own_pprof, None)
+        profile_command.write_files(asked, shots, named, title, {"pprof": own_pprof}, None)
         return
     width = shutil.get_terminal_size().columns
     print("\n".join(profile_report.lines(profile_report.make(named, title, asked.mode, before, asked.rows), width)))
