@@ -217,10 +217,8 @@ static void control_look(hak_tcache_t *tcache) {
 
 /* A tool that may write to the process's memory, as a debugger does, finds the request by its
  * symbol, and numbers it anew. Any slow path's event carries it out. The channel needs one of the
- * main thread.
- *
- * In hardened builds the request is read-only (HAK_SEALED): a debugger's writes pass that, those of
- * the program's errors do not. Whoever overwrites the answer repeats the last request at most. */
+ * main thread. In hardened builds the program cannot write the request (HAK_SEALED), but a debugger
+ * can. An overwritten answer repeats the last request at most. */
 enum {
     ATTACH_CONTROL = 1, /* serve at @hakmem-PID */
     ATTACH_PROFILE = 2, /* the same, and sample */
@@ -229,12 +227,10 @@ enum {
 };
 static const uint64_t ATTACH_FAILED = 1ull << 63; /* and an error number */
 
-typedef struct attach_answer {
+static struct attach_answer {
     uint64_t result; /* [atomic] the command that was carried out, or why not */
     uint64_t number; /* [atomic] of the request */
-} attach_answer_t;
-
-static attach_answer_t attach_answer;
+} attach_answer;
 
 typedef struct attach {
     char magic[8];
@@ -242,7 +238,7 @@ typedef struct attach {
     uint64_t command;  /* [atomic] */
     uint64_t argument; /* [atomic] of ATTACH_PROFILE: the rate; 0: the usual one */
     uint64_t number;   /* [atomic] the tool stores it last */
-    const attach_answer_t *answer;
+    const struct attach_answer *answer;
 } HAK_SEALED attach_t;
 
 HAK_EXPORT attach_t hak_attach = {.magic = {'H', 'A', 'K', 'A', 'T', 'T', 'C', 'H'},

@@ -1,22 +1,15 @@
 /* SPDX-License-Identifier: MIT
  *
  * The profile as text: for jeprof, in the format heap_v2 of jemalloc; and what is still allocated,
- * for people.
- *
- * A reader of heap_v2 divides a line's sums by the chance of its mean size at the rate of the first
- * line. A site's samples may be of several sizes, and of several rates. So the sums are written
- * with their weights, and the rate is one byte, which changes nothing. */
+ * for people. A reader of heap_v2 divides a line's sums by the chance of its mean size at the one
+ * rate of the file; sites have samples of several sizes and rates. So sums are written with their
+ * weights, and the rate is one byte, which changes nothing. */
 #include "profile/copy.h"
 
 #include "base/bits.h"
 #include "os/optional.h"
 #include "profile/chance.h"
 #include "profile/profile.h"
-
-static void sum_add_sum(hak_profile_sum_t *to, const hak_profile_sum_t *from) {
-    to->objects += from->objects;
-    to->bytes += from->bytes;
-}
 
 static void heap_v2_line(const hak_sink_t *sink, const hak_profile_sum_t *in_use,
                          const hak_profile_sum_t *all) {
@@ -52,8 +45,10 @@ void hak_profile_write_heap_v2(const hak_sink_t *sink) {
     hak_profile_site_t *site = NULL;
     hak_profile_copy_make(&copy);
     while ((site = hak_profile_copy_next(&copy, site)) != NULL) {
-        sum_add_sum(&in_use, &site->in_use);
-        sum_add_sum(&all, &site->all);
+        in_use.objects += site->in_use.objects;
+        in_use.bytes += site->in_use.bytes;
+        all.objects += site->all.objects;
+        all.bytes += site->all.bytes;
     }
     hak_sink_format(sink, "heap_v2/1\n");
     heap_v2_line(sink, &in_use, &all);

@@ -19,24 +19,14 @@
 /* Adds counters of one kind, each with one writer, to a sum of that kind. */
 #define COLLECT_ADD(name, text) to->name += hak_single_writer_load(&from->name);
 
-static void collect_class_counters(hak_snapshot_t *snapshot, hak_owner_t *owner) {
+/* That of sampled blocks is no thread's. */
+static void collect_owner(hak_owner_t *owner, void *context) {
+    hak_snapshot_t *snapshot = context;
+    snapshot->owner_count += owner != hak_load_relaxed(&hak_owner_apart);
     for (unsigned sc = 0; sc < HAK_SC_COUNT; sc++) {
         const hak_class_counters_t *from = &owner->counters[sc];
         hak_class_counters_t *to = &snapshot->sc[sc].owner;
         HAK_CLASS_COUNTERS(COLLECT_ADD)
-    }
-}
-
-static void collect_owner(hak_owner_t *owner, void *snapshot) {
-    ((hak_snapshot_t *)snapshot)->owner_count++;
-    collect_class_counters(snapshot, owner);
-}
-
-/* That of sampled blocks is no thread's. */
-static void collect_owner_apart(hak_snapshot_t *snapshot) {
-    hak_owner_t *apart = hak_load_acquire(&hak_owner_apart); /* pairs OWNERS */
-    if (apart != NULL) {
-        collect_class_counters(snapshot, apart);
     }
 }
 
@@ -174,7 +164,10 @@ void hak_stat_collect(hak_snapshot_t *snapshot) {
     memset(snapshot, 0, sizeof *snapshot);
     hak_tcache_visit(collect_tcache, snapshot);
     hak_owner_visit(collect_owner, snapshot);
-    collect_owner_apart(snapshot);
+    hak_owner_t *apart = hak_load_acquire(&hak_owner_apart); /* pairs OWNERS */
+    if (apart != NULL) {
+        collect_owner(apart, snapshot);
+    }
     hak_span_visit(collect_superslab, snapshot);
     hak_span_stats(&span);
     hak_large_stats(&large);
