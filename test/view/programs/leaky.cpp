@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
-// A cache that only grows, of strings in a map.
+// A cache that only grows, of strings in a map; and sessions of which one in 64 stays.
 #include <cstdlib>
 #include <map>
 #include <string>
+#include <vector>
 
 namespace shop {
 
@@ -20,6 +21,16 @@ private:
     std::map<int, std::string> entries_;
 };
 
+struct Session {
+    char text[512];
+};
+
+__attribute__((noinline)) Session *open_session() {
+    auto *made = new Session; // the line of the pinned blocks
+    made->text[0] = 1;
+    return made;
+}
+
 } // namespace shop
 
 int main(int argc, char **argv) {
@@ -27,6 +38,15 @@ int main(int argc, char **argv) {
     int count = (argc > 1 ? std::atoi(argv[1]) : 16) * 1500;
     for (int key = 0; key < count; key++) {
         cache->remember(key);
+    }
+    auto *sessions = new std::vector<shop::Session *>;
+    for (int number = 0; number < count; number++) {
+        sessions->push_back(shop::open_session());
+    }
+    for (int number = 0; number < count; number++) {
+        if (number % 64 != 0) {
+            delete (*sessions)[static_cast<std::size_t>(number)];
+        }
     }
     return cache->size() == 0;
 }
