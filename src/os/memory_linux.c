@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Linux: memory, time, the environment. Mappings are requested below the last one, at first below
- * the dynamic linker's: the kernel honours a free hint, so an aligned one usually costs one call. */
+ * the dynamic linker's: the kernel honours a free hint, so an aligned one mostly costs one call. */
 #include "base/atomics.h"
 #include "base/bits.h"
 #include "base/counters.h"
