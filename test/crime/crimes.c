@@ -11,6 +11,7 @@
 enum { LARGE_BYTES = 300000, HUGE_BYTES = 3 << 20 };
 
 static char static_area[256];
+extern void hak_collect_thread(void) __attribute__((weak));
 
 static void free_of_stack(void) {
     _Alignas(16) char area[256] = {0};
@@ -105,7 +106,6 @@ static void double_free_of_overflowed(void) {
 
 /* The first free was sorted long ago: noticed when the second is, though others are in use. */
 static void double_free_of_sorted(void) {
-    extern void hak_collect_thread(void) __attribute__((weak));
     enum { COUNT = 900, FREED = 300, TWICE = 200 };
     void *block[COUNT];
     for (unsigned i = 0; i < COUNT; i++) {
@@ -121,7 +121,6 @@ static void double_free_of_sorted(void) {
 
 /* Others were freed since: noticed when the list is sorted. */
 static void double_free_in_a_list(void) {
-    extern void hak_collect_thread(void) __attribute__((weak));
     void *block[10];
     for (unsigned i = 0; i < 10; i++) {
         block[i] = hide(malloc(64));
@@ -166,7 +165,6 @@ static void free_inside_huge_of_chunk_like_data(void) {
 
 /* The slabs of the blocks are gone, their data is not. */
 static void double_free_of_chunk_like_retired(void) {
-    extern void hak_collect_thread(void) __attribute__((weak));
     enum { COUNT = 512, BYTES = 1024 };
     static uint64_t *block[COUNT];
     for (unsigned i = 0; i < COUNT; i++) {
