@@ -7,12 +7,15 @@
 #include "large/large.h"
 
 uintptr_t hak_partition_enter(hak_partition_t partition) {
+    if (!HAK_HARDEN) {
+        return hak_tcache_offset;
+    }
     hak_tcache_t *tcache = hak_tcache_self(hak_pagemap_base());
-    if (HAK_HARDEN && hak_tcache_is_empty(tcache)) {
+    if (hak_tcache_is_empty(tcache)) {
         tcache = hak_life_thread_start();
     }
     uintptr_t before = hak_tcache_offset;
-    if (!HAK_HARDEN || tcache == NULL || hak_tcache_partition(tcache) == partition) {
+    if (tcache == NULL || hak_tcache_partition(tcache) == partition) {
         return before;
     }
     tcache = hak_tcache_other(tcache);

@@ -268,10 +268,10 @@ static void tcache_part(hak_tcache_t *tcache) {
 }
 
 void hak_tcache_detach(hak_tcache_t *tcache) {
-    hak_tcache_t *second = tcache->second;
+    hak_tcache_t *second = HAK_HARDEN ? tcache->second : NULL;
     hak_tcache_offset = 0;
     tcache_end(tcache);
-    if (HAK_HARDEN && second != NULL) {
+    if (second != NULL) {
         tcache_end(second);
         tcache_part(second);
     }
