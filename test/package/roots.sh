@@ -51,7 +51,7 @@ inside() { # COMMAND...: without network
 # files_of_root: what is in it but for the books that the system keeps of packages
 files_of_root() {
     (cd "$root" && find . -xdev ! -path './proc*' ! -path './packages*' ! -path '*/dpkg/*' ! -path './var/log/*' \
-        ! -path './var/lib/apt/*' ! -path './var/cache/apt/*' | LC_ALL=C sort)
+        ! -path './var/lib/apt/*' ! -path './var/cache/debconf*' ! -path './var/cache/apt/*' | LC_ALL=C sort)
 }
 
 # nothing_left: of what was installed since `enter`
