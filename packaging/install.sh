@@ -33,6 +33,7 @@ remove() {
         cd "$prefix"
         sort -r "$list" | while IFS= read -r name; do # a folder comes behind what is in it
             case $name in
+            ./) ;; # $prefix itself, below
             */) rmdir "$name" 2>/dev/null || : ;;
             *) rm -f "$name" ;;
             esac
@@ -42,7 +43,9 @@ remove() {
 
 if [ "$action" = uninstall ]; then
     [ -f "$list" ] || die "nothing of ours is installed in $prefix"
+    made_prefix=$(grep -cx '\./' "$list") || :
     remove
+    [ "$made_prefix" -eq 0 ] || rmdir "$prefix" 2>/dev/null || :
     echo "removed from $prefix"
     exit
 fi
@@ -50,13 +53,20 @@ fi
 machine=$(uname -m)
 [ -f "$here/MACHINE" ] && [ "$(cat "$here/MACHINE")" != "$machine" ] &&
     die "these libraries are for $(cat "$here/MACHINE"), this machine is $machine"
-[ ! -f "$list" ] || remove
+made_prefix=0
+if [ -f "$list" ]; then
+    made_prefix=$(grep -cx '\./' "$list") || :
+    remove
+elif [ ! -e "$prefix" ]; then
+    made_prefix=1
+fi
 cd "$here/tree"
 names=$(find . -mindepth 1 -type d | sed 's|^\./||' | sort | while IFS= read -r name; do [ -e "$prefix/$name" ] || echo "$name/"; done
     find . ! -type d | sed 's|^\./||' | sort)
 { mkdir -p "$prefix/share/hakmem" && : >"$list"; } 2>/dev/null || die "cannot write to $prefix; --prefix FOLDER chooses another"
 tar cf - . | (cd "$prefix" && tar xf -) || die "cannot write to $prefix"
 {
+    [ "$made_prefix" -eq 0 ] || echo ./
     echo "$names"
     echo share/hakmem/installed-files.txt
 } >"$list"

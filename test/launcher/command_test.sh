@@ -103,7 +103,7 @@ drop=$work/home/systemd/user/web.service.d/hakmem.conf
 unit 2 enable --user web
 says err "--yes"
 [ ! -e "$drop" ] || fail "written without an answer"
-says out "Environment=LD_PRELOAD=$work/prefix/lib/libhakmem.so.0.1.0:/usr/lib/libother.so"
+says out "Environment=LD_PRELOAD=$work/prefix/lib/libhakmem.so.0:/usr/lib/libother.so"
 unit 0 enable --user web --yes --options 'control:@hakmem-%p' --profile low-memory
 grep -qxF 'Environment="HAKMEM_OPTIONS=control:@hakmem-%%p"' "$drop" || fail "options: $(cat "$drop")"
 grep -qxF 'Environment=HAKMEM_PROFILE=low-memory' "$drop" || fail "profile: $(cat "$drop")"

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 # The crates: packaged by cargo, which builds each from what is in it, and used by a fresh project without features and with low-memory (HAKMEM_FULL=1: with each); a
-# zeroed gigabyte is not touched. Needs the registry of crates the first time, for cc.
+# zeroed gigabyte is not touched; documented without a warning. Needs the registry of crates the first time, for cc.
 set -eu
 # shellcheck source=test/launcher/expect.sh
 . "$HAKMEM_SOURCE/test/launcher/expect.sh"
@@ -40,4 +40,5 @@ for feature in $features; do
     says out "on hakmem"
     says out "features: $feature."
 done
+expect 0 env RUSTDOCFLAGS="-D warnings" cargo doc --quiet --no-deps --manifest-path "$work/user/Cargo.toml" -p hakmem -p hakmem-sys
 exit $failed

@@ -4,8 +4,10 @@
 set -eu
 # shellcheck source=test/launcher/expect.sh
 . "$HAKMEM_SOURCE/test/launcher/expect.sh"
+# shellcheck source=test/package/package.sh
+. "$HAKMEM_SOURCE/test/package/package.sh"
 export HAKMEM_PACKAGE_DIR="$work/package"
-expect 0 "$HAKMEM_SOURCE/hakmem" release --check
+expect 0 locked release --check
 for line in "versions and changelog agree" "the ABI is that of test/golden/symbols.txt" "two folders, the same bits" "the crate is whole"; do
     says out "ok    $line"
 done

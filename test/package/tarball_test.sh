@@ -27,6 +27,10 @@ left=$(cd "$work/prefix" && find . | LC_ALL=C sort | tr '\n' ' ')
 [ "$left" = ". ./lib ./share ./share/man ./share/man/theirs " ] || fail "uninstall leaves $left"
 expect 1 "$install" --prefix "$work/prefix" --uninstall
 says err "nothing of ours"
+expect 0 "$install" --prefix "$work/made"
+expect 0 "$install" --prefix "$work/made" # which is ours all the same
+expect 0 "$install" --prefix "$work/made" --uninstall
+[ ! -e "$work/made" ] || fail "uninstall leaves the prefix that install made"
 expect 1 "$install" --frobnicate
 expect 1 "$install" --prefix "$work/prefix/share/man/theirs"
 says err "cannot write to"

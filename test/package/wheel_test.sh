@@ -23,6 +23,7 @@ expect 0 python3 -m venv "$work/venv"
 begin=$(date +%s)
 expect 0 "$work/venv/bin/pip" --disable-pip-version-check install --no-index "$wheel"
 cat >"$work/prog.py" <<'PYTHON'
+import os
 import sys
 import hakmem
 if "--enable" in sys.argv:
@@ -30,6 +31,9 @@ if "--enable" in sys.argv:
 assert hakmem.is_active(), "not on hakmem"
 assert hakmem.stats()["bytes"]["live"] > 0
 assert "RSS is" in hakmem.explain() and hakmem.explain(as_data=True)["causes"]
+profile = hakmem.profile()
+assert profile["is_on"] == ("profile_rate:1024" in os.environ.get("HAKMEM_OPTIONS", "")), profile["is_on"]
+assert not profile["is_on"] or profile["samples"]["live"] > 0
 hakmem.trim()
 print(*sys.argv[1:])
 sys.exit(7)
@@ -40,6 +44,8 @@ prints "a b c"
 [ $(($(date +%s) - begin)) -le 10 ] || fail "from nothing to a program on hakmem takes more than 10 s"
 expect 7 "$work/venv/bin/hakmem" run --profile low-memory -- "$work/prog.py" d
 prints d
+expect 7 env HAKMEM_OPTIONS=profile_rate:1024 "$python" -m hakmem run "$work/prog.py" sampled
+prints sampled
 expect 7 "$python" "$work/prog.py" --enable e
 prints "--enable e"
 expect 1 "$python" "$work/prog.py"

@@ -40,7 +40,8 @@ def _systemctl(given: argparse.Namespace, *more: str) -> subprocess.CompletedPro
 
 
 def _library() -> str:
-    path = str(installed.LIBRARY.resolve())
+    # By the name that a later version has, too: units outlive upgrades.
+    path = str(installed.LIBRARY.parent.resolve() / installed.LIBRARY.name)
     if re.search(r"[\s:;\"'%]", path):
         raise ViewError(f"a path with such letters cannot be preloaded by a unit: {path}")
     return path

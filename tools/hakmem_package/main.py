@@ -7,16 +7,18 @@ import sys
 from typing import NoReturn
 
 from . import crate, deb, release, tarball, wheel
-from .stage import PackageError
+from .stage import MACHINE, MACHINES, PackageError
 
-KINDS = {"deb": deb.build, "wheel": wheel.build, "wheel-musl": lambda: wheel.build(is_musl=True), "crate": crate.build,
-         "tarball": tarball.build}
+KINDS = {"deb": deb.build, "wheel": wheel.build, "wheel-musl": lambda machine: wheel.build(machine, is_musl=True),
+         "crate": lambda _: crate.build(), "tarball": tarball.build}
 
 
 def _package(words: list[str]) -> None:
     parser = argparse.ArgumentParser("./hakmem package", allow_abbrev=False)
     parser.add_argument("kind", choices=KINDS)
-    made = KINDS[parser.parse_args(words).kind]()
+    parser.add_argument("machine", nargs="?", choices=MACHINES, default=MACHINE)
+    given = parser.parse_args(words)
+    made = KINDS[given.kind](given.machine)
     for path in made if isinstance(made, list) else [made]:
         print(path)
 

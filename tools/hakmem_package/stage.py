@@ -6,6 +6,7 @@ import gzip
 import hashlib
 import io
 import os
+import platform
 import re
 import shutil
 import subprocess
@@ -15,6 +16,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent.parent
 PACKAGING = ROOT / "packaging"
 OUT = Path(os.environ.get("HAKMEM_PACKAGE_DIR") or ROOT / "build" / "package")
+MACHINE = platform.machine()
+MACHINES = ("x86_64", "aarch64")
 FLAVOURS = {"release": "", "hardened": "hakmem/hardened"}  # of the C library of this machine: folders below lib/
 
 
@@ -59,26 +62,35 @@ def need(*tools: str) -> None:
         raise PackageError(f"missing: {' '.join(missing)}")
 
 
-def built(preset: str) -> Path:
-    """The build folder of a preset whose library is there."""
+def cross_tools(machine: str) -> tuple[str, ...]:
+    return () if machine == MACHINE else (f"{machine}-linux-gnu-gcc", f"{machine}-linux-gnu-g++")
+
+
+def built(preset: str, machine: str = MACHINE) -> Path:
+    """The build folder of a preset whose library is there; that for another machine is built here."""
     folder = ROOT / "build" / preset
+    if machine != MACHINE:
+        need("ninja", *cross_tools(machine))
+        folder = ROOT / "build" / "package" / "build" / f"{machine}-{preset}"
+        run("cmake", "-G", "Ninja", "-S", ROOT, "-B", folder, f"-DCMAKE_TOOLCHAIN_FILE={ROOT}/cmake/{machine}-linux-gnu.cmake",
+            f"-DHAK_FLAVOUR={preset}", "-DHAK_TESTS=OFF")
+        run("cmake", "--build", folder, "--target", "hakmem", "hakmem_static")
     if not (folder / "libhakmem.so").exists():
         raise PackageError(f"build/{preset} has no library: ./hakmem build {preset}")
     return folder
 
 
-def tree(folder: Path) -> Path:
+def tree(folder: Path, machine: str = MACHINE) -> Path:
     """An installed tree, with the hardened library and, where it was built, that for musl."""
     shutil.rmtree(folder, ignore_errors=True)
-    run("cmake", "--install", built("release"), "--prefix", folder)
+    run("cmake", "--install", built("release", machine), "--prefix", folder)
     library = next(path for path in folder.rglob("libhakmem.so.*") if not path.is_symlink()).parent
-    for preset, below in (("hardened", FLAVOURS["hardened"]), ("musl", "hakmem/musl")):
-        source = ROOT / "build" / preset / "stripped" / f"libhakmem.so.{version()}"
-        if source.exists():
-            (library / below).mkdir(parents=True)
-            shutil.copy2(source, library / below / soname())
-        elif preset == "hardened":
-            raise PackageError(f"build/{preset} has no library: ./hakmem build {preset}")
+    others = {built("hardened", machine): FLAVOURS["hardened"]}
+    if machine == MACHINE and (ROOT / "build" / "musl" / "libhakmem.so").exists():
+        others[built("musl")] = "hakmem/musl"
+    for build_folder, below in others.items():
+        (library / below).mkdir(parents=True)
+        shutil.copy2(build_folder / "stripped" / f"libhakmem.so.{version()}", library / below / soname())
     return folder
 
 

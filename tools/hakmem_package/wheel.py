@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import platform
 import re
 import shutil
 import subprocess
@@ -26,8 +25,7 @@ def glibc_needed(*libraries: Path) -> tuple[int, int]:
     return max(found)
 
 
-def tag(tree: Path, is_musl: bool) -> str:
-    machine = platform.machine()
+def tag(tree: Path, is_musl: bool, machine: str) -> str:
     if is_musl:
         return f"py3-none-musllinux_1_2_{machine}"
     major, minor = glibc_needed(*(path for path in tree.rglob("libhakmem.so*") if "musl" not in path.parts))
@@ -59,11 +57,12 @@ def _write(path: Path, files: dict[str, tuple[bytes, bool]], record: str) -> Non
         made.writestr(one, "\n".join([*lines, f"{record},,", ""]))
 
 
-def build(is_musl: bool = False) -> Path:
+def build(machine: str = stage.MACHINE, is_musl: bool = False) -> Path:
+    """For musl with the library built with it; on another machine with that of glibc, which serves both C libraries."""
     stage.need("readelf", "cmake")
-    whole = stage.tree(stage.OUT / "stage" / "wheel")
+    whole = stage.tree(stage.OUT / "stage" / "wheel", machine)
     library = next(path for path in whole.rglob("libhakmem.so.*.*.*") if not path.is_symlink()).parent
-    if is_musl:
+    if is_musl and machine == stage.MACHINE:
         musl = library / "hakmem" / "musl" / stage.soname()
         if not musl.exists():
             raise stage.PackageError("build/musl has no library: ./hakmem build musl")
@@ -75,7 +74,7 @@ def build(is_musl: bool = False) -> Path:
         real = library_file.resolve()
         library_file.unlink()
         real.rename(library_file)
-    name, files = tag(whole, is_musl), {}
+    name, files = tag(whole, is_musl, machine), {}
     info = f"hakmem-{stage.version()}.dist-info"
     for path in sorted((stage.PACKAGING / "python" / "hakmem").glob("*.py*")):
         text = path.read_text(encoding="utf-8").replace("@VERSION@", stage.version())

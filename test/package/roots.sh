@@ -1,0 +1,102 @@
+# shellcheck shell=sh disable=SC2034,SC2154
+# SPDX-License-Identifier: MIT
+# Sourced after expect.sh: fresh roots to install into. Each is made once, below build/package/roots, and copied for a test.
+kept=$(dirname "$HAKMEM_BUILD")/package
+root=$work/root
+
+skip() {
+    echo "skipped: $*"
+    exit 77
+}
+
+needs_root_and() { # TOOL...
+    [ "$(id -u)" = 0 ] || skip "only root makes a root"
+    for tool; do
+        command -v "$tool" >/dev/null || skip "$tool is not installed"
+    done
+    unshare --mount true 2>/dev/null || skip "mounting is not allowed here"
+}
+
+# debian_root SUITE: $root becomes a fresh one, with Python and its venv
+debian_root() {
+    base=$kept/roots/$1
+    mkdir -p "$kept/roots"
+    (
+        flock 7
+        [ ! -e "$base/.whole" ] || exit 0
+        rm -rf --one-file-system "$base"
+        mirror=$(apt-cache policy 2>/dev/null | sed -n "s|.*[0-9] \(http[^ ]*\) $1/main.*|\1|p" | head -n 1)
+        debootstrap --variant=minbase --include=python3,python3-venv "$1" "$base" ${mirror:+"$mirror"} 7>&- \
+            >"$kept/debootstrap-$1.log" 2>&1 || exit 1
+        rm -rf "$base/var/cache/apt/archives" "$base/var/lib/apt/lists"
+        mkdir -p "$base/var/cache/apt/archives/partial" "$base/var/lib/apt/lists/partial"
+        : >"$base/.whole"
+    ) 7>"$kept/roots/.lock-$1" || skip "debootstrap cannot make a root of $1 here: $(tail -n 1 "$kept/debootstrap-$1.log")"
+    cp -a "$base" "$root"
+    enter
+}
+
+# enter: $root can be used by `inside`
+enter() {
+    mkdir -p "$root/proc" "$root/packages"
+    trap 'umount "$root/proc" "$root/packages/closed" 2>/dev/null || :; rm -rf --one-file-system "$work"' EXIT
+    mount -t proc proc "$root/proc"
+    files_of_root >"$work/before"
+}
+
+inside() { # COMMAND...: without network
+    unshare --net chroot "$root" env -i PATH=/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C TERM=xterm "$@"
+}
+
+# files_of_root: what is in it but for the books that the system keeps of packages
+files_of_root() {
+    (cd "$root" && find . -xdev ! -path './proc*' ! -path './packages*' ! -path '*/dpkg/*' ! -path './var/log/*' \
+        ! -path './var/lib/apt/*' ! -path './var/cache/debconf*' ! -path './var/cache/apt/*' | LC_ALL=C sort)
+}
+
+# nothing_left: of what was installed since `enter`
+nothing_left() {
+    files_of_root | diff "$work/before" - >"$work/left" || fail "left or gone: $(cat "$work/left")"
+}
+
+# one_line STATUS TEXT COMMAND...: it ends with STATUS and one line on standard error that has TEXT
+one_line() {
+    wanted_status=$1 text=$2
+    shift 2
+    expect "$wanted_status" "$@"
+    says err "$text"
+    [ "$(wc -l <"$work/err")" -eq 1 ] || fail "more than a line: $(cat "$work/err")"
+}
+
+# begins, runs_after WHAT: from a package to a program on hakmem, in 10 seconds
+begins() {
+    begin=$(date +%s%N)
+}
+runs_after() {
+    took=$((($(date +%s%N) - begin) / 1000000))
+    echo "from nothing to a program on hakmem, by $1: $((took / 1000)).$(printf %03d $((took % 1000))) s"
+    [ "$took" -le 10000 ] || fail "by $1 it takes more than 10 s"
+}
+
+# looks_inside: explain, check, stats and top of a process in $root; top in a terminal, ended by Ctrl-C
+looks_inside() {
+    # shellcheck disable=SC2016 # the inner shell expands it
+    expect 0 inside sh -c 'hakmem run --control -- sleep 60 & sleep 1
+        hakmem check $! && hakmem explain $! && hakmem top --once --interval 0.2 $!; status=$?; kill $!; exit $status'
+    says out "is on hakmem"
+    says out "RSS is"
+    says out "thread name"
+    cat >"$root/packages/top.sh" <<'SHELL'
+trap : INT
+hakmem run --control -- sleep 60 &
+sleep 1
+hakmem top --interval 0.5 $!
+status=$?
+kill $!
+exit $status
+SHELL
+    expect 0 python3 "$HAKMEM_SOURCE/test/package/terminal.py" 3 unshare --net chroot "$root" \
+        env -i PATH=/usr/local/bin:/usr/bin:/bin HOME=/root LC_ALL=C.UTF-8 TERM=xterm sh /packages/top.sh
+    says out "thread name"
+    says out "RSS"
+}
