@@ -80,7 +80,7 @@ def test_bad_words_name_the_valid_ones(lab):
     for words, valid in ((("run", "nosuch"), "larson"), (("run", "--peers", "nosuch"), "glibc"),
                          (("run", "--nosuch"), "--rounds"), (("nosuch",), "syscalls"),
                          (("ab", "nosuch:1"), "bin_bytes"), (("ab", "hakmem", "hakmem"), "both sides"),
-                         (("run", "--base", "musl"), "newest"), (("run", "--lib", "x"), "name=path"),
+                         (("run", "--base", "uclibc"), "musl newest"), (("run", "--lib", "x"), "name=path"),
                          (("run", "--lib", "x=/nonexistent.so"), "no file"), (("report", "nosuch"), "unknown run"),
                          (("run", "--quick", "--full"), "either"),
                          (("run", "--peers", "hakmem@nosuch"), "low-memory"), (("run", "--rounds", "x"), "integer"),

@@ -11,7 +11,8 @@ import pytest
 from page import Page
 from rich.console import Console
 
-from hakmem_lab import browser, execute, micro, model, prepare, publish, report, results, rows, summary, tables, wording
+from hakmem_lab import arms, browser, execute, micro, model, peers, prepare, publish, report, results, rows
+from hakmem_lab import summary, tables, wording
 from hakmem_lab.means import held, live_rows
 
 ARMS = [model.ArmInfo("hakmem", "hakmem 1", kind="subject"), model.ArmInfo("other", "other 1")]
@@ -165,13 +166,30 @@ def test_long_rows_are_taken_by_their_whole_id_only():
     assert [row.id for row in rows.select(known, ["day"])] == ["day"]
     assert [row.id for row in rows.select(known, ["day/60s", "drift"])] == ["day/60s", "drift"]
     assert rows.select([rows.on_newest(known[1])], ["day/60s"])[0].id == "day/60s@newest"
+    assert rows.select([rows.on_musl(known[1])], ["day/60s"])[0].id == "day/60s@musl"
 
 
 @pytest.mark.parametrize("tier, base, command", [("full", "", "run"), ("quick", "", "run"), ("full", "newest", "run"),
-                                                 ("quick", "", "ab")])
+                                                 ("quick", "", "ab"), ("full", "musl", "run")])
 def test_long_rows_are_in_no_matrix(tier, base, command):
     chosen = prepare.chosen_rows(prepare.Settings(command, tier, peers=["glibc"], base=base))
     assert chosen and not any(row.named for row in chosen)
+
+
+def test_rows_on_musl_are_workloads_alone_and_have_peers_of_their_own():
+    settings = prepare.Settings("run", "full", base="musl")
+    chosen = prepare.chosen_rows(settings)
+    assert {row.base for row in chosen} == {"musl"} and not any(row.app or row.ideal for row in chosen)
+    assert {"larson/t4@musl", "start_up@musl"} <= {row.id for row in chosen}
+    assert [spec.name for spec in prepare._specs(settings)] == ["hakmem", *peers.MUSL]
+    found = peers.Found(peers.catalogue()["mimalloc"], library="/x.so", label="mimalloc")
+    ours = peers.Found(peers.catalogue()["hakmem"], library="/y.so", label="hakmem")
+    assert "musl" not in arms._arm(arms.Spec("mimalloc", "mimalloc"), found).bases
+    assert "musl" in arms._arm(arms.Spec("hakmem", "hakmem"), ours).bases
+    musl = peers.Base("musl", "musl 1.2.3")
+    own = peers.Found(peers.catalogue()["musl"], label="musl")
+    assert arms._arm(arms.Spec("musl", "musl"), own).launch(musl).preloaded() == ""  # "libc.so.6" is glibc's
+    assert arms._arm(arms.Spec("hakmem", "hakmem"), ours).launch(musl).preloaded() == "/y.so"
 
 
 def test_long_rows_of_the_table():

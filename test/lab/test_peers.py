@@ -24,23 +24,33 @@ def test_catalogue():
     assert all(peer.name == name and peer.label and peer.about for name, peer in every.items())
     assert {peer.origin for peer in every.values()} == {"system", "debian", "newest", "subject"}
     assert {peer.base for peer in every.values()} <= set(peers.BASES)
-    made = {*builds.RECIPES, *debian.SYSTEM, *debian.SID, "hakmem", "hakmem-hardened", "glibc", "glibc-newest"}
+    made = {*builds.RECIPES, *debian.SYSTEM, *debian.SID, "hakmem", "hakmem-hardened", "glibc", "glibc-newest",
+            "musl"}
     assert made == set(every)
 
 
 def test_default_and_quick():
     every = peers.catalogue()
-    for names in (peers.DEFAULT, peers.QUICK):
+    assert {every[name].base for name in peers.MUSL} == {"musl"}
+    for names in (peers.DEFAULT, peers.QUICK, peers.MUSL):
         assert len(set(names)) == len(names) and set(names) <= set(every) and "hakmem" not in names
     assert set(peers.QUICK) <= set(peers.DEFAULT)
     assert len(peers.QUICK) >= 5
     assert sum(every[name].origin == "newest" for name in peers.QUICK) >= 3
 
 
+def test_musl_is_there_or_says_what_it_needs(monkeypatch):
+    found = peers.find_base("musl")
+    assert found.skip or re.fullmatch(r"musl \d+\.\d+\.\d+", found.label)
+    assert found.prefix("/x.so") == [] and found.env("/x.so") == {"LD_PRELOAD": "/x.so"}
+    monkeypatch.setenv("PATH", "/nonexistent")
+    assert peers.find_base("musl").skip == "needs musl-gcc and its C library; Debian's package is musl-tools"
+
+
 def test_unknown_name_lists_the_valid_ones():
     with pytest.raises(UsageError, match=r"unknown allocator 'mimaloc'; there are:.* mimalloc .*mine"):
         peers.find("mimaloc", libs={"mine": "/x.so"})
-    with pytest.raises(UsageError, match="unknown base 'old'; there are: newest system"):
+    with pytest.raises(UsageError, match="unknown base 'old'; there are: musl newest system"):
         peers.find_base("old")
 
 

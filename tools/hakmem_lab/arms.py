@@ -12,6 +12,7 @@ from __future__ import annotations
 import dataclasses
 import re
 from pathlib import Path
+from typing import Optional
 
 from . import peers, place, store
 from .apps import Launch
@@ -33,10 +34,13 @@ class Spec:
     profile: str = ""
 
 
+GLIBC = ("system", "newest")
+
+
 @dataclasses.dataclass
 class Arm:
     info: ArmInfo
-    bases: tuple[str, ...] = ("system", "newest")  # the C libraries it can take part on
+    bases: tuple[str, ...] = GLIBC  # the C libraries it can take part on
     env: dict[str, str] = dataclasses.field(default_factory=dict)  # more variables than the options
 
     @property
@@ -48,7 +52,8 @@ class Arm:
         if self.info.options:
             env["HAKMEM_OPTIONS"] = self.info.options
         prefix = base.prefix(self.info.library)
-        return Launch(prefix=prefix, preload="" if prefix else self.info.library, env=env, library=self.info.library)
+        return Launch(prefix=prefix, preload="" if prefix else self.info.library, env=env, library=self.info.library,
+                      **({"c_library": ""} if base.name == "musl" else {}))
 
 
 def option_names() -> list[str]:
@@ -106,15 +111,18 @@ def _library_name(path: str, libs: dict[str, str]) -> str:
     return name
 
 
-def resolve(specs: list[Spec], libs: dict[str, str], *, build: bool = True, progress=lambda text: None) -> list[Arm]:
-    """Finds or builds the libraries; what cannot be had carries its reason in info.skip."""
+def resolve(specs: list[Spec], libs: dict[str, str], *, build: bool = True, progress=lambda text: None,
+            base: Optional["peers.Base"] = None) -> list[Arm]:
+    """Finds or builds the libraries; what cannot be had carries its reason in info.skip. `base`: the C library that
+    libraries of the user's own are for."""
     found: dict[str, peers.Found] = {}
     ahead = peers.ahead(dict.fromkeys(spec.peer for spec in specs)) if build else ""
     if ahead:
         progress(ahead)
     for spec in specs:
         if spec.peer not in found:
-            found[spec.peer] = _kept(peers.find(spec.peer, build=build, progress=progress, libs=libs))
+            found[spec.peer] = _kept(peers.find(spec.peer, build=build, progress=progress, libs=libs,
+                                                  base=base if spec.peer in libs else None))
     return [_arm(spec, found[spec.peer]) for spec in specs]
 
 
@@ -128,7 +136,7 @@ def _kept(found: "peers.Found") -> "peers.Found":
 
 def _arm(spec: Spec, found: "peers.Found") -> Arm:
     extra = (f" @{spec.profile}" if spec.profile else "") + (f" +{spec.options}" if spec.options else "")
-    bases = ("system", "newest")
+    bases = GLIBC + ("musl",) if found.peer.origin in ("subject", "user") else GLIBC
     if spec.peer == "glibc" or found.peer.base != "system":
         bases = (found.peer.base,)
     env = dict(found.env)

@@ -186,15 +186,15 @@ def peers_(names: Optional[List[str]] = typer.Argument(None, help="allocators; a
 def run(rows: Optional[List[str]] = Rows, quick: bool = typer.Option(False, "--quick", help="few rows, 3 rounds"),
         full: bool = typer.Option(False, "--full", help="all rows, 10 rounds (the default)"),
         peer: str = Peers, lib: List[str] = Lib, rounds: int = Rounds, scale: float = Scale,
-        base: str = typer.Option("", "--base", help="the C library all arms run on: system or newest"),
+        base: str = typer.Option("", "--base", "--libc", help="the C library all arms run on: system, newest or musl"),
         timeout: int = Timeout,
         again: bool = typer.Option(False, "--resume", help="go on with the run that was interrupted last"),
         name: str = typer.Option("", "--run", help="with --resume: which one")) -> None:
     """Measures rows, or your own program (behind --), on hakmem and its peers."""
     if quick and full:
         raise UsageError("either --quick or --full")
-    if base not in ("", "system", "newest"):
-        raise UsageError(f"unknown base '{base}'; there are: newest system")
+    if base not in ("", *peers.BASES):
+        raise UsageError(f"unknown base '{base}'; there are: {' '.join(sorted(peers.BASES))}")
     if name and not again:
         raise UsageError("--run goes with --resume")
     if again:

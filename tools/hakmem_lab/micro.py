@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import tomllib
 from pathlib import Path
+from typing import Optional
 
 from . import place, store
 from .errors import LabError
@@ -57,22 +58,23 @@ def steady() -> set[str]:
     return {entry["id"] for entry in read_table() if entry.get("steady")}
 
 
-def build(progress=lambda text: None) -> None:
+def build(progress=lambda text: None, toolchain: Optional[Path] = None) -> None:
     """Compiles the workloads and the rig; says where the log is if that fails. place.PROGRAMS is then a copy that no
-    later build changes: a run that takes an hour measures the same programs from start to end."""
+    later build changes: a run that takes an hour measures the same programs from start to end. With a toolchain file
+    they are those of another C library."""
     for tool in ("cmake", "ninja"):
         if shutil.which(tool) is None:
             raise LabError(f"{tool} is missing; install it (Debian: apt-get install cmake ninja-build)")
-    folder = place.LAB / "bench-build"
+    folder = place.LAB / ("bench-build" if toolchain is None else f"bench-build-{toolchain.stem}")
     folder.mkdir(parents=True, exist_ok=True)
     folder = folder.resolve()
     with open(folder / ".lock", "w", encoding="utf-8") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        _compile(folder, progress)
+        _compile(folder, progress, [] if toolchain is None else [f"-DCMAKE_TOOLCHAIN_FILE={toolchain}"])
         place.PROGRAMS = store.keep_folder(folder / "out", "bench")
 
 
-def _compile(folder: Path, progress) -> None:
+def _compile(folder: Path, progress, options: list[str]) -> None:
     cache = folder / "CMakeCache.txt"
     if cache.is_file() and f"CMAKE_CACHEFILE_DIR:INTERNAL={folder}\n" not in cache.read_text(encoding="utf-8"):
         cache.unlink()  # the project was moved
@@ -80,7 +82,7 @@ def _compile(folder: Path, progress) -> None:
     progress("building the workloads" + ("" if log.exists() else ": about half a minute, once"))
     with open(log, "w", encoding="utf-8") as file:
         for command in (["cmake", "-S", str(place.BENCH), "-B", str(folder), "-G", "Ninja",
-                         f"-DHAK_BENCH_OUT={folder / 'out'}"], ["cmake", "--build", str(folder)]):
+                         f"-DHAK_BENCH_OUT={folder / 'out'}", *options], ["cmake", "--build", str(folder)]):
             if subprocess.run(command, stdout=file, stderr=subprocess.STDOUT, check=False).returncode != 0:
                 raise LabError(f"the workloads could not be built; see {log}")
 

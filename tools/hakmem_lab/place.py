@@ -5,6 +5,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 BENCH = ROOT / "bench"
+MUSL = ROOT / "cmake" / "musl.cmake"  # CMake's toolchain file of that C library
 MICRO = BENCH / "micro"
 RESULTS = BENCH / "results"
 HAKMEM = ROOT / "build" / "release" / "libhakmem.so"

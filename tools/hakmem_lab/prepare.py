@@ -61,12 +61,15 @@ def chosen_rows(settings: Settings) -> list[Row]:
         if settings.patterns:
             raise UsageError("either rows or a program of your own after --, not both")
         row = rows.own(settings.own)
-        return [rows.on_newest(row) if settings.base == "newest" else row]
+        on = {"newest": rows.on_newest, "musl": rows.on_musl}.get(settings.base)
+        return [on(row) if on else row]
     everything = catalogue()
     known = [row for row in everything if _fits(row, settings.command)]
     matrix = [row for row in _on_newest(known) if row.id.removesuffix("@newest") in micro.newest()]
     if settings.base == "newest":
         known = _on_newest(known)
+    elif settings.base == "musl":
+        known, matrix = [rows.on_musl(row) for row in known if row.app is None], []
     if settings.patterns:
         return rows.select(known + [row for row in matrix if row not in known and _names_newest(settings.patterns)],
                            settings.patterns)
@@ -83,7 +86,8 @@ def _names_newest(patterns: list[str]) -> bool:
 
 
 def _peers(settings: Settings) -> list[str]:
-    wanted = settings.peers or [*(peers.QUICK if settings.tier == "quick" else peers.DEFAULT), *settings.libs]
+    usual = peers.MUSL if settings.base == "musl" else peers.QUICK if settings.tier == "quick" else peers.DEFAULT
+    wanted = settings.peers or [*usual, *settings.libs]
     return [name for name in wanted if name != arms.SUBJECT]
 
 
@@ -98,8 +102,11 @@ def plan(settings: Settings, progress: Callable[[str], None], only: Optional[lis
     if only is not None:
         chosen = [row for row in chosen if row.id in only]
     specs = _specs(settings)
-    micro.build(progress)
-    found = _arms(settings, arms.resolve(specs, settings.libs, progress=progress))
+    base = peers.find_base(settings.base or "system")
+    if base.name == "musl" and base.skip:
+        raise LabError(f"the C library musl: {base.skip}")
+    micro.build(progress, place.MUSL if base.name == "musl" else None)
+    found = _arms(settings, arms.resolve(specs, settings.libs, progress=progress, base=base))
     if any(row.ideal for row in chosen) and settings.command != "ab":
         found.append(arms.ideal())
     if any(row.base == "newest" for row in chosen):

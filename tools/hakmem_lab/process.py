@@ -31,12 +31,13 @@ class Launch:
     preload: str = ""  # library for the rig's --preload, "" for the C library's own allocator
     env: dict[str, str] = field(default_factory=dict)  # additional variables (HAKMEM_OPTIONS …)
     library: str = ""  # the arm's library, whichever way it is loaded; for the caller's checks
+    c_library: str = C_LIBRARY  # "" where no program is linked to another allocator
 
     def preloaded(self) -> str:
         """What the rig has to preload. For the C library's own allocator that is the C library: Debian's redis is
         linked to jemalloc, and without this it would silently run on that. By its plain name, so that another
         loader finds its own. A loader's `--preload` comes after LD_PRELOAD, so then there must be none."""
-        return self.preload or ("" if "--preload" in self.prefix else C_LIBRARY)
+        return self.preload or ("" if "--preload" in self.prefix else self.c_library)
 
 
 @dataclass

@@ -60,14 +60,20 @@ def on_newest(row: Row) -> Row:
     return dataclasses.replace(row, info=info, base="newest", ideal=False)
 
 
+def on_musl(row: Row) -> Row:
+    """The same row with every arm on musl."""
+    info = dataclasses.replace(row.info, id=f"{row.id}@musl", title=f"{row.info.title}, on musl")
+    return dataclasses.replace(row, info=info, base="musl", ideal=False)
+
+
 def _names(row: Row) -> tuple[str, str]:
     """What a row is called beside its id: its workload (on another base only with that), and its group."""
     workload = row.id.split("/")[0]
-    return workload if row.base == "system" or "/" not in row.id else f"{workload}@{row.base}", row.info.group
+    return (workload if row.base != "newest" or "/" not in row.id else f"{workload}@{row.base}"), row.info.group
 
 
 def _is_meant(row: Row, pattern: str, plain: bool) -> bool:
-    ids = [row.id, row.id.removesuffix("@newest")] if plain else [row.id]
+    ids = [row.id, row.id.removesuffix(f"@{row.base}")] if plain else [row.id]
     if row.named:
         return pattern in ids
     return pattern in _names(row) or any(fnmatch.fnmatch(one, pattern) for one in ids)

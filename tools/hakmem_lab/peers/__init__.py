@@ -15,7 +15,7 @@ from .bases import BASES, Base, find_base
 from .builds import ahead
 from .outside import Skip
 
-__all__ = ["BASES", "Base", "DEFAULT", "Found", "Peer", "QUICK", "ahead", "catalogue", "find", "find_base", "user_libs"]
+__all__ = ["BASES", "Base", "DEFAULT", "Found", "MUSL", "Peer", "QUICK", "ahead", "catalogue", "find", "find_base", "user_libs"]
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class Peer:
     label: str  # what people read, without a version
     origin: str  # system | debian | newest | subject | user
     about: str
-    base: str = "system"  # "newest" if it runs on that only: find_base(peer.base)
+    base: str = "system"  # "newest" or "musl" if it runs on that only: find_base(peer.base)
 
 
 @dataclass
@@ -59,12 +59,15 @@ _PEERS = (
     Peer("gperftools-sid", "gperftools tcmalloc", "newest", "the older tcmalloc of Debian's unstable suite",
          base="newest"),
     Peer("rpmalloc-sid", "rpmalloc", "newest", "rpmalloc of Debian's unstable suite", base="newest"),
+    Peer("musl", "musl", "system", "malloc of the C library musl", base="musl"),
+    Peer("mimalloc-musl", "mimalloc", "newest", "newest mimalloc 3 of the crates, built with musl", base="musl"),
 )
 
 # What a run takes if nothing is said, in this order. The subject is not among them. Of mimalloc three take part: the
 # crates' newest, built as its own project says; a still newer one as Debian's unstable suite packages it; the system's.
 DEFAULT = ("glibc", "glibc-newest", "mimalloc", "mimalloc-sid", "snmalloc", "jemalloc", "tcmalloc", "mimalloc-debian",
            "jemalloc-debian", "gperftools-debian")
+MUSL = ("musl", "mimalloc-musl")  # the same on musl
 QUICK = ("glibc", "mimalloc", "snmalloc", "jemalloc", "tcmalloc", "gperftools-debian")
 
 
@@ -102,7 +105,7 @@ def _found(peer, base, library="", version="", flags="", env=()):
     """Everything that only the loaded library can tell. `version` stands in where it tells none."""
     said = probe.report(base, library, dict(env))
     if not library:
-        version = said["glibc"]
+        version = said["glibc"] or base.version
     elif said.get("version"):
         version = said["version"]
     else:
@@ -135,7 +138,7 @@ def _find(peer, base, build, progress, rebuild):
         stamp = debian.unstable(name, package.names, package.library, build, rebuild, progress)
         library = outside.Folder(name).path / stamp["library"]
         return _found(peer, base, str(library), stamp["version"], stamp["flags"])
-    package = base.package or debian.package_version("libc6")
+    package = base.package or debian.package_version("musl" if base.name == "musl" else "libc6")
     return _found(peer, base, flags=f"as packaged: {package}" if package else "")
 
 

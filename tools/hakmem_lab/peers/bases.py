@@ -4,6 +4,9 @@ starts the program. Then every allocator can be measured on the glibc of tomorro
 from __future__ import annotations
 
 import os
+import subprocess
+import shutil
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -77,18 +80,30 @@ def _newest(build, rebuild, progress):
                 sha256=stamp["sha256"])
 
 
-BASES = ("system", "newest")
+def _musl():
+    """Its loader says its version when it is called without a program. Programs linked with it find it themselves."""
+    loaders = sorted(path for folder in ("/lib", "/usr/lib") for path in Path(folder).glob("ld-musl-*.so.1"))
+    if not loaders or shutil.which("musl-gcc") is None:
+        raise Skip("needs musl-gcc and its C library; Debian's package is musl-tools")
+    said = subprocess.run([str(loaders[0])], capture_output=True, text=True, timeout=30, check=False).stderr
+    found = re.search(r"^Version (\S+)", said, re.MULTILINE)
+    version = found.group(1) if found else "unknown"
+    return Base("musl", f"musl {version}", version=version, sha256=outside.sha256(os.path.realpath(loaders[0])))
+
+
+BASES = ("system", "newest", "musl")
 
 
 def find_base(name, *, build=True, progress=lambda text: None, rebuild=False):
     """A base by its name. Never raises for one that cannot be had: then `skip` says why."""
     if name == "system":
         return system()
-    if name != "newest":
+    if name not in BASES:
         raise errors.unknown("base", name, BASES)
+    label = {"newest": "the newest glibc"}.get(name, name)
     try:
-        return _newest(build, rebuild, progress)
+        return _musl() if name == "musl" else _newest(build, rebuild, progress)
     except Skip as reason:
-        return Base("newest", "the newest glibc", skip=str(reason))
+        return Base(name, label, skip=str(reason))
     except OSError as problem:
-        return Base("newest", "the newest glibc", skip=outside.last_error(str(problem)))
+        return Base(name, label, skip=outside.last_error(str(problem)))

@@ -11,6 +11,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Callable
 
+from .. import place
 from . import crates, outside
 from .outside import Folder, Skip
 
@@ -60,7 +61,7 @@ def mimalloc_number(header):
     return tuple(int(part) for part in found.groups())
 
 
-def _mimalloc(tree):
+def _mimalloc(tree, *options):
     def build(crate, folder):
         source = crate.folder / "c_src" / "mimalloc" / tree
         if not source.is_dir():
@@ -74,7 +75,7 @@ def _mimalloc(tree):
             if not path.exists():
                 path.write_text(text)
         build = _cmake(folder, source, "mimalloc", "-DMI_OVERRIDE=ON", "-DMI_BUILD_SHARED=ON",
-                       "-DMI_BUILD_STATIC=OFF", "-DMI_BUILD_OBJECT=OFF", "-DMI_BUILD_TESTS=OFF")
+                       "-DMI_BUILD_STATIC=OFF", "-DMI_BUILD_OBJECT=OFF", "-DMI_BUILD_TESTS=OFF", *options)
         return Built(build / "libmimalloc.so", f"{major}.{minor}.{patch}")
 
     return build
@@ -197,6 +198,9 @@ def _hardened(config):
 _CMAKE_TOOLS = ("cargo", "cmake", "make", "cc", "c++")
 RECIPES = {
     "mimalloc": Recipe("libmimalloc-sys", _CMAKE_TOOLS, 10, _mimalloc("v3")),
+    "mimalloc-musl": Recipe("libmimalloc-sys", (*_CMAKE_TOOLS, "musl-gcc"), 10,
+                            _mimalloc("v3", f"-DCMAKE_TOOLCHAIN_FILE={place.MUSL}", "-DMI_LIBC_MUSL=ON",
+                                      "-DCMAKE_SHARED_LINKER_FLAGS=-Wl,--as-needed")),  # libatomic is glibc's
     "mimalloc2": Recipe("libmimalloc-sys", _CMAKE_TOOLS, 10, _mimalloc("v2")),
     "snmalloc": Recipe("snmalloc-sys", _CMAKE_TOOLS, 10, _snmalloc),
     "jemalloc": Recipe("tikv-jemalloc-sys", ("cargo", "make", "cc", "c++"), 40, _jemalloc),

@@ -27,7 +27,8 @@ _ECHO = re.compile(r"^(g?make|ninja)\b.*(\*\*\*|Leaving|Entering)|ld returned \d
 
 # Tool → the packages that bring it: the first that the system's suites have. Debian 12's "cargo" is too old to read
 # today's crates, "cargo-web" is not. g++ also brings gcc, cc and the C library's headers.
-_PACKAGES = {"cmake": ("cmake",), "make": ("make",), "cc": ("g++",), "c++": ("g++",), "cargo": ("cargo-web", "cargo")}
+_PACKAGES = {"cmake": ("cmake",), "make": ("make",), "cc": ("g++",), "c++": ("g++",), "cargo": ("cargo-web", "cargo"),
+             "musl-gcc": ("musl-tools",)}
 
 
 class Skip(Exception):
