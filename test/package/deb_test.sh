@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 # The Debian packages: built, without a word of lintian, installed by apt into a fresh root of a suite, used, purged.
+# HAKMEM_FULL=1: two builds are equal bit by bit.
 # usage: deb_test.sh SUITE
 set -eu
 # shellcheck source=test/launcher/expect.sh
@@ -15,6 +16,15 @@ debs "$(uname -m)"
 if [ "$suite" = bookworm ]; then # that of the lintian that is here
     lintian --no-tag-display-limit "$debs"/hakmem_*.changes >"$work/lintian" 2>/dev/null || fail "lintian fails"
     grep -E '^[EW]:' "$work/lintian" && fail "lintian has something to say"
+    if [ -n "${HAKMEM_FULL-}" ]; then # again, in another folder
+        SOURCE_DATE_EPOCH=$(sed -n 's/^ SOURCE_DATE_EPOCH="\(.*\)"/\1/p' "$debs"/hakmem_*.buildinfo)
+        export SOURCE_DATE_EPOCH
+        # shellcheck disable=SC2016 # the inner shell expands it
+        expect 0 env HAKMEM_PACKAGE_DIR="$work/again/and-deeper" sh -c 'cd "$HAKMEM_SOURCE" && python3 -B tools/package.py package deb'
+        for file in "$debs"/*.deb; do
+            cmp "$file" "$work/again/and-deeper/$(basename "$file")" || fail "differs between two folders"
+        done
+    fi
 fi
 debian_root "$suite"
 cp "$debs"/*.deb "$root/packages/"
