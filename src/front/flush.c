@@ -157,8 +157,12 @@ static HAK_NOINLINE hak_blocks_t flush_row(hak_owner_t *owner, hak_slab_t *slab,
     uint32_t count = 1;
     most = most < room ? most : room;
     hak_link_set_mark(block, HAK_LINK_MARK);
-    while (count < most && next == neighbour) {
+    while (next == neighbour) {
         char *member = next;
+        HAK_OPAQUE(member); /* two branches, not one of both conditions */
+        if (count == most) {
+            break;
+        }
         neighbour += step;
         next = hak_link_get(member);
         hak_link_set_mark(member, HAK_LINK_MARK);
@@ -170,39 +174,44 @@ static HAK_NOINLINE hak_blocks_t flush_row(hak_owner_t *owner, hak_slab_t *slab,
     return (hak_blocks_t){.head = next, .count = count};
 }
 
-/* Marks the first block of a list in the owner's slab, or a row of neighbours. Fatal inside a
- * block. */
-HAK_INLINE hak_blocks_t flush_own(hak_owner_t *owner, const hak_sc_info_t *info, hak_slab_t *slab,
-                                  char *block, uint32_t most) {
-    uint32_t index = hak_sc_index(info, (uint32_t)(block - slab->base));
-    hak_require(index < slab->carved, HAK_FATAL_INTERIOR_FREE, block);
-    char *next = hak_link_get(block);
-    if (HAK_UNLIKELY(next == block - info->bytes || next == block + info->bytes)) {
-        return flush_row(owner, slab, index, block, most);
-    }
+/* Marks one block of the owner's slab. */
+HAK_INLINE void flush_single(hak_owner_t *owner, hak_slab_t *slab, uint32_t index, void *block) {
     hak_require(hak_slab_mark_one(slab, index), HAK_FATAL_DOUBLE_FREE, block);
     hak_link_set_mark(block, HAK_LINK_MARK);
-    hak_slab_count_free(owner, slab, 1, block);
-    return (hak_blocks_t){.head = next, .count = 1};
+    hak_slab_count_one(owner, slab, block);
 }
 
 /* Marks the blocks of the held owner, if any, and collects the others. Returns the rest of the
- * list. */
-static void *flush_each(hak_tcache_t *tcache, unsigned sc, hak_blocks_t blocks, hak_owner_t *held,
-                        messages_t *messages) {
+ * list. `is_single`: slabs of the class have one unit, so that a block's address says where its
+ * slab's record and base are. */
+HAK_INLINE void *flush_each(hak_tcache_t *tcache, unsigned sc, hak_blocks_t blocks,
+                            hak_owner_t *held, messages_t *messages, bool is_single) {
     const hak_sc_info_t info = hak_sc_info[sc]; /* a copy in registers */
+    const intptr_t stride = (intptr_t)info.bytes;
     uintptr_t base = hak_pagemap_base();
     uint32_t own = held != NULL ? hak_sc_entry(held->first_entry, sc) : UINT32_MAX; /* no owner's */
     char *block = blocks.head;
-    uint32_t left = blocks.count;
-    while (left != 0) {
-        uintptr_t index = hak_pagemap_index(base, block);
-        uint32_t entry = hak_pagemap_at(base, index);
+    for (uint32_t left = blocks.count; left != 0;) {
         hak_blocks_t done; /* the rest of the list; the number of blocks done */
-        /* the page map ignores the highest bits */
-        if (HAK_LIKELY(((entry ^ own) | (uintptr_t)block >> 48) == 0)) {
-            hak_slab_t *slab = hak_slab_in(hak_pagemap_superslab_at(index, block), block);
-            done = flush_own(held, &info, slab, block, left);
+        uintptr_t at = hak_pagemap_index(base, block);
+        if (HAK_LIKELY(hak_pagemap_at(base, at) == own)) {
+            /* the owner's lock orders what the superslabs of its slabs hold */
+            hak_superslab_t *superslab = hak_load_hot(hak_pagemap_superslab_place(base, at, block));
+            hak_slab_t *slab =
+                is_single ? hak_slab_in_unit(superslab, block) : hak_slab_in(superslab, block);
+            uint32_t offset =
+                (uint32_t)(is_single ? (uint16_t)(uintptr_t)block : block - slab->base);
+            uint32_t index = hak_sc_index(&info, offset);
+            hak_require(index < slab->carved, HAK_FATAL_INTERIOR_FREE, block);
+            char *next = hak_link_get(block);
+            intptr_t distance = next - block;
+            if (HAK_LIKELY(distance * distance != stride * stride)) { /* no neighbour */
+                flush_single(held, slab, index, block);
+                block = next;
+                left--;
+                continue;
+            }
+            done = flush_row(held, slab, index, block, left);
         } else {
             done = flush_remote(tcache, messages, block, left, blocks.head);
         }
@@ -212,12 +221,19 @@ static void *flush_each(hak_tcache_t *tcache, unsigned sc, hak_blocks_t blocks, 
     return block;
 }
 
+static HAK_COLD void *flush_each_multiple(hak_tcache_t *tcache, unsigned sc, hak_blocks_t blocks,
+                                          hak_owner_t *held, messages_t *messages) {
+    return flush_each(tcache, sc, blocks, held, messages, false);
+}
+
 void *hak_tcache_flush_blocks(hak_tcache_t *tcache, unsigned sc, hak_blocks_t blocks) {
     messages_t messages;
     messages.used = 0;
     messages.sc = sc;
     hak_owner_t *held = hak_owner_try_lock(tcache->home) ? tcache->home : NULL;
-    void *rest = flush_each(tcache, sc, blocks, held, &messages);
+    void *rest = HAK_LIKELY(hak_sc_info[sc].units == 1)
+                     ? flush_each(tcache, sc, blocks, held, &messages, true)
+                     : flush_each_multiple(tcache, sc, blocks, held, &messages);
     if (HAK_LIKELY(held != NULL)) {
         hak_owner_unlock(held);
         hak_wanted_serve();

@@ -55,9 +55,13 @@ HAK_INLINE void *hak_link_next(uintptr_t word) {
     return (void *)(word >> HAK_LINK_MARKER_BITS);
 }
 
+/* The first word of a block before `next`, not encoded. */
+HAK_INLINE uintptr_t hak_link_plain(const void *next) {
+    return (uintptr_t)next << HAK_LINK_MARKER_BITS | HAK_LINK_MARKER;
+}
+
 HAK_INLINE void hak_link_set(void *block, const void *next) {
-    uintptr_t word = (uintptr_t)next << HAK_LINK_MARKER_BITS | HAK_LINK_MARKER;
-    *(uintptr_t *)block = word ^ hak_link_mask(block);
+    *(uintptr_t *)block = hak_link_plain(next) ^ hak_link_mask(block);
 }
 
 /* The block is handed out. */
@@ -79,9 +83,13 @@ HAK_INLINE void hak_link_set_mark(void *block, uint32_t mark) {
 }
 
 /* The first link of a block that was in no list. */
-HAK_INLINE void hak_link_begin(void *block, const void *next) {
-    hak_link_set(block, next);
+HAK_INLINE void hak_link_begin_plain(void *block, uintptr_t word) {
+    *(uintptr_t *)block = word ^ hak_link_mask(block);
     hak_link_set_mark(block, 0);
+}
+
+HAK_INLINE void hak_link_begin(void *block, const void *next) {
+    hak_link_begin_plain(block, hak_link_plain(next));
 }
 
 /* The next block of the list; fatal if the free marker is gone. */

@@ -60,6 +60,7 @@ static void slab_give_bits(hak_slab_t *slab) {
 static void slab_set_carved(hak_slab_t *slab, uint32_t carved) {
     hak_single_writer_store(&slab->carved, carved);
     hak_single_writer_store(&slab->carved_shared, carved);
+    slab->carved_less_2 = (uint32_t)hak_excess(carved, 2);
 }
 
 /* A new slab may lie in a huge page if its owner has some slabs of the class already, and the
@@ -170,8 +171,12 @@ static hak_blocks_t slab_carve(hak_slab_t *slab, uint32_t want) {
 
 /* Links `count` blocks that lie side by side; returns the last. */
 static char *slab_link_row(char *block, uint32_t bytes, uint32_t count) {
-    for (; count > 1; count--, block += bytes) {
-        hak_link_begin(block, block + bytes);
+    const char *last = block + (size_t)(count - 1) * bytes;
+    uintptr_t word = hak_link_plain(block + bytes);
+    for (; block != last; block += bytes) {
+        hak_link_begin_plain(block, word);
+        word += (uintptr_t)bytes << HAK_LINK_MARKER_BITS; /* of the next block but one */
+        HAK_OPAQUE(word);
     }
     return block;
 }

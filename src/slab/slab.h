@@ -15,7 +15,7 @@
  * Invariants:
  *   SLAB-1  0 <= free_count <= carved <= capacity; the bitmap and the remote one together have as
  *           many marks as free_count and the remote number say, less those of messages under way;
- *           all are below `carved`, and none is in both.
+ *           all are below `carved`, and none is in both. carved_less_2 is carved - 2, or 0.
  *   SLAB-2  Block i is at base + i * block_bytes; no header, nothing but blocks in the span.
  *   SLAB-3  A slab with free_count == carved is empty: no block is in use anywhere. It retires
  *           unless it is CURRENT.
@@ -74,6 +74,7 @@ struct hak_slab {
     bool is_refused : 1;       /* [lock OWNER] the kernel refused some of them */
     bool has_purged_pages : 1; /* [lock OWNER] SLAB-9 */
     bool is_zero : 1;          /* [const] its units were clean: its fresh blocks are */
+    uint32_t carved_less_2;    /* [lock OWNER] SLAB-1; for hak_slab_count_one */
 
     HAK_LINE_ALIGNED hak_slab_t *queue_next; /* [atomic] in an owner's queue */
     hak_owner_t *owner;                      /* [atomic] changes under the locks of both */

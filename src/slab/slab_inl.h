@@ -16,6 +16,14 @@ HAK_INLINE unsigned hak_slab_unit(const void *address) {
     return (uint32_t)(uintptr_t)address / HAK_UNIT_BYTES % HAK_SUPERSLAB_UNITS;
 }
 
+/* The slab of a block of a class whose slabs have one unit. */
+HAK_INLINE hak_slab_t *hak_slab_in_unit(hak_superslab_t *superslab, const void *address) {
+    uint32_t place = (uint32_t)(uintptr_t)address / (HAK_UNIT_BYTES / HAK_UNIT_RECORD_BYTES);
+    place &= (HAK_SUPERSLAB_UNITS - 1) * HAK_UNIT_RECORD_BYTES;
+    HAK_OPAQUE(superslab);
+    return (hak_slab_t *)((char *)superslab->unit + place);
+}
+
 /* The slab of a block; `address` lies in a unit whose entry is a size class. */
 HAK_INLINE hak_slab_t *hak_slab_in(hak_superslab_t *superslab, const void *address) {
     unsigned unit = hak_slab_unit(address);
@@ -96,20 +104,35 @@ HAK_INLINE bool hak_slab_mark(const hak_slab_t *slab, uint32_t index, uint32_t c
 HAK_INLINE bool hak_slab_mark_one(const hak_slab_t *slab, uint32_t index) {
     uint64_t *word = &slab->bits[index / 64];
     uint64_t bits = *word;
-    *word = bits | 1ull << index % 64;
-    return (bits >> index % 64 & 1) == 0;
+    bool was_set = hak_set_bit(&bits, index);
+    *word = bits;
+    return !was_set;
 }
 
-/* `count` blocks became free in a slab of the owner; may retire it. Fatal if more are free than
- * were carved: one was freed twice. `block` is one of them, for the message. */
+/* The state can change now. Fatal if more blocks are free than were carved: one was freed twice. */
+HAK_INLINE void slab_pass_edge(hak_owner_t *owner, hak_slab_t *slab, const void *block) {
+    HAK_ASSERT(hak_load_relaxed(&slab->owner) == owner, "SLAB-6");
+    hak_require(slab->free_count <= slab->carved, HAK_FATAL_DOUBLE_FREE, block);
+    hak_slab_note_freed(owner, slab);
+}
+
+/* `count` blocks became free in a slab of the owner; may retire it. `block` is one of them, for the
+ * message. Only the first free blocks and the last change the state (SLAB-3, SLAB-4). */
 HAK_INLINE void hak_slab_count_free(hak_owner_t *owner, hak_slab_t *slab, uint32_t count,
                                     const void *block) {
-    uint32_t free_count = slab->free_count + count;
-    HAK_ASSERT(hak_load_relaxed(&slab->owner) == owner, "SLAB-6");
-    hak_single_writer_store(&slab->free_count, free_count);
-    if (HAK_UNLIKELY(slab->state == HAK_SLAB_FULL || free_count >= slab->carved)) {
-        hak_require(free_count <= slab->carved, HAK_FATAL_DOUBLE_FREE, block);
-        hak_slab_note_freed(owner, slab);
+    uint32_t before = slab->free_count;
+    hak_single_writer_store(&slab->free_count, before + count);
+    if (HAK_UNLIKELY(before == 0 || before + count >= slab->carved)) {
+        slab_pass_edge(owner, slab, block);
+    }
+}
+
+/* The same for one block, with one comparison. */
+HAK_INLINE void hak_slab_count_one(hak_owner_t *owner, hak_slab_t *slab, const void *block) {
+    uint32_t before = slab->free_count;
+    hak_single_writer_store(&slab->free_count, before + 1);
+    if (HAK_UNLIKELY(before - 1 >= slab->carved_less_2)) {
+        slab_pass_edge(owner, slab, block);
     }
 }
 

@@ -50,6 +50,7 @@ static void audit_slab(hak_audit_t *audit, const hak_slab_t *slab, uint32_t entr
                  "SLAB-2", slab);
     audit_expect(audit, slab->free_count <= slab->carved && slab->carved <= slab->capacity,
                  "SLAB-1", slab);
+    audit_expect(audit, slab->carved_less_2 == hak_excess(slab->carved, 2), "SLAB-1", slab);
     uint32_t first_entry =
         slab->has_purged_pages ? HAK_SLAB_PURGED_PAGES_ID : slab->owner->first_entry;
     audit_expect(audit, hak_sc_entry(first_entry, slab->sc) == entry, "MAP-2", slab);

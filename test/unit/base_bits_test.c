@@ -163,6 +163,17 @@ static void longest_run_of_any_bits_equals_a_scan(void **state) {
     assert_int_equal(hak_longest_run(~0ull, 0), 0);
 }
 
+static void set_bit_sets_that_bit_and_tells_its_value(void **state) {
+    (void)state;
+    uint64_t seed = 5;
+    for (unsigned i = 0; i < 640; i++) {
+        uint64_t before = some_bits(i, &seed), word = before;
+        assert_int_equal(hak_set_bit(&word, i), before >> i % 64 & 1);
+        assert_int_equal(word, before | 1ull << i % 64);
+        assert_true(hak_set_bit(&word, i));
+    }
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(is_pow2_of_every_small_number_is_right),
     cmocka_unit_test(align_of_every_small_pair_equals_division),
@@ -173,6 +184,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(run_starts_of_any_bits_equal_a_scan),
     cmocka_unit_test(run_around_any_bit_equals_a_scan),
     cmocka_unit_test(longest_run_of_any_bits_equals_a_scan),
+    cmocka_unit_test(set_bit_sets_that_bit_and_tells_its_value),
 };
 
 UNIT_MAIN(tests)

@@ -112,6 +112,25 @@ static void retired_slabs_leave_no_marks(void **state) {
     }
 }
 
+/* First and last block change the state; marked one by one, as a flush does. */
+static void single_blocks_of_a_full_slab_make_it_partial_then_empty(void **state) {
+    (void)state;
+    for (unsigned sc = 0; sc < HAK_SC_COUNT; sc++) {
+        hak_slab_t *slab = take_slab(sc);
+        hak_slab_release_current(&owner);
+        assert_int_equal(slab->state, HAK_SLAB_FULL);
+        for (unsigned count = held.count, i = 0; i < count; i++) {
+            uint32_t index = shuffled(i, count);
+            assert_int_equal(owner.partial_count[sc], i != 0);
+            assert_true(hak_slab_mark_one(slab, index));
+            assert_false(i + 1 < count && hak_slab_mark_one(slab, index));
+            hak_slab_count_one(&owner, slab, held.block[index]);
+        }
+        held.count = 0;
+        assert_int_equal(owner.slab_count[sc], 0);
+    }
+}
+
 static void more_free_blocks_than_carved_are_noticed(void **state) {
     (void)state;
     hak_slab_t *slab = take_slab(SC_1024);
@@ -131,6 +150,7 @@ static const struct CMUnitTest tests[] = {
     BITS_TEST(refill_takes_no_more_marked_blocks_than_wanted),
     BITS_TEST(rows_of_every_place_and_length_are_marked),
     BITS_TEST(retired_slabs_leave_no_marks),
+    BITS_TEST(single_blocks_of_a_full_slab_make_it_partial_then_empty),
     BITS_TEST(more_free_blocks_than_carved_are_noticed),
 };
 
