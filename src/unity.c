@@ -26,6 +26,7 @@
 #include "slab/slab.c"
 #include "slab/tags.c"
 
+#include "large/box.c"
 #include "large/huge.c"
 #include "large/huge_cache.c"
 #include "large/large.c"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Huge blocks: mappings of their own, each with a record. Freed ones go to huge_cache.c. */
+#include "large/box.h"
 #include "large/huge_cache.h"
 #include "large/huge_quarantine.h"
 #include "large/huge_record.h"
@@ -149,6 +150,9 @@ hak_large_result_t hak_huge_alloc(size_t bytes, size_t align) {
     if (!hak_huge_register(base, bytes, shift)) {
         hak_vacant_give(base, bytes, shift);
         return result;
+    }
+    if (result.is_zero) {
+        hak_band_fresh(bytes);
     }
     result.block = base;
     return result;

@@ -10,6 +10,7 @@
  * free applies it, from the end of the highest extent. Addresses are bounded, too
  * (docs/experiments/0004). */
 #include "large/huge_cache.h"
+#include "large/box.h"
 #include "large/huge_quarantine.h"
 #include "large/huge_record.h"
 
@@ -170,6 +171,12 @@ void hak_huge_cache_note_use(size_t added, size_t removed) {
     if (removed != 0) { /* a window may begin: bytes freed now were in use */
         hak_reclaim_hooks.huge_bound(pool);
     }
+    if (added != 0) {
+        hak_band_huge_enter(added);
+    }
+    if (removed != 0) {
+        hak_band_huge_leave(removed);
+    }
     pool->in_use_bytes += added - removed;
     pool->peak_bytes = hak_most(pool->peak_bytes, pool->in_use_bytes);
     pool->most_bytes = hak_most(pool->most_bytes, pool->in_use_bytes);
@@ -296,6 +303,7 @@ void hak_huge_cache_give(char *base, size_t bytes, ptrdiff_t shift) {
     hak_lock_release(HAK_LOCK_HUGE);
     if (!has_room) { /* else it is charged in full */
         extent_sample(&fresh);
+        hak_band_sample(bytes, fresh.dirty);
     }
     hak_lock_acquire(HAK_LOCK_HUGE);
     size_t bound = pool->bound_bytes, address_bound = pool->bound_address_bytes;

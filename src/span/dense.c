@@ -17,18 +17,19 @@ enum {
 
 hak_dense_t hak_dense_sure;
 
-static bool is_resident(const char *base, size_t bytes) {
-    size_t resident = hak_os_resident_now(base, bytes); /* SIZE_MAX: not known */
+static bool is_resident(size_t resident, size_t bytes) {
     return resident <= bytes && resident >= bytes - bytes / DENSE_PART;
 }
 
-void hak_dense_sample(hak_dense_t *dense, const char *base, size_t bytes) {
+size_t hak_dense_sample(hak_dense_t *dense, const char *base, size_t bytes) {
     bool learns = hak_load_relaxed(&hak_knobs.learn) == HAK_LEARN_ON;
-    bool is_dense = learns && is_resident(base, bytes);
+    size_t resident = learns ? hak_os_resident_now(base, bytes) : SIZE_MAX; /* not known */
+    bool is_dense = is_resident(resident, bytes);
     size_t next = hak_most(2u * hak_load_relaxed(&dense->bet), 1);
     uint8_t bet = is_dense ? (uint8_t)hak_least(next, BET_MOST) : 0;
     hak_store_relaxed(&dense->bet, bet);
     hak_store_relaxed(&dense->left, bet != 0 ? bet : (uint8_t)WAIT);
+    return resident;
 }
 
 bool hak_dense_take(hak_dense_t *dense) {

@@ -20,8 +20,9 @@ HAK_INLINE bool hak_dense_is_due(const hak_dense_t *dense) {
 }
 
 /* Samples memory that began as untouched small OS pages, so that what is resident was written to
- * since (or read: pages of zeros count). A kernel call. With learn:0 nothing is dense. */
-void hak_dense_sample(hak_dense_t *dense, const char *base, size_t bytes);
+ * since (or read: pages of zeros count). A kernel call. With learn:0 nothing is dense.
+ * Returns the resident bytes; SIZE_MAX: not known, or not asked for. */
+size_t hak_dense_sample(hak_dense_t *dense, const char *base, size_t bytes);
 
 /* Another range is opened: will it be written to throughout? */
 bool hak_dense_take(hak_dense_t *dense);

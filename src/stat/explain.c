@@ -4,6 +4,7 @@
  * caches hold most. docs/schema/explain.schema.json is the schema of the JSON. */
 #include "base/knobs.h"
 #include "conf/conf.h"
+#include "large/box.h"
 #include "reclaim/learner.h"
 #include "stat/report.h"
 #include "stat/rss.h"
@@ -255,6 +256,50 @@ static void json_learner(const hak_sink_t *sink, hak_learner_pool_t pool) {
     hak_sink_format(sink, "]}");
 }
 
+/* --- bands of large blocks -------------------------------------------------------------------- */
+
+static uint64_t percent_of(uint64_t part, uint64_t whole) {
+    return whole == 0 ? 0 : hak_rounded(part * 100, whole);
+}
+
+static void write_bands(const hak_sink_t *sink, hak_text_t *text) {
+    for (unsigned i = 0; i < HAK_BANDS; i++) {
+        hak_band_view_t band;
+        hak_band_look(i, &band);
+        if (band.taken_bytes == 0) {
+            continue;
+        }
+        text->length = 0;
+        hak_text_format(text, "blocks of %s: %b in use, lately %b to %b; ", band.text,
+                        band.in_use_bytes, band.least_bytes, band.most_bytes);
+        hak_text_format(text, "%b taken, %l %% of it untouched memory", band.taken_bytes,
+                        percent_of(band.fresh_bytes, band.taken_bytes));
+        if (band.sampled_bytes != 0) {
+            hak_text_format(text, "; of freed ones %l %% was resident",
+                            percent_of(band.touched_bytes, band.sampled_bytes));
+        }
+        if (band.reuse_ms != 0) {
+            hak_text_format(text, "; memory is taken again after about %l ms", band.reuse_ms);
+        }
+        hak_sink_format(sink, "hakmem: %m\n", text->data, text->length);
+    }
+}
+
+static void json_bands(const hak_sink_t *sink) {
+    hak_sink_format(sink, "],\n\"bands\":[");
+    for (unsigned i = 0; i < HAK_BANDS; i++) {
+        hak_band_view_t band;
+        hak_band_look(i, &band);
+        hak_sink_format(sink,
+                        "%s\n{\"from_bytes\":%l,\"in_use_bytes\":%l,\"taken_bytes\":%l,"
+                        "\"fresh_bytes\":%l,\"sampled_bytes\":%l,\"touched_bytes\":%l,"
+                        "\"most_bytes\":%l,\"least_bytes\":%l,\"reuse_ms\":%l}",
+                        i == 0 ? "" : ",", band.least_size, band.in_use_bytes, band.taken_bytes,
+                        band.fresh_bytes, band.sampled_bytes, band.touched_bytes, band.most_bytes,
+                        band.least_bytes, band.reuse_ms);
+    }
+}
+
 /* --- the reports ------------------------------------------------------------------------------ */
 
 void hak_write_cause(const hak_sink_t *sink, const hak_snapshot_t *snapshot) {
@@ -287,6 +332,7 @@ void hak_write_explain(const hak_sink_t *sink, const hak_snapshot_t *snapshot) {
         hak_sink_format(sink, "hakmem: %m\n", text.data, text.length);
     }
     write_learner(sink, &text);
+    write_bands(sink, &text);
     for (unsigned i = 0; i < explain->thread_count; i++) {
         const hak_thread_stats_t *thread = explain->thread[i];
         hak_sink_format(sink, "hakmem: thread %u caches %l KiB, idle for %l ms\n", thread->id,
@@ -334,6 +380,7 @@ void hak_write_explain_json(const hak_sink_t *sink, const hak_snapshot_t *snapsh
     for (hak_learner_pool_t pool = 0; pool < HAK_LEARNERS; pool++) {
         json_learner(sink, pool);
     }
+    json_bands(sink);
     hak_sink_format(sink, "],\n\"notes\":[");
     for (unsigned i = 0, count = notes(explain, note); i < count; i++) {
         hak_sink_format(sink, "%s\"%s\"", i == 0 ? "" : ",", note[i]);

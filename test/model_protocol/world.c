@@ -80,7 +80,7 @@ void hak_pagemap_set(const void *base, size_t count, uint32_t entry) {
 /* No scenario opens a slab because its memory is dense. */
 hak_dense_t hak_dense_sure;
 
-void hak_dense_sample(hak_dense_t *dense, const char *base, size_t bytes) {
+size_t hak_dense_sample(hak_dense_t *dense, const char *base, size_t bytes) {
     (void)dense, (void)base, (void)bytes;
 }
 

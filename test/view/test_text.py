@@ -11,7 +11,7 @@ import pytest
 from conftest import TOOL
 from fake_server import SAMPLES, document
 
-from hakmem_view import explain_view, learner_view, terminal
+from hakmem_view import band_view, explain_view, learner_view, terminal
 from hakmem_view.model import Explain
 
 COMMANDS = (["stats"], ["explain"], ["map"], ["top", "--once", "--interval", "0.2"])
@@ -142,6 +142,29 @@ def test_explain_is_silent_without_a_learner():
         with out.capture() as text:
             explain_view.write(out, found, "it")
         assert learner_view.TITLE not in text.get()
+
+
+def test_explain_says_what_large_blocks_did():
+    found = Explain.of(sample("explain"))
+    small, large = band_view.rows(found)
+    assert small.name == "to 256 KiB" and large.name == "to 4 MiB"
+    assert small.cells == ("1.00 MiB", "2.00 MiB", "20.0 MiB", "25 %", "50 %", "40 ms")
+    assert large.cells[3:] == ("100 %", terminal.NONE, terminal.NONE)
+    text = explain_view.html(found, "it")
+    assert band_view.TITLE in text and "to 4 MiB" in text
+
+
+def test_explain_is_silent_about_large_blocks_of_older_libraries_and_without_any():
+    old, none = sample("explain"), sample("explain")
+    del old["bands"]
+    for one in none["bands"]:
+        one["taken_bytes"] = 0
+    for document_of in (old, none):
+        found = Explain.of(document_of)
+        out = terminal.console()
+        with out.capture() as text:
+            explain_view.write(out, found, "it")
+        assert band_view.TITLE not in text.get() and band_view.TITLE not in explain_view.html(found, "it")
 
 
 def test_keep_times_are_written_as_the_library_does():

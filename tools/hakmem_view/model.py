@@ -191,6 +191,25 @@ class Learner:
 
 
 @dataclass
+class Band:
+    """Blocks above 64 KiB of one range of sizes (docs/learning.md)."""
+
+    from_bytes: int
+    in_use_bytes: int
+    taken_bytes: int  # by all allocations
+    fresh_bytes: int  # of these, untouched memory
+    sampled_bytes: int  # of freed ones that were looked at
+    touched_bytes: int  # of these, resident
+    most_bytes: int  # in use in the last window
+    least_bytes: int
+    reuse_ms: int
+
+    @classmethod
+    def of(cls, table: dict) -> Band:
+        return cls(*(max(0, int_of(table, name)) for name in cls.__dataclass_fields__))
+
+
+@dataclass
 class Explain:
     version: str
     pid: int
@@ -202,6 +221,7 @@ class Explain:
     threads: list[ThreadRow]
     notes: list[str]  # what could not be found out
     learners: list[Learner] = field(default_factory=list)  # of older libraries none
+    bands: list[Band] = field(default_factory=list)  # the same
 
     @classmethod
     def of(cls, table: dict) -> Explain:
@@ -210,7 +230,7 @@ class Explain:
         return cls(text_of(table, "hakmem"), int_of(table, "pid"), int_of(table, "rss_bytes"),
                    int_of(table, "sum_bytes") or total, text_of(table, "first") or (causes[0].name if causes else ""),
                    text_of(table, "text"), causes, list_of(table, "threads", ThreadRow.of), texts_of(table, "notes"),
-                   list_of(table, "learner", Learner.of))
+                   list_of(table, "learner", Learner.of), list_of(table, "bands", Band.of))
 
 
 @dataclass

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The bands of blocks above 64 KiB: samples, windows, views. */
+#include "large/box.h"
+
+#include "base/wanted.h"
+#include "span/span.h"
+
+HAK_LOCKED_STATE hak_band_flow_t hak_band_flow;
+HAK_LOCKED_STATE hak_band_t hak_band[HAK_BANDS];
+
+_Static_assert((int)HAK_BAND_UNITS_MOST == (int)HAK_SUPERSLAB_UNITS,
+               "a block may grow so far in place");
+
+HAK_COLD void hak_band_fresh(size_t bytes) {
+    (void)hak_add_relaxed(&hak_band_of(bytes)->fresh_bytes, bytes);
+}
+
+HAK_COLD void hak_band_sample(size_t bytes, size_t resident) {
+    hak_band_t *band = hak_band_of(bytes);
+    if (resident <= bytes) { /* else not known */
+        (void)hak_add_relaxed(&band->sampled_bytes, bytes);
+        (void)hak_add_relaxed(&band->touched_bytes, resident);
+    }
+}
+
+typedef struct sums {
+    uint64_t taken[HAK_BANDS], freed[HAK_BANDS];
+} sums_t;
+
+/* Threads may come between: an estimate. */
+static void sums_make(sums_t *sums) {
+    *sums = (sums_t){0};
+    for (unsigned i = 1; i <= HAK_BAND_UNITS_MOST; i++) {
+        size_t bytes = (size_t)i * HAK_UNIT_BYTES, band = (size_t)(hak_band_of(bytes) - hak_band);
+        sums->freed[band] += bytes * hak_load_relaxed(&hak_band_flow.large_freed[i]);
+        sums->taken[band] += bytes * hak_load_relaxed(&hak_band_flow.large_taken[i]);
+    }
+    for (unsigned i = 0; i < HAK_BAND_LOG2_MOST; i++) {
+        size_t band = (size_t)(hak_band_of(i < 63 ? (size_t)2 << i : SIZE_MAX) - hak_band);
+        sums->freed[band] += hak_load_relaxed(&hak_band_flow.huge_freed[i]);
+        sums->taken[band] += hak_load_relaxed(&hak_band_flow.huge_taken[i]);
+    }
+}
+
+static void band_turn(hak_band_t *band, uint64_t taken, uint64_t in_use) {
+    uint64_t begin = hak_load_relaxed(&band->begin_taken_bytes);
+    hak_store_relaxed(&band->last_taken_bytes, hak_excess(taken, begin));
+    hak_store_relaxed(&band->begin_taken_bytes, taken);
+    hak_store_relaxed(&band->last_most_bytes, hak_load_relaxed(&band->most_bytes));
+    hak_store_relaxed(&band->last_least_bytes, hak_load_relaxed(&band->least_bytes));
+    hak_store_relaxed(&band->most_bytes, in_use);
+    hak_store_relaxed(&band->least_bytes, in_use);
+}
+
+HAK_COLD void hak_band_step(bool is_turn) {
+    sums_t sums;
+    sums_make(&sums);
+    for (unsigned i = 0; i < HAK_BANDS; i++) {
+        hak_band_t *band = &hak_band[i];
+        uint64_t in_use = hak_excess(sums.taken[i], sums.freed[i]);
+        uint64_t most = hak_load_relaxed(&band->most_bytes);
+        uint64_t least = hak_load_relaxed(&band->least_bytes);
+        hak_store_relaxed(&band->most_bytes, hak_most(most, in_use));
+        hak_store_relaxed(&band->least_bytes, hak_least(least, in_use));
+        if (is_turn) {
+            band_turn(band, sums.taken[i], in_use);
+        }
+    }
+}
+
+HAK_COLD void hak_band_after_fork(void) {
+    sums_t sums;
+    sums_make(&sums);
+    for (unsigned i = 0; i < HAK_BANDS; i++) {
+        uint64_t in_use = hak_excess(sums.taken[i], sums.freed[i]);
+        hak_band[i] = (hak_band_t){.parent_taken_bytes = sums.taken[i],
+                                   .begin_taken_bytes = sums.taken[i],
+                                   .most_bytes = in_use,
+                                   .least_bytes = in_use};
+    }
+}
+
+/* Little's law: what is free, (most - least) / 2 on average, is passed once by what is allocated.
+ */
+static uint64_t reuse_ms(uint64_t amplitude, uint64_t taken) {
+    uint64_t window_ms = HAK_WINDOW_NS / 1000000;
+    return taken == 0 ? 0 : hak_least(amplitude / 2 * window_ms / taken, window_ms);
+}
+
+HAK_COLD void hak_band_look(unsigned number, hak_band_view_t *view) {
+    static const char text[HAK_BANDS][20] = {"64 to 256 KiB", "256 KiB to 1 MiB", "1 to 4 MiB",
+                                             "4 to 32 MiB", "more than 32 MiB"};
+    static const uint64_t least_kib[HAK_BANDS] = {64, 256, 1 << 10, 4 << 10, 32 << 10};
+    const hak_band_t *band = &hak_band[number];
+    uint64_t most = hak_load_relaxed(&band->last_most_bytes);
+    uint64_t least = hak_load_relaxed(&band->last_least_bytes);
+    sums_t sums;
+    sums_make(&sums);
+    *view = (hak_band_view_t){
+        .text = text[number],
+        .least_size = least_kib[number] << 10,
+        .in_use_bytes = hak_excess(sums.taken[number], sums.freed[number]),
+        .taken_bytes = sums.taken[number] - hak_load_relaxed(&band->parent_taken_bytes),
+        .fresh_bytes = hak_load_relaxed(&band->fresh_bytes),
+        .sampled_bytes = hak_load_relaxed(&band->sampled_bytes),
+        .touched_bytes = hak_load_relaxed(&band->touched_bytes),
+        .most_bytes = most,
+        .least_bytes = least,
+        .reuse_ms = reuse_ms(hak_excess(most, least), hak_load_relaxed(&band->last_taken_bytes)),
+    };
+}
