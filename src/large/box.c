@@ -6,8 +6,8 @@
 #include "base/wanted.h"
 #include "span/span.h"
 
-HAK_LOCKED_STATE hak_band_flow_t hak_band_flow;
-HAK_LOCKED_STATE hak_band_t hak_band[HAK_BANDS];
+HAK_LOCKED_STATE HAK_LARGE_STATE(4) hak_band_flow_t hak_band_flow;
+HAK_LOCKED_STATE HAK_LARGE_STATE(4) hak_band_t hak_band[HAK_BANDS];
 
 _Static_assert((int)HAK_BAND_UNITS_MOST == (int)HAK_SUPERSLAB_UNITS,
                "a block may grow so far in place");
