@@ -189,12 +189,6 @@ static void delete_as_base_class(void) {
     _ZdlPvm(hide(malloc(204)), 4);
 }
 
-void churn(size_t bytes) {
-    for (unsigned i = 0; i < 2000; i++) {
-        free(hide(malloc(bytes)));
-    }
-}
-
 static void write_after_free(void) {
     uint64_t *a = hide(malloc(64));
     uint64_t *b = hide(malloc(64));
@@ -275,6 +269,8 @@ static const crime_t crimes[] = {
     CRIME(double_free_seen_at_exit),
     CRIME(double_free_seen_at_exit_of_child),
     CRIME(write_after_free_seen_at_exit),
+    CRIME(double_free_interleaved_seen_at_exit),
+    CRIME(double_free_interleaved_taken_again),
     CRIME(write_after_free_behind_the_link),
     CRIME(write_after_free_at_the_end),
     CRIME(overflow_by_one),
@@ -282,6 +278,7 @@ static const crime_t crimes[] = {
     CRIME(overflow_of_medium),
     CRIME(overflow_seen_by_realloc),
     CRIME(overflow_seen_by_another_thread),
+    CRIME(underflow_by_one),
     CRIME(double_free_of_held_back),
     CRIME(double_free_by_another_thread),
     CRIME(realloc_of_held_back),

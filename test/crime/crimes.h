@@ -35,13 +35,15 @@ void free_in_thread(void *block);
 /* other.c: another thread, which does what it is told and stays; it is done on return. */
 void start_other(void);
 void by_other(void (*run)(void *), void *block);
-/* crimes.c: mallocs and frees enough for what waits to be used again. */
+/* crimes_hardened.c: mallocs and frees enough for what waits to be used again. */
 void churn(size_t bytes);
 
 /* crimes_end.c */
 void double_free_seen_at_exit(void);
 void double_free_seen_at_exit_of_child(void);
 void write_after_free_seen_at_exit(void);
+void double_free_interleaved_seen_at_exit(void);
+void double_free_interleaved_taken_again(void);
 
 /* crimes_hardened.c */
 void write_after_free_behind_the_link(void);
@@ -51,6 +53,7 @@ void overflow_by_one_of_zero(void);
 void overflow_of_medium(void);
 void overflow_seen_by_realloc(void);
 void overflow_seen_by_another_thread(void);
+void underflow_by_one(void);
 void double_free_of_held_back(void);
 void double_free_by_another_thread(void);
 void realloc_of_held_back(void);

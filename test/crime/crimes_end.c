@@ -47,3 +47,26 @@ void write_after_free_seen_at_exit(void) {
     *(volatile uint64_t *)a = 0x4141414141414141u;
     exit(0);
 }
+
+/* a, b, a: the newest of the list is always another. */
+static void interleave(void **a) {
+    *a = hide(malloc(64));
+    void *b = hide(malloc(64));
+    free(*a);
+    free(b);
+    free(*a);
+}
+
+void double_free_interleaved_seen_at_exit(void) {
+    void *a;
+    interleave(&a);
+    exit(0);
+}
+
+void double_free_interleaved_taken_again(void) {
+    void *a;
+    interleave(&a);
+    for (unsigned i = 0; i < 3; i++) {
+        (void)hide(malloc(64));
+    }
+}

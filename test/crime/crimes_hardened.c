@@ -14,6 +14,12 @@
 
 enum { MIB = 1 << 20, SUPERSLAB_BYTES = 4 << 20 };
 
+void churn(size_t bytes) {
+    for (unsigned i = 0; i < 2000; i++) {
+        free(hide(malloc(bytes)));
+    }
+}
+
 static void scribble(char *block, size_t at) {
     *(volatile char *)(block + at) = 0x41;
 }
@@ -67,6 +73,26 @@ void overflow_seen_by_another_thread(void) {
     char *block = hide(malloc(40));
     *(volatile char *)(block + malloc_usable_size(block)) ^= 1;
     free_in_thread(block);
+}
+
+/* Noticed when the block before is freed, whose canary it hits. */
+void underflow_by_one(void) {
+    enum { COUNT = 200, BYTES = 80 };
+    char *block[COUNT];
+    bool is_done = false;
+    for (unsigned i = 0; i < COUNT; i++) {
+        block[i] = hide(malloc(BYTES - 8));
+    }
+    for (unsigned i = 0; i < COUNT * COUNT && !is_done; i++) {
+        char *at = block[i / COUNT];
+        if (at == block[i % COUNT] + BYTES) {
+            *(volatile char *)(at - 1) ^= 1;
+            is_done = true;
+        }
+    }
+    for (unsigned i = 0; i < COUNT; i++) {
+        free(block[i]);
+    }
 }
 
 void double_free_of_held_back(void) {
