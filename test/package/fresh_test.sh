@@ -30,6 +30,8 @@ mkdir "$root/packages/closed"
 mount -t tmpfs -o ro none "$root/packages/closed"
 # shellcheck disable=SC2016 # the inner shell expands it
 one_line 1 "cannot write to /packages/closed/here" inside sh -c '"$(echo /packages/hakmem-*/install.sh)" --prefix /packages/closed/here'
+one_line 2 "cannot write" inside hakmem enable cron --yes --root /packages/closed
+one_line 0 "no file of this user can be written there" inside hakmem run --report explain /packages/closed/file -- true
 umount "$root/packages/closed"
 # shellcheck disable=SC2016 # the inner shell expands it
 expect 0 inside sh -c '"$(echo /packages/hakmem-*/install.sh)" --uninstall'
