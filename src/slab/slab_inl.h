@@ -111,7 +111,6 @@ HAK_INLINE bool hak_slab_mark_one(const hak_slab_t *slab, uint32_t index) {
 
 /* The state can change now. Fatal if more blocks are free than were carved: one was freed twice. */
 HAK_INLINE void slab_pass_edge(hak_owner_t *owner, hak_slab_t *slab, const void *block) {
-    HAK_ASSERT(hak_load_relaxed(&slab->owner) == owner, "SLAB-6");
     hak_require(slab->free_count <= slab->carved, HAK_FATAL_DOUBLE_FREE, block);
     hak_slab_note_freed(owner, slab);
 }
@@ -121,6 +120,7 @@ HAK_INLINE void slab_pass_edge(hak_owner_t *owner, hak_slab_t *slab, const void 
 HAK_INLINE void hak_slab_count_free(hak_owner_t *owner, hak_slab_t *slab, uint32_t count,
                                     const void *block) {
     uint32_t before = slab->free_count;
+    HAK_ASSERT(hak_load_relaxed(&slab->owner) == owner, "SLAB-6");
     hak_single_writer_store(&slab->free_count, before + count);
     if (HAK_UNLIKELY(before == 0 || before + count >= slab->carved)) {
         slab_pass_edge(owner, slab, block);
@@ -130,6 +130,7 @@ HAK_INLINE void hak_slab_count_free(hak_owner_t *owner, hak_slab_t *slab, uint32
 /* The same for one block, with one comparison. */
 HAK_INLINE void hak_slab_count_one(hak_owner_t *owner, hak_slab_t *slab, const void *block) {
     uint32_t before = slab->free_count;
+    HAK_ASSERT(hak_load_relaxed(&slab->owner) == owner, "SLAB-6");
     hak_single_writer_store(&slab->free_count, before + 1);
     if (HAK_UNLIKELY(before - 1 >= slab->carved_less_2)) {
         slab_pass_edge(owner, slab, block);

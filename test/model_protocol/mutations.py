@@ -152,9 +152,9 @@ MUTATIONS = [
          "    tcache->first_entry = hak_pagemap_get(hak_pagemap_base(), blocks.head);\n"
          "    tcache->first_entry = tcache->first_entry == hak_sc_entry(tcache->home->first_entry, sc) ? tcache->first_entry : 0;\n"
          "    hak_owner_t *held = hak_owner_try_lock(tcache->home) ? tcache->home : NULL;\n"),
-        (FLUSH, "uint32_t entry = hak_pagemap_at(base, index);",
-         "uint32_t entry = held != NULL && tcache->first_entry != 0 ? tcache->first_entry\n"
-         "                             : hak_pagemap_at(base, index);")]),
+        (FLUSH, "hak_pagemap_at(base, at) == own",
+         "(held != NULL && tcache->first_entry != 0 ? tcache->first_entry\n"
+         "                             : hak_pagemap_at(base, at)) == own")]),
     # RF-5
     Mutation("flush_without_lock", "flush", [RACE], [
         (FLUSH, "hak_owner_t *held = hak_owner_try_lock(tcache->home) ? tcache->home : NULL;",
