@@ -16,6 +16,9 @@ from functools import partial
 
 import crimes
 
+# In an emulator, which is slow, the second free may be found by the first one's link rather than at the end.
+TOLD_BY_LINK_IF_SLOW = ("double_free_merged_at_exit",)
+
 
 def pattern(text):
     return re.escape(text).replace("ADDRESS", "0x[0-9a-f]+") + r"( \([^\n]*\))?\n"
@@ -41,6 +44,8 @@ def judge_one(program, emulator, words, text):
     options = crimes.TAGGED if os.environ["HAKMEM_FLAVOUR"] == "tags" else crimes.ORDINARY  # guard_test.py has the others
     result = crimes.commit(program, words, options, emulator=emulator)
     expected, name = pattern(text), "SIGABRT"
+    if os.environ["HAKMEM_FLAVOUR"] == "aarch64-musl" and words[0] in TOLD_BY_LINK_IF_SLOW:
+        expected = expected.replace(r"double\ free:", r"double\ free(, or a write to a freed block)?:")
     if text.startswith("SIGSEGV"):
         name, text = "SIGSEGV", text.removeprefix("SIGSEGV").lstrip()
         expected = text and pattern(text) + r"hakmem:   accessed by thread \d+:\n(hakmem:     #.*\n)*"

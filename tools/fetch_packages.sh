@@ -1,16 +1,17 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# Unpacks Debian's cmocka for a foreign architecture into FOLDER, with apt lists of its own: the system's
-# package state stays as it is. Usage: fetch_cmocka.sh ARCHITECTURE FOLDER
+# Unpacks Debian's PACKAGES of a foreign architecture into FOLDER, with apt lists of its own: the system's package
+# state stays as it is. Usage: fetch_packages.sh ARCHITECTURE FOLDER PACKAGES…
 set -eu
 architecture=$1
 folder=$2
-if [ -e "$folder/usr/include/cmocka.h" ]; then
+shift 2
+if [ -e "$folder/.complete" ]; then
     exit 0
 fi
 for tool in apt-get dpkg-deb; do
     command -v $tool >/dev/null || {
-        echo "fetch_cmocka: $tool is not installed" >&2
+        echo "fetch_packages: $tool is not installed" >&2
         exit 1
     }
 done
@@ -22,8 +23,11 @@ apt() {
         -o Acquire::Languages=none "$@" </dev/null
 }
 apt update
-apt download "libcmocka0:$architecture" "libcmocka-dev:$architecture"
+for package; do
+    apt download "$package:$architecture"
+done
 for package in ./*.deb; do
     dpkg-deb -x "$package" .
 done
 rm -rf lists cache ./*.deb
+: >.complete
