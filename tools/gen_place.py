@@ -49,12 +49,18 @@ TAIL = """\
 
 
 def ours():
+    """Names of functions, and of those whose rare part lies apart."""
     lines = subprocess.run(["nm", LIBRARY], capture_output=True, text=True, check=True).stdout.splitlines()
-    return {line.split()[2].split(".")[0] for line in lines if re.match(r"\w+ [tT] ", line)}
+    names = {line.split()[2] for line in lines if re.match(r"\w+ [tT] ", line)}
+    return {base(name) for name in names}, {base(name) for name in names if ".cold" in name}
+
+
+def base(name):
+    return re.split(r"['.]", name)[0]
 
 
 def run_by(load, folder):
-    """Names of the functions, of all objects, that a load runs."""
+    """Names of the functions, of all objects, that a load runs, and of those whose rare part it runs."""
     words = load.split(" ")
     words[0] = os.path.join(BUILD, words[0]) if "/" in words[0] else words[0]
     out = os.path.join(folder, "out")
@@ -62,7 +68,8 @@ def run_by(load, folder):
                    stderr=subprocess.DEVNULL, env=dict(os.environ, LD_PRELOAD=LIBRARY), check=False, timeout=600)
     text = subprocess.run(["callgrind_annotate", "--threshold=100", "--show-percs=no", out], capture_output=True,
                           text=True, check=True).stdout
-    return {re.split(r"['.]", name)[0] for name in re.findall(r":(\S+?)(?: \[|$)", text, re.M)}
+    names = re.findall(r":(\S+?)(?: \[|$)", text, re.M)
+    return {base(name) for name in names}, {base(name) for name in names if ".cold" in name}
 
 
 def check():
@@ -80,10 +87,12 @@ def check():
 def main():
     if "--check" in sys.argv[1:]:
         return check()
-    names, loads, first = ours(), collections.Counter(), set()
+    (names, split), loads, first = ours(), collections.Counter(), set()
     with tempfile.TemporaryDirectory() as folder:
         for load in LOADS:
-            found = run_by(load, folder) & names
+            found, rare = run_by(load, folder)
+            found &= names
+            split -= rare if load in FIRST else set()
             print(f"{load}: {len(found)} functions")
             loads.update(found)
             first |= found if load in FIRST else set()
@@ -94,7 +103,9 @@ def main():
                    key=lambda name: (name not in first, -loads[name], name))
     with open(PLACE, "w", encoding="utf-8") as file:
         file.write(HEAD)
-        file.writelines(f"    *(.text.{name} .text.{name}.* .text.unlikely.{name})\n" for name in order)
+        file.writelines(f"    *(.text.{name} .text.{name}.*{' ' * (name not in split)}"
+                        f"{f'.text.unlikely.{name}' * (name not in split)})\n" for name in order)
+        file.writelines(f"    *(.text.unlikely.{name})\n" for name in order if name in split)
         file.write(TAIL)
     return 0
 

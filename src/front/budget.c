@@ -134,7 +134,7 @@ static void bin_shrink_idle(hak_tcache_t *tcache, unsigned sc, bool exceeds_shar
     bin_cut(tcache, sc);
 }
 
-void hak_budget_shrink_idle(hak_tcache_t *tcache) {
+HAK_COLD void hak_budget_shrink_idle(hak_tcache_t *tcache) {
     bool exceeds_share = tcache->drawn > budget_most(hak_budget_bytes());
     /* a single block in a bin may keep a slab from retiring */
     unsigned classes = hak_load_relaxed(&hak_knobs.is_tight) ? HAK_SC_COUNT : SHRINK_CLASSES;

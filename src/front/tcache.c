@@ -157,7 +157,7 @@ static hak_tcache_t *tcache_lost(void) {
     return found;
 }
 
-static hak_tcache_t *tcache_unused(void) {
+static HAK_COLD hak_tcache_t *tcache_unused(void) {
     hak_lock_acquire(HAK_LOCK_REGISTRY);
     hak_tcache_t *tcache = hak_unused_tcaches;
     if (tcache != NULL) {
@@ -208,7 +208,7 @@ hak_tcache_t *hak_tcache_other(hak_tcache_t *tcache) {
     return other;
 }
 
-hak_tcache_t *hak_tcache_attach(void) {
+HAK_COLD hak_tcache_t *hak_tcache_attach(void) {
     hak_tcache_t *tcache = tcache_lost();
     if (tcache == NULL) {
         tcache = tcache_unused();

@@ -250,7 +250,7 @@ void hak_vacant_give(char *base, size_t bytes, ptrdiff_t shift) {
 }
 
 /* Under the lock, so that the child of a fork finds each range listed or unmapped. */
-size_t hak_vacant_unmap_some(size_t wanted) {
+HAK_COLD size_t hak_vacant_unmap_some(size_t wanted) {
     size_t given_back = 0;
     unsigned calls = 0;
     hak_lock_acquire(HAK_LOCK_HUGE);

@@ -135,7 +135,7 @@ static void pass_end(hak_purge_pass_t *pass, uint64_t now) {
     hak_store_relaxed(&pass->due_ns, now + (HAK_WINDOW_NS << pass->backoff));
 }
 
-uint32_t hak_slabs_decay(hak_owner_t *owner, uint64_t now, uint32_t work) {
+HAK_COLD uint32_t hak_slabs_decay(hak_owner_t *owner, uint64_t now, uint32_t work) {
     hak_purge_pass_t *pass = &owner->purge_pass;
     uint32_t done = 0;
     while (done < work && now >= pass->due_ns) {

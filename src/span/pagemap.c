@@ -34,7 +34,7 @@ static void pagemap_touch(uintptr_t index) {
     }
 }
 
-bool hak_pagemap_prepare(const void *base, size_t bytes) {
+HAK_COLD bool hak_pagemap_prepare(const void *base, size_t bytes) {
     uintptr_t first = (uintptr_t)base >> HAK_PAGEMAP_LEAF_LOG2;
     uintptr_t last = ((uintptr_t)base + bytes - 1) >> HAK_PAGEMAP_LEAF_LOG2;
     for (uintptr_t index = first; index <= last; index++) {

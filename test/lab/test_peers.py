@@ -39,14 +39,6 @@ def test_default_and_quick():
     assert sum(every[name].origin == "newest" for name in peers.QUICK) >= 3
 
 
-def test_musl_is_there_or_says_what_it_needs(monkeypatch):
-    found = peers.find_base("musl")
-    assert found.skip or re.fullmatch(r"musl \d+\.\d+\.\d+", found.label)
-    assert found.prefix("/x.so") == [] and found.env("/x.so") == {"LD_PRELOAD": "/x.so"}
-    monkeypatch.setenv("PATH", "/nonexistent")
-    assert peers.find_base("musl").skip == "needs musl-gcc and its C library; Debian's package is musl-tools"
-
-
 def test_unknown_name_lists_the_valid_ones():
     with pytest.raises(UsageError, match=r"unknown allocator 'mimaloc'; there are:.* mimalloc .*mine"):
         peers.find("mimaloc", libs={"mine": "/x.so"})

@@ -248,3 +248,11 @@ def test_builds_ahead_are_named_with_their_time(lab):
     assert "once: jemalloc; " in peers.ahead(["mimalloc", "jemalloc"])
     stamp("jemalloc")
     assert peers.ahead(["hakmem", "mimalloc", "jemalloc"]) == ""
+
+
+def test_musl_is_there_or_says_what_it_needs(monkeypatch):
+    found = peers.find_base("musl")
+    assert found.skip or re.fullmatch(r"musl \d+\.\d+\.\d+", found.label)
+    assert found.prefix("/x.so") == [] and found.env("/x.so") == {"LD_PRELOAD": "/x.so"}
+    monkeypatch.setenv("PATH", "/nonexistent")
+    assert peers.find_base("musl").skip == "needs musl-gcc and its C library; Debian's package is musl-tools"
