@@ -2,9 +2,11 @@
  *
  * The judge: runs random programs, each in a process of its own, most with one error planted, and
  * demands the report that is promised, or that none comes.
- * usage: planted FIRST COUNT [SECONDS]   programs of the seeds from FIRST on, until the time is
- * over planted FIRST                   one program, here; its report is seen HAKMEM_FLAVOUR says
- * which library is preloaded. */
+ *
+ *   planted FIRST COUNT [SECONDS]   programs of the seeds from FIRST on, until the time is over
+ *   planted FIRST [STEPS steps]     one program, here; its calls are printed, its report is seen
+ *
+ * HAKMEM_FLAVOUR says which library is preloaded. */
 #include "fuzz/planted.h"
 
 #include <inttypes.h>
@@ -103,15 +105,15 @@ static const char *outcome_judge(const outcome_t *outcome) {
                     WEXITSTATUS(outcome->status) == 0;
     bool is_abort = WIFSIGNALED(outcome->status) && WTERMSIG(outcome->status) == SIGABRT;
     bool is_fault = WIFSIGNALED(outcome->status) && WTERMSIG(outcome->status) == SIGSEGV;
+    bool is_stray = error != NULL && error->may_stray && !is_hardened();
     if (outcome->trace.problem[0] != '\0') {
-        return outcome->trace.problem;
+        return is_stray ? NULL : outcome->trace.problem;
     }
     if (error == NULL) {
         return is_quiet ? NULL : "nothing was wrong";
     }
     bool is_bare = is_fault && outcome->report[0] == '\0';
-    if (is_bare &&
-        (outcome->trace.is_past ? error->may_stray && !is_hardened() : error->may_fault)) {
+    if (is_bare && (outcome->trace.is_past ? is_stray : error->may_fault)) {
         return NULL;
     }
     planted_promise_t promise = is_hardened() ? error->promise_hardened : error->promise;

@@ -69,7 +69,7 @@ typedef struct planted_error {
     planted_promise_t promise, promise_hardened;
     const char *texts; /* that a report may have, apart from "hakmem: " and the address; '|' */
     bool may_fault;    /* the access itself may end in SIGSEGV */
-    bool may_stray;    /* the default library may end in SIGSEGV later: the marker was kept */
+    bool may_stray;    /* the marker was kept: the default library may hand out what is no block */
     /* false: the program has no block for it */
     bool (*plant)(planted_program_t *program);
 } planted_error_t;
