@@ -15,6 +15,10 @@ for tool in apt-get dpkg-deb; do
         exit 1
     }
 done
+mkdir -p "$folder"
+exec 8>"$folder/.lock"
+flock 8 # a build in the background may fetch the same
+[ ! -e "$folder/.complete" ] || exit 0
 mkdir -p "$folder/lists/partial" "$folder/cache/archives/partial"
 cd "$folder"
 apt() {

@@ -117,8 +117,7 @@ cmd_run() {
     fi
     if ! fits; then
         [ "$hm_strict" -eq 0 ] || die 126 "run: $hm_misfit"
-        say "run: $hm_misfit; it runs as it is"
-        exec "$@"
+        say "run: $hm_misfit; it runs as it is, and what it starts on hakmem where that can be"
     fi
     [ -z "$hm_added" ] || add_options "${hm_added#,}"
     preload
@@ -178,12 +177,15 @@ fits() {
     hm_kind=$(elf_kind "$hm_program")
     hm_lib_kind=$(elf_kind "$hm_lib")
     hm_misfit=
+    case ${hm_program##*/} in
+    ld-linux* | ld-musl* | ld.so* | ld64*) return 0 ;; # a loader has none, and loads a program
+    esac
     if [ -z "$hm_kind" ] || [ -z "$hm_lib_kind" ]; then
-        return 0 # the loader will tell
+        return 0 # not known
     elif [ "$hm_kind" != "$hm_lib_kind" ]; then
         hm_misfit="$hm_program is a program for $hm_kind, and the library for $hm_lib_kind"
-    elif [ -u "$hm_program" ] && [ ! -O "$hm_program" ]; then
-        hm_misfit="$hm_program changes its user (set-user-ID), so the system preloads nothing into it"
+    elif { [ -u "$hm_program" ] && [ ! -O "$hm_program" ]; } || { [ -g "$hm_program" ] && [ ! -G "$hm_program" ]; }; then
+        hm_misfit="$hm_program changes its user or group, so the system preloads nothing into it"
     elif ! has_loader "$hm_program"; then
         hm_misfit="$hm_program is linked statically, so nothing can be preloaded into it"
     fi
@@ -194,7 +196,7 @@ fits() {
 elf_kind() {
     # shellcheck disable=SC2046 # a list of numbers
     set -- $(od -An -v -tu1 -N20 "$1" 2>/dev/null)
-    [ "$1 $2 $3 $4" = "127 69 76 70" ] 2>/dev/null || return 0
+    [ $# -eq 20 ] && [ "$1 $2 $3 $4" = "127 69 76 70" ] || return 0
     shift 4
     hm_bits=$(($1 * 32))
     hm_machine=$((${15} + ${16} * 256))
@@ -213,10 +215,11 @@ elf_kind() {
 # has_loader FILE: whether an ELF file of this machine's kind names a loader, as all but static programs do
 has_loader() {
     # shellcheck disable=SC2046 # a list of numbers
-    set -- "$1" $(od -An -v -tu8 -j32 -N8 "$1") $(od -An -v -tu2 -j54 -N4 "$1")
+    set -- "$1" $({ od -An -v -tu8 -j32 -N8 "$1" && od -An -v -tu2 -j54 -N4 "$1"; } 2>/dev/null)
     [ $# -eq 4 ] && [ "$3" -eq 56 ] || return 0
     # shellcheck disable=SC2046
-    set -- $(od -An -v -tu4 -j"$2" -N$(($4 * 56)) "$1")
+    set -- $(od -An -v -tu4 -j"$2" -N$(($4 * 56)) "$1" 2>/dev/null)
+    [ $# -ne 0 ] || return 0
     while [ $# -ge 14 ]; do
         [ "$1" -ne 3 ] || return 0
         shift 14

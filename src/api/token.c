@@ -22,7 +22,7 @@ HAK_HIDDEN void *hak_token_alloc(size_t align, size_t size, size_t token, bool i
 /* In clang's mode typehashpointersplit the lower half of all tokens is of types without pointers. 0
  * is of unknown types, and small ones are of a program with a smaller -falloc-token-max, whose
  * halves are not known: nothing is told by them. */
-enum { TOKEN_LEAST_LOG2 = 16 };
+enum { TOKEN_LEAST_LOG2 = 40 };
 HAK_HIDDEN bool hak_token_is_plain(size_t token);
 
 bool hak_token_is_plain(size_t token) {

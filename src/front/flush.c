@@ -204,7 +204,7 @@ HAK_INLINE void *flush_each(hak_tcache_t *tcache, unsigned sc, hak_blocks_t bloc
             uint32_t index = hak_sc_index(&info, offset);
             hak_require(index < slab->carved, HAK_FATAL_INTERIOR_FREE, block);
             char *next = hak_link_get(block);
-            intptr_t distance = next - block;
+            uintptr_t distance = (uintptr_t)next - (uintptr_t)block;
             if (HAK_LIKELY(distance * distance != stride * stride)) { /* no neighbour */
                 flush_single(held, slab, index, block);
                 block = next;
@@ -267,7 +267,7 @@ static uint32_t list_inspect(const void *head, unsigned sc, uint32_t steps) {
     return steps;
 }
 
-void hak_tcache_inspect(hak_tcache_t *tcache) {
+static void tcache_inspect(hak_tcache_t *tcache) {
     uint32_t steps = INSPECT_MOST_BLOCKS;
     if (HAK_HARDEN) {
         hak_quarantine_inspect(tcache);
@@ -276,6 +276,13 @@ void hak_tcache_inspect(hak_tcache_t *tcache) {
         unsigned sc = hak_ctz(left);
         steps = list_inspect(tcache->bin[sc].head, sc, steps);
         steps = list_inspect(hak_bin_side(tcache, sc)->outbox.head, sc, steps);
+    }
+}
+
+void hak_tcache_inspect(hak_tcache_t *tcache) {
+    tcache_inspect(tcache);
+    if (HAK_HARDEN && tcache->second != NULL) {
+        tcache_inspect(tcache->second);
     }
 }
 

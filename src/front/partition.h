@@ -16,11 +16,14 @@ void hak_partition_leave(uintptr_t before);
 
 /* The partition of a block with this entry; any: it has none, or a mapping of its own. */
 hak_partition_t hak_partition_of(const void *block, uint32_t entry);
+/* Whether a block with this entry is bound to its partition; else whoever moves it chooses. */
+bool hak_partition_is_told(uint32_t entry);
 
 /* Whether the free of a block of a slab is not for this tcache, which is not the empty one. A hint:
- * entries of slabs with purged pages and of sampled blocks have the bit in either partition. */
+ * entries of slabs with purged pages and of sampled blocks do not tell the partition. */
 HAK_INLINE bool hak_partition_may_differ(const hak_tcache_t *tcache, uint32_t entry) {
-    return ((entry ^ (uint32_t)tcache->own_entry_end) & HAK_SLAB_PLAIN_ID) != 0;
+    return hak_slab_entry_is_apart(entry) ||
+           ((entry ^ (uint32_t)tcache->own_entry_end) & HAK_SLAB_PLAIN_ID) != 0;
 }
 
 #endif

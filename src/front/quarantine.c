@@ -153,7 +153,9 @@ static HAK_NOINLINE void quarantine_leave(hak_tcache_t *tcache, unsigned sc, uin
     if (is_own && !was_own && hak_bin_push(bin, block)) { /* its slab was adopted */
         return;
     }
-    bin->slots_left += was_own && !is_own && bin->slots_left < 0; /* no overflow of the home's */
+    if (HAK_UNLIKELY(was_own && !is_own && bin->slots_left < 0)) {
+        bin->slots_left++; /* no overflow of the home's */
+    }
     hak_link_clear(block); /* slow paths expect a block in use */
     hak_slow_free(block, tcache, entry - tcache->own_entry_end, index);
 }

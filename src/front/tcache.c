@@ -354,6 +354,9 @@ void hak_tcache_after_fork(bool is_clean) {
         self->thread_id = hak_os_thread_id();
     }
     hak_tcache_t *second = HAK_HARDEN && has_self ? self->second : NULL;
+    if (second != NULL) {
+        second->thread_id = self->thread_id;
+    }
     if (HAK_HARDEN && has_self && self->quarantine != NULL) {
         hak_quarantine_attach(self); /* the parent knows its own random numbers */
     }

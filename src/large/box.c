@@ -33,13 +33,13 @@ static void sums_make(sums_t *sums) {
     *sums = (sums_t){0};
     for (unsigned i = 1; i <= HAK_BAND_UNITS_MOST; i++) {
         size_t bytes = (size_t)i * HAK_UNIT_BYTES, band = (size_t)(hak_band_of(bytes) - hak_band);
-        sums->freed[band] += bytes * hak_load_relaxed(&hak_band_flow.large_freed[i]);
-        sums->taken[band] += bytes * hak_load_relaxed(&hak_band_flow.large_taken[i]);
+        sums->freed[band] += bytes * hak_load_relaxed(&hak_band_flow.large[i].freed);
+        sums->taken[band] += bytes * hak_load_relaxed(&hak_band_flow.large[i].taken);
     }
     for (unsigned i = 0; i < HAK_BAND_LOG2_MOST; i++) {
         size_t band = (size_t)(hak_band_of(i < 63 ? (size_t)2 << i : SIZE_MAX) - hak_band);
-        sums->freed[band] += hak_load_relaxed(&hak_band_flow.huge_freed[i]);
-        sums->taken[band] += hak_load_relaxed(&hak_band_flow.huge_taken[i]);
+        sums->freed[band] += hak_load_relaxed(&hak_band_flow.huge[i].freed);
+        sums->taken[band] += hak_load_relaxed(&hak_band_flow.huge[i].taken);
     }
 }
 

@@ -12,11 +12,14 @@
 /* Blocks up to 256 KiB, 1 MiB, 4 MiB, 32 MiB, and larger ones. */
 enum { HAK_BANDS = 5, HAK_BAND_UNITS_MOST = 64, HAK_BAND_LOG2_MOST = 64 };
 
-/* [atomic] Kept so that a call counts in two instructions: blocks of superslabs by their number of
- * units, and bytes of mappings of their own by the logarithm of the size. */
+typedef struct hak_band_count {
+    uint64_t taken, freed; /* [atomic] side by side: one cache line moves between CPUs, not two */
+} hak_band_count_t;
+
+/* Kept so that a call counts in two instructions: blocks of superslabs by their number of units,
+ * and bytes of mappings of their own by the logarithm of the size. */
 typedef struct hak_band_flow {
-    uint64_t large_taken[HAK_BAND_UNITS_MOST + 1], large_freed[HAK_BAND_UNITS_MOST + 1];
-    uint64_t huge_taken[HAK_BAND_LOG2_MOST], huge_freed[HAK_BAND_LOG2_MOST];
+    hak_band_count_t large[HAK_BAND_UNITS_MOST + 1], huge[HAK_BAND_LOG2_MOST];
 } hak_band_flow_t;
 extern hak_band_flow_t hak_band_flow;
 
@@ -39,20 +42,20 @@ HAK_INLINE hak_band_t *hak_band_of(size_t bytes) {
 
 /* Blocks of so many units of a superslab come and go. */
 HAK_INLINE void hak_band_large_enter(unsigned units) {
-    (void)hak_add_relaxed(&hak_band_flow.large_taken[units], 1);
+    (void)hak_add_relaxed(&hak_band_flow.large[units].taken, 1);
 }
 
 HAK_INLINE void hak_band_large_leave(unsigned units) {
-    (void)hak_add_relaxed(&hak_band_flow.large_freed[units], 1);
+    (void)hak_add_relaxed(&hak_band_flow.large[units].freed, 1);
 }
 
 /* The same of larger ones. [lock HUGE] */
 HAK_INLINE void hak_band_huge_enter(size_t bytes) {
-    hak_single_writer_add(&hak_band_flow.huge_taken[hak_log2(bytes - 1)], bytes);
+    hak_single_writer_add(&hak_band_flow.huge[hak_log2(bytes - 1)].taken, bytes);
 }
 
 HAK_INLINE void hak_band_huge_leave(size_t bytes) {
-    hak_single_writer_add(&hak_band_flow.huge_freed[hak_log2(bytes - 1)], bytes);
+    hak_single_writer_add(&hak_band_flow.huge[hak_log2(bytes - 1)].freed, bytes);
 }
 
 /* Of what was taken these bytes are untouched memory. */

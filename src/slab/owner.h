@@ -39,7 +39,8 @@ extern hak_owner_t *hak_owner_apart; /* [atomic] of sampled blocks (SLAB-10); NU
 
 /* The partition of its slabs: owners never exchange slabs with those of another. */
 HAK_INLINE hak_partition_t hak_owner_partition(const hak_owner_t *owner) {
-    bool is_plain = HAK_HARDEN && (owner->first_entry & HAK_SLAB_PLAIN_ID) != 0;
+    bool is_plain = HAK_HARDEN && (owner->first_entry & HAK_SLAB_PLAIN_ID) != 0 &&
+                    owner->first_entry < HAK_SLAB_SAMPLED_ID;
     return is_plain ? HAK_PARTITION_PLAIN : HAK_PARTITION_ANY;
 }
 

@@ -13,6 +13,8 @@ import crimes
 DIFFERENT = {
     # the end of the process looks at the thread's bins, where no sampled block comes
     "write_after_free_seen_at_exit": None,
+    # each free of a sampled block reads its slab's record
+    "double_free_interleaved_taken_again": "hakmem: double free: ADDRESS",
 }
 # Fatal either way; the line depends on whether the only block of its class was the last of its slab, which is gone then.
 EITHER = {"free_again_of_uncarved_remote": "hakmem: double free, or free of an address inside a block: ADDRESS"}

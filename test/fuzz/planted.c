@@ -188,7 +188,9 @@ static int judge_many(uint64_t first, uint64_t count, unsigned seconds) {
     }
     tally_print(tally);
     for (size_t i = 0; i <= planted_error_count && seconds == 0 && count >= 1000; i++) {
+        unsigned usual = i < planted_error_count ? planted_errors[i].usual : 0;
         failures += tally[i].runs == 0; /* each kind had its turn */
+        failures += (uint64_t)tally[i].reports * 100 < (uint64_t)tally[i].runs * usual;
     }
     return failures == 0 ? 0 : 1;
 }

@@ -70,6 +70,8 @@ typedef struct planted_error {
     const char *texts; /* that a report may have, apart from "hakmem: " and the address; '|' */
     bool may_fault;    /* the access itself may end in SIGSEGV */
     bool may_stray;    /* the marker was kept: the default library may hand out what is no block */
+    unsigned usual;    /* percent of the programs that are reported at least, where no report is
+                          promised: what breaks a check is noticed */
     /* false: the program has no block for it */
     bool (*plant)(planted_program_t *program);
 } planted_error_t;

@@ -205,7 +205,7 @@ int main(int argc, char **argv) {
     static const load_t loads[] = {
         {"own blocks", turn_own, BATCH, 0.01, 2}, {"ring", turn_ring, BATCH, 1.35, 1.1},
         {"pairs", turn_pairs, BATCH, 1.2, 1.1},   {"fan", turn_fan, BATCH, 2.4, 1.4},
-        {"mix", turn_mix, BATCH, 3, 1.7},         {"large blocks", turn_large, 1, 17, 1.4},
+        {"mix", turn_mix, BATCH, 3, 1.7},         {"large blocks", turn_large, 1, 20, 1.4},
         {"threads", turn_threads, 1, 90, 1.1},
     };
     static const load_t counter = {"a shared counter", turn_counter, 1, 0, 0};

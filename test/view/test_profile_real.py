@@ -74,7 +74,8 @@ def test_pinned_slabs_are_named_at_function_and_line(at_end, folder, source):
     """Of 15 to 32 MiB in blocks of 512 bytes one in 64 lives: at this rate some 60 samples or more."""
     text, found, _ = at_end(["--pinned"], program_of(folder, source), 32, rate="4k")
     assert f"{PINS[source]} at {source}:{leaky.line_of('the line of the pinned blocks', source)}" in first_row(text), text
-    assert (6 << 20) < max(site.pinned for site in found.sites) < (48 << 20)
+    least = 8 if source == "leaky.c" else 6  # that one lays more
+    assert (least << 20) < max(site.pinned for site in found.sites) < (48 << 20)
 
 
 @pytest.mark.skipif(not shutil.which("go"), reason="go is not installed")

@@ -23,6 +23,8 @@ MODES = {"alloc": "all that was allocated", "peak": "what was in use at the peak
 
 class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
+        if "--html" in message or "--otlp" in message:
+            message += "; that needs the Python packages of docs/view.md, --otlp opentelemetry-proto, too"
         raise ViewError(f"profile: {message}")
 
 

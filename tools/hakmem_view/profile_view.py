@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from typing import Optional
 
 from rich.console import Console, Group, RenderableType
@@ -63,8 +64,8 @@ def _fitting(asked: Asked, out: Console) -> int:
 
 def live(out: Console, session: Session, asked: Asked) -> Named:
     """The last profile that was shown."""
-    begin, named, note = session.first.found, Named(session.first.found, session.pid), "q ends it"
-    with keys() as has_keys, Live(console=out, screen=True, auto_refresh=False) as shown:
+    begin, named = session.first.found, Named(session.first.found, session.pid)
+    with keys() as has_keys, Live(console=out, screen=True, auto_refresh=False) as shown, suppress(KeyboardInterrupt):
         due = 0.0
         while True:
             if time.monotonic() >= due:
@@ -79,8 +80,6 @@ def live(out: Console, session: Session, asked: Asked) -> Named:
                 report = profile_report.make(named, title(named.profile, session.pid), asked.mode, before, _fitting(asked, out))
                 shown.update(Group(table(report, out.width), Text(note, "dim")), refresh=True)
                 due = time.monotonic() + INTERVAL
-            try:
-                if wants_end(has_keys, max(0.0, min(LOOK, due - time.monotonic()))):
-                    return named
-            except KeyboardInterrupt:
+            if wants_end(has_keys, max(0.0, min(LOOK, due - time.monotonic()))):
                 return named
+    return named
