@@ -187,7 +187,7 @@ HAK_INLINE void flush_single(hak_owner_t *owner, hak_slab_t *slab, uint32_t inde
 HAK_INLINE void *flush_each(hak_tcache_t *tcache, unsigned sc, hak_blocks_t blocks,
                             hak_owner_t *held, messages_t *messages, bool is_single) {
     const hak_sc_info_t info = hak_sc_info[sc]; /* a copy in registers */
-    const intptr_t stride = (intptr_t)info.bytes;
+    const uintptr_t stride = info.bytes;
     uintptr_t base = hak_pagemap_base();
     uint32_t own = held != NULL ? hak_sc_entry(held->first_entry, sc) : UINT32_MAX; /* no owner's */
     char *block = blocks.head;
