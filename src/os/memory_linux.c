@@ -58,6 +58,7 @@ static bool os_failed(bool failed) {
 
 static void *os_mmap(void *hint, size_t bytes, int protection) {
     long result = hak_syscall(SYS_mmap, hint, bytes, protection, MAP_PRIVATE | MAP_ANONYMOUS, -1);
+    HAK_OS_ORDER(acquire, &os_page_bytes);
     return result < 0 && result > -4096 ? NULL : (void *)result;
 }
 
@@ -160,11 +161,9 @@ bool hak_os_conceal(void *base, size_t bytes) {
 }
 
 bool hak_os_unmap(void *base, size_t bytes) {
-    bool is_done = os_range_call(HAK_OS_CALL_UNMAP, SYS_munmap, base, bytes, 0);
-    if (is_done) {
-        os_hint_raise(base, bytes);
-    }
-    return is_done;
+    HAK_OS_ORDER(release, &os_page_bytes);
+    return os_range_call(HAK_OS_CALL_UNMAP, SYS_munmap, base, bytes, 0) &&
+           (os_hint_raise(base, bytes), true);
 }
 
 bool hak_os_purge(void *base, size_t bytes) {

@@ -55,4 +55,11 @@ HAK_INLINE void *hak_syscall_storage(void) {
     hak_syscall6(number, (long)(a), (long)(b), (long)(c), (long)(d), (long)(e), (long)(f))
 #define hak_syscall(number, ...) hak_syscall_padded(number, __VA_ARGS__, 0, 0, 0, 0, 0, 0)
 
+#if HAK_TSAN /* it sees no system call: the kernel unmaps addresses before it maps them again */
+void __tsan_acquire(void *at), __tsan_release(void *at);
+#define HAK_OS_ORDER(what, at) __tsan_##what((void *)(at))
+#else
+#define HAK_OS_ORDER(what, at) ((void)0)
+#endif
+
 #endif
