@@ -48,12 +48,9 @@ HAK_EXPORT void *hak_alloc_at(size_t size, const void *site) {
 HAK_HIDDEN void *hak_token_alloc(size_t align, size_t size, size_t token, bool is_plain);
 
 void *hak_token_alloc(size_t align, size_t size, size_t token, bool is_plain) {
-    bool enters = HAK_HARDEN && is_plain;
-    uintptr_t before = enters ? hak_partition_enter(HAK_PARTITION_PLAIN) : 0;
+    uintptr_t before = hak_partition_enter_plain(is_plain);
     void *block = align == 0 ? hak_alloc_at(size, (const void *)token) : hak_memalign(align, size);
-    if (enters) {
-        hak_partition_leave(before);
-    }
+    hak_partition_leave(before);
     return block;
 }
 

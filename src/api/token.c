@@ -40,13 +40,10 @@ static void *token_calloc(size_t count, size_t size, size_t token) {
 
 /* `call` uses the parameters, and perhaps `token`. */
 #define TOKEN_BODY(type, is_plain, call)                                                           \
-    bool enters = HAK_HARDEN && (is_plain);                                                        \
-    uintptr_t before = enters ? hak_partition_enter(HAK_PARTITION_PLAIN) : 0;                      \
+    uintptr_t before = hak_partition_enter_plain(is_plain);                                        \
     (void)token;                                                                                   \
     type result = call;                                                                            \
-    if (enters) {                                                                                  \
-        hak_partition_leave(before);                                                               \
-    }                                                                                              \
+    hak_partition_leave(before);                                                                   \
     return result;
 #if HAK_HARDEN
 #define TOKEN_FAST(id, type, name, call, ...)                                                      \

@@ -25,12 +25,6 @@ uintptr_t hak_partition_enter(hak_partition_t partition) {
     return before;
 }
 
-void hak_partition_leave(uintptr_t before) {
-    if (HAK_HARDEN && before != 0) { /* else the request made the thread's first tcache */
-        hak_tcache_offset = before;
-    }
-}
-
 bool hak_partition_is_told(uint32_t entry) {
     return hak_slab_is_entry(entry) ? !hak_slab_entry_is_sampled(entry)
                                     : (entry & HAK_KIND_MASK) == HAK_KIND_LARGE;

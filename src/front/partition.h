@@ -12,7 +12,15 @@
  * nothing, nor do others while metadata is out: their requests are served by the other partition.
  */
 HAK_NOINLINE uintptr_t hak_partition_enter(hak_partition_t partition);
-void hak_partition_leave(uintptr_t before);
+/* The same for a request with a token; of a type with pointers it enters nothing: 0. */
+HAK_INLINE uintptr_t hak_partition_enter_plain(bool is_plain) {
+    return HAK_HARDEN && is_plain ? hak_partition_enter(HAK_PARTITION_PLAIN) : 0;
+}
+HAK_INLINE void hak_partition_leave(uintptr_t before) {
+    if (HAK_HARDEN && before != 0) { /* else the request made the thread's first tcache, too */
+        hak_tcache_offset = before;
+    }
+}
 
 /* The partition of a block with this entry; any: it has none, or a mapping of its own. */
 hak_partition_t hak_partition_of(const void *block, uint32_t entry);

@@ -29,6 +29,18 @@ static char *take(planted_block_t *block) {
     return hide(at);
 }
 
+/* A block that a thread of the program has just freed; `bytes` becomes its size. */
+static char *pick_freed(planted_program_t *program, size_t least, size_t most, size_t *bytes) {
+    planted_block_t *block = planted_pick(program, least, most);
+    if (block == NULL) {
+        return NULL;
+    }
+    char *at = take(block);
+    planted_free_in_lane(any_lane(program), at);
+    *bytes = block->bytes;
+    return at;
+}
+
 static void free_some(planted_program_t *program, unsigned lane, unsigned count) {
     for (unsigned i = 0; i < count; i++) {
         planted_block_t *block = planted_pick(program, 1, ANY);
@@ -129,23 +141,21 @@ static bool sized_free_of_another_size(planted_program_t *program) {
 /* --- calls with a freed block ----------------------------------------------------------------- */
 
 static bool realloc_of_freed(planted_program_t *program) {
-    planted_block_t *block = planted_pick(program, 1, SMALL_MOST);
-    if (block == NULL) {
+    size_t bytes;
+    char *at = pick_freed(program, 1, SMALL_MOST, &bytes);
+    if (at == NULL) {
         return false;
     }
-    char *at = take(block);
-    planted_free_in_lane(any_lane(program), at);
-    (void)!realloc(at, 1 + planted_below(program, 2 * block->bytes));
+    (void)!realloc(at, 1 + planted_below(program, 2 * bytes));
     return true;
 }
 
 static bool usable_size_of_freed(planted_program_t *program) {
-    planted_block_t *block = planted_pick(program, 1, SMALL_MOST);
-    if (block == NULL) {
+    size_t bytes;
+    char *at = pick_freed(program, 1, SMALL_MOST, &bytes);
+    if (at == NULL) {
         return false;
     }
-    char *at = take(block);
-    planted_free_in_lane(any_lane(program), at);
     (void)!malloc_usable_size(at);
     return true;
 }
@@ -161,27 +171,25 @@ static void scribble(planted_program_t *program, char *from, size_t bytes) {
 }
 
 static bool write_after_free(planted_program_t *program) {
-    planted_block_t *block = planted_pick(program, 1, SMALL_MOST);
-    if (block == NULL) {
+    size_t bytes;
+    char *at = pick_freed(program, 1, SMALL_MOST, &bytes);
+    if (at == NULL) {
         return false;
     }
-    char *at = take(block);
-    planted_free_in_lane(any_lane(program), at);
-    size_t from = planted_below(program, 2) == 0 ? 0 : planted_below(program, block->bytes);
+    size_t from = planted_below(program, 2) == 0 ? 0 : planted_below(program, bytes);
     from = from == 1 || from >= LINK_BYTES ? from : 0; /* hits the marker, or no link */
-    size_t room = block->bytes - from;
+    size_t room = bytes - from;
     scribble(program, at + from, 1 + planted_below(program, room < 32 ? room : 32));
     return true;
 }
 
 /* Only to the address in the link, beside the free marker. */
 static bool write_to_a_link(planted_program_t *program) {
-    planted_block_t *block = planted_pick(program, LINK_BYTES, SMALL_MOST);
-    if (block == NULL) {
+    size_t bytes;
+    char *at = pick_freed(program, LINK_BYTES, SMALL_MOST, &bytes);
+    if (at == NULL) {
         return false;
     }
-    char *at = take(block);
-    planted_free_in_lane(any_lane(program), at);
     size_t from = MARKER_BYTES + planted_below(program, LINK_BYTES - MARKER_BYTES);
     planted_forget_contents(program);
     scribble(program, at + from, 1 + planted_below(program, LINK_BYTES - from));
@@ -189,13 +197,12 @@ static bool write_to_a_link(planted_program_t *program) {
 }
 
 static bool write_after_free_of_large(planted_program_t *program) {
-    planted_block_t *block = planted_pick(program, LARGE_LEAST, HUGE_MOST);
-    if (block == NULL) {
+    size_t bytes;
+    char *at = pick_freed(program, LARGE_LEAST, HUGE_MOST, &bytes);
+    if (at == NULL) {
         return false;
     }
-    char *at = take(block);
-    planted_free_in_lane(any_lane(program), at);
-    scribble(program, at + planted_below(program, block->bytes - 32), 32);
+    scribble(program, at + planted_below(program, bytes - 32), 32);
     return true;
 }
 

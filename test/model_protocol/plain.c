@@ -2,6 +2,7 @@
  *
  * Plain accesses of the code under test: noted to be undone, and checked for races; see explore.c.
  */
+#include "../double/tsan_quiet.h"
 #include "machine.h"
 
 #include <string.h>
@@ -97,14 +98,4 @@ void __tsan_write_range(void *address, size_t bytes) {
     for (size_t at = 0; at < bytes; at += 4) {
         plain_write((char *)address + at, 4);
     }
-}
-void __tsan_init(void);
-void __tsan_init(void) {
-}
-void __tsan_func_entry(void *caller);
-void __tsan_func_entry(void *caller) {
-    (void)caller;
-}
-void __tsan_func_exit(void);
-void __tsan_func_exit(void) {
 }

@@ -5,6 +5,7 @@
  * any other CPU has it. The first access to a line is none. Atomic operations are done as they are:
  * one thread runs at a time. */
 #include "lines.h"
+#include "double/tsan_quiet.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -132,16 +133,6 @@ void __tsan_write_range(const void *address, unsigned long bytes);
 void __tsan_write_range(const void *address, unsigned long bytes) {
     lines_access(address, bytes, 1);
 }
-void __tsan_init(void);
-void __tsan_init(void) {
-}
-void __tsan_func_entry(void *caller);
-void __tsan_func_entry(void *caller) {
-    (void)caller;
-}
-void __tsan_func_exit(void);
-void __tsan_func_exit(void) {
-}
 
 #define RMW(bits, type, name)                                                                      \
     type __tsan_atomic##bits##_##name(type *at, type value, int order);                            \
@@ -186,13 +177,3 @@ ATOMIC(8, uint8_t)
 ATOMIC(16, uint16_t)
 ATOMIC(32, uint32_t)
 ATOMIC(64, uint64_t)
-
-/* What the kernel orders is no access. */
-void __tsan_acquire(void *at);
-void __tsan_release(void *at);
-void __tsan_acquire(void *at) {
-    (void)at;
-}
-void __tsan_release(void *at) {
-    (void)at;
-}
