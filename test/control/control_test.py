@@ -34,20 +34,27 @@ def test_idle_program_answers_as_soon_as_it_runs(folder):
     assert os.listdir(folder) == []
 
 
+def retained_dirty(explained):
+    return next(cause for cause in explained["causes"] if cause["name"] == "retained_dirty")
+
+
 def test_trim_returns_what_is_unused(folder):
     path = folder + "/s"
     with Program("retain_min:1g,retain_percent:1000,control:" + path, "large") as program:
         program.ready()
         before = json.loads(get(path, "/explain.json")[2])
         assert get(path, "/trim")[0] == 405  # to ask changes nothing
-        unused = next(cause for cause in before["causes"] if cause["name"] == "retained_dirty")
+        unused = retained_dirty(before)
         assert unused["returnable_bytes"] == unused["bytes"] >= 30 - HELD_BACK_MIB << 20
         status, _, body = get(path, "/trim", "POST")
         answer = json.loads(body)
         assert status == 200 and answer["pid"] == program.pid and answer["command"] == "control_program"
         with open(SCHEMA, encoding="utf-8") as schema:
             assert set(answer) == set(json.load(schema)["properties"])
-        assert answer["returned_bytes"] == answer["rss_before_bytes"] - answer["rss_bytes"] >= unused["bytes"]
+        assert answer["returned_bytes"] == answer["rss_before_bytes"] - answer["rss_bytes"]
+        # The process touches pages of its own meanwhile: code that did not run before, a stack.
+        assert answer["returned_bytes"] >= unused["bytes"] - (64 << 10), (answer, unused)
+        assert retained_dirty(json.loads(get(path, "/explain.json")[2]))["bytes"] == 0
         assert json.loads(get(path, "/trim", "POST")[2])["returned_bytes"] < 1 << 20
     assert program.error == ""
 
