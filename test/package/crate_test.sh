@@ -22,14 +22,14 @@ if [ "$status" -ne 0 ] && grep -qE 'cc|registry|network|resolve' "$kept/failed.l
     exit 77
 fi
 [ "$status" -eq 0 ] || fail "package crate: $(cat "$work/err")"
-for name in hakmem-sys hakmem; do
+for name in hakmem-sys hakmem-alloc; do
     grep -q "/$name-[0-9.]*\.crate\$" "$work/out" || fail "no crate $name"
 done
 crates=$(sed -n '1s|/[^/]*$||p' "$work/out")
 for file in "$crates"/hakmem-*.crate; do tar -xzf "$file" -C "$work"; done
 for folder in "$work"/hakmem-*; do mv "$folder" "$(echo "$folder" | sed 's/-[0-9.]*$//')"; done
 cp -r "$HAKMEM_SOURCE/test/consumer/cargo" "$work/user"
-sed -i "s|@HAKMEM@|$work/hakmem|" "$work/user/Cargo.toml"
+sed -i "s|@HAKMEM@|$work/hakmem-alloc|" "$work/user/Cargo.toml"
 printf '[patch.crates-io]\nhakmem-sys = { path = "%s" }\n' "$work/hakmem-sys" >>"$work/user/Cargo.toml"
 export CARGO_TARGET_DIR="$kept/user"
 features="none low-memory"
@@ -40,5 +40,9 @@ for feature in $features; do
     says out "on hakmem"
     says out "features: $feature."
 done
-expect 0 env RUSTDOCFLAGS="-D warnings" cargo doc --quiet --no-deps --manifest-path "$work/user/Cargo.toml" -p hakmem -p hakmem-sys
+expect 0 env RUSTDOCFLAGS="-D warnings" cargo doc --quiet --no-deps --manifest-path "$work/user/Cargo.toml" -p hakmem-alloc -p hakmem-sys
+# As they would be published: all of it but the upload (`package crate` has built them), in the order that their dependencies ask for.
+if cargo publish --help | grep -q -e --workspace; then
+    expect 0 cargo publish --dry-run --no-verify --workspace --allow-dirty --quiet --manifest-path "$kept/stage/rust/Cargo.toml"
+fi
 exit $failed

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The crates hakmem-sys and hakmem: packaging/rust with the C sources packed in, packaged by cargo, which builds each of them."""
+"""The crates hakmem-sys and hakmem-alloc: packaging/rust with the C sources packed in, packaged by cargo, which builds each of them."""
 from __future__ import annotations
 
 import hashlib
@@ -9,7 +9,7 @@ from pathlib import Path
 
 from . import stage
 
-NAMES = ("hakmem-sys", "hakmem")
+NAMES = ("hakmem-sys", "hakmem-alloc")
 
 
 def sources_only() -> Path:
