@@ -170,6 +170,16 @@ check_interpreter() {
     [ $# -ge 2 ] || return 0
     [ -x "$2" ] || die 127 "run: the interpreter of $1 is not there: $2"
     hm_program=$2
+    [ "${2##*/}" = env ] || return 0
+    shift 2
+    while :; do
+        case ${1-} in
+        -* | *=*) shift ;; # its options and settings
+        *) break ;;
+        esac
+    done
+    hm_found=$(command -v -- "${1-}") || return 0 # which env itself tells
+    [ ! -f "$hm_found" ] || hm_program=$hm_found
 }
 
 # fits: whether $hm_lib can be preloaded into $hm_program, as far as is known; else $hm_misfit says why not

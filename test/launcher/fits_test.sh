@@ -66,6 +66,16 @@ printf '#!%s\n' "$work/foreign" >"$work/script"
 chmod +x "$work/script"
 expect 126 "$hakmem" run --strict --lib "$lib" -- "$work/script"
 says err "hakmem: run: $work/foreign is a program for i386"
+for line in "env foreign" "env -S A=1 foreign" "env -S -i A=1 B=2 $work/foreign"; do # or what env starts
+    printf '#!/usr/bin/%s\n' "$line" >"$work/script"
+    expect 126 env PATH="$work:$PATH" "$hakmem" run --strict --lib "$lib" -- "$work/script"
+    says err "hakmem: run: $work/foreign is a program for i386"
+done
+for line in "env true" "env no_such_program"; do
+    printf '#!/usr/bin/%s\n' "$line" >"$work/script"
+    "$hakmem" run --strict --lib "$lib" -- "$work/script" >/dev/null 2>"$work/err" || true
+    grep -qE 'hakmem: run|parameter not set|launch.sh' "$work/err" && fail "a word of ours: $(cat "$work/err")"
+done
 
 # Neither a header that ends early nor one of nonsense stops a start that would succeed.
 for bytes in '' '\177ELF' '\177ELF\2\1\1\0\0\0\0\0\0\0\0\0\2\0\76\0' 'echo 1'; do
