@@ -187,6 +187,25 @@ def test_process_without_any_option_is_attached_to(view, waiting, tmp_path):
     assert json.loads(channel.ask(f"@hakmem-{waiting.pid}", "/profile").body)["is_on"] is False
 
 
+def test_process_that_sleeps_is_attached_to_once_it_works(view, folder):
+    one = subprocess.Popen([leaky.compiled(folder, "-g", "-O2"), "1", "wait"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                           env={**{key: value for key, value in os.environ.items() if key != "HAKMEM_OPTIONS"},
+                                "LD_PRELOAD": str(LIBRARY)})
+    try:
+        assert one.stdout.readline() == b"ready\n"
+        idle = view("profile", "--seconds", "0", one.pid)
+        assert idle.returncode != 0 and idle.stderr.count("\n") == 1 and "its first thread sleeps" in idle.stderr, idle
+        for _ in range(20):
+            one.stdin.write(b"x" * 200)
+            one.stdin.flush()
+            time.sleep(0.1)
+        assert f"@hakmem-{one.pid}" in Path("/proc/net/unix").read_text("ascii"), "the request stayed"
+        assert view("profile", "--seconds", "0", one.pid).returncode == 0
+    finally:
+        one.kill()
+        one.communicate()
+
+
 def test_forms_that_the_process_serves_are_those_of_the_tool(view, waiting):
     assert view("profile", "--keep", "--rate", "16k", "--seconds", "1", waiting.pid, timeout=120).returncode == 0
     address = f"@hakmem-{waiting.pid}"

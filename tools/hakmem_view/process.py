@@ -52,6 +52,11 @@ def lives(pid: int) -> bool:
     return bool(fields) and (fields[0] not in ("Z", "X") or len(_threads(pid)) > 1)
 
 
+def state(pid: int) -> str:
+    """Of its first thread: a letter, as of ps; "": it is gone."""
+    return (_stat(pid) or [""])[0]
+
+
 def name(pid: int) -> str:
     return plain(_read(pid, "comm").strip()) or "?"
 
