@@ -101,27 +101,21 @@ hak_row_t hak_row_find(uintptr_t code, bool is_sure) {
     return row;
 }
 
-#if defined(__x86_64__)
-/* "add $n, %rsp; ret" or "pop %rbp; ret" */
-static hak_row_t row_of_instructions(const unsigned char *at) {
-    static const unsigned char add[] = {0x48, 0x83, 0xc4}, pop_return[] = {0x5d, 0xc3};
-    unsigned dropped = at[3];
-    if (memcmp(at, pop_return, sizeof pop_return) == 0) {
-        return (hak_row_t){.kind = HAK_ROW_STACK, .cfa = 2, .frame = -2, .link = -1};
-    }
-    if (memcmp(at, add, sizeof add) == 0 && at[4] == 0xc3 && dropped < 128 && dropped % 8 == 0) {
-        return (hak_row_t){.kind = HAK_ROW_STACK, .cfa = (int32_t)dropped / 8 + 1, .link = -1};
-    }
-    return (hak_row_t){0};
-}
-
+/* x86-64: "add $n, %rsp; ret" or "pop %rbp; ret". Elsewhere such code has frame pointers. */
 hak_row_t hak_row_of_return(uintptr_t code) {
-    bool is_readable = hak_os_is_readable((const void *)code); /* 8 bytes */
-    return is_readable ? row_of_instructions((const unsigned char *)code) : (hak_row_t){0};
-}
+    hak_row_t row = {.link = -1};
+#if defined(__x86_64__)
+    const unsigned char *at = (const unsigned char *)code;
+    if (!hak_os_is_readable(at)) { /* 8 bytes */
+        return row;
+    }
+    if (memcmp(at, "\x48\x83\xc4", 3) == 0 && at[3] < 128 && at[3] % 8 == 0 && at[4] == 0xc3) {
+        row = (hak_row_t){.kind = HAK_ROW_STACK, .cfa = at[3] / 8 + 1, .link = -1};
+    } else if (memcmp(at, "\x5d\xc3", 2) == 0) {
+        row = (hak_row_t){.kind = HAK_ROW_STACK, .cfa = 2, .frame = -2, .link = -1};
+    }
 #else
-hak_row_t hak_row_of_return(uintptr_t code) { /* such code has frame pointers */
     (void)code;
-    return (hak_row_t){0};
-}
 #endif
+    return row;
+}

@@ -78,8 +78,8 @@ def test_process_that_cannot_or_does_not(process):
 def test_process_that_is_silent_is_told_from_one_that_works(process):
     sleeps, works, stands = process("silent"), process("spins"), process("ok")
     os.kill(stands.pid, signal.SIGSTOP)
-    assert "has not answered within 0 s: its first thread sleeps" in refusal(sleeps.pid, seconds=0.2)
-    assert "give that thread some work and ask again, or start the program with HAKMEM_OPTIONS=control:@hakmem-%p" in refusal(
+    assert "has not answered within 0 s: it sleeps" in refusal(sleeps.pid, seconds=0.2)
+    assert "give it some work and ask again, or start the program with HAKMEM_OPTIONS=control:@hakmem-%p" in refusal(
         sleeps.pid, seconds=0.1)
     assert "it works within its caches" in refusal(works.pid, seconds=0.2)
     assert f"it is stopped, by a signal or a debugger; let it go on (kill -CONT {stands.pid})" in refusal(stands.pid, seconds=0.2)

@@ -171,11 +171,11 @@ def wake(pid: int, rate: int = 0, seconds: float = SECONDS) -> None:
 
 
 def _why_silent(pid: int, states: Counter[str]) -> str:
-    """And what to do. The request stays; the first thread opens the channel. `states`: of that one, as often as seen."""
+    """And what to do. The request stays. `states`: of the process, as often as seen."""
     state = states.most_common(1)[0][0] if states else ""
     if state in ("S", "D"):
-        return ("its first thread sleeps, and looks at the request, which stays, when it next allocates or frees; give that "
-                f"thread some work and ask again, or start the program with {CONTROL}")
+        return ("it sleeps, and looks at the request, which stays, when it next allocates or frees; give it some work and ask "
+                f"again, or start the program with {CONTROL}")
     if state in ("T", "t"):
         return f"it is stopped, by a signal or a debugger; let it go on (kill -CONT {pid}) and ask again"
     if state in ("Z", "X"):

@@ -53,8 +53,10 @@ def lives(pid: int) -> bool:
 
 
 def state(pid: int) -> str:
-    """Of its first thread: a letter, as of ps; "": it is gone."""
-    return (_stat(pid) or [""])[0]
+    """A letter, as of ps: Z: its first thread has ended; R: a thread runs; else that of the first; "": it is gone."""
+    first = (_stat(pid) or [""])[0]
+    others = [_read(pid, f"task/{thread}/stat").rpartition(")")[2].split()[:1] for thread in _threads(pid)]
+    return "R" if first != "Z" and ["R"] in others else first
 
 
 def name(pid: int) -> str:
