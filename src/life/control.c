@@ -7,8 +7,8 @@
  * if the path differs per process; the next event reports an error there.
  *
  * It must not be the last thread, which runs the exit handlers: it lacks the program's descriptors.
- * So only the main thread starts it, and stops and joins it on pthread_exit; it is not started
- * again. */
+ * So the main thread stops and joins it on pthread_exit, and it is not started again. The main
+ * thread starts it; at a tool's command any thread does, as the main one may sleep. */
 #include "control/control.h"
 #include "base/knobs.h"
 #include "conf/conf.h"
@@ -178,9 +178,13 @@ static void control_main_leaves(void *unused) {
     }
 }
 
+static bool control_is_main(void) {
+    return hak_os_thread_id() == hak_os_process_id();
+}
+
 static HAK_COLD void control_start(void) {
     uintptr_t tcache = hak_life_detour_begin(); /* pthread_setspecific may allocate */
-    bool is_told = pthread_setspecific(control_key, &control_key) == 0;
+    bool is_told = !control_is_main() || pthread_setspecific(control_key, &control_key) == 0;
     hak_life_detour_end(tcache);
     hak_store_relaxed(&control_state, CONTROL_STARTS);
     if (!is_told ||
@@ -190,10 +194,6 @@ static HAK_COLD void control_start(void) {
     }
 }
 
-static bool control_is_main(void) {
-    return hak_os_thread_id() == hak_os_process_id();
-}
-
 static void control_say(void) {
     uint32_t failed = CONTROL_FAILED;
     if (hak_cas_acquire(&control_state, &failed, CONTROL_OVER)) { /* pairs CONTROL */
@@ -201,10 +201,12 @@ static void control_say(void) {
     }
 }
 
-static void control_look(hak_tcache_t *tcache) {
+/* `is_apart`: another thread will do, if the main one tells its end. */
+static void control_go_on(const hak_tcache_t *tcache, bool is_apart) {
     uint32_t state = hak_load_relaxed(&control_state);
     if (HAK_UNLIKELY(state == CONTROL_NONE || state == CONTROL_FAILED) &&
-        hak_life_may_start(tcache) && control_is_main()) {
+        hak_life_may_start(tcache) &&
+        (control_is_main() || (is_apart && hak_life_main_tells_end()))) {
         if (state == CONTROL_NONE) {
             control_start();
         } else {
@@ -213,12 +215,16 @@ static void control_look(hak_tcache_t *tcache) {
     }
 }
 
+static void control_look(hak_tcache_t *tcache) {
+    control_go_on(tcache, false);
+}
+
 /* --- attaching to a running process ----------------------------------------------------------- */
 
 /* A tool that may write to the process's memory, as a debugger does, finds the request by its
- * symbol, and numbers it anew. Any slow path's event carries it out. The channel needs one of the
- * main thread. In hardened builds the program cannot write the request (HAK_SEALED), but a debugger
- * can. An overwritten answer repeats the last request at most. */
+ * symbol, and numbers it anew. Any slow path's event carries it out. In hardened builds the program
+ * cannot write the request (HAK_SEALED), but a debugger can. An overwritten answer repeats the last
+ * request at most. */
 enum {
     ATTACH_CONTROL = 1, /* serve at @hakmem-PID */
     ATTACH_PROFILE = 2, /* the same, and sample */
@@ -226,6 +232,7 @@ enum {
     ATTACH_BUSY = 16 /* errno */
 };
 static const uint64_t ATTACH_FAILED = 1ull << 63; /* and an error number */
+static const uint64_t ATTACH_NAP_NS = 1000000;
 
 static struct attach_answer {
     uint64_t result; /* [atomic] the command that was carried out, or why not */
@@ -266,7 +273,7 @@ static uint64_t attach_serve(hak_tcache_t *tcache, uint64_t command) {
     if (control_pattern != name) { /* it serves where the option says */
         return ATTACH_FAILED | ATTACH_BUSY;
     }
-    control_look(tcache);
+    control_go_on(tcache, true);
     state = hak_load_relaxed(&control_state);
     return state == CONTROL_SERVES ? command
            : state == CONTROL_OVER ? ATTACH_FAILED | ATTACH_BUSY
@@ -303,6 +310,14 @@ static void attach_look(hak_tcache_t *tcache) {
         hak_store_release(&attach_answer.number, number); /* pairs ATTACH */
     }
     hak_store_release(&attach_is_busy, 0); /* pairs ATTACH */
+}
+
+/* Waits for a thread that is about to start the channel; none will any more. */
+void hak_life_control_main_ends(void) {
+    while (hak_swap_acquire(&attach_is_busy, 1) != 0) { /* pairs ATTACH */
+        hak_os_sleep(ATTACH_NAP_NS);
+    }
+    control_main_leaves(NULL);
 }
 
 void hak_life_control_after_fork(void) {

@@ -66,6 +66,7 @@ static HAK_COLD void fork_child(void) {
     hak_guard_after_fork(hak_lock_fork_is_clean);
     hak_profile_after_fork(hak_lock_fork_is_clean);
     hak_life_scavenger_after_fork();
+    hak_life_main_note();
     if (HAK_CONTROL) {
         hak_life_control_after_fork();
     }

@@ -8,6 +8,10 @@
 
 /* Arranges the thread exit hook; part of process start. */
 void hak_life_thread_init(void);
+/* Whether the main thread, if it leaves, calls hak_life_control_main_ends. */
+bool hak_life_main_tells_end(void);
+/* By the main thread, also the one of a forked child: whether it will. */
+void hak_life_main_note(void);
 /* Between these two calls the thread has no tcache and gets none: it allocates from the fallback
  * tcache. The second takes the result of the first. */
 uintptr_t hak_life_detour_begin(void);
@@ -21,6 +25,8 @@ void hak_life_scavenger_after_fork(void);
 void hak_life_control_init(void);
 void hak_life_control_begin(void);
 void hak_life_control_seal(void);
+/* The main thread ends, and others may go on. */
+void hak_life_control_main_ends(void);
 /* In the child of a fork. */
 void hak_life_control_after_fork(void);
 /* Registers the fork handlers; part of process start. */

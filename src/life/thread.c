@@ -19,6 +19,8 @@ static pthread_key_t exit_key; /* [init] */
 static bool has_exit_key;      /* [init] */
 
 static HAK_TLS bool has_exited; /* [thread] the destructor ran: no tcache any more */
+static HAK_TLS bool is_main;    /* [thread] and the destructor will run as it leaves */
+static uint32_t main_tells_end; /* [atomic] is_main of the main thread */
 
 /* The value only marks that a tcache exists: libraries in another namespace (dlmopen) have their
  * own key tables but share the thread's slots, so the value may be another copy's. */
@@ -29,6 +31,18 @@ static void thread_exit(void *value) {
     if (!hak_tcache_is_empty(tcache)) {
         hak_tcache_detach(tcache);
     }
+    if (HAK_CONTROL && is_main) {
+        hak_life_control_main_ends();
+    }
+}
+
+bool hak_life_main_tells_end(void) {
+    return hak_load_relaxed(&main_tells_end) != 0;
+}
+
+void hak_life_main_note(void) {
+    is_main = has_exit_key && !hak_tcache_is_empty(hak_tcache_self(hak_pagemap_base()));
+    hak_store_relaxed(&main_tells_end, is_main);
 }
 
 void hak_life_thread_init(void) {
@@ -71,6 +85,8 @@ hak_tcache_t *hak_life_thread_start(void) {
     if (tcache != NULL && has_exit_key && pthread_setspecific(exit_key, tcache) != 0) {
         hak_tcache_detach(tcache); /* the thread's end would not detach it */
         tcache = NULL;
+    } else if (hak_os_thread_id() == hak_os_process_id()) {
+        hak_life_main_note();
     }
     errno = saved;
     return tcache;

@@ -7,7 +7,10 @@
 
 #include "base/atomics.h"
 #include "base/bits.h"
+#include "os/optional.h"
 #include "stack/cfi.h"
+
+#include <string.h>
 
 enum {
     ROW_ENTRIES_LOG2 = 10,
@@ -95,5 +98,24 @@ hak_row_t hak_row_find(uintptr_t code, bool is_sure) {
     if (is_loaded) { /* other code comes and goes */
         entries_add(entries, key, row_pack(&row));
     }
+    return row;
+}
+
+/* x86-64: "add $n, %rsp; ret" or "pop %rbp; ret". Elsewhere such code has frame pointers. */
+hak_row_t hak_row_of_return(uintptr_t code) {
+    hak_row_t row = {.link = -1};
+#if defined(__x86_64__)
+    const unsigned char *at = (const unsigned char *)code;
+    if (!hak_os_is_readable(at)) { /* 8 bytes */
+        return row;
+    }
+    if (memcmp(at, "\x48\x83\xc4", 3) == 0 && at[3] < 128 && at[3] % 8 == 0 && at[4] == 0xc3) {
+        row = (hak_row_t){.kind = HAK_ROW_STACK, .cfa = at[3] / 8 + 1, .link = -1};
+    } else if (memcmp(at, "\x5d\xc3", 2) == 0) {
+        row = (hak_row_t){.kind = HAK_ROW_STACK, .cfa = 2, .frame = -2, .link = -1};
+    }
+#else
+    (void)code;
+#endif
     return row;
 }

@@ -29,6 +29,9 @@ enum { HAK_ROW_BITS = 20 }; /* of an offset: 4 MiB */
 
 /* The row of an instruction. `is_sure`: its object stays loaded, as a function of it runs. */
 hak_row_t hak_row_find(uintptr_t code, bool is_sure);
+/* The row behind a call in code that belongs to no object, if the instructions there tell it: those
+ * of a function that returns at once. Reads them: `code` is where a running function returns to. */
+hak_row_t hak_row_of_return(uintptr_t code);
 /* Objects are about to be loaded, perhaps where others were: forgets all rows. */
 void hak_row_forget(void);
 

@@ -4,12 +4,14 @@
  * of the system.
  *
  *   rows     how a function's caller is found from its registers (.eh_frame, interpreted by cfi.c)
- *   frames   pairs of a frame pointer and a return address, for code without rows (JIT compilers)
+ *   frames   pairs of a frame pointer and a return address, for code without rows (JIT compilers),
+ *            unless it returns right behind the call (trampolines of CPython), which needs none
  *
  * Invariants:
- *   STACK-1  Only memory of the stack that the stack pointer lies in is read, and only the segment
- *            of a loaded object that holds its tables; any contents end the walk or lead it astray,
- *            but never to a fault. Where frame pointers lead, the object may be unloaded meanwhile:
+ *   STACK-1  Only memory of the stack that the stack pointer lies in is read, the segment of a
+ *            loaded object that holds its tables, and the instructions that a function without rows
+ *            returns to, where rows alone led; any contents end the walk or lead it astray, but
+ *            never to a fault. Where frame pointers lead, the object may be unloaded meanwhile:
  *            each OS page of its tables is looked at first, just before it is read.
  *   STACK-2  The stack pointer rises with each frame, but for frames of signals: walks end. */
 #ifndef HAK_STACK_STACK_H

@@ -158,6 +158,9 @@ static bool step_by_row(walk_t *walk, const hak_row_t *row) {
 static bool walk_step(walk_t *walk) {
     /* Behind a call that does not return another function may begin. */
     hak_row_t row = hak_row_find(walk->at.code - !walk->at.is_exact, walk->is_sure);
+    if (row.kind == HAK_ROW_NONE && walk->is_sure) {
+        row = hak_row_of_return(walk->at.code);
+    }
     switch (row.kind) {
     case HAK_ROW_END:
         return false;

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
  * Allocates by a few functions, known amounts. Says "ready", and then does a bit of work for each
- * line of standard input, until its end. Usage: load sites|pinned|lifetimes|large|idle */
+ * line of standard input, until its end. Usage: load sites|pinned|lifetimes|large|idle|apart|leave
+ * apart: another thread does, while the main one sleeps; leave: which then ends before the other */
 #include <pthread.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -132,9 +134,8 @@ static void tick(void) {
     }
 }
 
-int main(int argc, char **argv) {
+static int serve(void) {
     char line[16];
-    work(argc > 1 ? argv[1] : "idle");
     if (write(1, "ready\n", 6) != 6) {
         return 1;
     }
@@ -145,4 +146,40 @@ int main(int argc, char **argv) {
         }
     }
     return 0;
+}
+
+static int ends[2]; /* of a pipe: where the main thread sleeps */
+
+static void *thread_serve(void *unused) {
+    if (serve() != 0 || write(ends[1], "", 1) != 1) {
+        exit(1);
+    }
+    rest(200); /* the last thread, if the main one leaves */
+    return unused;
+}
+
+static void at_exit(void) {
+    puts("flushed");
+}
+
+static int serve_apart(bool leaves) {
+    char end;
+    pthread_t thread;
+    atexit(at_exit);
+    if (pipe(ends) != 0 || pthread_create(&thread, NULL, thread_serve, NULL) != 0 ||
+        read(ends[0], &end, 1) != 1) {
+        return 1;
+    }
+    if (leaves) {
+        pthread_detach(thread);
+        pthread_exit(NULL);
+    }
+    return pthread_join(thread, NULL);
+}
+
+int main(int argc, char **argv) {
+    const char *name = argc > 1 ? argv[1] : "idle";
+    bool leaves = strcmp(name, "leave") == 0;
+    work(name);
+    return leaves || strcmp(name, "apart") == 0 ? serve_apart(leaves) : serve();
 }

@@ -104,30 +104,50 @@ def find_attach(pid):
     return base + int(next(line.split()[0] for line in text.splitlines() if line.endswith(" hak_attach")), 16)
 
 
+def attach(program):
+    """A tool's request to sample, and input until it is answered."""
+    place = find_attach(program.pid)
+    try:
+        memory = os.open(f"/proc/{program.pid}/mem", os.O_RDWR)
+    except PermissionError:
+        raise SkipTest() from None
+    magic, version, size, _, _, number, answer = struct.unpack("<8sIIQQQQ", os.pread(memory, 48, place))
+    assert magic == b"HAKATTCH" and version == 2 and size == 48 and number == 0
+    os.pwrite(memory, struct.pack("<QQQ", 2, 4096, 1), place + 16)
+    for _ in range(20):
+        program.process.stdin.write("\n")
+        program.process.stdin.flush()
+        assert program.process.stdout.readline() == "done\n"
+        result, answered = struct.unpack("<QQ", os.pread(memory, 16, answer))
+        if answered == 1:
+            break
+        time.sleep(0.05)
+    assert answered == 1 and result == 2, (answered, hex(result))
+    os.close(memory)
+    document = profile(f"@hakmem-{program.pid}")
+    assert document["is_on"] and document["rate"] == 4096 and document["samples"]["taken"] > 0
+
+
 def test_tool_attaches_to_a_process_without_options(_folder):
     with Program("", "idle") as program:
         program.ready()
-        place = find_attach(program.pid)
-        try:
-            memory = os.open(f"/proc/{program.pid}/mem", os.O_RDWR)
-        except PermissionError:
-            raise SkipTest() from None
-        magic, version, size, _, _, number, answer = struct.unpack("<8sIIQQQQ", os.pread(memory, 48, place))
-        assert magic == b"HAKATTCH" and version == 2 and size == 48 and number == 0
-        os.pwrite(memory, struct.pack("<QQQ", 2, 4096, 1), place + 16)
-        for _ in range(20):
-            program.process.stdin.write("\n")
-            program.process.stdin.flush()
-            assert program.process.stdout.readline() == "done\n"
-            result, answered = struct.unpack("<QQ", os.pread(memory, 16, answer))
-            if answered == 1:
-                break
-            time.sleep(0.05)
-        assert answered == 1 and result == 2, (answered, hex(result))
-        os.close(memory)
-        document = profile(f"@hakmem-{program.pid}")
-        assert document["is_on"] and document["rate"] == 4096 and document["samples"]["taken"] > 0
+        attach(program)
     assert program.error == "" and program.process.returncode == 0
+
+
+def test_tool_attaches_while_the_main_thread_sleeps(_folder):
+    with Program("", "apart") as program:
+        program.ready()
+        attach(program)
+    assert program.error == "" and program.process.returncode == 0 and program.out == "flushed\n"
+
+
+def test_process_that_was_attached_to_ends_as_usual_when_its_main_thread_leaves(_folder):
+    """The last thread runs the exit handlers: the channel's must not be it."""
+    with Program("", "leave") as program:
+        program.ready()
+        attach(program)
+    assert program.error == "" and program.process.returncode == 0 and program.out == "flushed\n"
 
 
 def test_hardened_program_cannot_write_the_request_of_a_tool(_folder):

@@ -11,6 +11,8 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
 
 enum { MOST = 128, RETURNS_MOST = 64 };
 
@@ -124,6 +126,51 @@ static void chain_without_frame_pointers_is_found_whole(void **state) {
     chain();
 }
 
+/* Code without rows: what CPython's perf trampolines are, which call their fourth argument. */
+#if defined(__x86_64__)
+static const unsigned char trampolines[][20] = {
+    {0x48, 0x83, 0xec, 8, 0xff, 0xd1, 0x48, 0x83, 0xc4, 8, 0xc3}, /* until 3.14 */
+    {0x55, 0x48, 0x89, 0xe5, 0xff, 0xd1, 0x5d, 0xc3},             /* with a frame pointer */
+    {0x48, 0x83, 0xec, 0x78, 0xff, 0xd1, 0x48, 0x83, 0xc4, 0x78, 0xc3},
+};
+#else
+static const uint32_t trampolines[][5] = {
+    {0xa9bf7bfd, 0x910003fd, 0xd63f0060, 0xa8c17bfd, 0xd65f03c0},
+};
+#endif
+
+typedef void trampoline_t(void *state, void *frame, int has_failed, void (*evaluate)(void));
+static trampoline_t *trampoline; /* the one of this round */
+
+static APART void evaluate(void) {
+    ENTER(); /* into the trampoline */
+    chain();
+    LEAVE();
+    stay(returns);
+}
+
+static APART void call_trampoline(void) {
+    ENTER();
+    trampoline(NULL, NULL, 0, evaluate);
+    LEAVE();
+    stay(returns);
+}
+
+static void chain_through_trampolines_without_rows_is_found_whole(void **state) {
+    (void)state;
+    for (unsigned i = 0; i < UNIT_COUNT(trampolines); i++) {
+        char *code = mmap(NULL, 65536, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        assert_true(code != MAP_FAILED);
+        memcpy(code, trampolines[i], sizeof trampolines[i]);
+        __builtin___clear_cache(code, code + sizeof trampolines[i]);
+        assert_int_equal(mprotect(code, 65536, PROT_READ | PROT_EXEC), 0);
+        memcpy(&trampoline, &(char *){code}, sizeof trampoline);
+        call_trampoline();
+        call_trampoline();
+        assert_int_equal(munmap(code, 65536), 0);
+    }
+}
+
 static void *thread_run(void *unused) {
     return_first = return_count;
     chain();
@@ -188,6 +235,7 @@ static void chain_of_a_signal_handler_leads_to_what_it_interrupted(void **state)
 
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(chain_without_frame_pointers_is_found_whole),
+    cmocka_unit_test(chain_through_trampolines_without_rows_is_found_whole),
     cmocka_unit_test(chain_of_a_thread_is_found_up_to_its_start),
     cmocka_unit_test(chain_of_a_signal_handler_leads_to_what_it_interrupted),
 };

@@ -10,6 +10,8 @@ import subprocess
 import sys
 import threading
 import time
+from functools import lru_cache
+from pathlib import Path
 
 import leaky
 import pytest
@@ -78,17 +80,64 @@ def test_pinned_slabs_are_named_at_function_and_line(at_end, folder, source):
     assert (least << 20) < max(site.pinned for site in found.sites) < (48 << 20)
 
 
+def top(path) -> str:
+    """The first line of `go tool pprof -top`."""
+    shown = subprocess.run(["go", "tool", "pprof", "-top", "-lines", path], capture_output=True, text=True, timeout=120,
+                           check=True).stdout.splitlines()
+    return shown[next(at for at, line in enumerate(shown) if "flat%" in line) + 1]
+
+
 @pytest.mark.skipif(not shutil.which("go"), reason="go is not installed")
 def test_go_tool_pprof_agrees(view, at_end, folder):
     _, _, stored = at_end([], leaky.compiled(folder, "-g", "-O2"), 32)
     assert view("profile", "--pprof", folder / "heap.pb.gz", stored).returncode == 0
-    shown = subprocess.run(["go", "tool", "pprof", "-top", "-lines", folder / "heap.pb.gz"], capture_output=True, text=True,
-                           timeout=120, check=True).stdout.splitlines()
-    first = shown[next(at for at, line in enumerate(shown) if "flat%" in line) + 1]
-    assert re.search(rf"leak_record\S* \S*leaky\.c:{leaky.line_of('the line of the leak')}", first), shown
+    assert re.search(rf"leak_record\S* \S*leaky\.c:{leaky.line_of('the line of the leak')}", top(folder / "heap.pb.gz"))
 
 
-def test_growth_of_a_python_program_is_named_in_its_interpreter(at_end):
+@lru_cache(maxsize=1)
+def python_with_maps() -> str:
+    """The newest Python here that writes perf maps (3.12 and later); skips if there is none."""
+    homes = Path(os.environ.get("PYENV_ROOT", "~/.pyenv")).expanduser().glob("versions/*/bin/python3")
+    found = {}
+    for one in {*filter(None, (shutil.which(f"python3{minor}") for minor in ("", ".12", ".13", ".14", ".15"))), *map(str, homes)}:
+        asked = subprocess.run([one, "-X", "perf", "-c", "import os, sys; print(sys.version_info[1]) if "
+                                "sys.is_stack_trampoline_active() else 0; os.unlink(f'/tmp/perf-{os.getpid()}.map')"],
+                               capture_output=True, text=True, timeout=60, check=False)
+        if asked.returncode == 0 and asked.stdout:
+            found[int(asked.stdout)] = one
+    return found[max(found)] if found else ""
+
+
+def needed_python() -> str:
+    return python_with_maps() or pytest.skip("no Python from 3.12 on, which has perf maps, is installed")
+
+
+def test_leak_of_python_is_named_at_function_and_line(view, at_end, tmp_path):
+    text, found, stored = at_end(["--leaks"], needed_python(), leaky.PROGRAMS / "leaky.py", 32)
+    wanted = f"remember at leaky.py:{leaky.line_of('the line of the leak', 'leaky.py')}"
+    assert wanted + "  < main < <module>" in first_row(text), text
+    most = max(found.sites, key=lambda site: site.inuse.bytes)
+    assert most.inuse.bytes == pytest.approx(33 << 20, rel=0.35) and abs(found.estimate - found.exact_bytes) < 2 * found.error
+    assert view("profile", "--html", tmp_path / "page.html", stored).returncode == 0
+    assert re.search(rf"<td[^>]*>.{{0,200}}{wanted.replace(' at ', '.{0,40} at ')}", (tmp_path / "page.html").read_text("utf-8"), re.S)
+    assert not list(Path("/tmp").glob(f"perf-{found.pid}.map"))
+
+
+def test_pinned_slabs_of_python_are_named_at_function_and_line(at_end):
+    text, found, _ = at_end(["--pinned"], needed_python(), leaky.PROGRAMS / "leaky.py", 32, rate="4k")
+    assert f"Shop.open_session at leaky.py:{leaky.line_of('the line of the pinned blocks', 'leaky.py')}" in first_row(text), text
+    assert (5 << 20) < max(site.pinned for site in found.sites) < (48 << 20)
+
+
+@pytest.mark.skipif(not shutil.which("go"), reason="go is not installed")
+def test_go_tool_pprof_agrees_on_python(view, at_end, tmp_path):
+    _, _, stored = at_end([], needed_python(), leaky.PROGRAMS / "leaky.py", 32)
+    assert view("profile", "--pprof", tmp_path / "heap.pb.gz", stored).returncode == 0
+    assert re.search(rf"remember \S*leaky\.py:{leaky.line_of('the line of the leak', 'leaky.py')}", top(tmp_path / "heap.pb.gz"))
+
+
+def test_growth_of_python_without_maps_is_named_in_its_interpreter(at_end, monkeypatch):
+    monkeypatch.setenv("PYTHONPERFSUPPORT", "0")
     text, found, _ = at_end(["--leaks"], SYSTEM, leaky.PROGRAMS / "leaky.py", 32)
     most = max(found.sites, key=lambda site: site.inuse.bytes)
     assert most.inuse.bytes == pytest.approx(32 << 20, rel=0.35)
@@ -136,6 +185,25 @@ def test_process_without_any_option_is_attached_to(view, waiting, tmp_path):
     view("profile", "--stop", waiting.pid)
     time.sleep(0.3)
     assert json.loads(channel.ask(f"@hakmem-{waiting.pid}", "/profile").body)["is_on"] is False
+
+
+def test_process_that_sleeps_is_attached_to_once_it_works(view, folder):
+    one = subprocess.Popen([leaky.compiled(folder, "-g", "-O2"), "1", "wait"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                           env={**{key: value for key, value in os.environ.items() if key != "HAKMEM_OPTIONS"},
+                                "LD_PRELOAD": str(LIBRARY)})
+    try:
+        assert one.stdout.readline() == b"ready\n"
+        idle = view("profile", "--seconds", "0", one.pid)
+        assert idle.returncode != 0 and idle.stderr.count("\n") == 1 and "it sleeps" in idle.stderr, idle
+        for _ in range(20):
+            one.stdin.write(b"x" * 200)
+            one.stdin.flush()
+            time.sleep(0.1)
+        assert f"@hakmem-{one.pid}" in Path("/proc/net/unix").read_text("ascii"), "the request stayed"
+        assert view("profile", "--seconds", "0", one.pid).returncode == 0
+    finally:
+        one.kill()
+        one.communicate()
 
 
 def test_forms_that_the_process_serves_are_those_of_the_tool(view, waiting):

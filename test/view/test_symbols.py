@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""From addresses to names: by every tool that may be there, with debug data apart, inlined, or none; of code made at run
-time; and never the names of another file."""
-import os
+"""From addresses to names: by every tool that may be there, with debug data apart, inlined, or none; and never the names
+of another file."""
 import shutil
 import subprocess
 from pathlib import Path
@@ -94,17 +93,6 @@ def test_everything_that_is_missing_gives_no_names(tmp_path):
         found = symbols.names(wanted, [mapped(path)])
         assert found == {address: symbols.UNKNOWN for address in wanted}
     assert symbols.names([], []) == {} and symbols.names([7], []) == {7: symbols.UNKNOWN}
-
-
-def test_code_made_at_run_time_is_named_by_its_map():
-    path = Path(f"/tmp/perf-{os.getpid()}.map")
-    path.write_text("7000 100 py::handler:/app/web.py\nnonsense\n8000 zz x\n7100 10 two words\n", encoding="utf-8")
-    try:
-        found = symbols.names([0x7001, 0x7100, 0x7101, 0x7111, 0x9000], [], os.getpid())
-    finally:
-        path.unlink()
-    assert [found[at][0].function for at in (0x7001, 0x7100, 0x7101, 0x7111, 0x9000)] == [
-        "py::handler:/app/web.py", "py::handler:/app/web.py", "two words", "", ""]
 
 
 def test_names_of_rust_in_its_older_form():

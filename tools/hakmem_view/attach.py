@@ -8,6 +8,7 @@ import errno
 import os
 import struct
 import time
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Optional
@@ -25,6 +26,7 @@ OPEN, PROFILE = 1, 2  # commands: open the control channel; and start sampling, 
 FAILED = 1 << 63
 REFUSALS = {errno.EPERM: "it is set-uid, runs on the C library's malloc, or has no memory for it",
             errno.EBUSY: "its option control serves at another name"}
+CONTROL = "HAKMEM_OPTIONS=control:@hakmem-%p"  # answers always
 SECONDS = 5.0  # for the process to look at the word: it does in its slow paths
 
 
@@ -130,7 +132,7 @@ def _object(pid: int, memory: Memory) -> int:
         return address
     if any(process.LIBRARY in place.path for place in places):
         raise ViewError(f"{process.called(pid)} has a hakmem that cannot be attached to; start it with "
-                        "HAKMEM_OPTIONS=control:@hakmem-%p in its environment")
+                        f"{CONTROL} in its environment")
     raise ViewError(f"{process.called(pid)} does not run on hakmem, as far as one can see; start it with ./hakmem run")
 
 
@@ -152,7 +154,7 @@ def wake(pid: int, rate: int = 0, seconds: float = SECONDS) -> None:
         memory.write(address + ARGUMENT, rate)
         memory.write(address + COMMAND, PROFILE if rate else OPEN)
         memory.write(address + NUMBER, number)
-        until = time.monotonic() + seconds
+        until, states = time.monotonic() + seconds, Counter()
         while time.monotonic() < until:
             found = memory.read(answer, RESULT.size)
             if len(found) < RESULT.size:
@@ -163,6 +165,19 @@ def wake(pid: int, rate: int = 0, seconds: float = SECONDS) -> None:
                     raise ViewError(f"{process.called(pid)} could not open its control channel: "
                                     f"{REFUSALS.get(result & 0xFFFF) or os.strerror(result & 0xFFFF)}")
                 return
+            states[process.state(pid)] += 1
             time.sleep(0.02)
-    raise ViewError(f"{process.called(pid)} has not answered within {seconds:.0f} s: it looks when it allocates, frees or "
-                    "purges beyond its caches; ask again once it has worked a little")
+    raise ViewError(f"{process.called(pid)} has not answered within {seconds:.0f} s: {_why_silent(pid, states)}")
+
+
+def _why_silent(pid: int, states: Counter[str]) -> str:
+    """And what to do. The request stays. `states`: of the process, as often as seen."""
+    state = states.most_common(1)[0][0] if states else ""
+    if state in ("S", "D"):
+        return ("it sleeps, and looks at the request, which stays, when it next allocates or frees; give it some work and ask "
+                f"again, or start the program with {CONTROL}")
+    if state in ("T", "t"):
+        return f"it is stopped, by a signal or a debugger; let it go on (kill -CONT {pid}) and ask again"
+    if state in ("Z", "X"):
+        return f"its first thread has ended, and no other can open the channel; start the program with {CONTROL}"
+    return "it works within its caches, and looks at the request, which stays, when it leaves them; ask again"

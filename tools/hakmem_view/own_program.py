@@ -9,10 +9,12 @@ import signal
 import subprocess
 import sys
 import tempfile
-from dataclasses import dataclass
+import time
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Optional
 
+from . import perf_map
 from .errors import ViewError
 from .installed import COMMAND as LAUNCHER
 
@@ -28,6 +30,7 @@ class Ended:
     pid: int
     report: Optional[bytes]
     others: int = 0  # reports of other processes that it started
+    code: perf_map.Rows = field(default_factory=list)  # functions that it made at run time
 
     def how(self) -> str:
         """In words."""
@@ -78,23 +81,28 @@ def _start_and_wait(command: list, environment: dict[str, str]) -> tuple[int, in
     return child.pid, status if status >= 0 else 128 - status
 
 
-def _found(folder: Path, pid: int) -> tuple[Optional[bytes], int]:
-    """Its report; that of another process if that is the only one (a program that starts another and waits)."""
+def _found(folder: Path, pid: int, since: float, are_ours: bool) -> tuple[Optional[bytes], int, perf_map.Rows]:
+    """Its report, that of another process if that is the only one (a program that starts another and waits); and its
+    functions of run time. Maps that we asked for are removed, of all processes with a report."""
     reports = sorted(folder.iterdir())
     own = folder / str(pid)
     chosen = own if own in reports else reports[0] if len(reports) == 1 else None
-    return (chosen.read_bytes() if chosen else None), len(reports) - (chosen is not None)
+    maps = {one: perf_map.of_ended(int(one.name), since, are_ours) for one in reports if one.name.isdigit()}
+    return (chosen.read_bytes() if chosen else None), len(reports) - (chosen is not None), maps.get(chosen, [])
 
 
-def run(program: list[str], options: list[str], report: str = "map", more: str = "") -> Ended:
+def run(program: list[str], options: list[str], report: str = "map", more: str = "",
+        wish: Optional[dict[str, str]] = None) -> Ended:
     """`options`: of `./hakmem run`; `report`: what is written at its end; `more`: of HAKMEM_OPTIONS, after what the
-    user gave."""
+    user gave; `wish`: of the environment."""
     if shutil.which(program[0]) is None:
         raise ViewError(f"there is no program '{program[0]}' that can be started")
     with tempfile.TemporaryDirectory(prefix=f"hakmem-{report}-", dir=_folder(), ignore_cleanup_errors=True) as folder:
         theirs = os.environ.get("HAKMEM_OPTIONS", "")
         words = ",".join(word for word in (theirs, more, ASKED.format(report, folder)) if word)
         sys.stdout.flush()
-        pid, status = _start_and_wait([LAUNCHER, "run", *options, "--", *program], {**os.environ, "HAKMEM_OPTIONS": words})
-        left, others = _found(Path(folder), pid)
-        return Ended(status, pid, left, others)
+        since = time.time()
+        pid, status = _start_and_wait([LAUNCHER, "run", *options, "--", *program],
+                                      {**os.environ, **(wish or {}), "HAKMEM_OPTIONS": words})
+        left, others, code = _found(Path(folder), pid, since, perf_map.MAPS in (wish or {}))
+        return Ended(status, pid, left, others, code)

@@ -52,6 +52,13 @@ def lives(pid: int) -> bool:
     return bool(fields) and (fields[0] not in ("Z", "X") or len(_threads(pid)) > 1)
 
 
+def state(pid: int) -> str:
+    """A letter, as of ps: Z: its first thread has ended; R: a thread runs; else that of the first; "": it is gone."""
+    first = (_stat(pid) or [""])[0]
+    others = [_read(pid, f"task/{thread}/stat").rpartition(")")[2].split()[:1] for thread in _threads(pid)]
+    return "R" if first != "Z" and ["R"] in others else first
+
+
 def name(pid: int) -> str:
     return plain(_read(pid, "comm").strip()) or "?"
 

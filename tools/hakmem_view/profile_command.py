@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Callable, Iterator, Optional
 
-from . import attach, own_program, process, profile_formats, source
+from . import attach, own_program, perf_map, process, profile_formats, source
 from .errors import Closed, ViewError
-from .profile_model import Profile, profile
-from .profile_names import Named
+from .profile_model import Profile, code_to, profile
+from .profile_names import Frame, Named
 from .wording import count, size
 
 RATE, SECONDS = 524288, 10.0
@@ -64,6 +64,14 @@ def shot(body: bytes, where: str) -> Shot:
     if not isinstance(document, dict):
         raise ViewError(f"{where} is no profile of hakmem")
     return Shot(profile(document, where), body)
+
+
+def with_code(one: Shot, code: dict[int, Frame]) -> Shot:
+    """With the names of functions that were made at run time, which nothing else keeps."""
+    if not code or code == one.found.code:
+        return one
+    document = {**json.loads(one.body), "code": code_to(code)}
+    return Shot(profile(document, "it"), json.dumps(document, separators=(",", ":")).encode())
 
 
 def stored(path: str) -> Shot:
@@ -168,8 +176,13 @@ def of_program(program: list[str], asked: Asked, options: list[str]) -> tuple[Op
     aside = own_program.left_aside()
     if aside:
         say(f"{' and '.join(aside)} of HAKMEM_OPTIONS {'are' if aside[1:] else 'is'} left aside: the profile is written")
+    wish = perf_map.wish(program)
+    if wish:
+        say(f"{Path(program[0]).name} runs with {' '.join(f'{key}={value}' for key, value in wish.items())}, to name its "
+            "functions and see its small objects")
     has_rate = not asked.rate and "profile_rate" in own_program.given()
-    ended = own_program.run(program, options, "profile", "" if has_rate else f"profile_rate:{asked.rate or RATE}")
+    ended = own_program.run(program, options, "profile", "" if has_rate else f"profile_rate:{asked.rate or RATE}",
+                            wish)
     name = Path(program[0]).name
     if ended.report is None:
         others = f", {count(ended.others, 'other process')} left one" if ended.others else ""
@@ -177,7 +190,8 @@ def of_program(program: list[str], asked: Asked, options: list[str]) -> tuple[Op
         return None, ended
     if ended.others:
         say(f"{count(ended.others, 'other process')} left profiles too; this is that of {name}")
-    return shot(ended.report, f"the profile of {name}"), ended
+    left = shot(ended.report, f"the profile of {name}")
+    return with_code(left, perf_map.names(ended.code, left.found.addresses)), ended
 
 
 Encoder = Callable[[Named, str], bytes]
@@ -197,7 +211,7 @@ def write_files(asked: Asked, shots: list[Shot], named: Named, title: str, encod
     """Every file that was asked for, of the last profile. `encoders`: forms by other packages."""
     last, kind = shots[-1], asked.kind
     makers: dict[str, Callable[[], bytes | str]] = {
-        "json": lambda: last.body, "heap-v2": lambda: profile_formats.heap_v2(last.found),
+        "json": lambda: with_code(last, named.code()).body, "heap-v2": lambda: profile_formats.heap_v2(last.found),
         "collapsed": lambda: profile_formats.collapsed(named, kind),
         "speedscope": lambda: profile_formats.speedscope_text(named, title, kind)}
     makers.update((name, lambda encode=encode: encode(named, kind)) for name, encode in encoders.items())

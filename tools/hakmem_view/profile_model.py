@@ -10,6 +10,7 @@ from typing import Any, Callable, Optional
 
 from .errors import ViewError
 from .model import Malformed, int_of, list_of, number_of, read, text_of
+from .symbols import Frame
 
 VERSION = 1  # of the document
 LIKELY = 1.96  # standard errors: 95 % of all estimates are that near to the truth
@@ -151,6 +152,17 @@ class Mapping:
         return PurePosixPath(self.path.removesuffix(" (deleted)")).name if self.path else ""
 
 
+def _code_of(table: dict) -> tuple[int, Frame]:
+    return address_of(table.get("address"), "address"), Frame(
+        text_of(table, "function"), text_of(table, "file"), max(0, int_of(table, "line")), False, bool(table.get("is_python")))
+
+
+def code_to(code: dict[int, Frame]) -> list[dict]:
+    """The same as a document has it."""
+    return [{"address": f"{address:#x}", "function": one.function, "file": one.file, "line": one.line, "is_python": one.is_python}
+            for address, one in sorted(code.items())]
+
+
 @dataclass
 class Profile:
     version: str
@@ -169,6 +181,7 @@ class Profile:
     mappings: list[Mapping]
     sites: list[Site]
     is_whole: bool = True  # sampling has been on since the process started
+    code: dict[int, Frame] = field(default_factory=dict)  # functions that were made at run time, by address
 
     @classmethod
     def of(cls, table: dict) -> Profile:
@@ -183,7 +196,8 @@ class Profile:
                     real_of(estimate, "live_bytes"), max(0.0, real_of(estimate, "sigma_bytes")), samples,
                     real_of(peak, "time_ns") / 1e9, real_of(peak, "live_bytes"),
                     sorted(list_of(table, "mappings", Mapping.of), key=lambda one: one.start),
-                    list_of(table, "sites", Site.of), bool(table.get("is_whole", True)))
+                    list_of(table, "sites", Site.of), bool(table.get("is_whole", True)),
+                    dict(list_of(table, "code", _code_of)))
         found.estimate = found.estimate or sum(site.inuse.bytes for site in found.sites)
         found.sigma = found.sigma or math.sqrt(sum(site.variance for site in found.sites))
         return found
@@ -215,6 +229,9 @@ class Profile:
 
     def place(self, address: int) -> tuple[str, int]:
         """The same in every process that runs the same program, wherever it was loaded."""
+        made = self.code.get(address)
+        if made is not None:
+            return (f"{made.function}:{made.file}", 0)
         found = self.mapping(address)
         return (found.build_id or found.path, address - found.start + found.offset) if found and found.path else ("", address)
 
@@ -278,9 +295,10 @@ def difference(old: Profile, new: Profile) -> list[Growth]:
         found.append(Growth(site, site.inuse.bytes - was.inuse.bytes, site.inuse.objects - was.inuse.objects,
                             math.hypot(site.error, was.error), max(0.0, site.alloc.bytes - was.alloc.bytes)))
     shift = {one.path: one for one in new.mappings}
+    made = {new.place(address): address for address in new.code}
     for was in before.values():
         gone = _without(was)
-        gone.stack = tuple(_moved(address, old, shift) for address in was.stack)
+        gone.stack = tuple(made.get(old.place(address)) or _moved(address, old, shift) for address in was.stack)
         found.append(Growth(gone, -was.inuse.bytes, -was.inuse.objects, was.error, 0.0))
     return sorted(found, key=lambda one: -one.bytes)
 

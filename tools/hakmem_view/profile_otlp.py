@@ -53,7 +53,7 @@ class Dictionary:
                            mapping_index=self.mapping(where) if where else 0)
 
     def stack(self, site: Site) -> int:
-        places = [self.location(address) for address in site.stack]
+        places = [self.location(address) for address in self.named.addresses(site)]
         return self._place(("stack", *places), self.tables.stack_table, location_indices=places)
 
 

@@ -96,7 +96,7 @@ class Maker:
         return self.locations[address]
 
     def sample(self, site: Site) -> None:
-        one = self.made.sample.add(location_id=[self.location(address) for address in site.stack],
+        one = self.made.sample.add(location_id=[self.location(address) for address in self.named.addresses(site)],
                                    value=[round(of(site)) for _, _, of in TYPES])
         mean = round(site.inuse.bytes / site.inuse.objects) if site.inuse.objects else 0
         if mean:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""From addresses to functions, files and lines: llvm-symbolizer, else addr2line, else the symbol tables alone; perf's
-map files for code that was made at run time. By the standard library alone; whatever is missing, names are missing."""
+"""From addresses to functions, files and lines: llvm-symbolizer, else addr2line, else the symbol tables alone. By the
+standard library alone; whatever is missing, names are missing. perf_map.py has code that was made at run time."""
 from __future__ import annotations
 
 import bisect
@@ -18,7 +18,6 @@ from .elf import Elf
 
 DEBUG = Path("/usr/lib/debug")
 SECONDS = 120  # for one file
-MOST_MAP = 64 << 20  # of a perf map file
 TOOLS = ("llvm-symbolizer", "addr2line")
 
 
@@ -30,6 +29,7 @@ class Frame:
     file: str
     line: int
     is_inlined: bool
+    is_python: bool = False
 
 
 class Mapping(Protocol):
@@ -48,24 +48,19 @@ def names(addresses: Iterable[int], mappings: Sequence[Mapping], pid: int = 0) -
     """Per return address the frames there, the innermost first, at least one. `pid`: of the process if it lives."""
     found: Names = {}
     groups: dict[tuple[str, str], tuple[Mapping, list[tuple[int, int]]]] = {}
-    nowhere: list[int] = []
     ordered = sorted(mappings, key=lambda one: one.start)
     starts = [one.start for one in ordered]
     for address in set(addresses):
         found[address] = UNKNOWN
         at = bisect.bisect_left(starts, address) - 1  # it may be the first byte behind a mapping
         where = ordered[at] if at >= 0 and address <= ordered[at].end else None
-        if where is None or not where.path.startswith("/"):
-            nowhere.append(address)
-        else:
+        if where is not None and where.path.startswith("/"):
             group = groups.setdefault((where.path, where.build_id), (where, []))
             group[1].append((address, address - 1 - where.start + where.offset))
     for where, pairs in groups.values():
         file = _file(where, pid)
         if file is not None:
             found.update(_of_file(*file, pairs))
-    if nowhere and pid:
-        found.update(_of_perf_map(nowhere, pid))
     return found
 
 
@@ -191,37 +186,4 @@ def _by_table(table: Elf, file: Elf, wanted: dict[int, int]) -> Names:
         row = bisect.bisect_right(starts, at) - 1
         if row >= 0 and at < rows[row][0] + max(rows[row][1], 1):
             found[address] = [Frame(rows[row][2], "", 0, False)]
-    return found
-
-
-def _perf_map(pid: int) -> list[tuple[int, int, str]]:
-    """Start, size and name of functions that a compiler made in the process."""
-    inner = pid
-    try:
-        status = Path(f"/proc/{pid}/status").read_text(encoding="utf-8", errors="replace")
-        inner = int(next((line for line in status.splitlines() if line.startswith("NSpid:")), f"NSpid: {pid}").split()[-1])
-        path = Path(process.rooted(pid, f"/tmp/perf-{inner}.map"))
-        if not path.is_file() or path.stat().st_size > MOST_MAP or path.stat().st_uid not in (0, os.stat(f"/proc/{pid}").st_uid):
-            return []
-        text = path.read_text(encoding="utf-8", errors="replace")
-    except (OSError, ValueError):
-        return []
-    found = []
-    for line in text.splitlines():
-        words = line.split(maxsplit=2)
-        try:
-            found.append((int(words[0], 16), int(words[1], 16), words[2]))
-        except (ValueError, IndexError):
-            continue
-    return sorted(found)
-
-
-def _of_perf_map(addresses: list[int], pid: int) -> Names:
-    rows = _perf_map(pid)
-    starts = [row[0] for row in rows]
-    found: Names = {}
-    for address in addresses:
-        at = bisect.bisect_right(starts, address - 1) - 1
-        if at >= 0 and address - 1 < rows[at][0] + rows[at][1]:
-            found[address] = [Frame(rows[at][2], "", 0, False)]
     return found
