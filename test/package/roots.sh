@@ -1,6 +1,7 @@
 # shellcheck shell=sh disable=SC2034,SC2154
 # SPDX-License-Identifier: MIT
-# Sourced after expect.sh: fresh roots to install into. Each is made once, below build/package/roots, and copied for a test.
+# Sourced after expect.sh: fresh roots to install into. Each is made below build/package/roots, renewed after a
+# week, and copied for a test.
 kept=$(dirname "$HAKMEM_BUILD")/package
 # What is mounted goes with the test, however it ends.
 if [ "$(id -u)" = 0 ] && [ -z "${HAKMEM_OWN_MOUNTS-}" ] && unshare --mount --net true 2>/dev/null; then
@@ -22,21 +23,54 @@ needs_root_and() { # TOOL...
     unshare --mount --net true 2>/dev/null || skip "mounting, or a network of its own, is not allowed here"
 }
 
-# debian_root SUITE: $root becomes a fresh one, with Python and its venv
-debian_root() {
+# make_root SUITE FOLDER: false if it cannot be made
+make_root() {
+    rm -rf --one-file-system "$2"
+    mirror=$(apt-cache policy 2>/dev/null | sed -n "s|.*[0-9] \(http[^ ]*\) $1/main.*|\1|p" | head -n 1)
+    if debootstrap --variant=minbase --include=python3,python3-venv "$1" "$2" ${mirror:+"$mirror"} 7>&- \
+        >"$kept/debootstrap-$1.log" 2>&1; then
+        rm -rf "$2/var/cache/apt/archives" "$2/var/lib/apt/lists"
+        mkdir -p "$2/var/cache/apt/archives/partial" "$2/var/lib/apt/lists/partial"
+        : >"$2/.whole"
+    else
+        rm -rf --one-file-system "$2"
+        return 1
+    fi
+}
+
+# why_renew FOLDER: what is wrong with the root; nothing if it is good
+why_renew() {
+    if [ ! -e "$1/.whole" ]; then
+        echo "is not whole"
+    elif [ -n "$(find "$1/.whole" -mtime +6)" ]; then
+        echo "is older than a week"
+    elif ! chroot "$1" apt-get -qq -o Dir::Cache::pkgcache= -o Dir::Cache::srcpkgcache= check >/dev/null 2>&1; then
+        echo "has an apt that fails"
+    fi
+}
+
+# kept_root SUITE: $base is one that is good, or as good as can be had; false if there is none
+kept_root() {
     base=$kept/roots/$1
     mkdir -p "$kept/roots"
     (
         flock 7
-        [ ! -e "$base/.whole" ] || exit 0
-        rm -rf --one-file-system "$base"
-        mirror=$(apt-cache policy 2>/dev/null | sed -n "s|.*[0-9] \(http[^ ]*\) $1/main.*|\1|p" | head -n 1)
-        debootstrap --variant=minbase --include=python3,python3-venv "$1" "$base" ${mirror:+"$mirror"} 7>&- \
-            >"$kept/debootstrap-$1.log" 2>&1 || exit 1
-        rm -rf "$base/var/cache/apt/archives" "$base/var/lib/apt/lists"
-        mkdir -p "$base/var/cache/apt/archives/partial" "$base/var/lib/apt/lists/partial"
-        : >"$base/.whole"
-    ) 7>"$kept/roots/.lock-$1" || skip "debootstrap cannot make a root of $1 here: $(tail -n 1 "$kept/debootstrap-$1.log")"
+        why=$(why_renew "$base")
+        [ -n "$why" ] || exit 0
+        if make_root "$1" "$base.new"; then
+            rm -rf --one-file-system "$base"
+            mv "$base.new" "$base"
+        elif [ -e "$base/.whole" ]; then
+            echo "the root of $1 $why, and stays: debootstrap says: $(tail -n 1 "$kept/debootstrap-$1.log")"
+        else
+            exit 1
+        fi
+    ) 7>"$kept/roots/.lock-$1"
+}
+
+# debian_root SUITE: $root becomes a fresh one, with Python and its venv
+debian_root() {
+    kept_root "$1" || skip "debootstrap cannot make a root of $1 here: $(tail -n 1 "$kept/debootstrap-$1.log")"
     cp -a "$base" "$root"
     enter
 }
