@@ -10,6 +10,7 @@
 #include "os/memory_linux.c"
 #include "os/thread_linux.c"
 
+#include "span/box.c"
 #include "span/dense.c"
 #include "span/fit.c"
 #include "span/huge_page.c"
@@ -26,7 +27,6 @@
 #include "slab/slab.c"
 #include "slab/tags.c"
 
-#include "large/box.c"
 #include "large/huge.c"
 #include "large/huge_cache.c"
 #include "large/large.c"
@@ -47,6 +47,7 @@
 #include "guard/guard.c"
 #include "profile/chance.c"
 #include "profile/profile.c"
+#include "reclaim/bands.c"
 #include "reclaim/learner.c"
 #include "reclaim/limit.c"
 #include "reclaim/reclaim.c"

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
  * Huge blocks: mappings of their own, each with a record. Freed ones go to huge_cache.c. */
-#include "large/box.h"
 #include "large/huge_cache.h"
 #include "large/huge_quarantine.h"
 #include "large/huge_record.h"
@@ -10,6 +9,7 @@
 #include "base/counters.h"
 #include "os/lock.h"
 #include "os/optional.h"
+#include "span/box.h"
 
 HAK_LOCKED_STATE HAK_LARGE_STATE(4) struct huge_state hak_huge_state;
 
@@ -152,7 +152,7 @@ hak_large_result_t hak_huge_alloc(size_t bytes, size_t align) {
         return result;
     }
     if (result.is_zero) {
-        hak_band_fresh(bytes);
+        hak_band_huge_fresh(bytes);
     }
     result.block = base;
     return result;

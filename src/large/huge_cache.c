@@ -10,11 +10,11 @@
  * free applies it, from the end of the highest extent. Addresses are bounded, too
  * (docs/experiments/0004). */
 #include "large/huge_cache.h"
-#include "large/box.h"
 #include "large/huge_quarantine.h"
 #include "large/huge_record.h"
 
 #include "os/lock.h"
+#include "span/box.h"
 
 typedef struct huge_extent {
     char *base;
@@ -219,6 +219,7 @@ static bool cache_evict(size_t keep_dirty, size_t keep_bytes, huge_extent_t *evi
     } else {
         extent_cut(from, excess);
         evicted->base += from->bytes;
+        evicted->dirty -= from->dirty;
         evicted->bytes = excess;
     }
     return true;
@@ -231,6 +232,11 @@ static void extent_sample(huge_extent_t *extent) {
     size_t resident = hak_large_resident(extent->base, extent->bytes);
     extent->dirty = resident < extent->dirty ? resident + 1 : extent->dirty; /* CACHE-2 */
     extent->is_known = true;
+}
+
+static void extent_give_back(const huge_extent_t *extent) {
+    hak_band_huge_return(extent->bytes, extent->dirty);
+    hak_vacant_give(extent->base, extent->bytes, extent->shift);
 }
 
 /* Samples an extent charged by assumption, and keeps it; false: it was sampled already. */
@@ -256,7 +262,7 @@ static HAK_COLD size_t cache_trim(size_t keep_dirty, size_t keep_bytes) {
             return given_back;
         }
         if (keep_bytes == 0 || !extent_put_right(&evicted)) {
-            hak_vacant_give(evicted.base, evicted.bytes, evicted.shift);
+            extent_give_back(&evicted);
             given_back += evicted.bytes;
         }
     }
@@ -303,7 +309,7 @@ void hak_huge_cache_give(char *base, size_t bytes, ptrdiff_t shift) {
     hak_lock_release(HAK_LOCK_HUGE);
     if (!has_room) { /* else it is charged in full */
         extent_sample(&fresh);
-        hak_band_sample(bytes, fresh.dirty);
+        hak_band_sample(hak_band_of(bytes), bytes, fresh.dirty);
     }
     hak_lock_acquire(HAK_LOCK_HUGE);
     size_t bound = pool->bound_bytes, address_bound = pool->bound_address_bytes;
@@ -312,7 +318,7 @@ void hak_huge_cache_give(char *base, size_t bytes, ptrdiff_t shift) {
     if (is_kept) {
         cache_trim(bound, address_bound);
     } else {
-        hak_vacant_give(base, bytes, shift);
+        extent_give_back(&fresh);
     }
 }
 

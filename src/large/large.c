@@ -2,13 +2,13 @@
  *
  * Large blocks: whole units from the span provider, at most 1 MiB. */
 #include "large/large.h"
-#include "large/box.h"
 #include "large/huge_cache.h"
 #include "large/huge_quarantine.h"
 #include "large/huge_record.h"
 
 #include "base/counters.h"
 #include "os/optional.h"
+#include "span/box.h"
 
 typedef struct hak_large {
     uint8_t unit;  /* [const] */
@@ -81,8 +81,11 @@ hak_large_result_t hak_large_alloc(hak_partition_t partition, size_t bytes, size
     hak_band_large_enter(count);
     result.block = span.base;
     result.is_zero = span.is_zero;
+    if (span.is_zero || span.again != 0) {
+        size_t own = (size_t)count * HAK_UNIT_BYTES;
+        hak_band_fresh(hak_band_of(own), span.is_zero ? own : 0, span.again * HAK_UNIT_BYTES);
+    }
     if (span.is_zero) { /* clean units: the footprint may grow */
-        hak_band_fresh((size_t)count * HAK_UNIT_BYTES);
         hak_large_reclaim(0);
     }
     return result;
@@ -106,7 +109,8 @@ static HAK_COLD bool large_free_fresh(void *block, hak_superslab_t *superslab,
     unsigned count = hak_load_relaxed(&record->units);
     size_t bytes = (size_t)count * HAK_UNIT_BYTES;
     if (hak_dense_is_due(large_use(count))) {
-        hak_band_sample(bytes, hak_dense_sample(large_use(count), block, bytes));
+        hak_band_sample(hak_band_of(bytes), bytes,
+                        hak_dense_sample(large_use(count), block, bytes));
     }
     return large_free(block, superslab, record);
 }

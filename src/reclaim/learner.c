@@ -46,7 +46,7 @@ typedef struct learner {
 } learner_t;
 
 HAK_LOCKED_STATE HAK_LARGE_STATE(4) learner_t hak_learners[HAK_LEARNERS]; /* [lock LEARNER] */
-_Static_assert(sizeof hak_learners <= 4096, "LEARN-1");
+_Static_assert(sizeof hak_learners <= 1280, "LEARN-1");
 
 /* [atomic] A bit per pool: it begins anew, whatever its record says. */
 static uint32_t learners_new = (1u << HAK_LEARNERS) - 1;

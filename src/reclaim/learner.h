@@ -17,7 +17,7 @@
  * score. If the memory really taken and held costs far more than foretold (the kernel refuses, or
  * what is free does not fit), the standard rules decide for a while.
  *
- *   LEARN-1  Less than 4 KiB of state. A step costs a bounded time. */
+ *   LEARN-1  At most 1 280 bytes of state. A step costs a bounded time. */
 #ifndef HAK_RECLAIM_LEARNER_H
 #define HAK_RECLAIM_LEARNER_H
 

@@ -35,9 +35,9 @@
 #include "base/counters.h"
 #include "base/knobs.h"
 #include "front/event.h"
-#include "large/box.h"
 #include "large/large.h"
 #include "os/os.h"
+#include "reclaim/bands.h"
 #include "reclaim/learner.h"
 #include "reclaim/reclaim.h"
 #include "reclaim/slabs.h"
@@ -162,7 +162,7 @@ void hak_target_spans(void) {
     uint64_t now = hak_os_now_ns();
     bool is_turn = hak_is_due(&hak_target_window_end_ns, now, HAK_WINDOW_NS);
     if (is_turn || hak_is_due(&hak_target_step_ns, now, HAK_EVENT_STEP_NS)) {
-        hak_band_step(is_turn);
+        hak_bands_step(is_turn);
     }
     hak_pool_t pool;
     hak_span_pool(&pool, is_turn);
@@ -260,6 +260,6 @@ void hak_target_huge(void) {
 
 void hak_target_after_fork(void) {
     hak_learner_reset();
-    hak_band_after_fork();
+    hak_bands_after_fork();
     hak_store_relaxed(&hak_target_huge_line, 0);
 }

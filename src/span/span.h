@@ -74,6 +74,7 @@ struct hak_span {
     unsigned unit;  /* first unit */
     unsigned count; /* units */
     bool is_zero;   /* every byte reads as zero */
+    uint8_t again;  /* units that had been purged */
 };
 
 /* The expected writes: perhaps only to parts; to all of it soon; or as samples say. */

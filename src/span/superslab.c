@@ -8,6 +8,7 @@
 #include "base/counters.h"
 #include "os/lock.h"
 #include "os/optional.h"
+#include "span/box.h"
 #include "span/pagemap.h"
 #include "span/span.h"
 #include "span/span_state.h"
@@ -145,9 +146,10 @@ static void span_look_at_peak(void) {
     }
 }
 
-/* Free units become part of a span. Returns whether they read as zero. */
+/* Free units become part of a span. Returns whether they read as zero; *again of them had been
+ * purged. */
 HAK_INLINE bool units_take(hak_superslab_t *superslab, unsigned unit, unsigned count,
-                           hak_dense_t *use) {
+                           hak_dense_t *use, unsigned *again) {
     uint64_t mask = hak_mask(count) << unit;
     hak_span_note_opened(superslab, mask, use);
     uint64_t dirty = mask & ~superslab->clean_units, before = superslab->free_units;
@@ -157,9 +159,7 @@ HAK_INLINE bool units_take(hak_superslab_t *superslab, unsigned unit, unsigned c
     hak_span_note_dirty(superslab);
     hak_span_state.in_use_units += count;
     hak_span_take_dirty(hak_span_count_units(dirty, unit, count));
-    if (dirty != mask) {
-        hak_span_note_wanted(superslab, mask & ~dirty);
-    }
+    *again = dirty != mask ? hak_span_note_wanted(superslab, mask & ~dirty) : 0;
     span_look_at_peak();
     return dirty == 0;
 }
@@ -185,8 +185,9 @@ bool hak_span_alloc(hak_partition_t partition, unsigned count, size_t align, hak
         span_count(is_new, (superslab->clean_units & mask) != 0);
         HAK_ASSERT((superslab->free_units & mask) == mask, "SPAN-1");
         char *base = superslab->base + (size_t)unit * HAK_UNIT_BYTES;
-        bool is_zero = units_take(superslab, unit, count, use);
-        *span = (hak_span_t){superslab, base, unit, count, is_zero};
+        unsigned again;
+        bool is_zero = units_take(superslab, unit, count, use, &again);
+        *span = (hak_span_t){superslab, base, unit, count, is_zero, (uint8_t)again};
     }
     hak_lock_release(HAK_LOCK_SPAN);
     return superslab != NULL;
@@ -221,8 +222,14 @@ bool hak_span_extend(hak_superslab_t *superslab, unsigned unit, unsigned count, 
     hak_lock_acquire(HAK_LOCK_SPAN);
     bool fits = (superslab->free_units & mask) == mask;
     if (fits) {
-        *is_zero = units_take(superslab, unit + count, wanted - count, HAK_SPAN_SPARSE);
+        unsigned added = wanted - count, again;
+        *is_zero = units_take(superslab, unit + count, added, HAK_SPAN_SPARSE, &again);
         hak_single_writer_add(&hak_span_state.counters.span_extend, 1);
+        if (*is_zero || again != 0) {
+            size_t fresh_bytes = *is_zero ? (size_t)added * HAK_UNIT_BYTES : 0;
+            hak_band_fresh(hak_band_of((size_t)wanted * HAK_UNIT_BYTES), fresh_bytes,
+                           (size_t)again * HAK_UNIT_BYTES);
+        }
     }
     hak_lock_release(HAK_LOCK_SPAN);
     return fits;

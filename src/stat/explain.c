@@ -4,7 +4,6 @@
  * caches hold most. docs/schema/explain.schema.json is the schema of the JSON. */
 #include "base/knobs.h"
 #include "conf/conf.h"
-#include "large/box.h"
 #include "reclaim/learner.h"
 #include "stat/report.h"
 #include "stat/rss.h"
@@ -17,7 +16,7 @@ static const struct explain_cause {
 };
 #undef HAK_CAUSE
 
-enum { EXPLAIN_THREADS = 16, EXPLAIN_TEXT = 1536, EXPLAIN_NOTES = 4 };
+enum { EXPLAIN_THREADS = 16, EXPLAIN_TEXT = 1536, EXPLAIN_NOTES = 4, BAND_TEXT = 240 };
 
 typedef struct explain {
     hak_rss_t rss;
@@ -256,47 +255,38 @@ static void json_learner(const hak_sink_t *sink, hak_learner_pool_t pool) {
     hak_sink_format(sink, "]}");
 }
 
-/* --- bands of large blocks -------------------------------------------------------------------- */
+/* --- bands of sizes --------------------------------------------------------------------------- */
 
 static uint64_t percent_of(uint64_t part, uint64_t whole) {
     return whole == 0 ? 0 : hak_rounded(part * 100, whole);
 }
 
-static void write_bands(const hak_sink_t *sink, hak_text_t *text) {
-    for (unsigned i = 0; i < HAK_BANDS; i++) {
-        hak_band_view_t band;
-        hak_band_look(i, &band);
-        if (band.taken_bytes == 0) {
-            continue;
-        }
-        text->length = 0;
-        hak_text_format(text, "blocks of %s: %b in use, lately %b to %b; ", band.text,
-                        band.in_use_bytes, band.least_bytes, band.most_bytes);
-        hak_text_format(text, "%b taken, %l %% of it untouched memory", band.taken_bytes,
-                        percent_of(band.fresh_bytes, band.taken_bytes));
-        if (band.sampled_bytes != 0) {
-            hak_text_format(text, "; of freed ones %l %% was resident",
-                            percent_of(band.touched_bytes, band.sampled_bytes));
-        }
-        if (band.reuse_ms != 0) {
-            hak_text_format(text, "; memory is taken again after about %l ms", band.reuse_ms);
-        }
-        hak_sink_format(sink, "hakmem: %m\n", text->data, text->length);
+static void put_band(hak_text_t *text, const char *name, const hak_band_view_t *band) {
+    hak_text_format(text, "%s: %b in use, lately %b to %b; ", name, band->in_use_bytes,
+                    band->least_bytes, band->most_bytes);
+    hak_text_format(text, "%b taken, %l %% untouched", band->taken_bytes,
+                    percent_of(band->fresh_bytes, band->taken_bytes));
+    if (band->returned_bytes + band->again_bytes != 0) {
+        hak_text_format(text, "; %b given back, %b wanted again", band->returned_bytes,
+                        band->again_bytes);
+    }
+    if (band->sampled_bytes != 0) {
+        hak_text_format(text, "; of samples %l %% resident",
+                        percent_of(band->touched_bytes, band->sampled_bytes));
+    }
+    if (band->reuse_ms != 0) {
+        hak_text_format(text, "; reused after %l ms", band->reuse_ms);
     }
 }
 
-static void json_bands(const hak_sink_t *sink) {
-    hak_sink_format(sink, "],\n\"bands\":[");
+void hak_write_bands(const hak_sink_t *sink, const hak_snapshot_t *snapshot) {
+    HAK_TEXT(text, BAND_TEXT);
     for (unsigned i = 0; i < HAK_BANDS; i++) {
-        hak_band_view_t band;
-        hak_band_look(i, &band);
-        hak_sink_format(sink,
-                        "%s\n{\"from_bytes\":%l,\"in_use_bytes\":%l,\"taken_bytes\":%l,"
-                        "\"fresh_bytes\":%l,\"sampled_bytes\":%l,\"touched_bytes\":%l,"
-                        "\"most_bytes\":%l,\"least_bytes\":%l,\"reuse_ms\":%l}",
-                        i == 0 ? "" : ",", band.least_size, band.in_use_bytes, band.taken_bytes,
-                        band.fresh_bytes, band.sampled_bytes, band.touched_bytes, band.most_bytes,
-                        band.least_bytes, band.reuse_ms);
+        if (snapshot->band[i].taken_bytes != 0) {
+            text.length = 0;
+            put_band(&text, hak_band_text(i), &snapshot->band[i]);
+            hak_sink_format(sink, "hakmem: %m\n", text.data, text.length);
+        }
     }
 }
 
@@ -332,7 +322,7 @@ void hak_write_explain(const hak_sink_t *sink, const hak_snapshot_t *snapshot) {
         hak_sink_format(sink, "hakmem: %m\n", text.data, text.length);
     }
     write_learner(sink, &text);
-    write_bands(sink, &text);
+    hak_write_bands(sink, snapshot);
     for (unsigned i = 0; i < explain->thread_count; i++) {
         const hak_thread_stats_t *thread = explain->thread[i];
         hak_sink_format(sink, "hakmem: thread %u caches %l KiB, idle for %l ms\n", thread->id,
@@ -380,8 +370,9 @@ void hak_write_explain_json(const hak_sink_t *sink, const hak_snapshot_t *snapsh
     for (hak_learner_pool_t pool = 0; pool < HAK_LEARNERS; pool++) {
         json_learner(sink, pool);
     }
-    json_bands(sink);
-    hak_sink_format(sink, "],\n\"notes\":[");
+    hak_sink_format(sink, "]");
+    hak_report_bands(sink, snapshot);
+    hak_sink_format(sink, ",\n\"notes\":[");
     for (unsigned i = 0, count = notes(explain, note); i < count; i++) {
         hak_sink_format(sink, "%s\"%s\"", i == 0 ? "" : ",", note[i]);
     }

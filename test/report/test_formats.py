@@ -45,15 +45,16 @@ def superslab_parts(report):
 
 
 def samples(path):
-    """{(name, class or None): value}; the parser refuses what is malformed."""
+    """{(name, class or band, or None): value}; the parser refuses what is malformed."""
     found = {}
     for family in prometheus_client.parser.text_string_to_metric_families(path.read_text()):
         assert family.documentation, family.name
         assert family.type in ("counter", "gauge"), family.name
         for sample in family.samples:
             assert sample.name == family.name + ("_total" if family.type == "counter" else ""), sample
-            assert set(sample.labels) <= ({"version"} if family.name == "hakmem_info" else {"class"}), sample
-            key = sample.name, sample.labels.get("class")
+            label = family.name.split("_")[1] if family.name.startswith(("hakmem_class_", "hakmem_band_")) else None
+            assert set(sample.labels) == ({"version"} if family.name == "hakmem_info" else {label} if label else set()), sample
+            key = sample.name, sample.labels.get(label)
             assert key not in found, key
             found[key] = sample.value
     return found
@@ -74,7 +75,7 @@ def test_schema_refuses_what_has_another_form(folder, schema):
     validator = jsonschema.Draft202012Validator(schema)
     for change in (lambda r: r["bytes"].pop("live"), lambda r: r["events"].update(unheard=1),
                    lambda r: r["counts"].update(slabs=-1), lambda r: r.update(schema=2),
-                   lambda r: r["threads"][0].pop("idle_ms"), lambda r: r["classes"][0].update(bytes="16")):
+                   lambda r: r["threads"][0].pop("idle_ms"), lambda r: r["bands"][0].pop("again_bytes"), lambda r: r["classes"][0].update(bytes="16")):
         report = load(folder, "end")
         change(report)
         assert not validator.is_valid(report)
@@ -126,6 +127,23 @@ def test_metrics_and_text_say_what_json_says(folder):
     for row in report["classes"]:
         assert found["hakmem_class_live", str(row["bytes"])] == row["live"]
         assert found["hakmem_class_refill_total", str(row["bytes"])] == row["events"]["refill"]
+
+
+def test_bands_of_sizes_are_told_alike(folder):
+    report, found = load(folder, "end"), samples(folder / "metrics.end")
+    text = (folder / "text.end").read_text()
+    assert len(report["bands"]) == 8
+    for band in report["bands"]:
+        assert band["fresh_bytes"] <= band["taken_bytes"] and band["touched_bytes"] <= band["sampled_bytes"]
+        for name, value in band.items():
+            if name != "text":
+                sums = f"hakmem_band_{name}_total", band["text"]
+                assert found.get(sums, found.get((f"hakmem_band_{name}", band["text"]))) == value
+        assert (f"hakmem: {band['text']}: " in text) == (band["taken_bytes"] != 0)
+    slabs = sum(band["taken_bytes"] for band in report["bands"] if band["text"].startswith("slabs"))
+    made = sum(row["events"]["slab_create"] for row in report["classes"])
+    assert made > 0 and slabs >= made * (64 << 10)
+    assert any(band["taken_bytes"] for band in report["bands"] if band["text"].startswith("blocks"))
 
 
 def test_names_are_those_of_the_documents(folder):

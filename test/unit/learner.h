@@ -57,6 +57,27 @@ static inline void pool_keep(pool_t *pool, size_t in_use, size_t stay, unsigned 
     pool->left--;
 }
 
+/* In bytes, if unused memory had always been kept so long: over the whole run, and as of late, by
+ * weights that halve in 4.4 s as the learner's do. */
+typedef struct oracle {
+    double whole, late;
+} oracle_t;
+
+static inline oracle_t price_if_kept(const load_t *load, unsigned ticks) {
+    static const double FADE = 0.998426; /* a tick: (63/64)^(1/10) */
+    /* keep times begin at the first step: in what phase of the load they begin has a price too */
+    pool_t pool = {.held = load->in_use[0], .left = 2 * STEP_TICKS};
+    oracle_t oracle = {0};
+    for (unsigned i = 0; i < LOAD_TICKS; i++) {
+        double before = pool_price(&pool);
+        pool_use(&pool, load->in_use[i]);
+        pool_keep(&pool, load->in_use[i], 0, ticks);
+        oracle.late = oracle.late * FADE + pool_price(&pool) - before;
+    }
+    oracle.whole = pool_price(&pool);
+    return oracle;
+}
+
 /* A program whose pool does as it is told. */
 typedef struct program {
     uint64_t ticks;

@@ -53,33 +53,12 @@ static void make_noise(uint64_t *random) {
     }
 }
 
-/* In bytes, if unused memory had always been kept so long: over the whole run, and as of late, by
- * weights that halve in 4.4 s as the learner's do. */
-typedef struct oracle {
-    double whole, late;
-} oracle_t;
-
-static oracle_t price_if_kept(unsigned ticks) {
-    static const double FADE = 0.998426; /* a tick: (63/64)^(1/10) */
-    /* keep times begin at the first step: in what phase of the load they begin has a price too */
-    pool_t pool = {.held = load.in_use[0], .left = 2 * STEP_TICKS};
-    oracle_t oracle = {0};
-    for (unsigned i = 0; i < LOAD_TICKS; i++) {
-        double before = pool_price(&pool);
-        pool_use(&pool, load.in_use[i]);
-        pool_keep(&pool, load.in_use[i], 0, ticks);
-        oracle.late = oracle.late * FADE + pool_price(&pool) - before;
-    }
-    oracle.whole = pool_price(&pool);
-    return oracle;
-}
-
 /* Price over the best one. As a late change is not worth less than 4 MiB, such a price is none. */
 static oracle_t regret_of(hak_strategy_t chosen) {
     static const double LITTLE = 4.0 * MIB;
     oracle_t own = {0}, best = {1e300, 1e300};
     for (hak_strategy_t i = 0; i < HAK_STRATEGIES; i++) {
-        oracle_t oracle = price_if_kept((unsigned)hak_strategy_ms(i) / TICK_MS);
+        oracle_t oracle = price_if_kept(&load, (unsigned)hak_strategy_ms(i) / TICK_MS);
         own = i == chosen ? oracle : own;
         best.whole = oracle.whole < best.whole ? oracle.whole : best.whole;
         best.late = oracle.late < best.late ? oracle.late : best.late;

@@ -2,71 +2,7 @@
  *
  * Unused memory below the bound is purged after a window without use, or when the learner says so,
  * by a clock that the test sets. */
-#include "base/counters.h"
-#include "double/os_fault.h"
-#include "front/event.h"
-#include "reclaim/learner.h"
-#include "unit/span.h"
-
-enum { MIB = 1 << 20, SPANS = 8, SPAN_UNITS = 60, KEPT_MIB = 2 };
-
-static const uint64_t WINDOW_NS = 400u * 1000 * 1000;
-
-static hak_span_t pin;
-static hak_span_t spans[SPANS];
-
-static void window_passes(void) {
-    hak_os_fault_advance_clock(WINDOW_NS);
-    hak_target_spans();
-}
-
-static void take(unsigned from, unsigned to) {
-    for (unsigned i = from; i < to; i++) {
-        spans[i] = unit_span(SPAN_UNITS, HAK_UNIT_BYTES);
-        memset(spans[i].base, 0xee, (size_t)SPAN_UNITS * HAK_UNIT_BYTES);
-    }
-}
-
-static void give(unsigned from, unsigned to) {
-    for (unsigned i = from; i < to; i++) {
-        unit_span_free(&spans[i], SPAN_UNITS);
-    }
-}
-
-static size_t unused(void) {
-    return unit_span_check().unused_dirty_bytes;
-}
-
-/* 30 MiB in use, bound 64, of which 1 stays for good. */
-static int begin(void **state) {
-    (void)state;
-    hak_os_init();
-    hak_os_fault_clear();
-    hak_os_fault_stop_clock();
-    hak_os_fault_advance_clock(60 * WINDOW_NS); /* no earlier refusal counts */
-    unit_span_retain(64u * MIB, 0);
-    hak_knobs.retain_idle_bytes = MIB;
-    hak_knobs.learn = HAK_LEARN_OFF; /* the standard rules */
-    pin = unit_span(1, HAK_UNIT_BYTES);
-    hak_span_purge(0);
-    take(0, SPANS);
-    window_passes();
-    window_passes();
-    return 0;
-}
-
-static int begin_learning(void **state) {
-    begin(state);
-    hak_learner_reset();
-    hak_knobs.retain_percent = 100; /* 2 s of holding cost as much as taking */
-    hak_knobs.learn = HAK_LEARN_ON;
-    return 0;
-}
-
-static int end(void **state) {
-    unit_span_free(&pin, 1);
-    return unit_span_end(state);
-}
+#include "unit/target.h"
 
 static void idle_is_a_little_of_what_is_in_use_up_to_the_bound(void **state) {
     (void)state;
@@ -167,25 +103,6 @@ static void unneeded_for_long_goes_at_once(void **state) {
     assert_true(unused() <= (size_t)KEPT_MIB * MIB);
 }
 
-static void steps_pass(unsigned count) {
-    for (unsigned i = 0; i < count; i++) {
-        hak_os_fault_advance_clock(HAK_EVENT_STEP_NS);
-        hak_target_spans();
-    }
-}
-
-/* All is unused for a while and then in use, again and again: units that were purged and taken. */
-static uint64_t breathe(unsigned count, unsigned unused_steps, unsigned used_steps) {
-    uint64_t before = hak_counters.purge_regret_units;
-    for (unsigned i = 0; i < count; i++) {
-        give(0, SPANS);
-        steps_pass(unused_steps);
-        take(0, SPANS);
-        steps_pass(used_steps);
-    }
-    return hak_counters.purge_regret_units - before;
-}
-
 static void taken_again_soon_enough_stays(void **state) {
     (void)state;
     assert_true(breathe(10, 10, 4) > 0); /* longer than a window */
@@ -265,9 +182,6 @@ static void refused_does_not_keep_what_is_freed_later(void **state) {
     give(3, SPANS);
     assert_true(hak_reclaim_order(&order) >= 8 * MIB);
 }
-
-#define DECAY_TEST(test) cmocka_unit_test_setup_teardown(test, begin, end)
-#define LEARNED_TEST(test) cmocka_unit_test_setup_teardown(test, begin_learning, end)
 
 static const struct CMUnitTest tests[] = {
     DECAY_TEST(idle_is_a_little_of_what_is_in_use_up_to_the_bound),

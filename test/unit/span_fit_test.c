@@ -194,7 +194,7 @@ static void span_where_a_summary_promises_too_much_is_taken_elsewhere(void **sta
     }
     for (unsigned align_log2 = 0; align_log2 < 2; align_log2++) {
         size_t align = (size_t)HAK_UNIT_BYTES << align_log2;
-        unit_span_free(&(hak_span_t){walls[1].superslab, NULL, 10, 2, false}, 0);
+        unit_span_free(&(hak_span_t){walls[1].superslab, NULL, 10, 2, false, 0}, 0);
         hak_span_t known = unit_span(2, align);
         assert_int_equal(known.superslab->index, 1);
         hak_summary_t *fit = &hak_span_state.fit[align_log2];

@@ -7,11 +7,14 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from types import SimpleNamespace
 
 import jsonschema
 import pytest
 from conftest import TOOL
 from fake_server import SAMPLES, document
+from hakmem_view import plain_views
+from hakmem_view.model import Stats
 
 ROOT = TOOL.parent.parent
 SYSTEM = "/usr/bin/python3"
@@ -155,6 +158,20 @@ def test_text_of_a_command_needs_no_environment(checkout):
     for command in ("stats", "map", "lab"):
         done = hakmem(checkout, command, "--help")
         assert (done.returncode, done.stderr) == (0, "") and done.stdout.startswith(f"  {command} ")
+
+
+def test_plain_top_says_what_the_learner_decided():
+    stats = Stats.of(document("/stats.json", os.getpid(), 0))
+
+    def line() -> str:
+        frame = plain_views._frame(SimpleNamespace(pid=os.getpid()), stats, stats, 1.0, 24)
+        return next(line for line in frame if line.startswith("learner: "))
+    assert line() == "learner: the standard decides"
+    stats.limits.update(keep_units_ms=800, keep_huge_ms=12800)
+    stats.events.update(learner_change=2)
+    assert line() == "learner: units kept 0.8 s, huge blocks kept 13 s; 2 changes of keep times"
+    stats.events.update(learner_interlock=1)
+    assert line().endswith("; 1 failed forecast")
 
 
 def test_top_and_map_are_plain_text(program):

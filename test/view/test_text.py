@@ -146,12 +146,18 @@ def test_explain_is_silent_without_a_learner():
 
 def test_explain_says_what_large_blocks_did():
     found = Explain.of(sample("explain"))
-    small, large = band_view.rows(found)
-    assert small.name == "to 256 KiB" and large.name == "to 4 MiB"
-    assert small.cells == ("1.00 MiB", "2.00 MiB", "20.0 MiB", "25 %", "50 %", "40 ms")
-    assert large.cells[3:] == ("100 %", terminal.NONE, terminal.NONE)
+    small, large, slabs = band_view.rows(found)
+    assert [row.name for row in (small, large, slabs)] == ["blocks of 64 to 256 KiB", "blocks of 1 to 4 MiB", "slabs of 64 KiB"]
+    assert small.cells == ("1.00 MiB", "2.00 MiB", "20.0 MiB", "25 %", "3.00 MiB", "1.00 MiB", "50 %", "40 ms")
+    assert large.cells[3:] == ("100 %", "0 B", "0 B", terminal.NONE, terminal.NONE)
+    assert slabs.cells[3:6] == ("70 %", "4.00 MiB", "2.00 MiB")
     text = explain_view.html(found, "it")
-    assert band_view.TITLE in text and "to 4 MiB" in text
+    assert band_view.TITLE in text and "blocks of 1 to 4 MiB" in text and "Given back" in text
+
+
+def test_stats_say_what_memory_did_by_size(program, view):
+    done = view("stats", program().pid)
+    assert band_view.TITLE in done.stdout and "slabs of 64 KiB" in done.stdout
 
 
 def test_explain_is_silent_about_large_blocks_of_older_libraries_and_without_any():

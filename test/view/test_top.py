@@ -87,6 +87,10 @@ def test_header_names_keep_times_in_force(width):
     found = lines(width, 24, now)
     assert "units kept 0.8 s · huge blocks kept 13 s" in "\n".join(found)
     assert len(found) <= 24 and max(map(len, found)) <= width
+    now.stats.limits.update(keep_huge_ms=0)
+    now.stats.events.update(learner_change=3, learner_interlock=1)
+    found = "\n".join(lines(max(width, 80), 24, now))
+    assert "units kept 0.8 s · 3 changes of keep times · 1 failed forecast" in found
 
 
 def test_frame_of_nothing():

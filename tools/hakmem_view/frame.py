@@ -9,7 +9,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from . import colours, terminal
+from . import colours, terminal, wording
 from .model import Stats
 from .stats_view import busiest_threads, class_bytes, class_key, class_parts, scaled, superslab_bytes
 from .terminal import clip, number, size
@@ -24,7 +24,6 @@ KINDS = (  # of addresses: name, keys, colour
     ("retained", ("unused_dirty", "huge_cached_dirty"), colours.DIRTY),
     ("meta", ("meta", "guard", "moving"), colours.META),
 )
-KEEPS = (("keep_units_ms", "units"), ("keep_huge_ms", "huge blocks"))  # limits: what the learner decides
 BYTES_ASKED = "asked_bytes"  # is of no use as a rate
 SLOW_PATHS = "slow paths only: cache hits do not count; docs/statistics.md"
 
@@ -80,9 +79,9 @@ def _line(text: Text, width: int) -> Text:
     return text
 
 
-def _notable(limits: dict[str, int]) -> list[str]:
-    found = ["memory is tight"] if limits.get("memory_is_tight") else []
-    return found + [f"{name} kept {terminal.keep_time(limits[key])}" for key, name in KEEPS if limits.get(key, 0) > 0]
+def _notable(stats: Stats) -> list[str]:
+    found = ["memory is tight"] if stats.limits.get("memory_is_tight") else []
+    return found + wording.kept(stats.limits) + wording.decisions(stats.events)
 
 
 def _facts(usual: list[str], notable: list[str], width: int) -> list[Text]:
@@ -103,7 +102,7 @@ def _header(head: Head, now: Sample, width: int, note: str) -> list[Text]:
     legend = terminal.lines([terminal.key((f"{name} {size(value)}", colour)) for name, value, colour in kinds], width)
     title = Text.assemble((f"hakmem {stats.version} ", "bold"), (f"pid {head.pid}  ", "dim"), head.command)
     whole = sum(value for _, value, _ in kinds)
-    return [_line(title, width), *_facts(facts, _notable(stats.limits), width),
+    return [_line(title, width), *_facts(facts, _notable(stats), width),
             terminal.bar([(value, colour) for _, value, colour in kinds], whole, width),
             *(_line(one, width) for one in legend),
             _line(Text(note, "yellow") if note else Text(_sentence(stats), "dim"), width)]

@@ -102,6 +102,29 @@ class ThreadRow:
 
 
 @dataclass
+class Band:
+    """Blocks above 64 KiB of one range of sizes, or slabs (docs/learning.md)."""
+
+    text: str  # "blocks of 1 to 4 MiB"
+    from_bytes: int
+    in_use_bytes: int
+    most_bytes: int  # in use in the last window
+    least_bytes: int
+    reuse_ms: int
+    taken_bytes: int  # by all allocations
+    fresh_bytes: int  # of these, untouched memory
+    returned_bytes: int  # to the kernel
+    again_bytes: int  # taken although given back before
+    sampled_bytes: int  # of what was looked at
+    touched_bytes: int  # of these, resident
+
+    @classmethod
+    def of(cls, table: dict) -> Band:
+        names = list(cls.__dataclass_fields__)
+        return cls(text_of(table, names[0]) or "?", *(max(0, int_of(table, name)) for name in names[1:]))
+
+
+@dataclass
 class Stats:
     version: str
     pid: int
@@ -111,12 +134,13 @@ class Stats:
     events: dict[str, int]
     classes: list[ClassRow]
     threads: list[ThreadRow]
+    bands: list[Band] = field(default_factory=list)  # of older libraries none
 
     @classmethod
     def of(cls, table: dict) -> Stats:
         return cls(text_of(table, "hakmem"), int_of(table, "pid"), numbers_of(table, "bytes"), numbers_of(table, "counts"),
                    numbers_of(table, "limits"), numbers_of(table, "events"), list_of(table, "classes", ClassRow.of),
-                   list_of(table, "threads", ThreadRow.of))
+                   list_of(table, "threads", ThreadRow.of), list_of(table, "bands", Band.of))
 
     def held(self, *keys: str) -> int:
         return sum(max(0, self.bytes.get(key, 0)) for key in keys)
@@ -188,25 +212,6 @@ class Learner:
     @property
     def is_counterfactual(self) -> bool:
         return self.learn == "counterfactual"
-
-
-@dataclass
-class Band:
-    """Blocks above 64 KiB of one range of sizes (docs/learning.md)."""
-
-    from_bytes: int
-    in_use_bytes: int
-    taken_bytes: int  # by all allocations
-    fresh_bytes: int  # of these, untouched memory
-    sampled_bytes: int  # of freed ones that were looked at
-    touched_bytes: int  # of these, resident
-    most_bytes: int  # in use in the last window
-    least_bytes: int
-    reuse_ms: int
-
-    @classmethod
-    def of(cls, table: dict) -> Band:
-        return cls(*(max(0, int_of(table, name)) for name in cls.__dataclass_fields__))
 
 
 @dataclass

@@ -44,9 +44,10 @@ def _frame(where: source.Source, before: Stats, now: Stats, seconds: float, high
     pid = where.pid or now.pid
     lines = [f"hakmem {now.version}  {process.called(pid)}  up {wording.duration(process.uptime(pid))}  "
              f"RSS {size(process.rss(pid))}  {wording.count(now.counts.get('threads', len(now.threads)), 'thread')}",
-             "  ".join(f"{name} {size(now.held(*keys))}" for name, keys in HELD) + "  (addresses)", "",
-             "Events per second (slow paths only)"]
-    room = max(3, min(LINES, (high - 10) // 3))
+             "  ".join(f"{name} {size(now.held(*keys))}" for name, keys in HELD) + "  (addresses)",
+             f"learner: {', '.join(wording.kept(now.limits)) or 'the standard decides'}"
+             + "".join(f"; {words}" for words in wording.decisions(now.events)), "", "Events per second (slow paths only)"]
+    room = max(3, min(LINES, (high - 11) // 3))
     rates = _events(before, now, seconds)
     lines += [f"{number(rate):>10}  {name.replace('_', ' ')}" for name, rate in rates[:room]] or ["      none"]
     lines += ["", f"{'block':>10}{'slabs':>8}{'held':>12}{'cached':>12}{'free':>12}"]

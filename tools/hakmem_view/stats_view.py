@@ -8,7 +8,7 @@ from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from . import colours, plain, process, terminal
+from . import band_view, colours, plain, process, terminal
 from .model import ClassRow, Stats, ThreadRow
 from .source import Listed
 from .terminal import number, size
@@ -204,9 +204,10 @@ def write(out: Console, stats: Stats, title: str, rss: Optional[int] = None) -> 
     out.print(Text.assemble((title, "bold"), f"  RSS {size(rss)}  hakmem {stats.version or terminal.NONE}"))
     out.print(_counts(stats))
     out.print()
-    for part in (memory(stats, out.width), classes(stats, out.width), threads(stats), _caches(stats),
-                 events(stats, out.width)):
+    for part in (memory(stats, out.width), classes(stats, out.width), threads(stats), _caches(stats)):
         out.print(part)
+    band_view.write(out, stats)
+    out.print(events(stats, out.width))
 
 
 def write_processes(out: Console, listed: list[Listed]) -> None:

@@ -78,5 +78,20 @@ def keep_time(milliseconds: int) -> str:
     return f"{seconds:.1f} s" if seconds < 9.95 else f"{seconds:.0f} s"
 
 
+KEEPS = (("keep_units_ms", "units"), ("keep_huge_ms", "huge blocks"))  # limits: what the learner decides
+
+
+def kept(limits: dict[str, int]) -> list[str]:
+    """Keep times that the learner chose; none where the standard decides."""
+    return [f"{name} kept {keep_time(limits[key])}" for key, name in KEEPS if limits.get(key, 0) > 0]
+
+
+def decisions(events: dict[str, int]) -> list[str]:
+    """How often the learner changed a keep time, and took it back."""
+    changes, failed = events.get("learner_change", 0), events.get("learner_interlock", 0)
+    found = [count(changes, "change") + " of keep times"] if changes else []
+    return found + ([count(failed, "failed forecast")] if failed else [])
+
+
 def clip(text: str, most: int) -> str:
     return text if len(text) <= most else text[:max(0, most - 1)] + "…"

@@ -1,28 +1,7 @@
-/* SPDX-License-Identifier: MIT
- *
- * The bands of blocks above 64 KiB: samples, windows, views. */
-#include "large/box.h"
+/* SPDX-License-Identifier: MIT */
+#include "reclaim/bands.h"
 
 #include "base/wanted.h"
-#include "span/span.h"
-
-HAK_LOCKED_STATE HAK_LARGE_STATE(4) hak_band_flow_t hak_band_flow;
-HAK_LOCKED_STATE HAK_LARGE_STATE(4) hak_band_t hak_band[HAK_BANDS];
-
-_Static_assert((int)HAK_BAND_UNITS_MOST == (int)HAK_SUPERSLAB_UNITS,
-               "a block may grow so far in place");
-
-HAK_COLD void hak_band_fresh(size_t bytes) {
-    (void)hak_add_relaxed(&hak_band_of(bytes)->fresh_bytes, bytes);
-}
-
-HAK_COLD void hak_band_sample(size_t bytes, size_t resident) {
-    hak_band_t *band = hak_band_of(bytes);
-    if (resident <= bytes) { /* else not known */
-        (void)hak_add_relaxed(&band->sampled_bytes, bytes);
-        (void)hak_add_relaxed(&band->touched_bytes, resident);
-    }
-}
 
 typedef struct sums {
     uint64_t taken[HAK_BANDS], freed[HAK_BANDS];
@@ -36,10 +15,15 @@ static void sums_make(sums_t *sums) {
         sums->freed[band] += bytes * hak_load_relaxed(&hak_band_flow.large[i].freed);
         sums->taken[band] += bytes * hak_load_relaxed(&hak_band_flow.large[i].taken);
     }
-    for (unsigned i = 0; i < HAK_BAND_LOG2_MOST; i++) {
-        size_t band = (size_t)(hak_band_of(i < 63 ? (size_t)2 << i : SIZE_MAX) - hak_band);
+    for (unsigned i = 0; i < HAK_BAND_LOG2_MOST - HAK_BAND_LOG2_LEAST; i++) {
+        size_t band = (size_t)(hak_band_of((size_t)2 << (i + HAK_BAND_LOG2_LEAST)) - hak_band);
         sums->freed[band] += hak_load_relaxed(&hak_band_flow.huge[i].freed);
         sums->taken[band] += hak_load_relaxed(&hak_band_flow.huge[i].taken);
+    }
+    for (unsigned i = 0; i < HAK_BANDS_OF_SLABS; i++) {
+        const hak_band_count_t *slabs = &hak_band_slabs[i];
+        sums->freed[HAK_BANDS_OF_BLOCKS + i] = hak_load_relaxed(&slabs->freed) * HAK_UNIT_BYTES;
+        sums->taken[HAK_BANDS_OF_BLOCKS + i] = hak_load_relaxed(&slabs->taken) * HAK_UNIT_BYTES;
     }
 }
 
@@ -53,9 +37,13 @@ static void band_turn(hak_band_t *band, uint64_t taken, uint64_t in_use) {
     hak_store_relaxed(&band->least_bytes, in_use);
 }
 
-HAK_COLD void hak_band_step(bool is_turn) {
+HAK_COLD void hak_bands_step(bool is_turn) {
     sums_t sums;
     sums_make(&sums);
+    uint64_t owed = hak_load_relaxed(&hak_band_owed_bytes);
+    if (is_turn && owed != 0) {
+        hak_store_relaxed(&hak_band_owed_bytes, owed / 2);
+    }
     for (unsigned i = 0; i < HAK_BANDS; i++) {
         hak_band_t *band = &hak_band[i];
         uint64_t in_use = hak_excess(sums.taken[i], sums.freed[i]);
@@ -69,7 +57,7 @@ HAK_COLD void hak_band_step(bool is_turn) {
     }
 }
 
-HAK_COLD void hak_band_after_fork(void) {
+HAK_COLD void hak_bands_after_fork(void) {
     sums_t sums;
     sums_make(&sums);
     for (unsigned i = 0; i < HAK_BANDS; i++) {
@@ -88,21 +76,31 @@ static uint64_t reuse_ms(uint64_t amplitude, uint64_t taken) {
     return taken == 0 ? 0 : hak_least(amplitude / 2 * window_ms / taken, window_ms);
 }
 
+HAK_COLD const char *hak_band_text(unsigned number) {
+    static const char text[HAK_BANDS][32] = {
+        "blocks of 64 to 256 KiB", "blocks of 256 KiB to 1 MiB", "blocks of 1 to 4 MiB",
+        "blocks of 4 to 32 MiB",   "blocks of more than 32 MiB", "slabs of 64 KiB",
+        "slabs of 128 KiB",        "slabs of more than 128 KiB"};
+    return text[number];
+}
+
 HAK_COLD void hak_band_look(unsigned number, hak_band_view_t *view) {
-    static const char text[HAK_BANDS][20] = {"64 to 256 KiB", "256 KiB to 1 MiB", "1 to 4 MiB",
-                                             "4 to 32 MiB", "more than 32 MiB"};
-    static const uint64_t least_kib[HAK_BANDS] = {64, 256, 1 << 10, 4 << 10, 32 << 10};
+    static const uint16_t from_kib[HAK_BANDS] = {64, 256, 1 << 10, 4 << 10, 32 << 10, 0, 64, 128};
     const hak_band_t *band = &hak_band[number];
     uint64_t most = hak_load_relaxed(&band->last_most_bytes);
     uint64_t least = hak_load_relaxed(&band->last_least_bytes);
     sums_t sums;
     sums_make(&sums);
+    uint64_t taken = sums.taken[number] - hak_load_relaxed(&band->parent_taken_bytes);
+    uint64_t new_slabs = hak_excess(taken, hak_load_relaxed(&band->reused_bytes));
+    bool is_slab = number >= HAK_BANDS_OF_BLOCKS;
     *view = (hak_band_view_t){
-        .text = text[number],
-        .least_size = least_kib[number] << 10,
+        .from_bytes = (uint64_t)from_kib[number] << 10,
         .in_use_bytes = hak_excess(sums.taken[number], sums.freed[number]),
-        .taken_bytes = sums.taken[number] - hak_load_relaxed(&band->parent_taken_bytes),
-        .fresh_bytes = hak_load_relaxed(&band->fresh_bytes),
+        .taken_bytes = taken,
+        .fresh_bytes = is_slab ? new_slabs : hak_load_relaxed(&band->fresh_bytes),
+        .returned_bytes = hak_load_relaxed(&band->returned_bytes),
+        .again_bytes = hak_load_relaxed(&band->again_bytes),
         .sampled_bytes = hak_load_relaxed(&band->sampled_bytes),
         .touched_bytes = hak_load_relaxed(&band->touched_bytes),
         .most_bytes = most,

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The learner on recorded traffic: what a program's pool pays while the learner decides, from its
+ * first second on and with all changes of mind, against the best keep time in hindsight. The files
+ * of test/unit/traffic have the memory in use of real programs, from their statistics every 10 ms
+ * of a minute: slabs and blocks up to 1 MiB, or (_huge) larger ones. */
+#include "unit/learner.h"
+
+#include <stdio.h>
+
+static load_t load;
+
+/* Lines: units of 64 KiB in use, and for how many ticks. */
+static void load_read(const char *name) {
+    char path[512];
+    const char *source = getenv("HAKMEM_SOURCE");
+    snprintf(path, sizeof path, "%s/test/unit/traffic/%s", source == NULL ? "." : source, name);
+    FILE *file = fopen(path, "r");
+    UNIT_EXPECT(file != NULL, "%s", path);
+    size_t units, ticks, at = 0;
+    while (fscanf(file, "%zu %zu", &units, &ticks) == 2) {
+        for (; ticks > 0 && at < LOAD_TICKS; ticks--) {
+            load.in_use[at++] = units * HAK_UNIT_BYTES;
+        }
+    }
+    fclose(file);
+    assert_int_equal(at, LOAD_TICKS);
+}
+
+/* Ten percent of the best, and what changes of less than 4 MiB are not worth. */
+static const double WITHIN = 1.1, LITTLE = 4.0 * MIB;
+
+static void regret_is_within(const char *name) {
+    load_read(name);
+    program_t program = {.pool.held = load.in_use[0]};
+    uint64_t changes = hak_counters.learner_change, failed = hak_counters.learner_interlock;
+    for (unsigned i = 0; i < LOAD_TICKS; i++) {
+        program_tick(&program, load.in_use[i]);
+    }
+    double best = 1e300, worst = 0, standard = 0, own = pool_price(&program.pool);
+    hak_strategy_t cheapest = HAK_STRATEGY_standard;
+    for (hak_strategy_t i = 0; i < HAK_STRATEGIES; i++) {
+        double price = price_if_kept(&load, (unsigned)hak_strategy_ms(i) / TICK_MS).whole;
+        cheapest = price < best ? i : cheapest;
+        best = price < best ? price : best;
+        worst = price > worst ? price : worst;
+        standard = i == HAK_STRATEGY_standard ? price : standard;
+    }
+    print_message("%s: own price %.0f MiB; best %.0f (%s), standard %.0f, worst %.0f; regret %.3f; "
+                  "%u changes, %u failed\n",
+                  name, own / MIB, best / MIB, hak_strategy_text(cheapest), standard / MIB,
+                  worst / MIB, own / best, (unsigned)(hak_counters.learner_change - changes),
+                  (unsigned)(hak_counters.learner_interlock - failed));
+    UNIT_EXPECT(own <= WITHIN * best + LITTLE, "%s: %.3f", name, own / best);
+}
+
+/* Keys of 64 to 20 000 bytes, 5 000 to 120 000 at a time, dropped now and then. */
+static void redis_pays_about_the_best_price(void **state) {
+    (void)state;
+    regret_is_within("redis.txt");
+}
+
+/* Documents of JSON, read, sorted and written; a few are held for a while. */
+static void python_pays_about_the_best_price(void **state) {
+    (void)state;
+    regret_is_within("python.txt");
+    program_begin(state);
+    regret_is_within("python_huge.txt");
+}
+
+/* Tables of strings, by a collector. */
+static void ruby_pays_about_the_best_price(void **state) {
+    (void)state;
+    regret_is_within("ruby.txt");
+    program_begin(state);
+    regret_is_within("ruby_huge.txt");
+}
+
+static const struct CMUnitTest tests[] = {
+    LEARNER_TEST(redis_pays_about_the_best_price),
+    LEARNER_TEST(python_pays_about_the_best_price),
+    LEARNER_TEST(ruby_pays_about_the_best_price),
+};
+
+UNIT_MAIN(tests)
