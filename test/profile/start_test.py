@@ -114,13 +114,12 @@ def attach(program):
     magic, version, size, _, _, number, answer = struct.unpack("<8sIIQQQQ", os.pread(memory, 48, place))
     assert magic == b"HAKATTCH" and version == 2 and size == 48 and number == 0
     os.pwrite(memory, struct.pack("<QQQ", 2, 4096, 1), place + 16)
-    for _ in range(20):
+    answered, until = 0, time.monotonic() + 30
+    while answered != 1 and time.monotonic() < until:
         program.process.stdin.write("\n")
         program.process.stdin.flush()
         assert program.process.stdout.readline() == "done\n"
         result, answered = struct.unpack("<QQ", os.pread(memory, 16, answer))
-        if answered == 1:
-            break
         time.sleep(0.05)
     assert answered == 1 and result == 2, (answered, hex(result))
     os.close(memory)
