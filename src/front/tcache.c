@@ -328,6 +328,7 @@ HAK_UNORDERED void hak_tcache_look(hak_tcache_t *tcache, hak_tcache_view_t *view
     view->first_entry = now->first_entry;
     view->drawn = now->drawn;
     view->event_step = now->event_step;
+    view->second = now->second;
     for (unsigned sc = 0; sc < HAK_SC_COUNT; sc++) {
         const volatile hak_bin_side_t *side = hak_bin_side(tcache, sc);
         int64_t cached = (int64_t)side->total - now->bin[sc].slots_left;
