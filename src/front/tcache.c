@@ -101,13 +101,10 @@ static void bins_end(hak_tcache_t *tcache) {
 }
 
 /* REGISTRY is held. The first tcache, all that most processes have, is alone. */
-static hak_tcache_t *tcache_cut(void) {
+static hak_tcache_t *tcache_cut(hak_bin_side_t **far_side) {
     if (hak_tcache_count == 0) {
-        hak_tcache_t *tcache = hak_meta_alloc(sizeof *tcache);
-        if (tcache != NULL) {
-            tcache->far_side = tcache_far_sides[0];
-        }
-        return tcache;
+        *far_side = tcache_far_sides[0];
+        return hak_meta_alloc(sizeof(hak_tcache_t));
     }
     if (hak_tcache_group_left == 0) {
         tcache_group_t *group = hak_meta_alloc(sizeof *group);
@@ -118,20 +115,8 @@ static hak_tcache_t *tcache_cut(void) {
         hak_tcache_group_left = GROUP_TCACHES;
     }
     unsigned i = GROUP_TCACHES - hak_tcache_group_left--;
-    hak_tcache_group->tcache[i].far_side = hak_tcache_group->far_side[i];
+    *far_side = hak_tcache_group->far_side[i];
     return &hak_tcache_group->tcache[i];
-}
-
-static hak_tcache_t *tcache_create(void) {
-    hak_lock_acquire(HAK_LOCK_REGISTRY);
-    hak_tcache_t *tcache = tcache_cut();
-    if (tcache != NULL) {
-        hak_tcache_count++;
-        tcache->next = hak_load_relaxed(&hak_all_tcaches);
-        hak_store_release(&hak_all_tcaches, tcache); /* pairs TCACHES */
-    }
-    hak_lock_release(HAK_LOCK_REGISTRY);
-    return tcache;
 }
 
 /* Finds an attached tcache that the calling thread has lost, by the address of its TLS word, which
@@ -140,12 +125,11 @@ static hak_tcache_t *tcache_create(void) {
  * ends without its exit hook; a later thread with TLS at the same address takes its tcache. IDs
  * would not do: the child of a bare clone() in a new PID namespace may reuse an ID of the parent's.
  * A search that finds nothing is not repeated before the tcaches are a quarter more: about five
- * steps per tcache in all. */
+ * steps per tcache in all. REGISTRY is held. */
 static hak_tcache_t *tcache_lost(void) {
     hak_tcache_t *found = NULL;
-    hak_lock_acquire(HAK_LOCK_REGISTRY);
     if (hak_unused_tcaches == NULL && hak_tcache_count >= hak_tcache_search_count) {
-        found = hak_load_relaxed(&hak_all_tcaches);
+        found = hak_load_acquire(&hak_all_tcaches); /* pairs TCACHES */
         while (found != NULL && (!found->is_attached || found->thread != &hak_tcache_offset)) {
             found = found->next;
         }
@@ -153,44 +137,75 @@ static hak_tcache_t *tcache_lost(void) {
             hak_tcache_search_count = hak_tcache_count + hak_tcache_count / 4 + 1;
         }
     }
-    hak_lock_release(HAK_LOCK_REGISTRY);
     return found;
 }
 
-static HAK_COLD hak_tcache_t *tcache_unused(void) {
-    hak_lock_acquire(HAK_LOCK_REGISTRY);
+/* An unused tcache, or a new one with its far sides. REGISTRY is held. */
+static hak_tcache_t *tcache_find(hak_bin_side_t **far_side) {
     hak_tcache_t *tcache = hak_unused_tcaches;
     if (tcache != NULL) {
         hak_unused_tcaches = tcache->second;
+        return tcache;
     }
-    hak_lock_release(HAK_LOCK_REGISTRY);
-    return tcache != NULL ? tcache : tcache_create();
+    tcache = tcache_cut(far_side);
+    hak_tcache_count += tcache != NULL;
+    return tcache;
 }
 
-/* false: metadata is out. */
-static bool tcache_begin(hak_tcache_t *tcache, hak_partition_t partition) {
-    hak_owner_t *home = hak_owner_join(partition);
-    if (home != NULL) {
-        tcache_set_home(tcache, home);
+typedef struct arrival {
+    const void *thread; /* address of its TLS word; NULL: a second tcache, which is never lost */
+    uint32_t thread_id;
+    uint16_t initial_bytes;
+    hak_owner_t *home;
+} arrival_t;
+
+/* REGISTRY is held, or nobody else can find the tcache yet. A lost one keeps its home and second
+ * one. A signal handler that allocates afterwards finds this one as lost. */
+static void tcache_enter(hak_tcache_t *tcache, const arrival_t *arrival, bool is_lost) {
+    if (!is_lost) {
+        tcache_set_home(tcache, arrival->home);
         tcache->second = NULL;
-        hak_budget_join();
-        tcache->initial_bytes = (uint16_t)hak_budget_initial_bytes();
+        tcache->initial_bytes = arrival->initial_bytes;
     }
-    return home != NULL;
-}
-
-/* `thread` is NULL for a second tcache, which is never lost. */
-static void tcache_set_attached(hak_tcache_t *tcache, const void *thread) {
-    if (HAK_HARDEN) {
-        hak_quarantine_attach(tcache);
-    }
-    hak_lock_acquire(HAK_LOCK_REGISTRY); /* from here on searches read it */
-    tcache->thread_id = hak_os_thread_id();
-    tcache->thread = thread;
+    tcache->thread_id = arrival->thread_id;
+    tcache->thread = arrival->thread;
     tcache->event_step = 0; /* of an earlier thread, which may have ended inside an operation */
     tcache->is_refilling = false;
     tcache->is_attached = true;
+}
+
+/* One section: of all that threads share at their start, this lock is taken most. A new tcache is
+ * entered without it, as its first touch costs a page fault. NULL: metadata is out. */
+static HAK_COLD hak_tcache_t *tcache_attach(hak_partition_t partition, const void *thread) {
+    hak_bin_side_t *far_side = NULL; /* of a new one */
+    arrival_t arrival = {.thread = thread, .home = hak_owner_join(partition)};
+    if (arrival.home == NULL) {
+        return NULL;
+    }
+    hak_budget_join();
+    arrival.initial_bytes = (uint16_t)hak_budget_initial_bytes();
+    arrival.thread_id = hak_os_thread_id();
+    hak_lock_acquire(HAK_LOCK_REGISTRY);
+    hak_tcache_t *lost = thread != NULL ? tcache_lost() : NULL;
+    hak_tcache_t *tcache = lost != NULL ? lost : tcache_find(&far_side);
+    if (tcache != NULL && far_side == NULL) {
+        tcache_enter(tcache, &arrival, lost != NULL);
+    }
     hak_lock_release(HAK_LOCK_REGISTRY);
+    if (lost != NULL || tcache == NULL) {
+        hak_budget_part();
+        hak_owner_part(arrival.home);
+    } else if (far_side != NULL) {
+        tcache->far_side = far_side;
+        tcache_enter(tcache, &arrival, false);
+        tcache->next = hak_load_relaxed(&hak_all_tcaches);
+        while (!hak_cas_release(&hak_all_tcaches, &tcache->next, tcache)) { /* pairs TCACHES */
+        }
+    }
+    if (HAK_HARDEN && tcache != NULL) {
+        hak_quarantine_attach(tcache);
+    }
+    return tcache;
 }
 
 hak_tcache_t *hak_tcache_other(hak_tcache_t *tcache) {
@@ -198,27 +213,19 @@ hak_tcache_t *hak_tcache_other(hak_tcache_t *tcache) {
     if (HAK_LIKELY(other != NULL)) {
         return other;
     }
-    other = tcache_unused();
-    if (other == NULL || !tcache_begin(other, HAK_PARTITION_PLAIN)) {
-        return NULL; /* in the latter case one tcache is lost */
+    other = tcache_attach(HAK_PARTITION_PLAIN, NULL);
+    if (other != NULL) {
+        other->second = tcache;
+        tcache->second = other;
     }
-    other->second = tcache;
-    tcache->second = other;
-    tcache_set_attached(other, NULL);
     return other;
 }
 
 HAK_COLD hak_tcache_t *hak_tcache_attach(void) {
-    hak_tcache_t *tcache = tcache_lost();
-    if (tcache == NULL) {
-        tcache = tcache_unused();
-        if (tcache == NULL) {
-            return NULL;
-        }
-        (void)tcache_begin(tcache, HAK_PARTITION_ANY);
+    hak_tcache_t *tcache = tcache_attach(HAK_PARTITION_ANY, &hak_tcache_offset);
+    if (tcache != NULL) {
+        hak_tcache_offset = (uintptr_t)tcache - hak_pagemap_base();
     }
-    tcache_set_attached(tcache, &hak_tcache_offset);
-    hak_tcache_offset = (uintptr_t)tcache - hak_pagemap_base();
     return tcache;
 }
 
@@ -321,6 +328,7 @@ HAK_UNORDERED void hak_tcache_look(hak_tcache_t *tcache, hak_tcache_view_t *view
     view->first_entry = now->first_entry;
     view->drawn = now->drawn;
     view->event_step = now->event_step;
+    view->second = now->second;
     for (unsigned sc = 0; sc < HAK_SC_COUNT; sc++) {
         const volatile hak_bin_side_t *side = hak_bin_side(tcache, sc);
         int64_t cached = (int64_t)side->total - now->bin[sc].slots_left;

@@ -174,6 +174,7 @@ void hak_tcache_fallback_unlock(void);
 /* The blocks that a tcache holds, for any thread: an estimate while its own thread works. */
 typedef struct hak_tcache_view {
     uint32_t first_entry, drawn, event_step;
+    hak_tcache_t *second; /* TCACHE-10, while a thread has it */
     uint32_t cached[HAK_SC_COUNT], outbox[HAK_SC_COUNT], quarantine[HAK_SC_COUNT];
 } hak_tcache_view_t;
 void hak_tcache_look(hak_tcache_t *tcache, hak_tcache_view_t *view);

@@ -84,24 +84,30 @@ static bool owner_is_idle(const hak_owner_t *owner) {
     return hak_load_relaxed(&owner->users) == 0;
 }
 
+/* Without the registry's lock, as every owner's line is read: threads start at the same time. */
 hak_owner_t *hak_owner_join(hak_partition_t partition) {
-    hak_lock_acquire(HAK_LOCK_REGISTRY);
-    hak_owner_t *best = NULL;
-    for (hak_owner_t *o = hak_all_owners; o != NULL; o = o->next) {
-        if (hak_owner_partition(o) == partition &&
-            (best == NULL || hak_load_relaxed(&o->users) < hak_load_relaxed(&best->users))) {
-            best = o;
+    for (;;) {
+        uint32_t least = UINT32_MAX, count = 0;
+        hak_owner_t *best = NULL;
+        /* pairs OWNERS */
+        for (hak_owner_t *o = hak_load_acquire(&hak_all_owners); o != NULL; o = o->next) {
+            uint32_t users = hak_load_relaxed(&o->users);
+            bool is_alike = hak_owner_partition(o) == partition;
+            count += is_alike;
+            best = is_alike && users < least ? o : best;
+            least = best == o ? users : least;
+        }
+        if (least != 0 && count < hak_most(hak_os_cpu_count(), OWNER_LEAST)) {
+            hak_lock_acquire(HAK_LOCK_REGISTRY);
+            hak_owner_t *fresh = owner_create(partition, 1);
+            hak_lock_release(HAK_LOCK_REGISTRY);
+            least = fresh != NULL ? 0 : least;
+            best = fresh != NULL ? fresh : best;
+        }
+        if (best == NULL || hak_cas_relaxed(&best->users, &least, least + 1)) {
+            return best;
         }
     }
-    if (best == NULL || !owner_is_idle(best)) {
-        hak_owner_t *fresh = owner_create(partition, 1);
-        best = fresh != NULL ? fresh : best;
-    }
-    if (best != NULL) {
-        hak_add_relaxed(&best->users, 1);
-    }
-    hak_lock_release(HAK_LOCK_REGISTRY);
-    return best;
 }
 
 /* The owner is held. An owner without users offers its current slabs for adoption. */

@@ -215,8 +215,17 @@ void hak_stat_use(hak_stat_use_t *use, void *context) {
 
 enum { THREADS_SPARE = 8 }; /* for threads that start meanwhile */
 
-static void thread_sum(hak_thread_stats_t *thread, hak_tcache_t *tcache,
-                       const hak_tcache_view_t *view) {
+/* Since a slow path of either of its caches read the clock. */
+static uint64_t thread_idle_ms(const hak_thread_stats_t *thread, const hak_tcache_view_t *view) {
+    uint32_t now = (uint32_t)(hak_os_now_ns() / HAK_EVENT_STEP_NS);
+    uint64_t idle_ms = (uint64_t)(now - view->event_step) * (HAK_EVENT_STEP_NS / 1000000);
+    idle_ms = view->event_step == 0 ? 0 : idle_ms;
+    return thread->idle_ms == 0 || (idle_ms != 0 && idle_ms < thread->idle_ms) ? idle_ms
+                                                                               : thread->idle_ms;
+}
+
+static void thread_add(hak_thread_stats_t *thread, hak_tcache_t *tcache, hak_tcache_view_t *view) {
+    hak_tcache_look(tcache, view);
     for (unsigned sc = 0; sc < HAK_SC_COUNT; sc++) {
         const hak_bin_counters_t *from = &hak_bin_side(tcache, sc)->counters;
         hak_bin_counters_t *to = &thread->bin;
@@ -228,25 +237,26 @@ static void thread_sum(hak_thread_stats_t *thread, hak_tcache_t *tcache,
     const hak_thread_counters_t *from = &tcache->counters;
     hak_thread_counters_t *to = &thread->own;
     HAK_THREAD_COUNTERS(COLLECT_ADD)
+    thread->drawn_bytes += view->drawn;
+    thread->idle_ms = thread_idle_ms(thread, view);
 }
 
-static uint64_t thread_idle_ms(const hak_tcache_view_t *view) {
-    uint32_t now = (uint32_t)(hak_os_now_ns() / HAK_EVENT_STEP_NS);
-    uint32_t steps = now - view->event_step;
-    return view->event_step == 0 ? 0 : (uint64_t)steps * (HAK_EVENT_STEP_NS / 1000000);
-}
-
+/* One line for both caches of a thread. */
 static bool thread_list(hak_tcache_t *tcache, void *context) {
     hak_thread_list_t *list = context;
     hak_tcache_view_t view;
     hak_thread_stats_t thread = {.id = tcache->thread_id, .is_attached = tcache->is_attached};
-    hak_tcache_look(tcache, &view);
-    thread_sum(&thread, tcache, &view);
+    if (thread.is_attached && hak_tcache_is_second(tcache)) {
+        return true;
+    }
+    thread_add(&thread, tcache, &view);
     thread.owner = ((view.first_entry & ~(uint32_t)HAK_SLAB_PLAIN_ID) >> 8) - 1;
-    thread.drawn_bytes = view.drawn;
-    thread.idle_ms = thread_idle_ms(&view);
-    bool is_there = tcache->is_attached || thread.cached_bytes + thread.outbox_bytes != 0;
-    if (view.first_entry != 0 && is_there && list->count < list->mapped_bytes / sizeof thread) {
+    bool has_begun = view.first_entry != 0;
+    if (HAK_HARDEN && thread.is_attached && view.second != NULL) {
+        thread_add(&thread, view.second, &view);
+    }
+    bool is_there = thread.is_attached || thread.cached_bytes + thread.outbox_bytes != 0;
+    if (has_begun && is_there && list->count < list->mapped_bytes / sizeof thread) {
         list->thread[list->count++] = thread;
     }
     return true;
