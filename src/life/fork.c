@@ -7,7 +7,10 @@
  * holder of that lock, as in fflush(NULL), waits for streams, and a holder of a stream may
  * allocate. So we take the lock of the list before ours; it is recursive. The C library holds no
  * other lock across an allocation (glibc 2.17 to 2.42: name service), except the one of the list of
- * handlers, under which that list grows: docs/worst-cases.md. */
+ * handlers, under which that list grows: docs/worst-cases.md.
+ *
+ * A static program of musl gets our locks where its fork would take those of musl's malloc: behind
+ * the list of streams. */
 #include "front/event.h"
 #include "front/tcache.h"
 #include "guard/guard.h"
@@ -21,6 +24,7 @@
 static HAK_TLS uint64_t fork_signals; /* [thread] the mask before the fork */
 static bool fork_has_streams;         /* [lock of the streams] the fork in progress took it */
 static bool fork_has_threads;         /* [holder] of all our locks */
+static bool fork_lacks_locks;         /* [lock of musl's handlers] hak_libc_fork_locks is to come */
 static uint8_t fork_children;         /* [atomic] depth of forks above this process; wraps */
 
 /* Signals stay open while the thread waits, as in the C library: the holder of the lock may wait
@@ -41,14 +45,39 @@ static void fork_take_streams(void) {
     fork_has_streams = is_taken;
 }
 
+static HAK_COLD void fork_lock(void) {
+    hak_lock_fork_begin();
+    fork_has_threads = !hak_libc_is_single();
+    fork_lacks_locks = false;
+}
+
+static HAK_COLD void fork_lock_last(int step) {
+    if (step < 0 && fork_lacks_locks) {
+        fork_lock();
+    }
+}
+
+__typeof__(fork_lock_last) hak_libc_fork_locks __attribute__((cold, alias("fork_lock_last")));
+
 /* Our handler is the last before the fork and the first after it; no signal comes in between. */
 static HAK_COLD void fork_prepare(void) {
     fork_take_streams();
-    hak_lock_fork_begin();
-    fork_has_threads = !hak_libc_is_single();
+    if (hak_libc_has_fork_locks(fork_lock_last)) {
+        fork_lacks_locks = true;
+    } else {
+        fork_lock();
+    }
+}
+
+/* musl asks for no locks in a process of one thread. */
+static HAK_COLD void fork_lock_if_lacking(void) {
+    if (fork_lacks_locks) {
+        fork_lock();
+    }
 }
 
 static HAK_COLD void fork_parent(void) {
+    fork_lock_if_lacking();
     hak_lock_fork_end(false);
     if (fork_has_streams) {
         hak_libc_unlock_streams();
@@ -57,6 +86,7 @@ static HAK_COLD void fork_parent(void) {
 }
 
 static HAK_COLD void fork_child(void) {
+    fork_lock_if_lacking();
     fork_children++;
     hak_libc_left_threads = hak_libc_left_threads || fork_has_threads;
     if (fork_has_streams) {

@@ -33,6 +33,13 @@ extern void hak_libc_reset_streams(void) HAK_LIBC(_IO_list_resetlock);
  * may allocate under it. */
 bool hak_libc_at_fork(void (*prepare)(void), void (*parent)(void), void (*child)(void));
 
+/* musl: fork of a process with threads calls it with -1 while it holds all locks of the C library
+ * but malloc's, behind the prepare handlers. Only a static program can have one that is not musl's,
+ * and has ours unless it is linked with musl's malloc, too. */
+extern void hak_libc_fork_locks(int step) HAK_LIBC(__malloc_atfork) HAK_HIDDEN;
+/* Whether fork will call the function by that name. */
+bool hak_libc_has_fork_locks(void (*function)(int step));
+
 /* Without an object it runs at exit, even if the registering library was unloaded. */
 extern int hak_libc_at_exit(void (*function)(void *), void *argument,
                             void *object) __asm__("__cxa_atexit");

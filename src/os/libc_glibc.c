@@ -51,6 +51,15 @@ bool hak_libc_at_fork(void (*prepare)(void), void (*parent)(void), void (*child)
     return pthread_atfork(prepare, parent, child) == 0;
 }
 
+/* musl's fork calls it to run the handlers; its shared library does not export it. */
+extern void libc_fork_handlers(int step) HAK_LIBC(__fork_handler);
+
+bool hak_libc_has_fork_locks(void (*function)(int step)) {
+    void (*there)(int step) = hak_libc_fork_locks;
+    HAK_OPAQUE(there); /* the linker decides */
+    return !HAK_SHARED && libc_fork_handlers != NULL && there == function;
+}
+
 const uint32_t *hak_libc_cpu(void) {
     if (&__rseq_size == NULL || __rseq_size == 0) {
         return NULL;

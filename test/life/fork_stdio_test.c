@@ -42,7 +42,9 @@ static void use_streams(void) {
     FILE *stream = fopen("/dev/null", "w");
     EXPECT(stream != NULL);
     EXPECT(fputs("text", stream) >= 0);
+#if defined(__GLIBC__) /* musl's child keeps the streams locked that other threads had */
     EXPECT_EQ(fflush(NULL), 0);
+#endif
     EXPECT_EQ(fclose(stream), 0);
 }
 
