@@ -9,7 +9,6 @@
 
 #include "os/code_linux.c"
 #include "os/harden_linux.c"
-#include "os/kept_linux.c"
 #include "os/socket_linux.c"
 #include "os/trap_linux.c"
 

@@ -5,6 +5,7 @@
 #include "base/fmt.c"
 #include "os/cgroup_linux.c"
 #include "os/file_linux.c"
+#include "os/kept_linux.c"
 #include "os/libc_glibc.c"
 #include "os/lock.c"
 #include "os/memory_linux.c"

@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: MIT
 # What the dynamic linker sees of the library: nothing needed but libc, little static TLS, resolved at
 # load time, never unloaded, no executable stack. With `placed`, what each start runs is in the first
-# 64 KiB, which Linux brings in at once, as are the functions named, and there is no DT_FINI behind all code;
-# with functions named, RELRO is an OS page at most, and small variables with the table of sizes are two.
+# 64 KiB, which Linux brings in at once, as are the functions named; code that ordinary programs do not run
+# is a segment of its own; and there is no DT_FINI behind all code.
+# With functions named, RELRO is an OS page at most, and small variables with the table of sizes are two.
 # Usage: elf_test.sh READELF LIBRARY [placed [FUNCTION...]]
 set -eu
 readelf=$1
@@ -59,6 +60,9 @@ $first"
     done <<EOF
 $starts
 EOF
+    # A fault in code that ordinary programs run brings in nothing of the rest (src/api/segments.ld).
+    code=$("$readelf" -lW "$library" | grep -cE '^ *LOAD .* R E ')
+    [ "$code" -eq 2 ] || fail "$code segments of code, not two: one for what ordinary programs run"
     "$readelf" -dW "$library" | grep -q '(FINI)' && fail "a function at the end, behind all rare code"
 fi
 exit $failed
