@@ -40,6 +40,22 @@ for feature in $features; do
     says out "on hakmem"
     says out "features: $feature."
 done
+# For musl by Debian's wrapper: the C sources, which need headers of the kernel; all of it where Rust's library for musl is.
+if command -v musl-gcc >/dev/null && [ "$(uname -m)" = x86_64 ]; then
+    target=x86_64-unknown-linux-musl
+    status=0
+    cargo build --quiet --manifest-path "$work/user/Cargo.toml" --target $target >"$work/out" 2>"$work/err" || status=$?
+    if [ "$status" -eq 0 ]; then
+        expect 0 cargo run --quiet --manifest-path "$work/user/Cargo.toml" --target $target
+        says out "on hakmem"
+    else
+        says err "can't find crate for" # Rust's own
+        printf '#include <hakmem/hakmem.h>\nint main(void) { return hak_malloc_usable_size(hak_malloc(100)) < 100; }\n' >"$work/program.c"
+        archive=$(find "$CARGO_TARGET_DIR/$target" -path '*/hakmem-sys-*' -name libhakmem.a -newer "$work/user/Cargo.toml" | head -n 1)
+        expect 0 musl-gcc -static -I "$work/hakmem-sys/csrc/include" -o "$work/program" "$work/program.c" "$archive"
+        expect 0 "$work/program"
+    fi
+fi
 expect 0 env RUSTDOCFLAGS="-D warnings" cargo doc --quiet --no-deps --manifest-path "$work/user/Cargo.toml" -p hakmem-alloc -p hakmem-sys
 # As they would be published: all of it but the upload (`package crate` has built them), in the order that their dependencies ask for.
 if cargo publish --help | grep -q -e --workspace; then

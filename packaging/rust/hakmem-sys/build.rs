@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //! Builds the C sources that were packed into this crate. The program's own malloc stays the C library's.
-use std::{env, fs, path::PathBuf};
+use std::{env, fs, os::unix::fs::symlink, path::Path, path::PathBuf};
 
 /// The options of a preset, as src/conf/presets.def states them.
 fn preset(name: &str) -> String {
@@ -8,6 +8,22 @@ fn preset(name: &str) -> String {
     let begin = format!("HAK_PRESET(\"{name}\", \"");
     let line = text.lines().find(|line| line.starts_with(&begin)).expect("a preset of that name");
     line[begin.len()..].split('"').next().unwrap().to_string()
+}
+
+/// The wrapper musl-gcc knows no headers but musl's; those of the kernel serve any C library. A folder that has them alone.
+fn kernel_headers(out: &Path) -> Option<PathBuf> {
+    let arch = env::var("CARGO_CFG_TARGET_ARCH").unwrap();
+    let cross = PathBuf::from(format!("/usr/{arch}-linux-gnu/include"));
+    let is_native = env::var("HOST").unwrap().starts_with(&arch);
+    let from = if is_native { PathBuf::from("/usr/include") } else { cross };
+    let asm = [from.join(format!("{arch}-linux-gnu/asm")), from.join("asm")].into_iter().find(|asm| asm.exists())?;
+    let folder = out.join("kernel-headers");
+    fs::create_dir_all(&folder).ok()?;
+    for (name, target) in [("linux", from.join("linux")), ("asm-generic", from.join("asm-generic")), ("asm", asm)] {
+        let _ = fs::remove_file(folder.join(name));
+        symlink(target, folder.join(name)).ok()?;
+    }
+    Some(folder)
 }
 
 fn main() {
@@ -47,6 +63,11 @@ fn main() {
         build.flag(flag);
     }
     build.flag_if_supported("-mno-outline-atomics");
+    if env::var("CARGO_CFG_TARGET_ENV").is_ok_and(|libc| libc == "musl") {
+        if let Some(folder) = kernel_headers(&out) {
+            build.flag("-idirafter").flag(folder); // the compiler's own come first
+        }
+    }
     build.compile("hakmem");
     println!("cargo:rerun-if-changed=csrc");
     println!("cargo:include={}", PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").unwrap()).join("csrc/include").display());
