@@ -60,6 +60,7 @@ HAK_COLD void hak_bands_step(bool is_turn) {
 HAK_COLD void hak_bands_after_fork(void) {
     sums_t sums;
     sums_make(&sums);
+    hak_store_relaxed(&hak_band_owed_bytes, 0);
     for (unsigned i = 0; i < HAK_BANDS; i++) {
         uint64_t in_use = hak_excess(sums.taken[i], sums.freed[i]);
         hak_band[i] = (hak_band_t){.parent_taken_bytes = sums.taken[i],

@@ -127,11 +127,15 @@ static void sum_class(hak_snapshot_t *snapshot, unsigned sc) {
     HAK_CLASS_COUNTERS(SUM_CLASS)
 }
 
-/* 0: the standard rules decide. */
-static uint64_t learned_ms(hak_learner_pool_t pool) {
+/* 0: the standard rules decide. *saved: bytes a second. */
+static uint64_t learned_ms(hak_learner_pool_t pool, uint64_t *saved) {
     hak_learner_view_t view;
     hak_learner_look_at(pool, &view);
+    const hak_price_t *own = &view.price[view.strategy],
+                      *other = &view.price[HAK_STRATEGY_standard];
     bool decides = view.acts && view.strategy != HAK_STRATEGY_standard;
+    uint64_t less = hak_excess(other->taken + other->held, own->taken + own->held);
+    *saved = decides ? hak_learner_rate(less) : 0;
     return decides ? hak_strategy_ms(view.strategy) : 0;
 }
 
@@ -154,8 +158,8 @@ static void collect_process(hak_snapshot_t *snapshot) {
     snapshot->cache_budget_bytes = hak_budget_bytes();
     snapshot->memory_limit_bytes = hak_load_relaxed(&hak_knobs.limit_bytes);
     snapshot->memory_is_tight = hak_load_relaxed(&hak_knobs.is_tight);
-    snapshot->keep_units_ms = learned_ms(HAK_LEARNER_UNITS);
-    snapshot->keep_huge_ms = learned_ms(HAK_LEARNER_HUGE);
+    snapshot->keep_units_ms = learned_ms(HAK_LEARNER_UNITS, &snapshot->keep_units_saves_bytes);
+    snapshot->keep_huge_ms = learned_ms(HAK_LEARNER_HUGE, &snapshot->keep_huge_saves_bytes);
 }
 
 void hak_stat_collect(hak_snapshot_t *snapshot) {

@@ -62,6 +62,8 @@
     X(memory_is_tight, "1 if the limit is near even after full reclaim")                           \
     X(keep_units_ms, "how long the learner keeps unused units; 0: the standard rules decide")      \
     X(keep_huge_ms, "the same of freed huge blocks")                                               \
+    X(keep_units_saves_bytes, "what that saves a second, by the prices of docs/learning.md")       \
+    X(keep_huge_saves_bytes, "the same of freed huge blocks")                                      \
     X(profile_rate_bytes, "the heap profiler samples one byte in so many; 0: none")                \
     X(profile_own_bytes, "memory of the heap profile")
 

@@ -42,7 +42,11 @@ static void window_tells_most_and_least_and_how_soon_memory_is_taken_again(void 
 
 static void child_of_a_fork_begins_anew_with_what_is_in_use(void **state) {
     (void)state;
+    large_free(large(2u * MIB, 16));
+    hak_large_trim(0); /* in the parent */
+    hak_bands_after_fork();
     char *block = large(2u * MIB, 16);
+    assert_int_equal(view(2).again_bytes, 0);
     uint64_t in_use = view(2).in_use_bytes;
     hak_bands_after_fork();
     hak_band_view_t found = view(2);

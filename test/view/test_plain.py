@@ -172,6 +172,8 @@ def test_plain_top_says_what_the_learner_decided():
     assert line() == "learner: units kept 0.8 s, huge blocks kept 13 s; 2 changes of keep times"
     stats.events.update(learner_interlock=1)
     assert line().endswith("; 1 failed forecast")
+    stats.limits.update(keep_units_saves_bytes=46137344, keep_huge_ms=0)
+    assert line().startswith("learner: units kept 0.8 s, saves 44.0 MiB/s; 2 changes")
 
 
 def test_top_and_map_are_plain_text(program):

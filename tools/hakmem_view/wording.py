@@ -78,12 +78,15 @@ def keep_time(milliseconds: int) -> str:
     return f"{seconds:.1f} s" if seconds < 9.95 else f"{seconds:.0f} s"
 
 
-KEEPS = (("keep_units_ms", "units"), ("keep_huge_ms", "huge blocks"))  # limits: what the learner decides
+KEEPS = (("keep_units", "units"), ("keep_huge", "huge blocks"))  # limits: what the learner decides
 
 
 def kept(limits: dict[str, int]) -> list[str]:
-    """Keep times that the learner chose; none where the standard decides."""
-    return [f"{name} kept {keep_time(limits[key])}" for key, name in KEEPS if limits.get(key, 0) > 0]
+    """Keep times that the learner chose, and what they save; none where the standard decides."""
+    def saves(value: int) -> str:
+        return f", saves {size(value)}/s" if value > 0 else ""
+    return [f"{name} kept {keep_time(limits[key + '_ms'])}{saves(limits.get(key + '_saves_bytes', 0))}"
+            for key, name in KEEPS if limits.get(key + "_ms", 0) > 0]
 
 
 def decisions(events: dict[str, int]) -> list[str]:
