@@ -29,6 +29,7 @@ void hak_event_look(hak_tcache_t *tcache, bool is_refilling) {
     uint32_t step = (uint32_t)(now / HAK_EVENT_STEP_NS);
     bool is_due = hak_is_due(&event_due_ns, now, HAK_EVENT_STEP_NS);
     tcache->is_refilling = is_refilling;
+    hak_tcache_change(tcache, 1);
     if (is_full || tcache->event_step != step) {
         tcache->event_step = step;
         event_run(tcache, HAK_EVENT_OWN);
@@ -39,6 +40,7 @@ void hak_event_look(hak_tcache_t *tcache, bool is_refilling) {
     if (is_due) {
         event_run(tcache, HAK_EVENT_STEP);
     }
+    hak_tcache_change(tcache, -1);
     tcache->is_refilling = false;
 }
 

@@ -107,12 +107,14 @@ static HAK_COLD void free_without_tcache(hak_slab_t *slab, void *block, uint32_t
 static HAK_NOINLINE void free_to_full_bin(hak_tcache_t *tcache, unsigned sc, void *block) {
     hak_bin_t *bin = &tcache->bin[sc];
     hak_bin_side_t *side = hak_bin_side(tcache, sc);
+    hak_tcache_change(tcache, 1);
     bin->slots_left = 0; /* failed pushes made it negative */
     hak_bin_begin(tcache, sc);
     hak_event_tick(tcache, false);
     if (HAK_UNLIKELY(bin->slots_left > 0)) {
         /* else the event's flush left this block as the head: it was in the bin */
         hak_require(hak_bin_push(bin, block), HAK_FATAL_DOUBLE_FREE, block);
+        hak_tcache_change(tcache, -1);
         return;
     }
     int32_t part = side->overflowed ? side->total + 1 : side->total / 2 + 1;
@@ -127,17 +129,20 @@ static HAK_NOINLINE void free_to_full_bin(hak_tcache_t *tcache, unsigned sc, voi
     hak_store_relaxed(&bin->head, NULL); /* hides the list from searches while it is flushed */
     hak_store_hot(&bin->head, hak_tcache_flush_blocks(tcache, sc, blocks));
     bin->slots_left = side->total - kept;
+    hak_tcache_change(tcache, -1);
 }
 
 /* The outbox of the class is full, or the outboxes together are, or this is the class's first use.
  */
 static HAK_NOINLINE void free_full_outbox(hak_tcache_t *tcache, unsigned sc) {
+    hak_tcache_change(tcache, 1);
     hak_bin_begin(tcache, sc);
     hak_event_tick(tcache, false);
     if (hak_bin_side(tcache, sc)->outbox_slots_left <= 0 ||
         tcache->outbox_bytes >= hak_load_relaxed(&hak_knobs.outbox_bytes)) {
         hak_outbox_shrink(tcache, sc);
     }
+    hak_tcache_change(tcache, -1);
 }
 
 HAK_INLINE void free_to_outbox(hak_tcache_t *tcache, hak_bin_side_t *side, uint32_t entry,
@@ -146,8 +151,9 @@ HAK_INLINE void free_to_outbox(hak_tcache_t *tcache, hak_bin_side_t *side, uint3
         hak_slab_check_freed(hak_slab_of(block), block);
     }
     hak_link_set(block, side->outbox.head);
+    side->outbox.count++; /* first: hak_tcache_change */
+    HAK_SIGNAL_FENCE();
     hak_store_hot(&side->outbox.head, block);
-    side->outbox.count++;
     tcache->outbox_bytes += hak_sc_info_of_entry(entry)->bytes;
     if (HAK_UNLIKELY(--side->outbox_slots_left <= 0 ||
                      tcache->outbox_bytes >= hak_load_relaxed(&hak_knobs.outbox_bytes))) {

@@ -104,7 +104,7 @@ static HAK_COLD hak_blocks_t refill_bound(hak_tcache_t *tcache, unsigned sc, hak
     return (hak_blocks_t){hak_tcache_flush_blocks(tcache, sc, blocks), most + 1, 0};
 }
 
-void *hak_slow_refill(hak_tcache_t *tcache, unsigned sc, const hak_request_t *request) {
+static void *refill(hak_tcache_t *tcache, unsigned sc, const hak_request_t *request) {
     hak_bin_t *bin = &tcache->bin[sc];
     hak_bin_side_t *side = hak_bin_side(tcache, sc);
     hak_bin_begin(tcache, sc);
@@ -145,4 +145,11 @@ void *hak_slow_refill(hak_tcache_t *tcache, unsigned sc, const hak_request_t *re
         return hak_harden_hand_out(blocks.head, hak_sc_info[sc].bytes);
     }
     return blocks.head;
+}
+
+void *hak_slow_refill(hak_tcache_t *tcache, unsigned sc, const hak_request_t *request) {
+    hak_tcache_change(tcache, 1);
+    void *block = refill(tcache, sc, request);
+    hak_tcache_change(tcache, -1);
+    return block;
 }

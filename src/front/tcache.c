@@ -98,6 +98,7 @@ static void bins_end(hak_tcache_t *tcache) {
         bin_end(tcache, hak_ctz(begun));
     }
     tcache->begun = 0;
+    tcache->outbox_bytes = 0;
 }
 
 /* REGISTRY is held. The first tcache, all that most processes have, is alone. */
@@ -171,6 +172,7 @@ static void tcache_enter(hak_tcache_t *tcache, const arrival_t *arrival, bool is
     tcache->thread = arrival->thread;
     tcache->event_step = 0; /* of an earlier thread, which may have ended inside an operation */
     tcache->is_refilling = false;
+    tcache->changing = 0;
     tcache->is_attached = true;
 }
 
@@ -252,13 +254,41 @@ static void flush_one(hak_tcache_t *tcache) {
 }
 
 void hak_tcache_flush(hak_tcache_t *tcache) {
+    hak_tcache_change(tcache, 1);
     flush_one(tcache);
     if (HAK_HARDEN && tcache->second != NULL) {
         flush_one(tcache->second);
     }
+    hak_tcache_change(tcache, -1);
+}
+
+static bool is_one_short(const void *block, int32_t count) {
+    for (; block != NULL && count > 0; count--) {
+        block = hak_link_get(block);
+    }
+    return count == 1 && block == NULL;
+}
+
+/* A signal handler ended the thread on the hit path of malloc or free, between the two stores that
+ * move a block and count it: in one list, if any. That block is lost. */
+static void count_interrupted(hak_tcache_t *tcache) {
+    for (uint64_t begun = tcache->begun; begun != 0; begun &= begun - 1) {
+        unsigned sc = hak_ctz(begun);
+        hak_bin_t *bin = &tcache->bin[sc];
+        hak_bin_side_t *side = hak_bin_side(tcache, sc);
+        if (is_one_short(bin->head, side->total - bin->slots_left)) {
+            bin->slots_left++;
+            return;
+        }
+        if (is_one_short(side->outbox.head, (int32_t)side->outbox.count)) {
+            side->outbox.count--;
+            return;
+        }
+    }
 }
 
 static void tcache_end(hak_tcache_t *tcache) {
+    count_interrupted(tcache);
     flush_one(tcache);
     bins_end(tcache);
     hak_budget_part();
@@ -274,9 +304,36 @@ static void tcache_part(hak_tcache_t *tcache) {
     hak_lock_release(HAK_LOCK_REGISTRY);
 }
 
+/* A lock that the thread held stays locked: then others are hardly able to go on, and nothing is
+ * tidied up. */
+static HAK_COLD void tcache_abandon(hak_tcache_t *tcache) {
+    tcache->changing = 1; /* for good */
+    if (hak_lock_holds_none()) {
+        hak_budget_give(tcache, tcache->drawn);
+        hak_budget_part();
+        hak_owner_part(tcache->home);
+        hak_lock_acquire(HAK_LOCK_REGISTRY);
+        tcache->thread = NULL;
+        tcache->thread_id = 0;
+        tcache->is_attached = false;
+        hak_lock_release(HAK_LOCK_REGISTRY);
+    }
+}
+
+static bool is_inside(const hak_tcache_t *tcache) {
+    return tcache->changing != 0 || hak_in_unlocked_update != 0 || !hak_lock_holds_none();
+}
+
 void hak_tcache_detach(hak_tcache_t *tcache) {
     hak_tcache_t *second = HAK_HARDEN ? tcache->second : NULL;
     hak_tcache_offset = 0;
+    if (HAK_UNLIKELY(is_inside(tcache) || (second != NULL && second->changing != 0))) {
+        tcache_abandon(tcache);
+        if (second != NULL) {
+            tcache_abandon(second);
+        }
+        return;
+    }
     tcache_end(tcache);
     if (second != NULL) {
         tcache_end(second);

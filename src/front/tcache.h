@@ -84,6 +84,7 @@ struct hak_tcache {
     bool is_attached;               /* [lock REGISTRY] a live thread has it */
     bool is_refilling;              /* [thread] events run inside an allocation */
     uint8_t outbox_cursor;          /* [thread] class whose outbox is emptied next */
+    uint8_t changing;               /* [thread] not 0: in a slow path, lists and counts differ */
     uint32_t outbox_bytes;          /* [thread] TCACHE-5 */
     hak_owner_t *home;              /* [thread] refills come from its slabs */
     hak_tcache_t *next;             /* [const] list of all tcaches */
@@ -136,6 +137,14 @@ HAK_INLINE bool hak_tcache_is_empty(const hak_tcache_t *tcache) {
     return (const void *)tcache == (const void *)&hak_pagemap.zero;
 }
 
+/* Brackets what a signal handler that ends the thread must not leave half done; nests. Elsewhere,
+ * on the hit path, at most one list has a block less than counted. */
+HAK_INLINE void hak_tcache_change(hak_tcache_t *tcache, int step) {
+    HAK_SIGNAL_FENCE();
+    tcache->changing = (uint8_t)(tcache->changing + step);
+    HAK_SIGNAL_FENCE();
+}
+
 /* NULL: the fallback tcache is the caller's. */
 HAK_INLINE hak_partition_t hak_tcache_partition(const hak_tcache_t *tcache) {
     bool is_plain =
@@ -156,7 +165,8 @@ HAK_COLD hak_tcache_t *hak_tcache_other(hak_tcache_t *tcache);
  * metadata memory is out. life/ arranges the exit hook. */
 hak_tcache_t *hak_tcache_attach(void);
 
-/* Empties bins and outboxes, and leaves the thread without a tcache. */
+/* Empties bins and outboxes, and leaves the thread without a tcache. If a signal handler ends the
+ * thread inside a slow path, nobody uses its tcache again. */
 void hak_tcache_detach(hak_tcache_t *tcache);
 
 /* Locks the home, or an owner that becomes the home; returns it. Release it by hak_owner_unlock. */

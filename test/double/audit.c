@@ -115,6 +115,9 @@ static size_t audit_growth(hak_tcache_t *tcache, unsigned sc) {
 static bool audit_tcache(hak_tcache_t *tcache, void *context) {
     hak_audit_t *audit = context;
     size_t outbox_bytes = 0, drawn = 0;
+    if (hak_tcache_is_left(tcache) && tcache->changing != 0) {
+        return true; /* its thread ended inside an operation */
+    }
     for (unsigned sc = 0; sc < HAK_SC_COUNT && tcache->first_entry != 0; sc++) {
         const hak_bin_t *bin = &tcache->bin[sc];
         const hak_bin_side_t *side = hak_bin_side(tcache, sc);
