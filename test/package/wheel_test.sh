@@ -59,6 +59,7 @@ expect 0 "$work/venv/bin/hakmem" translate MIMALLOC_SHOW_STATS=1
 expect 2 "$work/venv/bin/hakmem" check 999999999
 expect 1 "$python" -c 'import hakmem; hakmem.stats()'
 says err "call hakmem.enable() first"
+[ "$(grep -c Traceback "$work/err")" -eq 1 ] || fail "more than one traceback: $(cat "$work/err")"
 expect 0 "$work/venv/bin/pip" uninstall -y hakmem
 [ -z "$(find "$work/venv" -name '*hakmem*')" ] || fail "pip leaves $(find "$work/venv" -name '*hakmem*')"
 exit $failed

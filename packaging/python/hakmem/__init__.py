@@ -29,9 +29,9 @@ def library() -> str:
 def _function(name: str) -> Any:
     try:
         return getattr(ctypes.CDLL(None), name)
-    except AttributeError as error:
+    except AttributeError:
         raise Inactive(f"{name} is not there: " + ("this hakmem has no such function" if name != "hak_version" and is_active()
-                       else "the process does not run on hakmem; call hakmem.enable() first")) from error
+                       else "the process does not run on hakmem; call hakmem.enable() first")) from None
 
 
 def is_active() -> bool:
