@@ -45,6 +45,7 @@
 #include "front/zero_size.c"
 
 #include "conf/conf.c"
+#include "guard/allowance.c"
 #include "guard/guard.c"
 #include "profile/chance.c"
 #include "profile/profile.c"

@@ -40,22 +40,58 @@ void hak_print_line(hak_text_t *line) {
     }
 }
 
-void hak_fatal_say(hak_fatal_kind_t kind, const void *address, const char *detail) {
+/* Begins another part of what stands in parentheses. */
+static void fatal_part(hak_text_t *text, bool *is_open) {
+    hak_text_str(text, *is_open ? "; " : " (");
+    *is_open = true;
+}
+
+#define FATAL_BIT(name) (1u << HAK_FATAL_##name)
+
+/* What to do next, where the line is all there is. Kinds that are found long after the mistake are
+ * found by the mistake itself where every block is guarded. */
+static void fatal_advise(hak_text_t *text, hak_fatal_kind_t kind, bool *is_open) {
+    static const uint32_t others =
+        FATAL_BIT(OPTION_STRICT) | FATAL_BIT(INLINE_VERSION) | FATAL_BIT(INVARIANT);
+    static const uint32_t late = FATAL_BIT(DOUBLE_FREE) | FATAL_BIT(DEAD_FREE) |
+                                 FATAL_BIT(CORRUPT_LINK) | FATAL_BIT(OVERFLOW);
+    bool is_debug = hak_load_relaxed(&hak_knobs.guard_rate) == 1 &&
+                    hak_load_relaxed(&hak_knobs.bin_max_blocks) == 0;
+    if (hak_check_sink.trace == NULL && (others >> kind & 1) == 0) {
+        fatal_part(text, is_open);
+        hak_text_str(text, "for stacks: HAKMEM_OPTIONS=backtrace:1");
+    }
+    if (!is_debug && (late >> kind & 1) != 0) {
+        fatal_part(text, is_open);
+        hak_text_str(text, "to catch it earlier: HAKMEM_PROFILE=debug");
+    }
+}
+
+static void fatal_line(hak_fatal_kind_t kind, const void *address, const char *detail,
+                       bool has_stacks) {
     HAK_TEXT(text, HAK_LINE_TEXT - 1);
+    bool is_open = false;
     hak_text_format(&text, "hakmem: %s", hak_fatal_text(kind));
     if (address != NULL) {
         hak_text_format(&text, ": %p", address);
     }
-    bool is_described = address != NULL && hak_check_sink.describe != NULL;
-    if (detail != NULL || is_described) {
-        hak_text_format(&text, " (%s%s", detail != NULL ? detail : "",
-                        detail != NULL && is_described ? "; " : "");
-        if (is_described) {
-            hak_check_sink.describe(&text, address);
-        }
-        hak_text_str(&text, ")");
+    if (detail != NULL) {
+        fatal_part(&text, &is_open);
+        hak_text_str(&text, detail);
     }
+    if (address != NULL && hak_check_sink.describe != NULL) {
+        fatal_part(&text, &is_open);
+        hak_check_sink.describe(&text, address);
+    }
+    if (!has_stacks) {
+        fatal_advise(&text, kind, &is_open);
+    }
+    hak_text_str(&text, is_open ? ")" : "");
     hak_print_line(&text);
+}
+
+void hak_fatal_say(hak_fatal_kind_t kind, const void *address, const char *detail) {
+    fatal_line(kind, address, detail, true);
 }
 
 void hak_fatal_end(void) {
@@ -66,7 +102,7 @@ void hak_fatal_end(void) {
 }
 
 void hak_fatal(hak_fatal_kind_t kind, const void *address, const char *detail) {
-    hak_fatal_say(kind, address, detail);
+    fatal_line(kind, address, detail, false);
     if (hak_check_sink.trace != NULL) {
         hak_check_sink.trace();
     }

@@ -7,7 +7,8 @@
  *   audit    test/double/audit.c: a whole structure is walked; in the core that tests link with
  *
  * A fatal kind is an enum value with one text. The report is one line on standard error, made
- * without allocation:  hakmem: <text>: <address> (<detail>; <description of the address>) */
+ * without allocation:  hakmem: <text>: <address> (<detail>; <description of the address>; for
+ * stacks: ...; to catch it earlier: ...) */
 #ifndef HAK_BASE_CHECK_H
 #define HAK_BASE_CHECK_H
 
@@ -52,7 +53,7 @@ HAK_COLD HAK_NORETURN void hak_fatal(hak_fatal_kind_t kind, const void *address,
         }                                                                                          \
     } while (0)
 
-/* The parts of hak_fatal, for callers that print between them. */
+/* The parts of hak_fatal, for callers that print stacks between them: the line advises nothing. */
 HAK_COLD void hak_fatal_say(hak_fatal_kind_t kind, const void *address, const char *detail);
 HAK_COLD HAK_NORETURN void hak_fatal_end(void);
 const char *hak_fatal_text(hak_fatal_kind_t kind);

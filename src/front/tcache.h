@@ -94,6 +94,7 @@ struct hak_tcache {
     uint32_t drawn;                 /* [thread] TCACHE-7 */
     uint16_t initial_bytes;         /* [thread] of a bin at first */
     uint8_t shrink_cursor;          /* [thread] class to visit next */
+    bool guard_is_extra;            /* [thread] guard_left is of the allowance, not of the rate */
     int64_t guard_left;       /* [thread] blocks of refills until a guarded one is due, if > 0 */
     uint64_t guard_random;    /* [thread] state of its generator; 0: none yet */
     uint64_t begun;           /* [thread] TCACHE-8 */

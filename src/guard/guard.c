@@ -8,6 +8,7 @@
 #include "base/counters.h"
 #include "base/knobs.h"
 #include "front/fast.h"
+#include "guard/allowance.h"
 #include "guard/module.h"
 #include "guard/slot.h"
 #include "os/lock.h"
@@ -18,10 +19,30 @@ HAK_LOCKED_STATE hak_guard_region_t hak_guard_region;
 
 /* --- when ------------------------------------------------------------------------------------- */
 
+/* Mean number of blocks until an extra one, which the allowance permits: not always the first of
+ * the next refill. */
+enum { GUARD_EXTRA_BLOCKS = 64 };
+
+static bool guard_has_extra(void) {
+    return hak_load_relaxed(&hak_knobs.guard_rate) == HAK_GUARD_RATE;
+}
+
 /* Uniform in 1 to 2n - 1: n on average, and no program can stay in step with it. */
+static int64_t guard_uniform(uint64_t *state, uint64_t mean) {
+    return 1 + (int64_t)(hak_random_next(state) % (2 * mean - 1));
+}
+
 static int64_t guard_interval(uint64_t *state) {
     uint64_t rate = hak_load_relaxed(&hak_knobs.guard_rate);
-    return 1 + (int64_t)(hak_random_next(state) % (2 * rate - 1));
+    return rate != 0 ? guard_uniform(state, rate) : INT64_MAX;
+}
+
+/* Begins the next countdown. */
+static void guard_next(hak_tcache_t *tcache, bool is_extra) {
+    uint64_t *state = &tcache->guard_random;
+    tcache->guard_is_extra = is_extra;
+    tcache->guard_left =
+        is_extra ? guard_uniform(state, GUARD_EXTRA_BLOCKS) : guard_interval(state);
 }
 
 /* Differs in each thread and process, without a system call, nor the clock, whose first use costs
@@ -31,7 +52,17 @@ static uint64_t guard_seed(const hak_tcache_t *tcache) {
     return (place ^ (uint64_t)tcache->thread_id << 48) | 1;
 }
 
-/* Whether a block is due. Begins the countdown of a new tcache. */
+/* Begins the countdown of a new tcache: whether it is over with the present request. */
+static bool guard_begin(hak_tcache_t *tcache) {
+    int64_t left = tcache->guard_left;
+    tcache->guard_random = guard_seed(tcache);
+    bool is_extra = guard_has_extra() && hak_allowance_draw(hak_random_next(&tcache->guard_random));
+    guard_next(tcache, is_extra);
+    tcache->guard_left += left - 1; /* it counts */
+    return tcache->guard_left <= 0;
+}
+
+/* Whether a block is due, and within the allowance. */
 static bool guard_is_due(hak_tcache_t *tcache) {
     if (!hak_guard_region.is_on) {
         if (!hak_load_relaxed(&hak_knobs.guard)) {
@@ -39,22 +70,28 @@ static bool guard_is_due(hak_tcache_t *tcache) {
         }
         return false; /* perhaps only until options are read */
     }
-    if (tcache->guard_random == 0) {
-        tcache->guard_random = guard_seed(tcache);
-        tcache->guard_left +=
-            guard_interval(&tcache->guard_random) - 1; /* the present request counts */
-        if (tcache->guard_left > 0) {
-            return false;
-        }
+    if (tcache->guard_random == 0 && !guard_begin(tcache)) {
+        return false;
     }
-    tcache->guard_left = guard_interval(&tcache->guard_random);
-    return true;
+    if (!guard_has_extra()) {
+        guard_next(tcache, false);
+        return hak_load_relaxed(&hak_knobs.guard_rate) != 0;
+    }
+    uint64_t now = hak_os_now_ns();
+    bool is_due = hak_allowance_take(now, tcache->guard_is_extra);
+    guard_next(tcache, hak_allowance_has(now));
+    return is_due;
 }
 
 void hak_guard_follow(hak_tcache_t *tcache) {
-    int64_t most = 2 * (int64_t)hak_load_relaxed(&hak_knobs.guard_rate) - 1;
-    if (hak_guard_region.is_on && tcache->guard_random != 0 && tcache->guard_left > most) {
-        tcache->guard_left = guard_interval(&tcache->guard_random);
+    uint64_t rate = hak_load_relaxed(&hak_knobs.guard_rate);
+    if (!hak_guard_region.is_on || tcache->guard_random == 0 || rate == 0) {
+        return;
+    }
+    bool is_extra =
+        guard_has_extra() && !tcache->guard_is_extra && hak_allowance_has(hak_os_now_ns());
+    if (is_extra || tcache->guard_left > 2 * (int64_t)rate - 1) {
+        guard_next(tcache, is_extra);
     }
 }
 
@@ -259,6 +296,17 @@ static void *slot_fill(hak_guard_slot_t *slot, const hak_request_t *request, boo
     return slot->block;
 }
 
+/* Time is measured where it is part of an allowance; 0: it is not. */
+static uint64_t guard_clock(void) {
+    return guard_has_extra() ? hak_os_exact_ns() : 0;
+}
+
+static void guard_spend(uint64_t since) {
+    if (since != 0) {
+        hak_allowance_spend(hak_excess(hak_os_exact_ns(), since));
+    }
+}
+
 static HAK_COLD void *guard_sample(hak_tcache_t *tcache, const hak_request_t *request) {
     size_t page = hak_os_page_bytes();
     if (!guard_is_due(tcache) || request->bytes > page || request->align > page ||
@@ -266,6 +314,7 @@ static HAK_COLD void *guard_sample(hak_tcache_t *tcache, const hak_request_t *re
         return NULL;
     }
     void *block = NULL;
+    uint64_t since = guard_clock();
     hak_set_unlocked_update(true); /* GUARD-2, if a signal handler forks */
     hak_guard_slot_t *slot = slot_take();
     if (slot != NULL && hak_os_commit(slot_page(slot), page)) {
@@ -273,6 +322,7 @@ static HAK_COLD void *guard_sample(hak_tcache_t *tcache, const hak_request_t *re
     } else if (slot != NULL) {
         slot_give(slot);
     }
+    guard_spend(since);
     hak_set_unlocked_update(false);
     return block;
 }
@@ -291,6 +341,7 @@ static hak_fatal_kind_t free_kind(const hak_guard_slot_t *slot, const void *bloc
 static HAK_COLD void guard_free(void *block) {
     hak_guard_slot_t *slot = hak_guard_slot_of(block);
     uint32_t live = HAK_GUARD_LIVE;
+    uint64_t since = guard_clock();
     hak_set_unlocked_update(true); /* as in guard_sample */
     if (slot == NULL || slot->block != block ||
         !hak_cas_acquire(&slot->state, &live, HAK_GUARD_FREED)) { /* pairs GUARD-6 */
@@ -301,6 +352,7 @@ static HAK_COLD void guard_free(void *block) {
     deed_note(&slot->freed);
     slot_conceal(slot);
     slot_give(slot);
+    guard_spend(since);
     hak_set_unlocked_update(false);
 }
 
@@ -330,6 +382,7 @@ void hak_guard_after_fork(bool is_clean) {
         hak_store_relaxed(&hak_guard_region.is_stopped, true);
     }
     hak_store_relaxed(&hak_guard_region.is_telling, 0);
+    hak_allowance_after_fork();
     hak_guard_stack_after_fork();
     if (!hak_tcache_is_empty(tcache)) {
         tcache->guard_random = 0;

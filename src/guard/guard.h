@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The sampled guard: about one of hak_knobs.guard_rate small blocks that refills hand out gets an
- * OS page of its own between two inaccessible ones.
+ * The sampled guard: about one of hak_knobs.guard_rate small blocks that refills hand out, and by
+ * default some more (allowance.h), get an OS page of their own between two inaccessible ones.
  *
  *   region   | guard | slot 0 | guard | slot 1 | guard | ... | slot n-1 | guard |  to whole units
  *   slot     | block | canary |                | canary | block | canary |
@@ -27,10 +27,14 @@
 /* One more guard, at 4 KiB each: just below 1 MiB; below 8 MiB where every block is guarded. */
 enum { HAK_GUARD_SLOTS = 127, HAK_GUARD_SLOTS_MOST = 1023 };
 
+/* The default of the option guard_rate, with which an allowance permits extra blocks. */
+enum { HAK_GUARD_RATE = 131072 };
+
 /* After the options are read: fills hak_guard_table. No block is guarded before. */
 void hak_guard_start(void);
 
-/* An event of each thread: redraws a countdown that is too long for the present rate. */
+/* An event of each thread: redraws a countdown that is too long for the present rate, or for what
+ * the allowance permits. */
 void hak_guard_follow(hak_tcache_t *tcache);
 
 /* Prints the stack from its caller on, on standard error: for hak_check_sink.trace. */

@@ -5,7 +5,6 @@
 #include "base/atomics.h"
 #include "base/check.h"
 #include "base/fmt.h"
-#include "base/knobs.h"
 #include "guard/guard.h"
 #include "os/optional.h"
 #include "stack/stack.h"
@@ -106,9 +105,7 @@ void hak_guard_stack_print(const uintptr_t *addresses, unsigned count) {
 }
 
 void hak_guard_stack_hint(void) {
-    if (hak_load_relaxed(&hak_knobs.backtrace)) {
-        hak_warn("  functions and lines of this report: hakmem symbolize FILE");
-    }
+    hak_warn("  functions and lines of this report: hakmem symbolize FILE");
 }
 
 void hak_guard_stack_after_fork(void) {

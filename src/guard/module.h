@@ -10,7 +10,7 @@
 /* Prints a line each: "hakmem:     #0 0x... path+0x...", up to the first address that is not in
  * code. Slow; reads /proc/self/maps. */
 void hak_guard_stack_print(const uintptr_t *addresses, unsigned count);
-/* With the option backtrace: how a reader gets the names of functions. */
+/* Behind all stacks of a report: how a reader gets the names of functions. */
 void hak_guard_stack_hint(void);
 /* In the child of a fork: a printing thread is gone. */
 void hak_guard_stack_after_fork(void);

@@ -20,8 +20,12 @@ import crimes
 TOLD_BY_LINK_IF_SLOW = ("double_free_merged_at_exit",)
 
 
-def pattern(text):
-    return re.escape(text).replace("ADDRESS", "0x[0-9a-f]+") + r"( \([^\n]*\))?\n"
+HINT = "hakmem:   functions and lines of this report: hakmem symbolize FILE\n"
+
+
+def pattern(text, advice):
+    line = re.escape(text).replace("ADDRESS", "0x[0-9a-f]+")
+    return line + (rf" \([^\n]+; {advice}\)\n" if advice else r"( \([^\n]*\))?\n")
 
 
 def line_of(row):
@@ -43,12 +47,12 @@ def judge(program, emulator, crime, row):
 def judge_one(program, emulator, words, text):
     options = crimes.TAGGED if os.environ["HAKMEM_FLAVOUR"] == "tags" else crimes.ORDINARY  # guard_test.py has the others
     result = crimes.commit(program, words, options, emulator=emulator)
-    expected, name = pattern(text), "SIGABRT"
+    expected, name = pattern(text, crimes.advice(text)), "SIGABRT"
     if os.environ["HAKMEM_FLAVOUR"] == "aarch64-musl" and words[0] in TOLD_BY_LINK_IF_SLOW:
         expected = expected.replace(r"double\ free:", r"double\ free(, or a write to a freed block)?:")
     if text.startswith("SIGSEGV"):
         name, text = "SIGSEGV", text.removeprefix("SIGSEGV").lstrip()
-        expected = text and pattern(text) + r"hakmem:   accessed by thread \d+:\n(hakmem:     #.*\n)*"
+        expected = text and pattern(text, "") + r"hakmem:   accessed by thread \d+:\n(hakmem:     #.*\n)*" + HINT
     if result.returncode != -getattr(signal, name):
         return f"ended with {result.returncode}, not by {name}; {result.stdout}{result.stderr}"
     if not re.fullmatch(expected, result.stderr):

@@ -13,7 +13,17 @@ import subprocess
 # an ordinary block but where a test says otherwise.
 ORDINARY = "guard:0,tags:0,backtrace:0,huge_cache:32m,bin_blocks:2048"
 TAGGED = "guard_rate:1073741824,backtrace:0,huge_cache:32m"  # what tags find the guard's handler tells
+STACKS, EARLIER = "for stacks: HAKMEM_OPTIONS=backtrace:1", "to catch it earlier: HAKMEM_PROFILE=debug"
+LATE = ("double free", "overflow of a block")  # so begin the kinds that are found long after the mistake
 ELSEWHERE = object()  # what a judge returns of a crime that is not one here
+
+
+def advice(text, stacks=False):
+    """How the first line of a report ends if it is all there is, or has the option's stacks behind it."""
+    if not text.endswith(": ADDRESS"):
+        return ""  # the kinds that are no misuse
+    kind = text.removeprefix("hakmem: ").removesuffix(": ADDRESS")
+    return "; ".join(([] if stacks else [STACKS]) + ([EARLIER] if kind.startswith(LATE) else []))
 
 
 def read_table(path):

@@ -83,7 +83,8 @@ class Judge:
             return f"ended with {result.returncode}, not by {name}; {result.stdout}{result.stderr}"
         first, *rest = result.stderr.splitlines() or [""]
         pattern = re.escape(text.rstrip(")")).replace("ADDRESS", "0x[0-9a-f]+")
-        if not re.fullmatch(pattern + r"((; | \()[^()]*thread [0-9]+)?\)?", first):
+        advice = crimes.advice(text, stacks=True) if deeds == "backtrace" else ""
+        if not re.fullmatch(pattern + r"((; | \()[^()]*thread [0-9]+)?" + (advice and f"; {advice}") + r"\)?", first):
             return f"said {first!r}, not {text!r}"
         wrong = self.stacks_fault(rest, deeds.split(), int(threads))
         return wrong and f"{wrong}\n{result.stderr}"

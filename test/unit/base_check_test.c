@@ -1,13 +1,55 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/check.h"
 #include "base/fmt.h"
+#include "base/knobs.h"
 #include "unit/fatal.h"
+
+#define STACKS "for stacks: HAKMEM_OPTIONS=backtrace:1"
+#define EARLIER "to catch it earlier: HAKMEM_PROFILE=debug"
 
 static void fatal_with_address_and_detail_is_one_line(void **state) {
     (void)state;
-    UNIT_EXPECT_FATAL(hak_fatal(HAK_FATAL_DOUBLE_FREE, (void *)0x1230, "64-byte class"),
-                      "hakmem: double free: 0x1230 (64-byte class)\n");
-    assert_string_equal(unit_fatal.line, "hakmem: double free: 0x1230 (64-byte class)\n");
+    hak_check_sink_t saved = hak_check_sink;
+    hak_check_sink.describe = NULL;
+    UNIT_EXPECT_FATAL(hak_fatal(HAK_FATAL_DOUBLE_FREE, (void *)0x1230, "64-byte class"), "");
+    assert_string_equal(unit_fatal.line,
+                        "hakmem: double free: 0x1230 (64-byte class; " STACKS "; " EARLIER ")\n");
+    hak_check_sink = saved;
+}
+
+static void print_nothing(void) {
+}
+
+static void said(hak_fatal_kind_t kind, const char *line) {
+    UNIT_EXPECT_FATAL(hak_fatal(kind, (void *)0x10, NULL), "0x10");
+    assert_string_equal(unit_fatal.line, line);
+}
+
+/* Stacks where there are none; kinds that are noticed late, profile debug unless it is on. */
+static void fatal_line_leads_on_to_what_the_reader_lacks(void **state) {
+    (void)state;
+    hak_check_sink_t saved = hak_check_sink;
+    hak_knobs_t knobs = hak_knobs;
+    hak_check_sink.describe = NULL;
+    said(HAK_FATAL_DOUBLE_FREE, "hakmem: double free: 0x10 (" STACKS "; " EARLIER ")\n");
+    said(HAK_FATAL_INTERIOR_FREE, "hakmem: free of an address inside a block: 0x10 (" STACKS ")\n");
+    hak_check_sink.trace = print_nothing;
+    said(HAK_FATAL_OVERFLOW, "hakmem: overflow of a block: 0x10 (" EARLIER ")\n");
+    said(HAK_FATAL_INTERIOR_FREE, "hakmem: free of an address inside a block: 0x10\n");
+    hak_knobs.guard_rate = 1;
+    hak_knobs.bin_max_blocks = 0;
+    said(HAK_FATAL_OVERFLOW, "hakmem: overflow of a block: 0x10\n");
+    hak_knobs = knobs;
+    hak_check_sink = saved;
+}
+
+static void fatal_say_has_the_line_alone(void **state) {
+    (void)state;
+    unit_fatal_begin();
+    hak_check_sink.describe = NULL;
+    hak_fatal_say(HAK_FATAL_DOUBLE_FREE, (void *)0x10, NULL);
+    hak_check_sink = unit_fatal.saved;
+    assert_string_equal(unit_fatal.line, "hakmem: double free: 0x10\n");
 }
 
 static void fatal_without_address_or_detail_leaves_them_out(void **state) {
@@ -59,6 +101,8 @@ static void assertion_is_active_in_audit_builds_only(void **state) {
 
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(fatal_with_address_and_detail_is_one_line),
+    cmocka_unit_test(fatal_line_leads_on_to_what_the_reader_lacks),
+    cmocka_unit_test(fatal_say_has_the_line_alone),
     cmocka_unit_test(fatal_without_address_or_detail_leaves_them_out),
     cmocka_unit_test(fatal_text_of_every_kind_is_distinct),
     cmocka_unit_test(fatal_with_endless_detail_is_cut_but_ends_the_line),
