@@ -44,7 +44,8 @@
 #define HAK_LOCKED_STATE
 /* Large zeroed state lies behind all small state, in the order of `rank`, so that process start
  * writes to as few OS pages as possible (the libraries are linked with sections sorted by name:
- * docs/experiments/0012-start-up.md). */
+ * docs/experiments/0012-start-up.md). The last rank is what a process writes to that works for a
+ * while; musl writes to the last OS page of every library. */
 #define HAK_LARGE_STATE(rank) __attribute__((section(".bss.hak_" #rank)))
 /* Hides a variable's value, so that the compiler computes anew from it. No instruction. */
 #define HAK_OPAQUE(variable) __asm__("" : "+r"(variable))

@@ -30,7 +30,8 @@ typedef struct tcache_group {
 HAK_LOCKED_STATE tcache_group_t *hak_tcache_group; /* [lock REGISTRY] the newest */
 HAK_LOCKED_STATE unsigned hak_tcache_group_left;   /* [lock REGISTRY] tcaches left in it */
 /* Of the first tcache, which is no group's, and of the fallback. */
-static HAK_LARGE_STATE(4) HAK_LINE_ALIGNED hak_bin_side_t tcache_far_sides[2][SIDES_FAR];
+static HAK_LARGE_STATE(5) HAK_LINE_ALIGNED hak_bin_side_t tcache_first_far[SIDES_FAR];
+static HAK_LARGE_STATE(4) HAK_LINE_ALIGNED hak_bin_side_t tcache_fallback_far[SIDES_FAR];
 
 enum {
     BIN_INITIAL_MAX_BLOCKS = 16,
@@ -104,7 +105,7 @@ static void bins_end(hak_tcache_t *tcache) {
 /* REGISTRY is held. The first tcache, all that most processes have, is alone. */
 static hak_tcache_t *tcache_cut(hak_bin_side_t **far_side) {
     if (hak_tcache_count == 0) {
-        *far_side = tcache_far_sides[0];
+        *far_side = tcache_first_far;
         return hak_meta_alloc(sizeof(hak_tcache_t));
     }
     if (hak_tcache_group_left == 0) {
@@ -358,7 +359,7 @@ hak_owner_t *hak_tcache_lock_home(hak_tcache_t *tcache) {
 /* REGISTRY is held: visitors read it, too. */
 static void fallback_prepare(void) {
     if (hak_tcache_fallback.far_side == NULL) {
-        hak_tcache_fallback.far_side = tcache_far_sides[1];
+        hak_tcache_fallback.far_side = tcache_fallback_far;
     }
 }
 

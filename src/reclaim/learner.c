@@ -45,7 +45,7 @@ typedef struct learner {
     bool acts;
 } learner_t;
 
-HAK_LOCKED_STATE HAK_LARGE_STATE(4) learner_t hak_learners[HAK_LEARNERS]; /* [lock LEARNER] */
+HAK_LOCKED_STATE HAK_LARGE_STATE(5) learner_t hak_learners[HAK_LEARNERS]; /* [lock LEARNER] */
 _Static_assert(sizeof hak_learners <= 1280, "LEARN-1");
 
 /* [atomic] A bit per pool: it begins anew, whatever its record says. */

@@ -6,8 +6,8 @@
 #include "base/wanted.h"
 #include "span/span.h"
 
-HAK_LOCKED_STATE HAK_LARGE_STATE(4) hak_band_flow_t hak_band_flow;
-HAK_LOCKED_STATE HAK_LARGE_STATE(4) hak_band_t hak_band[HAK_BANDS];
+HAK_LOCKED_STATE HAK_LARGE_STATE(5) hak_band_flow_t hak_band_flow;
+HAK_LOCKED_STATE HAK_LARGE_STATE(5) hak_band_t hak_band[HAK_BANDS];
 HAK_LOCKED_STATE hak_band_count_t hak_band_slabs[HAK_BANDS_OF_SLABS];
 HAK_LOCKED_STATE HAK_LARGE_STATE(4) uint64_t hak_band_owed_bytes;
 

@@ -46,6 +46,12 @@ if [ "${3:-}" = placed ]; then
         bytes=$((0x$table + 2112 - ${variables% *} - ${variables#* }))
         [ "$bytes" -le 8192 ] || fail "small variables and the table of sizes are $bytes bytes, more than two OS pages"
     fi
+    if [ "$#" -ne 0 ]; then # cat shows its own mappings: of the second one of code it has run nothing so far
+        # shellcheck disable=SC2002 # cat is the program that is looked at
+        cold=$(LD_PRELOAD=$library cat /proc/self/smaps |
+            awk '$2 == "r-xp" { code = /libhakmem/; seen += code } $1 == "Rss:" && code { if (seen == 2) print $2; code = 0 }')
+        [ "${cold:-none}" = 0 ] || fail "a start runs code of the second segment: ${cold:-none} KiB of it are resident"
+    fi
     starts=$("$readelf" -sW "$library" |
         awk '/forms_start|process_start_at_load|process_end$|hak_life_process_start/ { print $2, $3, $8 }')
     [ -n "$starts" ] || fail "no symbols of a start"
