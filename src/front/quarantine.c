@@ -15,9 +15,10 @@
 #include "os/os.h"
 
 enum {
-    QUARANTINE_SLOTS = 32, /* of each class at most */
-    QUARANTINE_TIMES = 8,  /* bytes: so many times those of an initial bin; a slot at least */
-    SHUFFLE_WINDOW = 16,   /* blocks; one leaves at random */
+    QUARANTINE_SLOTS = 32,                 /* of each class at most */
+    QUARANTINE_TIMES = 8,                  /* bytes: so many times those of an initial bin */
+    QUARANTINE_LEAST = 2,                  /* slots of large classes, in a process of few threads */
+    SHUFFLE_WINDOW = 16,                   /* blocks; one leaves at random */
     SHUFFLE_MOST = 4096 / HAK_BLOCK_ALIGN, /* blocks of a list: as many as are carved at a time */
     CLEAR_MOST = 4608,                     /* bytes of a block: 4 KiB and a canary */
     CLEAR_BYTES_PER_MS = 1 << 16,          /* the budget grows by */
@@ -44,10 +45,13 @@ HAK_INLINE uint32_t quarantine_random(hak_quarantine_t *quarantine, uint32_t bou
     return (uint32_t)((quarantine->random >> 32) * bound >> 32);
 }
 
-/* 8 KiB a class in a process of few threads. */
+/* 8 KiB a class in a process of few threads, or QUARANTINE_LEAST blocks; with many threads less,
+ * but a block: with one the second free after a block's always brings its place back. */
 static uint8_t quarantine_slots(const hak_tcache_t *tcache, size_t bytes) {
     size_t slots = (size_t)tcache->initial_bytes * QUARANTINE_TIMES / bytes;
-    return slots == 0 ? 1 : slots < QUARANTINE_SLOTS ? (uint8_t)slots : QUARANTINE_SLOTS;
+    size_t least = (size_t)tcache->initial_bytes * QUARANTINE_LEAST / HAK_BIN_INITIAL_BYTES;
+    slots = hak_most(slots, hak_most(least, 1));
+    return slots < QUARANTINE_SLOTS ? (uint8_t)slots : QUARANTINE_SLOTS;
 }
 
 /* The budget for whole clearing grows by time. */

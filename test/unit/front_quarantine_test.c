@@ -64,16 +64,28 @@ static void many_frees_hold_back_as_many_as_there_are_slots(void **state) {
     audit();
 }
 
-static void large_class_holds_back_one_block(void **state) {
+/* With one slot the second free brings the first block's place back, always. */
+static void large_class_holds_back_two_blocks(void **state) {
     (void)state;
-    void *block[8];
-    for (unsigned i = 0; i < 8; i++) {
+    enum { COUNT = 40, ROUNDS = 200 };
+    void *block[COUNT];
+    unsigned same = 0;
+    for (unsigned i = 0; i < COUNT; i++) {
         block[i] = hak_malloc(60000);
     }
-    for (unsigned i = 0; i < 8; i++) {
+    for (unsigned i = 0; i < COUNT; i++) {
         hak_free(block[i]);
     }
-    assert_int_equal(held_back(60000), 1);
+    assert_int_equal(held_back(60000), 2);
+    for (unsigned i = 0; i < ROUNDS; i++) {
+        void *first = hak_malloc(60000), *second = hak_malloc(60000);
+        hak_free(first);
+        hak_free(second);
+        void *next = hak_malloc(60000);
+        same += next == first;
+        hak_free(next);
+    }
+    assert_in_range(same, 0, ROUNDS * 2 / 3); /* a half */
 }
 
 static void flush_gives_every_block_back(void **state) {
@@ -248,7 +260,7 @@ static void shuffled_list_has_the_same_blocks(void **state) {
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test_setup(freed_block_is_held_back_and_clear, begin),
     cmocka_unit_test_setup(many_frees_hold_back_as_many_as_there_are_slots, begin),
-    cmocka_unit_test_setup(large_class_holds_back_one_block, begin),
+    cmocka_unit_test_setup(large_class_holds_back_two_blocks, begin),
     cmocka_unit_test_setup(flush_gives_every_block_back, begin),
     cmocka_unit_test_setup(thread_exit_and_lack_of_memory_give_every_block_back, begin),
     cmocka_unit_test_setup(block_is_not_reused_at_once, begin),
