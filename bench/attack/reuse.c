@@ -20,7 +20,22 @@ static outcome_t next_in_place(const attack_t *attack) {
     return lies_in(next, hide(block), attack->bytes) ? SUCCEEDED : HARMLESS;
 }
 
-/* The block moved, because it grew to `by` bytes; the next has its place. */
+/* The same after another block was freed, too: in three of four tries at least. */
+static outcome_t next_in_second_place(const attack_t *attack) {
+    enum { TRIES = 16 };
+    unsigned hits = 0;
+    for (unsigned i = 0; i < TRIES; i++) {
+        char *block = make(attack->bytes), *other = make(attack->bytes);
+        fill(block, attack->bytes);
+        free(block);
+        free(other);
+        char *next = make(attack->bytes);
+        hits += lies_in(next, hide(block), attack->bytes);
+    }
+    return hits >= TRIES * 3 / 4 ? SUCCEEDED : HARMLESS;
+}
+
+/* The block moved, because its size became `by` bytes; the next has its place. */
 static outcome_t next_after_realloc(const attack_t *attack) {
     char *block = make(attack->bytes), *keep = make(attack->bytes);
     fill(block, attack->bytes);
@@ -197,6 +212,10 @@ const attack_t reuse_attacks[] = {
     {"reuse at once", "same_place_100k", next_in_place, 100000, 0},
     {"reuse at once", "same_place_300k", next_in_place, 300000, 0},
     {"reuse at once", "same_place_3m", next_in_place, 3 * MIB, 0},
+    {"reuse at once", "second_place_1000", next_in_second_place, 1000, 0},
+    {"reuse at once", "second_place_20000", next_in_second_place, 20000, 0},
+    {"reuse at once", "second_place_60000", next_in_second_place, 60000, 0},
+    {"reuse, other size", "smaller_1000_to_950", next_in_place, 1000, 950},
     {"reuse, other size", "smaller_1000_to_500", next_in_place, 1000, 500},
     {"reuse, other size", "smaller_300k_to_100k", next_in_place, 300000, 100000},
     {"reuse, other size", "smaller_300k_to_70000", next_in_place, 300000, 70000},
@@ -204,6 +223,9 @@ const attack_t reuse_attacks[] = {
     {"reuse, other size", "grown_64_to_1000", next_after_realloc, 64, 1000},
     {"reuse, other size", "grown_20000_to_60000", next_after_realloc, 20000, 60000},
     {"reuse, other size", "grown_100k_to_900k", next_after_realloc, 100000, 900000},
+    {"reuse, other size", "shrunk_1000_to_100", next_after_realloc, 1000, 100},
+    {"reuse, other size", "shrunk_20000_to_1000", next_after_realloc, 20000, 1000},
+    {"reuse, other size", "shrunk_300k_to_1000", next_after_realloc, 300000, 1000},
     {"reuse, other size", "joined_100k_to_400k", joined_place, 100000, 400000},
     {"reuse, other size", "joined_1000_to_100k", joined_place, 1000, 100000},
     {"reuse, other type", "data_to_pointers_64", other_type, 64, 0},

@@ -17,6 +17,7 @@
 #define HAK_NORETURN __attribute__((noreturn))
 #define HAK_EXPORT __attribute__((visibility("default")))
 #define HAK_WEAK __attribute__((weak))
+#define HAK_NEVER_NULL __attribute__((returns_nonnull))
 #define HAK_HIDDEN __attribute__((visibility("hidden")))
 /* A function whose plain reads race with other threads' writes, on purpose: the values are
  * hints. */

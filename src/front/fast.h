@@ -103,8 +103,8 @@ HAK_INLINE void *hak_bin_pop(hak_tcache_t *tcache, int64_t bin_offset) {
     bin->slots_left++;
     hak_link_clear(block);
     if (HAK_HARDEN) {
-        block = hak_harden_hand_out(block, hak_sc_info_of_entry((uint32_t)bin_offset)->bytes);
         HAK_FETCH(hak_link_next(word));
+        block = hak_harden_hand_out(block, hak_sc_info_of_entry((uint32_t)bin_offset)->bytes);
     }
     return block;
 }

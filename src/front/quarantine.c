@@ -3,7 +3,11 @@
  * Hardened builds: free of small blocks, out of line. A freed block is checked, cleared, and put
  * into the quarantine in place of an older block of its class, chosen at random, which goes to the
  * bin: the reuse of a block is unpredictable, and seldom soon. The rest of the core counts a block
- * in quarantine as in use; it has the free marker. */
+ * in quarantine as in use; it has the free marker.
+ *
+ * Blocks of 129 to 4608 bytes are cleared and checked as a whole while the thread has a budget for
+ * it, so that the cost is bounded by time (docs/experiments/0066-cleared-as-a-whole.md). Larger
+ * ones may have OS pages in their middle that the program never touched. */
 #include "front/fast.h"
 #include "front/find_free.h"
 #include "front/flush.h"
@@ -11,15 +15,24 @@
 #include "os/os.h"
 
 enum {
-    QUARANTINE_SLOTS = 32, /* of each class at most */
-    QUARANTINE_TIMES = 8,  /* bytes: so many times those of an initial bin; a slot at least */
-    SHUFFLE_WINDOW = 16,   /* blocks; one leaves at random */
+    QUARANTINE_SLOTS = 32,                 /* of each class at most */
+    QUARANTINE_TIMES = 8,                  /* bytes: so many times those of an initial bin */
+    QUARANTINE_LEAST = 2,                  /* slots of large classes, in a process of few threads */
+    SHUFFLE_WINDOW = 16,                   /* blocks; one leaves at random */
     SHUFFLE_MOST = 4096 / HAK_BLOCK_ALIGN, /* blocks of a list: as many as are carved at a time */
+    CLEAR_MOST = 4608,                     /* bytes of a block: 4 KiB and a canary */
+    CLEAR_BYTES_PER_MS = 1 << 16,          /* the budget grows by */
+    CLEAR_MOST_MS = 256,                   /* for so long at most: to 16 MiB, with which the */
+    CLEAR_BEGIN_BYTES = 1 << 20,           /* first thread begins; others begin with this */
+    CLEAR_REFILLS = 16,                    /* between two looks at the clock once it is used up */
     HELD_FOREIGN = 1, /* in a slot, beside the address: the slab was not the home's */
 };
 
 typedef struct hak_quarantine {
     uint64_t random;             /* [thread] state of the generator */
+    uint64_t earned_ns;          /* [thread] when the budget last grew */
+    int64_t clear_left;          /* [thread] the budget, in bytes of blocks */
+    uint32_t refills;            /* [thread] since it was used up */
     uint8_t slots[HAK_SC_COUNT]; /* [thread] used, of each class */
     uint8_t next[HAK_SC_COUNT];  /* [thread] slot whose block leaves next, prefetched */
     uintptr_t slot[HAK_SC_COUNT][QUARANTINE_SLOTS]; /* [thread] read by statistics; 0: empty */
@@ -32,15 +45,38 @@ HAK_INLINE uint32_t quarantine_random(hak_quarantine_t *quarantine, uint32_t bou
     return (uint32_t)((quarantine->random >> 32) * bound >> 32);
 }
 
-/* 8 KiB a class in a process of few threads. */
+/* 8 KiB a class in a process of few threads, or QUARANTINE_LEAST blocks; with many threads less,
+ * but a block: with one the second free after a block's always brings its place back. */
 static uint8_t quarantine_slots(const hak_tcache_t *tcache, size_t bytes) {
     size_t slots = (size_t)tcache->initial_bytes * QUARANTINE_TIMES / bytes;
-    return slots == 0 ? 1 : slots < QUARANTINE_SLOTS ? (uint8_t)slots : QUARANTINE_SLOTS;
+    size_t least = (size_t)tcache->initial_bytes * QUARANTINE_LEAST / HAK_BIN_INITIAL_BYTES;
+    slots = hak_most(slots, hak_most(least, 1));
+    return slots < QUARANTINE_SLOTS ? (uint8_t)slots : QUARANTINE_SLOTS;
+}
+
+/* The budget for whole clearing grows by time. */
+static void clear_earn(hak_tcache_t *tcache) {
+    hak_quarantine_t *quarantine = tcache->quarantine;
+    uint64_t now = hak_os_now_ns(), ms = (now - quarantine->earned_ns) / 1000000;
+    ms = ms < CLEAR_MOST_MS ? ms : CLEAR_MOST_MS;
+    quarantine->earned_ns = ms == 0 ? quarantine->earned_ns : now;
+    quarantine->clear_left = (int64_t)ms * CLEAR_BYTES_PER_MS;
+    tcache->clear_most = ms == 0 ? 0 : CLEAR_MOST;
+}
+
+/* Threads that end leave the budget to those that use their tcaches again. */
+static void clear_begin(hak_tcache_t *tcache) {
+    clear_earn(tcache); /* since the clock began */
+    bool is_first = tcache->next == NULL;
+    tcache->quarantine->clear_left = is_first ? tcache->quarantine->clear_left : CLEAR_BEGIN_BYTES;
 }
 
 void hak_quarantine_attach(hak_tcache_t *tcache) {
     if (tcache->quarantine == NULL) {
         tcache->quarantine = hak_meta_alloc(sizeof(hak_quarantine_t));
+        if (tcache->quarantine != NULL) {
+            clear_begin(tcache);
+        }
     }
     if (tcache->quarantine != NULL) {
         hak_os_random(&tcache->quarantine->random, sizeof tcache->quarantine->random);
@@ -106,6 +142,9 @@ hak_blocks_t hak_quarantine_shuffle(hak_tcache_t *tcache, hak_blocks_t blocks) {
     if (tcache->quarantine == NULL || count < 2) {
         return blocks;
     }
+    if (tcache->clear_most == 0 && ++tcache->quarantine->refills % CLEAR_REFILLS == 0) {
+        clear_earn(tcache);
+    }
     for (uint32_t i = 0; i < count + SHUFFLE_WINDOW; i++) {
         uint32_t place =
             i < count ? quarantine_random(tcache->quarantine, SHUFFLE_WINDOW) : i - count;
@@ -132,13 +171,14 @@ static HAK_COLD HAK_NORETURN void block_damaged(const void *block) {
 }
 
 /* Exchanges the block for another of its class; 0: the slot was empty. */
-HAK_INLINE uintptr_t quarantine_swap(hak_tcache_t *tcache, unsigned sc, uintptr_t held) {
+HAK_INLINE uintptr_t quarantine_swap(hak_tcache_t *tcache, unsigned sc, void *block,
+                                     uintptr_t foreign) {
     hak_quarantine_t *quarantine = tcache->quarantine;
     uintptr_t *slot = quarantine->slot[sc];
-    hak_link_set(held_block(held), NULL);
-    held = held_take(&slot[quarantine->next[sc]], held);
+    hak_link_set(block, NULL);
+    uintptr_t held = held_take(&slot[quarantine->next[sc]], (uintptr_t)block | foreign);
     quarantine->next[sc] = (uint8_t)quarantine_random(quarantine, quarantine->slots[sc]);
-    HAK_FETCH(held_block(slot[quarantine->next[sc]]));
+    HAK_FETCH((void *)slot[quarantine->next[sc]]);
     return held;
 }
 
@@ -160,29 +200,48 @@ static HAK_NOINLINE void quarantine_leave(hak_tcache_t *tcache, unsigned sc, uin
     hak_slow_free(block, tcache, entry - tcache->own_entry_end, index);
 }
 
-/* A block of class `sc` whose address is right; `held` is it, as in a slot. */
-HAK_INLINE void quarantine_put(hak_tcache_t *tcache, unsigned sc, uintptr_t held) {
-    void *block = held_block(held);
-    size_t bytes = hak_sc_info[sc].bytes;
-    unsigned tag = hak_tag_of(block);
-    if (hak_tags_are_on()) {
-        held = (uintptr_t)hak_tag_take(block, bytes) | (held & HELD_FOREIGN);
-        block = held_block(held);
-    }
-    if (HAK_UNLIKELY(!hak_harden_is_intact(block, bytes))) {
-        block_damaged(block);
-    }
-    hak_harden_wipe(block, bytes, tag);
+/* A cleared block. */
+HAK_INLINE void quarantine_put_clear(hak_tcache_t *tcache, unsigned sc, void *block,
+                                     uintptr_t foreign) {
+    uintptr_t held = (uintptr_t)block | foreign;
     if (HAK_LIKELY(tcache->quarantine != NULL)) {
-        held = quarantine_swap(tcache, sc, held);
+        held = quarantine_swap(tcache, sc, block, foreign);
         if (held == 0) {
             return;
         }
     }
-    block = held_block(held);
-    if (HAK_UNLIKELY((held & HELD_FOREIGN) != 0 || !hak_bin_push(&tcache->bin[sc], block))) {
+    if (HAK_UNLIKELY((held & HELD_FOREIGN) != 0 || !hak_bin_push(&tcache->bin[sc], (void *)held))) {
         quarantine_leave(tcache, sc, held);
     }
+}
+
+/* A block that the budget allows to clear as a whole. */
+static HAK_NOINLINE void quarantine_put_whole(hak_tcache_t *tcache, unsigned sc, void *block,
+                                              uintptr_t foreign, unsigned tag) {
+    hak_quarantine_t *quarantine = tcache->quarantine;
+    size_t bytes = hak_sc_info[sc].bytes;
+    hak_harden_wipe_whole(block, bytes, tag);
+    quarantine->clear_left -= (int64_t)bytes;
+    if (HAK_UNLIKELY(quarantine->clear_left < 0)) {
+        clear_earn(tcache);
+    }
+    quarantine_put_clear(tcache, sc, block, foreign);
+}
+
+/* A block of class `sc` whose address is right; `foreign` is 0 or HELD_FOREIGN. */
+HAK_INLINE void quarantine_put(hak_tcache_t *tcache, unsigned sc, void *block, uintptr_t foreign) {
+    size_t bytes = hak_sc_info[sc].bytes;
+    unsigned tag = hak_tag_of(block);
+    block = hak_tags_are_on() ? hak_tag_take(block, bytes) : block;
+    if (HAK_UNLIKELY(!hak_harden_is_intact(block, bytes))) {
+        block_damaged(block);
+    }
+    if (bytes > 2 * HAK_FILL_PART_BYTES && bytes <= tcache->clear_most) {
+        quarantine_put_whole(tcache, sc, block, foreign, tag);
+        return;
+    }
+    hak_harden_wipe(block, bytes, tag);
+    quarantine_put_clear(tcache, sc, block, foreign);
 }
 
 /* The block may be of the other partition than the tcache. false: it is not, and is not freed. */
@@ -220,7 +279,7 @@ static HAK_NOINLINE void quarantine_free_other(void *block, hak_tcache_t *tcache
     if (HAK_UNLIKELY(hak_slab_entry_is_sampled(entry))) {
         hak_profile_table.forget(hak_tag_strip(block));
     }
-    quarantine_put(tcache, hak_sc_of_entry(entry), (uintptr_t)block | (is_own ? 0 : HELD_FOREIGN));
+    quarantine_put(tcache, hak_sc_of_entry(entry), block, is_own ? 0 : HELD_FOREIGN);
 }
 
 /* Does not read the slab's record, which is rarely cached, nor the page map for the block that
@@ -228,12 +287,12 @@ static HAK_NOINLINE void quarantine_free_other(void *block, hak_tcache_t *tcache
  * block has no canary. */
 void hak_quarantine_free(void *block, hak_tcache_t *tcache, int64_t bin_offset_from_end,
                          uintptr_t index) {
-    unsigned sc = HAK_SC_COUNT - (unsigned)(-bin_offset_from_end / HAK_KIND_PER_CLASS);
+    unsigned sc = (unsigned)(bin_offset_from_end + HAK_SC_PLACES) / HAK_KIND_PER_CLASS;
     if (HAK_UNLIKELY(
             !hak_offset_is_own(bin_offset_from_end) ||
             !hak_is_multiple((uint16_t)(uintptr_t)block, &tcache->bin[sc].size_reciprocal))) {
         quarantine_free_other(block, tcache, bin_offset_from_end, index);
     } else {
-        quarantine_put(tcache, sc, (uintptr_t)block);
+        quarantine_put(tcache, sc, block, 0);
     }
 }

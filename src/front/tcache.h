@@ -103,6 +103,7 @@ struct hak_tcache {
     int64_t profile_left;              /* [thread] bytes of requests until one is sampled */
     const void *profile_label;         /* [thread] of the request in progress; NULL: none */
     uint32_t profile_epoch; /* [thread] value of hak_profile_epoch that profile_left is for */
+    uint32_t clear_most;    /* [thread] hardened builds: bytes of blocks cleared as a whole */
     HAK_LINE_ALIGNED hak_bin_side_t side[HAK_SIDES_NEAR];
     /* [const] 0 (TCACHE-9). The processor fetches lines in pairs: next is another's bin */
     uint64_t apart[HAK_LINE_BYTES / sizeof(uint64_t)];

@@ -4,11 +4,12 @@
  *
  *   in use   | the user's bytes           | canary |   8 bytes, of a secret and the address
  *   free     | link | zero ...                   |   checked when it is handed out
+ *   the same | link | mark | zero ...            |   above 128 bytes, cleared as a whole (harden.c)
  *
- * Of blocks above 128 bytes only the first 64 and the last 64 are cleared and checked: the cost is
- * the cache lines touched (docs/experiments/0033-hardened.md). A fresh block is zero: its memory is
- * clean, or was cleared when it was carved. With MTE tags the last word holds the block's last tag
- * (TAG-4). */
+ * Of blocks above 128 bytes without the mark only the first 64 and the last 64 are cleared and
+ * checked: the cost is the cache lines touched (docs/experiments/0033-hardened.md). A fresh block
+ * is zero: its memory is clean, or was cleared when it was carved. With MTE tags the last word
+ * holds the block's last tag (TAG-4). */
 #ifndef HAK_SLAB_HARDEN_H
 #define HAK_SLAB_HARDEN_H
 
@@ -79,13 +80,26 @@ HAK_INLINE void hak_harden_wipe(void *block, size_t bytes, unsigned last) {
     }
 }
 
+/* --- harden.c: blocks cleared as a whole ------------------------------------------------------ */
+
+/* hak_harden_wipe for the whole block; bytes > 2 * HAK_FILL_PART_BYTES. */
+void hak_harden_wipe_whole(void *block, size_t bytes, unsigned last);
+/* hak_harden_hand_out of a block whose ends are not clear: fatal, unless it was cleared as a whole
+ * and still is, but for the mark of that. */
+HAK_NOINLINE HAK_NEVER_NULL void *hak_harden_hand_out_whole(void *block, size_t bytes,
+                                                            unsigned last);
+
+/* --- in and out ------------------------------------------------------------------------------- */
+
 /* Hands out a block whose link is cleared; returns the address to hand out. */
 HAK_INLINE void *hak_harden_hand_out(void *block, size_t bytes) {
     unsigned last = hak_harden_last_tag(block, bytes);
     if (hak_tags_are_on()) {
         *hak_harden_canary_at(block, bytes) ^= last;
     }
-    hak_require(hak_harden_is_clear(block, bytes), HAK_FATAL_CORRUPT_LINK, block);
+    if (HAK_UNLIKELY(!hak_harden_is_clear(block, bytes))) {
+        return hak_harden_hand_out_whole(block, bytes, last);
+    }
     *hak_harden_canary_at(block, bytes) = hak_harden_canary(block);
     return hak_tags_are_on() ? hak_tag_give(block, bytes, last) : block;
 }

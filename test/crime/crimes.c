@@ -150,34 +150,6 @@ static void realloc_of_freed_large(void) {
     (void)!realloc(block, 2 * LARGE_BYTES);
 }
 
-/* What glibc's chunks look like from below: a size, and the next chunk's size. Data may look so. */
-static void fill_like_chunks(uint64_t *words, size_t bytes) {
-    for (size_t i = 0; i < bytes / sizeof *words; i++) {
-        words[i] = 0x31;
-    }
-}
-
-static void free_inside_huge_of_chunk_like_data(void) {
-    char *block = hide(malloc(HUGE_BYTES));
-    fill_like_chunks((uint64_t *)(void *)block, HUGE_BYTES);
-    free(block + (1 << 20) + 512);
-}
-
-/* The slabs of the blocks are gone, their data is not. */
-static void double_free_of_chunk_like_retired(void) {
-    enum { COUNT = 512, BYTES = 1024 };
-    static uint64_t *block[COUNT];
-    for (unsigned i = 0; i < COUNT; i++) {
-        block[i] = hide(malloc(BYTES));
-        fill_like_chunks(block[i], BYTES);
-    }
-    for (unsigned i = 0; i < COUNT; i++) {
-        free(block[i]);
-    }
-    hak_collect_thread();
-    free(block[COUNT - 100]);
-}
-
 static void sized_free_of_wrong_size(void) {
     extern void free_sized(void *, size_t) __attribute__((weak));
     free_sized(hide(malloc(64)), 100);
@@ -271,6 +243,19 @@ static const crime_t crimes[] = {
     CRIME(write_after_free_seen_at_exit),
     CRIME(double_free_interleaved_seen_at_exit),
     CRIME(double_free_interleaved_taken_again),
+    CRIME(double_free_interleaved_far),
+    CRIME(double_free_interleaved_of_medium),
+    CRIME(double_free_around_another_thread),
+    CRIME(double_free_crossed),
+    CRIME(double_free_interleaved_far_by_another_thread),
+    CRIME(double_free_of_closed),
+    CRIME(double_free_of_closed_by_another_thread),
+    CRIME(double_free_of_trimmed),
+    CRIME(realloc_of_closed),
+    CRIME(realloc_of_closed_that_fits),
+    CRIME(realloc_of_trimmed),
+    CRIME(usable_size_of_closed),
+    CRIME(usable_size_of_trimmed),
     CRIME(write_after_free_behind_the_link),
     CRIME(write_after_free_at_the_end),
     CRIME(overflow_by_one),

@@ -80,6 +80,23 @@ void free_again_of_uncarved_remote(void);
 void double_free_before_the_end_of_a_thread(void);
 void double_free_merged_at_exit(void);
 
+/* crimes_far.c */
+void double_free_interleaved_far(void);
+void double_free_interleaved_of_medium(void);
+void double_free_around_another_thread(void);
+void double_free_crossed(void);
+void double_free_interleaved_far_by_another_thread(void);
+void double_free_of_closed(void);
+void double_free_of_closed_by_another_thread(void);
+void double_free_of_trimmed(void);
+void realloc_of_closed(void);
+void realloc_of_closed_that_fits(void);
+void realloc_of_trimmed(void);
+void usable_size_of_closed(void);
+void usable_size_of_trimmed(void);
+void free_inside_huge_of_chunk_like_data(void);
+void double_free_of_chunk_like_retired(void);
+
 /* crimes_sizes.c */
 void usable_size_of_stack(void);
 void usable_size_inside_small(void);

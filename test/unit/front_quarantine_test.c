@@ -2,6 +2,7 @@
  *
  * Hardened builds: blocks that are held back, and the random order of blocks. */
 #include "double/audit.h"
+#include "double/os_fault.h"
 #include "front/event.h"
 #include "front/fast.h"
 #include "hakmem/hakmem.h"
@@ -63,16 +64,28 @@ static void many_frees_hold_back_as_many_as_there_are_slots(void **state) {
     audit();
 }
 
-static void large_class_holds_back_one_block(void **state) {
+/* With one slot the second free brings the first block's place back, always. */
+static void large_class_holds_back_two_blocks(void **state) {
     (void)state;
-    void *block[8];
-    for (unsigned i = 0; i < 8; i++) {
+    enum { COUNT = 40, ROUNDS = 200 };
+    void *block[COUNT];
+    unsigned same = 0;
+    for (unsigned i = 0; i < COUNT; i++) {
         block[i] = hak_malloc(60000);
     }
-    for (unsigned i = 0; i < 8; i++) {
+    for (unsigned i = 0; i < COUNT; i++) {
         hak_free(block[i]);
     }
-    assert_int_equal(held_back(60000), 1);
+    assert_int_equal(held_back(60000), 2);
+    for (unsigned i = 0; i < ROUNDS; i++) {
+        void *first = hak_malloc(60000), *second = hak_malloc(60000);
+        hak_free(first);
+        hak_free(second);
+        void *next = hak_malloc(60000);
+        same += next == first;
+        hak_free(next);
+    }
+    assert_in_range(same, 0, ROUNDS * 2 / 3); /* a half */
 }
 
 static void flush_gives_every_block_back(void **state) {
@@ -128,6 +141,60 @@ static void double_free_of_a_block_that_is_held_back_is_fatal(void **state) {
     hak_free(block);
     UNIT_EXPECT_FATAL(hak_free(block), hak_fatal_text(HAK_FATAL_DOUBLE_FREE));
     UNIT_EXPECT_FATAL((void)!hak_realloc(block, 1000), hak_fatal_text(HAK_FATAL_FREED_REALLOC));
+}
+
+/* A block of 1000 bytes that was full of data: whether all of it was cleared by its free. */
+static bool is_cleared_whole(size_t size) {
+    size_t bytes = hak_good_size(size);
+    char *block = hak_malloc(size);
+    memset(block, 0xa5, bytes);
+    hak_free(block);
+    return unit_is_filled(block + 16, bytes - 16, 0);
+}
+
+static void block_is_cleared_whole_while_there_is_a_budget(void **state) {
+    (void)state;
+    unsigned within = 0;
+    hak_os_fault_stop_clock();
+    hak_os_fault_advance_clock(1000000000);
+    while (is_cleared_whole(1000) && within < 1 << 16) {
+        within++; /* 16 MiB, and as much as the time before gave */
+    }
+    assert_in_range(within, 15000, 1 << 15);
+    assert_false(is_cleared_whole(4000));
+    assert_true(is_cleared_whole(100));
+    void *block[200];
+    hak_os_fault_advance_clock(4000000); /* 256 KiB come back, noticed by refills */
+    for (unsigned round = 0; round < 20; round++) {
+        for (unsigned i = 0; i < UNIT_COUNT(block); i++) {
+            block[i] = hak_malloc(SMALL);
+        }
+        for (unsigned i = 0; i < UNIT_COUNT(block); i++) {
+            hak_free(block[i]);
+        }
+        hak_collect_thread();
+    }
+    assert_true(is_cleared_whole(1000));
+    assert_true(is_cleared_whole(4096));
+    assert_false(is_cleared_whole(5000));
+    audit();
+}
+
+/* Until one of them is handed out. No test after it uses the size. */
+static void write_to_the_middle_of_freed_blocks_is_fatal(void **state) {
+    (void)state;
+    static char *block[64];
+    assert_true(is_cleared_whole(1000));
+    for (unsigned i = 0; i < UNIT_COUNT(block); i++) {
+        block[i] = hak_malloc(1000);
+    }
+    for (unsigned i = 0; i < UNIT_COUNT(block); i++) {
+        hak_free(block[i]);
+        block[i][500] = 1;
+    }
+    UNIT_EXPECT_FATAL(for (unsigned i = 0; i < 2 * UNIT_COUNT(block); i++) block[0] =
+                          hak_malloc(1000),
+                      hak_fatal_text(HAK_FATAL_CORRUPT_LINK));
 }
 
 static void write_to_the_link_of_a_block_that_is_held_back_is_fatal(void **state) {
@@ -193,12 +260,14 @@ static void shuffled_list_has_the_same_blocks(void **state) {
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test_setup(freed_block_is_held_back_and_clear, begin),
     cmocka_unit_test_setup(many_frees_hold_back_as_many_as_there_are_slots, begin),
-    cmocka_unit_test_setup(large_class_holds_back_one_block, begin),
+    cmocka_unit_test_setup(large_class_holds_back_two_blocks, begin),
     cmocka_unit_test_setup(flush_gives_every_block_back, begin),
     cmocka_unit_test_setup(thread_exit_and_lack_of_memory_give_every_block_back, begin),
     cmocka_unit_test_setup(block_is_not_reused_at_once, begin),
     cmocka_unit_test_setup(fresh_blocks_come_in_random_order, begin),
     cmocka_unit_test_setup(shuffled_list_has_the_same_blocks, begin),
+    cmocka_unit_test_setup(block_is_cleared_whole_while_there_is_a_budget, begin),
+    cmocka_unit_test_setup(write_to_the_middle_of_freed_blocks_is_fatal, begin),
     cmocka_unit_test_setup(double_free_of_a_block_that_is_held_back_is_fatal, begin),
     cmocka_unit_test_setup(write_to_the_link_of_a_block_that_is_held_back_is_fatal, begin),
 };

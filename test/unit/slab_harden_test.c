@@ -66,6 +66,44 @@ static void write_to_a_free_block_is_fatal_where_it_is_looked_at(void **state) {
     }
 }
 
+static void block_wiped_whole_is_zero_when_handed_out(void **state) {
+    (void)state;
+    for (unsigned sc = 0; sc < HAK_SC_COUNT; sc++) {
+        size_t bytes = hak_sc_info[sc].bytes, usable = hak_sc_usable(&hak_sc_info[sc]);
+        if (bytes > 2 * HAK_FILL_PART_BYTES) {
+            memset(area, 0xa5, bytes);
+            hak_harden_wipe_whole(area, bytes, 0);
+            hak_link_clear(area);
+            assert_false(hak_harden_is_clear(area, bytes)); /* its mark */
+            assert_ptr_equal(hak_harden_hand_out(area, bytes), area);
+            assert_true(unit_is_filled(area, usable, 0));
+            assert_true(hak_harden_is_intact(area, bytes));
+        }
+    }
+}
+
+static void hand_out_is_fatal(size_t bytes) {
+    UNIT_EXPECT_FATAL(hak_harden_hand_out(area, bytes), hak_fatal_text(HAK_FATAL_CORRUPT_LINK));
+}
+
+/* Of a block that has no middle the second word is never a mark. */
+static void write_anywhere_to_a_block_wiped_whole_is_fatal(void **state) {
+    (void)state;
+    static const size_t sizes[] = {160, 1024, 1152, 4608};
+    for (unsigned i = 0; i < UNIT_COUNT(sizes); i++) {
+        size_t bytes = sizes[i];
+        for (size_t at = 0; at < bytes; at += 1 + bytes / 97) {
+            hak_harden_wipe_whole(area, bytes, 0);
+            hak_link_clear(area);
+            area[at] ^= 1;
+            hand_out_is_fatal(bytes);
+        }
+    }
+    hak_harden_wipe_whole(area, 160, 0);
+    hak_link_clear(area);
+    hand_out_is_fatal(128);
+}
+
 static void size_leaves_room_for_the_canary(void **state) {
     (void)state;
     assert_int_equal(hak_sc_info[hak_sc_of(8)].bytes, 16);
@@ -142,6 +180,8 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test_setup(canary_of_another_place_or_secret_differs, begin),
     cmocka_unit_test_setup(overflow_of_each_byte_is_seen, begin),
     cmocka_unit_test_setup(write_to_a_free_block_is_fatal_where_it_is_looked_at, begin),
+    cmocka_unit_test_setup(block_wiped_whole_is_zero_when_handed_out, begin),
+    cmocka_unit_test_setup(write_anywhere_to_a_block_wiped_whole_is_fatal, begin),
     cmocka_unit_test_setup(size_leaves_room_for_the_canary, begin),
     cmocka_unit_test_setup(block_carved_from_used_memory_is_clear, begin),
     cmocka_unit_test_setup(block_sent_to_its_owner_is_zero_behind_its_link, begin),
