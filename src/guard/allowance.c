@@ -40,10 +40,10 @@ static uint64_t allowance_age(uint64_t now) {
 }
 
 static bool allowance_has_time(uint64_t age) {
-    bool is_first = hak_load_relaxed(&hak_guard_region.base) == NULL;
-    int64_t cost = is_first ? HAK_ALLOWANCE_FIRST_COST_NS : HAK_ALLOWANCE_COST_NS;
     int64_t spent = (int64_t)hak_load_relaxed(&hak_allowance.spent_ns);
-    return spent + cost <= (int64_t)(age / HAK_ALLOWANCE_SHARE);
+    return hak_load_relaxed(&hak_guard_region.base) == NULL
+               ? spent < 0
+               : spent + HAK_ALLOWANCE_COST_NS <= (int64_t)(age / HAK_ALLOWANCE_SHARE);
 }
 
 static bool allowance_has_page(uint64_t age) {
@@ -76,8 +76,7 @@ void hak_allowance_spend(uint64_t ns) {
 }
 
 void hak_allowance_after_fork(void) {
-    bool has_region = hak_load_relaxed(&hak_guard_region.base) != NULL;
     hak_store_relaxed(&hak_allowance.begin_ns, 0);
     hak_store_relaxed(&hak_allowance.full_ns, UINT64_MAX);
-    hak_store_relaxed(&hak_allowance.spent_ns, has_region ? 0 : HAK_ALLOWANCE_DEBT_NS);
+    hak_store_relaxed(&hak_allowance.spent_ns, 0);
 }

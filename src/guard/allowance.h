@@ -4,15 +4,15 @@
  * hardly ever reaches. The extra ones stay within an allowance:
  *
  *   time     1/256 of the time since the first look at the clock, for the work with all watched
- *            blocks, as measured; 1 process in 64 begins with a credit, so that processes that end
- *            at once are watched, too
+ *            blocks, as measured. 1 process in 16 begins with a credit, which alone pays for the
+ *            region: later a process may have entered a sandbox that kills for the region's system
+ *            calls. Another process has extra blocks once the rate has brought it a region
  *   number   a bucket of 32 blocks, filled up by 10 a second. Blocks that the rate chose are taken
  *            from it as well: a busy process watches no more than by the rate
  *   memory   4 OS pages, and one more each time the age of the process doubles, up to 128 KiB (or 4
  *            OS pages): blocks that live as long as the process cannot take it all at once
  *
- * A forked child begins anew with an empty bucket. While there is no region it owes the time of a
- * minute: it may enter a sandbox that kills for the region's system calls.
+ * A forked child begins anew with an empty bucket, and draws no credit.
  *
  * Invariant:
  *   GUARD-7  An extra block is watched only while time, number and memory are within the allowance.
@@ -26,16 +26,13 @@
 enum {
     HAK_ALLOWANCE_SHARE = 256,        /* 1/256 of the time */
     HAK_ALLOWANCE_BLOCKS = 32,        /* in the full bucket */
-    HAK_ALLOWANCE_CREDIT_ODDS = 64,   /* 1 in so many processes has the credit */
+    HAK_ALLOWANCE_CREDIT_ODDS = 16,   /* 1 in so many processes has the credit */
     HAK_ALLOWANCE_LEAST_PAGES = 4,    /* OS pages of extra blocks in use */
     HAK_ALLOWANCE_BYTES = 128 << 10,  /* the same, at most */
     HAK_ALLOWANCE_CREDIT_NS = 128000, /* the region and some blocks */
-    /* What a block costs, about, and the first one, which makes the region (experiment 0090). */
-    HAK_ALLOWANCE_COST_NS = 16000,
-    HAK_ALLOWANCE_FIRST_COST_NS = 64000,
+    HAK_ALLOWANCE_COST_NS = 16000,    /* of a block, about (experiment 0090) */
     HAK_ALLOWANCE_GAP_NS = 100000000,     /* until the bucket has another block */
     HAK_ALLOWANCE_PAGE_AGE_NS = 64000000, /* age at which there is one more OS page */
-    HAK_ALLOWANCE_DEBT_NS = 60 * (1000000000 / HAK_ALLOWANCE_SHARE),
 };
 
 typedef struct hak_allowance {

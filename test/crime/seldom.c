@@ -4,6 +4,7 @@
  * the time, and grows, so that bins are refilled. Every block that it frees is read once more. */
 #include "crimes.h"
 
+#include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -16,6 +17,23 @@ static time_t now(void) {
     struct timespec time;
     clock_gettime(CLOCK_MONOTONIC, &time);
     return time.tv_sec;
+}
+
+/* 1 process in 16 has a region of guarded blocks from its start; here each has one. */
+static void make_region(void) {
+    static void *volatile kept[20000];
+    int (*set)(const char *, const char *) =
+        (int (*)(const char *, const char *))dlsym(RTLD_DEFAULT, "hak_option_set");
+    if (set == NULL || set("guard_rate", "1") != 0) {
+        return;
+    }
+    for (size_t i = 0; i < sizeof kept / sizeof kept[0]; i++) {
+        kept[i] = malloc(16);
+    }
+    for (size_t i = 0; i < sizeof kept / sizeof kept[0]; i++) {
+        free(kept[i]);
+    }
+    (void)set("guard_rate", "131072");
 }
 
 static void read_after_free(time_t seconds) {
@@ -36,6 +54,7 @@ static void read_after_free(time_t seconds) {
 }
 
 static void read_after_free_for_50_seconds(void) {
+    make_region();
     read_after_free(50);
 }
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""By default an error that a program with few allocations makes again and again is noticed before long; with a rate that
-was chosen, or 0, it is not.
+"""By default an error that a program with few allocations makes again and again is noticed before long, where guarded
+blocks have a region; with a rate that was chosen, or 0, it is not.
 
 Usage: seldom_test.py PROGRAM
 """
