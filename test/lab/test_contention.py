@@ -40,6 +40,12 @@ def test_a_shared_lock_bounds_the_speed_up():
     assert told.utilisation["SPAN"] == pytest.approx(1, rel=0.01)
 
 
+def test_busy_locks_are_named_but_for_owners():
+    told = scaling.Prediction(256, 100, {"META": 0.06, "SPAN": 1.0, "HUGE": 0.05, "OWNER": 0.5})
+    assert contention.named(told) == "SPAN 100%, META 6%"
+    assert contention.named(scaling.Prediction(256, 100, {"HUGE": 0.01})) == "none"
+
+
 def test_two_customers_at_one_lock_meet_as_the_textbook_says(monkeypatch):
     monkeypatch.setattr(scaling, "TRANSFER_NS", 0.0)
     # think 1, serve 1: R(1) = 1, X(1) = 1/2, Q(1) = 1/2; R(2) = 1.5, X(2) = 2 / 2.5

@@ -20,6 +20,7 @@ from .rows import Row
 
 LINE = re.compile(r"^hakmem: lock (\w+) (\d+): taken (\d+), refused (\d+), held (\d+) ns, waited (\d+) ns$", re.M)
 CPUS = (64, 256)
+MUCH = 0.05  # of a lock's time: above it the lock is named
 ONCE = "START"  # taken once in a process, by no operation
 OWNER = "OWNER"
 
@@ -100,6 +101,12 @@ def median(counts: list[Count]) -> Count:
     return next(one for one in counts if one.cpu_ns == middle)
 
 
+def named(told: scaling.Prediction) -> str:
+    """The locks that many CPUs would find busy, the busiest first; an owner's is its CPU's own."""
+    much = sorted(((use, name) for name, use in told.utilisation.items() if use > MUCH and name != OWNER), reverse=True)
+    return ", ".join(f"{name} {use:.0%}" for use, name in much) or "none"
+
+
 def table(found: dict[str, Count]) -> Table:
     """Rows × what they need of locks, and what becomes of that."""
     out = Table(title="locks, and predictions for many CPUs (docs/scaling.md)", title_justify="left",
@@ -110,7 +117,7 @@ def table(found: dict[str, Count]) -> Table:
                        no_wrap=name == "row")
     for cpus in CPUS:
         out.add_column(f"speed-up {cpus}", justify="right")
-        out.add_column(f"busiest {cpus}", justify="right")
+        out.add_column(f"above {MUCH:.0%}, {cpus}", justify="left")
     for row, one in found.items():
         name, lock = one.shared()
         owner = one.locks.get(OWNER, Lock(0, 0, 0, 0))
@@ -119,6 +126,6 @@ def table(found: dict[str, Count]) -> Table:
                  f"{lock.held_ns / one.ops:.4f}", f"{lock.held_ns / one.cpu_ns:.3%}"]
         for cpus in CPUS:
             told = scaling.predict(one.op_ns, one.demands(), cpus)
-            cells += [f"{told.speedup:.0f}", "{} {:.0%}".format(*told.busiest)]
+            cells += [f"{told.speedup:.0f}", named(told)]
         out.add_row(*cells)
     return out
