@@ -75,30 +75,40 @@ static bool huge_unguard(char *base, size_t bytes) {
     return !HAK_HARDEN || hak_os_commit(base + bytes - HAK_HUGE_GUARD_BYTES, HAK_HUGE_GUARD_BYTES);
 }
 
+/* Under HAK_LOCK_HUGE; false: metadata ran out. */
+static bool huge_record(char *base, size_t bytes, ptrdiff_t shift, uint32_t *index) {
+    hak_huge_t *record = hak_huge_record_make(index);
+    if (record == NULL) {
+        return false;
+    }
+    record->base = base;
+    record->shift = shift;
+    record->paid_faults = 0;
+    record->is_whole = record->is_vacant = false;
+    hak_store_relaxed(&record->bytes, bytes);
+    hak_huge_cache_note_use(bytes, 0);
+    hak_single_writer_add(&hak_huge_state.in_use_count, 1);
+    hak_single_writer_add(&hak_huge_state.moved_count, shift != 0);
+    return true;
+}
+
+static void huge_begin(char *base, size_t bytes, uint32_t index) {
+    huge_guard(base, bytes);
+    hak_pagemap_set(base, 1, index << 8 | HAK_KIND_HUGE);
+}
+
 bool hak_huge_register(char *base, size_t bytes, ptrdiff_t shift) {
     uint32_t index;
     if (!hak_pagemap_prepare(base, bytes)) {
         return false;
     }
     hak_lock_acquire(HAK_LOCK_HUGE);
-    hak_huge_t *record = hak_huge_record_make(&index);
-    if (record != NULL) {
-        record->base = base;
-        record->shift = shift;
-        record->paid_faults = 0;
-        record->is_whole = record->is_vacant = false;
-        hak_store_relaxed(&record->bytes, bytes);
-        hak_huge_cache_note_use(bytes, 0);
-        hak_single_writer_add(&hak_huge_state.in_use_count, 1);
-        hak_single_writer_add(&hak_huge_state.moved_count, shift != 0);
-    }
+    bool has_record = huge_record(base, bytes, shift, &index);
     hak_lock_release(HAK_LOCK_HUGE);
-    if (record == NULL) {
-        return false;
+    if (has_record) {
+        huge_begin(base, bytes, index);
     }
-    huge_guard(base, bytes);
-    hak_pagemap_set(base, 1, index << 8 | HAK_KIND_HUGE);
-    return true;
+    return has_record;
 }
 
 /* A part of a vacant range, or a new mapping; always new if `shift` is NULL. */
@@ -135,10 +145,12 @@ hak_large_result_t hak_huge_alloc(size_t bytes, size_t align) {
     bytes = bytes == 0 ? HAK_UNIT_BYTES : hak_align_up(bytes, HAK_UNIT_BYTES);
     bytes += HAK_HUGE_GUARD_BYTES;
     align = align < HAK_UNIT_BYTES ? HAK_UNIT_BYTES : align;
+    uint32_t index;
     hak_lock_acquire(HAK_LOCK_HUGE);
     char *base = hak_huge_cache_take(bytes, align, &shift);
+    bool is_hit = base != NULL, has_record = is_hit && huge_record(base, bytes, shift, &index);
     hak_lock_release(HAK_LOCK_HUGE);
-    if (base != NULL) {
+    if (is_hit) {
         hak_count(huge_hit);
     } else {
         result.is_zero = true;
@@ -147,7 +159,9 @@ hak_large_result_t hak_huge_alloc(size_t bytes, size_t align) {
             return result;
         }
     }
-    if (!hak_huge_register(base, bytes, shift)) {
+    if (has_record) {
+        huge_begin(base, bytes, index);
+    } else if (is_hit || !hak_huge_register(base, bytes, shift)) {
         hak_vacant_give(base, bytes, shift);
         return result;
     }

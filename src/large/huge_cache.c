@@ -300,25 +300,27 @@ void hak_large_trim_to(size_t keep_bytes, size_t keep_address_bytes) {
     hak_vacant_unmap_some(0);
 }
 
+/* A mapping that there is room for, charged in full, takes the lock once. */
 void hak_huge_cache_give(char *base, size_t bytes, ptrdiff_t shift) {
     huge_extent_t fresh = {.base = base, .bytes = bytes, .dirty = bytes, .shift = shift};
     hak_huge_pool_t *pool = &hak_huge_cache.pool;
     hak_lock_acquire(HAK_LOCK_HUGE);
     hak_reclaim_hooks.huge_bound(pool);
     bool has_room = pool->resident_bytes + bytes <= pool->bound_bytes;
-    hak_lock_release(HAK_LOCK_HUGE);
-    if (!has_room) { /* else it is charged in full */
+    if (!has_room) {
+        hak_lock_release(HAK_LOCK_HUGE);
         extent_sample(&fresh);
         hak_band_sample(hak_band_of(bytes), bytes, fresh.dirty);
+        hak_lock_acquire(HAK_LOCK_HUGE);
     }
-    hak_lock_acquire(HAK_LOCK_HUGE);
     size_t bound = pool->bound_bytes, address_bound = pool->bound_address_bytes;
     bool is_kept = fresh.dirty <= bound && bytes <= address_bound && cache_put(fresh);
+    bool exceeds = !has_room || hak_huge_cache.cached_bytes > address_bound;
     hak_lock_release(HAK_LOCK_HUGE);
-    if (is_kept) {
-        cache_trim(bound, address_bound);
-    } else {
+    if (!is_kept) {
         extent_give_back(&fresh);
+    } else if (exceeds) {
+        cache_trim(bound, address_bound);
     }
 }
 

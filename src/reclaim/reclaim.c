@@ -6,10 +6,17 @@
 
 #include "front/fast.h"
 #include "large/large.h"
+#include "os/libc.h"
+#include "os/os.h"
 #include "reclaim/slabs.h"
 #include "span/span.h"
 
-enum { EVENT_OWNERS = 4 };
+enum {
+    EVENT_OWNERS = 4,
+    LOOK_PAUSE_NS = 5000000, /* between two looks at the pools of a process with threads */
+};
+
+static uint64_t reclaim_look_ns; /* [atomic] no look before it */
 
 /* Blocks return to their slabs, and empty slabs to the unused units. */
 static size_t bins_empty(hak_tcache_t *tcache) {
@@ -56,9 +63,14 @@ size_t hak_reclaim_order(hak_reclaim_order_t *order) {
     return sum;
 }
 
+/* The looks take locks that all CPUs share: with many threads not every event has one
+ * (docs/experiments/0096-looks-at-pools.md). */
 void hak_reclaim_tend(hak_tcache_t *tcache) {
     (void)tcache;
     hak_owner_tend(EVENT_OWNERS);
+    if (!hak_is_due(&reclaim_look_ns, hak_os_now_ns(), LOOK_PAUSE_NS) && !hak_libc_is_single()) {
+        return;
+    }
     hak_target_spans();
     hak_target_huge();
     hak_regret_tick();

@@ -6,11 +6,15 @@
 #include "double/os_fault.h"
 #include "large/large.h"
 #include "os/os.h"
+#include "reclaim/reclaim.h"
 #include "reclaim/slabs.h"
 #include "slab/slab_inl.h"
+#include "span/span_state.h"
 #include "unit/front.h"
 
 #include "hakmem/hakmem.h"
+
+#include <pthread.h>
 
 enum {
     MIB = 1 << 20,
@@ -194,6 +198,37 @@ static void growth_takes_cached_mappings(void **state) {
     new_load_ends();
 }
 
+static void *end_at_once(void *context) {
+    return context;
+}
+
+/* What a look reads is the least unused since the look before. */
+static bool event_looks_at_pools(void) {
+    hak_free(hak_malloc(MIB));
+    bool had_dip = hak_span_state.dip_units < hak_span_state.unused_dirty_units;
+    hak_reclaim_tend(self());
+    return had_dip && hak_span_state.dip_units == hak_span_state.unused_dirty_units;
+}
+
+static void threads_look_at_pools_once_in_a_pause(void **state) {
+    (void)state;
+    enum { PAUSE_NS = 5000000 };
+    pthread_t thread;
+    hak_os_fault_stop_clock();
+    hak_free(memset(hak_malloc(MIB), 1, MIB));
+    assert_true(event_looks_at_pools() && event_looks_at_pools()); /* alone, a thread waits not */
+    assert_int_equal(pthread_create(&thread, NULL, end_at_once, NULL), 0);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    hak_os_fault_advance_clock(PAUSE_NS);
+    assert_true(event_looks_at_pools());
+    assert_false(event_looks_at_pools());
+    hak_os_fault_advance_clock(PAUSE_NS - 1);
+    assert_false(event_looks_at_pools());
+    hak_os_fault_advance_clock(1);
+    assert_true(event_looks_at_pools());
+    hak_os_fault_clear();
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(growth_takes_large_idle_pages_up_to_a_share, begin),
@@ -202,6 +237,7 @@ int main(void) {
         cmocka_unit_test_setup(slabs_without_large_idle_pages_are_looked_at_once, begin),
         cmocka_unit_test_setup(kernel_that_refuses_is_not_asked_again_soon, begin),
         cmocka_unit_test_setup(kernel_that_refuses_once_is_asked_for_the_rest, begin),
+        cmocka_unit_test_setup(threads_look_at_pools_once_in_a_pause, begin),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
