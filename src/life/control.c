@@ -314,6 +314,9 @@ static void attach_look(hak_tcache_t *tcache) {
 
 /* Waits for a thread that is about to start the channel; none will any more. */
 void hak_life_control_main_ends(void) {
+    if (!control_is_main()) { /* it was the first to allocate */
+        return;
+    }
     while (hak_swap_acquire(&attach_is_busy, 1) != 0) { /* pairs ATTACH */
         hak_os_sleep(ATTACH_NAP_NS);
     }

@@ -10,7 +10,8 @@
 void hak_life_thread_init(void);
 /* Whether the main thread, if it leaves, calls hak_life_control_main_ends. */
 bool hak_life_main_tells_end(void);
-/* By the main thread, also the one of a forked child: whether it will. */
+/* By the first thread, or the one of a forked child: whether it will, if it is the main one. No
+ * system call, as a sandbox may kill for getpid: that is asked when a tool attaches. */
 void hak_life_main_note(void);
 /* Between these two calls the thread has no tcache and gets none: it allocates from the fallback
  * tcache. The second takes the result of the first. */

@@ -19,8 +19,9 @@ static pthread_key_t exit_key; /* [init] */
 static bool has_exit_key;      /* [init] */
 
 static HAK_TLS bool has_exited; /* [thread] the destructor ran: no tcache any more */
-static HAK_TLS bool is_main;    /* [thread] and the destructor will run as it leaves */
-static uint32_t main_tells_end; /* [atomic] is_main of the main thread */
+static HAK_TLS bool is_main;    /* [thread] it has main_id, and the destructor will run */
+static uint32_t main_id;        /* [atomic] of the first thread with a tcache; 0: none yet */
+static uint32_t main_tells_end; /* [atomic] is_main of that thread */
 
 /* The value only marks that a tcache exists: libraries in another namespace (dlmopen) have their
  * own key tables but share the thread's slots, so the value may be another copy's. */
@@ -37,11 +38,14 @@ static void thread_exit(void *value) {
 }
 
 bool hak_life_main_tells_end(void) {
-    return hak_load_relaxed(&main_tells_end) != 0;
+    return hak_load_relaxed(&main_tells_end) != 0 &&
+           hak_load_relaxed(&main_id) == hak_os_process_id();
 }
 
 void hak_life_main_note(void) {
-    is_main = has_exit_key && !hak_tcache_is_empty(hak_tcache_self(hak_pagemap_base()));
+    const hak_tcache_t *tcache = hak_tcache_self(hak_pagemap_base());
+    is_main = has_exit_key && !hak_tcache_is_empty(tcache);
+    hak_store_relaxed(&main_id, hak_tcache_is_empty(tcache) ? 0 : tcache->thread_id);
     hak_store_relaxed(&main_tells_end, is_main);
 }
 
@@ -85,7 +89,7 @@ hak_tcache_t *hak_life_thread_start(void) {
     if (tcache != NULL && has_exit_key && pthread_setspecific(exit_key, tcache) != 0) {
         hak_tcache_detach(tcache); /* the thread's end would not detach it */
         tcache = NULL;
-    } else if (hak_os_thread_id() == hak_os_process_id()) {
+    } else if (tcache != NULL && hak_load_relaxed(&main_id) == 0) {
         hak_life_main_note();
     }
     errno = saved;
