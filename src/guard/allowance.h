@@ -24,13 +24,13 @@
 #include "base/words.h"
 
 enum {
-    HAK_ALLOWANCE_SHARE = 256,        /* 1/256 of the time */
-    HAK_ALLOWANCE_BLOCKS = 32,        /* in the full bucket */
-    HAK_ALLOWANCE_CREDIT_ODDS = 16,   /* 1 in so many processes has the credit */
-    HAK_ALLOWANCE_LEAST_PAGES = 4,    /* OS pages of extra blocks in use */
-    HAK_ALLOWANCE_BYTES = 128 << 10,  /* the same, at most */
-    HAK_ALLOWANCE_CREDIT_NS = 128000, /* the region and some blocks */
-    HAK_ALLOWANCE_COST_NS = 16000,    /* of a block, about (experiment 0090) */
+    HAK_ALLOWANCE_SHARE = 256,            /* 1/256 of the time */
+    HAK_ALLOWANCE_BLOCKS = 32,            /* in the full bucket */
+    HAK_ALLOWANCE_CREDIT_ODDS = 16,       /* 1 in so many processes has the credit */
+    HAK_ALLOWANCE_LEAST_PAGES = 4,        /* OS pages of extra blocks in use */
+    HAK_ALLOWANCE_BYTES = 128 << 10,      /* the same, at most */
+    HAK_ALLOWANCE_CREDIT_NS = 128000,     /* the region and some blocks */
+    HAK_ALLOWANCE_COST_NS = 16000,        /* of a block, about (experiment 0090) */
     HAK_ALLOWANCE_GAP_NS = 100000000,     /* until the bucket has another block */
     HAK_ALLOWANCE_PAGE_AGE_NS = 64000000, /* age at which there is one more OS page */
 };
