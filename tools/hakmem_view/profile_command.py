@@ -178,8 +178,8 @@ def of_program(program: list[str], asked: Asked, options: list[str]) -> tuple[Op
         say(f"{' and '.join(aside)} of HAKMEM_OPTIONS {'are' if aside[1:] else 'is'} left aside: the profile is written")
     wish = perf_map.wish(program)
     if wish:
-        say(f"{Path(program[0]).name} runs with {' '.join(f'{key}={value}' for key, value in wish.items())}, to name its "
-            "functions and see its small objects")
+        say(f"{Path(program[0]).name} runs with {' '.join(f'{key}={value}' for key, value in wish.items())}, to see its "
+            "small objects and, from CPython 3.12 on, name its functions")
     has_rate = not asked.rate and "profile_rate" in own_program.given()
     ended = own_program.run(program, options, "profile", "" if has_rate else f"profile_rate:{asked.rate or RATE}",
                             wish)

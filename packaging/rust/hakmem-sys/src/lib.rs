@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Declarations of [hakmem](https://docs.rs/hakmem)'s functions. The C sources are in this crate; `hak_` names only, so the
+//! Declarations of [hakmem](https://docs.rs/hakmem-alloc)'s functions. The C sources are in this crate; `hak_` names only, so the
 //! program's `malloc` stays that of the C library. The header `include/hakmem/hakmem.h` has the contract of each function.
 #![no_std]
 #![deny(missing_docs)]
