@@ -19,7 +19,8 @@ import tempfile
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 BUILDS = os.path.join(ROOT, "build")
 FIRST = ["cat /dev/null", "bench/burst 1000 lifo 100"]  # golden_elf holds them within 64 KiB
-ENTRIES = ["hak_malloc", "hak_free", "hak_calloc", "hak_realloc", "hak_aligned_alloc", "aligned_block"]  # and these
+ENTRIES = ["process_end", "process_start_at_load", "hak_life_process_start", "hak_malloc", "hak_free", "hak_calloc", "hak_realloc",
+           "hak_aligned_alloc", "aligned_block"]  # and these, in any compiler's code
 LOADS = FIRST + [  # what any program does; and workloads of the lab, shortened
     "sort /dev/null", sys.executable + " -c print(1)", "bench/start_up 20", "bench/random_mixed 200000 400 42",
     "bench/random_mixed 100000 8192 42", "bench/burst 1000 random 100 16 1024", "bench/larson 4 20000 plain",
