@@ -220,10 +220,14 @@ static HAK_NOINLINE void quarantine_put_whole(hak_tcache_t *tcache, unsigned sc,
                                               uintptr_t foreign, unsigned tag) {
     hak_quarantine_t *quarantine = tcache->quarantine;
     size_t bytes = hak_sc_info[sc].bytes;
-    hak_harden_wipe_whole(block, bytes, tag);
-    quarantine->clear_left -= (int64_t)bytes;
-    if (HAK_UNLIKELY(quarantine->clear_left < 0)) {
-        clear_earn(tcache);
+    if (HAK_UNLIKELY(quarantine == NULL)) { /* nor a budget */
+        hak_harden_wipe(block, bytes, tag);
+    } else {
+        hak_harden_wipe_whole(block, bytes, tag);
+        quarantine->clear_left -= (int64_t)bytes;
+        if (HAK_UNLIKELY(quarantine->clear_left < 0)) {
+            clear_earn(tcache);
+        }
     }
     quarantine_put_clear(tcache, sc, block, foreign);
 }

@@ -263,8 +263,15 @@ void hak_tcache_flush(hak_tcache_t *tcache) {
     hak_tcache_change(tcache, -1);
 }
 
-static bool is_one_short(const void *block, int32_t count) {
-    for (; block != NULL && count > 0; count--) {
+static bool is_of_class(const void *block, unsigned sc) {
+    uint32_t entry =
+        hak_pagemap_at(hak_pagemap_base(), hak_pagemap_index(hak_pagemap_base(), block));
+    return (uintptr_t)block >> 48 == 0 && hak_slab_is_entry(entry) && hak_sc_of_entry(entry) == sc;
+}
+
+/* An overwritten link ends it: the flush reports that. */
+static bool is_one_short(const void *block, int32_t count, unsigned sc) {
+    for (; block != NULL && count > 0 && is_of_class(block, sc); count--) {
         block = hak_link_get(block);
     }
     return count == 1 && block == NULL;
@@ -277,11 +284,11 @@ static void count_interrupted(hak_tcache_t *tcache) {
         unsigned sc = hak_ctz(begun);
         hak_bin_t *bin = &tcache->bin[sc];
         hak_bin_side_t *side = hak_bin_side(tcache, sc);
-        if (is_one_short(bin->head, side->total - bin->slots_left)) {
+        if (is_one_short(bin->head, side->total - bin->slots_left, sc)) {
             bin->slots_left++;
             return;
         }
-        if (is_one_short(side->outbox.head, (int32_t)side->outbox.count)) {
+        if (is_one_short(side->outbox.head, (int32_t)side->outbox.count, sc)) {
             side->outbox.count--;
             return;
         }

@@ -215,7 +215,7 @@ static void threads_look_at_pools_once_in_a_pause(void **state) {
     enum { PAUSE_NS = 5000000 };
     pthread_t thread;
     hak_os_fault_stop_clock();
-    hak_free(memset(hak_malloc(MIB), 1, MIB));
+    hak_free(memset(hak_malloc(MIB), 1, MIB / 2));
     assert_true(event_looks_at_pools() && event_looks_at_pools()); /* alone, a thread waits not */
     assert_int_equal(pthread_create(&thread, NULL, end_at_once, NULL), 0);
     assert_int_equal(pthread_join(thread, NULL), 0);
