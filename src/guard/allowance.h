@@ -4,7 +4,8 @@
  * hardly ever reaches. The extra ones stay within an allowance:
  *
  *   time     1/256 of the time since the first look at the clock, for the work with all watched
- *            blocks, as measured. 1 process in 16 begins with a credit, which alone pays for the
+ *            blocks, at COST_NS each: no clock is read, as a process may not be allowed to.
+ *            1 process in 16 begins with a credit, which alone pays for the
  *            region: later a process may have entered a sandbox that kills for the region's system
  *            calls. Another process has extra blocks once the rate has brought it a region
  *   number   a bucket of 32 blocks, filled up by 10 a second. Blocks that the rate chose are taken
@@ -30,7 +31,7 @@ enum {
     HAK_ALLOWANCE_LEAST_PAGES = 4,        /* OS pages of extra blocks in use */
     HAK_ALLOWANCE_BYTES = 128 << 10,      /* the same, at most */
     HAK_ALLOWANCE_CREDIT_NS = 128000,     /* the region and some blocks */
-    HAK_ALLOWANCE_COST_NS = 16000,        /* of a block, about (experiment 0090) */
+    HAK_ALLOWANCE_COST_NS = 16000,        /* of a block, its free included (experiment 0090) */
     HAK_ALLOWANCE_GAP_NS = 100000000,     /* until the bucket has another block */
     HAK_ALLOWANCE_PAGE_AGE_NS = 64000000, /* age at which there is one more OS page */
 };
@@ -50,7 +51,7 @@ bool hak_allowance_draw(uint64_t random);
 bool hak_allowance_has(uint64_t now);
 /* Takes a block from the bucket. false: it is an extra one that may not be watched. */
 bool hak_allowance_take(uint64_t now, bool is_extra);
-/* Work with a watched block took so long. */
+/* Work with a watched block takes so long. */
 void hak_allowance_spend(uint64_t ns);
 /* In the child of a fork. */
 HAK_COLD void hak_allowance_after_fork(void);

@@ -296,17 +296,6 @@ static void *slot_fill(hak_guard_slot_t *slot, const hak_request_t *request, boo
     return slot->block;
 }
 
-/* Time is measured where it is part of an allowance; 0: it is not. */
-static uint64_t guard_clock(void) {
-    return guard_has_extra() ? hak_os_exact_ns() : 0;
-}
-
-static void guard_spend(uint64_t since) {
-    if (since != 0) {
-        hak_allowance_spend(hak_excess(hak_os_exact_ns(), since));
-    }
-}
-
 static HAK_COLD void *guard_sample(hak_tcache_t *tcache, const hak_request_t *request) {
     size_t page = hak_os_page_bytes();
     if (!guard_is_due(tcache) || request->bytes > page || request->align > page ||
@@ -314,7 +303,6 @@ static HAK_COLD void *guard_sample(hak_tcache_t *tcache, const hak_request_t *re
         return NULL;
     }
     void *block = NULL;
-    uint64_t since = guard_clock();
     hak_set_unlocked_update(true); /* GUARD-2, if a signal handler forks */
     hak_guard_slot_t *slot = slot_take();
     if (slot != NULL && hak_os_commit(slot_page(slot), page)) {
@@ -322,7 +310,9 @@ static HAK_COLD void *guard_sample(hak_tcache_t *tcache, const hak_request_t *re
     } else if (slot != NULL) {
         slot_give(slot);
     }
-    guard_spend(since);
+    if (guard_has_extra()) {
+        hak_allowance_spend(HAK_ALLOWANCE_COST_NS);
+    }
     hak_set_unlocked_update(false);
     return block;
 }
@@ -341,7 +331,6 @@ static hak_fatal_kind_t free_kind(const hak_guard_slot_t *slot, const void *bloc
 static HAK_COLD void guard_free(void *block) {
     hak_guard_slot_t *slot = hak_guard_slot_of(block);
     uint32_t live = HAK_GUARD_LIVE;
-    uint64_t since = guard_clock();
     hak_set_unlocked_update(true); /* as in guard_sample */
     if (slot == NULL || slot->block != block ||
         !hak_cas_acquire(&slot->state, &live, HAK_GUARD_FREED)) { /* pairs GUARD-6 */
@@ -352,7 +341,6 @@ static HAK_COLD void guard_free(void *block) {
     deed_note(&slot->freed);
     slot_conceal(slot);
     slot_give(slot);
-    guard_spend(since);
     hak_set_unlocked_update(false);
 }
 

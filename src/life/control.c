@@ -231,8 +231,8 @@ enum {
     ATTACH_PERMISSION = 1,
     ATTACH_BUSY = 16 /* errno */
 };
-static const uint64_t ATTACH_FAILED = 1ull << 63; /* and an error number */
-static const uint64_t ATTACH_NAP_NS = 1000000;
+static const uint64_t ATTACH_FAILED = 1ull << 63;     /* and an error number */
+enum { ATTACH_NAP_NS = 1000000, ATTACH_NAPS = 1000 }; /* a handler may have ended that thread */
 
 static struct attach_answer {
     uint64_t result; /* [atomic] the command that was carried out, or why not */
@@ -317,8 +317,9 @@ void hak_life_control_main_ends(void) {
     if (!control_is_main()) { /* it was the first to allocate */
         return;
     }
-    while (hak_swap_acquire(&attach_is_busy, 1) != 0) { /* pairs ATTACH */
-        hak_os_sleep(ATTACH_NAP_NS);
+    for (unsigned naps = 0; naps < ATTACH_NAPS && hak_swap_acquire(&attach_is_busy, 1) != 0;
+         naps++) {
+        hak_os_sleep(ATTACH_NAP_NS); /* pairs ATTACH */
     }
     control_main_leaves(NULL);
 }

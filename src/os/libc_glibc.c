@@ -53,11 +53,14 @@ bool hak_libc_at_fork(void (*prepare)(void), void (*parent)(void), void (*child)
 
 /* musl's fork calls it to run the handlers; its shared library does not export it. */
 extern void libc_fork_handlers(int step) HAK_LIBC(__fork_handler);
+/* Of musl 1.2.2 and later, whose fork takes the locks of malloc. */
+extern int libc_fork_alone(void) HAK_LIBC(_Fork);
 
 bool hak_libc_has_fork_locks(void (*function)(int step)) {
     void (*there)(int step) = hak_libc_fork_locks;
     HAK_OPAQUE(there); /* the linker decides */
-    return !HAK_SHARED && libc_fork_handlers != NULL && there == function;
+    return !HAK_SHARED && libc_fork_handlers != NULL && libc_fork_alone != NULL &&
+           there == function;
 }
 
 const uint32_t *hak_libc_cpu(void) {
