@@ -79,8 +79,7 @@ void hak_bin_first_use(hak_tcache_t *tcache, unsigned sc) {
 /* Bin and outbox are empty. TCACHE-8 */
 static void bin_end(hak_tcache_t *tcache, unsigned sc) {
     hak_bin_side_t *side = hak_bin_side(tcache, sc);
-    side->capacity = side->total = side->outbox_slots_left = 0;
-    side->want = side->idle = 0;
+    side->capacity = side->total = side->outbox_slots_left = side->want = side->idle = 0;
     side->overflowed = false;
     tcache->bin[sc].slots_left = 0;
     tcache->bin[sc].size_reciprocal = 0;
@@ -263,22 +262,19 @@ void hak_tcache_flush(hak_tcache_t *tcache) {
     hak_tcache_change(tcache, -1);
 }
 
-static bool is_of_class(const void *block, unsigned sc) {
-    uint32_t entry =
-        hak_pagemap_at(hak_pagemap_base(), hak_pagemap_index(hak_pagemap_base(), block));
-    return (uintptr_t)block >> 48 == 0 && hak_slab_is_entry(entry) && hak_sc_of_entry(entry) == sc;
-}
-
-/* An overwritten link ends it: the flush reports that. */
 static bool is_one_short(const void *block, int32_t count, unsigned sc) {
-    for (; block != NULL && count > 0 && is_of_class(block, sc); count--) {
+    uintptr_t map = hak_pagemap_base();
+    for (; block != NULL && (uintptr_t)block >> 48 == 0 && count > 0; count--) {
+        uint32_t entry = hak_pagemap_at(map, hak_pagemap_index(map, block));
+        if (!hak_slab_is_entry(entry) || hak_sc_of_entry(entry) != sc) {
+            return false; /* an overwritten link: the flush reports it */
+        }
         block = hak_link_get(block);
     }
     return count == 1 && block == NULL;
 }
 
-/* A signal handler ended the thread on the hit path of malloc or free, between the two stores that
- * move a block and count it: in one list, if any. That block is lost. */
+/* A handler ended the thread between the stores that move a block and count it: it is lost. */
 static void count_interrupted(hak_tcache_t *tcache) {
     for (uint64_t begun = tcache->begun; begun != 0; begun &= begun - 1) {
         unsigned sc = hak_ctz(begun);

@@ -317,9 +317,9 @@ void hak_life_control_main_ends(void) {
     if (!control_is_main()) { /* it was the first to allocate */
         return;
     }
-    for (unsigned naps = 0; naps < ATTACH_NAPS && hak_swap_acquire(&attach_is_busy, 1) != 0;
-         naps++) {
-        hak_os_sleep(ATTACH_NAP_NS); /* pairs ATTACH */
+    unsigned naps = 0;
+    while (hak_swap_acquire(&attach_is_busy, 1) != 0 && naps++ < ATTACH_NAPS) { /* pairs ATTACH */
+        hak_os_sleep(ATTACH_NAP_NS);
     }
     control_main_leaves(NULL);
 }
