@@ -43,17 +43,20 @@ static int connect_to(const char *name) {
 
 static char name[64];
 
+/* The map of a busy process has more than 64 KiB. */
+static char texts[CLIENTS][1 << 18];
+
 static void *ask(void *argument) {
+    char *text = texts[(uintptr_t)argument];
     static const char *const paths[] = {"/stats.txt", "/", "/map.json", "/none", "/metrics"};
     for (size_t i = 0; i < REQUESTS; ++i) {
-        char text[1 << 18]; /* the map of a busy process has more than 64 KiB */
         size_t which = ((uintptr_t)argument + i) % (sizeof paths / sizeof *paths);
         int fd = connect_to(name);
-        int length = snprintf(text, sizeof text, "GET %s HTTP/1.0\r\n\r\n", paths[which]);
+        int length = snprintf(text, sizeof texts[0], "GET %s HTTP/1.0\r\n\r\n", paths[which]);
         EXPECT_EQ(write(fd, text, (size_t)length), length);
         size_t bytes = 0;
         ssize_t done;
-        while ((done = read(fd, text + bytes, sizeof text - 1 - bytes)) > 0) {
+        while ((done = read(fd, text + bytes, sizeof texts[0] - 1 - bytes)) > 0) {
             bytes += (size_t)done;
         }
         EXPECT_EQ(done, 0);
