@@ -39,7 +39,7 @@ if [ "$1" = tarball ]; then
 else
     # As abuild does, with musl's compiler for the system's.
     mkdir "$work/source"
-    (cd "$HAKMEM_SOURCE" && git ls-files -z src include cmake tools packaging CMakeLists.txt LICENSE test/double test/CMakeLists.txt |
+    (cd "$HAKMEM_SOURCE" && git ls-files -z src include cmake tools packaging docs README.md CMakeLists.txt LICENSE test/double test/CMakeLists.txt |
         xargs -0 cp --parents -t "$work/source")
     cat >"$work/abuild" <<'SHELL'
 set -eu

@@ -16,6 +16,7 @@ from typing import Optional
 from . import process
 from .elf import Elf
 from .errors import ViewError
+from .installed import NAME
 
 SYMBOL = "hak_attach"
 MAGIC, VERSION = b"HAKATTCH", 2
@@ -128,12 +129,12 @@ def _object(pid: int, memory: Memory) -> int:
         version = LAYOUT.unpack(found)[1]
         if version != VERSION:
             raise ViewError(f"{process.called(pid)} attaches by version {version}, this tool by version {VERSION}; use the "
-                            "./hakmem that belongs to that library")
+                            f"{NAME} that belongs to that library")
         return address
     if any(process.LIBRARY in place.path for place in places):
         raise ViewError(f"{process.called(pid)} has a hakmem that cannot be attached to; start it with "
                         f"{CONTROL} in its environment")
-    raise ViewError(f"{process.called(pid)} does not run on hakmem, as far as one can see; start it with ./hakmem run")
+    raise ViewError(f"{process.called(pid)} does not run on hakmem, as far as one can see; start it with {NAME} run")
 
 
 def is_possible(pid: int) -> bool:

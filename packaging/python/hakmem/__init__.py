@@ -80,7 +80,7 @@ def _written(name: str) -> bytes:
 
 
 def stats() -> Dict[str, Any]:
-    """The statistics as data (docs/statistics.md)."""
+    """The statistics as data (`hakmem docs statistics`)."""
     return json.loads(_written("hak_stats_json"))
 
 

@@ -8,7 +8,7 @@ from typing import List
 
 TREE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "_tree")
 DATA = os.path.join(TREE, "share", "hakmem")
-VIEWS = ("ps", "stats", "explain", "top", "map", "profile")
+VIEWS = ("ps", "stats", "explain", "top", "map", "profile", "symbolize")
 COMMANDS = ("options", "check", "enable", "disable", "translate")
 VALUED = ("--profile", "--lib", "--options")
 
