@@ -16,6 +16,7 @@ from typing import Optional
 from . import process
 from .elf import Elf
 from .errors import ViewError
+from .installed import NAME
 
 SYMBOL = "hak_attach"
 MAGIC, VERSION = b"HAKATTCH", 2
@@ -128,12 +129,12 @@ def _object(pid: int, memory: Memory) -> int:
         version = LAYOUT.unpack(found)[1]
         if version != VERSION:
             raise ViewError(f"{process.called(pid)} runs on another version of hakmem (it attaches by version {version}, this "
-                            f"tool by version {VERSION}); use the ./hakmem of that version")
+                            f"tool by version {VERSION}); use the {NAME} of that version")
         return address
     if any(process.LIBRARY in place.path for place in places):
         raise ViewError(f"{process.called(pid)} runs on a hakmem that is too old to attach to; start it with "
                         f"{CONTROL} in its environment")
-    raise ViewError(f"{process.called(pid)} does not run on hakmem, as far as one can see; start it with ./hakmem run -- PROGRAM")
+    raise ViewError(f"{process.called(pid)} does not run on hakmem, as far as one can see; start it with {NAME} run")
 
 
 def is_possible(pid: int) -> bool:

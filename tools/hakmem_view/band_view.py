@@ -9,12 +9,13 @@ from rich.table import Table
 from rich.text import Text
 
 from . import terminal
+from .installed import page
 from .model import Band, Explain, Stats
 from .terminal import share, size
 
 TITLE = "Memory by size"
 ABOUT = ("Fresh memory costs page faults; again: given back and taken again; written: of samples; reuse: how long freed "
-         "memory waits. docs/learning.md")
+         f"memory waits. {page('learning')} explains more.")
 HEADS = ("In use", "Most", "Taken", "Fresh", "Given back", "Again", "Written", "Reuse")
 
 
