@@ -18,6 +18,11 @@ LIBRARY = DATA / tree.LIBRARY if tree else ROOT / "build" / "release" / "libhakm
 NAME = "hakmem" if tree else "./hakmem"  # as the user calls it
 
 
+def page(name: str) -> str:
+    """How the user reads a page of docs/."""
+    return f"`{NAME} docs {name}`"
+
+
 def own_version() -> str:
     if tree:
         return tree.VERSION
