@@ -21,7 +21,7 @@ enum {
 };
 
 HAK_LOCKED_STATE size_t hak_budget_drawn;     /* [atomic] TCACHE-7 */
-HAK_LOCKED_STATE uint32_t hak_budget_threads; /* [atomic] with a tcache */
+HAK_LOCKED_STATE uint32_t hak_budget_threads; /* [atomic] with a tcache, or nearly */
 HAK_LOCKED_STATE uint32_t hak_budget_quota;   /* [atomic] CPUs; 0: not read yet */
 
 /* Read by one thread, when a second one begins; other threads assume no quota meanwhile. */
