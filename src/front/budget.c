@@ -21,7 +21,7 @@ enum {
 };
 
 HAK_LOCKED_STATE size_t hak_budget_drawn;     /* [atomic] TCACHE-7 */
-HAK_LOCKED_STATE uint32_t hak_budget_threads; /* [atomic] with a tcache */
+HAK_LOCKED_STATE uint32_t hak_budget_threads; /* [atomic] with a tcache, or nearly */
 HAK_LOCKED_STATE uint32_t hak_budget_quota;   /* [atomic] CPUs; 0: not read yet */
 
 /* Read by one thread, when a second one begins; other threads assume no quota meanwhile. */
@@ -149,8 +149,9 @@ HAK_COLD void hak_budget_shrink_idle(hak_tcache_t *tcache) {
 /* --- threads ---------------------------------------------------------------------------------- */
 
 void hak_budget_join(void) {
-    if (hak_add_relaxed(&hak_budget_threads, 1) == 1) {
+    if (hak_add_relaxed(&hak_budget_threads, 1) != 0) {
         budget_look_up();
+        hak_os_cpu_follow();
     }
 }
 
@@ -163,6 +164,14 @@ void hak_budget_part(void) {
 
 bool hak_budget_has_threads(void) {
     return hak_load_relaxed(&hak_budget_threads) != 0;
+}
+
+HAK_COLD void hak_budget_follow_cpus(hak_tcache_t *tcache) {
+    hak_owner_t *home = tcache->home;
+    if (tcache != &hak_tcache_fallback && home->number > hak_owner_most()) {
+        hak_tcache_set_home(tcache, hak_owner_join(hak_owner_partition(home)));
+        hak_owner_part(home);
+    }
 }
 
 uint32_t hak_budget_initial_bytes(void) {

@@ -15,9 +15,12 @@ bool hak_bin_resize(hak_tcache_t *tcache, unsigned sc, int32_t capacity, uint32_
 /* An event: a few bins that were idle for a while give back half of their growth; so do all bins of
  * a thread that exceeds its share. */
 void hak_budget_shrink_idle(hak_tcache_t *tcache);
-/* A thread attached its tcache, or detached it. All it drew has been returned before. */
+/* An event: a thread leaves its home if there are fewer CPUs than when it was chosen. */
+void hak_budget_follow_cpus(hak_tcache_t *tcache);
+/* A thread attaches its tcache, or has detached it. All it drew has been returned before. */
 void hak_budget_join(void);
 void hak_budget_part(void);
+extern uint32_t hak_budget_threads; /* [atomic] with a tcache, or about to have a home for one */
 /* Whether any thread has a tcache. */
 bool hak_budget_has_threads(void);
 /* Bytes that a bin of a new tcache may hold at first. */

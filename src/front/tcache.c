@@ -6,6 +6,7 @@
 #include "base/knobs.h"
 #include "front/budget.h"
 #include "front/flush.h"
+#include "os/libc.h"
 #include "os/lock.h"
 #include "os/os.h"
 
@@ -85,7 +86,7 @@ static void bin_end(hak_tcache_t *tcache, unsigned sc) {
     tcache->bin[sc].size_reciprocal = 0;
 }
 
-static void tcache_set_home(hak_tcache_t *tcache, hak_owner_t *home) {
+void hak_tcache_set_home(hak_tcache_t *tcache, hak_owner_t *home) {
     tcache->home = home;
     hak_single_writer_store(&tcache->first_entry, home->first_entry);
     tcache->own_entry_end = (int64_t)(int32_t)home->first_entry + HAK_SC_PLACES;
@@ -164,7 +165,7 @@ typedef struct arrival {
  * one. A signal handler that allocates afterwards finds this one as lost. */
 static void tcache_enter(hak_tcache_t *tcache, const arrival_t *arrival, bool is_lost) {
     if (!is_lost) {
-        tcache_set_home(tcache, arrival->home);
+        hak_tcache_set_home(tcache, arrival->home);
         tcache->second = NULL;
         tcache->initial_bytes = arrival->initial_bytes;
     }
@@ -180,13 +181,13 @@ static void tcache_enter(hak_tcache_t *tcache, const arrival_t *arrival, bool is
  * entered without it, as its first touch costs a page fault. NULL: metadata is out. */
 static HAK_COLD hak_tcache_t *tcache_attach(hak_partition_t partition, const void *thread) {
     hak_bin_side_t *far_side = NULL; /* of a new one */
-    arrival_t arrival = {.thread = thread, .home = hak_owner_join(partition)};
+    hak_budget_join(); /* first, so that the child of a fork knows that there may be a user */
+    arrival_t arrival = {thread, hak_os_thread_id(), (uint16_t)hak_budget_initial_bytes(),
+                         hak_owner_join(partition)};
     if (arrival.home == NULL) {
+        hak_budget_part();
         return NULL;
     }
-    hak_budget_join();
-    arrival.initial_bytes = (uint16_t)hak_budget_initial_bytes();
-    arrival.thread_id = hak_os_thread_id();
     hak_lock_acquire(HAK_LOCK_REGISTRY);
     hak_tcache_t *lost = thread != NULL ? tcache_lost() : NULL;
     hak_tcache_t *tcache = lost != NULL ? lost : tcache_find(&far_side);
@@ -195,8 +196,8 @@ static HAK_COLD hak_tcache_t *tcache_attach(hak_partition_t partition, const voi
     }
     hak_lock_release(HAK_LOCK_REGISTRY);
     if (lost != NULL || tcache == NULL) {
-        hak_budget_part();
         hak_owner_part(arrival.home);
+        hak_budget_part();
     } else if (far_side != NULL) {
         tcache->far_side = far_side;
         tcache_enter(tcache, &arrival, false);
@@ -324,14 +325,12 @@ static HAK_COLD void tcache_abandon(hak_tcache_t *tcache) {
     }
 }
 
-static bool is_inside(const hak_tcache_t *tcache) {
-    return tcache->changing != 0 || hak_in_unlocked_update != 0 || !hak_lock_holds_none();
-}
-
 void hak_tcache_detach(hak_tcache_t *tcache) {
     hak_tcache_t *second = HAK_HARDEN ? tcache->second : NULL;
+    bool is_inside = tcache->changing != 0 || (second != NULL && second->changing != 0) ||
+                     hak_in_unlocked_update != 0 || !hak_lock_holds_none();
     hak_tcache_offset = 0;
-    if (HAK_UNLIKELY(is_inside(tcache) || (second != NULL && second->changing != 0))) {
+    if (HAK_UNLIKELY(is_inside)) {
         tcache_abandon(tcache);
         if (second != NULL) {
             tcache_abandon(second);
@@ -352,7 +351,7 @@ hak_owner_t *hak_tcache_lock_home(hak_tcache_t *tcache) {
         if (tcache != &hak_tcache_fallback) { /* the fallback is no user of its home */
             hak_owner_move(tcache->home, owner);
         }
-        tcache_set_home(tcache, owner);
+        hak_tcache_set_home(tcache, owner);
     }
     return owner;
 }
@@ -373,7 +372,7 @@ hak_tcache_t *hak_tcache_fallback_lock(void) {
         fallback_prepare();
         hak_lock_release(HAK_LOCK_REGISTRY);
         hak_tcache_fallback.initial_bytes = HAK_BIN_INITIAL_BYTES;
-        tcache_set_home(&hak_tcache_fallback, hak_owner_start());
+        hak_tcache_set_home(&hak_tcache_fallback, hak_owner_start());
     }
     hak_count(fallback_use);
     return &hak_tcache_fallback;
@@ -432,8 +431,9 @@ void hak_tcache_after_fork(bool is_clean) {
     if (second != NULL && second->quarantine != NULL) {
         hak_quarantine_attach(second);
     }
-    if (hak_tcache_count <= has_self && hak_load_relaxed(&hak_counters.fallback_use) == 0) {
-        return; /* there was never another thread */
+    if (hak_tcache_count <= has_self && hak_load_relaxed(&hak_counters.fallback_use) == 0 &&
+        (hak_load_relaxed(&hak_budget_threads) <= has_self || !hak_libc_left_threads)) {
+        return; /* there was never another thread, and none was about to attach */
     }
     for (hak_tcache_t *t = hak_all_tcaches; t != NULL; t = t->next) {
         if (t != self && t != second && t->is_attached) {
