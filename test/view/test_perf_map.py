@@ -186,6 +186,15 @@ def test_sites_are_named_by_functions_of_python(source):
     assert found.where(start).startswith("libpython3.13.so.1.0+0x"), "no function of Python is known"
 
 
+def test_memory_without_a_file_has_names_of_run_time(source, map_of):
+    """The library lists all mappings of code, also those that trampolines of a running process lie in."""
+    map_of(os.getpid(), f"{CODE:x} b py::Shop.open:{source}\n{CODE + 0x10:x} b py::<module>:{source}\n")
+    whole = document()
+    whole["mappings"].append({"start": f"{CODE:#x}", "end": f"{CODE + 0x10000:#x}", "offset": "0x0", "path": "", "build_id": ""})
+    found = Named(profile(whole, "it"), os.getpid())
+    assert found.where(found.profile.sites[0]) == "Shop.open at shop.py:5"
+
+
 def test_standard_library_and_frozen_modules_are_never_the_place():
     for file in ("<frozen importlib._bootstrap>", "/usr/lib/python3.13/json/decoder.py", "/v/lib64/python3.12/queue.py"):
         assert perf_map.is_library(Frame("f", file, 1, False, True)), file
