@@ -75,13 +75,22 @@ set(manual_files hakmem.1 hakmem.3 hakmem-options.7 hakmem.bash _hakmem hakmem.f
 list(TRANSFORM manual_files PREPEND ${manual}/ OUTPUT_VARIABLE manual_paths)
 add_custom_command(OUTPUT ${manual_paths}
   COMMAND ${Python3_EXECUTABLE} -B ${tools}/gen_manual.py ${manual}
-  DEPENDS ${tools}/gen_manual.py ${tools}/gen_options.py ${tools}/hakmem_command/table.py ${HAK_PUBLIC_HEADER}
+  DEPENDS ${tools}/gen_manual.py ${tools}/gen_options.py ${tools}/gen_pages.py ${tools}/hakmem_command/table.py ${HAK_PUBLIC_HEADER}
           ${PROJECT_SOURCE_DIR}/cmake/hakmem.in ${PROJECT_SOURCE_DIR}/src/base/options.def
           ${PROJECT_SOURCE_DIR}/src/conf/presets.def
   COMMENT "Writing the manual" VERBATIM)
-add_custom_target(manual DEPENDS ${manual_paths})
+# The pages for users, which `hakmem docs` shows and messages name.
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/docs)
+file(GLOB pages ${PROJECT_SOURCE_DIR}/docs/*.md ${PROJECT_SOURCE_DIR}/docs/*.svg
+  ${PROJECT_SOURCE_DIR}/docs/schema/*.json)
+add_custom_command(OUTPUT ${manual}/docs/README.md
+  COMMAND ${Python3_EXECUTABLE} -B ${tools}/gen_pages.py ${manual}/docs
+  DEPENDS ${tools}/gen_pages.py ${PROJECT_SOURCE_DIR}/README.md ${pages} ${HAK_PUBLIC_HEADER}
+  COMMENT "Writing the pages" VERBATIM)
+add_custom_target(manual DEPENDS ${manual_paths} ${manual}/docs/README.md)
 add_dependencies(hakmem_static manual) # what installs the libraries installs the manual
 install(FILES ${manual}/options.json DESTINATION ${data})
+install(DIRECTORY ${manual}/docs DESTINATION ${data})
 install(FILES ${manual}/hakmem.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
 install(FILES ${manual}/hakmem.3 DESTINATION ${CMAKE_INSTALL_MANDIR}/man3)
 install(FILES ${manual}/hakmem-options.7 DESTINATION ${CMAKE_INSTALL_MANDIR}/man7)

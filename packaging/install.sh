@@ -53,6 +53,14 @@ fi
 machine=$(uname -m)
 [ -f "$here/MACHINE" ] && [ "$(cat "$here/MACHINE")" != "$machine" ] &&
     die "these libraries are for $(cat "$here/MACHINE"), this machine is $machine"
+# With an older one the loader would start no program that the library is preloaded into; musl has no such name.
+glibc=$(getconf GNU_LIBC_VERSION 2>/dev/null) || glibc=
+glibc=${glibc#glibc }
+if [ -n "$glibc" ] && [ -f "$here/GLIBC" ]; then
+    needed=$(cat "$here/GLIBC")
+    [ "${glibc%%.*}" -gt "${needed%%.*}" ] || { [ "${glibc%%.*}" -eq "${needed%%.*}" ] && [ "${glibc#*.}" -ge "${needed#*.}" ]; } ||
+        die "these libraries need glibc $needed, this machine has $glibc: build from source"
+fi
 made_prefix=0
 if [ -f "$list" ]; then
     made_prefix=$(grep -cx '\./' "$list") || :

@@ -11,6 +11,7 @@ import re
 import sys
 
 import gen_options
+import gen_pages
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tools"))
@@ -85,7 +86,7 @@ def command_page():
         ("ENVIRONMENT", items_of([("HAKMEM_OPTIONS", "options, key:value,key:value; see hakmem-options(7)"),
                                   ("HAKMEM_PROFILE", "a named set of options")])),
         ("EXAMPLES", examples),
-        ("SEE ALSO", ["\\fBhakmem\\fR(3), \\fBhakmem\\-options\\fR(7)"])])
+        ("SEE ALSO", ["\\fBhakmem\\fR(3), \\fBhakmem\\-options\\fR(7); the pages that \\fBhakmem docs\\fR lists, quick\\-start first"])])
 
 
 def declarations():
@@ -187,7 +188,7 @@ _hakmem() {{
 }}
 complete -F _hakmem hakmem
 """
-EXTRA = {"run": "$(compgen -c -- \"$word\")", "options": "$(_hakmem_pids) {options}",
+EXTRA = {"run": "$(compgen -c -- \"$word\")", "options": "$(_hakmem_pids) {options}", "docs": "{pages}",
          "enable": "$(systemctl list-unit-files --type=service --no-legend 2>/dev/null | awk '{{ print $1 }}')"}
 PIDS = ("top", "stats", "explain", "map", "check", "profile")
 
@@ -196,7 +197,7 @@ def bash(words, facts):
     cases = []
     for command, options in words.items():
         more = EXTRA.get(command, EXTRA["enable"] if command == "disable" else "$(_hakmem_pids)" if command in PIDS else "")
-        more = more.format(options=facts["options"])
+        more = more.format(**facts)
         cases.append(f"    {command}) mapfile -t COMPREPLY < <(compgen -W \"{' '.join(options)} {more}\" -- \"$word\") ;;")
     return BASH.format(commands=" ".join(words), cases="\n".join(cases), **facts)
 
@@ -214,7 +215,8 @@ def zsh(words, facts):
               f"--report) compadd -- {facts['reports']}; return ;;", "--html|--svg|--png|--lib) _files; return ;;", "esac",
               "case $words[2] in"]
     for command, options in words.items():
-        more = {"run": "; _command_names -e", "options": f"; compadd -- {facts['options']}"}.get(command, "")
+        more = {"run": "; _command_names -e", "options": f"; compadd -- {facts['options']}",
+                "docs": f"; compadd -- {facts['pages']}"}.get(command, "")
         if command in PIDS:
             more = "; compadd -- ${(f)\"$(hakmem ps 2>/dev/null | awk '$1 ~ /^[0-9]+$/ { print $1 }')\"}"
         lines.append(f"{command}) compadd -- {' '.join(options) or '--help'}{more} ;;")
@@ -232,6 +234,8 @@ def fish(words, facts):
         lines += [f"complete -c hakmem {seen} -l {one[2:]}{values.get(one, '')}" for one in options]
         if command in PIDS:
             lines.append(f"complete -c hakmem {seen} -a \"(hakmem ps 2>/dev/null | string match -rg '^ *(\\d+) ')\"")
+        if command == "docs":
+            lines.append(f"complete -c hakmem {seen} -a '{facts['pages']}'")
         if command == "run":
             lines.append(f"complete -c hakmem {seen} -a '(__fish_complete_subcommand)'")
     return "\n".join(lines) + "\n"
@@ -242,7 +246,8 @@ def main():
     options, profiles = table.load()
     reports = next(one.valid for one in options if one.name == "report").replace("`", "").replace(",", "")
     facts = {"profiles": " ".join(one.name for one in profiles), "options": " ".join(one.name for one in options),
-             "reports": reports.replace("off ", "")}
+             "reports": reports.replace("off ", ""),
+             "pages": " ".join(name[:-3] for name in gen_pages.pages().values() if name.endswith(".md"))}
     words = words_of()
     made = {"hakmem.1": command_page(), "hakmem.3": api_page(), "hakmem-options.7": options_page(),
             "hakmem.bash": bash(words, facts), "_hakmem": zsh(words, facts), "hakmem.fish": fish(words, facts)}

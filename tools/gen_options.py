@@ -102,7 +102,7 @@ def render():
     for one in found["profiles"]:
         same = f"`{one['options']}`" if one["options"] else "no option at all"
         lines.append(f"| `{one['name']}` | {one['text']} | {same} |")
-    return "\n".join(lines) + "\n"
+    return re.sub(r"hakmem docs ([a-z-]+)", r"[\1](\1.md)", "\n".join(lines)) + "\n"
 
 
 def main(words):

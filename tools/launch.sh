@@ -4,6 +4,7 @@
 # Before it is sourced: hm_name (what the user calls the command), and the functions
 #   known_profiles   prints the names of the profiles
 #   find_library P   sets hm_lib to the library for profile P, which may be empty
+# and hm_docs, the folder of the pages
 
 say() {
     printf 'hakmem: %s\n' "$*" >&2
@@ -27,6 +28,35 @@ usage_of() {
         esac
         [ "$hm_is_part" -eq 0 ] || printf '%s\n' "$hm_line"
     done
+}
+
+# cmd_docs [PAGE]: the pages for users, or one of them; nothing but a shell is needed
+cmd_docs() {
+    [ $# -le 1 ] || die 2 "docs: one page at a time"
+    case ${1-} in
+    -h | --help) usage_of docs && exit ;;
+    esac
+    hm_docs=$(readlink -f "$hm_docs")
+    if [ $# -eq 0 ]; then
+        printf '%s\n\n' "$hm_docs"
+        for hm_page in "$hm_docs"/*.md; do
+            while IFS= read -r hm_line; do # generated pages begin with a comment
+                case $hm_line in
+                '# '*) break ;;
+                esac
+            done <"$hm_page"
+            hm_page=${hm_page##*/}
+            printf '  %-16s  %s\n' "${hm_page%.md}" "${hm_line#??}"
+        done
+        return
+    fi
+    hm_page=${1#docs/}
+    hm_page=$hm_docs/${hm_page%.md}.md
+    [ -f "$hm_page" ] || die 2 "docs: there is no page '$1'; $hm_name docs lists them"
+    if [ -t 1 ] && command -v "${PAGER:-less}" >/dev/null; then
+        exec "${PAGER:-less}" "$hm_page"
+    fi
+    exec cat "$hm_page"
 }
 
 # add_options TEXT: behind those that the environment has

@@ -109,8 +109,9 @@ const char *hak_version(void) HAK_NOTHROW;
 HAK_ATTR_MALLOC HAK_ATTR_SIZE(1) void *hak_alloc_at(size_t size, const void *site) HAK_NOTHROW;
 void hak_free_at(void *block, size_t size, const void *site) HAK_NOTHROW;
 
-/* Writes the statistics to a file descriptor, as text, or as JSON (docs/schema/stats.schema.json).
- * docs/statistics.md explains the figures. */
+/* Writes the statistics to a file descriptor, as text, or as JSON (docs/schema/stats.schema.json;
+ * `hakmem docs` prints where docs/ is).
+ * `hakmem docs statistics` explains the figures. */
 void hak_stats_print(int fd) HAK_NOTHROW;
 void hak_stats_json(int fd) HAK_NOTHROW;
 
@@ -128,14 +129,14 @@ void hak_heap_map(int fd) HAK_NOTHROW;
 /* Writes the heap profile to a file descriptor: which call sites hold memory, by a sample of the
  * allocations since sampling began, as JSON (docs/schema/profile.schema.json). Sampling begins and
  * ends with the option profile_rate: hak_option_set("profile_rate", "512k"), or "0".
- * docs/profiling.md explains the figures. */
+ * `hakmem docs profiling` explains the figures. */
 void hak_profile_json(int fd) HAK_NOTHROW;
 
 /* Flushes the calling thread's cache: others can use its blocks, and empty slabs can go back. */
 void hak_collect_thread(void) HAK_NOTHROW;
 
-/* Options (docs/options.md): `name` and `value` as in HAKMEM_OPTIONS. Both return 0 or an error
- * number, leave errno alone and print nothing. Any thread may call them at any time.
+/* Options (`hakmem docs options`): `name` and `value` as in HAKMEM_OPTIONS. Both return 0 or an
+ * error number, leave errno alone and print nothing. Any thread may call them at any time.
  *
  * Copies the value in force, zero-terminated, a size with the largest suffix that fits: "32m".
  * ENOENT: no such option. ERANGE: it needs more than `bytes` bytes; 256 always suffice. On failure

@@ -194,8 +194,8 @@ unsigned hak_conf_parse(const char *text, const char *source) {
 static unsigned conf_parse_profile(const char *name) {
     static const char source[] = "HAKMEM_PROFILE";
     if (!HAK_HARDEN && strcmp(name, "hardened") == 0) {
-        hak_warn("HAKMEM_PROFILE: this library is not hardened; build/hardened/libhakmem.so is, "
-                 "and ./hakmem run --profile hardened takes it");
+        hak_warn("HAKMEM_PROFILE: this library is not hardened; "
+                 "hakmem run --profile hardened takes the one that is");
         return 1;
     }
     for (const hak_conf_preset_t *at = hak_conf_presets; at->name != NULL; at++) {

@@ -252,19 +252,32 @@ void hak_tcache_flush_list(hak_tcache_t *tcache, unsigned sc, hak_blocks_t block
 
 /* --- at the end of the process --------------------------------------------------------------- */
 
-/* Checks a list; returns what is left of the steps. A block that comes again was freed twice: each
- * is compared with one of those before it (Brent's search for a cycle). A list may be shorter than
- * it is counted, where a signal handler ends the process inside malloc or free. */
-static uint32_t list_inspect(const void *head, unsigned sc, uint32_t steps) {
-    const void *earlier = NULL;
-    for (uint32_t i = 1; head != NULL && steps != 0; i++, steps--) {
+/* Checks a list; returns its last block, or NULL if there is none or the steps are over. A block
+ * that comes again was freed twice: each is compared with one of those before it (Brent's search
+ * for a cycle). A list may be shorter than it is counted, where a signal handler ends the process
+ * inside malloc or free. */
+static const void *list_inspect(const void *head, unsigned sc, uint32_t *steps) {
+    const void *earlier = NULL, *last = NULL;
+    for (uint32_t i = 1; head != NULL && *steps != 0; i++, --*steps) {
         hak_require(head != earlier, HAK_FATAL_DOUBLE_FREE, head);
         earlier = (i & (i - 1)) == 0 ? head : earlier;
         hak_slab_check_freed(list_slab(head, sc, head), head);
         hak_check_mark(head);
+        last = head;
         head = hak_link_get(head);
     }
-    return steps;
+    return head == NULL ? last : NULL;
+}
+
+/* A block in two lists has one link, so both end alike from there on: the first such block. */
+static HAK_COLD const void *lists_meet(const void *list, const void *other) {
+    for (;; list = hak_link_get(list)) {
+        for (const void *block = other; block != NULL; block = hak_link_get(block)) {
+            if (block == list) {
+                return block;
+            }
+        }
+    }
 }
 
 static void tcache_inspect(hak_tcache_t *tcache) {
@@ -274,8 +287,10 @@ static void tcache_inspect(hak_tcache_t *tcache) {
     }
     for (uint64_t left = tcache->begun; left != 0; left &= left - 1) {
         unsigned sc = hak_ctz(left);
-        steps = list_inspect(tcache->bin[sc].head, sc, steps);
-        steps = list_inspect(hak_bin_side(tcache, sc)->outbox.head, sc, steps);
+        const void *bin = tcache->bin[sc].head, *outbox = hak_bin_side(tcache, sc)->outbox.head;
+        const void *last = list_inspect(bin, sc, &steps);
+        hak_require(list_inspect(outbox, sc, &steps) != last || last == NULL, HAK_FATAL_DOUBLE_FREE,
+                    lists_meet(bin, outbox));
     }
 }
 

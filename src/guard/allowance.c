@@ -71,8 +71,8 @@ bool hak_allowance_take(uint64_t now, bool is_extra) {
     return is_taken || !is_extra;
 }
 
-void hak_allowance_spend(uint64_t ns) {
-    hak_add_relaxed(&hak_allowance.spent_ns, ns);
+void hak_allowance_spend(void) {
+    hak_add_relaxed(&hak_allowance.spent_ns, HAK_ALLOWANCE_COST_NS);
 }
 
 void hak_allowance_after_fork(void) {

@@ -51,8 +51,8 @@ bool hak_allowance_draw(uint64_t random);
 bool hak_allowance_has(uint64_t now);
 /* Takes a block from the bucket. false: it is an extra one that may not be watched. */
 bool hak_allowance_take(uint64_t now, bool is_extra);
-/* Work with a watched block takes so long. */
-void hak_allowance_spend(uint64_t ns);
+/* Pays for a watched block. */
+void hak_allowance_spend(void);
 /* In the child of a fork. */
 HAK_COLD void hak_allowance_after_fork(void);
 

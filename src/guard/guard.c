@@ -311,7 +311,7 @@ static HAK_COLD void *guard_sample(hak_tcache_t *tcache, const hak_request_t *re
         slot_give(slot);
     }
     if (guard_has_extra()) {
-        hak_allowance_spend(HAK_ALLOWANCE_COST_NS);
+        hak_allowance_spend();
     }
     hak_set_unlocked_update(false);
     return block;

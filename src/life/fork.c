@@ -22,7 +22,7 @@
 #include "reclaim/reclaim.h"
 
 static HAK_TLS uint64_t fork_signals; /* [thread] the mask before the fork */
-static bool fork_has_streams;         /* [lock of the streams] the fork in progress took it */
+static bool fork_has_streams;         /* [atomic] the fork in progress took the streams' lock */
 static bool fork_has_threads;         /* [holder] of all our locks */
 static bool fork_lacks_locks;         /* [lock of musl's handlers] hak_libc_fork_locks is to come */
 static uint8_t fork_children;         /* [atomic] depth of forks above this process; wraps */
@@ -42,7 +42,7 @@ static void fork_take_streams(void) {
         hak_libc_reset_streams();
         is_taken = false;
     }
-    fork_has_streams = is_taken;
+    hak_store_relaxed(&fork_has_streams, is_taken);
 }
 
 static HAK_COLD void fork_lock(void) {
@@ -79,7 +79,7 @@ static HAK_COLD void fork_lock_if_lacking(void) {
 static HAK_COLD void fork_parent(void) {
     fork_lock_if_lacking();
     hak_lock_fork_end(false);
-    if (fork_has_streams) {
+    if (hak_load_relaxed(&fork_has_streams)) {
         hak_libc_unlock_streams();
     }
     hak_os_restore_signals(fork_signals);
@@ -89,7 +89,7 @@ static HAK_COLD void fork_child(void) {
     fork_lock_if_lacking();
     fork_children++;
     hak_libc_left_threads = hak_libc_left_threads || fork_has_threads;
-    if (fork_has_streams) {
+    if (hak_load_relaxed(&fork_has_streams)) {
         hak_libc_reset_streams(); /* before 2.32 it may not count threads that ended */
     }
     hak_tcache_after_fork(hak_lock_fork_is_clean);

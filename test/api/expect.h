@@ -23,6 +23,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "api/where.h"
@@ -100,6 +101,16 @@ static inline void expect_fail(const char *file, int line, const char *what, lon
         if (expect_have_ != expect_want_) {                                                        \
             expect_fail(__FILE__, __LINE__, #have " == " #want, expect_have_, expect_want_);       \
         }                                                                                          \
+    } while (0)
+
+/* Waits for a forked child, whose waitpid() status must be `wanted`. */
+#define EXPECT_CHILD(child, wanted)                                                                \
+    do {                                                                                           \
+        pid_t expect_child_ = (child);                                                             \
+        int expect_status_ = -1;                                                                   \
+        EXPECT(expect_child_ > 0);                                                                 \
+        EXPECT_EQ(waitpid(expect_child_, &expect_status_, 0), expect_child_);                      \
+        EXPECT_EQ(expect_status_, wanted);                                                         \
     } while (0)
 
 /* What a report writes, zero-terminated; its length. */

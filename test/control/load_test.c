@@ -5,7 +5,6 @@
 #include <stdatomic.h>
 #include <sys/socket.h>
 #include <sys/un.h>
-#include <sys/wait.h>
 
 #include "thread/block.h"
 
@@ -73,7 +72,6 @@ static void *ask(void *argument) {
 
 static void fork_often(void) {
     for (size_t i = 0; i < FORKS; ++i) {
-        int status = -1;
         pid_t child = fork();
         if (child == 0) {
             uint64_t state = i + 1;
@@ -83,8 +81,7 @@ static void fork_often(void) {
             }
             _exit(0);
         }
-        EXPECT_EQ(waitpid(child, &status, 0), child);
-        EXPECT_EQ(status, 0);
+        EXPECT_CHILD(child, 0);
     }
 }
 

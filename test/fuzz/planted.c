@@ -85,7 +85,9 @@ static bool report_fits(const char *report, const char *texts) {
     for (const char *text = texts; text != NULL && *text != '\0';) {
         size_t length = strcspn(text, "|");
         const char *rest = report + length;
-        if (strncmp(report, text, length) == 0 && (strncmp(rest, ": 0x", 4) == 0 || rest == end)) {
+        bool has_address = strncmp(rest, ": 0x", 4) == 0;
+        if (strncmp(report, text, length) == 0 &&
+            (has_address || strncmp(rest, " (for stacks: ", 14) == 0)) {
             return true;
         }
         text += length + (text[length] == '|');

@@ -7,7 +7,7 @@ set -eu
 hakmem=$HAKMEM_SOURCE/hakmem
 
 expect 0 "$hakmem" help
-for word in run lib build test fuzz stats top explain map profile ps options check enable disable translate symbolize package release clean help --profile --lib --quick --full --soak; do
+for word in run lib build test fuzz stats top explain map profile ps options check enable disable translate symbolize docs package release clean help --profile --lib --quick --full --soak; do
     says out "$word"
 done
 [ -s "$work/err" ] && fail "help writes to stderr"
@@ -15,7 +15,7 @@ expect 0 "$hakmem"
 expect 0 "$hakmem" --help
 
 # Each command says its part, whatever else is on the line; what is the program's is not ours.
-for command in build lib run test fuzz package release clean; do
+for command in build lib run test fuzz package release clean docs; do
     expect 0 "$hakmem" $command --help
     says out "  $command"
     [ -s "$work/err" ] && fail "$command --help writes to stderr"
@@ -37,7 +37,7 @@ prints "hakmem $version"
 
 expect 2 "$hakmem" frobnicate
 says err "unknown command 'frobnicate'"
-says err "build lib run test fuzz lab stats top explain map profile ps options check enable disable translate symbolize package release clean help"
+says err "build lib run test fuzz lab stats top explain map profile ps options check enable disable translate symbolize docs package release clean help"
 [ -s "$work/out" ] && fail "an error writes to stdout"
 expect 2 "$hakmem" build frobnicate
 says err "release clang debug-audit hardened tsan ubsan aarch64"

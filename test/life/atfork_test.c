@@ -3,8 +3,6 @@
  * fork in a program one of whose libraries (atfork_library.c) takes a mutex in its prepare handler,
  * while another thread allocates under that mutex: does fork come back, and does the child work?
  */
-#include <sys/wait.h>
-
 #include "thread/block.h"
 
 extern pthread_mutex_t atfork_mutex;
@@ -36,9 +34,7 @@ static void fork_with_an_earlier_prepare_handler_comes_back(void) {
             family.free(block);
             _exit(block == NULL);
         }
-        int status;
-        EXPECT_EQ(waitpid(child, &status, 0), child);
-        EXPECT_EQ(status, 0);
+        EXPECT_CHILD(child, 0);
     }
     atomic_store(&is_over, true);
     EXPECT_EQ(pthread_join(thread, NULL), 0);

@@ -4,8 +4,6 @@
  * the program and in libraries, atexit handlers, destructors, the end of stdio.
  * The exit half cannot be judged from inside: the program runs itself and looks at its status.
  */
-#include <sys/wait.h>
-
 #include "api/expect.h"
 
 extern unsigned char *early_block_a, *early_block_b;
@@ -91,10 +89,7 @@ static void late_handlers_and_destructors_allocate_and_free(void) {
             execl("/proc/self/exe", self, "exit", (char *)NULL);
             _exit(1);
         }
-        int status = -1;
-        EXPECT(child > 0);
-        EXPECT_EQ(waitpid(child, &status, 0), child);
-        EXPECT_EQ(status, 0);
+        EXPECT_CHILD(child, 0);
     }
 }
 

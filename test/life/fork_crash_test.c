@@ -5,7 +5,6 @@
  * to allocate, as must the thread in its handler.
  */
 #include <signal.h>
-#include <sys/wait.h>
 
 #include "thread/block.h"
 
@@ -55,10 +54,7 @@ static void fork_beside_a_crashed_thread_comes_back(void) {
             report();
             _exit(0);
         }
-        int status = -1;
-        EXPECT(child > 0);
-        EXPECT_EQ(waitpid(child, &status, 0), child);
-        EXPECT_EQ(status, 0);
+        EXPECT_CHILD(child, 0);
         report();
     }
 }

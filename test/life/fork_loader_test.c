@@ -7,7 +7,6 @@
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdatomic.h>
-#include <sys/wait.h>
 
 #include "api/family.h"
 
@@ -41,9 +40,7 @@ static void first_foreign_free_in_a_child_leaves_the_loader_alone(void) {
             family.free(foreign);
             _exit(0);
         }
-        int status;
-        EXPECT(child > 0 && waitpid(child, &status, 0) == child);
-        EXPECT_EQ(status, 0);
+        EXPECT_CHILD(child, 0);
     }
     should_stop = true;
     EXPECT_EQ(pthread_join(loader, NULL), 0);

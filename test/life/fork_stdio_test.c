@@ -6,7 +6,6 @@
  * waits for the allocator.
  */
 #include <sched.h>
-#include <sys/wait.h>
 
 #include "thread/block.h"
 
@@ -61,14 +60,11 @@ static void child_main(void) {
 }
 
 static void fork_once(void) {
-    int status = -1;
     pid_t child = fork();
     if (child == 0) {
         child_main();
     }
-    EXPECT(child > 0);
-    EXPECT_EQ(waitpid(child, &status, 0), child);
-    EXPECT_EQ(status, 0);
+    EXPECT_CHILD(child, 0);
 }
 
 static void fork_beside_a_flush_of_all_streams_comes_back(void) {

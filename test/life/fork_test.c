@@ -55,10 +55,7 @@ static void child_main(size_t index) {
 }
 
 static void check_child(pid_t child) {
-    int status = -1;
-    EXPECT(child > 0);
-    EXPECT_EQ(waitpid(child, &status, 0), child);
-    EXPECT_EQ(status, 0);
+    EXPECT_CHILD(child, 0);
     expect_watchdog(PARENT_SECONDS); /* anew: a busy machine makes slow progress */
 }
 

@@ -6,8 +6,6 @@
  * reclaim/ have one thread and no real events.
  * Arguments: forks (default 16), threads (default 4).
  */
-#include <sys/wait.h>
-
 #include "double/os_fault.h"
 #include "reclaim/learner.h"
 #include "thread/block.h"
@@ -90,9 +88,7 @@ static void forks_between_vanishing_threads_leave_both_sides_learning(void) {
         EXPECT(hak_strategy_ms(view().strategy) > 400); /* the parent's stays */
         threads_join(threads, thread_count);
         swing(LOW_STEPS);
-        int status = -1;
-        EXPECT_EQ(waitpid(child, &status, 0), child);
-        EXPECT_EQ(status, 0);
+        EXPECT_CHILD(child, 0);
         expect_watchdog(CHILD_SECONDS);
     }
 }

@@ -2,13 +2,23 @@
  *
  * A small program for options_test.sh and setuid_test.sh: works through all size ranges and prints
  * the usable size of a 200-byte block, which tells glibc's malloc (200) from hakmem's (216, 224).
+ * With an argument it prints the statistics of hakmem instead. PROBE_SAMPLES: asks for a profile.
  */
 #include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
-int main(void) {
+extern void hak_stats_json(int fd) __attribute__((weak));
+
+#if defined(PROBE_SAMPLES)
+extern const char *hak_options;
+const char *hak_options = "profile_rate:1k";
+#endif
+
+int main(int argc, char **argv) {
+    (void)argv;
     enum { LIVE_COUNT = 200 };
     static char *live[LIVE_COUNT];
     for (size_t i = 0; i < 5000; ++i) {
@@ -30,6 +40,10 @@ int main(void) {
     }
     for (size_t i = 0; i < LIVE_COUNT; ++i) {
         free(live[i]);
+    }
+    if (argc > 1 && hak_stats_json != NULL) {
+        hak_stats_json(STDOUT_FILENO);
+        return 0;
     }
     void *block = malloc(200);
     char text[32];

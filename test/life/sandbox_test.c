@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * A program that locks itself in before its first allocation, under cgroup:0: memory and threads
- * are allowed, files are not. Any other system call is named and fails the test.
+ * are allowed, files are not. Any other system call is named and fails the test. With guard_rate:1,
+ * too: these are all the calls that watched blocks make.
  */
 #include "life/sandbox.h"
 

@@ -4,7 +4,6 @@
  * process end as if there were none, and does nobody else notice it?
  */
 #include <signal.h>
-#include <sys/wait.h>
 
 #include "api/family.h"
 #include "thread/block.h"
@@ -56,13 +55,6 @@ static void scavenger_returns_memory_while_nothing_happens(void) {
     EXPECT_EQ(task_count(), other_tasks + 1);
 }
 
-static void expect_child(pid_t child, int expected) {
-    int status = -1;
-    EXPECT(child > 0);
-    EXPECT_EQ(waitpid(child, &status, 0), child);
-    EXPECT_EQ(status, expected);
-}
-
 static void scavenger_is_there_in_a_child_again(void) {
     pid_t child = fork();
     if (child == 0) {
@@ -74,7 +66,7 @@ static void scavenger_is_there_in_a_child_again(void) {
         EXPECT_EQ(task_count(), other_tasks + 1);
         exit(0);
     }
-    expect_child(child, 0);
+    EXPECT_CHILD(child, 0);
 }
 
 static void *work(void *argument) {
@@ -95,7 +87,7 @@ __attribute__((unused)) static void scavenger_keeps_no_process_alive(void) {
         thread_start(work, NULL);
         pthread_exit(NULL);
     }
-    expect_child(child, 0);
+    EXPECT_CHILD(child, 0);
 }
 
 static void *wait_twice(void *barrier) {
@@ -179,7 +171,7 @@ static void scavenger_follows_a_change_of_user(void) {
         EXPECT_EQ(setuid(getuid()), 0);
         _exit(0);
     }
-    expect_child(child, 0);
+    EXPECT_CHILD(child, 0);
 }
 
 /* When the only thread of the child is joined, the C library frees the stacks of all threads that
@@ -200,7 +192,7 @@ static void scavenger_is_not_started_inside_the_c_library(void) {
         take_and_free_all();
         _exit(0);
     }
-    expect_child(child, 0);
+    EXPECT_CHILD(child, 0);
     pthread_barrier_wait(&barrier);
     for (size_t i = 0; i < THREADS; ++i) {
         pthread_join(threads[i], NULL);
@@ -225,7 +217,7 @@ __attribute__((unused)) static void scavenger_ends_a_process_as_main_would(void)
         take_and_free_all();
         pthread_exit(NULL);
     }
-    expect_child(child, 0);
+    EXPECT_CHILD(child, 0);
 }
 
 static void scavenger_lives_through_forks(void) {
@@ -238,7 +230,7 @@ static void scavenger_lives_through_forks(void) {
             _exit(0);
         }
         work((void *)i);
-        expect_child(child, 0);
+        EXPECT_CHILD(child, 0);
     }
 }
 

@@ -1,8 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# Does a set-uid program ignore HAKMEM_OPTIONS and HAKMEM_PROFILE? The probe, linked with hakmem,
-# runs as it is (must warn about a bad option) and as a copy set-uid to nobody (must not).
+# Does a set-uid program ignore HAKMEM_OPTIONS and HAKMEM_PROFILE? Is it never sampled? The probe,
+# linked with hakmem, runs as it is (must warn about a bad option, and sample, as it asks for itself)
+# and as a copy set-uid to nobody (must not).
 # usage: setuid_test.sh LINKED_PROBE
 set -u
 probe=$1
@@ -17,6 +18,12 @@ cp "$probe" "$folder/probe" && chown nobody "$folder/probe" && chmod 4755 "$fold
 # A mount with nosuid or a container without the privilege would make the test pass for nothing.
 cp "$(command -v id)" "$folder/id" && chown nobody "$folder/id" && chmod 4755 "$folder/id"
 [ "$("$folder/id" -u)" = "$(id -u nobody)" ] || skip "set-uid has no effect in $folder"
+
+samples() { "$@" statistics | sed -n 's/.*"profile_samples": *\([0-9]*\).*/\1/p'; }
+plain=$(samples "$probe") && secure=$(samples "$folder/probe") || exit 1
+echo "samples: plain $plain, set-uid $secure"
+[ "${plain:-0}" -gt 100 ] || { echo "FAILED: the plain probe was not sampled"; exit 1; }
+[ "$secure" = 0 ] || { echo "FAILED: the set-uid probe was sampled"; exit 1; }
 
 export HAKMEM_OPTIONS='bogus:1,force_libc:1' HAKMEM_PROFILE='no-such-profile'
 plain=$("$probe" 2>&1) || { echo "FAILED: the plain probe ended with status $?"; exit 1; }

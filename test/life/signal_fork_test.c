@@ -43,10 +43,7 @@ static void fork_here(void) {
     if (child == 0) {
         _exit(0);
     }
-    int status = -1;
-    EXPECT(child > 0);
-    EXPECT_EQ(waitpid(child, &status, 0), child);
-    EXPECT_EQ(status, 0);
+    EXPECT_CHILD(child, 0);
 }
 
 static void signal_handler_that_forks_comes_back(void) {

@@ -5,7 +5,6 @@
  * the rounds is a leak.
  */
 #include <sys/resource.h>
-#include <sys/wait.h>
 
 #include "api/family.h"
 #include "api/figure.h"
@@ -150,9 +149,7 @@ static void growth_huge_blocks_resized_under_a_limit_is_no_failure(void) {
         churn();
         _exit(0);
     }
-    int status;
-    EXPECT_EQ(waitpid(child, &status, 0), child);
-    EXPECT_EQ(status, 0);
+    EXPECT_CHILD(child, 0);
 }
 
 /* The program gives half of a block another attribute, so that the kernel cannot move it whole. */

@@ -10,7 +10,6 @@
 #include <pthread.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/wait.h>
 
 #include "api/family.h"
 #include "double/os_fault.h"
@@ -152,9 +151,7 @@ static size_t measure(void (*load)(void), huge_pages_t mode) {
     if (child == 0) {
         load_run(load, mode);
     }
-    int status;
-    EXPECT_EQ(waitpid(child, &status, 0), child);
-    EXPECT_EQ(status, 0);
+    EXPECT_CHILD(child, 0);
     return *most_bytes;
 }
 

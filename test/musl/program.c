@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Allocates as programs do, by threads and in a child, then prints whether the library is there:
- * "hakmem" or "own malloc". */
+ * "hakmem" or "own malloc". With a number: it lives for so many seconds more. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -54,7 +54,7 @@ static int is_mapped(const char *name) {
     return found;
 }
 
-int main(void) {
+int main(int argc, char **argv) {
     pthread_t threads[THREADS];
     for (size_t i = 0; i < THREADS; i++) {
         if (pthread_create(&threads[i], NULL, work, NULL) != 0) {
@@ -68,5 +68,8 @@ int main(void) {
         return 3;
     }
     puts(is_mapped("libhakmem") ? "hakmem" : "own malloc");
+    if (argc > 1) {
+        sleep((unsigned)atoi(argv[1]));
+    }
     return 0;
 }

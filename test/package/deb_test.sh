@@ -34,7 +34,7 @@ expect 0 inside sh -c 'cd /packages && apt-get install -y ./*.deb'
 expect 0 inside hakmem run -- grep -c libhakmem /proc/self/maps
 runs_after deb
 expect 0 inside hakmem run --profile hardened -- grep -c hardened/libhakmem /proc/self/maps
-looks_inside
+looks_inside sleep 60
 expect 0 inside hakmem options
 if [ "$suite" != bookworm ]; then # its Python writes perf maps
     cp "$HAKMEM_SOURCE/test/view/programs/leaky.py" "$root/packages/"

@@ -19,7 +19,7 @@ cp "$work"/package/*.tar.gz "$work"/package/*.whl "$root/packages/"
 begins
 expect 0 inside sh -c 'cd /packages && tar xzf hakmem-*.tar.gz && hakmem-*/install.sh && hakmem run -- grep -c libhakmem /proc/self/maps'
 runs_after tarball
-looks_inside
+looks_inside sleep 60
 one_line 2 "there is no systemctl here" inside hakmem enable cron
 mv "$root/usr/bin/python3" "$root/packages/python3"
 for word in explain top options enable; do one_line 2 "$word needs python3" inside hakmem $word 1; done

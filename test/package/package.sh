@@ -26,7 +26,7 @@ debs() {
 sys.path.insert(0, "tools")
 from hakmem_package import stage
 print(hashlib.sha256("".join(stage.digest(stage.ROOT / name) for name in stage.sources()
-    if name.startswith(("src/", "include/", "cmake/", "tools/", "packaging/", "CMakeLists.txt"))).encode()).hexdigest()[:16])')
+    if name.startswith(("src/", "include/", "cmake/", "tools/", "packaging/", "docs/", "README.md", "CMakeLists.txt"))).encode()).hexdigest()[:16])')
     debs=$HAKMEM_SOURCE/build/package/debs/$1-$sum
     (
         flock 7

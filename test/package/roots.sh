@@ -116,18 +116,38 @@ runs_after() {
     echo "from nothing to a program on hakmem, by $1: $((took / 1000)).$(printf %03d $((took % 1000))) s"
 }
 
-# looks_inside: explain, check, stats and top of a process in $root; top in a terminal, ended by Ctrl-C
+# borrow_python: $root gets /opt/python, glibc and Python of Debian 12 that disturb nothing; false if there is no such root
+borrow_python() {
+    kept_root bookworm || return 1
+    mkdir -p "$root/opt/python/lib"
+    cp -a "$base/usr/lib/python3.11" "$root/opt/python/lib/"
+    cp -L "$base/usr/bin/python3.11" "$base"/lib64/ld-linux-*.so.* "$root/opt/python/"
+    for library in c m z expat; do
+        cp -L "$base"/usr/lib/*-linux-gnu/lib$library.so.[0-9] "$root/opt/python/lib/"
+    done
+    cat >"$root/opt/python/python3" <<'SHELL'
+#!/bin/sh
+PYTHONHOME=/opt/python exec "$(echo /opt/python/ld-linux-*)" --library-path /opt/python/lib /opt/python/python3.11 "$@"
+SHELL
+    chmod +x "$root/opt/python/python3"
+}
+
+# looks_inside PROGRAM ARGS...: explain, check, stats and top of a process in $root that lives for a minute; top in a
+# terminal, ended by Ctrl-C; pages that are named are there
 looks_inside() {
+    program=$*
+    expect 0 inside hakmem docs learning
+    says out "# What the learner does"
     # shellcheck disable=SC2016 # the inner shell expands it
-    expect 0 inside sh -c 'hakmem run --control -- sleep 60 &
+    expect 0 inside sh -c 'hakmem run --control -- $0 &
         for i in $(seq 200); do hakmem explain $! >/dev/null 2>&1 && break; sleep 0.1; done
-        hakmem check $! && hakmem explain $! && hakmem top --once --interval 0.2 $!; status=$?; kill $!; exit $status'
+        hakmem check $! && hakmem explain $! && hakmem top --once --interval 0.2 $!; status=$?; kill $!; exit $status' "$program"
     says out "is on hakmem"
     says out "RSS is"
     says out "thread name"
     cat >"$root/packages/top.sh" <<'SHELL'
 trap : INT
-hakmem run --control -- sleep 60 &
+hakmem run --control -- $* &
 for i in $(seq 200); do hakmem explain $! >/dev/null 2>&1 && break; sleep 0.1; done
 hakmem top --interval 0.5 $!
 status=$?
@@ -135,7 +155,7 @@ kill $!
 exit $status
 SHELL
     expect 0 python3 "$HAKMEM_SOURCE/test/package/terminal.py" "thread name" unshare --net chroot "$root" \
-        env -i PATH=/usr/local/bin:/usr/bin:/bin HOME=/root LC_ALL=C.UTF-8 TERM=xterm sh /packages/top.sh
+        env -i PATH=/usr/local/bin:/usr/bin:/bin HOME=/root LC_ALL=C.UTF-8 TERM=xterm sh /packages/top.sh "$program"
     says out "thread name"
     says out "RSS"
 }

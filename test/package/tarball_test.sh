@@ -35,6 +35,20 @@ expect 1 "$install" --frobnicate
 expect 1 "$install" --prefix "$work/prefix/share/man/theirs"
 says err "cannot write to"
 [ "$(wc -l <"$work/err")" -eq 1 ] || fail "more than a line: $(cat "$work/err")"
+needed=$(cat "$(dirname "$install")/GLIBC")
+for other in 2.17 1.99; do # that is met
+    echo $other >"$(dirname "$install")/GLIBC"
+    expect 0 "$install" --prefix "$work/prefix"
+    expect 0 "$install" --prefix "$work/prefix" --uninstall
+done
+for other in 2.999 3.0; do
+    echo $other >"$(dirname "$install")/GLIBC"
+    expect 1 "$install" --prefix "$work/prefix"
+    says err "these libraries need glibc $other, this machine has"
+    [ "$(wc -l <"$work/err")" -eq 1 ] || fail "more than a line: $(cat "$work/err")"
+    [ ! -e "$work/prefix/bin" ] || fail "installs for another glibc"
+done
+echo "$needed" >"$(dirname "$install")/GLIBC"
 echo riscv64 >"$(dirname "$install")/MACHINE"
 expect 1 "$install" --prefix "$work/prefix"
 says err "these libraries are for riscv64"

@@ -74,6 +74,19 @@ expect 0 "$work/venv/bin/hakmem" options cache
 says out "option  default"
 expect 0 "$work/venv/bin/hakmem" translate MIMALLOC_SHOW_STATS=1
 expect 2 "$work/venv/bin/hakmem" check 999999999
+cat >"$work/holds.py" <<'PYTHON'
+import hakmem
+kept = [bytes(i % 3000) for i in range(20000)]
+assert hakmem.profile()["is_on"] and hakmem.profile()["sites"]
+PYTHON
+for words in "profile --rate 64k" map; do
+    # shellcheck disable=SC2086 # words
+    expect 0 "$work/venv/bin/hakmem" $words -- "$work/holds.py" # as `run` does, by this Python
+    [ -s "$work/out" ] || fail "$words of a Python program prints nothing"
+    sed -i '$d' "$work/holds.py" # map does not sample
+done
+(cd "$work" && expect 0 "$work/venv/bin/hakmem" docs profiling)
+cmp "$work/out" "$work/venv/lib"/python3*/site-packages/hakmem/_tree/share/hakmem/docs/profiling.md || fail "docs prints something else"
 expect 1 "$python" -c 'import hakmem; hakmem.stats()'
 says err "call hakmem.enable() first"
 [ "$(grep -c Traceback "$work/err")" -eq 1 ] || fail "more than one traceback: $(cat "$work/err")"

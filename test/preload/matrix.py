@@ -5,6 +5,7 @@
     matrix.py list [--ctest]              the programs, their labels and what they need
     matrix.py setup [NAME…]               install what is missing (apt-get, as root)
     matrix.py run NAME… [--lib PATH]      run programs; PATH defaults to $HAKMEM_LIB
+    matrix.py run NAME… --guarded         every process watches many of its blocks
 
 Exit status: 0 all identical, 1 a difference, 2 wrong use, 77 skipped (the line says why).
 Nothing but the standard library of Debian's Python is needed.
@@ -52,6 +53,9 @@ def parse(words):
     )
     running.add_argument(
         "--keep", action="store_true", help="keep the working directory and print where it is"
+    )
+    running.add_argument(
+        "--guarded", action="store_true", help="watch many blocks, and demand that some were"
     )
     for action, arity in ((listing, "*"), (installing, "*"), (running, "+")):
         action.add_argument(
@@ -107,7 +111,9 @@ def run(chosen, options):
     for program in chosen:
         try:
             packages.install(program.needs)
-            verdict = pair.run(program, Path(options.lib).resolve(), keep=options.keep)
+            verdict = pair.run(
+                program, Path(options.lib).resolve(), options.keep, options.guarded
+            )
         except packages.Missing as why:
             verdict = pair.Verdict("SKIP", program.name, str(why))
         print(verdict, flush=True)

@@ -7,6 +7,7 @@ Any shared library serves as the one to preload; HAKMEM_LIB names it.
 
 import contextlib
 import io
+import json
 import os
 import subprocess
 import sys
@@ -20,7 +21,7 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import matrix  # noqa: E402
-from rig import packages, pair, proof, registry  # noqa: E402
+from rig import outcome, packages, pair, proof, registry, watched  # noqa: E402
 
 LIB = os.environ.get("HAKMEM_LIB")
 ONLY_PRELOADED = '[ -z "$LD_PRELOAD" ] || '  # a shell word for what happens in the second pass only
@@ -47,6 +48,32 @@ class ProofTest(unittest.TestCase):
                     reader.wait()
                 self.assertGreaterEqual(watch.take(), 7)
             watch.close()
+
+
+class WatchedTest(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.watched = watched.Watched(Path(folder.name))
+
+    def report(self, pid, count):
+        report = json.dumps({"events": {"guard_sample": count}})
+        (self.watched.folder / str(pid)).write_text(report)
+
+    def test_blocks_of_all_processes_are_counted(self):
+        for pid, count in ((1, 3), (2, 0), (3, 4)):
+            self.report(pid, count)
+        self.assertIn("7 watched blocks in 2 of 3 processes", self.watched.verdict())
+
+    def test_processes_without_watched_blocks_fail(self):
+        for pid in (1, 2):
+            self.report(pid, 0)
+        with self.assertRaisesRegex(outcome.Difference, "no block was watched by the 2"):
+            self.watched.verdict()
+
+    def test_no_report_fails(self):
+        with self.assertRaisesRegex(outcome.Difference, "by the 0 processes"):
+            self.watched.verdict()
 
 
 @unittest.skipUnless(LIB, "HAKMEM_LIB is not set")

@@ -5,13 +5,15 @@
 Usage: profile_test.py PROGRAM
 """
 import gzip
+import json
 import os
 import re
 import shutil
+import struct
 import subprocess
 import sys
 
-from document import GUARDLESS, Program, fetch, profile, run_tests
+from document import GUARDLESS, LIBRARY, Program, SkipTest, fetch, profile, run_tests
 
 def symbols(path):
     """(start, end, name) of functions, ascending."""
@@ -193,6 +195,54 @@ def test_formats_agree(folder):
         top = subprocess.run(["go", "tool", "pprof", "-top", path], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                              text=True, check=False, env=dict(os.environ, PPROF_TMPDIR=folder))
         assert top.returncode == 0 and "site_many" in top.stdout, top.stdout + top.stderr
+
+
+# Of the system, so built without frame pointers; what each allocates is for its own stacks.
+OF_THE_SYSTEM = (
+    ("/usr/bin/perl", "-e", "my %h; $h{$_} = 'x' x ($_ % 900) for 1..20000; my @s = sort { $h{$a} cmp $h{$b} } keys %h;"),
+    ("/usr/bin/python3", "-c", "import json\nx = [json.loads('[[1, 2], {\"a\": [3, 4]}]') for _ in range(9000)]"),
+    ("/usr/bin/sqlite3", ":memory:", "CREATE TABLE t(a, b); WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 9000) "
+     "INSERT INTO t SELECT i, hex(randomblob(200)) FROM n; SELECT count(DISTINCT b) FROM t;"),
+)
+
+
+def start_of(path):
+    """Where in the file the first instruction of a program is."""
+    with open(path, "rb") as file:
+        data = file.read()
+    entry, headers = struct.unpack_from("<QQ", data, 24)
+    size, count = struct.unpack_from("<HH", data, 54)
+    for at in range(headers, headers + size * count, size):
+        kind, _, offset, address, _, length = struct.unpack_from("<IIQQQQ", data, at)
+        if kind == 1 and address <= entry < address + length:
+            return entry - address + offset
+    raise ValueError(path)
+
+
+def test_stacks_of_programs_without_frame_pointers_reach_their_start(folder):
+    ran = 0
+    for words in OF_THE_SYSTEM:
+        if not os.path.exists(words[0]):
+            continue
+        options = f"{GUARDLESS}profile_rate:4k,report:profile,report_file:{folder}/{ran}"
+        subprocess.run(words, check=True, stdout=subprocess.DEVNULL,
+                       env=dict(os.environ, LD_PRELOAD=LIBRARY, HAKMEM_OPTIONS=options, PYTHONMALLOC="malloc"))
+        with open(f"{folder}/{ran}", encoding="utf-8") as file:
+            document = json.load(file)
+        path = os.path.realpath(words[0])
+        start, whole, reach = start_of(path), 0, 0
+        for site in document["sites"]:
+            last = int(site["stack"][-1], 16)
+            at = next((last - int(one["start"], 16) + int(one["offset"], 16) for one in document["mappings"]
+                       if one["path"] == path and int(one["start"], 16) <= last < int(one["end"], 16)), -1)
+            whole += site["alloc"]["samples"]
+            # or as long as a stack can be
+            reach += site["alloc"]["samples"] * (start <= at < start + 64 or len(site["stack"]) == 64)
+        print(f"{path}: {reach} of {whole} stacks reach its start")
+        assert whole > 300 and reach >= 0.9 * whole, (path, reach, whole)
+        ran += 1
+    if ran == 0:
+        raise SkipTest()
 
 
 if __name__ == "__main__":

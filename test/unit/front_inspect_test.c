@@ -110,6 +110,31 @@ static void block_that_its_slab_has_is_noticed(void **state) {
     *head = NULL;
 }
 
+/* Both lists lead to the block, and go on alike: a block of another owner that was recycled was
+ * freed twice. */
+static void expect_meeting(unsigned own, unsigned others, unsigned common) {
+    void **bin = list_head(false), **outbox = list_head(true);
+    void *first = link_blocks(common, NULL)[0], *heads[2] = {first, first};
+    for (unsigned i = 0; i < own + others; i++) {
+        void **head = &heads[i < own ? 0 : 1];
+        hak_link_begin(block[common + i], *head);
+        *head = block[common + i];
+    }
+    *bin = heads[0];
+    *outbox = heads[1];
+    char text[64];
+    snprintf(text, sizeof text, "double free: %p", first);
+    UNIT_EXPECT_FATAL(hak_tcache_inspect(self()), text);
+    *bin = *outbox = NULL;
+}
+
+static void double_free_is_noticed_in_two_lists(void **state) {
+    (void)state;
+    for (unsigned i = 0; i < LISTED * LISTED * LISTED; i++) {
+        expect_meeting(i % LISTED, i / LISTED % LISTED, 1 + i / LISTED / LISTED);
+    }
+}
+
 static void work_is_bounded(void **state) {
     (void)state;
     void **head = list_head(false);
@@ -127,6 +152,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(write_to_a_freed_block_is_noticed),
     cmocka_unit_test(address_inside_a_block_is_noticed),
     cmocka_unit_test(block_that_its_slab_has_is_noticed),
+    cmocka_unit_test(double_free_is_noticed_in_two_lists),
     cmocka_unit_test(work_is_bounded),
 };
 

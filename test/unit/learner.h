@@ -12,6 +12,8 @@
 #include "reclaim/learner.h"
 #include "unit/unit.h"
 
+#include <math.h>
+
 enum {
     TICK_MS = 10,
     STEP_TICKS = 10,
@@ -169,6 +171,36 @@ static inline unsigned steps_until(program_t *program, unsigned period, unsigned
 /* Unused for 1 s of 1.5: kept for longer than that. */
 static inline unsigned steps_until_kept(program_t *program) {
     return steps_until(program, 150, 100, 1001, UINT64_MAX);
+}
+
+/* As a change of the keep time is not worth less than 4 MiB, such a price is none. */
+static const double LITTLE = 4.0 * MIB;
+
+/* Of many loads: logarithms of what was paid, over what the standard rules cost. */
+typedef struct paid {
+    unsigned loads;
+    double learner, fixed[HAK_STRATEGIES];
+} paid_t;
+
+static inline void paid_add(paid_t *paid, double own, double standard,
+                            const double fixed[HAK_STRATEGIES]) {
+    paid->loads++;
+    paid->learner += log((own + LITTLE) / (standard + LITTLE));
+    for (hak_strategy_t i = 0; i < HAK_STRATEGIES; i++) {
+        paid->fixed[i] += log((fixed[i] + LITTLE) / (standard + LITTLE));
+    }
+}
+
+/* Does the learner pay less than any keep time that all loads have? */
+static inline bool paid_is_least(const paid_t *paid) {
+    double best = 1e300;
+    for (hak_strategy_t i = 0; i < HAK_STRATEGIES; i++) {
+        print_message("always %s: %.3f of the standard\n", hak_strategy_text(i),
+                      exp(paid->fixed[i] / paid->loads));
+        best = paid->fixed[i] < best ? paid->fixed[i] : best;
+    }
+    print_message("learner: %.3f\n", exp(paid->learner / paid->loads));
+    return paid->loads != 0 && paid->learner < best;
 }
 
 static inline int program_begin(void **state) {

@@ -2,8 +2,6 @@
  *
  * When the learner decides, when it stands back, and that odd reports do no harm: LEARN-1. What it
  * chooses: reclaim_oracle_test.c. */
-#include <math.h>
-
 #include "unit/learner.h"
 
 static const uint64_t STEP_NS = HAK_EVENT_STEP_NS;

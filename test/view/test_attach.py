@@ -63,7 +63,7 @@ def test_stripped_program_has_the_object_still(binary, tmp_path):
 def test_process_that_cannot_or_does_not(process):
     assert "could not open its control channel: Address already in use" in refusal(process("refuses").pid)
     assert "could not open its control channel: its option control serves at another name" in refusal(process("busy").pid)
-    assert "attaches by version 3, this tool by version 2" in refusal(process("newer").pid)
+    assert "runs on another version of hakmem (it attaches by version 3, this tool by version 2); use the" in refusal(process("newer").pid)
     assert "does not run on hakmem" in refusal(process("other").pid)
     sleeper = subprocess.Popen(["sleep", "60"])
     try:
@@ -78,10 +78,10 @@ def test_process_that_cannot_or_does_not(process):
 def test_process_that_is_silent_is_told_from_one_that_works(process):
     sleeps, works, stands = process("silent"), process("spins"), process("ok")
     os.kill(stands.pid, signal.SIGSTOP)
-    assert "has not answered within 0 s: it sleeps" in refusal(sleeps.pid, seconds=0.2)
-    assert "give it some work and ask again, or start the program with HAKMEM_OPTIONS=control:@hakmem-%p" in refusal(
+    assert "has not answered within 0 s: all its threads sleep" in refusal(sleeps.pid, seconds=0.2)
+    assert "give it some work and ask again. A program that was started with HAKMEM_OPTIONS=control:@hakmem-%p answers" in refusal(
         sleeps.pid, seconds=0.1)
-    assert "it works within its caches" in refusal(works.pid, seconds=0.2)
+    assert "it runs, but its threads' caches have served" in refusal(works.pid, seconds=0.2)
     assert f"it is stopped, by a signal or a debugger; let it go on (kill -CONT {stands.pid})" in refusal(stands.pid, seconds=0.2)
     os.kill(stands.pid, signal.SIGCONT)
     attach.wake(stands.pid)

@@ -46,7 +46,7 @@ def test_process_on_a_hakmem_that_cannot_be_attached_to(program, refuses, monkey
     monkeypatch.setattr(process, "LIBRARY", "libc")  # as if it were ours
     from hakmem_view import attach
     from hakmem_view.errors import ViewError
-    with pytest.raises(ViewError, match="has a hakmem that cannot be attached to; start it with HAKMEM_OPTIONS=control:@hakmem-%p"):
+    with pytest.raises(ViewError, match="runs on a hakmem that is too old to attach to; start it with HAKMEM_OPTIONS=control:@hakmem-%p"):
         attach.wake(program("nothing").pid)
 
 

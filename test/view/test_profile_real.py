@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Planted leaks in programs of four languages and in redis-server are named at function and line by the real library."""
+import html
 import json
 import os
 import re
@@ -40,6 +41,7 @@ def at_end(view, tmp_path):
         assert done.returncode == 0, done
         shown = view("profile", *options, stored, width=150)
         assert shown.returncode == 0 and shown.stderr == "", shown
+        assert view("profile", *options, "--html", tmp_path / "page.html", stored).returncode == 0
         return shown.stdout, profile(json.loads(stored.read_text(encoding="utf-8")), "it"), stored
     return run
 
@@ -47,6 +49,15 @@ def at_end(view, tmp_path):
 def first_row(text: str) -> str:
     lines = text.splitlines()
     return lines[next(at for at, line in enumerate(lines) if line.startswith("───")) + 1]
+
+
+def most_on_page(folder, column: str) -> str:
+    """Function and line of the site that has most in a column of the page's table."""
+    text = (folder / "page.html").read_text(encoding="utf-8")
+    rows = re.findall(r"<summary><b>([^<]*)</b> <span class=\"file\">([^<]*)</span>(.*?)</tr>", text, re.S)
+    assert rows, text[:2000]
+    most = max(rows, key=lambda row: float(re.search(rf'data-name="{column}" data-v="([^"]*)"', row[2])[1]))
+    return " ".join(html.unescape(word) for word in most[:2])
 
 
 def program_of(folder, source):
@@ -60,19 +71,23 @@ def program_of(folder, source):
 
 
 @pytest.mark.parametrize("source", list(WANTED))
-def test_leak_is_named_at_function_and_line(at_end, folder, source):
+def test_leak_is_named_at_function_and_line(at_end, folder, source, tmp_path):
     program = program_of(folder, source)
     text, found, _ = at_end(["--leaks"], program, 32)
-    assert f"{WANTED[source]} at {source}:{leaky.line_of('the line of the leak', source)}" in first_row(text), text
+    line = f"{source}:{leaky.line_of('the line of the leak', source)}"
+    assert f"{WANTED[source]} at {line}" in first_row(text), text
+    assert WANTED[source] in most_on_page(tmp_path, "In use") and line in most_on_page(tmp_path, "In use")
     leaked = sum(site.inuse.bytes for site in found.sites)
     assert leaked == pytest.approx(32 << 20, rel=0.4) and abs(found.estimate - found.exact_bytes) < 2 * found.error
 
 
 @pytest.mark.parametrize("source", list(PINS))
-def test_pinned_slabs_are_named_at_function_and_line(at_end, folder, source):
+def test_pinned_slabs_are_named_at_function_and_line(at_end, folder, source, tmp_path):
     """Of 15 to 32 MiB in blocks of 512 bytes one in 64 lives: at this rate some 60 samples or more."""
     text, found, _ = at_end(["--pinned"], program_of(folder, source), 32, rate="4k")
-    assert f"{PINS[source]} at {source}:{leaky.line_of('the line of the pinned blocks', source)}" in first_row(text), text
+    line = f"{source}:{leaky.line_of('the line of the pinned blocks', source)}"
+    assert f"{PINS[source]} at {line}" in first_row(text), text
+    assert PINS[source] in most_on_page(tmp_path, "Pinned") and line in most_on_page(tmp_path, "Pinned")
     least = 8 if source == "leaky.c" else 6  # that one lays more
     assert (least << 20) < max(site.pinned for site in found.sites) < (48 << 20)
 
@@ -139,7 +154,7 @@ def test_process_that_sleeps_is_attached_to_once_it_works(view, folder):
     try:
         assert one.stdout.readline() == b"ready\n"
         idle = view("profile", "--seconds", "0", one.pid)
-        assert idle.returncode != 0 and idle.stderr.count("\n") == 1 and "it sleeps" in idle.stderr, idle
+        assert idle.returncode != 0 and idle.stderr.count("\n") == 1 and "all its threads sleep" in idle.stderr, idle
         for _ in range(20):
             one.stdin.write(b"x" * 200)
             one.stdin.flush()

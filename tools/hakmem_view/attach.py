@@ -16,6 +16,7 @@ from typing import Optional
 from . import process
 from .elf import Elf
 from .errors import ViewError
+from .installed import NAME
 
 SYMBOL = "hak_attach"
 MAGIC, VERSION = b"HAKATTCH", 2
@@ -127,13 +128,13 @@ def _object(pid: int, memory: Memory) -> int:
             continue
         version = LAYOUT.unpack(found)[1]
         if version != VERSION:
-            raise ViewError(f"{process.called(pid)} attaches by version {version}, this tool by version {VERSION}; use the "
-                            "./hakmem that belongs to that library")
+            raise ViewError(f"{process.called(pid)} runs on another version of hakmem (it attaches by version {version}, this "
+                            f"tool by version {VERSION}); use the {NAME} of that version")
         return address
     if any(process.LIBRARY in place.path for place in places):
-        raise ViewError(f"{process.called(pid)} has a hakmem that cannot be attached to; start it with "
+        raise ViewError(f"{process.called(pid)} runs on a hakmem that is too old to attach to; start it with "
                         f"{CONTROL} in its environment")
-    raise ViewError(f"{process.called(pid)} does not run on hakmem, as far as one can see; start it with ./hakmem run")
+    raise ViewError(f"{process.called(pid)} does not run on hakmem, as far as one can see; start it with {NAME} run")
 
 
 def is_possible(pid: int) -> bool:
@@ -174,10 +175,10 @@ def _why_silent(pid: int, states: Counter[str]) -> str:
     """And what to do. The request stays. `states`: of the process, as often as seen."""
     state = states.most_common(1)[0][0] if states else ""
     if state in ("S", "D"):
-        return ("it sleeps, and looks at the request, which stays, when it next allocates or frees; give it some work and ask "
-                f"again, or start the program with {CONTROL}")
+        return ("all its threads sleep, and it answers when one of them next allocates or frees: give it some work and ask "
+                f"again. A program that was started with {CONTROL} answers also while it sleeps")
     if state in ("T", "t"):
         return f"it is stopped, by a signal or a debugger; let it go on (kill -CONT {pid}) and ask again"
     if state in ("Z", "X"):
         return f"its first thread has ended, and no other can open the channel; start the program with {CONTROL}"
-    return "it works within its caches, and looks at the request, which stays, when it leaves them; ask again"
+    return "it runs, but its threads' caches have served all that they allocated since; ask again"

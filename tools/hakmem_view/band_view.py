@@ -9,13 +9,14 @@ from rich.table import Table
 from rich.text import Text
 
 from . import terminal
+from .installed import page
 from .model import Band, Explain, Stats
 from .terminal import share, size
 
 TITLE = "Memory by size"
-ABOUT = ("Fresh memory costs page faults; again: given back and taken again; written: of samples; reuse: how long freed "
-         "memory waits. docs/learning.md")
-HEADS = ("In use", "Most", "Taken", "Fresh", "Given back", "Again", "Written", "Reuse")
+ABOUT = ("Taken by all allocations; new from the kernel, so page faults fill it; given back to it; taken again though given "
+         f"back; resident, of samples; how long freed memory waits for its reuse. {page('learning')}")
+HEADS = ("In use", "Most", "Taken", "New", "Given back", "Again", "Resident", "Reuse")
 
 
 @dataclass

@@ -132,8 +132,8 @@ def map_(target: Optional[str] = typer.Argument(None, metavar="PID|PATH", help="
          html: Optional[Path] = Page,
          png: Optional[Path] = typer.Option(None, "--png", metavar="FILE", help="write a picture (needs Chromium)"),
          svg: Optional[Path] = typer.Option(None, "--svg", metavar="FILE", help="write a picture as SVG"),
-         profile: str = typer.Option("", "--profile", help="with a program: as of ./hakmem run"),
-         lib: str = typer.Option("", "--lib", help="with a program: as of ./hakmem run")) -> None:
+         profile: str = typer.Option("", "--profile", help=f"with a program: as of {installed.NAME} run"),
+         lib: str = typer.Option("", "--lib", help=f"with a program: as of {installed.NAME} run")) -> None:
     """A picture of superslabs and slabs; of a program behind -- when it ends."""
     _one(html=html, png=png, svg=svg)
     files = {"html": html, "png": png, "svg": svg}

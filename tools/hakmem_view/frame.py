@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from . import colours, terminal, wording
+from .installed import NAME, page
 from .model import Stats
 from .stats_view import busiest_threads, class_bytes, class_key, class_parts, scaled, superslab_bytes
 from .terminal import clip, number, size
@@ -25,7 +26,7 @@ KINDS = (  # of addresses: name, keys, colour
     ("meta", ("meta", "guard", "moving"), colours.META),
 )
 BYTES_ASKED = "asked_bytes"  # is of no use as a rate
-SLOW_PATHS = "slow paths only: cache hits do not count; docs/statistics.md"
+SLOW_PATHS = f"slow paths only: cache hits do not count; {page('statistics')}"
 
 
 @dataclass
@@ -70,7 +71,7 @@ def _kinds(now: Sample) -> list[tuple[str, int, str]]:
 def _sentence(stats: Stats) -> str:
     hole = stats.held("hole")
     returned = f", {size(hole)} of them given back" if hole else ""
-    return f"addresses{returned}; ./hakmem explain says what is resident"
+    return f"addresses{returned}; {NAME} explain says what is resident"
 
 
 def _line(text: Text, width: int) -> Text:

@@ -19,6 +19,11 @@ PYTHON = LIBRARY.parent / "hakmem" / "python"  # tools/hakmem_python
 NAME = "hakmem" if tree else "./hakmem"  # as the user calls it
 
 
+def page(name: str) -> str:
+    """How the user reads a page of docs/."""
+    return f"`{NAME} docs {name}`"
+
+
 def own_version() -> str:
     if tree:
         return tree.VERSION

@@ -9,11 +9,12 @@ from rich.table import Table
 from rich.text import Text
 
 from . import terminal
+from .installed import page
 from .model import Explain, Learner, Strategy
 from .terminal import keep_time, size
 
 TITLE = "How long unused memory is worth keeping"
-ABOUT = "Prices in bytes a second, of the last seconds; docs/learning.md explains them."
+ABOUT = f"Prices in bytes a second, of the last seconds; {page('learning')} explains them."
 COUNTERFACTUAL = "The standard decides (learn:counterfactual); this is what the learner would do."
 NEAR_LIMIT = "Near the limit of a control group the standard decides; this is what the learner would do."
 

@@ -9,6 +9,7 @@ from typing import NoReturn
 
 from . import plain_views, process, profile_plain, source
 from .errors import ViewError, end
+from .installed import NAME
 
 OPTIONS = {"stats": {"--json": "/stats.json", "--metrics": "/metrics"}, "explain": {"--json": "/explain.json"},
            "ps": {"--json": ""}}
@@ -91,7 +92,7 @@ def _run(words: list[str], missing: str) -> None:
         if path.endswith(".json"):
             where.parse(path, body)
     if missing and not option:
-        print(f"hakmem: as the socket prints it: tables and bars need the Python package {missing}; `./hakmem top PID` makes "
+        print(f"hakmem: as the socket prints it: tables and bars need the Python package {missing}; `{NAME} top PID` makes "
               "an environment with it, once (about a minute, 60 MB from the network)", file=sys.stderr)
     if command == "ps" and not option:
         _processes(listed)

@@ -11,6 +11,7 @@ import typer
 
 from . import process, profile_command, profile_plain, profile_view, terminal
 from .errors import ViewError
+from .installed import NAME
 from .profile_command import Asked, say
 from .profile_model import Profile
 from .profile_names import Named
@@ -47,8 +48,8 @@ def profile(  # noqa: PLR0913 - words of the command line
         speedscope: Optional[Path] = _file("for speedscope.app"), html: Optional[Path] = _file("a page with flame graphs"),
         rows: int = typer.Option(20, "--rows", min=0, help="sites that are shown; 0: all"),
         keep: bool = _flag("keep", "leave sampling on"), stop: bool = _flag("stop", "switch sampling off, and end"),
-        run_profile: str = typer.Option("", "--profile", help="with a program: as of ./hakmem run"),
-        lib: str = typer.Option("", "--lib", help="with a program: as of ./hakmem run")) -> None:
+        run_profile: str = typer.Option("", "--profile", help=f"with a program: as of {NAME} run"),
+        lib: str = typer.Option("", "--lib", help=f"with a program: as of {NAME} run")) -> None:
     """Who holds the memory: sites by bytes in use, of a process, of stored profiles, or of a program behind --."""
     from . import cli  # the user's program is there
 

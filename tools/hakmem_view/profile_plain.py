@@ -11,6 +11,7 @@ from typing import NoReturn
 
 from . import held_by, profile_command, profile_report, source
 from .errors import ViewError
+from .installed import NAME, page
 from .profile_command import Asked, Shot
 from .profile_names import Named
 
@@ -24,7 +25,7 @@ MODES = {"alloc": "all that was allocated", "peak": "what was in use at the peak
 class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         if "--html" in message or "--otlp" in message:
-            message += "; that needs the Python packages of docs/view.md, --otlp opentelemetry-proto, too"
+            message += f"; that needs the Python packages of {page('view')}, --otlp opentelemetry-proto, too"
         raise ViewError(f"profile: {message}")
 
 
@@ -45,7 +46,7 @@ def _parser() -> Parser:
     found.add_argument("--keep", action="store_true", help="leave sampling on")
     found.add_argument("--stop", action="store_true", help="switch sampling off, and end")
     for name in ("profile", "lib"):
-        found.add_argument(f"--{name}", dest=f"run_{name}", default="", help="with a program: as of ./hakmem run")
+        found.add_argument(f"--{name}", dest=f"run_{name}", default="", help=f"with a program: as of {NAME} run")
     return found
 
 

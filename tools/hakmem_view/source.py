@@ -9,12 +9,12 @@ from typing import Optional
 
 from . import channel, process
 from .errors import Closed, Slow, ViewError
-from .installed import own_version
+from .installed import NAME, own_version
 
 CONTROL, SCHEMA = "1", 1  # versions of the channel and of the documents that this tool reads
 PROBE_SECONDS = 3.0
 SWITCH = "HAKMEM_OPTIONS=control:@hakmem-%p"
-NEWER = "use the ./hakmem that belongs to that library"
+NEWER = f"use the {NAME} that belongs to that library"
 
 
 def parse(body: bytes, where: str) -> dict:
@@ -96,7 +96,7 @@ def _nobody(pid: int) -> ViewError:
         return ViewError(f"{who} cannot be looked into: what it has mapped cannot be read")
     if not mapped:
         return ViewError(f"{who} does not run on hakmem, as far as one can see; start it with "
-                         f"{SWITCH} ./hakmem run -- PROGRAM")
+                         f"{SWITCH} {NAME} run -- PROGRAM")
     parent = _answering_parent(pid)
     if parent is not None:
         return ViewError(f"{who} was forked by process {parent.pid}, which answers at {parent.address}: "

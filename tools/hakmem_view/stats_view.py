@@ -9,6 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from . import band_view, colours, plain, process, terminal
+from .installed import NAME
 from .model import ClassRow, Stats, ThreadRow
 from .source import Listed
 from .terminal import number, size
@@ -34,7 +35,7 @@ HUGE = (("huge", "huge blocks the program holds", colours.HUGE),
         ("huge_cached", "huge blocks kept for reuse", colours.HUGE_CACHED))
 WITHIN = {"huge_cached": ("huge_cached_dirty", "  of these hold memory")}
 HOLE = "  of these returned to the kernel"  # out of free blocks, memory not used so far, and ends
-ADDRESSES = "These are addresses; `./hakmem explain` says what is resident."
+ADDRESSES = f"These are addresses; `{NAME} explain` says what is resident."
 NARROW, BAR_LEAST = 78, 6  # of the columns of words and figures; of one with bars
 MOST_CLASSES, MOST_THREADS = 12, 8
 

@@ -19,6 +19,7 @@ from rich.live import Live
 from . import frame, page, process, source, terminal
 from .errors import Closed, Slow, ViewError
 from .frame import Head, Sample
+from .installed import NAME
 from .model import Stats, read
 
 LOOK = 0.2  # seconds between looks at the keyboard and at the terminal's size
@@ -83,7 +84,7 @@ def once(where: source.Source, interval: float, svg: Optional[Path], out: Consol
     paper = Console(record=True, file=io.StringIO(), width=out.width, height=high, force_terminal=True,
                     color_system="truecolor", highlight=False)
     paper.print(frame.render(about, before, now, paper.width, high))
-    title = terminal.clip(f"./hakmem top {where.title() if not where.has_pid else about.pid}", 60)
+    title = terminal.clip(f"{NAME} top {where.title() if not where.has_pid else about.pid}", 60)
     page.save(svg, paper.export_svg(title=title, code_format=SVG, unique_id="top"))
     print(f"hakmem: picture: {svg}", file=sys.stderr)
 

@@ -95,7 +95,7 @@ def _written(name: str) -> bytes:
 
 
 def stats() -> Dict[str, Any]:
-    """The statistics as data (docs/statistics.md)."""
+    """The statistics as data (`hakmem docs statistics`)."""
     return json.loads(_written("hak_stats_json"))
 
 
@@ -105,7 +105,8 @@ def explain(as_data: bool = False) -> Any:
 
 
 def profile() -> Dict[str, Any]:
-    """The heap profile as data; raises Inactive where the library has no heap profiler."""
+    """The heap profile as data (`hakmem docs profiling`), of the allocations since sampling began: enable("profile_rate:512k"), or
+    HAKMEM_OPTIONS=profile_rate:512k. Raises Inactive where the library has no heap profiler."""
     return json.loads(_written("hak_profile_json"))
 
 

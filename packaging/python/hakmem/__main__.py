@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """`python -m hakmem` and `hakmem`: the command of the tree in this package, by this Python. `run prog.py`, `run -m module` and
-`run -c text` run Python programs by this Python, too."""
+`run -c text` run Python programs by this Python, too, and so do `profile -- prog.py` and `map -- prog.py`."""
 import os
 import runpy
 import sys
@@ -8,7 +8,7 @@ from typing import List
 
 TREE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "_tree")
 DATA = os.path.join(TREE, "share", "hakmem")
-VIEWS = ("ps", "stats", "explain", "top", "map", "profile")
+VIEWS = ("ps", "stats", "explain", "top", "map", "profile", "symbolize")
 COMMANDS = ("options", "check", "enable", "disable", "translate")
 VALUED = ("--profile", "--lib", "--options")
 
@@ -27,8 +27,8 @@ def program_at(words: List[str]) -> int:
     return at + (words[at:at + 1] == ["--"])
 
 
-def with_python(words: List[str]) -> List[str]:
-    at = program_at(words)
+def with_python(words: List[str], at: int) -> List[str]:
+    """Words whose program begins at `at`, which this Python runs if it is a Python program."""
     first = words[at] if at < len(words) else ""
     if first in ("-m", "-c") or (first.endswith(".py") and os.path.isfile(first)):
         head = words[:at]
@@ -39,6 +39,8 @@ def with_python(words: List[str]) -> List[str]:
 def main() -> None:
     words = sys.argv[1:]
     command = words[0] if words else "help"
+    if command in ("profile", "map") and "--" in words:
+        words = with_python(words, words.index("--") + 1)
     if command in VIEWS + COMMANDS:
         script = os.path.join(DATA, "view.py" if command in VIEWS else "command.py")
         sys.dont_write_bytecode = True
@@ -47,7 +49,7 @@ def main() -> None:
         runpy.run_path(script, run_name="__main__")
         return
     if command == "run":
-        words = ["run", *with_python(words[1:])]
+        words = ["run", *with_python(words[1:], program_at(words[1:]))]
     os.execv("/bin/sh", ["sh", os.path.join(TREE, "bin", "hakmem"), *words])
 
 

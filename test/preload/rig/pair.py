@@ -16,6 +16,7 @@ from pathlib import Path
 from rig import cores, proof
 from rig.outcome import Broken, Difference
 from rig.run import Run
+from rig.watched import Watched
 
 PR_SET_CHILD_SUBREAPER = 36
 CORE_BYTES = 1 << 30
@@ -31,8 +32,8 @@ class Verdict:
         return f"{self.word} {self.name}: {self.text}"
 
 
-def run(program, lib, keep=False):
-    """Run a program without and with the library and compare."""
+def run(program, lib, keep=False, guarded=False):
+    """Run a program without and with the library and compare; `guarded`: with many watched blocks."""
     ctypes.CDLL(None).prctl(
         PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0
     )  # daemons become our children, to be ended
@@ -40,7 +41,8 @@ def run(program, lib, keep=False):
     base = Path(tempfile.mkdtemp(prefix=f"hakmem-preload-{program.name}-"))
     base.chmod(0o755)
     try:
-        text = compare(program, private_copy(lib, base), base)
+        watched = Watched(base) if guarded else None
+        text = compare(program, private_copy(lib, base), base, watched)
         return Verdict("PASS", program.name, text)
     except (Broken, Difference) as why:
         kind = "fails without the library already: " if isinstance(why, Broken) else ""
@@ -53,15 +55,16 @@ def run(program, lib, keep=False):
             shutil.rmtree(base, ignore_errors=True)
 
 
-def compare(program, lib, base):
+def compare(program, lib, base, watched):
     watch = proof.LoadWatch(lib)
+    how = {"lib": lib, "watch": watch, "options": watched and watched.options()}
     try:
         if program.side_by_side:
-            plain, preload = both_at_once(program, lib, watch, base)
+            plain, preload = both_at_once(program, how, base)
         else:
             plain = one_pass(program, base / "run")
             (base / "run").rename(base / "plain")
-            preload = one_pass(program, base / "run", lib=lib, watch=watch, model=plain.steps)
+            preload = one_pass(program, base / "run", model=plain.steps, **how)
     finally:
         watch.close()
     if len(plain.steps) != len(preload.steps):
@@ -72,6 +75,7 @@ def compare(program, lib, base):
     return (
         f"{len(plain.steps)} results identical, {preload.loads} processes with the library, "
         f"{plain.seconds:.1f} s without, {preload.seconds:.1f} s with{slower(plain, preload)}"
+        + (f", {watched.verdict()}" if watched else "")
     )
 
 
@@ -95,7 +99,7 @@ def one_pass(program, base, **how):
     return this
 
 
-def both_at_once(program, lib, watch, base):
+def both_at_once(program, how, base):
     """Both passes in parallel, in directories of their own; compared afterwards."""
     passes, errors = {}, []
 
@@ -107,7 +111,7 @@ def both_at_once(program, lib, watch, base):
 
     threads = [
         threading.Thread(target=work, args=("plain",)),
-        threading.Thread(target=work, args=("preload",), kwargs={"lib": lib, "watch": watch}),
+        threading.Thread(target=work, args=("preload",), kwargs=how),
     ]
     for thread in threads:
         thread.start()

@@ -34,11 +34,12 @@ OWN_VARIABLES = ("HAKMEM_OPTIONS", "HAKMEM_PROFILE")  # for the pass with the li
 
 
 class Run:
-    def __init__(self, place, lib=None, watch=None, model=None):
+    def __init__(self, place, lib=None, watch=None, model=None, options=None):
         self.place = Path(place)
         self.lib = lib
         self.watch = watch
         self.model = model  # steps of the first pass, or None
+        self.options = options  # of the library, instead of $HAKMEM_OPTIONS
         self.steps = []
         self.loads = 0
         self.home = self.place.parent / "home"
@@ -222,6 +223,8 @@ class Run:
             variables.update(
                 {name: os.environ[name] for name in OWN_VARIABLES if name in os.environ}
             )
+            if self.options:
+                variables["HAKMEM_OPTIONS"] = self.options
             variables["LD_PRELOAD"] = str(self.lib)
         return variables
 

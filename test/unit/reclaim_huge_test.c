@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The learner of huge blocks where they really come and go, by a clock that the test sets: what it
+ * chose is kept, within the bounds by size, whatever the kernel refuses. */
+#include "front/event.h"
+#include "reclaim/learner.h"
+#include "unit/large.h"
+
+enum { BLOCKS = 6, HELD_STEPS = 3, PAUSE_STEPS = 8, SWINGS_MOST = 60, LONG_STEPS = 400 };
+
+static const size_t BYTES = 2u * MIB;
+static char *held[BLOCKS];
+
+static int begin(void **state) {
+    large_begin(state);
+    hak_os_fault_stop_clock();
+    hak_os_fault_advance_clock(1ull << 40); /* no window of an earlier test counts */
+    hak_knobs.huge_cache_bytes = 8u * MIB;
+    hak_knobs.retain_idle_bytes = MIB;
+    hak_knobs.retain_percent = 50;
+    hak_knobs.learn = HAK_LEARN_ON;
+    hak_target_after_fork(); /* nothing is learned yet */
+    return 0;
+}
+
+#define HUGE_TEST(test) cmocka_unit_test_setup_teardown(test, begin, large_end)
+
+static hak_learner_view_t view(void) {
+    hak_learner_view_t found;
+    hak_learner_look_at(HAK_LEARNER_HUGE, &found);
+    return found;
+}
+
+static void steps_pass(unsigned count) {
+    for (unsigned i = 0; i < count; i++) {
+        hak_os_fault_advance_clock(HAK_EVENT_STEP_NS);
+        hak_target_huge();
+    }
+}
+
+static void take(void) {
+    for (unsigned i = 0; i < BLOCKS; i++) {
+        held[i] = large(BYTES, 16);
+        for (size_t at = 0; at < BYTES - GUARD; at += 4096) {
+            held[i][at] = 1;
+        }
+    }
+}
+
+static void give(void) {
+    for (unsigned i = 0; i < BLOCKS; i++) {
+        large_free(held[i]);
+    }
+}
+
+/* 12 MiB for 0.3 s, none for 0.8 s, longer than the standard keeps them. Returns the bytes mapped
+ * meanwhile. */
+static uint64_t swing(unsigned count) {
+    uint64_t before = hak_counters.huge_map_bytes;
+    for (unsigned i = 0; i < count; i++) {
+        take();
+        steps_pass(HELD_STEPS);
+        give();
+        steps_pass(PAUSE_STEPS);
+    }
+    return hak_counters.huge_map_bytes - before;
+}
+
+static void learn(void) {
+    unsigned swings = 0;
+    while (hak_strategy_ms(view().strategy) <= 400 && swings++ < SWINGS_MOST) {
+        (void)swing(1);
+    }
+    UNIT_EXPECT(hak_strategy_ms(view().strategy) > 400, "%u swings", swings);
+}
+
+static size_t cached(void) {
+    return large_stats().huge_cached_bytes;
+}
+
+static void taken_again_soon_enough_is_kept(void **state) {
+    (void)state;
+    learn();
+    (void)swing(1); /* what the standard gave back is mapped again */
+    /* pieces that the standard left fit no block, so one in each swing is mapped */
+    assert_true(swing(10) <= 10 * BYTES);
+    assert_int_equal(cached(), BLOCKS * BYTES);
+    steps_pass(LONG_STEPS); /* it ended */
+    assert_true(cached() <= MIB + BYTES);
+}
+
+static void standard_maps_it_anew_each_time(void **state) {
+    static const hak_learn_t modes[] = {HAK_LEARN_OFF, HAK_LEARN_COUNTERFACTUAL};
+    (void)state;
+    for (unsigned i = 0; i < UNIT_COUNT(modes); i++) {
+        hak_knobs.learn = modes[i];
+        (void)swing(20);
+        assert_true(swing(10) >= 9 * (BLOCKS - 1) * BYTES);
+    }
+    assert_true(hak_strategy_ms(view().strategy) > 400); /* as the counterfactual would have it */
+}
+
+/* Beyond five times the knob nothing stays, whatever was learned. */
+static void bound_by_size_holds(void **state) {
+    (void)state;
+    uint64_t interlocks = hak_counters.learner_interlock;
+    learn();
+    hak_knobs.huge_cache_bytes = MIB;
+    for (unsigned i = 0; i < 20; i++) {
+        take();
+        steps_pass(HELD_STEPS);
+        give();
+        assert_true(cached() <= 5u * MIB);
+        steps_pass(PAUSE_STEPS);
+    }
+    assert_int_equal(hak_counters.learner_interlock, interlocks); /* it knows the bound */
+}
+
+/* Blocks can be used meanwhile, and the memory goes once the kernel does as it is told. */
+static void refused_calls_of_each_kind_do_no_harm(void **state) {
+    (void)state;
+    for (hak_os_call_t call = 0; call < HAK_OS_CALL_COUNT; call++) {
+        learn();
+        hak_os_fault_plan(call, 0, 1u << 30);
+        for (unsigned i = 0; i < 4; i++) { /* what is cached needs no call */
+            hak_large_result_t made = hak_large_alloc(HAK_PARTITION_ANY, BYTES - GUARD, 16);
+            steps_pass(HELD_STEPS);
+            if (made.block != NULL) {
+                memset(made.block, 1, BYTES - GUARD);
+                large_free(made.block);
+            }
+            steps_pass(PAUSE_STEPS);
+        }
+        steps_pass(LONG_STEPS);
+        hak_os_fault_plan(call, 0, 0);
+        (void)swing(1);
+        steps_pass(LONG_STEPS);
+        UNIT_EXPECT(cached() <= MIB + BYTES, "call %u: %zu bytes", (unsigned)call, cached());
+        hak_os_fault_advance_clock(40960ull * HAK_EVENT_STEP_NS); /* every interlock has ended */
+        steps_pass(1);
+    }
+}
+
+/* Hours, or ten years: what is unused goes, and learning goes on. */
+static void clock_that_jumps_on_returns_memory(void **state) {
+    (void)state;
+    for (uint64_t hours = 1; hours <= 24 * 3650; hours *= 24) {
+        learn();
+        assert_true(cached() >= (BLOCKS - 1) * BYTES);
+        hak_os_fault_advance_clock(hours * 3600 * 1000000000);
+        steps_pass(LONG_STEPS);
+        assert_true(cached() <= MIB + BYTES);
+    }
+}
+
+static const struct CMUnitTest tests[] = {
+    HUGE_TEST(taken_again_soon_enough_is_kept),
+    HUGE_TEST(standard_maps_it_anew_each_time),
+    HUGE_TEST(bound_by_size_holds),
+    HUGE_TEST(refused_calls_of_each_kind_do_no_harm),
+    HUGE_TEST(clock_that_jumps_on_returns_memory),
+};
+
+UNIT_MAIN(tests)

@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What explain says of the learner's decisions, as text and JSON, and of memory by size. */
+#include "conf/conf.h"
+#include "unit/learner.h"
+#include "unit/report.h"
+
+/* The line of a pool; "": none. */
+static const char *said_of(const char *pool) {
+    static char line[600];
+    char begin[64];
+    snprintf(begin, sizeof begin, "hakmem: unused %s ", pool);
+    const char *at = strstr(report_take(HAK_REPORT_EXPLAIN), begin);
+    size_t length = at == NULL ? 0 : strcspn(at, "\n");
+    assert_true(length < sizeof line);
+    memcpy(line, at == NULL ? "" : at, length);
+    line[length] = '\0';
+    print_message("%s\n", line);
+    return line;
+}
+
+static void expect_said(const char *pool, const char *words) {
+    const char *line = said_of(pool);
+    UNIT_EXPECT(strstr(line, words) != NULL, "%s: %s", words, line);
+}
+
+/* The learner's object of units, which ends with its line's bracket. */
+static const char *json_units(void) {
+    const char *text = report_take(HAK_REPORT_EXPLAIN_JSON);
+    report_expect_json(text);
+    const char *at = strstr(text, "{\"pool\":\"units\"");
+    assert_non_null(at);
+    return at;
+}
+
+/* A load whose memory is kept longer than the standard says. */
+static void keep_longer(program_t *program) {
+    (void)steps_until_kept(program);
+    program_run(program, LOAD_TICKS, 150, 100, LOAD_BYTES);
+}
+
+static void standard_is_named_until_something_is_decided(void **state) {
+    (void)state;
+    expect_said("units", "are kept 0.4 s, the standard 0 s ago: 0 B/s taken again, 0 B/s as the");
+    expect_said("huge blocks", "are kept 0.4 s, the standard 0 s ago");
+    assert_non_null(strstr(json_units(), "\"acts\":true,\"keep_ms\":400,\"cheapest_ms\":400"));
+}
+
+static void decision_is_explained_with_its_price_and_the_standards(void **state) {
+    (void)state;
+    program_t program = {0};
+    keep_longer(&program);
+    hak_learner_view_t view = program_view();
+    char words[128];
+    snprintf(words, sizeof words, "are kept %s, as the learner chose %u s ago: 0 B/s taken again, ",
+             hak_strategy_text(view.strategy), (unsigned)(view.age_ms / 1000));
+    expect_said("units", words);
+    /* 256 MiB every 1.5 s, and a little more just after they were taken */
+    assert_in_range(report_number(said_of("units"), "; kept 0.4 s: "), 165, 195);
+    expect_said("huge blocks", "are kept 0.4 s, the standard"); /* which has not learned */
+    const char *json = json_units();
+    assert_int_equal(report_number(json, "\"keep_ms\":"), hak_strategy_ms(view.strategy));
+    assert_int_equal(report_number(json, "\"since_ms\":"), view.age_ms);
+    assert_int_equal(report_number(json, "\"real\":{\"taken_bytes\":"), 0);
+    assert_in_range(report_number(json, "{\"keep_ms\":400,\"taken_bytes\":") / MIB, 165, 195);
+}
+
+static void what_it_would_do_is_said_with_counterfactual_and_near_a_limit(void **state) {
+    (void)state;
+    program_t program = {0};
+    hak_knobs.learn = HAK_LEARN_COUNTERFACTUAL;
+    keep_longer(&program);
+    expect_said("units", "would be kept ");
+    expect_said("units", "; by learn:counterfactual the standard decides");
+    assert_non_null(strstr(json_units(), "\"learn\":\"counterfactual\",\"acts\":false"));
+    hak_knobs.learn = HAK_LEARN_ON;
+    hak_knobs.is_tight = true;
+    expect_said("units", "would be kept ");
+    expect_said("units", "; near the limit of a control group the standard decides");
+    hak_knobs.is_tight = false;
+    expect_said("units", "are kept ");
+}
+
+static void failed_forecast_is_told(void **state) {
+    (void)state;
+    program_t program = {0};
+    keep_longer(&program);
+    for (unsigned i = 0; i < 100 && !program_view().is_locked; i++) {
+        program.pool.taken += LOAD_BYTES;
+        program_run(&program, STEP_TICKS, 150, 100, LOAD_BYTES);
+    }
+    expect_said("units", "are kept 0.4 s, the standard ");
+    expect_said("units", "; a forecast failed, so the standard decides for a while");
+    assert_non_null(strstr(json_units(), "\"locked\":true"));
+}
+
+static void nothing_is_said_without_the_option(void **state) {
+    (void)state;
+    program_t program = {0};
+    keep_longer(&program);
+    hak_knobs.learn = HAK_LEARN_OFF;
+    assert_string_equal(said_of("units"), "");
+    assert_string_equal(said_of("huge blocks"), "");
+    assert_non_null(strstr(json_units(), "\"learn\":\"0\",\"acts\":false,\"keep_ms\":400"));
+}
+
+static const char *said_of_largest_band(void) {
+    const char *line = strstr(report_take(HAK_REPORT_EXPLAIN), "hakmem: blocks of more than 32");
+    assert_non_null(line);
+    return line;
+}
+
+/* In MiB; the hardened library adds a guard. */
+static void memory_by_size_is_told_of_sizes_that_were_used(void **state) {
+    (void)state;
+    enum { MANY = 40 };
+    char *block = hak_malloc((size_t)MANY * MIB);
+    assert_non_null(block);
+    const char *line = said_of_largest_band();
+    assert_in_range(report_number(line, "32 MiB: "), MANY, MANY + 1);
+    assert_in_range(report_number(line, " in use, lately 0 B to 0 B; "), MANY, MANY + 1);
+    assert_non_null(strstr(line, " taken, 100 % of it new from the kernel\n"));
+    assert_null(strstr(report_text.data, "hakmem: blocks of 4 to 32 MiB: "));
+    memset(block, 1, (size_t)MANY * MIB);
+    hak_free(block);
+    hak_malloc_trim(0);
+    line = said_of_largest_band();
+    assert_in_range(report_number(line, " of it new from the kernel; "), MANY, MANY + 1);
+    assert_int_equal(report_number(line, " given back, "), 0);
+    block = memset(hak_malloc((size_t)MANY * MIB), 1, (size_t)MANY * MIB);
+    line = said_of_largest_band();
+    assert_in_range(report_number(line, " in use, lately 0 B to 0 B; "), 2 * MANY, 2 * MANY + 1);
+    assert_in_range(report_number(line, " given back, "), MANY, MANY + 1);
+    hak_free(block);
+}
+
+static int learner_begin(void **state) {
+    int failed = report_begin(state);
+    return program_begin(state) + failed;
+}
+
+#define SAID_TEST(test) cmocka_unit_test_setup_teardown(test, learner_begin, program_end)
+
+static const struct CMUnitTest tests[] = {
+    SAID_TEST(standard_is_named_until_something_is_decided),
+    SAID_TEST(decision_is_explained_with_its_price_and_the_standards),
+    SAID_TEST(what_it_would_do_is_said_with_counterfactual_and_near_a_limit),
+    SAID_TEST(failed_forecast_is_told),
+    SAID_TEST(nothing_is_said_without_the_option),
+    SAID_TEST(memory_by_size_is_told_of_sizes_that_were_used),
+};
+
+UNIT_MAIN(tests)
