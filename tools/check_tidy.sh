@@ -22,4 +22,5 @@ tidy() {
 status=0
 tidy '*.c' -std=gnu17 -D_GNU_SOURCE=1 || status=1
 tidy '*.cpp' -std=c++17 || status=1
+clang-tidy --quiet tools/hakmem_python/functions.c -- -std=gnu17 -D_GNU_SOURCE=1 -Wall -Wextra -Wundef || status=1
 exit $status

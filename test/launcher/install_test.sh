@@ -86,8 +86,13 @@ expect 0 "$command" ps
 says out "$pid"
 kill "$pid"
 wait "$pid" || :
+printf 'kept = []\ndef remember():\n    kept.append(bytes(1000))\nfor _ in range(20000): remember()\n' >"$work/prog.py"
+expect 0 "$command" profile --rate 16k --alloc -- /usr/bin/python3 "$work/prog.py"
+says out "remember at prog.py:2"
+chmod -R u+w "$prefix" # now Python may write beside its files
+expect 0 "$command" profile --rate 16k --alloc -- /usr/bin/python3 "$work/prog.py"
+says out "remember at prog.py:2"
 [ -z "$(find "$prefix" -name __pycache__)" ] || fail "the command writes into the prefix"
-chmod -R u+w "$prefix"
 
 # What install lists is all that it left, debug symbols apart included; uninstall leaves not even a folder of ours.
 expect 0 cmake --install "$HAKMEM_BUILD" --prefix "$work/again"

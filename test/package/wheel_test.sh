@@ -48,6 +48,23 @@ expect 7 env HAKMEM_OPTIONS=profile_rate:1024 "$python" -m hakmem run "$work/pro
 prints sampled
 expect 7 "$python" "$work/prog.py" --enable e
 prints "--enable e"
+cat >"$work/named.py" <<'PYTHON'
+import os
+import subprocess
+import sys
+import hakmem
+hakmem.enable(options="profile_rate:16384,control:@hakmem-%p", functions=True)
+kept = []
+def remember():
+    kept.append(bytes(1000))
+for _ in range(20000):
+    remember()
+print(subprocess.run([sys.argv[1], "profile", "--seconds", "0", str(os.getpid())], text=True, check=True, capture_output=True,
+                     env=dict(os.environ, LD_PRELOAD="", PYTHONPERFSUPPORT="0")).stdout)
+os.unlink("/tmp/perf-%d.map" % os.getpid())
+PYTHON
+expect 0 "$python" "$work/named.py" "$work/venv/bin/hakmem"
+says out "remember at named.py:7"
 expect 1 "$python" "$work/prog.py"
 says err "not on hakmem"
 expect 0 "$python" -m hakmem run -c 'import hakmem; print(hakmem.is_active())'

@@ -14,7 +14,7 @@ import pytest
 import synthetic
 from synthetic import Load, Truth
 
-from hakmem_view import own_program, perf_map, profile_command, profile_pprof, python_lines
+from hakmem_view import installed, own_program, perf_map, profile_command, profile_pprof, python_lines
 from hakmem_view.profile_model import difference, profile
 from hakmem_view.profile_names import Named, short
 from hakmem_view.symbols import Frame
@@ -131,8 +131,9 @@ def test_only_maps_that_we_asked_for_are_removed(map_of):
 
 
 def test_python_is_asked_for_maps_unless_its_user_was_first(tmp_path, monkeypatch):
-    for name in (perf_map.MAPS, perf_map.SMALL):
+    for name in (perf_map.MAPS, perf_map.SMALL, perf_map.SEARCH):
         monkeypatch.delenv(name, raising=False)
+    search = {perf_map.SEARCH: str(installed.PYTHON)}
     script = tmp_path / "serve"
     for first, is_python in (("#!/usr/bin/env python3", True), ("#! /opt/python3.12 -u", True), ("#!/bin/sh", False), ("", False)):
         script.write_text(f"{first}\npython3\n", encoding="utf-8")
@@ -140,16 +141,52 @@ def test_python_is_asked_for_maps_unless_its_user_was_first(tmp_path, monkeypatc
     python = tmp_path / "python3.13"
     python.write_text("#!/bin/sh\n", encoding="utf-8")
     python.chmod(0o755)
-    both = {perf_map.MAPS: "1", perf_map.SMALL: "malloc"}
+    both = {perf_map.MAPS: "1", perf_map.SMALL: "malloc", **search}
     assert perf_map.wish([str(python), "x.py"]) == both and perf_map.wish(["/gone/python3"]) == both
     assert perf_map.wish(["sh", "python3"]) == {} == perf_map.wish(["/gone/pythonesque"])
-    assert perf_map.wish([str(python), "-X", "perf", "x.py"]) == {perf_map.SMALL: "malloc"} == \
+    assert perf_map.wish([str(python), "-X", "perf", "x.py"]) == {perf_map.SMALL: "malloc", **search} == \
         perf_map.wish([str(python), "-Xperf", "x.py"])
     (tmp_path / "python3.13t").write_text("#!/bin/sh\n", encoding="utf-8")
     (tmp_path / "python").symlink_to("python3.13t")
-    assert perf_map.wish([str(tmp_path / "python")]) == {perf_map.MAPS: "1"}, "it has no other allocator"
+    assert perf_map.wish([str(tmp_path / "python")]) == {perf_map.MAPS: "1", **search}, "it has no other allocator"
+    monkeypatch.setenv(perf_map.SEARCH, "/theirs")
+    assert perf_map.wish([str(python)])[perf_map.SEARCH] == f"{installed.PYTHON}:/theirs"
+    monkeypatch.setenv(perf_map.MAPS, "1")
+    assert perf_map.wish([str(python)]).keys() == {perf_map.SMALL, perf_map.SEARCH}
     monkeypatch.setenv(perf_map.MAPS, "0")
     assert perf_map.wish([str(python)]) == {perf_map.SMALL: "malloc"}
+
+
+@pytest.mark.parametrize("words,refusal", [
+    (["-I", "x.py"], "-I"), (["-sE", "x.py"], "-E"), (["-W", "-E", "x.py"], ""), (["-WE", "-X", "dev", "-uI"], "-I"),
+    (["x.py", "-E"], ""), (["-c", "pass", "-E"], ""), (["-mI"], ""), (["--check-hash-based-pycs", "never", "-E"], "-E"),
+    (["--", "-E"], ""), (["-", "-E"], ""), (["-S", "x.py"], "")])
+def test_options_by_which_python_reads_no_variables_are_known(words, refusal, tmp_path):
+    assert perf_map.refusal(["/gone/python3", *words]) == refusal
+    assert bool(perf_map.wish(["/gone/python3", *words])) is not bool(refusal)
+    script = tmp_path / "serve"
+    script.write_text("#!/usr/bin/python3 " + " ".join(words), encoding="utf-8")
+    if words[0] not in ("x.py", "--", "-"):
+        assert perf_map.refusal([str(script), "-E"]) == refusal
+    assert perf_map.refusal(["sh", *words]) == ""
+
+
+def test_silence_has_a_reason():
+    asked, rows = {perf_map.MAPS: "1"}, [(CODE, 1, "py::f:/x.py")]
+    assert perf_map.silence(["python3", "x.py"], asked, rows) == "" == perf_map.silence(["python3", "x.py"], {}, [])
+    assert "from 3.9 on" in perf_map.silence(["python3", "x.py"], asked, [])
+    assert perf_map.silence(["python3", "-uS", "x.py"], asked, [(CODE, 1, "Lazy:f")]).endswith("-S hides what names functions")
+
+
+def test_names_of_older_pythons_are_made_whole_by_their_first_line(source):
+    """They have no qualified names; a decorator is the first line."""
+    def found(row: str) -> Frame:
+        return perf_map.frame(f"py::{row}:{source}")
+    for row, name, line in (("open@4", "Shop.open", 5), ("inner@6", "Shop.open.<locals>.inner", 6), ("twice@9", "Shop.twice", 10),
+                            ("twice@11", "Shop.twice", 12), ("<module>@1", "<module>", 1),
+                            ("<genexpr>@7", "Shop.open.<locals>.inner.<locals>.<genexpr>", 7), ("plain@3", "plain", 3)):
+        assert found(row) == Frame(name, str(source), line, False, True), row
+    assert perf_map.frame("py::f@7:/gone.py") == Frame("f", "/gone.py", 7, False, True)
 
 
 # --- in reports -----------------------------------------------------------------------------------------
@@ -184,6 +221,15 @@ def test_sites_are_named_by_functions_of_python(source):
     assert found.where(module) == "Shop.open at shop.py:5", "the module has no lines"
     assert [name for _, name in found.stack(module)] == ["_fast.so", "python", "python"]
     assert found.where(start).startswith("libpython3.13.so.1.0+0x"), "no function of Python is known"
+
+
+def test_memory_without_a_file_has_names_of_run_time(source, map_of):
+    """The library lists all mappings of code, also those that trampolines of a running process lie in."""
+    map_of(os.getpid(), f"{CODE:x} b py::Shop.open:{source}\n{CODE + 0x10:x} b py::<module>:{source}\n")
+    whole = document()
+    whole["mappings"].append({"start": f"{CODE:#x}", "end": f"{CODE + 0x10000:#x}", "offset": "0x0", "path": "", "build_id": ""})
+    found = Named(profile(whole, "it"), os.getpid())
+    assert found.where(found.profile.sites[0]) == "Shop.open at shop.py:5"
 
 
 def test_standard_library_and_frozen_modules_are_never_the_place():

@@ -8,10 +8,8 @@ import shutil
 import signal
 import socket
 import subprocess
-import sys
 import threading
 import time
-from functools import lru_cache
 from pathlib import Path
 
 import leaky
@@ -24,7 +22,6 @@ from hakmem_view.profile_model import profile
 
 pytestmark = [pytest.mark.skipif(not _knows("profile_rate"), reason="no library that knows the option profile_rate"),
               leaky.COMPILER]
-SYSTEM = "/usr/bin/python3"
 COMPILE = {"leaky.c": ["cc", "-g", "-O2"], "leaky.cpp": ["c++", "-g", "-O2"], "leaky.rs": ["rustc", "-g", "-O"]}
 WANTED = {"leaky.c": "leak_record", "leaky.cpp": "shop::Cache::remember", "leaky.rs": "leaky::remember"}
 PINS = {"leaky.c": "pin_slab", "leaky.cpp": "shop::open_session", "leaky.rs": "leaky::open_session"}
@@ -107,58 +104,6 @@ def test_go_tool_pprof_agrees(view, at_end, folder):
     _, _, stored = at_end([], leaky.compiled(folder, "-g", "-O2"), 32)
     assert view("profile", "--pprof", folder / "heap.pb.gz", stored).returncode == 0
     assert re.search(rf"leak_record\S* \S*leaky\.c:{leaky.line_of('the line of the leak')}", top(folder / "heap.pb.gz"))
-
-
-@lru_cache(maxsize=1)
-def python_with_maps() -> str:
-    """The newest Python here that writes perf maps (3.12 and later); skips if there is none."""
-    homes = Path(os.environ.get("PYENV_ROOT", "~/.pyenv")).expanduser().glob("versions/*/bin/python3")
-    found = {}
-    for one in {*filter(None, (shutil.which(f"python3{minor}") for minor in ("", ".12", ".13", ".14", ".15"))), *map(str, homes)}:
-        asked = subprocess.run([one, "-X", "perf", "-c", "import os, sys; print(sys.version_info[1]) if "
-                                "sys.is_stack_trampoline_active() else 0; os.unlink(f'/tmp/perf-{os.getpid()}.map')"],
-                               capture_output=True, text=True, timeout=60, check=False)
-        if asked.returncode == 0 and asked.stdout:
-            found[int(asked.stdout)] = one
-    return found[max(found)] if found else ""
-
-
-def needed_python() -> str:
-    return python_with_maps() or pytest.skip("no Python from 3.12 on, which has perf maps, is installed")
-
-
-def test_leak_of_python_is_named_at_function_and_line(view, at_end, tmp_path):
-    text, found, stored = at_end(["--leaks"], needed_python(), leaky.PROGRAMS / "leaky.py", 32)
-    wanted = f"remember at leaky.py:{leaky.line_of('the line of the leak', 'leaky.py')}"
-    assert wanted + "  < main < <module>" in first_row(text), text
-    most = max(found.sites, key=lambda site: site.inuse.bytes)
-    assert most.inuse.bytes == pytest.approx(33 << 20, rel=0.35) and abs(found.estimate - found.exact_bytes) < 2 * found.error
-    assert view("profile", "--html", tmp_path / "page.html", stored).returncode == 0
-    assert re.search(rf"<td[^>]*>.{{0,200}}{wanted.replace(' at ', '.{0,40} at ')}", (tmp_path / "page.html").read_text("utf-8"), re.S)
-    assert not list(Path("/tmp").glob(f"perf-{found.pid}.map"))
-
-
-def test_pinned_slabs_of_python_are_named_at_function_and_line(at_end):
-    text, found, _ = at_end(["--pinned"], needed_python(), leaky.PROGRAMS / "leaky.py", 32, rate="4k")
-    assert f"Shop.open_session at leaky.py:{leaky.line_of('the line of the pinned blocks', 'leaky.py')}" in first_row(text), text
-    assert (5 << 20) < max(site.pinned for site in found.sites) < (48 << 20)
-
-
-@pytest.mark.skipif(not shutil.which("go"), reason="go is not installed")
-def test_go_tool_pprof_agrees_on_python(view, at_end, tmp_path):
-    _, _, stored = at_end([], needed_python(), leaky.PROGRAMS / "leaky.py", 32)
-    assert view("profile", "--pprof", tmp_path / "heap.pb.gz", stored).returncode == 0
-    assert re.search(rf"remember \S*leaky\.py:{leaky.line_of('the line of the leak', 'leaky.py')}", top(tmp_path / "heap.pb.gz"))
-
-
-def test_growth_of_python_without_maps_is_named_in_its_interpreter(at_end, monkeypatch):
-    monkeypatch.setenv("PYTHONPERFSUPPORT", "0")
-    text, found, _ = at_end(["--leaks"], SYSTEM, leaky.PROGRAMS / "leaky.py", 32)
-    most = max(found.sites, key=lambda site: site.inuse.bytes)
-    assert most.inuse.bytes == pytest.approx(32 << 20, rel=0.35)
-    modules = [mapping.name for address in most.stack if (mapping := found.mapping(address))]
-    assert any("python" in name for name in modules), modules
-    assert re.search(r"[Pp]y", first_row(text)), text
 
 
 # --- running processes ----------------------------------------------------------------------------------
@@ -280,8 +225,3 @@ def test_growth_of_redis_is_seen_where_it_allocates(view, tmp_path):
     finally:
         server.send_signal(signal.SIGTERM)
         server.wait(60)
-
-
-def test_python_program_exits_by_its_own_status(view):
-    done = view("profile", "--lib", LIBRARY, "--", sys.executable, "-c", "import sys; sys.exit(9)", timeout=120)
-    assert done.returncode == 9 and "at its end: " in done.stdout, done

@@ -67,7 +67,8 @@ def build(machine: str = stage.MACHINE, is_musl: bool = False) -> Path:
         if not musl.exists():
             raise stage.PackageError("build/musl has no library: ./hakmem build musl")
         shutil.copy2(musl, library / stage.soname(), follow_symlinks=False)
-        shutil.rmtree(library / "hakmem")
+        for flavour in ("hardened", "musl"):
+            shutil.rmtree(library / "hakmem" / flavour)
     else:
         shutil.rmtree(library / "hakmem" / "musl", ignore_errors=True)
         library_file = library / stage.soname()

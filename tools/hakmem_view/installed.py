@@ -15,6 +15,7 @@ except ModuleNotFoundError:
 ROOT = DATA.parent  # of a source tree
 COMMAND = DATA / tree.COMMAND if tree else ROOT / "hakmem"
 LIBRARY = DATA / tree.LIBRARY if tree else ROOT / "build" / "release" / "libhakmem.so"
+PYTHON = LIBRARY.parent / "hakmem" / "python"  # tools/hakmem_python
 NAME = "hakmem" if tree else "./hakmem"  # as the user calls it
 
 

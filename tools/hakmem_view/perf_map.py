@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Functions that were made at run time, by the file /tmp/perf-PID.map that their compiler writes. CPython writes one since
-3.12 if PYTHONPERFSUPPORT or -X perf asks for it: a row for each Python function."""
+3.12 if PYTHONPERFSUPPORT or -X perf asks for it: a row for each Python function. From 3.9 on tools/hakmem_python does the same."""
 from __future__ import annotations
 
 import bisect
@@ -13,12 +13,12 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Iterable, Optional
 
-from . import process, python_lines
+from . import installed, process, python_lines
 from .symbols import Frame
 
 MOST = 64 << 20  # bytes of a map
 PYTHON = "py::"  # and the function, a colon, its file
-MAPS, SMALL = "PYTHONPERFSUPPORT", "PYTHONMALLOC"
+MAPS, SMALL, SEARCH = "PYTHONPERFSUPPORT", "PYTHONMALLOC", "PYTHONPATH"
 INTERPRETER = re.compile(r"python[0-9.]*[dt]*")
 Rows = list[tuple[int, int, str]]  # start, size, name; sorted
 
@@ -71,28 +71,70 @@ def of_ended(pid: int, since: float, is_ours: bool) -> Rows:
 
 def wish(program: list[str]) -> dict[str, str]:
     """What to add to the environment of a program that is Python, or a script for it: its functions become known, and its
-    small objects come from malloc. What the user set stays. An older Python takes no notice of the first; one without its
-    global lock refuses the second."""
-    if not _is_python(program[0]):
+    small objects come from malloc. What the user set stays. One without its global lock refuses the second. The third leads
+    CPython 3.9 to 3.11 to what names their functions."""
+    words = _arguments(program)
+    if words is None or refusal(program):
         return {}
-    words = [*program, ""]
-    has_option = any(one == "-Xperf" or one == "-X" and after == "perf" for one, after in zip(words, words[1:]))
+    has_option = any(one == "-Xperf" or one == "-X" and after == "perf" for one, after in zip(words, [*words[1:], ""]))
     is_free = Path(os.path.realpath(shutil.which(program[0]) or program[0])).name.rstrip("d").endswith("t")
     wishes = {**({} if has_option else {MAPS: "1"}), **({} if is_free else {SMALL: "malloc"})}
-    return {key: value for key, value in wishes.items() if key not in os.environ}
+    found = {key: value for key, value in wishes.items() if key not in os.environ}
+    if has_option or {**found, **os.environ}.get(MAPS, "0") not in ("", "0"):
+        found.update(search())
+    return found
 
 
-def _is_python(program: str) -> bool:
-    path = shutil.which(program) or program
+def search() -> dict[str, str]:
+    """The folder of our sitecustomize before all others."""
+    folder = str(installed.PYTHON)
+    return {} if ":" in folder else {SEARCH: ":".join(filter(None, (folder, os.environ.get(SEARCH))))}
+
+
+def _arguments(program: list[str]) -> Optional[list[str]]:
+    """Of the Python that runs it; None: it is another program."""
+    path = shutil.which(program[0]) or program[0]
     if INTERPRETER.fullmatch(Path(path).name):
-        return True
+        return program[1:]
     try:
         with open(path, "rb") as file:
             words = file.readline(256).decode("utf-8", "replace").split()
     except OSError:
-        return False
-    return bool(words) and words[0].startswith("#!") and any(INTERPRETER.fullmatch(Path(word.lstrip("#!")).name)
-                                                            for word in words)
+        return None
+    at = next((at for at, word in enumerate(words) if INTERPRETER.fullmatch(Path(word.lstrip("#!")).name)), None)
+    return words[at + 1:] + [path] if at is not None and words[0].startswith("#!") else None
+
+
+def refusal(program: list[str]) -> str:
+    """An option of Python that makes it read no variables; empty: none."""
+    return next((f"-{letter}" for letter in _letters(_arguments(program) or []) if letter in "EI"), "")
+
+
+def _letters(words: list[str]) -> str:
+    """Options of one letter, before the program."""
+    found, left = "", list(words)
+    while left and left[0].startswith("-") and left[0] not in ("-", "--"):
+        word = left.pop(0)
+        if word.startswith("--"):
+            left = left[word == "--check-hash-based-pycs":]
+            continue
+        for at, letter in enumerate(word[1:], 1):
+            found += letter
+            if letter in "cm":
+                return found
+            if letter in "WX":
+                left = left[word[at + 1:] == "":]
+                break
+    return found
+
+
+def silence(program: list[str], wish_: dict[str, str], rows: Rows) -> str:
+    """Why no function of a Python was named that was asked for it; empty if one was."""
+    if MAPS not in wish_ or any(name.startswith(PYTHON) for _, _, name in rows):
+        return ""
+    if "S" in _letters(_arguments(program) or []):
+        return "before CPython 3.12 -S hides what names functions"
+    return "CPython does so from 3.9 on if it has ctypes, may make memory executable and write to /tmp"
 
 
 @lru_cache(maxsize=65536)
@@ -101,6 +143,10 @@ def frame(name: str, pid: int = 0) -> Frame:
     function, _, file = name.removeprefix(PYTHON).partition(":")
     if not name.startswith(PYTHON) or not file:
         return Frame(name, "", 0, False)
+    own = re.fullmatch(r"(.*)@(\d+)", function)
+    if own:
+        function, line = python_lines.whole(_place(file, pid), own[1], int(own[2]))
+        return Frame(function, file, line, False, True)
     return Frame(function, file, python_lines.lines(_place(file, pid)).get(function, 0), False, True)
 
 
@@ -122,8 +168,8 @@ def names(rows: Rows, addresses: Iterable[int], pid: int = 0) -> dict[int, Frame
 
 
 def is_interpreter(name: str, path: str) -> bool:
-    """Whether a mapped file is CPython itself, or a module of its library."""
-    return re.match(r"(?:lib)?python\d", name) is not None or "/lib-dynload/" in path
+    """Whether a mapped file is CPython itself, a module of its library, or what names its functions."""
+    return re.match(r"(?:lib)?python\d", name) is not None or "/lib-dynload/" in path or path.endswith("/hakmem/python/functions.so")
 
 
 def is_library(frame_: Optional[Frame]) -> bool:

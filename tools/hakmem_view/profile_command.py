@@ -176,14 +176,20 @@ def of_program(program: list[str], asked: Asked, options: list[str]) -> tuple[Op
     aside = own_program.left_aside()
     if aside:
         say(f"{' and '.join(aside)} of HAKMEM_OPTIONS {'are' if aside[1:] else 'is'} left aside: the profile is written")
-    wish = perf_map.wish(program)
+    name = Path(program[0]).name
+    wish, refusal = perf_map.wish(program), perf_map.refusal(program)
     if wish:
-        say(f"{Path(program[0]).name} runs with {' '.join(f'{key}={value}' for key, value in wish.items())}, to see its "
-            "small objects and, from CPython 3.12 on, name its functions")
+        say(f"{name} runs with {' '.join(f'{key}={value}' for key, value in wish.items())}, to name its functions and see its "
+            "small objects")
+    if refusal:
+        say(f"{name} {refusal} reads no variables: functions are named only by -X perf from CPython 3.12 on, else the "
+            "interpreter's; objects up to 512 bytes are not seen")
     has_rate = not asked.rate and "profile_rate" in own_program.given()
     ended = own_program.run(program, options, "profile", "" if has_rate else f"profile_rate:{asked.rate or RATE}",
                             wish)
-    name = Path(program[0]).name
+    silence = perf_map.silence(program, wish, ended.code)
+    if silence and ended.report is not None:
+        say(f"{name} named no function of Python: {silence}")
     if ended.report is None:
         others = f", {count(ended.others, 'other process')} left one" if ended.others else ""
         say(f"{name} left no profile ({ended.how()}{others}): one is written when a process on hakmem ends by exit")

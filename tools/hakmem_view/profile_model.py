@@ -216,7 +216,7 @@ class Profile:
         return {address for site in self.sites for address in site.stack}
 
     def mapping(self, address: int) -> Optional[Mapping]:
-        """Where a return address points to; it may be the first byte behind a mapping."""
+        """The file that a return address points to; it may be the first byte behind the mapping. None: code made at run time."""
         low, high = 0, len(self.mappings)
         while low < high:
             middle = (low + high) // 2
@@ -225,7 +225,7 @@ class Profile:
             else:
                 high = middle
         found = self.mappings[low - 1] if low else None
-        return found if found is not None and address <= found.end else None
+        return found if found is not None and found.path and address <= found.end else None
 
     def place(self, address: int) -> tuple[str, int]:
         """The same in every process that runs the same program, wherever it was loaded."""
@@ -233,7 +233,7 @@ class Profile:
         if made is not None:
             return (f"{made.function}:{made.file}", 0)
         found = self.mapping(address)
-        return (found.build_id or found.path, address - found.start + found.offset) if found and found.path else ("", address)
+        return (found.build_id or found.path, address - found.start + found.offset) if found else ("", address)
 
     def key(self, site: Site) -> tuple:
         return (site.label, *(self.place(address) for address in site.stack))

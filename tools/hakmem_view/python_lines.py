@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Where the functions of a Python file begin, by their qualified names: CPython's perf maps have no lines."""
+"""Where the functions of a Python file begin: CPython's perf maps have no lines, and maps of ours for older ones have no
+qualified names, but the line that the function's code begins with, which may be a decorator's."""
 from __future__ import annotations
 
 import ast
@@ -42,20 +43,36 @@ def _inner(node: ast.AST, scope: str) -> list[tuple[ast.AST, str]]:
 
 
 @lru_cache(maxsize=256)
-def lines(path: str) -> dict[str, int]:
-    """0: several functions have that name. Empty if the file cannot be read, or is not for this version of Python."""
-    found = {MODULE: 1}
+def _functions(path: str) -> list[tuple[str, int, int]]:
+    """Qualified names, lines of `def`, first lines. Empty if the file cannot be read, or is not for this version of Python."""
+    found = [(MODULE, 1, 1)]
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             left: list[tuple[ast.AST, str]] = [(ast.parse(_text(path)), "")]
     except (OSError, ValueError, SyntaxError, RecursionError, MemoryError):
-        return {}
+        return []
     while left:
         node, scope = left.pop()
         name = getattr(node, "name", "") if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)) else \
             NAMES.get(type(node), "")
         if name:
-            found[scope + name] = 0 if scope + name in found else node.lineno
+            found.append((scope + name, node.lineno, min([node.lineno, *(one.lineno for one in getattr(node, "decorator_list", []))])))
         left += _inner(node, scope)
     return found
+
+
+@lru_cache(maxsize=256)
+def lines(path: str) -> dict[str, int]:
+    """By qualified names; 0: several functions have that name."""
+    found: dict[str, int] = {}
+    for name, line, _ in _functions(path):
+        found[name] = 0 if name in found else line
+    return found
+
+
+@lru_cache(maxsize=65536)
+def whole(path: str, name: str, first: int) -> tuple[str, int]:
+    """The qualified name and the line of `def`; of several alike, or none, what is known."""
+    found = {(one, line) for one, line, begins in _functions(path) if begins == first and one.rpartition(".")[2] == name}
+    return found.pop() if len(found) == 1 else (name, first)

@@ -47,11 +47,24 @@ def _command() -> list:
     return [sys.executable, *given[1:]]
 
 
-def enable(options: Optional[str] = None, profile: Optional[str] = None) -> bool:
+def _with_functions(environment: Dict[str, str]) -> None:
+    """What makes profiles name functions and see small objects, as `hakmem profile -- python3` does it."""
+    folder = os.path.join(os.path.dirname(library()), "hakmem", "python")
+    environment.setdefault("PYTHONPERFSUPPORT", "1")
+    if getattr(sys, "_is_gil_enabled", lambda: True)():
+        environment.setdefault("PYTHONMALLOC", "malloc")
+    if ":" not in folder:
+        environment["PYTHONPATH"] = ":".join(filter(None, (folder, environment.get("PYTHONPATH"))))
+
+
+def enable(options: Optional[str] = None, profile: Optional[str] = None, functions: bool = False) -> bool:
     """Starts this program again on hakmem, in the same process: call it first, as all that was done is done again.
 
     Returns True if it runs on hakmem already; False if it was started again and still does not (another C library or
-    processor), so the program goes on without. options and profile are as in HAKMEM_OPTIONS and HAKMEM_PROFILE."""
+    processor), so the program goes on without. options and profile are as in HAKMEM_OPTIONS and HAKMEM_PROFILE.
+
+    functions: `hakmem profile PID` names the functions of this program (CPython 3.9 and later) and sees its small objects;
+    both cost time."""
     if is_active():
         return True
     path = library()
@@ -64,6 +77,8 @@ def enable(options: Optional[str] = None, profile: Optional[str] = None) -> bool
         environment["HAKMEM_OPTIONS"] = f"{given},{options}" if given else options
     if profile:
         environment["HAKMEM_PROFILE"] = profile
+    if functions:
+        _with_functions(environment)
     sys.stdout.flush()
     sys.stderr.flush()
     os.execve(sys.executable, _command(), environment)

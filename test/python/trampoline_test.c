@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * A Python of four code objects, which exports what tools/hakmem_python asks for: each runs through
+ * instructions of its own, with its arguments, its result and a frame pointer; one that is being
+ * thrown into gets none; the map names them. Usage: trampoline_test LIBRARY */
+#include <dlfcn.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define CHECK(is_right)                                                                            \
+    do {                                                                                           \
+        if (!(is_right)) {                                                                         \
+            fprintf(stderr, "line %d: %s\n", __LINE__, #is_right);                                 \
+            exit(1);                                                                               \
+        }                                                                                          \
+    } while (0)
+
+typedef void *(*evaluate_t)(void *thread, void *frame, int is_throwing);
+
+enum { CODES = 4, THROWN = 3 };
+
+typedef struct code {
+    char name[8];
+    void *extra;
+} code_t;
+
+typedef struct frame {
+    void *before[4], *code, *behind[8];
+} frame_t;
+
+static code_t codes[CODES] = {{"one", NULL}, {"two", NULL}, {"a\nb", NULL}, {"thrown", NULL}};
+static int thread, result, interpreter, other_interpreter;
+static void *main_interpreter = &interpreter;
+static evaluate_t evaluator;
+static uintptr_t last_return; /* to where the last evaluation returns */
+static int last_throwing;
+void *PyExc_RecursionError = &result;
+
+static __attribute__((noinline)) void *evaluate_plainly(void *of, void *frame, int is_throwing) {
+    uintptr_t *own = __builtin_frame_address(0);
+    CHECK(of == &thread && ((frame_t *)frame)->code != NULL);
+    CHECK(own[0] > (uintptr_t)own &&
+          own[0] - (uintptr_t)own < 4096); /* a caller with a frame pointer */
+    last_return = (uintptr_t)__builtin_extract_return_addr(__builtin_return_address(0));
+    last_throwing = is_throwing;
+    return &result;
+}
+
+static __attribute__((noinline)) void *run(code_t *code, int is_throwing) {
+    frame_t frame = {.code = code};
+    evaluate_t evaluates = evaluator != NULL ? evaluator : evaluate_plainly;
+    void *found = evaluates(&thread, &frame, is_throwing);
+    CHECK(last_throwing == is_throwing);
+    return found;
+}
+
+void *PyInterpreterState_Get(void) {
+    return &interpreter;
+}
+
+void *PyInterpreterState_Main(void) {
+    return main_interpreter;
+}
+
+evaluate_t _PyInterpreterState_GetEvalFrameFunc(void *of) {
+    CHECK(of == &interpreter);
+    return evaluate_plainly;
+}
+
+void _PyInterpreterState_SetEvalFrameFunc(void *of, evaluate_t evaluates) {
+    CHECK(of == &interpreter);
+    evaluator = evaluates;
+}
+
+intptr_t _PyEval_RequestCodeExtraIndex(void (*freed)(void *)) {
+    CHECK(freed == NULL);
+    return 5;
+}
+
+int _PyCode_GetExtra(void *code, intptr_t index, void **extra) {
+    CHECK(index == 5);
+    *extra = ((code_t *)code)->extra;
+    return 0;
+}
+
+int _PyCode_SetExtra(void *code, intptr_t index, void *extra) {
+    CHECK(index == 5);
+    ((code_t *)code)->extra = extra;
+    return 0;
+}
+
+void *PyObject_CallObject(void *function, void *arguments) {
+    CHECK(arguments == NULL);
+    return run(function, 0);
+}
+
+void *PyObject_GetAttrString(void *object, const char *name) {
+    static char file[] = "/x.py";
+    return strcmp(name, "co_qualname") == 0   ? object
+           : strcmp(name, "co_filename") == 0 ? file
+                                              : NULL;
+}
+
+const char *PyUnicode_AsUTF8(void *text) {
+    return text;
+}
+
+long PyLong_AsLong(void *number) {
+    return number != NULL;
+}
+
+void PyErr_SetString(void *type, const char *text) {
+    CHECK(type == NULL && text == NULL); /* never */
+}
+
+void PyErr_Clear(void) {
+}
+
+void Py_DecRef(void *object) {
+    (void)object;
+}
+
+int main(int count, char **words) {
+    CHECK(count == 2);
+    void *library = dlopen(words[1], RTLD_NOW);
+    CHECK(library != NULL);
+    int (*start)(void *, void *, void *, void *) =
+        (int (*)(void *, void *, void *, void *))(uintptr_t)dlsym(library, "hak_python_start");
+    main_interpreter = &other_interpreter;
+    CHECK(start(&codes[0], &codes[0], &codes[1], &codes[1]) == 0 &&
+          evaluator == NULL); /* not the main one */
+    main_interpreter = &interpreter;
+    CHECK(start(&codes[0], &codes[1], &codes[1], &codes[0]) ==
+          0); /* code objects that no frame has */
+    CHECK(start(&codes[0], &codes[0], &codes[1], &codes[1]) == 1);
+
+    uintptr_t returns[CODES];
+    for (int round = 0; round < 2; round++) {
+        for (int at = 0; at < CODES; at++) {
+            CHECK(run(&codes[at], at == THROWN) == &result);
+            CHECK(round == 0 || returns[at] == last_return);
+            returns[at] = last_return;
+        }
+    }
+    char path[64], wanted[256] = "", found[256] = "";
+    snprintf(path, sizeof path, "/tmp/perf-%ld.map", (long)getpid());
+    FILE *map = fopen(path, "r");
+    CHECK(map != NULL);
+    size_t bytes = fread(found, 1, sizeof found - 1, map);
+    fclose(map);
+    unlink(path);
+    for (int at = 0; at < THROWN; at++) {
+        uintptr_t begin = (uintptr_t)codes[at].extra;
+        unsigned size = (unsigned)((uintptr_t)codes[1].extra - (uintptr_t)codes[0].extra);
+        CHECK(returns[at] > begin && returns[at] < begin + size);
+        snprintf(wanted + strlen(wanted), sizeof wanted - strlen(wanted), "%lx %x py::%s:/x.py\n",
+                 (unsigned long)begin, size, at == 2 ? "a?b" : codes[at].name);
+    }
+    CHECK(codes[THROWN].extra == NULL);
+    if (bytes == 0 || strcmp(found, wanted) != 0) {
+        fprintf(stderr, "found:\n%swanted:\n%s", found, wanted);
+        return 1;
+    }
+    return 0;
+}

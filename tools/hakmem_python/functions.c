@@ -1,0 +1,371 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Names the functions of CPython 3.9 to 3.11 in stacks, as later ones do themselves for
+ * PYTHONPERFSUPPORT: a code object runs through a few instructions of its own, which a row of
+ * /tmp/perf-PID.map names. sitecustomize.py starts it.
+ *
+ * Python's headers are not needed. What is called is exported and the same in these versions; where
+ * a frame holds its code object differs, and is found by running known functions. All runs with
+ * Python's global lock held, which protects all state. Whatever fails, Python runs on without
+ * names. */
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define SHOWN __attribute__((visibility("default")))
+#define HIDDEN __attribute__((visibility("hidden")))
+#define PYTHONS extern __attribute__((weak)) /* NULL: not exported, or this is no CPython */
+
+typedef void *(*evaluate_t)(void *thread, void *frame, int is_throwing);
+typedef void *(*stub_t)(void *thread, void *frame, int is_throwing, evaluate_t evaluate);
+
+PYTHONS void *PyInterpreterState_Get(void);
+PYTHONS void *PyInterpreterState_Main(void);
+PYTHONS evaluate_t _PyInterpreterState_GetEvalFrameFunc(void *interpreter);
+PYTHONS void _PyInterpreterState_SetEvalFrameFunc(void *interpreter, evaluate_t evaluate);
+PYTHONS intptr_t _PyEval_RequestCodeExtraIndex(void (*freed)(void *));
+PYTHONS int _PyCode_GetExtra(void *code, intptr_t index, void **extra);
+PYTHONS int _PyCode_SetExtra(void *code, intptr_t index, void *extra);
+PYTHONS void *PyObject_CallObject(void *function, void *arguments);
+PYTHONS void *PyObject_GetAttrString(void *object, const char *name);
+PYTHONS const char *PyUnicode_AsUTF8(void *text);
+PYTHONS long PyLong_AsLong(void *number);
+PYTHONS void PyErr_SetString(void *type, const char *text);
+PYTHONS void PyErr_Clear(void);
+PYTHONS void Py_DecRef(void *object);
+PYTHONS void *PyExc_RecursionError;
+
+enum {
+    FRAME_WORDS = 8, /* at the start of a frame, one of which is its code object */
+    ARENA_BYTES = 64 * 1024,
+    ARENAS = 32,
+    ROW_BYTES = 4096,
+    STACK_RESERVE =
+        128 * 1024, /* what the interpreter and C functions need between two Python functions */
+#if defined(__x86_64__)
+    STUB_BYTES = 16,
+#else
+    STUB_BYTES = 32,
+#endif
+};
+
+/* Calls its fourth argument with the first three, on a frame of its own: walks by frame pointers
+ * and src/stack/ pass it. */
+extern const char hak_stub[] HIDDEN, hak_stub_end[] HIDDEN;
+__asm__(".pushsection .rodata\n"
+        ".globl hak_stub, hak_stub_end\n"
+        ".hidden hak_stub, hak_stub_end\n"
+        "hak_stub:\n"
+#if defined(__x86_64__)
+        "endbr64\n"
+        "push %rbp\n"
+        "mov %rsp, %rbp\n"
+        "call *%rcx\n"
+        "pop %rbp\n"
+        "ret\n"
+#elif defined(__aarch64__)
+        "hint #34\n" /* bti c */
+        "stp x29, x30, [sp, #-16]!\n"
+        "mov x29, sp\n"
+        "blr x3\n"
+        "ldp x29, x30, [sp], #16\n"
+        "ret\n"
+#else
+#error "no stub for this processor"
+#endif
+        "hak_stub_end:\n"
+        ".popsection\n");
+
+static char no_stub; /* extra of a code object that runs without one */
+
+static struct {
+    evaluate_t before; /* what evaluates frames otherwise */
+    intptr_t extra;    /* index of what code objects keep for us: NULL, &no_stub, or their stub */
+    unsigned code_word;
+    char *next, *end; /* unused stubs; */
+    unsigned arenas;
+    int file;  /* the map; negative: none */
+    pid_t pid; /* whose map it is */
+    off_t file_bytes;
+    void *probed;   /* code object of the function that the self-test runs, */
+    unsigned found; /* words of its frame that are that, a bit each, and */
+    bool was_run;
+} state = {.file = -1};
+
+/* --- the map --- */
+
+static int map_open(void) {
+    char path[64];
+    snprintf(path, sizeof path, "/tmp/perf-%ld.map", (long)getpid());
+    int file = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, 0600);
+    struct stat found;
+    /* What is there is of an earlier process, or of this one before it executed Python. */
+    if (file >= 0 && (fstat(file, &found) != 0 || !S_ISREG(found.st_mode) ||
+                      found.st_uid != geteuid() || ftruncate(file, 0) != 0)) {
+        close(file);
+        file = -1;
+    }
+    return file;
+}
+
+static bool map_write(const char *text, size_t bytes) {
+    if (state.file < 0 || pwrite(state.file, text, bytes, state.file_bytes) != (ssize_t)bytes) {
+        if (state.file >= 0 && ftruncate(state.file, state.file_bytes) != 0) { /* no half row */
+            close(state.file);
+            state.file = -1;
+        }
+        return false;
+    }
+    state.file_bytes += (off_t)bytes;
+    return true;
+}
+
+/* A child has the parent's code at the same places: its map begins with the same rows. */
+static void map_copy(void) {
+    int parents = state.file;
+    off_t left = state.file_bytes, at = 0;
+    state.pid = getpid();
+    state.file = map_open();
+    state.file_bytes = 0;
+    while (at < left) {
+        char part[ROW_BYTES];
+        size_t most = left - at < (off_t)sizeof part ? (size_t)(left - at) : sizeof part;
+        ssize_t bytes = pread(parents, part, most, at);
+        if (bytes <= 0 || !map_write(part, (size_t)bytes)) {
+            break;
+        }
+        at += bytes;
+    }
+    if (parents >= 0) {
+        close(parents);
+    }
+}
+
+static bool is_started(void) {
+    return state.before != NULL;
+}
+
+SHOWN void hak_python_forked(void) {
+    if (is_started() && getpid() != state.pid) {
+        int saved = errno;
+        map_copy();
+        errno = saved;
+    }
+}
+
+/* "START BYTES py::FUNCTION:FILE", numbers in base 16; FUNCTION@LINE where its name is not whole.
+ */
+static bool map_add(const char *function, long line, const char *file) {
+    char row[ROW_BYTES], place[32] = "";
+    if (line > 0) {
+        snprintf(place, sizeof place, "@%ld", line);
+    }
+    int bytes = snprintf(row, sizeof row, "%lx %x py::%s%s:%s\n", (unsigned long)state.next,
+                         (unsigned)STUB_BYTES, function, place, file);
+    if (bytes < 0 || bytes >= (int)sizeof row) {
+        return false;
+    }
+    for (int at = 0; at < bytes - 1; at++) {
+        if ((unsigned char)row[at] < ' ') {
+            row[at] = '?';
+        }
+    }
+    hak_python_forked(); /* by C code, which tells nobody */
+    return map_write(row, (size_t)bytes);
+}
+
+/* --- stubs --- */
+
+/* Memory that can be written can never be executed meanwhile. */
+static bool arena_make(void) {
+    if (state.arenas == ARENAS) {
+        return false;
+    }
+    char *arena =
+        mmap(NULL, ARENA_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (arena == MAP_FAILED) {
+        return false;
+    }
+    for (char *at = arena; at < arena + ARENA_BYTES; at += STUB_BYTES) {
+        memcpy(at, hak_stub, (size_t)(hak_stub_end - hak_stub));
+    }
+    __builtin___clear_cache(arena, arena + ARENA_BYTES);
+    if (mprotect(arena, ARENA_BYTES, PROT_READ | PROT_EXEC) != 0) {
+        munmap(arena, ARENA_BYTES);
+        return false;
+    }
+    state.next = arena;
+    state.end = arena + ARENA_BYTES;
+    state.arenas++;
+    return true;
+}
+
+static void *attribute(void *code, const char *name) {
+    void *found = PyObject_GetAttrString(code, name);
+    if (found == NULL) {
+        PyErr_Clear();
+    }
+    return found;
+}
+
+static const char *text_of(void *object) {
+    return object != NULL ? PyUnicode_AsUTF8(object) : NULL;
+}
+
+static bool name_stub(void *code) {
+    void *function = attribute(code, "co_qualname"), *file = attribute(code, "co_filename"),
+         *line = NULL;
+    if (function == NULL) { /* before 3.11 */
+        function = attribute(code, "co_name");
+        line = attribute(code, "co_firstlineno");
+    }
+    const char *function_text = text_of(function), *file_text = text_of(file);
+    bool is_named = function_text != NULL && file_text != NULL &&
+                    map_add(function_text, line != NULL ? PyLong_AsLong(line) : 0, file_text);
+    PyErr_Clear();
+    Py_DecRef(function);
+    Py_DecRef(file);
+    Py_DecRef(line);
+    return is_named;
+}
+
+static void *stub_make(void *code) {
+    int saved = errno;
+    char *stub = &no_stub;
+    if ((state.next < state.end || arena_make()) && name_stub(code)) {
+        stub = state.next;
+        state.next += STUB_BYTES;
+    }
+    if (_PyCode_SetExtra(code, state.extra, stub) != 0) {
+        PyErr_Clear(); /* it runs by this stub once */
+    }
+    errno = saved;
+    return stub;
+}
+
+/* --- evaluation --- */
+
+/* Begin of each thread's stack, not a thread-local variable: that asks for glibc's loader by name,
+ * which musl lacks. */
+static pthread_key_t stack_key;
+
+static uintptr_t stack_find(void) {
+    pthread_attr_t found;
+    void *begin = NULL;
+    size_t bytes = 0;
+    if (pthread_getattr_np(pthread_self(), &found) == 0) {
+        pthread_attr_getstack(&found, &begin, &bytes);
+        pthread_attr_destroy(&found);
+    }
+    /* A small stack keeps a quarter. */
+    uintptr_t unused = bytes / 4 < STACK_RESERVE ? STACK_RESERVE - bytes / 4 : 0;
+    uintptr_t stack = (uintptr_t)begin > STACK_RESERVE ? (uintptr_t)begin - unused : 1;
+    pthread_setspecific(stack_key, (void *)stack); /* refused: found again next time */
+    return stack;
+}
+
+/* While another evaluates frames, each call of a Python function needs C's stack, in 3.11 too,
+ * where programs may have set a recursion limit far above what it holds. */
+static bool is_stack_low(void) {
+    uintptr_t stack = (uintptr_t)pthread_getspecific(stack_key);
+    stack = stack != 0 ? stack : stack_find();
+    return (uintptr_t)__builtin_frame_address(0) - stack < STACK_RESERVE;
+}
+
+/* NULL: it cannot be called. */
+static __attribute__((noinline)) stub_t stub_of(void *frame, int is_throwing) {
+    void *code = ((void **)frame)[state.code_word], *stub = NULL;
+    if (is_stack_low()) {
+        PyErr_SetString(PyExc_RecursionError,
+                        "maximum depth of the C stack exceeded while functions are named (hakmem)");
+        return NULL;
+    }
+    if (_PyCode_GetExtra(code, state.extra, &stub) != 0) {
+        stub = &no_stub;
+        if (!is_throwing) {
+            PyErr_Clear();
+        }
+    } else if (stub == NULL) { /* an error that is being thrown stays */
+        stub = is_throwing ? &no_stub : stub_make(code);
+    }
+    return stub == &no_stub ? (stub_t)(void (*)(void))state.before : (stub_t)(uintptr_t)stub;
+}
+
+/* Not in the stack itself: its last act is a jump. */
+static void *evaluate(void *thread, void *frame, int is_throwing) {
+    stub_t stub = stub_of(frame, is_throwing);
+    return stub != NULL ? stub(thread, frame, is_throwing, state.before) : NULL;
+}
+
+/* --- start --- */
+
+static void *probe(void *thread, void *frame, int is_throwing) {
+    unsigned found = 0;
+    for (unsigned word = 0; word < FRAME_WORDS; word++) {
+        found |= (unsigned)(((void **)frame)[word] == state.probed) << word;
+    }
+    state.found &= found;
+    state.was_run = true;
+    return state.before(thread, frame, is_throwing);
+}
+
+/* Whether one word of the frame of a function, which returns nothing, may be its code object. */
+static bool self_test(void *interpreter, void *function, void *code, evaluate_t evaluates) {
+    state.probed = code;
+    state.was_run = false;
+    _PyInterpreterState_SetEvalFrameFunc(interpreter, evaluates);
+    void *result = PyObject_CallObject(function, NULL);
+    _PyInterpreterState_SetEvalFrameFunc(interpreter, state.before);
+    if (result == NULL) {
+        PyErr_Clear();
+    }
+    Py_DecRef(result);
+    return result != NULL && state.was_run;
+}
+
+static bool has_all_of_python(void) {
+    return PyInterpreterState_Get != NULL && PyInterpreterState_Main != NULL &&
+           _PyInterpreterState_GetEvalFrameFunc != NULL &&
+           _PyInterpreterState_SetEvalFrameFunc != NULL && _PyEval_RequestCodeExtraIndex != NULL &&
+           _PyCode_GetExtra != NULL && _PyCode_SetExtra != NULL && PyObject_CallObject != NULL &&
+           PyObject_GetAttrString != NULL && PyUnicode_AsUTF8 != NULL && PyLong_AsLong != NULL &&
+           PyErr_SetString != NULL && PyErr_Clear != NULL && Py_DecRef != NULL &&
+           &PyExc_RecursionError != NULL;
+}
+
+/* Takes two functions without parameters, and their code objects. Whether functions that are called
+ * from now on are named. Only those of the main interpreter: others have indices of extras of their
+ * own. */
+SHOWN int hak_python_start(void *one, void *one_code, void *other, void *other_code) {
+    if (is_started() || !has_all_of_python() || pthread_key_create(&stack_key, NULL) != 0) {
+        return 0;
+    }
+    void *interpreter = PyInterpreterState_Get();
+    if (interpreter != PyInterpreterState_Main()) {
+        return 0;
+    }
+    state.before = _PyInterpreterState_GetEvalFrameFunc(interpreter);
+    state.found = (1u << FRAME_WORDS) - 1;
+    bool is_known = self_test(interpreter, one, one_code, probe) &&
+                    self_test(interpreter, other, other_code, probe) &&
+                    __builtin_popcount(state.found) == 1;
+    if (is_known) {
+        state.code_word = (unsigned)__builtin_ctz(state.found);
+        state.extra = _PyEval_RequestCodeExtraIndex(NULL);
+        state.pid = getpid();
+        state.file = state.extra >= 0 && arena_make() ? map_open() : -1;
+    }
+    if (state.file < 0) {
+        state.before = NULL;
+        return 0;
+    }
+    _PyInterpreterState_SetEvalFrameFunc(interpreter, evaluate);
+    return 1;
+}
