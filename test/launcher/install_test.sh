@@ -58,6 +58,21 @@ expect 0 "${CC:-cc}" -static -I"$prefix/include" -o "$work/user/closed" "$work/u
 expect 0 "$work/user/closed"
 prints "$version"
 
+# Within another project the names of targets are ours to the eye.
+mkdir "$work/outer"
+cat >"$work/outer/CMakeLists.txt" <<CMAKE
+cmake_minimum_required(VERSION 3.21)
+project(outer C CXX)
+add_custom_target(python_names)
+add_subdirectory($HAKMEM_SOURCE hakmem)
+get_property(names DIRECTORY $HAKMEM_SOURCE PROPERTY BUILDSYSTEM_TARGETS)
+list(FILTER names INCLUDE REGEX python)
+if(NOT names STREQUAL "hakmem_python_functions;hakmem_python")
+  message(FATAL_ERROR "targets: \${names}")
+endif()
+CMAKE
+expect 0 cmake -G Ninja -S "$work/outer" -B "$work/outer/build"
+
 # The installed command, with the standard library of Python alone.
 unset PYTHONDONTWRITEBYTECODE PYTHONPYCACHEPREFIX
 command=$prefix/bin/hakmem
