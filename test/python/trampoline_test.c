@@ -2,8 +2,10 @@
  *
  * A Python of four code objects, which exports what tools/hakmem_python asks for: each runs through
  * instructions of its own, with its arguments, its result and a frame pointer; one that is being
- * thrown into gets none; the map names them. Usage: trampoline_test LIBRARY */
+ * thrown into gets none; the map names them. The C library tells of the main thread's stack only
+ * what is mapped so far, as musl does. Usage: trampoline_test LIBRARY */
 #include <dlfcn.h>
+#include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,7 +22,7 @@
 
 typedef void *(*evaluate_t)(void *thread, void *frame, int is_throwing);
 
-enum { CODES = 4, THROWN = 3 };
+enum { CODES = 4, THROWN = 3, PAGE = 64 * 1024 };
 
 typedef struct code {
     char name[8];
@@ -37,7 +39,11 @@ static void *main_interpreter = &interpreter;
 static evaluate_t evaluator;
 static uintptr_t last_return; /* to where the last evaluation returns */
 static int last_throwing;
+static uintptr_t stack_top;
+static uint64_t stack_limit = 1 << 20;
+static int too_deep;
 void *PyExc_RecursionError = &result;
+const unsigned long Py_Version = 0x030b0000;
 
 static __attribute__((noinline)) void *evaluate_plainly(void *of, void *frame, int is_throwing) {
     uintptr_t *own = __builtin_frame_address(0);
@@ -113,7 +119,34 @@ long PyLong_AsLong(void *number) {
 }
 
 void PyErr_SetString(void *type, const char *text) {
-    CHECK(type == NULL && text == NULL); /* never */
+    CHECK(type == PyExc_RecursionError && text != NULL);
+    too_deep++;
+}
+
+int pthread_getattr_np(pthread_t of, pthread_attr_t *found) {
+    uintptr_t page = (uintptr_t)__builtin_frame_address(0) & ~(uintptr_t)(PAGE - 1);
+    uintptr_t here = page - 2 * PAGE, end = stack_top - stack_limit; /* glibc refuses less bytes */
+    here = here > end ? here : end;
+    CHECK(pthread_equal(of, pthread_self()) && pthread_attr_init(found) == 0);
+    return pthread_attr_setstack(found, (void *)here, stack_top - here);
+}
+
+int getrlimit(int resource, uint64_t limit[2]) {
+    CHECK(resource == 3); /* RLIMIT_STACK */
+    limit[0] = limit[1] = stack_limit;
+    return 0;
+}
+
+/* Runs a function at each depth of the stack. */
+static __attribute__((noinline)) void descend(unsigned steps) {
+    char used[PAGE / 4];
+    __asm__ volatile("" : : "r"(used) : "memory");
+    int before = too_deep;
+    CHECK(run(&codes[0], 0) == (before == too_deep ? &result : NULL));
+    if (steps > 0) {
+        descend(steps - 1);
+    }
+    __asm__ volatile("" : : "r"(used) : "memory");
 }
 
 void PyErr_Clear(void) {
@@ -125,6 +158,7 @@ void Py_DecRef(void *object) {
 
 int main(int count, char **words) {
     CHECK(count == 2);
+    stack_top = ((uintptr_t)words | (PAGE - 1)) + 1;
     void *library = dlopen(words[1], RTLD_NOW);
     CHECK(library != NULL);
     int (*start)(void *, void *, void *, void *) =
@@ -160,6 +194,12 @@ int main(int count, char **words) {
                  (unsigned long)begin, size, at == 2 ? "a?b" : codes[at].name);
     }
     CHECK(codes[THROWN].extra == NULL);
+    descend(128); /* 2 MiB */
+    CHECK(too_deep > 0);
+    too_deep = 0;
+    stack_limit = 8 << 20; /* which a program has raised */
+    descend(128);
+    CHECK(too_deep == 0);
     if (bytes == 0 || strcmp(found, wanted) != 0) {
         fprintf(stderr, "found:\n%swanted:\n%s", found, wanted);
         return 1;

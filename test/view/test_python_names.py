@@ -38,6 +38,14 @@ def python(request) -> str:
     return older_pythons().get(request.param) or pytest.skip(f"no Python {request.param} is installed")
 
 
+def remove(at: Path) -> None:
+    """What is there instead of a map, too."""
+    if at.is_dir() and not at.is_symlink():
+        at.rmdir()
+    else:
+        at.unlink(missing_ok=True)
+
+
 @pytest.fixture
 def run(tmp_path):
     """run(python, text) → what it printed; it ended well, without a word on standard error. Maps are removed."""
@@ -46,8 +54,12 @@ def run(tmp_path):
         one = subprocess.Popen([*before, python, tmp_path / "prog.py"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                                env={**os.environ, "PYTHONPERFSUPPORT": "1", "PYTHONPATH": str(FOLDER),
                                     "PYTHONDONTWRITEBYTECODE": "1", **more})
-        out, error = one.communicate(timeout=120)
-        Path(f"/tmp/perf-{one.pid}.map").is_file() and Path(f"/tmp/perf-{one.pid}.map").unlink()
+        try:
+            out, error = one.communicate(timeout=120)
+        finally:
+            one.kill()
+            one.wait()
+            remove(Path(f"/tmp/perf-{one.pid}.map"))
         assert one.returncode == 0 and error == "", (one.returncode, out, error)
         return out
     return start
@@ -102,24 +114,24 @@ for number in range(5000):
 print("ok")''') == "ok\n"
 
 
-def test_recursion_that_the_stack_does_not_hold_is_an_error(run, python):
-    """In 3.11 it takes none otherwise, whatever limit a program sets."""
-    assert run(python, '''
-def down(n): return n and 1 + down(n - 1)
-assert down(900) == 900
-sys.setrecursionlimit(10**6)
-def deep():
-    try:
-        down(10**6)
-    except RecursionError:
-        ended.append(1)
-ended = []
-deep()
-threading.stack_size(256 * 1024)
-threads = [threading.Thread(target=deep) for _ in range(4)]
-for one in threads: one.start()
-for one in threads: one.join()
-print(len(ended))''') == "5\n"
+@pytest.mark.parametrize("odd", range(4))
+def test_function_that_runs_while_another_is_named_is_named_too(run, python, odd):
+    """By the garbage collector, which may run whenever Python allocates; the stubs of a page end at each place."""
+    assert run(python, f'''
+import gc
+for number in range({odd}): exec(compile("1", "<odd>", "exec"))
+def callback(phase, info):
+    if phase == "start":
+        count.append(1)
+        exec(compile(str(len(count)), "<inner>", "exec"))
+count = []
+gc.callbacks.append(callback)
+gc.set_threshold(1, 1000, 1000)
+for number in range(15000): exec(compile(str(number), "<outer>", "exec"))
+gc.callbacks.clear()
+starts = [row.split()[0] for row in open(map_)]
+assert len(count) > 100 and len(set(starts)) == len(starts) > 15000, (len(count), len(starts))
+print("ok")''') == "ok\n"
 
 
 def test_threads_name_functions_at_once(run, python):
@@ -172,64 +184,27 @@ after()
 print("py::after" in open(map_).read())''') == "True\n"
 
 
-@pytest.mark.parametrize("refuse", ["mprotect", "mmap", "pwrite", "ftruncate"])
-def test_refused_call_costs_the_names_alone(run, python, tmp_path, refuse):
-    """A library that is there first refuses memory for code, or a row: no half row stays."""
-    (tmp_path / "no.c").write_text('''#define _GNU_SOURCE
-#include <dlfcn.h>
-#include <errno.h>
-#include <stddef.h>
-#include <sys/types.h>
-int mprotect(void *at, size_t bytes, int protection) {
-    if (REFUSE == 0 && protection & 4) { errno = 13; return -1; }
-    return ((int (*)(void *, size_t, int))dlsym(RTLD_NEXT, "mprotect"))(at, bytes, protection);
-}
-void *mmap(void *at, size_t bytes, int protection, int flags, int file, off_t offset) {
-    if (REFUSE == 1 && bytes == 65536) { errno = 12; return (void *)-1; }
-    return ((void *(*)(void *, size_t, int, int, int, off_t))dlsym(RTLD_NEXT, "mmap"))(at, bytes, protection, flags, file, offset);
-}
-static ssize_t full(int file, const void *text, size_t bytes, off_t at) {
-    static int count;
-    ssize_t (*next)(int, const void *, size_t, off_t) = (ssize_t (*)(int, const void *, size_t, off_t))dlsym(RTLD_NEXT, "pwrite");
-    return next(file, text, REFUSE == 2 && count++ >= 3 ? bytes / 2 : bytes, at);
-}
-ssize_t pwrite(int file, const void *text, size_t bytes, off_t at) { return full(file, text, bytes, at); }
-ssize_t pwrite64(int file, const void *text, size_t bytes, off_t at) { return full(file, text, bytes, at); }
-int ftruncate(int file, off_t bytes) {
-    if (REFUSE == 3) { errno = 28; return -1; }
-    return ((int (*)(int, off_t))dlsym(RTLD_NEXT, "ftruncate"))(file, bytes);
-}
-''', encoding="utf-8")
-    number = ["mprotect", "mmap", "pwrite", "ftruncate"].index(refuse)
-    subprocess.run(["cc", "-shared", "-fPIC", f"-DREFUSE={number}", "-o", tmp_path / "no.so", tmp_path / "no.c", "-ldl"], check=True)
-    text = run(python, "def f(n): return n and f(n - 1)\nf(50)\n"
-                       "print(open(map_).read() if os.path.exists(map_) else '', end='')", LD_PRELOAD=str(tmp_path / "no.so"))
-    assert text.count("\n") == (3 if refuse == "pwrite" else 0) and not text.rstrip("\n").count("\n\n"), text
-
-
-@pytest.mark.parametrize("there,kept", [("echo 7 1 py::old:/x >{}", False), ("ln -s {victim} {}", True), ("mkdir {}", True),
-                                        ("mkfifo {}", True)])
-def test_what_stands_at_the_place_of_the_map_is_not_misused(run, python, tmp_path, there, kept):
-    """A map of an earlier process with that number goes; nothing else is written to."""
-    victim = tmp_path / "victim"
-    victim.write_text("mine", encoding="utf-8")
-    words = there.replace("{victim}", str(victim)).replace("{}", "/tmp/perf-$$.map")
-    text = run(python, "def f(): pass\nf()\nprint(os.path.isfile(map_) and not os.path.islink(map_) and open(map_).read())\n"
-                       "os.rmdir(map_) if os.path.isdir(map_) else os.unlink(map_)",
-               before=("/bin/sh", "-c", f'{words} && exec "$0" "$@"'))
-    assert victim.read_text(encoding="utf-8") == "mine"
-    assert text == "False\n" if kept else "py::f" in text and "py::old" not in text, text
-
-
-@pytest.mark.parametrize("version", ["2.7", "3.8", "3.9", "3.11", "3.12", "3.13"])
+@pytest.mark.parametrize("version", ["2.7", "3.8", "3.9", "3.10", "3.11", "3.12", "3.13"])
 def test_hidden_sitecustomize_runs_in_every_python(version, tmp_path):
     """And nothing else is said or done where functions cannot be named, or nobody asks for it."""
     one = all_pythons().get(version) or pytest.skip(f"no Python {version} is installed")
-    (tmp_path / "sitecustomize.py").write_text(f"import sys\nprint('%s %s' % (__name__, {str(FOLDER)!r} in sys.path))\n")
+    folder = tmp_path / "names"  # of our own: what other tests start has a compiled copy for a moment
+    shutil.copytree(FOLDER, folder, ignore=lambda *_: ["__pycache__"])
+    (tmp_path / "sitecustomize.py").write_text(f"import sys\nprint('%s %s' % (__name__, {str(folder)!r} in sys.path))\n")
     done = subprocess.run([one, "-c", "import os; print(os.path.exists('/tmp/perf-%d.map' % os.getpid()))"], capture_output=True,
-                          text=True, check=True, env={"PYTHONPATH": f"{FOLDER}:{tmp_path}"})
+                          text=True, check=True, env={"PYTHONPATH": f"{folder}:{tmp_path}"})
     assert (done.stdout, done.stderr) == ("sitecustomize False\nFalse\n", "")
-    assert sorted(file.name for file in FOLDER.iterdir()) == ["functions.so", "sitecustomize.py"], "no compiled copy stays"
+    assert sorted(file.name for file in folder.iterdir()) == ["functions.so", "sitecustomize.py"], "no compiled copy stays"
+
+
+def test_hidden_sitecustomize_runs_where_the_working_directory_is_gone(python, tmp_path):
+    (tmp_path / "sitecustomize.py").write_text("print('theirs')\n", encoding="utf-8")
+    alone, ours = [subprocess.run(["/bin/sh", "-c", 'mkdir gone && cd gone && rmdir ../gone && exec "$0" -c "print(1)"', python],
+                                  capture_output=True, text=True, check=False, cwd=tmp_path, env={"PYTHONPATH": path})
+                   for path in (f"relative:{tmp_path}", f"{FOLDER}:relative:{tmp_path}")]
+    if alone.returncode:
+        pytest.skip("this Python does not start there")
+    assert (ours.returncode, ours.stdout, ours.stderr) == (0, "theirs\n1\n", "")
 
 
 def test_failing_sitecustomize_is_told_as_before(python, tmp_path):

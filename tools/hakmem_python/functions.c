@@ -6,8 +6,9 @@
  *
  * Python's headers are not needed. What is called is exported and the same in these versions; where
  * a frame holds its code object differs, and is found by running known functions. All runs with
- * Python's global lock held, which protects all state. Whatever fails, Python runs on without
- * names. */
+ * Python's global lock held, which protects all state, but only between two calls of Python: those
+ * may release it, or run other functions, which are named meanwhile. Whatever fails, Python runs on
+ * without names. */
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -15,7 +16,9 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -41,6 +44,7 @@ PYTHONS void PyErr_SetString(void *type, const char *text);
 PYTHONS void PyErr_Clear(void);
 PYTHONS void Py_DecRef(void *object);
 PYTHONS void *PyExc_RecursionError;
+PYTHONS const unsigned long Py_Version; /* since 3.11 */
 
 enum {
     FRAME_WORDS = 8, /* at the start of a frame, one of which is its code object */
@@ -49,6 +53,8 @@ enum {
     ROW_BYTES = 4096,
     STACK_RESERVE =
         128 * 1024, /* what the interpreter and C functions need between two Python functions */
+    MAIN_STACK_MOST = 128 * 1024 * 1024, /* the kernel keeps so much free whatever the limit */
+    ARGUMENTS_MOST = 16 * 1024 * 1024,   /* with the environment, above the main thread's stack */
 #if defined(__x86_64__)
     STUB_BYTES = 16,
 #else
@@ -91,33 +97,66 @@ static struct {
     unsigned code_word;
     char *next, *end; /* unused stubs; */
     unsigned arenas;
-    int file;  /* the map; negative: none */
-    pid_t pid; /* whose map it is */
-    off_t file_bytes;
-    void *probed;   /* code object of the function that the self-test runs, */
-    unsigned found; /* words of its frame that are that, a bit each, and */
+    int file;     /* the map; negative: none */
+    pid_t pid;    /* whose map it is */
+    dev_t device; /* of the map: */
+    ino_t inode;
+    off_t file_bytes; /* rows */
+    void *probed;     /* code object of the function that the self-test runs, */
+    unsigned found;   /* words of its frame that are that, a bit each, and */
     bool was_run;
 } state = {.file = -1};
 
 /* --- the map --- */
 
-static int map_open(void) {
+static int map_open(pid_t pid, int more) {
     char path[64];
-    snprintf(path, sizeof path, "/tmp/perf-%ld.map", (long)getpid());
-    int file = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, 0600);
+    snprintf(path, sizeof path, "/tmp/perf-%ld.map", (long)pid);
+    return open(path, O_RDWR | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | more, 0600);
+}
+
+/* Of this process. */
+static void map_make(void) {
     struct stat found;
+    state.pid = getpid();
+    state.file_bytes = 0;
+    state.file = map_open(state.pid, O_CREAT);
     /* What is there is of an earlier process, or of this one before it executed Python. */
-    if (file >= 0 && (fstat(file, &found) != 0 || !S_ISREG(found.st_mode) ||
-                      found.st_uid != geteuid() || ftruncate(file, 0) != 0)) {
-        close(file);
-        file = -1;
+    if (state.file >= 0 &&
+        (fstat(state.file, &found) != 0 || !S_ISREG(found.st_mode) || found.st_nlink != 1 ||
+         found.st_uid != geteuid() || ftruncate(state.file, 0) != 0)) {
+        close(state.file);
+        state.file = -1;
     }
-    return file;
+    state.device = state.file >= 0 ? found.st_dev : 0;
+    state.inode = state.file >= 0 ? found.st_ino : 0;
+}
+
+static bool is_map(int file) {
+    struct stat found;
+    return file >= 0 && fstat(file, &found) == 0 && found.st_dev == state.device &&
+           found.st_ino == state.inode && found.st_size >= state.file_bytes;
+}
+
+/* Before each use of the descriptor: a program that closes all (a daemon) may have a file of its
+ * own at that number, which is not touched. The map is opened anew if it stands at its place. */
+static bool map_is_open(void) {
+    if (state.file >= 0 && !is_map(state.file)) {
+        state.file = map_open(state.pid, 0);
+        if (state.file >= 0 && !is_map(state.file)) {
+            close(state.file);
+            state.file = -1;
+        }
+    }
+    return state.file >= 0;
 }
 
 static bool map_write(const char *text, size_t bytes) {
-    if (state.file < 0 || pwrite(state.file, text, bytes, state.file_bytes) != (ssize_t)bytes) {
-        if (state.file >= 0 && ftruncate(state.file, state.file_bytes) != 0) { /* no half row */
+    if (!map_is_open()) {
+        return false;
+    }
+    if (pwrite(state.file, text, bytes, state.file_bytes) != (ssize_t)bytes) {
+        if (ftruncate(state.file, state.file_bytes) != 0) { /* no half row */
             close(state.file);
             state.file = -1;
         }
@@ -129,11 +168,9 @@ static bool map_write(const char *text, size_t bytes) {
 
 /* A child has the parent's code at the same places: its map begins with the same rows. */
 static void map_copy(void) {
-    int parents = state.file;
-    off_t left = state.file_bytes, at = 0;
-    state.pid = getpid();
-    state.file = map_open();
-    state.file_bytes = 0;
+    int parents = map_is_open() ? state.file : -1;
+    off_t left = parents >= 0 ? state.file_bytes : 0, at = 0;
+    map_make();
     while (at < left) {
         char part[ROW_BYTES];
         size_t most = left - at < (off_t)sizeof part ? (size_t)(left - at) : sizeof part;
@@ -158,6 +195,12 @@ SHOWN void hak_python_forked(void) {
         map_copy();
         errno = saved;
     }
+}
+
+/* In a child that executes another program next: it runs without names, and leaves no map. */
+SHOWN void hak_python_leave(void) {
+    state.file = -1;
+    state.pid = getpid();
 }
 
 /* "START BYTES py::FUNCTION:FILE", numbers in base 16; FUNCTION@LINE where its name is not whole.
@@ -219,33 +262,35 @@ static const char *text_of(void *object) {
     return object != NULL ? PyUnicode_AsUTF8(object) : NULL;
 }
 
-static bool name_stub(void *code) {
-    void *function = attribute(code, "co_qualname"), *file = attribute(code, "co_filename"),
-         *line = NULL;
-    if (function == NULL) { /* before 3.11 */
-        function = attribute(code, "co_name");
-        line = attribute(code, "co_firstlineno");
+static char *stub_take(const char *function, long line, const char *file) {
+    char *stub = &no_stub;
+    if ((state.next < state.end || arena_make()) && map_add(function, line, file)) {
+        stub = state.next;
+        state.next += STUB_BYTES;
     }
-    const char *function_text = text_of(function), *file_text = text_of(file);
-    bool is_named = function_text != NULL && file_text != NULL &&
-                    map_add(function_text, line != NULL ? PyLong_AsLong(line) : 0, file_text);
-    PyErr_Clear();
-    Py_DecRef(function);
-    Py_DecRef(file);
-    Py_DecRef(line);
-    return is_named;
+    return stub;
 }
 
 static void *stub_make(void *code) {
     int saved = errno;
-    char *stub = &no_stub;
-    if ((state.next < state.end || arena_make()) && name_stub(code)) {
-        stub = state.next;
-        state.next += STUB_BYTES;
+    bool has_whole = &Py_Version != NULL;
+    void *function = attribute(code, has_whole ? "co_qualname" : "co_name"),
+         *file = attribute(code, "co_filename"),
+         *line = has_whole ? NULL : attribute(code, "co_firstlineno");
+    const char *function_text = text_of(function), *file_text = text_of(file);
+    long line_number = line != NULL ? PyLong_AsLong(line) : 0;
+    PyErr_Clear();
+    void *stub = NULL; /* Python may have run it meanwhile */
+    if (_PyCode_GetExtra(code, state.extra, &stub) != 0 || stub == NULL) {
+        stub = function_text != NULL && file_text != NULL
+                   ? stub_take(function_text, line_number, file_text)
+                   : &no_stub;
+        (void)_PyCode_SetExtra(code, state.extra, stub); /* refused: it runs by this stub once */
     }
-    if (_PyCode_SetExtra(code, state.extra, stub) != 0) {
-        PyErr_Clear(); /* it runs by this stub once */
-    }
+    PyErr_Clear();
+    Py_DecRef(function);
+    Py_DecRef(file);
+    Py_DecRef(line);
     errno = saved;
     return stub;
 }
@@ -264,19 +309,32 @@ static uintptr_t stack_find(void) {
         pthread_attr_getstack(&found, &begin, &bytes);
         pthread_attr_destroy(&found);
     }
+    /* Of the main thread's musl tells only what is mapped so far. The kernel put 16 bytes above it.
+     */
+    uintptr_t top = (uintptr_t)begin + bytes, random = getauxval(AT_RANDOM);
+    struct rlimit limit;
+    if (top > random - ARGUMENTS_MOST && top < random + ARGUMENTS_MOST &&
+        getrlimit(RLIMIT_STACK, &limit) == 0) {
+        size_t most = limit.rlim_cur < MAIN_STACK_MOST ? (size_t)limit.rlim_cur : MAIN_STACK_MOST;
+        bytes = bytes > most ? bytes : most;
+    }
     /* A small stack keeps a quarter. */
     uintptr_t unused = bytes / 4 < STACK_RESERVE ? STACK_RESERVE - bytes / 4 : 0;
-    uintptr_t stack = (uintptr_t)begin > STACK_RESERVE ? (uintptr_t)begin - unused : 1;
+    uintptr_t stack = top > bytes + STACK_RESERVE ? top - bytes - unused : 1;
     pthread_setspecific(stack_key, (void *)stack); /* refused: found again next time */
     return stack;
 }
 
+static bool is_below_reserve(uintptr_t stack) {
+    return (uintptr_t)__builtin_frame_address(0) - stack < STACK_RESERVE;
+}
+
 /* While another evaluates frames, each call of a Python function needs C's stack, in 3.11 too,
- * where programs may have set a recursion limit far above what it holds. */
+ * where programs may have set a recursion limit far above what it holds. The main thread's may have
+ * been raised since it was found. */
 static bool is_stack_low(void) {
     uintptr_t stack = (uintptr_t)pthread_getspecific(stack_key);
-    stack = stack != 0 ? stack : stack_find();
-    return (uintptr_t)__builtin_frame_address(0) - stack < STACK_RESERVE;
+    return (stack == 0 || is_below_reserve(stack)) && is_below_reserve(stack_find());
 }
 
 /* NULL: it cannot be called. */
@@ -344,7 +402,7 @@ static bool has_all_of_python(void) {
  * from now on are named. Only those of the main interpreter: others have indices of extras of their
  * own. */
 SHOWN int hak_python_start(void *one, void *one_code, void *other, void *other_code) {
-    if (is_started() || !has_all_of_python() || pthread_key_create(&stack_key, NULL) != 0) {
+    if (is_started() || !has_all_of_python()) {
         return 0;
     }
     void *interpreter = PyInterpreterState_Get();
@@ -356,11 +414,15 @@ SHOWN int hak_python_start(void *one, void *one_code, void *other, void *other_c
     bool is_known = self_test(interpreter, one, one_code, probe) &&
                     self_test(interpreter, other, other_code, probe) &&
                     __builtin_popcount(state.found) == 1;
-    if (is_known) {
+    if (is_known && pthread_key_create(&stack_key, NULL) == 0) {
         state.code_word = (unsigned)__builtin_ctz(state.found);
         state.extra = _PyEval_RequestCodeExtraIndex(NULL);
-        state.pid = getpid();
-        state.file = state.extra >= 0 && arena_make() ? map_open() : -1;
+        if (state.extra >= 0 && arena_make()) {
+            map_make();
+        }
+        if (state.file < 0) {
+            pthread_key_delete(stack_key);
+        }
     }
     if (state.file < 0) {
         state.before = NULL;

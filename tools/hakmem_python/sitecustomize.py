@@ -19,7 +19,14 @@ def name_functions():
         one, other = (lambda: None), (lambda: ())
         if not library.hak_python_start(one, one.__code__, other, other.__code__):
             return False
-        os.register_at_fork(after_in_child=library.hak_python_forked)
+
+        def in_child():
+            """One of `subprocess` (preexec_fn) executes another program next."""
+            by = sys._getframe(1)
+            is_left = by.f_code.co_name == "_execute_child" and by.f_globals.get("__name__") == "subprocess"
+            (library.hak_python_leave if is_left else library.hak_python_forked)()
+        in_child()  # does nothing here, but has its name: a child that is left calls no function without one before
+        os.register_at_fork(after_in_child=in_child)
         return True
     except Exception:  # without ctypes, or a library for another processor: no names
         return False
@@ -38,7 +45,8 @@ def remove_compiled():
 def run_hidden():
     """As site would have run it."""
     here = os.path.dirname(os.path.abspath(__file__))
-    sys.path[:] = [folder for folder in sys.path if os.path.abspath(folder) != here]
+    # One that is relative still is so because the working directory is gone: it has no absolute path.
+    sys.path[:] = [folder for folder in sys.path if not os.path.isabs(folder) or os.path.abspath(folder) != here]
     own = sys.modules.pop("sitecustomize", None)
     try:
         import sitecustomize  # noqa: F401

@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: MIT
+"""Where functions of CPython 3.9 to 3.11 get names, the program keeps its stack, its files and its children: tools/hakmem_python."""
+import os
+import subprocess
+
+import pytest
+from test_python_names import python, pytestmark, run  # noqa: F401  (fixtures and the condition)
+
+
+def test_recursion_that_the_stack_does_not_hold_is_an_error(run, python):
+    """In 3.11 it takes none otherwise, whatever limit a program sets."""
+    assert run(python, '''
+def down(n): return n and 1 + down(n - 1)
+assert down(900) == 900
+sys.setrecursionlimit(10**6)
+def deep():
+    try:
+        down(10**6)
+    except RecursionError:
+        ended.append(1)
+ended = []
+deep()
+threading.stack_size(256 * 1024)
+threads = [threading.Thread(target=deep) for _ in range(4)]
+for one in threads: one.start()
+for one in threads: one.join()
+print(len(ended))''') == "5\n"
+
+
+def test_stack_that_a_program_enlarges_is_used(run, python):
+    assert run(python, '''
+import resource
+most = resource.getrlimit(resource.RLIMIT_STACK)[1]
+if most not in (resource.RLIM_INFINITY,) and most < 64 << 20:
+    print("40000")
+    sys.exit()
+def down(n): return n and 1 + down(n - 1)
+down(100)
+resource.setrlimit(resource.RLIMIT_STACK, (64 << 20, most))
+sys.setrecursionlimit(10**6)
+print(down(40000))''') == "40000\n"
+
+
+@pytest.mark.parametrize("ours", ["file", "socket", "gone"])
+def test_descriptor_that_a_program_took_over_is_its_own(run, python, tmp_path, ours):
+    """As a daemon does, which closes all descriptors. The map goes on while it stands at its place."""
+    assert run(python, f'''
+import socket
+def before(): pass
+def behind(): pass
+def child(): pass
+before()
+os.closerange(3, 256)
+if {ours!r} == "gone": os.unlink(map_)
+if {ours!r} == "socket": taken = socket.socketpair() + socket.socketpair()
+else: taken = [open({str(tmp_path / "own")!r} + str(number), "w+b", buffering=0) for number in range(4)]
+for one in taken if {ours!r} != "socket" else (): one.write(b"x" * 20000)
+behind()
+pid = os.fork()
+if pid == 0:
+    child()
+    map_ = f'/tmp/perf-{{os.getpid()}}.map'
+    text = open(map_).read()
+    os.unlink(map_)
+    os._exit(("py::behind" in text) is not ({ours!r} != "gone") or "py::child" not in text)
+assert os.waitpid(pid, 0)[1] == 0
+if {ours!r} == "socket":
+    for one, other in zip(taken[::2], taken[1::2]):
+        one.send(b"y"), other.send(b"z")
+        assert one.recv(9) == b"z" and other.recv(9) == b"y"
+else:
+    for one in taken:
+        one.seek(0)
+        assert one.read() == b"x" * 20000
+print("py::behind" in open(map_).read() if os.path.exists(map_) else "gone")''') == ("gone\n" if ours == "gone" else "True\n")
+
+
+@pytest.mark.parametrize("words", ["preexec_fn=lambda: None", "preexec_fn=os.setsid", "start_new_session=True"])
+def test_child_that_executes_another_program_leaves_no_map(run, python, words):
+    assert run(python, f'''
+import subprocess
+for _ in range(3):
+    done = subprocess.run(["/bin/sh", "-c", "echo $$"], stdout=subprocess.PIPE, {words})
+    assert not os.path.exists(f"/tmp/perf-{{int(done.stdout)}}.map")
+def later(): pass
+later()
+print("py::later" in open(map_).read())''') == "True\n"
+
+
+@pytest.mark.parametrize("refuse", ["mprotect", "mmap", "pwrite", "ftruncate"])
+def test_refused_call_costs_the_names_alone(run, python, tmp_path, refuse):
+    """A library that is there first refuses memory for code, or a row: no half row stays."""
+    (tmp_path / "no.c").write_text('''#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <stddef.h>
+#include <sys/types.h>
+int mprotect(void *at, size_t bytes, int protection) {
+    if (REFUSE == 0 && protection & 4) { errno = 13; return -1; }
+    return ((int (*)(void *, size_t, int))dlsym(RTLD_NEXT, "mprotect"))(at, bytes, protection);
+}
+void *mmap(void *at, size_t bytes, int protection, int flags, int file, off_t offset) {
+    if (REFUSE == 1 && bytes == 65536) { errno = 12; return (void *)-1; }
+    return ((void *(*)(void *, size_t, int, int, int, off_t))dlsym(RTLD_NEXT, "mmap"))(at, bytes, protection, flags, file, offset);
+}
+static ssize_t full(int file, const void *text, size_t bytes, off_t at) {
+    static int count;
+    ssize_t (*next)(int, const void *, size_t, off_t) = (ssize_t (*)(int, const void *, size_t, off_t))dlsym(RTLD_NEXT, "pwrite");
+    return next(file, text, REFUSE == 2 && count++ >= 3 ? bytes / 2 : bytes, at);
+}
+ssize_t pwrite(int file, const void *text, size_t bytes, off_t at) { return full(file, text, bytes, at); }
+ssize_t pwrite64(int file, const void *text, size_t bytes, off_t at) { return full(file, text, bytes, at); }
+int ftruncate(int file, off_t bytes) {
+    if (REFUSE == 3) { errno = 28; return -1; }
+    return ((int (*)(int, off_t))dlsym(RTLD_NEXT, "ftruncate"))(file, bytes);
+}
+''', encoding="utf-8")
+    number = ["mprotect", "mmap", "pwrite", "ftruncate"].index(refuse)
+    subprocess.run(["cc", "-shared", "-fPIC", f"-DREFUSE={number}", "-o", tmp_path / "no.so", tmp_path / "no.c", "-ldl"], check=True)
+    text = run(python, "def f(n): return n and f(n - 1)\nf(50)\n"
+                       "print(open(map_).read() if os.path.exists(map_) else '', end='')", LD_PRELOAD=str(tmp_path / "no.so"))
+    assert text.count("\n") == (3 if refuse == "pwrite" else 0) and not text.rstrip("\n").count("\n\n"), text
+
+
+@pytest.mark.parametrize("there,kept", [("echo 7 1 py::old:/x >{}", ""), ("ln -s {victim} {}", "False"), ("ln {victim} {}", "mine"),
+                                        ("mkdir {}", "False"), ("mkfifo {}", "False")])
+def test_what_stands_at_the_place_of_the_map_is_not_misused(run, python, tmp_path, there, kept):
+    """A map of an earlier process with that number goes; nothing else is written to."""
+    victim = tmp_path / "victim"
+    victim.write_text("mine", encoding="utf-8")
+    words = there.replace("{victim}", str(victim)).replace("{}", "/tmp/perf-$$.map")
+    if there.startswith("ln {") and tmp_path.stat().st_dev != os.stat("/tmp").st_dev:
+        pytest.skip("/tmp is another file system")
+    text = run(python, "def f(): pass\nf()\nprint(os.path.isfile(map_) and not os.path.islink(map_) and open(map_).read())\n",
+               before=("/bin/sh", "-c", f'{words} && exec "$0" "$@"'))
+    assert victim.read_text(encoding="utf-8") == "mine"
+    assert text == f"{kept}\n" if kept else "py::f" in text and "py::old" not in text, text
