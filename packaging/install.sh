@@ -55,10 +55,15 @@ machine=$(uname -m)
     die "these libraries are for $(cat "$here/MACHINE"), this machine is $machine"
 # With an older one the loader would start no program that the library is preloaded into; musl has no such name.
 glibc=$(getconf GNU_LIBC_VERSION 2>/dev/null) || glibc=
-glibc=${glibc#glibc }
+case $glibc in
+"glibc "[0-9]*.[0-9]*) glibc=${glibc#glibc } ;;
+*) glibc= ;;
+esac
 if [ -n "$glibc" ] && [ -f "$here/GLIBC" ]; then
     needed=$(cat "$here/GLIBC")
-    [ "${glibc%%.*}" -gt "${needed%%.*}" ] || { [ "${glibc%%.*}" -eq "${needed%%.*}" ] && [ "${glibc#*.}" -ge "${needed#*.}" ]; } ||
+    minor=${glibc#*.} # versions in development have a third number
+    minor=${minor%%[!0-9]*}
+    [ "${glibc%%.*}" -gt "${needed%%.*}" ] || { [ "${glibc%%.*}" -eq "${needed%%.*}" ] && [ "$minor" -ge "${needed#*.}" ]; } ||
         die "these libraries need glibc $needed, this machine has $glibc: build from source"
 fi
 made_prefix=0

@@ -49,6 +49,18 @@ for other in 2.999 3.0; do
     [ ! -e "$work/prefix/bin" ] || fail "installs for another glibc"
 done
 echo "$needed" >"$(dirname "$install")/GLIBC"
+mkdir "$work/fake"
+# shellcheck disable=SC2016 # that script expands it
+printf '#!/bin/sh\necho "$CLAIMED"\n' >"$work/fake/getconf"
+chmod +x "$work/fake/getconf"
+for claimed in 'glibc 2.99.9000' 'glibc 2.99-dev' 'glibc 3.0' undefined 'musl 1.2.5' 'glibc new' ''; do
+    expect 0 env PATH="$work/fake:$PATH" CLAIMED="$claimed" "$install" --prefix "$work/prefix"
+    [ ! -s "$work/err" ] || fail "with '$claimed' it says: $(cat "$work/err")"
+    expect 0 "$install" --prefix "$work/prefix" --uninstall
+done
+expect 1 env PATH="$work/fake:$PATH" CLAIMED='glibc 2.17.9000' "$install" --prefix "$work/prefix"
+says err "this machine has 2.17.9000"
+[ "$(wc -l <"$work/err")" -eq 1 ] || fail "more than a line: $(cat "$work/err")"
 echo riscv64 >"$(dirname "$install")/MACHINE"
 expect 1 "$install" --prefix "$work/prefix"
 says err "these libraries are for riscv64"
