@@ -61,10 +61,13 @@ for _ in range(20000):
     remember()
 print(subprocess.run([sys.argv[1], "profile", "--seconds", "0", str(os.getpid())], text=True, check=True, capture_output=True,
                      env=dict(os.environ, LD_PRELOAD="", PYTHONPERFSUPPORT="0")).stdout)
-os.unlink("/tmp/perf-%d.map" % os.getpid())
+print("process", os.getpid())
 PYTHON
 expect 0 "$python" "$work/named.py" "$work/venv/bin/hakmem"
 says out "remember at named.py:7"
+map=/tmp/perf-$(sed -n 's/^process //p' "$work/out").map
+[ ! -e "$map" ] || fail "it leaves $map"
+rm -f "$map"
 expect 1 "$python" "$work/prog.py"
 says err "not on hakmem"
 expect 0 "$python" -m hakmem run -c 'import hakmem; print(hakmem.is_active())'

@@ -4,15 +4,20 @@
 Only enable() changes anything. The other functions need a process that runs on hakmem: `python -m hakmem run prog.py`, or
 enable() first thing in the program.
 """
+import atexit
 import ctypes
 import json
 import os
 import sys
 import tempfile
+import warnings
 from typing import Any, Dict, Optional
 
 __version__ = "@VERSION@"
 __all__ = ["Inactive", "enable", "explain", "is_active", "library", "profile", "stats", "trim"]
+
+
+_NAMED = "_HAKMEM_NAMED"  # variable: the process that functions=True started again
 
 
 class Inactive(RuntimeError):
@@ -50,11 +55,29 @@ def _command() -> list:
 def _with_functions(environment: Dict[str, str]) -> None:
     """What makes profiles name functions and see small objects, as `hakmem profile -- python3` does it."""
     folder = os.path.join(os.path.dirname(library()), "hakmem", "python")
+    is_old = sys.version_info < (3, 12)
+    reason = ("options -E and -I make Python read no variables" if sys.flags.ignore_environment
+              else "before CPython 3.12 -S hides what names them" if is_old and sys.flags.no_site
+              else f"before CPython 3.12 a folder with a colon hides what names them: {folder}" if is_old and ":" in folder
+              else "CPython names them from 3.9 on" if sys.version_info < (3, 9) else "")
+    if reason:
+        warnings.warn(f"hakmem cannot name functions: {reason}", RuntimeWarning, stacklevel=3)
     environment.setdefault("PYTHONPERFSUPPORT", "1")
+    environment[_NAMED] = str(os.getpid())
     if getattr(sys, "_is_gil_enabled", lambda: True)():
         environment.setdefault("PYTHONMALLOC", "malloc")
     if ":" not in folder:
         environment["PYTHONPATH"] = ":".join(filter(None, (folder, environment.get("PYTHONPATH"))))
+
+
+def _remove_map(pid: int) -> None:
+    """Where functions are named, not in a forked child, which has its own."""
+    path = f"/tmp/perf-{pid}.map"
+    try:
+        if pid == os.getpid() and os.lstat(path).st_uid == os.geteuid():
+            os.unlink(path)
+    except OSError:
+        pass
 
 
 def enable(options: Optional[str] = None, profile: Optional[str] = None, functions: bool = False) -> bool:
@@ -64,8 +87,10 @@ def enable(options: Optional[str] = None, profile: Optional[str] = None, functio
     processor), so the program goes on without. options and profile are as in HAKMEM_OPTIONS and HAKMEM_PROFILE.
 
     functions: `hakmem profile PID` names the functions of this program (CPython 3.9 and later) and sees its small objects;
-    both cost time."""
+    both cost time. The file /tmp/perf-PID.map, which names them, goes when the program exits."""
     if is_active():
+        if os.environ.pop(_NAMED, "") == str(os.getpid()):  # we started it
+            atexit.register(_remove_map, os.getpid())
         return True
     path = library()
     present = os.environ.get("LD_PRELOAD", "")
