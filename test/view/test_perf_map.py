@@ -171,11 +171,13 @@ def test_options_by_which_python_reads_no_variables_are_known(words, refusal, tm
     assert perf_map.refusal(["sh", *words]) == ""
 
 
-def test_silence_has_a_reason():
+def test_silence_has_a_reason(monkeypatch):
     asked, rows = {perf_map.MAPS: "1"}, [(CODE, 1, "py::f:/x.py")]
     assert perf_map.silence(["python3", "x.py"], asked, rows) == "" == perf_map.silence(["python3", "x.py"], {}, [])
     assert "from 3.9 on" in perf_map.silence(["python3", "x.py"], asked, [])
     assert perf_map.silence(["python3", "-uS", "x.py"], asked, [(CODE, 1, "Lazy:f")]).endswith("-S hides what names functions")
+    monkeypatch.setattr(installed, "PYTHON", Path("/a:b/python"))
+    assert "colon hides what names functions: /a:b/python" in perf_map.silence(["python3", "x.py"], asked, [])
 
 
 def test_names_of_older_pythons_are_made_whole_by_their_first_line(source):

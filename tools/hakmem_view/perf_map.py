@@ -134,6 +134,8 @@ def silence(program: list[str], wish_: dict[str, str], rows: Rows) -> str:
         return ""
     if "S" in _letters(_arguments(program) or []):
         return "before CPython 3.12 -S hides what names functions"
+    if ":" in str(installed.PYTHON):
+        return f"before CPython 3.12 a folder with a colon hides what names functions: {installed.PYTHON}"
     return "CPython does so from 3.9 on if it has ctypes, may make memory executable and write to /tmp"
 
 

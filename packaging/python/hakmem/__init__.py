@@ -55,26 +55,24 @@ def _command() -> list:
 def _with_functions(environment: Dict[str, str]) -> None:
     """What makes profiles name functions and see small objects, as `hakmem profile -- python3` does it."""
     folder = os.path.join(os.path.dirname(library()), "hakmem", "python")
-    is_old = sys.version_info < (3, 12)
-    reason = ("options -E and -I make Python read no variables" if sys.flags.ignore_environment
-              else "before CPython 3.12 -S hides what names them" if is_old and sys.flags.no_site
-              else f"before CPython 3.12 a folder with a colon hides what names them: {folder}" if is_old and ":" in folder
+    is_asked = "perf" in sys._xoptions and sys.version_info >= (3, 12)
+    reason = ("options -E and -I make Python read no variables" if sys.flags.ignore_environment and not is_asked
+              else "before CPython 3.12 -S hides what names them" if sys.flags.no_site and sys.version_info < (3, 12)
               else "CPython names them from 3.9 on" if sys.version_info < (3, 9) else "")
     if reason:
         warnings.warn(f"hakmem cannot name functions: {reason}", RuntimeWarning, stacklevel=3)
-    environment.setdefault("PYTHONPERFSUPPORT", "1")
-    environment[_NAMED] = str(os.getpid())
+    if "PYTHONPERFSUPPORT" not in environment:  # else who set it wants the map, or none
+        environment.update({"PYTHONPERFSUPPORT": "1", _NAMED: str(os.getpid())})
     if getattr(sys, "_is_gil_enabled", lambda: True)():
         environment.setdefault("PYTHONMALLOC", "malloc")
-    if ":" not in folder:
-        environment["PYTHONPATH"] = ":".join(filter(None, (folder, environment.get("PYTHONPATH"))))
+    environment["PYTHONPATH"] = ":".join(filter(None, (folder, environment.get("PYTHONPATH"))))
 
 
-def _remove_map(pid: int) -> None:
-    """Where functions are named, not in a forked child, which has its own."""
-    path = f"/tmp/perf-{pid}.map"
+def _remove_map() -> None:
+    """Also in a forked child, which has its own."""
+    path = f"/tmp/perf-{os.getpid()}.map"
     try:
-        if pid == os.getpid() and os.lstat(path).st_uid == os.geteuid():
+        if os.lstat(path).st_uid == os.geteuid():
             os.unlink(path)
     except OSError:
         pass
@@ -90,7 +88,7 @@ def enable(options: Optional[str] = None, profile: Optional[str] = None, functio
     both cost time. The file /tmp/perf-PID.map, which names them, goes when the program exits."""
     if is_active():
         if os.environ.pop(_NAMED, "") == str(os.getpid()):  # we started it
-            atexit.register(_remove_map, os.getpid())
+            atexit.register(_remove_map)
         return True
     path = library()
     present = os.environ.get("LD_PRELOAD", "")
