@@ -59,7 +59,7 @@ class Program:
         environment = dict(os.environ, LD_PRELOAD=LIBRARY, HAKMEM_OPTIONS=options)
         streams = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
         self.process = subprocess.Popen([sys.argv[1], *words], env=environment, text=True, **{**streams, **more})
-        self.pid = self.process.pid
+        self.pid, self.words = self.process.pid, words
         self.out = self.error = None
 
     def __enter__(self):
@@ -68,7 +68,7 @@ class Program:
     def ready(self):
         line = self.process.stdout.readline()
         if not line and self.process.wait() == 77:
-            raise SkipTest()
+            raise SkipTest(f"the program cannot do '{' '.join(self.words)}' here")
         assert line == "ready\n", line
 
     def finish(self):
@@ -86,7 +86,10 @@ class Program:
 
 
 class SkipTest(Exception):
-    pass
+    """Its text is printed."""
+
+    def __init__(self, reason):
+        super().__init__(reason)
 
 
 def run_tests(names):
@@ -104,8 +107,8 @@ def run_tests(names):
                 test(folder)
                 ran += 1
                 print("ok    ", name)
-            except SkipTest:
-                print("skip  ", name)
+            except SkipTest as reason:
+                print("skip  ", name + ":", reason)
             except Exception as error:  # pylint: disable=broad-except
                 failed += 1
                 print("FAILED", name, type(error).__name__, error)

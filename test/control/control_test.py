@@ -82,7 +82,7 @@ def test_socket_is_the_owners_alone(folder):
             program.ready()
             assert stat.S_IMODE(os.lstat(path).st_mode) == 0o600
             if os.getuid() != 0:
-                raise SkipTest()
+                raise SkipTest("only root can be another user")
             os.chmod(path, 0o666)  # even so: the peer's user is looked at
             expect_unanswered(path, 65534)
             assert get(path)[0] == 200
@@ -92,7 +92,7 @@ def test_socket_is_the_owners_alone(folder):
 
 def test_abstract_name_is_the_owners_alone(_folder):
     if os.getuid() != 0:
-        raise SkipTest()
+        raise SkipTest("only root can be another user")
     with Program("control:@hak_test.%p", "user") as program:
         program.ready()
         name = f"@hak_test.{program.pid}"

@@ -29,8 +29,7 @@ def host_has_all_users():
 
 def needs_root_of_the_host():
     if os.getuid() != 0 or not host_has_all_users():
-        print("        needs root of the host: others' IDs are chosen")
-        raise SkipTest()
+        raise SkipTest("needs root of the host: others' IDs are chosen")
 
 
 def write_map(pid, name, text):
@@ -69,8 +68,7 @@ def program_in(id_map, user, options, *words):
     try:
         return Program(options, *words, preexec_fn=enter(id_map, user))
     except Exception as error:  # pylint: disable=broad-except
-        print("        no user namespace can be made:", error)
-        raise SkipTest() from error
+        raise SkipTest(f"no user namespace can be made: {error}") from error
 
 
 def answers(name, user=None, request=b"GET /map.json HTTP/1.0\r\n\r\n"):

@@ -41,7 +41,7 @@ continue
 def events(folder, options):
     """("alloc", address, size, weighted bytes) and ("free", address), as they came."""
     if shutil.which("gdb") is None:
-        raise SkipTest()
+        raise SkipTest("gdb is not installed")
     steps = folder + "/steps"
     with open(steps, "w", encoding="utf-8") as file:
         file.write(STEPS.format(library=LIBRARY, options=options))
@@ -49,7 +49,7 @@ def events(folder, options):
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False, timeout=250,
                           env=dict(os.environ, DEBUGINFOD_URLS=""))
     if "ptrace: Operation not permitted" in done.stdout:
-        raise SkipTest()
+        raise SkipTest("a debugger is not permitted here")
     assert "exited normally]" in done.stdout and "\nready\n" in done.stdout, done.stdout[-2000:]
     found = [(kind, int(address, 16), *map(int, rest.split())) for kind, address, rest in
              re.findall(r"^event (alloc|free) ([0-9a-f]+)((?: \d+)*)$", done.stdout, re.M)]

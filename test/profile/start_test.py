@@ -110,7 +110,7 @@ def attach(program):
     try:
         memory = os.open(f"/proc/{program.pid}/mem", os.O_RDWR)
     except PermissionError:
-        raise SkipTest() from None
+        raise SkipTest("the memory of another process cannot be written here") from None
     magic, version, size, _, _, number, answer = struct.unpack("<8sIIQQQQ", os.pread(memory, 48, place))
     assert magic == b"HAKATTCH" and version == 2 and size == 48 and number == 0
     os.pwrite(memory, struct.pack("<QQQ", 2, 4096, 1), place + 16)
@@ -152,7 +152,7 @@ def test_process_that_was_attached_to_ends_as_usual_when_its_main_thread_leaves(
 def test_hardened_program_cannot_write_the_request_of_a_tool(_folder):
     """A debugger can, as the test before shows; an attacker who writes to the program's memory cannot."""
     if os.environ["HAKMEM_FLAVOUR"] != "hardened":
-        raise SkipTest()
+        raise SkipTest("only the hardened library protects the request")
     with Program("", "idle") as program:
         program.ready()
         place = find_attach(program.pid)
