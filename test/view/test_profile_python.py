@@ -109,8 +109,12 @@ def waiting(tmp_path):
         return started[0]
     yield start
     for one in started:
-        one.communicate()
-        Path(f"/tmp/perf-{one.pid}.map").unlink(missing_ok=True)
+        try:
+            one.communicate(timeout=60)
+        finally:
+            one.kill()
+            one.wait()
+            Path(f"/tmp/perf-{one.pid}.map").unlink(missing_ok=True)
 
 
 def test_running_python_is_named_by_its_map(view, tmp_path, waiting, python):
