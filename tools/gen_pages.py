@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """Writes the pages that are installed: README.md and those of docs/ that are for users, with the pictures and schemas that
-they show. Usage: gen_pages.py FOLDER. A link to what is not installed becomes its text, and `./hakmem` the command's name."""
+they show. Usage: gen_pages.py FOLDER. A link to what is not installed becomes its text, and `./hakmem` the command's name;
+a page with commands that only a clone has says so."""
 import pathlib
 import posixpath
 import re
@@ -12,6 +13,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 OF_THE_SOURCE = ("decisions.md", "life-of-a-block.md", "remote-free.md", "testing.md")  # for its readers
 FROM_A_CLONE = ("README.md", "quick-start.md")  # say what is done in one
 HEAD = "<!-- Of hakmem {version}; pages without a link, and four digits, which name experiments, are in its source. -->\n"
+CLONE = "Commands that begin with `./hakmem` are run in a clone of hakmem's source."
 LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^)\s]+)\)")
 INSTALLED = "run|ps|top|stats|explain|map|profile|symbolize|options|check|enable|disable|translate|docs"
 
@@ -41,6 +43,8 @@ def converted(text, source, known):
     text = LINK.sub(link, text)
     if posixpath.basename(source) not in FROM_A_CLONE:
         text = re.sub(rf"\./hakmem (?={INSTALLED}\b)", "hakmem ", text)
+        if re.search(r"\./hakmem [a-z]", text):
+            text = re.sub(r"\A(# .*\n)", rf"\1\n{CLONE}\n", text)
     return text
 
 

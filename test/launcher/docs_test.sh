@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 # Every page that the installed command, library, header or manual names is installed, and `hakmem docs` shows it; their links
-# lead to what is installed; nothing names `./hakmem`, which is in a clone only.
+# lead to what is installed; nothing names `./hakmem`, which is in a clone only, but pages that say so.
 set -eu
 # shellcheck source=test/launcher/expect.sh
 . "$HAKMEM_SOURCE/test/launcher/expect.sh"
@@ -51,6 +51,13 @@ done <"$work/named"
 find "$prefix" -type f ! -path "$docs/*" ! -name '*.a' -exec grep -anH '\./hakmem' {} + |
     grep -vE ':[0-9]+:( *""".*|.*# .*|"""|/\*.*| \*.*|standard library.*)' >"$work/clone" || :
 [ ! -s "$work/clone" ] || fail "names a command of a clone: $(cat "$work/clone")"
+
+# Pages may, where they say what it is.
+grep -lE '\./hakmem [a-z]' "$docs"/*.md >"$work/clone"
+[ "$(wc -l <"$work/clone")" -gt 2 ] || fail "the test finds few pages with ./hakmem: $(cat "$work/clone")"
+while IFS= read -r page; do
+    grep -qiE 'in (a|the) clone' "$page" || fail "$page names ./hakmem and does not say that this is of a clone"
+done <"$work/clone"
 
 expect 0 python3 -B - "$docs" <<'PYTHON'
 import pathlib
