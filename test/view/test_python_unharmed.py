@@ -4,7 +4,7 @@ import os
 import subprocess
 
 import pytest
-from test_python_names import python, pytestmark, run  # noqa: F401  (fixtures and the condition)
+from test_python_names import FOLDER, python, pytestmark, run  # noqa: F401  (fixtures and the condition)
 
 
 def test_recursion_that_the_stack_does_not_hold_is_an_error(run, python):
@@ -75,51 +75,29 @@ else:
 print("py::behind" in open(map_).read() if os.path.exists(map_) else "gone")''') == ("gone\n" if ours == "gone" else "True\n")
 
 
+@pytest.mark.parametrize("has_earlier_hook", [False, True])
 @pytest.mark.parametrize("words", ["preexec_fn=lambda: None", "preexec_fn=os.setsid", "start_new_session=True"])
-def test_child_that_executes_another_program_leaves_no_map(run, python, words):
+def test_child_that_executes_another_program_leaves_no_map(run, python, tmp_path, words, has_earlier_hook):
+    """Also where a function is called in each child before that which names functions is asked."""
+    (tmp_path / "first").mkdir()
+    ours = str(FOLDER / "sitecustomize.py")
+    (tmp_path / "first" / "sitecustomize.py").write_text(f"""import os
+if not hasattr(os, "was_here"):
+    def early(): os.was_here = True
+    early()
+    os.register_at_fork(after_in_child=lambda: early())
+    exec(compile(open({ours!r}).read(), {ours!r}, "exec"), {{"__name__": "sitecustomize", "__file__": {ours!r}}})
+""", encoding="utf-8")
     assert run(python, f'''
 import subprocess
 for _ in range(3):
     done = subprocess.run(["/bin/sh", "-c", "echo $$"], stdout=subprocess.PIPE, {words})
     assert not os.path.exists(f"/tmp/perf-{{int(done.stdout)}}.map")
+assert os.fork() or os._exit(not os.path.exists(f"/tmp/perf-{{os.getpid()}}.map") or os.unlink(f"/tmp/perf-{{os.getpid()}}.map") or 0)
+assert os.wait()[1] == 0
 def later(): pass
 later()
-print("py::later" in open(map_).read())''') == "True\n"
-
-
-@pytest.mark.parametrize("refuse", ["mprotect", "mmap", "pwrite", "ftruncate"])
-def test_refused_call_costs_the_names_alone(run, python, tmp_path, refuse):
-    """A library that is there first refuses memory for code, or a row: no half row stays."""
-    (tmp_path / "no.c").write_text('''#define _GNU_SOURCE
-#include <dlfcn.h>
-#include <errno.h>
-#include <stddef.h>
-#include <sys/types.h>
-int mprotect(void *at, size_t bytes, int protection) {
-    if (REFUSE == 0 && protection & 4) { errno = 13; return -1; }
-    return ((int (*)(void *, size_t, int))dlsym(RTLD_NEXT, "mprotect"))(at, bytes, protection);
-}
-void *mmap(void *at, size_t bytes, int protection, int flags, int file, off_t offset) {
-    if (REFUSE == 1 && bytes == 65536) { errno = 12; return (void *)-1; }
-    return ((void *(*)(void *, size_t, int, int, int, off_t))dlsym(RTLD_NEXT, "mmap"))(at, bytes, protection, flags, file, offset);
-}
-static ssize_t full(int file, const void *text, size_t bytes, off_t at) {
-    static int count;
-    ssize_t (*next)(int, const void *, size_t, off_t) = (ssize_t (*)(int, const void *, size_t, off_t))dlsym(RTLD_NEXT, "pwrite");
-    return next(file, text, REFUSE == 2 && count++ >= 3 ? bytes / 2 : bytes, at);
-}
-ssize_t pwrite(int file, const void *text, size_t bytes, off_t at) { return full(file, text, bytes, at); }
-ssize_t pwrite64(int file, const void *text, size_t bytes, off_t at) { return full(file, text, bytes, at); }
-int ftruncate(int file, off_t bytes) {
-    if (REFUSE == 3) { errno = 28; return -1; }
-    return ((int (*)(int, off_t))dlsym(RTLD_NEXT, "ftruncate"))(file, bytes);
-}
-''', encoding="utf-8")
-    number = ["mprotect", "mmap", "pwrite", "ftruncate"].index(refuse)
-    subprocess.run(["cc", "-shared", "-fPIC", f"-DREFUSE={number}", "-o", tmp_path / "no.so", tmp_path / "no.c", "-ldl"], check=True)
-    text = run(python, "def f(n): return n and f(n - 1)\nf(50)\n"
-                       "print(open(map_).read() if os.path.exists(map_) else '', end='')", LD_PRELOAD=str(tmp_path / "no.so"))
-    assert text.count("\n") == (3 if refuse == "pwrite" else 0) and not text.rstrip("\n").count("\n\n"), text
+print("py::later" in open(map_).read())''', **({"PYTHONPATH": str(tmp_path / "first")} if has_earlier_hook else {})) == "True\n"
 
 
 @pytest.mark.parametrize("there,kept", [("echo 7 1 py::old:/x >{}", ""), ("ln -s {victim} {}", "False"), ("ln {victim} {}", "mine"),

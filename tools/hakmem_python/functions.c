@@ -102,6 +102,7 @@ static struct {
     dev_t device; /* of the map: */
     ino_t inode;
     off_t file_bytes; /* rows */
+    bool is_left;     /* the next child */
     void *probed;     /* code object of the function that the self-test runs, */
     unsigned found;   /* words of its frame that are that, a bit each, and */
     bool was_run;
@@ -189,18 +190,23 @@ static bool is_started(void) {
     return state.before != NULL;
 }
 
-SHOWN void hak_python_forked(void) {
-    if (is_started() && getpid() != state.pid) {
-        int saved = errno;
-        map_copy();
-        errno = saved;
-    }
+/* Before a fork: whether the child executes another program next. It has no names and no map. */
+SHOWN void hak_python_leave(int is_left) {
+    state.is_left = is_left != 0;
 }
 
-/* In a child that executes another program next: it runs without names, and leaves no map. */
-SHOWN void hak_python_leave(void) {
-    state.file = -1;
-    state.pid = getpid();
+SHOWN void hak_python_forked(void) {
+    if (!is_started() || getpid() == state.pid) {
+        return;
+    }
+    int saved = errno;
+    if (state.is_left) {
+        state.file = -1;
+        state.pid = getpid();
+    } else {
+        map_copy();
+    }
+    errno = saved;
 }
 
 /* "START BYTES py::FUNCTION:FILE", numbers in base 16; FUNCTION@LINE where its name is not whole.

@@ -20,13 +20,12 @@ def name_functions():
         if not library.hak_python_start(one, one.__code__, other, other.__code__):
             return False
 
-        def in_child():
-            """One of `subprocess` (preexec_fn) executes another program next."""
+        def before():
+            """A child of `subprocess` (preexec_fn) executes another program next."""
             by = sys._getframe(1)
-            is_left = by.f_code.co_name == "_execute_child" and by.f_globals.get("__name__") == "subprocess"
-            (library.hak_python_leave if is_left else library.hak_python_forked)()
-        in_child()  # does nothing here, but has its name: a child that is left calls no function without one before
-        os.register_at_fork(after_in_child=in_child)
+            library.hak_python_leave(by.f_code.co_name == "_execute_child" and by.f_globals.get("__name__") == "subprocess")
+        os.register_at_fork(before=before, after_in_child=library.hak_python_forked,
+                            after_in_parent=lambda: library.hak_python_leave(False))
         return True
     except Exception:  # without ctypes, or a library for another processor: no names
         return False
