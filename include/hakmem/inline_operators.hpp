@@ -13,11 +13,13 @@
 
 #include <new>
 
-extern "C" void *hak_new(size_t size); /* the library's operator new */
+/* The library's operator new behind its hit path. That of the archive's C++ part, so that a program
+ * whose only operators are these gets it. */
+extern "C" void *hak_new_rest(size_t size);
 
 void *operator new(std::size_t size) {
     void *block = __builtin_expect(size <= HAK_HIT_SMALL_BYTES, 1) ? hak_hit_pop(size) : nullptr;
-    return __builtin_expect(block != nullptr, 1) ? block : hak_new(size);
+    return __builtin_expect(block != nullptr, 1) ? block : hak_new_rest(size);
 }
 void *operator new[](std::size_t size) {
     return operator new(size);
