@@ -2,8 +2,9 @@
  *
  * operator new and delete as inline hit paths: include it in one source file of a program that is
  * linked with libhakmem.a, and build the program with -flto, by any compiler: it then inlines them
- * everywhere. Without -flto they are as fast as the library's own. The forms that are not here
- * (aligned, nothrow) call these, or are the library's.
+ * where that pays by its own rules. gcc leaves them calls in programs with many of them, unless
+ * --param max-inline-insns-auto=60. Without -flto they are as fast as the library's own. The forms
+ * that are not here (aligned, nothrow) call these, or are the library's.
  *
  * Failure is the library's: std::new_handler, then std::bad_alloc. */
 #ifndef HAKMEM_INLINE_OPERATORS_HPP
