@@ -2,8 +2,9 @@
  *
  * operator new and delete as inline hit paths: include it in one source file of a program that is
  * linked with libhakmem.a, and build the program with -flto, by any compiler: it then inlines them
- * everywhere. Without -flto they are as fast as the library's own. The forms that are not here
- * (aligned, nothrow) call these, or are the library's.
+ * where that pays by its own rules. gcc leaves them calls in programs with many of them, unless
+ * --param max-inline-insns-auto=60. Without -flto they are as fast as the library's own. The forms
+ * that are not here (aligned, nothrow) call these, or are the library's.
  *
  * Failure is the library's: std::new_handler, then std::bad_alloc. */
 #ifndef HAKMEM_INLINE_OPERATORS_HPP
@@ -13,11 +14,13 @@
 
 #include <new>
 
-extern "C" void *hak_new(size_t size); /* the library's operator new */
+/* The library's operator new behind its hit path. That of the archive's C++ part, so that a program
+ * whose only operators are these gets it. */
+extern "C" void *hak_new_rest(size_t size);
 
 void *operator new(std::size_t size) {
     void *block = __builtin_expect(size <= HAK_HIT_SMALL_BYTES, 1) ? hak_hit_pop(size) : nullptr;
-    return __builtin_expect(block != nullptr, 1) ? block : hak_new(size);
+    return __builtin_expect(block != nullptr, 1) ? block : hak_new_rest(size);
 }
 void *operator new[](std::size_t size) {
     return operator new(size);

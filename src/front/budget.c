@@ -149,9 +149,8 @@ HAK_COLD void hak_budget_shrink_idle(hak_tcache_t *tcache) {
 /* --- threads ---------------------------------------------------------------------------------- */
 
 void hak_budget_join(void) {
-    if (hak_add_relaxed(&hak_budget_threads, 1) != 0) {
+    if (hak_add_relaxed(&hak_budget_threads, 1) == 1) {
         budget_look_up();
-        hak_os_cpu_follow();
     }
 }
 
@@ -164,14 +163,6 @@ void hak_budget_part(void) {
 
 bool hak_budget_has_threads(void) {
     return hak_load_relaxed(&hak_budget_threads) != 0;
-}
-
-HAK_COLD void hak_budget_follow_cpus(hak_tcache_t *tcache) {
-    hak_owner_t *home = tcache->home;
-    if (tcache != &hak_tcache_fallback && home->number > hak_owner_most()) {
-        hak_tcache_set_home(tcache, hak_owner_join(hak_owner_partition(home)));
-        hak_owner_part(home);
-    }
 }
 
 uint32_t hak_budget_initial_bytes(void) {

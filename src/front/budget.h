@@ -15,8 +15,6 @@ bool hak_bin_resize(hak_tcache_t *tcache, unsigned sc, int32_t capacity, uint32_
 /* An event: a few bins that were idle for a while give back half of their growth; so do all bins of
  * a thread that exceeds its share. */
 void hak_budget_shrink_idle(hak_tcache_t *tcache);
-/* An event: a thread leaves its home if there are fewer CPUs than when it was chosen. */
-void hak_budget_follow_cpus(hak_tcache_t *tcache);
 /* A thread attaches its tcache, or has detached it. All it drew has been returned before. */
 void hak_budget_join(void);
 void hak_budget_part(void);

@@ -86,7 +86,7 @@ static void bin_end(hak_tcache_t *tcache, unsigned sc) {
     tcache->bin[sc].size_reciprocal = 0;
 }
 
-void hak_tcache_set_home(hak_tcache_t *tcache, hak_owner_t *home) {
+static void tcache_set_home(hak_tcache_t *tcache, hak_owner_t *home) {
     tcache->home = home;
     hak_single_writer_store(&tcache->first_entry, home->first_entry);
     tcache->own_entry_end = (int64_t)(int32_t)home->first_entry + HAK_SC_PLACES;
@@ -165,7 +165,7 @@ typedef struct arrival {
  * one. A signal handler that allocates afterwards finds this one as lost. */
 static void tcache_enter(hak_tcache_t *tcache, const arrival_t *arrival, bool is_lost) {
     if (!is_lost) {
-        hak_tcache_set_home(tcache, arrival->home);
+        tcache_set_home(tcache, arrival->home);
         tcache->second = NULL;
         tcache->initial_bytes = arrival->initial_bytes;
     }
@@ -351,7 +351,7 @@ hak_owner_t *hak_tcache_lock_home(hak_tcache_t *tcache) {
         if (tcache != &hak_tcache_fallback) { /* the fallback is no user of its home */
             hak_owner_move(tcache->home, owner);
         }
-        hak_tcache_set_home(tcache, owner);
+        tcache_set_home(tcache, owner);
     }
     return owner;
 }
@@ -372,7 +372,7 @@ hak_tcache_t *hak_tcache_fallback_lock(void) {
         fallback_prepare();
         hak_lock_release(HAK_LOCK_REGISTRY);
         hak_tcache_fallback.initial_bytes = HAK_BIN_INITIAL_BYTES;
-        hak_tcache_set_home(&hak_tcache_fallback, hak_owner_start());
+        tcache_set_home(&hak_tcache_fallback, hak_owner_start());
     }
     hak_count(fallback_use);
     return &hak_tcache_fallback;

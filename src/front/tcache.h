@@ -171,8 +171,6 @@ hak_tcache_t *hak_tcache_attach(void);
  * thread inside a slow path, nobody uses its tcache again. */
 void hak_tcache_detach(hak_tcache_t *tcache);
 
-/* The caller counts the home's users. */
-void hak_tcache_set_home(hak_tcache_t *tcache, hak_owner_t *home);
 /* Locks the home, or an owner that becomes the home; returns it. Release it by hak_owner_unlock. */
 hak_owner_t *hak_tcache_lock_home(hak_tcache_t *tcache);
 

@@ -73,7 +73,6 @@ static void process_start(void) {
     hak_reclaim_hooks.memory_out = hak_reclaim_memory_out;
     hak_event_register(hak_outbox_flush, HAK_EVENT_OWN);
     hak_event_register(hak_budget_shrink_idle, HAK_EVENT_OWN);
-    hak_event_register(hak_budget_follow_cpus, HAK_EVENT_OWN);
     hak_event_register(hak_guard_follow, HAK_EVENT_OWN);
     hak_event_register(hak_reclaim_tend, HAK_EVENT_PROCESS);
     hak_event_register(hak_reclaim_step, HAK_EVENT_STEP);

@@ -20,11 +20,8 @@ size_t hak_os_page_bytes(void); /* 4, 16 or 64 KiB */
 bool hak_os_is_secure(void);    /* set-uid, set-gid or file capabilities: ignore environment */
 
 /* CPUs of the process, >= 1: those the first thread could run on at start, and those that calling
- * threads ran on since, read without a system call. Less only by hak_os_cpu_follow. */
+ * threads ran on since, read without a system call. Never decreases. */
 unsigned hak_os_cpu_count(void);
-/* When a thread starts beside others, at most once a second, with a system call: CPUs that it may
- * not run on, and no caller was on since the last time, are left out. */
-void hak_os_cpu_follow(void);
 void hak_os_cpu_init(void); /* a part of hak_os_init */
 
 /* --- memory -------------------------------------------------------------------------------- */

@@ -3,7 +3,6 @@
  * Linux: threads, their CPUs, waiting, signals. */
 #include "base/atomics.h"
 #include "base/bits.h"
-#include "base/wanted.h"
 #include "os/libc.h"
 #include "os/optional.h"
 #include "os/syscall_linux.h"
@@ -17,27 +16,23 @@
 #include <time.h>
 
 /* The kernel refuses masks that are too small for its CPUs. */
-enum { CPU_WORDS = 128, CPU_WORD_BITS = 64, CPU_FOLLOW_NS = 1000000000 };
+enum { CPU_WORDS = 128, CPU_WORD_BITS = 64 };
 
 static uint64_t os_cpus[CPU_WORDS]; /* [atomic] a bit per counted CPU */
-static unsigned os_cpu_words;       /* [init] as many as the kernel has CPUs for */
-static uint64_t os_cpus_follow_ns;  /* [atomic] time of the next hak_os_cpu_follow; 0: none yet */
-/* [atomic] CPUs that callers were on since the last one */
-static HAK_LARGE_STATE(4) uint64_t os_cpus_seen[CPU_WORDS];
+static uint32_t os_cpu_count;       /* [atomic] bits set */
 
-static long os_cpus_add_mask(uint64_t *cpus) {
-    uint64_t mask[CPU_WORDS] = {0};
-    long bytes = hak_syscall(SYS_sched_getaffinity, 0, sizeof mask, mask);
-    for (long i = 0; i < bytes / 8; i++) {
-        hak_or_relaxed(&cpus[i], mask[i]);
-    }
-    return bytes;
+static void os_cpus_add(unsigned word, uint64_t bits) {
+    uint64_t fresh = bits & ~hak_or_relaxed(&os_cpus[word], bits);
+    hak_add_relaxed(&os_cpu_count, hak_popcount(fresh));
 }
 
 /* Threads may be bound to a CPU each before they allocate; the first thread seldom is. */
 void hak_os_cpu_init(void) {
-    long bytes = os_cpus_add_mask(os_cpus);
-    os_cpu_words = bytes <= 0 || HAK_FAULT ? CPU_WORDS : (unsigned)bytes / 8;
+    uint64_t mask[CPU_WORDS] = {0};
+    long bytes = hak_syscall(SYS_sched_getaffinity, 0, sizeof mask, mask);
+    for (long i = 0; i < bytes / 8; i++) {
+        os_cpus_add((unsigned)i, mask[i]);
+    }
 }
 
 /* Without a system call, for which a sandbox may kill the process. 2^31 and above: not known. */
@@ -46,44 +41,13 @@ static uint32_t os_cpu(void) {
     return number != NULL ? hak_load_relaxed(number) : UINT32_MAX;
 }
 
-static void os_cpu_note(uint64_t *word, uint64_t bit) {
-    if ((hak_load_relaxed(word) & bit) == 0) {
-        hak_or_relaxed(word, bit);
-    }
-}
-
 unsigned hak_os_cpu_count(void) {
     uint32_t cpu = HAK_FAULT ? hak_os_fault_cpu(os_cpu()) : os_cpu(), word = cpu / CPU_WORD_BITS;
-    unsigned count = 0;
-    if (word < os_cpu_words) {
-        os_cpu_note(&os_cpus[word], 1ull << cpu % CPU_WORD_BITS);
-        if (hak_load_relaxed(&os_cpus_follow_ns) != 0) { /* others do without its OS page */
-            os_cpu_note(&os_cpus_seen[word], 1ull << cpu % CPU_WORD_BITS);
-        }
+    uint64_t bit = 1ull << cpu % CPU_WORD_BITS;
+    if (word < CPU_WORDS && (hak_load_relaxed(&os_cpus[word]) & bit) == 0) {
+        os_cpus_add(word, bit);
     }
-    for (unsigned i = 0; i < os_cpu_words; i++) {
-        count += hak_popcount(hak_load_relaxed(&os_cpus[i]));
-    }
-    return count > 0 ? count : 1;
-}
-
-/* A CPU that is lost as it is noted is added by the next call there. Out of line: most calls shall
- * not touch as much of a new thread's stack. */
-static HAK_NOINLINE void os_cpus_count_anew(void) {
-    uint64_t mask[CPU_WORDS] = {0};
-    bool is_told = os_cpus_add_mask(mask) > 0;
-    for (unsigned i = 0; is_told && i < os_cpu_words; i++) {
-        hak_store_relaxed(&os_cpus[i], mask[i] | hak_swap_relaxed(&os_cpus_seen[i], 0));
-    }
-}
-
-/* Where the C library keeps no CPU numbers, masks of bound threads would be all that is left. */
-void hak_os_cpu_follow(void) {
-    bool is_first = hak_load_relaxed(&os_cpus_follow_ns) == 0; /* none was noted before */
-    if (os_cpu() != UINT32_MAX && hak_is_due(&os_cpus_follow_ns, hak_os_now_ns(), CPU_FOLLOW_NS) &&
-        !is_first) {
-        os_cpus_count_anew();
-    }
+    return (unsigned)hak_most(1, hak_load_relaxed(&os_cpu_count));
 }
 
 uint32_t hak_os_thread_id(void) {

@@ -12,7 +12,7 @@
 #include "base/words.h"
 
 enum {
-    HAK_PROFILE_FRAMES = 128, /* of a stack; outer ones are left out */
+    HAK_PROFILE_FRAMES = 64, /* of a stack; outer ones are left out */
     /* Lifetimes, two buckets an octave from 1 us on: 2^(n / 2) us; the last takes all from 13 days
      * on. */
     HAK_PROFILE_LIFETIMES = 80,

@@ -48,7 +48,6 @@ static void owner_add(hak_owner_t *owner, hak_partition_t partition) {
     bool is_plain = HAK_HARDEN && partition == HAK_PARTITION_PLAIN;
     hak_owner_plain_count += is_plain;
     hak_owner_init(owner, ++hak_owner_count << 8 | (is_plain ? HAK_SLAB_PLAIN_ID : 0));
-    owner->number = is_plain ? hak_owner_plain_count : hak_owner_count - hak_owner_plain_count;
     hak_lock_add(&owner->lock);
     owner->next = hak_load_relaxed(&hak_all_owners);
     hak_store_release(&hak_all_owners, owner); /* pairs OWNERS */
@@ -67,15 +66,11 @@ hak_owner_t *hak_owner_start(void) {
     return hak_owner_first;
 }
 
-uint32_t hak_owner_most(void) {
-    return (uint32_t)hak_most(hak_os_cpu_count(), OWNER_LEAST) * OWNER_RESERVE;
-}
-
 /* HAK_LOCK_REGISTRY held; NULL: there are enough. */
 static hak_owner_t *owner_create(hak_partition_t partition, unsigned times) {
     uint32_t plain = hak_owner_plain_count;
     uint32_t count = partition == HAK_PARTITION_PLAIN ? plain : hak_owner_count - plain;
-    if (count / (hak_owner_most() / OWNER_RESERVE) >= times) {
+    if (count / hak_most(hak_os_cpu_count(), OWNER_LEAST) >= times) {
         return NULL;
     }
     hak_owner_t *owner = hak_meta_alloc(sizeof *owner);
@@ -92,17 +87,17 @@ static bool owner_is_idle(const hak_owner_t *owner) {
 /* Without the registry's lock, as every owner's line is read: threads start at the same time. */
 hak_owner_t *hak_owner_join(hak_partition_t partition) {
     for (;;) {
-        uint32_t least = UINT32_MAX, count = 0, most = hak_owner_most();
+        uint32_t least = UINT32_MAX, count = 0;
         hak_owner_t *best = NULL;
         /* pairs OWNERS */
         for (hak_owner_t *o = hak_load_acquire(&hak_all_owners); o != NULL; o = o->next) {
             uint32_t users = hak_load_relaxed(&o->users);
-            bool is_fit = hak_owner_partition(o) == partition && o->number <= most;
-            count += is_fit;
-            best = is_fit && users < least ? o : best;
+            bool is_alike = hak_owner_partition(o) == partition;
+            count += is_alike;
+            best = is_alike && users < least ? o : best;
             least = best == o ? users : least;
         }
-        if (least != 0 && count < most / OWNER_RESERVE) {
+        if (least != 0 && count < hak_most(hak_os_cpu_count(), OWNER_LEAST)) {
             hak_lock_acquire(HAK_LOCK_REGISTRY);
             hak_owner_t *fresh = owner_create(partition, 1);
             hak_lock_release(HAK_LOCK_REGISTRY);

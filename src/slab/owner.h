@@ -17,7 +17,6 @@ struct hak_owner {
     uint32_t users;       /* [atomic] threads whose home it is */
     uint32_t first_entry; /* [const] page-map entry of its slabs, class 0 */
     bool is_left;         /* [atomic] its last user left, and it has not been tended since */
-    uint32_t number;      /* [const] of its partition, from 1 */
     hak_owner_t *next;    /* [const] list of all owners */
     HAK_LINE_ALIGNED hak_owner_lock_t lock;
     hak_slab_t *ready;                 /* [lock OWNER] taken from the queue, not drained yet */
@@ -47,11 +46,9 @@ HAK_INLINE hak_partition_t hak_owner_partition(const hak_owner_t *owner) {
 
 /* The first owner, made on first use. */
 hak_owner_t *hak_owner_start(void);
-/* Owners of a partition that may be homes. Newer ones are left: there were more CPUs once. */
-uint32_t hak_owner_most(void);
-/* A home for one more thread: of those the one with the fewest users; a new one if every owner has
- * a user and the process may use more CPUs than there are owners. NULL: metadata is out, and the
- * plain partition has no owner yet. */
+/* A home for one more thread: the partition's owner with the fewest users; a new one if every owner
+ * has a user and the process may use more CPUs than there are owners. NULL: metadata is out, and
+ * the plain partition has no owner yet. */
 hak_owner_t *hak_owner_join(hak_partition_t partition);
 /* A thread leaves its home. */
 void hak_owner_part(hak_owner_t *owner);
