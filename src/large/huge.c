@@ -84,7 +84,7 @@ static bool huge_record(char *base, size_t bytes, ptrdiff_t shift, uint32_t *ind
     record->base = base;
     record->shift = shift;
     record->paid_faults = 0;
-    record->is_whole = record->is_vacant = false;
+    record->is_whole = record->is_vacant = record->is_fresh = false;
     hak_store_relaxed(&record->bytes, bytes);
     hak_huge_cache_note_use(bytes, 0);
     hak_single_writer_add(&hak_huge_state.in_use_count, 1);
@@ -167,6 +167,7 @@ hak_large_result_t hak_huge_alloc(size_t bytes, size_t align) {
     }
     if (result.is_zero) {
         hak_band_huge_fresh(bytes);
+        record_of(hak_pagemap_get(hak_pagemap_base(), base))->is_fresh = true;
     }
     result.block = base;
     return result;
@@ -191,6 +192,7 @@ bool hak_huge_free(void *block, uint32_t entry) {
     if (record->base != block || record->is_vacant) {
         return false;
     }
+    hak_huge_cache_note_freed(record);
     huge_unregister(record, entry);
     if (hak_huge_hold(block, bytes, shift, paid_faults)) {
         return true;

@@ -25,8 +25,11 @@ typedef struct huge_extent {
 } huge_extent_t;
 
 enum {
-    CACHE_EXTENTS = 64, /* cached extents at most: bounds a search */
-    EVICT_SHARE = 16,   /* with a smaller part resident it is nearly empty */
+    CACHE_EXTENTS = 64,                /* cached extents at most: bounds a search */
+    SPLIT_EXTENTS = CACHE_EXTENTS / 2, /* with more, none is split to place a block */
+    EVICT_SHARE = 16,                  /* with a smaller part resident it is nearly empty */
+    SPARSE_SHARE = 8,                  /* blocks are sparse if less of them is written to */
+    SPARSE_WINDOW_BYTES = 64 << 20,
 };
 
 HAK_LOCKED_STATE HAK_LARGE_STATE(4) huge_extent_t hak_huge_extents[CACHE_EXTENTS]; /* [lock HUGE] */
@@ -34,6 +37,8 @@ HAK_LOCKED_STATE struct hak_huge_cache {
     unsigned extent_count; /* [lock HUGE] */
     size_t cached_bytes;   /* [lock HUGE] CACHE-1 */
     hak_huge_pool_t pool;  /* [lock HUGE] its resident_bytes: CACHE-2 */
+    size_t sampled_bytes;  /* [lock HUGE] of freed blocks whose memory was fresh; fades */
+    size_t written_bytes;  /* [lock HUGE] of these */
 } hak_huge_cache;
 
 /* --- extents, all under HAK_LOCK_HUGE --------------------------------------------------------- */
@@ -97,8 +102,43 @@ static unsigned extent_find(size_t bytes, size_t align) {
     return at;
 }
 
+/* Makes the first `bytes` of an extent one of their own. */
+static void extent_split(unsigned at, size_t bytes) {
+    huge_extent_t front = hak_huge_extents[at], *rest = &hak_huge_extents[at];
+    extent_cut(rest, bytes);
+    rest->base += bytes;
+    front.dirty = hak_most(front.dirty - rest->dirty, 1); /* CACHE-2 */
+    front.bytes = bytes;
+    extent_insert(at, front);
+}
+
+/* An extent for a block that may not be written to but at its front. Blocks of about one size begin
+ * at multiples of the power of two below it, so that their fronts lie on the same OS pages; the
+ * lowest extent that has room for one is split there
+ * (docs/experiments/0107-fronts-of-sparse-blocks.md). */
+static unsigned extent_find_sparse(size_t bytes, size_t align) {
+    size_t grain = hak_most((size_t)1 << hak_log2(bytes), align);
+    for (unsigned at = 0; at < hak_huge_cache.extent_count; at++) {
+        const huge_extent_t *extent = &hak_huge_extents[at];
+        size_t gap = (0 - (uintptr_t)extent->base) & (grain - 1);
+        if (gap < extent->bytes && extent->bytes - gap >= bytes) {
+            if (gap == 0) {
+                return at;
+            }
+            extent_split(at, gap);
+            return at + 1;
+        }
+    }
+    return extent_find(bytes, align);
+}
+
+static bool blocks_are_sparse(void) {
+    return hak_huge_cache.written_bytes < hak_huge_cache.sampled_bytes / SPARSE_SHARE;
+}
+
 char *hak_huge_cache_take(size_t bytes, size_t align, ptrdiff_t *shift) {
-    unsigned at = extent_find(bytes, align);
+    bool is_sparse = blocks_are_sparse() && hak_huge_cache.extent_count < SPLIT_EXTENTS;
+    unsigned at = is_sparse ? extent_find_sparse(bytes, align) : extent_find(bytes, align);
     if (at == hak_huge_cache.extent_count) {
         return NULL;
     }
@@ -298,6 +338,21 @@ void hak_large_pool(hak_huge_pool_t *pool) {
 void hak_large_trim_to(size_t keep_bytes, size_t keep_address_bytes) {
     cache_trim(keep_bytes, keep_address_bytes);
     hak_vacant_unmap_some(0);
+}
+
+void hak_huge_cache_note_freed(const hak_huge_t *record) {
+    if (!record->is_fresh) {
+        return;
+    }
+    size_t bytes = record->bytes, written = hak_large_resident(record->base, bytes);
+    hak_lock_acquire(HAK_LOCK_HUGE);
+    hak_huge_cache.sampled_bytes += bytes;
+    hak_huge_cache.written_bytes += written;
+    if (hak_huge_cache.sampled_bytes > SPARSE_WINDOW_BYTES) {
+        hak_huge_cache.sampled_bytes /= 2;
+        hak_huge_cache.written_bytes /= 2;
+    }
+    hak_lock_release(HAK_LOCK_HUGE);
 }
 
 /* A mapping that there is room for, charged in full, takes the lock once. */

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Where the cache of huge mappings places blocks, by how much of earlier ones was written to
+ * (docs/experiments/0107-fronts-of-sparse-blocks.md). */
+#include "double/os_fault.h"
+#include "unit/large.h"
+
+enum { BLOCKS = 8, ROOM = 32 * MIB };
+
+static int sparse_begin(void **state) {
+    large_begin(state);
+    hak_knobs.huge_cache_bytes = 64u << 20;
+    return 0;
+}
+
+/* Blocks in fresh memory, so many that those of earlier tests count no more. Only the front of each
+ * is written to, or all. */
+static void learn(bool is_sparse) {
+    for (unsigned i = 0; i < BLOCKS; i++) {
+        hak_large_trim(0);
+        size_t bytes = (size_t)ROOM - GUARD;
+        char *block = hak_large_alloc(HAK_PARTITION_ANY, bytes, 16).block;
+        assert_non_null(block);
+        memset(block, 1, is_sparse ? 4096 : bytes);
+        large_free(block);
+    }
+}
+
+/* An extent of 32 MiB that begins a unit behind a multiple of 16 MiB. */
+static char *extent_make(void) {
+    hak_large_trim(0);
+    char *block = hak_large_alloc(HAK_PARTITION_ANY, ROOM - GUARD, 16u * MIB).block;
+    assert_non_null(block);
+    large_free(block);
+    char *first = hak_large_alloc(HAK_PARTITION_ANY, 2u * MIB + HAK_UNIT_BYTES - GUARD, 16).block;
+    assert_ptr_equal(first, block); /* a multiple of any power of two up to it */
+    return first;
+}
+
+static char *take(size_t bytes) {
+    uint64_t mapped = hak_counters.huge_map;
+    char *block = hak_large_alloc(HAK_PARTITION_ANY, bytes - GUARD, 16).block;
+    assert_non_null(block);
+    assert_int_equal(hak_counters.huge_map, mapped);
+    return block;
+}
+
+static void sparse_blocks_begin_at_multiples_of_their_size(void **state) {
+    (void)state;
+    learn(true);
+    char *first = extent_make();
+    char *block = take(5u * MIB), *second = take(5u * MIB), *small = take(MIB + HAK_UNIT_BYTES);
+    assert_ptr_equal(block, first + 4u * MIB);
+    assert_ptr_equal(second, first + 12u * MIB); /* no other multiple of 4 MiB has room before */
+    assert_ptr_equal(small, first + 9u * MIB);   /* in the gap that is left, at a multiple of 1 */
+    size_t taken = 2u * MIB + HAK_UNIT_BYTES + 10u * MIB + MIB + HAK_UNIT_BYTES;
+    assert_int_equal(large_stats().huge_cached_bytes, ROOM - taken);
+    char *all[] = {block, second, small, first};
+    for (unsigned i = 0; i < UNIT_COUNT(all); i++) {
+        large_free(all[i]);
+    }
+    assert_int_equal(large_stats().huge_cached_bytes, ROOM); /* the gaps joined again */
+}
+
+static void dense_blocks_begin_where_there_is_room(void **state) {
+    (void)state;
+    learn(false);
+    char *first = extent_make();
+    char *block = take(5u * MIB);
+    assert_ptr_equal(block, first + 2u * MIB + HAK_UNIT_BYTES);
+    large_free(block);
+    large_free(first);
+}
+
+/* Better there than in a new mapping. */
+static void sparse_blocks_without_such_a_place_take_any(void **state) {
+    (void)state;
+    learn(true);
+    char *first = extent_make();
+    char *block = take(20u * MIB); /* would begin at 16 MiB */
+    assert_ptr_equal(block, first + 2u * MIB + HAK_UNIT_BYTES);
+    large_free(block);
+    large_free(first);
+}
+
+/* Each second block of many stays in use, so that there are as many extents. */
+static void many_extents_are_not_split(void **state) {
+    (void)state;
+    learn(true);
+    hak_large_trim(0);
+    enum { MANY = 240 };
+    static char *held[MANY];
+    for (unsigned i = 0; i < MANY; i++) {
+        held[i] = hak_large_alloc(HAK_PARTITION_ANY, 2u * MIB + HAK_UNIT_BYTES - GUARD, 16).block;
+        assert_non_null(held[i]);
+    }
+    for (unsigned i = 0; i < MANY; i += 2) {
+        large_free(held[i]);
+    }
+    size_t cached = large_stats().huge_cached_bytes;
+    char *block = take(2u * MIB);
+    assert_int_equal(large_stats().huge_cached_bytes, cached - 2u * MIB);
+    large_free(block);
+    for (unsigned i = 1; i < MANY; i += 2) {
+        large_free(held[i]);
+    }
+}
+
+/* An unknown share counts as all of it. */
+static void blocks_that_the_kernel_does_not_tell_of_are_dense(void **state) {
+    (void)state;
+    learn(false);
+    hak_os_fault_plan(HAK_OS_CALL_RESIDENT, 0, 1u << 30);
+    learn(true);
+    hak_os_fault_clear();
+    dense_blocks_begin_where_there_is_room(state);
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test_setup_teardown(sparse_blocks_begin_at_multiples_of_their_size, sparse_begin,
+                                    large_end),
+    cmocka_unit_test_setup_teardown(dense_blocks_begin_where_there_is_room, sparse_begin,
+                                    large_end),
+    cmocka_unit_test_setup_teardown(sparse_blocks_without_such_a_place_take_any, sparse_begin,
+                                    large_end),
+    cmocka_unit_test_setup_teardown(many_extents_are_not_split, sparse_begin, large_end),
+    cmocka_unit_test_setup_teardown(blocks_that_the_kernel_does_not_tell_of_are_dense, sparse_begin,
+                                    large_end),
+};
+
+UNIT_MAIN(tests)
