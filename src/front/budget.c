@@ -102,6 +102,13 @@ bool hak_bin_resize(hak_tcache_t *tcache, unsigned sc, int32_t capacity, uint32_
     return true;
 }
 
+void hak_bin_grow(hak_tcache_t *tcache, unsigned sc) {
+    hak_bin_side_t *side = hak_bin_side(tcache, sc);
+    int32_t most = hak_bin_max_capacity(sc);
+    int32_t doubled = side->capacity == 0 ? 1 : side->capacity * 2;
+    hak_bin_resize(tcache, sc, doubled > most ? most : doubled, side->want);
+}
+
 /* --- giving back ------------------------------------------------------------------------------ */
 
 /* Flushes the newest blocks of a bin above its capacity, at most SHRINK_BLOCKS. */

@@ -12,6 +12,8 @@
 int32_t hak_bin_charge(const hak_tcache_t *tcache, unsigned sc, int32_t capacity, uint32_t want);
 /* Changes capacity and want. false: the growth was refused, and nothing is changed. */
 bool hak_bin_resize(hak_tcache_t *tcache, unsigned sc, int32_t capacity, uint32_t want);
+/* Doubles the capacity, within its bound and the budget. */
+void hak_bin_grow(hak_tcache_t *tcache, unsigned sc);
 /* An event: a few bins that were idle for a while give back half of their growth; so do all bins of
  * a thread that exceeds its share. */
 void hak_budget_shrink_idle(hak_tcache_t *tcache);

@@ -34,6 +34,7 @@
  * The slab may be adopted by another owner at any time. A stale entry is harmless: the block waits
  * in a bin or an outbox, whose flush looks each block's entry up (TCACHE-2). */
 #include "base/knobs.h"
+#include "front/budget.h"
 #include "front/event.h"
 #include "front/fast.h"
 #include "front/find_free.h"
@@ -45,6 +46,10 @@
 
 enum {
     OVERFLOW_BLOCKS = 32, /* leave a full bin at once: bounds the work of one free */
+    /* Overflows without a refill, after which a bin grows until so many blocks or bytes leave at
+     * once (docs/experiments/0102-bins-grow-in-long-runs-of-frees.md). */
+    OVERFLOW_RUN = 16,
+    OVERFLOW_BYTES = 8192,
     /* Frees of a thread before it gets a tcache for more. At its very end, when its exit hook has
      * run or never will, a thread frees a little (the C library does); for more it needs one. */
     FREES_WITHOUT_TCACHE = 64,
@@ -102,6 +107,17 @@ static HAK_COLD void free_without_tcache(hak_slab_t *slab, void *block, uint32_t
     }
 }
 
+/* A long run of frees: the more blocks leave at once, the fewer frees find the bin full. */
+HAK_INLINE void bin_note_overflow(hak_tcache_t *tcache, unsigned sc, hak_bin_side_t *side) {
+    if (side->overflows < OVERFLOW_RUN) {
+        side->overflows++;
+    } else if (side->capacity < OVERFLOW_BLOCKS &&
+               (uint32_t)side->capacity * 2 * hak_sc_info[sc].bytes <= OVERFLOW_BYTES) {
+        hak_bin_grow(tcache, sc);
+    }
+    side->idle = 0;
+}
+
 /* Flushes this block and the newest in the bin: the flush reads every block, and the newest are
  * still in the CPU's cache. Events run first, as some threads only free; they may empty the bin. */
 static HAK_NOINLINE void free_to_full_bin(hak_tcache_t *tcache, unsigned sc, void *block) {
@@ -117,11 +133,10 @@ static HAK_NOINLINE void free_to_full_bin(hak_tcache_t *tcache, unsigned sc, voi
         hak_tcache_change(tcache, -1);
         return;
     }
-    int32_t part = side->overflowed ? side->total + 1 : side->total / 2 + 1;
+    int32_t part = side->overflows != 0 ? side->total + 1 : side->total / 2 + 1;
+    bin_note_overflow(tcache, sc, side);
     int32_t leaving = part > OVERFLOW_BLOCKS ? OVERFLOW_BLOCKS : part;
     int32_t kept = side->total + 1 - leaving, capacity = hak_bin_capacity(side);
-    side->overflowed = true;
-    side->idle = 0;
     side->total = kept > capacity ? kept : capacity; /* a refill may have exceeded the capacity */
     hak_single_writer_add(&side->counters.overflow, 1);
     hak_link_set(block, bin->head);

@@ -12,11 +12,9 @@
 /* A bin that overflowed since the last refill doubles: the load's amplitude exceeds it. */
 static void bin_adapt(hak_tcache_t *tcache, unsigned sc) {
     hak_bin_side_t *side = hak_bin_side(tcache, sc);
-    if (side->overflowed) {
-        int32_t most = hak_bin_max_capacity(sc);
-        int32_t doubled = side->capacity == 0 ? 1 : side->capacity * 2;
-        hak_bin_resize(tcache, sc, doubled > most ? most : doubled, side->want);
-        side->overflowed = false;
+    if (side->overflows != 0) {
+        hak_bin_grow(tcache, sc);
+        side->overflows = 0;
     }
 }
 

@@ -81,7 +81,7 @@ void hak_bin_first_use(hak_tcache_t *tcache, unsigned sc) {
 static void bin_end(hak_tcache_t *tcache, unsigned sc) {
     hak_bin_side_t *side = hak_bin_side(tcache, sc);
     side->capacity = side->total = side->outbox_slots_left = side->want = side->idle = 0;
-    side->overflowed = false;
+    side->overflows = 0;
     tcache->bin[sc].slots_left = 0;
     tcache->bin[sc].size_reciprocal = 0;
 }

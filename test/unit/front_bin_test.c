@@ -102,7 +102,8 @@ static void bin_of_blocks_that_come_one_by_one_obeys_a_lower_bound_set_later(voi
     hak_collect_thread();
 }
 
-/* A load that breathes by more than the bin holds doubles it, up to the bound. */
+/* A load that breathes by more than the bin holds doubles it, up to the bound; the long run of
+ * frees alone lets it have 32 blocks. */
 static void capacity_of_a_breathing_load_grows_to_its_bound(void **state) {
     (void)state;
     enum { COUNT = 3000 };
@@ -118,10 +119,11 @@ static void capacity_of_a_breathing_load_grows_to_its_bound(void **state) {
             block[i] = hak_malloc(64);
         }
         assert_true(*capacity == before || *capacity == before * 2);
-        before = *capacity;
+        before = *capacity < 32 ? 32 : *capacity;
         for (unsigned i = 0; i < COUNT; i++) {
             hak_free(block[i]);
         }
+        assert_int_equal(*capacity, before);
         assert_true(*capacity <= most);
     }
     assert_int_equal(*capacity, most);

@@ -52,10 +52,10 @@ static void overflow_lets_a_part_go_and_keeps_the_rest(void **state) {
         bool is_full = bin->slots_left == 0;
         int64_t cached = side->total - bin->slots_left;
         uint64_t before = side->counters.overflow;
-        int64_t leaving = side->overflowed ? cached + 1 : cached / 2 + 1;
+        int64_t leaving = side->overflows != 0 ? cached + 1 : cached / 2 + 1;
         hak_free(block[i]);
         assert_int_equal(side->counters.overflow, before + is_full);
-        assert_int_equal(side->overflowed, side->overflowed || is_full);
+        assert_true(side->overflows != 0 || !is_full);
         if (is_full) {
             leaving = leaving < 32 ? leaving : 32;
             assert_int_equal(side->total - bin->slots_left, cached + 1 - leaving);
@@ -63,6 +63,37 @@ static void overflow_lets_a_part_go_and_keeps_the_rest(void **state) {
     }
     audit();
     hak_collect_thread();
+}
+
+/* Sixteen overflows without a refill: then it doubles at each, up to 32 blocks or 8 KiB. */
+static void bin_grows_in_a_long_run_of_frees(void **state) {
+    (void)state;
+    enum { RUN = 16 };
+    static const struct {
+        uint32_t bytes;
+        int32_t most;
+    } row[] = {{256, 32}, {1024, 8}};
+    for (unsigned i = 0; i < UNIT_COUNT(row); i++) {
+        static void *block[COUNT];
+        const hak_bin_side_t *side = hak_bin_side(self(), hak_sc_of_aligned(row[i].bytes, 1));
+        for (unsigned j = 0; j < COUNT; j++) {
+            block[j] = hak_malloc(row[i].bytes);
+        }
+        int32_t first = side->capacity;
+        uint64_t before = side->counters.overflow;
+        assert_true(first * 2 <= row[i].most);
+        for (unsigned j = 0; j < COUNT; j++) {
+            int32_t capacity = side->capacity;
+            uint64_t overflows = side->counters.overflow;
+            hak_free(block[j]);
+            bool may_grow = side->counters.overflow > overflows && overflows - before >= RUN;
+            int32_t grown = capacity * 2 <= row[i].most ? capacity * 2 : capacity;
+            assert_int_equal(side->capacity, may_grow ? grown : capacity);
+        }
+        assert_int_equal(side->capacity, row[i].most);
+        audit();
+        hak_collect_thread();
+    }
 }
 
 static void bin_of_two_blocks_overflows(void **state) {
@@ -242,6 +273,7 @@ static void overwritten_link_is_noticed(void **state) {
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(blocks_of_many_slabs_go_back_to_each),
     cmocka_unit_test(overflow_lets_a_part_go_and_keeps_the_rest),
+    cmocka_unit_test(bin_grows_in_a_long_run_of_frees),
     cmocka_unit_test(bin_of_two_blocks_overflows),
     cmocka_unit_test(blocks_of_others_go_out_as_one_message_a_slab),
     cmocka_unit_test(sorted_blocks_come_back_in_address_order),
