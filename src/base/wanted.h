@@ -56,13 +56,16 @@ HAK_INLINE void hak_want(uint32_t request) {
     }
 }
 
+enum { HAK_MEMORY_OUT_ATTEMPTS = 2 };
+
 /* Registered by life/; NULL before. */
 typedef struct hak_reclaim_hooks {
     void (*serve)(void);
     void (*give_back)(size_t bytes); /* before fresh memory is used, with a limit */
     /* Sets the bounds of freed huge blocks. Begins a window when the last is over. */
     void (*huge_bound)(hak_huge_pool_t *pool);
-    /* Memory is out: reclaims; true: try again. Attempts count from 0. */
+    /* Memory is out: reclaims; true: try again. Attempts count from 0; after so many the request
+     * has failed. */
     bool (*memory_out)(hak_tcache_t *tcache, unsigned attempt);
 } HAK_SEALED hak_reclaim_hooks_t;
 extern hak_reclaim_hooks_t hak_reclaim_hooks; /* [init] */

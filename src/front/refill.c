@@ -8,6 +8,7 @@
 #include "front/flush.h"
 #include "front/quarantine.h"
 #include "front/slow.h"
+#include "large/large.h"
 
 /* A bin that overflowed since the last refill doubles: the load's amplitude exceeds it. */
 static void bin_adapt(hak_tcache_t *tcache, unsigned sc) {
@@ -49,11 +50,23 @@ static hak_blocks_t refill_once(hak_tcache_t *tcache, unsigned sc) {
 static hak_blocks_t refill_from_slabs(hak_tcache_t *tcache, unsigned sc) {
     bin_adapt(tcache, sc);
     hak_blocks_t blocks = refill_once(tcache, sc);
-    for (unsigned i = 0; HAK_UNLIKELY(blocks.count == 0) && hak_reclaim_hooks.memory_out(tcache, i);
-         i++) {
+    for (unsigned i = 0; HAK_UNLIKELY(blocks.count == 0) && i < HAK_MEMORY_OUT_ATTEMPTS; i++) {
+        hak_reclaim_hooks.memory_out(tcache, i);
         blocks = refill_once(tcache, sc);
     }
     return blocks;
+}
+
+/* No slab fits into the memory that a limit leaves: a unit, or a mapping of its own, may. */
+static HAK_COLD void *refill_apart(hak_tcache_t *tcache, const hak_request_t *request) {
+    hak_partition_t partition = hak_tcache_partition(tcache);
+    void *block = hak_large_alloc(partition, request->bytes, request->align).block;
+    if (block == NULL) {
+        hak_reclaim_hooks.memory_out(tcache, HAK_MEMORY_OUT_ATTEMPTS); /* counts it */
+    } else {
+        hak_single_writer_add(&tcache->counters.large_alloc, 1);
+    }
+    return block;
 }
 
 static void receive(hak_owner_t *home) {
@@ -113,7 +126,7 @@ static void *refill(hak_tcache_t *tcache, unsigned sc, const hak_request_t *requ
     }
     hak_blocks_t blocks = refill_find(tcache, sc);
     if (HAK_UNLIKELY(blocks.count == 0)) {
-        return NULL;
+        return refill_apart(tcache, request);
     }
     int64_t rest = (int64_t)blocks.count - 1, half = (uint32_t)side->capacity / 2;
     int64_t slots_left = side->capacity - (rest < half ? rest : half);

@@ -70,7 +70,7 @@ hak_large_result_t hak_large_alloc(hak_partition_t partition, size_t bytes, size
     }
     unsigned count = bytes == 0 ? 1 : (unsigned)units_of(bytes);
     if (!hak_span_alloc(partition, count, align, large_use(count), &span)) {
-        return result;
+        return hak_huge_alloc(bytes, align); /* where a limit leaves less than a superslab */
     }
     hak_large_t *record = (hak_large_t *)&span.superslab->unit[span.unit];
     record->is_fresh = span.is_zero;

@@ -5,7 +5,8 @@
  *   LARGE  up to 1 MiB: a span of whole units inside a superslab; its first unit's record is a
  *          hak_large_t. Freed spans return to the span layer.
  *   HUGE   a mapping of its own, 64 KiB aligned; its record is named by the page map entry. Freed
- *          mappings are kept in an address-ordered, coalescing cache of bounded size.
+ *          mappings are kept in an address-ordered, coalescing cache of bounded size. Smaller
+ *          blocks are huge, too, where no superslab fits into what a limit leaves.
  *
  * Invariants:
  *   LARGE-1  The entry of the first unit is HAK_KIND_LARGE; of the others HAK_KIND_LARGE_BODY.

@@ -95,12 +95,12 @@ void hak_reclaim_serve(void) {
 bool hak_reclaim_memory_out(hak_tcache_t *tcache, unsigned attempt) {
     unsigned pools = attempt == 0 ? 1 << HAK_POOL_BINS : 1 << HAK_POOL_HUGE | 1 << HAK_POOL_UNITS;
     hak_reclaim_order_t order = {.tcache = tcache, .pools = pools, .wanted_bytes = SIZE_MAX};
-    if (attempt < 2) {
+    if (attempt < HAK_MEMORY_OUT_ATTEMPTS) {
         hak_reclaim_order(&order);
     } else if (tcache != NULL) {
         hak_single_writer_add(&tcache->counters.oom, 1);
     }
-    return attempt < 2;
+    return attempt < HAK_MEMORY_OUT_ATTEMPTS;
 }
 
 size_t hak_reclaim_trim(size_t keep_bytes) {

@@ -98,6 +98,41 @@ static void exhaustion_then_every_function_says_enomem(void) {
     family.free(kept);
 }
 
+/* Nothing is left; then a huge block is freed, too little for what small blocks are taken from. */
+static void small_blocks_fit_where_a_huge_one_was(size_t size) {
+    enum { HUGE_BYTES = 2 << 20, SERVED = 8 };
+    link_t *huge, *same, *filler, *served = NULL;
+    EXPECT(take_all(HUGE_BYTES, &huge) > 1);
+    take_all(size, &same);
+    take_all((1 << 20) + 1, &filler);
+    link_t *rest = huge->next;
+    family.free(huge);
+    for (size_t i = 0; i < SERVED; ++i) {
+        link_t *block = i % 2 == 0 ? family.malloc(size) : family.calloc(1, size);
+        EXPECT(block != NULL);
+        if (block == NULL) {
+            expect_say("%zu of %d blocks of %zu bytes\n", i, SERVED, size);
+            break;
+        }
+        EXPECT(i % 2 == 0 || ((char *)block)[size - 1] == 0);
+        EXPECT(family.usable_size(block) >= size);
+        memset(block, 7, size);
+        block->next = served;
+        served = block;
+    }
+    give_all(served);
+    give_all(filler);
+    give_all(same);
+    give_all(rest);
+}
+
+static void exhaustion_then_a_freed_block_serves_smaller_ones(void) {
+    static const size_t sizes[] = {16, 1000, 8000, 50 << 10, 100 << 10, 150 << 10};
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; ++i) {
+        small_blocks_fit_where_a_huge_one_was(sizes[i]);
+    }
+}
+
 static pthread_barrier_t barrier;
 
 /* A thread whose very first allocation finds nothing left. */
@@ -160,5 +195,6 @@ int main(int argc, char **argv) {
     RUN(exhaustion_before_a_threads_first_malloc_is_survived); /* first: needs room for a stack */
     RUN(exhaustion_by_any_size_is_enomem_and_memory_comes_back);
     RUN(exhaustion_then_every_function_says_enomem);
+    RUN(exhaustion_then_a_freed_block_serves_smaller_ones);
     return expect_status();
 }

@@ -71,6 +71,26 @@ static void out_of_memory_is_counted_and_reclaims(void **state) {
     hak_free(hak_malloc(40u * MIB));
 }
 
+/* Nor does a mapping of its own serve it. */
+static void small_request_that_fails_is_counted_once(void **state) {
+    (void)state;
+    enum { BYTES = 50000 };
+    hak_tcache_t *tcache = hak_tcache_self(hak_pagemap_base());
+    uint64_t before = tcache->counters.oom;
+    void **all = NULL, **block;
+    hak_os_fault_plan(HAK_OS_CALL_MAP, 0, 1u << 30);
+    while ((block = hak_malloc(BYTES)) != NULL) {
+        *block = all;
+        all = block;
+    }
+    assert_int_equal(tcache->counters.oom, before + 1);
+    hak_os_fault_clear();
+    while ((block = all) != NULL) {
+        all = *block;
+        hak_free(block);
+    }
+}
+
 enum { REMOTE = 16000 };
 static void *remote_block[REMOTE];
 
@@ -126,6 +146,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(calloc_of_every_size_after_dirty_blocks_is_zero),
     cmocka_unit_test(aligned_small_block_is_of_the_class_that_aligns),
     cmocka_unit_test(out_of_memory_is_counted_and_reclaims),
+    cmocka_unit_test(small_request_that_fails_is_counted_once),
     cmocka_unit_test(out_of_memory_drains_what_others_gave_back),
     cmocka_unit_test(events_run_every_256_slow_paths),
 };
