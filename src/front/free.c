@@ -45,6 +45,10 @@
 
 enum {
     OVERFLOW_BLOCKS = 32, /* leave a full bin at once: bounds the work of one free */
+    /* of up to OVERFLOW_SMALL_BYTES, when the thread only frees
+     * (docs/experiments/0104-fixed-part-of-a-flush.md) */
+    OVERFLOW_SMALL_BLOCKS = 64,
+    OVERFLOW_SMALL_BYTES = 64,
     /* Frees of a thread before it gets a tcache for more. At its very end, when its exit hook has
      * run or never will, a thread frees a little (the C library does); for more it needs one. */
     FREES_WITHOUT_TCACHE = 64,
@@ -117,8 +121,10 @@ static HAK_NOINLINE void free_to_full_bin(hak_tcache_t *tcache, unsigned sc, voi
         hak_tcache_change(tcache, -1);
         return;
     }
+    bool is_small = hak_sc_info[sc].bytes <= OVERFLOW_SMALL_BYTES;
+    int32_t most = side->overflowed && is_small ? OVERFLOW_SMALL_BLOCKS : OVERFLOW_BLOCKS;
     int32_t part = side->overflowed ? side->total + 1 : side->total / 2 + 1;
-    int32_t leaving = part > OVERFLOW_BLOCKS ? OVERFLOW_BLOCKS : part;
+    int32_t leaving = part > most ? most : part;
     int32_t kept = side->total + 1 - leaving, capacity = hak_bin_capacity(side);
     side->overflowed = true;
     side->idle = 0;
