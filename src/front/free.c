@@ -50,6 +50,10 @@ enum {
      * once (docs/experiments/0102-bins-grow-in-long-runs-of-frees.md). */
     OVERFLOW_RUN = 16,
     OVERFLOW_BYTES = 8192,
+    /* of up to OVERFLOW_SMALL_BYTES, when the thread only frees
+     * (docs/experiments/0104-fixed-part-of-a-flush.md) */
+    OVERFLOW_SMALL_BLOCKS = 64,
+    OVERFLOW_SMALL_BYTES = 64,
     /* Frees of a thread before it gets a tcache for more. At its very end, when its exit hook has
      * run or never will, a thread frees a little (the C library does); for more it needs one. */
     FREES_WITHOUT_TCACHE = 64,
@@ -133,9 +137,11 @@ static HAK_NOINLINE void free_to_full_bin(hak_tcache_t *tcache, unsigned sc, voi
         hak_tcache_change(tcache, -1);
         return;
     }
-    int32_t part = side->overflows != 0 ? side->total + 1 : side->total / 2 + 1;
+    bool is_again = side->overflows != 0, is_small = hak_sc_info[sc].bytes <= OVERFLOW_SMALL_BYTES;
+    int32_t most = is_again && is_small ? OVERFLOW_SMALL_BLOCKS : OVERFLOW_BLOCKS;
+    int32_t part = is_again ? side->total + 1 : side->total / 2 + 1;
     bin_note_overflow(tcache, sc, side);
-    int32_t leaving = part > OVERFLOW_BLOCKS ? OVERFLOW_BLOCKS : part;
+    int32_t leaving = part > most ? most : part;
     int32_t kept = side->total + 1 - leaving, capacity = hak_bin_capacity(side);
     side->total = kept > capacity ? kept : capacity; /* a refill may have exceeded the capacity */
     hak_single_writer_add(&side->counters.overflow, 1);

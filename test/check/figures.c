@@ -132,6 +132,8 @@
     X(call_tight_blocks,                                                                           \
       outboxes_most_blocks() + HAK_SC_COUNT * SHRINK_BLOCKS + OUTBOX_MOST_BLOCKS)                  \
     X(overflow_blocks, OVERFLOW_BLOCKS)                                                            \
+    X(overflow_small_blocks, OVERFLOW_SMALL_BLOCKS)                                                \
+    X(overflow_small_bytes, OVERFLOW_SMALL_BYTES)                                                  \
     X(settle_blocks, (uint64_t)SHRINK_CLASSES *SHRINK_BLOCKS)                                      \
     X(settle_tight_blocks, (uint64_t)HAK_SC_COUNT *SHRINK_BLOCKS)                                  \
     X(refill_drained_slabs, 2 * SLAB_DRAIN_BUDGET) /* refill_find, and the refill itself */        \
