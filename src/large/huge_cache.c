@@ -132,8 +132,10 @@ static unsigned extent_find_sparse(size_t bytes, size_t align) {
     return extent_find(bytes, align);
 }
 
+/* Not in hardened builds, where a block begins behind the guard of the one before. */
 static bool blocks_are_sparse(void) {
-    return hak_huge_cache.written_bytes < hak_huge_cache.sampled_bytes / SPARSE_SHARE;
+    return !HAK_HARDEN &&
+           hak_huge_cache.written_bytes < hak_huge_cache.sampled_bytes / SPARSE_SHARE;
 }
 
 char *hak_huge_cache_take(size_t bytes, size_t align, ptrdiff_t *shift) {
@@ -341,7 +343,7 @@ void hak_large_trim_to(size_t keep_bytes, size_t keep_address_bytes) {
 }
 
 void hak_huge_cache_note_freed(const hak_huge_t *record) {
-    if (!record->is_fresh) {
+    if (HAK_HARDEN || !record->is_fresh) {
         return;
     }
     size_t bytes = record->bytes, written = hak_large_resident(record->base, bytes);

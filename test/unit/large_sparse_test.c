@@ -18,7 +18,7 @@ static int sparse_begin(void **state) {
 static void learn(bool is_sparse) {
     for (unsigned i = 0; i < BLOCKS; i++) {
         hak_large_trim(0);
-        size_t bytes = (size_t)ROOM - GUARD;
+        size_t bytes = (size_t)ROOM;
         char *block = hak_large_alloc(HAK_PARTITION_ANY, bytes, 16).block;
         assert_non_null(block);
         memset(block, 1, is_sparse ? 4096 : bytes);
@@ -29,17 +29,17 @@ static void learn(bool is_sparse) {
 /* An extent of 32 MiB that begins a unit behind a multiple of 16 MiB. */
 static char *extent_make(void) {
     hak_large_trim(0);
-    char *block = hak_large_alloc(HAK_PARTITION_ANY, ROOM - GUARD, 16u * MIB).block;
+    char *block = hak_large_alloc(HAK_PARTITION_ANY, ROOM, 16u * MIB).block;
     assert_non_null(block);
     large_free(block);
-    char *first = hak_large_alloc(HAK_PARTITION_ANY, 2u * MIB + HAK_UNIT_BYTES - GUARD, 16).block;
+    char *first = hak_large_alloc(HAK_PARTITION_ANY, 2u * MIB + HAK_UNIT_BYTES, 16).block;
     assert_ptr_equal(first, block); /* a multiple of any power of two up to it */
     return first;
 }
 
 static char *take(size_t bytes) {
     uint64_t mapped = hak_counters.huge_map;
-    char *block = hak_large_alloc(HAK_PARTITION_ANY, bytes - GUARD, 16).block;
+    char *block = hak_large_alloc(HAK_PARTITION_ANY, bytes, 16).block;
     assert_non_null(block);
     assert_int_equal(hak_counters.huge_map, mapped);
     return block;
@@ -91,7 +91,7 @@ static void many_extents_are_not_split(void **state) {
     enum { MANY = 240 };
     static char *held[MANY];
     for (unsigned i = 0; i < MANY; i++) {
-        held[i] = hak_large_alloc(HAK_PARTITION_ANY, 2u * MIB + HAK_UNIT_BYTES - GUARD, 16).block;
+        held[i] = hak_large_alloc(HAK_PARTITION_ANY, 2u * MIB + HAK_UNIT_BYTES, 16).block;
         assert_non_null(held[i]);
     }
     for (unsigned i = 0; i < MANY; i += 2) {
