@@ -113,10 +113,10 @@ static HAK_COLD void free_without_tcache(hak_slab_t *slab, void *block, uint32_t
 
 /* A long run of frees: the more blocks leave at once, the fewer frees find the bin full. */
 HAK_INLINE void bin_note_overflow(hak_tcache_t *tcache, unsigned sc, hak_bin_side_t *side) {
+    uint32_t grown = side->capacity == 0 ? 1 : (uint32_t)side->capacity * 2;
     if (side->overflows < OVERFLOW_RUN) {
         side->overflows++;
-    } else if (side->capacity < OVERFLOW_BLOCKS &&
-               (uint32_t)side->capacity * 2 * hak_sc_info[sc].bytes <= OVERFLOW_BYTES) {
+    } else if (grown <= OVERFLOW_BLOCKS && grown * hak_sc_info[sc].bytes <= OVERFLOW_BYTES) {
         hak_bin_grow(tcache, sc);
     }
     side->idle = 0;

@@ -63,8 +63,12 @@ static HAK_COLD void *refill_apart(hak_tcache_t *tcache, const hak_request_t *re
     void *block = hak_large_alloc(partition, request->bytes, request->align).block;
     if (block == NULL) {
         hak_reclaim_hooks.memory_out(tcache, HAK_MEMORY_OUT_ATTEMPTS); /* counts it */
-    } else {
-        hak_single_writer_add(&tcache->counters.large_alloc, 1);
+        return NULL;
+    }
+    hak_single_writer_add(&tcache->counters.large_alloc, 1);
+    hak_wanted_serve();
+    if (HAK_UNLIKELY(hak_load_relaxed(&hak_profile_epoch) != 0)) {
+        hak_profile_table.large(tcache, block, request->bytes);
     }
     return block;
 }

@@ -189,10 +189,10 @@ bool hak_huge_free(void *block, uint32_t entry) {
     size_t bytes = record->bytes;
     ptrdiff_t shift = record->shift;
     uint32_t paid_faults = record->paid_faults;
+    bool was_fresh = record->is_fresh;
     if (record->base != block || record->is_vacant) {
         return false;
     }
-    hak_huge_cache_note_freed(record);
     huge_unregister(record, entry);
     if (hak_huge_hold(block, bytes, shift, paid_faults)) {
         return true;
@@ -204,7 +204,7 @@ bool hak_huge_free(void *block, uint32_t entry) {
         bytes -= HAK_HUGE_GUARD_BYTES; /* the guard is a mapping of its own; at worst it leaks */
         hak_os_unmap((char *)block + bytes, HAK_HUGE_GUARD_BYTES);
     }
-    hak_huge_cache_give(block, bytes, shift);
+    hak_huge_cache_give(block, bytes, shift, was_fresh);
     return true;
 }
 
@@ -231,7 +231,7 @@ static void huge_set_bytes(hak_huge_t *record, size_t bytes) {
 static void huge_cut(hak_huge_t *record, size_t bytes) {
     size_t rest = record->bytes - bytes;
     huge_set_bytes(record, bytes);
-    hak_huge_cache_give(record->base + bytes, rest, record->shift);
+    hak_huge_cache_give(record->base + bytes, rest, record->shift, false);
 }
 
 /* A block that grew into the cached extent behind it may be two mappings, which the kernel cannot

@@ -342,33 +342,34 @@ void hak_large_trim_to(size_t keep_bytes, size_t keep_address_bytes) {
     hak_vacant_unmap_some(0);
 }
 
-void hak_huge_cache_note_freed(const hak_huge_t *record) {
-    if (HAK_HARDEN || !record->is_fresh) {
-        return;
-    }
-    size_t bytes = record->bytes, written = hak_large_resident(record->base, bytes);
-    hak_lock_acquire(HAK_LOCK_HUGE);
+/* Under HAK_LOCK_HUGE: what was written to of a block whose memory was fresh. */
+static void cache_note_written(size_t bytes, size_t written) {
     hak_huge_cache.sampled_bytes += bytes;
     hak_huge_cache.written_bytes += written;
     if (hak_huge_cache.sampled_bytes > SPARSE_WINDOW_BYTES) {
         hak_huge_cache.sampled_bytes /= 2;
         hak_huge_cache.written_bytes /= 2;
     }
-    hak_lock_release(HAK_LOCK_HUGE);
 }
 
-/* A mapping that there is room for, charged in full, takes the lock once. */
-void hak_huge_cache_give(char *base, size_t bytes, ptrdiff_t shift) {
+/* A mapping that there is room for is charged in full. The lock is taken once if nothing is
+ * sampled.
+ */
+void hak_huge_cache_give(char *base, size_t bytes, ptrdiff_t shift, bool was_fresh) {
     huge_extent_t fresh = {.base = base, .bytes = bytes, .dirty = bytes, .shift = shift};
     hak_huge_pool_t *pool = &hak_huge_cache.pool;
     hak_lock_acquire(HAK_LOCK_HUGE);
     hak_reclaim_hooks.huge_bound(pool);
     bool has_room = pool->resident_bytes + bytes <= pool->bound_bytes;
-    if (!has_room) {
+    was_fresh = was_fresh && !HAK_HARDEN;
+    if (!has_room || was_fresh) {
         hak_lock_release(HAK_LOCK_HUGE);
-        extent_sample(&fresh);
-        hak_band_sample(hak_band_of(bytes), bytes, fresh.dirty);
+        huge_extent_t sampled = fresh;
+        extent_sample(&sampled);
+        hak_band_sample(hak_band_of(bytes), bytes, sampled.dirty);
+        fresh = has_room ? fresh : sampled;
         hak_lock_acquire(HAK_LOCK_HUGE);
+        cache_note_written(was_fresh ? bytes : 0, was_fresh ? sampled.dirty : 0);
     }
     size_t bound = pool->bound_bytes, address_bound = pool->bound_address_bytes;
     bool is_kept = fresh.dirty <= bound && bytes <= address_bound && cache_put(fresh);

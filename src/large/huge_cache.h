@@ -24,12 +24,9 @@ bool hak_huge_cache_fits(size_t bytes);
 /* Takes at most `bytes` of that shift's extent from `base` on; returns how many. [lock HUGE] */
 size_t hak_huge_cache_take_at(const char *base, size_t bytes, ptrdiff_t shift);
 
-/* A block is about to be freed: if its memory was fresh, samples how much was written to. Without
- * locks. */
-void hak_huge_cache_note_freed(const hak_huge_t *record);
-
-/* Adds a freed mapping, and gives back the excess; without locks. */
-void hak_huge_cache_give(char *base, size_t bytes, ptrdiff_t shift);
+/* Adds a freed mapping, and gives back the excess; without locks. `was_fresh`: it was a block whose
+ * memory had been untouched, so what is resident was written to. */
+void hak_huge_cache_give(char *base, size_t bytes, ptrdiff_t shift, bool was_fresh);
 
 /* Bytes in use grew by `added` and shrank by `removed`. [lock HUGE] */
 void hak_huge_cache_note_use(size_t added, size_t removed);
