@@ -242,31 +242,6 @@ static void is_multiple_of_every_offset_equals_a_remainder(void **state) {
     assert_false(hak_is_multiple(0, &no_factor));
 }
 
-/* With many threads bins of large blocks begin with none. A run of frees makes one of 4 KiB grow,
- * not one above 8 KiB. */
-static void empty_bin_grows_only_within_the_bytes_of_a_run(void **state) {
-    (void)state;
-    enum { COUNT = 40 };
-    static const size_t bytes[] = {4096 - HAK_CANARY_BYTES, 16384 - HAK_CANARY_BYTES};
-    static const int32_t most[] = {2, 0};
-    void *block[COUNT];
-    hak_collect_thread();
-    self()->initial_bytes = 128;
-    for (unsigned i = 0; i < UNIT_COUNT(bytes); i++) {
-        for (unsigned k = 0; k < COUNT; k++) {
-            block[k] = hak_malloc(bytes[i]);
-        }
-        const hak_bin_side_t *side = hak_bin_side(self(), hak_sc_of_aligned(bytes[i], 1));
-        assert_int_equal(side->capacity, 0);
-        for (unsigned k = 0; k < COUNT; k++) {
-            hak_free(block[k]);
-        }
-        assert_int_equal(side->capacity, most[i]);
-    }
-    self()->initial_bytes = HAK_BIN_INITIAL_BYTES;
-    hak_collect_thread();
-}
-
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(is_multiple_of_every_offset_equals_a_remainder),
     cmocka_unit_test(capacity_limits_follow_the_knobs),
@@ -276,7 +251,6 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(push_that_failed_leaves_no_debt),
     cmocka_unit_test(capacity_without_overflow_stays),
     cmocka_unit_test(bin_with_few_blocks_allowed_never_holds_more),
-    cmocka_unit_test(empty_bin_grows_only_within_the_bytes_of_a_run),
     cmocka_unit_test(bin_of_blocks_that_come_one_by_one_obeys_a_lower_bound_set_later),
 };
 

@@ -161,6 +161,19 @@ static void threads_together_stay_within_the_budget(void **state) {
 
 enum { MANY = 100000, SC_16384 = 39 };
 
+/* The capacity after a long run of frees, of a bin that began with none. */
+static int32_t capacity_after_a_run(size_t size) {
+    enum { COUNT = 40 };
+    void *block[COUNT];
+    for (unsigned i = 0; i < COUNT; i++) {
+        block[i] = hak_malloc(size);
+    }
+    for (unsigned i = 0; i < COUNT; i++) {
+        hak_free(block[i]);
+    }
+    return hak_bin_side(self(), hak_sc_of_aligned(size, 1))->capacity;
+}
+
 /* Of a thread whose bins begin with nothing of this class. */
 static void *work_without_room(void *context) {
     hak_tcache_t *tcache = self();
@@ -170,6 +183,9 @@ static void *work_without_room(void *context) {
     breathe(16384, 1);
     is_right = is_right && side->capacity == 0 && tcache->bin[SC_16384].head == NULL;
     hak_knobs.cache_bytes = MANY * MIB;
+    /* up to 8 KiB leave at once */
+    is_right = is_right && capacity_after_a_run(4096 - HAK_CANARY_BYTES) == 2;
+    is_right = is_right && capacity_after_a_run(16384 - HAK_CANARY_BYTES) == 0;
     breathe(16384, ROUNDS);
     is_right = is_right && side->capacity == hak_bin_max_capacity(SC_16384);
     audit();
