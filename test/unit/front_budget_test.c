@@ -185,7 +185,7 @@ static void *work_without_room(void *context) {
     hak_knobs.cache_bytes = MANY * MIB;
     /* up to 8 KiB leave at once */
     is_right = is_right && capacity_after_a_run(4096 - HAK_CANARY_BYTES) == 2;
-    is_right = is_right && capacity_after_a_run(16384 - HAK_CANARY_BYTES) == 0;
+    is_right = is_right && capacity_after_a_run(32768 - HAK_CANARY_BYTES) == 0;
     breathe(16384, ROUNDS);
     is_right = is_right && side->capacity == hak_bin_max_capacity(SC_16384);
     audit();
