@@ -185,16 +185,13 @@ static void huge_unregister(hak_huge_t *record, uint32_t entry) {
 }
 
 bool hak_huge_free(void *block, uint32_t entry) {
-    hak_huge_t *record = record_of(entry);
-    size_t bytes = record->bytes;
-    ptrdiff_t shift = record->shift;
-    uint32_t paid_faults = record->paid_faults;
-    bool was_fresh = record->is_fresh;
-    if (record->base != block || record->is_vacant) {
+    hak_huge_t *record = record_of(entry), was = *record;
+    size_t bytes = was.bytes;
+    if (was.base != block || was.is_vacant) {
         return false;
     }
     huge_unregister(record, entry);
-    if (hak_huge_hold(block, bytes, shift, paid_faults)) {
+    if (hak_huge_hold(block, bytes, was.shift, was.paid_faults)) {
         return true;
     }
     if (HAK_UNLIKELY(!huge_unguard(block, bytes))) {
@@ -204,7 +201,7 @@ bool hak_huge_free(void *block, uint32_t entry) {
         bytes -= HAK_HUGE_GUARD_BYTES; /* the guard is a mapping of its own; at worst it leaks */
         hak_os_unmap((char *)block + bytes, HAK_HUGE_GUARD_BYTES);
     }
-    hak_huge_cache_give(block, bytes, shift, was_fresh);
+    hak_huge_cache_give(block, bytes, was.shift, was.is_fresh);
     return true;
 }
 
@@ -216,6 +213,7 @@ size_t hak_huge_usable(const void *block, uint32_t entry) {
 
 /* Under HAK_LOCK_HUGE. */
 static void record_set_bytes(hak_huge_t *record, size_t bytes) {
+    record->is_fresh = false;
     hak_huge_cache_note_use(bytes, record->bytes);
     hak_store_relaxed(&record->bytes, bytes);
 }

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
  * Freed huge mappings, kept for reuse: a small sorted array of extents. A freed block joins its
- * neighbours; requests take the lowest extent that fits and leave the rest. The array's length
- * bounds every step.
+ * neighbours; requests take the lowest extent that fits and leave the rest; where blocks are
+ * sparse, the lowest round place in one. The array's length bounds every step.
  *
  * The bound is on memory, not on addresses: an extent is charged with the bytes the kernel is
- * thought to hold for it. A freed block is charged in full while the bound allows that, without a
- * kernel call; else a few samples of its OS pages decide. reclaim/target.c sets the bound; every
+ * thought to hold for it. A freed block is charged in full while the bound allows that; else a few
+ * samples of its OS pages decide. Blocks that began as untouched memory are sampled anyway: what is
+ * resident of them was written. reclaim/target.c sets the bound; every
  * free applies it, from the end of the highest extent. Addresses are bounded, too
  * (docs/experiments/0004). */
 #include "large/huge_cache.h"
@@ -26,10 +27,10 @@ typedef struct huge_extent {
 
 enum {
     CACHE_EXTENTS = 64,                /* cached extents at most: bounds a search */
-    SPLIT_EXTENTS = CACHE_EXTENTS / 2, /* with more, none is split to place a block */
+    SPLIT_EXTENTS = CACHE_EXTENTS / 2, /* with so many, blocks are placed as if they were dense */
     EVICT_SHARE = 16,                  /* with a smaller part resident it is nearly empty */
-    SPARSE_SHARE = 8,                  /* blocks are sparse if less of them is written to */
-    SPARSE_WINDOW_BYTES = 64 << 20,
+    SPARSE_SHARE = 8,               /* blocks are sparse if less than a part of them is written */
+    SPARSE_WINDOW_BYTES = 64 << 20, /* sums of samples are halved above it */
 };
 
 HAK_LOCKED_STATE HAK_LARGE_STATE(4) huge_extent_t hak_huge_extents[CACHE_EXTENTS]; /* [lock HUGE] */
@@ -112,9 +113,9 @@ static void extent_split(unsigned at, size_t bytes) {
     extent_insert(at, front);
 }
 
-/* An extent for a block that may not be written to but at its front. Blocks of about one size begin
- * at multiples of the power of two below it, so that their fronts lie on the same OS pages; the
- * lowest extent that has room for one is split there
+/* An extent for a block of which perhaps only the front will be written. Blocks of about one size
+ * begin at multiples of the power of two below it, so that their fronts lie on the same OS pages;
+ * the lowest extent that has room for one is split there
  * (docs/experiments/0107-fronts-of-sparse-blocks.md). */
 static unsigned extent_find_sparse(size_t bytes, size_t align) {
     size_t grain = hak_most((size_t)1 << hak_log2(bytes), align);

@@ -23,7 +23,7 @@ struct hak_huge {
     uint32_t previous;    /* [lock HUGE] of vacant ranges, index + 1 */
     uint32_t paid_faults; /* of its user: in advance (huge_quarantine.h) */
     bool is_whole;        /* of its user: was copied into a single mapping, which shall stay one */
-    bool is_fresh;        /* of its user: its memory was untouched */
+    bool is_fresh;        /* of its user: it began as untouched memory, and was not resized */
     bool is_vacant;       /* [lock HUGE] */
     bool is_zero;         /* [lock HUGE] of a vacant range */
 };
