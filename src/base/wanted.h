@@ -56,6 +56,7 @@ HAK_INLINE void hak_want(uint32_t request) {
     }
 }
 
+/* Of a request, for which memory_out reclaims. */
 enum { HAK_MEMORY_OUT_ATTEMPTS = 2 };
 
 /* Registered by life/; NULL before. */
@@ -64,8 +65,8 @@ typedef struct hak_reclaim_hooks {
     void (*give_back)(size_t bytes); /* before fresh memory is used, with a limit */
     /* Sets the bounds of freed huge blocks. Begins a window when the last is over. */
     void (*huge_bound)(hak_huge_pool_t *pool);
-    /* Memory is out: reclaims; true: try again. Attempts count from 0; after so many the request
-     * has failed. */
+    /* Memory is out: reclaims; true: try again. Attempts count from 0; from
+     * HAK_MEMORY_OUT_ATTEMPTS on it only counts the failure. */
     bool (*memory_out)(hak_tcache_t *tcache, unsigned attempt);
 } HAK_SEALED hak_reclaim_hooks_t;
 extern hak_reclaim_hooks_t hak_reclaim_hooks; /* [init] */

@@ -46,11 +46,11 @@
 
 enum {
     OVERFLOW_BLOCKS = 32, /* leave a full bin at once: bounds the work of one free */
-    /* Overflows without a refill, after which a bin grows until so many blocks or bytes leave at
-     * once (docs/experiments/0102-bins-grow-in-long-runs-of-frees.md). */
+    /* Overflows without a refill, after which a bin grows up to OVERFLOW_BLOCKS or so many bytes
+     * (docs/experiments/0102-bins-grow-in-long-runs-of-frees.md) */
     OVERFLOW_RUN = 16,
     OVERFLOW_BYTES = 8192,
-    /* of up to OVERFLOW_SMALL_BYTES, when the thread only frees
+    /* So many of up to OVERFLOW_SMALL_BYTES, from the second overflow without a refill on
      * (docs/experiments/0104-fixed-part-of-a-flush.md) */
     OVERFLOW_SMALL_BLOCKS = 64,
     OVERFLOW_SMALL_BYTES = 64,

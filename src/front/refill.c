@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Fills an empty bin: from the outbox, else from the slabs; when memory is out, after reclaim. */
+ * Fills an empty bin: from the outbox, else from the slabs; when memory is out, after reclaim. If
+ * that does not help, the request gets a block of its own (refill_apart). */
 #include "base/knobs.h"
 #include "front/budget.h"
 #include "front/event.h"

@@ -66,7 +66,7 @@ typedef struct hak_bin_side {
     int32_t total;               /* [thread] TCACHE-3 */
     int32_t capacity;            /* [thread] blocks an empty bin takes; adapts */
     uint16_t want;               /* [thread] least blocks a refill asks for */
-    uint8_t overflows;           /* [thread] since the last refill, a few at most */
+    uint8_t overflows;           /* [thread] since the last refill; counts to OVERFLOW_RUN */
     uint8_t idle;                /* [thread] shrink events since the last refill or overflow */
     hak_bin_counters_t counters; /* [thread] */
 } hak_bin_side_t;

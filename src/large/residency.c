@@ -8,7 +8,7 @@
 
 enum {
     SAMPLES = 3,                  /* of one unit each */
-    SAMPLE_EVERY_BYTES = 4 << 20, /* one more for each such part */
+    SAMPLE_EVERY_BYTES = 4 << 20, /* one for each such part, if that is more */
     SAMPLES_MOST = 32,
     PIECE_BYTES = 8 << 20,     /* zeroed by one decision, unless the block is very large */
     PIECES_MOST = 16,          /* bounds the calls for one block */
