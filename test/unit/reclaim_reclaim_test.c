@@ -202,9 +202,12 @@ static void *end_at_once(void *context) {
     return context;
 }
 
-/* What a look reads is the least unused since the look before. */
+/* What a look reads is the least unused since the look before. No tick of this thread may look
+ * first.
+ */
 static bool event_looks_at_pools(void) {
-    hak_free(hak_malloc(MIB));
+    void *block = hak_large_alloc(HAK_PARTITION_ANY, MIB, HAK_BLOCK_ALIGN).block;
+    assert_true(hak_large_free(block, hak_pagemap_get(hak_pagemap_base(), block)));
     bool had_dip = hak_span_state.dip_units < hak_span_state.unused_dirty_units;
     hak_reclaim_tend(self());
     return had_dip && hak_span_state.dip_units == hak_span_state.unused_dirty_units;
