@@ -100,7 +100,8 @@ static void standard_maps_it_anew_each_time(void **state) {
     assert_true(hak_strategy_ms(view().strategy) > 400); /* as the counterfactual would have it */
 }
 
-/* Beyond five times the knob nothing stays, whatever was learned. */
+/* Beyond five times the knob no memory stays, whatever was learned. Guards hold none, so addresses
+ * may be more where a sample meets one. */
 static void bound_by_size_holds(void **state) {
     (void)state;
     uint64_t interlocks = hak_counters.learner_interlock;
@@ -110,7 +111,8 @@ static void bound_by_size_holds(void **state) {
         take();
         steps_pass(HELD_STEPS);
         give();
-        assert_true(cached() <= 5u * MIB);
+        assert_true(large_stats().huge_cached_dirty_bytes <= 5u * MIB);
+        assert_true(cached() <= (GUARD == 0 ? 5u : 8u) * MIB);
         steps_pass(PAUSE_STEPS);
     }
     assert_int_equal(hak_counters.learner_interlock, interlocks); /* it knows the bound */
