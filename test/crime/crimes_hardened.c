@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 enum { MIB = 1 << 20, SUPERSLAB_BYTES = 4 << 20 };
@@ -165,10 +166,26 @@ void write_to_freed_huge(void) {
     scribble(block, MIB);
 }
 
+/* Takes a page behind a block if none is mapped there: it cannot grow where it is. */
+static void stand_behind(char *block, size_t bytes) {
+    enum { STEP = 1 << 12, REACH = 512 << 10 }; /* beyond a guard of the library */
+    uintptr_t first = ((uintptr_t)block + bytes + STEP - 1) / STEP * STEP;
+    for (uintptr_t page = first; page < first + REACH; page += STEP) {
+        void *hint = (void *)page; /* NOLINT(performance-no-int-to-ptr) */
+        char *mapped = mmap(hint, STEP, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        if (mapped == hint) {
+            return;
+        }
+        munmap(mapped, STEP);
+    }
+}
+
 /* The place that realloc moved it from; */
 void write_to_moved_large(void) {
     rest();
-    char *block = hide(malloc(300000)), *moved = hide(realloc(block, 20 * MIB));
+    char *block = hide(malloc(300000));
+    stand_behind(block, 300000);
+    char *moved = hide(realloc(block, 20 * MIB));
     if (moved != block) {
         scribble(block, 0);
     } else {
