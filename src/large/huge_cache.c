@@ -7,9 +7,8 @@
  * The bound is on memory, not on addresses: an extent is charged with the bytes the kernel is
  * thought to hold for it. A freed block is charged in full while the bound allows that; else a few
  * samples of its OS pages decide. Blocks that began as untouched memory are sampled anyway: what is
- * resident of them was written. reclaim/target.c sets the bound; every
- * free applies it, from the end of the highest extent. Addresses are bounded, too
- * (docs/experiments/0004). */
+ * resident of them was written. reclaim/target.c sets the bound; every free applies it, from the
+ * end of the highest extent. Addresses are bounded, too (docs/experiments/0004). */
 #include "large/huge_cache.h"
 #include "large/huge_quarantine.h"
 #include "large/huge_record.h"
