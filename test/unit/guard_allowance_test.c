@@ -214,7 +214,7 @@ static void random_process_never_exceeds_its_allowance(void **state) {
 }
 
 /* Blocks watched while so many steps of time pass; each brings some refills and an event. The draws
- * are the same in every run: the rate has blocks of its own, which the allowance refuses never. */
+ * are the same in every run: the rate has blocks of its own, which the allowance never refuses. */
 static unsigned watch(unsigned steps) {
     static void *block[200];
     self()->guard_random = 20261127;

@@ -203,8 +203,7 @@ static void *end_at_once(void *context) {
 }
 
 /* What a look reads is the least unused since the look before. No tick of this thread may look
- * first.
- */
+ * first. */
 static bool event_looks_at_pools(void) {
     void *block = hak_large_alloc(HAK_PARTITION_ANY, MIB, HAK_BLOCK_ALIGN).block;
     assert_true(hak_large_free(block, hak_pagemap_get(hak_pagemap_base(), block)));
