@@ -353,8 +353,7 @@ static void cache_note_written(size_t bytes, size_t written) {
 }
 
 /* A mapping that there is room for is charged in full. The lock is taken once if nothing is
- * sampled.
- */
+ * sampled; else another thread may have filled the room meanwhile. */
 void hak_huge_cache_give(char *base, size_t bytes, ptrdiff_t shift, bool was_fresh) {
     huge_extent_t fresh = {.base = base, .bytes = bytes, .dirty = bytes, .shift = shift};
     hak_huge_pool_t *pool = &hak_huge_cache.pool;
@@ -373,7 +372,7 @@ void hak_huge_cache_give(char *base, size_t bytes, ptrdiff_t shift, bool was_fre
     }
     size_t bound = pool->bound_bytes, address_bound = pool->bound_address_bytes;
     bool is_kept = fresh.dirty <= bound && bytes <= address_bound && cache_put(fresh);
-    bool exceeds = !has_room || hak_huge_cache.cached_bytes > address_bound;
+    bool exceeds = pool->resident_bytes > bound || hak_huge_cache.cached_bytes > address_bound;
     hak_lock_release(HAK_LOCK_HUGE);
     if (!is_kept) {
         extent_give_back(&fresh);
