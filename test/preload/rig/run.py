@@ -254,7 +254,7 @@ class Run:
         def without():
             return [p for p in proof.family(pid) if proof.maps_library(p, self.lib) is False]
 
-        if proof.maps_library(pid, self.lib) is None:
+        if not wait_for(lambda: proof.maps_library(pid, self.lib) is not None, MAPS_SECONDS):
             raise Difference(f"{label}: process {pid} is gone")
         if not wait_for(lambda: not without(), MAPS_SECONDS):
             raise Difference(f"{label}: {without()} do not have the library in their maps")
