@@ -264,7 +264,7 @@ static uint64_t percent_of(uint64_t part, uint64_t whole) {
 static void put_band(hak_text_t *text, const char *name, const hak_band_view_t *band) {
     hak_text_format(text, "%s: %b in use, lately %b to %b; ", name, band->in_use_bytes,
                     band->least_bytes, band->most_bytes);
-    hak_text_format(text, "%b taken, %l %% of it new from the kernel", band->taken_bytes,
+    hak_text_format(text, "%b taken, %l %% of it new", band->taken_bytes,
                     percent_of(band->fresh_bytes, band->taken_bytes));
     if (band->returned_bytes + band->again_bytes != 0) {
         hak_text_format(text, "; %b given back, %b wanted again", band->returned_bytes,
