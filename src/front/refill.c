@@ -40,6 +40,9 @@ static hak_blocks_t refill_once(hak_tcache_t *tcache, unsigned sc) {
     hak_owner_t *owner = hak_tcache_lock_home(tcache);
     hak_blocks_t blocks = hak_slab_refill(owner, sc, want);
     hak_owner_unlock(owner);
+    if (blocks.stride != 0) {
+        hak_span_touch(blocks.head); /* before a purge finds its neighbours */
+    }
     hak_wanted_serve();
     if (blocks.stride != 0) {
         hak_slab_link(&blocks);

@@ -79,6 +79,7 @@ hak_large_result_t hak_large_alloc(hak_partition_t partition, size_t bytes, size
     hak_pagemap_set(span.base + HAK_UNIT_BYTES, count - 1, HAK_KIND_LARGE_BODY);
     hak_pagemap_set(span.base, 1, HAK_KIND_LARGE);
     hak_band_large_enter(count);
+    hak_span_touch(span.base);
     result.block = span.base;
     result.is_zero = span.is_zero;
     if (span.is_zero || span.again != 0) {

@@ -85,5 +85,6 @@ bool hak_os_fault_file(const char *path, char *buffer, size_t capacity, size_t *
 uint64_t hak_os_fault_clock(uint64_t now_ns);
 uint32_t hak_os_fault_cpu(uint32_t cpu);            /* the CPU that the caller shall run on */
 void hak_os_fault_mapped(void *base, size_t bytes); /* reports fresh memory */
+void hak_os_fault_touch(const void *block);         /* reports a first touch, before it */
 
 #endif

@@ -80,6 +80,7 @@ static void *block_refill(unsigned sc) {
         return NULL;
     }
     if (blocks.stride != 0) {
+        hak_span_touch(blocks.head);
         hak_slab_link(&blocks);
     }
     return blocks.head;

@@ -169,6 +169,9 @@ static hak_blocks_t slab_carve(hak_slab_t *slab, uint32_t want) {
     count = want < count ? want : count;
     count = left < count ? left : count;
     char *block = slab->base + (size_t)slab->carved * bytes;
+    if (HAK_HARDEN && !slab->is_zero) {
+        hak_span_touch(block); /* before the first write */
+    }
     for (uint32_t i = 0; HAK_HARDEN && !slab->is_zero && i < count; i++) {
         char *fresh = block + (size_t)i * bytes;
         hak_harden_wipe(fresh, bytes, hak_harden_last_tag(fresh, bytes));

@@ -95,6 +95,18 @@ HAK_INLINE hak_partition_t hak_span_partition(const hak_superslab_t *superslab) 
 bool hak_span_alloc(hak_partition_t partition, unsigned count, size_t align, hak_dense_t *use,
                     hak_span_t *span);
 
+/* Touches a span's first block, which the caller owns, where that opens a huge page, and notes how
+ * long it took. For the caller that got the span, before it is written to. */
+void hak_huge_page_touch(char *block);
+extern uintptr_t hak_huge_page_due; /* [atomic] the unit to touch; 0: none; or see below */
+enum { HAK_HUGE_PAGE_IS_TOUCHED = 1 };
+HAK_INLINE void hak_span_touch(void *block) {
+    uintptr_t unit = (uintptr_t)block & ~(uintptr_t)(HAK_UNIT_BYTES - 1);
+    if (HAK_UNLIKELY(hak_load_relaxed(&hak_huge_page_due) == unit)) {
+        hak_huge_page_touch(block);
+    }
+}
+
 /* Frees a span, of which at most the first `touched` units were written to. Sets HAK_WANTED_PURGE
  * when unused memory exceeds its bound. */
 void hak_span_free(hak_superslab_t *superslab, unsigned unit, unsigned count, unsigned touched);

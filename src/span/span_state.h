@@ -11,6 +11,13 @@
 
 enum { HAK_SPAN_FITS = HAK_SPAN_ALIGNS + HAK_HARDEN };
 
+/* What first touches of huge pages cost. */
+typedef struct hak_huge_price {
+    uint8_t dear_run; /* dear touches in a row */
+    uint16_t left;    /* ranges to open with small OS pages until the next huge one */
+    uint16_t pause;   /* the last such number; 0: none since touches were cheap */
+} hak_huge_price_t;
+
 typedef struct hak_span_state {
     hak_superslab_t **table; /* by index; NULL where a superslab was unmapped */
     hak_superslab_t *unused; /* records without a mapping */
@@ -23,8 +30,9 @@ typedef struct hak_span_state {
     hak_summary_t vacant;             /* SPAN-9 */
     hak_summary_t dirty;              /* SPAN-10 */
     size_t huge_page_count;           /* sum of popcount(huge_pages) */
-    bool lacks_huge_pages;            /* the kernel refused one */
-    bool has_partitions;              /* SPAN-11: there are two */
+    hak_huge_price_t huge_price;
+    bool lacks_huge_pages; /* the kernel refused one */
+    bool has_partitions;   /* SPAN-11: there are two */
     hak_span_counters_t counters;
     size_t in_use_units;
     size_t unused_dirty_units; /* SPAN-3 */

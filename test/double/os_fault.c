@@ -21,6 +21,8 @@ static os_fault_plan_t os_fault_plans[HAK_OS_CALL_COUNT];
 static hak_os_fault_files_t *os_fault_files; /* [atomic] NULL: none */
 static uint64_t os_fault_ahead_ns;           /* [atomic] of the real clock */
 static uint64_t os_fault_stopped_ns;         /* [atomic] 0: it goes on */
+static uint64_t os_fault_touch_ns;           /* [atomic] */
+static uint64_t os_fault_late;               /* [atomic] */
 static HAK_TLS uint64_t os_fault_cpu;        /* [thread] CPU + 1; 0: the real one */
 static bool os_fault_always;                 /* [atomic] */
 
@@ -40,6 +42,8 @@ void hak_os_fault_clear(void) {
         hak_store_relaxed(&os_fault_plans[i].calls, 0);
     }
     hak_store_relaxed(&os_fault_stopped_ns, 0);
+    hak_store_relaxed(&os_fault_touch_ns, 0);
+    hak_store_relaxed(&os_fault_late, 0);
 }
 
 uint64_t hak_os_fault_calls(hak_os_call_t call) {
@@ -60,6 +64,23 @@ void hak_os_fault_stop_clock(void) {
 void hak_os_fault_advance_clock(uint64_t ns) {
     hak_add_relaxed(&os_fault_ahead_ns, ns);
     hak_add_relaxed(&os_fault_stopped_ns, ns);
+}
+
+void hak_os_fault_slow_touches(uint64_t ns) {
+    hak_store_relaxed(&os_fault_touch_ns, ns);
+}
+
+uint64_t hak_os_fault_late_touches(void) {
+    return hak_load_relaxed(&os_fault_late);
+}
+
+void hak_os_fault_touch(const void *block) {
+    unsigned char is_resident = 0;
+    void *page = (void *)((uintptr_t)block & ~(uintptr_t)(hak_os_page_bytes() - 1));
+    if (mincore(page, 1, &is_resident) == 0 && (is_resident & 1) != 0) {
+        hak_add_relaxed(&os_fault_late, 1);
+    }
+    hak_os_fault_advance_clock(hak_load_relaxed(&os_fault_touch_ns));
 }
 
 void hak_os_fault_huge_pages_always(bool is_on) {

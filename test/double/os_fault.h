@@ -13,6 +13,9 @@ uint64_t hak_os_fault_calls(hak_os_call_t call); /* calls made since the last cl
 /* hak_os_now_ns stands still, a little further on each time; hak_os_fault_clear lets it go on. */
 void hak_os_fault_stop_clock(void);
 void hak_os_fault_advance_clock(uint64_t ns);
+/* Each first touch of a huge page takes so long from now on, on a clock that stands still. */
+void hak_os_fault_slow_touches(uint64_t ns);
+uint64_t hak_os_fault_late_touches(void); /* whose page was there already */
 /* As if the kernel's transparent huge pages were "always": it backs what is mapped from now on with
  * them, unless told not to. */
 void hak_os_fault_huge_pages_always(bool is_on);

@@ -256,8 +256,8 @@ class Run:
 
         if not wait_for(lambda: proof.maps_library(pid, self.lib) is not None, MAPS_SECONDS):
             raise Difference(f"{label}: process {pid} is gone")
-        if not wait_for(lambda: not without(), MAPS_SECONDS):
-            raise Difference(f"{label}: {without()} do not have the library in their maps")
+        if not wait_for(lambda: proof.maps_library(pid, self.lib) and not without(), MAPS_SECONDS):
+            raise Difference(f"{label}: {without() or [pid]} do not have the library in their maps")
 
     def add(self, label, result, argv=None, cwd=None, seconds=0.0):
         step = Step(label, result, seconds)

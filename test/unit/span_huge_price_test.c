@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Huge pages pause while their first touches are dear. */
+#include "base/counters.h"
+#include "double/os_fault.h"
+#include "unit/span.h"
+
+static hak_span_t pins[4]; /* 8 MiB in use */
+
+static int begin(void **state) {
+    (void)state;
+    hak_os_init();
+    hak_os_fault_clear();
+    unit_span_retain((size_t)1 << 40, 0);
+    hak_knobs.huge_pages = true;
+    hak_span_state.lacks_huge_pages = false;
+    hak_span_state.huge_price = (hak_huge_price_t){0};
+    hak_huge_page_due = 0;
+    hak_knobs.learn = HAK_LEARN_ON;
+    for (unsigned i = 0; i < UNIT_COUNT(pins); i++) {
+        pins[i] = unit_span(32, HAK_UNIT_BYTES);
+    }
+    return hak_os_page_bytes() != 4096; /* the feature is for small OS pages */
+}
+
+static int end(void **state) {
+    (void)state;
+    hak_os_fault_clear();
+    for (unsigned i = 0; i < UNIT_COUNT(pins); i++) {
+        unit_span_free(&pins[i], 32);
+    }
+    hak_span_purge(0);
+    assert_int_equal(unit_span_check().superslab_count, 0);
+    assert_int_equal(hak_span_state.huge_page_count, 0);
+    return 0;
+}
+
+/* Opens ranges, with clocks that only touches move; returns how many of them are huge. */
+static unsigned open_ranges(unsigned count, uint64_t touch_ns) {
+    hak_span_t spans[256];
+    unsigned huge = 0;
+    assert_true(count <= UNIT_COUNT(spans));
+    hak_os_fault_stop_clock();
+    hak_os_fault_slow_touches(touch_ns);
+    for (unsigned i = 0; i < count; i++) {
+        spans[i] = (hak_span_t){0};
+        assert_true(
+            hak_span_alloc(HAK_PARTITION_ANY, 32, HAK_UNIT_BYTES, HAK_SPAN_DENSE, &spans[i]));
+        hak_span_touch(spans[i].base + HAK_BLOCK_ALIGN); /* a block in the first unit */
+        huge += spans[i].superslab->huge_pages >> spans[i].unit / HAK_HUGE_PAGE_UNITS & 1;
+    }
+    for (unsigned i = 0; i < count; i++) {
+        unit_span_free(&spans[i], 32);
+    }
+    unit_span_check();
+    hak_span_purge(0);
+    return huge;
+}
+
+enum { CHEAP_NS = 1990000, DEAR_NS = 2000001, DONE_NS = 19000 };
+
+static void dear_touches_end_huge_pages_for_longer_each_time(void **state) {
+    (void)state;
+    uint64_t dear = hak_counters.huge_page_dear, pause = hak_counters.huge_page_pause;
+    assert_int_equal(open_ranges(4, DEAR_NS), 4);
+    assert_int_equal(open_ranges(64, DEAR_NS), 0);
+    assert_int_equal(open_ranges(1, DEAR_NS), 1); /* a trial */
+    assert_int_equal(open_ranges(128, DEAR_NS), 0);
+    assert_int_equal(hak_counters.huge_page_dear, dear + 5);
+    assert_int_equal(hak_counters.huge_page_pause, pause + 192);
+    unsigned trials = 0;
+    for (unsigned i = 0; i < 40; i++) {
+        trials += open_ranges(256, DEAR_NS);
+    }
+    assert_int_equal(trials, 12); /* at 0, 257, 770, then after each 1024 */
+}
+
+static void cheap_touches_bring_huge_pages_back(void **state) {
+    (void)state;
+    assert_int_equal(open_ranges(4, DEAR_NS), 4);
+    assert_int_equal(open_ranges(64, CHEAP_NS), 0);
+    assert_int_equal(open_ranges(100, CHEAP_NS), 100);
+    assert_int_equal(open_ranges(4, DEAR_NS), 4);
+    assert_int_equal(open_ranges(65, DEAR_NS), 1); /* the pause is short again */
+}
+
+/* As where the CPU was taken from the thread. */
+static void few_dear_touches_change_nothing(void **state) {
+    (void)state;
+    for (unsigned i = 0; i < 100; i++) {
+        assert_int_equal(open_ranges(3, DEAR_NS), 3);
+        assert_int_equal(open_ranges(1, CHEAP_NS), 1);
+    }
+}
+
+/* Another thread's touch of the same range came first. */
+static void touches_of_memory_that_is_there_say_nothing(void **state) {
+    (void)state;
+    for (unsigned i = 0; i < 4; i++) {
+        assert_int_equal(open_ranges(1, DONE_NS), 1);
+        assert_int_equal(open_ranges(1, DEAR_NS), 1);
+    }
+    assert_int_equal(open_ranges(64, DONE_NS), 0);
+    assert_int_equal(open_ranges(65, DONE_NS), 1); /* no verdict: the pause is as long */
+}
+
+/* As of threads that were interrupted between both: only the last one is asked. */
+static void ranges_opened_at_once_are_one_trial(void **state) {
+    hak_span_t spans[8] = {{0}};
+    (void)state;
+    hak_os_fault_stop_clock();
+    hak_os_fault_slow_touches(DEAR_NS);
+    uint64_t dear = hak_counters.huge_page_dear;
+    for (unsigned i = 0; i < UNIT_COUNT(spans); i++) {
+        assert_true(
+            hak_span_alloc(HAK_PARTITION_ANY, 32, HAK_UNIT_BYTES, HAK_SPAN_DENSE, &spans[i]));
+    }
+    for (unsigned i = 0; i < UNIT_COUNT(spans); i++) {
+        hak_span_touch(spans[i].base);
+        hak_span_touch(spans[i].base);
+    }
+    assert_int_equal(hak_counters.huge_page_dear, dear + 1);
+    assert_int_equal(hak_huge_page_due, 0);
+    for (unsigned i = 0; i < UNIT_COUNT(spans); i++) {
+        unit_span_free(&spans[i], 32);
+    }
+}
+
+/* The price of a range within a span is not asked, and is no trial. */
+static void ranges_that_no_taker_touches_first_are_no_trial(void **state) {
+    hak_span_t small[21], wide;
+    (void)state;
+    assert_int_equal(open_ranges(4, DEAR_NS), 4);
+    assert_int_equal(open_ranges(64, DEAR_NS), 0);
+    uint64_t pause = hak_counters.huge_page_pause;
+    for (unsigned i = 0; i < UNIT_COUNT(small); i++) { /* part of a range, the rest too little */
+        assert_true(
+            hak_span_alloc(HAK_PARTITION_ANY, 1, HAK_UNIT_BYTES, HAK_SPAN_SPARSE, &small[i]));
+    }
+    assert_true(hak_span_alloc(HAK_PARTITION_ANY, 16, HAK_UNIT_BYTES, HAK_SPAN_DENSE, &wide));
+    assert_int_equal(hak_huge_page_due, 0);
+    assert_true(hak_counters.huge_page_pause > pause);
+    assert_int_equal(open_ranges(1, CHEAP_NS), 1); /* the trial */
+    assert_int_equal(hak_span_state.huge_price.pause, 0);
+    unit_span_free(&wide, 16);
+    for (unsigned i = 0; i < UNIT_COUNT(small); i++) {
+        unit_span_free(&small[i], 1);
+    }
+}
+
+static void touch_that_never_ends_is_forgotten(void **state) {
+    (void)state;
+    hak_huge_page_due = HAK_HUGE_PAGE_IS_TOUCHED; /* by a thread that fork or a handler stopped */
+    assert_int_equal(open_ranges(100, DEAR_NS), 4 + 1);
+    hak_huge_page_due = HAK_HUGE_PAGE_IS_TOUCHED;
+    assert_int_equal(open_ranges(100, DEAR_NS), 1); /* 31 of 128 went before */
+}
+
+static void without_learning_prices_change_nothing(void **state) {
+    (void)state;
+    hak_knobs.learn = HAK_LEARN_OFF;
+    uint64_t dear = hak_counters.huge_page_dear, pause = hak_counters.huge_page_pause;
+    assert_int_equal(open_ranges(100, DEAR_NS), 100);
+    assert_int_equal(hak_counters.huge_page_dear, dear);
+    hak_knobs.learn = HAK_LEARN_COUNTERFACTUAL;
+    assert_int_equal(open_ranges(100, DEAR_NS), 100);
+    assert_int_equal(hak_counters.huge_page_dear, dear + 5);
+    assert_int_equal(hak_counters.huge_page_pause, pause + 95);
+    hak_knobs.learn = HAK_LEARN_OFF; /* forgets the pause */
+    assert_int_equal(open_ranges(1, DEAR_NS), 1);
+    hak_knobs.learn = HAK_LEARN_ON;
+    assert_int_equal(open_ranges(4, DEAR_NS), 4);
+}
+
+#define HUGE_PRICE_TEST(test) cmocka_unit_test_setup_teardown(test, begin, end)
+
+static const struct CMUnitTest tests[] = {
+    HUGE_PRICE_TEST(dear_touches_end_huge_pages_for_longer_each_time),
+    HUGE_PRICE_TEST(cheap_touches_bring_huge_pages_back),
+    HUGE_PRICE_TEST(few_dear_touches_change_nothing),
+    HUGE_PRICE_TEST(touches_of_memory_that_is_there_say_nothing),
+    HUGE_PRICE_TEST(ranges_opened_at_once_are_one_trial),
+    HUGE_PRICE_TEST(ranges_that_no_taker_touches_first_are_no_trial),
+    HUGE_PRICE_TEST(touch_that_never_ends_is_forgotten),
+    HUGE_PRICE_TEST(without_learning_prices_change_nothing),
+};
+
+UNIT_MAIN(tests)
