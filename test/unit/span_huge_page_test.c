@@ -3,38 +3,16 @@
  * Which ranges may be backed by huge pages, and when they stop being. */
 #include "base/counters.h"
 #include "double/os_fault.h"
-#include "unit/span.h"
+#include "unit/huge_page.h"
 
 enum { MIB = 1 << 20 };
 
-static hak_span_t pins[4]; /* 8 MiB in use */
 static uint64_t mapped_before;
 
 static int begin(void **state) {
-    (void)state;
-    hak_os_init();
-    hak_os_fault_clear();
-    unit_span_retain((size_t)1 << 40, 0);
-    hak_knobs.huge_pages = true;
-    hak_span_state.lacks_huge_pages = false;
-    for (unsigned i = 0; i < UNIT_COUNT(pins); i++) {
-        pins[i] = unit_span(32, HAK_UNIT_BYTES);
-    }
+    int status = unit_huge_page_begin(state);
     mapped_before = hak_counters.superslab_map;
-    hak_os_fault_clear();
-    return hak_os_page_bytes() != 4096; /* the feature is for small OS pages */
-}
-
-static int end(void **state) {
-    (void)state;
-    hak_os_fault_clear();
-    for (unsigned i = 0; i < UNIT_COUNT(pins); i++) {
-        unit_span_free(&pins[i], 32);
-    }
-    hak_span_purge(0);
-    assert_int_equal(unit_span_check().superslab_count, 0);
-    assert_int_equal(hak_span_state.huge_page_count, 0);
-    return 0;
+    return status;
 }
 
 static hak_span_t dense_span(unsigned count) {
@@ -119,14 +97,14 @@ static void extended_span_opens_small_pages(void **state) {
 
 static void span_with_little_in_use_opens_small_pages(void **state) {
     (void)state;
-    unit_span_free(&pins[3], 0);
+    unit_span_free(&unit_pins[3], 0);
     hak_span_t span = dense_span(32);
     hak_span_t next = dense_span(32);
     assert_int_equal(advice_calls(), 1);
     assert_true(next.superslab->huge_pages != 0);
     unit_span_free(&span, 32);
     unit_span_free(&next, 32);
-    pins[3] = unit_span(32, HAK_UNIT_BYTES);
+    unit_pins[3] = unit_span(32, HAK_UNIT_BYTES);
 }
 
 static void option_off_opens_small_pages(void **state) {
@@ -223,7 +201,7 @@ static void purged_huge_page_opened_for_dense_span_stays_and_is_regret(void **st
     unit_span_free(&again, 1);
 }
 
-#define HUGE_PAGE_TEST(test) cmocka_unit_test_setup_teardown(test, begin, end)
+#define HUGE_PAGE_TEST(test) cmocka_unit_test_setup_teardown(test, begin, unit_huge_page_end)
 
 static const struct CMUnitTest tests[] = {
     HUGE_PAGE_TEST(dense_span_opens_huge_page_once),

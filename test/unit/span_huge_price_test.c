@@ -3,36 +3,14 @@
  * Huge pages pause while their first touches are dear. */
 #include "base/counters.h"
 #include "double/os_fault.h"
-#include "unit/span.h"
-
-static hak_span_t pins[4]; /* 8 MiB in use */
+#include "unit/huge_page.h"
 
 static int begin(void **state) {
-    (void)state;
-    hak_os_init();
-    hak_os_fault_clear();
-    unit_span_retain((size_t)1 << 40, 0);
-    hak_knobs.huge_pages = true;
-    hak_span_state.lacks_huge_pages = false;
     hak_span_state.huge_price = (hak_huge_price_t){0};
     hak_huge_page_due = 0;
+    int status = unit_huge_page_begin(state);
     hak_knobs.learn = HAK_LEARN_ON;
-    for (unsigned i = 0; i < UNIT_COUNT(pins); i++) {
-        pins[i] = unit_span(32, HAK_UNIT_BYTES);
-    }
-    return hak_os_page_bytes() != 4096; /* the feature is for small OS pages */
-}
-
-static int end(void **state) {
-    (void)state;
-    hak_os_fault_clear();
-    for (unsigned i = 0; i < UNIT_COUNT(pins); i++) {
-        unit_span_free(&pins[i], 32);
-    }
-    hak_span_purge(0);
-    assert_int_equal(unit_span_check().superslab_count, 0);
-    assert_int_equal(hak_span_state.huge_page_count, 0);
-    return 0;
+    return status;
 }
 
 /* Opens ranges, with clocks that only touches move; returns how many of them are huge. */
@@ -172,7 +150,7 @@ static void without_learning_prices_change_nothing(void **state) {
     assert_int_equal(open_ranges(4, DEAR_NS), 4);
 }
 
-#define HUGE_PRICE_TEST(test) cmocka_unit_test_setup_teardown(test, begin, end)
+#define HUGE_PRICE_TEST(test) cmocka_unit_test_setup_teardown(test, begin, unit_huge_page_end)
 
 static const struct CMUnitTest tests[] = {
     HUGE_PRICE_TEST(dear_touches_end_huge_pages_for_longer_each_time),
