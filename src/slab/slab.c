@@ -171,10 +171,10 @@ static hak_blocks_t slab_carve(hak_slab_t *slab, uint32_t want) {
     char *block = slab->base + (size_t)slab->carved * bytes;
     if (HAK_HARDEN && !slab->is_zero) {
         hak_span_touch(block); /* before the first write */
-    }
-    for (uint32_t i = 0; HAK_HARDEN && !slab->is_zero && i < count; i++) {
-        char *fresh = block + (size_t)i * bytes;
-        hak_harden_wipe(fresh, bytes, hak_harden_last_tag(fresh, bytes));
+        for (uint32_t i = 0; i < count; i++) {
+            char *fresh = block + (size_t)i * bytes;
+            hak_harden_wipe(fresh, bytes, hak_harden_last_tag(fresh, bytes));
+        }
     }
     slab_set_carved(slab, slab->carved + count);
     return (hak_blocks_t){.head = block, .count = count, .stride = bytes};

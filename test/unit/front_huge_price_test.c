@@ -15,6 +15,8 @@ static void *blocks[COUNT];
 static int begin(void **state) {
     (void)state;
     self();
+    hak_knobs.huge_pages = true; /* also in a profile without */
+    hak_span_state.lacks_huge_pages = false;
     hak_os_fault_clear();
     hak_os_fault_stop_clock();
     hak_os_fault_slow_touches(DEAR_NS);
