@@ -192,6 +192,19 @@ def test_rows_on_musl_are_workloads_alone_and_have_peers_of_their_own():
     assert arms._arm(arms.Spec("hakmem", "hakmem"), ours).launch(musl).preloaded() == "/y.so"
 
 
+@pytest.mark.parametrize("named, expected", [
+    ([], [*peers.DEFAULT, "mine"]),
+    (["glibc"], ["glibc", "mine"]),
+    (["mine", "glibc"], ["mine", "glibc"]),
+    (["mine+learn:0"], ["mine+learn:0"]),
+    (["/y/libother.so"], ["other", "mine"]),
+])
+def test_a_library_joins_whatever_peers_are_named(named, expected):
+    settings = prepare.Settings("run", "full", peers=named, libs={"mine": "/x.so"})
+    prepare.chosen_rows(settings)
+    assert [spec.name for spec in prepare._specs(settings)] == ["hakmem", *expected]
+
+
 def test_long_rows_of_the_table():
     named = [row for row in micro.catalogue() if row.named]
     assert {"survivors/10s", "day/60s"} <= {row.id for row in named} and not any(row.quick for row in named)

@@ -103,6 +103,12 @@ def parse(text: str, libs: dict[str, str]) -> Spec:
     return Spec(name + (f"@{profile}" if profile else "") + (f"+{options}" if options else ""), name, options, profile)
 
 
+def with_libs(names: list[str], libs: dict[str, str]) -> list[str]:
+    """These arms, and each library of --lib that none of them loads."""
+    loaded = {parse(name, libs).peer for name in names}
+    return [*names, *(name for name in libs if name not in loaded)]
+
+
 def _library_name(path: str, libs: dict[str, str]) -> str:
     """A name that is not taken, from the file's."""
     name = Path(path).name.split(".so")[0].removeprefix("lib")

@@ -284,7 +284,7 @@ def attacks_(names: Optional[List[str]] = typer.Argument(None, help="kinds or na
              into: Optional[Path] = typer.Option(None, "--ledger", help="a page that gets the table")) -> None:
     """Attacks the heap of each allocator: what is stopped, and what succeeds."""
     libs = parse_libs(lib)
-    specs = [arms.parse(name, libs) for name in named(peer) or [*attacks.DEFAULT, *libs]]
+    specs = [arms.parse(name, libs) for name in arms.with_libs(named(peer) or attacks.DEFAULT, libs)]
     micro.build(say)
     found = arms.resolve(specs, libs, progress=say)
     for arm in found:

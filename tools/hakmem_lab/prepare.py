@@ -87,7 +87,7 @@ def _names_newest(patterns: list[str]) -> bool:
 
 def _peers(settings: Settings) -> list[str]:
     usual = peers.MUSL if settings.base == "musl" else peers.QUICK if settings.tier == "quick" else peers.DEFAULT
-    wanted = settings.peers or [*usual, *settings.libs]
+    wanted = arms.with_libs(settings.peers or usual, settings.libs)
     return [name for name in wanted if name != arms.SUBJECT]
 
 
