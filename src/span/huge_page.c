@@ -27,10 +27,10 @@ enum {
     /* A first touch takes 0.2 ms, its 512 small OS pages 1 to 1.5; but 5 to 30 ms in a virtual
      * machine whose host took the unused memory back (docs/experiments/0108-dear-huge-pages.md). */
     HUGE_PAGE_DEAR_NS = 2000000,
-    HUGE_PAGE_LEAST_NS = 20000, /* faster: the memory was there already */
-    /* So many in a row begin a pause: on a busy machine three of ten lose their CPU meanwhile. The
-     * CPU time of the thread would tell, but is a system call, which sandboxes may refuse. */
+    /* So many in a row begin a pause: three of ten lose their CPU on a busy machine, and 0.2 ms may
+     * lie across a tick of the coarse clock. Exact clocks may be calls that sandboxes refuse. */
     HUGE_PAGE_DEAR_RUN = 4,
+    HUGE_PAGE_WAIT_MOST = 256, /* ranges opened until a touch that does not end is given up */
     HUGE_PAGE_PAUSE_LEAST = 64,
     HUGE_PAGE_PAUSE_MOST = 1024, /* pauses, in ranges, double until a touch is not dear */
 };
@@ -38,41 +38,53 @@ enum {
 /* --- what first touches cost ------------------------------------------------------------------ */
 
 /* A range is opened; the taker of the span finds its unit here, touches it and notes how long that
- * took. The unit whose first touch is to be timed; 0: none; 1: one is being timed. */
-HAK_LOCKED_STATE uintptr_t hak_huge_page_due; /* [atomic] */
+ * took. Meanwhile no other is timed: a cheap touch would overtake a dear one. */
+HAK_LOCKED_STATE HAK_LINE_ALIGNED uintptr_t hak_huge_page_due; /* [atomic] each refill reads it */
 
-/* Under HAK_LOCK_SPAN. */
-static void huge_price_note(bool is_dear) {
+/* Under HAK_LOCK_SPAN, like the next. */
+static void huge_price_set(unsigned dear_run, unsigned pause) {
     hak_huge_price_t *price = &hak_span_state.huge_price;
-    if (!is_dear) {
-        *price = (hak_huge_price_t){0};
-        return;
-    }
+    hak_store_relaxed(&price->dear_run, (uint8_t)dear_run);
+    price->left = price->pause = (uint16_t)pause;
+}
+
+static void huge_price_note_dear(void) {
+    const hak_huge_price_t *price = &hak_span_state.huge_price;
+    unsigned run = hak_load_relaxed(&price->dear_run) + 1u;
+    bool pauses = run == HUGE_PAGE_DEAR_RUN; /* and after that at each dear trial */
+    size_t pause = pauses ? hak_most(2u * price->pause, HUGE_PAGE_PAUSE_LEAST) : 0;
     hak_count(huge_page_dear);
-    if (++price->dear_run >= HUGE_PAGE_DEAR_RUN) {
-        size_t pause = hak_most(2u * price->pause, HUGE_PAGE_PAUSE_LEAST);
-        price->left = price->pause = (uint16_t)hak_least(pause, HUGE_PAGE_PAUSE_MOST);
-        price->dear_run = HUGE_PAGE_DEAR_RUN - 1; /* the next trial decides alone */
-    }
+    huge_price_set(run - pauses, (unsigned)hak_least(pause, HUGE_PAGE_PAUSE_MOST));
+}
+
+/* Whether the last OS page of the block's range is there, too, or the kernel does not tell. */
+static bool huge_page_came(const char *block) {
+    uintptr_t end = ((uintptr_t)block | (HAK_HUGE_PAGE_BYTES - 1)) + 1;
+    return hak_os_resident_now((const char *)end - hak_os_page_bytes(), hak_os_page_bytes()) != 0;
 }
 
 HAK_COLD void hak_huge_page_touch(char *block) {
     uintptr_t due = (uintptr_t)block & ~(uintptr_t)(HAK_UNIT_BYTES - 1);
-    if (!hak_cas_relaxed(&hak_huge_page_due, &due, HAK_HUGE_PAGE_IS_TOUCHED)) {
+    uintptr_t touched = due | HAK_HUGE_PAGE_IS_TOUCHED;
+    if (!hak_cas_relaxed(&hak_huge_page_due, &due, touched)) {
         return; /* another one is due by now */
     }
-    uint64_t begin_ns = hak_os_exact_ns();
+    uint64_t begin_ns = hak_os_now_ns();
     if (HAK_FAULT) {
         hak_os_fault_touch(block);
     }
     *(volatile char *)block = 0; /* nothing is there yet */
-    uint64_t ns = hak_os_exact_ns() - begin_ns;
+    bool is_dear = hak_os_now_ns() - begin_ns > HUGE_PAGE_DEAR_NS;
+    bool is_cheap = !is_dear && hak_load_relaxed(&hak_span_state.huge_price.dear_run) != 0 &&
+                    huge_page_came(block); /* matters after dear ones only */
     hak_lock_acquire(HAK_LOCK_SPAN);
-    if (hak_load_relaxed(&hak_huge_page_due) == HAK_HUGE_PAGE_IS_TOUCHED) {
-        if (ns >= HUGE_PAGE_LEAST_NS) {
-            huge_price_note(ns > HUGE_PAGE_DEAR_NS);
+    if (hak_load_relaxed(&hak_huge_page_due) == touched) {
+        hak_store_relaxed(&hak_huge_page_due, 0);
+        if (is_dear) {
+            huge_price_note_dear();
+        } else if (is_cheap) {
+            huge_price_set(0, 0);
         }
-        hak_store_relaxed(&hak_huge_page_due, 0); /* one note of touches at the same time */
     }
     hak_lock_release(HAK_LOCK_SPAN);
 }
@@ -83,22 +95,22 @@ static bool huge_price_allows(const char *unit) {
     hak_huge_price_t *price = &hak_span_state.huge_price;
     uint64_t learn = hak_load_relaxed(&hak_knobs.learn);
     if (learn == HAK_LEARN_OFF) {
-        *price = (hak_huge_price_t){0};
+        huge_price_set(0, 0);
         return true;
     }
-    bool is_over = price->left == 0;
-    bool is_asked = is_over && unit != NULL;
-    if (is_asked) { /* in place of one whose touch never ended, too */
+    /* A touch may never end: its thread may be gone after a fork. */
+    price->waits = hak_load_relaxed(&hak_huge_page_due) == 0 ? 0 : price->waits + 1;
+    bool may_ask = price->waits == 0 || price->waits > HUGE_PAGE_WAIT_MOST;
+    if (price->left == 0 && unit != NULL && may_ask) {
         hak_store_relaxed(&hak_huge_page_due, (uintptr_t)unit);
+        price->waits = 0;
+        price->left = price->pause; /* the pause waits for the end of its trial */
+        return true;
     }
     if (price->pause == 0) {
         return true;
     }
-    if (is_asked) {
-        price->left = price->pause; /* a trial; others wait for its end */
-        return true;
-    }
-    price->left -= !is_over;
+    price->left -= price->left != 0;
     hak_count(huge_page_pause);
     return learn == HAK_LEARN_COUNTERFACTUAL;
 }

@@ -13,9 +13,10 @@ enum { HAK_SPAN_FITS = HAK_SPAN_ALIGNS + HAK_HARDEN };
 
 /* What first touches of huge pages cost. */
 typedef struct hak_huge_price {
-    uint8_t dear_run; /* dear touches in a row */
+    uint8_t dear_run; /* [atomic] dear touches in a row */
     uint16_t left;    /* ranges to open with small OS pages until the next huge one */
     uint16_t pause;   /* the last such number; 0: none since touches were cheap */
+    uint32_t waits;   /* ranges opened while a touch was timed */
 } hak_huge_price_t;
 
 typedef struct hak_span_state {

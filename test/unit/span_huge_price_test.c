@@ -5,11 +5,18 @@
 #include "double/os_fault.h"
 #include "unit/huge_page.h"
 
+#include <sys/mman.h>
+
+static void looks_are_refused(bool are) {
+    hak_os_fault_plan(HAK_OS_CALL_RESIDENT, 0, are ? 1u << 30 : 0);
+}
+
 static int begin(void **state) {
     hak_span_state.huge_price = (hak_huge_price_t){0};
     hak_huge_page_due = 0;
     int status = unit_huge_page_begin(state);
     hak_knobs.learn = HAK_LEARN_ON;
+    looks_are_refused(true); /* so a cheap touch tells, whether or not there is a huge page here */
     return status;
 }
 
@@ -35,7 +42,7 @@ static unsigned open_ranges(unsigned count, uint64_t touch_ns) {
     return huge;
 }
 
-enum { CHEAP_NS = 1990000, DEAR_NS = 2000001, DONE_NS = 19000 };
+enum { CHEAP_NS = 1990000, DEAR_NS = 2000001 };
 
 static void dear_touches_end_huge_pages_for_longer_each_time(void **state) {
     (void)state;
@@ -71,29 +78,41 @@ static void few_dear_touches_change_nothing(void **state) {
     }
 }
 
-/* Another thread's touch of the same range came first. */
-static void touches_of_memory_that_is_there_say_nothing(void **state) {
-    (void)state;
-    for (unsigned i = 0; i < 4; i++) {
-        assert_int_equal(open_ranges(1, DONE_NS), 1);
-        assert_int_equal(open_ranges(1, DEAR_NS), 1);
-    }
-    assert_int_equal(open_ranges(64, DONE_NS), 0);
-    assert_int_equal(open_ranges(65, DONE_NS), 1); /* no verdict: the pause is as long */
+static char *open_range(hak_span_t *span) {
+    *span = (hak_span_t){0};
+    assert_true(hak_span_alloc(HAK_PARTITION_ANY, 32, HAK_UNIT_BYTES, HAK_SPAN_DENSE, span));
+    return span->base;
 }
 
-/* As of threads that were interrupted between both: only the last one is asked. */
+static void cheap_touches_without_a_huge_page_say_nothing(void **state) {
+    hak_span_t span;
+    (void)state;
+    assert_int_equal(open_ranges(3, DEAR_NS), 3);
+    hak_os_fault_slow_touches(CHEAP_NS);
+    char *base = open_range(&span);
+    assert_int_equal(madvise(base, HAK_HUGE_PAGE_BYTES, MADV_NOHUGEPAGE), 0);
+    looks_are_refused(false);
+    hak_span_touch(base);
+    looks_are_refused(true);
+    assert_int_equal(hak_huge_page_due, 0);
+    assert_int_equal(hak_span_state.huge_price.dear_run, 3);
+    unit_span_free(&span, 32);
+    hak_span_purge(0);
+    assert_int_equal(open_ranges(1, DEAR_NS), 1);
+    assert_int_equal(open_ranges(64, CHEAP_NS), 0);
+}
+
+/* As of threads that were interrupted between both: only the first one is asked. */
 static void ranges_opened_at_once_are_one_trial(void **state) {
-    hak_span_t spans[8] = {{0}};
+    hak_span_t spans[8];
     (void)state;
     hak_os_fault_stop_clock();
     hak_os_fault_slow_touches(DEAR_NS);
     uint64_t dear = hak_counters.huge_page_dear;
     for (unsigned i = 0; i < UNIT_COUNT(spans); i++) {
-        assert_true(
-            hak_span_alloc(HAK_PARTITION_ANY, 32, HAK_UNIT_BYTES, HAK_SPAN_DENSE, &spans[i]));
+        open_range(&spans[i]);
     }
-    for (unsigned i = 0; i < UNIT_COUNT(spans); i++) {
+    for (unsigned i = UNIT_COUNT(spans); i-- > 0;) {
         hak_span_touch(spans[i].base);
         hak_span_touch(spans[i].base);
     }
@@ -102,6 +121,34 @@ static void ranges_opened_at_once_are_one_trial(void **state) {
     for (unsigned i = 0; i < UNIT_COUNT(spans); i++) {
         unit_span_free(&spans[i], 32);
     }
+}
+
+/* A dear touch takes long: ranges that open meanwhile do not take its place. */
+static void dear_touch_is_not_overtaken(void **state) {
+    hak_span_t slow, spans[100];
+    (void)state;
+    hak_os_fault_stop_clock();
+    hak_os_fault_slow_touches(DEAR_NS);
+    for (unsigned run = 1; run <= 4; run++) {
+        open_range(&slow);
+        uintptr_t due = hak_huge_page_due;
+        hak_huge_page_due |= HAK_HUGE_PAGE_IS_TOUCHED; /* by another thread */
+        for (unsigned i = 0; i < UNIT_COUNT(spans); i++) {
+            hak_span_touch(open_range(&spans[i]));
+            assert_int_equal(
+                spans[i].superslab->huge_pages >> spans[i].unit / HAK_HUGE_PAGE_UNITS & 1, 1);
+        }
+        assert_int_equal(hak_huge_page_due, due | HAK_HUGE_PAGE_IS_TOUCHED);
+        hak_huge_page_due = due; /* the other thread ends its touch */
+        hak_span_touch(slow.base);
+        assert_int_equal(hak_span_state.huge_price.dear_run, run < 4 ? run : 3);
+        for (unsigned i = 0; i < UNIT_COUNT(spans); i++) {
+            unit_span_free(&spans[i], 32);
+        }
+        unit_span_free(&slow, 32);
+        hak_span_purge(0);
+    }
+    assert_int_equal(hak_span_state.huge_price.pause, 64);
 }
 
 /* The price of a range within a span is not asked, and is no trial. */
@@ -126,12 +173,14 @@ static void ranges_that_no_taker_touches_first_are_no_trial(void **state) {
     }
 }
 
-static void touch_that_never_ends_is_forgotten(void **state) {
+static void touch_that_never_ends_is_given_up(void **state) {
     (void)state;
     hak_huge_page_due = HAK_HUGE_PAGE_IS_TOUCHED; /* by a thread that fork or a handler stopped */
+    assert_int_equal(open_ranges(256, DEAR_NS), 256);
     assert_int_equal(open_ranges(100, DEAR_NS), 4 + 1);
-    hak_huge_page_due = HAK_HUGE_PAGE_IS_TOUCHED;
-    assert_int_equal(open_ranges(100, DEAR_NS), 1); /* 31 of 128 went before */
+    hak_huge_page_due = HAK_HUGE_PAGE_IS_TOUCHED; /* 31 of 128 went before */
+    assert_int_equal(open_ranges(97, DEAR_NS) + open_ranges(159, DEAR_NS), 0);
+    assert_int_equal(open_ranges(1, DEAR_NS), 1);
 }
 
 static void without_learning_prices_change_nothing(void **state) {
@@ -156,10 +205,11 @@ static const struct CMUnitTest tests[] = {
     HUGE_PRICE_TEST(dear_touches_end_huge_pages_for_longer_each_time),
     HUGE_PRICE_TEST(cheap_touches_bring_huge_pages_back),
     HUGE_PRICE_TEST(few_dear_touches_change_nothing),
-    HUGE_PRICE_TEST(touches_of_memory_that_is_there_say_nothing),
+    HUGE_PRICE_TEST(cheap_touches_without_a_huge_page_say_nothing),
     HUGE_PRICE_TEST(ranges_opened_at_once_are_one_trial),
+    HUGE_PRICE_TEST(dear_touch_is_not_overtaken),
     HUGE_PRICE_TEST(ranges_that_no_taker_touches_first_are_no_trial),
-    HUGE_PRICE_TEST(touch_that_never_ends_is_forgotten),
+    HUGE_PRICE_TEST(touch_that_never_ends_is_given_up),
     HUGE_PRICE_TEST(without_learning_prices_change_nothing),
 };
 
