@@ -13,7 +13,7 @@ LIBRARY = os.environ.get("HAKMEM_LIB", "")
 PATIENCE = 20  # seconds, for what should come at once
 # The hardened library holds so much of freed large blocks back without memory (large/huge_quarantine.c):
 # of 31 MiB 7 to 14 in 2 700 runs, by chance.
-HELD_BACK_MIB = 20 if os.environ.get("HAKMEM_FLAVOUR") == "hardened" else 0
+HELD_BACK_MIB = 16 if os.environ.get("HAKMEM_FLAVOUR") == "hardened" else 0
 
 
 class Connection(http.client.HTTPConnection):

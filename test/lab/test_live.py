@@ -198,6 +198,7 @@ def test_rows_on_musl_are_workloads_alone_and_have_peers_of_their_own():
     (["mine", "glibc"], ["mine", "glibc"]),
     (["mine+learn:0"], ["mine+learn:0"]),
     (["/y/libother.so"], ["other", "mine"]),
+    (["/x.so"], ["x"]),
 ])
 def test_a_library_joins_whatever_peers_are_named(named, expected):
     settings = prepare.Settings("run", "full", peers=named, libs={"mine": "/x.so"})

@@ -105,8 +105,8 @@ def parse(text: str, libs: dict[str, str]) -> Spec:
 
 def with_libs(names: list[str], libs: dict[str, str]) -> list[str]:
     """These arms, and each library of --lib that none of them loads."""
-    loaded = {parse(name, libs).peer for name in names}
-    return [*names, *(name for name in libs if name not in loaded)]
+    loaded = {libs.get(parse(name, libs).peer) for name in names}
+    return [*names, *(name for name, path in libs.items() if path not in loaded)]
 
 
 def _library_name(path: str, libs: dict[str, str]) -> str:

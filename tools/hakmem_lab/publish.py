@@ -101,8 +101,14 @@ def _against_live(summary: RunSummary, names: dict[str, str]) -> list[str]:
         return []
     words = [f"{_plain(names[arm])} {wording.short(peak)} / {wording.short(end)}" for arm, (peak, end) in
              found.arms.items()]
-    return [f"RSS / live bytes, geometric means of {wording.count(len(found.rows), 'memory row')}, at the peak / at "
-            f"the end of the work: {', '.join(words)}."]
+    return [f"RSS / live bytes, geometric means of {wording.count(len(found.rows), 'memory row')} that state their "
+            f"live bytes, at the peak / at the end of the work: {', '.join(words)}."]
+
+
+def _noise(summary: RunSummary) -> str:
+    """A sentence on rows of which hakmem's two arms differ by much; none without."""
+    noisy = sum(row.noisy for row in summary.ranked)
+    return f"Noisy: {wording.count(noisy, 'row')}; trust the means, not single rows. " if noisy else ""
 
 
 def _section(summary: RunSummary, csv_link: str) -> list[str]:
@@ -152,7 +158,7 @@ def _short_section(summary: RunSummary, csv_link: str, page_link: str, picture_l
     return [BEGIN, f"<!-- Made by the lab from {csv_link}: do not edit. -->",
             *lines, "",
             "Geometric means of the ratios to each row's best allocator; 1.00 is best on every row. "
-            f"{_plain(_conditions(summary))}. All {len(found.arms)} allocators and all kinds of work: "
+            f"{_plain(_conditions(summary))}. {_noise(summary)}All {len(found.arms)} allocators and all kinds of work: "
             f"[{page_link}]({page_link}).", "",
             f"![Time and peak memory of each allocator: nearer to the corner is better]({picture_link})", END]
 
