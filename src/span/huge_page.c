@@ -39,7 +39,7 @@ enum {
 
 /* A range is opened; the taker of the span finds its unit here, touches it and notes how long that
  * took. Meanwhile no other is timed: a cheap touch would overtake a dear one. */
-HAK_LOCKED_STATE HAK_LINE_ALIGNED uintptr_t hak_huge_page_due; /* [atomic] each refill reads it */
+HAK_LOCKED_STATE uintptr_t hak_huge_page_due; /* [atomic] */
 
 /* Under HAK_LOCK_SPAN, like the next. */
 static void huge_price_set(unsigned dear_run, unsigned pause) {

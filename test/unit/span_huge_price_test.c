@@ -102,6 +102,21 @@ static void cheap_touches_without_a_huge_page_say_nothing(void **state) {
     assert_int_equal(open_ranges(64, CHEAP_NS), 0);
 }
 
+/* The last OS page is there, as with a huge page. */
+static void cheap_touch_with_a_huge_page_ends_a_run(void **state) {
+    hak_span_t span;
+    (void)state;
+    assert_int_equal(open_ranges(3, DEAR_NS), 3);
+    hak_os_fault_slow_touches(CHEAP_NS);
+    char *base = open_range(&span);
+    base[HAK_HUGE_PAGE_BYTES - 1] = 1;
+    looks_are_refused(false);
+    hak_span_touch(base);
+    looks_are_refused(true);
+    assert_int_equal(hak_span_state.huge_price.dear_run, 0);
+    unit_span_free(&span, 32);
+}
+
 /* As of threads that were interrupted between both: only the first one is asked. */
 static void ranges_opened_at_once_are_one_trial(void **state) {
     hak_span_t spans[8];
@@ -206,6 +221,7 @@ static const struct CMUnitTest tests[] = {
     HUGE_PRICE_TEST(cheap_touches_bring_huge_pages_back),
     HUGE_PRICE_TEST(few_dear_touches_change_nothing),
     HUGE_PRICE_TEST(cheap_touches_without_a_huge_page_say_nothing),
+    HUGE_PRICE_TEST(cheap_touch_with_a_huge_page_ends_a_run),
     HUGE_PRICE_TEST(ranges_opened_at_once_are_one_trial),
     HUGE_PRICE_TEST(dear_touch_is_not_overtaken),
     HUGE_PRICE_TEST(ranges_that_no_taker_touches_first_are_no_trial),
