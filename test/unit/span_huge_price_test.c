@@ -20,6 +20,16 @@ static int begin(void **state) {
     return status;
 }
 
+static char *open_range(hak_span_t *span) {
+    *span = (hak_span_t){0};
+    assert_true(hak_span_alloc(HAK_PARTITION_ANY, 32, HAK_UNIT_BYTES, HAK_SPAN_DENSE, span));
+    return span->base;
+}
+
+static unsigned is_huge(const hak_span_t *span) {
+    return span->superslab->huge_pages >> span->unit / HAK_HUGE_PAGE_UNITS & 1;
+}
+
 /* Opens ranges, with clocks that only touches move; returns how many of them are huge. */
 static unsigned open_ranges(unsigned count, uint64_t touch_ns) {
     hak_span_t spans[256];
@@ -28,11 +38,8 @@ static unsigned open_ranges(unsigned count, uint64_t touch_ns) {
     hak_os_fault_stop_clock();
     hak_os_fault_slow_touches(touch_ns);
     for (unsigned i = 0; i < count; i++) {
-        spans[i] = (hak_span_t){0};
-        assert_true(
-            hak_span_alloc(HAK_PARTITION_ANY, 32, HAK_UNIT_BYTES, HAK_SPAN_DENSE, &spans[i]));
-        hak_span_touch(spans[i].base + HAK_BLOCK_ALIGN); /* a block in the first unit */
-        huge += spans[i].superslab->huge_pages >> spans[i].unit / HAK_HUGE_PAGE_UNITS & 1;
+        hak_span_touch(open_range(&spans[i]) + HAK_BLOCK_ALIGN); /* a block in the first unit */
+        huge += is_huge(&spans[i]);
     }
     for (unsigned i = 0; i < count; i++) {
         unit_span_free(&spans[i], 32);
@@ -78,43 +85,36 @@ static void few_dear_touches_change_nothing(void **state) {
     }
 }
 
-static char *open_range(hak_span_t *span) {
-    *span = (hak_span_t){0};
-    assert_true(hak_span_alloc(HAK_PARTITION_ANY, 32, HAK_UNIT_BYTES, HAK_SPAN_DENSE, span));
-    return span->base;
-}
-
-static void cheap_touches_without_a_huge_page_say_nothing(void **state) {
+/* A cheap touch after three dear ones, while the kernel tells whether a huge page came. */
+static void touch_cheaply(bool comes) {
     hak_span_t span;
-    (void)state;
     assert_int_equal(open_ranges(3, DEAR_NS), 3);
     hak_os_fault_slow_touches(CHEAP_NS);
     char *base = open_range(&span);
     assert_int_equal(madvise(base, HAK_HUGE_PAGE_BYTES, MADV_NOHUGEPAGE), 0);
+    if (comes) { /* as of a huge page the last OS page is there */
+        base[HAK_HUGE_PAGE_BYTES - 1] = 1;
+    }
     looks_are_refused(false);
     hak_span_touch(base);
     looks_are_refused(true);
     assert_int_equal(hak_huge_page_due, 0);
-    assert_int_equal(hak_span_state.huge_price.dear_run, 3);
     unit_span_free(&span, 32);
     hak_span_purge(0);
+}
+
+static void cheap_touches_without_a_huge_page_say_nothing(void **state) {
+    (void)state;
+    touch_cheaply(false);
+    assert_int_equal(hak_span_state.huge_price.dear_run, 3);
     assert_int_equal(open_ranges(1, DEAR_NS), 1);
     assert_int_equal(open_ranges(64, CHEAP_NS), 0);
 }
 
-/* The last OS page is there, as with a huge page. */
 static void cheap_touch_with_a_huge_page_ends_a_run(void **state) {
-    hak_span_t span;
     (void)state;
-    assert_int_equal(open_ranges(3, DEAR_NS), 3);
-    hak_os_fault_slow_touches(CHEAP_NS);
-    char *base = open_range(&span);
-    base[HAK_HUGE_PAGE_BYTES - 1] = 1;
-    looks_are_refused(false);
-    hak_span_touch(base);
-    looks_are_refused(true);
+    touch_cheaply(true);
     assert_int_equal(hak_span_state.huge_price.dear_run, 0);
-    unit_span_free(&span, 32);
 }
 
 /* As of threads that were interrupted between both: only the first one is asked. */
@@ -150,8 +150,7 @@ static void dear_touch_is_not_overtaken(void **state) {
         hak_huge_page_due |= HAK_HUGE_PAGE_IS_TOUCHED; /* by another thread */
         for (unsigned i = 0; i < UNIT_COUNT(spans); i++) {
             hak_span_touch(open_range(&spans[i]));
-            assert_int_equal(
-                spans[i].superslab->huge_pages >> spans[i].unit / HAK_HUGE_PAGE_UNITS & 1, 1);
+            assert_int_equal(is_huge(&spans[i]), 1);
         }
         assert_int_equal(hak_huge_page_due, due | HAK_HUGE_PAGE_IS_TOUCHED);
         hak_huge_page_due = due; /* the other thread ends its touch */

@@ -105,17 +105,16 @@ def _against_live(summary: RunSummary, names: dict[str, str]) -> list[str]:
             f"live bytes, at the peak / at the end of the work: {', '.join(words)}."]
 
 
-def _noise(summary: RunSummary) -> str:
-    """A sentence on rows of which hakmem's two arms differ by much; none without."""
-    noisy = sum(row.noisy for row in summary.ranked)
-    return f"Noisy: {wording.count(noisy, 'row')}; trust the means, not single rows. " if noisy else ""
+def _noisy(summary: RunSummary) -> int:
+    """The rows of which hakmem's two arms differ by much."""
+    return sum(row.noisy for row in summary.ranked)
 
 
 def _section(summary: RunSummary, csv_link: str) -> list[str]:
     """All allocators, all kinds of work."""
     found, names = means(summary), wording.labels(summary)
     arms, rest = _chosen(found, summary.subject)
-    noisy = sum(row.noisy for row in summary.ranked)
+    noisy = _noisy(summary)
     text = [f"Measured on {_plain(_conditions(summary))}. [All numbers]({csv_link})."]
     if found.common < found.rows:
         text.append("Overall: the rows complete for all allocators that have figures on three quarters of the rows.")
@@ -155,10 +154,12 @@ def _short_section(summary: RunSummary, csv_link: str, page_link: str, picture_l
         cells = [_name(arm, found, names, summary.subject), wording.ratio(mean.time), wording.ratio(mean.peak)]
         cells += [_cell(found.of(arm.name, "app"), math.nan, math.nan)] if real else []
         lines.append("| " + " | ".join(cells) + " |")
+    noisy = _noisy(summary)
+    noise = f"Noisy: {wording.count(noisy, 'row')}; trust the means, not single rows. " if noisy else ""
     return [BEGIN, f"<!-- Made by the lab from {csv_link}: do not edit. -->",
             *lines, "",
             "Geometric means of the ratios to each row's best allocator; 1.00 is best on every row. "
-            f"{_plain(_conditions(summary))}. {_noise(summary)}All {len(found.arms)} allocators and all kinds of work: "
+            f"{_plain(_conditions(summary))}. {noise}All {len(found.arms)} allocators and all kinds of work: "
             f"[{page_link}]({page_link}).", "",
             f"![Time and peak memory of each allocator: nearer to the corner is better]({picture_link})", END]
 
