@@ -64,7 +64,7 @@ def tests(root):
     names = set()
     for path in (root / "test").rglob("*"):
         if path.suffix in (".c", ".cpp", ".py"):
-            names.update(re.findall(r"^(?:static void|def) (\w+)\(", path.read_text(encoding="utf-8"), re.M))
+            names.update(re.findall(r"^(?:static void |def |[A-Z_]+\()(\w+)\b", path.read_text(encoding="utf-8"), re.M))
         elif path.name == "CMakeLists.txt":
             names.update(re.findall(r"hak_(?:script_)?test\((\w+)", path.read_text(encoding="utf-8")))
     return names

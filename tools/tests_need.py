@@ -51,7 +51,9 @@ def words_of(test, command):
             yield from value.split(":")
 
 
-def needs(tests, build, known):
+def targets(tests, build):
+    known = {line.partition(":")[0] for line in output("ninja", "-C", build, "-t", "targets", "all").splitlines()
+             if not line.startswith("/")}
     found, all_commands = set(), commands(build)
     for test in tests:
         command = all_commands[test["name"]]
@@ -74,9 +76,8 @@ def main():
         return
     if any("lab" in properties(test, "LABELS") for test in tests.values()):
         print("lab")
-    known = {line.partition(":")[0] for line in output("ninja", "-C", build, "-t", "targets", "all").splitlines()
-             if not line.startswith("/")}
-    print("\n".join(sorted(needs(tests.values(), build, known)) or ["build.ninja"]))
+    print("\n".join(sorted(targets(tests.values(), build)) or ["build.ninja"]))
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# `test PATTERN` builds what the tests that match it need, and nothing in presets where none does.
+# `test PATTERN` builds what the tests that match it need, and nothing in flavours where none does; what failed is told at
+# the end, and a tree that passed is written down. Building and testing are doubles here.
 set -eu
 # shellcheck source=test/launcher/expect.sh
 . "$HAKMEM_SOURCE/test/launcher/expect.sh"
@@ -9,8 +10,8 @@ needs() { # WORDS…
     expect 0 "$HAKMEM_SOURCE/tools/tests_need.py" "$HAKMEM_BUILD" "$@"
 }
 
-needs -R '^unit_base_bits-'
-prints test/unit/unit_base_bits
+needs -R '^thread_ring-'
+prints test/thread/thread_ring
 # What a script runs, and the library it is meant for, which only its environment names.
 needs -R '^control_socket-'
 prints "hakmem
@@ -25,51 +26,85 @@ says out lab
 needs -R '^nosuch'
 prints ""
 # Tests of profiles are known by their names, too.
-needs -R '^unit_base_bits-debug$'
+needs -R '^api_malloc-debug$'
 prints ""
 needs --config debug -R '^api_malloc-debug$'
 says out test/api/api_malloc
 
-# A tree in which building is only written down: one preset has a test that matches, the other none.
-mkdir -p "$work/tree/tools" "$work/tree/build/release" "$work/tree/build/debug-audit" "$work/bin"
-mkdir -p "$work/tree/tools"
-cp "$HAKMEM_SOURCE/hakmem" "$work/tree/"
-cp "$HAKMEM_SOURCE/tools/launch.sh" "$work/tree/tools/"
+# A tree in which building is only written down: one flavour has a test that matches, the others none.
+tree=$work/tree
+mkdir -p "$tree/tools" "$tree/build" "$work/bin"
+cp "$HAKMEM_SOURCE/tools/run_tests.py" "$tree/tools/"
 double() { # NAME BODY
     printf '#!/bin/sh\n%s\n' "$2" >"$work/bin/$1"
     chmod +x "$work/bin/$1"
 }
-printf 'import sys\nprint("one_target" if sys.argv[1].endswith("release") else "")\n' >"$work/tree/tools/tests_need.py"
-double cmake "echo \"\$@\" >>'$work/cmake.log'"
-double ctest "exit 0"
-for tool in cc c++ ninja pkg-config setarch strace; do
-    double $tool 'exit 0'
-done
-PATH=$work/bin:$PATH CC=cc CXX=c++ expect 1 "$work/tree/hakmem" test --quick '^one_'
-grep -q -- '--build build/release .*one_target$' "$work/cmake.log" || fail "not built: $(cat "$work/cmake.log")"
-grep -q -- '--build build/debug-audit' "$work/cmake.log" && fail "built for nothing: $(cat "$work/cmake.log")"
+cat >"$tree/tools/tests_need.py" <<'EOF'
+def chosen(build, configuration, words):
+    return {"one": {}} if build.endswith("release") else {}
 
-# What failed is told again behind all that ran: names, and the end of what each printed.
-cp "$HAKMEM_SOURCE/tools/tests_failed.py" "$work/tree/tools/"
-cat >"$work/report.xml" <<'EOF'
-<testsuite
-	tests="2"
-	failures="1"
-	disabled="0"
-	skipped="0"
-	>
-	<testcase name="one_good" time="0.1" status="run"/>
-	<testcase name="one_bad" time="2.25" status="fail">
-		<failure message="Timeout"/>
-		<system-out>early
-late</system-out>
-	</testcase>
+
+def properties(test, name):
+    return []
+
+
+def targets(tests, build):
+    return {"one_target"}
+EOF
+double cmake "echo \"\$@\" >>'$work/cmake.log'; [ ! -e '$work/broken' ] || case \$* in *--build*) exit 1 ;; esac"
+cat >"$work/good.xml" <<'EOF'
+<testsuite><testcase name="one_good" time="0.1" status="run"/></testsuite>
+EOF
+cat >"$work/bad.xml" <<'EOF'
+<testsuite>
+<testcase name="one_good" time="0.1" status="run"/>
+<testcase name="one_off" time="0" status="notrun"/>
+<testcase name="one_bad" time="2.25" status="fail"><failure message="Timeout"/><system-out>early
+late</system-out></testcase>
 </testsuite>
 EOF
 # shellcheck disable=SC2016 # its own words
 double ctest 'while [ "$1" != --output-junit ]; do shift; done; cp "'"$work"'/report.xml" "$2"'
-PATH=$work/bin:$PATH CC=cc CXX=c++ expect 1 "$work/tree/hakmem" test --quick '^one_'
+# shellcheck disable=SC2317 # called through expect
+tests() {
+    PATH=$work/bin:$PATH python3 -B "$tree/tools/run_tests.py" "$@"
+}
+
+cp "$work/bad.xml" "$work/report.xml"
+expect 1 tests gate '^one_'
+grep -q -- "--build .*build/release .*one_target$" "$work/cmake.log" || fail "not built: $(cat "$work/cmake.log")"
+grep -q -- '--build .*build/debug-audit' "$work/cmake.log" && fail "built for nothing: $(cat "$work/cmake.log")"
 says out 'failed: one_bad, 2.2 s, Timeout'
 says out '    late'
+# shellcheck disable=SC2016 # a dollar sign
+says out './hakmem test '\''^one_bad$'\'
+[ "$(tail -n 1 "$work/out")" = '1 passed, 1 failed, 1 skipped' ] || fail "the sum is not last: $(cat "$work/out")"
+
+# A build that fails counts; what was built is tested.
+cp "$work/good.xml" "$work/report.xml"
+touch "$work/broken"
+expect 1 tests gate
+says out 'failed: the build of release, what was built is tested'
 says out '1 passed, 1 failed, 0 skipped'
+rm "$work/broken"
+
+# The tree that passed is written down, if it is a commit's.
+git -C "$tree" init -q
+printf 'build\n' >"$tree/.gitignore"
+git -C "$tree" add .
+git -C "$tree" -c user.name=test -c user.email=test commit -q -m one
+expect 0 tests gate
+says out '1 passed, 0 failed, 0 skipped'
+grep -q "^$(git -C "$tree" rev-parse 'HEAD^{tree}') release " "$tree/build/gate-passed" || fail "not written down"
+touch "$tree/more"
+expect 0 tests gate
+says out 'changes that are not committed'
+[ ! -e "$tree/build/gate-passed" ] || fail "a tree with changes is said to have passed"
+
+# What takes too long is stopped, and told.
+double ctest 'echo "  Start 1: one_slow"; exec sleep 1000'
+cp "$tree/tools/run_tests.py" "$work/saved"
+sed 's/60 \* self.minutes/0.1 * self.minutes/' "$work/saved" >"$tree/tools/run_tests.py"
+expect 1 tests gate --minutes 1
+says out 'stopped after 1 minutes; what ran longest: one_slow'
 exit $failed

@@ -7,7 +7,7 @@ set -eu
 hakmem=$HAKMEM_SOURCE/hakmem
 
 expect 0 "$hakmem" help
-for word in run lib build test fuzz stats top explain map profile ps options check enable disable translate symbolize docs package release clean help --profile --lib --quick --full --soak; do
+for word in run lib build test fuzz stats top explain map profile ps options check enable disable translate symbolize docs package release clean help --profile --lib --full --soak --minutes; do
     says out "$word"
 done
 [ -s "$work/err" ] && fail "help writes to stderr"
@@ -25,7 +25,7 @@ expect 0 "$hakmem" run --help
 says out "run PROGRAM on hakmem"
 says out "P: balanced, throughput, low-memory, debug, or hardened"
 grep -q 'fuzz' "$work/out" && fail "run --help prints more than its part"
-expect 0 "$hakmem" test --quick --help
+expect 0 "$hakmem" test --full --help
 says out "--soak: only"
 for command in stats top explain map profile ps lab; do
     expect 0 "$hakmem" $command --help
@@ -56,7 +56,7 @@ expect 2 "$hakmem" run --profile
 expect 2 "$hakmem" run --lib "$work/gone.so" -- true
 says err "no library at: $work/gone.so"
 expect 2 "$hakmem" test --frobnicate
-says err "--quick, --full, --soak"
+says err "--full, --soak, --minutes N"
 expect 2 "$hakmem" test one two
 expect 2 "$hakmem" clean all
 expect 2 "$hakmem" fuzz soon
@@ -73,7 +73,7 @@ expect 0 ctest --test-dir "$HAKMEM_BUILD" -N
 grep -q -- '-throughput$' "$work/out" && fail "tests of profiles run without being asked for"
 for profile in throughput low-memory debug; do
     expect 0 ctest --test-dir "$HAKMEM_BUILD" -N -C "$profile" -L '^profile$'
-    says out "api_malloc-$profile"
+    says out "-$profile"
     grep 'Test .*-release$' "$work/out" | grep -qv preload_setup && fail "tests without a profile run under $profile"
 done
 exit $failed

@@ -3,7 +3,8 @@
 """The real-program matrix: each program without and with the library, compared byte for byte.
 
     matrix.py list [--ctest]              the programs, their labels and what they need
-    matrix.py setup [NAME…]               install what is missing (apt-get, as root)
+    matrix.py missing [NAME…]             Debian's packages that are missing
+    matrix.py setup [NAME…]               install them (apt-get, as root)
     matrix.py run NAME… [--lib PATH]      run programs; PATH defaults to $HAKMEM_LIB
     matrix.py run NAME… --guarded         every process watches many of its blocks
 
@@ -30,6 +31,8 @@ def main():
     chosen = select(options.names)
     if options.action == "list":
         return show(chosen, options.ctest)
+    if options.action == "missing":
+        return missing(chosen)
     if options.action == "setup":
         return setup(chosen)
     return run(chosen, options)
@@ -44,6 +47,7 @@ def parse(words):
     listing.add_argument(
         "--ctest", action="store_true", help="name, timeout, labels; one line each"
     )
+    lacking = actions.add_parser("missing", help="show what is missing")
     installing = actions.add_parser("setup", help="install what is missing")
     running = actions.add_parser("run", help="run programs without and with the library")
     running.add_argument(
@@ -57,7 +61,7 @@ def parse(words):
     running.add_argument(
         "--guarded", action="store_true", help="watch many blocks, and demand that some were"
     )
-    for action, arity in ((listing, "*"), (installing, "*"), (running, "+")):
+    for action, arity in ((listing, "*"), (lacking, "*"), (installing, "*"), (running, "+")):
         action.add_argument(
             "names",
             nargs=arity,
@@ -87,6 +91,12 @@ def show(chosen, for_ctest):
             print(program.name, program.timeout, labels)
         else:
             print(f"{program.name:22} {labels:9} {' '.join(program.needs)}")
+    return PASS
+
+
+def missing(chosen):
+    needs = {need for program in chosen for need in program.needs}
+    print(" ".join(sorted({packages.package(need) for need in packages.absent(needs)})))
     return PASS
 
 

@@ -4,8 +4,7 @@
 #include "base/bits.h"
 #include "unit/unit.h"
 
-static void is_pow2_of_every_small_number_is_right(void **state) {
-    (void)state;
+UNIT_TEST(is_pow2_of_every_small_number_is_right) {
     assert_false(hak_is_pow2(0));
     for (size_t x = 1; x < 1 << 17; x++) {
         size_t half = x;
@@ -20,8 +19,7 @@ static void is_pow2_of_every_small_number_is_right(void **state) {
     }
 }
 
-static void align_of_every_small_pair_equals_division(void **state) {
-    (void)state;
+UNIT_TEST(align_of_every_small_pair_equals_division) {
     for (size_t align = 1; align <= 4096; align *= 2) {
         for (size_t x = 0; x < 20000; x++) {
             assert_int_equal(hak_align_up(x, align), (x + align - 1) / align * align);
@@ -30,15 +28,13 @@ static void align_of_every_small_pair_equals_division(void **state) {
     }
 }
 
-static void align_near_the_top_keeps_all_bits(void **state) {
-    (void)state;
+UNIT_TEST(align_near_the_top_keeps_all_bits) {
     assert_true(hak_align_up(SIZE_MAX - 65535, 65536) == SIZE_MAX - 65535);
     assert_true(hak_align_down(SIZE_MAX, 65536) == SIZE_MAX - 65535);
     assert_true(hak_align_up((size_t)PTRDIFF_MAX, 4096) == (size_t)PTRDIFF_MAX + 1);
 }
 
-static void log2_ctz_popcount_equal_counting(void **state) {
-    (void)state;
+UNIT_TEST(log2_ctz_popcount_equal_counting) {
     uint64_t seed = 1;
     for (unsigned i = 0; i < 20000; i++) {
         uint64_t x = (hak_rng_next(&seed) >> i % 64) | 1ull << i % 64;
@@ -57,8 +53,7 @@ static void log2_ctz_popcount_equal_counting(void **state) {
     assert_int_equal(hak_popcount(0), 0);
 }
 
-static void mul_at_the_border_tells_overflow(void **state) {
-    (void)state;
+UNIT_TEST(mul_at_the_border_tells_overflow) {
     size_t product;
     assert_true(hak_mul(0, SIZE_MAX, &product) && product == 0);
     assert_true(hak_mul(1, SIZE_MAX, &product) && product == SIZE_MAX);
@@ -74,8 +69,7 @@ static void mul_at_the_border_tells_overflow(void **state) {
     }
 }
 
-static void mask_of_every_count_has_that_many_low_bits(void **state) {
-    (void)state;
+UNIT_TEST(mask_of_every_count_has_that_many_low_bits) {
     for (unsigned count = 0; count <= 64; count++) {
         uint64_t mask = hak_mask(count);
         assert_int_equal(hak_popcount(mask), count);
@@ -101,8 +95,7 @@ static uint64_t some_bits(unsigned i, uint64_t *seed) {
     }
 }
 
-static void run_starts_of_any_bits_equal_a_scan(void **state) {
-    (void)state;
+UNIT_TEST(run_starts_of_any_bits_equal_a_scan) {
     uint64_t seed = 3;
     for (unsigned i = 0; i < 400; i++) {
         uint64_t bits = some_bits(i, &seed);
@@ -119,8 +112,7 @@ static void run_starts_of_any_bits_equal_a_scan(void **state) {
     }
 }
 
-static void run_around_any_bit_equals_a_scan(void **state) {
-    (void)state;
+UNIT_TEST(run_around_any_bit_equals_a_scan) {
     uint64_t seed = 5;
     for (unsigned i = 0; i < 4000; i++) {
         uint64_t bits = some_bits(i, &seed);
@@ -138,8 +130,7 @@ static void run_around_any_bit_equals_a_scan(void **state) {
     assert_int_equal(hak_run_around(1ull << 63, 63), 1);
 }
 
-static void longest_run_of_any_bits_equals_a_scan(void **state) {
-    (void)state;
+UNIT_TEST(longest_run_of_any_bits_equals_a_scan) {
     uint64_t seed = 4;
     for (unsigned i = 0; i < 4000; i++) {
         uint64_t bits = some_bits(i, &seed);
@@ -163,8 +154,7 @@ static void longest_run_of_any_bits_equals_a_scan(void **state) {
     assert_int_equal(hak_longest_run(~0ull, 0), 0);
 }
 
-static void set_bit_sets_that_bit_and_tells_its_value(void **state) {
-    (void)state;
+UNIT_TEST(set_bit_sets_that_bit_and_tells_its_value) {
     uint64_t seed = 5;
     for (unsigned i = 0; i < 640; i++) {
         uint64_t before = some_bits(i, &seed), word = before;
@@ -173,18 +163,3 @@ static void set_bit_sets_that_bit_and_tells_its_value(void **state) {
         assert_true(hak_set_bit(&word, i));
     }
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(is_pow2_of_every_small_number_is_right),
-    cmocka_unit_test(align_of_every_small_pair_equals_division),
-    cmocka_unit_test(align_near_the_top_keeps_all_bits),
-    cmocka_unit_test(log2_ctz_popcount_equal_counting),
-    cmocka_unit_test(mul_at_the_border_tells_overflow),
-    cmocka_unit_test(mask_of_every_count_has_that_many_low_bits),
-    cmocka_unit_test(run_starts_of_any_bits_equal_a_scan),
-    cmocka_unit_test(run_around_any_bit_equals_a_scan),
-    cmocka_unit_test(longest_run_of_any_bits_equals_a_scan),
-    cmocka_unit_test(set_bit_sets_that_bit_and_tells_its_value),
-};
-
-UNIT_MAIN(tests)

@@ -7,8 +7,7 @@
 #define STACKS "for stacks: HAKMEM_OPTIONS=backtrace:1"
 #define EARLIER "to catch it earlier: HAKMEM_PROFILE=debug"
 
-static void fatal_with_address_and_detail_is_one_line(void **state) {
-    (void)state;
+UNIT_TEST(fatal_with_address_and_detail_is_one_line) {
     hak_check_sink_t saved = hak_check_sink;
     hak_check_sink.describe = NULL;
     UNIT_EXPECT_FATAL(hak_fatal(HAK_FATAL_DOUBLE_FREE, (void *)0x1230, "64-byte class"), "");
@@ -26,8 +25,7 @@ static void said(hak_fatal_kind_t kind, const char *line) {
 }
 
 /* Stacks where there are none; kinds that are noticed late, profile debug unless it is on. */
-static void fatal_line_leads_on_to_what_the_reader_lacks(void **state) {
-    (void)state;
+UNIT_TEST(fatal_line_leads_on_to_what_the_reader_lacks) {
     hak_check_sink_t saved = hak_check_sink;
     hak_knobs_t knobs = hak_knobs;
     hak_check_sink.describe = NULL;
@@ -43,8 +41,7 @@ static void fatal_line_leads_on_to_what_the_reader_lacks(void **state) {
     hak_check_sink = saved;
 }
 
-static void fatal_say_has_the_line_alone(void **state) {
-    (void)state;
+UNIT_TEST(fatal_say_has_the_line_alone) {
     unit_fatal_begin();
     hak_check_sink.describe = NULL;
     hak_fatal_say(HAK_FATAL_DOUBLE_FREE, (void *)0x10, NULL);
@@ -52,14 +49,12 @@ static void fatal_say_has_the_line_alone(void **state) {
     assert_string_equal(unit_fatal.line, "hakmem: double free: 0x10\n");
 }
 
-static void fatal_without_address_or_detail_leaves_them_out(void **state) {
-    (void)state;
+UNIT_TEST(fatal_without_address_or_detail_leaves_them_out) {
     UNIT_EXPECT_FATAL(hak_fatal(HAK_FATAL_OPTION_STRICT, NULL, NULL), "strict");
     assert_string_equal(unit_fatal.line, "hakmem: bad option in strict mode\n");
 }
 
-static void fatal_text_of_every_kind_is_distinct(void **state) {
-    (void)state;
+UNIT_TEST(fatal_text_of_every_kind_is_distinct) {
     for (unsigned i = 0; i < HAK_FATAL_COUNT; i++) {
         const char *text = hak_fatal_text((hak_fatal_kind_t)i);
         assert_true(strlen(text) > 5);
@@ -70,8 +65,7 @@ static void fatal_text_of_every_kind_is_distinct(void **state) {
     assert_string_equal(hak_fatal_text(HAK_FATAL_COUNT), "unknown");
 }
 
-static void fatal_with_endless_detail_is_cut_but_ends_the_line(void **state) {
-    (void)state;
+UNIT_TEST(fatal_with_endless_detail_is_cut_but_ends_the_line) {
     static char detail[2000];
     memset(detail, 'x', sizeof detail - 1);
     UNIT_EXPECT_FATAL(hak_fatal(HAK_FATAL_INVARIANT, NULL, detail), "xxx");
@@ -80,8 +74,7 @@ static void fatal_with_endless_detail_is_cut_but_ends_the_line(void **state) {
     assert_ptr_equal(strchr(unit_fatal.line, '\n'), unit_fatal.line + unit_fatal.length - 1);
 }
 
-static void warning_is_one_line_and_goes_on(void **state) {
-    (void)state;
+UNIT_TEST(warning_is_one_line_and_goes_on) {
     unit_fatal_begin();
     hak_warn("something is odd");
     hak_check_sink = unit_fatal.saved;
@@ -89,8 +82,7 @@ static void warning_is_one_line_and_goes_on(void **state) {
     assert_string_equal(unit_fatal.line, "hakmem: something is odd\n");
 }
 
-static void assertion_is_active_in_audit_builds_only(void **state) {
-    (void)state;
+UNIT_TEST(assertion_is_active_in_audit_builds_only) {
 #if HAK_AUDIT
     UNIT_EXPECT_FATAL(HAK_ASSERT(1 + 1 == 3, "SLAB-99"), "(SLAB-99: 1 + 1 == 3)");
 #else
@@ -98,16 +90,3 @@ static void assertion_is_active_in_audit_builds_only(void **state) {
 #endif
     HAK_ASSERT(1 + 1 == 2, "SLAB-99");
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(fatal_with_address_and_detail_is_one_line),
-    cmocka_unit_test(fatal_line_leads_on_to_what_the_reader_lacks),
-    cmocka_unit_test(fatal_say_has_the_line_alone),
-    cmocka_unit_test(fatal_without_address_or_detail_leaves_them_out),
-    cmocka_unit_test(fatal_text_of_every_kind_is_distinct),
-    cmocka_unit_test(fatal_with_endless_detail_is_cut_but_ends_the_line),
-    cmocka_unit_test(warning_is_one_line_and_goes_on),
-    cmocka_unit_test(assertion_is_active_in_audit_builds_only),
-};
-
-UNIT_MAIN(tests)

@@ -18,8 +18,7 @@ static void text_expect(const char *expected) {
     }
 }
 
-static void text_pieces_fitting_are_joined(void **state) {
-    (void)state;
+UNIT_TEST(text_pieces_fitting_are_joined) {
     text_begin(sizeof buffer);
     hak_text_str(&text, "one");
     hak_text_mem(&text, ", twofold", 5);
@@ -31,8 +30,7 @@ static void text_pieces_fitting_are_joined(void **state) {
     text_expect("one, two0 184467440737095516150xdeadbeef");
 }
 
-static void text_of_any_capacity_is_cut_never_overrun(void **state) {
-    (void)state;
+UNIT_TEST(text_of_any_capacity_is_cut_never_overrun) {
     static const char whole[] = "abc 4294967295 0x7fffffffffff end";
     for (size_t capacity = 0; capacity <= sizeof whole; capacity++) {
         text_begin(capacity);
@@ -45,8 +43,7 @@ static void text_of_any_capacity_is_cut_never_overrun(void **state) {
     }
 }
 
-static void format_every_letter_prints_its_type(void **state) {
-    (void)state;
+UNIT_TEST(format_every_letter_prints_its_type) {
     text_begin(sizeof buffer);
     hak_text_format(&text, "%s|%u|%z|%l|%x|%p|%c|%%", "s", 7u, (size_t)1 << 40, (uint64_t)3,
                     (uint64_t)255, (void *)16, 'c');
@@ -57,8 +54,7 @@ static void put_text(void *context, const char *data, size_t length) {
     hak_text_mem(context, data, length);
 }
 
-static void sink_gets_what_is_formatted(void **state) {
-    (void)state;
+UNIT_TEST(sink_gets_what_is_formatted) {
     const hak_sink_t sink = {.put = put_text, .context = &text};
     text_begin(sizeof buffer);
     hak_sink_format(&sink, "%u of %s, ", 1u, "two");
@@ -66,16 +62,14 @@ static void sink_gets_what_is_formatted(void **state) {
     text_expect("1 of two, 3");
 }
 
-static void sink_quoted_is_a_string_of_json(void **state) {
-    (void)state;
+UNIT_TEST(sink_quoted_is_a_string_of_json) {
     const hak_sink_t sink = {.put = put_text, .context = &text};
     text_begin(sizeof buffer);
     hak_sink_quoted(&sink, "a\"b\\c\n\x80");
     text_expect("\"a\\u0022b\\u005cc\\u000a\\u0080\"");
 }
 
-static void sink_quoted_text_of_any_length_arrives_whole(void **state) {
-    (void)state;
+UNIT_TEST(sink_quoted_text_of_any_length_arrives_whole) {
     static char longer[2 * HAK_LINE_TEXT], out[6 * sizeof longer + 2];
     hak_text_t all;
     const hak_sink_t sink = {.put = put_text, .context = &all};
@@ -88,8 +82,7 @@ static void sink_quoted_text_of_any_length_arrives_whole(void **state) {
     }
 }
 
-static void parse_size_good_text_gives_value(void **state) {
-    (void)state;
+UNIT_TEST(parse_size_good_text_gives_value) {
     static const struct {
         const char *text;
         uint64_t value;
@@ -118,8 +111,7 @@ static void parse_size_good_text_gives_value(void **state) {
     }
 }
 
-static void parse_size_bad_text_is_refused_and_value_kept(void **state) {
-    (void)state;
+UNIT_TEST(parse_size_bad_text_is_refused_and_value_kept) {
     static const char *const cases[] = {"",
                                         "k",
                                         "-1",
@@ -150,8 +142,7 @@ static void parse_size_bad_text_is_refused_and_value_kept(void **state) {
     }
 }
 
-static void parse_size_length_ends_the_text(void **state) {
-    (void)state;
+UNIT_TEST(parse_size_length_ends_the_text) {
     uint64_t value;
     assert_true(hak_parse_size("12345", 3, &value));
     assert_int_equal(value, 123);
@@ -159,17 +150,3 @@ static void parse_size_length_ends_the_text(void **state) {
     assert_int_equal(value, 12 << 10);
     assert_false(hak_parse_size("12", 0, &value));
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(text_pieces_fitting_are_joined),
-    cmocka_unit_test(text_of_any_capacity_is_cut_never_overrun),
-    cmocka_unit_test(format_every_letter_prints_its_type),
-    cmocka_unit_test(sink_gets_what_is_formatted),
-    cmocka_unit_test(sink_quoted_is_a_string_of_json),
-    cmocka_unit_test(sink_quoted_text_of_any_length_arrives_whole),
-    cmocka_unit_test(parse_size_good_text_gives_value),
-    cmocka_unit_test(parse_size_bad_text_is_refused_and_value_kept),
-    cmocka_unit_test(parse_size_length_ends_the_text),
-};
-
-UNIT_MAIN(tests)

@@ -36,8 +36,7 @@ static void list_expect(const int *numbers, int count) {
     assert_int_equal(hak_list_is_empty(&head), count == 0);
 }
 
-static void list_pushes_at_both_ends_keep_order(void **state) {
-    (void)state;
+UNIT_TEST(list_pushes_at_both_ends_keep_order) {
     list_begin();
     list_expect(NULL, 0);
     hak_list_push_front(&head, &items[1].link);
@@ -47,8 +46,7 @@ static void list_pushes_at_both_ends_keep_order(void **state) {
     list_expect((int[]){0, 1, 2, 3}, 4);
 }
 
-static void list_removal_of_first_middle_last_leaves_rest(void **state) {
-    (void)state;
+UNIT_TEST(list_removal_of_first_middle_last_leaves_rest) {
     list_begin();
     for (int i = 0; i < 5; i++) {
         hak_list_push_back(&head, &items[i].link);
@@ -61,8 +59,7 @@ static void list_removal_of_first_middle_last_leaves_rest(void **state) {
     list_expect((int[]){1, 3}, 2);
 }
 
-static void list_removal_twice_is_harmless(void **state) {
-    (void)state;
+UNIT_TEST(list_removal_twice_is_harmless) {
     list_begin();
     hak_list_push_back(&head, &items[0].link);
     hak_list_push_back(&head, &items[1].link);
@@ -75,8 +72,7 @@ static void list_removal_twice_is_harmless(void **state) {
     list_expect(NULL, 0);
 }
 
-static void list_random_operations_equal_an_array(void **state) {
-    (void)state;
+UNIT_TEST(list_random_operations_equal_an_array) {
     int model[64], count = 0;
     bool is_in[64] = {false};
     uint64_t seed = 5;
@@ -102,12 +98,3 @@ static void list_random_operations_equal_an_array(void **state) {
         list_expect(model, count);
     }
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(list_pushes_at_both_ends_keep_order),
-    cmocka_unit_test(list_removal_of_first_middle_last_leaves_rest),
-    cmocka_unit_test(list_removal_twice_is_harmless),
-    cmocka_unit_test(list_random_operations_equal_an_array),
-};
-
-UNIT_MAIN(tests)

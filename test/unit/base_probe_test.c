@@ -5,8 +5,7 @@
 #include "base/probe.h"
 #include "unit/unit.h"
 
-static void probes_are_armed_while_somebody_listens(void **state) {
-    (void)state;
+UNIT_TEST(probes_are_armed_while_somebody_listens) {
     if (getenv("HAKMEM_PROBED") == NULL) {
         assert_false(hak_probe_is_armed());
     }
@@ -19,16 +18,8 @@ static void probes_are_armed_while_somebody_listens(void **state) {
     }
 }
 
-static void probes_are_passed_without_a_tracer(void **state) {
-    (void)state;
+UNIT_TEST(probes_are_passed_without_a_tracer) {
     hak_probe_alloc((const void *)0x1230, 48, 524312);
     hak_probe_free((const void *)0x1230);
     assert_int_equal(hak_probe_is_armed(), getenv("HAKMEM_PROBED") != NULL);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(probes_are_armed_while_somebody_listens),
-    cmocka_unit_test(probes_are_passed_without_a_tracer),
-};
-
-UNIT_MAIN(tests)

@@ -21,4 +21,6 @@ static inline int conf_begin(void **state) {
     return 0;
 }
 
+#define CONF_TEST(name) UNIT_TEST_WITH(name, conf_begin, NULL)
+
 #endif

@@ -14,7 +14,7 @@
 static hak_knobs_t untouched; /* as linked */
 
 /* What was parsed, in force. */
-static uint64_t value_of(const char *name) {
+static uint64_t conf_value_of(const char *name) {
     uint64_t value = 0;
     hak_conf_apply();
     assert_true(hak_conf_get(name, &value));
@@ -32,17 +32,15 @@ static unsigned parse(const table_option_t *option, uint64_t number, const char 
     return mistakes;
 }
 
-static void knobs_as_linked_equal_the_table(void **state) {
-    (void)state;
+CONF_TEST(knobs_as_linked_equal_the_table) {
     assert_memory_equal(&untouched, &hak_knobs, sizeof untouched);
     for (size_t i = 0; i < TABLE_OPTIONS; i++) {
-        UNIT_EXPECT(value_of(table_options[i].name) == table_options[i].initial, "%s",
+        UNIT_EXPECT(conf_value_of(table_options[i].name) == table_options[i].initial, "%s",
                     table_options[i].name);
     }
 }
 
-static void texts_and_only_texts_stand_behind_all_other_options(void **state) {
-    (void)state;
+CONF_TEST(texts_and_only_texts_stand_behind_all_other_options) {
     for (size_t i = 0; i < TABLE_OPTIONS; i++) {
         const table_option_t *option = &table_options[i];
         bool is_behind = i >= HAK_CONF_FIRST_TEXT;
@@ -50,30 +48,28 @@ static void texts_and_only_texts_stand_behind_all_other_options(void **state) {
     }
 }
 
-static void option_of_every_name_takes_its_bounds_and_nothing_beyond(void **state) {
-    (void)state;
+CONF_TEST(option_of_every_name_takes_its_bounds_and_nothing_beyond) {
     const char *said;
     for (size_t i = 0; i < TABLE_OPTIONS; i++) {
         const table_option_t *option = &table_options[i];
         assert_true(option->least <= option->initial && option->initial <= option->most);
         for (uint64_t number = option->least, is_end = 0; is_end <= 1; is_end++) {
             assert_int_equal(parse(option, number, &said), 0);
-            assert_int_equal(value_of(option->name), number);
+            assert_int_equal(conf_value_of(option->name), number);
             number = option->most;
         }
         assert_int_equal(parse(option, option->most + 1, &said), 1);
         assert_non_null(strstr(said, option->name));
         assert_non_null(strstr(said, "hakmem: test: bad value"));
-        assert_int_equal(value_of(option->name), option->most);
+        assert_int_equal(conf_value_of(option->name), option->most);
         if (option->least > 0) {
             assert_int_equal(parse(option, option->least - 1, &said), 1);
-            assert_int_equal(value_of(option->name), option->most);
+            assert_int_equal(conf_value_of(option->name), option->most);
         }
     }
 }
 
-static void choice_has_as_many_names_as_its_bounds_say(void **state) {
-    (void)state;
+CONF_TEST(choice_has_as_many_names_as_its_bounds_say) {
     for (size_t i = 0; i < TABLE_OPTIONS; i++) {
         const table_option_t *option = &table_options[i];
         if (option->type == TABLE_CHOICE) {
@@ -85,8 +81,7 @@ static void choice_has_as_many_names_as_its_bounds_say(void **state) {
     }
 }
 
-static void option_names_are_distinct(void **state) {
-    (void)state;
+CONF_TEST(option_names_are_distinct) {
     for (size_t i = 0; i < TABLE_OPTIONS; i++) {
         for (size_t j = 0; j < i; j++) {
             assert_string_not_equal(table_options[i].name, table_options[j].name);
@@ -99,8 +94,7 @@ static void option_names_are_distinct(void **state) {
 }
 
 /* A text may be anything; that its length is bounded is tested above. */
-static void bad_values_of_every_option_are_one_mistake_each(void **state) {
-    (void)state;
+CONF_TEST(bad_values_of_every_option_are_one_mistake_each) {
     static const char *const values[] = {"",   "x", "-1", "1x", " 1", "99999999999999999999999",
                                          "1:2"};
     char text[128];
@@ -111,13 +105,12 @@ static void bad_values_of_every_option_are_one_mistake_each(void **state) {
             unsigned mistakes = hak_conf_parse(text, "test");
             assert_int_equal(unit_line_count(unit_capture_end()), 1);
             UNIT_EXPECT(mistakes == 1, "%s", text);
-            assert_int_equal(value_of(table_options[i].name), table_options[i].initial);
+            assert_int_equal(conf_value_of(table_options[i].name), table_options[i].initial);
         }
     }
 }
 
-static void bare_name_means_one_where_that_is_a_choice(void **state) {
-    (void)state;
+CONF_TEST(bare_name_means_one_where_that_is_a_choice) {
     for (size_t i = 0; i < TABLE_OPTIONS; i++) {
         unit_capture_begin();
         unsigned mistakes = hak_conf_parse(table_options[i].name, "test");
@@ -126,16 +119,16 @@ static void bare_name_means_one_where_that_is_a_choice(void **state) {
             table_options[i].type == TABLE_BOOL ||
             (table_options[i].type == TABLE_CHOICE && strcmp(table_options[i].names[1], "1") == 0);
         assert_int_equal(mistakes, !is_flag);
-        assert_int_equal(value_of(table_options[i].name), is_flag ? 1 : table_options[i].initial);
+        assert_int_equal(conf_value_of(table_options[i].name),
+                         is_flag ? 1 : table_options[i].initial);
     }
 }
 
-static void equals_sign_separates_as_a_colon_does(void **state) {
-    (void)state;
+CONF_TEST(equals_sign_separates_as_a_colon_does) {
     assert_int_equal(hak_conf_parse("retain_min=8m,learn=0,report=json,report_file=/a=b:c", "test"),
                      0);
-    assert_int_equal(value_of("retain_min"), 8u << 20);
-    assert_int_equal(value_of("learn"), 0);
+    assert_int_equal(conf_value_of("retain_min"), 8u << 20);
+    assert_int_equal(conf_value_of("learn"), 0);
     assert_string_equal(hak_conf_text("report"), "json");
     assert_string_equal(hak_conf_text("report_file"), "/a=b:c"); /* the first one separates */
     assert_int_equal(hak_conf_parse("control:@a=b", "test"), 0);
@@ -145,20 +138,18 @@ static void equals_sign_separates_as_a_colon_does(void **state) {
     assert_int_equal(unit_line_count(unit_capture_end()), 3);
 }
 
-static void suffixes_multiply_by_powers_of_1024(void **state) {
-    (void)state;
+CONF_TEST(suffixes_multiply_by_powers_of_1024) {
     assert_int_equal(hak_conf_parse("retain_min:1t", "test"), 0);
-    assert_int_equal(value_of("retain_min"), 1ull << 40);
+    assert_int_equal(conf_value_of("retain_min"), 1ull << 40);
     assert_int_equal(hak_conf_parse("retain_min:2G,bin_bytes:8K,outbox:64", "test"), 0);
-    assert_int_equal(value_of("retain_min"), 2ull << 30);
-    assert_int_equal(value_of("bin_bytes"), 8192);
-    assert_int_equal(value_of("outbox"), 64);
+    assert_int_equal(conf_value_of("retain_min"), 2ull << 30);
+    assert_int_equal(conf_value_of("bin_bytes"), 8192);
+    assert_int_equal(conf_value_of("outbox"), 64);
     assert_int_equal(hak_conf_parse("outbox:1k,outbox:2k", "test"), 0); /* the later wins */
-    assert_int_equal(value_of("outbox"), 2048);
+    assert_int_equal(conf_value_of("outbox"), 2048);
 }
 
-static void values_reach_the_knobs_when_applied(void **state) {
-    (void)state;
+CONF_TEST(values_reach_the_knobs_when_applied) {
     assert_int_equal(hak_conf_parse("retain_min:1m,retain_percent:7,huge_cache:2m,bin_bytes:16k,"
                                     "bin_blocks:99,cache:3m,outbox:4k,learn:0,huge_pages:0",
                                     "test"),
@@ -177,35 +168,32 @@ static void values_reach_the_knobs_when_applied(void **state) {
     assert_false(hak_knobs.force_libc);
 }
 
-static void profile_of_every_name_is_its_row(void **state) {
-    (void)state;
+CONF_TEST(profile_of_every_name_is_its_row) {
     for (size_t i = 0; i < TABLE_PRESETS; i++) {
         uint64_t expected[TABLE_OPTIONS];
         conf_begin(NULL);
         assert_int_equal(hak_conf_parse(table_presets[i].options, "test"), 0);
         for (size_t k = 0; k < TABLE_OPTIONS; k++) {
-            expected[k] = value_of(table_options[k].name);
+            expected[k] = conf_value_of(table_options[k].name);
         }
         setenv("HAKMEM_PROFILE", table_presets[i].name, 1);
         hak_conf_read();
         for (size_t k = 0; k < TABLE_OPTIONS; k++) {
-            assert_int_equal(value_of(table_options[k].name), expected[k]);
+            assert_int_equal(conf_value_of(table_options[k].name), expected[k]);
         }
     }
 }
 
-static void options_of_the_environment_beat_the_profile(void **state) {
-    (void)state;
+CONF_TEST(options_of_the_environment_beat_the_profile) {
     setenv("HAKMEM_PROFILE", "low-memory", 1);
     setenv("HAKMEM_OPTIONS", "retain_min:5m", 1);
     hak_conf_read();
-    assert_int_equal(value_of("retain_min"), 5u << 20);
-    assert_int_equal(value_of("retain_percent"), 5); /* the profile's */
+    assert_int_equal(conf_value_of("retain_min"), 5u << 20);
+    assert_int_equal(conf_value_of("retain_percent"), 5); /* the profile's */
     assert_int_equal(hak_knobs.retain_min_bytes, 5u << 20);
 }
 
-static void strict_makes_a_mistake_fatal(void **state) {
-    (void)state;
+CONF_TEST(strict_makes_a_mistake_fatal) {
     setenv("HAKMEM_OPTIONS", "strict,learn:0", 1);
     hak_conf_read();
     setenv("HAKMEM_OPTIONS", "nonsense,strict:1", 1);
@@ -213,15 +201,14 @@ static void strict_makes_a_mistake_fatal(void **state) {
     assert_int_equal(unit_line_count(unit_fatal.line), 2); /* the complaint, and the report */
 }
 
-static void choice_is_one_of_its_names(void **state) {
-    (void)state;
+CONF_TEST(choice_is_one_of_its_names) {
     const char *said;
     assert_string_equal(hak_conf_text("report"), "off");
     for (size_t i = 0; i < TABLE_OPTIONS; i++) {
         const table_option_t *option = &table_options[i];
         for (uint64_t k = 0; option->type == TABLE_CHOICE && k <= option->most; k++) {
             assert_int_equal(parse(option, k, &said), 0);
-            assert_int_equal(value_of(option->name), k);
+            assert_int_equal(conf_value_of(option->name), k);
             assert_string_equal(hak_conf_text(option->name), option->names[k]);
         }
     }
@@ -231,8 +218,7 @@ static void choice_is_one_of_its_names(void **state) {
     assert_string_equal(hak_conf_text("report"), "leaks");
 }
 
-static void text_is_what_stands_before_the_comma(void **state) {
-    (void)state;
+CONF_TEST(text_is_what_stands_before_the_comma) {
     assert_string_equal(hak_conf_text("control"), "");
     assert_int_equal(hak_conf_parse("control:@a:b %p=,report_file:/x/\xc3\xa9", "test"), 0);
     assert_string_equal(hak_conf_text("control"), "@a:b %p=");
@@ -244,8 +230,7 @@ static void text_is_what_stands_before_the_comma(void **state) {
     assert_null(hak_conf_text("no_such_option"));
 }
 
-static void set_changes_live_options_and_no_others(void **state) {
-    (void)state;
+CONF_TEST(set_changes_live_options_and_no_others) {
     for (size_t i = 0; i < TABLE_OPTIONS; i++) {
         const table_option_t *option = &table_options[i];
         bool is_live = option->is_live && !(HAK_HARDEN && option->is_sealed);
@@ -270,28 +255,11 @@ static void set_changes_live_options_and_no_others(void **state) {
     assert_int_equal(hak_conf_set("", "1"), HAK_CONF_UNKNOWN);
 }
 
-#define CONF_TEST(test) cmocka_unit_test_setup(test, conf_begin)
-
-static const struct CMUnitTest tests[] = {
-    CONF_TEST(knobs_as_linked_equal_the_table),
-    CONF_TEST(texts_and_only_texts_stand_behind_all_other_options),
-    CONF_TEST(option_of_every_name_takes_its_bounds_and_nothing_beyond),
-    CONF_TEST(choice_has_as_many_names_as_its_bounds_say),
-    CONF_TEST(option_names_are_distinct),
-    CONF_TEST(bad_values_of_every_option_are_one_mistake_each),
-    CONF_TEST(bare_name_means_one_where_that_is_a_choice),
-    CONF_TEST(suffixes_multiply_by_powers_of_1024),
-    CONF_TEST(equals_sign_separates_as_a_colon_does),
-    CONF_TEST(values_reach_the_knobs_when_applied),
-    CONF_TEST(profile_of_every_name_is_its_row),
-    CONF_TEST(options_of_the_environment_beat_the_profile),
-    CONF_TEST(strict_makes_a_mistake_fatal),
-    CONF_TEST(choice_is_one_of_its_names),
-    CONF_TEST(text_is_what_stands_before_the_comma),
-    CONF_TEST(set_changes_live_options_and_no_others),
-};
-
-int main(void) {
+static int conf_start(int argc, char **argv) {
+    (void)argc;
+    (void)argv;
     untouched = hak_knobs;
-    return cmocka_run_group_tests(tests, NULL, NULL) == 0 ? 0 : 1;
+    return UNIT_GO_ON;
 }
+
+UNIT_START(conf_start)

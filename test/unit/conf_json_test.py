@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """The options as JSON: keys are those of the schema, one row for each row of options.def, values are what was asked for.
 
-Usage: conf_json_test.py PROGRAM   (it is run with --json)
+Usage: conf_json_test.py PROGRAM   (the runner of conf)
 """
 import json
 import os
@@ -18,7 +18,7 @@ PATH = "/tmp/\N{LATIN SMALL LETTER E WITH ACUTE}\"\\\n\x7f" + 40 * "\N{SNOWMAN}"
 
 def report(program, profile, options):
     environment = {**os.environ, "HAKMEM_PROFILE": profile, "HAKMEM_OPTIONS": options}
-    run = subprocess.run([program, "--json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=True, env=environment)
+    run = subprocess.run([program, "show", "--json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=True, env=environment)
     assert run.stderr == b"", run.stderr
     return json.loads(run.stdout)
 

@@ -9,32 +9,29 @@
 __attribute__((visibility("default"))) const char *hak_options =
     "retain_percent:33,outbox:1k,show:0";
 
-static uint64_t value_of(const char *name) {
+static uint64_t program_value_of(const char *name) {
     uint64_t value = 0;
     assert_true(hak_conf_get(name, &value));
     return value;
 }
 
-static void options_of_the_program_are_read(void **state) {
-    (void)state;
+UNIT_TEST(options_of_the_program_are_read) {
     unsetenv("HAKMEM_OPTIONS");
     unsetenv("HAKMEM_PROFILE");
     hak_conf_read();
-    assert_int_equal(value_of("retain_percent"), 33);
-    assert_int_equal(value_of("outbox"), 1024);
+    assert_int_equal(program_value_of("retain_percent"), 33);
+    assert_int_equal(program_value_of("outbox"), 1024);
 }
 
-static void profile_and_environment_beat_the_program(void **state) {
-    (void)state;
+UNIT_TEST(profile_and_environment_beat_the_program) {
     setenv("HAKMEM_PROFILE", "low-memory", 1);
     setenv("HAKMEM_OPTIONS", "outbox:2k", 1);
     hak_conf_read();
-    assert_int_equal(value_of("retain_percent"), 5);
-    assert_int_equal(value_of("outbox"), 2048);
+    assert_int_equal(program_value_of("retain_percent"), 5);
+    assert_int_equal(program_value_of("outbox"), 2048);
 }
 
-static void mistakes_of_the_program_name_their_source(void **state) {
-    (void)state;
+UNIT_TEST(mistakes_of_the_program_name_their_source) {
     unsetenv("HAKMEM_OPTIONS");
     unsetenv("HAKMEM_PROFILE");
     hak_options = "outbox:huge";
@@ -47,11 +44,3 @@ static void mistakes_of_the_program_name_their_source(void **state) {
     hak_conf_read();
     assert_string_equal(unit_capture_end(), "");
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(options_of_the_program_are_read),
-    cmocka_unit_test(profile_and_environment_beat_the_program),
-    cmocka_unit_test(mistakes_of_the_program_name_their_source),
-};
-
-UNIT_MAIN(tests)

@@ -18,8 +18,7 @@ static const char *said_by_reading(void) {
     return unit_capture_end();
 }
 
-static void unknown_names_are_answered_with_the_nearest_one(void **state) {
-    (void)state;
+CONF_TEST(unknown_names_are_answered_with_the_nearest_one) {
     static const char *const cases[][2] = {
         {"bogus:7", "unknown option 'bogus'; 'help' lists all\n"},
         {"retain_mni:8m",
@@ -46,8 +45,7 @@ static void unknown_names_are_answered_with_the_nearest_one(void **state) {
     }
 }
 
-static void name_of_every_option_is_found_by_any_letter_less_or_more(void **state) {
-    (void)state;
+CONF_TEST(name_of_every_option_is_found_by_any_letter_less_or_more) {
     for (size_t i = 0; i < TABLE_OPTIONS; i++) {
         const char *name = table_options[i].name;
         size_t length = strlen(name);
@@ -65,8 +63,7 @@ static void name_of_every_option_is_found_by_any_letter_less_or_more(void **stat
     }
 }
 
-static void what_is_right_beside_mistakes_takes_effect(void **state) {
-    (void)state;
+CONF_TEST(what_is_right_beside_mistakes_takes_effect) {
     unit_capture_begin();
     assert_int_equal(hak_conf_parse("learn:0,nonsense:7,,retain_min=3m,x", "somewhere"), 2);
     assert_int_equal(unit_line_count(unit_capture_end()), 2);
@@ -75,8 +72,7 @@ static void what_is_right_beside_mistakes_takes_effect(void **state) {
     assert_int_equal(hak_knobs.retain_min_bytes, 3u << 20);
 }
 
-static void profile_unknown_is_answered_with_the_valid_ones(void **state) {
-    (void)state;
+CONF_TEST(profile_unknown_is_answered_with_the_valid_ones) {
     setenv("HAKMEM_PROFILE", "fastest", 1);
     unit_capture_begin();
     hak_conf_read();
@@ -92,8 +88,7 @@ static void profile_unknown_is_answered_with_the_valid_ones(void **state) {
     assert_string_equal(unit_capture_end(), "");
 }
 
-static void endless_words_are_cut_in_messages(void **state) {
-    (void)state;
+CONF_TEST(endless_words_are_cut_in_messages) {
     static char text[3000];
     memset(text, 'q', sizeof text - 1);
     unit_capture_begin();
@@ -103,8 +98,7 @@ static void endless_words_are_cut_in_messages(void **state) {
     assert_true(strlen(said) <= 512);
 }
 
-static void complaint_about_a_value_names_the_valid_ones(void **state) {
-    (void)state;
+CONF_TEST(complaint_about_a_value_names_the_valid_ones) {
     static const struct {
         const char *text, *said;
     } cases[] = {
@@ -124,8 +118,7 @@ static void complaint_about_a_value_names_the_valid_ones(void **state) {
     }
 }
 
-static void show_prints_the_profile_and_every_value_and_its_source(void **state) {
-    (void)state;
+CONF_TEST(show_prints_the_profile_and_every_value_and_its_source) {
     setenv("HAKMEM_PROFILE", "low-memory", 1);
     setenv("HAKMEM_OPTIONS", "show,outbox:3k,report:json,report_file:/tmp/%p", 1);
     const char *said = said_by_reading();
@@ -138,8 +131,7 @@ static void show_prints_the_profile_and_every_value_and_its_source(void **state)
     assert_non_null(strstr(said, "hakmem: report_file:/tmp/%p  from HAKMEM_OPTIONS\n"));
 }
 
-static void show_tells_what_the_program_changed(void **state) {
-    (void)state;
+CONF_TEST(show_tells_what_the_program_changed) {
     assert_int_equal(hak_conf_set("retain_idle", "7m"), HAK_CONF_DONE);
     unit_capture_begin();
     hak_conf_print_values();
@@ -149,8 +141,7 @@ static void show_tells_what_the_program_changed(void **state) {
                                             : "hakmem: profile:balanced  from default\n"));
 }
 
-static void profile_of_every_name_says_nothing_but_the_other_librarys(void **state) {
-    (void)state;
+CONF_TEST(profile_of_every_name_says_nothing_but_the_other_librarys) {
     hak_check_sink.write = hak_os_write;
     for (size_t i = 0; i < TABLE_PRESETS; i++) {
         bool is_other = !HAK_HARDEN && strcmp(table_presets[i].name, "hardened") == 0;
@@ -164,8 +155,7 @@ static void profile_of_every_name_says_nothing_but_the_other_librarys(void **sta
     }
 }
 
-static void help_prints_a_line_for_every_option_and_profile(void **state) {
-    (void)state;
+CONF_TEST(help_prints_a_line_for_every_option_and_profile) {
     setenv("HAKMEM_OPTIONS", "help", 1);
     const char *said = said_by_reading();
     assert_int_equal(unit_line_count(said), TABLE_OPTIONS + TABLE_PRESETS);
@@ -185,27 +175,14 @@ static void put_standard_output(void *unused, const char *data, size_t length) {
     fwrite(data, 1, length, stdout);
 }
 
-#define CONF_TEST(test) cmocka_unit_test_setup(test, conf_begin)
-
-static const struct CMUnitTest tests[] = {
-    CONF_TEST(unknown_names_are_answered_with_the_nearest_one),
-    CONF_TEST(name_of_every_option_is_found_by_any_letter_less_or_more),
-    CONF_TEST(what_is_right_beside_mistakes_takes_effect),
-    CONF_TEST(profile_unknown_is_answered_with_the_valid_ones),
-    CONF_TEST(endless_words_are_cut_in_messages),
-    CONF_TEST(complaint_about_a_value_names_the_valid_ones),
-    CONF_TEST(show_prints_the_profile_and_every_value_and_its_source),
-    CONF_TEST(show_tells_what_the_program_changed),
-    CONF_TEST(profile_of_every_name_says_nothing_but_the_other_librarys),
-    CONF_TEST(help_prints_a_line_for_every_option_and_profile),
-};
-
-int main(int argc, char **argv) {
-    if (argc == 2 && strcmp(argv[1], "--json") == 0) {
+static int show_start(int argc, char **argv) {
+    if (argc == 3 && strcmp(argv[2], "--json") == 0) {
         const hak_sink_t sink = {.put = put_standard_output};
         hak_conf_read();
         hak_conf_report(&sink);
         return 0;
     }
-    return cmocka_run_group_tests(tests, NULL, NULL) == 0 ? 0 : 1;
+    return UNIT_GO_ON;
 }
+
+UNIT_START(show_start)

@@ -13,7 +13,7 @@
 
 #include <pthread.h>
 
-enum { SC_64 = 3, SC_1024 = 19, SC_28672 = 43, COUNT = 300 };
+enum { COUNT = 300 };
 
 static void *block[COUNT];
 static hak_slab_t *slab;     /* of class 1024, full or partial */
@@ -69,8 +69,7 @@ static int begin(void **state) {
     return 0;
 }
 
-static void healthy_core_passes(void **state) {
-    (void)state;
+UNIT_TEST(healthy_core_passes) {
     hak_audit_t audit;
     assert_true(hak_audit_walk(&audit));
     assert_null(audit.broken);
@@ -84,8 +83,7 @@ static void healthy_core_passes(void **state) {
     hak_collect_thread();
 }
 
-static void wrong_free_count_breaks_slab_1(void **state) {
-    (void)state;
+UNIT_TEST(wrong_free_count_breaks_slab_1) {
     slab->free_count++;
     expect_broken("SLAB-1");
     slab->free_count -= 2;
@@ -94,8 +92,7 @@ static void wrong_free_count_breaks_slab_1(void **state) {
     assert_string_equal(broken(), "");
 }
 
-static void wrong_mark_breaks_slab_1(void **state) {
-    (void)state;
+UNIT_TEST(wrong_mark_breaks_slab_1) {
     uint64_t right = slab->bits[0];
     slab->bits[0] = right & (right - 1); /* a free block is lost */
     expect_broken("SLAB-1");
@@ -108,8 +105,7 @@ static void wrong_mark_breaks_slab_1(void **state) {
     assert_string_equal(broken(), "");
 }
 
-static void wrong_number_of_what_waits_breaks_slab_1(void **state) {
-    (void)state;
+UNIT_TEST(wrong_number_of_what_waits_breaks_slab_1) {
     uint64_t *number = hak_remote_number(hak_pagemap_superslab(slab->base), slab->unit);
     ++*number;
     expect_broken("SLAB-1");
@@ -119,8 +115,7 @@ static void wrong_number_of_what_waits_breaks_slab_1(void **state) {
     assert_string_equal(broken(), "");
 }
 
-static void wrong_geometry_breaks_slab_2(void **state) {
-    (void)state;
+UNIT_TEST(wrong_geometry_breaks_slab_2) {
     slab->block_bytes += 16;
     expect_broken("SLAB-2");
     slab->block_bytes -= 16;
@@ -130,8 +125,7 @@ static void wrong_geometry_breaks_slab_2(void **state) {
     assert_string_equal(broken(), "");
 }
 
-static void wrong_state_breaks_slab_4(void **state) {
-    (void)state;
+UNIT_TEST(wrong_state_breaks_slab_4) {
     uint8_t right = slab->state;
     slab->state = right == HAK_SLAB_FULL ? HAK_SLAB_PARTIAL : HAK_SLAB_FULL;
     expect_broken("SLAB-4");
@@ -141,8 +135,7 @@ static void wrong_state_breaks_slab_4(void **state) {
     assert_string_equal(broken(), "");
 }
 
-static void empty_slab_that_did_not_retire_breaks_slab_3(void **state) {
-    (void)state;
+UNIT_TEST(empty_slab_that_did_not_retire_breaks_slab_3) {
     void *one = hak_malloc(8000);
     hak_collect_thread();
     hak_slab_t *lonely = hak_slab_of(one);
@@ -158,8 +151,7 @@ static void empty_slab_that_did_not_retire_breaks_slab_3(void **state) {
     hak_collect_thread();
 }
 
-static void wrong_entry_of_one_unit_breaks_map_2(void **state) {
-    (void)state;
+UNIT_TEST(wrong_entry_of_one_unit_breaks_map_2) {
     char *second = multiple->base + HAK_UNIT_BYTES;
     uint32_t entry = hak_pagemap_get(hak_pagemap_base(), second);
     hak_pagemap_set(second, 1, entry + 256);
@@ -173,8 +165,7 @@ static void wrong_entry_of_one_unit_breaks_map_2(void **state) {
     assert_string_equal(broken(), "");
 }
 
-static void wrong_way_to_the_head_breaks_slab_5(void **state) {
-    (void)state;
+UNIT_TEST(wrong_way_to_the_head_breaks_slab_5) {
     hak_superslab_t *superslab = hak_pagemap_superslab(multiple->base);
     uint8_t *back = &superslab->units_to_first[multiple->unit + multiple->units - 1];
     --*back;
@@ -183,8 +174,7 @@ static void wrong_way_to_the_head_breaks_slab_5(void **state) {
     assert_string_equal(broken(), "");
 }
 
-static void wrong_superslab_of_an_address_breaks_map_1(void **state) {
-    (void)state;
+UNIT_TEST(wrong_superslab_of_an_address_breaks_map_1) {
     hak_superslab_t *superslab = hak_pagemap_superslab(slab->base);
     static hak_superslab_t copy;
     copy = *superslab; /* slabs are still found */
@@ -194,8 +184,7 @@ static void wrong_superslab_of_an_address_breaks_map_1(void **state) {
     assert_string_equal(broken(), "");
 }
 
-static void used_unit_marked_free_breaks_span_1(void **state) {
-    (void)state;
+UNIT_TEST(used_unit_marked_free_breaks_span_1) {
     hak_superslab_t *superslab = hak_pagemap_superslab(slab->base);
     superslab->free_units ^= 1ull << slab->unit;
     expect_broken("SPAN-1");
@@ -209,8 +198,7 @@ static void used_unit_marked_free_breaks_span_1(void **state) {
     assert_string_equal(broken(), "");
 }
 
-static void used_unit_marked_padding_breaks_span_8(void **state) {
-    (void)state;
+UNIT_TEST(used_unit_marked_padding_breaks_span_8) {
     hak_superslab_t *superslab = hak_pagemap_superslab(slab->base);
     superslab->padding_units ^= 1ull << slab->unit;
     expect_broken("SPAN-8");
@@ -218,8 +206,7 @@ static void used_unit_marked_padding_breaks_span_8(void **state) {
     assert_string_equal(broken(), "");
 }
 
-static void block_of_another_class_in_a_bin_breaks_tcache_2(void **state) {
-    (void)state;
+UNIT_TEST(block_of_another_class_in_a_bin_breaks_tcache_2) {
     hak_bin_begin(tcache, SC_64);
     void *head = tcache->bin[SC_64].head;
     uintptr_t first_word = *(uintptr_t *)block[0];
@@ -231,8 +218,7 @@ static void block_of_another_class_in_a_bin_breaks_tcache_2(void **state) {
     assert_string_equal(broken(), "");
 }
 
-static void wrong_count_of_an_outbox_breaks_tcache_4(void **state) {
-    (void)state;
+UNIT_TEST(wrong_count_of_an_outbox_breaks_tcache_4) {
     void *left[2];
     pthread_t thread;
     assert_int_equal(pthread_create(&thread, NULL, leave_blocks, left), 0);
@@ -264,23 +250,4 @@ static void wrong_count_of_an_outbox_breaks_tcache_4(void **state) {
     assert_string_equal(broken(), "");
 }
 
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(healthy_core_passes),
-    cmocka_unit_test(wrong_free_count_breaks_slab_1),
-    cmocka_unit_test(wrong_mark_breaks_slab_1),
-    cmocka_unit_test(wrong_number_of_what_waits_breaks_slab_1),
-    cmocka_unit_test(wrong_geometry_breaks_slab_2),
-    cmocka_unit_test(wrong_state_breaks_slab_4),
-    cmocka_unit_test(empty_slab_that_did_not_retire_breaks_slab_3),
-    cmocka_unit_test(wrong_entry_of_one_unit_breaks_map_2),
-    cmocka_unit_test(wrong_way_to_the_head_breaks_slab_5),
-    cmocka_unit_test(wrong_superslab_of_an_address_breaks_map_1),
-    cmocka_unit_test(used_unit_marked_free_breaks_span_1),
-    cmocka_unit_test(used_unit_marked_padding_breaks_span_8),
-    cmocka_unit_test(block_of_another_class_in_a_bin_breaks_tcache_2),
-    cmocka_unit_test(wrong_count_of_an_outbox_breaks_tcache_4),
-};
-
-int main(void) {
-    return cmocka_run_group_tests(tests, begin, NULL) == 0 ? 0 : 1;
-}
+UNIT_GROUP(begin)

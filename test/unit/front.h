@@ -23,7 +23,6 @@ static inline hak_tcache_t *self(void) {
 static inline void *unit_malloc(size_t bytes) {
     return hak_malloc(bytes > HAK_CANARY_BYTES ? bytes - HAK_CANARY_BYTES : bytes);
 }
-#define hak_malloc(bytes) unit_malloc(bytes)
 
 static inline hak_audit_t audit(void) {
     hak_audit_t result;

@@ -8,9 +8,9 @@
 
 #include <pthread.h>
 
-enum { BLOCKS = 150, KEPT = 30, BYTES = 200, ROUNDS = 600 };
+enum { ATTACH_BLOCKS = 150, ATTACH_KEPT = 30, ATTACH_BYTES = 200, ATTACH_ROUNDS = 600 };
 
-static void *given[BLOCKS];
+static void *given[ATTACH_BLOCKS];
 static uint32_t is_running; /* [atomic] */
 static unsigned delay;
 
@@ -19,10 +19,10 @@ static void spin(unsigned times) {
     }
 }
 
-static void *make_blocks(void *context) {
-    for (unsigned i = 0; i < BLOCKS; i++) {
-        given[i] = hak_malloc(BYTES);
-        memset(given[i], 0x11, BYTES);
+static void *attach_make_blocks(void *context) {
+    for (unsigned i = 0; i < ATTACH_BLOCKS; i++) {
+        given[i] = hak_malloc(ATTACH_BYTES);
+        memset(given[i], 0x11, ATTACH_BYTES);
     }
     return context;
 }
@@ -37,14 +37,13 @@ static void *free_first(void *context) {
 /* The page-map entry read before the thread had a tcache may name the very tag it is given then,
  * while the slab has gone to somebody else: the block landed on a list of a slab that was not its
  * thread's any more (SLAB-6, asserted in audit builds). */
-static void free_as_first_operation_beside_adoption_goes_to_the_owner(void **state) {
-    (void)state;
-    static void *kept[KEPT];
+UNIT_TEST(free_as_first_operation_beside_adoption_goes_to_the_owner) {
+    static void *kept[ATTACH_KEPT];
     pthread_t thread;
-    const unsigned rounds = unit_rounds(ROUNDS);
+    const unsigned rounds = unit_rounds(ATTACH_ROUNDS);
     uint64_t seed = 7;
     for (unsigned round = 0; round < rounds; round++) {
-        assert_int_equal(pthread_create(&thread, NULL, make_blocks, NULL), 0);
+        assert_int_equal(pthread_create(&thread, NULL, attach_make_blocks, NULL), 0);
         pthread_join(thread, NULL); /* its tcache is parked, with a slab that has room */
         hak_collect_thread();       /* and we have nothing of the class */
         delay = (unsigned)(hak_rng_next(&seed) % 600);
@@ -53,26 +52,20 @@ static void free_as_first_operation_beside_adoption_goes_to_the_owner(void **sta
         while (hak_load_acquire(&is_running) == 0) {
         }
         spin((unsigned)(hak_rng_next(&seed) % 600));
-        for (unsigned i = 0; i < KEPT; i++) {
-            kept[i] = hak_malloc(BYTES); /* adopts it */
-            memset(kept[i], 0x22, BYTES);
+        for (unsigned i = 0; i < ATTACH_KEPT; i++) {
+            kept[i] = hak_malloc(ATTACH_BYTES); /* adopts it */
+            memset(kept[i], 0x22, ATTACH_BYTES);
         }
         pthread_join(thread, NULL);
-        for (unsigned i = 0; i < KEPT; i++) {
-            assert_true(unit_is_filled(kept[i], BYTES, 0x22));
+        for (unsigned i = 0; i < ATTACH_KEPT; i++) {
+            assert_true(unit_is_filled(kept[i], ATTACH_BYTES, 0x22));
             hak_free(kept[i]);
         }
-        for (unsigned i = 1; i < BLOCKS; i++) {
-            assert_true(unit_is_filled(given[i], BYTES, 0x11));
+        for (unsigned i = 1; i < ATTACH_BLOCKS; i++) {
+            assert_true(unit_is_filled(given[i], ATTACH_BYTES, 0x11));
             hak_free(given[i]);
         }
     }
     hak_audit_t audit;
     UNIT_EXPECT(hak_audit_walk(&audit), "%s", audit.broken);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(free_as_first_operation_beside_adoption_goes_to_the_owner),
-};
-
-UNIT_MAIN(tests)

@@ -5,14 +5,11 @@
 #include "hakmem/hakmem.h"
 #include "unit/front.h"
 
-enum { SC_64 = 3, SC_65536 = 49 };
-
 static int32_t initial_capacity(unsigned sc) {
     return hak_bin_initial_capacity(HAK_BIN_INITIAL_BYTES, sc);
 }
 
-static void capacity_limits_follow_the_knobs(void **state) {
-    (void)state;
+UNIT_TEST(capacity_limits_follow_the_knobs) {
     hak_knobs_t saved = hak_knobs;
     assert_int_equal(initial_capacity(0), 16);
     assert_int_equal(initial_capacity(SC_64), 16);
@@ -40,8 +37,7 @@ static int32_t held(unsigned sc) {
 }
 
 /* Whatever a refill brings: a page's worth of small blocks, the list of a slab, an outbox. */
-static void bin_with_few_blocks_allowed_never_holds_more(void **state) {
-    (void)state;
+UNIT_TEST(bin_with_few_blocks_allowed_never_holds_more) {
     enum { COUNT = 2000 };
     static const size_t bounds[] = {0, 1, 2, 16};
     static void *block[COUNT];
@@ -49,11 +45,11 @@ static void bin_with_few_blocks_allowed_never_holds_more(void **state) {
     for (unsigned i = 0; i < UNIT_COUNT(bounds); i++) {
         hak_knobs.bin_max_blocks = bounds[i];
         hak_collect_thread();
-        hak_free(hak_malloc(64)); /* from this refill on */
+        hak_free(unit_malloc(64)); /* from this refill on */
         int32_t most = 0;
         for (unsigned round = 0; round < 10; round++) {
             for (unsigned k = 0; k < COUNT; k++) {
-                block[k] = hak_malloc(64);
+                block[k] = unit_malloc(64);
                 most = held(SC_64) > most ? held(SC_64) : most;
             }
             for (unsigned k = 0; k < COUNT; k++) {
@@ -69,16 +65,15 @@ static void bin_with_few_blocks_allowed_never_holds_more(void **state) {
 }
 
 /* Blocks of 8 KiB come one by one, so that no refill is too long for the bin. */
-static void bin_of_blocks_that_come_one_by_one_obeys_a_lower_bound_set_later(void **state) {
-    (void)state;
+UNIT_TEST(bin_of_blocks_that_come_one_by_one_obeys_a_lower_bound_set_later) {
     enum { COUNT = 64, BYTES = 8192, BOUND = 2 };
     static void *block[COUNT];
     hak_knobs_t saved = hak_knobs;
-    unsigned sc = hak_slab_of(block[0] = hak_malloc(BYTES))->sc;
+    unsigned sc = hak_slab_of(block[0] = unit_malloc(BYTES))->sc;
     hak_free(block[0]);
     for (unsigned round = 0; round < 10; round++) { /* its capacity grows */
         for (unsigned k = 0; k < COUNT; k++) {
-            block[k] = hak_malloc(BYTES);
+            block[k] = unit_malloc(BYTES);
         }
         for (unsigned k = 0; k < COUNT; k++) {
             hak_free(block[k]);
@@ -86,11 +81,11 @@ static void bin_of_blocks_that_come_one_by_one_obeys_a_lower_bound_set_later(voi
     }
     assert_true(hak_bin_side(self(), sc)->capacity > 2 * BOUND);
     for (unsigned k = 0; k < COUNT; k++) {
-        block[k] = hak_malloc(BYTES);
+        block[k] = unit_malloc(BYTES);
     }
     hak_tcache_flush(self());
     hak_knobs.bin_max_blocks = BOUND;
-    hak_free(hak_malloc(BYTES));
+    hak_free(unit_malloc(BYTES));
     int32_t most = 0;
     for (unsigned k = 0; k < COUNT; k++) {
         hak_free(block[k]);
@@ -104,8 +99,7 @@ static void bin_of_blocks_that_come_one_by_one_obeys_a_lower_bound_set_later(voi
 
 /* A load that breathes by more than the bin holds doubles it, up to the bound; the long run of
  * frees alone lets it have 32 blocks. */
-static void capacity_of_a_breathing_load_grows_to_its_bound(void **state) {
-    (void)state;
+UNIT_TEST(capacity_of_a_breathing_load_grows_to_its_bound) {
     enum { COUNT = 3000 };
     static void *block[COUNT];
     hak_tcache_t *tcache = self();
@@ -116,7 +110,7 @@ static void capacity_of_a_breathing_load_grows_to_its_bound(void **state) {
     assert_int_equal(before, initial_capacity(SC_64));
     for (unsigned round = 0; round < 20; round++) {
         for (unsigned i = 0; i < COUNT; i++) {
-            block[i] = hak_malloc(64);
+            block[i] = unit_malloc(64);
         }
         assert_true(*capacity == before || *capacity == before * 2);
         before = *capacity < 32 ? 32 : *capacity;
@@ -132,8 +126,7 @@ static void capacity_of_a_breathing_load_grows_to_its_bound(void **state) {
 
 /* A thread that uses little of a class takes little of it: each refill twice what the last one
  * took, until a page's worth. */
-static void refills_of_a_new_bin_grow(void **state) {
-    (void)state;
+UNIT_TEST(refills_of_a_new_bin_grow) {
     enum { SC_96 = 5, COUNT = 200 };
     void *block[COUNT];
     hak_tcache_t *tcache = self();
@@ -142,7 +135,7 @@ static void refills_of_a_new_bin_grow(void **state) {
     assert_int_equal(expected, initial_capacity(SC_96) / 2);
     for (unsigned i = 0; i < COUNT; i++) {
         bool is_empty = tcache->bin[SC_96].head == NULL;
-        block[i] = hak_malloc(96);
+        block[i] = unit_malloc(96);
         if (is_empty) {
             int64_t rest = tcache->side[SC_96].total - tcache->bin[SC_96].slots_left;
             assert_int_equal(rest, expected - 1);
@@ -156,14 +149,13 @@ static void refills_of_a_new_bin_grow(void **state) {
 }
 
 /* What a refill made larger than its capacity holds no more than that after it overflowed. */
-static void overflow_brings_a_bin_back_to_its_capacity(void **state) {
-    (void)state;
+UNIT_TEST(overflow_brings_a_bin_back_to_its_capacity) {
     enum { SC_160 = 8, COUNT = 400 };
     void *block[COUNT];
     hak_tcache_t *tcache = self();
     const hak_bin_side_t *side = &tcache->side[SC_160];
     for (unsigned i = 0; i < COUNT; i++) {
-        block[i] = hak_malloc(160);
+        block[i] = unit_malloc(160);
     }
     assert_int_equal(side->capacity, initial_capacity(SC_160));
     for (unsigned i = 0; i < COUNT; i++) {
@@ -184,12 +176,11 @@ static int32_t length(const void *block) {
 
 /* After the look-up of a free another owner may adopt the slab: the block leaves the full bin for
  * its new owner, and the bin must not count as having less than no slot left. */
-static void push_that_failed_leaves_no_debt(void **state) {
-    (void)state;
+UNIT_TEST(push_that_failed_leaves_no_debt) {
     enum { SC_96 = 5 };
     hak_tcache_t *tcache = self();
     hak_bin_t *bin = &tcache->bin[SC_96];
-    void *block = hak_malloc(96);
+    void *block = unit_malloc(96);
     hak_slab_t *slab = hak_slab_of(block);
     tcache->side[SC_96].total -= bin->slots_left; /* full */
     bin->slots_left = 0;
@@ -212,15 +203,14 @@ static void push_that_failed_leaves_no_debt(void **state) {
     hak_collect_thread();
 }
 
-static void capacity_without_overflow_stays(void **state) {
-    (void)state;
+UNIT_TEST(capacity_without_overflow_stays) {
     hak_tcache_t *tcache = self();
     hak_bin_begin(tcache, 0);
     int32_t before = tcache->side[0].capacity;
     for (unsigned round = 0; round < 100; round++) {
         void *block[10];
         for (unsigned i = 0; i < 10; i++) {
-            block[i] = hak_malloc(16);
+            block[i] = unit_malloc(16);
         }
         for (unsigned i = 0; i < 10; i++) {
             hak_free(block[i]);
@@ -229,8 +219,7 @@ static void capacity_without_overflow_stays(void **state) {
     assert_int_equal(tcache->side[0].capacity, before);
 }
 
-static void is_multiple_of_every_offset_equals_a_remainder(void **state) {
-    (void)state;
+UNIT_TEST(is_multiple_of_every_offset_equals_a_remainder) {
     static const uint32_t bytes[] = {16, 48, 80, 112, 1152, 2048, 3584, 5120, 7168, 9216, 12288};
     for (unsigned i = 0; i < UNIT_COUNT(bytes); i++) {
         uint32_t factor = UINT32_MAX / bytes[i] + 1;
@@ -241,17 +230,3 @@ static void is_multiple_of_every_offset_equals_a_remainder(void **state) {
     uint32_t no_factor = 0;
     assert_false(hak_is_multiple(0, &no_factor));
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(is_multiple_of_every_offset_equals_a_remainder),
-    cmocka_unit_test(capacity_limits_follow_the_knobs),
-    cmocka_unit_test(capacity_of_a_breathing_load_grows_to_its_bound),
-    cmocka_unit_test(refills_of_a_new_bin_grow),
-    cmocka_unit_test(overflow_brings_a_bin_back_to_its_capacity),
-    cmocka_unit_test(push_that_failed_leaves_no_debt),
-    cmocka_unit_test(capacity_without_overflow_stays),
-    cmocka_unit_test(bin_with_few_blocks_allowed_never_holds_more),
-    cmocka_unit_test(bin_of_blocks_that_come_one_by_one_obeys_a_lower_bound_set_later),
-};
-
-UNIT_MAIN(tests)

@@ -10,18 +10,16 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { SC_64 = 3, SC_4096 = 29, COUNT = 3000, ROUNDS = 12 };
-
-static const size_t MIB = 1u << 20;
+enum { BUDGET_COUNT = 3000, BUDGET_ROUNDS = 12 };
 
 /* As much as a load of one size can make of a bin: it goes up and down by more than that holds. */
 static void breathe(size_t bytes, unsigned rounds) {
-    static HAK_TLS void *block[COUNT];
+    static HAK_TLS void *block[BUDGET_COUNT];
     for (unsigned round = 0; round < rounds; round++) {
-        for (unsigned i = 0; i < COUNT; i++) {
-            block[i] = hak_malloc(bytes);
+        for (unsigned i = 0; i < BUDGET_COUNT; i++) {
+            block[i] = unit_malloc(bytes);
         }
-        for (unsigned i = 0; i < COUNT; i++) {
+        for (unsigned i = 0; i < BUDGET_COUNT; i++) {
             hak_free(block[i]);
         }
     }
@@ -45,10 +43,11 @@ static int end(void **state) {
     return 0;
 }
 
-static void growth_is_drawn_and_counted(void **state) {
-    (void)state;
+#define BUDGET_TEST(name) UNIT_TEST_WITH(name, NULL, end)
+
+BUDGET_TEST(growth_is_drawn_and_counted) {
     hak_tcache_t *tcache = self();
-    breathe(64, ROUNDS);
+    breathe(64, BUDGET_ROUNDS);
     const hak_bin_side_t *side = &tcache->side[SC_64];
     assert_int_equal(side->capacity, hak_bin_max_capacity(SC_64));
     assert_true(tcache->drawn >= (size_t)(side->capacity - 16) * 64);
@@ -56,21 +55,19 @@ static void growth_is_drawn_and_counted(void **state) {
     audit(); /* TCACHE-7 */
 }
 
-static void bins_that_may_not_grow_work(void **state) {
-    (void)state;
+BUDGET_TEST(bins_that_may_not_grow_work) {
     hak_tcache_t *tcache = self();
     hak_knobs.cache_bytes = 0;
-    breathe(64, ROUNDS);
+    breathe(64, BUDGET_ROUNDS);
     assert_int_equal(tcache->side[SC_64].capacity, 16);
     assert_int_equal(tcache->drawn, 0);
     assert_int_equal(hak_budget_bytes(), 0);
     audit();
 }
 
-static void idle_bins_give_back_what_they_grew_by(void **state) {
-    (void)state;
+BUDGET_TEST(idle_bins_give_back_what_they_grew_by) {
     hak_tcache_t *tcache = self();
-    breathe(64, ROUNDS);
+    breathe(64, BUDGET_ROUNDS);
     hak_bin_t *bin = &tcache->bin[SC_64];
     hak_bin_side_t *side = &tcache->side[SC_64];
     int32_t capacity = side->capacity;
@@ -86,10 +83,9 @@ static void idle_bins_give_back_what_they_grew_by(void **state) {
     audit();
 }
 
-static void bins_in_use_keep_what_they_grew_by(void **state) {
-    (void)state;
+BUDGET_TEST(bins_in_use_keep_what_they_grew_by) {
     hak_tcache_t *tcache = self();
-    breathe(64, ROUNDS);
+    breathe(64, BUDGET_ROUNDS);
     int32_t capacity = tcache->side[SC_64].capacity;
     for (unsigned i = 0; i < 20; i++) {
         hak_budget_shrink_idle(tcache); /* less than two looks at every bin */
@@ -99,10 +95,9 @@ static void bins_in_use_keep_what_they_grew_by(void **state) {
     assert_int_equal(tcache->side[SC_64].capacity, capacity);
 }
 
-static void thread_above_its_share_gives_back(void **state) {
-    (void)state;
+BUDGET_TEST(thread_above_its_share_gives_back) {
     hak_tcache_t *tcache = self();
-    breathe(64, ROUNDS);
+    breathe(64, BUDGET_ROUNDS);
     size_t drawn = tcache->drawn;
     hak_knobs.cache_bytes = 4096;
     for (unsigned i = 0; i < 10 * HAK_SC_COUNT; i++) {
@@ -116,59 +111,58 @@ static void thread_above_its_share_gives_back(void **state) {
 
 /* --- threads ---------------------------------------------------------------------------------- */
 
-enum { THREADS = 40 };
+enum { BUDGET_THREADS = 40 };
 
-static pthread_barrier_t barrier;
+static pthread_barrier_t budget_barrier;
 
 static void *breathe_and_wait(void *context) {
     for (size_t bytes = 16; bytes <= 1024; bytes *= 2) {
         breathe(bytes, 3);
     }
-    pthread_barrier_wait(&barrier); /* the figures are read */
-    pthread_barrier_wait(&barrier);
+    pthread_barrier_wait(&budget_barrier); /* the figures are read */
+    pthread_barrier_wait(&budget_barrier);
     return context;
 }
 
 static void threads_start(pthread_t *thread, unsigned count) {
-    assert_int_equal(pthread_barrier_init(&barrier, NULL, count + 1), 0);
+    assert_int_equal(pthread_barrier_init(&budget_barrier, NULL, count + 1), 0);
     for (unsigned i = 0; i < count; i++) {
         assert_int_equal(pthread_create(&thread[i], NULL, breathe_and_wait, NULL), 0);
     }
-    pthread_barrier_wait(&barrier);
+    pthread_barrier_wait(&budget_barrier);
 }
 
 static void threads_end(const pthread_t *thread, unsigned count) {
-    pthread_barrier_wait(&barrier);
+    pthread_barrier_wait(&budget_barrier);
     for (unsigned i = 0; i < count; i++) {
         pthread_join(thread[i], NULL);
     }
-    pthread_barrier_destroy(&barrier);
+    pthread_barrier_destroy(&budget_barrier);
 }
 
-static void threads_together_stay_within_the_budget(void **state) {
-    (void)state;
-    pthread_t thread[THREADS];
+BUDGET_TEST(threads_together_stay_within_the_budget) {
+    pthread_t thread[BUDGET_THREADS];
     hak_knobs.cache_bytes = 64u << 10;
-    threads_start(thread, THREADS);
+    threads_start(thread, BUDGET_THREADS);
     size_t drawn = hak_budget_drawn_bytes();
     assert_true(drawn > 0);
     /* a step of those that run at a time; what a thread may always have */
-    assert_true(drawn <= hak_budget_bytes() + 2 * MIB / 16 + THREADS * (size_t)4096);
+    assert_true(drawn <= hak_budget_bytes() + 2 * MIB / 16 + BUDGET_THREADS * (size_t)4096);
     audit();
-    threads_end(thread, THREADS);
+    threads_end(thread, BUDGET_THREADS);
     assert_int_equal(hak_budget_drawn_bytes(), self()->drawn);
 }
 
-enum { MANY = 100000, SC_16384 = 39 };
+enum { BUDGET_MANY = 100000 };
 
 /* The capacity after a long run of frees, of a bin that began with none. */
 static int32_t capacity_after_a_run(size_t size) {
-    enum { COUNT = 40 };
-    void *block[COUNT];
-    for (unsigned i = 0; i < COUNT; i++) {
-        block[i] = hak_malloc(size);
+    enum { BUDGET_COUNT = 40 };
+    void *block[BUDGET_COUNT];
+    for (unsigned i = 0; i < BUDGET_COUNT; i++) {
+        block[i] = unit_malloc(size);
     }
-    for (unsigned i = 0; i < COUNT; i++) {
+    for (unsigned i = 0; i < BUDGET_COUNT; i++) {
         hak_free(block[i]);
     }
     return hak_bin_side(self(), hak_sc_of_aligned(size, 1))->capacity;
@@ -182,11 +176,11 @@ static void *work_without_room(void *context) {
     hak_knobs.cache_bytes = 0;
     breathe(16384, 1);
     is_right = is_right && side->capacity == 0 && tcache->bin[SC_16384].head == NULL;
-    hak_knobs.cache_bytes = MANY * MIB;
+    hak_knobs.cache_bytes = (size_t)BUDGET_MANY * MIB;
     /* up to 8 KiB leave at once */
     is_right = is_right && capacity_after_a_run(4096 - HAK_CANARY_BYTES) == 2;
     is_right = is_right && capacity_after_a_run(32768 - HAK_CANARY_BYTES) == 0;
-    breathe(16384, ROUNDS);
+    breathe(16384, BUDGET_ROUNDS);
     is_right = is_right && side->capacity == hak_bin_max_capacity(SC_16384);
     audit();
     settle(tcache, 20);
@@ -194,34 +188,32 @@ static void *work_without_room(void *context) {
     return is_right ? context : NULL;
 }
 
-static void threads_of_many_begin_small(void **state) {
-    (void)state;
+BUDGET_TEST(threads_of_many_begin_small) {
     pthread_t thread;
     void *result = NULL;
     assert_int_equal(hak_bin_initial_capacity(128, SC_16384), 0);
     assert_int_equal(hak_budget_initial_bytes(), HAK_BIN_INITIAL_BYTES);
-    for (unsigned i = 0; i < MANY; i++) {
+    for (unsigned i = 0; i < BUDGET_MANY; i++) {
         hak_budget_join();
     }
     assert_int_equal(hak_budget_initial_bytes(), 128);
-    assert_int_equal(pthread_create(&thread, NULL, work_without_room, &barrier), 0);
+    assert_int_equal(pthread_create(&thread, NULL, work_without_room, &budget_barrier), 0);
     pthread_join(thread, &result);
-    assert_ptr_equal(result, &barrier);
-    for (unsigned i = 0; i < MANY; i++) {
+    assert_ptr_equal(result, &budget_barrier);
+    for (unsigned i = 0; i < BUDGET_MANY; i++) {
         hak_budget_part();
     }
     assert_int_equal(hak_budget_initial_bytes(), HAK_BIN_INITIAL_BYTES);
 }
 
-static void child_of_a_fork_has_its_own_draws_alone(void **state) {
-    (void)state;
+BUDGET_TEST(child_of_a_fork_has_its_own_draws_alone) {
     enum { FEW = 4 };
     pthread_t thread[FEW];
     int status = -1;
     if (unit_is_emulated()) {
         skip();
     }
-    breathe(64, ROUNDS);
+    breathe(64, BUDGET_ROUNDS);
     threads_start(thread, FEW);
     assert_true(hak_budget_drawn_bytes() > self()->drawn);
     pid_t child = fork();
@@ -235,18 +227,3 @@ static void child_of_a_fork_has_its_own_draws_alone(void **state) {
     assert_int_equal(status, 0);
     threads_end(thread, FEW);
 }
-
-#define BUDGET_TEST(test) cmocka_unit_test_teardown(test, end)
-
-static const struct CMUnitTest tests[] = {
-    BUDGET_TEST(growth_is_drawn_and_counted),
-    BUDGET_TEST(bins_that_may_not_grow_work),
-    BUDGET_TEST(idle_bins_give_back_what_they_grew_by),
-    BUDGET_TEST(bins_in_use_keep_what_they_grew_by),
-    BUDGET_TEST(thread_above_its_share_gives_back),
-    BUDGET_TEST(threads_together_stay_within_the_budget),
-    BUDGET_TEST(threads_of_many_begin_small),
-    BUDGET_TEST(child_of_a_fork_has_its_own_draws_alone),
-};
-
-UNIT_MAIN(tests)

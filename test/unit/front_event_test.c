@@ -18,8 +18,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { MIB = 1 << 20 };
-
 static unsigned own_runs;
 static unsigned process_runs;
 
@@ -33,17 +31,16 @@ static void count_process(hak_tcache_t *tcache) {
     process_runs++;
 }
 
-static int begin(void **state) {
+static int event_begin(void **state) {
     (void)state;
-    hak_free(hak_malloc(1));
+    hak_free(unit_malloc(1));
     hak_event_register(count_own, HAK_EVENT_OWN);
     hak_event_register(count_process, HAK_EVENT_PROCESS);
     return 0;
 }
 
 /* EVENT-1: none is left out without a word. */
-static void event_register_of_more_than_the_table_holds_is_fatal(void **state) {
-    (void)state;
+UNIT_TEST(event_register_of_more_than_the_table_holds_is_fatal) {
     pid_t child = fork();
     if (child == 0) {
         for (unsigned i = 0; i <= HAK_EVENT_MAX; i++) {
@@ -74,14 +71,15 @@ static int let_clock_go(void **state) {
     return 0;
 }
 
+#define CLOCK_TEST(name) UNIT_TEST_WITH(name, stop_clock, let_clock_go)
+
 static void tick(unsigned count) {
     for (unsigned i = 0; i < count; i++) {
         hak_event_tick(self(), false);
     }
 }
 
-static void events_without_time_run_every_256_ticks(void **state) {
-    (void)state;
+CLOCK_TEST(events_without_time_run_every_256_ticks) {
     tick(HAK_EVENT_TICKS - 1);
     assert_int_equal(own_runs + process_runs, 0);
     tick(1);
@@ -92,8 +90,7 @@ static void events_without_time_run_every_256_ticks(void **state) {
     assert_int_equal(process_runs, 4);
 }
 
-static void events_run_once_a_step_of_time(void **state) {
-    (void)state;
+CLOCK_TEST(events_run_once_a_step_of_time) {
     for (unsigned step = 1; step <= 5; step++) {
         hak_os_fault_advance_clock(HAK_EVENT_STEP_NS - 1);
         tick(HAK_EVENT_LOOK_TICKS);
@@ -112,8 +109,7 @@ static void events_run_once_a_step_of_time(void **state) {
 }
 
 /* However long it was: once. */
-static void events_after_a_long_sleep_run_once(void **state) {
-    (void)state;
+CLOCK_TEST(events_after_a_long_sleep_run_once) {
     hak_os_fault_advance_clock(3600ull * 1000000000);
     tick(4 * HAK_EVENT_LOOK_TICKS);
     assert_int_equal(process_runs, 1);
@@ -122,15 +118,14 @@ static void events_after_a_long_sleep_run_once(void **state) {
 
 static void *tick_in_thread(void *context) {
     (void)context;
-    hak_free(hak_malloc(1));
+    hak_free(unit_malloc(1));
     self()->ticks = 0;
     tick(HAK_EVENT_LOOK_TICKS);
     return NULL;
 }
 
 /* The first that sees the step does the work of the process, each its own. */
-static void events_of_the_process_run_in_one_thread(void **state) {
-    (void)state;
+CLOCK_TEST(events_of_the_process_run_in_one_thread) {
     pthread_t thread;
     hak_os_fault_advance_clock(HAK_EVENT_STEP_NS);
     tick(HAK_EVENT_LOOK_TICKS);
@@ -155,7 +150,7 @@ static void leave_unused(void) {
     enum { BLOCKS = 400, BYTES = 48 << 10 };
     static void *block[BLOCKS];
     for (unsigned i = 0; i < BLOCKS; i++) {
-        block[i] = hak_malloc(BYTES);
+        block[i] = unit_malloc(BYTES);
         memset(block[i], 1, BYTES - HAK_CANARY_BYTES);
     }
     for (unsigned i = 0; i < BLOCKS; i++) {
@@ -185,20 +180,18 @@ static void act_refill(void) {
     static void *last;
     hak_free(last);
     hak_tcache_flush(self());
-    last = hak_malloc(64);
+    last = unit_malloc(64);
 }
 
 static void act_large(void) {
-    hak_free(hak_malloc(100000));
+    hak_free(unit_malloc(100000));
 }
 
-static void refill_every_10_ms_brings_unused_memory_back(void **state) {
-    (void)state;
+UNIT_TEST(refill_every_10_ms_brings_unused_memory_back) {
     unused_memory_goes_while(act_refill);
 }
 
-static void large_block_every_10_ms_brings_unused_memory_back(void **state) {
-    (void)state;
+UNIT_TEST(large_block_every_10_ms_brings_unused_memory_back) {
     unused_memory_goes_while(act_large);
 }
 
@@ -213,12 +206,11 @@ static void act_free(void) {
     }
 }
 
-static void frees_every_10_ms_bring_unused_memory_back(void **state) {
-    (void)state;
+UNIT_TEST(frees_every_10_ms_bring_unused_memory_back) {
     enum { MOST = 60000 };
     own_block = calloc(MOST, sizeof *own_block);
     for (unsigned i = 0; i < MOST; i++) {
-        own_block[i] = hak_malloc(256);
+        own_block[i] = unit_malloc(256);
     }
     unused_memory_goes_while(act_free);
     for (unsigned i = own_next; i < MOST; i++) {
@@ -227,19 +219,4 @@ static void frees_every_10_ms_bring_unused_memory_back(void **state) {
     free(own_block);
 }
 
-#define CLOCK_TEST(test) cmocka_unit_test_setup_teardown(test, stop_clock, let_clock_go)
-
-static const struct CMUnitTest tests[] = {
-    CLOCK_TEST(events_without_time_run_every_256_ticks),
-    CLOCK_TEST(events_run_once_a_step_of_time),
-    CLOCK_TEST(events_after_a_long_sleep_run_once),
-    CLOCK_TEST(events_of_the_process_run_in_one_thread),
-    cmocka_unit_test(event_register_of_more_than_the_table_holds_is_fatal),
-    cmocka_unit_test(refill_every_10_ms_brings_unused_memory_back),
-    cmocka_unit_test(large_block_every_10_ms_brings_unused_memory_back),
-    cmocka_unit_test(frees_every_10_ms_bring_unused_memory_back),
-};
-
-int main(void) {
-    return cmocka_run_group_tests(tests, begin, NULL) == 0 ? 0 : 1;
-}
+UNIT_GROUP(event_begin)

@@ -8,29 +8,28 @@
 
 #include <pthread.h>
 
-enum { SC_64 = 3, COUNT = 5000, FOREIGN = 300 };
+enum { FLUSH_COUNT = 5000, FOREIGN = 300 };
 
-static int begin(void **state) {
+static int flush_begin(void **state) {
     (void)state;
-    hak_free(hak_malloc(1));
+    hak_free(unit_malloc(1));
     hak_collect_thread();
     return 0;
 }
 
 /* An order without neighbours: 2003 has no factor in common with COUNT. */
 static unsigned shuffled(unsigned i) {
-    return (unsigned)((uint64_t)i * 2003 % COUNT);
+    return (unsigned)((uint64_t)i * 2003 % FLUSH_COUNT);
 }
 
-static void blocks_of_many_slabs_go_back_to_each(void **state) {
-    (void)state;
-    static void *block[COUNT];
+UNIT_TEST(blocks_of_many_slabs_go_back_to_each) {
+    static void *block[FLUSH_COUNT];
     size_t before = audit().slabs;
-    for (unsigned i = 0; i < COUNT; i++) {
-        block[i] = hak_malloc(64);
+    for (unsigned i = 0; i < FLUSH_COUNT; i++) {
+        block[i] = unit_malloc(64);
     }
-    assert_true(audit().slabs >= before + COUNT * 64 / HAK_UNIT_BYTES);
-    for (unsigned i = 0; i < COUNT; i++) {
+    assert_true(audit().slabs >= before + FLUSH_COUNT * 64 / HAK_UNIT_BYTES);
+    for (unsigned i = 0; i < FLUSH_COUNT; i++) {
         hak_free(block[shuffled(i)]);
     }
     audit();
@@ -41,12 +40,12 @@ static void blocks_of_many_slabs_go_back_to_each(void **state) {
 
 /* The first one since a refill; then the thread only frees, and all goes, `most` at a time. */
 static void overflow_by_part(size_t size, int64_t most) {
-    static void *block[COUNT];
+    static void *block[FLUSH_COUNT];
     unsigned sc = hak_sc_of(size);
-    for (unsigned i = 0; i < COUNT; i++) {
-        block[i] = hak_malloc(size);
+    for (unsigned i = 0; i < FLUSH_COUNT; i++) {
+        block[i] = unit_malloc(size);
     }
-    for (unsigned i = 0; i < COUNT; i++) {
+    for (unsigned i = 0; i < FLUSH_COUNT; i++) {
         hak_bin_t *bin = &self()->bin[sc];
         hak_bin_side_t *side = &self()->side[sc];
         bool is_full = bin->slots_left == 0;
@@ -70,27 +69,25 @@ static void overflow_by_part(size_t size, int64_t most) {
     hak_collect_thread();
 }
 
-static void overflow_lets_a_part_go_and_keeps_the_rest(void **state) {
-    (void)state;
+UNIT_TEST(overflow_lets_a_part_go_and_keeps_the_rest) {
     overflow_by_part(16, 64);
     overflow_by_part(64 - HAK_CANARY_BYTES, 64);
     overflow_by_part(80 - HAK_CANARY_BYTES, 32);
 }
 
 /* Sixteen overflows without a refill: then it doubles at each, up to 32 blocks or 8 KiB. */
-static void bin_grows_in_a_long_run_of_frees(void **state) {
-    (void)state;
+UNIT_TEST(bin_grows_in_a_long_run_of_frees) {
     static const size_t bytes[] = {256 - HAK_CANARY_BYTES, 1024 - HAK_CANARY_BYTES};
     static const int32_t most[] = {32, 8};
     for (unsigned i = 0; i < UNIT_COUNT(bytes); i++) {
-        static void *block[COUNT];
+        static void *block[FLUSH_COUNT];
         const hak_bin_side_t *side = hak_bin_side(self(), hak_sc_of(bytes[i]));
-        for (unsigned j = 0; j < COUNT; j++) {
-            block[j] = hak_malloc(bytes[i]);
+        for (unsigned j = 0; j < FLUSH_COUNT; j++) {
+            block[j] = unit_malloc(bytes[i]);
         }
         uint64_t before = side->counters.overflow;
         assert_true(side->capacity * 2 <= most[i]);
-        for (unsigned j = 0; j < COUNT; j++) {
+        for (unsigned j = 0; j < FLUSH_COUNT; j++) {
             int32_t capacity = side->capacity;
             uint64_t overflows = side->counters.overflow;
             hak_free(block[j]);
@@ -104,11 +101,10 @@ static void bin_grows_in_a_long_run_of_frees(void **state) {
     }
 }
 
-static void bin_of_two_blocks_overflows(void **state) {
-    (void)state;
+UNIT_TEST(bin_of_two_blocks_overflows) {
     void *block[8];
     for (unsigned i = 0; i < UNIT_COUNT(block); i++) {
-        block[i] = hak_malloc(65536);
+        block[i] = unit_malloc(65536);
     }
     for (unsigned i = 0; i < UNIT_COUNT(block); i++) {
         hak_free(block[i]);
@@ -118,10 +114,10 @@ static void bin_of_two_blocks_overflows(void **state) {
     assert_int_equal(audit().cached_blocks, 0);
 }
 
-static void *make_blocks(void *context) {
+static void *flush_make_blocks(void *context) {
     void **block = context;
     for (unsigned i = 0; i < FOREIGN; i++) {
-        block[i] = hak_malloc(64 * (1 + i % 3)); /* 64, 128, 192 */
+        block[i] = unit_malloc(64 * (1 + i % 3)); /* 64, 128, 192 */
     }
     return NULL;
 }
@@ -135,11 +131,10 @@ static uint64_t messages_out(void) {
     return sum;
 }
 
-static void blocks_of_others_go_out_as_one_message_a_slab(void **state) {
-    (void)state;
+UNIT_TEST(blocks_of_others_go_out_as_one_message_a_slab) {
     static void *block[FOREIGN];
     pthread_t thread;
-    assert_int_equal(pthread_create(&thread, NULL, make_blocks, block), 0);
+    assert_int_equal(pthread_create(&thread, NULL, flush_make_blocks, block), 0);
     pthread_join(thread, NULL);
     hak_outbox_flush(self());
     uint64_t before = messages_out();
@@ -157,11 +152,10 @@ static void blocks_of_others_go_out_as_one_message_a_slab(void **state) {
     audit();
 }
 
-static void double_free_in_a_bin_is_noticed(void **state) {
-    (void)state;
+UNIT_TEST(double_free_in_a_bin_is_noticed) {
     void *block[4];
     for (unsigned i = 0; i < UNIT_COUNT(block); i++) {
-        block[i] = hak_malloc(40);
+        block[i] = unit_malloc(40);
     }
     for (unsigned i = 0; i < UNIT_COUNT(block); i++) {
         hak_free(block[i]);
@@ -175,35 +169,34 @@ static void double_free_in_a_bin_is_noticed(void **state) {
 }
 
 /* Freed in rows upwards and downwards, with gaps, and all over: what comes back ascends. */
-static void sorted_blocks_come_back_in_address_order(void **state) {
-    (void)state;
-    static char *block[COUNT];
+UNIT_TEST(sorted_blocks_come_back_in_address_order) {
+    static char *block[FLUSH_COUNT];
     for (unsigned order = 0; order < 4; order++) {
-        for (unsigned i = 0; i < COUNT; i++) {
-            block[i] = hak_malloc(64);
+        for (unsigned i = 0; i < FLUSH_COUNT; i++) {
+            block[i] = unit_malloc(64);
         }
-        for (unsigned i = 0; i < COUNT; i++) {
-            unsigned at[] = {i, COUNT - 1 - i, i * 2 % COUNT + (i >= COUNT / 2), shuffled(i)};
+        for (unsigned i = 0; i < FLUSH_COUNT; i++) {
+            unsigned at[] = {i, FLUSH_COUNT - 1 - i, i * 2 % FLUSH_COUNT + (i >= FLUSH_COUNT / 2),
+                             shuffled(i)};
             hak_free(block[at[order]]);
         }
         hak_collect_thread();
         audit();
         unsigned descents = 0;
-        for (unsigned i = 0; i < COUNT; i++) {
-            block[i] = hak_malloc(64);
+        for (unsigned i = 0; i < FLUSH_COUNT; i++) {
+            block[i] = unit_malloc(64);
             descents += i != 0 && block[i] < block[i - 1];
         }
-        assert_true(descents <= COUNT * 64 / HAK_UNIT_BYTES + 1); /* between slabs */
-        for (unsigned i = 0; i < COUNT; i++) {
+        assert_true(descents <= FLUSH_COUNT * 64 / HAK_UNIT_BYTES + 1); /* between slabs */
+        for (unsigned i = 0; i < FLUSH_COUNT; i++) {
             hak_free(block[i]);
         }
         hak_collect_thread();
     }
 }
 
-static void double_free_of_a_sorted_block_is_noticed(void **state) {
-    (void)state;
-    char *block[3] = {hak_malloc(896), hak_malloc(896), hak_malloc(896)};
+UNIT_TEST(double_free_of_a_sorted_block_is_noticed) {
+    char *block[3] = {unit_malloc(896), unit_malloc(896), unit_malloc(896)};
     hak_free(block[1]);
     hak_collect_thread();
     if (HAK_HARDEN) {
@@ -214,9 +207,8 @@ static void double_free_of_a_sorted_block_is_noticed(void **state) {
     UNIT_EXPECT_FATAL(hak_collect_thread(), "double free");
 }
 
-static void more_blocks_than_a_slab_gave_are_noticed(void **state) {
-    (void)state;
-    void *block = hak_malloc(1536);
+UNIT_TEST(more_blocks_than_a_slab_gave_are_noticed) {
+    void *block = unit_malloc(1536);
     hak_slab_t *slab = hak_slab_of(block);
     uint32_t count = slab->free_count;
     slab->free_count = slab->carved;
@@ -225,31 +217,28 @@ static void more_blocks_than_a_slab_gave_are_noticed(void **state) {
     slab->free_count = count;
 }
 
-static void interior_address_is_noticed_at_once(void **state) {
-    (void)state;
-    char *block = hak_malloc(768);
+UNIT_TEST(interior_address_is_noticed_at_once) {
+    char *block = unit_malloc(768);
     UNIT_EXPECT_FATAL(hak_free(block + 16), "inside a block");
     hak_free(block);
 }
 
-static void block_freed_just_now_is_noticed_at_once(void **state) {
-    (void)state;
-    char *block = hak_malloc(768);
+UNIT_TEST(block_freed_just_now_is_noticed_at_once) {
+    char *block = unit_malloc(768);
     hak_free(block);
     UNIT_EXPECT_FATAL(hak_free(block), "double free");
     hak_collect_thread();
 }
 
-static void double_free_of_a_sorted_block_is_noticed_when_handed_out(void **state) {
-    (void)state;
+UNIT_TEST(double_free_of_a_sorted_block_is_noticed_when_handed_out) {
     if (HAK_HARDEN) {
         return; /* there it is noticed at once */
     }
-    char *block[3] = {hak_malloc(896), hak_malloc(896), hak_malloc(896)};
+    char *block[3] = {unit_malloc(896), unit_malloc(896), unit_malloc(896)};
     hak_free(block[1]);
     hak_collect_thread();
     hak_free(block[1]);
-    UNIT_EXPECT_FATAL((void)!hak_malloc(896), "double free");
+    UNIT_EXPECT_FATAL((void)!unit_malloc(896), "double free");
     self()->bin[hak_sc_of(896)].head = NULL;
     self()->bin[hak_sc_of(896)].slots_left++;
     hak_free(block[0]);
@@ -257,44 +246,23 @@ static void double_free_of_a_sorted_block_is_noticed_when_handed_out(void **stat
 }
 
 /* What a program writes may look like a mark; the bitmap tells. */
-static void block_that_looks_marked_is_handed_out(void **state) {
-    (void)state;
+UNIT_TEST(block_that_looks_marked_is_handed_out) {
     if (HAK_HARDEN) {
         return; /* nothing is left of what a program wrote */
     }
-    uint32_t *block = hak_malloc(896);
+    uint32_t *block = unit_malloc(896);
     block[2] = HAK_LINK_MARK;
     hak_free(block);
-    assert_ptr_equal(hak_malloc(896), block);
+    assert_ptr_equal(unit_malloc(896), block);
     hak_free(block);
 }
 
-static void overwritten_link_is_noticed(void **state) {
-    (void)state;
-    uint64_t *a = hak_malloc(48), *b = hak_malloc(48);
+UNIT_TEST(overwritten_link_is_noticed) {
+    uint64_t *a = unit_malloc(48), *b = unit_malloc(48);
     hak_free(a);
     hak_free(b);
     *(volatile uint64_t *)b = 0x4141414141414140u;
     UNIT_EXPECT_FATAL(hak_collect_thread(), "write to a freed block");
 }
 
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(blocks_of_many_slabs_go_back_to_each),
-    cmocka_unit_test(overflow_lets_a_part_go_and_keeps_the_rest),
-    cmocka_unit_test(bin_grows_in_a_long_run_of_frees),
-    cmocka_unit_test(bin_of_two_blocks_overflows),
-    cmocka_unit_test(blocks_of_others_go_out_as_one_message_a_slab),
-    cmocka_unit_test(sorted_blocks_come_back_in_address_order),
-    cmocka_unit_test(double_free_in_a_bin_is_noticed),
-    cmocka_unit_test(double_free_of_a_sorted_block_is_noticed),
-    cmocka_unit_test(more_blocks_than_a_slab_gave_are_noticed),
-    cmocka_unit_test(block_freed_just_now_is_noticed_at_once),
-    cmocka_unit_test(double_free_of_a_sorted_block_is_noticed_when_handed_out),
-    cmocka_unit_test(block_that_looks_marked_is_handed_out),
-    cmocka_unit_test(interior_address_is_noticed_at_once),
-    cmocka_unit_test(overwritten_link_is_noticed),
-};
-
-int main(void) {
-    return cmocka_run_group_tests(tests, begin, NULL) == 0 ? 0 : 1;
-}
+UNIT_GROUP(flush_begin)

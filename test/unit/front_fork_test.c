@@ -23,14 +23,13 @@ static uint32_t all_users(void) {
 
 static void *allocate_one(void *context) {
     (void)context;
-    hak_free(hak_malloc(64));
+    hak_free(unit_malloc(64));
     return NULL;
 }
 
 /* OWNER-1: it has a home, and no tcache yet. A fork waits for the registry's lock, too, which keeps
  * it there: so the child is made without the handlers that would wait. */
-static void child_of_a_fork_beside_the_first_other_threads_start_has_one_user(void **state) {
-    (void)state;
+UNIT_TEST(child_of_a_fork_beside_the_first_other_threads_start_has_one_user) {
     pthread_t thread;
     int status = -1;
     if (unit_is_emulated() || UNIT_IS_TSAN) { /* which takes the child for the parent's thread */
@@ -56,9 +55,3 @@ static void child_of_a_fork_beside_the_first_other_threads_start_has_one_user(vo
     assert_int_equal(status, 0);
     assert_int_equal(all_users(), 1);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(child_of_a_fork_beside_the_first_other_threads_start_has_one_user),
-};
-
-UNIT_MAIN(tests)

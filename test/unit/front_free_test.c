@@ -7,15 +7,12 @@
 
 #include <pthread.h>
 
-enum { KIB = 1 << 10, MIB = 1 << 20 };
-
 static void *free_in_thread(void *block) {
     UNIT_EXPECT_FATAL(hak_free(block), "free of an address inside a block: 0x");
     return NULL;
 }
 
-static void misuse_inside_blocks_is_fatal(void **state) {
-    (void)state;
+UNIT_TEST(misuse_inside_blocks_is_fatal) {
     pthread_t thread;
     char *small = hak_malloc(100);
     char *large = hak_malloc(300 * KIB);
@@ -33,8 +30,7 @@ static void misuse_inside_blocks_is_fatal(void **state) {
     hak_free(huge);
 }
 
-static void misuse_of_foreign_addresses_is_fatal(void **state) {
-    (void)state;
+UNIT_TEST(misuse_of_foreign_addresses_is_fatal) {
     static _Alignas(16) char area[256];
     UNIT_EXPECT_FATAL(hak_free(area + 64), "free of an address that no allocator");
     UNIT_EXPECT_FATAL(hak_realloc(area + 64, 5), "realloc of an address that no allocator");
@@ -42,14 +38,13 @@ static void misuse_of_foreign_addresses_is_fatal(void **state) {
     UNIT_EXPECT_FATAL(hak_free((void *)16), "free of an address that no allocator");
 }
 
-static void free_all(void **block, unsigned count) {
+static void free_free_all(void **block, unsigned count) {
     for (unsigned i = 0; i < count; i++) {
         hak_free(block[i]);
     }
 }
 
-static void misuse_by_an_immediate_second_free_is_fatal(void **state) {
-    (void)state;
+UNIT_TEST(misuse_by_an_immediate_second_free_is_fatal) {
     enum { COUNT = 5000, MORE = 100 };
     static void *block[COUNT], *more[MORE];
     for (unsigned i = 0; i < MORE; i++) {
@@ -58,14 +53,13 @@ static void misuse_by_an_immediate_second_free_is_fatal(void **state) {
     for (unsigned i = 0; i < COUNT; i++) {
         block[i] = hak_malloc(64);
     }
-    free_all(block, COUNT);
+    free_free_all(block, COUNT);
     /* noticed when the list is sorted */
-    UNIT_EXPECT_FATAL((hak_free(block[COUNT - 1]), free_all(more, MORE)), "double free: 0x");
+    UNIT_EXPECT_FATAL((hak_free(block[COUNT - 1]), free_free_all(more, MORE)), "double free: 0x");
 }
 
 /* What the C library handed out goes back to it. */
-static void block_of_libc_is_passed_on(void **state) {
-    (void)state;
+UNIT_TEST(block_of_libc_is_passed_on) {
     if (UNIT_IS_TSAN) {
         skip(); /* malloc is the sanitizer's */
     }
@@ -80,12 +74,3 @@ static void block_of_libc_is_passed_on(void **state) {
     }
     assert_true(hak_counters.foreign_free > before);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(misuse_inside_blocks_is_fatal),
-    cmocka_unit_test(misuse_of_foreign_addresses_is_fatal),
-    cmocka_unit_test(misuse_by_an_immediate_second_free_is_fatal),
-    cmocka_unit_test(block_of_libc_is_passed_on),
-};
-
-UNIT_MAIN(tests)

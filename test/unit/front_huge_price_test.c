@@ -8,11 +8,11 @@
 #include "span/span_state.h"
 #include "unit/front.h"
 
-enum { MIB = 1 << 20, COUNT = 64 << 10, DEAR_NS = 3000000 };
+enum { HUGE_PRICE_COUNT = 64 << 10, DEAR_NS = 3000000 };
 
-static void *blocks[COUNT];
+static void *huge_price_blocks[HUGE_PRICE_COUNT];
 
-static int begin(void **state) {
+static int huge_price_begin(void **state) {
     (void)state;
     self();
     hak_knobs.huge_pages = true; /* also in a profile without */
@@ -24,53 +24,44 @@ static int begin(void **state) {
     return hak_os_page_bytes() != 4096; /* the feature is for small OS pages */
 }
 
-static void free_all(void) {
-    for (unsigned i = 0; i < COUNT; i++) {
-        hak_free(blocks[i]);
-        blocks[i] = NULL;
+#define HUGE_PRICE_TEST(name) UNIT_TEST_WITH(name, huge_price_begin, NULL)
+
+static void huge_price_free_all(void) {
+    for (unsigned i = 0; i < HUGE_PRICE_COUNT; i++) {
+        hak_free(huge_price_blocks[i]);
+        huge_price_blocks[i] = NULL;
     }
     hak_os_fault_clear();
     hak_malloc_trim(0);
     audit();
 }
 
-static void small_blocks_begin_a_pause(void **state) {
-    (void)state;
+HUGE_PRICE_TEST(small_blocks_begin_a_pause) {
     uint64_t dear = hak_counters.huge_page_dear, pause = hak_counters.huge_page_pause;
-    for (unsigned i = 0; i < COUNT; i++) { /* 64 MiB */
-        blocks[i] = hak_malloc(1024);
-        assert_non_null(blocks[i]);
+    for (unsigned i = 0; i < HUGE_PRICE_COUNT; i++) { /* 64 MiB */
+        huge_price_blocks[i] = unit_malloc(1024);
+        assert_non_null(huge_price_blocks[i]);
     }
     assert_int_equal(hak_counters.huge_page_dear, dear + 4);
     assert_in_range(hak_counters.huge_page_pause, pause + 1, pause + 32);
     assert_int_equal(hak_os_fault_late_touches(), 0);
-    free_all();
+    huge_price_free_all();
 }
 
 extern hak_dense_t hak_large_dense[4]; /* of blocks up to 256, 512, 768 KiB and 1 MiB */
 
-static void large_blocks_begin_a_pause(void **state) {
-    (void)state;
+HUGE_PRICE_TEST(large_blocks_begin_a_pause) {
     uint64_t dear = hak_counters.huge_page_dear, pause = hak_counters.huge_page_pause;
     for (unsigned i = 0; i < UNIT_COUNT(hak_large_dense); i++) {
         hak_large_dense[i] = (hak_dense_t){.bet = 8, .left = UINT8_MAX};
     }
     for (unsigned i = 0; i < 64; i++) {
-        blocks[i] = hak_malloc(MIB);
-        assert_non_null(blocks[i]);
+        huge_price_blocks[i] = unit_malloc(MIB);
+        assert_non_null(huge_price_blocks[i]);
     }
     assert_int_equal(hak_counters.huge_page_dear, dear + 4);
     assert_in_range(hak_counters.huge_page_pause, pause + 1, pause + 32);
     assert_int_equal(hak_os_fault_late_touches(), 0);
     memset(hak_large_dense, 0, sizeof hak_large_dense);
-    free_all();
+    huge_price_free_all();
 }
-
-#define HUGE_PRICE_TEST(test) cmocka_unit_test_setup(test, begin)
-
-static const struct CMUnitTest tests[] = {
-    HUGE_PRICE_TEST(small_blocks_begin_a_pause),
-    HUGE_PRICE_TEST(large_blocks_begin_a_pause),
-};
-
-UNIT_MAIN(tests)

@@ -7,14 +7,14 @@
 #include "unit/fatal.h"
 #include "unit/front.h"
 
-enum { SC_64 = 3, COUNT = 9000, BOUND = 1 << 13, LISTED = 10 };
+enum { INSPECT_COUNT = 9000, BOUND = 1 << 13, LISTED = 10 };
 
-static void *block[COUNT];
+static void *block[INSPECT_COUNT];
 
-static int begin(void **state) {
+static int inspect_begin(void **state) {
     (void)state;
-    for (unsigned i = 0; i < COUNT; i++) {
-        block[i] = hak_malloc(64);
+    for (unsigned i = 0; i < INSPECT_COUNT; i++) {
+        block[i] = unit_malloc(64);
         assert_non_null(block[i]);
     }
     hak_collect_thread();
@@ -35,8 +35,7 @@ static void **list_head(bool is_outbox) {
     return is_outbox ? &hak_bin_side(tcache, SC_64)->outbox.head : &tcache->bin[SC_64].head;
 }
 
-static void sound_lists_pass_unchanged(void **state) {
-    (void)state;
+UNIT_TEST(sound_lists_pass_unchanged) {
     for (unsigned is_outbox = 0; is_outbox < 2; is_outbox++) {
         void **head = list_head(is_outbox);
         for (unsigned count = 0; count < 40; count++) {
@@ -60,8 +59,7 @@ static void expect_cycle(void **head, unsigned count, unsigned first) {
 }
 
 /* The block that is freed twice leads to those freed between, and they lead back to it. */
-static void double_free_is_noticed_wherever_it_is(void **state) {
-    (void)state;
+UNIT_TEST(double_free_is_noticed_wherever_it_is) {
     for (unsigned is_outbox = 0; is_outbox < 2; is_outbox++) {
         for (unsigned count = 1; count <= 2 * LISTED; count++) {
             for (unsigned first = 0; first < count; first++) {
@@ -78,16 +76,14 @@ static void expect_write(void **head, unsigned written) {
     *head = NULL;
 }
 
-static void write_to_a_freed_block_is_noticed(void **state) {
-    (void)state;
+UNIT_TEST(write_to_a_freed_block_is_noticed) {
     for (unsigned i = 0; i < LISTED; i++) {
         expect_write(list_head(false), i);
         expect_write(list_head(true), i);
     }
 }
 
-static void address_inside_a_block_is_noticed(void **state) {
-    (void)state;
+UNIT_TEST(address_inside_a_block_is_noticed) {
     void **head = list_head(false);
     *head = (char *)block[0] + 16;
     hak_link_begin(*head, NULL);
@@ -96,12 +92,11 @@ static void address_inside_a_block_is_noticed(void **state) {
 }
 
 /* The block went back to its slab, and was freed again. */
-static void block_that_its_slab_has_is_noticed(void **state) {
-    (void)state;
+UNIT_TEST(block_that_its_slab_has_is_noticed) {
     if (HAK_HARDEN) {
         return; /* noticed by the second free */
     }
-    void **head = list_head(false), *twice = block[COUNT - 1];
+    void **head = list_head(false), *twice = block[INSPECT_COUNT - 1];
     hak_free(twice);
     hak_collect_thread();
     hak_link_set(twice, NULL); /* as a free does, which leaves the second word alone */
@@ -128,15 +123,13 @@ static void expect_meeting(unsigned own, unsigned others, unsigned common) {
     *bin = *outbox = NULL;
 }
 
-static void double_free_is_noticed_in_two_lists(void **state) {
-    (void)state;
+UNIT_TEST(double_free_is_noticed_in_two_lists) {
     for (unsigned i = 0; i < LISTED * LISTED * LISTED; i++) {
         expect_meeting(i % LISTED, i / LISTED % LISTED, 1 + i / LISTED / LISTED);
     }
 }
 
-static void work_is_bounded(void **state) {
-    (void)state;
+UNIT_TEST(work_is_bounded) {
     void **head = list_head(false);
     *head = link_blocks(BOUND + 1, NULL)[0];
     *(volatile uint64_t *)block[BOUND] ^= 1;
@@ -146,16 +139,4 @@ static void work_is_bounded(void **state) {
     *head = NULL;
 }
 
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(sound_lists_pass_unchanged),
-    cmocka_unit_test(double_free_is_noticed_wherever_it_is),
-    cmocka_unit_test(write_to_a_freed_block_is_noticed),
-    cmocka_unit_test(address_inside_a_block_is_noticed),
-    cmocka_unit_test(block_that_its_slab_has_is_noticed),
-    cmocka_unit_test(double_free_is_noticed_in_two_lists),
-    cmocka_unit_test(work_is_bounded),
-};
-
-int main(void) {
-    return cmocka_run_group_tests(tests, begin, NULL) == 0 ? 0 : 1;
-}
+UNIT_GROUP(inspect_begin)

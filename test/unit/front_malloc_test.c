@@ -12,8 +12,6 @@
 #include <errno.h>
 #include <pthread.h>
 
-enum { KIB = 1 << 10, MIB = 1 << 20 };
-
 static unsigned event_runs;
 
 static void count_event(hak_tcache_t *tcache) {
@@ -21,15 +19,14 @@ static void count_event(hak_tcache_t *tcache) {
     event_runs++;
 }
 
-static int begin(void **state) {
+static int malloc_begin(void **state) {
     (void)state;
     hak_event_register(count_event, HAK_EVENT_PROCESS);
     hak_free(hak_malloc(1));
     return 0;
 }
 
-static void calloc_of_every_size_after_dirty_blocks_is_zero(void **state) {
-    (void)state;
+UNIT_TEST(calloc_of_every_size_after_dirty_blocks_is_zero) {
     for (size_t size = 0; size <= 3u * MIB; size = size * 9 / 8 + 7) {
         unsigned char *dirty = hak_malloc(size);
         assert_non_null(dirty);
@@ -43,8 +40,7 @@ static void calloc_of_every_size_after_dirty_blocks_is_zero(void **state) {
     }
 }
 
-static void aligned_small_block_is_of_the_class_that_aligns(void **state) {
-    (void)state;
+UNIT_TEST(aligned_small_block_is_of_the_class_that_aligns) {
     for (size_t align = 32; align <= 65536; align *= 2) {
         for (size_t size = 1; size <= 65536; size = size * 2 + 31) {
             void *block = hak_memalign(align, size);
@@ -57,8 +53,7 @@ static void aligned_small_block_is_of_the_class_that_aligns(void **state) {
     }
 }
 
-static void out_of_memory_is_counted_and_reclaims(void **state) {
-    (void)state;
+UNIT_TEST(out_of_memory_is_counted_and_reclaims) {
     hak_tcache_t *tcache = hak_tcache_self(hak_pagemap_base());
     uint64_t before = tcache->counters.oom;
     hak_free(hak_malloc(4u * MIB)); /* cached; given back before we say no */
@@ -72,8 +67,7 @@ static void out_of_memory_is_counted_and_reclaims(void **state) {
 }
 
 /* Nor does a mapping of its own serve it. */
-static void small_request_that_fails_is_counted_once(void **state) {
-    (void)state;
+UNIT_TEST(small_request_that_fails_is_counted_once) {
     enum { BYTES = 50000 };
     hak_tcache_t *tcache = hak_tcache_self(hak_pagemap_base());
     uint64_t before = tcache->counters.oom;
@@ -102,8 +96,7 @@ static void *free_remote_blocks(void *context) {
 }
 
 /* 16 MiB that another thread freed wait in our queue: enough for 1 MiB. */
-static void out_of_memory_drains_what_others_gave_back(void **state) {
-    (void)state;
+UNIT_TEST(out_of_memory_drains_what_others_gave_back) {
     enum { MOST = 400 };
     static void *large[MOST];
     unsigned count = 0;
@@ -127,8 +120,7 @@ static void out_of_memory_drains_what_others_gave_back(void **state) {
     }
 }
 
-static void events_run_every_256_slow_paths(void **state) {
-    (void)state;
+UNIT_TEST(events_run_every_256_slow_paths) {
     hak_tcache_t *tcache = hak_tcache_self(hak_pagemap_base());
     hak_os_fault_stop_clock(); /* time brings them, too: front_event_test.c */
     hak_event_look(tcache, false);
@@ -142,15 +134,4 @@ static void events_run_every_256_slow_paths(void **state) {
     hak_os_fault_clear();
 }
 
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(calloc_of_every_size_after_dirty_blocks_is_zero),
-    cmocka_unit_test(aligned_small_block_is_of_the_class_that_aligns),
-    cmocka_unit_test(out_of_memory_is_counted_and_reclaims),
-    cmocka_unit_test(small_request_that_fails_is_counted_once),
-    cmocka_unit_test(out_of_memory_drains_what_others_gave_back),
-    cmocka_unit_test(events_run_every_256_slow_paths),
-};
-
-int main(void) {
-    return cmocka_run_group_tests(tests, begin, NULL) == 0 ? 0 : 1;
-}
+UNIT_GROUP(malloc_begin)

@@ -8,14 +8,12 @@
 
 #include <pthread.h>
 
-enum { SC_64 = 3, SC_4096 = 29 };
-
 enum { REMOTE_BLOCKS = 1000 };
 
-static void *make_blocks(void *context) {
+static void *outbox_make_blocks(void *context) {
     void **block = context;
     for (unsigned i = 0; i < REMOTE_BLOCKS; i++) {
-        block[i] = hak_malloc(64);
+        block[i] = unit_malloc(64);
     }
     return NULL;
 }
@@ -25,14 +23,13 @@ static void **foreign_blocks(void) {
     static void *block[REMOTE_BLOCKS];
     pthread_t thread;
     hak_tcache_t *tcache = self(); /* before that thread leaves one behind */
-    assert_int_equal(pthread_create(&thread, NULL, make_blocks, block), 0);
+    assert_int_equal(pthread_create(&thread, NULL, outbox_make_blocks, block), 0);
     pthread_join(thread, NULL);
     hak_outbox_flush(tcache);
     return block;
 }
 
-static void outbox_is_flushed_at_a_quarter_of_the_bound(void **state) {
-    (void)state;
+UNIT_TEST(outbox_is_flushed_at_a_quarter_of_the_bound) {
     void **block = foreign_blocks();
     hak_tcache_t *tcache = self();
     unsigned per_flush = (unsigned)hak_outbox_capacity(SC_64);
@@ -61,8 +58,7 @@ static void outbox_is_flushed_at_a_quarter_of_the_bound(void **state) {
     assert_int_equal(tcache->side[SC_64].counters.remote_out, before);
 }
 
-static void outboxes_hold_no_more_than_their_bound(void **state) {
-    (void)state;
+UNIT_TEST(outboxes_hold_no_more_than_their_bound) {
     hak_knobs_t saved = hak_knobs;
     void **block = foreign_blocks();
     void *last = block[REMOTE_BLOCKS - 1]; /* starts the outbox anew, on the old bound */
@@ -81,14 +77,13 @@ enum { FEW_CLASSES = 9, EACH = 255 }; /* of 16 to 144 bytes; an outbox is flushe
 static void *make_blocks_of_classes(void *context) {
     void **block = context;
     for (unsigned i = 0; i < FEW_CLASSES * EACH; i++) {
-        block[i] = hak_malloc((i / EACH + 1) * HAK_BLOCK_ALIGN);
+        block[i] = unit_malloc((i / EACH + 1) * HAK_BLOCK_ALIGN);
     }
     return NULL;
 }
 
 /* What a call may have to sort: the smallest blocks are the most (docs/worst-cases.md). */
-static void outboxes_hold_no_more_blocks_than_a_call_flushes(void **state) {
-    (void)state;
+UNIT_TEST(outboxes_hold_no_more_blocks_than_a_call_flushes) {
     static void *block[FEW_CLASSES * EACH];
     pthread_t thread;
     hak_tcache_t *tcache = self();
@@ -110,8 +105,7 @@ static void outboxes_hold_no_more_blocks_than_a_call_flushes(void **state) {
 }
 
 /* What others own and this thread freed serves its next requests, unless it is next to nothing. */
-static void outbox_serves_a_refill(void **state) {
-    (void)state;
+UNIT_TEST(outbox_serves_a_refill) {
     enum { FREED = 20 };
     void **block = foreign_blocks();
     hak_tcache_t *tcache = self();
@@ -131,11 +125,11 @@ static void outbox_serves_a_refill(void **state) {
         hak_free(foreign[i]);
     }
     for (unsigned i = FREED; i > 0; i--) {
-        assert_ptr_equal(hak_malloc(64), foreign[i - 1]);
+        assert_ptr_equal(unit_malloc(64), foreign[i - 1]);
     }
     audit();
     hak_free(foreign[0]);
-    void *other = hak_malloc(64);
+    void *other = unit_malloc(64);
     assert_ptr_not_equal(other, foreign[0]); /* it may share a cache line with what others use */
     hak_free(other);
     foreign[0] = NULL;
@@ -146,8 +140,7 @@ static void outbox_serves_a_refill(void **state) {
     assert_int_equal(audit().cached_blocks, 0);
 }
 
-static void outbox_is_flushed_at_a_tick(void **state) {
-    (void)state;
+UNIT_TEST(outbox_is_flushed_at_a_tick) {
     void **block = foreign_blocks();
     hak_tcache_t *tcache = self();
     hak_free(block[0]);
@@ -160,13 +153,3 @@ static void outbox_is_flushed_at_a_tick(void **state) {
     }
     hak_outbox_flush(tcache);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(outbox_is_flushed_at_a_quarter_of_the_bound),
-    cmocka_unit_test(outboxes_hold_no_more_than_their_bound),
-    cmocka_unit_test(outboxes_hold_no_more_blocks_than_a_call_flushes),
-    cmocka_unit_test(outbox_serves_a_refill),
-    cmocka_unit_test(outbox_is_flushed_at_a_tick),
-};
-
-UNIT_MAIN(tests)

@@ -11,13 +11,13 @@
 
 #include <string.h>
 
-enum { BLOCKS = 2000, ROUNDS = 3, UNITS = 40000 };
+enum { PARTITION_BLOCKS = 2000, PARTITION_ROUNDS = 3, UNITS = 40000 };
 
-static char *blocks[BLOCKS];
+static char *partition_blocks[PARTITION_BLOCKS];
 static uintptr_t units_of_plain[UNITS];
 static unsigned unit_count;
 
-static int begin(void **state) {
+static int partition_begin(void **state) {
     (void)state;
     hak_fast_free(hak_fast_malloc(1));
     return 0;
@@ -51,35 +51,34 @@ static bool was_plain(const void *block) {
     return false;
 }
 
-static void free_all(void) {
-    for (unsigned i = 0; i < BLOCKS; i++) {
-        hak_fast_free(blocks[i]);
-        blocks[i] = NULL;
+static void partition_free_all(void) {
+    for (unsigned i = 0; i < PARTITION_BLOCKS; i++) {
+        hak_fast_free(partition_blocks[i]);
+        partition_blocks[i] = NULL;
     }
     hak_tcache_flush(hak_tcache_self(hak_pagemap_base()));
     hak_owner_collect();
 }
 
-static void places_of_one_partition_never_become_the_others(void **state) {
-    (void)state;
+UNIT_TEST(places_of_one_partition_never_become_the_others) {
     static const size_t sizes[] = {24, 200, 3000, 40000};
-    for (unsigned round = 0; round < ROUNDS * UNIT_COUNT(sizes); round++) {
+    for (unsigned round = 0; round < PARTITION_ROUNDS * UNIT_COUNT(sizes); round++) {
         size_t size = sizes[round % UNIT_COUNT(sizes)];
-        unsigned count = BLOCKS / (unsigned)(1 + size / 2000);
+        unsigned count = PARTITION_BLOCKS / (unsigned)(1 + size / 2000);
         for (unsigned i = 0; i < count; i++) {
-            blocks[i] = plain_malloc(size);
-            assert_non_null(blocks[i]);
-            assert_int_equal(is_plain(blocks[i]), HAK_HARDEN);
-            note_units(blocks[i], size);
+            partition_blocks[i] = plain_malloc(size);
+            assert_non_null(partition_blocks[i]);
+            assert_int_equal(is_plain(partition_blocks[i]), HAK_HARDEN);
+            note_units(partition_blocks[i], size);
         }
-        free_all();
+        partition_free_all();
         (void)hak_span_purge(0);
         for (unsigned i = 0; i < count; i++) {
-            blocks[i] = hak_fast_malloc(size);
-            assert_false(is_plain(blocks[i]));
-            assert_true(!HAK_HARDEN || !was_plain(blocks[i]));
+            partition_blocks[i] = hak_fast_malloc(size);
+            assert_false(is_plain(partition_blocks[i]));
+            assert_true(!HAK_HARDEN || !was_plain(partition_blocks[i]));
         }
-        free_all();
+        partition_free_all();
         (void)hak_span_purge(0);
         hak_audit_t audit;
         bool is_healthy = hak_audit_walk(&audit);
@@ -87,8 +86,7 @@ static void places_of_one_partition_never_become_the_others(void **state) {
     }
 }
 
-static void partition_is_left_again(void **state) {
-    (void)state;
+UNIT_TEST(partition_is_left_again) {
     uintptr_t own = hak_tcache_offset;
     uintptr_t before = hak_partition_enter(HAK_PARTITION_PLAIN);
     assert_int_equal(before, own);
@@ -100,8 +98,7 @@ static void partition_is_left_again(void **state) {
     assert_int_equal(hak_tcache_offset, own);
 }
 
-static void moved_blocks_stay_in_their_partition(void **state) {
-    (void)state;
+UNIT_TEST(moved_blocks_stay_in_their_partition) {
     static const size_t sizes[] = {5000, 100, 60000, 200, 20};
     char *plain = plain_malloc(20), *other = hak_fast_malloc(20);
     memset(plain, 7, 20);
@@ -116,8 +113,7 @@ static void moved_blocks_stay_in_their_partition(void **state) {
     hak_fast_free(other);
 }
 
-static void large_block_is_in_a_superslab_of_its_partition(void **state) {
-    (void)state;
+UNIT_TEST(large_block_is_in_a_superslab_of_its_partition) {
     hak_large_result_t any = hak_large_alloc(HAK_PARTITION_ANY, 300000, 16);
     hak_large_result_t plain = hak_large_alloc(HAK_PARTITION_PLAIN, 300000, 16);
     uint32_t entry = hak_pagemap_get(hak_pagemap_base(), plain.block);
@@ -129,12 +125,4 @@ static void large_block_is_in_a_superslab_of_its_partition(void **state) {
     hak_fast_free(plain.block);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(places_of_one_partition_never_become_the_others),
-        cmocka_unit_test(partition_is_left_again),
-        cmocka_unit_test(moved_blocks_stay_in_their_partition),
-        cmocka_unit_test(large_block_is_in_a_superslab_of_its_partition),
-    };
-    return cmocka_run_group_tests(tests, begin, NULL);
-}
+UNIT_GROUP(partition_begin)

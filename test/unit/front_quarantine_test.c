@@ -10,7 +10,7 @@
 
 #include <pthread.h>
 
-enum { SMALL = 64, MOST_SLOTS = 32, KEPT = 2000 };
+enum { SMALL = 64, MOST_SLOTS = 32, QUARANTINE_KEPT = 2000 };
 
 static hak_tcache_t *self(void) {
     hak_tcache_t *tcache = hak_tcache_self(hak_pagemap_base());
@@ -24,7 +24,7 @@ static hak_audit_t audit(void) {
 }
 
 /* Nothing is cached, so that the slabs' counts tell. */
-static int begin(void **state) {
+static int quarantine_begin(void **state) {
     (void)state;
     assert_non_null(self()->quarantine);
     hak_collect_thread();
@@ -35,8 +35,7 @@ static unsigned held_back(size_t bytes) {
     return hak_quarantine_count(self(), hak_sc_of(bytes));
 }
 
-static void freed_block_is_held_back_and_clear(void **state) {
-    (void)state;
+UNIT_TEST_WITH(freed_block_is_held_back_and_clear, quarantine_begin, NULL) {
     unsigned sc = hak_sc_of(SMALL);
     char *block = hak_malloc(SMALL);
     memset(block, 0xa5, SMALL);
@@ -50,13 +49,12 @@ static void freed_block_is_held_back_and_clear(void **state) {
     audit();
 }
 
-static void many_frees_hold_back_as_many_as_there_are_slots(void **state) {
-    (void)state;
-    static void *block[KEPT];
-    for (unsigned i = 0; i < KEPT; i++) {
+UNIT_TEST_WITH(many_frees_hold_back_as_many_as_there_are_slots, quarantine_begin, NULL) {
+    static void *block[QUARANTINE_KEPT];
+    for (unsigned i = 0; i < QUARANTINE_KEPT; i++) {
         block[i] = hak_malloc(SMALL);
     }
-    for (unsigned i = 0; i < KEPT; i++) {
+    for (unsigned i = 0; i < QUARANTINE_KEPT; i++) {
         hak_free(block[i]);
     }
     assert_int_equal(held_back(SMALL), MOST_SLOTS);
@@ -65,8 +63,7 @@ static void many_frees_hold_back_as_many_as_there_are_slots(void **state) {
 }
 
 /* With one slot the second free brings the first block's place back, always. */
-static void large_class_holds_back_two_blocks(void **state) {
-    (void)state;
+UNIT_TEST_WITH(large_class_holds_back_two_blocks, quarantine_begin, NULL) {
     enum { COUNT = 40, ROUNDS = 200 };
     void *block[COUNT];
     unsigned same = 0;
@@ -88,8 +85,7 @@ static void large_class_holds_back_two_blocks(void **state) {
     assert_in_range(same, 0, ROUNDS * 2 / 3); /* a half */
 }
 
-static void flush_gives_every_block_back(void **state) {
-    (void)state;
+UNIT_TEST_WITH(flush_gives_every_block_back, quarantine_begin, NULL) {
     size_t free_before = audit().free_blocks, slabs = audit().slabs;
     void *block[100];
     for (unsigned i = 0; i < 100; i++) {
@@ -114,8 +110,7 @@ static void *free_and_end(void *context) {
     return held_back(SMALL) != 0 ? context : NULL;
 }
 
-static void thread_exit_and_lack_of_memory_give_every_block_back(void **state) {
-    (void)state;
+UNIT_TEST_WITH(thread_exit_and_lack_of_memory_give_every_block_back, quarantine_begin, NULL) {
     void *block[10], *held;
     pthread_t thread;
     for (unsigned i = 0; i < 10; i++) {
@@ -135,8 +130,7 @@ static void thread_exit_and_lack_of_memory_give_every_block_back(void **state) {
     assert_int_equal(held_back(SMALL), 0);
 }
 
-static void double_free_of_a_block_that_is_held_back_is_fatal(void **state) {
-    (void)state;
+UNIT_TEST_WITH(double_free_of_a_block_that_is_held_back_is_fatal, quarantine_begin, NULL) {
     void *block = hak_malloc(SMALL);
     hak_free(block);
     UNIT_EXPECT_FATAL(hak_free(block), hak_fatal_text(HAK_FATAL_DOUBLE_FREE));
@@ -152,8 +146,7 @@ static bool is_cleared_whole(size_t size) {
     return unit_is_filled(block + 16, bytes - 16, 0);
 }
 
-static void block_is_cleared_whole_while_there_is_a_budget(void **state) {
-    (void)state;
+UNIT_TEST_WITH(block_is_cleared_whole_while_there_is_a_budget, quarantine_begin, NULL) {
     unsigned within = 0;
     hak_os_fault_stop_clock();
     hak_os_fault_advance_clock(1000000000);
@@ -181,8 +174,7 @@ static void block_is_cleared_whole_while_there_is_a_budget(void **state) {
 }
 
 /* Until one of them is handed out. No test after it uses the size. */
-static void write_to_the_middle_of_freed_blocks_is_fatal(void **state) {
-    (void)state;
+UNIT_TEST_WITH(write_to_the_middle_of_freed_blocks_is_fatal, quarantine_begin, NULL) {
     static char *block[64];
     assert_true(is_cleared_whole(1000));
     for (unsigned i = 0; i < UNIT_COUNT(block); i++) {
@@ -197,8 +189,7 @@ static void write_to_the_middle_of_freed_blocks_is_fatal(void **state) {
                       hak_fatal_text(HAK_FATAL_CORRUPT_LINK));
 }
 
-static void write_to_the_link_of_a_block_that_is_held_back_is_fatal(void **state) {
-    (void)state;
+UNIT_TEST_WITH(write_to_the_link_of_a_block_that_is_held_back_is_fatal, quarantine_begin, NULL) {
     uint64_t *block = hak_malloc(SMALL), link;
     hak_free(block);
     link = *block;
@@ -207,8 +198,7 @@ static void write_to_the_link_of_a_block_that_is_held_back_is_fatal(void **state
     *block = link; /* it is in no list any more, and stays in use */
 }
 
-static void block_is_not_reused_at_once(void **state) {
-    (void)state;
+UNIT_TEST_WITH(block_is_not_reused_at_once, quarantine_begin, NULL) {
     unsigned same = 0;
     for (unsigned i = 0; i < 1000; i++) {
         void *block = hak_malloc(SMALL);
@@ -220,8 +210,7 @@ static void block_is_not_reused_at_once(void **state) {
     assert_in_range(same, 0, 200); /* one of 32, and the bin's first */
 }
 
-static void fresh_blocks_come_in_random_order(void **state) {
-    (void)state;
+UNIT_TEST_WITH(fresh_blocks_come_in_random_order, quarantine_begin, NULL) {
     enum { COUNT = 512 };
     static char *block[COUNT];
     unsigned ascending = 0;
@@ -236,8 +225,7 @@ static void fresh_blocks_come_in_random_order(void **state) {
     audit();
 }
 
-static void shuffled_list_has_the_same_blocks(void **state) {
-    (void)state;
+UNIT_TEST_WITH(shuffled_list_has_the_same_blocks, quarantine_begin, NULL) {
     for (unsigned count = 1; count <= 600; count = count * 3 / 2 + 1) {
         static _Alignas(16) char area[600][16];
         bool is_seen[600] = {false};
@@ -256,19 +244,3 @@ static void shuffled_list_has_the_same_blocks(void **state) {
         assert_int_equal(found, count);
     }
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test_setup(freed_block_is_held_back_and_clear, begin),
-    cmocka_unit_test_setup(many_frees_hold_back_as_many_as_there_are_slots, begin),
-    cmocka_unit_test_setup(large_class_holds_back_two_blocks, begin),
-    cmocka_unit_test_setup(flush_gives_every_block_back, begin),
-    cmocka_unit_test_setup(thread_exit_and_lack_of_memory_give_every_block_back, begin),
-    cmocka_unit_test_setup(block_is_not_reused_at_once, begin),
-    cmocka_unit_test_setup(fresh_blocks_come_in_random_order, begin),
-    cmocka_unit_test_setup(shuffled_list_has_the_same_blocks, begin),
-    cmocka_unit_test_setup(block_is_cleared_whole_while_there_is_a_budget, begin),
-    cmocka_unit_test_setup(write_to_the_middle_of_freed_blocks_is_fatal, begin),
-    cmocka_unit_test_setup(double_free_of_a_block_that_is_held_back_is_fatal, begin),
-    cmocka_unit_test_setup(write_to_the_link_of_a_block_that_is_held_back_is_fatal, begin),
-};
-UNIT_MAIN(tests)

@@ -10,10 +10,7 @@
 
 #include <errno.h>
 
-enum { KIB = 1 << 10, MIB = 1 << 20 };
-
-static void resize_of_small_keeps_the_block_while_it_fits_well(void **state) {
-    (void)state;
+UNIT_TEST(resize_of_small_keeps_the_block_while_it_fits_well) {
     char *block = hak_malloc(1000); /* class 1024 */
     assert_ptr_equal(hak_realloc(block, 1024 - HAK_CANARY_BYTES), block);
     assert_ptr_equal(hak_realloc(block, 513), block);
@@ -27,8 +24,7 @@ static void resize_of_small_keeps_the_block_while_it_fits_well(void **state) {
     hak_free(least);
 }
 
-static void resize_by_little_gives_a_quarter_more_from_1_kib_on(void **state) {
-    (void)state;
+UNIT_TEST(resize_by_little_gives_a_quarter_more_from_1_kib_on) {
     for (size_t size = 1; size <= 65536; size = size * 3 / 2 + 1) {
         char *block = hak_malloc(size);
         size_t usable = hak_malloc_usable_size(block), wanted = usable + 1;
@@ -42,8 +38,7 @@ static void resize_by_little_gives_a_quarter_more_from_1_kib_on(void **state) {
     }
 }
 
-static void resize_of_huge_keeps_seven_eighths(void **state) {
-    (void)state;
+UNIT_TEST(resize_of_huge_keeps_seven_eighths) {
     size_t size = (size_t)8 << 20, least = size / 8 * 7;
     char *block = hak_malloc(size);
     assert_ptr_equal(hak_realloc(block, least), block);
@@ -54,8 +49,7 @@ static void resize_of_huge_keeps_seven_eighths(void **state) {
 }
 
 /* Slabs of one unit and of several, blocks that lie across two units. */
-static void resize_keeps_every_block_of_a_slab(void **state) {
-    (void)state;
+UNIT_TEST(resize_keeps_every_block_of_a_slab) {
     static void *blocks[1024];
     for (size_t size = 16; size <= 65536; size = size * 3 / 2) {
         size_t count = 192 * KIB / size + 1 < 1024 ? 192 * KIB / size + 1 : 1024;
@@ -69,8 +63,7 @@ static void resize_keeps_every_block_of_a_slab(void **state) {
     }
 }
 
-static void resize_through_every_kind_keeps_contents(void **state) {
-    (void)state;
+UNIT_TEST(resize_through_every_kind_keeps_contents) {
     static const size_t sizes[] = {1,         100,       3000,     65536,     65537,
                                    500 * KIB, MIB + 1,   9u * MIB, 2u * MIB,  64 * KIB,
                                    70 * KIB,  16u * MIB, 17,       200 * KIB, 7};
@@ -94,8 +87,7 @@ static void free_as_100_bytes(void) {
     hak_free_sized(block, 100);
 }
 
-static void size_is_compared_until_a_block_was_kept(void **state) {
-    (void)state;
+UNIT_TEST(size_is_compared_until_a_block_was_kept) {
     void *block = hak_malloc(3000000);
     hak_os_fault_plan(HAK_OS_CALL_RESIDENT, 0, 1);
     (void)hak_os_resident(block, 3000000); /* as reports ask */
@@ -130,8 +122,7 @@ static void fill_drop(fill_t *fill) {
 
 static fill_t fill;
 
-static void resize_that_shrinks_without_memory_keeps_the_block(void **state) {
-    (void)state;
+UNIT_TEST(resize_that_shrinks_without_memory_keeps_the_block) {
     hak_malloc_trim(0);
     unsigned char *block = hak_malloc(600 * KIB);
     memset(block, 5, 600 * KIB);
@@ -150,8 +141,7 @@ static void resize_that_shrinks_without_memory_keeps_the_block(void **state) {
 }
 
 /* A growing block gets a quarter more if there is memory for that. */
-static void resize_with_memory_for_what_was_asked_alone_leaves_errno(void **state) {
-    (void)state;
+UNIT_TEST(resize_with_memory_for_what_was_asked_alone_leaves_errno) {
     char *block = hak_malloc(2000);
     size_t usable = hak_malloc_usable_size(block);
     char *near = hak_malloc(usable + 1); /* and a slab where there are more */
@@ -171,8 +161,7 @@ static void expect_fatal(char *inside, size_t size) {
     UNIT_EXPECT_FATAL((void)!hak_realloc(inside, size), "realloc of an address");
 }
 
-static void resize_of_an_address_inside_a_block_is_fatal(void **state) {
-    (void)state;
+UNIT_TEST(resize_of_an_address_inside_a_block_is_fatal) {
     for (size_t size = 32; size <= 65536; size = size * 3 / 2) {
         char *block = hak_malloc(size);
         expect_fatal(block + 16, size);
@@ -182,8 +171,7 @@ static void resize_of_an_address_inside_a_block_is_fatal(void **state) {
     }
 }
 
-static void usable_size_equals_good_size(void **state) {
-    (void)state;
+UNIT_TEST(usable_size_equals_good_size) {
     for (size_t size = 0; size <= 4u * MIB; size = size * 17 / 16 + 1) {
         void *block = hak_malloc(size);
         assert_int_equal(hak_malloc_usable_size(block), hak_good_size(size));
@@ -193,21 +181,4 @@ static void usable_size_equals_good_size(void **state) {
     assert_int_equal(hak_malloc_usable_size(NULL), 0);
     assert_int_equal(hak_good_size(SIZE_MAX), 0);
     assert_int_equal(hak_good_size(PTRDIFF_MAX), 0);
-}
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(resize_of_small_keeps_the_block_while_it_fits_well),
-    cmocka_unit_test(resize_by_little_gives_a_quarter_more_from_1_kib_on),
-    cmocka_unit_test(resize_of_huge_keeps_seven_eighths),
-    cmocka_unit_test(resize_keeps_every_block_of_a_slab),
-    cmocka_unit_test(resize_through_every_kind_keeps_contents),
-    cmocka_unit_test(size_is_compared_until_a_block_was_kept),
-    cmocka_unit_test(resize_that_shrinks_without_memory_keeps_the_block),
-    cmocka_unit_test(resize_with_memory_for_what_was_asked_alone_leaves_errno),
-    cmocka_unit_test(resize_of_an_address_inside_a_block_is_fatal),
-    cmocka_unit_test(usable_size_equals_good_size),
-};
-
-int main(void) {
-    return cmocka_run_group_tests(tests, NULL, NULL) == 0 ? 0 : 1;
 }

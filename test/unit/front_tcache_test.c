@@ -9,8 +9,6 @@
 
 #include <pthread.h>
 
-enum { SC_64 = 3, SC_65536 = 49 };
-
 /* Runs in a thread of its own, which never had a tcache. */
 static void *no_tcache_yet(void *context) {
     hak_tcache_t *tcache = hak_tcache_self(hak_pagemap_base());
@@ -20,8 +18,7 @@ static void *no_tcache_yet(void *context) {
     return NULL;
 }
 
-static void tcache_of_a_thread_without_is_the_empty_one(void **state) {
-    (void)state;
+UNIT_TEST(tcache_of_a_thread_without_is_the_empty_one) {
     pthread_t thread;
     bool is_empty = false;
     assert_int_equal(pthread_create(&thread, NULL, no_tcache_yet, &is_empty), 0);
@@ -36,8 +33,7 @@ static bool owns(const hak_tcache_t *tcache, uint32_t entry) {
 }
 
 /* TCACHE-6 */
-static void entries_of_own_slabs_alone_are_owned(void **state) {
-    (void)state;
+UNIT_TEST(entries_of_own_slabs_alone_are_owned) {
     const hak_tcache_t *tcache = self();
     const hak_tcache_t *empty = (const hak_tcache_t *)&hak_pagemap.zero;
     const uint32_t tags[] = {0,
@@ -81,10 +77,9 @@ static void *free_without_tcache(void *context) {
 }
 
 /* MAP-4: not even what counts down first */
-static void free_of_a_thread_without_writes_nothing_to_the_zero_leaf(void **state) {
-    (void)state;
+UNIT_TEST(free_of_a_thread_without_writes_nothing_to_the_zero_leaf) {
     pthread_t thread;
-    void *block = hak_malloc(64);
+    void *block = unit_malloc(64);
     void *pushed;
     assert_int_equal(pthread_create(&thread, NULL, free_without_tcache, block), 0);
     pthread_join(thread, &pushed);
@@ -93,8 +88,7 @@ static void free_of_a_thread_without_writes_nothing_to_the_zero_leaf(void **stat
     audit();
 }
 
-static void attach_twice_gives_the_same(void **state) {
-    (void)state;
+UNIT_TEST(attach_twice_gives_the_same) {
     hak_tcache_t *tcache = self();
     assert_non_null(tcache);
     assert_true(tcache->first_entry >= 1 << 8 && (tcache->first_entry & 0xff) == 0);
@@ -106,11 +100,10 @@ static void attach_twice_gives_the_same(void **state) {
     assert_ptr_equal(self(), tcache);
 }
 
-static void flush_empties_bins_into_slabs(void **state) {
-    (void)state;
+UNIT_TEST(flush_empties_bins_into_slabs) {
     void *block[40];
     for (unsigned i = 0; i < 40; i++) {
-        block[i] = hak_malloc(i * 100);
+        block[i] = unit_malloc(i * 100);
     }
     for (unsigned i = 0; i < 40; i++) {
         hak_free(block[i]);
@@ -142,13 +135,12 @@ static void *use_each_class_first(void *context) {
     return is_right ? context : NULL;
 }
 
-static void class_begins_with_its_first_use(void **state) {
-    (void)state;
+UNIT_TEST(class_begins_with_its_first_use) {
     for (unsigned round = 0; round < 4; round++) {
         void *block[HAK_SC_COUNT], *result;
         pthread_t thread;
         for (unsigned sc = 0; sc < HAK_SC_COUNT; sc++) {
-            block[sc] = hak_malloc(hak_sc_usable(&hak_sc_info[sc]));
+            block[sc] = unit_malloc(hak_sc_usable(&hak_sc_info[sc]));
         }
         assert_int_equal(pthread_create(&thread, NULL, use_each_class_first, block), 0);
         pthread_join(thread, &result);
@@ -172,7 +164,7 @@ static void *visit(void *context) {
         if (visitor->frees) {
             hak_free(visitor->block[i]);
         } else {
-            visitor->block[i] = hak_malloc(64);
+            visitor->block[i] = unit_malloc(64);
         }
     }
     visitor->first_entry = self()->first_entry;
@@ -186,8 +178,7 @@ static void run_visitor(visitor_t *visitor, bool frees) {
     pthread_join(thread, NULL);
 }
 
-static void tcache_of_an_exited_thread_is_taken_over(void **state) {
-    (void)state;
+UNIT_TEST(tcache_of_an_exited_thread_is_taken_over) {
     static visitor_t first, second;
     run_visitor(&first, false);
     run_visitor(&second, false);
@@ -199,11 +190,10 @@ static void tcache_of_an_exited_thread_is_taken_over(void **state) {
     audit();
 }
 
-static void exit_hands_the_outbox_over(void **state) {
-    (void)state;
+UNIT_TEST(exit_hands_the_outbox_over) {
     static visitor_t visitor;
     for (unsigned i = 0; i < 50; i++) {
-        visitor.block[i] = hak_malloc(3000);
+        visitor.block[i] = unit_malloc(3000);
     }
     hak_slab_t *slab = hak_slab_of(visitor.block[0]);
     run_visitor(&visitor, true);
@@ -215,8 +205,7 @@ static void exit_hands_the_outbox_over(void **state) {
     audit();
 }
 
-static void fallback_serves_and_gets_back(void **state) {
-    (void)state;
+UNIT_TEST(fallback_serves_and_gets_back) {
     hak_tcache_t *fallback = hak_tcache_fallback_lock();
     assert_int_equal(fallback->first_entry, fallback->home->first_entry);
     hak_owner_t *owner = hak_tcache_lock_home(fallback);
@@ -244,8 +233,7 @@ static void fallback_serves_and_gets_back(void **state) {
 }
 
 /* TCACHE-1: the fallback tcache is no thread, and counts as no user, wherever it moves. */
-static void fallback_that_moves_leaves_the_users_alone(void **state) {
-    (void)state;
+UNIT_TEST(fallback_that_moves_leaves_the_users_alone) {
     hak_owner_t *first = hak_owner_start();
     hak_tcache_t *fallback = hak_tcache_fallback_lock();
     uint32_t users = first->users;
@@ -259,18 +247,3 @@ static void fallback_that_moves_leaves_the_users_alone(void **state) {
     hak_tcache_fallback_unlock();
     assert_int_equal(first->users, users);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(tcache_of_a_thread_without_is_the_empty_one),
-    cmocka_unit_test(entries_of_own_slabs_alone_are_owned),
-    cmocka_unit_test(free_of_a_thread_without_writes_nothing_to_the_zero_leaf),
-    cmocka_unit_test(attach_twice_gives_the_same),
-    cmocka_unit_test(class_begins_with_its_first_use),
-    cmocka_unit_test(flush_empties_bins_into_slabs),
-    cmocka_unit_test(tcache_of_an_exited_thread_is_taken_over),
-    cmocka_unit_test(exit_hands_the_outbox_over),
-    cmocka_unit_test(fallback_serves_and_gets_back),
-    cmocka_unit_test(fallback_that_moves_leaves_the_users_alone),
-};
-
-UNIT_MAIN(tests)

@@ -10,30 +10,28 @@
 #include <errno.h>
 #include <pthread.h>
 
-enum { PLACES = 1 << 16, MANY = PLACES + 1000, MIB = 1 << 20 };
+enum { PLACES = 1 << 16, ZERO_SIZE_MANY = PLACES + 1000 };
 
-static void *blocks[MANY];
+static void *zero_size_blocks[ZERO_SIZE_MANY];
 
 static bool is_place(const void *block) {
     return (hak_pagemap_get(hak_pagemap_base(), block) & HAK_KIND_MASK) == HAK_KIND_ZERO_SIZE;
 }
 
 /* TCACHE-9 */
-static void zero_size_leaves_the_hit_path(void **state) {
-    (void)state;
+UNIT_TEST(zero_size_leaves_the_hit_path) {
     hak_tcache_t *tcache = self();
     int64_t offset = hak_bin_offset_of(hak_pagemap_base(), 0);
     assert_null(hak_bin_at(tcache->bin, offset)->head);
     assert_null(hak_bin_pop(tcache, offset));
-    void *block = hak_malloc(0);
+    void *block = unit_malloc(0);
     assert_true(is_place(block));
     hak_free(block);
     assert_null(hak_bin_at(tcache->bin, offset)->head);
 }
 
-static void zero_size_can_neither_be_read_nor_written(void **state) {
-    (void)state;
-    void *block[] = {hak_malloc(0),
+UNIT_TEST(zero_size_can_neither_be_read_nor_written) {
+    void *block[] = {unit_malloc(0),
                      hak_calloc(0, 8),
                      hak_calloc(8, 0),
                      hak_realloc(NULL, 0),
@@ -55,7 +53,7 @@ static void zero_size_can_neither_be_read_nor_written(void **state) {
 }
 
 static void grow_and_shrink(size_t bytes) {
-    void *place = hak_malloc(0);
+    void *place = unit_malloc(0);
     char *block = hak_realloc(place, bytes);
     assert_non_null(block);
     memset(block, 1, bytes);
@@ -67,15 +65,13 @@ static void grow_and_shrink(size_t bytes) {
     UNIT_EXPECT_FATAL(hak_free(place), hak_fatal_text(HAK_FATAL_DOUBLE_FREE));
 }
 
-static void zero_size_grows_and_shrinks_by_realloc(void **state) {
-    (void)state;
+UNIT_TEST(zero_size_grows_and_shrinks_by_realloc) {
     for (size_t bytes = 1; bytes <= 4 * MIB; bytes = bytes * 7 + 1) {
         grow_and_shrink(bytes);
     }
 }
 
-static void zero_size_is_aligned_as_asked(void **state) {
-    (void)state;
+UNIT_TEST(zero_size_is_aligned_as_asked) {
     for (size_t align = 1; align <= 4 * MIB; align *= 2) {
         void *block[20];
         for (unsigned i = 0; i < UNIT_COUNT(block); i++) {
@@ -95,40 +91,37 @@ static int by_address(const void *a, const void *b) {
 }
 
 /* More than a region has; the next round finds all of them free again. */
-static void many_of_zero_size_are_distinct_and_cost_bits(void **state) {
-    (void)state;
+UNIT_TEST(many_of_zero_size_are_distinct_and_cost_bits) {
     for (unsigned round = 0; round < 3; round++) {
-        for (unsigned i = 0; i < MANY; i++) {
-            blocks[i] = hak_malloc(0);
-            assert_true(is_place(blocks[i]));
+        for (unsigned i = 0; i < ZERO_SIZE_MANY; i++) {
+            zero_size_blocks[i] = unit_malloc(0);
+            assert_true(is_place(zero_size_blocks[i]));
         }
-        qsort(blocks, MANY, sizeof *blocks, by_address);
-        for (unsigned i = 1; i < MANY; i++) {
-            assert_ptr_not_equal(blocks[i - 1], blocks[i]);
+        qsort(zero_size_blocks, ZERO_SIZE_MANY, sizeof *zero_size_blocks, by_address);
+        for (unsigned i = 1; i < ZERO_SIZE_MANY; i++) {
+            assert_ptr_not_equal(zero_size_blocks[i - 1], zero_size_blocks[i]);
         }
         size_t meta = hak_meta_bytes();
-        for (unsigned i = 0; i < MANY; i++) {
-            hak_free(blocks[i]);
+        for (unsigned i = 0; i < ZERO_SIZE_MANY; i++) {
+            hak_free(zero_size_blocks[i]);
         }
         assert_int_equal(hak_meta_bytes(), meta);
     }
 }
 
-static void a_place_is_not_used_again_soon(void **state) {
-    (void)state;
-    void *block = hak_malloc(0);
+UNIT_TEST(a_place_is_not_used_again_soon) {
+    void *block = unit_malloc(0);
     hak_free(block);
     for (unsigned i = 0; i < 1000; i++) {
-        void *other = hak_malloc(0);
+        void *other = unit_malloc(0);
         assert_ptr_not_equal(other, block);
         hak_free(other);
     }
     UNIT_EXPECT_FATAL(hak_free(block), hak_fatal_text(HAK_FATAL_DOUBLE_FREE));
 }
 
-static void misuse_of_zero_size_is_fatal(void **state) {
-    (void)state;
-    char *block = hak_malloc(0);
+UNIT_TEST(misuse_of_zero_size_is_fatal) {
+    char *block = unit_malloc(0);
     UNIT_EXPECT_FATAL(hak_free(block + 1), hak_fatal_text(HAK_FATAL_INTERIOR_FREE));
     UNIT_EXPECT_FATAL(hak_free_sized(block, 1), hak_fatal_text(HAK_FATAL_SIZE_MISMATCH));
     UNIT_EXPECT_FATAL(hak_freezero(block, 1), hak_fatal_text(HAK_FATAL_CLEAR_SIZE));
@@ -139,25 +132,24 @@ static void misuse_of_zero_size_is_fatal(void **state) {
                       hak_fatal_text(HAK_FATAL_FREED_USABLE_SIZE));
 }
 
-enum { THREADS = 4, ROUNDS = 20000, HELD = 16 };
+enum { ZERO_SIZE_THREADS = 4, ZERO_SIZE_ROUNDS = 20000, HELD = 16 };
 static void *shared[HELD]; /* [atomic] */
 
 static void *trade(void *unused) {
     (void)unused;
-    for (unsigned i = 0; i < unit_rounds(ROUNDS); i++) {
-        hak_free(hak_swap_acquire(&shared[i % HELD], hak_malloc(0)));
+    for (unsigned i = 0; i < unit_rounds(ZERO_SIZE_ROUNDS); i++) {
+        hak_free(hak_swap_acquire(&shared[i % HELD], unit_malloc(0)));
     }
     return NULL;
 }
 
 /* Each is in one hand: a place given twice would be freed twice. */
-static void threads_trade_blocks_of_zero_size(void **state) {
-    (void)state;
-    pthread_t thread[THREADS];
-    for (unsigned i = 0; i < THREADS; i++) {
+UNIT_TEST(threads_trade_blocks_of_zero_size) {
+    pthread_t thread[ZERO_SIZE_THREADS];
+    for (unsigned i = 0; i < ZERO_SIZE_THREADS; i++) {
         assert_int_equal(pthread_create(&thread[i], NULL, trade, NULL), 0);
     }
-    for (unsigned i = 0; i < THREADS; i++) {
+    for (unsigned i = 0; i < ZERO_SIZE_THREADS; i++) {
         pthread_join(thread[i], NULL);
     }
     for (unsigned i = 0; i < HELD; i++) {
@@ -166,8 +158,7 @@ static void threads_trade_blocks_of_zero_size(void **state) {
 }
 
 /* The last test: the regions that it makes stay. All that one process may have, then some. */
-static void where_there_is_no_place_a_small_block_serves(void **state) {
-    (void)state;
+UNIT_TEST(where_there_is_no_place_a_small_block_serves) {
     enum { MOST = 64 * PLACES, MORE = 300 };
     static void *all[MOST + MORE];
     unsigned places = 0;
@@ -177,7 +168,7 @@ static void where_there_is_no_place_a_small_block_serves(void **state) {
             hak_os_fault_plan(HAK_OS_CALL_MAP, 0, 1);
         }
         errno = 0;
-        all[i] = hak_malloc(0);
+        all[i] = unit_malloc(0);
         assert_non_null(all[i]);
         assert_int_equal(errno, 0);
         if (is_refused) {
@@ -192,17 +183,3 @@ static void where_there_is_no_place_a_small_block_serves(void **state) {
         hak_free(all[i]);
     }
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(zero_size_leaves_the_hit_path),
-    cmocka_unit_test(zero_size_can_neither_be_read_nor_written),
-    cmocka_unit_test(zero_size_grows_and_shrinks_by_realloc),
-    cmocka_unit_test(zero_size_is_aligned_as_asked),
-    cmocka_unit_test(many_of_zero_size_are_distinct_and_cost_bits),
-    cmocka_unit_test(a_place_is_not_used_again_soon),
-    cmocka_unit_test(misuse_of_zero_size_is_fatal),
-    cmocka_unit_test(threads_trade_blocks_of_zero_size),
-    cmocka_unit_test(where_there_is_no_place_a_small_block_serves),
-};
-
-UNIT_MAIN(tests)

@@ -12,7 +12,7 @@ static const uint64_t SECOND_NS = 1000000000, GAP_NS = HAK_ALLOWANCE_GAP_NS;
 static const uint64_t START_NS = 5000000000; /* of each test; 0 would be "not yet" */
 
 /* A new process that has a region, and no guarded block in use. */
-static int begin(void **state) {
+static int allowance_begin(void **state) {
     (void)state;
     hak_fast_free(guard_sample(48, HAK_BLOCK_ALIGN));
     hak_store_relaxed(&hak_counters.guard_free, hak_load_relaxed(&hak_counters.guard_sample));
@@ -21,6 +21,8 @@ static int begin(void **state) {
     self()->guard_is_extra = false;
     return 0;
 }
+
+#define ALLOWANCE_TEST(name) UNIT_TEST_WITH(name, allowance_begin, NULL)
 
 /* Work of any duration. */
 static void spend(uint64_t ns) {
@@ -37,8 +39,7 @@ static unsigned take_all(uint64_t now) {
     return count;
 }
 
-static void bucket_has_so_many_and_fills_up_by_time(void **state) {
-    (void)state;
+ALLOWANCE_TEST(bucket_has_so_many_and_fills_up_by_time) {
     uint64_t now = START_NS;
     assert_int_equal(take_all(now), 0); /* no time yet */
     now += SECOND_NS;
@@ -49,8 +50,7 @@ static void bucket_has_so_many_and_fills_up_by_time(void **state) {
     assert_int_equal(take_all(now + 3600 * SECOND_NS), HAK_ALLOWANCE_BLOCKS);
 }
 
-static void blocks_of_the_rate_are_taken_from_the_bucket_and_never_refused(void **state) {
-    (void)state;
+ALLOWANCE_TEST(blocks_of_the_rate_are_taken_from_the_bucket_and_never_refused) {
     uint64_t now = START_NS;
     hak_allowance_has(now);
     now += SECOND_NS;
@@ -61,8 +61,7 @@ static void blocks_of_the_rate_are_taken_from_the_bucket_and_never_refused(void 
     assert_int_equal(take_all(now + GAP_NS), 1); /* no more debts than an empty bucket */
 }
 
-static void time_spent_ends_it_until_its_share_has_passed(void **state) {
-    (void)state;
+ALLOWANCE_TEST(time_spent_ends_it_until_its_share_has_passed) {
     uint64_t now = START_NS;
     hak_allowance_has(now);
     now += SECOND_NS;
@@ -76,8 +75,7 @@ static void time_spent_ends_it_until_its_share_has_passed(void **state) {
     assert_int_equal(take_all(now + 257 * SECOND_NS), HAK_ALLOWANCE_BLOCKS);
 }
 
-static void credit_alone_makes_a_region(void **state) {
-    (void)state;
+ALLOWANCE_TEST(credit_alone_makes_a_region) {
     char *base = hak_guard_region.base;
     hak_guard_region.base = NULL;
     hak_allowance_has(START_NS);
@@ -88,8 +86,7 @@ static void credit_alone_makes_a_region(void **state) {
     hak_guard_region.base = base;
 }
 
-static void blocks_in_use_are_few_in_a_young_process_and_bounded_in_an_old_one(void **state) {
-    (void)state;
+ALLOWANCE_TEST(blocks_in_use_are_few_in_a_young_process_and_bounded_in_an_old_one) {
     static const struct {
         uint64_t age_ns;
         unsigned pages;
@@ -111,8 +108,7 @@ static void blocks_in_use_are_few_in_a_young_process_and_bounded_in_an_old_one(v
     hak_store_relaxed(&hak_counters.guard_sample, freed);
 }
 
-static void clock_that_goes_back_begins_anew_without_a_gift(void **state) {
-    (void)state;
+ALLOWANCE_TEST(clock_that_goes_back_begins_anew_without_a_gift) {
     uint64_t now = START_NS + 1000 * SECOND_NS;
     hak_allowance_has(now);
     now += SECOND_NS;
@@ -128,8 +124,7 @@ static void clock_that_goes_back_begins_anew_without_a_gift(void **state) {
     assert_int_equal(take_all(now + GAP_NS), 1);
 }
 
-static void one_process_in_so_many_has_a_credit_drawn_once(void **state) {
-    (void)state;
+ALLOWANCE_TEST(one_process_in_so_many_has_a_credit_drawn_once) {
     assert_false(hak_allowance_draw(HAK_ALLOWANCE_CREDIT_ODDS + 1));
     assert_false(hak_allowance_draw(0)); /* it was drawn */
     assert_int_equal(hak_allowance.spent_ns, 0);
@@ -144,8 +139,7 @@ static void one_process_in_so_many_has_a_credit_drawn_once(void **state) {
     assert_false(hak_allowance_has(START_NS));
 }
 
-static void child_of_a_fork_begins_anew_and_makes_no_region(void **state) {
-    (void)state;
+ALLOWANCE_TEST(child_of_a_fork_begins_anew_and_makes_no_region) {
     uint64_t now = START_NS;
     hak_allowance_has(now);
     now += 3600 * SECOND_NS;
@@ -199,7 +193,7 @@ static void model_take(model_t *model, bool is_back) {
 }
 
 /* GUARD-7, with any work, any cost, and a clock that jumps both ways. */
-static void random_process_never_exceeds_its_allowance(void **state) {
+ALLOWANCE_TEST(random_process_never_exceeds_its_allowance) {
     enum { STEPS = 200000 };
     model_t model = {.random = 20261125, .now = START_NS};
     bool is_back = false;
@@ -233,13 +227,12 @@ static unsigned watch(unsigned steps) {
     return (unsigned)(hak_load_relaxed(&hak_counters.guard_sample) - before);
 }
 
-static void process_with_few_allocations_has_extra_blocks_by_default_only(void **state) {
-    (void)state;
+ALLOWANCE_TEST(process_with_few_allocations_has_extra_blocks_by_default_only) {
     hak_os_fault_stop_clock();
     self()->guard_left = 1 << 20;
     unsigned count = watch(200);
     UNIT_EXPECT(count >= 100 && count <= HAK_ALLOWANCE_BLOCKS + 200, "%u", count);
-    begin(state);
+    allowance_begin(state);
     hak_store_relaxed(&hak_knobs.guard_rate, HAK_GUARD_RATE + 1); /* as it was told to */
     self()->guard_left = 1 << 20;
     count = watch(200);
@@ -247,8 +240,7 @@ static void process_with_few_allocations_has_extra_blocks_by_default_only(void *
     hak_os_fault_clear();
 }
 
-static void rate_0_watches_none_until_there_is_another(void **state) {
-    (void)state;
+ALLOWANCE_TEST(rate_0_watches_none_until_there_is_another) {
     hak_os_fault_stop_clock();
     hak_store_relaxed(&hak_knobs.guard_rate, 0);
     self()->guard_left = 1;
@@ -259,28 +251,9 @@ static void rate_0_watches_none_until_there_is_another(void **state) {
 }
 
 /* The number stands in options.def as well, for documents. */
-static void default_of_the_option_is_the_rate_with_an_allowance(void **state) {
-    (void)state;
+ALLOWANCE_TEST(default_of_the_option_is_the_rate_with_an_allowance) {
     uint64_t value = 0;
     hak_conf_apply();
     assert_true(hak_conf_get("guard_rate", &value));
     assert_int_equal(value, HAK_GUARD_RATE);
 }
-
-#define ALLOWANCE_TEST(test) cmocka_unit_test_setup(test, begin)
-static const struct CMUnitTest tests[] = {
-    ALLOWANCE_TEST(default_of_the_option_is_the_rate_with_an_allowance),
-    ALLOWANCE_TEST(bucket_has_so_many_and_fills_up_by_time),
-    ALLOWANCE_TEST(blocks_of_the_rate_are_taken_from_the_bucket_and_never_refused),
-    ALLOWANCE_TEST(time_spent_ends_it_until_its_share_has_passed),
-    ALLOWANCE_TEST(credit_alone_makes_a_region),
-    ALLOWANCE_TEST(blocks_in_use_are_few_in_a_young_process_and_bounded_in_an_old_one),
-    ALLOWANCE_TEST(clock_that_goes_back_begins_anew_without_a_gift),
-    ALLOWANCE_TEST(one_process_in_so_many_has_a_credit_drawn_once),
-    ALLOWANCE_TEST(child_of_a_fork_begins_anew_and_makes_no_region),
-    ALLOWANCE_TEST(random_process_never_exceeds_its_allowance),
-    ALLOWANCE_TEST(process_with_few_allocations_has_extra_blocks_by_default_only),
-    ALLOWANCE_TEST(rate_0_watches_none_until_there_is_another),
-};
-
-UNIT_MAIN(tests)

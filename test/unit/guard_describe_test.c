@@ -5,9 +5,9 @@
 #include "slab/slab_inl.h"
 #include "unit/guard.h"
 
-enum { KIB = 1 << 10, MIB = 1 << 20, ROOM = 256 };
+enum { ROOM = 256 };
 
-static int begin(void **state) {
+static int describe_begin(void **state) {
     (void)state;
     hak_store_relaxed(&hak_knobs.guard_rate, 1u << 30);
     self()->guard_left = 1 << 30; /* no block is watched by chance */
@@ -24,8 +24,7 @@ static void expect_described(const void *address, const char *text) {
     UNIT_EXPECT(strcmp(said + strlen(text), ending) == 0, "'%s' is not '%s'", said, text);
 }
 
-static void small_block_is_described_by_size_number_and_slab(void **state) {
-    (void)state;
+UNIT_TEST(small_block_is_described_by_size_number_and_slab) {
     char expected[ROOM];
     char *block = hak_malloc(100), *start = hak_tag_strip(block);
     hak_slab_t *slab = hak_slab_of(start);
@@ -39,8 +38,7 @@ static void small_block_is_described_by_size_number_and_slab(void **state) {
     hak_free(block);
 }
 
-static void place_without_a_block_is_told_apart(void **state) {
-    (void)state;
+UNIT_TEST(place_without_a_block_is_told_apart) {
     char expected[ROOM];
     char *block = hak_malloc(48 * KIB);
     hak_slab_t *slab = hak_slab_of(hak_tag_strip(block));
@@ -59,8 +57,7 @@ static void place_without_a_block_is_told_apart(void **state) {
     hak_free(block);
 }
 
-static void block_above_64_kib_is_large_or_huge(void **state) {
-    (void)state;
+UNIT_TEST(block_above_64_kib_is_large_or_huge) {
     char *large = hak_malloc(300 * KIB), *huge = hak_malloc(3u * MIB);
     expect_described(large, "in a large block");
     expect_described(large + 200 * KIB, "in a large block");
@@ -70,8 +67,7 @@ static void block_above_64_kib_is_large_or_huge(void **state) {
     expect_described(large, "in memory that is unused now");
 }
 
-static void watched_block_is_described_as_watched(void **state) {
-    (void)state;
+UNIT_TEST(watched_block_is_described_as_watched) {
     char *block = guard_sample(32, HAK_BLOCK_ALIGN);
     assert_non_null(block);
     expect_described(block, "watched");
@@ -79,8 +75,7 @@ static void watched_block_is_described_as_watched(void **state) {
     expect_described(block, "watched");
 }
 
-static void address_of_others_is_in_no_memory_of_ours(void **state) {
-    (void)state;
+UNIT_TEST(address_of_others_is_in_no_memory_of_ours) {
     static const uintptr_t addresses[] = {0, 8, 0x8000000000000000u, 0xffff800000000000u,
                                           UINTPTR_MAX};
     expect_described(&state, "not in memory that we use now");
@@ -89,14 +84,4 @@ static void address_of_others_is_in_no_memory_of_ours(void **state) {
     }
 }
 
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(small_block_is_described_by_size_number_and_slab),
-    cmocka_unit_test(place_without_a_block_is_told_apart),
-    cmocka_unit_test(block_above_64_kib_is_large_or_huge),
-    cmocka_unit_test(watched_block_is_described_as_watched),
-    cmocka_unit_test(address_of_others_is_in_no_memory_of_ours),
-};
-
-int main(void) {
-    return cmocka_run_group_tests(tests, begin, NULL) == 0 ? 0 : 1;
-}
+UNIT_GROUP(describe_begin)

@@ -8,8 +8,7 @@
 #include <unistd.h>
 
 /* First, while there is no region. */
-static void region_that_the_kernel_refuses_costs_a_sample_only(void **state) {
-    (void)state;
+UNIT_TEST(region_that_the_kernel_refuses_costs_a_sample_only) {
     static const hak_os_call_t calls[] = {HAK_OS_CALL_MAP, HAK_OS_CALL_SIGNAL, HAK_OS_CALL_COMMIT};
     self();
     for (unsigned i = 0; i < UNIT_COUNT(calls); i++) {
@@ -23,8 +22,7 @@ static void region_that_the_kernel_refuses_costs_a_sample_only(void **state) {
 }
 
 /* GUARD-1 */
-static void block_of_any_size_is_alone_between_guards(void **state) {
-    (void)state;
+UNIT_TEST(block_of_any_size_is_alone_between_guards) {
     size_t page = hak_os_page_bytes();
     size_t sizes[] = {0, 1, 8, 15, 16, 17, 100, 1000, 2049, page - 1, page};
     for (unsigned i = 0; i < 4 * UNIT_COUNT(sizes); i++) {
@@ -46,8 +44,7 @@ static void block_of_any_size_is_alone_between_guards(void **state) {
 }
 
 /* A refill that brings all the bin may hold has no place for the block that is not handed out. */
-static void refill_of_a_bounded_bin_that_is_sampled_leaves_no_block_too_many(void **state) {
-    (void)state;
+UNIT_TEST(refill_of_a_bounded_bin_that_is_sampled_leaves_no_block_too_many) {
     enum { SC_64 = 3, BOUND = 2, SAMPLES = 20, COUNT = 50 * SAMPLES };
     static void *block[COUNT];
     hak_knobs_t saved = hak_knobs;
@@ -70,8 +67,7 @@ static void refill_of_a_bounded_bin_that_is_sampled_leaves_no_block_too_many(voi
     hak_collect_thread();
 }
 
-static void block_of_any_alignment_has_it(void **state) {
-    (void)state;
+UNIT_TEST(block_of_any_alignment_has_it) {
     size_t page = hak_os_page_bytes();
     for (size_t align = HAK_BLOCK_ALIGN; align <= page; align *= 2) {
         for (unsigned i = 0; i < 8; i++) {
@@ -86,15 +82,13 @@ static void block_of_any_alignment_has_it(void **state) {
     assert_null(guard_sample(page + 1, HAK_BLOCK_ALIGN));
 }
 
-static void block_lies_at_either_end_by_chance(void **state) {
-    (void)state;
+UNIT_TEST(block_lies_at_either_end_by_chance) {
     hak_fast_free(guard_sample_at(64, true));
     hak_fast_free(guard_sample_at(64, false));
 }
 
 /* GUARD-3 */
-static void slots_are_used_in_the_order_they_were_freed_in(void **state) {
-    (void)state;
+UNIT_TEST(slots_are_used_in_the_order_they_were_freed_in) {
     char *all[HAK_GUARD_SLOTS_MOST];
     hak_fast_free(guard_sample(100, HAK_BLOCK_ALIGN)); /* there is a region */
     for (unsigned i = 0; i < hak_guard_region.slot_count; i++) {
@@ -121,8 +115,7 @@ static void slots_are_used_in_the_order_they_were_freed_in(void **state) {
 }
 
 /* GUARD-4: where every block is watched they keep it: test/limits/watched_test.c. */
-static void sampled_slot_gives_its_page_back_when_freed(void **state) {
-    (void)state;
+UNIT_TEST(sampled_slot_gives_its_page_back_when_freed) {
     char *block = guard_sample(100, HAK_BLOCK_ALIGN);
     memset(block, 1, 100);
     hak_os_fault_clear();
@@ -130,8 +123,7 @@ static void sampled_slot_gives_its_page_back_when_freed(void **state) {
     assert_int_equal(hak_os_fault_calls(HAK_OS_CALL_PURGE), hak_guard_region.keeps_pages ? 0 : 1);
 }
 
-static void slot_that_the_kernel_refuses_is_not_lost(void **state) {
-    (void)state;
+UNIT_TEST(slot_that_the_kernel_refuses_is_not_lost) {
     for (unsigned i = 0; i < 2 * hak_guard_region.slot_count; i++) {
         hak_os_fault_plan(HAK_OS_CALL_COMMIT, 0, 1);
         assert_null(guard_sample(32, HAK_BLOCK_ALIGN));
@@ -146,8 +138,7 @@ static void slot_that_the_kernel_refuses_is_not_lost(void **state) {
     slots_are_used_in_the_order_they_were_freed_in(state);
 }
 
-static void realloc_of_a_watched_block_keeps_contents(void **state) {
-    (void)state;
+UNIT_TEST(realloc_of_a_watched_block_keeps_contents) {
     static const size_t sizes[] = {1, 16, 50, 99, 100, 101, 150, 5000, 300000};
     for (unsigned i = 0; i < UNIT_COUNT(sizes); i++) {
         char *block = guard_sample(100, HAK_BLOCK_ALIGN);
@@ -160,8 +151,7 @@ static void realloc_of_a_watched_block_keeps_contents(void **state) {
     }
 }
 
-static void refills_hand_out_one_in_so_many(void **state) {
-    (void)state;
+UNIT_TEST(refills_hand_out_one_in_so_many) {
     enum { BLOCKS = 200000, RATE = 200 };
     static void *block[BLOCKS];
     uint64_t before = hak_load_relaxed(&hak_counters.guard_sample);
@@ -184,8 +174,7 @@ static void refills_hand_out_one_in_so_many(void **state) {
                 (unsigned long)count);
 }
 
-static void lower_rate_reaches_a_thread_that_counts_down(void **state) {
-    (void)state;
+UNIT_TEST(lower_rate_reaches_a_thread_that_counts_down) {
     hak_fast_free(guard_sample(48, HAK_BLOCK_ALIGN)); /* the generator is begun */
     hak_store_relaxed(&hak_knobs.guard_rate, 100);
     self()->guard_left = 199;
@@ -204,8 +193,7 @@ static void lower_rate_reaches_a_thread_that_counts_down(void **state) {
     assert_in_range(self()->guard_left, 1, 199);
 }
 
-static void option_off_stops_the_countdown(void **state) {
-    (void)state;
+UNIT_TEST(option_off_stops_the_countdown) {
     hak_store_relaxed(&hak_knobs.guard, false);
     hak_guard_start();
     assert_null(guard_sample(100, HAK_BLOCK_ALIGN));
@@ -225,8 +213,7 @@ static hak_guard_slot_t *slot_in_hand(void) {
 }
 
 /* GUARD-2 */
-static void fork_loses_no_slot_of_threads_that_are_gone(void **state) {
-    (void)state;
+UNIT_TEST(fork_loses_no_slot_of_threads_that_are_gone) {
     size_t page = hak_os_page_bytes();
     char *live = guard_sample(100, HAK_BLOCK_ALIGN), *freed = guard_sample(64, HAK_BLOCK_ALIGN);
     hak_guard_slot_of(freed)->state = HAK_GUARD_FREED; /* and no further */
@@ -249,8 +236,7 @@ static void fork_loses_no_slot_of_threads_that_are_gone(void **state) {
     slots_are_used_in_the_order_they_were_freed_in(state);
 }
 
-static void fork_that_is_not_clean_stops_sampling_alone(void **state) {
-    (void)state;
+UNIT_TEST(fork_that_is_not_clean_stops_sampling_alone) {
     char *block = guard_sample(100, HAK_BLOCK_ALIGN);
     hak_guard_after_fork(true);
     hak_fast_free(guard_sample(100, HAK_BLOCK_ALIGN));
@@ -260,22 +246,3 @@ static void fork_that_is_not_clean_stops_sampling_alone(void **state) {
     hak_fast_free(block);
     UNIT_EXPECT_FATAL(hak_fast_free(block), "double free");
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(region_that_the_kernel_refuses_costs_a_sample_only),
-    cmocka_unit_test(block_of_any_size_is_alone_between_guards),
-    cmocka_unit_test(block_of_any_alignment_has_it),
-    cmocka_unit_test(block_lies_at_either_end_by_chance),
-    cmocka_unit_test(slots_are_used_in_the_order_they_were_freed_in),
-    cmocka_unit_test(sampled_slot_gives_its_page_back_when_freed),
-    cmocka_unit_test(slot_that_the_kernel_refuses_is_not_lost),
-    cmocka_unit_test(realloc_of_a_watched_block_keeps_contents),
-    cmocka_unit_test(refills_hand_out_one_in_so_many),
-    cmocka_unit_test(lower_rate_reaches_a_thread_that_counts_down),
-    cmocka_unit_test(refill_of_a_bounded_bin_that_is_sampled_leaves_no_block_too_many),
-    cmocka_unit_test(option_off_stops_the_countdown),
-    cmocka_unit_test(fork_loses_no_slot_of_threads_that_are_gone),
-    cmocka_unit_test(fork_that_is_not_clean_stops_sampling_alone), /* the last: it stays so */
-};
-
-UNIT_MAIN(tests)

@@ -14,8 +14,7 @@ static const char *printed(const uintptr_t *addresses, unsigned count) {
     return unit_fatal.line;
 }
 
-static void frames_are_named_by_file_and_distance_from_its_start(void **state) {
-    (void)state;
+UNIT_TEST(frames_are_named_by_file_and_distance_from_its_start) {
     static const uintptr_t addresses[] = {0x5001234, 0x7002010, 0x9000010, 0x7003000};
     unit_maps = "5000000-5002000 r-xp 00000000 08:01 11   /bin/one\n"
                 "7000000-7001000 r--p 00000000 08:01 12   /lib/two words.so\n"
@@ -30,8 +29,7 @@ static void frames_are_named_by_file_and_distance_from_its_start(void **state) {
     hak_os_fault_files(NULL);
 }
 
-static void frames_without_the_file_are_numbers(void **state) {
-    (void)state;
+UNIT_TEST(frames_without_the_file_are_numbers) {
     static const uintptr_t addresses[] = {0x5001234, 0x7002010};
     hak_os_fault_plan(HAK_OS_CALL_READ, 0, 1);
     assert_string_equal(printed(addresses, 2), "hakmem:     #0 0x5001234\n"
@@ -39,8 +37,7 @@ static void frames_without_the_file_are_numbers(void **state) {
     hak_os_fault_clear();
 }
 
-static void frames_with_a_damaged_file_do_no_harm(void **state) {
-    (void)state;
+UNIT_TEST(frames_with_a_damaged_file_do_no_harm) {
     static const char *const texts[] = {"",       "\n", "-", "zz\n\n\n", "1-ffffffffffffffff\n",
                                         "5-6 r\n"};
     static const uintptr_t addresses[] = {0x5001234};
@@ -66,8 +63,7 @@ static size_t serve_and_ask(const char *path, char *buffer, size_t capacity) {
     return unit_maps_serve(path, buffer, capacity);
 }
 
-static void one_report_at_a_time_has_files_and_a_forked_child_begins_anew(void **state) {
-    (void)state;
+UNIT_TEST(one_report_at_a_time_has_files_and_a_forked_child_begins_anew) {
     static const uintptr_t addresses[] = {0x5000010};
     unit_maps = "5000000-5002000 r-xp 00000000 08:01 11   /bin/one\n";
     was_asked = false;
@@ -79,8 +75,7 @@ static void one_report_at_a_time_has_files_and_a_forked_child_begins_anew(void *
     assert_memory_equal(lines, expected, sizeof expected - 1);
 }
 
-static void trace_of_this_test_names_its_program(void **state) {
-    (void)state;
+UNIT_TEST(trace_of_this_test_names_its_program) {
     unit_fatal_begin();
     hak_guard_trace();
     hak_check_sink = unit_fatal.saved;
@@ -88,8 +83,7 @@ static void trace_of_this_test_names_its_program(void **state) {
     UNIT_EXPECT(strchr(unit_fatal.line, '/') != NULL, "%s", unit_fatal.line);
 }
 
-static void fatal_report_with_a_trace_has_more_lines(void **state) {
-    (void)state;
+UNIT_TEST(fatal_report_with_a_trace_has_more_lines) {
     unit_fatal_begin();
     hak_check_sink.trace = hak_guard_trace;
     if (setjmp(unit_fatal.back) == 0) {
@@ -100,14 +94,3 @@ static void fatal_report_with_a_trace_has_more_lines(void **state) {
     UNIT_EXPECT(strstr(unit_fatal.line, "HAKMEM_PROFILE=debug)\nhakmem:     #0 0x") != NULL, "%s",
                 unit_fatal.line);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(frames_are_named_by_file_and_distance_from_its_start),
-    cmocka_unit_test(frames_without_the_file_are_numbers),
-    cmocka_unit_test(frames_with_a_damaged_file_do_no_harm),
-    cmocka_unit_test(one_report_at_a_time_has_files_and_a_forked_child_begins_anew),
-    cmocka_unit_test(trace_of_this_test_names_its_program),
-    cmocka_unit_test(fatal_report_with_a_trace_has_more_lines),
-};
-
-UNIT_MAIN(tests)

@@ -27,8 +27,7 @@ static void expect_said(const char *said, const char *first, const char *second)
     UNIT_EXPECT(strstr(said, "hakmem:   allocated by thread ") != NULL, "'%s'", said);
 }
 
-static void trap_in_a_freed_block_is_use_after_free(void **state) {
-    (void)state;
+UNIT_TEST(trap_in_a_freed_block_is_use_after_free) {
     char *block = guard_sample_at(BYTES, true);
     hak_fast_free(block);
     const char *said = trap(block + 7);
@@ -39,8 +38,7 @@ static void trap_in_a_freed_block_is_use_after_free(void **state) {
                 "(read 68 bytes behind the freed 32-byte block at 0x");
 }
 
-static void trap_in_a_guard_is_laid_to_the_nearer_block(void **state) {
-    (void)state;
+UNIT_TEST(trap_in_a_guard_is_laid_to_the_nearer_block) {
     size_t page = hak_os_page_bytes();
     char *block = guard_sample_at(BYTES, false);
     expect_said(trap(block + BYTES), "hakmem: overflow of a block: 0x",
@@ -53,8 +51,7 @@ static void trap_in_a_guard_is_laid_to_the_nearer_block(void **state) {
     hak_fast_free(block);
 }
 
-static void trap_elsewhere_is_not_ours(void **state) {
-    (void)state;
+UNIT_TEST(trap_elsewhere_is_not_ours) {
     size_t page = hak_os_page_bytes();
     char *block = guard_sample(BYTES, HAK_BLOCK_ALIGN);
     char *region = guard_page(block);
@@ -69,8 +66,7 @@ static void trap_elsewhere_is_not_ours(void **state) {
     hak_fast_free(block);
 }
 
-static void free_of_what_is_no_block_is_told_apart(void **state) {
-    (void)state;
+UNIT_TEST(free_of_what_is_no_block_is_told_apart) {
     char *block = guard_sample_at(BYTES, true);
     UNIT_EXPECT_FATAL(hak_fast_free(block + 16), "hakmem: free of an address inside a block: 0x");
     UNIT_EXPECT_FATAL(hak_fast_free(block - 64), "hakmem: free of an address that no allocator");
@@ -85,8 +81,7 @@ static void free_of_what_is_no_block_is_told_apart(void **state) {
     UNIT_EXPECT_FATAL((void)hak_usable_size(block), "hakmem: malloc_usable_size of an address");
 }
 
-static void stray_write_beside_a_block_is_found_by_free(void **state) {
-    (void)state;
+UNIT_TEST(stray_write_beside_a_block_is_found_by_free) {
     size_t page = hak_os_page_bytes();
     size_t places[] = {0, 1, 15, 16, 100, 255};
     for (unsigned i = 0; i < UNIT_COUNT(places); i++) {
@@ -102,13 +97,3 @@ static void stray_write_beside_a_block_is_found_by_free(void **state) {
     block[31] = 0;
     UNIT_EXPECT_FATAL(hak_fast_free(block), "(10 bytes behind the 21-byte block at 0x");
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(trap_in_a_freed_block_is_use_after_free),
-    cmocka_unit_test(trap_in_a_guard_is_laid_to_the_nearer_block),
-    cmocka_unit_test(trap_elsewhere_is_not_ours),
-    cmocka_unit_test(free_of_what_is_no_block_is_told_apart),
-    cmocka_unit_test(stray_write_beside_a_block_is_found_by_free),
-};
-
-UNIT_MAIN(tests)

@@ -11,7 +11,7 @@
 
 /* In hardened builds the end of a huge block is its guard: the tests ask for so much less, so that
  * mappings have the sizes they mean, and write up to the guard. */
-enum { MIB = 1 << 20, GUARD = HAK_HUGE_GUARD_BYTES };
+enum { GUARD = HAK_HUGE_GUARD_BYTES };
 
 static inline size_t unit_size(size_t bytes) {
     return bytes > (size_t)HAK_LARGE_MAX_UNITS * HAK_UNIT_BYTES ? bytes - GUARD : bytes;
@@ -74,6 +74,6 @@ static inline int large_end(void **state) {
     return 0;
 }
 
-#define LARGE_TEST(test) cmocka_unit_test_setup_teardown(test, large_begin, large_end)
+#define LARGE_TEST(name) UNIT_TEST_WITH(name, large_begin, large_end)
 
 #endif

@@ -5,7 +5,7 @@
 #include "double/os_fault.h"
 #include "unit/large.h"
 
-enum { ALWAYS = 1 << 30, CROWD = 8400, CROWD_FREED = 200, CROWD_MOVED = (1 << 13) + 1 };
+enum { CROWD_ALWAYS = 1 << 30, CROWD = 8400, CROWD_FREED = 200, CROWD_MOVED = (1 << 13) + 1 };
 
 static char *crowd[CROWD];
 
@@ -28,8 +28,7 @@ static void crowd_free(void) {
 }
 
 /* Of many blocks, those freed between two stay mapped, so that the process has mappings left. */
-static void vacant_ranges_of_many_blocks_stay_until_there_are_few(void **state) {
-    (void)state;
+LARGE_TEST(vacant_ranges_of_many_blocks_stay_until_there_are_few) {
     crowd_make();
     for (unsigned i = 0; i < CROWD_FREED; i += 2) {
         assert_true(hak_large_free(crowd[i], entry_of(crowd[i])));
@@ -37,7 +36,7 @@ static void vacant_ranges_of_many_blocks_stay_until_there_are_few(void **state) 
     assert_int_equal(hak_os_fault_calls(HAK_OS_CALL_UNMAP), 0);
     hak_target_huge();
     assert_int_equal(hak_os_fault_calls(HAK_OS_CALL_UNMAP), 0);
-    hak_os_fault_plan(HAK_OS_CALL_MAP, 0, ALWAYS);
+    hak_os_fault_plan(HAK_OS_CALL_MAP, 0, CROWD_ALWAYS);
     for (unsigned i = 0; i < CROWD_FREED; i += 2) {
         crowd[i] = hak_large_alloc(HAK_PARTITION_ANY, MIB + 1, 16).block;
         assert_non_null(crowd[i]);
@@ -47,8 +46,7 @@ static void vacant_ranges_of_many_blocks_stay_until_there_are_few(void **state) 
 }
 
 /* Moved blocks are mappings of their own: beyond so many, they are copied. */
-static void moves_of_many_blocks_end_where_mappings_could_run_short(void **state) {
-    (void)state;
+LARGE_TEST(moves_of_many_blocks_end_where_mappings_could_run_short) {
     crowd_make();
     uint64_t moved = hak_counters.huge_remap;
     for (unsigned i = 0; i < CROWD; i++) {
@@ -61,15 +59,14 @@ static void moves_of_many_blocks_end_where_mappings_could_run_short(void **state
     crowd_free();
 }
 
-static void gap_that_would_be_locked_in_memory_is_not_mapped(void **state) {
-    (void)state;
+LARGE_TEST(gap_that_would_be_locked_in_memory_is_not_mapped) {
     crowd_make();
     char *aligned = large(HAK_UNIT_BYTES, 8u * MIB);
     assert_true(large_stats().vacant_count > 0);
     assert_true(hak_large_free(aligned, entry_of(aligned)));
     hak_large_trim(0);
     size_t bytes = large_stats().huge_cached_bytes;
-    hak_os_fault_plan(HAK_OS_CALL_RESIDENT, 0, ALWAYS);
+    hak_os_fault_plan(HAK_OS_CALL_RESIDENT, 0, CROWD_ALWAYS);
     aligned = large(HAK_UNIT_BYTES, 64u * MIB);
     hak_os_fault_clear();
     assert_true(large_stats().huge_cached_bytes <= bytes);
@@ -78,8 +75,7 @@ static void gap_that_would_be_locked_in_memory_is_not_mapped(void **state) {
 }
 
 /* Unmapping all of them would not make room for it. */
-static void hopeless_request_leaves_vacant_ranges_of_many_blocks(void **state) {
-    (void)state;
+LARGE_TEST(hopeless_request_leaves_vacant_ranges_of_many_blocks) {
     crowd_make();
     for (unsigned i = 0; i < CROWD_FREED; i += 2) {
         assert_true(hak_large_free(crowd[i], entry_of(crowd[i])));
@@ -91,12 +87,3 @@ static void hopeless_request_leaves_vacant_ranges_of_many_blocks(void **state) {
     assert_int_equal(large_stats().huge_cached_bytes, bytes);
     crowd_free();
 }
-
-static const struct CMUnitTest tests[] = {
-    LARGE_TEST(vacant_ranges_of_many_blocks_stay_until_there_are_few),
-    LARGE_TEST(moves_of_many_blocks_end_where_mappings_could_run_short),
-    LARGE_TEST(gap_that_would_be_locked_in_memory_is_not_mapped),
-    LARGE_TEST(hopeless_request_leaves_vacant_ranges_of_many_blocks),
-};
-
-UNIT_MAIN(tests)

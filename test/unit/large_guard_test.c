@@ -14,15 +14,13 @@ static void expect_guarded(char *block) {
     assert_int_equal(unit_write_signal(end_of(block) + HAK_HUGE_GUARD_BYTES - 1), SIGSEGV);
 }
 
-static void huge_block_has_a_guard_behind_it(void **state) {
-    (void)state;
+LARGE_TEST(huge_block_has_a_guard_behind_it) {
     char *block = large(3u * MIB, 16);
     expect_guarded(block);
     large_free(block);
 }
 
-static void cached_huge_block_can_be_used_to_its_end_again(void **state) {
-    (void)state;
+LARGE_TEST(cached_huge_block_can_be_used_to_its_end_again) {
     char *block = large(6u * MIB, 16);
     large_free(block);
     char *first = large(2u * MIB, 16), *second = large(3u * MIB, 16);
@@ -35,8 +33,7 @@ static void cached_huge_block_can_be_used_to_its_end_again(void **state) {
     large_free(second);
 }
 
-static void resized_huge_block_has_its_guard_at_the_new_end(void **state) {
-    (void)state;
+LARGE_TEST(resized_huge_block_has_its_guard_at_the_new_end) {
     static const size_t mib[] = {3, 4, 20, 5, 60, 2};
     char *block = large(2u * MIB, 16);
     for (unsigned i = 0; i < UNIT_COUNT(mib); i++) {
@@ -48,8 +45,7 @@ static void resized_huge_block_has_its_guard_at_the_new_end(void **state) {
     large_free(block);
 }
 
-static void large_block_that_moves_out_gets_a_guard(void **state) {
-    (void)state;
+LARGE_TEST(large_block_that_moves_out_gets_a_guard) {
     char *block = large(1u * MIB, 16);
     memset(block, 0x5a, 1u * MIB);
     char *moved = large_resize(block, 5u * MIB);
@@ -60,8 +56,7 @@ static void large_block_that_moves_out_gets_a_guard(void **state) {
     large_free(moved != NULL ? moved : block);
 }
 
-static void huge_block_without_a_guard_is_no_failure(void **state) {
-    (void)state;
+LARGE_TEST(huge_block_without_a_guard_is_no_failure) {
     hak_os_fault_plan(HAK_OS_CALL_COMMIT, 0, 1);
     char *block = large(3u * MIB, 16);
     hak_os_fault_clear();
@@ -69,8 +64,7 @@ static void huge_block_without_a_guard_is_no_failure(void **state) {
     large_free(block);
 }
 
-static void huge_block_whose_guard_stays_is_unmapped(void **state) {
-    (void)state;
+LARGE_TEST(huge_block_whose_guard_stays_is_unmapped) {
     char *block = large(3u * MIB, 16);
     hak_os_fault_plan(HAK_OS_CALL_COMMIT, 0, 1);
     large_free(block);
@@ -78,8 +72,7 @@ static void huge_block_whose_guard_stays_is_unmapped(void **state) {
     assert_int_equal(large_stats().huge_cached_bytes, 0);
 }
 
-static void superslab_has_a_guard_behind_it(void **state) {
-    (void)state;
+LARGE_TEST(superslab_has_a_guard_behind_it) {
     hak_span_t span = unit_span(HAK_SUPERSLAB_UNITS, HAK_UNIT_BYTES);
     hak_span_t next = unit_span(HAK_SUPERSLAB_UNITS, HAK_UNIT_BYTES);
     assert_int_equal(unit_write_signal(span.base + HAK_SUPERSLAB_BYTES - 1), 0);
@@ -88,14 +81,3 @@ static void superslab_has_a_guard_behind_it(void **state) {
     unit_span_free(&span, 0);
     unit_span_free(&next, 0);
 }
-
-static const struct CMUnitTest tests[] = {
-    LARGE_TEST(huge_block_has_a_guard_behind_it),
-    LARGE_TEST(cached_huge_block_can_be_used_to_its_end_again),
-    LARGE_TEST(resized_huge_block_has_its_guard_at_the_new_end),
-    LARGE_TEST(large_block_that_moves_out_gets_a_guard),
-    LARGE_TEST(huge_block_without_a_guard_is_no_failure),
-    LARGE_TEST(huge_block_whose_guard_stays_is_unmapped),
-    LARGE_TEST(superslab_has_a_guard_behind_it),
-};
-UNIT_MAIN(tests)

@@ -14,6 +14,8 @@ static int cache_begin(void **state) {
     return 0;
 }
 
+#define CACHE_TEST(name) UNIT_TEST_WITH(name, cache_begin, large_end)
+
 /* Recent use counts from here on; what earlier tests used is forgotten. The clock stands still: a
  * busy machine shall not decide what is recent. */
 static void cache_count_recent_use(void) {
@@ -22,8 +24,6 @@ static void cache_count_recent_use(void) {
     hak_target_huge();
     hak_knobs.retain_percent = 50;
 }
-
-#define CACHE_TEST(test) cmocka_unit_test_setup_teardown(test, cache_begin, large_end)
 
 /* `count` blocks of which one byte in `step` is written; then all are freed. Skips the test where
  * the kernel says it takes memory back and keeps it, as qemu's does at some addresses. */
@@ -48,8 +48,7 @@ static void cache_fill(unsigned count, size_t bytes, size_t step) {
 }
 
 /* CACHE-2 */
-static void cache_of_sparse_blocks_counts_what_is_resident(void **state) {
-    (void)state;
+CACHE_TEST(cache_of_sparse_blocks_counts_what_is_resident) {
     uint64_t unmapped = hak_counters.huge_unmap;
     cache_fill(7, 4u * MIB, MIB);
     assert_int_equal(hak_counters.huge_unmap, unmapped);
@@ -57,8 +56,7 @@ static void cache_of_sparse_blocks_counts_what_is_resident(void **state) {
 }
 
 /* They do not join, because every second one stays in use. */
-static void cache_of_sparse_blocks_apart_counts_what_is_resident(void **state) {
-    (void)state;
+CACHE_TEST(cache_of_sparse_blocks_apart_counts_what_is_resident) {
     char *held[14];
     for (unsigned i = 0; i < UNIT_COUNT(held); i++) {
         held[i] = hak_large_alloc(HAK_PARTITION_ANY, 4u * MIB - GUARD, 16).block;
@@ -76,15 +74,13 @@ static void cache_of_sparse_blocks_apart_counts_what_is_resident(void **state) {
     }
 }
 
-static void cache_of_dense_blocks_counts_all_of_them(void **state) {
-    (void)state;
+CACHE_TEST(cache_of_dense_blocks_counts_all_of_them) {
     cache_fill(7, 4u * MIB, 4096);
     assert_true(large_stats().huge_cached_bytes <= CACHE + 16 * GUARD); /* which holds nothing */
     assert_true(large_stats().huge_cached_bytes >= CACHE - MIB);
 }
 
-static void cache_of_untouched_blocks_is_bounded_in_address_space(void **state) {
-    (void)state;
+CACHE_TEST(cache_of_untouched_blocks_is_bounded_in_address_space) {
     cache_fill(16, 4u * MIB, 4u * MIB);
     assert_true(large_stats().huge_cached_bytes <= 4u * CACHE);
     assert_true(large_stats().huge_cached_bytes >= 3u * CACHE);
@@ -93,8 +89,7 @@ static void cache_of_untouched_blocks_is_bounded_in_address_space(void **state) 
 }
 
 /* A load that goes up and down keeps what it used a moment ago; one that ended does not. */
-static void cache_keeps_recent_use_until_the_window_has_passed(void **state) {
-    (void)state;
+CACHE_TEST(cache_keeps_recent_use_until_the_window_has_passed) {
     cache_count_recent_use();
     cache_fill(8, 4u * MIB, 4096);
     assert_int_equal(large_stats().huge_cached_bytes, 32u * MIB);
@@ -107,8 +102,7 @@ static void cache_keeps_recent_use_until_the_window_has_passed(void **state) {
 }
 
 /* What nothing in use speaks for is little, however much was in use. */
-static void cache_keeps_a_multiple_of_the_knob_of_recent_use(void **state) {
-    (void)state;
+CACHE_TEST(cache_keeps_a_multiple_of_the_knob_of_recent_use) {
     cache_count_recent_use();
     cache_fill(16, 4u * MIB, 4096);
     assert_true(large_stats().huge_cached_bytes <= 5u * CACHE);
@@ -124,8 +118,7 @@ static void window_passes(void) {
 }
 
 /* 8 MiB of the block, all written to, are below every bound. */
-static void cache_decays_when_nobody_needs_it(void **state) {
-    (void)state;
+CACHE_TEST(cache_decays_when_nobody_needs_it) {
     hak_os_fault_stop_clock();
     hak_knobs.retain_idle_bytes = MIB;
     window_passes();
@@ -140,8 +133,7 @@ static void cache_decays_when_nobody_needs_it(void **state) {
     assert_int_equal(hak_counters.huge_unmap, unmapped);
 }
 
-static void cache_needed_in_every_window_stays(void **state) {
-    (void)state;
+CACHE_TEST(cache_needed_in_every_window_stays) {
     hak_os_fault_stop_clock();
     hak_knobs.retain_idle_bytes = MIB;
     cache_fill(1, CACHE, 4096);
@@ -161,8 +153,7 @@ static void cache_needed_in_every_window_stays(void **state) {
     assert_true(hak_counters.huge_unmap <= unmapped + 1);
 }
 
-static void cache_of_untouched_memory_does_not_decay(void **state) {
-    (void)state;
+CACHE_TEST(cache_of_untouched_memory_does_not_decay) {
     hak_os_fault_stop_clock();
     hak_knobs.retain_idle_bytes = MIB;
     cache_fill(1, CACHE, CACHE);
@@ -172,8 +163,7 @@ static void cache_of_untouched_memory_does_not_decay(void **state) {
 }
 
 /* A block that is the front of an extent grows into the rest, without a call to the kernel. */
-static void cache_behind_a_block_is_where_it_grows(void **state) {
-    (void)state;
+CACHE_TEST(cache_behind_a_block_is_where_it_grows) {
     large_free(large(6u * MIB, 16));
     char *block = large(2u * MIB, 16);
     assert_int_equal(large_stats().huge_cached_bytes, 4u * MIB);
@@ -205,8 +195,7 @@ static void zero_case(size_t bytes, size_t step, size_t *before, size_t *after) 
     assert_true(hak_os_unmap(base, bytes));
 }
 
-static void zero_of_sparse_memory_gives_it_back(void **state) {
-    (void)state;
+LARGE_TEST(zero_of_sparse_memory_gives_it_back) {
     size_t before, after;
     zero_case(3u * MIB, MIB, &before, &after);
     assert_true(after <= before);
@@ -214,8 +203,7 @@ static void zero_of_sparse_memory_gives_it_back(void **state) {
     assert_true(after <= before);
 }
 
-static void zero_of_dense_memory_keeps_it(void **state) {
-    (void)state;
+LARGE_TEST(zero_of_dense_memory_keeps_it) {
     size_t before, after;
     zero_case(HAK_UNIT_BYTES, 4096, &before, &after);
     assert_int_equal(after, before);
@@ -225,8 +213,7 @@ static void zero_of_dense_memory_keeps_it(void **state) {
     assert_int_equal(after, before);
 }
 
-static void zero_without_purge_is_still_zero(void **state) {
-    (void)state;
+LARGE_TEST(zero_without_purge_is_still_zero) {
     size_t before, after;
     hak_os_fault_plan(HAK_OS_CALL_PURGE, 0, 1u << 30);
     zero_case(3u * MIB, MIB, &before, &after);
@@ -240,21 +227,3 @@ static void zero_without_purge_is_still_zero(void **state) {
     }
     assert_true(hak_os_unmap(base, 2u * MIB));
 }
-
-static const struct CMUnitTest tests[] = {
-    CACHE_TEST(cache_of_sparse_blocks_counts_what_is_resident),
-    CACHE_TEST(cache_of_sparse_blocks_apart_counts_what_is_resident),
-    CACHE_TEST(cache_of_dense_blocks_counts_all_of_them),
-    CACHE_TEST(cache_of_untouched_blocks_is_bounded_in_address_space),
-    CACHE_TEST(cache_keeps_recent_use_until_the_window_has_passed),
-    CACHE_TEST(cache_keeps_a_multiple_of_the_knob_of_recent_use),
-    CACHE_TEST(cache_decays_when_nobody_needs_it),
-    CACHE_TEST(cache_needed_in_every_window_stays),
-    CACHE_TEST(cache_of_untouched_memory_does_not_decay),
-    CACHE_TEST(cache_behind_a_block_is_where_it_grows),
-    LARGE_TEST(zero_of_sparse_memory_gives_it_back),
-    LARGE_TEST(zero_of_dense_memory_keeps_it),
-    LARGE_TEST(zero_without_purge_is_still_zero),
-};
-
-UNIT_MAIN(tests)

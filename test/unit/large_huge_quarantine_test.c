@@ -25,13 +25,14 @@ static int begin(void **state) {
     return 0;
 }
 
+#define HOLD_TEST(name) UNIT_TEST_WITH(name, begin, large_end)
+
 static void expect_inaccessible(char *block) {
     assert_true(hak_huge_quarantine_covers(block));
     assert_int_equal(unit_write_signal(block), SIGSEGV);
 }
 
-static void freed_block_is_inaccessible_and_known(void **state) {
-    (void)state;
+HOLD_TEST(freed_block_is_inaccessible_and_known) {
     static const size_t sizes[] = {70000, MID, 1u * MIB, 3u * MIB, 20u * MIB};
     for (unsigned i = 0; i < UNIT_COUNT(sizes); i++) {
         char *block = untouched(sizes[i]);
@@ -46,8 +47,7 @@ static void freed_block_is_inaccessible_and_known(void **state) {
     }
 }
 
-static void block_of_a_span_size_has_a_guard(void **state) {
-    (void)state;
+HOLD_TEST(block_of_a_span_size_has_a_guard) {
     char *block = untouched(MID);
     char *end = block + hak_large_usable(block, entry_of(block));
     assert_true(is_huge(block));
@@ -56,8 +56,7 @@ static void block_of_a_span_size_has_a_guard(void **state) {
     large_free(block);
 }
 
-static void moved_block_leaves_an_inaccessible_place(void **state) {
-    (void)state;
+HOLD_TEST(moved_block_leaves_an_inaccessible_place) {
     char *block = untouched(MID), *below = untouched(MID);
     memset(block, 0x5a, MID);
     char *moved = large_resize(block, 5u * MIB);
@@ -70,8 +69,7 @@ static void moved_block_leaves_an_inaccessible_place(void **state) {
     large_free(below);
 }
 
-static void oldest_block_leaves_first(void **state) {
-    (void)state;
+HOLD_TEST(oldest_block_leaves_first) {
     enum { COUNT = 100 };
     char *block[COUNT];
     for (unsigned i = 0; i < COUNT; i++) {
@@ -99,8 +97,7 @@ static unsigned written_and_freed(unsigned most) {
     return count;
 }
 
-static void budget_ends_and_time_renews_it(void **state) {
-    (void)state;
+HOLD_TEST(budget_ends_and_time_renews_it) {
     unsigned at_first = written_and_freed(1000);
     assert_in_range(at_first, 10, 60);
     assert_in_range(written_and_freed(1000), 0, 7); /* a step of time may pass */
@@ -108,8 +105,7 @@ static void budget_ends_and_time_renews_it(void **state) {
     assert_in_range(written_and_freed(1000), at_first - 8, at_first + 8);
 }
 
-static void untouched_blocks_cost_little(void **state) {
-    (void)state;
+HOLD_TEST(untouched_blocks_cost_little) {
     for (unsigned i = 0; i < 100; i++) {
         char *block = untouched(MID);
         assert_true(is_huge(block));
@@ -118,8 +114,7 @@ static void untouched_blocks_cost_little(void **state) {
     }
 }
 
-static void refused_calls_lose_nothing(void **state) {
-    (void)state;
+HOLD_TEST(refused_calls_lose_nothing) {
     static const hak_os_call_t calls[] = {HAK_OS_CALL_CONCEAL, HAK_OS_CALL_PURGE, HAK_OS_CALL_UNMAP,
                                           HAK_OS_CALL_COMMIT};
     for (unsigned i = 0; i < UNIT_COUNT(calls); i++) {
@@ -135,25 +130,10 @@ static void refused_calls_lose_nothing(void **state) {
     }
 }
 
-static void nothing_is_held_back_without_it(void **state) {
-    (void)state;
+LARGE_TEST(nothing_is_held_back_without_it) {
     char *block = untouched(MID);
     assert_false(is_huge(block));
     large_free(block);
     assert_false(hak_huge_quarantine_covers(block));
     assert_false(hak_huge_quarantine_flush());
 }
-
-#define HOLD_TEST(test) cmocka_unit_test_setup_teardown(test, begin, large_end)
-
-static const struct CMUnitTest tests[] = {
-    LARGE_TEST(nothing_is_held_back_without_it),
-    HOLD_TEST(freed_block_is_inaccessible_and_known),
-    HOLD_TEST(block_of_a_span_size_has_a_guard),
-    HOLD_TEST(moved_block_leaves_an_inaccessible_place),
-    HOLD_TEST(oldest_block_leaves_first),
-    HOLD_TEST(budget_ends_and_time_renews_it),
-    HOLD_TEST(untouched_blocks_cost_little),
-    HOLD_TEST(refused_calls_lose_nothing),
-};
-UNIT_MAIN(tests)

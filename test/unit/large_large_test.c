@@ -6,8 +6,7 @@
 #include "unit/large.h"
 
 /* LARGE-1 */
-static void large_of_every_size_has_its_entries(void **state) {
-    (void)state;
+LARGE_TEST(large_of_every_size_has_its_entries) {
     for (unsigned units = 1; units <= HAK_LARGE_MAX_UNITS; units++) {
         char *block = large((size_t)units * HAK_UNIT_BYTES - 5, HAK_UNIT_BYTES);
         assert_int_equal(entry_of(block), HAK_KIND_LARGE);
@@ -23,8 +22,7 @@ static void large_of_every_size_has_its_entries(void **state) {
     }
 }
 
-static void large_of_every_alignment_is_aligned(void **state) {
-    (void)state;
+LARGE_TEST(large_of_every_alignment_is_aligned) {
     char *held[32];
     unsigned count = 0;
     for (size_t align = 16; align <= MIB; align *= 2) {
@@ -35,8 +33,7 @@ static void large_of_every_alignment_is_aligned(void **state) {
     }
 }
 
-static void large_of_size_zero_is_a_block(void **state) {
-    (void)state;
+LARGE_TEST(large_of_size_zero_is_a_block) {
     char *a = large(0, 16);
     char *b = large(0, 16);
     assert_ptr_not_equal(a, b);
@@ -44,8 +41,7 @@ static void large_of_size_zero_is_a_block(void **state) {
     large_free(b);
 }
 
-static void large_known_zero_is_lost_by_use_and_regained_by_purge(void **state) {
-    (void)state;
+LARGE_TEST(large_known_zero_is_lost_by_use_and_regained_by_purge) {
     char *pin = large(HAK_UNIT_BYTES, 16);
     hak_large_result_t result = hak_large_alloc(HAK_PARTITION_ANY, MIB, 16);
     assert_true(result.is_zero);
@@ -62,8 +58,7 @@ static void large_known_zero_is_lost_by_use_and_regained_by_purge(void **state) 
     large_free(pin);
 }
 
-static void resize_of_large_in_place_grows_and_shrinks(void **state) {
-    (void)state;
+LARGE_TEST(resize_of_large_in_place_grows_and_shrinks) {
     char *block = large(4u * HAK_UNIT_BYTES, 16);
     memset(block, 7, 4u * HAK_UNIT_BYTES);
     assert_ptr_equal(large_resize(block, 4u * HAK_UNIT_BYTES - 1), block);
@@ -80,8 +75,7 @@ static void resize_of_large_in_place_grows_and_shrinks(void **state) {
     large_free(block);
 }
 
-static void resize_of_large_against_a_neighbour_is_refused(void **state) {
-    (void)state;
+LARGE_TEST(resize_of_large_against_a_neighbour_is_refused) {
     char *block = large(4u * HAK_UNIT_BYTES, 16);
     char *wall = large(HAK_UNIT_BYTES, 16);
     assert_ptr_equal(wall, block + 4u * HAK_UNIT_BYTES);
@@ -93,8 +87,7 @@ static void resize_of_large_against_a_neighbour_is_refused(void **state) {
 }
 
 /* Pages leave the superslab; what they leave is usable again. */
-static void resize_of_large_beyond_its_superslab_moves_pages(void **state) {
-    (void)state;
+LARGE_TEST(resize_of_large_beyond_its_superslab_moves_pages) {
     uint64_t moved = hak_counters.huge_remap;
     uint64_t copied = hak_counters.realloc_copied_bytes;
     char *block = large(MIB, 16);
@@ -118,8 +111,7 @@ static void resize_of_large_beyond_its_superslab_moves_pages(void **state) {
     large_free(wall);
 }
 
-static void resize_of_large_failing_anywhere_leaves_it_whole(void **state) {
-    (void)state;
+LARGE_TEST(resize_of_large_failing_anywhere_leaves_it_whole) {
     static const hak_os_call_t calls[] = {HAK_OS_CALL_MAP, HAK_OS_CALL_REMAP};
     for (unsigned i = 0; i < UNIT_COUNT(calls); i++) {
         for (uint64_t position = 0; position < 2; position++) {
@@ -163,16 +155,14 @@ static hak_dense_t sampled_after(size_t bytes, size_t spared) {
     return found;
 }
 
-static void freed_blocks_tell_whether_their_band_is_dense(void **state) {
-    (void)state;
+LARGE_TEST(freed_blocks_tell_whether_their_band_is_dense) {
     for (size_t units = 1; units <= HAK_LARGE_MAX_UNITS && hak_os_page_bytes() == 4096; units++) {
         assert_int_equal(sampled_after(units * HAK_UNIT_BYTES, 0).bet, 1);
         assert_int_equal(sampled_after(units * HAK_UNIT_BYTES, 2).bet, 0);
     }
 }
 
-static void recycled_and_resized_blocks_tell_nothing(void **state) {
-    (void)state;
+LARGE_TEST(recycled_and_resized_blocks_tell_nothing) {
     hak_span_purge(0);
     char *block = large(MIB, 16);
     memset(block, 1, MIB);
@@ -188,8 +178,7 @@ static void recycled_and_resized_blocks_tell_nothing(void **state) {
     }
 }
 
-static void large_without_memory_is_null(void **state) {
-    (void)state;
+LARGE_TEST(large_without_memory_is_null) {
     hak_span_purge(0);
     hak_os_fault_plan(HAK_OS_CALL_MAP, 0, 1u << 30);
     assert_null(hak_large_alloc(HAK_PARTITION_ANY, MIB, 16).block);
@@ -201,19 +190,3 @@ static void large_without_memory_is_null(void **state) {
     assert_null(hak_large_alloc(HAK_PARTITION_ANY, SIZE_MAX - HAK_UNIT_BYTES, 16).block);
     large_free(large(MIB, 16));
 }
-
-static const struct CMUnitTest tests[] = {
-    LARGE_TEST(large_of_every_size_has_its_entries),
-    LARGE_TEST(large_of_every_alignment_is_aligned),
-    LARGE_TEST(large_of_size_zero_is_a_block),
-    LARGE_TEST(large_known_zero_is_lost_by_use_and_regained_by_purge),
-    LARGE_TEST(resize_of_large_in_place_grows_and_shrinks),
-    LARGE_TEST(resize_of_large_against_a_neighbour_is_refused),
-    LARGE_TEST(resize_of_large_beyond_its_superslab_moves_pages),
-    LARGE_TEST(resize_of_large_failing_anywhere_leaves_it_whole),
-    LARGE_TEST(freed_blocks_tell_whether_their_band_is_dense),
-    LARGE_TEST(recycled_and_resized_blocks_tell_nothing),
-    LARGE_TEST(large_without_memory_is_null),
-};
-
-UNIT_MAIN(tests)

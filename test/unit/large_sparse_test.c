@@ -45,8 +45,7 @@ static char *take(size_t bytes) {
     return block;
 }
 
-static void sparse_blocks_begin_at_multiples_of_their_size(void **state) {
-    (void)state;
+UNIT_TEST_WITH(sparse_blocks_begin_at_multiples_of_their_size, sparse_begin, large_end) {
     learn(true);
     char *first = extent_make();
     char *block = take(5u * MIB), *second = take(5u * MIB), *small = take(MIB + HAK_UNIT_BYTES);
@@ -71,22 +70,19 @@ static void expect_lowest_place(size_t bytes) {
     large_free(first);
 }
 
-static void dense_blocks_begin_where_there_is_room(void **state) {
-    (void)state;
+UNIT_TEST_WITH(dense_blocks_begin_where_there_is_room, sparse_begin, large_end) {
     learn(false);
     expect_lowest_place(5u * MIB);
 }
 
 /* Better there than in a new mapping. */
-static void sparse_blocks_without_such_a_place_take_any(void **state) {
-    (void)state;
+UNIT_TEST_WITH(sparse_blocks_without_such_a_place_take_any, sparse_begin, large_end) {
     learn(true);
     expect_lowest_place(20u * MIB); /* would begin at 16 MiB */
 }
 
 /* Each second block of many stays in use, so that there are as many extents. */
-static void many_extents_are_not_split(void **state) {
-    (void)state;
+UNIT_TEST_WITH(many_extents_are_not_split, sparse_begin, large_end) {
     learn(true);
     hak_large_trim(0);
     enum { MANY = 240 };
@@ -108,25 +104,10 @@ static void many_extents_are_not_split(void **state) {
 }
 
 /* An unknown share counts as all of it. */
-static void blocks_that_the_kernel_does_not_tell_of_are_dense(void **state) {
-    (void)state;
+UNIT_TEST_WITH(blocks_that_the_kernel_does_not_tell_of_are_dense, sparse_begin, large_end) {
     learn(true);
     hak_os_fault_plan(HAK_OS_CALL_RESIDENT, 0, 1u << 30);
     learn(true);
     hak_os_fault_clear();
     expect_lowest_place(5u * MIB);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test_setup_teardown(sparse_blocks_begin_at_multiples_of_their_size, sparse_begin,
-                                    large_end),
-    cmocka_unit_test_setup_teardown(dense_blocks_begin_where_there_is_room, sparse_begin,
-                                    large_end),
-    cmocka_unit_test_setup_teardown(sparse_blocks_without_such_a_place_take_any, sparse_begin,
-                                    large_end),
-    cmocka_unit_test_setup_teardown(many_extents_are_not_split, sparse_begin, large_end),
-    cmocka_unit_test_setup_teardown(blocks_that_the_kernel_does_not_tell_of_are_dense, sparse_begin,
-                                    large_end),
-};
-
-UNIT_MAIN(tests)

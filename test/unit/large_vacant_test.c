@@ -7,7 +7,7 @@
 #include "os/optional.h"
 #include "unit/large.h"
 
-enum { ALWAYS = 1 << 30, PARTS = 3, PART = 4 * MIB };
+enum { VACANT_ALWAYS = 1 << 30, PARTS = 3, PART = 4 * MIB };
 
 /* Neighbours, cut from one mapping. */
 static void vacant_parts(char *part[PARTS]) {
@@ -22,7 +22,7 @@ static void vacant_parts(char *part[PARTS]) {
 
 static void vacant_make(char *block) {
     assert_true(hak_large_free(block, entry_of(block)));
-    hak_os_fault_plan(HAK_OS_CALL_UNMAP, 0, ALWAYS);
+    hak_os_fault_plan(HAK_OS_CALL_UNMAP, 0, VACANT_ALWAYS);
     hak_large_trim(0);
     hak_os_fault_clear();
     assert_int_equal(large_stats().huge_cached_dirty_bytes, 0);
@@ -33,14 +33,13 @@ static void vacant_is(size_t count, size_t bytes) {
     assert_int_equal(large_stats().huge_cached_bytes, bytes);
 }
 
-static void vacant_range_serves_again_and_reads_zero(void **state) {
-    (void)state;
+LARGE_TEST(vacant_range_serves_again_and_reads_zero) {
     char *part[PARTS];
     vacant_parts(part);
     vacant_make(part[1]);
     vacant_is(1, PART);
     assert_true(hak_os_resident(part[1], PART) < PART / 2 || unit_is_emulated());
-    hak_os_fault_plan(HAK_OS_CALL_MAP, 0, ALWAYS);
+    hak_os_fault_plan(HAK_OS_CALL_MAP, 0, VACANT_ALWAYS);
     hak_large_result_t again = hak_large_alloc(HAK_PARTITION_ANY, PART - GUARD, 16);
     hak_os_fault_clear();
     assert_ptr_equal(again.block, part[1]);
@@ -53,8 +52,7 @@ static void vacant_range_serves_again_and_reads_zero(void **state) {
 }
 
 /* VACANT-1 */
-static void vacant_range_is_no_block(void **state) {
-    (void)state;
+LARGE_TEST(vacant_range_is_no_block) {
     char *part[PARTS];
     vacant_parts(part);
     vacant_make(part[1]);
@@ -69,8 +67,7 @@ static void vacant_range_is_no_block(void **state) {
 }
 
 /* VACANT-2 */
-static void vacant_ranges_join_and_go_with_their_neighbours(void **state) {
-    (void)state;
+LARGE_TEST(vacant_ranges_join_and_go_with_their_neighbours) {
     static const unsigned orders[6][PARTS] = {{0, 1, 2}, {0, 2, 1}, {1, 0, 2},
                                               {1, 2, 0}, {2, 0, 1}, {2, 1, 0}};
     for (unsigned i = 0; i < UNIT_COUNT(orders); i++) {
@@ -96,17 +93,16 @@ static void vacant_ranges_join_and_go_with_their_neighbours(void **state) {
 }
 
 /* What lies before and behind an aligned part stays, and is joined again. */
-static void vacant_range_serves_aligned_requests_from_its_middle(void **state) {
-    (void)state;
+LARGE_TEST(vacant_range_serves_aligned_requests_from_its_middle) {
     char *whole = large(9u * MIB, 4u * MIB);
     large_free(whole);
     char *front = large(2u * MIB, 16); /* of the same mapping: the rest is unaligned */
     assert_ptr_equal(front, whole);
-    hak_os_fault_plan(HAK_OS_CALL_UNMAP, 0, ALWAYS);
+    hak_os_fault_plan(HAK_OS_CALL_UNMAP, 0, VACANT_ALWAYS);
     hak_large_trim(0);
     hak_os_fault_clear();
     vacant_is(1, 7u * MIB);
-    hak_os_fault_plan(HAK_OS_CALL_MAP, 0, ALWAYS);
+    hak_os_fault_plan(HAK_OS_CALL_MAP, 0, VACANT_ALWAYS);
     char *aligned = large(2u * MIB, 4u * MIB);
     hak_os_fault_clear();
     assert_ptr_equal(aligned, whole + 4u * MIB);
@@ -116,13 +112,12 @@ static void vacant_range_serves_aligned_requests_from_its_middle(void **state) {
     large_free(front);
 }
 
-static void vacant_range_that_keeps_its_memory_is_not_said_to_be_zero(void **state) {
-    (void)state;
+LARGE_TEST(vacant_range_that_keeps_its_memory_is_not_said_to_be_zero) {
     char *part[PARTS];
     vacant_parts(part);
-    hak_os_fault_plan(HAK_OS_CALL_PURGE, 0, ALWAYS);
+    hak_os_fault_plan(HAK_OS_CALL_PURGE, 0, VACANT_ALWAYS);
     vacant_make(part[1]);
-    hak_os_fault_plan(HAK_OS_CALL_MAP, 0, ALWAYS);
+    hak_os_fault_plan(HAK_OS_CALL_MAP, 0, VACANT_ALWAYS);
     hak_large_result_t again = hak_large_alloc(HAK_PARTITION_ANY, PART - GUARD, 16);
     hak_os_fault_clear();
     assert_ptr_equal(again.block, part[1]);
@@ -132,13 +127,12 @@ static void vacant_range_that_keeps_its_memory_is_not_said_to_be_zero(void **sta
     }
 }
 
-static void vacant_range_behind_a_block_is_where_it_grows(void **state) {
-    (void)state;
+LARGE_TEST(vacant_range_behind_a_block_is_where_it_grows) {
     char *part[PARTS];
     vacant_parts(part);
     vacant_make(part[1]);
-    hak_os_fault_plan(HAK_OS_CALL_REMAP, 0, ALWAYS);
-    hak_os_fault_plan(HAK_OS_CALL_MAP, 0, ALWAYS);
+    hak_os_fault_plan(HAK_OS_CALL_REMAP, 0, VACANT_ALWAYS);
+    hak_os_fault_plan(HAK_OS_CALL_MAP, 0, VACANT_ALWAYS);
     assert_ptr_equal(large_resize(part[0], 6u * MIB), part[0]);
     hak_os_fault_clear();
     vacant_is(1, 2u * MIB);
@@ -148,8 +142,7 @@ static void vacant_range_behind_a_block_is_where_it_grows(void **state) {
     large_free(part[2]);
 }
 
-static void vacant_range_goes_at_an_event(void **state) {
-    (void)state;
+LARGE_TEST(vacant_range_goes_at_an_event) {
     char *part[PARTS];
     vacant_parts(part);
     vacant_make(part[1]);
@@ -167,8 +160,7 @@ static size_t below(uint64_t *rng, size_t bound) {
 }
 
 /* Whatever the kernel refuses when: what blocks hold is theirs, nothing is lost. */
-static void vacant_ranges_under_random_refusals_add_up(void **state) {
-    (void)state;
+LARGE_TEST(vacant_ranges_under_random_refusals_add_up) {
     char *held[48] = {0};
     size_t sizes[UNIT_COUNT(held)] = {0};
     uint64_t rng = 19;
@@ -205,8 +197,7 @@ static void vacant_ranges_under_random_refusals_add_up(void **state) {
     vacant_is(0, 0);
 }
 
-static void resize_that_fails_leaves_the_block_as_it_was(void **state) {
-    (void)state;
+LARGE_TEST(resize_that_fails_leaves_the_block_as_it_was) {
     char *part[PARTS];
     vacant_parts(part);
     vacant_make(part[1]);
@@ -215,17 +206,3 @@ static void resize_that_fails_leaves_the_block_as_it_was(void **state) {
     large_free(part[0]);
     large_free(part[2]);
 }
-
-static const struct CMUnitTest tests[] = {
-    LARGE_TEST(vacant_range_serves_again_and_reads_zero),
-    LARGE_TEST(vacant_range_is_no_block),
-    LARGE_TEST(vacant_ranges_join_and_go_with_their_neighbours),
-    LARGE_TEST(vacant_range_serves_aligned_requests_from_its_middle),
-    LARGE_TEST(vacant_range_that_keeps_its_memory_is_not_said_to_be_zero),
-    LARGE_TEST(vacant_range_behind_a_block_is_where_it_grows),
-    LARGE_TEST(vacant_range_goes_at_an_event),
-    LARGE_TEST(vacant_ranges_under_random_refusals_add_up),
-    LARGE_TEST(resize_that_fails_leaves_the_block_as_it_was),
-};
-
-UNIT_MAIN(tests)

@@ -18,7 +18,6 @@ enum {
     TICK_MS = 10,
     STEP_TICKS = 10,
     LOAD_TICKS = 60 * 1000 / TICK_MS,
-    MIB = 1 << 20,
     STANDARD_TICKS = 400 / TICK_MS,
     EVEN_TICKS = 2000 / TICK_MS, /* with retain_percent 100, holding costs as much as taking */
 };
@@ -220,6 +219,6 @@ static inline int program_end(void **state) {
     return 0;
 }
 
-#define LEARNER_TEST(test) cmocka_unit_test_setup_teardown(test, program_begin, program_end)
+#define LEARNER_TEST(name) UNIT_TEST_WITH(name, program_begin, program_end)
 
 #endif

@@ -14,8 +14,7 @@
 #include "unit/dies.h"
 
 /* In a process of its own: there is no way back. */
-static void sealed_state_is_read_only_and_the_rest_is_not(void **state) {
-    (void)state;
+UNIT_TEST(sealed_state_is_read_only_and_the_rest_is_not) {
     static void *const fixed[] = {&hak_secret.link,         &hak_secret.factor,
                                   &hak_check_sink.abort,    &hak_underlying_allocator.free,
                                   &hak_event_table.count,   &hak_knobs.force_libc,
@@ -39,8 +38,3 @@ static void sealed_state_is_read_only_and_the_rest_is_not(void **state) {
     assert_non_null(block);
     hak_free(block);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(sealed_state_is_read_only_and_the_rest_is_not),
-};
-UNIT_MAIN(tests)

@@ -113,8 +113,7 @@ static void run_threads(const life_t *plan, unsigned at_once) {
     }
 }
 
-static void thread_exit_with_destructors_that_go_on_gives_the_tcache_back(void **state) {
-    (void)state;
+UNIT_TEST(thread_exit_with_destructors_that_go_on_gives_the_tcache_back) {
     for (unsigned last = 1; last <= PTHREAD_DESTRUCTOR_ITERATIONS; last++) {
         for (unsigned i = 0; i < 2; i++) {
             life_t plan = {.key = i == 0 ? early_key : late_key, .first = 0, .last = last};
@@ -128,8 +127,7 @@ static void thread_exit_with_destructors_that_go_on_gives_the_tcache_back(void *
 }
 
 /* But for the last round, after which no hook runs. */
-static void thread_exit_with_a_first_use_in_a_destructor_gives_the_tcache_back(void **state) {
-    (void)state;
+UNIT_TEST(thread_exit_with_a_first_use_in_a_destructor_gives_the_tcache_back) {
     for (unsigned first = 1; first < PTHREAD_DESTRUCTOR_ITERATIONS; first++) {
         for (unsigned i = 0; i < 4; i++) {
             life_t plan = {.key = i % 2 == 0 ? early_key : late_key,
@@ -147,8 +145,7 @@ static void thread_exit_with_a_first_use_in_a_destructor_gives_the_tcache_back(v
 
 /* No hook runs after the last round: the tcache goes to the next thread with the same TLS. Without
  * that each of these threads left one behind. */
-static void thread_exit_with_a_first_use_in_the_last_round_loses_few_tcaches(void **state) {
-    (void)state;
+UNIT_TEST(thread_exit_with_a_first_use_in_the_last_round_loses_few_tcaches) {
     const unsigned last = PTHREAD_DESTRUCTOR_ITERATIONS;
     for (unsigned i = 0; i < 2; i++) {
         life_t plan = {.key = late_key, .first = last, .last = last, .is_freeing = i == 1};
@@ -169,12 +166,4 @@ static int make_keys(void **state) {
     return error != 0 ? error : pthread_key_create(&late_key, destroy);
 }
 
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(thread_exit_with_destructors_that_go_on_gives_the_tcache_back),
-    cmocka_unit_test(thread_exit_with_a_first_use_in_a_destructor_gives_the_tcache_back),
-    cmocka_unit_test(thread_exit_with_a_first_use_in_the_last_round_loses_few_tcaches),
-};
-
-int main(void) {
-    return cmocka_run_group_tests(tests, make_keys, NULL) == 0 ? 0 : 1;
-}
+UNIT_GROUP(make_keys)

@@ -27,4 +27,6 @@ static inline int unit_one_owner_end(void **state) {
     return 0;
 }
 
+#define ONE_OWNER_TEST(name) UNIT_TEST_WITH(name, unit_one_owner_begin, unit_one_owner_end)
+
 #endif

@@ -7,8 +7,7 @@
 
 enum { PATH_BYTES = 512 };
 
-static void quotas_round_up_and_all_else_is_none(void **state) {
-    (void)state;
+UNIT_TEST(quotas_round_up_and_all_else_is_none) {
     static const struct {
         const char *text;
         unsigned cpus;
@@ -42,8 +41,7 @@ static void quotas_round_up_and_all_else_is_none(void **state) {
                      1); /* what lies behind is not read */
 }
 
-static void path_is_that_of_the_line_of_version_2(void **state) {
-    (void)state;
+UNIT_TEST(path_is_that_of_the_line_of_version_2) {
     static const struct {
         const char *text, *path; /* NULL: none */
     } cases[] = {
@@ -68,8 +66,7 @@ static void path_is_that_of_the_line_of_version_2(void **state) {
     }
 }
 
-static void path_longer_than_the_buffer_is_none(void **state) {
-    (void)state;
+UNIT_TEST(path_longer_than_the_buffer_is_none) {
     char text[2 * PATH_BYTES], path[PATH_BYTES];
     memset(text, 'x', sizeof text);
     memcpy(text, "0::/", 4);
@@ -88,8 +85,7 @@ static unsigned look_for_quota(void) {
     return hak_os_cpu_quota();
 }
 
-static void quota_of_this_process_is_read_without_a_trace(void **state) {
-    (void)state;
+UNIT_TEST(quota_of_this_process_is_read_without_a_trace) {
     unsigned before = open_files();
     hak_os_fault_clear();
     unsigned cpus = look_for_quota();
@@ -105,12 +101,3 @@ static void quota_of_this_process_is_read_without_a_trace(void **state) {
     assert_int_equal(look_for_quota(), HAK_OS_NO_QUOTA);
     hak_os_fault_clear();
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(quotas_round_up_and_all_else_is_none),
-    cmocka_unit_test(path_is_that_of_the_line_of_version_2),
-    cmocka_unit_test(path_longer_than_the_buffer_is_none),
-    cmocka_unit_test(quota_of_this_process_is_read_without_a_trace),
-};
-
-UNIT_MAIN(tests)

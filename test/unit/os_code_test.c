@@ -26,8 +26,7 @@ static char *pages_make(void) {
     return base;
 }
 
-static void mapping_of_two_addresses_is_told_apart(void **state) {
-    (void)state;
+UNIT_TEST(mapping_of_two_addresses_is_told_apart) {
     size_t page = hak_os_page_bytes();
     if (unit_is_emulated()) { /* by an emulator's own mappings */
         return;
@@ -50,7 +49,7 @@ static void mapping_of_two_addresses_is_told_apart(void **state) {
     assert_int_equal(munmap(base, 6 * page), 0);
 }
 
-static void mapping_of_the_stack_is_one(void **state) {
+UNIT_TEST(mapping_of_the_stack_is_one) {
     char here = 0;
     (void)state;
     assert_true(hak_os_is_same_mapping(&here, &here + 1));
@@ -68,8 +67,7 @@ static bool has_object(const void *address) {
     return is_found && start <= (uintptr_t)address && memcmp((void *)start, "\177ELF", 4) == 0;
 }
 
-static void object_of_an_address_begins_with_its_header(void **state) {
-    (void)state;
+UNIT_TEST(object_of_an_address_begins_with_its_header) {
     static const char constant[] = "constant";
     size_t page = hak_os_page_bytes();
     uintptr_t start;
@@ -85,8 +83,7 @@ static void object_of_an_address_begins_with_its_header(void **state) {
     assert_int_equal(munmap(base, page), 0);
 }
 
-static void tables_of_code_lie_in_its_object(void **state) {
-    (void)state;
+UNIT_TEST(tables_of_code_lie_in_its_object) {
     hak_os_unwind_t tables;
     uintptr_t code = (uintptr_t)tables_of_code_lie_in_its_object;
     assert_true(hak_os_unwind_tables(code, &tables)); /* of the program, known everywhere */
@@ -104,8 +101,7 @@ static void on_signal(int number) {
     handler_returns_to = __builtin_return_address(0);
 }
 
-static void return_from_a_handler_is_told_from_other_code(void **state) {
-    (void)state;
+UNIT_TEST(return_from_a_handler_is_told_from_other_code) {
     assert_false(hak_os_is_signal_return((uintptr_t)return_from_a_handler_is_told_from_other_code));
     assert_false(hak_os_is_signal_return(4096));
     if (unit_is_emulated() || UNIT_IS_TSAN) { /* handlers are called by others */
@@ -126,8 +122,7 @@ static void *mapping_of_thread(void *result) {
 }
 
 /* What lies above the initial stack is not above that of every thread. */
-static void mapping_of_a_threads_stack_ends_below_the_initial_one(void **state) {
-    (void)state;
+UNIT_TEST(mapping_of_a_threads_stack_ends_below_the_initial_one) {
     if (unit_is_emulated()) {
         skip();
     }
@@ -137,14 +132,3 @@ static void mapping_of_a_threads_stack_ends_below_the_initial_one(void **state) 
     assert_int_equal(pthread_join(thread, NULL), 0);
     assert_false(is_same);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(mapping_of_two_addresses_is_told_apart),
-    cmocka_unit_test(mapping_of_the_stack_is_one),
-    cmocka_unit_test(mapping_of_a_threads_stack_ends_below_the_initial_one),
-    cmocka_unit_test(object_of_an_address_begins_with_its_header),
-    cmocka_unit_test(tables_of_code_lie_in_its_object),
-    cmocka_unit_test(return_from_a_handler_is_told_from_other_code),
-};
-
-UNIT_MAIN(tests)

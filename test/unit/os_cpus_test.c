@@ -20,7 +20,7 @@ static pthread_barrier_t barrier;
 extern const unsigned __rseq_size HAK_WEAK; /* 0: the C library keeps no CPU number */
 
 static void *work(void *home) {
-    hak_free(hak_malloc(100));
+    hak_free(unit_malloc(100));
     *(hak_owner_t **)home = self()->home;
     return NULL;
 }
@@ -34,8 +34,7 @@ static void *work_on_cpu(void *cpu) {
     return work(&home);
 }
 
-static void process_widened_to_two_cpus_has_the_budget_of_two(void **state) {
-    (void)state;
+UNIT_TEST(process_widened_to_two_cpus_has_the_budget_of_two) {
     cpu_set_t all;
     int count = 0, cpu[CPU_SETSIZE];
     memset(&all, 0xff, sizeof all);
@@ -72,8 +71,7 @@ static void *work_on_double(void *context) {
     return NULL;
 }
 
-static void cpus_that_threads_run_on_have_an_owner_each(void **state) {
-    (void)state;
+UNIT_TEST(cpus_that_threads_run_on_have_an_owner_each) {
     static worker_t worker[CPUS];
     unsigned before = hak_os_cpu_count();
     assert_int_equal(pthread_barrier_init(&barrier, NULL, CPUS), 0);
@@ -93,8 +91,7 @@ static void cpus_that_threads_run_on_have_an_owner_each(void **state) {
     assert_int_equal(hak_budget_bytes(), QUOTA * CACHE_BYTES);
 }
 
-static void cpu_known_already_or_not_told_adds_none(void **state) {
-    (void)state;
+UNIT_TEST(cpu_known_already_or_not_told_adds_none) {
     static const uint32_t cpu[] = {UINT32_MAX, UINT32_MAX - 1, 1u << 13, CPUS_FIRST};
     unsigned before;
     hak_os_fault_run_on(CPUS_FIRST);
@@ -106,12 +103,6 @@ static void cpu_known_already_or_not_told_adds_none(void **state) {
     hak_os_init();
     assert_true(hak_os_cpu_count() >= before);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(process_widened_to_two_cpus_has_the_budget_of_two),
-    cmocka_unit_test(cpus_that_threads_run_on_have_an_owner_each),
-    cmocka_unit_test(cpu_known_already_or_not_told_adds_none),
-};
 
 static size_t serve_quota(const char *path, char *buffer, size_t capacity) {
     const char *text = strcmp(path, "/proc/self/cgroup") == 0              ? "0::/group\n"
@@ -135,7 +126,7 @@ static void start_on_one_cpu(char **argv) {
     }
 }
 
-int main(int argc, char **argv) {
+static int cpus_start(int argc, char **argv) {
     (void)argc;
     start_on_one_cpu(argv);
     hak_os_memory_t memory;
@@ -144,5 +135,7 @@ int main(int argc, char **argv) {
     (void)hak_os_memory_limit(&memory);
     hak_knobs.cgroup = true;
     hak_knobs.cache_bytes = CACHE_BYTES;
-    return cmocka_run_group_tests(tests, NULL, NULL) == 0 ? 0 : 1;
+    return UNIT_GO_ON;
 }
+
+UNIT_START(cpus_start)

@@ -11,8 +11,7 @@
 
 extern char **environ;
 
-static void facts_equal_what_libc_says(void **state) {
-    (void)state;
+UNIT_TEST(facts_equal_what_libc_says) {
     cpu_set_t set;
     hak_os_init();
     hak_os_init();
@@ -24,8 +23,7 @@ static void facts_equal_what_libc_says(void **state) {
     assert_int_equal(hak_os_data_end(), (uintptr_t)sbrk(0));
 }
 
-static void clock_never_goes_back(void **state) {
-    (void)state;
+UNIT_TEST(clock_never_goes_back) {
     uint64_t before = hak_os_now_ns();
     usleep(20000);
     uint64_t after = hak_os_now_ns();
@@ -33,16 +31,14 @@ static void clock_never_goes_back(void **state) {
     assert_true(after - before < 60ull * 1000000000u);
 }
 
-static void random_of_two_calls_differs(void **state) {
-    (void)state;
+UNIT_TEST(random_of_two_calls_differs) {
     unsigned char a[32] = {0}, b[32] = {0};
     hak_os_random(a, sizeof a);
     hak_os_random(b, sizeof b);
     assert_memory_not_equal(a, b, sizeof a);
 }
 
-static void readable_tells_mapped_from_not(void **state) {
-    (void)state;
+UNIT_TEST(readable_tells_mapped_from_not) {
     size_t page = hak_os_page_bytes();
     int on_stack[4] = {0};
     static const char constant[16] = "constant";
@@ -60,8 +56,7 @@ static void readable_tells_mapped_from_not(void **state) {
     assert_false(hak_os_is_readable(base));
 }
 
-static void env_set_value_is_copied(void **state) {
-    (void)state;
+UNIT_TEST(env_set_value_is_copied) {
     char text[64];
     setenv("HAK_UNIT_VALUE", "some:value,other=1", 1);
     setenv("HAK_UNIT_VALUE_LONGER", "wrong", 1);
@@ -75,8 +70,7 @@ static void env_set_value_is_copied(void **state) {
     assert_false(hak_os_env("HAK_UNIT_VALU", text, sizeof text));
 }
 
-static void env_value_longer_than_the_buffer_is_cut(void **state) {
-    (void)state;
+UNIT_TEST(env_value_longer_than_the_buffer_is_cut) {
     char text[8] = "#######";
     setenv("HAK_UNIT_VALUE", "0123456789", 1);
     assert_true(hak_os_env("HAK_UNIT_VALUE", text, 5));
@@ -87,8 +81,7 @@ static void env_value_longer_than_the_buffer_is_cut(void **state) {
 }
 
 /* Before libc is initialised there is no `environ`: the kernel's copy serves. */
-static void env_before_libc_is_read_from_the_kernel(void **state) {
-    (void)state;
+UNIT_TEST(env_before_libc_is_read_from_the_kernel) {
     char text[64];
     if (getenv("HAK_UNIT_EARLY") == NULL) {
         print_message("HAK_UNIT_EARLY is not set: run by ctest\n");
@@ -113,8 +106,7 @@ static size_t serve_environment(const char *path, char *buffer, size_t capacity)
     return capacity + 100;
 }
 
-static void env_before_libc_is_no_half_value(void **state) {
-    (void)state;
+UNIT_TEST(env_before_libc_is_no_half_value) {
     char text[64];
     char **saved = environ;
     environ = NULL;
@@ -126,8 +118,7 @@ static void env_before_libc_is_no_half_value(void **state) {
     assert_false(is_found);
 }
 
-static void read_file_gives_the_head(void **state) {
-    (void)state;
+UNIT_TEST(read_file_gives_the_head) {
     char text[17] = {0};
     assert_int_equal(hak_os_read_file("/proc/self/status", text, 5), 5);
     assert_string_equal(text, "Name:");
@@ -136,8 +127,7 @@ static void read_file_gives_the_head(void **state) {
     assert_int_equal(hak_os_read_file("/no/such/file", text, 16), 0);
 }
 
-static void write_to_a_pipe_arrives_whole(void **state) {
-    (void)state;
+UNIT_TEST(write_to_a_pipe_arrives_whole) {
     int ends[2];
     char text[32] = {0};
     assert_int_equal(pipe(ends), 0);
@@ -148,18 +138,3 @@ static void write_to_a_pipe_arrives_whole(void **state) {
     close(ends[1]);
     hak_os_write(ends[1], "nowhere", 7); /* a closed descriptor: dropped, no hang */
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(facts_equal_what_libc_says),
-    cmocka_unit_test(clock_never_goes_back),
-    cmocka_unit_test(random_of_two_calls_differs),
-    cmocka_unit_test(readable_tells_mapped_from_not),
-    cmocka_unit_test(env_set_value_is_copied),
-    cmocka_unit_test(env_value_longer_than_the_buffer_is_cut),
-    cmocka_unit_test(env_before_libc_is_read_from_the_kernel),
-    cmocka_unit_test(env_before_libc_is_no_half_value),
-    cmocka_unit_test(read_file_gives_the_head),
-    cmocka_unit_test(write_to_a_pipe_arrives_whole),
-};
-
-UNIT_MAIN(tests)

@@ -41,8 +41,7 @@ static void look(const char *path, const char *text) {
     hak_os_fault_files(NULL);
 }
 
-static void mappings_have_resident_bytes_and_a_kind(void **state) {
-    (void)state;
+UNIT_TEST(mappings_have_resident_bytes_and_a_kind) {
     static const char text[] =
         "10000-12000 r-xp 00003000 08:01 11    /bin/one two\n"
         "Size:                  8 kB\nRss:                   4 kB\n"
@@ -70,8 +69,7 @@ static void mappings_have_resident_bytes_and_a_kind(void **state) {
     assert_int_equal(seen_count, 6);
 }
 
-static void mappings_of_damaged_files_do_no_harm(void **state) {
-    (void)state;
+UNIT_TEST(mappings_of_damaged_files_do_no_harm) {
     static const char *const texts[] = {
         "",     "\n",     "-\n",      "Rss: 5 kB\n",        "1\nRss:\n",
         "a-\n", "1-2 \n", "Rss:\n\n", "1-2 r\nRss: x kB\n", "9-8 s"};
@@ -97,8 +95,7 @@ static void take_line(char *line, void *context) {
 }
 
 /* The file is real: longer than the buffer, with lines that do not fit. */
-static void lines_that_do_not_fit_are_cut(void **state) {
-    (void)state;
+UNIT_TEST(lines_that_do_not_fit_are_cut) {
     char path[] = "/tmp/hak_lines_XXXXXX", buffer[16];
     int fd = mkstemp(path);
     size_t expected = 0;
@@ -125,8 +122,7 @@ static void add_resident(const hak_os_mapping_t *mapping, void *context) {
 }
 
 /* The second is off by what the kernel has not added up yet. */
-static void own_mappings_sum_to_what_is_resident(void **state) {
-    (void)state;
+UNIT_TEST(own_mappings_sum_to_what_is_resident) {
     char buffer[1024];
     uint64_t sum = 0, all = hak_os_resident_all();
     assert_true(hak_os_mappings(true, buffer, sizeof buffer, add_resident, &sum));
@@ -138,8 +134,7 @@ static void own_mappings_sum_to_what_is_resident(void **state) {
     assert_int_equal(hak_os_process_id(), getpid());
 }
 
-static void range_that_is_gone_is_not_resident(void **state) {
-    (void)state;
+UNIT_TEST(range_that_is_gone_is_not_resident) {
     size_t page = hak_os_page_bytes(), piece = 256 * page;
     char *base = hak_os_map(3 * piece, page);
     base[0] = base[piece] = base[2 * piece] = 1;
@@ -154,15 +149,11 @@ static void range_that_is_gone_is_not_resident(void **state) {
     assert_int_equal(hak_os_resident_now(base, 3 * piece), 0);
 }
 
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(mappings_have_resident_bytes_and_a_kind),
-    cmocka_unit_test(mappings_of_damaged_files_do_no_harm),
-    cmocka_unit_test(lines_that_do_not_fit_are_cut),
-    cmocka_unit_test(own_mappings_sum_to_what_is_resident),
-    cmocka_unit_test(range_that_is_gone_is_not_resident),
-};
-
-int main(void) {
+static int file_start(int argc, char **argv) {
+    (void)argc;
+    (void)argv;
     hak_os_init();
-    return cmocka_run_group_tests(tests, NULL, NULL) == 0 ? 0 : 1;
+    return UNIT_GO_ON;
 }
+
+UNIT_START(file_start)

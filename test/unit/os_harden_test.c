@@ -6,7 +6,7 @@
 
 #include <sys/mman.h>
 
-static int begin(void **state) {
+static int harden_begin(void **state) {
     (void)state;
     hak_os_init();
     return 0;
@@ -18,8 +18,7 @@ static char *fresh(size_t pages) {
     return base;
 }
 
-static void guard_is_inaccessible_until_committed(void **state) {
-    (void)state;
+UNIT_TEST_WITH(guard_is_inaccessible_until_committed, harden_begin, NULL) {
     size_t page = hak_os_page_bytes();
     char *base = fresh(3);
     assert_true(hak_os_conceal(base + page, page));
@@ -32,8 +31,7 @@ static void guard_is_inaccessible_until_committed(void **state) {
     hak_os_unmap(base, 3 * page);
 }
 
-static void sealed_memory_is_read_only_and_keeps_its_content(void **state) {
-    (void)state;
+UNIT_TEST_WITH(sealed_memory_is_read_only_and_keeps_its_content, harden_begin, NULL) {
     size_t page = hak_os_page_bytes();
     char *base = fresh(2);
     base[page] = 7;
@@ -44,8 +42,7 @@ static void sealed_memory_is_read_only_and_keeps_its_content(void **state) {
 }
 
 /* Where the kernel has mseal, which the call itself tells. */
-static void sealed_memory_stays_read_only_where_the_kernel_knows_mseal(void **state) {
-    (void)state;
+UNIT_TEST_WITH(sealed_memory_stays_read_only_where_the_kernel_knows_mseal, harden_begin, NULL) {
     size_t page = hak_os_page_bytes();
     char *base = fresh(1);
     bool has_mseal = syscall(462, 0, 0, 0) == 0;
@@ -53,8 +50,7 @@ static void sealed_memory_stays_read_only_where_the_kernel_knows_mseal(void **st
     assert_int_equal(mprotect(base, page, PROT_READ | PROT_WRITE) != 0, has_mseal);
 }
 
-static void seal_of_a_part_of_an_os_page_is_refused(void **state) {
-    (void)state;
+UNIT_TEST_WITH(seal_of_a_part_of_an_os_page_is_refused, harden_begin, NULL) {
     char *base = fresh(1);
     assert_false(hak_os_seal(base + 16, hak_os_page_bytes()));
     assert_false(hak_os_seal(base, 64));
@@ -62,8 +58,7 @@ static void seal_of_a_part_of_an_os_page_is_refused(void **state) {
     hak_os_unmap(base, hak_os_page_bytes());
 }
 
-static void scatter_leaves_a_distance(void **state) {
-    (void)state;
+UNIT_TEST_WITH(scatter_leaves_a_distance, harden_begin, NULL) {
     char *before = hak_os_map(HAK_SUPERSLAB_BYTES, HAK_SUPERSLAB_BYTES);
     hak_os_scatter();
     char *after = hak_os_map(HAK_SUPERSLAB_BYTES, HAK_SUPERSLAB_BYTES);
@@ -73,12 +68,3 @@ static void scatter_leaves_a_distance(void **state) {
     hak_os_unmap(before, HAK_SUPERSLAB_BYTES);
     hak_os_unmap(after, HAK_SUPERSLAB_BYTES);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test_setup(guard_is_inaccessible_until_committed, begin),
-    cmocka_unit_test_setup(sealed_memory_is_read_only_and_keeps_its_content, begin),
-    cmocka_unit_test_setup(sealed_memory_stays_read_only_where_the_kernel_knows_mseal, begin),
-    cmocka_unit_test_setup(seal_of_a_part_of_an_os_page_is_refused, begin),
-    cmocka_unit_test_setup(scatter_leaves_a_distance, begin),
-};
-UNIT_MAIN(tests)

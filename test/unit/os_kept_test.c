@@ -21,7 +21,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { ROUNDS = 5000, READS = 4, LEAST = 200 };
+enum { KEPT_ROUNDS = 5000, READS = 4, LEAST = 200 };
 
 static char ours_path[] = "/tmp/hak_kept_ours_XXXXXX", other_path[] = "/tmp/hak_kept_prog_XXXXXX";
 static hak_os_kept_t kept;
@@ -43,7 +43,7 @@ static void put(const char *path, const char *text) {
     close(fd);
 }
 
-static int begin(void **state) {
+static int kept_begin(void **state) {
     uint64_t signals;
     (void)state;
     put(ours_path, "ours");
@@ -63,14 +63,15 @@ static int end(void **state) {
     return 0;
 }
 
+#define KEPT_TEST(name) UNIT_TEST_WITH(name, kept_begin, end)
+
 static bool reads(const char *text) {
     char buffer[16] = "";
     size_t length = hak_os_kept_read(&kept, buffer, sizeof buffer);
     return length == strlen(text) && memcmp(buffer, text, length) == 0;
 }
 
-static void kept_file_is_read_as_it_is_and_leaves_low_numbers(void **state) {
-    (void)state;
+KEPT_TEST(kept_file_is_read_as_it_is_and_leaves_low_numbers) {
     int low = open("/dev/null", O_RDONLY | O_CLOEXEC);
     assert_true(low >= 0 && low < LEAST);
     close(low);
@@ -81,8 +82,7 @@ static void kept_file_is_read_as_it_is_and_leaves_low_numbers(void **state) {
     assert_true(reads("ours anew"));
 }
 
-static void small_table_of_descriptors_is_the_program_s_alone(void **state) {
-    (void)state;
+KEPT_TEST(small_table_of_descriptors_is_the_program_s_alone) {
     struct rlimit before, small;
     hak_os_kept_t more;
     assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
@@ -93,58 +93,31 @@ static void small_table_of_descriptors_is_the_program_s_alone(void **state) {
     assert_false(is_open);
 }
 
-static void number_the_program_closed_or_was_given_is_left_alone(void **state) {
-    (void)state;
-    int other = open(other_path, O_RDONLY | O_CLOEXEC);
-    assert_int_equal(close(kept.number), 0);
-    assert_true(reads(""));
-    assert_true(hak_os_kept_is_lost(&kept));
-    assert_int_equal(dup2(other, kept.number), kept.number);
-    assert_true(reads(""));
-    assert_int_equal(lseek(other, 0, SEEK_CUR), 0);
-    assert_int_equal(close(kept.number), 0); /* it was still open */
-    close(other);
+/* So the kernel answers of a group that was removed, the descriptor of which is still open. */
+static int lose_by_removal(void) {
+    struct sock_filter code[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_pread64, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | 19),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    struct sock_fprog program = {.len = UNIT_COUNT(code), .filter = code};
+    bool was_lost = hak_os_kept_is_lost(&kept);
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
+        prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0) {
+        return 0;
+    }
+    return !was_lost && reads("") && hak_os_kept_is_lost(&kept) ? 0 : 1;
 }
 
-static atomic_bool is_reading; /* a round is under way */
-
-static void *read_each_round(void *wrong) {
-    char text[16];
-    while (!atomic_load(&is_over)) {
-        for (unsigned i = 0; i < READS && atomic_load(&is_reading); i++) {
-            size_t length = hak_os_kept_read(&kept, text, sizeof text);
-            *(unsigned *)wrong += length != 0 && (length != 4 || memcmp(text, "ours", 4) != 0);
-        }
-        atomic_store(&is_reading, false);
+KEPT_TEST(file_of_a_removed_group_is_lost) {
+    int status = -1;
+    pid_t child = fork();
+    if (child == 0) {
+        _exit(lose_by_removal());
     }
-    return NULL;
-}
-
-/* As a program that closes all descriptors does, and opens its own; in each round the file is ours
- * at first, and never again. */
-static void program_that_takes_the_number_loses_no_file(void **state) {
-    (void)state;
-    pthread_t reader;
-    unsigned wrong = 0, lost = 0;
-    int ours = dup(kept.number), other = open(other_path, O_RDONLY | O_CLOEXEC);
-    assert_int_equal(pthread_create(&reader, NULL, read_each_round, &wrong), 0);
-    for (unsigned i = 0; i < ROUNDS; i++) {
-        lost += dup2(ours, kept.number) != kept.number;
-        atomic_store(&is_reading, true);
-        lost += close(kept.number) != 0;
-        lost += dup2(other, kept.number) != kept.number;
-        lost += lseek(kept.number, 0, SEEK_CUR) != 0;
-        lost += close(kept.number) != 0;
-        while (atomic_load(&is_reading)) {
-            sched_yield();
-        }
-    }
-    atomic_store(&is_over, true);
-    pthread_join(reader, NULL);
-    close(ours);
-    close(other);
-    assert_int_equal(wrong, 0);
-    assert_int_equal(lost, 0);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
 }
 
 /* --- other threads ---------------------------------------------------------------------------- */
@@ -199,8 +172,7 @@ static int look_beside_a_thread(void) {
     return is_read && !is_alone ? 0 : 127;
 }
 
-static void looks_beside_threads_open_close_and_make_nothing(void **state) {
-    (void)state;
+KEPT_TEST(looks_beside_threads_open_close_and_make_nothing) {
     int status = -1;
     pid_t child = fork();
     if (child == 0) {
@@ -210,14 +182,25 @@ static void looks_beside_threads_open_close_and_make_nothing(void **state) {
     UNIT_EXPECT(status == 0, "status %x", (unsigned)status);
 }
 
+UNIT_TEST_WITH(number_the_program_closed_or_was_given_is_left_alone, kept_begin, NULL) {
+    int other = open(other_path, O_RDONLY | O_CLOEXEC);
+    assert_int_equal(close(kept.number), 0);
+    assert_true(reads(""));
+    assert_true(hak_os_kept_is_lost(&kept));
+    assert_int_equal(dup2(other, kept.number), kept.number);
+    assert_true(reads(""));
+    assert_int_equal(lseek(other, 0, SEEK_CUR), 0);
+    assert_int_equal(close(kept.number), 0); /* it was still open */
+    close(other);
+}
+
 static void *note_tasks(void *is_one) {
     *(bool *)is_one = hak_os_has_one_task();
     return NULL;
 }
 
 /* What is asked where the C library does not tell. */
-static void kernel_tells_of_a_second_thread(void **state) {
-    (void)state;
+UNIT_TEST(kernel_tells_of_a_second_thread) {
     pthread_t thread;
     bool is_one = true;
     int status = -1;
@@ -235,37 +218,54 @@ static void kernel_tells_of_a_second_thread(void **state) {
     assert_int_equal(status, 0);
 }
 
-/* So the kernel answers of a group that was removed, the descriptor of which is still open. */
-static int lose_by_removal(void) {
-    struct sock_filter code[] = {
-        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_pread64, 0, 1),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | 19),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-    };
-    struct sock_fprog program = {.len = UNIT_COUNT(code), .filter = code};
-    bool was_lost = hak_os_kept_is_lost(&kept);
-    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
-        prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0) {
-        return 0;
+static atomic_bool is_reading; /* a round is under way */
+
+static void *read_each_round(void *wrong) {
+    char text[16];
+    while (!atomic_load(&is_over)) {
+        for (unsigned i = 0; i < READS && atomic_load(&is_reading); i++) {
+            size_t length = hak_os_kept_read(&kept, text, sizeof text);
+            *(unsigned *)wrong += length != 0 && (length != 4 || memcmp(text, "ours", 4) != 0);
+        }
+        atomic_store(&is_reading, false);
     }
-    return !was_lost && reads("") && hak_os_kept_is_lost(&kept) ? 0 : 1;
+    return NULL;
 }
 
-static void file_of_a_removed_group_is_lost(void **state) {
-    (void)state;
-    int status = -1;
-    pid_t child = fork();
-    if (child == 0) {
-        _exit(lose_by_removal());
+/* As a program that closes all descriptors does, and opens its own; in each round the file is ours
+ * at first, and never again. */
+KEPT_TEST(program_that_takes_the_number_loses_no_file) {
+    pthread_t reader;
+    unsigned wrong = 0, lost = 0;
+    int ours = dup(kept.number), other = open(other_path, O_RDONLY | O_CLOEXEC);
+    assert_int_equal(pthread_create(&reader, NULL, read_each_round, &wrong), 0);
+    for (unsigned i = 0; i < KEPT_ROUNDS; i++) {
+        lost += dup2(ours, kept.number) != kept.number;
+        atomic_store(&is_reading, true);
+        lost += close(kept.number) != 0;
+        lost += dup2(other, kept.number) != kept.number;
+        lost += lseek(kept.number, 0, SEEK_CUR) != 0;
+        lost += close(kept.number) != 0;
+        while (atomic_load(&is_reading)) {
+            sched_yield();
+        }
     }
-    assert_int_equal(waitpid(child, &status, 0), child);
-    assert_int_equal(status, 0);
+    atomic_store(&is_over, true);
+    pthread_join(reader, NULL);
+    close(ours);
+    close(other);
+    assert_int_equal(wrong, 0);
+    assert_int_equal(lost, 0);
 }
 
-#define KEPT_TEST(test) cmocka_unit_test_setup_teardown(test, begin, end)
+static void remove_files(void) {
+    unlink(ours_path);
+    unlink(other_path);
+}
 
-int main(void) {
+static int kept_start(int argc, char **argv) {
+    (void)argc;
+    (void)argv;
     if (unit_is_emulated()) {
         printf("skip: the emulator has descriptors and system calls of its own\n");
         return 77;
@@ -274,18 +274,8 @@ int main(void) {
     hak_os_init();
     close(ours);
     close(other);
-    /* The last one makes threads. */
-    const struct CMUnitTest tests[] = {
-        KEPT_TEST(kept_file_is_read_as_it_is_and_leaves_low_numbers),
-        KEPT_TEST(small_table_of_descriptors_is_the_program_s_alone),
-        KEPT_TEST(file_of_a_removed_group_is_lost),
-        KEPT_TEST(looks_beside_threads_open_close_and_make_nothing),
-        cmocka_unit_test_setup(number_the_program_closed_or_was_given_is_left_alone, begin),
-        cmocka_unit_test(kernel_tells_of_a_second_thread),
-        KEPT_TEST(program_that_takes_the_number_loses_no_file),
-    };
-    int failed = cmocka_run_group_tests(tests, NULL, NULL);
-    unlink(ours_path);
-    unlink(other_path);
-    return failed == 0 ? 0 : 1;
+    atexit(remove_files);
+    return UNIT_GO_ON;
 }
+
+UNIT_START(kept_start)

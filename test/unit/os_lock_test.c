@@ -8,14 +8,14 @@
 #include <sched.h>
 #include <unistd.h>
 
-enum { THREADS = 4, ROUNDS = 20000 };
+enum { THREADS = 4, LOCK_ROUNDS = 20000 };
 
 static uint64_t counter; /* deliberately plain: the lock is what keeps it right */
 static uint32_t waiting; /* [atomic] */
 
 static void *count_under_lock(void *context) {
     (void)context;
-    for (unsigned i = 0; i < ROUNDS; i++) {
+    for (unsigned i = 0; i < LOCK_ROUNDS; i++) {
         hak_lock_acquire(HAK_LOCK_SPAN);
         counter++;
         if (i % 1000 == 0) {
@@ -26,8 +26,7 @@ static void *count_under_lock(void *context) {
     return NULL;
 }
 
-static void lock_under_contention_excludes(void **state) {
-    (void)state;
+UNIT_TEST(lock_under_contention_excludes) {
     pthread_t threads[THREADS];
     counter = 0;
     for (unsigned i = 0; i < THREADS; i++) {
@@ -36,7 +35,7 @@ static void lock_under_contention_excludes(void **state) {
     for (unsigned i = 0; i < THREADS; i++) {
         pthread_join(threads[i], NULL);
     }
-    assert_int_equal(counter, THREADS * ROUNDS);
+    assert_int_equal(counter, THREADS * LOCK_ROUNDS);
     assert_int_equal(hak_locks[HAK_LOCK_SPAN].state, 0);
 }
 
@@ -49,8 +48,7 @@ static void *take_once(void *context) {
     return NULL;
 }
 
-static void lock_held_long_puts_waiters_to_sleep_and_wakes_all(void **state) {
-    (void)state;
+UNIT_TEST(lock_held_long_puts_waiters_to_sleep_and_wakes_all) {
     pthread_t threads[THREADS];
     counter = 0;
     hak_lock_acquire(HAK_LOCK_META);
@@ -72,8 +70,7 @@ static void lock_held_long_puts_waiters_to_sleep_and_wakes_all(void **state) {
 }
 
 /* Each takes it once; the holder goes on until all have. */
-static void lock_that_is_passed_reaches_all_who_wait(void **state) {
-    (void)state;
+UNIT_TEST(lock_that_is_passed_reaches_all_who_wait) {
     pthread_t threads[THREADS];
     counter = 0;
     hak_lock_acquire(HAK_LOCK_META);
@@ -92,8 +89,7 @@ static void lock_that_is_passed_reaches_all_who_wait(void **state) {
     }
 }
 
-static void locks_in_rank_order_are_taken_together(void **state) {
-    (void)state;
+UNIT_TEST(locks_in_rank_order_are_taken_together) {
     for (unsigned rank = 0; rank < HAK_LOCK_COUNT; rank++) {
         hak_lock_acquire((hak_lock_rank_t)rank);
         assert_int_equal(hak_locks[rank].state, 1);
@@ -110,8 +106,7 @@ static bool fork_begin(void) {
 }
 
 /* Handlers of the program run between: for the forking thread locks are no obstacle. */
-static void locks_during_fork_are_all_held_and_pass_their_holder(void **state) {
-    (void)state;
+UNIT_TEST(locks_during_fork_are_all_held_and_pass_their_holder) {
     for (unsigned is_child = 0; is_child < 2; is_child++) {
         hak_lock_fork_begin();
         for (unsigned rank = 0; rank < HAK_LOCK_COUNT; rank++) {
@@ -136,8 +131,7 @@ static void locks_during_fork_are_all_held_and_pass_their_holder(void **state) {
 
 static hak_owner_lock_t first, second; /* stay in the list: locks of owners never go away */
 
-static void owner_locks_are_tried_not_waited_for(void **state) {
-    (void)state;
+UNIT_TEST(owner_locks_are_tried_not_waited_for) {
     hak_lock_acquire(HAK_LOCK_REGISTRY);
     hak_lock_add(&first);
     hak_lock_add(&second);
@@ -151,8 +145,7 @@ static void owner_locks_are_tried_not_waited_for(void **state) {
 }
 
 /* Its holder sits in the handler of a fatal error, say. */
-static void fork_leaves_out_an_owner_that_stays_taken(void **state) {
-    (void)state;
+UNIT_TEST(fork_leaves_out_an_owner_that_stays_taken) {
     hak_store_relaxed(&first.is_taken, 1);
     for (unsigned is_child = 0; is_child < 2; is_child++) {
         assert_true(fork_begin());
@@ -169,8 +162,7 @@ static void fork_leaves_out_an_owner_that_stays_taken(void **state) {
 }
 
 /* A signal handler forks inside a section of an owner, or of a rank. */
-static void fork_inside_a_section_keeps_its_locks(void **state) {
-    (void)state;
+UNIT_TEST(fork_inside_a_section_keeps_its_locks) {
     assert_true(hak_lock_try(&first));
     assert_false(fork_begin());
     assert_int_equal(second.is_taken, 1);
@@ -189,8 +181,7 @@ static void fork_inside_a_section_keeps_its_locks(void **state) {
 }
 
 /* Another thread has a lock, and waits for what the handler's thread has. */
-static void fork_inside_a_section_waits_for_nobody(void **state) {
-    (void)state;
+UNIT_TEST(fork_inside_a_section_waits_for_nobody) {
     assert_true(hak_lock_try(&first));
     hak_store_relaxed(&hak_locks[HAK_LOCK_START].state, 1);
     assert_false(fork_begin());
@@ -202,8 +193,7 @@ static void fork_inside_a_section_waits_for_nobody(void **state) {
     hak_lock_unlock(&first);
 }
 
-static void lock_of_lower_rank_is_refused_in_audit_builds(void **state) {
-    (void)state;
+UNIT_TEST(lock_of_lower_rank_is_refused_in_audit_builds) {
     if (!HAK_AUDIT) {
         skip();
     }
@@ -214,8 +204,7 @@ static void lock_of_lower_rank_is_refused_in_audit_builds(void **state) {
     hak_lock_release(HAK_LOCK_SPAN);
 }
 
-static void third_owner_is_refused_in_audit_builds(void **state) {
-    (void)state;
+UNIT_TEST(third_owner_is_refused_in_audit_builds) {
     if (!HAK_AUDIT) {
         skip();
     }
@@ -225,19 +214,3 @@ static void third_owner_is_refused_in_audit_builds(void **state) {
     UNIT_EXPECT_FATAL((void)hak_lock_try(&third), "LOCK-3");
     hak_lock_unlock_owners();
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(lock_under_contention_excludes),
-    cmocka_unit_test(lock_held_long_puts_waiters_to_sleep_and_wakes_all),
-    cmocka_unit_test(lock_that_is_passed_reaches_all_who_wait),
-    cmocka_unit_test(locks_in_rank_order_are_taken_together),
-    cmocka_unit_test(locks_during_fork_are_all_held_and_pass_their_holder),
-    cmocka_unit_test(owner_locks_are_tried_not_waited_for),
-    cmocka_unit_test(fork_leaves_out_an_owner_that_stays_taken),
-    cmocka_unit_test(fork_inside_a_section_keeps_its_locks),
-    cmocka_unit_test(fork_inside_a_section_waits_for_nobody),
-    cmocka_unit_test(lock_of_lower_rank_is_refused_in_audit_builds),
-    cmocka_unit_test(third_owner_is_refused_in_audit_builds),
-};
-
-UNIT_MAIN(tests)

@@ -9,10 +9,7 @@
 #include <errno.h>
 #include <sys/prctl.h>
 
-enum { MIB = 1 << 20 };
-
-static void map_of_any_alignment_is_aligned_zero_and_writable(void **state) {
-    (void)state;
+UNIT_TEST(map_of_any_alignment_is_aligned_zero_and_writable) {
     size_t page = hak_os_page_bytes();
     for (size_t align = page; align <= 256u * MIB; align *= 4) {
         for (size_t bytes = page; bytes <= 5u * MIB; bytes = bytes * 3 / page * page) {
@@ -27,16 +24,14 @@ static void map_of_any_alignment_is_aligned_zero_and_writable(void **state) {
     }
 }
 
-static void map_of_impossible_size_is_null(void **state) {
-    (void)state;
+UNIT_TEST(map_of_impossible_size_is_null) {
     assert_null(hak_os_map((size_t)1 << 62, HAK_UNIT_BYTES));
     assert_null(hak_os_map(SIZE_MAX - 65535, HAK_UNIT_BYTES));
     assert_null(hak_os_map(SIZE_MAX - 65535, (size_t)1 << 32));
     assert_null(hak_os_map((size_t)PTRDIFF_MAX + 1, HAK_UNIT_BYTES));
 }
 
-static void reserve_then_commit_opens_that_part_only(void **state) {
-    (void)state;
+UNIT_TEST(reserve_then_commit_opens_that_part_only) {
     size_t page = hak_os_page_bytes();
     char *base = hak_os_reserve(8 * page, page);
     assert_non_null(base);
@@ -55,8 +50,7 @@ static void reserve_then_commit_opens_that_part_only(void **state) {
     assert_true(hak_os_unmap(base, 8 * page));
 }
 
-static void purge_keeps_the_address_and_reads_as_zero(void **state) {
-    (void)state;
+UNIT_TEST(purge_keeps_the_address_and_reads_as_zero) {
     char *base = hak_os_map(4u * HAK_UNIT_BYTES, HAK_UNIT_BYTES);
     memset(base, 7, 4u * HAK_UNIT_BYTES);
     assert_true(hak_os_purge(base + HAK_UNIT_BYTES, 2u * HAK_UNIT_BYTES));
@@ -67,8 +61,7 @@ static void purge_keeps_the_address_and_reads_as_zero(void **state) {
     assert_true(hak_os_unmap(base, 4u * HAK_UNIT_BYTES));
 }
 
-static void resize_in_place_keeps_contents_and_new_part_is_zero(void **state) {
-    (void)state;
+UNIT_TEST(resize_in_place_keeps_contents_and_new_part_is_zero) {
     char *base = hak_os_map(4u * MIB, HAK_UNIT_BYTES);
     memset(base, 3, 4u * MIB);
     assert_true(hak_os_resize(base, 4u * MIB, MIB));
@@ -79,8 +72,7 @@ static void resize_in_place_keeps_contents_and_new_part_is_zero(void **state) {
     assert_true(hak_os_unmap(base, 3u * MIB));
 }
 
-static void resize_into_a_neighbour_fails_and_changes_nothing(void **state) {
-    (void)state;
+UNIT_TEST(resize_into_a_neighbour_fails_and_changes_nothing) {
     char *base = hak_os_map(2u * MIB, HAK_UNIT_BYTES);
     memset(base, 3, 2u * MIB);
     assert_false(hak_os_resize(base, MIB, MIB + HAK_UNIT_BYTES));
@@ -88,8 +80,7 @@ static void resize_into_a_neighbour_fails_and_changes_nothing(void **state) {
     assert_true(hak_os_unmap(base, 2u * MIB));
 }
 
-static void move_of_a_whole_mapping_takes_contents_along(void **state) {
-    (void)state;
+UNIT_TEST(move_of_a_whole_mapping_takes_contents_along) {
     char *base = hak_os_map(MIB, HAK_UNIT_BYTES);
     char *target = hak_os_reserve(3u * MIB, HAK_UNIT_BYTES);
     memset(base, 9, MIB);
@@ -101,8 +92,7 @@ static void move_of_a_whole_mapping_takes_contents_along(void **state) {
     assert_true(hak_os_unmap(target, 3u * MIB));
 }
 
-static void move_out_of_the_middle_leaves_zero_and_neighbours(void **state) {
-    (void)state;
+UNIT_TEST(move_out_of_the_middle_leaves_zero_and_neighbours) {
     char *base = hak_os_map(4u * MIB, 4u * MIB);
     char *target = hak_os_reserve(3u * MIB, HAK_UNIT_BYTES);
     memset(base, 9, 4u * MIB);
@@ -127,8 +117,7 @@ static void move_out_of_the_middle_leaves_zero_and_neighbours(void **state) {
 }
 
 /* An emulator that forgets the range says 0 to madvise and leaves the bytes. */
-static void purge_of_what_moved_out_left_reads_as_zero(void **state) {
-    (void)state;
+UNIT_TEST(purge_of_what_moved_out_left_reads_as_zero) {
     char *base = hak_os_map(4u * MIB, 4u * MIB);
     char *target = hak_os_reserve(3u * MIB, HAK_UNIT_BYTES);
     memset(base, 9, 4u * MIB);
@@ -144,8 +133,7 @@ static void purge_of_what_moved_out_left_reads_as_zero(void **state) {
 }
 
 /* Position 1 of the remap calls is the growth after the pages have gone: they are put back. */
-static void move_out_failing_at_any_step_leaves_contents(void **state) {
-    (void)state;
+UNIT_TEST(move_out_failing_at_any_step_leaves_contents) {
     char *base = hak_os_map(4u * MIB, 4u * MIB);
     for (uint64_t position = 0; position < 2; position++) {
         char *target = hak_os_reserve(3u * MIB, HAK_UNIT_BYTES);
@@ -161,8 +149,7 @@ static void move_out_failing_at_any_step_leaves_contents(void **state) {
     assert_true(hak_os_unmap(base, 4u * MIB));
 }
 
-static void resident_counts_touched_os_pages(void **state) {
-    (void)state;
+UNIT_TEST(resident_counts_touched_os_pages) {
     size_t page = hak_os_page_bytes();
     char *base = hak_os_map(600 * page, page);
     assert_int_equal(hak_os_resident(base, 600 * page), 0);
@@ -177,8 +164,7 @@ static void resident_counts_touched_os_pages(void **state) {
     assert_true(hak_os_unmap(base + 300 * page, 300 * page));
 }
 
-static void fault_of_each_kind_fails_that_call_only(void **state) {
-    (void)state;
+UNIT_TEST(fault_of_each_kind_fails_that_call_only) {
     size_t page = hak_os_page_bytes();
     char *base = hak_os_map(4 * page, page);
     char *target = hak_os_reserve(4 * page, page);
@@ -209,8 +195,7 @@ static void fault_of_each_kind_fails_that_call_only(void **state) {
     assert_int_equal(hak_os_fault_calls(HAK_OS_CALL_MAP), 0);
 }
 
-static void fault_plan_counts_from_the_next_call(void **state) {
-    (void)state;
+UNIT_TEST(fault_plan_counts_from_the_next_call) {
     size_t page = hak_os_page_bytes();
     char *base = hak_os_map(page, page);
     hak_os_fault_clear();
@@ -226,8 +211,7 @@ static void fault_plan_counts_from_the_next_call(void **state) {
     assert_true(hak_os_unmap(base, page));
 }
 
-static void failing_calls_leave_errno_alone(void **state) {
-    (void)state;
+UNIT_TEST(failing_calls_leave_errno_alone) {
     errno = 4321;
     assert_null(hak_os_map((size_t)1 << 62, HAK_UNIT_BYTES));
     assert_false(hak_os_commit((void *)1, 4096));
@@ -241,8 +225,7 @@ static void failing_calls_leave_errno_alone(void **state) {
     assert_int_equal(errno, 4321);
 }
 
-static void huge_pages_of_unadvised_memory_stay_when_the_kernel_refuses(void **state) {
-    (void)state;
+UNIT_TEST(huge_pages_of_unadvised_memory_stay_when_the_kernel_refuses) {
     int was = prctl(PR_GET_THP_DISABLE, 0, 0, 0, 0);
     hak_os_fault_plan(HAK_OS_CALL_ADVISE, 0, 1);
     assert_false(hak_os_huge_only_advised());
@@ -252,25 +235,11 @@ static void huge_pages_of_unadvised_memory_stay_when_the_kernel_refuses(void **s
     assert_true(prctl(PR_GET_THP_DISABLE, 0, 0, 0, 0) == (is_done ? 3 : was));
 }
 
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(map_of_any_alignment_is_aligned_zero_and_writable),
-    cmocka_unit_test(map_of_impossible_size_is_null),
-    cmocka_unit_test(reserve_then_commit_opens_that_part_only),
-    cmocka_unit_test(purge_keeps_the_address_and_reads_as_zero),
-    cmocka_unit_test(resize_in_place_keeps_contents_and_new_part_is_zero),
-    cmocka_unit_test(resize_into_a_neighbour_fails_and_changes_nothing),
-    cmocka_unit_test(move_of_a_whole_mapping_takes_contents_along),
-    cmocka_unit_test(move_out_of_the_middle_leaves_zero_and_neighbours),
-    cmocka_unit_test(purge_of_what_moved_out_left_reads_as_zero),
-    cmocka_unit_test(move_out_failing_at_any_step_leaves_contents),
-    cmocka_unit_test(resident_counts_touched_os_pages),
-    cmocka_unit_test(fault_of_each_kind_fails_that_call_only),
-    cmocka_unit_test(fault_plan_counts_from_the_next_call),
-    cmocka_unit_test(failing_calls_leave_errno_alone),
-    cmocka_unit_test(huge_pages_of_unadvised_memory_stay_when_the_kernel_refuses),
-};
-
-int main(void) {
+static int memory_linux_start(int argc, char **argv) {
+    (void)argc;
+    (void)argv;
     hak_os_init();
-    return cmocka_run_group_tests(tests, NULL, NULL) == 0 ? 0 : 1;
+    return UNIT_GO_ON;
 }
+
+UNIT_START(memory_linux_start)

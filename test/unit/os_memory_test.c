@@ -43,8 +43,7 @@ static bool memory_of(const served_file_t *files, hak_os_memory_t *memory) {
 #define SELF                                                                                       \
     { "/proc/self/cgroup", "4:freezer:/memory,memory:memory\n0::/a/b\n" }
 
-static void memory_limit_is_the_lesser_of_two(void **state) {
-    (void)state;
+UNIT_TEST(memory_limit_is_the_lesser_of_two) {
     static const served_file_t high[] = {SELF,
                                          {GROUP "memory.high", "1000\n"},
                                          {GROUP "memory.max", "2000\n"},
@@ -62,8 +61,7 @@ static void memory_limit_is_the_lesser_of_two(void **state) {
     assert_true(memory.limit_bytes == 2000 && memory.used_bytes == 0);
 }
 
-static void memory_of_the_level_with_least_room_counts(void **state) {
-    (void)state;
+UNIT_TEST(memory_of_the_level_with_least_room_counts) {
     static const served_file_t files[] = {SELF,
                                           {GROUP "memory.max", "5000\n"},
                                           {GROUP "memory.current", "100\n"},
@@ -80,8 +78,7 @@ static void memory_of_the_level_with_least_room_counts(void **state) {
 
 /* The kernel drops them, those used lately, too; but how many there are is asked only when room is
  * little. */
-static void memory_of_files_is_room(void **state) {
-    (void)state;
+UNIT_TEST(memory_of_files_is_room) {
     static const char stat[] =
         "anon 50\nfile 40\ninactive_anon 7\ninactive_file 30\nactive_file 25";
     static const served_file_t near[] = {SELF,
@@ -109,8 +106,7 @@ static void memory_of_files_is_room(void **state) {
     assert_int_equal(memory.used_bytes, 0);
 }
 
-static void memory_of_files_that_say_nothing_is_unlimited(void **state) {
-    (void)state;
+UNIT_TEST(memory_of_files_that_say_nothing_is_unlimited) {
     static const served_file_t none[][5] = {
         {{0}},
         {SELF, {0}},
@@ -129,8 +125,7 @@ static void memory_of_files_that_say_nothing_is_unlimited(void **state) {
 }
 
 /* The kernel has each controller in one place; nothing is opened to see that. */
-static void controllers_of_version_1_are_not_looked_for_in_version_2(void **state) {
-    (void)state;
+UNIT_TEST(controllers_of_version_1_are_not_looked_for_in_version_2) {
     static const char *const selves[] = {"4:memory:/x\n0::/a/b\n", "4:cpuset,cpu:/x\n0::/a/b\n",
                                          "4:cpu,memory:/x\n0::/a/b\n", "4:memory_x:/\n0::/a/b\n"};
     static const bool has_memory[] = {false, true, false, true},
@@ -149,8 +144,7 @@ static void controllers_of_version_1_are_not_looked_for_in_version_2(void **stat
 }
 
 /* As if the program had put a file of its own under the number of one of ours, or closed it. */
-static void memory_limit_with_a_lost_file_is_not_what_the_others_say(void **state) {
-    (void)state;
+UNIT_TEST(memory_limit_with_a_lost_file_is_not_what_the_others_say) {
     static const served_file_t all[] = {SELF,
                                         {GROUP "memory.high", "100\n"},
                                         {GROUP "memory.max", "2000\n"},
@@ -174,8 +168,7 @@ static void memory_limit_with_a_lost_file_is_not_what_the_others_say(void **stat
 }
 
 /* A full group stays full when its memory takes the place of files. */
-static void memory_of_files_is_asked_for_at_each_look_near_the_limit(void **state) {
-    (void)state;
+UNIT_TEST(memory_of_files_is_asked_for_at_each_look_near_the_limit) {
     static served_file_t files[] = {SELF,
                                     {GROUP "memory.max", "100\n"},
                                     {GROUP "memory.current", "99\n"},
@@ -196,8 +189,7 @@ static size_t serve_endless(const char *path, char *buffer, size_t capacity) {
     return SIZE_MAX - 1;
 }
 
-static void memory_files_without_end_and_paths_without_end_are_survived(void **state) {
-    (void)state;
+UNIT_TEST(memory_files_without_end_and_paths_without_end_are_survived) {
     hak_os_memory_t memory;
     hak_os_fault_files(serve_endless);
     hak_os_fault_groups_anew();
@@ -212,8 +204,7 @@ static void memory_files_without_end_and_paths_without_end_are_survived(void **s
     assert_false(memory_of(files, &memory));
 }
 
-static void memory_of_this_process_is_read_without_a_trace(void **state) {
-    (void)state;
+UNIT_TEST(memory_of_this_process_is_read_without_a_trace) {
     hak_os_memory_t memory;
     hak_os_fault_files(NULL);
     unsigned before = open_files();
@@ -232,8 +223,7 @@ static void memory_of_this_process_is_read_without_a_trace(void **state) {
 }
 
 /* The files are open: whether one says something else is seen without opening any. */
-static void memory_files_once_open_are_read_as_they_are_now(void **state) {
-    (void)state;
+UNIT_TEST(memory_files_once_open_are_read_as_they_are_now) {
     static const served_file_t before[] = {
         SELF, {GROUP "memory.max", "1000\n"}, {GROUP "memory.current", "100\n"}, {0}};
     static const served_file_t after[] = {
@@ -258,8 +248,7 @@ static void memory_files_once_open_are_read_as_they_are_now(void **state) {
     hak_os_fault_files(NULL);
 }
 
-static void memory_of_more_levels_than_are_followed_is_that_of_the_lowest(void **state) {
-    (void)state;
+UNIT_TEST(memory_of_more_levels_than_are_followed_is_that_of_the_lowest) {
     static const served_file_t files[] = {
         {"/proc/self/cgroup", "0::/a/b/c\n"}, {GROUP "c/memory.max", "5000\n"},
         {GROUP "c/memory.current", "100\n"},  {GROUP "memory.max", "4000\n"},
@@ -270,19 +259,3 @@ static void memory_of_more_levels_than_are_followed_is_that_of_the_lowest(void *
     assert_true(memory_of(files, &memory));
     assert_int_equal(memory.limit_bytes, 3000);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(memory_limit_is_the_lesser_of_two),
-    cmocka_unit_test(memory_of_the_level_with_least_room_counts),
-    cmocka_unit_test(memory_of_files_is_room),
-    cmocka_unit_test(memory_of_files_that_say_nothing_is_unlimited),
-    cmocka_unit_test(controllers_of_version_1_are_not_looked_for_in_version_2),
-    cmocka_unit_test(memory_limit_with_a_lost_file_is_not_what_the_others_say),
-    cmocka_unit_test(memory_of_files_is_asked_for_at_each_look_near_the_limit),
-    cmocka_unit_test(memory_files_without_end_and_paths_without_end_are_survived),
-    cmocka_unit_test(memory_of_this_process_is_read_without_a_trace),
-    cmocka_unit_test(memory_files_once_open_are_read_as_they_are_now),
-    cmocka_unit_test(memory_of_more_levels_than_are_followed_is_that_of_the_lowest),
-};
-
-UNIT_MAIN(tests)

@@ -14,8 +14,7 @@ static void *thread_id_of_thread(void *out) {
     return NULL;
 }
 
-static void thread_id_of_another_thread_differs(void **state) {
-    (void)state;
+UNIT_TEST(thread_id_of_another_thread_differs) {
     uint32_t other = 0;
     pthread_t thread;
     assert_int_equal(pthread_create(&thread, NULL, thread_id_of_thread, &other), 0);
@@ -36,8 +35,7 @@ static size_t no_comm(const char *path, char *buffer, size_t capacity) {
     return 0;
 }
 
-static void command_is_the_first_threads_name(void **state) {
-    (void)state;
+UNIT_TEST(command_is_the_first_threads_name) {
     char command[HAK_OS_COMMAND_BYTES];
     pthread_t thread;
     prctl(PR_SET_NAME, "fifteen letters");
@@ -57,8 +55,7 @@ static void *wake(void *word) {
     return NULL;
 }
 
-static void wait_ends_by_another_value_a_wake_up_or_in_time(void **state) {
-    (void)state;
+UNIT_TEST(wait_ends_by_another_value_a_wake_up_or_in_time) {
     static uint32_t word;
     pthread_t thread;
     hak_os_wait(&word, 1); /* not the value: no sleep */
@@ -71,11 +68,3 @@ static void wait_ends_by_another_value_a_wake_up_or_in_time(void **state) {
     }
     pthread_join(thread, NULL);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(thread_id_of_another_thread_differs),
-    cmocka_unit_test(command_is_the_first_threads_name),
-    cmocka_unit_test(wait_ends_by_another_value_a_wake_up_or_in_time),
-};
-
-UNIT_MAIN(tests)

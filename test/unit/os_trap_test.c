@@ -125,8 +125,7 @@ static void run(const trap_case_t *c) {
     _exit(EXIT_ALIVE);
 }
 
-static void trap_ends_as_it_would_without_us(void **state) {
-    (void)state;
+UNIT_TEST(trap_ends_as_it_would_without_us) {
     for (unsigned i = 0; i < UNIT_COUNT(cases); i++) {
         const trap_case_t *c = &cases[i];
         int status = -1;
@@ -144,8 +143,7 @@ static void trap_ends_as_it_would_without_us(void **state) {
     }
 }
 
-static void install_that_fails_is_told_and_can_be_tried_again(void **state) {
-    (void)state;
+UNIT_TEST(install_that_fails_is_told_and_can_be_tried_again) {
     hak_os_fault_plan(HAK_OS_CALL_SIGNAL, 0, 1);
     assert_false(hak_os_trap_install(is_ours));
     hak_os_fault_clear();
@@ -153,7 +151,7 @@ static void install_that_fails_is_told_and_can_be_tried_again(void **state) {
     assert_true(hak_os_trap_install(is_ours));
 }
 
-static int begin(void **state) {
+static int trap_begin(void **state) {
     (void)state;
     hak_os_init();
     ours = hak_os_reserve(hak_os_page_bytes(), hak_os_page_bytes());
@@ -163,11 +161,4 @@ static int begin(void **state) {
     return ours == NULL || others == NULL || reports == MAP_FAILED;
 }
 
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(trap_ends_as_it_would_without_us),
-    cmocka_unit_test(install_that_fails_is_told_and_can_be_tried_again),
-};
-
-int main(void) {
-    return cmocka_run_group_tests(tests, begin, NULL) == 0 ? 0 : 1;
-}
+UNIT_GROUP(trap_begin)

@@ -61,4 +61,6 @@ static inline unsigned owner_count(void) {
     return count;
 }
 
+#define OWNER_TEST(name) UNIT_TEST_WITH(name, unit_owners_begin, unit_owners_end)
+
 #endif

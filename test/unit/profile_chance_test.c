@@ -4,14 +4,13 @@
 #include "profile/chance.h"
 #include "unit/unit.h"
 
-static bool is_near(double found, double expected, double part) {
+static bool chance_is_near(double found, double expected, double part) {
     double difference = found > expected ? found - expected : expected - found;
     return difference <= part * (expected > 0 ? expected : 1);
 }
 
 /* 1 - e^-x to 17 digits. */
-static void chance_is_one_less_the_exponential(void **state) {
-    (void)state;
+UNIT_TEST(chance_is_one_less_the_exponential) {
     static const double expected[][2] = {
         {0, 0},
         {1e-12, 9.999999999995e-13},
@@ -27,22 +26,21 @@ static void chance_is_one_less_the_exponential(void **state) {
     };
     for (unsigned i = 0; i < UNIT_COUNT(expected); i++) {
         double found = hak_chance_of(expected[i][0]);
-        UNIT_EXPECT(is_near(found, expected[i][1], 1e-12), "x %g: %.17g", expected[i][0], found);
+        UNIT_EXPECT(chance_is_near(found, expected[i][1], 1e-12), "x %g: %.17g", expected[i][0],
+                    found);
         assert_true(found <= 1);
     }
 }
 
-static void root_is_the_square_root(void **state) {
-    (void)state;
+UNIT_TEST(root_is_the_square_root) {
     static const double values[] = {0, 1e-20, 0.25, 1, 2, 144, 1e6, 3e38, 1e300};
     for (unsigned i = 0; i < UNIT_COUNT(values); i++) {
         double root = hak_chance_root(values[i]);
-        UNIT_EXPECT(is_near(root * root, values[i], 1e-12), "%g: %.17g", values[i], root);
+        UNIT_EXPECT(chance_is_near(root * root, values[i], 1e-12), "%g: %.17g", values[i], root);
     }
 }
 
-static void whole_numbers_are_rounded_and_bounded(void **state) {
-    (void)state;
+UNIT_TEST(whole_numbers_are_rounded_and_bounded) {
     assert_int_equal(hak_chance_whole(0), 0);
     assert_int_equal(hak_chance_whole(-3), 0);
     assert_int_equal(hak_chance_whole(1.49), 1);
@@ -52,8 +50,7 @@ static void whole_numbers_are_rounded_and_bounded(void **state) {
 }
 
 /* The ends of the range of random numbers give the shortest and the longest distance. */
-static void gap_is_at_least_a_byte_and_bounded(void **state) {
-    (void)state;
+UNIT_TEST(gap_is_at_least_a_byte_and_bounded) {
     static const size_t rates[] = {1, 16, 4096, 512 << 10, (size_t)1 << 40};
     for (unsigned i = 0; i < UNIT_COUNT(rates); i++) {
         assert_int_equal(hak_chance_gap(rates[i], UINT64_MAX), 1);
@@ -65,8 +62,7 @@ static void gap_is_at_least_a_byte_and_bounded(void **state) {
 
 /* The share of distances not above S is 1 - e^(-S / rate), for S from far below the mean to far
  * above it: within five standard deviations, of a sequence that is always the same. */
-static void gaps_are_exponentially_distributed(void **state) {
-    (void)state;
+UNIT_TEST(gaps_are_exponentially_distributed) {
     enum { DRAWS = 200000, RATE = 4096 };
     static const int64_t sizes[] = {16, 64, 512, 2048, 4096, 8192, 40000};
     unsigned below[UNIT_COUNT(sizes)] = {0};
@@ -85,11 +81,10 @@ static void gaps_are_exponentially_distributed(void **state) {
         UNIT_EXPECT(found > p - 5 * sigma && found < p + 5 * sigma, "%u bytes: %g, not %g",
                     (unsigned)sizes[k], found, p);
     }
-    assert_true(is_near(sum / DRAWS, RATE + 0.5, 0.01));
+    assert_true(chance_is_near(sum / DRAWS, RATE + 0.5, 0.01));
 }
 
-static void hits_have_the_same_chance(void **state) {
-    (void)state;
+UNIT_TEST(hits_have_the_same_chance) {
     enum { DRAWS = 100000, RATE = 1 << 20 };
     static const size_t sizes[] = {128 << 10, 1 << 20, 3 << 20};
     hak_chance_seed(2);
@@ -105,8 +100,7 @@ static void hits_have_the_same_chance(void **state) {
     assert_true(hak_chance_hits(1, 1 << 20, UINT64_MAX));
 }
 
-static void a_seed_repeats_its_sequence(void **state) {
-    (void)state;
+UNIT_TEST(a_seed_repeats_its_sequence) {
     hak_chance_seed(7);
     uint64_t first = hak_chance_random(), second = hak_chance_random();
     assert_true(first != second);
@@ -115,15 +109,3 @@ static void a_seed_repeats_its_sequence(void **state) {
     hak_chance_seed(7);
     assert_true(hak_chance_random() == first && hak_chance_random() == second);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(chance_is_one_less_the_exponential),
-    cmocka_unit_test(root_is_the_square_root),
-    cmocka_unit_test(whole_numbers_are_rounded_and_bounded),
-    cmocka_unit_test(gap_is_at_least_a_byte_and_bounded),
-    cmocka_unit_test(gaps_are_exponentially_distributed),
-    cmocka_unit_test(hits_have_the_same_chance),
-    cmocka_unit_test(a_seed_repeats_its_sequence),
-};
-
-UNIT_MAIN(tests)

@@ -34,7 +34,7 @@ static double load_begin(const load_t *load, uint64_t *rng) {
     for (unsigned i = 0; i < load->blocks; i++) {
         bool is_large = below(rng, load->large_one_in) == 0;
         size_t size = 16 + below(rng, is_large ? load->large_bytes : load->small_bytes);
-        kept[i] = hak_malloc(size);
+        kept[i] = unit_malloc(size);
         assert_non_null(kept[i]);
         if (i % load->stays_one_in != 0) {
             hak_free(kept[i]);
@@ -82,8 +82,7 @@ static void check_load(const load_t *load) {
 }
 
 /* The sum of weights is right on average, and its error is as large as it says. */
-static void estimates_are_unbiased_and_know_their_error(void **state) {
-    (void)state;
+UNIT_TEST(estimates_are_unbiased_and_know_their_error) {
     /* as many that a run's error is about 5 %, and the mean's of all runs a third of 1 % */
     static const load_t loads[] = {
         {"small and medium, half stay", BLOCKS, 20, 2, 600, 6000, 4096},
@@ -96,9 +95,3 @@ static void estimates_are_unbiased_and_know_their_error(void **state) {
         check_load(&loads[i]);
     }
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(estimates_are_unbiased_and_know_their_error),
-};
-
-UNIT_MAIN(tests)

@@ -16,8 +16,7 @@ static hak_profile_state_t look(void) {
     return state;
 }
 
-static void the_option_starts_and_stops_sampling(void **state) {
-    (void)state;
+UNIT_TEST(the_option_starts_and_stops_sampling) {
     (void)self();
     assert_int_equal(look().rate, 0);
     if (HAK_HARDEN) {
@@ -27,13 +26,13 @@ static void the_option_starts_and_stops_sampling(void **state) {
         assert_int_equal(hak_option_set("profile_rate", "1"), 0); /* acts at once */
     }
     assert_int_equal(look().rate, 1);
-    void *block = hak_malloc(100);
+    void *block = unit_malloc(100);
     assert_int_equal(look().live, 1);
     assert_true(look().own_bytes > 0);
     hak_store_relaxed(&hak_knobs.profile_rate, (size_t)0);
     hak_profile_follow(NULL);
     assert_int_equal(look().rate, 0);
-    void *other = hak_malloc(100);
+    void *other = unit_malloc(100);
     assert_int_equal(look().taken, 1);
     hak_free(other);
     assert_int_equal(look().live, 1);
@@ -42,8 +41,7 @@ static void the_option_starts_and_stops_sampling(void **state) {
     assert_false(hak_profile_store.is_whole);
 }
 
-static void a_rate_lasts_until_the_option_changes(void **state) {
-    (void)state;
+UNIT_TEST(a_rate_lasts_until_the_option_changes) {
     assert_true(hak_profile_set_rate(4096)); /* as by POST */
     hak_profile_follow(NULL);
     assert_int_equal(look().rate, 4096);
@@ -55,10 +53,9 @@ static void a_rate_lasts_until_the_option_changes(void **state) {
     assert_int_equal(look().rate, 0);
 }
 
-static void reset_forgets_blocks_that_are_still_in_use(void **state) {
-    (void)state;
+UNIT_TEST(reset_forgets_blocks_that_are_still_in_use) {
     assert_true(hak_profile_set_rate(1));
-    void *small = hak_malloc(100), *large = hak_malloc(1 << 20);
+    void *small = unit_malloc(100), *large = unit_malloc(1 << 20);
     assert_int_equal(look().live, 2);
     hak_profile_reset();
     assert_int_equal(look().live, 0);
@@ -66,7 +63,7 @@ static void reset_forgets_blocks_that_are_still_in_use(void **state) {
     hak_free(small);
     hak_free(large);
     assert_int_equal(look().live, 0);
-    void *block = hak_malloc(100);
+    void *block = unit_malloc(100);
     assert_int_equal(look().live, 1);
     hak_free(block);
     assert_true(hak_profile_set_rate(0));
@@ -84,7 +81,7 @@ static int child_of(bool is_clean, void *block) {
         bool is_empty = look().live == 0 && look().taken == 0 && look().sites == 0;
         bool is_on = (look().rate != 0) == is_clean;
         hak_free(block); /* the parent's sample */
-        void *own = hak_malloc(100);
+        void *own = unit_malloc(100);
         bool is_seen = (look().live == 1) == is_clean;
         hak_free(own);
         _exit(!is_empty ? 1 : !is_on ? 2 : !is_seen ? 3 : look().live != 0 ? 4 : 0);
@@ -93,10 +90,9 @@ static int child_of(bool is_clean, void *block) {
     return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-static void a_child_starts_empty(void **state) {
-    (void)state;
+UNIT_TEST(a_child_starts_empty) {
     assert_true(hak_profile_set_rate(1));
-    void *block = hak_malloc(100);
+    void *block = unit_malloc(100);
     assert_int_equal(look().live, 1);
     assert_int_equal(child_of(true, block), 0);
     assert_int_equal(look().live, 1);
@@ -105,21 +101,10 @@ static void a_child_starts_empty(void **state) {
     assert_true(hak_profile_set_rate(0));
 }
 
-static void a_child_of_an_unclean_fork_has_no_profile(void **state) {
-    (void)state;
+UNIT_TEST(a_child_of_an_unclean_fork_has_no_profile) {
     assert_true(hak_profile_set_rate(1));
-    void *block = hak_malloc(100);
+    void *block = unit_malloc(100);
     assert_int_equal(child_of(false, block), 0);
     hak_free(block);
     assert_true(hak_profile_set_rate(0));
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(the_option_starts_and_stops_sampling),
-    cmocka_unit_test(a_rate_lasts_until_the_option_changes),
-    cmocka_unit_test(reset_forgets_blocks_that_are_still_in_use),
-    cmocka_unit_test(a_child_starts_empty),
-    cmocka_unit_test(a_child_of_an_unclean_fork_has_no_profile),
-};
-
-UNIT_MAIN(tests)

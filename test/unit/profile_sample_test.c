@@ -13,13 +13,12 @@
 #include <pthread.h>
 
 /* With one sample a byte all are, but for one in ten million of the smallest. */
-static void sampled_blocks_are_like_any_others(void **state) {
-    (void)state;
+UNIT_TEST(sampled_blocks_are_like_any_others) {
     static const size_t sizes[] = {1, 16, 17, 100, 512, 2000, 2049, 5000, 20000, 65000};
     begin(1);
     for (unsigned i = 0; i < UNIT_COUNT(sizes); i++) {
         size_t size = sizes[i] - (sizes[i] > 8 ? HAK_CANARY_BYTES : 0);
-        char *block = hak_malloc(sizes[i]);
+        char *block = unit_malloc(sizes[i]);
         UNIT_EXPECT(is_sampled(block), "%zu bytes", sizes[i]);
         assert_int_equal(live(), 1);
         assert_true(hak_malloc_usable_size(block) >= size);
@@ -42,12 +41,11 @@ static void sampled_blocks_are_like_any_others(void **state) {
     finish();
 }
 
-static void large_blocks_keep_their_place_and_have_a_record(void **state) {
-    (void)state;
+UNIT_TEST(large_blocks_keep_their_place_and_have_a_record) {
     static const size_t sizes[] = {70000, 1 << 20, 5 << 20};
     begin(1);
     for (unsigned i = 0; i < UNIT_COUNT(sizes); i++) {
-        char *block = hak_malloc(sizes[i]);
+        char *block = unit_malloc(sizes[i]);
         assert_int_equal(live(), 1);
         assert_int_equal(hak_profile_large_count, 1);
         block = hak_realloc(block, 2 * sizes[i]); /* in place, by moved pages or by a copy */
@@ -63,10 +61,9 @@ static void large_blocks_keep_their_place_and_have_a_record(void **state) {
 }
 
 /* A block that could not be resized keeps its record; memory is out. */
-static void failed_resize_keeps_the_record(void **state) {
-    (void)state;
+UNIT_TEST(failed_resize_keeps_the_record) {
     begin(1);
-    char *block = hak_malloc(3 << 20);
+    char *block = unit_malloc(3 << 20);
     assert_int_equal(live(), 1);
     hak_os_fault_plan(HAK_OS_CALL_MAP, 0, UINT64_MAX);
     hak_os_fault_plan(HAK_OS_CALL_REMAP, 0, UINT64_MAX);
@@ -85,12 +82,11 @@ static void *free_it(void *block) {
     return NULL;
 }
 
-static void any_thread_frees_a_sampled_block(void **state) {
-    (void)state;
+UNIT_TEST(any_thread_frees_a_sampled_block) {
     begin(1);
     for (unsigned i = 0; i < 10; i++) {
         pthread_t thread;
-        void *block = hak_malloc(100);
+        void *block = unit_malloc(100);
         assert_int_equal(live(), 1);
         assert_int_equal(pthread_create(&thread, NULL, free_it, block), 0);
         pthread_join(thread, NULL);
@@ -100,12 +96,11 @@ static void any_thread_frees_a_sampled_block(void **state) {
 }
 
 /* While another thread holds the owner, a free leaves the block to it, and waits for nothing. */
-static void free_goes_to_the_remote_list_of_a_held_owner(void **state) {
-    (void)state;
+UNIT_TEST(free_goes_to_the_remote_list_of_a_held_owner) {
     begin(1);
     void *block[20], *again;
     for (unsigned i = 0; i < UNIT_COUNT(block); i++) {
-        block[i] = hak_malloc(48);
+        block[i] = unit_malloc(48);
         assert_true(is_sampled(block[i]));
     }
     hak_store_relaxed(&hak_sample_owner.lock.is_taken, 1);
@@ -115,7 +110,7 @@ static void free_goes_to_the_remote_list_of_a_held_owner(void **state) {
     assert_int_equal(live(), 1);
     hak_store_relaxed(&hak_sample_owner.lock.is_taken, 0);
     assert_true(hak_remote_is_pending(&hak_sample_owner));
-    again = hak_malloc(48); /* receives them all, and uses one */
+    again = unit_malloc(48); /* receives them all, and uses one */
     assert_true(is_sampled(again));
     assert_false(hak_remote_is_pending(&hak_sample_owner));
     hak_free(again);
@@ -124,10 +119,9 @@ static void free_goes_to_the_remote_list_of_a_held_owner(void **state) {
     finish();
 }
 
-static void misuse_of_sampled_blocks_is_fatal(void **state) {
-    (void)state;
+UNIT_TEST(misuse_of_sampled_blocks_is_fatal) {
     begin(1);
-    char *block = hak_malloc(100), *stays = hak_malloc(100);
+    char *block = unit_malloc(100), *stays = unit_malloc(100);
     assert_true(is_sampled(block) && is_sampled(stays));
     UNIT_EXPECT_FATAL(hak_free(block + 16), "free of an address inside a block");
     hak_free(block);
@@ -139,13 +133,12 @@ static void misuse_of_sampled_blocks_is_fatal(void **state) {
 /* --- the owner -------------------------------------------------------------------------------- */
 
 /* SLAB-10 */
-static void slabs_of_sampled_blocks_stay_with_their_owner(void **state) {
-    (void)state;
+UNIT_TEST(slabs_of_sampled_blocks_stay_with_their_owner) {
     enum { SC = 5, COUNT = 3000 };
     static void *block[COUNT];
     begin(1);
     for (unsigned i = 0; i < COUNT; i++) {
-        block[i] = hak_malloc(96);
+        block[i] = unit_malloc(96);
         assert_true(is_sampled(block[i]));
     }
     for (unsigned i = 0; i < COUNT; i += 2) {
@@ -174,14 +167,13 @@ static void slabs_of_sampled_blocks_stay_with_their_owner(void **state) {
 }
 
 /* PROFILE-2: what is dropped has an ordinary block, or one without a record. */
-static void without_memory_requests_are_served_and_counted(void **state) {
-    (void)state;
+UNIT_TEST(without_memory_requests_are_served_and_counted) {
     begin(1);
     hak_profile_state_t before, after;
     hak_profile_look(&before);
     void *block[200];
     hak_store_relaxed(&hak_sample_owner.lock.is_taken, 1); /* nobody gives it back for long */
-    block[0] = hak_malloc(32);
+    block[0] = unit_malloc(32);
     hak_store_relaxed(&hak_sample_owner.lock.is_taken, 0);
     assert_non_null(block[0]);
     assert_false(is_sampled(block[0]));
@@ -191,8 +183,7 @@ static void without_memory_requests_are_served_and_counted(void **state) {
     finish();
 }
 
-static void labels_tell_sites_apart(void **state) {
-    (void)state;
+UNIT_TEST(labels_tell_sites_apart) {
     static const char one[] = "one", two[] = "two";
     begin(1);
     void *first = hak_alloc_at(100, one), *second = hak_alloc_at(100, two);
@@ -219,13 +210,12 @@ static uint64_t refills_of(unsigned sc) {
     return snapshot.sc[sc].owner.refill_carve + snapshot.sc[sc].owner.refill_list;
 }
 
-static void refills_of_sampled_blocks_are_counted(void **state) {
-    (void)state;
+UNIT_TEST(refills_of_sampled_blocks_are_counted) {
     unsigned sc = hak_sc_of(3000);
     begin(1);
-    void *first = hak_malloc(3000);
+    void *first = unit_malloc(3000);
     uint64_t before = refills_of(sc);
-    void *second = hak_malloc(3000);
+    void *second = unit_malloc(3000);
     assert_true(is_sampled(first) && is_sampled(second));
     assert_int_equal(refills_of(sc), before + 1);
     hak_free(first);
@@ -234,11 +224,10 @@ static void refills_of_sampled_blocks_are_counted(void **state) {
 }
 
 /* The hit path of realloc has no instruction for it (docs/heap-sampling.md). */
-static void realloc_in_place_keeps_the_record_and_what_was_first_asked_for(void **state) {
-    (void)state;
+UNIT_TEST(realloc_in_place_keeps_the_record_and_what_was_first_asked_for) {
     begin(1);
     hak_profile_store_t *store = &hak_profile_store;
-    char *block = hak_malloc(1700);
+    char *block = unit_malloc(1700);
     const hak_profile_site_t *site =
         hak_profile_site_at(store->base, hak_profile_store_first(store));
     double bytes = site->in_use.bytes, asked = site->requested_bytes;
@@ -252,8 +241,7 @@ static void realloc_in_place_keeps_the_record_and_what_was_first_asked_for(void 
 }
 
 /* MAP-5, TCACHE-9 */
-static void the_table_of_sizes_is_as_before(void **state) {
-    (void)state;
+UNIT_TEST(the_table_of_sizes_is_as_before) {
     uint8_t before[HAK_PAGEMAP_TABLE_BYTES];
     memcpy(before, hak_pagemap.table, sizeof before);
     begin(1 << 20);
@@ -263,20 +251,3 @@ static void the_table_of_sizes_is_as_before(void **state) {
     finish();
     assert_memory_equal(before, hak_pagemap.table, sizeof before);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(sampled_blocks_are_like_any_others),
-    cmocka_unit_test(large_blocks_keep_their_place_and_have_a_record),
-    cmocka_unit_test(failed_resize_keeps_the_record),
-    cmocka_unit_test(any_thread_frees_a_sampled_block),
-    cmocka_unit_test(free_goes_to_the_remote_list_of_a_held_owner),
-    cmocka_unit_test(misuse_of_sampled_blocks_is_fatal),
-    cmocka_unit_test(slabs_of_sampled_blocks_stay_with_their_owner),
-    cmocka_unit_test(without_memory_requests_are_served_and_counted),
-    cmocka_unit_test(labels_tell_sites_apart),
-    cmocka_unit_test(refills_of_sampled_blocks_are_counted),
-    cmocka_unit_test(realloc_in_place_keeps_the_record_and_what_was_first_asked_for),
-    cmocka_unit_test(the_table_of_sizes_is_as_before),
-};
-
-UNIT_MAIN(tests)

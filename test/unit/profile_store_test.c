@@ -47,7 +47,7 @@ static hak_profile_site_t *site_of(uintptr_t address) {
     return NULL;
 }
 
-static void begin(void) {
+static void store_begin(void) {
     assert_true(hak_profile_store_open(STORE_BYTES, RATE, true));
     hak_profile_store_reset();
 }
@@ -56,14 +56,13 @@ static double weight_of(size_t bytes) {
     return 1 / hak_chance_of((double)bytes / RATE);
 }
 
-static bool is_near(double found, double expected) {
+static bool store_is_near(double found, double expected) {
     return found > expected * (1 - 1e-9) - 1e-9 && found < expected * (1 + 1e-9) + 1e-9;
 }
 
 /* PROFILE-3 */
-static void sums_are_those_of_the_samples_in_use(void **state) {
-    (void)state;
-    begin();
+UNIT_TEST(sums_are_those_of_the_samples_in_use) {
+    store_begin();
     assert_true(add(1, 0x1000, 64) && add(2, 0x1000, 64) && add(3, 0x1000, 1024) &&
                 add(4, 0x1111, 64));
     hak_profile_site_t *site = site_of(0x1000);
@@ -71,19 +70,19 @@ static void sums_are_those_of_the_samples_in_use(void **state) {
     double small = weight_of(64), large = weight_of(1024);
     assert_int_equal(site->in_use.samples, 3);
     assert_int_equal(site->in_use.raw_bytes, 64 + 64 + 1024);
-    assert_true(is_near(site->in_use.objects, 2 * small + large));
-    assert_true(is_near(site->in_use.bytes, 2 * small * 64 + large * 1024));
-    assert_true(is_near(site->requested_bytes, 2 * small * 63 + large * 1023));
-    assert_true(is_near(site->variance,
-                        2 * small * (small - 1) * 64 * 64 + large * (large - 1) * 1024 * 1024));
-    assert_true(is_near(hak_profile_store.live_bytes, 3 * small * 64 + large * 1024));
+    assert_true(store_is_near(site->in_use.objects, 2 * small + large));
+    assert_true(store_is_near(site->in_use.bytes, 2 * small * 64 + large * 1024));
+    assert_true(store_is_near(site->requested_bytes, 2 * small * 63 + large * 1023));
+    assert_true(store_is_near(site->variance, 2 * small * (small - 1) * 64 * 64 +
+                                                  large * (large - 1) * 1024 * 1024));
+    assert_true(store_is_near(hak_profile_store.live_bytes, 3 * small * 64 + large * 1024));
     assert_int_equal(hak_profile_store.live, 4);
     end(1);
     end(3);
     assert_int_equal(site->in_use.samples, 1);
-    assert_true(is_near(site->in_use.bytes, small * 64));
+    assert_true(store_is_near(site->in_use.bytes, small * 64));
     assert_int_equal(site->all.samples, 3);
-    assert_true(is_near(site->all.bytes, 2 * small * 64 + large * 1024));
+    assert_true(store_is_near(site->all.bytes, 2 * small * 64 + large * 1024));
     end(2);
     end(4);
     assert_true(site->in_use.bytes == 0 && site->variance == 0 && site->requested_bytes == 0);
@@ -93,9 +92,8 @@ static void sums_are_those_of_the_samples_in_use(void **state) {
 }
 
 /* Stacks that differ in one address, in their length or in their label only. */
-static void different_stacks_are_different_sites(void **state) {
-    (void)state;
-    begin();
+UNIT_TEST(different_stacks_are_different_sites) {
+    store_begin();
     hak_profile_event_t event = event_of(1, 0x1000, 64);
     assert_true(hak_profile_store_add(&event));
     event = event_of(2, 0x1000, 64);
@@ -118,9 +116,8 @@ static void different_stacks_are_different_sites(void **state) {
 }
 
 /* Each site keeps its sums of the moment when all together held most. */
-static void peak_is_of_one_moment(void **state) {
-    (void)state;
-    begin();
+UNIT_TEST(peak_is_of_one_moment) {
+    store_begin();
     double unit = weight_of(4096) * 4096;
     (void)(add(1, 0x1000, 4096) && add(2, 0x1000, 4096) && add(3, 0x1111, 4096)); /* 3: a peak */
     end(1);
@@ -129,20 +126,22 @@ static void peak_is_of_one_moment(void **state) {
     const hak_profile_store_t *store = &hak_profile_store;
     hak_profile_site_t *first = site_of(0x1000), *second = site_of(0x1111),
                        *third = site_of(0x1222);
-    assert_true(is_near(store->peak_bytes, 3 * unit));
-    assert_true(first->peak_number == store->peak_number && is_near(first->peak.bytes, 2 * unit));
-    assert_true(second->peak_number == store->peak_number && is_near(second->peak.bytes, unit));
+    assert_true(store_is_near(store->peak_bytes, 3 * unit));
+    assert_true(first->peak_number == store->peak_number &&
+                store_is_near(first->peak.bytes, 2 * unit));
+    assert_true(second->peak_number == store->peak_number &&
+                store_is_near(second->peak.bytes, unit));
     assert_true(third->peak_number == store->peak_number && third->peak.bytes == 0);
     assert_true(add(6, 0x1222, 4096)); /* 4 */
-    assert_true(is_near(store->peak_bytes, 4 * unit));
+    assert_true(store_is_near(store->peak_bytes, 4 * unit));
     assert_true(third->peak_number != store->peak_number); /* so its present sums are those */
     end(6);
-    assert_true(third->peak_number == store->peak_number && is_near(third->peak.bytes, 2 * unit));
+    assert_true(third->peak_number == store->peak_number &&
+                store_is_near(third->peak.bytes, 2 * unit));
 }
 
-static void lifetimes_are_counted_when_blocks_end(void **state) {
-    (void)state;
-    begin();
+UNIT_TEST(lifetimes_are_counted_when_blocks_end) {
+    store_begin();
     uint64_t total = 0;
     for (uintptr_t i = 1; i <= 100; i++) {
         assert_true(add(i, 0x1000, 64));
@@ -157,9 +156,8 @@ static void lifetimes_are_counted_when_blocks_end(void **state) {
 }
 
 /* A record that is taken and kept is found again; one that a reset swept away is not. */
-static void taken_records_survive_a_keep_but_no_reset(void **state) {
-    (void)state;
-    begin();
+UNIT_TEST(taken_records_survive_a_keep_but_no_reset) {
+    store_begin();
     hak_profile_event_t event = event_of(1, 0x1000, 1 << 20);
     event.companion = (const void *)HAK_PROFILE_LARGE;
     assert_true(hak_profile_store_add(&event));
@@ -179,9 +177,8 @@ static void taken_records_survive_a_keep_but_no_reset(void **state) {
 }
 
 /* PROFILE-4: sites and samples fill the store; the rest is counted, and nothing else changes. */
-static void what_does_not_fit_is_dropped_and_counted(void **state) {
-    (void)state;
-    begin();
+UNIT_TEST(what_does_not_fit_is_dropped_and_counted) {
+    store_begin();
     uint64_t counted = hak_counters.profile_dropped;
     unsigned kept = 0, dropped = 0;
     for (uintptr_t i = 1; i <= 5000; i++) {
@@ -206,8 +203,7 @@ static void what_does_not_fit_is_dropped_and_counted(void **state) {
     assert_int_equal(store->sites_dropped, sites_dropped + 1);
 }
 
-static void without_memory_there_is_no_store(void **state) {
-    (void)state;
+UNIT_TEST(without_memory_there_is_no_store) {
     hak_profile_store_t saved = hak_profile_store;
     hak_profile_store_abandon();
     hak_os_fault_plan(HAK_OS_CALL_MAP, 0, UINT64_MAX);
@@ -218,15 +214,3 @@ static void without_memory_there_is_no_store(void **state) {
     hak_profile_store_reset();
     hak_profile_store = saved;
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(sums_are_those_of_the_samples_in_use),
-    cmocka_unit_test(different_stacks_are_different_sites),
-    cmocka_unit_test(peak_is_of_one_moment),
-    cmocka_unit_test(lifetimes_are_counted_when_blocks_end),
-    cmocka_unit_test(taken_records_survive_a_keep_but_no_reset),
-    cmocka_unit_test(what_does_not_fit_is_dropped_and_counted),
-    cmocka_unit_test(without_memory_there_is_no_store),
-};
-
-UNIT_MAIN(tests)

@@ -6,8 +6,6 @@
 
 #include "unit/one_owner.h"
 
-enum { SC_16 = 0, SC_64 = 3, SC_1024 = 19, SC_2048 = 24, SC_57344 = 48 };
-
 static inline void fill(void *block, uint32_t bytes, unsigned stamp) {
     memset(block, (int)(stamp % 251 + 1), bytes);
 }

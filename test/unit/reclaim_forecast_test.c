@@ -5,7 +5,7 @@
 #include "stat/stat.h"
 #include "unit/learner.h"
 
-static const uint64_t STEP_NS = HAK_EVENT_STEP_NS;
+static const uint64_t FORECAST_STEP_NS = HAK_EVENT_STEP_NS;
 
 /* Much more is taken than foretold until the forecast is called wrong: steps till then. */
 static unsigned steps_until_locked(program_t *program) {
@@ -19,8 +19,7 @@ static unsigned steps_until_locked(program_t *program) {
 }
 
 /* Ten seconds, then twice as long each time, 64 times at most. */
-static void wrong_forecast_brings_the_standard_back_for_a_while(void **state) {
-    (void)state;
+LEARNER_TEST(wrong_forecast_brings_the_standard_back_for_a_while) {
     program_t program = {0};
     for (unsigned i = 0; i < 9; i++) {
         (void)steps_until_kept(&program);
@@ -34,15 +33,14 @@ static void wrong_forecast_brings_the_standard_back_for_a_while(void **state) {
             assert_int_equal(program_keep_ms(), 400);
             program_run(&program, STEP_TICKS, 150, 100, LOAD_BYTES);
         }
-        uint64_t locked_s = (hak_os_now_ns() - start_ns + STEP_NS) / 1000000000;
+        uint64_t locked_s = (hak_os_now_ns() - start_ns + FORECAST_STEP_NS) / 1000000000;
         assert_int_equal(locked_s, 10u << (i < 6 ? i : 6));
     }
 }
 
 /* Else a load that changes its mind often would never be found wrong: what was paid beyond the
  * forecast outlives a change, to the standard too. */
-static void what_was_paid_beyond_the_forecast_outlives_a_change(void **state) {
-    (void)state;
+LEARNER_TEST(what_was_paid_beyond_the_forecast_outlives_a_change) {
     program_t program = {0};
     unsigned changes = 0, rounds = 0;
     uint64_t interlocks = hak_counters.learner_interlock;
@@ -76,8 +74,7 @@ static void check_forecast_with_bound(unsigned times, unsigned period, unsigned 
     assert_in_range(view.real.taken, foretold.taken / 10 * 7, foretold.taken / 10 * 13 + 64);
 }
 
-static void beyond_the_bound_no_keep_time_is_foretold_to_help(void **state) {
-    (void)state;
+LEARNER_TEST(beyond_the_bound_no_keep_time_is_foretold_to_help) {
     check_forecast_with_bound(3, 150, 100); /* beyond the bound, for longer than a window */
     check_forecast_with_bound(4, 150, 100);
     check_forecast_with_bound(6, 150, 100); /* beyond twice the bound */
@@ -86,8 +83,7 @@ static void beyond_the_bound_no_keep_time_is_foretold_to_help(void **state) {
 }
 
 /* Swings of what stays anyway cost nothing, whatever the keep time. */
-static void what_stays_for_good_has_no_price(void **state) {
-    (void)state;
+LEARNER_TEST(what_stays_for_good_has_no_price) {
     program_t program = {.stay = LOAD_BYTES};
     program_run(&program, 2 * LOAD_TICKS, 500, 400, LOAD_BYTES);
     hak_learner_view_t view = program_view();
@@ -97,8 +93,7 @@ static void what_stays_for_good_has_no_price(void **state) {
     assert_int_equal(view.strategy, HAK_STRATEGY_standard);
 }
 
-static void statistics_say_what_a_keep_time_saves(void **state) {
-    (void)state;
+LEARNER_TEST(statistics_say_what_a_keep_time_saves) {
     static hak_snapshot_t snapshot;
     program_t program = {0};
     hak_stat_collect(&snapshot);
@@ -114,13 +109,3 @@ static void statistics_say_what_a_keep_time_saves(void **state) {
     hak_stat_collect(&snapshot);
     assert_int_equal(snapshot.keep_units_ms + snapshot.keep_units_saves_bytes, 0);
 }
-
-static const struct CMUnitTest tests[] = {
-    LEARNER_TEST(wrong_forecast_brings_the_standard_back_for_a_while),
-    LEARNER_TEST(what_was_paid_beyond_the_forecast_outlives_a_change),
-    LEARNER_TEST(beyond_the_bound_no_keep_time_is_foretold_to_help),
-    LEARNER_TEST(what_stays_for_good_has_no_price),
-    LEARNER_TEST(statistics_say_what_a_keep_time_saves),
-};
-
-UNIT_MAIN(tests)

@@ -6,12 +6,12 @@
 #include "reclaim/learner.h"
 #include "unit/large.h"
 
-enum { BLOCKS = 6, HELD_STEPS = 3, PAUSE_STEPS = 8, SWINGS_MOST = 60, LONG_STEPS = 400 };
+enum { BLOCKS = 6, HELD_STEPS = 3, PAUSE_STEPS = 8, SWINGS_MOST = 60, HUGE_LONG_STEPS = 400 };
 
 static const size_t BYTES = 2u * MIB;
-static char *held[BLOCKS];
+static char *huge_held[BLOCKS];
 
-static int begin(void **state) {
+static int huge_begin(void **state) {
     large_begin(state);
     hak_os_fault_stop_clock();
     hak_os_fault_advance_clock(1ull << 40); /* no window of an earlier test counts */
@@ -23,33 +23,33 @@ static int begin(void **state) {
     return 0;
 }
 
-#define HUGE_TEST(test) cmocka_unit_test_setup_teardown(test, begin, large_end)
+#define HUGE_TEST(name) UNIT_TEST_WITH(name, huge_begin, large_end)
 
-static hak_learner_view_t view(void) {
+static hak_learner_view_t huge_view(void) {
     hak_learner_view_t found;
     hak_learner_look_at(HAK_LEARNER_HUGE, &found);
     return found;
 }
 
-static void steps_pass(unsigned count) {
+static void huge_steps_pass(unsigned count) {
     for (unsigned i = 0; i < count; i++) {
         hak_os_fault_advance_clock(HAK_EVENT_STEP_NS);
         hak_target_huge();
     }
 }
 
-static void take(void) {
+static void huge_take(void) {
     for (unsigned i = 0; i < BLOCKS; i++) {
-        held[i] = large(BYTES, 16);
+        huge_held[i] = large(BYTES, 16);
         for (size_t at = 0; at < BYTES - GUARD; at += 4096) {
-            held[i][at] = 1;
+            huge_held[i][at] = 1;
         }
     }
 }
 
-static void give(void) {
+static void huge_give(void) {
     for (unsigned i = 0; i < BLOCKS; i++) {
-        large_free(held[i]);
+        large_free(huge_held[i]);
     }
 }
 
@@ -58,38 +58,37 @@ static void give(void) {
 static uint64_t swing(unsigned count) {
     uint64_t before = hak_counters.huge_map_bytes;
     for (unsigned i = 0; i < count; i++) {
-        take();
-        steps_pass(HELD_STEPS);
-        give();
-        steps_pass(PAUSE_STEPS);
+        huge_take();
+        huge_steps_pass(HELD_STEPS);
+        huge_give();
+        huge_steps_pass(PAUSE_STEPS);
     }
     return hak_counters.huge_map_bytes - before;
 }
 
-static void learn(void) {
+static void huge_learn(void) {
     unsigned swings = 0;
-    while (hak_strategy_ms(view().strategy) <= 400 && swings++ < SWINGS_MOST) {
+    while (hak_strategy_ms(huge_view().strategy) <= 400 && swings++ < SWINGS_MOST) {
         (void)swing(1);
     }
-    UNIT_EXPECT(hak_strategy_ms(view().strategy) > 400, "%u swings", swings);
+    UNIT_EXPECT(hak_strategy_ms(huge_view().strategy) > 400, "%u swings", swings);
 }
 
-static size_t cached(void) {
+static size_t huge_cached(void) {
     return large_stats().huge_cached_bytes;
 }
 
-static void taken_again_soon_enough_is_kept(void **state) {
-    (void)state;
-    learn();
+HUGE_TEST(taken_again_soon_enough_is_kept) {
+    huge_learn();
     (void)swing(1); /* what the standard gave back is mapped again */
     /* pieces that the standard left fit no block, so one in each swing is mapped */
     assert_true(swing(10) <= 10 * BYTES);
-    assert_int_equal(cached(), BLOCKS * BYTES);
-    steps_pass(LONG_STEPS); /* it ended */
-    assert_true(cached() <= MIB + BYTES);
+    assert_int_equal(huge_cached(), BLOCKS * BYTES);
+    huge_steps_pass(HUGE_LONG_STEPS); /* it ended */
+    assert_true(huge_cached() <= MIB + BYTES);
 }
 
-static void standard_maps_it_anew_each_time(void **state) {
+HUGE_TEST(standard_maps_it_anew_each_time) {
     static const hak_learn_t modes[] = {HAK_LEARN_OFF, HAK_LEARN_COUNTERFACTUAL};
     (void)state;
     for (unsigned i = 0; i < UNIT_COUNT(modes); i++) {
@@ -97,70 +96,59 @@ static void standard_maps_it_anew_each_time(void **state) {
         (void)swing(20);
         assert_true(swing(10) >= 9 * (BLOCKS - 1) * BYTES);
     }
-    assert_true(hak_strategy_ms(view().strategy) > 400); /* as the counterfactual would have it */
+    assert_true(hak_strategy_ms(huge_view().strategy) >
+                400); /* as the counterfactual would have it */
 }
 
 /* Beyond five times the knob no memory stays, whatever was learned. Guards hold none, so addresses
  * may be more where a sample meets one. */
-static void bound_by_size_holds(void **state) {
-    (void)state;
+HUGE_TEST(bound_by_size_holds) {
     uint64_t interlocks = hak_counters.learner_interlock;
-    learn();
+    huge_learn();
     hak_knobs.huge_cache_bytes = MIB;
     for (unsigned i = 0; i < 20; i++) {
-        take();
-        steps_pass(HELD_STEPS);
-        give();
+        huge_take();
+        huge_steps_pass(HELD_STEPS);
+        huge_give();
         assert_true(large_stats().huge_cached_dirty_bytes <= 5u * MIB);
-        assert_true(cached() <= (GUARD == 0 ? 5u : 8u) * MIB);
-        steps_pass(PAUSE_STEPS);
+        assert_true(huge_cached() <= (GUARD == 0 ? 5u : 8u) * MIB);
+        huge_steps_pass(PAUSE_STEPS);
     }
     assert_int_equal(hak_counters.learner_interlock, interlocks); /* it knows the bound */
 }
 
 /* Blocks can be used meanwhile, and the memory goes once the kernel does as it is told. */
-static void refused_calls_of_each_kind_do_no_harm(void **state) {
-    (void)state;
+HUGE_TEST(huge_refused_calls_of_each_kind_do_no_harm) {
     for (hak_os_call_t call = 0; call < HAK_OS_CALL_COUNT; call++) {
-        learn();
+        huge_learn();
         hak_os_fault_plan(call, 0, 1u << 30);
-        for (unsigned i = 0; i < 4; i++) { /* what is cached needs no call */
+        for (unsigned i = 0; i < 4; i++) { /* what is huge_cached needs no call */
             hak_large_result_t made = hak_large_alloc(HAK_PARTITION_ANY, BYTES - GUARD, 16);
-            steps_pass(HELD_STEPS);
+            huge_steps_pass(HELD_STEPS);
             if (made.block != NULL) {
                 memset(made.block, 1, BYTES - GUARD);
                 large_free(made.block);
             }
-            steps_pass(PAUSE_STEPS);
+            huge_steps_pass(PAUSE_STEPS);
         }
-        steps_pass(LONG_STEPS);
+        huge_steps_pass(HUGE_LONG_STEPS);
         hak_os_fault_plan(call, 0, 0);
         (void)swing(1);
-        steps_pass(LONG_STEPS);
-        UNIT_EXPECT(cached() <= MIB + BYTES, "call %u: %zu bytes", (unsigned)call, cached());
+        huge_steps_pass(HUGE_LONG_STEPS);
+        UNIT_EXPECT(huge_cached() <= MIB + BYTES, "call %u: %zu bytes", (unsigned)call,
+                    huge_cached());
         hak_os_fault_advance_clock(40960ull * HAK_EVENT_STEP_NS); /* every interlock has ended */
-        steps_pass(1);
+        huge_steps_pass(1);
     }
 }
 
 /* Hours, or ten years: what is unused goes, and learning goes on. */
-static void clock_that_jumps_on_returns_memory(void **state) {
-    (void)state;
+HUGE_TEST(huge_clock_that_jumps_on_returns_memory) {
     for (uint64_t hours = 1; hours <= 24 * 3650; hours *= 24) {
-        learn();
-        assert_true(cached() >= (BLOCKS - 1) * BYTES);
+        huge_learn();
+        assert_true(huge_cached() >= (BLOCKS - 1) * BYTES);
         hak_os_fault_advance_clock(hours * 3600 * 1000000000);
-        steps_pass(LONG_STEPS);
-        assert_true(cached() <= MIB + BYTES);
+        huge_steps_pass(HUGE_LONG_STEPS);
+        assert_true(huge_cached() <= MIB + BYTES);
     }
 }
-
-static const struct CMUnitTest tests[] = {
-    HUGE_TEST(taken_again_soon_enough_is_kept),
-    HUGE_TEST(standard_maps_it_anew_each_time),
-    HUGE_TEST(bound_by_size_holds),
-    HUGE_TEST(refused_calls_of_each_kind_do_no_harm),
-    HUGE_TEST(clock_that_jumps_on_returns_memory),
-};
-
-UNIT_MAIN(tests)

@@ -4,17 +4,16 @@
  * chooses: reclaim_oracle_test.c. */
 #include "unit/learner.h"
 
-static const uint64_t STEP_NS = HAK_EVENT_STEP_NS;
+static const uint64_t LEARNER_STEP_NS = HAK_EVENT_STEP_NS;
 
 /* One report, a step after the last. */
 static size_t report(hak_learner_look_t look) {
-    hak_os_fault_advance_clock(STEP_NS);
+    hak_os_fault_advance_clock(LEARNER_STEP_NS);
     look.now_ns = hak_os_now_ns();
     return hak_learner_tend(HAK_LEARNER_UNITS, &look);
 }
 
-static void nothing_is_decided_before_a_second(void **state) {
-    (void)state;
+LEARNER_TEST(nothing_is_decided_before_a_second) {
     program_t program = {0};
     for (unsigned i = 0; i < 10; i++) {
         program_run(&program, STEP_TICKS, 2 * STEP_TICKS, STEP_TICKS, 900u * MIB);
@@ -25,8 +24,7 @@ static void nothing_is_decided_before_a_second(void **state) {
 
 /* Sums fade to a half in 44 steps. After three such times an eighth is left of the last phase, and
  * that is what has to be clearly cheaper; the load's own period, of up to 4 s, comes on top. */
-static void change_of_phase_is_followed(void **state) {
-    (void)state;
+LEARNER_TEST(change_of_phase_is_followed) {
     enum { FOLLOW_STEPS = 3 * 44 + 40 };
     program_t program = {0};
     for (unsigned i = 0; i < 4; i++) {
@@ -42,8 +40,7 @@ static void change_of_phase_is_followed(void **state) {
     }
 }
 
-static void what_is_foretold_is_kept_and_no_more(void **state) {
-    (void)state;
+LEARNER_TEST(what_is_foretold_is_kept_and_no_more) {
     program_t program = {0};
     assert_in_range(steps_until_kept(&program), 10, 200);
     program_run(&program, LOAD_TICKS, 150, 100, LOAD_BYTES);
@@ -57,8 +54,7 @@ static void what_is_foretold_is_kept_and_no_more(void **state) {
     assert_int_equal(program.pool.held, 0);
 }
 
-static void steady_load_changes_nothing(void **state) {
-    (void)state;
+LEARNER_TEST(steady_load_changes_nothing) {
     uint64_t changes = hak_counters.learner_change;
     program_t program = {.pool.held = LOAD_BYTES};
     program_run(&program, LOAD_TICKS, 1, 0, LOAD_BYTES);
@@ -73,8 +69,7 @@ static void steady_load_changes_nothing(void **state) {
 }
 
 /* Of 2.3 s unused neither keeping nor giving back is clearly cheaper: it does not go to and fro. */
-static void about_the_same_price_changes_little(void **state) {
-    (void)state;
+LEARNER_TEST(about_the_same_price_changes_little) {
     program_t program = {0};
     program_run(&program, LOAD_TICKS, 280, 230, LOAD_BYTES);
     uint64_t changes = hak_counters.learner_change;
@@ -83,8 +78,7 @@ static void about_the_same_price_changes_little(void **state) {
     assert_true(hak_counters.learner_change - changes <= 3);
 }
 
-static void counterfactual_keeps_score_only(void **state) {
-    (void)state;
+LEARNER_TEST(counterfactual_keeps_score_only) {
     hak_knobs.learn = HAK_LEARN_COUNTERFACTUAL;
     program_t program = {0};
     for (unsigned i = 0; i < LOAD_TICKS; i++) {
@@ -107,8 +101,7 @@ static void counterfactual_keeps_score_only(void **state) {
     assert_int_equal(program.kept, SIZE_MAX);
 }
 
-static void without_the_option_all_is_forgotten(void **state) {
-    (void)state;
+LEARNER_TEST(without_the_option_all_is_forgotten) {
     program_t program = {0};
     (void)steps_until_kept(&program);
     for (unsigned i = 0; i < 3; i++) {
@@ -127,8 +120,7 @@ static void without_the_option_all_is_forgotten(void **state) {
     }
 }
 
-static void reset_forgets_all(void **state) {
-    (void)state;
+LEARNER_TEST(reset_forgets_all) {
     program_t program = {0};
     (void)steps_until_kept(&program);
     hak_learner_reset();
@@ -146,8 +138,7 @@ static void reset_forgets_all(void **state) {
     assert_in_range(steps_until_kept(&program), 10, 200);
 }
 
-static void pools_learn_by_themselves(void **state) {
-    (void)state;
+LEARNER_TEST(pools_learn_by_themselves) {
     program_t program = {0};
     (void)steps_until_kept(&program);
     hak_learner_view_t view;
@@ -158,8 +149,7 @@ static void pools_learn_by_themselves(void **state) {
     assert_string_equal(hak_learner_pool_name(HAK_LEARNER_HUGE), "huge blocks");
 }
 
-static void near_a_limit_it_keeps_score_only(void **state) {
-    (void)state;
+LEARNER_TEST(near_a_limit_it_keeps_score_only) {
     program_t program = {0};
     (void)steps_until_kept(&program);
     assert_true(program_view().acts);
@@ -172,8 +162,7 @@ static void near_a_limit_it_keeps_score_only(void **state) {
     assert_int_not_equal(program.kept, SIZE_MAX);
 }
 
-static void strategies_are_in_order_and_name_the_window(void **state) {
-    (void)state;
+LEARNER_TEST(strategies_are_in_order_and_name_the_window) {
     assert_int_equal(hak_strategy_ms(HAK_STRATEGY_standard) * 1000000, HAK_WINDOW_NS);
     for (hak_strategy_t i = 0; i < HAK_STRATEGIES; i++) {
         double seconds = strtod(hak_strategy_text(i), NULL);
@@ -182,8 +171,7 @@ static void strategies_are_in_order_and_name_the_window(void **state) {
     }
 }
 
-static void odd_sizes_do_no_harm(void **state) {
-    (void)state;
+LEARNER_TEST(odd_sizes_do_no_harm) {
     static const size_t sizes[] = {0, SIZE_MAX / 2, 1, (size_t)1 << 47, SIZE_MAX, 0, SIZE_MAX / 2};
     static const size_t percents[] = {0, 1, 100, 1000};
     uint64_t random = 1;
@@ -211,8 +199,7 @@ static void odd_sizes_do_no_harm(void **state) {
 }
 
 /* The largest sizes that a program can have: no sum wraps, so a price grows with the load. */
-static void sums_of_large_sizes_do_not_wrap(void **state) {
-    (void)state;
+LEARNER_TEST(sums_of_large_sizes_do_not_wrap) {
     uint64_t last = 0;
     for (size_t bytes = (size_t)1 << 30; bytes <= (size_t)1 << 47; bytes *= 2) {
         program_begin(NULL);
@@ -230,8 +217,7 @@ static void sums_of_large_sizes_do_not_wrap(void **state) {
 }
 
 /* Nothing of what came before a jump back counts; long gaps count as a second. */
-static void clock_may_jump(void **state) {
-    (void)state;
+LEARNER_TEST(clock_may_jump) {
     program_t program = {0};
     (void)steps_until_kept(&program);
     hak_learner_look_t look = {.now_ns = 1, .in_use_bytes = MIB, .most_bytes = MIB};
@@ -244,32 +230,11 @@ static void clock_may_jump(void **state) {
 }
 
 /* As when another thread was faster to the lock: it is no jump. */
-static void report_a_little_late_is_no_jump(void **state) {
-    (void)state;
+LEARNER_TEST(report_a_little_late_is_no_jump) {
     program_t program = {0};
     (void)steps_until_kept(&program);
     uint64_t keep_ms = program_keep_ms();
-    hak_learner_look_t look = {.now_ns = hak_os_now_ns() - STEP_NS / 2};
+    hak_learner_look_t look = {.now_ns = hak_os_now_ns() - LEARNER_STEP_NS / 2};
     assert_int_not_equal(hak_learner_tend(HAK_LEARNER_UNITS, &look), SIZE_MAX);
     assert_int_equal(program_keep_ms(), keep_ms);
 }
-
-static const struct CMUnitTest tests[] = {
-    LEARNER_TEST(nothing_is_decided_before_a_second),
-    LEARNER_TEST(change_of_phase_is_followed),
-    LEARNER_TEST(what_is_foretold_is_kept_and_no_more),
-    LEARNER_TEST(steady_load_changes_nothing),
-    LEARNER_TEST(about_the_same_price_changes_little),
-    LEARNER_TEST(counterfactual_keeps_score_only),
-    LEARNER_TEST(without_the_option_all_is_forgotten),
-    LEARNER_TEST(reset_forgets_all),
-    LEARNER_TEST(pools_learn_by_themselves),
-    LEARNER_TEST(near_a_limit_it_keeps_score_only),
-    LEARNER_TEST(strategies_are_in_order_and_name_the_window),
-    LEARNER_TEST(odd_sizes_do_no_harm),
-    LEARNER_TEST(sums_of_large_sizes_do_not_wrap),
-    LEARNER_TEST(clock_may_jump),
-    LEARNER_TEST(report_a_little_late_is_no_jump),
-};
-
-UNIT_MAIN(tests)

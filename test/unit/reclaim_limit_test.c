@@ -10,11 +10,11 @@
 #include "span/span.h"
 #include "unit/unit.h"
 
-enum { MEBIBYTE = 1 << 20, SPAN_UNITS = 32, SPANS = 50, HALF = 50 * MEBIBYTE };
+enum { MEBIBYTE = 1 << 20, LIMIT_SPAN_UNITS = 32, LIMIT_SPANS = 50, HALF = 50 * MEBIBYTE };
 
 static const uint64_t SECOND = 1000000000;
 static size_t limit, used; /* what the files say; limit 0: max */
-static hak_span_t spans[SPANS];
+static hak_span_t limit_spans[LIMIT_SPANS];
 
 static size_t serve(const char *path, char *buffer, size_t capacity) {
     const char *file = strrchr(path, '/') + 1;
@@ -31,14 +31,16 @@ static size_t serve(const char *path, char *buffer, size_t capacity) {
 
 /* Two of them fill a superslab. */
 static void spans_make(unsigned every) {
-    for (unsigned i = 0; i < SPANS; i += every) {
-        assert_true(hak_span_alloc(0, SPAN_UNITS, HAK_UNIT_BYTES, HAK_SPAN_SPARSE, &spans[i]));
+    for (unsigned i = 0; i < LIMIT_SPANS; i += every) {
+        assert_true(
+            hak_span_alloc(0, LIMIT_SPAN_UNITS, HAK_UNIT_BYTES, HAK_SPAN_SPARSE, &limit_spans[i]));
     }
 }
 
 static void spans_free(unsigned every) {
-    for (unsigned i = 0; i < SPANS; i += every) {
-        hak_span_free(spans[i].superslab, spans[i].unit, SPAN_UNITS, SPAN_UNITS);
+    for (unsigned i = 0; i < LIMIT_SPANS; i += every) {
+        hak_span_free(limit_spans[i].superslab, limit_spans[i].unit, LIMIT_SPAN_UNITS,
+                      LIMIT_SPAN_UNITS);
     }
 }
 
@@ -67,7 +69,7 @@ static void press_with(size_t is_used) {
     hak_limit_tick();
 }
 
-static int begin(void **state) {
+static int limit_begin(void **state) {
     (void)state;
     hak_os_fault_clear();
     hak_os_fault_stop_clock();
@@ -90,7 +92,7 @@ static int begin(void **state) {
     return 0;
 }
 
-static int end(void **state) {
+static int limit_end(void **state) {
     (void)state;
     spans_free(1);
     hak_span_purge(0);
@@ -99,8 +101,9 @@ static int end(void **state) {
     return 0;
 }
 
-static void room_for_all_gives_nothing_back(void **state) {
-    (void)state;
+#define PRESSURE_TEST(name) UNIT_TEST_WITH(name, limit_begin, limit_end)
+
+PRESSURE_TEST(room_for_all_gives_nothing_back) {
     limit = 1000 * (size_t)MEBIBYTE;
     used = 150 * MEBIBYTE;
     spans_free(2);
@@ -113,8 +116,7 @@ static void room_for_all_gives_nothing_back(void **state) {
     spans_make(2);
 }
 
-static void little_room_takes_what_is_missing_and_no_more(void **state) {
-    (void)state;
+PRESSURE_TEST(little_room_takes_what_is_missing_and_no_more) {
     limit = 400 * (size_t)MEBIBYTE;
     spans_free(2);
     press_with(395 * MEBIBYTE); /* 5 left, 25 wanted */
@@ -122,8 +124,7 @@ static void little_room_takes_what_is_missing_and_no_more(void **state) {
     spans_make(2);
 }
 
-static void no_room_takes_all_but_a_rest(void **state) {
-    (void)state;
+PRESSURE_TEST(no_room_takes_all_but_a_rest) {
     limit = 400 * (size_t)MEBIBYTE;
     spans_free(2);
     used = 450 * (size_t)MEBIBYTE;
@@ -134,8 +135,7 @@ static void no_room_takes_all_but_a_rest(void **state) {
     spans_make(2);
 }
 
-static void tight_begins_at_an_eighth_and_ends_at_a_quarter(void **state) {
-    (void)state;
+PRESSURE_TEST(tight_begins_at_an_eighth_and_ends_at_a_quarter) {
     limit = 1024 * (size_t)MEBIBYTE;
     static const struct {
         unsigned room;
@@ -153,8 +153,7 @@ static void tight_begins_at_an_eighth_and_ends_at_a_quarter(void **state) {
     assert_false(hak_knobs.is_tight);
 }
 
-static void without_a_limit_files_are_read_once(void **state) {
-    (void)state;
+PRESSURE_TEST(without_a_limit_files_are_read_once) {
     uint64_t before = looks();
     for (unsigned i = 0; i < 1000; i++) {
         press_second();
@@ -162,8 +161,7 @@ static void without_a_limit_files_are_read_once(void **state) {
     assert_int_equal(looks() - before, 1);
 }
 
-static void files_are_read_seldom(void **state) {
-    (void)state;
+PRESSURE_TEST(files_are_read_seldom) {
     limit = 1024 * (size_t)MEBIBYTE;
     press_with(1);
     uint64_t before = looks();
@@ -189,8 +187,7 @@ static void files_are_read_seldom(void **state) {
     spans_make(2);
 }
 
-static void small_process_looks_once_and_with_the_option_off_never(void **state) {
-    (void)state;
+PRESSURE_TEST(small_process_looks_once_and_with_the_option_off_never) {
     limit = 1;
     used = 1;
     hak_knobs.cgroup = false;
@@ -211,8 +208,7 @@ static void small_process_looks_once_and_with_the_option_off_never(void **state)
 }
 
 /* Above what is left free, but below the limit: what is taken again at once stays by and by. */
-static void memory_wanted_at_once_is_given_back_less_and_less(void **state) {
-    (void)state;
+PRESSURE_TEST(memory_wanted_at_once_is_given_back_less_and_less) {
     uint64_t first = 0, last = 0;
     limit = 1600 * (size_t)MEBIBYTE;
     for (unsigned breath = 0; breath < 100; breath++) {
@@ -233,8 +229,7 @@ static void memory_wanted_at_once_is_given_back_less_and_less(void **state) {
     spans_make(2);
 }
 
-static void reads_that_go_on_failing_are_no_limit(void **state) {
-    (void)state;
+PRESSURE_TEST(reads_that_go_on_failing_are_no_limit) {
     limit = 100 * MEBIBYTE;
     press_with(limit);
     assert_true(hak_knobs.is_tight);
@@ -248,8 +243,7 @@ static void reads_that_go_on_failing_are_no_limit(void **state) {
 }
 
 /* They may have been those of a thread with descriptors of its own. */
-static void limit_that_can_be_read_again_counts_again(void **state) {
-    (void)state;
+PRESSURE_TEST(limit_that_can_be_read_again_counts_again) {
     limit = 100 * MEBIBYTE;
     press_with(limit);
     hak_os_fault_plan(HAK_OS_CALL_READ, 0, UINT64_MAX);
@@ -264,8 +258,7 @@ static void limit_that_can_be_read_again_counts_again(void **state) {
     assert_true(hak_knobs.is_tight);
 }
 
-static void kernel_that_takes_nothing_is_asked_seldom(void **state) {
-    (void)state;
+PRESSURE_TEST(kernel_that_takes_nothing_is_asked_seldom) {
     limit = 150 * MEBIBYTE;
     spans_free(2);
     hak_os_fault_plan(HAK_OS_CALL_PURGE, 0, UINT64_MAX);
@@ -276,25 +269,7 @@ static void kernel_that_takes_nothing_is_asked_seldom(void **state) {
         hak_limit_tick();
         hak_limit_give_back(MEBIBYTE);
     }
-    assert_in_range(hak_os_fault_calls(HAK_OS_CALL_PURGE) - before, 0, SPANS);
+    assert_in_range(hak_os_fault_calls(HAK_OS_CALL_PURGE) - before, 0, LIMIT_SPANS);
     hak_os_fault_plan(HAK_OS_CALL_PURGE, 0, 0);
     spans_make(2);
 }
-
-#define PRESSURE_TEST(test) cmocka_unit_test_setup_teardown(test, begin, end)
-
-static const struct CMUnitTest tests[] = {
-    PRESSURE_TEST(room_for_all_gives_nothing_back),
-    PRESSURE_TEST(little_room_takes_what_is_missing_and_no_more),
-    PRESSURE_TEST(no_room_takes_all_but_a_rest),
-    PRESSURE_TEST(tight_begins_at_an_eighth_and_ends_at_a_quarter),
-    PRESSURE_TEST(without_a_limit_files_are_read_once),
-    PRESSURE_TEST(files_are_read_seldom),
-    PRESSURE_TEST(small_process_looks_once_and_with_the_option_off_never),
-    PRESSURE_TEST(memory_wanted_at_once_is_given_back_less_and_less),
-    PRESSURE_TEST(reads_that_go_on_failing_are_no_limit),
-    PRESSURE_TEST(limit_that_can_be_read_again_counts_again),
-    PRESSURE_TEST(kernel_that_takes_nothing_is_asked_seldom),
-};
-
-UNIT_MAIN(tests)

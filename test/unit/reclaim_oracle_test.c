@@ -8,7 +8,7 @@
 enum { SEEDS = 200 };
 
 typedef void load_make_t(uint64_t *random);
-static load_t load;
+static load_t oracle_load;
 
 static uint64_t between(uint64_t *random, uint64_t least, uint64_t most) {
     return least + hak_rng_next(random) % (most - least + 1);
@@ -25,7 +25,7 @@ static void make_square(uint64_t *random) {
     unsigned low_ticks = (unsigned)(period * between(random, 10, 90) / 100);
     size_t low = between(random, 0, 100) * MIB, high = low + between(random, 16, 900) * MIB;
     for (unsigned i = 0; i < LOAD_TICKS; i++) {
-        load.in_use[i] = i % period < low_ticks ? low : high;
+        oracle_load.in_use[i] = i % period < low_ticks ? low : high;
     }
 }
 
@@ -33,14 +33,14 @@ static void make_saw(uint64_t *random) {
     unsigned period = any_period(random);
     size_t low = between(random, 0, 100) * MIB, rise = between(random, 16, 900) * MIB;
     for (unsigned i = 0; i < LOAD_TICKS; i++) {
-        load.in_use[i] = low + rise / period * (i % period);
+        oracle_load.in_use[i] = low + rise / period * (i % period);
     }
 }
 
 static void make_ramp(uint64_t *random) {
     size_t low = between(random, 1, 100) * MIB, step = between(random, 0, 1 << 20);
     for (unsigned i = 0; i < LOAD_TICKS; i++) {
-        load.in_use[i] = low + step * i;
+        oracle_load.in_use[i] = low + step * i;
     }
 }
 
@@ -50,11 +50,11 @@ static void make_noise(uint64_t *random) {
     size_t most = between(random, 16, 900), in_use = 0;
     for (unsigned i = 0; i < LOAD_TICKS; i++) {
         in_use = hak_rng_next(random) % pause == 0 ? between(random, 0, most) * MIB : in_use;
-        load.in_use[i] = in_use;
+        oracle_load.in_use[i] = in_use;
     }
 }
 
-static paid_t paid;
+static paid_t oracle_paid;
 static double paid_ratio[4 * SEEDS]; /* to what the standard rules cost the same program */
 static unsigned changes;
 
@@ -63,14 +63,14 @@ static oracle_t regret_of(hak_strategy_t chosen, double own_price, double standa
     double fixed[HAK_STRATEGIES];
     oracle_t own = {0}, best = {1e300, 1e300};
     for (hak_strategy_t i = 0; i < HAK_STRATEGIES; i++) {
-        oracle_t oracle = price_if_kept(&load, (unsigned)hak_strategy_ms(i) / TICK_MS);
+        oracle_t oracle = price_if_kept(&oracle_load, (unsigned)hak_strategy_ms(i) / TICK_MS);
         own = i == chosen ? oracle : own;
         fixed[i] = oracle.whole;
         best.whole = oracle.whole < best.whole ? oracle.whole : best.whole;
         best.late = oracle.late < best.late ? oracle.late : best.late;
     }
-    paid_ratio[paid.loads] = (own_price + LITTLE) / (standard_price + LITTLE);
-    paid_add(&paid, own_price, standard_price, fixed);
+    paid_ratio[oracle_paid.loads] = (own_price + LITTLE) / (standard_price + LITTLE);
+    paid_add(&oracle_paid, own_price, standard_price, fixed);
     return (oracle_t){(own.whole + LITTLE) / (best.whole + LITTLE),
                       own.late / (best.late + LITTLE)};
 }
@@ -91,11 +91,11 @@ static void check_change(hak_strategy_t before, uint64_t failed) {
 static double load_run(hak_learn_t learn) {
     program_begin(NULL);
     hak_knobs.learn = learn;
-    program_t program = {.pool.held = load.in_use[0]};
+    program_t program = {.pool.held = oracle_load.in_use[0]};
     hak_strategy_t strategy = HAK_STRATEGY_standard;
     for (unsigned i = 0; i < LOAD_TICKS; i++) {
         uint64_t changed = hak_counters.learner_change, failed = hak_counters.learner_interlock;
-        program_tick(&program, load.in_use[i]);
+        program_tick(&program, oracle_load.in_use[i]);
         if (hak_counters.learner_change != changed) {
             check_change(strategy, failed);
             strategy = program_view().strategy;
@@ -129,7 +129,7 @@ static void summary(const char *name, const char *what, double regret[SEEDS]) {
 }
 
 /* Ten percent, and the eighth by which another keep time must be cheaper before it decides. */
-static const double WITHIN = 1.1 * 1.125;
+static const double ORACLE_WITHIN = 1.1 * 1.125;
 static uint64_t first_seed = 1;
 static unsigned seeds = SEEDS;
 
@@ -143,59 +143,49 @@ static void seeds_are_within(const char *name, load_make_t *make, bool repeats) 
         oracle_t regret = regret_of_seed(make, first_seed + i);
         whole[i] = regret.whole;
         late[i] = regret.late;
-        UNIT_EXPECT(late[i] <= WITHIN && (!repeats || whole[i] <= WITHIN),
+        UNIT_EXPECT(late[i] <= ORACLE_WITHIN && (!repeats || whole[i] <= ORACLE_WITHIN),
                     "%s: %.3f of late, %.3f throughout; repeat with the argument %llu", name,
                     late[i], whole[i], (unsigned long long)first_seed + i);
     }
     summary(name, "of late", late);
     summary(name, "throughout", whole);
     assert_true(at_share(whole, 50) <= 1.05);
-    assert_true(at_share(whole, 95) <= WITHIN);
+    assert_true(at_share(whole, 95) <= ORACLE_WITHIN);
 }
 
-static void square_waves_are_kept_at_about_the_best_price(void **state) {
-    (void)state;
+LEARNER_TEST(square_waves_are_kept_at_about_the_best_price) {
     seeds_are_within("square waves", make_square, true);
 }
 
-static void saw_teeth_are_kept_at_about_the_best_price(void **state) {
-    (void)state;
+LEARNER_TEST(saw_teeth_are_kept_at_about_the_best_price) {
     seeds_are_within("saw teeth", make_saw, true);
 }
 
-static void ramps_are_kept_at_about_the_best_price(void **state) {
-    (void)state;
+LEARNER_TEST(ramps_are_kept_at_about_the_best_price) {
     seeds_are_within("ramps", make_ramp, true);
 }
 
-static void noise_is_kept_at_about_the_best_price(void **state) {
-    (void)state;
+LEARNER_TEST(noise_is_kept_at_about_the_best_price) {
     seeds_are_within("noise", make_noise, false);
 }
 
 /* Nor more than the standard, but for what a load teaches late, or wrongly. */
-static void learner_costs_less_than_any_fixed_keep_time(void **state) {
-    (void)state;
-    bool is_least = paid_is_least(&paid);
+LEARNER_TEST(learner_costs_less_than_any_fixed_keep_time) {
+    bool is_least = paid_is_least(&oracle_paid);
     assert_true(is_least || seeds == 1);
-    qsort(paid_ratio, paid.loads, sizeof *paid_ratio, by_value);
-    double most = paid_ratio[(paid.loads - 1) * 95 / 100], worst = paid_ratio[paid.loads - 1];
+    qsort(paid_ratio, oracle_paid.loads, sizeof *paid_ratio, by_value);
+    double most = paid_ratio[(oracle_paid.loads - 1) * 95 / 100],
+           worst = paid_ratio[oracle_paid.loads - 1];
     print_message("95 of 100 loads below %.3f, worst %.3f; %u changes\n", most, worst, changes);
     assert_true(most <= 1.05 || seeds == 1);
 }
 
-static const struct CMUnitTest tests[] = {
-    LEARNER_TEST(square_waves_are_kept_at_about_the_best_price),
-    LEARNER_TEST(saw_teeth_are_kept_at_about_the_best_price),
-    LEARNER_TEST(ramps_are_kept_at_about_the_best_price),
-    LEARNER_TEST(noise_is_kept_at_about_the_best_price),
-    LEARNER_TEST(learner_costs_less_than_any_fixed_keep_time),
-};
-
-int main(int argc, char **argv) {
-    if (argc > 1) {
-        first_seed = strtoull(argv[1], NULL, 10);
+static int start(int argc, char **argv) {
+    if (argc > 2) {
+        first_seed = strtoull(argv[2], NULL, 10);
         seeds = 1;
     }
-    return cmocka_run_group_tests(tests, NULL, NULL) == 0 ? 0 : 1;
+    return UNIT_GO_ON;
 }
+
+UNIT_START(start)

@@ -17,10 +17,9 @@
 #include <pthread.h>
 
 enum {
-    MIB = 1 << 20,
     OLD_BYTES = 1024, /* blocks of a load that is over but for one in EVERY */
     NEW_BYTES = 4096,
-    EVERY = 64,
+    RECLAIM_EVERY = 64,
     OLD = 32 * MIB / OLD_BYTES,
     NEW = 64 * MIB / NEW_BYTES,
 };
@@ -30,19 +29,19 @@ static unsigned char *new_blocks[NEW];
 
 static void old_load_leaves_survivors(void) {
     for (unsigned i = 0; i < OLD; i++) {
-        old_blocks[i] = hak_malloc(OLD_BYTES);
+        old_blocks[i] = unit_malloc(OLD_BYTES);
         assert_non_null(old_blocks[i]);
         memset(old_blocks[i], (int)(i % 251), OLD_BYTES - HAK_CANARY_BYTES);
     }
     for (unsigned i = 0; i < OLD; i++) {
-        if (i % EVERY != 0) {
+        if (i % RECLAIM_EVERY != 0) {
             hak_free(old_blocks[i]);
         }
     }
 }
 
 static void old_load_ends(void) {
-    for (unsigned i = 0; i < OLD; i += EVERY) {
+    for (unsigned i = 0; i < OLD; i += RECLAIM_EVERY) {
         for (unsigned at = 0; at < OLD_BYTES - HAK_CANARY_BYTES; at++) {
             assert_int_equal(old_blocks[i][at], i % 251);
         }
@@ -52,7 +51,7 @@ static void old_load_ends(void) {
 
 static void new_load_grows(void) {
     for (unsigned i = 0; i < NEW; i++) {
-        new_blocks[i] = hak_malloc(NEW_BYTES);
+        new_blocks[i] = unit_malloc(NEW_BYTES);
         assert_non_null(new_blocks[i]);
         new_blocks[i][0] = 1;
     }
@@ -68,7 +67,7 @@ static size_t purged_bytes(void) {
     return hak_load_relaxed(&hak_span_purged_bytes);
 }
 
-static int begin(void **state) {
+static int reclaim_begin(void **state) {
     (void)state;
     hak_os_fault_stop_clock(); /* else a busy machine decides what decays meanwhile */
     hak_slabs_given_back = 0;  /* a long time has passed */
@@ -77,8 +76,7 @@ static int begin(void **state) {
     return 0;
 }
 
-static void growth_takes_large_idle_pages_up_to_a_share(void **state) {
-    (void)state;
+UNIT_TEST_WITH(growth_takes_large_idle_pages_up_to_a_share, reclaim_begin, NULL) {
     hak_span_stats_t spans;
     old_load_leaves_survivors();
     assert_int_equal(purged_bytes(), 0); /* nothing grew since the frees */
@@ -95,15 +93,14 @@ static void growth_takes_large_idle_pages_up_to_a_share(void **state) {
     assert_int_equal(purged_bytes(), 0);
 }
 
-static void purged_pages_that_are_used_again_are_none(void **state) {
-    (void)state;
+UNIT_TEST_WITH(purged_pages_that_are_used_again_are_none, reclaim_begin, NULL) {
     old_load_leaves_survivors();
     new_load_grows();
     new_load_ends();
     size_t before = purged_bytes();
     for (unsigned i = 0; i < OLD; i++) {
-        if (i % EVERY != 0) {
-            old_blocks[i] = hak_malloc(OLD_BYTES);
+        if (i % RECLAIM_EVERY != 0) {
+            old_blocks[i] = unit_malloc(OLD_BYTES);
             assert_non_null(old_blocks[i]);
             memset(old_blocks[i], (int)(i % 251), OLD_BYTES - HAK_CANARY_BYTES);
         }
@@ -111,7 +108,7 @@ static void purged_pages_that_are_used_again_are_none(void **state) {
     assert_true(purged_bytes() == 0 || purged_bytes() < before);
     audit();
     for (unsigned i = 0; i < OLD; i++) {
-        if (i % EVERY != 0) {
+        if (i % RECLAIM_EVERY != 0) {
             hak_free(old_blocks[i]);
         }
     }
@@ -120,8 +117,7 @@ static void purged_pages_that_are_used_again_are_none(void **state) {
 }
 
 /* Locked memory, say: as many times as tell that from a locked page, then not for long. */
-static void kernel_that_refuses_is_not_asked_again_soon(void **state) {
-    (void)state;
+UNIT_TEST_WITH(kernel_that_refuses_is_not_asked_again_soon, reclaim_begin, NULL) {
     enum { ASKED_MOST = 16 };
     old_load_leaves_survivors();
     hak_os_fault_plan(HAK_OS_CALL_PURGE, 0, UINT64_MAX);
@@ -135,8 +131,7 @@ static void kernel_that_refuses_is_not_asked_again_soon(void **state) {
     audit();
 }
 
-static void kernel_that_refuses_once_is_asked_for_the_rest(void **state) {
-    (void)state;
+UNIT_TEST_WITH(kernel_that_refuses_once_is_asked_for_the_rest, reclaim_begin, NULL) {
     old_load_leaves_survivors();
     hak_os_fault_plan(HAK_OS_CALL_PURGE, 0, 1);
     assert_true(hak_slabs_give_back(MIB) >= MIB);
@@ -146,10 +141,9 @@ static void kernel_that_refuses_once_is_asked_for_the_rest(void **state) {
 }
 
 /* Slabs without a run of four idle OS pages: looked at once, not at every new peak. */
-static void slabs_without_large_idle_pages_are_looked_at_once(void **state) {
-    (void)state;
+UNIT_TEST_WITH(slabs_without_large_idle_pages_are_looked_at_once, reclaim_begin, NULL) {
     for (unsigned i = 0; i < OLD; i++) {
-        old_blocks[i] = hak_malloc(OLD_BYTES);
+        old_blocks[i] = unit_malloc(OLD_BYTES);
         assert_non_null(old_blocks[i]);
     }
     for (unsigned i = 0; i < OLD; i++) {
@@ -170,28 +164,27 @@ static void slabs_without_large_idle_pages_are_looked_at_once(void **state) {
     audit();
 }
 
-static size_t cached(void) {
+static size_t reclaim_cached(void) {
     hak_large_stats_t stats;
     hak_large_stats(&stats);
     return stats.huge_cached_bytes;
 }
 
-static void growth_takes_cached_mappings(void **state) {
-    (void)state;
+UNIT_TEST_WITH(growth_takes_cached_mappings, reclaim_begin, NULL) {
     enum { HUGE_BYTES = 8 * MIB };
     unsigned count = 0;
-    unsigned char *block = hak_malloc(HUGE_BYTES);
+    unsigned char *block = unit_malloc(HUGE_BYTES);
     assert_non_null(block);
     memset(block, 1, HUGE_BYTES - HAK_CANARY_BYTES);
     hak_free(block);
-    assert_true(cached() >= HUGE_BYTES);
+    assert_true(reclaim_cached() >= HUGE_BYTES);
     new_load_grows(); /* as large as it was, so it takes nothing */
-    assert_true(cached() >= HUGE_BYTES);
-    while (count < OLD && cached() >= HUGE_BYTES) {
-        old_blocks[count] = hak_malloc(NEW_BYTES);
+    assert_true(reclaim_cached() >= HUGE_BYTES);
+    while (count < OLD && reclaim_cached() >= HUGE_BYTES) {
+        old_blocks[count] = unit_malloc(NEW_BYTES);
         assert_non_null(old_blocks[count++]);
     }
-    assert_true(cached() < HUGE_BYTES);
+    assert_true(reclaim_cached() < HUGE_BYTES);
     while (count > 0) {
         hak_free(old_blocks[--count]);
     }
@@ -212,12 +205,11 @@ static bool event_looks_at_pools(void) {
     return had_dip && hak_span_state.dip_units == hak_span_state.unused_dirty_units;
 }
 
-static void threads_look_at_pools_once_in_a_pause(void **state) {
-    (void)state;
+UNIT_TEST_WITH(threads_look_at_pools_once_in_a_pause, reclaim_begin, NULL) {
     enum { PAUSE_NS = 5000000 };
     pthread_t thread;
     hak_os_fault_stop_clock();
-    hak_free(memset(hak_malloc(MIB), 1, MIB / 2));
+    hak_free(memset(unit_malloc(MIB), 1, MIB / 2));
     assert_true(event_looks_at_pools() && event_looks_at_pools()); /* alone, a thread waits not */
     assert_int_equal(pthread_create(&thread, NULL, end_at_once, NULL), 0);
     assert_int_equal(pthread_join(thread, NULL), 0);
@@ -229,17 +221,4 @@ static void threads_look_at_pools_once_in_a_pause(void **state) {
     hak_os_fault_advance_clock(1);
     assert_true(event_looks_at_pools());
     hak_os_fault_clear();
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(growth_takes_large_idle_pages_up_to_a_share, begin),
-        cmocka_unit_test_setup(purged_pages_that_are_used_again_are_none, begin),
-        cmocka_unit_test_setup(growth_takes_cached_mappings, begin),
-        cmocka_unit_test_setup(slabs_without_large_idle_pages_are_looked_at_once, begin),
-        cmocka_unit_test_setup(kernel_that_refuses_is_not_asked_again_soon, begin),
-        cmocka_unit_test_setup(kernel_that_refuses_once_is_asked_for_the_rest, begin),
-        cmocka_unit_test_setup(threads_look_at_pools_once_in_a_pause, begin),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -20,8 +20,9 @@ static int calm(void **state) {
     return 0;
 }
 
-static void regret_raises_what_is_retained_to_its_bound(void **state) {
-    (void)state;
+#define REGRET_TEST(name) UNIT_TEST_WITH(name, calm, NULL)
+
+REGRET_TEST(regret_raises_what_is_retained_to_its_bound) {
     size_t before = 0;
     unsigned windows = 0;
     while (hak_knobs.retain_learned_percent < 100 && windows < 1000) {
@@ -38,8 +39,7 @@ static void regret_raises_what_is_retained_to_its_bound(void **state) {
     }
 }
 
-static void no_regret_lowers_it_slowly_to_zero(void **state) {
-    (void)state;
+REGRET_TEST(no_regret_lowers_it_slowly_to_zero) {
     hak_knobs.retain_learned_percent = 100;
     size_t before = 100;
     unsigned windows = 0;
@@ -55,8 +55,7 @@ static void no_regret_lowers_it_slowly_to_zero(void **state) {
     assert_int_equal(hak_knobs.retain_learned_percent, 0);
 }
 
-static void middling_regret_changes_nothing(void **state) {
-    (void)state;
+REGRET_TEST(middling_regret_changes_nothing) {
     hak_knobs.retain_learned_percent = 40;
     for (unsigned i = 0; i < 20; i++) {
         hak_regret_learn(1000, 150);
@@ -68,15 +67,13 @@ static void middling_regret_changes_nothing(void **state) {
     }
 }
 
-static void one_bad_window_is_averaged_away(void **state) {
-    (void)state;
+REGRET_TEST(one_bad_window_is_averaged_away) {
     hak_regret_learn(1000, 1000);
     assert_int_equal(hak_knobs.retain_learned_percent, 0);
 }
 
 /* More was wanted than this window purged: units of windows before. */
-static void regret_above_all_that_was_purged_counts_as_all(void **state) {
-    (void)state;
+REGRET_TEST(regret_above_all_that_was_purged_counts_as_all) {
     for (unsigned i = 0; i < 100; i++) {
         hak_regret_learn(1, UINT32_MAX);
         assert_true(hak_knobs.retain_learned_percent <= 100);
@@ -115,18 +112,15 @@ static void without_learning_for(size_t learn) {
     hak_os_fault_clear();
 }
 
-static void tick_without_the_option_learns_nothing_and_forgets(void **state) {
-    (void)state;
+REGRET_TEST(tick_without_the_option_learns_nothing_and_forgets) {
     without_learning_for(HAK_LEARN_OFF);
 }
 
-static void tick_that_only_keeps_score_learns_nothing_and_forgets(void **state) {
-    (void)state;
+REGRET_TEST(tick_that_only_keeps_score_learns_nothing_and_forgets) {
     without_learning_for(HAK_LEARN_COUNTERFACTUAL);
 }
 
-static void tick_learns_once_a_window(void **state) {
-    (void)state;
+REGRET_TEST(tick_learns_once_a_window) {
     hak_regret_tick(); /* whatever happened before */
     hak_knobs.retain_learned_percent = 50;
     for (unsigned i = 0; i < 1000; i++) {
@@ -143,8 +137,7 @@ static void tick_learns_once_a_window(void **state) {
 
 /* As when a thread reads the counters, and another thread's whole step passes before it goes on:
  * the difference is below 0. */
-static void counters_read_late_teach_nothing(void **state) {
-    (void)state;
+REGRET_TEST(counters_read_late_teach_nothing) {
     uint64_t before = 50;
     assert_int_equal(hak_regret_growth(&before, 30), 0);
     assert_int_equal(hak_regret_growth(&before, 51), 21);
@@ -159,19 +152,3 @@ static void counters_read_late_teach_nothing(void **state) {
     hak_counters.purge_regret_units += 2000;
     hak_os_fault_clear();
 }
-
-#define REGRET_TEST(test) cmocka_unit_test_setup(test, calm)
-
-static const struct CMUnitTest tests[] = {
-    REGRET_TEST(regret_raises_what_is_retained_to_its_bound),
-    REGRET_TEST(no_regret_lowers_it_slowly_to_zero),
-    REGRET_TEST(middling_regret_changes_nothing),
-    REGRET_TEST(one_bad_window_is_averaged_away),
-    REGRET_TEST(regret_above_all_that_was_purged_counts_as_all),
-    REGRET_TEST(tick_without_the_option_learns_nothing_and_forgets),
-    REGRET_TEST(tick_that_only_keeps_score_learns_nothing_and_forgets),
-    REGRET_TEST(tick_learns_once_a_window),
-    REGRET_TEST(counters_read_late_teach_nothing),
-};
-
-UNIT_MAIN(tests)

@@ -6,18 +6,20 @@
 #include "reclaim/slabs.h"
 #include "unit/purged_pages.h"
 
-enum { EVERY = 64, SLABS = 40, ALL = 1 << 30 };
+enum { SLABS_EVERY = 64, SLABS = 40, ALL = 1 << 30 };
 
 static const uint64_t PAUSE_NS = 400u * 1000 * 1000;
 static uint64_t now;
 
-static int begin(void **state) {
+static int slabs_begin(void **state) {
     unit_one_owner_begin(state);
     owner.purge_pass = (hak_purge_pass_t){0};
     hak_knobs.retain_idle_bytes = 0;
     now = PAUSE_NS;
     return 0;
 }
+
+#define SLABS_TEST(name) UNIT_TEST_WITH(name, slabs_begin, unit_one_owner_end)
 
 static void round_passes(void) {
     hak_slabs_decay(&owner, now, ALL);
@@ -28,27 +30,25 @@ static size_t resident(const hak_slab_t *slab) {
     return hak_os_resident(slab->base, (size_t)slab->units * HAK_UNIT_BYTES);
 }
 
-static void idle_slab_is_purged_in_the_second_round(void **state) {
-    (void)state;
-    hak_slab_t *slab = partly_used_slab(SC_1024, EVERY);
+SLABS_TEST(idle_slab_is_purged_in_the_second_round) {
+    hak_slab_t *slab = partly_used_slab(SC_1024, SLABS_EVERY);
     size_t all = resident(slab);
     round_passes();
     assert_int_equal(resident(slab), all);
     assert_int_equal(hak_slabs_decay(&owner, now - 1, ALL), 0); /* not due */
     round_passes();
-    assert_int_equal(resident(slab), all - purged_pages_expected(slab, EVERY));
-    for (unsigned i = 0; i < held.count; i += EVERY) {
+    assert_int_equal(resident(slab), all - purged_pages_expected(slab, SLABS_EVERY));
+    for (unsigned i = 0; i < held.count; i += SLABS_EVERY) {
         check_filled(held.block[i], 1024, i);
     }
-    give_the_rest(EVERY);
+    give_the_rest(SLABS_EVERY);
 }
 
-static void slab_that_changed_stays_for_a_round(void **state) {
-    (void)state;
-    hak_slab_t *slab = partly_used_slab(SC_1024, EVERY / 2);
+SLABS_TEST(slab_that_changed_stays_for_a_round) {
+    hak_slab_t *slab = partly_used_slab(SC_1024, SLABS_EVERY / 2);
     round_passes();
     unit_give(&owner, held.block[0]);
-    held.block[0] = held.block[EVERY / 2];
+    held.block[0] = held.block[SLABS_EVERY / 2];
     round_passes();
     assert_false(slab->is_purged);
     round_passes();
@@ -57,16 +57,15 @@ static void slab_that_changed_stays_for_a_round(void **state) {
     held.count = 0;
 }
 
-static void little_is_not_worth_it(void **state) {
-    (void)state;
+SLABS_TEST(little_is_not_worth_it) {
     enum { LITTLE = 31 }; /* KiB: less than half of the slab */
-    hak_slab_t *slab = partly_used_slab(SC_1024, EVERY);
+    hak_slab_t *slab = partly_used_slab(SC_1024, SLABS_EVERY);
     hak_knobs.retain_idle_bytes = HAK_UNIT_BYTES;
     for (unsigned i = 0; i < 4; i++) {
         round_passes();
     }
     assert_false(slab->is_purged);
-    give_the_rest(EVERY);
+    give_the_rest(SLABS_EVERY);
     slab = partly_used_slab(SC_1024, 1); /* all are in use but those given here */
     hak_knobs.retain_idle_bytes = 0;
     for (unsigned i = 0; i < LITTLE; i++) {
@@ -107,8 +106,7 @@ static unsigned purged_slabs(void) {
     return count;
 }
 
-static void work_of_one_step_is_bounded(void **state) {
-    (void)state;
+SLABS_TEST(work_of_one_step_is_bounded) {
     enum { WORK = 256, PURGE_WORK = 1 + 32, MOST = WORK / PURGE_WORK + 1 };
     many_partly_used_slabs(1);
     round_passes();
@@ -124,8 +122,7 @@ static void work_of_one_step_is_bounded(void **state) {
 }
 
 /* Others leave the list meanwhile, so that a slab comes by again. */
-static void slab_seen_twice_in_a_round_is_not_idle(void **state) {
-    (void)state;
+SLABS_TEST(slab_seen_twice_in_a_round_is_not_idle) {
     enum { LOOKS = 5, TAKEN = 3 };
     uint32_t capacity = hak_sc_info[SC_1024].blocks;
     static unit_blocks_t taken;
@@ -168,8 +165,7 @@ static unsigned backoff_after(unsigned used) {
     return backoff;
 }
 
-static void slabs_that_are_needed_again_make_rounds_rarer(void **state) {
-    (void)state;
+SLABS_TEST(slabs_that_are_needed_again_make_rounds_rarer) {
     assert_int_equal(backoff_after(20), 2);
     round_passes(); /* nothing was regretted */
     assert_int_equal(owner.purge_pass.backoff, 1);
@@ -179,14 +175,12 @@ static void slabs_that_are_needed_again_make_rounds_rarer(void **state) {
     slabs_end();
 }
 
-static void few_that_are_needed_again_do_not(void **state) {
-    (void)state;
+SLABS_TEST(few_that_are_needed_again_do_not) {
     assert_int_equal(backoff_after(10), 0);
     slabs_end();
 }
 
-static void slab_that_is_adopted_is_regretted_by_who_purged_it(void **state) {
-    (void)state;
+SLABS_TEST(slab_that_is_adopted_is_regretted_by_who_purged_it) {
     many_partly_used_slabs(1);
     round_passes();
     round_passes();
@@ -199,8 +193,7 @@ static void slab_that_is_adopted_is_regretted_by_who_purged_it(void **state) {
 }
 
 /* Each slab is asked about once, for long; where much is refused, the pause becomes longer. */
-static void kernel_that_refuses_is_left_alone(void **state) {
-    (void)state;
+SLABS_TEST(kernel_that_refuses_is_left_alone) {
     many_partly_used_slabs(1);
     round_passes();
     hak_os_fault_plan(HAK_OS_CALL_PURGE, 0, UINT64_MAX);
@@ -254,31 +247,12 @@ static void decay_meets_locked_page(unsigned every) {
     slabs_end();
 }
 
-static void one_locked_page_keeps_only_its_slab(void **state) {
-    (void)state;
+SLABS_TEST(one_locked_page_keeps_only_its_slab) {
     decay_meets_locked_page(SLABS);
 }
 
-static void locked_pages_keep_only_their_slabs(void **state) {
-    (void)state;
+SLABS_TEST(locked_pages_keep_only_their_slabs) {
     decay_meets_locked_page(3);
 }
 
-static const struct CMUnitTest tests[] = {
-#define DECAY_TEST(test) cmocka_unit_test_setup_teardown(test, begin, unit_one_owner_end)
-    DECAY_TEST(idle_slab_is_purged_in_the_second_round),
-    DECAY_TEST(slab_that_changed_stays_for_a_round),
-    DECAY_TEST(little_is_not_worth_it),
-    DECAY_TEST(work_of_one_step_is_bounded),
-    DECAY_TEST(slab_seen_twice_in_a_round_is_not_idle),
-    DECAY_TEST(slabs_that_are_needed_again_make_rounds_rarer),
-    DECAY_TEST(few_that_are_needed_again_do_not),
-    DECAY_TEST(slab_that_is_adopted_is_regretted_by_who_purged_it),
-    DECAY_TEST(kernel_that_refuses_is_left_alone),
-    DECAY_TEST(one_locked_page_keeps_only_its_slab),
-    DECAY_TEST(locked_pages_keep_only_their_slabs),
-};
-
-int main(void) {
-    return cmocka_run_group_tests(tests, unit_slab_begin, NULL);
-}
+UNIT_GROUP(unit_slab_begin)

@@ -4,8 +4,7 @@
  * by a clock that the test sets. */
 #include "unit/target.h"
 
-static void idle_is_a_little_of_what_is_in_use_up_to_the_bound(void **state) {
-    (void)state;
+DECAY_TEST(idle_is_a_little_of_what_is_in_use_up_to_the_bound) {
     assert_int_equal(hak_target_idle_bytes(0), MIB);
     assert_int_equal(hak_target_idle_bytes(320u * MIB), 10u * MIB);
     hak_knobs.retain_idle_bytes = 200u * MIB;
@@ -15,8 +14,7 @@ static void idle_is_a_little_of_what_is_in_use_up_to_the_bound(void **state) {
     give(0, SPANS);
 }
 
-static void unneeded_for_a_window_goes(void **state) {
-    (void)state;
+DECAY_TEST(unneeded_for_a_window_goes) {
     give(0, SPANS);
     size_t before = unused();
     hak_target_spans();
@@ -35,8 +33,7 @@ static void unneeded_for_a_window_goes(void **state) {
     assert_int_equal(hak_counters.purge_calls, calls);
 }
 
-static void needed_within_the_window_stays(void **state) {
-    (void)state;
+DECAY_TEST(needed_within_the_window_stays) {
     uint64_t calls = hak_counters.purge_calls;
     for (unsigned breath = 0; breath < 10; breath++) {
         give(0, SPANS);
@@ -49,8 +46,7 @@ static void needed_within_the_window_stays(void **state) {
 }
 
 /* Of 30 MiB unused a load takes 3.75 now and then: the rest goes, no unit more. */
-static void needed_in_part_stays_in_part(void **state) {
-    (void)state;
+DECAY_TEST(needed_in_part_stays_in_part) {
     give(0, SPANS);
     for (unsigned breath = 0; breath < 4; breath++) {
         take(0, 1);
@@ -67,8 +63,7 @@ static void needed_in_part_stays_in_part(void **state) {
 }
 
 /* Of 30 MiB unused a load takes 15: its next peak may need the rest. */
-static void what_a_load_goes_up_and_down_by_stays(void **state) {
-    (void)state;
+DECAY_TEST(what_a_load_goes_up_and_down_by_stays) {
     uint64_t calls = hak_counters.purge_calls;
     give(0, SPANS);
     for (unsigned breath = 0; breath < 6; breath++) {
@@ -82,8 +77,7 @@ static void what_a_load_goes_up_and_down_by_stays(void **state) {
 }
 
 /* A purge is no breath: what it left decays at the end of the same window. */
-static void what_a_purge_left_decays(void **state) {
-    (void)state;
+DECAY_TEST(what_a_purge_left_decays) {
     give(0, SPANS);
     window_passes();
     hak_span_purge(8u * MIB);
@@ -94,8 +88,7 @@ static void what_a_purge_left_decays(void **state) {
 }
 
 /* Nothing happened for long: at the first tick after that. */
-static void unneeded_for_long_goes_at_once(void **state) {
-    (void)state;
+DECAY_TEST(unneeded_for_long_goes_at_once) {
     give(0, SPANS);
     window_passes();
     hak_os_fault_advance_clock(100 * WINDOW_NS);
@@ -103,8 +96,7 @@ static void unneeded_for_long_goes_at_once(void **state) {
     assert_true(unused() <= (size_t)KEPT_MIB * MIB);
 }
 
-static void taken_again_soon_enough_stays(void **state) {
-    (void)state;
+LEARNED_TEST(taken_again_soon_enough_stays) {
     assert_true(breathe(10, 10, 4) > 0); /* longer than a window */
     assert_int_equal(breathe(10, 10, 4), 0);
     give(0, SPANS);
@@ -117,8 +109,7 @@ static void taken_again_soon_enough_stays(void **state) {
 }
 
 /* A counterfactual changes nothing. */
-static void taken_again_goes_where_the_learner_only_keeps_score(void **state) {
-    (void)state;
+LEARNED_TEST(taken_again_goes_where_the_learner_only_keeps_score) {
     hak_knobs.learn = HAK_LEARN_COUNTERFACTUAL;
     assert_true(breathe(20, 10, 4) >= 19 * (SPANS - 1) * SPAN_UNITS);
     hak_learner_view_t view;
@@ -127,8 +118,7 @@ static void taken_again_goes_where_the_learner_only_keeps_score(void **state) {
     give(0, SPANS);
 }
 
-static void what_is_learned_is_bounded_as_all_unused_memory_is(void **state) {
-    (void)state;
+LEARNED_TEST(what_is_learned_is_bounded_as_all_unused_memory_is) {
     (void)breathe(10, 10, 4);
     hak_knobs.retain_percent = 0;
     hak_knobs.retain_min_bytes = 8u * MIB;
@@ -142,8 +132,7 @@ static void what_is_learned_is_bounded_as_all_unused_memory_is(void **state) {
 }
 
 /* Where holding is dear, unused memory goes before a window has passed. */
-static void taken_again_late_goes_early(void **state) {
-    (void)state;
+LEARNED_TEST(taken_again_late_goes_early) {
     hak_knobs.retain_percent = 1;
     (void)breathe(4, 10, 10);
     give(0, SPANS);
@@ -151,8 +140,7 @@ static void taken_again_late_goes_early(void **state) {
     assert_true(unused() <= (size_t)KEPT_MIB * MIB);
 }
 
-static void refused_is_not_asked_for_again_soon(void **state) {
-    (void)state;
+DECAY_TEST(refused_is_not_asked_for_again_soon) {
     give(0, SPANS);
     window_passes();
     size_t before = unused();
@@ -171,8 +159,7 @@ static void refused_is_not_asked_for_again_soon(void **state) {
 }
 
 /* Locked memory does not keep memory that is freed after the refusal. */
-static void refused_does_not_keep_what_is_freed_later(void **state) {
-    (void)state;
+DECAY_TEST(refused_does_not_keep_what_is_freed_later) {
     hak_reclaim_order_t order = {.pools = 1 << HAK_POOL_UNITS, .wanted_bytes = 8 * MIB};
     give(0, 3);
     hak_os_fault_plan(HAK_OS_CALL_PURGE, 0, 1u << 30);
@@ -182,21 +169,3 @@ static void refused_does_not_keep_what_is_freed_later(void **state) {
     give(3, SPANS);
     assert_true(hak_reclaim_order(&order) >= 8 * MIB);
 }
-
-static const struct CMUnitTest tests[] = {
-    DECAY_TEST(idle_is_a_little_of_what_is_in_use_up_to_the_bound),
-    DECAY_TEST(unneeded_for_a_window_goes),
-    DECAY_TEST(needed_within_the_window_stays),
-    DECAY_TEST(needed_in_part_stays_in_part),
-    DECAY_TEST(what_a_load_goes_up_and_down_by_stays),
-    DECAY_TEST(what_a_purge_left_decays),
-    DECAY_TEST(unneeded_for_long_goes_at_once),
-    LEARNED_TEST(taken_again_soon_enough_stays),
-    LEARNED_TEST(taken_again_goes_where_the_learner_only_keeps_score),
-    LEARNED_TEST(what_is_learned_is_bounded_as_all_unused_memory_is),
-    LEARNED_TEST(taken_again_late_goes_early),
-    DECAY_TEST(refused_is_not_asked_for_again_soon),
-    DECAY_TEST(refused_does_not_keep_what_is_freed_later),
-};
-
-UNIT_MAIN(tests)

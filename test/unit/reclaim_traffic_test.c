@@ -8,20 +8,22 @@
 
 #include <stdio.h>
 
-static load_t load;
-static paid_t paid;
+static load_t traffic_load;
+static paid_t traffic_paid;
 
-/* Lines: units of 64 KiB in use, and for how many ticks. */
+/* Words: units of 64 KiB in use, and `*` for how many ticks, if not for one. */
 static void load_read(const char *name) {
     char path[512];
     const char *source = getenv("HAKMEM_SOURCE");
     snprintf(path, sizeof path, "%s/test/unit/traffic/%s", source == NULL ? "." : source, name);
     FILE *file = fopen(path, "r");
     UNIT_EXPECT(file != NULL, "%s", path);
-    size_t units, ticks, at = 0;
-    while (fscanf(file, "%zu %zu", &units, &ticks) == 2) {
+    size_t units, at = 0;
+    while (fscanf(file, "%zu", &units) == 1) {
+        size_t ticks = 1;
+        (void)!fscanf(file, "*%zu", &ticks);
         for (; ticks > 0 && at < LOAD_TICKS; ticks--) {
-            load.in_use[at++] = units * HAK_UNIT_BYTES;
+            traffic_load.in_use[at++] = units * HAK_UNIT_BYTES;
         }
     }
     fclose(file);
@@ -29,68 +31,55 @@ static void load_read(const char *name) {
 }
 
 /* Ten percent of the best. */
-static const double WITHIN = 1.1;
+static const double TRAFFIC_WITHIN = 1.1;
 
 static void regret_is_within(const char *name) {
     load_read(name);
-    program_t program = {.pool.held = load.in_use[0]};
+    program_t program = {.pool.held = traffic_load.in_use[0]};
     uint64_t changes = hak_counters.learner_change, failed = hak_counters.learner_interlock;
     for (unsigned i = 0; i < LOAD_TICKS; i++) {
-        program_tick(&program, load.in_use[i]);
+        program_tick(&program, traffic_load.in_use[i]);
     }
     double best = 1e300, worst = 0, fixed[HAK_STRATEGIES], own = pool_price(&program.pool);
     hak_strategy_t cheapest = HAK_STRATEGY_standard;
     for (hak_strategy_t i = 0; i < HAK_STRATEGIES; i++) {
-        double price = price_if_kept(&load, (unsigned)hak_strategy_ms(i) / TICK_MS).whole;
+        double price = price_if_kept(&traffic_load, (unsigned)hak_strategy_ms(i) / TICK_MS).whole;
         fixed[i] = price;
         cheapest = price < best ? i : cheapest;
         best = price < best ? price : best;
         worst = price > worst ? price : worst;
     }
     double standard = fixed[HAK_STRATEGY_standard];
-    paid_add(&paid, own, standard, fixed);
+    paid_add(&traffic_paid, own, standard, fixed);
     print_message("%s: own price %.0f MiB; best %.0f (%s), standard %.0f, worst %.0f; regret %.3f; "
                   "%u changes, %u failed\n",
                   name, own / MIB, best / MIB, hak_strategy_text(cheapest), standard / MIB,
                   worst / MIB, own / best, (unsigned)(hak_counters.learner_change - changes),
                   (unsigned)(hak_counters.learner_interlock - failed));
-    UNIT_EXPECT(own <= WITHIN * best + LITTLE, "%s: %.3f", name, own / best);
+    UNIT_EXPECT(own <= TRAFFIC_WITHIN * best + LITTLE, "%s: %.3f", name, own / best);
 }
 
 /* Keys of 64 to 20 000 bytes, 5 000 to 120 000 at a time, dropped now and then. */
-static void redis_pays_about_the_best_price(void **state) {
-    (void)state;
+LEARNER_TEST(redis_pays_about_the_best_price) {
     regret_is_within("redis.txt");
 }
 
 /* Documents of JSON, read, sorted and written; a few are held for a while. */
-static void python_pays_about_the_best_price(void **state) {
-    (void)state;
+LEARNER_TEST(python_pays_about_the_best_price) {
     regret_is_within("python.txt");
     program_begin(state);
     regret_is_within("python_huge.txt");
 }
 
 /* Tables of strings, by a collector. */
-static void ruby_pays_about_the_best_price(void **state) {
-    (void)state;
+LEARNER_TEST(ruby_pays_about_the_best_price) {
     regret_is_within("ruby.txt");
     program_begin(state);
     regret_is_within("ruby_huge.txt");
 }
 
 /* The best fixed choice would be the default if it did as well. */
-static void learner_pays_less_than_any_fixed_keep_time(void **state) {
-    (void)state;
-    assert_int_equal(paid.loads, 5);
-    assert_true(paid_is_least(&paid));
+LEARNER_TEST(learner_pays_less_than_any_fixed_keep_time) {
+    assert_int_equal(traffic_paid.loads, 5);
+    assert_true(paid_is_least(&traffic_paid));
 }
-
-static const struct CMUnitTest tests[] = {
-    LEARNER_TEST(redis_pays_about_the_best_price),
-    LEARNER_TEST(python_pays_about_the_best_price),
-    LEARNER_TEST(ruby_pays_about_the_best_price),
-    LEARNER_TEST(learner_pays_less_than_any_fixed_keep_time),
-};
-
-UNIT_MAIN(tests)

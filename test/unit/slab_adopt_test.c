@@ -3,17 +3,13 @@
  * What threads do for owners that are not their homes: adopt, tend, collect. */
 #include "unit/owner.h"
 
-enum { SC_64 = 3, SC_1024 = 19 };
-
-static void owner_with_users_keeps_its_slabs(void **state) {
-    (void)state;
+OWNER_TEST(owner_with_users_keeps_its_slabs) {
     unit_refill(a, SC_64, &held);
     assert_null(hak_slab_adopt(b, SC_64, false));
     unit_give_all(a, &held);
 }
 
-static void refill_adopts_a_slab_before_a_new_one(void **state) {
-    (void)state;
+OWNER_TEST(refill_adopts_a_slab_before_a_new_one) {
     hak_owner_t *left = a;
     clear_counters();
     unsigned count = unit_refill(a, SC_64, &held);
@@ -34,8 +30,7 @@ static void refill_adopts_a_slab_before_a_new_one(void **state) {
     assert_int_equal(b->counters[SC_1024].slab_retire, 1);
 }
 
-static void marked_blocks_are_adopted_with_their_slab(void **state) {
-    (void)state;
+OWNER_TEST(marked_blocks_are_adopted_with_their_slab) {
     enum { FREED = 40 };
     unit_take(a, SC_64, &held, 100);
     hak_slab_t *slab = hak_slab_of(held.block[0]);
@@ -58,8 +53,7 @@ static void marked_blocks_are_adopted_with_their_slab(void **state) {
     }
 }
 
-static void adopt_drains_full_slabs_others_freed_into(void **state) {
-    (void)state;
+OWNER_TEST(adopt_drains_full_slabs_others_freed_into) {
     hak_owner_t *left = a;
     unsigned capacity = hak_sc_info[SC_1024].blocks;
     unit_take(a, SC_1024, &held, capacity);
@@ -79,8 +73,7 @@ static void adopt_drains_full_slabs_others_freed_into(void **state) {
 }
 
 /* Nobody is at home there any more: its current slabs are for others at the next tick. */
-static void tend_settles_what_a_move_left(void **state) {
-    (void)state;
+OWNER_TEST(tend_settles_what_a_move_left) {
     unit_refill(a, SC_64, &held);
     clear_counters();
     hak_owner_move(a, b);
@@ -93,8 +86,7 @@ static void tend_settles_what_a_move_left(void **state) {
 }
 
 /* Threads that moved away and left it more than it needs: before memory is asked for. */
-static void refill_adopts_from_an_owner_with_users_and_many_partial_slabs(void **state) {
-    (void)state;
+OWNER_TEST(refill_adopts_from_an_owner_with_users_and_many_partial_slabs) {
     unsigned capacity = hak_sc_info[SC_1024].blocks;
     unit_take(a, SC_1024, &held,
               HAK_SLAB_ADOPT_LEAST * capacity + 1); /* full but for the current one */
@@ -121,8 +113,7 @@ static void refill_adopts_from_an_owner_with_users_and_many_partial_slabs(void *
     }
 }
 
-static void adopt_any_takes_from_owners_with_users(void **state) {
-    (void)state;
+OWNER_TEST(adopt_any_takes_from_owners_with_users) {
     unit_refill(a, SC_64, &held);
     hak_slab_t *slab = hak_slab_of(held.block[0]);
     assert_null(hak_slab_adopt(b, SC_64, true)); /* it is current */
@@ -133,8 +124,7 @@ static void adopt_any_takes_from_owners_with_users(void **state) {
     unit_give_all(b, &held);
 }
 
-static void child_of_a_fork_has_the_slabs_of_all(void **state) {
-    (void)state;
+OWNER_TEST(child_of_a_fork_has_the_slabs_of_all) {
     unsigned count = unit_refill(a, SC_64, &held);
     hak_slab_t *slab = hak_slab_of(held.block[0]);
     unit_push(held.block, 3);
@@ -151,8 +141,7 @@ static void child_of_a_fork_has_the_slabs_of_all(void **state) {
 }
 
 /* Whoever sleeps: what others freed to a thread is there for all, though its home has users. */
-static void tend_retires_what_others_emptied(void **state) {
-    (void)state;
+OWNER_TEST(tend_retires_what_others_emptied) {
     unsigned capacity = hak_sc_info[SC_1024].blocks;
     unit_take(a, SC_1024, &held, capacity + 1); /* one more: the full one is not current */
     clear_counters();
@@ -164,8 +153,7 @@ static void tend_retires_what_others_emptied(void **state) {
     }
 }
 
-static void collect_empties_current_slabs_too(void **state) {
-    (void)state;
+OWNER_TEST(collect_empties_current_slabs_too) {
     unsigned count = unit_refill(a, SC_64, &held);
     unit_refill(b, SC_64, &held);
     unit_push(held.block, count);
@@ -174,21 +162,4 @@ static void collect_empties_current_slabs_too(void **state) {
     assert_int_equal(unit_span_check().in_use_bytes, 0);
 }
 
-#define ADOPT_TEST(test) cmocka_unit_test_setup_teardown(test, unit_owners_begin, unit_owners_end)
-
-static const struct CMUnitTest tests[] = {
-    ADOPT_TEST(owner_with_users_keeps_its_slabs),
-    ADOPT_TEST(refill_adopts_a_slab_before_a_new_one),
-    ADOPT_TEST(marked_blocks_are_adopted_with_their_slab),
-    ADOPT_TEST(adopt_drains_full_slabs_others_freed_into),
-    ADOPT_TEST(tend_settles_what_a_move_left),
-    ADOPT_TEST(refill_adopts_from_an_owner_with_users_and_many_partial_slabs),
-    ADOPT_TEST(adopt_any_takes_from_owners_with_users),
-    ADOPT_TEST(child_of_a_fork_has_the_slabs_of_all),
-    ADOPT_TEST(tend_retires_what_others_emptied),
-    ADOPT_TEST(collect_empties_current_slabs_too),
-};
-
-int main(void) {
-    return cmocka_run_group_tests(tests, unit_slab_begin, NULL) == 0 ? 0 : 1;
-}
+UNIT_GROUP(unit_slab_begin)

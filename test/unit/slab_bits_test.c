@@ -4,8 +4,6 @@
 #include "unit/fatal.h"
 #include "unit/one_owner.h"
 
-enum { SC_16 = 0, SC_64 = 3, SC_1024 = 19, SC_57344 = 48 };
-
 static bool mark(void *block, uint32_t count) {
     hak_slab_t *slab = hak_slab_of(block);
     if (!hak_slab_mark(slab, hak_slab_index(slab, block), count)) {
@@ -32,8 +30,7 @@ static unsigned shuffled(unsigned i, unsigned count) {
     return (unsigned)((uint64_t)i * 20011 % count);
 }
 
-static void marked_blocks_come_back_in_address_order(void **state) {
-    (void)state;
+ONE_OWNER_TEST(marked_blocks_come_back_in_address_order) {
     for (unsigned sc = 0; sc < HAK_SC_COUNT; sc++) {
         hak_slab_t *slab = take_slab(sc);
         unsigned count = held.count;
@@ -58,8 +55,7 @@ static void marked_blocks_come_back_in_address_order(void **state) {
     }
 }
 
-static void refill_takes_no_more_marked_blocks_than_wanted(void **state) {
-    (void)state;
+ONE_OWNER_TEST(refill_takes_no_more_marked_blocks_than_wanted) {
     take_slab(SC_64);
     hak_slab_t *slab = hak_slab_of(held.block[0]);
     for (unsigned i = 0; i < 300; i++) {
@@ -78,8 +74,7 @@ static void refill_takes_no_more_marked_blocks_than_wanted(void **state) {
     mark_all_held();
 }
 
-static void rows_of_every_place_and_length_are_marked(void **state) {
-    (void)state;
+ONE_OWNER_TEST(rows_of_every_place_and_length_are_marked) {
     hak_slab_t *slab = take_slab(SC_64);
     for (unsigned last = 0; last < 200; last += 7) {
         for (unsigned count = 1; count <= last + 1; count += 5) {
@@ -96,8 +91,7 @@ static void rows_of_every_place_and_length_are_marked(void **state) {
     mark_all_held();
 }
 
-static void retired_slabs_leave_no_marks(void **state) {
-    (void)state;
+ONE_OWNER_TEST(retired_slabs_leave_no_marks) {
     static const uint8_t classes[] = {SC_16, SC_64, SC_1024, SC_57344};
     for (unsigned i = 0; i < UNIT_COUNT(classes); i++) {
         const hak_slab_t *slab = take_slab(classes[i]);
@@ -113,8 +107,7 @@ static void retired_slabs_leave_no_marks(void **state) {
 }
 
 /* First and last block change the state; marked one by one, as a flush does. */
-static void single_blocks_of_a_full_slab_make_it_partial_then_empty(void **state) {
-    (void)state;
+ONE_OWNER_TEST(single_blocks_of_a_full_slab_make_it_partial_then_empty) {
     for (unsigned sc = 0; sc < HAK_SC_COUNT; sc++) {
         hak_slab_t *slab = take_slab(sc);
         hak_slab_release_current(&owner);
@@ -131,8 +124,7 @@ static void single_blocks_of_a_full_slab_make_it_partial_then_empty(void **state
     }
 }
 
-static void more_free_blocks_than_carved_are_noticed(void **state) {
-    (void)state;
+ONE_OWNER_TEST(more_free_blocks_than_carved_are_noticed) {
     hak_slab_t *slab = take_slab(SC_1024);
     hak_slab_count_free(&owner, slab, 1, held.block[0]); /* without a mark */
     for (unsigned i = 0; i + 1 < held.count; i++) {
@@ -142,18 +134,4 @@ static void more_free_blocks_than_carved_are_noticed(void **state) {
     slab->free_count = slab->carved; /* as if nothing had been */
 }
 
-#define BITS_TEST(test)                                                                            \
-    cmocka_unit_test_setup_teardown(test, unit_one_owner_begin, unit_one_owner_end)
-
-static const struct CMUnitTest tests[] = {
-    BITS_TEST(marked_blocks_come_back_in_address_order),
-    BITS_TEST(refill_takes_no_more_marked_blocks_than_wanted),
-    BITS_TEST(rows_of_every_place_and_length_are_marked),
-    BITS_TEST(retired_slabs_leave_no_marks),
-    BITS_TEST(single_blocks_of_a_full_slab_make_it_partial_then_empty),
-    BITS_TEST(more_free_blocks_than_carved_are_noticed),
-};
-
-int main(void) {
-    return cmocka_run_group_tests(tests, unit_slab_begin, NULL) == 0 ? 0 : 1;
-}
+UNIT_GROUP(unit_slab_begin)

@@ -4,7 +4,7 @@
 #include "unit/fatal.h"
 #include "unit/slab.h"
 
-static int begin(void **state) {
+static int harden_begin(void **state) {
     unit_slab_begin(state);
     hak_secret.canary = 0x0123456789abcdefull;
     hak_secret.factor = 0x9e3779b97f4a7c15ull;
@@ -14,8 +14,7 @@ static int begin(void **state) {
 /* A block's memory. */
 static _Alignas(16) unsigned char area[1 << 16];
 
-static void handed_out_block_is_zero_but_for_its_canary(void **state) {
-    (void)state;
+UNIT_TEST_WITH(handed_out_block_is_zero_but_for_its_canary, harden_begin, NULL) {
     for (unsigned sc = 0; sc < HAK_SC_COUNT; sc++) {
         size_t bytes = hak_sc_info[sc].bytes, usable = hak_sc_usable(&hak_sc_info[sc]);
         assert_int_equal(usable, bytes - 8);
@@ -31,16 +30,14 @@ static void handed_out_block_is_zero_but_for_its_canary(void **state) {
     }
 }
 
-static void canary_of_another_place_or_secret_differs(void **state) {
-    (void)state;
+UNIT_TEST_WITH(canary_of_another_place_or_secret_differs, harden_begin, NULL) {
     uint64_t first = hak_harden_canary(area);
     assert_int_not_equal(first, hak_harden_canary(area + 16));
     hak_secret.canary ^= 1;
     assert_int_not_equal(first, hak_harden_canary(area));
 }
 
-static void overflow_of_each_byte_is_seen(void **state) {
-    (void)state;
+UNIT_TEST_WITH(overflow_of_each_byte_is_seen, harden_begin, NULL) {
     for (unsigned i = 0; i < 8; i++) {
         memset(area, 0, 64);
         hak_harden_hand_out(area, 64);
@@ -49,8 +46,7 @@ static void overflow_of_each_byte_is_seen(void **state) {
     }
 }
 
-static void write_to_a_free_block_is_fatal_where_it_is_looked_at(void **state) {
-    (void)state;
+UNIT_TEST_WITH(write_to_a_free_block_is_fatal_where_it_is_looked_at, harden_begin, NULL) {
     static const size_t sizes[] = {16, 112, 1024, 1280, 65536};
     for (unsigned i = 0; i < UNIT_COUNT(sizes); i++) {
         size_t bytes = sizes[i];
@@ -66,8 +62,7 @@ static void write_to_a_free_block_is_fatal_where_it_is_looked_at(void **state) {
     }
 }
 
-static void block_wiped_whole_is_zero_when_handed_out(void **state) {
-    (void)state;
+UNIT_TEST_WITH(block_wiped_whole_is_zero_when_handed_out, harden_begin, NULL) {
     for (unsigned sc = 0; sc < HAK_SC_COUNT; sc++) {
         size_t bytes = hak_sc_info[sc].bytes, usable = hak_sc_usable(&hak_sc_info[sc]);
         if (bytes > 2 * HAK_FILL_PART_BYTES) {
@@ -87,8 +82,7 @@ static void hand_out_is_fatal(size_t bytes) {
 }
 
 /* Of a block that has no middle the second word is never a mark. */
-static void write_anywhere_to_a_block_wiped_whole_is_fatal(void **state) {
-    (void)state;
+UNIT_TEST_WITH(write_anywhere_to_a_block_wiped_whole_is_fatal, harden_begin, NULL) {
     static const size_t sizes[] = {160, 1024, 1152, 4608};
     for (unsigned i = 0; i < UNIT_COUNT(sizes); i++) {
         size_t bytes = sizes[i];
@@ -104,8 +98,7 @@ static void write_anywhere_to_a_block_wiped_whole_is_fatal(void **state) {
     hand_out_is_fatal(128);
 }
 
-static void size_leaves_room_for_the_canary(void **state) {
-    (void)state;
+UNIT_TEST_WITH(size_leaves_room_for_the_canary, harden_begin, NULL) {
     assert_int_equal(hak_sc_info[hak_sc_of(8)].bytes, 16);
     assert_int_equal(hak_sc_info[hak_sc_of(9)].bytes, 32);
     assert_int_equal(hak_sc_info[hak_sc_of(24)].bytes, 32);
@@ -127,8 +120,7 @@ static void size_leaves_room_for_the_canary(void **state) {
 }
 
 /* Memory that another slab left full of data. */
-static void block_carved_from_used_memory_is_clear(void **state) {
-    (void)state;
+UNIT_TEST_WITH(block_carved_from_used_memory_is_clear, harden_begin, NULL) {
     static unit_blocks_t held;
     hak_owner_t owner;
     unit_span_retain((size_t)1 << 40, 0);
@@ -149,8 +141,7 @@ static void block_carved_from_used_memory_is_clear(void **state) {
 }
 
 /* Nothing is stored in blocks on their way. */
-static void block_sent_to_its_owner_is_zero_behind_its_link(void **state) {
-    (void)state;
+UNIT_TEST_WITH(block_sent_to_its_owner_is_zero_behind_its_link, harden_begin, NULL) {
     static unit_blocks_t held;
     hak_owner_t owner;
     unit_owner_begin(&owner, 2);
@@ -166,25 +157,10 @@ static void block_sent_to_its_owner_is_zero_behind_its_link(void **state) {
 }
 
 /* The low bits of the secret are 0: a cleared word never looks like a link. */
-static void cleared_word_is_never_tagged(void **state) {
-    (void)state;
+UNIT_TEST_WITH(cleared_word_is_never_tagged, harden_begin, NULL) {
     for (unsigned i = 0; i < 1 << 16; i += 16) {
         hak_secret.link = 0xfeedface00000000ull | i;
         hak_link_clear(area);
         assert_false(hak_link_has_free_marker(hak_link_word(area)));
     }
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test_setup(handed_out_block_is_zero_but_for_its_canary, begin),
-    cmocka_unit_test_setup(canary_of_another_place_or_secret_differs, begin),
-    cmocka_unit_test_setup(overflow_of_each_byte_is_seen, begin),
-    cmocka_unit_test_setup(write_to_a_free_block_is_fatal_where_it_is_looked_at, begin),
-    cmocka_unit_test_setup(block_wiped_whole_is_zero_when_handed_out, begin),
-    cmocka_unit_test_setup(write_anywhere_to_a_block_wiped_whole_is_fatal, begin),
-    cmocka_unit_test_setup(size_leaves_room_for_the_canary, begin),
-    cmocka_unit_test_setup(block_carved_from_used_memory_is_clear, begin),
-    cmocka_unit_test_setup(block_sent_to_its_owner_is_zero_behind_its_link, begin),
-    cmocka_unit_test_setup(cleared_word_is_never_tagged, begin),
-};
-UNIT_MAIN(tests)

@@ -8,8 +8,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-static void enter_takes_the_home(void **state) {
-    (void)state;
+OWNER_TEST(enter_takes_the_home) {
     assert_ptr_equal(hak_owner_lock(a), a);
     assert_int_equal(a->lock.is_taken, 1);
     assert_false(hak_lock_try(&a->lock));
@@ -17,8 +16,7 @@ static void enter_takes_the_home(void **state) {
     assert_int_equal(a->lock.is_taken, 0);
 }
 
-static void enter_goes_elsewhere_while_the_home_is_kept(void **state) {
-    (void)state;
+OWNER_TEST(enter_goes_elsewhere_while_the_home_is_kept) {
     hak_store_relaxed(&a->lock.is_taken, 1); /* its holder sleeps */
     hak_owner_t *other = hak_owner_lock(a);
     assert_ptr_not_equal(other, a);
@@ -46,8 +44,7 @@ static void *free_one_soon(void *context) {
 }
 
 /* More owners come to be while all are kept at a time, but not without end. */
-static void enter_waits_when_every_owner_is_kept(void **state) {
-    (void)state;
+OWNER_TEST(enter_waits_when_every_owner_is_kept) {
     pthread_t thread;
     unsigned before = owner_count();
     unsigned cpus = unit_owner_limit();
@@ -71,8 +68,7 @@ static void enter_waits_when_every_owner_is_kept(void **state) {
 
 /* Twice as many owners as CPUs are kept: a thread naps then, and makes one more after 10 000 naps,
  * unless it runs on a CPU that nobody was on before. */
-static void enter_on_a_cpu_nobody_was_on_makes_an_owner_without_a_nap(void **state) {
-    (void)state;
+OWNER_TEST(enter_on_a_cpu_nobody_was_on_makes_an_owner_without_a_nap) {
     struct rusage before, after;
     set_all(1);
     while (owner_count() < 2 * unit_owner_limit()) {
@@ -89,15 +85,4 @@ static void enter_on_a_cpu_nobody_was_on_makes_an_owner_without_a_nap(void **sta
     set_all(0);
 }
 
-#define OWNER_TEST(test) cmocka_unit_test_setup_teardown(test, unit_owners_begin, unit_owners_end)
-
-static const struct CMUnitTest tests[] = {
-    OWNER_TEST(enter_takes_the_home),
-    OWNER_TEST(enter_goes_elsewhere_while_the_home_is_kept),
-    OWNER_TEST(enter_waits_when_every_owner_is_kept),
-    OWNER_TEST(enter_on_a_cpu_nobody_was_on_makes_an_owner_without_a_nap),
-};
-
-int main(void) {
-    return cmocka_run_group_tests(tests, unit_slab_begin, NULL) == 0 ? 0 : 1;
-}
+UNIT_GROUP(unit_slab_begin)

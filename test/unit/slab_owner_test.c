@@ -5,13 +5,10 @@
 
 #include <pthread.h>
 
-enum { SC_64 = 3, SC_1024 = 19 };
-
 /* --- homes -------------------------------------------------------------------------------------
  */
 
-static void threads_spread_over_owners(void **state) {
-    (void)state;
+OWNER_TEST(threads_spread_over_owners) {
     hak_owner_t *more[200];
     unsigned cpus = unit_owner_limit();
     assert_ptr_not_equal(a, b);
@@ -29,8 +26,7 @@ static void threads_spread_over_owners(void **state) {
     assert_int_equal(b->users, 1);
 }
 
-static void owner_that_a_thread_parted_from_is_the_next_ones_home(void **state) {
-    (void)state;
+OWNER_TEST(owner_that_a_thread_parted_from_is_the_next_ones_home) {
     hak_owner_t *before = a;
     part_from(&a);
     a = hak_owner_join(HAK_PARTITION_ANY);
@@ -38,8 +34,7 @@ static void owner_that_a_thread_parted_from_is_the_next_ones_home(void **state) 
     assert_int_equal(before->users + (a != before), 1); /* or another one was idle, too */
 }
 
-static void last_user_leaves_no_current_slab(void **state) {
-    (void)state;
+OWNER_TEST(last_user_leaves_no_current_slab) {
     hak_owner_t *owner = a;
     clear_counters();
     unit_refill(owner, SC_64, &held);
@@ -49,8 +44,7 @@ static void last_user_leaves_no_current_slab(void **state) {
     assert_int_equal(owner->counters[SC_64].slab_retire, 1);
 }
 
-static void first_of_two_users_leaves_everything(void **state) {
-    (void)state;
+OWNER_TEST(first_of_two_users_leaves_everything) {
     hak_owner_move(b, a);
     clear_counters();
     unit_refill(a, SC_64, &held);
@@ -117,8 +111,7 @@ static void *come_and_go(void *context) {
     return NULL;
 }
 
-static void threads_coming_and_going_lose_no_block(void **state) {
-    (void)state;
+OWNER_TEST(threads_coming_and_going_lose_no_block) {
     pthread_t threads[THREADS];
     part_from(&a);
     part_from(&b);
@@ -138,16 +131,4 @@ static void threads_coming_and_going_lose_no_block(void **state) {
     assert_int_equal(unit_span_check().in_use_bytes, 0);
 }
 
-#define OWNER_TEST(test) cmocka_unit_test_setup_teardown(test, unit_owners_begin, unit_owners_end)
-
-static const struct CMUnitTest tests[] = {
-    OWNER_TEST(threads_spread_over_owners),
-    OWNER_TEST(owner_that_a_thread_parted_from_is_the_next_ones_home),
-    OWNER_TEST(last_user_leaves_no_current_slab),
-    OWNER_TEST(first_of_two_users_leaves_everything),
-    OWNER_TEST(threads_coming_and_going_lose_no_block),
-};
-
-int main(void) {
-    return cmocka_run_group_tests(tests, unit_slab_begin, NULL) == 0 ? 0 : 1;
-}
+UNIT_GROUP(unit_slab_begin)

@@ -21,8 +21,7 @@ static size_t purge_idle(void) {
     return given_back;
 }
 
-static void idle_pages_go_back_and_blocks_in_use_stay(void **state) {
-    (void)state;
+ONE_OWNER_TEST(idle_pages_go_back_and_blocks_in_use_stay) {
     static const unsigned classes[] = {SC_16, SC_64, SC_1024, SC_2048, SC_57344};
     static const unsigned everies[] = {2, 3, 64, 1000};
     for (unsigned c = 0; c < UNIT_COUNT(classes); c++) {
@@ -40,8 +39,7 @@ static void idle_pages_go_back_and_blocks_in_use_stay(void **state) {
     }
 }
 
-static void purged_blocks_are_handed_out_again(void **state) {
-    (void)state;
+ONE_OWNER_TEST(purged_blocks_are_handed_out_again) {
     enum { EVERY = 200 };
     hak_slab_t *slab = partly_used_slab(SC_64, EVERY);
     uint32_t count = slab->free_count;
@@ -58,8 +56,7 @@ static void purged_blocks_are_handed_out_again(void **state) {
     give_the_rest(EVERY);
 }
 
-static void idle_pages_go_back_once(void **state) {
-    (void)state;
+ONE_OWNER_TEST(idle_pages_go_back_once) {
     enum { EVERY = 500 };
     partly_used_slab(SC_64, EVERY);
     assert_true(purge_idle() > 0);
@@ -79,8 +76,7 @@ static void idle_pages_go_back_once(void **state) {
 }
 
 /* In sections of a few slabs, each is looked at once, and the order stays. */
-static void slabs_are_looked_at_in_turn(void **state) {
-    (void)state;
+ONE_OWNER_TEST(slabs_are_looked_at_in_turn) {
     enum { SLABS = 5 };
     uint32_t capacity = hak_sc_info[SC_1024].blocks;
     const hak_slab_t *order[SLABS];
@@ -106,8 +102,7 @@ static void slabs_are_looked_at_in_turn(void **state) {
     }
 }
 
-static void kernel_that_takes_nothing_back_is_survived(void **state) {
-    (void)state;
+ONE_OWNER_TEST(kernel_that_takes_nothing_back_is_survived) {
     enum { EVERY = 64 };
     hak_slab_t *slab = partly_used_slab(SC_1024, EVERY);
     hak_os_fault_plan(HAK_OS_CALL_PURGE, 0, UINT64_MAX);
@@ -119,8 +114,7 @@ static void kernel_that_takes_nothing_back_is_survived(void **state) {
 }
 
 /* Holes in front of a locked page and behind it go, at every request, and are told of once. */
-static void locked_page_keeps_only_its_range(void **state) {
-    (void)state;
+ONE_OWNER_TEST(locked_page_keeps_only_its_range) {
     enum { EVERY = 32 }; /* two holes */
     hak_slab_t *slab = partly_used_slab(SC_1024, EVERY);
     size_t page = hak_os_page_bytes(), all = purged_pages_expected(slab, EVERY);
@@ -140,8 +134,7 @@ static void locked_page_keeps_only_its_range(void **state) {
     give_the_rest(EVERY);
 }
 
-static void huge_page_with_purged_pages_is_none_any_more(void **state) {
-    (void)state;
+ONE_OWNER_TEST(huge_page_with_purged_pages_is_none_any_more) {
     enum { EVERY = 200 };
     hak_slab_t *slab = partly_used_slab(SC_64, EVERY);
     hak_superslab_t *superslab = hak_pagemap_superslab(slab->base);
@@ -164,8 +157,7 @@ static void huge_page_with_purged_pages_is_none_any_more(void **state) {
 }
 
 /* SLAB-9: a message may be under way when the last counted block is taken. */
-static void purged_page_of_a_message_under_way_keeps_the_slab_checked(void **state) {
-    (void)state;
+ONE_OWNER_TEST(purged_page_of_a_message_under_way_keeps_the_slab_checked) {
     enum { EVERY = 200 };
     hak_slab_t *slab = partly_used_slab(SC_64, EVERY);
     uint32_t count = slab->free_count;
@@ -190,19 +182,4 @@ static void purged_page_of_a_message_under_way_keeps_the_slab_checked(void **sta
     }
 }
 
-static const struct CMUnitTest tests[] = {
-#define PURGE_TEST(test)                                                                           \
-    cmocka_unit_test_setup_teardown(test, unit_one_owner_begin, unit_one_owner_end)
-    PURGE_TEST(idle_pages_go_back_and_blocks_in_use_stay),
-    PURGE_TEST(purged_blocks_are_handed_out_again),
-    PURGE_TEST(idle_pages_go_back_once),
-    PURGE_TEST(slabs_are_looked_at_in_turn),
-    PURGE_TEST(kernel_that_takes_nothing_back_is_survived),
-    PURGE_TEST(locked_page_keeps_only_its_range),
-    PURGE_TEST(huge_page_with_purged_pages_is_none_any_more),
-    PURGE_TEST(purged_page_of_a_message_under_way_keeps_the_slab_checked),
-};
-
-int main(void) {
-    return cmocka_run_group_tests(tests, unit_slab_begin, NULL);
-}
+UNIT_GROUP(unit_slab_begin)

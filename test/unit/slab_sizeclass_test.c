@@ -35,8 +35,7 @@ static unsigned model_class(size_t size, size_t align) {
     return sc;
 }
 
-static void table_equals_the_model(void **state) {
-    (void)state;
+UNIT_TEST(table_equals_the_model) {
     assert_int_equal(model_count, HAK_SC_COUNT);
     for (unsigned sc = 0; sc < HAK_SC_COUNT; sc++) {
         assert_int_equal(hak_sc_info[sc].bytes, model[sc]);
@@ -45,8 +44,7 @@ static void table_equals_the_model(void **state) {
     assert_true(HAK_SC_COUNT < 0x80); /* kinds of the page map share the byte */
 }
 
-static void class_of_every_size_is_the_smallest_that_fits(void **state) {
-    (void)state;
+UNIT_TEST(class_of_every_size_is_the_smallest_that_fits) {
     for (size_t size = 0; size <= HAK_SC_MAX_SIZE; size++) {
         unsigned sc = model_class(size, 1);
         UNIT_EXPECT(hak_sc_of(size) == sc, "%zu", size);
@@ -55,8 +53,7 @@ static void class_of_every_size_is_the_smallest_that_fits(void **state) {
     }
 }
 
-static void class_of_every_size_and_alignment_is_the_smallest_that_fits(void **state) {
-    (void)state;
+UNIT_TEST(class_of_every_size_and_alignment_is_the_smallest_that_fits) {
     for (size_t align = 1; align <= HAK_SC_MAX_BYTES; align *= 2) {
         for (size_t size = 1; size <= HAK_SC_MAX_SIZE; size++) {
             unsigned sc = hak_sc_of_aligned(size, align);
@@ -65,24 +62,21 @@ static void class_of_every_size_and_alignment_is_the_smallest_that_fits(void **s
     }
 }
 
-static void class_beyond_the_largest_is_none(void **state) {
-    (void)state;
+UNIT_TEST(class_beyond_the_largest_is_none) {
     assert_int_equal(hak_sc_of_aligned(HAK_SC_MAX_SIZE + 1, 16), HAK_SC_COUNT);
     assert_int_equal(hak_sc_of_aligned(SIZE_MAX, 16), HAK_SC_COUNT);
     assert_int_equal(hak_sc_of_aligned(1, HAK_SC_MAX_BYTES * 2u), HAK_SC_COUNT);
     assert_int_equal(hak_sc_of_aligned(0, (size_t)1 << 63), HAK_SC_COUNT);
 }
 
-static void class_waste_above_128_bytes_is_at_most_a_fifth(void **state) {
-    (void)state;
+UNIT_TEST(class_waste_above_128_bytes_is_at_most_a_fifth) {
     for (size_t size = 129; size <= HAK_SC_MAX_SIZE; size++) {
         size_t bytes = hak_sc_usable(&hak_sc_info[hak_sc_of(size)]);
         UNIT_EXPECT((bytes - size) * 5 <= bytes + HAK_CANARY_BYTES, "%zu", size);
     }
 }
 
-static void slab_of_every_class_is_filled_and_small_enough(void **state) {
-    (void)state;
+UNIT_TEST(slab_of_every_class_is_filled_and_small_enough) {
     for (unsigned sc = 0; sc < HAK_SC_COUNT; sc++) {
         const hak_sc_info_t *info = &hak_sc_info[sc];
         size_t slab_bytes = (size_t)info->units * HAK_UNIT_BYTES;
@@ -95,8 +89,7 @@ static void slab_of_every_class_is_filled_and_small_enough(void **state) {
 }
 
 /* Also what no slab contains. */
-static void index_is_exact_for_every_class_and_offset(void **state) {
-    (void)state;
+UNIT_TEST(index_is_exact_for_every_class_and_offset) {
     for (unsigned sc = 0; sc < HAK_SC_COUNT; sc++) {
         uint32_t bytes = hak_sc_info[sc].bytes, blocks = hak_sc_info[sc].blocks;
         for (uint32_t offset = 0; offset < 1u << 19; offset++) {
@@ -109,8 +102,7 @@ static void index_is_exact_for_every_class_and_offset(void **state) {
     }
 }
 
-static void realloc_keeps_what_fills_more_than_half_or_is_small(void **state) {
-    (void)state;
+UNIT_TEST(realloc_keeps_what_fills_more_than_half_or_is_small) {
     for (unsigned sc = 0; sc < HAK_SC_COUNT; sc++) {
         size_t bytes = hak_sc_info[sc].bytes;
         assert_int_equal(hak_sc_info[sc].keep_from, bytes <= 64 ? 1 : bytes / 2 + 1);
@@ -118,8 +110,7 @@ static void realloc_keeps_what_fills_more_than_half_or_is_small(void **state) {
 }
 
 /* MAP-5 */
-static void hit_path_table_equals_the_model(void **state) {
-    (void)state;
+UNIT_TEST(hit_path_table_equals_the_model) {
     hak_sc_init();
     for (size_t size = 0; size <= HAK_SC_SMALL_SIZE; size++) {
         unsigned place = hak_pagemap.table[size];
@@ -128,18 +119,4 @@ static void hit_path_table_equals_the_model(void **state) {
     }
 }
 
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(table_equals_the_model),
-    cmocka_unit_test(hit_path_table_equals_the_model),
-    cmocka_unit_test(class_of_every_size_is_the_smallest_that_fits),
-    cmocka_unit_test(class_of_every_size_and_alignment_is_the_smallest_that_fits),
-    cmocka_unit_test(class_beyond_the_largest_is_none),
-    cmocka_unit_test(class_waste_above_128_bytes_is_at_most_a_fifth),
-    cmocka_unit_test(slab_of_every_class_is_filled_and_small_enough),
-    cmocka_unit_test(index_is_exact_for_every_class_and_offset),
-    cmocka_unit_test(realloc_keeps_what_fills_more_than_half_or_is_small),
-};
-
-int main(void) {
-    return cmocka_run_group_tests(tests, model_make, NULL) == 0 ? 0 : 1;
-}
+UNIT_GROUP(model_make)

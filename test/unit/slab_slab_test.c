@@ -2,10 +2,7 @@
 #include "base/counters.h"
 #include "unit/one_owner.h"
 
-enum { SC_64 = 3, SC_4096 = 29, SC_57344 = 48 };
-
-static void refill_of_every_class_carves_ascending_blocks(void **state) {
-    (void)state;
+ONE_OWNER_TEST(refill_of_every_class_carves_ascending_blocks) {
     for (unsigned sc = 0; sc < HAK_SC_COUNT; sc++) {
         unit_owner_begin(&owner, 1);
         uint32_t bytes = hak_sc_info[sc].bytes;
@@ -24,8 +21,7 @@ static void refill_of_every_class_carves_ascending_blocks(void **state) {
     }
 }
 
-static void slab_of_every_class_gives_exactly_its_capacity(void **state) {
-    (void)state;
+ONE_OWNER_TEST(slab_of_every_class_gives_exactly_its_capacity) {
     for (unsigned sc = 0; sc < HAK_SC_COUNT; sc++) {
         unsigned capacity = hak_sc_info[sc].blocks;
         unit_take(&owner, sc, &held, capacity);
@@ -46,8 +42,7 @@ static void slab_of_every_class_gives_exactly_its_capacity(void **state) {
     }
 }
 
-static void block_test_refuses_everything_but_carved_starts(void **state) {
-    (void)state;
+ONE_OWNER_TEST(block_test_refuses_everything_but_carved_starts) {
     unsigned count = unit_refill(&owner, SC_64, &held);
     const hak_slab_t *slab = hak_slab_of(held.block[0]);
     for (size_t offset = 0; offset < HAK_UNIT_BYTES; offset += 8) {
@@ -59,8 +54,7 @@ static void block_test_refuses_everything_but_carved_starts(void **state) {
     unit_give_all(&owner, &held);
 }
 
-static void refill_takes_no_more_fresh_blocks_than_wanted(void **state) {
-    (void)state;
+ONE_OWNER_TEST(refill_takes_no_more_fresh_blocks_than_wanted) {
     for (unsigned want = 1; want < 5; want++) {
         assert_int_equal(unit_refill_some(&owner, SC_64, &held, want), want);
     }
@@ -68,8 +62,7 @@ static void refill_takes_no_more_fresh_blocks_than_wanted(void **state) {
     unit_give_all(&owner, &held);
 }
 
-static void refill_after_give_back_takes_what_is_wanted(void **state) {
-    (void)state;
+ONE_OWNER_TEST(refill_after_give_back_takes_what_is_wanted) {
     unit_take(&owner, SC_64, &held, 300);
     unsigned given = 0;
     for (unsigned i = 0; i < held.count; i += 3, given++) {
@@ -90,8 +83,7 @@ static void refill_after_give_back_takes_what_is_wanted(void **state) {
     }
 }
 
-static void full_slab_that_gets_a_block_back_is_partial_and_reused(void **state) {
-    (void)state;
+ONE_OWNER_TEST(full_slab_that_gets_a_block_back_is_partial_and_reused) {
     unsigned capacity = hak_sc_info[SC_4096].blocks;
     unit_take(&owner, SC_4096, &held, capacity + 1); /* the second slab is current */
     hak_slab_t *first = hak_slab_of(held.block[0]);
@@ -112,8 +104,7 @@ static void full_slab_that_gets_a_block_back_is_partial_and_reused(void **state)
     unit_give_all(&owner, &held);
 }
 
-static void empty_slab_retires_unless_current(void **state) {
-    (void)state;
+ONE_OWNER_TEST(empty_slab_retires_unless_current) {
     for (unsigned sc = 0; sc < HAK_SC_COUNT; sc += 6) {
         unsigned capacity = hak_sc_info[sc].blocks;
         uint64_t retired = owner.counters[sc].slab_retire;
@@ -136,8 +127,7 @@ static void empty_slab_retires_unless_current(void **state) {
     }
 }
 
-static void release_current_with_blocks_in_use_keeps_the_slab(void **state) {
-    (void)state;
+ONE_OWNER_TEST(release_current_with_blocks_in_use_keeps_the_slab) {
     unsigned count = unit_refill(&owner, SC_64, &held);
     hak_slab_t *slab = hak_slab_of(held.block[0]);
     hak_slab_release_current(&owner);
@@ -152,8 +142,7 @@ static void release_current_with_blocks_in_use_keeps_the_slab(void **state) {
     unit_give_all(&owner, &held);
 }
 
-static void retired_slab_tells_only_what_was_carved(void **state) {
-    (void)state;
+ONE_OWNER_TEST(retired_slab_tells_only_what_was_carved) {
     unsigned count = unit_refill(&owner, SC_57344, &held); /* 7 units, one block carved */
     assert_int_equal(count, 1);
     unit_give_all(&owner, &held);
@@ -165,8 +154,7 @@ static void retired_slab_tells_only_what_was_carved(void **state) {
 }
 
 /* A class's first slabs may stay mostly untouched; one that fills those will fill the next. */
-static void slab_of_a_class_that_grows_opens_a_huge_page(void **state) {
-    (void)state;
+ONE_OWNER_TEST(slab_of_a_class_that_grows_opens_a_huge_page) {
     static const unsigned bytes[] = {64, 8192, 10240}; /* of the last, parts may stay untouched */
     for (unsigned i = 0; i < UNIT_COUNT(bytes) && hak_os_page_bytes() == 4096; i++) {
         unsigned sc = hak_sc_of(bytes[i] - HAK_CANARY_BYTES), capacity = hak_sc_info[sc].blocks;
@@ -187,8 +175,7 @@ static void slab_of_a_class_that_grows_opens_a_huge_page(void **state) {
     }
 }
 
-static void refill_without_memory_is_empty_and_recovers(void **state) {
-    (void)state;
+ONE_OWNER_TEST(refill_without_memory_is_empty_and_recovers) {
     hak_span_purge(0);
     hak_os_fault_plan(HAK_OS_CALL_MAP, 0, 1u << 30);
     assert_int_equal(hak_slab_refill(&owner, SC_57344, 1).count, 0);
@@ -199,23 +186,4 @@ static void refill_without_memory_is_empty_and_recovers(void **state) {
     unit_give_all(&owner, &held);
 }
 
-#define SLAB_TEST(test)                                                                            \
-    cmocka_unit_test_setup_teardown(test, unit_one_owner_begin, unit_one_owner_end)
-
-static const struct CMUnitTest tests[] = {
-    SLAB_TEST(refill_of_every_class_carves_ascending_blocks),
-    SLAB_TEST(slab_of_every_class_gives_exactly_its_capacity),
-    SLAB_TEST(block_test_refuses_everything_but_carved_starts),
-    SLAB_TEST(refill_takes_no_more_fresh_blocks_than_wanted),
-    SLAB_TEST(refill_after_give_back_takes_what_is_wanted),
-    SLAB_TEST(full_slab_that_gets_a_block_back_is_partial_and_reused),
-    SLAB_TEST(empty_slab_retires_unless_current),
-    SLAB_TEST(release_current_with_blocks_in_use_keeps_the_slab),
-    SLAB_TEST(retired_slab_tells_only_what_was_carved),
-    SLAB_TEST(slab_of_a_class_that_grows_opens_a_huge_page),
-    SLAB_TEST(refill_without_memory_is_empty_and_recovers),
-};
-
-int main(void) {
-    return cmocka_run_group_tests(tests, unit_slab_begin, NULL) == 0 ? 0 : 1;
-}
+UNIT_GROUP(unit_slab_begin)

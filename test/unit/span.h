@@ -118,4 +118,6 @@ static inline hak_span_t unit_span_dirty(unsigned count) {
     return span;
 }
 
+#define SPAN_TEST(name) UNIT_TEST_WITH(name, unit_span_begin, unit_span_end)
+
 #endif

@@ -6,35 +6,37 @@
 #include "double/os_fault.h"
 #include "unit/span.h"
 
-enum { MANY = 1600, EACH = HAK_SUPERSLAB_UNITS / 2, CALLS_MOST = 256, MIB = 1 << 20 };
+enum { BOUND_MANY = 1600, EACH = HAK_SUPERSLAB_UNITS / 2, CALLS_MOST = 256 };
 
 static const uint64_t WINDOW_NS = 400u * 1000 * 1000;
 static const uint64_t STEP_NS = 100u * 1000 * 1000;
 
-static hak_span_t spans[2 * MANY];
+static hak_span_t bound_spans[2 * BOUND_MANY];
 
 /* 100 MiB in use, nothing purged unasked, on a clock that obeys. */
-static int begin(void **state) {
+static int bound_begin(void **state) {
     unit_span_begin(state);
     hak_os_fault_stop_clock();
     hak_os_fault_advance_clock(60 * WINDOW_NS); /* no earlier refusal counts */
-    for (unsigned i = 0; i < 2 * MANY; i++) {
-        spans[i] = unit_span_dirty(1);
+    for (unsigned i = 0; i < 2 * BOUND_MANY; i++) {
+        bound_spans[i] = unit_span_dirty(1);
     }
     hak_span_purge(0); /* what was mapped ahead */
     return 0;
 }
 
+#define BOUND_TEST(name) UNIT_TEST_WITH(name, bound_begin, unit_span_end)
+
 /* Of 100 MiB unused, all apart, the last is kept for the test to free. */
 static void give_every_second(void) {
-    for (unsigned i = 0; i < 2 * MANY - 2; i += 2) {
-        unit_span_free(&spans[i], 1);
+    for (unsigned i = 0; i < 2 * BOUND_MANY - 2; i += 2) {
+        unit_span_free(&bound_spans[i], 1);
     }
 }
 
 static void give_rest(void) {
-    for (unsigned i = 1; i < 2 * MANY; i += 2) {
-        unit_span_free(&spans[i], 1);
+    for (unsigned i = 1; i < 2 * BOUND_MANY; i += 2) {
+        unit_span_free(&bound_spans[i], 1);
     }
 }
 
@@ -57,11 +59,10 @@ static uint64_t calls_of(const hak_span_t *span) {
     return calls() - before;
 }
 
-static void free_far_above_the_bound_makes_few_calls(void **state) {
-    (void)state;
+BOUND_TEST(free_far_above_the_bound_makes_few_calls) {
     give_every_second();
     unit_span_retain(8u * MIB, 0);
-    uint64_t made = calls_of(&spans[2 * MANY - 2]);
+    uint64_t made = calls_of(&bound_spans[2 * BOUND_MANY - 2]);
     UNIT_EXPECT(made != 0 && made <= CALLS_MOST, "%llu calls", (unsigned long long)made);
     unsigned events = 0;
     for (; unused() > 16u * MIB; events++) {
@@ -77,12 +78,11 @@ static void free_far_above_the_bound_makes_few_calls(void **state) {
     give_rest();
 }
 
-static void decay_of_very_much_goes_on_at_the_next_events(void **state) {
-    (void)state;
+BOUND_TEST(decay_of_very_much_goes_on_at_the_next_events) {
     unit_span_retain(512u * MIB, 0);
     hak_knobs.retain_idle_bytes = MIB;
     give_every_second();
-    unit_span_free(&spans[2 * MANY - 2], 1);
+    unit_span_free(&bound_spans[2 * BOUND_MANY - 2], 1);
     calls_of(NULL); /* the end of a window in which they were in use */
     assert_true(unused() > 90u * MIB);
     hak_os_fault_advance_clock(WINDOW_NS);
@@ -98,14 +98,13 @@ static void decay_of_very_much_goes_on_at_the_next_events(void **state) {
 }
 
 /* Of 100 MiB unused 20 are needed in every window: they stay also while the rest goes. */
-static void decay_in_parts_leaves_what_the_window_needed(void **state) {
-    (void)state;
+BOUND_TEST(decay_in_parts_leaves_what_the_window_needed) {
     enum { NEEDED = 20 * MIB / HAK_UNIT_BYTES };
     static hak_span_t breath[NEEDED];
     unit_span_retain(512u * MIB, 0);
     hak_knobs.retain_idle_bytes = MIB;
     give_every_second();
-    unit_span_free(&spans[2 * MANY - 2], 1);
+    unit_span_free(&bound_spans[2 * BOUND_MANY - 2], 1);
     calls_of(NULL);
     for (unsigned window = 0; window < 5; window++) {
         for (unsigned i = 0; i < NEEDED; i++) {
@@ -125,34 +124,20 @@ static void decay_in_parts_leaves_what_the_window_needed(void **state) {
 }
 
 /* Units of locked memory that the kernel refuses do not count: they would keep the others. */
-static void refused_calls_leave_the_rest_its_turn(void **state) {
-    (void)state;
+BOUND_TEST(refused_calls_leave_the_rest_its_turn) {
     give_every_second();
     unit_span_retain(8u * MIB, 0);
     size_t before = unused();
     hak_os_fault_plan(HAK_OS_CALL_PURGE, 0, 2 * CALLS_MOST);
-    calls_of(&spans[2 * MANY - 2]);
+    calls_of(&bound_spans[2 * BOUND_MANY - 2]);
     assert_true(unused() + (CALLS_MOST - EACH) * HAK_UNIT_BYTES <= before);
     give_rest();
 }
 
-static void purge_of_all_makes_as_many_calls_as_it_takes(void **state) {
-    (void)state;
+BOUND_TEST(purge_of_all_makes_as_many_calls_as_it_takes) {
     give_every_second();
-    unit_span_free(&spans[2 * MANY - 2], 1);
-    assert_int_equal(hak_span_purge(0), (size_t)MANY * HAK_UNIT_BYTES);
+    unit_span_free(&bound_spans[2 * BOUND_MANY - 2], 1);
+    assert_int_equal(hak_span_purge(0), (size_t)BOUND_MANY * HAK_UNIT_BYTES);
     assert_int_equal(unused(), 0);
     give_rest();
 }
-
-#define BOUND_TEST(test) cmocka_unit_test_setup_teardown(test, begin, unit_span_end)
-
-static const struct CMUnitTest tests[] = {
-    BOUND_TEST(free_far_above_the_bound_makes_few_calls),
-    BOUND_TEST(decay_of_very_much_goes_on_at_the_next_events),
-    BOUND_TEST(decay_in_parts_leaves_what_the_window_needed),
-    BOUND_TEST(refused_calls_leave_the_rest_its_turn),
-    BOUND_TEST(purge_of_all_makes_as_many_calls_as_it_takes),
-};
-
-UNIT_MAIN(tests)

@@ -14,8 +14,7 @@ static hak_band_view_t view(unsigned band) {
     return found;
 }
 
-static void band_of_each_size_is_the_one_that_its_name_says(void **state) {
-    (void)state;
+LARGE_TEST(band_of_each_size_is_the_one_that_its_name_says) {
     static const struct {
         size_t most;
         unsigned band;
@@ -30,8 +29,7 @@ static void band_of_each_size_is_the_one_that_its_name_says(void **state) {
 }
 
 /* Each band returns to what was in use, however blocks were resized meanwhile. */
-static void blocks_that_come_and_go_leave_nothing_behind(void **state) {
-    (void)state;
+LARGE_TEST(blocks_that_come_and_go_leave_nothing_behind) {
     static const size_t sizes[] = {100u << 10, 600u << 10, 2u * MIB, 20u * MIB, 40u * MIB};
     hak_band_view_t before[HAK_BANDS_OF_BLOCKS];
     for (unsigned i = 0; i < HAK_BANDS_OF_BLOCKS; i++) {
@@ -53,8 +51,7 @@ static void blocks_that_come_and_go_leave_nothing_behind(void **state) {
     }
 }
 
-static void sample_says_what_part_was_written_to(void **state) {
-    (void)state;
+LARGE_TEST(sample_says_what_part_was_written_to) {
     hak_band_view_t before = view(1);
     hak_band_sample(&hak_band[1], MIB, 256u << 10);
     hak_band_sample(&hak_band[1], MIB, SIZE_MAX); /* not known */
@@ -63,8 +60,7 @@ static void sample_says_what_part_was_written_to(void **state) {
 }
 
 /* What a pinned superslab gave back, and what a block takes of it. */
-static void purged_units_that_a_block_takes_are_regretted_in_its_band(void **state) {
-    (void)state;
+LARGE_TEST(purged_units_that_a_block_takes_are_regretted_in_its_band) {
     hak_span_purge(0);
     char *pin = large(100u << 10, 16), *block = large(MIB, 16);
     memset(block, 1, MIB);
@@ -86,8 +82,7 @@ static void purged_units_that_a_block_takes_are_regretted_in_its_band(void **sta
     large_free(pin);
 }
 
-static void block_that_grows_into_purged_units_regrets_them(void **state) {
-    (void)state;
+LARGE_TEST(block_that_grows_into_purged_units_regrets_them) {
     hak_span_purge(0);
     char *pin = large(128u << 10, 16), *block = large(MIB, 16);
     memset(block, 1, MIB);
@@ -101,8 +96,7 @@ static void block_that_grows_into_purged_units_regrets_them(void **state) {
 }
 
 /* Given back lately: a window halves it. */
-static void returned_mappings_are_regretted_if_they_are_soon_made_again(void **state) {
-    (void)state;
+LARGE_TEST(returned_mappings_are_regretted_if_they_are_soon_made_again) {
     for (unsigned windows = 0; windows <= 40; windows += 20) {
         hak_band_view_t before = view(2);
         char *block = large(2u * MIB, 16);
@@ -124,14 +118,3 @@ static void returned_mappings_are_regretted_if_they_are_soon_made_again(void **s
         }
     }
 }
-
-static const struct CMUnitTest tests[] = {
-    LARGE_TEST(band_of_each_size_is_the_one_that_its_name_says),
-    LARGE_TEST(blocks_that_come_and_go_leave_nothing_behind),
-    LARGE_TEST(sample_says_what_part_was_written_to),
-    LARGE_TEST(purged_units_that_a_block_takes_are_regretted_in_its_band),
-    LARGE_TEST(block_that_grows_into_purged_units_regrets_them),
-    LARGE_TEST(returned_mappings_are_regretted_if_they_are_soon_made_again),
-};
-
-UNIT_MAIN(tests)

@@ -12,7 +12,7 @@ enum { UNITS = 32, BET = 1, BET_MOST = 8, WAIT = 1 };
 static hak_dense_t dense;
 static hak_span_t span;
 
-static int begin(void **state) {
+static int dense_begin(void **state) {
     (void)state;
     hak_os_fault_clear();
     hak_span_purge(0); /* fresh memory: what is not written to is not resident */
@@ -22,12 +22,14 @@ static int begin(void **state) {
     return 0;
 }
 
-static int end(void **state) {
+static int dense_end(void **state) {
     (void)state;
     hak_os_fault_clear();
     unit_span_free(&span, UNITS);
     return 0;
 }
+
+#define DENSE_TEST(name) UNIT_TEST_WITH(name, dense_begin, dense_end)
 
 static void sample(void) {
     assert_true(hak_dense_is_due(&dense));
@@ -52,15 +54,13 @@ static unsigned open_all(void) {
     return count;
 }
 
-static void nothing_is_dense_before_a_sample(void **state) {
-    (void)state;
+DENSE_TEST(nothing_is_dense_before_a_sample) {
     assert_true(hak_dense_is_due(&dense));
     assert_false(hak_dense_take(&dense));
     assert_true(hak_dense_is_due(&dense));
 }
 
-static void bets_on_dense_memory_double_up_to_a_bound(void **state) {
-    (void)state;
+DENSE_TEST(bets_on_dense_memory_double_up_to_a_bound) {
     write_part(16);
     for (unsigned bet = BET; bet <= BET_MOST; bet *= 2) {
         sample();
@@ -70,8 +70,7 @@ static void bets_on_dense_memory_double_up_to_a_bound(void **state) {
     assert_int_equal(open_all(), BET_MOST);
 }
 
-static void memory_written_in_part_is_not_dense_and_waits(void **state) {
-    (void)state;
+DENSE_TEST(memory_written_in_part_is_not_dense_and_waits) {
     write_part(hak_os_page_bytes() == 4096 ? 13 : 0); /* 81 % */
     sample();
     assert_int_equal(dense.left, WAIT);
@@ -81,8 +80,7 @@ static void memory_written_in_part_is_not_dense_and_waits(void **state) {
     assert_int_equal(open_all(), BET);
 }
 
-static void change_of_the_load_ends_the_bet(void **state) {
-    (void)state;
+DENSE_TEST(change_of_the_load_ends_the_bet) {
     write_part(16);
     for (unsigned i = 0; i < 3; i++) {
         sample();
@@ -98,16 +96,14 @@ static void change_of_the_load_ends_the_bet(void **state) {
     assert_int_equal(open_all(), BET); /* not what it was */
 }
 
-static void kernel_that_does_not_tell_leaves_small_pages(void **state) {
-    (void)state;
+DENSE_TEST(kernel_that_does_not_tell_leaves_small_pages) {
     write_part(16);
     hak_os_fault_plan(HAK_OS_CALL_RESIDENT, 0, 1u << 30);
     sample();
     assert_int_equal(open_all(), 0);
 }
 
-static void nothing_is_sampled_without_the_learner(void **state) {
-    (void)state;
+DENSE_TEST(nothing_is_sampled_without_the_learner) {
     write_part(16);
     for (unsigned i = 0; i < 2; i++) {
         hak_knobs.learn = i == 0 ? HAK_LEARN_OFF : HAK_LEARN_COUNTERFACTUAL;
@@ -119,25 +115,16 @@ static void nothing_is_sampled_without_the_learner(void **state) {
     assert_true(hak_dense_take(&hak_dense_sure));
 }
 
-static void sure_memory_needs_no_sample(void **state) {
-    (void)state;
+DENSE_TEST(sure_memory_needs_no_sample) {
     assert_true(hak_dense_take(&hak_dense_sure));
     assert_true(hak_dense_take(&hak_dense_sure));
 }
 
-#define DENSE_TEST(test) cmocka_unit_test_setup_teardown(test, begin, end)
-
-static const struct CMUnitTest tests[] = {
-    DENSE_TEST(nothing_is_dense_before_a_sample),
-    DENSE_TEST(bets_on_dense_memory_double_up_to_a_bound),
-    DENSE_TEST(memory_written_in_part_is_not_dense_and_waits),
-    DENSE_TEST(change_of_the_load_ends_the_bet),
-    DENSE_TEST(kernel_that_does_not_tell_leaves_small_pages),
-    DENSE_TEST(nothing_is_sampled_without_the_learner),
-    DENSE_TEST(sure_memory_needs_no_sample),
-};
-
-int main(void) {
+static int dense_start(int argc, char **argv) {
+    (void)argc;
+    (void)argv;
     hak_os_init();
-    return cmocka_run_group_tests(tests, NULL, NULL) == 0 ? 0 : 1;
+    return UNIT_GO_ON;
 }
+
+UNIT_START(dense_start)

@@ -5,13 +5,13 @@
 #include "unit/span.h"
 
 /* Steps are counted: lines of summaries that searches read. */
-enum { FEW = 100, MANY = 3000, PAIRS = 50, MOST_SPANS = 128 };
+enum { FEW = 100, FIT_MANY = 3000, PAIRS = 50, FIT_MOST_SPANS = 128 };
 
-static hak_span_t walls[MANY];
+static hak_span_t fit_walls[FIT_MANY];
 
 static void walls_free(unsigned count) {
     for (unsigned i = 0; i < count; i++) {
-        unit_span_free(&walls[i], 0);
+        unit_span_free(&fit_walls[i], 0);
     }
 }
 
@@ -24,7 +24,7 @@ static uint64_t lines_for(round_trip_t trip, unsigned superslabs) {
     hak_span_t rest;
     for (unsigned i = 0; i < superslabs; i++) {
         bool is_hole = i == 3;
-        walls[i] = unit_span(HAK_SUPERSLAB_UNITS - (is_hole ? trip.hole : 0), HAK_UNIT_BYTES);
+        fit_walls[i] = unit_span(HAK_SUPERSLAB_UNITS - (is_hole ? trip.hole : 0), HAK_UNIT_BYTES);
         if (is_hole) { /* nothing goes there before all is full */
             rest = unit_span(trip.hole, HAK_UNIT_BYTES);
         }
@@ -47,11 +47,10 @@ static uint64_t lines_for(round_trip_t trip, unsigned superslabs) {
     return lines;
 }
 
-static void span_beside_many_full_superslabs_is_found_in_few_steps(void **state) {
-    (void)state;
+SPAN_TEST(span_beside_many_full_superslabs_is_found_in_few_steps) {
     static const round_trip_t trips[] = {{8, 2, 8}, {1, 1, 1}, {7, 1, 7}, {7, 7, 7}, {16, 1, 16}};
     for (unsigned i = 0; i < UNIT_COUNT(trips); i++) {
-        uint64_t few = lines_for(trips[i], FEW), many = lines_for(trips[i], MANY);
+        uint64_t few = lines_for(trips[i], FEW), many = lines_for(trips[i], FIT_MANY);
         UNIT_EXPECT(few != 0 && many <= 2 * few, "%u units: %llu steps, then %llu", trips[i].second,
                     (unsigned long long)few, (unsigned long long)many);
     }
@@ -62,11 +61,11 @@ static void span_beside_many_full_superslabs_is_found_in_few_steps(void **state)
 static uint64_t lines_for_aligned(size_t align, unsigned superslabs) {
     unsigned stride = (unsigned)(align / HAK_UNIT_BYTES);
     for (unsigned i = 0; i < superslabs; i++) {
-        walls[i] = unit_span(HAK_SUPERSLAB_UNITS, HAK_UNIT_BYTES);
+        fit_walls[i] = unit_span(HAK_SUPERSLAB_UNITS, HAK_UNIT_BYTES);
     }
     for (unsigned i = 0; i < superslabs; i++) {
         for (unsigned unit = 0; unit < HAK_SUPERSLAB_UNITS; unit += stride) {
-            hak_span_free(walls[i].superslab, unit + stride / 2, stride / 2, 0);
+            hak_span_free(fit_walls[i].superslab, unit + stride / 2, stride / 2, 0);
         }
     }
     hak_span_t warm = unit_span(1, align);
@@ -81,15 +80,14 @@ static uint64_t lines_for_aligned(size_t align, unsigned superslabs) {
     unit_span_free(&warm, 0);
     for (unsigned i = 0; i < superslabs; i++) {
         for (unsigned unit = 0; unit < HAK_SUPERSLAB_UNITS; unit += stride) {
-            hak_span_free(walls[i].superslab, unit, stride / 2, 0);
+            hak_span_free(fit_walls[i].superslab, unit, stride / 2, 0);
         }
     }
     hak_span_purge(0);
     return lines;
 }
 
-static void aligned_span_beside_holes_that_are_not_is_found_in_few_steps(void **state) {
-    (void)state;
+SPAN_TEST(aligned_span_beside_holes_that_are_not_is_found_in_few_steps) {
     enum { SOME = 1000 };
     for (size_t align = 2 * HAK_UNIT_BYTES; align <= HAK_SPAN_MOST_ALIGN; align *= 2) {
         uint64_t few = lines_for_aligned(align, FEW), many = lines_for_aligned(align, SOME);
@@ -99,25 +97,24 @@ static void aligned_span_beside_holes_that_are_not_is_found_in_few_steps(void **
 }
 
 /* Places of superslabs that went are taken again in as few; up to 16 are mapped at once. */
-static void superslab_beside_many_takes_the_lowest_place_in_few_steps(void **state) {
-    (void)state;
-    static const unsigned gone[] = {5, 70, MANY / 2, MANY - 1};
-    for (unsigned i = 0; i < MANY; i++) {
-        walls[i] = unit_span(HAK_SUPERSLAB_UNITS, HAK_UNIT_BYTES);
+SPAN_TEST(superslab_beside_many_takes_the_lowest_place_in_few_steps) {
+    static const unsigned gone[] = {5, 70, FIT_MANY / 2, FIT_MANY - 1};
+    for (unsigned i = 0; i < FIT_MANY; i++) {
+        fit_walls[i] = unit_span(HAK_SUPERSLAB_UNITS, HAK_UNIT_BYTES);
     }
     for (unsigned i = 0; i < UNIT_COUNT(gone); i++) {
-        unit_span_free(&walls[gone[i]], 0);
+        unit_span_free(&fit_walls[gone[i]], 0);
     }
     hak_span_purge(0);
     unit_span_check();
     uint64_t before = hak_summary_lines_read;
     for (unsigned i = 0; i < UNIT_COUNT(gone); i++) {
-        walls[gone[i]] = unit_span(HAK_SUPERSLAB_UNITS, HAK_UNIT_BYTES);
-        assert_int_equal(walls[gone[i]].superslab->index, gone[i]);
+        fit_walls[gone[i]] = unit_span(HAK_SUPERSLAB_UNITS, HAK_UNIT_BYTES);
+        assert_int_equal(fit_walls[gone[i]].superslab->index, gone[i]);
     }
     assert_in_range(hak_summary_lines_read - before, 1, 64);
     unit_span_check();
-    walls_free(MANY);
+    walls_free(FIT_MANY);
 }
 
 /* --- the choice ------------------------------------------------------------------------------ */
@@ -154,16 +151,15 @@ static hak_span_t span_of_choice(uint64_t random) {
 }
 
 /* Spans come, go, grow and are purged. */
-static void span_of_any_state_is_the_lowest_of_the_oldest_that_fits(void **state) {
-    (void)state;
-    static hak_span_t held[MOST_SPANS];
+SPAN_TEST(span_of_any_state_is_the_lowest_of_the_oldest_that_fits) {
+    static hak_span_t held[FIT_MOST_SPANS];
     unsigned count = 0;
     uint64_t seed = 11;
     for (unsigned step = 0; step < 8000; step++) {
         uint64_t random = hak_rng_next(&seed);
         bool grows = step / 400 % 2 == 0 ? random % 3 != 0 : random % 3 == 0, is_zero;
         unsigned which = count == 0 ? 0 : (unsigned)(random >> 8) % count;
-        if (grows && count < MOST_SPANS) {
+        if (grows && count < FIT_MOST_SPANS) {
             held[count++] = span_of_choice(hak_rng_next(&seed));
         } else if (count > 0 && random % 16 < 4) {
             hak_span_t *span = &held[which];
@@ -186,15 +182,14 @@ static void span_of_any_state_is_the_lowest_of_the_oldest_that_fits(void **state
 }
 
 /* As a fork leaves it behind that came in the middle of a change by another thread. */
-static void span_where_a_summary_promises_too_much_is_taken_elsewhere(void **state) {
-    (void)state;
-    walls[0] = unit_span(HAK_SUPERSLAB_UNITS, HAK_UNIT_BYTES);
+SPAN_TEST(span_where_a_summary_promises_too_much_is_taken_elsewhere) {
+    fit_walls[0] = unit_span(HAK_SUPERSLAB_UNITS, HAK_UNIT_BYTES);
     for (unsigned i = 1; i < FEW; i++) {
-        walls[i] = unit_span(HAK_SUPERSLAB_UNITS - i % 3, HAK_UNIT_BYTES);
+        fit_walls[i] = unit_span(HAK_SUPERSLAB_UNITS - i % 3, HAK_UNIT_BYTES);
     }
     for (unsigned align_log2 = 0; align_log2 < 2; align_log2++) {
         size_t align = (size_t)HAK_UNIT_BYTES << align_log2;
-        unit_span_free(&(hak_span_t){walls[1].superslab, NULL, 10, 2, false, 0}, 0);
+        unit_span_free(&(hak_span_t){fit_walls[1].superslab, NULL, 10, 2, false, 0}, 0);
         hak_span_t known = unit_span(2, align);
         assert_int_equal(known.superslab->index, 1);
         hak_summary_t *fit = &hak_span_state.fit[align_log2];
@@ -216,18 +211,17 @@ static void span_where_a_summary_promises_too_much_is_taken_elsewhere(void **sta
 }
 
 /* The same of a superslab that was to be added. */
-static void superslab_without_the_vacant_place_there_should_be_takes_the_end(void **state) {
-    (void)state;
-    walls[0] = unit_span(HAK_SUPERSLAB_UNITS, HAK_UNIT_BYTES);
-    walls[1] = unit_span(HAK_SUPERSLAB_UNITS, HAK_UNIT_BYTES);
-    unit_span_free(&walls[0], 0);
+SPAN_TEST(superslab_without_the_vacant_place_there_should_be_takes_the_end) {
+    fit_walls[0] = unit_span(HAK_SUPERSLAB_UNITS, HAK_UNIT_BYTES);
+    fit_walls[1] = unit_span(HAK_SUPERSLAB_UNITS, HAK_UNIT_BYTES);
+    unit_span_free(&fit_walls[0], 0);
     hak_span_purge(0);
     uint32_t end = hak_span_state.end;
     for (uint32_t i = 0; i < end; i++) {
         hak_summary_set(&hak_span_state.vacant, i, 0);
     }
-    walls[0] = unit_span(HAK_SUPERSLAB_UNITS, HAK_UNIT_BYTES);
-    assert_int_equal(walls[0].superslab->index, end);
+    fit_walls[0] = unit_span(HAK_SUPERSLAB_UNITS, HAK_UNIT_BYTES);
+    assert_int_equal(fit_walls[0].superslab->index, end);
     for (uint32_t i = 0; i < end; i++) {
         hak_summary_set(&hak_span_state.vacant, i, hak_span_state.table[i] == NULL);
     }
@@ -236,8 +230,7 @@ static void superslab_without_the_vacant_place_there_should_be_takes_the_end(voi
 }
 
 /* The audit that other tests rely on finds it. */
-static void wrong_summary_breaks_span_4_9_or_10(void **state) {
-    (void)state;
+SPAN_TEST(wrong_summary_breaks_span_4_9_or_10) {
     hak_span_t span = unit_span(3, 4 * HAK_UNIT_BYTES);
     uint32_t index = span.superslab->index, end = hak_span_state.end;
     static const unsigned kept[] = {0, 2};
@@ -263,17 +256,3 @@ static void wrong_summary_breaks_span_4_9_or_10(void **state) {
     unit_span_check();
     unit_span_free(&span, 0);
 }
-
-#define SPAN_TEST(test) cmocka_unit_test_setup_teardown(test, unit_span_begin, unit_span_end)
-
-static const struct CMUnitTest tests[] = {
-    SPAN_TEST(span_beside_many_full_superslabs_is_found_in_few_steps),
-    SPAN_TEST(aligned_span_beside_holes_that_are_not_is_found_in_few_steps),
-    SPAN_TEST(superslab_beside_many_takes_the_lowest_place_in_few_steps),
-    SPAN_TEST(span_of_any_state_is_the_lowest_of_the_oldest_that_fits),
-    SPAN_TEST(span_where_a_summary_promises_too_much_is_taken_elsewhere),
-    SPAN_TEST(superslab_without_the_vacant_place_there_should_be_takes_the_end),
-    SPAN_TEST(wrong_summary_breaks_span_4_9_or_10),
-};
-
-UNIT_MAIN(tests)

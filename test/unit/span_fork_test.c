@@ -9,30 +9,29 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { FORKS = 200, SPANS = 4, SPAN_UNITS = 60 };
+enum { FORKS = 200, FORK_SPANS = 4, FORK_SPAN_UNITS = 60 };
 
 static atomic_bool stop;
 
 static void *purge(void *context) {
-    hak_span_t spans[SPANS];
+    hak_span_t spans[FORK_SPANS];
     for (unsigned round = 0; !atomic_load(&stop); round++) {
-        for (unsigned i = 0; i < SPANS; i++) {
-            if (!hak_span_alloc(HAK_PARTITION_ANY, SPAN_UNITS, HAK_UNIT_BYTES, HAK_SPAN_SPARSE,
+        for (unsigned i = 0; i < FORK_SPANS; i++) {
+            if (!hak_span_alloc(HAK_PARTITION_ANY, FORK_SPAN_UNITS, HAK_UNIT_BYTES, HAK_SPAN_SPARSE,
                                 &spans[i])) {
                 return context;
             }
-            memset(spans[i].base, 1, (size_t)SPAN_UNITS * HAK_UNIT_BYTES);
+            memset(spans[i].base, 1, (size_t)FORK_SPAN_UNITS * HAK_UNIT_BYTES);
         }
-        for (unsigned i = 0; i < SPANS; i++) {
-            unit_span_free(&spans[i], SPAN_UNITS);
+        for (unsigned i = 0; i < FORK_SPANS; i++) {
+            unit_span_free(&spans[i], FORK_SPAN_UNITS);
         }
         hak_span_purge(round % 2 * HAK_UNIT_BYTES); /* purged, or unmapped */
     }
     return NULL;
 }
 
-static void units_being_purged_are_unused_in_the_child(void **state) {
-    (void)state;
+UNIT_TEST(units_being_purged_are_unused_in_the_child) {
     pthread_t thread;
     void *failed;
     if (unit_is_emulated()) {
@@ -57,9 +56,3 @@ static void units_being_purged_are_unused_in_the_child(void **state) {
     assert_null(failed);
     unit_span_check();
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(units_being_purged_are_unused_in_the_child),
-};
-
-UNIT_MAIN(tests)

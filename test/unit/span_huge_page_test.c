@@ -5,15 +5,15 @@
 #include "double/os_fault.h"
 #include "unit/huge_page.h"
 
-enum { MIB = 1 << 20 };
-
 static uint64_t mapped_before;
 
-static int begin(void **state) {
+static int huge_page_begin(void **state) {
     int status = unit_huge_page_begin(state);
     mapped_before = hak_counters.superslab_map;
     return status;
 }
+
+#define HUGE_PAGE_TEST(name) UNIT_TEST_WITH(name, huge_page_begin, unit_huge_page_end)
 
 static hak_span_t dense_span(unsigned count) {
     hak_span_t span = {0};
@@ -27,8 +27,7 @@ static uint64_t advice_calls(void) {
     return hak_os_fault_calls(HAK_OS_CALL_ADVISE) - (hak_counters.superslab_map - mapped_before);
 }
 
-static void dense_span_opens_huge_page_once(void **state) {
-    (void)state;
+HUGE_PAGE_TEST(dense_span_opens_huge_page_once) {
     uint64_t before = hak_counters.huge_page_open;
     hak_span_t a = dense_span(1);
     hak_span_t b = dense_span(31);
@@ -46,8 +45,7 @@ static void dense_span_opens_huge_page_once(void **state) {
     unit_span_check();
 }
 
-static void opened_huge_page_counts_as_unused_memory(void **state) {
-    (void)state;
+HUGE_PAGE_TEST(opened_huge_page_counts_as_unused_memory) {
     hak_span_t span = dense_span(1);
     assert_int_equal(unit_span_check().unused_dirty_bytes, 31u * HAK_UNIT_BYTES);
     assert_int_equal(hak_span_purge(0), 31u * HAK_UNIT_BYTES);
@@ -57,8 +55,7 @@ static void opened_huge_page_counts_as_unused_memory(void **state) {
 }
 
 /* SPAN-8 */
-static void units_of_huge_page_are_padding_until_they_are_used(void **state) {
-    (void)state;
+HUGE_PAGE_TEST(units_of_huge_page_are_padding_until_they_are_used) {
     hak_span_t a = dense_span(1);
     hak_superslab_t *superslab = a.superslab;
     assert_true(superslab->padding_units == (hak_mask(31) << 1));
@@ -73,8 +70,7 @@ static void units_of_huge_page_are_padding_until_they_are_used(void **state) {
     unit_span_free(&a, 1);
 }
 
-static void sparse_span_opens_small_pages(void **state) {
-    (void)state;
+HUGE_PAGE_TEST(sparse_span_opens_small_pages) {
     hak_span_t sparse = unit_span(1, HAK_UNIT_BYTES);
     hak_span_t dense = dense_span(1); /* the range is open already */
     assert_ptr_equal(dense.superslab, sparse.superslab);
@@ -85,8 +81,7 @@ static void sparse_span_opens_small_pages(void **state) {
     unit_span_free(&dense, 1);
 }
 
-static void extended_span_opens_small_pages(void **state) {
-    (void)state;
+HUGE_PAGE_TEST(extended_span_opens_small_pages) {
     bool is_zero;
     hak_span_t span = dense_span(32);
     assert_true(hak_span_extend(span.superslab, span.unit, 32, 40, &is_zero));
@@ -95,8 +90,7 @@ static void extended_span_opens_small_pages(void **state) {
     hak_span_free(span.superslab, span.unit, 40, 32);
 }
 
-static void span_with_little_in_use_opens_small_pages(void **state) {
-    (void)state;
+HUGE_PAGE_TEST(span_with_little_in_use_opens_small_pages) {
     unit_span_free(&unit_pins[3], 0);
     hak_span_t span = dense_span(32);
     hak_span_t next = dense_span(32);
@@ -107,8 +101,7 @@ static void span_with_little_in_use_opens_small_pages(void **state) {
     unit_pins[3] = unit_span(32, HAK_UNIT_BYTES);
 }
 
-static void option_off_opens_small_pages(void **state) {
-    (void)state;
+HUGE_PAGE_TEST(option_off_opens_small_pages) {
     hak_knobs.huge_pages = false;
     hak_span_t span = dense_span(32);
     assert_int_equal(advice_calls(), 0);
@@ -117,8 +110,7 @@ static void option_off_opens_small_pages(void **state) {
 }
 
 /* No huge pages in the kernel, or too many mappings in the process. */
-static void advice_refused_is_not_repeated(void **state) {
-    (void)state;
+HUGE_PAGE_TEST(advice_refused_is_not_repeated) {
     hak_os_fault_plan(HAK_OS_CALL_ADVISE, 0, 2); /* for the fresh superslab, and for its range */
     hak_span_t a = dense_span(32);
     hak_span_t b = dense_span(32);
@@ -128,8 +120,7 @@ static void advice_refused_is_not_repeated(void **state) {
     unit_span_free(&b, 32);
 }
 
-static void purge_of_part_ends_huge_page(void **state) {
-    (void)state;
+HUGE_PAGE_TEST(purge_of_part_ends_huge_page) {
     hak_span_t low = dense_span(10);
     hak_span_t used = dense_span(12);
     hak_span_t high = dense_span(42); /* the rest of this range and all of the next */
@@ -149,8 +140,7 @@ static void purge_of_part_ends_huge_page(void **state) {
 }
 
 /* SPAN-6: a locked unit stays, the rest of the range goes. */
-static void purge_refused_for_part_ends_huge_page(void **state) {
-    (void)state;
+HUGE_PAGE_TEST(purge_refused_for_part_ends_huge_page) {
     hak_span_t used = dense_span(32), span = dense_span(32);
     assert_int_equal(span.superslab->huge_pages, 3);
     bool is_locked = unit_lock_memory(span.base, HAK_UNIT_BYTES);
@@ -169,8 +159,7 @@ static void purge_refused_for_part_ends_huge_page(void **state) {
     }
 }
 
-static void purged_huge_page_opened_for_sparse_span_becomes_small(void **state) {
-    (void)state;
+HUGE_PAGE_TEST(purged_huge_page_opened_for_sparse_span_becomes_small) {
     hak_span_t first = dense_span(32);
     hak_span_t second = dense_span(32);
     unit_span_free(&second, 32);
@@ -184,8 +173,7 @@ static void purged_huge_page_opened_for_sparse_span_becomes_small(void **state) 
     unit_span_free(&sparse, 0);
 }
 
-static void purged_huge_page_opened_for_dense_span_stays_and_is_regret(void **state) {
-    (void)state;
+HUGE_PAGE_TEST(purged_huge_page_opened_for_dense_span_stays_and_is_regret) {
     hak_span_t first = dense_span(32);
     hak_span_t second = dense_span(32);
     unit_span_free(&second, 32);
@@ -200,22 +188,3 @@ static void purged_huge_page_opened_for_dense_span_stays_and_is_regret(void **st
     unit_span_free(&first, 32);
     unit_span_free(&again, 1);
 }
-
-#define HUGE_PAGE_TEST(test) cmocka_unit_test_setup_teardown(test, begin, unit_huge_page_end)
-
-static const struct CMUnitTest tests[] = {
-    HUGE_PAGE_TEST(dense_span_opens_huge_page_once),
-    HUGE_PAGE_TEST(opened_huge_page_counts_as_unused_memory),
-    HUGE_PAGE_TEST(units_of_huge_page_are_padding_until_they_are_used),
-    HUGE_PAGE_TEST(sparse_span_opens_small_pages),
-    HUGE_PAGE_TEST(extended_span_opens_small_pages),
-    HUGE_PAGE_TEST(span_with_little_in_use_opens_small_pages),
-    HUGE_PAGE_TEST(option_off_opens_small_pages),
-    HUGE_PAGE_TEST(advice_refused_is_not_repeated),
-    HUGE_PAGE_TEST(purge_of_part_ends_huge_page),
-    HUGE_PAGE_TEST(purge_refused_for_part_ends_huge_page),
-    HUGE_PAGE_TEST(purged_huge_page_opened_for_sparse_span_becomes_small),
-    HUGE_PAGE_TEST(purged_huge_page_opened_for_dense_span_stays_and_is_regret),
-};
-
-UNIT_MAIN(tests)

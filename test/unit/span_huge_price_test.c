@@ -11,7 +11,7 @@ static void looks_are_refused(bool are) {
     hak_os_fault_plan(HAK_OS_CALL_RESIDENT, 0, are ? 1u << 30 : 0);
 }
 
-static int begin(void **state) {
+static int huge_price_begin(void **state) {
     hak_span_state.huge_price = (hak_huge_price_t){0};
     hak_huge_page_due = 0;
     int status = unit_huge_page_begin(state);
@@ -19,6 +19,8 @@ static int begin(void **state) {
     looks_are_refused(true); /* so a cheap touch tells, whether or not there is a huge page here */
     return status;
 }
+
+#define HUGE_PRICE_TEST(name) UNIT_TEST_WITH(name, huge_price_begin, unit_huge_page_end)
 
 static char *open_range(hak_span_t *span) {
     *span = (hak_span_t){0};
@@ -51,8 +53,7 @@ static unsigned open_ranges(unsigned count, uint64_t touch_ns) {
 
 enum { CHEAP_NS = 1990000, DEAR_NS = 2000001 };
 
-static void dear_touches_end_huge_pages_for_longer_each_time(void **state) {
-    (void)state;
+HUGE_PRICE_TEST(dear_touches_end_huge_pages_for_longer_each_time) {
     uint64_t dear = hak_counters.huge_page_dear, pause = hak_counters.huge_page_pause;
     assert_int_equal(open_ranges(4, DEAR_NS), 4);
     assert_int_equal(open_ranges(64, DEAR_NS), 0);
@@ -67,8 +68,7 @@ static void dear_touches_end_huge_pages_for_longer_each_time(void **state) {
     assert_int_equal(trials, 12); /* at 0, 257, 770, then after each 1024 */
 }
 
-static void cheap_touches_bring_huge_pages_back(void **state) {
-    (void)state;
+HUGE_PRICE_TEST(cheap_touches_bring_huge_pages_back) {
     assert_int_equal(open_ranges(4, DEAR_NS), 4);
     assert_int_equal(open_ranges(64, CHEAP_NS), 0);
     assert_int_equal(open_ranges(100, CHEAP_NS), 100);
@@ -77,8 +77,7 @@ static void cheap_touches_bring_huge_pages_back(void **state) {
 }
 
 /* As where the CPU was taken from the thread. */
-static void few_dear_touches_change_nothing(void **state) {
-    (void)state;
+HUGE_PRICE_TEST(few_dear_touches_change_nothing) {
     for (unsigned i = 0; i < 100; i++) {
         assert_int_equal(open_ranges(3, DEAR_NS), 3);
         assert_int_equal(open_ranges(1, CHEAP_NS), 1);
@@ -103,22 +102,20 @@ static void touch_cheaply(bool comes) {
     hak_span_purge(0);
 }
 
-static void cheap_touches_without_a_huge_page_say_nothing(void **state) {
-    (void)state;
+HUGE_PRICE_TEST(cheap_touches_without_a_huge_page_say_nothing) {
     touch_cheaply(false);
     assert_int_equal(hak_span_state.huge_price.dear_run, 3);
     assert_int_equal(open_ranges(1, DEAR_NS), 1);
     assert_int_equal(open_ranges(64, CHEAP_NS), 0);
 }
 
-static void cheap_touch_with_a_huge_page_ends_a_run(void **state) {
-    (void)state;
+HUGE_PRICE_TEST(cheap_touch_with_a_huge_page_ends_a_run) {
     touch_cheaply(true);
     assert_int_equal(hak_span_state.huge_price.dear_run, 0);
 }
 
 /* As of threads that were interrupted between both: only the first one is asked. */
-static void ranges_opened_at_once_are_one_trial(void **state) {
+HUGE_PRICE_TEST(ranges_opened_at_once_are_one_trial) {
     hak_span_t spans[8];
     (void)state;
     hak_os_fault_stop_clock();
@@ -139,7 +136,7 @@ static void ranges_opened_at_once_are_one_trial(void **state) {
 }
 
 /* A dear touch takes long: ranges that open meanwhile do not take its place. */
-static void dear_touch_is_not_overtaken(void **state) {
+HUGE_PRICE_TEST(dear_touch_is_not_overtaken) {
     hak_span_t slow, spans[100];
     (void)state;
     hak_os_fault_stop_clock();
@@ -166,7 +163,7 @@ static void dear_touch_is_not_overtaken(void **state) {
 }
 
 /* The price of a range within a span is not asked, and is no trial. */
-static void ranges_that_no_taker_touches_first_are_no_trial(void **state) {
+HUGE_PRICE_TEST(ranges_that_no_taker_touches_first_are_no_trial) {
     hak_span_t small[21], wide;
     (void)state;
     assert_int_equal(open_ranges(4, DEAR_NS), 4);
@@ -187,8 +184,7 @@ static void ranges_that_no_taker_touches_first_are_no_trial(void **state) {
     }
 }
 
-static void touch_that_never_ends_is_given_up(void **state) {
-    (void)state;
+HUGE_PRICE_TEST(touch_that_never_ends_is_given_up) {
     hak_huge_page_due = HAK_HUGE_PAGE_IS_TOUCHED; /* by a thread that fork or a handler stopped */
     assert_int_equal(open_ranges(256, DEAR_NS), 256);
     assert_int_equal(open_ranges(100, DEAR_NS), 4 + 1);
@@ -197,8 +193,7 @@ static void touch_that_never_ends_is_given_up(void **state) {
     assert_int_equal(open_ranges(1, DEAR_NS), 1);
 }
 
-static void without_learning_prices_change_nothing(void **state) {
-    (void)state;
+HUGE_PRICE_TEST(without_learning_prices_change_nothing) {
     hak_knobs.learn = HAK_LEARN_OFF;
     uint64_t dear = hak_counters.huge_page_dear, pause = hak_counters.huge_page_pause;
     assert_int_equal(open_ranges(100, DEAR_NS), 100);
@@ -212,20 +207,3 @@ static void without_learning_prices_change_nothing(void **state) {
     hak_knobs.learn = HAK_LEARN_ON;
     assert_int_equal(open_ranges(4, DEAR_NS), 4);
 }
-
-#define HUGE_PRICE_TEST(test) cmocka_unit_test_setup_teardown(test, begin, unit_huge_page_end)
-
-static const struct CMUnitTest tests[] = {
-    HUGE_PRICE_TEST(dear_touches_end_huge_pages_for_longer_each_time),
-    HUGE_PRICE_TEST(cheap_touches_bring_huge_pages_back),
-    HUGE_PRICE_TEST(few_dear_touches_change_nothing),
-    HUGE_PRICE_TEST(cheap_touches_without_a_huge_page_say_nothing),
-    HUGE_PRICE_TEST(cheap_touch_with_a_huge_page_ends_a_run),
-    HUGE_PRICE_TEST(ranges_opened_at_once_are_one_trial),
-    HUGE_PRICE_TEST(dear_touch_is_not_overtaken),
-    HUGE_PRICE_TEST(ranges_that_no_taker_touches_first_are_no_trial),
-    HUGE_PRICE_TEST(touch_that_never_ends_is_given_up),
-    HUGE_PRICE_TEST(without_learning_prices_change_nothing),
-};
-
-UNIT_MAIN(tests)

@@ -5,8 +5,7 @@
 
 enum { REGION_BYTES = 1 << 20 };
 
-static void meta_of_any_size_is_zero_aligned_and_apart(void **state) {
-    (void)state;
+UNIT_TEST(meta_of_any_size_is_zero_aligned_and_apart) {
     char *before = NULL;
     size_t before_bytes = 0;
     for (size_t bytes = 1; bytes < 3u * REGION_BYTES; bytes = bytes * 2 + 13) {
@@ -21,8 +20,7 @@ static void meta_of_any_size_is_zero_aligned_and_apart(void **state) {
     }
 }
 
-static void meta_bytes_count_what_was_handed_out(void **state) {
-    (void)state;
+UNIT_TEST(meta_bytes_count_what_was_handed_out) {
     size_t before = hak_meta_bytes();
     assert_non_null(hak_meta_alloc(1));
     assert_non_null(hak_meta_alloc(64));
@@ -31,8 +29,7 @@ static void meta_bytes_count_what_was_handed_out(void **state) {
 }
 
 /* Larger than a region, so it gets one of its own, with an OS page on either side. */
-static void meta_region_lies_between_guards(void **state) {
-    (void)state;
+UNIT_TEST(meta_region_lies_between_guards) {
     size_t page = hak_os_page_bytes();
     size_t bytes = 3u * REGION_BYTES;
     char *block = hak_meta_alloc(bytes);
@@ -44,8 +41,7 @@ static void meta_region_lies_between_guards(void **state) {
     assert_false(hak_os_is_readable(block + bytes));
 }
 
-static void meta_when_a_large_region_is_refused_takes_a_small_one(void **state) {
-    (void)state;
+UNIT_TEST(meta_when_a_large_region_is_refused_takes_a_small_one) {
     for (unsigned i = 0; i < 4; i++) {
         hak_os_fault_plan(HAK_OS_CALL_MAP, 0, 1);
         char *block = hak_meta_alloc(REGION_BYTES / 8 * 7);
@@ -55,8 +51,7 @@ static void meta_when_a_large_region_is_refused_takes_a_small_one(void **state) 
     hak_os_fault_clear();
 }
 
-static void meta_without_memory_is_null_and_recovers(void **state) {
-    (void)state;
+UNIT_TEST(meta_without_memory_is_null_and_recovers) {
     static const hak_os_call_t calls[] = {HAK_OS_CALL_MAP, HAK_OS_CALL_COMMIT};
     for (unsigned i = 0; i < UNIT_COUNT(calls); i++) {
         size_t before = hak_meta_bytes();
@@ -69,8 +64,7 @@ static void meta_without_memory_is_null_and_recovers(void **state) {
     }
 }
 
-static void meta_pieces_come_back_zeroed_by_length(void **state) {
-    (void)state;
+UNIT_TEST(meta_pieces_come_back_zeroed_by_length) {
     void *piece[HAK_META_MOST_LINES + 1];
     for (unsigned lines = 1; lines <= HAK_META_MOST_LINES; lines++) {
         piece[lines] = hak_meta_take(lines);
@@ -91,16 +85,11 @@ static void meta_pieces_come_back_zeroed_by_length(void **state) {
     assert_int_equal(hak_meta_bytes(), before);
 }
 
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(meta_of_any_size_is_zero_aligned_and_apart),
-    cmocka_unit_test(meta_bytes_count_what_was_handed_out),
-    cmocka_unit_test(meta_region_lies_between_guards),
-    cmocka_unit_test(meta_when_a_large_region_is_refused_takes_a_small_one),
-    cmocka_unit_test(meta_pieces_come_back_zeroed_by_length),
-    cmocka_unit_test(meta_without_memory_is_null_and_recovers),
-};
-
-int main(void) {
+static int meta_start(int argc, char **argv) {
+    (void)argc;
+    (void)argv;
     hak_os_init();
-    return cmocka_run_group_tests(tests, NULL, NULL) == 0 ? 0 : 1;
+    return UNIT_GO_ON;
 }
+
+UNIT_START(meta_start)

@@ -14,8 +14,7 @@ static bool zero_leaf_is_zero(void) {
     return unit_is_filled(&hak_pagemap.zero, sizeof hak_pagemap.zero, 0);
 }
 
-static void entry_of_any_address_reads_zero_at_first(void **state) {
-    (void)state;
+UNIT_TEST(entry_of_any_address_reads_zero_at_first) {
     static const uint64_t addresses[] = {
         0,
         1,
@@ -37,8 +36,7 @@ static void entry_of_any_address_reads_zero_at_first(void **state) {
     assert_int_equal(entry_at((uintptr_t)addresses), 0);
 }
 
-static void entry_set_across_a_leaf_border_reads_back_exactly(void **state) {
-    (void)state;
+UNIT_TEST(entry_set_across_a_leaf_border_reads_back_exactly) {
     const uint64_t border = 0x512300000000ull;
     char *base = (char *)(uintptr_t)(border - 3 * HAK_UNIT_BYTES);
     assert_true(hak_pagemap_prepare(base, 7u * HAK_UNIT_BYTES));
@@ -55,8 +53,7 @@ static void entry_set_across_a_leaf_border_reads_back_exactly(void **state) {
     assert_true(zero_leaf_is_zero());
 }
 
-static void entry_of_the_highest_addresses_reads_back(void **state) {
-    (void)state;
+UNIT_TEST(entry_of_the_highest_addresses_reads_back) {
     static const uint64_t addresses[] = {0, 0x7fffffff0000ull, 0xffffffff0000ull,
                                          0x800000000000ull};
     for (size_t i = 0; i < UNIT_COUNT(addresses); i++) {
@@ -72,8 +69,7 @@ static void entry_of_the_highest_addresses_reads_back(void **state) {
     assert_true(zero_leaf_is_zero());
 }
 
-static void superslab_of_every_address_inside_is_found(void **state) {
-    (void)state;
+UNIT_TEST(superslab_of_every_address_inside_is_found) {
     static hak_superslab_t record;
     char *base = (char *)(uintptr_t)0x51aa00400000ull;
     assert_true(hak_pagemap_prepare(base, HAK_SUPERSLAB_BYTES));
@@ -86,8 +82,7 @@ static void superslab_of_every_address_inside_is_found(void **state) {
     assert_null(hak_pagemap_superslab(base));
 }
 
-static void prepare_of_a_known_range_costs_nothing(void **state) {
-    (void)state;
+UNIT_TEST(prepare_of_a_known_range_costs_nothing) {
     void *base = (void *)(uintptr_t)0x51bb00000000ull;
     assert_true(hak_pagemap_prepare(base, HAK_UNIT_BYTES));
     size_t before = hak_meta_bytes();
@@ -99,8 +94,7 @@ static void prepare_of_a_known_range_costs_nothing(void **state) {
     assert_int_equal(hak_meta_bytes(), before + sizeof(hak_pagemap_leaf_t));
 }
 
-static void prepare_without_memory_fails_and_reads_zero(void **state) {
-    (void)state;
+UNIT_TEST(prepare_without_memory_fails_and_reads_zero) {
     uint64_t address = 0x51cc00000000ull;
     hak_os_fault_plan(HAK_OS_CALL_MAP, 0, 1u << 30);
     unsigned made = 0;
@@ -116,7 +110,7 @@ static void prepare_without_memory_fails_and_reads_zero(void **state) {
     assert_true(zero_leaf_is_zero());
 }
 
-enum { THREADS = 4, ROOTS = 6 };
+enum { PAGEMAP_THREADS = 4, ROOTS = 6 };
 
 static void *prepare_all(void *context) {
     uint32_t own = (uint32_t)(uintptr_t)context;
@@ -130,21 +124,20 @@ static void *prepare_all(void *context) {
     return NULL;
 }
 
-static void prepare_by_many_threads_makes_one_leaf_each(void **state) {
-    (void)state;
-    pthread_t threads[THREADS];
+UNIT_TEST(prepare_by_many_threads_makes_one_leaf_each) {
+    pthread_t threads[PAGEMAP_THREADS];
     void *result;
     size_t before = hak_meta_bytes();
-    for (uintptr_t i = 0; i < THREADS; i++) {
+    for (uintptr_t i = 0; i < PAGEMAP_THREADS; i++) {
         assert_int_equal(pthread_create(&threads[i], NULL, prepare_all, (void *)(i + 1)), 0);
     }
-    for (unsigned i = 0; i < THREADS; i++) {
+    for (unsigned i = 0; i < PAGEMAP_THREADS; i++) {
         pthread_join(threads[i], &result);
         assert_null(result);
     }
     assert_int_equal(hak_meta_bytes(), before + ROOTS * sizeof(hak_pagemap_leaf_t));
     for (uint64_t i = 0; i < ROOTS; i++) {
-        for (uint64_t own = 1; own <= THREADS; own++) {
+        for (uint64_t own = 1; own <= PAGEMAP_THREADS; own++) {
             assert_int_equal(entry_at(0x51dd00000000ull + (i << 32) + own * HAK_UNIT_BYTES),
                              own << 8);
         }
@@ -152,8 +145,7 @@ static void prepare_by_many_threads_makes_one_leaf_each(void **state) {
 }
 
 /* MAP-3, MAP-4: whatever spans do, nobody writes to the zero leaf. */
-static void zero_leaf_after_span_traffic_stays_zero(void **state) {
-    (void)state;
+UNIT_TEST(zero_leaf_after_span_traffic_stays_zero) {
     hak_span_t spans[40];
     for (unsigned i = 0; i < UNIT_COUNT(spans); i++) {
         spans[i] = unit_span(1 + i % 16, HAK_UNIT_BYTES);
@@ -167,16 +159,3 @@ static void zero_leaf_after_span_traffic_stays_zero(void **state) {
     assert_true(zero_leaf_is_zero());
     assert_int_equal(entry_at(0), 0);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(entry_of_any_address_reads_zero_at_first),
-    cmocka_unit_test(entry_set_across_a_leaf_border_reads_back_exactly),
-    cmocka_unit_test(entry_of_the_highest_addresses_reads_back),
-    cmocka_unit_test(superslab_of_every_address_inside_is_found),
-    cmocka_unit_test(prepare_of_a_known_range_costs_nothing),
-    cmocka_unit_test(prepare_without_memory_fails_and_reads_zero),
-    cmocka_unit_test(prepare_by_many_threads_makes_one_leaf_each),
-    cmocka_unit_test(zero_leaf_after_span_traffic_stays_zero),
-};
-
-UNIT_MAIN(tests)

@@ -5,14 +5,13 @@
 #include "unit/span.h"
 
 enum {
-    MIB = 1 << 20,
-    SPANS = 64,
+    PEAK_SPANS = 64,
     MOST = 256,
-    SPAN_UNITS = 32,
-    SPAN_BYTES = SPAN_UNITS * HAK_UNIT_BYTES
+    PEAK_SPAN_UNITS = 32,
+    SPAN_BYTES = PEAK_SPAN_UNITS * HAK_UNIT_BYTES
 };
 
-static hak_span_t spans[MOST]; /* the peak stays from test to test */
+static hak_span_t peak_spans[MOST]; /* the peak stays from test to test */
 static unsigned taken;
 
 static size_t asked(void) {
@@ -25,7 +24,7 @@ static size_t take(unsigned count) {
     size_t most = 0;
     for (; count > 0; count--) {
         assert_true(taken < MOST);
-        spans[taken++] = unit_span(SPAN_UNITS, HAK_UNIT_BYTES);
+        peak_spans[taken++] = unit_span(PEAK_SPAN_UNITS, HAK_UNIT_BYTES);
         size_t bytes = asked();
         most = bytes > most ? bytes : most;
     }
@@ -34,7 +33,7 @@ static size_t take(unsigned count) {
 
 static void give_all(void) {
     while (taken > 0) {
-        unit_span_free(&spans[--taken], SPAN_UNITS);
+        unit_span_free(&peak_spans[--taken], PEAK_SPAN_UNITS);
     }
 }
 
@@ -43,37 +42,34 @@ static size_t in_use(void) {
     return stats.in_use_bytes;
 }
 
-static int end(void **state) {
+static int peak_end(void **state) {
     give_all();
     hak_span_purged_bytes = 0;
     asked();
     return unit_span_end(state);
 }
 
-static void growing_heap_asks_a_step_at_a_time(void **state) {
-    (void)state;
+UNIT_TEST_WITH(growing_heap_asks_a_step_at_a_time, NULL, peak_end) {
     unsigned times = 0;
-    for (unsigned i = 0; i < SPANS; i++) {
+    for (unsigned i = 0; i < PEAK_SPANS; i++) {
         size_t wanted = take(1);
         times += wanted != 0;
         assert_true(wanted == 0 || (wanted > in_use() / 16 && wanted < in_use() + 2 * MIB));
     }
     assert_true(times >= 3);
-    assert_true(times <= SPANS - SPANS / 4);
+    assert_true(times <= PEAK_SPANS - PEAK_SPANS / 4);
 }
 
-static void load_below_its_peak_is_left_alone(void **state) {
-    (void)state;
-    take(SPANS);
+UNIT_TEST_WITH(load_below_its_peak_is_left_alone, NULL, peak_end) {
+    take(PEAK_SPANS);
     for (unsigned i = 0; i < 5; i++) {
         give_all();
-        assert_int_equal(take(SPANS), 0);
+        assert_int_equal(take(PEAK_SPANS), 0);
     }
 }
 
-static void each_request_is_a_step_above_the_one_before(void **state) {
-    (void)state;
-    take(SPANS / 2);
+UNIT_TEST_WITH(each_request_is_a_step_above_the_one_before, NULL, peak_end) {
+    take(PEAK_SPANS / 2);
     while (take(1) == 0) {
     }
     size_t before = in_use();
@@ -82,23 +78,12 @@ static void each_request_is_a_step_above_the_one_before(void **state) {
     assert_true(in_use() > before + before / 16);
 }
 
-static void purged_pages_count_as_given_back(void **state) {
-    (void)state;
-    take(SPANS / 2);
+UNIT_TEST_WITH(purged_pages_count_as_given_back, NULL, peak_end) {
+    take(PEAK_SPANS / 2);
     while (take(1) == 0) {
     }
     hak_span_purged_bytes = in_use() / 2;
-    for (unsigned i = 0; i < SPANS / 4; i++) {
+    for (unsigned i = 0; i < PEAK_SPANS / 4; i++) {
         assert_int_equal(take(1), 0);
     }
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_teardown(growing_heap_asks_a_step_at_a_time, end),
-        cmocka_unit_test_teardown(load_below_its_peak_is_left_alone, end),
-        cmocka_unit_test_teardown(each_request_is_a_step_above_the_one_before, end),
-        cmocka_unit_test_teardown(purged_pages_count_as_given_back, end),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,13 +6,13 @@
 #include "unit/span.h"
 
 /* Steps are counted: lines of summaries that searches read, and superslabs that purges visit. */
-enum { MANY = 3000, STEPS_MOST = 64, MOST_SPANS = 128 };
+enum { PURGE_STEPS_MANY = 3000, STEPS_MOST = 64, PURGE_STEPS_MOST_SPANS = 128 };
 
-static hak_span_t walls[MANY];
+static hak_span_t purge_steps_walls[PURGE_STEPS_MANY];
 
 static void walls_take(unsigned count) {
     for (unsigned i = 0; i < count; i++) {
-        walls[i] = unit_span(HAK_SUPERSLAB_UNITS, HAK_UNIT_BYTES);
+        purge_steps_walls[i] = unit_span(HAK_SUPERSLAB_UNITS, HAK_UNIT_BYTES);
     }
     hak_span_purge(0); /* what was mapped ahead */
 }
@@ -33,7 +33,7 @@ static unsigned giver(unsigned i, unsigned superslabs) {
 static uint64_t steps_for_units(unsigned superslabs, size_t keep_bytes) {
     walls_take(superslabs);
     for (unsigned i = 0; i < GIVERS; i++) {
-        hak_span_t *wall = &walls[giver(i, superslabs)];
+        hak_span_t *wall = &purge_steps_walls[giver(i, superslabs)];
         hak_span_free(wall->superslab, 0, GIVEN_UNITS, GIVEN_UNITS);
         wall->unit = GIVEN_UNITS;
         wall->count -= GIVEN_UNITS;
@@ -43,21 +43,20 @@ static uint64_t steps_for_units(unsigned superslabs, size_t keep_bytes) {
     uint64_t taken = steps() - before;
     assert_int_equal(unit_span_check().unused_dirty_bytes, 0);
     for (unsigned i = 0; i < superslabs; i++) {
-        unit_span_free(&walls[i], 0);
+        unit_span_free(&purge_steps_walls[i], 0);
     }
     hak_span_purge(0);
     return taken;
 }
 
-static const unsigned sizes[] = {100, 1000, MANY};
+static const unsigned sizes[] = {100, 1000, PURGE_STEPS_MANY};
 
 static void expect_few(uint64_t taken, unsigned superslabs) {
     UNIT_EXPECT(taken != 0 && taken <= STEPS_MOST, "%llu steps with %u superslabs",
                 (unsigned long long)taken, superslabs);
 }
 
-static void purge_beside_many_full_superslabs_takes_few_steps(void **state) {
-    (void)state;
+SPAN_TEST(purge_beside_many_full_superslabs_takes_few_steps) {
     for (unsigned i = 0; i < UNIT_COUNT(sizes); i++) {
         expect_few(steps_for_units(sizes[i], 2 * HAK_UNIT_BYTES), sizes[i]);
         expect_few(steps_for_units(sizes[i], 0), sizes[i]);
@@ -68,24 +67,23 @@ static void purge_beside_many_full_superslabs_takes_few_steps(void **state) {
 static uint64_t steps_for_whole(unsigned superslabs) {
     walls_take(superslabs);
     for (unsigned i = 0; i < GIVERS; i++) {
-        unit_span_free(&walls[giver(i, superslabs)], 0);
+        unit_span_free(&purge_steps_walls[giver(i, superslabs)], 0);
     }
     uint64_t before = steps();
     assert_int_equal(hak_span_purge(0), (size_t)GIVERS * HAK_SUPERSLAB_BYTES);
     uint64_t taken = steps() - before;
     for (unsigned i = 0; i < GIVERS; i++) {
-        walls[giver(i, superslabs)] = unit_span(HAK_SUPERSLAB_UNITS, HAK_UNIT_BYTES);
+        purge_steps_walls[giver(i, superslabs)] = unit_span(HAK_SUPERSLAB_UNITS, HAK_UNIT_BYTES);
     }
     unit_span_check();
     for (unsigned i = 0; i < superslabs; i++) {
-        unit_span_free(&walls[i], 0);
+        unit_span_free(&purge_steps_walls[i], 0);
     }
     hak_span_purge(0);
     return taken;
 }
 
-static void purge_of_unused_superslabs_beside_many_full_ones_takes_few_steps(void **state) {
-    (void)state;
+SPAN_TEST(purge_of_unused_superslabs_beside_many_full_ones_takes_few_steps) {
     for (unsigned i = 0; i < UNIT_COUNT(sizes); i++) {
         expect_few(steps_for_whole(sizes[i]), sizes[i]);
     }
@@ -157,14 +155,13 @@ static void purge_and_compare(size_t keep_units) {
 }
 
 /* Superslabs are full, partly or wholly unused, clean or not; many or few are wholly unused. */
-static void purge_of_any_state_takes_what_a_walk_from_the_youngest_takes(void **state) {
-    (void)state;
-    static hak_span_t held[MOST_SPANS];
+SPAN_TEST(purge_of_any_state_takes_what_a_walk_from_the_youngest_takes) {
+    static hak_span_t held[PURGE_STEPS_MOST_SPANS];
     uint64_t seed = 19;
     unsigned count = 0;
     for (unsigned step = 0; step < 1500; step++) {
         uint64_t random = hak_rng_next(&seed);
-        unsigned want = (unsigned)(random >> 8) % MOST_SPANS;
+        unsigned want = (unsigned)(random >> 8) % PURGE_STEPS_MOST_SPANS;
         while (count < want) {
             uint64_t shape = hak_rng_next(&seed);
             bool is_full = shape % 4 == 0;
@@ -187,13 +184,3 @@ static void purge_of_any_state_takes_what_a_walk_from_the_youngest_takes(void **
         unit_span_free(&held[count], held[count].count);
     }
 }
-
-#define SPAN_TEST(test) cmocka_unit_test_setup_teardown(test, unit_span_begin, unit_span_end)
-
-static const struct CMUnitTest tests[] = {
-    SPAN_TEST(purge_beside_many_full_superslabs_takes_few_steps),
-    SPAN_TEST(purge_of_unused_superslabs_beside_many_full_ones_takes_few_steps),
-    SPAN_TEST(purge_of_any_state_takes_what_a_walk_from_the_youngest_takes),
-};
-
-UNIT_MAIN(tests)

@@ -8,10 +8,7 @@
 
 #include <unistd.h>
 
-enum { MIB = 1 << 20 };
-
-static void retain_is_the_larger_of_floor_and_share_plus_what_was_learned(void **state) {
-    (void)state;
+SPAN_TEST(retain_is_the_larger_of_floor_and_share_plus_what_was_learned) {
     unit_span_retain(10u * MIB, 25);
     assert_int_equal(hak_retain_bytes(0), 10 * MIB);
     assert_int_equal(hak_retain_bytes(40u * MIB), 10 * MIB);
@@ -24,8 +21,7 @@ static void retain_is_the_larger_of_floor_and_share_plus_what_was_learned(void *
 }
 
 /* Twice the bound is too much at any time. */
-static void free_beyond_twice_the_bound_purges_at_once(void **state) {
-    (void)state;
+SPAN_TEST(free_beyond_twice_the_bound_purges_at_once) {
     hak_span_t spans[48]; /* 48 MiB */
     hak_span_t pins[48];
     size_t most = 0;
@@ -53,8 +49,7 @@ static void look_again(hak_span_t *pin) {
     *pin = span;
 }
 
-static void free_above_the_bound_for_long_purges(void **state) {
-    (void)state;
+SPAN_TEST(free_above_the_bound_for_long_purges) {
     unit_span_retain(8u * MIB, 0);
     hak_span_t pin = unit_span_dirty(1);
     hak_span_t spans[3];
@@ -74,8 +69,7 @@ static void free_above_the_bound_for_long_purges(void **state) {
     unit_span_free(&pin, 1);
 }
 
-static void free_above_the_bound_but_needed_again_starts_over(void **state) {
-    (void)state;
+SPAN_TEST(free_above_the_bound_but_needed_again_starts_over) {
     unit_span_retain(8u * MIB, 0);
     hak_span_t pin = unit_span_dirty(1);
     hak_span_t spans[3];
@@ -100,8 +94,7 @@ static void free_above_the_bound_but_needed_again_starts_over(void **state) {
     unit_span_free(&pin, 1);
 }
 
-static void purge_of_unused_superslabs_unmaps_them(void **state) {
-    (void)state;
+SPAN_TEST(purge_of_unused_superslabs_unmaps_them) {
     hak_span_t a = unit_span_dirty(64);
     hak_span_t b = unit_span_dirty(64);
     hak_span_t c = unit_span_dirty(64);
@@ -120,8 +113,7 @@ static void purge_of_unused_superslabs_unmaps_them(void **state) {
     unit_span_free(&b, 64);
 }
 
-static void purge_around_a_used_span_gives_the_rest_back(void **state) {
-    (void)state;
+SPAN_TEST(purge_around_a_used_span_gives_the_rest_back) {
     hak_span_t low = unit_span_dirty(20);
     hak_span_t used = unit_span_dirty(10);
     hak_span_t high = unit_span_dirty(34);
@@ -138,8 +130,7 @@ static void purge_around_a_used_span_gives_the_rest_back(void **state) {
     unit_span_free(&used, 10);
 }
 
-static void purge_that_keeps_some_takes_the_youngest(void **state) {
-    (void)state;
+SPAN_TEST(purge_that_keeps_some_takes_the_youngest) {
     hak_span_t spans[8];
     for (unsigned i = 0; i < UNIT_COUNT(spans); i++) {
         spans[i] = unit_span_dirty(64);
@@ -156,8 +147,7 @@ static void purge_that_keeps_some_takes_the_youngest(void **state) {
     assert_true(unit_is_filled(spans[7].base, HAK_SUPERSLAB_BYTES, 0));
 }
 
-static void purge_that_keeps_some_unmaps_superslabs_that_idle_in_numbers(void **state) {
-    (void)state;
+SPAN_TEST(purge_that_keeps_some_unmaps_superslabs_that_idle_in_numbers) {
     enum { COUNT = 60 };
     static hak_span_t spans[COUNT];
     for (unsigned i = 0; i < COUNT; i++) {
@@ -174,8 +164,7 @@ static void purge_that_keeps_some_unmaps_superslabs_that_idle_in_numbers(void **
     assert_true(stats.unused_dirty_bytes <= 4u * MIB);
 }
 
-static void purged_units_wanted_again_are_regret(void **state) {
-    (void)state;
+SPAN_TEST(purged_units_wanted_again_are_regret) {
     hak_span_t used = unit_span(1, HAK_UNIT_BYTES);
     hak_span_t span = unit_span_dirty(20);
     unit_span_free(&span, 20);
@@ -189,19 +178,3 @@ static void purged_units_wanted_again_are_regret(void **state) {
     unit_span_free(&span, 0);
     unit_span_free(&used, 0);
 }
-
-#define SPAN_TEST(test) cmocka_unit_test_setup_teardown(test, unit_span_begin, unit_span_end)
-
-static const struct CMUnitTest tests[] = {
-    SPAN_TEST(retain_is_the_larger_of_floor_and_share_plus_what_was_learned),
-    SPAN_TEST(free_beyond_twice_the_bound_purges_at_once),
-    SPAN_TEST(free_above_the_bound_for_long_purges),
-    SPAN_TEST(free_above_the_bound_but_needed_again_starts_over),
-    SPAN_TEST(purge_of_unused_superslabs_unmaps_them),
-    SPAN_TEST(purge_around_a_used_span_gives_the_rest_back),
-    SPAN_TEST(purge_that_keeps_some_takes_the_youngest),
-    SPAN_TEST(purge_that_keeps_some_unmaps_superslabs_that_idle_in_numbers),
-    SPAN_TEST(purged_units_wanted_again_are_regret),
-};
-
-UNIT_MAIN(tests)

@@ -30,8 +30,7 @@ static void locked_unit_keeps_nothing_but_itself(unsigned from, unsigned count, 
     unit_span_free(&used, 1);
 }
 
-static void purge_around_a_locked_unit_gives_the_rest_back(void **state) {
-    (void)state;
+SPAN_TEST(purge_around_a_locked_unit_gives_the_rest_back) {
     for (unsigned at = 0; at < 63; at += 7) {
         locked_unit_keeps_nothing_but_itself(at, 1, 24);
     }
@@ -40,8 +39,7 @@ static void purge_around_a_locked_unit_gives_the_rest_back(void **state) {
 }
 
 /* Nothing is given back, however often halves are tried. */
-static void purge_that_is_refused_everywhere_makes_few_calls(void **state) {
-    (void)state;
+SPAN_TEST(purge_that_is_refused_everywhere_makes_few_calls) {
     enum { SPANS = 20, CALLS_MOST = SPANS + 8 };
     hak_span_t span[SPANS], used[SPANS];
     for (unsigned i = 0; i < SPANS; i++) {
@@ -63,8 +61,7 @@ static void purge_that_is_refused_everywhere_makes_few_calls(void **state) {
     }
 }
 
-static void unmap_refused_superslab_is_restored_and_zero(void **state) {
-    (void)state;
+SPAN_TEST(unmap_refused_superslab_is_restored_and_zero) {
     hak_span_t span = unit_span_dirty(64);
     unit_span_free(&span, 64);
     hak_os_fault_plan(HAK_OS_CALL_UNMAP, 0, 1);
@@ -80,8 +77,7 @@ static void unmap_refused_superslab_is_restored_and_zero(void **state) {
     unit_span_free(&again, 0);
 }
 
-static void unmap_and_purge_refused_superslab_stays_dirty_and_usable(void **state) {
-    (void)state;
+SPAN_TEST(unmap_and_purge_refused_superslab_stays_dirty_and_usable) {
     hak_span_t span = unit_span_dirty(64);
     unit_span_free(&span, 40);
     hak_os_fault_plan(HAK_OS_CALL_UNMAP, 0, 1);
@@ -97,8 +93,7 @@ static void unmap_and_purge_refused_superslab_stays_dirty_and_usable(void **stat
     assert_int_equal(hak_span_purge(0), HAK_SUPERSLAB_BYTES);
 }
 
-static void purge_refused_run_stays_dirty_others_go(void **state) {
-    (void)state;
+SPAN_TEST(purge_refused_run_stays_dirty_others_go) {
     hak_span_t low = unit_span_dirty(20);
     hak_span_t used = unit_span_dirty(10);
     hak_span_t high = unit_span_dirty(34);
@@ -111,15 +106,3 @@ static void purge_refused_run_stays_dirty_others_go(void **state) {
     assert_int_equal(hak_span_purge(0), 34u * HAK_UNIT_BYTES);
     unit_span_free(&used, 10);
 }
-
-#define SPAN_TEST(test) cmocka_unit_test_setup_teardown(test, unit_span_begin, unit_span_end)
-
-static const struct CMUnitTest tests[] = {
-    SPAN_TEST(purge_around_a_locked_unit_gives_the_rest_back),
-    SPAN_TEST(purge_that_is_refused_everywhere_makes_few_calls),
-    SPAN_TEST(unmap_refused_superslab_is_restored_and_zero),
-    SPAN_TEST(unmap_and_purge_refused_superslab_stays_dirty_and_usable),
-    SPAN_TEST(purge_refused_run_stays_dirty_others_go),
-};
-
-UNIT_MAIN(tests)

@@ -44,8 +44,7 @@ static void expect_equal(const hak_summary_t *summary, uint64_t random) {
 }
 
 /* Sparse, dense, and all alike in turn. */
-static void summary_of_any_size_finds_what_a_scan_finds(void **state) {
-    (void)state;
+UNIT_TEST(summary_of_any_size_finds_what_a_scan_finds) {
     uint64_t seed = 3;
     for (uint32_t capacity = LINE; capacity <= 64 * LINE * LINE; capacity *= 8) {
         hak_summary_t summary = {0};
@@ -68,8 +67,7 @@ static void summary_of_any_size_finds_what_a_scan_finds(void **state) {
     }
 }
 
-static void summary_that_moves_keeps_its_bytes(void **state) {
-    (void)state;
+UNIT_TEST(summary_that_moves_keeps_its_bytes) {
     uint64_t seed = 4;
     hak_summary_t summary = {0};
     void *old = NULL;
@@ -90,8 +88,7 @@ static void summary_that_moves_keeps_its_bytes(void **state) {
     free(old);
 }
 
-static void summary_of_a_million_is_searched_in_four_lines(void **state) {
-    (void)state;
+UNIT_TEST(summary_of_a_million_is_searched_in_four_lines) {
     hak_summary_t summary = {0};
     void *memory = memory_for(MILLION);
     hak_summary_move(&summary, 0, MILLION, memory);
@@ -110,11 +107,3 @@ static void summary_of_a_million_is_searched_in_four_lines(void **state) {
     assert_true(hak_summary_bytes(1u << 26) <= (1u << 26) + (1u << 26) / 63 + 64);
     free(memory);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(summary_of_any_size_finds_what_a_scan_finds),
-    cmocka_unit_test(summary_that_moves_keeps_its_bytes),
-    cmocka_unit_test(summary_of_a_million_is_searched_in_four_lines),
-};
-
-UNIT_MAIN(tests)

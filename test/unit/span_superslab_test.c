@@ -4,8 +4,7 @@
 #include "double/os_fault.h"
 #include "unit/span.h"
 
-static void span_of_every_count_is_fresh_zero_and_returns(void **state) {
-    (void)state;
+SPAN_TEST(span_of_every_count_is_fresh_zero_and_returns) {
     hak_span_t spans[HAK_SUPERSLAB_UNITS + 1];
     size_t sum = 0;
     for (unsigned count = 1; count <= HAK_SUPERSLAB_UNITS; count++) {
@@ -21,8 +20,7 @@ static void span_of_every_count_is_fresh_zero_and_returns(void **state) {
     assert_int_equal(unit_span_check().unused_dirty_bytes, 0);
 }
 
-static void span_of_every_alignment_is_aligned(void **state) {
-    (void)state;
+SPAN_TEST(span_of_every_alignment_is_aligned) {
     hak_span_t spans[64];
     unsigned held = 0;
     for (size_t align = HAK_UNIT_BYTES; align <= HAK_SPAN_MOST_ALIGN; align *= 2) {
@@ -36,8 +34,7 @@ static void span_of_every_alignment_is_aligned(void **state) {
     }
 }
 
-static void span_of_oldest_superslab_is_preferred(void **state) {
-    (void)state;
+SPAN_TEST(span_of_oldest_superslab_is_preferred) {
     hak_span_t a = unit_span(64, HAK_UNIT_BYTES);
     hak_span_t b = unit_span(64, HAK_UNIT_BYTES);
     hak_span_t c = unit_span(32, HAK_UNIT_BYTES);
@@ -56,8 +53,7 @@ static void span_of_oldest_superslab_is_preferred(void **state) {
 }
 
 /* SPAN-2 */
-static void span_clean_bits_follow_what_was_touched(void **state) {
-    (void)state;
+SPAN_TEST(span_clean_bits_follow_what_was_touched) {
     hak_span_t wall = unit_span(60, HAK_UNIT_BYTES);
     hak_span_t span = unit_span(4, HAK_UNIT_BYTES);
     assert_int_equal(span.unit, 60);
@@ -79,8 +75,7 @@ static void span_clean_bits_follow_what_was_touched(void **state) {
     unit_span_free(&wall, 0);
 }
 
-static void extend_into_free_units_grows_and_tells_zero(void **state) {
-    (void)state;
+SPAN_TEST(extend_into_free_units_grows_and_tells_zero) {
     bool is_zero = false;
     hak_span_t a = unit_span(2, HAK_UNIT_BYTES);
     assert_int_equal(a.unit, 0);
@@ -99,8 +94,7 @@ static void extend_into_free_units_grows_and_tells_zero(void **state) {
     assert_int_equal(unit_span_check().unused_dirty_bytes, 8 * HAK_UNIT_BYTES);
 }
 
-static void extend_beyond_the_superslab_is_refused(void **state) {
-    (void)state;
+SPAN_TEST(extend_beyond_the_superslab_is_refused) {
     bool is_zero;
     hak_span_t a = unit_span(60, HAK_UNIT_BYTES);
     assert_false(hak_span_extend(a.superslab, a.unit, 60, 65, &is_zero));
@@ -108,8 +102,7 @@ static void extend_beyond_the_superslab_is_refused(void **state) {
     hak_span_free(a.superslab, a.unit, 64, 0);
 }
 
-static void span_without_memory_fails_and_changes_nothing(void **state) {
-    (void)state;
+SPAN_TEST(span_without_memory_fails_and_changes_nothing) {
     hak_span_t span;
     hak_span_t held = unit_span(60, HAK_UNIT_BYTES);
     hak_os_fault_plan(HAK_OS_CALL_MAP, 0, 1u << 30);
@@ -164,8 +157,7 @@ static unsigned held_take(held_t *held, unsigned count, uint64_t *seed) {
     return count + 1;
 }
 
-static void spans_random_operations_never_overlap_and_zero_is_true(void **state) {
-    (void)state;
+SPAN_TEST(spans_random_operations_never_overlap_and_zero_is_true) {
     enum { MOST = 200 };
     static held_t held[MOST];
     unsigned count = 0;
@@ -191,18 +183,3 @@ static void spans_random_operations_never_overlap_and_zero_is_true(void **state)
         unit_span_free(&held[count].span, held[count].touched);
     }
 }
-
-#define SPAN_TEST(test) cmocka_unit_test_setup_teardown(test, unit_span_begin, unit_span_end)
-
-static const struct CMUnitTest tests[] = {
-    SPAN_TEST(span_of_every_count_is_fresh_zero_and_returns),
-    SPAN_TEST(span_of_every_alignment_is_aligned),
-    SPAN_TEST(span_of_oldest_superslab_is_preferred),
-    SPAN_TEST(span_clean_bits_follow_what_was_touched),
-    SPAN_TEST(extend_into_free_units_grows_and_tells_zero),
-    SPAN_TEST(extend_beyond_the_superslab_is_refused),
-    SPAN_TEST(span_without_memory_fails_and_changes_nothing),
-    SPAN_TEST(spans_random_operations_never_overlap_and_zero_is_true),
-};
-
-UNIT_MAIN(tests)

@@ -6,7 +6,7 @@
 
 #include <pthread.h>
 
-enum { MIB = 1 << 20, THREADS = 4, ROUNDS = 400 };
+enum { THREAD_THREADS = 4, ROUNDS = 400 };
 
 static void *churn(void *context) {
     uint64_t seed = (uintptr_t)context;
@@ -37,19 +37,18 @@ static void *churn(void *context) {
     return NULL;
 }
 
-static void purge_beside_other_threads_loses_nothing(void **state) {
-    (void)state;
-    pthread_t threads[THREADS];
+UNIT_TEST(purge_beside_other_threads_loses_nothing) {
+    pthread_t threads[THREAD_THREADS];
     void *result;
     unit_span_retain(2u * MIB, 10);
     hak_os_init();
     hak_knobs.huge_pages = true;
     hak_span_t pin = unit_span(64, HAK_UNIT_BYTES); /* enough in use for huge pages */
     hak_span_t other_pin = unit_span(64, HAK_UNIT_BYTES);
-    for (uintptr_t i = 0; i < THREADS; i++) {
+    for (uintptr_t i = 0; i < THREAD_THREADS; i++) {
         assert_int_equal(pthread_create(&threads[i], NULL, churn, (void *)(i + 1)), 0);
     }
-    for (unsigned i = 0; i < THREADS; i++) {
+    for (unsigned i = 0; i < THREAD_THREADS; i++) {
         pthread_join(threads[i], &result);
         assert_null(result);
     }
@@ -58,9 +57,3 @@ static void purge_beside_other_threads_loses_nothing(void **state) {
     assert_int_equal(unit_span_check().in_use_bytes, 0);
     assert_true(hak_counters.huge_page_open > 0);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(purge_beside_other_threads_loses_nothing),
-};
-
-UNIT_MAIN(tests)

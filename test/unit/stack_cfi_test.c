@@ -102,8 +102,7 @@ static hak_row_t row(hak_row_kind_t kind, int32_t cfa, int32_t frame, int32_t li
 }
 
 /* push; move; ...; pop, in the middle of the function; and behind it goes on. */
-static void rows_of_a_function_with_a_frame_follow_its_instructions(void **state) {
-    (void)state;
+UNIT_TEST(rows_of_a_function_with_a_frame_follow_its_instructions) {
     unsigned char program[] = {
         0x41, 0x0e,  16,   0x80 | FRAME, 2,    0x02, 3, 0x0d, FRAME, 0x0a, 0x44,
         0x0c, STACK, 8,    0xc0 | FRAME, 0x03, 1,    0, 0x0b, 0x04,  1,    0,
@@ -159,8 +158,7 @@ static const cfi_case_t cases[] = {
      {HAK_ROW_NONE, 0, 0, 0}},
 };
 
-static void rows_of_each_instruction_are_right_or_none(void **state) {
-    (void)state;
+UNIT_TEST(rows_of_each_instruction_are_right_or_none) {
     for (unsigned i = 0; i < UNIT_COUNT(cases); i++) {
         table_make("zR", cases[i].program, sizeof cases[i].program);
         hak_row_t found = row_at(5, count, true);
@@ -176,8 +174,7 @@ static void rows_of_each_instruction_are_right_or_none(void **state) {
 }
 
 #if defined(__x86_64__)
-static void rows_of_linkage_tables_depend_on_the_instruction(void **state) {
-    (void)state;
+UNIT_TEST(rows_of_linkage_tables_depend_on_the_instruction) {
     unsigned char program[] = {0x0f, 11,   0x77, 8,    0x80, 0,   0x3f,
                                0x1a, 0x3b, 0x2a, 0x33, 0x24, 0x22};
     table_make("zR", program, sizeof program);
@@ -188,8 +185,7 @@ static void rows_of_linkage_tables_depend_on_the_instruction(void **state) {
 }
 #endif
 
-static void tables_that_are_cut_off_have_no_rows(void **state) {
-    (void)state;
+UNIT_TEST(tables_that_are_cut_off_have_no_rows) {
     table_make("zR", cases[5].program, sizeof cases[5].program);
     assert_int_equal(row_at(5, count, true).kind, HAK_ROW_STACK);
     for (unsigned length = 0; length < count; length++) {
@@ -207,8 +203,7 @@ static void tables_that_are_cut_off_have_no_rows(void **state) {
 }
 
 /* Only in doubt: a system call for each OS page. */
-static void tables_that_are_gone_are_noticed(void **state) {
-    (void)state;
+UNIT_TEST(tables_that_are_gone_are_noticed) {
     size_t page = hak_os_page_bytes();
     char *hole = hak_os_reserve(page, page);
     uintptr_t from = (uintptr_t)hole;
@@ -216,15 +211,3 @@ static void tables_that_are_gone_are_noticed(void **state) {
     assert_int_equal(hak_cfi_row(&tables, from + CODE_AT).kind, HAK_ROW_NONE);
     assert_true(hak_os_unmap(hole, page));
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(rows_of_a_function_with_a_frame_follow_its_instructions),
-    cmocka_unit_test(rows_of_each_instruction_are_right_or_none),
-#if defined(__x86_64__)
-    cmocka_unit_test(rows_of_linkage_tables_depend_on_the_instruction),
-#endif
-    cmocka_unit_test(tables_that_are_cut_off_have_no_rows),
-    cmocka_unit_test(tables_that_are_gone_are_noticed),
-};
-
-UNIT_MAIN(tests)

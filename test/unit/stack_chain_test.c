@@ -118,8 +118,7 @@ static APART void chain(void) {
     assert_int_equal(two[0], 1);
 }
 
-static void chain_without_frame_pointers_is_found_whole(void **state) {
-    (void)state;
+UNIT_TEST(chain_without_frame_pointers_is_found_whole) {
     chain();
     chain(); /* by the rows that were kept */
     hak_row_forget();
@@ -156,8 +155,7 @@ static APART void call_trampoline(void) {
     stay(returns);
 }
 
-static void chain_through_trampolines_without_rows_is_found_whole(void **state) {
-    (void)state;
+UNIT_TEST(chain_through_trampolines_without_rows_is_found_whole) {
     for (unsigned i = 0; i < UNIT_COUNT(trampolines); i++) {
         char *code = mmap(NULL, 65536, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         assert_true(code != MAP_FAILED);
@@ -178,8 +176,7 @@ static void *thread_run(void *unused) {
     return unused;
 }
 
-static void chain_of_a_thread_is_found_up_to_its_start(void **state) {
-    (void)state;
+UNIT_TEST(chain_of_a_thread_is_found_up_to_its_start) {
     pthread_t thread;
     assert_int_equal(pthread_create(&thread, NULL, thread_run, NULL), 0);
     assert_int_equal(pthread_join(thread, NULL), 0);
@@ -218,7 +215,7 @@ static void signal_with(int number, void (*handler)(int), int flags) {
     assert_int_equal(sigaction(number, &before, NULL), 0);
 }
 
-static void chain_of_a_signal_handler_leads_to_what_it_interrupted(void **state) {
+UNIT_TEST(chain_of_a_signal_handler_leads_to_what_it_interrupted) {
     static _Alignas(4096) char room[1 << 20];
     stack_t stack = {.ss_sp = room, .ss_size = sizeof room}, before;
     (void)state;
@@ -233,14 +230,11 @@ static void chain_of_a_signal_handler_leads_to_what_it_interrupted(void **state)
     assert_int_equal(sigaltstack(&before, NULL), 0);
 }
 
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(chain_without_frame_pointers_is_found_whole),
-    cmocka_unit_test(chain_through_trampolines_without_rows_is_found_whole),
-    cmocka_unit_test(chain_of_a_thread_is_found_up_to_its_start),
-    cmocka_unit_test(chain_of_a_signal_handler_leads_to_what_it_interrupted),
-};
-
-int main(void) {
-    ENTER();
-    return cmocka_run_group_tests(tests, NULL, NULL) == 0 ? 0 : 1;
+static int start(int argc, char **argv) {
+    (void)argc;
+    (void)argv;
+    returns[return_count++] = unit_main_returns_to;
+    return UNIT_GO_ON;
 }
+
+UNIT_START(start)

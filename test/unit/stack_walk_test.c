@@ -40,8 +40,7 @@ static unsigned walk(const void *frame, unsigned most) {
     return walk_between(frame, frame, most);
 }
 
-static void walk_ends_with_the_first_frame_or_the_bound(void **state) {
-    (void)state;
+UNIT_TEST(walk_ends_with_the_first_frame_or_the_bound) {
     frames_reset();
     assert_int_equal(walk(frames, FRAMES + 1), FRAMES);
     assert_int_equal(walk(frames, 16), 16);
@@ -50,8 +49,7 @@ static void walk_ends_with_the_first_frame_or_the_bound(void **state) {
 }
 
 /* STACK-2: loops end, too. */
-static void walk_ends_where_no_frame_can_be(void **state) {
-    (void)state;
+UNIT_TEST(walk_ends_where_no_frame_can_be) {
     char *hole = hak_os_reserve(hak_os_page_bytes(), hak_os_page_bytes());
     uintptr_t nexts[] = {
         0,
@@ -82,8 +80,7 @@ static void walk_ends_where_no_frame_can_be(void **state) {
     assert_true(hak_os_unmap(hole, hak_os_page_bytes()));
 }
 
-static void walk_begins_nowhere_but_in_code(void **state) {
-    (void)state;
+UNIT_TEST(walk_begins_nowhere_but_in_code) {
     uintptr_t addresses[FRAMES], none[] = {0, 4095, 1ull << 48, UINTPTR_MAX};
     frames_reset();
     for (unsigned i = 0; i < UNIT_COUNT(none); i++) {
@@ -110,8 +107,7 @@ static frame_t *stack_make(size_t page) {
 }
 
 /* STACK-1 */
-static void walk_stays_in_the_mapping_of_its_stack(void **state) {
-    (void)state;
+UNIT_TEST(walk_stays_in_the_mapping_of_its_stack) {
     size_t page = hak_os_page_bytes();
     if (unit_is_emulated()) { /* by an emulator's own mappings */
         return;
@@ -125,12 +121,3 @@ static void walk_stays_in_the_mapping_of_its_stack(void **state) {
     assert_int_equal(walk_between((char *)stack + page, stack, FRAMES), 0);
     assert_int_equal(munmap(stack, 3 * page), 0);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(walk_ends_with_the_first_frame_or_the_bound),
-    cmocka_unit_test(walk_ends_where_no_frame_can_be),
-    cmocka_unit_test(walk_begins_nowhere_but_in_code),
-    cmocka_unit_test(walk_stays_in_the_mapping_of_its_stack),
-};
-
-UNIT_MAIN(tests)

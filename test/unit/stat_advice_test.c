@@ -4,8 +4,6 @@
 #include "os/optional.h"
 #include "unit/report.h"
 
-enum { MIB = 1 << 20 };
-
 /* How often the line names it. */
 static unsigned mentions(const char *line, const char *word) {
     unsigned count = 0;
@@ -38,8 +36,7 @@ static const char *said_of_kept(char **block, size_t count, unsigned every) {
     return line;
 }
 
-static void trim_is_advised_only_where_it_returns_something(void **state) {
-    (void)state;
+UNIT_TEST_WITH(trim_is_advised_only_where_it_returns_something, report_begin, NULL) {
     enum { COUNT = 16384 };
     static char *block[COUNT];
     const char *line = said_of_kept(block, COUNT, 4); /* one of each OS page */
@@ -62,9 +59,3 @@ static void trim_is_advised_only_where_it_returns_something(void **state) {
     UNIT_EXPECT(mentions(line, "malloc_trim") == 1, "%s", line);
     hak_malloc_trim(0);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test_setup(trim_is_advised_only_where_it_returns_something, report_begin),
-};
-
-UNIT_MAIN(tests)

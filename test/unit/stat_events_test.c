@@ -9,12 +9,12 @@
 
 #include <pthread.h>
 
-enum { SC_64 = 3, SC_1024 = 19, SIZE_64 = 64 - HAK_CANARY_BYTES };
+enum { SIZE_64 = 64 - HAK_CANARY_BYTES };
 
 static hak_snapshot_t before, after;
 
 /* Nothing is mapped, so that the first span needs a superslab. */
-static int begin(void **state) {
+static int events_begin(void **state) {
     (void)state;
     hak_free(hak_malloc(1));
     hak_malloc_trim(0);
@@ -22,10 +22,11 @@ static int begin(void **state) {
     return 0;
 }
 
+#define EVENTS_TEST(name) UNIT_TEST_WITH(name, events_begin, NULL)
+
 #define EVENTS(group, name) (after.group.name - before.group.name)
 
-static void refills_are_counted_in_their_class(void **state) {
-    (void)state;
+EVENTS_TEST(refills_are_counted_in_their_class) {
     void *block = hak_malloc(SIZE_64 - 7);
     hak_stat_collect(&after);
     assert_int_equal(EVENTS(sc[SC_64].bin, refill), 1);
@@ -47,8 +48,7 @@ static void refills_are_counted_in_their_class(void **state) {
     hak_free(block);
 }
 
-static void spans_are_counted_by_the_stage_that_served_them(void **state) {
-    (void)state;
+EVENTS_TEST(spans_are_counted_by_the_stage_that_served_them) {
     void *first = hak_malloc(3 << HAK_UNIT_LOG2);
     hak_stat_collect(&after);
     assert_int_equal(EVENTS(spans, span_map), 1);
@@ -68,8 +68,7 @@ static void spans_are_counted_by_the_stage_that_served_them(void **state) {
     hak_free(second);
 }
 
-static void full_bins_are_counted_in_their_class(void **state) {
-    (void)state;
+EVENTS_TEST(full_bins_are_counted_in_their_class) {
     enum { COUNT = 3000 };
     static void *block[COUNT];
     for (unsigned i = 0; i < COUNT; i++) {
@@ -90,8 +89,7 @@ static void *make_block(void *context) {
     return NULL;
 }
 
-static void messages_are_counted_where_they_leave_and_arrive(void **state) {
-    (void)state;
+EVENTS_TEST(messages_are_counted_where_they_leave_and_arrive) {
     void *block;
     pthread_t thread;
     assert_int_equal(pthread_create(&thread, NULL, make_block, &block), 0);
@@ -103,8 +101,7 @@ static void messages_are_counted_where_they_leave_and_arrive(void **state) {
     assert_int_equal(EVENTS(events, remote_out), EVENTS(events, remote_in));
 }
 
-static void huge_blocks_are_counted_by_what_served_them(void **state) {
-    (void)state;
+EVENTS_TEST(huge_blocks_are_counted_by_what_served_them) {
     void *block = hak_malloc(4 << 20);
     hak_stat_collect(&after);
     assert_int_equal(EVENTS(process, huge_map), 1);
@@ -118,15 +115,3 @@ static void huge_blocks_are_counted_by_what_served_them(void **state) {
     assert_int_equal(EVENTS(process, huge_map), 1);
     hak_free(block);
 }
-
-#define EVENTS_TEST(test) cmocka_unit_test_setup(test, begin)
-
-static const struct CMUnitTest tests[] = {
-    EVENTS_TEST(refills_are_counted_in_their_class),
-    EVENTS_TEST(spans_are_counted_by_the_stage_that_served_them),
-    EVENTS_TEST(full_bins_are_counted_in_their_class),
-    EVENTS_TEST(messages_are_counted_where_they_leave_and_arrive),
-    EVENTS_TEST(huge_blocks_are_counted_by_what_served_them),
-};
-
-UNIT_MAIN(tests)

@@ -16,16 +16,16 @@
 
 #include <pthread.h>
 
-enum { THREADS = 6, BLOCKS = 3000, STEPS = 20000, MOST = 100000 };
+enum { EXACT_THREADS = 6, BLOCKS = 3000, STEPS = 20000, MOST = 100000 };
 
 static struct worker {
     pthread_t thread;
     void *block[BLOCKS];
     uint32_t size[BLOCKS];
-} worker[THREADS];
+} worker[EXACT_THREADS];
 
 static pthread_barrier_t barrier, pair;
-static hak_snapshot_t snapshot;
+static hak_snapshot_t exact_snapshot;
 
 static void replace(struct worker *of, unsigned i, uint64_t *seed) {
     hak_free(of->block[i]);
@@ -35,7 +35,7 @@ static void replace(struct worker *of, unsigned i, uint64_t *seed) {
 }
 
 /* First its own blocks, then those of its neighbour, which another thread allocated. */
-static void *work(void *context) {
+static void *exact_work(void *context) {
     unsigned number = (unsigned)(uintptr_t)context;
     uint64_t seed = number + 1;
     for (unsigned i = 0; i < STEPS; i++) {
@@ -43,7 +43,8 @@ static void *work(void *context) {
     }
     pthread_barrier_wait(&barrier);
     for (unsigned i = 0; i < STEPS / 10; i++) {
-        replace(&worker[(number + 1) % THREADS], (unsigned)(hak_rng_next(&seed) % BLOCKS), &seed);
+        replace(&worker[(number + 1) % EXACT_THREADS], (unsigned)(hak_rng_next(&seed) % BLOCKS),
+                &seed);
     }
     if (number % 2 == 0) {
         hak_outbox_flush(hak_tcache_self(hak_pagemap_base())); /* to remote lists */
@@ -56,7 +57,7 @@ static void *work(void *context) {
 /* Blocks the test holds, by class; HAK_SC_COUNT: large ones, in units. */
 static void count_held(uint64_t held[HAK_SC_COUNT + 1]) {
     memset(held, 0, (HAK_SC_COUNT + 1) * sizeof *held);
-    for (unsigned i = 0; i < THREADS * BLOCKS; i++) {
+    for (unsigned i = 0; i < EXACT_THREADS * BLOCKS; i++) {
         uint32_t size = worker[i / BLOCKS].size[i % BLOCKS];
         if (worker[i / BLOCKS].block[i % BLOCKS] == NULL) {
             continue;
@@ -80,11 +81,11 @@ static void expect_exact(void) {
     uint64_t held[HAK_SC_COUNT + 1], live = 0;
     hak_audit_t audit;
     count_held(held);
-    hak_stat_collect(&snapshot);
+    hak_stat_collect(&exact_snapshot);
     assert_true(hak_audit_walk(&audit));
     uint64_t cached = 0, blocks = 0;
     for (unsigned sc = 0; sc < HAK_SC_COUNT; sc++) {
-        const hak_class_stats_t *s = &snapshot.sc[sc];
+        const hak_class_stats_t *s = &exact_snapshot.sc[sc];
         UNIT_EXPECT(s->live == held[sc], "class %u: %lu, held %lu", hak_sc_info[sc].bytes,
                     (unsigned long)s->live, (unsigned long)held[sc]);
         assert_int_equal(s->live + s->cached + s->outbox + s->remote + s->quarantine + s->free,
@@ -93,17 +94,19 @@ static void expect_exact(void) {
         cached += s->cached + s->outbox;
         blocks += s->free;
     }
-    assert_int_equal(snapshot.live_bytes, live);
-    assert_int_equal(snapshot.large_bytes, held[HAK_SC_COUNT] * HAK_UNIT_BYTES);
-    assert_int_equal(superslab_sum(&snapshot), snapshot.superslab_count * HAK_SUPERSLAB_BYTES);
-    assert_int_equal(snapshot.mapped_bytes, snapshot.superslab_count * HAK_SUPERSLAB_BYTES +
-                                                snapshot.huge_bytes + snapshot.huge_cached_bytes);
-    assert_int_equal(snapshot.moving_bytes + snapshot.lost_bytes, 0);
+    assert_int_equal(exact_snapshot.live_bytes, live);
+    assert_int_equal(exact_snapshot.large_bytes, held[HAK_SC_COUNT] * HAK_UNIT_BYTES);
+    assert_int_equal(superslab_sum(&exact_snapshot),
+                     exact_snapshot.superslab_count * HAK_SUPERSLAB_BYTES);
+    assert_int_equal(exact_snapshot.mapped_bytes,
+                     exact_snapshot.superslab_count * HAK_SUPERSLAB_BYTES +
+                         exact_snapshot.huge_bytes + exact_snapshot.huge_cached_bytes);
+    assert_int_equal(exact_snapshot.moving_bytes + exact_snapshot.lost_bytes, 0);
     assert_int_equal(cached, audit.cached_blocks);
     assert_int_equal(blocks, audit.free_blocks);
-    assert_int_equal(snapshot.slab_count, audit.slabs);
-    assert_int_equal(snapshot.hole_bytes, audit.purged_bytes);
-    assert_int_equal(snapshot.unused_dirty_bytes, audit.unused_dirty_units * HAK_UNIT_BYTES);
+    assert_int_equal(exact_snapshot.slab_count, audit.slabs);
+    assert_int_equal(exact_snapshot.hole_bytes, audit.purged_bytes);
+    assert_int_equal(exact_snapshot.unused_dirty_bytes, audit.unused_dirty_units * HAK_UNIT_BYTES);
 }
 
 static void expect_threads(unsigned least) {
@@ -115,44 +118,44 @@ static void expect_threads(unsigned least) {
         cached += list.thread[i].cached_bytes;
         outbox += list.thread[i].outbox_bytes;
         attached += list.thread[i].is_attached;
-        assert_true(list.thread[i].owner < snapshot.owner_count);
+        assert_true(list.thread[i].owner < exact_snapshot.owner_count);
     }
     hak_stat_threads_done(&list);
-    assert_int_equal(cached, snapshot.cached_bytes + snapshot.quarantine_bytes);
-    assert_int_equal(outbox, snapshot.outbox_bytes);
-    assert_int_equal(attached, snapshot.thread_count);
+    assert_int_equal(cached, exact_snapshot.cached_bytes + exact_snapshot.quarantine_bytes);
+    assert_int_equal(outbox, exact_snapshot.outbox_bytes);
+    assert_int_equal(attached, exact_snapshot.thread_count);
     assert_in_range(attached, least, least + 1);
 }
 
-static void every_byte_of_threads_at_rest_is_accounted_for(void **state) {
-    (void)state;
-    pthread_barrier_init(&barrier, NULL, THREADS + 1);
-    for (unsigned i = 0; i < THREADS; i++) {
-        assert_int_equal(pthread_create(&worker[i].thread, NULL, work, (void *)(uintptr_t)i), 0);
+UNIT_TEST(every_byte_of_threads_at_rest_is_accounted_for) {
+    pthread_barrier_init(&barrier, NULL, EXACT_THREADS + 1);
+    for (unsigned i = 0; i < EXACT_THREADS; i++) {
+        assert_int_equal(pthread_create(&worker[i].thread, NULL, exact_work, (void *)(uintptr_t)i),
+                         0);
     }
     pthread_barrier_wait(&barrier);
     pthread_barrier_wait(&barrier); /* all are at rest */
     expect_exact();
-    assert_true(snapshot.cached_bytes > 0 && snapshot.slab_free_bytes > 0);
-    assert_int_equal(HAK_HARDEN, snapshot.quarantine_bytes > 0);
-    expect_threads(THREADS);
+    assert_true(exact_snapshot.cached_bytes > 0 && exact_snapshot.slab_free_bytes > 0);
+    assert_int_equal(HAK_HARDEN, exact_snapshot.quarantine_bytes > 0);
+    expect_threads(EXACT_THREADS);
     pthread_barrier_wait(&barrier);
-    for (unsigned i = 0; i < THREADS; i++) {
+    for (unsigned i = 0; i < EXACT_THREADS; i++) {
         pthread_join(worker[i].thread, NULL);
     }
     expect_exact();
     hak_malloc_trim(0); /* purges idle pages, unmaps superslabs */
     expect_exact();
-    assert_true(snapshot.hole_bytes > 0 && snapshot.remote_bytes == 0);
-    for (unsigned i = 0; i < THREADS * BLOCKS; i++) {
+    assert_true(exact_snapshot.hole_bytes > 0 && exact_snapshot.remote_bytes == 0);
+    for (unsigned i = 0; i < EXACT_THREADS * BLOCKS; i++) {
         hak_free(worker[i / BLOCKS].block[i % BLOCKS]);
         worker[i / BLOCKS].block[i % BLOCKS] = NULL;
     }
     expect_exact();
-    assert_int_equal(snapshot.live_bytes, 0);
+    assert_int_equal(exact_snapshot.live_bytes, 0);
 }
 
-enum { SC_64 = 3, GIVEN = 60 };
+enum { GIVEN = 60 };
 
 static void *make_blocks(void *context) {
     for (unsigned i = 0; i < GIVEN; i++) {
@@ -164,10 +167,9 @@ static void *make_blocks(void *context) {
 }
 
 /* Two threads have two homes, and nobody gets in their way. */
-static void blocks_on_their_way_to_another_owner_are_told_apart(void **state) {
-    (void)state;
+UNIT_TEST(blocks_on_their_way_to_another_owner_are_told_apart) {
     static void *block[GIVEN];
-    const hak_class_stats_t *s = &snapshot.sc[SC_64];
+    const hak_class_stats_t *s = &exact_snapshot.sc[SC_64];
     pthread_t thread;
     hak_free(hak_malloc(1)); /* this thread has a cache */
     hak_collect_thread();
@@ -175,30 +177,29 @@ static void blocks_on_their_way_to_another_owner_are_told_apart(void **state) {
     pthread_barrier_init(&pair, NULL, 2);
     assert_int_equal(pthread_create(&thread, NULL, make_blocks, block), 0);
     pthread_barrier_wait(&pair);
-    hak_stat_collect(&snapshot);
+    hak_stat_collect(&exact_snapshot);
     assert_int_equal(s->live, GIVEN);
     for (unsigned i = 0; i < GIVEN; i++) {
         hak_free(block[i]);
     }
-    hak_stat_collect(&snapshot);
+    hak_stat_collect(&exact_snapshot);
     assert_int_equal(s->outbox + s->quarantine, GIVEN);
     assert_int_equal(HAK_HARDEN, s->quarantine != 0);
     assert_int_equal(s->live + s->remote, 0);
     hak_tcache_flush(hak_tcache_self(hak_pagemap_base()));
-    hak_stat_collect(&snapshot);
+    hak_stat_collect(&exact_snapshot);
     assert_int_equal(s->remote, GIVEN);
     assert_int_equal(s->live + s->outbox + s->quarantine, 0);
-    assert_int_equal(snapshot.remote_bytes, GIVEN * 64);
+    assert_int_equal(exact_snapshot.remote_bytes, GIVEN * 64);
     pthread_barrier_wait(&pair);
     pthread_join(thread, NULL);
     hak_owner_collect();
-    hak_stat_collect(&snapshot);
+    hak_stat_collect(&exact_snapshot);
     assert_int_equal(s->live + s->remote, 0);
 }
 
 /* Hardened: the thread has a second cache, for types without pointers. */
-static void thread_with_two_caches_has_one_line(void **state) {
-    (void)state;
+UNIT_TEST(thread_with_two_caches_has_one_line) {
     hak_thread_list_t list;
     hak_tcache_t *own = hak_tcache_self(hak_pagemap_base());
     void *block = hak_malloc(3000);
@@ -219,7 +220,7 @@ static void thread_with_two_caches_has_one_line(void **state) {
     }
     hak_stat_threads_done(&list);
     assert_int_equal(lines, 1);
-    hak_stat_collect(&snapshot);
+    hak_stat_collect(&exact_snapshot);
     expect_threads(1);
 }
 
@@ -231,8 +232,7 @@ static void count_lines(void *context, const char *data, size_t length) {
 }
 
 /* No list of threads then; the figures are there all the same. */
-static void report_without_memory_for_its_list_is_a_report(void **state) {
-    (void)state;
+UNIT_TEST(report_without_memory_for_its_list_is_a_report) {
     hak_thread_list_t list;
     hak_os_fault_clear();
     hak_os_fault_plan(HAK_OS_CALL_MAP, 0, 1u << 30);
@@ -246,12 +246,3 @@ static void report_without_memory_for_its_list_is_a_report(void **state) {
     assert_true(lines > 70);
     hak_os_fault_clear();
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(blocks_on_their_way_to_another_owner_are_told_apart),
-    cmocka_unit_test(every_byte_of_threads_at_rest_is_accounted_for),
-    cmocka_unit_test(thread_with_two_caches_has_one_line),
-    cmocka_unit_test(report_without_memory_for_its_list_is_a_report),
-};
-
-UNIT_MAIN(tests)

@@ -14,8 +14,6 @@
 
 #include <pthread.h>
 
-enum { MIB = 1 << 20 };
-
 static hak_rss_t rss;
 
 static uint64_t look(hak_cause_t cause) {
@@ -32,8 +30,9 @@ static int end(void **state) {
     return 0;
 }
 
-static void causes_sum_to_rss(void **state) {
-    (void)state;
+#define EXPLAIN_TEST(name) UNIT_TEST_WITH(name, report_begin, end)
+
+EXPLAIN_TEST(causes_sum_to_rss) {
     void *block[400];
     for (size_t i = 0; i < UNIT_COUNT(block); i++) {
         size_t bytes = i * i + 1;
@@ -50,8 +49,7 @@ static void causes_sum_to_rss(void **state) {
 }
 
 /* What was only read is backed by the kernel's zeros, which are no part of RSS. */
-static void huge_block_counts_as_far_as_it_was_written_to(void **state) {
-    (void)state;
+EXPLAIN_TEST(huge_block_counts_as_far_as_it_was_written_to) {
     uint64_t before = look(HAK_CAUSE_live);
     char *block = hak_malloc(8 * MIB);
     assert_int_equal(look(HAK_CAUSE_live), before);
@@ -71,8 +69,7 @@ static void huge_block_counts_as_far_as_it_was_written_to(void **state) {
     assert_int_equal(look(HAK_CAUSE_retained_dirty), retained);
 }
 
-static void blocks_beside_one_in_use_count_as_free(void **state) {
-    (void)state;
+EXPLAIN_TEST(blocks_beside_one_in_use_count_as_free) {
     enum { COUNT = 2048, BYTES = 1000 };
     static char *block[COUNT];
     uint64_t live = look(HAK_CAUSE_live) + rss.bytes[HAK_CAUSE_slack];
@@ -98,8 +95,7 @@ static void blocks_beside_one_in_use_count_as_free(void **state) {
 }
 
 /* One of each two OS pages has a block in use, or each of them. */
-static void what_a_trim_returns_is_told_before(void **state) {
-    (void)state;
+EXPLAIN_TEST(what_a_trim_returns_is_told_before) {
     enum { COUNT = 4096, BYTES = 1000 };
     static char *block[COUNT];
     for (unsigned every = 4; every <= 8; every += 4) {
@@ -146,8 +142,7 @@ static void *free_blocks(void *blocks) {
 }
 
 /* The thread ends, so everything it freed has been flushed. */
-static void blocks_that_nobody_received_count_as_on_their_way(void **state) {
-    (void)state;
+EXPLAIN_TEST(blocks_that_nobody_received_count_as_on_their_way) {
     enum { COUNT = 400, BYTES = 504 };
     static void *block[COUNT + 1];
     for (size_t i = 0; i < COUNT; i++) {
@@ -166,8 +161,7 @@ static void blocks_that_nobody_received_count_as_on_their_way(void **state) {
     assert_int_equal(look(HAK_CAUSE_outboxes), 0);
 }
 
-static void blocks_in_bins_count_for_their_thread(void **state) {
-    (void)state;
+EXPLAIN_TEST(blocks_in_bins_count_for_their_thread) {
     enum { COUNT = 8, BYTES = 100 };
     void *block[COUNT + 1] = {0};
     hak_collect_thread();
@@ -193,8 +187,7 @@ static void expect_note(const char *note) {
     UNIT_EXPECT(strstr(text, note) != NULL, "%s", note);
 }
 
-static void without_proc_the_sum_is_what_is_ours(void **state) {
-    (void)state;
+EXPLAIN_TEST(without_proc_the_sum_is_what_is_ours) {
     hak_os_fault_plan(HAK_OS_CALL_READ, 0, 1u << 30);
     look(HAK_CAUSE_others);
     assert_int_equal(rss.rss_bytes, 0);
@@ -209,8 +202,7 @@ static size_t empty_smaps(const char *path, char *buffer, size_t capacity) {
     return strcmp(path, "/proc/self/smaps") == 0 ? 0 : HAK_OS_FAULT_REAL;
 }
 
-static void without_mappings_the_rest_is_others(void **state) {
-    (void)state;
+EXPLAIN_TEST(without_mappings_the_rest_is_others) {
     hak_os_fault_files(empty_smaps);
     look(HAK_CAUSE_others);
     assert_true(rss.rss_bytes != 0 && rss.bytes[HAK_CAUSE_others] != 0);
@@ -219,8 +211,7 @@ static void without_mappings_the_rest_is_others(void **state) {
     hak_os_fault_files(NULL);
 }
 
-static void without_a_list_all_is_others(void **state) {
-    (void)state;
+EXPLAIN_TEST(without_a_list_all_is_others) {
     hak_os_fault_plan(HAK_OS_CALL_MAP, 0, 1u << 30);
     look(HAK_CAUSE_others);
     assert_int_equal(rss.bytes[HAK_CAUSE_others], rss.rss_bytes);
@@ -231,8 +222,7 @@ static void without_a_list_all_is_others(void **state) {
     hak_os_fault_clear();
 }
 
-static void without_residency_what_is_mapped_counts(void **state) {
-    (void)state;
+EXPLAIN_TEST(without_residency_what_is_mapped_counts) {
     void *block = hak_malloc(8 * MIB);
     hak_os_fault_plan(HAK_OS_CALL_RESIDENT, 0, 1u << 30);
     assert_true(look(HAK_CAUSE_live) >= 8 * MIB);
@@ -242,8 +232,7 @@ static void without_residency_what_is_mapped_counts(void **state) {
     hak_free(block);
 }
 
-static void text_names_the_first_cause_and_what_lowers_it(void **state) {
-    (void)state;
+EXPLAIN_TEST(text_names_the_first_cause_and_what_lowers_it) {
     char *block = memset(hak_malloc(64 * MIB), 1, 64 * MIB);
     const char *text = report_take(HAK_REPORT_EXPLAIN);
     UNIT_EXPECT(strncmp(text, "hakmem: " HAK_VERSION_TEXT ", process ", 16) == 0, "%.50s", text);
@@ -264,22 +253,6 @@ static void text_names_the_first_cause_and_what_lowers_it(void **state) {
     assert_non_null(strstr(text, ": no option of the allocator changes it. Of the rest"));
 }
 
-#define EXPLAIN_TEST(test) cmocka_unit_test_setup_teardown(test, report_begin, end)
-
-static const struct CMUnitTest tests[] = {
-    EXPLAIN_TEST(causes_sum_to_rss),
-    EXPLAIN_TEST(huge_block_counts_as_far_as_it_was_written_to),
-    EXPLAIN_TEST(blocks_beside_one_in_use_count_as_free),
-    EXPLAIN_TEST(what_a_trim_returns_is_told_before),
-    EXPLAIN_TEST(blocks_that_nobody_received_count_as_on_their_way),
-    EXPLAIN_TEST(blocks_in_bins_count_for_their_thread),
-    EXPLAIN_TEST(without_proc_the_sum_is_what_is_ours),
-    EXPLAIN_TEST(without_mappings_the_rest_is_others),
-    EXPLAIN_TEST(without_a_list_all_is_others),
-    EXPLAIN_TEST(without_residency_what_is_mapped_counts),
-    EXPLAIN_TEST(text_names_the_first_cause_and_what_lowers_it),
-};
-
 /* No block is watched by chance: it lies elsewhere. */
 static int no_guard(void **state) {
     (void)state;
@@ -289,6 +262,4 @@ static int no_guard(void **state) {
     return 0;
 }
 
-int main(void) {
-    return cmocka_run_group_tests(tests, no_guard, NULL) == 0 ? 0 : 1;
-}
+UNIT_GROUP(no_guard)

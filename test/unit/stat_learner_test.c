@@ -24,6 +24,13 @@ static void expect_said(const char *pool, const char *words) {
     UNIT_EXPECT(strstr(line, words) != NULL, "%s: %s", words, line);
 }
 
+static int learner_begin(void **state) {
+    int failed = report_begin(state);
+    return program_begin(state) + failed;
+}
+
+#define SAID_TEST(name) UNIT_TEST_WITH(name, learner_begin, program_end)
+
 /* The learner's object of units, which ends with its line's bracket. */
 static const char *json_units(void) {
     const char *text = report_take(HAK_REPORT_EXPLAIN_JSON);
@@ -39,15 +46,13 @@ static void keep_longer(program_t *program) {
     program_run(program, LOAD_TICKS, 150, 100, LOAD_BYTES);
 }
 
-static void standard_is_named_until_something_is_decided(void **state) {
-    (void)state;
+SAID_TEST(standard_is_named_until_something_is_decided) {
     expect_said("units", "are kept 0.4 s, the standard 0 s ago: 0 B/s taken again, 0 B/s as the");
     expect_said("huge blocks", "are kept 0.4 s, the standard 0 s ago");
     assert_non_null(strstr(json_units(), "\"acts\":true,\"keep_ms\":400,\"cheapest_ms\":400"));
 }
 
-static void decision_is_explained_with_its_price_and_the_standards(void **state) {
-    (void)state;
+SAID_TEST(decision_is_explained_with_its_price_and_the_standards) {
     program_t program = {0};
     keep_longer(&program);
     hak_learner_view_t view = program_view();
@@ -65,8 +70,7 @@ static void decision_is_explained_with_its_price_and_the_standards(void **state)
     assert_in_range(report_number(json, "{\"keep_ms\":400,\"taken_bytes\":") / MIB, 165, 195);
 }
 
-static void what_it_would_do_is_said_with_counterfactual_and_near_a_limit(void **state) {
-    (void)state;
+SAID_TEST(what_it_would_do_is_said_with_counterfactual_and_near_a_limit) {
     program_t program = {0};
     hak_knobs.learn = HAK_LEARN_COUNTERFACTUAL;
     keep_longer(&program);
@@ -81,8 +85,7 @@ static void what_it_would_do_is_said_with_counterfactual_and_near_a_limit(void *
     expect_said("units", "are kept ");
 }
 
-static void failed_forecast_is_told(void **state) {
-    (void)state;
+SAID_TEST(failed_forecast_is_told) {
     program_t program = {0};
     keep_longer(&program);
     for (unsigned i = 0; i < 100 && !program_view().is_locked; i++) {
@@ -94,8 +97,7 @@ static void failed_forecast_is_told(void **state) {
     assert_non_null(strstr(json_units(), "\"locked\":true"));
 }
 
-static void nothing_is_said_without_the_option(void **state) {
-    (void)state;
+SAID_TEST(nothing_is_said_without_the_option) {
     program_t program = {0};
     keep_longer(&program);
     hak_knobs.learn = HAK_LEARN_OFF;
@@ -111,8 +113,7 @@ static const char *said_of_largest_band(void) {
 }
 
 /* In MiB; the hardened library adds a guard. */
-static void memory_by_size_is_told_of_sizes_that_were_used(void **state) {
-    (void)state;
+SAID_TEST(memory_by_size_is_told_of_sizes_that_were_used) {
     enum { MANY = 40 };
     char *block = hak_malloc((size_t)MANY * MIB);
     assert_non_null(block);
@@ -133,21 +134,3 @@ static void memory_by_size_is_told_of_sizes_that_were_used(void **state) {
     assert_in_range(report_number(line, " given back, "), MANY, MANY + 1);
     hak_free(block);
 }
-
-static int learner_begin(void **state) {
-    int failed = report_begin(state);
-    return program_begin(state) + failed;
-}
-
-#define SAID_TEST(test) cmocka_unit_test_setup_teardown(test, learner_begin, program_end)
-
-static const struct CMUnitTest tests[] = {
-    SAID_TEST(standard_is_named_until_something_is_decided),
-    SAID_TEST(decision_is_explained_with_its_price_and_the_standards),
-    SAID_TEST(what_it_would_do_is_said_with_counterfactual_and_near_a_limit),
-    SAID_TEST(failed_forecast_is_told),
-    SAID_TEST(nothing_is_said_without_the_option),
-    SAID_TEST(memory_by_size_is_told_of_sizes_that_were_used),
-};
-
-UNIT_MAIN(tests)

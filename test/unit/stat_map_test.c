@@ -9,8 +9,6 @@
 #include "slab/sizeclass.h"
 #include "unit/report.h"
 
-enum { MIB = 1 << 20 };
-
 typedef struct map_figures {
     unsigned superslabs, large_units, dirty_units, clean_units;
     uint64_t live[HAK_SC_COUNT];
@@ -82,7 +80,7 @@ static void map_read(void) {
     }
 }
 
-static int begin(void **state) {
+static int map_begin(void **state) {
     (void)state;
     hak_free(hak_malloc(1));
     hak_malloc_trim(0);
@@ -91,8 +89,9 @@ static int begin(void **state) {
     return 0;
 }
 
-static void map_has_the_live_blocks_of_every_class(void **state) {
-    (void)state;
+#define MAP_TEST(name) UNIT_TEST_WITH(name, map_begin, NULL)
+
+MAP_TEST(map_has_the_live_blocks_of_every_class) {
     enum { PER_CLASS = 41 };
     static void *block[HAK_SC_COUNT][PER_CLASS];
     for (unsigned sc = 0; sc < HAK_SC_COUNT; sc++) {
@@ -118,8 +117,7 @@ static void map_has_the_live_blocks_of_every_class(void **state) {
     assert_true(figures.dirty_units > 0);
 }
 
-static void map_has_large_blocks_and_free_units(void **state) {
-    (void)state;
+MAP_TEST(map_has_large_blocks_and_free_units) {
     void *a = hak_malloc(100000), *b = hak_malloc(MIB), *c = hak_malloc(MIB);
     map_read();
     assert_int_equal(figures.superslabs, 1);
@@ -133,8 +131,7 @@ static void map_has_large_blocks_and_free_units(void **state) {
     hak_free(c);
 }
 
-static void map_has_huge_blocks_and_cached_ones(void **state) {
-    (void)state;
+MAP_TEST(map_has_huge_blocks_and_cached_ones) {
     char entry[128];
     char *block = hak_malloc(5 * MIB - HAK_HUGE_GUARD_BYTES);
     static const char *const kinds[] = {"huge", "cached"};
@@ -151,22 +148,10 @@ static void map_has_huge_blocks_and_cached_ones(void **state) {
     assert_non_null(strstr(report_take(HAK_REPORT_MAP), "\"huge\":[]"));
 }
 
-static void map_is_taken_without_memory_of_ours(void **state) {
-    (void)state;
+MAP_TEST(map_is_taken_without_memory_of_ours) {
     uint64_t maps = hak_os_fault_calls(HAK_OS_CALL_MAP);
     size_t meta = hak_meta_bytes();
     report_take(HAK_REPORT_MAP);
     assert_int_equal(hak_os_fault_calls(HAK_OS_CALL_MAP), maps + 1);
     assert_int_equal(hak_meta_bytes(), meta);
 }
-
-#define MAP_TEST(test) cmocka_unit_test_setup(test, begin)
-
-static const struct CMUnitTest tests[] = {
-    MAP_TEST(map_has_the_live_blocks_of_every_class),
-    MAP_TEST(map_has_large_blocks_and_free_units),
-    MAP_TEST(map_has_huge_blocks_and_cached_ones),
-    MAP_TEST(map_is_taken_without_memory_of_ours),
-};
-
-UNIT_MAIN(tests)

@@ -62,15 +62,13 @@ static uint64_t mappings_of(hak_report_t report) {
     return hak_os_fault_calls(HAK_OS_CALL_MAP);
 }
 
-static void report_without_threads_makes_no_list_of_them(void **state) {
-    (void)state;
+UNIT_TEST(report_without_threads_makes_no_list_of_them) {
     some_load();
     assert_int_equal(mappings_of(HAK_REPORT_METRICS) + 1, mappings_of(HAK_REPORT_TEXT));
     assert_int_equal(mappings_of(HAK_REPORT_XML) + 1, mappings_of(HAK_REPORT_JSON));
 }
 
-static void reports_say_every_figure_of_the_snapshot(void **state) {
-    (void)state;
+UNIT_TEST(reports_say_every_figure_of_the_snapshot) {
     hak_snapshot_t s;
     some_load();
     hak_stat_collect(&s);
@@ -99,8 +97,7 @@ static void reports_say_every_figure_of_the_snapshot(void **state) {
     assert_non_null(strstr(xml, "</malloc>\n"));
 }
 
-static void report_in_text_begins_every_line_with_our_name(void **state) {
-    (void)state;
+UNIT_TEST(report_in_text_begins_every_line_with_our_name) {
     unit_capture_begin();
     hak_stats_print(2);
     const char *text = unit_capture_end();
@@ -113,8 +110,7 @@ static void report_in_text_begins_every_line_with_our_name(void **state) {
 }
 
 /* The tables have no room for a name that is longer, and the compiler does not tell. */
-static void figures_have_names_that_end(void **state) {
-    (void)state;
+UNIT_TEST(figures_have_names_that_end) {
     const hak_figure_t *tables[] = {hak_figures, hak_class_figures};
     for (unsigned i = 0; i < UNIT_COUNT(tables); i++) {
         for (const hak_figure_t *f = tables[i]; f->name[0] != 0; f++) {
@@ -126,18 +122,13 @@ static void figures_have_names_that_end(void **state) {
     }
 }
 
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(figures_have_names_that_end),
-    cmocka_unit_test(report_without_threads_makes_no_list_of_them),
-    cmocka_unit_test(reports_say_every_figure_of_the_snapshot),
-    cmocka_unit_test(report_in_text_begins_every_line_with_our_name),
-};
-
-int main(int argc, char **argv) {
-    if (argc == 2 && strcmp(argv[1], "--xml") == 0) {
+static int start(int argc, char **argv) {
+    if (argc == 3 && strcmp(argv[2], "--xml") == 0) {
         some_load();
         make_xml();
         return fwrite(xml, 1, xml_length, stdout) == xml_length ? 0 : 1;
     }
-    return cmocka_run_group_tests(tests, NULL, NULL) == 0 ? 0 : 1;
+    return UNIT_GO_ON;
 }
+
+UNIT_START(start)

@@ -10,13 +10,13 @@
 #include <pthread.h>
 #include <sched.h>
 
-enum { THREADS = 8, SLOTS = 512, ROUNDS = 40, LIVES = 4 };
+enum { THREAD_THREADS = 8, SLOTS = 512, ROUNDS = 40, LIVES = 4 };
 
 static void *slot[SLOTS]; /* [atomic] */
 static uint32_t is_over;  /* [atomic] */
 static uint32_t started;  /* [atomic] threads */
 
-static void *work(void *context) {
+static void *thread_work(void *context) {
     uint64_t seed = (uintptr_t)context;
     hak_add_relaxed(&started, 1);
     for (unsigned i = 0; hak_load_relaxed(&is_over) == 0 && i < 100000; i++) {
@@ -32,7 +32,8 @@ static void *work(void *context) {
 static void *live(void *context) {
     for (uintptr_t i = 1; i <= LIVES; i++) {
         pthread_t thread;
-        assert_int_equal(pthread_create(&thread, NULL, work, (void *)((uintptr_t)context + i)), 0);
+        assert_int_equal(
+            pthread_create(&thread, NULL, thread_work, (void *)((uintptr_t)context + i)), 0);
         pthread_join(thread, NULL);
     }
     return NULL;
@@ -45,16 +46,15 @@ static void put_nowhere(void *context, const char *data, size_t length) {
     *sum += length;
 }
 
-static void reports_are_taken_while_threads_work(void **state) {
-    (void)state;
-    pthread_t thread[THREADS];
+UNIT_TEST(reports_are_taken_while_threads_work) {
+    pthread_t thread[THREAD_THREADS];
     size_t sum = 0;
     const hak_sink_t sink = {.put = put_nowhere, .context = &sum};
     hak_snapshot_t snapshot;
-    for (uintptr_t i = 0; i < THREADS; i++) {
+    for (uintptr_t i = 0; i < THREAD_THREADS; i++) {
         assert_int_equal(pthread_create(&thread[i], NULL, live, (void *)(i * 1000)), 0);
     }
-    while (hak_load_relaxed(&started) < THREADS) {
+    while (hak_load_relaxed(&started) < THREAD_THREADS) {
         sched_yield();
     }
     for (unsigned i = 0; i < ROUNDS; i++) {
@@ -64,7 +64,7 @@ static void reports_are_taken_while_threads_work(void **state) {
         assert_true(snapshot.slab_free_bytes <= snapshot.mapped_bytes);
     }
     hak_store_relaxed(&is_over, 1);
-    for (unsigned i = 0; i < THREADS; i++) {
+    for (unsigned i = 0; i < THREAD_THREADS; i++) {
         pthread_join(thread[i], NULL);
     }
     assert_true(sum > ROUNDS * 1000);
@@ -75,9 +75,3 @@ static void reports_are_taken_while_threads_work(void **state) {
     hak_stat_collect(&snapshot);
     assert_int_equal(snapshot.live_bytes + snapshot.large_bytes + snapshot.remote_bytes, 0);
 }
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(reports_are_taken_while_threads_work),
-};
-
-UNIT_MAIN(tests)

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """The XML report parses, and has the shape programs that read malloc_info expect.
 
-Usage: stat_xml_test.py PROGRAM   (it is run with --xml)
+Usage: stat_xml_test.py PROGRAM   (the runner of stat)
 """
 import subprocess
 import sys
@@ -10,7 +10,7 @@ import xml.etree.ElementTree
 
 
 def main():
-    text = subprocess.run([sys.argv[1], "--xml"], stdout=subprocess.PIPE, check=True).stdout
+    text = subprocess.run([sys.argv[1], "report", "--xml"], stdout=subprocess.PIPE, check=True).stdout
     root = xml.etree.ElementTree.fromstring(text)
     assert root.tag == "malloc" and root.get("version") == "1", root.attrib
     assert root.get("allocator") == "hakmem", root.attrib

@@ -11,7 +11,7 @@
 #include "reclaim/learner.h"
 #include "unit/span.h"
 
-enum { MIB = 1 << 20, SPANS = 8, SPAN_UNITS = 60, KEPT_MIB = 2 };
+enum { SPANS = 8, SPAN_UNITS = 60, KEPT_MIB = 2 };
 
 static const uint64_t WINDOW_NS = 400u * 1000 * 1000;
 
@@ -90,7 +90,7 @@ static inline uint64_t breathe(unsigned count, unsigned unused_steps, unsigned u
     return hak_counters.purge_regret_units - before;
 }
 
-#define DECAY_TEST(test) cmocka_unit_test_setup_teardown(test, begin, end)
-#define LEARNED_TEST(test) cmocka_unit_test_setup_teardown(test, begin_learning, end)
+#define DECAY_TEST(name) UNIT_TEST_WITH(name, begin, end)
+#define LEARNED_TEST(name) UNIT_TEST_WITH(name, begin_learning, end)
 
 #endif

@@ -45,11 +45,56 @@ static inline unsigned unit_rounds(unsigned all) {
 #define UNIT_IS_TSAN 0
 #endif
 
+enum { KIB = 1 << 10, MIB = 1 << 20 };
+/* Size classes of these many bytes. */
+enum {
+    SC_16 = 0,
+    SC_64 = 3,
+    SC_1024 = 19,
+    SC_2048 = 24,
+    SC_4096 = 29,
+    SC_16384 = 39,
+    SC_28672 = 43,
+    SC_57344 = 48,
+    SC_65536 = 49,
+};
+
 #define UNIT_COUNT(array) (sizeof(array) / sizeof *(array))
-#define UNIT_MAIN(tests)                                                                           \
-    int main(void) {                                                                               \
-        return cmocka_run_group_tests((tests), NULL, NULL) == 0 ? 0 : 1;                           \
+/* Tests register themselves, in their order in the file: one runner for each folder of src/
+ * includes its files, and `unit_front bin` runs those of front_bin_test.c in a process of their
+ * own.
+ *
+ *     UNIT_TEST(name) { ... }                            a test; `state` is its parameter
+ *     UNIT_TEST_WITH(name, begin, end) { ... }           between functions of cmocka that run
+ * around it, or NULL UNIT_GROUP(begin)                                  a function of cmocka that
+ * runs once, before the tests UNIT_START(start)                                  the same with the
+ * runner's arguments, which begin at argv[2]; another result than UNIT_GO_ON is the exit status */
+typedef struct unit_entry unit_entry_t;
+struct unit_entry {
+    const char *file;
+    struct CMUnitTest test;              /* with a function: a test */
+    int (*begin)(void **state);          /* or of UNIT_GROUP */
+    int (*start)(int argc, char **argv); /* or of UNIT_START */
+    unit_entry_t *next;
+};
+enum { UNIT_GO_ON = -1 };
+void unit_register(unit_entry_t *entry);
+extern uintptr_t unit_main_returns_to;
+
+#define UNIT_JOINED(name, number) name##number
+#define UNIT_UNIQUE(number) UNIT_JOINED(unit_register_, number)
+#define UNIT_REGISTER(...)                                                                         \
+    __attribute__((constructor)) static void UNIT_UNIQUE(__COUNTER__)(void) {                      \
+        static unit_entry_t entry = {.file = __FILE__, __VA_ARGS__};                               \
+        unit_register(&entry);                                                                     \
     }
+#define UNIT_TEST_WITH(test_name, begin_each, end_each)                                            \
+    static void test_name(void **state);                                                           \
+    UNIT_REGISTER(.test = {#test_name, test_name, begin_each, end_each, NULL})                     \
+    static void test_name(void **state __attribute__((unused)))
+#define UNIT_TEST(name) UNIT_TEST_WITH(name, NULL, NULL)
+#define UNIT_GROUP(function) UNIT_REGISTER(.begin = function)
+#define UNIT_START(function) UNIT_REGISTER(.start = function)
 
 /* A failed expectation names the case of a loop it happened in. */
 #define UNIT_EXPECT(condition, ...)                                                                \
