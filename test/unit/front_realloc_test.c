@@ -4,6 +4,7 @@
  * hak_ names. */
 #include "double/os_fault.h"
 #include "front/fast.h"
+#include "front/find_free.h"
 #include "hakmem/hakmem.h"
 #include "os/optional.h"
 #include "unit/fatal.h"
@@ -17,6 +18,7 @@ UNIT_TEST(resize_of_small_keeps_the_block_while_it_fits_well) {
     strcpy(block, "contents");
     char *less = hak_realloc(block, 512);
     assert_ptr_not_equal(less, block);
+    assert_true(hak_find_free_block(block));
     assert_string_equal(less, "contents");
     char *least = hak_realloc(less, 60 - HAK_CANARY_BYTES);
     assert_ptr_equal(hak_realloc(least, 1), least); /* never shrunk below 64 */

@@ -127,6 +127,22 @@ LARGE_TEST(vacant_range_that_keeps_its_memory_is_not_said_to_be_zero) {
     }
 }
 
+LARGE_TEST(vacant_range_joined_with_one_that_keeps_its_memory_is_not_said_to_be_zero) {
+    char *part[PARTS];
+    vacant_parts(part);
+    hak_os_fault_plan(HAK_OS_CALL_PURGE, 0, VACANT_ALWAYS);
+    vacant_make(part[1]);
+    vacant_make(part[0]);
+    vacant_is(1, (size_t)2 * PART);
+    hak_os_fault_plan(HAK_OS_CALL_MAP, 0, VACANT_ALWAYS);
+    hak_large_result_t both = hak_large_alloc(HAK_PARTITION_ANY, 2 * PART - GUARD, 16);
+    hak_os_fault_clear();
+    assert_ptr_equal(both.block, part[0]);
+    assert_false(both.is_zero && !unit_is_filled(part[1], PART - GUARD, 0));
+    large_free(part[0]);
+    large_free(part[2]);
+}
+
 LARGE_TEST(vacant_range_behind_a_block_is_where_it_grows) {
     char *part[PARTS];
     vacant_parts(part);

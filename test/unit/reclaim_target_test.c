@@ -87,6 +87,18 @@ DECAY_TEST(what_a_purge_left_decays) {
     assert_true(unused() <= (size_t)KEPT_MIB * MIB);
 }
 
+/* 30 MiB unused, which the bound of 20 allows for a window. */
+DECAY_TEST(up_to_twice_the_bound_stays_for_a_window) {
+    unit_span_retain(20u * MIB, 0);
+    give(0, SPANS);
+    assert_int_equal(unused(), 30u * MIB);
+    hak_target_spans();
+    assert_int_equal(unused(), 30u * MIB);
+    hak_os_fault_advance_clock(WINDOW_NS + 1);
+    hak_target_spans();
+    assert_true(unused() <= 15u * MIB);
+}
+
 /* Nothing happened for long: at the first tick after that. */
 DECAY_TEST(unneeded_for_long_goes_at_once) {
     give(0, SPANS);

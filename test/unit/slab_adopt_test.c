@@ -24,6 +24,8 @@ OWNER_TEST(refill_adopts_a_slab_before_a_new_one) {
     assert_ptr_equal(slab->owner, b);
     assert_ptr_equal(b->current[SC_64], slab);
     assert_true(hak_list_is_empty(&left->partial[SC_64]));
+    assert_int_equal(left->slab_count[SC_64], 0);
+    assert_int_equal(b->slab_count[SC_64], 1);
     unit_give_all(b, &held);
     hak_slab_release_current(b);
     assert_int_equal(b->counters[SC_64].slab_retire, 1);

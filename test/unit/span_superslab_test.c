@@ -87,6 +87,12 @@ SPAN_TEST(extend_into_free_units_grows_and_tells_zero) {
     unit_span_free(&b, 1);
     assert_true(hak_span_extend(a.superslab, a.unit, 5, 6, &is_zero));
     assert_false(is_zero);
+    hak_span_t hole = unit_span(1, HAK_UNIT_BYTES), wall = unit_span(1, HAK_UNIT_BYTES);
+    assert_int_equal(wall.unit, 7);
+    unit_span_free(&hole, 0);
+    assert_false(
+        hak_span_extend(a.superslab, a.unit, 6, 8, &is_zero)); /* one is free, one is not */
+    unit_span_free(&wall, 0);
     assert_true(hak_span_extend(a.superslab, a.unit, 6, 8, &is_zero));
     assert_true(is_zero);
     assert_int_equal(unit_span_check().in_use_bytes, 8 * HAK_UNIT_BYTES);
