@@ -294,7 +294,7 @@ int main(int argc, char **argv) {
     if (argc > 1) {
         return write_answers();
     }
-    expect_watchdog(100);
+    expect_watchdog();
     RUN(family_extreme_arguments_are_answered_as_the_c_library_does);
     return expect_status();
 }

@@ -217,20 +217,8 @@ static inline uint64_t expect_random(uint64_t *state) {
     return x * 0x2545f4914f6cdd1dULL;
 }
 
-/* Ends a hanging test with a line, and says where its threads are: whether a lock, the kernel or
- * nothing is waited for. */
-static inline void expect_watchdog_bark(int signal_number) {
-    static const char line[] = "watchdog: the test hangs\n";
-    ssize_t written = write(STDERR_FILENO, line, sizeof line - 1);
-    (void)written;
-    (void)signal_number;
-    where_tell_all();
-    _exit(1);
-}
-
-static inline void expect_watchdog(unsigned seconds) {
-    signal(SIGALRM, expect_watchdog_bark);
-    alarm(seconds);
+static inline void expect_watchdog(void) {
+    where_watch(WHERE_PATIENCE_SECONDS);
 }
 
 #ifdef __cplusplus

@@ -31,7 +31,7 @@ static void hang(void) {
     EXPECT_EQ(pthread_create(&thread, NULL, wait_for_mutex, NULL), 0);
     EXPECT_EQ(pthread_create(&thread, NULL, sleep_long, NULL), 0);
     EXPECT_EQ(pthread_create(&thread, NULL, work_for_ever, NULL), 0);
-    expect_watchdog(1);
+    where_watch(1);
     pthread_join(thread, NULL);
 }
 

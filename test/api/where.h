@@ -7,13 +7,16 @@
 #ifndef HAK_TEST_WHERE_H
 #define HAK_TEST_WHERE_H
 
+#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -135,12 +138,6 @@ static inline void where_debug(long process) {
     }
 }
 
-/* Of another process, or of this one. */
-static inline void where_tell(long process) {
-    where_threads(process);
-    where_debug(process);
-}
-
 /* This one, and its children, before gdb is one. */
 static inline void where_tell_all(void) {
     char path[WHERE_PATH_BYTES], text[512];
@@ -162,11 +159,49 @@ static inline void where_tell_all(void) {
     where_debug(self);
 }
 
-/* A handler of SIGALRM, which then ends the process as it does by default. */
-static inline void where_alarm(int signal_number) {
-    where_tell_all();
-    signal(signal_number, SIG_DFL);
-    raise(signal_number);
+/* --- watchdog --------------------------------------------------------------------------------- */
+
+/* What a test may take: its end comes before that of ctest, which would not say where it hangs. */
+enum { WHERE_PATIENCE_SECONDS = 280, WHERE_ASLEEP_MS = 5, WHERE_TICK_MS = 1000 };
+
+static long where_ms_left, where_cpu_ms_before;
+
+static inline long where_cpu_ms(void) {
+    struct timespec used;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
+    return used.tv_sec * 1000 + used.tv_nsec / 1000000;
+}
+
+/* Only time in which the process could run counts: a whole second if it was asleep, else its share
+ * of the processor. While it was stopped, or others had the processor, ticks are lost or short. */
+static inline void where_tick(int signal_number) {
+    static const char line[] = "watchdog: the test hangs\n";
+    int saved = errno;
+    long used_ms = where_cpu_ms() - where_cpu_ms_before;
+    bool is_whole = used_ms < WHERE_ASLEEP_MS || used_ms > WHERE_TICK_MS;
+    (void)signal_number;
+    where_ms_left -= is_whole ? WHERE_TICK_MS : used_ms;
+    where_cpu_ms_before += used_ms;
+    if (where_ms_left <= 0) {
+        where_say(line);
+        where_tell_all();
+        _exit(1);
+    }
+    errno = saved;
+}
+
+/* Ends a hanging process with a line, and says where its threads are: whether a lock, the kernel or
+ * nothing is waited for. */
+static inline void where_watch(unsigned seconds) {
+    struct sigaction action;
+    const struct itimerval each = {{WHERE_TICK_MS / 1000, 0}, {WHERE_TICK_MS / 1000, 0}};
+    memset(&action, 0, sizeof action);
+    action.sa_handler = where_tick;
+    action.sa_flags = SA_RESTART;
+    where_ms_left = (long)seconds * 1000;
+    where_cpu_ms_before = where_cpu_ms();
+    sigaction(SIGALRM, &action, NULL);
+    setitimer(ITIMER_REAL, &each, NULL);
 }
 
 #ifdef __cplusplus

@@ -75,7 +75,7 @@ static void fork_often(void) {
         pid_t child = fork();
         if (child == 0) {
             uint64_t state = i + 1;
-            expect_watchdog(60);
+            expect_watchdog();
             for (size_t k = 0; k < 1000; ++k) {
                 block_unmake(block_make(&state), &state);
             }
@@ -112,7 +112,7 @@ int main(int argc, char **argv) {
     forks = argc < 2 || strcmp(argv[1], "threads") != 0;
     snprintf(name, sizeof name, "hakmem_load.%d", (int)getpid());
     family_load();
-    expect_watchdog(200);
+    expect_watchdog();
     RUN(channel_answers_all_clients_of_a_busy_process);
     return expect_status();
 }

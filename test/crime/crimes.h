@@ -28,6 +28,9 @@ int commit_named(const crime_t *crimes, size_t count, int argc, char **argv);
     int main(int argc, char **argv) {                                                              \
         return commit_named((crimes), sizeof(crimes) / sizeof *(crimes), argc, argv);              \
     }
+/* commit.c: the process has a clock of its own, which moves by this alone: how soon an error is found
+ * may depend on time. */
+void clock_advance_ms(unsigned ms);
 /* A thread of its own, which is gone on return. */
 void in_thread(void *(*run)(void *), void *block);
 void free_in_thread(void *block);

@@ -45,7 +45,7 @@ def commit(program, words, options, library=None, emulator=()):
     else:
         environment["LD_PRELOAD"] = library
     result = subprocess.run([*emulator, program, *words], env=environment, stdout=subprocess.PIPE,
-                            stderr=subprocess.PIPE, text=True, timeout=60, check=False)
+                            stderr=subprocess.PIPE, text=True, check=False)
     result.stderr = re.sub(r"qemu: uncaught target signal .*\n", "", result.stderr)
     return result
 

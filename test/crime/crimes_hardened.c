@@ -11,7 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 enum { MIB = 1 << 20, SUPERSLAB_BYTES = 4 << 20 };
 
@@ -141,7 +140,7 @@ void write_behind_grown_huge(void) {
 
 /* The budget of kernel calls for large blocks fills up again. */
 static void rest(void) {
-    usleep(600000);
+    clock_advance_ms(600);
 }
 
 void read_of_freed_large(void) {

@@ -114,8 +114,7 @@ static void expect_no_block_lost(void) {
 }
 
 static void run_case(const fault_scenario_t *scenario, const fault_case_t *fault) {
-    signal(SIGALRM, where_alarm);
-    alarm(HANG_SECONDS);
+    where_watch(HANG_SECONDS);
     if (scenario->prepare != NULL) {
         scenario->prepare();
     }
@@ -155,7 +154,7 @@ static bool is_survived(const fault_scenario_t *scenario, const fault_case_t *fa
                (unsigned long long)fault->count, (unsigned long long)fault->first);
     }
     if (status >= 0 && WIFSIGNALED(status)) {
-        printf(": %s", WTERMSIG(status) == SIGALRM ? "hangs" : strsignal(WTERMSIG(status)));
+        printf(": %s", strsignal(WTERMSIG(status)));
     }
     printf("\n");
     return false;

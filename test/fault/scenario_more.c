@@ -4,6 +4,7 @@
  */
 #include "fault/block.h"
 
+#include "api/where.h"
 #include "double/os_fault.h"
 #include "double/rng.h"
 #include "span/span.h"
@@ -205,7 +206,7 @@ static unsigned fork_work(unsigned char **block, unsigned count, unsigned seed) 
 }
 
 unsigned fault_run_fork(void) {
-    enum { COUNT = 300, CHILD_SECONDS = 60 };
+    enum { COUNT = 300 };
     static unsigned char *block[COUNT];
     int status = -1;
     errno = 0;
@@ -213,7 +214,7 @@ unsigned fault_run_fork(void) {
     pid_t child = fork();
     FAULT_EXPECT(child >= 0);
     if (child == 0) {
-        alarm(CHILD_SECONDS);
+        where_watch(WHERE_PATIENCE_SECONDS);
         fork_work(block, COUNT, 2);
         for (unsigned i = 0; i < COUNT; i++) {
             hak_free(block[i]);

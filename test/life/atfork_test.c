@@ -42,7 +42,7 @@ static void fork_with_an_earlier_prepare_handler_comes_back(void) {
 
 int main(void) {
     family_load();
-    expect_watchdog(20);
+    expect_watchdog();
     RUN(fork_with_an_earlier_prepare_handler_comes_back);
     return expect_status();
 }

@@ -110,7 +110,7 @@ int main(int argc, char **argv) {
     if (argc > 1) {
         return check(strtoull(argv[1], NULL, 10));
     }
-    expect_watchdog(100);
+    expect_watchdog();
     for (int fd = 0; fd < STANDARD; ++fd) { /* all there, whatever the test was started with */
         if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", O_RDWR) != fd) {
             expect_skip("no standard descriptors, and no /dev/null");

@@ -38,7 +38,7 @@ static void force_libc_calloc_of_used_memory_is_zero(void) {
 
 int main(void) {
     family_load();
-    expect_watchdog(60);
+    expect_watchdog();
     RUN(force_libc_calloc_of_a_gibibyte_touches_little);
     RUN(force_libc_calloc_of_used_memory_is_zero);
     return expect_status();

@@ -61,7 +61,7 @@ static void fork_beside_a_crashed_thread_comes_back(void) {
 
 int main(void) {
     family_load();
-    expect_watchdog(30);
+    expect_watchdog();
     RUN(fork_beside_a_crashed_thread_comes_back);
     int status = expect_status();
     fflush(stdout);

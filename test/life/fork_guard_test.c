@@ -8,7 +8,6 @@
 #include "guard/slot.h"
 #include "os/optional.h"
 #include "thread/block.h"
-#include "thread/child.h"
 
 enum { THREADS_MAX = 16, KEPT = 400, BYTES = 64, LIKELY = 100000 };
 
@@ -50,7 +49,7 @@ static void expect_slots_at_rest(void) {
 }
 
 static void child_main(void) {
-    expect_watchdog(30);
+    expect_watchdog();
     expect_slots_at_rest();
     for (size_t i = 0; hak_guard_region.queue_count != 0; ++i) {
         EXPECT(i < LIKELY); /* each refill hands one out */
@@ -71,7 +70,7 @@ static void fork_with_slots_in_other_hands_leaves_them_to_the_child(void) {
         if (child == 0) {
             child_main();
         }
-        child_expect_end(child);
+        EXPECT_CHILD(child, 0);
     }
     atomic_store(&stop, true);
     threads_join(threads, thread_count);
@@ -84,7 +83,7 @@ int main(int argc, char **argv) {
         expect_skip("too many threads");
     }
     family_load();
-    expect_watchdog(100);
+    expect_watchdog();
     RUN(fork_with_slots_in_other_hands_leaves_them_to_the_child);
     return expect_status();
 }

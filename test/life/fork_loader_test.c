@@ -36,7 +36,7 @@ static void first_foreign_free_in_a_child_leaves_the_loader_alone(void) {
         usleep((useconds_t)(300 + i % 700));
         pid_t child = fork();
         if (child == 0) {
-            alarm(60);
+            expect_watchdog();
             family.free(foreign);
             _exit(0);
         }

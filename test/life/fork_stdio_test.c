@@ -9,7 +9,7 @@
 
 #include "thread/block.h"
 
-enum { FORKS = 40, LOCKERS = 2, KEPT = 50, STEPS = 20, CHILD_SECONDS = 30 };
+enum { FORKS = 40, LOCKERS = 2, KEPT = 50, STEPS = 20 };
 
 static atomic_bool is_over;
 static FILE *streams[LOCKERS];
@@ -53,7 +53,7 @@ static void *use_streams_in_thread(void *unused) {
 }
 
 static void child_main(void) {
-    expect_watchdog(CHILD_SECONDS);
+    expect_watchdog();
     use_streams();
     pthread_join(thread_start(use_streams_in_thread, NULL), NULL); /* nobody kept a lock */
     _exit(0);
@@ -93,7 +93,7 @@ static void fork_of_one_thread_leaves_streams_usable(void) {
 
 int main(void) {
     family_load();
-    expect_watchdog(100);
+    expect_watchdog();
     RUN(fork_of_one_thread_leaves_streams_usable);
     RUN(fork_beside_a_flush_of_all_streams_comes_back);
     return expect_status();

@@ -104,7 +104,7 @@ static void stacks_of_watched_blocks_are_looked_for_in_the_stack_alone(void) {
 
 int main(void) {
     family_load();
-    expect_watchdog(100);
+    expect_watchdog();
     RUN(stacks_of_watched_blocks_are_looked_for_in_the_stack_alone);
     return expect_status();
 }

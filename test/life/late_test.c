@@ -128,7 +128,7 @@ static void late_free_by_the_c_library_leaves_nothing(void) {
 
 int main(void) {
     family_load();
-    expect_watchdog(100);
+    expect_watchdog();
     RUN(late_free_in_a_destructor_leaves_nothing);
     RUN(late_free_of_many_in_a_destructor_leaves_nothing);
     RUN(late_malloc_in_a_destructor_leaves_nothing);

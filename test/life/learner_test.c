@@ -10,7 +10,7 @@
 #include "reclaim/learner.h"
 #include "thread/block.h"
 
-enum { BLOCKS = 60, BLOCK_BYTES = 700000, THREADS_MAX = 16, STEP_MS = 10, CHILD_SECONDS = 60 };
+enum { BLOCKS = 60, BLOCK_BYTES = 700000, THREADS_MAX = 16, STEP_MS = 10 };
 enum { HIGH_STEPS = 30, LOW_STEPS = 80, SWINGS_MOST = 60 };
 
 static size_t fork_count, thread_count;
@@ -66,7 +66,7 @@ static void *work_and_vanish(void *argument) {
 }
 
 static void child_main(void) {
-    expect_watchdog(CHILD_SECONDS);
+    expect_watchdog();
     hak_learner_view_t found = view();
     EXPECT(found.strategy == HAK_STRATEGY_standard && found.age_ms == 0);
     EXPECT_EQ(found.price[HAK_STRATEGY_minute].held, 0);
@@ -89,7 +89,6 @@ static void forks_between_vanishing_threads_leave_both_sides_learning(void) {
         threads_join(threads, thread_count);
         swing(LOW_STEPS);
         EXPECT_CHILD(child, 0);
-        expect_watchdog(CHILD_SECONDS);
     }
 }
 
@@ -100,7 +99,7 @@ int main(int argc, char **argv) {
         expect_skip("too many threads");
     }
     family_load();
-    expect_watchdog(CHILD_SECONDS);
+    expect_watchdog();
     hak_os_fault_stop_clock();
     RUN(forks_between_vanishing_threads_leave_both_sides_learning);
     return expect_status();

@@ -35,7 +35,7 @@ static void sampling_fits_the_least_stack(void) {
 }
 
 int main(void) {
-    expect_watchdog(60);
+    expect_watchdog();
     RUN(sampling_fits_the_least_stack);
     return expect_status();
 }

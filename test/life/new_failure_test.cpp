@@ -40,7 +40,7 @@ static void new_of_too_much_asks_the_new_handler() {
 }
 
 int main() {
-    expect_watchdog(20);
+    expect_watchdog();
     RUN(new_of_too_much_throws_bad_alloc);
     RUN(new_nothrow_of_too_much_is_null);
     RUN(new_of_too_much_asks_the_new_handler);

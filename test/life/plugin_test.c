@@ -155,7 +155,7 @@ int main(int argc, char **argv) {
     plugin_path = argv[1];
     round_count = expect_arg(argc, argv, 2, 1000);
     family_load();
-    expect_watchdog(100);
+    expect_watchdog();
     RUN(plugin_loaded_and_unloaded_often_does_not_grow);
     RUN(plugin_in_its_own_namespace_exchanges_blocks);
     RUN(hakmem_only_dlopened_serves_its_own_names);

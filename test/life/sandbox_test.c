@@ -69,7 +69,7 @@ static void sandbox_without_files_allows_threads(void) {
 
 int main(void) {
     family_load();
-    expect_watchdog(100);
+    expect_watchdog();
     enum { COUNT = sizeof allowed / sizeof *allowed };
     if (!sandbox_enter(allowed, COUNT, SECCOMP_RET_ALLOW, SECCOMP_RET_TRAP, 0)) {
         expect_skip("this kernel has no seccomp filters");

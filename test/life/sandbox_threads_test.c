@@ -48,7 +48,7 @@ static void sandbox_begun_with_threads_allows_what_both_do(void) {
 
 int main(void) {
     family_load();
-    expect_watchdog(100);
+    expect_watchdog();
     RUN(sandbox_begun_with_threads_allows_what_both_do);
     _exit(expect_status());
 }

@@ -58,7 +58,7 @@ static void scavenger_returns_memory_while_nothing_happens(void) {
 static void scavenger_is_there_in_a_child_again(void) {
     pid_t child = fork();
     if (child == 0) {
-        expect_watchdog(60);
+        expect_watchdog();
         EXPECT_EQ(task_count(), other_tasks);
         size_t before = expect_rss_bytes();
         take_and_free_all();
@@ -81,7 +81,7 @@ static void *work(void *argument) {
 __attribute__((unused)) static void scavenger_keeps_no_process_alive(void) {
     pid_t child = fork();
     if (child == 0) {
-        expect_watchdog(60);
+        expect_watchdog();
         take_and_free_all();
         EXPECT_EQ(task_count(), other_tasks + 1);
         thread_start(work, NULL);
@@ -165,7 +165,7 @@ static void scavenger_follows_a_change_of_user(void) {
     EXPECT_EQ(setuid(getuid()), 0);
     pid_t child = fork();
     if (child == 0) {
-        expect_watchdog(60);
+        expect_watchdog();
         take_and_free_all();
         EXPECT_EQ(task_count(), other_tasks + 1);
         EXPECT_EQ(setuid(getuid()), 0);
@@ -187,7 +187,7 @@ static void scavenger_is_not_started_inside_the_c_library(void) {
     pthread_barrier_wait(&barrier); /* all are there */
     pid_t child = fork();
     if (child == 0) {
-        expect_watchdog(60);
+        expect_watchdog();
         pthread_join(thread_start(return_at_once, NULL), NULL);
         take_and_free_all();
         _exit(0);
@@ -212,7 +212,7 @@ static void at_exit(void) {
 __attribute__((unused)) static void scavenger_ends_a_process_as_main_would(void) {
     pid_t child = fork();
     if (child == 0) {
-        expect_watchdog(60);
+        expect_watchdog();
         atexit(at_exit);
         take_and_free_all();
         pthread_exit(NULL);
@@ -225,7 +225,7 @@ static void scavenger_lives_through_forks(void) {
     for (size_t i = 0; i < FORKS; ++i) {
         pid_t child = fork();
         if (child == 0) {
-            expect_watchdog(60);
+            expect_watchdog();
             work((void *)i);
             _exit(0);
         }
@@ -239,7 +239,7 @@ int main(int argc, char **argv) {
     usleep(100000); /* a sanitizer's thread begins late */
     other_tasks = task_count();
     family_load();
-    expect_watchdog(200);
+    expect_watchdog();
     if (expect_is_emulated()) {
         return expect_status(); /* an emulator has threads of its own, and cannot fork with them */
     }

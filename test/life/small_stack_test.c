@@ -68,7 +68,7 @@ static void small_stacks_are_enough_for_the_whole_family(void) {
 
 int main(void) {
     family_load();
-    expect_watchdog(100);
+    expect_watchdog();
     RUN(small_stacks_are_enough_for_the_whole_family);
     return expect_status();
 }

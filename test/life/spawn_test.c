@@ -98,7 +98,7 @@ int main(int argc, char **argv) {
     if (argc > 1 && strcmp(argv[1], "child") == 0) {
         return child_main();
     }
-    expect_watchdog(100);
+    expect_watchdog();
     EXPECT(readlink("/proc/self/exe", self_path, sizeof self_path - 1) > 0);
     pthread_t threads[THREAD_COUNT];
     threads_start(threads, THREAD_COUNT, allocate_until_stopped, 0);

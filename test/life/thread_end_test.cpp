@@ -152,7 +152,7 @@ int main() {
         EXPECT_EQ(pthread_key_create(&keys[i], destroy_state), 0);
     }
     EXPECT_EQ(pthread_key_create(&last_key, destroy_last), 0);
-    expect_watchdog(100);
+    expect_watchdog();
     RUN(thread_end_destructors_allocate_in_all_rounds);
     RUN(thread_end_with_the_first_allocation_in_a_destructor_works);
     RUN(thread_end_by_exit_detach_and_cancel_works);

@@ -187,7 +187,7 @@ static void *end_by_exit(void *argument) {
 
 int main(void) {
     family_load();
-    expect_watchdog(250);
+    expect_watchdog();
     struct sigaction action = {.sa_sigaction = step, .sa_flags = SA_SIGINFO};
     sigaction(SIGTRAP, &action, NULL);
     pthread_t thread;

@@ -107,7 +107,7 @@ int main(void) {
         expect_skip("mappings are the emulator's, or there is no malloc_trim");
     }
     skip_without_addresses((size_t)1 << 38);
-    expect_watchdog(100);
+    expect_watchdog();
     RUN(blocks_of_large_alignment_leave_mappings_for_others);
     RUN(blocks_freed_between_others_serve_again_and_go_in_the_end);
     return expect_status();

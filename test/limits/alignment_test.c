@@ -59,7 +59,7 @@ static void alignment_of_any_size_maps_no_more_than_the_block(void) {
 int main(int argc, char **argv) {
     largest_alignment = (size_t)1 << expect_arg(argc, argv, 1, 30);
     family_load();
-    expect_watchdog(100);
+    expect_watchdog();
     RUN(alignment_of_any_size_maps_no_more_than_the_block);
     return expect_status();
 }

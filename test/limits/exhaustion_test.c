@@ -191,7 +191,7 @@ int main(int argc, char **argv) {
         return 1;
     }
     family_load();
-    expect_watchdog(100);
+    expect_watchdog();
     RUN(exhaustion_before_a_threads_first_malloc_is_survived); /* first: needs room for a stack */
     RUN(exhaustion_by_any_size_is_enomem_and_memory_comes_back);
     RUN(exhaustion_then_every_function_says_enomem);

@@ -213,7 +213,7 @@ static void growth_cache_filled_beyond_its_bound_serves_smaller_blocks(void) {
 
 int main(void) {
     family_load();
-    expect_watchdog(100);
+    expect_watchdog();
     RUN(growth_huge_block_mapped_and_unmapped_metadata_is_flat);
     RUN(growth_vector_doubled_by_realloc_is_not_copied);
     RUN(growth_vector_doubled_by_realloc_metadata_is_flat);

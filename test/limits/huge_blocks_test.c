@@ -91,7 +91,7 @@ int main(int argc, char **argv) {
         expect_skip("mappings are the emulator's");
     }
     skip_without_addresses((size_t)1 << 41);
-    expect_watchdog(100);
+    expect_watchdog();
     if (argc > 1 && strcmp(argv[1], "sparse") == 0) {
         RUN(foreign_pointer_above_a_sparse_tebibyte_is_recognised_fast);
     } else {

@@ -130,7 +130,7 @@ int main(void) {
         expect_skip("mappings are the emulator's, or there is no malloc_trim");
     }
     skip_without_addresses((size_t)1 << 43);
-    expect_watchdog(100);
+    expect_watchdog();
     RUN(blocks_of_mixed_sizes_and_alignments_leave_mappings_for_others);
     RUN(blocks_that_grew_by_moves_leave_mappings_for_others);
     RUN(blocks_freed_far_apart_leave_mappings_for_others);

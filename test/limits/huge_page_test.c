@@ -195,7 +195,7 @@ int main(void) {
         expect_skip("huge pages cannot be switched off for a process here");
     }
     say_mode();
-    expect_watchdog(250);
+    expect_watchdog();
     RUN(huge_pages_of_sparse_blocks_cost_no_memory);
     RUN(huge_pages_of_small_blocks_cost_a_tenth_or_the_rest_of_one);
     return expect_status();

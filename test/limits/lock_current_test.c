@@ -50,7 +50,7 @@ int main(void) {
     if (sysconf(_SC_PAGESIZE) != OS_PAGE) {
         expect_skip("OS pages are larger");
     }
-    expect_watchdog(100);
+    expect_watchdog();
     RUN(locking_what_there_is_makes_every_block_resident);
     return expect_status();
 }

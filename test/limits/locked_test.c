@@ -45,7 +45,7 @@ int main(void) {
         expect_skip("not enough memory can be locked here");
     }
     family.free(probe);
-    expect_watchdog(100);
+    expect_watchdog();
     RUN(locked_memory_unused_in_plenty_is_seldom_purged);
     return expect_status();
 }

@@ -214,7 +214,7 @@ int main(void) {
     if (range == MAP_FAILED) {
         return 1;
     }
-    expect_watchdog(100);
+    expect_watchdog();
     RUN(mappings_all_used_up_requests_are_served_or_enomem);
     RUN(mappings_dropped_everything_is_served_again);
     RUN(moves_refused_for_lack_of_mappings_lose_no_addresses);

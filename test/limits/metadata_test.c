@@ -124,7 +124,7 @@ int main(int argc, char **argv) {
     all_bytes = expect_arg(argc, argv, 1, 1024) * MEBIBYTE;
     block_bytes = expect_arg(argc, argv, 2, 16);
     family_load();
-    expect_watchdog(100);
+    expect_watchdog();
     RUN(metadata_of_a_program_that_allocates_once_is_little);
     RUN(metadata_of_small_blocks_is_a_hundredth_at_most);
     return expect_status();

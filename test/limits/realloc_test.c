@@ -201,7 +201,7 @@ static void realloc_up_and_down_faults_memory_in_once(void) {
 int main(int argc, char **argv) {
     last_bytes = (size_t)1 << expect_arg(argc, argv, 1, 30);
     family_load();
-    expect_watchdog(100);
+    expect_watchdog();
     RUN(realloc_of_a_block_alone_to_1_gib_copies_nothing);
     RUN(realloc_among_others_to_1_gib_copies_nothing_above_1_mib);
     RUN(realloc_after_churn_copies_little);

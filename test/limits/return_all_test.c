@@ -118,7 +118,7 @@ int main(int argc, char **argv) {
     if (family.trim == NULL) {
         expect_skip("there is no malloc_trim");
     }
-    expect_watchdog(100);
+    expect_watchdog();
     RUN(return_all_freed_by_the_thread_that_made_them);
     RUN(return_all_freed_by_another_thread);
     return expect_status();

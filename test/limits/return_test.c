@@ -127,7 +127,7 @@ static void return_with_time_what_nobody_uses(void) {
 
 int main(void) {
     family_load();
-    expect_watchdog(100);
+    expect_watchdog();
     RUN(return_all_freed_by_the_thread_that_made_them);
     RUN(return_all_freed_by_another_thread);
     RUN(return_holes_between_survivors);

@@ -83,7 +83,7 @@ static void tight_group_is_seldom_passed(void) {
 
 int main(void) {
     family_load();
-    expect_watchdog(100);
+    expect_watchdog();
     if (expect_is_emulated()) {
         expect_skip("resident memory of an emulator");
     }

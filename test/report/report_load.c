@@ -20,7 +20,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { THREADS = 8, SLOTS = 1024, ROUNDS = 20, CHILD_SECONDS = 60 };
+enum { THREADS = 8, SLOTS = 1024, ROUNDS = 20 };
 
 static void *slot[SLOTS]; /* [atomic] */
 static uint32_t started;  /* [atomic] threads */
@@ -65,8 +65,7 @@ static void write_all(const char *end) {
 /* The child goes on allocating, in what it has of the caches of others. */
 static void child(unsigned round) {
     char end[32];
-    signal(SIGALRM, where_alarm);
-    alarm(CHILD_SECONDS);
+    where_watch(WHERE_PATIENCE_SECONDS);
     for (unsigned i = 0; i < 1000; i++) {
         hak_free(slot[i]);
         slot[i] = hak_malloc(i);

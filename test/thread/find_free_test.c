@@ -72,7 +72,7 @@ int main(int argc, char **argv) {
         expect_skip("too many threads");
     }
     family_load();
-    expect_watchdog(100);
+    expect_watchdog();
     RUN(searches_find_what_is_free_and_nothing_else);
     RUN(searches_among_busy_threads_find_what_is_free_and_nothing_else);
     return expect_status();

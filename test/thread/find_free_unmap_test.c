@@ -61,7 +61,7 @@ int main(int argc, char **argv) {
     burst_count = expect_arg(argc, argv, 1, expect_cases(250));
     burst_blocks = expect_arg(argc, argv, 2, 60000);
     family_load();
-    expect_watchdog(100);
+    expect_watchdog();
     RUN(searches_while_superslabs_are_unmapped_read_what_is_mapped);
     return expect_status();
 }

@@ -6,7 +6,6 @@
  * Arguments: forks (default 300), threads that fork (4), that allocate (4), that start and end
  * others (2), seed (1).
  */
-#include "thread/child.h"
 #include "thread/mailbox.h"
 
 enum { THREADS_MAX = 32, OWN_COUNT = 64, WORK_COUNT = 150 };
@@ -53,7 +52,7 @@ static void *start_until_over(void *argument) {
 
 /* The child has one thread and, in the mailboxes and in `own`, blocks of many that are gone. */
 __attribute__((noreturn)) static void child_main(block_t **own, uint64_t state) {
-    child_begin();
+    expect_watchdog();
     work((void *)(uintptr_t)expect_random(&state));
     mailbox_empty_all(&state);
     blocks_unmake(own, OWN_COUNT, &state);
@@ -86,7 +85,7 @@ static void *fork_until_over(void *argument) {
             block_unmake(own[i], &state);
             own[i] = block_make(&state);
         }
-        child_expect_end(child);
+        EXPECT_CHILD(child, 0);
     }
     blocks_unmake(own, OWN_COUNT, &state);
     return NULL;

@@ -5,7 +5,6 @@
  * Arguments: reports of each kind (default 40), threads that allocate (8), seed (1).
  */
 #include "stat/stat.h"
-#include "thread/child.h"
 #include "thread/mailbox.h"
 
 enum { THREADS_MAX = 32, HELD = 100, FORK_EVERY_US = 20000 };
@@ -66,11 +65,11 @@ static void *fork_until_over(void *unused) {
     while (!atomic_load_explicit(&is_over, memory_order_relaxed)) {
         pid_t child = fork();
         if (child == 0) {
-            child_begin();
+            expect_watchdog();
             expect_reports();
             _exit(0);
         }
-        child_expect_end(child);
+        EXPECT_CHILD(child, 0);
         usleep(FORK_EVERY_US);
     }
     return unused;

@@ -10,7 +10,6 @@
 #include <signal.h>
 #include <time.h>
 
-#include "thread/child.h"
 #include "thread/mailbox.h"
 #include "thread/stress_plugin.h"
 
@@ -142,7 +141,7 @@ static void op_fork(life_t *life) {
     }
     pid_t child = fork();
     if (child == 0) {
-        child_begin();
+        expect_watchdog();
         for (size_t i = 0; i < OWN_COUNT; ++i) {
             op_replace(life);
         }
@@ -151,7 +150,7 @@ static void op_fork(life_t *life) {
         op_trim(life);
         _exit(0);
     }
-    child_expect_end(child);
+    EXPECT_CHILD(child, 0);
     atomic_fetch_add(&forks, 1);
 }
 
