@@ -185,6 +185,17 @@ static inline size_t expect_statm_bytes(int field) {
     return at == NULL ? 0 : (size_t)strtoull(at, NULL, 10) * (size_t)sysconf(_SC_PAGESIZE);
 }
 
+/* Threads of this process, those among them that are about to end. */
+static inline long expect_task_count(void) {
+    char text[4096] = {0};
+    int fd = open("/proc/self/status", O_RDONLY | O_CLOEXEC);
+    EXPECT(fd >= 0 && read(fd, text, sizeof text - 1) > 0);
+    close(fd);
+    const char *line = strstr(text, "\nThreads:");
+    EXPECT(line != NULL);
+    return strtol(line + 9, NULL, 10);
+}
+
 static inline size_t expect_rss_bytes(void) {
     return expect_statm_bytes(1);
 }

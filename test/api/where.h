@@ -178,9 +178,9 @@ static inline void where_tick(int signal_number) {
     static const char line[] = "watchdog: the test hangs\n";
     int saved = errno;
     long used_ms = where_cpu_ms() - where_cpu_ms_before;
-    bool is_whole = used_ms < WHERE_ASLEEP_MS || used_ms > WHERE_TICK_MS;
+    bool is_share = used_ms >= WHERE_ASLEEP_MS && used_ms < WHERE_TICK_MS;
     (void)signal_number;
-    where_ms_left -= is_whole ? WHERE_TICK_MS : used_ms;
+    where_ms_left -= is_share ? used_ms : (long)WHERE_TICK_MS;
     where_cpu_ms_before += used_ms;
     if (where_ms_left <= 0) {
         where_say(line);

@@ -11,6 +11,7 @@ import ctypes
 import os
 import stat
 import sys
+import time
 
 from channel import Program, SkipTest, connect, run_tests
 
@@ -79,8 +80,12 @@ def answers(name, user=None, request=b"GET /map.json HTTP/1.0\r\n\r\n"):
             if user is not None:
                 os.setresgid(user, user, user)
                 os.setresuid(user, user, user)
-            sock = connect(name)
-            sock.send(request)
+            while True:
+                begin = time.monotonic()
+                sock = connect(name)
+                sock.send(request)
+                if time.monotonic() < begin + 0.5:  # else it came later than peers are waited for
+                    break
             os._exit(0 if sock.recv(10) else 1)
         except ConnectionError:
             os._exit(1)

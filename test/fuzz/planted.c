@@ -7,6 +7,7 @@
  *   planted FIRST [STEPS steps]     one program, here; its calls are printed, its report is seen
  *
  * HAKMEM_FLAVOUR says which library is preloaded. */
+#include "api/where.h"
 #include "fuzz/planted.h"
 
 #include <inttypes.h>
@@ -20,7 +21,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { MOST_STEPS = 1 << 16, REPORT_BYTES = 2048, HANG_SECONDS = 120, TALLY_MOST = 64 };
+enum { MOST_STEPS = 1 << 16, REPORT_BYTES = 2048, TALLY_MOST = 64 };
 
 typedef struct outcome {
     int status;
@@ -33,7 +34,7 @@ static planted_trace_t *shared;
 static void program_child(uint64_t seed, unsigned steps, const int pipe_ends[2]) {
     struct rlimit none = {0, 0};
     setrlimit(RLIMIT_CORE, &none);
-    alarm(HANG_SECONDS);
+    where_watch(WHERE_PATIENCE_SECONDS);
     dup2(pipe_ends[1], STDERR_FILENO);
     close(pipe_ends[0]);
     close(pipe_ends[1]);

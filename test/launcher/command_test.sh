@@ -26,18 +26,6 @@ expect 0 "$hakmem" options --json
 python3 -c 'import json, sys; json.load(sys.stdin)["options"][0]["name"]' <"$work/out" || fail "options --json"
 
 # A running program: loaded, linked statically, and not at all.
-mkfifo "$work/ready"
-start() { # sleeps once it runs: COMMAND...
-    # shellcheck disable=SC2016 # the inner shell expands it
-    "$@" sh -c 'echo >"$1"; exec sleep 60' sh "$work/ready" &
-    pid=$!
-    read -r _ <"$work/ready"
-    sleep 0.3
-}
-stop() {
-    kill "$pid"
-    wait "$pid" || :
-}
 start "$hakmem" run --control --options cache:1m
 expect 0 "$hakmem" check "$pid"
 says out "is on hakmem $("$hakmem" --version | cut -d' ' -f2)"

@@ -30,6 +30,19 @@ says() {
     }
 }
 
+# start COMMAND…: a shell, told by its command to run, that stays until `stop`; $pid is there once it runs
+start() {
+    [ -e "$work/ready" ] || mkfifo "$work/ready" "$work/end"
+    # shellcheck disable=SC2016 # the inner shell expands it
+    "$@" sh -c 'echo >"$1"; read -r _ <"$2"' sh "$work/ready" "$work/end" &
+    pid=$!
+    read -r _ <"$work/ready"
+}
+stop() {
+    echo >"$work/end"
+    wait "$pid" || :
+}
+
 # prints TEXT: standard output is exactly TEXT
 prints() {
     [ "$(cat "$work/out")" = "$1" ] || {

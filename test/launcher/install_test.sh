@@ -85,22 +85,13 @@ expect 2 "$command" run --profile no-such -- true
 says err "there are:"
 expect 2 "$command" test
 says err "source tree only"
-mkfifo "$work/ready"
-# shellcheck disable=SC2016 # the inner shell expands it
-HAKMEM_OPTIONS=control:@hakmem-%p "$command" run -- sh -c 'echo >"$1"; exec sleep 60' sh "$work/ready" &
-pid=$!
-read -r _ <"$work/ready"
-for _ in 1 2 3 4 5 6 7 8 9 10; do # sleep replaces the shell
-    if "$command" stats "$pid" >/dev/null 2>&1; then break; fi
-    sleep 0.2
-done
+start env HAKMEM_OPTIONS=control:@hakmem-%p "$command" run --
 expect 0 "$command" stats "$pid"
 expect 0 "$command" explain "$pid"
 [ -s "$work/out" ] || fail "explain prints nothing"
 expect 0 "$command" ps
 says out "$pid"
-kill "$pid"
-wait "$pid" || :
+stop
 printf 'kept = []\ndef remember():\n    kept.append(bytes(1000))\nfor _ in range(20000): remember()\n' >"$work/prog.py"
 expect 0 "$command" profile --rate 16k --alloc -- /usr/bin/python3 "$work/prog.py"
 says out "remember at prog.py:2"

@@ -94,12 +94,9 @@ static void late_malloc_in_a_destructor_leaves_nothing(void) {
     one_by_one(destructor_allocates, make_nothing);
 }
 
-static atomic_size_t idle_count;
-
 static void *idle(void *argument) {
     (void)argument;
     usleep(3000);
-    atomic_fetch_sub(&idle_count, 1);
     return NULL;
 }
 
@@ -111,16 +108,15 @@ static void late_free_by_the_c_library_leaves_nothing(void) {
     pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
     pthread_attr_setstacksize(&attributes, STACK_BYTES);
     level_t before = level_now();
+    long tasks = expect_task_count();
     for (size_t batch = 0; batch < BATCHES; ++batch) {
-        atomic_store(&idle_count, BATCH);
         for (size_t i = 0; i < BATCH; ++i) {
             pthread_t thread;
             EXPECT_EQ(pthread_create(&thread, &attributes, idle, NULL), 0);
         }
-        while (atomic_load(&idle_count) != 0) {
+        while (expect_task_count() > tasks) { /* or the rest of their ends would pile up */
             usleep(500);
         }
-        usleep(1000); /* for the rest of their ends */
     }
     pthread_attr_destroy(&attributes);
     level_check(&before);

@@ -12,21 +12,6 @@ enum { MEBIBYTE = 1 << 20, ALL_BYTES = 128 * MEBIBYTE, SIZE = 200, COUNT = ALL_B
 
 static void *blocks[COUNT];
 
-/* Threads of this process. */
-static long task_count(void) {
-    char text[2048];
-    FILE *file = fopen("/proc/self/status", "r");
-    long count = 0;
-    EXPECT(file != NULL);
-    while (fgets(text, sizeof text, file) != NULL) {
-        if (strncmp(text, "Threads:", 8) == 0) {
-            count = strtol(text + 8, NULL, 10);
-        }
-    }
-    fclose(file);
-    return count;
-}
-
 static long other_tasks; /* main's, and perhaps a sanitizer's */
 
 static void take_and_free_all(void) {
@@ -52,18 +37,18 @@ static void scavenger_returns_memory_while_nothing_happens(void) {
     size_t before = expect_rss_bytes();
     take_and_free_all();
     wait_for_rss(before + ALL_BYTES / 10);
-    EXPECT_EQ(task_count(), other_tasks + 1);
+    EXPECT_EQ(expect_task_count(), other_tasks + 1);
 }
 
 static void scavenger_is_there_in_a_child_again(void) {
     pid_t child = fork();
     if (child == 0) {
         expect_watchdog();
-        EXPECT_EQ(task_count(), other_tasks);
+        EXPECT_EQ(expect_task_count(), other_tasks);
         size_t before = expect_rss_bytes();
         take_and_free_all();
         wait_for_rss(before + ALL_BYTES / 10);
-        EXPECT_EQ(task_count(), other_tasks + 1);
+        EXPECT_EQ(expect_task_count(), other_tasks + 1);
         exit(0);
     }
     EXPECT_CHILD(child, 0);
@@ -83,7 +68,7 @@ __attribute__((unused)) static void scavenger_keeps_no_process_alive(void) {
     if (child == 0) {
         expect_watchdog();
         take_and_free_all();
-        EXPECT_EQ(task_count(), other_tasks + 1);
+        EXPECT_EQ(expect_task_count(), other_tasks + 1);
         thread_start(work, NULL);
         pthread_exit(NULL);
     }
@@ -110,7 +95,7 @@ static void scavenger_comes_back_for_later_threads(void) {
         for (size_t k = 0; k < THREADS; ++k) {
             EXPECT_EQ(pthread_join(threads[k], NULL), 0);
         }
-        while (task_count() > other_tasks + 1) { /* a joined thread is not gone at once */
+        while (expect_task_count() > other_tasks + 1) { /* a joined thread is not gone at once */
             usleep(1000);
         }
     }
@@ -124,16 +109,16 @@ static void scavenger_follows_its_option(void) {
         return;
     }
     take_and_free_all();
-    long with = task_count(); /* counted anew: a sanitizer's thread may have come since */
+    long with = expect_task_count(); /* counted anew: a sanitizer's thread may have come since */
     EXPECT_EQ(hak_option_set("scavenger", "0"), 0);
-    while (task_count() == with) {
+    while (expect_task_count() == with) {
         usleep(1000);
     }
     take_and_free_all();
-    EXPECT_EQ(task_count(), with - 1);
+    EXPECT_EQ(expect_task_count(), with - 1);
     EXPECT_EQ(hak_option_set("scavenger", "1"), 0);
     take_and_free_all();
-    EXPECT_EQ(task_count(), with);
+    EXPECT_EQ(expect_task_count(), with);
 }
 
 static volatile sig_atomic_t handled_in_main;
@@ -167,7 +152,7 @@ static void scavenger_follows_a_change_of_user(void) {
     if (child == 0) {
         expect_watchdog();
         take_and_free_all();
-        EXPECT_EQ(task_count(), other_tasks + 1);
+        EXPECT_EQ(expect_task_count(), other_tasks + 1);
         EXPECT_EQ(setuid(getuid()), 0);
         _exit(0);
     }
@@ -236,8 +221,11 @@ static void scavenger_lives_through_forks(void) {
 
 /* Arguments: "threads" leaves out what forks. */
 int main(int argc, char **argv) {
-    usleep(100000); /* a sanitizer's thread begins late */
-    other_tasks = task_count();
+    other_tasks = 1 + EXPECT_SANITIZED;
+    pthread_join(thread_start(return_at_once, NULL), NULL); /* a sanitizer's comes with it */
+    while (expect_task_count() != other_tasks) {
+        usleep(1000);
+    }
     family_load();
     expect_watchdog();
     if (expect_is_emulated()) {

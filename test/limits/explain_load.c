@@ -8,6 +8,7 @@
 #include <pthread.h>
 
 #include "api/expect.h"
+#include "api/still_clock.h"
 
 enum { MIB = 1 << 20, MOST = 1 << 17 };
 
@@ -94,8 +95,8 @@ static void caches(void) {
     turn_wait(CACHE_THREADS);
 }
 
-/* Threads take in turn; then each one's follower, which has another owner, frees. It never ticks so
- * often that it looks at the clock, so nobody drains what it sends. */
+/* Threads take in turn; then each one's follower, which has another owner, frees. The clock
+ * stands still, so nobody drains what it sends. */
 enum { PAIRS = 16, PAIR_BLOCKS = 5120, PAIR_BLOCK_BYTES = 504 };
 
 static void *remote_thread(void *number) {

@@ -8,6 +8,7 @@
 
 #include "api/family.h"
 #include "api/figure.h"
+#include "api/still_clock.h" /* what is cached is given up by time, too */
 
 enum { MEBIBYTE = 1 << 20 };
 

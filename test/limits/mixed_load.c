@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/still_clock.h"
+
 enum { OPERATION_COUNT = 50000, SLOT_COUNT = 256, SMALLEST_BYTES = 16, SIZE_COUNT = 1024 };
 
 int main(int argc, char **argv) {

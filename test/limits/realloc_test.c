@@ -10,6 +10,7 @@
  */
 #include "api/family.h"
 #include "api/figure.h"
+#include "api/still_clock.h" /* memory that was given back by time would fault again */
 
 #include <sys/resource.h>
 

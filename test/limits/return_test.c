@@ -1,13 +1,35 @@
 /* SPDX-License-Identifier: MIT
  *
  * Does memory go back to the kernel when the program asks for it, and by time? Much of it in small
- * blocks, freed by whoever, wholly or but for a few.
+ * blocks, freed by whoever, wholly or but for a few. Without arguments: 256 MiB, of which a few
+ * blocks stay. With them: MiB that are all freed, and size of the blocks in bytes (default 0:
+ * mixed); then at most a tenth is resident after a little activity, and a fiftieth after
+ * malloc_trim.
  */
 #include <pthread.h>
 
 #include "api/family.h"
 
-enum { MEBIBYTE = 1 << 20, ALL_BYTES = 256 * MEBIBYTE, SMALLEST = 64 };
+enum { MEBIBYTE = 1 << 20, ALL_BYTES = 256 * MEBIBYTE, SMALLEST = 64, OS_PAGE = 4096 };
+
+/* A little work, in which the allocator looks at the clock, a millisecond apart, until no more than
+ * so much is resident; false: not even after half a minute of it. */
+static bool activity_until(size_t bytes) {
+    enum { LARGE_BYTES = 200000, WAITS = 30000, EACH = 10 };
+    for (size_t i = 0; i < WAITS; ++i) {
+        void *block = family.malloc(LARGE_BYTES);
+        EXPECT(block != NULL);
+        family.free(block);
+        if (i % EACH == 0 && expect_rss_bytes() <= bytes) {
+            return true;
+        }
+        usleep(1000);
+    }
+    return false;
+}
+
+/* --- a few stay --------------------------------------------------------------------------------
+ */
 
 static void *blocks[ALL_BYTES / SMALLEST];
 
@@ -40,48 +62,13 @@ static void blocks_check_and_free(size_t count, size_t every, size_t size) {
     }
 }
 
-typedef struct task {
-    size_t count, every;
-} task_t;
-
-static void *blocks_free_all(void *context) {
-    const task_t *task = context;
-    blocks_free(task->count, task->every);
-    family.free(blocks[0]);
-    return NULL;
-}
-
 static void blocks_touch(void) {
     memset(blocks, 0, sizeof blocks); /* the table itself is not counted */
 }
 
-static void return_all_freed_by_the_thread_that_made_them(void) {
-    EXPECT_HAS(trim);
-    blocks_touch();
-    size_t before = expect_rss_bytes();
-    size_t count = blocks_make(512);
-    blocks_free(count, SIZE_MAX);
-    family.free(blocks[0]);
-    family.trim(0);
-    expect_rss_at_most(before, ALL_BYTES / 50);
-}
-
-static void return_all_freed_by_another_thread(void) {
-    EXPECT_HAS(trim);
-    blocks_touch();
-    size_t before = expect_rss_bytes();
-    task_t task = {blocks_make(200), SIZE_MAX};
-    pthread_t thread;
-    EXPECT(pthread_create(&thread, NULL, blocks_free_all, &task) == 0);
-    EXPECT(pthread_join(thread, NULL) == 0);
-    family.trim(0);
-    expect_rss_at_most(before, ALL_BYTES / 50);
-}
-
 /* One block of 512 pins an OS page of 4 KiB; the rest of its slab is idle pages. */
 static void return_holes_between_survivors(void) {
-    enum { EVERY = 512, LIVE_BYTES = ALL_BYTES / SMALLEST / EVERY * 4096 };
-    EXPECT_HAS(trim);
+    enum { EVERY = 512, LIVE_BYTES = ALL_BYTES / SMALLEST / EVERY * OS_PAGE };
     if (!expect_is_hakmem()) {
         return; /* others keep them */
     }
@@ -96,23 +83,8 @@ static void return_holes_between_survivors(void) {
     expect_rss_at_most(before, ALL_BYTES / 50);
 }
 
-/* A little work, in which the allocator looks at the clock, until so much is resident. */
-static bool activity_until(size_t bytes) {
-    enum { LARGE_BYTES = 200000, WAITS = 20000 };
-    for (size_t i = 0; i < WAITS; ++i) {
-        void *block = family.malloc(LARGE_BYTES);
-        EXPECT(block != NULL);
-        family.free(block);
-        if (i % 100 == 0 && expect_rss_bytes() <= bytes) {
-            return true;
-        }
-        usleep(1000);
-    }
-    return false;
-}
-
 static void return_with_time_what_nobody_uses(void) {
-    enum { SIZE = 512, EVERY = 64, LIVE_BYTES = ALL_BYTES / SIZE / EVERY * 4096 };
+    enum { SIZE = 512, EVERY = 64, LIVE_BYTES = ALL_BYTES / SIZE / EVERY * OS_PAGE };
     if (!expect_is_hakmem()) {
         return; /* others keep it, or take longer */
     }
@@ -125,12 +97,97 @@ static void return_with_time_what_nobody_uses(void) {
     EXPECT(activity_until(before + ALL_BYTES / 10)); /* and the rest */
 }
 
-int main(void) {
+/* --- nothing stays -----------------------------------------------------------------------------
+ */
+
+/* The blocks are a list through their own first words: a table of them would be counted, too. */
+typedef struct link {
+    struct link *next;
+} link_t;
+
+static size_t all_bytes, block_bytes;
+
+static size_t size_draw(uint64_t *state) {
+    static const size_t sizes[] = {16, 24, 64, 100, 200, 512, 1000, 4000, 10000, 40000};
+    return block_bytes != 0 ? block_bytes
+                            : sizes[expect_random(state) % (sizeof sizes / sizeof *sizes)];
+}
+
+/* One write for each OS page is enough to make it resident. */
+static link_t *blocks_draw(void) {
+    link_t *all = NULL;
+    uint64_t state = 1;
+    for (size_t made = 0; made < all_bytes;) {
+        size_t size = size_draw(&state);
+        unsigned char *block = family.malloc(size);
+        EXPECT(block != NULL);
+        for (size_t at = OS_PAGE; at < size; at += OS_PAGE) {
+            block[at] = 1;
+        }
+        ((link_t *)block)->next = all;
+        all = (link_t *)block;
+        made += size;
+    }
+    return all;
+}
+
+static void *list_free(void *context) {
+    for (link_t *at = context, *next; at != NULL; at = next) {
+        next = at->next;
+        family.free(at);
+    }
+    return NULL;
+}
+
+static size_t grown_since(size_t before) {
+    size_t now = expect_rss_bytes();
+    return now > before ? now - before : 0;
+}
+
+static void all_freed_by(bool is_other) {
+    size_t before = expect_rss_bytes();
+    link_t *all = blocks_draw();
+    EXPECT(grown_since(before) >= all_bytes / 8 * 7);
+    if (is_other) {
+        pthread_t thread;
+        EXPECT_EQ(pthread_create(&thread, NULL, list_free, all), 0);
+        EXPECT_EQ(pthread_join(thread, NULL), 0);
+    } else {
+        list_free(all);
+    }
+    size_t freed = grown_since(before);
+    bool is_back = activity_until(before + all_bytes / 10);
+    size_t idle = grown_since(before);
+    family.trim(0);
+    size_t trimmed = grown_since(before);
+    expect_say("  %zu KiB when freed, %zu after activity, %zu trimmed\n", freed >> 10, idle >> 10,
+               trimmed >> 10);
+    EXPECT(!expect_is_hakmem() || is_back);
+    EXPECT(!expect_is_hakmem() || trimmed <= all_bytes / 50);
+}
+
+static void return_all_freed_by_the_thread_that_made_them(void) {
+    all_freed_by(false);
+}
+
+static void return_all_freed_by_another_thread(void) {
+    all_freed_by(true);
+}
+
+int main(int argc, char **argv) {
+    all_bytes = expect_arg(argc, argv, 1, 0) * MEBIBYTE;
+    block_bytes = expect_arg(argc, argv, 2, 0);
     family_load();
+    if (family.trim == NULL) {
+        expect_skip("there is no malloc_trim");
+    }
     expect_watchdog();
-    RUN(return_all_freed_by_the_thread_that_made_them);
-    RUN(return_all_freed_by_another_thread);
-    RUN(return_holes_between_survivors);
-    RUN(return_with_time_what_nobody_uses);
+    if (all_bytes == 0) {
+        RUN(return_holes_between_survivors);
+        RUN(return_with_time_what_nobody_uses);
+    } else {
+        RUN(return_all_freed_by_the_thread_that_made_them);
+        RUN(return_all_freed_by_another_thread);
+    }
     return expect_status();
 }

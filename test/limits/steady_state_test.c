@@ -14,7 +14,7 @@
 #include <sys/prctl.h>
 
 #include "api/family.h"
-#include "double/os_fault.h"
+#include "api/still_clock.h"
 
 enum { SLOTS_MAX = 4096, WARM_UP_SEED = 20 };
 
@@ -112,7 +112,6 @@ int main(int argc, char **argv) {
         expect_skip("no such size mix, or too many slots");
     }
     family_load();
-    hak_os_fault_stop_clock();
     size_t measured_count = slot_count;
     slot_count += slot_count / 8;
     run_load(operation_count, WARM_UP_SEED);

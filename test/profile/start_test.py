@@ -28,7 +28,7 @@ def test_rate_is_set_and_data_forgotten_by_post(_folder):
         assert fetch(name, "/heap_v2")[1].startswith(b"heap_v2/1\n") and fetch(name, "/leaks.txt")[0] == 200
         assert gzip.decompress(fetch(name, "/heap.pb.gz")[1])
         for query in ("", "?", "?rate", "?rate=", "?rate=x", "?rate=2t", "?speed=3", "?rate=1k&x"):
-            assert fetch(name, "/profile" + query, "POST")[0] == 400, query
+            assert fetch(name, "/profile" + query, "POST", refused=True)[0] == 400, query
         status, body = fetch(name, "/profile?rate=4k", "POST")
         assert status == 200 and json.loads(body)["rate"] == 4096, body
         program.process.stdin.write("\n")
@@ -114,14 +114,14 @@ def attach(program):
     magic, version, size, _, _, number, answer = struct.unpack("<8sIIQQQQ", os.pread(memory, 48, place))
     assert magic == b"HAKATTCH" and version == 2 and size == 48 and number == 0
     os.pwrite(memory, struct.pack("<QQQ", 2, 4096, 1), place + 16)
-    answered, until = 0, time.monotonic() + 30
-    while answered != 1 and time.monotonic() < until:
+    answered = 0
+    while answered != 1:
         program.process.stdin.write("\n")
         program.process.stdin.flush()
         assert program.process.stdout.readline() == "done\n"
         result, answered = struct.unpack("<QQ", os.pread(memory, 16, answer))
         time.sleep(0.05)
-    assert answered == 1 and result == 2, (answered, hex(result))
+    assert result == 2, hex(result)
     os.close(memory)
     document = profile(f"@hakmem-{program.pid}")
     assert document["is_on"] and document["rate"] == 4096 and document["samples"]["taken"] > 0

@@ -2,8 +2,8 @@
  *
  * Everything threads may do, at random and at once: start, end, allocate, resize, align, free their
  * own blocks and each other's, allocate in a signal's handler, trim, fork, load and unload a
- * plugin. Every block knows what is in it. Arguments: operations, or seconds with an s behind
- * (default 400 000), threads at a time (8), seed (1; 0: one that is drawn and printed), plugin
+ * plugin. Every block knows what is in it. Arguments: operations, or seconds with an s behind, 0s
+ * until SIGTERM (default 400 000), threads at a time (8), seed (1; 0: one that is drawn and printed), plugin
  * (default none). The seed repeats what the threads do, not when.
  */
 #include <sched.h>
@@ -22,6 +22,7 @@ typedef struct life {
 } life_t;
 
 static size_t operation_count, second_count, thread_count;
+static bool is_by_time;
 static uint64_t seed;
 static const char *plugin_path;
 static atomic_bool is_over;
@@ -174,6 +175,11 @@ static void allocate_in_handler(int signal) {
     }
 }
 
+static void end_in_handler(int signal) {
+    (void)signal;
+    atomic_store(&is_over, true);
+}
+
 static void op_signal(life_t *life) {
     (void)life;
     EXPECT_EQ(raise(SIGUSR1), 0);
@@ -206,7 +212,7 @@ static void *live(void *argument) {
     life_t *life = (life_t *)argument;
     for (size_t i = 0; i < life->operations; ++i) {
         perform_one(life);
-        if (second_count != 0 && atomic_load_explicit(&is_over, memory_order_relaxed)) {
+        if (is_by_time && atomic_load_explicit(&is_over, memory_order_relaxed)) {
             break;
         }
     }
@@ -224,10 +230,10 @@ static void *keep_slot(void *argument) {
     life_t *life = &slots[slot];
     life->state = seed * 0x9e3779b97f4a7c15u + slot + 1;
     size_t left = operation_count / thread_count;
-    while (second_count != 0 ? !atomic_load(&is_over) : left > 0) {
-        size_t most = second_count != 0 || left > LIFE_MOST ? LIFE_MOST : left;
+    while (is_by_time ? !atomic_load(&is_over) : left > 0) {
+        size_t most = is_by_time || left > LIFE_MOST ? LIFE_MOST : left;
         life->operations = 1 + draw_below(life, most);
-        left -= second_count != 0 ? 0 : life->operations;
+        left -= is_by_time ? 0 : life->operations;
         EXPECT_EQ(pthread_join(thread_start(live, life), NULL), 0);
         atomic_fetch_add(&lives, 1);
     }
@@ -242,7 +248,7 @@ static void stress_of_everything_at_once_keeps_contents(void) {
     pthread_t keepers[THREADS_MAX];
     threads_start(keepers, thread_count, keep_slot, 0);
     time_t end = time(NULL) + (time_t)second_count;
-    while (second_count != 0 && time(NULL) < end) {
+    while (is_by_time && !atomic_load(&is_over) && (second_count == 0 || time(NULL) < end)) {
         usleep(100000); /* signals end it early */
     }
     atomic_store(&is_over, true);
@@ -255,8 +261,8 @@ static void stress_of_everything_at_once_keeps_contents(void) {
 
 int main(int argc, char **argv) {
     size_t amount = expect_arg(argc, argv, 1, 400000);
-    bool is_time = argc > 1 && strchr(argv[1], 's') != NULL;
-    second_count = is_time ? amount : 0;
+    is_by_time = argc > 1 && strchr(argv[1], 's') != NULL;
+    second_count = is_by_time ? amount : 0;
     operation_count = amount;
     thread_count = expect_arg(argc, argv, 2, 8);
     seed = expect_arg(argc, argv, 3, 1);
@@ -267,10 +273,11 @@ int main(int argc, char **argv) {
     if (seed == 0) {
         seed = (uint64_t)time(NULL) ^ (uint64_t)getpid() << 32;
     }
-    expect_say("stress_test %zu%s %zu %llu %s\n", amount, is_time ? "s" : "", thread_count,
+    expect_say("stress_test %zu%s %zu %llu %s\n", amount, is_by_time ? "s" : "", thread_count,
                (unsigned long long)seed, plugin_path != NULL ? plugin_path : "");
     family_load();
     signal(SIGUSR1, allocate_in_handler);
+    signal(SIGTERM, end_in_handler);
     RUN(stress_of_everything_at_once_keeps_contents);
     return expect_status();
 }
