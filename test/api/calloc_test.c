@@ -84,16 +84,6 @@ static void calloc_of_an_overflowing_product_is_enomem(void) {
     }
 }
 
-static void calloc_success_leaves_errno_alone(void) {
-    errno = 4711;
-    for (size_t size = 1; size <= (size_t)1 << 24; size *= 3) {
-        void *block = family.calloc(3, size);
-        EXPECT(block != NULL);
-        family.free(block);
-    }
-    EXPECT_EQ(errno, 4711);
-}
-
 int main(int argc, char **argv) {
     largest_log2 = expect_arg(argc, argv, 1, largest_log2);
     family_load();
@@ -101,6 +91,5 @@ int main(int argc, char **argv) {
     RUN(calloc_after_large_blocks_were_cut_into_small_ones_is_zero);
     RUN(calloc_of_zero_elements_gives_a_block);
     RUN(calloc_of_an_overflowing_product_is_enomem);
-    RUN(calloc_success_leaves_errno_alone);
     return expect_status();
 }

@@ -29,26 +29,6 @@ static void constant_sizes_serve_and_go_back(void) {
     }
 }
 
-static void every_size_keeps_its_bytes(void) {
-    for (size_t size = 0; size < BLOCKS; size++) {
-        blocks[size] = malloc(size);
-        EXPECT(blocks[size] != NULL && (uintptr_t)blocks[size] % 16 == 0);
-        memset(blocks[size], (int)size, size);
-    }
-    for (size_t size = 0; size < BLOCKS; size++) {
-        for (size_t i = 0; i < size; i++) {
-            EXPECT(((unsigned char *)blocks[size])[i] == (unsigned char)size);
-        }
-        if (size % 3 == 0) {
-            hak_inline_free_sized(blocks[size], size);
-        } else if (size % 3 == 1) {
-            free(blocks[size]);
-        } else {
-            hak_free(blocks[size]);
-        }
-    }
-}
-
 static void *free_all(void *unused) {
     for (size_t i = 0; i < BLOCKS; i++) {
         free(blocks[i]); /* the first call of a thread without a cache, then of another's blocks */
@@ -81,7 +61,6 @@ static void null_and_failure_are_those_of_the_library(void) {
 
 int main(void) {
     RUN(constant_sizes_serve_and_go_back);
-    RUN(every_size_keeps_its_bytes);
     RUN(blocks_of_other_threads_are_freed);
     RUN(null_and_failure_are_those_of_the_library);
     return expect_status();

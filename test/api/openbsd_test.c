@@ -100,18 +100,6 @@ static void recallocarray_overflow_is_enomem_or_einval_and_keeps_the_block(void)
     family.free(block);
 }
 
-static void recallocarray_success_leaves_errno_alone(void) {
-    EXPECT_HAS(recallocarray);
-    errno = 4711;
-    void *block = family.recallocarray(NULL, 0, 100, 8);
-    block = family.recallocarray(block, 100, 100000, 8);
-    block = family.recallocarray(block, 100000, 10, 8);
-    EXPECT(block != NULL);
-    block = family.recallocarray(block, 10, 0, 8);
-    family.free(block);
-    EXPECT_EQ(errno, 4711);
-}
-
 /* What the sampled guard watches is handed out again after all other places. */
 static bool is_watching(void) {
     const char *options = getenv("HAKMEM_OPTIONS"), *profile = getenv("HAKMEM_PROFILE");
@@ -164,7 +152,6 @@ int main(void) {
     RUN(recallocarray_by_one_element_zeroes_it);
     RUN(recallocarray_shrinking_clears_what_it_gives_up);
     RUN(recallocarray_overflow_is_enomem_or_einval_and_keeps_the_block);
-    RUN(recallocarray_success_leaves_errno_alone);
     RUN(freezero_clears_before_it_frees);
     RUN(freezero_of_a_part_is_allowed);
     return expect_status();

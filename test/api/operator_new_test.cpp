@@ -109,14 +109,6 @@ void delete_of_null_does_nothing() {
     ::operator delete(nullptr, std::nothrow);
 }
 
-void new_of_zero_bytes_gives_distinct_blocks() {
-    void *first = ::operator new(0);
-    void *second = ::operator new(0);
-    EXPECT(first != nullptr && second != nullptr && first != second);
-    ::operator delete(first);
-    ::operator delete(second);
-}
-
 void *volatile kept;
 
 template <typename Exception, typename Call> bool throws(Call call) {
@@ -237,7 +229,6 @@ int main() {
     RUN(new_and_delete_plain_forms_serve_all_sizes);
     RUN(new_and_delete_aligned_forms_serve_all_alignments);
     RUN(delete_of_null_does_nothing);
-    RUN(new_of_zero_bytes_gives_distinct_blocks);
     RUN(new_without_memory_throws_bad_alloc);
     RUN(new_nothrow_without_memory_gives_null);
     RUN(new_asks_the_handler_until_it_retires);

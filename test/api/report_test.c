@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Do glibc's tuning and reporting functions answer: mallopt, mallinfo, mallinfo2, malloc_info,
- * malloc_stats, malloc_trim?
+ * malloc_stats?
  */
 #include <malloc.h>
 
@@ -107,16 +107,6 @@ static void malloc_info_with_options_is_einval(void) {
     EXPECT(result == EINVAL || (result == -1 && errno == EINVAL));
 }
 
-static void malloc_trim_gives_memory_back(void) {
-    load_take();
-    load_give();
-    size_t before = expect_rss_bytes();
-    malloc_trim(0);
-    size_t after = expect_rss_bytes();
-    EXPECT(after <= before + (1 << 20)); /* the kernel's counter is approximate */
-    EXPECT(after < (size_t)LOAD_COUNT * LOAD_BLOCK_BYTES || !family.is_hakmem);
-}
-
 int main(void) {
     family_load();
     RUN(mallopt_accepts_glibc_parameters_and_goes_on);
@@ -125,6 +115,5 @@ int main(void) {
     RUN(malloc_stats_writes_lines_to_stderr);
     RUN(malloc_info_writes_one_xml_element);
     RUN(malloc_info_with_options_is_einval);
-    RUN(malloc_trim_gives_memory_back);
     return expect_status();
 }

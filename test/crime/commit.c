@@ -48,15 +48,18 @@ static void use_heap(void) {
     }
 }
 
-int commit_named(const crime_t *crimes, size_t count, int argc, char **argv) {
-    for (size_t i = 0; i < count; i++) {
+/* Commits the crime that the argument names, with a second one on a heap that was used before; 3:
+ * nobody noticed. Without arguments the names are listed. */
+int main(int argc, char **argv) {
+    extern const crime_t __start_crimes[], __stop_crimes[];
+    for (const crime_t *crime = __start_crimes; crime < __stop_crimes; crime++) {
         if (argc < 2) {
-            puts(crimes[i].name);
-        } else if (strcmp(crimes[i].name, argv[1]) == 0) {
+            puts(crime->name);
+        } else if (strcmp(crime->name, argv[1]) == 0) {
             if (argc > 2) {
                 use_heap();
             }
-            crimes[i].commit();
+            crime->commit();
             puts("unnoticed");
             return 3;
         }

@@ -27,7 +27,7 @@ static void free_it(void *block) {
 /* --- a, others, a ----------------------------------------------------------------------------- */
 
 /* Some of the others stay in use, so that the slabs do. */
-void double_free_interleaved_far(void) {
+CRIME(double_free_interleaved_far) {
     static void *block[FAR];
     for (unsigned i = 0; i < FAR; i++) {
         block[i] = hide(malloc(SMALL));
@@ -41,7 +41,7 @@ void double_free_interleaved_far(void) {
     exit(0);
 }
 
-void double_free_interleaved_of_medium(void) {
+CRIME(double_free_interleaved_of_medium) {
     void *a = hide(malloc(MEDIUM)), *b = hide(malloc(MEDIUM)), *c = hide(malloc(MEDIUM));
     free(a);
     free(b);
@@ -66,7 +66,7 @@ static trio_t make_trio(void) {
 }
 
 /* By this thread, by another one, by this thread. */
-void double_free_around_another_thread(void) {
+CRIME(double_free_around_another_thread) {
     trio_t trio = make_trio();
     free(trio.a);
     by_other(free_it, trio.b);
@@ -75,7 +75,7 @@ void double_free_around_another_thread(void) {
 }
 
 /* Both free both, in the other order. */
-void double_free_crossed(void) {
+CRIME(double_free_crossed) {
     trio_t trio = make_trio();
     free(trio.a);
     by_other(free_it, trio.b);
@@ -98,7 +98,7 @@ static void free_around_others(void *block) {
     free(block);
 }
 
-void double_free_interleaved_far_by_another_thread(void) {
+CRIME(double_free_interleaved_far_by_another_thread) {
     trio_t trio = make_trio();
     by_other(free_around_others, trio.a);
     exit(0);
@@ -128,35 +128,35 @@ static void *make_closed_and_trim(void) {
     return block;
 }
 
-void double_free_of_closed(void) {
+CRIME(double_free_of_closed) {
     free(make_closed());
 }
 
-void double_free_of_closed_by_another_thread(void) {
+CRIME(double_free_of_closed_by_another_thread) {
     free_in_thread(make_closed());
 }
 
-void double_free_of_trimmed(void) {
+CRIME(double_free_of_trimmed) {
     free(make_closed_and_trim());
 }
 
-void realloc_of_closed(void) {
+CRIME(realloc_of_closed) {
     (void)!hide(realloc(make_closed(), 2 * CLOSED_BYTES));
 }
 
-void realloc_of_closed_that_fits(void) {
+CRIME(realloc_of_closed_that_fits) {
     (void)!hide(realloc(make_closed(), CLOSED_BYTES));
 }
 
-void realloc_of_trimmed(void) {
+CRIME(realloc_of_trimmed) {
     (void)!hide(realloc(make_closed_and_trim(), CLOSED_BYTES));
 }
 
-void usable_size_of_closed(void) {
+CRIME(usable_size_of_closed) {
     (void)malloc_usable_size(make_closed());
 }
 
-void usable_size_of_trimmed(void) {
+CRIME(usable_size_of_trimmed) {
     (void)malloc_usable_size(make_closed_and_trim());
 }
 
@@ -167,14 +167,14 @@ static void fill_like_chunks(uint64_t *words, size_t bytes) {
     }
 }
 
-void free_inside_huge_of_chunk_like_data(void) {
+CRIME(free_inside_huge_of_chunk_like_data) {
     char *block = hide(malloc(HUGE_BYTES));
     fill_like_chunks((uint64_t *)(void *)block, HUGE_BYTES);
     free(block + (1 << 20) + 512);
 }
 
 /* The slabs of the blocks are gone, their data is not. */
-void double_free_of_chunk_like_retired(void) {
+CRIME(double_free_of_chunk_like_retired) {
     enum { COUNT = 512, BYTES = 1024 };
     static uint64_t *block[COUNT];
     for (unsigned i = 0; i < COUNT; i++) {

@@ -24,14 +24,14 @@ static void scribble(char *block, size_t at) {
     *(volatile char *)(block + at) = 0x41;
 }
 
-void write_after_free_behind_the_link(void) {
+CRIME(write_after_free_behind_the_link) {
     char *block = hide(malloc(100));
     free(block);
     scribble(block, 60);
     churn(100);
 }
 
-void write_after_free_at_the_end(void) {
+CRIME(write_after_free_at_the_end) {
     char *block = hide(malloc(5000));
     size_t usable = malloc_usable_size(block);
     free(block);
@@ -45,12 +45,12 @@ static void overflow(size_t bytes, char value) {
     free(block);
 }
 
-void overflow_by_one(void) {
+CRIME(overflow_by_one) {
     overflow(24, 0x41);
 }
 
 /* The end of a string; the byte there may be 0 in one run of 256. */
-void overflow_by_one_of_zero(void) {
+CRIME(overflow_by_one_of_zero) {
     for (unsigned i = 0; i < 8; i++) {
         char *block = hide(malloc(56));
         *(volatile char *)(block + malloc_usable_size(block)) = 0;
@@ -58,25 +58,25 @@ void overflow_by_one_of_zero(void) {
     }
 }
 
-void overflow_of_medium(void) {
+CRIME(overflow_of_medium) {
     overflow(20000, 1);
 }
 
-void overflow_seen_by_realloc(void) {
+CRIME(overflow_seen_by_realloc) {
     char *block = hide(malloc(40));
     scribble(block, malloc_usable_size(block) + 7);
     *(volatile char *)(block + malloc_usable_size(block)) ^= 1;
     (void)!realloc(block, 4000);
 }
 
-void overflow_seen_by_another_thread(void) {
+CRIME(overflow_seen_by_another_thread) {
     char *block = hide(malloc(40));
     *(volatile char *)(block + malloc_usable_size(block)) ^= 1;
     free_in_thread(block);
 }
 
 /* Noticed when the block before is freed, whose canary it hits. */
-void underflow_by_one(void) {
+CRIME(underflow_by_one) {
     enum { COUNT = 200, BYTES = 80 };
     char *block[COUNT];
     bool is_done = false;
@@ -95,26 +95,26 @@ void underflow_by_one(void) {
     }
 }
 
-void double_free_of_held_back(void) {
+CRIME(double_free_of_held_back) {
     void *block = hide(malloc(64));
     free(block);
     churn(96); /* of another class */
     free(block);
 }
 
-void double_free_by_another_thread(void) {
+CRIME(double_free_by_another_thread) {
     void *block = hide(malloc(64));
     free(block);
     free_in_thread(block);
 }
 
-void realloc_of_held_back(void) {
+CRIME(realloc_of_held_back) {
     void *block = hide(malloc(64));
     free(block);
     (void)!realloc(block, 1000);
 }
 
-void write_behind_superslab(void) {
+CRIME(write_behind_superslab) {
     for (unsigned i = 0; i < 100; i++) {
         char *block = hide(malloc(MIB));
         if (((uintptr_t)block + MIB) % SUPERSLAB_BYTES == 0) {
@@ -123,13 +123,13 @@ void write_behind_superslab(void) {
     }
 }
 
-void write_behind_huge(void) {
+CRIME(write_behind_huge) {
     char *block = hide(malloc(3 * MIB));
     memset(block, 1, malloc_usable_size(block));
     scribble(block, malloc_usable_size(block));
 }
 
-void write_behind_grown_huge(void) {
+CRIME(write_behind_grown_huge) {
     char *block = hide(malloc(3 * MIB));
     block = hide(realloc(block, 9 * MIB));
     memset(block, 1, malloc_usable_size(block));
@@ -143,7 +143,7 @@ static void rest(void) {
     clock_advance_ms(600);
 }
 
-void read_of_freed_large(void) {
+CRIME(read_of_freed_large) {
     rest();
     char *block = hide(malloc(300000));
     memset(block, 1, 300000);
@@ -151,14 +151,14 @@ void read_of_freed_large(void) {
     printf("%d\n", *(volatile char *)(block + 200000));
 }
 
-void write_to_freed_large(void) {
+CRIME(write_to_freed_large) {
     rest();
     char *block = hide(malloc(70000));
     free(block);
     scribble(block, 69999);
 }
 
-void write_to_freed_huge(void) {
+CRIME(write_to_freed_huge) {
     rest();
     char *block = hide(malloc(3 * MIB));
     free(block);
@@ -180,7 +180,7 @@ static void stand_behind(char *block, size_t bytes) {
 }
 
 /* The place that realloc moved it from; */
-void write_to_moved_large(void) {
+CRIME(write_to_moved_large) {
     rest();
     char *block = hide(malloc(300000));
     stand_behind(block, 300000);
@@ -192,7 +192,7 @@ void write_to_moved_large(void) {
     }
 }
 
-void write_behind_large(void) {
+CRIME(write_behind_large) {
     rest();
     char *block = hide(malloc(300000));
     scribble(block, malloc_usable_size(block));
@@ -217,7 +217,7 @@ static char *sealed(void) {
     return found;
 }
 
-void write_to_sealed(void) {
+CRIME(write_to_sealed) {
     char *settings = sealed();
     if (settings != NULL) {
         scribble(settings, 0);

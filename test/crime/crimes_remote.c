@@ -20,30 +20,30 @@ static void free_in_old_thread(void *address) {
     in_thread(free_it_later, address);
 }
 
-void free_inside_small_remote(void) {
+CRIME(free_inside_small_remote) {
     free_in_thread((char *)hide(malloc(100)) + 16);
 }
 
-void free_inside_medium_remote(void) {
+CRIME(free_inside_medium_remote) {
     free_in_thread((char *)hide(malloc(20000)) + 4096);
 }
 
 /* A block that was never handed out, in a slab that exists. */
-void free_of_uncarved_remote(void) {
+CRIME(free_of_uncarved_remote) {
     free_in_thread((char *)hide(malloc(1024)) + 40 * 1024);
 }
 
-void free_inside_small_old_remote(void) {
+CRIME(free_inside_small_old_remote) {
     free_in_old_thread((char *)hide(malloc(100)) + 16);
 }
 
-void free_inside_medium_old_remote(void) {
+CRIME(free_inside_medium_old_remote) {
     free_in_old_thread((char *)hide(malloc(20000)) + 4096);
 }
 
 /* 20 480 bytes: slabs of several units, of which the second is not the one the slab's record is of.
  */
-void free_inside_second_unit_old_remote(void) {
+CRIME(free_inside_second_unit_old_remote) {
     char *block = hide(malloc(20000));
     for (int i = 0; i < 3; i++) {
         block = hide(malloc(20000));
@@ -51,11 +51,11 @@ void free_inside_second_unit_old_remote(void) {
     free_in_old_thread(block + 4096);
 }
 
-void free_of_uncarved_old_remote(void) {
+CRIME(free_of_uncarved_old_remote) {
     free_in_old_thread((char *)hide(malloc(1024)) + 40 * 1024);
 }
 
-void free_of_tail_waste_old_remote(void) {
+CRIME(free_of_tail_waste_old_remote) {
     free_in_old_thread((char *)((uintptr_t)hide(malloc(48)) & ~(uintptr_t)0xffff) + 65520);
 }
 
@@ -82,7 +82,7 @@ static void *free_all_and_some_again(void *unused) {
 }
 
 /* Blocks that are not there yet must not serve the thread that freed them twice. */
-void free_again_of_uncarved_remote(void) {
+CRIME(free_again_of_uncarved_remote) {
     pthread_t thread;
     for (int i = 0; i < RECYCLED_ALL; i++) {
         recycled[i] = hide(malloc(RECYCLED_BYTES));
@@ -108,7 +108,7 @@ static void *free_one_twice(void *unused) {
 }
 
 /* Its last frees: noticed when it ends, as its bins are flushed. */
-void double_free_before_the_end_of_a_thread(void) {
+CRIME(double_free_before_the_end_of_a_thread) {
     in_thread(free_one_twice, NULL);
 }
 
@@ -125,7 +125,7 @@ static void free_several(void *argument) {
 
 /* Each of two threads that go on has flushed the block to its owner, one of them as a remote free;
  * nobody has merged the two when the process ends. */
-void double_free_merged_at_exit(void) {
+CRIME(double_free_merged_at_exit) {
     static void *block[MERGED_BLOCKS + 1];
     for (int i = 0; i < MERGED_BLOCKS; i++) {
         block[i] = malloc(MERGED_BYTES);

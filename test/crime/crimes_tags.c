@@ -37,31 +37,31 @@ static char *reused(size_t bytes) {
     return block;
 }
 
-static void read_of_freed(void) {
+CRIME(read_of_freed) {
     read_at(freed(100), 60);
 }
 
-static void read_of_freed_medium_in_the_middle(void) {
+CRIME(read_of_freed_medium_in_the_middle) {
     read_at(freed(20000), 9999);
 }
 
-static void read_of_freed_by_the_c_library(void) {
+CRIME(read_of_freed_by_the_c_library) {
     sink = (char)strlen(freed(100));
 }
 
-static void read_of_zeroed_and_freed(void) {
+CRIME(read_of_zeroed_and_freed) {
     char *block = hide(calloc(10, 100));
     free(block);
     read_at(hide(block), 999);
 }
 
-static void read_of_aligned_and_freed(void) {
+CRIME(read_of_aligned_and_freed) {
     char *block = hide(aligned_alloc(1024, 5120));
     free(block);
     read_at(hide(block), 0);
 }
 
-static void read_of_what_realloc_moved(void) {
+CRIME(read_of_what_realloc_moved) {
     char *block = hide(malloc(100));
     (void)!hide(realloc(block, 5000));
     read_at(hide(block), 0);
@@ -72,66 +72,46 @@ static void *read_there(void *block) {
     return NULL;
 }
 
-static void read_of_freed_by_another_thread(void) {
+CRIME(read_of_freed_by_another_thread) {
     in_thread(read_there, freed(100));
 }
 
-static void read_of_reused(void) {
+CRIME(read_of_reused) {
     read_at(reused(100), 0);
 }
 
-static void free_of_reused(void) {
+CRIME(free_of_reused) {
     free(reused(100));
 }
 
-static void realloc_of_reused(void) {
+CRIME(realloc_of_reused) {
     (void)!hide(realloc(reused(100), 5000));
 }
 
-static void usable_size_of_freed(void) {
+CRIME(usable_size_of_freed) {
     sink = (char)malloc_usable_size(freed(100));
 }
 
-static void read_behind_small(void) {
+CRIME(read_behind_small) {
     char *block = hide(malloc(100));
     read_at(block, (ptrdiff_t)malloc_usable_size(block) + 8);
 }
 
-static void read_behind_medium(void) {
+CRIME(read_behind_medium) {
     char *block = hide(malloc(20000));
     read_at(block, (ptrdiff_t)malloc_usable_size(block) + 8);
 }
 
 /* Not of the first of a superslab: nothing is accessible before it. */
-static void read_before_small(void) {
+CRIME(read_before_small) {
     char *a = hide(malloc(100)), *b = hide(malloc(100));
     read_at(place(a) > place(b) ? a : b, -1);
     free(a);
 }
 
-static void copy_across_the_end(void) {
+CRIME(copy_across_the_end) {
     char *block = hide(malloc(100)), *from = hide(malloc(200));
     memset(from, 1, 200);
     memcpy(block, from, 200);
     read_at(block, 0);
 }
-
-static const crime_t crimes[] = {
-    CRIME(read_of_freed),
-    CRIME(read_of_freed_medium_in_the_middle),
-    CRIME(read_of_freed_by_the_c_library),
-    CRIME(read_of_zeroed_and_freed),
-    CRIME(read_of_aligned_and_freed),
-    CRIME(read_of_what_realloc_moved),
-    CRIME(read_of_freed_by_another_thread),
-    CRIME(read_of_reused),
-    CRIME(free_of_reused),
-    CRIME(realloc_of_reused),
-    CRIME(usable_size_of_freed),
-    CRIME(read_behind_small),
-    CRIME(read_behind_medium),
-    CRIME(read_before_small),
-    CRIME(copy_across_the_end),
-};
-
-CRIMES_MAIN(crimes)

@@ -6,10 +6,6 @@
 
 #include <hakmem/inline.h>
 
-static void inline_header_of_another_version(void) {
+CRIME(inline_header_of_another_version) {
     hak_inline_check(HAK_HIT_LAYOUT + 1);
 }
-
-static const crime_t crimes[] = {CRIME(inline_header_of_another_version)};
-
-CRIMES_MAIN(crimes)

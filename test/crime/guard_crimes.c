@@ -62,13 +62,13 @@ static char *guarded(size_t bytes, end_t end) {
 
 static volatile char sink;
 
-static void read_after_free(void) {
+CRIME(read_after_free) {
     char *block = guarded(24, RIGHT);
     free(block);
     sink = *(volatile char *)(block + 3);
 }
 
-static void write_after_free(void) {
+CRIME(write_after_free) {
     char *block = guarded(100, LEFT);
     free(block);
     *(volatile char *)(block + 99) = 1;
@@ -80,33 +80,33 @@ static void read_after_free_of(void *(*allocate)(size_t bytes)) {
     sink = *(volatile char *)(block + 1);
 }
 
-static void read_after_free_of_zeroed(void) {
+CRIME(read_after_free_of_zeroed) {
     read_after_free_of(zeroed);
 }
 
-static void read_after_free_of_aligned(void) {
+CRIME(read_after_free_of_aligned) {
     read_after_free_of(aligned);
 }
 
-static void read_after_free_of_grown(void) {
+CRIME(read_after_free_of_grown) {
     read_after_free_of(grown);
 }
 
-static void use_after_free_by_another_thread(void) {
+CRIME(use_after_free_by_another_thread) {
     char *block = guarded(64, RIGHT);
     free_in_thread(block);
     sink = *(volatile char *)block;
 }
 
-static void read_behind(void) {
+CRIME(read_behind) {
     sink = *(volatile char *)(guarded(32, RIGHT) + 32);
 }
 
-static void write_far_behind(void) {
+CRIME(write_far_behind) {
     *(volatile char *)(guarded(48, RIGHT) + 48 + 1000) = 1;
 }
 
-static void write_before(void) {
+CRIME(write_before) {
     *(volatile char *)(guarded(40, LEFT) - 1) = 1;
 }
 
@@ -115,92 +115,66 @@ static void write_and_free(char *block, ptrdiff_t at, char value) {
     free(block);
 }
 
-static void write_into_slack(void) {
+CRIME(write_into_slack) {
     write_and_free(guarded(24, RIGHT), 24, 0);
 }
 
-static void write_behind_on_the_left(void) {
+CRIME(write_behind_on_the_left) {
     write_and_free(guarded(200, LEFT), 203, 0);
 }
 
-static void write_before_on_the_right(void) {
+CRIME(write_before_on_the_right) {
     write_and_free(guarded(32, RIGHT), -2, 'y');
 }
 
-static void free_twice(void) {
+CRIME(free_twice) {
     char *block = guarded(32, RIGHT);
     free(block);
     free(hide(block));
 }
 
-static void free_twice_by_another_thread(void) {
+CRIME(free_twice_by_another_thread) {
     char *block = guarded(32, RIGHT);
     free_in_thread(block);
     free(hide(block));
 }
 
-static void free_inside(void) {
+CRIME(free_inside) {
     free(guarded(160, LEFT) + 16);
 }
 
-static void free_inside_freed(void) {
+CRIME(free_inside_freed) {
     char *block = guarded(160, LEFT);
     free(block);
     free(hide(block + 16));
 }
 
-static void free_of_guard(void) {
+CRIME(free_of_guard) {
     free(guarded(32, RIGHT) + 64);
 }
 
-static void realloc_of_freed(void) {
+CRIME(realloc_of_freed) {
     char *block = guarded(32, RIGHT);
     free(block);
     (void)!hide(realloc(hide(block), 64));
 }
 
-static void usable_size_of_freed(void) {
+CRIME(usable_size_of_freed) {
     char *block = guarded(32, RIGHT);
     free(block);
     sink = (char)malloc_usable_size(hide(block));
 }
 
-static void free_of_stack_with_backtrace(void) {
+CRIME(free_of_stack_with_backtrace) {
     _Alignas(16) char area[256] = {0};
     free(hide(area + 64));
 }
 
 /* Registers that the library saves point into the stack, as frame pointers do. */
-static void free_inside_with_backtrace(void) {
+CRIME(free_inside_with_backtrace) {
     _Alignas(16) char area[256] = {0};
     char *low = hide(area), *middle = hide(area + 64), *high = hide(area + 128);
     char *top = hide(area + 192), *block = malloc(100);
     free(hide(block + 16));
     sink = (char)(*low + *middle + *high + *top + *block);
 }
-
-static const crime_t crimes[] = {
-    CRIME(read_after_free),
-    CRIME(write_after_free),
-    CRIME(read_after_free_of_zeroed),
-    CRIME(read_after_free_of_aligned),
-    CRIME(read_after_free_of_grown),
-    CRIME(use_after_free_by_another_thread),
-    CRIME(read_behind),
-    CRIME(write_far_behind),
-    CRIME(write_before),
-    CRIME(write_into_slack),
-    CRIME(write_behind_on_the_left),
-    CRIME(write_before_on_the_right),
-    CRIME(free_twice),
-    CRIME(free_twice_by_another_thread),
-    CRIME(free_inside),
-    CRIME(free_inside_freed),
-    CRIME(free_of_guard),
-    CRIME(realloc_of_freed),
-    CRIME(usable_size_of_freed),
-    CRIME(free_of_stack_with_backtrace),
-    CRIME(free_inside_with_backtrace),
-};
-
-CRIMES_MAIN(crimes)

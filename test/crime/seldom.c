@@ -32,17 +32,10 @@ static void read_after_free(size_t milliseconds) {
     }
 }
 
-static void read_after_free_for_a_quarter_second(void) {
+CRIME(read_after_free_for_a_quarter_second) {
     read_after_free(250);
 }
 
-static void read_after_free_for_a_second(void) {
+CRIME(read_after_free_for_a_second) {
     read_after_free(1000);
 }
-
-static const crime_t crimes[] = {
-    CRIME(read_after_free_for_a_quarter_second),
-    CRIME(read_after_free_for_a_second),
-};
-
-CRIMES_MAIN(crimes)

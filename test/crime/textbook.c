@@ -16,37 +16,37 @@ static char *filled(size_t bytes) {
     return block;
 }
 
-static void read_after_free(void) {
+CRIME(read_after_free) {
     char *block = filled(40);
     free(block);
     sink = *(volatile char *)block;
 }
 
-static void write_after_free(void) {
+CRIME(write_after_free) {
     char *block = filled(100);
     free(block);
     *(volatile char *)(block + 99) = 1;
 }
 
-static void write_behind_by_one(void) {
+CRIME(write_behind_by_one) {
     char *block = filled(24);
     *(volatile char *)(block + 24) = 0;
     free(block);
 }
 
-static void write_before_by_one(void) {
+CRIME(write_before_by_one) {
     char *block = filled(24);
     *(volatile char *)(block - 1) = 0;
     free(block);
 }
 
-static void double_free(void) {
+CRIME(double_free) {
     char *block = filled(40);
     free(block);
     free(hide(block));
 }
 
-static void read_after_realloc(void) {
+CRIME(read_after_realloc) {
     char *block = filled(40);
     char *grown = hide(realloc(block, 400));
     sink = *(volatile char *)hide(block);
@@ -63,17 +63,17 @@ static void live(void) {
     }
 }
 
-static void read_after_free_in_a_program_at_work(void) {
+CRIME(read_after_free_in_a_program_at_work) {
     live();
     read_after_free();
 }
 
-static void write_behind_by_one_in_a_program_at_work(void) {
+CRIME(write_behind_by_one_in_a_program_at_work) {
     live();
     write_behind_by_one();
 }
 
-static void double_free_in_a_program_at_work(void) {
+CRIME(double_free_in_a_program_at_work) {
     live();
     double_free();
 }
@@ -83,21 +83,6 @@ static void *read_after_free_start(void *unused) {
     return unused;
 }
 
-static void read_after_free_in_a_thread(void) {
+CRIME(read_after_free_in_a_thread) {
     in_thread(read_after_free_start, NULL);
 }
-
-static const crime_t crimes[] = {
-    CRIME(read_after_free),
-    CRIME(write_after_free),
-    CRIME(write_behind_by_one),
-    CRIME(write_before_by_one),
-    CRIME(double_free),
-    CRIME(read_after_realloc),
-    CRIME(read_after_free_in_a_program_at_work),
-    CRIME(write_behind_by_one_in_a_program_at_work),
-    CRIME(double_free_in_a_program_at_work),
-    CRIME(read_after_free_in_a_thread),
-};
-
-CRIMES_MAIN(crimes)

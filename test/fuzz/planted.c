@@ -7,8 +7,8 @@
  *   planted FIRST [STEPS steps]     one program, here; its calls are printed, its report is seen
  *
  * HAKMEM_FLAVOUR says which library is preloaded. */
-#include "api/where.h"
 #include "fuzz/planted.h"
+#include "api/where.h"
 
 #include <inttypes.h>
 #include <signal.h>

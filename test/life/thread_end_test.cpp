@@ -94,27 +94,6 @@ void thread_end_destructors_allocate_in_all_rounds() {
     expect_rss_at_most(before, 8 << 20);
 }
 
-// The first thing a thread ever frees or allocates happens in its destructors.
-void destroy_first_use(void *argument) {
-    free(argument);
-    work();
-}
-
-void *only_set(void *argument) {
-    EXPECT_EQ(pthread_setspecific(keys[0], argument), 0);
-    return nullptr;
-}
-
-void thread_end_with_the_first_allocation_in_a_destructor_works() {
-    EXPECT_EQ(pthread_key_delete(keys[0]), 0);
-    EXPECT_EQ(pthread_key_create(&keys[0], destroy_first_use), 0);
-    for (size_t i = 0; i < THREAD_COUNT; ++i) {
-        pthread_t thread;
-        EXPECT_EQ(pthread_create(&thread, nullptr, only_set, malloc(i * 31 + 1)), 0);
-        EXPECT_EQ(pthread_join(thread, nullptr), 0);
-    }
-}
-
 void *exit_at_once(void *argument) {
     own.words.assign(100, "a string long enough to be on the heap, not inside");
     work();
@@ -154,7 +133,6 @@ int main() {
     EXPECT_EQ(pthread_key_create(&last_key, destroy_last), 0);
     expect_watchdog();
     RUN(thread_end_destructors_allocate_in_all_rounds);
-    RUN(thread_end_with_the_first_allocation_in_a_destructor_works);
     RUN(thread_end_by_exit_detach_and_cancel_works);
     return expect_status();
 }

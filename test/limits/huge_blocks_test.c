@@ -17,7 +17,7 @@ enum {
     RSS_MOST = 256, /* a block: its record, its part of the page map */
     LOOKS = 300,
     MEASUREMENTS = 20, /* of which the shortest counts: others may have had the processor */
-    LOOK_TIMES = 20, /* as slow; if all records were looked at, thousands */
+    LOOK_TIMES = 20,   /* as slow; if all records were looked at, thousands */
 };
 
 static void *blocks[COUNT];

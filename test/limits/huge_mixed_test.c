@@ -22,9 +22,15 @@ enum {
     MAPPINGS_MOST = 18500,       /* with guards, or freed ones: twice 8 192 and some */
     MAPPINGS_FREED_MOST = 25500, /* thrice */
     BLOCKS = 2 * PAIRS,
+    ALIGNED = 80000, /* blocks of 4 KiB at 2 MiB */
+    ALIGNED_BYTES = 4 * KIBIBYTE,
+    ALIGNED_RSS_MOST = 16 * KIBIBYTE, /* a block: its page, its part of page tables and page map */
+    HALF_COUNT = 50000,               /* of which half are freed */
+    MAPPINGS_LEFT = 24000,            /* for these */
+    MAPPINGS_LIMIT = 1 << 20,
 };
 
-static unsigned char *blocks[FAR_APART];
+static unsigned char *blocks[ALIGNED];
 
 static void block_take(size_t i, size_t alignment, size_t size) {
     blocks[i] = alignment == 0 ? family.malloc(size) : family.memalign(alignment, size);
@@ -124,13 +130,85 @@ static void limited_addresses_between_blocks_serve_others(void) {
     blocks_give(BLOCKS);
 }
 
-int main(void) {
+/* Every one is served, at little memory. */
+static void blocks_of_large_alignment_leave_mappings_for_others(void) {
+    size_t mappings = figure_map_count(), rss = expect_rss_bytes();
+    for (size_t i = 0; i < ALIGNED; ++i) {
+        block_take(i, 2 * MEBIBYTE, ALIGNED_BYTES);
+        blocks[i][ALIGNED_BYTES - 1] = 1;
+    }
+    mappings_are_at_most(mappings, MAPPINGS_MOST);
+    expect_rss_at_most(rss, (size_t)ALIGNED * ALIGNED_RSS_MOST);
+    blocks_give(ALIGNED);
+    EXPECT(figure_map_count() <= mappings + 100);
+}
+
+/* Takes all mappings but about `left` away from the process: every second page of a range. Returns
+ * the range; NULL: the kernel's limit is not known, or too high. */
+static char *mappings_take(size_t left, size_t *bytes) {
+    char text[32] = {0};
+    int fd = open("/proc/sys/vm/max_map_count", O_RDONLY | O_CLOEXEC);
+    bool is_read = fd >= 0 && read(fd, text, sizeof text - 1) > 0;
+    size_t limit = is_read ? strtoull(text, NULL, 10) : 0, page = (size_t)sysconf(_SC_PAGESIZE);
+    close(fd);
+    if (limit < left + 10000 || limit > MAPPINGS_LIMIT) {
+        return NULL;
+    }
+    *bytes = (limit - left) * page;
+    char *base = mmap(NULL, *bytes, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    EXPECT(base != MAP_FAILED);
+    for (size_t at = page; at < *bytes; at += 2 * page) {
+        EXPECT_EQ(mprotect(base + at, page, PROT_NONE), 0);
+    }
+    return base;
+}
+
+static void half_take(size_t first, size_t step) {
+    for (size_t i = first; i < HALF_COUNT; i += step) {
+        block_take(i, 2 * MEBIBYTE, ALIGNED_BYTES);
+    }
+    program_can_map();
+}
+
+static void half_give(size_t first) {
+    for (size_t i = first; i < HALF_COUNT; i += 2) {
+        EXPECT_EQ(blocks[i][0], (unsigned char)i);
+        family.free(blocks[i]);
+    }
+    program_can_map();
+}
+
+/* Each block between two in use would be one mapping more if it were unmapped: more than there are.
+ */
+static void blocks_freed_between_others_serve_again_and_go_in_the_end(void) {
+    size_t bytes = 0, mappings = figure_map_count();
+    char *taken = mappings_take(MAPPINGS_LEFT, &bytes);
+    half_take(0, 1);
+    for (unsigned round = 0; round < 3; ++round) {
+        half_give(round % 2);
+        half_take(round % 2, 2);
+    }
+    half_give(1);
+    half_give(0);
+    family.trim(0);
+    munmap(taken, bytes);
+    EXPECT(figure_map_count() <= mappings + 100);
+}
+
+/* Argument "aligned": only blocks of a large alignment. */
+int main(int argc, char **argv) {
+    (void)argv;
     family_load();
     if (expect_is_emulated() || !family.trim) {
         expect_skip("mappings are the emulator's, or there is no malloc_trim");
     }
     skip_without_addresses((size_t)1 << 43);
     expect_watchdog();
+    if (argc > 1) {
+        RUN(blocks_of_large_alignment_leave_mappings_for_others);
+        RUN(blocks_freed_between_others_serve_again_and_go_in_the_end);
+        return expect_status();
+    }
     RUN(blocks_of_mixed_sizes_and_alignments_leave_mappings_for_others);
     RUN(blocks_that_grew_by_moves_leave_mappings_for_others);
     RUN(blocks_freed_far_apart_leave_mappings_for_others);

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * More large blocks than the kernel allows mappings (max_map_count, 65 530 as a rule), freed so
- * that as many holes as possible appear, and blocks of many GiB: does every request end in a block
- * or in NULL with ENOMEM, and does the process go on?
- * Argument: blocks (default 70 000).
+ * that as many holes as possible appear, does every request end in a block or in NULL with ENOMEM,
+ * and does the process go on? Argument: blocks (default 70 000).
  */
 #include "api/family.h"
 
@@ -63,32 +62,6 @@ static void many_large_blocks_with_holes_are_survived(void) {
     family.free(after);
 }
 
-static void many_huge_blocks_need_address_space_only(void) {
-    enum { HUGE_COUNT = 256 };
-    volatile size_t size = (size_t)1 << 30;
-    unsigned char *huge[HUGE_COUNT];
-    size_t before = expect_rss_bytes();
-    size_t taken = 0;
-    for (size_t i = 0; i < HUGE_COUNT; ++i) {
-        errno = 0;
-        huge[i] = family.malloc(size + i * 4097);
-        if (huge[i] == NULL) {
-            EXPECT_EQ(errno, ENOMEM); /* strict overcommit */
-            break;
-        }
-        huge[i][0] = huge[i][size - 1] = 1;
-        ++taken;
-    }
-    expect_rss_at_most(before, 64 << 20);
-    for (size_t i = 0; i < taken; ++i) {
-        huge[i] = family.realloc(huge[i], size * 2);
-        EXPECT(huge[i] != NULL);
-        EXPECT_EQ(huge[i][size - 1], 1);
-        family.free(huge[i]);
-    }
-    expect_rss_at_most(before, 64 << 20);
-}
-
 int main(int argc, char **argv) {
     block_count = expect_arg(argc, argv, 1, 70000);
     if (block_count > COUNT_MAX) {
@@ -100,6 +73,5 @@ int main(int argc, char **argv) {
         return 1;
     }
     RUN(many_large_blocks_with_holes_are_survived);
-    RUN(many_huge_blocks_need_address_space_only);
     return expect_status();
 }

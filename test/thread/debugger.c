@@ -2,8 +2,8 @@
  *
  * Runs a program and stops its threads like a debugger, at random: any number of them, for up to 20
  * ms, wherever they are, be it in a lock. After COUNT stops, of several threads at a time among
- * them, the program gets SIGTERM, and must come to its end; its status is passed on. Usage: debugger
- * COUNT PROGRAM ARGS... */
+ * them, the program gets SIGTERM, and must come to its end; its status is passed on. Usage:
+ * debugger COUNT PROGRAM ARGS... */
 #include <dirent.h>
 #include <errno.h>
 #include <signal.h>

@@ -35,19 +35,6 @@ static void exit_with_full_caches_leaves_memory_for_the_next_generation(void) {
     expect_rss_at_most(before, before / 2 + (16 << 20));
 }
 
-/* What a dead thread had cached serves threads of other sizes and the main thread. */
-static void exit_of_a_thread_frees_its_memory_for_the_others(void) {
-    size_t before = expect_rss_bytes();
-    for (size_t round = 0; round < 20; ++round) {
-        run_generations(1);
-        uint64_t state = round + 1;
-        static block_t *blocks[CACHE_BLOCKS];
-        blocks_make(blocks, CACHE_BLOCKS, &state);
-        blocks_unmake(blocks, CACHE_BLOCKS, &state);
-    }
-    expect_rss_at_most(before, before / 2 + (32 << 20));
-}
-
 static gate_t idle_gate = GATE_CLOSED;
 static block_t *idle_legacy[IDLE_MAX];
 
@@ -85,7 +72,6 @@ int main(int argc, char **argv) {
     }
     family_load();
     RUN(exit_with_full_caches_leaves_memory_for_the_next_generation);
-    RUN(exit_of_a_thread_frees_its_memory_for_the_others);
     RUN(idle_threads_cost_little_and_their_blocks_can_be_freed);
     return expect_status();
 }

@@ -3,8 +3,8 @@
  * Everything threads may do, at random and at once: start, end, allocate, resize, align, free their
  * own blocks and each other's, allocate in a signal's handler, trim, fork, load and unload a
  * plugin. Every block knows what is in it. Arguments: operations, or seconds with an s behind, 0s
- * until SIGTERM (default 400 000), threads at a time (8), seed (1; 0: one that is drawn and printed), plugin
- * (default none). The seed repeats what the threads do, not when.
+ * until SIGTERM (default 400 000), threads at a time (8), seed (1; 0: one that is drawn and
+ * printed), plugin (default none). The seed repeats what the threads do, not when.
  */
 #include <sched.h>
 #include <signal.h>
