@@ -43,6 +43,22 @@ static inline unsigned refused(const void *block) {
     return block == NULL;
 }
 
+/* A new block of those bytes, filled: 1 if it was refused. */
+static inline unsigned taken(unsigned char *block, size_t bytes, unsigned char value) {
+    if (refused(block) != 0) {
+        return 1;
+    }
+    fill(block, bytes, value);
+    return 0;
+}
+
+/* As it was filled, and freed; NULL: there is none. */
+static inline void give(unsigned char **block, size_t bytes, unsigned char value) {
+    FAULT_EXPECT(*block == NULL || is_filled(*block, bytes, value));
+    hak_free(*block);
+    *block = NULL;
+}
+
 /* Grows or shrinks; on a refusal the block must be what it was. */
 static inline bool resize(unsigned char **block, size_t *bytes, size_t wanted,
                           unsigned char value) {

@@ -26,8 +26,7 @@ static unsigned run_first(void) {
         }
     }
     for (unsigned i = 0; i < 8; i++) {
-        FAULT_EXPECT(block[i] == NULL || is_filled(block[i], sizes[i], (unsigned char)(i + 1)));
-        hak_free(block[i]);
+        give(&block[i], sizes[i], (unsigned char)(i + 1));
     }
     FAULT_EXPECT(errno == 0);
     return refusals;
@@ -50,10 +49,7 @@ static unsigned run_small(void) {
     errno = 0;
     for (unsigned i = 0; i < SMALL_BLOCKS; i++) {
         small_block[i] = i % 7 == 0 ? hak_memalign(64, small_size(i)) : hak_malloc(small_size(i));
-        refusals += refused(small_block[i]);
-        if (small_block[i] != NULL) {
-            fill(small_block[i], small_size(i), (unsigned char)i);
-        }
+        refusals += taken(small_block[i], small_size(i), (unsigned char)i);
     }
     for (unsigned pass = 0; pass < 2; pass++) {
         for (unsigned i = pass; i < SMALL_BLOCKS; i += 2) {
@@ -97,9 +93,7 @@ static unsigned run_large(void) {
         }
     }
     for (unsigned i = 0; i < 24; i++) {
-        FAULT_EXPECT(block[i] == NULL || is_filled(block[i], bytes[i], (unsigned char)i));
-        hak_free(block[i]);
-        block[i] = NULL;
+        give(&block[i], bytes[i], (unsigned char)i);
     }
     hak_malloc_trim(0);
     FAULT_EXPECT(errno == 0);

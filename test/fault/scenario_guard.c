@@ -19,8 +19,7 @@ unsigned fault_run_guard(void) {
     errno = 0;
     for (unsigned wave = 0; wave < WAVES; wave++) {
         for (unsigned i = wave % 2; i < COUNT; i += 2) {
-            FAULT_EXPECT(block[i] == NULL || is_filled(block[i], bytes[i], (unsigned char)i));
-            hak_free(block[i]);
+            give(&block[i], bytes[i], (unsigned char)i);
             bytes[i] = bytes_of(i + wave);
             block[i] = hak_malloc(bytes[i]);
             refusals += refused(block[i]);
@@ -32,9 +31,7 @@ unsigned fault_run_guard(void) {
         FAULT_EXPECT(errno == 0);
     }
     for (unsigned i = 0; i < COUNT; i++) {
-        FAULT_EXPECT(block[i] == NULL || is_filled(block[i], bytes[i], (unsigned char)i));
-        hak_free(block[i]);
-        block[i] = NULL;
+        give(&block[i], bytes[i], (unsigned char)i);
     }
     FAULT_EXPECT(refusals != 0 || hak_load_relaxed(&hak_counters.guard_sample) != 0 ||
                  hak_load_relaxed(&hak_counters.os_failure) != 0);

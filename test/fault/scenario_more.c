@@ -47,9 +47,7 @@ unsigned fault_run_spans(void) {
         }
     }
     for (unsigned i = 0; i < SPAN_BLOCKS; i++) {
-        FAULT_EXPECT(block[i] == NULL || is_filled(block[i], bytes[i], (unsigned char)i));
-        hak_free(block[i]);
-        block[i] = NULL;
+        give(&block[i], bytes[i], (unsigned char)i);
     }
     FAULT_EXPECT(errno == 0);
     return refusals;
@@ -69,10 +67,7 @@ unsigned fault_run_grow(void) {
     for (unsigned i = 0; i < GROWING; i++) {
         bytes[i] = 1000;
         block[i] = hak_malloc(bytes[i]);
-        refusals += refused(block[i]);
-        if (block[i] != NULL) {
-            fill(block[i], bytes[i], (unsigned char)i);
-        }
+        refusals += taken(block[i], bytes[i], (unsigned char)i);
     }
     for (unsigned step = 0; step < 90; step++) {
         unsigned i = step % GROWING;
@@ -87,8 +82,7 @@ unsigned fault_run_grow(void) {
         }
     }
     for (unsigned i = 0; i < GROWING; i++) {
-        FAULT_EXPECT(block[i] == NULL || is_filled(block[i], bytes[i], (unsigned char)i));
-        hak_free(block[i]);
+        give(&block[i], bytes[i], (unsigned char)i);
     }
     FAULT_EXPECT(errno == 0);
     return refusals;
@@ -118,8 +112,7 @@ unsigned fault_run_aligned(void) {
             if (block[i] != NULL && i % 4 == 1) {
                 refusals += !resize(&block[i], &bytes[i], bytes[i] * 2, (unsigned char)i);
             }
-            FAULT_EXPECT(block[i] == NULL || is_filled(block[i], bytes[i], (unsigned char)i));
-            hak_free(block[i]);
+            give(&block[i], bytes[i], (unsigned char)i);
         }
     }
     FAULT_EXPECT(errno == 0);
@@ -155,17 +148,11 @@ unsigned fault_run_time(void) {
     for (unsigned i = 0; i < TIME_BLOCKS; i++) {
         size_t bytes = i % 100 == 7 ? 40000 : 700 + i % 900;
         time_block[i] = hak_malloc(bytes);
-        refusals += refused(time_block[i]);
-        if (time_block[i] != NULL) {
-            fill(time_block[i], bytes < 700 ? bytes : 700, (unsigned char)i);
-        }
+        refusals += taken(time_block[i], bytes < 700 ? bytes : 700, (unsigned char)i);
     }
     for (unsigned i = 0; i < TIME_HUGE; i++) {
         huge[i] = hak_malloc(3 * MIB);
-        refusals += refused(huge[i]);
-        if (huge[i] != NULL) {
-            fill(huge[i], 3 * MIB, 1);
-        }
+        refusals += taken(huge[i], 3 * MIB, 1);
     }
     for (unsigned i = 0; i < TIME_HUGE; i++) {
         hak_free(huge[i]);
@@ -194,13 +181,9 @@ static unsigned fork_work(unsigned char **block, unsigned count, unsigned seed) 
     for (unsigned step = 0; step < count * 3; step++) {
         unsigned i = hak_rng_next(&state) % count;
         size_t bytes = 64 + (hak_rng_next(&state) % 5000 << (i % 8 == 0 ? 6 : 0));
-        FAULT_EXPECT(block[i] == NULL || is_filled(block[i], 64, (unsigned char)i));
-        hak_free(block[i]);
+        give(&block[i], 64, (unsigned char)i);
         block[i] = hak_malloc(bytes);
-        refusals += refused(block[i]);
-        if (block[i] != NULL) {
-            fill(block[i], bytes, (unsigned char)i);
-        }
+        refusals += taken(block[i], bytes, (unsigned char)i);
     }
     return refusals;
 }
@@ -247,10 +230,7 @@ static void *churn_main(void *context) {
         unsigned i = hak_rng_next(&state) % CHURN_PLACES;
         size_t bytes = i % 100 == 0 ? 300 * KIB : 64u << i % 10;
         unsigned char *own = hak_malloc(bytes);
-        refusals += refused(own);
-        if (own != NULL) {
-            fill(own, 64, (unsigned char)i);
-        }
+        refusals += taken(own, 64, (unsigned char)i);
         unsigned char *old = __atomic_exchange_n(&churn_place[i], own, __ATOMIC_ACQ_REL);
         FAULT_EXPECT(old == NULL || is_filled(old, 64, (unsigned char)i));
         hak_free(old);

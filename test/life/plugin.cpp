@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
 // The library plugin_test.c loads and unloads: allocates in its constructor and in C++ statics,
-// frees in its destructor, keeps a thread_local, hands blocks to its host.
+// frees in its destructor, keeps a thread_local, hands blocks to its host, and throws through
+// frames whose objects allocate while the stack is unwound.
 #include <cstdlib>
 #include <cstring>
 #include <map>
@@ -30,6 +31,19 @@ __attribute__((destructor)) void plugin_close() {
     std::free(block_of_constructor);
 }
 
+[[gnu::noinline]] void throw_through(unsigned depth) {
+    struct holder {
+        std::string held = std::string(500, 'h');
+        ~holder() {
+            std::vector<std::string> more(10, held);
+        }
+    } const one;
+    if (depth == 0) {
+        throw depth;
+    }
+    throw_through(depth - 1);
+}
+
 } // namespace
 
 extern "C" {
@@ -40,6 +54,10 @@ size_t plugin_work(size_t count) {
     for (size_t i = 0; i < count; ++i) {
         own.push_back(std::string(40 + i, 'y'));
         words[i % words.size()] += "z";
+    }
+    try {
+        throw_through(5);
+    } catch (unsigned) {
     }
     return own.size() + table.size() + words.size();
 }

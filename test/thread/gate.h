@@ -46,8 +46,8 @@ static inline void gate_open(gate_t *gate) {
 }
 
 /* What goes on elsewhere while threads sleep: so many times, a millisecond apart, a little of
- * everything, nothing kept. Memory that the allocator gives back only when somebody calls it, it can
- * give now; one large block each time reaches its slow paths. */
+ * everything, nothing kept. Memory that the allocator gives back only when somebody calls it, it
+ * can give now; one large block each time reaches its slow paths. */
 static inline void gate_activity(size_t milliseconds) {
     enum { BLOCKS = 200, LARGE_BYTES = 200000 };
     for (size_t passed = 0; passed < milliseconds; ++passed) {

@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: MIT
  *
  * Everything threads may do, at random and at once: start, end, allocate, resize, align, free their
- * own blocks and each other's, allocate in a signal's handler, trim, fork, load and unload a
- * plugin. Every block knows what is in it. Arguments: operations, or seconds with an s behind, 0s
- * until SIGTERM (default 400 000), threads at a time (8), seed (1; 0: one that is drawn and
- * printed), plugin (default none). The seed repeats what the threads do, not when.
+ * own blocks and each other's, allocate in a signal's handler, trim, fork. Every block knows what
+ * is in it. Arguments: operations, or seconds with an s behind, 0s until SIGTERM (default 400 000),
+ * threads at a time (8), seed (1; 0: one that is drawn and printed), plugin (default none). The
+ * seed repeats what the threads do, not when.
  */
 #include <sched.h>
 #include <signal.h>
 #include <time.h>
 
 #include "thread/mailbox.h"
-#include "thread/stress_plugin.h"
 
 enum { THREADS_MAX = 64, OWN_COUNT = 256, LIFE_MOST = 8000, LEGACY_COUNT = 16 };
 
@@ -24,9 +23,8 @@ typedef struct life {
 static size_t operation_count, second_count, thread_count;
 static bool is_by_time;
 static uint64_t seed;
-static const char *plugin_path;
 static atomic_bool is_over;
-static _Atomic size_t lives, forks, loads;
+static _Atomic size_t lives, forks;
 
 static size_t draw_below(life_t *life, size_t limit) {
     return expect_random(&life->state) % limit;
@@ -134,7 +132,7 @@ static void op_rest(life_t *life) {
     usleep((useconds_t)draw_below(life, 2000));
 }
 
-/* The child frees what it inherited; no plugin there: the C library's loader may be mid-way. Nor a
+/* The child frees what it inherited; it starts no
  * thread, which ThreadSanitizer does not support. */
 static void op_fork(life_t *life) {
     if (expect_is_emulated()) {
@@ -153,13 +151,6 @@ static void op_fork(life_t *life) {
     }
     EXPECT_CHILD(child, 0);
     atomic_fetch_add(&forks, 1);
-}
-
-static void op_plugin(life_t *life) {
-    if (plugin_path != NULL && stress_plugin_round != NULL) {
-        stress_plugin_round(plugin_path, &life->state);
-        atomic_fetch_add(&loads, 1);
-    }
 }
 
 /* The signal comes while the thread waits for nothing and allocates nothing. */
@@ -193,7 +184,7 @@ typedef struct operation {
 static const operation_t operations[] = {
     {op_replace, 8990}, {op_exchange, 5000}, {op_free, 2500}, {op_resize, 2000},
     {op_align, 1400},   {op_burst, 60},      {op_rest, 20},   {op_huge, 11},
-    {op_trim, 3},       {op_plugin, 3},      {op_fork, 3},    {op_signal, 10},
+    {op_trim, 3},       {op_fork, 3},        {op_signal, 13},
 };
 
 static void perform_one(life_t *life) {
@@ -255,8 +246,8 @@ static void stress_of_everything_at_once_keeps_contents(void) {
     threads_join(keepers, thread_count);
     uint64_t state = seed + 1;
     mailbox_empty_all(&state);
-    expect_say("%zu lives, %zu forks, %zu plugins, rss %zu KiB\n", atomic_load(&lives),
-               atomic_load(&forks), atomic_load(&loads), expect_rss_bytes() >> 10);
+    expect_say("%zu lives, %zu forks, rss %zu KiB\n", atomic_load(&lives), atomic_load(&forks),
+               expect_rss_bytes() >> 10);
 }
 
 int main(int argc, char **argv) {
@@ -266,15 +257,14 @@ int main(int argc, char **argv) {
     operation_count = amount;
     thread_count = expect_arg(argc, argv, 2, 8);
     seed = expect_arg(argc, argv, 3, 1);
-    plugin_path = argc > 4 ? argv[4] : NULL;
     if (thread_count == 0 || thread_count > THREADS_MAX) {
         expect_skip("too many threads, or none");
     }
     if (seed == 0) {
         seed = (uint64_t)time(NULL) ^ (uint64_t)getpid() << 32;
     }
-    expect_say("stress_test %zu%s %zu %llu %s\n", amount, is_by_time ? "s" : "", thread_count,
-               (unsigned long long)seed, plugin_path != NULL ? plugin_path : "");
+    expect_say("stress_test %zu%s %zu %llu\n", amount, is_by_time ? "s" : "", thread_count,
+               (unsigned long long)seed);
     family_load();
     signal(SIGUSR1, allocate_in_handler);
     signal(SIGTERM, end_in_handler);
