@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: MIT
 #
 # What does a user see of HAKMEM_OPTIONS: a warning line for unknown words and bad values, the table
-# on `help`, the effective values on `show`, libc's malloc with force_libc:1, a stop with strict:1?
+# on `help`, the effective values on `show`, libc's malloc with force_libc:1, a stop with strict:1? Each bad value:
+# test/unit/conf_*, test/fuzz/conf_fuzz.c.
 # usage: options_test.sh PROBE    (HAKMEM_LIB is preloaded)
 set -u
 probe=$1
@@ -66,16 +67,6 @@ check options_unknown_key_warns_in_one_line_naming_the_nearest one_warning "'for
 run 'force_libc=1'
 # shellcheck disable=SC2086 # words
 check options_equals_sign_separates_as_a_colon_does $forced
-run 'force_libc:maybe'
-check options_bad_value_warns_in_one_line one_warning force_libc
-run 'force_libc:'
-check options_absent_value_warns_in_one_line one_warning force_libc
-run 'force_libc:99999999999999999999999'
-check options_overflowing_value_warns_in_one_line one_warning force_libc
-run ':,,::,='
-check options_garbage_does_not_stop_the_program works
-run "$(awk 'BEGIN { for (i = 0; i < 3000; i++) printf "a"; print ":1" }')"
-check options_very_long_word_does_not_stop_the_program works
 run 'help'
 check options_help_prints_the_table lists force_libc strict show
 run 'show:1'
@@ -84,10 +75,6 @@ run 'show:1,force_libc:1'
 check options_show_names_the_source lists HAKMEM_OPTIONS
 run 'show:1' 'low-memory'
 check options_show_names_the_profile lists 'profile:low-memory  from HAKMEM_PROFILE' 'outbox:16k  from HAKMEM_PROFILE'
-run 'report:everything'
-check options_wrong_name_of_a_choice_warns_in_one_line_naming_valid_ones one_warning everything 'off, exit, json'
-run "report_file:$(awk 'BEGIN { for (i = 0; i < 256; i++) printf "a" }')"
-check options_too_long_text_warns_in_one_line one_warning report_file 'at most 255 bytes'
 run 'report_file:/tmp/a b:c %p,show:1'
 check options_text_is_taken_as_it_stands lists 'report_file:/tmp/a b:c %p  from HAKMEM_OPTIONS'
 run 'strict:1'

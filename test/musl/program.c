@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Allocates as programs do, by threads and in a child, then prints whether the library is there:
- * "hakmem" or "own malloc". With a number: it lives for so many seconds more. */
+ * "hakmem" or "own malloc". With an argument it frees a block twice instead. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -54,8 +54,33 @@ static int is_mapped(const char *name) {
     return found;
 }
 
+/* From a few bytes to 8 MiB, where pages move. */
+static int grow(void) {
+    char *block = NULL;
+    for (size_t bytes = 100; bytes <= 8 << 20; bytes *= 2) {
+        block = realloc(block, bytes);
+        if (block == NULL || (bytes > 100 && block[bytes / 2 - 1] != 7)) {
+            return 1;
+        }
+        block[bytes - 1] = 7;
+    }
+    free(block);
+    return 0;
+}
+
+static int free_twice(void) {
+    char *volatile block = malloc(100);
+    free(block);
+    free(block);
+    return 5;
+}
+
 int main(int argc, char **argv) {
     pthread_t threads[THREADS];
+    (void)argv;
+    if (argc > 1) {
+        return free_twice();
+    }
     for (size_t i = 0; i < THREADS; i++) {
         if (pthread_create(&threads[i], NULL, work, NULL) != 0) {
             return 2;
@@ -64,12 +89,9 @@ int main(int argc, char **argv) {
     for (size_t i = 0; i < THREADS; i++) {
         pthread_join(threads[i], NULL);
     }
-    if (child_status() != 7) {
+    if (child_status() != 7 || grow() != 0) {
         return 3;
     }
     puts(is_mapped("libhakmem") ? "hakmem" : "own malloc");
-    if (argc > 1) {
-        sleep((unsigned)atoi(argv[1]));
-    }
     return 0;
 }
