@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * Allocates as programs do, by threads and in a child, then prints whether the library is there:
- * "hakmem" or "own malloc". With an argument it frees a block twice instead. */
+ * "hakmem" or "own malloc". With a number: it lives for so many seconds
+ * more. With "crime" it frees a block twice instead. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -77,8 +78,7 @@ static int free_twice(void) {
 
 int main(int argc, char **argv) {
     pthread_t threads[THREADS];
-    (void)argv;
-    if (argc > 1) {
+    if (argc > 1 && strcmp(argv[1], "crime") == 0) {
         return free_twice();
     }
     for (size_t i = 0; i < THREADS; i++) {
@@ -93,5 +93,8 @@ int main(int argc, char **argv) {
         return 3;
     }
     puts(is_mapped("libhakmem") ? "hakmem" : "own malloc");
+    if (argc > 1) {
+        sleep((unsigned)atoi(argv[1]));
+    }
     return 0;
 }
