@@ -6,6 +6,7 @@
 #include "conf/conf.h"
 #include "double/option_table.h"
 #include "fuzz/capture.h"
+#include "fuzz/reading.h"
 
 #include "base/check.h"
 
@@ -24,26 +25,6 @@ static const char *profile_expected;
 /* --- the second reading -----------------------------------------------------------------------
  */
 
-/* A decimal number, perhaps with a suffix; false: none, or one above 64 bits. */
-static bool number_read(const char *text, uint64_t *value) {
-    static const char suffixes[] = "kKmMgGtT";
-    size_t digits = strspn(text, "0123456789");
-    const char *suffix = text[digits] != '\0' ? strchr(suffixes, text[digits]) : NULL;
-    unsigned __int128 wide = 0;
-    if (digits == 0 || (text[digits] != '\0' && (suffix == NULL || text[digits + 1] != '\0'))) {
-        return false;
-    }
-    for (size_t i = 0; i < digits; i++) {
-        wide = wide * 10 + (unsigned)(text[i] - '0');
-        if (wide > UINT64_MAX) {
-            return false;
-        }
-    }
-    wide <<= suffix != NULL ? ((suffix - suffixes) / 2 + 1) * 10 : 0;
-    *value = (uint64_t)wide;
-    return wide <= UINT64_MAX;
-}
-
 /* false: the option has no such value. */
 static bool value_read(const table_option_t *option, const char *text, struct expected *value) {
     if (option->type == TABLE_TEXT) {
@@ -52,7 +33,7 @@ static bool value_read(const table_option_t *option, const char *text, struct ex
         return table_has(option, value->number);
     }
     if (option->type != TABLE_CHOICE) {
-        return number_read(text, &value->number) && table_has(option, value->number);
+        return reading_size(text, strlen(text), &value->number) && table_has(option, value->number);
     }
     for (value->number = 0; value->number <= option->most; value->number++) {
         if (strcmp(option->names[value->number], text) == 0) {

@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: MIT
  *
  * Short threads, one after the other and a few at a time. Each leaves blocks behind that later
- * threads free. Is the memory of dead threads used again (no growth after the first tenth)?
- * Arguments: threads (default 20 000), at a time (default 4).
+ * threads free. Is the memory of dead threads, what they cached among it, used again (no growth
+ * after the first tenth)? Arguments: threads (default 20 000), at a time (default 4), blocks of
+ * each (default 60; 2 000 fill the caches of many sizes).
  */
 #include "thread/block.h"
 
-enum { LIFE_BLOCKS = 60, LEGACY_COUNT = 512, AT_A_TIME_MAX = 64 };
+enum { LIFE_BLOCKS_MAX = 2000, LEGACY_COUNT = 512, AT_A_TIME_MAX = 64 };
 
-static size_t thread_count, at_a_time;
+static size_t thread_count, at_a_time, life_blocks;
 static _Atomic(block_t *) legacy[LEGACY_COUNT];
 
 static void *short_life(void *argument) {
     uint64_t state = 0x9e3779b97f4a7c15u * ((uintptr_t)argument + 1);
-    block_t *blocks[LIFE_BLOCKS];
-    blocks_make(blocks, LIFE_BLOCKS, &state);
-    for (size_t i = 0; i < LIFE_BLOCKS; ++i) {
+    static _Thread_local block_t *blocks[LIFE_BLOCKS_MAX];
+    blocks_make(blocks, life_blocks, &state);
+    for (size_t i = 0; i < life_blocks; ++i) {
         if (i % 3 == 0) { /* left to whoever comes by */
             size_t place = expect_random(&state) % LEGACY_COUNT;
             blocks[i] = atomic_exchange_explicit(&legacy[place], blocks[i], memory_order_acq_rel);
@@ -47,8 +48,9 @@ static void churn_of_short_threads_does_not_grow(void) {
 int main(int argc, char **argv) {
     thread_count = expect_arg(argc, argv, 1, expect_cases(20000));
     at_a_time = expect_arg(argc, argv, 2, 4);
-    if (at_a_time == 0 || at_a_time > AT_A_TIME_MAX) {
-        expect_skip("too many threads at a time");
+    life_blocks = expect_arg(argc, argv, 3, 60);
+    if (at_a_time == 0 || at_a_time > AT_A_TIME_MAX || life_blocks > LIFE_BLOCKS_MAX) {
+        expect_skip("too many threads at a time, or blocks");
     }
     family_load();
     RUN(churn_of_short_threads_does_not_grow);
