@@ -33,64 +33,47 @@ def main():
         return show(chosen, options.ctest)
     if options.action == "missing":
         return missing(chosen)
-    if options.action == "setup":
-        return setup(chosen)
-    return run(chosen, options)
+    return setup(chosen) if options.action == "setup" else run(chosen, options)
 
 
 def parse(words):
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
     actions = parser.add_subparsers(dest="action", required=True)
     listing = actions.add_parser("list", help="show the programs")
-    listing.add_argument(
-        "--ctest", action="store_true", help="name, timeout, labels; one line each"
-    )
+    listing.add_argument("--ctest", action="store_true", help="name, timeout, labels; a line each")
     lacking = actions.add_parser("missing", help="show what is missing")
     installing = actions.add_parser("setup", help="install what is missing")
     running = actions.add_parser("run", help="run programs without and with the library")
-    running.add_argument(
-        "--lib",
-        default=os.environ.get("HAKMEM_LIB"),
-        help="library to preload (default $HAKMEM_LIB)",
-    )
-    running.add_argument(
-        "--keep", action="store_true", help="keep the working directory and print where it is"
-    )
-    running.add_argument(
-        "--guarded", action="store_true", help="watch many blocks, and demand that some were"
-    )
+    running.add_argument("--lib", default=os.environ.get("HAKMEM_LIB"),
+                         help="library to preload (default $HAKMEM_LIB)")
+    running.add_argument("--keep", action="store_true",
+                         help="keep the working directory and print where it is")
+    running.add_argument("--guarded", action="store_true",
+                         help="watch many blocks, and demand that some were")
     for action, arity in ((listing, "*"), (lacking, "*"), (installing, "*"), (running, "+")):
-        action.add_argument(
-            "names",
-            nargs=arity,
-            metavar="NAME",
-            help="program, or 'default', or 'full' for all",
-        )
-    options = parser.parse_args(words)
-    options.ctest = getattr(options, "ctest", False)
-    return options
+        action.add_argument("names", nargs=arity, metavar="NAME",
+                            help="program, or 'default', or 'full' for all")
+    return parser.parse_args(words)
+
+
+def fail(text):
+    print(text, file=sys.stderr)
+    sys.exit(USAGE)
 
 
 def select(names):
     try:
         return registry.select(names)
     except KeyError as unknown:
-        print(
-            f"unknown program {unknown.args[0]!r}; known: {' '.join(registry.PROGRAMS)}",
-            file=sys.stderr,
-        )
-        sys.exit(USAGE)
+        return fail(f"unknown program {unknown.args[0]!r}; known: {' '.join(registry.PROGRAMS)}")
 
 
 def show(chosen, for_ctest):
-    for program in chosen:
-        labels = " ".join(program.labels)
-        if for_ctest:
-            print(program.name, program.timeout, labels)
-        else:
-            print(f"{program.name:22} {labels:9} {' '.join(program.needs)}")
+    for one in chosen:
+        labels = " ".join(one.labels)
+        print(f"{one.name} {one.timeout} {labels}" if for_ctest else
+              f"{one.name:22} {labels:9} {' '.join(one.needs)}")
     return PASS
 
 
@@ -112,18 +95,12 @@ def setup(chosen):
 
 def run(chosen, options):
     if not options.lib or not Path(options.lib).is_file():
-        print(
-            f"no library to preload: {options.lib or 'give --lib PATH or set HAKMEM_LIB'}",
-            file=sys.stderr,
-        )
-        return USAGE
+        fail(f"no library to preload: {options.lib or 'give --lib PATH or set HAKMEM_LIB'}")
     worst = PASS
     for program in chosen:
         try:
             packages.install(program.needs)
-            verdict = pair.run(
-                program, Path(options.lib).resolve(), options.keep, options.guarded
-            )
+            verdict = pair.run(program, Path(options.lib).resolve(), options.keep, options.guarded)
         except packages.Missing as why:
             verdict = pair.Verdict("SKIP", program.name, str(why))
         print(verdict, flush=True)

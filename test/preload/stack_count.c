@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Preloaded into real programs by stack_count_test.py: walks the stack in one of STACK_COUNT_EVERY
- * calls of malloc. At the end of a process it writes how many walks there were, and how many of
- * them met the start of the thread, into the file STACK_COUNT. */
+ * Preloaded into real programs by stack_count_test.py: walks the stack in one of EVERY calls of
+ * malloc. At the end of a process it writes how many walks there were, how many of them met the
+ * start of the thread, and how many were too deep, into the file STACK_COUNT. */
 #include "base/atomics.h"
 #include "stack/row.h"
 #include "stack/stack.h"
@@ -11,32 +11,22 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 #include <unistd.h>
 
-enum { MOST = 2048 };
+enum { MOST = 2048, EVERY = 7 };
 
-static unsigned calls, every;
-static unsigned long walks, whole, frames, full, nanoseconds;
+static bool is_ready;
+static unsigned calls;
+static unsigned long walks, whole, full;
 
 __attribute__((constructor)) static void count_begin(void) {
-    const char *text = getenv("STACK_COUNT_EVERY");
-    every = text != NULL ? (unsigned)atoi(text) : 0;
-}
-
-static unsigned long now(void) {
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (unsigned long)time.tv_sec * 1000000000 + (unsigned long)time.tv_nsec;
+    is_ready = true;
 }
 
 __attribute__((noinline)) static void count_walk(void) {
     static _Thread_local uintptr_t found[MOST];
-    unsigned long begin = now();
     unsigned count = hak_stack_walk(found, MOST);
-    hak_add_relaxed(&nanoseconds, now() - begin);
     hak_add_relaxed(&walks, 1);
-    hak_add_relaxed(&frames, count);
     if (count == MOST) {
         hak_add_relaxed(&full, 1);
     } else if (count > 0 && hak_row_find(found[count - 1] - 1, true).kind == HAK_ROW_END) {
@@ -45,7 +35,7 @@ __attribute__((noinline)) static void count_walk(void) {
 }
 
 __attribute__((visibility("default"))) void *malloc(size_t bytes) {
-    if (every != 0 && hak_add_relaxed(&calls, 1) % every == 0) {
+    if (is_ready && hak_add_relaxed(&calls, 1) % EVERY == 0) {
         count_walk();
     }
     static void *(*next)(size_t);
@@ -56,11 +46,10 @@ __attribute__((visibility("default"))) void *malloc(size_t bytes) {
 }
 
 __attribute__((destructor)) static void count_end(void) {
-    char line[160];
+    char line[80];
     const char *path = getenv("STACK_COUNT");
     int file = path != NULL ? open(path, O_WRONLY | O_CREAT | O_APPEND, 0600) : -1;
-    int length = snprintf(line, sizeof line, "%lu %lu %lu %lu %lu\n", walks, whole, full, frames,
-                          nanoseconds);
+    int length = snprintf(line, sizeof line, "%lu %lu %lu\n", walks, whole, full);
     if (file >= 0 && write(file, line, (size_t)length) != length) {
         _exit(3);
     }

@@ -10,25 +10,16 @@ struct node {
 };
 
 static int visit(const struct node *node) {
-    return node->value * 2;
+    return node == NULL ? 0 : node->value * 2 + visit(node->next);
 }
 
 int main(void) {
     struct node *first = NULL;
     for (int i = 0; i < 5; i++) {
         struct node *node = calloc(1, sizeof *node);
-        node->value = i;
-        node->weight = i / 4.0;
-        node->next = first;
+        *node = (struct node){i, i / 4.0, first};
         first = node;
     }
-    int sum = 0;
-    while (first != NULL) {
-        struct node *next = first->next;
-        sum += visit(first);
-        free(first);
-        first = next;
-    }
-    printf("sum %d\n", sum);
+    printf("sum %d\n", visit(first));
     return 0;
 }

@@ -4,7 +4,7 @@ use strict;
 use warnings;
 use threads;
 use Digest::SHA qw(sha1_hex);
-use Storable qw(freeze thaw dclone);
+use Storable qw(freeze dclone);
 
 my $state = 42;
 sub rnd { $state = ($state * 1103515245 + 12345) & 0x7fffffff; return ($state >> 8) % $_[0]; }
@@ -15,19 +15,16 @@ my $sum = 0;
 $sum += length for map { @$_ } values %h;
 print "hash ", scalar(keys %h), " $sum\n";
 delete $h{$_} for grep { $_ % 3 } keys %h;
-print "left ", scalar(keys %h), "\n";
 
 my $text = join ' ', map { sprintf '%x', rnd(1 << 20) } 1 .. 100000;
 my %n;
 $n{ length $1 }++ while $text =~ /\b([0-9a-f]+)\b/g;
 print join(',', map { "$_=$n{$_}" } sort keys %n), "\n";
 (my $copy = $text) =~ s/([a-f]+)/<$1>/g;
-print sha1_hex($copy), "\n";
-print sha1_hex(join ' ', sort { $a cmp $b } split / /, $text), "\n";
-
+print sha1_hex($copy), sha1_hex(join ' ', sort { $a cmp $b } split / /, $text), "\n";
 my $deep = [];
 $deep = [ $deep, { n => $_, s => "s$_" } ] for 1 .. 100;
-print length(freeze(dclone($deep))) > 0 ? "storable ok\n" : "storable empty\n";
+print "storable ", length(freeze(dclone($deep))) > 0, "\n";
 
 sub fill {
     my ($k) = @_;
@@ -35,19 +32,14 @@ sub fill {
     $l{ $_ % 1000 } .= $k for 1 .. 50000;
     return sha1_hex(join ',', map { "$_$l{$_}" } sort keys %l);
 }
-my @t = map { threads->create(\&fill, $_) } 1 .. 4;
-print "thread ", $_->join, "\n" for @t;
-
+print "thread ", $_->join, "\n" for map { threads->create(\&fill, $_) } 1 .. 4;
 for my $k (1 .. 4) {
     my $pid = open(my $from, '-|') // die;
     if (!$pid) {
-        my @a = map { 'y' x $_ } 1 .. 1000;
-        print "child $k ", length(join '', @a), "\n";
+        print "child $k ", length(join '', map { 'y' x $_ } 1 .. 1000), "\n";
         exit 0;
     }
     print <$from>;
-    close $from;
 }
-my $r = eval { die { code => 7 } };
-print "eval $@->{code}\n";
-print "big ", length('z' x 50_000_000), "\n";
+eval { die { code => 7 } };
+print "eval $@->{code}, big ", length('z' x 50_000_000), "\n";

@@ -1,28 +1,5 @@
 # SPDX-License-Identifier: MIT
 """The programs of the matrix; importing this package fills the registry, in this order."""
 
-from programs import (
-    scripts,
-    python,
-    compilers,
-    build,
-    archives,
-    files,
-    tools,
-    media,
-    databases,
-    web,
-)
-
-__all__ = [
-    "archives",
-    "build",
-    "compilers",
-    "databases",
-    "files",
-    "media",
-    "python",
-    "scripts",
-    "tools",
-    "web",
-]
+from programs import (scripts, python, compilers, build, archives, files,  # noqa: F401
+                      tools, media, databases, web)  # noqa: F401

@@ -5,11 +5,11 @@ from rig import inputs
 from rig.registry import program
 
 
-def compile_and_run(run, compiler, source, *flags, standard_loads=3):
+def compile_and_run(run, compiler, source, flags, loads=3):
     """Object file, assembly output and a linked program."""
-    run.cmd(compiler, *flags, "-c", source, "-o", "unit.o", loads=standard_loads)
+    run.cmd(f"{compiler} {flags} -c {source} -o unit.o", loads=loads)
     run.file("unit.o")
-    run.cmd(compiler, "unit.o", "-o", "program", "-pthread", loads=2)
+    run.cmd(f"{compiler} unit.o -o program -pthread", loads=2)
     run.file("program")
     run.cmd("./program")
 
@@ -17,54 +17,37 @@ def compile_and_run(run, compiler, source, *flags, standard_loads=3):
 @program("gcc", long=True)
 def gcc(run):
     run.write("many.c", inputs.c_source(inputs.many(400, 150)))
-    compile_and_run(run, "gcc", "many.c", "-O2", "-g", "-Wall")
-    run.cmd("gcc", "-O1", "-flto=2", "-Wl,-Map=map.txt", "many.c", "-o", "whole", loads=5)
+    compile_and_run(run, "gcc", "many.c", "-O2 -g -Wall")
+    run.cmd("gcc -O1 -flto=2 -Wl,-Map=map.txt many.c -o whole", loads=5)
     run.cmd("./whole")
 
 
 @program("g++", long=True, timeout=600)
 def gxx(run):
     """What was built has many threads that pass objects to each other."""
-    run.guest("threads.cpp")
-    compile_and_run(run, "g++", "threads.cpp", "-O2", "-g", "-std=c++17", "-pthread")
+    compile_and_run(run, "g++", run.guest("threads.cpp"), "-O2 -g -std=c++17 -pthread")
     for threads in (1, 4, 16):
-        run.cmd("./program", str(threads), "20")
+        run.cmd(f"./program {threads} 20")
 
 
 @program("clang", long=True)
 def clang(run):
     run.write("many.c", inputs.c_source(inputs.many(400, 150)))
-    run.guest("threads.cpp")
-    compile_and_run(run, "clang", "many.c", "-O2", "-g", standard_loads=1)
-    compile_and_run(run, "clang++", "threads.cpp", "-O1", "-g", "-std=c++17", standard_loads=1)
+    compile_and_run(run, "clang", "many.c", "-O2 -g", loads=1)
+    compile_and_run(run, "clang++", run.guest("threads.cpp"), "-O1 -g -std=c++17", loads=1)
 
 
 @program("cargo", long=True, timeout=600)
 def cargo(run):
     """A crate without dependencies, offline; the compiler may bring an allocator of its own."""
-    for name in ("Cargo.toml", "src/main.rs", "src/lib.rs"):
-        run.write(f"crate/{name}", (run.guests / "crate" / name).read_bytes())
-    environment = {
-        "CARGO_HOME": str(run.home / "cargo"),
-        "CARGO_TERM_COLOR": "never",
-        "CARGO_NET_OFFLINE": "true",
-    }
-    crate = run.place / "crate"
-    run.cmd(
-        "cargo", "build", "--release", "--offline", "--quiet", cwd=crate, env=environment, loads=3
-    )
+    for name in ("Cargo.toml", "src/main.rs"):
+        run.guest(f"crate/{name}")
+    how = {"cwd": run.place / "crate", "env": {"CARGO_HOME": str(run.home / "cargo"),
+                                               "CARGO_TERM_COLOR": "never"}}
+    run.cmd("cargo build --release --offline --quiet", loads=3, **how)
     run.file("crate/target/release/work")
-    run.cmd("./target/release/work", cwd=crate)
-    run.cmd(
-        "cargo",
-        "test",
-        "--offline",
-        "--quiet",
-        cwd=crate,
-        env=environment,
-        loads=3,
-        clean=without_times,
-    )
+    run.cmd("./target/release/work", **how)
+    run.cmd("cargo test --offline --quiet", loads=3, clean=without_times, **how)
 
 
 def without_times(text):

@@ -5,7 +5,7 @@ import xml.etree.ElementTree as ElementTree
 
 from rig.registry import program
 
-START_METHODS = ("fork", "forkserver", "spawn")
+MULTIPROCESSING = " ".join(f"test_multiprocessing_{way}" for way in ("fork", "forkserver", "spawn"))
 
 # The classes without long timing tests; python_multiprocessing_full runs all.
 BRIEF = (
@@ -18,40 +18,26 @@ BRIEF = (
 
 @program("python3 python3-testsuite", long=True, timeout=600, side_by_side=True)
 def python_suite(run):
-    suite(run, ["test_json", "test_pickle", "test_threading", "test_subprocess"])
+    suite(run, "test_json test_pickle test_threading test_subprocess")
 
 
 @program("python3 python3-testsuite", long=True, timeout=600, side_by_side=True)
 def python_multiprocessing(run):
-    suite(run, [f"test_multiprocessing_{method}" for method in START_METHODS], BRIEF)
+    suite(run, MULTIPROCESSING, BRIEF)
 
 
 @program("python3 python3-testsuite", full=True, timeout=900, side_by_side=True)
 def python_multiprocessing_full(run):
-    suite(run, [f"test_multiprocessing_{method}" for method in START_METHODS])
+    suite(run, MULTIPROCESSING)
 
 
 def suite(run, modules, classes=()):
     """Run test modules three at a time and write down name and outcome of each test."""
-    matches = [word for name in classes for word in ("-m", f"*.{name}.*")]
-    run.cmd(
-        "python3",
-        "-m",
-        "test",
-        "-j3",
-        "--junit-xml",
-        "outcome.xml",
-        *matches,
-        *modules,
-        loads=10,
-        seconds=600,
-        label=f"python3 -m test {' '.join(modules)}",
-        clean=lambda text: b"",
-    )
-    outcomes = [
-        f"{case.get('name')} {outcome(case)}"
-        for case in ElementTree.parse(run.place / "outcome.xml").iter("testcase")
-    ]
+    matches = " ".join(f"-m '*.{name}.*'" for name in classes)
+    run.cmd(f"python3 -m test -j3 --junit-xml outcome.xml {matches} {modules}", loads=10,
+            seconds=600, label=f"python3 -m test {modules}", clean=lambda text: b"")
+    cases = ElementTree.parse(run.place / "outcome.xml").iter("testcase")
+    outcomes = [f"{case.get('name')} {outcome(case)}" for case in cases]
     run.note("number of tests", len(outcomes))
     run.note("outcomes", "\n".join(sorted(outcomes)))
 

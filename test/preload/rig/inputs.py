@@ -72,21 +72,18 @@ def mixture(size_bytes, seed=1):
     return b"".join(parts)[:size_bytes]
 
 
-def c_source(functions, seed=1):
-    """A C file with many functions, structures and tables; main prints one checksum."""
+def c_source(functions, seed=1, function="main"):
+    """A C file with many functions, structures and tables; `function` returns one checksum, or
+    prints it if it is main."""
     source = random.Random(seed)
-    lines = ["#include <stdint.h>", "#include <stdio.h>", "#include <string.h>", ""]
+    parts = ["#include <stdint.h>\n#include <stdio.h>\n#include <string.h>"]
     for index in range(functions):
-        lines.append(
-            C_FUNCTION.substitute(
-                i=index,
-                shift=source.randint(1, 30),
-                factor=source.randint(3, 1 << 20) | 1,
-                weights=index % 7 + 1,
-                table=", ".join(str(source.randint(0, 255)) for _ in range(16)),
-            )
-        )
-    lines += ["int main(void)", "{", "    uint32_t x = 1;"]
-    lines += [f"    x = step_{index}(x);" for index in range(functions)]
-    lines += ['    printf("%u\\n", x);', "    return 0;", "}", ""]
-    return "\n".join(lines).encode()
+        table = ", ".join(str(source.randint(0, 255)) for _ in range(16))
+        parts.append(C_FUNCTION.substitute(
+            i=index, shift=source.randint(1, 30), factor=source.randint(3, 1 << 20) | 1,
+            weights=index % 7 + 1, table=table))
+    kind = "int" if function == "main" else "unsigned"
+    parts.append(f"{kind} {function}(void)\n{{\n    uint32_t x = 1;")
+    parts += [f"    x = step_{index}(x);" for index in range(functions)]
+    end = '    printf("%u\\n", x);\n    return 0;' if function == "main" else "    return x;"
+    return "\n".join([*parts, end, "}", ""]).encode()

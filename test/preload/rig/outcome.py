@@ -2,6 +2,7 @@
 """What a step gave, the two ways to fail, and how a failure is worded."""
 
 import contextlib
+import itertools
 import signal
 from dataclasses import dataclass
 
@@ -30,19 +31,13 @@ def name_status(status):
 
 
 def tail(data, lines=15):
-    return "\n".join(
-        "    | " + line for line in data.decode(errors="replace").splitlines()[-lines:]
-    )
+    text = data.decode(errors="replace").splitlines()[-lines:]
+    return "\n".join(f"    | {line}" for line in text)
 
 
 def first_difference(expected, seen):
     """The first differing line with both readings."""
-    old, new = expected.split(b"\n"), seen.split(b"\n")
-    index = next(
-        (i for i, pair in enumerate(zip(old, new)) if pair[0] != pair[1]), min(len(old), len(new))
-    )
-
-    def show(lines):
-        return repr(lines[index][:300]) if index < len(lines) else "(end)"
-
-    return f"    line {index + 1}\n    without: {show(old)}\n    with:    {show(new)}"
+    both = itertools.zip_longest(expected.split(b"\n"), seen.split(b"\n"))
+    number, pair = next((n, pair) for n, pair in enumerate(both, 1) if pair[0] != pair[1])
+    old, new = ("(end)" if line is None else repr(line[:300]) for line in pair)
+    return f"    line {number}\n    without: {old}\n    with:    {new}"

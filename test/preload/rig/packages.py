@@ -21,34 +21,19 @@ POLICY = Path("/usr/sbin/policy-rc.d")
 
 # need → Debian package; a need that is not here has a package of its own name.
 PACKAGES = {
-    "ab": "apache2-utils",
-    "awk": "gawk",
-    "bzip2": "bzip2",
-    "ffmpeg": "ffmpeg",
-    "file": "file",
-    "find": "findutils",
-    "gs": "ghostscript",
-    "java": "default-jre-headless",
-    "javac": "default-jdk-headless",
-    "lua": "lua5.4",
-    "nginx": "nginx-light",
-    "node": "nodejs",
-    "php": "php-cli",
-    "postgres": "postgresql",
-    "redis-benchmark": "redis-tools",
-    "redis-cli": "redis-tools",
-    "redis-server": "redis-server",
-    "sort": "coreutils",
+    "ab": "apache2-utils", "awk": "gawk", "find": "findutils", "gs": "ghostscript",
+    "java": "default-jre-headless", "javac": "default-jdk-headless", "lua": "lua5.4",
+    "nginx": "nginx-light", "node": "nodejs", "php": "php-cli", "postgres": "postgresql",
+    "redis-benchmark": "redis-tools", "redis-cli": "redis-tools", "sort": "coreutils",
     "xz": "xz-utils",
 }
 
 # need → places outside PATH, newest last
 PLACES = {
-    "lua": ("/usr/bin/lua5.*",),
-    "nginx": ("/usr/sbin/nginx",),
-    "postgres": ("/usr/lib/postgresql/*/bin/postgres",),
-    "python3": (PYTHON,),
-    "python3-testsuite": ("/usr/lib/python3.*/test/test_json/__init__.py",),
+    "lua": "/usr/bin/lua5.*",
+    "nginx": "/usr/sbin/nginx",
+    "postgres": "/usr/lib/postgresql/*/bin/postgres",
+    "python3": PYTHON,
 }
 
 
@@ -60,10 +45,9 @@ def find(need):
     """Path of a need, or None."""
     if need == "python3-testsuite":
         return python_testsuite()
-    for pattern in PLACES.get(need, ()):
-        places = sorted(glob.glob(pattern))
-        if places:
-            return places[-1]
+    places = sorted(glob.glob(PLACES.get(need, "")))
+    if places:
+        return places[-1]
     return None if need == "python3" else shutil.which(need)
 
 
@@ -108,14 +92,8 @@ def apt_get(action, *names):
     environment = dict(os.environ, DEBIAN_FRONTEND="noninteractive", LC_ALL="C")
     environment.pop("LD_PRELOAD", None)
     with services_stay_down():
-        done = subprocess.run(
-            command,
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            check=False,
-        )
+        done = subprocess.run(command, env=environment, stdin=subprocess.DEVNULL, check=False,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     return done.stdout.decode(errors="replace")
 
 
@@ -169,9 +147,8 @@ def python_version():
         raise Missing(f"{PYTHON} does not exist")
     program = "import sys; print('%d.%d' % sys.version_info[:2])"
     environment = {key: value for key, value in os.environ.items() if not key.startswith("PYTHON")}
-    return subprocess.run(
-        [PYTHON, "-c", program], env=environment, capture_output=True, text=True, check=True
-    ).stdout.strip()
+    return subprocess.run([PYTHON, "-c", program], env=environment, capture_output=True, text=True,
+                          check=True).stdout.strip()
 
 
 def python_testsuite():

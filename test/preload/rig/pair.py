@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Both passes of one program and the verdict."""
 
+import concurrent.futures
 import contextlib
 import ctypes
 import os
@@ -8,7 +9,6 @@ import resource
 import shutil
 import signal
 import tempfile
-import threading
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,10 +33,9 @@ class Verdict:
 
 
 def run(program, lib, keep=False, guarded=False):
-    """Run a program without and with the library and compare; `guarded`: with many watched blocks."""
-    ctypes.CDLL(None).prctl(
-        PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0
-    )  # daemons become our children, to be ended
+    """Run a program without and with the library and compare; `guarded`: many blocks watched."""
+    libc = ctypes.CDLL(None)
+    libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)  # daemons become our children, to be ended
     raise_core_limit()
     base = Path(tempfile.mkdtemp(prefix=f"hakmem-preload-{program.name}-"))
     base.chmod(0o755)
@@ -69,23 +68,20 @@ def compare(program, lib, base, watched):
         watch.close()
     if len(plain.steps) != len(preload.steps):
         raise Difference(f"{len(preload.steps)} steps, {len(plain.steps)} without the library")
-    new_cores = cores.count(preload.place.parent) - cores.count(plain.place.parent)
+    new_cores = len(cores.find(preload.place.parent)) - len(cores.find(plain.place.parent))
     if new_cores > 0:
         raise Difference(f"{new_cores} processes dumped core")
-    return (
-        f"{len(plain.steps)} results identical, {preload.loads} processes with the library, "
-        f"{plain.seconds:.1f} s without, {preload.seconds:.1f} s with{slower(plain, preload)}"
-        + (f", {watched.verdict()}" if watched else "")
-    )
+    text = (f"{len(plain.steps)} results identical, {preload.loads} processes with the library, "
+            f"{plain.seconds:.1f} s without, {preload.seconds:.1f} s with{slower(plain, preload)}")
+    return f"{text}, {watched.verdict()}" if watched else text
 
 
 def slower(plain, preload):
     """The step that lost most time, when the whole is much slower: no verdict, but worth a look."""
     if preload.seconds < 1.5 * plain.seconds + 2:
         return ""
-    old, new = max(
-        zip(plain.steps, preload.steps), key=lambda steps: steps[1].seconds - steps[0].seconds
-    )
+    pairs = zip(plain.steps, preload.steps)
+    old, new = max(pairs, key=lambda steps: steps[1].seconds - steps[0].seconds)
     return f" (most in step '{new.label}': {old.seconds:.1f} s, {new.seconds:.1f} s)"
 
 
@@ -101,25 +97,10 @@ def one_pass(program, base, **how):
 
 def both_at_once(program, how, base):
     """Both passes in parallel, in directories of their own; compared afterwards."""
-    passes, errors = {}, []
-
-    def work(name, **how):
-        try:
-            passes[name] = one_pass(program, base / name, **how)
-        except (Broken, Difference) as why:
-            errors.append(why)
-
-    threads = [
-        threading.Thread(target=work, args=("plain",)),
-        threading.Thread(target=work, args=("preload",), kwargs=how),
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    if errors:
-        raise max(errors, key=lambda why: isinstance(why, Broken))
-    plain, preload = passes["plain"], passes["preload"]
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        passes = [pool.submit(one_pass, program, base / "plain"),
+                  pool.submit(one_pass, program, base / "preload", **how)]
+    plain, preload = (one.result() for one in passes)  # that of the first is raised first: Broken
     preload.model = plain.steps
     seen, preload.steps = preload.steps, []
     for step in seen:

@@ -24,9 +24,8 @@ def program(needs, name=None, full=False, long=False, timeout=300, side_by_side=
         entry_name = name or steps.__name__
         assert entry_name not in PROGRAMS, entry_name
         labels = ("real", *["full"] * full, *["long"] * long)
-        PROGRAMS[entry_name] = Program(
-            entry_name, steps, tuple(needs.split()), labels, timeout, side_by_side
-        )
+        PROGRAMS[entry_name] = Program(entry_name, steps, tuple(needs.split()), labels, timeout,
+                                       side_by_side)
         return steps
 
     return register
@@ -34,10 +33,8 @@ def program(needs, name=None, full=False, long=False, timeout=300, side_by_side=
 
 def select(names):
     """Programs by name or group, in registration order; no names: all. KeyError: an unknown one."""
-    groups = {
-        "default": {name for name, entry in PROGRAMS.items() if "full" not in entry.labels},
-        "full": set(PROGRAMS),
-    }
+    groups = {"full": set(PROGRAMS),
+              "default": {name for name, one in PROGRAMS.items() if "full" not in one.labels}}
     wanted = set()
     for word in names or ("full",):
         wanted |= groups[word] if word in groups else {PROGRAMS[word].name}

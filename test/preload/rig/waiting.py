@@ -13,8 +13,9 @@ NEXT = itertools.count(os.getpid() * 16)
 
 
 def free_port():
-    """A port of 127.0.0.1 that nobody listens on. It is below those that the kernel gives to whoever connects, and
-    every process, and every call, begins to look elsewhere: nobody takes it before it is used."""
+    """A port of 127.0.0.1 that nobody listens on. It is below those that the kernel gives to
+    whoever connects, and every process, and every call, begins to look elsewhere: nobody takes it
+    before it is used."""
     for _ in range(PORTS):
         port = FIRST_PORT + next(NEXT) % PORTS
         with socket.socket() as probe, contextlib.suppress(OSError):
@@ -29,7 +30,7 @@ def accepts(port):
         return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
-def wait_for(condition, seconds):
+def wait_for(condition, seconds=120):
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         if condition():

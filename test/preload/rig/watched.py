@@ -23,4 +23,5 @@ class Watched:
         counts = [report["events"]["guard_sample"] for report in reports]
         if sum(counts) == 0:
             raise Difference(f"no block was watched by the {len(counts)} processes that reported")
-        return f"{sum(counts)} watched blocks in {sum(map(bool, counts))} of {len(counts)} processes that reported"
+        return (f"{sum(counts)} watched blocks in {sum(map(bool, counts))} of {len(counts)} "
+                "processes that reported")
