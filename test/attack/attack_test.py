@@ -3,9 +3,9 @@
 """Every attack ends as the table promises, on a used heap and on a fresh one.
 
 Usage: attack_test.py PROGRAM EXPECTED.tsv
-A row of the table is: attack <tab> outcome with the default library <tab> outcome with the hardened one: the worst that
-may come of it. "succeeded" promises nothing. The hardened library leaves some to chance: of five runs most must keep
-the promise.
+A row of the table is: outcome with the default library <tab> outcome with the hardened one <tab>
+attacks; the outcome is the worst that may come of it. "succeeded" promises nothing. The hardened
+library leaves some to chance: of five runs most must keep the promise.
 """
 import os
 import resource
@@ -26,7 +26,8 @@ def outcome(program, attack, words):
 
 def read_table(path):
     with open(path, encoding="utf-8") as file:
-        return {row[0]: row[1:] for row in (line.rstrip("\n").split("\t") for line in file if line[0] not in "#\n")}
+        rows = [line.rstrip("\n").split("\t") for line in file if line[0] not in "#\n"]
+    return {name: outcomes for *outcomes, names in rows for name in names.split()}
 
 
 def is_kept(promised, found):
