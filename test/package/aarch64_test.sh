@@ -3,20 +3,10 @@
 # Packages for aarch64, made on another machine: unpacked, and programs run on their libraries by the emulator.
 # usage: aarch64_test.sh tarball|deb
 set -eu
-# shellcheck source=test/launcher/expect.sh
-. "$HAKMEM_SOURCE/test/launcher/expect.sh"
 # shellcheck source=test/package/package.sh
 . "$HAKMEM_SOURCE/test/package/package.sh"
-for tool in aarch64-linux-gnu-gcc aarch64-linux-gnu-g++ qemu-aarch64; do
-    command -v "$tool" >/dev/null || {
-        echo "skipped: $tool is not installed"
-        exit 77
-    }
-done
-[ "$(uname -m)" != aarch64 ] || {
-    echo "skipped: the other tests make these packages here"
-    exit 77
-}
+needs aarch64-linux-gnu-gcc aarch64-linux-gnu-g++ qemu-aarch64
+[ "$(uname -m)" != aarch64 ] || skip "the other tests make these packages here"
 aarch64-linux-gnu-gcc -O1 -o "$work/program" "$HAKMEM_SOURCE/test/musl/program.c" -pthread
 expect 0 qemu-aarch64 -cpu neoverse-n1 -L /usr/aarch64-linux-gnu "$work/program"
 prints "own malloc"
@@ -28,15 +18,9 @@ emulated() { # LIBRARY
         prints hakmem
     done
 }
-export HAKMEM_PACKAGE_DIR="$work/package"
 
 if [ "$1" = deb ]; then
-    for tool in dpkg-buildpackage dh lintian; do
-        command -v "$tool" >/dev/null || {
-            echo "skipped: $tool is not installed"
-            exit 77
-        }
-    done
+    needs dpkg-buildpackage dh lintian
     debs aarch64
     lintian --no-tag-display-limit "$debs"/hakmem_*_arm64.changes >"$work/lintian" 2>/dev/null || fail "lintian fails"
     grep -E '^[EW]:' "$work/lintian" && fail "lintian has something to say"
@@ -57,8 +41,7 @@ fi
 expect 0 package tarball aarch64
 tar -xzf "$(cat "$work/out")" -C "$work"
 install=$(echo "$work"/hakmem-*-linux-aarch64/install.sh)
-expect 1 "$install" --prefix "$work/prefix"
-says err "these libraries are for aarch64"
+one_line 1 "these libraries are for aarch64" "$install" --prefix "$work/prefix"
 mkdir "$work/bin"
 printf '#!/bin/sh\necho aarch64\n' >"$work/bin/uname"
 chmod +x "$work/bin/uname"

@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: MIT
 # Each project of test/consumer that is built against an installed tree builds, runs, and runs on hakmem; of cargo see crate_test.sh.
 set -eu
-# shellcheck source=test/launcher/expect.sh
-. "$HAKMEM_SOURCE/test/launcher/expect.sh"
 # shellcheck source=test/package/package.sh
 . "$HAKMEM_SOURCE/test/package/package.sh"
 consumer=$HAKMEM_SOURCE/test/consumer
@@ -43,8 +41,7 @@ else
 fi
 
 if python3 -c 'import ensurepip, venv' 2>/dev/null; then
-    export HAKMEM_PACKAGE_DIR="$work/package"
-    expect 0 package wheel
+        expect 0 package wheel
     wheel=$(cat "$work/out")
     expect 0 python3 -m venv "$work/venv"
     expect 0 "$work/venv/bin/pip" --disable-pip-version-check install --no-index "$wheel"

@@ -3,14 +3,9 @@
 # The crates: packaged by cargo, which builds each from what is in it, and used by a fresh project without features and with low-memory (HAKMEM_FULL=1: with each); a
 # zeroed gigabyte is not touched; documented without a warning. Needs the registry of crates the first time, for cc.
 set -eu
-# shellcheck source=test/launcher/expect.sh
-. "$HAKMEM_SOURCE/test/launcher/expect.sh"
 # shellcheck source=test/package/package.sh
 . "$HAKMEM_SOURCE/test/package/package.sh"
-cargo --version >/dev/null 2>&1 || {
-    echo "skipped: cargo is not installed"
-    exit 77
-}
+cargo --version >/dev/null 2>&1 || skip "cargo is not installed"
 kept=$(dirname "$HAKMEM_BUILD")/package
 mkdir -p "$kept"
 export HAKMEM_PACKAGE_DIR="$kept"
@@ -18,8 +13,7 @@ status=0
 package crate >"$work/out" 2>"$work/err" || status=$?
 if [ "$status" -ne 0 ] && grep -qE 'cc|registry|network|resolve' "$kept/failed.log" && ! cargo fetch --quiet \
     --manifest-path "$kept/stage/rust/Cargo.toml" 2>/dev/null; then
-    echo "skipped: the registry of crates is not reached, which has cc"
-    exit 77
+    skip "the registry of crates is not reached, which has cc"
 fi
 [ "$status" -eq 0 ] || fail "package crate: $(cat "$work/err")"
 for name in hakmem-sys hakmem-alloc; do

@@ -3,22 +3,15 @@
 # Tarball and wheel in a fresh root of Debian 12 without network: from nothing to a program on hakmem by one command, looked
 # into, removed without a trace; what such a system lacks is told in one line.
 set -eu
-# shellcheck source=test/launcher/expect.sh
-. "$HAKMEM_SOURCE/test/launcher/expect.sh"
-# shellcheck source=test/package/package.sh
-. "$HAKMEM_SOURCE/test/package/package.sh"
 # shellcheck source=test/package/roots.sh
 . "$HAKMEM_SOURCE/test/package/roots.sh"
 needs_root_and debootstrap
-export HAKMEM_PACKAGE_DIR="$work/package"
 expect 0 package tarball
 expect 0 package wheel
 debian_root bookworm
 cp "$work"/package/*.tar.gz "$work"/package/*.whl "$root/packages/"
 
-begins
 expect 0 inside sh -c 'cd /packages && tar xzf hakmem-*.tar.gz && hakmem-*/install.sh && hakmem run -- grep -c libhakmem /proc/self/maps'
-runs_after tarball
 looks_inside sleep 60
 one_line 2 "there is no systemctl here" inside hakmem enable cron
 mv "$root/usr/bin/python3" "$root/packages/python3"
@@ -38,10 +31,8 @@ expect 0 inside sh -c '"$(echo /packages/hakmem-*/install.sh)" --uninstall'
 nothing_left
 
 expect 0 inside python3 -m venv /packages/venv
-begins
 expect 0 inside sh -c 'cd /packages && venv/bin/pip --disable-pip-version-check install hakmem-*.whl &&
     venv/bin/python -m hakmem run -c "import hakmem; assert hakmem.is_active(); print(hakmem.explain())"'
-runs_after wheel
 says out "RSS is"
 expect 0 inside /packages/venv/bin/pip uninstall -y hakmem
 nothing_left

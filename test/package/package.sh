@@ -1,6 +1,29 @@
 # shellcheck shell=sh disable=SC2154
 # SPDX-License-Identifier: MIT
 # Sourced: what `./hakmem package` and `./hakmem release` do, whose lock `./hakmem test` holds while tests run.
+# shellcheck source=test/launcher/expect.sh
+. "$HAKMEM_SOURCE/test/launcher/expect.sh"
+export HAKMEM_PACKAGE_DIR="$work/package"
+
+skip() {
+    echo "skipped: $*"
+    exit 77
+}
+
+needs() { # TOOL...
+    for tool; do
+        command -v "$tool" >/dev/null || skip "$tool is not installed"
+    done
+}
+
+# one_line STATUS TEXT COMMAND...: it ends with STATUS and one line on standard error that has TEXT
+one_line() {
+    wanted_status=$1 text=$2
+    shift 2
+    expect "$wanted_status" "$@"
+    says err "$text"
+    [ "$(wc -l <"$work/err")" -eq 1 ] || fail "more than a line: $(cat "$work/err")"
+}
 
 package() { # KIND [MACHINE]
     locked package "$@"

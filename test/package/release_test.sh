@@ -2,11 +2,8 @@
 # SPDX-License-Identifier: MIT
 # ./hakmem release --check passes, and refuses a version that does not agree and a symbol that went.
 set -eu
-# shellcheck source=test/launcher/expect.sh
-. "$HAKMEM_SOURCE/test/launcher/expect.sh"
 # shellcheck source=test/package/package.sh
 . "$HAKMEM_SOURCE/test/package/package.sh"
-export HAKMEM_PACKAGE_DIR="$work/package"
 expect 0 locked release --check
 for line in "versions and changelog agree" "the ABI is that of test/golden/symbols.txt" "two folders, the same bits" "the crate is whole"; do
     says out "ok    $line"

@@ -1,7 +1,9 @@
 # shellcheck shell=sh disable=SC2034,SC2154
 # SPDX-License-Identifier: MIT
-# Sourced after expect.sh: fresh roots to install into. Each is made below build/package/roots, renewed after a
-# week, and copied for a test.
+# Sourced: fresh roots to install into. Each is made below build/package/roots, renewed after a week, and copied
+# for a test.
+# shellcheck source=test/package/package.sh
+. "$HAKMEM_SOURCE/test/package/package.sh"
 kept=$(dirname "$HAKMEM_BUILD")/package
 # What is mounted goes with the test, however it ends.
 if [ "$(id -u)" = 0 ] && [ -z "${HAKMEM_OWN_MOUNTS-}" ] && unshare --mount --net true 2>/dev/null; then
@@ -10,16 +12,9 @@ if [ "$(id -u)" = 0 ] && [ -z "${HAKMEM_OWN_MOUNTS-}" ] && unshare --mount --net
 fi
 root=$work/root
 
-skip() {
-    echo "skipped: $*"
-    exit 77
-}
-
 needs_root_and() { # TOOL...
     [ "$(id -u)" = 0 ] || skip "only root makes a root"
-    for tool; do
-        command -v "$tool" >/dev/null || skip "$tool is not installed"
-    done
+    needs "$@"
     unshare --mount --net true 2>/dev/null || skip "mounting, or a network of its own, is not allowed here"
 }
 
@@ -96,24 +91,6 @@ files_of_root() {
 # nothing_left: of what was installed since `enter`
 nothing_left() {
     files_of_root | diff "$work/before" - >"$work/left" || fail "left or gone: $(cat "$work/left")"
-}
-
-# one_line STATUS TEXT COMMAND...: it ends with STATUS and one line on standard error that has TEXT
-one_line() {
-    wanted_status=$1 text=$2
-    shift 2
-    expect "$wanted_status" "$@"
-    says err "$text"
-    [ "$(wc -l <"$work/err")" -eq 1 ] || fail "more than a line: $(cat "$work/err")"
-}
-
-# begins, runs_after WHAT: prints the time from a package to a program on hakmem; the README says at most 10 seconds
-begins() {
-    begin=$(date +%s%N)
-}
-runs_after() {
-    took=$((($(date +%s%N) - begin) / 1000000))
-    echo "from nothing to a program on hakmem, by $1: $((took / 1000)).$(printf %03d $((took % 1000))) s"
 }
 
 # borrow_python: $root gets /opt/python, glibc and Python of Debian 12 that disturb nothing; false if there is no such root

@@ -2,14 +2,10 @@
 # SPDX-License-Identifier: MIT
 # The tarball: unpacked, installed, used, installed over itself, removed without a trace.
 set -eu
-# shellcheck source=test/launcher/expect.sh
-. "$HAKMEM_SOURCE/test/launcher/expect.sh"
 # shellcheck source=test/package/package.sh
 . "$HAKMEM_SOURCE/test/package/package.sh"
-export HAKMEM_PACKAGE_DIR="$work/package"
 expect 0 package tarball
 tarball=$(cat "$work/out")
-begin=$(date +%s)
 tar -xzf "$tarball" -C "$work"
 install=$(echo "$work"/hakmem-*-linux-*/install.sh)
 mkdir -p "$work/prefix/lib" "$work/prefix/share/man"
@@ -17,7 +13,6 @@ echo theirs >"$work/prefix/share/man/theirs"
 expect 0 "$install" --prefix "$work/prefix"
 hakmem=$work/prefix/bin/hakmem
 expect 0 "$hakmem" run -- grep -c 'prefix/lib/libhakmem' /proc/self/maps
-[ $(($(date +%s) - begin)) -le 10 ] || fail "from nothing to a program on hakmem takes more than 10 s"
 expect 0 "$hakmem" run --profile hardened -- grep -c 'hakmem/hardened/libhakmem' /proc/self/maps
 expect 0 "$hakmem" options
 [ -s "$work/prefix/share/man/man1/hakmem.1" ] || fail "no manual"
@@ -32,9 +27,7 @@ expect 0 "$install" --prefix "$work/made" # which is ours all the same
 expect 0 "$install" --prefix "$work/made" --uninstall
 [ ! -e "$work/made" ] || fail "uninstall leaves the prefix that install made"
 expect 1 "$install" --frobnicate
-expect 1 "$install" --prefix "$work/prefix/share/man/theirs"
-says err "cannot write to"
-[ "$(wc -l <"$work/err")" -eq 1 ] || fail "more than a line: $(cat "$work/err")"
+one_line 1 "cannot write to" "$install" --prefix "$work/prefix/share/man/theirs"
 needed=$(cat "$(dirname "$install")/GLIBC")
 for other in 2.17 1.99; do # that is met
     echo $other >"$(dirname "$install")/GLIBC"
@@ -43,9 +36,7 @@ for other in 2.17 1.99; do # that is met
 done
 for other in 2.999 3.0; do
     echo $other >"$(dirname "$install")/GLIBC"
-    expect 1 "$install" --prefix "$work/prefix"
-    says err "these libraries need glibc $other, this machine has"
-    [ "$(wc -l <"$work/err")" -eq 1 ] || fail "more than a line: $(cat "$work/err")"
+    one_line 1 "these libraries need glibc $other, this machine has" "$install" --prefix "$work/prefix"
     [ ! -e "$work/prefix/bin" ] || fail "installs for another glibc"
 done
 echo "$needed" >"$(dirname "$install")/GLIBC"
@@ -58,11 +49,8 @@ for claimed in 'glibc 2.99.9000' 'glibc 2.99-dev' 'glibc 3.0' undefined 'musl 1.
     [ ! -s "$work/err" ] || fail "with '$claimed' it says: $(cat "$work/err")"
     expect 0 "$install" --prefix "$work/prefix" --uninstall
 done
-expect 1 env PATH="$work/fake:$PATH" CLAIMED='glibc 2.17.9000' "$install" --prefix "$work/prefix"
-says err "this machine has 2.17.9000"
-[ "$(wc -l <"$work/err")" -eq 1 ] || fail "more than a line: $(cat "$work/err")"
+one_line 1 "this machine has 2.17.9000" env PATH="$work/fake:$PATH" CLAIMED='glibc 2.17.9000' "$install" --prefix "$work/prefix"
 echo riscv64 >"$(dirname "$install")/MACHINE"
-expect 1 "$install" --prefix "$work/prefix"
-says err "these libraries are for riscv64"
+one_line 1 "these libraries are for riscv64" "$install" --prefix "$work/prefix"
 [ ! -e "$work/prefix/bin" ] || fail "installs for another machine"
 exit $failed

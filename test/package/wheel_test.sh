@@ -2,15 +2,9 @@
 # SPDX-License-Identifier: MIT
 # The wheel in a fresh virtual environment, without any network: module, command, enable(), the tag, removal.
 set -eu
-# shellcheck source=test/launcher/expect.sh
-. "$HAKMEM_SOURCE/test/launcher/expect.sh"
 # shellcheck source=test/package/package.sh
 . "$HAKMEM_SOURCE/test/package/package.sh"
-python3 -c 'import ensurepip, venv' 2>/dev/null || {
-    echo "skipped: Python has no venv"
-    exit 77
-}
-export HAKMEM_PACKAGE_DIR="$work/package"
+python3 -c 'import ensurepip, venv' 2>/dev/null || skip "Python has no venv"
 expect 0 package wheel
 wheel=$(cat "$work/out")
 needed=$(readelf -V "$HAKMEM_LIB" "$(dirname "$HAKMEM_BUILD")/hardened/libhakmem.so" |
@@ -20,7 +14,6 @@ case $wheel in
 *) fail "the tag of $wheel is not that of glibc $needed" ;;
 esac
 expect 0 python3 -m venv "$work/venv"
-begin=$(date +%s)
 expect 0 "$work/venv/bin/pip" --disable-pip-version-check install --no-index "$wheel"
 cat >"$work/prog.py" <<'PYTHON'
 import os
@@ -41,7 +34,6 @@ PYTHON
 python=$work/venv/bin/python
 expect 7 "$python" -m hakmem run "$work/prog.py" 'a b' c
 prints "a b c"
-[ $(($(date +%s) - begin)) -le 10 ] || fail "from nothing to a program on hakmem takes more than 10 s"
 expect 7 "$work/venv/bin/hakmem" run --profile low-memory -- "$work/prog.py" d
 prints d
 expect 7 env HAKMEM_OPTIONS=profile_rate:1024 "$python" -m hakmem run "$work/prog.py" sampled
