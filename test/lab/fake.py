@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import random
 
-from hakmem_lab import means
+from hakmem_lab import means, summary as summaries, tables
 from hakmem_lab.model import (ArmInfo, Cell, Latency, RowInfo, RowSummary, RunSummary, Verdict)
 
 EVIL = "<script>document.title='owned'</script> & \"x\" <b>"
@@ -44,6 +44,38 @@ ROWS = (  # id, group, title, unit, metric, threads, time of the best, KiB of th
     ("app/lua", "app", "Lua builds and drops tables", "ms", "wall", 1, 412.0, 21800, True),
     (f"own/{EVIL}", "own", f"./{EVIL} --fast", "ms", "wall", 1, 1240.0, 154000, True),
 )
+
+
+TWO_ARMS = [ArmInfo("hakmem", "hakmem 1", kind="subject"), ArmInfo("other", "other 1")]
+
+
+class Run:
+    """A run of measurements that a test states."""
+
+    def __init__(self, rows, samples, arms=TWO_ARMS):
+        self.samples, self.complete = samples, True
+        self.header = type("Header", (), dict(
+            id="id", started="now", tier="full", machine={"cpus": "2"}, rounds=10, threshold=0.01,
+            subject="hakmem", arms=arms, rows=rows, skipped={}, parts=3))()
+
+
+def summarised(samples, group="memory", arms=TWO_ARMS) -> RunSummary:
+    """Of a run with one row, "r"."""
+    return summaries.summarise(Run([RowInfo("r", group, "r", "", "cpu", "ns/op")], samples, arms))
+
+
+def timed(arm, values, **more):
+    """One round of the row "r" for each value."""
+    return [{"kind": "time", "row": "r", "arm": arm, "round": turn, "value": float(value),
+             "hwm_kib": 1000, "minflt": 5, "cpu_ns": 2e6, **more} for turn, value in enumerate(values)]
+
+
+def printed(table) -> str:
+    console = tables.console()
+    console.width = 160
+    with console.capture() as shown:
+        console.print(table)
+    return shown.get()
 
 
 def _curve(draw: random.Random, peak: float, saw: bool) -> list[tuple[float, float]]:

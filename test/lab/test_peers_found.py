@@ -14,6 +14,8 @@ from hakmem_lab.peers import bases, builds, debian, outside
 
 # Finding
 
+MIMALLOC = {"c_src/mimalloc/v3/include/mimalloc.h": "#define MI_MALLOC_VERSION 30302\n"}
+
 
 def crate_archive(lab, name, version, files):
     """A .crate as the registry would give it, in cargo's cache; its checksum."""
@@ -39,9 +41,6 @@ def with_tools(lab, checksum, crate="libmimalloc-sys", version="0.1.49", library
     for name in ("make", "c++"):
         script(lab, name, "exit 1")
     script(lab, "cc", "echo cc 12.2.0; echo more")
-
-
-MIMALLOC = {"c_src/mimalloc/v3/include/mimalloc.h": "#define MI_MALLOC_VERSION 30302\n"}
 
 
 def test_a_newest_release_is_built_once(lab):
@@ -104,21 +103,17 @@ def test_without_tools_everything_has_a_reason(lab, monkeypatch):
     assert "./hakmem build" in peers.find("hakmem").skip
 
 
-def test_malloc_must_be_the_librarys_own(lab, monkeypatch):
+def test_malloc_must_be_the_librarys_own_and_programs_must_live(lab, monkeypatch):
     monkeypatch.setattr(place, "HAKMEM", Path(some_library()))
     fake_which_malloc(lab, "0.1.0", origin="/bin/true")
     assert re.match("malloc does not come from .* but from /bin/true", peers.find("hakmem").skip)
     fake_which_malloc(lab, "0.1.0")
     found = peers.find("hakmem")
     assert (found.skip, found.label, found.version) == ("", "hakmem 0.1.0", "0.1.0")
-
-
-def test_a_library_that_programs_die_of(lab, monkeypatch):
-    monkeypatch.setattr(place, "HAKMEM", Path(some_library()))
-    script(lab, "which_malloc", "kill -SEGV $$", "programs")
-    assert peers.find("hakmem").skip == "a small program that runs on it dies of SIGSEGV"
-    script(lab, "which_malloc", "echo nonsense", "programs")
-    assert peers.find("hakmem").skip == "which_malloc says nothing that can be read"
+    for text, reason in (("kill -SEGV $$", "a small program that runs on it dies of SIGSEGV"),
+                         ("echo nonsense", "which_malloc says nothing that can be read")):
+        script(lab, "which_malloc", text, "programs")
+        assert peers.find("hakmem").skip == reason
 
 
 def test_what_the_project_says_to_set_is_set(lab, monkeypatch):
@@ -159,12 +154,10 @@ def test_user_libs():
 
 
 def test_a_users_library(lab):
-    fake_which_malloc(lab, "1.2.3")
-    found = peers.find("mine", libs={"mine": some_library()})
-    assert (found.skip, found.label, found.peer.origin) == ("", "mine (1.2.3)", "user")
-    fake_which_malloc(lab)
-    found = peers.find("mine", libs={"mine": some_library()})
-    assert (found.label, found.version) == ("mine", "unknown")
+    for version, label, known in (("1.2.3", "mine (1.2.3)", "1.2.3"), ("", "mine", "unknown")):
+        fake_which_malloc(lab, version)
+        found = peers.find("mine", libs={"mine": some_library()})
+        assert (found.skip, found.label, found.version) == ("", label, known)
 
 
 def test_what_is_wrong_with_a_users_library_is_an_error(lab):
@@ -222,8 +215,8 @@ def test_keys_that_are_too_old_are_renewed_from_the_systems_own_suites(lab, monk
     sid_tools(lab)
     monkeypatch.setattr(debian, "_keyring", lambda: Path("/old.gpg"))
     monkeypatch.setattr(debian, "_newer_keyring", lambda root: Path("/new.gpg"))
-    fake_apt(lab, f'*update*) grep -q new {lab}/peers/sid/sources.list || {{ echo "E: NO_PUBKEY 1"; exit 100; }};; '
-                  '*download*) touch a.deb;;')
+    renewed = f"grep -q new {lab}/peers/sid/sources.list"
+    fake_apt(lab, f'*update*) {renewed} || {{ echo "E: NO_PUBKEY 1"; exit 100; }};; *download*) touch a.deb;;')
     assert peers.find_base("newest").label == "glibc 2.43"
 
 

@@ -17,6 +17,7 @@ ARMS = [Arm(ArmInfo("hakmem", "hakmem 0.1", kind="subject", sha256="aa")),
         Arm(ArmInfo("hakmem~again", "hakmem 0.1 (again)", kind="again", sha256="aa")),
         Arm(ArmInfo("other", "other 1", sha256="bb")), Arm(ArmInfo("gone", "gone", skip="no cargo"))]
 ROWS = [Row(RowInfo(name, "small", name, "", "cpu", "ns/op"), argv=("x",)) for name in ("one", "two")]
+SAMPLES = 2 * 3 * 4  # rows, arms, rounds and a run for memory
 
 
 def plan(rounds=3):
@@ -47,19 +48,29 @@ class Fake(session.Session):
         return Sample(fields, check="c0ffee")
 
 
-def measured(path):
-    return [(s["kind"], s["row"], s["arm"], s["round"]) for s in records.Run(path).samples]
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "run" / "results.jsonl"
 
 
-def test_round_trip(tmp_path):
-    path = tmp_path / "run" / "results.jsonl"
-    writer = records.Writer(path, header())
-    Fake(plan(), writer).run()
+def measure(path, previous=None, **fields) -> records.Run:
+    """What the file has after a session, which goes on with a previous one if there is one."""
+    writer = records.Writer(path) if previous else records.Writer(path, header())
+    run = Fake(plan(), writer, *[previous] * (previous is not None))
+    vars(run).update(fields)
+    try:
+        run.run()
+    except KeyboardInterrupt:
+        pass
     writer.close()
-    run = records.Run(path.parent)
+    return records.Run(path)
+
+
+def test_round_trip(path):
+    run = measure(path)
     assert run.complete and run.header.arms[3].skip == "no cargo"
     assert len(run.of("time")) == 2 * 3 * 3 and len(run.of("memory")) == 2 * 3
-    summary = summarise(run)
+    summary = summarise(records.Run(path.parent))
     cell = summary.rows[0].cells["other"]
     assert cell.time == 12.0 and cell.time_ratio == pytest.approx(1.2) and cell.after_kib == 500
     assert summary.rows[0].best_time == "hakmem" and cell.against.word in ("better", "no difference")
@@ -67,84 +78,52 @@ def test_round_trip(tmp_path):
 
 
 @pytest.mark.parametrize("stop", [0, 1, 4, 11, 17, 23])
-def test_resume_measures_what_is_missing_and_nothing_twice(tmp_path, stop):
-    path = tmp_path / "results.jsonl"
-    writer = records.Writer(path, header())
-    first = Fake(plan(), writer)
-    first.limit = stop
-    with pytest.raises(KeyboardInterrupt):
-        first.run()
-    writer.close()
-    previous = records.Run(path)
+def test_resume_measures_what_is_missing_and_nothing_twice(path, stop):
+    previous = measure(path, limit=stop)
     assert not previous.complete
-    writer = records.Writer(path)
-    Fake(plan(), writer, previous).run()
-    writer.close()
-    keys = measured(path)
-    assert records.Run(path).complete and len(keys) == len(set(keys)) == 2 * 3 * 4
+    run = measure(path, previous)
+    keys = [(one["kind"], one["row"], one["arm"], one["round"]) for one in run.samples]
+    assert run.complete and len(keys) == len(set(keys)) == SAMPLES
 
 
-def test_a_cut_line_is_measured_again(tmp_path):
-    path = tmp_path / "results.jsonl"
-    writer = records.Writer(path, header())
-    Fake(plan(), writer).run()
-    writer.close()
-    text = path.read_text()
-    lines = text.splitlines(keepends=True)
+def test_a_cut_line_is_measured_again(path):
+    measure(path)
+    lines = path.read_text().splitlines(keepends=True)
     path.write_text("".join(lines[:-2]) + lines[-2][:20])
     previous = records.Run(path)
-    assert len(previous.samples) == 23
-    writer = records.Writer(path)
-    Fake(plan(), writer, previous).run()
-    writer.close()
-    assert len(measured(path)) == 24
+    assert len(previous.samples) == SAMPLES - 1 and len(measure(path, previous).samples) == SAMPLES
     for line in path.read_text().splitlines():
         json.loads(line)
 
 
-def test_failure_ends_an_arms_part_in_the_row_only(tmp_path):
-    path = tmp_path / "results.jsonl"
-    writer = records.Writer(path, header())
-    run = Fake(plan(), writer)
-    run.bad = {("one", "other"): Sample(failure="signal 11 (SIGSEGV)")}
-    run.run()
-    writer.close()
-    summary = summarise(records.Run(path))
-    assert summary.rows[0].cells["other"].failure == "signal 11 (SIGSEGV)"
-    assert summary.rows[0].cells["other"].time is None
-    assert summary.rows[1].cells["other"].time == 12.0
-    assert len(records.Run(path).of("failure")) == 1
+def test_failure_ends_an_arms_part_in_the_row_only(path):
+    run = measure(path, bad={("one", "other"): Sample(failure="signal 11 (SIGSEGV)")})
+    summary = summarise(run)
+    cell = summary.rows[0].cells["other"]
+    assert cell.failure == "signal 11 (SIGSEGV)" and cell.time is None
+    assert summary.rows[1].cells["other"].time == 12.0 and len(run.of("failure")) == 1
     assert [mean.failures for mean in summary.means if mean.name == "other"] == [1]
 
 
-def with_checks(tmp_path, checks):
-    """A run of one round in which each arm gives its own check."""
-    path = tmp_path / "results.jsonl"
-    head = header(1)
-    head.arms = [ArmInfo(name, name, kind={"hakmem": "subject", "hakmem~again": "again"}.get(name, "peer"))
-                 for name in checks]
-    writer = records.Writer(path, head)
+@pytest.mark.parametrize("checks, wrong", [
+    ("hakmem:bad hakmem~again:bad other:good third:good", ["hakmem", "hakmem~again"]),
+    ("hakmem:bad hakmem~again:bad glibc:good", ["hakmem", "hakmem~again"])])  # a tie: the C library decides
+def test_the_vote_decides_whose_output_is_wrong(path, checks, wrong):
+    checks = dict(one.split(":") for one in checks.split())
+    kinds = {"hakmem": "subject", "hakmem~again": "again"}
+    arms = [ArmInfo(name, name, kind=kinds.get(name, "peer")) for name in checks]
+    writer = records.Writer(path, dataclasses.replace(header(1), arms=arms))
     for arm, check in checks.items():
         writer.add("time", row="one", arm=arm, round=0, value=1.0, hwm_kib=1, check=check)
     writer.close()
-    return {name: cell.failure for name, cell in summarise(records.Run(path)).rows[0].cells.items()}
-
-
-def test_the_vote_decides_whose_output_is_wrong(tmp_path):
-    assert with_checks(tmp_path, {"hakmem": "bad", "hakmem~again": "bad", "other": "good", "third": "good"}) == {
-        "hakmem": "output differs", "hakmem~again": "output differs", "other": "", "third": ""}
-
-
-def test_a_tied_vote_is_decided_by_the_c_library(tmp_path):
-    failures = with_checks(tmp_path, {"hakmem": "bad", "hakmem~again": "bad", "glibc": "good"})
-    assert failures["hakmem"] == "output differs" and failures["glibc"] == ""
+    cells = summarise(records.Run(path)).rows[0].cells
+    assert {name: cell.failure for name, cell in cells.items()} == {
+        name: "output differs" if name in wrong else "" for name in checks}
 
 
 @pytest.mark.parametrize("change", ["library", "arguments", "scale", "programs"])
-def test_other_things_than_then_are_not_continued(tmp_path, change):
-    path = tmp_path / "results.jsonl"
-    writer = records.Writer(path, header())
-    writer.close()
+def test_other_things_than_then_are_not_continued(path, change):
+    records.Writer(path, header()).close()
     session.require_same(records.Run(path), plan(), "bench-1")
     changed, programs = plan(), "bench-1"
     if change == "library":
@@ -159,8 +138,8 @@ def test_other_things_than_then_are_not_continued(tmp_path, change):
         session.require_same(records.Run(path), changed, programs)
 
 
-def test_full_disk_is_one_clear_line(tmp_path):
-    writer = records.Writer(tmp_path / "results.jsonl", header())
+def test_full_disk_is_one_clear_line(path):
+    writer = records.Writer(path, header())
     writer.file.close()
     writer.file = open("/dev/full", "ab", buffering=0)
     with pytest.raises(LabError, match="disk is full.*--resume"):
@@ -203,25 +182,21 @@ def test_file_that_is_replaced_stays_a_link_with_its_mode_and_a_pipe_is_written_
     assert (tmp_path / "fresh").stat().st_mode & 0o777 == 0o640
 
 
-def test_no_header_and_no_json_are_refused(tmp_path):
-    path = tmp_path / "results.jsonl"
-    path.write_text('{"kind":"end"}\n')
-    with pytest.raises(LabError, match="no header"):
-        records.Run(path)
-    path.write_text("nonsense\n")
-    with pytest.raises(LabError, match="line 1"):
-        records.Run(path)
-    with pytest.raises(LabError, match="cannot read"):
-        records.Run(tmp_path / "nothing.jsonl")
+@pytest.mark.parametrize("text, said", [('{"kind":"end"}\n', "no header"), ("nonsense\n", "line 1"),
+                                        (None, "cannot read")])
+def test_no_header_and_no_json_are_refused(tmp_path, text, said):
+    if text is not None:
+        (tmp_path / "results.jsonl").write_text(text)
+    with pytest.raises(LabError, match=said):
+        records.Run(tmp_path / "results.jsonl")
 
 
 def test_order_is_drawn_turned_round_and_the_same_for_every_run():
     arms = [Arm(ArmInfo(name, name)) for name in "abcdefghijkl"]
-    orders = [[arm.name for arm in session.order(arms, "row", turn)] for turn in range(40)]
+    orders, again = ([[arm.name for arm in session.order(arms, "row", turn)] for turn in range(40)] for _ in "12")
     assert all(orders[turn + 1] == orders[turn][::-1] for turn in range(0, 40, 2))
-    assert all(sorted(order) == sorted(orders[0]) for order in orders)
+    assert all(sorted(order) == sorted(orders[0]) for order in orders) and orders == again
     assert len({order[0] for order in orders}) > 8
-    assert orders == [[arm.name for arm in session.order(arms, "row", turn)] for turn in range(40)]
 
 
 def test_a_run_that_cannot_be_read_does_not_hide_the_others(tmp_path, monkeypatch):
@@ -233,20 +208,13 @@ def test_a_run_that_cannot_be_read_does_not_hide_the_others(tmp_path, monkeypatc
     assert prepare.find_run("", unfinished=True).name == "1-good"
 
 
-def test_machines_are_not_mixed():
+def test_machines_have_names_and_are_not_mixed():
     here = machine.fingerprint()
     machine.require_same(here, dict(here), "a run")
     with pytest.raises(LabError, match="kernel"):
         machine.require_same(here, {**here, "kernel": "1.0"}, "a run")
-
-
-def test_machine_kind_is_a_file_name():
-    name = machine.kind({"architecture": "x86_64", "cpus": "2",
-                         "processor": "AMD EPYC 9B14 96-Core Processor (family/model/stepping 25/17/1)"})
-    assert name == "x86_64-amd-epyc-9b14-2cpu"
-
-
-def test_cpuinfo():
+    assert machine.kind({"architecture": "x86_64", "cpus": "2", "processor":
+                         "AMD EPYC 9B14 96-Core Processor (family/model/stepping 25/17/1)"}) == "x86_64-amd-epyc-9b14-2cpu"
     assert machine.parse_cpuinfo("processor : 0\nmodel name\t: AMD  EPYC\n") == "AMD EPYC"
     assert machine.parse_cpuinfo("CPU implementer\t: 0x41\nCPU part\t: 0xd0c\n") == "CPU 0x41 0xd0c"
 
@@ -269,9 +237,8 @@ def test_which_rows_are_divided(group, argv, scale, repeats):
 def test_a_library_is_kept_under_each_name_it_comes_by(tmp_path, monkeypatch):
     monkeypatch.setattr(place, "LAB", tmp_path / "lab")
     one, other = tmp_path / "one.so", tmp_path / "other.so"
-    one.write_bytes(b"the same")
-    other.write_bytes(b"the same")
+    for path in (one, other):
+        path.write_bytes(b"the same")
     kept = [store.keep_file(path) for path in (one, other, one)]
-    assert [path.name for path in kept] == ["one.so", "other.so", "one.so"]
+    assert [path.name for path in kept] == ["one.so", "other.so", "one.so"] and kept[0] == kept[2]
     assert all(path.read_bytes() == b"the same" for path in kept)
-    assert kept[0] == kept[2]

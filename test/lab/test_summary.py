@@ -1,69 +1,56 @@
 # SPDX-License-Identifier: MIT
 """From measurements to figures, on made-up measurements whose figures are known."""
+import copy
+import math
+
+import fake
 import pytest
-from hakmem_lab import prepare, session, stats, summary
+from fake import summarised
+from hakmem_lab import execute, prepare, session, summary
 from hakmem_lab.arms import Arm
+from hakmem_lab.means import held, live_rows
 from hakmem_lab.model import ArmInfo, RowInfo
 from hakmem_lab.rows import Row
 
 ARMS = [ArmInfo("hakmem", "hakmem 1", kind="subject"), ArmInfo("hakmem~again", "again", kind="again"),
         ArmInfo("fast", "fast 1"), ArmInfo("bad", "bad 1"), ArmInfo("ideal", "ideal", kind="ideal"),
         ArmInfo("none", "none", skip="no cargo")]
+RESULT = {"bench": "x", "ideal": 0, "malloc": "x.so", "ops": 10, "wall_ns": 50, "cpu_ns": 40, "check": "1",
+          "live_peak": 4096, "hwm_kib": 8, "live_end": 1024, "rss_live_kib": 6}
 
 
-class FakeRun:
-    def __init__(self, rows, samples, complete=True):
-        self.samples, self.complete = samples, complete
-        self.header = type("Header", (), dict(
-            id="id", started="now", tier="full", machine={}, rounds=10, threshold=0.01, subject="hakmem", arms=ARMS,
-            rows=rows, skipped={}, parts=3))()
-
-
-def timed(row, arm, value, peak=1000, noise=0.0):
-    return [{"kind": "time", "row": row, "arm": arm, "round": turn, "value": value * (1 + noise * (turn % 3 - 1)),
-             "hwm_kib": peak, "minflt": 5, "cpu_ns": 2e6, "live_peak": 512 * 1024} for turn in range(10)]
+def a_row(name, group):
+    return Row(RowInfo(name, group, "", "", "cpu", "ns/op"), argv=("x",))
 
 
 def one_row(noise=0.001, group="small", again=10.0):
-    row = RowInfo("r", group, "r", "", "cpu", "ns/op")
-    samples = (timed("r", "hakmem", 10.0, 1100, noise) + timed("r", "hakmem~again", again, 1100, noise)
-               + timed("r", "fast", 8.0, 2200, noise) + timed("r", "ideal", 2.0, 900, noise)
-               + [{"kind": "failure", "row": "r", "arm": "bad", "round": 0, "reason": "signal 11 (SIGSEGV)"}])
-    return summary.summarise(FakeRun([row], samples))
+    samples = [{"kind": "failure", "row": "r", "arm": "bad", "round": 0, "reason": "signal 11 (SIGSEGV)"}]
+    for arm, value, peak in (("hakmem", 10, 1100), ("hakmem~again", again, 1100), ("fast", 8, 2200),
+                             ("ideal", 2, 900)):
+        values = [value * (1 + noise * (turn % 3 - 1)) for turn in range(10)]
+        samples += fake.timed(arm, values, hwm_kib=peak, live_peak=512 * 1024)
+    return summarised(samples, group, ARMS)
 
 
-def test_ratios_are_to_the_best_allocator_and_ideal_is_none():
-    row = one_row().rows[0]
-    assert row.best_time == "fast" and row.best_peak == "hakmem"
-    assert row.cells["hakmem"].time_ratio == pytest.approx(1.25)
-    assert row.cells["ideal"].time_ratio == pytest.approx(0.25)
-    assert row.cells["fast"].peak_ratio == pytest.approx(2.0)
-    assert row.cells["hakmem"].peak_to_live == pytest.approx(1100 / 512)
-
-
-def test_verdicts_are_the_subjects_against_each():
-    row = one_row().rows[0]
-    assert row.cells["fast"].against.word == "worse" and row.cells["fast"].against.ratio == pytest.approx(1.25)
-    assert row.cells["hakmem"].against is None
-    assert row.again.word == "no difference" and not row.noisy
-
-
-def test_failed_arms_have_no_figures_and_count_as_failures():
+def test_figures_of_a_row():
+    """Ratios are to the best allocator, which the ideal is not; verdicts are the subject's."""
     found = one_row()
-    cell = found.rows[0].cells["bad"]
-    assert cell.failure.startswith("signal 11") and cell.time is None and cell.time_ratio is None
-    assert [mean.failures for mean in found.means if mean.name == "bad"] == [1]
-    assert [mean.name for mean in found.means] == ["hakmem", "fast", "bad"]
+    row, cells = found.rows[0], found.rows[0].cells
+    assert row.best_time == "fast" and row.best_peak == "hakmem"
+    assert cells["hakmem"].time_ratio == pytest.approx(1.25)
+    assert cells["ideal"].time_ratio == pytest.approx(0.25)
+    assert cells["fast"].peak_ratio == pytest.approx(2.0)
+    assert cells["hakmem"].peak_to_live == pytest.approx(1100 / 512)
+    assert cells["fast"].against.word == "worse" and cells["fast"].against.ratio == pytest.approx(1.25)
+    assert cells["hakmem"].against is None and row.again.word == "no difference" and not row.noisy
+    bad = cells["bad"]
+    assert bad.failure.startswith("signal 11") and bad.time is None and bad.time_ratio is None
+    assert [(mean.name, mean.failures) for mean in found.means] == [("hakmem", 0), ("fast", 0), ("bad", 1)]
 
 
 def test_a_differing_aa_pair_makes_a_row_noisy():
     assert one_row(again=10.5).rows[0].noisy
     assert one_row(noise=0.05).rows[0].noisy == (one_row(noise=0.05).rows[0].noise > 0.02)
-
-
-def test_rows_of_single_calls_stay_out_of_the_means():
-    found = one_row(group="latency")
-    assert [(mean.rows, mean.first) for mean in found.means] == [(0, 0)] * 3
 
 
 def test_the_average_leaves_the_rest_out():
@@ -72,27 +59,62 @@ def test_the_average_leaves_the_rest_out():
     assert summary.working_average([(0.0, 0.0), (5.0, 7.0)], 1000) is None
 
 
-def test_latency_percentiles_are_medians_of_the_runs():
-    row = RowInfo("latency/x", "latency", "x", "", "cpu", "ns/op")
-    samples = [{"kind": "time", "row": "latency/x", "arm": "hakmem", "round": turn, "value": 1.0, "hwm_kib": 1,
-                "latency": {"both": {"50": 10 + turn, "max": 100 * (turn + 1)}}, "histogram": [[10, 1], [20, turn]]}
-               for turn in range(3)]
-    found = summary.summarise(FakeRun([row], samples)).latency[0]
-    assert found.percentiles == {"50": 11, "max": 200} and found.histogram == [(10.0, 3), (20.0, 3)]
+# --- rows of single calls -------------------------------------------------------------------------
+
+def test_single_calls_have_percentiles_and_stay_out_of_the_means():
+    samples = [{**fake.timed("hakmem", [1])[0], "round": turn, "histogram": [[10, 1], [20, turn]],
+                "latency": {"both": {"50": 10 + turn, "max": 100 * (turn + 1)}}} for turn in range(3)]
+    found = summarised(samples, "latency")
+    assert found.latency[0].percentiles == {"50": 11, "max": 200}
+    assert found.latency[0].histogram == [(10.0, 3), (20.0, 3)]
+    assert [(mean.rows, mean.first) for mean in found.means] == [(0, 0)] * 2
 
 
 def test_rounds_of_single_calls_are_few_and_without_memory():
-    rows = [Row(RowInfo(name, group, "", "", "cpu", "ns/op"), argv=("x",)) for name, group in
-            (("a", "small"), ("b", "latency"))]
-    plan = session.Plan(rows, [Arm(ARMS[0])], 10)
-    assert [plan.rounds_of(row) for row in rows] == [10, 3] and plan.measurements() == 11 + 3
+    plan = session.Plan([a_row("a", "small"), a_row("b", "latency")], [Arm(ARMS[0])], 10)
+    assert [plan.rounds_of(row) for row in plan.rows] == [10, 3] and plan.measurements() == 11 + 3
 
 
 @pytest.mark.parametrize("command, has", [("run", True), ("latency", True), ("ab", False)])
 def test_which_commands_time_single_calls(command, has):
-    groups = {row.info.group for row in prepare.chosen_rows(prepare.Settings(command, "full", peers=["glibc"]))}
+    chosen = prepare.chosen_rows(prepare.Settings(command, "full", peers=["glibc"]))
+    groups = {row.info.group for row in chosen}
     assert ("latency" in groups) == has and (groups == {"latency"}) == (command == "latency")
 
 
-def test_noise_of_few_rounds_is_the_worst_one():
-    assert stats.noise([1.0, 1.2, 0.9]) == pytest.approx(0.2)
+# --- memory against live bytes --------------------------------------------------------------------
+
+def ending(arm, ends, **more):
+    """One round for each RSS at the end."""
+    found = fake.timed(arm, [1] * len(ends), hwm_kib=8192, live_peak=4096 * 1024, **more)
+    return [{**one, "live_end": 1024 * 1024, "rss_live_kib": end} for one, end in zip(found, ends)]
+
+
+def test_ratios_are_of_medians():
+    fields = execute._micro_fields(a_row("x", "memory"), RESULT)
+    assert (fields["live_end"], fields["rss_live_kib"], fields["live_peak"]) == (1024, 6, 4096)
+    unstated = fake.timed("other", [1], hwm_kib=8192, live_peak=4096 * 1024)
+    found = summarised(ending("hakmem", [3000, 2048, 1000]) + unstated)
+    cell, other = found.rows[0].cells["hakmem"], found.rows[0].cells["other"]
+    assert (cell.end_kib, cell.end_to_live, cell.peak_to_live) == (2048, 2.0, 2.0)
+    assert other.end_kib is None and other.end_to_live is None and other.peak_to_live == 2.0
+    assert len(live_rows(found)) == 1 and not live_rows(summarised(unstated))
+
+
+def test_memory_runs_serve_where_no_time_was_measured():
+    samples = ending("hakmem", [4096], kind="memory")
+    assert summarised(samples).rows[0].cells["hakmem"].end_to_live == 4.0
+
+
+def test_means_are_over_the_same_rows_for_all():
+    run = fake.summary()
+    second = copy.deepcopy(run.rows[7])
+    second.row.id = "sawtooth/1g"
+    del second.cells["scudo"]
+    second.cells["glibc"].end_to_live = 1.0
+    run.rows.append(second)
+    found = held(run)
+    assert [row.row.id for row in found.rows] == ["sawtooth/64m", "sawtooth/1g"]
+    assert not {"scudo", "ideal"} & set(found.arms) and next(iter(found.arms)) == "glibc"
+    assert found.arms["glibc"][1] == pytest.approx(math.sqrt(run.rows[7].cells["glibc"].end_to_live))
+    assert held(fake.summary(rows=7)).arms == {}

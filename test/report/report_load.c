@@ -48,16 +48,23 @@ static void *work(void *context) {
 }
 
 static void write_all(const char *end) {
-    static const char formats[][8] = {[HAK_REPORT_TEXT] = "text",
-                                      [HAK_REPORT_XML] = "xml",
-                                      [HAK_REPORT_JSON] = "json",
-                                      [HAK_REPORT_METRICS] = "metrics"};
+    static const struct {
+        const char *name;
+        hak_report_t form;
+        void (*write)(int fd); /* instead of a form of the statistics */
+    } reports[] = {{"text", HAK_REPORT_TEXT, NULL},  {"xml", HAK_REPORT_XML, NULL},
+                   {"json", HAK_REPORT_JSON, NULL},  {"metrics", HAK_REPORT_METRICS, NULL},
+                   {"explain", 0, hak_explain_json}, {"map", 0, hak_heap_map}};
     char path[512];
-    for (unsigned i = 0; i < sizeof formats / sizeof *formats; i++) {
-        snprintf(path, sizeof path, "%s/%s.%s", folder, formats[i], end);
+    for (unsigned i = 0; i < sizeof reports / sizeof *reports; i++) {
+        snprintf(path, sizeof path, "%s/%s.%s", folder, reports[i].name, end);
         int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
         expect(fd >= 0, path);
-        hak_stat_print((hak_report_t)i, fd);
+        if (reports[i].write != NULL) {
+            reports[i].write(fd);
+        } else {
+            hak_stat_print(reports[i].form, fd);
+        }
         close(fd);
     }
 }
