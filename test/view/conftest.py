@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import os
 import subprocess
 import sys
@@ -12,10 +13,22 @@ import forked
 import pytest
 
 import hakmem_view.cli  # noqa: F401  (loaded once, for all commands)
+from hakmem_view import channel
 
 HERE = Path(__file__).resolve().parent
 TOOL = HERE.parent.parent / "tools" / "view.py"
+ROOT = TOOL.parent.parent
 NUMBERS = itertools.count()
+
+
+def asked(one) -> list[str]:
+    """The rates that a fake process was asked to sample at."""
+    return json.loads(channel.ask(one.address, "/asked").body)
+
+
+def sample(name: str) -> dict:
+    """What a process told once."""
+    return json.loads((HERE / "samples" / f"{name}.json").read_text(encoding="utf-8"))
 
 
 @pytest.fixture
@@ -62,4 +75,16 @@ def refuses(view):
         assert done.stdout == ""
         assert done.stderr.startswith("hakmem: ") and done.stderr.count("\n") == 1, done.stderr
         return done.stderr
+    return run
+
+
+@pytest.fixture
+def as_nobody():
+    """as_nobody(imports, call) → the error that another user gets from a call."""
+    def run(imports: str, call: str) -> str:
+        code = (f"import os, sys; sys.path.insert(0, {str(TOOL.parent)!r})\n{imports}\n"
+                "from hakmem_view.errors import ViewError\n"
+                "os.setgroups([]); os.setgid(65534); os.setuid(65534)\n"
+                f"try:\n    {call}\nexcept ViewError as error:\n    print(error)")
+        return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     return run

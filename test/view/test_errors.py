@@ -1,59 +1,91 @@
 # SPDX-License-Identifier: MIT
-"""Whatever is on the other side: one line on standard error, status 2, no traceback."""
+"""Whatever is asked for and whoever answers: one line on standard error, status 2, no traceback."""
 import os
 import socket
 import subprocess
+import sys
 
 import pytest
-from fake_server import ODD, ODD_LEARNERS
+from fake_server import ODD, ODD_LEARNERS, ODD_PROFILES
 
-from hakmem_view import channel, process, source
+from hakmem_view import attach, channel, process, source
 from hakmem_view.errors import Slow, ViewError
+from hakmem_view.model import Map, read
 
 OWN = source.own_version()
+EITHER = "either a process (1) or a program"
 
 
-def test_dead_process(refuses):
+@pytest.mark.parametrize("words, said", [
+    (["stats"], "stats: PID|PATH is wanted"), (["stats", "1", "2"], "stats: too many words: 2"),
+    (["stats", "--foo", "1"], "stats: unknown option '--foo'; there are: --json, --metrics"),
+    (["stats", "--json", "--metrics", "1"], "either --json or --metrics"),
+    (["top", "--interval"], "top: --interval needs a value"),
+    (["top", "--interval", "0", "1"], "top: --interval should be greater"),
+    (["top", "@hakmem-nobody"], "top needs a terminal"),
+    (["frob"], "unknown command 'frob'; there are: stats top explain map profile ps"),
+    (["map", "--", "nonexist"], "there is no program 'nonexist' that can be started"),
+    (["top", "--", "true"], "only map and profile take a program"),
+    (["map", "--"], "no program behind --"), (["map", "1", "--", "true"], EITHER),
+    (["map", "--lib", "x", "1"], "go with a program"), (["map"], "is wanted"),
+    (["map", "--html", "a", "--png", "b", "1"], "either --html or --png"),
+    (["stats", "0"], "there is no process 0"), (["top", "99999999999"], "there is no process 99999999999"),
+    (["stats", "/gone"], "there is no socket"), (["stats", "@hakmem-nobody"], "nobody listens at @hakmem-nobody"),
+    (["stats", ""], "a PID, a path"), (["stats", "@"], "a PID, a path"),
+    (["stats", "@hakmem-%p"], "%p stands for the PID"),
+    (["profile"], "a PID, a socket's path, a stored profile, or a program behind -- is wanted"),
+    (["profile", "--rate", "much", "1"], "profile: --rate: 'much' is no number of bytes (512k, 2m)"),
+    (["profile", "--rate", "0", "1"], "'0' is no number of bytes"),
+    (["profile", "--rate", "99999g", "1"], "is no number of bytes"),
+    (["profile", "--seconds", "-1", "1"], "profile: --seconds should be"),
+    (["profile", "--seconds", "nan", "1"], "--seconds should be"),
+    (["profile", "--leaks", "--peak", "1"], "either --peak or --leaks, not both"),
+    (["profile", "--diff", "x", "--alloc", "1"], "either --alloc or --diff, not both"),
+    (["profile", "--diff", "/gone", "@x"], "cannot read /gone"),
+    (["profile", "--frob"], "profile: unknown option '--frob'; there are: --rate, --seconds"),
+    (["profile", "--lib", "x", "1"], "--profile and --lib go with a program behind --"),
+    (["profile", "1", "--", "true"], EITHER),
+    (["profile", "--", "/gone/program"], "there is no program '/gone/program'"),
+    (["profile", "@hakmem-nobody"], "nobody listens at @hakmem-nobody")])
+def test_words_on_the_command_line(refuses, words, said):
+    assert said in refuses(*words)
+
+
+# --- processes ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("is_waited_for", [True, False])
+def test_process_that_has_ended(refuses, is_waited_for):
     done = subprocess.Popen(["true"])
-    done.wait()
-    assert f"there is no process {done.pid}" in refuses("stats", done.pid)
-    assert "there is no process 0" in refuses("stats", 0)
-    assert "there is no process 99999999999" in refuses("top", "99999999999")
-
-
-def test_process_that_has_ended_but_is_not_waited_for(refuses):
-    done = subprocess.Popen(["true"], stdout=subprocess.PIPE)
-    done.stdout.read()
-    os.waitid(os.P_PID, done.pid, os.WEXITED | os.WNOWAIT)
-    assert f"there is no process {done.pid}" in refuses("explain", done.pid)
-    done.wait()
+    os.waitid(os.P_PID, done.pid, os.WEXITED | (0 if is_waited_for else os.WNOWAIT))
+    for command in ("explain", "profile"):
+        assert f"there is no process {done.pid}" in refuses(command, done.pid)
+    done.poll()
 
 
 def test_process_without_the_library_is_told_the_option(program, refuses):
     one = program("nothing")
-    said = refuses("stats", one.pid)
-    assert f"process {one.pid} (" in said and "does not run on hakmem" in said
-    assert "HAKMEM_OPTIONS=control:@hakmem-%p ./hakmem run -- PROGRAM" in said
+    for command in ("stats", "profile"):
+        said = refuses(command, one.pid)
+        assert f"process {one.pid} (" in said and "does not run on hakmem" in said
+        assert "./hakmem run -- PROGRAM" in said
+    assert "HAKMEM_OPTIONS=control:@hakmem-%p ./hakmem run" in refuses("stats", one.pid)
 
 
-def test_process_without_control_socket_is_told_the_option(program, monkeypatch):
-    one = program("nothing")
-    monkeypatch.setattr(process, "LIBRARY", "libc")  # as if it were ours
-    with pytest.raises(ViewError, match=r"has no control socket; start it with HAKMEM_OPTIONS=control:@hakmem-%p"):
-        source.find(str(one.pid))
-
-
-@pytest.mark.parametrize("name, words", [
-    ("@app-%p", "a forked child gets one once it has allocated a little"), ("/tmp/app", "the name has no %p"),
-    ("run/app-%p", "the name run/app-%p is relative to a folder it may have left")])
-def test_process_that_was_told_to_have_a_socket(program, monkeypatch, name, words):
-    monkeypatch.setenv("HAKMEM_OPTIONS", f"learn:0,control:{name}")
+@pytest.mark.parametrize("options, words", [
+    ("", "has no control socket; start it with HAKMEM_OPTIONS=control:@hakmem-%p"),
+    ("learn:0,control:@app-%p", "a forked child gets one once it has allocated a little"),
+    ("learn:0,control:/tmp/app", "was started with control:/tmp/app, but has no such socket: the name has no %p"),
+    ("control:run/app-%p", "the name run/app-%p is relative to a folder it may have left")])
+def test_process_without_control_socket(program, monkeypatch, options, words):
+    monkeypatch.setenv("HAKMEM_OPTIONS", options)
     one = program("nothing")
     monkeypatch.setattr(process, "LIBRARY", "libc")  # as if it were ours
     with pytest.raises(ViewError) as caught:
         source.find(str(one.pid))
-    assert f"was started with control:{name}, but has no such socket: " in str(caught.value)
     assert words in str(caught.value)
+    with pytest.raises(ViewError, match="runs on a hakmem that is too old to attach to; start it with"):
+        attach.wake(one.pid)
 
 
 def test_process_whose_maps_cannot_be_read(program, monkeypatch):
@@ -65,133 +97,121 @@ def test_process_whose_maps_cannot_be_read(program, monkeypatch):
 
 @pytest.mark.parametrize("mode", ["foreign", "garbage", "early", "datagram"])
 def test_other_sockets_of_a_process_are_none_of_ours(program, refuses, mode):
-    assert "HAKMEM_OPTIONS=control:@hakmem-%p" in refuses("stats", program(mode, f"@other-{os.getpid()}-{mode}").pid)
+    one = program(mode, f"@other-{os.getpid()}-{mode}")
+    assert "HAKMEM_OPTIONS=control:@hakmem-%p" in refuses("stats", one.pid)
 
 
-@pytest.mark.parametrize("mode, words", [
-    ("foreign", "is not a control socket of hakmem"),
-    ("garbage", "is not a control socket of hakmem"),
-    ("early", "closed the connection without an answer"),
-    ("short", "closed the connection after"),
-    ("cut-json", "/stats.json of @hakmem-test-"),
-    ("cut-json", "is not JSON"),
-    ("busy", "refuses /stats.json: 503"),
-    ("old", f"does not serve /stats.json: hakmem 0.1.0, this tool is hakmem {OWN}"),
-    ("newer", f"speaks version 2 of the control channel (hakmem 0.9.0), this tool version 1 (hakmem {OWN})"),
-    ("schema", f"has schema 2 (hakmem 0.9.0), this tool reads schema 1 (hakmem {OWN})"),
-])
-def test_bad_answer_at_a_path(program, refuses, mode, words):
-    assert words in refuses("stats", program(mode).address)
+@pytest.mark.parametrize("words", [["stats"], ["profile", "--seconds", "0"]], ids=lambda words: words[0])
+def test_inherited_socket_is_not_taken_for_the_child(program, refuses, words):
+    said = refuses(*words, program("inherited").pid)
+    assert f"only inherited a socket, which process {os.getpid()} serves" in said
 
 
-@pytest.mark.parametrize("command", ["stats", "top", "explain", "map"])
-@pytest.mark.parametrize("mode", ["newer", "schema", "cut-json", "short"])
-def test_bad_answer_to_every_command_by_pid(program, refuses, command, mode):
-    words = [command, "--once"] if command == "top" else [command]
+# --- answers --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("words, path", [(["stats"], "/stats.json"), (["profile", "--seconds", "0"], "/profile")],
+                         ids=["stats", "profile"])
+@pytest.mark.parametrize("mode, said", [
+    ("foreign", "is not a control socket of hakmem"), ("garbage", "is not a control socket of hakmem"),
+    ("early", "closed the connection without an answer"), ("short", "closed the connection after"),
+    ("cut-json", "is not JSON"), ("busy", "refuses PATH: 503"),
+    ("old", f"does not serve PATH: hakmem 0.1.0, this tool is hakmem {OWN}"),
+    ("newer", f"speaks version 2 of the control channel (hakmem 0.9.0), this tool version 1 (hakmem {OWN})")])
+def test_bad_answer_at_a_path(program, refuses, words, path, mode, said):
+    assert said.replace("PATH", path) in refuses(*words, program(mode).address)
+
+
+def test_answers_of_another_form(program, refuses):
+    said = refuses("stats", program("schema").address)
+    assert f"has schema 2 (hakmem 0.9.0), this tool reads schema 1 (hakmem {OWN})" in said
+    said = refuses("profile", "--seconds", "0", program("no-post").address)
+    assert "refuses /profile?rate=524288: 405" in said
+
+
+@pytest.mark.parametrize("words", [["top", "--once"], ["explain"], ["map"]], ids=lambda words: words[0])
+@pytest.mark.parametrize("mode", ["schema", "cut-json"])
+def test_bad_answer_to_every_command_by_pid(program, refuses, words, mode):
     assert refuses(*words, program(mode).pid)
 
 
-@pytest.mark.parametrize("at", range(len(ODD)))
-def test_fields_of_wrong_types(program, refuses, at):
-    assert "/stats.json of process" in refuses("stats", program(f"odd{at}").pid)
+@pytest.mark.parametrize("command, path, mode", [
+    *(("stats", "/stats.json", f"odd{at}") for at in range(len(ODD))),
+    *(("explain", "/explain.json", f"learner{at}") for at in range(len(ODD_LEARNERS))),
+    *(("profile", "/profile", f"profile{at}") for at in range(len(ODD_PROFILES)))])
+def test_fields_of_wrong_types(program, refuses, command, path, mode):
+    words = ["--seconds", "0"] if command == "profile" else []
+    assert f"{path} of @hakmem-test-" in refuses(command, *words, program(mode).address)
 
 
-@pytest.mark.parametrize("at", range(len(ODD_LEARNERS)))
-def test_malformed_learner(program, refuses, at):
-    assert "/explain.json of process" in refuses("explain", program(f"learner{at}").pid)
+NO_JSON = ["", "[]", "{}", "[" * 100_000, "1" * 9000, "\x00"]
 
 
-@pytest.mark.parametrize("text", ["[]", "{}", "7", '{"schema": 1, "superslabs": {}}', "[" * 100_000, '{"schema": null}',
-                                  '{"schema": 1, "superslab_units": -4}', '{"schema": 1, "huge": [[]]}', "\x00", "",
+@pytest.mark.parametrize("text", [*NO_JSON, '{"schema": 1, "superslabs": {}}', '{"schema": null}',
+                                  '{"schema": 1, "superslab_units": -4}', '{"schema": 1, "huge": [[]]}',
                                   '{"schema": 1, "superslabs": [{"spans": [{"unit": 63, "units": 9}]}]}',
                                   '{"schema": 1, "superslabs": [{"spans": [{"unit": ' + "9" * 5000 + "}]}]}"])
 def test_malformed_map(text):
-    from hakmem_view.model import Map, read
     with pytest.raises(ViewError):
         read(Map.of, source.parse(text.encode(), "it"), "it")
 
 
-def test_inherited_socket_is_not_taken_for_the_child(program, refuses):
-    said = refuses("stats", program("inherited").pid)
-    assert f"only inherited a socket, which process {os.getpid()} serves" in said
+@pytest.mark.parametrize("text", NO_JSON)
+def test_stored_profiles_that_are_none(refuses, tmp_path, text):
+    (tmp_path / "p.json").write_text(text, encoding="latin-1")
+    said = "is no profile of hakmem" if text in ("[]", "{}") else "is not JSON"
+    assert said in refuses("profile", tmp_path / "p.json")
+    assert said in refuses("profile", "--diff", tmp_path / "p.json", "@hakmem-nobody")
 
 
-def test_no_such_socket(refuses, tmp_path):
-    assert "there is no socket" in refuses("stats", tmp_path / "gone")
-    assert "nobody listens at @hakmem-nobody" in refuses("stats", "@hakmem-nobody")
+def test_slow_answer(program):
+    with pytest.raises(Slow, match="does not answer within 0 s"):
+        channel.ask(program("slow").address, "/", 0.2)
+
+
+# --- sockets and files ----------------------------------------------------------------------------
+
+
+def test_no_such_socket(program, refuses, tmp_path):
     (tmp_path / "file").write_text("no socket")
     assert refuses("stats", tmp_path / "file") == f"hakmem: {tmp_path / 'file'} is no socket\n"
     stale = socket.socket(socket.AF_UNIX)
     stale.bind(str(tmp_path / "stale"))
     stale.close()
     assert "nobody listens at" in refuses("map", tmp_path / "stale")
-    assert "a PID, a path" in refuses("stats", "") and "a PID, a path" in refuses("stats", "@")
-    assert "%p stands for the PID" in refuses("stats", "@hakmem-%p")
-
-
-def test_abstract_name_without_its_sign(program, refuses):
     name = f"hakmem-bare-{os.getpid()}"
     program("ok", f"@{name}")
     assert refuses("stats", name) == f"hakmem: there is no socket {name}, but an abstract one: @{name}\n"
 
 
-def test_slow_answer(program):
-    one = program("slow")
-    with pytest.raises(Slow, match="does not answer within 0 s"):
-        channel.ask(one.address, "/", 0.2)
+def test_files_that_cannot_be_written(program, refuses, tmp_path):
+    one, file = program("on"), tmp_path / "gone" / "file"
+    for words in (["map", "--html"], ["explain", "--html"], ["top", "--interval", "0.1", "--svg"]):
+        assert "cannot write" in refuses(words[0], *words[1:], file, one.pid)
+    for name in ("html", "json", "pprof", "otlp", "heap-v2", "collapsed", "speedscope"):
+        assert "cannot write" in refuses("profile", "--seconds", "0", f"--{name}", file, one.pid)
 
 
-def test_words_on_the_command_line(refuses):
-    assert refuses("stats") == "hakmem: stats: PID|PATH is wanted\n"
-    assert refuses("stats", "--foo", 1) == "hakmem: stats: unknown option '--foo'; there are: --json, --metrics\n"
-    assert refuses("stats", 1, 2) == "hakmem: stats: too many words: 2\n"
-    assert refuses("top", "--interval") == "hakmem: top: --interval needs a value\n"
-    assert "hakmem: top: --interval should be greater" in refuses("top", "--interval", "0", 1)
-    assert refuses("frob") == "hakmem: unknown command 'frob'; there are: stats top explain map profile ps\n"
-    assert refuses("map", "--", "nonexist") == "hakmem: there is no program 'nonexist' that can be started\n"
-    assert "either --json or --metrics" in refuses("stats", "--json", "--metrics", 1)
-    assert "only map and profile take a program" in refuses("top", "--", "true")
-    assert "no program behind --" in refuses("map", "--")
-    assert "either a process (1) or a program" in refuses("map", 1, "--", "true")
-    assert "go with a program" in refuses("map", "--lib", "x", 1)
-    assert "is wanted" in refuses("map")
-    assert "top needs a terminal" in refuses("top", "@hakmem-nobody")
-
-
-def _as_nobody(word: str) -> str:
-    """What another user is told."""
-    reading, writing = os.pipe()
-    child = os.fork()
-    if not child:
-        said = "it was allowed"
-        try:
-            os.setgroups([])
-            os.setgid(65534)
-            os.setuid(65534)
-            source.find(word).read("/stats.json")
-        except ViewError as error:
-            said = str(error)
-        except BaseException as error:
-            said = repr(error)
-        os.write(writing, said.encode())
-        os._exit(0)
-    os.close(writing)
-    with os.fdopen(reading) as text:
-        found = text.read()
-    os.waitpid(child, 0)
-    return found
+@pytest.mark.parametrize("module, option", [("profile_pprof", "--pprof"), ("profile_otlp", "--otlp"),
+                                            ("profile_page", "--html")])
+def test_packages_that_are_missing_are_named(program, refuses, tmp_path, monkeypatch, module, option):
+    monkeypatch.setitem(sys.modules, f"hakmem_view.{module}", None)  # as if its imports were not there
+    monkeypatch.delattr(f"hakmem_view.{module}", raising=False)
+    said = refuses("profile", "--seconds", "0", option, tmp_path / "x", program("on").pid)
+    assert f"{option} needs the Python package" in said
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can be somebody else")
-def test_another_user(program, tmp_path_factory):
-    one = program()
-    assert _as_nobody(str(one.pid)) == \
-        f"no permission to look into {process.called(one.pid)}: only user root and root may"
-    path = f"/tmp/hakmem-test-{os.getpid()}"
-    file = program("ok", path)
+def test_another_user(program, as_nobody):
+    one, path = program(), f"/tmp/hakmem-test-{os.getpid()}"
+
+    def said(word) -> str:
+        return as_nobody("from hakmem_view import source", f"source.find({word!r}).read('/stats.json')")
+    assert said(str(one.pid)) == \
+        f"no permission to look into {process.called(one.pid)}: only user root and root may\n"
+    program("ok", path)
     os.chmod(path, 0o600)
     try:
-        assert file.poll() is None
-        assert _as_nobody(path) == f"no permission to connect to {path}: only its owner and root may"
+        assert said(path) == f"no permission to connect to {path}: only its owner and root may\n"
     finally:
         os.unlink(path)

@@ -11,20 +11,19 @@ from types import SimpleNamespace
 
 import jsonschema
 import pytest
-from conftest import TOOL
+from conftest import ROOT, TOOL
 from fake_server import SAMPLES, document
 from hakmem_view import plain_views
 from hakmem_view.model import Stats
 
-ROOT = TOOL.parent.parent
 SYSTEM = "/usr/bin/python3"
 AS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="only root can be somebody else")
 
 
 def plain(*words, status: int = 0) -> subprocess.CompletedProcess:
     """Without any package: -S leaves out where they lie."""
-    done = subprocess.run([sys.executable, "-S", TOOL, *map(str, words)], capture_output=True, text=True, timeout=60,
-                          check=False)
+    done = subprocess.run([sys.executable, "-S", TOOL, *map(str, words)], capture_output=True, text=True,
+                          check=False, env={**os.environ, "COLUMNS": "80"})
     assert done.returncode == status, done
     return done
 
@@ -67,7 +66,12 @@ def test_processes_are_listed(program, view):
     (["map"], "map: either a PID, a socket's path, or a program behind -- is wanted"),
     (["frob"], "this needs the Python environment; without it there are: stats explain ps top map"),
     (["stats", "@hakmem-nobody"], "nobody listens at @hakmem-nobody"),
-    (["stats", "--json", "@hakmem-nobody"], "nobody listens at @hakmem-nobody")])
+    (["stats", "--json", "@hakmem-nobody"], "nobody listens at @hakmem-nobody"),
+    (["profile"], "profile: a PID, a socket's path, a stored profile, or a program behind -- is wanted"),
+    (["profile", "--frob", "1"], "profile: unrecognized arguments: --frob"),
+    (["profile", "--rate", "0", "1"], "profile: argument --rate: '0' is no number of bytes (512k, 2m)"),
+    (["profile", "--seconds", "nan", "1"], "profile: --seconds and --rows are numbers of 0 and more"),
+    (["profile", "1", "2"], "profile: too many words: 2"), (["profile", "0"], "there is no process 0")])
 def test_errors_are_one_line(words, said):
     done = plain(*words, status=2)
     assert (done.stdout, done.stderr) == ("", f"hakmem: {said}\n")
@@ -162,18 +166,16 @@ def test_text_of_a_command_needs_no_environment(checkout):
 
 def test_plain_top_says_what_the_learner_decided():
     stats = Stats.of(document("/stats.json", os.getpid(), 0))
-
-    def line() -> str:
+    for limits, events, said in (
+            ({}, {}, "the standard decides"),
+            ({"keep_units_ms": 800, "keep_huge_ms": 12800}, {"learner_change": 2},
+             "units kept 0.8 s, huge blocks kept 13 s; 2 changes of keep times"),
+            ({"keep_units_saves_bytes": 46137344, "keep_huge_ms": 0}, {"learner_interlock": 1},
+             "units kept 0.8 s, saves 44.0 MiB/s; 2 changes of keep times; 1 failed forecast")):
+        stats.limits.update(limits)
+        stats.events.update(events)
         frame = plain_views._frame(SimpleNamespace(pid=os.getpid()), stats, stats, 1.0, 24)
-        return next(line for line in frame if line.startswith("learner: "))
-    assert line() == "learner: the standard decides"
-    stats.limits.update(keep_units_ms=800, keep_huge_ms=12800)
-    stats.events.update(learner_change=2)
-    assert line() == "learner: units kept 0.8 s, huge blocks kept 13 s; 2 changes of keep times"
-    stats.events.update(learner_interlock=1)
-    assert line().endswith("; 1 failed forecast")
-    stats.limits.update(keep_units_saves_bytes=46137344, keep_huge_ms=0)
-    assert line().startswith("learner: units kept 0.8 s, saves 44.0 MiB/s; 2 changes")
+        assert f"learner: {said}" in frame
 
 
 def test_top_and_map_are_plain_text(program):
@@ -184,3 +186,24 @@ def test_top_and_map_are_plain_text(program):
     assert done.stderr == "" and "a letter per 64 KiB" in done.stdout and "of slabs" in done.stdout
     assert "need the Python package jinja2" in plain("map", "--svg", "/nowhere/x.svg", one.pid, status=2).stderr
     assert "needs the Python package rich" in plain("map", "--html", "/nowhere/x.html", one.pid, status=2).stderr
+
+
+def test_profile_as_plain_text_and_files(program, tmp_path):
+    one = program()
+    done = plain("profile", "--seconds", "0.1", one.pid)
+    assert done.stderr == "" and f"process {one.pid} (program): " in done.stdout
+    assert "program+0x1100  < program+" in done.stdout and max(map(len, done.stdout.splitlines()[2:])) <= 80
+    files = {name: tmp_path / name for name in ("json", "pprof", "heap-v2", "collapsed", "speedscope")}
+    words = [word for name, path in files.items() for word in (f"--{name}", path)]
+    assert plain("profile", "--seconds", "0", *words, one.pid).stdout == ""
+    assert files["pprof"].read_bytes() == b"\x1f\x8bfake"
+    assert json.loads(files["json"].read_text())["profile"] == 1
+    assert "Sites by growth" in plain("profile", "--diff", files["json"], "--seconds", "0", one.pid).stdout
+    assert "Growth is that of" in plain("profile", "--leaks", "--seconds", "0.1", one.pid).stdout
+    assert plain("profile", "--alloc", files["json"]).stdout.count("    program") == 4
+
+
+def test_plain_explain_says_who_holds_a_cause(program):
+    lines = plain("explain", program("text-profile").pid).stdout.replace("\u00a0", " ").splitlines()
+    assert lines[0] == "hakmem: /explain.txt" and lines[1].startswith("live is held by program+0x1100: ")
+    assert "slab_free is held by program+0x1100: 9.00 MiB" in lines

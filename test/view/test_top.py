@@ -1,19 +1,17 @@
 # SPDX-License-Identifier: MIT
-"""The live view: rates, sizes, keys, and the end of the process."""
+"""The live views of `top` and `profile`: rates, sizes, keys, and the end of the process."""
 import fcntl
 import os
 import pty
 import re
-import select
 import signal
 import struct
 import sys
 import termios
-import time
 import xml.etree.ElementTree
 
 import pytest
-from conftest import TOOL
+from conftest import TOOL, asked
 from fake_server import document
 from rich.console import Console
 
@@ -44,23 +42,18 @@ def test_frame_fits(width, height):
 
 def test_frame_of_80_by_24_has_everything():
     text = "\n".join(lines(80, 24))
-    for word in ("4711", "program --with [markup]", "RSS 100 MiB", "up 1 h 01 min", "held 70.6 MiB", "meta 1.27 MiB",
-                 "Events per second  slow paths only", "refill list", "Classes by bytes the program holds",
-                 "Threads by cached bytes (4)", "full bar: 55.2 KiB", "others ", "uncarved 2.20 MiB", " more, "):
+    for word in ("4711", "program --with [markup]", "RSS 100 MiB", "up 1 h 01 min", "held 70.6 MiB", "refill list",
+                 "Events per second  slow paths only", "Threads by cached bytes (4)", "full bar: 55.2 KiB",
+                 "uncarved 2.20 MiB"):
         assert word in text
-    assert len(text.splitlines()) > 20
+    assert 20 < len(text.splitlines()) and len(lines(80, 24, Sample(Stats.of({"schema": 1}), 3.0))) <= 24
 
 
 def test_rates_are_differences_by_time():
     assert dict(frame.rates(sample(1.0), sample(3.0)))["refill_list"] == pytest.approx(1000)
     assert frame.rates(sample(1.0), sample(1.0)) == []
-    fallen = sample(3.0, events={"refill_list": 1, "new": 4})
+    fallen = sample(3.0, events={"refill_list": 1, "new": 4, "asked_bytes": 1 << 40})  # bytes are no event
     assert frame.rates(sample(1.0), fallen) == [("new", 2.0)]
-
-
-def test_bytes_asked_are_no_event():
-    asked = sample(3.0, events={"asked_bytes": 1 << 40, "refill": 5})
-    assert frame.rates(sample(1.0, events={"refill": 1}), asked) == [("refill", 2.0)]
 
 
 def test_header_and_rows_agree_on_what_is_free():
@@ -93,11 +86,6 @@ def test_header_names_keep_times_in_force(width):
     assert "units kept 0.8 s · 3 changes of keep times · 1 failed forecast" in found
 
 
-def test_frame_of_nothing():
-    empty = Sample(Stats.of({"schema": 1}), 3.0)
-    assert len(lines(80, 24, empty)) <= 24
-
-
 def test_classes_come_by_live_bytes():
     text = lines(80, 60)
     start = next(at for at, line in enumerate(text) if line.startswith("    block"))
@@ -127,20 +115,11 @@ def test_once_says_that_the_process_has_ended(program, monkeypatch, capsys, by):
     assert capsys.readouterr().out == f"process {one.pid} has ended\n"
 
 
-@pytest.fixture(autouse=True)
-def no_tool_is_left():
-    """Neither after a failure."""
-    yield
-    while Terminal.running:
-        pid = Terminal.running.pop()
-        os.kill(pid, signal.SIGKILL)
-        os.waitpid(pid, 0)
+# --- on a terminal --------------------------------------------------------------------------------
 
 
 class Terminal:
     """The tool on a terminal of its own."""
-
-    running: list[int] = []
 
     def __init__(self, *words, size=(24, 80)):
         self.pid, self.file = pty.fork()
@@ -148,17 +127,14 @@ class Terminal:
             # Not our own environment: the readline that pytest loads has put a width into it.
             kept = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES")}
             os.execve(sys.executable, [sys.executable, str(TOOL), *map(str, words)], {**kept, "TERM": "xterm-256color"})
-        self.running.append(self.pid)
         self.resize(*size)
-        self.text = ""
+        self.text, self.has_ended = "", False
 
     def resize(self, height: int, width: int) -> None:
         fcntl.ioctl(self.file, termios.TIOCSWINSZ, struct.pack("4H", height, width, 0, 0))
 
-    def read(self, seconds: float) -> bool:
-        """Whether there was something."""
-        if not select.select([self.file], [], [], seconds)[0]:
-            return False
+    def read(self) -> bool:
+        """Whether there was something before the end."""
         try:
             data = os.read(self.file, 65536)
         except OSError:
@@ -167,54 +143,86 @@ class Terminal:
         return bool(data)
 
     def wait_for(self, word: str, times: int = 1) -> None:
-        until = time.monotonic() + 60
         while self.text.count(word) < times:
-            self.read(1)
-            assert time.monotonic() < until, self.text[-3000:]
+            assert self.read(), self.text[-3000:]
 
-    def end(self) -> int:
-        while self.read(30):
+    def press(self, key: bytes) -> str:
+        """Ends by this key; what it had written."""
+        os.write(self.file, key)
+        return self.end()
+
+    def end(self) -> str:
+        while self.read():
             pass
-        self.running.remove(self.pid)
-        return os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+        self.has_ended = True
+        assert os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1]) == 0, self.text[-3000:]
+        assert "Traceback" not in self.text and "interrupted" not in self.text
+        return self.text
 
 
+@pytest.fixture
+def terminal_of():
+    """terminal_of("top", pid) → the tool; it is gone after the test."""
+    started = []
+
+    def start(*words, **more) -> Terminal:
+        started.append(Terminal(*words, **more))
+        return started[-1]
+    yield start
+    for one in started:
+        if not one.has_ended:
+            os.kill(one.pid, signal.SIGKILL)
+            os.waitpid(one.pid, 0)
+
+
+VIEWS = {"top": (["top", "--interval", "0.2"], "refill"), "profile": (["profile"], "program+0x1100")}
+views = pytest.mark.parametrize("words, shown", VIEWS.values(), ids=list(VIEWS))
+
+
+@views
 @pytest.mark.parametrize("key", [b"q", b"\x03"])
-def test_live_view_ends_by_key(program, key):
+def test_live_view_ends_by_key(program, terminal_of, words, shown, key):
     one = program()
-    tool = Terminal("top", "--interval", "0.2", one.pid)
-    tool.wait_for("refill")
-    os.write(tool.file, key)
-    assert tool.end() == 0
-    assert "\x1b[?1049h" in tool.text and "\x1b[?1049l" in tool.text  # a screen of its own, given back
-    assert "Traceback" not in tool.text and "interrupted" not in tool.text
+    tool = terminal_of(*words, one.pid)
+    tool.wait_for(shown, 2)
+    text = tool.press(key)
+    assert "\x1b[?1049h" in text and "\x1b[?1049l" in text  # a screen of its own, given back
+    if words == ["profile"]:  # the table stays on the screen, sampling does not go on
+        after = text.partition("\x1b[?1049l")[2]
+        assert shown in after and "Sites by bytes in use" in after and asked(one) == ["524288", "0"]
 
 
-def test_live_view_ends_with_the_process(program):
-    one = program()
-    tool = Terminal("top", "--interval", "0.2", one.pid)
-    tool.wait_for("refill")
+@views
+def test_live_view_ends_with_the_process(program, terminal_of, words, shown):
+    one = program("on")
+    tool = terminal_of(*words, one.pid)
+    tool.wait_for(shown)
     one.kill()
     one.wait()
-    assert tool.end() == 0
-    assert f"process {one.pid} has ended" in tool.text
+    after = tool.end().partition("\x1b[?1049l")[2]
+    assert (shown if words == ["profile"] else f"process {one.pid} has ended") in after
 
 
-def test_live_view_says_that_nobody_answers(program, monkeypatch):
-    one = program()
-    tool = Terminal("top", "--interval", "0.2", one.pid)
-    tool.wait_for("refill")
+@views
+def test_live_view_says_that_nobody_answers(program, terminal_of, words, shown):
+    one = program("on")
+    tool = terminal_of(*words, one.pid)
+    tool.wait_for(shown)
     one.send_signal(signal.SIGSTOP)
     tool.wait_for("is the process stopped?")
     one.send_signal(signal.SIGCONT)
-    os.write(tool.file, b"q")
-    assert tool.end() == 0
+    tool.press(b"q")
 
 
-def test_live_view_follows_the_terminal_size(program):
-    tool = Terminal("top", "--interval", "0.2", program().pid)
+def test_live_view_follows_the_terminal_size(program, terminal_of):
+    tool = terminal_of("top", "--interval", "0.2", program().pid)
     tool.wait_for("refill")
     tool.resize(50, 200)
     tool.wait_for("huge page open")
-    os.write(tool.file, b"q")
-    assert tool.end() == 0
+    tool.press(b"q")
+
+
+def test_leaks_grow_while_they_are_watched(program, terminal_of):
+    tool = terminal_of("profile", "--leaks", program("on").pid)
+    tool.wait_for("+", 3)
+    assert "Growth is that of" in tool.press(b"q")
