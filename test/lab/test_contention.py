@@ -23,42 +23,27 @@ def test_lines_are_read_and_owners_are_added():
     assert {demand.name: demand.shards for demand in one.demands()} == {"SPAN": 1, "OWNER": 0}
 
 
-def test_without_locks_the_speed_up_is_the_number_of_cpus():
-    assert predict(50, [], 64).speedup == pytest.approx(64)
-    assert predict(50, [], 64).busiest == ("none", 0.0)
+OWNER = Demand("OWNER", 1, 10, 0)  # one for each CPU
 
 
-def test_one_cpu_does_what_was_measured():
-    told = predict(50, [Demand("SPAN", 0.1, 5), Demand("OWNER", 1, 10, 0)], 1)
+def test_speed_up_is_bounded_by_shared_locks_only(monkeypatch):
+    assert predict(50, [], 64).speedup == pytest.approx(64) and predict(50, [], 64).busiest == ("none", 0.0)
+    told = predict(50, [Demand("SPAN", 0.1, 5), OWNER], 1)  # one CPU does what was measured
     assert told.speedup == pytest.approx(1) and told.utilisation["SPAN"] == pytest.approx(0.1)
-
-
-def test_a_shared_lock_bounds_the_speed_up():
     shared = Demand("SPAN", 0.01, 5)
     told = predict(50, [shared], 256)
     assert told.speedup == pytest.approx(50 / shared.service_ns(256), rel=0.01)
-    assert told.utilisation["SPAN"] == pytest.approx(1, rel=0.01)
+    assert told.utilisation["SPAN"] == pytest.approx(1, rel=0.01) and predict(50, [OWNER], 256).speedup > 200
+    monkeypatch.setattr(scaling, "TRANSFER_NS", 0.0)
+    assert predict(50, [Demand("SPAN", 1, 5, 8)], 256).speedup == pytest.approx(80, rel=0.05)  # shards
+    # By the textbook, think 1, serve 1: R(1) = 1, X(1) = 1/2, Q(1) = 1/2; R(2) = 1.5, X(2) = 2 / 2.5
+    assert predict(2, [Demand("SPAN", 1, 1)], 2).speedup == pytest.approx(2 * 0.8)
 
 
 def test_busy_locks_are_named_but_for_owners():
     told = scaling.Prediction(256, 100, {"META": 0.06, "SPAN": 1.0, "HUGE": 0.05, "OWNER": 0.5})
     assert contention.named(told) == "SPAN 100%, META 6%"
     assert contention.named(scaling.Prediction(256, 100, {"HUGE": 0.01})) == "none"
-
-
-def test_two_customers_at_one_lock_meet_as_the_textbook_says(monkeypatch):
-    monkeypatch.setattr(scaling, "TRANSFER_NS", 0.0)
-    # think 1, serve 1: R(1) = 1, X(1) = 1/2, Q(1) = 1/2; R(2) = 1.5, X(2) = 2 / 2.5
-    assert predict(2, [Demand("SPAN", 1, 1)], 2).speedup == pytest.approx(2 * 0.8)
-
-
-def test_locks_of_cpus_do_not_bound_it():
-    assert predict(50, [Demand("OWNER", 1, 10, 0)], 256).speedup > 200
-
-
-def test_shards_share_the_load(monkeypatch):
-    monkeypatch.setattr(scaling, "TRANSFER_NS", 0.0)
-    assert predict(50, [Demand("SPAN", 1, 5, 8)], 256).speedup == pytest.approx(80, rel=0.05)
 
 
 def test_the_library_that_counts_prints_what_is_read():

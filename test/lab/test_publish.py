@@ -90,12 +90,6 @@ def test_csv_round_trip(summary, tmp_path):
     assert same(dataclasses.asdict(expected), dataclasses.asdict(found))
 
 
-def test_csv_of_what_was_read_is_the_same(tree):
-    first = csv_of(tree)
-    second = publish.write_csv(publish.read_csv(first), tree / "again")
-    assert first.read_bytes() == second.read_bytes()
-
-
 def test_csv_tells_nothing_of_this_machine(summary, tmp_path):
     summary.arms[2].library = str(place.ROOT / "build" / "libx.so")
     summary.arms[3].skip = f"no {place.ROOT}/build/lab/peers/x.so and /usr/lib/y.so: https://host.example/simple " \
@@ -232,14 +226,6 @@ def test_wrong_markers_are_refused(tree, text, words):
         assert path.read_text(encoding="utf-8") == text and not (tree / "docs").exists()
 
 
-def test_missing_files_are_named(tree):
-    with pytest.raises(LabError, match="cannot read .*none.csv"):
-        publish.write_pages(tree / "none.csv", *pages(tree), tree / "docs" / "lab.svg")
-    for paths in ((tree / "NONE.md", pages(tree)[1]), (pages(tree)[0], tree / "NONE.md")):
-        with pytest.raises(LabError, match="cannot read .*NONE.md"):
-            publish.write_pages(csv_of(tree), *paths, tree / "docs" / "lab.svg")
-
-
 # --- picture --------------------------------------------------------------------------------------
 
 def test_picture_is_small_and_well_formed(tree):
@@ -251,22 +237,6 @@ def test_picture_is_small_and_well_formed(tree):
     assert all(float(element.get("font-size", "12")) >= 12 for element in root.findall(".//{*}text"))
     sources = picture.replace('xmlns="http://www.w3.org/2000/svg"', "")
     assert "http" not in sources and "nan" not in picture
-
-
-def test_picture_of_few_figures(tmp_path, summary):
-    """An arm that only failed, one without memory, one row, no verdict."""
-    summary.rows = summary.rows[:1]
-    for name, cell in summary.rows[0].cells.items():
-        cell.against = Verdict("not measured")
-        if name == "glibc":
-            cell.failure, cell.time, cell.time_ratio, cell.peak_ratio = "signal 6 (SIGABRT)", None, None, None
-        elif name != "hakmem":
-            cell.peak_ratio = cell.peak_kib = None
-    pages(tmp_path)
-    publish.write_csv(summary, tmp_path / "bench" / "results")
-    _, text, picture = write(tmp_path)
-    ElementTree.fromstring(picture)
-    assert "✕" in picture and "– / – ✕1" in text
 
 
 # --- this repository ------------------------------------------------------------------------------

@@ -173,17 +173,6 @@ assert "py::parent" in text and "py::child" not in text
 print("ok")''') == "ok\n"
 
 
-def test_subinterpreter_runs_without_names(run, python):
-    assert run(python, '''
-import _xxsubinterpreters as inner
-one = inner.create()
-inner.run_string(one, "def f(): return 1\\nassert f() == 1")
-inner.destroy(one)
-def after(): pass
-after()
-print("py::after" in open(map_).read())''') == "True\n"
-
-
 @pytest.mark.parametrize("version", ["2.7", "3.8", "3.9", "3.10", "3.11", "3.12", "3.13"])
 def test_hidden_sitecustomize_runs_in_every_python(version, tmp_path):
     """And nothing else is said or done where functions cannot be named, or nobody asks for it."""
@@ -205,10 +194,3 @@ def test_hidden_sitecustomize_runs_where_the_working_directory_is_gone(python, t
     if alone.returncode:
         pytest.skip("this Python does not start there")
     assert (ours.returncode, ours.stdout, ours.stderr) == (0, "theirs\n1\n", "")
-
-
-def test_failing_sitecustomize_is_told_as_before(python, tmp_path):
-    (tmp_path / "sitecustomize.py").write_text("import no_such_module\n", encoding="utf-8")
-    errors = [subprocess.run([python, "-c", "print(1)"], capture_output=True, text=True, check=True,
-                             env={"PYTHONPATH": path}).stderr for path in (f"{FOLDER}:{tmp_path}", str(tmp_path))]
-    assert "no_such_module" in errors[1] and errors[0].splitlines()[-1] == errors[1].splitlines()[-1]

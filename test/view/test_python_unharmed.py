@@ -27,20 +27,6 @@ for one in threads: one.join()
 print(len(ended))''') == "5\n"
 
 
-def test_stack_that_a_program_enlarges_is_used(run, python):
-    assert run(python, '''
-import resource
-most = resource.getrlimit(resource.RLIMIT_STACK)[1]
-if most not in (resource.RLIM_INFINITY,) and most < 64 << 20:
-    print("40000")
-    sys.exit()
-def down(n): return n and 1 + down(n - 1)
-down(100)
-resource.setrlimit(resource.RLIMIT_STACK, (64 << 20, most))
-sys.setrecursionlimit(10**6)
-print(down(40000))''') == "40000\n"
-
-
 @pytest.mark.parametrize("ours", ["file", "socket", "gone"])
 def test_descriptor_that_a_program_took_over_is_its_own(run, python, tmp_path, ours):
     """As a daemon does, which closes all descriptors. The map goes on while it stands at its place."""

@@ -57,27 +57,21 @@ def test_inlined_functions_are_frames_of_their_own(tmp_path, monkeypatch, tool):
     assert [(one.function, one.line, one.is_inlined) for one in frames] == [("inner", 4, True), ("outer", 7, False)]
 
 
-def test_debug_data_apart_is_found_by_its_link(program, tmp_path):
-    shutil.copy(program, tmp_path / "leaky")
-    (tmp_path / ".debug").mkdir()
-    debug = tmp_path / ".debug" / "leaky.debug"
+@pytest.mark.parametrize("by", ["link", "build id"])
+def test_debug_data_apart_is_found(program, tmp_path, monkeypatch, by):
+    build, stripped = Elf.open(str(program)).build_id, tmp_path / "leaky"
+    debug = {"link": tmp_path / ".debug" / "leaky.debug",
+             "build id": tmp_path / "debug" / ".build-id" / build[:2] / f"{build[2:]}.debug"}[by]
+    debug.parent.mkdir(parents=True)
     subprocess.run(["objcopy", "--only-keep-debug", program, debug], check=True)
-    subprocess.run(["strip", "--strip-all", tmp_path / "leaky"], check=True)
-    subprocess.run(["objcopy", f"--add-gnu-debuglink={debug}", tmp_path / "leaky"], check=True)
-    frames = symbols.names([at_leak(program)], [mapped(tmp_path / "leaky")])[at_leak(program)]
-    assert (frames[-1].function, frames[-1].line) == ("leak_record", leaky.line_of("the line of the leak"))
-
-
-def test_debug_data_apart_is_found_by_its_build_id(program, tmp_path, monkeypatch):
-    build = Elf.open(str(program)).build_id
-    folder = tmp_path / "debug" / ".build-id" / build[:2]
-    folder.mkdir(parents=True)
-    subprocess.run(["objcopy", "--only-keep-debug", program, folder / f"{build[2:]}.debug"], check=True)
-    subprocess.run(["strip", "--strip-all", "-o", tmp_path / "leaky", program], check=True)
+    subprocess.run(["strip", "--strip-all", "-o", stripped, program], check=True)
     address = at_leak(program)
-    assert symbols.names([address], [mapped(tmp_path / "leaky")])[address][0].function != "leak_record"
+    assert symbols.names([address], [mapped(stripped)])[address][0].function != "leak_record"
+    if by == "link":
+        subprocess.run(["objcopy", f"--add-gnu-debuglink={debug}", stripped], check=True)
     monkeypatch.setattr(symbols, "DEBUG", tmp_path / "debug")
-    assert symbols.names([address], [mapped(tmp_path / "leaky")])[address][-1].line == leaky.line_of("the line of the leak")
+    frame = symbols.names([address], [mapped(stripped)])[address][-1]
+    assert (frame.function, frame.line) == ("leak_record", leaky.line_of("the line of the leak"))
 
 
 def test_another_build_of_the_file_gives_no_names(program):
