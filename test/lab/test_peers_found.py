@@ -10,7 +10,7 @@ import pytest
 from fake_system import DEBIAN, fake_which_malloc, lab, script, some_library  # noqa: F401 (lab is a fixture)
 from hakmem_lab import peers, place
 from hakmem_lab.errors import UsageError
-from hakmem_lab.peers import bases, builds, debian, outside
+from hakmem_lab.peers import bases, debian, outside
 
 # Finding
 
@@ -59,21 +59,6 @@ def test_a_newest_release_is_built_once(lab):
     assert peers.find("mimalloc", progress=told.append) == found and len(told) == 2
 
 
-def test_hardened_malloc_is_built_with_the_switches_of_its_configuration(lab):
-    switches = "".join(f"SWITCH_{n}=true\n" for n in range(10))
-    files = {"config-default.conf": f"# of the default\nN_ARENA=4\n{switches}",
-             "config-light.conf": f"N_ARENA=1\n{switches}"}
-    with_tools(lab, crate_archive(lab, "hardened-malloc-sys", "16.0.2026", files), "hardened-malloc-sys", "16.0.2026",
-               "libhardened_malloc.so")
-    fake_which_malloc(lab)
-    for name, label, switch in (("hardened_malloc", "hardened_malloc 16.0.2026", "N_ARENA=4"),
-                                ("hardened_malloc-light", "hardened_malloc light 16.0.2026", "N_ARENA=1")):
-        found = peers.find(name)
-        assert (found.skip, found.label, found.version) == ("", label, "16.0.2026 (of the build)")
-        log = (lab / "peers" / name / "build.log").read_text()
-        assert f"  {switch}\n" in log and "SWITCH_9=true" in log and "of the default" not in log
-
-
 def test_a_spoiled_archive_is_not_used(lab):
     crate_archive(lab, "libmimalloc-sys", "0.1.49", MIMALLOC)
     with_tools(lab, "00")
@@ -114,16 +99,6 @@ def test_malloc_must_be_the_librarys_own_and_programs_must_live(lab, monkeypatch
                          ("echo nonsense", "which_malloc says nothing that can be read")):
         script(lab, "which_malloc", text, "programs")
         assert peers.find("hakmem").skip == reason
-
-
-def test_what_the_project_says_to_set_is_set(lab, monkeypatch):
-    stamp = {"library": "libtcmalloc.so", "version": "2025-06-16", "flags": "f"}
-    monkeypatch.setattr(builds, "build", lambda *_: stamp)
-    (lab / "peers" / "tcmalloc").mkdir(parents=True)
-    (lab / "peers" / "tcmalloc" / "libtcmalloc.so").write_bytes(Path(some_library()).read_bytes())
-    fake_which_malloc(lab, "$GLIBC_TUNABLES")
-    found = peers.find("tcmalloc")
-    assert found.env == {"GLIBC_TUNABLES": "glibc.pthread.rseq=0"} and found.version == "glibc.pthread.rseq=0"
 
 
 def test_a_packaged_peer(lab):
@@ -228,19 +203,6 @@ def test_no_list_no_newest_glibc_and_asked_only_once(lab, monkeypatch):
     calls = (lab / "said").read_text()
     assert peers.find("mimalloc-sid").skip.startswith("apt-get failed: E: Some index")
     assert (lab / "said").read_text() == calls
-
-
-def test_builds_ahead_are_named_with_their_time(lab):
-    def stamp(name):
-        folder = outside.Folder(name)
-        outside.made(folder, f"{name}/{builds.RECIPES[name].revision}", True, False, print,
-                     lambda: ((folder.path / "lib.so").write_text("x"), {"library": "lib.so"})[1])
-    assert re.fullmatch(r"to be built first, once: mimalloc, jemalloc; about [1-9]\d* min on two processors",
-                        peers.ahead(["hakmem", "glibc", "mimalloc", "jemalloc"]))
-    stamp("mimalloc")
-    assert "once: jemalloc; " in peers.ahead(["mimalloc", "jemalloc"])
-    stamp("jemalloc")
-    assert peers.ahead(["hakmem", "mimalloc", "jemalloc"]) == ""
 
 
 def test_musl_is_there_or_says_what_it_needs(monkeypatch):

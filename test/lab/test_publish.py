@@ -12,7 +12,7 @@ import pytest
 from hakmem_lab import place, publish, results
 from hakmem_lab.errors import LabError
 from hakmem_lab.means import means
-from hakmem_lab.model import ArmInfo, Cell, Verdict
+from hakmem_lab.model import ArmInfo, Cell
 
 TEXT = f"# title\n\nbefore\n\n{publish.BEGIN}\nold\n{publish.END}\n\nafter\n"
 

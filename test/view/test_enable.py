@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: MIT
 """hakmem.enable(functions=True) of the wheel's module, here beside a built library: names while the program runs, no map
 behind it, and a reason where there can be no names."""
-import os
 import shutil
 import subprocess
 from pathlib import Path

@@ -9,7 +9,7 @@ import pytest
 from conftest import sample
 
 from hakmem_lab import browser
-from hakmem_view import colours, explain_view, learner_view, map_view, picture
+from hakmem_view import explain_view, learner_view, map_view, picture
 from hakmem_view.model import Explain, Learner, Map, Superslab, read
 
 VOID = {"meta", "link", "br", "img", "input"}
@@ -171,26 +171,6 @@ def test_rows_that_look_the_same_are_one():
     drawn = picture.lay_out(found)
     assert len(drawn.rows) == 3 and drawn.rows[0].value.endswith("3 more")
     assert "the next 3 look the same" in drawn.rows[0].title
-
-
-def test_labels_of_rows_are_whole_on_a_page_1280_pixels_wide():
-    found = heap(1)
-    first = found.superslabs[0]
-    for span in first.spans:
-        span.live = span.blocks = span.capacity
-    found.superslabs += [Superslab(hex(0x7f0000000000 + at), first.huge_pages, first.spans) for at in range(1234)]
-    drawn = picture.lay_out(found, top=4)
-    longest = max(len(row.value) for row in drawn.rows)
-    assert longest >= len("100 % in use, 99 more")
-    assert picture.LEFT + 64 * picture.CELL + picture.GAP + 6.8 * longest <= drawn.width <= 1180 - 48
-    assert max(16 + 6.7 * len(row.label) for row in drawn.rows) < picture.LEFT
-
-
-def test_no_kind_has_the_colour_of_a_group():
-    groups = [colour for _, colour in colours.GROUPS]
-    kinds = {colours.LIVE, colours.CACHED, colours.FREE, colours.DIRTY, colours.LARGE, colours.HUGE,
-             colours.HUGE_CACHED, colours.MARK}
-    assert len(set(groups)) == len(groups) and not set(groups) & kinds and colours.LARGE != colours.HUGE
 
 
 @pytest.mark.parametrize("superslabs", [2_000, 6_000])

@@ -8,14 +8,13 @@ import sys
 import time
 from pathlib import Path
 
-import leaky
 import pytest
 import synthetic
 from synthetic import Load, Truth
 
 from hakmem_view import installed, own_program, perf_map, profile_command, profile_pprof, python_lines
 from hakmem_view.profile_model import difference, profile
-from hakmem_view.profile_names import Named, short
+from hakmem_view.profile_names import Named
 from hakmem_view.symbols import Frame
 
 CODE = 0x7f0000000000  # nothing is mapped there

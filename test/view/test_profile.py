@@ -104,17 +104,18 @@ def test_labels_are_places_of_the_program_or_numbers_of_types():
 
 
 @pytest.mark.parametrize("name, called, passes_on", [
-    ("void foo<int, std::string>(std::vector<int> const&)", "foo", False), ("operator new(unsigned long)", "operator new", True),
+    ("void foo<int, std::string>(std::vector<int> const&)", "foo", False),
+    ("operator new(unsigned long)", "operator new", True), ("void* operator new[](unsigned long)", "operator new[]", True),
     ("std::vector<int, std::allocator<int> >::push_back(int&&)", "std::vector::push_back", True),
-    ("void* operator new[](unsigned long)", "operator new[]", True), ("malloc@plt", "malloc@plt", True),
     ("(anonymous namespace)::Cache::put(int)", "(anonymous namespace)::Cache::put", False),
     ("Foo::operator()(int) const", "Foo::operator()", False), ("bool operator< <int>(A<int>, B)", "operator<", False),
-    ("leaky::leak::h0123456789abcdef", "leaky::leak", False), ("alloc::vec::Vec<T,A>::push", "alloc::vec::Vec::push", True),
-    ("<leaky::Foo as core::clone::Clone>::clone", "<leaky::Foo as core::clone::Clone>::clone", False),
-    ("<alloc::vec::Vec<T> as X>::f", "<alloc::vec::Vec<T> as X>::f", True), ("main::{{closure}}", "main::{{closure}}", False),
-    ("<u8 as alloc::vec::spec_from_elem::SpecFromElem>::from_elem",) * 2 + (True,),
-    ("ztrymalloc_usable_internal.constprop.0", "ztrymalloc_usable_internal", True), ("libx.so+0x123", "libx.so+0x123", False),
-    ("_PyMem_RawMalloc", "_PyMem_RawMalloc", True), ("alloc_cache(int)", "alloc_cache", False)])
+    ("leaky::leak::h0123456789abcdef", "leaky::leak", False),
+    ("alloc::vec::Vec<T,A>::push", "alloc::vec::Vec::push", True),
+    ("<leaky::Foo as core::clone::Clone>::clone",) * 2 + (False,), ("<alloc::vec::Vec<T> as X>::f",) * 2 + (True,),
+    ("main::{{closure}}",) * 2 + (False,), ("libx.so+0x123",) * 2 + (False,), ("malloc@plt",) * 2 + (True,),
+    ("ztrymalloc_usable_internal.constprop.0", "ztrymalloc_usable_internal", True),
+    ("_PyMem_RawMalloc",) * 2 + (True,), ("alloc_cache(int)", "alloc_cache", False),
+    ("Shop.open.<locals>.inner.<locals>.<genexpr>",) * 2 + (False,), ("<lambda>",) * 2 + (False,)])
 def test_names_are_short_and_allocators_are_passed_over(name, called, passes_on):
     assert short(name) == called and is_plumbing(name) == passes_on
 

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Where functions of CPython 3.9 to 3.11 get names, the program keeps its stack, its files and its children: tools/hakmem_python."""
 import os
-import subprocess
 
 import pytest
 from test_python_names import FOLDER, python, pytestmark, run  # noqa: F401  (fixtures and the condition)
@@ -75,7 +74,6 @@ if not hasattr(os, "was_here"):
     exec(compile(open({ours!r}).read(), {ours!r}, "exec"), {{"__name__": "sitecustomize", "__file__": {ours!r}}})
 """, encoding="utf-8")
     assert run(python, f'''
-import subprocess
 for _ in range(3):
     done = subprocess.run(["/bin/sh", "-c", "echo $$"], stdout=subprocess.PIPE, {words})
     assert not os.path.exists(f"/tmp/perf-{{int(done.stdout)}}.map")

@@ -8,14 +8,13 @@ import sys
 from pathlib import Path
 
 import pytest
-from conftest import TOOL
+from conftest import ROOT
 from test_pages import check_alone
 
 from hakmem_view import source
 from hakmem_view.errors import ViewError
 from hakmem_view.model import Stats, read
 
-ROOT = TOOL.parent.parent
 LIBRARY = Path(os.environ.get("HAKMEM_LIB") or ROOT / "build" / "release" / "libhakmem.so")
 PROGRAM = """
 import sys
@@ -53,7 +52,7 @@ def process():
 
 @CONTROL
 @pytest.mark.parametrize("words", [["stats"], ["stats", "--metrics"], ["explain"], ["map"],
-                                   ["top", "--once", "--interval", "0.2"]], ids=lambda words: " ".join(words[:2]))
+                                   ["top", "--once", "--interval", "0.2"]], ids=" ".join)
 def test_commands(process, view, words):
     for target in (process.pid, f"@hakmem-{process.pid}"):
         done = view(*words, target)
@@ -61,22 +60,13 @@ def test_commands(process, view, words):
 
 
 @CONTROL
-def test_documents_are_of_this_process(process, view):
+def test_documents_pages_and_lists_are_of_this_process(process, view, tmp_path):
     for command in ("stats", "explain"):
         assert json.loads(view(command, "--json", process.pid).stdout)["pid"] == process.pid
-
-
-@CONTROL
-@pytest.mark.parametrize("command", ["explain", "map"])
-def test_pages(process, view, tmp_path, command):
-    done = view(command, "--html", tmp_path / "page.html", process.pid)
-    assert done.returncode == 0, done.stderr
-    page = check_alone((tmp_path / "page.html").read_text(encoding="utf-8"))
-    assert len(page.rows) > 4
-
-
-@CONTROL
-def test_list_of_processes(process, view):
+    for command in ("explain", "map"):
+        done = view(command, "--html", tmp_path / "page.html", process.pid)
+        assert done.returncode == 0, done.stderr
+        assert len(check_alone((tmp_path / "page.html").read_text(encoding="utf-8")).rows) > 4
     done = view("ps", width=150)
     assert (done.returncode, done.stderr) == (0, "")
     row = next(line for line in done.stdout.splitlines() if line.split()[:1] == [str(process.pid)])

@@ -3,7 +3,6 @@
 import fcntl
 import os
 import pty
-import re
 import signal
 import struct
 import sys
@@ -84,14 +83,6 @@ def test_header_names_keep_times_in_force(width):
     now.stats.events.update(learner_change=3, learner_interlock=1)
     found = "\n".join(lines(max(width, 80), 24, now))
     assert "units kept 0.8 s · 3 changes of keep times · 1 failed forecast" in found
-
-
-def test_classes_come_by_live_bytes():
-    text = lines(80, 60)
-    start = next(at for at, line in enumerate(text) if line.startswith("    block"))
-    sizes = [int(line.split()[0]) for line in text[start + 1:] if re.match(r" *\d+ B +\d+ ", line)]
-    live = {row.bytes: row.bytes * row.live for row in sample(1.0).stats.classes}
-    assert [live[size] for size in sizes] == sorted(live.values(), reverse=True)
 
 
 def test_svg_is_well_formed_and_names_no_host(program, view, tmp_path):

@@ -67,10 +67,6 @@ public class Work {
             .mapToObj(i -> new Item(i, "name " + i % 97))
             .collect(Collectors.groupingBy(Item::name, TreeMap::new, Collectors.counting()));
         System.out.println("groups " + groups.size() + " " + groups.firstEntry());
-        ConcurrentHashMap<Integer, String> shared = new ConcurrentHashMap<>();
-        IntStream.range(0, rounds).parallel().forEach(
-            i -> shared.merge(i % 1000, "x", String::concat));
-        System.out.println("shared " + shared.values().stream().mapToInt(String::length).sum());
         System.out.println("direct " + IntStream.range(0, 200).mapToLong(Work::direct).sum());
         String text =
             IntStream.range(0, rounds).mapToObj(Integer::toString).collect(Collectors.joining(" "));
