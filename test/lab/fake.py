@@ -67,7 +67,8 @@ def summarised(samples, group="memory", arms=TWO_ARMS) -> RunSummary:
 def timed(arm, values, **more):
     """One round of the row "r" for each value."""
     return [{"kind": "time", "row": "r", "arm": arm, "round": turn, "value": float(value),
-             "hwm_kib": 1000, "minflt": 5, "cpu_ns": 2e6, **more} for turn, value in enumerate(values)]
+             "hwm_kib": 1000, "minflt": 5, "cpu_ns": 2e6, **more}
+            for turn, value in enumerate(values)]
 
 
 def printed(table) -> str:

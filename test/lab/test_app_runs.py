@@ -141,7 +141,8 @@ def test_a_missing_program_is_named(tmp_path):
         run(Shell(programs=("sh", "no-such-program"), packages=("no-such-package",)), tmp_path)
 
 
-@pytest.mark.parametrize("action, detail", [(lambda stage: stage.plain(["false"]), ""), (raising, "three, not two")])
+@pytest.mark.parametrize("action, detail",
+                         [(lambda stage: stage.plain(["false"]), ""), (raising, "three, not two")])
 def test_wrong_output_is_a_failure(tmp_path, action, detail):
     outcome = run(Shell(action=action), tmp_path)
     assert outcome.failure == "output differs" and detail in outcome.detail

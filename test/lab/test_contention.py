@@ -27,16 +27,19 @@ OWNER = Demand("OWNER", 1, 10, 0)  # one for each CPU
 
 
 def test_speed_up_is_bounded_by_shared_locks_only(monkeypatch):
-    assert predict(50, [], 64).speedup == pytest.approx(64) and predict(50, [], 64).busiest == ("none", 0.0)
+    assert predict(50, [], 64).speedup == pytest.approx(64)
+    assert predict(50, [], 64).busiest == ("none", 0.0)
     told = predict(50, [Demand("SPAN", 0.1, 5), OWNER], 1)  # one CPU does what was measured
     assert told.speedup == pytest.approx(1) and told.utilisation["SPAN"] == pytest.approx(0.1)
     shared = Demand("SPAN", 0.01, 5)
     told = predict(50, [shared], 256)
     assert told.speedup == pytest.approx(50 / shared.service_ns(256), rel=0.01)
-    assert told.utilisation["SPAN"] == pytest.approx(1, rel=0.01) and predict(50, [OWNER], 256).speedup > 200
+    assert told.utilisation["SPAN"] == pytest.approx(1, rel=0.01)
+    assert predict(50, [OWNER], 256).speedup > 200
     monkeypatch.setattr(scaling, "TRANSFER_NS", 0.0)
-    assert predict(50, [Demand("SPAN", 1, 5, 8)], 256).speedup == pytest.approx(80, rel=0.05)  # shards
-    # By the textbook, think 1, serve 1: R(1) = 1, X(1) = 1/2, Q(1) = 1/2; R(2) = 1.5, X(2) = 2 / 2.5
+    shards = Demand("SPAN", 1, 5, 8)
+    assert predict(50, [shards], 256).speedup == pytest.approx(80, rel=0.05)
+    # By the textbook, think 1, serve 1: R(1) = 1, X(1) = Q(1) = 1/2; R(2) = 1.5, X(2) = 2 / 2.5
     assert predict(2, [Demand("SPAN", 1, 1)], 2).speedup == pytest.approx(2 * 0.8)
 
 

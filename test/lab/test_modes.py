@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: MIT
-"""Rows with two modes, memory against live bytes, memory touched beforehand, faults beside time: what
-people see of them."""
+"""Rows with two modes, memory against live bytes, memory touched beforehand, faults beside time:
+what people see of them."""
 import copy
 import csv
 
 import fake
 import pytest
 from fake import TWO_ARMS, printed, summarised, timed
-from hakmem_lab import (arms, browser, health, instructions, ledger, model, prepare, publish, records,
+from hakmem_lab import (arms, browser, health, instructions, ledger, model, prepare, publish,
+                        records,
                         report, results, rows, session, tables, traits, warm, wording)
 from page import Page
 from test_stats import TWO
@@ -31,7 +32,7 @@ def test_rows_carry_their_modes():
 @pytest.mark.parametrize("others, word", [
     (270, "noisy"), (140, "noisy"), (115.5, "no difference"), (105, "worse"), (300, "better")])
 def test_a_verdict_stands_only_if_it_holds_in_all_modes(others, word):
-    low = [115, 116, 117, 114, 275, 113, 115, 116, 274, 115, 116, 117, 114, 115]  # median: the low mode
+    low = [115, 116, 117, 114, 275, 113, 115, 116, 274, 115, 116, 117, 114, 115]
     assert run_of(low, [others] * len(low)).rows[0].cells["other"].against.word == word
 
 
@@ -51,7 +52,8 @@ def test_with_two_modes_the_mode_met_is_no_go():
 def test_health_takes_no_mode_for_a_regression():
     def a_run(word, time=16.0):
         against = model.Verdict(word, 1.6, 1.5, 1.7, 10)
-        cells = {"hakmem": model.Cell("hakmem", 10, time), "glibc": model.Cell("glibc", 10, 10.0, against=against)}
+        cells = {"hakmem": model.Cell("hakmem", 10, time),
+                 "glibc": model.Cell("glibc", 10, 10.0, against=against)}
         row = model.RowSummary(model.RowInfo("r", "small", "r", "", "cpu", "ns/op"), cells)
         return model.RunSummary("i", "", "full", {}, 10, 0.01, "hakmem", [], [row], [])
     then = a_run("worse", 8.0)
@@ -86,12 +88,14 @@ def published(run, folder):
 def test_terminal_prints_both_modes(modal):
     text = printed(tables.modes_table(modal))
     assert "large/1m ⇅" in text and "115 | 275" in text and "240 | 500" in text and "larson" not in text
-    assert "large/1m ⇅" in printed(tables.time_table(modal)) and tables.modes_table(fake.summary()) is None
+    assert "large/1m ⇅" in printed(tables.time_table(modal))
+    assert tables.modes_table(fake.summary()) is None
 
 
 def test_report_shows_both_modes(modal):
     html = report.render(modal)
-    assert "115 | 275" in html and "1 row has two modes (⇅): large/1m." in html and ">Modes<" in html
+    assert "115 | 275" in html and "1 row has two modes (⇅): large/1m." in html
+    assert ">Modes<" in html
     row = next(row for row in modal.rows if row.row.id == "large/1m")
     words = " ".join(wording.row_sentences(modal, row, wording.labels(modal)))
     assert "Two modes, in ns/op: hakmem 0.1.0 115 | 275, glibc 2.36 240 | 500." in words
@@ -111,7 +115,8 @@ def test_live_bytes_are_printed_and_said():
     cell, row = run.rows[7].cells["hakmem"], run.rows[7]
     row.cells["glibc"].failure = "signal 11 (SIGSEGV)"
     text = printed(tables.live_table(run))
-    assert f"{tables.number(cell.peak_to_live)} / {tables.number(cell.end_to_live)}" in text and "✕" in text
+    assert f"{tables.number(cell.peak_to_live)} / {tables.number(cell.end_to_live)}" in text
+    assert "✕" in text
     words = " ".join(wording.row_sentences(run, row, wording.labels(run)))
     assert f"{wording.short(cell.end_to_live)} × the bytes that live then" in words
 
@@ -125,7 +130,8 @@ def test_page_has_live_bytes(tmp_path):
         cell = run.rows[7].cells[arm]
         for key, value in (("peak", cell.peak_to_live), ("end", cell.end_to_live)):
             shown = page.cells["live:", arm, f"{key}-sawtooth/64m"]
-            assert float(shown["value"]) == pytest.approx(value) and shown["text"] == wording.short(value)
+            assert float(shown["value"]) == pytest.approx(value)
+            assert shown["text"] == wording.short(value)
     assert 'id="live"' not in report.render(fake.summary(rows=1))
 
 
@@ -158,7 +164,8 @@ def test_files_without_the_later_columns_are_read(tmp_path):
 
 def test_rows_that_faults_decide():
     found = run_of([100] * 10, [100] * 10, faults=25_000)  # 6 ms at least, in 10 ms
-    assert traits.is_decided_by_faults(found.rows[0]) and found.rows[0].cells["hakmem"].faults_per_op == 0.25
+    assert traits.is_decided_by_faults(found.rows[0])
+    assert found.rows[0].cells["hakmem"].faults_per_op == 0.25
     assert "100 / 0.250" in printed(tables.fault_table(found))
     at = ledger.HEADINGS.index("faults")
     assert ledger.lines(found, ["hakmem", "other"], {})[0].texts[at] == "0.50"
@@ -208,7 +215,8 @@ def test_each_round_begins_with_warm_memory(tmp_path, monkeypatch, rounds, peak)
     class Session(session.Session):
         def _measure(self, row, arm, resting):
             order.append(arm.name)
-            return session.Sample({"value": 1.0, "hwm_kib": peak if arm.name == "other" else 7}, check="1")
+            return session.Sample({"value": 1.0, "hwm_kib": peak if arm.name == "other" else 7},
+                                  check="1")
     row = rows.Row(model.RowInfo("r", "memory", "r", "", "cpu", "ns/op"), argv=("x",))
     plan = session.Plan([row], [arms.Arm(info) for info in TWO_ARMS], rounds)
     head = records.Header("id", "", "full", {}, rounds, 0.01, "hakmem", TWO_ARMS, [row.info], {})
@@ -224,6 +232,7 @@ def test_rows_without_an_amount_are_not_counted(monkeypatch):
     monkeypatch.setattr(instructions.shutil, "which", lambda name: name)
     monkeypatch.setattr(instructions.arms, "resolve", lambda specs, libs: TWO_ARMS)
     monkeypatch.setattr(instructions, "enough", lambda row, arm, scale: scale)
-    monkeypatch.setattr(instructions, "per_operation", lambda row, *_: counted.append(row.id) or 1.0)
+    monkeypatch.setattr(instructions, "per_operation",
+                        lambda row, *_: counted.append(row.id) or 1.0)
     instructions.count_rows(prepare.Settings("ab", "quick", ["shift/t1", "drift"], sides=[]), [], print)
     assert set(counted) == {"drift"}

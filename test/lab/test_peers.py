@@ -41,7 +41,8 @@ def test_unknown_name_lists_the_valid_ones():
 # What is read out of others' files and logs
 
 PARTS = [f"c_src/tcmalloc/tcmalloc/part{n}.cc" for n in range(60)]
-BUILD_RS = "\n".join(f'   "{name}",' for name in [*PARTS, "c_src/bridge.cc"]) + '\n include("c_src/a")'
+BUILD_RS = "\n".join(f'   "{name}",'
+                     for name in [*PARTS, "c_src/bridge.cc"]) + '\n include("c_src/a")'
 SWITCHES = [f"SWITCH_{n}=true" for n in range(12)]
 CHANGES = "## [Unreleased]\n\n## [0.1.14](there) - 2025-06-16\n\n### Other\n"
 LOG = ("$ make -j 2\ngcc -std=gnu11 -Wall -O3 -DNDEBUG -DMI_EXPORT=x -I/somewhere -o a.o -c a.c\n"
@@ -68,10 +69,12 @@ LD = "ERROR: ld.so: object 'x.so' from %s cannot be preloaded (%s): ignored.\n"
 @pytest.mark.parametrize("read, text, found", [
     (peers.short_version, "5.3.1-0-g81034ce1f137", "5.3.1"),
     (peers.short_version, "gperftools 2.10", "2.10"),
-    (peers.short_version, "librpmalloc1 2.0.1-1 (of the build)", "2.0.1"), (peers.short_version, "", ""),
+    (peers.short_version, "librpmalloc1 2.0.1-1 (of the build)", "2.0.1"),
+    (peers.short_version, "", ""),
     (peers.short_version, "2025-06-16, libtcmalloc-sys 0.1.14 (of the build)", "2025-06-16"),
     (peers.short_version, "unknown (of the build)", "unknown (of the build)"),
-    (builds.mimalloc_number, "#pragma once\n#define MI_MALLOC_VERSION 30302   // 3.3.2\n", (3, 3, 2)),
+    (builds.mimalloc_number, "#pragma once\n#define MI_MALLOC_VERSION 30302   // 3.3.2\n",
+     (3, 3, 2)),
     (builds.mimalloc_number, "#define MI_MALLOC_VERSION 101211", (10, 12, 11)),
     (builds.tcmalloc_files, BUILD_RS, sorted([*PARTS, "c_src/tcmalloc/tcmalloc/tcmalloc.cc"])),
     (builds.hardened_switches, "# Keep=this\n\n" + "\n".join(SWITCHES) + "\nLAST = 3 # MiB\n",
@@ -83,20 +86,25 @@ LD = "ERROR: ld.so: object 'x.so' from %s cannot be preloaded (%s): ignored.\n"
     (crates.check_cargo, "cargo 1.85.0 (d73d2caf9 2024-12-31)\n", None),
     (debian.mirror, MIRRORS, "http://c/debian/"),
     (debian.mirror, "http://u/ubuntu|Ubuntu|Ubuntu\n", ""),
-    (outside.last_error, "a.c:1: error: no room\nmake[1]: *** [a.o] Error\n", "a.c:1: error: no room"),
+    (outside.last_error, "a.c:1: error: no room\nmake[1]: *** [a.o] Error\n",
+     "a.c:1: error: no room"),
     (outside.last_error, "x.o: undefined reference to `f'\ncollect2: error: ld returned 1 exit",
      "x.o: undefined reference to `f'"),
-    (outside.last_error, "error: failed to get `x`\n\nCaused by:\n  spoiled", "error: failed to get `x`"),
-    (outside.last_error, "CMake Error at x:1 (y):\n  y could not find\n\nSee also \"CMakeError.log\".\n",
+    (outside.last_error, "error: failed to get `x`\n\nCaused by:\n  spoiled",
+     "error: failed to get `x`"),
+    (outside.last_error,
+     "CMake Error at x:1 (y):\n  y could not find\n\nSee also \"CMakeError.log\".\n",
      "y could not find"),
     (outside.last_error, "E: Unable to locate package libx", "E: Unable to locate package libx"),
     (outside.last_error, "only words\n", "only words"), (outside.last_error, "", "it says nothing"),
-    (outside.last_error, f"error: https://index.example.org/x not there, see {place.ROOT}/build/lab/log",
+    (outside.last_error,
+     f"error: https://index.example.org/x not there, see {place.ROOT}/build/lab/log",
      "error: (the registry) not there, see build/lab/log"),
     (outside.shown, place.ROOT / "build" / "x.log", "build/x.log"),
     (outside.shown, "/else/x", "/else/x"),
     (probe._complaint, LD % ("LD_PRELOAD", "invalid ELF header"), "invalid ELF header"),
-    (probe._complaint, LD % ("--preload", "wrong ELF class: ELFCLASS32"), "wrong ELF class: ELFCLASS32"),
+    (probe._complaint, LD % ("--preload", "wrong ELF class: ELFCLASS32"),
+     "wrong ELF class: ELFCLASS32"),
     (probe._complaint, "true: libc.so.6: version `GLIBC_2.38' not found (required by x.so)",
      "it needs glibc 2.38 or newer"), (probe._complaint, "", ""),
     (bases._glibc_version, "libc6 2.43-7, libgcc-s1 16.2.0-4", "2.43"),

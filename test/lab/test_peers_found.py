@@ -191,7 +191,8 @@ def test_keys_that_are_too_old_are_renewed_from_the_systems_own_suites(lab, monk
     monkeypatch.setattr(debian, "_keyring", lambda: Path("/old.gpg"))
     monkeypatch.setattr(debian, "_newer_keyring", lambda root: Path("/new.gpg"))
     renewed = f"grep -q new {lab}/peers/sid/sources.list"
-    fake_apt(lab, f'*update*) {renewed} || {{ echo "E: NO_PUBKEY 1"; exit 100; }};; *download*) touch a.deb;;')
+    fake_apt(lab, f'*update*) {renewed} || {{ echo "E: NO_PUBKEY 1"; exit 100; }};; '
+                  '*download*) touch a.deb;;')
     assert peers.find_base("newest").label == "glibc 2.43"
 
 

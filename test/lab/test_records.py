@@ -107,7 +107,8 @@ def test_failure_ends_an_arms_part_in_the_row_only(path):
 
 @pytest.mark.parametrize("checks, wrong", [
     ("hakmem:bad hakmem~again:bad other:good third:good", ["hakmem", "hakmem~again"]),
-    ("hakmem:bad hakmem~again:bad glibc:good", ["hakmem", "hakmem~again"])])  # a tie: the C library decides
+    ("hakmem:bad hakmem~again:bad glibc:good",
+     ["hakmem", "hakmem~again"])])  # a tie: the C library decides
 def test_the_vote_decides_whose_output_is_wrong(path, checks, wrong):
     checks = dict(one.split(":") for one in checks.split())
     kinds = {"hakmem": "subject", "hakmem~again": "again"}
@@ -193,7 +194,8 @@ def test_no_header_and_no_json_are_refused(tmp_path, text, said):
 
 def test_order_is_drawn_turned_round_and_the_same_for_every_run():
     arms = [Arm(ArmInfo(name, name)) for name in "abcdefghijkl"]
-    orders, again = ([[arm.name for arm in session.order(arms, "row", turn)] for turn in range(40)] for _ in "12")
+    orders, again = ([[arm.name for arm in session.order(arms, "row", turn)] for turn in range(40)]
+                     for _ in "12")
     assert all(orders[turn + 1] == orders[turn][::-1] for turn in range(0, 40, 2))
     assert all(sorted(order) == sorted(orders[0]) for order in orders) and orders == again
     assert len({order[0] for order in orders}) > 8
@@ -213,8 +215,9 @@ def test_machines_have_names_and_are_not_mixed():
     machine.require_same(here, dict(here), "a run")
     with pytest.raises(LabError, match="kernel"):
         machine.require_same(here, {**here, "kernel": "1.0"}, "a run")
-    assert machine.kind({"architecture": "x86_64", "cpus": "2", "processor":
-                         "AMD EPYC 9B14 96-Core Processor (family/model/stepping 25/17/1)"}) == "x86_64-amd-epyc-9b14-2cpu"
+    processor = "AMD EPYC 9B14 96-Core Processor (family/model/stepping 25/17/1)"
+    found = machine.kind({"architecture": "x86_64", "cpus": "2", "processor": processor})
+    assert found == "x86_64-amd-epyc-9b14-2cpu"
     assert machine.parse_cpuinfo("processor : 0\nmodel name\t: AMD  EPYC\n") == "AMD EPYC"
     assert machine.parse_cpuinfo("CPU implementer\t: 0x41\nCPU part\t: 0xd0c\n") == "CPU 0x41 0xd0c"
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hakmem_lab import stats
 
-TWO = [115, 275, 117, 271, 114, 116, 280, 113, 274, 115]  # what one library took on the row survivors
+TWO = [115, 275, 117, 271, 114, 116, 280, 113, 274, 115]  # as on the row survivors
 
 
 def words(count, ratio=1.0, noise=0.01, rounds=10, drift=0.0):
@@ -49,18 +49,21 @@ def test_interval_of_few_values_is_wide_and_of_equal_ones_a_point():
     (200, 194, "no difference", {}), (200, 190, "no difference", {"noise": 0.02}),
     (50, 50, "no difference", {"noise": 0.002, "drift": 0.05}),
     (50, 50, "no difference", {"ratio": 1.005, "noise": 0.001}),  # below the threshold
-    (50, 50, "worse", {"ratio": 1.03, "noise": 0.005}), (50, 50, "better", {"ratio": 0.97, "noise": 0.005})])
+    (50, 50, "worse", {"ratio": 1.03, "noise": 0.005}),
+    (50, 50, "better", {"ratio": 0.97, "noise": 0.005})])
 def test_differences_are_found_where_they_are(count, least, word, pair):
     assert words(count, **pair).count(word) >= least
 
 
 @pytest.mark.parametrize("a, b, word, ratio, rounds", [
-    ({0: 1.2, 1: 0.8, 2: 1.3}, {0: 1.0, 1: 1.0, 2: 1.0}, "no difference", 1.2, 3),  # large, uncertain
+    ({0: 1.2, 1: 0.8, 2: 1.3}, {0: 1.0, 1: 1.0, 2: 1.0}, "no difference", 1.2, 3),
+    # large, uncertain
     ({0: 2.0, 1: 2.0, 5: 9.0}, {0: 1.0, 1: 1.0, 7: 9.0}, "worse", 2.0, 2),  # common rounds only
     ({0: 1.0}, {0: 1.0}, "not measured", math.nan, 1)])
 def test_few_rounds_are_compared(a, b, word, ratio, rounds):
     found = stats.compare(a, b)
-    assert (found.word, found.rounds, found.ratio) == (word, rounds, pytest.approx(ratio, nan_ok=True))
+    assert (found.word, found.rounds, found.ratio) == (word, rounds,
+                                                       pytest.approx(ratio, nan_ok=True))
 
 
 def test_noise():
@@ -84,5 +87,6 @@ def test_modes(values, found):
 def test_noise_of_one_mode_is_no_second_one():
     draw = random.Random(3)
     for sigma, most in ((0.02, 0), (0.05, 0), (0.1, 2)):
-        many = [stats.modes([math.exp(draw.gauss(0, sigma)) for _ in range(10)]) for _ in range(100)]
+        many = [stats.modes([math.exp(draw.gauss(0, sigma)) for _ in range(10)])
+                for _ in range(100)]
         assert sum(found is not None for found in many) <= most

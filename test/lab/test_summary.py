@@ -15,7 +15,8 @@ from hakmem_lab.rows import Row
 ARMS = [ArmInfo("hakmem", "hakmem 1", kind="subject"), ArmInfo("hakmem~again", "again", kind="again"),
         ArmInfo("fast", "fast 1"), ArmInfo("bad", "bad 1"), ArmInfo("ideal", "ideal", kind="ideal"),
         ArmInfo("none", "none", skip="no cargo")]
-RESULT = {"bench": "x", "ideal": 0, "malloc": "x.so", "ops": 10, "wall_ns": 50, "cpu_ns": 40, "check": "1",
+RESULT = {"bench": "x", "ideal": 0, "malloc": "x.so", "ops": 10, "wall_ns": 50, "cpu_ns": 40,
+          "check": "1",
           "live_peak": 4096, "hwm_kib": 8, "live_end": 1024, "rss_live_kib": 6}
 
 
@@ -24,7 +25,8 @@ def a_row(name, group):
 
 
 def one_row(noise=0.001, group="small", again=10.0):
-    samples = [{"kind": "failure", "row": "r", "arm": "bad", "round": 0, "reason": "signal 11 (SIGSEGV)"}]
+    samples = [{"kind": "failure", "row": "r", "arm": "bad", "round": 0,
+                "reason": "signal 11 (SIGSEGV)"}]
     for arm, value, peak in (("hakmem", 10, 1100), ("hakmem~again", again, 1100), ("fast", 8, 2200),
                              ("ideal", 2, 900)):
         values = [value * (1 + noise * (turn % 3 - 1)) for turn in range(10)]
@@ -41,11 +43,13 @@ def test_figures_of_a_row():
     assert cells["ideal"].time_ratio == pytest.approx(0.25)
     assert cells["fast"].peak_ratio == pytest.approx(2.0)
     assert cells["hakmem"].peak_to_live == pytest.approx(1100 / 512)
-    assert cells["fast"].against.word == "worse" and cells["fast"].against.ratio == pytest.approx(1.25)
+    assert cells["fast"].against.word == "worse"
+    assert cells["fast"].against.ratio == pytest.approx(1.25)
     assert cells["hakmem"].against is None and row.again.word == "no difference" and not row.noisy
     bad = cells["bad"]
     assert bad.failure.startswith("signal 11") and bad.time is None and bad.time_ratio is None
-    assert [(mean.name, mean.failures) for mean in found.means] == [("hakmem", 0), ("fast", 0), ("bad", 1)]
+    assert [(mean.name, mean.failures) for mean in found.means] == [("hakmem", 0), ("fast", 0),
+                                                                    ("bad", 1)]
 
 
 def test_a_differing_aa_pair_makes_a_row_noisy():
@@ -63,7 +67,8 @@ def test_the_average_leaves_the_rest_out():
 
 def test_single_calls_have_percentiles_and_stay_out_of_the_means():
     samples = [{**fake.timed("hakmem", [1])[0], "round": turn, "histogram": [[10, 1], [20, turn]],
-                "latency": {"both": {"50": 10 + turn, "max": 100 * (turn + 1)}}} for turn in range(3)]
+                "latency": {"both": {"50": 10 + turn, "max": 100 * (turn + 1)}}}
+                for turn in range(3)]
     found = summarised(samples, "latency")
     assert found.latency[0].percentiles == {"50": 11, "max": 200}
     assert found.latency[0].histogram == [(10.0, 3), (20.0, 3)]
@@ -116,5 +121,6 @@ def test_means_are_over_the_same_rows_for_all():
     found = held(run)
     assert [row.row.id for row in found.rows] == ["sawtooth/64m", "sawtooth/1g"]
     assert not {"scudo", "ideal"} & set(found.arms) and next(iter(found.arms)) == "glibc"
-    assert found.arms["glibc"][1] == pytest.approx(math.sqrt(run.rows[7].cells["glibc"].end_to_live))
+    first = run.rows[7].cells["glibc"].end_to_live
+    assert found.arms["glibc"][1] == pytest.approx(math.sqrt(first))
     assert held(fake.summary(rows=7)).arms == {}

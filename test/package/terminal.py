@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Runs a command in a terminal of its own: prints what it draws, presses Ctrl-C once it has drawn TEXT,
-exits as it does.
+"""Runs a command in a terminal of its own: prints what it draws, presses Ctrl-C once it has drawn
+TEXT, exits as it does.
 usage: terminal.py TEXT COMMAND..."""
 import os
 import pty

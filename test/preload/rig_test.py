@@ -65,7 +65,8 @@ CASES = {
     "server without the library": (serves("exec env -u LD_PRELOAD sh -c 'echo up; exec sleep 600'"),
                                    "do not have the library in their maps"),
     "crash in the log of a server": (
-        serves(f"{ONLY} echo 'worker 7 exited on signal 11'; echo up; exec sleep 600"), "signal 11"),
+        serves(f"{ONLY} echo 'worker 7 exited on signal 11'; echo up; exec sleep 600"),
+        "signal 11"),
 }
 
 

@@ -86,5 +86,6 @@ def as_nobody():
                 "from hakmem_view.errors import ViewError\n"
                 "os.setgroups([]); os.setgid(65534); os.setuid(65534)\n"
                 f"try:\n    {call}\nexcept ViewError as error:\n    print(error)")
-        return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+        return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True,
+                              check=True).stdout
     return run

@@ -29,12 +29,15 @@ EITHER = "either a process (1) or a program"
     (["map", "--"], "no program behind --"), (["map", "1", "--", "true"], EITHER),
     (["map", "--lib", "x", "1"], "go with a program"), (["map"], "is wanted"),
     (["map", "--html", "a", "--png", "b", "1"], "either --html or --png"),
-    (["stats", "0"], "there is no process 0"), (["top", "99999999999"], "there is no process 99999999999"),
-    (["stats", "/gone"], "there is no socket"), (["stats", "@hakmem-nobody"], "nobody listens at @hakmem-nobody"),
+    (["stats", "0"], "there is no process 0"),
+    (["top", "99999999999"], "there is no process 99999999999"),
+    (["stats", "/gone"], "there is no socket"),
+    (["stats", "@hakmem-nobody"], "nobody listens at @hakmem-nobody"),
     (["stats", ""], "a PID, a path"), (["stats", "@"], "a PID, a path"),
     (["stats", "@hakmem-%p"], "%p stands for the PID"),
     (["profile"], "a PID, a socket's path, a stored profile, or a program behind -- is wanted"),
-    (["profile", "--rate", "much", "1"], "profile: --rate: 'much' is no number of bytes (512k, 2m)"),
+    (["profile", "--rate", "much", "1"],
+     "profile: --rate: 'much' is no number of bytes (512k, 2m)"),
     (["profile", "--rate", "0", "1"], "'0' is no number of bytes"),
     (["profile", "--rate", "99999g", "1"], "is no number of bytes"),
     (["profile", "--seconds", "-1", "1"], "profile: --seconds should be"),
@@ -75,7 +78,8 @@ def test_process_without_the_library_is_told_the_option(program, refuses):
 @pytest.mark.parametrize("options, words", [
     ("", "has no control socket; start it with HAKMEM_OPTIONS=control:@hakmem-%p"),
     ("learn:0,control:@app-%p", "a forked child gets one once it has allocated a little"),
-    ("learn:0,control:/tmp/app", "was started with control:/tmp/app, but has no such socket: the name has no %p"),
+    ("learn:0,control:/tmp/app",
+     "was started with control:/tmp/app, but has no such socket: the name has no %p"),
     ("control:run/app-%p", "the name run/app-%p is relative to a folder it may have left")])
 def test_process_without_control_socket(program, monkeypatch, options, words):
     monkeypatch.setenv("HAKMEM_OPTIONS", options)
@@ -84,7 +88,8 @@ def test_process_without_control_socket(program, monkeypatch, options, words):
     with pytest.raises(ViewError) as caught:
         source.find(str(one.pid))
     assert words in str(caught.value)
-    with pytest.raises(ViewError, match="runs on a hakmem that is too old to attach to; start it with"):
+    with pytest.raises(ViewError,
+                       match="runs on a hakmem that is too old to attach to; start it with"):
         attach.wake(one.pid)
 
 
@@ -101,7 +106,8 @@ def test_other_sockets_of_a_process_are_none_of_ours(program, refuses, mode):
     assert "HAKMEM_OPTIONS=control:@hakmem-%p" in refuses("stats", one.pid)
 
 
-@pytest.mark.parametrize("words", [["stats"], ["profile", "--seconds", "0"]], ids=lambda words: words[0])
+@pytest.mark.parametrize("words", [["stats"], ["profile", "--seconds", "0"]],
+                         ids=lambda words: words[0])
 def test_inherited_socket_is_not_taken_for_the_child(program, refuses, words):
     said = refuses(*words, program("inherited").pid)
     assert f"only inherited a socket, which process {os.getpid()} serves" in said
@@ -110,14 +116,17 @@ def test_inherited_socket_is_not_taken_for_the_child(program, refuses, words):
 # --- answers --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("words, path", [(["stats"], "/stats.json"), (["profile", "--seconds", "0"], "/profile")],
+@pytest.mark.parametrize("words, path",
+                         [(["stats"], "/stats.json"), (["profile", "--seconds", "0"], "/profile")],
                          ids=["stats", "profile"])
 @pytest.mark.parametrize("mode, said", [
-    ("foreign", "is not a control socket of hakmem"), ("garbage", "is not a control socket of hakmem"),
+    ("foreign", "is not a control socket of hakmem"),
+    ("garbage", "is not a control socket of hakmem"),
     ("early", "closed the connection without an answer"), ("short", "closed the connection after"),
     ("cut-json", "is not JSON"), ("busy", "refuses PATH: 503"),
     ("old", f"does not serve PATH: hakmem 0.1.0, this tool is hakmem {OWN}"),
-    ("newer", f"speaks version 2 of the control channel (hakmem 0.9.0), this tool version 1 (hakmem {OWN})")])
+    ("newer", "speaks version 2 of the control channel (hakmem 0.9.0), this tool version 1 "
+              f"(hakmem {OWN})")])
 def test_bad_answer_at_a_path(program, refuses, words, path, mode, said):
     assert said.replace("PATH", path) in refuses(*words, program(mode).address)
 
@@ -129,7 +138,8 @@ def test_answers_of_another_form(program, refuses):
     assert "refuses /profile?rate=524288: 405" in said
 
 
-@pytest.mark.parametrize("words", [["top", "--once"], ["explain"], ["map"]], ids=lambda words: words[0])
+@pytest.mark.parametrize("words", [["top", "--once"], ["explain"], ["map"]],
+                         ids=lambda words: words[0])
 @pytest.mark.parametrize("mode", ["schema", "cut-json"])
 def test_bad_answer_to_every_command_by_pid(program, refuses, words, mode):
     assert refuses(*words, program(mode).pid)
@@ -148,7 +158,8 @@ NO_JSON = ["", "[]", "{}", "[" * 100_000, "1" * 9000, "\x00"]
 
 
 @pytest.mark.parametrize("text", [*NO_JSON, '{"schema": 1, "superslabs": {}}', '{"schema": null}',
-                                  '{"schema": 1, "superslab_units": -4}', '{"schema": 1, "huge": [[]]}',
+                                  '{"schema": 1, "superslab_units": -4}',
+                                  '{"schema": 1, "huge": [[]]}',
                                   '{"schema": 1, "superslabs": [{"spans": [{"unit": 63, "units": 9}]}]}',
                                   '{"schema": 1, "superslabs": [{"spans": [{"unit": ' + "9" * 5000 + "}]}]}"])
 def test_malformed_map(text):
@@ -192,10 +203,13 @@ def test_files_that_cannot_be_written(program, refuses, tmp_path):
         assert "cannot write" in refuses("profile", "--seconds", "0", f"--{name}", file, one.pid)
 
 
-@pytest.mark.parametrize("module, option", [("profile_pprof", "--pprof"), ("profile_otlp", "--otlp"),
+@pytest.mark.parametrize("module, option",
+                         [("profile_pprof", "--pprof"), ("profile_otlp", "--otlp"),
                                             ("profile_page", "--html")])
-def test_packages_that_are_missing_are_named(program, refuses, tmp_path, monkeypatch, module, option):
-    monkeypatch.setitem(sys.modules, f"hakmem_view.{module}", None)  # as if its imports were not there
+def test_packages_that_are_missing_are_named(program, refuses, tmp_path, monkeypatch, module,
+                                             option):
+    monkeypatch.setitem(sys.modules, f"hakmem_view.{module}",
+                        None)  # as if its imports were not there
     monkeypatch.delattr(f"hakmem_view.{module}", raising=False)
     said = refuses("profile", "--seconds", "0", option, tmp_path / "x", program("on").pid)
     assert f"{option} needs the Python package" in said
@@ -206,7 +220,8 @@ def test_another_user(program, as_nobody):
     one, path = program(), f"/tmp/hakmem-test-{os.getpid()}"
 
     def said(word) -> str:
-        return as_nobody("from hakmem_view import source", f"source.find({word!r}).read('/stats.json')")
+        return as_nobody("from hakmem_view import source",
+                         f"source.find({word!r}).read('/stats.json')")
     assert said(str(one.pid)) == \
         f"no permission to look into {process.called(one.pid)}: only user root and root may\n"
     program("ok", path)

@@ -22,7 +22,8 @@ AS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="only root can be somebod
 
 def plain(*words, status: int = 0) -> subprocess.CompletedProcess:
     """Without any package: -S leaves out where they lie."""
-    done = subprocess.run([sys.executable, "-S", TOOL, *map(str, words)], capture_output=True, text=True,
+    done = subprocess.run([sys.executable, "-S", TOOL, *map(str, words)], capture_output=True,
+                          text=True,
                           check=False, env={**os.environ, "COLUMNS": "80"})
     assert done.returncode == status, done
     return done
@@ -67,11 +68,15 @@ def test_processes_are_listed(program, view):
     (["frob"], "this needs the Python environment; without it there are: stats explain ps top map"),
     (["stats", "@hakmem-nobody"], "nobody listens at @hakmem-nobody"),
     (["stats", "--json", "@hakmem-nobody"], "nobody listens at @hakmem-nobody"),
-    (["profile"], "profile: a PID, a socket's path, a stored profile, or a program behind -- is wanted"),
+    (["profile"],
+     "profile: a PID, a socket's path, a stored profile, or a program behind -- is wanted"),
     (["profile", "--frob", "1"], "profile: unrecognized arguments: --frob"),
-    (["profile", "--rate", "0", "1"], "profile: argument --rate: '0' is no number of bytes (512k, 2m)"),
-    (["profile", "--seconds", "nan", "1"], "profile: --seconds and --rows are numbers of 0 and more"),
-    (["profile", "1", "2"], "profile: too many words: 2"), (["profile", "0"], "there is no process 0")])
+    (["profile", "--rate", "0", "1"],
+     "profile: argument --rate: '0' is no number of bytes (512k, 2m)"),
+    (["profile", "--seconds", "nan", "1"],
+     "profile: --seconds and --rows are numbers of 0 and more"),
+    (["profile", "1", "2"], "profile: too many words: 2"),
+    (["profile", "0"], "there is no process 0")])
 def test_errors_are_one_line(words, said):
     done = plain(*words, status=2)
     assert (done.stdout, done.stderr) == ("", f"hakmem: {said}\n")
@@ -192,18 +197,22 @@ def test_profile_as_plain_text_and_files(program, tmp_path):
     one = program()
     done = plain("profile", "--seconds", "0.1", one.pid)
     assert done.stderr == "" and f"process {one.pid} (program): " in done.stdout
-    assert "program+0x1100  < program+" in done.stdout and max(map(len, done.stdout.splitlines()[2:])) <= 80
-    files = {name: tmp_path / name for name in ("json", "pprof", "heap-v2", "collapsed", "speedscope")}
+    assert "program+0x1100  < program+" in done.stdout
+    assert max(map(len, done.stdout.splitlines()[2:])) <= 80
+    files = {name: tmp_path / name
+             for name in ("json", "pprof", "heap-v2", "collapsed", "speedscope")}
     words = [word for name, path in files.items() for word in (f"--{name}", path)]
     assert plain("profile", "--seconds", "0", *words, one.pid).stdout == ""
     assert files["pprof"].read_bytes() == b"\x1f\x8bfake"
     assert json.loads(files["json"].read_text())["profile"] == 1
-    assert "Sites by growth" in plain("profile", "--diff", files["json"], "--seconds", "0", one.pid).stdout
+    assert "Sites by growth" in plain("profile", "--diff", files["json"], "--seconds", "0",
+                                      one.pid).stdout
     assert "Growth is that of" in plain("profile", "--leaks", "--seconds", "0.1", one.pid).stdout
     assert plain("profile", "--alloc", files["json"]).stdout.count("    program") == 4
 
 
 def test_plain_explain_says_who_holds_a_cause(program):
     lines = plain("explain", program("text-profile").pid).stdout.replace("\u00a0", " ").splitlines()
-    assert lines[0] == "hakmem: /explain.txt" and lines[1].startswith("live is held by program+0x1100: ")
+    assert lines[0] == "hakmem: /explain.txt"
+    assert lines[1].startswith("live is held by program+0x1100: ")
     assert "slab_free is held by program+0x1100: 9.00 MiB" in lines

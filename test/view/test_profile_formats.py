@@ -56,12 +56,13 @@ def test_speedscope_has_stacks_of_its_frames_and_their_sums(named, kind):
     assert document["profiles"][document["activeProfileIndex"]]["name"] == KINDS[kind].title
     for one in document["profiles"]:
         assert len(one["samples"]) == len(one["weights"]) and sum(one["weights"]) == one["endValue"]
-        assert {frame for stack in one["samples"] for frame in stack} <= set(range(len(document["shared"]["frames"])))
+        assert {frame for stack in one["samples"]
+                for frame in stack} <= set(range(len(document["shared"]["frames"])))
 
 
 def jeprof(text: str) -> tuple[int, dict[tuple[int, ...], tuple[float, ...]], list[tuple[int, int]]]:
-    """By jeprof's rules (AdjustSamples of heap_v2): rate, stack → objects and bytes in use and accumulated,
-    mappings."""
+    """By jeprof's rules (AdjustSamples of heap_v2): rate, stack → objects and bytes in use and
+    accumulated, mappings."""
     head, *lines = text.split("\n")
     rate = int(re.fullmatch(r"heap_v2/(\d+)", head)[1])
     found, stack, counts = {}, None, re.compile(r"  t\*: (\d+): (\d+) \[(\d+): (\d+)\]")
@@ -119,7 +120,8 @@ def test_pprof_is_whole_and_refers_only_to_what_it_has(named):
     for sample in one.sample:
         assert len(sample.value) == len(one.sample_type)
         assert all(line.function_id in functions for at in sample.location_id for line in places[at].line)
-    assert sum(sample.value[3] for sample in one.sample) == pytest.approx(named.profile.estimate, abs=9)
+    assert sum(sample.value[3] for sample in one.sample) == pytest.approx(named.profile.estimate,
+                                                                          abs=9)
     assert {place.mapping_id for place in one.location} == {1} and one.mapping[0].memory_start == synthetic.BEGIN
     labels = {text[label.key]: text[label.str] or label.num for label in one.sample[3].label}
     assert labels == {"bytes": 256, "label": "cache"}
@@ -142,18 +144,21 @@ def test_otlp_sums_are_those_of_pprof(named, kind, first):
     other = parsed(profile_pprof.encode(named, kind))
     expected = {other.string_table[one.type]: sum(sample.value[at] for sample in other.sample)
                 for at, one in enumerate(other.sample_type)}
-    sums = {tables.string_table[one.sample_type.type_strindex]: sum(one.values[0] for one in one.samples)
-            for one in profiles}
+    sums = {tables.string_table[one.sample_type.type_strindex]:
+            sum(sample.values[0] for sample in one.samples) for one in profiles}
     assert sums == expected and expected["inuse_space"] > 0 and list(sums)[0] == first
 
 
 def test_otlp_tables_begin_with_nothing_and_every_index_is_in_its_table(named):
     """As the signal's schema asks: index 0 is none, entries are unique, a sample has one value."""
     tables, profiles = otlp(profile_otlp.encode(named))
-    assert tables.string_table[0] == "" and len(set(tables.string_table)) == len(tables.string_table)
-    for table in (tables.mapping_table, tables.location_table, tables.function_table, tables.link_table,
+    assert tables.string_table[0] == ""
+    assert len(set(tables.string_table)) == len(tables.string_table)
+    for table in (tables.mapping_table, tables.location_table, tables.function_table,
+                  tables.link_table,
                   tables.attribute_table, tables.stack_table):
-        assert table[0].ByteSize() == 0 and len({one.SerializeToString() for one in table}) == len(table)
+        assert table[0].ByteSize() == 0
+        assert len({one.SerializeToString() for one in table}) == len(table)
     places = range(1, len(tables.location_table))
     assert {at for stack in tables.stack_table for at in stack.location_indices} <= set(places)
     for place in tables.location_table[1:]:
@@ -161,9 +166,11 @@ def test_otlp_tables_begin_with_nothing_and_every_index_is_in_its_table(named):
         assert all(0 < line.function_index < len(tables.function_table) for line in place.lines)
     for one in profiles:
         keys = [(sample.stack_index, *sample.attribute_indices) for sample in one.samples]
-        assert len(set(keys)) == len(keys) and all(0 < key[0] < len(tables.stack_table) for key in keys)
+        assert len(set(keys)) == len(keys)
+        assert all(0 < key[0] < len(tables.stack_table) for key in keys)
         assert all(len(sample.values) == 1 and sample.values[0] > 0 for sample in one.samples)
-    labels = {tables.attribute_table[at].value.string_value for one in profiles for sample in one.samples
+    labels = {tables.attribute_table[at].value.string_value for one in profiles
+              for sample in one.samples
               for at in sample.attribute_indices}
     assert labels == {"cache"}
 
@@ -204,7 +211,8 @@ def test_go_tool_pprof_names_the_leak(view, stored, tmp_path):
 @pytest.mark.skipif(not shutil.which("jeprof"), reason="jeprof (Debian: libjemalloc-dev) is not installed")
 def test_jeprof_names_the_leak(view, stored, program, tmp_path):
     assert view("profile", "--heap-v2", tmp_path / "heap", stored).returncode == 0
-    done = subprocess.run(["jeprof", "--text", "--lines", program, tmp_path / "heap"], capture_output=True, text=True,
+    done = subprocess.run(["jeprof", "--text", "--lines", program, tmp_path / "heap"],
+                          capture_output=True, text=True,
                           check=True)
     first = next(line for line in done.stdout.splitlines() if "%" in line)
     assert first.split()[5].startswith("leak_record"), done.stdout
@@ -218,9 +226,11 @@ class Quiet(http.server.SimpleHTTPRequestHandler):
 
 
 @leaky.COMPILER
-@pytest.mark.skipif(not (shutil.which("npm") and browser.find()), reason="npm or chromium is not installed")
+@pytest.mark.skipif(not (shutil.which("npm") and browser.find()),
+                    reason="npm or chromium is not installed")
 def test_speedscope_opens_our_files(view, stored, tmp_path):
-    done = subprocess.run(["npm", "install", "--no-audit", "--no-fund", "--ignore-scripts", "speedscope@1"],
+    done = subprocess.run(["npm", "install", "--no-audit", "--no-fund", "--ignore-scripts",
+                           "speedscope@1"],
                           cwd=tmp_path, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         pytest.skip(f"npm got no speedscope: {done.stderr.strip()[-200:]}")
@@ -228,14 +238,17 @@ def test_speedscope_opens_our_files(view, stored, tmp_path):
     names = {"speedscope": "a.json", "pprof": "b.pb.gz", "collapsed": "c.folded"}
     words = [word for name, file in names.items() for word in (f"--{name}", root / file)]
     assert view("profile", *words, stored).returncode == 0
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Quiet, directory=root)) as server:
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0),
+                                         functools.partial(Quiet, directory=root)) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         for name, file in names.items():
-            page = f"http://127.0.0.1:{server.server_address[1]}/index.html#profileURL=/{file}&title=ours"
-            flags = [*browser.FLAGS, f"--user-data-dir={tmp_path / name}", "--virtual-time-budget=15000"]
-            text = subprocess.run([browser.find(), *flags, "--dump-dom", page], capture_output=True, text=True,
+            page = f"http://127.0.0.1:{server.server_port}/index.html#profileURL=/{file}&title=ours"
+            flags = [*browser.FLAGS, f"--user-data-dir={tmp_path / name}",
+                     "--virtual-time-budget=15000"]
+            text = subprocess.run([browser.find(), *flags, "--dump-dom", page], capture_output=True,
+                                  text=True,
                                   check=True).stdout
-            assert "Left Heavy" in text and "ours" in text, (name, text)  # the views of a loaded profile
+            assert "Left Heavy" in text and "ours" in text, name  # the views of a loaded profile
         server.shutdown()
 
 
@@ -253,4 +266,5 @@ def test_folded_stacks_and_speedscope_have_names(view, stored, tmp_path):
     assert done.returncode == 0 and done.stderr.count("\n") == 2
     assert re.match(r"main;leak_record \d+\nmain;pin_slab \d+\n$", (tmp_path / "c").read_text())
     frames = json.loads((tmp_path / "s").read_text())["shared"]["frames"]
-    assert ("leak_record", leaky.line_of("the line of the leak")) in {(one["name"], one.get("line")) for one in frames}
+    named = {(one["name"], one.get("line")) for one in frames}
+    assert ("leak_record", leaky.line_of("the line of the leak")) in named

@@ -44,7 +44,8 @@ def python(request) -> str:
 @pytest.mark.parametrize("option, column, function, words, rate", [
     ("--leaks", "In use", "remember", "the line of the leak", "64k"),
     ("--pinned", "Pinned", "Shop.open_session", "the line of the pinned blocks", "4k")])
-def test_what_python_holds_is_named_at_function_and_line(at_end, tmp_path, python, option, column, function, words,
+def test_what_python_holds_is_named_at_function_and_line(at_end, tmp_path, python, option, column,
+                                                         function, words,
                                                          rate):
     text, found, _ = at_end([option], python, leaky.PROGRAMS / "leaky.py", 32, rate=rate)
     wanted = f"{function} at leaky.py:{leaky.line_of(words, 'leaky.py')}"

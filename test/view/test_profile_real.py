@@ -27,9 +27,11 @@ COMPILE = {"leaky.c": ["cc", "-g", "-O2"], "leaky.cpp": ["c++", "-g", "-O2"],
            "leaky.rs": ["rustc", "-g", "-O", "--crate-name", "leaky"]}
 PLANTED = {  # option, column of the page, words of the line, sampling rate, functions
     "leak": ("--leaks", "In use", "the line of the leak", "64k", {
-        "leaky.c": "leak_record", "leaky.cpp": "shop::Cache::remember", "leaky.rs": "leaky::remember"}),
+        "leaky.c": "leak_record", "leaky.cpp": "shop::Cache::remember",
+        "leaky.rs": "leaky::remember"}),
     "pins": ("--pinned", "Pinned", "the line of the pinned blocks", "4k", {
-        "leaky.c": "pin_slab", "leaky.cpp": "shop::open_session", "leaky.rs": "leaky::open_session"})}
+        "leaky.c": "pin_slab", "leaky.cpp": "shop::open_session",
+        "leaky.rs": "leaky::open_session"})}
 
 
 @pytest.fixture(scope="module")
@@ -145,7 +147,8 @@ def test_process_without_any_option_is_attached_to(view, waiting, tmp_path):
 
 def test_process_that_sleeps_is_attached_to_once_it_works(view, leaking):
     idle = view("profile", "--seconds", "0", leaking.pid)
-    assert idle.returncode != 0 and idle.stderr.count("\n") == 1 and "all its threads sleep" in idle.stderr, idle
+    assert idle.returncode != 0 and idle.stderr.count("\n") == 1, idle
+    assert "all its threads sleep" in idle.stderr, idle
     with fed(leaking):
         while f"@hakmem-{leaking.pid}" not in Path("/proc/net/unix").read_text("ascii"):
             time.sleep(0.02)  # the request stayed

@@ -49,7 +49,8 @@ def test_text_for_every_terminal(program, view, words):
 
 @pytest.mark.parametrize("mode", ["sparse", "evil"])
 @each_command
-def test_fields_may_be_missing_and_nothing_from_outside_moves_the_cursor(program, view, words, mode):
+def test_fields_may_be_missing_and_nothing_from_outside_moves_the_cursor(program, view, words,
+                                                                         mode):
     done = view(*words, program(mode).pid)
     assert (done.returncode, done.stderr) == (0, "") and not set(done.stdout) & {"\x1b", "\x07"}
 
@@ -57,8 +58,10 @@ def test_fields_may_be_missing_and_nothing_from_outside_moves_the_cursor(program
 @widths
 def test_stats_name_parts_classes_and_threads(program, view, width):
     text = view("stats", program().address, width=width).stdout
-    for word in ("small blocks the program holds", "unused units that hold memory", "4711", "refill list", "RSS ",
-                 "= superslabs together", "= all together", "our own records", " slab_free ", " uncarved ",
+    for word in ("small blocks the program holds", "unused units that hold memory", "4711",
+                 "refill list", "RSS ",
+                 "= superslabs together", "= all together", "our own records", " slab_free ",
+                 " uncarved ",
                  band_view.TITLE, "slabs of 64 KiB"):
         assert word in text
     biggest = max(sample("stats")["classes"], key=lambda row: row["blocks"] * row["bytes"])
@@ -98,7 +101,8 @@ def test_explain_advises_on_the_second_cause():
 
     def advice(text: str, bins: int) -> str:
         causes[2]["bytes"] = bins
-        return explain_view.next_words(Explain.of({"rss_bytes": 100, "first": "live", "text": text, "causes": causes}))
+        return explain_view.next_words(Explain.of({"rss_bytes": 100, "first": "live", "text": text,
+                                                   "causes": causes}))
     assert advice("Most is held.", 15) == "Next, in caches (15 %): lower cache."
     assert advice("Most is held. Of the rest: lower cache.", 15) == "" == advice("", 4)
 
@@ -127,7 +131,8 @@ def test_explain_says_what_the_learner_would_do(learn, said, not_said):
     found = learned(learn)
     first, second = learner_view.rows(found.learners[0])
     assert (first.role, second.role) == ("would be in force for 4.2 s, cheapest", "standard")
-    text, acting = explain_view.html(found, "it"), explain_view.html(learned(learn, acts=True), "it")
+    text, acting = explain_view.html(found, "it"), explain_view.html(learned(learn, acts=True),
+                                                                     "it")
     assert said in text and not_said not in text and said not in acting
 
 
@@ -137,8 +142,10 @@ def test_explain_is_silent_about_what_there_is_not():
     del old["learner"], old["bands"]
     for one in none["bands"]:
         one["taken_bytes"] = 0
-    assert learner_view.TITLE not in written(Explain.of(old)) and band_view.TITLE not in written(Explain.of(old))
-    assert learner_view.TITLE not in written(learned("0")) and band_view.TITLE not in written(Explain.of(none))
+    assert learner_view.TITLE not in written(Explain.of(old))
+    assert band_view.TITLE not in written(Explain.of(old))
+    assert learner_view.TITLE not in written(learned("0"))
+    assert band_view.TITLE not in written(Explain.of(none))
 
 
 def test_explain_says_what_large_blocks_did():
@@ -154,7 +161,8 @@ def test_explain_says_what_large_blocks_did():
 
 @widths
 def test_explain_names_who_holds_a_cause_where_a_profile_runs(program, view, width):
-    lines = view("explain", program("on").pid, width=width).stdout.replace("\u00a0", " ").splitlines()
+    lines = view("explain", program("on").pid, width=width).stdout.replace("\u00a0",
+                                                                           " ").splitlines()
     at = next(at for at, line in enumerate(lines) if "blocks the program holds" in line)
     assert lines[at + 1].startswith("held by program+0x1100: 94.0 MiB ± 5 %")
     assert lines[at + 2].startswith("        program+0x1400 (cache): ")
@@ -164,7 +172,8 @@ def test_explain_names_who_holds_a_cause_where_a_profile_runs(program, view, wid
 def test_times_and_numbers_of_things():
     written = [terminal.keep_time(one["keep_ms"]) for one in sample("explain")["learner"][0]["strategies"]]
     assert " ".join(written).replace(" s", "") == "0.1 0.2 0.4 0.8 1.2 1.6 2.4 3.2 6.4 13 26 51"
-    found = [terminal.count(*one) for one in ((1, "superslab"), (2, "superslab"), (0, "slab"), (2, "other process"))]
+    found = [terminal.count(*one)
+             for one in ((1, "superslab"), (2, "superslab"), (0, "slab"), (2, "other process"))]
     assert found == ["1 superslab", "2 superslabs", "0 slabs", "2 other processes"]
 
 
@@ -174,7 +183,8 @@ def test_documents_are_passed_on(program, view):
         found = json.loads(view(command, "--json", one.pid).stdout)
         expected = document(f"/{command}.json", one.pid, 0)
         assert found | {"events": 0} == expected | {"events": 0}
-    assert view("stats", "--metrics", one.pid).stdout == (SAMPLES / "metrics.txt").read_text(encoding="utf-8")
+    assert view("stats", "--metrics",
+                one.pid).stdout == (SAMPLES / "metrics.txt").read_text(encoding="utf-8")
 
 
 def test_socket_of_a_thread_with_descriptors_of_its_own(program, view):

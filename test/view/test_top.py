@@ -41,17 +41,22 @@ def test_frame_fits(width, height):
 
 def test_frame_of_80_by_24_has_everything():
     text = "\n".join(lines(80, 24))
-    for word in ("4711", "program --with [markup]", "RSS 100 MiB", "up 1 h 01 min", "held 70.6 MiB", "refill list",
-                 "Events per second  slow paths only", "Threads by cached bytes (4)", "full bar: 55.2 KiB",
+    for word in ("4711", "program --with [markup]", "RSS 100 MiB", "up 1 h 01 min", "held 70.6 MiB",
+                 "refill list",
+                 "Events per second  slow paths only", "Threads by cached bytes (4)",
+                 "full bar: 55.2 KiB",
                  "uncarved 2.20 MiB"):
         assert word in text
-    assert 20 < len(text.splitlines()) and len(lines(80, 24, Sample(Stats.of({"schema": 1}), 3.0))) <= 24
+    assert 20 < len(text.splitlines())
+    assert len(lines(80, 24, Sample(Stats.of({"schema": 1}), 3.0))) <= 24
 
 
 def test_rates_are_differences_by_time():
     assert dict(frame.rates(sample(1.0), sample(3.0)))["refill_list"] == pytest.approx(1000)
     assert frame.rates(sample(1.0), sample(1.0)) == []
-    fallen = sample(3.0, events={"refill_list": 1, "new": 4, "asked_bytes": 1 << 40})  # bytes are no event
+    fallen = sample(3.0,
+                    events={"refill_list": 1, "new": 4,
+                            "asked_bytes": 1 << 40})  # bytes are no event
     assert frame.rates(sample(1.0), fallen) == [("new", 2.0)]
 
 
@@ -166,7 +171,8 @@ def terminal_of():
             os.waitpid(one.pid, 0)
 
 
-VIEWS = {"top": (["top", "--interval", "0.2"], "refill"), "profile": (["profile"], "program+0x1100")}
+VIEWS = {"top": (["top", "--interval", "0.2"], "refill"),
+         "profile": (["profile"], "program+0x1100")}
 views = pytest.mark.parametrize("words, shown", VIEWS.values(), ids=list(VIEWS))
 
 

@@ -143,7 +143,7 @@ class Run:
         return path
 
     def guest(self, name):
-        """Copy a file of guest/, or one of the lab's, into the working directory; returns its name."""
+        """Copy a file of guest/, or of the lab, into the working directory; returns its name."""
         source = GUEST / name if (GUEST / name).is_file() else BENCH / name
         self.write(name, source.read_bytes())
         return name
