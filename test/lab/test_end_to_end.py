@@ -114,8 +114,9 @@ def started(folder):
         return labs[-1]
     yield start
     for one in labs:
-        one.kill()  # what it measures ends with it: bench/rig/measure.c asks for that
-        one.communicate()
+        if one.poll() is None:
+            one.kill()  # what it measures ends with it: bench/rig/measure.c asks for that
+            one.communicate()
 
 
 def test_interrupted_run_goes_on(lab, folder, started):
