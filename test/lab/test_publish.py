@@ -12,7 +12,7 @@ import pytest
 from hakmem_lab import place, publish, results
 from hakmem_lab.errors import LabError
 from hakmem_lab.means import means
-from hakmem_lab.model import ArmInfo, Cell
+from hakmem_lab.model import Cell
 
 TEXT = f"# title\n\nbefore\n\n{publish.BEGIN}\nold\n{publish.END}\n\nafter\n"
 
@@ -198,19 +198,6 @@ def test_means_over_all_rows_are_over_the_same_rows(summary):
     apart = dataclasses.replace(rows[0], row=dataclasses.replace(rows[0].row, group="newest"))
     assert means(dataclasses.replace(summary, rows=[*rows, apart])).of("hakmem") == found.of("hakmem")
     assert means(dataclasses.replace(summary, rows=[apart])).rows == 1  # `--base newest`: there is nothing else
-
-
-def test_page_table_stays_short_and_leaves_nobody_out(tree, summary):
-    for number in range(9):
-        name = f"other{number}"
-        summary.arms.append(ArmInfo(name, f"{name} 1.0", version="1.0"))
-        for row in summary.rows:
-            row.cells[name] = dataclasses.replace(row.cells["glibc"], arm=name, time_ratio=4.0 + number)
-    publish.write_csv(summary, tree / "bench" / "results")
-    _, text, _ = write(tree)
-    assert len(rows_of(text)) == 14
-    assert "Slower: " in text and all(f"other{number} 1.0" in text for number in range(9))
-    assert "**hakmem 0.1.0**" in text
 
 
 @pytest.mark.parametrize("text, words", [

@@ -113,23 +113,20 @@ class Handler(BaseHTTPRequestHandler):
             return
         if self.mode == "slow":
             time.sleep(60)
-        path = self.path
-        if path == PROFILE and self.mode not in ("old", "text"):
-            self._answer(503 if self.mode == "busy" else 200, self._profile())
-            return
-        if path == "/asked":
+        path, has_text = self.path, self.mode.startswith("text")
+        if path == "/":
+            self._answer(200, "\n".join(FILES).encode())
+        elif path == "/asked":
             self._answer(200, json.dumps(self.asked).encode())
-            return
-        if path == "/heap.pb.gz":
+        elif path == "/heap.pb.gz":
             self._answer(200, b"\x1f\x8bfake")
-            return
-        if path != "/" and (path not in FILES and not (self.mode.startswith("text") and path.endswith(".txt")) or self.mode == "old"):
+        elif self.mode == "old" or path == PROFILE and self.mode == "text" or \
+                path not in (PROFILE, *FILES) and not (has_text and path.endswith(".txt")):
             self._answer(404, b"no such document\n")
-            return
-        if self.mode == "busy" and path != "/":
+        elif self.mode == "busy":
             self._answer(503, b"")
-            return
-        self._answer(200, b"\n".join(name.encode() for name in FILES) if path == "/" else self._text(path))
+        else:
+            self._answer(200, self._profile() if path == PROFILE else self._text(path))
 
     def _answer(self, status: int, body: bytes) -> None:
         if self.mode == "garbage":

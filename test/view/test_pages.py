@@ -9,8 +9,8 @@ import pytest
 from conftest import sample
 
 from hakmem_lab import browser
-from hakmem_view import explain_view, learner_view, map_view, picture
-from hakmem_view.model import Explain, Learner, Map, Superslab, read
+from hakmem_view import explain_view, map_view, picture
+from hakmem_view.model import Explain, Map, Superslab, read
 
 VOID = {"meta", "link", "br", "img", "input"}
 LOADS = ("src", "href", "xlink:href", "action", "data", "srcset")
@@ -122,16 +122,6 @@ def test_explain_page_says_that_the_sum_is_off():
     assert "The causes sum to 97.0 MiB, 3.00 MiB less than RSS" in text
     assert "Most of it: live" in text
     assert "Held by" not in text
-
-
-def test_bars_of_a_pool_are_parts_of_its_highest_price():
-    table = {"pool": "units", "learn": "1", "acts": True, "keep_ms": 100, "cheapest_ms": 100, "standard_ms": 400,
-             "strategies": [{"keep_ms": 400, "taken_bytes": 30, "held_bytes": 10}, {"keep_ms": 100, "held_bytes": 20}]}
-    bars = learner_view.bars(Learner.of(table))
-    assert [(one.keep, one.taken_percent, one.held_percent, one.is_kept) for one in bars] == [
-        ("0.1 s", 0, 50, True), ("0.4 s", 75, 25, False)]
-    table["strategies"] = [{"keep_ms": 100}]
-    assert [one.held_percent for one in learner_view.bars(Learner.of(table))] == [0]
 
 
 @pytest.mark.parametrize("command", ["map", "explain"])

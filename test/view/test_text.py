@@ -169,14 +169,6 @@ def test_explain_names_who_holds_a_cause_where_a_profile_runs(program, view, wid
     assert "held by" not in view("explain", program("old").pid, width=width).stdout
 
 
-def test_times_and_numbers_of_things():
-    written = [terminal.keep_time(one["keep_ms"]) for one in sample("explain")["learner"][0]["strategies"]]
-    assert " ".join(written).replace(" s", "") == "0.1 0.2 0.4 0.8 1.2 1.6 2.4 3.2 6.4 13 26 51"
-    found = [terminal.count(*one)
-             for one in ((1, "superslab"), (2, "superslab"), (0, "slab"), (2, "other process"))]
-    assert found == ["1 superslab", "2 superslabs", "0 slabs", "2 other processes"]
-
-
 def test_documents_are_passed_on(program, view):
     one = program()
     for command in ("stats", "explain"):

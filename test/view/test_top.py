@@ -17,7 +17,6 @@ from rich.console import Console
 from hakmem_view import frame, source, terminal, top
 from hakmem_view.frame import Head, Sample
 from hakmem_view.model import Stats
-from hakmem_view.stats_view import scaled
 
 HEAD = Head(4711, "program --with [markup] " + "and a long line " * 20, 1.0)
 
@@ -65,29 +64,6 @@ def test_header_and_rows_agree_on_what_is_free():
     now.stats.bytes.update(slab_free=sum(row.free * row.bytes for row in now.stats.classes), hole=1 << 20)
     text = "\n".join(lines(120, 40, now))
     assert f"free {terminal.size(now.stats.bytes['slab_free'])} " in text and "1.00 MiB of them given back" in text
-
-
-def test_threads_have_names_and_short_bars_are_short():
-    now = sample(3.0)
-    now.names = {row.id: f"worker-{row.id}" for row in now.stats.threads}
-    text = "\n".join(lines(160, 50, now))
-    assert all(f"worker-{row.id}" in text for row in now.stats.threads)
-    assert scaled([(1.0, "red"), (2.0, "blue")], 1000.0, 40).plain.strip() == "▏"
-    assert scaled([(0.001, "red")], 1000.0, 40).plain.strip() == ""
-
-
-@pytest.mark.parametrize("width", [40, 80, 200])
-def test_header_names_keep_times_in_force(width):
-    now = sample(3.0)
-    assert "kept" not in "\n".join(lines(width, 24, now)).split("Events per second")[0]
-    now.stats.limits.update(keep_units_ms=800, keep_huge_ms=12800)
-    found = lines(width, 24, now)
-    assert "units kept 0.8 s · huge blocks kept 13 s" in "\n".join(found)
-    assert len(found) <= 24 and max(map(len, found)) <= width
-    now.stats.limits.update(keep_huge_ms=0)
-    now.stats.events.update(learner_change=3, learner_interlock=1)
-    found = "\n".join(lines(max(width, 80), 24, now))
-    assert "units kept 0.8 s · 3 changes of keep times · 1 failed forecast" in found
 
 
 def test_svg_is_well_formed_and_names_no_host(program, view, tmp_path):
