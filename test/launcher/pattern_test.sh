@@ -10,8 +10,8 @@ needs() { # WORDS…
     expect 0 "$HAKMEM_SOURCE/tools/tests_need.py" "$HAKMEM_BUILD" "$@"
 }
 
-needs -R '^thread_ring-'
-prints test/thread/thread_ring
+needs -R '^thread_ring_hak-'
+prints test/thread/thread_ring_hak
 # What a script runs, and the library it is meant for, which only its environment names.
 needs -R '^control_socket-'
 prints "hakmem
@@ -28,7 +28,7 @@ prints ""
 # Tests of profiles are known by their names, too.
 needs -R '^api_malloc-debug$'
 prints ""
-needs --config debug -R '^api_malloc-debug$'
+needs --config debug --config low-memory --config throughput -L '^profile$' -R '^api_malloc-'
 says out test/api/api_malloc
 
 # A tree in which building is only written down: one flavour has a test that matches, the others none.
