@@ -25,7 +25,7 @@
 extern "C" {
 #endif
 
-enum { WHERE_PATH_BYTES = 64, WHERE_GDB_SECONDS = 10 };
+enum { WHERE_PATH_BYTES = 64, WHERE_GDB_SECONDS = 120 };
 
 static inline void where_write(const char *text, size_t length) {
     ssize_t written = write(STDERR_FILENO, text, length);
@@ -165,6 +165,7 @@ static inline void where_tell_all(void) {
 enum { WHERE_PATIENCE_SECONDS = 280, WHERE_ASLEEP_MS = 5, WHERE_TICK_MS = 1000 };
 
 static long where_ms_left, where_cpu_ms_before;
+static bool where_is_telling;
 
 static inline long where_cpu_ms(void) {
     struct timespec used;
@@ -183,6 +184,11 @@ static inline void where_tick(int signal_number) {
     where_ms_left -= is_share ? used_ms : (long)WHERE_TICK_MS;
     where_cpu_ms_before += used_ms;
     if (where_ms_left <= 0) {
+        const struct itimerval never = {{0, 0}, {0, 0}};
+        setitimer(ITIMER_REAL, &never, NULL); /* telling takes longer than a tick */
+        if (__atomic_exchange_n(&where_is_telling, true, __ATOMIC_RELAXED)) {
+            return;
+        }
         where_say(line);
         where_tell_all();
         _exit(1);
