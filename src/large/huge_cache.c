@@ -28,8 +28,10 @@ enum {
     CACHE_EXTENTS = 64,                /* cached extents at most: bounds a search */
     SPLIT_EXTENTS = CACHE_EXTENTS / 2, /* with so many, blocks are placed as if they were dense */
     EVICT_SHARE = 16,                  /* with a smaller part resident it is nearly empty */
-    SPARSE_SHARE = 8,               /* blocks are sparse if less than a part of them is written */
+    SPARSE_SHARE = 8,                /* blocks are sparse if less than a part of them is written */
     SPARSE_WINDOW_BYTES = 64 << 20, /* sums of samples are halved above it */
+    SAMPLE_EVERY_BYTES = 1024 << 10, /* an OS page of each such part */
+    SAMPLES_MOST = 32,
 };
 
 HAK_LOCKED_STATE HAK_LARGE_STATE(4) huge_extent_t hak_huge_extents[CACHE_EXTENTS]; /* [lock HUGE] */
@@ -271,8 +273,9 @@ static bool cache_evict(size_t keep_dirty, size_t keep_bytes, huge_extent_t *evi
 
 /* Charges an extent by samples. */
 static void extent_sample(huge_extent_t *extent) {
-    size_t resident = hak_large_resident(extent->base, extent->bytes);
-    extent->dirty = resident < extent->dirty ? resident + 1 : extent->dirty; /* CACHE-2 */
+    size_t samples = hak_least(extent->bytes / SAMPLE_EVERY_BYTES, SAMPLES_MOST);
+    size_t written = hak_dense_written(extent->base, extent->bytes, hak_most(samples, 1));
+    extent->dirty = written < extent->dirty ? written + 1 : extent->dirty; /* CACHE-2 */
     extent->is_known = true;
 }
 

@@ -17,6 +17,7 @@ enum {
     HOLD_BURST_FAULTS = 2048, /* saved up, and at the start: 8 MiB */
     HOLD_CALLS_FAULTS = 4,    /* the kernel calls of a malloc and a free cost as much */
     HOLD_FAULT_BYTES = 4096,
+    HOLD_SAMPLES = 8, /* OS pages */
 };
 static const size_t HOLD_MOST_BYTES = (size_t)32 << 20; /* of addresses */
 
@@ -81,8 +82,8 @@ static bool hold_pay(const char *base, size_t bytes, uint32_t paid_faults) {
     if (paid_faults == 0 && !hold_take(HOLD_CALLS_FAULTS)) {
         return false;
     }
-    size_t resident = hak_large_resident(base, bytes - HAK_HUGE_GUARD_BYTES);
-    size_t faults = resident / HOLD_FAULT_BYTES;
+    size_t own = bytes - HAK_HUGE_GUARD_BYTES;
+    size_t faults = hak_least(hak_dense_written(base, own, HOLD_SAMPLES), own) / HOLD_FAULT_BYTES;
     if (faults > paid_faults) {
         return hold_take(faults - paid_faults);
     }

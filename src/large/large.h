@@ -103,7 +103,5 @@ void *hak_huge_reserve(size_t bytes, ptrdiff_t shift);
 bool hak_huge_register(char *base, size_t bytes, ptrdiff_t shift);
 /* Copies OS pages to zeroed memory, except those that are all zero: their copies stay untouched. */
 void hak_large_copy(char *to, const char *from, size_t bytes);
-/* Estimates the resident bytes of a range of whole units. A few system calls. */
-size_t hak_large_resident(const char *base, size_t bytes);
 
 #endif

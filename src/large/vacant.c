@@ -216,8 +216,8 @@ char *hak_vacant_map(size_t bytes, size_t align) {
     if (base == NULL) {
         return NULL;
     }
-    /* future mappings are locked in memory (mlockall), or metadata ran out */
-    if (hak_os_resident(base, HAK_UNIT_BYTES) != 0 || !hak_pagemap_prepare(base, wide)) {
+    /* A purge is refused where future mappings are locked in memory (mlockall). */
+    if (!hak_os_purge(base, HAK_UNIT_BYTES) || !hak_pagemap_prepare(base, wide)) {
         hak_os_unmap(base, wide);
         return NULL;
     }

@@ -9,6 +9,7 @@
 
 #include <elf.h>
 #include <errno.h>
+#include <linux/futex.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/auxv.h>
@@ -55,8 +56,62 @@ uintptr_t hak_os_stack_end(uintptr_t at) {
     return hak_align_down(is_thread ? storage : random + page, page);
 }
 
-/* The kernel refuses, before any other check, to grow a range of several mappings: EFAULT. The
- * requested size never fits: it reaches the initial stack, which lies above all other mappings. */
+/* With nobody to wake or to move, the call does no more than compare the word. */
+static long word_compare(uintptr_t word) {
+    return hak_syscall(SYS_futex, word, FUTEX_CMP_REQUEUE_PRIVATE, 0, 0, word, 0);
+}
+
+hak_os_peek_t hak_os_peek(const void *word) {
+    if (HAK_FAULT && hak_os_fault_hit(HAK_OS_CALL_PEEK)) {
+        return HAK_OS_PEEK_UNKNOWN;
+    }
+    switch (word_compare((uintptr_t)word)) {
+    case -EFAULT:
+        return HAK_OS_PEEK_FAULT;
+    case -EAGAIN:
+        return HAK_OS_PEEK_OTHER;
+    case 0:
+        return HAK_OS_PEEK_ZERO;
+    default:
+        return HAK_OS_PEEK_UNKNOWN;
+    }
+}
+
+/* A filter may answer anything, but then for an address of the kernel's, too. */
+static bool word_is_readable(uintptr_t at) {
+    static const uintptr_t NEVER = 0 - (uintptr_t)HAK_UNIT_BYTES;
+    long result = word_compare(hak_align_down(at, sizeof(uint32_t)));
+    return result == 0 || (result == -EAGAIN && word_compare(NEVER) == -EFAULT);
+}
+
+bool hak_os_is_readable(const void *address) {
+    uintptr_t first = (uintptr_t)address, last = first + 7;
+    uintptr_t page = hak_os_page_bytes();
+    return word_is_readable(first) &&
+           (hak_align_down(first, page) == hak_align_down(last, page) || word_is_readable(last));
+}
+
+/* Whether a range is one mapping, by asking for its growth; what it grew by goes back at once. The
+ * kernel refuses, before any other check, to grow several mappings: EFAULT. Later it finds that
+ * there is no room, or that no more may be locked. A filter may answer anything, but then to a
+ * range without any mapping, too; other answers tell nothing. */
+static bool is_mapping(uintptr_t from, size_t bytes, size_t new_bytes) {
+    size_t page = hak_os_page_bytes();
+    long result = hak_syscall(SYS_mremap, from, bytes, new_bytes);
+    if (result == (long)from) {
+        hak_syscall(SYS_munmap, from + bytes, new_bytes - bytes);
+        return true;
+    }
+    return (result == -ENOMEM || result == -EAGAIN) &&
+           hak_syscall(SYS_mremap, 0, page, 2 * page) == -EFAULT;
+}
+
+bool hak_os_is_one_mapping(void *base, size_t bytes) {
+    return is_mapping((uintptr_t)base, bytes, bytes + hak_os_page_bytes());
+}
+
+/* The size asked for never fits: it reaches the initial stack, above all other mappings, unless
+ * that is gone. */
 bool hak_os_is_same_mapping(const void *low, const void *high) {
     size_t page = hak_os_page_bytes();
     uintptr_t from = hak_align_down((uintptr_t)low, page);
@@ -67,11 +122,7 @@ bool hak_os_is_same_mapping(const void *low, const void *high) {
     if (from >= to || (is_top && to - from == page)) { /* the page below it */
         return is_range;
     }
-    long result = hak_syscall(SYS_mremap, from, to - from, end - from);
-    if (result == (long)from) { /* the initial stack is gone */
-        hak_syscall(SYS_munmap, to, end - to);
-    }
-    return result != -EFAULT;
+    return is_mapping(from, to - from, end - from);
 }
 
 /* --- unwind tables -----------------------------------------------------------------------------

@@ -200,8 +200,7 @@ bool hak_os_huge_may_be_default(void) { /* the double of tests has modes of its 
     return HAK_FAULT || hak_os_huge_is_default() || !hak_load_relaxed(&os_huge_is_known);
 }
 
-/* SIZE_MAX: the kernel does not tell. */
-static size_t os_resident(const void *base, size_t bytes, bool may_be_gone) {
+HAK_COLD size_t hak_os_resident(const void *base, size_t bytes) {
     unsigned char is_in[256] = {0}; /* stacks may be small */
     size_t page = os_page_bytes, resident = 0;
     for (size_t at = 0; at < bytes; at += sizeof is_in * page) {
@@ -209,7 +208,7 @@ static size_t os_resident(const void *base, size_t bytes, bool may_be_gone) {
         long result = HAK_FAULT && hak_os_fault_hit(HAK_OS_CALL_RESIDENT)
                           ? -1
                           : hak_syscall(SYS_mincore, (const char *)base + at, length, is_in);
-        if (may_be_gone && result == -ENOMEM) {
+        if (result == -ENOMEM) { /* unmapped in part */
             continue;
         }
         if (os_failed(result != 0)) {
@@ -222,29 +221,9 @@ static size_t os_resident(const void *base, size_t bytes, bool may_be_gone) {
     return resident < bytes ? resident : bytes;
 }
 
-size_t hak_os_resident(const void *base, size_t bytes) {
-    size_t resident = os_resident(base, bytes, false);
-    return resident != SIZE_MAX ? resident : bytes;
-}
-
-size_t hak_os_resident_now(const void *base, size_t bytes) {
-    return os_resident(base, bytes, true);
-}
-
 bool hak_os_resize(void *base, size_t old_bytes, size_t new_bytes) {
     return !(HAK_FAULT && hak_os_fault_hit(HAK_OS_CALL_REMAP)) &&
            hak_syscall(SYS_mremap, base, old_bytes, new_bytes) == (long)base;
-}
-
-/* The kernel refuses to grow a range of several mappings: EFAULT. Else it grows, and the OS page
- * goes back at once, or there is no room. */
-bool hak_os_is_one_mapping(void *base, size_t bytes) {
-    size_t page = os_page_bytes;
-    long result = hak_syscall(SYS_mremap, base, bytes, bytes + page);
-    if (result == (long)base) {
-        hak_syscall(SYS_munmap, (char *)base + bytes, page);
-    }
-    return result != -EFAULT;
 }
 
 static long os_mremap_to(char *base, size_t old_bytes, size_t new_bytes, char *target, long flags) {
@@ -349,12 +328,6 @@ bool hak_os_move(void *base, size_t bytes, void *target, size_t new_bytes, bool 
     }
     os_hint_raise(base, bytes);
     return true;
-}
-
-/* The kernel copies the signal set before it rejects the bad `how`: EFAULT tells. NULL is no
- * error. */
-bool hak_os_is_readable(const void *address) {
-    return address != NULL && hak_syscall(SYS_rt_sigprocmask, -1, address, 0, 8) != -EFAULT;
 }
 
 uintptr_t hak_os_data_end(void) {

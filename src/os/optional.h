@@ -39,14 +39,21 @@ bool hak_os_huge_may_be_default(void);
 /* From now on only advised ranges, of the whole process and of programs that it starts. false: the
  * kernel cannot (Linux before 6.18). */
 bool hak_os_huge_only_advised(void);
-/* Resident bytes of the range; all if the kernel does not tell. A swapped page is not resident, and
- * not zero either. One system call per 256 pages. */
+/* Resident bytes of a range that may be unmapped in part; SIZE_MAX: the kernel does not tell. One
+ * system call per 256 pages, and one that sandboxes refuse: for statistics only. */
 size_t hak_os_resident(const void *base, size_t bytes);
-/* The same of a range that may be unmapped in part. SIZE_MAX: the kernel does not tell. */
-size_t hak_os_resident_now(const void *base, size_t bytes);
+/* Whether 4 bytes at `word`, a multiple of 4, are zero. The kernel reads them, so they may be
+ * inaccessible. UNKNOWN: it does not tell. */
+typedef enum hak_os_peek {
+    HAK_OS_PEEK_UNKNOWN,
+    HAK_OS_PEEK_FAULT, /* not readable */
+    HAK_OS_PEEK_ZERO,
+    HAK_OS_PEEK_OTHER
+} hak_os_peek_t;
+hak_os_peek_t hak_os_peek(const void *word);
 /* Grows or shrinks a mapping at its address; false: realloc copies. */
 bool hak_os_resize(void *base, size_t old_bytes, size_t new_bytes);
-/* Whether the range is a single mapping of the kernel: only then its pages can be moved. A block
+/* Whether the range is surely a single mapping of the kernel: only then its pages can be moved. A block
  * may span several after a join of cached ones, or after the program changed attributes of a
  * part. */
 bool hak_os_is_one_mapping(void *base, size_t bytes);
@@ -54,7 +61,8 @@ bool hak_os_is_one_mapping(void *base, size_t bytes);
  * range stays mapped and reads as zero (pages in the middle of a mapping); else a whole mapping
  * moves. After failure the old range is untouched. The reservation is always used up. */
 bool hak_os_move(void *base, size_t bytes, void *target, size_t new_bytes, bool keeps_source);
-/* Whether 8 bytes at `address` are readable. Always false: other allocators' blocks are unknown. */
+/* Whether 8 bytes at `address` are surely readable. Always false: other allocators' blocks are
+ * unknown. */
 bool hak_os_is_readable(const void *address);
 /* Current end of the data segment ("brk"). */
 uintptr_t hak_os_data_end(void);
@@ -63,7 +71,7 @@ uintptr_t hak_os_data_end(void);
 /* Whether the address lies in our code: the shared library, or the archive's part of a program. */
 bool hak_os_is_own_code(uintptr_t address);
 /* Whether `low` and `high`, which is not below it, lie in one mapping of the kernel. Reads nothing
- * there. Also true above the initial stack, and where the kernel does not tell. */
+ * there. Also true above the initial stack; false where the kernel does not tell. */
 bool hak_os_is_same_mapping(const void *low, const void *high);
 
 /* About where the stack of the thread ends, if the address is in it: no mapping is looked at. */

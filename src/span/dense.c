@@ -10,26 +10,50 @@
 #include "os/optional.h"
 
 enum {
-    DENSE_PART = 8, /* a sample is resident but for a part */
+    DENSE_PART = 8, /* all but a part of a dense sample is written to */
     BET_MOST = 8,
     WAIT = 1,
+    SAMPLE_PAGES = 16,
+    SAMPLE_WORDS = 4, /* of each, until one is not zero */
 };
+
+/* The golden ratio in 32 bits: a page in each equal part, at distances without a pattern, as those
+ * that a program writes to often have one. */
+static const uint32_t SAMPLE_STEP = 0x9e3779b1;
 
 hak_dense_t hak_dense_sure;
 
-static bool is_resident(size_t resident, size_t bytes) {
-    return resident <= bytes && resident >= bytes - bytes / DENSE_PART;
+static hak_os_peek_t page_peek(const char *page, size_t bytes) {
+    hak_os_peek_t found = HAK_OS_PEEK_ZERO;
+    for (unsigned i = 0; i < SAMPLE_WORDS && found == HAK_OS_PEEK_ZERO; i++) {
+        found = hak_os_peek(page + bytes / SAMPLE_WORDS * i);
+    }
+    return found;
+}
+
+size_t hak_dense_written(const char *base, size_t bytes, size_t most_pages) {
+    size_t page = hak_os_page_bytes(), pages = hak_most(bytes / page, 1), written = 0;
+    size_t count = hak_least(pages, most_pages);
+    for (size_t i = 0; i < count; i++) {
+        size_t at = i * pages / count + ((i + 1) * SAMPLE_STEP >> 16) % (pages / count);
+        hak_os_peek_t found = page_peek(base + at * page, page);
+        if (found == HAK_OS_PEEK_UNKNOWN) {
+            return SIZE_MAX;
+        }
+        written += found == HAK_OS_PEEK_OTHER;
+    }
+    return written == count ? bytes : bytes / count * written;
 }
 
 size_t hak_dense_sample(hak_dense_t *dense, const char *base, size_t bytes) {
     bool learns = hak_load_relaxed(&hak_knobs.learn) == HAK_LEARN_ON;
-    size_t resident = learns ? hak_os_resident_now(base, bytes) : SIZE_MAX; /* not known */
-    bool is_dense = is_resident(resident, bytes);
+    size_t written = learns ? hak_dense_written(base, bytes, SAMPLE_PAGES) : SIZE_MAX;
+    bool is_dense = written <= bytes && written >= bytes - bytes / DENSE_PART;
     size_t next = hak_most(2u * hak_load_relaxed(&dense->bet), 1);
     uint8_t bet = is_dense ? (uint8_t)hak_least(next, BET_MOST) : 0;
     hak_store_relaxed(&dense->bet, bet);
     hak_store_relaxed(&dense->left, bet != 0 ? bet : (uint8_t)WAIT);
-    return resident;
+    return written;
 }
 
 bool hak_dense_take(hak_dense_t *dense) {

@@ -19,9 +19,13 @@ HAK_INLINE bool hak_dense_is_due(const hak_dense_t *dense) {
     return hak_load_relaxed(&dense->left) == 0;
 }
 
-/* Samples memory that began as untouched small OS pages, so that what is resident was written to
- * since (or read: pages of zeros count). A kernel call. With learn:0 nothing is dense.
- * Returns the resident bytes; SIZE_MAX: not known, or not asked for. */
+/* Estimates how many bytes of memory that began as zero were written to, by words of so many OS
+ * pages that are not zero; SIZE_MAX: not known. The kernel reads them, as the program may have made
+ * a page inaccessible: up to 4 system calls a page. What was not touched stays without memory. */
+size_t hak_dense_written(const char *base, size_t bytes, size_t most_pages);
+
+/* Samples memory that began as untouched small OS pages. With learn:0 nothing is dense.
+ * Returns the bytes written to; SIZE_MAX: not known, or not asked for. */
 size_t hak_dense_sample(hak_dense_t *dense, const char *base, size_t bytes);
 
 /* Another range is opened: will it be written to throughout? */

@@ -57,12 +57,6 @@ static void huge_price_note_dear(void) {
     huge_price_set(run - pauses, (unsigned)hak_least(pause, HUGE_PAGE_PAUSE_MOST));
 }
 
-/* Whether the last OS page of the block's range is there, too, or the kernel does not tell. */
-static bool huge_page_came(const char *block) {
-    uintptr_t end = ((uintptr_t)block | (HAK_HUGE_PAGE_BYTES - 1)) + 1;
-    return hak_os_resident_now((const char *)end - hak_os_page_bytes(), hak_os_page_bytes()) != 0;
-}
-
 HAK_COLD void hak_huge_page_touch(char *block) {
     uintptr_t due = (uintptr_t)block & ~(uintptr_t)(HAK_UNIT_BYTES - 1);
     uintptr_t touched = due | HAK_HUGE_PAGE_IS_TOUCHED;
@@ -75,14 +69,12 @@ HAK_COLD void hak_huge_page_touch(char *block) {
     }
     *(volatile char *)block = 0; /* nothing is there yet */
     bool is_dear = hak_os_now_ns() - begin_ns > HUGE_PAGE_DEAR_NS;
-    bool is_cheap = !is_dear && hak_load_relaxed(&hak_span_state.huge_price.dear_run) != 0 &&
-                    huge_page_came(block); /* matters after dear ones only */
     hak_lock_acquire(HAK_LOCK_SPAN);
     if (hak_load_relaxed(&hak_huge_page_due) == touched) {
         hak_store_relaxed(&hak_huge_page_due, 0);
         if (is_dear) {
             huge_price_note_dear();
-        } else if (is_cheap) {
+        } else {
             huge_price_set(0, 0);
         }
     }

@@ -26,7 +26,7 @@ typedef struct rss_work {
 
 /* All of the range, if the kernel does not tell. */
 static size_t look(rss_work_t *work, const char *base, size_t bytes) {
-    size_t resident = work->out->is_looked_at ? hak_os_resident_now(base, bytes) : SIZE_MAX;
+    size_t resident = work->out->is_looked_at ? hak_os_resident(base, bytes) : SIZE_MAX;
     if (resident == SIZE_MAX) {
         work->out->is_looked_at = false;
         return bytes;

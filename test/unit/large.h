@@ -61,6 +61,19 @@ static inline int large_begin(void **state) {
     return 0;
 }
 
+/* As most blocks here are hardly written to, they would be placed as sparse ones are, if the kernel
+ * told. */
+static inline void large_fault_clear(void) {
+    hak_os_fault_clear();
+    hak_os_fault_plan(HAK_OS_CALL_PEEK, 0, 1u << 30);
+}
+
+static inline int large_begin_untold(void **state) {
+    int status = large_begin(state);
+    large_fault_clear();
+    return status;
+}
+
 static inline int large_end(void **state) {
     (void)state;
     hak_os_fault_clear();
@@ -75,5 +88,6 @@ static inline int large_end(void **state) {
 }
 
 #define LARGE_TEST(name) UNIT_TEST_WITH(name, large_begin, large_end)
+#define UNTOLD_TEST(name) UNIT_TEST_WITH(name, large_begin_untold, large_end)
 
 #endif

@@ -5,7 +5,8 @@
 #include "os/optional.h"
 #include "unit/large.h"
 
-LARGE_TEST(huge_block_has_one_entry_and_is_zero) {
+static void huge_block_has_one_entry_and_is_zero(void **state) {
+    (void)state;
     char *block = large(3u * MIB + 1, 16);
     assert_int_equal(entry_of(block) & HAK_KIND_MASK, HAK_KIND_HUGE);
     assert_int_equal(entry_of(block + HAK_UNIT_BYTES), 0); /* HUGE-1 */
@@ -17,7 +18,8 @@ LARGE_TEST(huge_block_has_one_entry_and_is_zero) {
     large_free(block);
 }
 
-LARGE_TEST(huge_of_every_alignment_is_aligned) {
+static void huge_of_every_alignment_is_aligned(void **state) {
+    (void)state;
     for (size_t align = 16; align <= 64u * MIB; align *= 2) {
         char *block = large(2u * MIB, align);
         char *small = large(100, align);
@@ -26,7 +28,8 @@ LARGE_TEST(huge_of_every_alignment_is_aligned) {
     }
 }
 
-LARGE_TEST(huge_freed_comes_back_from_the_cache_not_zero) {
+static void huge_freed_comes_back_from_the_cache_not_zero(void **state) {
+    (void)state;
     uint64_t hits = hak_counters.huge_hit;
     char *block = large(2u * MIB, 16);
     memset(block, 9, 2u * MIB - GUARD);
@@ -41,7 +44,8 @@ LARGE_TEST(huge_freed_comes_back_from_the_cache_not_zero) {
 }
 
 /* CACHE-1: three neighbours freed in any order join: their sum is served at the lowest address. */
-LARGE_TEST(huge_neighbours_join_in_the_cache) {
+static void huge_neighbours_join_in_the_cache(void **state) {
+    (void)state;
     static const unsigned orders[6][3] = {{0, 1, 2}, {0, 2, 1}, {1, 0, 2},
                                           {1, 2, 0}, {2, 0, 1}, {2, 1, 0}};
     for (unsigned i = 0; i < 6; i++) {
@@ -64,7 +68,8 @@ LARGE_TEST(huge_neighbours_join_in_the_cache) {
     }
 }
 
-LARGE_TEST(huge_cache_stays_below_its_bound) {
+static void huge_cache_stays_below_its_bound(void **state) {
+    (void)state;
     char *held[24];
     hak_knobs.huge_cache_bytes = 8u * MIB;
     for (unsigned i = 0; i < UNIT_COUNT(held); i++) {
@@ -83,7 +88,8 @@ LARGE_TEST(huge_cache_stays_below_its_bound) {
     assert_true(large_stats().huge_cached_bytes <= 2u * MIB);
 }
 
-LARGE_TEST(huge_cache_of_scattered_extents_is_bounded_in_number) {
+static void huge_cache_of_scattered_extents_is_bounded_in_number(void **state) {
+    (void)state;
     enum { COUNT = 300 };
     static char *held[COUNT];
     hak_knobs.huge_cache_bytes = (size_t)1 << 40;
@@ -103,7 +109,8 @@ LARGE_TEST(huge_cache_of_scattered_extents_is_bounded_in_number) {
     assert_int_equal(hak_large_trim(0), cached);
 }
 
-LARGE_TEST(huge_resize_grows_and_shrinks_in_place) {
+static void huge_resize_grows_and_shrinks_in_place(void **state) {
+    (void)state;
     char *block = large(8u * MIB, 16);
     memset(block, 5, 8u * MIB - GUARD);
     assert_ptr_equal(large_resize(block, 8u * MIB - 100), block);
@@ -122,7 +129,8 @@ LARGE_TEST(huge_resize_grows_and_shrinks_in_place) {
     large_free(block);
 }
 
-LARGE_TEST(huge_resize_against_a_neighbour_moves_pages) {
+static void huge_resize_against_a_neighbour_moves_pages(void **state) {
+    (void)state;
     char *both = large(4u * MIB, 16);
     large_free(both);
     char *block = large(2u * MIB, 16);
@@ -149,7 +157,8 @@ static uint64_t kernel_calls(void) {
            hak_os_fault_calls(HAK_OS_CALL_UNMAP) + hak_os_fault_calls(HAK_OS_CALL_PURGE);
 }
 
-LARGE_TEST(huge_shrink_and_growth_again_make_no_kernel_call) {
+static void huge_shrink_and_growth_again_make_no_kernel_call(void **state) {
+    (void)state;
     char *block = large(6u * MIB, 16);
     memset(block, 5, 6u * MIB - GUARD);
     uint64_t before = kernel_calls();
@@ -168,7 +177,8 @@ LARGE_TEST(huge_shrink_and_growth_again_make_no_kernel_call) {
 
 /* The end of what was given up went back; what is left need not be faulted in, wherever it is
  * (CACHE-3). */
-LARGE_TEST(huge_growth_takes_what_is_left_of_a_shrink_along) {
+static void huge_growth_takes_what_is_left_of_a_shrink_along(void **state) {
+    (void)state;
     for (unsigned is_walled = 0; is_walled < 2; is_walled++) {
         char *block = large(12u * MIB, 16);
         memset(block, 5, 12u * MIB - GUARD);
@@ -176,7 +186,7 @@ LARGE_TEST(huge_growth_takes_what_is_left_of_a_shrink_along) {
         assert_int_equal(hak_large_trim(5u * MIB), 3u * MIB);
         hak_os_fault_plan(HAK_OS_CALL_REMAP, 0, is_walled); /* not in place */
         block = large_resize(block, 12u * MIB);
-        hak_os_fault_clear();
+        large_fault_clear();
         assert_non_null(block);
         assert_int_equal(large_stats().huge_cached_bytes, 0);
         assert_int_equal(large_stats().huge_in_use_bytes, 12u * MIB);
@@ -188,7 +198,8 @@ LARGE_TEST(huge_growth_takes_what_is_left_of_a_shrink_along) {
     }
 }
 
-LARGE_TEST(huge_resize_failing_anywhere_leaves_it_whole) {
+static void huge_resize_failing_anywhere_leaves_it_whole(void **state) {
+    (void)state;
     static const struct {
         hak_os_call_t call;
         size_t bytes;
@@ -199,7 +210,7 @@ LARGE_TEST(huge_resize_failing_anywhere_leaves_it_whole) {
         hak_os_fault_plan(HAK_OS_CALL_REMAP, 0, 1); /* not in place */
         hak_os_fault_plan(fails[i].call, 0, 1u << 30);
         char *again = large_resize(block, fails[i].bytes);
-        hak_os_fault_clear();
+        large_fault_clear();
         assert_true(again == NULL || again == block);
         assert_int_equal(large_stats().huge_in_use_bytes, 2u * MIB);
         assert_int_equal(hak_large_usable(block, entry_of(block)), 2u * MIB - GUARD);
@@ -208,12 +219,13 @@ LARGE_TEST(huge_resize_failing_anywhere_leaves_it_whole) {
     large_free(block);
 }
 
-LARGE_TEST(huge_block_that_cannot_move_is_copied_without_untouched_pages) {
+static void huge_block_that_cannot_move_is_copied_without_untouched_pages(void **state) {
+    (void)state;
     char *block = large(12u * MIB, 16);
     memset(block + 4u * MIB, 5, MIB);
     hak_os_fault_plan(HAK_OS_CALL_REMAP, 0, 1u << 30);
     char *again = large_resize(block, 16u * MIB);
-    hak_os_fault_clear();
+    large_fault_clear();
     assert_true(again != NULL && again != block);
     assert_int_equal(hak_os_resident(again, 16u * MIB - GUARD), MIB);
     assert_true(unit_is_filled(again + 4u * MIB, MIB, 5));
@@ -223,13 +235,14 @@ LARGE_TEST(huge_block_that_cannot_move_is_copied_without_untouched_pages) {
     large_free(again);
 }
 
-LARGE_TEST(huge_unmap_refused_gives_the_memory_back) {
+static void huge_unmap_refused_gives_the_memory_back(void **state) {
+    (void)state;
     char *block = large(4u * MIB, 16);
     memset(block, 5, 4u * MIB - GUARD);
     large_free(block);
     hak_os_fault_plan(HAK_OS_CALL_UNMAP, 0, 1u << 30);
     assert_int_equal(hak_large_trim(0), 4u * MIB);
-    hak_os_fault_clear();
+    large_fault_clear();
     assert_int_equal(large_stats().huge_cached_dirty_bytes, 0);
     assert_int_equal(large_stats().huge_cached_bytes, 4u * MIB); /* addresses */
     assert_true(unit_is_filled(block, 4u * MIB, 0));
@@ -237,7 +250,8 @@ LARGE_TEST(huge_unmap_refused_gives_the_memory_back) {
     assert_false(hak_os_is_readable(block));
 }
 
-LARGE_TEST(huge_records_are_reused) {
+static void huge_records_are_reused(void **state) {
+    (void)state;
     large_free(large(2u * MIB, 16));
     size_t before = hak_meta_bytes();
     for (unsigned i = 0; i < 3000; i++) {

@@ -106,7 +106,7 @@ UNIT_TEST_WITH(many_extents_are_not_split, sparse_begin, large_end) {
 /* An unknown share counts as all of it. */
 UNIT_TEST_WITH(blocks_that_the_kernel_does_not_tell_of_are_dense, sparse_begin, large_end) {
     learn(true);
-    hak_os_fault_plan(HAK_OS_CALL_RESIDENT, 0, 1u << 30);
+    hak_os_fault_plan(HAK_OS_CALL_PEEK, 0, 1u << 30);
     learn(true);
     hak_os_fault_clear();
     expect_lowest_place(5u * MIB);

@@ -24,7 +24,7 @@ static void vacant_make(char *block) {
     assert_true(hak_large_free(block, entry_of(block)));
     hak_os_fault_plan(HAK_OS_CALL_UNMAP, 0, VACANT_ALWAYS);
     hak_large_trim(0);
-    hak_os_fault_clear();
+    large_fault_clear();
     assert_int_equal(large_stats().huge_cached_dirty_bytes, 0);
 }
 
@@ -33,7 +33,8 @@ static void vacant_is(size_t count, size_t bytes) {
     assert_int_equal(large_stats().huge_cached_bytes, bytes);
 }
 
-LARGE_TEST(vacant_range_serves_again_and_reads_zero) {
+static void vacant_range_serves_again_and_reads_zero(void **state) {
+    (void)state;
     char *part[PARTS];
     vacant_parts(part);
     vacant_make(part[1]);
@@ -41,7 +42,7 @@ LARGE_TEST(vacant_range_serves_again_and_reads_zero) {
     assert_true(hak_os_resident(part[1], PART) < PART / 2 || unit_is_emulated());
     hak_os_fault_plan(HAK_OS_CALL_MAP, 0, VACANT_ALWAYS);
     hak_large_result_t again = hak_large_alloc(HAK_PARTITION_ANY, PART - GUARD, 16);
-    hak_os_fault_clear();
+    large_fault_clear();
     assert_ptr_equal(again.block, part[1]);
     assert_true(again.is_zero);
     assert_true(unit_is_filled(part[1], PART - GUARD, 0));
@@ -52,7 +53,8 @@ LARGE_TEST(vacant_range_serves_again_and_reads_zero) {
 }
 
 /* VACANT-1 */
-LARGE_TEST(vacant_range_is_no_block) {
+static void vacant_range_is_no_block(void **state) {
+    (void)state;
     char *part[PARTS];
     vacant_parts(part);
     vacant_make(part[1]);
@@ -67,7 +69,8 @@ LARGE_TEST(vacant_range_is_no_block) {
 }
 
 /* VACANT-2 */
-LARGE_TEST(vacant_ranges_join_and_go_with_their_neighbours) {
+static void vacant_ranges_join_and_go_with_their_neighbours(void **state) {
+    (void)state;
     static const unsigned orders[6][PARTS] = {{0, 1, 2}, {0, 2, 1}, {1, 0, 2},
                                               {1, 2, 0}, {2, 0, 1}, {2, 1, 0}};
     for (unsigned i = 0; i < UNIT_COUNT(orders); i++) {
@@ -93,18 +96,19 @@ LARGE_TEST(vacant_ranges_join_and_go_with_their_neighbours) {
 }
 
 /* What lies before and behind an aligned part stays, and is joined again. */
-LARGE_TEST(vacant_range_serves_aligned_requests_from_its_middle) {
+static void vacant_range_serves_aligned_requests_from_its_middle(void **state) {
+    (void)state;
     char *whole = large(9u * MIB, 4u * MIB);
     large_free(whole);
     char *front = large(2u * MIB, 16); /* of the same mapping: the rest is unaligned */
     assert_ptr_equal(front, whole);
     hak_os_fault_plan(HAK_OS_CALL_UNMAP, 0, VACANT_ALWAYS);
     hak_large_trim(0);
-    hak_os_fault_clear();
+    large_fault_clear();
     vacant_is(1, 7u * MIB);
     hak_os_fault_plan(HAK_OS_CALL_MAP, 0, VACANT_ALWAYS);
     char *aligned = large(2u * MIB, 4u * MIB);
-    hak_os_fault_clear();
+    large_fault_clear();
     assert_ptr_equal(aligned, whole + 4u * MIB);
     vacant_is(2, 5u * MIB);
     vacant_make(aligned);
@@ -112,14 +116,15 @@ LARGE_TEST(vacant_range_serves_aligned_requests_from_its_middle) {
     large_free(front);
 }
 
-LARGE_TEST(vacant_range_that_keeps_its_memory_is_not_said_to_be_zero) {
+static void vacant_range_that_keeps_its_memory_is_not_said_to_be_zero(void **state) {
+    (void)state;
     char *part[PARTS];
     vacant_parts(part);
     hak_os_fault_plan(HAK_OS_CALL_PURGE, 0, VACANT_ALWAYS);
     vacant_make(part[1]);
     hak_os_fault_plan(HAK_OS_CALL_MAP, 0, VACANT_ALWAYS);
     hak_large_result_t again = hak_large_alloc(HAK_PARTITION_ANY, PART - GUARD, 16);
-    hak_os_fault_clear();
+    large_fault_clear();
     assert_ptr_equal(again.block, part[1]);
     assert_false(again.is_zero && !unit_is_filled(again.block, PART - GUARD, 0));
     for (unsigned i = 0; i < PARTS; i++) {
@@ -143,14 +148,15 @@ LARGE_TEST(vacant_range_joined_with_one_that_keeps_its_memory_is_not_said_to_be_
     large_free(part[2]);
 }
 
-LARGE_TEST(vacant_range_behind_a_block_is_where_it_grows) {
+static void vacant_range_behind_a_block_is_where_it_grows(void **state) {
+    (void)state;
     char *part[PARTS];
     vacant_parts(part);
     vacant_make(part[1]);
     hak_os_fault_plan(HAK_OS_CALL_REMAP, 0, VACANT_ALWAYS);
     hak_os_fault_plan(HAK_OS_CALL_MAP, 0, VACANT_ALWAYS);
     assert_ptr_equal(large_resize(part[0], 6u * MIB), part[0]);
-    hak_os_fault_clear();
+    large_fault_clear();
     vacant_is(1, 2u * MIB);
     assert_true(unit_is_filled(part[0], PART - GUARD, 5));
     assert_true(unit_is_filled(part[0] + PART, 2u * MIB - GUARD, 0));
@@ -158,7 +164,8 @@ LARGE_TEST(vacant_range_behind_a_block_is_where_it_grows) {
     large_free(part[2]);
 }
 
-LARGE_TEST(vacant_range_goes_at_an_event) {
+static void vacant_range_goes_at_an_event(void **state) {
+    (void)state;
     char *part[PARTS];
     vacant_parts(part);
     vacant_make(part[1]);
@@ -176,7 +183,8 @@ static size_t below(uint64_t *rng, size_t bound) {
 }
 
 /* Whatever the kernel refuses when: what blocks hold is theirs, nothing is lost. */
-LARGE_TEST(vacant_ranges_under_random_refusals_add_up) {
+static void vacant_ranges_under_random_refusals_add_up(void **state) {
+    (void)state;
     char *held[48] = {0};
     size_t sizes[UNIT_COUNT(held)] = {0};
     uint64_t rng = 19;
@@ -198,12 +206,12 @@ LARGE_TEST(vacant_ranges_under_random_refusals_add_up) {
             held[i][0] = held[i][sizes[i] - 1] = (char)i;
         }
         if (step % 8 == 0) {
-            hak_os_fault_clear();
+            large_fault_clear();
             hak_os_fault_plan(HAK_OS_CALL_UNMAP, below(&rng, 4), below(&rng, 40));
             hak_large_trim(below(&rng, 32 * MIB));
         }
     }
-    hak_os_fault_clear();
+    large_fault_clear();
     for (size_t i = 0; i < UNIT_COUNT(held); i++) {
         if (held[i] != NULL) {
             assert_true(hak_large_free(held[i], entry_of(held[i])));
@@ -213,7 +221,8 @@ LARGE_TEST(vacant_ranges_under_random_refusals_add_up) {
     vacant_is(0, 0);
 }
 
-LARGE_TEST(resize_that_fails_leaves_the_block_as_it_was) {
+static void resize_that_fails_leaves_the_block_as_it_was(void **state) {
+    (void)state;
     char *part[PARTS];
     vacant_parts(part);
     vacant_make(part[1]);

@@ -138,15 +138,15 @@ UNIT_TEST(range_that_is_gone_is_not_resident) {
     size_t page = hak_os_page_bytes(), piece = 256 * page;
     char *base = hak_os_map(3 * piece, page);
     base[0] = base[piece] = base[2 * piece] = 1;
-    assert_int_equal(hak_os_resident_now(base, 3 * piece), 3 * page);
+    assert_int_equal(hak_os_resident(base, 3 * piece), 3 * page);
     assert_true(hak_os_unmap(base + piece, piece));
-    assert_int_equal(hak_os_resident_now(base, 3 * piece), 2 * page);
+    assert_int_equal(hak_os_resident(base, 3 * piece), 2 * page);
     hak_os_fault_plan(HAK_OS_CALL_RESIDENT, 0, 1);
-    assert_true(hak_os_resident_now(base, piece) == SIZE_MAX);
+    assert_true(hak_os_resident(base, piece) == SIZE_MAX);
     hak_os_fault_clear();
     assert_true(hak_os_unmap(base, piece));
     assert_true(hak_os_unmap(base + 2 * piece, piece));
-    assert_int_equal(hak_os_resident_now(base, 3 * piece), 0);
+    assert_int_equal(hak_os_resident(base, 3 * piece), 0);
 }
 
 static int file_start(int argc, char **argv) {

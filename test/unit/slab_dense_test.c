@@ -37,12 +37,12 @@ static void dense_fill(unsigned of, unsigned slabs, size_t bytes) {
 }
 
 static unsigned samples(void) {
-    return hak_os_fault_calls(HAK_OS_CALL_RESIDENT);
+    return hak_os_fault_calls(HAK_OS_CALL_PEEK);
 }
 
 DENSE_TEST(blocks_of_two_pages_need_no_sample) {
     assert_int_equal(hak_sc_info[HAK_SLAB_SAMPLED_FROM - 1].bytes, 8192);
-    hak_os_fault_plan(HAK_OS_CALL_RESIDENT, 1u << 30, 1);
+    hak_os_fault_plan(HAK_OS_CALL_PEEK, 1u << 30, 1);
     dense_fill(HAK_SLAB_SAMPLED_FROM - 1, LEAST_SLABS + 2, 1);
     assert_int_equal(samples(), 0);
 }
@@ -58,11 +58,11 @@ DENSE_TEST(larger_blocks_written_throughout_are_dense) {
 }
 
 DENSE_TEST(blocks_written_in_part_are_sampled_once_a_range) {
-    hak_os_fault_plan(HAK_OS_CALL_RESIDENT, 1u << 30, 1);
+    hak_os_fault_plan(HAK_OS_CALL_PEEK, 1u << 30, 1);
     if (hak_os_page_bytes() == PAGE) {
         dense_fill(sc, LEAST_SLABS + 60, PAGE);
         assert_int_equal(dense->bet, 0);
-        assert_int_equal(samples(), 1);
+        assert_in_range(samples(), 1, 64); /* a sample: four words of 16 OS pages */
     }
 }
 
@@ -70,7 +70,7 @@ DENSE_TEST(recycled_memory_tells_nothing) {
     hak_span_t whole = unit_span(64, HAK_UNIT_BYTES);
     memset(whole.base, 1, 64u * HAK_UNIT_BYTES);
     unit_span_free(&whole, 64);
-    hak_os_fault_plan(HAK_OS_CALL_RESIDENT, 1u << 30, 1);
+    hak_os_fault_plan(HAK_OS_CALL_PEEK, 1u << 30, 1);
     dense_fill(sc, LEAST_SLABS + 4, 1);
     assert_false(owner.current[sc]->is_zero);
     assert_int_equal(samples(), 0);
@@ -78,7 +78,7 @@ DENSE_TEST(recycled_memory_tells_nothing) {
 }
 
 DENSE_TEST(kernel_that_does_not_tell_leaves_small_pages) {
-    hak_os_fault_plan(HAK_OS_CALL_RESIDENT, 0, 1u << 30);
+    hak_os_fault_plan(HAK_OS_CALL_PEEK, 0, 1u << 30);
     dense_fill(sc, LEAST_SLABS + 2, hak_sc_usable(&hak_sc_info[sc]));
     assert_int_equal(dense->bet, 0);
 }

@@ -71,7 +71,7 @@ DENSE_TEST(bets_on_dense_memory_double_up_to_a_bound) {
 }
 
 DENSE_TEST(memory_written_in_part_is_not_dense_and_waits) {
-    write_part(hak_os_page_bytes() == 4096 ? 13 : 0); /* 81 % */
+    write_part(hak_os_page_bytes() == 4096 ? 8 : 0); /* half */
     sample();
     assert_int_equal(dense.left, WAIT);
     assert_int_equal(open_all(), 0);
@@ -98,7 +98,7 @@ DENSE_TEST(change_of_the_load_ends_the_bet) {
 
 DENSE_TEST(kernel_that_does_not_tell_leaves_small_pages) {
     write_part(16);
-    hak_os_fault_plan(HAK_OS_CALL_RESIDENT, 0, 1u << 30);
+    hak_os_fault_plan(HAK_OS_CALL_PEEK, 0, 1u << 30);
     sample();
     assert_int_equal(open_all(), 0);
 }
@@ -107,9 +107,9 @@ DENSE_TEST(nothing_is_sampled_without_the_learner) {
     write_part(16);
     for (unsigned i = 0; i < 2; i++) {
         hak_knobs.learn = i == 0 ? HAK_LEARN_OFF : HAK_LEARN_COUNTERFACTUAL;
-        hak_os_fault_plan(HAK_OS_CALL_RESIDENT, 1u << 30, 1);
+        hak_os_fault_plan(HAK_OS_CALL_PEEK, 1u << 30, 1);
         sample();
-        assert_int_equal(hak_os_fault_calls(HAK_OS_CALL_RESIDENT), 0);
+        assert_int_equal(hak_os_fault_calls(HAK_OS_CALL_PEEK), 0);
         assert_int_equal(open_all(), 0);
     }
     assert_true(hak_dense_take(&hak_dense_sure));

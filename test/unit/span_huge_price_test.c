@@ -7,16 +7,11 @@
 
 #include <sys/mman.h>
 
-static void looks_are_refused(bool are) {
-    hak_os_fault_plan(HAK_OS_CALL_RESIDENT, 0, are ? 1u << 30 : 0);
-}
-
 static int huge_price_begin(void **state) {
     hak_span_state.huge_price = (hak_huge_price_t){0};
     hak_huge_page_due = 0;
     int status = unit_huge_page_begin(state);
     hak_knobs.learn = HAK_LEARN_ON;
-    looks_are_refused(true); /* so a cheap touch tells, whether or not there is a huge page here */
     return status;
 }
 
@@ -82,36 +77,6 @@ HUGE_PRICE_TEST(few_dear_touches_change_nothing) {
         assert_int_equal(open_ranges(3, DEAR_NS), 3);
         assert_int_equal(open_ranges(1, CHEAP_NS), 1);
     }
-}
-
-/* A cheap touch after three dear ones, while the kernel tells whether a huge page came. */
-static void touch_cheaply(bool comes) {
-    hak_span_t span;
-    assert_int_equal(open_ranges(3, DEAR_NS), 3);
-    hak_os_fault_slow_touches(CHEAP_NS);
-    char *base = open_range(&span);
-    assert_int_equal(madvise(base, HAK_HUGE_PAGE_BYTES, MADV_NOHUGEPAGE), 0);
-    if (comes) { /* as of a huge page the last OS page is there */
-        base[HAK_HUGE_PAGE_BYTES - 1] = 1;
-    }
-    looks_are_refused(false);
-    hak_span_touch(base);
-    looks_are_refused(true);
-    assert_int_equal(hak_huge_page_due, 0);
-    unit_span_free(&span, 32);
-    hak_span_purge(0);
-}
-
-HUGE_PRICE_TEST(cheap_touches_without_a_huge_page_say_nothing) {
-    touch_cheaply(false);
-    assert_int_equal(hak_span_state.huge_price.dear_run, 3);
-    assert_int_equal(open_ranges(1, DEAR_NS), 1);
-    assert_int_equal(open_ranges(64, CHEAP_NS), 0);
-}
-
-HUGE_PRICE_TEST(cheap_touch_with_a_huge_page_ends_a_run) {
-    touch_cheaply(true);
-    assert_int_equal(hak_span_state.huge_price.dear_run, 0);
 }
 
 /* As of threads that were interrupted between both: only the first one is asked. */
