@@ -113,7 +113,7 @@ static bool guard_region_make(uint32_t count) {
     if (base == NULL) {
         return false;
     }
-    if (!hak_pagemap_prepare(base, bytes) || !hak_os_trap_install(hak_guard_trap)) {
+    if (!hak_pagemap_prepare(base, bytes)) {
         hak_os_unmap(base, bytes);
         return false;
     }
@@ -353,12 +353,14 @@ static HAK_COLD size_t guard_usable(const void *block, hak_fatal_kind_t kind) {
     return slot->bytes;
 }
 
+/* The handler comes now, as the program may forbid itself such a call; and below any handler of the
+ * program's, which may pass on to ours what it finds. */
 void hak_guard_start(void) {
+    bool is_on = hak_load_relaxed(&hak_knobs.guard) && !hak_load_relaxed(&hak_knobs.force_libc) &&
+                 hak_os_trap_install(hak_guard_trap);
     hak_guard_table = (hak_guard_table_t){guard_sample, guard_free, guard_usable};
-    hak_guard_region.is_on = hak_load_relaxed(&hak_knobs.guard);
-    if (hak_tags_are_on() && hak_guard_region.is_on) {
-        (void)hak_os_trap_install(hak_guard_trap); /* tag faults are reported, too */
-    }
+    hak_guard_region.is_on = is_on;
+    hak_store_relaxed(&hak_knobs.guard, is_on);
 }
 
 /* The intervals of parent and child diverge. A reporting thread is gone. */

@@ -9,7 +9,7 @@
 
 /* First, while there is no region. */
 UNIT_TEST(region_that_the_kernel_refuses_costs_a_sample_only) {
-    static const hak_os_call_t calls[] = {HAK_OS_CALL_MAP, HAK_OS_CALL_SIGNAL, HAK_OS_CALL_COMMIT};
+    static const hak_os_call_t calls[] = {HAK_OS_CALL_MAP, HAK_OS_CALL_COMMIT};
     self();
     for (unsigned i = 0; i < UNIT_COUNT(calls); i++) {
         hak_os_fault_plan(calls[i], 0, 2); /* a smaller one as well */
@@ -19,6 +19,20 @@ UNIT_TEST(region_that_the_kernel_refuses_costs_a_sample_only) {
     char *block = guard_sample(64, HAK_BLOCK_ALIGN);
     assert_non_null(block);
     hak_fast_free(block);
+}
+
+UNIT_TEST(handler_that_the_kernel_refuses_ends_the_guard) {
+    self();
+    for (unsigned is_refused = 2; is_refused-- > 0;) {
+        hak_os_fault_plan(HAK_OS_CALL_SIGNAL, 0, is_refused);
+        hak_guard_start();
+        hak_os_fault_clear();
+        char *block = guard_sample(64, HAK_BLOCK_ALIGN);
+        assert_int_equal(block == NULL, is_refused);
+        hak_free(block);
+        assert_int_equal(hak_knobs.guard, !is_refused);
+        hak_knobs.guard = true;
+    }
 }
 
 /* GUARD-1 */
