@@ -121,8 +121,7 @@ static const char group_names[GROUP_FILES][16] = {"memory.current", "memory.stat
 /* Written while there is one thread. After a loss the other descriptors stay open. */
 HAK_LOCKED_STATE HAK_LARGE_STATE(4) cgroup_level_t hak_cgroup_levels[KEPT_LEVELS];
 HAK_LOCKED_STATE uint32_t hak_cgroup_level_count; /* [atomic] */
-HAK_LOCKED_STATE uint32_t hak_cgroup_walks;       /* [atomic] */
-enum { KEPT_RENEWALS = 2 }; /* walks after the first; each may leak descriptors */
+HAK_LOCKED_STATE bool hak_cgroup_is_begun;        /* [atomic] */
 
 static const uint64_t NO_BOUND = UINT64_MAX;
 static const hak_os_memory_t UNLIMITED = {.limit_bytes = UINT64_MAX};
@@ -188,11 +187,11 @@ static bool level_memory(const cgroup_level_t *level, hak_os_memory_t *memory) {
     return true;
 }
 
-/* The kept level with least room. false: some level was unreadable. */
-static bool levels_read(hak_os_memory_t *least) {
+/* The kept level with least room, of those that can be read. */
+static void levels_read(hak_os_memory_t *least) {
     hak_os_memory_t memory;
     uint64_t high = NO_BOUND, max = NO_BOUND;
-    uint32_t count = hak_load_relaxed(&hak_cgroup_level_count), told = 0;
+    uint32_t count = hak_load_relaxed(&hak_cgroup_level_count);
     for (const cgroup_level_t *level = hak_cgroup_levels; level < hak_cgroup_levels + count;
          level++) {
         bool is_read = level_number(level, GROUP_HIGH, &high) &&
@@ -201,10 +200,8 @@ static bool levels_read(hak_os_memory_t *least) {
         memory.limit_bytes = high < max ? high : max;
         if (is_read && memory.used_bytes != NO_BOUND && level_memory(level, &memory)) {
             memory_take_least(least, &memory);
-            told++;
         }
     }
-    return told == count;
 }
 
 /* Opens a file and returns its bound; NO_BOUND if the file is not kept. */
@@ -265,30 +262,23 @@ static void levels_open(hak_os_memory_t *least) {
     }
 }
 
-/* The first time, or after a loss; only without other threads, and a bounded number of times, as a
- * program may forbid itself to open files. */
-static void levels_renew(hak_os_memory_t *least) {
+/* The first time, and only without other threads. Never again, whatever the program closes: it may
+ * have forbidden itself to open files. */
+static void levels_begin(hak_os_memory_t *least) {
     uint64_t signals;
-    uint32_t walks = hak_load_relaxed(&hak_cgroup_walks);
-    if (walks > KEPT_RENEWALS || !hak_os_alone_begin(&signals)) {
-        return;
-    }
-    bool is_lost = walks == 0;
-    for (unsigned i = 0; i < hak_load_relaxed(&hak_cgroup_level_count) * GROUP_FILES; i++) {
-        const cgroup_level_t *level = &hak_cgroup_levels[i / GROUP_FILES];
-        is_lost = is_lost || hak_os_kept_is_lost(&level->files[i % GROUP_FILES]);
-    }
-    if (is_lost) {
-        hak_store_relaxed(&hak_cgroup_walks, walks + 1);
+    if (hak_os_alone_begin(&signals)) {
+        hak_store_relaxed(&hak_cgroup_is_begun, true);
         levels_open(least);
+        hak_os_restore_signals(signals);
     }
-    hak_os_restore_signals(signals);
 }
 
 HAK_COLD bool hak_os_memory_limit(hak_os_memory_t *memory) {
     hak_os_memory_t least = UNLIMITED;
-    if (hak_load_relaxed(&hak_cgroup_walks) == 0 || !levels_read(&least)) {
-        levels_renew(&least);
+    if (hak_load_relaxed(&hak_cgroup_is_begun)) {
+        levels_read(&least);
+    } else {
+        levels_begin(&least);
     }
     bool is_limited = least.limit_bytes != NO_BOUND;
     if (is_limited) {

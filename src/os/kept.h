@@ -29,9 +29,8 @@ typedef bool hak_os_kept_wanted_t(const char *text, size_t length);
 size_t hak_os_kept_open(hak_os_kept_t *kept, const char *path, hak_os_kept_wanted_t *is_wanted,
                         char *text, size_t capacity);
 void hak_os_kept_close(hak_os_kept_t *kept);
-/* A kept file is lost: the program closed it, or the kernel removed its group. */
-bool hak_os_kept_is_lost(const hak_os_kept_t *kept);
-/* Reads the head of the file anew; 0: nothing read, or it may be another file's. */
+/* Reads the head of the file anew; 0: the program closed it, the kernel removed its group or
+ * refuses the call. */
 size_t hak_os_kept_read(const hak_os_kept_t *kept, char *buffer, size_t capacity);
 
 bool hak_os_fault_has_files(void); /* the test provides files: none is opened */

@@ -94,14 +94,6 @@ static bool kept_is_ours(const hak_os_kept_t *kept) {
     return hak_os_find_file(kept->number, &id) && hak_os_is_same_file(&id, &kept->id);
 }
 
-bool hak_os_kept_is_lost(const hak_os_kept_t *kept) {
-    char byte;
-    if (kept->number < 0) {
-        return HAK_FAULT && kept->number != -1 && hak_os_fault_kept(kept->number, &byte, 1) == 0;
-    }
-    return !kept_is_ours(kept) || hak_syscall(SYS_pread64, kept->number, &byte, 1) == -ENODEV;
-}
-
 size_t hak_os_kept_read(const hak_os_kept_t *kept, char *buffer, size_t capacity) {
     if ((HAK_FAULT && hak_os_fault_hit(HAK_OS_CALL_READ)) || kept->number == -1) {
         return 0;

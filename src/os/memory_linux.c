@@ -237,8 +237,8 @@ static long os_mremap_to(char *base, size_t old_bytes, size_t new_bytes, char *t
 static bool os_may_take(size_t charged_bytes, bool moves) {
     size_t page = os_page_bytes, bytes = page + charged_bytes;
     char *probe = os_mmap(NULL, bytes, PROT_NONE), *end = probe == NULL ? NULL : probe + bytes;
-    if (probe != NULL) { /* a filter may refuse it: then mlockall was hardly allowed either */
-        hak_syscall(SYS_munlock, probe, bytes);
+    if (probe != NULL && hak_syscall(SYS_madvise, probe, bytes, MADV_DONTNEED) == -EINVAL) {
+        hak_syscall(SYS_munlock, probe, bytes); /* only where mlockall made it locked */
     }
     bool may = probe != NULL && hak_os_commit(probe + page, charged_bytes);
     long moved = may && moves

@@ -19,8 +19,8 @@ bool hak_os_cgroup_path(const char *text, char *path);
 
 /* Memory of the process's group or one above it, the one with least room: its limit (the lesser of
  * memory.high and memory.max), and its used part without file pages that the kernel can drop.
- * false: no limit is known. Opens the files at first and after a loss, if alone; files of groups
- * with a limit stay open for calls in any thread (KEPT-1). */
+ * false: no limit is known. Opens the files once, if alone; those of groups with a limit stay open
+ * for calls in any thread (KEPT-1). */
 typedef struct hak_os_memory {
     uint64_t limit_bytes, used_bytes;
 } hak_os_memory_t;
@@ -53,8 +53,8 @@ typedef enum hak_os_peek {
 hak_os_peek_t hak_os_peek(const void *word);
 /* Grows or shrinks a mapping at its address; false: realloc copies. */
 bool hak_os_resize(void *base, size_t old_bytes, size_t new_bytes);
-/* Whether the range is surely a single mapping of the kernel: only then its pages can be moved. A block
- * may span several after a join of cached ones, or after the program changed attributes of a
+/* Whether the range is surely a single mapping of the kernel: only then its pages can be moved. A
+ * block may span several after a join of cached ones, or after the program changed attributes of a
  * part. */
 bool hak_os_is_one_mapping(void *base, size_t bytes);
 /* Moves pages onto the reservation `target` and extends them to new_bytes. keeps_source: the old

@@ -171,7 +171,6 @@
     X(cgroup_least_bytes, LOOK_LEAST)                                                              \
     X(cgroup_looks_of_a_second, 1000000000 / LOOK_OVER_NS)                                         \
     X(cgroup_levels, KEPT_LEVELS)                                                                  \
-    X(cgroup_renewals, KEPT_RENEWALS)                                                              \
     X(cgroup_misses, MISSES_MOST)                                                                  \
     X(kept_least, KEPT_LEAST)                                                                      \
     X(kept_numbers, KEPT_NUMBERS)                                                                  \

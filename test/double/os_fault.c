@@ -118,10 +118,11 @@ void hak_os_fault_files(hak_os_fault_files_t *files) {
     hak_store_release(&os_fault_files, files); /* pairs FILES */
 }
 
-extern uint32_t hak_cgroup_walks, hak_cgroup_level_count;
+extern bool hak_cgroup_is_begun;
+extern uint32_t hak_cgroup_level_count;
 
 void hak_os_fault_groups_anew(void) {
-    hak_store_relaxed(&hak_cgroup_walks, 0);
+    hak_store_relaxed(&hak_cgroup_is_begun, false);
     hak_store_relaxed(&hak_cgroup_level_count, 0);
 }
 

@@ -10,26 +10,12 @@ enum { THREADS = 3, KEPT = 3000, STEPS = 60000 };
 
 /* Of memory and of threads. */
 static const unsigned allowed[] = {
-    SYS_mmap,
-    SYS_munmap,
-    SYS_mremap,
-    SYS_mprotect,
-    SYS_madvise,
-    SYS_mincore,
-    SYS_brk,
-    SYS_futex,
-    SYS_rt_sigprocmask,
-    SYS_rt_sigaction,
-    SYS_clone,
-    SYS_clone3,
-    SYS_set_robust_list,
-    SYS_rseq,
-    SYS_exit,
-    SYS_exit_group,
-    SYS_write,
-    SYS_gettid,
-    SYS_sched_getaffinity,
-    SYS_getrandom,
+    SYS_mmap,       SYS_munmap, SYS_mremap,          SYS_mprotect,     SYS_madvise,
+    SYS_brk,        SYS_futex,  SYS_rt_sigprocmask,  SYS_rt_sigaction, /* of the C library's first
+                                                                          pthread_create, like the
+                                                                          next */
+    SYS_clone,      SYS_clone3, SYS_set_robust_list, SYS_rseq,         SYS_exit,
+    SYS_exit_group, SYS_write,  SYS_gettid,
 #if !defined(__GLIBC__)
     SYS_membarrier, /* of musl's pthread_create */
 #endif

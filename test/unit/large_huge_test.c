@@ -5,8 +5,7 @@
 #include "os/optional.h"
 #include "unit/large.h"
 
-static void huge_block_has_one_entry_and_is_zero(void **state) {
-    (void)state;
+UNTOLD_TEST(huge_block_has_one_entry_and_is_zero) {
     char *block = large(3u * MIB + 1, 16);
     assert_int_equal(entry_of(block) & HAK_KIND_MASK, HAK_KIND_HUGE);
     assert_int_equal(entry_of(block + HAK_UNIT_BYTES), 0); /* HUGE-1 */
@@ -18,8 +17,7 @@ static void huge_block_has_one_entry_and_is_zero(void **state) {
     large_free(block);
 }
 
-static void huge_of_every_alignment_is_aligned(void **state) {
-    (void)state;
+UNTOLD_TEST(huge_of_every_alignment_is_aligned) {
     for (size_t align = 16; align <= 64u * MIB; align *= 2) {
         char *block = large(2u * MIB, align);
         char *small = large(100, align);
@@ -28,8 +26,7 @@ static void huge_of_every_alignment_is_aligned(void **state) {
     }
 }
 
-static void huge_freed_comes_back_from_the_cache_not_zero(void **state) {
-    (void)state;
+UNTOLD_TEST(huge_freed_comes_back_from_the_cache_not_zero) {
     uint64_t hits = hak_counters.huge_hit;
     char *block = large(2u * MIB, 16);
     memset(block, 9, 2u * MIB - GUARD);
@@ -44,8 +41,7 @@ static void huge_freed_comes_back_from_the_cache_not_zero(void **state) {
 }
 
 /* CACHE-1: three neighbours freed in any order join: their sum is served at the lowest address. */
-static void huge_neighbours_join_in_the_cache(void **state) {
-    (void)state;
+UNTOLD_TEST(huge_neighbours_join_in_the_cache) {
     static const unsigned orders[6][3] = {{0, 1, 2}, {0, 2, 1}, {1, 0, 2},
                                           {1, 2, 0}, {2, 0, 1}, {2, 1, 0}};
     for (unsigned i = 0; i < 6; i++) {
@@ -68,8 +64,7 @@ static void huge_neighbours_join_in_the_cache(void **state) {
     }
 }
 
-static void huge_cache_stays_below_its_bound(void **state) {
-    (void)state;
+UNTOLD_TEST(huge_cache_stays_below_its_bound) {
     char *held[24];
     hak_knobs.huge_cache_bytes = 8u * MIB;
     for (unsigned i = 0; i < UNIT_COUNT(held); i++) {
@@ -88,8 +83,7 @@ static void huge_cache_stays_below_its_bound(void **state) {
     assert_true(large_stats().huge_cached_bytes <= 2u * MIB);
 }
 
-static void huge_cache_of_scattered_extents_is_bounded_in_number(void **state) {
-    (void)state;
+UNTOLD_TEST(huge_cache_of_scattered_extents_is_bounded_in_number) {
     enum { COUNT = 300 };
     static char *held[COUNT];
     hak_knobs.huge_cache_bytes = (size_t)1 << 40;
@@ -109,8 +103,7 @@ static void huge_cache_of_scattered_extents_is_bounded_in_number(void **state) {
     assert_int_equal(hak_large_trim(0), cached);
 }
 
-static void huge_resize_grows_and_shrinks_in_place(void **state) {
-    (void)state;
+UNTOLD_TEST(huge_resize_grows_and_shrinks_in_place) {
     char *block = large(8u * MIB, 16);
     memset(block, 5, 8u * MIB - GUARD);
     assert_ptr_equal(large_resize(block, 8u * MIB - 100), block);
@@ -129,8 +122,7 @@ static void huge_resize_grows_and_shrinks_in_place(void **state) {
     large_free(block);
 }
 
-static void huge_resize_against_a_neighbour_moves_pages(void **state) {
-    (void)state;
+UNTOLD_TEST(huge_resize_against_a_neighbour_moves_pages) {
     char *both = large(4u * MIB, 16);
     large_free(both);
     char *block = large(2u * MIB, 16);
@@ -157,8 +149,7 @@ static uint64_t kernel_calls(void) {
            hak_os_fault_calls(HAK_OS_CALL_UNMAP) + hak_os_fault_calls(HAK_OS_CALL_PURGE);
 }
 
-static void huge_shrink_and_growth_again_make_no_kernel_call(void **state) {
-    (void)state;
+UNTOLD_TEST(huge_shrink_and_growth_again_make_no_kernel_call) {
     char *block = large(6u * MIB, 16);
     memset(block, 5, 6u * MIB - GUARD);
     uint64_t before = kernel_calls();
@@ -177,8 +168,7 @@ static void huge_shrink_and_growth_again_make_no_kernel_call(void **state) {
 
 /* The end of what was given up went back; what is left need not be faulted in, wherever it is
  * (CACHE-3). */
-static void huge_growth_takes_what_is_left_of_a_shrink_along(void **state) {
-    (void)state;
+UNTOLD_TEST(huge_growth_takes_what_is_left_of_a_shrink_along) {
     for (unsigned is_walled = 0; is_walled < 2; is_walled++) {
         char *block = large(12u * MIB, 16);
         memset(block, 5, 12u * MIB - GUARD);
@@ -198,8 +188,7 @@ static void huge_growth_takes_what_is_left_of_a_shrink_along(void **state) {
     }
 }
 
-static void huge_resize_failing_anywhere_leaves_it_whole(void **state) {
-    (void)state;
+UNTOLD_TEST(huge_resize_failing_anywhere_leaves_it_whole) {
     static const struct {
         hak_os_call_t call;
         size_t bytes;
@@ -219,8 +208,7 @@ static void huge_resize_failing_anywhere_leaves_it_whole(void **state) {
     large_free(block);
 }
 
-static void huge_block_that_cannot_move_is_copied_without_untouched_pages(void **state) {
-    (void)state;
+UNTOLD_TEST(huge_block_that_cannot_move_is_copied_without_untouched_pages) {
     char *block = large(12u * MIB, 16);
     memset(block + 4u * MIB, 5, MIB);
     hak_os_fault_plan(HAK_OS_CALL_REMAP, 0, 1u << 30);
@@ -235,8 +223,7 @@ static void huge_block_that_cannot_move_is_copied_without_untouched_pages(void *
     large_free(again);
 }
 
-static void huge_unmap_refused_gives_the_memory_back(void **state) {
-    (void)state;
+UNTOLD_TEST(huge_unmap_refused_gives_the_memory_back) {
     char *block = large(4u * MIB, 16);
     memset(block, 5, 4u * MIB - GUARD);
     large_free(block);
@@ -250,8 +237,7 @@ static void huge_unmap_refused_gives_the_memory_back(void **state) {
     assert_false(hak_os_is_readable(block));
 }
 
-static void huge_records_are_reused(void **state) {
-    (void)state;
+UNTOLD_TEST(huge_records_are_reused) {
     large_free(large(2u * MIB, 16));
     size_t before = hak_meta_bytes();
     for (unsigned i = 0; i < 3000; i++) {

@@ -33,8 +33,7 @@ static void vacant_is(size_t count, size_t bytes) {
     assert_int_equal(large_stats().huge_cached_bytes, bytes);
 }
 
-static void vacant_range_serves_again_and_reads_zero(void **state) {
-    (void)state;
+UNTOLD_TEST(vacant_range_serves_again_and_reads_zero) {
     char *part[PARTS];
     vacant_parts(part);
     vacant_make(part[1]);
@@ -53,8 +52,7 @@ static void vacant_range_serves_again_and_reads_zero(void **state) {
 }
 
 /* VACANT-1 */
-static void vacant_range_is_no_block(void **state) {
-    (void)state;
+UNTOLD_TEST(vacant_range_is_no_block) {
     char *part[PARTS];
     vacant_parts(part);
     vacant_make(part[1]);
@@ -69,8 +67,7 @@ static void vacant_range_is_no_block(void **state) {
 }
 
 /* VACANT-2 */
-static void vacant_ranges_join_and_go_with_their_neighbours(void **state) {
-    (void)state;
+UNTOLD_TEST(vacant_ranges_join_and_go_with_their_neighbours) {
     static const unsigned orders[6][PARTS] = {{0, 1, 2}, {0, 2, 1}, {1, 0, 2},
                                               {1, 2, 0}, {2, 0, 1}, {2, 1, 0}};
     for (unsigned i = 0; i < UNIT_COUNT(orders); i++) {
@@ -96,8 +93,7 @@ static void vacant_ranges_join_and_go_with_their_neighbours(void **state) {
 }
 
 /* What lies before and behind an aligned part stays, and is joined again. */
-static void vacant_range_serves_aligned_requests_from_its_middle(void **state) {
-    (void)state;
+UNTOLD_TEST(vacant_range_serves_aligned_requests_from_its_middle) {
     char *whole = large(9u * MIB, 4u * MIB);
     large_free(whole);
     char *front = large(2u * MIB, 16); /* of the same mapping: the rest is unaligned */
@@ -116,8 +112,7 @@ static void vacant_range_serves_aligned_requests_from_its_middle(void **state) {
     large_free(front);
 }
 
-static void vacant_range_that_keeps_its_memory_is_not_said_to_be_zero(void **state) {
-    (void)state;
+UNTOLD_TEST(vacant_range_that_keeps_its_memory_is_not_said_to_be_zero) {
     char *part[PARTS];
     vacant_parts(part);
     hak_os_fault_plan(HAK_OS_CALL_PURGE, 0, VACANT_ALWAYS);
@@ -148,8 +143,7 @@ LARGE_TEST(vacant_range_joined_with_one_that_keeps_its_memory_is_not_said_to_be_
     large_free(part[2]);
 }
 
-static void vacant_range_behind_a_block_is_where_it_grows(void **state) {
-    (void)state;
+UNTOLD_TEST(vacant_range_behind_a_block_is_where_it_grows) {
     char *part[PARTS];
     vacant_parts(part);
     vacant_make(part[1]);
@@ -164,8 +158,7 @@ static void vacant_range_behind_a_block_is_where_it_grows(void **state) {
     large_free(part[2]);
 }
 
-static void vacant_range_goes_at_an_event(void **state) {
-    (void)state;
+UNTOLD_TEST(vacant_range_goes_at_an_event) {
     char *part[PARTS];
     vacant_parts(part);
     vacant_make(part[1]);
@@ -183,8 +176,7 @@ static size_t below(uint64_t *rng, size_t bound) {
 }
 
 /* Whatever the kernel refuses when: what blocks hold is theirs, nothing is lost. */
-static void vacant_ranges_under_random_refusals_add_up(void **state) {
-    (void)state;
+UNTOLD_TEST(vacant_ranges_under_random_refusals_add_up) {
     char *held[48] = {0};
     size_t sizes[UNIT_COUNT(held)] = {0};
     uint64_t rng = 19;
@@ -221,8 +213,7 @@ static void vacant_ranges_under_random_refusals_add_up(void **state) {
     vacant_is(0, 0);
 }
 
-static void resize_that_fails_leaves_the_block_as_it_was(void **state) {
-    (void)state;
+UNTOLD_TEST(resize_that_fails_leaves_the_block_as_it_was) {
     char *part[PARTS];
     vacant_parts(part);
     vacant_make(part[1]);

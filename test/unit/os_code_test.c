@@ -5,10 +5,17 @@
 #include "os/optional.h"
 #include "unit/unit.h"
 
+#include <errno.h>
 #include <gnu/libc-version.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <pthread.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 enum { PAGES = 8 };
 
@@ -47,6 +54,43 @@ UNIT_TEST(mapping_of_two_addresses_is_told_apart) {
     assert_int_equal(mprotect(base + page, page, PROT_READ), 0);
     assert_false(hak_os_is_same_mapping(base, base + page));
     assert_int_equal(munmap(base, 6 * page), 0);
+}
+
+/* In a process to which the kernel answers `call` so. */
+static int told_apart_under(unsigned call, unsigned error) {
+    struct sock_filter code[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, call, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | error),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    struct sock_fprog program = {.len = UNIT_COUNT(code), .filter = code};
+    size_t page = hak_os_page_bytes();
+    char *base = pages_make();
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
+        prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0) {
+        return 0;
+    }
+    return hak_os_is_same_mapping(base, base + 4 * page) ||
+                   hak_os_is_same_mapping(base + 5 * page, base + 6 * page) ||
+                   hak_os_is_one_mapping(base, 6 * page) || hak_os_is_readable(base + 6 * page)
+               ? 1
+               : 0;
+}
+
+/* Else a stack walk reads into holes. */
+UNIT_TEST(answer_of_a_filter_is_no_mapping) {
+    static const unsigned calls[] = {SYS_mremap, SYS_futex};
+    static const unsigned errors[] = {EPERM, ENOSYS, ENOMEM, EAGAIN, EINVAL, EACCES, EFAULT};
+    for (unsigned i = 0; i < UNIT_COUNT(calls) * UNIT_COUNT(errors) && !unit_is_emulated(); i++) {
+        int status = -1;
+        pid_t child = fork();
+        if (child == 0) {
+            _exit(told_apart_under(calls[i % 2], errors[i / 2]));
+        }
+        assert_int_equal(waitpid(child, &status, 0), child);
+        UNIT_EXPECT(status == 0, "call %u, error %u", calls[i % 2], errors[i / 2]);
+    }
 }
 
 UNIT_TEST(mapping_of_the_stack_is_one) {
