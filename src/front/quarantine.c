@@ -71,10 +71,6 @@ static void clear_begin(hak_tcache_t *tcache) {
     tcache->quarantine->clear_left = is_first ? tcache->quarantine->clear_left : CLEAR_BEGIN_BYTES;
 }
 
-/* Added to the secret, so that threads get random numbers without a system call. */
-HAK_LOCKED_STATE uint64_t hak_quarantine_seed; /* [atomic] */
-static const uint64_t QUARANTINE_SEED_STEP = 0x9e3779b97f4a7c15;
-
 void hak_quarantine_attach(hak_tcache_t *tcache) {
     if (tcache->quarantine == NULL) {
         tcache->quarantine = hak_meta_alloc(sizeof(hak_quarantine_t));
@@ -83,22 +79,11 @@ void hak_quarantine_attach(hak_tcache_t *tcache) {
         }
     }
     if (tcache->quarantine != NULL) {
-        uint64_t seed = hak_add_relaxed(&hak_quarantine_seed, QUARANTINE_SEED_STEP);
-        seed += hak_secret.canary;
-        tcache->quarantine->random = hak_random_next(&seed);
+        uint64_t seed = hak_secret.canary ^ (uint64_t)tcache->thread_id << 32; /* new after fork */
+        tcache->quarantine->random += hak_random_next(&seed) ^ (uintptr_t)tcache;
         for (unsigned sc = 0; sc < HAK_SC_COUNT; sc++) {
             tcache->quarantine->slots[sc] = quarantine_slots(tcache, hak_sc_info[sc].bytes);
             tcache->quarantine->next[sc] = 0;
-        }
-    }
-}
-
-void hak_quarantine_after_fork(hak_tcache_t *self, hak_tcache_t *second) {
-    hak_tcache_t *both[] = {self, second};
-    hak_os_random(&hak_quarantine_seed, sizeof hak_quarantine_seed);
-    for (unsigned i = 0; i < 2; i++) {
-        if (both[i] != NULL && both[i]->quarantine != NULL) {
-            hak_quarantine_attach(both[i]);
         }
     }
 }

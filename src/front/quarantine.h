@@ -6,9 +6,6 @@
 
 #include "front/tcache.h"
 
-/* In the child of a fork, whose parent knows its own random numbers; both may be NULL. */
-void hak_quarantine_after_fork(hak_tcache_t *self, hak_tcache_t *second);
-
 /* Gives the tcache a quarantine, and new random numbers. */
 void hak_quarantine_attach(hak_tcache_t *tcache);
 /* Flushes the quarantine. */

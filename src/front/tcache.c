@@ -425,8 +425,11 @@ void hak_tcache_after_fork(bool is_clean) {
     if (second != NULL) {
         second->thread_id = self->thread_id;
     }
-    if (HAK_HARDEN) {
-        hak_quarantine_after_fork(has_self ? self : NULL, second);
+    if (HAK_HARDEN && has_self && self->quarantine != NULL) {
+        hak_quarantine_attach(self); /* the parent knows its own random numbers */
+    }
+    if (second != NULL && second->quarantine != NULL) {
+        hak_quarantine_attach(second);
     }
     if (hak_tcache_count <= has_self && hak_load_relaxed(&hak_counters.fallback_use) == 0 &&
         (hak_load_relaxed(&hak_budget_threads) <= has_self || !hak_libc_left_threads)) {

@@ -353,8 +353,7 @@ static HAK_COLD size_t guard_usable(const void *block, hak_fatal_kind_t kind) {
     return slot->bytes;
 }
 
-/* The handler comes now, as the program may forbid itself such a call; and below any handler of the
- * program's, which may pass on to ours what it finds. */
+/* The program may forbid itself the call later, and its own handlers may pass on to ours. */
 void hak_guard_start(void) {
     bool is_on = hak_load_relaxed(&hak_knobs.guard) && !hak_load_relaxed(&hak_knobs.force_libc) &&
                  hak_os_trap_install(hak_guard_trap);

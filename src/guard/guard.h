@@ -30,8 +30,8 @@ enum { HAK_GUARD_SLOTS = 127, HAK_GUARD_SLOTS_MOST = 1023 };
 /* The default of the option guard_rate, with which an allowance permits extra blocks. */
 enum { HAK_GUARD_RATE = 131072 };
 
-/* After the options are read: installs the handler of faults and fills hak_guard_table. No block is
- * guarded before, nor ever if the kernel refuses the handler. */
+/* After the options are read: installs the handler of faults, and fills hak_guard_table if it can.
+ */
 void hak_guard_start(void);
 
 /* An event of each thread: redraws a countdown that is too long for the present rate, or for what

@@ -6,14 +6,15 @@
  *
  * The bound is on memory, not on addresses: an extent is charged with the bytes the kernel is
  * thought to hold for it. A freed block is charged in full while the bound allows that; else a few
- * samples of its OS pages decide. Blocks that began as untouched memory are sampled anyway: what is
- * resident of them was written. reclaim/target.c sets the bound; every free applies it, from the
- * end of the highest extent. Addresses are bounded, too (docs/experiments/0004). */
+ * samples of its OS pages decide. Blocks that began as untouched memory are sampled anyway.
+ * reclaim/target.c sets the bound; every free applies it, from the end of the highest extent.
+ * Addresses are bounded, too (docs/experiments/0004). */
 #include "large/huge_cache.h"
 #include "large/huge_quarantine.h"
 #include "large/huge_record.h"
 
 #include "os/lock.h"
+#include "os/os.h"
 #include "span/box.h"
 
 typedef struct huge_extent {
@@ -28,9 +29,10 @@ enum {
     CACHE_EXTENTS = 64,                /* cached extents at most: bounds a search */
     SPLIT_EXTENTS = CACHE_EXTENTS / 2, /* with so many, blocks are placed as if they were dense */
     EVICT_SHARE = 16,                  /* with a smaller part resident it is nearly empty */
-    SPARSE_SHARE = 8,                /* blocks are sparse if less than a part of them is written */
+    SPARSE_SHARE = 8,               /* blocks are sparse if less than a part of them is written */
     SPARSE_WINDOW_BYTES = 64 << 20, /* sums of samples are halved above it */
-    SAMPLE_EVERY_BYTES = 1024 << 10, /* an OS page of each such part */
+    SAMPLE_EVERY_BYTES = 1 << 20,   /* an OS page for each such part, and these */
+    SAMPLES_LEAST = 8,
     SAMPLES_MOST = 32,
 };
 
@@ -271,11 +273,16 @@ static bool cache_evict(size_t keep_dirty, size_t keep_bytes, huge_extent_t *evi
 
 /* --- to and from the kernel ------------------------------------------------------------------- */
 
-/* Charges an extent by samples. */
-static void extent_sample(huge_extent_t *extent) {
-    size_t samples = hak_least(extent->bytes / SAMPLE_EVERY_BYTES, SAMPLES_MOST);
-    size_t written = hak_dense_written(extent->base, extent->bytes, hak_most(samples, 1));
-    extent->dirty = written < extent->dirty ? written + 1 : extent->dirty; /* CACHE-2 */
+/* Charges an extent by samples. What was filled with zeros looks untouched, and has to go. */
+static void extent_sample(huge_extent_t *extent, bool purges) {
+    size_t bytes = extent->bytes, samples = SAMPLES_LEAST + bytes / SAMPLE_EVERY_BYTES;
+    size_t written = hak_dense_written(extent->base, bytes, hak_least(samples, SAMPLES_MOST));
+    if (purges && written == 0) { /* perhaps by chance */
+        written = hak_dense_written(extent->base, bytes, 2 * SAMPLES_MOST);
+    }
+    if (written < bytes && (!purges || written != 0 || hak_os_purge(extent->base, bytes))) {
+        extent->dirty = hak_least(extent->dirty, written + 1); /* CACHE-2 */
+    }
     extent->is_known = true;
 }
 
@@ -289,7 +296,7 @@ static bool extent_put_right(huge_extent_t *extent) {
     if (extent->is_known) {
         return false;
     }
-    extent_sample(extent);
+    extent_sample(extent, true);
     hak_lock_acquire(HAK_LOCK_HUGE);
     bool is_kept = cache_put(*extent);
     hak_lock_release(HAK_LOCK_HUGE);
@@ -367,7 +374,7 @@ void hak_huge_cache_give(char *base, size_t bytes, ptrdiff_t shift, bool was_fre
     if (!has_room || was_fresh) {
         hak_lock_release(HAK_LOCK_HUGE);
         huge_extent_t sampled = fresh;
-        extent_sample(&sampled);
+        extent_sample(&sampled, !has_room);
         hak_band_sample(hak_band_of(bytes), bytes, sampled.dirty);
         fresh = has_room ? fresh : sampled;
         hak_lock_acquire(HAK_LOCK_HUGE);

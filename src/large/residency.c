@@ -7,15 +7,14 @@
 #include <string.h>
 
 enum {
-    SAMPLES = 4,
+    SAMPLES = 4,               /* OS pages: only what is not zero is surely resident */
     PIECE_BYTES = 8 << 20,     /* zeroed by one decision, unless the block is very large */
     PIECES_MOST = 16,          /* bounds the calls for one block */
     ZERO_LEAST_BYTES = 1 << 20 /* below, clearing costs no more than asking */
 };
 
 /* A purged OS page costs a fault when it is used again; clearing one that is not resident costs the
- * fault now, and memory. So the majority decides, of the pages that hold anything but zeros: only
- * those are surely resident. Locked memory cannot be purged. */
+ * fault now, and memory. So the majority decides. Locked memory cannot be purged. */
 static void piece_zero(char *base, size_t bytes) {
     if (hak_dense_written(base, bytes, SAMPLES) >= bytes / 2 || !hak_os_purge(base, bytes)) {
         memset(base, 0, bytes);

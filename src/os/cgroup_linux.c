@@ -262,23 +262,16 @@ static void levels_open(hak_os_memory_t *least) {
     }
 }
 
-/* The first time, and only without other threads. Never again, whatever the program closes: it may
- * have forbidden itself to open files. */
-static void levels_begin(hak_os_memory_t *least) {
-    uint64_t signals;
-    if (hak_os_alone_begin(&signals)) {
-        hak_store_relaxed(&hak_cgroup_is_begun, true);
-        levels_open(least);
-        hak_os_restore_signals(signals);
-    }
-}
-
+/* Opens no file again, whatever the program closes: it may have forbidden itself that. */
 HAK_COLD bool hak_os_memory_limit(hak_os_memory_t *memory) {
     hak_os_memory_t least = UNLIMITED;
+    uint64_t signals;
     if (hak_load_relaxed(&hak_cgroup_is_begun)) {
         levels_read(&least);
-    } else {
-        levels_begin(&least);
+    } else if (hak_os_alone_begin(&signals)) {
+        hak_store_relaxed(&hak_cgroup_is_begun, true);
+        levels_open(&least);
+        hak_os_restore_signals(signals);
     }
     bool is_limited = least.limit_bytes != NO_BOUND;
     if (is_limited) {

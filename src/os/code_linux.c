@@ -56,54 +56,41 @@ uintptr_t hak_os_stack_end(uintptr_t at) {
     return hak_align_down(is_thread ? storage : random + page, page);
 }
 
-/* With nobody to wake or to move, the call does no more than compare the word. */
+/* With nobody to wake or to move, it only compares the word. */
 static long word_compare(uintptr_t word) {
     return hak_syscall(SYS_futex, word, FUTEX_CMP_REQUEUE_PRIVATE, 0, 0, word, 0);
 }
 
 hak_os_peek_t hak_os_peek(const void *word) {
-    if (HAK_FAULT && hak_os_fault_hit(HAK_OS_CALL_PEEK)) {
-        return HAK_OS_PEEK_UNKNOWN;
+    bool is_refused = HAK_FAULT && hak_os_fault_hit(HAK_OS_CALL_PEEK);
+    long result = is_refused ? -EPERM : word_compare((uintptr_t)word);
+    if (result == 0 || result == -EFAULT) {
+        return HAK_OS_PEEK_NOTHING;
     }
-    switch (word_compare((uintptr_t)word)) {
-    case -EFAULT:
-        return HAK_OS_PEEK_FAULT;
-    case -EAGAIN:
-        return HAK_OS_PEEK_OTHER;
-    case 0:
-        return HAK_OS_PEEK_ZERO;
-    default:
-        return HAK_OS_PEEK_UNKNOWN;
-    }
+    return result == -EAGAIN ? HAK_OS_PEEK_OTHER : HAK_OS_PEEK_UNKNOWN;
 }
 
 /* A filter may answer anything, but then for an address of the kernel's, too. */
 static bool word_is_readable(uintptr_t at) {
-    static const uintptr_t NEVER = 0 - (uintptr_t)HAK_UNIT_BYTES;
     long result = word_compare(hak_align_down(at, sizeof(uint32_t)));
-    return result == 0 || (result == -EAGAIN && word_compare(NEVER) == -EFAULT);
+    return result == 0 || (result == -EAGAIN && word_compare(-(uintptr_t)4096) == -EFAULT);
 }
 
 bool hak_os_is_readable(const void *address) {
-    uintptr_t first = (uintptr_t)address, last = first + 7;
-    uintptr_t page = hak_os_page_bytes();
-    return word_is_readable(first) &&
-           (hak_align_down(first, page) == hak_align_down(last, page) || word_is_readable(last));
+    uintptr_t first = (uintptr_t)address, last = first + 7, page = hak_os_page_bytes();
+    return word_is_readable(first) && ((first ^ last) < page || word_is_readable(last));
 }
 
-/* Whether a range is one mapping, by asking for its growth; what it grew by goes back at once. The
- * kernel refuses, before any other check, to grow several mappings: EFAULT. Later it finds that
- * there is no room, or that no more may be locked. A filter may answer anything, but then to a
- * range without any mapping, too; other answers tell nothing. */
+/* The kernel first refuses to grow several mappings: EFAULT. Later it finds no room, or too much
+ * locked. A filter may answer anything, but then for what is no mapping, too. */
 static bool is_mapping(uintptr_t from, size_t bytes, size_t new_bytes) {
-    size_t page = hak_os_page_bytes();
     long result = hak_syscall(SYS_mremap, from, bytes, new_bytes);
     if (result == (long)from) {
         hak_syscall(SYS_munmap, from + bytes, new_bytes - bytes);
         return true;
     }
     return (result == -ENOMEM || result == -EAGAIN) &&
-           hak_syscall(SYS_mremap, 0, page, 2 * page) == -EFAULT;
+           hak_syscall(SYS_mremap, 0, HAK_UNIT_BYTES, 2 * HAK_UNIT_BYTES) == -EFAULT;
 }
 
 bool hak_os_is_one_mapping(void *base, size_t bytes) {

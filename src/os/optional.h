@@ -39,17 +39,11 @@ bool hak_os_huge_may_be_default(void);
 /* From now on only advised ranges, of the whole process and of programs that it starts. false: the
  * kernel cannot (Linux before 6.18). */
 bool hak_os_huge_only_advised(void);
-/* Resident bytes of a range that may be unmapped in part; SIZE_MAX: the kernel does not tell. One
- * system call per 256 pages, and one that sandboxes refuse: for statistics only. */
+/* Resident bytes; SIZE_MAX: not told. For statistics: sandboxes refuse the call. */
 size_t hak_os_resident(const void *base, size_t bytes);
-/* Whether 4 bytes at `word`, a multiple of 4, are zero. The kernel reads them, so they may be
- * inaccessible. UNKNOWN: it does not tell. */
-typedef enum hak_os_peek {
-    HAK_OS_PEEK_UNKNOWN,
-    HAK_OS_PEEK_FAULT, /* not readable */
-    HAK_OS_PEEK_ZERO,
-    HAK_OS_PEEK_OTHER
-} hak_os_peek_t;
+/* What is in 4 bytes, perhaps inaccessible, at a multiple of 4. NOTHING: they are zero, or cannot
+ * be read; UNKNOWN: the kernel does not tell. */
+typedef enum { HAK_OS_PEEK_UNKNOWN, HAK_OS_PEEK_NOTHING, HAK_OS_PEEK_OTHER } hak_os_peek_t;
 hak_os_peek_t hak_os_peek(const void *word);
 /* Grows or shrinks a mapping at its address; false: realloc copies. */
 bool hak_os_resize(void *base, size_t old_bytes, size_t new_bytes);
@@ -61,8 +55,7 @@ bool hak_os_is_one_mapping(void *base, size_t bytes);
  * range stays mapped and reads as zero (pages in the middle of a mapping); else a whole mapping
  * moves. After failure the old range is untouched. The reservation is always used up. */
 bool hak_os_move(void *base, size_t bytes, void *target, size_t new_bytes, bool keeps_source);
-/* Whether 8 bytes at `address` are surely readable. Always false: other allocators' blocks are
- * unknown. */
+/* Whether 8 bytes are surely readable. Always false: other allocators' blocks are unknown. */
 bool hak_os_is_readable(const void *address);
 /* Current end of the data segment ("brk"). */
 uintptr_t hak_os_data_end(void);

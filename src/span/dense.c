@@ -17,15 +17,14 @@ enum {
     SAMPLE_WORDS = 4, /* of each, until one is not zero */
 };
 
-/* The golden ratio in 32 bits: a page in each equal part, at distances without a pattern, as those
- * that a program writes to often have one. */
+/* The golden ratio in 32 bits: at distances without a pattern, as pages written to may have one. */
 static const uint32_t SAMPLE_STEP = 0x9e3779b1;
 
 hak_dense_t hak_dense_sure;
 
 static hak_os_peek_t page_peek(const char *page, size_t bytes) {
-    hak_os_peek_t found = HAK_OS_PEEK_ZERO;
-    for (unsigned i = 0; i < SAMPLE_WORDS && found == HAK_OS_PEEK_ZERO; i++) {
+    hak_os_peek_t found = HAK_OS_PEEK_NOTHING;
+    for (unsigned i = 0; i < SAMPLE_WORDS && found == HAK_OS_PEEK_NOTHING; i++) {
         found = hak_os_peek(page + bytes / SAMPLE_WORDS * i);
     }
     return found;

@@ -19,9 +19,8 @@ HAK_INLINE bool hak_dense_is_due(const hak_dense_t *dense) {
     return hak_load_relaxed(&dense->left) == 0;
 }
 
-/* Estimates how many bytes of memory that began as zero were written to, by words of so many OS
- * pages that are not zero; SIZE_MAX: not known. The kernel reads them, as the program may have made
- * a page inaccessible: up to 4 system calls a page. What was not touched stays without memory. */
+/* Estimates the bytes written to in memory that began as zero, by words of so many OS pages, which
+ * the kernel reads: some may be inaccessible. Up to 4 system calls a page. SIZE_MAX: not known. */
 size_t hak_dense_written(const char *base, size_t bytes, size_t most_pages);
 
 /* Samples memory that began as untouched small OS pages. With learn:0 nothing is dense.

@@ -72,11 +72,7 @@ HAK_COLD void hak_huge_page_touch(char *block) {
     hak_lock_acquire(HAK_LOCK_SPAN);
     if (hak_load_relaxed(&hak_huge_page_due) == touched) {
         hak_store_relaxed(&hak_huge_page_due, 0);
-        if (is_dear) {
-            huge_price_note_dear();
-        } else {
-            huge_price_set(0, 0);
-        }
+        is_dear ? huge_price_note_dear() : huge_price_set(0, 0);
     }
     hak_lock_release(HAK_LOCK_SPAN);
 }

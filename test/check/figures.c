@@ -86,6 +86,7 @@
     X(slab_purge_refused_rounds, UINT8_MAX + 1)                                                    \
     X(slab_purge_refused_ns, (UINT8_MAX + 1) * HAK_WINDOW_NS)                                      \
     X(slab_purge_refused_calls, PURGE_REFUSED_MOST)                                                \
+    X(huge_vast_bytes, HUGE_VAST_BYTES)                                                            \
     X(huge_cache_bytes, hak_knobs.huge_cache_bytes)                                                \
     X(huge_cache_part, CACHE_SHARE)                                                                \
     X(huge_cache_recent_bytes, CACHE_LEAST_TIMES *hak_knobs.huge_cache_bytes)                      \

@@ -34,7 +34,7 @@ enum { CALL_ALL = HAK_OS_CALL_COUNT };
 
 static const char *const call_names[HAK_OS_CALL_COUNT + 1] = {
     "map",  "commit",  "unmap",  "purge",    "remap", "advise",
-    "read", "conceal", "signal", "resident", "peek", "all"};
+    "read", "conceal", "signal", "resident", "peek",  "all"};
 
 typedef struct fault_case {
     unsigned call;         /* or CALL_ALL */

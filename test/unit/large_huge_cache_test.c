@@ -80,6 +80,24 @@ CACHE_TEST(cache_of_dense_blocks_counts_all_of_them) {
     assert_true(large_stats().huge_cached_bytes >= CACHE - MIB);
 }
 
+/* They look untouched. */
+CACHE_TEST(cache_of_blocks_filled_with_zeros_holds_no_more) {
+    char *held[7];
+    size_t resident = 0;
+    for (unsigned i = 0; i < UNIT_COUNT(held); i++) {
+        held[i] = hak_large_alloc(HAK_PARTITION_ANY, 4u * MIB - GUARD, 16).block;
+        assert_non_null(held[i]);
+        memset(held[i], 0, 4u * MIB - GUARD);
+    }
+    for (unsigned i = 0; i < UNIT_COUNT(held); i++) {
+        large_free(held[i]);
+    }
+    for (unsigned i = 0; i < UNIT_COUNT(held); i++) {
+        resident += hak_os_resident(held[i], 4u * MIB - GUARD);
+    }
+    assert_true(resident <= CACHE || unit_is_emulated());
+}
+
 CACHE_TEST(cache_of_untouched_blocks_is_bounded_in_address_space) {
     cache_fill(16, 4u * MIB, 4u * MIB);
     assert_true(large_stats().huge_cached_bytes <= 4u * CACHE);
