@@ -65,9 +65,9 @@ typedef struct hak_reclaim_hooks {
     void (*give_back)(size_t bytes); /* before fresh memory is used, with a limit */
     /* Sets the bounds of freed huge blocks. Begins a window when the last is over. */
     void (*huge_bound)(hak_huge_pool_t *pool);
-    /* Memory is out: reclaims; true: try again. Attempts count from 0; from
-     * HAK_MEMORY_OUT_ATTEMPTS on it only counts the failure. */
-    bool (*memory_out)(hak_tcache_t *tcache, unsigned attempt);
+    /* The kernel has no room for a mapping of so many bytes: reclaims, if that can make it; true:
+     * try again. Attempts count from 0, below HAK_MEMORY_OUT_ATTEMPTS. */
+    bool (*memory_out)(hak_tcache_t *tcache, unsigned attempt, size_t bytes);
 } HAK_SEALED hak_reclaim_hooks_t;
 extern hak_reclaim_hooks_t hak_reclaim_hooks; /* [init] */
 

@@ -152,8 +152,11 @@ static hak_large_result_t malloc_large(size_t size, size_t align) {
     hak_partition_t partition = hak_tcache_partition(tcache);
     result = hak_large_alloc(partition, size, align);
     for (unsigned i = 0;
-         HAK_UNLIKELY(result.block == NULL) && hak_reclaim_hooks.memory_out(tcache, i); i++) {
+         HAK_UNLIKELY(result.block == NULL) && hak_reclaim_hooks.memory_out(tcache, i, size); i++) {
         result = hak_large_alloc(partition, size, align);
+    }
+    if (HAK_UNLIKELY(result.block == NULL) && tcache != NULL) {
+        hak_single_writer_add(&tcache->counters.oom, 1);
     }
     hak_wanted_serve();
     if (HAK_UNLIKELY(hak_load_relaxed(&hak_profile_epoch) != 0) && result.block != NULL) {

@@ -50,13 +50,28 @@ static hak_blocks_t refill_once(hak_tcache_t *tcache, unsigned sc) {
     return HAK_HARDEN ? hak_quarantine_shuffle(tcache, blocks) : blocks;
 }
 
-/* Blocks from the slabs; count == 0: memory is out. */
+/* Blocks from the slabs after reclaim that may make room for a mapping of so many bytes. */
+static HAK_COLD hak_blocks_t refill_reclaim(hak_tcache_t *tcache, unsigned sc, size_t bytes) {
+    hak_blocks_t blocks = {0};
+    for (unsigned i = 0; blocks.count == 0 && hak_reclaim_hooks.memory_out(tcache, i, bytes); i++) {
+        blocks = refill_once(tcache, sc);
+    }
+    return blocks;
+}
+
+/* What could be unmapped when reclaim made no room for a superslab. */
+static HAK_LARGE_STATE(4) size_t refill_unmappable; /* [atomic] */
+
+/* Blocks from the slabs; count == 0: the kernel has no room for a superslab. If it said so lately,
+ * and no more is unused than then, nothing is reclaimed. */
 static hak_blocks_t refill_from_slabs(hak_tcache_t *tcache, unsigned sc) {
     bin_adapt(tcache, sc);
     hak_blocks_t blocks = refill_once(tcache, sc);
-    for (unsigned i = 0; HAK_UNLIKELY(blocks.count == 0) && i < HAK_MEMORY_OUT_ATTEMPTS; i++) {
-        hak_reclaim_hooks.memory_out(tcache, i);
-        blocks = refill_once(tcache, sc);
+    if (HAK_UNLIKELY(blocks.count == 0) &&
+        (!hak_load_relaxed(&hak_span_is_refused) ||
+         hak_large_unmappable() > hak_load_relaxed(&refill_unmappable))) {
+        blocks = refill_reclaim(tcache, sc, HAK_SUPERSLAB_BYTES);
+        hak_store_relaxed(&refill_unmappable, hak_large_unmappable());
     }
     return blocks;
 }
@@ -66,13 +81,27 @@ static HAK_COLD void *refill_apart(hak_tcache_t *tcache, const hak_request_t *re
     hak_partition_t partition = hak_tcache_partition(tcache);
     void *block = hak_large_alloc(partition, request->bytes, request->align).block;
     if (block == NULL) {
-        hak_reclaim_hooks.memory_out(tcache, HAK_MEMORY_OUT_ATTEMPTS); /* counts it */
         return NULL;
     }
     hak_single_writer_add(&tcache->counters.large_alloc, 1);
     hak_wanted_serve();
     if (HAK_UNLIKELY(hak_load_relaxed(&hak_profile_epoch) != 0)) {
         hak_profile_table.large(tcache, block, request->bytes);
+    }
+    return block;
+}
+
+/* Memory is out: a block apart; else all that reclaim finds, for *blocks or a block apart. NULL
+ * without blocks: nothing is left. */
+static HAK_COLD void *refill_scarce(hak_tcache_t *tcache, unsigned sc, const hak_request_t *request,
+                                    hak_blocks_t *blocks) {
+    void *block = refill_apart(tcache, request);
+    if (block == NULL) {
+        *blocks = refill_reclaim(tcache, sc, HAK_UNIT_BYTES);
+    }
+    if (block == NULL && blocks->count == 0) {
+        block = refill_apart(tcache, request);
+        hak_single_writer_add(&tcache->counters.oom, block == NULL);
     }
     return block;
 }
@@ -134,7 +163,10 @@ static void *refill(hak_tcache_t *tcache, unsigned sc, const hak_request_t *requ
     }
     hak_blocks_t blocks = refill_find(tcache, sc);
     if (HAK_UNLIKELY(blocks.count == 0)) {
-        return refill_apart(tcache, request);
+        void *block = refill_scarce(tcache, sc, request, &blocks);
+        if (blocks.count == 0) {
+            return block;
+        }
     }
     int64_t rest = (int64_t)blocks.count - 1, half = (uint32_t)side->capacity / 2;
     int64_t slots_left = side->capacity - (rest < half ? rest : half);

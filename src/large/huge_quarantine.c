@@ -169,6 +169,13 @@ bool hak_huge_quarantine_flush(void) {
     return HAK_HARDEN && hold_trim(0, 0);
 }
 
+size_t hak_huge_quarantine_bytes(void) {
+    hak_lock_acquire(HAK_LOCK_HUGE);
+    size_t bytes = hak_huge_hold_state.bytes;
+    hak_lock_release(HAK_LOCK_HUGE);
+    return bytes;
+}
+
 bool hak_huge_quarantine_covers(const void *address) {
     const struct huge_holds *ring = &hak_huge_hold_state;
     bool is_covered = false;

@@ -29,6 +29,9 @@ HAK_INLINE bool hak_huge_hold(char *base, size_t bytes, ptrdiff_t shift, uint32_
 /* Unmaps all; returns whether there was any. Without locks. */
 bool hak_huge_quarantine_flush(void);
 
+/* Addresses held back. Takes the lock. */
+size_t hak_huge_quarantine_bytes(void);
+
 /* Whether the address lies in a mapping held back. Takes the lock. */
 bool hak_huge_quarantine_covers(const void *address);
 

@@ -29,6 +29,15 @@ void hak_large_footprint(hak_footprint_t *footprint) {
                            footprint->cached_bytes;
 }
 
+size_t hak_large_unmappable(void) {
+    hak_span_stats_t span;
+    hak_large_stats_t large;
+    hak_span_stats(&span);
+    hak_large_stats(&large);
+    return span.whole_count * HAK_SUPERSLAB_BYTES + large.huge_cached_bytes +
+           (HAK_HARDEN ? hak_huge_quarantine_bytes() : 0);
+}
+
 /* Of blocks up to 256, 512, 768 KiB and 1 MiB. */
 enum { LARGE_BANDS = 4 };
 HAK_LOCKED_STATE hak_dense_t hak_large_dense[LARGE_BANDS];

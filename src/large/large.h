@@ -81,6 +81,9 @@ typedef struct hak_large_stats {
     size_t vacant_count; /* mapped ranges without memory and without a block */
 } hak_large_stats_t;
 void hak_large_stats(hak_large_stats_t *stats);
+/* Addresses of cached mappings, vacant ranges, those held back, and superslabs of which every unit
+ * is free. */
+size_t hak_large_unmappable(void);
 
 /* Called for every huge block and every cached mapping, in no order, with HAK_LOCK_HUGE held. */
 typedef void hak_huge_visit_t(char *base, size_t bytes, bool is_cached, void *context);

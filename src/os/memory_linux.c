@@ -28,6 +28,7 @@ static bool os_lacks_dontunmap;     /* [atomic] MREMAP_DONTUNMAP failed */
 static bool os_has_dontunmap;       /* [atomic] MREMAP_DONTUNMAP worked */
 static bool os_has_refused_move;    /* [atomic] */
 static uintptr_t os_map_hint;       /* [atomic] preferred end of the next mapping */
+uint32_t hak_os_unmap_count;
 
 extern char **environ;
 static char **os_envp; /* [init] as our constructor got it */
@@ -50,9 +51,7 @@ bool hak_os_is_secure(void) {
 }
 
 static bool os_failed(bool failed) {
-    if (failed) {
-        hak_count(os_failure);
-    }
+    hak_count_by(os_failure, failed);
     return failed;
 }
 
@@ -112,6 +111,7 @@ static void os_hint_raise(const void *base, size_t bytes) {
     if (end > hak_load_relaxed(&os_map_hint)) {
         hak_store_relaxed(&os_map_hint, end);
     }
+    hak_add_relaxed(&hak_os_unmap_count, 1);
 }
 
 static void *os_map_aligned(size_t bytes, size_t align, int protection) {

@@ -34,6 +34,7 @@ void *hak_os_reserve(size_t bytes, size_t align);
 /* Makes a part of a reservation readable and writable. */
 bool hak_os_commit(void *base, size_t bytes);
 bool hak_os_unmap(void *base, size_t bytes);
+extern uint32_t hak_os_unmap_count; /* [atomic] ranges freed so far; wraps */
 /* Makes a range inaccessible again; its contents stay. */
 bool hak_os_conceal(void *base, size_t bytes);
 /* Returns the memory and keeps the addresses; after success the range reads as zero. */

@@ -89,18 +89,26 @@ void hak_reclaim_serve(void) {
     }
 }
 
-/* The first attempt makes memory cached anywhere in the process usable here, without a kernel call,
- * which might be refused a moment later. The second returns unused memory, so that limits leave
- * room for memory of another shape. */
-bool hak_reclaim_memory_out(hak_tcache_t *tcache, unsigned attempt) {
+/* Whether the kernel may grant a mapping of so many bytes after reclaim. Bins may hold what makes
+ * superslabs whole. */
+static bool reclaim_may_help(unsigned attempt, size_t bytes) {
+    hak_span_stats_t span;
+    hak_span_stats(&span);
+    size_t unmappable = hak_large_unmappable() + (attempt == 0 ? span.mapped_bytes : 0);
+    return bytes <= unmappable || hak_os_may_map(bytes - unmappable);
+}
+
+/* The first attempt makes memory cached anywhere in the process usable here, without a kernel call
+ * that might be refused a moment later. The second returns unused memory, so that limits leave
+ * room for memory of another shape. What neither can serve leaves the caches alone. */
+bool hak_reclaim_memory_out(hak_tcache_t *tcache, unsigned attempt, size_t bytes) {
     unsigned pools = attempt == 0 ? 1 << HAK_POOL_BINS : 1 << HAK_POOL_HUGE | 1 << HAK_POOL_UNITS;
     hak_reclaim_order_t order = {.tcache = tcache, .pools = pools, .wanted_bytes = SIZE_MAX};
-    if (attempt < HAK_MEMORY_OUT_ATTEMPTS) {
+    bool may_help = attempt < HAK_MEMORY_OUT_ATTEMPTS && reclaim_may_help(attempt, bytes);
+    if (may_help) {
         hak_reclaim_order(&order);
-    } else if (tcache != NULL) {
-        hak_single_writer_add(&tcache->counters.oom, 1);
     }
-    return attempt < HAK_MEMORY_OUT_ATTEMPTS;
+    return may_help;
 }
 
 size_t hak_reclaim_trim(size_t keep_bytes) {

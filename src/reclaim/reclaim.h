@@ -33,7 +33,7 @@ void hak_reclaim_step(hak_tcache_t *tcache);
 void hak_reclaim_serve(void);
 
 /* Memory is out: see hak_reclaim_hooks. */
-bool hak_reclaim_memory_out(hak_tcache_t *tcache, unsigned attempt);
+bool hak_reclaim_memory_out(hak_tcache_t *tcache, unsigned attempt, size_t bytes);
 
 /* malloc_trim: returns everything unused but about `keep_bytes` of whole units and the caches of
  * other threads. Returns the bytes. */

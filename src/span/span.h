@@ -95,6 +95,10 @@ HAK_INLINE hak_partition_t hak_span_partition(const hak_superslab_t *superslab) 
 bool hak_span_alloc(hak_partition_t partition, unsigned count, size_t align, hak_dense_t *use,
                     hak_span_t *span);
 
+/* The last span that needed a superslab was refused without asking the kernel, as it has refused
+ * one and nothing was unmapped since. [atomic] a hint */
+extern bool hak_span_is_refused;
+
 /* Touches a span's first block, which the caller owns, where that opens a huge page, and notes how
  * long it took. For the caller that got the span, before it is written to. */
 void hak_huge_page_touch(char *block);
@@ -144,11 +148,11 @@ extern size_t hak_span_peak_bytes;
 void hak_span_after_fork(void);
 
 typedef struct hak_span_stats {
-    size_t mapped_bytes;       /* address space of all superslabs */
-    size_t in_use_bytes;       /* units in spans */
-    size_t unused_dirty_bytes; /* free units that still hold memory */
-    size_t superslab_count;
-    size_t meta_bytes; /* metadata handed out, all layers */
+    size_t mapped_bytes;                 /* address space of all superslabs */
+    size_t in_use_bytes;                 /* units in spans */
+    size_t unused_dirty_bytes;           /* free units that still hold memory */
+    size_t superslab_count, whole_count; /* all; those of which every unit is free */
+    size_t meta_bytes;                   /* metadata handed out, all layers */
     hak_span_counters_t counters;
 } hak_span_stats_t;
 void hak_span_stats(hak_span_stats_t *stats);

@@ -19,6 +19,13 @@ typedef struct hak_huge_price {
     uint32_t waits;   /* ranges opened while a touch was timed */
 } hak_huge_price_t;
 
+/* The kernel refused a superslab. Asking again at every refill would cost more than the refill. */
+typedef struct hak_refusal {
+    uint32_t run;         /* of refusals */
+    uint32_t left;        /* times to refuse without asking, until a range is unmapped */
+    uint32_t unmap_count; /* hak_os_unmap_count then */
+} hak_refusal_t;
+
 typedef struct hak_span_state {
     hak_superslab_t **table; /* by index; NULL where a superslab was unmapped */
     hak_superslab_t *unused; /* records without a mapping */
@@ -32,6 +39,7 @@ typedef struct hak_span_state {
     hak_summary_t dirty;              /* SPAN-10 */
     size_t huge_page_count;           /* sum of popcount(huge_pages) */
     hak_huge_price_t huge_price;
+    hak_refusal_t refusal;
     bool lacks_huge_pages; /* the kernel refused one */
     bool has_partitions;   /* SPAN-11: there are two */
     hak_span_counters_t counters;

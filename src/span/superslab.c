@@ -96,7 +96,29 @@ static bool superslab_add(char *base, hak_partition_t partition) {
 enum {
     MAP_SHARE = 4, /* of the present superslabs, and one more: mapped by one call */
     MAP_MOST = 16,
+    REFUSED_LOG2 = 6, /* refused so often without asking: memory of others may have gone */
+    REFUSED_EACH = 4, /* refusals in a row double the number */
 };
+
+bool hak_span_is_refused;
+
+/* After n refusals in a row, 2^(n/4) - 1 requests are refused without asking, at most 63. */
+static bool map_is_refused_still(void) {
+    hak_refusal_t *refusal = &hak_span_state.refusal;
+    bool is_same = refusal->unmap_count == hak_load_relaxed(&hak_os_unmap_count);
+    bool is_refused = refusal->left != 0 && is_same;
+    refusal->left -= is_refused;
+    hak_store_relaxed(&hak_span_is_refused, is_refused);
+    return is_refused;
+}
+
+static void map_note(bool is_refused) {
+    hak_refusal_t *refusal = &hak_span_state.refusal;
+    uint32_t run = (uint32_t)hak_least(refusal->run + 1, REFUSED_LOG2 * REFUSED_EACH);
+    refusal->run = is_refused ? run : 0;
+    refusal->left = (1u << refusal->run / REFUSED_EACH) - 1;
+    refusal->unmap_count = hak_load_relaxed(&hak_os_unmap_count);
+}
 
 /* Maps superslabs in batches: a growing heap makes few calls, an oscillating one none. Untouched
  * addresses cost only a place under RLIMIT_AS, so when a batch does not fit, one is tried. The lock
@@ -104,12 +126,16 @@ enum {
 static bool superslab_map(hak_partition_t partition) {
     uint32_t wanted = HAK_HARDEN ? 1 : hak_span_state.count / MAP_SHARE + 1;
     size_t guard = hak_span_guard_bytes();
+    if (map_is_refused_still()) {
+        return false;
+    }
     wanted = wanted > MAP_MOST ? MAP_MOST : wanted;
     char *base = hak_os_map((size_t)wanted * HAK_SUPERSLAB_BYTES + guard, HAK_SUPERSLAB_BYTES);
     if (base == NULL && wanted > 1) {
         wanted = 1;
         base = hak_os_map(HAK_SUPERSLAB_BYTES, HAK_SUPERSLAB_BYTES);
     }
+    map_note(base == NULL);
     if (base == NULL) {
         return false;
     }
@@ -238,6 +264,7 @@ bool hak_span_extend(hak_superslab_t *superslab, unsigned unit, unsigned count, 
 void hak_span_stats(hak_span_stats_t *stats) {
     hak_lock_acquire(HAK_LOCK_SPAN);
     stats->superslab_count = hak_span_state.count;
+    stats->whole_count = hak_span_state.whole_count;
     stats->mapped_bytes = hak_span_state.count * (size_t)HAK_SUPERSLAB_BYTES;
     stats->in_use_bytes = hak_span_state.in_use_units * HAK_UNIT_BYTES;
     stats->unused_dirty_bytes = hak_span_state.unused_dirty_units * HAK_UNIT_BYTES;

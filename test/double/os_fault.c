@@ -36,6 +36,7 @@ void hak_os_fault_plan(hak_os_call_t call, uint64_t first, uint64_t count) {
 }
 
 void hak_os_fault_clear(void) {
+    hak_add_relaxed(&hak_os_unmap_count, 1); /* the kernel has room again */
     for (unsigned i = 0; i < HAK_OS_CALL_COUNT; i++) {
         hak_store_relaxed(&os_fault_plans[i].first, 0);
         hak_store_relaxed(&os_fault_plans[i].end, 0);

@@ -126,7 +126,7 @@ UNIT_TEST_WITH(thread_exit_and_lack_of_memory_give_every_block_back, quarantine_
     void *last = hak_malloc(SMALL);
     hak_free(last);
     assert_int_equal(held_back(SMALL), 1);
-    assert_true(hak_reclaim_hooks.memory_out(self(), 0));
+    assert_true(hak_reclaim_hooks.memory_out(self(), 0, 0));
     assert_int_equal(held_back(SMALL), 0);
 }
 
