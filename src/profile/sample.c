@@ -20,6 +20,9 @@
 HAK_LOCKED_STATE HAK_LARGE_STATE(4) hak_owner_t hak_sample_owner; /* SLAB-10 */
 static size_t sample_rate;                                        /* [atomic] 0: off */
 static uint32_t sample_epochs;                                    /* [atomic] so far */
+/* A wait for the owner was in vain. */
+HAK_LOCKED_STATE HAK_LARGE_STATE(4) bool hak_sample_is_stuck; /* [atomic] */
+HAK_LARGE_STATE(4) uint64_t hak_sample_naps;
 
 /* --- the owner -------------------------------------------------------------------------------- */
 
@@ -35,15 +38,31 @@ void hak_sample_open(void) {
 enum { SAMPLE_NAPS = 1000 };
 static const uint64_t SAMPLE_NAP_NS = 50000;
 
-/* Waits for the owner at most 50 ms: its holder may be preempted, or end in a fatal error. */
+/* Waits for the owner at most 50 ms: its holder may be preempted, end in a fatal error, sit in a
+ * signal handler, or be missing in the child of a fork. After that nobody waits until the owner was
+ * free once. */
 static bool owner_lock_patiently(void) {
     for (unsigned naps = 0; !hak_owner_try_lock(&hak_sample_owner); naps++) {
-        if (naps == SAMPLE_NAPS || !hak_lock_holds_none()) { /* a handler; the fallback tcache */
+        if (!hak_lock_holds_none() || hak_load_relaxed(&hak_sample_is_stuck)) {
+            return false; /* a handler; the fallback tcache */
+        }
+        if (naps == SAMPLE_NAPS) {
+            hak_store_relaxed(&hak_sample_is_stuck, true);
             return false;
         }
+        hak_add_relaxed(&hak_sample_naps, HAK_FAULT);
         hak_os_sleep(SAMPLE_NAP_NS);
     }
+    if (HAK_UNLIKELY(hak_load_relaxed(&hak_sample_is_stuck))) {
+        hak_store_relaxed(&hak_sample_is_stuck, false);
+    }
     return true;
+}
+
+void hak_sample_after_fork(void) {
+    if (hak_load_relaxed(&hak_sample_owner.lock.has_refused_fork)) {
+        hak_store_relaxed(&hak_sample_is_stuck, true);
+    }
 }
 
 /* The owner is held. */

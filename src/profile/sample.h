@@ -15,5 +15,9 @@ void hak_sample_set_rate(size_t rate);
 size_t hak_sample_rate(void);
 /* Returns empty slabs of sampled blocks. */
 void hak_sample_release(void);
+/* In the child: no sample waits for an owner that the fork waited for in vain. */
+void hak_sample_after_fork(void);
+/* Waits for the owner. Counted in the core for tests only. */
+extern uint64_t hak_sample_naps; /* [atomic] */
 
 #endif
