@@ -26,17 +26,22 @@ static int kept_fd = -1;           /* [init] */
 static hak_os_file_id_t kept_file; /* [init] identifies its file */
 
 void hak_control_keep_error(void) {
+    (void)hak_os_find_file(ERROR_FD, &kept_file);
     kept_fd = hak_os_copy_descriptor(ERROR_FD, KEPT_FD);
-    (void)hak_os_find_file(kept_fd, &kept_file);
 }
 
-/* Standard error, if it is open; else the copy, unless its number is another file's by now. */
+static bool is_kept(const hak_os_file_id_t *file) {
+    return hak_os_is_same_file(file, &kept_file);
+}
+
+/* Standard error, if it is open; else the copy, unless its number is another file's by now. A
+ * regular file that got descriptor 2 after the start holds data. -1: none. */
 static int exit_error(void) {
     hak_os_file_id_t there;
-    if (hak_os_find_file(ERROR_FD, &there) || !hak_os_find_file(kept_fd, &there)) {
+    if (hak_os_find_file(ERROR_FD, &there) && (!there.is_regular || is_kept(&there))) {
         return ERROR_FD;
     }
-    return hak_os_is_same_file(&there, &kept_file) ? kept_fd : ERROR_FD;
+    return hak_os_find_file(kept_fd, &there) && is_kept(&there) ? kept_fd : -1;
 }
 
 static const uint64_t EXIT_WAIT_NS = 2000000000; /* for the reader, in total */
@@ -75,7 +80,10 @@ void hak_control_report(const char *name, const char *pattern) {
         return;
     }
     if (pattern[0] == '\0') {
-        exit_write(topic, exit_error());
+        int error = exit_error();
+        if (error >= 0) {
+            exit_write(topic, error);
+        }
         return;
     }
     int fd = hak_control_path(pattern, path, sizeof path) ? hak_os_create_file(path) : -1;
