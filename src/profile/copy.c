@@ -14,13 +14,25 @@ enum {
     COPY_MODULES = 1024,         /* more are left out */
     COPY_TEXT_BYTES = 128 << 10, /* of their paths */
     COPY_LINE_BYTES = 4096,      /* of /proc/self/maps */
+    COPY_STEP_PARTS = 16,        /* copied in one hold of the lock: some 10 us */
+    COPY_PASSES = 4,             /* over all parts, while others change them; then in one hold */
+    COPY_TRIES = 2,              /* a reset ends one */
+    COPY_NAPS = 1000,            /* for another copy to end */
 };
+static const uint64_t COPY_NAP_NS = 1000000;
+
+HAK_LARGE_STATE(4) uint64_t hak_profile_held_most;
 
 /* --- the store -------------------------------------------------------------------------------- */
 
-/* The part of the copy's mapping behind the store: pointers to samples, modules, their paths. */
+static size_t part_bits_bytes(size_t store_bytes) {
+    return hak_align_up(store_bytes / HAK_PROFILE_PART_BYTES, 64) / 8;
+}
+
+/* The copy's mapping: the store, pointers to samples, modules, their paths; a bit per part. */
 static size_t copy_bytes(size_t store_bytes, size_t sample_count) {
-    return store_bytes + sample_count * sizeof(hak_profile_sample_t *) +
+    return store_bytes + part_bits_bytes(store_bytes) +
+           sample_count * sizeof(hak_profile_sample_t *) +
            COPY_MODULES * sizeof(hak_profile_module_t) + COPY_TEXT_BYTES;
 }
 
@@ -31,19 +43,89 @@ static size_t store_bytes_now(void) {
     return bytes;
 }
 
-/* false: the store is another by now. */
-static bool copy_store(hak_profile_copy_t *copy, char *base, size_t bytes) {
+/* Begins a copy: all parts are to be copied. The lock is held. false: another copy is not done. */
+static bool copy_begin(uint64_t *bits, size_t bytes) {
+    hak_profile_store_t *store = &hak_profile_store;
+    if (store->base == NULL || store->bytes != bytes || store->changed != NULL) {
+        return false;
+    }
+    memset(bits, 0, part_bits_bytes(bytes));
+    store->changed = bits;
+    store->changed_count = 0;
+    hak_profile_store_change(hak_profile_store_first(store), store->low);
+    hak_profile_store_change(store->high, bytes);
+    return true;
+}
+
+/* A thread that began one may sit in a signal handler, or have left the copy by a jump: after a
+ * second another takes its place. */
+static bool copy_begin_patiently(uint64_t *bits, size_t bytes, hak_profile_store_t *as) {
+    for (unsigned naps = 0;; naps++) {
+        hak_lock_acquire(HAK_LOCK_PROFILE);
+        hak_profile_store.changed = naps < COPY_NAPS ? hak_profile_store.changed : NULL;
+        bool has_begun = copy_begin(bits, bytes), is_busy = hak_profile_store.changed != NULL;
+        *as = hak_profile_store;
+        hak_lock_release(HAK_LOCK_PROFILE);
+        if (has_begun || !is_busy) {
+            return has_begun;
+        }
+        hak_os_sleep(COPY_NAP_NS);
+    }
+}
+
+/* Makes the OS pages resident, so that no page fault happens under the lock. */
+static void pages_touch(char *from, const char *end) {
+    for (volatile char *at = from; at < end; at += HAK_PROFILE_PART_BYTES) {
+        *at = 0;
+    }
+}
+
+/* Copies parts from *word on, as many as may be in one hold of the lock. */
+static void copy_step(char *base, size_t *word, size_t most) {
+    hak_profile_store_t *store = &hak_profile_store;
+    size_t words = part_bits_bytes(store->bytes) / 8, done = 0;
+    while (store->changed_count != 0 && done < most) {
+        uint64_t *bits = &store->changed[*word];
+        for (; *bits != 0 && done < most; *bits &= *bits - 1, done++) {
+            size_t at = (*word * 64 + hak_ctz(*bits)) * HAK_PROFILE_PART_BYTES;
+            memcpy(base + at, store->base + at, HAK_PROFILE_PART_BYTES);
+            store->changed_count--;
+        }
+        *word = *bits != 0 ? *word : (*word + 1) % words;
+    }
+    if (HAK_FAULT && done > hak_profile_held_most) {
+        hak_profile_held_most = done;
+    }
+}
+
+/* Copies parts, a few in each hold of the lock, until none changed since it was copied. false: the
+ * store is another by now. */
+static bool copy_store(hak_profile_copy_t *copy, char *base, size_t bytes, uint64_t *bits) {
     const hak_profile_store_t *store = &hak_profile_store;
+    size_t word = 0, steps = COPY_PASSES * bytes / HAK_PROFILE_PART_BYTES / COPY_STEP_PARTS + 1;
+    hak_profile_store_t as;
+    if (!copy_begin_patiently(bits, bytes, &as)) {
+        return false;
+    }
+    pages_touch(base, base + as.low);
+    pages_touch(base + as.high, base + bytes);
     hak_lock_acquire(HAK_LOCK_PROFILE);
-    bool is_same = store->base != NULL && store->bytes == bytes;
+    bool is_same;
+    while ((is_same = store->changed == bits && store->generation == as.generation) &&
+           store->changed_count != 0) {
+        copy_step(base, &word, steps != 0 ? COPY_STEP_PARTS : SIZE_MAX);
+        steps -= steps != 0;
+        if (store->changed_count != 0) {
+            hak_lock_pass(HAK_LOCK_PROFILE);
+        }
+    }
     if (is_same) {
         copy->store = *store;
-        memcpy(base, store->base, store->low);
-        memcpy(base + store->high, store->base + store->high, bytes - store->high);
         copy->store.base = base;
         copy->now_ns = hak_os_exact_ns();
         copy->wall_ns = hak_os_wall_ns();
     }
+    hak_profile_store.changed = store->changed == bits ? NULL : store->changed;
     hak_lock_release(HAK_LOCK_PROFILE);
     return is_same;
 }
@@ -157,7 +239,12 @@ void hak_profile_copy_make(hak_profile_copy_t *copy) {
     copy->sample = (hak_profile_sample_t **)(base + bytes);
     copy->module = (hak_profile_module_t *)(copy->sample + sample_most);
     copy->text = (char *)(copy->module + COPY_MODULES);
-    if (bytes != 0 && copy_store(copy, base, bytes)) {
+    uint64_t *bits = (uint64_t *)(copy->text + COPY_TEXT_BYTES);
+    bool is_copied = false;
+    for (unsigned i = 0; bytes != 0 && !is_copied && i < COPY_TRIES; i++) {
+        is_copied = copy_store(copy, base, bytes, bits);
+    }
+    if (is_copied) {
         copy_list_samples(copy);
     }
     copy_list_modules(copy);

@@ -30,6 +30,9 @@ typedef struct hak_profile_copy {
 } hak_profile_copy_t;
 
 void hak_profile_copy_make(hak_profile_copy_t *copy);
+/* Parts of the store copied in one hold of the lock: the most. Counted in the core for tests only.
+ */
+extern uint64_t hak_profile_held_most;
 void hak_profile_copy_drop(hak_profile_copy_t *copy);
 
 /* The next site; NULL: that was the last. Begins with NULL. */
