@@ -64,8 +64,7 @@ UNIT_TEST(request_that_reclaim_cannot_serve_leaves_the_caches_alone) {
 static void memory_fill(void) {
     hak_free(unit_malloc(SMALL_BYTES)); /* the thread's first blocks */
     hak_os_fault_plan(HAK_OS_CALL_MAP, 0, UINT64_MAX);
-    while (filler_count < FILLERS &&
-           (fillers[filler_count] = unit_malloc(MIB / 2)) != NULL) {
+    while (filler_count < FILLERS && (fillers[filler_count] = unit_malloc(MIB / 2)) != NULL) {
         filler_count++;
     }
     while (filler_count < FILLERS && (fillers[filler_count] = unit_malloc(SMALL_BYTES)) != NULL) {
