@@ -231,7 +231,7 @@ static void calls_that_are_refused_with_any_error_end_no_child(void) {
 int main(int argc, char **argv) {
     children = (unsigned)expect_arg(argc, argv, 1, CHILDREN);
     family_load();
-    expect_watchdog(280);
+    expect_watchdog();
     use(NULL);
     list_t nothing = {"nothing", NULL, 0, false, false};
     if (confined(1, &nothing, SECCOMP_RET_ALLOW, SECCOMP_RET_ALLOW) != 0) {
