@@ -26,9 +26,6 @@ UNIT_TEST(align_of_every_small_pair_equals_division) {
             assert_int_equal(hak_align_down(x, align), x / align * align);
         }
     }
-}
-
-UNIT_TEST(align_near_the_top_keeps_all_bits) {
     assert_true(hak_align_up(SIZE_MAX - 65535, 65536) == SIZE_MAX - 65535);
     assert_true(hak_align_down(SIZE_MAX, 65536) == SIZE_MAX - 65535);
     assert_true(hak_align_up((size_t)PTRDIFF_MAX, 4096) == (size_t)PTRDIFF_MAX + 1);
@@ -95,6 +92,14 @@ static uint64_t some_bits(unsigned i, uint64_t *seed) {
     }
 }
 
+/* Behind the last bit of the run that begins at `at`. */
+static unsigned run_end(uint64_t bits, unsigned at) {
+    while (at < 64 && (bits >> at & 1) != 0) {
+        at++;
+    }
+    return at;
+}
+
 UNIT_TEST(run_starts_of_any_bits_equal_a_scan) {
     uint64_t seed = 3;
     for (unsigned i = 0; i < 400; i++) {
@@ -118,10 +123,7 @@ UNIT_TEST(run_around_any_bit_equals_a_scan) {
         uint64_t bits = some_bits(i, &seed);
         for (unsigned at = 0, start = 0; at < 64; at++) {
             start = (bits >> at & 1) != 0 ? start : at + 1;
-            unsigned end = at;
-            while (end < 64 && (bits >> end & 1) != 0) {
-                end++;
-            }
+            unsigned end = run_end(bits, at);
             assert_true(end == at || hak_run_around(bits, at) == end - start);
         }
     }
@@ -138,12 +140,9 @@ UNIT_TEST(longest_run_of_any_bits_equals_a_scan) {
             uint64_t places = 0;
             unsigned longest = 0;
             for (unsigned at = 0; at < 64; at += stride) {
-                unsigned end = at;
-                while (end < 64 && (bits >> end & 1) != 0) {
-                    end++;
-                }
+                unsigned run = run_end(bits, at) - at;
                 places |= 1ull << at;
-                longest = end - at > longest ? end - at : longest;
+                longest = run > longest ? run : longest;
             }
             assert_int_equal(hak_longest_run(bits, places), longest);
         }

@@ -1,20 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-#include "base/check.h"
 #include "base/fmt.h"
 #include "base/knobs.h"
 #include "unit/fatal.h"
 
 #define STACKS "for stacks: HAKMEM_OPTIONS=backtrace:1"
 #define EARLIER "to catch it earlier: HAKMEM_PROFILE=debug"
-
-UNIT_TEST(fatal_with_address_and_detail_is_one_line) {
-    hak_check_sink_t saved = hak_check_sink;
-    hak_check_sink.describe = NULL;
-    UNIT_EXPECT_FATAL(hak_fatal(HAK_FATAL_DOUBLE_FREE, (void *)0x1230, "64-byte class"), "");
-    assert_string_equal(unit_fatal.line,
-                        "hakmem: double free: 0x1230 (64-byte class; " STACKS "; " EARLIER ")\n");
-    hak_check_sink = saved;
-}
 
 static void print_nothing(void) {
 }
@@ -29,7 +19,9 @@ UNIT_TEST(fatal_line_leads_on_to_what_the_reader_lacks) {
     hak_check_sink_t saved = hak_check_sink;
     hak_knobs_t knobs = hak_knobs;
     hak_check_sink.describe = NULL;
-    said(HAK_FATAL_DOUBLE_FREE, "hakmem: double free: 0x10 (" STACKS "; " EARLIER ")\n");
+    UNIT_EXPECT_FATAL(hak_fatal(HAK_FATAL_DOUBLE_FREE, (void *)0x1230, "64-byte class"), "");
+    assert_string_equal(unit_fatal.line,
+                        "hakmem: double free: 0x1230 (64-byte class; " STACKS "; " EARLIER ")\n");
     said(HAK_FATAL_INTERIOR_FREE, "hakmem: free of an address inside a block: 0x10 (" STACKS ")\n");
     hak_check_sink.trace = print_nothing;
     said(HAK_FATAL_OVERFLOW, "hakmem: overflow of a block: 0x10 (" EARLIER ")\n");

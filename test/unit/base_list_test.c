@@ -36,29 +36,6 @@ static void list_expect(const int *numbers, int count) {
     assert_int_equal(hak_list_is_empty(&head), count == 0);
 }
 
-UNIT_TEST(list_pushes_at_both_ends_keep_order) {
-    list_begin();
-    list_expect(NULL, 0);
-    hak_list_push_front(&head, &items[1].link);
-    hak_list_push_front(&head, &items[0].link);
-    hak_list_push_back(&head, &items[2].link);
-    hak_list_push_back(&head, &items[3].link);
-    list_expect((int[]){0, 1, 2, 3}, 4);
-}
-
-UNIT_TEST(list_removal_of_first_middle_last_leaves_rest) {
-    list_begin();
-    for (int i = 0; i < 5; i++) {
-        hak_list_push_back(&head, &items[i].link);
-    }
-    hak_list_remove(&items[2].link);
-    list_expect((int[]){0, 1, 3, 4}, 4);
-    hak_list_remove(&items[0].link);
-    list_expect((int[]){1, 3, 4}, 3);
-    hak_list_remove(&items[4].link);
-    list_expect((int[]){1, 3}, 2);
-}
-
 UNIT_TEST(list_removal_twice_is_harmless) {
     list_begin();
     hak_list_push_back(&head, &items[0].link);

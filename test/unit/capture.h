@@ -6,8 +6,6 @@
 
 #include "unit/unit.h"
 
-#include <unistd.h>
-
 static struct unit_capture {
     char text[65536];
     FILE *file;

@@ -1,13 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * Options: the table, the parser, the environment, profiles, changes while the process runs. */
-#include "conf/conf.h"
 
-#include "base/knobs.h"
 #include "conf/table.h"
-#include "double/option_table.h"
-#include "reclaim/learner.h"
-#include "unit/capture.h"
 #include "unit/conf.h"
 #include "unit/fatal.h"
 
@@ -21,15 +16,11 @@ static uint64_t conf_value_of(const char *name) {
     return value;
 }
 
-/* Parses "name:value"; the mistakes found, and what was said about them. */
-static unsigned parse(const table_option_t *option, uint64_t number, const char **said) {
+/* What is said about "name:value", with so many mistakes. */
+static const char *parse(const table_option_t *option, const char *value, unsigned mistakes) {
     char text[TABLE_VALUE_BYTES + 32];
-    snprintf(text, sizeof text, "%s:%s", option->name, table_value(option, number));
-    unit_capture_begin();
-    unsigned mistakes = hak_conf_parse(text, "test");
-    *said = unit_capture_end();
-    assert_int_equal(unit_line_count(*said), mistakes);
-    return mistakes;
+    snprintf(text, sizeof text, "%s:%s", option->name, value);
+    return conf_said(text, mistakes);
 }
 
 CONF_TEST(knobs_as_linked_equal_the_table) {
@@ -40,71 +31,35 @@ CONF_TEST(knobs_as_linked_equal_the_table) {
     }
 }
 
-CONF_TEST(texts_and_only_texts_stand_behind_all_other_options) {
-    for (size_t i = 0; i < TABLE_OPTIONS; i++) {
-        const table_option_t *option = &table_options[i];
-        bool is_behind = i >= HAK_CONF_FIRST_TEXT;
-        UNIT_EXPECT((option->type == TABLE_TEXT) == is_behind, "%s", option->name);
-    }
-}
-
 CONF_TEST(option_of_every_name_takes_its_bounds_and_nothing_beyond) {
-    const char *said;
     for (size_t i = 0; i < TABLE_OPTIONS; i++) {
         const table_option_t *option = &table_options[i];
         assert_true(option->least <= option->initial && option->initial <= option->most);
+        assert_int_equal(option->type == TABLE_TEXT, i >= HAK_CONF_FIRST_TEXT);
+        assert_true(option->type != TABLE_CHOICE || option->names[option->most + 1] == NULL);
         for (uint64_t number = option->least, is_end = 0; is_end <= 1; is_end++) {
-            assert_int_equal(parse(option, number, &said), 0);
+            parse(option, table_value(option, number), 0);
             assert_int_equal(conf_value_of(option->name), number);
             number = option->most;
         }
-        assert_int_equal(parse(option, option->most + 1, &said), 1);
+        const char *said = parse(option, table_value(option, option->most + 1), 1);
         assert_non_null(strstr(said, option->name));
         assert_non_null(strstr(said, "hakmem: test: bad value"));
         assert_int_equal(conf_value_of(option->name), option->most);
         if (option->least > 0) {
-            assert_int_equal(parse(option, option->least - 1, &said), 1);
+            parse(option, table_value(option, option->least - 1), 1);
             assert_int_equal(conf_value_of(option->name), option->most);
         }
     }
-}
-
-CONF_TEST(choice_has_as_many_names_as_its_bounds_say) {
-    for (size_t i = 0; i < TABLE_OPTIONS; i++) {
-        const table_option_t *option = &table_options[i];
-        if (option->type == TABLE_CHOICE) {
-            assert_int_equal(option->least, 0);
-            assert_non_null(option->names[option->most]);
-            assert_null(option->names[option->most + 1]);
-        }
-        assert_true(option->type != TABLE_TEXT || (option->initial == 0 && !option->is_live));
-    }
-}
-
-CONF_TEST(option_names_are_distinct) {
-    for (size_t i = 0; i < TABLE_OPTIONS; i++) {
-        for (size_t j = 0; j < i; j++) {
-            assert_string_not_equal(table_options[i].name, table_options[j].name);
-        }
-    }
-    uint64_t value;
-    assert_false(hak_conf_get("no_such_option", &value));
-    assert_false(hak_conf_get("", &value));
-    assert_false(hak_conf_get("sho", &value));
 }
 
 /* A text may be anything; that its length is bounded is tested above. */
 CONF_TEST(bad_values_of_every_option_are_one_mistake_each) {
     static const char *const values[] = {"",   "x", "-1", "1x", " 1", "99999999999999999999999",
                                          "1:2"};
-    char text[128];
     for (size_t i = 0; i < TABLE_OPTIONS; i++) {
         for (size_t k = 0; table_options[i].type != TABLE_TEXT && k < UNIT_COUNT(values); k++) {
-            snprintf(text, sizeof text, "%s:%s", table_options[i].name, values[k]);
-            unit_capture_begin();
-            unsigned mistakes = hak_conf_parse(text, "test");
-            assert_int_equal(unit_line_count(unit_capture_end()), 1);
-            UNIT_EXPECT(mistakes == 1, "%s", text);
+            parse(&table_options[i], values[k], 1);
             assert_int_equal(conf_value_of(table_options[i].name), table_options[i].initial);
         }
     }
@@ -112,13 +67,10 @@ CONF_TEST(bad_values_of_every_option_are_one_mistake_each) {
 
 CONF_TEST(bare_name_means_one_where_that_is_a_choice) {
     for (size_t i = 0; i < TABLE_OPTIONS; i++) {
-        unit_capture_begin();
-        unsigned mistakes = hak_conf_parse(table_options[i].name, "test");
-        unit_capture_end();
         bool is_flag =
             table_options[i].type == TABLE_BOOL ||
             (table_options[i].type == TABLE_CHOICE && strcmp(table_options[i].names[1], "1") == 0);
-        assert_int_equal(mistakes, !is_flag);
+        conf_said(table_options[i].name, !is_flag);
         assert_int_equal(conf_value_of(table_options[i].name),
                          is_flag ? 1 : table_options[i].initial);
     }
@@ -131,22 +83,10 @@ CONF_TEST(equals_sign_separates_as_a_colon_does) {
     assert_int_equal(conf_value_of("learn"), 0);
     assert_string_equal(hak_conf_text("report"), "json");
     assert_string_equal(hak_conf_text("report_file"), "/a=b:c"); /* the first one separates */
-    assert_int_equal(hak_conf_parse("control:@a=b", "test"), 0);
+    assert_int_equal(hak_conf_parse("outbox:1k,outbox:2K,control:@a=b", "test"), 0);
+    assert_int_equal(conf_value_of("outbox"), 2048); /* the later wins */
     assert_string_equal(hak_conf_text("control"), "@a=b");
-    unit_capture_begin();
-    assert_int_equal(hak_conf_parse("retain_min=,outbox:=1k,outbox==1k", "test"), 3);
-    assert_int_equal(unit_line_count(unit_capture_end()), 3);
-}
-
-CONF_TEST(suffixes_multiply_by_powers_of_1024) {
-    assert_int_equal(hak_conf_parse("retain_min:1t", "test"), 0);
-    assert_int_equal(conf_value_of("retain_min"), 1ull << 40);
-    assert_int_equal(hak_conf_parse("retain_min:2G,bin_bytes:8K,outbox:64", "test"), 0);
-    assert_int_equal(conf_value_of("retain_min"), 2ull << 30);
-    assert_int_equal(conf_value_of("bin_bytes"), 8192);
-    assert_int_equal(conf_value_of("outbox"), 64);
-    assert_int_equal(hak_conf_parse("outbox:1k,outbox:2k", "test"), 0); /* the later wins */
-    assert_int_equal(conf_value_of("outbox"), 2048);
+    conf_said("retain_min=,outbox:=1k,outbox==1k", 3);
 }
 
 CONF_TEST(values_reach_the_knobs_when_applied) {
@@ -202,19 +142,17 @@ CONF_TEST(strict_makes_a_mistake_fatal) {
 }
 
 CONF_TEST(choice_is_one_of_its_names) {
-    const char *said;
     assert_string_equal(hak_conf_text("report"), "off");
     for (size_t i = 0; i < TABLE_OPTIONS; i++) {
         const table_option_t *option = &table_options[i];
         for (uint64_t k = 0; option->type == TABLE_CHOICE && k <= option->most; k++) {
-            assert_int_equal(parse(option, k, &said), 0);
+            parse(option, table_value(option, k), 0);
             assert_int_equal(conf_value_of(option->name), k);
             assert_string_equal(hak_conf_text(option->name), option->names[k]);
         }
     }
-    unit_capture_begin();
-    assert_int_equal(hak_conf_parse("report:jso,report:JSON,report:jsonl,report:0", "test"), 4);
-    assert_non_null(strstr(unit_capture_end(), "bad value 'jso' for report; valid: off, exit, "));
+    const char *said = conf_said("report:jso,report:JSON,report:jsonl,report:0", 4);
+    assert_non_null(strstr(said, "bad value 'jso' for report; valid: off, exit, "));
     assert_string_equal(hak_conf_text("report"), "leaks");
 }
 
@@ -251,8 +189,12 @@ CONF_TEST(set_changes_live_options_and_no_others) {
         assert_int_equal(hak_conf_set(option->name, table_value(option, option->most + 1)),
                          is_live ? HAK_CONF_INVALID : HAK_CONF_FIXED);
     }
-    assert_int_equal(hak_conf_set("no_such_option", "1"), HAK_CONF_UNKNOWN);
-    assert_int_equal(hak_conf_set("", "1"), HAK_CONF_UNKNOWN);
+    static const char *const unknown[] = {"no_such_option", "", "sho"};
+    for (size_t i = 0; i < UNIT_COUNT(unknown); i++) {
+        uint64_t value;
+        assert_int_equal(hak_conf_set(unknown[i], "1"), HAK_CONF_UNKNOWN);
+        assert_false(hak_conf_get(unknown[i], &value));
+    }
 }
 
 static int conf_start(int argc, char **argv) {

@@ -2,21 +2,8 @@
  *
  * What is said about options: complaints, help, show, JSON. With --json the program prints the JSON
  * instead, for conf_json_test.py. */
-#include "conf/conf.h"
 
-#include "base/check.h"
-#include "base/knobs.h"
-#include "double/option_table.h"
-#include "os/os.h"
-#include "reclaim/learner.h"
-#include "unit/capture.h"
 #include "unit/conf.h"
-
-static const char *said_by_reading(void) {
-    unit_capture_begin();
-    hak_conf_read();
-    return unit_capture_end();
-}
 
 CONF_TEST(unknown_names_are_answered_with_the_nearest_one) {
     static const char *const cases[][2] = {
@@ -33,15 +20,11 @@ CONF_TEST(unknown_names_are_answered_with_the_nearest_one) {
         {"scavanger:1", "unknown option 'scavanger'; did you mean scavenger? "},
         {"sow", "unknown option 'sow'; did you mean show? "},
         {":7", "unknown option ''; 'help' lists all\n"},
-        {"+++", "unknown option '+++'; 'help' lists all\n"},
-    };
+        {"+++", "unknown option '+++'; 'help' lists all\n"}};
     for (size_t i = 0; i < UNIT_COUNT(cases); i++) {
-        unit_capture_begin();
-        assert_int_equal(hak_conf_parse(cases[i][0], "somewhere"), 1);
-        const char *said = unit_capture_end();
-        assert_int_equal(unit_line_count(said), 1);
-        UNIT_EXPECT(strncmp(said, "hakmem: somewhere: ", 19) == 0, "%s", said);
-        UNIT_EXPECT(strncmp(said + 19, cases[i][1], strlen(cases[i][1])) == 0, "%s", said);
+        const char *said = conf_said(cases[i][0], 1);
+        UNIT_EXPECT(strncmp(said, "hakmem: test: ", 14) == 0, "%s", said);
+        UNIT_EXPECT(strncmp(said + 14, cases[i][1], strlen(cases[i][1])) == 0, "%s", said);
     }
 }
 
@@ -50,23 +33,18 @@ CONF_TEST(name_of_every_option_is_found_by_any_letter_less_or_more) {
         const char *name = table_options[i].name;
         size_t length = strlen(name);
         for (size_t at = 0; at < length; at++) {
-            char less[64], more[64], meant[96];
-            (void)snprintf(less, sizeof less, "%.*s%s", (int)at, name, name + at + 1);
-            (void)snprintf(more, sizeof more, "%.*s#%s", (int)at, name, name + at);
+            char both[128], meant[96];
+            (void)snprintf(both, sizeof both, "%.*s%s,%.*s#%s", (int)at, name, name + at + 1,
+                           (int)at, name, name + at);
             (void)snprintf(meant, sizeof meant, "; did you mean %s? ", name);
-            unit_capture_begin();
-            assert_int_equal(hak_conf_parse(less, "test") + hak_conf_parse(more, "test"), 2);
-            const char *said = unit_capture_end();
-            const char *first = strstr(said, meant);
+            const char *said = conf_said(both, 2), *first = strstr(said, meant);
             UNIT_EXPECT(first != NULL && strstr(first + 1, meant) != NULL, "%s", said);
         }
     }
 }
 
 CONF_TEST(what_is_right_beside_mistakes_takes_effect) {
-    unit_capture_begin();
-    assert_int_equal(hak_conf_parse("learn:0,nonsense:7,,retain_min=3m,x", "somewhere"), 2);
-    assert_int_equal(unit_line_count(unit_capture_end()), 2);
+    conf_said("learn:0,nonsense:7,,retain_min=3m,x", 2);
     hak_conf_apply();
     assert_int_equal(hak_knobs.learn, HAK_LEARN_OFF);
     assert_int_equal(hak_knobs.retain_min_bytes, 3u << 20);
@@ -74,28 +52,20 @@ CONF_TEST(what_is_right_beside_mistakes_takes_effect) {
 
 CONF_TEST(profile_unknown_is_answered_with_the_valid_ones) {
     setenv("HAKMEM_PROFILE", "fastest", 1);
-    unit_capture_begin();
-    hak_conf_read();
-    const char *said = unit_capture_end();
+    const char *said = conf_said_by(hak_conf_read);
     assert_int_equal(unit_line_count(said), 1);
     assert_non_null(strstr(said, "unknown profile 'fastest'"));
     for (size_t i = 0; i < TABLE_PRESETS; i++) {
         assert_non_null(strstr(said, table_presets[i].name));
     }
     setenv("HAKMEM_PROFILE", "", 1);
-    unit_capture_begin();
-    hak_conf_read();
-    assert_string_equal(unit_capture_end(), "");
+    assert_string_equal(conf_said_by(hak_conf_read), "");
 }
 
 CONF_TEST(endless_words_are_cut_in_messages) {
     static char text[3000];
     memset(text, 'q', sizeof text - 1);
-    unit_capture_begin();
-    assert_int_equal(hak_conf_parse(text, "test"), 1);
-    const char *said = unit_capture_end();
-    assert_int_equal(unit_line_count(said), 1);
-    assert_true(strlen(said) <= 512);
+    assert_true(strlen(conf_said(text, 1)) <= 512);
 }
 
 CONF_TEST(complaint_about_a_value_names_the_valid_ones) {
@@ -108,12 +78,9 @@ CONF_TEST(complaint_about_a_value_names_the_valid_ones) {
          "leaks\n"},
         {"control", "bad value '' for control; valid: at most 107 bytes, no comma\n"},
         {"learn:2", "bad value '2' for learn; valid: 0, 1, counterfactual\n"},
-        {"learn:", "bad value '' for learn; valid: 0, 1, counterfactual\n"},
-    };
+        {"learn:", "bad value '' for learn; valid: 0, 1, counterfactual\n"}};
     for (size_t i = 0; i < UNIT_COUNT(cases); i++) {
-        unit_capture_begin();
-        assert_int_equal(hak_conf_parse(cases[i].text, "test"), 1);
-        const char *said = unit_capture_end();
+        const char *said = conf_said(cases[i].text, 1);
         UNIT_EXPECT(strstr(said, cases[i].said) != NULL, "%s", said);
     }
 }
@@ -121,7 +88,7 @@ CONF_TEST(complaint_about_a_value_names_the_valid_ones) {
 CONF_TEST(show_prints_the_profile_and_every_value_and_its_source) {
     setenv("HAKMEM_PROFILE", "low-memory", 1);
     setenv("HAKMEM_OPTIONS", "show,outbox:3k,report:json,report_file:/tmp/%p", 1);
-    const char *said = said_by_reading();
+    const char *said = conf_said_by(hak_conf_read);
     assert_int_equal(unit_line_count(said), TABLE_OPTIONS + 1);
     assert_non_null(strstr(said, "hakmem: profile:low-memory  from HAKMEM_PROFILE\n"));
     assert_non_null(strstr(said, "hakmem: outbox:3k  from HAKMEM_OPTIONS\n"));
@@ -133,9 +100,7 @@ CONF_TEST(show_prints_the_profile_and_every_value_and_its_source) {
 
 CONF_TEST(show_tells_what_the_program_changed) {
     assert_int_equal(hak_conf_set("retain_idle", "7m"), HAK_CONF_DONE);
-    unit_capture_begin();
-    hak_conf_print_values();
-    const char *said = unit_capture_end();
+    const char *said = conf_said_by(hak_conf_print_values);
     assert_non_null(strstr(said, "hakmem: retain_idle:7m  from the program\n"));
     assert_non_null(strstr(said, HAK_HARDEN ? "hakmem: profile:hardened  from default\n"
                                             : "hakmem: profile:balanced  from default\n"));
@@ -146,18 +111,16 @@ CONF_TEST(profile_of_every_name_says_nothing_but_the_other_librarys) {
     for (size_t i = 0; i < TABLE_PRESETS; i++) {
         bool is_other = !HAK_HARDEN && strcmp(table_presets[i].name, "hardened") == 0;
         setenv("HAKMEM_PROFILE", table_presets[i].name, 1);
-        assert_int_equal(unit_line_count(said_by_reading()), is_other);
-        unit_capture_begin();
-        hak_conf_print_values();
+        assert_int_equal(unit_line_count(conf_said_by(hak_conf_read)), is_other);
         char line[64];
         snprintf(line, sizeof line, "profile:%s ", is_other ? "balanced" : table_presets[i].name);
-        UNIT_EXPECT(strstr(unit_capture_end(), line) != NULL, "%s", line);
+        UNIT_EXPECT(strstr(conf_said_by(hak_conf_print_values), line) != NULL, "%s", line);
     }
 }
 
 CONF_TEST(help_prints_a_line_for_every_option_and_profile) {
     setenv("HAKMEM_OPTIONS", "help", 1);
-    const char *said = said_by_reading();
+    const char *said = conf_said_by(hak_conf_read);
     assert_int_equal(unit_line_count(said), TABLE_OPTIONS + TABLE_PRESETS);
     for (size_t i = 0; i < TABLE_OPTIONS; i++) {
         assert_non_null(strstr(said, table_options[i].name));
@@ -167,7 +130,7 @@ CONF_TEST(help_prints_a_line_for_every_option_and_profile) {
     assert_non_null(strstr(said, "hakmem: control:  (at most 107 bytes, no comma)  "));
     assert_non_null(strstr(said, "hakmem: profile balanced = (nothing)  the default\n"));
     conf_begin(NULL);
-    assert_string_equal(said_by_reading(), ""); /* it is not wanted for ever */
+    assert_string_equal(conf_said_by(hak_conf_read), ""); /* it is not wanted for ever */
 }
 
 static void put_standard_output(void *unused, const char *data, size_t length) {

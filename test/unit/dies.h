@@ -6,10 +6,7 @@
 
 #include "unit/unit.h"
 
-#include <signal.h>
 #include <sys/resource.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 /* The signal a child of this process dies of when it writes there; 0: none. */
 static inline int unit_write_signal(void *address) {

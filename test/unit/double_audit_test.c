@@ -11,8 +11,6 @@
 #include "slab/remote.h"
 #include "unit/unit.h"
 
-#include <pthread.h>
-
 enum { COUNT = 300 };
 
 static void *block[COUNT];
@@ -27,11 +25,12 @@ static void *leave_blocks(void *context) {
     return NULL;
 }
 
-static const char *broken(void) {
+static int expect_healthy(void **state) {
+    (void)state;
     hak_audit_t audit;
-    bool is_healthy = hak_audit_walk(&audit);
-    assert_int_equal(is_healthy, audit.broken == NULL);
-    return audit.broken == NULL ? "" : audit.broken;
+    assert_true(hak_audit_walk(&audit));
+    assert_null(audit.broken);
+    return 0;
 }
 
 static void expect_broken(const char *invariant) {
@@ -40,6 +39,17 @@ static void expect_broken(const char *invariant) {
     assert_string_equal(audit.broken, invariant);
     assert_non_null(audit.where);
 }
+
+/* While the place has a wrong value. */
+#define EXPECT_BREAKS(place, wrong, invariant)                                                     \
+    do {                                                                                           \
+        __typeof__(place) right = (place);                                                         \
+        (place) = (__typeof__(place))(wrong);                                                      \
+        expect_broken(invariant);                                                                  \
+        (place) = right;                                                                           \
+    } while (0)
+
+#define AUDIT_TEST(name) UNIT_TEST_WITH(name, NULL, expect_healthy)
 
 static int begin(void **state) {
     (void)state;
@@ -83,59 +93,28 @@ UNIT_TEST(healthy_core_passes) {
     hak_collect_thread();
 }
 
-UNIT_TEST(wrong_free_count_breaks_slab_1) {
-    slab->free_count++;
-    expect_broken("SLAB-1");
-    slab->free_count -= 2;
-    expect_broken("SLAB-1");
-    slab->free_count++;
-    assert_string_equal(broken(), "");
+AUDIT_TEST(wrong_counts_and_marks_break_slab_1) {
+    EXPECT_BREAKS(slab->free_count, right + 1, "SLAB-1");
+    EXPECT_BREAKS(slab->free_count, right - 1, "SLAB-1");
+    EXPECT_BREAKS(slab->bits[0], right & (right - 1), "SLAB-1"); /* a free block is lost */
+    EXPECT_BREAKS(slab->bits[0], right | 1ull << hak_slab_index(slab, block[0]), "SLAB-1");
+    hak_superslab_t *superslab = hak_pagemap_superslab(slab->base);
+    uint64_t sent = *hak_remote_word(superslab, slab->unit, 0);
+    EXPECT_BREAKS(slab->bits[0], right ^ ((sent & -sent) | (right & -right)),
+                  "SLAB-1"); /* as many, but one was sent as well */
+    uint64_t *number = hak_remote_number(superslab, slab->unit);
+    EXPECT_BREAKS(*number, right + 1, "SLAB-1");
+    EXPECT_BREAKS(*number, right - 1, "SLAB-1");
 }
 
-UNIT_TEST(wrong_mark_breaks_slab_1) {
-    uint64_t right = slab->bits[0];
-    slab->bits[0] = right & (right - 1); /* a free block is lost */
-    expect_broken("SLAB-1");
-    slab->bits[0] = right | 1ull << hak_slab_index(slab, block[0]); /* one in use */
-    expect_broken("SLAB-1");
-    uint64_t sent = *hak_remote_word(hak_pagemap_superslab(slab->base), slab->unit, 0);
-    slab->bits[0] = right ^ ((sent & -sent) | (right & -right));
-    expect_broken("SLAB-1"); /* as many, but one was sent as well */
-    slab->bits[0] = right;
-    assert_string_equal(broken(), "");
+AUDIT_TEST(wrong_geometry_and_state_break_slab_2_and_4) {
+    EXPECT_BREAKS(slab->block_bytes, right + 16, "SLAB-2");
+    EXPECT_BREAKS(slab->capacity, right - 1, "SLAB-2");
+    EXPECT_BREAKS(slab->state, right == HAK_SLAB_FULL ? HAK_SLAB_PARTIAL : HAK_SLAB_FULL, "SLAB-4");
+    EXPECT_BREAKS(slab->state, HAK_SLAB_CURRENT, "SLAB-4"); /* and nobody's current */
 }
 
-UNIT_TEST(wrong_number_of_what_waits_breaks_slab_1) {
-    uint64_t *number = hak_remote_number(hak_pagemap_superslab(slab->base), slab->unit);
-    ++*number;
-    expect_broken("SLAB-1");
-    *number -= 2;
-    expect_broken("SLAB-1");
-    ++*number;
-    assert_string_equal(broken(), "");
-}
-
-UNIT_TEST(wrong_geometry_breaks_slab_2) {
-    slab->block_bytes += 16;
-    expect_broken("SLAB-2");
-    slab->block_bytes -= 16;
-    slab->capacity--;
-    expect_broken("SLAB-2");
-    slab->capacity++;
-    assert_string_equal(broken(), "");
-}
-
-UNIT_TEST(wrong_state_breaks_slab_4) {
-    uint8_t right = slab->state;
-    slab->state = right == HAK_SLAB_FULL ? HAK_SLAB_PARTIAL : HAK_SLAB_FULL;
-    expect_broken("SLAB-4");
-    slab->state = HAK_SLAB_CURRENT; /* and nobody's current */
-    expect_broken("SLAB-4");
-    slab->state = right;
-    assert_string_equal(broken(), "");
-}
-
-UNIT_TEST(empty_slab_that_did_not_retire_breaks_slab_3) {
+AUDIT_TEST(empty_slab_that_did_not_retire_breaks_slab_3) {
     void *one = hak_malloc(8000);
     hak_collect_thread();
     hak_slab_t *lonely = hak_slab_of(one);
@@ -146,108 +125,67 @@ UNIT_TEST(empty_slab_that_did_not_retire_breaks_slab_3) {
     expect_broken("SLAB-3");
     lonely->bits[index / 64] ^= 1ull << index % 64;
     lonely->free_count--;
-    assert_string_equal(broken(), "");
     hak_free(one);
     hak_collect_thread();
 }
 
-UNIT_TEST(wrong_entry_of_one_unit_breaks_map_2) {
+AUDIT_TEST(wrong_entry_of_one_unit_breaks_map_2) {
+    static hak_owner_t stranger = {.first_entry = 77 << 8};
     char *second = multiple->base + HAK_UNIT_BYTES;
     uint32_t entry = hak_pagemap_get(hak_pagemap_base(), second);
     hak_pagemap_set(second, 1, entry + 256);
     expect_broken("MAP-2");
     hak_pagemap_set(second, 1, entry);
-    hak_owner_t *owner = slab->owner;
-    static hak_owner_t stranger = {.first_entry = 77 << 8};
-    slab->owner = &stranger;
-    expect_broken("MAP-2");
-    slab->owner = owner;
-    assert_string_equal(broken(), "");
+    EXPECT_BREAKS(slab->owner, &stranger, "MAP-2");
 }
 
-UNIT_TEST(wrong_way_to_the_head_breaks_slab_5) {
+AUDIT_TEST(wrong_way_to_the_head_breaks_slab_5) {
     hak_superslab_t *superslab = hak_pagemap_superslab(multiple->base);
-    uint8_t *back = &superslab->units_to_first[multiple->unit + multiple->units - 1];
-    --*back;
-    expect_broken("SLAB-5");
-    ++*back;
-    assert_string_equal(broken(), "");
+    EXPECT_BREAKS(superslab->units_to_first[multiple->unit + multiple->units - 1], right - 1,
+                  "SLAB-5");
 }
 
-UNIT_TEST(wrong_superslab_of_an_address_breaks_map_1) {
+AUDIT_TEST(wrong_superslab_of_an_address_breaks_map_1) {
     hak_superslab_t *superslab = hak_pagemap_superslab(slab->base);
     static hak_superslab_t copy;
     copy = *superslab; /* slabs are still found */
     hak_pagemap_set_superslab(superslab->base, &copy);
     expect_broken("MAP-1");
     hak_pagemap_set_superslab(superslab->base, superslab);
-    assert_string_equal(broken(), "");
 }
 
-UNIT_TEST(used_unit_marked_free_breaks_span_1) {
+AUDIT_TEST(wrong_bits_of_a_superslab_break_span_1_and_8) {
     hak_superslab_t *superslab = hak_pagemap_superslab(slab->base);
-    superslab->free_units ^= 1ull << slab->unit;
-    expect_broken("SPAN-1");
-    superslab->free_units ^= 1ull << slab->unit;
-    unsigned unused = hak_ctz(superslab->free_units);
+    EXPECT_BREAKS(superslab->free_units, right ^ 1ull << slab->unit, "SPAN-1");
     if (superslab->free_units != 0) {
-        superslab->free_units ^= 1ull << unused;
-        expect_broken("SPAN-1");
-        superslab->free_units ^= 1ull << unused;
+        EXPECT_BREAKS(superslab->free_units, right & (right - 1), "SPAN-1");
     }
-    assert_string_equal(broken(), "");
+    EXPECT_BREAKS(superslab->padding_units, right ^ 1ull << slab->unit, "SPAN-8");
 }
 
-UNIT_TEST(used_unit_marked_padding_breaks_span_8) {
-    hak_superslab_t *superslab = hak_pagemap_superslab(slab->base);
-    superslab->padding_units ^= 1ull << slab->unit;
-    expect_broken("SPAN-8");
-    superslab->padding_units ^= 1ull << slab->unit;
-    assert_string_equal(broken(), "");
-}
-
-UNIT_TEST(block_of_another_class_in_a_bin_breaks_tcache_2) {
+AUDIT_TEST(block_of_another_class_in_a_bin_breaks_tcache_2) {
     hak_bin_begin(tcache, SC_64);
-    void *head = tcache->bin[SC_64].head;
     uintptr_t first_word = *(uintptr_t *)block[0];
-    hak_link_set(block[0], head);
-    tcache->bin[SC_64].head = block[0];
-    expect_broken("TCACHE-2");
-    tcache->bin[SC_64].head = head;
+    hak_link_set(block[0], tcache->bin[SC_64].head);
+    EXPECT_BREAKS(tcache->bin[SC_64].head, block[0], "TCACHE-2");
     memcpy(block[0], &first_word, sizeof first_word);
-    assert_string_equal(broken(), "");
 }
 
-UNIT_TEST(wrong_count_of_an_outbox_breaks_tcache_4) {
+AUDIT_TEST(wrong_outbox_and_sums_break_tcache_4_5_and_7) {
     void *left[2];
-    pthread_t thread;
-    assert_int_equal(pthread_create(&thread, NULL, leave_blocks, left), 0);
-    pthread_join(thread, NULL);
+    unit_pthread_create_and_join(leave_blocks, left);
     tcache->ticks = 0;
-    hak_free(left[0]);
-    hak_free(left[1]);
+    UNIT_FREE_ALL(left, 2);
     hak_blocks_t *outbox = &tcache->side[SC_64].outbox;
     assert_int_equal(outbox->count, 2);
-    assert_string_equal(broken(), "");
-    for (uint32_t wrong = 0; wrong <= 3; wrong++) {
-        outbox->count = wrong;
-        if (wrong != 2) {
-            expect_broken("TCACHE-4");
-        }
+    expect_healthy(state);
+    for (uint32_t wrong = 0; wrong <= 3; wrong += wrong == 1 ? 2 : 1) {
+        EXPECT_BREAKS(outbox->count, wrong, "TCACHE-4");
     }
-    outbox->count = 2;
-    void *head = outbox->head;
-    outbox->head = block[0];
-    expect_broken("TCACHE-4");
-    outbox->head = head;
-    tcache->outbox_bytes++;
-    expect_broken("TCACHE-5");
-    tcache->outbox_bytes--;
-    tcache->drawn++;
-    expect_broken("TCACHE-7");
-    tcache->drawn--;
+    EXPECT_BREAKS(outbox->head, block[0], "TCACHE-4");
+    EXPECT_BREAKS(tcache->outbox_bytes, right + 1, "TCACHE-5");
+    EXPECT_BREAKS(tcache->drawn, right + 1, "TCACHE-7");
     hak_outbox_flush(tcache);
-    assert_string_equal(broken(), "");
 }
 
 UNIT_GROUP(begin)

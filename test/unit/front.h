@@ -4,17 +4,26 @@
 #ifndef HAK_TEST_UNIT_FRONT_H
 #define HAK_TEST_UNIT_FRONT_H
 
+#include "base/counters.h"
+#include "base/knobs.h"
 #include "double/audit.h"
+#include "double/os_fault.h"
+#include "front/budget.h"
 #include "front/event.h"
 #include "front/fast.h"
+#include "front/flush.h"
 #include "hakmem/hakmem.h"
+#include "large/large.h"
+#include "os/lock.h"
+#include "os/os.h"
 #include "unit/unit.h"
 
 static inline hak_tcache_t *self(void) {
     hak_tcache_t *tcache = hak_tcache_self(hak_pagemap_base());
     tcache = hak_tcache_is_empty(tcache) ? hak_life_thread_start() : tcache;
-    tcache->quarantine =
-        NULL; /* has a test of its own; without it nothing is held back or random */
+#ifndef UNIT_KEEPS_QUARANTINE /* nothing is held back or random, but in the test of that */
+    tcache->quarantine = NULL;
+#endif
     return tcache;
 }
 

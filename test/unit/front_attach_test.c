@@ -2,11 +2,7 @@
  *
  * A thread's first operation is a free, while others adopt what exited threads left. */
 #include "base/atomics.h"
-#include "double/audit.h"
-#include "hakmem/hakmem.h"
-#include "unit/unit.h"
-
-#include <pthread.h>
+#include "unit/front.h"
 
 enum { ATTACH_BLOCKS = 150, ATTACH_KEPT = 30, ATTACH_BYTES = 200, ATTACH_ROUNDS = 600 };
 

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
  * Bins: capacities, what refills bring, what overflows take back. */
-#include "base/knobs.h"
-#include "hakmem/hakmem.h"
 #include "unit/front.h"
 
 static int32_t initial_capacity(unsigned sc) {
@@ -72,17 +70,11 @@ UNIT_TEST(bin_of_blocks_that_come_one_by_one_obeys_a_lower_bound_set_later) {
     unsigned sc = hak_slab_of(block[0] = unit_malloc(BYTES))->sc;
     hak_free(block[0]);
     for (unsigned round = 0; round < 10; round++) { /* its capacity grows */
-        for (unsigned k = 0; k < COUNT; k++) {
-            block[k] = unit_malloc(BYTES);
-        }
-        for (unsigned k = 0; k < COUNT; k++) {
-            hak_free(block[k]);
-        }
+        UNIT_TAKE_ALL(block, COUNT, unit_malloc(BYTES));
+        UNIT_FREE_ALL(block, COUNT);
     }
     assert_true(hak_bin_side(self(), sc)->capacity > 2 * BOUND);
-    for (unsigned k = 0; k < COUNT; k++) {
-        block[k] = unit_malloc(BYTES);
-    }
+    UNIT_TAKE_ALL(block, COUNT, unit_malloc(BYTES));
     hak_tcache_flush(self());
     hak_knobs.bin_max_blocks = BOUND;
     hak_free(unit_malloc(BYTES));
@@ -109,14 +101,10 @@ UNIT_TEST(capacity_of_a_breathing_load_grows_to_its_bound) {
     int32_t before = *capacity, most = hak_bin_max_capacity(SC_64);
     assert_int_equal(before, initial_capacity(SC_64));
     for (unsigned round = 0; round < 20; round++) {
-        for (unsigned i = 0; i < COUNT; i++) {
-            block[i] = unit_malloc(64);
-        }
+        UNIT_TAKE_ALL(block, COUNT, unit_malloc(64));
         assert_true(*capacity == before || *capacity == before * 2);
         before = *capacity < 32 ? 32 : *capacity;
-        for (unsigned i = 0; i < COUNT; i++) {
-            hak_free(block[i]);
-        }
+        UNIT_FREE_ALL(block, COUNT);
         assert_int_equal(*capacity, before);
         assert_true(*capacity <= most);
     }
@@ -143,9 +131,7 @@ UNIT_TEST(refills_of_a_new_bin_grow) {
         }
     }
     assert_int_equal(expected, most);
-    for (unsigned i = 0; i < COUNT; i++) {
-        hak_free(block[i]);
-    }
+    UNIT_FREE_ALL(block, COUNT);
 }
 
 /* What a refill made larger than its capacity holds no more than that after it overflowed. */
@@ -154,13 +140,9 @@ UNIT_TEST(overflow_brings_a_bin_back_to_its_capacity) {
     void *block[COUNT];
     hak_tcache_t *tcache = self();
     const hak_bin_side_t *side = &tcache->side[SC_160];
-    for (unsigned i = 0; i < COUNT; i++) {
-        block[i] = unit_malloc(160);
-    }
+    UNIT_TAKE_ALL(block, COUNT, unit_malloc(160));
     assert_int_equal(side->capacity, initial_capacity(SC_160));
-    for (unsigned i = 0; i < COUNT; i++) {
-        hak_free(block[i]);
-    }
+    UNIT_FREE_ALL(block, COUNT);
     assert_int_equal(side->total, side->capacity);
     assert_true(tcache->bin[SC_160].slots_left >= 0);
     audit();
@@ -201,22 +183,6 @@ UNIT_TEST(push_that_failed_leaves_no_debt) {
     hak_owner_collect();
     audit();
     hak_collect_thread();
-}
-
-UNIT_TEST(capacity_without_overflow_stays) {
-    hak_tcache_t *tcache = self();
-    hak_bin_begin(tcache, 0);
-    int32_t before = tcache->side[0].capacity;
-    for (unsigned round = 0; round < 100; round++) {
-        void *block[10];
-        for (unsigned i = 0; i < 10; i++) {
-            block[i] = unit_malloc(16);
-        }
-        for (unsigned i = 0; i < 10; i++) {
-            hak_free(block[i]);
-        }
-    }
-    assert_int_equal(tcache->side[0].capacity, before);
 }
 
 UNIT_TEST(is_multiple_of_every_offset_equals_a_remainder) {

@@ -1,14 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * What bins may grow by: drawn from the budget, shared by threads, given back. */
-#include "base/knobs.h"
-#include "front/budget.h"
-#include "hakmem/hakmem.h"
 #include "unit/front.h"
-
-#include <pthread.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 enum { BUDGET_COUNT = 3000, BUDGET_ROUNDS = 12 };
 
@@ -16,12 +9,8 @@ enum { BUDGET_COUNT = 3000, BUDGET_ROUNDS = 12 };
 static void breathe(size_t bytes, unsigned rounds) {
     static HAK_TLS void *block[BUDGET_COUNT];
     for (unsigned round = 0; round < rounds; round++) {
-        for (unsigned i = 0; i < BUDGET_COUNT; i++) {
-            block[i] = unit_malloc(bytes);
-        }
-        for (unsigned i = 0; i < BUDGET_COUNT; i++) {
-            hak_free(block[i]);
-        }
+        UNIT_TAKE_ALL(block, BUDGET_COUNT, unit_malloc(bytes));
+        UNIT_FREE_ALL(block, BUDGET_COUNT);
     }
 }
 
@@ -126,17 +115,13 @@ static void *breathe_and_wait(void *context) {
 
 static void threads_start(pthread_t *thread, unsigned count) {
     assert_int_equal(pthread_barrier_init(&budget_barrier, NULL, count + 1), 0);
-    for (unsigned i = 0; i < count; i++) {
-        assert_int_equal(pthread_create(&thread[i], NULL, breathe_and_wait, NULL), 0);
-    }
+    unit_pthread_create_all(thread, count, breathe_and_wait, NULL, 0);
     pthread_barrier_wait(&budget_barrier);
 }
 
 static void threads_end(const pthread_t *thread, unsigned count) {
     pthread_barrier_wait(&budget_barrier);
-    for (unsigned i = 0; i < count; i++) {
-        pthread_join(thread[i], NULL);
-    }
+    unit_pthread_join_all(thread, count);
     pthread_barrier_destroy(&budget_barrier);
 }
 
@@ -159,12 +144,8 @@ enum { BUDGET_MANY = 100000 };
 static int32_t capacity_after_a_run(size_t size) {
     enum { BUDGET_COUNT = 40 };
     void *block[BUDGET_COUNT];
-    for (unsigned i = 0; i < BUDGET_COUNT; i++) {
-        block[i] = unit_malloc(size);
-    }
-    for (unsigned i = 0; i < BUDGET_COUNT; i++) {
-        hak_free(block[i]);
-    }
+    UNIT_TAKE_ALL(block, BUDGET_COUNT, unit_malloc(size));
+    UNIT_FREE_ALL(block, BUDGET_COUNT);
     return hak_bin_side(self(), hak_sc_of_aligned(size, 1))->capacity;
 }
 
@@ -189,7 +170,6 @@ static void *work_without_room(void *context) {
 }
 
 BUDGET_TEST(threads_of_many_begin_small) {
-    pthread_t thread;
     void *result = NULL;
     assert_int_equal(hak_bin_initial_capacity(128, SC_16384), 0);
     assert_int_equal(hak_budget_initial_bytes(), HAK_BIN_INITIAL_BYTES);
@@ -197,8 +177,7 @@ BUDGET_TEST(threads_of_many_begin_small) {
         hak_budget_join();
     }
     assert_int_equal(hak_budget_initial_bytes(), 128);
-    assert_int_equal(pthread_create(&thread, NULL, work_without_room, &budget_barrier), 0);
-    pthread_join(thread, &result);
+    result = unit_pthread_create_and_join(work_without_room, &budget_barrier);
     assert_ptr_equal(result, &budget_barrier);
     for (unsigned i = 0; i < BUDGET_MANY; i++) {
         hak_budget_part();
@@ -209,7 +188,6 @@ BUDGET_TEST(threads_of_many_begin_small) {
 BUDGET_TEST(child_of_a_fork_has_its_own_draws_alone) {
     enum { FEW = 4 };
     pthread_t thread[FEW];
-    int status = -1;
     if (unit_is_emulated()) {
         skip();
     }
@@ -223,7 +201,6 @@ BUDGET_TEST(child_of_a_fork_has_its_own_draws_alone) {
         settle(self(), 60);
         _exit(is_exact && hak_budget_drawn_bytes() == 0 ? 0 : 1);
     }
-    assert_int_equal(waitpid(child, &status, 0), child);
-    assert_int_equal(status, 0);
+    assert_int_equal(unit_wait(child), 0);
     threads_end(thread, FEW);
 }

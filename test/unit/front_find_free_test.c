@@ -1,14 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
  * Searches: what they find, and what they may cost when what a program stores looks like a link. */
-#include "double/os_fault.h"
 #include "front/find_free.h"
 #include "unit/fatal.h"
 #include "unit/front.h"
-
-#include "base/knobs.h"
-
-#include <pthread.h>
 
 enum { FIND_FREE_BYTES = 64, DEEP = 12, SEARCHES_MOST = 1 << 18, SEARCHES_BETWEEN_LOOKS = 64 };
 
@@ -23,16 +18,11 @@ static int no_guard(void **state) {
 
 /* In one slab with others in use, so that it stays. */
 static void find_free_make_blocks(void) {
-    for (unsigned i = 0; i < DEEP; i++) {
-        find_free_blocks[i] = unit_malloc(FIND_FREE_BYTES);
-        assert_non_null(find_free_blocks[i]);
-    }
+    UNIT_TAKE_ALL(find_free_blocks, DEEP, unit_malloc(FIND_FREE_BYTES));
 }
 
 static void free_blocks(void) {
-    for (unsigned i = 0; i < DEEP; i++) {
-        hak_free(find_free_blocks[i]);
-    }
+    UNIT_FREE_ALL(find_free_blocks, DEEP);
 }
 
 /* A block in use that looks like the last one of a list. */
@@ -109,14 +99,10 @@ UNIT_TEST(searches_beside_caches_of_ended_threads_pay_for_them) {
     if (HAK_HARDEN) {
         skip();
     }
-    static pthread_t threads[ENDED];
+    pthread_t threads[ENDED];
     pthread_barrier_init(&find_free_barrier, NULL, ENDED);
-    for (unsigned i = 0; i < ENDED; i++) {
-        assert_int_equal(pthread_create(&threads[i], NULL, have_a_cache, NULL), 0);
-    }
-    for (unsigned i = 0; i < ENDED; i++) {
-        pthread_join(threads[i], NULL);
-    }
+    unit_pthread_create_all(threads, ENDED, have_a_cache, NULL, 0);
+    unit_pthread_join_all(threads, ENDED);
     hak_os_fault_stop_clock();
     void *imitation = make_imitation();
     find_free_make_blocks();

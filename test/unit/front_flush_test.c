@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * Sorting of free blocks: where they end up, and what is noticed on the way. */
-#include "front/flush.h"
-#include "hakmem/hakmem.h"
 #include "unit/fatal.h"
 #include "unit/front.h"
-
-#include <pthread.h>
 
 enum { FLUSH_COUNT = 5000, FOREIGN = 300 };
 
@@ -25,9 +21,7 @@ static unsigned shuffled(unsigned i) {
 UNIT_TEST(blocks_of_many_slabs_go_back_to_each) {
     static void *block[FLUSH_COUNT];
     size_t before = audit().slabs;
-    for (unsigned i = 0; i < FLUSH_COUNT; i++) {
-        block[i] = unit_malloc(64);
-    }
+    UNIT_TAKE_ALL(block, FLUSH_COUNT, unit_malloc(64));
     assert_true(audit().slabs >= before + FLUSH_COUNT * 64 / HAK_UNIT_BYTES);
     for (unsigned i = 0; i < FLUSH_COUNT; i++) {
         hak_free(block[shuffled(i)]);
@@ -42,9 +36,7 @@ UNIT_TEST(blocks_of_many_slabs_go_back_to_each) {
 static void overflow_by_part(size_t size, int64_t most) {
     static void *block[FLUSH_COUNT];
     unsigned sc = hak_sc_of(size);
-    for (unsigned i = 0; i < FLUSH_COUNT; i++) {
-        block[i] = unit_malloc(size);
-    }
+    UNIT_TAKE_ALL(block, FLUSH_COUNT, unit_malloc(size));
     for (unsigned i = 0; i < FLUSH_COUNT; i++) {
         hak_bin_t *bin = &self()->bin[sc];
         hak_bin_side_t *side = &self()->side[sc];
@@ -82,9 +74,7 @@ UNIT_TEST(bin_grows_in_a_long_run_of_frees) {
     for (unsigned i = 0; i < UNIT_COUNT(bytes); i++) {
         static void *block[FLUSH_COUNT];
         const hak_bin_side_t *side = hak_bin_side(self(), hak_sc_of(bytes[i]));
-        for (unsigned j = 0; j < FLUSH_COUNT; j++) {
-            block[j] = unit_malloc(bytes[i]);
-        }
+        UNIT_TAKE_ALL(block, FLUSH_COUNT, unit_malloc(bytes[i]));
         uint64_t before = side->counters.overflow;
         assert_true(side->capacity * 2 <= most[i]);
         for (unsigned j = 0; j < FLUSH_COUNT; j++) {
@@ -99,19 +89,6 @@ UNIT_TEST(bin_grows_in_a_long_run_of_frees) {
         audit();
         hak_collect_thread();
     }
-}
-
-UNIT_TEST(bin_of_two_blocks_overflows) {
-    void *block[8];
-    for (unsigned i = 0; i < UNIT_COUNT(block); i++) {
-        block[i] = unit_malloc(65536);
-    }
-    for (unsigned i = 0; i < UNIT_COUNT(block); i++) {
-        hak_free(block[i]);
-        audit();
-    }
-    hak_collect_thread();
-    assert_int_equal(audit().cached_blocks, 0);
 }
 
 static void *flush_make_blocks(void *context) {
@@ -133,9 +110,7 @@ static uint64_t messages_out(void) {
 
 UNIT_TEST(blocks_of_others_go_out_as_one_message_a_slab) {
     static void *block[FOREIGN];
-    pthread_t thread;
-    assert_int_equal(pthread_create(&thread, NULL, flush_make_blocks, block), 0);
-    pthread_join(thread, NULL);
+    unit_pthread_create_and_join(flush_make_blocks, block);
     hak_outbox_flush(self());
     uint64_t before = messages_out();
     unsigned slabs = 0;
@@ -154,12 +129,8 @@ UNIT_TEST(blocks_of_others_go_out_as_one_message_a_slab) {
 
 UNIT_TEST(double_free_in_a_bin_is_noticed) {
     void *block[4];
-    for (unsigned i = 0; i < UNIT_COUNT(block); i++) {
-        block[i] = unit_malloc(40);
-    }
-    for (unsigned i = 0; i < UNIT_COUNT(block); i++) {
-        hak_free(block[i]);
-    }
+    UNIT_TAKE_ALL(block, UNIT_COUNT(block), unit_malloc(40));
+    UNIT_FREE_ALL(block, UNIT_COUNT(block));
     if (HAK_HARDEN) {
         UNIT_EXPECT_FATAL(hak_free(block[1]), "double free");
         return;
@@ -172,9 +143,7 @@ UNIT_TEST(double_free_in_a_bin_is_noticed) {
 UNIT_TEST(sorted_blocks_come_back_in_address_order) {
     static char *block[FLUSH_COUNT];
     for (unsigned order = 0; order < 4; order++) {
-        for (unsigned i = 0; i < FLUSH_COUNT; i++) {
-            block[i] = unit_malloc(64);
-        }
+        UNIT_TAKE_ALL(block, FLUSH_COUNT, unit_malloc(64));
         for (unsigned i = 0; i < FLUSH_COUNT; i++) {
             unsigned at[] = {i, FLUSH_COUNT - 1 - i, i * 2 % FLUSH_COUNT + (i >= FLUSH_COUNT / 2),
                              shuffled(i)};
@@ -188,9 +157,7 @@ UNIT_TEST(sorted_blocks_come_back_in_address_order) {
             descents += i != 0 && block[i] < block[i - 1];
         }
         assert_true(descents <= FLUSH_COUNT * 64 / HAK_UNIT_BYTES + 1); /* between slabs */
-        for (unsigned i = 0; i < FLUSH_COUNT; i++) {
-            hak_free(block[i]);
-        }
+        UNIT_FREE_ALL(block, FLUSH_COUNT);
         hak_collect_thread();
     }
 }
@@ -215,12 +182,6 @@ UNIT_TEST(more_blocks_than_a_slab_gave_are_noticed) {
     hak_free(block);
     UNIT_EXPECT_FATAL(hak_collect_thread(), "double free");
     slab->free_count = count;
-}
-
-UNIT_TEST(interior_address_is_noticed_at_once) {
-    char *block = unit_malloc(768);
-    UNIT_EXPECT_FATAL(hak_free(block + 16), "inside a block");
-    hak_free(block);
 }
 
 UNIT_TEST(block_freed_just_now_is_noticed_at_once) {

@@ -1,15 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * Forks beside threads that attach. */
-#include "front/budget.h"
 #include "os/libc.h"
-#include "os/lock.h"
 #include "unit/front.h"
-
-#include <pthread.h>
-#include <sched.h>
-#include <signal.h>
-#include <sys/wait.h>
 
 static void count_users(hak_owner_t *owner, void *context) {
     *(uint32_t *)context += hak_load_relaxed(&owner->users);

@@ -5,20 +5,16 @@
 #include "hakmem/hakmem.h"
 #include "unit/fatal.h"
 
-#include <pthread.h>
-
 static void *free_in_thread(void *block) {
     UNIT_EXPECT_FATAL(hak_free(block), "free of an address inside a block: 0x");
     return NULL;
 }
 
 UNIT_TEST(misuse_inside_blocks_is_fatal) {
-    pthread_t thread;
     char *small = hak_malloc(100);
     char *large = hak_malloc(300 * KIB);
     char *huge = hak_malloc(3u * MIB);
-    assert_int_equal(pthread_create(&thread, NULL, free_in_thread, small + 16), 0);
-    pthread_join(thread, NULL);
+    unit_pthread_create_and_join(free_in_thread, small + 16);
     UNIT_EXPECT_FATAL(hak_free(large + 16), "free of an address inside a block");
     UNIT_EXPECT_FATAL(hak_free(large + 64 * KIB), "free of an address inside a block");
     UNIT_EXPECT_FATAL(hak_free(huge + 16), "free of an address inside a block");
@@ -36,26 +32,6 @@ UNIT_TEST(misuse_of_foreign_addresses_is_fatal) {
     UNIT_EXPECT_FATAL(hak_realloc(area + 64, 5), "realloc of an address that no allocator");
     UNIT_EXPECT_FATAL(hak_malloc_usable_size(area + 64), "malloc_usable_size of an address that");
     UNIT_EXPECT_FATAL(hak_free((void *)16), "free of an address that no allocator");
-}
-
-static void free_free_all(void **block, unsigned count) {
-    for (unsigned i = 0; i < count; i++) {
-        hak_free(block[i]);
-    }
-}
-
-UNIT_TEST(misuse_by_an_immediate_second_free_is_fatal) {
-    enum { COUNT = 5000, MORE = 100 };
-    static void *block[COUNT], *more[MORE];
-    for (unsigned i = 0; i < MORE; i++) {
-        more[i] = hak_malloc(64);
-    }
-    for (unsigned i = 0; i < COUNT; i++) {
-        block[i] = hak_malloc(64);
-    }
-    free_free_all(block, COUNT);
-    /* noticed when the list is sorted */
-    UNIT_EXPECT_FATAL((hak_free(block[COUNT - 1]), free_free_all(more, MORE)), "double free: 0x");
 }
 
 /* What the C library handed out goes back to it. */

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
  * Small and large blocks that are the first in a huge page touch it under the clock. */
-#include "base/counters.h"
-#include "double/os_fault.h"
-#include "large/large.h"
 #include "span/dense.h"
 #include "span/span_state.h"
 #include "unit/front.h"
@@ -55,10 +52,7 @@ HUGE_PRICE_TEST(large_blocks_begin_a_pause) {
     for (unsigned i = 0; i < UNIT_COUNT(hak_large_dense); i++) {
         hak_large_dense[i] = (hak_dense_t){.bet = 8, .left = UINT8_MAX};
     }
-    for (unsigned i = 0; i < 64; i++) {
-        huge_price_blocks[i] = unit_malloc(MIB);
-        assert_non_null(huge_price_blocks[i]);
-    }
+    UNIT_TAKE_ALL(huge_price_blocks, 64, unit_malloc(MIB));
     assert_int_equal(hak_counters.huge_page_dear, dear + 4);
     assert_in_range(hak_counters.huge_page_pause, pause + 1, pause + 32);
     assert_int_equal(hak_os_fault_late_touches(), 0);

@@ -2,8 +2,6 @@
  *
  * The check of a thread's free blocks at the end of the process: what it notices, that it changes
  * nothing, and that its work is bounded. */
-#include "front/flush.h"
-#include "hakmem/hakmem.h"
 #include "unit/fatal.h"
 #include "unit/front.h"
 
@@ -13,10 +11,7 @@ static void *block[INSPECT_COUNT];
 
 static int inspect_begin(void **state) {
     (void)state;
-    for (unsigned i = 0; i < INSPECT_COUNT; i++) {
-        block[i] = unit_malloc(64);
-        assert_non_null(block[i]);
-    }
+    UNIT_TAKE_ALL(block, INSPECT_COUNT, unit_malloc(64));
     hak_collect_thread();
     return 0;
 }

@@ -1,43 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
  * Cold exits of malloc, calloc and aligned allocation, and their events: by the hak_ names. */
-#include "base/knobs.h"
-#include "double/os_fault.h"
-#include "front/event.h"
-#include "front/fast.h"
-#include "hakmem/hakmem.h"
-#include "os/os.h"
-#include "unit/unit.h"
-
-#include <errno.h>
-#include <pthread.h>
-
-static unsigned event_runs;
-
-static void count_event(hak_tcache_t *tcache) {
-    assert_ptr_equal(tcache, hak_tcache_self(hak_pagemap_base()));
-    event_runs++;
-}
+#include "unit/front.h"
 
 static int malloc_begin(void **state) {
     (void)state;
-    hak_event_register(count_event, HAK_EVENT_PROCESS);
     hak_free(hak_malloc(1));
     return 0;
-}
-
-UNIT_TEST(calloc_of_every_size_after_dirty_blocks_is_zero) {
-    for (size_t size = 0; size <= 3u * MIB; size = size * 9 / 8 + 7) {
-        unsigned char *dirty = hak_malloc(size);
-        assert_non_null(dirty);
-        memset(dirty, 0xff, size);
-        hak_free(dirty);
-        unsigned char *block = hak_calloc(1, size);
-        assert_non_null(block);
-        UNIT_EXPECT(unit_is_filled(block, size, 0), "%zu", size);
-        memset(block, 0xff, size);
-        hak_free(block);
-    }
 }
 
 UNIT_TEST(aligned_small_block_is_of_the_class_that_aligns) {
@@ -89,9 +58,7 @@ enum { REMOTE = 16000 };
 static void *remote_block[REMOTE];
 
 static void *free_remote_blocks(void *context) {
-    for (unsigned i = 0; i < REMOTE; i++) {
-        hak_free(remote_block[i]);
-    }
+    UNIT_FREE_ALL(remote_block, REMOTE);
     return context;
 }
 
@@ -100,17 +67,13 @@ UNIT_TEST(out_of_memory_drains_what_others_gave_back) {
     enum { MOST = 400 };
     static void *large[MOST];
     unsigned count = 0;
-    pthread_t thread;
-    for (unsigned i = 0; i < REMOTE; i++) {
-        remote_block[i] = hak_malloc(1024);
-    }
+    UNIT_TAKE_ALL(remote_block, REMOTE, hak_malloc(1024));
     hak_os_fault_plan(HAK_OS_CALL_MAP, 0, 1u << 30);
     while (count < MOST && (large[count] = hak_malloc(MIB)) != NULL) {
         count++;
     }
     assert_true(count < MOST);
-    assert_int_equal(pthread_create(&thread, NULL, free_remote_blocks, NULL), 0);
-    pthread_join(thread, NULL);
+    unit_pthread_create_and_join(free_remote_blocks, NULL);
     void *block = hak_malloc(MIB);
     hak_os_fault_clear();
     assert_non_null(block);
@@ -118,20 +81,6 @@ UNIT_TEST(out_of_memory_drains_what_others_gave_back) {
     while (count > 0) {
         hak_free(large[--count]);
     }
-}
-
-UNIT_TEST(events_run_every_256_slow_paths) {
-    hak_tcache_t *tcache = hak_tcache_self(hak_pagemap_base());
-    hak_os_fault_stop_clock(); /* time brings them, too: front_event_test.c */
-    hak_event_look(tcache, false);
-    unsigned before = event_runs;
-    uint32_t ticks = tcache->ticks;
-    for (unsigned i = 0; i < 1000; i++) {
-        hak_free(hak_malloc(200 * KIB));
-    }
-    assert_int_equal(event_runs - before, tcache->ticks / 256 - ticks / 256);
-    assert_true(event_runs - before >= 3);
-    hak_os_fault_clear();
 }
 
 UNIT_GROUP(malloc_begin)

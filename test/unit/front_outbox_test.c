@@ -1,30 +1,21 @@
 /* SPDX-License-Identifier: MIT
  *
  * Outboxes: when they are flushed, and that they serve the thread itself. */
-#include "base/knobs.h"
-#include "front/flush.h"
-#include "hakmem/hakmem.h"
 #include "unit/front.h"
-
-#include <pthread.h>
 
 enum { REMOTE_BLOCKS = 1000 };
 
 static void *outbox_make_blocks(void *context) {
     void **block = context;
-    for (unsigned i = 0; i < REMOTE_BLOCKS; i++) {
-        block[i] = unit_malloc(64);
-    }
+    UNIT_TAKE_ALL(block, REMOTE_BLOCKS, unit_malloc(64));
     return NULL;
 }
 
 /* REMOTE_BLOCKS blocks of 64 bytes of a thread that has exited. */
 static void **foreign_blocks(void) {
     static void *block[REMOTE_BLOCKS];
-    pthread_t thread;
     hak_tcache_t *tcache = self(); /* before that thread leaves one behind */
-    assert_int_equal(pthread_create(&thread, NULL, outbox_make_blocks, block), 0);
-    pthread_join(thread, NULL);
+    unit_pthread_create_and_join(outbox_make_blocks, block);
     hak_outbox_flush(tcache);
     return block;
 }
@@ -85,10 +76,8 @@ static void *make_blocks_of_classes(void *context) {
 /* What a call may have to sort: the smallest blocks are the most (docs/worst-cases.md). */
 UNIT_TEST(outboxes_hold_no_more_blocks_than_a_call_flushes) {
     static void *block[FEW_CLASSES * EACH];
-    pthread_t thread;
     hak_tcache_t *tcache = self();
-    assert_int_equal(pthread_create(&thread, NULL, make_blocks_of_classes, block), 0);
-    pthread_join(thread, NULL);
+    unit_pthread_create_and_join(make_blocks_of_classes, block);
     hak_outbox_flush(tcache);
     unsigned most = 0;
     for (unsigned i = 0; i < FEW_CLASSES * EACH; i++) {
@@ -121,9 +110,7 @@ UNIT_TEST(outbox_serves_a_refill) {
     }
     void **foreign = block + own;
     assert_true(own + FREED < REMOTE_BLOCKS);
-    for (unsigned i = 0; i < FREED; i++) {
-        hak_free(foreign[i]);
-    }
+    UNIT_FREE_ALL(foreign, FREED);
     for (unsigned i = FREED; i > 0; i--) {
         assert_ptr_equal(unit_malloc(64), foreign[i - 1]);
     }
@@ -133,9 +120,7 @@ UNIT_TEST(outbox_serves_a_refill) {
     assert_ptr_not_equal(other, foreign[0]); /* it may share a cache line with what others use */
     hak_free(other);
     foreign[0] = NULL;
-    for (unsigned i = 0; i < REMOTE_BLOCKS; i++) {
-        hak_free(block[i]);
-    }
+    UNIT_FREE_ALL(block, REMOTE_BLOCKS);
     hak_tcache_flush(tcache);
     assert_int_equal(audit().cached_blocks, 0);
 }

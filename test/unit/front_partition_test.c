@@ -3,13 +3,7 @@
  * Blocks of types without pointers and all others never have the same place (TCACHE-10, SPAN-11).
  * In builds that are not hardened there is one partition, and entering another changes nothing. */
 #include "front/partition.h"
-
-#include "double/audit.h"
-#include "front/fast.h"
-#include "large/large.h"
-#include "unit/unit.h"
-
-#include <string.h>
+#include "unit/front.h"
 
 enum { PARTITION_BLOCKS = 2000, PARTITION_ROUNDS = 3, UNITS = 40000 };
 

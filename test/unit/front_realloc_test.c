@@ -9,8 +9,6 @@
 #include "os/optional.h"
 #include "unit/fatal.h"
 
-#include <errno.h>
-
 UNIT_TEST(resize_of_small_keeps_the_block_while_it_fits_well) {
     char *block = hak_malloc(1000); /* class 1024 */
     assert_ptr_equal(hak_realloc(block, 1024 - HAK_CANARY_BYTES), block);
@@ -59,28 +57,8 @@ UNIT_TEST(resize_keeps_every_block_of_a_slab) {
             blocks[i] = hak_malloc(size);
             assert_ptr_equal(hak_realloc(blocks[i], size - 3), blocks[i]);
         }
-        for (size_t i = 0; i < count; i++) {
-            hak_free(blocks[i]);
-        }
+        UNIT_FREE_ALL(blocks, count);
     }
-}
-
-UNIT_TEST(resize_through_every_kind_keeps_contents) {
-    static const size_t sizes[] = {1,         100,       3000,     65536,     65537,
-                                   500 * KIB, MIB + 1,   9u * MIB, 2u * MIB,  64 * KIB,
-                                   70 * KIB,  16u * MIB, 17,       200 * KIB, 7};
-    size_t bytes = 1;
-    unsigned char *block = hak_malloc(1);
-    block[0] = 0x77;
-    for (unsigned i = 0; i < UNIT_COUNT(sizes); i++) {
-        size_t kept = bytes < sizes[i] ? bytes : sizes[i];
-        block = hak_realloc(block, sizes[i]);
-        assert_non_null(block);
-        UNIT_EXPECT(unit_is_filled(block, kept, 0x77), "to %zu", sizes[i]);
-        bytes = sizes[i];
-        memset(block, 0x77, bytes);
-    }
-    hak_free(block);
 }
 
 /* Its class is 1024. */
@@ -171,16 +149,4 @@ UNIT_TEST(resize_of_an_address_inside_a_block_is_fatal) {
         expect_fatal(block + size - 16, size);
         hak_free(block);
     }
-}
-
-UNIT_TEST(usable_size_equals_good_size) {
-    for (size_t size = 0; size <= 4u * MIB; size = size * 17 / 16 + 1) {
-        void *block = hak_malloc(size);
-        assert_int_equal(hak_malloc_usable_size(block), hak_good_size(size));
-        assert_true(hak_good_size(size) >= size);
-        hak_free(block);
-    }
-    assert_int_equal(hak_malloc_usable_size(NULL), 0);
-    assert_int_equal(hak_good_size(SIZE_MAX), 0);
-    assert_int_equal(hak_good_size(PTRDIFF_MAX), 0);
 }

@@ -1,13 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Tcaches: attach, flush, detach, capacities, fallback. */
-#include "base/knobs.h"
-#include "hakmem/hakmem.h"
-#include "os/lock.h"
-#include "os/os.h"
 #include "unit/front.h"
-
-#include <pthread.h>
 
 /* Runs in a thread of its own, which never had a tcache. */
 static void *no_tcache_yet(void *context) {
@@ -19,10 +13,8 @@ static void *no_tcache_yet(void *context) {
 }
 
 UNIT_TEST(tcache_of_a_thread_without_is_the_empty_one) {
-    pthread_t thread;
     bool is_empty = false;
-    assert_int_equal(pthread_create(&thread, NULL, no_tcache_yet, &is_empty), 0);
-    pthread_join(thread, NULL);
+    unit_pthread_create_and_join(no_tcache_yet, &is_empty);
     assert_true(is_empty);
     /* MAP-4: the whole of it lies in the part of the zero leaf that is only ever read */
     assert_true(sizeof(hak_tcache_t) <= sizeof(hak_pagemap_leaf_t));
@@ -78,11 +70,9 @@ static void *free_without_tcache(void *context) {
 
 /* MAP-4: not even what counts down first */
 UNIT_TEST(free_of_a_thread_without_writes_nothing_to_the_zero_leaf) {
-    pthread_t thread;
     void *block = unit_malloc(64);
     void *pushed;
-    assert_int_equal(pthread_create(&thread, NULL, free_without_tcache, block), 0);
-    pthread_join(thread, &pushed);
+    pushed = unit_pthread_create_and_join(free_without_tcache, block);
     assert_null(pushed);
     assert_true(unit_is_filled(&hak_pagemap.zero, sizeof hak_pagemap.zero, 0));
     audit();
@@ -105,9 +95,7 @@ UNIT_TEST(flush_empties_bins_into_slabs) {
     for (unsigned i = 0; i < 40; i++) {
         block[i] = unit_malloc(i * 100);
     }
-    for (unsigned i = 0; i < 40; i++) {
-        hak_free(block[i]);
-    }
+    UNIT_FREE_ALL(block, 40);
     assert_true(audit().cached_blocks >= 20); /* large ones are two at most */
     hak_tcache_flush(self());
     assert_int_equal(audit().cached_blocks, 0);
@@ -138,12 +126,10 @@ static void *use_each_class_first(void *context) {
 UNIT_TEST(class_begins_with_its_first_use) {
     for (unsigned round = 0; round < 4; round++) {
         void *block[HAK_SC_COUNT], *result;
-        pthread_t thread;
         for (unsigned sc = 0; sc < HAK_SC_COUNT; sc++) {
             block[sc] = unit_malloc(hak_sc_usable(&hak_sc_info[sc]));
         }
-        assert_int_equal(pthread_create(&thread, NULL, use_each_class_first, block), 0);
-        pthread_join(thread, &result);
+        result = unit_pthread_create_and_join(use_each_class_first, block);
         assert_ptr_equal(result, block);
         audit();
     }
@@ -172,10 +158,8 @@ static void *visit(void *context) {
 }
 
 static void run_visitor(visitor_t *visitor, bool frees) {
-    pthread_t thread;
     visitor->frees = frees;
-    assert_int_equal(pthread_create(&thread, NULL, visit, visitor), 0);
-    pthread_join(thread, NULL);
+    unit_pthread_create_and_join(visit, visitor);
 }
 
 UNIT_TEST(tcache_of_an_exited_thread_is_taken_over) {

@@ -1,14 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
  * Blocks of size 0: distinct places without memory, found by no hit path, and what is fatal. */
-#include "double/os_fault.h"
 #include "front/zero_size.h"
 #include "unit/dies.h"
 #include "unit/fatal.h"
 #include "unit/front.h"
-
-#include <errno.h>
-#include <pthread.h>
 
 enum { PLACES = 1 << 16, ZERO_SIZE_MANY = PLACES + 1000 };
 
@@ -102,9 +98,7 @@ UNIT_TEST(many_of_zero_size_are_distinct_and_cost_bits) {
             assert_ptr_not_equal(zero_size_blocks[i - 1], zero_size_blocks[i]);
         }
         size_t meta = hak_meta_bytes();
-        for (unsigned i = 0; i < ZERO_SIZE_MANY; i++) {
-            hak_free(zero_size_blocks[i]);
-        }
+        UNIT_FREE_ALL(zero_size_blocks, ZERO_SIZE_MANY);
         assert_int_equal(hak_meta_bytes(), meta);
     }
 }
@@ -146,15 +140,9 @@ static void *trade(void *unused) {
 /* Each is in one hand: a place given twice would be freed twice. */
 UNIT_TEST(threads_trade_blocks_of_zero_size) {
     pthread_t thread[ZERO_SIZE_THREADS];
-    for (unsigned i = 0; i < ZERO_SIZE_THREADS; i++) {
-        assert_int_equal(pthread_create(&thread[i], NULL, trade, NULL), 0);
-    }
-    for (unsigned i = 0; i < ZERO_SIZE_THREADS; i++) {
-        pthread_join(thread[i], NULL);
-    }
-    for (unsigned i = 0; i < HELD; i++) {
-        hak_free(shared[i]);
-    }
+    unit_pthread_create_all(thread, ZERO_SIZE_THREADS, trade, NULL, 0);
+    unit_pthread_join_all(thread, ZERO_SIZE_THREADS);
+    UNIT_FREE_ALL(shared, HELD);
 }
 
 /* The last test: the regions that it makes stay. All that one process may have, then some. */
@@ -179,7 +167,5 @@ UNIT_TEST(where_there_is_no_place_a_small_block_serves) {
     }
     assert_true(places < MOST + MORE && places > MOST - 2 * MORE);
     assert_true(hak_malloc_usable_size(all[MOST + MORE - 1]) > 0 || places == MOST);
-    for (unsigned i = 0; i < MOST + MORE; i++) {
-        hak_free(all[i]);
-    }
+    UNIT_FREE_ALL(all, MOST + MORE);
 }

@@ -4,9 +4,8 @@
 #ifndef HAK_TEST_UNIT_GUARD_H
 #define HAK_TEST_UNIT_GUARD_H
 
-#include "base/knobs.h"
 #include "guard/slot.h"
-#include "os/os.h"
+#include "os/optional.h"
 #include "unit/fatal.h"
 #include "unit/front.h"
 

@@ -4,7 +4,6 @@
  * and in the child of a fork. */
 #include "base/bits.h"
 #include "conf/conf.h"
-#include "double/os_fault.h"
 #include "guard/allowance.h"
 #include "unit/guard.h"
 
@@ -197,7 +196,6 @@ ALLOWANCE_TEST(random_process_never_exceeds_its_allowance) {
     enum { STEPS = 200000 };
     model_t model = {.random = 20261125, .now = START_NS};
     bool is_back = false;
-    (void)state;
     for (unsigned i = 0; i < STEPS; i++) {
         is_back = model_pass(&model) || is_back;
         model_take(&model, is_back);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
  * What a fatal report says of an address: each kind of memory, and none. */
-#include "large/large.h"
 #include "slab/slab_inl.h"
 #include "unit/guard.h"
 

@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * The sampled guard: when a block is watched, where it is put, and how slots go round. */
-#include "double/os_fault.h"
-#include "os/optional.h"
 #include "unit/guard.h"
-
-#include <unistd.h>
 
 /* First, while there is no region. */
 UNIT_TEST(region_that_the_kernel_refuses_costs_a_sample_only) {
@@ -96,11 +92,6 @@ UNIT_TEST(block_of_any_alignment_has_it) {
     assert_null(guard_sample(page + 1, HAK_BLOCK_ALIGN));
 }
 
-UNIT_TEST(block_lies_at_either_end_by_chance) {
-    hak_fast_free(guard_sample_at(64, true));
-    hak_fast_free(guard_sample_at(64, false));
-}
-
 /* GUARD-3 */
 UNIT_TEST(slots_are_used_in_the_order_they_were_freed_in) {
     char *all[HAK_GUARD_SLOTS_MOST];
@@ -123,9 +114,7 @@ UNIT_TEST(slots_are_used_in_the_order_they_were_freed_in) {
         assert_ptr_equal(guard_page(again), guard_page(all[order[i]]));
         all[order[i]] = again;
     }
-    for (unsigned i = 0; i < hak_guard_region.slot_count; i++) {
-        hak_fast_free(all[i]);
-    }
+    UNIT_FREE_ALL(all, hak_guard_region.slot_count);
 }
 
 /* GUARD-4: where every block is watched they keep it: test/limits/watched_test.c. */
@@ -152,19 +141,6 @@ UNIT_TEST(slot_that_the_kernel_refuses_is_not_lost) {
     slots_are_used_in_the_order_they_were_freed_in(state);
 }
 
-UNIT_TEST(realloc_of_a_watched_block_keeps_contents) {
-    static const size_t sizes[] = {1, 16, 50, 99, 100, 101, 150, 5000, 300000};
-    for (unsigned i = 0; i < UNIT_COUNT(sizes); i++) {
-        char *block = guard_sample(100, HAK_BLOCK_ALIGN);
-        memset(block, 0x33, 100);
-        char *again = hak_resize(block, sizes[i]);
-        assert_non_null(again);
-        assert_true(unit_is_filled(again, sizes[i] < 100 ? sizes[i] : 100, 0x33));
-        assert_true(hak_usable_size(again) >= sizes[i]);
-        hak_fast_free(again);
-    }
-}
-
 UNIT_TEST(refills_hand_out_one_in_so_many) {
     enum { BLOCKS = 200000, RATE = 200 };
     static void *block[BLOCKS];
@@ -180,9 +156,7 @@ UNIT_TEST(refills_hand_out_one_in_so_many) {
         }
     }
     uint64_t count = hak_load_relaxed(&hak_counters.guard_sample) - before;
-    for (unsigned i = 0; i < BLOCKS; i++) {
-        hak_fast_free(block[i]);
-    }
+    UNIT_FREE_ALL(block, BLOCKS);
     audit();
     UNIT_EXPECT(count > BLOCKS / RATE / 2 && count < BLOCKS / RATE * 2, "%lu",
                 (unsigned long)count);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
  * What is said about misused blocks, and which traps are ours. */
-#include "os/optional.h"
 #include "unit/guard.h"
 
 enum { BYTES = 32 };

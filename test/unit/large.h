@@ -4,8 +4,6 @@
 #ifndef HAK_TEST_UNIT_LARGE_H
 #define HAK_TEST_UNIT_LARGE_H
 
-#include "base/counters.h"
-#include "double/os_fault.h"
 #include "large/large.h"
 #include "unit/span.h"
 
@@ -35,9 +33,22 @@ static inline char *large(size_t bytes, size_t align) {
     return result.block;
 }
 
+/* One that nobody reads, as large() does; of exactly so many bytes. */
+static inline char *large_untouched(size_t bytes, size_t align) {
+    char *block = hak_large_alloc(HAK_PARTITION_ANY, bytes, align).block;
+    assert_non_null(block);
+    return block;
+}
+
 static inline void large_free(char *block) {
     assert_true(hak_large_free(block, entry_of(block)));
     assert_int_equal(entry_of(block), 0);
+}
+
+static inline void large_free_all(char *const *blocks, size_t count) {
+    for (size_t i = 0; i < count; i++) {
+        large_free(blocks[i]);
+    }
 }
 
 static inline char *large_resize(char *block, size_t bytes) {

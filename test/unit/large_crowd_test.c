@@ -2,7 +2,6 @@
  *
  * So many huge blocks that mappings could run short: what is left between them stays mapped, and
  * serves others. */
-#include "double/os_fault.h"
 #include "unit/large.h"
 
 enum { CROWD_ALWAYS = 1 << 30, CROWD = 8400, CROWD_FREED = 200, CROWD_MOVED = (1 << 13) + 1 };
@@ -10,10 +9,7 @@ enum { CROWD_ALWAYS = 1 << 30, CROWD = 8400, CROWD_FREED = 200, CROWD_MOVED = (1
 static char *crowd[CROWD];
 
 static void crowd_make(void) {
-    for (unsigned i = 0; i < CROWD; i++) {
-        crowd[i] = hak_large_alloc(HAK_PARTITION_ANY, MIB + 1, 16).block;
-        assert_non_null(crowd[i]);
-    }
+    UNIT_TAKE_ALL(crowd, CROWD, large_untouched(MIB + 1, 16));
     hak_knobs.huge_cache_bytes = 0;
     hak_os_fault_clear();
 }
@@ -38,8 +34,7 @@ LARGE_TEST(vacant_ranges_of_many_blocks_stay_until_there_are_few) {
     assert_int_equal(hak_os_fault_calls(HAK_OS_CALL_UNMAP), 0);
     hak_os_fault_plan(HAK_OS_CALL_MAP, 0, CROWD_ALWAYS);
     for (unsigned i = 0; i < CROWD_FREED; i += 2) {
-        crowd[i] = hak_large_alloc(HAK_PARTITION_ANY, MIB + 1, 16).block;
-        assert_non_null(crowd[i]);
+        crowd[i] = large_untouched(MIB + 1, 16);
     }
     hak_os_fault_clear();
     crowd_free();

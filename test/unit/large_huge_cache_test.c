@@ -2,8 +2,6 @@
  *
  * The cache of huge mappings: what it is charged with, and what goes back when. Zeroing of cached
  * memory. */
-#include "double/os_fault.h"
-#include "os/optional.h"
 #include "unit/large.h"
 
 enum { CACHE = 8 * MIB, WINDOWS_NS = 1100 * 1000 * 1000 };
@@ -39,9 +37,7 @@ static void cache_fill(unsigned count, size_t bytes, size_t step) {
             held[i][at] = 1;
         }
     }
-    for (unsigned i = 0; i < count; i++) {
-        large_free(held[i]);
-    }
+    large_free_all(held, count);
     if (!is_taken) {
         skip();
     }
@@ -59,8 +55,7 @@ CACHE_TEST(cache_of_sparse_blocks_counts_what_is_resident) {
 CACHE_TEST(cache_of_sparse_blocks_apart_counts_what_is_resident) {
     char *held[14];
     for (unsigned i = 0; i < UNIT_COUNT(held); i++) {
-        held[i] = hak_large_alloc(HAK_PARTITION_ANY, 4u * MIB - GUARD, 16).block;
-        assert_non_null(held[i]);
+        held[i] = large_untouched(4u * MIB - GUARD, 16);
         held[i][0] = 1;
     }
     uint64_t unmapped = hak_counters.huge_unmap;

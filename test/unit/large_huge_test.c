@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
  * Huge blocks: mappings of their own, and the cache of freed ones. */
-#include "double/os_fault.h"
-#include "os/optional.h"
 #include "unit/large.h"
 
 UNTOLD_TEST(huge_block_has_one_entry_and_is_zero) {
@@ -67,9 +65,7 @@ UNTOLD_TEST(huge_neighbours_join_in_the_cache) {
 UNTOLD_TEST(huge_cache_stays_below_its_bound) {
     char *held[24];
     hak_knobs.huge_cache_bytes = 8u * MIB;
-    for (unsigned i = 0; i < UNIT_COUNT(held); i++) {
-        held[i] = large(2u * MIB, 16);
-    }
+    UNIT_TAKE_ALL(held, UNIT_COUNT(held), large(2u * MIB, 16));
     for (unsigned i = 0; i < UNIT_COUNT(held); i++) {
         large_free(held[i]);
         size_t share = large_stats().huge_in_use_bytes / 8;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
  * Large blocks: spans inside superslabs, up to 1 MiB. */
-#include "double/os_fault.h"
 #include "span/dense.h"
 #include "unit/large.h"
 
@@ -31,14 +30,6 @@ LARGE_TEST(large_of_every_alignment_is_aligned) {
     while (count > 0) {
         large_free(held[--count]);
     }
-}
-
-LARGE_TEST(large_of_size_zero_is_a_block) {
-    char *a = large(0, 16);
-    char *b = large(0, 16);
-    assert_ptr_not_equal(a, b);
-    large_free(a);
-    large_free(b);
 }
 
 LARGE_TEST(large_known_zero_is_lost_by_use_and_regained_by_purge) {

@@ -2,7 +2,6 @@
  *
  * Where the cache of huge mappings places blocks, by how much of earlier ones was written to
  * (docs/experiments/0107-fronts-of-sparse-blocks.md). */
-#include "double/os_fault.h"
 #include "unit/large.h"
 
 enum { BLOCKS = 8, ROOM = 32 * MIB };
@@ -19,8 +18,7 @@ static void learn(bool is_sparse) {
     for (unsigned i = 0; i < BLOCKS; i++) {
         hak_large_trim(0);
         size_t bytes = (size_t)ROOM;
-        char *block = hak_large_alloc(HAK_PARTITION_ANY, bytes, 16).block;
-        assert_non_null(block);
+        char *block = large_untouched(bytes, 16);
         memset(block, 1, is_sparse ? 4096 : bytes);
         large_free(block);
     }
@@ -29,8 +27,7 @@ static void learn(bool is_sparse) {
 /* An extent of 32 MiB that begins a unit behind a multiple of 16 MiB. */
 static char *extent_make(void) {
     hak_large_trim(0);
-    char *block = hak_large_alloc(HAK_PARTITION_ANY, ROOM, 16u * MIB).block;
-    assert_non_null(block);
+    char *block = large_untouched(ROOM, 16u * MIB);
     large_free(block);
     char *first = hak_large_alloc(HAK_PARTITION_ANY, 2u * MIB + HAK_UNIT_BYTES, 16).block;
     assert_ptr_equal(first, block); /* a multiple of any power of two up to it */
@@ -39,8 +36,7 @@ static char *extent_make(void) {
 
 static char *take(size_t bytes) {
     uint64_t mapped = hak_counters.huge_map;
-    char *block = hak_large_alloc(HAK_PARTITION_ANY, bytes, 16).block;
-    assert_non_null(block);
+    char *block = large_untouched(bytes, 16);
     assert_int_equal(hak_counters.huge_map, mapped);
     return block;
 }
@@ -55,9 +51,7 @@ UNIT_TEST_WITH(sparse_blocks_begin_at_multiples_of_their_size, sparse_begin, lar
     size_t taken = 2u * MIB + HAK_UNIT_BYTES + 10u * MIB + MIB + HAK_UNIT_BYTES;
     assert_int_equal(large_stats().huge_cached_bytes, ROOM - taken);
     char *all[] = {block, second, small, first};
-    for (unsigned i = 0; i < UNIT_COUNT(all); i++) {
-        large_free(all[i]);
-    }
+    large_free_all(all, UNIT_COUNT(all));
     assert_int_equal(large_stats().huge_cached_bytes, ROOM); /* the gaps joined again */
 }
 
@@ -87,10 +81,7 @@ UNIT_TEST_WITH(many_extents_are_not_split, sparse_begin, large_end) {
     hak_large_trim(0);
     enum { MANY = 240 };
     static char *held[MANY];
-    for (unsigned i = 0; i < MANY; i++) {
-        held[i] = hak_large_alloc(HAK_PARTITION_ANY, 2u * MIB + HAK_UNIT_BYTES, 16).block;
-        assert_non_null(held[i]);
-    }
+    UNIT_TAKE_ALL(held, MANY, large_untouched(2u * MIB + HAK_UNIT_BYTES, 16));
     for (unsigned i = 0; i < MANY; i += 2) {
         large_free(held[i]);
     }

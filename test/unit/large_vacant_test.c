@@ -2,9 +2,6 @@
  *
  * Freed huge blocks that the kernel does not unmap: they hold no memory, serve again, and go later.
  */
-#include "double/os_fault.h"
-#include "double/rng.h"
-#include "os/optional.h"
 #include "unit/large.h"
 
 enum { VACANT_ALWAYS = 1 << 30, PARTS = 3, PART = 4 * MIB };
@@ -21,7 +18,7 @@ static void vacant_parts(char *part[PARTS]) {
 }
 
 static void vacant_make(char *block) {
-    assert_true(hak_large_free(block, entry_of(block)));
+    large_free(block);
     hak_os_fault_plan(HAK_OS_CALL_UNMAP, 0, VACANT_ALWAYS);
     hak_large_trim(0);
     large_fault_clear();
@@ -46,9 +43,7 @@ UNTOLD_TEST(vacant_range_serves_again_and_reads_zero) {
     assert_true(again.is_zero);
     assert_true(unit_is_filled(part[1], PART - GUARD, 0));
     vacant_is(0, 0);
-    for (unsigned i = 0; i < PARTS; i++) {
-        large_free(part[i]);
-    }
+    large_free_all(part, PARTS);
 }
 
 /* VACANT-1 */
@@ -122,9 +117,7 @@ UNTOLD_TEST(vacant_range_that_keeps_its_memory_is_not_said_to_be_zero) {
     large_fault_clear();
     assert_ptr_equal(again.block, part[1]);
     assert_false(again.is_zero && !unit_is_filled(again.block, PART - GUARD, 0));
-    for (unsigned i = 0; i < PARTS; i++) {
-        large_free(part[i]);
-    }
+    large_free_all(part, PARTS);
 }
 
 LARGE_TEST(vacant_range_joined_with_one_that_keeps_its_memory_is_not_said_to_be_zero) {
@@ -185,7 +178,7 @@ UNTOLD_TEST(vacant_ranges_under_random_refusals_add_up) {
         if (held[i] != NULL) {
             assert_int_equal(held[i][0], (char)i);
             assert_int_equal(held[i][sizes[i] - 1], (char)i);
-            assert_true(hak_large_free(held[i], entry_of(held[i])));
+            large_free(held[i]);
             held[i] = NULL;
         } else {
             size_t align = (size_t)HAK_UNIT_BYTES << below(&rng, 8);
@@ -206,7 +199,7 @@ UNTOLD_TEST(vacant_ranges_under_random_refusals_add_up) {
     large_fault_clear();
     for (size_t i = 0; i < UNIT_COUNT(held); i++) {
         if (held[i] != NULL) {
-            assert_true(hak_large_free(held[i], entry_of(held[i])));
+            large_free(held[i]);
         }
     }
     hak_large_trim(0);

@@ -8,7 +8,6 @@
 #include "unit/unit.h"
 
 #include <limits.h>
-#include <pthread.h>
 
 enum { BATCH = 8, BLOCKS = 200, MOST_BYTES = 2000, WAVES = 40, STACK_BYTES = 256 << 10 };
 
@@ -38,9 +37,7 @@ static void use(life_t *life) {
         block[i] = hak_malloc(i * step % MOST_BYTES);
         assert_non_null(block[i]);
     }
-    for (unsigned i = 0; i < BLOCKS; i++) {
-        hak_free(block[i]);
-    }
+    UNIT_FREE_ALL(block, BLOCKS);
 }
 
 static void go_on(life_t *life) {

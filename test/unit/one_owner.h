@@ -5,7 +5,6 @@
 #ifndef HAK_TEST_UNIT_ONE_OWNER_H
 #define HAK_TEST_UNIT_ONE_OWNER_H
 
-#include "double/os_fault.h"
 #include "unit/slab.h"
 
 static hak_owner_t owner;
@@ -22,6 +21,7 @@ static inline int unit_one_owner_begin(void **state) {
 static inline int unit_one_owner_end(void **state) {
     (void)state;
     hak_os_fault_clear();
+    unit_give_rest(&held);
     unit_owner_end(&owner);
     assert_int_equal(unit_span_check().in_use_bytes, 0);
     return 0;

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * CPU quota of control groups: what the files say, and that no file is needed. */
-#include "double/os_fault.h"
-#include "os/optional.h"
 #include "unit/open_files.h"
+#include "unit/os.h"
 
 enum { PATH_BYTES = 512 };
 
@@ -11,28 +10,26 @@ UNIT_TEST(quotas_round_up_and_all_else_is_none) {
     static const struct {
         const char *text;
         unsigned cpus;
-    } cases[] = {
-        {"100000 100000\n", 1},
-        {"100001 100000\n", 2},
-        {"1000 100000\n", 1},
-        {"150000 100000", 2},
-        {"400000 50000 \n", 8},
-        {"18446744073709551615 4294967296", HAK_OS_NO_QUOTA},
-        {"18446744073709551615 1000000000000000000", 19},
-        {"max 100000\n", HAK_OS_NO_QUOTA},
-        {"-1 100000\n", HAK_OS_NO_QUOTA},
-        {"0 100000\n", HAK_OS_NO_QUOTA},
-        {"100000 0\n", HAK_OS_NO_QUOTA},
-        {"100000\n", HAK_OS_NO_QUOTA},
-        {"100000 \n", HAK_OS_NO_QUOTA},
-        {"100000k 100000\n", HAK_OS_NO_QUOTA},
-        {"100000 100000x\n", HAK_OS_NO_QUOTA},
-        {"18446744073709551616 100000\n", HAK_OS_NO_QUOTA},
-        {"99999999999999999999999999999999999999 1", HAK_OS_NO_QUOTA},
-        {"garbage", HAK_OS_NO_QUOTA},
-        {" \n \n", HAK_OS_NO_QUOTA},
-        {"", HAK_OS_NO_QUOTA},
-    };
+    } cases[] = {{"100000 100000\n", 1},
+                 {"100001 100000\n", 2},
+                 {"1000 100000\n", 1},
+                 {"150000 100000", 2},
+                 {"400000 50000 \n", 8},
+                 {"18446744073709551615 4294967296", HAK_OS_NO_QUOTA},
+                 {"18446744073709551615 1000000000000000000", 19},
+                 {"max 100000\n", HAK_OS_NO_QUOTA},
+                 {"-1 100000\n", HAK_OS_NO_QUOTA},
+                 {"0 100000\n", HAK_OS_NO_QUOTA},
+                 {"100000 0\n", HAK_OS_NO_QUOTA},
+                 {"100000\n", HAK_OS_NO_QUOTA},
+                 {"100000 \n", HAK_OS_NO_QUOTA},
+                 {"100000k 100000\n", HAK_OS_NO_QUOTA},
+                 {"100000 100000x\n", HAK_OS_NO_QUOTA},
+                 {"18446744073709551616 100000\n", HAK_OS_NO_QUOTA},
+                 {"99999999999999999999999999999999999999 1", HAK_OS_NO_QUOTA},
+                 {"garbage", HAK_OS_NO_QUOTA},
+                 {" \n \n", HAK_OS_NO_QUOTA},
+                 {"", HAK_OS_NO_QUOTA}};
     for (size_t i = 0; i < UNIT_COUNT(cases); i++) {
         unsigned cpus = hak_os_quota_parse(cases[i].text, strlen(cases[i].text));
         UNIT_EXPECT(cpus == cases[i].cpus, "'%s': %u", cases[i].text, cpus);
@@ -44,20 +41,18 @@ UNIT_TEST(quotas_round_up_and_all_else_is_none) {
 UNIT_TEST(path_is_that_of_the_line_of_version_2) {
     static const struct {
         const char *text, *path; /* NULL: none */
-    } cases[] = {
-        {"0::/user.slice/a b\n", "/user.slice/a b"},
-        {"0::/\n", ""},
-        {"0::\n", ""},
-        {"0::/last", "/last"},
-        {"0::/a:b\n", "/a:b"},
-        {"9:name=systemd:/x\n4:cpu,cpuacct:/docker/1\n0::/y\n", "/y"},
-        {"3:cpuset:/x\n2:cpu,cpuacct:/y\n", NULL},
-        {"10::/x\n", NULL},
-        {"0::/../../elsewhere\n", ""},
-        {"0::relative\n", NULL},
-        {"0:\n::\nno colon\n\n", NULL},
-        {"", NULL},
-    };
+    } cases[] = {{"0::/user.slice/a b\n", "/user.slice/a b"},
+                 {"0::/\n", ""},
+                 {"0::\n", ""},
+                 {"0::/last", "/last"},
+                 {"0::/a:b\n", "/a:b"},
+                 {"9:name=systemd:/x\n4:cpu,cpuacct:/docker/1\n0::/y\n", "/y"},
+                 {"3:cpuset:/x\n2:cpu,cpuacct:/y\n", NULL},
+                 {"10::/x\n", NULL},
+                 {"0::/../../elsewhere\n", ""},
+                 {"0::relative\n", NULL},
+                 {"0:\n::\nno colon\n\n", NULL},
+                 {"", NULL}};
     for (size_t i = 0; i < UNIT_COUNT(cases); i++) {
         char path[PATH_BYTES] = "untouched";
         bool is_found = hak_os_cgroup_path(cases[i].text, path);

@@ -2,14 +2,12 @@
  *
  * What an address is in: the program and its libraries, the mapping of another address. */
 #include "os/libc.h"
-#include "os/optional.h"
-#include "unit/unit.h"
+#include "unit/os.h"
 
 #include <errno.h>
 #include <gnu/libc-version.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
-#include <pthread.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -95,7 +93,6 @@ UNIT_TEST(answer_of_a_filter_is_no_mapping) {
 
 UNIT_TEST(mapping_of_the_stack_is_one) {
     char here = 0;
-    (void)state;
     assert_true(hak_os_is_same_mapping(&here, &here + 1));
     assert_true(hak_os_is_same_mapping(&here, getenv("PATH"))); /* far up */
 }
@@ -171,8 +168,6 @@ UNIT_TEST(mapping_of_a_threads_stack_ends_below_the_initial_one) {
         skip();
     }
     bool is_same = true;
-    pthread_t thread;
-    assert_int_equal(pthread_create(&thread, NULL, mapping_of_thread, &is_same), 0);
-    assert_int_equal(pthread_join(thread, NULL), 0);
+    unit_pthread_create_and_join(mapping_of_thread, &is_same);
     assert_false(is_same);
 }

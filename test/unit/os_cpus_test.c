@@ -1,16 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * CPUs that a process came to use after its start: it was started on one, then might use more. */
-#include "base/knobs.h"
-#include "double/os_fault.h"
-#include "front/budget.h"
-#include "hakmem/hakmem.h"
-#include "os/optional.h"
 #include "unit/front.h"
-
-#include <pthread.h>
-#include <sched.h>
-#include <unistd.h>
+#include "unit/os.h"
 
 enum { CPUS = 64, CPUS_FIRST = 4000, QUOTA = 3 }; /* no machine that runs this has as many */
 
@@ -49,16 +41,13 @@ UNIT_TEST(process_widened_to_two_cpus_has_the_budget_of_two) {
         skip();
     }
     for (int i = 0; i < 2; i++) {
-        pthread_t thread;
-        assert_int_equal(pthread_create(&thread, NULL, work_on_cpu, &cpu[i]), 0);
-        pthread_join(thread, NULL);
+        unit_pthread_create_and_join(work_on_cpu, &cpu[i]);
     }
     assert_int_equal(hak_os_cpu_count(), 2);
     assert_int_equal(hak_budget_bytes(), 2 * CACHE_BYTES);
 }
 
 typedef struct worker {
-    pthread_t thread;
     hak_owner_t *home;
     uint32_t cpu;
 } worker_t;
@@ -73,15 +62,14 @@ static void *work_on_double(void *context) {
 
 UNIT_TEST(cpus_that_threads_run_on_have_an_owner_each) {
     static worker_t worker[CPUS];
+    pthread_t thread[CPUS];
     unsigned before = hak_os_cpu_count();
     assert_int_equal(pthread_barrier_init(&barrier, NULL, CPUS), 0);
     for (unsigned i = 0; i < CPUS; i++) {
         worker[i].cpu = CPUS_FIRST + i;
-        assert_int_equal(pthread_create(&worker[i].thread, NULL, work_on_double, &worker[i]), 0);
     }
-    for (unsigned i = 0; i < CPUS; i++) {
-        pthread_join(worker[i].thread, NULL);
-    }
+    unit_pthread_create_all(thread, CPUS, work_on_double, worker, sizeof *worker);
+    unit_pthread_join_all(thread, CPUS);
     for (unsigned i = 0; i < CPUS; i++) {
         for (unsigned k = 0; k < i; k++) {
             UNIT_EXPECT(worker[i].home != worker[k].home, "threads %u and %u of 64", k, i);

@@ -2,12 +2,7 @@
  *
  * Mappings as /proc tells them, lines of any length, and what is resident of a range that may be
  * gone. */
-#include "base/bits.h"
-#include "double/os_fault.h"
-#include "os/optional.h"
-#include "unit/unit.h"
-
-#include <unistd.h>
+#include "unit/os.h"
 
 static const char *content;
 static const char *content_path;
@@ -149,11 +144,4 @@ UNIT_TEST(range_that_is_gone_is_not_resident) {
     assert_int_equal(hak_os_resident(base, 3 * piece), 0);
 }
 
-static int file_start(int argc, char **argv) {
-    (void)argc;
-    (void)argv;
-    hak_os_init();
-    return UNIT_GO_ON;
-}
-
-UNIT_START(file_start)
+UNIT_GROUP(os_begin)

@@ -1,16 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
  * Guards, sealed memory, and the distance to what is mapped already. */
-#include "os/optional.h"
 #include "unit/dies.h"
+#include "unit/os.h"
 
 #include <sys/mman.h>
-
-static int harden_begin(void **state) {
-    (void)state;
-    hak_os_init();
-    return 0;
-}
 
 static char *fresh(size_t pages) {
     char *base = hak_os_map(pages * hak_os_page_bytes(), hak_os_page_bytes());
@@ -18,7 +12,7 @@ static char *fresh(size_t pages) {
     return base;
 }
 
-UNIT_TEST_WITH(guard_is_inaccessible_until_committed, harden_begin, NULL) {
+UNIT_TEST(guard_is_inaccessible_until_committed) {
     size_t page = hak_os_page_bytes();
     char *base = fresh(3);
     assert_true(hak_os_conceal(base + page, page));
@@ -31,7 +25,7 @@ UNIT_TEST_WITH(guard_is_inaccessible_until_committed, harden_begin, NULL) {
     hak_os_unmap(base, 3 * page);
 }
 
-UNIT_TEST_WITH(sealed_memory_is_read_only_and_keeps_its_content, harden_begin, NULL) {
+UNIT_TEST(sealed_memory_is_read_only_and_keeps_its_content) {
     size_t page = hak_os_page_bytes();
     char *base = fresh(2);
     base[page] = 7;
@@ -42,7 +36,7 @@ UNIT_TEST_WITH(sealed_memory_is_read_only_and_keeps_its_content, harden_begin, N
 }
 
 /* Where the kernel has mseal, which the call itself tells. */
-UNIT_TEST_WITH(sealed_memory_stays_read_only_where_the_kernel_knows_mseal, harden_begin, NULL) {
+UNIT_TEST(sealed_memory_stays_read_only_where_the_kernel_knows_mseal) {
     size_t page = hak_os_page_bytes();
     char *base = fresh(1);
     bool has_mseal = syscall(462, 0, 0, 0) == 0;
@@ -50,7 +44,7 @@ UNIT_TEST_WITH(sealed_memory_stays_read_only_where_the_kernel_knows_mseal, harde
     assert_int_equal(mprotect(base, page, PROT_READ | PROT_WRITE) != 0, has_mseal);
 }
 
-UNIT_TEST_WITH(seal_of_a_part_of_an_os_page_is_refused, harden_begin, NULL) {
+UNIT_TEST(seal_of_a_part_of_an_os_page_is_refused) {
     char *base = fresh(1);
     assert_false(hak_os_seal(base + 16, hak_os_page_bytes()));
     assert_false(hak_os_seal(base, 64));
@@ -58,7 +52,7 @@ UNIT_TEST_WITH(seal_of_a_part_of_an_os_page_is_refused, harden_begin, NULL) {
     hak_os_unmap(base, hak_os_page_bytes());
 }
 
-UNIT_TEST_WITH(scatter_leaves_a_distance, harden_begin, NULL) {
+UNIT_TEST(scatter_leaves_a_distance) {
     char *before = hak_os_map(HAK_SUPERSLAB_BYTES, HAK_SUPERSLAB_BYTES);
     hak_os_scatter();
     char *after = hak_os_map(HAK_SUPERSLAB_BYTES, HAK_SUPERSLAB_BYTES);
@@ -68,3 +62,5 @@ UNIT_TEST_WITH(scatter_leaves_a_distance, harden_begin, NULL) {
     hak_os_unmap(before, HAK_SUPERSLAB_BYTES);
     hak_os_unmap(after, HAK_SUPERSLAB_BYTES);
 }
+
+UNIT_GROUP(os_begin)

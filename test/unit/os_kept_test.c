@@ -2,24 +2,15 @@
  *
  * Files that are kept open (KEPT-1): opened while there is one thread, read in any as long as the
  * number is ours; what the program closes, or has there by then, is neither read nor closed. */
-#include "double/os_fault.h"
 #include "os/kept.h"
-#include "os/optional.h"
-#include "unit/unit.h"
+#include "unit/os.h"
 
 #include <fcntl.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
-#include <pthread.h>
-#include <sched.h>
-#include <signal.h>
 #include <stdatomic.h>
-#include <stddef.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 enum { KEPT_ROUNDS = 5000, READS = 4, LEAST = 200 };
 
@@ -99,8 +90,7 @@ static int lose_by_removal(void) {
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
         BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_pread64, 0, 1),
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | 19),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-    };
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
     struct sock_fprog program = {.len = UNIT_COUNT(code), .filter = code};
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
         prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0) {
@@ -110,13 +100,11 @@ static int lose_by_removal(void) {
 }
 
 KEPT_TEST(file_of_a_removed_group_is_lost) {
-    int status = -1;
     pid_t child = fork();
     if (child == 0) {
         _exit(lose_by_removal());
     }
-    assert_int_equal(waitpid(child, &status, 0), child);
-    assert_int_equal(status, 0);
+    assert_int_equal(unit_wait(child), 0);
 }
 
 /* --- other threads ---------------------------------------------------------------------------- */
@@ -201,7 +189,6 @@ static void *note_tasks(void *is_one) {
 UNIT_TEST(kernel_tells_of_a_second_thread) {
     pthread_t thread;
     bool is_one = true;
-    int status = -1;
     if (UNIT_IS_TSAN) {
         skip(); /* has a thread of its own in children */
     }
@@ -212,8 +199,7 @@ UNIT_TEST(kernel_tells_of_a_second_thread) {
         _exit(!was_one || pthread_create(&thread, NULL, note_tasks, &is_one) != 0 ||
               pthread_join(thread, NULL) != 0 || is_one);
     }
-    assert_int_equal(waitpid(child, &status, 0), child);
-    assert_int_equal(status, 0);
+    assert_int_equal(unit_wait(child), 0);
 }
 
 static atomic_bool is_reading; /* a round is under way */

@@ -1,12 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#include "base/atomics.h"
-#include "os/lock.h"
-#include "os/os.h"
 #include "unit/fatal.h"
-
-#include <pthread.h>
-#include <sched.h>
-#include <unistd.h>
+#include "unit/os.h"
 
 enum { THREADS = 4, LOCK_ROUNDS = 20000 };
 
@@ -29,12 +23,8 @@ static void *count_under_lock(void *context) {
 UNIT_TEST(lock_under_contention_excludes) {
     pthread_t threads[THREADS];
     counter = 0;
-    for (unsigned i = 0; i < THREADS; i++) {
-        assert_int_equal(pthread_create(&threads[i], NULL, count_under_lock, NULL), 0);
-    }
-    for (unsigned i = 0; i < THREADS; i++) {
-        pthread_join(threads[i], NULL);
-    }
+    unit_pthread_create_all(threads, THREADS, count_under_lock, NULL, 0);
+    unit_pthread_join_all(threads, THREADS);
     assert_int_equal(counter, THREADS * LOCK_ROUNDS);
     assert_int_equal(hak_locks[HAK_LOCK_SPAN].state, 0);
 }
@@ -52,19 +42,14 @@ UNIT_TEST(lock_held_long_puts_waiters_to_sleep_and_wakes_all) {
     pthread_t threads[THREADS];
     counter = 0;
     hak_lock_acquire(HAK_LOCK_META);
-    for (unsigned i = 0; i < THREADS; i++) {
-        assert_int_equal(pthread_create(&threads[i], NULL, take_once, NULL), 0);
-    }
-    while (hak_load_relaxed(&waiting) < THREADS) {
+    unit_pthread_create_all(threads, THREADS, take_once, NULL, 0);
+    while (hak_load_relaxed(&waiting) < THREADS ||
+           hak_load_relaxed(&hak_locks[HAK_LOCK_META].state) != 2) {
         sched_yield();
     }
-    usleep(50000);
     assert_int_equal(counter, 0);
-    assert_int_equal(hak_load_relaxed(&hak_locks[HAK_LOCK_META].state), 2);
     hak_lock_release(HAK_LOCK_META);
-    for (unsigned i = 0; i < THREADS; i++) {
-        pthread_join(threads[i], NULL);
-    }
+    unit_pthread_join_all(threads, THREADS);
     assert_int_equal(counter, THREADS);
     assert_int_equal(hak_locks[HAK_LOCK_META].state, 0);
 }
@@ -75,18 +60,14 @@ UNIT_TEST(lock_that_is_passed_reaches_all_who_wait) {
     counter = 0;
     hak_lock_acquire(HAK_LOCK_META);
     hak_lock_pass(HAK_LOCK_META); /* to nobody */
-    for (unsigned i = 0; i < THREADS; i++) {
-        assert_int_equal(pthread_create(&threads[i], NULL, take_once, NULL), 0);
-    }
+    unit_pthread_create_all(threads, THREADS, take_once, NULL, 0);
     while (counter < THREADS) {
         hak_lock_pass(HAK_LOCK_META);
         sched_yield();
     }
     assert_int_not_equal(hak_locks[HAK_LOCK_META].state, 0); /* still held */
     hak_lock_release(HAK_LOCK_META);
-    for (unsigned i = 0; i < THREADS; i++) {
-        pthread_join(threads[i], NULL);
-    }
+    unit_pthread_join_all(threads, THREADS);
 }
 
 UNIT_TEST(locks_in_rank_order_are_taken_together) {

@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * Memory: what os.h promises about mappings, against the kernel itself. */
-#include "base/bits.h"
-#include "double/os_fault.h"
-#include "os/optional.h"
-#include "unit/unit.h"
+#include "unit/os.h"
 
-#include <errno.h>
 #include <sys/prctl.h>
 
 UNIT_TEST(map_of_any_alignment_is_aligned_zero_and_writable) {
@@ -196,22 +192,6 @@ UNIT_TEST(fault_of_each_kind_fails_that_call_only) {
     assert_int_equal(hak_os_fault_calls(HAK_OS_CALL_MAP), 0);
 }
 
-UNIT_TEST(fault_plan_counts_from_the_next_call) {
-    size_t page = hak_os_page_bytes();
-    char *base = hak_os_map(page, page);
-    hak_os_fault_clear();
-    assert_true(hak_os_purge(base, page));
-    hak_os_fault_plan(HAK_OS_CALL_PURGE, 2, 3);
-    for (unsigned call = 0; call < 8; call++) {
-        assert_int_equal(hak_os_purge(base, page), call < 2 || call >= 5);
-    }
-    hak_os_fault_plan(HAK_OS_CALL_PURGE, 1, UINT64_MAX);
-    assert_true(hak_os_purge(base, page));
-    assert_false(hak_os_purge(base, page));
-    hak_os_fault_clear();
-    assert_true(hak_os_unmap(base, page));
-}
-
 UNIT_TEST(failing_calls_leave_errno_alone) {
     errno = 4321;
     assert_null(hak_os_map((size_t)1 << 62, HAK_UNIT_BYTES));
@@ -236,11 +216,4 @@ UNIT_TEST(huge_pages_of_unadvised_memory_stay_when_the_kernel_refuses) {
     assert_true(prctl(PR_GET_THP_DISABLE, 0, 0, 0, 0) == (is_done ? 3 : was));
 }
 
-static int memory_linux_start(int argc, char **argv) {
-    (void)argc;
-    (void)argv;
-    hak_os_init();
-    return UNIT_GO_ON;
-}
-
-UNIT_START(memory_linux_start)
+UNIT_GROUP(os_begin)

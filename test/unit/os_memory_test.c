@@ -2,31 +2,33 @@
  *
  * Memory limit of control groups: what the files say, at first and as they stay open, what the
  * program closes, and that no file is needed. */
-#include "double/os_fault.h"
-#include "os/optional.h"
 #include "unit/open_files.h"
+#include "unit/os.h"
 
-#include <errno.h>
+/* What /proc/self/cgroup says, and the files there are, as |path=content; no others exist. */
+static const char OF_GROUP[] = "4:freezer:/memory,memory:memory\n0::/a/b\n";
+static const char *groups, *served;
 
-typedef struct served_file {
-    const char *path, *text;
-} served_file_t;
-
-static const served_file_t *served; /* up to one without a path; all others do not exist */
+#define GROUP "|a/b/"
+#define ABOVE "|a/"
+#define ROOT "|"
 
 static size_t serve(const char *path, char *buffer, size_t capacity) {
-    for (const served_file_t *file = served; file->path != NULL; file++) {
-        if (strcmp(file->path, path) == 0) {
-            size_t length = strlen(file->text);
-            memcpy(buffer, file->text, length < capacity ? length : capacity);
-            return length;
-        }
+    const char *text = groups;
+    if (strcmp(path, "/proc/self/cgroup") != 0) {
+        char key[64];
+        snprintf(key, sizeof key, "|%s=", path + strlen("/sys/fs/cgroup/"));
+        text = strstr(served, key);
+        text = text == NULL ? "" : text + strlen(key);
     }
-    return 0;
+    size_t length = strcspn(text, "|");
+    memcpy(buffer, text, length < capacity ? length : capacity);
+    return length;
 }
 
-static bool memory_of(const served_file_t *files, hak_os_memory_t *memory) {
+static bool memory_of(const char *own, const char *files, hak_os_memory_t *memory) {
     hak_os_memory_t again;
+    groups = own;
     served = files;
     hak_os_fault_files(serve);
     hak_os_fault_groups_anew();
@@ -37,91 +39,62 @@ static bool memory_of(const served_file_t *files, hak_os_memory_t *memory) {
     return is_limited;
 }
 
-#define GROUP "/sys/fs/cgroup/a/b/"
-#define ABOVE "/sys/fs/cgroup/a/"
-#define ROOT "/sys/fs/cgroup/"
-#define SELF                                                                                       \
-    { "/proc/self/cgroup", "4:freezer:/memory,memory:memory\n0::/a/b\n" }
-
-UNIT_TEST(memory_limit_is_the_lesser_of_two) {
-    static const served_file_t high[] = {SELF,
-                                         {GROUP "memory.high", "1000\n"},
-                                         {GROUP "memory.max", "2000\n"},
-                                         {GROUP "memory.current", "100\n"},
-                                         {0}};
-    static const served_file_t max[] = {SELF,
-                                        {GROUP "memory.high", "max\n"},
-                                        {GROUP "memory.max", "2000\n"},
-                                        {GROUP "memory.current", "0\n"},
-                                        {0}};
+static void expect_limit(const char *own, const char *files, uint64_t limit, uint64_t used) {
     hak_os_memory_t memory;
-    assert_true(memory_of(high, &memory));
-    assert_true(memory.limit_bytes == 1000 && memory.used_bytes == 100);
-    assert_true(memory_of(max, &memory));
-    assert_true(memory.limit_bytes == 2000 && memory.used_bytes == 0);
+    UNIT_EXPECT(memory_of(own, files, &memory), "%s", files);
+    UNIT_EXPECT(memory.limit_bytes == limit && memory.used_bytes == used, "%s", files);
 }
 
-UNIT_TEST(memory_of_the_level_with_least_room_counts) {
-    static const served_file_t files[] = {SELF,
-                                          {GROUP "memory.max", "5000\n"},
-                                          {GROUP "memory.current", "100\n"},
-                                          {ABOVE "memory.high", "90000\n"},
-                                          {ABOVE "memory.max", "max\n"},
-                                          {ABOVE "memory.current", "88000\n"},
-                                          {ROOT "memory.max", "70000\n"},
-                                          {ROOT "memory.current", "10\n"},
-                                          {0}};
-    hak_os_memory_t memory;
-    assert_true(memory_of(files, &memory));
-    assert_true(memory.limit_bytes == 90000 && memory.used_bytes == 88000);
+/* Of two limits the lesser one, of levels the one with least room; of more levels than are followed
+ * the lowest. */
+UNIT_TEST(memory_limit_is_that_of_the_least_room) {
+    expect_limit(OF_GROUP,
+                 GROUP "memory.high=1000\n" GROUP "memory.max=2000\n" GROUP "memory.current=100\n",
+                 1000, 100);
+    expect_limit(OF_GROUP,
+                 GROUP "memory.high=max\n" GROUP "memory.max=2000\n" GROUP "memory.current=0\n",
+                 2000, 0);
+    expect_limit(OF_GROUP,
+                 GROUP "memory.max=5000\n" GROUP "memory.current=100\n" ABOVE
+                       "memory.high=90000\n" ABOVE "memory.max=max\n" ABOVE
+                       "memory.current=88000\n" ROOT "memory.max=70000\n" ROOT
+                       "memory.current=10\n",
+                 90000, 88000);
+    expect_limit("0::/a/b/c\n",
+                 GROUP "c/memory.max=5000\n" GROUP "c/memory.current=100\n" GROUP
+                       "memory.max=4000\n" GROUP "memory.current=100\n" ABOVE
+                       "memory.max=3000\n" ABOVE "memory.current=100\n" ROOT
+                       "memory.max=2000\n" ROOT "memory.current=100\n",
+                 3000, 100);
 }
+
+#define STAT GROUP "memory.stat=anon 50\nfile 40\ninactive_anon 7\ninactive_file 30\nactive_file 25"
 
 /* The kernel drops them, those used lately, too; but how many there are is asked only when room is
  * little. */
 UNIT_TEST(memory_of_files_is_room) {
-    static const char stat[] =
-        "anon 50\nfile 40\ninactive_anon 7\ninactive_file 30\nactive_file 25";
-    static const served_file_t near[] = {SELF,
-                                         {GROUP "memory.max", "100\n"},
-                                         {GROUP "memory.current", "90\n"},
-                                         {GROUP "memory.stat", stat},
-                                         {0}};
-    static const served_file_t far[] = {SELF,
-                                        {GROUP "memory.max", "1000\n"},
-                                        {GROUP "memory.current", "90\n"},
-                                        {GROUP "memory.stat", stat},
-                                        {0}};
-    static const served_file_t more[] = {SELF,
-                                         {GROUP "memory.max", "100\n"},
-                                         {GROUP "memory.current", "20\n"},
-                                         {GROUP "memory.high", "10\n"},
-                                         {GROUP "memory.stat", stat},
-                                         {0}};
-    hak_os_memory_t memory;
-    assert_true(memory_of(near, &memory));
-    assert_int_equal(memory.used_bytes, 35);
-    assert_true(memory_of(far, &memory));
-    assert_int_equal(memory.used_bytes, 90);
-    assert_true(memory_of(more, &memory));
-    assert_int_equal(memory.used_bytes, 0);
+    expect_limit(OF_GROUP, GROUP "memory.max=100\n" GROUP "memory.current=90\n" STAT, 100, 35);
+    expect_limit(OF_GROUP, GROUP "memory.max=1000\n" GROUP "memory.current=90\n" STAT, 1000, 90);
+    expect_limit(OF_GROUP,
+                 GROUP "memory.max=100\n" GROUP "memory.current=20\n" GROUP "memory.high=10\n" STAT,
+                 10, 0);
 }
 
 UNIT_TEST(memory_of_files_that_say_nothing_is_unlimited) {
-    static const served_file_t none[][5] = {
-        {{0}},
-        {SELF, {0}},
-        {SELF, {GROUP "memory.max", "max\n"}, {GROUP "memory.current", "5\n"}, {0}},
-        {SELF, {GROUP "memory.max", "100\n"}, {0}},
-        {SELF, {GROUP "memory.max", "100\n"}, {GROUP "memory.current", "\n"}, {0}},
-        {SELF, {GROUP "memory.max", "-1\n"}, {GROUP "memory.current", "5\n"}, {0}},
-        {SELF, {GROUP "memory.max", "100x\n"}, {GROUP "memory.current", "5\n"}, {0}},
-        {SELF, {GROUP "memory.max", "18446744073709551616\n"}, {GROUP "memory.current", "5\n"}},
-        {{"/proc/self/cgroup", "0::x/y\n"}, {GROUP "memory.max", "1"}, {ROOT "memory.max", "1"}},
-    };
+    static const char *const none[] = {"",
+                                       GROUP "memory.max=max\n" GROUP "memory.current=5\n",
+                                       GROUP "memory.max=100\n",
+                                       GROUP "memory.max=100\n" GROUP "memory.current=\n",
+                                       GROUP "memory.max=-1\n" GROUP "memory.current=5\n",
+                                       GROUP "memory.max=100x\n" GROUP "memory.current=5\n",
+                                       GROUP "memory.max=18446744073709551616\n" GROUP
+                                             "memory.current=5\n"};
+    hak_os_memory_t memory;
     for (size_t i = 0; i < UNIT_COUNT(none); i++) {
-        hak_os_memory_t memory;
-        UNIT_EXPECT(!memory_of(none[i], &memory), "%zu", i);
+        UNIT_EXPECT(!memory_of(OF_GROUP, none[i], &memory), "%zu", i);
     }
+    assert_false(memory_of("", "", &memory));
+    assert_false(memory_of("0::x/y\n", GROUP "memory.max=1" ROOT "memory.max=1", &memory));
 }
 
 /* The kernel has each controller in one place; nothing is opened to see that. */
@@ -131,13 +104,13 @@ UNIT_TEST(controllers_of_version_1_are_not_looked_for_in_version_2) {
     static const bool has_memory[] = {false, true, false, true},
                       has_cpu[] = {true, false, false, true};
     for (size_t i = 0; i < UNIT_COUNT(selves); i++) {
-        const served_file_t files[] = {
-            {"/proc/self/cgroup", selves[i]},     {GROUP "memory.max", "2000\n"},
-            {GROUP "memory.high", "max\n"},       {GROUP "memory.current", "100\n"},
-            {GROUP "cpu.max", "100000 100000\n"}, {0}};
         hak_os_memory_t memory;
         hak_os_fault_clear();
-        UNIT_EXPECT(memory_of(files, &memory) == has_memory[i], "%zu", i);
+        bool is_limited = memory_of(selves[i],
+                                    GROUP "memory.max=2000\n" GROUP "memory.high=max\n" GROUP
+                                          "memory.current=100\n" GROUP "cpu.max=100000 100000\n",
+                                    &memory);
+        UNIT_EXPECT(is_limited == has_memory[i], "%zu", i);
         UNIT_EXPECT((hak_os_cpu_quota() == 1) == has_cpu[i], "%zu", i);
         assert_true(i != 2 || hak_os_fault_calls(HAK_OS_CALL_READ) == 1);
     }
@@ -145,39 +118,33 @@ UNIT_TEST(controllers_of_version_1_are_not_looked_for_in_version_2) {
 
 /* As if the program had put a file of its own under the number of one of ours, or closed it. */
 UNIT_TEST(memory_limit_with_a_lost_file_is_not_what_the_others_say) {
-    static const served_file_t all[] = {SELF,
-                                        {GROUP "memory.high", "100\n"},
-                                        {GROUP "memory.max", "2000\n"},
-                                        {GROUP "memory.current", "95\n"},
-                                        {GROUP "memory.stat", "anon 1\ninactive_file 40\n"},
-                                        {0}};
-    served_file_t left[UNIT_COUNT(all)];
+    static const char all[] =
+        GROUP "memory.high=100\n" GROUP "memory.max=2000\n" GROUP "memory.current=95\n" GROUP
+              "memory.stat=anon 1\ninactive_file 40\n";
+    char left[sizeof all];
     hak_os_memory_t memory;
-    for (size_t lost = 1; lost + 1 < UNIT_COUNT(all); lost++) {
-        assert_true(memory_of(all, &memory));
-        assert_true(memory.limit_bytes == 100 && memory.used_bytes == 55);
+    for (const char *lost = all; lost != NULL; lost = strchr(lost + 1, '|')) {
+        expect_limit(OF_GROUP, all, 100, 55);
         memcpy(left, all, sizeof all);
-        left[0].text = ""; /* not to be opened anew */
-        left[lost].text = "";
+        left[lost - all + 1] = '-'; /* another name */
+        groups = "";                /* not to be opened anew */
         served = left;
-        UNIT_EXPECT(!hak_os_memory_limit(&memory), "%zu", lost);
+        UNIT_EXPECT(!hak_os_memory_limit(&memory), "%s", lost);
         served = all;
-        UNIT_EXPECT(hak_os_memory_limit(&memory) && memory.used_bytes == 55, "%zu", lost);
+        UNIT_EXPECT(hak_os_memory_limit(&memory) && memory.used_bytes == 55, "%s", lost);
     }
     hak_os_fault_files(NULL);
 }
 
 /* A full group stays full when its memory takes the place of files. */
 UNIT_TEST(memory_of_files_is_asked_for_at_each_look_near_the_limit) {
-    static served_file_t files[] = {SELF,
-                                    {GROUP "memory.max", "100\n"},
-                                    {GROUP "memory.current", "99\n"},
-                                    {GROUP "memory.stat", "anon 9\ninactive_file 90\n"},
-                                    {0}};
     hak_os_memory_t memory;
-    assert_true(memory_of(files, &memory));
-    assert_int_equal(memory.used_bytes, 9);
-    files[3].text = "anon 89\ninactive_file 10\n";
+    expect_limit(OF_GROUP,
+                 GROUP "memory.max=100\n" GROUP "memory.current=99\n" GROUP
+                       "memory.stat=anon 9\ninactive_file 90\n",
+                 100, 9);
+    served = GROUP "memory.max=100\n" GROUP "memory.current=99\n" GROUP
+                   "memory.stat=anon 89\ninactive_file 10\n";
     assert_true(hak_os_memory_limit(&memory));
     hak_os_fault_files(NULL);
     assert_int_equal(memory.used_bytes, 89);
@@ -199,9 +166,7 @@ UNIT_TEST(memory_files_without_end_and_paths_without_end_are_survived) {
     for (size_t at = 3; at + 2 < 400; at += 2) {
         memcpy(deep + at, "/d", 3);
     }
-    const served_file_t files[] = {
-        {"/proc/self/cgroup", deep}, {ROOT "memory.max", "9"}, {ROOT "memory.current", "1"}, {0}};
-    assert_false(memory_of(files, &memory));
+    assert_false(memory_of(deep, ROOT "memory.max=9" ROOT "memory.current=1", &memory));
 }
 
 UNIT_TEST(memory_of_this_process_is_read_without_a_trace) {
@@ -224,36 +189,20 @@ UNIT_TEST(memory_of_this_process_is_read_without_a_trace) {
 
 /* The files are open: whether one says something else is seen without opening any. */
 UNIT_TEST(memory_files_once_open_are_read_as_they_are_now) {
-    static const served_file_t before[] = {
-        SELF, {GROUP "memory.max", "1000\n"}, {GROUP "memory.current", "100\n"}, {0}};
-    static const served_file_t after[] = {
-        {GROUP "memory.max", "900\n"}, {GROUP "memory.current", "200\n"}, {0}};
-    static const served_file_t unlimited[] = {
-        {GROUP "memory.max", "max\n"}, {GROUP "memory.current", "200\n"}, {0}};
+    static const char before[] = GROUP "memory.max=1000\n" GROUP "memory.current=100\n";
     hak_os_memory_t memory;
-    assert_true(memory_of(before, &memory));
-    served = after;
+    expect_limit(OF_GROUP, before, 1000, 100);
+    groups = "";
+    served = GROUP "memory.max=900\n" GROUP "memory.current=200\n";
     assert_true(hak_os_memory_limit(&memory));
     assert_true(memory.limit_bytes == 900 && memory.used_bytes == 200);
-    served = unlimited;
+    served = GROUP "memory.max=max\n" GROUP "memory.current=200\n";
     assert_false(hak_os_memory_limit(&memory));
-    served = after;
+    served = before;
     assert_true(hak_os_memory_limit(&memory));
     hak_os_fault_files(serve); /* the program closed all; the group is no longer to be found */
     assert_false(hak_os_memory_limit(&memory));
-    served = before; /* nor are they opened again: the program may have forbidden itself that */
+    groups = OF_GROUP; /* nor are they opened again: the program may have forbidden itself that */
     assert_false(hak_os_memory_limit(&memory));
     hak_os_fault_files(NULL);
-}
-
-UNIT_TEST(memory_of_more_levels_than_are_followed_is_that_of_the_lowest) {
-    static const served_file_t files[] = {
-        {"/proc/self/cgroup", "0::/a/b/c\n"}, {GROUP "c/memory.max", "5000\n"},
-        {GROUP "c/memory.current", "100\n"},  {GROUP "memory.max", "4000\n"},
-        {GROUP "memory.current", "100\n"},    {ABOVE "memory.max", "3000\n"},
-        {ABOVE "memory.current", "100\n"},    {ROOT "memory.max", "2000\n"},
-        {ROOT "memory.current", "100\n"},     {0}};
-    hak_os_memory_t memory;
-    assert_true(memory_of(files, &memory));
-    assert_int_equal(memory.limit_bytes, 3000);
 }

@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * What the system tells about threads, and sleep and wake-up on a word. */
-#include "base/atomics.h"
-#include "double/os_fault.h"
-#include "os/optional.h"
-#include "unit/unit.h"
+#include "unit/os.h"
 
-#include <pthread.h>
 #include <sys/prctl.h>
 
 static void *thread_id_of_thread(void *out) {
@@ -16,9 +12,7 @@ static void *thread_id_of_thread(void *out) {
 
 UNIT_TEST(thread_id_of_another_thread_differs) {
     uint32_t other = 0;
-    pthread_t thread;
-    assert_int_equal(pthread_create(&thread, NULL, thread_id_of_thread, &other), 0);
-    pthread_join(thread, NULL);
+    unit_pthread_create_and_join(thread_id_of_thread, &other);
     assert_int_not_equal(other, 0);
     assert_int_not_equal(other, hak_os_thread_id());
 }
@@ -37,14 +31,12 @@ static size_t no_comm(const char *path, char *buffer, size_t capacity) {
 
 UNIT_TEST(command_is_the_first_threads_name) {
     char command[HAK_OS_COMMAND_BYTES];
-    pthread_t thread;
     prctl(PR_SET_NAME, "fifteen letters");
     hak_os_command(command);
     assert_string_equal(command, "fifteen letters");
     for (unsigned is_told = 0; is_told < 2; is_told++) {
         hak_os_fault_files(is_told ? NULL : no_comm);
-        assert_int_equal(pthread_create(&thread, NULL, ask_command, command), 0);
-        pthread_join(thread, NULL);
+        unit_pthread_create_and_join(ask_command, command);
         assert_string_equal(command, is_told ? "fifteen letters" : "");
     }
 }

@@ -2,15 +2,10 @@
  *
  * A trap handler in front of what the program has: each case is a child of its own, with the
  * disposition there was before, and ends as it would without us. */
-#include "double/os_fault.h"
-#include "os/optional.h"
-#include "unit/unit.h"
+#include "unit/os.h"
 
-#include <signal.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 enum { EXIT_INFO = 41, EXIT_PLAIN = 42, EXIT_ALIVE = 43, EXIT_WRONG = 44 };
 
@@ -110,8 +105,7 @@ static const trap_case_t cases[] = {
     {"other, ignored", before_ignore, touch_others, SIGSEGV, 0, 0},
     {"sent", before_nothing, send, SIGSEGV, 0, 0},
     {"sent, handled", before_plain, send, 0, EXIT_PLAIN, 0},
-    {"sent, ignored", before_ignore, send, 0, EXIT_ALIVE, 0},
-};
+    {"sent, ignored", before_ignore, send, 0, EXIT_ALIVE, 0}};
 
 static void run(const trap_case_t *c) {
     struct rlimit none = {0, 0};

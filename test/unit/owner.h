@@ -36,6 +36,7 @@ static inline void part_from(hak_owner_t **owner) {
 
 static inline int unit_owners_end(void **state) {
     (void)state;
+    unit_give_rest(&held);
     part_from(&a);
     part_from(&b);
     for (const hak_owner_t *o = hak_all_owners; o != NULL; o = o->next) {

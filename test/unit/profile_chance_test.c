@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * The mathematics of sampling, against values of the C library's. */
-#include "profile/chance.h"
-#include "unit/unit.h"
+#include "unit/profile.h"
 
 static bool chance_is_near(double found, double expected, double part) {
     double difference = found > expected ? found - expected : expected - found;
@@ -11,19 +10,17 @@ static bool chance_is_near(double found, double expected, double part) {
 
 /* 1 - e^-x to 17 digits. */
 UNIT_TEST(chance_is_one_less_the_exponential) {
-    static const double expected[][2] = {
-        {0, 0},
-        {1e-12, 9.999999999995e-13},
-        {1e-6, 9.999995000001667e-07},
-        {0.001, 0.0009995001666250083},
-        {0.0078125, 0.007782061739756485},
-        {0.5, 0.3934693402873666},
-        {1, 0.6321205588285577},
-        {3, 0.950212931632136},
-        {10, 0.9999546000702375},
-        {40, 1},
-        {1e300, 1},
-    };
+    static const double expected[][2] = {{0, 0},
+                                         {1e-12, 9.999999999995e-13},
+                                         {1e-6, 9.999995000001667e-07},
+                                         {0.001, 0.0009995001666250083},
+                                         {0.0078125, 0.007782061739756485},
+                                         {0.5, 0.3934693402873666},
+                                         {1, 0.6321205588285577},
+                                         {3, 0.950212931632136},
+                                         {10, 0.9999546000702375},
+                                         {40, 1},
+                                         {1e300, 1}};
     for (unsigned i = 0; i < UNIT_COUNT(expected); i++) {
         double found = hak_chance_of(expected[i][0]);
         UNIT_EXPECT(chance_is_near(found, expected[i][1], 1e-12), "x %g: %.17g", expected[i][0],

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
  * Statistics: the sum of weights against what is really in use. */
-#include "large/large.h"
-#include "unit/front.h"
 #include "unit/profile.h"
 
 enum { RUNS = 200, BLOCKS = 6000 };
@@ -47,9 +45,7 @@ static double load_begin(const load_t *load, uint64_t *rng) {
 }
 
 static void load_end(const load_t *load) {
-    for (unsigned i = 0; i < load->blocks; i++) {
-        hak_free(kept[i]);
-    }
+    UNIT_FREE_ALL(kept, load->blocks);
 }
 
 static void check_load(const load_t *load) {
@@ -84,13 +80,11 @@ static void check_load(const load_t *load) {
 /* The sum of weights is right on average, and its error is as large as it says. */
 UNIT_TEST(estimates_are_unbiased_and_know_their_error) {
     /* as many that a run's error is about 5 %, and the mean's of all runs a third of 1 % */
-    static const load_t loads[] = {
-        {"small and medium, half stay", BLOCKS, 20, 2, 600, 6000, 4096},
-        {"of one class, all stay", BLOCKS, BLOCKS, 1, 1, 1, 256},
-        {"small, few stay", BLOCKS, BLOCKS, 8, 512, 512, 512},
-        {"around the rate", BLOCKS / 4, 2, 2, 2000, 20000, 4096},
-        {"large, around the rate", 600, 1, 1, 1, 400000, 128 << 10},
-    };
+    static const load_t loads[] = {{"small and medium, half stay", BLOCKS, 20, 2, 600, 6000, 4096},
+                                   {"of one class, all stay", BLOCKS, BLOCKS, 1, 1, 1, 256},
+                                   {"small, few stay", BLOCKS, BLOCKS, 8, 512, 512, 512},
+                                   {"around the rate", BLOCKS / 4, 2, 2, 2000, 20000, 4096},
+                                   {"large, around the rate", 600, 1, 1, 1, 400000, 128 << 10}};
     for (unsigned i = 0; i < UNIT_COUNT(loads); i++) {
         check_load(&loads[i]);
     }

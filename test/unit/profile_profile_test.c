@@ -1,14 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
  * Start, stop, reset and fork of the heap profile. */
-#include "base/knobs.h"
-#include "front/event.h"
 #include "profile/profile.h"
 #include "profile/sample.h"
 #include "profile/store.h"
 #include "unit/front.h"
-
-#include <sys/wait.h>
 
 static hak_profile_state_t look(void) {
     hak_profile_state_t state;

@@ -1,21 +1,29 @@
 /* SPDX-License-Identifier: MIT
  *
  * Which requests are sampled, where their blocks lie, and how they are freed. */
-#include "base/counters.h"
-#include "double/os_fault.h"
-#include "os/lock.h"
 #include "slab/remote.h"
 #include "stat/stat.h"
 #include "unit/fatal.h"
-#include "unit/front.h"
 #include "unit/profile.h"
 
-#include <pthread.h>
-
-/* With one sample a byte all are, but for one in ten million of the smallest. */
-UNIT_TEST(sampled_blocks_are_like_any_others) {
-    static const size_t sizes[] = {1, 16, 17, 100, 512, 2000, 2049, 5000, 20000, 65000};
+/* One sample a byte: all are taken, but for one in ten million of the smallest. */
+static int sample_begin(void **state) {
+    (void)state;
     begin(1);
+    return 0;
+}
+
+static int sample_end(void **state) {
+    (void)state;
+    assert_int_equal(live(), 0);
+    finish();
+    return 0;
+}
+
+#define SAMPLE_TEST(name) UNIT_TEST_WITH(name, sample_begin, sample_end)
+
+SAMPLE_TEST(sampled_blocks_are_like_any_others) {
+    static const size_t sizes[] = {1, 16, 17, 100, 512, 2000, 2049, 5000, 20000, 65000};
     for (unsigned i = 0; i < UNIT_COUNT(sizes); i++) {
         size_t size = sizes[i] - (sizes[i] > 8 ? HAK_CANARY_BYTES : 0);
         char *block = unit_malloc(sizes[i]);
@@ -37,13 +45,10 @@ UNIT_TEST(sampled_blocks_are_like_any_others) {
     char *zeroed = hak_calloc(3, 100);
     assert_true(is_sampled(zeroed) && unit_is_filled(zeroed, 300, 0));
     hak_free_sized(zeroed, 300);
-    assert_int_equal(live(), 0);
-    finish();
 }
 
-UNIT_TEST(large_blocks_keep_their_place_and_have_a_record) {
+SAMPLE_TEST(large_blocks_keep_their_place_and_have_a_record) {
     static const size_t sizes[] = {70000, 1 << 20, 5 << 20};
-    begin(1);
     for (unsigned i = 0; i < UNIT_COUNT(sizes); i++) {
         char *block = unit_malloc(sizes[i]);
         assert_int_equal(live(), 1);
@@ -57,12 +62,10 @@ UNIT_TEST(large_blocks_keep_their_place_and_have_a_record) {
         assert_int_equal(live(), 0);
         assert_int_equal(hak_profile_large_count, 0);
     }
-    finish();
 }
 
 /* A block that could not be resized keeps its record; memory is out. */
-UNIT_TEST(failed_resize_keeps_the_record) {
-    begin(1);
+SAMPLE_TEST(failed_resize_keeps_the_record) {
     char *block = unit_malloc(3 << 20);
     assert_int_equal(live(), 1);
     hak_os_fault_plan(HAK_OS_CALL_MAP, 0, UINT64_MAX);
@@ -71,8 +74,6 @@ UNIT_TEST(failed_resize_keeps_the_record) {
     hak_os_fault_clear();
     assert_int_equal(live(), 1);
     hak_free(block);
-    assert_int_equal(live(), 0);
-    finish();
 }
 
 /* --- frees ------------------------------------------------------------------------------------ */
@@ -82,31 +83,24 @@ static void *free_it(void *block) {
     return NULL;
 }
 
-UNIT_TEST(any_thread_frees_a_sampled_block) {
-    begin(1);
+SAMPLE_TEST(any_thread_frees_a_sampled_block) {
     for (unsigned i = 0; i < 10; i++) {
-        pthread_t thread;
         void *block = unit_malloc(100);
         assert_int_equal(live(), 1);
-        assert_int_equal(pthread_create(&thread, NULL, free_it, block), 0);
-        pthread_join(thread, NULL);
+        unit_pthread_create_and_join(free_it, block);
         assert_int_equal(live(), 0);
     }
-    finish();
 }
 
 /* While another thread holds the owner, a free leaves the block to it, and waits for nothing. */
-UNIT_TEST(free_goes_to_the_remote_list_of_a_held_owner) {
-    begin(1);
+SAMPLE_TEST(free_goes_to_the_remote_list_of_a_held_owner) {
     void *block[20], *again;
     for (unsigned i = 0; i < UNIT_COUNT(block); i++) {
         block[i] = unit_malloc(48);
         assert_true(is_sampled(block[i]));
     }
     hak_store_relaxed(&hak_sample_owner.lock.is_taken, 1);
-    for (unsigned i = 0; i < UNIT_COUNT(block) - 1; i++) {
-        hak_free(block[i]);
-    }
+    UNIT_FREE_ALL(block, UNIT_COUNT(block) - 1);
     assert_int_equal(live(), 1);
     hak_store_relaxed(&hak_sample_owner.lock.is_taken, 0);
     assert_true(hak_remote_is_pending(&hak_sample_owner));
@@ -115,28 +109,23 @@ UNIT_TEST(free_goes_to_the_remote_list_of_a_held_owner) {
     assert_false(hak_remote_is_pending(&hak_sample_owner));
     hak_free(again);
     hak_free(block[UNIT_COUNT(block) - 1]);
-    assert_int_equal(live(), 0);
-    finish();
 }
 
-UNIT_TEST(misuse_of_sampled_blocks_is_fatal) {
-    begin(1);
+SAMPLE_TEST(misuse_of_sampled_blocks_is_fatal) {
     char *block = unit_malloc(100), *stays = unit_malloc(100);
     assert_true(is_sampled(block) && is_sampled(stays));
     UNIT_EXPECT_FATAL(hak_free(block + 16), "free of an address inside a block");
     hak_free(block);
     UNIT_EXPECT_FATAL(hak_free(block), "double free");
     hak_free(stays);
-    finish();
 }
 
 /* --- the owner -------------------------------------------------------------------------------- */
 
 /* SLAB-10 */
-UNIT_TEST(slabs_of_sampled_blocks_stay_with_their_owner) {
+SAMPLE_TEST(slabs_of_sampled_blocks_stay_with_their_owner) {
     enum { SC = 5, COUNT = 3000 };
     static void *block[COUNT];
-    begin(1);
     for (unsigned i = 0; i < COUNT; i++) {
         block[i] = unit_malloc(96);
         assert_true(is_sampled(block[i]));
@@ -161,14 +150,12 @@ UNIT_TEST(slabs_of_sampled_blocks_stay_with_their_owner) {
     assert_true(hak_owner_try_lock(&hak_sample_owner));
     assert_null(hak_slab_adopt(&hak_sample_owner, SC, true));
     hak_owner_unlock(&hak_sample_owner);
-    finish();
     hak_sample_release();
     assert_int_equal(hak_sample_owner.slab_count[SC], 0);
 }
 
 /* PROFILE-2: what is dropped has an ordinary block, or one without a record. */
-UNIT_TEST(without_memory_requests_are_served_and_counted) {
-    begin(1);
+SAMPLE_TEST(without_memory_requests_are_served_and_counted) {
     hak_profile_state_t before, after;
     hak_profile_look(&before);
     void *block[200];
@@ -180,12 +167,10 @@ UNIT_TEST(without_memory_requests_are_served_and_counted) {
     hak_profile_look(&after);
     assert_int_equal(after.dropped - before.dropped, 1);
     hak_free(block[0]);
-    finish();
 }
 
-UNIT_TEST(labels_tell_sites_apart) {
+SAMPLE_TEST(labels_tell_sites_apart) {
     static const char one[] = "one", two[] = "two";
-    begin(1);
     void *first = hak_alloc_at(100, one), *second = hak_alloc_at(100, two);
     assert_int_equal(live(), 2);
     unsigned labels = 0;
@@ -200,8 +185,6 @@ UNIT_TEST(labels_tell_sites_apart) {
     assert_null(self()->profile_label);
     hak_free_at(first, 100, one);
     hak_free_at(second, 100, two);
-    assert_int_equal(live(), 0);
-    finish();
 }
 
 static uint64_t refills_of(unsigned sc) {
@@ -210,9 +193,8 @@ static uint64_t refills_of(unsigned sc) {
     return snapshot.sc[sc].owner.refill_carve + snapshot.sc[sc].owner.refill_list;
 }
 
-UNIT_TEST(refills_of_sampled_blocks_are_counted) {
+SAMPLE_TEST(refills_of_sampled_blocks_are_counted) {
     unsigned sc = hak_sc_of(3000);
-    begin(1);
     void *first = unit_malloc(3000);
     uint64_t before = refills_of(sc);
     void *second = unit_malloc(3000);
@@ -220,12 +202,10 @@ UNIT_TEST(refills_of_sampled_blocks_are_counted) {
     assert_int_equal(refills_of(sc), before + 1);
     hak_free(first);
     hak_free(second);
-    finish();
 }
 
 /* The hit path of realloc has no instruction for it (docs/heap-sampling.md). */
-UNIT_TEST(realloc_in_place_keeps_the_record_and_what_was_first_asked_for) {
-    begin(1);
+SAMPLE_TEST(realloc_in_place_keeps_the_record_and_what_was_first_asked_for) {
     hak_profile_store_t *store = &hak_profile_store;
     char *block = unit_malloc(1700);
     const hak_profile_site_t *site =
@@ -237,7 +217,6 @@ UNIT_TEST(realloc_in_place_keeps_the_record_and_what_was_first_asked_for) {
     char *large = hak_realloc(block, 100000); /* now by its own site and size */
     assert_true(site->in_use.bytes == 0 && site->requested_bytes == 0);
     hak_free(large);
-    finish();
 }
 
 /* MAP-5, TCACHE-9 */

@@ -1,26 +1,20 @@
 /* SPDX-License-Identifier: MIT
  *
  * Sites and samples: sums, peaks, lifetimes, bounded memory. */
-#include "base/counters.h"
-#include "double/os_fault.h"
 #include "front/hooks.h"
-#include "profile/chance.h"
-#include "profile/store.h"
-#include "unit/unit.h"
+#include "unit/profile.h"
 
 enum { RATE = 1 << 20, STORE_BYTES = 256 << 10 };
 
 /* A sample of a block that nobody reads. */
 static hak_profile_event_t event_of(uintptr_t place, uintptr_t site, size_t bytes) {
-    hak_profile_event_t event = {
-        .block = (const void *)(place << 4),
-        .bytes = bytes,
-        .requested_bytes = bytes - 1,
-        .rate = RATE,
-        .thread_id = 1,
-        .depth = 3,
-        .stack = {site, 0x2000, 0x3000},
-    };
+    hak_profile_event_t event = {.block = (const void *)(place << 4),
+                                 .bytes = bytes,
+                                 .requested_bytes = bytes - 1,
+                                 .rate = RATE,
+                                 .thread_id = 1,
+                                 .depth = 3,
+                                 .stack = {site, 0x2000, 0x3000}};
     return event;
 }
 
@@ -47,10 +41,14 @@ static hak_profile_site_t *site_of(uintptr_t address) {
     return NULL;
 }
 
-static void store_begin(void) {
-    assert_true(hak_profile_store_open(STORE_BYTES, RATE, true));
+static int store_begin(void **state) {
+    (void)state;
+    bool is_open = hak_profile_store_open(STORE_BYTES, RATE, true);
     hak_profile_store_reset();
+    return !is_open;
 }
+
+#define STORE_TEST(name) UNIT_TEST_WITH(name, store_begin, NULL)
 
 static double weight_of(size_t bytes) {
     return 1 / hak_chance_of((double)bytes / RATE);
@@ -61,8 +59,7 @@ static bool store_is_near(double found, double expected) {
 }
 
 /* PROFILE-3 */
-UNIT_TEST(sums_are_those_of_the_samples_in_use) {
-    store_begin();
+STORE_TEST(sums_are_those_of_the_samples_in_use) {
     assert_true(add(1, 0x1000, 64) && add(2, 0x1000, 64) && add(3, 0x1000, 1024) &&
                 add(4, 0x1111, 64));
     hak_profile_site_t *site = site_of(0x1000);
@@ -92,8 +89,7 @@ UNIT_TEST(sums_are_those_of_the_samples_in_use) {
 }
 
 /* Stacks that differ in one address, in their length or in their label only. */
-UNIT_TEST(different_stacks_are_different_sites) {
-    store_begin();
+STORE_TEST(different_stacks_are_different_sites) {
     hak_profile_event_t event = event_of(1, 0x1000, 64);
     assert_true(hak_profile_store_add(&event));
     event = event_of(2, 0x1000, 64);
@@ -116,8 +112,7 @@ UNIT_TEST(different_stacks_are_different_sites) {
 }
 
 /* Each site keeps its sums of the moment when all together held most. */
-UNIT_TEST(peak_is_of_one_moment) {
-    store_begin();
+STORE_TEST(peak_is_of_one_moment) {
     double unit = weight_of(4096) * 4096;
     (void)(add(1, 0x1000, 4096) && add(2, 0x1000, 4096) && add(3, 0x1111, 4096)); /* 3: a peak */
     end(1);
@@ -140,8 +135,7 @@ UNIT_TEST(peak_is_of_one_moment) {
                 store_is_near(third->peak.bytes, 2 * unit));
 }
 
-UNIT_TEST(lifetimes_are_counted_when_blocks_end) {
-    store_begin();
+STORE_TEST(lifetimes_are_counted_when_blocks_end) {
     uint64_t total = 0;
     for (uintptr_t i = 1; i <= 100; i++) {
         assert_true(add(i, 0x1000, 64));
@@ -156,8 +150,7 @@ UNIT_TEST(lifetimes_are_counted_when_blocks_end) {
 }
 
 /* A record that is taken and kept is found again; one that a reset swept away is not. */
-UNIT_TEST(taken_records_survive_a_keep_but_no_reset) {
-    store_begin();
+STORE_TEST(taken_records_survive_a_keep_but_no_reset) {
     hak_profile_event_t event = event_of(1, 0x1000, 1 << 20);
     event.companion = (const void *)HAK_PROFILE_LARGE;
     assert_true(hak_profile_store_add(&event));
@@ -177,8 +170,7 @@ UNIT_TEST(taken_records_survive_a_keep_but_no_reset) {
 }
 
 /* PROFILE-4: sites and samples fill the store; the rest is counted, and nothing else changes. */
-UNIT_TEST(what_does_not_fit_is_dropped_and_counted) {
-    store_begin();
+STORE_TEST(what_does_not_fit_is_dropped_and_counted) {
     uint64_t counted = hak_counters.profile_dropped;
     unsigned kept = 0, dropped = 0;
     for (uintptr_t i = 1; i <= 5000; i++) {

@@ -6,8 +6,6 @@
 #include "unit/large.h"
 #include "unit/one_owner.h"
 
-#include <string.h>
-
 static hak_band_view_t bands_view(unsigned band) {
     hak_band_view_t found;
     hak_band_look(band, &found);
@@ -66,7 +64,6 @@ static int bands_begin(void **state) {
 /* A class whose slabs have one unit, two, and four. */
 UNIT_TEST_WITH(slabs_are_counted_by_their_size, bands_begin, unit_one_owner_end) {
     static const size_t sizes[] = {1000, 20000, 65000};
-    (void)state;
     for (unsigned i = 0; i < UNIT_COUNT(sizes); i++) {
         unsigned sc = hak_sc_of(sizes[i]), row = HAK_BANDS_OF_BLOCKS + i;
         size_t slab = (size_t)hak_sc_info[sc].units * HAK_UNIT_BYTES;

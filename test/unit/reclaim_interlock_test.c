@@ -4,9 +4,6 @@
  * jumps, forks in the middle of a window, while real units come and go. */
 #include "unit/target.h"
 
-#include <sys/wait.h>
-#include <unistd.h>
-
 enum { INTERLOCK_LONG_STEPS = 400, UNUSED_STEPS = 10, USED_STEPS = 4 };
 
 static hak_learner_view_t interlock_view(void) {
@@ -100,9 +97,7 @@ LEARNED_TEST(child_of_a_fork_in_a_window_begins_anew) {
             interlock_learn();
             _exit(is_new ? 0 : 1);
         }
-        int status = -1;
-        assert_int_equal(waitpid(child, &status, 0), child);
-        assert_int_equal(status, 0);
+        assert_int_equal(unit_wait(child), 0);
         assert_true(is_kept_longer());
         steps_pass(UNUSED_STEPS - at);
         take(0, SPANS);

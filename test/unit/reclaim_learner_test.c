@@ -120,24 +120,6 @@ LEARNER_TEST(without_the_option_all_is_forgotten) {
     }
 }
 
-LEARNER_TEST(reset_forgets_all) {
-    program_t program = {0};
-    (void)steps_until_kept(&program);
-    hak_learner_reset();
-    for (hak_learner_pool_t pool = 0; pool < HAK_LEARNERS; pool++) {
-        hak_learner_view_t view;
-        hak_learner_look_at(pool, &view);
-        assert_int_equal(view.strategy, HAK_STRATEGY_standard);
-        assert_int_equal(view.cheapest, HAK_STRATEGY_standard);
-        assert_int_equal(view.age_ms, 0);
-        assert_false(view.is_locked);
-        for (hak_strategy_t i = 0; i < HAK_STRATEGIES; i++) {
-            assert_int_equal(view.price[i].taken + view.price[i].held, 0);
-        }
-    }
-    assert_in_range(steps_until_kept(&program), 10, 200);
-}
-
 LEARNER_TEST(pools_learn_by_themselves) {
     program_t program = {0};
     (void)steps_until_kept(&program);

@@ -54,9 +54,9 @@ static uint64_t looks(void) {
     return hak_load_relaxed(&hak_counters.pressure_look);
 }
 
-/* A second passes, in ten steps. */
-static void press_second(void) {
-    for (unsigned step = 0; step < 10; step++) {
+/* Seconds pass, in ten steps each. */
+static void press_seconds(unsigned count) {
+    for (unsigned step = 0; step < 10 * count; step++) {
         hak_os_fault_advance_clock(SECOND / 10);
         hak_limit_tick();
     }
@@ -107,9 +107,7 @@ PRESSURE_TEST(room_for_all_gives_nothing_back) {
     limit = 1000 * (size_t)MEBIBYTE;
     used = 150 * MEBIBYTE;
     spans_free(2);
-    for (unsigned i = 0; i < 5; i++) {
-        press_second();
-    }
+    press_seconds(5);
     assert_int_equal(unused_bytes(), HALF);
     assert_false(hak_knobs.is_tight);
     assert_int_equal(hak_knobs.limit_bytes, limit);
@@ -128,9 +126,7 @@ PRESSURE_TEST(no_room_takes_all_but_a_rest) {
     limit = 400 * (size_t)MEBIBYTE;
     spans_free(2);
     used = 450 * (size_t)MEBIBYTE;
-    for (unsigned i = 0; i < 10; i++) {
-        press_second();
-    }
+    press_seconds(10);
     assert_in_range(unused_bytes(), 0, MEBIBYTE);
     spans_make(2);
 }
@@ -147,17 +143,13 @@ PRESSURE_TEST(tight_begins_at_an_eighth_and_ends_at_a_quarter) {
         UNIT_EXPECT(hak_knobs.is_tight == steps[i].is_tight, "%zu", i);
     }
     limit = 0;
-    for (unsigned i = 0; i < 10; i++) { /* it might be that files cannot be read just now */
-        press_second();
-    }
+    press_seconds(10); /* it might be that files cannot be read just now */
     assert_false(hak_knobs.is_tight);
 }
 
 PRESSURE_TEST(without_a_limit_files_are_read_once) {
     uint64_t before = looks();
-    for (unsigned i = 0; i < 1000; i++) {
-        press_second();
-    }
+    press_seconds(1000);
     assert_int_equal(looks() - before, 1);
 }
 
@@ -165,13 +157,11 @@ PRESSURE_TEST(files_are_read_seldom) {
     limit = 1024 * (size_t)MEBIBYTE;
     press_with(1);
     uint64_t before = looks();
-    for (unsigned i = 0; i < 10; i++) {
-        press_second();
-    }
+    press_seconds(10);
     assert_in_range(looks() - before, 9, 11);
     press_with(limit - 100 * MEBIBYTE);
     before = looks();
-    press_second();
+    press_seconds(1);
     assert_in_range(looks() - before, 4, 6);
     spans_free(2);
     press_with(2 * limit);
@@ -182,7 +172,7 @@ PRESSURE_TEST(files_are_read_seldom) {
     }
     assert_in_range(looks() - before, 5, 21);
     before = looks();
-    press_second(); /* nothing is left to give */
+    press_seconds(1); /* nothing is left to give */
     assert_in_range(looks() - before, 4, 6);
     spans_make(2);
 }
@@ -192,18 +182,18 @@ PRESSURE_TEST(small_process_looks_once_and_with_the_option_off_never) {
     used = 1;
     hak_knobs.cgroup = false;
     uint64_t before = hak_os_fault_calls(HAK_OS_CALL_READ);
-    press_second();
+    press_seconds(1);
     hak_knobs.cgroup = true;
     assert_int_equal(hak_os_fault_calls(HAK_OS_CALL_READ), before);
     spans_free(1);
     hak_span_purge(0);
-    press_second();
+    press_seconds(1);
     before = hak_os_fault_calls(HAK_OS_CALL_READ);
     assert_true(before > 0);
-    press_second();
+    press_seconds(1);
     assert_int_equal(hak_os_fault_calls(HAK_OS_CALL_READ), before);
     spans_make(1);
-    press_second();
+    press_seconds(1);
     assert_true(hak_os_fault_calls(HAK_OS_CALL_READ) > before);
 }
 
@@ -234,11 +224,9 @@ PRESSURE_TEST(reads_that_go_on_failing_are_no_limit) {
     press_with(limit);
     assert_true(hak_knobs.is_tight);
     hak_os_fault_plan(HAK_OS_CALL_READ, 0, UINT64_MAX);
-    press_second(); /* it may be that memory is out */
+    press_seconds(1); /* it may be that memory is out */
     assert_true(hak_knobs.limit_soft_bytes != SIZE_MAX && hak_knobs.is_tight);
-    for (unsigned i = 0; i < 10; i++) {
-        press_second();
-    }
+    press_seconds(10);
     assert_true(hak_knobs.limit_soft_bytes == SIZE_MAX && !hak_knobs.is_tight);
 }
 
@@ -247,13 +235,10 @@ PRESSURE_TEST(limit_that_can_be_read_again_counts_again) {
     limit = 100 * MEBIBYTE;
     press_with(limit);
     hak_os_fault_plan(HAK_OS_CALL_READ, 0, UINT64_MAX);
-    for (unsigned i = 0; i < 20; i++) {
-        press_second();
-    }
+    press_seconds(20);
     assert_int_equal(hak_knobs.limit_bytes, 0);
     hak_os_fault_plan(HAK_OS_CALL_READ, 0, 0);
-    press_second();
-    press_second();
+    press_seconds(2);
     assert_int_equal(hak_knobs.limit_bytes, limit);
     assert_true(hak_knobs.is_tight);
 }

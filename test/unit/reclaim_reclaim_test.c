@@ -3,18 +3,11 @@
  * A heap that grows beyond its peak gives back unused memory: long runs of idle pages of partly
  * used slabs, up to a share of it, and cached mappings. */
 #include "base/atomics.h"
-#include "double/os_fault.h"
-#include "large/large.h"
-#include "os/os.h"
 #include "reclaim/reclaim.h"
 #include "reclaim/slabs.h"
 #include "slab/slab_inl.h"
 #include "span/span_state.h"
 #include "unit/front.h"
-
-#include "hakmem/hakmem.h"
-
-#include <pthread.h>
 
 enum {
     OLD_BYTES = 1024, /* blocks of a load that is over but for one in EVERY */
@@ -58,9 +51,7 @@ static void new_load_grows(void) {
 }
 
 static void new_load_ends(void) {
-    for (unsigned i = 0; i < NEW; i++) {
-        hak_free(new_blocks[i]);
-    }
+    UNIT_FREE_ALL(new_blocks, NEW);
 }
 
 static size_t purged_bytes(void) {
@@ -142,10 +133,7 @@ UNIT_TEST_WITH(kernel_that_refuses_once_is_asked_for_the_rest, reclaim_begin, NU
 
 /* Slabs without a run of four idle OS pages: looked at once, not at every new peak. */
 UNIT_TEST_WITH(slabs_without_large_idle_pages_are_looked_at_once, reclaim_begin, NULL) {
-    for (unsigned i = 0; i < OLD; i++) {
-        old_blocks[i] = unit_malloc(OLD_BYTES);
-        assert_non_null(old_blocks[i]);
-    }
+    UNIT_TAKE_ALL(old_blocks, OLD, unit_malloc(OLD_BYTES));
     for (unsigned i = 0; i < OLD; i++) {
         if (i % 4 != 0) {
             hak_free(old_blocks[i]);
@@ -207,12 +195,10 @@ static bool event_looks_at_pools(void) {
 
 UNIT_TEST_WITH(threads_look_at_pools_once_in_a_pause, reclaim_begin, NULL) {
     enum { PAUSE_NS = 5000000 };
-    pthread_t thread;
     hak_os_fault_stop_clock();
     hak_free(memset(unit_malloc(MIB), 1, MIB / 2));
     assert_true(event_looks_at_pools() && event_looks_at_pools()); /* alone, a thread waits not */
-    assert_int_equal(pthread_create(&thread, NULL, end_at_once, NULL), 0);
-    assert_int_equal(pthread_join(thread, NULL), 0);
+    unit_pthread_create_and_join(end_at_once, NULL);
     hak_os_fault_advance_clock(PAUSE_NS);
     assert_true(event_looks_at_pools());
     assert_false(event_looks_at_pools());

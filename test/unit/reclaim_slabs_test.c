@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
  * Idle pages of slabs are purged by time: when, how many at a time, and what stops it. */
-#include "base/knobs.h"
-#include "os/optional.h"
 #include "reclaim/slabs.h"
 #include "unit/purged_pages.h"
 
@@ -21,9 +19,11 @@ static int slabs_begin(void **state) {
 
 #define SLABS_TEST(name) UNIT_TEST_WITH(name, slabs_begin, unit_one_owner_end)
 
-static void round_passes(void) {
-    hak_slabs_decay(&owner, now, ALL);
-    now += PAUSE_NS << owner.purge_pass.backoff;
+static void rounds_pass(unsigned count) {
+    for (; count > 0; count--) {
+        hak_slabs_decay(&owner, now, ALL);
+        now += PAUSE_NS << owner.purge_pass.backoff;
+    }
 }
 
 static size_t resident(const hak_slab_t *slab) {
@@ -33,37 +33,32 @@ static size_t resident(const hak_slab_t *slab) {
 SLABS_TEST(idle_slab_is_purged_in_the_second_round) {
     hak_slab_t *slab = partly_used_slab(SC_1024, SLABS_EVERY);
     size_t all = resident(slab);
-    round_passes();
+    rounds_pass(1);
     assert_int_equal(resident(slab), all);
     assert_int_equal(hak_slabs_decay(&owner, now - 1, ALL), 0); /* not due */
-    round_passes();
+    rounds_pass(1);
     assert_int_equal(resident(slab), all - purged_pages_expected(slab, SLABS_EVERY));
     for (unsigned i = 0; i < held.count; i += SLABS_EVERY) {
         check_filled(held.block[i], 1024, i);
     }
-    give_the_rest(SLABS_EVERY);
 }
 
 SLABS_TEST(slab_that_changed_stays_for_a_round) {
     hak_slab_t *slab = partly_used_slab(SC_1024, SLABS_EVERY / 2);
-    round_passes();
+    rounds_pass(1);
     unit_give(&owner, held.block[0]);
     held.block[0] = held.block[SLABS_EVERY / 2];
-    round_passes();
+    rounds_pass(1);
     assert_false(slab->is_purged);
-    round_passes();
+    rounds_pass(1);
     assert_true(slab->is_purged);
-    unit_give(&owner, held.block[0]);
-    held.count = 0;
 }
 
 SLABS_TEST(little_is_not_worth_it) {
     enum { LITTLE = 31 }; /* KiB: less than half of the slab */
     hak_slab_t *slab = partly_used_slab(SC_1024, SLABS_EVERY);
     hak_knobs.retain_idle_bytes = HAK_UNIT_BYTES;
-    for (unsigned i = 0; i < 4; i++) {
-        round_passes();
-    }
+    rounds_pass(4);
     assert_false(slab->is_purged);
     give_the_rest(SLABS_EVERY);
     slab = partly_used_slab(SC_1024, 1); /* all are in use but those given here */
@@ -71,14 +66,8 @@ SLABS_TEST(little_is_not_worth_it) {
     for (unsigned i = 0; i < LITTLE; i++) {
         unit_give(&owner, held.block[i]);
     }
-    for (unsigned i = 0; i < 4; i++) {
-        round_passes();
-    }
+    rounds_pass(4);
     assert_false(slab->is_purged);
-    for (unsigned i = LITTLE; i < held.count; i++) {
-        unit_give(&owner, held.block[i]);
-    }
-    held.count = 0;
 }
 
 /* SLABS slabs, of which so many blocks each stay. */
@@ -94,10 +83,6 @@ static void many_partly_used_slabs(unsigned stay) {
     assert_int_equal(owner.partial_count[SC_1024], SLABS);
 }
 
-static void slabs_end(void) {
-    give_the_rest(hak_sc_info[SC_1024].blocks);
-}
-
 static unsigned purged_slabs(void) {
     unsigned count = 0;
     for (unsigned i = 0; i < held.count; i += hak_sc_info[SC_1024].blocks) {
@@ -109,7 +94,7 @@ static unsigned purged_slabs(void) {
 SLABS_TEST(work_of_one_step_is_bounded) {
     enum { WORK = 256, PURGE_WORK = 1 + 32, MOST = WORK / PURGE_WORK + 1 };
     many_partly_used_slabs(1);
-    round_passes();
+    rounds_pass(1);
     unsigned purged = 0, steps = 0;
     for (; purged < SLABS; steps++) {
         assert_true(steps < SLABS);
@@ -118,7 +103,6 @@ SLABS_TEST(work_of_one_step_is_bounded) {
         purged = purged_slabs();
     }
     assert_true(steps >= SLABS / MOST);
-    slabs_end();
 }
 
 /* Others leave the list meanwhile, so that a slab comes by again. */
@@ -127,26 +111,24 @@ SLABS_TEST(slab_seen_twice_in_a_round_is_not_idle) {
     uint32_t capacity = hak_sc_info[SC_1024].blocks;
     static unit_blocks_t taken;
     many_partly_used_slabs(2);
-    round_passes();
+    rounds_pass(1);
     for (unsigned i = 1; i < held.count; i += capacity) { /* each has changed */
         unit_give(&owner, held.block[i]);
     }
     hak_slabs_decay(&owner, now, LOOKS);
     taken.count = 0;
     unit_take(&owner, SC_1024, &taken, TAKEN * (capacity - 1));
-    round_passes();
+    rounds_pass(1);
     assert_int_equal(purged_slabs(), 0);
     unit_give_all(&owner, &taken);
     hak_slab_release_current(&owner);
-    slabs_end();
 }
 
 /* How much longer the pause becomes when so many of SLABS purged slabs are used again. */
 static unsigned backoff_after(unsigned used) {
     static unit_blocks_t again;
     many_partly_used_slabs(1);
-    round_passes();
-    round_passes();
+    rounds_pass(2);
     assert_int_equal(purged_slabs(), SLABS);
     assert_int_equal(owner.purge_pass.backoff, 0);
     again.count = 0;
@@ -154,7 +136,7 @@ static unsigned backoff_after(unsigned used) {
     for (unsigned i = 0; i < again.count; i++) {
         fill(again.block[i], 1024, i);
     }
-    round_passes();
+    rounds_pass(1);
     unsigned backoff = owner.purge_pass.backoff;
     assert_int_equal(owner.purge_pass.due_ns, now);
     for (unsigned i = 0; i < again.count; i++) {
@@ -167,49 +149,43 @@ static unsigned backoff_after(unsigned used) {
 
 SLABS_TEST(slabs_that_are_needed_again_make_rounds_rarer) {
     assert_int_equal(backoff_after(20), 2);
-    round_passes(); /* nothing was regretted */
+    rounds_pass(1); /* nothing was regretted */
     assert_int_equal(owner.purge_pass.backoff, 1);
-    round_passes();
+    rounds_pass(1);
     assert_int_equal(owner.purge_pass.backoff, 0);
     assert_int_equal(purged_slabs(), SLABS);
-    slabs_end();
 }
 
 SLABS_TEST(few_that_are_needed_again_do_not) {
     assert_int_equal(backoff_after(10), 0);
-    slabs_end();
 }
 
 SLABS_TEST(slab_that_is_adopted_is_regretted_by_who_purged_it) {
     many_partly_used_slabs(1);
-    round_passes();
-    round_passes();
+    rounds_pass(2);
     hak_slab_t *slab = hak_slab_take_partial(&owner, SC_1024);
     assert_int_equal(owner.purge_pass.regretted, 1);
     assert_int_equal(slab->purged_bytes, 0);
     slab->state = HAK_SLAB_FULL;
     hak_slab_note_freed(&owner, slab);
-    slabs_end();
 }
 
 /* Each slab is asked about once, for long; where much is refused, the pause becomes longer. */
 SLABS_TEST(kernel_that_refuses_is_left_alone) {
     many_partly_used_slabs(1);
-    round_passes();
+    rounds_pass(1);
     hak_os_fault_plan(HAK_OS_CALL_PURGE, 0, UINT64_MAX);
     uint64_t calls = hak_counters.purge_calls;
-    round_passes();
+    rounds_pass(1);
     assert_int_equal(hak_counters.purge_calls - calls, SLABS);
     assert_int_equal(owner.purge_pass.backoff, 2);
     while (owner.purge_pass.number != 0) {
-        round_passes();
+        rounds_pass(1);
     }
     assert_int_equal(hak_counters.purge_calls - calls, SLABS);
     hak_os_fault_clear();
-    round_passes();
-    round_passes();
+    rounds_pass(2);
     assert_int_equal(purged_slabs(), SLABS);
-    slabs_end();
 }
 
 /* An OS page in the hole of every `every`th slab cannot be given back; false: nor can it be locked.
@@ -231,20 +207,16 @@ static void decay_meets_locked_page(unsigned every) {
         skip();
     }
     uint64_t calls = hak_counters.purge_calls;
-    round_passes();
-    round_passes();
+    rounds_pass(2);
     assert_int_equal(purged_slabs(), SLABS - locked);
-    round_passes();
-    round_passes();
+    rounds_pass(2);
     assert_int_equal(hak_counters.purge_calls - calls, SLABS); /* what refuses is remembered */
     (void)syscall(SYS_munlockall);
     while (owner.purge_pass.number != 0) {
-        round_passes();
+        rounds_pass(1);
     }
-    round_passes();
-    round_passes();
+    rounds_pass(2);
     assert_int_equal(purged_slabs(), SLABS);
-    slabs_end();
 }
 
 SLABS_TEST(one_locked_page_keeps_only_its_slab) {

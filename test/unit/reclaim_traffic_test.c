@@ -6,8 +6,6 @@
  * of a minute: slabs and blocks up to 1 MiB, or (_huge) larger ones. */
 #include "unit/learner.h"
 
-#include <stdio.h>
-
 static load_t traffic_load;
 static paid_t traffic_paid;
 

@@ -4,9 +4,15 @@
 #ifndef HAK_TEST_UNIT_REPORT_H
 #define HAK_TEST_UNIT_REPORT_H
 
+#include "base/bits.h"
+#include "double/os_fault.h"
+#include "front/fast.h"
+#include "front/tcache.h"
 #include "hakmem/hakmem.h"
+#include "large/large.h"
 #include "os/optional.h"
 #include "os/os.h"
+#include "slab/sizeclass.h"
 #include "stat/stat.h"
 #include "unit/unit.h"
 

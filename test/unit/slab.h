@@ -88,6 +88,22 @@ static inline void unit_give_all(hak_owner_t *owner, unit_blocks_t *held) {
     }
 }
 
+/* What the test still has: blocks that no bitmap has a mark of, whatever it gave before. */
+static inline void unit_give_rest(unit_blocks_t *held) {
+    while (held->count > 0) {
+        void *block = held->block[--held->count];
+        if (hak_pagemap_get(hak_pagemap_base(), block) == 0) {
+            continue; /* its slab retired */
+        }
+        hak_slab_t *slab = hak_slab_of(block);
+        uint32_t index = hak_slab_index(slab, block);
+        if ((slab->bits[index / 64] >> index % 64 & 1) == 0 &&
+            !hak_remote_is_marked(hak_pagemap_superslab(slab->base), slab->unit, index)) {
+            unit_give(slab->owner, block);
+        }
+    }
+}
+
 /* A message of one block. */
 static inline hak_marks_t unit_marks(const void *block) {
     const hak_slab_t *slab = hak_slab_of(block);

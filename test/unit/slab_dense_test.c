@@ -3,8 +3,6 @@
  * Which classes may have slabs in huge pages, by samples of full slabs (span/dense.h). */
 #include "unit/one_owner.h"
 
-#include <string.h>
-
 enum { PAGE = 4096, LEAST_SLABS = 4 };
 
 static unsigned sc;              /* blocks of 16 KiB, slabs of one unit */

@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
  * Locks of owners: a thread whose home is kept goes elsewhere, and waits only when all are. */
-#include "double/os_fault.h"
 #include "unit/owner.h"
 
-#include <pthread.h>
 #include <sys/resource.h>
-#include <unistd.h>
 
 OWNER_TEST(enter_takes_the_home) {
     assert_ptr_equal(hak_owner_lock(a), a);

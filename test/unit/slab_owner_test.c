@@ -3,10 +3,7 @@
  * Owners: homes of threads. */
 #include "unit/owner.h"
 
-#include <pthread.h>
-
-/* --- homes -------------------------------------------------------------------------------------
- */
+/* --- homes ------------------------------------------------------------------------------------ */
 
 OWNER_TEST(threads_spread_over_owners) {
     hak_owner_t *more[200];
@@ -54,8 +51,7 @@ OWNER_TEST(first_of_two_users_leaves_everything) {
     unit_give_all(a, &held);
 }
 
-/* --- threads: homes that come and go while strangers free ---------------------------------------
- */
+/* --- threads: homes that come and go while strangers free ------------------------------------- */
 
 enum { THREADS = 4, ROUNDS = 300 };
 
@@ -118,9 +114,7 @@ OWNER_TEST(threads_coming_and_going_lose_no_block) {
     for (uintptr_t i = 0; i < THREADS; i++) {
         assert_int_equal(pthread_create(&threads[i], NULL, come_and_go, (void *)i), 0);
     }
-    for (unsigned i = 0; i < THREADS; i++) {
-        pthread_join(threads[i], NULL);
-    }
+    unit_pthread_join_all(threads, THREADS);
     for (unsigned i = 0; i < THREADS * 16; i++) {
         if (mailbox[i / 16][i % 16] != NULL) {
             unit_push(&mailbox[i / 16][i % 16], 1);

@@ -53,7 +53,6 @@ ONE_OWNER_TEST(purged_blocks_are_handed_out_again) {
         fill(block, 64, 9);
         unit_give(&owner, block);
     }
-    give_the_rest(EVERY);
 }
 
 ONE_OWNER_TEST(idle_pages_go_back_once) {
@@ -71,8 +70,6 @@ ONE_OWNER_TEST(idle_pages_go_back_once) {
     }
     hak_slab_release_current(&owner);
     assert_true(purge_idle() > 0);
-    unit_give(&owner, held.block[0]);
-    unit_give(&owner, held.block[2 * EVERY]);
 }
 
 /* In sections of a few slabs, each is looked at once, and the order stays. */
@@ -95,11 +92,6 @@ ONE_OWNER_TEST(slabs_are_looked_at_in_turn) {
         assert_ptr_equal(HAK_CONTAINER_OF(link, hak_slab_t, link), order[i]);
     }
     assert_int_equal(purge_class(SC_1024, SLABS), 0);
-    for (unsigned i = 0; i < held.count; i++) {
-        if (i % capacity >= 4 || i / capacity >= SLABS) {
-            unit_give(&owner, held.block[i]);
-        }
-    }
 }
 
 ONE_OWNER_TEST(kernel_that_takes_nothing_back_is_survived) {
@@ -110,7 +102,6 @@ ONE_OWNER_TEST(kernel_that_takes_nothing_back_is_survived) {
     hak_os_fault_clear();
     check_filled(held.block[0], 1024, 0);
     assert_false(slab->is_purged); /* asked again next time */
-    give_the_rest(EVERY);
 }
 
 /* Holes in front of a locked page and behind it go, at every request, and are told of once. */
@@ -131,7 +122,6 @@ ONE_OWNER_TEST(locked_page_keeps_only_its_range) {
     for (unsigned i = 0; i < held.count; i += EVERY) {
         check_filled(held.block[i], 1024, i);
     }
-    give_the_rest(EVERY);
 }
 
 ONE_OWNER_TEST(huge_page_with_purged_pages_is_none_any_more) {
@@ -153,7 +143,6 @@ ONE_OWNER_TEST(huge_page_with_purged_pages_is_none_any_more) {
     assert_true(purge_idle() > 0);
     assert_int_equal(superslab->huge_pages >> range & 1, 0);
     unit_span_check();
-    give_the_rest(EVERY);
 }
 
 /* SLAB-9: a message may be under way when the last counted block is taken. */
@@ -173,13 +162,6 @@ ONE_OWNER_TEST(purged_page_of_a_message_under_way_keeps_the_slab_checked) {
     assert_int_equal(last.count, 1);
     assert_false(slab->has_purged_pages);
     unit_give(&owner, last.head);
-    for (void *block = blocks.head, *next; block != NULL; block = next) {
-        next = hak_link_get(block);
-        unit_give(&owner, block);
-    }
-    for (unsigned i = EVERY; i < held.count; i += EVERY) {
-        unit_give(&owner, held.block[i]);
-    }
 }
 
 UNIT_GROUP(unit_slab_begin)

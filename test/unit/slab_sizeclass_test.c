@@ -4,7 +4,7 @@
  * doubling up to 64 KiB, and from 1 KiB on one of 9/8 of each power of two. Exhaustive: every size,
  * every alignment, every offset. */
 #include "slab/sizeclass.h"
-#include "unit/unit.h"
+#include "unit/slab.h"
 
 static size_t model[256];
 static unsigned model_count;

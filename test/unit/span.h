@@ -4,9 +4,11 @@
 #ifndef HAK_TEST_UNIT_SPAN_H
 #define HAK_TEST_UNIT_SPAN_H
 
+#include "base/counters.h"
 #include "base/knobs.h"
 #include "double/audit.h"
 #include "double/os_fault.h"
+#include "os/optional.h"
 #include "os/os.h"
 #include "reclaim/reclaim.h"
 #include "span/pagemap.h"
@@ -90,6 +92,12 @@ static inline hak_span_t unit_span(unsigned count, size_t align) {
 static inline void unit_span_free(const hak_span_t *span, unsigned touched) {
     hak_span_free(span->superslab, span->unit, span->count, touched);
     hak_reclaim_serve(); /* as the front does */
+}
+
+static inline void unit_span_free_all(const hak_span_t *spans, unsigned count, unsigned touched) {
+    for (unsigned i = 0; i < count; i++) {
+        unit_span_free(&spans[i], touched);
+    }
 }
 
 /* One byte of every OS page, and the last: enough to see what the kernel gave. */

@@ -2,8 +2,6 @@
  *
  * How many calls to the kernel a purge makes at a time when very much is unused, and how it goes
  * on. Every second unit of the superslabs is in use, so each call returns one unit. */
-#include "base/counters.h"
-#include "double/os_fault.h"
 #include "unit/span.h"
 
 enum { BOUND_MANY = 1600, EACH = HAK_SUPERSLAB_UNITS / 2, CALLS_MOST = 256 };
@@ -18,9 +16,7 @@ static int bound_begin(void **state) {
     unit_span_begin(state);
     hak_os_fault_stop_clock();
     hak_os_fault_advance_clock(60 * WINDOW_NS); /* no earlier refusal counts */
-    for (unsigned i = 0; i < 2 * BOUND_MANY; i++) {
-        bound_spans[i] = unit_span_dirty(1);
-    }
+    UNIT_TAKE_ALL(bound_spans, 2 * BOUND_MANY, unit_span_dirty(1));
     hak_span_purge(0); /* what was mapped ahead */
     return 0;
 }
@@ -107,12 +103,8 @@ BOUND_TEST(decay_in_parts_leaves_what_the_window_needed) {
     unit_span_free(&bound_spans[2 * BOUND_MANY - 2], 1);
     calls_of(NULL);
     for (unsigned window = 0; window < 5; window++) {
-        for (unsigned i = 0; i < NEEDED; i++) {
-            breath[i] = unit_span_dirty(1);
-        }
-        for (unsigned i = 0; i < NEEDED; i++) {
-            unit_span_free(&breath[i], 1);
-        }
+        UNIT_TAKE_ALL(breath, NEEDED, unit_span_dirty(1));
+        unit_span_free_all(breath, NEEDED, 1);
         for (unsigned event = 0; event < 4; event++) {
             hak_os_fault_advance_clock(STEP_NS);
             assert_true(calls_of(NULL) <= CALLS_MOST);

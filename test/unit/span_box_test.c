@@ -2,11 +2,8 @@
  *
  * The records of bands: what blocks above 64 KiB were taken, written to, given back and wanted
  * again. */
-#include "double/os_fault.h"
 #include "reclaim/bands.h"
 #include "unit/large.h"
-
-#include <string.h>
 
 static hak_band_view_t view(unsigned band) {
     hak_band_view_t found;

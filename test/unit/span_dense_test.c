@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * Samples that tell whether new memory will be written to throughout. */
-#include "double/os_fault.h"
 #include "span/dense.h"
 #include "unit/span.h"
-
-#include <string.h>
 
 enum { UNITS = 32, BET = 1, BET_MOST = 8, WAIT = 1 };
 
@@ -120,11 +117,4 @@ DENSE_TEST(sure_memory_needs_no_sample) {
     assert_true(hak_dense_take(&hak_dense_sure));
 }
 
-static int dense_start(int argc, char **argv) {
-    (void)argc;
-    (void)argv;
-    hak_os_init();
-    return UNIT_GO_ON;
-}
-
-UNIT_START(dense_start)
+UNIT_GROUP(unit_span_begin)

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
  * Which superslab a span is taken from, and what it costs to find it beside many that are full. */
-#include "double/os_fault.h"
 #include "unit/span.h"
 
 /* Steps are counted: lines of summaries that searches read. */
@@ -10,9 +9,7 @@ enum { FEW = 100, FIT_MANY = 3000, PAIRS = 50, FIT_MOST_SPANS = 128 };
 static hak_span_t fit_walls[FIT_MANY];
 
 static void walls_free(unsigned count) {
-    for (unsigned i = 0; i < count; i++) {
-        unit_span_free(&fit_walls[i], 0);
-    }
+    unit_span_free_all(fit_walls, count, 0);
 }
 
 typedef struct round_trip {
@@ -60,9 +57,7 @@ SPAN_TEST(span_beside_many_full_superslabs_is_found_in_few_steps) {
 /* Half of each superslab is free, and none of it at a multiple of the alignment. */
 static uint64_t lines_for_aligned(size_t align, unsigned superslabs) {
     unsigned stride = (unsigned)(align / HAK_UNIT_BYTES);
-    for (unsigned i = 0; i < superslabs; i++) {
-        fit_walls[i] = unit_span(HAK_SUPERSLAB_UNITS, HAK_UNIT_BYTES);
-    }
+    UNIT_TAKE_ALL(fit_walls, superslabs, unit_span(HAK_SUPERSLAB_UNITS, HAK_UNIT_BYTES));
     for (unsigned i = 0; i < superslabs; i++) {
         for (unsigned unit = 0; unit < HAK_SUPERSLAB_UNITS; unit += stride) {
             hak_span_free(fit_walls[i].superslab, unit + stride / 2, stride / 2, 0);
@@ -99,9 +94,7 @@ SPAN_TEST(aligned_span_beside_holes_that_are_not_is_found_in_few_steps) {
 /* Places of superslabs that went are taken again in as few; up to 16 are mapped at once. */
 SPAN_TEST(superslab_beside_many_takes_the_lowest_place_in_few_steps) {
     static const unsigned gone[] = {5, 70, FIT_MANY / 2, FIT_MANY - 1};
-    for (unsigned i = 0; i < FIT_MANY; i++) {
-        fit_walls[i] = unit_span(HAK_SUPERSLAB_UNITS, HAK_UNIT_BYTES);
-    }
+    UNIT_TAKE_ALL(fit_walls, FIT_MANY, unit_span(HAK_SUPERSLAB_UNITS, HAK_UNIT_BYTES));
     for (unsigned i = 0; i < UNIT_COUNT(gone); i++) {
         unit_span_free(&fit_walls[gone[i]], 0);
     }
@@ -137,6 +130,25 @@ static void choose(hak_superslab_t *superslab, void *context) {
     }
 }
 
+/* It overlaps no other, and what is called zero reads so. */
+static void expect_fresh(const hak_span_t *held, unsigned count, const hak_span_t *span) {
+    for (unsigned i = 0; i < count; i++) {
+        assert_true(span->base + (size_t)span->count * HAK_UNIT_BYTES <= held[i].base ||
+                    held[i].base + (size_t)held[i].count * HAK_UNIT_BYTES <= span->base);
+    }
+    assert_true(!span->is_zero ||
+                unit_span_reads_zero(span->base, (size_t)span->count * HAK_UNIT_BYTES));
+}
+
+/* Writes to the first units of a span, somewhere, and gives it back. */
+static void touch_and_free(const hak_span_t *span, uint64_t random) {
+    unsigned touched = (unsigned)(random >> 48) % (span->count + 1);
+    for (unsigned unit = 0; unit < touched; unit++) {
+        span->base[(size_t)unit * HAK_UNIT_BYTES + (random >> 44) % 16 * 4096] = 1;
+    }
+    unit_span_free(span, touched);
+}
+
 static hak_span_t span_of_choice(uint64_t random) {
     size_t align = (size_t)HAK_UNIT_BYTES << (random % 4 == 0 ? random / 4 % HAK_SPAN_ALIGNS : 0);
     unsigned count = 1 + (unsigned)(random >> 16) % (random >> 40 & 1 ? 64 : 9);
@@ -160,13 +172,15 @@ SPAN_TEST(span_of_any_state_is_the_lowest_of_the_oldest_that_fits) {
         bool grows = step / 400 % 2 == 0 ? random % 3 != 0 : random % 3 == 0, is_zero;
         unsigned which = count == 0 ? 0 : (unsigned)(random >> 8) % count;
         if (grows && count < FIT_MOST_SPANS) {
-            held[count++] = span_of_choice(hak_rng_next(&seed));
+            held[count] = span_of_choice(hak_rng_next(&seed));
+            expect_fresh(held, count, &held[count]);
+            count++;
         } else if (count > 0 && random % 16 < 4) {
             hak_span_t *span = &held[which];
             span->count += hak_span_extend(span->superslab, span->unit, span->count,
                                            span->count + 1, &is_zero);
         } else if (count > 0) {
-            unit_span_free(&held[which], (unsigned)(random >> 48) % (held[which].count + 1));
+            touch_and_free(&held[which], random);
             held[which] = held[--count];
         }
         if (step % 97 == 0) {

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
  * Which ranges may be backed by huge pages, and when they stop being. */
-#include "base/counters.h"
-#include "double/os_fault.h"
 #include "unit/huge_page.h"
 
 static uint64_t mapped_before;

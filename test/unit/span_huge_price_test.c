@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
  * Huge pages pause while their first touches are dear. */
-#include "base/counters.h"
-#include "double/os_fault.h"
 #include "unit/huge_page.h"
 
 #include <sys/mman.h>
@@ -38,9 +36,7 @@ static unsigned open_ranges(unsigned count, uint64_t touch_ns) {
         hak_span_touch(open_range(&spans[i]) + HAK_BLOCK_ALIGN); /* a block in the first unit */
         huge += is_huge(&spans[i]);
     }
-    for (unsigned i = 0; i < count; i++) {
-        unit_span_free(&spans[i], 32);
-    }
+    unit_span_free_all(spans, count, 32);
     unit_span_check();
     hak_span_purge(0);
     return huge;
@@ -82,7 +78,6 @@ HUGE_PRICE_TEST(few_dear_touches_change_nothing) {
 /* As of threads that were interrupted between both: only the first one is asked. */
 HUGE_PRICE_TEST(ranges_opened_at_once_are_one_trial) {
     hak_span_t spans[8];
-    (void)state;
     hak_os_fault_stop_clock();
     hak_os_fault_slow_touches(DEAR_NS);
     uint64_t dear = hak_counters.huge_page_dear;
@@ -95,15 +90,12 @@ HUGE_PRICE_TEST(ranges_opened_at_once_are_one_trial) {
     }
     assert_int_equal(hak_counters.huge_page_dear, dear + 1);
     assert_int_equal(hak_huge_page_due, 0);
-    for (unsigned i = 0; i < UNIT_COUNT(spans); i++) {
-        unit_span_free(&spans[i], 32);
-    }
+    unit_span_free_all(spans, UNIT_COUNT(spans), 32);
 }
 
 /* A dear touch takes long: ranges that open meanwhile do not take its place. */
 HUGE_PRICE_TEST(dear_touch_is_not_overtaken) {
     hak_span_t slow, spans[100];
-    (void)state;
     hak_os_fault_stop_clock();
     hak_os_fault_slow_touches(DEAR_NS);
     for (unsigned run = 1; run <= 4; run++) {
@@ -118,9 +110,7 @@ HUGE_PRICE_TEST(dear_touch_is_not_overtaken) {
         hak_huge_page_due = due; /* the other thread ends its touch */
         hak_span_touch(slow.base);
         assert_int_equal(hak_span_state.huge_price.dear_run, run < 4 ? run : 3);
-        for (unsigned i = 0; i < UNIT_COUNT(spans); i++) {
-            unit_span_free(&spans[i], 32);
-        }
+        unit_span_free_all(spans, UNIT_COUNT(spans), 32);
         unit_span_free(&slow, 32);
         hak_span_purge(0);
     }
@@ -130,7 +120,6 @@ HUGE_PRICE_TEST(dear_touch_is_not_overtaken) {
 /* The price of a range within a span is not asked, and is no trial. */
 HUGE_PRICE_TEST(ranges_that_no_taker_touches_first_are_no_trial) {
     hak_span_t small[21], wide;
-    (void)state;
     assert_int_equal(open_ranges(4, DEAR_NS), 4);
     assert_int_equal(open_ranges(64, DEAR_NS), 0);
     uint64_t pause = hak_counters.huge_page_pause;
@@ -144,9 +133,7 @@ HUGE_PRICE_TEST(ranges_that_no_taker_touches_first_are_no_trial) {
     assert_int_equal(open_ranges(1, CHEAP_NS), 1); /* the trial */
     assert_int_equal(hak_span_state.huge_price.pause, 0);
     unit_span_free(&wide, 16);
-    for (unsigned i = 0; i < UNIT_COUNT(small); i++) {
-        unit_span_free(&small[i], 1);
-    }
+    unit_span_free_all(small, UNIT_COUNT(small), 1);
 }
 
 HUGE_PRICE_TEST(touch_that_never_ends_is_given_up) {

@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#include "double/os_fault.h"
-#include "os/optional.h"
 #include "unit/span.h"
 
 enum { REGION_BYTES = 1 << 20 };
@@ -85,11 +83,4 @@ UNIT_TEST(meta_pieces_come_back_zeroed_by_length) {
     assert_int_equal(hak_meta_bytes(), before);
 }
 
-static int meta_start(int argc, char **argv) {
-    (void)argc;
-    (void)argv;
-    hak_os_init();
-    return UNIT_GO_ON;
-}
-
-UNIT_START(meta_start)
+UNIT_GROUP(unit_span_begin)

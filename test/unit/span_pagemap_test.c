@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * The page map alone: entries of addresses nothing is mapped at. */
-#include "double/os_fault.h"
 #include "unit/span.h"
-
-#include <pthread.h>
 
 static uint32_t entry_at(uint64_t address) {
     return hak_pagemap_get(hak_pagemap_base(), (const void *)(uintptr_t)address);
@@ -15,19 +12,17 @@ static bool zero_leaf_is_zero(void) {
 }
 
 UNIT_TEST(entry_of_any_address_reads_zero_at_first) {
-    static const uint64_t addresses[] = {
-        0,
-        1,
-        0xffff,
-        0x10000,
-        0xffffffffull,
-        0x100000000ull,
-        0x7fffffffffffull,
-        0x800000000000ull,
-        0xffff800000000000ull,
-        0xffffffffffffffffull,
-        0xdeadbeefdeadbeefull,
-    };
+    static const uint64_t addresses[] = {0,
+                                         1,
+                                         0xffff,
+                                         0x10000,
+                                         0xffffffffull,
+                                         0x100000000ull,
+                                         0x7fffffffffffull,
+                                         0x800000000000ull,
+                                         0xffff800000000000ull,
+                                         0xffffffffffffffffull,
+                                         0xdeadbeefdeadbeefull};
     for (size_t i = 0; i < UNIT_COUNT(addresses); i++) {
         UNIT_EXPECT(entry_at(addresses[i]) == 0, "%#llx", (unsigned long long)addresses[i]);
         assert_null(hak_pagemap_superslab((const void *)(uintptr_t)addresses[i]));

@@ -2,7 +2,6 @@
  *
  * Which superslabs a purge takes units from, and what it costs to find them beside many that have
  * nothing to give back. */
-#include "double/os_fault.h"
 #include "unit/span.h"
 
 /* Steps are counted: lines of summaries that searches read, and superslabs that purges visit. */
@@ -11,9 +10,7 @@ enum { PURGE_STEPS_MANY = 3000, STEPS_MOST = 64, PURGE_STEPS_MOST_SPANS = 128 };
 static hak_span_t purge_steps_walls[PURGE_STEPS_MANY];
 
 static void walls_take(unsigned count) {
-    for (unsigned i = 0; i < count; i++) {
-        purge_steps_walls[i] = unit_span(HAK_SUPERSLAB_UNITS, HAK_UNIT_BYTES);
-    }
+    UNIT_TAKE_ALL(purge_steps_walls, count, unit_span(HAK_SUPERSLAB_UNITS, HAK_UNIT_BYTES));
     hak_span_purge(0); /* what was mapped ahead */
 }
 
@@ -42,9 +39,7 @@ static uint64_t steps_for_units(unsigned superslabs, size_t keep_bytes) {
     assert_int_equal(hak_span_purge(keep_bytes), GIVERS * GIVEN_UNITS * HAK_UNIT_BYTES);
     uint64_t taken = steps() - before;
     assert_int_equal(unit_span_check().unused_dirty_bytes, 0);
-    for (unsigned i = 0; i < superslabs; i++) {
-        unit_span_free(&purge_steps_walls[i], 0);
-    }
+    unit_span_free_all(purge_steps_walls, superslabs, 0);
     hak_span_purge(0);
     return taken;
 }
@@ -76,9 +71,7 @@ static uint64_t steps_for_whole(unsigned superslabs) {
         purge_steps_walls[giver(i, superslabs)] = unit_span(HAK_SUPERSLAB_UNITS, HAK_UNIT_BYTES);
     }
     unit_span_check();
-    for (unsigned i = 0; i < superslabs; i++) {
-        unit_span_free(&purge_steps_walls[i], 0);
-    }
+    unit_span_free_all(purge_steps_walls, superslabs, 0);
     hak_span_purge(0);
     return taken;
 }

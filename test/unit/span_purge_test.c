@@ -1,12 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * What goes back to the kernel. What it does not take: span_refused_test.c. */
-#include "base/counters.h"
-#include "double/os_fault.h"
-#include "os/optional.h"
 #include "unit/span.h"
-
-#include <unistd.h>
 
 SPAN_TEST(retain_is_the_larger_of_floor_and_share_plus_what_was_learned) {
     unit_span_retain(10u * MIB, 25);
@@ -37,9 +32,7 @@ SPAN_TEST(free_beyond_twice_the_bound_purges_at_once) {
         most = unused > most ? unused : most;
     }
     assert_true(most > 8u * MIB); /* and no sooner, unless time passes */
-    for (unsigned i = 0; i < UNIT_COUNT(pins); i++) {
-        unit_span_free(&pins[i], 0);
-    }
+    unit_span_free_all(pins, UNIT_COUNT(pins), 0);
 }
 
 /* 12 MiB unused where 8 may be: the span of one unit is what makes the provider look again. */
@@ -50,47 +43,37 @@ static void look_again(hak_span_t *pin) {
 }
 
 SPAN_TEST(free_above_the_bound_for_long_purges) {
+    hak_os_fault_stop_clock();
     unit_span_retain(8u * MIB, 0);
     hak_span_t pin = unit_span_dirty(1);
     hak_span_t spans[3];
-    for (unsigned i = 0; i < 3; i++) {
-        spans[i] = unit_span_dirty(63);
-    }
-    for (unsigned i = 0; i < 3; i++) {
-        unit_span_free(&spans[i], 63);
-    }
+    UNIT_TAKE_ALL(spans, 3, unit_span_dirty(63));
+    unit_span_free_all(spans, 3, 63);
     size_t unused = unit_span_check().unused_dirty_bytes;
     assert_true(unused > 8u * MIB);
     look_again(&pin);
     assert_true(unit_span_check().unused_dirty_bytes >= unused - HAK_UNIT_BYTES);
-    usleep(600000);
+    hak_os_fault_advance_clock(600000000);
     look_again(&pin);
     assert_true(unit_span_check().unused_dirty_bytes <= 6u * MIB + HAK_UNIT_BYTES);
     unit_span_free(&pin, 1);
 }
 
 SPAN_TEST(free_above_the_bound_but_needed_again_starts_over) {
+    hak_os_fault_stop_clock();
     unit_span_retain(8u * MIB, 0);
     hak_span_t pin = unit_span_dirty(1);
     hak_span_t spans[3];
-    for (unsigned i = 0; i < 3; i++) {
-        spans[i] = unit_span_dirty(63);
-    }
+    UNIT_TAKE_ALL(spans, 3, unit_span_dirty(63));
     uint64_t purged = hak_counters.purge_calls;
     for (unsigned round = 0; round < 5; round++) { /* breathes, longer than the delay in all */
-        for (unsigned i = 0; i < 3; i++) {
-            unit_span_free(&spans[i], 63);
-        }
+        unit_span_free_all(spans, 3, 63);
         look_again(&pin);
-        for (unsigned i = 0; i < 3; i++) {
-            spans[i] = unit_span_dirty(63);
-        }
-        usleep(150000);
+        UNIT_TAKE_ALL(spans, 3, unit_span_dirty(63));
+        hak_os_fault_advance_clock(150000000);
     }
     assert_int_equal(hak_counters.purge_calls, purged);
-    for (unsigned i = 0; i < 3; i++) {
-        unit_span_free(&spans[i], 63);
-    }
+    unit_span_free_all(spans, 3, 63);
     unit_span_free(&pin, 1);
 }
 
@@ -132,12 +115,8 @@ SPAN_TEST(purge_around_a_used_span_gives_the_rest_back) {
 
 SPAN_TEST(purge_that_keeps_some_takes_the_youngest) {
     hak_span_t spans[8];
-    for (unsigned i = 0; i < UNIT_COUNT(spans); i++) {
-        spans[i] = unit_span_dirty(64);
-    }
-    for (unsigned i = 0; i < UNIT_COUNT(spans); i++) {
-        unit_span_free(&spans[i], 64);
-    }
+    UNIT_TAKE_ALL(spans, UNIT_COUNT(spans), unit_span_dirty(64));
+    unit_span_free_all(spans, UNIT_COUNT(spans), 64);
     hak_span_purge(16u * MIB);
     hak_span_stats_t stats = unit_span_check();
     assert_true(stats.unused_dirty_bytes <= 16u * MIB);
@@ -154,9 +133,7 @@ SPAN_TEST(purge_that_keeps_some_unmaps_superslabs_that_idle_in_numbers) {
         spans[i] = unit_span(64, HAK_UNIT_BYTES);
         spans[i].base[0] = 1;
     }
-    for (unsigned i = 0; i < COUNT; i++) {
-        unit_span_free(&spans[i], 64);
-    }
+    unit_span_free_all(spans, COUNT, 64);
     hak_span_purge(4u * MIB);
     hak_span_stats_t stats = unit_span_check();
     assert_true(stats.superslab_count <= 20);

@@ -2,8 +2,6 @@
  *
  * What happens when the kernel does not take back what should go: locked pages, and calls that
  * fail. */
-#include "base/counters.h"
-#include "double/os_fault.h"
 #include "unit/span.h"
 
 /* Locked units stay; what lies around them does not, and they are not looked for again. */
@@ -46,9 +44,7 @@ SPAN_TEST(purge_that_is_refused_everywhere_makes_few_calls) {
         used[i] = unit_span_dirty(1);
         span[i] = unit_span_dirty(63);
     }
-    for (unsigned i = 0; i < SPANS; i++) {
-        unit_span_free(&span[i], 63);
-    }
+    unit_span_free_all(span, SPANS, 63);
     hak_os_fault_plan(HAK_OS_CALL_PURGE, 0, UINT64_MAX);
     uint64_t before = hak_counters.purge_calls;
     hak_span_purge(0); /* clean superslabs may be unmapped */
@@ -56,9 +52,7 @@ SPAN_TEST(purge_that_is_refused_everywhere_makes_few_calls) {
     assert_int_equal(unit_span_check().unused_dirty_bytes, (size_t)SPANS * 63 * HAK_UNIT_BYTES);
     hak_os_fault_clear();
     assert_int_equal(hak_span_purge(0), (size_t)SPANS * 63 * HAK_UNIT_BYTES);
-    for (unsigned i = 0; i < SPANS; i++) {
-        unit_span_free(&used[i], 1);
-    }
+    unit_span_free_all(used, SPANS, 1);
 }
 
 SPAN_TEST(unmap_refused_superslab_is_restored_and_zero) {

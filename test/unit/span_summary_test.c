@@ -2,7 +2,7 @@
  *
  * Summaries against a plain array, up to the number of superslabs that fill 4 TiB. */
 #include "span/summary.h"
-#include "unit/unit.h"
+#include "unit/span.h"
 
 enum { LINE = HAK_SUMMARY_LINE, MILLION = 1 << 20 };
 

@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Spans taken, given back and purged by several threads at once. */
-#include "base/counters.h"
 #include "unit/span.h"
-
-#include <pthread.h>
 
 enum { THREAD_THREADS = 4, ROUNDS = 400 };
 

@@ -155,8 +155,7 @@ static const cfi_case_t cases[] = {
     {"endless number",
      {0x0e, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff,
       0xff},
-     {HAK_ROW_NONE, 0, 0, 0}},
-};
+     {HAK_ROW_NONE, 0, 0, 0}}};
 
 UNIT_TEST(rows_of_each_instruction_are_right_or_none) {
     for (unsigned i = 0; i < UNIT_COUNT(cases); i++) {

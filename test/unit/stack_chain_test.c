@@ -8,10 +8,6 @@
 #include "unit/unit.h"
 
 #include <alloca.h>
-#include <pthread.h>
-#include <signal.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 
 enum { MOST = 128, RETURNS_MOST = 64 };
@@ -130,12 +126,10 @@ UNIT_TEST(chain_without_frame_pointers_is_found_whole) {
 static const unsigned char trampolines[][20] = {
     {0x48, 0x83, 0xec, 8, 0xff, 0xd1, 0x48, 0x83, 0xc4, 8, 0xc3}, /* until 3.14 */
     {0x55, 0x48, 0x89, 0xe5, 0xff, 0xd1, 0x5d, 0xc3},             /* with a frame pointer */
-    {0x48, 0x83, 0xec, 0x78, 0xff, 0xd1, 0x48, 0x83, 0xc4, 0x78, 0xc3},
-};
+    {0x48, 0x83, 0xec, 0x78, 0xff, 0xd1, 0x48, 0x83, 0xc4, 0x78, 0xc3}};
 #else
 static const uint32_t trampolines[][5] = {
-    {0xa9bf7bfd, 0x910003fd, 0xd63f0060, 0xa8c17bfd, 0xd65f03c0},
-};
+    {0xa9bf7bfd, 0x910003fd, 0xd63f0060, 0xa8c17bfd, 0xd65f03c0}};
 #endif
 
 typedef void trampoline_t(void *state, void *frame, int has_failed, void (*evaluate)(void));
@@ -177,9 +171,7 @@ static void *thread_run(void *unused) {
 }
 
 UNIT_TEST(chain_of_a_thread_is_found_up_to_its_start) {
-    pthread_t thread;
-    assert_int_equal(pthread_create(&thread, NULL, thread_run, NULL), 0);
-    assert_int_equal(pthread_join(thread, NULL), 0);
+    unit_pthread_create_and_join(thread_run, NULL);
 }
 
 static void on_signal(int number) {
@@ -218,7 +210,6 @@ static void signal_with(int number, void (*handler)(int), int flags) {
 UNIT_TEST(chain_of_a_signal_handler_leads_to_what_it_interrupted) {
     static _Alignas(4096) char room[1 << 20];
     stack_t stack = {.ss_sp = room, .ss_size = sizeof room}, before;
-    (void)state;
     signal_with(SIGUSR1, on_signal, 0);
     if (unit_is_emulated() || UNIT_IS_TSAN) { /* signals are theirs */
         return;

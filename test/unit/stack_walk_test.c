@@ -51,16 +51,14 @@ UNIT_TEST(walk_ends_with_the_first_frame_or_the_bound) {
 /* STACK-2: loops end, too. */
 UNIT_TEST(walk_ends_where_no_frame_can_be) {
     char *hole = hak_os_reserve(hak_os_page_bytes(), hak_os_page_bytes());
-    uintptr_t nexts[] = {
-        0,
-        8,
-        (uintptr_t)&frames[5],              /* itself */
-        (uintptr_t)&frames[4],              /* down the stack */
-        (uintptr_t)&frames[7] + 8,          /* not aligned */
-        (uintptr_t)&frames[5] + (2u << 20), /* too far */
-        (uintptr_t)hole,                    /* not readable */
-        UINTPTR_MAX - 15,
-    };
+    uintptr_t nexts[] = {0,
+                         8,
+                         (uintptr_t)&frames[5],              /* itself */
+                         (uintptr_t)&frames[4],              /* down the stack */
+                         (uintptr_t)&frames[7] + 8,          /* not aligned */
+                         (uintptr_t)&frames[5] + (2u << 20), /* too far */
+                         (uintptr_t)hole,                    /* not readable */
+                         UINTPTR_MAX - 15};
     for (unsigned i = 0; i < UNIT_COUNT(nexts); i++) {
         frames_reset();
         frames[5].next = nexts[i];

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
  * What hak_explain advises, against what would come of it. */
-#include "os/optional.h"
 #include "unit/report.h"
 
 /* How often the line names it. */
@@ -17,9 +16,7 @@ static unsigned mentions(const char *line, const char *word) {
 /* Of each four blocks of a quarter of an OS page so many stay in use: what is said, without the
  * line of the process. */
 static const char *said_of_kept(char **block, size_t count, unsigned every) {
-    for (size_t i = 0; i < count; i++) {
-        block[i] = memset(hak_malloc(1000), 1, 1000);
-    }
+    UNIT_TAKE_ALL(block, count, memset(hak_malloc(1000), 1, 1000));
     hak_malloc_trim(0);
     for (size_t i = 0; i < count; i++) {
         if (((uintptr_t)block[i] / 1024) % every != 0) {

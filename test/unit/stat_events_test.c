@@ -2,12 +2,7 @@
  *
  * Slow-path events are counted where they happen: by class, by stage of the provider, and for huge
  * blocks. */
-#include "front/tcache.h"
-#include "hakmem/hakmem.h"
-#include "stat/stat.h"
-#include "unit/unit.h"
-
-#include <pthread.h>
+#include "unit/report.h"
 
 enum { SIZE_64 = 64 - HAK_CANARY_BYTES };
 
@@ -71,12 +66,8 @@ EVENTS_TEST(spans_are_counted_by_the_stage_that_served_them) {
 EVENTS_TEST(full_bins_are_counted_in_their_class) {
     enum { COUNT = 3000 };
     static void *block[COUNT];
-    for (unsigned i = 0; i < COUNT; i++) {
-        block[i] = hak_malloc(1024 - HAK_CANARY_BYTES);
-    }
-    for (unsigned i = 0; i < COUNT; i++) {
-        hak_free(block[i]);
-    }
+    UNIT_TAKE_ALL(block, COUNT, hak_malloc(1024 - HAK_CANARY_BYTES));
+    UNIT_FREE_ALL(block, COUNT);
     hak_stat_collect(&after);
     assert_true(EVENTS(sc[SC_1024].bin, overflow) > 0);
     assert_int_equal(EVENTS(sc[SC_64].bin, overflow), 0);
@@ -91,9 +82,7 @@ static void *make_block(void *context) {
 
 EVENTS_TEST(messages_are_counted_where_they_leave_and_arrive) {
     void *block;
-    pthread_t thread;
-    assert_int_equal(pthread_create(&thread, NULL, make_block, &block), 0);
-    pthread_join(thread, NULL);
+    unit_pthread_create_and_join(make_block, &block);
     hak_free(block);
     hak_collect_thread(); /* sends it, and receives for all */
     hak_stat_collect(&after);

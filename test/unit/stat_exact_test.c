@@ -3,29 +3,20 @@
  * Several threads at rest, with blocks in bins, outboxes, remote lists and in the program's hands:
  * every byte of every superslab is accounted for, once, and what the program holds is what the test
  * knows it holds. */
-#include "base/bits.h"
 #include "double/audit.h"
-#include "double/os_fault.h"
-#include "front/fast.h"
 #include "front/flush.h"
 #include "front/partition.h"
-#include "hakmem/hakmem.h"
-#include "slab/sizeclass.h"
-#include "stat/stat.h"
-#include "unit/unit.h"
-
-#include <pthread.h>
+#include "unit/report.h"
 
 enum { EXACT_THREADS = 6, BLOCKS = 3000, STEPS = 20000, MOST = 100000 };
 
 static struct worker {
-    pthread_t thread;
     void *block[BLOCKS];
     uint32_t size[BLOCKS];
 } worker[EXACT_THREADS];
 
 static pthread_barrier_t barrier, pair;
-static hak_snapshot_t exact_snapshot;
+static hak_snapshot_t shot;
 
 static void replace(struct worker *of, unsigned i, uint64_t *seed) {
     hak_free(of->block[i]);
@@ -81,11 +72,11 @@ static void expect_exact(void) {
     uint64_t held[HAK_SC_COUNT + 1], live = 0;
     hak_audit_t audit;
     count_held(held);
-    hak_stat_collect(&exact_snapshot);
+    hak_stat_collect(&shot);
     assert_true(hak_audit_walk(&audit));
     uint64_t cached = 0, blocks = 0;
     for (unsigned sc = 0; sc < HAK_SC_COUNT; sc++) {
-        const hak_class_stats_t *s = &exact_snapshot.sc[sc];
+        const hak_class_stats_t *s = &shot.sc[sc];
         UNIT_EXPECT(s->live == held[sc], "class %u: %lu, held %lu", hak_sc_info[sc].bytes,
                     (unsigned long)s->live, (unsigned long)held[sc]);
         assert_int_equal(s->live + s->cached + s->outbox + s->remote + s->quarantine + s->free,
@@ -94,19 +85,17 @@ static void expect_exact(void) {
         cached += s->cached + s->outbox;
         blocks += s->free;
     }
-    assert_int_equal(exact_snapshot.live_bytes, live);
-    assert_int_equal(exact_snapshot.large_bytes, held[HAK_SC_COUNT] * HAK_UNIT_BYTES);
-    assert_int_equal(superslab_sum(&exact_snapshot),
-                     exact_snapshot.superslab_count * HAK_SUPERSLAB_BYTES);
-    assert_int_equal(exact_snapshot.mapped_bytes,
-                     exact_snapshot.superslab_count * HAK_SUPERSLAB_BYTES +
-                         exact_snapshot.huge_bytes + exact_snapshot.huge_cached_bytes);
-    assert_int_equal(exact_snapshot.moving_bytes + exact_snapshot.lost_bytes, 0);
+    assert_int_equal(shot.live_bytes, live);
+    assert_int_equal(shot.large_bytes, held[HAK_SC_COUNT] * HAK_UNIT_BYTES);
+    assert_int_equal(superslab_sum(&shot), shot.superslab_count * HAK_SUPERSLAB_BYTES);
+    assert_int_equal(shot.mapped_bytes, shot.superslab_count * HAK_SUPERSLAB_BYTES +
+                                            shot.huge_bytes + shot.huge_cached_bytes);
+    assert_int_equal(shot.moving_bytes + shot.lost_bytes, 0);
     assert_int_equal(cached, audit.cached_blocks);
     assert_int_equal(blocks, audit.free_blocks);
-    assert_int_equal(exact_snapshot.slab_count, audit.slabs);
-    assert_int_equal(exact_snapshot.hole_bytes, audit.purged_bytes);
-    assert_int_equal(exact_snapshot.unused_dirty_bytes, audit.unused_dirty_units * HAK_UNIT_BYTES);
+    assert_int_equal(shot.slab_count, audit.slabs);
+    assert_int_equal(shot.hole_bytes, audit.purged_bytes);
+    assert_int_equal(shot.unused_dirty_bytes, audit.unused_dirty_units * HAK_UNIT_BYTES);
 }
 
 static void expect_threads(unsigned least) {
@@ -118,41 +107,37 @@ static void expect_threads(unsigned least) {
         cached += list.thread[i].cached_bytes;
         outbox += list.thread[i].outbox_bytes;
         attached += list.thread[i].is_attached;
-        assert_true(list.thread[i].owner < exact_snapshot.owner_count);
+        assert_true(list.thread[i].owner < shot.owner_count);
     }
     hak_stat_threads_done(&list);
-    assert_int_equal(cached, exact_snapshot.cached_bytes + exact_snapshot.quarantine_bytes);
-    assert_int_equal(outbox, exact_snapshot.outbox_bytes);
-    assert_int_equal(attached, exact_snapshot.thread_count);
+    assert_int_equal(cached, shot.cached_bytes + shot.quarantine_bytes);
+    assert_int_equal(outbox, shot.outbox_bytes);
+    assert_int_equal(attached, shot.thread_count);
     assert_in_range(attached, least, least + 1);
 }
 
 UNIT_TEST(every_byte_of_threads_at_rest_is_accounted_for) {
+    pthread_t thread[EXACT_THREADS];
     pthread_barrier_init(&barrier, NULL, EXACT_THREADS + 1);
-    for (unsigned i = 0; i < EXACT_THREADS; i++) {
-        assert_int_equal(pthread_create(&worker[i].thread, NULL, exact_work, (void *)(uintptr_t)i),
-                         0);
-    }
+    unit_pthread_create_all(thread, EXACT_THREADS, exact_work, NULL, 1);
     pthread_barrier_wait(&barrier);
     pthread_barrier_wait(&barrier); /* all are at rest */
     expect_exact();
-    assert_true(exact_snapshot.cached_bytes > 0 && exact_snapshot.slab_free_bytes > 0);
-    assert_int_equal(HAK_HARDEN, exact_snapshot.quarantine_bytes > 0);
+    assert_true(shot.cached_bytes > 0 && shot.slab_free_bytes > 0);
+    assert_int_equal(HAK_HARDEN, shot.quarantine_bytes > 0);
     expect_threads(EXACT_THREADS);
     pthread_barrier_wait(&barrier);
-    for (unsigned i = 0; i < EXACT_THREADS; i++) {
-        pthread_join(worker[i].thread, NULL);
-    }
+    unit_pthread_join_all(thread, EXACT_THREADS);
     expect_exact();
     hak_malloc_trim(0); /* purges idle pages, unmaps superslabs */
     expect_exact();
-    assert_true(exact_snapshot.hole_bytes > 0 && exact_snapshot.remote_bytes == 0);
+    assert_true(shot.hole_bytes > 0 && shot.remote_bytes == 0);
     for (unsigned i = 0; i < EXACT_THREADS * BLOCKS; i++) {
         hak_free(worker[i / BLOCKS].block[i % BLOCKS]);
         worker[i / BLOCKS].block[i % BLOCKS] = NULL;
     }
     expect_exact();
-    assert_int_equal(exact_snapshot.live_bytes, 0);
+    assert_int_equal(shot.live_bytes, 0);
 }
 
 enum { GIVEN = 60 };
@@ -169,7 +154,7 @@ static void *make_blocks(void *context) {
 /* Two threads have two homes, and nobody gets in their way. */
 UNIT_TEST(blocks_on_their_way_to_another_owner_are_told_apart) {
     static void *block[GIVEN];
-    const hak_class_stats_t *s = &exact_snapshot.sc[SC_64];
+    const hak_class_stats_t *s = &shot.sc[SC_64];
     pthread_t thread;
     hak_free(hak_malloc(1)); /* this thread has a cache */
     hak_collect_thread();
@@ -177,24 +162,22 @@ UNIT_TEST(blocks_on_their_way_to_another_owner_are_told_apart) {
     pthread_barrier_init(&pair, NULL, 2);
     assert_int_equal(pthread_create(&thread, NULL, make_blocks, block), 0);
     pthread_barrier_wait(&pair);
-    hak_stat_collect(&exact_snapshot);
+    hak_stat_collect(&shot);
     assert_int_equal(s->live, GIVEN);
-    for (unsigned i = 0; i < GIVEN; i++) {
-        hak_free(block[i]);
-    }
-    hak_stat_collect(&exact_snapshot);
+    UNIT_FREE_ALL(block, GIVEN);
+    hak_stat_collect(&shot);
     assert_int_equal(s->outbox + s->quarantine, GIVEN);
     assert_int_equal(HAK_HARDEN, s->quarantine != 0);
     assert_int_equal(s->live + s->remote, 0);
     hak_tcache_flush(hak_tcache_self(hak_pagemap_base()));
-    hak_stat_collect(&exact_snapshot);
+    hak_stat_collect(&shot);
     assert_int_equal(s->remote, GIVEN);
     assert_int_equal(s->live + s->outbox + s->quarantine, 0);
-    assert_int_equal(exact_snapshot.remote_bytes, GIVEN * 64);
+    assert_int_equal(shot.remote_bytes, GIVEN * 64);
     pthread_barrier_wait(&pair);
     pthread_join(thread, NULL);
     hak_owner_collect();
-    hak_stat_collect(&exact_snapshot);
+    hak_stat_collect(&shot);
     assert_int_equal(s->live + s->remote, 0);
 }
 
@@ -220,7 +203,7 @@ UNIT_TEST(thread_with_two_caches_has_one_line) {
     }
     hak_stat_threads_done(&list);
     assert_int_equal(lines, 1);
-    hak_stat_collect(&exact_snapshot);
+    hak_stat_collect(&shot);
     expect_threads(1);
 }
 

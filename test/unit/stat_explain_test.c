@@ -2,17 +2,10 @@
  *
  * Causes of resident memory, each against what the test itself did, and what is said when the
  * kernel tells less. The causes as a program sees them: limits/explain_test.py. */
-#include "base/bits.h"
 #include "base/knobs.h"
 #include "base/version.h"
-#include "double/os_fault.h"
-#include "front/fast.h"
-#include "large/large.h"
-#include "os/optional.h"
 #include "stat/rss.h"
 #include "unit/report.h"
-
-#include <pthread.h>
 
 static hak_rss_t rss;
 
@@ -43,9 +36,7 @@ EXPLAIN_TEST(causes_sum_to_rss) {
     assert_true(rss.is_told && rss.is_listed && rss.is_looked_at);
     UNIT_EXPECT(sum > rss.rss_bytes / 50 * 49 && sum < rss.rss_bytes / 50 * 51, "%llu of %llu",
                 (unsigned long long)sum, (unsigned long long)rss.rss_bytes);
-    for (size_t i = 0; i < UNIT_COUNT(block); i++) {
-        hak_free(block[i]);
-    }
+    UNIT_FREE_ALL(block, UNIT_COUNT(block));
 }
 
 /* What was only read is backed by the kernel's zeros, which are no part of RSS. */
@@ -74,9 +65,7 @@ EXPLAIN_TEST(blocks_beside_one_in_use_count_as_free) {
     static char *block[COUNT];
     uint64_t live = look(HAK_CAUSE_live) + rss.bytes[HAK_CAUSE_slack];
     uint64_t free = rss.bytes[HAK_CAUSE_slab_free];
-    for (size_t i = 0; i < COUNT; i++) {
-        block[i] = memset(hak_malloc(BYTES), 1, BYTES);
-    }
+    UNIT_TAKE_ALL(block, COUNT, memset(hak_malloc(BYTES), 1, BYTES));
     hak_collect_thread();
     assert_int_equal(look(HAK_CAUSE_live) + rss.bytes[HAK_CAUSE_slack], live + COUNT * 1024);
     assert_in_range(rss.bytes[HAK_CAUSE_slack] / COUNT, 1024 - BYTES - 1, 1024 - BYTES);
@@ -99,9 +88,7 @@ EXPLAIN_TEST(what_a_trim_returns_is_told_before) {
     enum { COUNT = 4096, BYTES = 1000 };
     static char *block[COUNT];
     for (unsigned every = 4; every <= 8; every += 4) {
-        for (size_t i = 0; i < COUNT; i++) {
-            block[i] = memset(hak_malloc(BYTES), 1, BYTES);
-        }
+        UNIT_TAKE_ALL(block, COUNT, memset(hak_malloc(BYTES), 1, BYTES));
         hak_malloc_trim(0);
         look(HAK_CAUSE_slab_free);
         assert_int_equal(rss.returnable[HAK_CAUSE_slab_free], 0);
@@ -145,14 +132,10 @@ static void *free_blocks(void *blocks) {
 EXPLAIN_TEST(blocks_that_nobody_received_count_as_on_their_way) {
     enum { COUNT = 400, BYTES = 504 };
     static void *block[COUNT + 1];
-    for (size_t i = 0; i < COUNT; i++) {
-        block[i] = memset(hak_malloc(BYTES), 1, BYTES);
-    }
+    UNIT_TAKE_ALL(block, COUNT, memset(hak_malloc(BYTES), 1, BYTES));
     hak_owner_t *owner = hak_tcache_self(hak_pagemap_base())->home;
     uint64_t before = look(HAK_CAUSE_outboxes);
-    pthread_t thread;
-    assert_int_equal(pthread_create(&thread, NULL, free_blocks, block), 0);
-    assert_int_equal(pthread_join(thread, NULL), 0);
+    unit_pthread_create_and_join(free_blocks, block);
     assert_int_equal(look(HAK_CAUSE_outboxes), before + COUNT * 512);
     assert_true(hak_lock_try(&owner->lock)); /* nobody waits for who is busy, or makes him wait */
     assert_int_equal(look(HAK_CAUSE_outboxes), before + COUNT * 512);
@@ -166,9 +149,7 @@ EXPLAIN_TEST(blocks_in_bins_count_for_their_thread) {
     void *block[COUNT + 1] = {0};
     hak_collect_thread();
     assert_int_equal(look(HAK_CAUSE_bins), 0);
-    for (size_t i = 0; i < COUNT; i++) {
-        block[i] = memset(hak_malloc(BYTES), 1, BYTES);
-    }
+    UNIT_TAKE_ALL(block, COUNT, memset(hak_malloc(BYTES), 1, BYTES));
     free_blocks(block);
     uint64_t bins = look(HAK_CAUSE_bins);
     assert_true(HAK_HARDEN || bins >= COUNT * 112);

@@ -2,11 +2,6 @@
  *
  * The picture of the heap: spans tile each superslab once, and blocks are where they were
  * allocated. */
-#include "base/bits.h"
-#include "double/os_fault.h"
-#include "front/tcache.h"
-#include "large/large.h"
-#include "slab/sizeclass.h"
 #include "unit/report.h"
 
 typedef struct map_figures {

@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * Both reports say the same figures. With --xml the program prints the XML report instead, for
- * stat_xml_test.py. */
-#include "double/os_fault.h"
-#include "hakmem/hakmem.h"
+ * Both reports say the same figures. Parsers read them in test/report/. */
 #include "stat/report.h"
-#include "stat/stat.h"
 #include "unit/capture.h"
+#include "unit/report.h"
 
 static char xml[65536];
 static size_t xml_length;
@@ -121,14 +118,3 @@ UNIT_TEST(figures_have_names_that_end) {
         }
     }
 }
-
-static int start(int argc, char **argv) {
-    if (argc == 3 && strcmp(argv[2], "--xml") == 0) {
-        some_load();
-        make_xml();
-        return fwrite(xml, 1, xml_length, stdout) == xml_length ? 0 : 1;
-    }
-    return UNIT_GO_ON;
-}
-
-UNIT_START(start)

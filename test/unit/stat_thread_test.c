@@ -3,12 +3,7 @@
  * Reports of every format, taken while threads allocate, free to each other, come and go. Under
  * ThreadSanitizer, too. */
 #include "base/atomics.h"
-#include "hakmem/hakmem.h"
-#include "stat/stat.h"
-#include "unit/unit.h"
-
-#include <pthread.h>
-#include <sched.h>
+#include "unit/report.h"
 
 enum { THREAD_THREADS = 8, SLOTS = 512, ROUNDS = 40, LIVES = 4 };
 
@@ -31,10 +26,7 @@ static void *thread_work(void *context) {
 /* Each thread ends and another one begins, now and then. */
 static void *live(void *context) {
     for (uintptr_t i = 1; i <= LIVES; i++) {
-        pthread_t thread;
-        assert_int_equal(
-            pthread_create(&thread, NULL, thread_work, (void *)((uintptr_t)context + i)), 0);
-        pthread_join(thread, NULL);
+        unit_pthread_create_and_join(thread_work, (void *)((uintptr_t)context + i));
     }
     return NULL;
 }
@@ -64,13 +56,9 @@ UNIT_TEST(reports_are_taken_while_threads_work) {
         assert_true(snapshot.slab_free_bytes <= snapshot.mapped_bytes);
     }
     hak_store_relaxed(&is_over, 1);
-    for (unsigned i = 0; i < THREAD_THREADS; i++) {
-        pthread_join(thread[i], NULL);
-    }
+    unit_pthread_join_all(thread, THREAD_THREADS);
     assert_true(sum > ROUNDS * 1000);
-    for (unsigned i = 0; i < SLOTS; i++) {
-        hak_free(slot[i]);
-    }
+    UNIT_FREE_ALL(slot, SLOTS);
     hak_malloc_trim(0);
     hak_stat_collect(&snapshot);
     assert_int_equal(snapshot.live_bytes + snapshot.large_bytes + snapshot.remote_bytes, 0);

@@ -5,8 +5,6 @@
 #ifndef HAK_TEST_UNIT_TARGET_H
 #define HAK_TEST_UNIT_TARGET_H
 
-#include "base/counters.h"
-#include "double/os_fault.h"
 #include "front/event.h"
 #include "reclaim/learner.h"
 #include "unit/span.h"

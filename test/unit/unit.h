@@ -14,14 +14,20 @@
 
 #include <cmocka.h>
 
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "double/rng.h"
+#include "hakmem/hakmem.h"
 
 /* Under qemu-user, which hangs now and then in a child of a process with threads. */
 static inline bool unit_is_emulated(void) {
@@ -60,15 +66,16 @@ enum {
 };
 
 #define UNIT_COUNT(array) (sizeof(array) / sizeof *(array))
+
 /* Tests register themselves, in their order in the file: one runner for each folder of src/
  * includes its files, and `unit_front bin` runs those of front_bin_test.c in a process of their
  * own.
  *
- *     UNIT_TEST(name) { ... }                            a test; `state` is its parameter
- *     UNIT_TEST_WITH(name, begin, end) { ... }           between functions of cmocka that run
- * around it, or NULL UNIT_GROUP(begin)                                  a function of cmocka that
- * runs once, before the tests UNIT_START(start)                                  the same with the
- * runner's arguments, which begin at argv[2]; another result than UNIT_GO_ON is the exit status */
+ * UNIT_TEST(name) { ... }                   a test; `state` is its parameter
+ * UNIT_TEST_WITH(name, begin, end) { ... }  between functions of cmocka, or NULL
+ * UNIT_GROUP(begin)                         a function of cmocka that runs once, before the tests
+ * UNIT_START(start)                         the same with the runner's arguments, which begin at
+ *                                           argv[2]; what is not UNIT_GO_ON is the exit status */
 typedef struct unit_entry unit_entry_t;
 struct unit_entry {
     const char *file;
@@ -114,6 +121,56 @@ static inline bool unit_lock_memory(const void *from, size_t bytes) {
 static inline bool unit_unlock_memory(const void *from, size_t bytes) {
     return syscall(SYS_munlock, from, bytes) == 0;
 }
+
+/* A thread that runs at once, or `count` of them, each with a context `bytes` behind that of the
+ * one before. */
+static inline pthread_t unit_pthread_create(void *(*run)(void *), void *context) {
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, run, context), 0);
+    return thread;
+}
+
+static inline void unit_pthread_create_all(pthread_t *threads, size_t count, void *(*run)(void *),
+                                           void *contexts, size_t bytes) {
+    for (size_t i = 0; i < count; i++) {
+        threads[i] = unit_pthread_create(run, (void *)((uintptr_t)contexts + i * bytes));
+    }
+}
+
+static inline void *unit_pthread_join(pthread_t thread) {
+    void *result;
+    assert_int_equal(pthread_join(thread, &result), 0);
+    return result;
+}
+
+static inline void unit_pthread_join_all(const pthread_t *threads, size_t count) {
+    for (size_t i = 0; i < count; i++) {
+        assert_null(unit_pthread_join(threads[i]));
+    }
+}
+
+/* A thread from its start to its end; returns what it returned. */
+static inline void *unit_pthread_create_and_join(void *(*run)(void *), void *context) {
+    return unit_pthread_join(unit_pthread_create(run, context));
+}
+
+/* What waitpid says of the child's end; 0: it is content. */
+static inline int unit_wait(pid_t child) {
+    int status = -1;
+    assert_true(child > 0);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    return status;
+}
+
+/* An array of blocks, or of anything else that is taken one by one. */
+#define UNIT_TAKE_ALL(array, count, taken)                                                         \
+    for (size_t unit_i = 0; unit_i < (count); unit_i++) {                                          \
+        (array)[unit_i] = taken;                                                                   \
+    }
+#define UNIT_FREE_ALL(blocks, count)                                                               \
+    for (size_t unit_i = 0; unit_i < (count); unit_i++) {                                          \
+        hak_free((blocks)[unit_i]);                                                                \
+    }
 
 /* Every byte of the range has the value. */
 static inline bool unit_is_filled(const void *from, size_t bytes, unsigned char value) {
