@@ -3,10 +3,8 @@
  * Random operations of one thread against a shadow of every block: contents, sizes, alignment,
  * zero, no overlap, errno; and an audit of the whole core every so many operations.
  *
- *   --seed N    repeat a run (0: from the system)      --ops N    operations
+ *   --seed N    repeat a run      --ops N    operations
  *   --audit N   operations between two audits          --most N   largest block */
-#include "double/audit.h"
-#include "hakmem/hakmem.h"
 #include "model/block.h"
 
 #include <unistd.h>
@@ -17,8 +15,7 @@ static model_block_t slots[SLOTS];
 static size_t live_bytes;
 static uint64_t next_id = 1;
 
-/* --- what holds after every operation ------------------------------------------------------------
- */
+/* --- what holds after every operation --------------------------------------------------------- */
 
 static void expect_apart(const model_run_t *run, const model_block_t *block) {
     for (unsigned i = 0; i < SLOTS; i++) {
@@ -44,16 +41,7 @@ static void block_note(const model_run_t *run, model_block_t *block, void *at, s
     model_fill(block, filled);
 }
 
-static void audit(const model_run_t *run) {
-    hak_audit_t result;
-    if (!hak_audit_walk(&result)) {
-        fprintf(stderr, "audit: %s broken at %p\n", result.broken, result.where);
-        MODEL_EXPECT(run, result.broken == NULL);
-    }
-}
-
-/* --- operations
- * ----------------------------------------------------------------------------------- */
+/* --- operations ------------------------------------------------------------------------------- */
 
 static void op_malloc(model_run_t *run, model_block_t *block, size_t bytes) {
     uint64_t random = model_random(run);
@@ -231,7 +219,7 @@ int main(int argc, char **argv) {
     for (; run.op < ops; run.op++) {
         step(&run, most);
         if (run.op % between == 0) {
-            audit(&run);
+            model_audit(&run);
         }
     }
     for (unsigned i = 0; i < SLOTS; i++) {
@@ -239,8 +227,8 @@ int main(int argc, char **argv) {
             op_free(&run, &slots[i]);
         }
     }
-    audit(&run);
+    model_audit(&run);
     hak_malloc_trim(0);
-    audit(&run);
+    model_audit(&run);
     return 0;
 }

@@ -6,8 +6,6 @@
  *   --seed N   --ops N (of the allocator, per thread)   --threads N   --most N (largest block)
  *   --lives N (of each thread, an audit after each)
  *   --burst N (blocks of a burst now and then, after which superslabs are unmapped) */
-#include "double/audit.h"
-#include "hakmem/hakmem.h"
 #include "model/block.h"
 #include "stat/stat.h"
 
@@ -115,11 +113,7 @@ static void *thread_main(void *context) {
 }
 
 static void expect_at_rest(const model_run_t *run, bool is_empty) {
-    hak_audit_t result;
-    if (!hak_audit_walk(&result)) {
-        fprintf(stderr, "audit: %s broken at %p\n", result.broken, result.where);
-        MODEL_EXPECT(run, result.broken == NULL);
-    }
+    model_audit(run);
     if (is_empty) {
         hak_snapshot_t snapshot;
         hak_stat_collect(&snapshot);

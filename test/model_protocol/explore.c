@@ -55,8 +55,7 @@ uint64_t model_mix(uint64_t a, uint64_t b) {
     return h ^ h >> 29;
 }
 
-/* --- choices -------------------------------------------------------------------------------------
- */
+/* --- choices ---------------------------------------------------------------------------------- */
 
 unsigned model_choose(uint32_t options) {
     if (m.position == m.choice_count) {
@@ -118,8 +117,7 @@ static bool state_is_new(void) {
     return is_new;
 }
 
-/* --- coroutines ----------------------------------------------------------------------------------
- */
+/* --- coroutines ------------------------------------------------------------------------------- */
 
 static void own_copy(unsigned thread, bool is_in) {
     for (unsigned i = 0; i < m.own_count; i++) {
@@ -171,8 +169,7 @@ void model_thread_state(model_word_t word) {
     memset(word.address, 0, word.bytes); /* it may be that of an execution that was left */
 }
 
-/* --- executions ----------------------------------------------------------------------------------
- */
+/* --- executions ------------------------------------------------------------------------------- */
 
 /* The threads that can go on, a bit each; 0: all are done. Who naps goes on when there is something
  * new, or when nobody else can. */

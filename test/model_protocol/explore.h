@@ -75,6 +75,12 @@ typedef struct model_scenario {
     uint32_t marks; /* that must be reached */
 } model_scenario_t;
 
+/* What one of the threads does. */
+#define STEP(name, ...)                                                                            \
+    static inline void name(void) {                                                                \
+        __VA_ARGS__;                                                                               \
+    }
+
 /* Of litmus.c, scenario.c, fork.c and locks.c; each ends with one without a name. */
 extern const model_scenario_t litmus_scenarios[], world_scenarios[], fork_scenarios[],
     lock_scenarios[];

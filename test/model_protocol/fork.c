@@ -3,32 +3,27 @@
  * Forks: at any step of the others the child is left alone with what there is then. */
 #include "scenario.h"
 
-static void fork_child(void) {
+/* Whose home is that owner; with pushers under way, blocks on their way are lost. */
+static void fork_at(unsigned home, bool may_lose) {
     hak_lock_fork_begin();
     model_stop_others();
-    world_note_lost();
-    hak_owner_after_fork(world_home[1], hak_lock_fork_is_clean);
+    if (may_lose) {
+        world_note_lost();
+    }
+    bool is_kept = world_home[1]->lock.forked_by == NULL;
+    hak_owner_after_fork(world_home[home], hak_lock_fork_is_clean);
     hak_lock_fork_end(true);
+    MODEL_CHECK(home == 1 || world_home[1]->lock.is_taken == is_kept,
+                "a lock is freed that the fork did not take");
 }
+
+STEP(fork_child, fork_at(1, true))
+STEP(fork_exact, fork_at(1, false))
+STEP(fork_home_2, fork_at(2, true))
 
 /* One of two slabs is in `ready` when it comes to the fork. */
-static void fork_after_tick(void) {
-    world_tick(1);
-    fork_child();
-}
-
-static void before_pushed(void) {
-    before_one();
-    world_push(0, 0, 2);
-}
-
-/* No pusher is under way: nothing may be lost. */
-static void fork_exact(void) {
-    hak_lock_fork_begin();
-    model_stop_others();
-    hak_owner_after_fork(world_home[1], hak_lock_fork_is_clean);
-    hak_lock_fork_end(true);
-}
+STEP(fork_after_tick, world_tick(1); fork_child())
+STEP(before_pushed, before_one(); world_push(0, 0, 2))
 
 /* A slab of each of two owners. */
 static void before_two_owners(void) {
@@ -40,25 +35,9 @@ static void before_two_owners(void) {
 }
 
 /* A thread that meets a fatal error may keep an owner for ever. */
-static void keep_1(void) {
-    hak_lock_try(&world_home[1]->lock);
-}
+STEP(keep_1, hak_lock_try(&world_home[1]->lock))
 
-static void fork_home_2(void) {
-    hak_lock_fork_begin();
-    model_stop_others();
-    world_note_lost();
-    bool is_kept = world_home[1]->lock.forked_by == NULL;
-    hak_owner_after_fork(world_home[2], hak_lock_fork_is_clean);
-    hak_lock_fork_end(true);
-    MODEL_CHECK(world_home[1]->lock.is_taken == is_kept,
-                "a lock is freed that the fork did not take");
-}
-
-static void push_both_first(void) {
-    world_push(0, 0, 1);
-    world_push(1, 0, 1);
-}
+STEP(push_both_first, world_push(0, 0, 1); world_push(1, 0, 1))
 
 /* All but that owner goes on; and what it left behind is in order. */
 static void after_kept(void) {
@@ -70,18 +49,14 @@ static void after_kept(void) {
 }
 
 const model_scenario_t fork_scenarios[] = {
-    {"fork", before_one, {push_two_and_one, fork_child}, world_settle, MARK(MORE)},
-    {"fork_drain",
-     before_two_slabs,
-     {push_first, push_other, fork_after_tick},
-     world_settle,
-     MARK(FIRST)},
-    {"fork_holder", before_pushed, {tick_1, refill_1, fork_exact}, world_settle, MARK(BUSY)},
+    SCENARIO(fork, before_one, MARK(MORE), push_two_and_one, fork_child),
+    SCENARIO(fork_drain, before_two_slabs, MARK(FIRST), push_first, push_other, fork_after_tick),
+    SCENARIO(fork_holder, before_pushed, MARK(BUSY), tick_1, refill_1, fork_exact),
     {"fork_kept",
      before_two_owners,
      {push_both_first, keep_1, fork_home_2},
      after_kept,
      MARK(LATE)},
-    {"fork_adopt", before_idle_2, {push_first, refill_2, fork_child}, world_settle, MARK(ADOPT)},
+    SCENARIO(fork_adopt, before_idle_2, MARK(ADOPT), push_first, refill_2, fork_child),
     {0},
 };

@@ -37,8 +37,7 @@ void ghost_move(void *block, bool is_taken) {
     ghost_in_hand[unit][index] = is_taken;
 }
 
-/* --- afterwards ----------------------------------------------------------------------------------
- */
+/* --- afterwards ------------------------------------------------------------------------------- */
 
 /* Blocks that are marked in one of the slab's bitmaps; each must be marked once, and in no hand. */
 static unsigned slab_check_free(unsigned unit) {

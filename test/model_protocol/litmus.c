@@ -8,26 +8,14 @@ static uint32_t x, y;    /* shared words */
 static uint32_t data;    /* plain */
 static uint32_t seen[2]; /* plain, what threads saw */
 
-static void before(void) {
-    model_share(MODEL_WORD(&x));
-    model_share(MODEL_WORD(&y));
-}
+STEP(before, model_share(MODEL_WORD(&x)); model_share(MODEL_WORD(&y)))
 
-static void nothing(void) {
-}
+STEP(nothing, (void)0)
 
-/* --- message passing -----------------------------------------------------------------------------
- */
+/* --- message passing -------------------------------------------------------------------------- */
 
-static void send_relaxed(void) {
-    hak_store_relaxed(&y, 1);
-    hak_store_relaxed(&x, 1);
-}
-
-static void send_release(void) {
-    hak_store_relaxed(&y, 1);
-    hak_store_release(&x, 1);
-}
+STEP(send_relaxed, hak_store_relaxed(&y, 1); hak_store_relaxed(&x, 1))
+STEP(send_release, hak_store_relaxed(&y, 1); hak_store_release(&x, 1))
 
 static void receive(void) {
     if (hak_load_acquire(&x) == 1) {
@@ -42,30 +30,15 @@ static void receive_ordered(void) {
     }
 }
 
-/* --- store buffering: both may read 0 ------------------------------------------------------------
- */
+/* --- store buffering: both may read 0 --------------------------------------------------------- */
 
-static void store_x_load_y(void) {
-    hak_store_release(&x, 1);
-    seen[0] = hak_load_acquire(&y);
-}
+STEP(store_x_load_y, hak_store_release(&x, 1); seen[0] = hak_load_acquire(&y))
+STEP(store_y_load_x, hak_store_release(&y, 1); seen[1] = hak_load_acquire(&x))
+STEP(reach_pair, model_reach(seen[0] * 2 + seen[1]))
 
-static void store_y_load_x(void) {
-    hak_store_release(&y, 1);
-    seen[1] = hak_load_acquire(&x);
-}
+/* --- coherence: a thread never goes back to an older store ------------------------------------ */
 
-static void reach_pair(void) {
-    model_reach(seen[0] * 2 + seen[1]);
-}
-
-/* --- coherence: a thread never goes back to an older store ---------------------------------------
- */
-
-static void store_twice(void) {
-    hak_store_relaxed(&x, 1);
-    hak_store_relaxed(&x, 2);
-}
+STEP(store_twice, hak_store_relaxed(&x, 1); hak_store_relaxed(&x, 2))
 
 static void load_twice(void) {
     uint32_t first = hak_load_relaxed(&x);
@@ -74,29 +47,15 @@ static void load_twice(void) {
     model_reach(first * 3 + second);
 }
 
-/* --- a look before the store: every order must be tried ------------------------------------------
- */
+/* --- a look before the store: every order must be tried --------------------------------------- */
 
-static void look_and_store(void) {
-    (void)hak_load_relaxed(&x);
-    hak_store_relaxed(&x, 1);
-}
+STEP(look_and_store, (void)hak_load_relaxed(&x); hak_store_relaxed(&x, 1))
+STEP(look, model_reach(hak_load_relaxed(&x)))
 
-static void look(void) {
-    model_reach(hak_load_relaxed(&x));
-}
+/* --- plain data: a release sequence goes on through a read-modify-write ----------------------- */
 
-/* --- plain data: a release sequence goes on through a read-modify-write --------------------------
- */
-
-static void publish(void) {
-    data = 1;
-    (void)hak_swap_release(&x, 1);
-}
-
-static void add_relaxed(void) {
-    (void)hak_add_relaxed(&x, 10);
-}
+STEP(publish, data = 1; (void)hak_swap_release(&x, 1))
+STEP(add_relaxed, (void)hak_add_relaxed(&x, 10))
 
 static void store_over(void) {
     if (hak_load_relaxed(&x) == 1) {
@@ -116,10 +75,7 @@ static void take_relaxed(void) {
     }
 }
 
-static void publish_early(void) {
-    (void)hak_swap_release(&x, 1);
-    data = 1;
-}
+STEP(publish_early, (void)hak_swap_release(&x, 1); data = 1)
 
 static void take_acquire(void) {
     if (hak_load_acquire(&x) == 1) {
@@ -127,26 +83,16 @@ static void take_acquire(void) {
     }
 }
 
-/* --- one of two wins -----------------------------------------------------------------------------
- */
+/* --- one of two wins -------------------------------------------------------------------------- */
 
 static void win(unsigned thread) {
     uint32_t expected = 0;
     seen[thread] = hak_cas_relaxed(&x, &expected, 1);
 }
 
-static void win_first(void) {
-    win(0);
-}
-
-static void win_second(void) {
-    win(1);
-}
-
-static void check_winner(void) {
-    MODEL_CHECK(seen[0] + seen[1] == 1, "both or none won");
-    model_reach(seen[0]);
-}
+STEP(win_first, win(0))
+STEP(win_second, win(1))
+STEP(check_winner, MODEL_CHECK(seen[0] + seen[1] == 1, "both or none won"); model_reach(seen[0]))
 
 const model_scenario_t litmus_scenarios[] = {
     {"litmus_message_relaxed", before, {send_relaxed, receive}, nothing, 3},

@@ -5,10 +5,7 @@
 
 static unsigned counter; /* [lock REGISTRY] */
 
-static void before_lock(void) {
-    world_start(2, 1);
-    counter = 0;
-}
+STEP(before_lock, world_start(2, 1); counter = 0)
 
 static void lock_and_count(void) {
     hak_lock_acquire(HAK_LOCK_REGISTRY);
@@ -16,9 +13,7 @@ static void lock_and_count(void) {
     hak_lock_release(HAK_LOCK_REGISTRY);
 }
 
-static void after_count(void) {
-    MODEL_CHECK(counter == 3, "two held a lock at a time");
-}
+STEP(after_count, MODEL_CHECK(counter == 3, "two held a lock at a time"))
 
 /* Two owners, and no memory for a third one. */
 static void before_enter(void) {
@@ -33,21 +28,15 @@ static void enter_and_leave(void) {
     hak_owner_unlock(owner);
 }
 
-static void after_enter(void) {
-    unsigned sum = world_home[1]->slab_count[WORLD_SC] + world_home[2]->slab_count[WORLD_SC];
-    MODEL_CHECK(sum == 3, "RF-1: two held an owner at a time");
-}
+STEP(after_enter,
+     unsigned sum = world_home[1]->slab_count[WORLD_SC] + world_home[2]->slab_count[WORLD_SC];
+     MODEL_CHECK(sum == 3, "RF-1: two held an owner at a time"))
+
+#define BY_THREE(name, before, step, after)                                                        \
+    { name, before, {step, step, step}, after, 1u << MARK_SLEEP }
 
 const model_scenario_t lock_scenarios[] = {
-    {"lock",
-     before_lock,
-     {lock_and_count, lock_and_count, lock_and_count},
-     after_count,
-     1u << MARK_SLEEP},
-    {"enter",
-     before_enter,
-     {enter_and_leave, enter_and_leave, enter_and_leave},
-     after_enter,
-     1u << MARK_SLEEP},
+    BY_THREE("lock", before_lock, lock_and_count, after_count),
+    BY_THREE("enter", before_enter, enter_and_leave, after_enter),
     {0},
 };

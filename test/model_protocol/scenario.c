@@ -4,110 +4,21 @@
  * afterwards whoever is left takes home what waits, and every block must be where it belongs. */
 #include "scenario.h"
 
-/* One owner, `count` blocks of unit 0 in use, the slab FULL. */
-static void one_slab(unsigned owners, unsigned count) {
-    world_start(owners, 1);
-    world_slab(1, count);
-    hak_slab_release_current(world_home[1]);
-}
+STEP(push_second, world_push(0, 1, 1))
+STEP(push_one_by_one, world_push(0, 0, 1); world_push(0, 1, 1))
+STEP(push_third, world_push(0, 2, 1))
+STEP(push_last_two, world_push(0, 1, 2))
+STEP(tick_1_twice, world_tick(1); world_tick(1))
+STEP(adopt_2, world_adopt(2))
+STEP(adopt_3, world_adopt(3))
 
-void before_one(void) {
-    one_slab(1, 3);
-}
+/* --- one owner -------------------------------------------------------------------------------- */
 
-void push_first(void) {
-    world_push(0, 0, 1);
-}
+STEP(refill_1_twice, world_refill(1); world_refill(1))
 
-static void push_second(void) {
-    world_push(0, 1, 1);
-}
+/* --- adoption --------------------------------------------------------------------------------- */
 
-void push_two_and_one(void) {
-    world_push(0, 0, 2);
-    world_push(0, 2, 1);
-}
-
-static void push_one_by_one(void) {
-    world_push(0, 0, 1);
-    world_push(0, 1, 1);
-}
-
-static void push_third(void) {
-    world_push(0, 2, 1);
-}
-
-static void push_last_two(void) {
-    world_push(0, 1, 2);
-}
-
-void tick_1(void) {
-    world_tick(1);
-}
-
-static void tick_1_twice(void) {
-    world_tick(1);
-    world_tick(1);
-}
-
-void refill_1(void) {
-    world_refill(1);
-}
-
-void refill_2(void) {
-    world_refill(2);
-}
-
-static void adopt_2(void) {
-    world_adopt(2);
-}
-
-static void adopt_3(void) {
-    world_adopt(3);
-}
-
-/* --- one owner -----------------------------------------------------------------------------------
- */
-
-static void refill_1_twice(void) {
-    world_refill(1);
-    world_refill(1);
-}
-
-/* Two slabs: the budget of a visit is one, so the other one stays in `ready`. */
-void before_two_slabs(void) {
-    world_start(1, 2);
-    world_slab(1, 2);
-    world_slab(1, 2);
-    hak_slab_release_current(world_home[1]);
-}
-
-void push_other(void) {
-    world_push(1, 0, 1);
-}
-
-/* --- adoption ------------------------------------------------------------------------------------
- */
-
-/* The slab has one free block and is PARTIAL. */
-static void partial_slab(unsigned owners) {
-    one_slab(owners, 3);
-    world_give(1, 0, 2);
-}
-
-/* Owner 1 is idle, so its slab is there to be adopted. */
-static void idle_owner(unsigned owners) {
-    partial_slab(owners);
-    hak_owner_part(world_home[1]);
-}
-
-void before_idle_2(void) {
-    idle_owner(2);
-}
-
-static void before_idle_3(void) {
-    idle_owner(3);
-}
+STEP(before_idle_3, idle_owner(3))
 
 /* Two slabs of an idle owner, both pending, one of them in `ready` already. */
 static void before_ready(void) {
@@ -124,19 +35,9 @@ static void before_ready(void) {
     hak_owner_part(world_home[1]);
 }
 
-static void push_both(void) {
-    world_push(1, 1, 1);
-    world_push(0, 1, 1);
-}
-
-static void refill_2_drain_1(void) {
-    world_refill(2);
-    world_tick(1);
-}
-
-static void before_join(void) {
-    partial_slab(2);
-}
+STEP(push_both, world_push(1, 1, 1); world_push(0, 1, 1))
+STEP(refill_2_drain_1, world_refill(2); world_tick(1))
+STEP(before_join, partial_slab(2))
 
 /* A thread starts and gets an owner that comes to be for it; another exits; the slab is adopted. */
 static void join_part_refill(void) {
@@ -161,115 +62,46 @@ static void new_owner_takes(void) {
     }
 }
 
-/* --- retirement, exit, sorting -------------------------------------------------------------------
- */
+/* --- retirement, exit, sorting ---------------------------------------------------------------- */
 
-static void before_last_blocks(void) {
-    one_slab(2, 2);
-}
+STEP(before_last_blocks, one_slab(2, 2))
 
 /* The slab retires; its unit is made a slab anew, by another owner, whose block is pushed too. */
-static void tick_1_create(void) {
-    world_tick(1);
-    world_refill(2);
-}
-
-static void before_current(void) {
-    world_start(1, 1);
-    world_slab(1, 3);
-}
-
-static void exit_1(void) {
-    world_push(0, 1, 1);
-    hak_owner_part(world_home[1]);
-}
-
-static void part_1(void) {
-    hak_owner_part(world_home[1]);
-}
-
-static void join_part(void) {
-    hak_owner_part(hak_owner_join(HAK_PARTITION_ANY));
-}
-
-static void flush_1(void) {
-    world_flush(1, 0, 0, 1);
-}
-
-static void flush_2(void) {
-    world_flush(2, 0, 1, 1);
-}
+STEP(tick_1_create, world_tick(1); world_refill(2))
+STEP(before_current, world_start(1, 1); world_slab(1, 3))
+STEP(exit_1, world_push(0, 1, 1); hak_owner_part(world_home[1]))
+STEP(part_1, hak_owner_part(world_home[1]))
+STEP(join_part, hak_owner_part(hak_owner_join(HAK_PARTITION_ANY)))
+STEP(flush_1, world_flush(1, 0, 0, 1))
+STEP(flush_2, world_flush(2, 0, 1, 1))
 
 /* ---------------------------------------------------------------------------------------------- */
 
 const model_scenario_t world_scenarios[] = {
-    {"push",
-     before_one,
-     {push_two_and_one, tick_1_twice},
-     world_settle,
-     MARK(MORE) | MARK(RETIRE) | MARK(EARLY)},
-    {"refill", before_one, {push_two_and_one, refill_1_twice}, world_settle, MARK(MORE)},
-    {"two_pushers",
-     before_one,
-     {push_first, push_last_two, tick_1_twice},
-     world_settle,
-     MARK(MORE) | MARK(RETIRE) | MARK(EARLY)},
-    {"early",
-     before_one,
-     {push_first, push_last_two, refill_1},
-     world_settle,
-     MARK(MORE) | MARK(EARLY)},
-    {"late",
-     before_one,
-     {push_one_by_one, push_third, tick_1_twice},
-     world_settle,
-     MARK(MORE) | MARK(EARLY) | MARK(RETIRE)},
-    {"two_slabs",
-     before_two_slabs,
-     {push_first, push_other, tick_1_twice},
-     world_settle,
-     MARK(FIRST)},
-    {"two_drainers",
-     before_one,
-     {push_two_and_one, tick_1, refill_1},
-     world_settle,
-     MARK(MORE) | MARK(BUSY)},
-    {"adopt",
-     before_idle_2,
-     {push_first, tick_1, refill_2},
-     world_settle,
-     MARK(ADOPT) | MARK(FORWARD)},
-    {"adopt_drain",
-     before_idle_2,
-     {push_one_by_one, refill_2_drain_1},
-     world_settle,
-     MARK(ADOPT) | MARK(FORWARD)},
-    {"adopt_twice",
-     before_idle_3,
-     {push_first, adopt_2, adopt_3},
-     world_settle,
-     MARK(ADOPT) | MARK(FORWARD)},
-    {"adopt_any",
-     before_join,
-     {push_first, refill_1, refill_2},
-     world_settle,
-     MARK(ADOPT) | MARK(BUSY)},
-    {"adopt_ready", before_ready, {push_both, refill_2}, world_settle, MARK(ADOPT) | MARK(FORWARD)},
-    {"new_owner", before_join, {push_first, join_part_refill}, world_settle, MARK(ADOPT)},
-    {"forward", before_forward, {tick_1, new_owner_takes}, world_settle, MARK(FORWARD)},
-    {"retire",
-     before_last_blocks,
-     {push_first, push_second, tick_1_create},
-     world_settle,
-     MARK(RETIRE) | MARK(CREATE_ANEW) | MARK(MORE)},
-    {"exit", before_current, {push_first, exit_1, tick_1}, world_settle, MARK(MORE)},
-    {"exit_adopt", before_join, {push_first, part_1, refill_2}, world_settle, MARK(ADOPT)},
-    {"exit_join", before_join, {push_first, part_1, join_part}, world_settle, 0},
-    {"collect",
-     before_idle_2,
-     {push_one_by_one, hak_owner_collect, refill_2},
-     world_settle,
-     MARK(ADOPT)},
-    {"flush", before_idle_2, {flush_1, flush_2, refill_2}, world_settle, MARK(ADOPT) | MARK(OWN)},
+    SCENARIO(push, before_one, MARK(MORE) | MARK(RETIRE) | MARK(EARLY), push_two_and_one,
+             tick_1_twice),
+    SCENARIO(refill, before_one, MARK(MORE), push_two_and_one, refill_1_twice),
+    SCENARIO(two_pushers, before_one, MARK(MORE) | MARK(RETIRE) | MARK(EARLY), push_first,
+             push_last_two, tick_1_twice),
+    SCENARIO(early, before_one, MARK(MORE) | MARK(EARLY), push_first, push_last_two, refill_1),
+    SCENARIO(late, before_one, MARK(MORE) | MARK(EARLY) | MARK(RETIRE), push_one_by_one, push_third,
+             tick_1_twice),
+    SCENARIO(two_slabs, before_two_slabs, MARK(FIRST), push_first, push_other, tick_1_twice),
+    SCENARIO(two_drainers, before_one, MARK(MORE) | MARK(BUSY), push_two_and_one, tick_1, refill_1),
+    SCENARIO(adopt, before_idle_2, MARK(ADOPT) | MARK(FORWARD), push_first, tick_1, refill_2),
+    SCENARIO(adopt_drain, before_idle_2, MARK(ADOPT) | MARK(FORWARD), push_one_by_one,
+             refill_2_drain_1),
+    SCENARIO(adopt_twice, before_idle_3, MARK(ADOPT) | MARK(FORWARD), push_first, adopt_2, adopt_3),
+    SCENARIO(adopt_any, before_join, MARK(ADOPT) | MARK(BUSY), push_first, refill_1, refill_2),
+    SCENARIO(adopt_ready, before_ready, MARK(ADOPT) | MARK(FORWARD), push_both, refill_2),
+    SCENARIO(new_owner, before_join, MARK(ADOPT), push_first, join_part_refill),
+    SCENARIO(forward, before_forward, MARK(FORWARD), tick_1, new_owner_takes),
+    SCENARIO(retire, before_last_blocks, MARK(RETIRE) | MARK(CREATE_ANEW) | MARK(MORE), push_first,
+             push_second, tick_1_create),
+    SCENARIO(exit, before_current, MARK(MORE), push_first, exit_1, tick_1),
+    SCENARIO(exit_adopt, before_join, MARK(ADOPT), push_first, part_1, refill_2),
+    SCENARIO(exit_join, before_join, 0, push_first, part_1, join_part),
+    SCENARIO(collect, before_idle_2, MARK(ADOPT), push_one_by_one, hak_owner_collect, refill_2),
+    SCENARIO(flush, before_idle_2, MARK(ADOPT) | MARK(OWN), flush_1, flush_2, refill_2),
     {0},
 };

@@ -30,8 +30,7 @@ static unsigned world_meta_used;
 static uint64_t world_bits[WORLD_UNITS][HAK_LINE_BYTES / sizeof(uint64_t)];
 static unsigned world_bits_free; /* [lock META] bit per bitmap */
 
-/* --- what the sources call -----------------------------------------------------------------------
- */
+/* --- what the sources call -------------------------------------------------------------------- */
 
 void *hak_meta_alloc(size_t bytes) {
     if (world_meta_used == WORLD_OWNERS) {
@@ -130,8 +129,7 @@ void hak_span_visit(void (*visit)(hak_superslab_t *, void *), void *context) {
     visit(&world_superslab, context);
 }
 
-/* --- setting up ----------------------------------------------------------------------------------
- */
+/* --- setting up ------------------------------------------------------------------------------- */
 
 static void world_map(void) {
     if (world_superslab.base != NULL) {
@@ -216,8 +214,7 @@ void hak_check_not_marked(const void *block) {
     hak_fatal(HAK_FATAL_DOUBLE_FREE, block, "marked");
 }
 
-/* --- what threads do -----------------------------------------------------------------------------
- */
+/* --- what threads do -------------------------------------------------------------------------- */
 
 void world_take(hak_owner_t *owner, uint32_t want) {
     hak_blocks_t blocks = hak_slab_refill(owner, WORLD_SC, want);

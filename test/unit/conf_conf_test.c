@@ -124,15 +124,6 @@ CONF_TEST(profile_of_every_name_is_its_row) {
     }
 }
 
-CONF_TEST(options_of_the_environment_beat_the_profile) {
-    setenv("HAKMEM_PROFILE", "low-memory", 1);
-    setenv("HAKMEM_OPTIONS", "retain_min:5m", 1);
-    hak_conf_read();
-    assert_int_equal(conf_value_of("retain_min"), 5u << 20);
-    assert_int_equal(conf_value_of("retain_percent"), 5); /* the profile's */
-    assert_int_equal(hak_knobs.retain_min_bytes, 5u << 20);
-}
-
 CONF_TEST(strict_makes_a_mistake_fatal) {
     setenv("HAKMEM_OPTIONS", "strict,learn:0", 1);
     hak_conf_read();

@@ -44,16 +44,6 @@ BUDGET_TEST(growth_is_drawn_and_counted) {
     audit(); /* TCACHE-7 */
 }
 
-BUDGET_TEST(bins_that_may_not_grow_work) {
-    hak_tcache_t *tcache = self();
-    hak_knobs.cache_bytes = 0;
-    breathe(64, BUDGET_ROUNDS);
-    assert_int_equal(tcache->side[SC_64].capacity, 16);
-    assert_int_equal(tcache->drawn, 0);
-    assert_int_equal(hak_budget_bytes(), 0);
-    audit();
-}
-
 BUDGET_TEST(idle_bins_give_back_what_they_grew_by) {
     hak_tcache_t *tcache = self();
     breathe(64, BUDGET_ROUNDS);

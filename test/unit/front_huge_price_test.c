@@ -23,39 +23,30 @@ static int huge_price_begin(void **state) {
 
 #define HUGE_PRICE_TEST(name) UNIT_TEST_WITH(name, huge_price_begin, NULL)
 
-static void huge_price_free_all(void) {
-    for (unsigned i = 0; i < HUGE_PRICE_COUNT; i++) {
-        hak_free(huge_price_blocks[i]);
-        huge_price_blocks[i] = NULL;
-    }
+/* Of 64 MiB in fresh blocks of so many bytes, four touches are dear, and then others are not made.
+ */
+static void expect_pause(size_t bytes) {
+    uint64_t dear = hak_counters.huge_page_dear, pause = hak_counters.huge_page_pause;
+    size_t count = 64u * MIB / bytes;
+    UNIT_TAKE_ALL(huge_price_blocks, count, unit_malloc(bytes));
+    assert_int_equal(hak_counters.huge_page_dear, dear + 4);
+    assert_in_range(hak_counters.huge_page_pause, pause + 1, pause + 32);
+    assert_int_equal(hak_os_fault_late_touches(), 0);
+    UNIT_FREE_ALL(huge_price_blocks, count);
     hak_os_fault_clear();
     hak_malloc_trim(0);
     audit();
 }
 
 HUGE_PRICE_TEST(small_blocks_begin_a_pause) {
-    uint64_t dear = hak_counters.huge_page_dear, pause = hak_counters.huge_page_pause;
-    for (unsigned i = 0; i < HUGE_PRICE_COUNT; i++) { /* 64 MiB */
-        huge_price_blocks[i] = unit_malloc(1024);
-        assert_non_null(huge_price_blocks[i]);
-    }
-    assert_int_equal(hak_counters.huge_page_dear, dear + 4);
-    assert_in_range(hak_counters.huge_page_pause, pause + 1, pause + 32);
-    assert_int_equal(hak_os_fault_late_touches(), 0);
-    huge_price_free_all();
+    expect_pause(1024);
 }
 
 extern hak_dense_t hak_large_dense[4]; /* of blocks up to 256, 512, 768 KiB and 1 MiB */
 
 HUGE_PRICE_TEST(large_blocks_begin_a_pause) {
-    uint64_t dear = hak_counters.huge_page_dear, pause = hak_counters.huge_page_pause;
-    for (unsigned i = 0; i < UNIT_COUNT(hak_large_dense); i++) {
-        hak_large_dense[i] = (hak_dense_t){.bet = 8, .left = UINT8_MAX};
-    }
-    UNIT_TAKE_ALL(huge_price_blocks, 64, unit_malloc(MIB));
-    assert_int_equal(hak_counters.huge_page_dear, dear + 4);
-    assert_in_range(hak_counters.huge_page_pause, pause + 1, pause + 32);
-    assert_int_equal(hak_os_fault_late_touches(), 0);
+    UNIT_TAKE_ALL(hak_large_dense, UNIT_COUNT(hak_large_dense),
+                  ((hak_dense_t){.bet = 8, .left = UINT8_MAX}));
+    expect_pause(MIB);
     memset(hak_large_dense, 0, sizeof hak_large_dense);
-    huge_price_free_all();
 }

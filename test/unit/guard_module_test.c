@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The files of code addresses: what is printed of them, and what an unreadable or damaged
- * /proc/self/maps leaves known. */
+ * The files of code addresses: what is printed of them, and what an unreadable /proc/self/maps
+ * leaves known. Damaged ones: os_file_test.c. */
 #include "guard/guard.h"
 #include "guard/module.h"
 #include "unit/fatal.h"
@@ -37,18 +37,6 @@ UNIT_TEST(frames_without_the_file_are_numbers) {
     hak_os_fault_clear();
 }
 
-UNIT_TEST(frames_with_a_damaged_file_do_no_harm) {
-    static const char *const texts[] = {"",       "\n", "-", "zz\n\n\n", "1-ffffffffffffffff\n",
-                                        "5-6 r\n"};
-    static const uintptr_t addresses[] = {0x5001234};
-    hak_os_fault_files(unit_maps_serve);
-    for (unsigned i = 0; i < UNIT_COUNT(texts); i++) {
-        unit_maps = texts[i];
-        UNIT_EXPECT(strlen(printed(addresses, 1)) == 0, "text %u", i);
-    }
-    hak_os_fault_files(NULL);
-}
-
 static bool was_asked;
 
 /* While one report reads the file, asks as a second one; then as the child of a fork would. */
@@ -75,14 +63,6 @@ UNIT_TEST(one_report_at_a_time_has_files_and_a_forked_child_begins_anew) {
     assert_memory_equal(lines, expected, sizeof expected - 1);
 }
 
-UNIT_TEST(trace_of_this_test_names_its_program) {
-    unit_fatal_begin();
-    hak_guard_trace();
-    hak_check_sink = unit_fatal.saved;
-    UNIT_EXPECT(strstr(unit_fatal.line, "hakmem:     #0 0x") != NULL, "%s", unit_fatal.line);
-    UNIT_EXPECT(strchr(unit_fatal.line, '/') != NULL, "%s", unit_fatal.line);
-}
-
 UNIT_TEST(fatal_report_with_a_trace_has_more_lines) {
     unit_fatal_begin();
     hak_check_sink.trace = hak_guard_trace;
@@ -91,6 +71,6 @@ UNIT_TEST(fatal_report_with_a_trace_has_more_lines) {
     }
     hak_check_sink = unit_fatal.saved;
     assert_true(unit_fatal.is_fatal);
-    UNIT_EXPECT(strstr(unit_fatal.line, "HAKMEM_PROFILE=debug)\nhakmem:     #0 0x") != NULL, "%s",
-                unit_fatal.line);
+    const char *lines = strstr(unit_fatal.line, "HAKMEM_PROFILE=debug)\nhakmem:     #0 0x");
+    UNIT_EXPECT(lines != NULL && strchr(lines, '/') != NULL, "%s", unit_fatal.line);
 }

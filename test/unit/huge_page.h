@@ -23,9 +23,6 @@ static inline int unit_huge_page_begin(void **state) {
 
 /* Teardown */
 static inline int unit_huge_page_end(void **state) {
-    for (unsigned i = 0; i < UNIT_COUNT(unit_pins); i++) {
-        unit_span_free(&unit_pins[i], 32);
-    }
     unit_span_end(state);
     assert_int_equal(hak_span_state.huge_page_count, 0);
     return 0;

@@ -17,7 +17,6 @@ static void expect_guarded(char *block) {
 LARGE_TEST(huge_block_has_a_guard_behind_it) {
     char *block = large(3u * MIB, 16);
     expect_guarded(block);
-    large_free(block);
 }
 
 LARGE_TEST(cached_huge_block_can_be_used_to_its_end_again) {
@@ -29,8 +28,6 @@ LARGE_TEST(cached_huge_block_can_be_used_to_its_end_again) {
     memset(second, 1, (size_t)(end_of(second) - second));
     expect_guarded(first);
     expect_guarded(second);
-    large_free(first);
-    large_free(second);
 }
 
 LARGE_TEST(resized_huge_block_has_its_guard_at_the_new_end) {
@@ -42,7 +39,6 @@ LARGE_TEST(resized_huge_block_has_its_guard_at_the_new_end) {
         memset(block, 1, (size_t)(end_of(block) - block));
         expect_guarded(block);
     }
-    large_free(block);
 }
 
 LARGE_TEST(large_block_that_moves_out_gets_a_guard) {
@@ -53,7 +49,6 @@ LARGE_TEST(large_block_that_moves_out_gets_a_guard) {
         assert_true(unit_is_filled(moved, 1u * MIB, 0x5a));
         expect_guarded(moved);
     }
-    large_free(moved != NULL ? moved : block);
 }
 
 LARGE_TEST(huge_block_without_a_guard_is_no_failure) {
@@ -61,7 +56,6 @@ LARGE_TEST(huge_block_without_a_guard_is_no_failure) {
     char *block = large(3u * MIB, 16);
     hak_os_fault_clear();
     memset(block, 1, (size_t)(end_of(block) - block));
-    large_free(block);
 }
 
 LARGE_TEST(huge_block_whose_guard_stays_is_unmapped) {
@@ -78,6 +72,4 @@ LARGE_TEST(superslab_has_a_guard_behind_it) {
     assert_int_equal(unit_write_signal(span.base + HAK_SUPERSLAB_BYTES - 1), 0);
     assert_int_equal(unit_write_signal(span.base + HAK_SUPERSLAB_BYTES), SIGSEGV);
     assert_int_equal(unit_write_signal(next.base + HAK_SUPERSLAB_BYTES), SIGSEGV);
-    unit_span_free(&span, 0);
-    unit_span_free(&next, 0);
 }

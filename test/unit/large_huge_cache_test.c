@@ -64,9 +64,6 @@ CACHE_TEST(cache_of_sparse_blocks_apart_counts_what_is_resident) {
     }
     assert_int_equal(hak_counters.huge_unmap, unmapped);
     assert_int_equal(large_stats().huge_cached_bytes, 28u * MIB);
-    for (unsigned i = 1; i < UNIT_COUNT(held); i += 2) {
-        large_free(held[i]);
-    }
 }
 
 CACHE_TEST(cache_of_dense_blocks_counts_all_of_them) {
@@ -192,7 +189,6 @@ CACHE_TEST(cache_behind_a_block_is_where_it_grows) {
     assert_int_equal(large_stats().huge_cached_bytes, 0);
     assert_int_equal(hak_large_usable(block, entry_of(block)), 6u * MIB - GUARD);
     assert_true(unit_is_filled(block, 2u * MIB - GUARD, 5));
-    large_free(block);
 }
 
 /* Dirty memory of which one byte in `step` was written, zeroed: resident before and after. */

@@ -86,12 +86,8 @@ UNIT_TEST_WITH(many_extents_are_not_split, sparse_begin, large_end) {
         large_free(held[i]);
     }
     size_t cached = large_stats().huge_cached_bytes;
-    char *block = take(2u * MIB);
+    (void)take(2u * MIB);
     assert_int_equal(large_stats().huge_cached_bytes, cached - 2u * MIB);
-    large_free(block);
-    for (unsigned i = 1; i < MANY; i += 2) {
-        large_free(held[i]);
-    }
 }
 
 /* An unknown share counts as all of it. */

@@ -43,7 +43,6 @@ UNTOLD_TEST(vacant_range_serves_again_and_reads_zero) {
     assert_true(again.is_zero);
     assert_true(unit_is_filled(part[1], PART - GUARD, 0));
     vacant_is(0, 0);
-    large_free_all(part, PARTS);
 }
 
 /* VACANT-1 */
@@ -57,8 +56,6 @@ UNTOLD_TEST(vacant_range_is_no_block) {
         assert_int_equal(hak_large_usable(ends[i], entry_of(part[0])), 0);
         assert_true(hak_large_covers(ends[i]));
     }
-    large_free(part[0]);
-    large_free(part[2]);
 }
 
 /* VACANT-2 */
@@ -104,7 +101,6 @@ UNTOLD_TEST(vacant_range_serves_aligned_requests_from_its_middle) {
     vacant_is(2, 5u * MIB);
     vacant_make(aligned);
     vacant_is(1, 7u * MIB);
-    large_free(front);
 }
 
 UNTOLD_TEST(vacant_range_that_keeps_its_memory_is_not_said_to_be_zero) {
@@ -117,7 +113,6 @@ UNTOLD_TEST(vacant_range_that_keeps_its_memory_is_not_said_to_be_zero) {
     large_fault_clear();
     assert_ptr_equal(again.block, part[1]);
     assert_false(again.is_zero && !unit_is_filled(again.block, PART - GUARD, 0));
-    large_free_all(part, PARTS);
 }
 
 LARGE_TEST(vacant_range_joined_with_one_that_keeps_its_memory_is_not_said_to_be_zero) {
@@ -147,8 +142,6 @@ UNTOLD_TEST(vacant_range_behind_a_block_is_where_it_grows) {
     vacant_is(1, 2u * MIB);
     assert_true(unit_is_filled(part[0], PART - GUARD, 5));
     assert_true(unit_is_filled(part[0] + PART, 2u * MIB - GUARD, 0));
-    large_free(part[0]);
-    large_free(part[2]);
 }
 
 UNTOLD_TEST(vacant_range_goes_at_an_event) {
@@ -160,8 +153,6 @@ UNTOLD_TEST(vacant_range_goes_at_an_event) {
     }
     vacant_is(0, 0);
     assert_false(hak_os_is_readable(part[1]));
-    large_free(part[0]);
-    large_free(part[2]);
 }
 
 static size_t below(uint64_t *rng, size_t bound) {
@@ -212,6 +203,4 @@ UNTOLD_TEST(resize_that_fails_leaves_the_block_as_it_was) {
     vacant_make(part[1]);
     assert_null(large_resize(part[0], (size_t)1 << 60));
     assert_int_equal(hak_large_usable(part[0], entry_of(part[0])), PART - GUARD);
-    large_free(part[0]);
-    large_free(part[2]);
 }

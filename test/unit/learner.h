@@ -192,11 +192,8 @@ static inline void paid_add(paid_t *paid, double own, double standard,
 static inline bool paid_is_least(const paid_t *paid) {
     double best = 1e300;
     for (hak_strategy_t i = 0; i < HAK_STRATEGIES; i++) {
-        print_message("always %s: %.3f of the standard\n", hak_strategy_text(i),
-                      exp(paid->fixed[i] / paid->loads));
         best = paid->fixed[i] < best ? paid->fixed[i] : best;
     }
-    print_message("learner: %.3f\n", exp(paid->learner / paid->loads));
     return paid->loads != 0 && paid->learner < best;
 }
 

@@ -110,32 +110,30 @@ static void run_threads(const life_t *plan, unsigned at_once) {
     }
 }
 
+/* The plan with each of the keys: how many tcaches there are then. */
+static void expect_tcaches(life_t plan, unsigned attached_most, unsigned all_most) {
+    for (unsigned i = 0; i < 2; i++) {
+        plan.key = i == 0 ? early_key : late_key;
+        run_threads(&plan, BATCH);
+        tcaches_t tcaches = count_tcaches();
+        UNIT_EXPECT(tcaches.attached <= attached_most && tcaches.all <= all_most,
+                    "rounds %u to %u, key %u: %u tcaches, %u attached", plan.first, plan.last, i,
+                    tcaches.all, tcaches.attached);
+    }
+}
+
 UNIT_TEST(thread_exit_with_destructors_that_go_on_gives_the_tcache_back) {
     for (unsigned last = 1; last <= PTHREAD_DESTRUCTOR_ITERATIONS; last++) {
-        for (unsigned i = 0; i < 2; i++) {
-            life_t plan = {.key = i == 0 ? early_key : late_key, .first = 0, .last = last};
-            run_threads(&plan, BATCH);
-            tcaches_t tcaches = count_tcaches();
-            UNIT_EXPECT(tcaches.attached == 1 && tcaches.all <= 1 + BATCH,
-                        "last round %u, key %u: %u tcaches, %u attached", last, i, tcaches.all,
-                        tcaches.attached);
-        }
+        expect_tcaches((life_t){.first = 0, .last = last}, 1, 1 + BATCH);
     }
 }
 
 /* But for the last round, after which no hook runs. */
 UNIT_TEST(thread_exit_with_a_first_use_in_a_destructor_gives_the_tcache_back) {
-    for (unsigned first = 1; first < PTHREAD_DESTRUCTOR_ITERATIONS; first++) {
-        for (unsigned i = 0; i < 4; i++) {
-            life_t plan = {.key = i % 2 == 0 ? early_key : late_key,
-                           .first = first,
-                           .last = first,
-                           .is_freeing = i >= 2};
-            run_threads(&plan, BATCH);
-            tcaches_t tcaches = count_tcaches();
-            UNIT_EXPECT(tcaches.attached == 1 && tcaches.all <= 1 + BATCH,
-                        "round %u, case %u: %u tcaches, %u attached", first, i, tcaches.all,
-                        tcaches.attached);
+    for (unsigned round = 1; round < PTHREAD_DESTRUCTOR_ITERATIONS; round++) {
+        for (unsigned i = 0; i < 2; i++) {
+            expect_tcaches((life_t){.first = round, .last = round, .is_freeing = i == 1}, 1,
+                           1 + BATCH);
         }
     }
 }
@@ -143,14 +141,13 @@ UNIT_TEST(thread_exit_with_a_first_use_in_a_destructor_gives_the_tcache_back) {
 /* No hook runs after the last round: the tcache goes to the next thread with the same TLS. Without
  * that each of these threads left one behind. */
 UNIT_TEST(thread_exit_with_a_first_use_in_the_last_round_loses_few_tcaches) {
-    const unsigned last = PTHREAD_DESTRUCTOR_ITERATIONS;
     for (unsigned i = 0; i < 2; i++) {
-        life_t plan = {.key = late_key, .first = last, .last = last, .is_freeing = i == 1};
+        life_t plan = {.key = late_key,
+                       .first = PTHREAD_DESTRUCTOR_ITERATIONS,
+                       .last = PTHREAD_DESTRUCTOR_ITERATIONS,
+                       .is_freeing = i == 1};
         run_threads(&plan, 1);
-        run_threads(&plan, BATCH);
-        tcaches_t tcaches = count_tcaches();
-        UNIT_EXPECT(tcaches.all <= 4 * BATCH, "case %u: %u tcaches, %u attached", i, tcaches.all,
-                    tcaches.attached);
+        expect_tcaches(plan, 4 * BATCH, 4 * BATCH);
     }
     hak_audit_t audit;
     UNIT_EXPECT(hak_audit_walk(&audit), "%s", audit.broken);

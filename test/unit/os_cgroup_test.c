@@ -80,16 +80,20 @@ static unsigned look_for_quota(void) {
     return hak_os_cpu_quota();
 }
 
-UNIT_TEST(quota_of_this_process_is_read_without_a_trace) {
+UNIT_TEST(groups_of_this_process_are_read_without_a_trace) {
     unsigned before = open_files();
     hak_os_fault_clear();
+    errno = 77;
     unsigned cpus = look_for_quota();
     hak_os_memory_t memory;
+    bool is_limited = hak_os_memory_limit(&memory);
+    assert_int_equal(errno, 77);
     assert_true(cpus >= 1);
-    assert_in_range(open_files(), before, before + (hak_os_memory_limit(&memory) ? 12 : 0));
+    assert_in_range(open_files(), before, before + (is_limited ? 12 : 0));
     uint64_t reads = hak_os_fault_calls(HAK_OS_CALL_READ);
     for (uint64_t first = 0; first < reads; first++) {
         hak_os_fault_plan(HAK_OS_CALL_READ, first, UINT64_MAX);
+        assert_true(!hak_os_memory_limit(&memory) || is_limited);
         assert_true(look_for_quota() >= cpus); /* less is known */
     }
     hak_os_fault_plan(HAK_OS_CALL_READ, 0, UINT64_MAX);

@@ -12,19 +12,6 @@ static char *fresh(size_t pages) {
     return base;
 }
 
-UNIT_TEST(guard_is_inaccessible_until_committed) {
-    size_t page = hak_os_page_bytes();
-    char *base = fresh(3);
-    assert_true(hak_os_conceal(base + page, page));
-    assert_int_equal(unit_write_signal(base), 0);
-    assert_int_equal(unit_write_signal(base + page - 1), 0);
-    assert_int_equal(unit_write_signal(base + page), SIGSEGV);
-    assert_int_equal(unit_write_signal(base + 2 * page), 0);
-    assert_true(hak_os_commit(base + page, page));
-    assert_int_equal(unit_write_signal(base + page), 0);
-    hak_os_unmap(base, 3 * page);
-}
-
 UNIT_TEST(sealed_memory_is_read_only_and_keeps_its_content) {
     size_t page = hak_os_page_bytes();
     char *base = fresh(2);

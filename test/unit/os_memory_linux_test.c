@@ -109,22 +109,13 @@ UNIT_TEST(move_out_of_the_middle_leaves_zero_and_neighbours) {
     assert_true(hak_os_move(target, 3u * MIB, again, 4u * MIB, false));
     assert_true(unit_is_filled(again, MIB, 9));
     assert_true(hak_os_unmap(again, 4u * MIB));
-    assert_true(hak_os_unmap(base, 4u * MIB));
-}
-
-/* An emulator that forgets the range says 0 to madvise and leaves the bytes. */
-UNIT_TEST(purge_of_what_moved_out_left_reads_as_zero) {
-    char *base = hak_os_map(4u * MIB, 4u * MIB);
-    char *target = hak_os_reserve(3u * MIB, HAK_UNIT_BYTES);
-    memset(base, 9, 4u * MIB);
-    bool is_moved = hak_os_move(base + MIB, MIB, target, 3u * MIB, true);
+    /* An emulator that forgets the range says 0 to madvise and leaves the bytes. */
     memset(base, 8, 4u * MIB);
     assert_true(hak_os_purge(base + MIB, MIB));
     assert_true(unit_is_filled(base + MIB, MIB, 0));
     memset(base, 7, 4u * MIB);
     assert_true(hak_os_purge(base, 4u * MIB));
     assert_true(unit_is_filled(base, 4u * MIB, 0));
-    assert_true(!is_moved || hak_os_unmap(target, 3u * MIB));
     assert_true(hak_os_unmap(base, 4u * MIB));
 }
 
@@ -158,38 +149,6 @@ UNIT_TEST(resident_counts_touched_os_pages) {
     assert_int_equal(hak_os_resident(base, 600 * page), 0);
     assert_true(hak_os_unmap(base, 299 * page));
     assert_true(hak_os_unmap(base + 300 * page, 300 * page));
-}
-
-UNIT_TEST(fault_of_each_kind_fails_that_call_only) {
-    size_t page = hak_os_page_bytes();
-    char *base = hak_os_map(4 * page, page);
-    char *target = hak_os_reserve(4 * page, page);
-    base[0] = 5;
-    hak_os_fault_clear();
-    for (unsigned call = 0; call < HAK_OS_CALL_COUNT; call++) {
-        hak_os_fault_plan((hak_os_call_t)call, 0, 1);
-    }
-    assert_null(hak_os_map(page, page));
-    assert_false(hak_os_commit(target, page));
-    assert_false(hak_os_purge(base, page));
-    assert_false(hak_os_resize(base, 4 * page, 2 * page));
-    assert_false(hak_os_advise_huge(base, page, true));
-    assert_false(hak_os_unmap(base, 4 * page));
-    assert_false(hak_os_conceal(base, page));
-    assert_false(hak_os_trap_install(NULL));
-    assert_true(hak_os_resident(base, page) == SIZE_MAX);
-    assert_int_equal(hak_os_peek(base), HAK_OS_PEEK_UNKNOWN);
-    assert_int_equal(hak_os_read_file("/dev/zero", (char[4]){0}, 4), 0);
-    assert_int_equal(base[0], 5);
-    for (unsigned call = 0; call < HAK_OS_CALL_COUNT; call++) {
-        assert_int_equal(hak_os_fault_calls((hak_os_call_t)call), 1);
-    }
-    assert_true(hak_os_purge(base, page)); /* the plan was for one call */
-    assert_true(hak_os_commit(target, page));
-    assert_true(hak_os_unmap(base, 4 * page));
-    assert_true(hak_os_unmap(target, 4 * page));
-    hak_os_fault_clear();
-    assert_int_equal(hak_os_fault_calls(HAK_OS_CALL_MAP), 0);
 }
 
 UNIT_TEST(failing_calls_leave_errno_alone) {

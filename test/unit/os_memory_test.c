@@ -2,7 +2,6 @@
  *
  * Memory limit of control groups: what the files say, at first and as they stay open, what the
  * program closes, and that no file is needed. */
-#include "unit/open_files.h"
 #include "unit/os.h"
 
 /* What /proc/self/cgroup says, and the files there are, as |path=content; no others exist. */
@@ -167,24 +166,6 @@ UNIT_TEST(memory_files_without_end_and_paths_without_end_are_survived) {
         memcpy(deep + at, "/d", 3);
     }
     assert_false(memory_of(deep, ROOT "memory.max=9" ROOT "memory.current=1", &memory));
-}
-
-UNIT_TEST(memory_of_this_process_is_read_without_a_trace) {
-    hak_os_memory_t memory;
-    hak_os_fault_files(NULL);
-    unsigned before = open_files();
-    hak_os_fault_clear();
-    errno = 77;
-    hak_os_fault_groups_anew();
-    bool is_limited = hak_os_memory_limit(&memory);
-    assert_int_equal(errno, 77);
-    assert_in_range(open_files(), before, before + (is_limited ? 12 : 0));
-    uint64_t reads = hak_os_fault_calls(HAK_OS_CALL_READ);
-    for (uint64_t first = 0; first < reads; first++) {
-        hak_os_fault_plan(HAK_OS_CALL_READ, first, UINT64_MAX);
-        assert_true(!hak_os_memory_limit(&memory) || is_limited);
-    }
-    hak_os_fault_clear();
 }
 
 /* The files are open: whether one says something else is seen without opening any. */

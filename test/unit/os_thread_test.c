@@ -5,18 +5,6 @@
 
 #include <sys/prctl.h>
 
-static void *thread_id_of_thread(void *out) {
-    *(uint32_t *)out = hak_os_thread_id();
-    return NULL;
-}
-
-UNIT_TEST(thread_id_of_another_thread_differs) {
-    uint32_t other = 0;
-    unit_pthread_create_and_join(thread_id_of_thread, &other);
-    assert_int_not_equal(other, 0);
-    assert_int_not_equal(other, hak_os_thread_id());
-}
-
 static void *ask_command(void *command) {
     prctl(PR_SET_NAME, "another");
     hak_os_command(command);

@@ -42,28 +42,11 @@ static void on_once(int signal) {
     mprotect(others, hak_os_page_bytes(), PROT_READ | PROT_WRITE);
 }
 
-static void before_info(void) {
-    struct sigaction action = {.sa_sigaction = on_info, .sa_flags = SA_SIGINFO};
-    sigaddset(&action.sa_mask, SIGUSR2);
-    sigaction(SIGSEGV, &action, NULL);
-}
-
-static void before_plain(void) {
-    struct sigaction action = {.sa_handler = on_plain};
-    sigaction(SIGSEGV, &action, NULL);
-}
-
-static void before_once(void) {
-    struct sigaction action = {.sa_handler = on_once, .sa_flags = (int)SA_RESETHAND};
-    sigaction(SIGSEGV, &action, NULL);
-}
-
-static void before_ignore(void) {
-    signal(SIGSEGV, SIG_IGN);
-}
-
-static void before_nothing(void) {
-}
+/* What the program has. */
+static const struct sigaction info = {.sa_sigaction = on_info, .sa_flags = SA_SIGINFO},
+                              plain = {.sa_handler = on_plain},
+                              once = {.sa_handler = on_once, .sa_flags = (int)SA_RESETHAND},
+                              ignored = {.sa_handler = SIG_IGN}, nothing = {.sa_handler = SIG_DFL};
 
 static void touch_ours(void) {
     toucher = (uintptr_t)HAK_FRAME();
@@ -88,30 +71,32 @@ static void send(void) {
 
 typedef struct trap_case {
     const char *name;
-    void (*before)(void), (*act)(void);
+    const struct sigaction *before;
+    void (*act)(void);
     int signal, status; /* how it ends */
     unsigned reports;
 } trap_case_t;
 
 static const trap_case_t cases[] = {
-    {"ours", before_nothing, touch_ours, SIGSEGV, 0, 1},
-    {"ours, handled", before_plain, touch_ours, 0, EXIT_PLAIN, 1},
-    {"ours, handled with information", before_info, touch_ours, 0, EXIT_INFO, 1},
-    {"ours, ignored", before_ignore, touch_ours, SIGSEGV, 0, 1},
-    {"other", before_nothing, touch_others, SIGSEGV, 0, 0},
-    {"other, handled", before_plain, touch_others, 0, EXIT_PLAIN, 0},
-    {"other, handled with information", before_info, touch_others, 0, EXIT_INFO, 0},
-    {"other, handled once", before_once, touch_others_then_again, SIGSEGV, 0, 0},
-    {"other, ignored", before_ignore, touch_others, SIGSEGV, 0, 0},
-    {"sent", before_nothing, send, SIGSEGV, 0, 0},
-    {"sent, handled", before_plain, send, 0, EXIT_PLAIN, 0},
-    {"sent, ignored", before_ignore, send, 0, EXIT_ALIVE, 0}};
+    {"ours", &nothing, touch_ours, SIGSEGV, 0, 1},
+    {"ours, handled", &plain, touch_ours, 0, EXIT_PLAIN, 1},
+    {"ours, handled with information", &info, touch_ours, 0, EXIT_INFO, 1},
+    {"ours, ignored", &ignored, touch_ours, SIGSEGV, 0, 1},
+    {"other", &nothing, touch_others, SIGSEGV, 0, 0},
+    {"other, handled", &plain, touch_others, 0, EXIT_PLAIN, 0},
+    {"other, handled with information", &info, touch_others, 0, EXIT_INFO, 0},
+    {"other, handled once", &once, touch_others_then_again, SIGSEGV, 0, 0},
+    {"other, ignored", &ignored, touch_others, SIGSEGV, 0, 0},
+    {"sent", &nothing, send, SIGSEGV, 0, 0},
+    {"sent, handled", &plain, send, 0, EXIT_PLAIN, 0},
+    {"sent, ignored", &ignored, send, 0, EXIT_ALIVE, 0}};
 
 static void run(const trap_case_t *c) {
     struct rlimit none = {0, 0};
     setrlimit(RLIMIT_CORE, &none);
-    signal(SIGSEGV, SIG_DFL); /* what a sanitizer may have set */
-    c->before();
+    struct sigaction before = *c->before; /* in place of what a sanitizer may have set */
+    sigaddset(&before.sa_mask, SIGUSR2);
+    sigaction(SIGSEGV, &before, NULL);
     if (!hak_os_trap_install(is_ours)) {
         _exit(EXIT_WRONG);
     }

@@ -12,6 +12,20 @@ static hak_profile_state_t look(void) {
     return state;
 }
 
+static int profile_begin(void **state) {
+    (void)state;
+    (void)self();
+    return !hak_profile_set_rate(1);
+}
+
+static int profile_end(void **state) {
+    (void)state;
+    assert_int_equal(look().live, 0);
+    return !hak_profile_set_rate(0);
+}
+
+#define PROFILE_TEST(name) UNIT_TEST_WITH(name, profile_begin, profile_end)
+
 UNIT_TEST(the_option_starts_and_stops_sampling) {
     (void)self();
     assert_int_equal(look().rate, 0);
@@ -49,8 +63,7 @@ UNIT_TEST(a_rate_lasts_until_the_option_changes) {
     assert_int_equal(look().rate, 0);
 }
 
-UNIT_TEST(reset_forgets_blocks_that_are_still_in_use) {
-    assert_true(hak_profile_set_rate(1));
+PROFILE_TEST(reset_forgets_blocks_that_are_still_in_use) {
     void *small = unit_malloc(100), *large = unit_malloc(1 << 20);
     assert_int_equal(look().live, 2);
     hak_profile_reset();
@@ -62,7 +75,6 @@ UNIT_TEST(reset_forgets_blocks_that_are_still_in_use) {
     void *block = unit_malloc(100);
     assert_int_equal(look().live, 1);
     hak_free(block);
-    assert_true(hak_profile_set_rate(0));
 }
 
 /* The exit status of a child says what failed there. */
@@ -86,21 +98,16 @@ static int child_of(bool is_clean, void *block) {
     return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-UNIT_TEST(a_child_starts_empty) {
-    assert_true(hak_profile_set_rate(1));
+PROFILE_TEST(a_child_starts_empty) {
     void *block = unit_malloc(100);
     assert_int_equal(look().live, 1);
     assert_int_equal(child_of(true, block), 0);
     assert_int_equal(look().live, 1);
     hak_free(block);
-    assert_int_equal(look().live, 0);
-    assert_true(hak_profile_set_rate(0));
 }
 
-UNIT_TEST(a_child_of_an_unclean_fork_has_no_profile) {
-    assert_true(hak_profile_set_rate(1));
+PROFILE_TEST(a_child_of_an_unclean_fork_has_no_profile) {
     void *block = unit_malloc(100);
     assert_int_equal(child_of(false, block), 0);
     hak_free(block);
-    assert_true(hak_profile_set_rate(0));
 }

@@ -34,7 +34,6 @@ LARGE_TEST(window_tells_most_and_least_and_how_soon_memory_is_taken_again) {
     found = bands_view(2);
     assert_int_equal(found.most_bytes, found.least_bytes); /* nothing happened */
     assert_int_equal(found.reuse_ms, 0);
-    large_free(held);
 }
 
 LARGE_TEST(child_of_a_fork_begins_anew_with_what_is_in_use) {

@@ -54,7 +54,6 @@ LEARNER_TEST(what_was_paid_beyond_the_forecast_outlives_a_change) {
         }
         changes += program_keep_ms() != before;
     }
-    print_message("%u rounds, %u changes\n", rounds, changes);
     assert_true(rounds < 10 && changes > 1); /* 11 if a change forgave the debt */
 }
 
@@ -68,9 +67,6 @@ static void check_forecast_with_bound(unsigned times, unsigned period, unsigned 
     hak_learner_view_t view = program_view();
     assert_int_equal(hak_counters.learner_interlock, interlocks);
     hak_price_t foretold = view.price[view.strategy];
-    print_message("%u of %u ticks, %u: real %lu foretold %lu, %lu ms\n", low_ticks, period, times,
-                  (unsigned long)view.real.taken, (unsigned long)foretold.taken,
-                  (unsigned long)hak_strategy_ms(view.strategy));
     assert_in_range(view.real.taken, foretold.taken / 10 * 7, foretold.taken / 10 * 13 + 64);
 }
 
@@ -103,7 +99,6 @@ LEARNER_TEST(statistics_say_what_a_keep_time_saves) {
     hak_stat_collect(&snapshot);
     assert_int_equal(snapshot.keep_units_ms, program_keep_ms());
     /* by the standard 171 MiB a second are taken, and held for 0.4 to 0.8 s; else held for 1 s */
-    print_message("saves %lu MiB/s\n", (unsigned long)(snapshot.keep_units_saves_bytes / MIB));
     assert_in_range(snapshot.keep_units_saves_bytes / MIB, 171 + 34 - 86, 171 + 69 - 84);
     hak_knobs.learn = HAK_LEARN_COUNTERFACTUAL;
     hak_stat_collect(&snapshot);

@@ -41,7 +41,6 @@ LEARNED_TEST(interlock_refused_calls_of_each_kind_do_no_harm) {
         hak_os_fault_advance_clock(40960ull * HAK_EVENT_STEP_NS); /* every interlock has ended */
         steps_pass(INTERLOCK_LONG_STEPS);
     }
-    give(0, SPANS);
 }
 
 /* What it gave up is held all the same: that costs more than foretold. */
@@ -54,7 +53,6 @@ LEARNED_TEST(kernel_that_takes_nothing_brings_the_standard_back) {
     for (; !interlock_view().is_locked && steps < INTERLOCK_LONG_STEPS; steps++) {
         steps_pass(1);
     }
-    print_message("locked after %u steps\n", steps);
     assert_in_range(steps, 10, INTERLOCK_LONG_STEPS - 1);
     assert_int_equal(hak_counters.learner_interlock, interlocks + 1);
     assert_int_equal(interlock_view().strategy, HAK_STRATEGY_standard);
@@ -62,7 +60,6 @@ LEARNED_TEST(kernel_that_takes_nothing_brings_the_standard_back) {
     steps_pass(INTERLOCK_LONG_STEPS);
     assert_true(unused() <= (size_t)KEPT_MIB * MIB);
     take(0, SPANS);
-    give(0, SPANS);
 }
 
 /* Ten years on, or hours: what is unused goes, and nothing is kept for so long again. */
@@ -76,7 +73,6 @@ LEARNED_TEST(interlock_clock_that_jumps_on_returns_memory) {
         take(0, SPANS);
         steps_pass(INTERLOCK_LONG_STEPS);
     }
-    give(0, SPANS);
 }
 
 /* As life/fork.c does. What the parent learned says nothing of the child, and the other way round.
@@ -103,5 +99,4 @@ LEARNED_TEST(child_of_a_fork_in_a_window_begins_anew) {
         take(0, SPANS);
         steps_pass(USED_STEPS);
     }
-    give(0, SPANS);
 }

@@ -35,7 +35,6 @@ LEARNER_TEST(change_of_phase_is_followed) {
         unsigned shorter = steps_until(&program, 400, 300, 0, 200);
         program_run(&program, LOAD_TICKS, 400, 300, LOAD_BYTES);
         assert_true(program_keep_ms() <= 200);
-        print_message("kept longer after %u steps, shorter after %u\n", longer, shorter);
         assert_true(longer <= FOLLOW_STEPS && shorter <= FOLLOW_STEPS);
     }
 }
@@ -74,7 +73,6 @@ LEARNER_TEST(about_the_same_price_changes_little) {
     program_run(&program, LOAD_TICKS, 280, 230, LOAD_BYTES);
     uint64_t changes = hak_counters.learner_change;
     program_run(&program, LOAD_TICKS, 280, 230, LOAD_BYTES);
-    print_message("%u changes in a minute\n", (unsigned)(hak_counters.learner_change - changes));
     assert_true(hak_counters.learner_change - changes <= 3);
 }
 
@@ -120,17 +118,6 @@ LEARNER_TEST(without_the_option_all_is_forgotten) {
     }
 }
 
-LEARNER_TEST(pools_learn_by_themselves) {
-    program_t program = {0};
-    (void)steps_until_kept(&program);
-    hak_learner_view_t view;
-    hak_learner_look_at(HAK_LEARNER_HUGE, &view);
-    assert_int_equal(view.strategy, HAK_STRATEGY_standard);
-    assert_int_equal(view.price[HAK_STRATEGY_step].taken, 0);
-    assert_string_equal(hak_learner_pool_name(HAK_LEARNER_UNITS), "units");
-    assert_string_equal(hak_learner_pool_name(HAK_LEARNER_HUGE), "huge blocks");
-}
-
 LEARNER_TEST(near_a_limit_it_keeps_score_only) {
     program_t program = {0};
     (void)steps_until_kept(&program);
@@ -142,15 +129,6 @@ LEARNER_TEST(near_a_limit_it_keeps_score_only) {
     hak_knobs.is_tight = false;
     program_run(&program, STEP_TICKS, 150, 100, LOAD_BYTES);
     assert_int_not_equal(program.kept, SIZE_MAX);
-}
-
-LEARNER_TEST(strategies_are_in_order_and_name_the_window) {
-    assert_int_equal(hak_strategy_ms(HAK_STRATEGY_standard) * 1000000, HAK_WINDOW_NS);
-    for (hak_strategy_t i = 0; i < HAK_STRATEGIES; i++) {
-        double seconds = strtod(hak_strategy_text(i), NULL);
-        assert_true(fabs(seconds * 1000 / (double)hak_strategy_ms(i) - 1) < 0.02);
-        assert_true(i == 0 || hak_strategy_ms(i) > hak_strategy_ms(i - 1));
-    }
 }
 
 LEARNER_TEST(odd_sizes_do_no_harm) {

@@ -93,12 +93,8 @@ static int limit_begin(void **state) {
 }
 
 static int limit_end(void **state) {
-    (void)state;
-    spans_free(1);
-    hak_span_purge(0);
     hak_os_fault_files(NULL);
-    hak_os_fault_clear();
-    return 0;
+    return unit_span_end(state);
 }
 
 #define PRESSURE_TEST(name) UNIT_TEST_WITH(name, limit_begin, limit_end)
@@ -111,7 +107,6 @@ PRESSURE_TEST(room_for_all_gives_nothing_back) {
     assert_int_equal(unused_bytes(), HALF);
     assert_false(hak_knobs.is_tight);
     assert_int_equal(hak_knobs.limit_bytes, limit);
-    spans_make(2);
 }
 
 PRESSURE_TEST(little_room_takes_what_is_missing_and_no_more) {
@@ -119,7 +114,6 @@ PRESSURE_TEST(little_room_takes_what_is_missing_and_no_more) {
     spans_free(2);
     press_with(395 * MEBIBYTE); /* 5 left, 25 wanted */
     assert_in_range(unused_bytes(), HALF - (20 + 2) * MEBIBYTE, HALF - 20 * MEBIBYTE);
-    spans_make(2);
 }
 
 PRESSURE_TEST(no_room_takes_all_but_a_rest) {
@@ -128,7 +122,6 @@ PRESSURE_TEST(no_room_takes_all_but_a_rest) {
     used = 450 * (size_t)MEBIBYTE;
     press_seconds(10);
     assert_in_range(unused_bytes(), 0, MEBIBYTE);
-    spans_make(2);
 }
 
 PRESSURE_TEST(tight_begins_at_an_eighth_and_ends_at_a_quarter) {
@@ -174,7 +167,6 @@ PRESSURE_TEST(files_are_read_seldom) {
     before = looks();
     press_seconds(1); /* nothing is left to give */
     assert_in_range(looks() - before, 4, 6);
-    spans_make(2);
 }
 
 PRESSURE_TEST(small_process_looks_once_and_with_the_option_off_never) {
@@ -216,7 +208,6 @@ PRESSURE_TEST(memory_wanted_at_once_is_given_back_less_and_less) {
         press_with(1600 * (size_t)MEBIBYTE);
     }
     assert_in_range(unused_bytes(), 0, MEBIBYTE);
-    spans_make(2);
 }
 
 PRESSURE_TEST(reads_that_go_on_failing_are_no_limit) {
@@ -256,5 +247,4 @@ PRESSURE_TEST(kernel_that_takes_nothing_is_asked_seldom) {
     }
     assert_in_range(hak_os_fault_calls(HAK_OS_CALL_PURGE) - before, 0, LIMIT_SPANS);
     hak_os_fault_plan(HAK_OS_CALL_PURGE, 0, 0);
-    spans_make(2);
 }

@@ -11,7 +11,6 @@ DECAY_TEST(idle_is_a_little_of_what_is_in_use_up_to_the_bound) {
     assert_int_equal(hak_target_idle_bytes(0), 64u * MIB);
     hak_knobs.retain_min_bytes = 0;
     assert_int_equal(hak_target_idle_bytes(0), 0);
-    give(0, SPANS);
 }
 
 DECAY_TEST(unneeded_for_a_window_goes) {
@@ -42,7 +41,6 @@ DECAY_TEST(needed_within_the_window_stays) {
         window_passes();
     }
     assert_int_equal(hak_counters.purge_calls, calls);
-    give(0, SPANS);
 }
 
 /* Of 30 MiB unused a load takes 3.75 now and then: the rest goes, no unit more. */
@@ -117,7 +115,6 @@ LEARNED_TEST(taken_again_soon_enough_stays) {
     take(0, SPANS);
     hak_knobs.learn = HAK_LEARN_OFF;
     assert_true(breathe(10, 10, 4) >= 9 * (SPANS - 1) * SPAN_UNITS);
-    give(0, SPANS);
 }
 
 /* A counterfactual changes nothing. */
@@ -127,7 +124,6 @@ LEARNED_TEST(taken_again_goes_where_the_learner_only_keeps_score) {
     hak_learner_view_t view;
     hak_learner_look_at(HAK_LEARNER_UNITS, &view);
     assert_true(hak_strategy_ms(view.strategy) > 400);
-    give(0, SPANS);
 }
 
 LEARNED_TEST(what_is_learned_is_bounded_as_all_unused_memory_is) {

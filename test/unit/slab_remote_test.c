@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Remote frees between owners that the test plays itself, then between threads. */
+ * Remote frees between owners that the test plays itself. Threads do it in test/model/. */
 #include "unit/one_owner.h"
 
 ONE_OWNER_TEST(messages_of_every_length_arrive_whole) {
@@ -109,56 +109,6 @@ ONE_OWNER_TEST(queued_slab_of_a_new_owner_is_forwarded) {
     unit_give(&other, held.block[--held.count]);
     assert_int_equal(other.counters[SC_64].slab_retire, 1);
     owner.counters[SC_64].slab_retire++; /* of the slab that it made */
-}
-
-/* --- threads: one owner, several strangers ---------------------------------------------------- */
-
-enum { STRANGERS = 3, PER_STRANGER = 4000 };
-
-static void *inbox[STRANGERS][PER_STRANGER]; /* [atomic] NULL: not passed on yet */
-
-static void *stranger(void *context) {
-    void **own = context;
-    void *batch[7];
-    unsigned length = 0;
-    for (unsigned i = 0; i < PER_STRANGER; i++) {
-        void *block;
-        while ((block = hak_load_acquire(&own[i])) == NULL) {
-            sched_yield();
-        }
-        if (length == UNIT_COUNT(batch) ||
-            (length > 0 && hak_slab_of(batch[0]) != hak_slab_of(block))) {
-            unit_push(batch, length);
-            length = 0;
-        }
-        batch[length++] = block;
-    }
-    unit_push(batch, length);
-    return NULL;
-}
-
-ONE_OWNER_TEST(strangers_freeing_while_the_owner_refills_lose_nothing) {
-    pthread_t threads[STRANGERS];
-    memset(inbox, 0, sizeof inbox);
-    unit_pthread_create_all(threads, STRANGERS, stranger, inbox, sizeof *inbox);
-    void *next = NULL;
-    for (unsigned i = 0; i < PER_STRANGER; i++) {
-        for (unsigned who = 0; who < STRANGERS; who++) {
-            if (next == NULL) {
-                next = unit_blocks(&owner, SC_64, UINT32_MAX).head;
-            }
-            void *block = next;
-            next = hak_link_get(block);
-            memset(block, (int)who, 64);
-            hak_store_release(&inbox[who][i], block);
-        }
-    }
-    unit_pthread_join_all(threads, STRANGERS);
-    while (next != NULL) {
-        void *block = next;
-        next = hak_link_get(block);
-        unit_give(&owner, block);
-    }
 }
 
 UNIT_GROUP(unit_slab_begin)

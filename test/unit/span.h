@@ -56,17 +56,6 @@ static inline hak_span_stats_t unit_span_check(void) {
     return stats;
 }
 
-/* Teardown: everything was freed, and goes back. */
-static inline int unit_span_end(void **state) {
-    (void)state;
-    hak_os_fault_clear();
-    hak_span_purge(0);
-    hak_span_stats_t stats = unit_span_check();
-    assert_int_equal(stats.in_use_bytes, 0);
-    assert_int_equal(stats.superslab_count, 0);
-    return 0;
-}
-
 /* Nothing is purged unless the test asks for it, nothing decays, and nothing is learned. */
 static inline void unit_span_retain(size_t least_bytes, size_t percent) {
     hak_knobs.retain_min_bytes = least_bytes;
@@ -74,6 +63,52 @@ static inline void unit_span_retain(size_t least_bytes, size_t percent) {
     hak_knobs.learn = 0;
     hak_knobs.retain_learned_percent = 0;
     hak_knobs.retain_idle_bytes = (size_t)1 << 40;
+}
+
+static inline void unit_span_free(const hak_span_t *span, unsigned touched) {
+    hak_span_free(span->superslab, span->unit, span->count, touched);
+    hak_reclaim_serve(); /* as the front does */
+}
+
+static inline void unit_span_free_all(const hak_span_t *spans, unsigned count, unsigned touched) {
+    for (unsigned i = 0; i < count; i++) {
+        unit_span_free(&spans[i], touched);
+    }
+}
+
+static struct unit_span_left {
+    hak_superslab_t *superslab[8192];
+    unsigned count;
+} unit_span_left;
+
+static inline void unit_span_note_left(hak_superslab_t *superslab, void *unused) {
+    (void)unused;
+    if (superslab->free_units != ~0ull) {
+        assert_true(unit_span_left.count < UNIT_COUNT(unit_span_left.superslab));
+        unit_span_left.superslab[unit_span_left.count++] = superslab;
+    }
+}
+
+/* Teardown: what the test left in use is freed, and all goes back. */
+static inline int unit_span_end(void **state) {
+    (void)state;
+    hak_os_fault_clear();
+    unit_span_retain((size_t)1 << 40, 0); /* no superslab goes meanwhile */
+    unit_span_left.count = 0;
+    hak_span_visit(unit_span_note_left, NULL);
+    for (unsigned i = 0; i < unit_span_left.count; i++) {
+        hak_superslab_t *superslab = unit_span_left.superslab[i];
+        for (uint64_t used = ~superslab->free_units; used != 0; used = ~superslab->free_units) {
+            unsigned unit = hak_ctz(used), count = hak_run_around(used, unit);
+            unit_span_free(&(hak_span_t){.superslab = superslab, .unit = unit, .count = count},
+                           count);
+        }
+    }
+    hak_span_purge(0);
+    hak_span_stats_t stats = unit_span_check();
+    assert_int_equal(stats.in_use_bytes, 0);
+    assert_int_equal(stats.superslab_count, 0);
+    return 0;
 }
 
 static inline hak_span_t unit_span(unsigned count, size_t align) {
@@ -87,17 +122,6 @@ static inline hak_span_t unit_span(unsigned count, size_t align) {
     assert_true(span.unit + count <= HAK_SUPERSLAB_UNITS);
     assert_ptr_equal(hak_pagemap_superslab(span.base), span.superslab);
     return span;
-}
-
-static inline void unit_span_free(const hak_span_t *span, unsigned touched) {
-    hak_span_free(span->superslab, span->unit, span->count, touched);
-    hak_reclaim_serve(); /* as the front does */
-}
-
-static inline void unit_span_free_all(const hak_span_t *spans, unsigned count, unsigned touched) {
-    for (unsigned i = 0; i < count; i++) {
-        unit_span_free(&spans[i], touched);
-    }
 }
 
 /* One byte of every OS page, and the last: enough to see what the kernel gave. */

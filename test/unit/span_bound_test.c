@@ -30,12 +30,6 @@ static void give_every_second(void) {
     }
 }
 
-static void give_rest(void) {
-    for (unsigned i = 1; i < 2 * BOUND_MANY; i += 2) {
-        unit_span_free(&bound_spans[i], 1);
-    }
-}
-
 static size_t unused(void) {
     return unit_span_check().unused_dirty_bytes;
 }
@@ -71,7 +65,6 @@ BOUND_TEST(free_far_above_the_bound_makes_few_calls) {
     hak_os_fault_advance_clock(2 * WINDOW_NS);
     calls_of(NULL);
     assert_true(unused() <= 8u * MIB);
-    give_rest();
 }
 
 BOUND_TEST(decay_of_very_much_goes_on_at_the_next_events) {
@@ -90,7 +83,6 @@ BOUND_TEST(decay_of_very_much_goes_on_at_the_next_events) {
     }
     UNIT_EXPECT(unused() <= 6u * MIB, "%zu bytes stay", unused());
     UNIT_EXPECT(events >= 6 && events <= 9, "%u events", events);
-    give_rest();
 }
 
 /* Of 100 MiB unused 20 are needed in every window: they stay also while the rest goes. */
@@ -112,7 +104,6 @@ BOUND_TEST(decay_in_parts_leaves_what_the_window_needed) {
         }
     }
     assert_true(unused() <= 64u * MIB);
-    give_rest();
 }
 
 /* Units of locked memory that the kernel refuses do not count: they would keep the others. */
@@ -123,7 +114,6 @@ BOUND_TEST(refused_calls_leave_the_rest_its_turn) {
     hak_os_fault_plan(HAK_OS_CALL_PURGE, 0, 2 * CALLS_MOST);
     calls_of(&bound_spans[2 * BOUND_MANY - 2]);
     assert_true(unused() + (CALLS_MOST - EACH) * HAK_UNIT_BYTES <= before);
-    give_rest();
 }
 
 BOUND_TEST(purge_of_all_makes_as_many_calls_as_it_takes) {
@@ -131,5 +121,4 @@ BOUND_TEST(purge_of_all_makes_as_many_calls_as_it_takes) {
     unit_span_free(&bound_spans[2 * BOUND_MANY - 2], 1);
     assert_int_equal(hak_span_purge(0), (size_t)BOUND_MANY * HAK_UNIT_BYTES);
     assert_int_equal(unused(), 0);
-    give_rest();
 }

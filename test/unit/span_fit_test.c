@@ -107,7 +107,6 @@ SPAN_TEST(superslab_beside_many_takes_the_lowest_place_in_few_steps) {
     }
     assert_in_range(hak_summary_lines_read - before, 1, 64);
     unit_span_check();
-    walls_free(FIT_MANY);
 }
 
 /* --- the choice ------------------------------------------------------------------------------ */
@@ -190,9 +189,6 @@ SPAN_TEST(span_of_any_state_is_the_lowest_of_the_oldest_that_fits) {
             unit_span_check();
         }
     }
-    while (count-- > 0) {
-        unit_span_free(&held[count], held[count].count);
-    }
 }
 
 /* As a fork leaves it behind that came in the middle of a change by another thread. */
@@ -221,7 +217,6 @@ SPAN_TEST(span_where_a_summary_promises_too_much_is_taken_elsewhere) {
         unit_span_free(&span, 0);
         unit_span_check();
     }
-    walls_free(FEW);
 }
 
 /* The same of a superslab that was to be added. */
@@ -240,7 +235,6 @@ SPAN_TEST(superslab_without_the_vacant_place_there_should_be_takes_the_end) {
         hak_summary_set(&hak_span_state.vacant, i, hak_span_state.table[i] == NULL);
     }
     unit_span_check();
-    walls_free(2);
 }
 
 /* The audit that other tests rely on finds it. */
@@ -268,5 +262,4 @@ SPAN_TEST(wrong_summary_breaks_span_4_9_or_10) {
     assert_string_equal(hak_audit_summaries(), "SPAN-10");
     hak_summary_set(&hak_span_state.dirty, end, 0);
     unit_span_check();
-    unit_span_free(&span, 0);
 }

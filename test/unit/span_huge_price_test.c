@@ -90,7 +90,6 @@ HUGE_PRICE_TEST(ranges_opened_at_once_are_one_trial) {
     }
     assert_int_equal(hak_counters.huge_page_dear, dear + 1);
     assert_int_equal(hak_huge_page_due, 0);
-    unit_span_free_all(spans, UNIT_COUNT(spans), 32);
 }
 
 /* A dear touch takes long: ranges that open meanwhile do not take its place. */
@@ -132,8 +131,6 @@ HUGE_PRICE_TEST(ranges_that_no_taker_touches_first_are_no_trial) {
     assert_true(hak_counters.huge_page_pause > pause);
     assert_int_equal(open_ranges(1, CHEAP_NS), 1); /* the trial */
     assert_int_equal(hak_span_state.huge_price.pause, 0);
-    unit_span_free(&wide, 16);
-    unit_span_free_all(small, UNIT_COUNT(small), 1);
 }
 
 HUGE_PRICE_TEST(touch_that_never_ends_is_given_up) {

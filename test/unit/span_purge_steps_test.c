@@ -173,7 +173,4 @@ SPAN_TEST(purge_of_any_state_takes_what_a_walk_from_the_youngest_takes) {
         size_t keep = random % 8 == 0 ? 0 : (size_t)(random >> 32) % (unused + 2);
         purge_and_compare(keep);
     }
-    while (count-- > 0) {
-        unit_span_free(&held[count], held[count].count);
-    }
 }

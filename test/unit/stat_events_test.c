@@ -19,11 +19,11 @@ static int events_begin(void **state) {
 
 #define EVENTS_TEST(name) UNIT_TEST_WITH(name, events_begin, NULL)
 
-#define EVENTS(group, name) (after.group.name - before.group.name)
+/* Since the test began. */
+#define EVENTS(group, name) (hak_stat_collect(&after), after.group.name - before.group.name)
 
 EVENTS_TEST(refills_are_counted_in_their_class) {
     void *block = hak_malloc(SIZE_64 - 7);
-    hak_stat_collect(&after);
     assert_int_equal(EVENTS(sc[SC_64].bin, refill), 1);
     assert_int_equal(EVENTS(sc[SC_64].bin, asked_bytes), SIZE_64 - 7);
     assert_int_equal(EVENTS(sc[SC_64].owner, refill_carve), 1);
@@ -34,10 +34,8 @@ EVENTS_TEST(refills_are_counted_in_their_class) {
     assert_int_equal(EVENTS(events, refill_carve), 1);
     hak_free(block);
     hak_collect_thread();
-    hak_stat_collect(&after);
     assert_int_equal(EVENTS(sc[SC_64].owner, slab_retire), 1);
     block = hak_malloc(SIZE_64); /* the unit is warm now */
-    hak_stat_collect(&after);
     assert_int_equal(EVENTS(sc[SC_64].owner, refill_carve), 2);
     assert_int_equal(EVENTS(sc[SC_64].owner, refill_fault), 1);
     hak_free(block);
@@ -45,18 +43,14 @@ EVENTS_TEST(refills_are_counted_in_their_class) {
 
 EVENTS_TEST(spans_are_counted_by_the_stage_that_served_them) {
     void *first = hak_malloc(3 << HAK_UNIT_LOG2);
-    hak_stat_collect(&after);
     assert_int_equal(EVENTS(spans, span_map), 1);
     void *second = hak_malloc(2 << HAK_UNIT_LOG2);
-    hak_stat_collect(&after);
     assert_int_equal(EVENTS(spans, span_clean), 1);
     assert_int_equal(EVENTS(spans, span_warm), 0);
     hak_free(first);
     first = hak_malloc(2 << HAK_UNIT_LOG2);
-    hak_stat_collect(&after);
     assert_int_equal(EVENTS(spans, span_warm), 1);
     first = hak_realloc(first, 3 << HAK_UNIT_LOG2);
-    hak_stat_collect(&after);
     assert_int_equal(EVENTS(spans, span_extend), 1);
     assert_int_equal(EVENTS(spans, span_map) + EVENTS(spans, span_clean), 2);
     hak_free(first);
@@ -68,7 +62,6 @@ EVENTS_TEST(full_bins_are_counted_in_their_class) {
     static void *block[COUNT];
     UNIT_TAKE_ALL(block, COUNT, hak_malloc(1024 - HAK_CANARY_BYTES));
     UNIT_FREE_ALL(block, COUNT);
-    hak_stat_collect(&after);
     assert_true(EVENTS(sc[SC_1024].bin, overflow) > 0);
     assert_int_equal(EVENTS(sc[SC_64].bin, overflow), 0);
     assert_int_equal(EVENTS(events, overflow), EVENTS(sc[SC_1024].bin, overflow));
@@ -85,21 +78,17 @@ EVENTS_TEST(messages_are_counted_where_they_leave_and_arrive) {
     unit_pthread_create_and_join(make_block, &block);
     hak_free(block);
     hak_collect_thread(); /* sends it, and receives for all */
-    hak_stat_collect(&after);
     assert_int_equal(EVENTS(sc[SC_64].bin, remote_out), EVENTS(sc[SC_64].owner, remote_in));
     assert_int_equal(EVENTS(events, remote_out), EVENTS(events, remote_in));
 }
 
 EVENTS_TEST(huge_blocks_are_counted_by_what_served_them) {
     void *block = hak_malloc(4 << 20);
-    hak_stat_collect(&after);
     assert_int_equal(EVENTS(process, huge_map), 1);
     hak_free(block);
     block = hak_malloc(4 << 20);
-    hak_stat_collect(&after);
     assert_int_equal(EVENTS(process, huge_hit), 1);
     block = hak_realloc(block, 2 << 20); /* the rest goes */
-    hak_stat_collect(&after);
     assert_int_equal(EVENTS(process, huge_resize), 1);
     assert_int_equal(EVENTS(process, huge_map), 1);
     hak_free(block);

@@ -140,6 +140,42 @@ UNIT_TEST(every_byte_of_threads_at_rest_is_accounted_for) {
     assert_int_equal(shot.live_bytes, 0);
 }
 
+/* What the thread's own caches hold counts as in use. */
+static void collect_at_rest(void) {
+    hak_collect_thread();
+    hak_stat_collect(&shot);
+}
+
+UNIT_TEST(blocks_large_and_huge_are_counted_exactly) {
+    hak_malloc_trim(0);
+    collect_at_rest();
+    assert_int_equal(shot.in_use_bytes + shot.mapped_bytes, 0);
+    assert_int_equal(shot.events.slab_create, shot.events.slab_retire);
+    assert_int_equal(shot.process.superslab_map, shot.process.superslab_unmap);
+    uint64_t allocs = shot.events.large_alloc, frees = shot.events.large_free;
+    void *a = hak_malloc(100000); /* 2 units */
+    void *b = hak_malloc(1 << 20);
+    void *c = hak_malloc((1 << 20) + 1);
+    void *d = hak_malloc(5 << 20);
+    collect_at_rest();
+    assert_int_equal(shot.large_count, 2);
+    assert_int_equal(shot.large_bytes, 2 * HAK_UNIT_BYTES + (1 << 20));
+    assert_int_equal(shot.huge_count, 2);
+    assert_int_equal(shot.huge_bytes, (6 << 20) + HAK_UNIT_BYTES + 2 * HAK_HUGE_GUARD_BYTES);
+    assert_int_equal(shot.huge_cached_bytes, 0);
+    assert_int_equal(shot.events.large_alloc, allocs + 4);
+    hak_free(a);
+    hak_free(b);
+    hak_free(c);
+    hak_free(d);
+    collect_at_rest();
+    assert_int_equal(shot.in_use_bytes, 0);
+    assert_int_equal(shot.large_count + shot.huge_count, 0);
+    assert_int_equal(shot.huge_cached_bytes, (6 << 20) + HAK_UNIT_BYTES + 2 * HAK_HUGE_GUARD_BYTES);
+    assert_int_equal(shot.unused_dirty_bytes, 2 * HAK_UNIT_BYTES + (1 << 20));
+    assert_int_equal(shot.events.large_free, frees + 4);
+}
+
 enum { GIVEN = 60 };
 
 static void *make_blocks(void *context) {

@@ -83,25 +83,52 @@ EXPLAIN_TEST(blocks_beside_one_in_use_count_as_free) {
     }
 }
 
+/* How often the line names it. */
+static unsigned mentions(const char *line, const char *word) {
+    unsigned count = 0;
+    const char *end = strchr(line, '\n');
+    for (const char *at = line; (at = strstr(at, word)) != NULL && at < end; at++) {
+        count++;
+    }
+    return count;
+}
+
+/* Most of one kind of memory, and one mention of a trim, which returns it, or nothing. */
+static void expect_advice(const char *cause, const char *trim, bool is_idle_named) {
+    const char *line = strchr(report_take(HAK_REPORT_EXPLAIN), '\n') + 1;
+    UNIT_EXPECT(mentions(line, cause) == 1 && mentions(line, "malloc_trim") == 1, "%s", line);
+    UNIT_EXPECT(mentions(line, trim) == 1, "%s", line);
+    UNIT_EXPECT(mentions(line, "retain_idle") == is_idle_named, "%s", line);
+}
+
+enum { TRIM_COUNT = 16384, TRIM_BYTES = 1000 };
+static char *trim_block[TRIM_COUNT];
+
+/* Blocks of a quarter of an OS page: of so many neighbours one stays, or all are as before. */
+static void free_but_one_of(unsigned every, bool is_rest) {
+    for (size_t i = 0; i < TRIM_COUNT; i++) {
+        if (((uintptr_t)trim_block[i] / 1024 % every == 0) == is_rest) {
+            hak_free(trim_block[i]);
+        }
+    }
+    hak_collect_thread();
+}
+
 /* One of each two OS pages has a block in use, or each of them. */
 EXPLAIN_TEST(what_a_trim_returns_is_told_before) {
-    enum { COUNT = 4096, BYTES = 1000 };
-    static char *block[COUNT];
     for (unsigned every = 4; every <= 8; every += 4) {
-        UNIT_TAKE_ALL(block, COUNT, memset(hak_malloc(BYTES), 1, BYTES));
+        UNIT_TAKE_ALL(trim_block, TRIM_COUNT, memset(hak_malloc(TRIM_BYTES), 1, TRIM_BYTES));
         hak_malloc_trim(0);
         look(HAK_CAUSE_slab_free);
         assert_int_equal(rss.returnable[HAK_CAUSE_slab_free], 0);
-        for (size_t i = 0; i < COUNT; i++) {
-            if (((uintptr_t)block[i] / 1024) % every != 0) {
-                hak_free(block[i]);
-            }
-        }
-        hak_collect_thread();
+        free_but_one_of(every, false);
         uint64_t before = look(HAK_CAUSE_slab_free);
         uint64_t returnable = rss.returnable[HAK_CAUSE_slab_free];
-        assert_in_range(returnable, every == 4 ? 0 : COUNT / 8 * 4096 - (1 << 16),
-                        every == 4 ? 0 : COUNT / 8 * 4096 + (1 << 16));
+        assert_in_range(returnable, every == 4 ? 0 : TRIM_COUNT / 8 * 4096 - (1 << 16),
+                        every == 4 ? 0 : TRIM_COUNT / 8 * 4096 + (1 << 16));
+        expect_advice("free blocks beside blocks in use",
+                      every == 4 ? "malloc_trim(0) returns nothing" : "malloc_trim(0) returns ",
+                      every == 8);
         hak_owner_t *owner = hak_tcache_self(hak_pagemap_base())->home;
         assert_true(hak_lock_try(&owner->lock)); /* busy: it cannot be told, and is not nothing */
         assert_int_equal(look(HAK_CAUSE_slab_free), before);
@@ -113,12 +140,12 @@ EXPLAIN_TEST(what_a_trim_returns_is_told_before) {
         hak_malloc_trim(0);
         assert_int_equal(look(HAK_CAUSE_slab_free), before - returnable);
         assert_int_equal(rss.returnable[HAK_CAUSE_slab_free], 0);
-        for (size_t i = 0; i < COUNT; i++) {
-            if (((uintptr_t)block[i] / 1024) % every == 0) {
-                hak_free(block[i]);
-            }
-        }
+        free_but_one_of(every, true);
     }
+    hak_malloc_trim(0);
+    hak_free(memset(hak_malloc(64 * MIB), 1, 64 * MIB));
+    expect_advice("unused memory that is kept", "malloc_trim(0) returns it at once", false);
+    hak_malloc_trim(0);
 }
 
 static void *free_blocks(void *blocks) {

@@ -15,7 +15,6 @@ static const char *said_of(const char *pool) {
     assert_true(length < sizeof line);
     memcpy(line, at == NULL ? "" : at, length);
     line[length] = '\0';
-    print_message("%s\n", line);
     return line;
 }
 

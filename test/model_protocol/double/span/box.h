@@ -8,36 +8,12 @@
 
 typedef struct hak_band hak_band_t;
 
-static inline hak_band_t *hak_band_of_slab(unsigned units) {
-    (void)units;
-    return NULL;
-}
-
-static inline void hak_band_slab_enter(unsigned units, bool is_fresh, unsigned again_units) {
-    (void)units;
-    (void)is_fresh;
-    (void)again_units;
-}
-
-static inline void hak_band_slab_leave(unsigned units) {
-    (void)units;
-}
-
-static inline void hak_band_fresh(hak_band_t *band, size_t fresh_bytes, size_t again_bytes) {
-    (void)band;
-    (void)fresh_bytes;
-    (void)again_bytes;
-}
-
-static inline void hak_band_sample(hak_band_t *band, size_t bytes, size_t resident) {
-    (void)band;
-    (void)bytes;
-    (void)resident;
-}
-
-static inline void hak_band_return(hak_band_t *band, size_t bytes) {
-    (void)band;
-    (void)bytes;
-}
+#define MODEL_NO_FIGURE(...) ((void)sizeof((unsigned long[]){__VA_ARGS__}))
+#define hak_band_of_slab(units) ((void)(units), (hak_band_t *)NULL)
+#define hak_band_slab_enter(units, is_fresh, again) MODEL_NO_FIGURE(units, is_fresh, again)
+#define hak_band_slab_leave(units) MODEL_NO_FIGURE(units)
+#define hak_band_fresh(band, fresh, again) ((void)(band), MODEL_NO_FIGURE(fresh, again))
+#define hak_band_sample(band, bytes, resident) ((void)(band), MODEL_NO_FIGURE(bytes, resident))
+#define hak_band_return(band, bytes) ((void)(band), MODEL_NO_FIGURE(bytes))
 
 #endif
