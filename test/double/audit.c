@@ -9,16 +9,10 @@
 #include "slab/slab_inl.h"
 #include "span/span_state.h"
 
-static void audit_fail(hak_audit_t *audit, const char *invariant, const void *where) {
-    if (audit->broken == NULL) {
+static void audit_expect(hak_audit_t *audit, bool holds, const char *invariant, const void *where) {
+    if (!holds && audit->broken == NULL) {
         audit->broken = invariant;
         audit->where = where;
-    }
-}
-
-static void audit_expect(hak_audit_t *audit, bool holds, const char *invariant, const void *where) {
-    if (!holds) {
-        audit_fail(audit, invariant, where);
     }
 }
 
@@ -97,7 +91,7 @@ static void audit_list(hak_audit_t *audit, void *const *head, size_t count, unsi
         uint32_t entry = hak_pagemap_get(hak_pagemap_base(), block);
         if (!hak_slab_is_entry(entry) || hak_sc_of_entry(entry) != sc ||
             !hak_slab_is_block(hak_slab_of(block), block)) {
-            audit_fail(audit, invariant, block);
+            audit_expect(audit, false, invariant, block);
             return;
         }
         audit->cached_blocks++;

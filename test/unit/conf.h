@@ -16,8 +16,7 @@
 
 /* Everything back to the defaults, sources other than the environment's absent. Messages go to
  * standard error, as after the start of a process. */
-static inline int conf_begin(void **state) {
-    (void)state;
+UNIT_AROUND(conf_begin) {
     unsetenv("HAKMEM_OPTIONS");
     unsetenv("HAKMEM_PROFILE");
     hak_check_sink.write = hak_os_write;

@@ -25,8 +25,7 @@ static void *leave_blocks(void *context) {
     return NULL;
 }
 
-static int expect_healthy(void **state) {
-    (void)state;
+UNIT_AROUND(expect_healthy) {
     hak_audit_t audit;
     assert_true(hak_audit_walk(&audit));
     assert_null(audit.broken);
@@ -51,8 +50,7 @@ static void expect_broken(const char *invariant) {
 
 #define AUDIT_TEST(name) UNIT_TEST_WITH(name, NULL, expect_healthy)
 
-static int begin(void **state) {
-    (void)state;
+UNIT_AROUND(begin) {
     if (HAK_HARDEN) { /* nothing is held back */
         hak_free(hak_malloc(1));
         hak_tcache_self(hak_pagemap_base())->quarantine = NULL;

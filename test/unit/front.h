@@ -40,4 +40,23 @@ static inline hak_audit_t audit(void) {
     return result;
 }
 
+static hak_knobs_t front_knobs;
+
+UNIT_AROUND(front_begin) {
+    (void)self();
+    front_knobs = hak_knobs;
+    return 0;
+}
+
+/* A healthy core, with nothing in the thread's caches, and options as before. */
+UNIT_AROUND(front_end) {
+    hak_os_fault_clear();
+    hak_knobs = front_knobs;
+    hak_collect_thread();
+    (void)audit();
+    return 0;
+}
+
+#define FRONT_TEST(name) UNIT_TEST_WITH(name, front_begin, front_end)
+
 #endif

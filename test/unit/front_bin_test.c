@@ -7,8 +7,7 @@ static int32_t initial_capacity(unsigned sc) {
     return hak_bin_initial_capacity(HAK_BIN_INITIAL_BYTES, sc);
 }
 
-UNIT_TEST(capacity_limits_follow_the_knobs) {
-    hak_knobs_t saved = hak_knobs;
+FRONT_TEST(capacity_limits_follow_the_knobs) {
     assert_int_equal(initial_capacity(0), 16);
     assert_int_equal(initial_capacity(SC_64), 16);
     assert_int_equal(initial_capacity(7), 8);
@@ -27,7 +26,6 @@ UNIT_TEST(capacity_limits_follow_the_knobs) {
     hak_knobs.bin_max_blocks = 65536;
     hak_knobs.bin_max_bytes = 1u << 20;
     assert_int_equal(hak_bin_max_capacity(0), 65536);
-    hak_knobs = saved;
 }
 
 static int32_t held(unsigned sc) {
@@ -35,11 +33,10 @@ static int32_t held(unsigned sc) {
 }
 
 /* Whatever a refill brings: a page's worth of small blocks, the list of a slab, an outbox. */
-UNIT_TEST(bin_with_few_blocks_allowed_never_holds_more) {
+FRONT_TEST(bin_with_few_blocks_allowed_never_holds_more) {
     enum { COUNT = 2000 };
     static const size_t bounds[] = {0, 1, 2, 16};
     static void *block[COUNT];
-    hak_knobs_t saved = hak_knobs;
     for (unsigned i = 0; i < UNIT_COUNT(bounds); i++) {
         hak_knobs.bin_max_blocks = bounds[i];
         hak_collect_thread();
@@ -58,15 +55,12 @@ UNIT_TEST(bin_with_few_blocks_allowed_never_holds_more) {
         UNIT_EXPECT((size_t)most <= bounds[i], "%zu: %d", bounds[i], most);
         audit();
     }
-    hak_knobs = saved;
-    hak_collect_thread();
 }
 
 /* Blocks of 8 KiB come one by one, so that no refill is too long for the bin. */
-UNIT_TEST(bin_of_blocks_that_come_one_by_one_obeys_a_lower_bound_set_later) {
+FRONT_TEST(bin_of_blocks_that_come_one_by_one_obeys_a_lower_bound_set_later) {
     enum { COUNT = 64, BYTES = 8192, BOUND = 2 };
     static void *block[COUNT];
-    hak_knobs_t saved = hak_knobs;
     unsigned sc = hak_slab_of(block[0] = unit_malloc(BYTES))->sc;
     hak_free(block[0]);
     for (unsigned round = 0; round < 10; round++) { /* its capacity grows */
@@ -84,14 +78,11 @@ UNIT_TEST(bin_of_blocks_that_come_one_by_one_obeys_a_lower_bound_set_later) {
         most = held(sc) > most ? held(sc) : most;
     }
     assert_in_range(most, 1, BOUND);
-    audit();
-    hak_knobs = saved;
-    hak_collect_thread();
 }
 
 /* A load that breathes by more than the bin holds doubles it, up to the bound; the long run of
  * frees alone lets it have 32 blocks. */
-UNIT_TEST(capacity_of_a_breathing_load_grows_to_its_bound) {
+FRONT_TEST(capacity_of_a_breathing_load_grows_to_its_bound) {
     enum { COUNT = 3000 };
     static void *block[COUNT];
     hak_tcache_t *tcache = self();
@@ -109,12 +100,11 @@ UNIT_TEST(capacity_of_a_breathing_load_grows_to_its_bound) {
         assert_true(*capacity <= most);
     }
     assert_int_equal(*capacity, most);
-    audit();
 }
 
 /* A thread that uses little of a class takes little of it: each refill twice what the last one
  * took, until a page's worth. */
-UNIT_TEST(refills_of_a_new_bin_grow) {
+FRONT_TEST(refills_of_a_new_bin_grow) {
     enum { SC_96 = 5, COUNT = 200 };
     void *block[COUNT];
     hak_tcache_t *tcache = self();
@@ -135,7 +125,7 @@ UNIT_TEST(refills_of_a_new_bin_grow) {
 }
 
 /* What a refill made larger than its capacity holds no more than that after it overflowed. */
-UNIT_TEST(overflow_brings_a_bin_back_to_its_capacity) {
+FRONT_TEST(overflow_brings_a_bin_back_to_its_capacity) {
     enum { SC_160 = 8, COUNT = 400 };
     void *block[COUNT];
     hak_tcache_t *tcache = self();
@@ -145,7 +135,6 @@ UNIT_TEST(overflow_brings_a_bin_back_to_its_capacity) {
     UNIT_FREE_ALL(block, COUNT);
     assert_int_equal(side->total, side->capacity);
     assert_true(tcache->bin[SC_160].slots_left >= 0);
-    audit();
 }
 
 static int32_t length(const void *block) {
@@ -158,7 +147,7 @@ static int32_t length(const void *block) {
 
 /* After the look-up of a free another owner may adopt the slab: the block leaves the full bin for
  * its new owner, and the bin must not count as having less than no slot left. */
-UNIT_TEST(push_that_failed_leaves_no_debt) {
+FRONT_TEST(push_that_failed_leaves_no_debt) {
     enum { SC_96 = 5 };
     hak_tcache_t *tcache = self();
     hak_bin_t *bin = &tcache->bin[SC_96];
@@ -181,11 +170,9 @@ UNIT_TEST(push_that_failed_leaves_no_debt) {
     hak_slab_change_owner(slab, tcache->home);
     hak_owner_part(other);
     hak_owner_collect();
-    audit();
-    hak_collect_thread();
 }
 
-UNIT_TEST(is_multiple_of_every_offset_equals_a_remainder) {
+FRONT_TEST(is_multiple_of_every_offset_equals_a_remainder) {
     static const uint32_t bytes[] = {16, 48, 80, 112, 1152, 2048, 3584, 5120, 7168, 9216, 12288};
     for (unsigned i = 0; i < UNIT_COUNT(bytes); i++) {
         uint32_t factor = UINT32_MAX / bytes[i] + 1;

@@ -3,14 +3,14 @@
  * What bins may grow by: drawn from the budget, shared by threads, given back. */
 #include "unit/front.h"
 
-enum { BUDGET_COUNT = 3000, BUDGET_ROUNDS = 12 };
+enum { BREATH = 3000, BREATHS = 12 };
 
 /* As much as a load of one size can make of a bin: it goes up and down by more than that holds. */
 static void breathe(size_t bytes, unsigned rounds) {
-    static HAK_TLS void *block[BUDGET_COUNT];
+    static HAK_TLS void *block[BREATH];
     for (unsigned round = 0; round < rounds; round++) {
-        UNIT_TAKE_ALL(block, BUDGET_COUNT, unit_malloc(bytes));
-        UNIT_FREE_ALL(block, BUDGET_COUNT);
+        UNIT_TAKE_ALL(block, BREATH, unit_malloc(bytes));
+        UNIT_FREE_ALL(block, BREATH);
     }
 }
 
@@ -21,8 +21,7 @@ static void settle(hak_tcache_t *tcache, unsigned times) {
     }
 }
 
-static int end(void **state) {
-    (void)state;
+UNIT_AROUND(end) {
     hak_knobs.cache_bytes = 4 * MIB;
     hak_collect_thread();
     settle(self(), 20);
@@ -36,7 +35,7 @@ static int end(void **state) {
 
 BUDGET_TEST(growth_is_drawn_and_counted) {
     hak_tcache_t *tcache = self();
-    breathe(64, BUDGET_ROUNDS);
+    breathe(64, BREATHS);
     const hak_bin_side_t *side = &tcache->side[SC_64];
     assert_int_equal(side->capacity, hak_bin_max_capacity(SC_64));
     assert_true(tcache->drawn >= (size_t)(side->capacity - 16) * 64);
@@ -46,7 +45,7 @@ BUDGET_TEST(growth_is_drawn_and_counted) {
 
 BUDGET_TEST(idle_bins_give_back_what_they_grew_by) {
     hak_tcache_t *tcache = self();
-    breathe(64, BUDGET_ROUNDS);
+    breathe(64, BREATHS);
     hak_bin_t *bin = &tcache->bin[SC_64];
     hak_bin_side_t *side = &tcache->side[SC_64];
     int32_t capacity = side->capacity;
@@ -64,7 +63,7 @@ BUDGET_TEST(idle_bins_give_back_what_they_grew_by) {
 
 BUDGET_TEST(bins_in_use_keep_what_they_grew_by) {
     hak_tcache_t *tcache = self();
-    breathe(64, BUDGET_ROUNDS);
+    breathe(64, BREATHS);
     int32_t capacity = tcache->side[SC_64].capacity;
     for (unsigned i = 0; i < 20; i++) {
         hak_budget_shrink_idle(tcache); /* less than two looks at every bin */
@@ -76,7 +75,7 @@ BUDGET_TEST(bins_in_use_keep_what_they_grew_by) {
 
 BUDGET_TEST(thread_above_its_share_gives_back) {
     hak_tcache_t *tcache = self();
-    breathe(64, BUDGET_ROUNDS);
+    breathe(64, BREATHS);
     size_t drawn = tcache->drawn;
     hak_knobs.cache_bytes = 4096;
     for (unsigned i = 0; i < 10 * HAK_SC_COUNT; i++) {
@@ -90,52 +89,52 @@ BUDGET_TEST(thread_above_its_share_gives_back) {
 
 /* --- threads ---------------------------------------------------------------------------------- */
 
-enum { BUDGET_THREADS = 40 };
+enum { THREADS_SOME = 40 };
 
-static pthread_barrier_t budget_barrier;
+static pthread_barrier_t figures_read;
 
 static void *breathe_and_wait(void *context) {
     for (size_t bytes = 16; bytes <= 1024; bytes *= 2) {
         breathe(bytes, 3);
     }
-    pthread_barrier_wait(&budget_barrier); /* the figures are read */
-    pthread_barrier_wait(&budget_barrier);
+    pthread_barrier_wait(&figures_read); /* the figures are read */
+    pthread_barrier_wait(&figures_read);
     return context;
 }
 
 static void threads_start(pthread_t *thread, unsigned count) {
-    assert_int_equal(pthread_barrier_init(&budget_barrier, NULL, count + 1), 0);
+    assert_int_equal(pthread_barrier_init(&figures_read, NULL, count + 1), 0);
     unit_pthread_create_all(thread, count, breathe_and_wait, NULL, 0);
-    pthread_barrier_wait(&budget_barrier);
+    pthread_barrier_wait(&figures_read);
 }
 
 static void threads_end(const pthread_t *thread, unsigned count) {
-    pthread_barrier_wait(&budget_barrier);
+    pthread_barrier_wait(&figures_read);
     unit_pthread_join_all(thread, count);
-    pthread_barrier_destroy(&budget_barrier);
+    pthread_barrier_destroy(&figures_read);
 }
 
 BUDGET_TEST(threads_together_stay_within_the_budget) {
-    pthread_t thread[BUDGET_THREADS];
+    pthread_t thread[THREADS_SOME];
     hak_knobs.cache_bytes = 64u << 10;
-    threads_start(thread, BUDGET_THREADS);
+    threads_start(thread, THREADS_SOME);
     size_t drawn = hak_budget_drawn_bytes();
     assert_true(drawn > 0);
     /* a step of those that run at a time; what a thread may always have */
-    assert_true(drawn <= hak_budget_bytes() + 2 * MIB / 16 + BUDGET_THREADS * (size_t)4096);
+    assert_true(drawn <= hak_budget_bytes() + 2 * MIB / 16 + THREADS_SOME * (size_t)4096);
     audit();
-    threads_end(thread, BUDGET_THREADS);
+    threads_end(thread, THREADS_SOME);
     assert_int_equal(hak_budget_drawn_bytes(), self()->drawn);
 }
 
-enum { BUDGET_MANY = 100000 };
+enum { THREADS_MANY = 100000 };
 
 /* The capacity after a long run of frees, of a bin that began with none. */
 static int32_t capacity_after_a_run(size_t size) {
-    enum { BUDGET_COUNT = 40 };
-    void *block[BUDGET_COUNT];
-    UNIT_TAKE_ALL(block, BUDGET_COUNT, unit_malloc(size));
-    UNIT_FREE_ALL(block, BUDGET_COUNT);
+    enum { BREATH = 40 };
+    void *block[BREATH];
+    UNIT_TAKE_ALL(block, BREATH, unit_malloc(size));
+    UNIT_FREE_ALL(block, BREATH);
     return hak_bin_side(self(), hak_sc_of_aligned(size, 1))->capacity;
 }
 
@@ -147,11 +146,11 @@ static void *work_without_room(void *context) {
     hak_knobs.cache_bytes = 0;
     breathe(16384, 1);
     is_right = is_right && side->capacity == 0 && tcache->bin[SC_16384].head == NULL;
-    hak_knobs.cache_bytes = (size_t)BUDGET_MANY * MIB;
+    hak_knobs.cache_bytes = (size_t)THREADS_MANY * MIB;
     /* up to 8 KiB leave at once */
     is_right = is_right && capacity_after_a_run(4096 - HAK_CANARY_BYTES) == 2;
     is_right = is_right && capacity_after_a_run(32768 - HAK_CANARY_BYTES) == 0;
-    breathe(16384, BUDGET_ROUNDS);
+    breathe(16384, BREATHS);
     is_right = is_right && side->capacity == hak_bin_max_capacity(SC_16384);
     audit();
     settle(tcache, 20);
@@ -163,13 +162,13 @@ BUDGET_TEST(threads_of_many_begin_small) {
     void *result = NULL;
     assert_int_equal(hak_bin_initial_capacity(128, SC_16384), 0);
     assert_int_equal(hak_budget_initial_bytes(), HAK_BIN_INITIAL_BYTES);
-    for (unsigned i = 0; i < BUDGET_MANY; i++) {
+    for (unsigned i = 0; i < THREADS_MANY; i++) {
         hak_budget_join();
     }
     assert_int_equal(hak_budget_initial_bytes(), 128);
-    result = unit_pthread_create_and_join(work_without_room, &budget_barrier);
-    assert_ptr_equal(result, &budget_barrier);
-    for (unsigned i = 0; i < BUDGET_MANY; i++) {
+    result = unit_pthread_create_and_join(work_without_room, &figures_read);
+    assert_ptr_equal(result, &figures_read);
+    for (unsigned i = 0; i < THREADS_MANY; i++) {
         hak_budget_part();
     }
     assert_int_equal(hak_budget_initial_bytes(), HAK_BIN_INITIAL_BYTES);
@@ -181,7 +180,7 @@ BUDGET_TEST(child_of_a_fork_has_its_own_draws_alone) {
     if (unit_is_emulated()) {
         skip();
     }
-    breathe(64, BUDGET_ROUNDS);
+    breathe(64, BREATHS);
     threads_start(thread, FEW);
     assert_true(hak_budget_drawn_bytes() > self()->drawn);
     pid_t child = fork();

@@ -19,8 +19,7 @@ static void count_process(hak_tcache_t *tcache) {
     process_runs++;
 }
 
-static int event_begin(void **state) {
-    (void)state;
+UNIT_AROUND(event_begin) {
     hak_free(unit_malloc(1));
     hak_event_register(count_own, HAK_EVENT_OWN);
     hak_event_register(count_process, HAK_EVENT_PROCESS);
@@ -42,8 +41,7 @@ UNIT_TEST(event_register_of_more_than_the_table_holds_is_fatal) {
 }
 
 /* The clock stands still, and this step of time has had its events. */
-static int stop_clock(void **state) {
-    (void)state;
+UNIT_AROUND(stop_clock) {
     hak_os_fault_stop_clock();
     hak_os_fault_advance_clock(HAK_EVENT_STEP_NS);
     self()->ticks = 0;
@@ -53,8 +51,7 @@ static int stop_clock(void **state) {
     return 0;
 }
 
-static int let_clock_go(void **state) {
-    (void)state;
+UNIT_AROUND(let_clock_go) {
     hak_os_fault_clear();
     return 0;
 }

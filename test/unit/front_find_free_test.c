@@ -5,29 +5,28 @@
 #include "unit/fatal.h"
 #include "unit/front.h"
 
-enum { FIND_FREE_BYTES = 64, DEEP = 12, SEARCHES_MOST = 1 << 18, SEARCHES_BETWEEN_LOOKS = 64 };
+enum { LISTED_BYTES = 64, DEEP = 12, SEARCHES_MOST = 1 << 18, SEARCHES_BETWEEN_LOOKS = 64 };
 
-static void *find_free_blocks[DEEP];
+static void *listed[DEEP];
 
-static int no_guard(void **state) {
-    (void)state;
+UNIT_AROUND(no_guard) {
     self();
     hak_store_relaxed(&hak_knobs.guard, false);
     return 0;
 }
 
 /* In one slab with others in use, so that it stays. */
-static void find_free_make_blocks(void) {
-    UNIT_TAKE_ALL(find_free_blocks, DEEP, unit_malloc(FIND_FREE_BYTES));
+static void listed_make(void) {
+    UNIT_TAKE_ALL(listed, DEEP, unit_malloc(LISTED_BYTES));
 }
 
-static void free_blocks(void) {
-    UNIT_FREE_ALL(find_free_blocks, DEEP);
+static void listed_free(void) {
+    UNIT_FREE_ALL(listed, DEEP);
 }
 
 /* A block in use that looks like the last one of a list. */
 static void *make_imitation(void) {
-    void *block = unit_malloc(FIND_FREE_BYTES);
+    void *block = unit_malloc(LISTED_BYTES);
     assert_non_null(block);
     hak_link_set(block, NULL);
     return block;
@@ -45,19 +44,19 @@ UNIT_TEST(search_beyond_the_budget_looks_at_a_few_blocks_only) {
     }
     hak_os_fault_stop_clock();
     void *imitation = make_imitation();
-    find_free_make_blocks();
-    free_blocks();
-    assert_true(hak_find_free_block(find_free_blocks[0]));
+    listed_make();
+    listed_free();
+    assert_true(hak_find_free_block(listed[0]));
     unsigned searches = 0;
-    while (searches < SEARCHES_MOST && hak_find_free_block(find_free_blocks[0])) {
+    while (searches < SEARCHES_MOST && hak_find_free_block(listed[0])) {
         assert_false(hak_find_free_block(imitation));
         searches++;
     }
     assert_true(searches < SEARCHES_MOST);
-    assert_true(hak_find_free_block(find_free_blocks[DEEP - 1]));
+    assert_true(hak_find_free_block(listed[DEEP - 1]));
     for (searches = 0; searches < SEARCHES_MOST; searches++) {
         assert_false(hak_find_free_block(imitation)); /* however often */
-        assert_false(hak_find_free_block(find_free_blocks[0]));
+        assert_false(hak_find_free_block(listed[0]));
     }
     free_imitation(imitation);
     hak_os_fault_clear();
@@ -68,15 +67,14 @@ UNIT_TEST(search_after_a_step_of_time_finds_all_again) {
         skip();
     }
     hak_os_fault_stop_clock();
-    find_free_make_blocks();
-    free_blocks();
+    listed_make();
+    listed_free();
     unsigned searches = 0;
-    while (searches < SEARCHES_MOST && hak_find_free_block(find_free_blocks[0])) {
+    while (searches < SEARCHES_MOST && hak_find_free_block(listed[0])) {
         searches++;
     }
     hak_os_fault_advance_clock(HAK_EVENT_STEP_NS);
-    for (searches = 0;
-         searches <= SEARCHES_BETWEEN_LOOKS && !hak_find_free_block(find_free_blocks[0]);
+    for (searches = 0; searches <= SEARCHES_BETWEEN_LOOKS && !hak_find_free_block(listed[0]);
          searches++) {
     }
     assert_true(searches <= SEARCHES_BETWEEN_LOOKS);
@@ -85,12 +83,12 @@ UNIT_TEST(search_after_a_step_of_time_finds_all_again) {
 
 enum { ENDED = 200, STEPS_MOST = 1 << 14 };
 
-static pthread_barrier_t find_free_barrier;
+static pthread_barrier_t all_have_one;
 
 static void *have_a_cache(void *unused) {
     (void)unused;
-    hak_free(unit_malloc(FIND_FREE_BYTES));
-    pthread_barrier_wait(&find_free_barrier);
+    hak_free(unit_malloc(LISTED_BYTES));
+    pthread_barrier_wait(&all_have_one);
     return NULL;
 }
 
@@ -100,15 +98,15 @@ UNIT_TEST(searches_beside_caches_of_ended_threads_pay_for_them) {
         skip();
     }
     pthread_t threads[ENDED];
-    pthread_barrier_init(&find_free_barrier, NULL, ENDED);
+    pthread_barrier_init(&all_have_one, NULL, ENDED);
     unit_pthread_create_all(threads, ENDED, have_a_cache, NULL, 0);
     unit_pthread_join_all(threads, ENDED);
     hak_os_fault_stop_clock();
     void *imitation = make_imitation();
-    find_free_make_blocks();
-    free_blocks();
+    listed_make();
+    listed_free();
     unsigned searches = 0;
-    while (searches < SEARCHES_MOST && hak_find_free_block(find_free_blocks[0])) {
+    while (searches < SEARCHES_MOST && hak_find_free_block(listed[0])) {
         assert_false(hak_find_free_block(imitation));
         searches++;
     }
@@ -118,23 +116,22 @@ UNIT_TEST(searches_beside_caches_of_ended_threads_pay_for_them) {
 }
 
 UNIT_TEST(search_of_a_marked_block_finds_it_without_the_lock_of_its_owner) {
-    find_free_make_blocks();
-    void *kept = unit_malloc(FIND_FREE_BYTES);
-    free_blocks();
+    listed_make();
+    void *kept = unit_malloc(LISTED_BYTES);
+    listed_free();
     hak_tcache_t *tcache = self();
     hak_tcache_flush(tcache);
     hak_owner_t *owner = hak_owner_lock(tcache->home);
-    assert_true(hak_find_free_block(find_free_blocks[1]));
+    assert_true(hak_find_free_block(listed[1]));
     assert_false(hak_find_free_block(kept));
-    UNIT_EXPECT_FATAL(hak_check_not_marked(find_free_blocks[1]),
-                      "double free"); /* leaves the owner */
+    UNIT_EXPECT_FATAL(hak_check_not_marked(listed[1]), "double free"); /* leaves the owner */
     hak_check_not_marked(kept);
     assert_ptr_equal(owner, tcache->home);
     hak_free(kept);
 }
 
 UNIT_TEST(search_of_a_block_sent_to_its_owner_finds_it_without_the_lock) {
-    void *sent = unit_malloc(FIND_FREE_BYTES), *kept = unit_malloc(FIND_FREE_BYTES);
+    void *sent = unit_malloc(LISTED_BYTES), *kept = unit_malloc(LISTED_BYTES);
     hak_owner_t *owner = hak_owner_lock(self()->home);
     assert_false(hak_find_free_block(sent));
     hak_remote_send_block(hak_slab_of(sent), sent);
@@ -152,7 +149,7 @@ UNIT_TEST(search_where_no_superslab_is_any_more_finds_nothing) {
     assert_non_null(base);
     assert_true(hak_pagemap_prepare(base, HAK_SUPERSLAB_BYTES));
     /* as a thread sees it that read the entry before its slab retired */
-    hak_pagemap_set(base, 1, hak_sc_entry(self()->home->first_entry, hak_sc_of(FIND_FREE_BYTES)));
+    hak_pagemap_set(base, 1, hak_sc_entry(self()->home->first_entry, hak_sc_of(LISTED_BYTES)));
     hak_link_set(base, NULL);
     assert_false(hak_find_free_block(base));
     void *imitation = make_imitation();
@@ -166,11 +163,10 @@ UNIT_TEST(search_where_no_superslab_is_any_more_finds_nothing) {
 
 UNIT_TEST(usable_size_of_an_imitation_is_told_of_a_free_block_fatal) {
     void *imitation = make_imitation();
-    find_free_make_blocks();
-    assert_int_equal(hak_malloc_usable_size(imitation),
-                     hak_malloc_usable_size(find_free_blocks[0]));
-    free_blocks();
-    UNIT_EXPECT_FATAL((void)!hak_malloc_usable_size(find_free_blocks[DEEP - 1]),
+    listed_make();
+    assert_int_equal(hak_malloc_usable_size(imitation), hak_malloc_usable_size(listed[0]));
+    listed_free();
+    UNIT_EXPECT_FATAL((void)!hak_malloc_usable_size(listed[DEEP - 1]),
                       hak_fatal_text(HAK_FATAL_FREED_USABLE_SIZE));
     free_imitation(imitation);
 }
@@ -179,7 +175,7 @@ UNIT_TEST(realloc_of_an_imitation_keeps_the_block) {
     void *imitation = make_imitation();
     uintptr_t word = *(uintptr_t *)imitation;
     for (unsigned i = 0; i < 100; i++) {
-        assert_ptr_equal(hak_realloc(imitation, FIND_FREE_BYTES - HAK_CANARY_BYTES - i % 4),
+        assert_ptr_equal(hak_realloc(imitation, LISTED_BYTES - HAK_CANARY_BYTES - i % 4),
                          imitation);
         assert_int_equal(*(uintptr_t *)imitation, word);
     }

@@ -4,10 +4,9 @@
 #include "unit/fatal.h"
 #include "unit/front.h"
 
-enum { FLUSH_COUNT = 5000, FOREIGN = 300 };
+enum { MANY = 5000, FOREIGN = 300 };
 
-static int flush_begin(void **state) {
-    (void)state;
+UNIT_AROUND(flush_begin) {
     hak_free(unit_malloc(1));
     hak_collect_thread();
     return 0;
@@ -15,15 +14,15 @@ static int flush_begin(void **state) {
 
 /* An order without neighbours: 2003 has no factor in common with COUNT. */
 static unsigned shuffled(unsigned i) {
-    return (unsigned)((uint64_t)i * 2003 % FLUSH_COUNT);
+    return (unsigned)((uint64_t)i * 2003 % MANY);
 }
 
 UNIT_TEST(blocks_of_many_slabs_go_back_to_each) {
-    static void *block[FLUSH_COUNT];
+    static void *block[MANY];
     size_t before = audit().slabs;
-    UNIT_TAKE_ALL(block, FLUSH_COUNT, unit_malloc(64));
-    assert_true(audit().slabs >= before + FLUSH_COUNT * 64 / HAK_UNIT_BYTES);
-    for (unsigned i = 0; i < FLUSH_COUNT; i++) {
+    UNIT_TAKE_ALL(block, MANY, unit_malloc(64));
+    assert_true(audit().slabs >= before + MANY * 64 / HAK_UNIT_BYTES);
+    for (unsigned i = 0; i < MANY; i++) {
         hak_free(block[shuffled(i)]);
     }
     audit();
@@ -34,10 +33,10 @@ UNIT_TEST(blocks_of_many_slabs_go_back_to_each) {
 
 /* The first one since a refill; then the thread only frees, and all goes, `most` at a time. */
 static void overflow_by_part(size_t size, int64_t most) {
-    static void *block[FLUSH_COUNT];
+    static void *block[MANY];
     unsigned sc = hak_sc_of(size);
-    UNIT_TAKE_ALL(block, FLUSH_COUNT, unit_malloc(size));
-    for (unsigned i = 0; i < FLUSH_COUNT; i++) {
+    UNIT_TAKE_ALL(block, MANY, unit_malloc(size));
+    for (unsigned i = 0; i < MANY; i++) {
         hak_bin_t *bin = &self()->bin[sc];
         hak_bin_side_t *side = &self()->side[sc];
         bool is_full = bin->slots_left == 0;
@@ -72,12 +71,12 @@ UNIT_TEST(bin_grows_in_a_long_run_of_frees) {
     static const size_t bytes[] = {256 - HAK_CANARY_BYTES, 1024 - HAK_CANARY_BYTES};
     static const int32_t most[] = {32, 8};
     for (unsigned i = 0; i < UNIT_COUNT(bytes); i++) {
-        static void *block[FLUSH_COUNT];
+        static void *block[MANY];
         const hak_bin_side_t *side = hak_bin_side(self(), hak_sc_of(bytes[i]));
-        UNIT_TAKE_ALL(block, FLUSH_COUNT, unit_malloc(bytes[i]));
+        UNIT_TAKE_ALL(block, MANY, unit_malloc(bytes[i]));
         uint64_t before = side->counters.overflow;
         assert_true(side->capacity * 2 <= most[i]);
-        for (unsigned j = 0; j < FLUSH_COUNT; j++) {
+        for (unsigned j = 0; j < MANY; j++) {
             int32_t capacity = side->capacity;
             uint64_t overflows = side->counters.overflow;
             hak_free(block[j]);
@@ -91,7 +90,7 @@ UNIT_TEST(bin_grows_in_a_long_run_of_frees) {
     }
 }
 
-static void *flush_make_blocks(void *context) {
+static void *make_foreign(void *context) {
     void **block = context;
     for (unsigned i = 0; i < FOREIGN; i++) {
         block[i] = unit_malloc(64 * (1 + i % 3)); /* 64, 128, 192 */
@@ -110,7 +109,7 @@ static uint64_t messages_out(void) {
 
 UNIT_TEST(blocks_of_others_go_out_as_one_message_a_slab) {
     static void *block[FOREIGN];
-    unit_pthread_create_and_join(flush_make_blocks, block);
+    unit_pthread_create_and_join(make_foreign, block);
     hak_outbox_flush(self());
     uint64_t before = messages_out();
     unsigned slabs = 0;
@@ -141,23 +140,22 @@ UNIT_TEST(double_free_in_a_bin_is_noticed) {
 
 /* Freed in rows upwards and downwards, with gaps, and all over: what comes back ascends. */
 UNIT_TEST(sorted_blocks_come_back_in_address_order) {
-    static char *block[FLUSH_COUNT];
+    static char *block[MANY];
     for (unsigned order = 0; order < 4; order++) {
-        UNIT_TAKE_ALL(block, FLUSH_COUNT, unit_malloc(64));
-        for (unsigned i = 0; i < FLUSH_COUNT; i++) {
-            unsigned at[] = {i, FLUSH_COUNT - 1 - i, i * 2 % FLUSH_COUNT + (i >= FLUSH_COUNT / 2),
-                             shuffled(i)};
+        UNIT_TAKE_ALL(block, MANY, unit_malloc(64));
+        for (unsigned i = 0; i < MANY; i++) {
+            unsigned at[] = {i, MANY - 1 - i, i * 2 % MANY + (i >= MANY / 2), shuffled(i)};
             hak_free(block[at[order]]);
         }
         hak_collect_thread();
         audit();
         unsigned descents = 0;
-        for (unsigned i = 0; i < FLUSH_COUNT; i++) {
+        for (unsigned i = 0; i < MANY; i++) {
             block[i] = unit_malloc(64);
             descents += i != 0 && block[i] < block[i - 1];
         }
-        assert_true(descents <= FLUSH_COUNT * 64 / HAK_UNIT_BYTES + 1); /* between slabs */
-        UNIT_FREE_ALL(block, FLUSH_COUNT);
+        assert_true(descents <= MANY * 64 / HAK_UNIT_BYTES + 1); /* between slabs */
+        UNIT_FREE_ALL(block, MANY);
         hak_collect_thread();
     }
 }

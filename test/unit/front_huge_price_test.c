@@ -5,12 +5,11 @@
 #include "span/span_state.h"
 #include "unit/front.h"
 
-enum { HUGE_PRICE_COUNT = 64 << 10, DEAR_NS = 3000000 };
+enum { FRESH_MOST = 64 << 10, DEAR_NS = 3000000 };
 
-static void *huge_price_blocks[HUGE_PRICE_COUNT];
+static void *huge_price_blocks[FRESH_MOST];
 
-static int huge_price_begin(void **state) {
-    (void)state;
+UNIT_AROUND(huge_price_begin) {
     self();
     hak_knobs.huge_pages = true; /* also in a profile without */
     hak_span_state.lacks_huge_pages = false;

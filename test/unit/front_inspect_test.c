@@ -9,8 +9,7 @@ enum { INSPECT_COUNT = 9000, BOUND = 1 << 13, LISTED = 10 };
 
 static void *block[INSPECT_COUNT];
 
-static int inspect_begin(void **state) {
-    (void)state;
+UNIT_AROUND(inspect_begin) {
     UNIT_TAKE_ALL(block, INSPECT_COUNT, unit_malloc(64));
     hak_collect_thread();
     return 0;

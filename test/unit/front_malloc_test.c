@@ -3,13 +3,12 @@
  * Cold exits of malloc, calloc and aligned allocation, and their events: by the hak_ names. */
 #include "unit/front.h"
 
-static int malloc_begin(void **state) {
-    (void)state;
+UNIT_AROUND(malloc_begin) {
     hak_free(hak_malloc(1));
     return 0;
 }
 
-UNIT_TEST(aligned_small_block_is_of_the_class_that_aligns) {
+FRONT_TEST(aligned_small_block_is_of_the_class_that_aligns) {
     for (size_t align = 32; align <= 65536; align *= 2) {
         for (size_t size = 1; size <= 65536; size = size * 2 + 31) {
             void *block = hak_memalign(align, size);
@@ -22,7 +21,7 @@ UNIT_TEST(aligned_small_block_is_of_the_class_that_aligns) {
     }
 }
 
-UNIT_TEST(out_of_memory_is_counted_and_reclaims) {
+FRONT_TEST(out_of_memory_is_counted_and_reclaims) {
     hak_tcache_t *tcache = hak_tcache_self(hak_pagemap_base());
     uint64_t before = tcache->counters.oom;
     hak_free(hak_malloc(4u * MIB)); /* cached; given back before we say no */
@@ -36,7 +35,7 @@ UNIT_TEST(out_of_memory_is_counted_and_reclaims) {
 }
 
 /* Nor does a mapping of its own serve it. */
-UNIT_TEST(small_request_that_fails_is_counted_once) {
+FRONT_TEST(small_request_that_fails_is_counted_once) {
     enum { BYTES = 50000 };
     hak_tcache_t *tcache = hak_tcache_self(hak_pagemap_base());
     uint64_t before = tcache->counters.oom;
@@ -63,7 +62,7 @@ static void *free_remote_blocks(void *context) {
 }
 
 /* 16 MiB that another thread freed wait in our queue: enough for 1 MiB. */
-UNIT_TEST(out_of_memory_drains_what_others_gave_back) {
+FRONT_TEST(out_of_memory_drains_what_others_gave_back) {
     enum { MOST = 400 };
     static void *large[MOST];
     unsigned count = 0;

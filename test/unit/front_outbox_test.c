@@ -20,7 +20,7 @@ static void **foreign_blocks(void) {
     return block;
 }
 
-UNIT_TEST(outbox_is_flushed_at_a_quarter_of_the_bound) {
+FRONT_TEST(outbox_is_flushed_at_a_quarter_of_the_bound) {
     void **block = foreign_blocks();
     hak_tcache_t *tcache = self();
     unsigned per_flush = (unsigned)hak_outbox_capacity(SC_64);
@@ -49,7 +49,7 @@ UNIT_TEST(outbox_is_flushed_at_a_quarter_of_the_bound) {
     assert_int_equal(tcache->side[SC_64].counters.remote_out, before);
 }
 
-UNIT_TEST(outboxes_hold_no_more_than_their_bound) {
+FRONT_TEST(outboxes_hold_no_more_than_their_bound) {
     hak_knobs_t saved = hak_knobs;
     void **block = foreign_blocks();
     void *last = block[REMOTE_BLOCKS - 1]; /* starts the outbox anew, on the old bound */
@@ -60,7 +60,6 @@ UNIT_TEST(outboxes_hold_no_more_than_their_bound) {
     }
     hak_knobs = saved;
     hak_free(last);
-    hak_outbox_flush(self());
 }
 
 enum { FEW_CLASSES = 9, EACH = 255 }; /* of 16 to 144 bytes; an outbox is flushed at 256 */
@@ -74,7 +73,7 @@ static void *make_blocks_of_classes(void *context) {
 }
 
 /* What a call may have to sort: the smallest blocks are the most (docs/worst-cases.md). */
-UNIT_TEST(outboxes_hold_no_more_blocks_than_a_call_flushes) {
+FRONT_TEST(outboxes_hold_no_more_blocks_than_a_call_flushes) {
     static void *block[FEW_CLASSES * EACH];
     hak_tcache_t *tcache = self();
     unit_pthread_create_and_join(make_blocks_of_classes, block);
@@ -90,11 +89,10 @@ UNIT_TEST(outboxes_hold_no_more_blocks_than_a_call_flushes) {
         most = sum > most ? sum : most;
     }
     assert_in_range(most, 1900, 1920);
-    hak_outbox_flush(tcache);
 }
 
 /* What others own and this thread freed serves its next requests, unless it is next to nothing. */
-UNIT_TEST(outbox_serves_a_refill) {
+FRONT_TEST(outbox_serves_a_refill) {
     enum { FREED = 20 };
     void **block = foreign_blocks();
     hak_tcache_t *tcache = self();
@@ -125,7 +123,7 @@ UNIT_TEST(outbox_serves_a_refill) {
     assert_int_equal(audit().cached_blocks, 0);
 }
 
-UNIT_TEST(outbox_is_flushed_at_a_tick) {
+FRONT_TEST(outbox_is_flushed_at_a_tick) {
     void **block = foreign_blocks();
     hak_tcache_t *tcache = self();
     hak_free(block[0]);
@@ -136,5 +134,4 @@ UNIT_TEST(outbox_is_flushed_at_a_tick) {
     for (unsigned i = 1; i < REMOTE_BLOCKS; i++) {
         hak_free(block[i]);
     }
-    hak_outbox_flush(tcache);
 }

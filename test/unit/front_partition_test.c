@@ -11,8 +11,7 @@ static char *partition_blocks[PARTITION_BLOCKS];
 static uintptr_t units_of_plain[UNITS];
 static unsigned unit_count;
 
-static int partition_begin(void **state) {
-    (void)state;
+UNIT_AROUND(partition_begin) {
     hak_fast_free(hak_fast_malloc(1));
     return 0;
 }

@@ -5,11 +5,10 @@
 #include "unit/fatal.h"
 #include "unit/front.h"
 
-enum { SMALL = 64, MOST_SLOTS = 32, QUARANTINE_KEPT = 2000 };
+enum { SMALL = 64, MOST_SLOTS = 32, MANY = 2000 };
 
 /* Nothing is cached, so that the slabs' counts tell. */
-static int quarantine_begin(void **state) {
-    (void)state;
+UNIT_AROUND(quarantine_begin) {
     assert_non_null(self()->quarantine);
     hak_collect_thread();
     return 0;
@@ -36,9 +35,9 @@ HELD_TEST(freed_block_is_held_back_and_clear) {
 }
 
 HELD_TEST(many_frees_hold_back_as_many_as_there_are_slots) {
-    static void *block[QUARANTINE_KEPT];
-    UNIT_TAKE_ALL(block, QUARANTINE_KEPT, hak_malloc(SMALL));
-    UNIT_FREE_ALL(block, QUARANTINE_KEPT);
+    static void *block[MANY];
+    UNIT_TAKE_ALL(block, MANY, hak_malloc(SMALL));
+    UNIT_FREE_ALL(block, MANY);
     assert_int_equal(held_back(SMALL), MOST_SLOTS);
     assert_true(self()->bin[hak_sc_of(SMALL)].head != NULL);
     audit();

@@ -9,7 +9,7 @@
 #include "os/optional.h"
 #include "unit/fatal.h"
 
-UNIT_TEST(resize_of_small_keeps_the_block_while_it_fits_well) {
+FRONT_TEST(resize_of_small_keeps_the_block_while_it_fits_well) {
     char *block = hak_malloc(1000); /* class 1024 */
     assert_ptr_equal(hak_realloc(block, 1024 - HAK_CANARY_BYTES), block);
     assert_ptr_equal(hak_realloc(block, 513), block);
@@ -24,7 +24,7 @@ UNIT_TEST(resize_of_small_keeps_the_block_while_it_fits_well) {
     hak_free(least);
 }
 
-UNIT_TEST(resize_by_little_gives_a_quarter_more_from_1_kib_on) {
+FRONT_TEST(resize_by_little_gives_a_quarter_more_from_1_kib_on) {
     for (size_t size = 1; size <= 65536; size = size * 3 / 2 + 1) {
         char *block = hak_malloc(size);
         size_t usable = hak_malloc_usable_size(block), wanted = usable + 1;
@@ -38,7 +38,7 @@ UNIT_TEST(resize_by_little_gives_a_quarter_more_from_1_kib_on) {
     }
 }
 
-UNIT_TEST(resize_of_huge_keeps_seven_eighths) {
+FRONT_TEST(resize_of_huge_keeps_seven_eighths) {
     size_t size = (size_t)8 << 20, least = size / 8 * 7;
     char *block = hak_malloc(size);
     assert_ptr_equal(hak_realloc(block, least), block);
@@ -49,7 +49,7 @@ UNIT_TEST(resize_of_huge_keeps_seven_eighths) {
 }
 
 /* Slabs of one unit and of several, blocks that lie across two units. */
-UNIT_TEST(resize_keeps_every_block_of_a_slab) {
+FRONT_TEST(resize_keeps_every_block_of_a_slab) {
     static void *blocks[1024];
     for (size_t size = 16; size <= 65536; size = size * 3 / 2) {
         size_t count = 192 * KIB / size + 1 < 1024 ? 192 * KIB / size + 1 : 1024;
@@ -67,7 +67,7 @@ static void free_as_100_bytes(void) {
     hak_free_sized(block, 100);
 }
 
-UNIT_TEST(size_is_compared_until_a_block_was_kept) {
+FRONT_TEST(size_is_compared_until_a_block_was_kept) {
     void *block = hak_malloc(3000000);
     hak_os_fault_plan(HAK_OS_CALL_RESIDENT, 0, 1);
     (void)hak_os_resident(block, 3000000); /* as reports ask */
@@ -102,7 +102,7 @@ static void fill_drop(fill_t *fill) {
 
 static fill_t fill;
 
-UNIT_TEST(resize_that_shrinks_without_memory_keeps_the_block) {
+FRONT_TEST(resize_that_shrinks_without_memory_keeps_the_block) {
     hak_malloc_trim(0);
     unsigned char *block = hak_malloc(600 * KIB);
     memset(block, 5, 600 * KIB);
@@ -121,7 +121,7 @@ UNIT_TEST(resize_that_shrinks_without_memory_keeps_the_block) {
 }
 
 /* A growing block gets a quarter more if there is memory for that. */
-UNIT_TEST(resize_with_memory_for_what_was_asked_alone_leaves_errno) {
+FRONT_TEST(resize_with_memory_for_what_was_asked_alone_leaves_errno) {
     char *block = hak_malloc(2000);
     size_t usable = hak_malloc_usable_size(block);
     char *near = hak_malloc(usable + 1); /* and a slab where there are more */
@@ -141,7 +141,7 @@ static void expect_fatal(char *inside, size_t size) {
     UNIT_EXPECT_FATAL((void)!hak_realloc(inside, size), "realloc of an address");
 }
 
-UNIT_TEST(resize_of_an_address_inside_a_block_is_fatal) {
+FRONT_TEST(resize_of_an_address_inside_a_block_is_fatal) {
     for (size_t size = 32; size <= 65536; size = size * 3 / 2) {
         char *block = hak_malloc(size);
         expect_fatal(block + 16, size);

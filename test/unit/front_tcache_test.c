@@ -12,7 +12,7 @@ static void *no_tcache_yet(void *context) {
     return NULL;
 }
 
-UNIT_TEST(tcache_of_a_thread_without_is_the_empty_one) {
+FRONT_TEST(tcache_of_a_thread_without_is_the_empty_one) {
     bool is_empty = false;
     unit_pthread_create_and_join(no_tcache_yet, &is_empty);
     assert_true(is_empty);
@@ -25,7 +25,7 @@ static bool owns(const hak_tcache_t *tcache, uint32_t entry) {
 }
 
 /* TCACHE-6 */
-UNIT_TEST(entries_of_own_slabs_alone_are_owned) {
+FRONT_TEST(entries_of_own_slabs_alone_are_owned) {
     const hak_tcache_t *tcache = self();
     const hak_tcache_t *empty = (const hak_tcache_t *)&hak_pagemap.zero;
     const uint32_t tags[] = {0,
@@ -69,16 +69,15 @@ static void *free_without_tcache(void *context) {
 }
 
 /* MAP-4: not even what counts down first */
-UNIT_TEST(free_of_a_thread_without_writes_nothing_to_the_zero_leaf) {
+FRONT_TEST(free_of_a_thread_without_writes_nothing_to_the_zero_leaf) {
     void *block = unit_malloc(64);
     void *pushed;
     pushed = unit_pthread_create_and_join(free_without_tcache, block);
     assert_null(pushed);
     assert_true(unit_is_filled(&hak_pagemap.zero, sizeof hak_pagemap.zero, 0));
-    audit();
 }
 
-UNIT_TEST(attach_twice_gives_the_same) {
+FRONT_TEST(attach_twice_gives_the_same) {
     hak_tcache_t *tcache = self();
     assert_non_null(tcache);
     assert_true(tcache->first_entry >= 1 << 8 && (tcache->first_entry & 0xff) == 0);
@@ -90,7 +89,7 @@ UNIT_TEST(attach_twice_gives_the_same) {
     assert_ptr_equal(self(), tcache);
 }
 
-UNIT_TEST(flush_empties_bins_into_slabs) {
+FRONT_TEST(flush_empties_bins_into_slabs) {
     void *block[40];
     for (unsigned i = 0; i < 40; i++) {
         block[i] = unit_malloc(i * 100);
@@ -123,7 +122,7 @@ static void *use_each_class_first(void *context) {
     return is_right ? context : NULL;
 }
 
-UNIT_TEST(class_begins_with_its_first_use) {
+FRONT_TEST(class_begins_with_its_first_use) {
     for (unsigned round = 0; round < 4; round++) {
         void *block[HAK_SC_COUNT], *result;
         for (unsigned sc = 0; sc < HAK_SC_COUNT; sc++) {
@@ -162,7 +161,7 @@ static void run_visitor(visitor_t *visitor, bool frees) {
     unit_pthread_create_and_join(visit, visitor);
 }
 
-UNIT_TEST(tcache_of_an_exited_thread_is_taken_over) {
+FRONT_TEST(tcache_of_an_exited_thread_is_taken_over) {
     static visitor_t first, second;
     run_visitor(&first, false);
     run_visitor(&second, false);
@@ -171,10 +170,9 @@ UNIT_TEST(tcache_of_an_exited_thread_is_taken_over) {
     audit();
     run_visitor(&first, true); /* its own blocks, as it has the tag again */
     run_visitor(&second, true);
-    audit();
 }
 
-UNIT_TEST(exit_hands_the_outbox_over) {
+FRONT_TEST(exit_hands_the_outbox_over) {
     static visitor_t visitor;
     for (unsigned i = 0; i < 50; i++) {
         visitor.block[i] = unit_malloc(3000);
@@ -186,10 +184,9 @@ UNIT_TEST(exit_hands_the_outbox_over) {
     assert_true(hak_remote_waiting(hak_pagemap_superslab(slab->base), slab->unit) != 0);
     hak_owner_collect();
     assert_int_equal(hak_remote_waiting(hak_pagemap_superslab(slab->base), slab->unit), 0);
-    audit();
 }
 
-UNIT_TEST(fallback_serves_and_gets_back) {
+FRONT_TEST(fallback_serves_and_gets_back) {
     hak_tcache_t *fallback = hak_tcache_fallback_lock();
     assert_int_equal(fallback->first_entry, fallback->home->first_entry);
     hak_owner_t *owner = hak_tcache_lock_home(fallback);
@@ -213,11 +210,10 @@ UNIT_TEST(fallback_serves_and_gets_back) {
         hak_free(block);
         block = next;
     }
-    audit();
 }
 
 /* TCACHE-1: the fallback tcache is no thread, and counts as no user, wherever it moves. */
-UNIT_TEST(fallback_that_moves_leaves_the_users_alone) {
+FRONT_TEST(fallback_that_moves_leaves_the_users_alone) {
     hak_owner_t *first = hak_owner_start();
     hak_tcache_t *fallback = hak_tcache_fallback_lock();
     uint32_t users = first->users;

@@ -11,8 +11,7 @@ static const uint64_t SECOND_NS = 1000000000, GAP_NS = HAK_ALLOWANCE_GAP_NS;
 static const uint64_t START_NS = 5000000000; /* of each test; 0 would be "not yet" */
 
 /* A new process that has a region, and no guarded block in use. */
-static int allowance_begin(void **state) {
-    (void)state;
+UNIT_AROUND(allowance_begin) {
     hak_fast_free(guard_sample(48, HAK_BLOCK_ALIGN));
     hak_store_relaxed(&hak_counters.guard_free, hak_load_relaxed(&hak_counters.guard_sample));
     hak_store_relaxed(&hak_knobs.guard_rate, HAK_GUARD_RATE);

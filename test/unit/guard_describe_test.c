@@ -6,8 +6,7 @@
 
 enum { ROOM = 256 };
 
-static int describe_begin(void **state) {
-    (void)state;
+UNIT_AROUND(describe_begin) {
     hak_store_relaxed(&hak_knobs.guard_rate, 1u << 30);
     self()->guard_left = 1 << 30; /* no block is watched by chance */
     return 0;

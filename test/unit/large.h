@@ -61,8 +61,7 @@ static inline hak_large_stats_t large_stats(void) {
     return stats;
 }
 
-static inline int large_begin(void **state) {
-    (void)state;
+UNIT_AROUND(large_begin) {
     hak_os_init();
     hak_os_fault_clear();
     hak_large_quarantine_switch(false); /* its own test has it on */
@@ -113,8 +112,7 @@ static inline void large_note_spans(hak_superslab_t *superslab, void *unused) {
 }
 
 /* Teardown: what the test left in use is freed, and all goes back. */
-static inline int large_end(void **state) {
-    (void)state;
+UNIT_AROUND(large_end) {
     hak_os_fault_clear();
     large_left.count = 0;
     hak_large_visit(large_note_huge, NULL);

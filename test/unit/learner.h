@@ -136,10 +136,14 @@ static inline void program_tick(program_t *program, size_t in_use) {
     }
 }
 
-static inline hak_learner_view_t program_view(void) {
+static inline hak_learner_view_t learner_view(hak_learner_pool_t pool) {
     hak_learner_view_t view;
-    hak_learner_look_at(HAK_LEARNER_UNITS, &view);
+    hak_learner_look_at(pool, &view);
     return view;
+}
+
+static inline hak_learner_view_t program_view(void) {
+    return learner_view(HAK_LEARNER_UNITS);
 }
 
 static inline uint64_t program_keep_ms(void) {
@@ -197,8 +201,7 @@ static inline bool paid_is_least(const paid_t *paid) {
     return paid->loads != 0 && paid->learner < best;
 }
 
-static inline int program_begin(void **state) {
-    (void)state;
+UNIT_AROUND(program_begin) {
     hak_os_fault_clear();
     hak_os_fault_stop_clock();
     hak_knobs.learn = HAK_LEARN_ON;
@@ -208,8 +211,7 @@ static inline int program_begin(void **state) {
     return 0;
 }
 
-static inline int program_end(void **state) {
-    (void)state;
+UNIT_AROUND(program_end) {
     hak_os_fault_clear();
     return 0;
 }

@@ -153,8 +153,7 @@ UNIT_TEST(thread_exit_with_a_first_use_in_the_last_round_loses_few_tcaches) {
     UNIT_EXPECT(hak_audit_walk(&audit), "%s", audit.broken);
 }
 
-static int make_keys(void **state) {
-    (void)state;
+UNIT_AROUND(make_keys) {
     int error = pthread_key_create(&early_key, destroy);
     hak_free(hak_malloc(1)); /* makes that of the exit hook */
     return error != 0 ? error : pthread_key_create(&late_key, destroy);

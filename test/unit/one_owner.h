@@ -10,16 +10,14 @@
 static hak_owner_t owner;
 static unit_blocks_t held;
 
-static inline int unit_one_owner_begin(void **state) {
-    (void)state;
+UNIT_AROUND(unit_one_owner_begin) {
     hak_os_fault_clear();
     unit_owner_begin(&owner, 1);
     held.count = 0;
     return 0;
 }
 
-static inline int unit_one_owner_end(void **state) {
-    (void)state;
+UNIT_AROUND(unit_one_owner_end) {
     hak_os_fault_clear();
     unit_give_rest(&held);
     unit_owner_end(&owner);

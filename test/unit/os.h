@@ -11,8 +11,7 @@
 #include "unit/unit.h"
 
 /* Setup of a group. */
-static inline int os_begin(void **state) {
-    (void)state;
+UNIT_AROUND(os_begin) {
     hak_os_init();
     return 0;
 }

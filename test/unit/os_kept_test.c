@@ -48,8 +48,7 @@ static int kept_begin(void **state) {
     return is_open ? 0 : 1;
 }
 
-static int end(void **state) {
-    (void)state;
+UNIT_AROUND(end) {
     close(kept.number);
     return 0;
 }
@@ -84,6 +83,12 @@ KEPT_TEST(small_table_of_descriptors_is_the_program_s_alone) {
     assert_false(is_open);
 }
 
+static bool filter_calls(struct sock_filter *code, size_t count) {
+    struct sock_fprog program = {.len = (unsigned short)count, .filter = code};
+    return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+           prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
+}
+
 /* So the kernel answers of a group that was removed, the descriptor of which is still open. */
 static int lose_by_removal(void) {
     struct sock_filter code[] = {
@@ -91,9 +96,7 @@ static int lose_by_removal(void) {
         BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_pread64, 0, 1),
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | 19),
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
-    struct sock_fprog program = {.len = UNIT_COUNT(code), .filter = code};
-    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
-        prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0) {
+    if (!filter_calls(code, UNIT_COUNT(code))) {
         return 0;
     }
     return reads("") ? 0 : 1;
@@ -141,9 +144,7 @@ static bool forbid_files(void) {
     }
     code[2 * UNIT_COUNT(calls) + 1] =
         (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
-    struct sock_fprog program = {.len = UNIT_COUNT(code), .filter = code};
-    return sigaction(SIGSYS, &action, NULL) == 0 && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
-           prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
+    return sigaction(SIGSYS, &action, NULL) == 0 && filter_calls(code, UNIT_COUNT(code));
 }
 
 static int look_beside_a_thread(void) {

@@ -130,8 +130,7 @@ UNIT_TEST(install_that_fails_is_told_and_can_be_tried_again) {
     assert_true(hak_os_trap_install(is_ours));
 }
 
-static int trap_begin(void **state) {
-    (void)state;
+UNIT_AROUND(trap_begin) {
     hak_os_init();
     ours = hak_os_reserve(hak_os_page_bytes(), hak_os_page_bytes());
     others = hak_os_reserve(hak_os_page_bytes(), hak_os_page_bytes());

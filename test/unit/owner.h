@@ -13,8 +13,7 @@ static hak_owner_t *a, *b; /* there are two at least, whatever the CPUs */
 
 static unit_blocks_t held;
 
-static inline int unit_owners_begin(void **state) {
-    (void)state;
+UNIT_AROUND(unit_owners_begin) {
     hak_owner_start();
     a = hak_owner_join(HAK_PARTITION_ANY);
     b = hak_owner_join(HAK_PARTITION_ANY);
@@ -34,8 +33,7 @@ static inline void part_from(hak_owner_t **owner) {
     }
 }
 
-static inline int unit_owners_end(void **state) {
-    (void)state;
+UNIT_AROUND(unit_owners_end) {
     unit_give_rest(&held);
     part_from(&a);
     part_from(&b);

@@ -12,14 +12,12 @@ static hak_profile_state_t look(void) {
     return state;
 }
 
-static int profile_begin(void **state) {
-    (void)state;
+UNIT_AROUND(profile_begin) {
     (void)self();
     return !hak_profile_set_rate(1);
 }
 
-static int profile_end(void **state) {
-    (void)state;
+UNIT_AROUND(profile_end) {
     assert_int_equal(look().live, 0);
     return !hak_profile_set_rate(0);
 }

@@ -7,14 +7,12 @@
 #include "unit/profile.h"
 
 /* One sample a byte: all are taken, but for one in ten million of the smallest. */
-static int sample_begin(void **state) {
-    (void)state;
+UNIT_AROUND(sample_begin) {
     begin(1);
     return 0;
 }
 
-static int sample_end(void **state) {
-    (void)state;
+UNIT_AROUND(sample_end) {
     assert_int_equal(live(), 0);
     finish();
     return 0;

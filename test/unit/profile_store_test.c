@@ -41,8 +41,7 @@ static hak_profile_site_t *site_of(uintptr_t address) {
     return NULL;
 }
 
-static int store_begin(void **state) {
-    (void)state;
+UNIT_AROUND(store_begin) {
     bool is_open = hak_profile_store_open(STORE_BYTES, RATE, true);
     hak_profile_store_reset();
     return !is_open;

@@ -5,8 +5,6 @@
 #include "stat/stat.h"
 #include "unit/learner.h"
 
-static const uint64_t FORECAST_STEP_NS = HAK_EVENT_STEP_NS;
-
 /* Much more is taken than foretold until the forecast is called wrong: steps till then. */
 static unsigned steps_until_locked(program_t *program) {
     unsigned steps = 0;
@@ -33,7 +31,7 @@ LEARNER_TEST(wrong_forecast_brings_the_standard_back_for_a_while) {
             assert_int_equal(program_keep_ms(), 400);
             program_run(&program, STEP_TICKS, 150, 100, LOAD_BYTES);
         }
-        uint64_t locked_s = (hak_os_now_ns() - start_ns + FORECAST_STEP_NS) / 1000000000;
+        uint64_t locked_s = (hak_os_now_ns() - start_ns + HAK_EVENT_STEP_NS) / 1000000000;
         assert_int_equal(locked_s, 10u << (i < 6 ? i : 6));
     }
 }

@@ -2,9 +2,8 @@
  *
  * The learner of huge blocks where they really come and go, by a clock that the test sets: what it
  * chose is kept, within the bounds by size, whatever the kernel refuses. */
-#include "front/event.h"
-#include "reclaim/learner.h"
 #include "unit/large.h"
+#include "unit/learner.h"
 
 enum { BLOCKS = 6, HELD_STEPS = 3, PAUSE_STEPS = 8, SWINGS_MOST = 60, HUGE_LONG_STEPS = 400 };
 
@@ -24,12 +23,6 @@ static int huge_begin(void **state) {
 }
 
 #define HUGE_TEST(name) UNIT_TEST_WITH(name, huge_begin, large_end)
-
-static hak_learner_view_t huge_view(void) {
-    hak_learner_view_t found;
-    hak_learner_look_at(HAK_LEARNER_HUGE, &found);
-    return found;
-}
 
 static void huge_steps_pass(unsigned count) {
     for (unsigned i = 0; i < count; i++) {
@@ -66,10 +59,12 @@ static uint64_t swing(unsigned count) {
 
 static void huge_learn(void) {
     unsigned swings = 0;
-    while (hak_strategy_ms(huge_view().strategy) <= 400 && swings++ < SWINGS_MOST) {
+    while (hak_strategy_ms(learner_view(HAK_LEARNER_HUGE).strategy) <= 400 &&
+           swings++ < SWINGS_MOST) {
         (void)swing(1);
     }
-    UNIT_EXPECT(hak_strategy_ms(huge_view().strategy) > 400, "%u swings", swings);
+    UNIT_EXPECT(hak_strategy_ms(learner_view(HAK_LEARNER_HUGE).strategy) > 400, "%u swings",
+                swings);
 }
 
 static size_t huge_cached(void) {
@@ -93,7 +88,7 @@ HUGE_TEST(standard_maps_it_anew_each_time) {
         (void)swing(20);
         assert_true(swing(10) >= 9 * (BLOCKS - 1) * BYTES);
     }
-    assert_true(hak_strategy_ms(huge_view().strategy) >
+    assert_true(hak_strategy_ms(learner_view(HAK_LEARNER_HUGE).strategy) >
                 400); /* as the counterfactual would have it */
 }
 

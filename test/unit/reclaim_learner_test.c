@@ -4,11 +4,9 @@
  * chooses: reclaim_oracle_test.c. */
 #include "unit/learner.h"
 
-static const uint64_t LEARNER_STEP_NS = HAK_EVENT_STEP_NS;
-
 /* One report, a step after the last. */
 static size_t report(hak_learner_look_t look) {
-    hak_os_fault_advance_clock(LEARNER_STEP_NS);
+    hak_os_fault_advance_clock(HAK_EVENT_STEP_NS);
     look.now_ns = hak_os_now_ns();
     return hak_learner_tend(HAK_LEARNER_UNITS, &look);
 }
@@ -194,7 +192,7 @@ LEARNER_TEST(report_a_little_late_is_no_jump) {
     program_t program = {0};
     (void)steps_until_kept(&program);
     uint64_t keep_ms = program_keep_ms();
-    hak_learner_look_t look = {.now_ns = hak_os_now_ns() - LEARNER_STEP_NS / 2};
+    hak_learner_look_t look = {.now_ns = hak_os_now_ns() - HAK_EVENT_STEP_NS / 2};
     assert_int_not_equal(hak_learner_tend(HAK_LEARNER_UNITS, &look), SIZE_MAX);
     assert_int_equal(program_keep_ms(), keep_ms);
 }

@@ -10,11 +10,11 @@
 #include "span/span.h"
 #include "unit/unit.h"
 
-enum { MEBIBYTE = 1 << 20, LIMIT_SPAN_UNITS = 32, LIMIT_SPANS = 50, HALF = 50 * MEBIBYTE };
+enum { MEBIBYTE = 1 << 20, EACH_UNITS = 32, SPANS_MADE = 50, HALF = 50 * MEBIBYTE };
 
 static const uint64_t SECOND = 1000000000;
 static size_t limit, used; /* what the files say; limit 0: max */
-static hak_span_t limit_spans[LIMIT_SPANS];
+static hak_span_t made[SPANS_MADE];
 
 static size_t serve(const char *path, char *buffer, size_t capacity) {
     const char *file = strrchr(path, '/') + 1;
@@ -31,16 +31,14 @@ static size_t serve(const char *path, char *buffer, size_t capacity) {
 
 /* Two of them fill a superslab. */
 static void spans_make(unsigned every) {
-    for (unsigned i = 0; i < LIMIT_SPANS; i += every) {
-        assert_true(
-            hak_span_alloc(0, LIMIT_SPAN_UNITS, HAK_UNIT_BYTES, HAK_SPAN_SPARSE, &limit_spans[i]));
+    for (unsigned i = 0; i < SPANS_MADE; i += every) {
+        assert_true(hak_span_alloc(0, EACH_UNITS, HAK_UNIT_BYTES, HAK_SPAN_SPARSE, &made[i]));
     }
 }
 
 static void spans_free(unsigned every) {
-    for (unsigned i = 0; i < LIMIT_SPANS; i += every) {
-        hak_span_free(limit_spans[i].superslab, limit_spans[i].unit, LIMIT_SPAN_UNITS,
-                      LIMIT_SPAN_UNITS);
+    for (unsigned i = 0; i < SPANS_MADE; i += every) {
+        hak_span_free(made[i].superslab, made[i].unit, EACH_UNITS, EACH_UNITS);
     }
 }
 
@@ -55,7 +53,7 @@ static uint64_t looks(void) {
 }
 
 /* Seconds pass, in ten steps each. */
-static void press_seconds(unsigned count) {
+static void seconds_pass(unsigned count) {
     for (unsigned step = 0; step < 10 * count; step++) {
         hak_os_fault_advance_clock(SECOND / 10);
         hak_limit_tick();
@@ -63,14 +61,13 @@ static void press_seconds(unsigned count) {
 }
 
 /* The groups leave so much of 100 MiB and of what else is there. */
-static void press_with(size_t is_used) {
+static void look_with(size_t is_used) {
     used = is_used;
     hak_os_fault_advance_clock(SECOND);
     hak_limit_tick();
 }
 
-static int limit_begin(void **state) {
-    (void)state;
+UNIT_AROUND(limit_begin) {
     hak_os_fault_clear();
     hak_os_fault_stop_clock();
     hak_os_fault_files(serve);
@@ -103,7 +100,7 @@ PRESSURE_TEST(room_for_all_gives_nothing_back) {
     limit = 1000 * (size_t)MEBIBYTE;
     used = 150 * MEBIBYTE;
     spans_free(2);
-    press_seconds(5);
+    seconds_pass(5);
     assert_int_equal(unused_bytes(), HALF);
     assert_false(hak_knobs.is_tight);
     assert_int_equal(hak_knobs.limit_bytes, limit);
@@ -112,7 +109,7 @@ PRESSURE_TEST(room_for_all_gives_nothing_back) {
 PRESSURE_TEST(little_room_takes_what_is_missing_and_no_more) {
     limit = 400 * (size_t)MEBIBYTE;
     spans_free(2);
-    press_with(395 * MEBIBYTE); /* 5 left, 25 wanted */
+    look_with(395 * MEBIBYTE); /* 5 left, 25 wanted */
     assert_in_range(unused_bytes(), HALF - (20 + 2) * MEBIBYTE, HALF - 20 * MEBIBYTE);
 }
 
@@ -120,7 +117,7 @@ PRESSURE_TEST(no_room_takes_all_but_a_rest) {
     limit = 400 * (size_t)MEBIBYTE;
     spans_free(2);
     used = 450 * (size_t)MEBIBYTE;
-    press_seconds(10);
+    seconds_pass(10);
     assert_in_range(unused_bytes(), 0, MEBIBYTE);
 }
 
@@ -132,32 +129,32 @@ PRESSURE_TEST(tight_begins_at_an_eighth_and_ends_at_a_quarter) {
     } steps[] = {{140, false}, {129, false}, {127, true},  {130, true},
                  {250, true},  {257, false}, {129, false}, {100, true}};
     for (size_t i = 0; i < UNIT_COUNT(steps); i++) {
-        press_with(limit - (size_t)steps[i].room * MEBIBYTE);
+        look_with(limit - (size_t)steps[i].room * MEBIBYTE);
         UNIT_EXPECT(hak_knobs.is_tight == steps[i].is_tight, "%zu", i);
     }
     limit = 0;
-    press_seconds(10); /* it might be that files cannot be read just now */
+    seconds_pass(10); /* it might be that files cannot be read just now */
     assert_false(hak_knobs.is_tight);
 }
 
 PRESSURE_TEST(without_a_limit_files_are_read_once) {
     uint64_t before = looks();
-    press_seconds(1000);
+    seconds_pass(1000);
     assert_int_equal(looks() - before, 1);
 }
 
 PRESSURE_TEST(files_are_read_seldom) {
     limit = 1024 * (size_t)MEBIBYTE;
-    press_with(1);
+    look_with(1);
     uint64_t before = looks();
-    press_seconds(10);
+    seconds_pass(10);
     assert_in_range(looks() - before, 9, 11);
-    press_with(limit - 100 * MEBIBYTE);
+    look_with(limit - 100 * MEBIBYTE);
     before = looks();
-    press_seconds(1);
+    seconds_pass(1);
     assert_in_range(looks() - before, 4, 6);
     spans_free(2);
-    press_with(2 * limit);
+    look_with(2 * limit);
     before = looks();
     for (unsigned i = 0; i < 1000; i++) { /* far above, at every event */
         hak_os_fault_advance_clock(SECOND / 1000);
@@ -165,7 +162,7 @@ PRESSURE_TEST(files_are_read_seldom) {
     }
     assert_in_range(looks() - before, 5, 21);
     before = looks();
-    press_seconds(1); /* nothing is left to give */
+    seconds_pass(1); /* nothing is left to give */
     assert_in_range(looks() - before, 4, 6);
 }
 
@@ -174,18 +171,18 @@ PRESSURE_TEST(small_process_looks_once_and_with_the_option_off_never) {
     used = 1;
     hak_knobs.cgroup = false;
     uint64_t before = hak_os_fault_calls(HAK_OS_CALL_READ);
-    press_seconds(1);
+    seconds_pass(1);
     hak_knobs.cgroup = true;
     assert_int_equal(hak_os_fault_calls(HAK_OS_CALL_READ), before);
     spans_free(1);
     hak_span_purge(0);
-    press_seconds(1);
+    seconds_pass(1);
     before = hak_os_fault_calls(HAK_OS_CALL_READ);
     assert_true(before > 0);
-    press_seconds(1);
+    seconds_pass(1);
     assert_int_equal(hak_os_fault_calls(HAK_OS_CALL_READ), before);
     spans_make(1);
-    press_seconds(1);
+    seconds_pass(1);
     assert_true(hak_os_fault_calls(HAK_OS_CALL_READ) > before);
 }
 
@@ -196,7 +193,7 @@ PRESSURE_TEST(memory_wanted_at_once_is_given_back_less_and_less) {
     for (unsigned breath = 0; breath < 100; breath++) {
         uint64_t before = hak_load_relaxed(&hak_counters.room_span_bytes);
         spans_free(2);
-        press_with(1520 * (size_t)MEBIBYTE); /* 80 left, 100 wanted */
+        look_with(1520 * (size_t)MEBIBYTE); /* 80 left, 100 wanted */
         last = hak_load_relaxed(&hak_counters.room_span_bytes) - before;
         first = breath == 0 ? last : first;
         spans_make(2);
@@ -205,31 +202,31 @@ PRESSURE_TEST(memory_wanted_at_once_is_given_back_less_and_less) {
                 (size_t)last);
     spans_free(2); /* nobody wants it any more */
     for (unsigned i = 0; i < 10; i++) {
-        press_with(1600 * (size_t)MEBIBYTE);
+        look_with(1600 * (size_t)MEBIBYTE);
     }
     assert_in_range(unused_bytes(), 0, MEBIBYTE);
 }
 
 PRESSURE_TEST(reads_that_go_on_failing_are_no_limit) {
     limit = 100 * MEBIBYTE;
-    press_with(limit);
+    look_with(limit);
     assert_true(hak_knobs.is_tight);
     hak_os_fault_plan(HAK_OS_CALL_READ, 0, UINT64_MAX);
-    press_seconds(1); /* it may be that memory is out */
+    seconds_pass(1); /* it may be that memory is out */
     assert_true(hak_knobs.limit_soft_bytes != SIZE_MAX && hak_knobs.is_tight);
-    press_seconds(10);
+    seconds_pass(10);
     assert_true(hak_knobs.limit_soft_bytes == SIZE_MAX && !hak_knobs.is_tight);
 }
 
 /* They may have been those of a thread with descriptors of its own. */
 PRESSURE_TEST(limit_that_can_be_read_again_counts_again) {
     limit = 100 * MEBIBYTE;
-    press_with(limit);
+    look_with(limit);
     hak_os_fault_plan(HAK_OS_CALL_READ, 0, UINT64_MAX);
-    press_seconds(20);
+    seconds_pass(20);
     assert_int_equal(hak_knobs.limit_bytes, 0);
     hak_os_fault_plan(HAK_OS_CALL_READ, 0, 0);
-    press_seconds(2);
+    seconds_pass(2);
     assert_int_equal(hak_knobs.limit_bytes, limit);
     assert_true(hak_knobs.is_tight);
 }
@@ -238,13 +235,13 @@ PRESSURE_TEST(kernel_that_takes_nothing_is_asked_seldom) {
     limit = 150 * MEBIBYTE;
     spans_free(2);
     hak_os_fault_plan(HAK_OS_CALL_PURGE, 0, UINT64_MAX);
-    press_with(limit);
+    look_with(limit);
     uint64_t before = hak_os_fault_calls(HAK_OS_CALL_PURGE);
     for (unsigned i = 0; i < 1000; i++) {
         hak_os_fault_advance_clock(SECOND / 1000);
         hak_limit_tick();
         hak_limit_give_back(MEBIBYTE);
     }
-    assert_in_range(hak_os_fault_calls(HAK_OS_CALL_PURGE) - before, 0, LIMIT_SPANS);
+    assert_in_range(hak_os_fault_calls(HAK_OS_CALL_PURGE) - before, 0, SPANS_MADE);
     hak_os_fault_plan(HAK_OS_CALL_PURGE, 0, 0);
 }

@@ -58,8 +58,7 @@ static size_t purged_bytes(void) {
     return hak_load_relaxed(&hak_span_purged_bytes);
 }
 
-static int reclaim_begin(void **state) {
-    (void)state;
+UNIT_AROUND(reclaim_begin) {
     hak_os_fault_stop_clock(); /* else a busy machine decides what decays meanwhile */
     hak_slabs_given_back = 0;  /* a long time has passed */
     (void)self();

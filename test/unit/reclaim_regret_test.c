@@ -8,8 +8,7 @@
 #include "reclaim/learner.h"
 #include "unit/unit.h"
 
-static int calm(void **state) {
-    (void)state;
+UNIT_AROUND(calm) {
     for (unsigned i = 0; i < 300; i++) {
         hak_regret_learn(1000, 0);
     }

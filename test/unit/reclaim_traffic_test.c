@@ -3,7 +3,7 @@
  * The learner on recorded traffic: what a program's pool pays while the learner decides, from its
  * first second on and with all changes of mind, against the best keep time in hindsight. The files
  * of test/unit/traffic have the memory in use of real programs, from their statistics every 10 ms
- * of a minute: slabs and blocks up to 1 MiB, or (_huge) larger ones. */
+ * of a minute, to within 1 MiB: slabs and blocks up to 1 MiB, or (_huge) larger ones. */
 #include "unit/learner.h"
 
 static load_t traffic_load;

@@ -18,8 +18,7 @@
 
 /* Setup of a group: the process has started. With huge pages by default figures would be rounded
  * up. */
-static inline int report_begin(void **state) {
-    (void)state;
+UNIT_AROUND(report_begin) {
     hak_os_init();
     hak_free(hak_malloc(1));
     hak_malloc_trim(0);

@@ -14,8 +14,7 @@ typedef struct unit_blocks {
     unsigned count;
 } unit_blocks_t;
 
-static inline int unit_slab_begin(void **state) {
-    (void)state;
+UNIT_AROUND(unit_slab_begin) {
     hak_os_init();
     if (HAK_HARDEN) {
         hak_secret.link = (uintptr_t)0x5eed5eed5eed5ee0ull;

@@ -9,8 +9,7 @@
 static size_t model[256];
 static unsigned model_count;
 
-static int model_make(void **state) {
-    (void)state;
+UNIT_AROUND(model_make) {
     for (size_t bytes = 16; bytes <= 128; bytes += 16) {
         model[model_count++] = bytes;
     }

@@ -90,8 +90,7 @@ static inline void unit_span_note_left(hak_superslab_t *superslab, void *unused)
 }
 
 /* Teardown: what the test left in use is freed, and all goes back. */
-static inline int unit_span_end(void **state) {
-    (void)state;
+UNIT_AROUND(unit_span_end) {
     hak_os_fault_clear();
     unit_span_retain((size_t)1 << 40, 0); /* no superslab goes meanwhile */
     unit_span_left.count = 0;
@@ -135,8 +134,7 @@ static inline bool unit_span_reads_zero(const char *base, size_t bytes) {
 }
 
 /* Setup: nothing fails, nothing is purged unasked. */
-static inline int unit_span_begin(void **state) {
-    (void)state;
+UNIT_AROUND(unit_span_begin) {
     hak_os_init();
     hak_os_fault_clear();
     unit_span_retain((size_t)1 << 40, 0);

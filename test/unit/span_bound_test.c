@@ -4,19 +4,19 @@
  * on. Every second unit of the superslabs is in use, so each call returns one unit. */
 #include "unit/span.h"
 
-enum { BOUND_MANY = 1600, EACH = HAK_SUPERSLAB_UNITS / 2, CALLS_MOST = 256 };
+enum { APART_MANY = 1600, EACH = HAK_SUPERSLAB_UNITS / 2, CALLS_MOST = 256 };
 
 static const uint64_t WINDOW_NS = 400u * 1000 * 1000;
 static const uint64_t STEP_NS = 100u * 1000 * 1000;
 
-static hak_span_t bound_spans[2 * BOUND_MANY];
+static hak_span_t bound_spans[2 * APART_MANY];
 
 /* 100 MiB in use, nothing purged unasked, on a clock that obeys. */
 static int bound_begin(void **state) {
     unit_span_begin(state);
     hak_os_fault_stop_clock();
     hak_os_fault_advance_clock(60 * WINDOW_NS); /* no earlier refusal counts */
-    UNIT_TAKE_ALL(bound_spans, 2 * BOUND_MANY, unit_span_dirty(1));
+    UNIT_TAKE_ALL(bound_spans, 2 * APART_MANY, unit_span_dirty(1));
     hak_span_purge(0); /* what was mapped ahead */
     return 0;
 }
@@ -25,7 +25,7 @@ static int bound_begin(void **state) {
 
 /* Of 100 MiB unused, all apart, the last is kept for the test to free. */
 static void give_every_second(void) {
-    for (unsigned i = 0; i < 2 * BOUND_MANY - 2; i += 2) {
+    for (unsigned i = 0; i < 2 * APART_MANY - 2; i += 2) {
         unit_span_free(&bound_spans[i], 1);
     }
 }
@@ -52,7 +52,7 @@ static uint64_t calls_of(const hak_span_t *span) {
 BOUND_TEST(free_far_above_the_bound_makes_few_calls) {
     give_every_second();
     unit_span_retain(8u * MIB, 0);
-    uint64_t made = calls_of(&bound_spans[2 * BOUND_MANY - 2]);
+    uint64_t made = calls_of(&bound_spans[2 * APART_MANY - 2]);
     UNIT_EXPECT(made != 0 && made <= CALLS_MOST, "%llu calls", (unsigned long long)made);
     unsigned events = 0;
     for (; unused() > 16u * MIB; events++) {
@@ -71,7 +71,7 @@ BOUND_TEST(decay_of_very_much_goes_on_at_the_next_events) {
     unit_span_retain(512u * MIB, 0);
     hak_knobs.retain_idle_bytes = MIB;
     give_every_second();
-    unit_span_free(&bound_spans[2 * BOUND_MANY - 2], 1);
+    unit_span_free(&bound_spans[2 * APART_MANY - 2], 1);
     calls_of(NULL); /* the end of a window in which they were in use */
     assert_true(unused() > 90u * MIB);
     hak_os_fault_advance_clock(WINDOW_NS);
@@ -92,7 +92,7 @@ BOUND_TEST(decay_in_parts_leaves_what_the_window_needed) {
     unit_span_retain(512u * MIB, 0);
     hak_knobs.retain_idle_bytes = MIB;
     give_every_second();
-    unit_span_free(&bound_spans[2 * BOUND_MANY - 2], 1);
+    unit_span_free(&bound_spans[2 * APART_MANY - 2], 1);
     calls_of(NULL);
     for (unsigned window = 0; window < 5; window++) {
         UNIT_TAKE_ALL(breath, NEEDED, unit_span_dirty(1));
@@ -112,13 +112,13 @@ BOUND_TEST(refused_calls_leave_the_rest_its_turn) {
     unit_span_retain(8u * MIB, 0);
     size_t before = unused();
     hak_os_fault_plan(HAK_OS_CALL_PURGE, 0, 2 * CALLS_MOST);
-    calls_of(&bound_spans[2 * BOUND_MANY - 2]);
+    calls_of(&bound_spans[2 * APART_MANY - 2]);
     assert_true(unused() + (CALLS_MOST - EACH) * HAK_UNIT_BYTES <= before);
 }
 
 BOUND_TEST(purge_of_all_makes_as_many_calls_as_it_takes) {
     give_every_second();
-    unit_span_free(&bound_spans[2 * BOUND_MANY - 2], 1);
-    assert_int_equal(hak_span_purge(0), (size_t)BOUND_MANY * HAK_UNIT_BYTES);
+    unit_span_free(&bound_spans[2 * APART_MANY - 2], 1);
+    assert_int_equal(hak_span_purge(0), (size_t)APART_MANY * HAK_UNIT_BYTES);
     assert_int_equal(unused(), 0);
 }

@@ -9,8 +9,7 @@ enum { UNITS = 32, BET = 1, BET_MOST = 8, WAIT = 1 };
 static hak_dense_t dense;
 static hak_span_t span;
 
-static int dense_begin(void **state) {
-    (void)state;
+UNIT_AROUND(dense_begin) {
     hak_os_fault_clear();
     hak_span_purge(0); /* fresh memory: what is not written to is not resident */
     span = unit_span(UNITS, HAK_UNIT_BYTES);
@@ -19,8 +18,7 @@ static int dense_begin(void **state) {
     return 0;
 }
 
-static int dense_end(void **state) {
-    (void)state;
+UNIT_AROUND(dense_end) {
     hak_os_fault_clear();
     unit_span_free(&span, UNITS);
     return 0;

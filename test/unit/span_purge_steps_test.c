@@ -5,9 +5,9 @@
 #include "unit/span.h"
 
 /* Steps are counted: lines of summaries that searches read, and superslabs that purges visit. */
-enum { PURGE_STEPS_MANY = 3000, STEPS_MOST = 64, PURGE_STEPS_MOST_SPANS = 128 };
+enum { FULL_MANY = 3000, STEPS_MOST = 64, WALK_SPANS = 128 };
 
-static hak_span_t purge_steps_walls[PURGE_STEPS_MANY];
+static hak_span_t purge_steps_walls[FULL_MANY];
 
 static void walls_take(unsigned count) {
     UNIT_TAKE_ALL(purge_steps_walls, count, unit_span(HAK_SUPERSLAB_UNITS, HAK_UNIT_BYTES));
@@ -44,7 +44,7 @@ static uint64_t steps_for_units(unsigned superslabs, size_t keep_bytes) {
     return taken;
 }
 
-static const unsigned sizes[] = {100, 1000, PURGE_STEPS_MANY};
+static const unsigned sizes[] = {100, 1000, FULL_MANY};
 
 static void expect_few(uint64_t taken, unsigned superslabs) {
     UNIT_EXPECT(taken != 0 && taken <= STEPS_MOST, "%llu steps with %u superslabs",
@@ -149,12 +149,12 @@ static void purge_and_compare(size_t keep_units) {
 
 /* Superslabs are full, partly or wholly unused, clean or not; many or few are wholly unused. */
 SPAN_TEST(purge_of_any_state_takes_what_a_walk_from_the_youngest_takes) {
-    static hak_span_t held[PURGE_STEPS_MOST_SPANS];
+    static hak_span_t held[WALK_SPANS];
     uint64_t seed = 19;
     unsigned count = 0;
     for (unsigned step = 0; step < 1500; step++) {
         uint64_t random = hak_rng_next(&seed);
-        unsigned want = (unsigned)(random >> 8) % PURGE_STEPS_MOST_SPANS;
+        unsigned want = (unsigned)(random >> 8) % WALK_SPANS;
         while (count < want) {
             uint64_t shape = hak_rng_next(&seed);
             bool is_full = shape % 4 == 0;

@@ -9,8 +9,7 @@ enum { SIZE_64 = 64 - HAK_CANARY_BYTES };
 static hak_snapshot_t before, after;
 
 /* Nothing is mapped, so that the first span needs a superslab. */
-static int events_begin(void **state) {
-    (void)state;
+UNIT_AROUND(events_begin) {
     hak_free(hak_malloc(1));
     hak_malloc_trim(0);
     hak_stat_collect(&before);

@@ -16,8 +16,7 @@ static uint64_t look(hak_cause_t cause) {
     return rss.bytes[cause];
 }
 
-static int end(void **state) {
-    (void)state;
+UNIT_AROUND(end) {
     hak_os_fault_clear();
     hak_os_fault_files(NULL);
     return 0;
@@ -262,8 +261,7 @@ EXPLAIN_TEST(text_names_the_first_cause_and_what_lowers_it) {
 }
 
 /* No block is watched by chance: it lies elsewhere. */
-static int no_guard(void **state) {
-    (void)state;
+UNIT_AROUND(no_guard) {
     hak_free(hak_malloc(1));
     hak_store_relaxed(&hak_knobs.guard_rate, 1u << 30);
     hak_tcache_self(hak_pagemap_base())->guard_left = 1 << 30;

@@ -75,8 +75,7 @@ static void map_read(void) {
     }
 }
 
-static int map_begin(void **state) {
-    (void)state;
+UNIT_AROUND(map_begin) {
     hak_free(hak_malloc(1));
     hak_malloc_trim(0);
     hak_collect_thread();

@@ -5,7 +5,7 @@
 #include "base/atomics.h"
 #include "unit/report.h"
 
-enum { THREAD_THREADS = 8, SLOTS = 512, ROUNDS = 40, LIVES = 4 };
+enum { REPORTED_THREADS = 8, SLOTS = 512, ROUNDS = 40, LIVES = 4 };
 
 static void *slot[SLOTS]; /* [atomic] */
 static uint32_t is_over;  /* [atomic] */
@@ -39,14 +39,14 @@ static void put_nowhere(void *context, const char *data, size_t length) {
 }
 
 UNIT_TEST(reports_are_taken_while_threads_work) {
-    pthread_t thread[THREAD_THREADS];
+    pthread_t thread[REPORTED_THREADS];
     size_t sum = 0;
     const hak_sink_t sink = {.put = put_nowhere, .context = &sum};
     hak_snapshot_t snapshot;
-    for (uintptr_t i = 0; i < THREAD_THREADS; i++) {
+    for (uintptr_t i = 0; i < REPORTED_THREADS; i++) {
         assert_int_equal(pthread_create(&thread[i], NULL, live, (void *)(i * 1000)), 0);
     }
-    while (hak_load_relaxed(&started) < THREAD_THREADS) {
+    while (hak_load_relaxed(&started) < REPORTED_THREADS) {
         sched_yield();
     }
     for (unsigned i = 0; i < ROUNDS; i++) {
@@ -56,7 +56,7 @@ UNIT_TEST(reports_are_taken_while_threads_work) {
         assert_true(snapshot.slab_free_bytes <= snapshot.mapped_bytes);
     }
     hak_store_relaxed(&is_over, 1);
-    unit_pthread_join_all(thread, THREAD_THREADS);
+    unit_pthread_join_all(thread, REPORTED_THREADS);
     assert_true(sum > ROUNDS * 1000);
     UNIT_FREE_ALL(slot, SLOTS);
     hak_malloc_trim(0);

@@ -73,6 +73,7 @@ enum {
  *
  * UNIT_TEST(name) { ... }                   a test; `state` is its parameter
  * UNIT_TEST_WITH(name, begin, end) { ... }  between functions of cmocka, or NULL
+ * UNIT_AROUND(name) { ... }                 such a function; 0: all is well
  * UNIT_GROUP(begin)                         a function of cmocka that runs once, before the tests
  * UNIT_START(start)                         the same with the runner's arguments, which begin at
  *                                           argv[2]; what is not UNIT_GO_ON is the exit status */
@@ -100,6 +101,7 @@ extern uintptr_t unit_main_returns_to;
     UNIT_REGISTER(.test = {#test_name, test_name, begin_each, end_each, NULL})                     \
     static void test_name(void **state __attribute__((unused)))
 #define UNIT_TEST(name) UNIT_TEST_WITH(name, NULL, NULL)
+#define UNIT_AROUND(name) static inline int name(void **state __attribute__((unused)))
 #define UNIT_GROUP(function) UNIT_REGISTER(.begin = function)
 #define UNIT_START(function) UNIT_REGISTER(.start = function)
 
