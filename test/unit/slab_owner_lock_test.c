@@ -67,9 +67,12 @@ OWNER_TEST(enter_waits_when_every_owner_is_kept) {
  * unless it runs on a CPU that nobody was on before. */
 OWNER_TEST(enter_on_a_cpu_nobody_was_on_makes_an_owner_without_a_nap) {
     struct rusage before, after;
+    hak_os_fault_run_on(3999);
+    assert_true(hak_os_cpu_count() >= 2); /* fewer have as many owners as two */
     set_all(1);
     while (owner_count() < 2 * unit_owner_limit()) {
-        hak_owner_lock(a);
+        hak_owner_unlock(hak_owner_lock(a));
+        set_all(1);
     }
     unsigned owners = owner_count();
     hak_os_fault_run_on(4000);
