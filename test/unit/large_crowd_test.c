@@ -61,7 +61,7 @@ LARGE_TEST(gap_that_would_be_locked_in_memory_is_not_mapped) {
     assert_true(hak_large_free(aligned, entry_of(aligned)));
     hak_large_trim(0);
     size_t bytes = large_stats().huge_cached_bytes;
-    hak_os_fault_plan(HAK_OS_CALL_PURGE, 0, 1); /* as of locked memory */
+    hak_os_fault_plan(HAK_OS_CALL_PURGE, 0, 1);        /* as of locked memory */
     aligned = large_untouched(bytes + MIB, 64u * MIB); /* more than any vacant range has */
     assert_true(hak_os_fault_calls(HAK_OS_CALL_PURGE) > 0);
     hak_os_fault_clear();
