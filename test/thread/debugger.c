@@ -22,6 +22,7 @@ static uint64_t random_state = 1;
 static pid_t program;
 static int status;      /* of the program, once it ended */
 static int is_over;     /* it did */
+static int is_told;     /* to end */
 static size_t stops;    /* of threads */
 static size_t rounds;   /* in which at least one was stopped */
 static size_t together; /* most threads at a time */
@@ -127,8 +128,9 @@ int main(int argc, char **argv) {
     }
     while (!is_over && waitpid(program, &status, WNOHANG) == 0) {
         one_round();
-        if (stops >= count && together > 1) {
+        if (stops >= count && together > 1 && !is_told) { /* once, so that none comes later */
             kill(program, SIGTERM);
+            is_told = 1;
         }
         rest(draw_below(10000));
     }
