@@ -11,7 +11,6 @@
 #include "os/memory_linux.c"
 #include "os/thread_linux.c"
 
-#include "span/box.c"
 #include "span/dense.c"
 #include "span/fit.c"
 #include "span/huge_page.c"
@@ -50,7 +49,6 @@
 #include "guard/guard.c"
 #include "profile/chance.c"
 #include "profile/profile.c"
-#include "reclaim/bands.c"
 #include "reclaim/learner.c"
 #include "reclaim/limit.c"
 #include "reclaim/reclaim.c"

@@ -1,16 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Writes docs/schema/stats.schema.json and the tables of docs/statistics.md from the rows of src/base/counters.h,
-src/reclaim/bands.h and src/stat/stat.h; --check compares instead. docs/schema/explain.schema.json has the same bands."""
+"""Writes docs/schema/stats.schema.json and the tables of docs/statistics.md from the rows of src/base/counters.h
+and src/stat/stat.h; --check compares instead."""
 import json
 import pathlib
 import re
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-SOURCES = ("src/base/counters.h", "src/reclaim/bands.h", "src/stat/stat.h")
+SOURCES = ("src/base/counters.h", "src/stat/stat.h")
 SCHEMA = ROOT / "docs/schema/stats.schema.json"
-EXPLAIN = ROOT / "docs/schema/explain.schema.json"
 PAGE = ROOT / "docs/statistics.md"
 MACRO = re.compile(r"^#define (HAK_\w+)\(X\)((?:.*\\\n)*.*\n)", re.M)
 ROW = re.compile(r'X\((\w+(?:, \w+)*), "([^"]*)"\)')
@@ -40,14 +39,6 @@ def members(description, properties, optional=()):
 
 def numbers(description, rows, key=0):
     return members(description, {names[key]: {**NUMBER, "description": text} for names, text in rows})
-
-
-def bands(rows):
-    """Also a member of the report that explains RSS."""
-    band = {names[0]: {**NUMBER, "description": text}
-            for names, text in rows["HAK_BAND_FIGURES"] + rows["HAK_BAND_SUMS"]}
-    return {"description": "memory by size, of blocks above 64 KiB and of slabs: docs/learning.md", "type": "array",
-            "items": members(None, {"text": {"type": "string", "description": "its name"}, **band})}
 
 
 def schema(rows):
@@ -82,7 +73,6 @@ def schema(rows):
             "limits": numbers(None, rows["HAK_STAT_LIMITS"]),
             "events": numbers("since the process began; they only grow", events),
             "classes": {"type": "array", "description": "with slabs or events", "items": members(None, size_class)},
-            "bands": bands(rows),
             "threads": {"type": "array", "items": members(None, thread)},
         }, optional=("command",)),
     }
@@ -97,8 +87,6 @@ def shown(key, names):
         return name, f"counts.{names[1]}", names[2]
     if key == "HAK_STAT_LIMITS":
         return name, f"limits.{name}", name
-    if key in ("HAK_BAND_FIGURES", "HAK_BAND_SUMS"):
-        return None, f"bands[].{name}", f"band_{name}" + ("_total" if key == "HAK_BAND_SUMS" else "")
     if key == "HAK_STAT_BLOCKS":
         return None, f"classes[].{name}", f"class_{name}"
     return name, f"events.{name}", f"{name}_total"
@@ -134,8 +122,6 @@ def page(rows, text):
 def main():
     rows = read_rows()
     wanted = {SCHEMA: json.dumps(schema(rows), indent=2) + "\n", PAGE: page(rows, PAGE.read_text())}
-    if json.loads(EXPLAIN.read_text())["properties"]["bands"] != bands(rows):
-        sys.exit(f"the bands of {EXPLAIN.relative_to(ROOT)} are not those of tools/gen_stats.py")
     for path, text in wanted.items():
         if "--check" not in sys.argv[1:]:
             path.parent.mkdir(exist_ok=True)

@@ -9,7 +9,6 @@
 #include "base/counters.h"
 #include "os/lock.h"
 #include "os/optional.h"
-#include "span/box.h"
 
 HAK_LOCKED_STATE HAK_LARGE_STATE(4) struct huge_state hak_huge_state;
 
@@ -166,7 +165,6 @@ hak_large_result_t hak_huge_alloc(size_t bytes, size_t align) {
         return result;
     }
     if (result.is_zero) {
-        hak_band_huge_fresh(bytes);
         record_of(hak_pagemap_get(hak_pagemap_base(), base))->is_fresh = true;
     }
     result.block = base;

@@ -15,7 +15,6 @@
 
 #include "os/lock.h"
 #include "os/os.h"
-#include "span/box.h"
 
 typedef struct huge_extent {
     char *base;
@@ -217,12 +216,6 @@ void hak_huge_cache_note_use(size_t added, size_t removed) {
     if (removed != 0) { /* a window may begin: bytes freed now were in use */
         hak_reclaim_hooks.huge_bound(pool);
     }
-    if (added != 0) {
-        hak_band_huge_enter(added);
-    }
-    if (removed != 0) {
-        hak_band_huge_leave(removed);
-    }
     pool->in_use_bytes += added - removed;
     pool->peak_bytes = hak_most(pool->peak_bytes, pool->in_use_bytes);
     pool->most_bytes = hak_most(pool->most_bytes, pool->in_use_bytes);
@@ -287,7 +280,6 @@ static void extent_sample(huge_extent_t *extent, bool purges) {
 }
 
 static void extent_give_back(const huge_extent_t *extent) {
-    hak_band_huge_return(extent->bytes, extent->dirty);
     hak_vacant_give(extent->base, extent->bytes, extent->shift);
 }
 
@@ -375,7 +367,6 @@ void hak_huge_cache_give(char *base, size_t bytes, ptrdiff_t shift, bool was_fre
         hak_lock_release(HAK_LOCK_HUGE);
         huge_extent_t sampled = fresh;
         extent_sample(&sampled, !has_room);
-        hak_band_sample(hak_band_of(bytes), bytes, sampled.dirty);
         fresh = has_room ? fresh : sampled;
         hak_lock_acquire(HAK_LOCK_HUGE);
         cache_note_written(was_fresh ? bytes : 0, was_fresh ? sampled.dirty : 0);

@@ -8,7 +8,6 @@
 
 #include "base/counters.h"
 #include "os/optional.h"
-#include "span/box.h"
 
 typedef struct hak_large {
     uint8_t unit;  /* [const] */
@@ -87,14 +86,9 @@ hak_large_result_t hak_large_alloc(hak_partition_t partition, size_t bytes, size
     hak_store_relaxed(&record->units, (uint8_t)count);
     hak_pagemap_set(span.base + HAK_UNIT_BYTES, count - 1, HAK_KIND_LARGE_BODY);
     hak_pagemap_set(span.base, 1, HAK_KIND_LARGE);
-    hak_band_large_enter(count);
     hak_span_touch(span.base);
     result.block = span.base;
     result.is_zero = span.is_zero;
-    if (span.is_zero || span.again != 0) {
-        size_t own = (size_t)count * HAK_UNIT_BYTES;
-        hak_band_fresh(hak_band_of(own), span.is_zero ? own : 0, span.again * HAK_UNIT_BYTES);
-    }
     if (span.is_zero) { /* clean units: the footprint may grow */
         hak_large_reclaim(0);
     }
@@ -108,7 +102,6 @@ static bool is_unit_start(const void *address) {
 HAK_INLINE bool large_free(void *block, hak_superslab_t *superslab, const hak_large_t *record) {
     unsigned count = hak_load_relaxed(&record->units);
     hak_pagemap_set(block, count, 0);
-    hak_band_large_leave(count);
     hak_span_free(superslab, record->unit, count, count);
     return true;
 }
@@ -117,10 +110,8 @@ HAK_INLINE bool large_free(void *block, hak_superslab_t *superslab, const hak_la
 static HAK_COLD bool large_free_fresh(void *block, hak_superslab_t *superslab,
                                       const hak_large_t *record) {
     unsigned count = hak_load_relaxed(&record->units);
-    size_t bytes = (size_t)count * HAK_UNIT_BYTES;
     if (hak_dense_is_due(large_use(count))) {
-        hak_band_sample(hak_band_of(bytes), bytes,
-                        hak_dense_sample(large_use(count), block, bytes));
+        hak_dense_sample(large_use(count), block, (size_t)count * HAK_UNIT_BYTES);
     }
     return large_free(block, superslab, record);
 }
@@ -171,15 +162,8 @@ static void *large_move_out(void *block, hak_superslab_t *superslab, hak_large_t
     }
     hak_count(huge_remap);
     hak_pagemap_set(block, count, 0);
-    hak_band_large_leave(count);
     hak_span_free(superslab, record->unit, count, count);
     return target;
-}
-
-static void large_set_units(hak_large_t *record, unsigned from, unsigned to) {
-    hak_store_relaxed(&record->units, (uint8_t)to);
-    hak_band_large_enter(to);
-    hak_band_large_leave(from);
 }
 
 void *hak_large_resize(void *block, uint32_t entry, size_t bytes) {
@@ -190,7 +174,6 @@ void *hak_large_resize(void *block, uint32_t entry, size_t bytes) {
     hak_superslab_t *superslab = large_superslab(block, &record);
     unsigned count = record->units;
     size_t wanted = units_of(bytes);
-    bool is_zero;
     if (wanted == count) {
         return block;
     }
@@ -199,17 +182,17 @@ void *hak_large_resize(void *block, uint32_t entry, size_t bytes) {
         if (wanted == 0 || bytes <= HAK_UNIT_BYTES) {
             return NULL; /* a size class serves it better */
         }
-        large_set_units(record, count, (unsigned)wanted);
+        hak_store_relaxed(&record->units, (uint8_t)wanted);
         hak_pagemap_set((char *)block + wanted * HAK_UNIT_BYTES, count - wanted, 0);
         hak_span_free(superslab, record->unit + (unsigned)wanted, count - (unsigned)wanted,
                       count - (unsigned)wanted);
         return block;
     }
     if (wanted <= HAK_SUPERSLAB_UNITS &&
-        hak_span_extend(superslab, record->unit, count, (unsigned)wanted, &is_zero)) {
+        hak_span_extend(superslab, record->unit, count, (unsigned)wanted)) {
         hak_pagemap_set((char *)block + (size_t)count * HAK_UNIT_BYTES, wanted - count,
                         HAK_KIND_LARGE_BODY);
-        large_set_units(record, count, (unsigned)wanted);
+        hak_store_relaxed(&record->units, (uint8_t)wanted);
         return block;
     }
     /* Cached memory is resident, with often more of it behind: a copy of a few MiB into it costs

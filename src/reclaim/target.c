@@ -37,7 +37,6 @@
 #include "front/event.h"
 #include "large/large.h"
 #include "os/os.h"
-#include "reclaim/bands.h"
 #include "reclaim/learner.h"
 #include "reclaim/reclaim.h"
 #include "reclaim/slabs.h"
@@ -60,7 +59,6 @@ HAK_LOCKED_STATE size_t hak_target_huge_line;
 static const uint64_t TARGET_RETRY_NS = 10 * HAK_WINDOW_NS;
 
 HAK_LOCKED_STATE uint64_t hak_target_window_end_ns; /* [atomic] */
-HAK_LOCKED_STATE uint64_t hak_target_step_ns;       /* [atomic] of the next look at bands */
 /* [atomic] since when unused units exceed the bound; 0: they do not */
 HAK_LOCKED_STATE uint64_t hak_target_over_since_ns;
 /* [atomic] The kernel refused to purge the unused units: no purge before this time, unless more
@@ -161,9 +159,6 @@ static size_t spans_learn(const hak_pool_t *pool, uint64_t now) {
 void hak_target_spans(void) {
     uint64_t now = hak_os_now_ns();
     bool is_turn = hak_is_due(&hak_target_window_end_ns, now, HAK_WINDOW_NS);
-    if (is_turn || hak_is_due(&hak_target_step_ns, now, HAK_EVENT_STEP_NS)) {
-        hak_bands_step(is_turn);
-    }
     hak_pool_t pool;
     hak_span_pool(&pool, is_turn);
     hak_purge_plan_t plan = spans_plan(&pool, is_turn, spans_learn(&pool, now), now);
@@ -260,6 +255,5 @@ void hak_target_huge(void) {
 
 void hak_target_after_fork(void) {
     hak_learner_reset();
-    hak_bands_after_fork();
     hak_store_relaxed(&hak_target_huge_line, 0);
 }

@@ -8,7 +8,6 @@
 #include "os/os.h"
 #include "slab/owner.h"
 #include "slab/slab_inl.h"
-#include "span/box.h"
 
 /* The first block from `from` on that is marked, or with flip ~0 unmarked; `carved`: none. */
 static uint32_t slab_next(const hak_slab_t *slab, uint32_t from, uint64_t flip) {
@@ -80,7 +79,6 @@ hak_slab_purged_t hak_slab_purge(hak_slab_t *slab, size_t least) {
     slab->is_given_back = least != 1;
     if (sum.bytes > slab->purged_bytes) {
         sum.fresh_bytes = sum.bytes - slab->purged_bytes;
-        hak_band_return(hak_band_of_slab(slab->units), sum.fresh_bytes);
         hak_add_relaxed(&hak_span_purged_bytes, sum.fresh_bytes);
         slab->purged_bytes = (uint32_t)sum.bytes;
     }

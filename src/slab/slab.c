@@ -6,7 +6,6 @@
 
 #include "slab/remote.h"
 #include "slab/slab_inl.h"
-#include "span/box.h"
 
 hak_secret_t hak_secret;
 
@@ -38,9 +37,6 @@ hak_slab_t *hak_slab_take_partial(hak_owner_t *owner, unsigned sc) {
     hak_list_remove(&slab->link);
     hak_single_writer_add(&owner->partial_count[sc], -1u);
     owner->purge_pass.regretted += slab->purged_bytes != 0;
-    if (slab->purged_bytes != 0) {
-        hak_band_fresh(hak_band_of_slab(slab->units), 0, slab->purged_bytes);
-    }
     slab_forget_purged(slab);
     slab->looked = 0;
     return slab;
@@ -80,9 +76,7 @@ static hak_dense_t *slab_use(hak_owner_t *owner, unsigned sc) {
     }
     hak_dense_t *dense = &owner->dense[sc - HAK_SLAB_SAMPLED_FROM];
     if (full != NULL && full->is_zero && hak_dense_is_due(dense)) {
-        size_t bytes = (size_t)full->capacity * full->block_bytes;
-        size_t resident = hak_dense_sample(dense, full->base, bytes);
-        hak_band_sample(hak_band_of_slab(full->units), bytes, resident);
+        hak_dense_sample(dense, full->base, (size_t)full->capacity * full->block_bytes);
     }
     return dense;
 }
@@ -119,7 +113,6 @@ static hak_slab_t *slab_create(hak_owner_t *owner, unsigned sc) {
         hak_single_writer_store(&span.superslab->units_to_first[span.unit + i], (uint8_t)i);
     }
     hak_slab_set_entry(slab);
-    hak_band_slab_enter(span.count, span.is_zero, span.again);
     hak_single_writer_add(&owner->counters[sc].slab_create, 1);
     hak_single_writer_add(&owner->slab_count[sc], 1);
     return slab;
@@ -138,7 +131,6 @@ static void slab_retire(hak_owner_t *owner, hak_slab_t *slab) {
                           slab->state == HAK_SLAB_PARTIAL ? -1u : 0);
     hak_pagemap_set(slab->base, slab->units, 0);
     hak_single_writer_add(&owner->counters[slab->sc].slab_retire, 1);
-    hak_band_slab_leave(slab->units);
     hak_single_writer_add(&owner->slab_count[slab->sc], -1u);
     hak_span_free(superslab, slab->unit, slab->units, touched_units);
 }

@@ -44,7 +44,7 @@ size_t hak_dense_written(const char *base, size_t bytes, size_t most_pages) {
     return written == count ? bytes : bytes / count * written;
 }
 
-size_t hak_dense_sample(hak_dense_t *dense, const char *base, size_t bytes) {
+void hak_dense_sample(hak_dense_t *dense, const char *base, size_t bytes) {
     bool learns = hak_load_relaxed(&hak_knobs.learn) == HAK_LEARN_ON;
     size_t written = learns ? hak_dense_written(base, bytes, SAMPLE_PAGES) : SIZE_MAX;
     bool is_dense = written <= bytes && written >= bytes - bytes / DENSE_PART;
@@ -52,7 +52,6 @@ size_t hak_dense_sample(hak_dense_t *dense, const char *base, size_t bytes) {
     uint8_t bet = is_dense ? (uint8_t)hak_least(next, BET_MOST) : 0;
     hak_store_relaxed(&dense->bet, bet);
     hak_store_relaxed(&dense->left, bet != 0 ? bet : (uint8_t)WAIT);
-    return written;
 }
 
 bool hak_dense_take(hak_dense_t *dense) {

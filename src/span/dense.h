@@ -23,9 +23,8 @@ HAK_INLINE bool hak_dense_is_due(const hak_dense_t *dense) {
  * the kernel reads: some may be inaccessible. Up to 4 system calls a page. SIZE_MAX: not known. */
 size_t hak_dense_written(const char *base, size_t bytes, size_t most_pages);
 
-/* Samples memory that began as untouched small OS pages. With learn:0 nothing is dense.
- * Returns the bytes written to; SIZE_MAX: not known, or not asked for. */
-size_t hak_dense_sample(hak_dense_t *dense, const char *base, size_t bytes);
+/* Samples memory that began as untouched small OS pages. With learn:0 nothing is dense. */
+void hak_dense_sample(hak_dense_t *dense, const char *base, size_t bytes);
 
 /* Another range is opened: will it be written to throughout? */
 bool hak_dense_take(hak_dense_t *dense);

@@ -8,18 +8,16 @@
 #include "base/counters.h"
 #include "os/lock.h"
 #include "os/os.h"
-#include "span/box.h"
 #include "span/pagemap.h"
 #include "span/span_state.h"
 
 /* Purged units that are wanted again cost a page fault each: the learner's regret. */
-unsigned hak_span_note_wanted(hak_superslab_t *superslab, uint64_t units) {
+void hak_span_note_wanted(hak_superslab_t *superslab, uint64_t units) {
     uint64_t regret = units & superslab->purged_units;
     if (regret != 0) {
         superslab->purged_units &= ~units;
         hak_count_by(purge_regret_units, hak_popcount(regret));
     }
-    return hak_popcount(regret);
 }
 
 HAK_LOCKED_STATE uint64_t hak_purge_visits; /* [lock SPAN] */
@@ -118,8 +116,6 @@ static uint64_t run_purge(hak_superslab_t *superslab, uint64_t run, unsigned pie
                          (size_t)length * HAK_UNIT_BYTES)) {
             done |= part;
             hak_count_by(purge_units, length);
-            hak_band_return(hak_band_of((size_t)length * HAK_UNIT_BYTES),
-                            (size_t)length * HAK_UNIT_BYTES);
             *splits = PURGE_SPLITS;
         } else if (piece < HAK_SUPERSLAB_UNITS && --*splits == 0) {
             break;

@@ -74,7 +74,6 @@ struct hak_span {
     unsigned unit;  /* first unit */
     unsigned count; /* units */
     bool is_zero;   /* every byte reads as zero */
-    uint8_t again;  /* units that had been purged */
 };
 
 /* The expected writes: perhaps only to parts; to all of it soon; or as samples say. */
@@ -115,9 +114,8 @@ HAK_INLINE void hak_span_touch(void *block) {
  * when unused memory exceeds its bound. */
 void hak_span_free(hak_superslab_t *superslab, unsigned unit, unsigned count, unsigned touched);
 
-/* Grows a span in place from `count` to `wanted` units. *is_zero: the new units read as zero. */
-bool hak_span_extend(hak_superslab_t *superslab, unsigned unit, unsigned count, unsigned wanted,
-                     bool *is_zero);
+/* Grows a span in place from `count` to `wanted` units. */
+bool hak_span_extend(hak_superslab_t *superslab, unsigned unit, unsigned count, unsigned wanted);
 
 /* Purges all but `keep_bytes` of unused memory, and returns the bytes; 0 also unmaps superslabs. */
 size_t hak_span_purge(size_t keep_bytes);

@@ -109,8 +109,8 @@ HAK_INLINE void hak_span_note_dirty(const hak_superslab_t *superslab) {
     }
 }
 
-/* Before clean units are used: counts purged ones as regret. Returns how many. */
-unsigned hak_span_note_wanted(hak_superslab_t *superslab, uint64_t units);
+/* Before clean units are used: counts purged ones as regret. */
+void hak_span_note_wanted(hak_superslab_t *superslab, uint64_t units);
 
 /* Units of the i-th huge page of a superslab. */
 HAK_INLINE uint64_t hak_span_huge_page(unsigned i) {

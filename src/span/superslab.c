@@ -8,7 +8,6 @@
 #include "base/counters.h"
 #include "os/lock.h"
 #include "os/optional.h"
-#include "span/box.h"
 #include "span/pagemap.h"
 #include "span/span.h"
 #include "span/span_state.h"
@@ -172,10 +171,9 @@ static void span_look_at_peak(void) {
     }
 }
 
-/* Free units become part of a span. Returns whether they read as zero; *again of them had been
- * purged. */
+/* Free units become part of a span. Returns whether they read as zero. */
 HAK_INLINE bool units_take(hak_superslab_t *superslab, unsigned unit, unsigned count,
-                           hak_dense_t *use, unsigned *again) {
+                           hak_dense_t *use) {
     uint64_t mask = hak_mask(count) << unit;
     hak_span_note_opened(superslab, mask, use);
     uint64_t dirty = mask & ~superslab->clean_units, before = superslab->free_units;
@@ -185,7 +183,9 @@ HAK_INLINE bool units_take(hak_superslab_t *superslab, unsigned unit, unsigned c
     hak_span_note_dirty(superslab);
     hak_span_state.in_use_units += count;
     hak_span_take_dirty(hak_span_count_units(dirty, unit, count));
-    *again = dirty != mask ? hak_span_note_wanted(superslab, mask & ~dirty) : 0;
+    if (dirty != mask) {
+        hak_span_note_wanted(superslab, mask & ~dirty);
+    }
     span_look_at_peak();
     return dirty == 0;
 }
@@ -211,9 +211,8 @@ bool hak_span_alloc(hak_partition_t partition, unsigned count, size_t align, hak
         span_count(is_new, (superslab->clean_units & mask) != 0);
         HAK_ASSERT((superslab->free_units & mask) == mask, "SPAN-1");
         char *base = superslab->base + (size_t)unit * HAK_UNIT_BYTES;
-        unsigned again;
-        bool is_zero = units_take(superslab, unit, count, use, &again);
-        *span = (hak_span_t){superslab, base, unit, count, is_zero, (uint8_t)again};
+        bool is_zero = units_take(superslab, unit, count, use);
+        *span = (hak_span_t){superslab, base, unit, count, is_zero};
     }
     hak_lock_release(HAK_LOCK_SPAN);
     return superslab != NULL;
@@ -239,8 +238,7 @@ void hak_span_free(hak_superslab_t *superslab, unsigned unit, unsigned count, un
     hak_lock_release(HAK_LOCK_SPAN);
 }
 
-bool hak_span_extend(hak_superslab_t *superslab, unsigned unit, unsigned count, unsigned wanted,
-                     bool *is_zero) {
+bool hak_span_extend(hak_superslab_t *superslab, unsigned unit, unsigned count, unsigned wanted) {
     if (unit + wanted > HAK_SUPERSLAB_UNITS) {
         return false;
     }
@@ -248,14 +246,8 @@ bool hak_span_extend(hak_superslab_t *superslab, unsigned unit, unsigned count, 
     hak_lock_acquire(HAK_LOCK_SPAN);
     bool fits = (superslab->free_units & mask) == mask;
     if (fits) {
-        unsigned added = wanted - count, again;
-        *is_zero = units_take(superslab, unit + count, added, HAK_SPAN_SPARSE, &again);
+        (void)units_take(superslab, unit + count, wanted - count, HAK_SPAN_SPARSE);
         hak_single_writer_add(&hak_span_state.counters.span_extend, 1);
-        if (*is_zero || again != 0) {
-            size_t fresh_bytes = *is_zero ? (size_t)added * HAK_UNIT_BYTES : 0;
-            hak_band_fresh(hak_band_of((size_t)wanted * HAK_UNIT_BYTES), fresh_bytes,
-                           (size_t)again * HAK_UNIT_BYTES);
-        }
     }
     hak_lock_release(HAK_LOCK_SPAN);
     return fits;

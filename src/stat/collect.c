@@ -180,9 +180,6 @@ void hak_stat_collect(hak_snapshot_t *snapshot) {
     for (unsigned sc = 0; sc < HAK_SC_COUNT; sc++) {
         sum_class(snapshot, sc);
     }
-    for (unsigned band = 0; band < HAK_BANDS; band++) {
-        hak_band_look(band, &snapshot->band[band]);
-    }
     snapshot->spans = span.counters;
     snapshot->hole_bytes = hak_load_relaxed(&hak_span_purged_bytes);
     snapshot->meta_bytes = span.meta_bytes;

@@ -16,7 +16,7 @@ static const struct explain_cause {
 };
 #undef HAK_CAUSE
 
-enum { EXPLAIN_THREADS = 16, EXPLAIN_TEXT = 1536, EXPLAIN_NOTES = 4, BAND_TEXT = 240 };
+enum { EXPLAIN_THREADS = 16, EXPLAIN_TEXT = 1536, EXPLAIN_NOTES = 4 };
 
 typedef struct explain {
     hak_rss_t rss;
@@ -255,41 +255,6 @@ static void json_learner(const hak_sink_t *sink, hak_learner_pool_t pool) {
     hak_sink_format(sink, "]}");
 }
 
-/* --- bands of sizes --------------------------------------------------------------------------- */
-
-static uint64_t percent_of(uint64_t part, uint64_t whole) {
-    return whole == 0 ? 0 : hak_rounded(part * 100, whole);
-}
-
-static void put_band(hak_text_t *text, const char *name, const hak_band_view_t *band) {
-    hak_text_format(text, "%s: %b in use, lately %b to %b; ", name, band->in_use_bytes,
-                    band->least_bytes, band->most_bytes);
-    hak_text_format(text, "%b taken, %l %% of it new", band->taken_bytes,
-                    percent_of(band->fresh_bytes, band->taken_bytes));
-    if (band->returned_bytes + band->again_bytes != 0) {
-        hak_text_format(text, "; %b given back, %b wanted again", band->returned_bytes,
-                        band->again_bytes);
-    }
-    if (band->sampled_bytes != 0) {
-        hak_text_format(text, "; of samples %l %% resident",
-                        percent_of(band->touched_bytes, band->sampled_bytes));
-    }
-    if (band->reuse_ms != 0) {
-        hak_text_format(text, "; reused after %l ms", band->reuse_ms);
-    }
-}
-
-void hak_write_bands(const hak_sink_t *sink, const hak_snapshot_t *snapshot) {
-    HAK_TEXT(text, BAND_TEXT);
-    for (unsigned i = 0; i < HAK_BANDS; i++) {
-        if (snapshot->band[i].taken_bytes != 0) {
-            text.length = 0;
-            put_band(&text, hak_band_text(i), &snapshot->band[i]);
-            hak_sink_format(sink, "hakmem: %m\n", text.data, text.length);
-        }
-    }
-}
-
 /* --- the reports ------------------------------------------------------------------------------ */
 
 void hak_write_cause(const hak_sink_t *sink, const hak_snapshot_t *snapshot) {
@@ -322,7 +287,6 @@ void hak_write_explain(const hak_sink_t *sink, const hak_snapshot_t *snapshot) {
         hak_sink_format(sink, "hakmem: %m\n", text.data, text.length);
     }
     write_learner(sink, &text);
-    hak_write_bands(sink, snapshot);
     for (unsigned i = 0; i < explain->thread_count; i++) {
         const hak_thread_stats_t *thread = explain->thread[i];
         hak_sink_format(sink, "hakmem: thread %u caches %l KiB, idle for %l ms\n", thread->id,
@@ -370,9 +334,7 @@ void hak_write_explain_json(const hak_sink_t *sink, const hak_snapshot_t *snapsh
     for (hak_learner_pool_t pool = 0; pool < HAK_LEARNERS; pool++) {
         json_learner(sink, pool);
     }
-    hak_sink_format(sink, "]");
-    hak_report_bands(sink, snapshot);
-    hak_sink_format(sink, ",\n\"notes\":[");
+    hak_sink_format(sink, "],\n\"notes\":[");
     for (unsigned i = 0, count = notes(explain, note); i < count; i++) {
         hak_sink_format(sink, "%s\"%s\"", i == 0 ? "" : ",", note[i]);
     }

@@ -38,13 +38,6 @@ const hak_figure_t hak_class_figures[] = {
     HAK_STAT_BLOCKS(CLASS_BLOCKS) HAK_BIN_COUNTERS(CLASS_BIN) HAK_CLASS_COUNTERS(CLASS_OWNER){0},
 };
 
-#define BAND_FIGURE(name, text) FIGURE(BLOCKS, hak_band_view_t, name, #name, #name, #name, text)
-#define BAND_SUM(name, text) FIGURE(SUMS, hak_band_view_t, name, #name, #name, #name "_total", text)
-
-const hak_figure_t hak_band_figures[] = {
-    HAK_BAND_FIGURES(BAND_FIGURE) HAK_BAND_SUMS(BAND_SUM){0},
-};
-
 bool hak_stat_has_class(const hak_class_stats_t *stats) {
     const uint64_t *value = (const uint64_t *)stats;
     uint64_t any = 0;
@@ -67,20 +60,6 @@ void hak_report_head(const hak_sink_t *sink) {
         hak_sink_format(sink, ",\"command\":");
         hak_sink_quoted(sink, command);
     }
-}
-
-void hak_report_bands(const hak_sink_t *sink, const hak_snapshot_t *snapshot) {
-    hak_sink_format(sink, ",\n\"bands\":[");
-    for (unsigned i = 0; i < HAK_BANDS; i++) {
-        const hak_figure_t *figure = hak_band_figures;
-        hak_sink_format(sink, "%s\n{\"text\":\"%s\"", i == 0 ? "" : ",", hak_band_text(i));
-        for (; figure->name[0] != '\0'; figure++) {
-            uint64_t value = hak_figure_value(figure, &snapshot->band[i]);
-            hak_sink_format(sink, ",\"%s\":%l", figure->key, value);
-        }
-        hak_sink_format(sink, "}");
-    }
-    hak_sink_format(sink, "]");
 }
 
 /* Leaves out characters that control a terminal. */

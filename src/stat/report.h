@@ -8,12 +8,11 @@
 #include "stat/stat.h"
 
 typedef enum hak_figure_group {
-    HAK_FIGURE_BLOCKS, /* of a class or band; has no object of its own in JSON */
+    HAK_FIGURE_BLOCKS, /* of a class; has no object of its own in JSON */
     HAK_FIGURE_BYTES,
     HAK_FIGURE_COUNTS,
     HAK_FIGURE_LIMITS,
     HAK_FIGURE_EVENTS, /* counters: they only grow */
-    HAK_FIGURE_SUMS,   /* the same of a band */
 } hak_figure_group_t;
 
 /* No pointers: the dynamic linker would have to write the tables. */
@@ -26,8 +25,8 @@ typedef struct hak_figure {
     char text[88];
 } hak_figure_t;
 
-/* Of a snapshot, of the statistics of a class, and of a band; the last row has no name. */
-extern const hak_figure_t hak_figures[], hak_class_figures[], hak_band_figures[];
+/* Of a snapshot, and of the statistics of a class; the last row has no name. */
+extern const hak_figure_t hak_figures[], hak_class_figures[];
 
 HAK_INLINE uint64_t hak_figure_value(const hak_figure_t *figure, const void *record) {
     return *(const uint64_t *)((const char *)record + figure->offset);
@@ -36,13 +35,10 @@ HAK_INLINE uint64_t hak_figure_value(const hak_figure_t *figure, const void *rec
 /* Whether reports show the class: it has slabs, or had events. */
 bool hak_stat_has_class(const hak_class_stats_t *stats);
 
-/* Bands of sizes, as a member of JSON. */
-void hak_report_bands(const hak_sink_t *sink, const hak_snapshot_t *snapshot);
-
 /* A writer of one format. */
 typedef void hak_write_t(const hak_sink_t *sink, const hak_snapshot_t *snapshot);
 hak_write_t hak_write_text, hak_write_summary, hak_write_xml, hak_write_json, hak_write_metrics,
-    hak_write_cause, hak_write_bands, hak_write_explain, hak_write_explain_json, hak_write_map;
+    hak_write_cause, hak_write_explain, hak_write_explain_json, hak_write_map;
 #define HAK_FORCED_NOTE "force_libc is on: blocks are the C library's own, and not in these figures"
 /* The first line of every report in text. */
 void hak_write_head(const hak_sink_t *sink);

@@ -75,7 +75,6 @@ void hak_write_json(const hak_sink_t *sink, const hak_snapshot_t *snapshot) {
         }
     }
     json_close(&json, "]");
-    hak_report_bands(sink, snapshot);
     json_open(&json, "\n\"threads\":[");
     for (size_t i = 0; i < snapshot->threads.count; i++) {
         json_thread(&json, &snapshot->threads.thread[i]);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Metrics in the text format 0.0.4 of Prometheus. Metrics of classes have the label `class`, those
- * of bands of sizes the label `band`, and names of their own, so that no sum counts twice. */
+ * Metrics in the text format 0.0.4 of Prometheus. Metrics of classes have the label `class`,
+ * and names of their own, so that no sum counts twice. */
 #include "base/version.h"
 #include "os/optional.h"
 #include "stat/report.h"
@@ -24,15 +24,6 @@ static void metric_class(const hak_sink_t *sink, const hak_snapshot_t *snapshot,
     }
 }
 
-static void metric_band(const hak_sink_t *sink, const hak_snapshot_t *snapshot,
-                        const hak_figure_t *figure) {
-    metric_head(sink, "band_", figure->metric, figure->group == HAK_FIGURE_SUMS, figure->text);
-    for (unsigned i = 0; i < HAK_BANDS; i++) {
-        hak_sink_format(sink, "hakmem_band_%s{band=\"%s\"} %l\n", figure->metric, hak_band_text(i),
-                        hak_figure_value(figure, &snapshot->band[i]));
-    }
-}
-
 /* Figures of the process, for comparison. */
 static void metric_process(const hak_sink_t *sink) {
     uint64_t resident = hak_os_resident_all();
@@ -52,8 +43,5 @@ void hak_write_metrics(const hak_sink_t *sink, const hak_snapshot_t *snapshot) {
     }
     for (const hak_figure_t *figure = hak_class_figures; figure->name[0] != '\0'; figure++) {
         metric_class(sink, snapshot, figure);
-    }
-    for (const hak_figure_t *figure = hak_band_figures; figure->name[0] != '\0'; figure++) {
-        metric_band(sink, snapshot, figure);
     }
 }

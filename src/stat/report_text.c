@@ -120,5 +120,4 @@ void hak_write_text(const hak_sink_t *sink, const hak_snapshot_t *snapshot) {
     }
     text_classes(sink, snapshot);
     text_threads(sink, &snapshot->threads);
-    hak_write_bands(sink, snapshot);
 }

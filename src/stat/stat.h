@@ -13,7 +13,6 @@
 
 #include "base/counters.h"
 #include "base/fmt.h"
-#include "reclaim/bands.h"
 #include "slab/slab.h"
 
 /* Rows like those of base/counters.h, also read by tools/gen_stats.py. */
@@ -120,7 +119,6 @@ typedef struct hak_snapshot {
     hak_span_counters_t spans;
     hak_process_counters_t process;
     hak_class_stats_t sc[HAK_SC_COUNT];
-    hak_band_view_t band[HAK_BANDS];
     hak_thread_list_t threads; /* none, but for reports that show them one by one */
 } hak_snapshot_t;
 

@@ -79,9 +79,8 @@ void hak_pagemap_set(const void *base, size_t count, uint32_t entry) {
 /* No scenario opens a slab because its memory is dense. */
 hak_dense_t hak_dense_sure;
 
-size_t hak_dense_sample(hak_dense_t *dense, const char *base, size_t bytes) {
+void hak_dense_sample(hak_dense_t *dense, const char *base, size_t bytes) {
     (void)dense, (void)base, (void)bytes;
-    return SIZE_MAX;
 }
 
 bool hak_span_alloc(hak_partition_t partition, unsigned count, size_t align, hak_dense_t *use,

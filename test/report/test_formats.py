@@ -49,12 +49,12 @@ def validator(name):
 
 
 def samples(path):
-    """{(name, class or band, or None): value}; the parser refuses what is malformed."""
+    """{(name, class, or None): value}; the parser refuses what is malformed."""
     found = {}
     for family in prometheus_client.parser.text_string_to_metric_families(path.read_text()):
         assert family.documentation and family.type in ("counter", "gauge"), family.name
-        label = re.match("hakmem_(class|band)_", family.name)
-        label = label[1] if label else "version" if family.name == "hakmem_info" else None
+        label = "class" if family.name.startswith("hakmem_class_") else None
+        label = "version" if family.name == "hakmem_info" else label
         for sample in family.samples:
             assert sample.name == family.name + ("_total" if family.type == "counter" else "")
             assert set(sample.labels) == ({label} if label else set()), sample
@@ -104,7 +104,7 @@ def test_schemas_refuse_what_is_something_else(schema):
 @pytest.mark.parametrize("change", [
     lambda r: r["bytes"].pop("live"), lambda r: r["events"].update(unheard=1),
     lambda r: r["counts"].update(slabs=-1), lambda r: r.update(schema=2),
-    lambda r: r["threads"][0].pop("idle_ms"), lambda r: r["bands"][0].pop("again_bytes"),
+    lambda r: r["threads"][0].pop("idle_ms"),
     lambda r: r["classes"][0].update(bytes="16")])
 def test_schema_refuses_what_has_another_form(report, change):
     change(report)
@@ -156,24 +156,6 @@ def test_metrics_and_text_say_what_json_says(folder, report):
     for row in report["classes"]:
         assert found["hakmem_class_live", str(row["bytes"])] == row["live"]
         assert found["hakmem_class_refill_total", str(row["bytes"])] == row["events"]["refill"]
-
-
-def test_bands_of_sizes_are_told_alike(folder, report):
-    found, text = samples(folder / "metrics.end"), (folder / "text.end").read_text()
-    bands = report["bands"]
-    assert len(bands) == 8
-    for band in bands:
-        assert band["fresh_bytes"] <= band["taken_bytes"]
-        assert band["touched_bytes"] <= band["sampled_bytes"]
-        for name in set(band) - {"text"}:
-            total, gauge = (found.get((f"hakmem_band_{name}{end}", band["text"]))
-                            for end in ("_total", ""))
-            assert band[name] == (gauge if total is None else total)
-        assert (f"hakmem: {band['text']}: " in text) == (band["taken_bytes"] != 0)
-    slabs, blocks = (sum(band["taken_bytes"] for band in bands if band["text"].startswith(kind))
-                     for kind in ("slabs", "blocks"))
-    made = sum(row["events"]["slab_create"] for row in report["classes"])
-    assert made > 0 and slabs >= made * (64 << 10) and blocks > 0
 
 
 def test_names_are_those_of_the_documents(folder, report):

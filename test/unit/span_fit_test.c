@@ -168,7 +168,7 @@ SPAN_TEST(span_of_any_state_is_the_lowest_of_the_oldest_that_fits) {
     uint64_t seed = 11;
     for (unsigned step = 0; step < 8000; step++) {
         uint64_t random = hak_rng_next(&seed);
-        bool grows = step / 400 % 2 == 0 ? random % 3 != 0 : random % 3 == 0, is_zero;
+        bool grows = step / 400 % 2 == 0 ? random % 3 != 0 : random % 3 == 0;
         unsigned which = count == 0 ? 0 : (unsigned)(random >> 8) % count;
         if (grows && count < FIT_MOST_SPANS) {
             held[count] = span_of_choice(hak_rng_next(&seed));
@@ -176,8 +176,8 @@ SPAN_TEST(span_of_any_state_is_the_lowest_of_the_oldest_that_fits) {
             count++;
         } else if (count > 0 && random % 16 < 4) {
             hak_span_t *span = &held[which];
-            span->count += hak_span_extend(span->superslab, span->unit, span->count,
-                                           span->count + 1, &is_zero);
+            span->count +=
+                hak_span_extend(span->superslab, span->unit, span->count, span->count + 1);
         } else if (count > 0) {
             touch_and_free(&held[which], random);
             held[which] = held[--count];
@@ -199,7 +199,7 @@ SPAN_TEST(span_where_a_summary_promises_too_much_is_taken_elsewhere) {
     }
     for (unsigned align_log2 = 0; align_log2 < 2; align_log2++) {
         size_t align = (size_t)HAK_UNIT_BYTES << align_log2;
-        unit_span_free(&(hak_span_t){fit_walls[1].superslab, NULL, 10, 2, false, 0}, 0);
+        unit_span_free(&(hak_span_t){fit_walls[1].superslab, NULL, 10, 2, false}, 0);
         hak_span_t known = unit_span(2, align);
         assert_int_equal(known.superslab->index, 1);
         hak_summary_t *fit = &hak_span_state.fit[align_log2];

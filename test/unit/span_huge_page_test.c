@@ -75,10 +75,8 @@ HUGE_PAGE_TEST(sparse_span_opens_small_pages) {
 }
 
 HUGE_PAGE_TEST(extended_span_opens_small_pages) {
-    bool is_zero;
     hak_span_t span = dense_span(32);
-    assert_true(hak_span_extend(span.superslab, span.unit, 32, 40, &is_zero));
-    assert_true(is_zero);
+    assert_true(hak_span_extend(span.superslab, span.unit, 32, 40));
     assert_int_equal(span.superslab->huge_pages, 1);
 }
 

@@ -39,36 +39,30 @@ SPAN_TEST(span_clean_bits_follow_what_was_touched) {
     assert_true(unit_span_reads_zero(clean.base, 2u * HAK_UNIT_BYTES));
 }
 
-SPAN_TEST(extend_into_free_units_grows_and_tells_zero) {
-    bool is_zero = false;
+SPAN_TEST(extend_into_free_units_grows) {
     hak_span_t a = unit_span(2, HAK_UNIT_BYTES);
     assert_int_equal(a.unit, 0);
-    assert_true(hak_span_extend(a.superslab, a.unit, 2, 5, &is_zero));
-    assert_true(is_zero);
+    assert_true(hak_span_extend(a.superslab, a.unit, 2, 5));
     hak_span_t b = unit_span(3, HAK_UNIT_BYTES);
     assert_int_equal(b.unit, 5);
-    assert_false(hak_span_extend(a.superslab, a.unit, 5, 6, &is_zero));
+    assert_false(hak_span_extend(a.superslab, a.unit, 5, 6));
     unit_span_free(&b, 1);
-    assert_true(hak_span_extend(a.superslab, a.unit, 5, 6, &is_zero));
-    assert_false(is_zero);
+    assert_true(hak_span_extend(a.superslab, a.unit, 5, 6));
     hak_span_t hole = unit_span(1, HAK_UNIT_BYTES), wall = unit_span(1, HAK_UNIT_BYTES);
     assert_int_equal(wall.unit, 7);
     unit_span_free(&hole, 0);
-    assert_false(
-        hak_span_extend(a.superslab, a.unit, 6, 8, &is_zero)); /* one is free, one is not */
+    assert_false(hak_span_extend(a.superslab, a.unit, 6, 8)); /* one is free, one is not */
     unit_span_free(&wall, 0);
-    assert_true(hak_span_extend(a.superslab, a.unit, 6, 8, &is_zero));
-    assert_true(is_zero);
+    assert_true(hak_span_extend(a.superslab, a.unit, 6, 8));
     assert_int_equal(unit_span_check().in_use_bytes, 8 * HAK_UNIT_BYTES);
     hak_span_free(a.superslab, a.unit, 8, 8);
     assert_int_equal(unit_span_check().unused_dirty_bytes, 8 * HAK_UNIT_BYTES);
 }
 
 SPAN_TEST(extend_beyond_the_superslab_is_refused) {
-    bool is_zero;
     hak_span_t a = unit_span(60, HAK_UNIT_BYTES);
-    assert_false(hak_span_extend(a.superslab, a.unit, 60, 65, &is_zero));
-    assert_true(hak_span_extend(a.superslab, a.unit, 60, 64, &is_zero));
+    assert_false(hak_span_extend(a.superslab, a.unit, 60, 65));
+    assert_true(hak_span_extend(a.superslab, a.unit, 60, 64));
 }
 
 SPAN_TEST(span_without_memory_fails_and_changes_nothing) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * What explain says of the learner's decisions, as text and JSON, and of memory by size. */
+ * What explain says of the learner's decisions, as text and JSON. */
 #include "conf/conf.h"
 #include "unit/learner.h"
 #include "unit/report.h"
@@ -103,33 +103,4 @@ SAID_TEST(nothing_is_said_without_the_option) {
     assert_string_equal(said_of("units"), "");
     assert_string_equal(said_of("huge blocks"), "");
     assert_non_null(strstr(json_units(), "\"learn\":\"0\",\"acts\":false,\"keep_ms\":400"));
-}
-
-static const char *said_of_largest_band(void) {
-    const char *line = strstr(report_take(HAK_REPORT_EXPLAIN), "hakmem: blocks of more than 32");
-    assert_non_null(line);
-    return line;
-}
-
-/* In MiB; the hardened library adds a guard. */
-SAID_TEST(memory_by_size_is_told_of_sizes_that_were_used) {
-    enum { MANY = 40 };
-    char *block = hak_malloc((size_t)MANY * MIB);
-    assert_non_null(block);
-    const char *line = said_of_largest_band();
-    assert_in_range(report_number(line, "32 MiB: "), MANY, MANY + 1);
-    assert_in_range(report_number(line, " in use, lately 0 B to 0 B; "), MANY, MANY + 1);
-    assert_non_null(strstr(line, " taken, 100 % of it new\n"));
-    assert_null(strstr(report_text.data, "hakmem: blocks of 4 to 32 MiB: "));
-    memset(block, 1, (size_t)MANY * MIB);
-    hak_free(block);
-    hak_malloc_trim(0);
-    line = said_of_largest_band();
-    assert_in_range(report_number(line, " of it new; "), MANY, MANY + 1);
-    assert_int_equal(report_number(line, " given back, "), 0);
-    block = memset(hak_malloc((size_t)MANY * MIB), 1, (size_t)MANY * MIB);
-    line = said_of_largest_band();
-    assert_in_range(report_number(line, " in use, lately 0 B to 0 B; "), 2 * MANY, 2 * MANY + 1);
-    assert_in_range(report_number(line, " given back, "), MANY, MANY + 1);
-    hak_free(block);
 }

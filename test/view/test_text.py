@@ -10,7 +10,7 @@ import pytest
 from conftest import TOOL, sample
 from fake_server import SAMPLES, document
 
-from hakmem_view import band_view, explain_view, learner_view, terminal
+from hakmem_view import explain_view, learner_view, terminal
 from hakmem_view.model import Explain
 
 COMMANDS = (["stats"], ["explain"], ["map"], ["top", "--once", "--interval", "0.2"])
@@ -61,8 +61,7 @@ def test_stats_name_parts_classes_and_threads(program, view, width):
     for word in ("small blocks the program holds", "unused units that hold memory", "4711",
                  "refill list", "RSS ",
                  "= superslabs together", "= all together", "our own records", " slab_free ",
-                 " uncarved ",
-                 band_view.TITLE, "slabs of 64 KiB"):
+                 " uncarved "):
         assert word in text
     biggest = max(sample("stats")["classes"], key=lambda row: row["blocks"] * row["bytes"])
     assert f" {biggest['bytes']} B " in text
@@ -137,26 +136,11 @@ def test_explain_says_what_the_learner_would_do(learn, said, not_said):
 
 
 def test_explain_is_silent_about_what_there_is_not():
-    """Of older libraries, without a learner, without any large block."""
-    old, none = sample("explain"), sample("explain")
-    del old["learner"], old["bands"]
-    for one in none["bands"]:
-        one["taken_bytes"] = 0
+    """Of older libraries, and without a learner."""
+    old = sample("explain")
+    del old["learner"]
     assert learner_view.TITLE not in written(Explain.of(old))
-    assert band_view.TITLE not in written(Explain.of(old))
     assert learner_view.TITLE not in written(learned("0"))
-    assert band_view.TITLE not in written(Explain.of(none))
-
-
-def test_explain_says_what_large_blocks_did():
-    found = Explain.of(sample("explain"))
-    small, large, slabs = band_view.rows(found)
-    assert [row.name for row in (small, large, slabs)] == [
-        "blocks of 64 to 256 KiB", "blocks of 1 to 4 MiB", "slabs of 64 KiB"]
-    assert small.cells == ("1.00 MiB", "2.00 MiB", "20.0 MiB", "25 %", "3.00 MiB", "1.00 MiB", "50 %", "40 ms")
-    assert large.cells[3:] == ("100 %", "0 B", "0 B", terminal.NONE, terminal.NONE)
-    assert slabs.cells[3:6] == ("70 %", "4.00 MiB", "2.00 MiB")
-    assert band_view.TITLE in explain_view.html(found, "it")
 
 
 @widths

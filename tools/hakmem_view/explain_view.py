@@ -8,7 +8,7 @@ from typing import Optional
 from rich.console import Console
 from rich.text import Text
 
-from . import band_view, colours, learner_view, page, terminal
+from . import colours, learner_view, page, terminal
 from .model import Cause, Explain
 from .terminal import share, size
 
@@ -92,7 +92,6 @@ def write(out: Console, found: Explain, title: str, held: Optional[Held] = None)
     if found.notes:
         out.print()
     learner_view.write(out, found)
-    band_view.write(out, found)
     if found.threads:
         listed = terminal.table()
         terminal.right(listed, "Thread", "Cached bytes", "Idle for")
@@ -105,5 +104,4 @@ def write(out: Console, found: Explain, title: str, held: Optional[Held] = None)
 def html(found: Explain, title: str, held: Optional[Held] = None) -> str:
     return page.render("explain.html.j2", found=found, title=title, rows=rows(found, held), has_held=bool(held),
                        first=first_words(found), following=next_words(found), difference=difference(found),
-                       size=size, duration=terminal.duration, learner=learner_view, learners=learner_view.shown(found),
-                       band=band_view, bands=band_view.rows(found))
+                       size=size, duration=terminal.duration, learner=learner_view, learners=learner_view.shown(found))

@@ -102,29 +102,6 @@ class ThreadRow:
 
 
 @dataclass
-class Band:
-    """Blocks above 64 KiB of one range of sizes, or slabs (docs/learning.md)."""
-
-    text: str  # "blocks of 1 to 4 MiB"
-    from_bytes: int
-    in_use_bytes: int
-    most_bytes: int  # in use in the last window
-    least_bytes: int
-    reuse_ms: int
-    taken_bytes: int  # by all allocations
-    fresh_bytes: int  # of these, untouched memory
-    returned_bytes: int  # to the kernel
-    again_bytes: int  # taken although given back before
-    sampled_bytes: int  # of what was looked at
-    touched_bytes: int  # of these, resident
-
-    @classmethod
-    def of(cls, table: dict) -> Band:
-        names = list(cls.__dataclass_fields__)
-        return cls(text_of(table, names[0]) or "?", *(max(0, int_of(table, name)) for name in names[1:]))
-
-
-@dataclass
 class Stats:
     version: str
     pid: int
@@ -134,13 +111,12 @@ class Stats:
     events: dict[str, int]
     classes: list[ClassRow]
     threads: list[ThreadRow]
-    bands: list[Band] = field(default_factory=list)  # of older libraries none
 
     @classmethod
     def of(cls, table: dict) -> Stats:
         return cls(text_of(table, "hakmem"), int_of(table, "pid"), numbers_of(table, "bytes"), numbers_of(table, "counts"),
                    numbers_of(table, "limits"), numbers_of(table, "events"), list_of(table, "classes", ClassRow.of),
-                   list_of(table, "threads", ThreadRow.of), list_of(table, "bands", Band.of))
+                   list_of(table, "threads", ThreadRow.of))
 
     def held(self, *keys: str) -> int:
         return sum(max(0, self.bytes.get(key, 0)) for key in keys)
@@ -226,7 +202,6 @@ class Explain:
     threads: list[ThreadRow]
     notes: list[str]  # what could not be found out
     learners: list[Learner] = field(default_factory=list)  # of older libraries none
-    bands: list[Band] = field(default_factory=list)  # the same
 
     @classmethod
     def of(cls, table: dict) -> Explain:
@@ -235,7 +210,7 @@ class Explain:
         return cls(text_of(table, "hakmem"), int_of(table, "pid"), int_of(table, "rss_bytes"),
                    int_of(table, "sum_bytes") or total, text_of(table, "first") or (causes[0].name if causes else ""),
                    text_of(table, "text"), causes, list_of(table, "threads", ThreadRow.of), texts_of(table, "notes"),
-                   list_of(table, "learner", Learner.of), list_of(table, "bands", Band.of))
+                   list_of(table, "learner", Learner.of))
 
 
 @dataclass

@@ -8,7 +8,7 @@ from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from . import band_view, colours, plain, process, terminal
+from . import colours, plain, process, terminal
 from .installed import NAME
 from .model import ClassRow, Stats, ThreadRow
 from .source import Listed
@@ -207,7 +207,6 @@ def write(out: Console, stats: Stats, title: str, rss: Optional[int] = None) -> 
     out.print()
     for part in (memory(stats, out.width), classes(stats, out.width), threads(stats), _caches(stats)):
         out.print(part)
-    band_view.write(out, stats)
     out.print(events(stats, out.width))
 
 
