@@ -31,8 +31,8 @@
 #include "guard/report.c"
 
 #include "profile/copy.c"
-#include "profile/heap_v2.c"
 #include "profile/json.c"
+#include "profile/leaks.c"
 #include "profile/pprof.c"
 #include "profile/sample.c"
 #include "profile/store.c"

@@ -75,8 +75,8 @@ static void action_trim(unsigned keep, const hak_sink_t *sink) {
 
 /* --- the heap profile ------------------------------------------------------------------------- */
 
-static void (*const profile_texts[])(const hak_sink_t *sink) = {
-    hak_profile_write_heap_v2, hak_profile_write_pprof, hak_profile_write_leaks};
+static void (*const profile_texts[])(const hak_sink_t *sink) = {hak_profile_write_pprof,
+                                                                hak_profile_write_leaks};
 
 static void topic_profile_text(unsigned which, const hak_sink_t *sink) {
     profile_texts[which](sink);
@@ -136,9 +136,8 @@ static const hak_control_topic_t topics[] = {
     {"/explain.json", CONTROL_JSON, topic_report, HAK_REPORT_EXPLAIN_JSON, NULL},
     {"/map.json", CONTROL_JSON, topic_report, HAK_REPORT_MAP, NULL},
     {"/profile", CONTROL_JSON, topic_report, HAK_REPORT_PROFILE, NULL},
-    {"/heap_v2", CONTROL_TEXT, topic_profile_text, 0, NULL},
-    {"/heap.pb.gz", "application/octet-stream", topic_profile_text, 1, NULL},
-    {"/leaks.txt", CONTROL_TEXT, topic_profile_text, 2, NULL},
+    {"/heap.pb.gz", "application/octet-stream", topic_profile_text, 0, NULL},
+    {"/leaks.txt", CONTROL_TEXT, topic_profile_text, 1, NULL},
     {"/options.json", CONTROL_JSON, topic_options, 0, NULL},
     {"/trim", CONTROL_JSON, action_trim, 0, act_always},
     {"/profile", CONTROL_JSON, action_profile, 0, act_profile},

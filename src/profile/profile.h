@@ -57,7 +57,6 @@ typedef struct hak_profile_exact {
 
 /* The documents, from a copy: no lock is held while the sink is written to. */
 void hak_profile_write_json(const hak_sink_t *sink, const hak_profile_exact_t *exact);
-void hak_profile_write_heap_v2(const hak_sink_t *sink);
 void hak_profile_write_leaks(const hak_sink_t *sink);
 void hak_profile_write_pprof(const hak_sink_t *sink);
 

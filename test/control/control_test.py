@@ -15,7 +15,7 @@ from channel import HELD_BACK_MIB, Program, SkipTest, connect, get, run_tests, w
 ON_MUSL = os.environ.get("HAKMEM_FLAVOUR") == "musl"
 
 PAGES = ["/", "/summary.txt", "/stats.txt", "/stats.json", "/metrics", "/explain.txt", "/explain.json", "/map.json",
-         "/profile", "/heap_v2", "/heap.pb.gz", "/leaks.txt", "/options.json"]
+         "/profile", "/heap.pb.gz", "/leaks.txt", "/options.json"]
 SCHEMA = os.path.join(os.path.dirname(__file__), "../../docs/schema/trim.schema.json")
 
 

@@ -13,7 +13,7 @@ import struct
 import subprocess
 import sys
 
-from document import GUARDLESS, LIBRARY, Program, SkipTest, fetch, profile, run_tests
+from document import GUARDLESS, LIBRARY, Program, SkipTest, fetch, heap_v2, profile, run_tests
 
 def symbols(path):
     """(start, end, name) of functions, ascending."""
@@ -163,7 +163,7 @@ def test_formats_agree(folder):
         program.ready()
         name = f"@hakmem_profile.{program.pid}"
         document, packed = profile(name), fetch(name, "/heap.pb.gz")[1]
-        text = fetch(name, "/heap_v2")[1].decode()
+    text = heap_v2(document)
     message = list(fields(gzip.decompress(packed)))  # checks length and sum
     strings = [value.decode() for number, value in message if number == 6]
     types = [dict(fields(value)) for number, value in message if number == 1]

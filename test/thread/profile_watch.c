@@ -31,7 +31,6 @@ static void read_all(void) {
     hak_profile_state_t state;
     hak_profile_write_json(&sink, &exact);
     hak_profile_write_pprof(&sink);
-    hak_profile_write_heap_v2(&sink);
     hak_profile_write_leaks(&sink);
     hak_profile_look(&state);
 }

@@ -18,7 +18,7 @@ import pytest
 from test_profile_formats import jeprof, parsed
 from test_real import LIBRARY, _knows
 
-from hakmem_view import channel
+from hakmem_view import channel, profile_formats
 from hakmem_view.profile_model import profile
 
 pytestmark = [pytest.mark.skipif(not _knows("profile_rate"), reason="no library that knows the option profile_rate"),
@@ -155,12 +155,12 @@ def test_process_that_sleeps_is_attached_to_once_it_works(view, leaking):
         assert view("profile", "--seconds", "0", leaking.pid).returncode == 0
 
 
-def test_forms_that_the_process_serves_are_those_of_the_tool(view, waiting):
+def test_forms_of_one_profile_agree(view, waiting):
     assert view("profile", "--keep", "--rate", "16k", "--seconds", "1", waiting.pid, timeout=120).returncode == 0
     address = f"@hakmem-{waiting.pid}"
     assert channel.ask(address, "/profile?rate=0", method="POST").status == 200
     found = profile(json.loads(channel.ask(address, "/profile").body), "it")
-    rate, sites, maps = jeprof(channel.ask(address, "/heap_v2").body.decode())
+    rate, sites, maps = jeprof(profile_formats.heap_v2(found))
     assert rate == 1 and maps
     assert sum(values[1] for stack, values in sites.items() if stack) == pytest.approx(found.estimate, rel=0.1)
     one = parsed(channel.ask(address, "/heap.pb.gz").body)
