@@ -9,10 +9,13 @@ regular expression of test names, chooses from all tests of the tier's flavours.
 0: never) of a machine that it has to itself: time in which others had the processors counts in part.
 """
 import argparse
+import contextlib
+import ctypes
 import datetime
 import os
 import re
 import resource
+import shlex
 import signal
 import subprocess
 import sys
@@ -43,19 +46,45 @@ def say(text):
     print(f"hakmem: {text}", file=sys.stderr, flush=True)
 
 
+def adopt_orphans():
+    """What a test leaves behind becomes a child of this process, which can end it."""
+    ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER
+
+
 def descendants():
-    """Processes that descend from this one, itself first, and their ticks; they have larger numbers, as a rule."""
-    found, mine = [], {os.getpid()}
-    for process in sorted(int(entry) for entry in os.listdir("/proc") if entry.isdigit()):
+    """Ticks of the processes that descend from this one, which is among them."""
+    parents, ticks = {}, {}
+    for process in [int(entry) for entry in os.listdir("/proc") if entry.isdigit()]:
         try:
             text = Path("/proc", str(process), "stat").read_text(encoding="utf-8", errors="replace")
         except OSError:
             continue
         words = text[text.rindex(")") + 2:].split()
-        if process in mine or int(words[1]) in mine:
-            mine.add(process)
-            found.append((process, sum(map(int, words[11:15]))))
-    return found
+        parents[process], ticks[process] = int(words[1]), sum(map(int, words[11:15]))
+    mine, size = {os.getpid()}, 0
+    while size != len(mine):
+        size = len(mine)
+        mine |= {process for process, parent in parents.items() if parent in mine}
+    return {process: ticks[process] for process in mine if process in ticks}
+
+
+def end_descendants():
+    """Until none is left but those that ended and wait for their parent."""
+    for _ in range(100):
+        left = [process for process in descendants() if process != os.getpid() and not has_ended(process)]
+        for process in left:
+            with contextlib.suppress(OSError):
+                os.kill(process, signal.SIGKILL)
+        if not left:
+            return
+        time.sleep(0.05)
+
+
+def has_ended(process):
+    try:
+        return ") Z " in Path("/proc", str(process), "stat").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return True
 
 
 class Clock:
@@ -77,7 +106,7 @@ class Clock:
     @staticmethod
     def ours():
         """Ticks of all that descends from us, with those of what ended and was waited for."""
-        return sum(ticks for process, ticks in descendants())
+        return sum(descendants().values())
 
     def step(self):
         now = (time.monotonic(), *self.machine(), self.ours())
@@ -106,16 +135,14 @@ class Run:
             time.sleep(Clock.STEP)
             if clock.step() > 60 * self.minutes:
                 self.is_stopped = True
-                for process, _ in descendants()[1:]:
-                    try:
-                        os.kill(process, signal.SIGKILL)
-                    except OSError:
-                        pass  # it ended
+                end_descendants()
                 return
 
     def call(self, *command):
-        return not self.is_stopped and subprocess.run(list(map(str, command)), stdin=subprocess.DEVNULL, cwd=ROOT,
-                                                      stdout=sys.stderr, check=False).returncode == 0
+        process = subprocess.Popen(list(map(str, command)), stdin=subprocess.DEVNULL, cwd=ROOT, stdout=sys.stderr)
+        if self.is_stopped:
+            process.kill()
+        return process.wait() == 0
 
     # --- build
     def configure(self, flavour):
@@ -129,7 +156,8 @@ class Run:
                     return False
         if self.call("cmake", "--preset", flavour, "-Wno-dev", "--log-level=WARNING"):
             return True
-        self.fail(f"configuring {flavour}", "cmake failed", "", f"./hakmem build {flavour}")
+        if not self.is_stopped:
+            self.fail(f"configuring {flavour}", "cmake failed", "", f"cmake --preset {flavour}")
         return False
 
     def labels(self):
@@ -153,7 +181,10 @@ class Run:
             return False
         tests = {}
         for configuration in self.configurations(flavour):
-            tests.update(tests_need.chosen(str(BUILD / flavour), configuration, self.labels()))
+            try:
+                tests.update(tests_need.chosen(str(BUILD / flavour), configuration, self.labels()))
+            except subprocess.CalledProcessError:
+                return False  # stopped
         if not tests:
             return False
         if any("lab" in tests_need.properties(test, "LABELS") for test in tests.values()):
@@ -161,8 +192,9 @@ class Run:
             subprocess.run([ROOT / "tools/lab_venv.sh"], stdout=subprocess.DEVNULL, check=False)
         targets = sorted(tests_need.targets(tests.values(), str(BUILD / flavour))) or ["build.ninja"]
         say(f"--- building {flavour}, for {len(tests)} tests")
-        if not self.call("cmake", "--build", BUILD / flavour, "--", "-j", len(os.sched_getaffinity(0)), "-k", "0", *targets):
-            self.fail(f"the build of {flavour}", "what was built is tested", "", f"./hakmem build {flavour}")
+        build = ["cmake", "--build", BUILD / flavour, "--", "-j", len(os.sched_getaffinity(0)), "-k", "0", *targets]
+        if not self.call(*build) and not self.is_stopped:
+            self.fail(f"the build of {flavour}", "what was built is tested", "", self.again(self.pattern))
         return True
 
     # --- test
@@ -202,7 +234,7 @@ class Run:
             if status == "fail":
                 why = case.find("failure").get("message") or "no message"
                 self.fail(name, f"{seconds:.1f} s, {why}", case.findtext("system-out") or "",
-                          f"./hakmem test {'--' + self.tier + ' ' if self.tier != 'gate' else ''}'^{re.escape(name)}$'")
+                          self.again("^" + re.sub("([.+])", r"[\1]", name) + "$"))
             elif status == "run":
                 self.passed += 1
             else:
@@ -217,6 +249,11 @@ class Run:
         return folder
 
     # --- the end
+    def again(self, pattern, *words):
+        """The command that repeats a part of this run."""
+        tier = [] if self.tier == "gate" else [f"--{self.tier}"]
+        return " ".join(["./hakmem test", *tier, *words, *([shlex.quote(pattern)] if pattern else [])])
+
     def fail(self, name, why, output, again):
         lines = [f"    {line}" for line in output.splitlines()[-LINES:]]
         self.failed.append("\n".join([f"\nfailed: {name}, {why}", *lines, f"again: {again}"]))
@@ -224,16 +261,19 @@ class Run:
     def stop(self):
         longest = sorted((since, name) for name, since in self.running.items())
         told = ", ".join(f"{name} ({time.monotonic() - since:.0f} s)" for since, name in longest[:5]) or "the build"
-        self.fail(f"the {self.tier}", f"stopped after {self.minutes} minutes; what ran longest: {told}", "",
-                  "./hakmem test --minutes 0")
+        self.fail(f"the {self.tier}", f"stopped after {self.minutes} minutes of processors of its own; "
+                  f"what ran longest: {told}", "", self.again(self.pattern, "--minutes 0"))
 
     def run(self):
         begun = time.monotonic()
+        adopt_orphans()
+        self.tree = tree_and_changes()
         if self.minutes:
             threading.Thread(target=self.watch, daemon=True).start()
         flavours = [flavour for flavour in FLAVOURS[self.tier] if not self.is_stopped and self.build(flavour)]
         built, build_cpu = time.monotonic(), spent()
         if flavours:
+            say(f"--- the tests of {', '.join(flavours)}: only what does not pass is told")
             self.test(self.together(flavours), "soak" if self.tier == "soak" else "")
             if self.tier == "full" and "release" in flavours:
                 for profile in PROFILES:
@@ -241,8 +281,9 @@ class Run:
                     self.test(BUILD / "release", profile)
         if self.is_stopped:
             self.stop()
-        elif not self.passed and not self.failed:
-            self.fail("nothing ran", f"no test matches {self.pattern!r}", "", "./hakmem test")
+        elif not self.passed and not self.failed and not self.skipped:
+            self.fail("nothing ran", f"no test of {', '.join(FLAVOURS[self.tier])} matches {self.pattern!r}"
+                      + ("; --full has more builds, and profiles" if self.tier == "gate" else ""), "", "./hakmem test")
         ended = time.monotonic()
         print(f"\nThe {SLOWEST} slowest:")
         for seconds, name in sorted(self.times, reverse=True)[:SLOWEST]:
@@ -261,12 +302,14 @@ class Run:
             return
         file = BUILD / f"{self.tier}-passed"
         file.unlink(missing_ok=True)
-        tree, changes = git("rev-parse", "HEAD^{tree}"), git("status", "--porcelain")
+        tree, changes = self.tree
         if tree is None:
-            return
-        if changes:
+            print(f"git does not know this tree: {file.name} is not written.")
+        elif changes:
             print("The tree has changes that are not committed, so no commit is known to pass:")
             print("\n".join(changes.splitlines()[:5]))
+        elif tree_and_changes() != self.tree:
+            print(f"The tree changed while it was tested: {file.name} is not written.")
         elif not self.failed:
             when = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")
             file.write_text(f"{tree} {' '.join(flavours)} {minutes:.1f} minutes {when}\n", encoding="utf-8")
@@ -274,8 +317,15 @@ class Run:
 
 
 def git(*words):
-    run = subprocess.run(["git", *words], cwd=ROOT, capture_output=True, text=True, check=False)
+    try:
+        run = subprocess.run(["git", *words], cwd=ROOT, capture_output=True, text=True, check=False)
+    except FileNotFoundError:
+        return None
     return run.stdout.strip() if run.returncode == 0 else None
+
+
+def tree_and_changes():
+    return git("rev-parse", "HEAD^{tree}"), git("status", "--porcelain")
 
 
 def spent():
@@ -289,12 +339,20 @@ def main():
     parser.add_argument("tier", choices=list(FLAVOURS))
     parser.add_argument("--minutes", type=int)
     parser.add_argument("pattern", nargs="?", default="")
-    words = parser.parse_args()
+    words = parser.parse_intermixed_args()
     for name in ("HAKMEM_PROFILE", "HAKMEM_OPTIONS"):  # tests choose
         os.environ.pop(name, None)
     if words.tier == "soak":
         os.environ["HAKMEM_FULL"] = "1"  # tests that choose from many cases take all
-    sys.exit(Run(words).run())
+    run = Run(words)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        status = run.run()
+    except KeyboardInterrupt:
+        end_descendants()
+        say(f"interrupted: {run.passed} passed, {len(run.failed)} failed so far")
+        status = 130
+    sys.exit(status)
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ ALWAYS = ("HAKMEM_BUILD", "HAKMEM_LIB", "HAKMEM_ARCHIVE")  # in every test's env
 
 
 def output(*command):
-    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
 
 
 def chosen(build, config, words):

@@ -7,7 +7,7 @@
  *
  * Arguments: the scenario; how many positions of a call at most (default 40), spread evenly. Builds
  * other than release, and profiles, take every third of more than 13, each from another one on; all
- * with HAKMEM_FULL=1 (./hakmem test --full). */
+ * with HAKMEM_FULL=1. */
 #include "fault/scenario.h"
 
 #include "api/where.h"

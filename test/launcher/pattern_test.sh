@@ -80,6 +80,10 @@ says out '    late'
 says out './hakmem test '\''^one_bad$'\'
 [ "$(tail -n 1 "$work/out")" = '1 passed, 1 failed, 1 skipped' ] || fail "the sum is not last: $(cat "$work/out")"
 
+# With a time limit, too, and a pattern that begins with a dash.
+expect 1 tests gate --minutes 20 -- '-bad$'
+says out './hakmem test '\''^one_bad$'\'
+
 # A build that fails counts; what was built is tested.
 cp "$work/good.xml" "$work/report.xml"
 touch "$work/broken"
@@ -96,15 +100,20 @@ git -C "$tree" -c user.name=test -c user.email=test commit -q -m one
 expect 0 tests gate
 says out '1 passed, 0 failed, 0 skipped'
 grep -q "^$(git -C "$tree" rev-parse 'HEAD^{tree}') release " "$tree/build/gate-passed" || fail "not written down"
-touch "$tree/more"
+# Not if it changes meanwhile, nor with changes of its own.
+double ctest "git -C '$tree' -c user.name=test -c user.email=test commit -q --allow-empty -m two; touch '$tree/more'
+while [ \$1 != --output-junit ]; do shift; done; cp '$work/report.xml' \"\$2\""
+expect 0 tests gate
+says out 'The tree changed while it was tested'
 expect 0 tests gate
 says out 'changes that are not committed'
 [ ! -e "$tree/build/gate-passed" ] || fail "a tree with changes is said to have passed"
 
 # What takes too long is stopped, and told.
-double ctest 'echo "  Start 1: one_slow"; exec sleep 1000'
+double ctest 'echo "  Start 1: one_slow"; (setsid sleep 1000 &); exec sleep 1000'
 cp "$tree/tools/run_tests.py" "$work/saved"
 sed 's/60 \* self.minutes/0.1 * self.minutes/' "$work/saved" >"$tree/tools/run_tests.py"
 expect 1 tests gate --minutes 1
-says out 'stopped after 1 minutes; what ran longest: one_slow'
+says out 'stopped after 1 minutes of processors of its own; what ran longest: one_slow'
+says out './hakmem test --minutes 0'
 exit $failed

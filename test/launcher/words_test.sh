@@ -58,6 +58,11 @@ says err "no library at: $work/gone.so"
 expect 2 "$hakmem" test --frobnicate
 says err "--full, --soak, --minutes N"
 expect 2 "$hakmem" test one two
+expect 2 "$hakmem" test ''
+says err "the pattern is empty"
+expect 2 "$hakmem" test --full --soak
+says err "either --full or --soak"
+expect 2 "$hakmem" test -- -one two
 expect 2 "$hakmem" clean all
 expect 2 "$hakmem" fuzz soon
 expect 2 "$hakmem" fuzz 1 frobnicate

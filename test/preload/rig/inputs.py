@@ -33,7 +33,7 @@ static uint32_t step_$i(uint32_t x)
 
 
 def many(full, brief):
-    """How many: `full` of them with HAKMEM_FULL=1 (./hakmem test --full)."""
+    """How many: `full` of them with HAKMEM_FULL=1."""
     return full if os.environ.get("HAKMEM_FULL") else brief
 
 
