@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Linux. For stack walks: whether an address lies in our code, or two in one mapping; where unwind
- * tables of loaded objects are; and what the kernel saves for a signal handler; that reads no
- * files. For dlopen: what the file of an object imports. */
+ * Linux, for stack walks: whether an address lies in our code, or two in one mapping; where unwind
+ * tables of loaded objects are; and what the kernel saves for a signal handler. Reads no files. */
 #include "base/atomics.h"
 #include "base/bits.h"
 #include "os/libc.h"
@@ -11,13 +10,10 @@
 
 #include <elf.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <linux/futex.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/auxv.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <ucontext.h>
 
@@ -245,148 +241,4 @@ hak_os_registers_t hak_os_signal_registers(uintptr_t record) {
     return (hak_os_registers_t){
         .code = saved->pc, .stack = saved->sp, .frame = saved->regs[29], .link = saved->regs[30]};
 #endif
-}
-
-/* --- imports -----------------------------------------------------------------------------------
- */
-
-/* The file, mapped, and what its segments tell. Read as the dynamic linker would, whatever it
- * holds.
- */
-typedef struct object_file {
-    const char *base;
-    size_t bytes;
-    const Elf64_Phdr *segments;
-    size_t segment_count;
-    const Elf64_Dyn *dynamic;
-    size_t dynamic_count;
-} object_file_t;
-
-/* NULL: not in the file as a whole, or misaligned. */
-static const void *object_at(const object_file_t *file, uint64_t offset, uint64_t bytes) {
-    bool is_inside = offset <= file->bytes && bytes <= file->bytes - offset && offset % 8 == 0;
-    return is_inside ? file->base + offset : NULL;
-}
-
-static bool object_read(object_file_t *file) {
-    const Elf64_Ehdr *head = object_at(file, 0, sizeof *head);
-    if (head == NULL || memcmp(head->e_ident, ELFMAG, SELFMAG) != 0 ||
-        head->e_ident[EI_CLASS] != ELFCLASS64 || head->e_phentsize != sizeof(Elf64_Phdr)) {
-        return false;
-    }
-    file->segment_count = head->e_phnum;
-    file->segments = object_at(file, head->e_phoff, head->e_phnum * sizeof(Elf64_Phdr));
-    for (size_t i = 0; file->segments != NULL && i < file->segment_count; i++) {
-        const Elf64_Phdr *segment = &file->segments[i];
-        if (segment->p_type == PT_DYNAMIC) {
-            file->dynamic_count = segment->p_filesz / sizeof(Elf64_Dyn);
-            file->dynamic = object_at(file, segment->p_offset, segment->p_filesz);
-        }
-    }
-    return file->dynamic != NULL;
-}
-
-/* The value of the first entry with a tag; 0: none. */
-static uint64_t object_value(const object_file_t *file, int64_t tag) {
-    for (size_t i = 0; i < file->dynamic_count && file->dynamic[i].d_tag != DT_NULL; i++) {
-        if (file->dynamic[i].d_tag == tag) {
-            return file->dynamic[i].d_un.d_val;
-        }
-    }
-    return 0;
-}
-
-/* What lies at an address of the loaded object; *most: bytes of it in the file. */
-static const char *object_loaded(const object_file_t *file, uint64_t address, uint64_t *most) {
-    for (size_t i = 0; i < file->segment_count; i++) {
-        const Elf64_Phdr *segment = &file->segments[i];
-        uint64_t offset = address - segment->p_vaddr, end = segment->p_offset + segment->p_filesz;
-        if (segment->p_type == PT_LOAD && offset < segment->p_filesz && end <= file->bytes &&
-            end >= segment->p_offset) {
-            *most = segment->p_filesz - offset;
-            return file->base + segment->p_offset + offset;
-        }
-    }
-    *most = 0;
-    return NULL;
-}
-
-typedef struct object_visit {
-    const object_file_t *file;
-    const char *names; /* of symbols and objects, ended by a zero */
-    uint64_t names_bytes;
-    hak_os_import_visit_t *visit;
-} object_visit_t;
-
-static bool visit_name(const object_visit_t *object, uint64_t name, bool is_object) {
-    return name < object->names_bytes && object->visit(object->names + name, is_object);
-}
-
-/* The symbols that a table of relocations names, and the object does not define. */
-static bool visit_relocations(const object_visit_t *object, int64_t table, int64_t table_bytes) {
-    uint64_t most, symbol_most, bytes = object_value(object->file, table_bytes);
-    const char *at = object_loaded(object->file, object_value(object->file, table), &most);
-    const char *symbols =
-        object_loaded(object->file, object_value(object->file, DT_SYMTAB), &symbol_most);
-    if (bytes == 0) {
-        return true;
-    }
-    for (uint64_t i = 0; i + sizeof(Elf64_Rela) <= bytes; i += sizeof(Elf64_Rela)) {
-        Elf64_Rela relocation;
-        Elf64_Sym symbol;
-        if (at == NULL || symbols == NULL || i + sizeof relocation > most) {
-            return false;
-        }
-        memcpy(&relocation, at + i, sizeof relocation);
-        uint64_t place = ELF64_R_SYM(relocation.r_info) * sizeof symbol;
-        if (place + sizeof symbol > symbol_most) {
-            return false;
-        }
-        memcpy(&symbol, symbols + place, sizeof symbol);
-        unsigned type = ELF64_ST_TYPE(symbol.st_info);
-        bool is_import = symbol.st_shndx == SHN_UNDEF && symbol.st_name != 0 &&
-                         (type == STT_NOTYPE || type == STT_FUNC || type == STT_GNU_IFUNC);
-        if (is_import && !visit_name(object, symbol.st_name, false)) {
-            return false;
-        }
-    }
-    return true;
-}
-
-static bool visit_all(const object_file_t *file, hak_os_import_visit_t *visit) {
-    object_visit_t object = {.file = file, .visit = visit};
-    uint64_t most, bytes = object_value(file, DT_STRSZ);
-    object.names = object_loaded(file, object_value(file, DT_STRTAB), &most);
-    if (object.names == NULL || bytes == 0 || bytes > most || object.names[bytes - 1] != '\0') {
-        return false;
-    }
-    object.names_bytes = bytes;
-    for (size_t i = 0; i < file->dynamic_count && file->dynamic[i].d_tag != DT_NULL; i++) {
-        if (file->dynamic[i].d_tag == DT_NEEDED &&
-            !visit_name(&object, file->dynamic[i].d_un.d_val, true)) {
-            return false;
-        }
-    }
-    return visit_relocations(&object, DT_JMPREL, DT_PLTRELSZ) &&
-           visit_relocations(&object, DT_RELA, DT_RELASZ);
-}
-
-bool hak_os_visit_imports(const char *path, hak_os_import_visit_t *visit) {
-    struct stat status = {0};
-    object_file_t file = {0};
-    long fd = hak_syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (fd < 0) {
-        return false;
-    }
-    bool is_file = hak_syscall(SYS_fstat, fd, &status) == 0 && S_ISREG(status.st_mode);
-    file.bytes = is_file ? (size_t)status.st_size : 0;
-    long base = hak_syscall(SYS_mmap, NULL, file.bytes, PROT_READ, MAP_PRIVATE, fd, 0);
-    hak_syscall(SYS_close, fd);
-    if (base < 0 && base > -4096) {
-        return false;
-    }
-    file.base = (const char *)base;
-    bool is_done = object_read(&file) && visit_all(&file, visit);
-    hak_syscall(SYS_munmap, base, file.bytes);
-    return is_done;
 }

@@ -79,10 +79,6 @@ bool hak_os_unwind_tables(uintptr_t code, hak_os_unwind_t *tables);
 /* 16 bits that differ, but for bad luck, between objects that lie at the same address one after the
  * other. No lock. 0: in none that is unloaded. */
 uintptr_t hak_os_object_mark(uintptr_t code);
-/* Visits the names of objects that the file of an object needs, and of functions that it uses but
- * does not define. false: a visit said so, or the file is none. */
-typedef bool hak_os_import_visit_t(const char *name, bool is_object);
-bool hak_os_visit_imports(const char *path, hak_os_import_visit_t *visit);
 /* Whether the code there, in a loaded object, returns from a signal handler. */
 bool hak_os_is_signal_return(uintptr_t code);
 /* What the kernel saved for it, at the stack pointer: hak_os_signal_bytes. */
