@@ -34,11 +34,12 @@ static bool is_kept(const hak_os_file_id_t *file) {
     return hak_os_is_same_file(file, &kept_file);
 }
 
-/* Standard error, if it is open; else the copy, unless its number is another file's by now. A
- * regular file that got descriptor 2 after the start holds data. -1: none. */
+/* Standard error, if it is open; else the copy, unless its number is another file's by now. What
+ * got descriptor 2 after the start holds data, or talks to another process, unless it is a terminal
+ * or a pipe. -1: none. */
 static int exit_error(void) {
     hak_os_file_id_t there;
-    if (hak_os_find_file(ERROR_FD, &there) && (!there.is_regular || is_kept(&there))) {
+    if (hak_os_find_file(ERROR_FD, &there) && (there.is_stream || is_kept(&there))) {
         return ERROR_FD;
     }
     return hak_os_find_file(kept_fd, &there) && is_kept(&there) ? kept_fd : -1;

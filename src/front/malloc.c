@@ -150,9 +150,10 @@ static hak_large_result_t malloc_large(size_t size, size_t align) {
         return result;
     }
     hak_partition_t partition = hak_tcache_partition(tcache);
+    size_t wide = align > HAK_UNIT_BYTES ? size + align : size; /* what is mapped for it */
     result = hak_large_alloc(partition, size, align);
     for (unsigned i = 0;
-         HAK_UNLIKELY(result.block == NULL) && hak_reclaim_hooks.memory_out(tcache, i, size); i++) {
+         HAK_UNLIKELY(result.block == NULL) && hak_reclaim_hooks.memory_out(tcache, i, wide); i++) {
         result = hak_large_alloc(partition, size, align);
     }
     if (HAK_UNLIKELY(result.block == NULL) && tcache != NULL) {

@@ -74,7 +74,7 @@ hak_os_peek_t hak_os_peek(const void *word) {
 /* A filter may answer anything, but then for an address of the kernel's, too. */
 static bool word_is_readable(uintptr_t at) {
     long result = word_compare(hak_align_down(at, sizeof(uint32_t)));
-    return result == 0 || (result == -EAGAIN && word_compare(-(uintptr_t)4096) == -EFAULT);
+    return (result == 0 || result == -EAGAIN) && word_compare(-(uintptr_t)4096) == -EFAULT;
 }
 
 bool hak_os_is_readable(const void *address) {

@@ -14,7 +14,7 @@ bool hak_os_own_descriptors(void);
 
 typedef struct hak_os_file_id {
     uint64_t device, inode;
-    bool is_regular;
+    bool is_stream; /* a pipe, or a device such as a terminal */
 } hak_os_file_id_t;
 
 HAK_INLINE bool hak_os_is_same_file(const hak_os_file_id_t *a, const hak_os_file_id_t *b) {

@@ -62,8 +62,9 @@ static long socket_make(void) {
 }
 
 static hak_os_file_id_t file_id(const struct stat *status) {
-    return (hak_os_file_id_t){
-        .device = status->st_dev, .inode = status->st_ino, .is_regular = S_ISREG(status->st_mode)};
+    return (hak_os_file_id_t){.device = status->st_dev,
+                              .inode = status->st_ino,
+                              .is_stream = S_ISFIFO(status->st_mode) || S_ISCHR(status->st_mode)};
 }
 
 bool hak_os_find_socket(const char *path, hak_os_file_id_t *id) {

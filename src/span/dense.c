@@ -30,10 +30,11 @@ static hak_os_peek_t page_peek(const char *page, size_t bytes) {
     return found;
 }
 
-size_t hak_dense_written(const char *base, size_t bytes, size_t most_pages) {
+/* Ends once more than so many pages of the sample are untouched. */
+static size_t written_unless(const char *base, size_t bytes, size_t most_pages, size_t untouched) {
     size_t page = hak_os_page_bytes(), pages = hak_most(bytes / page, 1), written = 0;
     size_t count = hak_least(pages, most_pages);
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < count && i - written <= untouched; i++) {
         size_t at = i * pages / count + ((i + 1) * SAMPLE_STEP >> 16) % (pages / count);
         hak_os_peek_t found = page_peek(base + at * page, page);
         if (found == HAK_OS_PEEK_UNKNOWN) {
@@ -44,9 +45,14 @@ size_t hak_dense_written(const char *base, size_t bytes, size_t most_pages) {
     return written == count ? bytes : bytes / count * written;
 }
 
+size_t hak_dense_written(const char *base, size_t bytes, size_t most_pages) {
+    return written_unless(base, bytes, most_pages, most_pages);
+}
+
 void hak_dense_sample(hak_dense_t *dense, const char *base, size_t bytes) {
     bool learns = hak_load_relaxed(&hak_knobs.learn) == HAK_LEARN_ON;
-    size_t written = learns ? hak_dense_written(base, bytes, SAMPLE_PAGES) : SIZE_MAX;
+    size_t untouched = SAMPLE_PAGES / DENSE_PART; /* with more of them it is not dense */
+    size_t written = learns ? written_unless(base, bytes, SAMPLE_PAGES, untouched) : SIZE_MAX;
     bool is_dense = written <= bytes && written >= bytes - bytes / DENSE_PART;
     size_t next = hak_most(2u * hak_load_relaxed(&dense->bet), 1);
     uint8_t bet = is_dense ? (uint8_t)hak_least(next, BET_MOST) : 0;
