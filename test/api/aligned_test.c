@@ -75,6 +75,14 @@ static void aligned_requests_that_cannot_be_served_say_why(void) {
     }
 }
 
+static void posix_memalign_of_less_than_a_pointer_is_einval_and_touches_nothing(void) {
+    for (size_t alignment = 0; alignment < sizeof(void *); ++alignment) {
+        void *block = &untouched;
+        EXPECT_EQ(family.posix_memalign(&block, alignment, 100), EINVAL);
+        EXPECT(block == &untouched);
+    }
+}
+
 static void memalign_of_a_bad_alignment_rounds_up(void) {
     static const size_t requests[][2] = {
         {0, 1},   {1, 1},     {3, 4},     {5, 8},       {12, 16},     {24, 32},       {33, 64},
@@ -146,6 +154,7 @@ int main(int argc, char **argv) {
     family_load();
     RUN(aligned_functions_align_all_sizes);
     RUN(aligned_requests_that_cannot_be_served_say_why);
+    RUN(posix_memalign_of_less_than_a_pointer_is_einval_and_touches_nothing);
     RUN(memalign_of_a_bad_alignment_rounds_up);
     RUN(valloc_and_pvalloc_give_whole_os_pages);
     RUN(free_aligned_sized_frees_every_alignment);

@@ -20,6 +20,17 @@ ONE_OWNER_TEST(messages_of_every_length_arrive_whole) {
     assert_int_equal(owner.counters[SC_64].remote_in, 1);
 }
 
+ONE_OWNER_TEST(messages_drained_one_by_one_add_up) {
+    unit_take(&owner, SC_64, &held, hak_sc_info[SC_64].blocks);
+    hak_slab_t *slab = hak_slab_of(held.block[0]);
+    for (unsigned i = 1; i <= 10; i++) {
+        unit_push(held.block + i, 1);
+        assert_true(hak_remote_drain(&owner, 1));
+        assert_int_equal(slab->free_count, i);
+        assert_int_equal(unit_marked(slab), i);
+    }
+}
+
 ONE_OWNER_TEST(message_that_empties_a_full_slab_retires_it) {
     unsigned capacity = hak_sc_info[SC_1024].blocks;
     unit_take(&owner, SC_1024, &held, capacity + 1);
