@@ -16,7 +16,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-ORDERED = re.compile(r"\bhak_(?:load|store|swap|cas|or|add|sub)_(acquire|release)\(")
+ORDERED = re.compile(r"\bhak_(?:load|store|swap|cas|or|add)_(acquire|release)\(")
 PAIR = re.compile(r"\bpairs ([A-Z]+(?:-[A-Z0-9]+)?)")
 STATED = re.compile(r"^(?: \*\s+|- \*\*)([A-Z]+-\d+)\s", re.M)  # in headers; in docs/remote-free.md
 CITED = re.compile(r"\b[A-Z]+-\d+\b")

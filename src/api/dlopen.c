@@ -29,25 +29,9 @@ HAK_EXPORT HAK_TAIL_CALLS void *dlopen(const char *file, int mode) {
         hak_os_abort(); /* a C library with dlopen defines it */
     }
     hak_life_process_start();
+    hak_row_forget();
     int kept = hak_load_relaxed(&hak_knobs.force_libc) ? mode : mode & ~DLOPEN_DEEPBIND;
     HAK_TAIL return next(file, kept);
-}
-
-/* A walk may read the tables of any object. Where one does not end, the object stays loaded, which
- * POSIX allows. */
-HAK_EXPORT int dlclose(void *handle) {
-    int (*next)(void *) = (int (*)(void *))dlsym(HAK_LIBC_NEXT, "dlclose");
-    if (next == NULL) {
-        hak_os_abort();
-    }
-    if (!hak_row_unload_begin()) {
-        return 0;
-    }
-    uintptr_t place = hak_libc_object_place(handle), start;
-    bool is_known = place != 0 && hak_libc_find_start(place, &start);
-    int result = next(handle);
-    hak_row_unload_end(is_known && !hak_libc_find_start(place, &start));
-    return result;
 }
 
 #endif

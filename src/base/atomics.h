@@ -22,13 +22,11 @@
 #define hak_swap_release(p, v) __atomic_exchange_n((p), (v), __ATOMIC_RELEASE)
 #define hak_swap_relaxed(p, v) __atomic_exchange_n((p), (v), __ATOMIC_RELAXED)
 #define hak_add_relaxed(p, v) __atomic_fetch_add((p), (v), __ATOMIC_RELAXED)
-#define hak_add_acquire(p, v) __atomic_fetch_add((p), (v), __ATOMIC_ACQUIRE)
 #define hak_add_release(p, v) __atomic_fetch_add((p), (v), __ATOMIC_RELEASE)
 #define hak_or_release(p, v) __atomic_fetch_or((p), (v), __ATOMIC_RELEASE)
 #define hak_or_relaxed(p, v) __atomic_fetch_or((p), (v), __ATOMIC_RELAXED)
 #define hak_and_relaxed(p, v) __atomic_fetch_and((p), (v), __ATOMIC_RELAXED)
 #define hak_sub_relaxed(p, v) __atomic_fetch_sub((p), (v), __ATOMIC_RELAXED)
-#define hak_sub_release(p, v) __atomic_fetch_sub((p), (v), __ATOMIC_RELEASE)
 
 /* *expected is updated on failure. Weak: may fail for no reason, so it needs a loop. */
 #define hak_cas_release(p, expected, desired)                                                      \

@@ -20,7 +20,6 @@
 #include "os/os.h"
 #include "profile/profile.h"
 #include "reclaim/reclaim.h"
-#include "stack/row.h"
 
 static HAK_TLS uint64_t fork_signals; /* [thread] the mask before the fork */
 static bool fork_has_streams;         /* [atomic] the fork in progress took the streams' lock */
@@ -101,7 +100,6 @@ static HAK_COLD void fork_child(void) {
     if (HAK_CONTROL) {
         hak_life_control_after_fork();
     }
-    hak_row_after_fork();
     hak_target_after_fork();
     hak_event_after_fork();
     hak_lock_fork_end(true);

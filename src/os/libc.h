@@ -72,11 +72,6 @@ extern int hak_libc_find_object(void *address, void *found) HAK_LIBC(_dl_find_ob
 /* The first byte of the loaded object that an address lies in, without a lock. false: in none, or
  * not known: before 2.35, static. */
 bool hak_libc_find_start(uintptr_t address, uintptr_t *start);
-/* For hak_os_object_mark. */
-uintptr_t hak_libc_object_mark(uintptr_t address);
-/* An address in the object of dlopen's handle that no other object has while it is loaded; 0: not
- * known, or objects stay. */
-uintptr_t hak_libc_object_place(const void *handle);
 
 /* A function, and the object it lies in. */
 typedef struct hak_libc_place {

@@ -80,35 +80,12 @@ const void *hak_libc_object_of(const void *function, const char **file) {
     return info.dli_fbase;
 }
 
-/* Flags; the first byte, the end; the object's record, its unwind tables. */
-typedef struct libc_object {
-    uint64_t words[32];
-} libc_object_t;
-
-static bool libc_find_object(uintptr_t address, libc_object_t *object) {
-    *object = (libc_object_t){0};
-    return hak_libc_find_object != NULL && hak_libc_find_object((void *)address, object) == 0;
-}
-
 bool hak_libc_find_start(uintptr_t address, uintptr_t *start) {
-    libc_object_t object;
-    bool is_found = libc_find_object(address, &object);
-    *start = object.words[1];
+    uint64_t found[32] = {0};
+    bool is_found =
+        hak_libc_find_object != NULL && hak_libc_find_object((void *)address, found) == 0;
+    *start = found[1];
     return is_found;
-}
-
-uintptr_t hak_libc_object_mark(uintptr_t address) {
-    libc_object_t object;
-    if (!libc_find_object(address, &object)) {
-        return 0;
-    }
-    uint64_t mixed = object.words[2] + object.words[3] * 3 + object.words[4] * 5;
-    return mixed * 0x9e3779b97f4a7c15ull >> 48;
-}
-
-uintptr_t hak_libc_object_place(const void *handle) {
-    const struct link_map *map = handle;
-    return map == NULL || !hak_libc_is_glibc() ? 0 : (uintptr_t)map->l_ld;
 }
 
 typedef struct libc_search {

@@ -76,9 +76,6 @@ typedef struct hak_os_unwind {
     uintptr_t from, to; /* the segment that they lie in */
 } hak_os_unwind_t;
 bool hak_os_unwind_tables(uintptr_t code, hak_os_unwind_t *tables);
-/* 16 bits that differ, but for bad luck, between objects that lie at the same address one after the
- * other. No lock. 0: in none that is unloaded. */
-uintptr_t hak_os_object_mark(uintptr_t code);
 /* Whether the code there, in a loaded object, returns from a signal handler. */
 bool hak_os_is_signal_return(uintptr_t code);
 /* What the kernel saved for it, at the stack pointer: hak_os_signal_bytes. */

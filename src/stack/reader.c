@@ -26,19 +26,9 @@ static bool reader_may_touch(hak_reader_t *reader, uintptr_t at) {
     return true;
 }
 
-static bool reader_may_take(const hak_reader_t *reader, unsigned bytes) {
-    uint32_t *left = reader->tables->left;
-    bool may = left == NULL || *left >= bytes;
-    if (left != NULL) {
-        *left -= may ? bytes : *left;
-    }
-    return may;
-}
-
 uint64_t hak_take(hak_reader_t *reader, unsigned bytes) {
     uint64_t value = 0;
-    if (bytes > reader->end - reader->at || !reader_may_take(reader, bytes) ||
-        !reader_may_touch(reader, reader->at) ||
+    if (bytes > reader->end - reader->at || !reader_may_touch(reader, reader->at) ||
         !reader_may_touch(reader, reader->at + bytes - 1)) {
         reader->has_failed = true;
         reader->at = reader->end;

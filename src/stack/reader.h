@@ -10,7 +10,6 @@
 typedef struct hak_tables {
     hak_os_unwind_t os; /* all reads stay from `from` to `to` */
     bool is_sure;       /* the object stays loaded: else each OS page is looked at before a read */
-    uint32_t *left;     /* bytes that may be read, counted down; NULL: any number */
 } hak_tables_t;
 
 typedef struct hak_reader {

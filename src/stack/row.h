@@ -25,31 +25,14 @@ typedef struct hak_row {
     int32_t cfa, frame, link;
 } hak_row_t;
 
-enum {
-    HAK_ROW_BITS = 20, /* of an offset: 4 MiB */
-    /* Bytes of tables that are read for a row; a longer program has none. Compilers write up to
-     * some KiB for a function. */
-    HAK_ROW_BYTES = 16 << 10,
-    HAK_ROW_WALK_BYTES = 64 << 10, /* for all rows of a walk: about half a millisecond */
-};
+enum { HAK_ROW_BITS = 20 }; /* of an offset: 4 MiB */
 
-/* The row of an instruction. `is_sure`: its object stays loaded, as a function of it runs; else
- * there is none while an object is being unloaded. At most *left bytes of tables are read, and
- * counted down. */
-hak_row_t hak_row_find(uintptr_t code, bool is_sure, uint32_t *left);
+/* The row of an instruction. `is_sure`: its object stays loaded, as a function of it runs. */
+hak_row_t hak_row_find(uintptr_t code, bool is_sure);
 /* The row behind a call in code that belongs to no object, if the instructions there tell it: those
  * of a function that returns at once. Reads them: `code` is where a running function returns to. */
 hak_row_t hak_row_of_return(uintptr_t code);
-/* An object is gone, and another may come to lie there: forgets all rows. */
+/* Objects are about to be loaded, perhaps where others were: forgets all rows. */
 void hak_row_forget(void);
-
-/* Before and after an object may be unloaded. false: another thread reads tables that may be its
- * own, and does not end that soon (it sits in a signal handler), or this one does: the object must
- * stay. Else no walk that is not sure reads tables until the end, which forgets all rows if an
- * object is gone. */
-bool hak_row_unload_begin(void);
-void hak_row_unload_end(bool is_gone);
-/* In the child of a fork: other threads neither read nor unload. */
-void hak_row_after_fork(void);
 
 #endif

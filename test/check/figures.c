@@ -187,8 +187,6 @@
     X(visit_superslabs, VISIT_BATCH)                                                               \
     X(fork_naps, FORK_NAPS)                                                                        \
     X(fork_nap_ns, FORK_NAP_NS)                                                                    \
-    X(unload_naps, UNLOAD_NAPS)                                                                    \
-    X(unload_nap_ns, UNLOAD_NAP_NS)                                                                \
     X(owner_naps, OWNER_NAPS)                                                                      \
     X(owner_nap_ns, OWNER_NAP_NS)                                                                  \
     X(locks, HAK_LOCK_COUNT - 1) /* besides those of owners */                                     \

@@ -37,7 +37,7 @@ static void walk_and_check(void) {
         UNIT_EXPECT(at < count, "return %u of %u, to %#lx, among %u", i, return_count, returns[i],
                     count);
     }
-    hak_row_t last = hak_row_find(found[count - 1] - 1, true, &(uint32_t){HAK_ROW_BYTES});
+    hak_row_t last = hak_row_find(found[count - 1] - 1, true);
     UNIT_EXPECT(last.kind == HAK_ROW_END, "%#lx has a caller", found[count - 1]);
 }
 
