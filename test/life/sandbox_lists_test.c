@@ -19,6 +19,9 @@ enum { KEPT = 3000, STEPS = 20000, BIG = 12, CHILDREN = 6, THREADS = 3 };
 #define SIGNALS SYS_rt_sigreturn, SYS_rt_sigprocmask
 #define NAMES SYS_getpid, SYS_gettid
 #define THREADS_MADE SYS_clone, SYS_clone3, SYS_set_robust_list, SYS_rseq, SYS_exit, SYS_membarrier
+#ifndef SYS_fork /* by which musl makes processes where there is one */
+#define SYS_fork SYS_clone
+#endif
 #define POLL SYS_ppoll, SYS_pselect6, SYS_epoll_create1, SYS_epoll_ctl, SYS_epoll_pwait
 #define SOCKETS SYS_sendto, SYS_sendmsg, SYS_recvfrom, SYS_recvmsg, SYS_shutdown
 
@@ -46,6 +49,7 @@ static const unsigned service[] = {MEMORY,
                                    SIGNALS,
                                    NAMES,
                                    THREADS_MADE,
+                                   SYS_fork,
                                    POLL,
                                    SOCKETS,
                                    SYS_rt_sigaction,
