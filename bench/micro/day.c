@@ -1,23 +1,24 @@
 /* SPDX-License-Identifier: MIT
- * day SECONDS [SEED]
+ * day SECONDS [SEED THREADS TICK_MS]
  *
  * Measures: a server's day, in SECONDS seconds (4) from six in the morning to six. Load rises in
- * the morning, dips at lunch, peaks in the afternoon; in the night there is next to none. Three
- * threads serve requests; each has sessions (some 30 small blocks and a buffer that live for
+ * the morning, dips at lunch, peaks in the afternoon; in the night there is next to none. THREADS
+ * threads (3) serve requests; each has sessions (some 30 small blocks and a buffer that live for
  * minutes to hours), large buffers, and a cache whose entries are replaced at random, so that some
  * of each hour stay. A request makes a burst of temporaries and a reply, which the next thread
  * gets: it frees it or keeps it in its cache. See the peak against the live bytes, and what is
  * resident at the end of the night against what lives on: the caches, and a few sessions. The work
  * is the same for the same arguments, whatever the machine: the day is made of ticks with a fixed
- * amount of work each, after which the threads meet, and sleep until 10 ms have passed. A tick that
- * takes longer makes the day longer. A longer day has more requests and as many sessions. What a
- * request holds while it is served, some 100 KiB, is not in the live peak. No warm-up: the morning
- * is part of it. Each block is written at both ends and once in 4 KiB. Known from: servers that are
- * as large in the night as they were at noon. Does not measure: throughput; the threads sleep most
- * of the time. One operation is one pair of malloc and free. */
+ * amount of work each, after which the threads meet, and sleep until TICK_MS (10) have passed. A
+ * tick that takes longer makes the day longer; with TICK_MS 0 no thread sleeps, and the day takes
+ * as long as its work. A longer day has more requests and as many sessions. What a request holds
+ * while it is served, some 100 KiB, is not in the live peak. No warm-up: the morning is part of it.
+ * Each block is written at both ends and once in 4 KiB. Known from: servers that are as large in
+ * the night as they were at noon. Does not measure: throughput; the threads sleep most of the time,
+ * unless TICK_MS is 0. One operation is one pair of malloc and free. */
 #include "live.h"
 
-enum { WORKERS = 3, HOURS = 24, TICK_MS = 10, CACHE = 2048, FULL = 100 };
+enum { MOST_WORKERS = 1024, HOURS = 24, CACHE = 2048, FULL = 100, TICKS_A_SECOND = 100 };
 enum { SESSIONS_AN_HOUR = 1500, LARGE_AN_HOUR = 6, REQUESTS_A_TICK = 40 }; /* of a thread */
 
 /* Percent of the full load; the first hour is that from 6 to 7. */
@@ -36,8 +37,10 @@ typedef struct worker {
 } worker_t;
 
 static struct {
-    worker_t workers[WORKERS];
+    worker_t workers[MOST_WORKERS];
+    unsigned count;       /* of them */
     uint32_t ticks, hour; /* in a day, in an hour */
+    uint32_t tick_ms;
     struct timespec until;
     int64_t live, peak;
     uint64_t operations;
@@ -140,12 +143,12 @@ static void run_tick(worker_t *worker, worker_t *before, uint32_t tick) {
 static void end_tick(void) {
     day.live = 0;
     day.operations = 0;
-    for (unsigned i = 0; i < WORKERS; i++) {
+    for (unsigned i = 0; i < day.count; i++) {
         day.live += day.workers[i].live.bytes;
         day.operations += day.workers[i].live.operations;
     }
     day.peak = day.live > day.peak ? day.live : day.peak;
-    live_next_tick(&day.until, TICK_MS);
+    live_next_tick(&day.until, day.tick_ms);
 }
 
 static void end_worker(worker_t *worker) {
@@ -163,7 +166,7 @@ static void end_worker(worker_t *worker) {
 
 static void work(bench_thread_t *thread) {
     worker_t *worker = &day.workers[thread->index];
-    worker_t *before = &day.workers[(thread->index + WORKERS - 1) % WORKERS];
+    worker_t *before = &day.workers[(thread->index + day.count - 1) % day.count];
     worker->cache = live_table(&worker->live, CACHE);
     worker->ending = live_table(&worker->live, day.ticks + 1);
     bench_start_together(thread);
@@ -186,16 +189,18 @@ static void work(bench_thread_t *thread) {
 }
 
 int main(int argc, char **argv) {
-    bench_init(argc, argv, "SECONDS [SEED]");
+    bench_init(argc, argv, "SECONDS [SEED THREADS TICK_MS]");
     uint64_t seconds = bench_arg(1, 4, 1, 86400, "SECONDS");
     uint64_t seed = bench_arg(2, 42, 0, UINT32_MAX, "SEED");
-    day.ticks = (uint32_t)seconds * (1000 / TICK_MS);
+    day.count = (unsigned)bench_arg(3, 3, 1, MOST_WORKERS, "THREADS");
+    day.tick_ms = (uint32_t)bench_arg(4, 10, 0, 999, "TICK_MS");
+    day.ticks = (uint32_t)seconds * TICKS_A_SECOND;
     day.hour = day.ticks / HOURS;
-    for (unsigned i = 0; i < WORKERS; i++) {
+    for (unsigned i = 0; i < day.count; i++) {
         day.workers[i].rng = bench_rng(seed + i);
     }
     clock_gettime(CLOCK_MONOTONIC, &day.until);
-    uint64_t sum = bench_run_threads(WORKERS, work, NULL);
+    uint64_t sum = bench_run_threads(day.count, work, NULL);
     bench_live_peak((uint64_t)day.peak);
     return bench_finish(sum);
 }
