@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import datetime
 import os
 import sys
 from pathlib import Path
@@ -15,7 +16,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from . import arms, attacks, command_line, contention as locks, instructions, ledger, micro, peers, place, png
 from . import prepare, publish, records, report
 from . import health as health_check
-from . import results, store, summary
+from . import results, scale_bundle, scale_run, scale_show, store, summary
 from . import syscalls as system_calls
 from . import tables
 from .errors import LabError, UsageError
@@ -313,6 +314,42 @@ def contention(rows: Optional[List[str]] = typer.Argument(None, help="rows or pa
             say(row.id)
             found[row.id] = locks.median([locks.count(row, library, scale) for _ in range(rounds)])
     tables.console().print(locks.table(found))
+
+
+@app.command()
+def scale(rows: Optional[List[str]] = typer.Argument(None, help="larson, stress …; all if none is named"),
+          peer: str = Peers, lib: List[str] = Lib,
+          minutes: float = typer.Option(8, "--minutes", min=0.01, help="all together"),
+          threads: str = typer.Option("", "--threads", help="1,2,4; else powers of two, and the number of CPUs"),
+          repetitions: int = typer.Option(0, "--repetitions", min=0, help="at most so many; 0: as the time allows"),
+          seconds: float = typer.Option(0, "--seconds", min=0, help="of a measurement; 0: as the time allows"),
+          timeout: float = typer.Option(scale_run.TIMEOUT, "--timeout", min=0.1,
+                                        help="seconds after which a measurement counts as hung"),
+          out: Optional[Path] = typer.Option(None, "--out", help="folder of the results; else one in build/lab/scale"),
+          bundle: Optional[Path] = typer.Option(None, "--bundle", help="measure nothing; write an archive for another"
+                                                " machine"),
+          show_: Optional[Path] = typer.Option(None, "--show", help="measure nothing; show the results there again")
+          ) -> None:
+    """Throughput of each allocator on 1, 2, 4 … all CPUs, and where it stops scaling."""
+    if show_:
+        print(scale_show.write(show_), end="")
+        return
+    options = scale_run.Options(minutes, scale_run.numbers(threads), list(rows or []), [], repetitions, seconds,
+                                timeout)
+    libs = parse_libs(lib)
+    micro.build(say)
+    found = scale_bundle.find(named(peer), libs, say)
+    with store.Alone():
+        folder = place.LAB / "scale" / scale_bundle.NAME
+        scale_bundle.fill(folder, found)
+        if bundle:
+            scale_bundle.pack(folder, bundle)
+            say(f"{bundle}, {bundle.stat().st_size / 1e6:.1f} MB; there: tar xf {bundle.name} && cd {scale_bundle.NAME}"
+                f" && python3 scale.py --minutes {minutes:g} --out results")
+            return
+        out = out or place.LAB / "scale" / f"{datetime.datetime.now():%Y%m%d-%H%M%S}"
+        print(scale_run.run(folder, out, options), end="")
+        say(f"results: {out}")
 
 
 @app.command()

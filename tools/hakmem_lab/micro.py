@@ -18,16 +18,17 @@ from .rows import Row
 TABLE = place.MICRO / "rows.toml"
 KEYS = {"id", "args", "group", "title", "text", "threads", "metric", "quick", "ideal", "settles", "newest", "steady",
         "named"}
+SCALE_KEYS = {"id", "args", "title", "least", "most"}
 
 
-def read_table(path: Path = TABLE) -> list[dict]:
+def read_table(path: Path = TABLE, name: str = "row", keys: set[str] = KEYS) -> list[dict]:
     with open(path, "rb") as file:
         try:
-            table = tomllib.load(file)["row"]
+            table = tomllib.load(file)[name]
         except (tomllib.TOMLDecodeError, KeyError) as error:
             raise LabError(f"{path}: {error}") from error
     for entry in table:
-        wrong = entry.keys() - KEYS
+        wrong = entry.keys() - keys
         if wrong or "id" not in entry or "args" not in entry:
             raise LabError(f"{path}: row '{entry.get('id', '?')}' has unknown keys or misses id or args: "
                            f"{' '.join(sorted(wrong))}")
@@ -46,6 +47,11 @@ def _row(entry: dict) -> Row:
 
 def catalogue() -> list[Row]:
     return [_row(entry) for entry in read_table()]
+
+
+def scale_rows() -> list[dict]:
+    """The rows of `./hakmem lab scale`."""
+    return read_table(name="scale", keys=SCALE_KEYS)
 
 
 def newest() -> set[str]:
