@@ -50,7 +50,7 @@ def remove(at: Path) -> None:
 def run(tmp_path):
     """run(python, text) → what it printed; it ended well, without a word on standard error. Maps are removed."""
     def start(python: str, text: str, before=(), **more) -> str:
-        (tmp_path / "prog.py").write_text("import atexit, os, sys, threading\nmain = os.getpid()\n" + MAP + text, encoding="utf-8")
+        (tmp_path / "prog.py").write_text("import atexit, os, subprocess, sys, threading\nmain = os.getpid()\n" + MAP + text, encoding="utf-8")
         one = subprocess.Popen([*before, python, tmp_path / "prog.py"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                                env={**os.environ, "PYTHONPERFSUPPORT": "1", "PYTHONPATH": str(FOLDER),
                                     "PYTHONDONTWRITEBYTECODE": "1", **more})
