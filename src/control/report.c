@@ -58,8 +58,9 @@ static void exit_put(void *context, const char *data, size_t length) {
     file->is_broken = file->is_broken || !hak_os_write_calmly(file->fd, data, length, file->due_ns);
 }
 
-/* Writes in one piece, so that reports of several processes do not mix; without memory in many. */
-static void exit_write(const hak_control_topic_t *topic, int fd) {
+/* Writes in one piece, so that reports of several processes do not mix; without memory in many.
+ * false: a part is missing. */
+static bool exit_write(const hak_control_topic_t *topic, int fd) {
     exit_file_t file = {.fd = fd, .due_ns = hak_os_now_ns() + EXIT_WAIT_NS};
     hak_body_t body;
     hak_body_make(&body, topic);
@@ -70,6 +71,7 @@ static void exit_write(const hak_control_topic_t *topic, int fd) {
         exit_put(&file, body.data, body.length);
     }
     hak_body_drop(&body);
+    return !file.is_broken;
 }
 
 /* A signal handler may call exit inside an operation, whose locks stay taken: then no report. */
@@ -83,7 +85,7 @@ void hak_control_report(const char *name, const char *pattern) {
     if (pattern[0] == '\0') {
         int error = exit_error();
         if (error >= 0) {
-            exit_write(topic, error);
+            (void)exit_write(topic, error);
         }
         return;
     }
@@ -92,6 +94,8 @@ void hak_control_report(const char *name, const char *pattern) {
         hak_control_warn("report_file", pattern, "no file of this user can be written there");
         return;
     }
-    exit_write(topic, fd);
+    if (!exit_write(topic, fd)) {
+        hak_control_warn("report_file", pattern, "its end is missing: no room, or no reader");
+    }
     hak_os_close_file(fd);
 }

@@ -136,11 +136,13 @@ def test_pipe_that_is_not_read_ends_the_wait(_folder):
     assert program.process.returncode == 0
 
 
-def test_limit_of_file_sizes_ends_nobody(folder):
+def test_report_without_room_is_cut_off_with_a_line(folder):
     path = folder + "/r"
     small = {"preexec_fn": lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))}
-    finished("report:exit,report_file:" + path, **small)
+    cut = finished("report:json,report_file:" + path, **small).error
     assert os.path.getsize(path) == 100
+    assert cut == f"hakmem: report_file: {path}: its end is missing: no room, or no reader\n", cut
+    assert len(finished("report:exit,report_file:/dev/full").error.splitlines()) == 1
 
 
 def test_link_is_not_followed(folder):
@@ -176,7 +178,7 @@ def test_named_pipe_that_is_not_read_ends_the_wait(folder):
     fcntl.fcntl(reading, fcntl.F_SETPIPE_SZ, 4096)
     program = finished(f"report:json,report_file:{folder}/pipe", "allocate")
     os.close(reading)
-    assert program.process.returncode == 0
+    assert program.process.returncode == 0 and len(program.error.splitlines()) == 1, program.error
 
 
 def test_pipe_that_nobody_reads_ends_nobody(folder):
