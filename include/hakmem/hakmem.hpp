@@ -3,7 +3,7 @@
  * hakmem for C++17, beside any other allocator: a std::pmr::memory_resource, a stateless allocator
  * for containers, and, where a target asks for them, the replaceable operators new and delete.
  *
- *     std::pmr::vector<int> numbers(&hakmem::memory_resource());
+ *     std::pmr::vector<int> numbers(hakmem::memory_resource());
  *     std::vector<int, hakmem::allocator<int>> others;
  *
  * Programs that link or preload the library need none of this: it replaces the operators itself. A
@@ -69,11 +69,12 @@ class resource final : public std::pmr::memory_resource {
     }
 };
 
-/* The resource; it lives as long as the process, also in destructors of static objects. */
-inline resource &memory_resource() noexcept {
+/* The resource, as std::pmr::new_delete_resource() returns one: a pointer that is never null. It
+ * lives as long as the process, also in destructors of static objects. */
+[[nodiscard]] inline std::pmr::memory_resource *memory_resource() noexcept {
     alignas(resource) static unsigned char storage[sizeof(resource)];
     static resource *const made = ::new (static_cast<void *>(storage)) resource;
-    return *made;
+    return made;
 }
 
 /* For containers; has no state, so that all are equal and containers stay as small as they are. */

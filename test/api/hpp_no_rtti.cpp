@@ -5,5 +5,5 @@
 #include <hakmem/hakmem.hpp>
 
 bool hpp_is_equal_to_itself() {
-    return hakmem::memory_resource().is_equal(hakmem::memory_resource());
+    return hakmem::memory_resource()->is_equal(*hakmem::memory_resource());
 }

@@ -32,7 +32,7 @@ bool is_aligned(const void *block, std::size_t align) {
 }
 
 void resource_serves_containers_and_equals_its_like() {
-    std::pmr::memory_resource &resource = hakmem::memory_resource();
+    std::pmr::memory_resource &resource = *hakmem::memory_resource();
     std::pmr::vector<std::uint64_t> numbers(&resource);
     for (std::uint64_t i = 0; i < 100000; i++) {
         numbers.push_back(i);
@@ -49,7 +49,17 @@ void resource_serves_containers_and_equals_its_like() {
     hakmem::resource other;
     EXPECT(resource.is_equal(other) && resource == other);
     EXPECT(!resource.is_equal(*std::pmr::new_delete_resource()));
-    EXPECT(&hakmem::memory_resource() == &resource);
+    EXPECT(hakmem::memory_resource() == &resource);
+}
+
+void resource_has_the_type_of_those_of_the_standard() {
+    static_assert(std::is_same_v<decltype(hakmem::memory_resource()),
+                                 decltype(std::pmr::new_delete_resource())>);
+    std::pmr::memory_resource *before = std::pmr::set_default_resource(hakmem::memory_resource());
+    std::pmr::vector<int> numbers(1000);
+    EXPECT(is_ours(numbers.data(), 4000) &&
+           std::pmr::get_default_resource() == hakmem::memory_resource());
+    std::pmr::set_default_resource(before);
 }
 
 void allocator_has_no_state_and_keeps_alignment() {
@@ -76,7 +86,7 @@ void too_much_throws() {
     EXPECT(has_thrown);
     has_thrown = false;
     try {
-        (void)hakmem::memory_resource().allocate(too_large, 16);
+        (void)hakmem::memory_resource()->allocate(too_large, 16);
     } catch (const std::bad_alloc &) {
         has_thrown = true;
     }
@@ -120,6 +130,7 @@ void operators_of_this_target_are_ours() {
 
 int main() {
     RUN(resource_serves_containers_and_equals_its_like);
+    RUN(resource_has_the_type_of_those_of_the_standard);
     RUN(allocator_has_no_state_and_keeps_alignment);
     RUN(too_much_throws);
     RUN(handler_is_asked_until_it_gives_up);

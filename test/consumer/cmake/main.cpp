@@ -7,7 +7,7 @@
 #include <vector>
 
 int main() {
-    std::pmr::vector<int> numbers(1000, &hakmem::memory_resource());
+    std::pmr::vector<int> numbers(1000, hakmem::memory_resource());
     std::vector<int, hakmem::allocator<int>> others(1000);
     std::vector<int> usual(1000);
     bool is_ours = hak_malloc_usable_size(usual.data()) >= hak_good_size(4000);
