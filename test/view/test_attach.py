@@ -6,6 +6,7 @@ import subprocess
 
 import leaky
 import pytest
+from test_real import LIBRARY
 
 from hakmem_view import attach
 from hakmem_view.elf import Elf
@@ -19,7 +20,7 @@ AS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="only root can be somebod
 def binary(request, tmp_path_factory):
     folder = tmp_path_factory.mktemp("attach")
     os.chmod(folder, 0o755)
-    subprocess.run(["cc", *request.param, "-O1", "-rdynamic", "-o", folder / "attach", leaky.PROGRAMS / "attach.c"], check=True)
+    subprocess.run(["cc", *request.param, "-O1", "-pthread", "-rdynamic", "-o", folder / "attach", leaky.PROGRAMS / "attach.c"], check=True)
     return folder / "attach"
 
 
@@ -79,6 +80,32 @@ def test_process_that_is_silent_is_told_from_one_that_works(process):
     assert f"it is stopped, by a signal or a debugger; let it go on (kill -CONT {stands.pid})" in refusal(stands.pid, seconds=0.2)
     os.kill(stands.pid, signal.SIGCONT)
     attach.wake(stands.pid)
+
+
+@pytest.mark.parametrize("mode", ["filtered", "thread"])
+def test_process_with_a_filter_of_system_calls_is_left_alone(process, mode):
+    one = process(mode)
+    assert f"process {one.pid} (attach) has a seccomp filter, which may kill it" in refusal(one.pid)
+    one.kill()
+    assert one.stdout.read() == ""  # no request was written
+
+
+def test_process_with_a_filter_whose_channel_is_open_is_asked(process):
+    one = process("open")
+    attach.wake(one.pid, 524288)
+    assert one.stdout.readline() == "2 524288\n"
+
+
+@pytest.mark.skipif(not LIBRARY.exists(), reason="no library is built")
+def test_sandboxed_service_outlives_the_tool(tmp_path, refuses):
+    subprocess.run(["cc", "-O1", "-o", tmp_path / "sandboxed", leaky.PROGRAMS / "sandboxed.c"], check=True)
+    with subprocess.Popen([tmp_path / "sandboxed"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+                          env={"LD_PRELOAD": str(LIBRARY)}) as service:
+        assert service.stdout.readline() == "ready\n"
+        said = refuses("profile", service.pid, "--seconds", "0")
+        assert "has a seccomp filter" in said and "start it with HAKMEM_OPTIONS=control:@hakmem-%p" in said
+        rest, _ = service.communicate()
+    assert (service.returncode, rest) == (0, "served\n")
 
 
 @AS_ROOT

@@ -137,6 +137,13 @@ def _object(pid: int, memory: Memory) -> int:
     raise ViewError(f"{process.called(pid)} does not run on hakmem, as far as one can see; start it with {NAME} run")
 
 
+def _spare_filtered(pid: int) -> None:
+    """To open the channel takes system calls that a sandboxed process never made before. Where it is open it takes none."""
+    if process.is_filtered(pid) and not any("hakmem" in address for address in process.listening(pid)):
+        raise ViewError(f"{process.called(pid)} has a seccomp filter, which may kill it for the system calls by which it would "
+                        f"open its control channel: it is left alone; start it with {CONTROL}")
+
+
 def is_possible(pid: int) -> bool:
     """Whether the process has the object, as far as we may look: its program may have the library within itself."""
     try:
@@ -147,9 +154,10 @@ def is_possible(pid: int) -> bool:
 
 def wake(pid: int, rate: int = 0, seconds: float = SECONDS) -> None:
     """Opens the control channel of a process, and starts sampling at a rate if one is given. The process does it when
-    it next leaves its hit path: one that sleeps does nothing."""
+    it next leaves its hit path: one that sleeps does nothing, one with a filter of system calls is not asked."""
     with Memory(pid) as memory:
         address = _object(pid, memory)
+        _spare_filtered(pid)
         _, _, _, _, _, number, answer = LAYOUT.unpack(memory.read(address, LAYOUT.size))
         number = (number + 1) % (1 << 64)
         memory.write(address + ARGUMENT, rate)

@@ -59,6 +59,12 @@ def state(pid: int) -> str:
     return "R" if first != "Z" and ["R"] in others else first
 
 
+def is_filtered(pid: int) -> bool:
+    """Whether the system calls of one of its threads pass a seccomp filter, which may kill for those it does not know."""
+    return any(line.split()[1:] not in (["0"], []) for thread in _threads(pid)
+               for line in _read(pid, f"task/{thread}/status").splitlines() if line.startswith("Seccomp:"))
+
+
 def name(pid: int) -> str:
     return plain(_read(pid, "comm").strip()) or "?"
 
