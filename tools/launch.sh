@@ -30,6 +30,38 @@ usage_of() {
     done
 }
 
+# nearest WORD NAMES…: prints " (did you mean NAME?)" of the one that WORD begins, or that is two mistakes away at most and
+# less than half of it; a mistake is a letter more, less or other, or two that changed places
+nearest() {
+    command -v awk >/dev/null || return 0
+    awk 'function least(a, b) { return a < b ? a : b }
+    function distance(a, b,    i, j, d, cost) {
+        for (i = 0; i <= length(a); i++) d[i, 0] = i
+        for (j = 0; j <= length(b); j++) d[0, j] = j
+        for (i = 1; i <= length(a); i++) for (j = 1; j <= length(b); j++) {
+            cost = substr(a, i, 1) != substr(b, j, 1)
+            d[i, j] = least(least(d[i - 1, j], d[i, j - 1]) + 1, d[i - 1, j - 1] + cost)
+            if (i > 1 && j > 1 && substr(a, i, 1) == substr(b, j - 1, 1) && substr(a, i - 1, 1) == substr(b, j, 1))
+                d[i, j] = least(d[i, j], d[i - 2, j - 2] + 1)
+        }
+        return d[length(a), length(b)]
+    }
+    BEGIN {
+        word = ARGV[1]
+        most = least(2, int((length(word) - 1) / 2))
+        for (at = 2; at < ARGC; at++) {
+            far = length(word) > 1 && index(ARGV[at], word) == 1 ? 0 : distance(word, ARGV[at])
+            if (far <= most) { most = far - 1; name = ARGV[at] }
+        }
+        if (name != "") printf " (did you mean %s?)", name
+    }' "$@"
+}
+
+# unknown_command NAMES…: says that $hm_command is none of them
+unknown_command() {
+    die 2 "unknown command '$hm_command'$(nearest "$hm_command" "$@"); there are: $*"
+}
+
 # cmd_docs [PAGE]: the pages for users, or one of them; nothing but a shell is needed
 cmd_docs() {
     [ $# -le 1 ] || die 2 "docs: one page at a time"
@@ -52,7 +84,18 @@ cmd_docs() {
     fi
     hm_page=${1#docs/}
     hm_page=$hm_docs/${hm_page%.md}.md
-    [ -f "$hm_page" ] || die 2 "docs: there is no page '$1'; $hm_name docs lists them"
+    if [ ! -f "$hm_page" ]; then
+        set -- "$1" "$hm_docs"/*.md
+        hm_word=${1#docs/}
+        hm_names=
+        shift
+        for hm_page; do
+            hm_page=${hm_page##*/}
+            hm_names="$hm_names ${hm_page%.md}"
+        done
+        # shellcheck disable=SC2086 # a list of words
+        die 2 "docs: there is no page '$hm_word'$(nearest "${hm_word%.md}" $hm_names); $hm_name docs lists them"
+    fi
     if [ -t 1 ] && command -v "${PAGER:-less}" >/dev/null; then
         exec "${PAGER:-less}" "$hm_page"
     fi

@@ -63,6 +63,22 @@ says err "there is no process 999999999"
 expect 2 "$hakmem" check
 [ "$(wc -l <"$work/err")" -eq 1 ] || fail "more than a line: $(cat "$work/err")"
 
+expect 2 "$hakmem" explian
+says err "unknown command 'explian' (did you mean explain?); there are: run ps "
+[ "$(wc -l <"$work/err")" -eq 1 ] || fail "more than a line: $(cat "$work/err")"
+# What is no number is no PID, in one line.
+for word in abc 1x -1 ٣ 1.5 ''; do
+    expect 2 "$hakmem" check -- "$word"
+    says err "hakmem: check: '$word' is no PID"
+    [ "$(wc -l <"$work/err")" -eq 1 ] || fail "more than a line: $(cat "$work/err")"
+done
+for command in stats explain map profile 'top --once'; do
+    # shellcheck disable=SC2086 # words
+    expect 2 python3 -S "$work/prefix/share/hakmem/view.py" $command abc
+    says err "hakmem: abc is neither a PID nor a socket"
+    [ "$(wc -l <"$work/err")" -eq 1 ] || fail "more than a line: $(cat "$work/err")"
+done
+
 # Reports of run, into a file or not.
 expect 0 "$hakmem" run --report exit "$work/report" -- true
 says report "process"

@@ -112,6 +112,11 @@ if command -v gdb >/dev/null; then
     gdb -batch -ex 'info line hak_malloc' "$library" 2>&1 | grep -q 'Line ' || fail "gdb does not find the symbols"
 fi
 expect 0 cmake -D MANIFESTS="$HAKMEM_BUILD/install_manifest" -P "$HAKMEM_SOURCE/cmake/uninstall.cmake"
+says out "removed $work/again/"
 left=$(find "$work/again" ! -type d -o -name '*hakmem*')
 [ -z "$left" ] || fail "uninstall leaves: $left"
+expect 0 cmake -D MANIFESTS="$HAKMEM_BUILD/install_manifest" -P "$HAKMEM_SOURCE/cmake/uninstall.cmake"
+says out "nothing is removed: no file that"
+expect 1 cmake -D MANIFESTS="$work/no_manifest" -P "$HAKMEM_SOURCE/cmake/uninstall.cmake"
+says err "nothing is removed: there is no manifest"
 exit $failed

@@ -49,6 +49,25 @@ for package in clang qemu-user libcmocka-dev shellcheck; do
     grep -q "$package" "$work/apt.log" && fail "$package is not needed to build the library"
 done
 
+# A clone of another user's, where we may not write: one line of ours, from whatever builds.
+mkdir -p "$work/tree/build"
+: >"$work/tree/build/.lock"
+chmod 755 "$work"
+chmod -R a-w "$work/tree"
+other=
+[ "$("$(command -v id)" -u)" != 0 ] || other='setpriv --reuid=65534 --regid=65534 --clear-groups'
+double id 'echo nobody'
+for words in lib build 'build tsan' 'run -- sh' test 'fuzz 1' clean; do
+    case $words in
+    fuzz*) mkdir -p "$work/tree/test/fuzz/corpus/api" ;;
+    esac
+    # shellcheck disable=SC2086 # lists of words
+    expect 1 $other env -i PATH="$work/bin" "$work/tree/hakmem" $words
+    says err "where user nobody may not write"
+    [ "$(wc -l <"$work/err")" -eq 1 ] || fail "$words: more than one message: $(cat "$work/err")"
+done
+chmod -R u+w "$work/tree"
+
 # Without the program that locks: the one line, not the shell's.
 rm "$work/bin/flock" "$work/bin/apt-get"
 double id 'echo 1000'

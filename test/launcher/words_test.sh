@@ -39,6 +39,18 @@ expect 2 "$hakmem" frobnicate
 says err "unknown command 'frobnicate'"
 says err "build lib run test fuzz lab stats top explain map profile ps options check enable disable translate symbolize docs package release clean help"
 [ -s "$work/out" ] && fail "an error writes to stdout"
+grep -q 'did you mean' "$work/err" && fail "frobnicate is near to no command: $(cat "$work/err")"
+for pair in explian:explain rnu:run prof:profile chekcs:check buildd:build; do
+    expect 2 "$hakmem" "${pair%:*}"
+    says err "unknown command '${pair%:*}' (did you mean ${pair#*:}?); there are: build "
+    [ "$(wc -l <"$work/err")" -eq 1 ] || fail "more than one line: $(cat "$work/err")"
+done
+for pair in lerning:learning quick:quick-start cheks.md:checks docs/profilng.md:profiling; do
+    expect 2 "$hakmem" docs "${pair%:*}"
+    says err "(did you mean ${pair#*:}?); ./hakmem docs lists them"
+done
+expect 2 "$hakmem" docs frobnicate
+says err "there is no page 'frobnicate'; ./hakmem docs lists them"
 expect 2 "$hakmem" build frobnicate
 says err "release clang debug-audit hardened tsan ubsan aarch64"
 expect 2 "$hakmem" build release hardened

@@ -11,7 +11,7 @@ import re
 from pathlib import Path
 from typing import Optional
 
-from hakmem_view import process, source
+from hakmem_view import installed, process, source
 from hakmem_view.errors import ViewError
 
 from . import options, table
@@ -24,7 +24,7 @@ ARCHIVE = b"hak_malloc_usable_size\0"  # in the symbols of programs that the arc
 
 
 def words(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("pid", metavar="PID", type=int)
+    parser.add_argument("pid", metavar="PID")
     parser.add_argument("--json", action="store_true")
 
 
@@ -115,7 +115,14 @@ def _hint(pid: int) -> Optional[str]:
     return None
 
 
+def _pid(word: str) -> int:
+    if not (word.isascii() and word.isdigit()):
+        raise ViewError(f"check: '{process.plain(word)}' is no PID; `{installed.NAME} ps` lists those on hakmem")
+    return int(word)
+
+
 def run(_: str, given: argparse.Namespace) -> int:
+    given.pid = _pid(given.pid)
     found = _described(given.pid)
     if given.json:
         print(json.dumps(found, indent=1))

@@ -112,10 +112,10 @@ def _chosen(names: list[str], options: list[Option]) -> list[Option]:
 
 def run(_: str, given: argparse.Namespace) -> int:
     options, profiles = table.load()
-    pids = [word for word in given.targets if word.isdigit()]
+    pids = [word for word in given.targets if word.isascii() and word.isdigit()]
     if len(pids) > 1:
         raise ViewError("options: one PID at a time")
-    shown = _chosen([word for word in given.targets if not word.isdigit()], options)
+    shown = _chosen([word for word in given.targets if word not in pids], options)
     changed, how = of_process(int(pids[0]), profiles) if pids else (of_environment(dict(os.environ), profiles), "")
     if given.json:
         print(json.dumps({"schema": 1, "hakmem": installed.own_version(), "pid": int(pids[0]) if pids else None,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from dataclasses import dataclass
 from typing import Optional
@@ -169,6 +170,8 @@ def find(word: str) -> Source:
         raise ViewError(f"{process.plain(word)}: %p stands for the PID of the process; name that")
     if channel.is_abstract(word):
         raise ViewError(f"there is no socket {word}, but an abstract one: @{word}")
+    if "/" not in word and not word.startswith("@") and not os.path.lexists(word):
+        raise ViewError(f"{process.plain(word)} is neither a PID nor a socket; `{NAME} ps` lists both")
     return Source(word)
 
 
