@@ -263,7 +263,11 @@ fits() {
     case ${hm_program##*/} in
     ld-linux* | ld-musl* | ld.so* | ld64*) return 0 ;; # a loader has none, and loads a program
     esac
-    if [ -z "$hm_kind" ] || [ -z "$hm_lib_kind" ]; then
+    if has_capabilities "$hm_program"; then
+        hm_misfit="$hm_program has file capabilities (setcap), so the system preloads nothing into it"
+    elif [ ! -r "$hm_program" ]; then
+        hm_misfit="$hm_program may not be read, so nobody knows whether the library can be loaded into it"
+    elif [ -z "$hm_kind" ] || [ -z "$hm_lib_kind" ]; then
         return 0 # not known
     elif [ "$hm_kind" != "$hm_lib_kind" ]; then
         hm_misfit="$hm_program is a program for $hm_kind, and the library for $hm_lib_kind"
@@ -273,6 +277,18 @@ fits() {
         hm_misfit="$hm_program is linked statically, so nothing can be preloaded into it"
     fi
     [ -z "$hm_misfit" ]
+}
+
+# has_capabilities FILE: whether it has any, which all but root get; no, where no tool tells
+has_capabilities() {
+    [ "$(id -u 2>/dev/null)" != 0 ] || return 1
+    for hm_word in getcap /usr/sbin/getcap /sbin/getcap; do # the folders are not in everybody's PATH
+        if command -v "$hm_word" >/dev/null; then
+            [ -n "$("$hm_word" "$1" 2>/dev/null)" ]
+            return
+        fi
+    done
+    python3 -ISc 'import os, sys; os.getxattr(sys.argv[1], "security.capability")' "$1" >/dev/null 2>&1
 }
 
 # elf_kind FILE: its architecture and word size in words; nothing: it is no ELF file

@@ -97,4 +97,43 @@ if [ "$(id -u)" -eq 0 ]; then
     chmod 2755 "$work/other-user"
     misfit 9 "$work/other-user" "changes its user or group, so the system preloads nothing into it"
 fi
+
+# Nor, but for root, into one with file capabilities; into one that may not be read it might. A tree that others may read.
+if [ "$(id -u)" -eq 0 ]; then
+    mkdir -p "$work/tree/tools"
+    cp "$hakmem" "$work/tree"
+    cp "$HAKMEM_SOURCE/tools/launch.sh" "$work/tree/tools"
+    cp "$lib" "$work/libhakmem.so"
+    cat >"$work/as_nobody" <<SCRIPT
+#!/bin/sh
+exec setpriv --reuid=65534 --regid=65534 --clear-groups "$work/tree/hakmem" "\$@"
+SCRIPT
+    chmod -R a+rX "$work/tree" "$work/libhakmem.so"
+    chmod 755 "$work/as_nobody"
+    root_command=$hakmem
+    hakmem=$work/as_nobody
+    lib=$work/libhakmem.so
+    cp "$work/program" "$work/unreadable"
+    chmod 711 "$work/unreadable"
+    misfit 9 "$work/unreadable" "may not be read, so nobody knows whether the library can be loaded into it"
+    cp "$work/program" "$work/capable"
+    chmod 755 "$work/capable"
+    if python3 -c 'import os, struct, sys
+os.setxattr(sys.argv[1], "security.capability", struct.pack("<5I", 0x02000001, 1 << 13, 0, 0, 0))' "$work/capable"; then
+        said="has file capabilities (setcap), so the system preloads nothing into it"
+        misfit 9 "$work/capable" "$said"
+        for tool in sh id od python3 dirname basename readlink tr head setpriv; do # as where there is no getcap
+            mkdir -p "$work/few"
+            ln -s "$(command -v $tool)" "$work/few/$tool"
+        done
+        expect 126 env PATH="$work/few" "$hakmem" run --strict --lib "$lib" -- "$work/capable"
+        says err "$said"
+        expect 9 "$root_command" run --strict --lib "$lib" -- "$work/capable"
+        [ ! -s "$work/err" ] || fail "root gains nothing by them: $(cat "$work/err")"
+    else
+        echo "file capabilities cannot be given here"
+    fi
+    expect 9 "$hakmem" run --strict --lib "$lib" -- "$work/program"
+    [ ! -s "$work/err" ] || fail "noise: $(cat "$work/err")"
+fi
 exit $failed
