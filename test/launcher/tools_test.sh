@@ -49,6 +49,49 @@ for package in clang qemu-user libcmocka-dev shellcheck; do
     grep -q "$package" "$work/apt.log" && fail "$package is not needed to build the library"
 done
 
+# How much that is comes before it is installed.
+double apt-get "case \" \$* \" in
+*' --assume-no '*) echo 'Need to get 61.5 MB of archives.'
+    echo 'After this operation, 240 MB of additional disk space will be used.' ;;
+*) echo \"\$@\" >>'$work/apt.log' ;;
+esac"
+: >"$work/apt.log"
+expect 1 env -i HOME="$work/home" PATH="$work/bin" "$work/tree/hakmem" run -- sh -c 'exit 3'
+says err "hakmem: Need to get 61.5 MB of archives"
+says err "hakmem: After this operation, 240 MB of additional disk space will be used"
+for package in clang cmocka redis strace; do
+    grep -q "$package" "$work/apt.log" && fail "$package is not needed to run a program"
+done
+
+# Nothing is installed to run a program where a library is: of a package, or built before.
+: >"$work/apt.log"
+major=$(sed -n 's/^#define HAK_VERSION_MAJOR //p' "$HAKMEM_SOURCE/include/hakmem/hakmem.h")
+mkdir -p "$work/home/.local/lib/hakmem/hardened" "$work/tree/include/hakmem" "$work/tree/build/release" "$work/tree/src/conf"
+cp "$HAKMEM_SOURCE/include/hakmem/hakmem.h" "$work/tree/include/hakmem"
+cp "$HAKMEM_SOURCE/src/conf/presets.def" "$work/tree/src/conf"
+ln -s "$(command -v sort)" "$(command -v tr)" "$work/bin"
+installed=$work/home/.local/lib/libhakmem.so.$major
+runs_on() { # LIBRARY WORDS...: `run`, on that file, with a line that says so
+    library=$1
+    shift
+    # shellcheck disable=SC2016 # the inner shell expands it
+    expect 3 env -i HOME="$work/home" PATH="$work/bin" "$work/tree/hakmem" run "$@" sh -c 'echo "$LD_PRELOAD"; exit 3'
+    prints "$library"
+    grep -v 'ERROR: ld.so' "$work/err" >"$work/words"
+    [ "$(wc -l <"$work/words")" -eq 1 ] || fail "more than one message: $(cat "$work/words")"
+    says err " takes: gcc g++ "
+    [ ! -s "$work/apt.log" ] || fail "apt was called: $(cat "$work/apt.log")"
+}
+: >"$installed"
+: >"$work/home/.local/lib/hakmem/hardened/libhakmem.so.$major"
+runs_on "$installed"
+says err "hakmem: run: on the installed $installed; to build that of this clone takes: gcc"
+runs_on "$work/home/.local/lib/hakmem/hardened/libhakmem.so.$major" --profile hardened
+: >"$work/tree/build/release/libhakmem.so"
+runs_on "$work/tree/build/release/libhakmem.so"
+says err "hakmem: run: on the library of an earlier build; to build it anew takes: gcc"
+rm -r "$work/tree/build" "$work/home"
+
 # A clone of another user's, where we may not write: one line of ours, from whatever builds.
 mkdir -p "$work/tree/build"
 : >"$work/tree/build/.lock"
