@@ -54,6 +54,67 @@ start env
 expect 1 "$hakmem" check "$pid"
 says out "is not on hakmem"
 stop
+
+# How it came in is not guessed: a program that overwrites its environment for a title, as redis does; links; dlopen.
+cat >"$work/titled.py" <<'SCRIPT'
+import os
+import sys
+fields = open("/proc/self/stat", encoding="utf-8").read().rpartition(")")[2].split()
+begin, end = int(fields[47]), int(fields[48])
+with open("/proc/self/mem", "r+b", buffering=0) as memory:
+    memory.seek(begin)
+    memory.write(bytes(end - begin))
+open(sys.argv[1], "w").write("\n")
+open(sys.argv[2]).read()
+SCRIPT
+started() { # COMMAND...: as start does, with a command of its own that gets the two names
+    [ -e "$work/ready" ] || mkfifo "$work/ready" "$work/end"
+    "$@" "$work/ready" "$work/end" &
+    pid=$!
+    read -r _ <"$work/ready"
+}
+started "$hakmem" run --options cache:1m -- python3 "$work/titled.py"
+expect 0 "$hakmem" check "$pid"
+says out "by       LD_PRELOAD, most likely: nothing in the process is linked with it, and the program has overwritten its env"
+says out "options  unknown: the program has overwritten its environment"
+expect 0 "$hakmem" options "$pid" cache
+says out "unknown: the program has overwritten its environment"
+stop
+cat >"$work/waits.c" <<'SOURCE'
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+int main(int argc, char **argv) {
+    if (argc > 3) {
+        dlopen(argv[1], RTLD_NOW);
+        argv++;
+    }
+    void *volatile block = malloc(100);
+    free(block);
+    FILE *ready = fopen(argv[1], "w");
+    fputs("\n", ready);
+    fclose(ready);
+    return fgetc(fopen(argv[2], "r")) == 0;
+}
+SOURCE
+echo 'void *malloc(unsigned long); void *middle(void) { return malloc(1); }' >"$work/middle.c"
+"${CC:-cc}" -o "$work/waits" "$work/waits.c" -ldl
+started "$work/waits" "$work/prefix/lib/libhakmem.so.0"
+expect 0 "$hakmem" check "$pid"
+says out "by       the program has loaded it while it ran (dlopen)"
+stop
+"${CC:-cc}" -o "$work/linked" "$work/waits.c" -Wl,--no-as-needed -L"$work/prefix/lib" -lhakmem -ldl -Wl,-rpath,"$work/prefix/lib"
+started "$work/linked"
+expect 0 "$hakmem" check "$pid"
+says out "by       the program is linked with it"
+stop
+"${CC:-cc}" -shared -fPIC -o "$work/libmiddle.so" "$work/middle.c" -Wl,--no-as-needed -L"$work/prefix/lib" -lhakmem \
+    -Wl,-rpath,"$work/prefix/lib"
+"${CC:-cc}" -o "$work/uses" "$work/waits.c" -Wl,--no-as-needed -L"$work" -lmiddle -ldl -Wl,-rpath,"$work"
+started "$work/uses"
+expect 0 "$hakmem" check "$pid"
+says out "by       libmiddle.so, which the program uses, is linked with it"
+stop
 start env LD_PRELOAD="$work/prefix/lib/libhakmem.so.9" 2>/dev/null
 expect 1 "$hakmem" check "$pid"
 says out "but the library is not loaded"
@@ -92,8 +153,16 @@ mkdir "$work/bin" "$work/home"
 cat >"$work/bin/systemctl" <<SCRIPT
 #!/bin/sh
 echo "\$@" >>"$work/calls"
+if [ -e "$work/offline" ]; then
+    case " \$* " in
+    *" is-system-running "*) echo offline ;;
+    *) echo "System has not been booted with systemd as init system (PID 1). Can't operate." >&2 ;;
+    esac
+    exit 1
+fi
 case " \$* " in
-*" cat "*gone*) exit 1 ;;
+*" cat "*gone*) echo "No files found for gone.service." >&2; exit 1 ;;
+*" cat "*odd*) echo "Failed to connect to bus: odd" >&2; exit 1 ;;
 *" show "*) echo 'A=1 LD_PRELOAD=/usr/lib/libother.so B=2' ;;
 esac
 SCRIPT
@@ -114,11 +183,24 @@ grep -qxF 'Environment=HAKMEM_PROFILE=low-memory' "$drop" || fail "profile: $(ca
 grep -q -- '--user daemon-reload' "$work/calls" || fail "no daemon-reload"
 unit 2 enable --user gone --yes
 says err "there is no unit gone.service"
+unit 2 enable --user odd --yes
+says err "systemctl cat odd.service: Failed to connect to bus: odd"
 unit 2 enable --user web --yes --options nosuch:1
 unit 2 enable ../etc --yes
 unit 0 disable --user web
 [ ! -e "$work/home/systemd/user/web.service.d" ] || fail "disable leaves something"
 unit 2 disable --user web
+unit 0 enable --user web --yes
+: >"$work/offline"
+unit 0 disable --user web
+says out "systemd does not run here: web.service follows once it does"
+for words in "enable web" "enable --user web --yes"; do
+    # shellcheck disable=SC2086 # words
+    unit 2 $words
+    says err "hakmem: systemd does not run here: without systemd set LD_PRELOAD=$work/prefix/lib/libhakmem.so.0 in"
+    [ "$(wc -l <"$work/err")" -eq 1 ] || fail "more than a line: $(cat "$work/err")"
+done
+rm "$work/offline"
 mkdir -p "$(dirname "$drop")"
 echo mine >"$drop"
 unit 2 disable --user web

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Optional
 
 from hakmem_view import installed, process, source
+from hakmem_view.elf import Elf
 from hakmem_view.errors import ViewError
 
 from . import options, table
@@ -36,20 +37,27 @@ def _bytes(path: str) -> bytes:
         return b""
 
 
-def _mapped(pid: int) -> str:
-    """The library's file as the process has it; "" if there is none."""
+def _files(pid: int) -> list[str]:
+    """Those that the process has mapped, each once."""
     try:
         with open(f"/proc/{pid}/maps", encoding="utf-8", errors="replace") as lines:
-            for line in lines:
-                words_of_line = line.rstrip("\n").split(maxsplit=5)
-                if len(words_of_line) == 6 and process.LIBRARY in os.path.basename(words_of_line[5]):
-                    return words_of_line[5]
+            words_of_lines = [line.rstrip("\n").split(maxsplit=5) for line in lines]
     except PermissionError as error:
         raise ViewError(f"no permission to look into {process.called(pid)}: its owner and root may") from error
     except OSError as error:
         process.need()
         raise ViewError(f"there is no process {pid}") from error
-    return ""
+    return list(dict.fromkeys(one[5] for one in words_of_lines if len(one) == 6 and one[5].startswith("/")))
+
+
+def _mapped(pid: int) -> str:
+    """The library's file as the process has it; "" if there is none."""
+    return next((path for path in _files(pid) if process.LIBRARY in os.path.basename(path)), "")
+
+
+def _linked(path: str) -> bool:
+    file = Elf.open(path)
+    return file is not None and any(process.LIBRARY in name for name in file.needed)
 
 
 def _version(pid: int, path: str) -> str:
@@ -63,16 +71,22 @@ def _version(pid: int, path: str) -> str:
     return found.group(1) if found else "of an unknown version"
 
 
-def _way(pid: int, path: str) -> str:
+def _way(pid: int) -> str:
     """How the library came into the process."""
     environment = options.environment_of(pid) or {}
     if process.LIBRARY in environment.get("LD_PRELOAD", ""):
         return f"LD_PRELOAD={environment['LD_PRELOAD']}"
     if process.LIBRARY in _bytes(process.rooted(pid, PRELOAD)).decode(errors="replace"):
         return PRELOAD
-    if os.path.basename(path).encode().split(b".so")[0] + b".so" in _bytes(f"/proc/{pid}/exe"):
+    if _linked(f"/proc/{pid}/exe"):
         return "the program is linked with it"
-    return "a library that the program uses is linked with it, or has loaded it"
+    for path in _files(pid):
+        if ".so" in path and _linked(process.rooted(pid, path)):
+            return f"{process.plain(os.path.basename(path))}, which the program uses, is linked with it"
+    if process.has_overwritten_environment(pid):
+        return ("LD_PRELOAD, most likely: nothing in the process is linked with it, and the program has overwritten its "
+                "environment, which would tell")
+    return "the program has loaded it while it ran (dlopen)"
 
 
 def unit_of(pid: int) -> str:
@@ -90,7 +104,7 @@ def _described(pid: int) -> dict:
     found: dict = {"schema": 1, "pid": pid, "command": process.command(pid), "is_on_hakmem": bool(path), "library": path,
                    "version": "", "way": "", "unit": unit_of(pid), "socket": None, "options": {}}
     if path:
-        found["version"], found["way"] = _version(pid, path), _way(pid, path)
+        found["version"], found["way"] = _version(pid, path), _way(pid)
     else:
         program = _bytes(f"/proc/{pid}/exe")
         inside = VERSION.search(program)
@@ -137,12 +151,12 @@ def run(_: str, given: argparse.Namespace) -> int:
     print(f"is on hakmem {found['version']}")
     print(f"library  {found['library']}\nby       {found['way']}")
     if found["unit"]:
-        print(f"unit     {found['unit']}")
+        print(f"service  {found['unit']}")
     print(f"socket   {found['socket'] or 'none (option control)'}")
     if found["options"]:
         print(f"options  {found['options_from']}")
         for key, one in sorted(found["options"].items()):
             print(f"  {key}:{one['value']}  from {one['source']}")
     else:
-        print(f"options  all defaults, {found['options_from']}")
+        print(f"options  {'' if found['options_from'] == options.UNKNOWN else 'all defaults, '}{found['options_from']}")
     return 0

@@ -33,10 +33,23 @@ def words(parser: argparse.ArgumentParser) -> None:
 
 def _systemctl(given: argparse.Namespace, *more: str) -> subprocess.CompletedProcess:
     if shutil.which("systemctl") is None:
-        raise ViewError("there is no systemctl here: without systemd set LD_PRELOAD="
-                        f"{_library()} in the service's own start script (--root DIR writes into an image)")
+        raise ViewError(f"there is no systemctl here: {_otherwise()}")
     return subprocess.run(["systemctl", *(["--user"] if given.user else []), *more], capture_output=True, text=True,
-                          check=False)
+                          check=False, env={**os.environ, "LC_ALL": "C"})
+
+
+def _is_offline(given: argparse.Namespace) -> bool:
+    """Whether this system was not started by systemd, as in containers."""
+    return _systemctl(given, "is-system-running").stdout.strip() == "offline"
+
+
+def _otherwise() -> str:
+    return (f"without systemd set LD_PRELOAD={_library()} in the service's own start script (--root DIR writes into an "
+            "image)")
+
+
+def _first_line(done: subprocess.CompletedProcess) -> str:
+    return process.plain((done.stderr.strip().splitlines() or ["no reason given"])[0])
 
 
 def _library() -> str:
@@ -64,8 +77,12 @@ def _preload(given: argparse.Namespace, name: str) -> str:
     """Ours, and behind it what the unit preloads already."""
     if given.root:
         return _library()
-    if _systemctl(given, "cat", name).returncode != 0:
-        raise ViewError(f"there is no unit {name}")
+    found = _systemctl(given, "cat", name)
+    if found.returncode != 0:
+        if _is_offline(given):
+            raise ViewError(f"systemd does not run here: {_otherwise()}")
+        raise ViewError(f"there is no unit {name}" if "No files found" in found.stderr or not found.stderr else
+                        f"systemctl cat {name}: {_first_line(found)}")
     shown = _systemctl(given, "show", "--property=Environment", "--value", name).stdout
     found = re.search(r'(?:^|[\s"])LD_PRELOAD=([^\s"]+)', shown)
     others = [one for one in (found.group(1).split(":") if found else []) if process.LIBRARY not in one]
@@ -106,9 +123,11 @@ def _reload(given: argparse.Namespace, name: str) -> None:
         print(f"{name} follows at its next start")
         return
     done = _systemctl(given, "daemon-reload")
+    if done.returncode != 0 and _is_offline(given):
+        print(f"systemd does not run here: {name} follows once it does")
+        return
     if done.returncode != 0:
-        first = process.plain((done.stderr.strip().splitlines() or ["no reason given"])[0])
-        raise ViewError(f"systemctl{user} daemon-reload: {first}")
+        raise ViewError(f"systemctl{user} daemon-reload: {_first_line(done)}")
     print(f"{name} follows at its next start: systemctl{user} restart {name}")
 
 

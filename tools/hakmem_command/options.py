@@ -16,6 +16,7 @@ from hakmem_view.errors import ViewError
 from . import table
 from .table import Option, Profile
 
+UNKNOWN = "unknown: the program has overwritten its environment, and has no control socket to ask"
 ABOUT = {"options": "The options of this version; those that a process (PID) or the environment changes come first."}
 
 
@@ -59,6 +60,8 @@ def of_process(pid: int, profiles: list[Profile]) -> tuple[dict[str, tuple[str, 
             if not process.lives(pid):
                 raise ViewError(f"there is no process {pid}") from error
             raise ViewError(f"cannot read the environment of {process.called(pid)}: its owner and root may") from error
+        if process.has_overwritten_environment(pid):
+            return {}, UNKNOWN
         return of_environment(environment, profiles), "from its environment at start; it has no control socket to ask"
 
 
@@ -90,6 +93,8 @@ def render(options: list[Option], width: int) -> list[str]:
 
 def _differences(changed: dict[str, tuple[str, str]], options: list[Option], title: str, width: int) -> list[str]:
     defaults = {one.name: one.default.strip("`") for one in options}
+    if title.endswith(UNKNOWN):
+        return [title, ""]
     if not changed:
         return [f"{title}: all options have their defaults", ""]
     lines, wide = [f"{title}: other than the default"], max(map(len, changed))

@@ -13,6 +13,7 @@ from functools import cached_property
 from typing import Iterator, Optional
 
 LOAD, DYNSYM, SYMTAB, NOTE, NOBITS = 1, 11, 2, 7, 8
+NEEDED = 1  # of the dynamic section
 FUNCTIONS = (2, 10)  # STT_FUNC, STT_GNU_IFUNC
 BUILD_ID = 3
 MOST_SYMBOLS = 4_000_000
@@ -117,6 +118,13 @@ class Elf:
                     return data[begin:begin + length].hex()
                 at = begin + (length + 3) // 4 * 4
         return ""
+
+    @cached_property
+    def needed(self) -> list[str]:
+        """The libraries that it is linked with, by the names they state."""
+        text, table = self.content(b".dynstr"), self.content(b".dynamic")
+        return [text[at:text.find(b"\0", at)].decode("utf-8", "replace")
+                for kind, at in struct.iter_unpack("<QQ", table[:len(table) // 16 * 16]) if kind == NEEDED]
 
     @cached_property
     def debug_link(self) -> str:

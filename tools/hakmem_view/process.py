@@ -132,6 +132,12 @@ def options(pid: int) -> dict[str, str]:
     return {}
 
 
+def has_overwritten_environment(pid: int) -> bool:
+    """Whether nothing, or not all, is left of what its program was started with: titles of processes are written over it."""
+    text = _read(pid, "environ")
+    return bool(text) and ("=" not in text.partition("\0")[0] or "\0\0" in text or not text.endswith("\0"))
+
+
 def same_pids(pid: int) -> set[int]:
     """The process's numbers: in our PID namespace and in its own."""
     for line in _read(pid, "status").splitlines():
