@@ -39,6 +39,10 @@ fresh
 refuses "lines of long_one (line 1): 61, at most 60"
 
 fresh
+lines 201 '- **api** more' >"$work/tree/CHANGELOG.md"
+refuses "CHANGELOG.md: lines: 201, at most 200"
+
+fresh
 echo 'int seven(int a, int (*b)(int, int), int c, int d, int e, int f, int g) { return a; }' \
     >"$work/tree/src/slab/slab.c"
 refuses "parameters of seven (line 1): 7, at most 6"

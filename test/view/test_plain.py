@@ -174,9 +174,9 @@ def test_plain_top_says_what_the_learner_decided():
     for limits, events, said in (
             ({}, {}, "the standard decides"),
             ({"keep_units_ms": 800, "keep_huge_ms": 12800}, {"learner_change": 2},
-             "units kept 0.8 s, huge blocks kept 13 s; 2 changes of keep times"),
+             "unused memory kept 0.8 s, freed huge blocks kept 13 s; 2 changes of keep times"),
             ({"keep_units_saves_bytes": 46137344, "keep_huge_ms": 0}, {"learner_interlock": 1},
-             "units kept 0.8 s, saves 44.0 MiB/s; 2 changes of keep times; 1 failed forecast")):
+             "unused memory kept 0.8 s, saves 44.0 MiB/s; 2 changes of keep times; 1 failed forecast")):
         stats.limits.update(limits)
         stats.events.update(events)
         frame = plain_views._frame(SimpleNamespace(pid=os.getpid()), stats, stats, 1.0, 24)

@@ -44,7 +44,7 @@ def test_frame_of_80_by_24_has_everything():
                  "refill list",
                  "Events per second  slow paths only", "Threads by cached bytes (4)",
                  "full bar: 55.2 KiB",
-                 "uncarved 2.20 MiB"):
+                 "unfilled 2.20 MiB"):
         assert word in text
     assert 20 < len(text.splitlines())
     assert len(lines(80, 24, Sample(Stats.of({"schema": 1}), 3.0))) <= 24

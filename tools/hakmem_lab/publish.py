@@ -25,7 +25,7 @@ README = place.ROOT / "README.md"
 RESULTS_PAGE = place.RESULTS / "README.md"
 PICTURE = place.ROOT / "docs" / "lab.svg"
 BEGIN, END = "<!-- lab: begin -->", "<!-- lab: end -->"
-SHORT = ("mimalloc", "snmalloc", "jemalloc", "glibc")  # beside the subject in README's table
+SHORT = ("mimalloc", "snmalloc", "tcmalloc", "jemalloc", "glibc")  # beside the subject in README's table
 MOST_ARMS = 12  # lines of the table, without its two head lines; the slowest beyond that are named below it
 
 

@@ -21,7 +21,7 @@ KINDS = (  # of addresses: name, keys, colour
     ("held", ("live", "large", "huge"), colours.LIVE),
     ("cached", ("cached", "outbox", "remote", "quarantine", "lost"), colours.CACHED),
     ("free", ("slab_free",), colours.FREE),
-    ("uncarved", ("uncarved", "slab_tail"), colours.UNCARVED),
+    ("unfilled", ("uncarved", "slab_tail"), colours.UNCARVED),
     ("retained", ("unused_dirty", "huge_cached_dirty"), colours.DIRTY),
     ("meta", ("meta", "guard", "moving"), colours.META),
 )
@@ -119,7 +119,7 @@ def _rate_lines(before: Sample, now: Sample, width: int, most: int) -> list[Text
     for at in range(0, min(len(found), columns * most), columns):
         line = Text()
         for name, rate in found[at:at + columns]:
-            cell = Text(f"{terminal.event(name, rate):>8}  ").append(clip(name.replace("_", " "), wide - 12), "dim")
+            cell = Text(f"{terminal.event(name, rate):>8}  ").append(clip(wording.spoken(name), wide - 12), "dim")
             cell.pad_right(max(0, wide - cell.cell_len))
             line.append_text(cell)
         lines.append(_line(line, width))
@@ -162,7 +162,7 @@ def _thread_lines(now: Sample, width: int, most: int) -> list[Text]:
     rows = busiest_threads(now.stats)
     room, longest = min(40, width - 65), max((row.cached_bytes for row in rows), default=0)
     lines = [_line(Text(f"Threads by cached bytes ({len(rows)})", "bold"), width),
-             _line(Text(f"{'thread':>9} {'name':<16}{'cached':>10}{'outbox':>11}{'idle':>13}"
+             _line(Text(f"{'thread':>9} {'name':<16}{'cached':>10}{'to others':>11}{'idle':>13}"
                         f"{_scale(longest, 20 + room)}", "dim"), width)]
     shown = _shown(len(rows), most)
     for row in rows[:shown]:

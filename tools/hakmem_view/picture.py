@@ -114,11 +114,11 @@ def look(span: Span) -> str:
 
 
 def span_title(span: Span) -> str:
-    place = f"unit {span.unit}" if span.units == 1 else f"units {span.unit}–{span.unit + span.units - 1}"
+    place = f"unit {span.unit} (64 KiB)" if span.units == 1 else f"units {span.unit}–{span.unit + span.units - 1} (64 KiB each)"
     if not span.is_slab:
         return f"{place}: {kind_name(span.kind)}"
     text = f"{place}: {span.bytes} B, {span.live} of {span.capacity} in use ({share(span.live, span.capacity)})"
-    return text + (f", {span.blocks} carved" if span.blocks < span.capacity else "")
+    return text + (f", {span.blocks} ever handed out" if span.blocks < span.capacity else "")
 
 
 def occupancy(*superslabs: Superslab) -> float:

@@ -49,13 +49,13 @@ def _frame(where: source.Source, before: Stats, now: Stats, seconds: float, high
              + "".join(f"; {words}" for words in wording.decisions(now.events)), "", "Events per second (slow paths only)"]
     room = max(3, min(LINES, (high - 11) // 3))
     rates = _events(before, now, seconds)
-    lines += [f"{number(rate):>10}  {name.replace('_', ' ')}" for name, rate in rates[:room]] or ["      none"]
+    lines += [f"{number(rate):>10}  {wording.spoken(name)}" for name, rate in rates[:room]] or ["      none"]
     lines += ["", f"{'block':>10}{'slabs':>8}{'held':>12}{'cached':>12}{'free':>12}"]
     rows = sorted(now.classes, key=lambda row: (-row.live * row.bytes, row.bytes))
     lines += [f"{f'{row.bytes} B':>10}{number(row.slabs):>8}" + "".join(
         f"{size(value * row.bytes):>12}" for value in (row.live, row.cached, row.free)) for row in rows[:room] if row.slabs]
     names = process.thread_names(pid)
-    lines += ["", f"{'thread':>10} {'name':<16}{'cached':>11}{'outbox':>12}{'idle':>12}"]
+    lines += ["", f"{'thread':>10} {'name':<16}{'cached':>11}{'to others':>12}{'idle':>12}"]
     threads = sorted(now.threads, key=lambda row: -row.cached_bytes - row.outbox_bytes)
     lines += [f"{row.id or wording.NONE:>10} {names.get(row.id, '')[:15]:<16}{size(row.cached_bytes):>11}"
               f"{size(row.outbox_bytes):>12}{wording.duration(row.idle_ms / 1000):>12}" for row in threads[:room]]

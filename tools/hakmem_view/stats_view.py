@@ -8,7 +8,7 @@ from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from . import colours, plain, process, terminal
+from . import colours, plain, process, terminal, wording
 from .installed import NAME
 from .model import ClassRow, Stats, ThreadRow
 from .source import Listed
@@ -24,7 +24,7 @@ PARTS = (  # key, text, colour; together they are the superslabs, but for heads 
     ("slab_free", "free blocks on the lists of slabs", colours.FREE),
     ("uncarved", "slabs' memory not used so far", colours.CAUSES["uncarved"]),
     ("slab_tail", "ends of slabs after the last block", colours.META),
-    ("large", "large blocks, in whole units", colours.LARGE),
+    ("large", "large blocks, in units of 64 KiB", colours.LARGE),
     ("moving", "between two uses at this moment", colours.OTHER),
     ("unused_dirty", "unused units that hold memory", colours.DIRTY),
     ("unused_clean", "unused units without memory", colours.CLEAN),
@@ -165,7 +165,7 @@ def threads(stats: Stats) -> RenderableType:
 
 
 def _counts(stats: Stats) -> Text:
-    parts = [f"{name.replace('_', ' ')} {number(value)}" for name, value in stats.counts.items()]
+    parts = [f"{wording.spoken(name)} {number(value)}" for name, value in stats.counts.items()]
     limits = stats.limits
     if limits.get("memory_limit_bytes"):
         parts.append(f"memory limit {size(limits['memory_limit_bytes'])}"
@@ -185,7 +185,7 @@ def _caches(stats: Stats) -> Text:
 
 def events(stats: Stats, width: int) -> RenderableType:
     """All events that happened, in as many columns as fit."""
-    known = [(name.replace("_", " "), terminal.event(name, value)) for name, value in stats.events.items() if value]
+    known = [(wording.spoken(name), terminal.event(name, value)) for name, value in stats.events.items() if value]
     if not known:
         return Text("")
     wide = max(len(name) for name, _ in known) + 2

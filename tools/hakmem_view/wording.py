@@ -78,7 +78,12 @@ def keep_time(milliseconds: int) -> str:
     return f"{seconds:.1f} s" if seconds < 9.95 else f"{seconds:.0f} s"
 
 
-KEEPS = (("keep_units", "units"), ("keep_huge", "huge blocks"))  # limits: what the learner decides
+def spoken(name: str) -> str:
+    """A key of the statistics in words; those that only the source has are said as docs/statistics.md explains them."""
+    return {"owners": "heaps of CPUs"}.get(name, name.replace("_", " ").replace("units", "64 KiB units"))
+
+
+KEEPS = (("keep_units", "unused memory"), ("keep_huge", "freed huge blocks"))  # limits: what the learner decides
 
 
 def kept(limits: dict[str, int]) -> list[str]:
