@@ -156,19 +156,6 @@ def test_explain_is_silent_about_what_there_is_not():
     assert learner_view.TITLE not in written(learned("0"))
 
 
-@pytest.mark.parametrize("words", [["stats"], ["top", "--once", "--interval", "0.2"], ["map"]], ids=lambda words: words[0])
-def test_words_of_the_source_are_not_printed_bare(program, view, words):
-    """But the keys of the JSON in `stats`, which stand beside what they mean."""
-    one = program()
-    texts = [view(*words, one.pid, width=200).stdout]
-    if words[0] != "stats":
-        texts.append(subprocess.run([sys.executable, "-S", TOOL, *words, str(one.pid)], capture_output=True, text=True, check=True).stdout)
-    for text in texts:
-        found = re.findall(r".*\b(?:owners?|uncarved|outbox(?:es)?|carved)\b.*", text)
-        found = [line for line in found if not re.search(r" (?:uncarved|outbox) .* [0-9.]+ .iB", line) and "refill" not in line]
-        assert not found and "unit" not in re.sub(r"units of 64 KiB|unused units", "", text), (found, text)
-
-
 @widths
 def test_explain_names_who_holds_a_cause_where_a_profile_runs(program, view, width):
     lines = view("explain", program("on").pid, width=width).stdout.replace("\u00a0",
