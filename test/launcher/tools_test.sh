@@ -90,7 +90,7 @@ runs_on "$work/home/.local/lib/hakmem/hardened/libhakmem.so.$major" --profile ha
 : >"$work/tree/build/release/libhakmem.so"
 runs_on "$work/tree/build/release/libhakmem.so"
 says err "hakmem: run: on the library of an earlier build; to build it anew takes: gcc"
-rm -r "$work/tree/build" "$work/home"
+rm -r "$work/tree/build" "${work:?}/home"
 
 # A clone of another user's, where we may not write: one line of ours, from whatever builds.
 mkdir -p "$work/tree/build"
