@@ -37,6 +37,7 @@
 #include "front/event.c"
 #include "front/flush.c"
 #include "front/free.c"
+#include "front/left.c"
 #include "front/malloc.c"
 #include "front/partition.c"
 #include "front/realloc.c"

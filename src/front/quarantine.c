@@ -14,6 +14,8 @@
 #include "front/partition.h"
 #include "os/os.h"
 
+#include <string.h>
+
 enum {
     QUARANTINE_SLOTS = 32,                 /* of each class at most */
     QUARANTINE_TIMES = 8,                  /* bytes: so many times those of an initial bin */
@@ -123,6 +125,12 @@ void hak_quarantine_flush(hak_tcache_t *tcache) {
             }
         }
         hak_tcache_flush_list(tcache, sc, blocks);
+    }
+}
+
+void hak_quarantine_forget(hak_tcache_t *tcache) {
+    if (tcache->quarantine != NULL) {
+        memset(tcache->quarantine->slot, 0, sizeof tcache->quarantine->slot);
     }
 }
 

@@ -10,6 +10,8 @@
 void hak_quarantine_attach(hak_tcache_t *tcache);
 /* Flushes the quarantine. */
 void hak_quarantine_flush(hak_tcache_t *tcache);
+/* Empties it without a look at the blocks. */
+void hak_quarantine_forget(hak_tcache_t *tcache);
 /* Checks the blocks in the quarantine as a flush would. */
 void hak_quarantine_inspect(hak_tcache_t *tcache);
 /* Blocks in the quarantine; a hint for other threads' tcaches. */

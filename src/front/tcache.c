@@ -6,7 +6,7 @@
 #include "base/knobs.h"
 #include "front/budget.h"
 #include "front/flush.h"
-#include "os/libc.h"
+#include "front/left.h"
 #include "os/lock.h"
 #include "os/os.h"
 
@@ -77,8 +77,7 @@ void hak_bin_first_use(hak_tcache_t *tcache, unsigned sc) {
     tcache->bin[sc].size_reciprocal = hak_sc_factor(&hak_sc_info[sc]);
 }
 
-/* Bin and outbox are empty. TCACHE-8 */
-static void bin_end(hak_tcache_t *tcache, unsigned sc) {
+void hak_bin_end(hak_tcache_t *tcache, unsigned sc) {
     hak_bin_side_t *side = hak_bin_side(tcache, sc);
     side->capacity = side->total = side->outbox_slots_left = side->want = side->idle = 0;
     side->overflows = 0;
@@ -96,7 +95,7 @@ static void tcache_set_home(hak_tcache_t *tcache, hak_owner_t *home) {
 static void bins_end(hak_tcache_t *tcache) {
     hak_budget_give(tcache, tcache->drawn);
     for (uint64_t begun = tcache->begun; begun != 0; begun &= begun - 1) {
-        bin_end(tcache, hak_ctz(begun));
+        hak_bin_end(tcache, hak_ctz(begun));
     }
     tcache->begun = 0;
     tcache->outbox_bytes = 0;
@@ -147,6 +146,9 @@ static hak_tcache_t *tcache_find(hak_bin_side_t **far_side) {
     hak_tcache_t *tcache = hak_unused_tcaches;
     if (tcache != NULL) {
         hak_unused_tcaches = tcache->second;
+        if (tcache->changing != 0) {
+            hak_tcache_forget(tcache);
+        }
         return tcache;
     }
     tcache = tcache_cut(far_side);
@@ -407,44 +409,4 @@ void hak_tcache_visit(bool (*visit)(hak_tcache_t *, void *), void *context) {
         goes_on = visit(t, context);
     }
     hak_lock_release(HAK_LOCK_REGISTRY);
-}
-
-/* Other threads' bins and outboxes may be in the middle of a change, so they are not read: their
- * blocks are lost to the child. Owners were at rest; their queues are rebuilt from the slabs, which
- * completes pushes in progress (SLAB-7). */
-void hak_tcache_after_fork(bool is_clean) {
-    if (is_clean) {
-        hak_span_after_fork();
-    }
-    hak_tcache_t *self = hak_tcache_self(hak_pagemap_base());
-    bool has_self = !hak_tcache_is_empty(self);
-    if (has_self) {
-        self->thread_id = hak_os_thread_id();
-    }
-    hak_tcache_t *second = HAK_HARDEN && has_self ? self->second : NULL;
-    if (second != NULL) {
-        second->thread_id = self->thread_id;
-    }
-    if (HAK_HARDEN && has_self && self->quarantine != NULL) {
-        hak_quarantine_attach(self); /* the parent knows its own random numbers */
-    }
-    if (second != NULL && second->quarantine != NULL) {
-        hak_quarantine_attach(second);
-    }
-    if (hak_tcache_count <= has_self && hak_load_relaxed(&hak_counters.fallback_use) == 0 &&
-        (hak_load_relaxed(&hak_budget_threads) <= has_self || !hak_libc_left_threads)) {
-        return; /* there was never another thread, and none was about to attach */
-    }
-    for (hak_tcache_t *t = hak_all_tcaches; t != NULL; t = t->next) {
-        if (t != self && t != second && t->is_attached) {
-            t->is_attached = false;
-            t->thread_id = 0;
-            t->drawn = 0;
-        }
-    }
-    hak_budget_after_fork(has_self ? self : NULL, &hak_tcache_fallback);
-    hak_owner_after_fork(has_self ? self->home : NULL, is_clean);
-    if (second != NULL) {
-        hak_add_relaxed(&second->home->users, 1);
-    }
 }

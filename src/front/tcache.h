@@ -129,6 +129,8 @@ HAK_INLINE hak_bin_side_t *hak_bin_side(hak_tcache_t *tcache, unsigned sc) {
 
 /* Prepares bin and side of a class for their first use; nothing if they were. */
 HAK_COLD void hak_bin_first_use(hak_tcache_t *tcache, unsigned sc);
+/* Bin and outbox are empty. TCACHE-8 */
+void hak_bin_end(hak_tcache_t *tcache, unsigned sc);
 HAK_INLINE void hak_bin_begin(hak_tcache_t *tcache, unsigned sc) {
     if (HAK_UNLIKELY((tcache->begun >> sc & 1) == 0)) {
         hak_bin_first_use(tcache, sc);
@@ -195,12 +197,12 @@ HAK_INLINE bool hak_tcache_is_left(const hak_tcache_t *tcache) {
     return !tcache->is_attached && tcache != &hak_tcache_fallback;
 }
 
+/* [lock REGISTRY] tcache.c */
+extern hak_tcache_t *hak_all_tcaches, *hak_unused_tcaches;
+extern uint32_t hak_tcache_count;
+
 /* Calls visit for every tcache until it returns false, HAK_LOCK_REGISTRY held. */
 void hak_tcache_visit(bool (*visit)(hak_tcache_t *tcache, void *context), void *context);
-
-/* In the child of a fork: every other tcache belongs to a thread that is gone. Unless `is_clean`,
- * the caller's structures may be in the middle of a change. */
-HAK_COLD void hak_tcache_after_fork(bool is_clean);
 
 /* Initial capacity of a bin that may hold `initial_bytes`, and the most it may grow to. */
 enum { HAK_BIN_INITIAL_BYTES = 1024 }; /* with few threads */

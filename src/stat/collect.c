@@ -6,6 +6,7 @@
 #include "base/knobs.h"
 #include "front/budget.h"
 #include "front/event.h"
+#include "front/left.h"
 #include "large/large.h"
 #include "os/os.h"
 #include "profile/profile.h"
@@ -104,6 +105,7 @@ static void collect_superslab(hak_superslab_t *superslab, void *context) {
 static void sum_class(hak_snapshot_t *snapshot, unsigned sc) {
     const hak_sc_info_t *info = &hak_sc_info[sc];
     hak_class_stats_t *stats = &snapshot->sc[sc];
+    stats->lost += hak_load_relaxed(&hak_tcache_lost[sc]);
     uint64_t used = stats->blocks - stats->free;
     uint64_t idle = stats->cached + stats->outbox + stats->remote + stats->quarantine + stats->lost;
     size_t bytes = info->bytes;

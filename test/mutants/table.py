@@ -103,7 +103,7 @@ MUTANTS = [
     # --- life
     Mutant("child_keeps_users_of_owners", "src/slab/owner.c",
            "        o->users = 0;", "",
-           "unit_front_fork"),
+           "unit_front_left"),
     Mutant("child_keeps_the_locks", "src/life/fork.c",
            "    hak_lock_fork_end(true);", "",
            "life_fork_hak"),

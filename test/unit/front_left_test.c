@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Forks beside threads that attach. */
+#include "front/left.h"
 #include "os/libc.h"
 #include "unit/front.h"
 
@@ -47,4 +48,49 @@ UNIT_TEST(child_of_a_fork_beside_the_first_other_threads_start_has_one_user) {
     pthread_join(thread, NULL);
     assert_int_equal(status, 0);
     assert_int_equal(all_users(), 1);
+}
+
+static hak_tcache_t *others;
+
+static void *hold_tcache(void *barrier) {
+    hak_free(unit_malloc(64));
+    others = self();
+    pthread_barrier_wait(barrier);
+    pthread_barrier_wait(barrier);
+    return NULL;
+}
+
+/* Its blocks stay lost, and are told so. */
+static bool child_uses_others(void) {
+    unsigned sc = hak_sc_of(64);
+    hak_libc_left_threads = true;
+    hak_tcache_after_fork(true);
+    uint32_t held = (uint32_t)(hak_bin_side(others, sc)->total - others->bin[sc].slots_left);
+    hak_tcache_offset = 0; /* as of a thread that begins */
+    hak_tcache_t *mine = hak_tcache_attach();
+    bool is_empty =
+        mine == others && mine->begun == 0 && mine->bin[sc].head == NULL && mine->changing == 0;
+    hak_free(hak_malloc(48));
+    return is_empty && held > 0 && hak_tcache_lost[sc] == held;
+}
+
+UNIT_TEST(child_of_a_fork_uses_the_tcaches_of_threads_that_are_gone) {
+    pthread_t thread;
+    pthread_barrier_t barrier;
+    int status = -1;
+    if (unit_is_emulated() || UNIT_IS_TSAN) {
+        skip();
+    }
+    (void)self();
+    pthread_barrier_init(&barrier, NULL, 2);
+    assert_int_equal(pthread_create(&thread, NULL, hold_tcache, &barrier), 0);
+    pthread_barrier_wait(&barrier);
+    pid_t child = (pid_t)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
+    if (child == 0) {
+        _exit(child_uses_others() ? 0 : 1);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    pthread_barrier_wait(&barrier);
+    pthread_join(thread, NULL);
+    assert_int_equal(status, 0);
 }
