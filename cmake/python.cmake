@@ -9,11 +9,11 @@ target_compile_definitions(hakmem_python_functions PRIVATE _GNU_SOURCE=1)
 target_compile_options(hakmem_python_functions PRIVATE -std=gnu17 -O2 ${HAK_WARNINGS} -fvisibility=hidden
   -ffile-prefix-map=${PROJECT_BINARY_DIR}=. -ffile-prefix-map=${PROJECT_SOURCE_DIR}=.)
 target_link_options(hakmem_python_functions PRIVATE -Wl,-s -Wl,-z,now -Wl,-z,relro -Wl,-z,noexecstack)
-if(HAK_GLIBC)
-  target_link_options(hakmem_python_functions PRIVATE -Wl,--no-undefined)
-else() # as the allocator: one that names musl's libc.so serves no other C library
-  target_link_options(hakmem_python_functions PRIVATE -nodefaultlibs)
-  target_link_libraries(hakmem_python_functions PRIVATE gcc)
+target_link_options(hakmem_python_functions PRIVATE ${HAK_LIBC_FLAGS}) # as the allocator
+target_link_libraries(hakmem_python_functions PRIVATE gcc)
+set_target_properties(hakmem_python_functions PROPERTIES LINK_DEPENDS "${HAK_LIBC_FILES}")
+if(HAK_LIBC_TARGETS)
+  add_dependencies(hakmem_python_functions ${HAK_LIBC_TARGETS})
 endif()
 add_custom_command(OUTPUT ${HAK_PYTHON_DIR}/sitecustomize.py
   COMMAND ${CMAKE_COMMAND} -E copy ${HAK_PYTHON_SOURCE}/sitecustomize.py ${HAK_PYTHON_DIR}/sitecustomize.py

@@ -122,6 +122,11 @@ preload() {
         export LD_LIBRARY_PATH
         ;;
     esac
+    case $(getconf GNU_LIBC_VERSION 2>/dev/null) in
+    'glibc 2.'[0-9] | 'glibc 2.'[12][0-9] | 'glibc 2.3'[0-3]) # threads and dlsym are in libraries that not all programs have
+        hm_entry=$hm_entry:libpthread.so.0:libdl.so.2
+        ;;
+    esac
     LD_PRELOAD=$hm_entry${LD_PRELOAD:+:$LD_PRELOAD}
     export LD_PRELOAD
 }

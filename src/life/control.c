@@ -177,6 +177,12 @@ static void control_main_leaves(void *unused) {
     }
 }
 
+static bool control_make_key(void) {
+    int (*create)(pthread_key_t *, void (*)(void *)) = pthread_key_create;
+    HAK_OPAQUE(create); /* NULL in a program that can have no threads: os/libc.h */
+    return create != NULL && create(&control_key, control_main_leaves) == 0;
+}
+
 static bool control_is_main(void) {
     return hak_os_thread_id() == hak_os_process_id();
 }
@@ -262,7 +268,7 @@ static uint64_t attach_serve(hak_tcache_t *tcache, uint64_t command) {
     static const char name[] = "@hakmem-%p";
     uint32_t state = hak_load_relaxed(&control_state);
     if (!control_is_wanted && state == CONTROL_OVER) {
-        if (pthread_key_create(&control_key, control_main_leaves) != 0) {
+        if (!control_make_key()) {
             return ATTACH_FAILED | ATTACH_BUSY;
         }
         control_pattern = name;
@@ -370,11 +376,16 @@ HAK_COLD void hak_life_control_init(void) {
         hak_control_warn("report_file", hak_conf_text("report_file"),
                          "nothing is written there without the option report");
     }
-    if (hak_conf_text("control")[0] != '\0' && !hak_os_is_secure() &&
-        pthread_key_create(&control_key, control_main_leaves) == 0) {
+    if (hak_conf_text("control")[0] == '\0' || hak_os_is_secure()) {
+        return;
+    }
+    if (control_make_key()) {
         control_pattern = hak_conf_text("control");
         control_is_wanted = true;
         hak_event_register(control_look, HAK_EVENT_PROCESS);
+    } else {
+        hak_control_warn("control", hak_conf_text("control"),
+                         "this program can have no threads, or no key of theirs is left");
     }
 }
 

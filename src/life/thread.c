@@ -50,7 +50,9 @@ void hak_life_main_note(void) {
 }
 
 void hak_life_thread_init(void) {
-    has_exit_key = pthread_key_create(&exit_key, thread_exit) == 0;
+    int (*create)(pthread_key_t *, void (*)(void *)) = pthread_key_create;
+    HAK_OPAQUE(create); /* NULL in a program that can have no threads: os/libc.h */
+    has_exit_key = create != NULL && create(&exit_key, thread_exit) == 0;
 }
 
 /* The thread that ends the process keeps its tcache; a signal handler may end it inside of an
@@ -128,8 +130,8 @@ bool hak_life_thread_create(void *(*run)(void *), pthread_t *thread, size_t stac
         hak_store_relaxed(signals, before);
     }
     uintptr_t tcache = hak_life_detour_begin();
-    bool is_done = thread_create_small(run, thread, stack_bytes) ||
-                   pthread_create(thread, NULL, run, NULL) == 0;
+    bool is_done = has_exit_key && (thread_create_small(run, thread, stack_bytes) ||
+                                    pthread_create(thread, NULL, run, NULL) == 0);
     hak_life_detour_end(tcache);
     hak_os_restore_signals(before);
     errno = saved;

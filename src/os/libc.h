@@ -13,6 +13,11 @@
 
 #define HAK_LIBC(name) __asm__(#name) HAK_WEAK
 
+#if HAK_SHARED /* before 2.34 glibc has them in libpthread, which a program may lack: then NULL */
+__asm__(".weak pthread_create, pthread_detach, pthread_join, pthread_attr_setstacksize,"
+        "pthread_setname_np, pthread_key_create, pthread_setspecific");
+#endif
+
 /* No other thread exists, and only this one can start one. Threads made by a bare clone() are not
  * counted; they have no thread-local storage of their own to allocate with. */
 extern char __libc_single_threaded HAK_WEAK;

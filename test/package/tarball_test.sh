@@ -29,6 +29,7 @@ expect 0 "$install" --prefix "$work/made" --uninstall
 expect 1 "$install" --frobnicate
 one_line 1 "cannot write to" "$install" --prefix "$work/prefix/share/man/theirs"
 needed=$(cat "$(dirname "$install")/GLIBC")
+[ "$needed" = 2.17 ] || fail "the libraries need glibc $needed"
 for other in 2.17 1.99; do # that is met
     echo $other >"$(dirname "$install")/GLIBC"
     expect 0 "$install" --prefix "$work/prefix"

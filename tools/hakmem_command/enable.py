@@ -60,6 +60,15 @@ def _library() -> str:
     return path
 
 
+def _apart() -> list[str]:
+    """What `run` preloads behind it, too (tools/launch.sh)."""
+    try:
+        found = re.match(r"glibc (\d+)\.(\d+)", os.confstr("CS_GNU_LIBC_VERSION") or "")
+    except ValueError:  # musl
+        return []
+    return ["libpthread.so.0", "libdl.so.2"] if found and tuple(map(int, found.groups())) < (2, 34) else []
+
+
 def _folder(given: argparse.Namespace) -> Path:
     if not UNIT.match(given.unit):
         raise ViewError(f"'{process.plain(given.unit)}' is no name of a unit")
@@ -86,7 +95,7 @@ def _preload(given: argparse.Namespace, name: str) -> str:
     shown = _systemctl(given, "show", "--property=Environment", "--value", name).stdout
     found = re.search(r'(?:^|[\s"])LD_PRELOAD=([^\s"]+)', shown)
     others = [one for one in (found.group(1).split(":") if found else []) if process.LIBRARY not in one]
-    return ":".join([_library(), *others])
+    return ":".join([_library(), *_apart(), *others])
 
 
 def _text(given: argparse.Namespace, name: str) -> str:

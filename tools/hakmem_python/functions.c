@@ -20,6 +20,7 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #define SHOWN __attribute__((visibility("default")))
@@ -116,6 +117,12 @@ static int map_open(pid_t pid, int more) {
     return open(path, O_RDWR | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | more, 0600);
 }
 
+/* fstat, which glibc exports since 2.33 only; the kernel's structure is that of 64-bit C libraries.
+ */
+static int status_of(int file, struct stat *found) {
+    return (int)syscall(SYS_fstat, file, found);
+}
+
 /* Of this process. */
 static void map_make(void) {
     struct stat found;
@@ -124,7 +131,7 @@ static void map_make(void) {
     state.file = map_open(state.pid, O_CREAT);
     /* What is there is of an earlier process, or of this one before it executed Python. */
     if (state.file >= 0 &&
-        (fstat(state.file, &found) != 0 || !S_ISREG(found.st_mode) || found.st_nlink != 1 ||
+        (status_of(state.file, &found) != 0 || !S_ISREG(found.st_mode) || found.st_nlink != 1 ||
          found.st_uid != geteuid() || ftruncate(state.file, 0) != 0)) {
         close(state.file);
         state.file = -1;
@@ -135,7 +142,7 @@ static void map_make(void) {
 
 static bool is_map(int file) {
     struct stat found;
-    return file >= 0 && fstat(file, &found) == 0 && found.st_dev == state.device &&
+    return file >= 0 && status_of(file, &found) == 0 && found.st_dev == state.device &&
            found.st_ino == state.inode && found.st_size >= state.file_bytes;
 }
 
