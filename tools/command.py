@@ -2,6 +2,10 @@
 """Entry of `hakmem options`, `check`, `enable`, `disable` and `translate`, in the source tree and installed."""
 import sys
 
+if sys.version_info < (3, 9):  # this file is for all versions
+    sys.stderr.write("hakmem: its tools need Python 3.9 or newer, this is %d.%d\n" % sys.version_info[:2])
+    sys.exit(2)
+
 try:
     from hakmem_command.main import main
 except ModuleNotFoundError as error:

@@ -3,6 +3,10 @@
 finds the package beside this file."""
 import sys
 
+if sys.version_info < (3, 9):  # this file is for all versions
+    sys.stderr.write("hakmem: its tools need Python 3.9 or newer, this is %d.%d\n" % sys.version_info[:2])
+    sys.exit(2)
+
 if sys.argv[1:2] == ["symbolize"]:  # by the standard library alone
     from hakmem_view import symbolize
 

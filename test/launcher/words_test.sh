@@ -80,6 +80,35 @@ expect 2 "$hakmem" fuzz soon
 expect 2 "$hakmem" fuzz 1 frobnicate
 says err "api conf control files remote"
 
+# What cannot be made is said at once, before anything is built.
+expect 2 "$hakmem" package
+says err "which kind? There are: deb rpm wheel"
+expect 2 "$hakmem" package rmp
+says err "unknown kind 'rmp' (did you mean rpm?); there are: deb rpm wheel wheel-musl crate tarball apk"
+expect 2 "$hakmem" package deb sparc
+says err "unknown machine 'sparc'; there are: x86_64 aarch64"
+
+# A Python that is too old gets one line, from files that every Python 3 can read.
+for file in view.py command.py; do
+    expect 2 python3 -Bc 'import ast, runpy, sys
+ast.parse(open(sys.argv[1], encoding="utf-8").read(), feature_version=(3, 7))
+sys.version_info, sys.argv = (3, 8, 1, "final", 0), sys.argv[1:]
+runpy.run_path(sys.argv[0], run_name="__main__")' "$HAKMEM_SOURCE/tools/$file" ps
+    [ "$(cat "$work/err")" = "hakmem: its tools need Python 3.9 or newer, this is 3.8" ] || fail "$file: $(cat "$work/err")"
+    ! grep -q '__future__' "$HAKMEM_SOURCE/tools/$file" || fail "$file asks for what Python 3.6 has not"
+done
+mkdir "$work/bin"
+cat >"$work/bin/python3" <<'SCRIPT'
+#!/bin/sh
+case $2 in
+*exit*) exit 1 ;;
+*) echo 3.6 ;;
+esac
+SCRIPT
+chmod +x "$work/bin/python3"
+expect 1 env PATH="$work/bin:$PATH" "$hakmem" package crate
+says err "hakmem: this needs Python 3.9 or newer, and python3 is 3.6"
+
 # Tests of half an hour run when they are asked for, not because a pattern fits.
 expect 0 ctest --test-dir "$HAKMEM_BUILD" -N -R _soak
 grep -q _soak- "$work/out" && fail "tests of the soak run without being asked for"

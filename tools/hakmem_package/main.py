@@ -6,10 +6,10 @@ import argparse
 import sys
 from typing import NoReturn
 
-from . import apk, crate, deb, release, tarball, wheel
+from . import apk, crate, deb, release, rpm, tarball, wheel
 from .stage import MACHINE, MACHINES, PackageError
 
-KINDS = {"deb": deb.build, "wheel": wheel.build, "wheel-musl": lambda machine: wheel.build(machine, is_musl=True),
+KINDS = {"deb": deb.build, "rpm": rpm.build, "wheel": wheel.build, "wheel-musl": lambda machine: wheel.build(machine, is_musl=True),
          "crate": lambda _: crate.build(), "tarball": tarball.build, "apk": lambda _: apk.build()}
 
 

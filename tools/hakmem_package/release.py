@@ -82,7 +82,7 @@ def bill(libraries: Path) -> Path:
 
 def checksums() -> Path:
     """Of all packages that are there."""
-    kinds = ("*.deb", "*.whl", "*.crate", "*.tar.gz", "*.cdx.json")
+    kinds = ("*.deb", "*.rpm", "*.whl", "*.crate", "*.tar.gz", "*.cdx.json")
     path = stage.OUT / "SHA256SUMS"
     path.write_text("".join(f"{stage.digest(one)}  {one.name}\n" for kind in kinds for one in sorted(stage.OUT.glob(kind))),
                     encoding="utf-8")
