@@ -183,6 +183,11 @@ def test_plain_top_says_what_the_learner_decided():
         assert f"learner: {said}" in frame
 
 
+def test_terminal_that_states_no_size_has_one(monkeypatch):
+    monkeypatch.setattr(plain_views.shutil, "get_terminal_size", lambda fallback: os.terminal_size((0, 0)))
+    assert plain_views._terminal() == (80, 24)
+
+
 def test_top_and_map_are_plain_text(program):
     one = program()
     done = plain("top", "--once", "--interval", "0.1", one.pid)

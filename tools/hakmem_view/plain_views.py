@@ -66,6 +66,12 @@ def _stats(where: source.Source) -> Stats:
     return read(Stats.of, where.document("/stats.json"), f"/stats.json of {where.title()}")
 
 
+def _terminal() -> tuple[int, int]:
+    """Before Python 3.10 a terminal that states no size has 0 columns and lines."""
+    wide, high = shutil.get_terminal_size((WIDE, HIGH))
+    return wide or WIDE, high or HIGH
+
+
 def _refresh(where: source.Source, interval: float, is_once: bool) -> None:
     before, taken = _stats(where), time.monotonic()
     while True:
@@ -74,7 +80,7 @@ def _refresh(where: source.Source, interval: float, is_once: bool) -> None:
             now, moment, note = _stats(where), time.monotonic(), []
         except Slow:
             now, moment, note = before, time.monotonic(), ["no answer; is the process stopped?"]
-        wide, high = shutil.get_terminal_size((WIDE, HIGH))
+        wide, high = _terminal()
         high = high if sys.stdout.isatty() else 3 * LINES
         lines = (note + _frame(where, before, now, moment - taken, high))[:high]
         print(("" if is_once else CLEAR) + "\n".join(line[:wide] for line in lines), end="\n" if is_once else "", flush=True)
