@@ -16,6 +16,7 @@
  *                       force_libc                        underlying allocator's free
  *                       inside memory of ours             fatal, DEAD_FREE
  *                       known to underlying allocator     underlying allocator's free
+ *                       a caller defines free or delete   that (life/underlying.c)
  *                       else                              fatal, INVALID_FREE
  *   slab, any owner     no block starts there             fatal, INTERIOR_FREE
  *   of sampled blocks                                     hak_profile_table.free
@@ -64,24 +65,25 @@ static HAK_TLS uint8_t frees_without_tcache; /* [thread] */
 /* --- not a block of a slab -------------------------------------------------------------------- */
 
 void hak_slow_require_foreign(const void *block, hak_fatal_kind_t kind) {
+    bool is_free = kind == HAK_FATAL_INVALID_FREE; /* the underlying free says whether it is one */
     hak_life_process_start();
     if (hak_load_relaxed(&hak_knobs.force_libc)) {
         return;
     }
     if (hak_pagemap_superslab(block) != NULL || hak_large_covers(block)) {
-        bool is_free = kind == HAK_FATAL_INVALID_FREE;
         hak_fatal(is_free ? HAK_FATAL_DEAD_FREE : kind, block,
                   is_free ? NULL : "inside our memory, but no block");
     }
-    hak_require(hak_underlying_allocator.owns != NULL && hak_underlying_allocator.owns(block), kind,
-                block);
+    bool (*owns)(const void *) = hak_underlying_allocator.owns;
+    hak_require(is_free || (owns != NULL && owns(block)), kind, block);
 }
 
 static HAK_COLD void free_foreign(void *block) {
     int saved = errno; /* dlsym, or the other free, may set it */
     hak_slow_require_foreign(block, HAK_FATAL_INVALID_FREE);
+    bool (*release)(void *) = hak_underlying_allocator.free;
+    hak_require(release != NULL && release(block), HAK_FATAL_INVALID_FREE, block);
     hak_count(foreign_free);
-    hak_underlying_allocator.free(block);
     errno = saved;
 }
 

@@ -14,7 +14,8 @@ typedef struct hak_underlying_allocator {
     void *(*calloc)(size_t count, size_t bytes);
     void *(*realloc)(void *block, size_t bytes);
     void *(*memalign)(size_t align, size_t bytes);
-    void (*free)(void *block);
+    /* false: it is nobody's. Without owners (force_libc) the C library gets it. */
+    bool (*free)(void *block);
     size_t (*usable_size)(void *block);
 } HAK_SEALED hak_underlying_allocator_t;
 

@@ -5,12 +5,18 @@
  * or by its own names.
  *
  * Whether a pointer is its block must be decided without touching unmapped memory: the C library's
- * (glibc) by its chunk header, another allocator's by its malloc_usable_size. */
+ * (glibc) by its chunk header, another allocator's by its malloc_usable_size.
+ *
+ * A plugin may have a heap of its own, and operators of C++ over it. Ours take the place of those
+ * that it exports, not of those that it hides: their blocks come to our delete. So a pointer that
+ * has no owner goes to the free or delete that an object defines which called. */
 #include "base/knobs.h"
 #include "front/hooks.h"
 #include "life/life.h"
+#include "os/cpu.h"
 #include "os/libc.h"
 #include "os/optional.h"
+#include "stack/stack.h"
 
 /* Whose a foreign block is. */
 typedef enum source { FROM_NOBODY, FROM_LIBC, FROM_OTHER } source_t;
@@ -91,16 +97,70 @@ static bool underlying_owns(const void *block) {
     return source_of(block) != FROM_NOBODY;
 }
 
-/* This and the next two take a block that has an owner. */
-static void underlying_free(void *block) {
-    void (*release)(void *) = hak_load_relaxed(&other_free);
-    if (release != NULL && source_of(block) == FROM_OTHER) {
-        release(block);
-    } else if (hak_libc_free != NULL) {
-        hak_libc_free(block);
+/* --- blocks of callers ------------------------------------------------------------------------ */
+
+enum { PASS_CALLERS = 8 };
+
+static HAK_TLS uint16_t passed; /* [thread] bits of the block that is passed on */
+
+/* As found by everybody: ours, or those of a program, which gets what it made without us. */
+extern void public_free(void *block) HAK_LIBC(free);
+extern void public_delete(void *block) HAK_LIBC(_ZdlPv);
+
+/* The function that frees, of those that the object defines which code lies in. NULL: none, or the
+ * C library's, which was asked already. */
+static void *pass_target(uintptr_t code) {
+    uintptr_t start;
+    const char *file;
+    if (!hak_libc_find_start(code, &start)) {
+        start = (uintptr_t)hak_libc_object_of((const void *)code, &file);
     }
+    void *found = hak_os_definition(start, "free");
+    found = found != NULL ? found : hak_os_definition(start, "_ZdlPv");
+    bool is_known = found == (void *)public_free || found == (void *)public_delete ||
+                    hak_os_definition(start, "getauxval") != NULL;
+    return is_known ? NULL : found;
 }
 
+/* A function that frees the block by our free again has no heap: false. */
+static HAK_COLD HAK_NOINLINE bool pass_on(void *block) {
+    uintptr_t callers[PASS_CALLERS];
+    hak_stack_at_t here = {.is_exact = true, .ends_unsure = true};
+    hak_cpu_place(&here.code, &here.stack, &here.frame);
+    unsigned count = HAK_SHARED ? hak_stack_walk_from(&here, callers, PASS_CALLERS) : 0;
+    uint16_t before = passed, now = (uint16_t)((uintptr_t)block >> 4 | 1);
+    void *target = NULL;
+    for (unsigned i = 0; i < count && target == NULL; i++) {
+        target = pass_target(callers[i]);
+    }
+    if (target == NULL || now == before) {
+        return false;
+    }
+    passed = now;
+    ((void (*)(void *))target)(block);
+    passed = before;
+    return true;
+}
+
+/* A chunk outside the data segment is known by less than others: callers are asked first. */
+static bool underlying_free(void *block) {
+    bool is_forced = hak_load_relaxed(&hak_knobs.force_libc) && hak_libc_free != NULL;
+    source_t source = is_forced ? FROM_LIBC : source_of(block);
+    void (*release)(void *) = source == FROM_OTHER ? hak_load_relaxed(&other_free) : hak_libc_free;
+    bool is_sure =
+        is_forced || source == FROM_OTHER || (source == FROM_LIBC && hak_libc_owns(block, false));
+    if (!is_sure && pass_on(block)) {
+        return true;
+    }
+    if (source != FROM_NOBODY) {
+        release(block);
+    }
+    return source != FROM_NOBODY;
+}
+
+/* --- the table -------------------------------------------------------------------------------- */
+
+/* This and the next one take a block that has an owner. */
 static void *underlying_realloc(void *block, size_t bytes) {
     void *(*resize)(void *, size_t) = hak_load_relaxed(&other_realloc);
     return resize != NULL && source_of(block) == FROM_OTHER ? resize(block, bytes)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * Linux, for stack walks: whether an address lies in our code, or two in one mapping; where unwind
- * tables of loaded objects are; and what the kernel saves for a signal handler. Reads no files. */
+ * tables of loaded objects are; and what the kernel saves for a signal handler. Also which
+ * functions a loaded object defines. Reads no files. */
 #include "base/bits.h"
 #include "os/libc.h"
 #include "os/optional.h"
@@ -192,6 +193,54 @@ bool hak_os_unwind_tables(uintptr_t code, hak_os_unwind_t *tables) {
             hak_os_is_readable((const void *)start) && /* else closed meanwhile */
             object_tables((const Elf64_Ehdr *)start, code, tables)) ||
            object_tables(program_head(), code, tables);
+}
+
+/* --- symbols ---------------------------------------------------------------------------------- */
+
+/* What an entry of the dynamic section points to. glibc turns these offsets into addresses, musl
+ * does not. NULL: there is no such entry. */
+static const void *object_dynamic(const unwind_object_t *object, uintptr_t start, int64_t tag) {
+    for (unsigned i = 0; i < object->count; i++) {
+        const Elf64_Phdr *segment = &object->segments[i];
+        const Elf64_Dyn *entry = (const Elf64_Dyn *)(object->shift + segment->p_vaddr);
+        if (segment->p_type != PT_DYNAMIC) {
+            continue;
+        }
+        for (; entry->d_tag != DT_NULL; entry++) {
+            if (entry->d_tag == tag) {
+                uintptr_t at = entry->d_un.d_ptr;
+                return (const void *)(at < start ? at + object->shift : at);
+            }
+        }
+    }
+    return NULL;
+}
+
+void *hak_os_definition(uintptr_t start, const char *name) {
+    unwind_object_t object = object_of((const Elf64_Ehdr *)start);
+    const uint32_t *table = object_dynamic(&object, start, DT_GNU_HASH);
+    const Elf64_Sym *symbols = object_dynamic(&object, start, DT_SYMTAB);
+    const char *names = object_dynamic(&object, start, DT_STRTAB);
+    if (table == NULL || symbols == NULL || names == NULL || table[0] == 0) {
+        return NULL;
+    }
+    uint32_t hash = 5381; /* of the table: buckets, first symbol, words of a filter, shift */
+    for (const char *at = name; *at != '\0'; at++) {
+        hash = hash * 33 + (unsigned char)*at;
+    }
+    const uint32_t *buckets = table + 4 + 2 * (size_t)table[2], *chains = buckets + table[0];
+    uint32_t index = buckets[hash % table[0]], end = index < table[1];
+    for (; end == 0; index++) {
+        const Elf64_Sym *symbol = &symbols[index];
+        uint32_t link = chains[index - table[1]]; /* the hash; its last bit ends the chain */
+        end = link & 1;
+        if ((link ^ hash) >> 1 == 0 && symbol->st_shndx != SHN_UNDEF &&
+            ELF64_ST_TYPE(symbol->st_info) == STT_FUNC &&
+            strcmp(names + symbol->st_name, name) == 0) {
+            return (void *)(object.shift + symbol->st_value);
+        }
+    }
+    return NULL;
 }
 
 /* --- signals ---------------------------------------------------------------------------------- */

@@ -76,6 +76,9 @@ typedef struct hak_os_unwind {
     uintptr_t from, to; /* the segment that they lie in */
 } hak_os_unwind_t;
 bool hak_os_unwind_tables(uintptr_t code, hak_os_unwind_t *tables);
+/* The function by that name that the object with that first byte defines for others; NULL: none
+ * that is known. No lock: the object has to stay loaded meanwhile. */
+void *hak_os_definition(uintptr_t start, const char *name);
 /* Whether the code there, in a loaded object, returns from a signal handler. */
 bool hak_os_is_signal_return(uintptr_t code);
 /* What the kernel saved for it, at the stack pointer: hak_os_signal_bytes. */

@@ -26,6 +26,7 @@ typedef struct hak_stack_at {
     uintptr_t code, stack, frame;
     uintptr_t link; /* aarch64: the link register, if is_exact */
     bool is_exact;
+    bool ends_unsure; /* the walk ends where rows alone do not lead on: all objects stay loaded */
 } hak_stack_at_t;
 
 /* At most `most` return addresses into functions that are not the library's, innermost first, from

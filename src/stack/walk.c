@@ -179,7 +179,7 @@ unsigned hak_stack_walk_from(const hak_stack_at_t *at, uintptr_t *addresses, uns
     if (!may_be_code(&walk, walk.at.code) || !stack_enter(&walk)) {
         return 0;
     }
-    while (count < most && left-- > 0 && walk_step(&walk)) {
+    while (count < most && left-- > 0 && walk_step(&walk) && (walk.is_sure || !at->ends_unsure)) {
         if (!hak_os_is_own_code(walk.at.code)) {
             addresses[count++] = walk.at.code;
         }

@@ -57,6 +57,7 @@
     X(bin_most_bytes, hak_knobs.bin_max_bytes)                                                     \
     X(bin_most_blocks, hak_knobs.bin_max_blocks)                                                   \
     X(cache_bytes, hak_knobs.cache_bytes)                                                          \
+    X(pass_callers, PASS_CALLERS)                                                                  \
     X(cache_thread_bytes, BUDGET_FLOOR)                                                            \
     X(outbox_bytes, hak_knobs.outbox_bytes)                                                        \
     X(outbox_class_bytes, (uint64_t)hak_outbox_capacity(hak_sc_of(4096)) * 4096)                   \
