@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "front/event.h"
 
+#include "os/lock.h"
 #include "os/os.h"
 
 static uint64_t event_due_ns; /* [atomic] the process's next step of time */
@@ -23,7 +24,12 @@ static void event_run(hak_tcache_t *tcache, hak_event_scope_t scope) {
     }
 }
 
+/* Not while a hook of the C library's functions allocates, with an owner held (os/memory_linux.c).
+ */
 void hak_event_look(hak_tcache_t *tcache, bool is_refilling) {
+    if (HAK_UNLIKELY(!hak_lock_holds_none())) {
+        return;
+    }
     bool is_full = (tcache->ticks & (HAK_EVENT_TICKS - 1)) == 0;
     uint64_t now = hak_os_now_ns();
     uint32_t step = (uint32_t)(now / HAK_EVENT_STEP_NS);

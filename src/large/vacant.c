@@ -16,7 +16,8 @@ enum {
     VACANT_LISTS = 128, /* of addresses of 48 bits */
     LIST_STEPS = 8,     /* ranges visited in one list */
     SEARCH_STEPS = 64,  /* and in all lists */
-    UNMAP_STEP = 64,    /* calls per hold of the lock; if all are refused, the last hold */
+    UNMAP_HOLD = 16,    /* ranges taken per hold of the lock; if all are refused, the last hold */
+    UNMAP_STEP = 64,    /* ranges per call */
     APART_LEAST_BYTES = 128 << 20, /* unmapped even between many blocks, HUGE_APART_MOST times */
 };
 
@@ -249,26 +250,35 @@ void hak_vacant_give(char *base, size_t bytes, ptrdiff_t shift) {
     }
 }
 
-/* Under the lock, so that the child of a fork finds each range listed or unmapped. */
-HAK_COLD size_t hak_vacant_unmap_some(size_t wanted) {
+/* Without the lock: a hook that sees the call may allocate. The kernel may refuse some. */
+HAK_INLINE size_t vacant_unmap_few(size_t wanted) {
+    vacant_range_t taken[UNMAP_HOLD];
     size_t given_back = 0;
-    unsigned calls = 0;
+    unsigned count = 0;
     hak_lock_acquire(HAK_LOCK_HUGE);
     wanted = hak_vacant_state.count == 0 ? 0 : hak_huge_is_crowded() ? wanted : SIZE_MAX;
     for (unsigned list = wanted != 0 ? VACANT_LISTS : 0; list-- > 0;) {
-        uint32_t at = hak_vacant_lists[list];
-        while (at != 0 && given_back < wanted && calls++ < UNMAP_STEP) {
-            uint32_t next = hak_huge_at(at - 1)->next;
-            vacant_range_t range = vacant_unlink(at - 1);
-            if (hak_os_unmap(range.base, range.bytes)) {
-                given_back += range.bytes;
-            } else {
-                vacant_link(&range); /* with the record released just now */
-            }
-            at = next;
+        while (hak_vacant_lists[list] != 0 && count < UNMAP_HOLD) {
+            taken[count++] = vacant_unlink(hak_vacant_lists[list] - 1);
         }
     }
     hak_lock_release(HAK_LOCK_HUGE);
+    for (unsigned i = 0; i < count; i++) {
+        if (given_back < wanted && hak_os_unmap(taken[i].base, taken[i].bytes)) {
+            given_back += taken[i].bytes;
+        } else {
+            vacant_put(taken[i]);
+        }
+    }
+    return given_back;
+}
+
+HAK_COLD size_t hak_vacant_unmap_some(size_t wanted) {
+    size_t given_back = 0, few = 1;
+    for (unsigned calls = 0; calls < UNMAP_STEP && few != 0; calls += UNMAP_HOLD) {
+        few = vacant_unmap_few(hak_excess(wanted, given_back));
+        given_back += few;
+    }
     return given_back;
 }
 

@@ -152,10 +152,11 @@ static bool underlying_free(void *block) {
     if (!is_sure && pass_on(block)) {
         return true;
     }
-    if (source != FROM_NOBODY) {
+    bool has_owner = source != FROM_NOBODY && release != NULL;
+    if (has_owner) {
         release(block);
     }
-    return source != FROM_NOBODY;
+    return has_owner;
 }
 
 /* --- the table -------------------------------------------------------------------------------- */

@@ -105,7 +105,6 @@ void hak_lock_add(hak_owner_lock_t *owner_lock) {
  * handler that forks in between must not wait for it. */
 static void lock_note_owner(hak_owner_lock_t *owner_lock) {
     HAK_ASSERT(lock_held >> (HAK_LOCK_OWNER + 1) == 0, "LOCK-1 ranks ascend");
-    HAK_ASSERT(lock_owner_before == NULL, "LOCK-3 two owners at most");
     lock_owner_before = lock_owner_held;
     lock_owner_held = owner_lock;
 }
@@ -135,6 +134,9 @@ HAK_INLINE bool lock_is_passed(const hak_owner_lock_t *owner_lock) {
 bool hak_lock_try(hak_owner_lock_t *owner_lock) {
     if (lock_is_passed(owner_lock)) {
         return true;
+    }
+    if (HAK_UNLIKELY(lock_owner_before != NULL)) {
+        return false;
     }
     lock_note_owner(owner_lock);
     HAK_SIGNAL_FENCE();
@@ -169,8 +171,12 @@ bool hak_lock_holds(hak_lock_rank_t rank) {
     return (lock_held & ~lock_waiting) >> rank & 1;
 }
 
+bool hak_lock_holds_owners_at_most(void) {
+    return lock_held == 0;
+}
+
 bool hak_lock_holds_none(void) {
-    return lock_held == 0 && lock_owner_held == NULL;
+    return hak_lock_holds_owners_at_most() && lock_owner_held == NULL;
 }
 
 /* --- fork ------------------------------------------------------------------------------------- */

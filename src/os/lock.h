@@ -5,7 +5,7 @@
  *
  *   LOCK-1  A thread takes locks in the order of hak_lock_rank_t, the only place that defines it.
  *   LOCK-2  The thread that took a lock releases it.
- *   LOCK-3  A thread holds at most two owners. */
+ *   LOCK-3  A thread holds at most two owners: it does not get a third. */
 #ifndef HAK_OS_LOCK_H
 #define HAK_OS_LOCK_H
 
@@ -99,7 +99,7 @@ void hak_lock_release(hak_lock_rank_t rank);
 void hak_lock_pass(hak_lock_rank_t rank);
 /* Adds an owner's lock to those that fork takes. The caller holds HAK_LOCK_REGISTRY. */
 void hak_lock_add(hak_owner_lock_t *owner_lock);
-/* false: it is taken. */
+/* false: it is taken, or the thread has two. */
 bool hak_lock_try(hak_owner_lock_t *owner_lock);
 void hak_lock_unlock(hak_owner_lock_t *owner_lock);
 /* For tests that survive a fatal error: unlocks the thread's owners, ends its unlocked updates. */
@@ -119,6 +119,8 @@ HAK_INLINE void hak_set_unlocked_update(bool is_begin) {
 bool hak_lock_holds(hak_lock_rank_t rank);
 /* Whether the calling thread is in no locked section: exit handlers may run in a signal handler. */
 bool hak_lock_holds_none(void);
+/* Whether it may allocate: it is in no locked section, or in one of an owner (LOCK-3). */
+bool hak_lock_holds_owners_at_most(void);
 
 /* fork: takes every lock, in the order of ranks. Until hak_lock_fork_end the thread holds them, and
  * acquire and release are no-ops for it: other fork handlers of the program may allocate before and

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * Linux: memory, time, the environment. Mappings are requested below the last one, at first below
- * the dynamic linker's: the kernel honours a free hint, so an aligned one mostly costs one call. */
+ * Linux: memory and time. Mappings are requested below the last one, at first below the dynamic
+ * linker's: the kernel honours a free hint, so an aligned one mostly costs one call. */
 #include "base/atomics.h"
 #include "base/bits.h"
 #include "base/counters.h"
+#include "os/lock.h"
 #include "os/optional.h"
 #include "os/syscall_linux.h"
 
@@ -29,9 +30,6 @@ static bool os_has_dontunmap;       /* [atomic] MREMAP_DONTUNMAP worked */
 static bool os_has_refused_move;    /* [atomic] */
 static uintptr_t os_map_hint;       /* [atomic] preferred end of the next mapping */
 uint32_t hak_os_unmap_count;
-
-extern char **environ;
-static char **os_envp; /* [init] as our constructor got it */
 
 void hak_os_init(void) {
     unsigned long page = getauxval(AT_PAGESZ);
@@ -70,6 +68,50 @@ static void os_drop(char *from, const char *to) {
         hak_syscall(SYS_munmap, from, to - from);
     }
 }
+
+/* --- memory that leaves -----------------------------------------------------------------------
+ *
+ * Libraries for MPI, RDMA and GPUs hook or patch functions of the C library to learn of it. So it
+ * leaves by these functions, whose result is that of the system call. A hook may allocate: where
+ * the thread holds more than owners, no memory of blocks leaves (but without a tcache), and the
+ * call is made directly. So it is until the library is relocated. */
+
+static bool os_has_hooks(const void *function) {
+    HAK_OPAQUE(function);
+    return !HAK_TSAN && function != NULL && hak_lock_holds_owners_at_most();
+}
+
+static long os_result(long result, int saved) {
+    result = result == -1 ? -errno : result;
+    errno = saved;
+    return result;
+}
+
+static long os_munmap(void *base, size_t bytes) {
+    if (!os_has_hooks((const void *)munmap)) {
+        return hak_syscall(SYS_munmap, base, bytes);
+    }
+    int saved = errno;
+    return os_result(munmap(base, bytes), saved);
+}
+
+static long os_madvise(void *base, size_t bytes, int advice) {
+    if (!os_has_hooks((const void *)madvise)) {
+        return hak_syscall(SYS_madvise, base, bytes, advice);
+    }
+    int saved = errno;
+    return os_result(madvise(base, bytes, advice), saved);
+}
+
+static long os_mremap(void *base, size_t old_bytes, size_t new_bytes, int flags, void *target) {
+    if (!os_has_hooks((const void *)mremap)) {
+        return hak_syscall(SYS_mremap, base, old_bytes, new_bytes, flags, target);
+    }
+    int saved = errno;
+    return os_result((long)mremap(base, old_bytes, new_bytes, flags, target), saved);
+}
+
+/* --- mappings --------------------------------------------------------------------------------- */
 
 /* One call, at the preferred address; NULL: the result would not be aligned. */
 static char *os_map_at(uintptr_t hint, size_t bytes, size_t align, int protection) {
@@ -146,34 +188,38 @@ void *hak_os_reserve(size_t bytes, size_t align) {
     return os_map_aligned(bytes, align, PROT_NONE);
 }
 
-/* A system call on a range; tests can make it fail as `kind`. */
-static bool os_range_call(hak_os_call_t kind, long call, void *base, size_t bytes, long argument) {
-    return !os_failed((HAK_FAULT && hak_os_fault_hit(kind)) ||
-                      hak_syscall(call, base, bytes, argument) != 0);
+/* Tests can make a call fail as `kind`. */
+static bool os_may_call(hak_os_call_t kind) {
+    return !(HAK_FAULT && hak_os_fault_hit(kind));
+}
+
+static bool os_protect(hak_os_call_t kind, void *base, size_t bytes, long protection) {
+    return !os_failed(!os_may_call(kind) ||
+                      hak_syscall(SYS_mprotect, base, bytes, protection) != 0);
 }
 
 bool hak_os_commit(void *base, size_t bytes) {
-    return os_range_call(HAK_OS_CALL_COMMIT, SYS_mprotect, base, bytes, PROT_READ | PROT_WRITE);
+    return os_protect(HAK_OS_CALL_COMMIT, base, bytes, PROT_READ | PROT_WRITE);
 }
 
 bool hak_os_conceal(void *base, size_t bytes) {
-    return os_range_call(HAK_OS_CALL_CONCEAL, SYS_mprotect, base, bytes, PROT_NONE);
+    return os_protect(HAK_OS_CALL_CONCEAL, base, bytes, PROT_NONE);
 }
 
 bool hak_os_unmap(void *base, size_t bytes) {
     HAK_OS_ORDER(release, &os_page_bytes);
-    return os_range_call(HAK_OS_CALL_UNMAP, SYS_munmap, base, bytes, 0) &&
+    return !os_failed(!os_may_call(HAK_OS_CALL_UNMAP) || os_munmap(base, bytes) != 0) &&
            (os_hint_raise(base, bytes), true);
 }
 
 bool hak_os_purge(void *base, size_t bytes) {
-    return os_range_call(HAK_OS_CALL_PURGE, SYS_madvise, base, bytes, MADV_DONTNEED);
+    return !os_failed(!os_may_call(HAK_OS_CALL_PURGE) ||
+                      os_madvise(base, bytes, MADV_DONTNEED) != 0);
 }
 
 /* With larger OS pages huge pages have other sizes, up to 512 MiB: never wanted. */
 bool hak_os_advise_huge(void *base, size_t bytes, bool is_wanted) {
-    return !(HAK_FAULT && hak_os_fault_hit(HAK_OS_CALL_ADVISE)) &&
-           (os_page_bytes == 4096 || !is_wanted) &&
+    return os_may_call(HAK_OS_CALL_ADVISE) && (os_page_bytes == 4096 || !is_wanted) &&
            hak_syscall(SYS_madvise, base, bytes, is_wanted ? MADV_HUGEPAGE : MADV_NOHUGEPAGE) == 0;
 }
 
@@ -222,13 +268,12 @@ HAK_COLD size_t hak_os_resident(const void *base, size_t bytes) {
 }
 
 bool hak_os_resize(void *base, size_t old_bytes, size_t new_bytes) {
-    return !(HAK_FAULT && hak_os_fault_hit(HAK_OS_CALL_REMAP)) &&
-           hak_syscall(SYS_mremap, base, old_bytes, new_bytes) == (long)base;
+    return os_may_call(HAK_OS_CALL_REMAP) &&
+           os_mremap(base, old_bytes, new_bytes, 0, NULL) == (long)base;
 }
 
-static long os_mremap_to(char *base, size_t old_bytes, size_t new_bytes, char *target, long flags) {
-    return hak_syscall(SYS_mremap, base, old_bytes, new_bytes,
-                       MREMAP_MAYMOVE | MREMAP_FIXED | flags, target);
+static long os_mremap_to(char *base, size_t old_bytes, size_t new_bytes, char *target, int flags) {
+    return os_mremap(base, old_bytes, new_bytes, MREMAP_MAYMOVE | MREMAP_FIXED | flags, target);
 }
 
 /* Whether the kernel grants so many bytes, writable but not resident, as mlockall would make them.
@@ -302,7 +347,7 @@ static bool os_move_grow(char *base, size_t bytes, char *target, size_t new_byte
  * limit are predicted. */
 bool hak_os_move(void *base, size_t bytes, void *target, size_t new_bytes, bool keeps_source) {
     size_t named_bytes = keeps_source ? bytes : new_bytes;
-    bool is_tried = !(HAK_FAULT && hak_os_fault_hit(HAK_OS_CALL_REMAP)) &&
+    bool is_tried = os_may_call(HAK_OS_CALL_REMAP) &&
                     !(keeps_source && hak_load_relaxed(&os_lacks_dontunmap)) &&
                     (!hak_load_relaxed(&os_has_refused_move) ||
                      os_may_take(keeps_source ? bytes : new_bytes - bytes, true));
@@ -369,55 +414,4 @@ void hak_os_random(void *buffer, size_t bytes) {
 
 void hak_os_abort(void) {
     abort();
-}
-
-/* Copies the value, cut to `capacity`, if the entry's name is `name`. Avoids functions of the C
- * library: the first use of each costs a page fault. */
-static bool os_env_copy(const char *entry, const char *name, char *buffer, size_t capacity) {
-    while (*name != '\0' && *entry == *name) {
-        entry++;
-        name++;
-    }
-    if (*name != '\0' || *entry != '=') {
-        return false;
-    }
-    size_t length = strlen(entry + 1);
-    size_t kept = length < capacity - 1 ? length : capacity - 1;
-    memcpy(buffer, entry + 1, kept);
-    buffer[kept] = '\0';
-    return true;
-}
-
-/* Before libc is initialised `environ` is NULL; the kernel has a copy. */
-static bool os_env_early(const char *name, char *buffer, size_t capacity) {
-    char text[8192];
-    size_t length = hak_os_read_file("/proc/self/environ", text, sizeof text - 1);
-    bool is_cut = length == sizeof text - 1; /* half a value would be wrong */
-    while (is_cut && length > 0 && text[length - 1] != '\0') {
-        length--;
-    }
-    text[length] = '\0';
-    for (size_t at = 0; at < length; at += strlen(text + at) + 1) {
-        if (os_env_copy(text + at, name, buffer, capacity)) {
-            return true;
-        }
-    }
-    return false;
-}
-
-void hak_os_set_env(char **envp) {
-    os_envp = envp;
-}
-
-bool hak_os_env(const char *name, char *buffer, size_t capacity) {
-    char **all = environ != NULL ? environ : os_envp;
-    if (all == NULL) {
-        return os_env_early(name, buffer, capacity);
-    }
-    for (char **entry = all; *entry != NULL; entry++) {
-        if (os_env_copy(*entry, name, buffer, capacity)) {
-            return true;
-        }
-    }
-    return false;
 }

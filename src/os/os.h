@@ -4,8 +4,9 @@
  * conditionals. Every port implements this header; optional.h has services that a port may lack.
  *
  * Rules for every function here:
- *   - errno is left untouched (system calls are made directly, not through libc);
- *   - no allocation, no lock, async-signal-safe;
+ *   - errno is left untouched: most system calls are made directly, not through libc;
+ *   - no allocation, no lock, async-signal-safe; hooks of the functions by which memory leaves
+ *     (hak_os_unmap, _purge, _resize, _move) may do anything;
  *   - failure is a return value, never an abort;
  *   - sizes and addresses of mappings are multiples of hak_os_page_bytes(). */
 #ifndef HAK_OS_OS_H

@@ -7,6 +7,7 @@
 #include "front/fast.h"
 #include "large/large.h"
 #include "os/libc.h"
+#include "os/lock.h"
 #include "os/os.h"
 #include "reclaim/slabs.h"
 #include "span/span.h"
@@ -78,7 +79,7 @@ void hak_reclaim_tend(hak_tcache_t *tcache) {
 }
 
 void hak_reclaim_serve(void) {
-    uint32_t wanted = hak_swap_relaxed(&hak_wanted, 0);
+    uint32_t wanted = hak_lock_holds_none() ? hak_swap_relaxed(&hak_wanted, 0) : 0; /* a hook */
     if ((wanted & HAK_WANTED_PURGE) != 0) {
         hak_target_spans();
     }

@@ -106,6 +106,7 @@
     X(huge_walk_most, HUGE_WALK_MOST)                                                              \
     X(vacant_apart_bytes, APART_LEAST_BYTES)                                                       \
     X(vacant_search_steps, SEARCH_STEPS)                                                           \
+    X(vacant_unmapped_ranges, UNMAP_HOLD)                                                          \
     X(vacant_unmapped_calls, UNMAP_STEP)                                                           \
     X(huge_page_bytes, HAK_HUGE_PAGE_BYTES)                                                        \
     X(huge_page_least_bytes, (uint64_t)HUGE_PAGE_LEAST_UNITS *HAK_UNIT_BYTES)                      \
