@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * Linux, for stack walks: whether an address lies in our code, or two in one mapping; where unwind
- * tables of loaded objects are; and what the kernel saves for a signal handler. Also which
- * functions a loaded object defines. Reads no files. */
+ * tables of loaded objects are; and what the kernel saves for a signal handler; that reads no
+ * files. Also which functions a loaded object defines, and which the file of an object imports. */
 #include "base/bits.h"
 #include "os/libc.h"
 #include "os/optional.h"
@@ -10,6 +10,7 @@
 
 #include <elf.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/futex.h>
 #include <signal.h>
 #include <string.h>
@@ -241,6 +242,108 @@ void *hak_os_definition(uintptr_t start, const char *name) {
         }
     }
     return NULL;
+}
+
+bool hak_os_exports(const char *name) {
+    return hak_os_definition((uintptr_t)&os_library, name) != NULL;
+}
+
+/* --- imports ---------------------------------------------------------------------------------- */
+
+/* The file of an object, read piece by piece: it may hold anything, and change meanwhile. */
+typedef struct object_file {
+    long fd;
+    unsigned segment_count, tag_count;
+    Elf64_Phdr segment[16];
+    Elf64_Dyn tag[128];
+} object_file_t;
+
+static bool file_get(const object_file_t *file, uint64_t offset, void *to, size_t bytes) {
+    return hak_syscall(SYS_pread64, file->fd, to, bytes, offset) == (long)bytes;
+}
+
+/* What will be at an address of the loaded object. */
+static bool file_get_at(const object_file_t *file, uint64_t address, void *to, size_t bytes) {
+    for (unsigned i = 0; i < file->segment_count; i++) {
+        const Elf64_Phdr *segment = &file->segment[i];
+        uint64_t offset = address - segment->p_vaddr;
+        if (segment->p_type == PT_LOAD && offset < segment->p_filesz) {
+            return bytes <= segment->p_filesz - offset &&
+                   file_get(file, segment->p_offset + offset, to, bytes);
+        }
+    }
+    return false;
+}
+
+static bool file_read_tags(object_file_t *file) {
+    Elf64_Ehdr head;
+    if (!file_get(file, 0, &head, sizeof head) || memcmp(head.e_ident, ELFMAG, SELFMAG) != 0 ||
+        head.e_ident[EI_CLASS] != ELFCLASS64 || head.e_phentsize != sizeof(Elf64_Phdr) ||
+        head.e_phnum > sizeof file->segment / sizeof *file->segment ||
+        !file_get(file, head.e_phoff, file->segment, head.e_phnum * sizeof *file->segment)) {
+        return false;
+    }
+    file->segment_count = head.e_phnum;
+    for (unsigned i = 0; i < file->segment_count; i++) {
+        const Elf64_Phdr *segment = &file->segment[i];
+        if (segment->p_type == PT_DYNAMIC && segment->p_filesz <= sizeof file->tag) {
+            file->tag_count = (unsigned)(segment->p_filesz / sizeof *file->tag);
+            return file_get(file, segment->p_offset, file->tag, segment->p_filesz);
+        }
+    }
+    return false;
+}
+
+/* The value of the first one; 0: there is none. */
+static uint64_t file_tag(const object_file_t *file, int64_t tag) {
+    for (unsigned i = 0; i < file->tag_count && file->tag[i].d_tag != DT_NULL; i++) {
+        if (file->tag[i].d_tag == tag) {
+            return file->tag[i].d_un.d_val;
+        }
+    }
+    return 0;
+}
+
+enum { IMPORT_NAME_BYTES = 80, IMPORTS_MOST = 1 << 16 };
+
+/* Longer names are cut: no function of ours has one. */
+static bool file_visit(const object_file_t *file, uint64_t name, bool is_object,
+                       hak_os_import_visit_t *visit) {
+    char text[IMPORT_NAME_BYTES];
+    uint64_t left = file_tag(file, DT_STRSZ) - name, most = hak_least(left, sizeof text - 1);
+    text[most] = '\0';
+    return left <= file_tag(file, DT_STRSZ) &&
+           file_get_at(file, file_tag(file, DT_STRTAB) + name, text, most) &&
+           visit(text, is_object);
+}
+
+/* In the table of symbols those that are not defined stand before those of the hash table. */
+static bool file_visit_all(const object_file_t *file, hak_os_import_visit_t *visit) {
+    uint32_t hash[2];
+    bool goes_on = file_tag(file, DT_AUXILIARY) == 0 && file_tag(file, DT_FILTER) == 0 &&
+                   file_get_at(file, file_tag(file, DT_GNU_HASH), hash, sizeof hash) &&
+                   hash[1] <= IMPORTS_MOST;
+    for (unsigned i = 0; goes_on && i < file->tag_count && file->tag[i].d_tag != DT_NULL; i++) {
+        goes_on = file->tag[i].d_tag != DT_NEEDED ||
+                  file_visit(file, file->tag[i].d_un.d_val, true, visit);
+    }
+    for (uint32_t i = 1; goes_on && i < hash[1]; i++) {
+        Elf64_Sym symbol;
+        goes_on = file_get_at(file, file_tag(file, DT_SYMTAB) + i * sizeof symbol, &symbol,
+                              sizeof symbol) &&
+                  (symbol.st_shndx != SHN_UNDEF || file_visit(file, symbol.st_name, false, visit));
+    }
+    return goes_on;
+}
+
+bool hak_os_visit_imports(const char *path, hak_os_import_visit_t *visit) {
+    object_file_t file = {
+        .fd = hak_syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
+    bool is_done = file.fd >= 0 && file_read_tags(&file) && file_visit_all(&file, visit);
+    if (file.fd >= 0) {
+        hak_syscall(SYS_close, file.fd);
+    }
+    return is_done;
 }
 
 /* --- signals ---------------------------------------------------------------------------------- */

@@ -79,6 +79,12 @@ bool hak_os_unwind_tables(uintptr_t code, hak_os_unwind_t *tables);
 /* The function by that name that the object with that first byte defines for others; NULL: none
  * that is known. No lock: the object has to stay loaded meanwhile. */
 void *hak_os_definition(uintptr_t start, const char *name);
+/* Whether our library defines a function by that name for others. */
+bool hak_os_exports(const char *name);
+/* Visits the names of the objects that the file of an object needs, and of what it uses but does
+ * not define, until a visit says false. false: one did, or the file tells not all. */
+typedef bool hak_os_import_visit_t(const char *name, bool is_object);
+bool hak_os_visit_imports(const char *path, hak_os_import_visit_t *visit);
 /* Whether the code there, in a loaded object, returns from a signal handler. */
 bool hak_os_is_signal_return(uintptr_t code);
 /* What the kernel saved for it, at the stack pointer: hak_os_signal_bytes. */

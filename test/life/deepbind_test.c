@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * Do plugins loaded with RTLD_DEEPBIND share our heap, and does the dynamic linker still know who
- * called dlopen? Argument: the outer library. */
+ * Do plugins loaded with RTLD_DEEPBIND share our heap, do those that allocate nothing prefer their
+ * own functions, and does the dynamic linker still know who called dlopen? Arguments: the outer
+ * library; plugins that allocate nothing: plain, one that could find malloc by its name, one that
+ * needs a library which allocates. */
 #include <dlfcn.h>
 
 #include "api/expect.h"
@@ -33,8 +35,34 @@ static void exchange(const deepbind_t *plugin) {
     }
 }
 
+int deepbind_version(void);
+int deepbind_version(void) { /* the plugins have one, too */
+    return 1;
+}
+
+static int version_seen_by(const char *plugin, int mode) {
+    int (*ask)(void);
+    void *handle = dlopen(plugin, mode);
+    if (handle == NULL) {
+        expect_say("%s\n", dlerror());
+    }
+    EXPECT(handle != NULL);
+    EXPECT(dlerror() == NULL);
+    *(void **)&ask = dlsym(handle, "deepbind_ask");
+    EXPECT(ask != NULL);
+    int version = ask();
+    EXPECT(dlclose(handle) == 0);
+    return version;
+}
+
 int main(int argc, char **argv) {
-    EXPECT(argc == 2);
+    EXPECT(argc == 5);
+    EXPECT_EQ(version_seen_by(argv[2], RTLD_NOW), 1);
+    EXPECT_EQ(version_seen_by(argv[2], RTLD_NOW | RTLD_DEEPBIND), 2);
+    expect_say("ok     plugin_that_allocates_nothing_prefers_its_own_names\n");
+    EXPECT_EQ(version_seen_by(argv[3], RTLD_NOW | RTLD_DEEPBIND), 1);
+    EXPECT_EQ(version_seen_by(argv[4], RTLD_NOW | RTLD_DEEPBIND), 1);
+    expect_say("ok     plugin_that_may_allocate_shares_the_names_of_all\n");
     void *outer = dlopen(argv[1], RTLD_NOW | RTLD_DEEPBIND);
     deepbind_t plugin = deepbind_of(outer);
     exchange(&plugin);

@@ -4,7 +4,9 @@
 #include "os/libc.h"
 #include "unit/os.h"
 
+#include <dlfcn.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <gnu/libc-version.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -170,4 +172,70 @@ UNIT_TEST(mapping_of_a_threads_stack_ends_below_the_initial_one) {
     bool is_same = true;
     unit_pthread_create_and_join(mapping_of_thread, &is_same);
     assert_false(is_same);
+}
+
+/* --- what the file of an object imports ------------------------------------------------------- */
+
+static unsigned import_count, object_count;
+
+static bool import_count_up(const char *name, bool is_object) {
+    (void)name;
+    object_count += is_object;
+    import_count += !is_object;
+    return true;
+}
+
+static bool import_is_not_free(const char *name, bool is_object) {
+    return is_object || strcmp(name, "free") != 0;
+}
+
+/* The file of cmocka, which allocates; NULL: it is a part of the program. */
+static const char *imports_file(void) {
+    static Dl_info info;
+    const void *function = dlsym(RTLD_DEFAULT, "_cmocka_run_group_tests");
+    bool is_library = function != NULL && dladdr(function, &info) != 0 &&
+                      strstr(info.dli_fname, "cmocka") != NULL;
+    return is_library ? info.dli_fname : NULL;
+}
+
+UNIT_TEST(imports_of_a_library_are_told_by_its_file) {
+    const char *file = imports_file();
+    if (file == NULL) {
+        skip();
+    }
+    import_count = object_count = 0;
+    assert_true(hak_os_visit_imports(file, import_count_up));
+    assert_true(import_count > 10 && object_count >= 1);
+    assert_false(hak_os_visit_imports(file, import_is_not_free));
+    assert_false(hak_os_visit_imports("/dev/null", import_count_up));
+    assert_false(hak_os_visit_imports("/nowhere/nothing", import_count_up));
+    assert_false(hak_os_visit_imports("/", import_count_up));
+}
+
+/* Cut off anywhere, or with other bytes in its headers and tables. */
+UNIT_TEST(imports_of_a_broken_file_are_not_told_and_harm_nobody) {
+    static char bytes[1 << 16];
+    char path[] = "/tmp/hakmem_imports_XXXXXX";
+    const char *file = imports_file();
+    if (file == NULL) {
+        skip();
+    }
+    int whole = open(file, O_RDONLY | O_CLOEXEC), cut = mkstemp(path);
+    ssize_t length = read(whole, bytes, sizeof bytes);
+    assert_true(whole >= 0 && cut >= 0 && length > 4096);
+    assert_int_equal(pwrite(cut, bytes, (size_t)length, 0), length);
+    for (size_t at = 0; at < 4096; at++) {
+        bytes[at] ^= (char)0xff;
+        assert_int_equal(pwrite(cut, bytes + at, 1, (off_t)at), 1);
+        (void)hak_os_visit_imports(path, import_count_up);
+        bytes[at] ^= (char)0xff;
+        assert_int_equal(pwrite(cut, bytes + at, 1, (off_t)at), 1);
+    }
+    for (off_t end = 4096; end >= 0; end -= 16) {
+        assert_int_equal(ftruncate(cut, end), 0);
+        assert_false(hak_os_visit_imports(path, import_count_up));
+    }
+    close(whole);
+    close(cut);
+    unlink(path);
 }
