@@ -55,7 +55,7 @@ HAK_EXPORT HAK_TAIL_CALLS void *dlopen(const char *file, int mode) {
         return NULL;
     }
     hak_life_process_start();
-    hak_row_forget();
+    hak_row_follow(hak_libc_unload_count());
     if (HAK_UNLIKELY((mode & DLOPEN_DEEPBIND) != 0) && !hak_load_relaxed(&hak_knobs.force_libc) &&
         !may_bind_deep(file)) {
         mode &= ~DLOPEN_DEEPBIND;

@@ -3,6 +3,7 @@
  * Linux, for stack walks: whether an address lies in our code, or two in one mapping; where unwind
  * tables of loaded objects are; and what the kernel saves for a signal handler; that reads no
  * files. Also which functions a loaded object defines, and which the file of an object imports. */
+#include "base/atomics.h"
 #include "base/bits.h"
 #include "os/libc.h"
 #include "os/optional.h"
@@ -183,17 +184,27 @@ static const Elf64_Ehdr *program_head(void) {
 
 /* That of a static program answers only after its start, and allocates before. */
 static bool has_linker(void) {
-    unwind_object_t own = object_of(&os_library);
-    return object_segment(&own, (uintptr_t)hak_libc_find_object) == NULL;
+    static uint8_t answer; /* [atomic] 0: not asked yet; 1: no; 2: yes */
+    uint8_t known = hak_load_relaxed(&answer);
+    if (HAK_UNLIKELY(known == 0)) {
+        unwind_object_t own = object_of(&os_library);
+        known = object_segment(&own, (uintptr_t)hak_libc_find_object) == NULL ? 2 : 1;
+        hak_store_relaxed(&answer, known);
+    }
+    return known == 2;
 }
 
-bool hak_os_unwind_tables(uintptr_t code, hak_os_unwind_t *tables) {
+bool hak_os_unwind_tables(uintptr_t code, bool is_sure, hak_os_unwind_t *tables) {
     uintptr_t start;
     return object_tables(&os_library, code, tables) ||
-           (has_linker() && hak_libc_find_start(code, &start) &&
-            hak_os_is_readable((const void *)start) && /* else closed meanwhile */
+           (has_linker() && (is_sure || hak_libc_stays_loaded(code)) &&
+            hak_libc_find_start(code, &start) &&
             object_tables((const Elf64_Ehdr *)start, code, tables)) ||
            object_tables(program_head(), code, tables);
+}
+
+uintptr_t hak_os_object_mark(uintptr_t code) {
+    return has_linker() ? hak_libc_object_mark(code) : 0;
 }
 
 /* --- symbols ---------------------------------------------------------------------------------- */

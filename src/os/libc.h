@@ -77,6 +77,14 @@ extern int hak_libc_find_object(void *address, void *found) HAK_LIBC(_dl_find_ob
 /* The first byte of the loaded object that an address lies in, without a lock. false: in none, or
  * not known: before 2.35, static. */
 bool hak_libc_find_start(uintptr_t address, uintptr_t *start);
+/* Whether the loaded object that an address lies in was there at the start of the process, and is
+ * never unloaded. No lock. false: also where it is not known. */
+bool hak_libc_stays_loaded(uintptr_t address);
+/* For hak_os_object_mark. */
+uintptr_t hak_libc_object_mark(uintptr_t address);
+/* How many objects were unloaded so far, or what differs from the last answer. Takes a lock that
+ * fork does not renew; a child that may lack its holder does without. */
+uint64_t hak_libc_unload_count(void);
 
 /* A function, and the object it lies in. */
 typedef struct hak_libc_place {

@@ -80,12 +80,63 @@ const void *hak_libc_object_of(const void *function, const char **file) {
     return info.dli_fbase;
 }
 
+/* Flags; the first byte, the end; the object's record; its unwind tables. */
+enum { OBJECT_START = 1, OBJECT_END, OBJECT_RECORD, OBJECT_TABLES, OBJECT_WORDS = 32 };
+
+/* All 0 if it is not found. */
+static bool libc_find_object(uintptr_t address, uint64_t object[OBJECT_WORDS]) {
+    for (unsigned i = 0; i < OBJECT_WORDS; i++) {
+        object[i] = 0;
+    }
+    return hak_libc_find_object != NULL && hak_libc_find_object((void *)address, object) == 0;
+}
+
 bool hak_libc_find_start(uintptr_t address, uintptr_t *start) {
-    uint64_t found[32] = {0};
-    bool is_found =
-        hak_libc_find_object != NULL && hak_libc_find_object((void *)address, found) == 0;
-    *start = found[1];
+    uint64_t object[OBJECT_WORDS];
+    bool is_found = libc_find_object(address, object);
+    *start = object[OBJECT_START];
     return is_found;
+}
+
+uintptr_t hak_libc_object_mark(uintptr_t address) {
+    uint64_t object[OBJECT_WORDS];
+    (void)libc_find_object(address, object);
+    uint64_t mixed = object[OBJECT_END] + object[OBJECT_RECORD] * 3 + object[OBJECT_TABLES] * 5;
+    return mixed * 0x9e3779b97f4a7c15ull >> 48;
+}
+
+extern struct r_debug libc_objects HAK_LIBC(_r_debug);
+
+/* The list of records has those of the start first; objects of dlopen follow the dynamic linker,
+ * and only behind it records come and go. The record of an object that goes is not read. */
+bool hak_libc_stays_loaded(uintptr_t address) {
+    uint64_t object[OBJECT_WORDS], linker[OBJECT_WORDS];
+    if (&libc_objects == NULL || !libc_find_object(address, object) ||
+        !libc_find_object((uintptr_t)hak_libc_find_object, linker)) {
+        return false;
+    }
+    const struct link_map *record = libc_objects.r_map;
+    while (record != NULL && (uintptr_t)record != object[OBJECT_RECORD] &&
+           (uintptr_t)record != linker[OBJECT_RECORD]) {
+        record = record->l_next;
+    }
+    return (uintptr_t)record == object[OBJECT_RECORD];
+}
+
+static int libc_visit_first(struct dl_phdr_info *info, size_t bytes, void *unload_count) {
+    bool has_counts = bytes >= offsetof(struct dl_phdr_info, dlpi_subs) + sizeof info->dlpi_subs;
+    *(uint64_t *)unload_count = has_counts ? info->dlpi_subs : 0;
+    return 1;
+}
+
+uint64_t hak_libc_unload_count(void) {
+    static uint64_t count; /* [atomic] the last one */
+    uint64_t now = hak_load_relaxed(&count) + 1;
+    if (dl_iterate_phdr != NULL && !hak_libc_left_threads) {
+        dl_iterate_phdr(libc_visit_first, &now);
+    }
+    hak_store_relaxed(&count, now);
+    return now;
 }
 
 typedef struct libc_search {

@@ -69,13 +69,16 @@ bool hak_os_is_same_mapping(const void *low, const void *high);
 
 /* About where the stack of the thread ends, if the address is in it: no mapping is looked at. */
 uintptr_t hak_os_stack_end(uintptr_t at);
-/* The unwind tables of the loaded object that code lies in. No lock. false: in none that is known.
- */
+/* The unwind tables of the loaded object that code lies in. No lock. `is_sure`: it stays loaded.
+ * false: in none that is known, or not sure to stay. */
 typedef struct hak_os_unwind {
     uintptr_t header;   /* .eh_frame_hdr, a sorted table; 0: none */
     uintptr_t from, to; /* the segment that they lie in */
 } hak_os_unwind_t;
-bool hak_os_unwind_tables(uintptr_t code, hak_os_unwind_t *tables);
+bool hak_os_unwind_tables(uintptr_t code, bool is_sure, hak_os_unwind_t *tables);
+/* 16 bits that differ, but for bad luck, between objects that lie at the same address one after the
+ * other. No lock. 0: in none that is unloaded. */
+uintptr_t hak_os_object_mark(uintptr_t code);
 /* The function by that name that the object with that first byte defines for others; NULL: none
  * that is known. No lock: the object has to stay loaded meanwhile. */
 void *hak_os_definition(uintptr_t start, const char *name);

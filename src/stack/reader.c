@@ -15,21 +15,18 @@ hak_reader_t hak_reader_of(const hak_tables_t *tables, uintptr_t at, uintptr_t e
                           .has_failed = !is_inside};
 }
 
-static bool reader_may_touch(hak_reader_t *reader, uintptr_t at) {
-    uintptr_t page = hak_align_down(at, hak_os_page_bytes());
-    if (!reader->tables->is_sure && page != reader->page) {
-        if (!hak_os_is_readable((const void *)page)) {
-            return false;
-        }
-        reader->page = page;
+static bool reader_may_take(const hak_reader_t *reader, unsigned bytes) {
+    uint32_t *left = reader->tables->left;
+    bool may = bytes <= reader->end - reader->at && (left == NULL || bytes <= *left);
+    if (left != NULL) {
+        *left = may ? *left - bytes : 0;
     }
-    return true;
+    return may;
 }
 
 uint64_t hak_take(hak_reader_t *reader, unsigned bytes) {
     uint64_t value = 0;
-    if (bytes > reader->end - reader->at || !reader_may_touch(reader, reader->at) ||
-        !reader_may_touch(reader, reader->at + bytes - 1)) {
+    if (!reader_may_take(reader, bytes)) {
         reader->has_failed = true;
         reader->at = reader->end;
         return 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Reads unwind tables, whatever they hold: a read that leaves their segment, or meets an OS page
- * that is gone, ends the reader, whose reads then give 0. */
+ * Reads unwind tables, whatever they hold: a read that leaves their segment, or the bound of bytes,
+ * ends the reader, whose reads then give 0. */
 #ifndef HAK_STACK_READER_H
 #define HAK_STACK_READER_H
 
@@ -9,13 +9,12 @@
 
 typedef struct hak_tables {
     hak_os_unwind_t os; /* all reads stay from `from` to `to` */
-    bool is_sure;       /* the object stays loaded: else each OS page is looked at before a read */
+    uint32_t *left;     /* bytes that may be read, counted down; NULL: any number */
 } hak_tables_t;
 
 typedef struct hak_reader {
     const hak_tables_t *tables;
     uintptr_t at, end;
-    uintptr_t page; /* known to be readable */
     bool has_failed;
 } hak_reader_t;
 

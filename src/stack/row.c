@@ -26,10 +26,20 @@ typedef struct row_entry {
 _Static_assert(ROW_WAYS * sizeof(row_entry_t) == HAK_LINE_BYTES, "a cache line");
 
 HAK_LOCKED_STATE HAK_LARGE_STATE(4) HAK_LINE_ALIGNED row_entry_t hak_row_cache[ROW_ENTRIES];
-HAK_LOCKED_STATE uint32_t hak_row_epoch; /* [atomic] */
+HAK_LOCKED_STATE HAK_LARGE_STATE(8) uint64_t hak_row_unload_count; /* [atomic] */
 
-void hak_row_forget(void) {
-    hak_add_relaxed(&hak_row_epoch, 1);
+static void entry_write(row_entry_t *entry, uint64_t check, uint64_t row) {
+    hak_store_relaxed(&entry->row, row);
+    hak_store_relaxed(&entry->check, check);
+}
+
+/* No thread adds a row of an object that is gone: it is on the stack while its tables are read. */
+void hak_row_follow(uint64_t unload_count) {
+    if (hak_swap_relaxed(&hak_row_unload_count, unload_count) != unload_count) {
+        for (unsigned i = 0; i < ROW_ENTRIES; i++) {
+            entry_write(&hak_row_cache[i], 0, 0);
+        }
+    }
 }
 
 static uint64_t row_pack(const hak_row_t *row) {
@@ -51,28 +61,12 @@ static hak_row_t row_unpack(uint64_t word) {
                        .link = row_part(word, 0)};
 }
 
-/* Never equal for two addresses. */
+/* Never equal for two addresses, and not for 0. The mark tells objects apart that the C library
+ * unloads and loads by itself. */
 static uint64_t row_key(uintptr_t code) {
-    uint64_t epoch = hak_load_relaxed(&hak_row_epoch);
-    uint64_t key = (code | epoch << ROW_ADDRESS_BITS) * 0x9e3779b97f4a7c15ull;
+    uint64_t mark = hak_os_object_mark(code);
+    uint64_t key = (code | mark << ROW_ADDRESS_BITS) * 0x9e3779b97f4a7c15ull;
     return key ^ key >> 32;
-}
-
-static hak_row_t row_compute(uintptr_t code, bool is_sure, bool *is_loaded) {
-    hak_tables_t tables = {.is_sure = is_sure};
-    *is_loaded = hak_os_unwind_tables(code, &tables.os);
-    hak_row_t row = {0};
-    if (*is_loaded) {
-        row = hak_cfi_row(&tables, code);
-        bool is_signal = row.kind == HAK_ROW_NONE && hak_os_is_signal_return(code);
-        row.kind = is_signal ? HAK_ROW_SIGNAL : row.kind;
-    }
-    return row;
-}
-
-static void entry_write(row_entry_t *entry, uint64_t check, uint64_t row) {
-    hak_store_relaxed(&entry->row, row);
-    hak_store_relaxed(&entry->check, check);
 }
 
 /* The newest is first; the oldest goes. */
@@ -84,7 +78,26 @@ static void entries_add(row_entry_t *entries, uint64_t key, uint64_t row) {
     entry_write(&entries[0], key ^ row, row);
 }
 
-hak_row_t hak_row_find(uintptr_t code, bool is_sure) {
+/* Reads the tables. A row that was cut by what is left of the walk is another in the next one. */
+static hak_row_t row_read(uintptr_t code, bool is_sure, uint32_t *left, row_entry_t *entries,
+                          uint64_t key) {
+    uint32_t most = (uint32_t)hak_least(*left, HAK_ROW_BYTES), own = most;
+    hak_tables_t tables = {.left = &own};
+    if (!hak_os_unwind_tables(code, is_sure, &tables.os)) { /* other code comes and goes */
+        return (hak_row_t){0};
+    }
+    hak_row_t row = hak_cfi_row(&tables, code);
+    if (row.kind == HAK_ROW_NONE && hak_os_is_signal_return(code)) {
+        row.kind = HAK_ROW_SIGNAL;
+    }
+    if (own != 0 || most == HAK_ROW_BYTES) {
+        entries_add(entries, key, row_pack(&row));
+    }
+    *left -= most - own;
+    return row;
+}
+
+hak_row_t hak_row_find(uintptr_t code, bool is_sure, uint32_t *left) {
     uint64_t key = row_key(code);
     row_entry_t *entries = &hak_row_cache[key % (ROW_ENTRIES / ROW_WAYS) * ROW_WAYS];
     for (unsigned way = 0; way < ROW_WAYS; way++) {
@@ -93,12 +106,7 @@ hak_row_t hak_row_find(uintptr_t code, bool is_sure) {
             return row_unpack(word);
         }
     }
-    bool is_loaded;
-    hak_row_t row = row_compute(code, is_sure, &is_loaded);
-    if (is_loaded) { /* other code comes and goes */
-        entries_add(entries, key, row_pack(&row));
-    }
-    return row;
+    return row_read(code, is_sure, left, entries, key);
 }
 
 /* x86-64: "add $n, %rsp; ret" or "pop %rbp; ret". Elsewhere such code has frame pointers. */

@@ -25,14 +25,23 @@ typedef struct hak_row {
     int32_t cfa, frame, link;
 } hak_row_t;
 
-enum { HAK_ROW_BITS = 20 }; /* of an offset: 4 MiB */
+enum {
+    HAK_ROW_BITS = 20, /* of an offset: 4 MiB */
+    /* Bytes of tables that are read for a row; a longer program has none. Compilers write up to
+     * some KiB for a function. */
+    HAK_ROW_BYTES = 16 << 10,
+    HAK_ROW_WALK_BYTES = 64 << 10, /* for all rows of a walk */
+};
 
-/* The row of an instruction. `is_sure`: its object stays loaded, as a function of it runs. */
-hak_row_t hak_row_find(uintptr_t code, bool is_sure);
+/* The row of an instruction. `is_sure`: its object stays loaded, as a function of it runs; else
+ * only tables of objects that always do are read. At most *left bytes of tables are read, and
+ * counted down. */
+hak_row_t hak_row_find(uintptr_t code, bool is_sure, uint32_t *left);
 /* The row behind a call in code that belongs to no object, if the instructions there tell it: those
  * of a function that returns at once. Reads them: `code` is where a running function returns to. */
 hak_row_t hak_row_of_return(uintptr_t code);
-/* Objects are about to be loaded, perhaps where others were: forgets all rows. */
-void hak_row_forget(void);
+/* Before an object is loaded: forgets all rows if others may have been where it will be, as the
+ * count of objects that were unloaded tells. */
+void hak_row_follow(uint64_t unload_count);
 
 #endif

@@ -11,8 +11,8 @@
  *   STACK-1  Only memory of the stack that the stack pointer lies in is read, the segment of a
  *            loaded object that holds its tables, and the instructions that a function without rows
  *            returns to, where rows alone led; any contents end the walk or lead it astray, but
- *            never to a fault. Where frame pointers lead, the object may be unloaded meanwhile:
- *            each OS page of its tables is looked at first, just before it is read.
+ *            never to a fault. Where frame pointers led, the object may be unloaded meanwhile: only
+ *            tables of those are read that are never unloaded, as they were there at the start.
  *   STACK-2  The stack pointer rises with each frame, but for frames of signals: walks end. */
 #ifndef HAK_STACK_STACK_H
 #define HAK_STACK_STACK_H

@@ -23,6 +23,7 @@ typedef struct walk {
     hak_stack_at_t at;
     uintptr_t low, high; /* known to be readable: whole OS pages */
     bool is_sure;        /* rows alone led here: the function is loaded */
+    uint32_t table_left; /* bytes of unwind tables that may still be read */
 } walk_t;
 
 static uintptr_t page_of(uintptr_t at) {
@@ -157,7 +158,8 @@ static bool step_by_row(walk_t *walk, const hak_row_t *row) {
 /* false: that was the last function. */
 static bool walk_step(walk_t *walk) {
     /* Behind a call that does not return another function may begin. */
-    hak_row_t row = hak_row_find(walk->at.code - !walk->at.is_exact, walk->is_sure);
+    hak_row_t row =
+        hak_row_find(walk->at.code - !walk->at.is_exact, walk->is_sure, &walk->table_left);
     if (row.kind == HAK_ROW_NONE && walk->is_sure) {
         row = hak_row_of_return(walk->at.code);
     }
@@ -174,7 +176,7 @@ static bool walk_step(walk_t *walk) {
 }
 
 unsigned hak_stack_walk_from(const hak_stack_at_t *at, uintptr_t *addresses, unsigned most) {
-    walk_t walk = {.at = *at, .is_sure = true};
+    walk_t walk = {.at = *at, .is_sure = true, .table_left = HAK_ROW_WALK_BYTES};
     unsigned count = 0, left = most + WALK_OWN_MOST;
     if (!may_be_code(&walk, walk.at.code) || !stack_enter(&walk)) {
         return 0;

@@ -38,14 +38,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     size_t bytes = size - HEAD;
     uintptr_t from = (uintptr_t)end_of_room - bytes;
     memcpy((void *)from, data + HEAD, bytes);
+    uint32_t left = HAK_ROW_BYTES;
     hak_tables_t tables = {.os = {.header = from, .from = from, .to = from + bytes},
-                           .is_sure = (data[0] & 1) != 0};
+                           .left = (data[0] & 1) == 0 ? NULL : &left};
     if ((data[0] & 2) != 0) {
         tables.os.header += data[0] >> 2;
     }
     hak_row_t row = hak_cfi_row(&tables, from + offset);
     expect_possible(row);
     for (unsigned i = 0; i < 64; i++) {
+        left = HAK_ROW_BYTES;
         hak_row_t next = hak_cfi_row(&tables, from + offset + i);
         expect_possible(next);
         FUZZ_EXPECT(i != 0 || memcmp(&next, &row, sizeof row) == 0);

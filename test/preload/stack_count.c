@@ -29,7 +29,9 @@ __attribute__((noinline)) static void count_walk(void) {
     hak_add_relaxed(&walks, 1);
     if (count == MOST) {
         hak_add_relaxed(&full, 1);
-    } else if (count > 0 && hak_row_find(found[count - 1] - 1, true).kind == HAK_ROW_END) {
+    } else if (count > 0 &&
+               hak_row_find(found[count - 1] - 1, true, &(uint32_t){HAK_ROW_BYTES}).kind ==
+                   HAK_ROW_END) {
         hak_add_relaxed(&whole, 1);
     }
 }

@@ -37,7 +37,7 @@ static void walk_and_check(void) {
         UNIT_EXPECT(at < count, "return %u of %u, to %#lx, among %u", i, return_count, returns[i],
                     count);
     }
-    hak_row_t last = hak_row_find(found[count - 1] - 1, true);
+    hak_row_t last = hak_row_find(found[count - 1] - 1, true, &(uint32_t){HAK_ROW_BYTES});
     UNIT_EXPECT(last.kind == HAK_ROW_END, "%#lx has a caller", found[count - 1]);
 }
 
@@ -117,7 +117,7 @@ static APART void chain(void) {
 UNIT_TEST(chain_without_frame_pointers_is_found_whole) {
     chain();
     chain(); /* by the rows that were kept */
-    hak_row_forget();
+    hak_row_follow(UINT64_MAX);
     chain();
 }
 
