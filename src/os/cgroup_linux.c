@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * CPU time and memory that control groups (version 2) allow the process: the tightest bound of its
- * group and those above. An unreadable file sets no bound. All files are opened on one walk up from
- * the group, while the process has one thread; files of groups with a memory limit stay open. */
+ * CPU time (version 2) and memory (either version) that control groups allow the process: the
+ * tightest bound of its group and those above. An unreadable file sets no bound. All files are
+ * opened on a walk up from the group, while the process has one thread; files of groups with a
+ * memory limit stay open. */
 #include "base/atomics.h"
 #include "base/fmt.h"
 #include "os/kept.h"
@@ -21,8 +22,10 @@ enum {
 typedef struct cgroup_walk {
     char path[CGROUP_PATH_BYTES]; /* of the present group */
     unsigned levels;              /* left to go up */
-    bool has_cpu, has_memory;     /* version 2 has these controllers */
-    char text[CGROUP_TEXT_BYTES]; /* head of the file read last, zero-terminated */
+    bool has_cpu, has_memory;     /* in this hierarchy: version 2, then that of version 1 */
+    bool is_version_1, has_path_1;
+    char path_1[CGROUP_PATH_BYTES]; /* of the group in a memory controller of version 1 */
+    char text[CGROUP_TEXT_BYTES];   /* head of the file read last, zero-terminated */
 } cgroup_walk_t;
 
 unsigned hak_os_quota_parse(const char *text, size_t length) {
@@ -36,21 +39,13 @@ unsigned hak_os_quota_parse(const char *text, size_t length) {
     return cpus < HAK_OS_NO_QUOTA ? (unsigned)cpus : HAK_OS_NO_QUOTA;
 }
 
-/* The path in the line "0::PATH" of version 2. */
-bool hak_os_cgroup_path(const char *text, char *path) {
-    const char *line = text;
-    while (line != NULL && strncmp(line, "0::", 3) != 0) {
-        line = strchr(line, '\n');
-        line = line != NULL ? line + 1 : NULL;
-    }
-    if (line == NULL) {
+/* A path up to the end of its line; false: none that can be followed. */
+static bool path_copy(const char *from, char *path) {
+    size_t length = from != NULL ? (size_t)(strchrnul(from, '\n') - from) : CGROUP_PATH_BYTES;
+    if (length >= CGROUP_PATH_BYTES || (length > 0 && from[0] != '/')) {
         return false;
     }
-    size_t length = (size_t)(strchrnul(line, '\n') - line) - 3;
-    if (length >= CGROUP_PATH_BYTES || (length > 0 && line[3] != '/')) {
-        return false;
-    }
-    memcpy(path, line + 3, length);
+    memcpy(path, from, length);
     path[length] = '\0';
     if (strcmp(path, "/") == 0 || strstr(path, "/..") != NULL) {
         path[0] = '\0'; /* outside our namespace: use the root */
@@ -58,36 +53,62 @@ bool hak_os_cgroup_path(const char *text, char *path) {
     return true;
 }
 
-/* "NUMBER:CONTROLLERS:PATH": a hierarchy of version 1 has the controller, so version 2 lacks it. */
-static bool version_1_has(const char *line, const char *controller) {
+/* The path in the line "0::PATH" of version 2. */
+bool hak_os_cgroup_path(const char *text, char *path) {
+    const char *line = text;
+    while (line != NULL && strncmp(line, "0::", 3) != 0) {
+        line = strchr(line, '\n');
+        line = line != NULL ? line + 1 : NULL;
+    }
+    return path_copy(line != NULL ? line + 3 : NULL, path);
+}
+
+/* PATH of "NUMBER:CONTROLLERS:PATH": a hierarchy of version 1 has the controller, so version 2
+ * lacks it. NULL: there is none. */
+static const char *version_1_path(const char *line, const char *controller) {
     size_t length = strlen(controller);
     for (; *line != '\0'; line = strchrnul(line, '\n'), line += *line == '\n') {
         const char *at = strchr(line, ':'), *end = at != NULL ? strchr(at + 1, ':') : NULL;
         while (end != NULL && at < end) {
             if (strncmp(at + 1, controller, length) == 0 && strchr(",:", at[1 + length]) != NULL) {
-                return true;
+                return end + 1;
             }
             const char *comma = memchr(at + 1, ',', (size_t)(end - at - 1));
             at = comma != NULL ? comma : end;
         }
     }
-    return false;
+    return NULL;
+}
+
+/* Goes on with the memory controller of version 1; false: there is none. */
+static bool walk_change(cgroup_walk_t *walk) {
+    bool is_there = walk->has_path_1;
+    if (is_there) {
+        memcpy(walk->path, walk->path_1, sizeof walk->path);
+        walk->levels = CGROUP_LEVELS;
+        walk->has_path_1 = walk->has_cpu = false;
+        walk->has_memory = walk->is_version_1 = true;
+    }
+    return is_there;
 }
 
 static bool walk_begin(cgroup_walk_t *walk) {
     size_t length = hak_os_read_file("/proc/self/cgroup", walk->text, sizeof walk->text - 1);
     walk->text[length] = '\0';
     walk->levels = CGROUP_LEVELS;
-    walk->has_cpu = !version_1_has(walk->text, "cpu");
-    walk->has_memory = !version_1_has(walk->text, "memory");
-    return hak_os_cgroup_path(walk->text, walk->path);
+    const char *memory_1 = version_1_path(walk->text, "memory");
+    walk->has_cpu = version_1_path(walk->text, "cpu") == NULL;
+    walk->has_memory = memory_1 == NULL;
+    walk->has_path_1 = path_copy(memory_1, walk->path_1);
+    walk->is_version_1 = false;
+    return hak_os_cgroup_path(walk->text, walk->path) || walk_change(walk);
 }
 
 /* Moves to the group above; false: that was the root. */
 static bool walk_up(cgroup_walk_t *walk) {
     char *end = strrchr(walk->path, '/');
     if (end == NULL || --walk->levels == 0) {
-        return false;
+        return walk_change(walk);
     }
     *end = '\0';
     return true;
@@ -96,7 +117,8 @@ static bool walk_up(cgroup_walk_t *walk) {
 /* The path of a file of the group. */
 static void walk_name(const cgroup_walk_t *walk, const char *file, char name[CGROUP_NAME_BYTES]) {
     hak_text_t text = {.data = name, .capacity = CGROUP_NAME_BYTES};
-    hak_text_format(&text, "/sys/fs/cgroup%s/%s", walk->path, file);
+    const char *root = walk->is_version_1 ? "/sys/fs/cgroup/memory" : "/sys/fs/cgroup";
+    hak_text_format(&text, "%s%s/%s", root, walk->path, file);
     hak_text_mem(&text, "", 1);
 }
 
@@ -115,8 +137,10 @@ typedef enum group_file { GROUP_USED, GROUP_STAT, GROUP_HIGH, GROUP_MAX, GROUP_F
 typedef struct cgroup_level {
     hak_os_kept_t files[GROUP_FILES]; /* high and max only if they set a bound */
 } cgroup_level_t;
-static const char group_names[GROUP_FILES][16] = {"memory.current", "memory.stat", "memory.high",
-                                                  "memory.max"};
+static const char group_names[2][GROUP_FILES][24] = {
+    {"memory.current", "memory.stat", "memory.high", "memory.max"},
+    {"memory.usage_in_bytes", "memory.stat", "", "memory.limit_in_bytes"}, /* of version 1 */
+};
 
 /* Written while there is one thread. After a loss the other descriptors stay open. */
 HAK_LOCKED_STATE HAK_LARGE_STATE(4) cgroup_level_t hak_cgroup_levels[KEPT_LEVELS];
@@ -124,6 +148,7 @@ HAK_LOCKED_STATE uint32_t hak_cgroup_level_count; /* [atomic] */
 HAK_LOCKED_STATE bool hak_cgroup_is_begun;        /* [atomic] */
 
 static const uint64_t NO_BOUND = UINT64_MAX;
+static const uint64_t BOUND_MOST = 1ull << 60; /* version 1 says 2^63 less a page for none */
 static const hak_os_memory_t UNLIMITED = {.limit_bytes = UINT64_MAX};
 
 static uint64_t memory_room(const hak_os_memory_t *memory) {
@@ -136,7 +161,7 @@ static void memory_take_least(hak_os_memory_t *least, const hak_os_memory_t *mem
 
 static uint64_t cgroup_number(const char *text, size_t length) {
     uint64_t value;
-    return hak_parse_number(&text, text + length, &value) ? value : NO_BOUND;
+    return hak_parse_number(&text, text + length, &value) && value < BOUND_MOST ? value : NO_BOUND;
 }
 
 static bool cgroup_is_bound(const char *text, size_t length) {
@@ -183,6 +208,10 @@ static bool level_memory(const cgroup_level_t *level, hak_os_memory_t *memory) {
         return false;
     }
     uint64_t files = stat_number(stat, "\ninactive_file ") + stat_number(stat, "\nactive_file ");
+    uint64_t below =
+        stat_number(stat, "\ntotal_inactive_file ") + /* version 1: with its children */
+        stat_number(stat, "\ntotal_active_file ");
+    files = files > below ? files : below;
     memory->used_bytes -= files < memory->used_bytes ? files : memory->used_bytes;
     return true;
 }
@@ -208,18 +237,19 @@ static void levels_read(hak_os_memory_t *least) {
 static uint64_t level_keep(cgroup_walk_t *walk, cgroup_level_t *level, group_file_t file,
                            size_t *length) {
     char name[CGROUP_NAME_BYTES];
-    walk_name(walk, group_names[file], name);
+    walk_name(walk, group_names[walk->is_version_1][file], name);
     *length = hak_os_kept_open(&level->files[file], name, cgroup_is_bound, walk->text,
                                file == GROUP_STAT ? 0 : sizeof walk->text);
     return level->files[file].number != -1 ? cgroup_number(walk->text, *length) : NO_BOUND;
 }
 
 /* Opens the files of a group. false, and none is kept: the group has no limit, or files cannot be
- * kept. memory.high exists wherever memory.max does. */
+ * kept. memory.high exists wherever memory.max does; version 1 has none. */
 static bool level_open(cgroup_walk_t *walk, cgroup_level_t *level, hak_os_memory_t *memory) {
     size_t length;
     uint64_t max = level_keep(walk, level, GROUP_MAX, &length);
-    uint64_t high = length != 0 ? level_keep(walk, level, GROUP_HIGH, &length) : NO_BOUND;
+    bool has_high = length != 0 && !walk->is_version_1;
+    uint64_t high = has_high ? level_keep(walk, level, GROUP_HIGH, &length) : NO_BOUND;
     memory->limit_bytes = high < max ? high : max;
     if (memory->limit_bytes != NO_BOUND) {
         memory->used_bytes = level_keep(walk, level, GROUP_USED, &length);

@@ -57,7 +57,8 @@ expect() {
 
 # Ten are the dynamic linker's: an empty library costs it eight, and two segments of code two more
 # (docs/experiments/0087-cold-code-apart.md). Four are the guard's: two signals, asked for and set.
-expect "version 1" 23 '4:memory:/\n3:cpu,cpuacct:/\n0::/\n' max
+# One more is the file that a limit of memory would be in.
+expect "version 1" 24 '4:memory:/\n3:cpu,cpuacct:/\n0::/\n' max
 expect "no limit" 32 '0::/\n' max
 expect "limit of memory" 44 '0::/\n' 536870912
 

@@ -96,6 +96,28 @@ UNIT_TEST(memory_of_files_that_say_nothing_is_unlimited) {
     assert_false(memory_of("0::x/y\n", GROUP "memory.max=1" ROOT "memory.max=1", &memory));
 }
 
+#define VERSION_1 "|memory/x/y/"
+#define ABOVE_1 "|memory/x/"
+
+/* Where the kernel has it, and no file of version 2. Without a limit it says 2^63 less a page. */
+UNIT_TEST(memory_limit_of_version_1_is_that_of_the_least_room) {
+    static const char self[] = "4:cpu:/a\n3:memory,hugetlb:/x/y\n0::/a/b\n";
+    expect_limit(self,
+                 VERSION_1 "memory.limit_in_bytes=9223372036854771712\n" ABOVE_1
+                           "memory.limit_in_bytes=1000\n" ABOVE_1
+                           "memory.usage_in_bytes=900\n" GROUP "memory.max=50\n" GROUP
+                           "memory.current=40\n",
+                 1000, 900);
+    expect_limit(self, "|memory/memory.limit_in_bytes=70\n|memory/memory.usage_in_bytes=7\n", 70,
+                 7);
+    expect_limit("3:memory:/x/y\n",
+                 VERSION_1 "memory.limit_in_bytes=100\n" VERSION_1
+                           "memory.usage_in_bytes=90\n" VERSION_1
+                           "memory.stat=cache 9\ninactive_file 3\nactive_file 2\ntotal_cache "
+                           "9\ntotal_inactive_file 30\ntotal_active_file 20\n",
+                 100, 40);
+}
+
 /* The kernel has each controller in one place; nothing is opened to see that. */
 UNIT_TEST(controllers_of_version_1_are_not_looked_for_in_version_2) {
     static const char *const selves[] = {"4:memory:/x\n0::/a/b\n", "4:cpuset,cpu:/x\n0::/a/b\n",
@@ -111,7 +133,8 @@ UNIT_TEST(controllers_of_version_1_are_not_looked_for_in_version_2) {
                                     &memory);
         UNIT_EXPECT(is_limited == has_memory[i], "%zu", i);
         UNIT_EXPECT((hak_os_cpu_quota() == 1) == has_cpu[i], "%zu", i);
-        assert_true(i != 2 || hak_os_fault_calls(HAK_OS_CALL_READ) == 1);
+        /* but the limit of version 1, in the group and in the root */
+        assert_true(i != 2 || hak_os_fault_calls(HAK_OS_CALL_READ) == 3);
     }
 }
 
