@@ -30,6 +30,9 @@ bool hak_os_memory_limit(hak_os_memory_t *memory);
 /* Advises the kernel for or against backing the range with huge pages of 2 MiB. false: it has none,
  * or would need one mapping too many. */
 bool hak_os_advise_huge(void *base, size_t bytes, bool is_wanted);
+/* Of a huge page that was purged in part, the kernel keeps all until memory is short. This makes
+ * it give the part back at once. false: it cannot (Linux before 5.4). */
+bool hak_os_split_huge(void *base, size_t bytes);
 /* Whether the kernel backs unadvised ranges with huge pages ("always"). Detecting it opens a file,
  * unless there are other threads; false before. */
 void hak_os_huge_detect(void);

@@ -182,6 +182,9 @@ void hak_span_split(const hak_superslab_t *superslab, uint8_t split) {
     for (unsigned i = 0; i < HAK_SUPERSLAB_HUGE_PAGES; i++) {
         if ((split >> i & 1) != 0) {
             hak_os_advise_huge(huge_page_base(superslab, i), HAK_HUGE_PAGE_BYTES, false);
+            if (hak_load_relaxed(&hak_knobs.limit_bytes) != 0) { /* which counts all of it */
+                hak_os_split_huge(huge_page_base(superslab, i), HAK_HUGE_PAGE_BYTES);
+            }
         }
     }
 }

@@ -172,8 +172,8 @@ static size_t job_run(const purge_job_t *job, unsigned *splits) {
     hak_superslab_t *superslab = job->superslab;
     bool is_gone = job->is_unmap &&
                    hak_os_unmap(superslab->base, HAK_SUPERSLAB_BYTES + hak_span_guard_bytes());
-    hak_span_split(superslab, job->split);
     uint64_t done = is_gone ? job->units : superslab_purge(superslab, job->units, splits);
+    hak_span_split(superslab, job->split);
     if (done != job->units) { /* before any thread can take the units */
         hak_span_note_purged(superslab, done);
     }

@@ -119,7 +119,7 @@ HAK_INLINE uint64_t hak_span_huge_page(unsigned i) {
 /* Before free units are used: chooses the backing of the ranges that they open. */
 void hak_span_note_opened(hak_superslab_t *superslab, uint64_t units, hak_dense_t *use);
 /* Before units are purged: returns the huge pages that lose a part and so become small;
- * hak_span_split tells the kernel, without the lock. */
+ * hak_span_split tells the kernel, without the lock, once they are purged. */
 uint8_t hak_span_note_split(hak_superslab_t *superslab, uint64_t units);
 void hak_span_split(const hak_superslab_t *superslab, uint8_t split);
 

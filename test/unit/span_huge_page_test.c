@@ -51,6 +51,21 @@ HUGE_PAGE_TEST(opened_huge_page_counts_as_unused_memory) {
     assert_true(unit_is_filled(span.base, HAK_UNIT_BYTES, 0xee));
 }
 
+/* The limit of a control group counts all of it until it is split. */
+HUGE_PAGE_TEST(with_a_limit_huge_page_purged_in_part_is_split) {
+    for (unsigned i = 0; i < 2; i++) {
+        hak_span_t span = dense_span(1);
+        uint64_t before = advice_calls();
+        hak_knobs.limit_bytes = i;
+        hak_span_purge(HAK_UNIT_BYTES);
+        hak_knobs.limit_bytes = 0;
+        assert_int_equal(advice_calls() - before, 1 + i);
+        assert_true(unit_is_filled(span.base, HAK_UNIT_BYTES, 0xee));
+        unit_span_free(&span, 1);
+        hak_span_purge(0);
+    }
+}
+
 /* SPAN-8 */
 HUGE_PAGE_TEST(units_of_huge_page_are_padding_until_they_are_used) {
     hak_span_t a = dense_span(1);
