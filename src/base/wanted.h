@@ -47,6 +47,7 @@ HAK_INLINE size_t hak_retain_bytes(size_t in_use_bytes) {
 enum {
     HAK_WANTED_PURGE = 1, /* more units are unused than the bound */
     HAK_WANTED_PEAK = 2,  /* the heap is about to grow beyond its peak (hak_span_peak_bytes) */
+    HAK_WANTED_LIMIT = 4, /* memory is about to be taken near a limit (hak_span_limit_bytes) */
 };
 extern uint32_t hak_wanted; /* [atomic] */
 

@@ -7,6 +7,7 @@
 static uint64_t event_due_ns; /* [atomic] the process's next step of time */
 
 hak_event_table_t hak_event_table;
+uint8_t hak_event_flush_round;
 
 void hak_event_register(hak_event_t *event, hak_event_scope_t scope) {
     hak_event_table_t *table = &hak_event_table;
@@ -34,8 +35,13 @@ void hak_event_look(hak_tcache_t *tcache, bool is_refilling) {
     uint64_t now = hak_os_now_ns();
     uint32_t step = (uint32_t)(now / HAK_EVENT_STEP_NS);
     bool is_due = hak_is_due(&event_due_ns, now, HAK_EVENT_STEP_NS);
+    uint8_t round = hak_load_relaxed(&hak_event_flush_round);
     tcache->is_refilling = is_refilling;
     hak_tcache_change(tcache, 1);
+    if (HAK_UNLIKELY(tcache->flush_round != round)) {
+        tcache->flush_round = round;
+        hak_tcache_flush(tcache);
+    }
     if (is_full || tcache->event_step != step) {
         tcache->event_step = step;
         event_run(tcache, HAK_EVENT_OWN);

@@ -43,6 +43,9 @@ void hak_event_register(hak_event_t *event, hak_event_scope_t scope);
 /* `is_refilling`: in the middle of an allocation. */
 HAK_COLD void hak_event_look(hak_tcache_t *tcache, bool is_refilling);
 
+/* [atomic] When it changes, each thread flushes its bins at its next look. */
+extern uint8_t hak_event_flush_round;
+
 /* Runs the events of the process if a step of time is over. Called outside of any operation. */
 void hak_event_pass_time(void);
 

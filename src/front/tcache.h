@@ -82,7 +82,8 @@ struct hak_tcache {
     uint32_t thread_id;             /* [lock REGISTRY] of its thread */
     const void *thread;             /* [lock REGISTRY] address of its thread's TLS word */
     bool is_attached;               /* [lock REGISTRY] a live thread has it */
-    bool is_refilling;              /* [thread] events run inside an allocation */
+    bool is_refilling : 1;          /* [thread] events run inside an allocation */
+    bool guard_is_extra : 1;        /* [thread] guard_left is of the allowance, not of the rate */
     uint8_t outbox_cursor;          /* [thread] class whose outbox is emptied next */
     uint8_t changing;               /* [thread] not 0: in a slow path, lists and counts differ */
     uint32_t outbox_bytes;          /* [thread] TCACHE-5 */
@@ -94,7 +95,7 @@ struct hak_tcache {
     uint32_t drawn;                 /* [thread] TCACHE-7 */
     uint16_t initial_bytes;         /* [thread] of a bin at first */
     uint8_t shrink_cursor;          /* [thread] class to visit next */
-    bool guard_is_extra;            /* [thread] guard_left is of the allowance, not of the rate */
+    uint8_t flush_round;            /* [thread] hak_event_flush_round at its last look */
     int64_t guard_left;       /* [thread] blocks of refills until a guarded one is due, if > 0 */
     uint64_t guard_random;    /* [thread] state of its generator; 0: none yet */
     uint64_t begun;           /* [thread] TCACHE-8 */

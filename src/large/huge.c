@@ -349,6 +349,7 @@ static void *huge_resize(void *block, uint32_t entry, size_t bytes) {
     size_t old_bytes = record->bytes;
     size_t new_bytes = hak_align_up(bytes, HAK_UNIT_BYTES) + HAK_HUGE_GUARD_BYTES;
     if (new_bytes > old_bytes) {
+        hak_large_reclaim(new_bytes - old_bytes);
         void *grown = huge_grow(record, entry, new_bytes);
         if (grown == NULL && record->bytes > old_bytes) {
             huge_cut(record, old_bytes);

@@ -24,8 +24,9 @@ void hak_large_footprint(hak_footprint_t *footprint) {
     hak_large_stats(&large);
     footprint->unused_bytes = span.unused_dirty_bytes;
     footprint->cached_bytes = large.huge_cached_dirty_bytes;
-    footprint->all_bytes = span.in_use_bytes + large.huge_in_use_bytes + footprint->unused_bytes +
-                           footprint->cached_bytes;
+    footprint->huge_bytes = large.huge_in_use_bytes + footprint->cached_bytes;
+    footprint->all_bytes = footprint->huge_bytes + footprint->unused_bytes +
+                           hak_excess(span.in_use_bytes, hak_load_relaxed(&hak_span_purged_bytes));
 }
 
 size_t hak_large_unmappable(void) {

@@ -64,9 +64,10 @@ void hak_large_quarantine_switch(bool is_on);
 
 /* Memory of the process, as far as the core knows. */
 typedef struct hak_footprint {
-    size_t all_bytes;    /* in use, and the two below */
+    size_t all_bytes;    /* in use, less purged pages of slabs, and the two below */
     size_t unused_bytes; /* free units that hold memory */
     size_t cached_bytes; /* of freed huge blocks, resident */
+    size_t huge_bytes;   /* of all: of huge blocks, freed ones included */
 } hak_footprint_t;
 void hak_large_footprint(hak_footprint_t *footprint);
 

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
  * Memory limits of control groups: memory in use and unused memory together stay below a bound, so
- * unused memory goes before fresh memory is taken. One thread at a time reads the files, at events.
+ * unused memory goes before fresh memory is taken. One thread at a time reads the files.
  * The first read is at process start, with one thread and before a program enters a sandbox;
- * without a limit it is the last. Else a process with LOOK_LEAST bytes reads each second, five
- * times a second while little is left, and up to 20 times a second while it exceeds the last bound.
+ * without a limit it is the last. Else a process with LOOK_LEAST bytes reads by time, at events:
+ * each second, five times a second while little is left, and up to 20 times a second while it
+ * exceeds the last bound; and by bytes, when so much memory is about to be taken that the last read
+ * says little (docs/experiments/0111-bytes-before-a-limit.md). Growth outruns any clock.
  * Measured in docs/experiments/0029-cgroup-memory.md. */
 #include "reclaim/reclaim.h"
 
@@ -33,6 +35,13 @@ enum {
     MISSES_MOST = 8,
     LIMIT_KEPT = 1 << 20,  /* unused units that always stay */
     LIMIT_MOST = 64 << 20, /* per call: some milliseconds */
+    /* Memory taken between two reads, as soon as less than 1/NEAR_PART of the limit is left. */
+    GRAIN_PART = 64,
+    GRAIN_LEAST = 1 << 20,
+    GRAIN_MOST = 32 << 20,
+    GRAIN_OVER_PART = 4, /* of that, where all pools had too little */
+    NEAR_PART = 4,
+    FAR_PART = 4, /* of what may be taken until then, before the next read */
 };
 
 /* docs/experiments/0029-cgroup-memory.md */
@@ -59,6 +68,15 @@ static void limit_learn(void) {
                       hak_regret_backoff(backoff, regret > all / 2, BACKOFF_MOST));
 }
 
+/* Memory taken between two reads: near the limit a part of it, else a part of what may be taken
+ * until it is near, as there may be other processes that grow alike. */
+static void limit_set_allowance(uint64_t limit, uint64_t used) {
+    size_t grain = hak_least(hak_most(limit / GRAIN_PART, GRAIN_LEAST), GRAIN_MOST);
+    size_t far = hak_excess(limit / NEAR_PART * (NEAR_PART - 1), used) / FAR_PART;
+    hak_store_relaxed(&hak_limit.grain_bytes, grain);
+    hak_store_relaxed(&hak_limit.allow_bytes, hak_most(grain, far));
+}
+
 /* Sets the bounds of the process from now on, and whether it is tight. */
 static void limit_set(const hak_os_memory_t *memory, const hak_footprint_t *has) {
     uint64_t limit = hak_least(memory->limit_bytes, 1ull << 60);
@@ -75,10 +93,11 @@ static void limit_set(const hak_os_memory_t *memory, const hak_footprint_t *has)
     hak_store_relaxed(&hak_knobs.limit_soft_bytes, hak_excess(may_have, reserve));
     hak_store_relaxed(&hak_knobs.is_tight, room < limit / part);
     hak_store_relaxed(&hak_knobs.limit_bytes, limit);
+    limit_set_allowance(limit, used);
 }
 
 /* Returns the pause before the next look. */
-static uint64_t limit_look(const hak_footprint_t *has) {
+static uint64_t limit_read(const hak_footprint_t *has) {
     hak_os_memory_t memory;
     hak_count(pressure_look);
     limit_learn();
@@ -99,6 +118,29 @@ static uint64_t limit_look(const hak_footprint_t *has) {
     return had_limit ? LOOK_NS : UINT64_MAX;
 }
 
+/* Whether so much memory was taken since the last read that this thread shall read. */
+static bool limit_is_due(const hak_footprint_t *has, size_t held) {
+    size_t due = hak_load_relaxed(&hak_limit.due_bytes);
+    return held >= due && has->all_bytes >= LOOK_LEAST &&
+           hak_load_relaxed(&hak_knobs.limit_soft_bytes) != SIZE_MAX &&
+           hak_cas_relaxed(&hak_limit.due_bytes, &due, SIZE_MAX);
+}
+
+/* Sets when memory taken is looked at next, which a read by time does not put off. `held`: of the
+ * process, now. */
+static void limit_mark(const hak_footprint_t *has, size_t held, bool is_new) {
+    size_t soft = hak_load_relaxed(&hak_knobs.limit_soft_bytes), next = SIZE_MAX;
+    if (soft != SIZE_MAX) {
+        bool is_over = hak_load_relaxed(&hak_limit.press_bytes) != 0;
+        size_t over = hak_load_relaxed(&hak_limit.grain_bytes) / GRAIN_OVER_PART;
+        size_t due = held + (is_over ? over : hak_load_relaxed(&hak_limit.allow_bytes));
+        due = is_new ? due : hak_least(due, hak_load_relaxed(&hak_limit.due_bytes));
+        hak_store_relaxed(&hak_limit.due_bytes, due);
+        next = hak_excess(held < soft ? hak_least(due, soft) : due, has->huge_bytes);
+    }
+    hak_store_relaxed(&hak_span_limit_bytes, next);
+}
+
 /* Bytes that may go now. Above the limit each page fault of the program waits for the kernel, so
  * that excess, up to LIMIT_MOST, goes at once if unused memory covers it. Else, and below the
  * limit, only a step goes: the rest at least saves faults. */
@@ -110,27 +152,76 @@ static size_t limit_excess(const hak_footprint_t *has, size_t wanted, size_t ste
     return soft > hard ? soft : hard;
 }
 
-void hak_limit_give_back(size_t bytes) {
+static size_t limit_order(hak_reclaim_order_t *order) {
+    size_t given = hak_reclaim_order(order);
+    hak_count_by(room_huge_bytes, order->given_back[HAK_POOL_HUGE]);
+    hak_count_by(room_span_bytes, order->given_back[HAK_POOL_UNITS]);
+    return given;
+}
+
+/* After a read: what is too much, and `ahead` of it, goes from all pools. If they have too little,
+ * they are left alone until there is more memory than now. Returns the bytes. */
+static size_t limit_press(size_t held, size_t ahead) {
+    size_t excess = hak_excess(held, hak_load_relaxed(&hak_knobs.limit_soft_bytes));
+    hak_reclaim_order_t order = {.pools = (1 << HAK_POOLS) - 1,
+                                 .keep_bytes = HAK_UNIT_BYTES, /* 0 would unmap superslabs */
+                                 .wanted_bytes = hak_least(excess + ahead, LIMIT_MOST),
+                                 .is_urgent = true};
+    size_t given = limit_order(&order), grain = hak_load_relaxed(&hak_limit.grain_bytes);
+    bool is_enough = given >= order.wanted_bytes;
+    hak_store_relaxed(&hak_limit.press_bytes, is_enough ? 0 : held + grain / GRAIN_OVER_PART);
+    (void)hak_add_relaxed(&hak_event_flush_round, !is_enough); /* they have given by then */
+    return given;
+}
+
+static size_t limit_step(const hak_footprint_t *has, size_t held) {
+    size_t step = hak_load_relaxed(&hak_knobs.limit_step_bytes);
     hak_reclaim_order_t order = {.pools = 1 << HAK_POOL_HUGE | 1 << HAK_POOL_UNITS,
-                                 .keep_bytes = LIMIT_KEPT};
+                                 .keep_bytes = LIMIT_KEPT,
+                                 .wanted_bytes = limit_excess(has, held, step)};
+    size_t given = limit_order(&order);
+    hak_store_relaxed(&hak_knobs.limit_step_bytes, hak_excess(step, given));
+    return given;
+}
+
+/* Why the files were read just now. */
+typedef enum limit_look { LOOK_NONE, LOOK_BY_TIME, LOOK_BY_BYTES } limit_look_t;
+
+/* `bytes` are about to be taken. As long as no more is taken, cheap pools suffice up to the hard
+ * bound. */
+static void limit_apply(const hak_footprint_t *has, size_t bytes, limit_look_t look) {
+    size_t held = has->all_bytes + bytes, given = 0;
+    size_t soft = hak_load_relaxed(&hak_knobs.limit_soft_bytes);
+    size_t hard = hak_load_relaxed(&hak_knobs.limit_hard_bytes);
+    bool is_pressed = look != LOOK_NONE && held > (look == LOOK_BY_TIME ? hard : soft) &&
+                      held >= hak_load_relaxed(&hak_limit.press_bytes);
+    if (is_pressed) {
+        size_t ahead = look == LOOK_BY_BYTES ? hak_load_relaxed(&hak_limit.grain_bytes) : 0;
+        given = limit_press(held, ahead);
+    } else if (held > soft) {
+        given = limit_step(has, held);
+    } else if (look != LOOK_NONE) {
+        hak_store_relaxed(&hak_limit.press_bytes, 0);
+    }
+    limit_mark(has, hak_excess(held, given), look == LOOK_BY_BYTES);
+}
+
+void hak_limit_give_back(size_t bytes) {
     hak_footprint_t has;
     hak_large_footprint(&has);
-    bytes += has.all_bytes;
-    if (bytes > hak_load_relaxed(&hak_knobs.limit_soft_bytes)) {
-        size_t step = hak_load_relaxed(&hak_knobs.limit_step_bytes);
-        order.wanted_bytes = limit_excess(&has, bytes, step);
-        size_t given = hak_reclaim_order(&order);
-        hak_count_by(room_huge_bytes, order.given_back[HAK_POOL_HUGE]);
-        hak_count_by(room_span_bytes, order.given_back[HAK_POOL_UNITS]);
-        hak_store_relaxed(&hak_knobs.limit_step_bytes, hak_excess(step, given));
+    limit_look_t look = limit_is_due(&has, has.all_bytes + bytes) ? LOOK_BY_BYTES : LOOK_NONE;
+    if (look != LOOK_NONE) {
+        (void)limit_read(&has);
     }
+    limit_apply(&has, bytes, look);
 }
 
 /* The first look, without the clock, whose first use costs two page faults. */
 HAK_COLD void hak_limit_start(void) {
     static const hak_footprint_t nothing;
     if (hak_load_relaxed(&hak_knobs.cgroup)) {
-        hak_store_relaxed(&hak_limit.pause_ns, limit_look(&nothing));
+        hak_store_relaxed(&hak_limit.pause_ns, limit_read(&nothing));
+        limit_mark(&nothing, 0, true);
     }
 }
 
@@ -146,11 +237,14 @@ HAK_COLD void hak_limit_tick(void) {
     bool exceeds_limit =
         has.all_bytes > most && has.unused_bytes + has.cached_bytes > LOOK_OVER_LEAST;
     pause = exceeds_limit ? LOOK_OVER_NS : pause;
+    limit_look_t look = limit_is_due(&has, has.all_bytes) ? LOOK_BY_BYTES : LOOK_NONE;
     if (now - looked >= pause && hak_cas_relaxed(&hak_limit.looked_ns, &looked, now)) {
         bool is_little = most != SIZE_MAX && has.all_bytes < LOOK_LEAST;
-        hak_store_relaxed(&hak_limit.pause_ns, is_little ? LOOK_TIGHT_NS : limit_look(&has));
+        hak_store_relaxed(&hak_limit.pause_ns, LOOK_TIGHT_NS);
+        look = is_little || look != LOOK_NONE ? look : LOOK_BY_TIME;
     }
-    if (has.all_bytes > hak_load_relaxed(&hak_knobs.limit_soft_bytes)) {
-        hak_limit_give_back(0);
+    if (look != LOOK_NONE) {
+        hak_store_relaxed(&hak_limit.pause_ns, limit_read(&has));
     }
+    limit_apply(&has, 0, look);
 }

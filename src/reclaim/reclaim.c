@@ -48,7 +48,7 @@ static size_t pool_give_back(unsigned pool, const hak_reclaim_order_t *order, si
     case HAK_POOL_UNITS:
         return is_all ? hak_span_purge(order->keep_bytes) : units_trim(order->keep_bytes, bytes);
     default:
-        return hak_slabs_give_back(bytes);
+        return hak_slabs_give_back(bytes, is_all || order->is_urgent);
     }
 }
 
@@ -82,6 +82,9 @@ void hak_reclaim_serve(void) {
     uint32_t wanted = hak_lock_holds_none() ? hak_swap_relaxed(&hak_wanted, 0) : 0; /* a hook */
     if ((wanted & HAK_WANTED_PURGE) != 0) {
         hak_target_spans();
+    }
+    if ((wanted & HAK_WANTED_LIMIT) != 0) {
+        hak_limit_give_back(0);
     }
     if ((wanted & HAK_WANTED_PEAK) != 0) { /* cached mappings serve no small block */
         hak_reclaim_order_t order = {.pools = 1 << HAK_POOL_HUGE | 1 << HAK_POOL_SLABS};

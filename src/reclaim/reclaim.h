@@ -17,6 +17,7 @@ typedef struct hak_reclaim_order {
     hak_tcache_t *tcache;         /* whose bins; NULL: none */
     unsigned pools;               /* a bit per pool */
     size_t wanted_bytes;          /* SIZE_MAX: all, at any cost */
+    bool is_urgent;               /* at any cost, too, but no more than wanted */
     size_t keep_bytes;            /* of units; if all is wanted, of cached mappings, too */
     size_t given_back[HAK_POOLS]; /* result: bytes */
 } hak_reclaim_order_t;
@@ -84,6 +85,11 @@ typedef struct hak_limit {
     uint64_t pause_ns;  /* [atomic] until the next read */
     uint64_t backoff;   /* [atomic] */
     uint64_t misses;    /* [atomic] reads in a row without a limit, after one with */
+    size_t due_bytes;   /* [atomic] of memory: the next read */
+    size_t grain_bytes; /* [atomic] taken near the limit between two reads */
+    size_t allow_bytes; /* [atomic] the same at present */
+    size_t press_bytes; /* [atomic] with less memory, only cheap pools give: the last time all
+                           gave too little */
     uint64_t given[2];  /* [atomic] counters at the last read: bytes of units, of huge blocks */
     uint64_t wanted[2]; /* [atomic] the same of purged and wanted again, mapped */
 } hak_limit_t;

@@ -43,7 +43,7 @@ static bool slab_is_worth_it(const hak_slab_t *slab) {
 /* Refusals end it only if nothing was purged: locked memory, not a locked page. */
 static bool order_goes_on(const hak_slabs_order_t *order) {
     bool is_refused = order->refused >= PEAK_REFUSED_MOST && order->given_back == 0;
-    return order->is_all || (order->work > 0 && order->given_back < order->wanted && !is_refused);
+    return order->given_back < order->wanted && (order->is_all || (order->work > 0 && !is_refused));
 }
 
 static void order_take(hak_slabs_order_t *order, hak_owner_t *owner, hak_slab_t *slab) {
@@ -82,13 +82,14 @@ static void owner_take(hak_owner_t *owner, void *context) {
     }
 }
 
-size_t hak_slabs_give_back(size_t bytes) {
+size_t hak_slabs_give_back(size_t bytes, bool is_all) {
     hak_span_stats_t spans;
     hak_span_stats(&spans);
     size_t most = spans.in_use_bytes / PEAK_SPANS_PART;
     most -= hak_least(most, hak_load_relaxed(&hak_slabs_given_back));
-    hak_slabs_order_t order = {
-        .wanted = hak_least(bytes, most), .is_all = bytes == SIZE_MAX, .work = PURGE_MOST_WORK};
+    hak_slabs_order_t order = {.wanted = is_all ? bytes : hak_least(bytes, most),
+                               .is_all = is_all,
+                               .work = PURGE_MOST_WORK};
     hak_owner_visit(owner_take, &order);
     if (!order.is_all) { /* locked memory: no more for some dozens of windows */
         bool is_refused = order.refused >= PEAK_REFUSED_MOST && order.given_back == 0;

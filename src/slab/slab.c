@@ -24,7 +24,7 @@ void hak_slab_set_entry(const hak_slab_t *slab) {
 /* The purged pages are about to be written to. */
 static void slab_forget_purged(hak_slab_t *slab) {
     if (HAK_UNLIKELY(slab->purged_bytes != 0)) {
-        hak_sub_relaxed(&hak_span_purged_bytes, (size_t)slab->purged_bytes);
+        hak_span_note_filled(slab->purged_bytes);
         slab->purged_bytes = 0;
     }
 }

@@ -142,6 +142,17 @@ extern size_t hak_span_purged_bytes;
 /* When the memory in use, less purged pages, passes this, HAK_WANTED_PEAK is set. [atomic] */
 extern size_t hak_span_peak_bytes;
 
+/* When units that hold memory, less purged pages, pass this, HAK_WANTED_LIMIT is set. [atomic] */
+extern size_t hak_span_limit_bytes; /* SIZE_MAX: never */
+
+/* So many bytes of purged pages are about to be written to again. */
+HAK_INLINE void hak_span_note_filled(size_t bytes) {
+    hak_sub_relaxed(&hak_span_purged_bytes, bytes);
+    if (HAK_UNLIKELY(hak_load_relaxed(&hak_span_limit_bytes) != SIZE_MAX)) {
+        hak_want(HAK_WANTED_LIMIT);
+    }
+}
+
 /* In the child of a fork, structures at rest: units that other threads were purging are unused. */
 void hak_span_after_fork(void);
 

@@ -162,6 +162,7 @@ static bool superslab_map(hak_partition_t partition) {
 
 HAK_LOCKED_STATE HAK_LINE_ALIGNED size_t hak_span_purged_bytes; /* [atomic] */
 HAK_LOCKED_STATE size_t hak_span_peak_bytes;                    /* [atomic] */
+HAK_LOCKED_STATE size_t hak_span_limit_bytes = SIZE_MAX;        /* [atomic] */
 
 static void span_look_at_peak(void) {
     size_t in_use = hak_span_state.in_use_units * HAK_UNIT_BYTES;
@@ -171,10 +172,20 @@ static void span_look_at_peak(void) {
     }
 }
 
+/* After clean units were taken, before they are touched. */
+static void span_look_at_limit(void) {
+    size_t units = hak_span_state.in_use_units + hak_span_state.unused_dirty_units;
+    size_t held = units * HAK_UNIT_BYTES, limit = hak_load_relaxed(&hak_span_limit_bytes);
+    if (HAK_UNLIKELY(held > limit) && held - limit > hak_load_relaxed(&hak_span_purged_bytes)) {
+        hak_want(HAK_WANTED_LIMIT);
+    }
+}
+
 /* Free units become part of a span. Returns whether they read as zero. */
 HAK_INLINE bool units_take(hak_superslab_t *superslab, unsigned unit, unsigned count,
                            hak_dense_t *use) {
     uint64_t mask = hak_mask(count) << unit;
+    bool is_growth = (superslab->clean_units & mask) != 0;
     hak_span_note_opened(superslab, mask, use);
     uint64_t dirty = mask & ~superslab->clean_units, before = superslab->free_units;
     hak_span_state.whole_count -= before == ~0ull;
@@ -185,6 +196,9 @@ HAK_INLINE bool units_take(hak_superslab_t *superslab, unsigned unit, unsigned c
     hak_span_take_dirty(hak_span_count_units(dirty, unit, count));
     if (dirty != mask) {
         hak_span_note_wanted(superslab, mask & ~dirty);
+    }
+    if (is_growth) {
+        span_look_at_limit();
     }
     span_look_at_peak();
     return dirty == 0;

@@ -173,6 +173,12 @@
     X(purge_splits, PURGE_SPLITS)                                                                  \
     X(cgroup_least_bytes, LOOK_LEAST)                                                              \
     X(cgroup_looks_of_a_second, 1000000000 / LOOK_OVER_NS)                                         \
+    X(cgroup_near_part, NEAR_PART)                                                                 \
+    X(cgroup_far_part, FAR_PART)                                                                   \
+    X(cgroup_grain_part, GRAIN_PART)                                                               \
+    X(cgroup_grain_least_bytes, GRAIN_LEAST)                                                       \
+    X(cgroup_grain_most_bytes, GRAIN_MOST)                                                         \
+    X(cgroup_reserve_most_bytes, RESERVE_MOST)                                                     \
     X(cgroup_levels, KEPT_LEVELS)                                                                  \
     X(cgroup_misses, MISSES_MOST)                                                                  \
     X(kept_least, KEPT_LEAST)                                                                      \

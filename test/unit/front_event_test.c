@@ -58,6 +58,19 @@ UNIT_AROUND(let_clock_go) {
 
 #define CLOCK_TEST(name) UNIT_TEST_WITH(name, stop_clock, let_clock_go)
 
+/* Another thread asks, as memory is near a limit. */
+CLOCK_TEST(bins_are_flushed_once_where_a_round_of_flushes_began) {
+    const hak_bin_t *bin = &self()->bin[hak_sc_of(1)];
+    hak_free(unit_malloc(1));
+    assert_non_null(bin->head);
+    hak_add_relaxed(&hak_event_flush_round, 1);
+    hak_event_look(self(), false);
+    assert_null(bin->head);
+    hak_free(unit_malloc(1));
+    hak_event_look(self(), false);
+    assert_non_null(bin->head);
+}
+
 static void tick(unsigned count) {
     for (unsigned i = 0; i < count; i++) {
         hak_event_tick(self(), false);

@@ -5,6 +5,7 @@
 #include "base/counters.h"
 #include "base/knobs.h"
 #include "double/os_fault.h"
+#include "front/event.h"
 #include "large/large.h"
 #include "reclaim/reclaim.h"
 #include "span/span.h"
@@ -79,6 +80,7 @@ UNIT_AROUND(limit_begin) {
     spans_make(1);
     hak_os_fault_advance_clock(100 * SECOND);
     hak_limit = (hak_limit_t){/* the process begins */
+                              .due_bytes = SIZE_MAX,
                               .given = {hak_load_relaxed(&hak_counters.room_span_bytes),
                                         hak_load_relaxed(&hak_counters.room_huge_bytes)}};
     hak_limit.wanted[0] = hak_load_relaxed(&hak_counters.purge_regret_units) * HAK_UNIT_BYTES;
@@ -184,6 +186,42 @@ PRESSURE_TEST(small_process_looks_once_and_with_the_option_off_never) {
     spans_make(1);
     seconds_pass(1);
     assert_true(hak_os_fault_calls(HAK_OS_CALL_READ) > before);
+}
+
+/* Reads of the files while 80 MiB are taken, as long as the clock stands still. */
+static uint64_t looks_of_growth(size_t is_used) {
+    look_with(is_used);
+    uint64_t before = looks();
+    for (unsigned i = 10; i < SPANS_MADE; i++) {
+        hak_span_free(made[i].superslab, made[i].unit, EACH_UNITS, EACH_UNITS);
+    }
+    hak_span_purge(0);
+    hak_limit_give_back(0);
+    for (unsigned i = 10; i < SPANS_MADE; i++) {
+        assert_true(hak_span_alloc(0, EACH_UNITS, HAK_UNIT_BYTES, HAK_SPAN_SPARSE, &made[i]));
+        hak_wanted_serve();
+    }
+    return looks() - before;
+}
+
+PRESSURE_TEST(near_the_limit_files_are_read_as_memory_is_taken) {
+    limit = 640 * (size_t)MEBIBYTE;
+    assert_int_equal(looks_of_growth(100 * MEBIBYTE), 0); /* a quarter of 380 is more */
+    assert_int_equal(looks_of_growth(200 * MEBIBYTE), 1);
+    assert_in_range(looks_of_growth(500 * (size_t)MEBIBYTE), 6, 8); /* a 64th of the limit each */
+}
+
+PRESSURE_TEST(caches_of_threads_go_where_pools_have_too_little) {
+    limit = 150 * MEBIBYTE;
+    spans_free(2);
+    look_with(100 * MEBIBYTE);
+    uint8_t before = hak_load_relaxed(&hak_event_flush_round);
+    look_with(145 * MEBIBYTE);
+    assert_int_equal(hak_load_relaxed(&hak_event_flush_round), before);
+    look_with(205 * MEBIBYTE);
+    assert_int_equal(hak_load_relaxed(&hak_event_flush_round), (uint8_t)(before + 1));
+    look_with(206 * MEBIBYTE); /* in vain, as long as there is no more memory */
+    assert_int_equal(hak_load_relaxed(&hak_event_flush_round), (uint8_t)(before + 1));
 }
 
 /* Above what is left free, but below the limit: what is taken again at once stays by and by. */

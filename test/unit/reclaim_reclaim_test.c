@@ -113,7 +113,7 @@ UNIT_TEST_WITH(kernel_that_refuses_is_not_asked_again_soon, reclaim_begin, NULL)
     hak_os_fault_plan(HAK_OS_CALL_PURGE, 0, UINT64_MAX);
     uint64_t before = hak_os_fault_calls(HAK_OS_CALL_PURGE);
     for (unsigned i = 0; i < 1000; i++) {
-        assert_int_equal(hak_slabs_give_back(16 * MIB), 0);
+        assert_int_equal(hak_slabs_give_back(16 * MIB, false), 0);
     }
     assert_in_range(hak_os_fault_calls(HAK_OS_CALL_PURGE) - before, 1, ASKED_MOST);
     hak_os_fault_clear();
@@ -124,7 +124,7 @@ UNIT_TEST_WITH(kernel_that_refuses_is_not_asked_again_soon, reclaim_begin, NULL)
 UNIT_TEST_WITH(kernel_that_refuses_once_is_asked_for_the_rest, reclaim_begin, NULL) {
     old_load_leaves_survivors();
     hak_os_fault_plan(HAK_OS_CALL_PURGE, 0, 1);
-    assert_true(hak_slabs_give_back(MIB) >= MIB);
+    assert_true(hak_slabs_give_back(MIB, false) >= MIB);
     hak_os_fault_clear();
     old_load_ends();
     audit();
@@ -141,7 +141,7 @@ UNIT_TEST_WITH(slabs_without_large_idle_pages_are_looked_at_once, reclaim_begin,
     hak_tcache_flush(self());
     hak_slab_t *slab = hak_slab_of(old_blocks[OLD / 2]);
     for (unsigned i = 0; i < 100 && !slab->is_given_back; i++) {
-        hak_slabs_give_back(16 * MIB); /* each as far as it goes in a millisecond or two */
+        hak_slabs_give_back(16 * MIB, false); /* each as far as it goes in a millisecond or two */
     }
     assert_true(slab->is_given_back);
     assert_int_equal(slab->looked, slab->free_count + 1);

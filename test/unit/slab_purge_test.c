@@ -7,7 +7,7 @@
 #include "unit/purged_pages.h"
 
 static size_t purge_class(unsigned sc, uint32_t slabs) {
-    hak_slabs_order_t order = {.is_all = true};
+    hak_slabs_order_t order = {.wanted = SIZE_MAX, .is_all = true};
     hak_slabs_take(&owner, sc, slabs, &order);
     return order.given_back;
 }
