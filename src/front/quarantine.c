@@ -282,15 +282,27 @@ HAK_INLINE void quarantine_put_clear(hak_tcache_t *tcache, unsigned sc, void *bl
     }
 }
 
-/* A block that the budget allows to clear as a whole. */
-static HAK_NOINLINE void quarantine_put_whole(hak_tcache_t *tcache, unsigned sc, void *block,
-                                              uintptr_t flags, unsigned tag) {
+/* Before the first block of a slab lies memory of others. */
+static void look_before(hak_quarantine_t *quarantine, const void *block, size_t bytes) {
+    quarantine->looks_left--;
+    if (hak_tags_are_on() || HAK_UNLIKELY((uintptr_t)block % HAK_UNIT_BYTES == 0)) {
+        return; /* most of these are the first of their slabs */
+    }
+    uint64_t word = ((const uint64_t *)block)[-1];
+    size_t slack;
+    bool is_sound = word == 0 || hak_harden_is_canary((const char *)block - bytes, word, &slack);
+    if (HAK_UNLIKELY(!is_sound || bytes >= HAK_LOOK_MOST)) {
+        hak_harden_check_before(block, bytes);
+    }
+}
+
+/* As the budget allows. Returns its flag. */
+static uintptr_t quarantine_clear(hak_tcache_t *tcache, void *block, size_t bytes, unsigned tag) {
     hak_quarantine_t *quarantine = tcache->quarantine;
-    size_t bytes = hak_sc_info[sc].bytes;
-    if (HAK_UNLIKELY(quarantine == NULL)) { /* nor a budget */
+    bool is_whole = bytes > 2 * HAK_FILL_PART_BYTES && bytes <= tcache->clear_most;
+    if (!is_whole || quarantine == NULL) {
         hak_harden_wipe(block, bytes, tag);
-        quarantine_put_clear(tcache, sc, block, flags);
-        return;
+        return 0;
     }
     memset(block, 0, bytes);
     hak_harden_set_tag(block, bytes, tag);
@@ -298,20 +310,22 @@ static HAK_NOINLINE void quarantine_put_whole(hak_tcache_t *tcache, unsigned sc,
     if (HAK_UNLIKELY(quarantine->clear_left < 0)) {
         clear_earn(tcache);
     }
-    quarantine_put_clear(tcache, sc, block, flags | HELD_WHOLE);
+    return HELD_WHOLE;
 }
 
-/* Before the first block of a slab lies memory of others. Slabs are multiples of units. */
-HAK_INLINE void quarantine_look(hak_tcache_t *tcache, void *block, const hak_sc_info_t *info) {
+/* With a budget, or much slack, or damage. */
+static HAK_NOINLINE void quarantine_put_rest(hak_tcache_t *tcache, unsigned sc, void *block,
+                                             uintptr_t flags, unsigned tag) {
     hak_quarantine_t *quarantine = tcache->quarantine;
-    if (HAK_LIKELY(quarantine == NULL || quarantine->looks_left == 0)) {
-        return;
+    size_t bytes = hak_sc_info[sc].bytes;
+    if (HAK_UNLIKELY(!hak_harden_is_intact(block, bytes))) {
+        block_damaged(block);
     }
-    quarantine->looks_left--;
-    bool may_be_first = (uintptr_t)block % HAK_UNIT_BYTES == 0;
-    if (!hak_tags_are_on() && !(may_be_first && hak_slab_of(block)->base == block)) {
-        hak_harden_check_before(block, info->bytes);
+    if (quarantine != NULL && quarantine->looks_left != 0) {
+        look_before(quarantine, block, bytes);
     }
+    flags |= quarantine_clear(tcache, block, bytes, tag);
+    quarantine_put_clear(tcache, sc, block, flags);
 }
 
 /* A block of class `sc` whose address is right; `flags` is 0 or HELD_FOREIGN. */
@@ -319,12 +333,10 @@ HAK_INLINE void quarantine_put(hak_tcache_t *tcache, unsigned sc, void *block, u
     size_t bytes = hak_sc_info[sc].bytes;
     unsigned tag = hak_tag_of(block);
     block = hak_tags_are_on() ? hak_tag_take(block, bytes) : block;
-    if (HAK_UNLIKELY(!hak_harden_is_intact(block, bytes))) {
-        block_damaged(block);
-    }
-    quarantine_look(tcache, block, &hak_sc_info[sc]);
-    if (bytes > 2 * HAK_FILL_PART_BYTES && bytes <= tcache->clear_most) {
-        quarantine_put_whole(tcache, sc, block, flags, tag);
+    bool has_budget = (bytes > 2 * HAK_FILL_PART_BYTES && bytes <= tcache->clear_most) ||
+                      tcache->quarantine == NULL || tcache->quarantine->looks_left != 0;
+    if (has_budget || HAK_UNLIKELY(!hak_harden_is_surely_intact(block, bytes))) {
+        quarantine_put_rest(tcache, sc, block, flags, tag);
         return;
     }
     hak_harden_wipe(block, bytes, tag);

@@ -32,9 +32,14 @@ static bool harden_was_whole(void *block, size_t bytes) {
     return (sum[0] | sum[1]) == 0;
 }
 
-void *hak_harden_hand_out_whole(void *block, size_t bytes, size_t size, unsigned last) {
-    hak_require(harden_was_whole(block, bytes), HAK_FATAL_CORRUPT_LINK, block);
-    hak_harden_fit(block, bytes, size);
+void *hak_harden_hand_out_rest(void *block, size_t bytes, size_t size, unsigned last) {
+    size_t slack = bytes - HAK_CANARY_BYTES - size;
+    hak_require(hak_harden_is_clear(block, bytes) || harden_was_whole(block, bytes),
+                HAK_FATAL_CORRUPT_LINK, block);
+    if (slack > HAK_SLACK_PART_BYTES) {
+        hak_harden_clear_slack(block, bytes, slack);
+    }
+    *hak_harden_canary_at(block, bytes) = hak_harden_canary(block, slack);
     return hak_tags_are_on() ? hak_tag_give(block, bytes, last) : block;
 }
 
@@ -45,23 +50,23 @@ void hak_harden_clear_slack(void *block, size_t bytes, size_t slack) {
     memset(end - part, 0, part);
 }
 
-/* The bits of so many bytes of any place. */
-static uint64_t harden_sum(const char *from, size_t bytes) {
-    uint64_t sum = 0, word;
-    for (; bytes >= sizeof word; bytes -= sizeof word, from += sizeof word) {
-        memcpy(&word, from, sizeof word);
-        sum |= word;
-    }
-    for (; bytes != 0; bytes--) {
-        sum |= (unsigned char)*from++;
-    }
-    return sum;
-}
-
 bool hak_harden_is_slack_clear(const void *block, size_t bytes, size_t slack) {
     const char *end = (const char *)block + bytes - HAK_CANARY_BYTES;
-    size_t part = slack < HAK_SLACK_PART_BYTES ? slack : HAK_SLACK_PART_BYTES;
-    return (harden_sum(end - part, part) | harden_sum(end - slack, part)) == 0;
+    const uint64_t *canary = (const uint64_t *)end;
+    size_t words = hak_least(slack, HAK_SLACK_PART_BYTES) / sizeof(uint64_t);
+    uint64_t sum = 0, first[HAK_SLACK_PART_BYTES / sizeof(uint64_t)];
+    for (size_t i = 1; i <= words; i++) {
+        sum |= canary[-(ptrdiff_t)i];
+    }
+    if (slack <= HAK_SLACK_PART_BYTES) {
+        return (sum | hak_harden_last_bytes(canary[-1 - (ptrdiff_t)words], slack % 8)) == 0;
+    }
+    memcpy(first, end - slack, sizeof first);
+#pragma GCC unroll 8
+    for (size_t i = 0; i < sizeof first / sizeof first[0]; i++) {
+        sum |= first[i];
+    }
+    return sum == 0;
 }
 
 bool hak_harden_resize(void *block, size_t bytes, size_t size) {
@@ -83,27 +88,25 @@ bool hak_harden_resize(void *block, size_t bytes, size_t size) {
  * nothing; as many of the same damage do. */
 enum { BEFORE_SIGHTS = 256 };
 
-/* A block in use has a canary and a clear slack; in others the last word is 0, and from 80 bytes on
- * HAK_FILL_PART_BYTES of them are behind link and mark. *word is the last one. */
+/* A block in use has a canary and a clear slack; in others the last word is 0, and of
+ * large ones the words before. *word is the last one. */
 static HAK_UNORDERED bool harden_is_sound(const char *block, size_t bytes, uint64_t *word) {
     const char *end = block + bytes - HAK_CANARY_BYTES;
-    size_t slack = bytes >= HAK_FILL_PART_BYTES + 16 ? HAK_SLACK_PART_BYTES : 0;
+    size_t slack = bytes >= HAK_LOOK_MOST ? HAK_SLACK_PART_BYTES : 0;
     *word = hak_load_relaxed((const uint64_t *)end);
     if (*word != 0 && !hak_harden_is_canary(block, *word, &slack)) {
         return false;
     }
     __atomic_thread_fence(__ATOMIC_ACQUIRE); /* the word, the slack, the word once more */
-    size_t part = slack < HAK_SLACK_PART_BYTES ? slack : HAK_SLACK_PART_BYTES;
-    bool is_clear = harden_sum(end - part, part) == 0;
+    bool is_clear = hak_harden_is_slack_clear(block, bytes, slack);
     __atomic_thread_fence(__ATOMIC_ACQUIRE);
     return is_clear || hak_load_relaxed((const uint64_t *)end) != *word;
 }
 
-/* An overflow reaches the lower half of a canary first, an underflow the upper one. */
+/* An overflow reaches the lower bytes of a canary first, an underflow the upper ones. */
 static HAK_COLD HAK_NORETURN void before_accuse(const char *before, const void *block,
                                                 uint64_t word) {
-    uint64_t canary = hak_harden_canary(before, hak_harden_slack(before, word));
-    bool is_underflow = (uint32_t)word == (uint32_t)canary;
+    bool is_underflow = (uint16_t)word == (uint16_t)hak_harden_canary(before, 0);
     if (word == 0) { /* it is free, and no longer zero */
         hak_fatal(HAK_FATAL_CORRUPT_LINK, before, NULL);
     }

@@ -70,23 +70,19 @@ HAK_INLINE uint64_t *hak_harden_canary_at(void *block, size_t bytes) {
     return (uint64_t *)((char *)block + bytes - HAK_CANARY_BYTES);
 }
 
-/* 48 bits depend on all of block, slack and secret; the lowest 16 hide the slack. */
-HAK_INLINE uint64_t hak_harden_canary(const void *block, size_t slack) {
-    uint64_t place = (uintptr_t)block ^ hak_secret.canary;
-    uint64_t mixed = (place ^ (uint64_t)slack << 32) * hak_secret.factor;
-    mixed ^= mixed >> 32;
-    return mixed ^ (uint16_t)(mixed ^ place ^ slack);
-}
+/* The slack stands in it twice, so no change of one byte makes another slack. */
+static const uint64_t HAK_SLACK_TWICE = 1ull << 40 | 1 << 16;
 
-/* The slack that a canary tells, if it is one. */
-HAK_INLINE size_t hak_harden_slack(const void *block, uint64_t canary) {
-    return (uint16_t)(canary ^ (uintptr_t)block ^ hak_secret.canary);
+HAK_INLINE uint64_t hak_harden_canary(const void *block, size_t slack) {
+    uint64_t mixed = ((uintptr_t)block ^ hak_secret.canary) * hak_secret.factor;
+    return (mixed ^ mixed >> 32) ^ slack * HAK_SLACK_TWICE;
 }
 
 /* Whether a word is the block's canary, and *slack then. */
 HAK_INLINE bool hak_harden_is_canary(const void *block, uint64_t word, size_t *slack) {
-    *slack = hak_harden_slack(block, word);
-    return word == hak_harden_canary(block, *slack);
+    uint64_t said = word ^ hak_harden_canary(block, 0);
+    *slack = (uint16_t)(said >> 16);
+    return said == *slack * HAK_SLACK_TWICE;
 }
 
 /* The last MTE tag of a free block (TAG-4). */
@@ -110,17 +106,21 @@ HAK_INLINE void hak_harden_wipe(void *block, size_t bytes, unsigned last) {
 
 /* Marks a free block that is zero as a whole; above 2 * HAK_FILL_PART_BYTES. */
 void hak_harden_mark_whole(void *block);
-/* hak_harden_hand_out of a block whose ends are not clear: fatal, unless it was cleared as a whole
- * and still is, but for the mark of that. */
-HAK_NOINLINE HAK_NEVER_NULL void *hak_harden_hand_out_whole(void *block, size_t bytes, size_t size,
-                                                            unsigned last);
+/* hak_harden_hand_out of a block whose ends are not clear, or that gets much slack: fatal, unless
+ * they are or it was cleared as a whole and still is, but for the mark of that. */
+HAK_NOINLINE HAK_NEVER_NULL void *hak_harden_hand_out_rest(void *block, size_t bytes, size_t size,
+                                                           unsigned last);
 
 /* --- slack ------------------------------------------------------------------------------------ */
 
 /* Clears the ends of the slack of a block in use. */
 void hak_harden_clear_slack(void *block, size_t bytes, size_t slack);
-/* Whether they are clear; slack > 15. */
+/* Whether they are clear. */
 HAK_NOINLINE bool hak_harden_is_slack_clear(const void *block, size_t bytes, size_t slack);
+/* Of a word. */
+HAK_INLINE uint64_t hak_harden_last_bytes(uint64_t word, size_t bytes) {
+    return word >> 1 >> (63 - 8 * bytes);
+}
 /* Changes the size of a block in use. false: its canary or its slack was written to. */
 bool hak_harden_resize(void *block, size_t bytes, size_t size);
 
@@ -131,43 +131,41 @@ bool hak_harden_resize(void *block, size_t bytes, size_t size);
  * a write to it after its free. Not with tags, which find it at once. */
 HAK_NOINLINE void hak_harden_check_before(const void *block, size_t bytes);
 
-/* --- in and out ------------------------------------------------------------------------------- */
+enum { HAK_LOOK_MOST = 1024 }; /* of smaller blocks only the canary: their free sees the rest */
 
-/* Clears what is not clear in a free block, and sets the canary. */
-HAK_INLINE void hak_harden_fit(void *block, size_t bytes, size_t size) {
-    size_t slack = bytes - HAK_CANARY_BYTES - size;
-    if (HAK_UNLIKELY(slack > HAK_SLACK_PART_BYTES)) {
-        hak_harden_clear_slack(block, bytes, slack);
-    }
-    *hak_harden_canary_at(block, bytes) = hak_harden_canary(block, slack);
-}
+/* --- in and out ------------------------------------------------------------------------------- */
 
 /* Hands out a block whose link is cleared, for `size` bytes; returns the address to hand out. */
 HAK_INLINE void *hak_harden_hand_out(void *block, size_t bytes, size_t size) {
     unsigned last = hak_harden_last_tag(block, bytes);
+    size_t slack = bytes - HAK_CANARY_BYTES - size;
     if (hak_tags_are_on()) {
         *hak_harden_canary_at(block, bytes) ^= last;
     }
-    if (HAK_UNLIKELY(!hak_harden_is_clear(block, bytes))) {
-        return hak_harden_hand_out_whole(block, bytes, size, last);
+    if (HAK_UNLIKELY(slack > HAK_SLACK_PART_BYTES || !hak_harden_is_clear(block, bytes))) {
+        return hak_harden_hand_out_rest(block, bytes, size, last);
     }
-    hak_harden_fit(block, bytes, size);
+    *hak_harden_canary_at(block, bytes) = hak_harden_canary(block, slack);
     return hak_tags_are_on() ? hak_tag_give(block, bytes, last) : block;
 }
 
-/* Whether a block that is being freed has its canary, and nothing wrote to its slack. */
-HAK_INLINE bool hak_harden_is_intact(void *block, size_t bytes) {
-    const uint64_t *canary = hak_harden_canary_at(block, bytes);
+/* hak_harden_is_intact, if less than 16 bytes are slack; else false. */
+HAK_INLINE bool hak_harden_is_surely_intact(const void *block, size_t bytes) {
+    const uint64_t *canary = (const uint64_t *)((const char *)block + bytes) - 1;
     size_t slack;
-    if (HAK_UNLIKELY(!hak_harden_is_canary(block, *canary, &slack))) {
+    if (HAK_UNLIKELY(!hak_harden_is_canary(block, *canary, &slack) || slack > 15)) {
         return false;
     }
-    if (slack > 15) {
-        return hak_harden_is_slack_clear(block, bytes, slack);
-    }
-    uint64_t part = *(canary - 1 - slack / 8); /* of this word the last slack % 8 bytes */
     uint64_t full = slack > 7 ? canary[-1] : 0;
-    return (full | part >> 1 >> (63 - 8 * (slack % 8))) == 0;
+    return (full | hak_harden_last_bytes(*(canary - 1 - slack / 8), slack % 8)) == 0;
+}
+
+/* Whether a block that is being freed has its canary, and nothing wrote to its slack. */
+HAK_INLINE bool hak_harden_is_intact(const void *block, size_t bytes) {
+    const uint64_t *canary = (const uint64_t *)((const char *)block + bytes) - 1;
+    size_t slack;
+    return hak_harden_is_canary(block, *canary, &slack) &&
+           hak_harden_is_slack_clear(block, bytes, slack);
 }
 
 #endif

@@ -218,7 +218,7 @@ static void expect_underflow_seen(size_t bytes, size_t size) {
         UNIT_EXPECT_FATAL(hak_harden_check_before(area + bytes, bytes), text);
     }
     two_blocks(bytes, size);
-    area[bytes - 7] ^= 1; /* from below */
+    area[bytes - 8] ^= 1; /* from below */
     UNIT_EXPECT_FATAL(hak_harden_check_before(area + bytes, bytes),
                       hak_fatal_text(HAK_FATAL_OVERFLOW));
 }
@@ -240,7 +240,8 @@ UNIT_TEST_WITH(free_block_before_is_no_underflow, harden_begin, NULL) {
             hak_harden_check_before(area + bytes, bytes);
         }
         area[bytes - 1] = 1;
-        UNIT_EXPECT_FATAL(hak_harden_check_before(area + bytes, bytes), "a block");
+        UNIT_EXPECT_FATAL(hak_harden_check_before(area + bytes, bytes),
+                          hak_fatal_text(HAK_FATAL_OVERFLOW));
     }
 }
 
