@@ -125,7 +125,8 @@ def _hint(pid: int) -> Optional[str]:
     environment = options.environment_of(pid) or {}
     if process.LIBRARY in environment.get("LD_PRELOAD", ""):
         return (f"LD_PRELOAD={environment['LD_PRELOAD']} is in its environment, but the library is not loaded: the program "
-                "is static or set-uid, its C library or processor is another, or the file is not there in its root")
+                "is static or set-uid, or has file capabilities; its C library or processor is another; or the file is not "
+                "there in its root")
     return None
 
 
