@@ -6,6 +6,7 @@
 #include "large/huge_quarantine.h"
 
 #include "os/lock.h"
+#include "os/optional.h"
 #include "os/os.h"
 
 enum {

@@ -160,7 +160,8 @@ bool hak_huge_quarantine_put(char *base, size_t bytes, ptrdiff_t shift) {
 }
 
 bool hak_huge_quarantine_flush(void) {
-    return HAK_HARDEN && (hak_guarded_flush() | hold_trim(0, 0)) != 0;
+    bool gave = HAK_HARDEN && hak_guarded_flush();
+    return (HAK_HARDEN && hold_trim(0, 0)) || gave;
 }
 
 size_t hak_huge_quarantine_bytes(void) {

@@ -129,11 +129,12 @@ UNIT_TEST(object_of_an_address_begins_with_its_header) {
 UNIT_TEST(tables_of_code_lie_in_its_object) {
     hak_os_unwind_t tables;
     uintptr_t code = (uintptr_t)tables_of_code_lie_in_its_object;
-    assert_true(hak_os_unwind_tables(code, &tables)); /* of the program, known everywhere */
+    assert_true(hak_os_unwind_tables(code, true, &tables)); /* of the program, known everywhere */
     assert_true(tables.from <= tables.header && tables.header < tables.to);
-    assert_false(hak_os_unwind_tables((uintptr_t)&tables, &tables));
-    assert_false(hak_os_unwind_tables(4096, &tables));
-    assert_int_equal(hak_os_unwind_tables((uintptr_t)gnu_get_libc_version, &tables), is_told());
+    assert_false(hak_os_unwind_tables((uintptr_t)&tables, true, &tables));
+    assert_false(hak_os_unwind_tables(4096, true, &tables));
+    assert_int_equal(hak_os_unwind_tables((uintptr_t)gnu_get_libc_version, true, &tables),
+                     is_told());
 }
 
 /* The C library's return from handlers, found where a handler returns to. */
