@@ -39,4 +39,12 @@ void hak_life_seal(void);
 /* Whether force_libc is possible: the C library's functions have names of their own. */
 bool hak_life_underlying_has_libc(void);
 
+/* Of the calling thread. Together, as each variable of a thread may cost a gap. */
+typedef struct hak_life_self {
+    bool has_exited; /* [thread] the destructor ran: no tcache any more */
+    bool is_main;    /* [thread] it has main_id, and the destructor will run */
+    uint16_t passed; /* [thread] bits of the block that underlying.c passes on */
+} hak_life_self_t;
+extern HAK_TLS hak_life_self_t hak_life_self;
+
 #endif

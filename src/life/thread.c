@@ -18,8 +18,7 @@ enum { END_OWNERS = 64 }; /* visited at the end of the process */
 static pthread_key_t exit_key; /* [init] */
 static bool has_exit_key;      /* [init] */
 
-static HAK_TLS bool has_exited; /* [thread] the destructor ran: no tcache any more */
-static HAK_TLS bool is_main;    /* [thread] it has main_id, and the destructor will run */
+HAK_TLS hak_life_self_t hak_life_self;
 static uint32_t main_id;        /* [atomic] of the first thread with a tcache; 0: none yet */
 static uint32_t main_tells_end; /* [atomic] is_main of that thread */
 
@@ -27,12 +26,12 @@ static uint32_t main_tells_end; /* [atomic] is_main of that thread */
  * own key tables but share the thread's slots, so the value may be another copy's. */
 static void thread_exit(void *value) {
     (void)value;
-    has_exited = true;
+    hak_life_self.has_exited = true;
     hak_tcache_t *tcache = hak_tcache_self(hak_pagemap_base());
     if (!hak_tcache_is_empty(tcache)) {
         hak_tcache_detach(tcache);
     }
-    if (HAK_CONTROL && is_main) {
+    if (HAK_CONTROL && hak_life_self.is_main) {
         hak_life_control_main_ends();
     }
 }
@@ -44,9 +43,9 @@ bool hak_life_main_tells_end(void) {
 
 void hak_life_main_note(void) {
     const hak_tcache_t *tcache = hak_tcache_self(hak_pagemap_base());
-    is_main = has_exit_key && !hak_tcache_is_empty(tcache);
+    hak_life_self.is_main = has_exit_key && !hak_tcache_is_empty(tcache);
     hak_store_relaxed(&main_id, hak_tcache_is_empty(tcache) ? 0 : tcache->thread_id);
-    hak_store_relaxed(&main_tells_end, is_main);
+    hak_store_relaxed(&main_tells_end, hak_life_self.is_main);
 }
 
 void hak_life_thread_init(void) {
@@ -67,19 +66,19 @@ __attribute__((destructor(101))) static void process_end(void) {
 
 uintptr_t hak_life_detour_begin(void) {
     uintptr_t tcache = hak_tcache_offset;
-    has_exited = true;
+    hak_life_self.has_exited = true;
     hak_tcache_offset = 0;
     return tcache;
 }
 
 void hak_life_detour_end(uintptr_t tcache) {
     hak_tcache_offset = tcache;
-    has_exited = false;
+    hak_life_self.has_exited = false;
 }
 
 hak_tcache_t *hak_life_thread_start(void) {
     hak_life_process_start();
-    if (hak_load_relaxed(&hak_knobs.force_libc) || has_exited) {
+    if (hak_load_relaxed(&hak_knobs.force_libc) || hak_life_self.has_exited) {
         return NULL;
     }
     hak_tcache_t *tcache = hak_tcache_self(hak_pagemap_base());

@@ -101,8 +101,6 @@ static bool underlying_owns(const void *block) {
 
 enum { PASS_CALLERS = 8 };
 
-static HAK_TLS uint16_t passed; /* [thread] bits of the block that is passed on */
-
 /* As found by everybody: ours, or those of a program, which gets what it made without us. */
 extern void public_free(void *block) HAK_LIBC(free);
 extern void public_delete(void *block) HAK_LIBC(_ZdlPv);
@@ -128,7 +126,7 @@ static HAK_COLD HAK_NOINLINE bool pass_on(void *block) {
     hak_stack_at_t here = {.is_exact = true, .ends_unsure = true};
     hak_cpu_place(&here.code, &here.stack, &here.frame);
     unsigned count = HAK_SHARED ? hak_stack_walk_from(&here, callers, PASS_CALLERS) : 0;
-    uint16_t before = passed, now = (uint16_t)((uintptr_t)block >> 4 | 1);
+    uint16_t before = hak_life_self.passed, now = (uint16_t)((uintptr_t)block >> 4 | 1);
     void *target = NULL;
     for (unsigned i = 0; i < count && target == NULL; i++) {
         target = pass_target(callers[i]);
@@ -136,9 +134,9 @@ static HAK_COLD HAK_NOINLINE bool pass_on(void *block) {
     if (target == NULL || now == before) {
         return false;
     }
-    passed = now;
+    hak_life_self.passed = now;
     ((void (*)(void *))target)(block);
-    passed = before;
+    hak_life_self.passed = before;
     return true;
 }
 
