@@ -9,7 +9,7 @@
 #include "os/os.h"
 #include "span/span.h"
 
-HAK_LOCKED_STATE uint32_t hak_tcache_lost[HAK_SC_COUNT]; /* [lock REGISTRY] */
+HAK_LOCKED_STATE HAK_LARGE_STATE(4) uint32_t hak_tcache_lost[HAK_SC_COUNT]; /* [lock REGISTRY] */
 
 /* Neither links nor counts are sure. */
 void hak_tcache_forget(hak_tcache_t *tcache) {

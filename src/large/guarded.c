@@ -22,7 +22,7 @@ typedef struct guarded {
     unsigned unit, count; /* of the block */
 } guarded_t;
 
-HAK_LOCKED_STATE struct guarded_ring {
+HAK_LOCKED_STATE HAK_LARGE_STATE(4) struct guarded_ring {
     uint32_t first, count;      /* [lock HUGE] of the ring */
     uint32_t units;             /* [lock HUGE] of all */
     uint32_t blocks;            /* [atomic] guarded ones, those held back included */

@@ -122,7 +122,8 @@ void hak_meta_note_used(size_t bytes) {
 }
 
 hak_reclaim_hooks_t hak_reclaim_hooks = {.serve = world_serve};
-size_t hak_span_purged_bytes; /* nothing is purged */
+size_t hak_span_purged_bytes;           /* nothing is purged */
+size_t hak_span_limit_bytes = SIZE_MAX; /* nothing is limited */
 
 void hak_span_visit(void (*visit)(hak_superslab_t *, void *), void *context) {
     visit(&world_superslab, context);
