@@ -88,14 +88,15 @@ bool hak_harden_resize(void *block, size_t bytes, size_t size) {
  * nothing; as many of the same damage do. */
 enum { BEFORE_SIGHTS = 256 };
 
-/* A block in use has a canary and a clear slack; in others the last word is 0, and of
- * large ones the words before. *word is the last one. */
+/* A block in use has a canary and a clear slack; in others the last word is 0. Their other words
+ * are not looked at: in the child of a fork a block that another thread was clearing stays as it
+ * was. *word is the last one. */
 static HAK_UNORDERED bool harden_is_sound(const char *block, size_t bytes, uint64_t *word) {
     const char *end = block + bytes - HAK_CANARY_BYTES;
-    size_t slack = bytes >= HAK_LOOK_MOST ? HAK_SLACK_PART_BYTES : 0;
+    size_t slack;
     *word = hak_load_relaxed((const uint64_t *)end);
-    if (*word != 0 && !hak_harden_is_canary(block, *word, &slack)) {
-        return false;
+    if (*word == 0 || !hak_harden_is_canary(block, *word, &slack)) {
+        return *word == 0;
     }
     __atomic_thread_fence(__ATOMIC_ACQUIRE); /* the word, the slack, the word once more */
     bool is_clear = hak_harden_is_slack_clear(block, bytes, slack);
@@ -107,9 +108,6 @@ static HAK_UNORDERED bool harden_is_sound(const char *block, size_t bytes, uint6
 static HAK_COLD HAK_NORETURN void before_accuse(const char *before, const void *block,
                                                 uint64_t word) {
     bool is_underflow = (uint16_t)word == (uint16_t)hak_harden_canary(before, 0);
-    if (word == 0) { /* it is free, and no longer zero */
-        hak_fatal(HAK_FATAL_CORRUPT_LINK, before, NULL);
-    }
     hak_fatal(is_underflow ? HAK_FATAL_UNDERFLOW : HAK_FATAL_OVERFLOW,
               is_underflow ? block : before, NULL);
 }

@@ -127,8 +127,8 @@ bool hak_harden_resize(void *block, size_t bytes, size_t size);
 /* --- the block before ------------------------------------------------------------------------- */
 
 /* Looks at the canary and the slack of the block before, of the same slab, of any state and any
- * thread. Fatal if they were written to: an underflow of the block, an overflow of that before, or
- * a write to it after its free. Not with tags, which find it at once. */
+ * thread. Fatal if they were written to: an underflow of the block, or an overflow of that before.
+ * Not with tags, which find it at once. */
 HAK_NOINLINE void hak_harden_check_before(const void *block, size_t bytes);
 
 enum { HAK_LOOK_MOST = 1024 }; /* of smaller blocks only the canary: their free sees the rest */
