@@ -35,7 +35,7 @@ def tag(tree: Path, is_musl: bool, machine: str) -> str:
 def _metadata() -> str:
     readme = (stage.PACKAGING / "python" / "README.md").read_text(encoding="utf-8")
     return (f"Metadata-Version: 2.1\nName: hakmem\nVersion: {stage.version()}\nSummary: {SUMMARY}\nLicense: MIT\n"
-            "Requires-Python: >=3.8\nClassifier: Operating System :: POSIX :: Linux\n"
+            "Requires-Python: >=3.9\nClassifier: Operating System :: POSIX :: Linux\n"
             "Classifier: Programming Language :: Python :: 3\nProvides-Extra: view\nRequires-Dist: rich; extra == 'view'\n"
             "Requires-Dist: typer; extra == 'view'\nRequires-Dist: jinja2; extra == 'view'\n"
             f"Description-Content-Type: text/markdown\n\n{readme}")
