@@ -287,7 +287,7 @@ static bool file_get_at(const object_file_t *file, uint64_t address, void *to, s
 }
 
 static bool file_read_tags(object_file_t *file) {
-    Elf64_Ehdr head;
+    Elf64_Ehdr head = {0};
     if (!file_get(file, 0, &head, sizeof head) || memcmp(head.e_ident, ELFMAG, SELFMAG) != 0 ||
         head.e_ident[EI_CLASS] != ELFCLASS64 || head.e_phentsize != sizeof(Elf64_Phdr) ||
         head.e_phnum > sizeof file->segment / sizeof *file->segment ||
@@ -330,7 +330,7 @@ static bool file_visit(const object_file_t *file, uint64_t name, bool is_object,
 
 /* In the table of symbols those that are not defined stand before those of the hash table. */
 static bool file_visit_all(const object_file_t *file, hak_os_import_visit_t *visit) {
-    uint32_t hash[2];
+    uint32_t hash[2] = {0};
     bool goes_on = file_tag(file, DT_AUXILIARY) == 0 && file_tag(file, DT_FILTER) == 0 &&
                    file_get_at(file, file_tag(file, DT_GNU_HASH), hash, sizeof hash) &&
                    hash[1] <= IMPORTS_MOST;

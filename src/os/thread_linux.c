@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Linux: threads, their CPUs, waiting, signals. */
+ * Linux: threads, their CPUs, waiting, signals; the environment of the process. */
 #include "base/atomics.h"
 #include "base/bits.h"
 #include "os/libc.h"
@@ -130,4 +130,60 @@ enum { HUGE_SET_DISABLE = 41, HUGE_EXCEPT_ADVISED = 2 };
 HAK_COLD bool hak_os_huge_only_advised(void) {
     return !(HAK_FAULT && hak_os_fault_hit(HAK_OS_CALL_ADVISE)) &&
            hak_syscall(SYS_prctl, HUGE_SET_DISABLE, 1, HUGE_EXCEPT_ADVISED) == 0;
+}
+
+/* --- the environment -------------------------------------------------------------------------- */
+
+extern char **environ;
+static char **os_envp; /* [init] as our constructor got it */
+
+/* Copies the value, cut to `capacity`, if the entry's name is `name`. Avoids functions of the C
+ * library: the first use of each costs a page fault. */
+static bool os_env_copy(const char *entry, const char *name, char *buffer, size_t capacity) {
+    while (*name != '\0' && *entry == *name) {
+        entry++;
+        name++;
+    }
+    if (*name != '\0' || *entry != '=') {
+        return false;
+    }
+    size_t length = strlen(entry + 1);
+    size_t kept = length < capacity - 1 ? length : capacity - 1;
+    memcpy(buffer, entry + 1, kept);
+    buffer[kept] = '\0';
+    return true;
+}
+
+/* Before libc is initialised `environ` is NULL; the kernel has a copy. */
+static bool os_env_early(const char *name, char *buffer, size_t capacity) {
+    char text[8192];
+    size_t length = hak_os_read_file("/proc/self/environ", text, sizeof text - 1);
+    bool is_cut = length == sizeof text - 1; /* half a value would be wrong */
+    while (is_cut && length > 0 && text[length - 1] != '\0') {
+        length--;
+    }
+    text[length] = '\0';
+    for (size_t at = 0; at < length; at += strlen(text + at) + 1) {
+        if (os_env_copy(text + at, name, buffer, capacity)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void hak_os_set_env(char **envp) {
+    os_envp = envp;
+}
+
+bool hak_os_env(const char *name, char *buffer, size_t capacity) {
+    char **all = environ != NULL ? environ : os_envp;
+    if (all == NULL) {
+        return os_env_early(name, buffer, capacity);
+    }
+    for (char **entry = all; *entry != NULL; entry++) {
+        if (os_env_copy(*entry, name, buffer, capacity)) {
+            return true;
+        }
+    }
+    return false;
 }
