@@ -253,13 +253,14 @@ void hak_vacant_give(char *base, size_t bytes, ptrdiff_t shift) {
 /* Without the lock: a hook that sees the call may allocate. The kernel may refuse some. */
 HAK_INLINE size_t vacant_unmap_few(size_t wanted) {
     vacant_range_t taken[UNMAP_HOLD];
-    size_t given_back = 0;
+    size_t given_back = 0, bytes = 0;
     unsigned count = 0;
     hak_lock_acquire(HAK_LOCK_HUGE);
     wanted = hak_vacant_state.count == 0 ? 0 : hak_huge_is_crowded() ? wanted : SIZE_MAX;
     for (unsigned list = wanted != 0 ? VACANT_LISTS : 0; list-- > 0;) {
-        while (hak_vacant_lists[list] != 0 && count < UNMAP_HOLD) {
-            taken[count++] = vacant_unlink(hak_vacant_lists[list] - 1);
+        while (hak_vacant_lists[list] != 0 && count < UNMAP_HOLD && bytes < wanted) {
+            taken[count] = vacant_unlink(hak_vacant_lists[list] - 1);
+            bytes += taken[count++].bytes;
         }
     }
     hak_lock_release(HAK_LOCK_HUGE);

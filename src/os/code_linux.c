@@ -328,12 +328,13 @@ static bool file_visit(const object_file_t *file, uint64_t name, bool is_object,
            visit(text, is_object);
 }
 
-/* In the table of symbols those that are not defined stand before those of the hash table. */
+/* In the table of symbols those that are not defined stand before those of the hash table, unless
+ * there are none of these: then nothing tells how many there are. */
 static bool file_visit_all(const object_file_t *file, hak_os_import_visit_t *visit) {
     uint32_t hash[2] = {0};
     bool goes_on = file_tag(file, DT_AUXILIARY) == 0 && file_tag(file, DT_FILTER) == 0 &&
                    file_get_at(file, file_tag(file, DT_GNU_HASH), hash, sizeof hash) &&
-                   hash[1] <= IMPORTS_MOST;
+                   hash[1] > 1 && hash[1] <= IMPORTS_MOST;
     for (unsigned i = 0; goes_on && i < file->tag_count && file->tag[i].d_tag != DT_NULL; i++) {
         goes_on = file->tag[i].d_tag != DT_NEEDED ||
                   file_visit(file, file->tag[i].d_un.d_val, true, visit);

@@ -82,7 +82,7 @@ static bool os_has_hooks(const void *function) {
 }
 
 static long os_result(long result, int saved) {
-    result = result == -1 ? -errno : result;
+    result = result != -1 ? result : errno != 0 ? -errno : -EINVAL; /* a hook may clear it */
     errno = saved;
     return result;
 }

@@ -15,6 +15,7 @@
 #include "base/knobs.h"
 #include "front/event.h"
 #include "large/large.h"
+#include "os/lock.h"
 #include "os/optional.h"
 
 enum {
@@ -208,6 +209,9 @@ static void limit_apply(const hak_footprint_t *has, size_t bytes, limit_look_t l
 
 void hak_limit_give_back(size_t bytes) {
     hak_footprint_t has;
+    if (!hak_lock_holds_none()) { /* a hook of the C library's functions allocates */
+        return;
+    }
     hak_large_footprint(&has);
     limit_look_t look = limit_is_due(&has, has.all_bytes + bytes) ? LOOK_BY_BYTES : LOOK_NONE;
     if (look != LOOK_NONE) {

@@ -116,6 +116,9 @@ bool hak_reclaim_memory_out(hak_tcache_t *tcache, unsigned attempt, size_t bytes
 }
 
 size_t hak_reclaim_trim(size_t keep_bytes) {
+    if (!hak_lock_holds_none()) { /* a hook of the C library's functions trims */
+        return 0;
+    }
     hak_reclaim_order_t order = {.tcache = hak_tcache_self(hak_pagemap_base()),
                                  .pools = (1 << HAK_POOLS) - 1,
                                  .wanted_bytes = SIZE_MAX,

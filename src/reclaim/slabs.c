@@ -40,10 +40,11 @@ static bool slab_is_worth_it(const hak_slab_t *slab) {
 
 /* --- at once ---------------------------------------------------------------------------------- */
 
-/* Refusals end it only if nothing was purged: locked memory, not a locked page. */
+/* Refusals end it only if nothing was purged: locked memory, not a locked page. A trim goes on. */
 static bool order_goes_on(const hak_slabs_order_t *order) {
     bool is_refused = order->refused >= PEAK_REFUSED_MOST && order->given_back == 0;
-    return order->given_back < order->wanted && (order->is_all || (order->work > 0 && !is_refused));
+    return order->given_back < order->wanted && (order->is_all || order->work > 0) &&
+           (!is_refused || order->wanted == SIZE_MAX);
 }
 
 static void order_take(hak_slabs_order_t *order, hak_owner_t *owner, hak_slab_t *slab) {
