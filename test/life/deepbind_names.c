@@ -1,7 +1,23 @@
 /* SPDX-License-Identifier: MIT
  *
  * Plugins that prefer their own function to the program's, as RTLD_DEEPBIND lets them. They
- * allocate nothing, by what they import; with DEEPBIND_FINDS they could. */
+ * allocate nothing, by what they import; with DEEPBIND_FINDS they could, and with DEEPBIND_HIDES
+ * one that exports nothing frees. */
+#ifdef DEEPBIND_HIDES
+
+extern void free(void *block);
+extern void deepbind_offer(void (*drop)(void *));
+
+static void drop(void *block) {
+    free(block);
+}
+
+__attribute__((constructor)) static void offer(void) {
+    deepbind_offer(drop);
+}
+
+#else
+
 int deepbind_version(void);
 int deepbind_ask(void);
 
@@ -22,4 +38,6 @@ void *deepbind_find(const char *name);
 void *deepbind_find(const char *name) {
     return dlsym((void *)0, name);
 }
+#endif
+
 #endif

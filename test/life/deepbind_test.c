@@ -3,7 +3,7 @@
  * Do plugins loaded with RTLD_DEEPBIND share our heap, do those that allocate nothing prefer their
  * own functions, and does the dynamic linker still know who called dlopen? Arguments: the outer
  * library; plugins that allocate nothing: plain, one that could find malloc by its name, one that
- * needs a library which allocates. */
+ * needs a library which allocates; one that exports nothing and frees. */
 #include <dlfcn.h>
 
 #include "api/expect.h"
@@ -55,14 +55,24 @@ static int version_seen_by(const char *plugin, int mode) {
     return version;
 }
 
+static void (*offered)(void *);
+
+void deepbind_offer(void (*drop)(void *));
+void deepbind_offer(void (*drop)(void *)) {
+    offered = drop;
+}
+
 int main(int argc, char **argv) {
-    EXPECT(argc == 5);
+    EXPECT(argc == 6);
     EXPECT_EQ(version_seen_by(argv[2], RTLD_NOW), 1);
     EXPECT_EQ(version_seen_by(argv[2], RTLD_NOW | RTLD_DEEPBIND), 2);
     expect_say("ok     plugin_that_allocates_nothing_prefers_its_own_names\n");
     EXPECT_EQ(version_seen_by(argv[3], RTLD_NOW | RTLD_DEEPBIND), 1);
     EXPECT_EQ(version_seen_by(argv[4], RTLD_NOW | RTLD_DEEPBIND), 1);
     expect_say("ok     plugin_that_may_allocate_shares_the_names_of_all\n");
+    EXPECT(dlopen(argv[5], RTLD_NOW | RTLD_DEEPBIND) != NULL && offered != NULL);
+    offered(malloc(100));
+    expect_say("ok     plugin_that_exports_nothing_shares_the_heap\n");
     void *outer = dlopen(argv[1], RTLD_NOW | RTLD_DEEPBIND);
     deepbind_t plugin = deepbind_of(outer);
     exchange(&plugin);
