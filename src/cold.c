@@ -18,7 +18,6 @@
 #include "stack/table.c"
 #include "stack/walk.c"
 
-#include "large/guarded.c"
 #include "large/huge_quarantine.c"
 #include "large/residency.c"
 

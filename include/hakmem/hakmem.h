@@ -96,8 +96,8 @@ int hak_malloc_trim(size_t keep) HAK_NOTHROW;
 /* --- beyond the standard ---------------------------------------------------------------------- */
 
 /* The usable size of a request of `size` bytes: requesting all of it costs no more. For a smaller
- * request see hak_malloc_usable_size: guarded blocks have no spare bytes, nor has any up to 64 KiB
- * in the hardened library. 0: size 0, or never available. */
+ * request see hak_malloc_usable_size: guarded blocks have no spare bytes. 0: size 0, or never
+ * available. */
 size_t hak_good_size(size_t size) HAK_NOTHROW;
 
 /* "major.minor.patch" */

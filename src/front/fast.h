@@ -83,9 +83,8 @@ HAK_INLINE bool hak_is_multiple(uint32_t offset, uint32_t *factor) {
 
 /* --- pop and push ----------------------------------------------------------------------------- */
 
-/* NULL: the bin is empty, or its first block is not to be handed out. `size` is what was asked for;
- * only hardened builds need it. */
-HAK_INLINE void *hak_bin_pop(hak_tcache_t *tcache, int64_t bin_offset, size_t size) {
+/* NULL: the bin is empty, or its first block is not to be handed out. */
+HAK_INLINE void *hak_bin_pop(hak_tcache_t *tcache, int64_t bin_offset) {
     hak_bin_t *bin = hak_bin_at(tcache->bin, bin_offset);
     void *block = bin->head;
     if (HAK_UNLIKELY(block == NULL)) {
@@ -105,8 +104,7 @@ HAK_INLINE void *hak_bin_pop(hak_tcache_t *tcache, int64_t bin_offset, size_t si
     hak_link_clear(block);
     if (HAK_HARDEN) {
         HAK_FETCH(hak_link_next(word));
-        size_t bytes = hak_sc_info_of_entry((uint32_t)bin_offset)->bytes;
-        block = hak_harden_hand_out(block, bytes, size);
+        block = hak_harden_hand_out(block, hak_sc_info_of_entry((uint32_t)bin_offset)->bytes);
     }
     return block;
 }
@@ -129,7 +127,7 @@ HAK_INLINE bool hak_bin_push(hak_bin_t *bin, void *block) {
 HAK_INLINE void *hak_fast_pop(size_t size) {
     uintptr_t base = hak_pagemap_base();
     int64_t bin_offset = hak_bin_offset_of(base, size);
-    return hak_bin_pop(hak_tcache_self(base), bin_offset, size);
+    return hak_bin_pop(hak_tcache_self(base), bin_offset);
 }
 
 HAK_INLINE void *hak_fast_malloc(size_t size) {
@@ -163,8 +161,8 @@ HAK_INLINE void hak_fast_free(void *block) {
 
 /* --- the same for other functions of the family ----------------------------------------------- */
 
-HAK_INLINE void *hak_fast_pop_class(hak_tcache_t *tcache, unsigned sc, size_t size) {
-    return hak_bin_pop(tcache, (int64_t)sc * HAK_KIND_PER_CLASS, size);
+HAK_INLINE void *hak_fast_pop_class(hak_tcache_t *tcache, unsigned sc) {
+    return hak_bin_pop(tcache, (int64_t)sc * HAK_KIND_PER_CLASS);
 }
 
 /* The same when the caller says the size that was asked for: nearly always it is the class's. */
@@ -183,9 +181,9 @@ HAK_INLINE void hak_fast_free_sized(void *block, size_t align, size_t size) {
 /* --- realloc, hit path ------------------------------------------------------------------------ */
 
 /* Whether realloc leaves a block of a slab where it is: the new size fits, and fills more than half
- * of it or the block is small. False for NULL, size 0, addresses inside a block, blocks that
- * look free, and damaged ones of hardened builds. */
-HAK_INLINE bool hak_realloc_in_place(void *block, size_t size) {
+ * of it or the block is small. False for NULL, size 0, addresses inside a block and blocks that
+ * look free. */
+HAK_INLINE bool hak_realloc_in_place(const void *block, size_t size) {
     uintptr_t base = hak_pagemap_base();
     uintptr_t index = hak_pagemap_index(base, block);
     uint32_t entry = hak_pagemap_at(base, index);
@@ -195,8 +193,7 @@ HAK_INLINE bool hak_realloc_in_place(void *block, size_t size) {
     const hak_sc_info_t *info = hak_sc_info_of_entry(entry);
     size_t least = info->keep_from;
     return size - least <= hak_sc_usable(info) - least && hak_slab_is_start(index, info, block) &&
-           hak_tag_fits(block) && !hak_link_has_free_marker(hak_link_word(block)) &&
-           (!HAK_HARDEN || hak_harden_resize(block, info->bytes, size));
+           hak_tag_fits(block) && !hak_link_has_free_marker(hak_link_word(block));
 }
 
 #endif

@@ -160,8 +160,7 @@ static bool search_lacks_canary(const void *block, unsigned sc) {
     void *stripped = hak_tag_strip(block);
     const uint64_t *canary = hak_harden_canary_at(stripped, hak_sc_info[sc].bytes);
     uint64_t found = hak_tags_are_on() ? hak_tag_peek((const uintptr_t *)canary) : *canary;
-    size_t slack;
-    return !hak_harden_is_canary(stripped, found, &slack);
+    return found != hak_harden_canary(stripped);
 }
 
 bool hak_find_free_block(const void *block) {

@@ -62,10 +62,10 @@ HAK_INLINE bool count_down(hak_tcache_t *tcache, unsigned sc, uint32_t epoch) {
 
 /* The common case meanwhile: a block of the bin, as on the hit path. NULL: take() serves it, where
  * it is counted. */
-HAK_INLINE void *take_counted(unsigned sc, uint32_t epoch, size_t size) {
+HAK_INLINE void *take_counted(unsigned sc, uint32_t epoch) {
     hak_tcache_t *tcache = hak_tcache_self(hak_pagemap_base());
     if (HAK_LIKELY(tcache->bin[sc].head != NULL) && count_down(tcache, sc, epoch)) {
-        void *block = hak_fast_pop_class(tcache, sc, size);
+        void *block = hak_fast_pop_class(tcache, sc);
         if (HAK_LIKELY(block != NULL)) {
             return block;
         }
@@ -80,13 +80,13 @@ static void *take(hak_tcache_t *tcache, unsigned sc, const hak_request_t *reques
     if (HAK_UNLIKELY(epoch != 0) && !count_down(tcache, sc, epoch)) {
         block = hak_profile_table.sample(tcache, sc, request);
     }
-    block = HAK_LIKELY(block == NULL) ? hak_fast_pop_class(tcache, sc, request->bytes) : block;
+    block = HAK_LIKELY(block == NULL) ? hak_fast_pop_class(tcache, sc) : block;
     if (block != NULL) {
         return block;
     }
     if (HAK_UNLIKELY(tcache->bin[sc].head != NULL)) {
         check_refused(tcache->bin[sc].head);
-        return hak_fast_pop_class(tcache, sc, request->bytes);
+        return hak_fast_pop_class(tcache, sc);
     }
     return hak_slow_refill(tcache, sc, request);
 }
@@ -131,7 +131,7 @@ void *hak_slow_malloc(size_t size) {
         return malloc_zero_size(HAK_BLOCK_ALIGN);
     }
     unsigned sc = hak_sc_of(size);
-    void *block = HAK_UNLIKELY(epoch != 0) ? take_counted(sc, epoch, size) : NULL;
+    void *block = HAK_UNLIKELY(epoch != 0) ? take_counted(sc, epoch) : NULL;
     return HAK_UNLIKELY(block != NULL) ? block : malloc_class(sc, size);
 }
 
@@ -172,12 +172,9 @@ void *hak_malloc_medium(size_t size) {
     }
     unsigned sc = hak_sc_of_medium(size);
     uint32_t epoch = hak_load_relaxed(&hak_profile_epoch);
-    if (HAK_HARDEN) { /* few blocks, of a size that hides the cost */
-        hak_quarantine_look(hak_tcache_self(hak_pagemap_base()), sc);
-    }
     void *block = HAK_UNLIKELY(epoch != 0)
-                      ? take_counted(sc, epoch, size)
-                      : hak_fast_pop_class(hak_tcache_self(hak_pagemap_base()), sc, size);
+                      ? take_counted(sc, epoch)
+                      : hak_fast_pop_class(hak_tcache_self(hak_pagemap_base()), sc);
     return HAK_LIKELY(block != NULL) ? block : malloc_class(sc, size);
 }
 

@@ -3,7 +3,7 @@
  * Hardened builds: free of small blocks, out of line. A freed block is checked, cleared, and put
  * into the quarantine in place of an older block of its class, chosen at random, which goes to the
  * bin: the reuse of a block is unpredictable, and seldom soon. The rest of the core counts a block
- * in quarantine as in use. It is zero, but for its last tag (TAG-4).
+ * in quarantine as in use; it has the free marker.
  *
  * Blocks of 129 to 4608 bytes are cleared and checked as a whole while the thread has a budget for
  * it, so that the cost is bounded by time (docs/experiments/0066-cleared-as-a-whole.md). Larger
@@ -25,23 +25,16 @@ enum {
     CLEAR_MOST = 4608,                     /* bytes of a block: 4 KiB and a canary */
     CLEAR_BYTES_PER_MS = 1 << 16,          /* the budget grows by */
     CLEAR_MOST_MS = 256,                   /* for so long at most: to 16 MiB, with which the */
-    CLEAR_MOST_BYTES = CLEAR_MOST_MS * CLEAR_BYTES_PER_MS,
-    CLEAR_BEGIN_BYTES = 1 << 20, /* first thread begins; others begin with this */
-    LOOKS_PER_MS = 512,          /* at the block before: so many frees */
-    MOST_LOOKS = CLEAR_MOST_MS * LOOKS_PER_MS,
-    BEGIN_LOOKS = 1 << 14, /* of threads but the first */
-    CLEAR_REFILLS = 16,    /* between two looks at the clock once it is used up */
-    HELD_FOREIGN = 1,      /* in a slot, beside the address: the slab was not the home's */
-    HELD_WHOLE = 2,        /* the same: cleared as a whole */
-    HELD_FLAGS = 15,
+    CLEAR_BEGIN_BYTES = 1 << 20,           /* first thread begins; others begin with this */
+    CLEAR_REFILLS = 16,                    /* between two looks at the clock once it is used up */
+    HELD_FOREIGN = 1, /* in a slot, beside the address: the slab was not the home's */
 };
 
 typedef struct hak_quarantine {
     uint64_t random;             /* [thread] state of the generator */
     uint64_t earned_ns;          /* [thread] when the budget last grew */
     int64_t clear_left;          /* [thread] the budget, in bytes of blocks */
-    uint32_t looks_left;         /* [thread] the budget for blocks before freed ones */
-    uint32_t refills;            /* [thread] since one of them was used up */
+    uint32_t refills;            /* [thread] since it was used up */
     uint8_t slots[HAK_SC_COUNT]; /* [thread] used, of each class */
     uint8_t next[HAK_SC_COUNT];  /* [thread] slot whose block leaves next, prefetched */
     uintptr_t slot[HAK_SC_COUNT][QUARANTINE_SLOTS]; /* [thread] read by statistics; 0: empty */
@@ -69,20 +62,15 @@ static void clear_earn(hak_tcache_t *tcache) {
     uint64_t now = hak_os_now_ns(), ms = (now - quarantine->earned_ns) / 1000000;
     ms = ms < CLEAR_MOST_MS ? ms : CLEAR_MOST_MS;
     quarantine->earned_ns = ms == 0 ? quarantine->earned_ns : now;
-    int64_t left = quarantine->clear_left + (int64_t)ms * CLEAR_BYTES_PER_MS;
-    quarantine->clear_left = left < CLEAR_MOST_BYTES ? left : CLEAR_MOST_BYTES;
-    uint32_t looks = quarantine->looks_left + (uint32_t)ms * LOOKS_PER_MS;
-    quarantine->looks_left = looks < MOST_LOOKS ? looks : MOST_LOOKS;
-    tcache->clear_most = quarantine->clear_left <= 0 ? 0 : CLEAR_MOST;
+    quarantine->clear_left = (int64_t)ms * CLEAR_BYTES_PER_MS;
+    tcache->clear_most = ms == 0 ? 0 : CLEAR_MOST;
 }
 
 /* Threads that end leave the budget to those that use their tcaches again. */
 static void clear_begin(hak_tcache_t *tcache) {
-    clear_earn(tcache);         /* since the clock began */
-    if (tcache->next != NULL) { /* not the first */
-        tcache->quarantine->clear_left = CLEAR_BEGIN_BYTES;
-        tcache->quarantine->looks_left = BEGIN_LOOKS;
-    }
+    clear_earn(tcache); /* since the clock began */
+    bool is_first = tcache->next == NULL;
+    tcache->quarantine->clear_left = is_first ? tcache->quarantine->clear_left : CLEAR_BEGIN_BYTES;
 }
 
 void hak_quarantine_attach(hak_tcache_t *tcache) {
@@ -103,26 +91,16 @@ void hak_quarantine_attach(hak_tcache_t *tcache) {
 }
 
 HAK_INLINE void *held_block(uintptr_t held) {
-    return (void *)(held & ~(uintptr_t)HELD_FLAGS);
-}
-
-/* Fatal if the words that a link and a mark will take were written to. The hand-out checks others.
- */
-HAK_INLINE void held_check(uintptr_t held) {
-    const uint64_t *word = held_block(held);
-    bool is_clear = held == 0 || (word[0] | ((held & HELD_WHOLE) != 0 ? word[1] : 0)) == 0;
-    hak_require(is_clear, HAK_FATAL_CORRUPT_LINK, word);
+    return (void *)(held & ~(uintptr_t)HELD_FOREIGN);
 }
 
 /* Exchanges what is in a slot. */
 HAK_INLINE uintptr_t held_take(uintptr_t *slot, uintptr_t instead) {
     uintptr_t held = *slot;
     hak_single_writer_store(slot, instead);
-    held_check(held);
-    if (HAK_UNLIKELY((held & HELD_WHOLE) != 0)) {
-        hak_harden_mark_whole(held_block(held));
-    }
-    return held & ~(uintptr_t)HELD_WHOLE;
+    hak_require(held == 0 || hak_link_word(held_block(held)) == HAK_LINK_MARKER,
+                HAK_FATAL_CORRUPT_LINK, held_block(held));
+    return held;
 }
 
 uint32_t hak_quarantine_count(const hak_tcache_t *tcache, unsigned sc) {
@@ -159,44 +137,9 @@ void hak_quarantine_forget(hak_tcache_t *tcache) {
 void hak_quarantine_inspect(hak_tcache_t *tcache) {
     hak_quarantine_t *quarantine = tcache->quarantine;
     for (unsigned i = 0; quarantine != NULL && i < HAK_SC_COUNT * QUARANTINE_SLOTS; i++) {
-        held_check(quarantine->slot[i / QUARANTINE_SLOTS][i % QUARANTINE_SLOTS]);
+        uintptr_t *slot = &quarantine->slot[i / QUARANTINE_SLOTS][i % QUARANTINE_SLOTS];
+        (void)held_take(slot, *slot);
     }
-}
-
-void hak_quarantine_look(hak_tcache_t *tcache, unsigned sc) {
-    hak_quarantine_t *quarantine = tcache->quarantine;
-    if (quarantine == NULL || quarantine->looks_left == 0 || hak_tags_are_on()) {
-        return;
-    }
-    quarantine->looks_left--;
-    for (unsigned i = 0; i < quarantine->slots[sc]; i++) {
-        const void *block = held_block(quarantine->slot[sc][i]);
-        hak_require(block == NULL || hak_harden_is_clear(block, hak_sc_info[sc].bytes),
-                    HAK_FATAL_CORRUPT_LINK, block);
-    }
-}
-
-typedef struct held_search {
-    const void *block;
-    unsigned sc;
-    bool is_found;
-} held_search_t;
-
-static bool held_search(hak_tcache_t *tcache, void *context) {
-    held_search_t *search = context;
-    const hak_quarantine_t *quarantine = tcache->quarantine;
-    for (unsigned i = 0; quarantine != NULL && i < QUARANTINE_SLOTS; i++) {
-        uintptr_t held = hak_single_writer_load(&quarantine->slot[search->sc][i]);
-        search->is_found |= held_block(held) == search->block;
-    }
-    return !search->is_found;
-}
-
-bool hak_quarantine_holds(const void *block) {
-    unsigned sc = hak_sc_of_entry(hak_pagemap_get(hak_pagemap_base(), block));
-    held_search_t search = {.block = block, .sc = sc};
-    hak_tcache_visit(held_search, &search);
-    return search.is_found;
 }
 
 /* Each block takes a random place in a window; the block that it displaces comes next. */
@@ -208,8 +151,7 @@ hak_blocks_t hak_quarantine_shuffle(hak_tcache_t *tcache, hak_blocks_t blocks) {
     if (tcache->quarantine == NULL || count < 2) {
         return blocks;
     }
-    if ((tcache->clear_most == 0 || tcache->quarantine->looks_left == 0) &&
-        ++tcache->quarantine->refills % CLEAR_REFILLS == 0) {
+    if (tcache->clear_most == 0 && ++tcache->quarantine->refills % CLEAR_REFILLS == 0) {
         clear_earn(tcache);
     }
     for (uint32_t i = 0; i < count + SHUFFLE_WINDOW; i++) {
@@ -234,16 +176,16 @@ hak_blocks_t hak_quarantine_shuffle(hak_tcache_t *tcache, hak_blocks_t blocks) {
 /* The canary is gone. A free block, or one never handed out, has none either. */
 static HAK_COLD HAK_NORETURN void block_damaged(const void *block) {
     hak_slab_check_freed(hak_slab_of(block), block);
-    bool is_free = hak_quarantine_holds(block) || hak_find_free_block(block);
-    hak_fatal(is_free ? HAK_FATAL_DOUBLE_FREE : HAK_FATAL_OVERFLOW, block, NULL);
+    hak_fatal(hak_find_free_block(block) ? HAK_FATAL_DOUBLE_FREE : HAK_FATAL_OVERFLOW, block, NULL);
 }
 
 /* Exchanges the block for another of its class; 0: the slot was empty. */
 HAK_INLINE uintptr_t quarantine_swap(hak_tcache_t *tcache, unsigned sc, void *block,
-                                     uintptr_t flags) {
+                                     uintptr_t foreign) {
     hak_quarantine_t *quarantine = tcache->quarantine;
     uintptr_t *slot = quarantine->slot[sc];
-    uintptr_t held = held_take(&slot[quarantine->next[sc]], (uintptr_t)block | flags);
+    hak_link_set(block, NULL);
+    uintptr_t held = held_take(&slot[quarantine->next[sc]], (uintptr_t)block | foreign);
     quarantine->next[sc] = (uint8_t)quarantine_random(quarantine, quarantine->slots[sc]);
     HAK_FETCH((void *)slot[quarantine->next[sc]]);
     return held;
@@ -269,10 +211,10 @@ static HAK_NOINLINE void quarantine_leave(hak_tcache_t *tcache, unsigned sc, uin
 
 /* A cleared block. */
 HAK_INLINE void quarantine_put_clear(hak_tcache_t *tcache, unsigned sc, void *block,
-                                     uintptr_t flags) {
-    uintptr_t held = (uintptr_t)block | flags; /* HELD_WHOLE only with a quarantine */
+                                     uintptr_t foreign) {
+    uintptr_t held = (uintptr_t)block | foreign;
     if (HAK_LIKELY(tcache->quarantine != NULL)) {
-        held = quarantine_swap(tcache, sc, block, flags);
+        held = quarantine_swap(tcache, sc, block, foreign);
         if (held == 0) {
             return;
         }
@@ -282,65 +224,37 @@ HAK_INLINE void quarantine_put_clear(hak_tcache_t *tcache, unsigned sc, void *bl
     }
 }
 
-/* Before the first block of a slab lies memory of others. */
-static void look_before(hak_quarantine_t *quarantine, const void *block, size_t bytes) {
-    quarantine->looks_left--;
-    if (hak_tags_are_on() || HAK_UNLIKELY((uintptr_t)block % HAK_UNIT_BYTES == 0)) {
-        return; /* most of these are the first of their slabs */
-    }
-    uint64_t word = ((const uint64_t *)block)[-1];
-    size_t slack;
-    bool is_sound = word == 0 || hak_harden_is_canary((const char *)block - bytes, word, &slack);
-    if (HAK_UNLIKELY(!is_sound || bytes >= HAK_LOOK_MOST)) {
-        hak_harden_check_before(block, bytes);
-    }
-}
-
-/* As the budget allows. Returns its flag. */
-static uintptr_t quarantine_clear(hak_tcache_t *tcache, void *block, size_t bytes, unsigned tag) {
-    hak_quarantine_t *quarantine = tcache->quarantine;
-    bool is_whole = bytes > 2 * HAK_FILL_PART_BYTES && bytes <= tcache->clear_most;
-    if (!is_whole || quarantine == NULL) {
-        hak_harden_wipe(block, bytes, tag);
-        return 0;
-    }
-    memset(block, 0, bytes);
-    hak_harden_set_tag(block, bytes, tag);
-    quarantine->clear_left -= (int64_t)bytes;
-    if (HAK_UNLIKELY(quarantine->clear_left < 0)) {
-        clear_earn(tcache);
-    }
-    return HELD_WHOLE;
-}
-
-/* With a budget, or much slack, or damage. */
-static HAK_NOINLINE void quarantine_put_rest(hak_tcache_t *tcache, unsigned sc, void *block,
-                                             uintptr_t flags, unsigned tag) {
+/* A block that the budget allows to clear as a whole. */
+static HAK_NOINLINE void quarantine_put_whole(hak_tcache_t *tcache, unsigned sc, void *block,
+                                              uintptr_t foreign, unsigned tag) {
     hak_quarantine_t *quarantine = tcache->quarantine;
     size_t bytes = hak_sc_info[sc].bytes;
-    if (HAK_UNLIKELY(!hak_harden_is_intact(block, bytes))) {
-        block_damaged(block);
+    if (HAK_UNLIKELY(quarantine == NULL)) { /* nor a budget */
+        hak_harden_wipe(block, bytes, tag);
+    } else {
+        hak_harden_wipe_whole(block, bytes, tag);
+        quarantine->clear_left -= (int64_t)bytes;
+        if (HAK_UNLIKELY(quarantine->clear_left < 0)) {
+            clear_earn(tcache);
+        }
     }
-    if (quarantine != NULL && quarantine->looks_left != 0) {
-        look_before(quarantine, block, bytes);
-    }
-    flags |= quarantine_clear(tcache, block, bytes, tag);
-    quarantine_put_clear(tcache, sc, block, flags);
+    quarantine_put_clear(tcache, sc, block, foreign);
 }
 
-/* A block of class `sc` whose address is right; `flags` is 0 or HELD_FOREIGN. */
-HAK_INLINE void quarantine_put(hak_tcache_t *tcache, unsigned sc, void *block, uintptr_t flags) {
+/* A block of class `sc` whose address is right; `foreign` is 0 or HELD_FOREIGN. */
+HAK_INLINE void quarantine_put(hak_tcache_t *tcache, unsigned sc, void *block, uintptr_t foreign) {
     size_t bytes = hak_sc_info[sc].bytes;
     unsigned tag = hak_tag_of(block);
     block = hak_tags_are_on() ? hak_tag_take(block, bytes) : block;
-    bool has_budget = (bytes > 2 * HAK_FILL_PART_BYTES && bytes <= tcache->clear_most) ||
-                      tcache->quarantine == NULL || tcache->quarantine->looks_left != 0;
-    if (has_budget || HAK_UNLIKELY(!hak_harden_is_surely_intact(block, bytes))) {
-        quarantine_put_rest(tcache, sc, block, flags, tag);
+    if (HAK_UNLIKELY(!hak_harden_is_intact(block, bytes))) {
+        block_damaged(block);
+    }
+    if (bytes > 2 * HAK_FILL_PART_BYTES && bytes <= tcache->clear_most) {
+        quarantine_put_whole(tcache, sc, block, foreign, tag);
         return;
     }
     hak_harden_wipe(block, bytes, tag);
-    quarantine_put_clear(tcache, sc, block, flags);
+    quarantine_put_clear(tcache, sc, block, foreign);
 }
 
 /* The block may be of the other partition than the tcache. false: it is not, and is not freed. */

@@ -14,12 +14,8 @@ void hak_quarantine_flush(hak_tcache_t *tcache);
 void hak_quarantine_forget(hak_tcache_t *tcache);
 /* Checks the blocks in the quarantine as a flush would. */
 void hak_quarantine_inspect(hak_tcache_t *tcache);
-/* Checks the ends of those of a class, within a budget. */
-HAK_NOINLINE void hak_quarantine_look(hak_tcache_t *tcache, unsigned sc);
 /* Blocks in the quarantine; a hint for other threads' tcaches. */
 uint32_t hak_quarantine_count(const hak_tcache_t *tcache, unsigned sc);
-/* Whether a block of a slab is in any thread's quarantine. */
-bool hak_quarantine_holds(const void *block);
 /* Puts the first blocks of a list into random order. */
 hak_blocks_t hak_quarantine_shuffle(hak_tcache_t *tcache, hak_blocks_t blocks);
 

@@ -18,35 +18,14 @@ enum {
 
 bool hak_resize_has_kept;
 
-/* In hardened builds what was asked for, unless the canary is damaged: the free tells. */
-static HAK_UNORDERED size_t slab_block_usable(const void *block, const hak_sc_info_t *info) {
-    size_t slack, usable = hak_sc_usable(info);
-    if (HAK_HARDEN &&
-        hak_harden_is_canary(hak_tag_strip(block),
-                             *hak_harden_canary_at((void *)block, info->bytes), &slack)) {
-        usable -= slack;
-    }
-    return usable;
-}
-
-/* Blocks in quarantine have no canary, and no free marker. */
-static HAK_UNORDERED void require_not_held_back(const void *block, const hak_sc_info_t *info,
-                                                hak_fatal_kind_t kind) {
-    if (HAK_HARDEN && HAK_UNLIKELY(*hak_harden_canary_at((void *)block, info->bytes) == 0)) {
-        hak_require(!hak_quarantine_holds(hak_tag_strip(block)), kind, block);
-    }
-}
-
 /* Usable size of a block of a slab. Another thread may write to the block meanwhile. */
 static HAK_UNORDERED size_t slab_usable(const void *block, uint32_t entry) {
     if (HAK_UNLIKELY(!hak_slab_is_block(hak_slab_of(block), block))) {
         hak_fatal(HAK_FATAL_INVALID_USABLE_SIZE, block, "inside a block");
     }
     hak_tag_check(block, HAK_FATAL_FREED_USABLE_SIZE);
-    const hak_sc_info_t *info = hak_sc_info_of_entry(entry);
-    require_not_held_back(block, info, HAK_FATAL_FREED_USABLE_SIZE);
     hak_require_not_free(block, entry, HAK_FATAL_FREED_USABLE_SIZE);
-    return slab_block_usable(block, info);
+    return hak_sc_usable(hak_sc_info_of_entry(entry));
 }
 
 /* Usable size of another block by its entry; 0: not ours. Interior addresses are fatal. */
@@ -90,8 +69,8 @@ size_t hak_good_bytes(size_t size) {
     if (size == 0) {
         return 0;
     }
-    if (size <= HAK_SC_MAX_SIZE) { /* hardened builds let nobody write to the slack */
-        return HAK_HARDEN ? size : hak_sc_usable(&hak_sc_info[hak_sc_of(size)]);
+    if (size <= HAK_SC_MAX_SIZE) {
+        return hak_sc_usable(&hak_sc_info[hak_sc_of(size)]);
     }
     return size > PTRDIFF_MAX - HAK_UNIT_BYTES ? 0 : hak_align_up(size, HAK_UNIT_BYTES);
 }
@@ -196,16 +175,14 @@ HAK_INLINE void *resize(void *block, size_t size) {
         hak_fatal(HAK_FATAL_INVALID_REALLOC, block, "inside a block");
     }
     hak_tag_check(block, HAK_FATAL_FREED_REALLOC);
-    require_not_held_back(block, info, HAK_FATAL_FREED_REALLOC);
     if (HAK_UNLIKELY(hak_link_has_free_marker(hak_link_word(block)))) {
         hak_require(!hak_find_free_block(hak_tag_strip(block)), HAK_FATAL_FREED_REALLOC, block);
         size_t least = info->keep_from;
-        if (size - least <= hak_sc_usable(info) - least &&
-            (!HAK_HARDEN || hak_harden_resize(block, info->bytes, size))) {
+        if (size - least <= hak_sc_usable(info) - least) {
             return block; /* the program wrote a word like a free block's */
         }
     }
-    return resize_by_copy(block, slab_block_usable(block, info), size);
+    return resize_by_copy(block, hak_sc_usable(info), size);
 }
 
 void *hak_resize(void *block, size_t size) {

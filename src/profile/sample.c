@@ -106,7 +106,7 @@ static void *block_refill(unsigned sc) {
 }
 
 /* NULL: memory is out, or the owner stays locked, or is not seen to be made yet. */
-static void *block_take(unsigned sc, size_t size) {
+static void *block_take(unsigned sc) {
     /* pairs OWNERS */
     if (hak_load_acquire(&hak_owner_apart) == NULL || !owner_lock_patiently()) {
         return NULL;
@@ -121,7 +121,7 @@ static void *block_take(unsigned sc, size_t size) {
     (void)hak_link_get(block); /* fatal if it was written to */
     hak_link_set_mark(block, 0);
     hak_link_clear(block);
-    return HAK_HARDEN ? hak_harden_hand_out(block, hak_sc_info[sc].bytes, size) : block;
+    return HAK_HARDEN ? hak_harden_hand_out(block, hak_sc_info[sc].bytes) : block;
 }
 
 void hak_sample_release(void) {
@@ -188,7 +188,7 @@ static HAK_COLD void *sample_small(hak_tcache_t *tcache, unsigned sc,
     event.rate = rate;
     event.bytes = hak_sc_info[sc].bytes;
     event.requested_bytes = request->bytes;
-    void *block = block_take(sc, request->bytes);
+    void *block = block_take(sc);
     if (block == NULL) {
         hak_profile_store_drop();
         return NULL;

@@ -31,13 +31,12 @@ CRIME(write_after_free_behind_the_link) {
     churn(100);
 }
 
-/* Its class has 5120 bytes. */
 CRIME(write_after_free_at_the_end) {
-    char *block = hide(malloc(5112));
+    char *block = hide(malloc(5000));
     size_t usable = malloc_usable_size(block);
     free(block);
     scribble(block, usable - 1);
-    churn(5112);
+    churn(5000);
 }
 
 static void overflow(size_t bytes, char value) {
@@ -76,59 +75,24 @@ CRIME(overflow_seen_by_another_thread) {
     free_in_thread(block);
 }
 
-/* A slack of 4 bytes. */
-CRIME(overflow_of_the_size) {
-    char *block = hide(malloc(100));
-    scribble(block, 100);
-    free(block);
-}
-
-CRIME(overflow_of_4_kib) {
-    char *block = hide(malloc(4096));
-    scribble(block, 4096 + 31);
-    free(block);
-}
-
-CRIME(overflow_of_the_size_by_another_thread) {
-    char *block = hide(malloc(3000));
-    block = hide(realloc(block, 2950));
-    scribble(block, 2950);
-    free_in_thread(block);
-}
-
-/* Writes before a block right behind another, and frees one of the two. */
-static void underflow(size_t bytes, size_t by, bool is_before_freed) {
-    enum { COUNT = 200 };
+/* Noticed when the block before is freed, whose canary it hits. */
+CRIME(underflow_by_one) {
+    enum { COUNT = 200, BYTES = 80 };
     char *block[COUNT];
+    bool is_done = false;
     for (unsigned i = 0; i < COUNT; i++) {
-        block[i] = hide(malloc(bytes - 16));
+        block[i] = hide(malloc(BYTES - 8));
     }
-    for (unsigned i = 0; i < COUNT * COUNT; i++) {
-        char *at = block[i / COUNT], *before = block[i % COUNT];
-        if (at == before + bytes) {
-            *(volatile char *)(at - by) ^= 1;
-            free(is_before_freed ? before : at);
-            break;
+    for (unsigned i = 0; i < COUNT * COUNT && !is_done; i++) {
+        char *at = block[i / COUNT];
+        if (at == block[i % COUNT] + BYTES) {
+            *(volatile char *)(at - 1) ^= 1;
+            is_done = true;
         }
     }
-}
-
-/* Hits the canary of the block before. */
-CRIME(underflow_by_one) {
-    underflow(80, 1, false);
-}
-
-CRIME(underflow_of_medium) {
-    underflow(4608, 1, false);
-}
-
-/* Hits the slack before that. */
-CRIME(underflow_by_twelve) {
-    underflow(1024, 12, false);
-}
-
-CRIME(underflow_seen_by_the_block_before) {
-    underflow(80, 1, true);
+    for (unsigned i = 0; i < COUNT; i++) {
+        free(block[i]);
+    }
 }
 
 CRIME(double_free_of_held_back) {
@@ -150,9 +114,8 @@ CRIME(realloc_of_held_back) {
     (void)!realloc(block, 1000);
 }
 
-/* The first have guards of their own. */
 CRIME(write_behind_superslab) {
-    for (unsigned i = 0; i < 400; i++) {
+    for (unsigned i = 0; i < 100; i++) {
         char *block = hide(malloc(MIB));
         if (((uintptr_t)block + MIB) % SUPERSLAB_BYTES == 0) {
             scribble(block, MIB);

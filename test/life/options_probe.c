@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * A small program for options_test.sh and setuid_test.sh: works through all size ranges and prints
- * the usable size of a 201-byte block, which tells glibc's malloc (216) from hakmem's (224; 201 in
- * the hardened library).
+ * the usable size of a 200-byte block, which tells glibc's malloc (200) from hakmem's (216, 224).
  * With an argument it prints the statistics of hakmem instead. PROBE_SAMPLES: asks for a profile.
  */
 #include <malloc.h>
@@ -46,7 +45,7 @@ int main(int argc, char **argv) {
         hak_stats_json(STDOUT_FILENO);
         return 0;
     }
-    void *block = malloc(201);
+    void *block = malloc(200);
     char text[32];
     snprintf(text, sizeof text, "usable %zu\n", malloc_usable_size(block));
     fputs(text, stdout);

@@ -50,16 +50,16 @@ usable_is_not() { silent && ! grep -q "^usable $1\$" "$out"; }
 
 run ''
 check options_empty_says_nothing silent
-check options_empty_uses_hakmem usable_is_not 216
-forced='usable_is 216'
+check options_empty_uses_hakmem usable_is_not 200
+forced='usable_is 200'
 [ "${HAKMEM_FLAVOUR:-}" != musl ] || forced="one_warning force_libc" # its malloc has no second name
 run 'force_libc:1'
 # shellcheck disable=SC2086 # words
 check options_force_libc_uses_libc $forced
 run 'force_libc:0'
-check options_force_libc_off_uses_hakmem usable_is_not 216
+check options_force_libc_off_uses_hakmem usable_is_not 200
 run 'force_libc:1,force_libc:0'
-check options_later_key_wins usable_is_not 216
+check options_later_key_wins usable_is_not 200
 run 'bogus:1'
 check options_unknown_key_warns_in_one_line one_warning bogus "'help' lists all"
 run 'force_lib:1'

@@ -113,7 +113,7 @@ MUTANTS = [
            "crime_guard", "release"),
     # --- hardened
     Mutant("canary_unchecked", "src/slab/harden.h",
-           "return said == *slack * HAK_SLACK_TWICE;", "*slack = 0;\n    return said != 1;",
+           "return *hak_harden_canary_at(block, bytes) == hak_harden_canary(block);", "return block != NULL && bytes != 0;",
            "unit_slab_harden", "hardened"),
     # --- api, and the crimes through the library
     Mutant("body_freed_in_silence", "src/front/free.c",

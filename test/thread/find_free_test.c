@@ -6,7 +6,6 @@
  * (default 4000), other threads (default 3).
  */
 #include "front/find_free.h"
-#include "front/quarantine.h"
 #include "front/tcache.h"
 #include "thread/mailbox.h"
 
@@ -42,7 +41,7 @@ static bool search_once(size_t bytes) {
     hak_check_not_marked(block); /* fatal if it is found */
     hak_link_clear(block);
     family.free(block);
-    return hak_find_free_block(block) || (HAK_HARDEN && hak_quarantine_holds(block));
+    return hak_find_free_block(block);
 }
 
 static void searches_find_what_is_free_and_nothing_else(void) {

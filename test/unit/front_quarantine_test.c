@@ -27,8 +27,8 @@ HELD_TEST(freed_block_is_held_back_and_clear) {
     hak_free(block);
     assert_int_equal(hak_quarantine_count(self(), sc), 1);
     assert_int_equal(hak_quarantine_count(self(), sc + 1), 0);
-    assert_true(hak_quarantine_holds(block));
-    assert_true(unit_is_filled(block, hak_sc_info[sc].bytes, 0));
+    assert_true(hak_link_has_free_marker(hak_link_word(block)));
+    assert_true(unit_is_filled(block + 8, hak_sc_info[sc].bytes - 8, 0));
     hak_collect_thread();
     assert_int_equal(hak_quarantine_count(self(), sc), 0);
     audit();
@@ -177,8 +177,7 @@ HELD_TEST(fresh_blocks_come_in_random_order) {
     unsigned ascending = 0;
     for (unsigned i = 0; i < COUNT; i++) {
         block[i] = hak_malloc(SMALL);
-        ascending +=
-            i > 0 && block[i] - block[i - 1] == (ptrdiff_t)hak_sc_info[hak_sc_of(SMALL)].bytes;
+        ascending += i > 0 && block[i] - block[i - 1] == (ptrdiff_t)hak_good_size(SMALL) + 8;
     }
     assert_in_range(ascending, 0, COUNT / 4);
     UNIT_FREE_ALL(block, COUNT);

@@ -205,7 +205,7 @@ FRONT_TEST(fallback_serves_and_gets_back) {
         void *next = hak_link_get(block);
         if (HAK_HARDEN) { /* as when it leaves a bin */
             hak_link_clear(block);
-            hak_harden_hand_out(block, 64, 64 - HAK_CANARY_BYTES);
+            hak_harden_hand_out(block, hak_sc_info[SC_64].bytes);
         }
         hak_free(block);
         block = next;

@@ -19,7 +19,7 @@ UNIT_TEST_WITH(handed_out_block_is_zero_but_for_its_canary, harden_begin, NULL) 
         size_t bytes = hak_sc_info[sc].bytes, usable = hak_sc_usable(&hak_sc_info[sc]);
         assert_int_equal(usable, bytes - 8);
         memset(area, 0, bytes);
-        hak_harden_hand_out(area, bytes, bytes - 8);
+        hak_harden_hand_out(area, bytes);
         assert_true(unit_is_filled(area, usable, 0));
         assert_false(unit_is_filled(area + usable, 8, 0));
         memset(area, 0xa5, usable);
@@ -31,16 +31,16 @@ UNIT_TEST_WITH(handed_out_block_is_zero_but_for_its_canary, harden_begin, NULL) 
 }
 
 UNIT_TEST_WITH(canary_of_another_place_or_secret_differs, harden_begin, NULL) {
-    uint64_t first = hak_harden_canary(area, 0);
-    assert_int_not_equal(first, hak_harden_canary(area + 16, 0));
+    uint64_t first = hak_harden_canary(area);
+    assert_int_not_equal(first, hak_harden_canary(area + 16));
     hak_secret.canary ^= 1;
-    assert_int_not_equal(first, hak_harden_canary(area, 0));
+    assert_int_not_equal(first, hak_harden_canary(area));
 }
 
 UNIT_TEST_WITH(overflow_of_each_byte_is_seen, harden_begin, NULL) {
     for (unsigned i = 0; i < 8; i++) {
         memset(area, 0, 64);
-        hak_harden_hand_out(area, 64, 56);
+        hak_harden_hand_out(area, 64);
         area[56 + i] ^= 1;
         assert_false(hak_harden_is_intact(area, 64));
     }
@@ -58,14 +58,8 @@ UNIT_TEST_WITH(write_to_a_free_block_is_fatal_where_it_is_looked_at, harden_begi
             area[at] = 0;
         }
         area[bytes - 1] = 1;
-        UNIT_EXPECT_FATAL(hak_harden_hand_out(area, bytes, bytes - 8),
-                          hak_fatal_text(HAK_FATAL_CORRUPT_LINK));
+        UNIT_EXPECT_FATAL(hak_harden_hand_out(area, bytes), hak_fatal_text(HAK_FATAL_CORRUPT_LINK));
     }
-}
-
-static void wipe_whole(size_t bytes) {
-    memset(area, 0, bytes);
-    hak_harden_mark_whole(area);
 }
 
 UNIT_TEST_WITH(block_wiped_whole_is_zero_when_handed_out, harden_begin, NULL) {
@@ -73,10 +67,10 @@ UNIT_TEST_WITH(block_wiped_whole_is_zero_when_handed_out, harden_begin, NULL) {
         size_t bytes = hak_sc_info[sc].bytes, usable = hak_sc_usable(&hak_sc_info[sc]);
         if (bytes > 2 * HAK_FILL_PART_BYTES) {
             memset(area, 0xa5, bytes);
-            wipe_whole(bytes);
+            hak_harden_wipe_whole(area, bytes, 0);
             hak_link_clear(area);
             assert_false(hak_harden_is_clear(area, bytes)); /* its mark */
-            assert_ptr_equal(hak_harden_hand_out(area, bytes, bytes - 8), area);
+            assert_ptr_equal(hak_harden_hand_out(area, bytes), area);
             assert_true(unit_is_filled(area, usable, 0));
             assert_true(hak_harden_is_intact(area, bytes));
         }
@@ -84,8 +78,7 @@ UNIT_TEST_WITH(block_wiped_whole_is_zero_when_handed_out, harden_begin, NULL) {
 }
 
 static void hand_out_is_fatal(size_t bytes) {
-    UNIT_EXPECT_FATAL(hak_harden_hand_out(area, bytes, bytes - 8),
-                      hak_fatal_text(HAK_FATAL_CORRUPT_LINK));
+    UNIT_EXPECT_FATAL(hak_harden_hand_out(area, bytes), hak_fatal_text(HAK_FATAL_CORRUPT_LINK));
 }
 
 /* Of a block that has no middle the second word is never a mark. */
@@ -94,13 +87,13 @@ UNIT_TEST_WITH(write_anywhere_to_a_block_wiped_whole_is_fatal, harden_begin, NUL
     for (unsigned i = 0; i < UNIT_COUNT(sizes); i++) {
         size_t bytes = sizes[i];
         for (size_t at = 0; at < bytes; at += 1 + bytes / 97) {
-            wipe_whole(bytes);
+            hak_harden_wipe_whole(area, bytes, 0);
             hak_link_clear(area);
             area[at] ^= 1;
             hand_out_is_fatal(bytes);
         }
     }
-    wipe_whole(160);
+    hak_harden_wipe_whole(area, 160, 0);
     hak_link_clear(area);
     hand_out_is_fatal(128);
 }
@@ -123,125 +116,6 @@ UNIT_TEST_WITH(size_leaves_room_for_the_canary, harden_begin, NULL) {
     for (size_t less = 0; less < 32; less++) { /* sums that pass the largest number */
         assert_int_equal(hak_sc_of_aligned(SIZE_MAX - less, 16), HAK_SC_COUNT);
         assert_true(hak_sc_aligned_last(SIZE_MAX - less, 64) >= HAK_SC_MAX_SIZE);
-    }
-}
-
-/* All sizes of small blocks, some of larger ones; fresh memory. */
-static void for_each_size(void (*visit)(size_t bytes, size_t size)) {
-    static const size_t sizes[] = {16, 32, 48, 112, 160, 512, 4608, 65536};
-    for (unsigned i = 0; i < UNIT_COUNT(sizes); i++) {
-        size_t step = 1 + sizes[i] / 97;
-        for (size_t size = 1; size <= sizes[i] - 8; size += step) {
-            visit(sizes[i], size);
-        }
-    }
-}
-
-/* The middle of a free block may hold data. */
-static void hand_out_used(size_t bytes, size_t size) {
-    memset(area, 0xa5, bytes);
-    hak_harden_clear(area, bytes);
-    hak_harden_hand_out(area, bytes, size);
-    memset(area, 0x5a, size);
-}
-
-static void expect_slack(size_t bytes, size_t size) {
-    size_t slack = 0;
-    hand_out_used(bytes, size);
-    bool is_canary = hak_harden_is_canary(area, *hak_harden_canary_at(area, bytes), &slack);
-    UNIT_EXPECT(is_canary && slack == bytes - 8 - size, "%zu of %zu", size, bytes);
-    UNIT_EXPECT(hak_harden_is_intact(area, bytes), "%zu of %zu", size, bytes);
-}
-
-UNIT_TEST_WITH(canary_tells_the_slack_of_each_size, harden_begin, NULL) {
-    for_each_size(expect_slack);
-}
-
-/* By one byte, by the canary's size, at the end, and one byte further. */
-static void expect_overflow_seen(size_t bytes, size_t size) {
-    size_t slack = bytes - 8 - size;
-    size_t at[] = {0, slack < 8 ? slack : 8, slack < 55 ? slack : 55, slack / 2, slack - 1, slack};
-    for (unsigned i = 0; i < UNIT_COUNT(at); i++) {
-        bool is_end = at[i] < 56 || at[i] + 56 >= slack;
-        if (at[i] <= slack) {
-            hand_out_used(bytes, size);
-            area[size + at[i]] ^= 1;
-            UNIT_EXPECT(hak_harden_is_intact(area, bytes) != is_end, "%zu + %zu of %zu", size,
-                        at[i], bytes);
-        }
-    }
-}
-
-UNIT_TEST_WITH(overflow_of_the_size_is_seen_at_the_ends_of_the_slack, harden_begin, NULL) {
-    for_each_size(expect_overflow_seen);
-}
-
-/* From each size to others, and back: what the user wrote there is none of the slack's. */
-static void expect_resized(size_t bytes, size_t size) {
-    hand_out_used(bytes, size);
-    for (size_t to = 1; to <= bytes - 8; to += 1 + bytes / 13) {
-        UNIT_EXPECT(hak_harden_resize(area, bytes, to), "%zu to %zu of %zu", size, to, bytes);
-        UNIT_EXPECT(unit_is_filled(area, to < size ? to : size, 0x5a), "%zu of %zu", to, bytes);
-        memset(area, 0x5a, to);
-        UNIT_EXPECT(hak_harden_is_intact(area, bytes), "%zu to %zu of %zu", size, to, bytes);
-        UNIT_EXPECT(hak_harden_resize(area, bytes, size), "back to %zu of %zu", size, bytes);
-        memset(area, 0x5a, size);
-        UNIT_EXPECT(hak_harden_is_intact(area, bytes), "%zu of %zu", size, bytes);
-    }
-    area[size] ^= 1;
-    UNIT_EXPECT(!hak_harden_resize(area, bytes, size), "overflow of %zu of %zu", size, bytes);
-}
-
-UNIT_TEST_WITH(resized_block_has_the_slack_of_its_new_size, harden_begin, NULL) {
-    for_each_size(expect_resized);
-}
-
-/* Two blocks, the second of which looks at the first. */
-static void two_blocks(size_t bytes, size_t size) {
-    hand_out_used(bytes, size);
-    memset(area + bytes, 0, bytes);
-    hak_harden_hand_out(area + bytes, bytes, bytes - 8);
-}
-
-static void expect_underflow_seen(size_t bytes, size_t size) {
-    const char *text = hak_fatal_text(HAK_FATAL_UNDERFLOW);
-    if (2 * bytes > sizeof area || size % 7 > 1) {
-        return;
-    }
-    two_blocks(bytes, size);
-    hak_harden_check_before(area + bytes, bytes);
-    area[bytes - 1] ^= 1;
-    UNIT_EXPECT_FATAL(hak_harden_check_before(area + bytes, bytes), text);
-    area[bytes - 1] ^= 1;
-    if (size < bytes - 8) {
-        area[bytes - 9] = 1; /* the slack */
-        UNIT_EXPECT_FATAL(hak_harden_check_before(area + bytes, bytes), text);
-    }
-    two_blocks(bytes, size);
-    area[bytes - 8] ^= 1; /* from below */
-    UNIT_EXPECT_FATAL(hak_harden_check_before(area + bytes, bytes),
-                      hak_fatal_text(HAK_FATAL_OVERFLOW));
-}
-
-UNIT_TEST_WITH(underflow_is_seen_in_the_block_before, harden_begin, NULL) {
-    for_each_size(expect_underflow_seen);
-}
-
-UNIT_TEST_WITH(free_block_before_is_no_underflow, harden_begin, NULL) {
-    for (unsigned sc = 0; 2 * hak_sc_info[sc].bytes <= sizeof area; sc++) {
-        size_t bytes = hak_sc_info[sc].bytes;
-        memset(area, 0xa5, bytes);
-        hak_harden_wipe(area, bytes, 0);
-        hak_harden_check_before(area + bytes, bytes); /* held back */
-        hak_link_set(area, area + 4096);
-        hak_harden_check_before(area + bytes, bytes);
-        if (bytes > 2 * HAK_FILL_PART_BYTES) {
-            wipe_whole(bytes);
-            hak_harden_check_before(area + bytes, bytes);
-        }
-        area[bytes - 1] = 1;
-        UNIT_EXPECT_FATAL(hak_harden_check_before(area + bytes, bytes),
-                          hak_fatal_text(HAK_FATAL_OVERFLOW));
     }
 }
 
