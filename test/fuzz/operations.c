@@ -3,6 +3,8 @@
 
 #include "hakmem/hakmem.h"
 
+#include <unistd.h>
+
 enum { OS_PAGE_LEAST = 4096 };
 
 /* --- new blocks ------------------------------------------------------------------------------- */
@@ -51,6 +53,10 @@ static void op_make(unsigned how, fuzz_tape_t *tape) {
         return;
     }
     FUZZ_EXPECT(how != MAKE_CALLOC || model_is_zero(at, bytes));
+    if (how == MAKE_VALLOC && bytes % 2 != 0) { /* pvalloc makes whole OS pages of it */
+        size_t page = (size_t)sysconf(_SC_PAGESIZE);
+        bytes = (bytes + page - 1) & ~(page - 1);
+    }
     block->align = how == MAKE_VALLOC ? OS_PAGE_LEAST : align;
     block->id = shadow_next_id++;
     shadow_note(block, at, bytes, 0);
