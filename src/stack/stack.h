@@ -12,7 +12,8 @@
  *            loaded object that holds its tables, and the instructions that a function without rows
  *            returns to, where rows alone led; any contents end the walk or lead it astray, but
  *            never to a fault. Where frame pointers led, the object may be unloaded meanwhile: only
- *            tables of those are read that are never unloaded, as they were there at the start.
+ *            tables of those are read that are never unloaded, as they were there at the start, and
+ *            of a stack that is not the thread's own only the OS page where the walk began.
  *   STACK-2  The stack pointer rises with each frame, but for frames of signals: walks end. */
 #ifndef HAK_STACK_STACK_H
 #define HAK_STACK_STACK_H

@@ -38,7 +38,9 @@ static void stack_extend(walk_t *walk) {
     }
 }
 
-/* Whether all words from `at` on lie in the mapping of the stack, not below `low`. */
+/* Whether all words from `at` on lie in the mapping of the stack, not below `low`. Of a stack of
+ * the program's own making, a frame pointer that no row vouches for may only lead through the OS
+ * page where the walk began: behind it another such stack may lie, and be unmapped at any time. */
 static bool is_readable(walk_t *walk, uintptr_t at, size_t bytes) {
     uintptr_t last = page_of(at + bytes - 1);
     if (at % WALK_WORD != 0 || at < walk->low || at + bytes < at) {
@@ -47,7 +49,7 @@ static bool is_readable(walk_t *walk, uintptr_t at, size_t bytes) {
     if (last >= walk->high) {
         stack_extend(walk);
     }
-    if (last >= walk->high) {
+    if (last >= walk->high && walk->is_sure) { /* of frames in use, if the rows are right */
         uintptr_t known = walk->high - hak_os_page_bytes(); /* of the mapping already */
         if (!hak_os_is_same_mapping((const void *)known, (const void *)last) ||
             !hak_os_is_readable((const void *)last)) {
@@ -55,7 +57,7 @@ static bool is_readable(walk_t *walk, uintptr_t at, size_t bytes) {
         }
         walk->high = last + hak_os_page_bytes();
     }
-    return true;
+    return last < walk->high;
 }
 
 static uintptr_t word_at(uintptr_t at) {
