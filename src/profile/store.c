@@ -114,12 +114,22 @@ void hak_profile_store_pause(void) {
     hak_lock_release(HAK_LOCK_PROFILE);
 }
 
+/* Where the kernel refuses: what reads as zero is not written, and gets no memory. */
+static void store_clear(const hak_profile_store_t *store) {
+    uint64_t *word = (uint64_t *)store->base, *end = (uint64_t *)(store->base + store->bytes);
+    for (; word < end; word++) {
+        if (*word != 0) {
+            *word = 0;
+        }
+    }
+}
+
 void hak_profile_store_reset(void) {
     hak_profile_store_t *store = &hak_profile_store;
     hak_lock_acquire(HAK_LOCK_PROFILE);
     if (store->base != NULL) {
         if (!hak_os_purge(store->base, store->bytes)) {
-            memset(store->base, 0, store->bytes);
+            store_clear(store);
         }
         store->is_whole = false;
         store_begin();

@@ -2,6 +2,7 @@
  *
  * Sites and samples: sums, peaks, lifetimes, bounded memory. */
 #include "front/hooks.h"
+#include "os/optional.h"
 #include "unit/profile.h"
 
 enum { RATE = 1 << 20, STORE_BYTES = 256 << 10 };
@@ -192,6 +193,33 @@ STORE_TEST(what_does_not_fit_is_dropped_and_counted) {
     uint64_t sites_dropped = store->sites_dropped;
     assert_false(add(2, 0x99, 64)); /* a site has none */
     assert_int_equal(store->sites_dropped, sites_dropped + 1);
+}
+
+static void add_resident(const hak_os_mapping_t *mapping, void *sum) {
+    *(uint64_t *)sum += mapping->resident_bytes;
+}
+
+static uint64_t all_resident(void) {
+    char buffer[4096];
+    uint64_t sum = 0;
+    assert_true(hak_os_mappings(true, buffer, sizeof buffer, add_resident, &sum));
+    return sum;
+}
+
+/* As in the child of a fork under a filter: 8 MiB for each child would be too much. */
+STORE_TEST(reset_that_the_kernel_refuses_touches_only_what_was_in_use) {
+    assert_true(hak_os_purge(hak_profile_store.base, hak_profile_store.bytes));
+    hak_profile_store_reset();
+    assert_true(add(1, 0x1000, 64));
+    uint64_t before = all_resident();
+    hak_os_fault_plan(HAK_OS_CALL_PURGE, 0, UINT64_MAX);
+    hak_profile_store_reset();
+    hak_os_fault_clear();
+    assert_true(all_resident() < before + STORE_BYTES / 4);
+    assert_null(site_of(0x1000));
+    assert_true(hak_profile_store_take((const void *)16) == 0);
+    assert_true(add(1, 0x1000, 64));
+    assert_int_equal(hak_profile_store.live, 1);
 }
 
 UNIT_TEST(without_memory_there_is_no_store) {
