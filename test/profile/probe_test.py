@@ -13,10 +13,12 @@ import sys
 
 from document import GUARDLESS, LIBRARY, SkipTest, run_tests
 
-# Breakpoints at the probes of the library, which is there once main begins.
+# Breakpoints at the probes of the library, which is there once main begins. What the program prints would come in the
+# middle of a debugger's line.
 STEPS = """set confirm off
 set pagination off
 set startup-with-shell off
+set inferior-tty /dev/null
 set environment LD_PRELOAD {library}
 set environment HAKMEM_OPTIONS {options}
 break main
@@ -50,7 +52,7 @@ def events(folder, options):
                           env=dict(os.environ, DEBUGINFOD_URLS=""))
     if "ptrace: Operation not permitted" in done.stdout:
         raise SkipTest("a debugger is not permitted here")
-    assert "exited normally]" in done.stdout and "\nready\n" in done.stdout, done.stdout[-2000:]
+    assert "exited normally]" in done.stdout, done.stdout[-2000:]
     found = [(kind, int(address, 16), *map(int, rest.split())) for kind, address, rest in
              re.findall(r"^event (alloc|free) ([0-9a-f]+)((?: \d+)*)$", done.stdout, re.M)]
     assert len(found) == done.stdout.count("event ")
