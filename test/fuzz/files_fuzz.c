@@ -60,11 +60,15 @@ static size_t give(const char *from, size_t length, char *buffer, size_t capacit
 static size_t serve_groups(const char *path, char *buffer, size_t capacity) {
     static const char *const names[FILES] = {"cgroup",         "memory.high", "memory.max",
                                              "memory.current", "memory.stat", "cpu.max"};
+    static const char *const of_version_1[FILES] = {
+        "", "", "memory.limit_in_bytes", "memory.usage_in_bytes", "", ""};
     unsigned depth = 0, which = 0;
     for (const char *at = path; *at != '\0'; at++) {
         depth += *at == '/';
     }
-    while (which < FILES && strcmp(strrchr(path, '/') + 1, names[which]) != 0) {
+    const char *name = strrchr(path, '/') + 1;
+    while (which < FILES && strcmp(name, names[which]) != 0 &&
+           strcmp(name, of_version_1[which]) != 0) {
         which++;
     }
     FUZZ_EXPECT(which < FILES);

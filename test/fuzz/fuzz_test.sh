@@ -13,7 +13,9 @@ if [ ! -x "$program" ]; then
     exit 77
 fi
 kept=${4:-}
+seed=0 # a new one
 if [ -z "$kept" ]; then
+    seed=1 # a test without memory that fails once fails again
     kept=$(mktemp -d) || exit 1
     trap 'rm -rf "$kept"' EXIT
 fi
@@ -25,7 +27,7 @@ fuzz_api | fuzz_remote) length=2500 ;; # about 500 operations
 esac
 
 # The memory limit is libFuzzer's idea of a leak; the time limit of an input is one of a hang.
-"$program" -artifact_prefix="$name-" -max_total_time="$seconds" -max_len=$length -len_control=0 -timeout=60 -rss_limit_mb=1500 \
+"$program" -seed=$seed -artifact_prefix="$name-" -max_total_time="$seconds" -max_len=$length -len_control=0 -timeout=60 -rss_limit_mb=1500 \
     -print_final_stats=1 -close_fd_mask=2 "$kept" "$corpus" >"$name.log" 2>&1
 status=$?
 grep -E 'Seed:|DONE|^stat::number_of_executed_units' "$name.log"
