@@ -15,7 +15,7 @@ import sys
 from pathlib import Path
 
 LIBRARIES = ("hakmem", "hakmem_static")
-ALWAYS = ("HAKMEM_BUILD", "HAKMEM_LIB", "HAKMEM_ARCHIVE")  # in every test's environment
+ALWAYS = ("libhakmem.so", "libhakmem.a")  # in every test's environment
 
 
 def output(*command):
@@ -45,10 +45,8 @@ def words_of(test, command):
     """Where a test may name a file."""
     yield from command
     for pair in properties(test, "ENVIRONMENT"):
-        name, _, value = pair.partition("=")
-        if name not in ALWAYS:
-            yield value
-            yield from value.split(":")
+        value = pair.partition("=")[2]
+        yield from (word for word in (value, *value.split(":")) if Path(word).name not in ALWAYS)
 
 
 def targets(tests, build):
@@ -64,7 +62,7 @@ def targets(tests, build):
 
 
 def main():
-    build, *words = sys.argv[1:]
+    build, words = str(Path(sys.argv[1]).resolve()), sys.argv[2:]
     configs = [""]
     while words[:1] == ["--config"]:
         configs.append(words[1])
