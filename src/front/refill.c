@@ -59,7 +59,7 @@ static HAK_COLD hak_blocks_t refill_reclaim(hak_tcache_t *tcache, unsigned sc, s
     return blocks;
 }
 
-/* What could be unmapped when reclaim made no room for a superslab. */
+/* What could be unmapped when reclaim made no room for a superslab; 0: it made some. */
 static HAK_LARGE_STATE(4) size_t refill_unmappable; /* [atomic] */
 
 /* Blocks from the slabs; count == 0: the kernel has no room for a superslab. If it said so lately,
@@ -71,7 +71,7 @@ static hak_blocks_t refill_from_slabs(hak_tcache_t *tcache, unsigned sc) {
         (!hak_load_relaxed(&hak_span_is_refused) ||
          hak_large_unmappable() > hak_load_relaxed(&refill_unmappable))) {
         blocks = refill_reclaim(tcache, sc, HAK_SUPERSLAB_BYTES);
-        hak_store_relaxed(&refill_unmappable, hak_large_unmappable());
+        hak_store_relaxed(&refill_unmappable, blocks.count == 0 ? hak_large_unmappable() : 0);
     }
     return blocks;
 }

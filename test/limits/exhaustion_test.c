@@ -133,6 +133,25 @@ static void exhaustion_then_a_freed_block_serves_smaller_ones(void) {
     }
 }
 
+/* Freed huge blocks are cached. What bins hold serves the first small blocks, the cache the rest.
+ */
+static void exhaustion_by_small_blocks_comes_after_that_of_cached_mappings(void) {
+    enum { IN_BINS = 64 };
+    link_t *huge, *small;
+    void *binned[IN_BINS];
+    take_all(3 << 20, &huge);
+    give_all(huge);
+    for (size_t i = 0; i < IN_BINS; ++i) {
+        binned[i] = family.malloc(4000);
+    }
+    for (size_t i = 0; i < IN_BINS; ++i) {
+        family.free(binned[i]);
+    }
+    size_t count = take_all(50, &small);
+    give_all(small);
+    check_yield(count, 64);
+}
+
 static pthread_barrier_t barrier;
 
 /* A thread whose very first allocation finds nothing left. */
@@ -196,5 +215,6 @@ int main(int argc, char **argv) {
     RUN(exhaustion_by_any_size_is_enomem_and_memory_comes_back);
     RUN(exhaustion_then_every_function_says_enomem);
     RUN(exhaustion_then_a_freed_block_serves_smaller_ones);
+    RUN(exhaustion_by_small_blocks_comes_after_that_of_cached_mappings);
     return expect_status();
 }
