@@ -53,7 +53,6 @@
 #include "reclaim/learner.c"
 #include "reclaim/limit.c"
 #include "reclaim/reclaim.c"
-#include "reclaim/regret.c"
 #include "reclaim/slabs.c"
 #include "reclaim/target.c"
 

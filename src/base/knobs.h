@@ -35,7 +35,7 @@ typedef struct hak_knobs {
     bool is_tight; /* near the limit even after full reclaim */
     /* read by stat/ */
     size_t limit_bytes; /* of the tightest control group; 0: none known */
-    /* --- set by reclaim/regret.c; read by base/wanted.h */
+    /* --- set by reclaim/target.c; read by base/wanted.h */
     size_t retain_learned_percent; /* extra share; 0 to 100 */
     /* --- set by mallopt, too */
     size_t retain_min_bytes, retain_idle_bytes;

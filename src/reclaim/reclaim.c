@@ -74,7 +74,6 @@ void hak_reclaim_tend(hak_tcache_t *tcache) {
     }
     hak_target_spans();
     hak_target_huge();
-    hak_regret_tick();
     hak_limit_tick();
 }
 

@@ -25,7 +25,7 @@ typedef struct hak_reclaim_order {
 /* Takes the wanted bytes from one pool after the other. Returns the bytes. */
 size_t hak_reclaim_order(hak_reclaim_order_t *order);
 
-/* An event of the process: purges memory above its bounds; runs both learners. */
+/* An event of the process: purges memory above its bounds; runs the learner. */
 void hak_reclaim_tend(hak_tcache_t *tcache);
 /* An event of a step of time: purges idle pages of slabs. */
 void hak_reclaim_step(hak_tcache_t *tcache);
@@ -39,11 +39,6 @@ bool hak_reclaim_memory_out(hak_tcache_t *tcache, unsigned attempt, size_t bytes
 /* malloc_trim: returns everything unused but about `keep_bytes` of whole units and the caches of
  * other threads. Returns the bytes. */
 size_t hak_reclaim_trim(size_t keep_bytes);
-
-/* Regret (regret.c); at most once a step of time, in one thread at a time. */
-void hak_regret_tick(void);
-/* One step, with `purged` units and `regretted` ones wanted again. Exposed for tests. */
-void hak_regret_learn(uint64_t purged, uint64_t regretted);
 
 /* Doublings of a pause, or halvings of a step: two more after a regretted purge, else one less. */
 HAK_INLINE uint64_t hak_regret_backoff(uint64_t backoff, bool is_regretted, uint64_t most) {

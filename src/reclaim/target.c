@@ -3,7 +3,7 @@
  * How much unused memory stays. Size and time bound it:
  *
  *     bound = max(retain_min_bytes, in use x retain_percent / 100),
- *             and retain_learned_percent more
+ *             and up to 100 % more while purged units are wanted again (regret)
  *
  *   units > 2 x bound                 purged at once
  *   units above the bound throughout  purged down to 3/4 of the bound: excess
@@ -100,11 +100,35 @@ static bool spans_exceed(const hak_pool_t *pool, size_t bound, uint64_t now) {
            (since != 0 && now > since && now - since > HAK_WINDOW_NS);
 }
 
+enum {
+    REGRET_PART = 4, /* of the units purged in a window, wanted again: regretted */
+    REGRET_UP = 25,  /* percent of the bound, for each such window */
+    REGRET_DOWN = 4, /* for each other one */
+    REGRET_MOST = 100,
+};
+
+HAK_LOCKED_STATE uint64_t hak_target_purged_units; /* [atomic] counters a window ago */
+HAK_LOCKED_STATE uint64_t hak_target_again_units;  /* [atomic] */
+
+/* Each window: for a footprint that oscillates beyond the bound, which no keep time helps. */
+static void regret_learn(void) {
+    uint64_t purged = hak_load_relaxed(&hak_counters.purge_units);
+    uint64_t again = hak_load_relaxed(&hak_counters.purge_regret_units);
+    size_t percent = hak_load_relaxed(&hak_knobs.retain_learned_percent);
+    purged = hak_regret_growth(&hak_target_purged_units, purged);
+    again = hak_regret_growth(&hak_target_again_units, again);
+    bool learns = hak_load_relaxed(&hak_knobs.learn) == HAK_LEARN_ON;
+    percent = learns && again > purged / REGRET_PART ? hak_least(percent + REGRET_UP, REGRET_MOST)
+                                                     : hak_excess(percent, REGRET_DOWN);
+    hak_store_relaxed(&hak_knobs.retain_learned_percent, percent);
+}
+
 /* By size whole superslabs go: few calls. By time only the excess units: the load used the rest. */
 static hak_purge_plan_t spans_plan(hak_pool_t *pool, bool is_turn, size_t learned, uint64_t now) {
     size_t bound = hak_retain_bytes(pool->in_use_bytes), keep = SIZE_MAX;
     bool exceeds_bound = spans_exceed(pool, bound, now);
     if (is_turn) {
+        regret_learn();
         size_t cut_low = hak_load_relaxed(&hak_target_cut_low_bytes);
         if (cut_low == SIZE_MAX) { /* else the turn of the last purge goes on */
             size_t half = hak_load_relaxed(&hak_slabs_given_back) / 2;

@@ -67,7 +67,7 @@
     X(retain_least_bytes, hak_knobs.retain_min_bytes)                                              \
     X(retain_twice_least_bytes, 2 * hak_knobs.retain_min_bytes)                                    \
     X(retain_percent, hak_knobs.retain_percent)                                                    \
-    X(retain_learned_percent, RETAIN_MOST)                                                         \
+    X(retain_learned_percent, REGRET_MOST)                                                         \
     X(retain_idle_bytes, hak_knobs.retain_idle_bytes)                                              \
     X(retain_idle_part, TARGET_IDLE_PART)                                                          \
     X(retain_step_bytes, TARGET_STEP_BYTES)                                                        \

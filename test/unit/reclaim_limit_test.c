@@ -283,3 +283,11 @@ PRESSURE_TEST(kernel_that_takes_nothing_is_asked_seldom) {
     assert_in_range(hak_os_fault_calls(HAK_OS_CALL_PURGE) - before, 0, SPANS_MADE);
     hak_os_fault_plan(HAK_OS_CALL_PURGE, 0, 0);
 }
+
+/* As when a thread reads the counters, and another thread's whole read passes before it goes on:
+ * the difference is below 0. */
+PRESSURE_TEST(counters_read_late_teach_nothing) {
+    uint64_t before = 50;
+    assert_int_equal(hak_regret_growth(&before, 30), 0);
+    assert_int_equal(hak_regret_growth(&before, 51), 21);
+}

@@ -176,3 +176,32 @@ DECAY_TEST(refused_does_not_keep_what_is_freed_later) {
     give(3, SPANS);
     assert_true(hak_reclaim_order(&order) >= 8 * MIB);
 }
+
+/* Windows in each of which so many units were purged, and wanted again. */
+static size_t percent_after(unsigned windows, uint64_t purged, uint64_t again) {
+    for (unsigned i = 0; i < windows; i++) {
+        hak_count_by(purge_units, purged);
+        hak_count_by(purge_regret_units, again);
+        window_passes();
+    }
+    return hak_knobs.retain_learned_percent;
+}
+
+LEARNED_TEST(regret_raises_the_bound_to_its_double) {
+    (void)percent_after(1, 0, 0); /* whatever happened before */
+    hak_knobs.retain_learned_percent = 0;
+    assert_int_equal(percent_after(1, 1000, 250), 0); /* little, or none, is no regret */
+    assert_int_equal(percent_after(1, 1000, 251), 25);
+    assert_int_equal(percent_after(1, 0, 1), 50); /* purged in a window before */
+    assert_int_equal(percent_after(10, 1000, 1000), 100);
+    assert_int_equal(percent_after(5, 1000, 100), 80); /* and falls slowly */
+    assert_int_equal(percent_after(25, 0, 0), 0);
+}
+
+LEARNED_TEST(regret_fades_without_the_option) {
+    hak_knobs.retain_learned_percent = 100;
+    hak_knobs.learn = HAK_LEARN_OFF;
+    assert_int_equal(percent_after(5, 1000, 1000), 80);
+    hak_knobs.learn = HAK_LEARN_COUNTERFACTUAL;
+    assert_int_equal(percent_after(25, 1000, 1000), 0);
+}
