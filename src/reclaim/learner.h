@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT
  *
- * How long is unused memory worth keeping? For each pool every strategy of strategies.def is
- * simulated on the memory that the program really uses (docs/learning.md). A simulated pool is one
- * number, its line: the memory, in use or not, that it would hold. The line rises to what is used,
- * falls at the end of each keep time to the most that was used in it, and heeds the bound by size.
- * Two things have a price, both in bytes:
+ * How long is unused memory worth keeping? For each pool every keep time is simulated on the memory
+ * that the program really uses (docs/learning.md). A simulated pool is one number, its line: the
+ * memory, in use or not, that it would hold. The line rises to what is used, falls at the end of
+ * each keep time to the most that was used in it, and heeds the bound by size. Two things have a
+ * price, both in bytes:
  *
  *     taken    by which the line rises: page faults, and the purge before them
  *     held     unused bytes x time / even time
  *
  * The even time is how long holding a byte costs as much as taking it: 20 ms for each percent of
- * retain_percent. Sums fade to a half in 4.4 s. The strategy of the least price decides once it is
- * clearly cheaper. All strategies see the same load, so none has to be tried out.
+ * retain_percent. Sums fade to a half in 4.4 s. The keep time of the least price decides once it is
+ * clearly cheaper. All see the same load, so none has to be tried out.
  *
  * Near the limit of a control group, where memory is dearer than any even time says, it only keeps
  * score. If the memory really taken and held costs far more than foretold (the kernel refuses, or
@@ -23,17 +23,17 @@
 
 #include "base/wanted.h"
 
-#define HAK_STRATEGY(name, text, milliseconds) HAK_STRATEGY_##name,
-typedef enum hak_strategy {
-#include "reclaim/strategies.def"
-    HAK_STRATEGIES,
-} hak_strategy_t;
-#undef HAK_STRATEGY
+/* A keep time, counted from the shortest. The standard is HAK_WINDOW_NS, in which target.c decides
+ * without the learner. */
+typedef unsigned hak_strategy_t;
+enum { HAK_STRATEGY_STANDARD = 2, HAK_STRATEGIES = 12 };
+static const uint64_t HAK_STRATEGY_MS[HAK_STRATEGIES] = {100,  200,  400,  800,   1200,  1600,
+                                                         2400, 3200, 6400, 12800, 25600, 51200};
 
-/* Pools that learn. */
+/* Pools that learn: unused units, of slabs and of large blocks up to 1 MiB; freed huge blocks. */
 typedef enum hak_learner_pool {
-    HAK_LEARNER_UNITS, /* unused units: of slabs, and of large blocks up to 1 MiB */
-    HAK_LEARNER_HUGE,  /* freed huge blocks */
+    HAK_LEARNER_UNITS,
+    HAK_LEARNER_HUGE,
     HAK_LEARNERS
 } hak_learner_pool_t;
 
@@ -78,10 +78,5 @@ typedef struct hak_learner_view {
     hak_price_t price[HAK_STRATEGIES], real;
 } hak_learner_view_t;
 void hak_learner_look_at(hak_learner_pool_t pool, hak_learner_view_t *view);
-
-/* As text, and in milliseconds. */
-const char *hak_strategy_text(hak_strategy_t strategy);
-uint64_t hak_strategy_ms(hak_strategy_t strategy);
-const char *hak_learner_pool_name(hak_learner_pool_t pool);
 
 #endif

@@ -134,11 +134,11 @@ static uint64_t learned_ms(hak_learner_pool_t pool, uint64_t *saved) {
     hak_learner_view_t view;
     hak_learner_look_at(pool, &view);
     const hak_price_t *own = &view.price[view.strategy],
-                      *other = &view.price[HAK_STRATEGY_standard];
-    bool decides = view.acts && view.strategy != HAK_STRATEGY_standard;
+                      *other = &view.price[HAK_STRATEGY_STANDARD];
+    bool decides = view.acts && view.strategy != HAK_STRATEGY_STANDARD;
     uint64_t less = hak_excess(other->taken + other->held, own->taken + own->held);
     *saved = decides ? hak_learner_rate(less) : 0;
-    return decides ? hak_strategy_ms(view.strategy) : 0;
+    return decides ? HAK_STRATEGY_MS[view.strategy] : 0;
 }
 
 static void collect_profile(hak_snapshot_t *snapshot) {

@@ -187,21 +187,35 @@ static unsigned notes(const explain_t *explain, const char *note[EXPLAIN_NOTES])
 
 /* --- the learner ------------------------------------------------------------------------------ */
 
+static const char *const pool_names[] = {"units", "huge blocks"};
+
+/* As "0.4 s", or "13 s". */
+static void put_keep(hak_text_t *text, hak_strategy_t strategy) {
+    uint64_t ms = HAK_STRATEGY_MS[strategy];
+    if (ms < 10000) {
+        hak_text_format(text, "%l.%l s", ms / 1000, ms / 100 % 10);
+    } else {
+        hak_text_format(text, "%l s", (ms + 500) / 1000);
+    }
+}
+
 static void put_price(hak_text_t *text, const hak_price_t *price) {
     hak_text_format(text, "%b/s taken again, %b/s as the price of what is held",
                     hak_learner_rate(price->taken), hak_learner_rate(price->held));
 }
 
 static void put_learner(hak_text_t *text, hak_learner_pool_t pool, const hak_learner_view_t *view) {
-    bool is_standard = view->strategy == HAK_STRATEGY_standard;
-    hak_text_format(text, "unused %s %s kept %s, ", hak_learner_pool_name(pool),
-                    view->acts ? "are" : "would be", hak_strategy_text(view->strategy));
-    hak_text_str(text, is_standard ? "the standard" : "as the learner chose");
-    hak_text_format(text, " %l s ago: ", view->age_ms / 1000);
+    bool is_standard = view->strategy == HAK_STRATEGY_STANDARD;
+    hak_text_format(text, "unused %s %s kept ", pool_names[pool], view->acts ? "are" : "would be");
+    put_keep(text, view->strategy);
+    hak_text_format(text, ", %s %l s ago: ", is_standard ? "the standard" : "as the learner chose",
+                    view->age_ms / 1000);
     put_price(text, &view->price[view->strategy]);
-    hak_strategy_t other = is_standard ? view->cheapest : HAK_STRATEGY_standard;
+    hak_strategy_t other = is_standard ? view->cheapest : HAK_STRATEGY_STANDARD;
     if (other != view->strategy) {
-        hak_text_format(text, "; kept %s: ", hak_strategy_text(other));
+        hak_text_str(text, "; kept ");
+        put_keep(text, other);
+        hak_text_str(text, ": ");
         put_price(text, &view->price[other]);
     }
     if (!view->acts) {
@@ -242,14 +256,14 @@ static void json_learner(const hak_sink_t *sink, hak_learner_pool_t pool) {
                     "%s\n{\"pool\":\"%s\",\"learn\":\"%s\",\"acts\":%s,\"keep_ms\":%l,"
                     "\"cheapest_ms\":%l,\"standard_ms\":%l,\"since_ms\":%l,\"locked\":%s,"
                     "\"real\":{",
-                    pool == 0 ? "" : ",", hak_learner_pool_name(pool), hak_conf_text("learn"),
-                    json_bool(view.acts), hak_strategy_ms(view.strategy),
-                    hak_strategy_ms(view.cheapest), hak_strategy_ms(HAK_STRATEGY_standard),
+                    pool == 0 ? "" : ",", pool_names[pool], hak_conf_text("learn"),
+                    json_bool(view.acts), HAK_STRATEGY_MS[view.strategy],
+                    HAK_STRATEGY_MS[view.cheapest], HAK_STRATEGY_MS[HAK_STRATEGY_STANDARD],
                     view.age_ms, json_bool(view.is_locked));
     json_price(sink, &view.real);
     hak_sink_format(sink, ",\"strategies\":[");
     for (hak_strategy_t i = 0; i < HAK_STRATEGIES; i++) {
-        hak_sink_format(sink, "%s\n{\"keep_ms\":%l,", i == 0 ? "" : ",", hak_strategy_ms(i));
+        hak_sink_format(sink, "%s\n{\"keep_ms\":%l,", i == 0 ? "" : ",", HAK_STRATEGY_MS[i]);
         json_price(sink, &view.price[i]);
     }
     hak_sink_format(sink, "]}");

@@ -77,9 +77,9 @@
     X(decay_window_ns, HAK_WINDOW_NS)                                                              \
     X(decay_most_ns, 2 * (HAK_WINDOW_NS + HAK_EVENT_STEP_NS))                                      \
     X(keep_count, HAK_STRATEGIES)                                                                  \
-    X(keep_least_ns, hak_strategy_ms(0) * 1000000)                                                 \
-    X(keep_most_ns, hak_strategy_ms(HAK_STRATEGIES - 1) * 1000000)                                 \
-    X(keep_even_ns, EVEN_MS_PER_PERCENT *hak_knobs.retain_percent * 1000000)                       \
+    X(keep_least_ns, HAK_STRATEGY_MS[0] * 1000000)                                                 \
+    X(keep_most_ns, HAK_STRATEGY_MS[HAK_STRATEGIES - 1] * 1000000)                                 \
+    X(keep_even_ns, hak_knobs.retain_percent *HAK_EVENT_STEP_NS / EVEN_PERCENT)                    \
     X(keep_lock_ns, LOCK_NS)                                                                       \
     X(slab_purge_pause_ns, HAK_WINDOW_NS)                                                          \
     X(slab_purge_pause_most_ns, HAK_WINDOW_NS << DECAY_BACKOFF_MOST)                               \

@@ -48,10 +48,10 @@ static void swing(size_t low_steps) {
 
 static void learn(void) {
     size_t swings = 0;
-    while (hak_strategy_ms(view().strategy) <= 400 && swings++ < SWINGS_MOST) {
+    while (HAK_STRATEGY_MS[view().strategy] <= 400 && swings++ < SWINGS_MOST) {
         swing(LOW_STEPS);
     }
-    EXPECT(hak_strategy_ms(view().strategy) > 400);
+    EXPECT(HAK_STRATEGY_MS[view().strategy] > 400);
 }
 
 /* Ends with blocks in its cache, in the middle of a window. */
@@ -68,8 +68,8 @@ static void *work_and_vanish(void *argument) {
 static void child_main(void) {
     expect_watchdog();
     hak_learner_view_t found = view();
-    EXPECT(found.strategy == HAK_STRATEGY_standard && found.age_ms == 0);
-    EXPECT_EQ(found.price[HAK_STRATEGY_minute].held, 0);
+    EXPECT(found.strategy == HAK_STRATEGY_STANDARD && found.age_ms == 0);
+    EXPECT_EQ(found.price[HAK_STRATEGIES - 1].held, 0);
     learn();
     _exit(0);
 }
@@ -85,7 +85,7 @@ static void forks_between_vanishing_threads_leave_both_sides_learning(void) {
             child_main();
         }
         EXPECT(child > 0);
-        EXPECT(hak_strategy_ms(view().strategy) > 400); /* the parent's stays */
+        EXPECT(HAK_STRATEGY_MS[view().strategy] > 400); /* the parent's stays */
         threads_join(threads, thread_count);
         swing(LOW_STEPS);
         EXPECT_CHILD(child, 0);

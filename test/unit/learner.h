@@ -147,7 +147,7 @@ static inline hak_learner_view_t program_view(void) {
 }
 
 static inline uint64_t program_keep_ms(void) {
-    return hak_strategy_ms(program_view().strategy);
+    return HAK_STRATEGY_MS[program_view().strategy];
 }
 
 /* `high` but for `low_ticks` of each `period`, when nothing is in use. */

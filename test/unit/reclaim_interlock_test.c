@@ -50,7 +50,7 @@ LEARNED_TEST(kernel_that_takes_nothing_brings_the_standard_back) {
     }
     assert_in_range(steps, 10, LONG_STEPS - 1);
     assert_int_equal(hak_counters.learner_interlock, interlocks + 1);
-    assert_int_equal(program_view().strategy, HAK_STRATEGY_standard);
+    assert_int_equal(program_view().strategy, HAK_STRATEGY_STANDARD);
     hak_os_fault_plan(HAK_OS_CALL_PURGE, 0, 0);
     steps_pass(LONG_STEPS);
     assert_true(unused() <= (size_t)KEPT_MIB * MIB);
@@ -81,9 +81,9 @@ LEARNED_TEST(child_of_a_fork_in_a_window_begins_anew) {
         pid_t child = fork();
         if (child == 0) {
             hak_target_after_fork();
-            bool is_new = program_view().strategy == HAK_STRATEGY_standard &&
+            bool is_new = program_view().strategy == HAK_STRATEGY_STANDARD &&
                           program_view().age_ms == 0 &&
-                          program_view().price[HAK_STRATEGY_minute].held == 0;
+                          program_view().price[HAK_STRATEGIES - 1].held == 0;
             take(0, SPANS);
             learn_to_keep();
             _exit(is_new ? 0 : 1);

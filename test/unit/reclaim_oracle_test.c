@@ -62,7 +62,7 @@ static oracle_t regret_of(hak_strategy_t chosen, double own_price, double standa
     double fixed[HAK_STRATEGIES];
     oracle_t own = {0}, best = {1e300, 1e300};
     for (hak_strategy_t i = 0; i < HAK_STRATEGIES; i++) {
-        oracle_t oracle = price_if_kept(&oracle_load, (unsigned)hak_strategy_ms(i) / TICK_MS);
+        oracle_t oracle = price_if_kept(&oracle_load, (unsigned)HAK_STRATEGY_MS[i] / TICK_MS);
         own = i == chosen ? oracle : own;
         fixed[i] = oracle.whole;
         best.whole = oracle.whole < best.whole ? oracle.whole : best.whole;
@@ -81,8 +81,8 @@ static void check_change(hak_strategy_t before, uint64_t failed) {
     hak_price_t from = view.price[before], to = view.price[view.strategy];
     uint64_t clear = (to.taken + to.held) / 8 * 9 + (4u << 10);
     UNIT_EXPECT(hak_counters.learner_interlock != failed || clear < from.taken + from.held,
-                "%s after %s: %llu KiB after %llu", hak_strategy_text(view.strategy),
-                hak_strategy_text(before), (unsigned long long)(to.taken + to.held),
+                "%u after %u: %llu KiB after %llu", view.strategy, before,
+                (unsigned long long)(to.taken + to.held),
                 (unsigned long long)(from.taken + from.held));
 }
 
@@ -91,7 +91,7 @@ static double load_run(hak_learn_t learn) {
     program_begin(NULL);
     hak_knobs.learn = learn;
     program_t program = {.pool.held = oracle_load.in_use[0]};
-    hak_strategy_t strategy = HAK_STRATEGY_standard;
+    hak_strategy_t strategy = HAK_STRATEGY_STANDARD;
     for (unsigned i = 0; i < LOAD_TICKS; i++) {
         uint64_t changed = hak_counters.learner_change, failed = hak_counters.learner_interlock;
         program_tick(&program, oracle_load.in_use[i]);

@@ -39,10 +39,10 @@ static void regret_is_within(const char *name) {
     }
     double best = 1e300, fixed[HAK_STRATEGIES], own = pool_price(&program.pool);
     for (hak_strategy_t i = 0; i < HAK_STRATEGIES; i++) {
-        fixed[i] = price_if_kept(&traffic_load, (unsigned)hak_strategy_ms(i) / TICK_MS).whole;
+        fixed[i] = price_if_kept(&traffic_load, (unsigned)HAK_STRATEGY_MS[i] / TICK_MS).whole;
         best = fixed[i] < best ? fixed[i] : best;
     }
-    paid_add(&traffic_paid, own, fixed[HAK_STRATEGY_standard], fixed);
+    paid_add(&traffic_paid, own, fixed[HAK_STRATEGY_STANDARD], fixed);
     UNIT_EXPECT(own <= TRAFFIC_WITHIN * best + LITTLE, "%s: %.3f", name, own / best);
 }
 

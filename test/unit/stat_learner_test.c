@@ -56,14 +56,15 @@ SAID_TEST(decision_is_explained_with_its_price_and_the_standards) {
     keep_longer(&program);
     hak_learner_view_t view = program_view();
     char words[128];
-    snprintf(words, sizeof words, "are kept %s, as the learner chose %u s ago: 0 B/s taken again, ",
-             hak_strategy_text(view.strategy), (unsigned)(view.age_ms / 1000));
+    snprintf(words, sizeof words,
+             "are kept %.1f s, as the learner chose %u s ago: 0 B/s taken again, ",
+             (double)HAK_STRATEGY_MS[view.strategy] / 1000, (unsigned)(view.age_ms / 1000));
     expect_said("units", words);
     /* 256 MiB every 1.5 s, and a little more just after they were taken */
     assert_in_range(report_number(said_of("units"), "; kept 0.4 s: "), 165, 195);
     expect_said("huge blocks", "are kept 0.4 s, the standard"); /* which has not learned */
     const char *json = json_units();
-    assert_int_equal(report_number(json, "\"keep_ms\":"), hak_strategy_ms(view.strategy));
+    assert_int_equal(report_number(json, "\"keep_ms\":"), HAK_STRATEGY_MS[view.strategy]);
     assert_int_equal(report_number(json, "\"since_ms\":"), view.age_ms);
     assert_int_equal(report_number(json, "\"real\":{\"taken_bytes\":"), 0);
     assert_in_range(report_number(json, "{\"keep_ms\":400,\"taken_bytes\":") / MIB, 165, 195);
