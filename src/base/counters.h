@@ -49,8 +49,7 @@
     X(superslab_map, "superslabs mapped")                                                          \
     X(superslab_unmap, "superslabs unmapped")                                                      \
     X(huge_page_open, "2 MiB ranges opened for huge pages")                                        \
-    X(huge_page_dear, "timed first touches of these that took more than 2 ms")                     \
-    X(huge_page_pause, "2 MiB ranges that learn:1 denies huge pages because of them")              \
+    X(huge_page_pause, "2 MiB ranges kept on small pages because huge ones were slow to touch")    \
     X(purge_calls, "purge calls to the kernel")                                                    \
     X(purge_units, "units purged")                                                                 \
     X(purge_hole_bytes, "bytes of slabs' OS pages purged")                                         \

@@ -30,39 +30,18 @@ enum {
     /* So many in a row begin a pause: three of ten lose their CPU on a busy machine, and 0.2 ms may
      * lie across a tick of the coarse clock. Exact clocks may be calls that sandboxes refuse. */
     HUGE_PAGE_DEAR_RUN = 4,
-    HUGE_PAGE_WAIT_MOST = 256, /* ranges opened until a touch that does not end is given up */
-    HUGE_PAGE_PAUSE_LEAST = 64,
-    HUGE_PAGE_PAUSE_MOST = 1024, /* pauses, in ranges, double until a touch is not dear */
+    HUGE_PAGE_PAUSE = 64, /* ranges with small OS pages, until one is huge, as a probe */
 };
 
 /* --- what first touches cost ------------------------------------------------------------------ */
 
 /* A range is opened; the taker of the span finds its unit here, touches it and notes how long that
- * took. Meanwhile no other is timed: a cheap touch would overtake a dear one. */
+ * took. Until then no other is timed: a cheap touch would overtake a dear one. If it never ends,
+ * its thread gone after a fork, no more pauses begin. */
 HAK_LOCKED_STATE uintptr_t hak_huge_page_due; /* [atomic] */
-
-/* Under HAK_LOCK_SPAN, like the next. */
-static void huge_price_set(unsigned dear_run, unsigned pause) {
-    hak_huge_price_t *price = &hak_span_state.huge_price;
-    hak_store_relaxed(&price->dear_run, (uint8_t)dear_run);
-    price->left = price->pause = (uint16_t)pause;
-}
-
-static void huge_price_note_dear(void) {
-    const hak_huge_price_t *price = &hak_span_state.huge_price;
-    unsigned run = hak_load_relaxed(&price->dear_run) + 1u;
-    bool pauses = run == HUGE_PAGE_DEAR_RUN; /* and after that at each dear trial */
-    size_t pause = pauses ? hak_most(2u * price->pause, HUGE_PAGE_PAUSE_LEAST) : 0;
-    hak_count(huge_page_dear);
-    huge_price_set(run - pauses, (unsigned)hak_least(pause, HUGE_PAGE_PAUSE_MOST));
-}
 
 HAK_COLD void hak_huge_page_touch(char *block) {
     uintptr_t due = (uintptr_t)block & ~(uintptr_t)(HAK_UNIT_BYTES - 1);
-    uintptr_t touched = due | HAK_HUGE_PAGE_IS_TOUCHED;
-    if (!hak_cas_relaxed(&hak_huge_page_due, &due, touched)) {
-        return; /* another one is due by now */
-    }
     uint64_t begin_ns = hak_os_now_ns();
     if (HAK_FAULT) {
         hak_os_fault_touch(block);
@@ -70,37 +49,34 @@ HAK_COLD void hak_huge_page_touch(char *block) {
     *(volatile char *)block = 0; /* nothing is there yet */
     bool is_dear = hak_os_now_ns() - begin_ns > HUGE_PAGE_DEAR_NS;
     hak_lock_acquire(HAK_LOCK_SPAN);
-    if (hak_load_relaxed(&hak_huge_page_due) == touched) {
-        hak_store_relaxed(&hak_huge_page_due, 0);
-        is_dear ? huge_price_note_dear() : huge_price_set(0, 0);
+    if (hak_cas_relaxed(&hak_huge_page_due, &due, 0)) { /* else another one is due by now */
+        unsigned run = is_dear ? hak_span_state.huge_price + 1u : 0;
+        run = run < HUGE_PAGE_DEAR_RUN ? run : HUGE_PAGE_DEAR_RUN + HUGE_PAGE_PAUSE;
+        hak_span_state.huge_price = (uint8_t)run;
     }
     hak_lock_release(HAK_LOCK_SPAN);
 }
 
-/* Whether a range that would be huge may be. Of one that begins with a span, whose taker can touch
- * `unit` (else NULL), the price is asked. With learn:counterfactual only the score is kept. */
+/* Whether a range that would be huge may be. One that begins with a span, whose taker can touch
+ * `unit` (else NULL), is timed. With learn:counterfactual pauses are only counted. */
 static bool huge_price_allows(const char *unit) {
-    hak_huge_price_t *price = &hak_span_state.huge_price;
+    uint8_t *price = &hak_span_state.huge_price;
     uint64_t learn = hak_load_relaxed(&hak_knobs.learn);
     if (learn == HAK_LEARN_OFF) {
-        huge_price_set(0, 0);
+        *price = 0;
         return true;
     }
-    /* A touch may never end: its thread may be gone after a fork. */
-    price->waits = hak_load_relaxed(&hak_huge_page_due) == 0 ? 0 : price->waits + 1;
-    bool may_ask = price->waits == 0 || price->waits > HUGE_PAGE_WAIT_MOST;
-    if (price->left == 0 && unit != NULL && may_ask) {
+    bool pauses = *price >= HUGE_PAGE_DEAR_RUN;
+    bool may_time =
+        pauses ? *price == HUGE_PAGE_DEAR_RUN : hak_load_relaxed(&hak_huge_page_due) == 0;
+    if (may_time && unit != NULL) {
         hak_store_relaxed(&hak_huge_page_due, (uintptr_t)unit);
-        price->waits = 0;
-        price->left = price->pause; /* the pause waits for the end of its trial */
+        *price += pauses ? HUGE_PAGE_PAUSE : 0; /* it waits for its probe */
         return true;
     }
-    if (price->pause == 0) {
-        return true;
-    }
-    price->left -= price->left != 0;
-    hak_count(huge_page_pause);
-    return learn == HAK_LEARN_COUNTERFACTUAL;
+    *price -= *price > HUGE_PAGE_DEAR_RUN;
+    hak_count_by(huge_page_pause, pauses);
+    return !pauses || learn == HAK_LEARN_COUNTERFACTUAL;
 }
 
 /* --- ranges ----------------------------------------------------------------------------------- */

@@ -101,8 +101,7 @@ extern bool hak_span_is_refused;
 /* Touches a span's first block, which the caller owns, where that opens a huge page, and notes how
  * long it took. For the caller that got the span, before it is written to. */
 void hak_huge_page_touch(char *block);
-extern uintptr_t hak_huge_page_due;    /* [atomic] the unit to touch; 0: none */
-enum { HAK_HUGE_PAGE_IS_TOUCHED = 1 }; /* added while it is */
+extern uintptr_t hak_huge_page_due; /* [atomic] the unit whose touch is timed; 0: none */
 HAK_INLINE void hak_span_touch(void *block) {
     uintptr_t unit = (uintptr_t)block & ~(uintptr_t)(HAK_UNIT_BYTES - 1);
     if (HAK_UNLIKELY(hak_load_relaxed(&hak_huge_page_due) == unit)) {

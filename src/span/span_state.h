@@ -11,14 +11,6 @@
 
 enum { HAK_SPAN_FITS = HAK_SPAN_ALIGNS + HAK_HARDEN };
 
-/* What first touches of huge pages cost. */
-typedef struct hak_huge_price {
-    uint8_t dear_run; /* [atomic] dear touches in a row */
-    uint16_t left;    /* ranges to open with small OS pages until the next huge one */
-    uint16_t pause;   /* the last such number; 0: none since touches were cheap */
-    uint32_t waits;   /* ranges opened while a touch was timed */
-} hak_huge_price_t;
-
 /* The kernel refused a superslab. Asking again at every refill would cost more than the refill. */
 typedef struct hak_refusal {
     uint32_t run;         /* of refusals */
@@ -38,7 +30,9 @@ typedef struct hak_span_state {
     hak_summary_t vacant;             /* SPAN-9 */
     hak_summary_t dirty;              /* SPAN-10 */
     size_t huge_page_count;           /* sum of popcount(huge_pages) */
-    hak_huge_price_t huge_price;
+    /* Dear first touches of huge pages in a row; from 4 on, and so many more ranges to open with
+     * small OS pages. */
+    uint8_t huge_price;
     hak_refusal_t refusal;
     bool lacks_huge_pages; /* the kernel refused one */
     bool has_partitions;   /* SPAN-11: there are two */

@@ -112,8 +112,7 @@
     X(huge_page_least_bytes, (uint64_t)HUGE_PAGE_LEAST_UNITS *HAK_UNIT_BYTES)                      \
     X(huge_page_dear_ns, HUGE_PAGE_DEAR_NS)                                                        \
     X(huge_page_dear_run, HUGE_PAGE_DEAR_RUN)                                                      \
-    X(huge_page_pause_least, HUGE_PAGE_PAUSE_LEAST)                                                \
-    X(huge_page_pause_most, HUGE_PAGE_PAUSE_MOST)                                                  \
+    X(huge_page_pause, HUGE_PAGE_PAUSE)                                                            \
     X(guard_slots, HAK_GUARD_SLOTS)                                                                \
     X(guard_slots_most, HAK_GUARD_SLOTS_MOST)                                                      \
     X(guard_bytes, hak_align_up((2 * HAK_GUARD_SLOTS + 1) * 4096, HAK_UNIT_BYTES))                 \
