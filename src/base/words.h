@@ -67,7 +67,7 @@
  *         limit         of a control group; tight: near it even after full reclaim
  * guard   guarded       a block alone on its OS page, between two inaccessible ones (watched)
  *         slot          the place of a guarded block, and its record
- *         extra         a guarded block beyond the rate, within the allowance of time and memory
+ *         extra         a guarded block beyond the rate, within an allowance
  *         guard         inaccessible addresses behind a block or a superslab
  * profile sample        an allocation chosen by chance, with its stack; site: a stack
  *         rate          mean bytes between two samples; weight: the blocks that a sample stands for

@@ -22,6 +22,11 @@ HAK_LOCKED_STATE hak_guard_region_t hak_guard_region;
 /* Mean number of blocks until an extra one, which the allowance permits: not always the first of
  * the next refill. */
 enum { GUARD_EXTRA_BLOCKS = 64 };
+/* 1 process in so many begins with a countdown like that to a block of the rate, which makes the
+ * region. */
+enum { GUARD_FIRST_ODDS = 16 };
+
+static uint32_t guard_is_drawn; /* [atomic] the first countdown began */
 
 static bool guard_has_extra(void) {
     return hak_load_relaxed(&hak_knobs.guard_rate) == HAK_GUARD_RATE;
@@ -56,8 +61,10 @@ static uint64_t guard_seed(const hak_tcache_t *tcache) {
 static bool guard_begin(hak_tcache_t *tcache) {
     int64_t left = tcache->guard_left;
     tcache->guard_random = guard_seed(tcache);
-    bool is_extra = guard_has_extra() && hak_allowance_draw(hak_random_next(&tcache->guard_random));
-    guard_next(tcache, is_extra);
+    bool is_first = hak_swap_relaxed(&guard_is_drawn, 1) == 0;
+    bool is_drawn = hak_random_next(&tcache->guard_random) % GUARD_FIRST_ODDS == 0;
+    guard_next(tcache, guard_has_extra() && is_first && is_drawn);
+    tcache->guard_is_extra = false;
     tcache->guard_left += left - 1; /* it counts */
     return tcache->guard_left <= 0;
 }
@@ -310,9 +317,6 @@ static HAK_COLD void *guard_sample(hak_tcache_t *tcache, const hak_request_t *re
     } else if (slot != NULL) {
         slot_give(slot);
     }
-    if (guard_has_extra()) {
-        hak_allowance_spend();
-    }
     hak_set_unlocked_update(false);
     return block;
 }
@@ -371,7 +375,7 @@ void hak_guard_after_fork(bool is_clean) {
         hak_store_relaxed(&hak_guard_region.is_stopped, true);
     }
     hak_store_relaxed(&hak_guard_region.is_telling, 0);
-    hak_allowance_after_fork();
+    hak_store_relaxed(&hak_allowance_full_ns, UINT64_MAX);
     hak_guard_stack_after_fork();
     if (!hak_tcache_is_empty(tcache)) {
         tcache->guard_random = 0;

@@ -122,11 +122,9 @@
     X(guard_records_bytes, guard_records_bytes(HAK_GUARD_SLOTS))                                   \
     X(guard_records_most_bytes, guard_records_bytes(HAK_GUARD_SLOTS_MOST))                         \
     X(guard_rate, hak_knobs.guard_rate)                                                            \
-    X(guard_share_part, HAK_ALLOWANCE_SHARE)                                                       \
     X(guard_extra_blocks, HAK_ALLOWANCE_BLOCKS)                                                    \
     X(guard_extra_second_blocks, 1000000000 / HAK_ALLOWANCE_GAP_NS)                                \
-    X(guard_credit_odds, HAK_ALLOWANCE_CREDIT_ODDS)                                                \
-    X(guard_extra_pages, HAK_ALLOWANCE_LEAST_PAGES)                                                \
+    X(guard_first_odds, GUARD_FIRST_ODDS)                                                          \
     X(guard_extra_bytes, HAK_ALLOWANCE_BYTES)                                                      \
     /* work of one call */                                                                         \
     X(event_ticks, HAK_EVENT_TICKS)                                                                \

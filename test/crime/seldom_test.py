@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""By default 1 process in 16 has extra guarded blocks from its start, so that of many short ones with few allocations
+"""By default 1 process in 16 has a guarded block at its start, and extra ones later, so that of many short ones with few allocations
 some notice an error that they make again and again; with a rate that was chosen, or 0, none does.
 
 Usage: seldom_test.py PROGRAM
@@ -11,7 +11,7 @@ import sys
 
 import crimes
 
-# 32 of them are expected to notice it, 2 by the rate alone: fewer than ENOUGH by chance once in 10^7 tests.
+# 32 of them watch a block, and 24 or more are expected to notice it; 2 by the rate alone.
 PROCESSES, ENOUGH, AT_ONCE = 512, 6, 32
 
 
