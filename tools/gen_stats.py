@@ -44,7 +44,7 @@ def numbers(description, rows, key=0):
 def schema(rows):
     per_class = rows["HAK_BIN_COUNTERS"] + rows["HAK_CLASS_COUNTERS"]
     per_thread = rows["HAK_BIN_COUNTERS"] + rows["HAK_THREAD_COUNTERS"]
-    events = per_class + rows["HAK_THREAD_COUNTERS"] + rows["HAK_SPAN_COUNTERS"] + rows["HAK_PROCESS_COUNTERS"]
+    events = per_class + rows["HAK_THREAD_COUNTERS"] + rows["HAK_PROCESS_COUNTERS"]
     size_class = {"bytes": {"type": "integer", "minimum": 16, "description": "of a block"}}
     size_class |= {names[0]: {**NUMBER, "description": text} for names, text in rows["HAK_STAT_BLOCKS"]}
     size_class["events"] = numbers(None, per_class)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Counters of slow-path events, never touched on a hit path. Every layer counts, only stat/
- * reports. Counters of tcaches, owners and spans have one writer at a time and are read as
+ * reports. Counters of tcaches and owners have one writer at a time and are read as
  * estimates; those of the process are atomic. */
 #ifndef HAK_BASE_COUNTERS_H
 #define HAK_BASE_COUNTERS_H
@@ -38,13 +38,6 @@
 /* All counters of tcaches and owners; reports show the sums. */
 #define HAK_TCACHE_COUNTERS(X) HAK_BIN_COUNTERS(X) HAK_CLASS_COUNTERS(X) HAK_THREAD_COUNTERS(X)
 
-/* Of the span layer, under its lock. */
-#define HAK_SPAN_COUNTERS(X)                                                                       \
-    X(span_warm, "spans for slabs and large blocks of units that held memory")                     \
-    X(span_clean, "spans with clean units, which page faults fill")                                \
-    X(span_map, "spans that a new superslab was mapped for")                                       \
-    X(span_extend, "large blocks that grew in place")
-
 #define HAK_PROCESS_COUNTERS(X)                                                                    \
     X(superslab_map, "superslabs mapped")                                                          \
     X(superslab_unmap, "superslabs unmapped")                                                      \
@@ -52,7 +45,6 @@
     X(huge_page_pause, "2 MiB ranges kept on small pages because huge ones were slow to touch")    \
     X(purge_calls, "purge calls to the kernel")                                                    \
     X(purge_units, "units purged")                                                                 \
-    X(purge_hole_bytes, "bytes of slabs' OS pages purged")                                         \
     X(purge_regret_units, "purged units that were needed again")                                   \
     X(learner_change, "changes of how long unused memory is worth keeping")                        \
     X(learner_interlock, "times its forecast failed, and the standard came back")                  \
@@ -87,10 +79,6 @@ typedef struct hak_class_counters {
 typedef struct hak_thread_counters {
     HAK_THREAD_COUNTERS(HAK_COUNTER_FIELD)
 } hak_thread_counters_t;
-
-typedef struct hak_span_counters {
-    HAK_SPAN_COUNTERS(HAK_COUNTER_FIELD)
-} hak_span_counters_t;
 
 typedef struct hak_process_counters {
     HAK_PROCESS_COUNTERS(HAK_COUNTER_FIELD)

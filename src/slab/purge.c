@@ -70,7 +70,6 @@ hak_slab_purged_t hak_slab_purge(hak_slab_t *slab, size_t least) {
     }
     if (sum.calls != 0) {
         hak_count_by(purge_calls, sum.calls);
-        hak_count_by(purge_hole_bytes, sum.bytes);
     }
     sum.work += sum.calls * HAK_SLAB_CALL_WORK;
     slab->looked = (uint16_t)(slab->free_count + 1);

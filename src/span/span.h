@@ -161,7 +161,6 @@ typedef struct hak_span_stats {
     size_t unused_dirty_bytes;           /* free units that still hold memory */
     size_t superslab_count, whole_count; /* all; those of which every unit is free */
     size_t meta_bytes;                   /* metadata handed out, all layers */
-    hak_span_counters_t counters;
 } hak_span_stats_t;
 void hak_span_stats(hak_span_stats_t *stats);
 

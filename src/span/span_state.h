@@ -36,7 +36,6 @@ typedef struct hak_span_state {
     hak_refusal_t refusal;
     bool lacks_huge_pages; /* the kernel refused one */
     bool has_partitions;   /* SPAN-11: there are two */
-    hak_span_counters_t counters;
     size_t in_use_units;
     size_t unused_dirty_units; /* SPAN-3 */
     size_t low_units;          /* least unused_dirty_units in this window */

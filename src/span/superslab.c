@@ -204,26 +204,17 @@ HAK_INLINE bool units_take(hak_superslab_t *superslab, unsigned unit, unsigned c
     return dirty == 0;
 }
 
-static void span_count(bool is_new, bool is_clean) {
-    hak_span_counters_t *counters = &hak_span_state.counters;
-    uint64_t *stage = is_clean ? &counters->span_clean : &counters->span_warm;
-    hak_single_writer_add(is_new ? &counters->span_map : stage, 1);
-}
-
 bool hak_span_alloc(hak_partition_t partition, unsigned count, size_t align, hak_dense_t *use,
                     hak_span_t *span) {
     uint64_t starts = 0;
     hak_lock_acquire(HAK_LOCK_SPAN);
     hak_superslab_t *superslab = hak_fit_find(partition, count, align, &starts);
-    bool is_new = superslab == NULL && superslab_map(partition);
-    if (is_new) {
+    if (superslab == NULL && superslab_map(partition)) {
         superslab = hak_fit_find(partition, count, align, &starts);
     }
     if (superslab != NULL) {
         unsigned unit = hak_ctz(starts);
-        uint64_t mask = hak_mask(count) << unit;
-        span_count(is_new, (superslab->clean_units & mask) != 0);
-        HAK_ASSERT((superslab->free_units & mask) == mask, "SPAN-1");
+        HAK_ASSERT((superslab->free_units >> unit & hak_mask(count)) == hak_mask(count), "SPAN-1");
         char *base = superslab->base + (size_t)unit * HAK_UNIT_BYTES;
         bool is_zero = units_take(superslab, unit, count, use);
         *span = (hak_span_t){superslab, base, unit, count, is_zero};
@@ -261,7 +252,6 @@ bool hak_span_extend(hak_superslab_t *superslab, unsigned unit, unsigned count, 
     bool fits = (superslab->free_units & mask) == mask;
     if (fits) {
         (void)units_take(superslab, unit + count, wanted - count, HAK_SPAN_SPARSE);
-        hak_single_writer_add(&hak_span_state.counters.span_extend, 1);
     }
     hak_lock_release(HAK_LOCK_SPAN);
     return fits;
@@ -274,7 +264,6 @@ void hak_span_stats(hak_span_stats_t *stats) {
     stats->mapped_bytes = hak_span_state.count * (size_t)HAK_SUPERSLAB_BYTES;
     stats->in_use_bytes = hak_span_state.in_use_units * HAK_UNIT_BYTES;
     stats->unused_dirty_bytes = hak_span_state.unused_dirty_units * HAK_UNIT_BYTES;
-    stats->counters = hak_span_state.counters;
     hak_lock_release(HAK_LOCK_SPAN);
     stats->meta_bytes = hak_meta_bytes();
 }

@@ -144,9 +144,7 @@ static uint64_t learned_ms(hak_learner_pool_t pool, uint64_t *saved) {
 static void collect_profile(hak_snapshot_t *snapshot) {
     hak_profile_state_t profile;
     hak_profile_look(&profile);
-    snapshot->profile_sites = profile.sites;
     snapshot->profile_rate_bytes = profile.rate;
-    snapshot->profile_own_bytes = profile.own_bytes;
 }
 
 static void collect_process(hak_snapshot_t *snapshot) {
@@ -154,8 +152,7 @@ static void collect_process(hak_snapshot_t *snapshot) {
     hak_process_counters_t *to = &snapshot->process;
     HAK_PROCESS_COUNTERS(COLLECT_ADD)
     uint64_t freed = to->guard_free; /* read after the other */
-    snapshot->guarded_count = to->guard_sample > freed ? to->guard_sample - freed : 0;
-    snapshot->guard_bytes = snapshot->guarded_count * hak_os_page_bytes();
+    snapshot->guard_bytes = hak_excess(to->guard_sample, freed) * hak_os_page_bytes();
     snapshot->cache_bytes = hak_budget_drawn_bytes();
     snapshot->cache_budget_bytes = hak_budget_bytes();
     snapshot->memory_limit_bytes = hak_load_relaxed(&hak_knobs.limit_bytes);
@@ -182,7 +179,6 @@ void hak_stat_collect(hak_snapshot_t *snapshot) {
     for (unsigned sc = 0; sc < HAK_SC_COUNT; sc++) {
         sum_class(snapshot, sc);
     }
-    snapshot->spans = span.counters;
     snapshot->hole_bytes = hak_load_relaxed(&hak_span_purged_bytes);
     snapshot->meta_bytes = span.meta_bytes;
     snapshot->huge_bytes = large.huge_in_use_bytes;

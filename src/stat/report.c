@@ -21,13 +21,11 @@
 #define FIGURE_EVENT(record, field, name, text)                                                    \
     FIGURE(EVENTS, record, field, #name, #name, #name "_total", text)
 #define FIGURE_TCACHE(name, text) FIGURE_EVENT(hak_snapshot_t, events.name, name, text)
-#define FIGURE_SPAN(name, text) FIGURE_EVENT(hak_snapshot_t, spans.name, name, text)
 #define FIGURE_PROCESS(name, text) FIGURE_EVENT(hak_snapshot_t, process.name, name, text)
 
 const hak_figure_t hak_figures[] = {
     HAK_STAT_BYTES(FIGURE_BYTES) HAK_STAT_COUNTS(FIGURE_COUNT) HAK_STAT_LIMITS(FIGURE_LIMIT)
-        HAK_TCACHE_COUNTERS(FIGURE_TCACHE) HAK_SPAN_COUNTERS(FIGURE_SPAN)
-            HAK_PROCESS_COUNTERS(FIGURE_PROCESS){0},
+        HAK_TCACHE_COUNTERS(FIGURE_TCACHE) HAK_PROCESS_COUNTERS(FIGURE_PROCESS){0},
 };
 
 #define CLASS_BLOCKS(name, text) FIGURE(BLOCKS, hak_class_stats_t, name, #name, #name, #name, text)

@@ -49,9 +49,7 @@
     X(tcache_count, tcaches, tcaches, "caches ever made for threads")                              \
     X(owner_count, owners, owners, "owners of slabs")                                              \
     X(large_count, large, large_blocks, "large blocks")                                            \
-    X(huge_count, huge, huge_blocks, "huge blocks")                                                \
-    X(guarded_count, guarded, guarded_blocks, "small blocks watched by the sampled guard")         \
-    X(profile_sites, profile_sites, profile_sites, "call sites in the heap profile")
+    X(huge_count, huge, huge_blocks, "huge blocks")
 
 /* Bounds, and the bounded figures: name, text. */
 #define HAK_STAT_LIMITS(X)                                                                         \
@@ -63,8 +61,7 @@
     X(keep_huge_ms, "the same of freed huge blocks")                                               \
     X(keep_units_saves_bytes, "what that saves a second, by the prices of docs/learning.md")       \
     X(keep_huge_saves_bytes, "the same of freed huge blocks")                                      \
-    X(profile_rate_bytes, "the heap profiler samples one byte in so many; 0: none")                \
-    X(profile_own_bytes, "memory of the heap profile")
+    X(profile_rate_bytes, "the heap profiler samples one byte in so many; 0: none")
 
 /* Of a class, in blocks: name, text. */
 #define HAK_STAT_BLOCKS(X)                                                                         \
@@ -116,7 +113,6 @@ typedef struct hak_snapshot {
     HAK_STAT_COUNTS(HAK_STAT_COUNT_FIELD)
     HAK_STAT_LIMITS(HAK_STAT_FIELD)
     hak_tcache_counters_t events; /* sums of all classes and threads */
-    hak_span_counters_t spans;
     hak_process_counters_t process;
     hak_class_stats_t sc[HAK_SC_COUNT];
     hak_thread_list_t threads; /* none, but for reports that show them one by one */

@@ -40,22 +40,6 @@ EVENTS_TEST(refills_are_counted_in_their_class) {
     hak_free(block);
 }
 
-EVENTS_TEST(spans_are_counted_by_the_stage_that_served_them) {
-    void *first = hak_malloc(3 << HAK_UNIT_LOG2);
-    assert_int_equal(EVENTS(spans, span_map), 1);
-    void *second = hak_malloc(2 << HAK_UNIT_LOG2);
-    assert_int_equal(EVENTS(spans, span_clean), 1);
-    assert_int_equal(EVENTS(spans, span_warm), 0);
-    hak_free(first);
-    first = hak_malloc(2 << HAK_UNIT_LOG2);
-    assert_int_equal(EVENTS(spans, span_warm), 1);
-    first = hak_realloc(first, 3 << HAK_UNIT_LOG2);
-    assert_int_equal(EVENTS(spans, span_extend), 1);
-    assert_int_equal(EVENTS(spans, span_map) + EVENTS(spans, span_clean), 2);
-    hak_free(first);
-    hak_free(second);
-}
-
 EVENTS_TEST(full_bins_are_counted_in_their_class) {
     enum { COUNT = 3000 };
     static void *block[COUNT];
