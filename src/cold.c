@@ -18,6 +18,7 @@
 #include "stack/table.c"
 #include "stack/walk.c"
 
+#include "large/guarded.c"
 #include "large/huge_quarantine.c"
 #include "large/residency.c"
 

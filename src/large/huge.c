@@ -82,7 +82,6 @@ static bool huge_record(char *base, size_t bytes, ptrdiff_t shift, uint32_t *ind
     }
     record->base = base;
     record->shift = shift;
-    record->paid_faults = 0;
     record->is_whole = record->is_vacant = record->is_fresh = false;
     hak_store_relaxed(&record->bytes, bytes);
     hak_huge_cache_note_use(bytes, 0);
@@ -189,7 +188,7 @@ bool hak_huge_free(void *block, uint32_t entry) {
         return false;
     }
     huge_unregister(record, entry);
-    if (hak_huge_hold(block, bytes, was.shift, was.paid_faults)) {
+    if (hak_huge_hold(block, bytes, was.shift)) {
         return true;
     }
     if (HAK_UNLIKELY(!huge_unguard(block, bytes))) {
@@ -309,7 +308,7 @@ static void *huge_move(hak_huge_t *record, uint32_t entry, size_t new_bytes) {
     hak_lock_release(HAK_LOCK_HUGE);
     hak_pagemap_set(target, 1, entry);
     hak_count(huge_remap);
-    if (keeps_source && !hak_huge_hold(block, old_bytes, shift, 0)) {
+    if (keeps_source && !hak_huge_hold(block, old_bytes, shift)) {
         hak_vacant_give(block, old_bytes, shift);
     }
     return target;

@@ -3,6 +3,7 @@
  * The quarantine of huge blocks: a ring of mappings without memory, the oldest of which leaves when
  * the ring or the bound of addresses is full. */
 #include "large/huge_quarantine.h"
+#include "large/guarded.h"
 #include "large/huge_record.h"
 
 #include "os/lock.h"
@@ -14,8 +15,9 @@ enum {
     HOLD_STEP_NS = 100000000,
     /* The budget, in page faults of about 2 us (docs/experiments/0058): some 1 % of a CPU. */
     HOLD_STEP_FAULTS = 512,
-    HOLD_BURST_FAULTS = 2048, /* saved up, and at the start: 8 MiB */
-    HOLD_CALLS_FAULTS = 4,    /* the kernel calls of a malloc and a free cost as much */
+    HOLD_BURST_FAULTS = 2048,  /* saved up, and at the start: 8 MiB */
+    HOLD_CALLS_FAULTS = 4,     /* the kernel calls of a malloc and a free cost as much */
+    HOLD_GUARDS_FAULTS = 1024, /* of the budget, only for guards */
     HOLD_FAULT_BYTES = 4096,
     HOLD_SAMPLES = 8, /* OS pages */
 };
@@ -32,6 +34,7 @@ HAK_LOCKED_STATE struct huge_holds {
     uint32_t first, count; /* [lock HUGE] of the ring */
     size_t bytes;          /* [lock HUGE] of all */
     bool is_on;            /* [atomic] */
+    bool has_guards;       /* [init] addresses are not short */
     uint32_t faults_left;  /* [atomic] of the budget */
     uint64_t step;         /* [atomic] the last one that was granted */
 } hak_huge_hold_state;
@@ -39,6 +42,7 @@ HAK_LOCKED_STATE struct huge_holds {
 void hak_large_quarantine_switch(bool is_on) {
     hak_store_relaxed(&hak_huge_hold_state.faults_left, (uint32_t)HOLD_BURST_FAULTS);
     hak_store_relaxed(&hak_huge_hold_state.step, hak_os_now_ns() / HOLD_STEP_NS);
+    hak_huge_hold_state.has_guards = is_on && !hak_os_is_address_limited();
     hak_store_relaxed(&hak_huge_hold_state.is_on, is_on);
 }
 
@@ -57,13 +61,14 @@ static uint32_t hold_grant(uint32_t left) {
     return left;
 }
 
-static bool hold_take(size_t faults) {
+/* Leaves `kept` of them. */
+static bool hold_take(size_t faults, size_t kept) {
     if (!hak_load_relaxed(&hak_huge_hold_state.is_on) || hak_huge_is_crowded()) {
         return false;
     }
     uint32_t left = hak_load_relaxed(&hak_huge_hold_state.faults_left);
-    left = HAK_LIKELY(left >= faults) ? left : hold_grant(left);
-    while (left >= faults) {
+    left = HAK_LIKELY(left >= faults + kept) ? left : hold_grant(left);
+    while (left >= faults + kept) {
         if (hak_cas_relaxed(&hak_huge_hold_state.faults_left, &left, left - (uint32_t)faults)) {
             return true;
         }
@@ -71,27 +76,19 @@ static bool hold_take(size_t faults) {
     return false;
 }
 
-uint32_t hak_huge_quarantine_prepay(size_t bytes) {
-    size_t faults = HOLD_CALLS_FAULTS + hak_align_up(bytes, HAK_UNIT_BYTES) / HOLD_FAULT_BYTES;
-    return hold_take(faults) ? (uint32_t)faults - HOLD_CALLS_FAULTS : 0;
+bool hak_huge_quarantine_pay(size_t faults, bool is_guard) {
+    return hak_huge_hold_state.has_guards && hold_take(faults, is_guard ? 0 : HOLD_GUARDS_FAULTS);
 }
 
 /* The page faults that the next user of such memory has, because it went: about as many as OS pages
  * were in use. */
-static bool hold_pay(const char *base, size_t bytes, uint32_t paid_faults) {
-    if (paid_faults == 0 && !hold_take(HOLD_CALLS_FAULTS)) {
+static bool hold_pay(const char *base, size_t bytes) {
+    if (!hold_take(HOLD_CALLS_FAULTS, 0)) {
         return false;
     }
     size_t own = bytes - HAK_HUGE_GUARD_BYTES;
-    size_t faults = hak_least(hak_dense_written(base, own, HOLD_SAMPLES), own) / HOLD_FAULT_BYTES;
-    if (faults > paid_faults) {
-        return hold_take(faults - paid_faults);
-    }
-    uint32_t left = hak_load_relaxed(&hak_huge_hold_state.faults_left);
-    size_t room = hak_excess(HOLD_BURST_FAULTS, left);
-    hak_add_relaxed(&hak_huge_hold_state.faults_left,
-                    (uint32_t)hak_least(paid_faults - faults, room));
-    return true;
+    return hold_take(hak_least(hak_dense_written(base, own, HOLD_SAMPLES), own) / HOLD_FAULT_BYTES,
+                     0);
 }
 
 /* --- the ring --------------------------------------------------------------------------------- */
@@ -146,10 +143,9 @@ static bool hold_withdraw(char *base, size_t bytes) {
     return hak_os_purge(base, bytes) || !hak_os_commit(base, bytes); /* refused: locked memory */
 }
 
-bool hak_huge_quarantine_put(char *base, size_t bytes, ptrdiff_t shift, uint32_t paid_faults) {
+bool hak_huge_quarantine_put(char *base, size_t bytes, ptrdiff_t shift) {
     if (!hak_load_relaxed(&hak_huge_hold_state.is_on) || bytes > HOLD_MOST_BYTES ||
-        hak_huge_is_crowded() || !hold_pay(base, bytes, paid_faults) ||
-        !hold_withdraw(base, bytes)) {
+        hak_huge_is_crowded() || !hold_pay(base, bytes) || !hold_withdraw(base, bytes)) {
         return false;
     }
     hold_trim(HOLD_MOST - 1, HOLD_MOST_BYTES - bytes);
@@ -166,7 +162,7 @@ bool hak_huge_quarantine_put(char *base, size_t bytes, ptrdiff_t shift, uint32_t
 }
 
 bool hak_huge_quarantine_flush(void) {
-    return HAK_HARDEN && hold_trim(0, 0);
+    return HAK_HARDEN && (hak_guarded_flush() | hold_trim(0, 0)) != 0;
 }
 
 size_t hak_huge_quarantine_bytes(void) {

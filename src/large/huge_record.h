@@ -16,16 +16,15 @@
 #include "large/large.h"
 
 struct hak_huge {
-    char *base;           /* [lock HUGE] NULL: unused record, or a block being moved */
-    size_t bytes;         /* [atomic] mapped; only the block's user may change it, by resize */
-    ptrdiff_t shift;      /* of its user, [lock HUGE] of a vacant range: CACHE-3 */
-    uint32_t next;        /* [lock HUGE] list of unused records, or of vacant ranges, index + 1 */
-    uint32_t previous;    /* [lock HUGE] of vacant ranges, index + 1 */
-    uint32_t paid_faults; /* of its user: in advance (huge_quarantine.h) */
-    bool is_whole;        /* of its user: was copied into a single mapping, which shall stay one */
-    bool is_fresh;        /* of its user: it began as untouched memory, and was not resized */
-    bool is_vacant;       /* [lock HUGE] */
-    bool is_zero;         /* [lock HUGE] of a vacant range */
+    char *base;        /* [lock HUGE] NULL: unused record, or a block being moved */
+    size_t bytes;      /* [atomic] mapped; only the block's user may change it, by resize */
+    ptrdiff_t shift;   /* of its user, [lock HUGE] of a vacant range: CACHE-3 */
+    uint32_t next;     /* [lock HUGE] list of unused records, or of vacant ranges, index + 1 */
+    uint32_t previous; /* [lock HUGE] of vacant ranges, index + 1 */
+    bool is_whole;     /* of its user: was copied into a single mapping, which shall stay one */
+    bool is_fresh;     /* of its user: it began as untouched memory, and was not resized */
+    bool is_vacant;    /* [lock HUGE] */
+    bool is_zero;      /* [lock HUGE] of a vacant range */
 };
 
 enum {

@@ -2,6 +2,7 @@
  *
  * Large blocks: whole units from the span provider, at most 1 MiB. */
 #include "large/large.h"
+#include "large/guarded.h"
 #include "large/huge_cache.h"
 #include "large/huge_quarantine.h"
 #include "large/huge_record.h"
@@ -10,9 +11,10 @@
 #include "os/optional.h"
 
 typedef struct hak_large {
-    uint8_t unit;  /* [const] */
-    uint8_t units; /* [atomic] only the block's user may change it, by resize */
-    bool is_fresh; /* of its user: it began as untouched small OS pages, and was not resized */
+    uint8_t unit;    /* [const] */
+    uint8_t units;   /* [atomic] only the block's user may change it, by resize */
+    bool is_fresh;   /* of its user: it began as untouched small OS pages, and was not resized */
+    bool is_guarded; /* of its user: guarded.h */
 } hak_large_t;
 
 _Static_assert(sizeof(hak_large_t) <= HAK_UNIT_RECORD_BYTES, "a large record fits");
@@ -68,21 +70,15 @@ hak_large_result_t hak_large_alloc(hak_partition_t partition, size_t bytes, size
         (partition == HAK_PARTITION_PLAIN && align > HAK_UNIT_BYTES)) {
         return hak_huge_alloc(bytes, align);
     }
-    uint32_t paid_faults = HAK_HARDEN ? hak_huge_quarantine_prepay(bytes) : 0;
-    if (paid_faults != 0) {
-        result = hak_huge_alloc(bytes, align);
-        if (result.block != NULL) {
-            uint32_t entry = hak_pagemap_get(hak_pagemap_base(), result.block);
-            hak_huge_at(entry >> 8)->paid_faults = paid_faults;
-            return result;
-        }
-    }
     unsigned count = bytes == 0 ? 1 : (unsigned)units_of(bytes);
-    if (!hak_span_alloc(partition, count, align, large_use(count), &span)) {
+    bool is_guarded = HAK_HARDEN && align <= HAK_UNIT_BYTES &&
+                      hak_guarded_alloc(partition, count, large_use(count), &span);
+    if (!is_guarded && !hak_span_alloc(partition, count, align, large_use(count), &span)) {
         return hak_huge_alloc(bytes, align); /* where a limit leaves less than a superslab */
     }
     hak_large_t *record = (hak_large_t *)&span.superslab->unit[span.unit];
     record->is_fresh = span.is_zero;
+    record->is_guarded = is_guarded;
     record->unit = (uint8_t)span.unit;
     hak_store_relaxed(&record->units, (uint8_t)count);
     hak_pagemap_set(span.base + HAK_UNIT_BYTES, count - 1, HAK_KIND_LARGE_BODY);
@@ -100,10 +96,19 @@ static bool is_unit_start(const void *address) {
     return ((uintptr_t)address & (HAK_UNIT_BYTES - 1)) == 0;
 }
 
-HAK_INLINE bool large_free(void *block, hak_superslab_t *superslab, const hak_large_t *record) {
+/* Frees the span. */
+HAK_INLINE void large_leave(void *block, hak_superslab_t *superslab, const hak_large_t *record) {
     unsigned count = hak_load_relaxed(&record->units);
+    if (HAK_HARDEN && record->is_guarded) {
+        hak_guarded_free(superslab, record->unit, count);
+        return;
+    }
     hak_pagemap_set(block, count, 0);
     hak_span_free(superslab, record->unit, count, count);
+}
+
+HAK_INLINE bool large_free(void *block, hak_superslab_t *superslab, const hak_large_t *record) {
+    large_leave(block, superslab, record);
     return true;
 }
 
@@ -162,8 +167,7 @@ static void *large_move_out(void *block, hak_superslab_t *superslab, hak_large_t
         hak_os_advise_huge(target, new_bytes, true);
     }
     hak_count(huge_remap);
-    hak_pagemap_set(block, count, 0);
-    hak_span_free(superslab, record->unit, count, count);
+    large_leave(block, superslab, record);
     return target;
 }
 
@@ -179,9 +183,13 @@ void *hak_large_resize(void *block, uint32_t entry, size_t bytes) {
         return block;
     }
     record->is_fresh = false;
+    bool is_guarded = HAK_HARDEN && record->is_guarded;
     if (wanted < count) {
-        if (wanted == 0 || bytes <= HAK_UNIT_BYTES) {
-            return NULL; /* a size class serves it better */
+        if (wanted == 0 || bytes <= HAK_UNIT_BYTES || (is_guarded && wanted * 2 <= count)) {
+            return NULL; /* a size class, or a copy, serves it better */
+        }
+        if (is_guarded) {
+            return block;
         }
         hak_store_relaxed(&record->units, (uint8_t)wanted);
         hak_pagemap_set((char *)block + wanted * HAK_UNIT_BYTES, count - wanted, 0);
@@ -190,7 +198,8 @@ void *hak_large_resize(void *block, uint32_t entry, size_t bytes) {
         return block;
     }
     if (wanted <= HAK_SUPERSLAB_UNITS &&
-        hak_span_extend(superslab, record->unit, count, (unsigned)wanted)) {
+        (is_guarded ? hak_guarded_grow(superslab, record->unit, count, (unsigned)wanted)
+                    : hak_span_extend(superslab, record->unit, count, (unsigned)wanted))) {
         hak_pagemap_set((char *)block + (size_t)count * HAK_UNIT_BYTES, wanted - count,
                         HAK_KIND_LARGE_BODY);
         hak_store_relaxed(&record->units, (uint8_t)wanted);

@@ -7,6 +7,7 @@
 
 #include <sys/auxv.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 
 enum {
@@ -33,6 +34,12 @@ void hak_os_scatter(void) {
     if (base != NULL) {
         hak_syscall(SYS_munmap, base, bytes);
     }
+}
+
+bool hak_os_is_address_limited(void) {
+    struct rlimit limit = {.rlim_cur = RLIM_INFINITY};
+    hak_syscall(SYS_prlimit64, 0, RLIMIT_AS, 0, &limit);
+    return limit.rlim_cur != RLIM_INFINITY;
 }
 
 /* --- MTE tags --------------------------------------------------------------------------------- */
