@@ -261,26 +261,44 @@ bool hak_os_exports(const char *name) {
 
 /* --- imports ---------------------------------------------------------------------------------- */
 
-/* The file of an object, read piece by piece: it may hold anything, and change meanwhile. */
+/* The file of an object, read piece by piece: it may hold anything, and change meanwhile. Symbols
+ * and names are read by turns, each near the last one. */
+enum { FILE_PIECES = 2, FILE_PIECE_BYTES = 2048 };
 typedef struct object_file {
     long fd;
     unsigned segment_count, tag_count;
     Elf64_Phdr segment[16];
     Elf64_Dyn tag[128];
+    uint64_t piece_offset[FILE_PIECES];
+    long piece_bytes[FILE_PIECES]; /* negative: an error */
+    char piece[FILE_PIECES][FILE_PIECE_BYTES];
 } object_file_t;
 
-static bool file_get(const object_file_t *file, uint64_t offset, void *to, size_t bytes) {
-    return hak_syscall(SYS_pread64, file->fd, to, bytes, offset) == (long)bytes;
+static bool file_get(object_file_t *file, unsigned which, uint64_t offset, void *to, size_t bytes) {
+    uint64_t from = offset - file->piece_offset[which];
+    long has = file->piece_bytes[which];
+    if (has < (long)bytes || from > (uint64_t)has - bytes) {
+        has = hak_syscall(SYS_pread64, file->fd, file->piece[which], FILE_PIECE_BYTES, offset);
+        file->piece_offset[which] = offset;
+        file->piece_bytes[which] = has;
+        from = 0;
+    }
+    if (has < (long)bytes) {
+        return false;
+    }
+    memcpy(to, file->piece[which] + from, bytes);
+    return true;
 }
 
 /* What will be at an address of the loaded object. */
-static bool file_get_at(const object_file_t *file, uint64_t address, void *to, size_t bytes) {
+static bool file_get_at(object_file_t *file, unsigned which, uint64_t address, void *to,
+                        size_t bytes) {
     for (unsigned i = 0; i < file->segment_count; i++) {
         const Elf64_Phdr *segment = &file->segment[i];
         uint64_t offset = address - segment->p_vaddr;
         if (segment->p_type == PT_LOAD && offset < segment->p_filesz) {
             return bytes <= segment->p_filesz - offset &&
-                   file_get(file, segment->p_offset + offset, to, bytes);
+                   file_get(file, which, segment->p_offset + offset, to, bytes);
         }
     }
     return false;
@@ -288,10 +306,10 @@ static bool file_get_at(const object_file_t *file, uint64_t address, void *to, s
 
 static bool file_read_tags(object_file_t *file) {
     Elf64_Ehdr head = {0};
-    if (!file_get(file, 0, &head, sizeof head) || memcmp(head.e_ident, ELFMAG, SELFMAG) != 0 ||
+    if (!file_get(file, 0, 0, &head, sizeof head) || memcmp(head.e_ident, ELFMAG, SELFMAG) != 0 ||
         head.e_ident[EI_CLASS] != ELFCLASS64 || head.e_phentsize != sizeof(Elf64_Phdr) ||
         head.e_phnum > sizeof file->segment / sizeof *file->segment ||
-        !file_get(file, head.e_phoff, file->segment, head.e_phnum * sizeof *file->segment)) {
+        !file_get(file, 0, head.e_phoff, file->segment, head.e_phnum * sizeof *file->segment)) {
         return false;
     }
     file->segment_count = head.e_phnum;
@@ -299,7 +317,7 @@ static bool file_read_tags(object_file_t *file) {
         const Elf64_Phdr *segment = &file->segment[i];
         if (segment->p_type == PT_DYNAMIC && segment->p_filesz <= sizeof file->tag) {
             file->tag_count = (unsigned)(segment->p_filesz / sizeof *file->tag);
-            return file_get(file, segment->p_offset, file->tag, segment->p_filesz);
+            return file_get(file, 0, segment->p_offset, file->tag, segment->p_filesz);
         }
     }
     return false;
@@ -318,22 +336,22 @@ static uint64_t file_tag(const object_file_t *file, int64_t tag) {
 enum { IMPORT_NAME_BYTES = 80, IMPORTS_MOST = 1 << 16 };
 
 /* Longer names are cut: no function of ours has one. */
-static bool file_visit(const object_file_t *file, uint64_t name, bool is_object,
+static bool file_visit(object_file_t *file, uint64_t name, bool is_object,
                        hak_os_import_visit_t *visit) {
     char text[IMPORT_NAME_BYTES];
     uint64_t left = file_tag(file, DT_STRSZ) - name, most = hak_least(left, sizeof text - 1);
     text[most] = '\0';
     return left <= file_tag(file, DT_STRSZ) &&
-           file_get_at(file, file_tag(file, DT_STRTAB) + name, text, most) &&
+           file_get_at(file, 1, file_tag(file, DT_STRTAB) + name, text, most) &&
            visit(text, is_object);
 }
 
 /* In the table of symbols those that are not defined stand before those of the hash table, unless
  * there are none of these: then nothing tells how many there are. */
-static bool file_visit_all(const object_file_t *file, hak_os_import_visit_t *visit) {
+static bool file_visit_all(object_file_t *file, hak_os_import_visit_t *visit) {
     uint32_t hash[2] = {0};
     bool goes_on = file_tag(file, DT_AUXILIARY) == 0 && file_tag(file, DT_FILTER) == 0 &&
-                   file_get_at(file, file_tag(file, DT_GNU_HASH), hash, sizeof hash) &&
+                   file_get_at(file, 0, file_tag(file, DT_GNU_HASH), hash, sizeof hash) &&
                    hash[1] > 1 && hash[1] <= IMPORTS_MOST;
     for (unsigned i = 0; goes_on && i < file->tag_count && file->tag[i].d_tag != DT_NULL; i++) {
         goes_on = file->tag[i].d_tag != DT_NEEDED ||
@@ -341,7 +359,7 @@ static bool file_visit_all(const object_file_t *file, hak_os_import_visit_t *vis
     }
     for (uint32_t i = 1; goes_on && i < hash[1]; i++) {
         Elf64_Sym symbol;
-        goes_on = file_get_at(file, file_tag(file, DT_SYMTAB) + i * sizeof symbol, &symbol,
+        goes_on = file_get_at(file, 0, file_tag(file, DT_SYMTAB) + i * sizeof symbol, &symbol,
                               sizeof symbol) &&
                   (symbol.st_shndx != SHN_UNDEF || file_visit(file, symbol.st_name, false, visit));
     }
