@@ -45,8 +45,11 @@
 #include "control/text_mapping.c"
 #endif
 
+#include "door/door.c"
+
 #include "stat/collect.c"
 #include "stat/explain.c"
+#include "stat/figures.c"
 #include "stat/inventory.c"
 #include "stat/map.c"
 #include "stat/report.c"

@@ -32,7 +32,7 @@ class Layers:
     def __init__(self, path):
         self.rank, self.shown, self.wires = {}, {}, {}
         self.upcalls, self.public, self.system = set(), set(), {}
-        self.several = set()
+        self.several, self.opens = set(), set()
         with open(path, encoding="utf-8") as lines:
             for number, line in enumerate(lines, 1):
                 words = line.split("#", 1)[0].split()
@@ -51,6 +51,8 @@ class Layers:
             self.upcalls.add(name)
         elif keyword == "public":
             self.public.add(name)
+        elif keyword == "opens":
+            self.opens.add(name)
         elif keyword == "several":
             self.several.update((name, *rest))
         elif keyword == "system":
@@ -94,7 +96,8 @@ def check_quoted(src, layers, path, folder, target, errors):
     elif not layers.sees(folder, other):
         errors.append(f"src/{path}: {folder} (rank {layers.rank[folder]}) may not include {target} "
                       f"(rank {layers.rank[other]})")
-    elif folder != other and "*" not in layers.shown[other] and name not in layers.shown[other]:
+    elif (folder != other and folder not in layers.opens and "*" not in layers.shown[other]
+          and name not in layers.shown[other]):
         errors.append(f"src/{path}: {target} is private to {other}/")
 
 

@@ -17,7 +17,6 @@
 #include <string.h>
 
 enum {
-    QUARANTINE_SLOTS = 32,                 /* of each class at most */
     QUARANTINE_TIMES = 8,                  /* bytes: so many times those of an initial bin */
     QUARANTINE_LEAST = 2,                  /* slots of large classes, in a process of few threads */
     SHUFFLE_WINDOW = 16,                   /* blocks; one leaves at random */
@@ -29,16 +28,6 @@ enum {
     CLEAR_REFILLS = 16,                    /* between two looks at the clock once it is used up */
     HELD_FOREIGN = 1, /* in a slot, beside the address: the slab was not the home's */
 };
-
-typedef struct hak_quarantine {
-    uint64_t random;             /* [thread] state of the generator */
-    uint64_t earned_ns;          /* [thread] when the budget last grew */
-    int64_t clear_left;          /* [thread] the budget, in bytes of blocks */
-    uint32_t refills;            /* [thread] since it was used up */
-    uint8_t slots[HAK_SC_COUNT]; /* [thread] used, of each class */
-    uint8_t next[HAK_SC_COUNT];  /* [thread] slot whose block leaves next, prefetched */
-    uintptr_t slot[HAK_SC_COUNT][QUARANTINE_SLOTS]; /* [thread] read by statistics; 0: empty */
-} hak_quarantine_t;
 
 /* A random number below `bound`: a linear congruential generator's highest bits. Cheaper than
  * hak_random_next by half, and as good here; neither is a secret's. */
@@ -53,7 +42,7 @@ static uint8_t quarantine_slots(const hak_tcache_t *tcache, size_t bytes) {
     size_t slots = (size_t)tcache->initial_bytes * QUARANTINE_TIMES / bytes;
     size_t least = (size_t)tcache->initial_bytes * QUARANTINE_LEAST / HAK_BIN_INITIAL_BYTES;
     slots = hak_most(slots, hak_most(least, 1));
-    return slots < QUARANTINE_SLOTS ? (uint8_t)slots : QUARANTINE_SLOTS;
+    return slots < HAK_QUARANTINE_SLOTS ? (uint8_t)slots : HAK_QUARANTINE_SLOTS;
 }
 
 /* The budget for whole clearing grows by time. */
@@ -106,7 +95,7 @@ HAK_INLINE uintptr_t held_take(uintptr_t *slot, uintptr_t instead) {
 uint32_t hak_quarantine_count(const hak_tcache_t *tcache, unsigned sc) {
     const hak_quarantine_t *quarantine = tcache->quarantine;
     uint32_t count = 0;
-    for (unsigned i = 0; quarantine != NULL && i < QUARANTINE_SLOTS; i++) {
+    for (unsigned i = 0; quarantine != NULL && i < HAK_QUARANTINE_SLOTS; i++) {
         count += hak_single_writer_load(&quarantine->slot[sc][i]) != 0;
     }
     return count;
@@ -116,7 +105,7 @@ void hak_quarantine_flush(hak_tcache_t *tcache) {
     hak_quarantine_t *quarantine = tcache->quarantine;
     for (unsigned sc = 0; quarantine != NULL && sc < HAK_SC_COUNT; sc++) {
         hak_blocks_t blocks = {0};
-        for (unsigned i = 0; i < QUARANTINE_SLOTS; i++) {
+        for (unsigned i = 0; i < HAK_QUARANTINE_SLOTS; i++) {
             void *block = held_block(held_take(&quarantine->slot[sc][i], 0));
             if (block != NULL) {
                 hak_link_set(block, blocks.head);
@@ -136,8 +125,8 @@ void hak_quarantine_forget(hak_tcache_t *tcache) {
 
 void hak_quarantine_inspect(hak_tcache_t *tcache) {
     hak_quarantine_t *quarantine = tcache->quarantine;
-    for (unsigned i = 0; quarantine != NULL && i < HAK_SC_COUNT * QUARANTINE_SLOTS; i++) {
-        uintptr_t *slot = &quarantine->slot[i / QUARANTINE_SLOTS][i % QUARANTINE_SLOTS];
+    for (unsigned i = 0; quarantine != NULL && i < HAK_SC_COUNT * HAK_QUARANTINE_SLOTS; i++) {
+        uintptr_t *slot = &quarantine->slot[i / HAK_QUARANTINE_SLOTS][i % HAK_QUARANTINE_SLOTS];
         (void)held_take(slot, *slot);
     }
 }

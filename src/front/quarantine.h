@@ -6,6 +6,18 @@
 
 #include "front/tcache.h"
 
+enum { HAK_QUARANTINE_SLOTS = 32 }; /* of each class at most */
+
+typedef struct hak_quarantine {
+    uint64_t random;             /* [thread] state of the generator */
+    uint64_t earned_ns;          /* [thread] when the budget last grew */
+    int64_t clear_left;          /* [thread] the budget, in bytes of blocks */
+    uint32_t refills;            /* [thread] since it was used up */
+    uint8_t slots[HAK_SC_COUNT]; /* [thread] used, of each class */
+    uint8_t next[HAK_SC_COUNT];  /* [thread] slot whose block leaves next, prefetched */
+    uintptr_t slot[HAK_SC_COUNT][HAK_QUARANTINE_SLOTS]; /* [thread] read by statistics; 0: empty */
+} hak_quarantine_t;
+
 /* Gives the tcache a quarantine, and new random numbers. */
 void hak_quarantine_attach(hak_tcache_t *tcache);
 /* Flushes the quarantine. */

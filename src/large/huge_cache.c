@@ -16,14 +16,6 @@
 #include "os/lock.h"
 #include "os/os.h"
 
-typedef struct huge_extent {
-    char *base;
-    size_t bytes;
-    size_t dirty;    /* bytes the kernel is thought to hold */
-    ptrdiff_t shift; /* CACHE-3 */
-    bool is_known;   /* the kernel was asked about all of it */
-} huge_extent_t;
-
 enum {
     CACHE_EXTENTS = 64,                /* cached extents at most: bounds a search */
     SPLIT_EXTENTS = CACHE_EXTENTS / 2, /* with so many, blocks are placed as if they were dense */
@@ -36,13 +28,7 @@ enum {
 };
 
 HAK_LOCKED_STATE HAK_LARGE_STATE(4) huge_extent_t hak_huge_extents[CACHE_EXTENTS]; /* [lock HUGE] */
-HAK_LOCKED_STATE struct hak_huge_cache {
-    unsigned extent_count; /* [lock HUGE] */
-    size_t cached_bytes;   /* [lock HUGE] CACHE-1 */
-    hak_huge_pool_t pool;  /* [lock HUGE] its resident_bytes: CACHE-2 */
-    size_t sampled_bytes;  /* [lock HUGE] of freed blocks whose memory was fresh; fades */
-    size_t written_bytes;  /* [lock HUGE] of these */
-} hak_huge_cache;
+HAK_LOCKED_STATE struct hak_huge_cache hak_huge_cache;
 
 /* --- extents, all under HAK_LOCK_HUGE --------------------------------------------------------- */
 

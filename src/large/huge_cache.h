@@ -15,6 +15,23 @@
 
 #include "large/large.h"
 
+typedef struct huge_extent {
+    char *base;
+    size_t bytes;
+    size_t dirty;    /* bytes the kernel is thought to hold */
+    ptrdiff_t shift; /* CACHE-3 */
+    bool is_known;   /* the kernel was asked about all of it */
+} huge_extent_t;
+
+extern huge_extent_t hak_huge_extents[]; /* [lock HUGE] */
+extern struct hak_huge_cache {
+    unsigned extent_count; /* [lock HUGE] */
+    size_t cached_bytes;   /* [lock HUGE] CACHE-1 */
+    hak_huge_pool_t pool;  /* [lock HUGE] its resident_bytes: CACHE-2 */
+    size_t sampled_bytes;  /* [lock HUGE] of freed blocks whose memory was fresh; fades */
+    size_t written_bytes;  /* [lock HUGE] of these */
+} hak_huge_cache;
+
 /* An aligned part of a cached mapping, perhaps not zero, and its shift; NULL: none. [lock HUGE] */
 char *hak_huge_cache_take(size_t bytes, size_t align, ptrdiff_t *shift);
 

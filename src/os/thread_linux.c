@@ -19,11 +19,11 @@
 enum { CPU_WORDS = 128, CPU_WORD_BITS = 64 };
 
 static uint64_t os_cpus[CPU_WORDS]; /* [atomic] a bit per counted CPU */
-static uint32_t os_cpu_count;       /* [atomic] bits set */
+uint32_t hak_os_cpus_seen;          /* [atomic] bits set */
 
 static void os_cpus_add(unsigned word, uint64_t bits) {
     uint64_t fresh = bits & ~hak_or_relaxed(&os_cpus[word], bits);
-    hak_add_relaxed(&os_cpu_count, hak_popcount(fresh));
+    hak_add_relaxed(&hak_os_cpus_seen, hak_popcount(fresh));
 }
 
 /* Threads may be bound to a CPU each before they allocate; the first thread seldom is. */
@@ -47,7 +47,7 @@ unsigned hak_os_cpu_count(void) {
     if (word < CPU_WORDS && (hak_load_relaxed(&os_cpus[word]) & bit) == 0) {
         os_cpus_add(word, bit);
     }
-    return (unsigned)hak_most(1, hak_load_relaxed(&os_cpu_count));
+    return (unsigned)hak_most(1, hak_load_relaxed(&hak_os_cpus_seen));
 }
 
 uint32_t hak_os_thread_id(void) {

@@ -18,7 +18,7 @@
 #include "stack/stack.h"
 
 HAK_LOCKED_STATE HAK_LARGE_STATE(4) hak_owner_t hak_sample_owner; /* SLAB-10 */
-static size_t sample_rate;                                        /* [atomic] 0: off */
+HAK_LOCKED_STATE size_t hak_sample_rate_bytes;                    /* [atomic] 0: off */
 static uint32_t sample_epochs;                                    /* [atomic] so far */
 /* A wait for the owner was in vain. */
 HAK_LOCKED_STATE HAK_LARGE_STATE(4) bool hak_sample_is_stuck; /* [atomic] */
@@ -263,13 +263,13 @@ void hak_sample_start(void) {
 }
 
 size_t hak_sample_rate(void) {
-    return hak_load_relaxed(&sample_rate);
+    return hak_load_relaxed(&hak_sample_rate_bytes);
 }
 
 /* A thread that sees the epoch before its rate draws one distance by the rate before. */
 void hak_sample_set_rate(size_t rate) {
     hak_lock_acquire(HAK_LOCK_PROFILE); /* two at a time would leave a table of both */
-    hak_store_relaxed(&sample_rate, rate);
+    hak_store_relaxed(&hak_sample_rate_bytes, rate);
     uint32_t epoch = hak_add_relaxed(&sample_epochs, 1) + 1;
     hak_store_relaxed(&hak_profile_epoch, rate != 0 ? epoch : 0);
     hak_sc_detour(rate != 0);

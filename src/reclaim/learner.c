@@ -14,25 +14,9 @@ enum {
     GAP_STEPS_MOST = 10, /* of time without an event, that count */
 };
 
-static const uint64_t WARM_NS = 1000000000;  /* before the first decision */
-static const uint64_t LOCK_NS = 60000000000; /* after a wrong forecast */
+static const uint64_t WARM_NS = 1000000000; /* before the first decision */
+static const uint64_t LOCK_NS = HAK_LEARNER_LOCK_MS * 1000000ull;
 static const uint64_t JUMP_NS = 60000000000; /* back: no thread reads the clock so late */
-
-/* A pool with one keep time. Its line is what is in use and unused. */
-typedef struct ghost {
-    uint64_t unused_bytes;
-    uint64_t most_bytes; /* most in use in this keep time */
-    uint64_t end_ns;     /* of this keep time */
-} ghost_t;
-
-typedef struct learner {
-    ghost_t ghost[HAK_STRATEGIES];
-    hak_learner_view_t view;    /* prices, and the keep time in force */
-    int64_t debt_kib;           /* paid beyond what was foretold; fades */
-    uint64_t step_ns, since_ns; /* the last step, 0: none; the keep time is in force */
-    uint64_t wait_ns;           /* since then, until another is chosen */
-    uint64_t in_use_bytes, taken_bytes, most_bytes; /* at the last step; most in use since then */
-} learner_t;
 
 HAK_LOCKED_STATE HAK_LARGE_STATE(5) learner_t hak_learners[HAK_LEARNERS]; /* [lock LEARNER] */
 _Static_assert(sizeof hak_learners <= 1280, "LEARN-1");
@@ -160,7 +144,7 @@ void hak_learner_look_at(hak_learner_pool_t pool, hak_learner_view_t *view) {
     if (learner->step_ns != 0) {
         *view = learner->view;
         view->age_ms = hak_excess(hak_os_now_ns(), learner->since_ns) / 1000000;
-        view->is_locked = view->is_locked && view->age_ms < LOCK_NS / 1000000;
+        view->is_locked = view->is_locked && view->age_ms < HAK_LEARNER_LOCK_MS;
     }
     hak_lock_release(HAK_LOCK_LEARNER);
     view->mode = (hak_learn_t)hak_load_relaxed(&hak_knobs.learn);

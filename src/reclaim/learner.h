@@ -60,7 +60,7 @@ void hak_learner_reset(void);
 typedef struct hak_price {
     uint64_t taken, held;
 } hak_price_t;
-enum { HAK_LEARNER_FADE = 64 };
+enum { HAK_LEARNER_FADE = 64, HAK_LEARNER_LOCK_MS = 60000 /* after a wrong forecast */ };
 
 /* In bytes a second, from a sum that had time to settle. */
 HAK_INLINE uint64_t hak_learner_rate(uint64_t sum_kib) {
@@ -78,5 +78,23 @@ typedef struct hak_learner_view {
     hak_price_t price[HAK_STRATEGIES], real;
 } hak_learner_view_t;
 void hak_learner_look_at(hak_learner_pool_t pool, hak_learner_view_t *view);
+
+/* A pool with one keep time. Its line is what is in use and unused. */
+typedef struct ghost {
+    uint64_t unused_bytes;
+    uint64_t most_bytes; /* most in use in this keep time */
+    uint64_t end_ns;     /* of this keep time */
+} ghost_t;
+
+typedef struct learner {
+    ghost_t ghost[HAK_STRATEGIES];
+    hak_learner_view_t view;    /* prices, and the keep time in force */
+    int64_t debt_kib;           /* paid beyond what was foretold; fades */
+    uint64_t step_ns, since_ns; /* the last step, 0: none; the keep time is in force */
+    uint64_t wait_ns;           /* since then, until another is chosen */
+    uint64_t in_use_bytes, taken_bytes, most_bytes; /* at the last step; most in use since then */
+} learner_t;
+
+extern learner_t hak_learners[HAK_LEARNERS]; /* [lock LEARNER] */
 
 #endif

@@ -16,7 +16,7 @@ static const struct explain_cause {
 };
 #undef HAK_CAUSE
 
-enum { EXPLAIN_THREADS = 16, EXPLAIN_TEXT = 1536, EXPLAIN_NOTES = 4 };
+enum { EXPLAIN_THREADS = 16, EXPLAIN_TEXT = 1536, EXPLAIN_NOTES = 5 };
 
 typedef struct explain {
     hak_rss_t rss;
@@ -181,6 +181,9 @@ static unsigned notes(const explain_t *explain, const char *note[EXPLAIN_NOTES])
     } else if (!rss->is_told) {
         note[count++] = "the kernel does not tell the resident part of each mapping: the rest of "
                         "RSS counts as others'";
+    }
+    if (rss->doubt != NULL) {
+        note[count++] = rss->doubt;
     }
     return count;
 }

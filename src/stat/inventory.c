@@ -128,6 +128,11 @@ void hak_inventory_drop(hak_inventory_t *inventory) {
     *inventory = (hak_inventory_t){0};
 }
 
+/* The process reads its own structures as they are; an observer of another cannot (observe/). */
+const char *hak_inventory_doubt(void) {
+    return NULL;
+}
+
 /* --- pieces of a superslab -------------------------------------------------------------------- */
 
 static uint32_t entry_at(const hak_range_t *range, unsigned unit) {

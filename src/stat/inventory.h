@@ -35,6 +35,8 @@ void *hak_stat_map(size_t *bytes);
 
 void hak_inventory_take(hak_inventory_t *inventory);
 void hak_inventory_drop(hak_inventory_t *inventory);
+/* What was found wrong in the list and its pieces so far; NULL: nothing. */
+const char *hak_inventory_doubt(void);
 
 typedef enum hak_piece_kind {
     HAK_PIECE_SLAB,

@@ -27,6 +27,7 @@ typedef struct hak_rss {
         uint64_t bytes;       /* in that size; 0: the cause has no sizes */
     } most[HAK_CAUSE_COUNT];
     uint64_t other[HAK_OS_MAPPING_KINDS]; /* parts of `others` */
+    const char *doubt;                    /* why figures may be wrong; NULL: no reason */
     bool is_listed;                       /* there was memory for the list of our ranges */
     bool is_looked_at;                    /* the kernel told which of our pages are resident */
     bool is_told;                         /* and of each mapping how much: others are measured */

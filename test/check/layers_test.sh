@@ -55,6 +55,11 @@ echo '#include "span/hidden.h"' >>"$work/src/slab/slab.c"
 refuses "span/hidden.h is private" # private header
 
 fresh
+echo '#include "span/hidden.h"' >>"$work/src/slab/slab.c"
+echo 'opens slab' >>"$work/src/LAYERS"
+accepts "a private header of lower rank in a folder that opens all"
+
+fresh
 echo '#include <unistd.h>' >>"$work/src/slab/slab.c"
 refuses "<unistd.h> is not for slab/" # system header
 

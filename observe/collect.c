@@ -1,0 +1,375 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The figures of stat/stat.h from another program, as stat/collect.c makes them inside. */
+#include "image.h"
+
+#include "base/bits.h"
+#include "front/event.h"
+#include "reclaim/learner.h"
+
+#include <stdlib.h>
+
+enum { TCACHES_MOST = 1 << 20, OWNERS_MOST = 1 << 20 };
+
+#define COLLECT_ADD(name, text) to->name += from->name;
+
+/* --- threads ---------------------------------------------------------------------------------- */
+
+/* Of a tcache, as front/tcache.h tells it. */
+typedef struct cache_view {
+    obs_tcache_t tcache;
+    obs_side_t side[HAK_SC_COUNT];
+    uint32_t cached[HAK_SC_COUNT], quarantine[HAK_SC_COUNT];
+    bool is_fallback;
+} cache_view_t;
+
+static bool view_quarantine(obs_image_t *image, cache_view_t *view) {
+    obs_quarantine_t quarantine;
+    memset(view->quarantine, 0, sizeof view->quarantine);
+    if (view->tcache.quarantine == 0) {
+        return true;
+    }
+    if (!obs_fetch(image, quarantine, view->tcache.quarantine, &quarantine)) {
+        return false;
+    }
+    for (unsigned i = 0; i < HAK_SC_COUNT * HAK_QUARANTINE_SLOTS; i++) {
+        view->quarantine[i / HAK_QUARANTINE_SLOTS] += quarantine.slot[i] != 0;
+    }
+    return true;
+}
+
+static bool view_read(obs_image_t *image, uint64_t at, cache_view_t *view) {
+    if (!obs_fetch(image, tcache, at, &view->tcache)) {
+        return false;
+    }
+    const obs_tcache_t *tcache = &view->tcache;
+    for (unsigned sc = 0; sc < HAK_SC_COUNT; sc++) {
+        uint64_t far = tcache->far_side, side = tcache->side;
+        obs_bin_t bin;
+        bool is_near = sc < HAK_SIDES_NEAR;
+        uint64_t place = (is_near ? side : far) +
+                         (is_near ? sc : sc - HAK_SIDES_NEAR) * (uint64_t)obs_size(image, side);
+        view->side[sc] = (obs_side_t){0};
+        if ((is_near || far != 0) && !obs_fetch(image, side, place, &view->side[sc])) {
+            return false;
+        }
+        if (!obs_fetch(image, bin, tcache->bin + sc * (uint64_t)obs_size(image, bin), &bin)) {
+            return false;
+        }
+        int64_t cached = (int64_t)(int32_t)view->side[sc].total - (int32_t)bin.slots_left;
+        view->cached[sc] = cached > 0 ? (uint32_t)cached : 0;
+    }
+    view->is_fallback = at == obs_root(image, fallback);
+    return view_quarantine(image, view);
+}
+
+/* Whether its thread has another one, too (TCACHE-10). */
+static bool is_second(const obs_image_t *image, const cache_view_t *view) {
+    return obs_is_hardened(image) &&
+           ((uint32_t)view->tcache.own_entry_end & HAK_SLAB_PLAIN_ID) != 0;
+}
+
+typedef void visit_cache_t(obs_image_t *image, cache_view_t *view, hak_snapshot_t *snapshot);
+
+/* The fallback, then all others, newest first. */
+static void visit_caches(obs_image_t *image, hak_snapshot_t *snapshot, visit_cache_t *visit) {
+    static cache_view_t view;
+    uint64_t at = obs_root(image, fallback);
+    for (unsigned i = 0; at != 0; i++) {
+        if (i == TCACHES_MOST || !view_read(image, at, &view)) {
+            image->doubt.lists++;
+            return;
+        }
+        visit(image, &view, snapshot);
+        at = i == 0 ? obs_root_number(image, HAK_DOOR_ROOT_tcaches, 8) : view.tcache.next;
+    }
+}
+
+static void collect_cache(obs_image_t *image, cache_view_t *view, hak_snapshot_t *snapshot) {
+    const obs_tcache_t *from = &view->tcache;
+    hak_tcache_counters_t *to = &snapshot->events;
+    HAK_THREAD_COUNTERS(COLLECT_ADD)
+    snapshot->tcache_count += view->tcache.first_entry != 0;
+    snapshot->thread_count += view->tcache.is_attached != 0 && !is_second(image, view);
+    bool is_left = view->tcache.is_attached == 0 && !view->is_fallback;
+    for (unsigned sc = 0; sc < HAK_SC_COUNT; sc++) {
+        const obs_side_t *from = &view->side[sc];
+        hak_bin_counters_t *to = &snapshot->sc[sc].bin;
+        hak_class_stats_t *stats = &snapshot->sc[sc];
+        HAK_BIN_COUNTERS(COLLECT_ADD)
+        if (is_left) {
+            stats->lost += view->cached[sc] + from->outbox_count + view->quarantine[sc];
+        } else {
+            stats->cached += view->cached[sc];
+            stats->outbox += from->outbox_count;
+            stats->quarantine += view->quarantine[sc];
+        }
+    }
+}
+
+/* Since a slow path of either of its caches read the clock. */
+static uint64_t idle_ms(const obs_image_t *image, const obs_tcache_t *tcache, uint64_t known_ms) {
+    uint32_t now = (uint32_t)(image->reader->now_ns / HAK_EVENT_STEP_NS);
+    uint64_t ms = (uint64_t)(now - tcache->event_step) * (HAK_EVENT_STEP_NS / 1000000);
+    ms = tcache->event_step == 0 || image->reader->now_ns == 0 ? 0 : ms;
+    return known_ms == 0 || (ms != 0 && ms < known_ms) ? ms : known_ms;
+}
+
+static void thread_add(obs_image_t *image, hak_thread_stats_t *thread, const cache_view_t *view) {
+    for (unsigned sc = 0; sc < HAK_SC_COUNT; sc++) {
+        const obs_side_t *from = &view->side[sc];
+        hak_bin_counters_t *to = &thread->bin;
+        HAK_BIN_COUNTERS(COLLECT_ADD)
+        uint64_t cached = (uint64_t)view->cached[sc] + view->quarantine[sc];
+        thread->cached_bytes += cached * hak_sc_info[sc].bytes;
+        thread->outbox_bytes += (uint64_t)from->outbox_count * hak_sc_info[sc].bytes;
+    }
+    const obs_tcache_t *from = &view->tcache;
+    hak_thread_counters_t *to = &thread->own;
+    HAK_THREAD_COUNTERS(COLLECT_ADD)
+    thread->drawn_bytes += view->tcache.drawn;
+    thread->idle_ms = idle_ms(image, &view->tcache, thread->idle_ms);
+}
+
+static void list_add(hak_thread_list_t *list, const hak_thread_stats_t *thread) {
+    size_t room = list->mapped_bytes / sizeof *thread;
+    if (list->count == room) {
+        size_t bytes = (room * 2 + 64) * sizeof *thread;
+        hak_thread_stats_t *all = realloc(list->thread, bytes);
+        if (all == NULL) {
+            obs_current->doubt.lists++;
+            return;
+        }
+        list->thread = all;
+        list->mapped_bytes = bytes;
+    }
+    list->thread[list->count++] = *thread;
+}
+
+/* One line for both caches of a thread. */
+static void list_cache(obs_image_t *image, cache_view_t *view, hak_snapshot_t *snapshot) {
+    static cache_view_t second;
+    const obs_tcache_t *tcache = &view->tcache;
+    hak_thread_stats_t thread = {.id = tcache->thread_id, .is_attached = tcache->is_attached != 0};
+    if (thread.is_attached && is_second(image, view)) {
+        return;
+    }
+    thread_add(image, &thread, view);
+    thread.owner = ((tcache->first_entry & ~(uint32_t)HAK_SLAB_PLAIN_ID) >> 8) - 1;
+    if (obs_is_hardened(image) && thread.is_attached && tcache->second != 0) {
+        if (view_read(image, tcache->second, &second)) {
+            thread_add(image, &thread, &second);
+        } else {
+            image->doubt.lists++;
+        }
+    }
+    bool is_there = thread.is_attached || thread.cached_bytes + thread.outbox_bytes != 0;
+    if (tcache->first_entry != 0 && is_there) {
+        list_add(&snapshot->threads, &thread);
+    }
+}
+
+void obs_drop_threads(hak_snapshot_t *snapshot) {
+    free(snapshot->threads.thread);
+    snapshot->threads = (hak_thread_list_t){0};
+}
+
+/* --- owners ----------------------------------------------------------------------------------- */
+
+/* That of sampled blocks is no thread's. */
+static bool collect_owner(obs_image_t *image, uint64_t at, hak_snapshot_t *snapshot,
+                          uint64_t *next) {
+    obs_owner_t owner;
+    if (!obs_fetch(image, owner, at, &owner)) {
+        return false;
+    }
+    for (unsigned sc = 0; sc < HAK_SC_COUNT; sc++) {
+        obs_class_counters_t counters, *from = &counters;
+        hak_class_counters_t *to = &snapshot->sc[sc].owner;
+        uint64_t place = owner.counters + sc * (uint64_t)obs_size(image, class_counters);
+        if (!obs_fetch(image, class_counters, place, &counters)) {
+            return false;
+        }
+        HAK_CLASS_COUNTERS(COLLECT_ADD)
+    }
+    *next = owner.next;
+    return true;
+}
+
+static void collect_owners(obs_image_t *image, hak_snapshot_t *snapshot) {
+    uint64_t apart = obs_root_number(image, HAK_DOOR_ROOT_owner_apart, 8), next;
+    uint64_t at = obs_root_number(image, HAK_DOOR_ROOT_owners, 8);
+    for (unsigned i = 0; at != 0; i++, at = next) {
+        if (i == OWNERS_MOST || !collect_owner(image, at, snapshot, &next)) {
+            image->doubt.lists++;
+            break;
+        }
+        snapshot->owner_count++;
+    }
+    if (apart != 0 && !collect_owner(image, apart, snapshot, &next)) {
+        image->doubt.lists++;
+    }
+}
+
+/* --- superslabs ------------------------------------------------------------------------------- */
+
+typedef struct superslab_work {
+    hak_snapshot_t *snapshot;
+    unsigned used; /* units in slabs and large blocks */
+} superslab_work_t;
+
+static void collect_piece(void *context, const hak_range_t *range, const hak_piece_t *piece) {
+    superslab_work_t *work = context;
+    hak_snapshot_t *snapshot = work->snapshot;
+    hak_class_stats_t *stats = &snapshot->sc[piece->sc];
+    (void)range;
+    if (piece->kind == HAK_PIECE_SLAB) {
+        size_t remote = obs_remote_waiting(piece->unit);
+        stats->slabs++;
+        stats->blocks += piece->carved;
+        stats->free += piece->free;
+        stats->remote += hak_least(remote, piece->carved - piece->free);
+        work->used += piece->units;
+    } else if (piece->kind == HAK_PIECE_LARGE) {
+        snapshot->large_bytes += (size_t)piece->units * HAK_UNIT_BYTES;
+        snapshot->large_count++;
+        work->used += piece->units;
+    }
+}
+
+/* Units that are neither free nor in a slab or a large block count as moving. */
+static void collect_superslab(const hak_range_t *range, hak_snapshot_t *snapshot) {
+    superslab_work_t work = {.snapshot = snapshot};
+    hak_inventory_pieces(range, collect_piece, &work);
+    uint64_t free = obs_free_units(), clean = free & obs_clean_units();
+    size_t moving = hak_popcount(~free) - hak_least(hak_popcount(~free), work.used);
+    snapshot->superslab_count++;
+    snapshot->moving_bytes += moving * HAK_UNIT_BYTES;
+    snapshot->unused_clean_bytes += (size_t)hak_popcount(clean) * HAK_UNIT_BYTES;
+    snapshot->unused_dirty_bytes += (size_t)hak_popcount(free & ~clean) * HAK_UNIT_BYTES;
+}
+
+static void collect_ranges(hak_snapshot_t *snapshot) {
+    hak_inventory_t inventory;
+    hak_inventory_take(&inventory);
+    for (size_t i = 0; i < inventory.count; i++) {
+        const hak_range_t *range = &inventory.range[i];
+        if (range->kind == HAK_RANGE_SUPERSLAB) {
+            collect_superslab(range, snapshot);
+        } else if (range->kind == HAK_RANGE_CACHED) {
+            snapshot->huge_cached_bytes += range->bytes;
+        }
+    }
+    hak_inventory_drop(&inventory);
+}
+
+/* --- sums ------------------------------------------------------------------------------------- */
+
+static void sum_class(hak_snapshot_t *snapshot, unsigned sc) {
+    const hak_sc_info_t *info = &hak_sc_info[sc];
+    hak_class_stats_t *stats = &snapshot->sc[sc];
+    uint64_t used = stats->blocks - stats->free;
+    uint64_t idle = stats->cached + stats->outbox + stats->remote + stats->quarantine + stats->lost;
+    size_t bytes = info->bytes;
+    stats->live = used > idle ? used - idle : 0; /* counted twice on its way */
+#define SUM_BYTES(name) snapshot->name##_bytes += stats->name * bytes;
+    SUM_BYTES(live)
+    SUM_BYTES(cached)
+    SUM_BYTES(outbox)
+    SUM_BYTES(remote)
+    SUM_BYTES(quarantine)
+    SUM_BYTES(lost)
+    snapshot->in_use_bytes += used * bytes;
+    snapshot->slab_free_bytes += stats->free * bytes;
+    snapshot->uncarved_bytes += (stats->slabs * info->blocks - stats->blocks) * bytes;
+    snapshot->slab_tail_bytes +=
+        stats->slabs * ((size_t)info->units * HAK_UNIT_BYTES - info->blocks * bytes);
+    snapshot->slab_count += stats->slabs;
+#define SUM_BIN(name, text) snapshot->events.name += stats->bin.name;
+#define SUM_CLASS(name, text) snapshot->events.name += stats->owner.name;
+    HAK_BIN_COUNTERS(SUM_BIN)
+    HAK_CLASS_COUNTERS(SUM_CLASS)
+}
+
+static void collect_lost(obs_image_t *image, hak_snapshot_t *snapshot) {
+    uint32_t lost[HAK_SC_COUNT] = {0};
+    if (!obs_read(image->reader, obs_root(image, lost), lost, sizeof lost)) {
+        image->doubt.lists++;
+    }
+    for (unsigned sc = 0; sc < HAK_SC_COUNT; sc++) {
+        snapshot->sc[sc].lost += lost[sc];
+    }
+}
+
+/* 0: the standard rules decide. *saved: bytes a second. */
+static uint64_t learned_ms(hak_learner_pool_t pool, uint64_t *saved) {
+    hak_learner_view_t view;
+    hak_learner_look_at(pool, &view);
+    const hak_price_t *own = &view.price[view.strategy],
+                      *other = &view.price[HAK_STRATEGY_STANDARD];
+    bool decides = view.acts && view.strategy != HAK_STRATEGY_STANDARD;
+    uint64_t less = hak_excess(other->taken + other->held, own->taken + own->held);
+    *saved = decides ? hak_learner_rate(less) : 0;
+    return decides ? HAK_STRATEGY_MS[view.strategy] : 0;
+}
+
+static uint64_t budget_bytes(obs_image_t *image) {
+    uint64_t quota = obs_root_number(image, HAK_DOOR_ROOT_quota_cpus, 4);
+    uint64_t cpus = hak_most(obs_root_number(image, HAK_DOOR_ROOT_cpus, 4), 1);
+    size_t budget;
+    cpus = quota != 0 && quota < cpus ? quota : cpus;
+    return hak_mul(image->knobs.cache_bytes, cpus, &budget) ? budget : SIZE_MAX;
+}
+
+static void collect_process(obs_image_t *image, hak_snapshot_t *snapshot) {
+    obs_counters_t counters, *from = &counters;
+    uint64_t drawn = obs_root_number(image, HAK_DOOR_ROOT_drawn_bytes, 8);
+    if (!obs_fetch(image, counters, obs_root(image, counters), &counters)) {
+        image->doubt.lists++;
+        return;
+    }
+    hak_process_counters_t *to = &snapshot->process;
+    HAK_PROCESS_COUNTERS(COLLECT_ADD)
+    uint64_t guarded_count = hak_excess(to->guard_sample, to->guard_free);
+    snapshot->guard_bytes = guarded_count * image->reader->page_bytes;
+    snapshot->cache_bytes = drawn <= SIZE_MAX / 2 ? drawn : 0;
+    snapshot->cache_budget_bytes = budget_bytes(image);
+    snapshot->memory_limit_bytes = image->knobs.limit_bytes;
+    snapshot->memory_is_tight = image->knobs.is_tight != 0;
+    snapshot->keep_units_ms = learned_ms(HAK_LEARNER_UNITS, &snapshot->keep_units_saves_bytes);
+    snapshot->keep_huge_ms = learned_ms(HAK_LEARNER_HUGE, &snapshot->keep_huge_saves_bytes);
+    snapshot->profile_rate_bytes = obs_root_number(image, HAK_DOOR_ROOT_profile_rate, 8);
+}
+
+static void collect_huge(obs_image_t *image, hak_snapshot_t *snapshot) {
+    obs_huge_cache_t cache;
+    obs_huge_t huge;
+    if (!obs_fetch(image, huge_cache, obs_root(image, huge_cache), &cache) ||
+        !obs_fetch(image, huge, obs_root(image, huge), &huge)) {
+        image->doubt.lists++;
+        return;
+    }
+    snapshot->huge_bytes = cache.in_use_bytes;
+    snapshot->huge_count = huge.in_use_count;
+    snapshot->huge_cached_dirty_bytes = cache.resident_bytes;
+}
+
+void obs_collect(hak_snapshot_t *snapshot) {
+    obs_image_t *image = obs_current;
+    *snapshot = (hak_snapshot_t){0};
+    visit_caches(image, snapshot, collect_cache);
+    collect_owners(image, snapshot);
+    collect_ranges(snapshot);
+    collect_process(image, snapshot);
+    collect_huge(image, snapshot);
+    collect_lost(image, snapshot);
+    for (unsigned sc = 0; sc < HAK_SC_COUNT; sc++) {
+        sum_class(snapshot, sc);
+    }
+    snapshot->hole_bytes = obs_root_number(image, HAK_DOOR_ROOT_purged_bytes, 8);
+    snapshot->meta_bytes = obs_root_number(image, HAK_DOOR_ROOT_meta_bytes, 8);
+    snapshot->in_use_bytes += snapshot->large_bytes + snapshot->huge_bytes;
+    snapshot->mapped_bytes = snapshot->superslab_count * HAK_SUPERSLAB_BYTES +
+                             snapshot->huge_bytes + snapshot->huge_cached_bytes;
+    visit_caches(image, snapshot, list_cache);
+}

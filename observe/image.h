@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The allocator in a program's memory, by the door of its library (src/door/door.h). A structure is
+ * read as a whole into its counterpart here, whatever its layout there: offsets are the door's. */
+#ifndef OBS_IMAGE_H
+#define OBS_IMAGE_H
+
+#include "door/door.h"
+#include "front/quarantine.h"
+#include "reader.h"
+#include "slab/sizeclass.h"
+#include "stat/inventory.h"
+#include "stat/stat.h"
+
+/* obs_slab_t and so on: the members of door.def; of a part, its address in the program. */
+#define HAK_DOOR_STRUCT(name, type) typedef struct obs_##name {
+#define HAK_DOOR_ONE(name, type, key, member, bits) uint##bits##_t key;
+#define HAK_DOOR_MANY(name, type, key, member, bits, count) uint##bits##_t key[count];
+#define HAK_DOOR_PLACE(name, type, key, member) uint64_t key;
+#define HAK_DOOR_END(name)                                                                         \
+    char unused;                                                                                   \
+    }                                                                                              \
+    obs_##name##_t;
+#include "door/door.def"
+
+/* What was wrong so far. */
+typedef struct obs_doubt {
+    uint32_t ranges, slabs, lists; /* that contradict themselves, or could not be read */
+    char text[256];
+} obs_doubt_t;
+
+typedef struct obs_image {
+    obs_reader_t *reader;
+    uint64_t root[HAK_DOOR_ROOTS];
+    hak_door_row_t row[HAK_DOOR_ROWS];
+    uint32_t from[HAK_DOOR_ROWS], end[HAK_DOOR_ROWS]; /* of a structure: what is read of it */
+    char library[20];                                 /* its version */
+    obs_knobs_t knobs;
+    const hak_inventory_t *inventory; /* the one taken last */
+    obs_doubt_t doubt;
+} obs_image_t;
+
+/* Finds the allocator. false: reader->error says why. */
+bool obs_image_open(obs_image_t *image, obs_reader_t *reader);
+
+/* Reads a structure, at the number of its row. false: it is not mapped, or cannot be read. */
+bool obs_fetch_at(obs_image_t *image, unsigned row, uint64_t at, void *to);
+/* The same from bytes that were read already, as many as it has. */
+void obs_decode_at(const obs_image_t *image, unsigned row, uint64_t at, const void *from, void *to);
+#define obs_fetch(image, name, at, to)                                                             \
+    obs_fetch_at(image, HAK_DOOR_AT_##name, at, 1 ? (to) : (obs_##name##_t *)0)
+#define obs_decode(image, name, at, from, to)                                                      \
+    obs_decode_at(image, HAK_DOOR_AT_##name, at, from, 1 ? (to) : (obs_##name##_t *)0)
+#define obs_size(image, name) ((image)->row[HAK_DOOR_AT_##name].bytes)
+#define obs_root(image, name) ((image)->root[HAK_DOOR_ROOT_##name])
+/* A number at a root; 0 where it cannot be read. */
+uint64_t obs_root_number(obs_image_t *image, unsigned root, size_t bytes);
+
+/* Whether the library is the hardened one. */
+bool obs_is_hardened(const obs_image_t *image);
+
+/* Of the superslab whose pieces are being visited (heap.c): units, and free blocks that wait for
+ * the owner of the slab that begins at a unit. */
+uint64_t obs_free_units(void);
+uint64_t obs_clean_units(void);
+uint64_t obs_remote_waiting(unsigned unit);
+
+/* Fills the figures of stat/stat.h, and its list of threads (free it with obs_drop_threads). */
+void obs_collect(hak_snapshot_t *snapshot);
+void obs_drop_threads(hak_snapshot_t *snapshot);
+
+/* The image that the functions of the core's headers are about (stat/, os/): one at a time. */
+extern obs_image_t *obs_current;
+
+#endif

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * hakmem-observe explain|stats|map PID|CORE [--json] [--stop] */
+#include "observe.h"
+
+#include <stdlib.h>
+#include <sys/stat.h>
+
+static const char usage[] = "usage: hakmem-observe explain|stats|map PID|CORE [--json] [--stop]\n"
+                            "  explain  why RSS is as high as it is\n"
+                            "  stats    the statistics of the allocator\n"
+                            "  map      the use of every unit of the heap, as JSON\n"
+                            "  --json   as JSON, like the library's own documents\n"
+                            "  --stop   stop the process meanwhile, for exact figures\n";
+
+typedef struct order {
+    obs_verb_t verb;
+    const char *target;
+    bool is_json, is_stop;
+} order_t;
+
+static bool order_parse(order_t *order, int argc, char **argv) {
+    static const char *const verbs[] = {"explain", "stats", "map"};
+    unsigned words = 0;
+    for (int i = 1; i < argc; i++) {
+        if (strcmp(argv[i], "--json") == 0) {
+            order->is_json = true;
+        } else if (strcmp(argv[i], "--stop") == 0) {
+            order->is_stop = true;
+        } else if (argv[i][0] == '-' || words == 2) {
+            return false;
+        } else if (words++ == 1) {
+            order->target = argv[i];
+        } else {
+            unsigned verb = 0;
+            while (verb <= OBS_MAP && strcmp(argv[i], verbs[verb]) != 0) {
+                verb++;
+            }
+            if (verb > OBS_MAP) {
+                return false;
+            }
+            order->verb = (obs_verb_t)verb;
+        }
+    }
+    return words == 2;
+}
+
+static int say(const char *text) {
+    fprintf(stderr, "hakmem-observe: %s\n", text);
+    return 1;
+}
+
+static void put_file(void *context, const char *data, size_t length) {
+    fwrite(data, 1, length, context);
+}
+
+/* The report is kept in memory while the process stands: nobody waits for a reader of ours. */
+static int observe(const order_t *order, uint32_t pid) {
+    static obs_reader_t reader;
+    static obs_image_t image;
+    obs_stopped_t stopped = {0};
+    char *text = NULL;
+    size_t length = 0;
+    FILE *memory = open_memstream(&text, &length);
+    const hak_sink_t sink = {.put = put_file, .context = memory};
+    if (memory == NULL) {
+        return say("no memory");
+    }
+    if (order->is_stop && pid != 0 && !obs_stop(&stopped, pid)) {
+        return say(stopped.error);
+    }
+    bool is_open =
+        pid != 0 ? obs_open_process(&reader, pid) : obs_open_core(&reader, order->target);
+    is_open = is_open && obs_image_open(&image, &reader);
+    if (is_open) {
+        obs_report(&image, order->verb, order->is_json, &sink);
+    }
+    if (stopped.count != 0) {
+        uint64_t ns = obs_continue(&stopped);
+        fprintf(stderr, "hakmem-observe: process %u stood still for %.1f ms\n", pid,
+                (double)ns / 1e6);
+    }
+    fclose(memory);
+    obs_close(&reader);
+    if (!is_open) {
+        return say(reader.error);
+    }
+    bool is_written = fwrite(text, 1, length, stdout) == length && fflush(stdout) == 0;
+    free(text);
+    return is_written ? 0 : say("the report cannot be written");
+}
+
+int main(int argc, char **argv) {
+    order_t order = {0};
+    char *end;
+    struct stat status;
+    if (!order_parse(&order, argc, argv)) {
+        fputs(usage, stderr);
+        return 1;
+    }
+    unsigned long pid = strtoul(order.target, &end, 10);
+    bool is_number = *end == '\0' && order.target[0] >= '1' && order.target[0] <= '9';
+    if (is_number && stat(order.target, &status) != 0) {
+        return pid <= INT32_MAX ? observe(&order, (uint32_t)pid) : say("that is no PID");
+    }
+    return order.is_stop ? say("a core file cannot be stopped") : observe(&order, 0);
+}

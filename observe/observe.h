@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The observer: reports of another program's heap. One line says why there is none. */
+#ifndef OBS_OBSERVE_H
+#define OBS_OBSERVE_H
+
+#include "image.h"
+
+typedef enum obs_verb { OBS_EXPLAIN, OBS_STATS, OBS_MAP } obs_verb_t;
+
+/* Writes a report of the image that was opened; the map is always JSON. */
+void obs_report(obs_image_t *image, obs_verb_t verb, bool is_json, const hak_sink_t *sink);
+
+/* A process whose threads are all stopped. It runs on if the observer ends. */
+typedef struct obs_stopped {
+    uint32_t pid;
+    uint32_t *thread;
+    size_t count, room;
+    uint64_t began_ns;
+    char error[256]; /* one line, without its end */
+} obs_stopped_t;
+/* false: stopped->error says why, and it runs. */
+bool obs_stop(obs_stopped_t *stopped, uint32_t pid);
+/* Returns for how many ns it stood. */
+uint64_t obs_continue(obs_stopped_t *stopped);
+
+#endif

@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * A running process, by its files in /proc and process_vm_readv. Whether that is allowed the kernel
+ * decides, as for a debugger. */
+#include "reader.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/uio.h>
+#include <time.h>
+#include <unistd.h>
+
+typedef struct process {
+    int pagemap; /* a word for each OS page; -1: not to be had */
+    int memory;  /* where process_vm_readv is refused; -1: not needed so far */
+    bool is_refused;
+} process_t;
+
+enum { PATH_BYTES = 64 };
+
+static void process_path(char path[PATH_BYTES], uint32_t pid, const char *name) {
+    snprintf(path, PATH_BYTES, "/proc/%u/%s", pid, name);
+}
+
+static FILE *process_open(uint32_t pid, const char *name) {
+    char path[PATH_BYTES];
+    process_path(path, pid, name);
+    return fopen(path, "re");
+}
+
+static int process_descriptor(uint32_t pid, const char *name) {
+    char path[PATH_BYTES];
+    process_path(path, pid, name);
+    return open(path, O_RDONLY | O_CLOEXEC);
+}
+
+/* --- memory ----------------------------------------------------------------------------------- */
+
+static bool copy_by_file(obs_reader_t *reader, uint64_t at, void *to, size_t bytes) {
+    process_t *process = reader->own;
+    if (process->memory < 0) {
+        process->memory = process_descriptor(reader->pid, "mem");
+    }
+    return process->memory >= 0 && at <= INT64_MAX &&
+           pread(process->memory, to, bytes, (off_t)at) == (ssize_t)bytes;
+}
+
+static bool process_copy(obs_reader_t *reader, const obs_mapping_t *mapping, uint64_t at, void *to,
+                         size_t bytes) {
+    process_t *process = reader->own;
+    (void)mapping;
+    struct iovec local = {.iov_base = to, .iov_len = bytes};
+    struct iovec remote = {.iov_base = (void *)(uintptr_t)at, .iov_len = bytes};
+    if (!process->is_refused) {
+        ssize_t length = process_vm_readv((pid_t)reader->pid, &local, 1, &remote, 1, 0);
+        process->is_refused = length < 0 && (errno == ENOSYS || errno == EPERM);
+        if (!process->is_refused) {
+            return length == (ssize_t)bytes;
+        }
+    }
+    return copy_by_file(reader, at, to, bytes);
+}
+
+/* Bit 63: in memory; bit 62: swapped out. */
+static bool process_look(obs_reader_t *reader, obs_chunk_t *chunk, uint64_t base) {
+    static uint64_t entry[OBS_CHUNK_WORDS * 64];
+    const process_t *process = reader->own;
+    size_t pages = ((size_t)1 << OBS_CHUNK_LOG2) / reader->page_bytes;
+    off_t from = (off_t)(base / reader->page_bytes * sizeof *entry);
+    ssize_t length = pread(process->pagemap, entry, pages * sizeof *entry, from);
+    if (length < 0) {
+        return false;
+    }
+    for (size_t i = 0; i < (size_t)length / sizeof *entry; i++) {
+        uint64_t is_resident = entry[i] >> 63, is_held = is_resident | (entry[i] >> 62 & 1);
+        chunk->resident[i / 64] |= is_resident << i % 64;
+        chunk->held[i / 64] |= is_held << i % 64;
+    }
+    return true;
+}
+
+static void process_close(obs_reader_t *reader) {
+    process_t *process = reader->own;
+    if (process != NULL) {
+        close(process->pagemap);
+        close(process->memory);
+        free(process);
+    }
+}
+
+static const obs_source_t process_source = {process_copy, process_look, process_close};
+
+/* --- mappings --------------------------------------------------------------------------------- */
+
+static hak_os_mapping_kind_t mapping_kind(const char *path, bool is_shared) {
+    static const struct {
+        const char *start;
+        hak_os_mapping_kind_t kind;
+    } rows[] = {
+        {"[heap]", HAK_OS_MAPPING_BREAK},       {"[stack", HAK_OS_MAPPING_STACK},
+        {"[anon_shmem", HAK_OS_MAPPING_SHARED}, {"[anon", HAK_OS_MAPPING_ANONYMOUS},
+        {"/dev/shm/", HAK_OS_MAPPING_SHARED},   {"/memfd:", HAK_OS_MAPPING_SHARED},
+        {"/SYSV", HAK_OS_MAPPING_SHARED},       {"/dev/zero", HAK_OS_MAPPING_SHARED},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        if (strncmp(path, rows[i].start, strlen(rows[i].start)) == 0) {
+            return rows[i].kind;
+        }
+    }
+    return path[0] != '\0' ? HAK_OS_MAPPING_FILE
+           : is_shared     ? HAK_OS_MAPPING_SHARED
+                           : HAK_OS_MAPPING_ANONYMOUS;
+}
+
+/* start-end rwxp offset device inode path */
+static bool mapping_parse(char *line, obs_mapping_t *mapping) {
+    char rights[5], path[32] = "";
+    unsigned long start, end, offset;
+    int fields =
+        sscanf(line, "%lx-%lx %4s %lx %*s %*s %31[^\n]", &start, &end, rights, &offset, path);
+    if (fields < 4) {
+        return false;
+    }
+    bool is_shared = rights[3] == 's', is_file = path[0] == '/';
+    bool is_private = !is_shared && (path[0] == '\0' || path[0] == '[');
+    *mapping = (obs_mapping_t){.start = start,
+                               .end = end,
+                               .offset = offset,
+                               .kind = mapping_kind(path, is_shared),
+                               .is_file = is_file,
+                               .is_zeroed = is_private && strncmp(path, "[v", 2) != 0};
+    return true;
+}
+
+/* Lines of smaps; without that file, of maps. */
+static bool mappings_read(obs_reader_t *reader, FILE *file) {
+    char *line = NULL;
+    size_t room = 0;
+    unsigned long kib;
+    obs_mapping_t mapping;
+    bool is_good = true;
+    while (is_good && getline(&line, &room, file) > 0) {
+        bool is_number = sscanf(line, "Rss: %lu kB", &kib) == 1;
+        if (is_number && reader->mapping_count != 0) {
+            reader->mapping[reader->mapping_count - 1].resident_bytes = (uint64_t)kib << 10;
+            reader->knows_rss = true;
+        } else if (((line[0] >= '0' && line[0] <= '9') || (line[0] >= 'a' && line[0] <= 'f')) &&
+                   mapping_parse(line, &mapping)) {
+            is_good = obs_add_mapping(reader, &mapping);
+        }
+    }
+    free(line);
+    return is_good;
+}
+
+/* The last address of some machines' lists is the kernel's. */
+static bool mappings_open(obs_reader_t *reader) {
+    FILE *file = process_open(reader->pid, "smaps");
+    if (file == NULL && errno == ENOENT) {
+        file = process_open(reader->pid, "maps");
+    }
+    if (file == NULL && (errno == ENOENT || errno == ESRCH)) {
+        return obs_fail(reader, "there is no process %u", reader->pid);
+    }
+    if (file == NULL) {
+        return obs_fail(reader, "process %u: %s", reader->pid, strerror(errno));
+    }
+    errno = 0;
+    bool is_good = mappings_read(reader, file), is_refused = errno == EACCES || errno == EPERM;
+    fclose(file);
+    if (is_good && reader->mapping_count == 0) {
+        return obs_fail(reader, "process %u %s", reader->pid,
+                        is_refused ? "is another user's"
+                                   : "has no memory: it ends, or is the kernel's");
+    }
+    return is_good;
+}
+
+static void command_read(obs_reader_t *reader) {
+    FILE *file = process_open(reader->pid, "comm");
+    if (file != NULL) {
+        size_t length = fread(reader->command, 1, sizeof reader->command - 1, file);
+        reader->command[length] = '\0';
+        reader->command[strcspn(reader->command, "\n")] = '\0';
+        fclose(file);
+    }
+}
+
+/* Yama lets only ancestors read, and root. */
+static bool is_restricted(void) {
+    char text[8] = "";
+    FILE *file = fopen("/proc/sys/kernel/yama/ptrace_scope", "re");
+    bool is_read = file != NULL && fgets(text, sizeof text, file) != NULL;
+    if (file != NULL) {
+        fclose(file);
+    }
+    return is_read && text[0] != '0';
+}
+
+/* Whether the memory may be read at all. */
+static bool memory_try(obs_reader_t *reader) {
+    char byte;
+    for (size_t i = 0; i < reader->mapping_count; i++) {
+        const obs_mapping_t *mapping = &reader->mapping[i];
+        if (mapping->is_file && process_copy(reader, mapping, mapping->start, &byte, 1)) {
+            return true;
+        }
+    }
+    return obs_fail(reader, "the memory of process %u may not be read%s", reader->pid,
+                    is_restricted() ? ": kernel.yama.ptrace_scope lets only root" : "");
+}
+
+bool obs_open_process(obs_reader_t *reader, uint32_t pid) {
+    process_t *process = calloc(1, sizeof *process);
+    struct timespec now;
+    if (!obs_begin(reader, &process_source) || process == NULL) {
+        free(process);
+        return obs_fail(reader, "no memory");
+    }
+    reader->own = process;
+    reader->pid = pid;
+    reader->page_bytes = (uint64_t)sysconf(_SC_PAGESIZE);
+    process->memory = -1;
+    process->pagemap = process_descriptor(pid, "pagemap");
+    reader->knows_resident = process->pagemap >= 0;
+    command_read(reader);
+    if (clock_gettime(CLOCK_MONOTONIC_COARSE, &now) == 0) {
+        reader->now_ns = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+    }
+    return mappings_open(reader) && memory_try(reader);
+}

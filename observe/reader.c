@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What all sources share: the list of mappings, and a cache of which pages are resident. */
+#include "reader.h"
+
+#include "base/bits.h"
+
+#include <stdarg.h>
+#include <stdlib.h>
+
+enum {
+    CHUNKS = 1 << 12,         /* in the cache, 16 GiB of addresses */
+    MAPPINGS_MOST = 16 << 20, /* the kernel's default is 65530 */
+};
+
+bool obs_fail(obs_reader_t *reader, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    vsnprintf(reader->error, sizeof reader->error, format, args);
+    va_end(args);
+    return false;
+}
+
+bool obs_begin(obs_reader_t *reader, const obs_source_t *source) {
+    *reader = (obs_reader_t){.source = source, .page_bytes = 4096};
+    reader->chunk = calloc(CHUNKS, sizeof *reader->chunk);
+    return reader->chunk != NULL || obs_fail(reader, "no memory");
+}
+
+void obs_close(obs_reader_t *reader) {
+    if (reader->source != NULL && reader->source->close != NULL) {
+        reader->source->close(reader);
+    }
+    free(reader->mapping);
+    free(reader->chunk);
+    reader->source = NULL;
+    reader->mapping = NULL;
+    reader->chunk = NULL;
+}
+
+bool obs_add_mapping(obs_reader_t *reader, const obs_mapping_t *mapping) {
+    size_t count = reader->mapping_count;
+    uint64_t end = count != 0 ? reader->mapping[count - 1].end : 0;
+    if (mapping->start < end || mapping->end <= mapping->start || count >= MAPPINGS_MOST) {
+        return obs_fail(reader, "its list of mappings contradicts itself");
+    }
+    if (count == reader->mapping_room) {
+        size_t room = count != 0 ? count * 2 : 256;
+        obs_mapping_t *all = realloc(reader->mapping, room * sizeof *all);
+        if (all == NULL) {
+            return obs_fail(reader, "no memory");
+        }
+        reader->mapping = all;
+        reader->mapping_room = room;
+    }
+    reader->mapping[reader->mapping_count++] = *mapping;
+    reader->mapped_bytes += mapping->end - mapping->start;
+    return true;
+}
+
+/* NULL: none. */
+static const obs_mapping_t *mapping_of(obs_reader_t *reader, uint64_t at) {
+    const obs_mapping_t *all = reader->mapping;
+    size_t low = 0, high = reader->mapping_count, last = reader->mapping_last;
+    if (last < high && at >= all[last].start && at < all[last].end) {
+        return &all[last];
+    }
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (at >= all[middle].end) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    bool is_found = low < reader->mapping_count && at >= all[low].start;
+    reader->mapping_last = is_found ? low : last;
+    return is_found ? &all[low] : NULL;
+}
+
+bool obs_is_mapped(obs_reader_t *reader, uint64_t at, uint64_t bytes) {
+    uint64_t end = at + bytes;
+    while (at < end) {
+        const obs_mapping_t *mapping = mapping_of(reader, at);
+        if (mapping == NULL) {
+            return false;
+        }
+        at = mapping->end;
+    }
+    return end - bytes <= end;
+}
+
+/* --- pages ------------------------------------------------------------------------------------ */
+
+void obs_forget(obs_reader_t *reader) {
+    for (size_t i = 0; i < CHUNKS; i++) {
+        reader->chunk[i].number = 0;
+    }
+}
+
+/* NULL: not known. */
+static const obs_chunk_t *chunk_of(obs_reader_t *reader, uint64_t at) {
+    uint64_t number = (at >> OBS_CHUNK_LOG2) + 1;
+    obs_chunk_t *chunk = &reader->chunk[number % CHUNKS];
+    if (!reader->knows_resident) {
+        return NULL;
+    }
+    if (chunk->number != number) {
+        *chunk = (obs_chunk_t){.number = number};
+        if (!reader->source->look(reader, chunk, (number - 1) << OBS_CHUNK_LOG2)) {
+            chunk->number = 0;
+            reader->knows_resident = false;
+            return NULL;
+        }
+    }
+    return chunk;
+}
+
+/* Bits set among those from `from` on, below `to`. */
+static unsigned bits_between(const uint64_t *word, size_t from, size_t to) {
+    unsigned count = 0;
+    while (from < to) {
+        size_t inside = from % 64, step = hak_least(64 - inside, to - from);
+        count += hak_popcount(word[from / 64] >> inside & hak_mask((unsigned)step));
+        from += step;
+    }
+    return count;
+}
+
+uint64_t obs_resident(obs_reader_t *reader, uint64_t at, uint64_t bytes) {
+    uint64_t page = reader->page_bytes, sum = 0, end = at + bytes;
+    for (at &= ~(page - 1); at < end;) {
+        uint64_t base = at & ~(((uint64_t)1 << OBS_CHUNK_LOG2) - 1);
+        uint64_t next = base + ((uint64_t)1 << OBS_CHUNK_LOG2), to = end < next ? end : next;
+        const obs_chunk_t *chunk = chunk_of(reader, at);
+        if (chunk == NULL) {
+            return SIZE_MAX;
+        }
+        sum += bits_between(chunk->resident, (at - base) / page, (to - base + page - 1) / page);
+        at = to;
+    }
+    return sum * page < bytes ? sum * page : bytes;
+}
+
+/* --- reading ---------------------------------------------------------------------------------- */
+
+/* Whether the page is known to read as zero: it is not touched, which would make it resident. Which
+ * pages are is looked up before any is read: reading a page of a file maps it. */
+static bool page_is_zero(obs_reader_t *reader, const obs_mapping_t *mapping, uint64_t at) {
+    const obs_chunk_t *chunk = chunk_of(reader, at);
+    uint64_t page = (at & (((uint64_t)1 << OBS_CHUNK_LOG2) - 1)) / reader->page_bytes;
+    return chunk != NULL && mapping->is_zeroed && (chunk->held[page / 64] >> page % 64 & 1) == 0;
+}
+
+bool obs_read(obs_reader_t *reader, uint64_t at, void *to, size_t bytes) {
+    char *out = to;
+    while (bytes != 0) {
+        const obs_mapping_t *mapping = mapping_of(reader, at);
+        if (mapping == NULL) {
+            return false;
+        }
+        bool is_zero = page_is_zero(reader, mapping, at);
+        uint64_t end = (at & ~(reader->page_bytes - 1)) + reader->page_bytes;
+        while (end < mapping->end && end - at < bytes &&
+               page_is_zero(reader, mapping, end) == is_zero) {
+            end += reader->page_bytes;
+        }
+        end = end < mapping->end ? end : mapping->end;
+        size_t step = hak_least(end - at, bytes);
+        if (is_zero) {
+            memset(out, 0, step);
+        } else if (!reader->source->copy(reader, mapping, at, out, step)) {
+            return false;
+        }
+        at += step;
+        out += step;
+        bytes -= step;
+    }
+    return true;
+}
+
+bool obs_read_word(obs_reader_t *reader, uint64_t at, uint64_t *word) {
+    return obs_read(reader, at, word, sizeof *word);
+}

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Reads the memory of a program: a running process, this one included, a core file, or an image
+ * held in memory. No address is read that does not lie in its list of mappings, which is as old as
+ * the reader: what is gone since cannot be read. */
+#ifndef OBS_READER_H
+#define OBS_READER_H
+
+#include "os/optional.h"
+
+#include <stdio.h>
+#include <string.h>
+
+typedef struct obs_mapping {
+    uint64_t start, end, offset; /* the last: in its file */
+    uint64_t resident_bytes;     /* as the kernel tells; of a core file, as it has */
+    hak_os_mapping_kind_t kind;
+    bool is_file;   /* has a name of a file */
+    bool is_zeroed; /* where nothing is resident, nor swapped out, it reads as zero */
+} obs_mapping_t;
+
+enum { OBS_CHUNK_LOG2 = 22, OBS_CHUNK_WORDS = (1 << OBS_CHUNK_LOG2) / 4096 / 64 };
+
+/* The pages of 4 MiB of addresses, a bit each. */
+typedef struct obs_chunk {
+    uint64_t number;                    /* of the chunk, plus 1; 0: none */
+    uint64_t resident[OBS_CHUNK_WORDS]; /* in memory */
+    uint64_t held[OBS_CHUNK_WORDS];     /* or swapped out: not known to be zero */
+} obs_chunk_t;
+
+typedef struct obs_reader obs_reader_t;
+
+typedef struct obs_source {
+    /* Copies bytes of one mapping. false: they cannot be read. */
+    bool (*copy)(obs_reader_t *reader, const obs_mapping_t *mapping, uint64_t at, void *to,
+                 size_t bytes);
+    /* Fills the bits of a chunk, all zero before. false: not known. */
+    bool (*look)(obs_reader_t *reader, obs_chunk_t *chunk, uint64_t base);
+    void (*close)(obs_reader_t *reader);
+} obs_source_t;
+
+struct obs_reader {
+    const obs_source_t *source;
+    void *own; /* of the source */
+    obs_mapping_t *mapping;
+    size_t mapping_count, mapping_room;
+    size_t mapping_last;   /* the one found last */
+    uint64_t mapped_bytes; /* of all mappings: bounds what there can be in them */
+    uint64_t page_bytes;
+    uint64_t now_ns; /* its monotonic clock; 0: it has none */
+    uint32_t pid;
+    char command[HAK_OS_COMMAND_BYTES];
+    bool is_core;
+    bool knows_resident; /* which pages are */
+    bool knows_rss;      /* and of each mapping how much */
+    obs_chunk_t *chunk;  /* a cache */
+    char error[512];     /* one line, without its end */
+};
+
+/* false: reader->error says why. Close it in either case. */
+bool obs_open_process(obs_reader_t *reader, uint32_t pid);
+bool obs_open_core(obs_reader_t *reader, const char *path);
+void obs_close(obs_reader_t *reader);
+
+bool obs_read(obs_reader_t *reader, uint64_t at, void *to, size_t bytes);
+bool obs_read_word(obs_reader_t *reader, uint64_t at, uint64_t *word);
+/* Whether all of the range is mapped. */
+bool obs_is_mapped(obs_reader_t *reader, uint64_t at, uint64_t bytes);
+/* Resident bytes of the OS pages of a range; SIZE_MAX: not known. */
+uint64_t obs_resident(obs_reader_t *reader, uint64_t at, uint64_t bytes);
+/* What is known of pages is old: from now on it is read again. */
+void obs_forget(obs_reader_t *reader);
+
+/* --- for sources ------------------------------------------------------------------------------ */
+bool obs_begin(obs_reader_t *reader, const obs_source_t *source);
+/* Adds a mapping; they come in order. false: no memory. */
+bool obs_add_mapping(obs_reader_t *reader, const obs_mapping_t *mapping);
+/* Sets the error, and returns false. */
+bool obs_fail(obs_reader_t *reader, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* --- ELF -------------------------------------------------------------------------------------- */
+
+/* What the notes of an object lie in: memory, or a file. */
+typedef struct obs_elf {
+    bool (*read)(const struct obs_elf *elf, uint64_t at, void *to, size_t bytes);
+    void *context;
+    uint64_t base; /* of the ELF header */
+    bool is_file;  /* addresses are offsets in the file */
+} obs_elf_t;
+
+typedef struct obs_note {
+    uint64_t at, bytes; /* of its content */
+} obs_note_t;
+
+/* Finds a note by name and type. */
+bool obs_elf_note(const obs_elf_t *elf, const char *name, uint32_t type, obs_note_t *note);
+/* The same among the notes there, which begin at multiples of `align`. */
+bool obs_elf_note_in(const obs_elf_t *elf, obs_note_t notes, uint64_t align, const char *name,
+                     uint32_t type, obs_note_t *note);
+/* The same in the memory of a program, whose object begins at `base`. */
+bool obs_memory_note(obs_reader_t *reader, uint64_t base, const char *name, uint32_t type,
+                     obs_note_t *note);
+
+#endif

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT */
+#include "observe.h"
+
+#include "base/knobs.h"
+#include "stat/report.h"
+
+#include <stdlib.h>
+
+/* The options that the writers of stat/ look at. */
+static void knobs_set(const obs_knobs_t *from) {
+    hak_knobs.force_libc = from->force_libc != 0;
+    hak_knobs.learn = from->learn <= HAK_LEARN_COUNTERFACTUAL ? (size_t)from->learn : HAK_LEARN_OFF;
+    hak_knobs.is_tight = from->is_tight != 0;
+}
+
+void obs_report(obs_image_t *image, obs_verb_t verb, bool is_json, const hak_sink_t *sink) {
+    static hak_write_t *const writers[][2] = {
+        [OBS_EXPLAIN] = {hak_write_explain, hak_write_explain_json},
+        [OBS_STATS] = {hak_write_text, hak_write_json},
+        [OBS_MAP] = {hak_write_map, hak_write_map},
+    };
+    static hak_snapshot_t snapshot;
+    obs_current = image;
+    knobs_set(&image->knobs);
+    if (verb != OBS_MAP) {
+        obs_collect(&snapshot);
+        image->doubt.ranges = image->doubt.slabs = 0; /* what follows reads the same again */
+    }
+    writers[verb][is_json](sink, &snapshot);
+    obs_drop_threads(&snapshot);
+}

@@ -1,0 +1,85 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Does the observer say of a stopped process what the library says of itself?
+
+    live_test.py OBSERVER PROGRAM...
+
+All members of `explain`, `stats` and `map` have to be equal, but for what the report inside costs: its list of ranges is
+metadata, and its mappings and the code that it runs are memory of others. Times may be later.
+Exit status: 0 all is well, 1 not, 77 skipped with a reason.
+"""
+import json
+import os
+import re
+import sys
+from pathlib import Path
+
+from observing import SKIP, causes, differences, document, load, observe
+
+OPTIONS = ["", "guard_rate:100,profile_rate:16k", "huge_pages:0,outbox:1m,cache:64m,learn:0", "learn:counterfactual,cgroup:0"]
+TIMES = re.compile(r"\.threads\[\d+\]\.idle_ms|\.learner\[\d\]\.since_ms")
+COSTS = re.compile(r"\.rss_bytes|\.sum_bytes|\.text")  # of the report inside
+RANGE_BYTES, SPARE_RANGES, SPARE_SHARE = 56, 256, 8  # src/stat/inventory.c
+
+
+def resident(pid):
+    return sum(int(line.split()[1]) << 10 for line in Path(f"/proc/{pid}/smaps").read_text().splitlines()
+               if line.startswith("Rss:"))
+
+
+def list_bytes(inside):
+    """Of the list that the report inside makes, which has room for vacant ranges, but not for cached extents: the map
+    calls both cached. So there are two answers where that makes another page."""
+    page, huge = os.sysconf("SC_PAGESIZE"), inside["map"]["huge"]
+    least = len(inside["map"]["superslabs"]) + (inside["stats"]["bytes"]["meta"] >> 22)
+    counts = (least + sum(1 for block in huge if block["kind"] == "huge"), least + len(huge))
+    return {-(-(count + count // SPARE_SHARE + SPARE_RANGES) * RANGE_BYTES // page) * page for count in counts}
+
+
+def check_explain(inside, outside, rss):
+    before, after = causes(inside["explain"]), causes(outside)
+    listed = before["metadata"]["bytes"] - after["metadata"]["bytes"]
+    assert outside["rss_bytes"] == outside["sum_bytes"] == rss, (outside["rss_bytes"], outside["sum_bytes"], rss)
+    assert listed in list_bytes(inside), (listed, list_bytes(inside))
+    moved = outside["rss_bytes"] - inside["explain"]["rss_bytes"]
+    assert after["others"]["bytes"] - before["others"]["bytes"] == moved + listed, (before["others"], after["others"], moved)
+    for name in before.keys() - {"metadata", "others"}:
+        assert before[name] == after[name], (before[name], after[name])
+    rest = [difference for difference in differences(inside["explain"], outside)
+            if not COSTS.fullmatch(difference[0]) and not difference[0].startswith(".causes")]
+    check_times(rest)
+    assert list(outside) == list(inside["explain"]), "other members, or in another order"
+
+
+def check_times(found):
+    for path, a, b in found:
+        assert TIMES.fullmatch(path), f"{path}: {a} inside, {b} outside"
+        assert b >= a, f"{path}: {a} inside, {b} outside"
+
+
+def main():
+    observer, *programs = sys.argv[1:]
+    for program in programs:
+        for options in OPTIONS:
+            with load(program, options) as (process, inside):
+                rss = resident(process.pid)
+                status, text, error = observe(observer, "explain", process.pid, "--json", "--stop")
+                if status != 0 and "being traced" in error:
+                    print("skipped:", error)
+                    return SKIP
+                assert status == 0, error
+                assert re.fullmatch(rf"hakmem-observe: process {process.pid} stood still for \d+\.\d ms\n", error), error
+                check_explain(inside, json.loads(text), rss)
+                check_times(differences(inside["stats"], document(observer, "stats", process.pid, "--stop")))
+                check_times(differences(inside["map"], document(observer, "map", process.pid, "--stop")))
+                running = document(observer, "explain", process.pid)  # it sleeps: nothing changes either
+                assert running["notes"] == [] and running["sum_bytes"] == running["rss_bytes"]
+                status, text, error = observe(observer, "explain", process.pid)
+                assert status == 0 and error == "" and text.startswith(f"hakmem: {running['hakmem']}, process {process.pid}")
+                sizes = causes(inside["explain"])
+                print(Path(program).name, options or "-", {name: sizes[name]["bytes"] for name in sizes})
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
