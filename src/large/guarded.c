@@ -9,7 +9,7 @@
 #include "os/optional.h"
 
 enum {
-    GUARDED_MOST = 192, /* blocks: their guards may hold memory, 24 MiB */
+    GUARDED_MOST = 192,  /* blocks: their guards may hold memory, 24 MiB */
     GUARDED_FAULTS = 10, /* its calls cost as much (docs/experiments/0112) */
     GUARDED_FAULT_BYTES = 4096,
     RING_SLOTS = 32,
@@ -21,7 +21,7 @@ typedef struct guarded {
     unsigned unit, count; /* of the block */
 } guarded_t;
 
-HAK_LOCKED_STATE struct guarded_ring {
+HAK_LOCKED_STATE HAK_LARGE_STATE(4) struct guarded_ring {
     uint32_t first, count;      /* [lock HUGE] of the ring */
     uint32_t units;             /* [lock HUGE] of all */
     uint32_t blocks;            /* [atomic] guarded ones, those held back included */
