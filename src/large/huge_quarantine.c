@@ -15,9 +15,9 @@ enum {
     HOLD_STEP_NS = 100000000,
     /* The budget, in page faults of about 2 us (docs/experiments/0058): some 1 % of a CPU. */
     HOLD_STEP_FAULTS = 512,
-    HOLD_BURST_FAULTS = 2048,  /* saved up, and at the start: 8 MiB */
+    HOLD_BURST_FAULTS = 6144,  /* saved up, and at the start */
     HOLD_CALLS_FAULTS = 4,     /* the kernel calls of a malloc and a free cost as much */
-    HOLD_GUARDS_FAULTS = 1024, /* of the budget, only for guards */
+    HOLD_GUARDS_FAULTS = 3072, /* of the budget, only for guards */
     HOLD_FAULT_BYTES = 4096,
     HOLD_SAMPLES = 8, /* OS pages */
 };
@@ -162,7 +162,8 @@ bool hak_huge_quarantine_put(char *base, size_t bytes, ptrdiff_t shift) {
 }
 
 bool hak_huge_quarantine_flush(void) {
-    return HAK_HARDEN && (hak_guarded_flush() | hold_trim(0, 0)) != 0;
+    bool is_any = HAK_HARDEN && hak_guarded_flush();
+    return (HAK_HARDEN && hold_trim(0, 0)) || is_any;
 }
 
 size_t hak_huge_quarantine_bytes(void) {
