@@ -19,22 +19,35 @@ enum {
     BATCH = 256, /* records and pointers that are read at once */
     TRIES = 3,   /* of a superslab that contradicts itself */
     BITMAP_WORDS = 64,
+    SUM_PART = 100, /* RSS and the sum of causes may differ by this part */
 };
 
-const char *hak_inventory_doubt(void) {
-    obs_doubt_t *doubt = &obs_current->doubt;
-    const char *first = "";
-    if (obs_current->reader->is_core) {
-        first = "a core file does not tell RSS: the memory that it has counts instead";
+/* A running process may take and give back memory between the two. */
+static bool is_apart(uint64_t a, uint64_t b) {
+    return hak_most(a, b) - hak_least(a, b) > hak_most(a, b) / SUM_PART;
+}
+
+const char *hak_inventory_doubt(uint64_t sum_bytes, uint64_t rss_bytes) {
+    static char text[256];
+    const obs_doubt_t *doubt = &obs_current->doubt;
+    bool is_core = obs_current->reader->is_core, is_off = is_apart(sum_bytes, rss_bytes);
+    bool is_doubtful = doubt->ranges + doubt->slabs + doubt->lists != 0;
+    int length = snprintf(text, sizeof text, "%s%s",
+                          is_core ? "a core file does not tell RSS: the memory that it has counts "
+                                    "instead"
+                                  : "",
+                          is_core && (is_doubtful || is_off) ? "; " : "");
+    if (is_doubtful) {
+        snprintf(text + length, sizeof text - (size_t)length,
+                 "uncertain: %u ranges, %u slabs and %u lists changed while they were read, or "
+                 "contradict themselves",
+                 doubt->ranges, doubt->slabs, doubt->lists);
+    } else if (is_off) {
+        snprintf(
+            text + length, sizeof text - (size_t)length,
+            "uncertain: RSS changed while memory was looked at, so the causes do not sum to it");
     }
-    if (doubt->ranges + doubt->slabs + doubt->lists == 0) {
-        return first[0] != '\0' ? first : NULL;
-    }
-    snprintf(doubt->text, sizeof doubt->text,
-             "%s%suncertain: %u ranges, %u slabs and %u lists changed while they were read, or "
-             "contradict themselves",
-             first, first[0] != '\0' ? "; " : "", doubt->ranges, doubt->slabs, doubt->lists);
-    return doubt->text;
+    return text[0] != '\0' ? text : NULL;
 }
 
 /* --- the list --------------------------------------------------------------------------------- */

@@ -26,7 +26,6 @@
 /* What was wrong so far. */
 typedef struct obs_doubt {
     uint32_t ranges, slabs, lists; /* that contradict themselves, or could not be read */
-    char text[256];
 } obs_doubt_t;
 
 typedef struct obs_image {

@@ -35,8 +35,9 @@ void *hak_stat_map(size_t *bytes);
 
 void hak_inventory_take(hak_inventory_t *inventory);
 void hak_inventory_drop(hak_inventory_t *inventory);
-/* What was found wrong in the list and its pieces so far; NULL: nothing. */
-const char *hak_inventory_doubt(void);
+/* What was found wrong in the list and its pieces so far, and in figures that were made of them:
+ * the sum of the causes, and RSS; NULL: nothing. */
+const char *hak_inventory_doubt(uint64_t sum_bytes, uint64_t rss_bytes);
 
 typedef enum hak_piece_kind {
     HAK_PIECE_SLAB,

@@ -235,7 +235,7 @@ void hak_rss_measure(hak_rss_t *rss, const hak_snapshot_t *snapshot) {
     class_add(rss, HAK_CAUSE_live, 0, work.large);
     look_at_returnable(&work);
     look_at_others(&work);
-    rss->doubt = hak_inventory_doubt();
+    rss->doubt = hak_inventory_doubt(hak_rss_sum(rss), rss->rss_bytes);
     hak_inventory_drop(&work.inventory);
 }
 
