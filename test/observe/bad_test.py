@@ -17,7 +17,7 @@ import tempfile
 from pathlib import Path
 
 import core_file
-from observing import load, observe
+from observing import load, observe, require_reading
 
 NOTE = struct.pack("<III", 7, 4 * (2 + 23), 1) + b"hakmem\0\0"  # 23 roots: test/observe/door.txt
 CUTS = 12
@@ -129,6 +129,7 @@ def other_user(observer, pid, folder):
 
 def main():
     observer, program, library = sys.argv[1:]
+    require_reading()
     for words in ((), ("explain",), ("explain", "1", "2"), ("cook", "1"), ("explain", "1", "--loud")):
         status, out, error = observe(observer, *words)
         assert status == 1 and out == "" and error.startswith("usage: hakmem-observe explain|stats|map PID|CORE"), error

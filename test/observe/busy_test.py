@@ -14,7 +14,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from observing import document, observe
+from observing import document, observe, require_reading
 
 
 def expect_whole(explained):
@@ -57,6 +57,7 @@ def watch(observer, process, rounds):
 
 def main():
     observer, program, rounds = sys.argv[1:]
+    require_reading()
     with subprocess.Popen([program], stdout=subprocess.PIPE, text=True) as process:
         try:
             print(watch(observer, process, int(rounds)))

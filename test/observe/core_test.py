@@ -16,7 +16,7 @@ import tempfile
 from pathlib import Path
 
 import core_file
-from observing import causes, differences, document, load, observe
+from observing import causes, differences, document, load, observe, require_reading
 
 OPTIONS = ["", "guard_rate:100,profile_rate:16k,huge_pages:0"]
 TIMES = re.compile(r"\.threads\[\d+\]\.idle_ms|\.learner\[\d\]\.since_ms")
@@ -56,6 +56,7 @@ def check_dense(observer, stopped, core, folder):
 
 def main():
     observer, *programs = sys.argv[1:]
+    require_reading()
     for program in programs:
         for options in OPTIONS:
             with tempfile.TemporaryDirectory() as folder:

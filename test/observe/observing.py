@@ -5,9 +5,18 @@ import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 SKIP = 77
 SEPARATOR = "---\n"
+
+
+def require_reading():
+    """Skips where the kernel lets no process read another that is not its child."""
+    scope = Path("/proc/sys/kernel/yama/ptrace_scope")
+    if os.geteuid() != 0 and scope.exists() and scope.read_text().strip() != "0":
+        print("skipped: kernel.yama.ptrace_scope lets only root read other processes")
+        sys.exit(SKIP)
 
 
 @contextlib.contextmanager
