@@ -11,6 +11,7 @@
 
 enum {
     NOTE_TYPE = 1,
+    NOTE_BYTES = 12,
     TEXT_MOST = 64 << 10,    /* of the door */
     STRUCT_MOST = 16 << 10,  /* what is read of a structure at once */
     STRUCT_WHOLE = 64 << 20, /* the page map is the largest */
@@ -161,26 +162,31 @@ static bool classes_check(obs_image_t *image) {
 
 typedef enum door_state { DOOR_NONE, DOOR_OTHER, DOOR_BAD, DOOR_UNUSED, DOOR_GOOD } door_state_t;
 
+/* A way leads from its word. */
+static uint64_t way_end(uint64_t at, uint32_t way) {
+    return at + (uint64_t)(int64_t)(int32_t)way;
+}
+
 /* The allocator of the object that begins at `base`. */
 static door_state_t door_open(obs_image_t *image, uint64_t base, uint32_t *version) {
     obs_reader_t *reader = image->reader;
-    uint32_t word[2 + HAK_DOOR_ROOTS];
+    uint32_t word[HAK_DOOR_ROOTS];
     obs_note_t note;
-    if (!obs_memory_note(reader, base, "hakmem", NOTE_TYPE, &note) || note.bytes < 8 ||
-        !obs_read(reader, note.at, word, 8)) {
+    if (!obs_memory_note(reader, base, "hakmem", NOTE_TYPE, &note) || note.bytes < NOTE_BYTES ||
+        !obs_read(reader, note.at, word, NOTE_BYTES)) {
         return DOOR_NONE;
     }
     *version = word[0];
     if (word[0] != HAK_DOOR_VERSION) {
         return DOOR_OTHER;
     }
-    if (note.bytes != sizeof word || !obs_read(reader, note.at, word, sizeof word)) {
+    uint64_t door = way_end(note.at + 4, word[1]), roots = way_end(note.at + 8, word[2]);
+    if (!obs_read(reader, roots, word, sizeof word)) {
         return DOOR_BAD;
     }
     for (unsigned i = 0; i < HAK_DOOR_ROOTS; i++) {
-        image->root[i] = note.at + (2 + i) * 4 + (uint64_t)(int64_t)(int32_t)word[2 + i];
+        image->root[i] = way_end(roots + i * sizeof *word, word[i]);
     }
-    uint64_t door = note.at + 4 + (uint64_t)(int64_t)(int32_t)word[1];
     if (!door_read(image, door) || !classes_check(image) ||
         !obs_fetch(image, knobs, obs_root(image, knobs), &image->knobs)) {
         return DOOR_BAD;

@@ -50,14 +50,20 @@ __attribute__((used)) const hak_door_t hak_door = {
 
 #define DOOR_QUOTED(text) #text
 #define DOOR_VERSION(number) DOOR_QUOTED(number)
-/* The linker knows the distances, also to variables that no other object sees. */
+/* The linker knows the distances, also to variables that no other object sees. The note is short: it
+ * lies before the code of the hit path. */
 #define HAK_DOOR_ROOT(name, variable) ".hidden " #variable "\n.4byte " #variable " - .\n"
-__asm__(".pushsection .note.hakmem,\"a\",%note\n"
+__asm__(".pushsection .rodata.hak_door_roots,\"a\",%progbits\n"
+        ".balign 4\n"
+        "990:\n"
+#include "door/door.def"
+        ".popsection\n"
+        ".pushsection .note.hakmem,\"a\",%note\n"
         ".balign 4\n"
         ".4byte 992f-991f, 994f-993f, 1\n"
         "991: .asciz \"hakmem\"\n"
         "992: .balign 4\n"
         "993: .4byte " DOOR_VERSION(HAK_DOOR_VERSION) "\n"
         ".hidden hak_door\n.4byte hak_door - .\n"
-#include "door/door.def"
+        ".4byte 990b - .\n"
         "994: .popsection\n");

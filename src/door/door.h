@@ -3,9 +3,10 @@
  * The description of the core for an observer outside the process: an ELF note, and the table that
  * it leads to. Nothing here runs.
  *
- *   note "hakmem", type 1, 4-byte words:   version | way to hak_door | ways to the roots, in order
+ *   note "hakmem", type 1, 4-byte words:   version | way to hak_door | way to the list of roots
+ *   list of roots, 4-byte words:           way to each, in order
  *
- * A way is the distance from the word itself, so neither needs the dynamic linker. The table has a
+ * A way is the distance from the word itself, so nothing needs the dynamic linker. The table has a
  * row for each constant, structure and member of door.def, in that order. Its text names them: an
  * observer that has the same text reads the rows by their number.
  *
