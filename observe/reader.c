@@ -10,6 +10,8 @@
 
 enum {
     CHUNKS = 1 << 12,         /* in the cache, 16 GiB of addresses */
+    PIECES = 1 << 8,          /* in the other one */
+    SHORT_BYTES = 1 << 10,    /* a read that pieces serve */
     MAPPINGS_MOST = 16 << 20, /* the kernel's default is 65530 */
 };
 
@@ -24,7 +26,8 @@ bool obs_fail(obs_reader_t *reader, const char *format, ...) {
 bool obs_begin(obs_reader_t *reader, const obs_source_t *source) {
     *reader = (obs_reader_t){.source = source, .page_bytes = 4096};
     reader->chunk = calloc(CHUNKS, sizeof *reader->chunk);
-    return reader->chunk != NULL || obs_fail(reader, "no memory");
+    reader->piece = calloc(PIECES, sizeof *reader->piece);
+    return (reader->chunk != NULL && reader->piece != NULL) || obs_fail(reader, "no memory");
 }
 
 void obs_close(obs_reader_t *reader) {
@@ -33,9 +36,11 @@ void obs_close(obs_reader_t *reader) {
     }
     free(reader->mapping);
     free(reader->chunk);
+    free(reader->piece);
     reader->source = NULL;
     reader->mapping = NULL;
     reader->chunk = NULL;
+    reader->piece = NULL;
 }
 
 bool obs_add_mapping(obs_reader_t *reader, const obs_mapping_t *mapping) {
@@ -96,6 +101,9 @@ void obs_forget(obs_reader_t *reader) {
     for (size_t i = 0; i < CHUNKS; i++) {
         reader->chunk[i].number = 0;
     }
+    for (size_t i = 0; i < PIECES; i++) {
+        reader->piece[i].number = 0;
+    }
 }
 
 /* NULL: not known. */
@@ -152,6 +160,26 @@ static bool page_is_zero(obs_reader_t *reader, const obs_mapping_t *mapping, uin
     return chunk != NULL && mapping->is_zeroed && (chunk->held[page / 64] >> page % 64 & 1) == 0;
 }
 
+/* A short read within one piece, of which a call of the kernel brings all. false: it is none. */
+static bool piece_read(obs_reader_t *reader, const obs_mapping_t *mapping, uint64_t at, void *to,
+                       size_t bytes) {
+    uint64_t number = at / OBS_PIECE_BYTES + 1, base = at - at % OBS_PIECE_BYTES;
+    obs_piece_t *piece = &reader->piece[number % PIECES];
+    if (bytes > SHORT_BYTES || at - base + bytes > OBS_PIECE_BYTES || base < mapping->start ||
+        mapping->end - base < OBS_PIECE_BYTES) {
+        return false;
+    }
+    if (piece->number != number) {
+        piece->number = 0;
+        if (!reader->source->copy(reader, mapping, base, piece->data, OBS_PIECE_BYTES)) {
+            return false;
+        }
+        piece->number = number;
+    }
+    memcpy(to, piece->data + (at - base), bytes);
+    return true;
+}
+
 bool obs_read(obs_reader_t *reader, uint64_t at, void *to, size_t bytes) {
     char *out = to;
     while (bytes != 0) {
@@ -169,7 +197,8 @@ bool obs_read(obs_reader_t *reader, uint64_t at, void *to, size_t bytes) {
         size_t step = hak_least(end - at, bytes);
         if (is_zero) {
             memset(out, 0, step);
-        } else if (!reader->source->copy(reader, mapping, at, out, step)) {
+        } else if (!piece_read(reader, mapping, at, out, step) &&
+                   !reader->source->copy(reader, mapping, at, out, step)) {
             return false;
         }
         at += step;

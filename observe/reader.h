@@ -28,6 +28,13 @@ typedef struct obs_chunk {
     uint64_t held[OBS_CHUNK_WORDS];     /* or swapped out: not known to be zero */
 } obs_chunk_t;
 
+/* A piece of memory, for short reads beside one another. */
+enum { OBS_PIECE_BYTES = 4096 };
+typedef struct obs_piece {
+    uint64_t number; /* of the piece, plus 1; 0: none */
+    char data[OBS_PIECE_BYTES];
+} obs_piece_t;
+
 typedef struct obs_reader obs_reader_t;
 
 typedef struct obs_source {
@@ -53,8 +60,9 @@ struct obs_reader {
     bool is_core;
     bool knows_resident; /* which pages are */
     bool knows_rss;      /* and of each mapping how much */
-    obs_chunk_t *chunk;  /* a cache */
-    char error[512];     /* one line, without its end */
+    obs_chunk_t *chunk;  /* a cache, as is the next */
+    obs_piece_t *piece;
+    char error[512]; /* one line, without its end */
 };
 
 /* false: reader->error says why. Close it in either case. */
@@ -68,7 +76,7 @@ bool obs_read_word(obs_reader_t *reader, uint64_t at, uint64_t *word);
 bool obs_is_mapped(obs_reader_t *reader, uint64_t at, uint64_t bytes);
 /* Resident bytes of the OS pages of a range; SIZE_MAX: not known. */
 uint64_t obs_resident(obs_reader_t *reader, uint64_t at, uint64_t bytes);
-/* What is known of pages is old: from now on it is read again. */
+/* What was read is old: from now on it is read again. */
 void obs_forget(obs_reader_t *reader);
 
 /* --- for sources ------------------------------------------------------------------------------ */
