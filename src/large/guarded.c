@@ -5,6 +5,7 @@
 #include "large/guarded.h"
 #include "large/huge_quarantine.h"
 
+#include "base/knobs.h"
 #include "os/lock.h"
 #include "os/optional.h"
 
@@ -13,7 +14,8 @@ enum {
     GUARDED_FAULTS = 10, /* its calls cost as much (docs/experiments/0112) */
     GUARDED_FAULT_BYTES = 4096,
     RING_SLOTS = 32,
-    RING_UNITS = 64, /* 4 MiB */
+    RING_UNITS = 64,                            /* 4 MiB */
+    GUARD_ENTRY = 1 << 8 | HAK_KIND_LARGE_BODY, /* of no block */
 };
 
 typedef struct guarded {
@@ -40,8 +42,20 @@ static void guarded_release(const guarded_t *it) {
     hak_add_relaxed(&hak_guarded_ring.blocks, (uint32_t)-1);
 }
 
-/* Units that the kernel keeps inaccessible stay in their span for good. */
-static void guarded_end(const guarded_t *it) {
+/* Units of a span, written to or not. What the kernel keeps inaccessible stays in the span, without
+ * memory, and there are no further guards: a filter may forbid them by now. */
+static void units_release(hak_superslab_t *superslab, unsigned unit, unsigned count,
+                          unsigned touched) {
+    char *base = superslab->base + (size_t)unit * HAK_UNIT_BYTES;
+    if (hak_os_commit(base, (size_t)count * HAK_UNIT_BYTES)) {
+        hak_span_free(superslab, unit, count, touched);
+    } else {
+        (void)hak_os_purge(base, (size_t)count * HAK_UNIT_BYTES);
+        hak_huge_quarantine_end_guards();
+    }
+}
+
+static void guarded_end(const guarded_t *it, bool is_held) {
     char *first = guarded_base(it) - HAK_UNIT_BYTES;
     size_t bytes = (size_t)(it->count + 2) * HAK_UNIT_BYTES;
     if (hak_os_commit(first, bytes)) {
@@ -49,6 +63,14 @@ static void guarded_end(const guarded_t *it) {
             hak_os_tags_allow(first, bytes);
         }
         guarded_release(it);
+        return;
+    }
+    units_release(it->superslab, it->unit - 1, 1, 0);
+    units_release(it->superslab, it->unit + it->count, 1, 0);
+    if (is_held) {
+        units_release(it->superslab, it->unit, it->count, it->count);
+    } else {
+        hak_span_free(it->superslab, it->unit, it->count, it->count);
     }
 }
 
@@ -63,22 +85,39 @@ static bool guarded_clear(const guarded_t *it) {
     return true;
 }
 
-bool hak_guarded_alloc(hak_partition_t partition, unsigned count, hak_dense_t *use,
-                       hak_span_t *span) {
-    bool is_full = hak_load_relaxed(&hak_guarded_ring.blocks) >= GUARDED_MOST;
-    if (is_full || !hak_huge_quarantine_pay(GUARDED_FAULTS, true) ||
-        !hak_span_alloc(partition, count + 2, HAK_UNIT_BYTES, use, span)) {
+static bool guarded_conceal(char *base, size_t bytes) {
+    bool is_concealed = hak_os_conceal(base, bytes);
+    if (!is_concealed) {
+        hak_huge_quarantine_end_guards();
+    }
+    return is_concealed;
+}
+
+/* Near a limit what is held back, and the guards' own memory, would be missed. */
+static bool guards_may_be(void) {
+    return hak_huge_quarantine_has_guards() && !hak_load_relaxed(&hak_knobs.is_tight);
+}
+
+/* Guards split what could be a huge page. */
+bool hak_guarded_alloc(hak_partition_t partition, unsigned count, hak_span_t *span) {
+    if (!guards_may_be() || hak_load_relaxed(&hak_guarded_ring.blocks) >= GUARDED_MOST ||
+        !hak_huge_quarantine_pay(GUARDED_FAULTS, true) ||
+        !hak_span_alloc(partition, count + 2, HAK_UNIT_BYTES, HAK_SPAN_SPARSE, span)) {
         return false;
     }
     guarded_t it = {span->superslab, span->unit + 1, count};
     char *first = span->base, *last = guarded_base(&it) + (size_t)count * HAK_UNIT_BYTES;
     hak_add_relaxed(&hak_guarded_ring.blocks, 1);
-    if (!hak_os_conceal(first, HAK_UNIT_BYTES) || !hak_os_conceal(last, HAK_UNIT_BYTES)) {
-        guarded_end(&it);
+    if (!guarded_conceal(first, HAK_UNIT_BYTES)) {
+        guarded_release(&it);
         return false;
     }
-    hak_pagemap_set(first, 1, HAK_KIND_LARGE_BODY);
-    hak_pagemap_set(last, 1, HAK_KIND_LARGE_BODY);
+    if (!guarded_conceal(last, HAK_UNIT_BYTES)) {
+        guarded_end(&it, false);
+        return false;
+    }
+    hak_pagemap_set(first, 1, GUARD_ENTRY);
+    hak_pagemap_set(last, 1, GUARD_ENTRY);
     span->base = guarded_base(&it);
     span->unit = it.unit;
     span->count = count;
@@ -107,7 +146,7 @@ static bool ring_trim(uint32_t most, uint32_t most_units) {
     guarded_t oldest;
     bool is_any = false;
     while (ring_pop(most, most_units, &oldest)) {
-        guarded_end(&oldest);
+        guarded_end(&oldest, true);
         is_any = true;
     }
     return is_any;
@@ -130,13 +169,12 @@ void hak_guarded_free(hak_superslab_t *superslab, unsigned unit, unsigned count)
     guarded_t it = {superslab, unit, count};
     char *base = guarded_base(&it);
     hak_pagemap_set(base - HAK_UNIT_BYTES, count + 2, 0);
-    bool is_held = hak_os_conceal(base, (size_t)count * HAK_UNIT_BYTES);
+    bool is_held = guards_may_be() && guarded_conceal(base, (size_t)count * HAK_UNIT_BYTES);
     if (is_held) {
         ring_trim(RING_SLOTS - 1, RING_UNITS - count);
-        is_held = ring_push(&it);
     }
-    if (!is_held) {
-        guarded_end(&it);
+    if (!is_held || !ring_push(&it)) {
+        guarded_end(&it, is_held);
     }
 }
 
@@ -147,13 +185,18 @@ bool hak_guarded_grow(hak_superslab_t *superslab, unsigned unit, unsigned count,
     if (!hak_span_extend(superslab, unit, count + 1, wanted + 1)) {
         return false;
     }
-    if (!hak_os_conceal(next, HAK_UNIT_BYTES) || !hak_os_commit(guard, HAK_UNIT_BYTES)) {
-        if (hak_os_commit(next, HAK_UNIT_BYTES)) {
-            hak_span_free(superslab, unit + count + 1, wanted - count, 0);
-        }
+    if (!guarded_conceal(next, HAK_UNIT_BYTES)) {
+        hak_span_free(superslab, unit + count + 1, wanted - count, 0);
         return false;
     }
-    hak_pagemap_set(next, 1, HAK_KIND_LARGE_BODY);
+    if (!hak_os_commit(guard, HAK_UNIT_BYTES)) {
+        if (wanted - count > 1) {
+            hak_span_free(superslab, unit + count + 1, wanted - count - 1, 0);
+        }
+        units_release(superslab, unit + wanted, 1, 0);
+        return false;
+    }
+    hak_pagemap_set(next, 1, GUARD_ENTRY);
     return true;
 }
 

@@ -6,7 +6,7 @@
  *
  * Invariants:
  *   GUARDED-1  The units before and after a guarded block are inaccessible, in spans, and have the
- *              entry HAK_KIND_LARGE_BODY.
+ *              kind HAK_KIND_LARGE_BODY, in an entry of their own.
  *   GUARDED-2  All units of a block that is held back, its guards included, are inaccessible, in
  *              spans, and have the entry 0. */
 #ifndef HAK_LARGE_GUARDED_H
@@ -16,8 +16,7 @@
 
 /* *span lies between two guards, and is zero as far as the budget allows. false: no budget, too
  * many, or the kernel refused. */
-bool hak_guarded_alloc(hak_partition_t partition, unsigned count, hak_dense_t *use,
-                       hak_span_t *span);
+bool hak_guarded_alloc(hak_partition_t partition, unsigned count, hak_span_t *span);
 
 /* Frees a guarded block, whose entries are its own still. Without locks. */
 void hak_guarded_free(hak_superslab_t *superslab, unsigned unit, unsigned count);

@@ -305,8 +305,9 @@ size_t hak_large_trim(size_t keep_bytes) {
     return given_back;
 }
 
-size_t hak_large_give_back(size_t bytes) {
+size_t hak_large_give_back(size_t bytes, bool is_urgent) {
     hak_footprint_t has, left;
+    (void)(is_urgent && hak_huge_quarantine_flush());
     hak_large_footprint(&has);
     if (has.cached_bytes < HAK_UNIT_BYTES) { /* not worth the calls */
         return 0;

@@ -34,7 +34,7 @@ HAK_LOCKED_STATE struct huge_holds {
     uint32_t first, count; /* [lock HUGE] of the ring */
     size_t bytes;          /* [lock HUGE] of all */
     bool is_on;            /* [atomic] */
-    bool has_guards;       /* [init] addresses are not short */
+    bool has_guards;       /* [atomic] addresses are not short, and the kernel refused none */
     uint32_t faults_left;  /* [atomic] of the budget */
     uint64_t step;         /* [atomic] the last one that was granted */
 } hak_huge_hold_state;
@@ -42,7 +42,7 @@ HAK_LOCKED_STATE struct huge_holds {
 void hak_large_quarantine_switch(bool is_on) {
     hak_store_relaxed(&hak_huge_hold_state.faults_left, (uint32_t)HOLD_BURST_FAULTS);
     hak_store_relaxed(&hak_huge_hold_state.step, hak_os_now_ns() / HOLD_STEP_NS);
-    hak_huge_hold_state.has_guards = is_on && !hak_os_is_address_limited();
+    hak_store_relaxed(&hak_huge_hold_state.has_guards, is_on && !hak_os_is_address_limited());
     hak_store_relaxed(&hak_huge_hold_state.is_on, is_on);
 }
 
@@ -76,8 +76,16 @@ static bool hold_take(size_t faults, size_t kept) {
     return false;
 }
 
+bool hak_huge_quarantine_has_guards(void) {
+    return hak_load_relaxed(&hak_huge_hold_state.has_guards);
+}
+
+void hak_huge_quarantine_end_guards(void) {
+    hak_store_relaxed(&hak_huge_hold_state.has_guards, false);
+}
+
 bool hak_huge_quarantine_pay(size_t faults, bool is_guard) {
-    return hak_huge_hold_state.has_guards && hold_take(faults, is_guard ? 0 : HOLD_GUARDS_FAULTS);
+    return hold_take(faults, is_guard ? 0 : HOLD_GUARDS_FAULTS);
 }
 
 /* The page faults that the next user of such memory has, because it went: about as many as OS pages

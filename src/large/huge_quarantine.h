@@ -17,6 +17,11 @@
  * there is not so much. */
 bool hak_huge_quarantine_pay(size_t faults, bool is_guard);
 
+/* Whether blocks get guards (guarded.h): not where RLIMIT_AS was set at the start, nor after a
+ * refusal, as a filter may forbid them. */
+bool hak_huge_quarantine_has_guards(void);
+void hak_huge_quarantine_end_guards(void);
+
 /* Takes a freed mapping, its guard included. false: no budget, or the kernel refused; the mapping
  * is the caller's as it was. Without locks. */
 bool hak_huge_quarantine_put(char *base, size_t bytes, ptrdiff_t shift);

@@ -71,8 +71,8 @@ hak_large_result_t hak_large_alloc(hak_partition_t partition, size_t bytes, size
         return hak_huge_alloc(bytes, align);
     }
     unsigned count = bytes == 0 ? 1 : (unsigned)units_of(bytes);
-    bool is_guarded = HAK_HARDEN && align <= HAK_UNIT_BYTES &&
-                      hak_guarded_alloc(partition, count, large_use(count), &span);
+    bool is_guarded =
+        HAK_HARDEN && align <= HAK_UNIT_BYTES && hak_guarded_alloc(partition, count, &span);
     if (!is_guarded && !hak_span_alloc(partition, count, align, large_use(count), &span)) {
         return hak_huge_alloc(bytes, align); /* where a limit leaves less than a superslab */
     }

@@ -50,8 +50,9 @@ void hak_large_zero(void *block, size_t bytes);
 /* Returns cached mappings until at most `keep_bytes` are cached; returns the bytes. */
 size_t hak_large_trim(size_t keep_bytes);
 
-/* Returns so many resident bytes of cached mappings, or all; returns about how many. */
-size_t hak_large_give_back(size_t bytes);
+/* Returns so many resident bytes of cached mappings, or all; returns about how many. If it is
+ * urgent, blocks that the hardened library holds back become unused units. */
+size_t hak_large_give_back(size_t bytes, bool is_urgent);
 
 /* Reads the cache's figures, the low of the last window only once. */
 void hak_large_pool(hak_huge_pool_t *pool);

@@ -44,7 +44,8 @@ static size_t pool_give_back(unsigned pool, const hak_reclaim_order_t *order, si
     case HAK_POOL_BINS:
         return bins_empty(order->tcache);
     case HAK_POOL_HUGE:
-        return is_all ? hak_large_trim(order->keep_bytes) : hak_large_give_back(bytes);
+        return is_all ? hak_large_trim(order->keep_bytes)
+                      : hak_large_give_back(bytes, order->is_urgent);
     case HAK_POOL_UNITS:
         return is_all ? hak_span_purge(order->keep_bytes) : units_trim(order->keep_bytes, bytes);
     default:

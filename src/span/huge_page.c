@@ -36,8 +36,8 @@ enum {
 /* --- what first touches cost ------------------------------------------------------------------ */
 
 /* A range is opened; the taker of the span finds its unit here, touches it and notes how long that
- * took. Until then no other is timed: a cheap touch would overtake a dear one. If it never ends,
- * its thread gone after a fork, no more pauses begin. */
+ * took. Until then no other is timed: a cheap touch would overtake a dear one. The child
+ * of a fork forgets it, as its thread may be gone. */
 HAK_LOCKED_STATE uintptr_t hak_huge_page_due; /* [atomic] */
 
 HAK_COLD void hak_huge_page_touch(char *block) {

@@ -228,6 +228,7 @@ static void superslab_after_fork(hak_superslab_t *superslab, void *context) {
 }
 
 void hak_span_after_fork(void) {
+    hak_store_relaxed(&hak_huge_page_due, 0); /* its thread may be gone */
     hak_span_visit(superslab_after_fork, NULL);
 }
 

@@ -32,7 +32,7 @@
     X(slab_tail, "ends of slabs after their last block")                                           \
     X(hole, "of slabs, returned to the kernel and not used since")                                 \
     X(large, "large blocks")                                                                       \
-    X(moving, "between two uses; 0 at rest")                                                       \
+    X(moving, "between two uses, or held back and guards (hardened library); else 0 at rest")      \
     X(unused_dirty, "unused units that hold memory")                                               \
     X(unused_clean, "unused units that hold none")                                                 \
     X(huge, "huge blocks")                                                                         \

@@ -5,6 +5,8 @@
 #include "unit/dies.h"
 #include "unit/large.h"
 
+#include <sys/mman.h>
+
 enum { GUARDED_BYTES = 300000, GUARDED_RING = 32 };
 
 static int guarded_begin(void **state) {
@@ -41,8 +43,8 @@ GUARDED_TEST(block_lies_between_two_guards) {
         assert_int_equal(unit_write_signal(end - 1), 0);
         assert_int_equal(unit_write_signal(block - 1), SIGSEGV);
         assert_int_equal(unit_write_signal(end), SIGSEGV);
-        assert_int_equal(entry_of(block - 1), HAK_KIND_LARGE_BODY);
-        assert_int_equal(entry_of(end), HAK_KIND_LARGE_BODY);
+        assert_int_equal(entry_of(block - 1) & HAK_KIND_MASK, HAK_KIND_LARGE_BODY);
+        assert_int_equal(entry_of(end) & HAK_KIND_MASK, HAK_KIND_LARGE_BODY);
     }
 }
 
@@ -103,7 +105,7 @@ GUARDED_TEST(resized_block_keeps_its_guards_or_is_left_to_a_copy) {
     assert_true(unit_is_filled(block, GUARDED_BYTES, 1));
     memset(block, 1, 400000);
     assert_int_equal(unit_write_signal(guarded_end_of(block)), SIGSEGV);
-    assert_int_equal(entry_of(guarded_end_of(block)), HAK_KIND_LARGE_BODY);
+    assert_int_equal(entry_of(guarded_end_of(block)) & HAK_KIND_MASK, HAK_KIND_LARGE_BODY);
     assert_int_equal(in_use() - before, 9u * HAK_UNIT_BYTES);
     large_free(block);
     assert_int_equal(unit_write_signal(block), SIGSEGV);
@@ -115,6 +117,7 @@ GUARDED_TEST(refused_growth_leaves_the_block_as_it_was) {
     static const hak_os_call_t calls[] = {HAK_OS_CALL_CONCEAL, HAK_OS_CALL_COMMIT};
     size_t before = in_use();
     for (unsigned i = 0; i < UNIT_COUNT(calls); i++) {
+        hak_large_quarantine_switch(true);
         char *block = guarded_take(GUARDED_BYTES);
         hak_os_fault_plan(calls[i], 0, 1);
         assert_null(large_resize(block, 400000));
@@ -128,11 +131,14 @@ GUARDED_TEST(refused_growth_leaves_the_block_as_it_was) {
     }
 }
 
+/* After a refusal there are no guards any more. */
 GUARDED_TEST(refused_calls_lose_no_block) {
-    static const hak_os_call_t calls[] = {HAK_OS_CALL_CONCEAL, HAK_OS_CALL_PURGE};
+    static const hak_os_call_t calls[] = {HAK_OS_CALL_CONCEAL, HAK_OS_CALL_COMMIT,
+                                          HAK_OS_CALL_PURGE};
     size_t before = in_use();
     for (unsigned i = 0; i < UNIT_COUNT(calls); i++) {
         for (unsigned at = 0; at < 4; at++) {
+            hak_large_quarantine_switch(true);
             hak_os_fault_plan(calls[i], at, 1);
             char *block = large_untouched(GUARDED_BYTES, 16);
             memset(block, 1, GUARDED_BYTES);
@@ -144,18 +150,43 @@ GUARDED_TEST(refused_calls_lose_no_block) {
     }
 }
 
-/* At worst the memory stays inaccessible, and is used no more. */
-GUARDED_TEST(refused_access_leaks_the_units) {
+/* As under a filter: at worst units stay inaccessible, without memory, and are used no more. */
+GUARDED_TEST(refused_access_leaks_units_without_memory) {
+    static unsigned char is_in[GUARDED_BYTES / 4096];
+    size_t before = in_use();
+    char *held = guarded_take(GUARDED_BYTES), *block = guarded_take(GUARDED_BYTES);
+    memset(held, 1, GUARDED_BYTES);
+    large_free(held);
+    hak_os_fault_plan(HAK_OS_CALL_COMMIT, 0, UINT64_MAX);
+    hak_large_trim(0);
+    large_free(block); /* itself accessible */
+    hak_os_fault_clear();
+    assert_int_equal(in_use() - before, (7u + 2u) * HAK_UNIT_BYTES);
+    assert_int_equal(unit_write_signal(held), SIGSEGV);
+    assert_int_equal(mincore(held, sizeof is_in * 4096, is_in), 0);
+    for (unsigned i = 0; i < sizeof is_in; i++) {
+        assert_int_equal(is_in[i] & 1, 0);
+    }
+    char *next = guarded_take(GUARDED_BYTES);
+    assert_int_equal(entry_of(next - 1) & HAK_KIND_MASK, 0);
+    memset(next, 1, GUARDED_BYTES);
+}
+
+GUARDED_TEST(near_a_limit_nothing_is_guarded_or_held_back) {
     size_t before = in_use();
     char *block = guarded_take(GUARDED_BYTES);
-    large_free(block);
-    hak_os_fault_plan(HAK_OS_CALL_COMMIT, 0, 1);
-    hak_large_trim(0);
-    hak_os_fault_clear();
+    large_free(guarded_take(GUARDED_BYTES));
+    assert_true(in_use() > before + 7u * HAK_UNIT_BYTES);
+    hak_large_give_back(1, false); /* as before a peak */
+    assert_true(in_use() > before + 7u * HAK_UNIT_BYTES);
+    hak_large_give_back(1, true);
     assert_int_equal(in_use() - before, 7u * HAK_UNIT_BYTES);
-    assert_int_equal(unit_write_signal(block), SIGSEGV);
-    char *next = guarded_take(GUARDED_BYTES);
-    memset(next, 1, GUARDED_BYTES);
+    hak_knobs.is_tight = true;
+    large_free(block);
+    assert_int_equal(in_use(), before);
+    block = guarded_take(GUARDED_BYTES);
+    assert_int_equal(in_use() - before, 5u * HAK_UNIT_BYTES);
+    hak_knobs.is_tight = false;
 }
 
 /* Their guards may hold memory. */

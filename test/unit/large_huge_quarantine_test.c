@@ -10,7 +10,8 @@ enum { MID = 300000 }; /* a span elsewhere */
 
 /* guarded.h; only for blocks with none of others before. */
 static bool is_guarded(const char *block) {
-    return entry_of(block) == HAK_KIND_LARGE && entry_of(block - 1) == HAK_KIND_LARGE_BODY;
+    return entry_of(block) == HAK_KIND_LARGE &&
+           (entry_of(block - 1) & HAK_KIND_MASK) == HAK_KIND_LARGE_BODY;
 }
 
 static int begin(void **state) {
