@@ -137,7 +137,7 @@ def test_scale_changes_the_amount_of_work_only():
 def test_the_table_of_rows_is_sound():
     found = micro.catalogue()
     assert len({row.id for row in found}) == len(found) >= 30
-    groups = {"small", "program", "threads", "realloc", "large", "memory", "start", "latency"}
+    groups = {"small", "program", "threads", "realloc", "large", "cliff", "memory", "start", "latency"}
     for row in found:
         assert (micro.place.MICRO / f"{row.argv[0]}.c").is_file(), row.id
         assert row.info.group in groups, row.id

@@ -4,7 +4,7 @@ rows.
 
 All rows of all groups count, by a fixed rule: nothing is chosen by its result. The user's own programs are left out,
 and rows that time single calls. Rows on the newest C library are a group of their own, outside the mean of all: they
-are workloads that count already.
+are workloads that count already. So are the patterns that some allocator is known to be bad at: they were chosen.
 """
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from . import stats
 from .model import ArmInfo, ArmSummary, RowSummary, RunSummary
 
 GROUPS = {"small": "small blocks", "program": "like programs", "threads": "threads", "realloc": "realloc",
-          "large": "large blocks", "memory": "memory", "start": "start", "app": "real programs",
+          "large": "large blocks", "cliff": "known cliffs", "memory": "memory", "start": "start", "app": "real programs",
           "newest": "newest glibc"}  # others follow
 LEFT_OUT = ("own", "latency")  # the latter's times hold the clock's
-APART = ("newest",)  # groups that are no part of the mean of all rows
+APART = ("newest", "cliff")  # groups that are no part of the mean of all rows
 ENOUGH = 0.75  # of the rows: with figures on fewer, an arm has no say in which rows are common
 ALL = ""  # the group of all rows
 

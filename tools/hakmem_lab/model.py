@@ -28,7 +28,7 @@ class RowInfo:
     """One workload with its arguments."""
 
     id: str  # "random_mixed/400", "larson/t4", "app/redis"
-    group: str  # small | program | threads | realloc | large | memory | start | latency | app | newest | own
+    group: str  # small | program | threads | realloc | large | cliff | memory | start | latency | app | newest | own
     title: str  # plain words: "random sizes 16–1039 B, 400 live blocks"
     text: str  # one or two sentences: what it measures
     metric: str  # which value decides, fixed before the run: "cpu" or "wall"

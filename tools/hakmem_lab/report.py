@@ -27,7 +27,8 @@ __all__ = ["render", "write_pngs", "write_report"]
 TEMPLATES = Path(__file__).resolve().parent / "templates"
 GROUPS = {  # in words; other groups are shown by their own name
     "small": "Small blocks", "program": "Patterns of programs", "threads": "Threads",
-    "realloc": "Growing blocks (realloc)", "large": "Large blocks", "memory": "Memory given back",
+    "realloc": "Growing blocks (realloc)", "large": "Large blocks", "cliff": "Patterns that some allocators are bad at",
+    "memory": "Memory given back",
     "start": "Start of a program", "latency": "Single calls", "app": "Real programs",
     "newest": "On the newest glibc", "own": "Your program",
 }
