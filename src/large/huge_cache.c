@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Freed huge mappings, kept for reuse: a small sorted array of extents. A freed block joins its
+ * Freed huge mappings, kept for reuse: a sorted array of extents. A freed block joins its
  * neighbours; requests take the lowest extent that fits and leave the rest; where blocks are
  * sparse, the lowest round place in one. The array's length bounds every step.
  *
@@ -8,7 +8,8 @@
  * thought to hold for it. A freed block is charged in full while the bound allows that; else a few
  * samples of its OS pages decide. Blocks that began as untouched memory are sampled anyway.
  * reclaim/target.c sets the bound; every free applies it, from the end of the highest extent.
- * Addresses are bounded, too (docs/experiments/0004). */
+ * Addresses are bounded, too (docs/experiments/0004-huge-cache-counts-memory.md). How many extents
+ * and samples is in docs/experiments/0114-many-large-blocks.md. */
 #include "large/huge_cache.h"
 #include "large/huge_quarantine.h"
 #include "large/huge_record.h"
@@ -17,20 +18,28 @@
 #include "os/os.h"
 
 enum {
-    CACHE_EXTENTS = 64,                /* cached extents at most: bounds a search */
-    SPLIT_EXTENTS = CACHE_EXTENTS / 2, /* with so many, blocks are placed as if they were dense */
-    EVICT_SHARE = 16,                  /* with a smaller part resident it is nearly empty */
-    SPARSE_SHARE = 8,               /* blocks are sparse if less than a part of them is written */
+    CACHE_EXTENTS = 512, /* at most: bounds a search */
+    MOVED_EXTENTS = 64,  /* while blocks are moved: what lies between is mappings of its own */
+    TRIM_STEPS = 128,    /* of one free or event; the next ones go on */
+    EVICT_SHARE = 16,    /* with a smaller part resident it is nearly empty */
+    SPARSE_SHARE = 8,    /* blocks are sparse if less than a part of them is written */
     SPARSE_WINDOW_BYTES = 64 << 20, /* sums of samples are halved above it */
     SAMPLE_EVERY_BYTES = 1 << 20,   /* an OS page for each such part, and these */
     SAMPLES_LEAST = 8,
-    SAMPLES_MOST = 32,
+    SAMPLES_MOST = 24,
+    SAMPLES_AGAIN = 16, /* if those hold nothing */
 };
 
 HAK_LOCKED_STATE HAK_LARGE_STATE(4) huge_extent_t hak_huge_extents[CACHE_EXTENTS]; /* [lock HUGE] */
 HAK_LOCKED_STATE struct hak_huge_cache hak_huge_cache;
 
 /* --- extents, all under HAK_LOCK_HUGE --------------------------------------------------------- */
+
+/* Splits end at half of them: then blocks are placed as if they were dense. */
+static unsigned extents_most(void) {
+    size_t moved_count = hak_single_writer_load(&hak_huge_state.moved_count);
+    return moved_count != 0 ? MOVED_EXTENTS : CACHE_EXTENTS;
+}
 
 static void extent_remove(unsigned at) {
     hak_huge_cache.cached_bytes -= hak_huge_extents[at].bytes;
@@ -128,7 +137,7 @@ static bool blocks_are_sparse(void) {
 }
 
 char *hak_huge_cache_take(size_t bytes, size_t align, ptrdiff_t *shift) {
-    bool is_sparse = blocks_are_sparse() && hak_huge_cache.extent_count < SPLIT_EXTENTS;
+    bool is_sparse = blocks_are_sparse() && hak_huge_cache.extent_count < extents_most() / 2;
     unsigned at = is_sparse ? extent_find_sparse(bytes, align) : extent_find(bytes, align);
     if (at == hak_huge_cache.extent_count) {
         return NULL;
@@ -172,17 +181,17 @@ static void extent_join(huge_extent_t *fresh, unsigned at) {
 /* Puts a mapping into the cache, joined with its neighbours. false: the array is full. */
 static bool cache_put(huge_extent_t fresh) {
     huge_extent_t *extent = hak_huge_extents;
-    unsigned at = 0;
-    while (at < hak_huge_cache.extent_count && extent[at].base < fresh.base) {
+    unsigned at = 0, count = hak_huge_cache.extent_count;
+    while (at < count && extent[at].base < fresh.base) {
         at++;
     }
-    if (at < hak_huge_cache.extent_count && extent_is_before(&fresh, &extent[at])) {
+    if (at < count && extent_is_before(&fresh, &extent[at])) {
         extent_join(&fresh, at);
     }
     if (at > 0 && extent_is_before(&extent[at - 1], &fresh)) {
         extent_join(&fresh, --at);
     }
-    if (hak_huge_cache.extent_count == CACHE_EXTENTS) {
+    if (hak_huge_cache.extent_count == count && count >= extents_most()) {
         return false;
     }
     extent_insert(at, fresh);
@@ -257,7 +266,7 @@ static void extent_sample(huge_extent_t *extent, bool purges) {
     size_t bytes = extent->bytes, samples = SAMPLES_LEAST + bytes / SAMPLE_EVERY_BYTES;
     size_t written = hak_dense_written(extent->base, bytes, hak_least(samples, SAMPLES_MOST));
     if (purges && written == 0) { /* perhaps by chance */
-        written = hak_dense_written(extent->base, bytes, 2 * SAMPLES_MOST);
+        written = hak_dense_written(extent->base, bytes, SAMPLES_AGAIN);
     }
     if (written < bytes && (!purges || written != 0 || hak_os_purge(extent->base, bytes))) {
         extent->dirty = hak_least(extent->dirty, written + 1); /* CACHE-2 */
@@ -281,25 +290,27 @@ static bool extent_put_right(huge_extent_t *extent) {
     return is_kept;
 }
 
-static HAK_COLD size_t cache_trim(size_t keep_dirty, size_t keep_bytes) {
+/* In so many steps at most. An extent charged by assumption may take two. */
+static HAK_COLD size_t cache_trim(size_t keep_dirty, size_t keep_bytes, unsigned steps) {
     size_t given_back = 0;
     huge_extent_t evicted;
-    for (;;) {
+    for (; steps > 0; steps--) {
         hak_lock_acquire(HAK_LOCK_HUGE);
         bool any = cache_evict(keep_dirty, keep_bytes, &evicted);
         hak_lock_release(HAK_LOCK_HUGE);
         if (!any) {
-            return given_back;
+            break;
         }
         if (keep_bytes == 0 || !extent_put_right(&evicted)) {
             extent_give_back(&evicted);
             given_back += evicted.bytes;
         }
     }
+    return given_back;
 }
 
 size_t hak_large_trim(size_t keep_bytes) {
-    size_t given_back = cache_trim(keep_bytes, keep_bytes);
+    size_t given_back = cache_trim(keep_bytes, keep_bytes, UINT32_MAX);
     hak_huge_quarantine_flush(); /* addresses, no memory, as in the next line */
     hak_vacant_unmap(HAK_SUPERSLAB_BYTES);
     return given_back;
@@ -312,7 +323,7 @@ size_t hak_large_give_back(size_t bytes, bool is_urgent) {
     if (has.cached_bytes < HAK_UNIT_BYTES) { /* not worth the calls */
         return 0;
     }
-    cache_trim(hak_excess(has.cached_bytes, bytes), SIZE_MAX);
+    cache_trim(hak_excess(has.cached_bytes, bytes), SIZE_MAX, UINT32_MAX);
     hak_large_footprint(&left);
     return hak_excess(has.cached_bytes, left.cached_bytes);
 }
@@ -327,7 +338,7 @@ void hak_large_pool(hak_huge_pool_t *pool) {
 }
 
 void hak_large_trim_to(size_t keep_bytes, size_t keep_address_bytes) {
-    cache_trim(keep_bytes, keep_address_bytes);
+    cache_trim(keep_bytes, keep_address_bytes, TRIM_STEPS);
     hak_vacant_unmap_some(0);
 }
 
@@ -365,7 +376,7 @@ void hak_huge_cache_give(char *base, size_t bytes, ptrdiff_t shift, bool was_fre
     if (!is_kept) {
         extent_give_back(&fresh);
     } else if (exceeds) {
-        cache_trim(bound, address_bound);
+        cache_trim(bound, address_bound, TRIM_STEPS);
     }
 }
 

@@ -94,6 +94,8 @@
     X(huge_cache_window_ns, HAK_WINDOW_NS)                                                         \
     X(huge_cache_address_times, CACHE_ADDRESS_TIMES)                                               \
     X(huge_cache_extents, CACHE_EXTENTS)                                                           \
+    X(huge_cache_moved_extents, MOVED_EXTENTS)                                                     \
+    X(huge_cache_trim_steps, TRIM_STEPS)                                                           \
     X(map_part, MAP_SHARE)                                                                         \
     X(map_superslabs, MAP_MOST)                                                                    \
     X(map_bytes, (uint64_t)MAP_MOST *HAK_SUPERSLAB_BYTES)                                          \
