@@ -36,6 +36,13 @@ void hak_fit_note(const hak_superslab_t *superslab) {
     }
 }
 
+void hak_fit_settle(hak_superslab_t *next) {
+    if (hak_span_state.unsettled != NULL) {
+        fit_set(hak_span_state.unsettled, 0);
+    }
+    hak_span_state.unsettled = next;
+}
+
 static HAK_COLD void fit_begin(unsigned align_log2) {
     hak_span_state_t *state = &hak_span_state;
     state->alignments |= (uint8_t)(1u << align_log2);
@@ -47,7 +54,7 @@ static HAK_COLD void fit_begin(unsigned align_log2) {
     }
 }
 
-/* Corrects a summary that promises too much, as after a fork inside a section. */
+/* Corrects a summary that promises too much: the unsettled one, or after a fork in a section. */
 hak_superslab_t *hak_fit_find(hak_partition_t partition, unsigned count, size_t align,
                               uint64_t *starts) {
     hak_span_state_t *state = &hak_span_state;

@@ -71,6 +71,7 @@ static bool job_take(purge_job_t *job, const hak_purge_plan_t *plan, uint32_t *c
         return false;
     }
     bool takes_whole = whole_ones_go(keep_units);
+    hak_fit_settle(NULL); /* whole ones are found by their runs */
     hak_superslab_t *superslab = job_find(*cursor, takes_whole);
     if (superslab == NULL) {
         return false;

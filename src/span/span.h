@@ -12,7 +12,8 @@
  *           of the span tells how many leading units were written to.
  *   SPAN-3  unused_dirty_units == sum of popcount(free & ~clean), less units of purges in progress.
  *   SPAN-4  fit[n] has the length of each superslab's longest free run that begins at a multiple of
- *           2^n units: for n = 0 always, else since the first request with that alignment.
+ *           2^n units: for n = 0 always (or more, of the superslab `unsettled`), else since the
+ *           first request with that alignment.
  *   SPAN-5  Superslabs are filled in the order of their index; the highest are emptied first.
  *   SPAN-6  Bit i of huge_pages: the kernel may back the i-th 2 MiB with a huge page. Then either
  *           all its units are free and clean, or none is clean.

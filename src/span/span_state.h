@@ -25,6 +25,7 @@ typedef struct hak_span_state {
     uint32_t capacity;
     uint32_t whole_count;             /* superslabs of which every unit is free */
     uint32_t count;                   /* superslabs mapped */
+    hak_superslab_t *unsettled;       /* SPAN-4: the one whose run may be shorter; NULL: none */
     uint8_t alignments;               /* bit n: fit[n] is kept; bit 0 is unused, fit[0] always is */
     hak_summary_t fit[HAK_SPAN_FITS]; /* SPAN-4; the last of the plain partition */
     hak_summary_t vacant;             /* SPAN-9 */
@@ -71,14 +72,16 @@ uint64_t hak_fit_places(unsigned align_log2);
 void hak_fit_note(const hak_superslab_t *superslab);
 void hak_fit_note_aligned(const hak_superslab_t *superslab);
 
-/* The same after a span from `unit` on left the free units `before`: the longest run is the same,
- * unless the span was cut from it. */
-HAK_INLINE void hak_fit_note_taken(const hak_superslab_t *superslab, uint64_t before,
-                                   unsigned unit) {
-    unsigned longest = hak_summary_get(hak_fit_of(superslab), superslab->index);
-    if (hak_run_around(before, unit) == longest) {
-        hak_fit_note(superslab);
-    } else if (HAK_UNLIKELY(hak_span_state.alignments != 0)) {
+/* Makes another superslab the unsettled one; NULL: none. */
+void hak_fit_settle(hak_superslab_t *next);
+
+/* The same after a span was taken. Most that follow come from the same superslab, or are freed
+ * before its longest run matters. */
+HAK_INLINE void hak_fit_note_taken(hak_superslab_t *superslab) {
+    if (hak_span_state.unsettled != superslab) {
+        hak_fit_settle(superslab);
+    }
+    if (HAK_UNLIKELY(hak_span_state.alignments != 0)) {
         hak_fit_note_aligned(superslab);
     }
 }

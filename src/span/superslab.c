@@ -190,7 +190,7 @@ HAK_INLINE bool units_take(hak_superslab_t *superslab, unsigned unit, unsigned c
     uint64_t dirty = mask & ~superslab->clean_units, before = superslab->free_units;
     hak_span_state.whole_count -= before == ~0ull;
     superslab->free_units = before & ~mask;
-    hak_fit_note_taken(superslab, before, unit);
+    hak_fit_note_taken(superslab);
     hak_span_note_dirty(superslab);
     hak_span_state.in_use_units += count;
     hak_span_take_dirty(hak_span_count_units(dirty, unit, count));

@@ -157,7 +157,10 @@ static bool fit_is_true(uint32_t index, unsigned n) {
         superslab == NULL || !is_kept || is_plain != (n == HAK_SPAN_ALIGNS)
             ? 0
             : hak_longest_run(superslab->free_units, hak_fit_places(n % HAK_SPAN_ALIGNS));
-    return hak_summary_get(&hak_span_state.fit[n], index) == longest;
+    unsigned stated = hak_summary_get(&hak_span_state.fit[n], index);
+    bool may_be_more = superslab != NULL && superslab == hak_span_state.unsettled &&
+                       hak_fit_of(superslab) == &hak_span_state.fit[n];
+    return stated == longest || (may_be_more && stated > longest);
 }
 
 static bool dirty_is_true(uint32_t index) {

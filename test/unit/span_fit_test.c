@@ -219,6 +219,24 @@ SPAN_TEST(span_where_a_summary_promises_too_much_is_taken_elsewhere) {
     }
 }
 
+SPAN_TEST(longest_run_is_stated_late_for_one_superslab_only) {
+    const hak_summary_t *fit = &hak_span_state.fit[0];
+    hak_span_t spans[] = {unit_span(40, HAK_UNIT_BYTES), unit_span(40, HAK_UNIT_BYTES)};
+    uint32_t older = spans[0].superslab->index, younger = spans[1].superslab->index;
+    assert_true(older < younger);
+    assert_ptr_equal(hak_span_state.unsettled, spans[1].superslab);
+    assert_int_equal(hak_summary_get(fit, older), HAK_SUPERSLAB_UNITS - 40);
+    hak_span_t third = unit_span(20, HAK_UNIT_BYTES);
+    assert_ptr_equal(third.superslab, spans[0].superslab);
+    assert_ptr_equal(hak_span_state.unsettled, third.superslab);
+    assert_int_equal(hak_summary_get(fit, younger), HAK_SUPERSLAB_UNITS - 40);
+    unit_span_check();
+    hak_span_purge(HAK_UNIT_BYTES);
+    unit_span_free(&third, 0);
+    unit_span_free_all(spans, UNIT_COUNT(spans), 0);
+    unit_span_check();
+}
+
 /* The same of a superslab that was to be added. */
 SPAN_TEST(superslab_without_the_vacant_place_there_should_be_takes_the_end) {
     fit_walls[0] = unit_span(HAK_SUPERSLAB_UNITS, HAK_UNIT_BYTES);
@@ -241,6 +259,7 @@ SPAN_TEST(superslab_without_the_vacant_place_there_should_be_takes_the_end) {
 SPAN_TEST(wrong_summary_breaks_span_4_9_or_10) {
     hak_span_t span = unit_span(3, 4 * HAK_UNIT_BYTES);
     uint32_t index = span.superslab->index, end = hak_span_state.end;
+    hak_fit_settle(NULL);
     static const unsigned kept[] = {0, 2};
     for (unsigned i = 0; i < UNIT_COUNT(kept); i++) {
         hak_summary_t *fit = &hak_span_state.fit[kept[i]];
