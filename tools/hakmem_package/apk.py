@@ -9,8 +9,8 @@ from pathlib import Path
 
 from . import stage
 
-NEEDED = ("src/", "include/", "cmake/", "tools/", "packaging/", "docs/", "test/double/", "test/CMakeLists.txt", "CMakeLists.txt",
-          "README.md", "LICENSE")
+NEEDED = ("src/", "include/", "observe/", "cmake/", "tools/", "packaging/", "docs/", "test/double/", "test/CMakeLists.txt",
+          "CMakeLists.txt", "README.md", "LICENSE")
 
 
 def build() -> list[Path]:
