@@ -19,6 +19,7 @@
 enum {
     QUARANTINE_TIMES = 8,                  /* bytes: so many times those of an initial bin */
     QUARANTINE_LEAST = 2,                  /* slots of large classes, in a process of few threads */
+    QUARANTINE_MOST_TIMES = 32,            /* with many threads: the largest blocks held back */
     SHUFFLE_WINDOW = 16,                   /* blocks; one leaves at random */
     SHUFFLE_MOST = 4096 / HAK_BLOCK_ALIGN, /* blocks of a list: as many as are carved at a time */
     CLEAR_MOST = 4608,                     /* bytes of a block: 4 KiB and a canary */
@@ -36,12 +37,13 @@ HAK_INLINE uint32_t quarantine_random(hak_quarantine_t *quarantine, uint32_t bou
     return (uint32_t)((quarantine->random >> 32) * bound >> 32);
 }
 
-/* 8 KiB a class in a process of few threads, or QUARANTINE_LEAST blocks; with many threads less,
- * but a block: with one the second free after a block's always brings its place back. */
+/* 8 KiB a class in a process of few threads, or QUARANTINE_LEAST blocks: with one the second free
+ * after a block's always brings its place back. With many threads less, and no large ones. */
 static uint8_t quarantine_slots(const hak_tcache_t *tcache, size_t bytes) {
     size_t slots = (size_t)tcache->initial_bytes * QUARANTINE_TIMES / bytes;
     size_t least = (size_t)tcache->initial_bytes * QUARANTINE_LEAST / HAK_BIN_INITIAL_BYTES;
-    slots = hak_most(slots, hak_most(least, 1));
+    bool is_kept = bytes <= (size_t)tcache->initial_bytes * QUARANTINE_MOST_TIMES;
+    slots = hak_most(slots, hak_most(least, is_kept));
     return slots < HAK_QUARANTINE_SLOTS ? (uint8_t)slots : HAK_QUARANTINE_SLOTS;
 }
 
@@ -202,7 +204,7 @@ static HAK_NOINLINE void quarantine_leave(hak_tcache_t *tcache, unsigned sc, uin
 HAK_INLINE void quarantine_put_clear(hak_tcache_t *tcache, unsigned sc, void *block,
                                      uintptr_t foreign) {
     uintptr_t held = (uintptr_t)block | foreign;
-    if (HAK_LIKELY(tcache->quarantine != NULL)) {
+    if (HAK_LIKELY(tcache->quarantine != NULL && tcache->quarantine->slots[sc] != 0)) {
         held = quarantine_swap(tcache, sc, block, foreign);
         if (held == 0) {
             return;

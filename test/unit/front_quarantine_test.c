@@ -62,6 +62,26 @@ HELD_TEST(large_class_holds_back_two_blocks) {
     assert_in_range(same, 0, ROUNDS * 4 / 5); /* a half; its generator has another seed each time */
 }
 
+/* Many threads, most of which sleep, would keep a large block of each class. */
+HELD_TEST(with_many_threads_less_is_held_back_and_nothing_large) {
+    enum { COUNT = 40, LEAST_INITIAL_BYTES = 128 };
+    static const size_t sizes[] = {SMALL, 4000, 60000};
+    static const unsigned held[] = {LEAST_INITIAL_BYTES * 8 / 80, 1, 0};
+    uint16_t before = self()->initial_bytes;
+    self()->initial_bytes = LEAST_INITIAL_BYTES;
+    hak_quarantine_attach(self());
+    for (unsigned i = 0; i < UNIT_COUNT(sizes); i++) {
+        void *block[COUNT];
+        UNIT_TAKE_ALL(block, COUNT, hak_malloc(sizes[i]));
+        UNIT_FREE_ALL(block, COUNT);
+        assert_int_equal(held_back(sizes[i]), held[i]);
+        audit();
+    }
+    hak_collect_thread();
+    self()->initial_bytes = before;
+    hak_quarantine_attach(self());
+}
+
 HELD_TEST(flush_gives_every_block_back) {
     size_t free_before = audit().free_blocks, slabs = audit().slabs;
     void *block[100];
