@@ -295,6 +295,7 @@ static bool core_note(const core_t *core, const Elf64_Phdr *notes, uint32_t type
     return obs_elf_note_in(&elf, all, 4, "CORE", type, note);
 }
 
+/* Of several lists of files the first counts. */
 static void notes_read(obs_reader_t *reader, const Elf64_Phdr *notes) {
     core_t *core = reader->own;
     struct elf_prpsinfo about;
@@ -304,7 +305,7 @@ static void notes_read(obs_reader_t *reader, const Elf64_Phdr *notes) {
         reader->pid = (uint32_t)about.pr_pid;
         memcpy(reader->command, about.pr_fname, sizeof reader->command - 1);
     }
-    if (core_note(core, notes, NT_FILE, &note) && note.bytes >= 16 &&
+    if (core->names == NULL && core_note(core, notes, NT_FILE, &note) && note.bytes >= 16 &&
         note.bytes <= FILE_NOTE_MOST) {
         core->names = malloc((size_t)note.bytes);
         if (core->names == NULL || !read_at(core->descriptor, note.at, core->names, note.bytes) ||

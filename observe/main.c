@@ -82,12 +82,12 @@ static int observe(const order_t *order, uint32_t pid) {
     }
     fclose(memory);
     obs_close(&reader);
-    if (!is_open) {
-        return say(reader.error);
-    }
-    bool is_written = fwrite(text, 1, length, stdout) == length && fflush(stdout) == 0;
+    int result = !is_open ? say(reader.error)
+                 : fwrite(text, 1, length, stdout) == length && fflush(stdout) == 0
+                     ? 0
+                     : say("the report cannot be written");
     free(text);
-    return is_written ? 0 : say("the report cannot be written");
+    return result;
 }
 
 int main(int argc, char **argv) {

@@ -17,17 +17,11 @@ import tempfile
 from pathlib import Path
 
 import core_file
-from observing import load, observe, require_reading
+from core_file import copied
+from observing import load, observe, refused, require_reading
 
 NOTE = struct.pack("<III", 7, 12, 1) + b"hakmem\0\0"  # src/door/door.h
 CUTS = 12
-
-
-def refused(observer, text, *words):
-    status, out, error = observe(observer, *words)
-    assert status == 1 and out == "", (words, status, out[:200], error)
-    assert error.startswith("hakmem-observe: ") and error.count("\n") == 1 and error.endswith("\n"), (words, error)
-    assert text in error, (words, error)
 
 
 def processes(observer):
@@ -61,13 +55,6 @@ def other_version(observer, library):
             process.stdout.readline()
             refused(observer, "the process has hakmem with description 77, and this program reads 1", "explain", process.pid)
             process.kill()
-
-
-
-def copied(core, name):
-    path = core.with_name(name)
-    subprocess.run(["cp", "--sparse=always", core, path], check=True)
-    return path
 
 
 def patched(core, name, find, replace):

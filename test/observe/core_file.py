@@ -3,10 +3,13 @@
 import os
 import resource
 import struct
+import subprocess
 from pathlib import Path
 
 PAGE = os.sysconf("SC_PAGESIZE")
 NT_PRPSINFO, NT_FILE = 3, 0x46494C45
+PT_LOAD, PT_NOTE = 1, 4
+HEAD = "<IIQQQQQQ"  # of a segment: type, flags, offset, address, physical address, bytes in the file and in memory, align
 MACHINE = {"x86_64": 62, "aarch64": 183}
 
 
@@ -92,3 +95,30 @@ def write(pid, path):
     os.close(memory)
     os.close(pagemap)
     return zero_bytes
+
+
+def copied(core, name):
+    path = core.with_name(name)
+    subprocess.run(["cp", "--sparse=always", core, path], check=True)
+    return path
+
+
+def changed(core, name, change):
+    """A copy with other segments: change(SEGMENTS, APPEND) edits the list of tuples; APPEND adds bytes and tells where."""
+    path = copied(core, name)
+    with path.open("r+b") as file:
+        def append(data):
+            at = (file.seek(0, os.SEEK_END) + PAGE - 1) // PAGE * PAGE
+            file.seek(at)
+            file.write(data)
+            return at
+        file.seek(64)
+        count = struct.unpack_from("<H", os.pread(file.fileno(), 64, 0), 56)[0]
+        segments = [struct.unpack(HEAD, file.read(56)) for _ in range(count)]
+        change(segments, append)
+        at = append(b"".join(struct.pack(HEAD, *segment) for segment in segments))
+        file.seek(32)
+        file.write(struct.pack("<Q", at))
+        file.seek(56)
+        file.write(struct.pack("<H", len(segments)))
+    return path

@@ -45,6 +45,13 @@ def observe(observer, *words):
     return run.returncode, run.stdout, run.stderr
 
 
+def refused(observer, text, *words):
+    status, out, error = observe(observer, *words)
+    assert status == 1 and out == "", (words, status, out[:200], error)
+    assert error.startswith("hakmem-observe: ") and error.count("\n") == 1 and error.endswith("\n"), (words, error)
+    assert text in error, (words, error)
+
+
 def document(observer, verb, target, *words):
     status, text, error = observe(observer, verb, target, "--json", *words)
     assert status == 0, error
