@@ -27,7 +27,7 @@ typedef struct core_file {
     const char *path;
     uint64_t base;  /* where its first byte was; 0: nowhere */
     int descriptor; /* -1: not open */
-    bool is_tried, is_missing, is_other;
+    bool is_tried;
 } core_file_t;
 
 /* A mapping of a file: where it lies in it. */
@@ -58,38 +58,58 @@ static bool file_read(const obs_elf_t *elf, uint64_t at, void *to, size_t bytes)
     return read_at(*(const int *)elf->context, at, to, bytes);
 }
 
-static bool file_same(obs_reader_t *reader, core_file_t *file) {
+/* Only from the core file comes what was mapped: this file is not open yet. */
+static bool file_same(obs_reader_t *reader, const core_file_t *file, int descriptor) {
     unsigned char was[BUILD_ID_MOST], is[BUILD_ID_MOST];
-    const obs_elf_t elf = {.read = file_read, .context = &file->descriptor, .is_file = true};
+    const obs_elf_t elf = {.read = file_read, .context = &descriptor, .is_file = true};
     obs_note_t before, now;
     return file->base != 0 &&
            obs_memory_note(reader, file->base, "GNU", NT_GNU_BUILD_ID, &before) &&
            obs_elf_note(&elf, "GNU", NT_GNU_BUILD_ID, &now) && before.bytes == now.bytes &&
            now.bytes != 0 && now.bytes <= BUILD_ID_MOST &&
            obs_read(reader, before.at, was, before.bytes) &&
-           read_at(file->descriptor, now.at, is, now.bytes) && memcmp(was, is, now.bytes) == 0;
+           read_at(descriptor, now.at, is, now.bytes) && memcmp(was, is, now.bytes) == 0;
 }
 
-/* Opens it once. Its head and notes are in the core file, or it cannot be compared. */
+/* Opens a regular file and nothing else: opening a device or a FIFO may do something. */
+static int file_open_plain(const char *path, const char **error) {
+    char by_number[32];
+    struct stat status;
+    int place = path[0] == '/' ? open(path, O_PATH | O_CLOEXEC) : -1, descriptor = -1;
+    *error = path[0] == '/' ? NULL : "not an absolute path";
+    if (place >= 0 && fstat(place, &status) == 0 && !S_ISREG(status.st_mode)) {
+        *error = "not a regular file";
+    } else if (place >= 0) {
+        snprintf(by_number, sizeof by_number, "/proc/self/fd/%d", place);
+        descriptor = open(by_number, O_RDONLY | O_CLOEXEC);
+    }
+    *error = *error != NULL ? *error : strerror(errno);
+    if (place >= 0) {
+        close(place);
+    }
+    return descriptor;
+}
+
+/* Opens it once. Without its head and notes in the core file it cannot be compared, and is not
+ * taken. */
 static bool file_open(obs_reader_t *reader, core_file_t *file) {
+    const char *error;
     if (file->is_tried) {
         return file->descriptor >= 0;
     }
     file->is_tried = true;
-    file->descriptor = open(file->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (file->descriptor < 0) {
-        obs_fail(reader, "the core file needs %.200s: %s", file->path, strerror(errno));
-        return false;
+    int descriptor = file_open_plain(file->path, &error);
+    if (descriptor < 0) {
+        return obs_fail(reader, "the core file needs %.200s: %s", file->path, error);
     }
-    int descriptor = file->descriptor;
-    if (!file_same(reader, file)) {
-        obs_fail(reader,
-                 "the core file needs %.200s as it was: its build ID differs, or is not known",
-                 file->path);
-        close(descriptor);
-        file->descriptor = -1;
+    if (file_same(reader, file, descriptor)) {
+        file->descriptor = descriptor;
+        return true;
     }
-    return file->descriptor >= 0;
+    close(descriptor);
+    return obs_fail(reader,
+                    "the core file needs %.200s as it was: its build ID differs, or is not known",
+                    file->path);
 }
 
 static const core_mapped_t *mapped_at(const core_t *core, uint64_t at) {

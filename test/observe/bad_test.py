@@ -7,7 +7,6 @@
 PROGRAM is the load. Processes without hakmem, that are gone or are being traced; core files that are none, cut off, of
 another machine, version or build; words that are no command.
 """
-import mmap
 import os
 import shutil
 import struct
@@ -17,7 +16,7 @@ import tempfile
 from pathlib import Path
 
 import core_file
-from core_file import copied
+from core_file import copied, patched
 from observing import load, observe, refused, require_reading
 
 NOTE = struct.pack("<III", 7, 12, 1) + b"hakmem\0\0"  # src/door/door.h
@@ -55,18 +54,6 @@ def other_version(observer, library):
             process.stdout.readline()
             refused(observer, "the process has hakmem with description 77, and this program reads 1", "explain", process.pid)
             process.kill()
-
-
-def patched(core, name, find, replace):
-    """A copy in which the bytes are others, wherever they are."""
-    path = copied(core, name)
-    with path.open("r+b") as file, mmap.mmap(file.fileno(), 0) as data:
-        at = data.find(find)
-        assert at >= 0, name
-        while at >= 0:
-            data[at:at + len(replace)] = replace
-            at = data.find(find, at + len(replace))
-    return path
 
 
 def core_files(observer, core, library):

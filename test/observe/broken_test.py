@@ -6,8 +6,8 @@
 
 OBSERVER is compiled with AddressSanitizer and UBSan, PROGRAM is the load.
 """
+import os
 import struct
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -28,6 +28,25 @@ def two_notes(observer, core):
     assert document(observer, "map", broken) == document(observer, "map", core)
 
 
+def no_heads(observer, core):
+    """No first pages of files, so no build IDs: a library that was built again must not pass for the one that was mapped."""
+    def change(segments, _):
+        for i, (kind, flags, at, start, physical, size, *rest) in enumerate(segments):
+            segments[i] = (kind, flags, at, start, physical, 0 if kind == PT_LOAD and size == core_file.PAGE else size, *rest)
+    refused(observer, "its build ID differs, or is not known", "explain", core_file.changed(core, "no_heads", change))
+
+
+def odd_files(observer, core, library):
+    """Names that the core file has for the library: only a regular file at an absolute path is opened."""
+    path = str(Path(library).resolve()).encode() + b"\0"
+    fifo = core.with_name("fifo")
+    os.mkfifo(fifo)
+    for name, text in ((bytes(fifo), "not a regular file"), (b"/dev/zero", "not a regular file"),
+                       (path[1:-1], "not an absolute path"), (b"", "not an absolute path")):
+        broken = core_file.patched(core, "odd", path, name + b"\0")
+        refused(observer, text, "explain", broken)
+
+
 def main():
     observer, program, library = sys.argv[1:]
     require_reading()
@@ -35,6 +54,8 @@ def main():
         core = Path(folder, "core")
         core_file.write(process.pid, core)
         two_notes(observer, core)
+        no_heads(observer, core)
+        odd_files(observer, core, library)
     print("all were borne")
     return 0
 

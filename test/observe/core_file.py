@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Core files: the kernel's where it writes them here, and our own of a process that stands still."""
+import mmap
 import os
 import resource
 import struct
@@ -121,4 +122,16 @@ def changed(core, name, change):
         file.write(struct.pack("<Q", at))
         file.seek(56)
         file.write(struct.pack("<H", len(segments)))
+    return path
+
+
+def patched(core, name, find, replace):
+    """A copy in which the bytes are others, wherever they are."""
+    path = copied(core, name)
+    with path.open("r+b") as file, mmap.mmap(file.fileno(), 0) as data:
+        at = data.find(find)
+        assert at >= 0, name
+        while at >= 0:
+            data[at:at + len(replace)] = replace
+            at = data.find(find, at + len(replace))
     return path
