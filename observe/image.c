@@ -141,6 +141,7 @@ static bool door_read(obs_image_t *image, uint64_t at) {
         memcpy(image->row, door->row, sizeof image->row);
         memcpy(image->library, door->library, sizeof image->library);
         image->library[sizeof image->library - 1] = '\0';
+        obs_tame(image->library);
         is_good = rows_check(image);
     }
     free(door);

@@ -15,11 +15,19 @@ enum {
     MAPPINGS_MOST = 16 << 20, /* the kernel's default is 65530 */
 };
 
+void obs_tame(char *text) {
+    for (; *text != '\0'; text++) {
+        bool is_plain = *text >= ' ' && *text <= '~' && *text != '"' && *text != '\\';
+        *text = is_plain ? *text : '?';
+    }
+}
+
 bool obs_fail(obs_reader_t *reader, const char *format, ...) {
     va_list args;
     va_start(args, format);
     vsnprintf(reader->error, sizeof reader->error, format, args);
     va_end(args);
+    obs_tame(reader->error);
     return false;
 }
 

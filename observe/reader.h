@@ -83,7 +83,9 @@ void obs_forget(obs_reader_t *reader);
 bool obs_begin(obs_reader_t *reader, const obs_source_t *source);
 /* Adds a mapping; they come in order. false: no memory. */
 bool obs_add_mapping(obs_reader_t *reader, const obs_mapping_t *mapping);
-/* Sets the error, and returns false. */
+/* Makes a text of another program's harmless in a line, a terminal and JSON: "?" for what is not. */
+void obs_tame(char *text);
+/* Sets the error, tamed, and returns false. */
 bool obs_fail(obs_reader_t *reader, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* --- ELF -------------------------------------------------------------------------------------- */

@@ -8,6 +8,7 @@ OBSERVER is compiled with AddressSanitizer and UBSan, PROGRAM is the load.
 """
 import os
 import struct
+import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -47,6 +48,29 @@ def odd_files(observer, core, library):
         refused(observer, text, "explain", broken)
 
 
+def odd_texts(observer, core, library, folder):
+    """Names and versions that a terminal or JSON would take for something else."""
+    path = str(Path(library).resolve()).encode() + b"\0"
+    broken = core_file.patched(core, "odd", path, b"/none/\x1b]0;\"\\ \x9b\n\0")
+    refused(observer, "needs /none/?]0;?? ??: No such file", "explain", broken)
+    data, changed = bytearray(Path(library).resolve().read_bytes()), Path(folder, "libhakmem.so")
+    name = document(observer, "stats", core)["hakmem"].encode().ljust(20, b"\0")  # src/door/door.h
+    at = data.find(name)
+    while at >= 0:
+        whole, rows, text = struct.unpack_from("<III", data, at - 12)
+        if whole == 32 + rows * 8 + text:
+            data[at:at + 20] = b'0.1"\\\x1b]0;a\x07\n\xff'.ljust(20, b"\0")
+        at = data.find(name, at + 1)
+    changed.write_bytes(data)
+    command = [sys.executable, "-c", "import time; print(1, flush=True); time.sleep(600)"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, env={**os.environ, "LD_PRELOAD": str(changed)}) as process:
+        process.stdout.readline()
+        assert document(observer, "stats", process.pid)["hakmem"] == "0.1???]0;a???"
+        status, text, error = observe(observer, "explain", process.pid)
+        assert status == 0 and text.startswith("hakmem: 0.1???]0;a???, process "), (text[:100], error)
+        process.kill()
+
+
 def main():
     observer, program, library = sys.argv[1:]
     require_reading()
@@ -56,6 +80,7 @@ def main():
         two_notes(observer, core)
         no_heads(observer, core)
         odd_files(observer, core, library)
+        odd_texts(observer, core, library, folder)
     print("all were borne")
     return 0
 
