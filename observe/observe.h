@@ -11,10 +11,15 @@ typedef enum obs_verb { OBS_EXPLAIN, OBS_STATS, OBS_MAP } obs_verb_t;
 /* Writes a report of the image that was opened; the map is always JSON. */
 void obs_report(obs_image_t *image, obs_verb_t verb, bool is_json, const hak_sink_t *sink);
 
+typedef struct obs_thread {
+    uint32_t id;
+    int signal; /* that it had taken when it was stopped; 0: none */
+} obs_thread_t;
+
 /* A process whose threads are all stopped. It runs on if the observer ends. */
 typedef struct obs_stopped {
     uint32_t pid;
-    uint32_t *thread;
+    obs_thread_t *thread;
     size_t count, room;
     uint64_t began_ns;
     char error[256]; /* one line, without its end */

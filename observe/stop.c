@@ -31,21 +31,30 @@ static bool stop_fail(obs_stopped_t *stopped, const char *why) {
     return false;
 }
 
-/* Waits until a seized thread stands, or has ended. */
-static bool thread_wait(obs_stopped_t *stopped, uint32_t thread) {
+/* Waits until a seized thread stands, or has ended. It may have taken a signal before it was told
+ * to stop, and stand for that: the signal is delivered when it goes on, also if the observer ends
+ * first, as its state is not consumed. */
+static bool thread_wait(obs_stopped_t *stopped, obs_thread_t *thread) {
+    const int flags = WEXITED | WSTOPPED | WNOHANG | WNOWAIT | __WALL;
     uint64_t end = now_ns() + (uint64_t)WAIT_MOST_MS * 1000000;
-    while (waitpid((pid_t)thread, NULL, __WALL | WNOHANG) == 0) {
+    siginfo_t state = {0};
+    while (waitid(P_PID, thread->id, &state, flags) == 0 && state.si_pid == 0) {
         if (now_ns() > end) {
             return stop_fail(stopped, "a thread sleeps in the kernel");
         }
         nanosleep(&(struct timespec){.tv_nsec = NAP_NS}, NULL);
     }
+    if (state.si_pid == 0 && errno != ECHILD) {
+        return stop_fail(stopped, strerror(errno)); /* Linux before 4.7 */
+    }
+    bool is_signal = state.si_code == CLD_TRAPPED && state.si_status >> 8 != PTRACE_EVENT_STOP;
+    thread->signal = is_signal ? state.si_status & 0x7f : 0;
     return true;
 }
 
 static bool is_known(const obs_stopped_t *stopped, uint32_t thread) {
     for (size_t i = stopped->count; i-- > 0;) {
-        if (stopped->thread[i] == thread) {
+        if (stopped->thread[i].id == thread) {
             return true;
         }
     }
@@ -82,14 +91,14 @@ static bool thread_stop(obs_stopped_t *stopped, uint32_t thread, bool *is_seized
 static bool thread_keep(obs_stopped_t *stopped, uint32_t thread) {
     if (stopped->count == stopped->room) {
         size_t room = stopped->room * 2 + 64;
-        uint32_t *all = realloc(stopped->thread, room * sizeof *all);
+        obs_thread_t *all = realloc(stopped->thread, room * sizeof *all);
         if (all == NULL || room > THREADS_MOST) {
             return stop_fail(stopped, "it has too many threads");
         }
         stopped->thread = all;
         stopped->room = room;
     }
-    stopped->thread[stopped->count++] = thread;
+    stopped->thread[stopped->count++] = (obs_thread_t){.id = thread};
     return true;
 }
 
@@ -113,7 +122,7 @@ static bool threads_stop(obs_stopped_t *stopped, DIR *folder, bool *found) {
     }
     *found = stopped->count != before;
     for (size_t i = before; i < stopped->count; i++) {
-        if (!thread_wait(stopped, stopped->thread[i])) {
+        if (!thread_wait(stopped, &stopped->thread[i])) {
             return false;
         }
     }
@@ -144,7 +153,8 @@ bool obs_stop(obs_stopped_t *stopped, uint32_t pid) {
 
 uint64_t obs_continue(obs_stopped_t *stopped) {
     for (size_t i = 0; i < stopped->count; i++) {
-        ptrace(PTRACE_DETACH, stopped->thread[i], NULL, NULL);
+        const obs_thread_t *thread = &stopped->thread[i];
+        ptrace(PTRACE_DETACH, thread->id, NULL, (void *)(intptr_t)thread->signal);
     }
     free(stopped->thread);
     stopped->thread = NULL;
