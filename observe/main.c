@@ -71,6 +71,7 @@ static int observe(const order_t *order, uint32_t pid) {
     }
     bool is_open =
         pid != 0 ? obs_open_process(&reader, pid) : obs_open_core(&reader, order->target);
+    reader.until_ns = stopped.count != 0 ? stopped.began_ns + OBS_STAND_NS : 0;
     is_open = is_open && obs_image_open(&image, &reader);
     if (is_open) {
         obs_report(&image, order->verb, order->is_json, &sink);
@@ -79,6 +80,12 @@ static int observe(const order_t *order, uint32_t pid) {
         uint64_t ns = obs_continue(&stopped);
         fprintf(stderr, "hakmem-observe: process %u stood still for %.1f ms\n", pid,
                 (double)ns / 1e6);
+    }
+    if (reader.is_late) {
+        say("it went on before all was read: the report lacks something");
+    }
+    if (is_open && pid != 0 && !obs_process_lives(&reader)) {
+        is_open = obs_fail(&reader, "process %u ended meanwhile", pid);
     }
     fclose(memory);
     obs_close(&reader);

@@ -6,6 +6,8 @@
 
 #include "image.h"
 
+#include <signal.h>
+
 typedef enum obs_verb { OBS_EXPLAIN, OBS_STATS, OBS_MAP } obs_verb_t;
 
 /* Writes a report of the image that was opened; the map is always JSON. */
@@ -16,12 +18,16 @@ typedef struct obs_thread {
     int signal; /* that it had taken when it was stopped; 0: none */
 } obs_thread_t;
 
+/* For how long it may stand while it is read. */
+#define OBS_STAND_NS 10000000000ull
+
 /* A process whose threads are all stopped. It runs on if the observer ends. */
 typedef struct obs_stopped {
     uint32_t pid;
     obs_thread_t *thread;
     size_t count, room;
     uint64_t began_ns;
+    sigset_t mask;   /* of the observer, before */
     char error[256]; /* one line, without its end */
 } obs_stopped_t;
 /* false: stopped->error says why, and it runs. */

@@ -12,27 +12,28 @@
 #include <unistd.h>
 
 typedef struct process {
+    int folder;  /* its folder in /proc, which no other process gets */
     int pagemap; /* a word for each OS page; -1: not to be had */
     int memory;  /* where process_vm_readv is refused; -1: not needed so far */
     bool is_refused;
 } process_t;
 
-enum { PATH_BYTES = 64 };
-
-static void process_path(char path[PATH_BYTES], uint32_t pid, const char *name) {
-    snprintf(path, PATH_BYTES, "/proc/%u/%s", pid, name);
+static int process_descriptor(const process_t *process, const char *name) {
+    return openat(process->folder, name, O_RDONLY | O_CLOEXEC);
 }
 
-static FILE *process_open(uint32_t pid, const char *name) {
-    char path[PATH_BYTES];
-    process_path(path, pid, name);
-    return fopen(path, "re");
+static FILE *process_open(const process_t *process, const char *name) {
+    int descriptor = process_descriptor(process, name);
+    return descriptor >= 0 ? fdopen(descriptor, "r") : NULL;
 }
 
-static int process_descriptor(uint32_t pid, const char *name) {
-    char path[PATH_BYTES];
-    process_path(path, pid, name);
-    return open(path, O_RDONLY | O_CLOEXEC);
+/* Its files are gone with it, even if another process has its PID. */
+bool obs_process_lives(const obs_reader_t *reader) {
+    int descriptor = process_descriptor(reader->own, "stat");
+    char byte;
+    bool lives = descriptor >= 0 && read(descriptor, &byte, 1) == 1;
+    close(descriptor);
+    return lives;
 }
 
 /* --- memory ----------------------------------------------------------------------------------- */
@@ -40,7 +41,7 @@ static int process_descriptor(uint32_t pid, const char *name) {
 static bool copy_by_file(obs_reader_t *reader, uint64_t at, void *to, size_t bytes) {
     process_t *process = reader->own;
     if (process->memory < 0) {
-        process->memory = process_descriptor(reader->pid, "mem");
+        process->memory = process_descriptor(process, "mem");
     }
     return process->memory >= 0 && at <= INT64_MAX &&
            pread(process->memory, to, bytes, (off_t)at) == (ssize_t)bytes;
@@ -83,6 +84,7 @@ static bool process_look(obs_reader_t *reader, obs_chunk_t *chunk, uint64_t base
 static void process_close(obs_reader_t *reader) {
     process_t *process = reader->own;
     if (process != NULL) {
+        close(process->folder);
         close(process->pagemap);
         close(process->memory);
         free(process);
@@ -122,14 +124,16 @@ static bool mapping_parse(char *line, obs_mapping_t *mapping) {
     if (fields < 4) {
         return false;
     }
-    bool is_shared = rights[3] == 's', is_file = path[0] == '/';
+    bool is_shared = rights[3] == 's';
+    hak_os_mapping_kind_t kind = mapping_kind(path, is_shared);
     bool is_private = !is_shared && (path[0] == '\0' || path[0] == '[');
-    *mapping = (obs_mapping_t){.start = start,
-                               .end = end,
-                               .offset = offset,
-                               .kind = mapping_kind(path, is_shared),
-                               .is_file = is_file,
-                               .is_zeroed = is_private && strncmp(path, "[v", 2) != 0};
+    *mapping =
+        (obs_mapping_t){.start = start,
+                        .end = end,
+                        .offset = offset,
+                        .kind = kind,
+                        .is_file = path[0] == '/',
+                        .is_zeroed = is_private && strncmp(path, "[v", 2) != 0};
     return true;
 }
 
@@ -156,11 +160,12 @@ static bool mappings_read(obs_reader_t *reader, FILE *file) {
 
 /* The last address of some machines' lists is the kernel's. */
 static bool mappings_open(obs_reader_t *reader) {
-    FILE *file = process_open(reader->pid, "smaps");
+    const process_t *process = reader->own;
+    FILE *file = process_open(process, "smaps");
     if (file == NULL && errno == ENOENT) {
-        file = process_open(reader->pid, "maps");
+        file = process_open(process, "maps");
     }
-    if (file == NULL && (errno == ENOENT || errno == ESRCH)) {
+    if (process->folder < 0 || (file == NULL && (errno == ENOENT || errno == ESRCH))) {
         return obs_fail(reader, "there is no process %u", reader->pid);
     }
     if (file == NULL) {
@@ -178,7 +183,7 @@ static bool mappings_open(obs_reader_t *reader) {
 }
 
 static void command_read(obs_reader_t *reader) {
-    FILE *file = process_open(reader->pid, "comm");
+    FILE *file = process_open(reader->own, "comm");
     if (file != NULL) {
         size_t length = fread(reader->command, 1, sizeof reader->command - 1, file);
         reader->command[length] = '\0';
@@ -214,6 +219,7 @@ static bool memory_try(obs_reader_t *reader) {
 bool obs_open_process(obs_reader_t *reader, uint32_t pid) {
     process_t *process = calloc(1, sizeof *process);
     struct timespec now;
+    char path[32];
     if (!obs_begin(reader, &process_source) || process == NULL) {
         free(process);
         return obs_fail(reader, "no memory");
@@ -222,7 +228,9 @@ bool obs_open_process(obs_reader_t *reader, uint32_t pid) {
     reader->pid = pid;
     reader->page_bytes = (uint64_t)sysconf(_SC_PAGESIZE);
     process->memory = -1;
-    process->pagemap = process_descriptor(pid, "pagemap");
+    snprintf(path, sizeof path, "/proc/%u", pid);
+    process->folder = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    process->pagemap = process_descriptor(process, "pagemap");
     reader->knows_resident = process->pagemap >= 0;
     command_read(reader);
     if (clock_gettime(CLOCK_MONOTONIC_COARSE, &now) == 0) {

@@ -7,6 +7,7 @@
 
 #include <stdarg.h>
 #include <stdlib.h>
+#include <time.h>
 
 enum {
     CHUNKS = 1 << 12,         /* in the cache, 16 GiB of addresses */
@@ -114,6 +115,15 @@ void obs_forget(obs_reader_t *reader) {
     }
 }
 
+static bool is_late(obs_reader_t *reader) {
+    struct timespec now;
+    if (reader->until_ns != 0 && !reader->is_late && clock_gettime(CLOCK_MONOTONIC, &now) == 0) {
+        uint64_t ns = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+        reader->is_late = ns > reader->until_ns;
+    }
+    return reader->is_late;
+}
+
 /* NULL: not known. */
 static const obs_chunk_t *chunk_of(obs_reader_t *reader, uint64_t at) {
     uint64_t number = (at >> OBS_CHUNK_LOG2) + 1;
@@ -123,7 +133,8 @@ static const obs_chunk_t *chunk_of(obs_reader_t *reader, uint64_t at) {
     }
     if (chunk->number != number) {
         *chunk = (obs_chunk_t){.number = number};
-        if (!reader->source->look(reader, chunk, (number - 1) << OBS_CHUNK_LOG2)) {
+        if (is_late(reader) ||
+            !reader->source->look(reader, chunk, (number - 1) << OBS_CHUNK_LOG2)) {
             chunk->number = 0;
             reader->knows_resident = false;
             return NULL;
@@ -192,7 +203,7 @@ bool obs_read(obs_reader_t *reader, uint64_t at, void *to, size_t bytes) {
     char *out = to;
     while (bytes != 0) {
         const obs_mapping_t *mapping = mapping_of(reader, at);
-        if (mapping == NULL) {
+        if (mapping == NULL || is_late(reader)) {
             return false;
         }
         bool is_zero = page_is_zero(reader, mapping, at);

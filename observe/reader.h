@@ -57,6 +57,8 @@ struct obs_reader {
     uint64_t now_ns; /* its monotonic clock; 0: it has none */
     uint32_t pid;
     char command[HAK_OS_COMMAND_BYTES];
+    uint64_t until_ns; /* CLOCK_MONOTONIC, after which nothing is read; 0: none */
+    bool is_late;      /* it was reached */
     bool is_core;
     bool knows_resident; /* which pages are */
     bool knows_rss;      /* and of each mapping how much */
@@ -67,6 +69,8 @@ struct obs_reader {
 
 /* false: reader->error says why. Close it in either case. */
 bool obs_open_process(obs_reader_t *reader, uint32_t pid);
+/* Whether it is still there: if it was waited for, its PID may have been another's meanwhile. */
+bool obs_process_lives(const obs_reader_t *reader);
 bool obs_open_core(obs_reader_t *reader, const char *path);
 void obs_close(obs_reader_t *reader);
 
@@ -83,7 +87,8 @@ void obs_forget(obs_reader_t *reader);
 bool obs_begin(obs_reader_t *reader, const obs_source_t *source);
 /* Adds a mapping; they come in order. false: no memory. */
 bool obs_add_mapping(obs_reader_t *reader, const obs_mapping_t *mapping);
-/* Makes a text of another program's harmless in a line, a terminal and JSON: "?" for what is not. */
+/* Makes a text of another program's harmless in a line, a terminal and JSON: "?" for what is not.
+ */
 void obs_tame(char *text);
 /* Sets the error, tamed, and returns false. */
 bool obs_fail(obs_reader_t *reader, const char *format, ...) __attribute__((format(printf, 2, 3)));

@@ -132,7 +132,13 @@ static bool threads_stop(obs_stopped_t *stopped, DIR *folder, bool *found) {
 bool obs_stop(obs_stopped_t *stopped, uint32_t pid) {
     char path[64];
     bool found = true, is_good = true;
+    sigset_t job;
     *stopped = (obs_stopped_t){.pid = pid, .began_ns = now_ns()};
+    sigemptyset(&job); /* nobody stops the observer while others wait for it */
+    sigaddset(&job, SIGTSTP);
+    sigaddset(&job, SIGTTIN);
+    sigaddset(&job, SIGTTOU);
+    sigprocmask(SIG_BLOCK, &job, &stopped->mask);
     snprintf(path, sizeof path, "/proc/%u/task", pid);
     for (unsigned round = 0; found && is_good && round < ROUNDS_MOST; round++) {
         DIR *folder = opendir(path);
@@ -159,5 +165,6 @@ uint64_t obs_continue(obs_stopped_t *stopped) {
     free(stopped->thread);
     stopped->thread = NULL;
     stopped->count = stopped->room = 0;
+    sigprocmask(SIG_SETMASK, &stopped->mask, NULL);
     return now_ns() - stopped->began_ns;
 }

@@ -29,10 +29,11 @@ def processor_time(pid):
     return sum(int(word) for word in Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[11:13])
 
 
-def expect_runs(pid):
+def expect_runs(process):
     """However slowly: it has used more of the processor in the end."""
-    before = processor_time(pid)
-    while processor_time(pid) <= before:
+    before = processor_time(process.pid)
+    while processor_time(process.pid) <= before:
+        assert process.poll() is None, f"it ended with {process.returncode}: was a signal lost?"
         os.sched_yield()
 
 
@@ -47,11 +48,11 @@ def watch(observer, process, rounds):
         assert len(document(observer, "map", process.pid)["superslabs"]) > 0
         expect_whole(document(observer, "explain", process.pid, "--stop"))
         assert observe(observer, "stats", process.pid, "--stop")[0] == 0
-        expect_runs(process.pid)
+        expect_runs(process)
         with subprocess.Popen([observer, "explain", str(process.pid), "--stop"], stdout=subprocess.DEVNULL,
                               stderr=subprocess.DEVNULL) as killed:
             killed.send_signal(signal.SIGKILL)
-        expect_runs(process.pid)
+        expect_runs(process)
     return json.dumps({"rounds": rounds, "notes": noted})
 
 
