@@ -20,6 +20,8 @@ enum {
     SEGMENTS_MOST = 1 << 20,
     FILE_NOTE_MOST = 256 << 20, /* of the list of mapped files */
     BUILD_ID_MOST = 64,
+    ADDRESS_BITS = 57, /* of programs, on the largest machines */
+    BYTES_LOG2 = 44,   /* of memory in it: it is looked at in chunks, whether or not it has holes */
 };
 
 /* A file that was mapped. */
@@ -38,7 +40,8 @@ typedef struct core_mapped {
 
 typedef struct core {
     int descriptor;
-    uint64_t bytes; /* of the file */
+    uint64_t bytes;      /* of the file */
+    uint64_t part_bytes; /* of it, in segments so far */
     bool has_holes;
     Elf64_Phdr *segment; /* of mapping i */
     char *names;         /* the note */
@@ -159,7 +162,8 @@ static bool is_zero(const char *data, size_t bytes) {
 
 static void chunk_set(obs_reader_t *reader, obs_chunk_t *chunk, uint64_t base, uint64_t from,
                       uint64_t to) {
-    for (uint64_t page = reader->page_bytes; from < to; from += page) {
+    uint64_t page = reader->page_bytes;
+    for (from = hak_align_down(from, page); from < to; from += page) {
         uint64_t i = (from - base) / page;
         chunk->resident[i / 64] |= 1ull << i % 64;
         chunk->held[i / 64] |= 1ull << i % 64;
@@ -285,6 +289,9 @@ static bool files_parse(obs_reader_t *reader, size_t bytes) {
         return false;
     }
     size_t count = (size_t)head[0];
+    if (head[1] == 4 << 10 || head[1] == 16 << 10 || head[1] == 64 << 10) {
+        reader->page_bytes = head[1];
+    }
     const char *name = core->names + sizeof head + count * sizeof entry, *end = core->names + bytes;
     core->mapped = calloc(count + 1, sizeof *core->mapped);
     for (size_t i = 0; core->mapped != NULL && i < count; i++) {
@@ -340,14 +347,19 @@ static void notes_read(obs_reader_t *reader, const Elf64_Phdr *notes) {
 static bool segment_add(obs_reader_t *reader, const Elf64_Phdr *segment) {
     core_t *core = reader->own;
     uint64_t end = segment->p_vaddr + segment->p_memsz;
-    if (segment->p_memsz == 0) {
-        return true;
+    if (segment->p_memsz == 0 || segment->p_vaddr >= 1ull << ADDRESS_BITS) {
+        return true; /* the kernel's vsyscall page is above all */
     }
-    if (segment->p_filesz > segment->p_memsz || segment->p_offset > INT64_MAX - segment->p_filesz) {
+    if (segment->p_filesz > segment->p_memsz || segment->p_offset > INT64_MAX - segment->p_filesz ||
+        end < segment->p_vaddr || end > 1ull << ADDRESS_BITS) {
         return obs_fail(reader, "the core file contradicts itself");
     }
     if (segment->p_offset + segment->p_filesz > core->bytes) {
         return obs_fail(reader, "the core file is cut off");
+    }
+    core->part_bytes += segment->p_filesz;
+    if (core->part_bytes > core->bytes || core->part_bytes > 1ull << BYTES_LOG2) {
+        return obs_fail(reader, "the core file contradicts itself"); /* they share its bytes */
     }
     const core_mapped_t *mapped = mapped_at(core, segment->p_vaddr);
     obs_mapping_t mapping = {.start = segment->p_vaddr,

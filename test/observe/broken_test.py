@@ -71,6 +71,36 @@ def odd_texts(observer, core, library, folder):
         process.kill()
 
 
+def odd_segments(observer, core):
+    """Segments that share bytes of the file, that reach where no program has memory, and the kernel's."""
+    def shared(segments, _):
+        kind, flags, at, _, physical, size, _, align = max(segments, key=lambda segment: segment[5])
+        segments.extend((kind, flags, at, (1 << 48) + i * size, physical, size, size, align) for i in range(4))
+
+    def high(segments, _):
+        segments.append((PT_LOAD, 4, 0, (1 << 57) - core_file.PAGE, 0, 0, 2 * core_file.PAGE, core_file.PAGE))
+
+    def kernel(segments, _):
+        segments.append((PT_LOAD, 4, 0, 1 << 58, 0, 1 << 58, 1 << 58, core_file.PAGE))
+
+    for change in (shared, high):
+        refused(observer, "the core file contradicts itself", "explain", core_file.changed(core, "odd", change))
+    assert document(observer, "map", core_file.changed(core, "odd", kernel)) == document(observer, "map", core)
+
+
+def other_pages(observer, pid, folder):
+    """Of a machine with larger OS pages: the list of files tells."""
+    whole = Path(folder, "whole")
+    core_file.write(pid, whole, is_whole=True)
+    head = struct.pack("<I", NT_FILE) + b"CORE\0\0\0\0"
+    data = whole.read_bytes()[:1 << 20]
+    count = data[data.index(head) + len(head):][:8]
+    before, after = (head + count + struct.pack("<Q", page) for page in (core_file.PAGE, 1 << 16))
+    other = core_file.patched(whole, "other", before, after)
+    here, there = (document(observer, "stats", path)["bytes"]["guard"] for path in (whole, other))
+    assert here != 0 and there == here // core_file.PAGE << 16, (here, there)
+
+
 def main():
     observer, program, library = sys.argv[1:]
     require_reading()
@@ -81,6 +111,8 @@ def main():
         no_heads(observer, core)
         odd_files(observer, core, library)
         odd_texts(observer, core, library, folder)
+        odd_segments(observer, core)
+        other_pages(observer, process.pid, folder)
     print("all were borne")
     return 0
 

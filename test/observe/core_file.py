@@ -63,8 +63,9 @@ def notes(pid, all_mappings):
     return note(NT_PRPSINFO, about) + note(NT_FILE, table + names)
 
 
-def write(pid, path):
-    """As the kernel writes it: of anonymous and written mappings the pages that are there, of files their first page.
+def write(pid, path, is_whole=False):
+    """As the kernel writes it: of anonymous and written mappings the pages that are there, of files their first page,
+    or all of them, too.
     Returns the bytes of pages that were only read: the kernel has one page of zeros for them, and leaves a hole."""
     all_mappings = list(mappings(pid))
     content = notes(pid, all_mappings)
@@ -72,7 +73,7 @@ def write(pid, path):
     memory, pagemap = os.open(f"/proc/{pid}/mem", os.O_RDONLY), os.open(f"/proc/{pid}/pagemap", os.O_RDONLY)
     with open(path, "wb") as file:
         for start, end, rights, offset, name in all_mappings:
-            is_file = name.startswith("/") and "w" not in rights
+            is_file = name.startswith("/") and "w" not in rights and not is_whole
             bytes_there = (PAGE if offset == 0 else 0) if is_file else end - start
             heads.append(struct.pack("<IIQQQQQQ", 1, 4, at, start, 0, bytes_there, end - start, PAGE))
             runs = [(start, start + PAGE, 1)] if is_file and bytes_there else resident(pagemap, start, start + bytes_there)
