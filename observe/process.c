@@ -132,7 +132,7 @@ static bool mapping_parse(char *line, obs_mapping_t *mapping) {
                         .end = end,
                         .offset = offset,
                         .kind = kind,
-                        .is_file = path[0] == '/',
+                        .is_file = kind == HAK_OS_MAPPING_FILE && strncmp(path, "/dev/", 5) != 0,
                         .is_zeroed = is_private && strncmp(path, "[v", 2) != 0};
     return true;
 }

@@ -101,6 +101,19 @@ def other_pages(observer, pid, folder):
     assert here != 0 and there == here // core_file.PAGE << 16, (here, there)
 
 
+def devices(observer, library):
+    """A library in a mapping of shared memory is data: no file of a program, nor read."""
+    with tempfile.NamedTemporaryFile(dir="/dev/shm") as file:
+        file.write(Path(library).resolve().read_bytes())
+        file.flush()
+        script = ("import mmap, os, sys, time; m = mmap.mmap(os.open(sys.argv[1], 0), 0, prot=mmap.PROT_READ); "
+                  "print(len(m), flush=True); time.sleep(600)")
+        with subprocess.Popen([sys.executable, "-c", script, file.name], stdout=subprocess.PIPE) as process:
+            assert process.stdout.readline()
+            refused(observer, "the process does not use hakmem", "explain", process.pid)
+            process.kill()
+
+
 def main():
     observer, program, library = sys.argv[1:]
     require_reading()
@@ -113,6 +126,7 @@ def main():
         odd_texts(observer, core, library, folder)
         odd_segments(observer, core)
         other_pages(observer, process.pid, folder)
+    devices(observer, library)
     print("all were borne")
     return 0
 
