@@ -15,6 +15,7 @@
 
 enum {
     REGIONS_MOST = 1 << 16,
+    RANGES_MOST = 1 << 22, /* 16 TiB in superslabs, and 235 MB of this program */
     EXTENTS_MOST = 4096,
     BATCH = 256, /* records and pointers that are read at once */
     TRIES = 3,   /* of a superslab that contradicts itself */
@@ -243,8 +244,9 @@ static void ranges_part(hak_inventory_t *inventory) {
 void hak_inventory_take(hak_inventory_t *inventory) {
     obs_image_t *image = obs_current;
     *inventory = (hak_inventory_t){0};
-    list_t list = {.inventory = inventory,
-                   .most = image->reader->mapped_bytes / image->reader->page_bytes};
+    list_t list = {
+        .inventory = inventory,
+        .most = hak_least(image->reader->mapped_bytes / image->reader->page_bytes, RANGES_MOST)};
     add_regions(&list);
     add_huge_blocks(&list);
     add_extents(&list);
