@@ -9,8 +9,6 @@
 
 #include <stdlib.h>
 
-enum { TCACHES_MOST = 1 << 20, OWNERS_MOST = 1 << 20 };
-
 #define COLLECT_ADD(name, text) to->name += from->name;
 
 /* --- threads ---------------------------------------------------------------------------------- */
@@ -75,14 +73,16 @@ typedef void visit_cache_t(obs_image_t *image, cache_view_t *view, hak_snapshot_
 static void visit_caches(obs_image_t *image, hak_snapshot_t *snapshot, visit_cache_t *visit) {
     static cache_view_t view;
     uint64_t at = obs_root(image, fallback);
-    for (unsigned i = 0; at != 0; i++) {
-        if (i == TCACHES_MOST || !view_read(image, at, &view)) {
-            image->doubt.lists++;
-            return;
+    obs_walk_t walk = {0};
+    bool is_whole, is_fallback = true;
+    for (; obs_walk_on(&walk, at, &is_whole); is_fallback = false) {
+        if (!view_read(image, at, &view)) {
+            break;
         }
         visit(image, &view, snapshot);
-        at = i == 0 ? obs_root_number(image, HAK_DOOR_ROOT_tcaches, 8) : view.tcache.next;
+        at = is_fallback ? obs_root_number(image, HAK_DOOR_ROOT_tcaches, 8) : view.tcache.next;
     }
+    image->doubt.lists += !is_whole;
 }
 
 static void collect_cache(obs_image_t *image, cache_view_t *view, hak_snapshot_t *snapshot) {
@@ -199,13 +199,15 @@ static bool collect_owner(obs_image_t *image, uint64_t at, hak_snapshot_t *snaps
 static void collect_owners(obs_image_t *image, hak_snapshot_t *snapshot) {
     uint64_t apart = obs_root_number(image, HAK_DOOR_ROOT_owner_apart, 8), next;
     uint64_t at = obs_root_number(image, HAK_DOOR_ROOT_owners, 8);
-    for (unsigned i = 0; at != 0; i++, at = next) {
-        if (i == OWNERS_MOST || !collect_owner(image, at, snapshot, &next)) {
-            image->doubt.lists++;
+    obs_walk_t walk = {0};
+    bool is_whole;
+    for (; obs_walk_on(&walk, at, &is_whole); at = next) {
+        if (!collect_owner(image, at, snapshot, &next)) {
             break;
         }
         snapshot->owner_count++;
     }
+    image->doubt.lists += !is_whole;
     if (apart != 0 && !collect_owner(image, apart, snapshot, &next)) {
         image->doubt.lists++;
     }

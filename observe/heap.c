@@ -14,7 +14,6 @@
 #include <stdlib.h>
 
 enum {
-    REGIONS_MOST = 1 << 16,
     RANGES_MOST = 1 << 22, /* 16 TiB in superslabs, and 235 MB of this program */
     EXTENTS_MOST = 4096,
     BATCH = 256, /* records and pointers that are read at once */
@@ -95,16 +94,18 @@ static void add_regions(list_t *list) {
     obs_image_t *image = obs_current;
     uint64_t at = obs_root_number(image, HAK_DOOR_ROOT_regions, 8);
     add_region(list, obs_root(image, pagemap), obs_size(image, pagemap), HAK_RANGE_META);
-    for (unsigned i = 0; at != 0; i++) {
+    obs_walk_t walk = {0};
+    bool is_whole;
+    while (obs_walk_on(&walk, at, &is_whole)) {
         obs_region_t region;
-        if (i == REGIONS_MOST || !obs_fetch(image, region, at, &region)) {
-            image->doubt.lists++;
-            return;
+        if (!obs_fetch(image, region, at, &region)) {
+            break;
         }
         bool is_guard = region.kind == HAK_REGION_GUARD;
         add_region(list, region.base, region.bytes, is_guard ? HAK_RANGE_GUARD : HAK_RANGE_META);
         at = region.next;
     }
+    image->doubt.lists += !is_whole;
 }
 
 static void add_huge(list_t *list, uint64_t base, uint64_t bytes, bool is_cached) {

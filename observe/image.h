@@ -55,6 +55,24 @@ void obs_decode_at(const obs_image_t *image, unsigned row, uint64_t at, const vo
 /* A number at a root; 0 where it cannot be read. */
 uint64_t obs_root_number(obs_image_t *image, unsigned root, size_t bytes);
 
+/* A walk along a list, which ends where it comes back to itself: after three rounds at most. */
+typedef struct obs_walk {
+    uint64_t mark; /* an element that was passed */
+    uint32_t count;
+} obs_walk_t;
+
+/* Whether to visit the next element: there is one, and it is not known to be passed. *is_whole: the
+ * list ended. */
+static inline bool obs_walk_on(obs_walk_t *walk, uint64_t at, bool *is_whole) {
+    *is_whole = at == 0;
+    if (at == 0 || at == walk->mark) {
+        return false;
+    }
+    walk->mark = (walk->count & (walk->count - 1)) == 0 ? at : walk->mark;
+    walk->count++;
+    return true;
+}
+
 /* Whether the library is the hardened one. */
 bool obs_is_hardened(const obs_image_t *image);
 

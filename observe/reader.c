@@ -184,8 +184,8 @@ static bool piece_read(obs_reader_t *reader, const obs_mapping_t *mapping, uint6
                        size_t bytes) {
     uint64_t number = at / OBS_PIECE_BYTES + 1, base = at - at % OBS_PIECE_BYTES;
     obs_piece_t *piece = &reader->piece[number % PIECES];
-    if (bytes > SHORT_BYTES || at - base + bytes > OBS_PIECE_BYTES || base < mapping->start ||
-        mapping->end - base < OBS_PIECE_BYTES) {
+    if (reader->is_exact || bytes > SHORT_BYTES || at - base + bytes > OBS_PIECE_BYTES ||
+        base < mapping->start || mapping->end - base < OBS_PIECE_BYTES) {
         return false;
     }
     if (piece->number != number) {

@@ -14,6 +14,9 @@
 #include <sys/resource.h>
 
 enum {
+    NEAR_BYTES = 2048,
+    NEAR_MOST = 1 << 14,
+    CYCLE_BYTES = 1280,
     WORDS_MOST = 1 << 16,
     WORDS_FIRST = 1 << 12,
     CHANGES_MOST = 6,
@@ -32,14 +35,16 @@ static change_t change[CHANGES_MOST];
 static size_t change_count;
 static bool is_learning;
 static uint64_t random_state, report_bytes, reads;
+static const char *core_path;
+static uint64_t roots[HAK_DOOR_ROOTS]; /* of the image as it is */
+typedef struct words {
+    uint64_t at[NEAR_MOST];
+    size_t count;
+} words_t;
+static words_t at_roots, behind_roots;
 
 static uint64_t draw(uint64_t bound) {
     return hak_random_next(&random_state) % bound;
-}
-
-/* Half of the changes go to what is read first: the description, roots, lists. */
-static uint64_t draw_word(void) {
-    return word[draw(draw(2) == 0 ? word_count : hak_least(word_count, WORDS_FIRST))];
 }
 
 /* Some of the words of a long read. */
@@ -80,6 +85,43 @@ static void fuzz_close(obs_reader_t *reader) {
 
 static const obs_source_t fuzz_source = {fuzz_copy, fuzz_look, fuzz_close};
 
+/* The words as they are, for changes of a bit. */
+static uint64_t word_value(uint64_t at) {
+    static obs_reader_t reader;
+    uint64_t value = 0;
+    if (reader.source == NULL && !obs_open_core(&reader, core_path)) {
+        fprintf(stderr, "fuzz: %s\n", reader.error);
+        exit(1);
+    }
+    (void)obs_read_word(&reader, at, &value);
+    return value;
+}
+
+/* Of the words that were read those near an address. */
+static void near_add(words_t *words, uint64_t address) {
+    for (size_t i = 0; i < word_count && words->count < NEAR_MOST; i++) {
+        if (word[i] >= address && word[i] - address < NEAR_BYTES) {
+            words->at[words->count++] = word[i];
+        }
+    }
+}
+
+/* What roots have, and what they lead to: where lists and tables begin. */
+static void words_choose(void) {
+    for (unsigned i = 0; i < HAK_DOOR_ROOTS; i++) {
+        near_add(&at_roots, roots[i]);
+    }
+    for (size_t i = 0; i < at_roots.count; i++) {
+        near_add(&behind_roots, word_value(at_roots.at[i]));
+    }
+}
+
+static uint64_t draw_word(void) {
+    uint64_t which = draw(4);
+    const words_t *words = which == 0 && behind_roots.count != 0 ? &behind_roots : &at_roots;
+    return which == 1 ? word[draw(word_count)] : words->at[draw(words->count)];
+}
+
 /* What a broken word may be: anything, a small number, an address that leads back, a near one. */
 static uint64_t draw_value(uint64_t is) {
     switch (draw(7)) {
@@ -90,7 +132,7 @@ static uint64_t draw_value(uint64_t is) {
     case 2:
         return ~0ull;
     case 3:
-        return draw_word();
+        return word_value(draw_word()); /* most are addresses */
     case 4:
         return is + 1 - 2 * draw(2);
     case 5:
@@ -105,18 +147,22 @@ static void put_nothing(void *context, const char *data, size_t length) {
     report_bytes += length;
 }
 
-static int report_all(const char *path, bool *is_open) {
+static int report_all(bool *is_open) {
     static obs_reader_t reader;
     static obs_image_t image;
     const hak_sink_t sink = {.put = put_nothing};
-    if (!obs_open_core(&reader, path)) {
+    if (!obs_open_core(&reader, core_path)) {
         fprintf(stderr, "fuzz: %s\n", reader.error);
         return 1;
     }
     real = reader.source;
     reader.source = &fuzz_source;
+    reader.is_exact = true;
     reader.now_ns = 1000000000000;
     *is_open = obs_image_open(&image, &reader);
+    if (is_learning) {
+        memcpy(roots, image.root, sizeof roots);
+    }
     for (obs_verb_t verb = OBS_EXPLAIN; *is_open && verb <= OBS_MAP; verb++) {
         report_bytes = 0;
         obs_report(&image, verb, true, &sink);
@@ -130,16 +176,24 @@ static int report_all(const char *path, bool *is_open) {
     return 0;
 }
 
-/* The words as they are, for changes of a bit. */
-static uint64_t word_value(const char *path, uint64_t at) {
-    static obs_reader_t reader;
-    static const char *opened;
-    uint64_t value = 0;
-    if (opened == NULL && obs_open_core(&reader, path)) {
-        opened = path;
+/* Lists that come back to an element: each word of its first bytes once leads to itself. */
+static bool cycles_end(uint64_t most) {
+    static const unsigned lists[] = {HAK_DOOR_ROOT_tcaches, HAK_DOOR_ROOT_owners,
+                                     HAK_DOOR_ROOT_regions};
+    bool is_open;
+    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
+        uint64_t first = word_value(roots[lists[i]]);
+        for (uint64_t at = first; at < first + CYCLE_BYTES; at += 8) {
+            change[0] = (change_t){at, first};
+            change_count = 1;
+            reads = 0;
+            if (report_all(&is_open) != 0 || !is_open || reads > most) {
+                fprintf(stderr, "fuzz: a cycle: %llu reads\n", (unsigned long long)reads);
+                return false;
+            }
+        }
     }
-    (void)obs_read_word(&reader, at, &value);
-    return value;
+    return true;
 }
 
 int main(int argc, char **argv) {
@@ -149,23 +203,28 @@ int main(int argc, char **argv) {
         fprintf(stderr, "usage: fuzz CORE SEED ROUNDS\n");
         return 1;
     }
+    core_path = argv[1];
     random_state = strtoull(argv[2], NULL, 10);
     unsigned long rounds = strtoul(argv[3], NULL, 10);
     is_learning = true;
-    if (report_all(argv[1], &is_open) != 0 || !is_open || word_count < 1000) {
+    if (report_all(&is_open) != 0 || !is_open || word_count < 1000) {
         fprintf(stderr, "fuzz: the image as it is cannot be observed\n");
         return 1;
     }
     is_learning = false;
+    words_choose();
     uint64_t most = reads * 50;
+    if (!cycles_end(most)) {
+        return 1;
+    }
     for (unsigned long round = 0; round < rounds; round++) {
         change_count = 1 + draw(CHANGES_MOST);
         for (size_t i = 0; i < change_count; i++) {
             uint64_t at = draw_word();
-            change[i] = (change_t){at, draw_value(word_value(argv[1], at))};
+            change[i] = (change_t){at, draw_value(word_value(at))};
         }
         reads = 0;
-        if (report_all(argv[1], &is_open) != 0 || reads > most) {
+        if (report_all(&is_open) != 0 || reads > most) {
             fprintf(stderr, "fuzz: round %lu: %llu reads\n", round, (unsigned long long)reads);
             return 1;
         }
