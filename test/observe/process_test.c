@@ -1,12 +1,28 @@
 /* SPDX-License-Identifier: MIT
  *
- * A process that ends while it is read, and a time that is up. */
+ * A process that ends while it is read, one that stands, and a time that is up. */
 #include "api/expect.h"
-#include "reader.h"
-
-#include <signal.h>
+#include "observe.h"
 
 static obs_reader_t reader;
+
+static int is_blocked(int number) {
+    sigset_t mask;
+    EXPECT(sigprocmask(SIG_SETMASK, NULL, &mask) == 0);
+    return sigismember(&mask, number);
+}
+
+/* Job control does not stop the observer while the process stands. */
+static void stands(uint32_t pid) {
+    obs_stopped_t stopped;
+    if (!obs_stop(&stopped, pid)) {
+        fprintf(stderr, "%s\n", stopped.error); /* ptrace is forbidden here */
+        return;
+    }
+    EXPECT(is_blocked(SIGTSTP) == 1 && is_blocked(SIGTTIN) == 1 && is_blocked(SIGTTOU) == 1);
+    obs_continue(&stopped);
+    EXPECT(is_blocked(SIGTSTP) == 0 && is_blocked(SIGTTIN) == 0 && is_blocked(SIGTTOU) == 0);
+}
 
 int main(void) {
     static uint64_t number = 1234567, seen;
@@ -24,6 +40,7 @@ int main(void) {
     }
     EXPECT(obs_read(&reader, (uintptr_t)&number, &seen, sizeof seen) && seen == number);
     EXPECT(obs_process_lives(&reader));
+    stands((uint32_t)child);
     reader.until_ns = 1;
     EXPECT(!obs_read(&reader, (uintptr_t)&number, &seen, sizeof seen) && reader.is_late);
     obs_forget(&reader);
