@@ -13,14 +13,14 @@ enum {
     HOLD_MOST = 64,   /* mappings */
     HOLD_SLOTS = 128, /* more than HOLD_MOST only while several threads free at once */
     HOLD_STEP_NS = 100000000,
-    /* The budget, in page faults of about 2 us (docs/experiments/0058): some 1 % of a CPU. */
+    /* The budgets, in page faults of about 2 us (docs/experiments/0058): some 1 % of a CPU each. */
     HOLD_STEP_FAULTS = 512,
-    HOLD_BURST_FAULTS = 6144,  /* saved up, and at the start */
-    HOLD_CALLS_FAULTS = 4,     /* the kernel calls of a malloc and a free cost as much */
-    HOLD_GUARDS_FAULTS = 3072, /* of the budget, only for guards */
+    HOLD_CALLS_FAULTS = 4, /* the kernel calls of a malloc and a free cost as much */
     HOLD_FAULT_BYTES = 4096,
     HOLD_SAMPLES = 8, /* OS pages */
 };
+/* Saved up, and at the start: for memory that is given back, 8 MiB; for guards. */
+static const uint32_t hold_burst[] = {2048, 4096};
 static const size_t HOLD_MOST_BYTES = (size_t)32 << 20; /* of addresses */
 
 typedef struct huge_hold {
@@ -35,12 +35,13 @@ HAK_LOCKED_STATE struct huge_holds {
     size_t bytes;          /* [lock HUGE] of all */
     bool is_on;            /* [atomic] */
     bool has_guards;       /* [atomic] addresses are not short, and the kernel refused none */
-    uint32_t faults_left;  /* [atomic] of the budget */
+    uint32_t left[2];      /* [atomic] of the budgets */
     uint64_t step;         /* [atomic] the last one that was granted */
 } hak_huge_hold_state;
 
 void hak_large_quarantine_switch(bool is_on) {
-    hak_store_relaxed(&hak_huge_hold_state.faults_left, (uint32_t)HOLD_BURST_FAULTS);
+    hak_store_relaxed(&hak_huge_hold_state.left[0], hold_burst[0]);
+    hak_store_relaxed(&hak_huge_hold_state.left[1], hold_burst[1]);
     hak_store_relaxed(&hak_huge_hold_state.step, hak_os_now_ns() / HOLD_STEP_NS);
     hak_store_relaxed(&hak_huge_hold_state.has_guards, is_on && !hak_os_is_address_limited());
     hak_store_relaxed(&hak_huge_hold_state.is_on, is_on);
@@ -48,32 +49,37 @@ void hak_large_quarantine_switch(bool is_on) {
 
 /* --- budget ----------------------------------------------------------------------------------- */
 
-/* Each step is granted once: by the thread that advances the word. */
-static uint32_t hold_grant(uint32_t left) {
+/* Each step is granted once: by the thread that advances the word. Takes of others may be lost. */
+static void hold_grant(void) {
     uint64_t now = hak_os_now_ns() / HOLD_STEP_NS;
     uint64_t last = hak_load_relaxed(&hak_huge_hold_state.step);
-    if (now <= last || !hak_cas_relaxed(&hak_huge_hold_state.step, &last, now)) {
-        return left;
+    bool is_due = now > last && hak_cas_relaxed(&hak_huge_hold_state.step, &last, now);
+    for (unsigned i = 0; is_due && i < 2; i++) {
+        uint64_t granted = hak_least(now - last, hold_burst[i] / HOLD_STEP_FAULTS);
+        uint64_t left = hak_load_relaxed(&hak_huge_hold_state.left[i]) + granted * HOLD_STEP_FAULTS;
+        hak_store_relaxed(&hak_huge_hold_state.left[i], (uint32_t)hak_least(left, hold_burst[i]));
     }
-    uint64_t granted = hak_least(now - last, HOLD_BURST_FAULTS / HOLD_STEP_FAULTS);
-    left = (uint32_t)hak_least(left + granted * HOLD_STEP_FAULTS, HOLD_BURST_FAULTS);
-    hak_store_relaxed(&hak_huge_hold_state.faults_left, left); /* takes of others may be lost */
-    return left;
 }
 
-/* Leaves `kept` of them. */
-static bool hold_take(size_t faults, size_t kept) {
+/* Leaves `kept` of it. */
+static bool hold_take(uint32_t *budget, size_t faults, size_t kept) {
     if (!hak_load_relaxed(&hak_huge_hold_state.is_on) || hak_huge_is_crowded()) {
         return false;
     }
-    uint32_t left = hak_load_relaxed(&hak_huge_hold_state.faults_left);
-    left = HAK_LIKELY(left >= faults + kept) ? left : hold_grant(left);
+    if (hak_load_relaxed(budget) < faults + kept) {
+        hold_grant();
+    }
+    uint32_t left = hak_load_relaxed(budget);
     while (left >= faults + kept) {
-        if (hak_cas_relaxed(&hak_huge_hold_state.faults_left, &left, left - (uint32_t)faults)) {
+        if (hak_cas_relaxed(budget, &left, left - (uint32_t)faults)) {
             return true;
         }
     }
     return false;
+}
+
+bool hak_huge_quarantine_pay(size_t faults, bool is_guard) {
+    return hold_take(&hak_huge_hold_state.left[1], faults, is_guard ? 0 : hold_burst[1] / 2);
 }
 
 bool hak_huge_quarantine_has_guards(void) {
@@ -84,19 +90,15 @@ void hak_huge_quarantine_end_guards(void) {
     hak_store_relaxed(&hak_huge_hold_state.has_guards, false);
 }
 
-bool hak_huge_quarantine_pay(size_t faults, bool is_guard) {
-    return hold_take(faults, is_guard ? 0 : HOLD_GUARDS_FAULTS);
-}
-
 /* The page faults that the next user of such memory has, because it went: about as many as OS pages
  * were in use. */
 static bool hold_pay(const char *base, size_t bytes) {
-    if (!hold_take(HOLD_CALLS_FAULTS, 0)) {
+    if (!hold_take(&hak_huge_hold_state.left[0], HOLD_CALLS_FAULTS, 0)) {
         return false;
     }
     size_t own = bytes - HAK_HUGE_GUARD_BYTES;
-    return hold_take(hak_least(hak_dense_written(base, own, HOLD_SAMPLES), own) / HOLD_FAULT_BYTES,
-                     0);
+    size_t written = hak_least(hak_dense_written(base, own, HOLD_SAMPLES), own);
+    return hold_take(&hak_huge_hold_state.left[0], written / HOLD_FAULT_BYTES, 0);
 }
 
 /* --- the ring --------------------------------------------------------------------------------- */

@@ -13,8 +13,8 @@
 #include "base/compiler.h"
 #include "large/large.h"
 
-/* Takes what so many page faults cost out of the budget, part of which is for guards only. false:
- * there is not so much. */
+/* Takes what so many page faults cost out of the budget of blocks with guards, half of which is for
+ * guards only. false: there is not so much. */
 bool hak_huge_quarantine_pay(size_t faults, bool is_guard);
 
 /* Whether blocks get guards (guarded.h): not where RLIMIT_AS was set at the start, nor after a

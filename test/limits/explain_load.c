@@ -136,10 +136,10 @@ static void huge(void) {
 
 /* Much is in use, but not touched; then small blocks, until a huge page is opened for them. */
 static void padding(void) {
-    /* eleven in spans; the first seven of the hardened library are mappings of their own */
+    /* whole superslabs; those of the hardened library have a unit on both sides */
     const char *flavour = getenv("HAKMEM_FLAVOUR");
     bool is_hardened = flavour != NULL && strcmp(flavour, "hardened") == 0;
-    take(0, is_hardened ? 18 : 11, MIB - 16, 0);
+    take(0, is_hardened ? 12 : 11, is_hardened ? MIB / 16 * 14 : MIB - 16, 0);
     for (size_t i = 0; i < 1024; i++) {
         size_t before = expect_rss_bytes();
         take(i, 1, 8100, 0);
