@@ -26,8 +26,9 @@ CUTS = 12
 def processes(observer):
     refused(observer, "there is no process 2147483647", "explain", "2147483647")
     refused(observer, "that is no PID", "explain", "99999999999")
-    with subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"],
+    with subprocess.Popen([sys.executable, "-c", "import time; print(1, flush=True); time.sleep(600)"], stdout=subprocess.PIPE,
                           env={k: v for k, v in os.environ.items() if k != "LD_PRELOAD"}) as other:
+        other.stdout.readline()  # before that it may have no program yet, in the midst of exec
         for words in ((), ("--stop",), ("--json",)):
             status, _, error = observe(observer, "explain", other.pid, *words)
             lines = [line for line in error.splitlines() if "stood still" not in line]
