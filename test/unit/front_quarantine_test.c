@@ -68,8 +68,9 @@ HELD_TEST(with_many_threads_less_is_held_back_and_nothing_large) {
     static const size_t sizes[] = {SMALL, 4000, 60000};
     static const unsigned held[] = {LEAST_INITIAL_BYTES * 8 / 80, 1, 0};
     uint16_t before = self()->initial_bytes;
-    self()->initial_bytes = LEAST_INITIAL_BYTES;
+    self()->initial_bytes = LEAST_INITIAL_BYTES; /* its bins are not those of a crowd */
     hak_quarantine_attach(self());
+    self()->initial_bytes = before;
     for (unsigned i = 0; i < UNIT_COUNT(sizes); i++) {
         void *block[COUNT];
         UNIT_TAKE_ALL(block, COUNT, hak_malloc(sizes[i]));
@@ -78,7 +79,6 @@ HELD_TEST(with_many_threads_less_is_held_back_and_nothing_large) {
         audit();
     }
     hak_collect_thread();
-    self()->initial_bytes = before;
     hak_quarantine_attach(self());
 }
 
