@@ -64,17 +64,17 @@ HELD_TEST(large_class_holds_back_two_blocks) {
 
 /* Many threads, most of which sleep, would keep a large block of each class. */
 HELD_TEST(with_many_threads_less_is_held_back_and_nothing_large) {
-    enum { COUNT = 40, LEAST_INITIAL_BYTES = 128 };
+    enum { LEAST_INITIAL_BYTES = 128 };
+    static void *block[MANY]; /* so many that every slot is met */
     static const size_t sizes[] = {SMALL, 4000, 60000};
-    static const unsigned held[] = {LEAST_INITIAL_BYTES * 8 / 80, 1, 0};
+    static const unsigned held[] = {LEAST_INITIAL_BYTES * 8 / 80, 1, 0}, counts[] = {MANY, 40, 40};
     uint16_t before = self()->initial_bytes;
     self()->initial_bytes = LEAST_INITIAL_BYTES; /* its bins are not those of a crowd */
     hak_quarantine_attach(self());
     self()->initial_bytes = before;
     for (unsigned i = 0; i < UNIT_COUNT(sizes); i++) {
-        void *block[COUNT];
-        UNIT_TAKE_ALL(block, COUNT, hak_malloc(sizes[i]));
-        UNIT_FREE_ALL(block, COUNT);
+        UNIT_TAKE_ALL(block, counts[i], hak_malloc(sizes[i]));
+        UNIT_FREE_ALL(block, counts[i]);
         assert_int_equal(held_back(sizes[i]), held[i]);
         audit();
     }
