@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Entry of `hakmem options`, `check`, `enable`, `disable` and `translate`, in the source tree and installed."""
+"""Entry of `hakmem options`, `check`, `enable`, `disable`, `translate` and `fit`, in the source tree and installed."""
 import sys
 
 if sys.version_info < (3, 9):  # this file is for all versions

@@ -23,6 +23,7 @@ EXAMPLES = (
     ("look into a running program", "hakmem run --control -- PROGRAM &\nhakmem top $!"),
     ("a systemd service on hakmem", "hakmem enable nginx && systemctl restart nginx"),
     ("is it on hakmem?", "hakmem check $(pidof nginx)"),
+    ("how large must its container be?", "hakmem fit -- PROGRAM"),
     ("options of jemalloc as ours", "hakmem translate 'MALLOC_CONF=background_thread:true,dirty_decay_ms:0'"),
 )
 

@@ -9,9 +9,10 @@ from typing import NoReturn
 from hakmem_view.errors import ViewError, end
 from hakmem_view.installed import NAME
 
-from . import check, enable, options, translate
+from . import check, enable, fit, options, translate
 
-COMMANDS = {"options": options, "check": check, "enable": enable, "disable": enable, "translate": translate}
+COMMANDS = {"options": options, "check": check, "enable": enable, "disable": enable, "translate": translate,
+            "fit": fit}
 
 
 class Words(argparse.ArgumentParser):

@@ -9,7 +9,7 @@ from typing import List
 TREE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "_tree")
 DATA = os.path.join(TREE, "share", "hakmem")
 VIEWS = ("ps", "stats", "explain", "top", "map", "profile", "symbolize")
-COMMANDS = ("options", "check", "enable", "disable", "translate")
+COMMANDS = ("options", "check", "enable", "disable", "translate", "fit")
 VALUED = ("--profile", "--lib", "--options")
 
 
