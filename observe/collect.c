@@ -5,7 +5,7 @@
 
 #include "base/bits.h"
 #include "front/event.h"
-#include "reclaim/learner.h"
+#include "stat/figures.h"
 
 #include <stdlib.h>
 
@@ -265,33 +265,7 @@ static void collect_ranges(hak_snapshot_t *snapshot) {
     hak_inventory_drop(&inventory);
 }
 
-/* --- sums ------------------------------------------------------------------------------------- */
-
-static void sum_class(hak_snapshot_t *snapshot, unsigned sc) {
-    const hak_sc_info_t *info = &hak_sc_info[sc];
-    hak_class_stats_t *stats = &snapshot->sc[sc];
-    uint64_t used = stats->blocks - stats->free;
-    uint64_t idle = stats->cached + stats->outbox + stats->remote + stats->quarantine + stats->lost;
-    size_t bytes = info->bytes;
-    stats->live = used > idle ? used - idle : 0; /* counted twice on its way */
-#define SUM_BYTES(name) snapshot->name##_bytes += stats->name * bytes;
-    SUM_BYTES(live)
-    SUM_BYTES(cached)
-    SUM_BYTES(outbox)
-    SUM_BYTES(remote)
-    SUM_BYTES(quarantine)
-    SUM_BYTES(lost)
-    snapshot->in_use_bytes += used * bytes;
-    snapshot->slab_free_bytes += stats->free * bytes;
-    snapshot->uncarved_bytes += (stats->slabs * info->blocks - stats->blocks) * bytes;
-    snapshot->slab_tail_bytes +=
-        stats->slabs * ((size_t)info->units * HAK_UNIT_BYTES - info->blocks * bytes);
-    snapshot->slab_count += stats->slabs;
-#define SUM_BIN(name, text) snapshot->events.name += stats->bin.name;
-#define SUM_CLASS(name, text) snapshot->events.name += stats->owner.name;
-    HAK_BIN_COUNTERS(SUM_BIN)
-    HAK_CLASS_COUNTERS(SUM_CLASS)
-}
+/* --- process ---------------------------------------------------------------------------------- */
 
 static void collect_lost(obs_image_t *image, hak_snapshot_t *snapshot) {
     uint32_t lost[HAK_SC_COUNT] = {0};
@@ -301,18 +275,6 @@ static void collect_lost(obs_image_t *image, hak_snapshot_t *snapshot) {
     for (unsigned sc = 0; sc < HAK_SC_COUNT; sc++) {
         snapshot->sc[sc].lost += lost[sc];
     }
-}
-
-/* 0: the standard rules decide. *saved: bytes a second. */
-static uint64_t learned_ms(hak_learner_pool_t pool, uint64_t *saved) {
-    hak_learner_view_t view;
-    hak_learner_look_at(pool, &view);
-    const hak_price_t *own = &view.price[view.strategy],
-                      *other = &view.price[HAK_STRATEGY_STANDARD];
-    bool decides = view.acts && view.strategy != HAK_STRATEGY_STANDARD;
-    uint64_t less = hak_excess(other->taken + other->held, own->taken + own->held);
-    *saved = decides ? hak_learner_rate(less) : 0;
-    return decides ? HAK_STRATEGY_MS[view.strategy] : 0;
 }
 
 static uint64_t budget_bytes(obs_image_t *image) {
@@ -338,8 +300,6 @@ static void collect_process(obs_image_t *image, hak_snapshot_t *snapshot) {
     snapshot->cache_budget_bytes = budget_bytes(image);
     snapshot->memory_limit_bytes = image->knobs.limit_bytes;
     snapshot->memory_is_tight = image->knobs.is_tight != 0;
-    snapshot->keep_units_ms = learned_ms(HAK_LEARNER_UNITS, &snapshot->keep_units_saves_bytes);
-    snapshot->keep_huge_ms = learned_ms(HAK_LEARNER_HUGE, &snapshot->keep_huge_saves_bytes);
     snapshot->profile_rate_bytes = obs_root_number(image, HAK_DOOR_ROOT_profile_rate, 8);
 }
 
@@ -365,13 +325,8 @@ void obs_collect(hak_snapshot_t *snapshot) {
     collect_process(image, snapshot);
     collect_huge(image, snapshot);
     collect_lost(image, snapshot);
-    for (unsigned sc = 0; sc < HAK_SC_COUNT; sc++) {
-        sum_class(snapshot, sc);
-    }
     snapshot->hole_bytes = obs_root_number(image, HAK_DOOR_ROOT_purged_bytes, 8);
     snapshot->meta_bytes = obs_root_number(image, HAK_DOOR_ROOT_meta_bytes, 8);
-    snapshot->in_use_bytes += snapshot->large_bytes + snapshot->huge_bytes;
-    snapshot->mapped_bytes = snapshot->superslab_count * HAK_SUPERSLAB_BYTES +
-                             snapshot->huge_bytes + snapshot->huge_cached_bytes;
+    hak_stat_sum(snapshot);
     visit_caches(image, snapshot, list_cache);
 }

@@ -4,6 +4,8 @@
  * decides, as for a debugger. */
 #include "reader.h"
 
+#include "os/optional.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -95,26 +97,6 @@ static const obs_source_t process_source = {process_copy, process_look, process_
 
 /* --- mappings --------------------------------------------------------------------------------- */
 
-static hak_os_mapping_kind_t mapping_kind(const char *path, bool is_shared) {
-    static const struct {
-        const char *start;
-        hak_os_mapping_kind_t kind;
-    } rows[] = {
-        {"[heap]", HAK_OS_MAPPING_BREAK},       {"[stack", HAK_OS_MAPPING_STACK},
-        {"[anon_shmem", HAK_OS_MAPPING_SHARED}, {"[anon", HAK_OS_MAPPING_ANONYMOUS},
-        {"/dev/shm/", HAK_OS_MAPPING_SHARED},   {"/memfd:", HAK_OS_MAPPING_SHARED},
-        {"/SYSV", HAK_OS_MAPPING_SHARED},       {"/dev/zero", HAK_OS_MAPPING_SHARED},
-    };
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        if (strncmp(path, rows[i].start, strlen(rows[i].start)) == 0) {
-            return rows[i].kind;
-        }
-    }
-    return path[0] != '\0' ? HAK_OS_MAPPING_FILE
-           : is_shared     ? HAK_OS_MAPPING_SHARED
-                           : HAK_OS_MAPPING_ANONYMOUS;
-}
-
 /* start-end rwxp offset device inode path */
 static bool mapping_parse(char *line, obs_mapping_t *mapping) {
     char rights[5], path[32] = "";
@@ -125,7 +107,7 @@ static bool mapping_parse(char *line, obs_mapping_t *mapping) {
         return false;
     }
     bool is_shared = rights[3] == 's';
-    hak_os_mapping_kind_t kind = mapping_kind(path, is_shared);
+    hak_os_mapping_kind_t kind = hak_os_kind_of_mapping(path, is_shared);
     bool is_private = !is_shared && (path[0] == '\0' || path[0] == '[');
     *mapping =
         (obs_mapping_t){.start = start,

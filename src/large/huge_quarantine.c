@@ -10,8 +10,7 @@
 #include "os/os.h"
 
 enum {
-    HOLD_MOST = 64,   /* mappings */
-    HOLD_SLOTS = 128, /* more than HOLD_MOST only while several threads free at once */
+    HOLD_MOST = 64, /* mappings */
     HOLD_STEP_NS = 100000000,
     /* The budgets, in page faults of about 2 us (docs/experiments/0058): some 1 % of a CPU each. */
     HOLD_STEP_FAULTS = 512,
@@ -23,20 +22,12 @@ enum {
 static const uint32_t hold_burst[] = {2048, 4096};
 static const size_t HOLD_MOST_BYTES = (size_t)32 << 20; /* of addresses */
 
-typedef struct huge_hold {
-    char *base;
-    size_t bytes;
-    ptrdiff_t shift; /* CACHE-3 */
-} huge_hold_t;
-
-HAK_LOCKED_STATE HAK_LARGE_STATE(4) huge_hold_t hak_huge_holds[HOLD_SLOTS]; /* [lock HUGE] */
+HAK_LOCKED_STATE HAK_LARGE_STATE(4) hak_hold_ring_t hak_huge_holds;
 HAK_LOCKED_STATE struct huge_holds {
-    uint32_t first, count; /* [lock HUGE] of the ring */
-    size_t bytes;          /* [lock HUGE] of all */
-    bool is_on;            /* [atomic] */
-    bool has_guards;       /* [atomic] addresses are not short, and the kernel refused none */
-    uint32_t left[2];      /* [atomic] of the budgets */
-    uint64_t step;         /* [atomic] the last one that was granted */
+    bool is_on;       /* [atomic] */
+    bool has_guards;  /* [atomic] addresses are not short, and the kernel refused none */
+    uint32_t left[2]; /* [atomic] of the budgets */
+    uint64_t step;    /* [atomic] the last one that was granted */
 } hak_huge_hold_state;
 
 void hak_large_quarantine_switch(bool is_on) {
@@ -101,47 +92,49 @@ static bool hold_pay(const char *base, size_t bytes) {
     return hold_take(&hak_huge_hold_state.left[0], written / HOLD_FAULT_BYTES, 0);
 }
 
-/* --- the ring --------------------------------------------------------------------------------- */
+/* --- rings ------------------------------------------------------------------------------------ */
 
-/* The oldest, if the ring has more than `most` or too many bytes. */
-static bool hold_pop(uint32_t most, size_t most_bytes, huge_hold_t *oldest) {
-    struct huge_holds *ring = &hak_huge_hold_state;
+static bool ring_pop(hak_hold_ring_t *ring, uint32_t most, size_t most_bytes, hak_hold_t *oldest) {
+    hak_lock_acquire(HAK_LOCK_HUGE);
     bool is_over = ring->count > most || (ring->count != 0 && ring->bytes > most_bytes);
     if (is_over) {
-        *oldest = hak_huge_holds[ring->first];
-        ring->first = (ring->first + 1) % HOLD_SLOTS;
+        *oldest = ring->slot[ring->first];
+        ring->first = (ring->first + 1) % HAK_HOLD_SLOTS;
         ring->count--;
         ring->bytes -= oldest->bytes;
     }
+    hak_lock_release(HAK_LOCK_HUGE);
     return is_over;
 }
 
-static void hold_push(huge_hold_t hold) {
-    struct huge_holds *ring = &hak_huge_hold_state;
-    hak_huge_holds[(ring->first + ring->count) % HOLD_SLOTS] = hold;
-    ring->count++;
-    ring->bytes += hold.bytes;
+bool hak_hold_trim(hak_hold_ring_t *ring, uint32_t most, size_t most_bytes, hak_hold_end_t *end) {
+    hak_hold_t oldest;
+    bool is_any = false;
+    while (ring_pop(ring, most, most_bytes, &oldest)) {
+        end(&oldest);
+        is_any = true;
+    }
+    return is_any;
 }
+
+bool hak_hold_push(hak_hold_ring_t *ring, hak_hold_t hold) {
+    hak_lock_acquire(HAK_LOCK_HUGE);
+    bool has_room = ring->count < HAK_HOLD_SLOTS;
+    if (has_room) {
+        ring->slot[(ring->first + ring->count) % HAK_HOLD_SLOTS] = hold;
+        ring->count++;
+        ring->bytes += hold.bytes;
+    }
+    hak_lock_release(HAK_LOCK_HUGE);
+    return has_room;
+}
+
+/* --- huge blocks ------------------------------------------------------------------------------ */
 
 /* A mapping that the kernel does not unmap stays ours, for other blocks; at worst it leaks. */
-static void hold_end(const huge_hold_t *hold) {
+static void hold_end(const hak_hold_t *hold) {
     if (!hak_os_unmap(hold->base, hold->bytes) && hak_os_commit(hold->base, hold->bytes)) {
         hak_vacant_give(hold->base, hold->bytes, hold->shift);
-    }
-}
-
-static bool hold_trim(uint32_t most, size_t most_bytes) {
-    huge_hold_t oldest;
-    bool is_any = false;
-    for (;;) {
-        hak_lock_acquire(HAK_LOCK_HUGE);
-        bool is_over = hold_pop(most, most_bytes, &oldest);
-        hak_lock_release(HAK_LOCK_HUGE);
-        if (!is_over) {
-            return is_any;
-        }
-        hold_end(&oldest);
-        is_any = true;
     }
 }
 
@@ -158,37 +151,32 @@ bool hak_huge_quarantine_put(char *base, size_t bytes, ptrdiff_t shift) {
         hak_huge_is_crowded() || !hold_pay(base, bytes) || !hold_withdraw(base, bytes)) {
         return false;
     }
-    hold_trim(HOLD_MOST - 1, HOLD_MOST_BYTES - bytes);
-    hak_lock_acquire(HAK_LOCK_HUGE);
-    bool has_room = hak_huge_hold_state.count < HOLD_SLOTS; /* unless many threads came at once */
-    if (has_room) {
-        hold_push((huge_hold_t){base, bytes, shift});
-    }
-    hak_lock_release(HAK_LOCK_HUGE);
-    if (!has_room) {
-        hold_end(&(huge_hold_t){base, bytes, shift});
+    hak_hold_t hold = {base, bytes, shift};
+    hak_hold_trim(&hak_huge_holds, HOLD_MOST - 1, HOLD_MOST_BYTES - bytes, hold_end);
+    if (!hak_hold_push(&hak_huge_holds, hold)) {
+        hold_end(&hold);
     }
     return true;
 }
 
 bool hak_huge_quarantine_flush(void) {
     bool is_any = HAK_HARDEN && hak_guarded_flush();
-    return (HAK_HARDEN && hold_trim(0, 0)) || is_any;
+    return (HAK_HARDEN && hak_hold_trim(&hak_huge_holds, 0, 0, hold_end)) || is_any;
 }
 
 size_t hak_huge_quarantine_bytes(void) {
     hak_lock_acquire(HAK_LOCK_HUGE);
-    size_t bytes = hak_huge_hold_state.bytes;
+    size_t bytes = hak_huge_holds.bytes;
     hak_lock_release(HAK_LOCK_HUGE);
     return bytes;
 }
 
 bool hak_huge_quarantine_covers(const void *address) {
-    const struct huge_holds *ring = &hak_huge_hold_state;
+    const hak_hold_ring_t *ring = &hak_huge_holds;
     bool is_covered = false;
     hak_lock_acquire(HAK_LOCK_HUGE);
     for (uint32_t i = 0; i < ring->count; i++) {
-        const huge_hold_t *hold = &hak_huge_holds[(ring->first + i) % HOLD_SLOTS];
+        const hak_hold_t *hold = &ring->slot[(ring->first + i) % HAK_HOLD_SLOTS];
         is_covered |= (uintptr_t)address - (uintptr_t)hold->base < hold->bytes;
     }
     hak_lock_release(HAK_LOCK_HUGE);

@@ -13,6 +13,28 @@
 #include "base/compiler.h"
 #include "large/large.h"
 
+/* What is held back, the oldest first; under lock HUGE. */
+enum { HAK_HOLD_SLOTS = 128 }; /* bounds are lower; more only while several threads free at once */
+
+typedef struct hak_hold {
+    char *base;
+    size_t bytes;
+    ptrdiff_t shift; /* CACHE-3 */
+} hak_hold_t;
+
+typedef struct hak_hold_ring {
+    uint32_t first, count;
+    size_t bytes; /* of all */
+    hak_hold_t slot[HAK_HOLD_SLOTS];
+} hak_hold_ring_t;
+
+/* Ends the oldest while there are more than `most`, or than so many bytes, without the lock;
+ * returns whether there were. */
+typedef void hak_hold_end_t(const hak_hold_t *hold);
+bool hak_hold_trim(hak_hold_ring_t *ring, uint32_t most, size_t most_bytes, hak_hold_end_t *end);
+/* false: no slot. */
+bool hak_hold_push(hak_hold_ring_t *ring, hak_hold_t hold);
+
 /* Takes what so many page faults cost out of the budget of blocks with guards, half of which is for
  * guards only. false: there is not so much. */
 bool hak_huge_quarantine_pay(size_t faults, bool is_guard);

@@ -104,27 +104,6 @@ typedef struct maps_reader {
     hak_os_mapping_t mapping;
 } maps_reader_t;
 
-static hak_os_mapping_kind_t mapping_kind(const char *path, bool is_shared) {
-    static const struct {
-        const char *start;
-        hak_os_mapping_kind_t kind;
-    } rows[] = {
-        {"[heap]", HAK_OS_MAPPING_BREAK},       {"[stack", HAK_OS_MAPPING_STACK},
-        {"[anon_shmem", HAK_OS_MAPPING_SHARED}, {"[anon", HAK_OS_MAPPING_ANONYMOUS},
-        {"/dev/shm/", HAK_OS_MAPPING_SHARED},   {"/memfd:", HAK_OS_MAPPING_SHARED},
-        {"/SYSV", HAK_OS_MAPPING_SHARED},       {"/dev/zero", HAK_OS_MAPPING_SHARED},
-    };
-    for (unsigned i = 0; i < sizeof rows / sizeof *rows; i++) {
-        if (strncmp(path, rows[i].start, strlen(rows[i].start)) == 0) {
-            return rows[i].kind;
-        }
-    }
-    if (path[0] != '\0') {
-        return HAK_OS_MAPPING_FILE;
-    }
-    return is_shared ? HAK_OS_MAPPING_SHARED : HAK_OS_MAPPING_ANONYMOUS;
-}
-
 /* Moves behind a field and the blanks that follow it. */
 static const char *field_skip(const char *at) {
     at += strcspn(at, " ");
@@ -144,7 +123,7 @@ static hak_os_mapping_t mapping_parse(const char *at) {
     mapping.offset = hak_parse_hex(&at);
     at = field_skip(field_skip(field_skip(at)));
     mapping.path = at;
-    mapping.kind = mapping_kind(at, is_shared);
+    mapping.kind = hak_os_kind_of_mapping(at, is_shared);
     return mapping;
 }
 

@@ -7,6 +7,8 @@
 
 #include "os/os.h"
 
+#include <string.h>
+
 /* --- control groups --------------------------------------------------------------------------- */
 /* CPU time left by control groups when hak_os_memory_limit opened their files, in CPUs, rounded up;
  * HAK_OS_NO_QUOTA: no bound is known. */
@@ -162,6 +164,27 @@ typedef enum hak_os_mapping_kind {
     HAK_OS_MAPPING_ANONYMOUS,
     HAK_OS_MAPPING_KINDS
 } hak_os_mapping_kind_t;
+
+/* By the path of its line in the file of mappings, or "". */
+HAK_INLINE hak_os_mapping_kind_t hak_os_kind_of_mapping(const char *path, bool is_shared) {
+    static const struct {
+        const char *start;
+        hak_os_mapping_kind_t kind;
+    } rows[] = {
+        {"[heap]", HAK_OS_MAPPING_BREAK},       {"[stack", HAK_OS_MAPPING_STACK},
+        {"[anon_shmem", HAK_OS_MAPPING_SHARED}, {"[anon", HAK_OS_MAPPING_ANONYMOUS},
+        {"/dev/shm/", HAK_OS_MAPPING_SHARED},   {"/memfd:", HAK_OS_MAPPING_SHARED},
+        {"/SYSV", HAK_OS_MAPPING_SHARED},       {"/dev/zero", HAK_OS_MAPPING_SHARED},
+    };
+    for (unsigned i = 0; i < sizeof rows / sizeof *rows; i++) {
+        if (strncmp(path, rows[i].start, strlen(rows[i].start)) == 0) {
+            return rows[i].kind;
+        }
+    }
+    return path[0] != '\0' ? HAK_OS_MAPPING_FILE
+           : is_shared     ? HAK_OS_MAPPING_SHARED
+                           : HAK_OS_MAPPING_ANONYMOUS;
+}
 
 typedef struct hak_os_mapping {
     uintptr_t start, end, offset;

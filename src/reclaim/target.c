@@ -101,9 +101,10 @@ static bool spans_exceed(const hak_pool_t *pool, size_t bound, uint64_t now) {
 }
 
 enum {
-    REGRET_PART = 4, /* of the units purged in a window, wanted again: regretted */
-    REGRET_UP = 25,  /* percent of the bound, for each such window */
-    REGRET_DOWN = 4, /* for each other one */
+    REGRET_PART = 4,  /* of the units purged in a window, wanted again: regretted */
+    REGRET_LEAST = 4, /* units: a few happen by chance */
+    REGRET_UP = 25,   /* percent of the bound, for each such window */
+    REGRET_DOWN = 4,  /* for each other one */
     REGRET_MOST = 100,
 };
 
@@ -118,8 +119,9 @@ static void regret_learn(void) {
     purged = hak_regret_growth(&hak_target_purged_units, purged);
     again = hak_regret_growth(&hak_target_again_units, again);
     bool learns = hak_load_relaxed(&hak_knobs.learn) == HAK_LEARN_ON;
-    percent = learns && again > purged / REGRET_PART ? hak_least(percent + REGRET_UP, REGRET_MOST)
-                                                     : hak_excess(percent, REGRET_DOWN);
+    percent = learns && again > hak_most(purged / REGRET_PART, REGRET_LEAST)
+                  ? hak_least(percent + REGRET_UP, REGRET_MOST)
+                  : hak_excess(percent, REGRET_DOWN);
     hak_store_relaxed(&hak_knobs.retain_learned_percent, percent);
 }
 

@@ -10,8 +10,8 @@
 #include "large/large.h"
 #include "os/os.h"
 #include "profile/profile.h"
-#include "reclaim/learner.h"
 #include "slab/remote.h"
+#include "stat/figures.h"
 #include "stat/inventory.h"
 #include "stat/stat.h"
 
@@ -100,56 +100,14 @@ static void collect_superslab(hak_superslab_t *superslab, void *context) {
     work.snapshot->unused_dirty_bytes += (size_t)hak_popcount(free & ~clean) * HAK_UNIT_BYTES;
 }
 
-/* --- sums ------------------------------------------------------------------------------------- */
-
-static void sum_class(hak_snapshot_t *snapshot, unsigned sc) {
-    const hak_sc_info_t *info = &hak_sc_info[sc];
-    hak_class_stats_t *stats = &snapshot->sc[sc];
-    stats->lost += hak_load_relaxed(&hak_tcache_lost[sc]);
-    uint64_t used = stats->blocks - stats->free;
-    uint64_t idle = stats->cached + stats->outbox + stats->remote + stats->quarantine + stats->lost;
-    size_t bytes = info->bytes;
-    stats->live = used > idle ? used - idle : 0; /* counted twice on its way */
-#define SUM_BYTES(name) snapshot->name##_bytes += stats->name * bytes;
-    SUM_BYTES(live)
-    SUM_BYTES(cached)
-    SUM_BYTES(outbox)
-    SUM_BYTES(remote)
-    SUM_BYTES(quarantine)
-    SUM_BYTES(lost)
-    snapshot->in_use_bytes += used * bytes;
-    snapshot->slab_free_bytes += stats->free * bytes;
-    snapshot->uncarved_bytes += (stats->slabs * info->blocks - stats->blocks) * bytes;
-    snapshot->slab_tail_bytes +=
-        stats->slabs * ((size_t)info->units * HAK_UNIT_BYTES - info->blocks * bytes);
-    snapshot->slab_count += stats->slabs;
-#define SUM_BIN(name, text) snapshot->events.name += stats->bin.name;
-#define SUM_CLASS(name, text) snapshot->events.name += stats->owner.name;
-    HAK_BIN_COUNTERS(SUM_BIN)
-    HAK_CLASS_COUNTERS(SUM_CLASS)
-}
-
-/* 0: the standard rules decide. *saved: bytes a second. */
-static uint64_t learned_ms(hak_learner_pool_t pool, uint64_t *saved) {
-    hak_learner_view_t view;
-    hak_learner_look_at(pool, &view);
-    const hak_price_t *own = &view.price[view.strategy],
-                      *other = &view.price[HAK_STRATEGY_STANDARD];
-    bool decides = view.acts && view.strategy != HAK_STRATEGY_STANDARD;
-    uint64_t less = hak_excess(other->taken + other->held, own->taken + own->held);
-    *saved = decides ? hak_learner_rate(less) : 0;
-    return decides ? HAK_STRATEGY_MS[view.strategy] : 0;
-}
-
-static void collect_profile(hak_snapshot_t *snapshot) {
-    hak_profile_state_t profile;
-    hak_profile_look(&profile);
-    snapshot->profile_rate_bytes = profile.rate;
-}
+/* --- process ---------------------------------------------------------------------------------- */
 
 static void collect_process(hak_snapshot_t *snapshot) {
     const hak_process_counters_t *from = &hak_counters;
     hak_process_counters_t *to = &snapshot->process;
+    hak_profile_state_t profile;
+    hak_profile_look(&profile);
+    snapshot->profile_rate_bytes = profile.rate;
     HAK_PROCESS_COUNTERS(COLLECT_ADD)
     uint64_t freed = to->guard_free; /* read after the other */
     snapshot->guard_bytes = hak_excess(to->guard_sample, freed) * hak_os_page_bytes();
@@ -157,8 +115,6 @@ static void collect_process(hak_snapshot_t *snapshot) {
     snapshot->cache_budget_bytes = hak_budget_bytes();
     snapshot->memory_limit_bytes = hak_load_relaxed(&hak_knobs.limit_bytes);
     snapshot->memory_is_tight = hak_load_relaxed(&hak_knobs.is_tight);
-    snapshot->keep_units_ms = learned_ms(HAK_LEARNER_UNITS, &snapshot->keep_units_saves_bytes);
-    snapshot->keep_huge_ms = learned_ms(HAK_LEARNER_HUGE, &snapshot->keep_huge_saves_bytes);
 }
 
 void hak_stat_collect(hak_snapshot_t *snapshot) {
@@ -175,9 +131,8 @@ void hak_stat_collect(hak_snapshot_t *snapshot) {
     hak_span_stats(&span);
     hak_large_stats(&large);
     collect_process(snapshot);
-    collect_profile(snapshot);
     for (unsigned sc = 0; sc < HAK_SC_COUNT; sc++) {
-        sum_class(snapshot, sc);
+        snapshot->sc[sc].lost += hak_load_relaxed(&hak_tcache_lost[sc]);
     }
     snapshot->hole_bytes = hak_load_relaxed(&hak_span_purged_bytes);
     snapshot->meta_bytes = span.meta_bytes;
@@ -185,9 +140,7 @@ void hak_stat_collect(hak_snapshot_t *snapshot) {
     snapshot->huge_count = large.huge_count;
     snapshot->huge_cached_bytes = large.huge_cached_bytes;
     snapshot->huge_cached_dirty_bytes = large.huge_cached_dirty_bytes;
-    snapshot->in_use_bytes += snapshot->large_bytes + snapshot->huge_bytes;
-    snapshot->mapped_bytes = snapshot->superslab_count * HAK_SUPERSLAB_BYTES +
-                             snapshot->huge_bytes + snapshot->huge_cached_bytes;
+    hak_stat_sum(snapshot);
 }
 
 static HAK_NOINLINE void use_on_stack(hak_stat_use_t *use, void *context) {

@@ -33,5 +33,7 @@ HAK_INLINE uint64_t hak_figure_value(const hak_figure_t *figure, const void *rec
 
 /* Whether reports show the class: it has slabs, or had events. */
 bool hak_stat_has_class(const hak_class_stats_t *stats);
+/* Sums up what was collected, and asks the learner; the observer does, too. */
+void hak_stat_sum(hak_snapshot_t *snapshot);
 
 #endif

@@ -191,8 +191,9 @@ LEARNED_TEST(regret_raises_the_bound_to_its_double) {
     (void)percent_after(1, 0, 0); /* whatever happened before */
     hak_knobs.retain_learned_percent = 0;
     assert_int_equal(percent_after(1, 1000, 250), 0); /* little, or none, is no regret */
+    assert_int_equal(percent_after(1, 3, 3), 0);      /* nor are a few: chance */
     assert_int_equal(percent_after(1, 1000, 251), 25);
-    assert_int_equal(percent_after(1, 0, 1), 50); /* purged in a window before */
+    assert_int_equal(percent_after(1, 0, 5), 50); /* purged in a window before */
     assert_int_equal(percent_after(10, 1000, 1000), 100);
     assert_int_equal(percent_after(5, 1000, 100), 80); /* and falls slowly */
     assert_int_equal(percent_after(25, 0, 0), 0);
