@@ -1,5 +1,6 @@
 # Installed: both libraries without debug symbols, the public headers, a CMake package (hakmem::hakmem, hakmem::static),
-# hakmem.pc, the command with what it needs, manual pages and completions. The component `debug` has the symbols.
+# hakmem.pc, the command with what it needs, manual pages and completions, and by observe/ the observer. The component `debug`
+# has the symbols.
 include(CMakePackageConfigHelpers)
 
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/hakmem)
@@ -71,12 +72,13 @@ endforeach()
 
 # Manual pages and completions, and the table of options that the command reads.
 set(manual ${PROJECT_BINARY_DIR}/manual)
-set(manual_files hakmem.1 hakmem.3 hakmem-options.7 hakmem.bash _hakmem hakmem.fish options.json)
+set(manual_files hakmem.1 hakmem-observe.1 hakmem.3 hakmem-options.7 options.json
+  hakmem.bash _hakmem hakmem.fish hakmem-observe.bash _hakmem-observe hakmem-observe.fish)
 list(TRANSFORM manual_files PREPEND ${manual}/ OUTPUT_VARIABLE manual_paths)
 add_custom_command(OUTPUT ${manual_paths}
   COMMAND ${Python3_EXECUTABLE} -B ${tools}/gen_manual.py ${manual}
   DEPENDS ${tools}/gen_manual.py ${tools}/gen_options.py ${tools}/gen_pages.py ${tools}/hakmem_command/table.py ${HAK_PUBLIC_HEADER}
-          ${PROJECT_SOURCE_DIR}/cmake/hakmem.in ${PROJECT_SOURCE_DIR}/src/base/options.def
+          ${PROJECT_SOURCE_DIR}/cmake/hakmem.in ${PROJECT_SOURCE_DIR}/observe/main.c ${PROJECT_SOURCE_DIR}/src/base/options.def
           ${PROJECT_SOURCE_DIR}/src/conf/presets.def
   COMMENT "Writing the manual" VERBATIM)
 # The pages for users, which `hakmem docs` shows and messages name.
@@ -91,12 +93,14 @@ add_custom_target(manual DEPENDS ${manual_paths} ${manual}/docs/README.md)
 add_dependencies(hakmem_static manual) # what installs the libraries installs the manual
 install(FILES ${manual}/options.json DESTINATION ${data})
 install(DIRECTORY ${manual}/docs DESTINATION ${data})
-install(FILES ${manual}/hakmem.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
+install(FILES ${manual}/hakmem.1 ${manual}/hakmem-observe.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
 install(FILES ${manual}/hakmem.3 DESTINATION ${CMAKE_INSTALL_MANDIR}/man3)
 install(FILES ${manual}/hakmem-options.7 DESTINATION ${CMAKE_INSTALL_MANDIR}/man7)
-install(FILES ${manual}/hakmem.bash DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions RENAME hakmem)
-install(FILES ${manual}/_hakmem DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions)
-install(FILES ${manual}/hakmem.fish DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d)
+foreach(command hakmem hakmem-observe)
+  install(FILES ${manual}/${command}.bash DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions RENAME ${command})
+  install(FILES ${manual}/_${command} DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions)
+  install(FILES ${manual}/${command}.fish DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d)
+endforeach()
 
 if(PROJECT_IS_TOP_LEVEL)
   add_custom_target(uninstall COMMAND ${CMAKE_COMMAND} -D MANIFESTS=${PROJECT_BINARY_DIR}/install_manifest

@@ -261,6 +261,13 @@ for word in $("$hakmem" help | sed -n 's/^  \([a-z]*\) .*/\1/p' | sort -u); do
     grep -q "$word" "$work/prefix/share/zsh/site-functions/_hakmem" || fail "zsh completes no $word"
     grep -q "$word" "$work/prefix/share/fish/vendor_completions.d/hakmem.fish" || fail "fish completes no $word"
 done
+for word in $("$work/prefix/bin/hakmem-observe" 2>&1 | sed -n 's/^  \([a-z-]*\) .*/\1/p' | sort -u); do
+    grep -q "${word#--}" "$man/man1/hakmem-observe.1" || fail "no $word in hakmem-observe(1)"
+    for file in zsh/site-functions/_hakmem-observe fish/vendor_completions.d/hakmem-observe.fish \
+        bash-completion/completions/hakmem-observe; do
+        grep -q -e "${word#--}" "$work/prefix/share/$file" || fail "$file completes no $word"
+    done
+done
 functions=$(sed -n 's/.*[ *]\(hak_[a-z_]*\)(.*HAK_NOTHROW;/\1/p' "$HAKMEM_SOURCE/include/hakmem/hakmem.h")
 [ -n "$functions" ] || fail "no functions in the header"
 for function in $functions; do

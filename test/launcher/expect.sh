@@ -43,6 +43,21 @@ stop() {
     wait "$pid" || :
 }
 
+# observes OBSERVER COMMAND…: it says of a program that COMMAND starts on hakmem why its memory is what it is
+observes() {
+    observer=$1
+    shift
+    if [ "$(id -u)" != 0 ] && [ "$(cat /proc/sys/kernel/yama/ptrace_scope 2>/dev/null || echo 0)" != 0 ]; then
+        echo "$observer is not tried: kernel.yama.ptrace_scope lets only root read other processes"
+        return
+    fi
+    start "$@"
+    expect 0 "$observer" explain "$pid"
+    says out ", process $pid (sh)"
+    says out "RSS is"
+    stop
+}
+
 # prints TEXT: standard output is exactly TEXT
 prints() {
     [ "$(cat "$work/out")" = "$1" ] || {

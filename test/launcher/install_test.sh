@@ -92,6 +92,7 @@ expect 0 "$command" explain "$pid"
 expect 0 "$command" ps
 says out "$pid"
 stop
+observes "$prefix/bin/hakmem-observe" "$command" run --
 printf 'kept = []\ndef remember():\n    kept.append(bytes(1000))\nfor _ in range(20000): remember()\n' >"$work/prog.py"
 expect 0 "$command" profile --rate 16k --alloc -- /usr/bin/python3 "$work/prog.py"
 says out "remember at prog.py:2"
@@ -108,6 +109,9 @@ library=$(find "$work/again" -name 'libhakmem.so.*.*.*' ! -name '*.debug')
 symbols=$(find "$work/again" -path '*/.debug/*')
 "${READELF:-readelf}" -SW "$symbols" | grep -q '\.debug_info' || fail "no debug symbols in $symbols"
 [ "$(stat -c %s "$library")" -lt 300000 ] || fail "the library has $(stat -c %s "$library") bytes"
+observer=$work/again/bin/hakmem-observe
+"${READELF:-readelf}" -SW "$observer" | grep -q '\.debug_info\|\.symtab' && fail "the installed observer has symbols"
+"${READELF:-readelf}" -lW "$observer" | grep -q INTERP && fail "the installed observer needs a C library"
 if command -v gdb >/dev/null; then
     gdb -batch -ex 'info line hak_malloc' "$library" 2>&1 | grep -q 'Line ' || fail "gdb does not find the symbols"
 fi

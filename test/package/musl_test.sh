@@ -55,6 +55,11 @@ fi
 expect 0 inside hakmem run --report explain -- program
 says err "RSS is"
 for word in explain top stats options check enable; do one_line 2 "$word needs python3" inside hakmem $word 1; done
+# shellcheck disable=SC2016 # the inner shell expands it
+expect 0 inside sh -c 'hakmem run -- program 60 &
+    for i in $(seq 200); do hakmem-observe explain $! >/dev/null 2>&1 && break; sleep 0.1; done
+    hakmem-observe explain $!; status=$?; kill $!; exit $status'
+says out "RSS is"
 expect 0 inside hakmem run -- busybox true # static: unharmed
 if [ -z "$why" ]; then
     ln -s /opt/python/python3 "$root/bin/python3"

@@ -118,9 +118,10 @@ looks_inside() {
     # shellcheck disable=SC2016 # the inner shell expands it
     expect 0 inside sh -c 'hakmem run --control -- $0 &
         for i in $(seq 200); do hakmem explain $! >/dev/null 2>&1 && break; sleep 0.1; done
-        hakmem check $! && hakmem explain $! && hakmem top --once --interval 0.2 $!; status=$?; kill $!; exit $status' "$program"
+        hakmem check $! && hakmem explain $! && hakmem-observe explain $! --json && hakmem top --once --interval 0.2 $!; status=$?; kill $!; exit $status' "$program"
     says out "is on hakmem"
     says out "RSS is"
+    says out '"causes":['
     says out "thread name"
     cat >"$root/packages/top.sh" <<'SHELL'
 trap : INT

@@ -30,9 +30,12 @@ hakmem=$work/root/usr/bin/hakmem
 expect 0 "$hakmem" run -- grep -c 'usr/lib64/libhakmem' /proc/self/maps
 expect 0 "$hakmem" run --profile hardened -- grep -c 'lib64/hakmem/hardened/libhakmem' /proc/self/maps
 expect 0 "$hakmem" options
+observes "$work/root/usr/bin/hakmem-observe" "$hakmem" run --
 for name in usr/include/hakmem/hakmem.h usr/lib64/libhakmem.a usr/lib64/cmake/hakmem/hakmem-config.cmake \
     usr/share/hakmem/docs/quick-start.md usr/lib64/hakmem/python/functions.so; do
     [ -s "$work/root/$name" ] || fail "$name is in no package"
 done
-[ -n "$(find "$work/root/usr/share/man/man1" -name 'hakmem.1*')" ] || fail "no manual"
+for name in hakmem hakmem-observe; do
+    [ -n "$(find "$work/root/usr/share/man/man1" -name "$name.1*")" ] || fail "no manual of $name"
+done
 exit $failed

@@ -15,7 +15,10 @@ hakmem=$work/prefix/bin/hakmem
 expect 0 "$hakmem" run -- grep -c 'prefix/lib/libhakmem' /proc/self/maps
 expect 0 "$hakmem" run --profile hardened -- grep -c 'hakmem/hardened/libhakmem' /proc/self/maps
 expect 0 "$hakmem" options
-[ -s "$work/prefix/share/man/man1/hakmem.1" ] || fail "no manual"
+observes "$work/prefix/bin/hakmem-observe" "$hakmem" run --
+for name in hakmem hakmem-observe; do
+    [ -s "$work/prefix/share/man/man1/$name.1" ] || fail "no manual of $name"
+done
 expect 0 "$install" --prefix "$work/prefix" # again
 expect 0 "$install" --prefix "$work/prefix" --uninstall
 left=$(cd "$work/prefix" && find . | LC_ALL=C sort | tr '\n' ' ')

@@ -65,6 +65,7 @@ says err "not on hakmem"
 expect 0 "$python" -m hakmem run -c 'import hakmem; print(hakmem.is_active())'
 prints True
 expect 0 "$work/venv/bin/hakmem" run -- grep -c libhakmem /proc/self/maps
+observes "$work/venv/lib"/python3*/site-packages/hakmem/_tree/bin/hakmem-observe "$work/venv/bin/hakmem" run --
 expect 0 "$work/venv/bin/hakmem" options cache
 says out "option  default"
 expect 0 "$work/venv/bin/hakmem" translate MIMALLOC_SHOW_STATS=1

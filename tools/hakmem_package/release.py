@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -66,15 +67,17 @@ def reproducible() -> tuple[list[str], Path]:
 
 
 def bill(libraries: Path) -> Path:
-    """A software bill of materials as CycloneDX 1.5: the library has no part that is another's."""
-    version = stage.version()
+    """A software bill of materials as CycloneDX 1.5: the observer has parts of the C library, as a static program; else no part
+    is another's."""
+    version, (name, _, number) = stage.version(), os.confstr("CS_GNU_LIBC_VERSION").partition(" ")
+    libc = {"type": "library", "name": name, "version": number, "bom-ref": name, "description": "parts of it, in hakmem-observe"}
     files = [{"type": "file", "name": path.name, "hashes": [{"alg": "SHA-256", "content": stage.digest(path)}]}
              for path in sorted(libraries.iterdir())]
     document = {"bomFormat": "CycloneDX", "specVersion": "1.5", "version": 1,
                 "serialNumber": f"urn:uuid:{uuid.uuid5(uuid.NAMESPACE_URL, f'hakmem/{version}/{files}')}",
                 "metadata": {"component": {"type": "library", "name": "hakmem", "version": version,
                                            "licenses": [{"license": {"id": "MIT"}}], "bom-ref": "hakmem"}},
-                "components": files, "dependencies": [{"ref": "hakmem", "dependsOn": []}]}
+                "components": [*files, libc], "dependencies": [{"ref": "hakmem", "dependsOn": [name]}]}
     path = stage.OUT / f"hakmem-{version}.cdx.json"
     path.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
     return path

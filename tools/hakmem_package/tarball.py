@@ -17,7 +17,7 @@ def build(machine: str = stage.MACHINE) -> Path:
     shutil.copy2(stage.PACKAGING / "install.sh", folder / "install.sh")
     shutil.copy2(stage.ROOT / "LICENSE", folder / "LICENSE")
     (folder / "MACHINE").write_text(machine + "\n", encoding="utf-8")
-    needed = wheel.glibc_needed(*(one for one in (folder / "tree").rglob("libhakmem.so*") if "musl" not in one.parts))
+    needed = wheel.glibc_needed(*wheel.programs(folder / "tree"))
     (folder / "GLIBC").write_text("{}.{}\n".format(*needed), encoding="utf-8")
     path = stage.OUT / f"{top}.tar.gz"
     stage.archive(path, top, folder)

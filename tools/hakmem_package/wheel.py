@@ -25,10 +25,15 @@ def glibc_needed(*libraries: Path) -> tuple[int, int]:
     return max(found)
 
 
+def programs(tree: Path) -> list[Path]:
+    """What asks for a version of glibc: the libraries, and the observer if it is not static."""
+    return [*(path for path in tree.rglob("libhakmem.so*") if "musl" not in path.parts), tree / "bin" / "hakmem-observe"]
+
+
 def tag(tree: Path, is_musl: bool, machine: str) -> str:
     if is_musl:
         return f"py3-none-musllinux_1_2_{machine}"
-    major, minor = glibc_needed(*(path for path in tree.rglob("libhakmem.so*") if "musl" not in path.parts))
+    major, minor = glibc_needed(*programs(tree))
     return f"py3-none-manylinux_{major}_{minor}_{machine}"
 
 
