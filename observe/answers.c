@@ -24,7 +24,7 @@ size_t hak_os_resident(const void *base, size_t bytes) {
 }
 
 uint64_t hak_os_resident_all(void) {
-    return 0; /* mappings tell it, or nothing does */
+    return obs_current->reader->resident_bytes;
 }
 
 bool hak_os_mappings(bool wants_resident, char *buffer, size_t capacity,

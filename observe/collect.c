@@ -318,7 +318,7 @@ static void collect_huge(obs_image_t *image, hak_snapshot_t *snapshot) {
 
 void obs_collect(hak_snapshot_t *snapshot) {
     obs_image_t *image = obs_current;
-    *snapshot = (hak_snapshot_t){0};
+    *snapshot = (hak_snapshot_t){.version = image->library};
     visit_caches(image, snapshot, collect_cache);
     collect_owners(image, snapshot);
     collect_ranges(snapshot);

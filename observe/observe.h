@@ -10,8 +10,11 @@
 
 typedef enum obs_verb { OBS_EXPLAIN, OBS_STATS, OBS_MAP } obs_verb_t;
 
-/* Writes a report of the image that was opened; the map is always JSON. */
-void obs_report(obs_image_t *image, obs_verb_t verb, bool is_json, const hak_sink_t *sink);
+typedef enum obs_form { OBS_TEXT, OBS_JSON, OBS_METRICS } obs_form_t;
+
+/* Writes a report of the image that was opened; the map is always JSON, and metrics are those of
+ * OBS_STATS. */
+void obs_report(obs_image_t *image, obs_verb_t verb, obs_form_t form, const hak_sink_t *sink);
 
 typedef struct obs_thread {
     uint32_t id;

@@ -141,9 +141,9 @@ static bool mappings_read(obs_reader_t *reader, FILE *file) {
 }
 
 /* The last address of some machines' lists is the kernel's. */
-static bool mappings_open(obs_reader_t *reader) {
+static bool mappings_open(obs_reader_t *reader, bool wants_rss) {
     const process_t *process = reader->own;
-    FILE *file = process_open(process, "smaps");
+    FILE *file = process_open(process, wants_rss ? "smaps" : "maps");
     if (file == NULL && errno == ENOENT) {
         file = process_open(process, "maps");
     }
@@ -174,6 +174,16 @@ static void command_read(obs_reader_t *reader) {
     }
 }
 
+static void resident_read(obs_reader_t *reader) {
+    FILE *file = process_open(reader->own, "statm");
+    unsigned long pages = 0;
+    if (file != NULL) {
+        reader->resident_bytes =
+            fscanf(file, "%*u %lu", &pages) == 1 ? pages * reader->page_bytes : 0;
+        fclose(file);
+    }
+}
+
 /* Yama lets only ancestors read, and root. */
 static bool is_restricted(void) {
     char text[8] = "";
@@ -198,7 +208,7 @@ static bool memory_try(obs_reader_t *reader) {
                     is_restricted() ? ": kernel.yama.ptrace_scope lets only root" : "");
 }
 
-bool obs_open_process(obs_reader_t *reader, uint32_t pid) {
+static bool open_process(obs_reader_t *reader, uint32_t pid, bool wants_rss) {
     process_t *process = calloc(1, sizeof *process);
     struct timespec now;
     char path[32];
@@ -215,8 +225,17 @@ bool obs_open_process(obs_reader_t *reader, uint32_t pid) {
     process->pagemap = process_descriptor(process, "pagemap");
     reader->knows_resident = process->pagemap >= 0;
     command_read(reader);
+    resident_read(reader);
     if (clock_gettime(CLOCK_MONOTONIC_COARSE, &now) == 0) {
         reader->now_ns = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
     }
-    return mappings_open(reader) && memory_try(reader);
+    return mappings_open(reader, wants_rss) && memory_try(reader);
+}
+
+bool obs_open_process(obs_reader_t *reader, uint32_t pid) {
+    return open_process(reader, pid, true);
+}
+
+bool obs_open_process_fast(obs_reader_t *reader, uint32_t pid) {
+    return open_process(reader, pid, false);
 }

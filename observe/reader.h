@@ -51,8 +51,9 @@ struct obs_reader {
     void *own; /* of the source */
     obs_mapping_t *mapping;
     size_t mapping_count, mapping_room;
-    size_t mapping_last;   /* the one found last */
-    uint64_t mapped_bytes; /* of all mappings: bounds what there can be in them */
+    size_t mapping_last;     /* the one found last */
+    uint64_t mapped_bytes;   /* of all mappings: bounds what there can be in them */
+    uint64_t resident_bytes; /* of all, roughly; 0: not known */
     uint64_t page_bytes;
     uint64_t now_ns; /* its monotonic clock; 0: it has none */
     uint32_t pid;
@@ -70,6 +71,8 @@ struct obs_reader {
 
 /* false: reader->error says why. Close it in either case. */
 bool obs_open_process(obs_reader_t *reader, uint32_t pid);
+/* The same without the resident bytes of each mapping, which the kernel counts page by page. */
+bool obs_open_process_fast(obs_reader_t *reader, uint32_t pid);
 /* Whether it is still there: if it was waited for, its PID may have been another's meanwhile. */
 bool obs_process_lives(const obs_reader_t *reader);
 bool obs_open_core(obs_reader_t *reader, const char *path);

@@ -13,10 +13,10 @@ static void knobs_set(const obs_knobs_t *from) {
     hak_knobs.is_tight = from->is_tight != 0;
 }
 
-void obs_report(obs_image_t *image, obs_verb_t verb, bool is_json, const hak_sink_t *sink) {
-    static hak_write_t *const writers[][2] = {
+void obs_report(obs_image_t *image, obs_verb_t verb, obs_form_t form, const hak_sink_t *sink) {
+    static hak_write_t *const writers[][3] = {
         [OBS_EXPLAIN] = {hak_write_explain, hak_write_explain_json},
-        [OBS_STATS] = {hak_write_text, hak_write_json},
+        [OBS_STATS] = {hak_write_text, hak_write_json, hak_write_metrics},
         [OBS_MAP] = {hak_write_map, hak_write_map},
     };
     static hak_snapshot_t snapshot;
@@ -26,6 +26,6 @@ void obs_report(obs_image_t *image, obs_verb_t verb, bool is_json, const hak_sin
         obs_collect(&snapshot);
         image->doubt.ranges = image->doubt.slabs = 0; /* what follows reads the same again */
     }
-    writers[verb][is_json](sink, &snapshot);
+    writers[verb][form](sink, &snapshot);
     obs_drop_threads(&snapshot);
 }

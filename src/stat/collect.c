@@ -4,6 +4,7 @@
  * parts add up to the whole; blocks held by threads and owners are read before. While other threads
  * work, superslabs are not all of one moment. */
 #include "base/knobs.h"
+#include "base/version.h"
 #include "front/budget.h"
 #include "front/event.h"
 #include "front/left.h"
@@ -121,6 +122,7 @@ void hak_stat_collect(hak_snapshot_t *snapshot) {
     hak_span_stats_t span;
     hak_large_stats_t large;
     memset(snapshot, 0, sizeof *snapshot);
+    snapshot->version = HAK_VERSION_TEXT;
     hak_tcache_visit(collect_tcache, snapshot);
     hak_owner_visit(collect_owner, snapshot);
     hak_owner_t *apart = hak_load_acquire(&hak_owner_apart); /* pairs OWNERS */

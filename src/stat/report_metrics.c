@@ -2,7 +2,6 @@
  *
  * Metrics in the text format 0.0.4 of Prometheus. Metrics of classes have the label `class`,
  * and names of their own, so that no sum counts twice. */
-#include "base/version.h"
 #include "os/optional.h"
 #include "stat/report.h"
 
@@ -25,10 +24,10 @@ static void metric_class(const hak_sink_t *sink, const hak_snapshot_t *snapshot,
 }
 
 /* Figures of the process, for comparison. */
-static void metric_process(const hak_sink_t *sink) {
+static void metric_process(const hak_sink_t *sink, const char *version) {
     uint64_t resident = hak_os_resident_all();
     metric_head(sink, "", "info", false, "version of the library");
-    hak_sink_format(sink, "hakmem_info{version=\"" HAK_VERSION_TEXT "\"} 1\n");
+    hak_sink_format(sink, "hakmem_info{version=\"%s\"} 1\n", version);
     if (resident != 0) {
         metric_head(sink, "", "rss_bytes", false, "resident memory of the process, roughly");
         hak_sink_format(sink, "hakmem_rss_bytes %l\n", resident);
@@ -36,7 +35,7 @@ static void metric_process(const hak_sink_t *sink) {
 }
 
 void hak_write_metrics(const hak_sink_t *sink, const hak_snapshot_t *snapshot) {
-    metric_process(sink);
+    metric_process(sink, snapshot->version);
     for (const hak_figure_t *figure = hak_figures; figure->name[0] != '\0'; figure++) {
         metric_head(sink, "", figure->metric, figure->group == HAK_FIGURE_EVENTS, figure->text);
         hak_sink_format(sink, "hakmem_%s %l\n", figure->metric, hak_figure_value(figure, snapshot));

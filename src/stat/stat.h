@@ -115,6 +115,7 @@ typedef struct hak_snapshot {
     hak_tcache_counters_t events; /* sums of all classes and threads */
     hak_process_counters_t process;
     hak_class_stats_t sc[HAK_SC_COUNT];
+    const char *version;       /* of the library */
     hak_thread_list_t threads; /* none, but for reports that show them one by one */
 } hak_snapshot_t;
 

@@ -66,6 +66,7 @@ def core_files(observer, core, library):
         refused(observer, "is no core file", "explain", none)
     refused(observer, "No such file", "explain", folder / "missing")
     refused(observer, "cannot be stopped", "explain", core, "--stop")
+    refused(observer, "a core file does not change", "stats", core, "--every", "1")
     whole, cut = core.stat().st_size, copied(core, "cut")
     for i in reversed(range(CUTS)):
         os.truncate(cut, whole * i // CUTS + (0 if i else 70))
@@ -105,7 +106,9 @@ def other_user(observer, pid, folder):
 def main():
     observer, program, library = sys.argv[1:]
     require_reading()
-    for words in ((), ("explain",), ("explain", "1", "2"), ("cook", "1"), ("explain", "1", "--loud")):
+    for words in ((), ("explain",), ("explain", "1", "2"), ("cook", "1"), ("explain", "1", "--loud"),
+                  ("explain", "1", "--metrics"), ("stats", "1", "--every"), ("stats", "1", "--every", "0"),
+                  ("stats", "1", "--every", "1s"), ("stats", "1", "--every", "nan")):
         status, out, error = observe(observer, *words)
         assert status == 1 and out == "" and error.startswith("usage: hakmem-observe explain|stats|map PID|CORE"), error
     processes(observer)

@@ -11,6 +11,7 @@ Exit status: 0 all is well, 1 not, 77 skipped with a reason.
 import json
 import os
 import re
+import subprocess
 import sys
 from pathlib import Path
 
@@ -57,6 +58,19 @@ def check_times(found):
         assert b >= a, f"{path}: {a} inside, {b} outside"
 
 
+def check_again(observer, pid, stats):
+    """The statistics again and again, a line each time, and as metrics."""
+    with subprocess.Popen([observer, "stats", str(pid), "--json", "--every", "0.01"], stdout=subprocess.PIPE, text=True) as run:
+        for _ in range(3):
+            check_times(differences(stats, json.loads(run.stdout.readline())))
+        run.kill()
+    status, text, error = observe(observer, "stats", pid, "--metrics")
+    assert status == 0, error
+    metrics = dict(line.rsplit(" ", 1) for line in text.splitlines() if line[0] != "#")
+    assert f'hakmem_info{{version="{stats["hakmem"]}"}}' in metrics and int(metrics["hakmem_rss_bytes"]) > 0
+    assert all(int(metrics[f"hakmem_{name}_bytes"]) == value for name, value in stats["bytes"].items())
+
+
 def compare(observer, program, options):
     with load(program, options) as (process, inside):
         rss = resident(process.pid)
@@ -65,6 +79,7 @@ def compare(observer, program, options):
         assert re.fullmatch(rf"hakmem-observe: process {process.pid} stood still for \d+\.\d ms\n", error), error
         check_explain(inside, json.loads(text), rss)
         check_times(differences(inside["stats"], document(observer, "stats", process.pid, "--stop")))
+        check_again(observer, process.pid, inside["stats"])
         check_times(differences(inside["map"], document(observer, "map", process.pid, "--stop")))
         running = document(observer, "explain", process.pid)  # it sleeps: nothing changes either
         assert running["notes"] == [] and running["sum_bytes"] == running["rss_bytes"]
