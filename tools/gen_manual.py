@@ -20,7 +20,7 @@ from hakmem_command import table  # noqa: E402 - beside this file
 COMMENT = re.compile(r"/\*(.*?)\*/\n((?:[^\n]+\n)+)", re.S)
 EXAMPLES = (
     ("run PROGRAM on hakmem, and see at its end why its memory is what it is", "hakmem run --report explain -- PROGRAM"),
-    ("look into a running program", "hakmem run --control -- PROGRAM &\nhakmem top $!"),
+    ("look into a running program", "hakmem top $(pidof nginx)"),
     ("a systemd service on hakmem", "hakmem enable nginx && systemctl restart nginx"),
     ("is it on hakmem?", "hakmem check $(pidof nginx)"),
     ("how large must its container be?", "hakmem fit -- PROGRAM"),

@@ -43,14 +43,19 @@ stop() {
     wait "$pid" || :
 }
 
+# may_observe: whether the kernel lets a process read another that is not its child
+may_observe() {
+    [ "$(id -u)" = 0 ] || [ "$(cat /proc/sys/kernel/yama/ptrace_scope 2>/dev/null || echo 0)" = 0 ] || {
+        echo "not tried: kernel.yama.ptrace_scope lets only root read other processes"
+        return 1
+    }
+}
+
 # observes OBSERVER COMMAND…: it says of a program that COMMAND starts on hakmem why its memory is what it is
 observes() {
     observer=$1
     shift
-    if [ "$(id -u)" != 0 ] && [ "$(cat /proc/sys/kernel/yama/ptrace_scope 2>/dev/null || echo 0)" != 0 ]; then
-        echo "$observer is not tried: kernel.yama.ptrace_scope lets only root read other processes"
-        return
-    fi
+    may_observe || return 0
     start "$@"
     expect 0 "$observer" explain "$pid"
     says out ", process $pid (sh)"

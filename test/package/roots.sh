@@ -116,7 +116,7 @@ looks_inside() {
     expect 0 inside hakmem docs learning
     says out "# What the learner does"
     # shellcheck disable=SC2016 # the inner shell expands it
-    expect 0 inside sh -c 'hakmem run --control -- $0 &
+    expect 0 inside sh -c 'hakmem run -- $0 &
         for i in $(seq 200); do hakmem explain $! >/dev/null 2>&1 && break; sleep 0.1; done
         hakmem check $! && hakmem explain $! && hakmem-observe explain $! --json && hakmem top --once --interval 0.2 $!; status=$?; kill $!; exit $status' "$program"
     says out "is on hakmem"
@@ -125,7 +125,7 @@ looks_inside() {
     says out "thread name"
     cat >"$root/packages/top.sh" <<'SHELL'
 trap : INT
-hakmem run --control -- $* &
+hakmem run -- $* &
 for i in $(seq 200); do hakmem explain $! >/dev/null 2>&1 && break; sleep 0.1; done
 hakmem top --interval 0.5 $!
 status=$?

@@ -13,12 +13,20 @@ import forked
 import pytest
 
 import hakmem_view.cli  # noqa: F401  (loaded once, for all commands)
-from hakmem_view import channel
+from hakmem_view import channel, observer
 
 HERE = Path(__file__).resolve().parent
 TOOL = HERE.parent.parent / "tools" / "view.py"
 ROOT = TOOL.parent.parent
 NUMBERS = itertools.count()
+OBSERVER = HERE / "fake_observer.py"
+
+
+def command(*words, plain: bool = False) -> list[str]:
+    """A command in a Python of its own, without any package if it is plain; the observer is the fake one."""
+    code = (f"import runpy, sys; sys.path.insert(0, {str(TOOL.parent)!r}); from hakmem_view import observer; "
+            f"observer.PROGRAM = {str(OBSERVER)!r}; sys.argv[0] = {str(TOOL)!r}; runpy.run_path({str(TOOL)!r}, run_name='__main__')")
+    return [sys.executable, *["-S"] * plain, "-c", code, *map(str, words)]
 
 
 def asked(one) -> list[str]:
@@ -32,8 +40,9 @@ def sample(name: str) -> dict:
 
 
 @pytest.fixture
-def program():
-    """Starts fake_server.py in a mode: program(mode) → the process, its address in .address."""
+def program(monkeypatch):
+    """Starts fake_server.py in a mode: program(mode) → the process, its address in .address. What observes it is fake, too."""
+    monkeypatch.setattr(observer, "PROGRAM", OBSERVER)
     started = []
 
     def start(mode: str = "ok", address: str = "") -> subprocess.Popen:
@@ -61,8 +70,8 @@ def view():
     def run(*words, width: int = 80, timeout: float = 60, **more) -> subprocess.CompletedProcess:
         if not any(name.startswith("PYTHON") for name in more):
             return forked.run(TOOL, list(map(str, words)), _environment(width, more), timeout)
-        return subprocess.run([sys.executable, TOOL, *map(str, words)], capture_output=True, text=True,
-                              timeout=timeout, env=_environment(width, more), check=False)
+        return subprocess.run(command(*words), capture_output=True, text=True, timeout=timeout,
+                              env=_environment(width, more), check=False)
     return run
 
 

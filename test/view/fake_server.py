@@ -39,6 +39,28 @@ def document(path: str, pid: int, moment: float) -> dict:
     return found
 
 
+def text_of(mode: str, path: str, pid: int) -> bytes:
+    """A document about a process in this mode."""
+    if path.endswith(".txt"):
+        return f"hakmem: {path}".encode()
+    if path == "/metrics":
+        return (SAMPLES / FILES[path]).read_bytes()
+    found = document(path, pid, time.monotonic())
+    if mode == "sparse":
+        found = {"schema": 1, **SPARSE[path]}
+    elif mode == "schema":
+        found.update(schema=2, hakmem="0.9.0")
+    elif mode.startswith("learner"):
+        found["learner"] = ODD_LEARNERS[int(mode[7:])]
+    elif mode.startswith("odd"):
+        found.update(ODD[int(mode[3:])])
+    elif mode == "evil":
+        found["hakmem"] = "<script>alert(1)</script>\x1b[2J"
+        found.update(text="<img src=https://example.org/x>", first="live", causes=[
+            {"name": "<b>", "bytes": 7, "title": "<script>alert(2)</script>", "advice": "\x1b]0;owned\x07"}])
+    return json.dumps(found).encode() if mode != "cut-json" else json.dumps(found).encode()[:-40]
+
+
 CLOSE_RANGE_UNSHARE = 2
 PROFILE = "/profile"
 ODD_PROFILES = ({"profile": 2}, {"profile": None}, {"sites": 5}, {"sites": [1]}, {"sites": [{}]}, {"sites": [{"stack": [5]}]},
@@ -86,47 +108,24 @@ class Handler(BaseHTTPRequestHandler):
     def log_message(self, *_):
         pass
 
-    def _text(self, path: str) -> bytes:
-        if path.endswith(".txt"):
-            return f"hakmem: {path}".encode()
-        if path == "/metrics":
-            return (SAMPLES / FILES[path]).read_bytes()
-        found = document(path, os.getpid(), time.monotonic())
-        if self.mode == "sparse":
-            found = {"schema": 1, **SPARSE[path]}
-        elif self.mode == "schema":
-            found.update(schema=2, hakmem="0.9.0")
-        elif self.mode == "inherited":
-            found["pid"] = os.getppid()
-        elif self.mode.startswith("learner"):
-            found["learner"] = ODD_LEARNERS[int(self.mode[7:])]
-        elif self.mode.startswith("odd"):
-            found.update(ODD[int(self.mode[3:])])
-        elif self.mode == "evil":
-            found["hakmem"] = "<script>alert(1)</script>\x1b[2J"
-            found.update(text="<img src=https://example.org/x>", first="live", causes=[
-                {"name": "<b>", "bytes": 7, "title": "<script>alert(2)</script>", "advice": "\x1b]0;owned\x07"}])
-        return json.dumps(found).encode() if self.mode != "cut-json" else json.dumps(found).encode()[:-40]
-
     def do_GET(self):
         if self.mode == "early":
             return
         if self.mode == "slow":
             time.sleep(60)
-        path, has_text = self.path, self.mode.startswith("text")
+        path = self.path
         if path == "/":
             self._answer(200, "\n".join(FILES).encode())
         elif path == "/asked":
             self._answer(200, json.dumps(self.asked).encode())
         elif path == "/heap.pb.gz":
             self._answer(200, b"\x1f\x8bfake")
-        elif self.mode == "old" or path == PROFILE and self.mode == "text" or \
-                path not in (PROFILE, *FILES) and not (has_text and path.endswith(".txt")):
+        elif self.mode == "old" or path == PROFILE and self.mode == "text" or path not in (PROFILE, *FILES):
             self._answer(404, b"no such document\n")
         elif self.mode == "busy":
             self._answer(503, b"")
         else:
-            self._answer(200, self._profile() if path == PROFILE else self._text(path))
+            self._answer(200, self._profile() if path == PROFILE else text_of(self.mode, path, os.getpid()))
 
     def _answer(self, status: int, body: bytes) -> None:
         if self.mode == "garbage":

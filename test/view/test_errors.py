@@ -10,19 +10,19 @@ from fake_server import ODD, ODD_LEARNERS, ODD_PROFILES
 
 from hakmem_view import attach, channel, process, source
 from hakmem_view.errors import Slow, ViewError
-from hakmem_view.model import Map, read
+from hakmem_view.model import Map, parse, read
 
 OWN = source.own_version()
 EITHER = "either a process (1) or a program"
 
 
 @pytest.mark.parametrize("words, said", [
-    (["stats"], "stats: PID|PATH is wanted"), (["stats", "1", "2"], "stats: too many words: 2"),
+    (["stats"], "stats: PID|CORE is wanted"), (["stats", "1", "2"], "stats: too many words: 2"),
     (["stats", "--foo", "1"], "stats: unknown option '--foo'; there are: --json, --metrics"),
     (["stats", "--json", "--metrics", "1"], "either --json or --metrics"),
     (["top", "--interval"], "top: --interval needs a value"),
     (["top", "--interval", "0", "1"], "top: --interval should be greater"),
-    (["top", "@hakmem-nobody"], "top needs a terminal"),
+    (["top", str(os.getpid())], "top needs a terminal"),
     (["frob"], "unknown command 'frob'; there are: stats top explain map profile ps"),
     (["map", "--", "nonexist"], "there is no program 'nonexist' that can be started"),
     (["top", "--", "true"], "only map and profile take a program"),
@@ -31,10 +31,10 @@ EITHER = "either a process (1) or a program"
     (["map", "--html", "a", "--png", "b", "1"], "either --html or --png"),
     (["stats", "0"], "there is no process 0"),
     (["top", "99999999999"], "there is no process 99999999999"),
-    (["stats", "/gone"], "there is no socket"),
-    (["stats", "@hakmem-nobody"], "nobody listens at @hakmem-nobody"),
-    (["stats", ""], "a PID, a path"), (["stats", "@"], "a PID, a path"),
-    (["stats", "@hakmem-%p"], "%p stands for the PID"),
+    (["stats", "/gone"], "/gone is neither a PID nor a core file; `./hakmem ps` lists processes"),
+    (["explain", "@hakmem-nobody"], "@hakmem-nobody is neither"), (["map", "/"], "/ is neither"),
+    (["stats", ""], "an empty word is neither"), (["profile", "/gone"], "there is no socket"),
+    (["profile", "@"], "a PID, a path"), (["profile", "@hakmem-%p"], "%p stands for the PID"),
     (["profile"], "a PID, a socket's path, a stored profile, or a program behind -- is wanted"),
     (["profile", "--rate", "much", "1"],
      "profile: --rate: 'much' is no number of bytes (512k, 2m)"),
@@ -72,7 +72,6 @@ def test_process_without_the_library_is_told_the_option(program, refuses):
         said = refuses(command, one.pid)
         assert f"process {one.pid} (" in said and "does not run on hakmem" in said
         assert "./hakmem run -- PROGRAM" in said
-    assert "HAKMEM_OPTIONS=control:@hakmem-%p ./hakmem run" in refuses("stats", one.pid)
 
 
 @pytest.mark.parametrize("options, words", [
@@ -103,36 +102,31 @@ def test_process_whose_maps_cannot_be_read(program, monkeypatch):
 @pytest.mark.parametrize("mode", ["foreign", "garbage", "early", "datagram"])
 def test_other_sockets_of_a_process_are_none_of_ours(program, refuses, mode):
     one = program(mode, f"@other-{os.getpid()}-{mode}")
-    assert "HAKMEM_OPTIONS=control:@hakmem-%p" in refuses("stats", one.pid)
+    assert "does not run on hakmem" in refuses("profile", one.pid)
 
 
-@pytest.mark.parametrize("words", [["stats"], ["profile", "--seconds", "0"]],
-                         ids=lambda words: words[0])
-def test_inherited_socket_is_not_taken_for_the_child(program, refuses, words):
-    said = refuses(*words, program("inherited").pid)
+def test_inherited_socket_is_not_taken_for_the_child(program, refuses):
+    said = refuses("profile", "--seconds", "0", program("inherited").pid)
     assert f"only inherited a socket, which process {os.getpid()} serves" in said
 
 
 # --- answers --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("words, path",
-                         [(["stats"], "/stats.json"), (["profile", "--seconds", "0"], "/profile")],
-                         ids=["stats", "profile"])
 @pytest.mark.parametrize("mode, said", [
     ("foreign", "is not a control socket of hakmem"),
     ("garbage", "is not a control socket of hakmem"),
     ("early", "closed the connection without an answer"), ("short", "closed the connection after"),
-    ("cut-json", "is not JSON"), ("busy", "refuses PATH: 503"),
-    ("old", f"does not serve PATH: hakmem 0.1.0, this tool is hakmem {OWN}"),
+    ("cut-json", "is not JSON"), ("busy", "refuses /profile: 503"),
+    ("old", f"does not serve /profile: hakmem 0.1.0, this tool is hakmem {OWN}"),
     ("newer", "speaks version 2 of the control channel (hakmem 0.9.0), this tool version 1 "
               f"(hakmem {OWN})")])
-def test_bad_answer_at_a_path(program, refuses, words, path, mode, said):
-    assert said.replace("PATH", path) in refuses(*words, program(mode).address)
+def test_bad_answer_of_a_socket(program, refuses, mode, said):
+    assert said in refuses("profile", "--seconds", "0", program(mode).address)
 
 
 def test_answers_of_another_form(program, refuses):
-    said = refuses("stats", program("schema").address)
+    said = refuses("stats", program("schema").pid)
     assert f"has schema 2 (hakmem 0.9.0), this tool reads schema 1 (hakmem {OWN})" in said
     said = refuses("profile", "--seconds", "0", program("no-post").address)
     assert "refuses /profile?rate=524288: 405" in said
@@ -145,13 +139,13 @@ def test_bad_answer_to_every_command_by_pid(program, refuses, words, mode):
     assert refuses(*words, program(mode).pid)
 
 
-@pytest.mark.parametrize("command, path, mode", [
-    *(("stats", "/stats.json", f"odd{at}") for at in range(len(ODD))),
-    *(("explain", "/explain.json", f"learner{at}") for at in range(len(ODD_LEARNERS))),
-    *(("profile", "/profile", f"profile{at}") for at in range(len(ODD_PROFILES)))])
-def test_fields_of_wrong_types(program, refuses, command, path, mode):
-    words = ["--seconds", "0"] if command == "profile" else []
-    assert f"{path} of @hakmem-test-" in refuses(command, *words, program(mode).address)
+@pytest.mark.parametrize("command, words, mode", [
+    *(("stats", "the statistics of process", f"odd{at}") for at in range(len(ODD))),
+    *(("explain", "the explanation of process", f"learner{at}") for at in range(len(ODD_LEARNERS))),
+    *(("profile", "/profile of process", f"profile{at}") for at in range(len(ODD_PROFILES)))])
+def test_fields_of_wrong_types(program, refuses, command, words, mode):
+    options = ["--seconds", "0"] if command == "profile" else []
+    assert f"{words} " in refuses(command, *options, program(mode).pid)
 
 
 NO_JSON = ["", "[]", "{}", "[" * 100_000, "1" * 9000, "\x00"]
@@ -164,7 +158,7 @@ NO_JSON = ["", "[]", "{}", "[" * 100_000, "1" * 9000, "\x00"]
                                   '{"schema": 1, "superslabs": [{"spans": [{"unit": ' + "9" * 5000 + "}]}]}"])
 def test_malformed_map(text):
     with pytest.raises(ViewError):
-        read(Map.of, source.parse(text.encode(), "it"), "it")
+        read(Map.of, parse(text.encode(), "it"), "it")
 
 
 @pytest.mark.parametrize("text", NO_JSON)
@@ -185,14 +179,16 @@ def test_slow_answer(program):
 
 def test_no_such_socket(program, refuses, tmp_path):
     (tmp_path / "file").write_text("no socket")
-    assert refuses("stats", tmp_path / "file") == f"hakmem: {tmp_path / 'file'} is no socket\n"
+    with pytest.raises(ViewError, match="is no socket"):
+        source.find(str(tmp_path / "file")).read("/profile")
     stale = socket.socket(socket.AF_UNIX)
     stale.bind(str(tmp_path / "stale"))
     stale.close()
-    assert "nobody listens at" in refuses("map", tmp_path / "stale")
+    assert "nobody listens at" in refuses("profile", tmp_path / "stale")
+    assert "is a socket, which is not needed: name the process by its PID" in refuses("map", tmp_path / "stale")
     name = f"hakmem-bare-{os.getpid()}"
     program("ok", f"@{name}")
-    assert refuses("stats", name) == f"hakmem: there is no socket {name}, but an abstract one: @{name}\n"
+    assert refuses("profile", name) == f"hakmem: there is no socket {name}, but an abstract one: @{name}\n"
 
 
 def test_files_that_cannot_be_written(program, refuses, tmp_path):

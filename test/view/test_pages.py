@@ -127,7 +127,7 @@ def test_explain_page_says_that_the_sum_is_off():
 @pytest.mark.parametrize("command", ["map", "explain"])
 @pytest.mark.parametrize("mode", ["evil", "sparse"])
 def test_pages_run_nothing_from_outside_and_miss_nothing(program, written, command, mode):
-    text = written(command, "--html", program(mode).address).read_text(encoding="utf-8")
+    text = written(command, "--html", program(mode).pid).read_text(encoding="utf-8")
     assert Page(text).loads == [] and "\x1b" not in text
 
 

@@ -3,11 +3,11 @@
 import json
 import os
 import re
+import shlex
 import subprocess
-import sys
 
 import pytest
-from conftest import TOOL, sample
+from conftest import command, sample
 from fake_server import SAMPLES, document
 
 from hakmem_view import explain_view, learner_view, terminal
@@ -57,7 +57,7 @@ def test_fields_may_be_missing_and_nothing_from_outside_moves_the_cursor(program
 
 @widths
 def test_stats_name_parts_classes_and_threads(program, view, width):
-    text = view("stats", program().address, width=width).stdout
+    text = view("stats", program().pid, width=width).stdout
     for word in ("small blocks the program holds", "unused units that hold memory", "4711",
                  "refill list", "RSS ",
                  "= superslabs together", "= all together", "our own records", " slab_free ",
@@ -73,7 +73,7 @@ def test_words_of_the_source_are_not_printed_bare(program, view, words):
     one = program()
     texts = [view(*words, one.pid, width=200).stdout]
     if words[0] != "stats":
-        texts.append(subprocess.run([sys.executable, "-S", TOOL, *words, str(one.pid)], capture_output=True, text=True, check=True).stdout)
+        texts.append(subprocess.run(command(*words, one.pid, plain=True), capture_output=True, text=True, check=True).stdout)
     for text in texts:
         found = re.findall(r".*\b(?:owners?|uncarved|outbox(?:es)?|carved)\b.*", text)
         found = [line for line in found if not re.search(r" (?:uncarved|outbox) .* [0-9.]+ .iB", line) and "refill" not in line]
@@ -168,9 +168,9 @@ def test_explain_names_who_holds_a_cause_where_a_profile_runs(program, view, wid
 
 def test_documents_are_passed_on(program, view):
     one = program()
-    for command in ("stats", "explain"):
-        found = json.loads(view(command, "--json", one.pid).stdout)
-        expected = document(f"/{command}.json", one.pid, 0)
+    for verb in ("stats", "explain"):
+        found = json.loads(view(verb, "--json", one.pid).stdout)
+        expected = document(f"/{verb}.json", one.pid, 0)
         assert found | {"events": 0} == expected | {"events": 0}
     assert view("stats", "--metrics",
                 one.pid).stdout == (SAMPLES / "metrics.txt").read_text(encoding="utf-8")
@@ -180,7 +180,7 @@ def test_socket_of_a_thread_with_descriptors_of_its_own(program, view):
     one = program("thread")
     opened = [os.readlink(f"/proc/{one.pid}/fd/{name}") for name in os.listdir(f"/proc/{one.pid}/fd")]
     assert not [name for name in opened if name.startswith("socket:")]
-    done = view("stats", one.pid)
+    done = view("profile", "--seconds", "0", one.pid)
     assert (done.returncode, done.stderr) == (0, "")
 
 
@@ -189,12 +189,13 @@ def test_socket_file_with_a_long_path(program, view, tmp_path, monkeypatch):
     folder.mkdir()
     monkeypatch.chdir(folder)
     one = program("ok", "socket")  # its own address is short: relative to its folder
-    for done in (view("stats", folder / "socket"), view("stats", one.pid, PWD=os.fspath(folder))):
+    for target, more in ((folder / "socket", {}), (one.pid, {"PWD": os.fspath(folder)})):
+        done = view("profile", "--seconds", "0", target, **more)
         assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_output_that_is_not_read_is_no_error(program):
-    one, tool = program(), f"'{sys.executable}' '{TOOL}'"
-    shell = f"{tool} stats {one.pid} 2>&1 >/dev/full | cat; {tool} map {one.pid} | true"
+    stats, map_ = (shlex.join(command(word, program().pid)) for word in ("stats", "map"))
+    shell = f"{stats} 2>&1 >/dev/full | cat; {map_} | true"
     done = subprocess.run(["sh", "-c", shell], capture_output=True, text=True, check=False)
     assert "Traceback" not in done.stdout + done.stderr

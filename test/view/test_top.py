@@ -10,11 +10,11 @@ import termios
 import xml.etree.ElementTree
 
 import pytest
-from conftest import TOOL, asked
+from conftest import asked, command
 from fake_server import document
 from rich.console import Console
 
-from hakmem_view import frame, source, terminal, top
+from hakmem_view import frame, observer, terminal, top
 from hakmem_view.frame import Head, Sample
 from hakmem_view.model import Stats
 
@@ -74,16 +74,16 @@ def test_svg_is_well_formed_and_names_no_host(program, view, tmp_path):
     assert "http" not in text.replace("http://www.w3.org/2000/svg", "") and "Classes" in text
 
 
-@pytest.mark.parametrize("by", ["pid", "address"])
-def test_once_says_that_the_process_has_ended(program, monkeypatch, capsys, by):
-    one = program()
+def test_once_says_that_the_process_has_ended(program, monkeypatch, capsys):
+    one, taken = program(), top.sample
 
-    def kill(_):
+    def take_and_kill(watch):
+        first = taken(watch)
         one.kill()
         one.wait()
-    where = source.find(str(getattr(one, by)))
-    monkeypatch.setattr(top.time, "sleep", kill)
-    top.show(where, 1.0, True, None)
+        return first
+    monkeypatch.setattr(top, "sample", take_and_kill)
+    top.show(observer.find(str(one.pid)), 1.0, True, None)
     assert capsys.readouterr().out == f"process {one.pid} has ended\n"
 
 
@@ -98,7 +98,7 @@ class Terminal:
         if not self.pid:
             # Not our own environment: the readline that pytest loads has put a width into it.
             kept = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES")}
-            os.execve(sys.executable, [sys.executable, str(TOOL), *map(str, words)], {**kept, "TERM": "xterm-256color"})
+            os.execve(sys.executable, command(*words), {**kept, "TERM": "xterm-256color"})
         self.resize(*size)
         self.text, self.has_ended = "", False
 
@@ -176,13 +176,13 @@ def test_live_view_ends_with_the_process(program, terminal_of, words, shown):
     assert (shown if words == ["profile"] else f"process {one.pid} has ended") in after
 
 
-@views
-def test_live_view_says_that_nobody_answers(program, terminal_of, words, shown):
+@pytest.mark.parametrize("words, shown, said", [(*VIEWS["top"], top.STOPPED), (*VIEWS["profile"], "is the process stopped?")], ids=list(VIEWS))
+def test_live_view_says_that_the_process_is_stopped(program, terminal_of, words, shown, said):
     one = program("on")
     tool = terminal_of(*words, one.pid)
     tool.wait_for(shown)
     one.send_signal(signal.SIGSTOP)
-    tool.wait_for("is the process stopped?")
+    tool.wait_for(said)
     one.send_signal(signal.SIGCONT)
     tool.press(b"q")
 

@@ -16,7 +16,7 @@ GROUPS = (  # title, names (a pattern), examples; an option that fits none is in
     ("Caches of threads", r"bin_.*|cache|outbox", ("cache:1m", "less room in the caches of many threads",)),
     ("Reports and control", r"report.*|control|only|show",
      ("report:explain,report_file:/tmp/%e.%p", "why RSS is what it is, at exit, into a file for each process",
-      "control:@hakmem-%p", "top, stats, explain and map can look into it", "report:exit,only:/100m",
+      "control:@hakmem-%p", "curl can ask it for statistics, and tell it to return memory", "report:exit,only:/100m",
       "five lines at exit, of processes that used 100 MiB or more")),
     ("Heap profiler", r"profile_.*", ()),
     ("Checks", r"guard.*|backtrace|sized_check|tags|strict",

@@ -10,17 +10,16 @@ import typer
 
 from hakmem_lab import command_line
 
-from . import (explain_view, held_by, installed, map_view, own_program, page, plain, process, profile_cli, source, stats_view,
-               terminal, top as live)
+from . import (explain_view, held_by, installed, map_view, observer, own_program, page, plain, profile_cli, stats_view, terminal,
+               top as live)
 from .errors import ViewError
-from .model import Explain, Map, Stats, read
+from .model import Explain, Map, Stats, parse, read
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, rich_markup_mode=None,
-                  help="Looks into a running process that uses hakmem and was started with "
-                       "HAKMEM_OPTIONS=control:@hakmem-%p.")
+                  help="Looks into a running process that uses hakmem, or into its core file.")
 OWN: list[str] = []  # the user's program: what stands behind "--"
 
-Target = typer.Argument(metavar="PID|PATH", help="the process, or its control socket (@name: an abstract one)")
+Target = typer.Argument(metavar="PID|CORE", help="a running process, or a core file")
 Page = typer.Option(None, "--html", metavar="FILE", help="write a page that needs nothing else")
 
 
@@ -35,30 +34,17 @@ def _one(**given: object) -> None:
         raise ViewError(f"either {' or '.join(named)}, not both")
 
 
-def _document(where: source.Source, path: str, json: bool) -> Optional[dict]:
-    """What is there; None if JSON is wanted as it is, which is written then."""
-    body = where.read(path)
-    document = where.parse(path, body)
-    if not json:
-        return document
-    plain.raw(body)
-    return None
-
-
 @app.command()
 def stats(target: str = Target, json: bool = typer.Option(False, "--json", help="the library's JSON as it is"),
           metrics: bool = typer.Option(False, "--metrics", help="Prometheus text as it is")) -> None:
     """What the memory consists of; classes, threads and events."""
     _one(json=json, metrics=metrics)
-    where = source.find(target)
-    if metrics:
-        plain.raw(where.read("/metrics"))
+    where = observer.find(target)
+    if json or metrics:
+        plain.pass_on(where, "stats", "--json" if json else "--metrics")
         return
-    document = _document(where, "/stats.json", json)
-    if document is None:
-        return
-    found = read(Stats.of, document, f"/stats.json of {where.title()}")
-    stats_view.write(terminal.console(), found, where.subject(), process.rss(where.pid or found.pid))
+    found = read(Stats.of, where.document("stats"), where.what("stats"))
+    stats_view.write(terminal.console(), found, where.title(), where.rss())
 
 
 @app.command()
@@ -67,11 +53,11 @@ def top(target: str = Target, once: bool = typer.Option(False, "--once", help="p
         svg: Optional[Path] = typer.Option(None, "--svg", metavar="FILE", help="write one frame as SVG and end")
         ) -> None:
     """A live view: rates of events, classes, threads. q ends it."""
-    live.show(source.find(target), interval, once, svg)
+    live.show(observer.find(target), interval, once, svg)
 
 
-def _explained(where: source.Source) -> Explain:
-    return read(Explain.of, where.document("/explain.json"), f"/explain.json of {where.title()}")
+def _explained(where: observer.Observed) -> Explain:
+    return read(Explain.of, where.document("explain"), where.what("explain"))
 
 
 @app.command()
@@ -79,16 +65,15 @@ def explain(target: str = Target, json: bool = typer.Option(False, "--json", hel
             html: Optional[Path] = Page) -> None:
     """Why the resident memory is what it is, and what would lower it."""
     _one(json=json, html=html)
-    where = source.find(target)
+    where = observer.find(target)
     if json:
-        _document(where, "/explain.json", json)
+        plain.pass_on(where, "explain", "--json")
         return
-    found = _explained(where)
-    held = held_by.of(where)
+    found, held = _explained(where), held_by.of(where.pid)
     if html is None:
-        explain_view.write(terminal.console(), found, where.subject(), held)
+        explain_view.write(terminal.console(), found, where.title(), held)
     else:
-        page.save(html, explain_view.html(found, where.subject(), held))
+        page.save(html, explain_view.html(found, where.title(), held))
         _say(f"page: {html}")
 
 
@@ -120,7 +105,7 @@ def _map_of_program(files: dict[str, Optional[Path]], options: list[str]) -> NoR
         _say(f"{name} left no map ({ended.how()}{others}): one is written when a process on hakmem ends by exit")
         sys.exit(ended.status or ViewError.status)
     where = f"the map of {name}"
-    heap = read(Map.of, source.parse(ended.report, where), where)
+    heap = read(Map.of, parse(ended.report, where), where)
     if ended.others:
         _say(f"{terminal.count(ended.others, 'other process')} left maps too; this is that of {name}")
     _show_map(heap, f"{name} (process {heap.pid or ended.pid}) at its end", files)
@@ -128,7 +113,7 @@ def _map_of_program(files: dict[str, Optional[Path]], options: list[str]) -> NoR
 
 
 @app.command("map")
-def map_(target: Optional[str] = typer.Argument(None, metavar="PID|PATH", help="the process, or its control socket"),
+def map_(target: Optional[str] = typer.Argument(None, metavar="PID|CORE", help="a running process, or a core file"),
          html: Optional[Path] = Page,
          png: Optional[Path] = typer.Option(None, "--png", metavar="FILE", help="write a picture (needs Chromium)"),
          svg: Optional[Path] = typer.Option(None, "--svg", metavar="FILE", help="write a picture as SVG"),
@@ -145,16 +130,16 @@ def map_(target: Optional[str] = typer.Argument(None, metavar="PID|PATH", help="
     if options:
         raise ViewError("--profile and --lib go with a program behind --")
     if target is None:
-        raise ViewError("a PID, a socket's path, or a program behind -- is wanted")
-    where = source.find(target)
-    heap = read(Map.of, where.document("/map.json"), f"/map.json of {where.title()}")
+        raise ViewError("a PID, a core file, or a program behind -- is wanted")
+    where = observer.find(target)
+    heap = read(Map.of, where.document("map"), where.what("map"))
     explained = None
     if html is not None:
         try:
             explained = _explained(where)
         except ViewError as error:
             _say(f"the page lacks what the learner decided: {error}")
-    _show_map(heap, where.subject(), files, process.rss(where.pid or heap.pid), explained)
+    _show_map(heap, where.title(), files, where.rss(), explained)
 
 
 app.command("profile")(profile_cli.profile)
@@ -162,8 +147,8 @@ app.command("profile")(profile_cli.profile)
 
 @app.command()
 def ps(json: bool = typer.Option(False, "--json", help="the list as JSON")) -> None:
-    """The processes on hakmem that can be asked."""
-    listed = source.all_processes()
+    """The processes on hakmem that may be looked into."""
+    listed = observer.all_processes()
     if json:
         plain.raw(plain.processes_json(listed))
     else:

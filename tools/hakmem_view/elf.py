@@ -107,17 +107,21 @@ class Elf:
                         yield Symbol(text[name:text.find(b"\0", name)].decode("utf-8", "replace"), value, size,
                                      info & 15 in FUNCTIONS)
 
-    @cached_property
-    def build_id(self) -> str:
+    def note(self, owner: bytes, wanted: int) -> bytes:
+        """The content of a note; b"" if there is none."""
         for section in (one for one in self.sections if one.kind == NOTE):
             data, at = self.bytes_of(section), 0
             while at + 12 <= len(data):
                 name, length, kind = struct.unpack_from("<III", data, at)
                 begin = at + 12 + (name + 3) // 4 * 4
-                if kind == BUILD_ID and data[at + 12:at + 16] == b"GNU\0":
-                    return data[begin:begin + length].hex()
+                if kind == wanted and data[at + 12:at + 12 + name] == owner:
+                    return data[begin:begin + length]
                 at = begin + (length + 3) // 4 * 4
-        return ""
+        return b""
+
+    @cached_property
+    def build_id(self) -> str:
+        return self.note(b"GNU\0", BUILD_ID).hex()
 
     @cached_property
     def needed(self) -> list[str]:

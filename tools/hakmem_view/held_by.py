@@ -39,6 +39,11 @@ def profile_of(where: source.Source) -> Optional[Profile]:
     return found if found.sites else None
 
 
-def of(where: source.Source) -> dict[str, list[str]]:
-    found = profile_of(where)
+def of(pid: int) -> dict[str, list[str]]:
+    """Of a process that serves its profile; nothing of others, and of a core file (0)."""
+    try:
+        where = source.find(str(pid)) if pid else None
+    except ViewError:
+        return {}
+    found = profile_of(where) if where else None
     return sites(Named(found, where.pid)) if found is not None else {}

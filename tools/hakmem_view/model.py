@@ -2,15 +2,36 @@
 """The documents as plain data. What a library leaves out is 0 or empty; what has the wrong type is an error."""
 from __future__ import annotations
 
+import json
+import re
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Callable, Optional, TypeVar
 
 from .errors import ViewError
+from .installed import NAME, own_version
 from .process import plain
 
 T = TypeVar("T")
+SCHEMA = 1  # version of the documents that are read here
+NEWER = f"use the {NAME} that belongs to that library"
 HISTOGRAM = 10  # steps of occupancy
+
+
+def parse(body: bytes, where: str) -> dict:
+    """The JSON of a document whose schema we read; `where` begins the message if it is none."""
+    try:
+        document = json.loads(body)
+    except (ValueError, RecursionError) as error:
+        short = re.sub(r"\s+", " ", str(error))[:80]
+        raise ViewError(f"{where} is not JSON: {plain(short)}") from error
+    if not isinstance(document, dict) or "schema" not in document:
+        raise ViewError(f"{where} is no document of hakmem: it states no schema")
+    if document["schema"] != SCHEMA:
+        theirs = plain(str(document.get("hakmem", "of an unknown version")))[:40]
+        raise ViewError(f"{where} has schema {plain(str(document['schema']))[:20]} (hakmem {theirs}), "
+                        f"this tool reads schema {SCHEMA} (hakmem {own_version()}); {NEWER}")
+    return document
 
 
 class Malformed(Exception):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""`./hakmem stats`, `explain`, `ps`, `top` and `map` without the Python environment: as the socket prints it, by the standard
+"""`./hakmem stats`, `explain`, `ps`, `top` and `map` without the Python environment: as hakmem-observe prints it, by the standard
 library alone. What both forms of these commands pass on unchanged (JSON, metrics, the list of processes) is here, too."""
 from __future__ import annotations
 
@@ -7,13 +7,12 @@ import json
 import sys
 from typing import NoReturn
 
-from . import plain_views, process, profile_plain, source
+from . import observer, plain_views, process, profile_plain
 from .errors import ViewError, end
 from .installed import NAME
+from .model import SCHEMA, parse
 
-OPTIONS = {"stats": {"--json": "/stats.json", "--metrics": "/metrics"}, "explain": {"--json": "/explain.json"},
-           "ps": {"--json": ""}}
-TEXTS = {"stats": "/stats.txt", "explain": "/explain.txt"}
+OPTIONS = {"stats": ("--json", "--metrics"), "explain": ("--json",), "ps": ("--json",)}
 
 
 def raw(body: bytes) -> None:
@@ -23,33 +22,40 @@ def raw(body: bytes) -> None:
     sys.stdout.buffer.flush()
 
 
-def reason(one: source.Listed) -> str:
-    """Why a process does not answer, without its name."""
+def pass_on(where: observer.Observed, verb: str, option: str) -> None:
+    """A document as it is; JSON of a schema that we do not read is an error nevertheless."""
+    body = where.read(verb, *filter(None, [option]))
+    if option == "--json":
+        parse(body, where.what(verb))
+    raw(body)
+
+
+def reason(one: observer.Listed) -> str:
+    """Why it cannot be looked into, without its name."""
     return one.reason.partition(") ")[2] or one.reason
 
 
-def processes_json(listed: list[source.Listed]) -> bytes:
+def processes_json(listed: list[observer.Listed]) -> bytes:
     """docs/schema/ps.schema.json says what is in it."""
     found = [{"pid": one.pid, "rss_bytes": process.rss(one.pid), "command": process.command(one.pid),
-              "socket": one.source.address if one.source else None, "reason": "" if one.source else reason(one)}
-             for one in listed]
-    return json.dumps({"schema": source.SCHEMA, "processes": found}, indent=1).encode()
+              "hakmem": one.version or None, "reason": reason(one)} for one in listed]
+    return json.dumps({"schema": SCHEMA, "processes": found}, indent=1).encode()
 
 
 def nobody() -> str:
     """What is said instead of an empty list."""
-    return f"No process that you may look into runs on hakmem; start one with {source.SWITCH}"
+    return f"No process that you may look into runs on hakmem; start one with {NAME} run -- PROGRAM"
 
 
-def _processes(listed: list[source.Listed]) -> None:
+def _processes(listed: list[observer.Listed]) -> None:
     if not listed:
         print(nobody())
         return
-    rows = [("PID", "RSS", "Command", "Socket")]
+    rows = [("PID", "RSS", "Command", "hakmem")]
     for one in listed:
         rss = process.rss(one.pid)
         rows.append((str(one.pid), "-" if rss is None else f"{rss / (1 << 20):.1f} MiB", process.command(one.pid)[:40],
-                     one.source.address if one.source else reason(one)))
+                     one.version or reason(one)))
     widths = [max(len(row[at]) for row in rows) for at in range(3)]
     for pid, rss, command, address in rows:
         print(f"{pid:>{widths[0]}}  {rss:>{widths[1]}}  {command:<{widths[2]}}  {address}")
@@ -74,7 +80,7 @@ def _words(words: list[str]) -> tuple[str, str, str]:
     if len(targets) > most:
         raise ViewError(f"{command}: too many words: {' '.join(targets[most:])}")
     if len(targets) < most:
-        raise ViewError(f"{command}: PID|PATH is wanted")
+        raise ViewError(f"{command}: PID|CORE is wanted")
     return command, option, "".join(targets)
 
 
@@ -83,21 +89,18 @@ def _run(words: list[str], missing: str) -> None:
         plain_views.COMMANDS[words[0]](words[1:])
         return
     command, option, target = _words(words)
-    listed, body = [], b""
-    if command == "ps":
-        listed = source.all_processes()
+    if command != "ps":
+        where = observer.find(target)
+        if missing and not option:
+            print(f"hakmem: as hakmem-observe prints it: tables and bars need the Python package {missing}; `{NAME} top PID` makes "
+                  "an environment with it, once (about a minute, 60 MB from the network)", file=sys.stderr)
+        pass_on(where, command, option)
+        return
+    listed = observer.all_processes()
+    if option:
+        raw(processes_json(listed))
     else:
-        where, path = source.find(target), OPTIONS[command].get(option, TEXTS[command])
-        body = where.read(path)
-        if path.endswith(".json"):
-            where.parse(path, body)
-    if missing and not option:
-        print(f"hakmem: as the socket prints it: tables and bars need the Python package {missing}; `{NAME} top PID` makes "
-              "an environment with it, once (about a minute, 60 MB from the network)", file=sys.stderr)
-    if command == "ps" and not option:
         _processes(listed)
-    else:
-        raw(processes_json(listed) if command == "ps" else body)
 
 
 def main(missing: str) -> NoReturn:

@@ -11,9 +11,9 @@ import time
 from pathlib import Path
 from typing import NoReturn, Optional
 
-from . import own_program, process, source, wording
-from .errors import Closed, Slow, ViewError
-from .model import Map, Span, Stats, read
+from . import observer, own_program, process, wording
+from .errors import Closed, ViewError
+from .model import Map, Span, Stats, parse, read
 from .wording import number, size
 
 HIGH, WIDE = 24, 80  # of a frame that goes to no terminal
@@ -40,8 +40,7 @@ def _events(before: Stats, now: Stats, seconds: float) -> list[tuple[str, float]
     return sorted(((name, rate) for name, rate in found if rate > 0), key=lambda one: -one[1])
 
 
-def _frame(where: source.Source, before: Stats, now: Stats, seconds: float, high: int) -> list[str]:
-    pid = where.pid or now.pid
+def _frame(pid: int, before: Stats, now: Stats, seconds: float, high: int) -> list[str]:
     lines = [f"hakmem {now.version}  {process.called(pid)}  up {wording.duration(process.uptime(pid))}  "
              f"RSS {size(process.rss(pid))}  {wording.count(now.counts.get('threads', len(now.threads)), 'thread')}",
              "  ".join(f"{name} {size(now.held(*keys))}" for name, keys in HELD) + "  (addresses)",
@@ -62,27 +61,21 @@ def _frame(where: source.Source, before: Stats, now: Stats, seconds: float, high
     return lines
 
 
-def _stats(where: source.Source) -> Stats:
-    return read(Stats.of, where.document("/stats.json"), f"/stats.json of {where.title()}")
-
-
 def _terminal() -> tuple[int, int]:
     """Before Python 3.10 a terminal that states no size has 0 columns and lines."""
     wide, high = shutil.get_terminal_size((WIDE, HIGH))
     return wide or WIDE, high or HIGH
 
 
-def _refresh(where: source.Source, interval: float, is_once: bool) -> None:
-    before, taken = _stats(where), time.monotonic()
+def _refresh(watch: observer.Watch, is_once: bool) -> None:
+    def sample() -> tuple[Stats, float]:
+        return read(Stats.of, watch.next(), watch.where.what("stats")), time.monotonic()
+    before, taken = sample()
     while True:
-        time.sleep(interval)
-        try:
-            now, moment, note = _stats(where), time.monotonic(), []
-        except Slow:
-            now, moment, note = before, time.monotonic(), ["no answer; is the process stopped?"]
+        now, moment = sample()
         wide, high = _terminal()
         high = high if sys.stdout.isatty() else 3 * LINES
-        lines = (note + _frame(where, before, now, moment - taken, high))[:high]
+        lines = _frame(watch.where.pid, before, now, moment - taken, high)[:high]
         print(("" if is_once else CLEAR) + "\n".join(line[:wide] for line in lines), end="\n" if is_once else "", flush=True)
         if is_once:
             return
@@ -91,7 +84,7 @@ def _refresh(where: source.Source, interval: float, is_once: bool) -> None:
 
 def _top(words: list[str]) -> None:
     parser = _Words("top", add_help=False)
-    parser.add_argument("target", metavar="PID|PATH")
+    parser.add_argument("target", metavar="PID")
     parser.add_argument("--once", action="store_true")
     parser.add_argument("--interval", type=float, default=1.0, metavar="S")
     parser.add_argument("--svg", type=Path, metavar="FILE")
@@ -103,17 +96,17 @@ def _top(words: list[str]) -> None:
     except ModuleNotFoundError as error:
         live, missing = None, error.name
     if live is not None:
-        live.show(source.find(given.target), given.interval, given.once, given.svg)
+        live.show(observer.find(given.target), given.interval, given.once, given.svg)
         return
     if given.svg:
         raise ViewError(f"top --svg needs the Python package {missing}")
     if not given.once and not sys.stdout.isatty():
         raise ViewError("top needs a terminal; --once prints one frame")
-    where = source.find(given.target)
     try:
-        _refresh(where, given.interval, given.once)
-    except Closed:
-        print(f"process {where.pid} has ended" if where.pid else "the process has ended")
+        with observer.Watch(observer.find(given.target), given.interval) as watch:
+            _refresh(watch, given.once)
+    except Closed as error:
+        print(error)
     except KeyboardInterrupt:
         print()
 
@@ -172,24 +165,24 @@ def _map(words: list[str]) -> None:
     at = words.index("--") if "--" in words else len(words)
     own = words[at + 1:]
     parser = _Words("map", add_help=False)
-    parser.add_argument("target", metavar="PID|PATH", nargs="?")
+    parser.add_argument("target", metavar="PID|CORE", nargs="?")
     for name in ("html", "svg", "png"):
         parser.add_argument(f"--{name}", type=Path, metavar="FILE")
     given = parser.parse_args(words[:at])
     files = {"html": given.html, "svg": given.svg, "png": given.png}
     if bool(own) == bool(given.target):
-        raise ViewError("map: either a PID, a socket's path, or a program behind -- is wanted")
+        raise ViewError("map: either a PID, a core file, or a program behind -- is wanted")
     if not own:
-        where = source.find(given.target)
-        heap = read(Map.of, where.document("/map.json"), f"/map.json of {where.title()}")
-        heap.rss_bytes = process.rss(where.pid or heap.pid)
-        _draw(heap, where.subject(), files)
+        where = observer.find(given.target)
+        heap = read(Map.of, where.document("map"), where.what("map"))
+        heap.rss_bytes = where.rss()
+        _draw(heap, where.title(), files)
         return
     ended = own_program.run(own, [])
     name = os.path.basename(own[0])
     if ended.report is None:
         raise ViewError(f"{name} left no map ({ended.how()}): one is written when a process on hakmem ends by exit")
-    heap = read(Map.of, source.parse(ended.report, f"the map of {name}"), f"the map of {name}")
+    heap = read(Map.of, parse(ended.report, f"the map of {name}"), f"the map of {name}")
     _draw(heap, f"{name} (process {heap.pid or ended.pid}) at its end", files)
     sys.stdout.flush()
     sys.exit(ended.status)

@@ -84,13 +84,9 @@ def _no_pprof(*_) -> bytes:
 
 def add_to_explain(words: list[str]) -> None:
     """Below the text of `explain PID`: who holds what, where the process samples."""
-    if len(words) != 2 or words[0] != "explain" or words[1].startswith("-"):
+    if len(words) != 2 or words[0] != "explain" or not words[1].isdigit():
         return
-    try:
-        held = held_by.of(source.find(words[1]))
-    except ViewError:
-        return  # it has ended since
-    for cause, rows in held.items():
+    for cause, rows in held_by.of(int(words[1])).items():
         for row in rows:
             print(f"{cause} is held by {row}")
 

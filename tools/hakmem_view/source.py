@@ -2,36 +2,18 @@
 """From a PID or a socket's path to who answers there, and documents read from it with their versions checked."""
 from __future__ import annotations
 
-import json
 import os
-import re
 from dataclasses import dataclass
 from typing import Optional
 
 from . import channel, process
 from .errors import Closed, Slow, ViewError
 from .installed import NAME, own_version
+from .model import NEWER, parse
 
-CONTROL, SCHEMA = "1", 1  # versions of the channel and of the documents that this tool reads
+CONTROL = "1"  # version of the channel that this tool reads
 PROBE_SECONDS = 3.0
 SWITCH = "HAKMEM_OPTIONS=control:@hakmem-%p"
-NEWER = f"use the {NAME} that belongs to that library"
-
-
-def parse(body: bytes, where: str) -> dict:
-    """The JSON of a document whose schema we read; `where` begins the message if it is none."""
-    try:
-        document = json.loads(body)
-    except (ValueError, RecursionError) as error:
-        short = re.sub(r"\s+", " ", str(error))[:80]
-        raise ViewError(f"{where} is not JSON: {process.plain(short)}") from error
-    if not isinstance(document, dict) or "schema" not in document:
-        raise ViewError(f"{where} is no document of hakmem: it states no schema")
-    if document["schema"] != SCHEMA:
-        theirs = process.plain(str(document.get("hakmem", "of an unknown version")))[:40]
-        raise ViewError(f"{where} has schema {process.plain(str(document['schema']))[:20]} (hakmem {theirs}), "
-                        f"this tool reads schema {SCHEMA} (hakmem {own_version()}); {NEWER}")
-    return document
 
 
 @dataclass
@@ -171,29 +153,5 @@ def find(word: str) -> Source:
     if channel.is_abstract(word):
         raise ViewError(f"there is no socket {word}, but an abstract one: @{word}")
     if "/" not in word and not word.startswith("@") and not os.path.lexists(word):
-        raise ViewError(f"{process.plain(word)} is neither a PID nor a socket; `{NAME} ps` lists both")
+        raise ViewError(f"{process.plain(word)} is neither a PID nor a socket; `{NAME} ps` lists processes")
     return Source(word)
-
-
-@dataclass
-class Listed:
-    """A process on hakmem, as `./hakmem ps` shows it."""
-
-    pid: int
-    source: Optional[Source]
-    reason: str = ""  # why nobody answers
-
-
-def all_processes() -> list[Listed]:
-    """Those that have the library mapped, or listen at a name that looks like ours."""
-    found = []
-    for pid in process.numbers():
-        try:
-            if process.has_library(pid) or any("hakmem" in name for name in process.listening(pid)):
-                found.append(Listed(pid, _of_pid(pid)))
-        except Closed:
-            continue  # ended meanwhile
-        except ViewError as error:
-            if process.has_library(pid):
-                found.append(Listed(pid, None, str(error)))
-    return found

@@ -11,7 +11,7 @@ from rich.text import Text
 from . import colours, plain, process, terminal, wording
 from .installed import NAME
 from .model import ClassRow, Stats, ThreadRow
-from .source import Listed
+from .observer import Listed
 from .terminal import number, size
 
 PARTS = (  # key, text, colour; together they are the superslabs, but for heads and tails of slabs
@@ -217,9 +217,8 @@ def write_processes(out: Console, listed: list[Listed]) -> None:
     found = terminal.table()
     terminal.right(found, "PID", "RSS")
     found.add_column("Command", overflow="ellipsis", no_wrap=True, max_width=max(12, out.width // 3))
-    found.add_column("Socket")
+    found.add_column("hakmem")
     for one in listed:
         found.add_row(f"{one.pid}", size(process.rss(one.pid)), Text(process.command(one.pid)),
-                      Text(one.source.address if one.source else plain.reason(one),
-                           "" if one.source else "dim"))
+                      Text(one.version or plain.reason(one), "" if one.version else "dim"))
     out.print(found)

@@ -16,16 +16,15 @@ from typing import Iterator, Optional
 from rich.console import Console
 from rich.live import Live
 
-from . import frame, page, process, source, terminal
-from .errors import Closed, Slow, ViewError
+from . import frame, observer, page, process, terminal
+from .errors import Closed, ViewError
 from .frame import Head, Sample
 from .installed import NAME
 from .model import Stats, read
 
 LOOK = 0.2  # seconds between looks at the keyboard and at the terminal's size
 HIGH = 40  # lines of a frame that goes to no terminal
-LAST_SECONDS = 3.0  # the socket goes before the process does
-STATS = "/stats.json"
+STOPPED = "it is stopped, by a signal or a debugger"
 SVG = """<svg xmlns="http://www.w3.org/2000/svg" class="rich-terminal" viewBox="0 0 {width} {height}">
 <style>
 .{unique_id}-matrix {{ font-family: ui-monospace, "DejaVu Sans Mono", Menlo, Consolas, monospace;
@@ -50,32 +49,19 @@ SVG = """<svg xmlns="http://www.w3.org/2000/svg" class="rich-terminal" viewBox="
 """
 
 
-def sample(where: source.Source) -> Sample:
-    stats = read(Stats.of, where.document(STATS), f"{STATS} of {where.title()}")
-    pid = where.pid or stats.pid
-    return Sample(stats, time.monotonic(), process.rss(pid), process.uptime(pid), process.thread_names(pid))
+def sample(watch: observer.Watch, seconds: Optional[float] = None) -> Optional[Sample]:
+    """The next one; None if there is none in time."""
+    document, where = watch.next(seconds), watch.where
+    if document is None:
+        return None
+    return Sample(read(Stats.of, document, where.what("stats")), time.monotonic(), where.rss(), process.uptime(where.pid),
+                  process.thread_names(where.pid))
 
 
-def head(where: source.Source, first: Sample, interval: float) -> Head:
-    pid = where.pid or first.stats.pid
-    return Head(pid, process.command(pid), interval)
-
-
-def wait_for_end(where: source.Source) -> bool:
-    """Whether the process ends within a moment."""
-    until = time.monotonic() + LAST_SECONDS
-    while not where.ended():
-        if time.monotonic() >= until:
-            return False
-        time.sleep(0.05)
-    return True
-
-
-def once(where: source.Source, interval: float, svg: Optional[Path], out: Console) -> None:
-    before = sample(where)
-    time.sleep(interval)
-    now = sample(where)
-    about = head(where, now, interval)
+def once(where: observer.Observed, interval: float, svg: Optional[Path], out: Console) -> None:
+    with observer.Watch(where, interval) as watch:
+        before, now = sample(watch), sample(watch)
+    about = Head(where.pid, process.command(where.pid), interval)
     high = out.height if out.is_terminal or "LINES" in os.environ else HIGH
     if svg is None:
         out.print(frame.render(about, before, now, out.width, high))
@@ -84,7 +70,7 @@ def once(where: source.Source, interval: float, svg: Optional[Path], out: Consol
     paper = Console(record=True, file=io.StringIO(), width=out.width, height=high, force_terminal=True,
                     color_system="truecolor", highlight=False)
     paper.print(frame.render(about, before, now, paper.width, high))
-    title = terminal.clip(f"{NAME} top {where.title() if not where.has_pid else about.pid}", 60)
+    title = f"{NAME} top {about.pid}"
     page.save(svg, paper.export_svg(title=title, code_format=SVG, unique_id="top"))
     print(f"hakmem: picture: {svg}", file=sys.stderr)
 
@@ -108,56 +94,41 @@ def wants_end(has_keys: bool, seconds: float) -> bool:
     if not has_keys:
         time.sleep(seconds)
         return False
-    ready, _, _ = select.select([sys.stdin], [], [], seconds)
-    if not ready:
+    if not select.select([sys.stdin], [], [], seconds)[0]:
         return False
     pressed = os.read(sys.stdin.fileno(), 64)
     return not pressed or bool(set(pressed) & set(b"qQ\x03\x04"))
 
 
-def _next(where: source.Source, last: Sample) -> tuple[Sample, str]:
-    """The next sample, or the last one again with a reason."""
-    try:
-        return sample(where), ""
-    except Slow:
-        return last, f"no answer since {terminal.duration(time.monotonic() - last.seconds)}; is the process stopped?"
-
-
-def _loop(where: source.Source, interval: float, out: Console) -> None:
-    before = now = sample(where)
-    about = head(where, now, interval)
+def _loop(watch: observer.Watch, interval: float, out: Console) -> None:
+    before = now = sample(watch)
+    about = Head(watch.where.pid, process.command(watch.where.pid), interval)
     note = f"first figures in {interval:g} s; q ends"
     with keys() as has_keys, Live(console=out, screen=True, auto_refresh=False) as live:
-        due = time.monotonic() + min(interval, 1.0)
-        while True:
+        while not wants_end(has_keys, 0.0):
             live.update(frame.render(about, before, now, out.width, out.height, note), refresh=True)
-            if wants_end(has_keys, max(0.0, min(LOOK, due - time.monotonic()))):
-                return
-            if time.monotonic() < due:
-                continue
-            found, note = _next(where, now)
-            if found is not now:
+            found = sample(watch, LOOK)
+            if found is not None:
                 before, now = now, found
-            due = time.monotonic() + interval
+                note = STOPPED if process.state(about.pid) in ("T", "t") else ""
 
 
-def run(where: source.Source, interval: float, out: Console) -> None:
+def run(where: observer.Observed, interval: float, out: Console) -> None:
     if not out.is_terminal:
         raise ViewError("top needs a terminal; --once prints one frame")
     try:
-        _loop(where, interval, out)
+        with observer.Watch(where, interval) as watch:
+            _loop(watch, interval, out)
     except KeyboardInterrupt:
         return
 
 
-def show(where: source.Source, interval: float, is_once: bool, svg: Optional[Path]) -> None:
+def show(where: observer.Observed, interval: float, is_once: bool, svg: Optional[Path]) -> None:
     out = terminal.console()
     try:
         if is_once or svg is not None:
             once(where, interval, svg, out)
         else:
             run(where, interval, out)
-    except Closed:
-        if not wait_for_end(where):
-            raise
-        out.print(f"process {where.pid} has ended" if where.pid else "the process has ended")
+    except Closed as error:
+        out.print(str(error))

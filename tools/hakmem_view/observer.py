@@ -1,0 +1,208 @@
+# SPDX-License-Identifier: MIT
+"""A running process or a core file as hakmem-observe reads it: from outside, whatever the process was started with. It runs
+once for a document, and goes on for a live view."""
+from __future__ import annotations
+
+import os
+import select
+import stat
+import subprocess
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Optional
+
+from . import process
+from .elf import Elf
+from .errors import Closed, ViewError
+from .installed import NAME, OBSERVER, tree
+from .model import NEWER, parse
+
+PROGRAM = OBSERVER
+PREFIX = "hakmem-observe: "
+NOUNS = {"stats": "statistics", "explain": "explanation"}
+MOST_BYTES = 256 << 20  # of a document
+PIECE = 1 << 16
+NOTE = b"hakmem\0"  # src/door/door.h
+YAMA = Path("/proc/sys/kernel/yama/ptrace_scope")
+REFUSALS = ("may not be read", "is another user's", "Permission denied", "Operation not permitted")
+
+
+def _start(words: tuple[str, ...]) -> subprocess.Popen:
+    """Not in the user's folder: a number is a PID, whatever files there are."""
+    try:
+        return subprocess.Popen([PROGRAM, *words], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd="/")
+    except FileNotFoundError as error:
+        hint = "install hakmem again" if tree else f"`{NAME} build` makes it"
+        raise ViewError(f"{PROGRAM} is missing: {hint}") from error
+    except OSError as error:
+        raise ViewError(f"cannot start {PROGRAM}: {error.strerror}") from error
+
+
+def _is_32_bit(pid: int) -> bool:
+    try:
+        with open(f"/proc/{pid}/exe", "rb") as file:
+            return file.read(5) == b"\x7fELF\x01"
+    except OSError:
+        return False
+
+
+def _permission(pid: int) -> str:
+    """What gives the right to read it."""
+    if os.geteuid() == 0:
+        return "root lacks CAP_SYS_PTRACE here; a container gets it by --cap-add SYS_PTRACE"
+    if process.owner(pid) != os.geteuid():
+        return f"only {process.user(process.owner(pid))} and root may: use sudo"
+    try:
+        scope = YAMA.read_text(encoding="ascii").strip()
+    except OSError:
+        scope = "0"
+    if scope == "1":
+        return "the kernel lets only root and parents read it: use sudo, or `sysctl kernel.yama.ptrace_scope=0`"
+    return "only root may, as it is set-uid, has file capabilities or asked for that: use sudo"
+
+
+def _failure(text: str, pid: int) -> ViewError:
+    """What the observer says, and what to do about it."""
+    if not pid:
+        return ViewError(f"{text}; {NEWER}" if "with description" in text else text)
+    if not process.lives(pid):
+        return Closed(f"there is no process {pid}")
+    who = process.called(pid)
+    if any(refusal in text for refusal in REFUSALS):
+        return ViewError(f"{who} cannot be looked into: {_permission(pid)}")
+    if "with description" in text:
+        return ViewError(f"{who}: {text}; {NEWER}")
+    if "does not use hakmem" in text:
+        if _is_32_bit(pid):
+            return ViewError(f"{who} is a program of 32 bits, which hakmem does not serve")
+        return ViewError(f"{who} does not run on hakmem; start it by {NAME} run -- PROGRAM (`{NAME} check {pid}` says more)")
+    return ViewError(f"{who}: {text}")
+
+
+@dataclass
+class Observed:
+    """Somebody's memory."""
+
+    target: str  # a PID, or the path of a core file
+    pid: int = 0  # in our PID namespace; 0: of a core file
+
+    def title(self) -> str:
+        return process.called(self.pid) if self.pid else f"core file {process.plain(self.target)}"
+
+    def ended(self) -> bool:
+        return bool(self.pid) and not process.lives(self.pid)
+
+    def rss(self) -> Optional[int]:
+        """None: that is not known of a core file."""
+        return process.rss(self.pid) if self.pid else None
+
+    def read(self, verb: str, *options: str) -> bytes:
+        """A document, as it is."""
+        with _start((verb, self.target, *options)) as run:
+            body = run.stdout.read(MOST_BYTES + 1)
+            if len(body) > MOST_BYTES:
+                run.kill()
+                raise ViewError(f"{self.what(verb)} has more than {MOST_BYTES >> 20} MiB")
+            said = run.stderr.read()
+        if run.returncode:
+            raise self.failure(said, run.returncode)
+        return body
+
+    def failure(self, said: bytes, status: int) -> ViewError:
+        lines = said.decode("utf-8", "replace").splitlines() or [f"hakmem-observe has ended with status {status}"]
+        return _failure(process.plain(lines[-1].removeprefix(PREFIX)), self.pid)
+
+    def what(self, verb: str) -> str:
+        """How messages call a document."""
+        return f"the {NOUNS.get(verb, verb)} of {self.title()}"
+
+    def document(self, verb: str) -> dict:
+        return parse(self.read(verb, "--json"), self.what(verb))
+
+
+class Watch:
+    """The statistics of a process again and again, from one observer."""
+
+    def __init__(self, where: Observed, seconds: float):
+        if not where.pid:
+            raise ViewError(f"{where.title()} does not change: a running process is wanted")
+        self.where = where
+        self.run = _start(("stats", where.target, "--json", "--every", f"{seconds:g}"))
+        self.data = b""
+
+    def __enter__(self) -> Watch:
+        return self
+
+    def __exit__(self, *_) -> None:
+        self.run.kill()
+        with self.run:
+            pass  # waits for it, and closes its pipes
+
+    def next(self, seconds: Optional[float] = None) -> Optional[dict]:
+        """The next document, waited for so long, or for ever. None: there is none yet. Closed: the process has ended."""
+        until = None if seconds is None else time.monotonic() + seconds
+        while b"\n" not in self.data:
+            left = None if until is None else max(0.0, until - time.monotonic())
+            if not select.select([self.run.stdout], [], [], left)[0]:
+                return None
+            piece = os.read(self.run.stdout.fileno(), PIECE)
+            if not piece:
+                said, status = self.run.stderr.read(), self.run.wait()
+                if self.where.ended():
+                    raise Closed(f"process {self.where.pid} has ended")
+                raise self.where.failure(said, status)
+            self.data += piece
+        line, _, self.data = self.data.partition(b"\n")
+        return parse(line, self.where.what("stats"))
+
+
+def find(word: str) -> Observed:
+    """A PID, or the path of a core file."""
+    if word.isascii() and word.isdigit():
+        if int(word) == 0 or len(word) > 9:
+            raise ViewError(f"there is no process {word}")
+        process.need()
+        if not process.lives(int(word)):
+            raise ViewError(f"there is no process {word}")
+        return Observed(word, int(word))
+    try:
+        mode = os.stat(word).st_mode if word else 0
+    except OSError:
+        mode = 0
+    if stat.S_ISSOCK(mode):
+        raise ViewError(f"{process.plain(word)} is a socket, which is not needed: name the process by its PID")
+    if not stat.S_ISREG(mode):
+        raise ViewError(f"{process.plain(word) or 'an empty word'} is neither a PID nor a core file; `{NAME} ps` lists processes")
+    return Observed(os.path.abspath(word))
+
+
+@dataclass
+class Listed:
+    """A process on hakmem, as `./hakmem ps` shows it."""
+
+    pid: int
+    version: str = ""  # of the library; "": not known
+    reason: str = ""  # why not
+
+
+def _has_note(pid: int) -> bool:
+    """Whether its program has the library within itself."""
+    file = Elf.open(f"/proc/{pid}/exe")
+    return file is not None and bool(file.note(NOTE, 1))
+
+
+def all_processes() -> list[Listed]:
+    """Those that we may look into: with the library mapped, or within the program."""
+    found = []
+    for pid in process.numbers():
+        if not process.has_library(pid) and not _has_note(pid):
+            continue
+        try:
+            found.append(Listed(pid, str(Observed(str(pid), pid).document("stats").get("hakmem", ""))))
+        except Closed:
+            continue  # ended meanwhile
+        except ViewError as error:
+            if "does not run on hakmem" not in str(error):  # a forked observer, say, or the library is mapped as data
+                found.append(Listed(pid, "", str(error)))
+    return found
