@@ -4,16 +4,9 @@
 
     check_figures.py PROGRAM LIBRARY [--root DIR]     PROGRAM: test/check/figures.c; LIBRARY: libhakmem.so
 
-A comment says where the numbers before it are from, back to the comment or the heading before:
-
-    <!-- evidence:
-    4.1 KiB: tcache_bytes
-    at most 20 %: class_waste_above_128_bytes_is_at_most_a_fifth; glibc 2.36: "a version"
-    -->
-
-Left of a colon is what the text says, right of it figures, which must have that value as it is rounded there; tests,
-which must exist; or a reason in quotes. Each number of the text must be in one of these, in words, too, from two on. In
-`<!-- figures:` the same, but other numbers may be there. Pages of WHOLE have no number without evidence.
+docs/evidence.tsv says where the numbers are from. A row: page, heading of the section, what the text says there, and
+figures, which must have that value as it is rounded there; tests, which must exist; or a reason in quotes.
+In pages of WHOLE each number must be in one of these texts, in words, too, from two on.
 """
 import argparse
 import json
@@ -24,10 +17,10 @@ import sys
 from pathlib import Path
 
 PAGES = ("README.md", "docs/*.md")
+TABLE = "docs/evidence.tsv"
 WHOLE = ("docs/worst-cases.md",)
 PT_LOAD, PT_TLS, PF_W = 1, 7, 2
-COMMENT = re.compile(r"<!-- (evidence|figures):\s(.*?)-->", re.S)
-HEADING = re.compile(r"^#.*$", re.M)
+HEADING = re.compile(r"^#+ (.*)$", re.M)
 HIDDEN = re.compile(r"<!--.*?-->|`[^`\n]*`|\]\([^)\n]*\)", re.S)
 WORDS = {"two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8, "nine": 9, "ten": 10, "twice": 2,
          "half": 1 / 2, "quarter": 1 / 4, "quarters": 1 / 4, "fifth": 1 / 5, "tenth": 1 / 10, "doubles": 2}
@@ -108,33 +101,33 @@ class Checker:
                 self.errors.append(f"{where}: {source} is neither a figure nor a test")
         return spans
 
-    def part(self, where, text, comment):
-        """Text up to a comment, or the rest of a section if that is None."""
+    def section(self, where, text, rows, is_whole):
         text = re.sub(r"\s+", " ", HIDDEN.sub(" ", text))
         spans = []
-        for entry in re.split(r"[;\n]", comment[2]) if comment else ():
-            if entry.strip():
-                said, _, sources = entry.partition(": ")
-                spans += self.entry(where, text, said.strip(), re.findall(r'"[^"]*"|\w+', sources))
-        if comment and comment[1] == "figures":
-            return
-        for match in NUMBER.finditer(text):
+        for said, sources in rows:
+            spans += self.entry(where, text, said, re.findall(r'"[^"]*"|\w+', sources))
+        for match in NUMBER.finditer(text) if is_whole else ():
             if not any(start <= match.start() and match.end() <= end for start, end in spans):
                 near = text[max(match.start() - 30, 0):match.end() + 30]
                 self.errors.append(f"{where}: no evidence for '{match[0].strip()}' in '...{near}...'")
 
-    def page(self, path):
+    def page(self, path, table):
+        """Takes its rows out of the table."""
         text, name = path.read_text(encoding="utf-8"), path.relative_to(self.root).as_posix()
-        marks = sorted([*COMMENT.finditer(text), *HEADING.finditer(text)], key=lambda mark: mark.start())
-        at = 0
-        for mark in marks:
-            where = f"{name}:{text.count(chr(10), 0, mark.start()) + 1}"
-            comment = mark if mark.re is COMMENT else None
-            if comment or name in WHOLE:
-                self.part(where, text[at:mark.start()], comment)
-            at = mark.end()
-        if name in WHOLE:
-            self.part(f"{name}:end", text[at:], None)
+        heads = list(HEADING.finditer(text))
+        starts = [("", 0), *((head[1], head.end()) for head in heads)]
+        for (head, start), end in zip(starts, [head.start() for head in heads] + [len(text)]):
+            where = f"{name}:{text.count(chr(10), 0, start) + 1}"
+            self.section(where, text[start:end], table.pop((name, head), ()), name in WHOLE)
+
+
+def evidence(root):
+    """{(page, heading): [(text, evidence)]}"""
+    found = {}
+    for line in (root / TABLE).read_text(encoding="utf-8").splitlines()[1:]:
+        page, head, said, sources = line.split("\t")
+        found.setdefault((page, head), []).append((said, sources))
+    return found
 
 
 def main():
@@ -145,9 +138,11 @@ def main():
     options = parser.parse_args()
     figures = printed(options.program)
     checker = Checker(options.root, {**figures, **measured(options.library, options.root)}, tests(options.root))
+    table = evidence(options.root)
     for pattern in PAGES:
         for path in sorted(options.root.glob(pattern)):
-            checker.page(path)
+            checker.page(path, table)
+    checker.errors += [f"{TABLE}: {page} has no section '{head}'" for page, head in table]
     checker.errors += [f"no page says {name} any more" for name in sorted(set(figures) - checker.used)]
     if checker.errors:
         sys.exit("\n".join("check_figures: " + error for error in checker.errors))

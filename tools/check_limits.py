@@ -10,7 +10,7 @@ import re
 import sys
 
 FILE_LINES = {  # file or suffix -> lines
-    "README.md": 250, "CHANGELOG.md": 200, "CONTRIBUTING.md": 200, "src/README.md": 120, "src/LAYERS": 60,
+    "README.md": 160, "CHANGELOG.md": 200, "CONTRIBUTING.md": 200, "src/README.md": 120, "src/LAYERS": 60,
     "src/unity.c": 90, "include/hakmem/hakmem.h": 350, "include/hakmem/hakmem.hpp": 250,
 }
 SOURCE_LINES, HEADER_LINES, TEST_LINES, CORE_LINES, ALL_LINES = 450, 250, 300, 16005, 25670

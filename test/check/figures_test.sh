@@ -13,7 +13,9 @@ chmod +x "$work/program"
 
 # check TEXT EVIDENCE: of a page on which all figures must be
 check() {
-    printf '%s\n<!-- evidence:\n%b\n-->\n' "$1" "$2" >"$work/docs/worst-cases.md"
+    printf '# Worst\n%s\n' "$1" >"$work/docs/worst-cases.md"
+    printf 'page\tsection\ttext\tevidence\n' >"$work/docs/evidence.tsv"
+    printf '%b\n' "$2" | sed 's/; /\n/g' | sed 's/^\([^:]*\): /docs\/worst-cases.md\tWorst\t\1\t/' >>"$work/docs/evidence.tsv"
     "$python" "$root/tools/check_figures.py" "$work/program" "$HAKMEM_LIB" --root "$work" >"$work/out" 2>&1
 }
 
