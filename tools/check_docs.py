@@ -4,7 +4,7 @@
 
 A path counts from the top of the repository, from src/, or from the document's own folder. Patterns
 (`src/*/x.h`, `src/{slab,large}/`) must match something. `hak_slab_*` must match a symbol.
-Each kind of src/base/check.h is a row of a table of docs/checks.md, with its text in the second column.
+Each kind of src/base/check.h is a row of a table of docs/security.md, with its text in the second column.
 """
 import argparse
 import glob
@@ -102,7 +102,7 @@ def check(root, path, symbols, files, errors):
 
 
 def check_kinds(root, errors):
-    header, page = os.path.join(root, "src/base/check.h"), os.path.join(root, "docs/checks.md")
+    header, page = os.path.join(root, "src/base/check.h"), os.path.join(root, "docs/security.md")
     if not os.path.exists(header):
         return
     with open(header, encoding="utf-8") as file:
@@ -112,7 +112,7 @@ def check_kinds(root, errors):
     said = {(name, text) for row in rows if len(row) == 2 for name in row[0].split(", ") for text in row[1].split("; ")}
     if not kinds:
         errors.append("src/base/check.h: no table HAK_FATAL_KINDS")
-    errors += [f"docs/checks.md: no row of {name} with the text '{text}'" for name, text in kinds
+    errors += [f"docs/security.md: no row of {name} with the text '{text}'" for name, text in kinds
                if (name, text) not in said]
 
 

@@ -8,7 +8,7 @@
 #ifndef HAK_AUDIT /* 1: assertions and audits are active */
 #define HAK_AUDIT 0
 #endif
-#ifndef HAK_HARDEN /* 1: the hardened library, docs/hardening.md */
+#ifndef HAK_HARDEN /* 1: the hardened library, docs/security.md */
 #define HAK_HARDEN 0
 #endif
 #ifndef HAK_OVERRIDE /* 1: the malloc family and C++ operators are exported */

@@ -31,8 +31,8 @@ done
 
 mkdir -p "$work/src/base"
 printf '#define HAK_FATAL_KINDS(X) \\\n    X(A, "text of a") \\\n    X(B, "text")\n\n' >"$work/src/base/check.h"
-check() { # ROWS of the table of docs/checks.md
-    printf '| Kind | Text | What |\n%b\n' "$1" >"$work/docs/checks.md"
+check() { # ROWS of the table of docs/security.md
+    printf '| Kind | Text | What |\n%b\n' "$1" >"$work/docs/security.md"
     check_page 'None.'
 }
 for good in '| A | text of a | x |\n| B | text | x |' '| A, B | text of a; text | x |'; do

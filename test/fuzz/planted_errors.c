@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The errors, one each, and what is promised of them (docs/checks.md). */
+ * The errors, one each, and what is promised of them (docs/security.md). */
 #include "fuzz/planted.h"
 
 #include <dlfcn.h>

@@ -32,7 +32,7 @@ says out "# What the learner does"
     env HAKMEM_OPTIONS=help "$hakmem" run -- true 2>&1
 } | LC_ALL=C tr -d '\134' >"$work/all"
 LC_ALL=C grep -aoE "hakmem docs [a-z-]+|page\(['\"][a-z-]+['\"]\)|docs/[a-z/-]+\.[a-z.]+[a-z]" "$work/all" | sort -u >"$work/named"
-for name in 'hakmem docs hardening' "page('learning')" docs/schema/stats.schema.json; do
+for name in 'hakmem docs security' "page('learning')" docs/schema/stats.schema.json; do
     grep -qxF "$name" "$work/named" || fail "the test does not find '$name': $(cat "$work/named")"
 done
 while IFS= read -r name; do
