@@ -28,10 +28,11 @@ YAMA = Path("/proc/sys/kernel/yama/ptrace_scope")
 REFUSALS = ("may not be read", "is another user's", "Permission denied", "Operation not permitted")
 
 
-def _start(words: tuple[str, ...]) -> subprocess.Popen:
-    """Not in the user's folder: a number is a PID, whatever files there are."""
+def _start(words: tuple[str, ...], is_apart: bool = False) -> subprocess.Popen:
+    """Not in the user's folder: a number is a PID, whatever files there are. Apart: Ctrl-C ends us, and we end it."""
     try:
-        return subprocess.Popen([PROGRAM, *words], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd="/")
+        return subprocess.Popen([PROGRAM, *words], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd="/",
+                                start_new_session=is_apart)
     except FileNotFoundError as error:
         hint = "install hakmem again" if tree else f"`{NAME} build` makes it"
         raise ViewError(f"{PROGRAM} is missing: {hint}") from error
@@ -128,7 +129,7 @@ class Watch:
         if not where.pid:
             raise ViewError(f"{where.title()} does not change: a running process is wanted")
         self.where = where
-        self.run = _start(("stats", where.target, "--json", "--every", f"{seconds:g}"))
+        self.run = _start(("stats", where.target, "--json", "--every", f"{seconds:g}"), is_apart=True)
         self.data = b""
 
     def __enter__(self) -> Watch:
