@@ -60,15 +60,17 @@ configure_file(${PROJECT_SOURCE_DIR}/cmake/hakmem.in ${PROJECT_BINARY_DIR}/comma
 configure_file(${PROJECT_SOURCE_DIR}/cmake/hakmem_installed.py.in ${PROJECT_BINARY_DIR}/command/hakmem_installed.py @ONLY)
 install(PROGRAMS ${PROJECT_BINARY_DIR}/command/hakmem DESTINATION ${CMAKE_INSTALL_BINDIR})
 set(tools ${PROJECT_SOURCE_DIR}/tools)
-install(FILES ${tools}/launch.sh ${tools}/view.py ${tools}/command.py ${PROJECT_BINARY_DIR}/command/hakmem_installed.py
+install(FILES ${tools}/launch.sh ${tools}/view.py ${tools}/command.py ${tools}/exporter.py ${PROJECT_BINARY_DIR}/command/hakmem_installed.py
   DESTINATION ${data})
-foreach(folder hakmem_view hakmem_command)
+foreach(folder hakmem_view hakmem_command hakmem_exporter)
   install(DIRECTORY ${tools}/${folder} DESTINATION ${data}
     FILES_MATCHING PATTERN "*.py" PATTERN "*.j2" PATTERN "*.css" PATTERN "*.js" PATTERN __pycache__ EXCLUDE)
 endforeach()
 foreach(module __init__ browser command_line errors palette place)
   install(FILES ${tools}/hakmem_lab/${module}.py DESTINATION ${data}/hakmem_lab)
 endforeach()
+
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/packaging/exporter DESTINATION ${data}) # a dashboard, alerts, a unit, a DaemonSet
 
 # Manual pages and completions, and the table of options that the command reads.
 set(manual ${PROJECT_BINARY_DIR}/manual)

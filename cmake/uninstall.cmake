@@ -30,7 +30,7 @@ list(SORT folders ORDER DESCENDING)
 foreach(folder IN LISTS folders)
   file(GLOB rest LIST_DIRECTORIES TRUE "${folder}/*" "${folder}/.*")
   list(FILTER rest EXCLUDE REGEX "/\\.\\.?$")
-  if(IS_DIRECTORY "${folder}" AND NOT rest AND folder MATCHES "(hakmem|/hakmem/python|/hakmem_[a-z]+|/templates|/hakmem/docs(/schema)?|/\\.debug|/pkgconfig|/cmake|/man[0-9]|/completions|/site-functions|/vendor_completions\\.d)$")
+  if(IS_DIRECTORY "${folder}" AND NOT rest AND folder MATCHES "(hakmem|/hakmem/python|/hakmem_[a-z]+|/templates|/hakmem/docs(/schema)?|/hakmem/exporter|/\\.debug|/pkgconfig|/cmake|/man[0-9]|/completions|/site-functions|/vendor_completions\\.d)$")
     file(REMOVE_RECURSE "${folder}") # ours, or made for us and empty
   endif()
 endforeach()

@@ -43,6 +43,7 @@ def _metadata() -> str:
             "Requires-Python: >=3.9\nClassifier: Operating System :: POSIX :: Linux\n"
             "Classifier: Programming Language :: Python :: 3\nProvides-Extra: view\nRequires-Dist: rich; extra == 'view'\n"
             "Requires-Dist: typer; extra == 'view'\nRequires-Dist: jinja2; extra == 'view'\n"
+            "Provides-Extra: exporter\nRequires-Dist: prometheus_client; extra == 'exporter'\n"
             f"Description-Content-Type: text/markdown\n\n{readme}")
 
 

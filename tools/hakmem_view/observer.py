@@ -7,10 +7,11 @@ import os
 import select
 import stat
 import subprocess
+import threading
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Optional
+from typing import Iterator, Optional
 
 from . import process
 from .elf import Elf
@@ -28,14 +29,23 @@ YAMA = Path("/proc/sys/kernel/yama/ptrace_scope")
 REFUSALS = ("may not be read", "is another user's", "Permission denied", "Operation not permitted")
 
 
+def need() -> None:
+    """Says at once if it is not there."""
+    if not os.access(PROGRAM, os.X_OK):
+        raise _missing()
+
+
+def _missing() -> ViewError:
+    return ViewError(f"{PROGRAM} is missing: " + ("install hakmem again" if tree else f"`{NAME} build` makes it"))
+
+
 def _start(words: tuple[str, ...], is_apart: bool = False) -> subprocess.Popen:
     """Not in the user's folder: a number is a PID, whatever files there are. Apart: Ctrl-C ends us, and we end it."""
     try:
         return subprocess.Popen([PROGRAM, *words], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd="/",
                                 start_new_session=is_apart)
     except FileNotFoundError as error:
-        hint = "install hakmem again" if tree else f"`{NAME} build` makes it"
-        raise ViewError(f"{PROGRAM} is missing: {hint}") from error
+        raise _missing() from error
     except OSError as error:
         raise ViewError(f"cannot start {PROGRAM}: {error.strerror}") from error
 
@@ -98,10 +108,15 @@ class Observed:
         """None: that is not known of a core file."""
         return process.rss(self.pid) if self.pid else None
 
-    def read(self, verb: str, *options: str) -> bytes:
-        """A document, as it is."""
+    def read(self, verb: str, *options: str, seconds: Optional[float] = None) -> bytes:
+        """A document, as it is; an error if it takes longer."""
         with _start((verb, self.target, *options)) as run:
+            end = threading.Timer(seconds, run.kill) if seconds is not None else None
+            if end is not None:
+                end.start()
             body = run.stdout.read(MOST_BYTES + 1)
+            if end is not None:
+                end.cancel()
             if len(body) > MOST_BYTES:
                 run.kill()
                 raise ViewError(f"{self.what(verb)} has more than {MOST_BYTES >> 20} MiB")
@@ -118,8 +133,8 @@ class Observed:
         """How messages call a document."""
         return f"the {NOUNS.get(verb, verb)} of {self.title()}"
 
-    def document(self, verb: str) -> dict:
-        return parse(self.read(verb, "--json"), self.what(verb))
+    def document(self, verb: str, seconds: Optional[float] = None) -> dict:
+        return parse(self.read(verb, "--json", seconds=seconds), self.what(verb))
 
 
 class Watch:
@@ -193,17 +208,19 @@ def _has_note(pid: int) -> bool:
     return file is not None and bool(file.note(NOTE, 1))
 
 
+def on_hakmem() -> Iterator[int]:
+    """The PIDs, as far as we may look: with the library mapped, or within the program."""
+    return (pid for pid in process.numbers() if process.has_library(pid) or _has_note(pid))
+
+
 def all_processes() -> list[Listed]:
-    """Those that we may look into: with the library mapped, or within the program."""
     found = []
-    for pid in process.numbers():
-        if not process.has_library(pid) and not _has_note(pid):
-            continue
+    for pid in on_hakmem():
         try:
             found.append(Listed(pid, str(Observed(str(pid), pid).document("stats").get("hakmem", ""))))
         except Closed:
             continue  # ended meanwhile
         except ViewError as error:
-            if "does not run on hakmem" not in str(error):  # a forked observer, say, or the library is mapped as data
+            if "does not run on hakmem" not in str(error):  # it has the library mapped as data
                 found.append(Listed(pid, "", str(error)))
     return found

@@ -41,8 +41,8 @@ def main() -> None:
     command = words[0] if words else "help"
     if command in ("profile", "map") and "--" in words:
         words = with_python(words, words.index("--") + 1)
-    if command in VIEWS + COMMANDS:
-        script = os.path.join(DATA, "view.py" if command in VIEWS else "command.py")
+    if command in VIEWS + COMMANDS + ("exporter",):
+        script = os.path.join(DATA, "view.py" if command in VIEWS else "command.py" if command in COMMANDS else "exporter.py")
         sys.dont_write_bytecode = True
         sys.path.insert(0, DATA)
         sys.argv = [script, *words]
