@@ -60,6 +60,13 @@
 #include "stat/report_xml.c"
 #include "stat/rss.c"
 
+#include "compat/control.c"
+#include "compat/mallocx.c"
+#include "compat/names.c"
+#include "compat/packed.c"
+#include "compat/print.c"
+#include "compat/usage.c"
+
 #include "api/dlopen.c"
 #include "api/entry.c"
 #include "api/inline.c"

@@ -79,6 +79,9 @@
  *         foreign       a pointer that is no block of ours
  *         clean fork    one that finds no structure of its thread in the middle of a change
  *         scavenger     an optional thread that runs events while the program is idle
+ * compat  their bin     a small class of jemalloc's table, which ours are shown in
+ *         packed        past the bins: from the fullest slab, and back to the slab at once
+ *         rank          of a slab: how full it is; source: a slab below the rank, to be emptied
  * control topic         a document of the control channel or the exit report; peer: a client */
 #ifndef HAK_BASE_WORDS_H
 #define HAK_BASE_WORDS_H

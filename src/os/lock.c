@@ -316,8 +316,8 @@ static void contention_say(const char *name, unsigned number, const hak_contenti
 
 static __attribute__((destructor)) void contention_end(void) {
     static const char *const names[HAK_LOCK_COUNT] = {
-        "START", "FALLBACK", "REGISTRY", "OWNER",   "GUARD",   "HUGE",
-        "SPAN",  "PAGEMAP",  "META",     "LEARNER", "PROFILE",
+        "START", "COMPAT", "FALLBACK", "REGISTRY", "OWNER",   "GUARD",
+        "HUGE",  "SPAN",   "PAGEMAP",  "META",     "LEARNER", "PROFILE",
     };
     uint64_t ns = hak_os_now_ns() - contention_ns, ticks = hak_cpu_ticks() - contention_ticks;
     double ns_per_tick = (double)ns / (double)ticks;

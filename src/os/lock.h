@@ -17,6 +17,7 @@
 
 typedef enum hak_lock_rank {
     HAK_LOCK_START,    /* process start */
+    HAK_LOCK_COMPAT,   /* figures of jemalloc's interface */
     HAK_LOCK_FALLBACK, /* the tcache of threads that have none */
     HAK_LOCK_REGISTRY, /* lists of tcaches and of owners */
     HAK_LOCK_OWNER,    /* an owner and its slabs; one lock per owner */

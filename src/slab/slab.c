@@ -13,6 +13,7 @@ enum {
     SLAB_CARVE_BYTES = 4096, /* bytes carved at a time, one OS page */
     SLAB_DRAIN_BUDGET = 32,  /* slabs drained per refill: bounds the work under one call */
     SLAB_DENSE_LEAST = 4,
+    SLAB_PACK_BUDGET = 64, /* slabs looked at for a packed block */
 };
 
 void hak_slab_set_entry(const hak_slab_t *slab) {
@@ -29,16 +30,20 @@ static void slab_forget_purged(hak_slab_t *slab) {
     }
 }
 
+static void slab_leave_partial(hak_owner_t *owner, hak_slab_t *slab) {
+    hak_list_remove(&slab->link);
+    hak_single_writer_add(&owner->partial_count[slab->sc], -1u);
+    owner->purge_pass.regretted += slab->purged_bytes != 0;
+    slab_forget_purged(slab);
+    slab->looked = 0;
+}
+
 hak_slab_t *hak_slab_take_partial(hak_owner_t *owner, unsigned sc) {
     if (hak_list_is_empty(&owner->partial[sc])) {
         return NULL;
     }
     hak_slab_t *slab = HAK_CONTAINER_OF(owner->partial[sc].next, hak_slab_t, link);
-    hak_list_remove(&slab->link);
-    hak_single_writer_add(&owner->partial_count[sc], -1u);
-    owner->purge_pass.regretted += slab->purged_bytes != 0;
-    slab_forget_purged(slab);
-    slab->looked = 0;
+    slab_leave_partial(owner, slab);
     return slab;
 }
 
@@ -286,6 +291,35 @@ hak_blocks_t hak_slab_refill(hak_owner_t *owner, unsigned sc, uint32_t want) {
         slab->state = HAK_SLAB_CURRENT;
         blocks = slab_take(owner, slab, want);
         HAK_ASSERT(blocks.count != 0, "SLAB-4");
+    }
+    return blocks;
+}
+
+/* Those below the rank go to the list's end, behind the others. */
+static hak_slab_t *slab_find_packed(hak_owner_t *owner, unsigned sc, uint32_t below) {
+    hak_slab_t *best = NULL;
+    uint32_t best_rank = 0, left = owner->partial_count[sc];
+    left = left < SLAB_PACK_BUDGET ? left : SLAB_PACK_BUDGET;
+    for (; left != 0 && (best == NULL || best_rank < below); left--) {
+        hak_slab_t *slab = hak_slab_in_turn(owner, sc);
+        uint32_t rank = hak_slab_rank(slab);
+        best = best == NULL || rank > best_rank ? slab : best;
+        best_rank = rank > best_rank ? rank : best_rank;
+    }
+    return best;
+}
+
+hak_blocks_t hak_slab_take_packed(hak_owner_t *owner, unsigned sc, uint32_t below) {
+    hak_slab_receive(owner);
+    hak_slab_t *slab = slab_find_packed(owner, sc, below);
+    if (slab == NULL) {
+        return hak_slab_refill(owner, sc, 1);
+    }
+    slab_leave_partial(owner, slab);
+    hak_blocks_t blocks = slab_take(owner, slab, 1);
+    slab->state = HAK_SLAB_FULL;
+    if (slab->free_count != 0 || slab->carved < slab->capacity) {
+        slab_full_to_partial(owner, slab); /* in front: the next one is of this slab, too */
     }
     return blocks;
 }

@@ -7,7 +7,7 @@ set -eu
 hakmem=$HAKMEM_SOURCE/hakmem
 
 expect 0 "$hakmem" help
-for word in run lib build test fuzz stats top explain map profile ps options check enable disable translate fit symbolize docs package release clean help --profile --lib --full --soak --minutes; do
+for word in run lib build test fuzz stats top explain map profile exporter ps options check enable disable translate fit symbolize docs package release clean help --profile --lib --full --soak --minutes; do
     says out "$word"
 done
 [ -s "$work/err" ] && fail "help writes to stderr"
@@ -37,7 +37,7 @@ prints "hakmem $version"
 
 expect 2 "$hakmem" frobnicate
 says err "unknown command 'frobnicate'"
-says err "build lib run test fuzz lab stats top explain map profile ps options check enable disable translate fit symbolize docs package release clean help"
+says err "build lib run test fuzz lab stats top explain map profile exporter ps options check enable disable translate fit symbolize docs package release clean help"
 [ -s "$work/out" ] && fail "an error writes to stdout"
 grep -q 'did you mean' "$work/err" && fail "frobnicate is near to no command: $(cat "$work/err")"
 for pair in explian:explain rnu:run prof:profile chekcs:check buildd:build; do
@@ -45,7 +45,7 @@ for pair in explian:explain rnu:run prof:profile chekcs:check buildd:build; do
     says err "unknown command '${pair%:*}' (did you mean ${pair#*:}?); there are: build "
     [ "$(wc -l <"$work/err")" -eq 1 ] || fail "more than one line: $(cat "$work/err")"
 done
-for pair in lerning:learning quick:quick-start cheks.md:checks docs/profilng.md:profiling; do
+for pair in lerning:learning quick:quick-start securty.md:security docs/profilng.md:profiling; do
     expect 2 "$hakmem" docs "${pair%:*}"
     says err "(did you mean ${pair#*:}?); ./hakmem docs lists them"
 done
