@@ -135,6 +135,13 @@ void hak_profile_json(int fd) HAK_NOTHROW;
 /* Flushes the calling thread's cache: others can use its blocks, and empty slabs can go back. */
 void hak_collect_thread(void) HAK_NOTHROW;
 
+/* For programs that move their blocks (docs/jemalloc.md has a whole one): whether the block lies in
+ * a slab that so few blocks hold that they fit into others, and should move: to a block of
+ * hak_malloc_packed, which lies in the fullest slab. The old block is freed, and after the last one
+ * hak_collect_thread called. A few loads; NULL and blocks that no slab has: 0. */
+int hak_should_move(const void *block) HAK_NOTHROW;
+HAK_ATTR_MALLOC HAK_ATTR_SIZE(1) void *hak_malloc_packed(size_t size) HAK_NOTHROW;
+
 /* Options (`hakmem docs options`): `name` and `value` as in HAKMEM_OPTIONS. Both return 0 or an
  * error number, leave errno alone and print nothing. Any thread may call them at any time.
  *

@@ -1,11 +1,16 @@
 /* SPDX-License-Identifier: MIT
  *
- * Blocks past the bins: from the fullest slab, and to their slab at once. */
+ * Blocks past the bins: from the fullest slab, and to their slab at once; and whether a block lies
+ * in a slab that is to be emptied. A program that moves such blocks needs fewer slabs afterwards
+ * (docs/jemalloc.md). */
 #include "compat/packed.h"
 #include "compat/usage.h"
 #include "front/event.h"
 #include "front/fast.h"
 #include "front/find_free.h"
+#include "hakmem/hakmem.h"
+
+#include <errno.h>
 
 /* NULL: the thread has none. */
 static hak_tcache_t *packed_tcache(void) {
@@ -75,4 +80,21 @@ void hak_compat_give(void *block) {
     }
     hak_wanted_serve();
     hak_tcache_change(tcache, -1);
+}
+
+HAK_EXPORT void *hak_malloc_packed(size_t size) {
+    bool is_small = size != 0 && size <= HAK_SC_MAX_SIZE;
+    void *block = is_small ? hak_compat_take(hak_sc_of(size)) : NULL;
+    return block != NULL ? block : hak_fast_malloc(size);
+}
+
+/* Reads what the slab's owner writes: an estimate. */
+HAK_EXPORT HAK_UNORDERED int hak_should_move(const void *block) {
+    uint32_t entry = hak_pagemap_get(hak_pagemap_base(), block);
+    if (!hak_slab_is_entry(entry) || hak_slab_entry_is_sampled(entry)) {
+        return false;
+    }
+    const hak_slab_t *slab = hak_slab_of(block);
+    uint32_t below = hak_compat_source_below(hak_sc_of_entry(entry));
+    return hak_slab_rank(slab) < below && hak_load_relaxed(&slab->state) != HAK_SLAB_CURRENT;
 }
