@@ -10,6 +10,8 @@
 #include "stat/report.h"
 #include "stat/rss.h"
 
+#include <sys/random.h>
+
 hak_knobs_t hak_knobs;      /* those that reports ask for */
 hak_dense_t hak_dense_sure; /* span.h names it */
 
@@ -25,6 +27,10 @@ size_t hak_os_resident(const void *base, size_t bytes) {
 
 uint64_t hak_os_resident_all(void) {
     return obs_current->reader->resident_bytes;
+}
+
+void hak_os_random(void *buffer, size_t bytes) {
+    (void)!getrandom(buffer, bytes, 0);
 }
 
 bool hak_os_mappings(bool wants_resident, char *buffer, size_t capacity,

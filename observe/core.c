@@ -20,8 +20,9 @@ enum {
     SEGMENTS_MOST = 1 << 20,
     FILE_NOTE_MOST = 256 << 20, /* of the list of mapped files */
     BUILD_ID_MOST = 64,
-    ADDRESS_BITS = 57, /* of programs, on the largest machines */
-    BYTES_LOG2 = 44,   /* of memory in it: it is looked at in chunks, whether or not it has holes */
+    VECTOR_WORDS = 128, /* of the kernel's, of which it has some 50 */
+    ADDRESS_BITS = 57,  /* of programs, on the largest machines */
+    BYTES_LOG2 = 44, /* of memory in it: it is looked at in chunks, whether or not it has holes */
 };
 
 /* A file that was mapped. */
@@ -326,11 +327,16 @@ static bool core_note(const core_t *core, const Elf64_Phdr *notes, uint32_t type
 static void notes_read(obs_reader_t *reader, const Elf64_Phdr *notes) {
     core_t *core = reader->own;
     struct elf_prpsinfo about;
+    uint64_t vector[VECTOR_WORDS];
     obs_note_t note;
     if (core_note(core, notes, NT_PRPSINFO, &note) && note.bytes >= sizeof about &&
         read_at(core->descriptor, note.at, &about, sizeof about)) {
         reader->pid = (uint32_t)about.pr_pid;
         memcpy(reader->command, about.pr_fname, sizeof reader->command - 1);
+    }
+    if (core_note(core, notes, NT_AUXV, &note) &&
+        read_at(core->descriptor, note.at, vector, hak_least(note.bytes, sizeof vector))) {
+        obs_take_vector(reader, vector, hak_least(note.bytes, sizeof vector) / sizeof *vector);
     }
     if (core->names == NULL && core_note(core, notes, NT_FILE, &note) && note.bytes >= 16 &&
         note.bytes <= FILE_NOTE_MOST) {
@@ -365,6 +371,10 @@ static bool segment_add(obs_reader_t *reader, const Elf64_Phdr *segment) {
     obs_mapping_t mapping = {.start = segment->p_vaddr,
                              .end = end,
                              .offset = mapped != NULL ? mapped->offset : 0,
+                             .path = mapped != NULL ? core->file[mapped->file].path
+                                     : segment->p_vaddr == reader->vdso ? "[vdso]"
+                                                                        : "",
+                             .is_code = (segment->p_flags & PF_X) != 0,
                              .kind =
                                  mapped != NULL ? HAK_OS_MAPPING_FILE : HAK_OS_MAPPING_ANONYMOUS,
                              .is_file = mapped != NULL,
@@ -446,6 +456,8 @@ static bool core_begin(obs_reader_t *reader, const char *path) {
         return obs_fail(reader, "%.300s: the core file contradicts itself", path);
     }
     core->bytes = (uint64_t)status.st_size;
+    reader->written_ns =
+        (uint64_t)status.st_mtim.tv_sec * 1000000000 + (uint64_t)status.st_mtim.tv_nsec;
     off_t hole = lseek(core->descriptor, 0, SEEK_HOLE);
     core->has_holes = hole >= 0 && hole < status.st_size;
     return segments_read(reader, &head, count);

@@ -281,8 +281,7 @@ typedef struct view {
 
 static view_t view;
 
-/* The leaf of the page map; false: it cannot be read. */
-static bool leaf_read(obs_image_t *image, uint64_t address, obs_leaf_t *leaf) {
+bool obs_leaf_of(obs_image_t *image, uint64_t address, obs_leaf_t *leaf) {
     obs_pagemap_t map;
     uint64_t way;
     obs_decode(image, pagemap, obs_root(image, pagemap), NULL, &map);
@@ -301,7 +300,7 @@ static bool view_read(obs_image_t *image, const hak_range_t *range) {
     view.at = (uintptr_t)range->superslab;
     view.is_there = view.is_good = false;
     if (unit_bytes > RECORDS_MOST / HAK_SUPERSLAB_UNITS || obs_size(image, slab) > unit_bytes ||
-        !leaf_read(image, base, &leaf) || !obs_fetch(image, superslab, view.at, &view.record)) {
+        !obs_leaf_of(image, base, &leaf) || !obs_fetch(image, superslab, view.at, &view.record)) {
         return false;
     }
     uint64_t inside = (uint32_t)base >> HAK_SUPERSLAB_LOG2, first = (uint32_t)base >> HAK_UNIT_LOG2;

@@ -2,6 +2,7 @@
 #include "image.h"
 
 #include "base/bits.h"
+#include "base/mailbox.h"
 #include "front/event.h"
 #include "guard/slot.h"
 #include "large/huge_record.h"
@@ -228,6 +229,8 @@ bool obs_image_open(obs_image_t *image, obs_reader_t *reader) {
             if (state > best) {
                 best = state;
                 found = *image;
+                found.path = mapping->path;
+                found.is_used = state == DOOR_GOOD;
             }
         }
     }

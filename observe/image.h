@@ -7,6 +7,7 @@
 
 #include "door/door.h"
 #include "front/quarantine.h"
+#include "profile/store.h"
 #include "reader.h"
 #include "slab/sizeclass.h"
 #include "stat/inventory.h"
@@ -34,6 +35,8 @@ typedef struct obs_image {
     hak_door_row_t row[HAK_DOOR_ROWS];
     uint32_t from[HAK_DOOR_ROWS], end[HAK_DOOR_ROWS]; /* of a structure: what is read of it */
     char library[20];                                 /* its version */
+    const char *path;                                 /* of the file that has the allocator */
+    bool is_used;                                     /* it has served so far */
     obs_knobs_t knobs;
     const hak_inventory_t *inventory; /* the one taken last */
     obs_doubt_t doubt;
@@ -72,6 +75,9 @@ static inline bool obs_walk_on(obs_walk_t *walk, uint64_t at, bool *is_whole) {
     walk->count++;
     return true;
 }
+
+/* The leaf of the page map that has an address; false: it cannot be read. */
+bool obs_leaf_of(obs_image_t *image, uint64_t address, obs_leaf_t *leaf);
 
 /* Whether the library is the hardened one. */
 bool obs_is_hardened(const obs_image_t *image);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * hakmem-observe explain|stats|map PID|CORE [--json|--metrics] [--stop] [--every S] */
-#include "observe.h"
+ * hakmem-observe explain|stats|map PID|CORE [--json|--metrics] [--stop] [--every S], and the
+ * commands of command.h */
+#include "command.h"
 
 #include <fcntl.h>
 #include <stdlib.h>
@@ -10,14 +11,30 @@
 #include <unistd.h>
 
 static const char usage[] =
-    "usage: hakmem-observe explain|stats|map PID|CORE [--json|--metrics] [--stop] [--every S]\n"
+    "usage: hakmem-observe explain|stats|map PID|CORE [--json|--metrics] "
+    "[--stop] [--every S]\n"
     "  explain  why RSS is as high as it is\n"
     "  stats    the statistics of the allocator\n"
     "  map      the use of every unit of the heap, as JSON\n"
     "  --json   as JSON, like the library's own documents\n"
     "  --metrics  the statistics, in the text format of Prometheus\n"
     "  --stop   stop the process meanwhile, for exact figures\n"
-    "  --every S  again and again, every S seconds; JSON a line each time\n";
+    "  --every S  again and again, every S seconds; JSON a line each time\n"
+    "hakmem-observe profile PID|CORE [--format json|pprof|heap_v2] "
+    "[-o FILE] [--stop]\n"
+    "  profile  the call sites that hold the memory\n"
+    "hakmem-observe check PID|CORE\n"
+    "  check    which allocator serves it, and what cannot be read\n"
+    "hakmem-observe ps\n"
+    "  ps       all processes on hakmem that may be read, by RSS\n"
+    "hakmem-observe tell PID trim|flush|reset|rate BYTES|option NAME:VALUE "
+    "[--wait SECONDS] [--force]\n"
+    "  tell     asks the process for something, when it next allocates:\n"
+    "           trim: return unused memory to the system;\n"
+    "           flush: empty the cache of each thread;\n"
+    "           rate: sample the heap profile one in so many bytes, 0: stop;\n"
+    "           reset: forget what was sampled so far;\n"
+    "           option: change an option of the allocator\n";
 
 typedef struct order {
     obs_verb_t verb;
@@ -70,26 +87,35 @@ static bool order_parse(order_t *order, int argc, char **argv) {
     return words == 2 && (order->form != OBS_METRICS || order->verb == OBS_STATS);
 }
 
-static int say(const char *text) {
+int obs_say(const char *text) {
     fprintf(stderr, "hakmem-observe: %s\n", text);
     return 1;
 }
 
-/* A document that is one of many is a line. */
-static bool text_write(const order_t *order, char *text, size_t length) {
-    bool is_line = order->every_ns != 0 && (order->form == OBS_JSON || order->verb == OBS_MAP);
-    for (size_t i = 0; is_line && i + 1 < length; i++) {
-        text[i] = text[i] == '\n' ? ' ' : text[i];
-    }
-    return fwrite(text, 1, length, stdout) == length && fflush(stdout) == 0;
+int obs_usage(void) {
+    fputs(usage, stderr);
+    return 1;
 }
 
 static void put_file(void *context, const char *data, size_t length) {
     fwrite(data, 1, length, context);
 }
 
+/* A document that is one of many is a line. */
+static int put_text(const obs_job_t *job, char *text, size_t length) {
+    for (size_t i = 0; job->is_line && i + 1 < length; i++) {
+        text[i] = text[i] == '\n' ? ' ' : text[i];
+    }
+    FILE *file = job->file != NULL ? fopen(job->file, "we") : stdout;
+    bool is_put = file != NULL && fwrite(text, 1, length, file) == length && fflush(file) == 0;
+    if (file != NULL && file != stdout) {
+        is_put = fclose(file) == 0 && is_put;
+    }
+    return is_put ? 0 : obs_say("the report cannot be written");
+}
+
 /* The report is kept in memory while the process stands: nobody waits for a reader of ours. */
-static int observe(const order_t *order, uint32_t pid) {
+static int observe(const obs_job_t *job, uint32_t pid) {
     static obs_reader_t reader;
     static obs_image_t image;
     obs_stopped_t stopped = {0};
@@ -98,18 +124,18 @@ static int observe(const order_t *order, uint32_t pid) {
     FILE *memory = open_memstream(&text, &length);
     const hak_sink_t sink = {.put = put_file, .context = memory};
     if (memory == NULL) {
-        return say("no memory");
+        return obs_say("no memory");
     }
-    if (order->is_stop && pid != 0 && !obs_stop(&stopped, pid)) {
-        return say(stopped.error);
+    if (job->is_stop && pid != 0 && !obs_stop(&stopped, pid)) {
+        return obs_say(stopped.error);
     }
-    bool is_open = pid == 0                     ? obs_open_core(&reader, order->target)
-                   : order->verb == OBS_EXPLAIN ? obs_open_process(&reader, pid)
-                                                : obs_open_process_fast(&reader, pid);
+    bool is_open = pid == 0        ? obs_open_core(&reader, job->target)
+                   : job->is_quick ? obs_open_process_quickly(&reader, pid)
+                                   : obs_open_process(&reader, pid);
     reader.until_ns = stopped.count != 0 ? stopped.began_ns + OBS_STAND_NS : 0;
     is_open = is_open && obs_image_open(&image, &reader);
     if (is_open) {
-        obs_report(&image, order->verb, order->form, &sink);
+        job->write(&image, &sink, job->context);
     }
     if (stopped.count != 0) {
         uint64_t ns = obs_continue(&stopped);
@@ -117,31 +143,29 @@ static int observe(const order_t *order, uint32_t pid) {
                 (double)ns / 1e6);
     }
     if (reader.is_late) {
-        say("it went on before all was read: the report lacks something");
+        obs_say("it went on before all was read: the report lacks something");
     }
     if (is_open && pid != 0 && !obs_process_lives(&reader)) {
         is_open = obs_fail(&reader, "process %u ended meanwhile", pid);
     }
     fclose(memory);
     obs_close(&reader);
-    int result = !is_open                          ? say(reader.error)
-                 : text_write(order, text, length) ? 0
-                                                   : say("the report cannot be written");
+    int result = is_open ? put_text(job, text, length) : obs_say(reader.error);
     free(text);
     return result;
 }
 
 /* Until it ends, or nobody reads. Its folder in /proc is that of no other process. */
-static int observe_process(const order_t *order, uint32_t pid) {
-    const struct timespec pause = {.tv_sec = (time_t)(order->every_ns / SECOND_NS),
-                                   .tv_nsec = (long)(order->every_ns % SECOND_NS)};
+static int observe_process(const obs_job_t *job, uint32_t pid) {
+    const struct timespec pause = {.tv_sec = (time_t)(job->every_ns / SECOND_NS),
+                                   .tv_nsec = (long)(job->every_ns % SECOND_NS)};
     char path[32];
     snprintf(path, sizeof path, "/proc/%u", pid);
     int folder = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC), result;
-    while ((result = observe(order, pid)) == 0 && order->every_ns != 0) {
+    while ((result = observe(job, pid)) == 0 && job->every_ns != 0) {
         nanosleep(&pause, NULL);
         if (faccessat(folder, "stat", F_OK, 0) != 0) {
-            result = say("the process has ended");
+            result = obs_say("the process has ended");
             break;
         }
     }
@@ -149,20 +173,48 @@ static int observe_process(const order_t *order, uint32_t pid) {
     return result;
 }
 
-int main(int argc, char **argv) {
-    order_t order = {0};
+int obs_run(const obs_job_t *job) {
     char *end;
     struct stat status;
+    unsigned long pid = strtoul(job->target, &end, 10);
+    bool is_number = *end == '\0' && job->target[0] >= '1' && job->target[0] <= '9';
+    if (is_number && stat(job->target, &status) != 0) {
+        return pid <= INT32_MAX ? observe_process(job, (uint32_t)pid) : obs_say("that is no PID");
+    }
+    return job->is_stop         ? obs_say("a core file cannot be stopped")
+           : job->every_ns != 0 ? obs_say("a core file does not change")
+                                : observe(job, 0);
+}
+
+static void write_report(obs_image_t *image, const hak_sink_t *sink, void *context) {
+    const order_t *order = context;
+    obs_report(image, order->verb, order->form, sink);
+}
+
+int main(int argc, char **argv) {
+    static const struct {
+        const char *name;
+        int (*run)(int argc, char **argv);
+    } commands[] = {{"profile", obs_command_profile},
+                    {"check", obs_command_check},
+                    {"ps", obs_command_ps},
+                    {"tell", obs_command_tell}};
+    order_t order = {0};
+    for (size_t i = 0; argc > 1 && i < sizeof commands / sizeof *commands; i++) {
+        if (strcmp(argv[1], commands[i].name) == 0) {
+            return commands[i].run(argc - 1, argv + 1);
+        }
+    }
     if (!order_parse(&order, argc, argv)) {
-        fputs(usage, stderr);
-        return 1;
+        return obs_usage();
     }
-    unsigned long pid = strtoul(order.target, &end, 10);
-    bool is_number = *end == '\0' && order.target[0] >= '1' && order.target[0] <= '9';
-    if (is_number && stat(order.target, &status) != 0) {
-        return pid <= INT32_MAX ? observe_process(&order, (uint32_t)pid) : say("that is no PID");
-    }
-    return order.is_stop         ? say("a core file cannot be stopped")
-           : order.every_ns != 0 ? say("a core file does not change")
-                                 : observe(&order, 0);
+    const obs_job_t job = {.target = order.target,
+                           .is_stop = order.is_stop,
+                           .is_quick = order.verb != OBS_EXPLAIN,
+                           .is_line = order.every_ns != 0 &&
+                                      (order.form == OBS_JSON || order.verb == OBS_MAP),
+                           .every_ns = order.every_ns,
+                           .write = write_report,
+                           .context = &order};
+    return obs_run(&job);
 }

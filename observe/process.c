@@ -17,8 +17,11 @@ typedef struct process {
     int folder;  /* its folder in /proc, which no other process gets */
     int pagemap; /* a word for each OS page; -1: not to be had */
     int memory;  /* where process_vm_readv is refused; -1: not needed so far */
+    int written; /* its memory, to write to it; -1: not open */
     bool is_refused;
 } process_t;
+
+enum { VECTOR_WORDS = 128 }; /* of the kernel's, of which it has some 50 */
 
 static int process_descriptor(const process_t *process, const char *name) {
     return openat(process->folder, name, O_RDONLY | O_CLOEXEC);
@@ -65,6 +68,23 @@ static bool process_copy(obs_reader_t *reader, const obs_mapping_t *mapping, uin
     return copy_by_file(reader, at, to, bytes);
 }
 
+/* The descriptor is of the memory that the process has now: if it executes another program, nothing
+ * is written any more. */
+bool obs_open_to_write(obs_reader_t *reader) {
+    process_t *process = reader->own;
+    process->written = openat(process->folder, "mem", O_WRONLY | O_CLOEXEC);
+    return process->written >= 0 ||
+           obs_fail(reader, "the memory of process %u may not be written: %s", reader->pid,
+                    strerror(errno));
+}
+
+bool obs_write(obs_reader_t *reader, uint64_t at, const void *from, size_t bytes) {
+    const process_t *process = reader->own;
+    return (obs_is_mapped(reader, at, bytes) && at <= INT64_MAX &&
+            pwrite(process->written, from, bytes, (off_t)at) == (ssize_t)bytes) ||
+           obs_fail(reader, "the memory of process %u cannot be written", reader->pid);
+}
+
 /* Bit 63: in memory; bit 62: swapped out. */
 static bool process_look(obs_reader_t *reader, obs_chunk_t *chunk, uint64_t base) {
     static uint64_t entry[OBS_CHUNK_WORDS * 64];
@@ -89,6 +109,7 @@ static void process_close(obs_reader_t *reader) {
         close(process->folder);
         close(process->pagemap);
         close(process->memory);
+        close(process->written);
         free(process);
     }
 }
@@ -99,13 +120,15 @@ static const obs_source_t process_source = {process_copy, process_look, process_
 
 /* start-end rwxp offset device inode path */
 static bool mapping_parse(char *line, obs_mapping_t *mapping) {
-    char rights[5], path[32] = "";
+    char rights[5];
     unsigned long start, end, offset;
-    int fields =
-        sscanf(line, "%lx-%lx %4s %lx %*s %*s %31[^\n]", &start, &end, rights, &offset, path);
-    if (fields < 4) {
+    int length = 0;
+    int fields = sscanf(line, "%lx-%lx %4s %lx %*s %*s %n", &start, &end, rights, &offset, &length);
+    if (fields < 4 || length == 0) {
         return false;
     }
+    char *path = line + length;
+    path[strcspn(path, "\n")] = '\0';
     bool is_shared = rights[3] == 's';
     hak_os_mapping_kind_t kind = hak_os_kind_of_mapping(path, is_shared);
     bool is_private = !is_shared && (path[0] == '\0' || path[0] == '[');
@@ -113,7 +136,9 @@ static bool mapping_parse(char *line, obs_mapping_t *mapping) {
         (obs_mapping_t){.start = start,
                         .end = end,
                         .offset = offset,
+                        .path = path,
                         .kind = kind,
+                        .is_code = rights[2] == 'x',
                         .is_file = kind == HAK_OS_MAPPING_FILE && strncmp(path, "/dev/", 5) != 0,
                         .is_zeroed = is_private && strncmp(path, "[v", 2) != 0};
     return true;
@@ -174,14 +199,37 @@ static void command_read(obs_reader_t *reader) {
     }
 }
 
-static void resident_read(obs_reader_t *reader) {
+static void vector_read(obs_reader_t *reader) {
+    uint64_t word[VECTOR_WORDS];
+    int descriptor = process_descriptor(reader->own, "auxv");
+    ssize_t length = descriptor >= 0 ? read(descriptor, word, sizeof word) : 0;
+    obs_take_vector(reader, word, length > 0 ? (size_t)length / sizeof *word : 0);
+    if (descriptor >= 0) {
+        close(descriptor);
+    }
+}
+
+uint64_t obs_process_rss(const obs_reader_t *reader) {
     FILE *file = process_open(reader->own, "statm");
     unsigned long pages = 0;
     if (file != NULL) {
-        reader->resident_bytes =
-            fscanf(file, "%*u %lu", &pages) == 1 ? pages * reader->page_bytes : 0;
+        pages = fscanf(file, "%*u %lu", &pages) == 1 ? pages : 0;
         fclose(file);
     }
+    return pages * reader->page_bytes;
+}
+
+bool obs_process_is_filtered(const obs_reader_t *reader) {
+    FILE *file = process_open(reader->own, "status");
+    char line[256];
+    bool is_filtered = false;
+    while (file != NULL && fgets(line, sizeof line, file) != NULL) {
+        is_filtered = is_filtered || strncmp(line, "Seccomp:\t2", 10) == 0;
+    }
+    if (file != NULL) {
+        fclose(file);
+    }
+    return is_filtered;
 }
 
 /* Yama lets only ancestors read, and root. */
@@ -208,7 +256,7 @@ static bool memory_try(obs_reader_t *reader) {
                     is_restricted() ? ": kernel.yama.ptrace_scope lets only root" : "");
 }
 
-static bool open_process(obs_reader_t *reader, uint32_t pid, bool wants_rss) {
+static bool process_begin(obs_reader_t *reader, uint32_t pid, bool wants_rss) {
     process_t *process = calloc(1, sizeof *process);
     struct timespec now;
     char path[32];
@@ -219,13 +267,14 @@ static bool open_process(obs_reader_t *reader, uint32_t pid, bool wants_rss) {
     reader->own = process;
     reader->pid = pid;
     reader->page_bytes = (uint64_t)sysconf(_SC_PAGESIZE);
-    process->memory = -1;
+    process->memory = process->written = -1;
     snprintf(path, sizeof path, "/proc/%u", pid);
     process->folder = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
     process->pagemap = process_descriptor(process, "pagemap");
     reader->knows_resident = process->pagemap >= 0;
     command_read(reader);
-    resident_read(reader);
+    reader->resident_bytes = obs_process_rss(reader);
+    vector_read(reader);
     if (clock_gettime(CLOCK_MONOTONIC_COARSE, &now) == 0) {
         reader->now_ns = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
     }
@@ -233,9 +282,9 @@ static bool open_process(obs_reader_t *reader, uint32_t pid, bool wants_rss) {
 }
 
 bool obs_open_process(obs_reader_t *reader, uint32_t pid) {
-    return open_process(reader, pid, true);
+    return process_begin(reader, pid, true);
 }
 
-bool obs_open_process_fast(obs_reader_t *reader, uint32_t pid) {
-    return open_process(reader, pid, false);
+bool obs_open_process_quickly(obs_reader_t *reader, uint32_t pid) {
+    return process_begin(reader, pid, false);
 }

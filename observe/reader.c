@@ -5,6 +5,7 @@
 
 #include "base/bits.h"
 
+#include <elf.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <time.h>
@@ -39,9 +40,34 @@ bool obs_begin(obs_reader_t *reader, const obs_source_t *source) {
     return (reader->chunk != NULL && reader->piece != NULL) || obs_fail(reader, "no memory");
 }
 
+/* The name of a mapping; one after another of the same file share it. NULL: no memory. */
+static const char *path_keep(const obs_reader_t *reader, const char *path) {
+    size_t count = reader->mapping_count;
+    const char *last = count != 0 ? reader->mapping[count - 1].path : "";
+    return path == NULL || path[0] == '\0' ? "" : strcmp(path, last) == 0 ? last : strdup(path);
+}
+
+static void path_drop(const obs_reader_t *reader, size_t i) {
+    const char *path = reader->mapping[i].path;
+    bool is_shared = i != 0 && path == reader->mapping[i - 1].path;
+    if (path[0] != '\0' && !is_shared) {
+        free((void *)(uintptr_t)path);
+    }
+}
+
+void obs_take_vector(obs_reader_t *reader, const uint64_t *word, size_t count) {
+    for (size_t i = 0; i + 1 < count && word[i] != AT_NULL; i += 2) {
+        reader->program_at = word[i] == AT_EXECFN ? word[i + 1] : reader->program_at;
+        reader->vdso = word[i] == AT_SYSINFO_EHDR ? word[i + 1] : reader->vdso;
+    }
+}
+
 void obs_close(obs_reader_t *reader) {
     if (reader->source != NULL && reader->source->close != NULL) {
         reader->source->close(reader);
+    }
+    for (size_t i = reader->mapping_count; i-- > 0;) { /* who shares a path comes behind */
+        path_drop(reader, i);
     }
     free(reader->mapping);
     free(reader->chunk);
@@ -67,7 +93,12 @@ bool obs_add_mapping(obs_reader_t *reader, const obs_mapping_t *mapping) {
         reader->mapping = all;
         reader->mapping_room = room;
     }
-    reader->mapping[reader->mapping_count++] = *mapping;
+    const char *path = path_keep(reader, mapping->path);
+    if (path == NULL) {
+        return obs_fail(reader, "no memory");
+    }
+    reader->mapping[reader->mapping_count] = *mapping;
+    reader->mapping[reader->mapping_count++].path = path;
     reader->mapped_bytes += mapping->end - mapping->start;
     return true;
 }

@@ -14,7 +14,9 @@
 typedef struct obs_mapping {
     uint64_t start, end, offset; /* the last: in its file */
     uint64_t resident_bytes;     /* as the kernel tells; of a core file, as it has */
+    const char *path;            /* or what the kernel names it; empty: no name */
     hak_os_mapping_kind_t kind;
+    bool is_code;   /* may be executed */
     bool is_file;   /* has a name of a file */
     bool is_zeroed; /* where nothing is resident, nor swapped out, it reads as zero */
 } obs_mapping_t;
@@ -55,7 +57,10 @@ struct obs_reader {
     uint64_t mapped_bytes;   /* of all mappings: bounds what there can be in them */
     uint64_t resident_bytes; /* of all, roughly; 0: not known */
     uint64_t page_bytes;
-    uint64_t now_ns; /* its monotonic clock; 0: it has none */
+    uint64_t now_ns;     /* its monotonic clock; 0: it has none */
+    uint64_t written_ns; /* since 1970, when the core file was; 0: it is none */
+    uint64_t program_at; /* the path that was executed, in its memory; 0: not known */
+    uint64_t vdso;       /* where the kernel's object is; 0: not known */
     uint32_t pid;
     char command[HAK_OS_COMMAND_BYTES];
     uint64_t until_ns; /* CLOCK_MONOTONIC, after which nothing is read; 0: none */
@@ -71,12 +76,20 @@ struct obs_reader {
 
 /* false: reader->error says why. Close it in either case. */
 bool obs_open_process(obs_reader_t *reader, uint32_t pid);
-/* The same without the resident bytes of each mapping, which the kernel counts page by page. */
-bool obs_open_process_fast(obs_reader_t *reader, uint32_t pid);
+/* The same, but for RSS of each mapping, for which the kernel walks all page tables. */
+bool obs_open_process_quickly(obs_reader_t *reader, uint32_t pid);
+/* Its RSS; 0: not known. */
+uint64_t obs_process_rss(const obs_reader_t *reader);
+/* Whether it has a seccomp filter. */
+bool obs_process_is_filtered(const obs_reader_t *reader);
 /* Whether it is still there: if it was waited for, its PID may have been another's meanwhile. */
 bool obs_process_lives(const obs_reader_t *reader);
 bool obs_open_core(obs_reader_t *reader, const char *path);
 void obs_close(obs_reader_t *reader);
+
+/* To a process alone; the first once, before what is written to is looked for. */
+bool obs_open_to_write(obs_reader_t *reader);
+bool obs_write(obs_reader_t *reader, uint64_t at, const void *from, size_t bytes);
 
 bool obs_read(obs_reader_t *reader, uint64_t at, void *to, size_t bytes);
 bool obs_read_word(obs_reader_t *reader, uint64_t at, uint64_t *word);
@@ -89,8 +102,11 @@ void obs_forget(obs_reader_t *reader);
 
 /* --- for sources ------------------------------------------------------------------------------ */
 bool obs_begin(obs_reader_t *reader, const obs_source_t *source);
-/* Adds a mapping; they come in order. false: no memory. */
+/* Adds a mapping, and a copy of its path; they come in order. false: no memory. */
 bool obs_add_mapping(obs_reader_t *reader, const obs_mapping_t *mapping);
+/* Takes what it needs of the kernel's vector of words, in pairs, up to a pair that begins with 0.
+ */
+void obs_take_vector(obs_reader_t *reader, const uint64_t *word, size_t count);
 /* Makes a text of another program's harmless in a line, a terminal and JSON: "?" for what is not.
  */
 void obs_tame(char *text);

@@ -61,6 +61,7 @@
 #endif
 #include "life/fork.c"
 #include "life/init.c"
+#include "life/mailbox.c"
 #include "life/scavenger.c"
 #include "life/thread.c"
 #include "life/underlying.c"

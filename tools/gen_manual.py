@@ -54,10 +54,12 @@ def usage():
 
 
 def observer_usage():
-    """That of hakmem-observe: its words, and its items."""
+    """That of hakmem-observe: the words of each form, and its items."""
     code = re.search(r"static const char usage\[\] =(.*?);\n", (ROOT / "observe/main.c").read_text(), re.S).group(1)
-    first, *lines = "".join(re.findall(r'"([^"]*)"', code)).split("\\n")
-    return first.replace("usage: hakmem-observe ", ""), items_in(lines)[0]
+    lines = "".join(re.findall(r'"([^"]*)"', code)).removeprefix("usage: ").split("\\n")
+    name = "hakmem-observe "
+    return ([line[len(name):] for line in lines if line.startswith(name)],
+            items_in(line for line in lines if not line.startswith(name))[0])
 
 
 def roff(text):
@@ -121,7 +123,7 @@ def observer_page():
         examples += [".PP", roff(text[0].upper() + text[1:]), ".PP", ".nf", ".RS", roff(command), ".RE", ".fi"]
     about = [line for text in OBSERVER_ABOUT for line in (".PP", roff(text))]
     return page("hakmem-observe", 1, "read the heap of a process or core file on the memory allocator hakmem", [
-        ("SYNOPSIS", ["\\fBhakmem\\-observe\\fR " + roff(words)]), ("DESCRIPTION", about[1:]),
+        ("SYNOPSIS", [line for form in words for line in ("\\fBhakmem\\-observe\\fR " + roff(form), ".br")][:-1]), ("DESCRIPTION", about[1:]),
         ("COMMANDS", items_of(one for one in items if not one[0].startswith("-"))),
         ("OPTIONS", items_of(one for one in items if one[0].startswith("-"))),
         ("EXIT STATUS", items_of([("0", "there is a report on standard output"),

@@ -2,6 +2,7 @@
 #include "door/door.h"
 
 #include "base/knobs.h"
+#include "base/mailbox.h"
 #include "base/version.h"
 #include "front/event.h"
 #include "front/left.h"

@@ -97,6 +97,7 @@ static HAK_COLD void fork_child(void) {
     hak_profile_after_fork(hak_lock_fork_is_clean);
     hak_life_scavenger_after_fork();
     hak_life_main_note();
+    hak_life_mail_after_fork();
     if (HAK_CONTROL) {
         hak_life_control_after_fork();
     }

@@ -78,6 +78,7 @@ static void process_start(void) {
     hak_event_register(hak_reclaim_step, HAK_EVENT_STEP);
     hak_event_register(hak_life_scavenge, HAK_EVENT_PROCESS);
     hak_event_register(hak_profile_follow, HAK_EVENT_PROCESS);
+    hak_event_register(hak_life_mail, HAK_EVENT_PROCESS);
     hak_life_underlying_init();
     hak_conf_read();
     if (HAK_MTE && hak_load_relaxed(&hak_knobs.tags) && !hak_load_relaxed(&hak_knobs.force_libc)) {

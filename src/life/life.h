@@ -30,6 +30,10 @@ void hak_life_control_seal(void);
 void hak_life_control_main_ends(void);
 /* In the child of a fork. */
 void hak_life_control_after_fork(void);
+/* An event: does what a letter in the mailbox asks (base/mailbox.h). */
+void hak_life_mail(hak_tcache_t *tcache);
+/* In the child of a fork: a letter was for its parent. */
+void hak_life_mail_after_fork(void);
 /* Registers the fork handlers; part of process start. */
 void hak_life_fork_init(void);
 /* Fills hak_underlying_allocator. */

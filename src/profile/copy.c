@@ -2,6 +2,7 @@
 #include "profile/copy.h"
 
 #include "base/bits.h"
+#include "base/version.h"
 #include "os/lock.h"
 #include "os/optional.h"
 #include "profile/chance.h"
@@ -226,7 +227,8 @@ static void copy_list_modules(hak_profile_copy_t *copy) {
 /* --- copies ----------------------------------------------------------------------------------- */
 
 void hak_profile_copy_make(hak_profile_copy_t *copy) {
-    *copy = (hak_profile_copy_t){.now_ns = hak_os_exact_ns(), .wall_ns = hak_os_wall_ns()};
+    *copy = (hak_profile_copy_t){
+        .now_ns = hak_os_exact_ns(), .wall_ns = hak_os_wall_ns(), .version = HAK_VERSION_TEXT};
     size_t bytes = store_bytes_now();
     size_t sample_most = bytes / sizeof(hak_profile_sample_t);
     size_t mapped_bytes = hak_align_up(copy_bytes(bytes, sample_most), HAK_UNIT_BYTES);

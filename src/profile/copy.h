@@ -27,6 +27,8 @@ typedef struct hak_profile_copy {
     size_t module_count;
     char *text;
     uint64_t now_ns, wall_ns; /* when it was made */
+    const char *version;      /* of the library */
+    const char *doubt;        /* what is uncertain in it, for JSON; NULL: nothing */
 } hak_profile_copy_t;
 
 void hak_profile_copy_make(hak_profile_copy_t *copy);

@@ -4,7 +4,6 @@
 #include "profile/copy.h"
 
 #include "base/bits.h"
-#include "base/version.h"
 #include "os/optional.h"
 #include "profile/chance.h"
 #include "profile/profile.h"
@@ -145,8 +144,7 @@ static void json_head(const hak_sink_t *sink, const hak_profile_copy_t *copy) {
     hak_profile_state_t state;
     hak_profile_look(&state);
     hak_sink_format(sink,
-                    "{\"profile\":1,\"version\":\"" HAK_VERSION_TEXT "\",\"pid\":%u,"
-                    "\"program\":",
+                    "{\"profile\":1,\"version\":\"%s\",\"pid\":%u,\"program\":", copy->version,
                     hak_os_process_id());
     hak_sink_quoted(sink, hak_os_program());
     hak_sink_format(sink,
@@ -190,6 +188,6 @@ void hak_profile_write_json(const hak_sink_t *sink, const hak_profile_exact_t *e
         json_site(sink, &copy, site);
         comma = ",\n";
     }
-    hak_sink_format(sink, "]}\n");
+    hak_sink_format(sink, copy.doubt != NULL ? "],\n\"notes\":[\"%s\"]}\n" : "]}\n", copy.doubt);
     hak_profile_copy_drop(&copy);
 }

@@ -24,7 +24,6 @@ HAK_LOCKED_STATE HAK_LARGE_STATE(4) hak_profile_store_t hak_profile_store;
 enum {
     STORE_SAMPLE_SHARE = 512, /* bytes of the store for one bucket of samples: 8 samples */
     STORE_SITE_SHARE = 2048,
-    LIFETIME_FIRST_LOG2 = 10, /* ns */
 };
 
 /* --- places ----------------------------------------------------------------------------------- */
@@ -46,18 +45,13 @@ uint32_t hak_profile_store_first(const hak_profile_store_t *store) {
     return (uint32_t)hak_align_up(buckets * sizeof(uint32_t), HAK_LINE_BYTES);
 }
 
-uint64_t hak_profile_lifetime_ns(unsigned bucket) {
-    uint64_t octave = 1ull << (LIFETIME_FIRST_LOG2 + bucket / 2);
-    return bucket == 0 ? 0 : bucket % 2 == 0 ? octave : octave + octave / 2;
-}
-
 /* Two buckets an octave: from 2^n and from 1.5 x 2^n on. */
 static unsigned lifetime_bucket(uint64_t ns) {
-    if (ns >> LIFETIME_FIRST_LOG2 == 0) {
+    if (ns >> HAK_PROFILE_LIFETIME_LOG2 == 0) {
         return 0;
     }
     unsigned log2 = hak_log2(ns);
-    unsigned bucket = 2 * (log2 - LIFETIME_FIRST_LOG2) + (unsigned)(ns >> (log2 - 1) & 1);
+    unsigned bucket = 2 * (log2 - HAK_PROFILE_LIFETIME_LOG2) + (unsigned)(ns >> (log2 - 1) & 1);
     return bucket < HAK_PROFILE_LIFETIMES ? bucket : HAK_PROFILE_LIFETIMES - 1;
 }
 

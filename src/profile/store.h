@@ -16,8 +16,9 @@ enum {
     /* Lifetimes, two buckets an octave from 1 us on: 2^(n / 2) us; the last takes all from 13 days
      * on. */
     HAK_PROFILE_LIFETIMES = 80,
-    HAK_PROFILE_LARGE = 1,         /* in place of a companion: a large block */
-    HAK_PROFILE_PART_BYTES = 4096, /* of the store: what is copied at once */
+    HAK_PROFILE_LIFETIME_LOG2 = 10, /* ns */
+    HAK_PROFILE_LARGE = 1,          /* in place of a companion: a large block */
+    HAK_PROFILE_PART_BYTES = 4096,  /* of the store: what is copied at once */
 };
 
 /* Sums over samples. */
@@ -115,6 +116,9 @@ static inline uint32_t hak_profile_site_bytes(uint32_t depth) {
 uint32_t hak_profile_store_first(const hak_profile_store_t *store);
 
 /* The lower bound of a lifetime's bucket. */
-uint64_t hak_profile_lifetime_ns(unsigned bucket);
+static inline uint64_t hak_profile_lifetime_ns(unsigned bucket) {
+    uint64_t octave = 1ull << (HAK_PROFILE_LIFETIME_LOG2 + bucket / 2);
+    return bucket == 0 ? 0 : bucket % 2 == 0 ? octave : octave + octave / 2;
+}
 
 #endif

@@ -8,6 +8,7 @@ PROGRAM is the load. Processes without hakmem, that are gone or are being traced
 another machine, version or build; words that are no command.
 """
 import os
+import re
 import shutil
 import struct
 import subprocess
@@ -19,6 +20,7 @@ import core_file
 from core_file import copied, patched
 from observing import load, observe, refused, require_reading
 
+DOOR = re.search(r"HAK_DOOR_VERSION (\d+)", Path(os.environ["HAKMEM_SOURCE"], "src/door/door.h").read_text())[1]
 NOTE = struct.pack("<III", 7, 12, 1) + b"hakmem\0\0"  # src/door/door.h
 CUTS = 12
 
@@ -53,7 +55,7 @@ def other_version(observer, library):
         with subprocess.Popen([sys.executable, "-c", "import time; print(1, flush=True); time.sleep(600)"], stdout=subprocess.PIPE,
                               env={**os.environ, "LD_PRELOAD": str(changed)}) as process:
             process.stdout.readline()
-            refused(observer, "the process has hakmem with description 77, and this program reads 1", "explain", process.pid)
+            refused(observer, f"the process has hakmem with description 77, and this program reads {DOOR}", "explain", process.pid)
             process.kill()
 
 
@@ -77,7 +79,7 @@ def core_files(observer, core, library):
         file.write(b"\x03\0")  # e_machine: of 32 bits
     refused(observer, "of another kind of machine", "map", machine)
     version = patched(core, "version", NOTE, NOTE + struct.pack("<I", 78))
-    refused(observer, "the core file has hakmem with description 78, and this program reads 1", "explain", version)
+    refused(observer, f"the core file has hakmem with description 78, and this program reads {DOOR}", "explain", version)
     notes = subprocess.run(["readelf", "-n", library], capture_output=True, text=True, check=True).stdout
     build_id = bytes.fromhex(notes.split("Build ID: ")[1].split()[0])
     refused(observer, "its build ID differs", "explain", patched(core, "build", build_id, bytes(len(build_id))))

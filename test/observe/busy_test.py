@@ -25,6 +25,12 @@ def expect_whole(explained):
     assert explained["rss_bytes"] > 0 and len(explained["threads"]) >= 1, explained
 
 
+def expect_samples(found):
+    samples = sum(site["inuse"]["samples"] for site in found["sites"])
+    assert samples == found["samples"]["live"] or "notes" in found, (samples, found["samples"])
+    assert found["samples"]["taken"] > 0 and found["sites"]
+
+
 def processor_time(pid):
     return sum(int(word) for word in Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[11:13])
 
@@ -46,6 +52,8 @@ def watch(observer, process, rounds):
         noted += len(explained["notes"])
         assert document(observer, "stats", process.pid)["counts"]["threads"] >= 4
         assert len(document(observer, "map", process.pid)["superslabs"]) > 0
+        expect_samples(document(observer, "profile", process.pid))
+        expect_samples(document(observer, "profile", process.pid, "--stop"))
         expect_whole(document(observer, "explain", process.pid, "--stop"))
         assert observe(observer, "stats", process.pid, "--stop")[0] == 0
         expect_runs(process)
@@ -59,7 +67,8 @@ def watch(observer, process, rounds):
 def main():
     observer, program, rounds = sys.argv[1:]
     require_reading()
-    with subprocess.Popen([program], stdout=subprocess.PIPE, text=True) as process:
+    environment = {**os.environ, "HAKMEM_OPTIONS": "profile_rate:16k"}
+    with subprocess.Popen([program], stdout=subprocess.PIPE, text=True, env=environment) as process:
         try:
             print(watch(observer, process, int(rounds)))
         finally:

@@ -8,7 +8,7 @@ import subprocess
 from pathlib import Path
 
 PAGE = os.sysconf("SC_PAGESIZE")
-NT_PRPSINFO, NT_FILE = 3, 0x46494C45
+NT_PRPSINFO, NT_AUXV, NT_FILE = 3, 6, 0x46494C45
 PT_LOAD, PT_NOTE = 1, 4
 HEAD = "<IIQQQQQQ"  # of a segment: type, flags, offset, address, physical address, bytes in the file and in memory, align
 MACHINE = {"x86_64": 62, "aarch64": 183}
@@ -60,7 +60,8 @@ def notes(pid, all_mappings):
     table = struct.pack("<QQ", len(files), PAGE) + b"".join(
         struct.pack("<QQQ", start, end, offset // PAGE) for start, end, _, offset, _ in files)
     names = b"".join(path.encode() + b"\0" for *_, path in files)
-    return note(NT_PRPSINFO, about) + note(NT_FILE, table + names)
+    vector = Path(f"/proc/{pid}/auxv").read_bytes()
+    return note(NT_PRPSINFO, about) + note(NT_AUXV, vector) + note(NT_FILE, table + names)
 
 
 def write(pid, path, is_whole=False):
@@ -75,7 +76,8 @@ def write(pid, path, is_whole=False):
         for start, end, rights, offset, name in all_mappings:
             is_file = name.startswith("/") and "w" not in rights and not is_whole
             bytes_there = (PAGE if offset == 0 else 0) if is_file else end - start
-            heads.append(struct.pack("<IIQQQQQQ", 1, 4, at, start, 0, bytes_there, end - start, PAGE))
+            flags = 4 | 2 * ("w" in rights) | ("x" in rights)
+            heads.append(struct.pack("<IIQQQQQQ", 1, flags, at, start, 0, bytes_there, end - start, PAGE))
             runs = [(start, start + PAGE, 1)] if is_file and bytes_there else resident(pagemap, start, start + bytes_there)
             for begin, stop, is_own in runs:
                 data = os.pread(memory, stop - begin, begin)

@@ -8,11 +8,13 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/mailbox.h"
 #include "door/door.h"
 #include "front/event.h"
 #include "front/quarantine.h"
 #include "guard/slot.h"
 #include "large/huge_record.h"
+#include "profile/store.h"
 #include "reclaim/learner.h"
 #include "slab/slab.h"
 

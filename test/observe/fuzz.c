@@ -7,6 +7,7 @@
  *
  *   fuzz CORE SEED ROUNDS */
 #include "observe.h"
+#include "profile.h"
 
 #include "base/bits.h"
 
@@ -17,6 +18,7 @@ enum {
     NEAR_BYTES = 2048,
     NEAR_MOST = 1 << 14,
     CYCLE_BYTES = 1280,
+    STORE_WORDS = 32,
     WORDS_MOST = 1 << 16,
     WORDS_FIRST = 1 << 12,
     CHANGES_MOST = 6,
@@ -33,7 +35,7 @@ static uint64_t word[WORDS_MOST]; /* that were read in the first round */
 static size_t word_count;
 static change_t change[CHANGES_MOST];
 static size_t change_count;
-static bool is_learning;
+static bool is_learning, is_profile_alone;
 static uint64_t random_state, report_bytes, reads;
 static const char *core_path;
 static uint64_t roots[HAK_DOOR_ROOTS]; /* of the image as it is */
@@ -163,7 +165,15 @@ static int report_all(bool *is_open) {
     if (is_learning) {
         memcpy(roots, image.root, sizeof roots);
     }
-    for (obs_verb_t verb = OBS_EXPLAIN; *is_open && verb <= OBS_MAP; verb++) {
+    for (obs_format_t format = OBS_PROFILE_JSON; *is_open && format < OBS_FORMATS; format++) {
+        report_bytes = 0;
+        (void)obs_write_profile(&image, format, &sink);
+        if (report_bytes > REPORT_MOST) {
+            fprintf(stderr, "fuzz: a profile of %llu bytes\n", (unsigned long long)report_bytes);
+            return 1;
+        }
+    }
+    for (obs_verb_t verb = OBS_EXPLAIN; *is_open && !is_profile_alone && verb <= OBS_MAP; verb++) {
         report_bytes = 0;
         obs_report(&image, verb, true, &sink);
         obs_report(&image, verb, false, &sink);
@@ -196,6 +206,37 @@ static bool cycles_end(uint64_t most) {
     return true;
 }
 
+/* Sizes, counts and offsets of the profile: each word of its head, and the first that were read of
+ * its sites, take values that no store has. */
+static bool stores_end(uint64_t most) {
+    static const uint64_t values[] = {0, ~0ull, 1ull << 31, 1 << 12};
+    static words_t words;
+    uint64_t head = roots[HAK_DOOR_ROOT_profile];
+    uint64_t base = word_value(head + offsetof(hak_profile_store_t, base));
+    uint64_t bytes = word_value(head + offsetof(hak_profile_store_t, bytes));
+    bool is_open;
+    for (uint64_t at = head; at < head + sizeof(hak_profile_store_t); at += 8) {
+        words.at[words.count++] = at;
+    }
+    for (size_t i = 0, end = words.count + STORE_WORDS; i < word_count && words.count < end; i++) {
+        if (word[i] >= base && word[i] - base < bytes) {
+            words.at[words.count++] = word[i];
+        }
+    }
+    is_profile_alone = true;
+    for (size_t i = 0; i < words.count * (sizeof values / sizeof *values); i++) {
+        change[0] = (change_t){words.at[i / 4], values[i % 4]};
+        change_count = 1;
+        reads = 0;
+        if (report_all(&is_open) != 0 || !is_open || reads > most) {
+            fprintf(stderr, "fuzz: a store: %llu reads\n", (unsigned long long)reads);
+            return false;
+        }
+    }
+    is_profile_alone = false;
+    return bytes != 0;
+}
+
 int main(int argc, char **argv) {
     bool is_open = false;
     unsigned opened = 0;
@@ -214,7 +255,7 @@ int main(int argc, char **argv) {
     is_learning = false;
     words_choose();
     uint64_t most = reads * 50;
-    if (!cycles_end(most)) {
+    if (!cycles_end(most) || !stores_end(most)) {
         return 1;
     }
     for (unsigned long round = 0; round < rounds; round++) {

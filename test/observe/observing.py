@@ -20,8 +20,8 @@ def require_reading():
 
 
 @contextlib.contextmanager
-def load(program, options, *words, **how):
-    """A running load: the process, and the documents (explain, stats, map) that it wrote last."""
+def load(program, options, *words, names=("explain", "stats", "map"), **how):
+    """A running load: the process, and the documents of these names that it wrote last."""
     environment = {**os.environ, "HAKMEM_PROFILE": "balanced", "HAKMEM_OPTIONS": options}
     with subprocess.Popen([program, *words], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment,
                           **how) as process:
@@ -33,7 +33,7 @@ def load(program, options, *words, **how):
             text += line
         documents = [json.loads(part) for part in text.split(SEPARATOR)[:-1]]
         try:
-            yield process, dict(zip(("explain", "stats", "map"), documents[-3:]))
+            yield process, dict(zip(names, documents[-len(names):]))
         finally:
             process.stdin.close()
             process.wait()

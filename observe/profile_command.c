@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * hakmem-observe profile PID|CORE [--format json|pprof|heap_v2] [-o FILE] [--stop] */
+#include "command.h"
+#include "profile.h"
+
+#include <unistd.h>
+
+typedef struct order {
+    obs_format_t format;
+    const char *note;
+} order_t;
+
+static bool format_parse(obs_format_t *format, const char *name) {
+    static const char *const names[] = {"json", "pprof", "heap_v2"};
+    for (*format = 0; *format < OBS_FORMATS; (*format)++) {
+        if (strcmp(name, names[*format]) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool order_parse(order_t *order, obs_job_t *job, int argc, char **argv) {
+    for (int i = 1; i < argc; i++) {
+        if (strcmp(argv[i], "--format") == 0 && i + 1 < argc) {
+            if (!format_parse(&order->format, argv[++i])) {
+                return false;
+            }
+        } else if (strcmp(argv[i], "-o") == 0 && i + 1 < argc) {
+            job->file = argv[++i];
+        } else if (strcmp(argv[i], "--json") == 0) {
+            order->format = OBS_PROFILE_JSON;
+        } else if (strcmp(argv[i], "--stop") == 0) {
+            job->is_stop = true;
+        } else if (argv[i][0] == '-' || job->target != NULL) {
+            return false;
+        } else {
+            job->target = argv[i];
+        }
+    }
+    return job->target != NULL;
+}
+
+static void write_profile(obs_image_t *image, const hak_sink_t *sink, void *context) {
+    order_t *order = context;
+    order->note = obs_write_profile(image, order->format, sink);
+}
+
+int obs_command_profile(int argc, char **argv) {
+    order_t order = {0};
+    obs_job_t job = {.write = write_profile, .context = &order};
+    if (!order_parse(&order, &job, argc, argv)) {
+        return obs_usage();
+    }
+    bool is_binary = order.format == OBS_PPROF && job.file == NULL;
+    if (is_binary && isatty(STDOUT_FILENO)) {
+        return obs_say("pprof's form is no text: give it a file (-o)");
+    }
+    int result = obs_run(&job);
+    if (order.note != NULL && result == 0) {
+        obs_say(order.note);
+    }
+    return result;
+}
