@@ -161,6 +161,17 @@ MUTATIONS = [
          "bool is_held = hak_owner_try_lock(tcache->home);\n    hak_owner_t *held = tcache->home;"),
         (FLUSH, "    if (HAK_LIKELY(held != NULL)) {\n        hak_owner_unlock",
          "    if (HAK_LIKELY(is_held)) {\n        hak_owner_unlock")]),
+    # --- bins with blocks of several owners ---
+    # RF-6
+    Mutation("mixed_by_first", "mixed", [RACE, BROKEN], [
+        (FLUSH, "if (HAK_LIKELY(hak_pagemap_at(base, at) == own)) {",
+         "if (HAK_LIKELY(hak_pagemap_get(base, blocks.head) == own)) {")]),
+    Mutation("mixed_run_past_its_slab", "mixed_foreign", ["fatal: ", MISCOUNTED, "a block is lost"], [
+        (FLUSH, "while (count < most && is_same_unit(last, block));", "while (count < most);")]),
+    Mutation("mixed_messages_kept", "mixed", [LOST, MISCOUNTED, "a block is lost"], [
+        (FLUSH, "    if (messages.used != 0) {\n        messages_send(tcache, &messages);\n    }\n", "")]),
+    Mutation("mixed_number_of_two_slabs", "mixed_foreign", [BROKEN, MISCOUNTED, LOST, "fatal: ", "a block is lost"], [
+        (FLUSH, "        if (left == 0 || !is_same_slab(marks, &messages->slot[hak_ctz(left)])) {", "        if (left == 0) {")]),
     # --- fork ---
     Mutation("recount_left_out", "fork", [LOST], [
         (OWNER, "        hak_remote_recount_all();\n", "")]),

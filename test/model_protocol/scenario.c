@@ -11,6 +11,7 @@ STEP(push_last_two, world_push(0, 1, 2))
 STEP(tick_1_twice, world_tick(1); world_tick(1))
 STEP(adopt_2, world_adopt(2))
 STEP(adopt_3, world_adopt(3))
+STEP(refill_3, world_refill(3))
 
 /* --- one owner -------------------------------------------------------------------------------- */
 
@@ -72,8 +73,45 @@ STEP(before_current, world_start(1, 1); world_slab(1, 3))
 STEP(exit_1, world_push(0, 1, 1); hak_owner_part(world_home[1]))
 STEP(part_1, hak_owner_part(world_home[1]))
 STEP(join_part, hak_owner_part(hak_owner_join(HAK_PARTITION_ANY)))
-STEP(flush_1, world_flush(1, 0, 0, 1))
-STEP(flush_2, world_flush(2, 0, 1, 1))
+STEP(flush_1, world_flush(1, world_blocks(0, 0, 1)))
+STEP(flush_2, world_flush(2, world_blocks(0, 1, 1)))
+
+/* --- bins with blocks of two owners ------------------------------------------------------------
+ */
+
+static void two_homes(unsigned owners) {
+    world_start(owners, 2);
+    world_slab(1, 3);
+    world_slab(2, 3);
+    hak_slab_release_current(world_home[1]);
+    hak_slab_release_current(world_home[2]);
+}
+
+/* A thread whose home is the owner flushes a bin with a block of each slab. */
+static void flush_mixed(unsigned owner, unsigned first, unsigned second) {
+    hak_blocks_t blocks = world_blocks(0, first, 1);
+    hak_link_set(blocks.head, world_blocks(1, second, 1).head);
+    blocks.count++;
+    world_flush(owner, blocks);
+}
+
+STEP(before_mixed, two_homes(2))
+STEP(before_mixed_3, two_homes(3))
+STEP(mixed_1, flush_mixed(1, 0, 0))
+STEP(mixed_2, flush_mixed(2, 1, 1))
+STEP(mixed_3, flush_mixed(3, 1, 1))
+STEP(tick_2, world_tick(2))
+
+/* The other blocks of both slabs come home by the same bin: the slabs retire. */
+STEP(mixed_1_all, flush_mixed(1, 0, 0); flush_mixed(1, 1, 1))
+STEP(mixed_2_last, flush_mixed(2, 2, 2))
+
+/* The slab of unit 0 is an idle owner's, with a block to take. */
+static void before_mixed_adopt(void) {
+    two_homes(3);
+    world_give(1, 0, 2);
+    hak_owner_part(world_home[1]);
+}
 
 /* ---------------------------------------------------------------------------------------------- */
 
@@ -103,5 +141,10 @@ const model_scenario_t world_scenarios[] = {
     SCENARIO(exit_join, before_join, 0, push_first, part_1, join_part),
     SCENARIO(collect, before_idle_2, MARK(ADOPT), push_one_by_one, hak_owner_collect, refill_2),
     SCENARIO(flush, before_idle_2, MARK(ADOPT) | MARK(OWN), flush_1, flush_2, refill_2),
+    SCENARIO(mixed, before_mixed, MARK(OWN) | MARK(FIRST), mixed_1, mixed_2),
+    SCENARIO(mixed_foreign, before_mixed_3, MARK(OWN) | MARK(FIRST) | MARK(MORE), mixed_1, mixed_3,
+             tick_2),
+    SCENARIO(mixed_retire, before_mixed, MARK(OWN) | MARK(RETIRE), mixed_1_all, mixed_2_last),
+    SCENARIO(mixed_adopt, before_mixed_adopt, MARK(OWN) | MARK(ADOPT), mixed_2, refill_3),
     {0},
 };

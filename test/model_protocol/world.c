@@ -229,8 +229,7 @@ void world_take(hak_owner_t *owner, uint32_t want) {
     }
 }
 
-/* Blocks of a unit leave the program's hand; linked. */
-static hak_blocks_t world_blocks(unsigned unit, unsigned first, unsigned count) {
+hak_blocks_t world_blocks(unsigned unit, unsigned first, unsigned count) {
     uint32_t bytes = hak_sc_info[WORLD_SC].bytes;
     char *head = world_superslab.base + (size_t)unit * HAK_UNIT_BYTES + (size_t)first * bytes;
     hak_blocks_t blocks = {.head = head, .count = count, .stride = bytes};
@@ -285,12 +284,11 @@ void world_tick(unsigned owner) {
     }
 }
 
-void world_flush(unsigned owner, unsigned unit, unsigned first, unsigned count) {
+void world_flush(unsigned owner, hak_blocks_t blocks) {
     hak_tcache_t tcache;
     hak_bin_side_t far_side[HAK_SC_COUNT - HAK_SIDES_NEAR];
     tcache.home = world_home[owner];
     tcache.far_side = far_side;
     hak_bin_side(&tcache, WORLD_SC)->counters.remote_out = 0;
-    hak_blocks_t blocks = world_blocks(unit, first, count);
     MODEL_CHECK(hak_tcache_flush_blocks(&tcache, WORLD_SC, blocks) == NULL, "a rest");
 }

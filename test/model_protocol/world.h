@@ -34,7 +34,7 @@ enum {
     MARK_EARLY,       /* T11 took marks whose number comes later */
     MARK_SLEEP,       /* a lock was waited for */
     MARK_LATE,        /* in vain */
-    MARK_OWN,         /* sorting gave a block straight back */
+    MARK_OWN,         /* a flush gave a block straight back */
 };
 
 extern hak_owner_t *world_home[WORLD_OWNERS + 1]; /* from 1 on */
@@ -46,7 +46,9 @@ unsigned world_slab(unsigned owner, unsigned count);
 /* The program gets blocks from the owner: a refill, and a touch of each block. */
 void world_take(hak_owner_t *owner, uint32_t want);
 hak_slab_t *world_slab_of(unsigned unit);
-/* Blocks of a unit leave the program's hand in one message: T16, then T7 to T9. */
+/* Blocks of a unit leave the program's hand; linked. */
+hak_blocks_t world_blocks(unsigned unit, unsigned first, unsigned count);
+/* The same in one message: T16, then T7 to T9. */
 void world_push(unsigned unit, unsigned first, unsigned count);
 /* A block leaves it for the bitmap of its slab; the owner is held, or alone. */
 void world_give(unsigned owner, unsigned unit, unsigned first);
@@ -55,8 +57,8 @@ void world_refill(unsigned owner);
 void world_tick(unsigned owner);
 /* A thread of the home adopts a slab from anybody, as when memory is out. */
 void world_adopt(unsigned owner);
-/* A thread whose home is the owner sorts blocks. */
-void world_flush(unsigned owner, unsigned unit, unsigned first, unsigned count);
+/* A thread whose home is the owner flushes blocks. */
+void world_flush(unsigned owner, hak_blocks_t blocks);
 
 /* --- between world.c, ghost.c and platform.c */
 extern hak_superslab_t world_superslab;
