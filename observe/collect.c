@@ -63,8 +63,7 @@ static bool view_read(obs_image_t *image, uint64_t at, cache_view_t *view) {
 
 /* Whether its thread has another one, too (TCACHE-10). */
 static bool is_second(const obs_image_t *image, const cache_view_t *view) {
-    return obs_is_hardened(image) &&
-           ((uint32_t)view->tcache.own_entry_end & HAK_SLAB_PLAIN_ID) != 0;
+    return obs_is_hardened(image) && (view->tcache.first_entry & HAK_SLAB_PLAIN_ID) != 0;
 }
 
 typedef void visit_cache_t(obs_image_t *image, cache_view_t *view, hak_snapshot_t *snapshot);
@@ -98,10 +97,9 @@ static void collect_cache(obs_image_t *image, cache_view_t *view, hak_snapshot_t
         hak_class_stats_t *stats = &snapshot->sc[sc];
         HAK_BIN_COUNTERS(COLLECT_ADD)
         if (is_left) {
-            stats->lost += view->cached[sc] + from->outbox_count + view->quarantine[sc];
+            stats->lost += view->cached[sc] + view->quarantine[sc];
         } else {
             stats->cached += view->cached[sc];
-            stats->outbox += from->outbox_count;
             stats->quarantine += view->quarantine[sc];
         }
     }
@@ -122,7 +120,6 @@ static void thread_add(obs_image_t *image, hak_thread_stats_t *thread, const cac
         HAK_BIN_COUNTERS(COLLECT_ADD)
         uint64_t cached = (uint64_t)view->cached[sc] + view->quarantine[sc];
         thread->cached_bytes += cached * hak_sc_info[sc].bytes;
-        thread->outbox_bytes += (uint64_t)from->outbox_count * hak_sc_info[sc].bytes;
     }
     const obs_tcache_t *from = &view->tcache;
     hak_thread_counters_t *to = &thread->own;
@@ -163,7 +160,7 @@ static void list_cache(obs_image_t *image, cache_view_t *view, hak_snapshot_t *s
             image->doubt.lists++;
         }
     }
-    bool is_there = thread.is_attached || thread.cached_bytes + thread.outbox_bytes != 0;
+    bool is_there = thread.is_attached || thread.cached_bytes != 0;
     if (tcache->first_entry != 0 && is_there) {
         list_add(&snapshot->threads, &thread);
     }

@@ -53,7 +53,6 @@ def schema(rows):
         "attached": {"type": "boolean", "description": "false: a fork left it behind, or the id is 0"},
         "owner": {"type": "integer", **BOUNDED, "description": "number of its home, from 0"},
         "cached_bytes": {**NUMBER, "description": "free blocks in its bins, and held back (hardened library)"},
-        "outbox_bytes": {**NUMBER, "description": "free blocks in its outboxes"},
         "drawn_bytes": {**NUMBER, "description": "growth of its bins"},
         "idle_ms": {**NUMBER, "description": "since one of its slow paths last read the clock; 0: none did"},
         "events": numbers("also those of threads that had the cache before", per_thread),

@@ -30,16 +30,16 @@ extern "C" {
 #define HAK_HIT_INLINE static inline __attribute__((always_inline))
 
 /* What the library's own hit path uses; its build fails where they differ. */
+#define HAK_HIT_FORM 2             /* counts changes that these numbers do not show */
 #define HAK_HIT_TABLE_BYTES 2112   /* of offsets of bins, in words, by size; in front of the map */
 #define HAK_HIT_ROOT_BYTES 270336  /* from the map to its root */
-#define HAK_HIT_BINS_BYTES 800     /* of the bins, first in a thread's cache */
 #define HAK_HIT_SMALL_BYTES 2048   /* largest size of the table */
 #define HAK_HIT_UNIT_LOG2 16       /* bytes of memory for an entry of the map */
 #define HAK_HIT_FREE_MARKER 0xa7f9 /* lowest 16 bits of a free block; the others: the next one */
 #define HAK_HIT_MARK 0xd1b70000u   /* the third 32 bits of a block marked elsewhere */
 #define HAK_HIT_LAYOUT                                                                             \
     (HAK_VERSION_MAJOR * 1000000ul + HAK_VERSION_MINOR * 1000ul + HAK_VERSION_PATCH +              \
-     ((unsigned long)HAK_HIT_ROOT_BYTES << 24))
+     ((unsigned long)HAK_HIT_ROOT_BYTES << 24) + ((unsigned long)HAK_HIT_FORM << 56))
 
 typedef struct hak_hit_bin {
     void *head;
@@ -92,12 +92,12 @@ HAK_HIT_INLINE void *hak_hit_pop(size_t size) {
     return block;
 }
 
-/* The entry of the block's unit in the page map. */
-HAK_HIT_INLINE int64_t hak_hit_entry(uintptr_t base, const void *block) {
+/* The kind of the block's unit in the page map: the offset of its bin, in words. */
+HAK_HIT_INLINE uint64_t hak_hit_kind(uintptr_t base, const void *block) {
     const uintptr_t *root = (const uintptr_t *)(base + HAK_HIT_ROOT_BYTES);
     uintptr_t unit = (uintptr_t)block >> HAK_HIT_UNIT_LOG2;
     uintptr_t index = (uint16_t)unit + root[(uint32_t)unit >> 16];
-    return ((const int32_t *)base)[index];
+    return *((const unsigned char *)base + index * 4);
 }
 
 /* 0: pushed; else the free is not the hit path's. */
@@ -123,12 +123,9 @@ HAK_HIT_INLINE void *hak_inline_malloc(size_t size) {
 /* As hak_free. */
 HAK_HIT_INLINE void hak_inline_free(void *block) {
     uintptr_t base = hak_hit_base();
-    char *bins_end = (char *)(hak_hit_cache + base) + HAK_HIT_BINS_BYTES;
-    int64_t offset = hak_hit_entry(base, block) - *(const int64_t *)(const void *)bins_end;
-    hak_hit_bin_t *bin = (hak_hit_bin_t *)(void *)(bins_end + offset * 8);
-    if (__builtin_expect((uint64_t)offset < (uint64_t) - (HAK_HIT_BINS_BYTES / 8) ||
-                             hak_hit_push(bin, block) != 0,
-                         0)) {
+    uint64_t kind = hak_hit_kind(base, block);
+    hak_hit_bin_t *bin = (hak_hit_bin_t *)((uint64_t *)(hak_hit_cache + base) + kind);
+    if (__builtin_expect(hak_hit_push(bin, block) != 0, 0)) {
         hak_free(block);
     }
 }
@@ -141,13 +138,9 @@ HAK_HIT_INLINE void hak_inline_free_sized(void *block, size_t size) {
         return;
     }
     uintptr_t base = hak_hit_base();
-    int64_t offset = *((const unsigned char *)base - HAK_HIT_TABLE_BYTES + size);
-    char *bins = (char *)(hak_hit_cache + base);
-    int64_t first = *(const int64_t *)(const void *)(bins + HAK_HIT_BINS_BYTES);
-    hak_hit_bin_t *bin = (hak_hit_bin_t *)(void *)(bins + offset * 8);
-    if (__builtin_expect(hak_hit_entry(base, block) - first != offset - HAK_HIT_BINS_BYTES / 8 ||
-                             hak_hit_push(bin, block) != 0,
-                         0)) {
+    uint64_t offset = *((const unsigned char *)base - HAK_HIT_TABLE_BYTES + size);
+    hak_hit_bin_t *bin = (hak_hit_bin_t *)((uint64_t *)(hak_hit_cache + base) + offset);
+    if (__builtin_expect(hak_hit_kind(base, block) != offset || hak_hit_push(bin, block) != 0, 0)) {
         hak_free_sized(block, size);
     }
 }

@@ -8,8 +8,6 @@
 _Static_assert(HAK_HIT_TABLE_BYTES == HAK_PAGEMAP_TABLE_BYTES, "inline.h");
 _Static_assert(HAK_HIT_TABLE_BYTES == offsetof(hak_pagemap_t, zero), "inline.h");
 _Static_assert(HAK_HIT_ROOT_BYTES == sizeof(hak_pagemap_leaf_t), "inline.h");
-_Static_assert(HAK_HIT_BINS_BYTES == offsetof(hak_tcache_t, own_entry_end), "inline.h");
-_Static_assert(HAK_HIT_BINS_BYTES / 8 == HAK_SC_PLACES, "inline.h");
 _Static_assert(HAK_HIT_SMALL_BYTES == HAK_SC_SMALL_BYTES, "inline.h");
 _Static_assert(HAK_HIT_UNIT_LOG2 == HAK_UNIT_LOG2, "inline.h");
 _Static_assert(HAK_HIT_FREE_MARKER == HAK_LINK_MARKER && HAK_HIT_MARK == HAK_LINK_MARK, "inline.h");

@@ -69,12 +69,12 @@ static void fill_mallinfo(void *context, hak_snapshot_t *snapshot) {
     struct mallinfo2 *info = context;
     for (unsigned sc = 0; sc < HAK_SC_COUNT; sc++) {
         info->ordblks += snapshot->sc[sc].free;
-        info->smblks += snapshot->sc[sc].cached + snapshot->sc[sc].outbox;
+        info->smblks += snapshot->sc[sc].cached;
     }
     info->arena = snapshot->mapped_bytes - snapshot->huge_bytes;
     info->hblks = snapshot->huge_count;
     info->hblkhd = snapshot->huge_bytes;
-    info->fsmblks = snapshot->cached_bytes + snapshot->outbox_bytes;
+    info->fsmblks = snapshot->cached_bytes;
     info->uordblks = snapshot->live_bytes + snapshot->large_bytes;
     info->fordblks = info->arena - info->uordblks;
     info->keepcost = snapshot->unused_dirty_bytes + snapshot->huge_cached_bytes;

@@ -18,7 +18,7 @@
     X(overflow, "frees that found a bin full")                                                     \
     X(remote_out, "messages sent to other owners, about one slab each")
 
-/* Of an owner and a class. All other refills came from an outbox. */
+/* Of an owner and a class. */
 #define HAK_CLASS_COUNTERS(X)                                                                      \
     X(refill_list, "refills from a slab's marked blocks")                                          \
     X(refill_carve, "refills by carving fresh blocks")                                             \

@@ -45,16 +45,16 @@
  * front   hit path      a malloc or free that a bin serves at once; other calls are slow paths,
  *                       as most frees in slabs of several units (blocks above 12 KiB)
  *         cold exit     a slow path that the hit path ends in by a jump
- *         tcache        the cache of one thread: bins and outboxes
- *         bin           LIFO of free blocks of one class; slots left: the number it still takes
+ *         tcache        the cache of one thread: a bin for each class
+ *         bin           LIFO of free blocks of one class, of any owners; slots left: the number it
+ *                       still takes
+ *         begun         a class that the thread refilled, or freed some blocks of
  *         refill        fill an empty bin from the home; overflow: a free that finds a full bin
  *         flush         empty a list: into slabs of the home, and in messages to other owners
- *         outbox        list of a tcache, one a class, of the blocks it freed for other owners
- *         recycle       make an outbox the next bin
  *         place         the address of a block of size 0, in an inaccessible region
  *         budget        the growth that the bins of all threads share; draw: take some of it
  *         fallback      the tcache, under a lock, of threads that have none of their own
- *         tick          a slow path that counts: a refill, a full bin or outbox, a large free
+ *         tick          a slow path that counts: a refill, a full bin, a large free
  *         event         a callback of front/event.h; runs at every 256th tick, or by time
  *         step          of time: 0.1 s, HAK_EVENT_STEP_NS
  * reclaim bound         the unused memory that may be kept; memory above it is purged

@@ -198,7 +198,7 @@ static void fill_figures(void *context, hak_snapshot_t *snapshot) {
     uint64_t unused = snapshot->unused_dirty_bytes + snapshot->unused_clean_bytes;
     to->mapped = snapshot->mapped_bytes - snapshot->huge_cached_bytes - unused + to->metadata;
     to->retained = hak_excess(snapshot->mapped_bytes + to->metadata, to->resident);
-    to->tcache_bytes = snapshot->cached_bytes + snapshot->outbox_bytes;
+    to->tcache_bytes = snapshot->cached_bytes;
     to->pactive = to->active / page;
     to->pdirty = dirty / page;
     to->purge_calls = snapshot->process.purge_calls;

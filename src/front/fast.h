@@ -11,10 +11,10 @@
  *     pop, and clear the marker
  *
  *   free(p)
- *     offset of p's bin = entry of p in the page map - own_entry_end
- *     the offset is not in [-100, -1]           -> hak_slow_free       NULL, other owner, large,
- *                                                                      foreign, no tcache, ...
- *     p is not the start of a block             -> hak_slow_free       or a slab of several units
+ *     offset of p's bin = kind of p's entry in the page map
+ *     p is no multiple of the bin's bytes       -> hak_slow_free       no start of a block; NULL,
+ *                                                                      large, foreign, no tcache,
+ *                                                                      first use of the class, ...
  *     p is the head of the bin                  -> hak_slow_free       freed twice
  *     the bin is full                           -> hak_slow_free       flush of the newest blocks
  *     push
@@ -23,14 +23,14 @@
  * HAK_READ_AGAIN let x86-64 read from memory within an instruction, HAK_POINTER keeps one address
  * elsewhere, HAK_LIKELY lays out branches, HAK_PROBE is empty except in a test.
  *
- * Why the one compare is enough (TCACHE-6): the page-map entry of a slab is its owner's id << 8
- * plus class x 2; own_entry_end is the home's id << 8 plus 100, and a bin is two words. So the
- * difference is the offset of the block's bin from the end of the bins, in words, only if the home
- * owns the slab. Before a thread has a tcache, its TLS word is 0 and the tcache is the zero leaf of
- * the page map: each bin is empty and no entry is own, so free never writes there.
+ * A bin takes blocks of any owner's slabs: owners matter when it is flushed. Why the one compare is
+ * enough (TCACHE-6): the kinds of all that no bin takes lead to words that are 0, and no address is
+ * a multiple of 0 bytes. Before a thread has a tcache, its TLS word is 0 and the tcache is the zero
+ * leaf of the page map: each bin is empty and takes nothing, so free never writes there.
  *
  * free finds only the newest block of a bin freed twice. Others are found when the bin is flushed
- * to the bitmaps, or when malloc hands the block out.
+ * to the bitmaps, or when malloc hands the block out: of two threads that freed a block, the second
+ * one to do so finds it.
  *
  * There is no counter, lock, atomic read-modify-write, option or debugging code here; HAK_HARDEN is
  * a constant of the build. */
@@ -48,9 +48,9 @@ HAK_INLINE hak_tcache_t *hak_tcache_self(uintptr_t pagemap_base) {
     return (hak_tcache_t *)(hak_tcache_offset + pagemap_base);
 }
 
-/* The bin at an offset, in words, from the first bin or from the end of the bins. */
-HAK_INLINE hak_bin_t *hak_bin_at(hak_bin_t *from, int64_t bin_offset) {
-    hak_bin_t *bin = (hak_bin_t *)((uint64_t *)from + bin_offset);
+/* The bin at an offset in words (TCACHE-6). */
+HAK_INLINE hak_bin_t *hak_bin_at(hak_tcache_t *tcache, int64_t bin_offset) {
+    hak_bin_t *bin = (hak_bin_t *)((uint64_t *)tcache + bin_offset);
     HAK_POINTER(bin);
     return bin;
 }
@@ -65,15 +65,6 @@ HAK_INLINE int64_t hak_bin_offset_of(uintptr_t pagemap_base, size_t size) {
     return bin_offset;
 }
 
-/* TCACHE-6 */
-HAK_INLINE int64_t hak_entry_signed(uint32_t entry) {
-    return (int32_t)entry;
-}
-
-HAK_INLINE bool hak_offset_is_own(int64_t bin_offset_from_end) {
-    return (uint64_t)bin_offset_from_end >= (uint64_t)-HAK_SC_PLACES;
-}
-
 /* Whether an offset is a multiple of the bytes whose hak_sc_factor this is. */
 HAK_INLINE bool hak_is_multiple(uint32_t offset, uint32_t *factor) {
     uint32_t product = offset * *factor;
@@ -85,7 +76,7 @@ HAK_INLINE bool hak_is_multiple(uint32_t offset, uint32_t *factor) {
 
 /* NULL: the bin is empty, or its first block is not to be handed out. */
 HAK_INLINE void *hak_bin_pop(hak_tcache_t *tcache, int64_t bin_offset) {
-    hak_bin_t *bin = hak_bin_at(tcache->bin, bin_offset);
+    hak_bin_t *bin = hak_bin_at(tcache, bin_offset);
     void *block = bin->head;
     if (HAK_UNLIKELY(block == NULL)) {
         return NULL;
@@ -96,15 +87,15 @@ HAK_INLINE void *hak_bin_pop(hak_tcache_t *tcache, int64_t bin_offset) {
     }
     HAK_PROBE();
     HAK_OPERANDS(bin_offset);
-    bin = hak_bin_at(tcache->bin, bin_offset);
+    bin = hak_bin_at(tcache, bin_offset);
     hak_store_hot(&bin->head, hak_link_next(word));
     HAK_OPERANDS(bin_offset);
-    bin = hak_bin_at(tcache->bin, bin_offset);
+    bin = hak_bin_at(tcache, bin_offset);
     bin->slots_left++;
     hak_link_clear(block);
     if (HAK_HARDEN) {
         HAK_FETCH(hak_link_next(word));
-        block = hak_harden_hand_out(block, hak_sc_info_of_entry((uint32_t)bin_offset)->bytes);
+        block = hak_harden_hand_out(block, hak_sc_info_of_kind((uint64_t)bin_offset)->bytes);
     }
     return block;
 }
@@ -139,58 +130,55 @@ HAK_INLINE void *hak_fast_malloc(size_t size) {
 }
 
 /* `index` is the place of the block's entry in the page map. */
-HAK_INLINE void hak_fast_free_entry(uintptr_t base, uintptr_t index, int64_t entry, void *block) {
+HAK_INLINE void hak_fast_free_kind(uintptr_t base, uintptr_t index, int64_t kind, void *block) {
     hak_tcache_t *tcache = hak_tcache_self(base);
-    int64_t bin_offset_from_end = entry - tcache->own_entry_end;
-    hak_bin_t *bin = hak_bin_at(tcache->bin + HAK_SC_COUNT, bin_offset_from_end);
+    hak_bin_t *bin = hak_bin_at(tcache, kind);
     if (HAK_HARDEN) {
-        hak_quarantine_free(block, tcache, bin_offset_from_end, index);
-    } else if (HAK_UNLIKELY(!hak_offset_is_own(bin_offset_from_end) ||
-                            !hak_is_multiple((uint16_t)(uintptr_t)block, &bin->size_reciprocal) ||
+        hak_quarantine_free(block, tcache, index);
+    } else if (HAK_UNLIKELY(!hak_is_multiple((uint16_t)(uintptr_t)block, &bin->size_reciprocal) ||
                             !hak_bin_push(bin, block))) {
-        hak_slow_free(block, tcache, bin_offset_from_end, index);
+        hak_slow_free(block, tcache, index);
     }
 }
 
 HAK_INLINE void hak_fast_free(void *block) {
     uintptr_t base = hak_pagemap_base();
     uintptr_t index = hak_pagemap_index(base, block);
-    int64_t entry = hak_entry_signed(hak_pagemap_at(base, index));
-    hak_fast_free_entry(base, index, entry, block);
+    hak_fast_free_kind(base, index, hak_pagemap_kind_at(base, index), block);
 }
 
 /* --- the same for other functions of the family ----------------------------------------------- */
 
 HAK_INLINE void *hak_fast_pop_class(hak_tcache_t *tcache, unsigned sc) {
-    return hak_bin_pop(tcache, (int64_t)sc * HAK_KIND_PER_CLASS);
+    return hak_bin_pop(tcache, hak_sc_kind(sc));
 }
 
 /* The same when the caller says the size that was asked for: nearly always it is the class's. */
 HAK_INLINE void hak_fast_free_sized(void *block, size_t align, size_t size) {
     uintptr_t base = hak_pagemap_base();
     uintptr_t index = hak_pagemap_index(base, block);
-    int64_t entry = hak_entry_signed(hak_pagemap_at(base, index));
+    int64_t kind = hak_pagemap_kind_at(base, index);
     if (HAK_LIKELY(size <= HAK_SC_SMALL_SIZE && align <= HAK_BLOCK_ALIGN &&
-                   (entry & HAK_KIND_MASK) == hak_bin_offset_of(base, size))) {
-        hak_fast_free_entry(base, index, entry, block);
+                   kind == hak_bin_offset_of(base, size))) {
+        hak_fast_free_kind(base, index, kind, block);
     } else {
-        hak_slow_free_sized(block, align, size, index, entry);
+        hak_slow_free_sized(block, align, size, index);
     }
 }
 
 /* --- realloc, hit path ------------------------------------------------------------------------ */
 
 /* Whether realloc leaves a block of a slab where it is: the new size fits, and fills more than half
- * of it or the block is small. False for NULL, size 0, addresses inside a block and blocks that
- * look free. */
+ * of it or the block is small. False for NULL, size 0, addresses inside a block, blocks that look
+ * free and those of slabs that are apart. */
 HAK_INLINE bool hak_realloc_in_place(const void *block, size_t size) {
     uintptr_t base = hak_pagemap_base();
     uintptr_t index = hak_pagemap_index(base, block);
     uint32_t entry = hak_pagemap_at(base, index);
-    if (HAK_UNLIKELY(!hak_slab_is_entry(entry))) {
+    if (HAK_UNLIKELY(!hak_slab_is_ordinary(entry))) {
         return false;
     }
-    const hak_sc_info_t *info = hak_sc_info_of_entry(entry);
+    const hak_sc_info_t *info = hak_sc_info_of_kind(entry & HAK_KIND_MASK);
     size_t least = info->keep_from;
     return size - least <= hak_sc_usable(info) - least && hak_slab_is_start(index, info, block) &&
            hak_tag_fits(block) && !hak_link_has_free_marker(hak_link_word(block));

@@ -3,7 +3,7 @@
  * Decides whether a block that looks free is free:
  *
  *   bitmaps of its slab       two bits, read without a lock
- *   own bin, own outbox       the newest SEARCH_LEAST_STEPS blocks; all of them within the budget
+ *   own bin                   the newest SEARCH_LEAST_STEPS blocks; all of them within the budget
  *   other threads' lists      within the budget, under the lock of the spans
  *
  * A program can make any block look free. So the steps (blocks visited) of all searches share a
@@ -108,9 +108,7 @@ static bool search_list(search_t *search, const void *head) {
 /* Only this thread changes its own lists, and their blocks keep their slabs. */
 static bool search_own(search_t *search) {
     hak_tcache_t *tcache = hak_tcache_self(hak_pagemap_base());
-    return !hak_tcache_is_empty(tcache) &&
-           (search_list(search, tcache->bin[search->sc].head) ||
-            search_list(search, hak_bin_side(tcache, search->sc)->outbox.head));
+    return !hak_tcache_is_empty(tcache) && search_list(search, tcache->bin[search->sc].head);
 }
 
 /* A list of another thread. Its blocks may be handed out and freed, and their slabs retire, but no
@@ -134,9 +132,7 @@ static bool search_tcache(hak_tcache_t *tcache, void *context) {
     bool is_other = tcache != hak_tcache_self(hak_pagemap_base());
     search->steps -= search->steps != 0;
     if (is_other && !hak_tcache_is_left(tcache)) {
-        search->is_found =
-            search_foreign_list(search, &tcache->bin[search->sc].head) ||
-            search_foreign_list(search, &hak_bin_side(tcache, search->sc)->outbox.head);
+        search->is_found = search_foreign_list(search, &tcache->bin[search->sc].head);
     }
     return !search->is_found && search->steps != 0;
 }

@@ -7,7 +7,7 @@
  * another word needs its slot.
  *
  * A flush checks that each element is a block, that a block of the home is not free already, and
- * that a whole list has the counted number of blocks (TCACHE-4). */
+ * that a whole list has the counted number of blocks (TCACHE-2). */
 #include "front/flush.h"
 
 #include "base/knobs.h"
@@ -16,11 +16,6 @@
 
 enum {
     MESSAGES_SLOTS = 64,
-    /* Fewer blocks of other owners are not recycled: they may share cache lines with blocks in use
-     * by other threads (docs/experiments/0014-blocks-of-others.md). */
-    RECYCLE_LEAST = 4,
-    /* In one outbox: each block may keep a slab from retiring, and one call flushes all. */
-    OUTBOX_MOST_BLOCKS = 256,
     INSPECT_MOST_BLOCKS = 1 << 13, /* below 1 ms */
 };
 
@@ -252,31 +247,17 @@ void hak_tcache_flush_list(hak_tcache_t *tcache, unsigned sc, hak_blocks_t block
 
 /* --- at the end of the process --------------------------------------------------------------- */
 
-/* Checks a list; returns its last block, or NULL if there is none or the steps are over. A block
- * that comes again was freed twice: each is compared with one of those before it (Brent's search
- * for a cycle). A list may be shorter than it is counted, where a signal handler ends the process
- * inside malloc or free. */
-static const void *list_inspect(const void *head, unsigned sc, uint32_t *steps) {
-    const void *earlier = NULL, *last = NULL;
+/* Checks a list, until the steps are over. A block that comes again was freed twice: each is
+ * compared with one of those before it (Brent's search for a cycle). A list may be shorter than it
+ * is counted, where a signal handler ends the process inside malloc or free. */
+static void list_inspect(const void *head, unsigned sc, uint32_t *steps) {
+    const void *earlier = NULL;
     for (uint32_t i = 1; head != NULL && *steps != 0; i++, --*steps) {
         hak_require(head != earlier, HAK_FATAL_DOUBLE_FREE, head);
         earlier = (i & (i - 1)) == 0 ? head : earlier;
         hak_slab_check_freed(list_slab(head, sc, head), head);
         hak_check_mark(head);
-        last = head;
         head = hak_link_get(head);
-    }
-    return head == NULL ? last : NULL;
-}
-
-/* A block in two lists has one link, so both end alike from there on: the first such block. */
-static HAK_COLD const void *lists_meet(const void *list, const void *other) {
-    for (;; list = hak_link_get(list)) {
-        for (const void *block = other; block != NULL; block = hak_link_get(block)) {
-            if (block == list) {
-                return block;
-            }
-        }
     }
 }
 
@@ -287,10 +268,7 @@ static void tcache_inspect(hak_tcache_t *tcache) {
     }
     for (uint64_t left = tcache->begun; left != 0; left &= left - 1) {
         unsigned sc = hak_ctz(left);
-        const void *bin = tcache->bin[sc].head, *outbox = hak_bin_side(tcache, sc)->outbox.head;
-        const void *last = list_inspect(bin, sc, &steps);
-        hak_require(list_inspect(outbox, sc, &steps) != last || last == NULL, HAK_FATAL_DOUBLE_FREE,
-                    lists_meet(bin, outbox));
+        list_inspect(tcache->bin[sc].head, sc, &steps);
     }
 }
 
@@ -299,61 +277,4 @@ void hak_tcache_inspect(hak_tcache_t *tcache) {
     if (HAK_HARDEN && tcache->second != NULL) {
         tcache_inspect(tcache->second);
     }
-}
-
-/* --- outbox ---------------------------------------------------------------------------------- */
-
-int32_t hak_outbox_capacity(unsigned sc) {
-    size_t blocks = hak_load_relaxed(&hak_knobs.outbox_bytes) / 4 / hak_sc_info[sc].bytes;
-    return blocks == 0 ? 1 : blocks < OUTBOX_MOST_BLOCKS ? (int32_t)blocks : OUTBOX_MOST_BLOCKS;
-}
-
-static hak_blocks_t outbox_take(hak_tcache_t *tcache, unsigned sc) {
-    hak_bin_side_t *side = hak_bin_side(tcache, sc);
-    uint32_t bytes = hak_sc_info[sc].bytes;
-    hak_blocks_t blocks = side->outbox;
-    hak_store_hot(&side->outbox.head, NULL);
-    side->outbox.count = 0;
-    side->outbox_slots_left = hak_outbox_capacity(sc);
-    tcache->outbox_bytes -= blocks.count * bytes;
-    return blocks;
-}
-
-/* The checks that a free of another owner's block leaves out, as it reads no slab record. */
-static void outbox_check(const hak_blocks_t *blocks, unsigned sc) {
-    const void *block = blocks->head;
-    for (uint32_t left = blocks->count; left != 0; left--) {
-        hak_slab_check_freed(list_slab(block, sc, blocks->head), block);
-        hak_check_mark(block);
-        block = hak_link_get(block);
-    }
-    hak_require(block == NULL, HAK_FATAL_DOUBLE_FREE, block);
-}
-
-void hak_outbox_flush(hak_tcache_t *tcache) {
-    for (uint64_t left = tcache->begun; tcache->outbox_bytes != 0 && left != 0; left &= left - 1) {
-        unsigned sc = hak_ctz(left);
-        hak_tcache_flush_list(tcache, sc, outbox_take(tcache, sc));
-    }
-}
-
-void hak_outbox_shrink(hak_tcache_t *tcache, unsigned sc) {
-    size_t bound = hak_load_relaxed(&hak_knobs.outbox_bytes);
-    hak_tcache_flush_list(tcache, sc, outbox_take(tcache, sc));
-    for (unsigned i = 0; i < HAK_SC_COUNT && tcache->outbox_bytes > bound / 2; i++) {
-        sc = tcache->outbox_cursor;
-        tcache->outbox_cursor = (uint8_t)((sc + 1) % HAK_SC_COUNT);
-        if ((tcache->begun >> sc & 1) != 0) {
-            hak_tcache_flush_list(tcache, sc, outbox_take(tcache, sc));
-        }
-    }
-}
-
-hak_blocks_t hak_outbox_recycle(hak_tcache_t *tcache, unsigned sc) {
-    if (hak_bin_side(tcache, sc)->outbox.count < RECYCLE_LEAST) {
-        return (hak_blocks_t){0};
-    }
-    hak_blocks_t blocks = outbox_take(tcache, sc);
-    outbox_check(&blocks, sc);
-    return blocks;
 }

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
  * free, cold exit. hak_slow_free decides the outcome for a pointer that the hit path did not push.
- * Page-map index and entry come from the hit path; nothing looks them up again. Rows are tested
- * from top to bottom; only a push without a slot makes slots_left negative, which the first row
- * reads and repairs:
+ * The place of its entry comes from the hit path. Rows are tested from top to bottom; only a push
+ * without a slot makes slots_left negative, which the first row reads and repairs:
  *
  *   entry of the unit   state                             outcome
- *   slab of the home    the hit path's push found no slot free_to_full_bin: tick, flush
+ *   slab                the hit path's push found no slot free_to_full_bin: tick, flush
  *   large, huge         not the start of the block        fatal, INTERIOR_FREE
  *                       else                              free_large
  *   body of a large one                                   fatal, INTERIOR_FREE
@@ -18,22 +17,19 @@
  *                       known to underlying allocator     underlying allocator's free
  *                       a caller defines free or delete   that (life/underlying.c)
  *                       else                              fatal, INVALID_FREE
- *   slab, any owner     no block starts there             fatal, INTERIOR_FREE
+ *   slab                no block starts there             fatal, INTERIOR_FREE
  *   of sampled blocks                                     hak_profile_table.free
- *                       the thread has no tcache          free_without_tcache: a message of one
- *   purged pages        home or other                     by the slab's present owner, and:
- *                       found free                        fatal, DOUBLE_FREE
- *   slab of the home    newest block of the bin           fatal, DOUBLE_FREE
- *                       looks free, and is found free     fatal, DOUBLE_FREE
- *                       the bin has slots left            pushed: slabs of several units
+ *   other slab          newest block of the bin           fatal, DOUBLE_FREE
+ *                       looks free or has purged pages,
+ *                       and is found free                 fatal, DOUBLE_FREE
+ *                       the thread has no tcache, or has  free_as_message: to its owner
+ *                       not begun the class
+ *                       the bin has slots left            pushed: slabs of several units, or with
+ *                                                         purged pages
  *                       the bin is full                   free_to_full_bin: tick, flush
- *   slab, other owner   newest block of the outbox        fatal, DOUBLE_FREE
- *                       else                              pushed; if the outbox, or all together
- *                                                         are full then: free_full_outbox: tick,
- *                                                         flush
  *
- * The slab may be adopted by another owner at any time. A stale entry is harmless: the block waits
- * in a bin or an outbox, whose flush looks each block's entry up (TCACHE-2). */
+ * Owners do not matter here, and the slab may be adopted by another one at any time: the flush of a
+ * bin looks each block's entry up (TCACHE-2). */
 #include "base/knobs.h"
 #include "front/budget.h"
 #include "front/event.h"
@@ -55,6 +51,7 @@ enum {
      * (docs/experiments/0104-fixed-part-of-a-flush.md) */
     OVERFLOW_SMALL_BLOCKS = 64,
     OVERFLOW_SMALL_BYTES = 64,
+    FREES_BEFORE_BIN = 4,
     /* Frees of a thread before it gets a tcache for more. At its very end, when its exit hook has
      * run or never will, a thread frees a little (the C library does); for more it needs one. */
     FREES_WITHOUT_TCACHE = 64,
@@ -101,11 +98,22 @@ static HAK_NOINLINE void free_large(hak_tcache_t *tcache, void *block, uint32_t 
 
 /* --- blocks of slabs -------------------------------------------------------------------------- */
 
-static HAK_COLD void free_without_tcache(hak_slab_t *slab, void *block, uint32_t entry) {
+/* The first frees of a thread, or of a class in it, go to the slabs' owners: a thread that frees a
+ * few blocks of others shall not reuse them, as they may share cache lines with blocks that other
+ * threads use. A refill of the class begins it, or FREES_BEFORE_BIN frees. */
+static HAK_COLD void free_as_message(hak_tcache_t *tcache, unsigned sc, hak_slab_t *slab,
+                                     void *block) {
     hak_slab_check_freed(slab, block);
-    hak_require_not_free(block, entry, HAK_FATAL_DOUBLE_FREE);
-    hak_count(fallback_use);
     hak_remote_send_block(slab, block);
+    if (!hak_tcache_is_empty(tcache)) {
+        hak_bin_counters_t *counters = &hak_bin_side(tcache, sc)->counters;
+        hak_single_writer_add(&counters->remote_out, 1);
+        if (counters->remote_out % FREES_BEFORE_BIN == 0) {
+            hak_bin_begin(tcache, sc);
+        }
+        return;
+    }
+    hak_count(fallback_use);
     if (frees_without_tcache < FREES_WITHOUT_TCACHE) {
         frees_without_tcache++;
     } else {
@@ -131,7 +139,6 @@ static HAK_NOINLINE void free_to_full_bin(hak_tcache_t *tcache, unsigned sc, voi
     hak_bin_side_t *side = hak_bin_side(tcache, sc);
     hak_tcache_change(tcache, 1);
     bin->slots_left = 0; /* failed pushes made it negative */
-    hak_bin_begin(tcache, sc);
     hak_event_tick(tcache, false);
     if (HAK_UNLIKELY(bin->slots_left > 0)) {
         /* else the event's flush left this block as the head: it was in the bin */
@@ -153,35 +160,6 @@ static HAK_NOINLINE void free_to_full_bin(hak_tcache_t *tcache, unsigned sc, voi
     hak_store_hot(&bin->head, hak_tcache_flush_blocks(tcache, sc, blocks));
     bin->slots_left = side->total - kept;
     hak_tcache_change(tcache, -1);
-}
-
-/* The outbox of the class is full, or the outboxes together are, or this is the class's first use.
- */
-static HAK_NOINLINE void free_full_outbox(hak_tcache_t *tcache, unsigned sc) {
-    hak_tcache_change(tcache, 1);
-    hak_bin_begin(tcache, sc);
-    hak_event_tick(tcache, false);
-    if (hak_bin_side(tcache, sc)->outbox_slots_left <= 0 ||
-        tcache->outbox_bytes >= hak_load_relaxed(&hak_knobs.outbox_bytes)) {
-        hak_outbox_shrink(tcache, sc);
-    }
-    hak_tcache_change(tcache, -1);
-}
-
-HAK_INLINE void free_to_outbox(hak_tcache_t *tcache, hak_bin_side_t *side, uint32_t entry,
-                               void *block) {
-    if (HAK_AUDIT) { /* other builds check when the outbox is flushed */
-        hak_slab_check_freed(hak_slab_of(block), block);
-    }
-    hak_link_set(block, side->outbox.head);
-    side->outbox.count++; /* first: hak_tcache_change */
-    HAK_SIGNAL_FENCE();
-    hak_store_hot(&side->outbox.head, block);
-    tcache->outbox_bytes += hak_sc_info_of_entry(entry)->bytes;
-    if (HAK_UNLIKELY(--side->outbox_slots_left <= 0 ||
-                     tcache->outbox_bytes >= hak_load_relaxed(&hak_knobs.outbox_bytes))) {
-        free_full_outbox(tcache, hak_sc_of_entry(entry));
-    }
 }
 
 /* --- the dispatcher --------------------------------------------------------------------------- */
@@ -213,11 +191,8 @@ HAK_INLINE void free_other(void *block, hak_tcache_t *tcache, uint32_t entry) {
     }
 }
 
-/* Reads nothing that other threads write to, except the block, if another owner has the slab. */
-static HAK_NOINLINE void free_by_entry(void *block, hak_tcache_t *tcache,
-                                       int64_t bin_offset_from_end, uintptr_t index) {
-    uint32_t entry = hak_tcache_entry(tcache, bin_offset_from_end);
-    bool is_own = hak_offset_is_own(bin_offset_from_end);
+static HAK_NOINLINE void free_by_entry(void *block, hak_tcache_t *tcache, uint32_t entry,
+                                       uintptr_t index) {
     if (HAK_UNLIKELY(!hak_slab_is_entry(entry))) {
         free_other(block, tcache, entry);
         return;
@@ -227,51 +202,25 @@ static HAK_NOINLINE void free_by_entry(void *block, hak_tcache_t *tcache,
         hak_profile_table.free(block, entry);
         return;
     }
-    if (HAK_UNLIKELY(hak_tcache_is_empty(tcache))) {
-        free_without_tcache(slab_at(index, block), block, entry);
-        return;
-    }
-    bool has_purged_pages = hak_slab_entry_has_purged_pages(entry);
-    if (HAK_UNLIKELY(has_purged_pages)) {
-        is_own = hak_load_relaxed(&slab_at(index, block)->owner) == tcache->home;
-    }
     unsigned sc = hak_sc_of_entry(entry);
     hak_bin_t *bin = &tcache->bin[sc];
-    hak_bin_side_t *side = hak_bin_side(tcache, hak_sc_of_entry(entry));
-    hak_require(block != (is_own ? bin->head : side->outbox.head), HAK_FATAL_DOUBLE_FREE, block);
-    if (is_own || HAK_UNLIKELY(has_purged_pages)) {
-        hak_require_not_free(block, entry, HAK_FATAL_DOUBLE_FREE);
-    }
-    if (!is_own) {
-        free_to_outbox(tcache, side, entry, block);
+    hak_require(block != bin->head, HAK_FATAL_DOUBLE_FREE, block);
+    hak_require_not_free(block, entry, HAK_FATAL_DOUBLE_FREE);
+    if (HAK_UNLIKELY((tcache->begun >> sc & 1) == 0)) {
+        free_as_message(tcache, sc, slab_at(index, block), block);
     } else if (HAK_UNLIKELY(!hak_bin_push(bin, block))) {
         free_to_full_bin(tcache, sc, block);
     }
 }
 
-/* Whether the table's last row is the outcome, for a slab of one unit: most remote frees. */
-HAK_INLINE bool is_common_remote(hak_tcache_t *tcache, uint32_t entry, const void *block) {
-    if (!hak_slab_is_entry(entry) || hak_slab_entry_is_apart(entry) ||
-        hak_tcache_is_empty(tcache)) {
-        return false;
-    }
-    const hak_sc_info_t *info = hak_sc_info_of_entry(entry);
-    return info->units == 1 && hak_sc_index(info, (uint16_t)(uintptr_t)block) < info->blocks &&
-           hak_bin_side(tcache, hak_sc_of_entry(entry))->outbox.head != block;
-}
-
-/* The two common outcomes need no saved register; free_by_entry decides all others. */
-void hak_slow_free(void *block, hak_tcache_t *tcache, int64_t bin_offset_from_end,
-                   uintptr_t index) {
-    hak_bin_t *bins_end = tcache->bin + HAK_SC_COUNT;
-    uint32_t entry = hak_tcache_entry(tcache, bin_offset_from_end);
-    bool is_own = hak_offset_is_own(bin_offset_from_end);
-    if (is_own && hak_bin_at(bins_end, bin_offset_from_end)->slots_left < 0) {
+/* The common outcome needs no saved register. If the slab's pages were purged since the hit path
+ * read the entry, free_by_entry pushes again. */
+void hak_slow_free(void *block, hak_tcache_t *tcache, uintptr_t index) {
+    uint32_t entry = hak_pagemap_at(hak_pagemap_base(), index);
+    if (hak_bin_at(tcache, entry & HAK_KIND_MASK)->slots_left < 0) {
         free_to_full_bin(tcache, hak_sc_of_entry(entry), block);
-    } else if (!is_own && is_common_remote(tcache, entry, block)) {
-        free_to_outbox(tcache, hak_bin_side(tcache, hak_sc_of_entry(entry)), entry, block);
     } else {
-        free_by_entry(block, tcache, bin_offset_from_end, index);
+        free_by_entry(block, tcache, entry, index);
     }
 }
 
@@ -288,8 +237,8 @@ static bool is_size(const hak_sc_info_t *info, uint32_t entry, size_t align, siz
            hak_sc_of_entry(entry);
 }
 
-void hak_slow_free_sized(void *block, size_t align, size_t size, uintptr_t index, uint32_t entry) {
-    uint32_t kind = entry & HAK_KIND_MASK;
+void hak_slow_free_sized(void *block, size_t align, size_t size, uintptr_t index) {
+    uint32_t entry = hak_pagemap_at(hak_pagemap_base(), index), kind = entry & HAK_KIND_MASK;
     bool is_right = true;
     if (HAK_LIKELY(hak_slab_is_entry(entry))) {
         is_right = is_size(hak_sc_info_of_entry(entry), entry, align, size);
@@ -301,5 +250,5 @@ void hak_slow_free_sized(void *block, size_t align, size_t size, uintptr_t index
     }
     hak_require(is_right || !hak_load_relaxed(&hak_knobs.sized_check), HAK_FATAL_SIZE_MISMATCH,
                 block);
-    hak_fast_free_entry(hak_pagemap_base(), index, hak_entry_signed(entry), block);
+    hak_fast_free_kind(hak_pagemap_base(), index, kind, block);
 }

@@ -16,20 +16,18 @@ void hak_tcache_forget(hak_tcache_t *tcache) {
     hak_tcache_view_t view;
     hak_tcache_look(tcache, &view);
     for (unsigned sc = 0; sc < HAK_SC_COUNT; sc++) {
-        uint32_t lost = view.cached[sc] + view.outbox[sc] + view.quarantine[sc];
+        uint32_t lost = view.cached[sc] + view.quarantine[sc];
         hak_single_writer_store(&hak_tcache_lost[sc], hak_tcache_lost[sc] + lost);
         tcache->bin[sc].head = NULL;
-        hak_bin_side(tcache, sc)->outbox = (hak_blocks_t){0};
         hak_bin_end(tcache, sc);
     }
     if (HAK_HARDEN) {
         hak_quarantine_forget(tcache);
     }
     tcache->begun = 0;
-    tcache->outbox_bytes = 0;
 }
 
-/* Other threads' bins and outboxes may be in the middle of a change, so they are not read: their
+/* Other threads' bins may be in the middle of a change, so they are not read: their
  * blocks are lost to the child, whose next threads use the tcaches. Owners were at rest; their
  * queues are rebuilt from the slabs, which completes pushes in progress (SLAB-7). */
 void hak_tcache_after_fork(bool is_clean) {

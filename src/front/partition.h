@@ -31,7 +31,7 @@ bool hak_partition_is_told(uint32_t entry);
  * entries of slabs with purged pages and of sampled blocks do not tell the partition. */
 HAK_INLINE bool hak_partition_may_differ(const hak_tcache_t *tcache, uint32_t entry) {
     return hak_slab_entry_is_apart(entry) ||
-           ((entry ^ (uint32_t)tcache->own_entry_end) & HAK_SLAB_PLAIN_ID) != 0;
+           ((entry ^ tcache->first_entry) & HAK_SLAB_PLAIN_ID) != 0;
 }
 
 #endif

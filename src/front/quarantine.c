@@ -27,7 +27,7 @@ enum {
     CLEAR_MOST_MS = 256,                   /* for so long at most: to 16 MiB, with which the */
     CLEAR_BEGIN_BYTES = 1 << 20,           /* first thread begins; others begin with this */
     CLEAR_REFILLS = 16,                    /* between two looks at the clock once it is used up */
-    HELD_FOREIGN = 1, /* in a slot, beside the address: the slab was not the home's */
+    HELD_APART = 1, /* in a slot, beside the address: no bin took the block when it came */
 };
 
 /* A random number below `bound`: a linear congruential generator's highest bits. Cheaper than
@@ -82,7 +82,7 @@ void hak_quarantine_attach(hak_tcache_t *tcache) {
 }
 
 HAK_INLINE void *held_block(uintptr_t held) {
-    return (void *)(held & ~(uintptr_t)HELD_FOREIGN);
+    return (void *)(held & ~(uintptr_t)HELD_APART);
 }
 
 /* Exchanges what is in a slot. */
@@ -172,52 +172,41 @@ static HAK_COLD HAK_NORETURN void block_damaged(const void *block) {
 
 /* Exchanges the block for another of its class; 0: the slot was empty. */
 HAK_INLINE uintptr_t quarantine_swap(hak_tcache_t *tcache, unsigned sc, void *block,
-                                     uintptr_t foreign) {
+                                     uintptr_t apart) {
     hak_quarantine_t *quarantine = tcache->quarantine;
     uintptr_t *slot = quarantine->slot[sc];
     hak_link_set(block, NULL);
-    uintptr_t held = held_take(&slot[quarantine->next[sc]], (uintptr_t)block | foreign);
+    uintptr_t held = held_take(&slot[quarantine->next[sc]], (uintptr_t)block | apart);
     quarantine->next[sc] = (uint8_t)quarantine_random(quarantine, quarantine->slots[sc]);
     HAK_FETCH((void *)slot[quarantine->next[sc]]);
     return held;
 }
 
-/* A block that is another owner's or was when it came, or that a bin would not take. */
-static HAK_NOINLINE void quarantine_leave(hak_tcache_t *tcache, unsigned sc, uintptr_t held) {
+/* A block that was apart when it came, or that a bin would not take. */
+static HAK_NOINLINE void quarantine_leave(hak_tcache_t *tcache, uintptr_t held) {
     void *block = held_block(held);
-    uintptr_t base = hak_pagemap_base(), index = hak_pagemap_index(base, block);
-    int64_t entry = hak_entry_signed(hak_pagemap_at(base, index));
-    bool is_own = hak_offset_is_own(entry - tcache->own_entry_end);
-    bool was_own = (held & HELD_FOREIGN) == 0;
-    hak_bin_t *bin = &tcache->bin[sc];
-    if (is_own && !was_own && hak_bin_push(bin, block)) { /* its slab was adopted */
-        return;
-    }
-    if (HAK_UNLIKELY(was_own && !is_own && bin->slots_left < 0)) {
-        bin->slots_left++; /* no overflow of the home's */
-    }
     hak_link_clear(block); /* slow paths expect a block in use */
-    hak_slow_free(block, tcache, entry - tcache->own_entry_end, index);
+    hak_slow_free(block, tcache, hak_pagemap_index(hak_pagemap_base(), block));
 }
 
 /* A cleared block. */
 HAK_INLINE void quarantine_put_clear(hak_tcache_t *tcache, unsigned sc, void *block,
-                                     uintptr_t foreign) {
-    uintptr_t held = (uintptr_t)block | foreign;
+                                     uintptr_t apart) {
+    uintptr_t held = (uintptr_t)block | apart;
     if (HAK_LIKELY(tcache->quarantine != NULL && tcache->quarantine->slots[sc] != 0)) {
-        held = quarantine_swap(tcache, sc, block, foreign);
+        held = quarantine_swap(tcache, sc, block, apart);
         if (held == 0) {
             return;
         }
     }
-    if (HAK_UNLIKELY((held & HELD_FOREIGN) != 0 || !hak_bin_push(&tcache->bin[sc], (void *)held))) {
-        quarantine_leave(tcache, sc, held);
+    if (HAK_UNLIKELY((held & HELD_APART) != 0 || !hak_bin_push(&tcache->bin[sc], (void *)held))) {
+        quarantine_leave(tcache, held);
     }
 }
 
 /* A block that the budget allows to clear as a whole. */
 static HAK_NOINLINE void quarantine_put_whole(hak_tcache_t *tcache, unsigned sc, void *block,
-                                              uintptr_t foreign, unsigned tag) {
+                                              uintptr_t apart, unsigned tag) {
     hak_quarantine_t *quarantine = tcache->quarantine;
     size_t bytes = hak_sc_info[sc].bytes;
     if (HAK_UNLIKELY(quarantine == NULL)) { /* nor a budget */
@@ -229,11 +218,11 @@ static HAK_NOINLINE void quarantine_put_whole(hak_tcache_t *tcache, unsigned sc,
             clear_earn(tcache);
         }
     }
-    quarantine_put_clear(tcache, sc, block, foreign);
+    quarantine_put_clear(tcache, sc, block, apart);
 }
 
-/* A block of class `sc` whose address is right; `foreign` is 0 or HELD_FOREIGN. */
-HAK_INLINE void quarantine_put(hak_tcache_t *tcache, unsigned sc, void *block, uintptr_t foreign) {
+/* A block of class `sc` whose address is right; `apart` is 0 or HELD_APART. */
+HAK_INLINE void quarantine_put(hak_tcache_t *tcache, unsigned sc, void *block, uintptr_t apart) {
     size_t bytes = hak_sc_info[sc].bytes;
     unsigned tag = hak_tag_of(block);
     block = hak_tags_are_on() ? hak_tag_take(block, bytes) : block;
@@ -241,11 +230,11 @@ HAK_INLINE void quarantine_put(hak_tcache_t *tcache, unsigned sc, void *block, u
         block_damaged(block);
     }
     if (bytes > 2 * HAK_FILL_PART_BYTES && bytes <= tcache->clear_most) {
-        quarantine_put_whole(tcache, sc, block, foreign, tag);
+        quarantine_put_whole(tcache, sc, block, apart, tag);
         return;
     }
     hak_harden_wipe(block, bytes, tag);
-    quarantine_put_clear(tcache, sc, block, foreign);
+    quarantine_put_clear(tcache, sc, block, apart);
 }
 
 /* The block may be of the other partition than the tcache. false: it is not, and is not freed. */
@@ -260,18 +249,16 @@ static HAK_COLD bool free_elsewhere(void *block, const hak_tcache_t *tcache, uin
     if (hak_tcache_partition(other) != partition) { /* metadata is out: as without a tcache */
         other = (hak_tcache_t *)base;
     }
-    hak_quarantine_free(block, other, hak_entry_signed(entry) - other->own_entry_end,
-                        hak_pagemap_index(base, block));
+    hak_quarantine_free(block, other, hak_pagemap_index(base, block));
     hak_partition_leave(before);
     return true;
 }
 
-/* Of another owner, or of a class whose slabs are larger than a unit, or no block at all. */
-static HAK_NOINLINE void quarantine_free_other(void *block, hak_tcache_t *tcache,
-                                               int64_t bin_offset_from_end, uintptr_t index) {
-    uint32_t entry = hak_tcache_entry(tcache, bin_offset_from_end);
+/* Of a class that is not begun, or whose slabs are larger than a unit, or no block at all. */
+static HAK_NOINLINE void quarantine_free_other(void *block, hak_tcache_t *tcache, uint32_t entry,
+                                               uintptr_t index) {
     if (HAK_UNLIKELY(!hak_slab_is_entry(entry))) {
-        hak_slow_free(block, tcache, bin_offset_from_end, index);
+        hak_slow_free(block, tcache, index);
         return;
     }
     hak_slab_check_start(index, entry, block);
@@ -279,24 +266,23 @@ static HAK_NOINLINE void quarantine_free_other(void *block, hak_tcache_t *tcache
         free_elsewhere(block, tcache, entry)) {
         return;
     }
-    bool is_own = hak_offset_is_own(bin_offset_from_end);
+    unsigned sc = hak_sc_of_entry(entry);
+    bool is_apart = hak_slab_entry_is_apart(entry) || (tcache->begun >> sc & 1) == 0;
     if (HAK_UNLIKELY(hak_slab_entry_is_sampled(entry))) {
         hak_profile_table.forget(hak_tag_strip(block));
     }
-    quarantine_put(tcache, hak_sc_of_entry(entry), block, is_own ? 0 : HELD_FOREIGN);
+    quarantine_put(tcache, sc, block, is_apart ? HELD_APART : 0);
 }
 
 /* Does not read the slab's record, which is rarely cached, nor the page map for the block that
- * leaves: it was the home's when it came, or it is still another's. What lies behind a slab's last
- * block has no canary. */
-void hak_quarantine_free(void *block, hak_tcache_t *tcache, int64_t bin_offset_from_end,
-                         uintptr_t index) {
-    unsigned sc = (unsigned)(bin_offset_from_end + HAK_SC_PLACES) / HAK_KIND_PER_CLASS;
-    if (HAK_UNLIKELY(
-            !hak_offset_is_own(bin_offset_from_end) ||
-            !hak_is_multiple((uint16_t)(uintptr_t)block, &tcache->bin[sc].size_reciprocal))) {
-        quarantine_free_other(block, tcache, bin_offset_from_end, index);
+ * leaves: a bin took it when it came. What lies behind a slab's last block has no canary. */
+void hak_quarantine_free(void *block, hak_tcache_t *tcache, uintptr_t index) {
+    uint32_t entry = hak_pagemap_at(hak_pagemap_base(), index);
+    hak_bin_t *bin = hak_bin_at(tcache, entry & HAK_KIND_MASK);
+    if (HAK_UNLIKELY(((entry ^ tcache->first_entry) & HAK_SLAB_PLAIN_ID) != 0 ||
+                     !hak_is_multiple((uint16_t)(uintptr_t)block, &bin->size_reciprocal))) {
+        quarantine_free_other(block, tcache, entry, index);
     } else {
-        quarantine_put(tcache, sc, block, 0);
+        quarantine_put(tcache, (unsigned)(bin - tcache->bin), block, 0);
     }
 }

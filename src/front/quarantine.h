@@ -32,7 +32,6 @@ uint32_t hak_quarantine_count(const hak_tcache_t *tcache, unsigned sc);
 hak_blocks_t hak_quarantine_shuffle(hak_tcache_t *tcache, hak_blocks_t blocks);
 
 /* Every free of hardened builds; calls hak_slow_free for the rest. */
-HAK_NOINLINE void hak_quarantine_free(void *block, hak_tcache_t *tcache,
-                                      int64_t bin_offset_from_end, uintptr_t index);
+HAK_NOINLINE void hak_quarantine_free(void *block, hak_tcache_t *tcache, uintptr_t index);
 
 #endif

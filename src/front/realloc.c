@@ -175,14 +175,14 @@ HAK_INLINE void *resize(void *block, size_t size) {
         hak_fatal(HAK_FATAL_INVALID_REALLOC, block, "inside a block");
     }
     hak_tag_check(block, HAK_FATAL_FREED_REALLOC);
-    if (HAK_UNLIKELY(hak_link_has_free_marker(hak_link_word(block)))) {
-        hak_require(!hak_find_free_block(hak_tag_strip(block)), HAK_FATAL_FREED_REALLOC, block);
-        size_t least = info->keep_from;
-        if (size - least <= hak_sc_usable(info) - least) {
-            return block; /* the program wrote a word like a free block's */
-        }
+    bool looks_free = hak_link_has_free_marker(hak_link_word(block));
+    hak_require(!looks_free || !hak_find_free_block(hak_tag_strip(block)), HAK_FATAL_FREED_REALLOC,
+                block);
+    size_t least = info->keep_from, usable = hak_sc_usable(info);
+    if (HAK_UNLIKELY(size - least <= usable - least)) {
+        return block; /* the program wrote a word like a free block's, or the slab is apart */
     }
-    return resize_by_copy(block, hak_sc_usable(info), size);
+    return resize_by_copy(block, usable, size);
 }
 
 void *hak_resize(void *block, size_t size) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Fills an empty bin: from the outbox, else from the slabs; when memory is out, after reclaim. If
+ * Fills an empty bin from the slabs; when memory is out, after reclaim. If
  * that does not help, the request gets a block of its own (refill_apart). */
 #include "base/knobs.h"
 #include "front/budget.h"
@@ -106,25 +106,6 @@ static HAK_COLD void *refill_scarce(hak_tcache_t *tcache, unsigned sc, const hak
     return block;
 }
 
-static void receive(hak_owner_t *home) {
-    if (hak_remote_is_pending(home) && hak_owner_try_lock(home)) {
-        hak_slab_receive(home);
-        hak_owner_unlock(home);
-    }
-}
-
-/* Prefers the outbox: blocks that were freed here are in the CPU's cache. */
-static hak_blocks_t refill_find(hak_tcache_t *tcache, unsigned sc) {
-    if (hak_bin_side(tcache, sc)->outbox.count != 0) {
-        receive(tcache->home); /* remote frees must not pile up meanwhile */
-        hak_blocks_t blocks = hak_outbox_recycle(tcache, sc);
-        if (blocks.count != 0) {
-            return blocks;
-        }
-    }
-    return refill_from_slabs(tcache, sc);
-}
-
 /* A guarded block, if one is due. */
 static HAK_COLD void *refill_sample(hak_tcache_t *tcache, const hak_request_t *request) {
     return hak_guard_table.sample != NULL ? hak_guard_table.sample(tcache, request) : NULL;
@@ -161,7 +142,7 @@ static void *refill(hak_tcache_t *tcache, unsigned sc, const hak_request_t *requ
     if (HAK_UNLIKELY(guarded != NULL)) {
         return guarded;
     }
-    hak_blocks_t blocks = refill_find(tcache, sc);
+    hak_blocks_t blocks = refill_from_slabs(tcache, sc);
     if (HAK_UNLIKELY(blocks.count == 0)) {
         void *block = refill_scarce(tcache, sc, request, &blocks);
         if (blocks.count == 0) {

@@ -15,13 +15,11 @@ static const size_t HAK_SLOW_MOST_BYTES = (size_t)1 << 47;
 HAK_COLD void *hak_slow_malloc(size_t size);
 /* size > HAK_SC_SMALL_SIZE; tries the bin first. */
 HAK_NOINLINE void *hak_malloc_medium(size_t size);
-/* Every free that is not a push (free.c has the table). `bin_offset_from_end` belongs to the
- * block's entry (TCACHE-6); `index` is the entry's place in the page map. */
-HAK_NOINLINE void hak_slow_free(void *block, hak_tcache_t *tcache, int64_t bin_offset_from_end,
-                                uintptr_t index);
+/* Every free that is not a push (free.c has the table). `index` is the place of the block's entry
+ * in the page map. */
+HAK_NOINLINE void hak_slow_free(void *block, hak_tcache_t *tcache, uintptr_t index);
 /* `size` is not of the block's class, or not small; or the block is NULL. */
-HAK_NOINLINE void hak_slow_free_sized(void *block, size_t align, size_t size, uintptr_t index,
-                                      uint32_t entry);
+HAK_NOINLINE void hak_slow_free_sized(void *block, size_t align, size_t size, uintptr_t index);
 /* Fatal as `kind` unless the block, whose entry is not ours, is the underlying allocator's. */
 void hak_slow_require_foreign(const void *block, hak_fatal_kind_t kind);
 

@@ -72,14 +72,13 @@ void hak_bin_first_use(hak_tcache_t *tcache, unsigned sc) {
     side->capacity = hak_bin_first_capacity(tcache, sc);
     side->total = side->capacity;
     side->want = (uint16_t)hak_bin_initial_want(side->capacity);
-    side->outbox_slots_left = hak_outbox_capacity(sc) - (int32_t)side->outbox.count;
     tcache->bin[sc].slots_left = side->total;
     tcache->bin[sc].size_reciprocal = hak_sc_factor(&hak_sc_info[sc]);
 }
 
 void hak_bin_end(hak_tcache_t *tcache, unsigned sc) {
     hak_bin_side_t *side = hak_bin_side(tcache, sc);
-    side->capacity = side->total = side->outbox_slots_left = side->want = side->idle = 0;
+    side->capacity = side->total = side->want = side->idle = 0;
     side->overflows = 0;
     tcache->bin[sc].slots_left = 0;
     tcache->bin[sc].size_reciprocal = 0;
@@ -88,17 +87,15 @@ void hak_bin_end(hak_tcache_t *tcache, unsigned sc) {
 static void tcache_set_home(hak_tcache_t *tcache, hak_owner_t *home) {
     tcache->home = home;
     hak_single_writer_store(&tcache->first_entry, home->first_entry);
-    tcache->own_entry_end = (int64_t)(int32_t)home->first_entry + HAK_SC_PLACES;
 }
 
-/* All bins and outboxes are empty. */
+/* All bins are empty. */
 static void bins_end(hak_tcache_t *tcache) {
     hak_budget_give(tcache, tcache->drawn);
     for (uint64_t begun = tcache->begun; begun != 0; begun &= begun - 1) {
         hak_bin_end(tcache, hak_ctz(begun));
     }
     tcache->begun = 0;
-    tcache->outbox_bytes = 0;
 }
 
 /* REGISTRY is held. The first tcache, all that most processes have, is alone. */
@@ -253,7 +250,6 @@ static void flush_one(hak_tcache_t *tcache) {
     for (uint64_t begun = tcache->begun; begun != 0; begun &= begun - 1) {
         bin_flush(tcache, hak_ctz(begun));
     }
-    hak_outbox_flush(tcache);
 }
 
 void hak_tcache_flush(hak_tcache_t *tcache) {
@@ -282,13 +278,9 @@ static void count_interrupted(hak_tcache_t *tcache) {
     for (uint64_t begun = tcache->begun; begun != 0; begun &= begun - 1) {
         unsigned sc = hak_ctz(begun);
         hak_bin_t *bin = &tcache->bin[sc];
-        hak_bin_side_t *side = hak_bin_side(tcache, sc);
-        if (is_one_short(bin->head, side->total - bin->slots_left, sc)) {
+        int32_t count = hak_bin_side(tcache, sc)->total - bin->slots_left;
+        if (is_one_short(bin->head, count, sc)) {
             bin->slots_left++;
-            return;
-        }
-        if (is_one_short(side->outbox.head, (int32_t)side->outbox.count, sc)) {
-            side->outbox.count--;
             return;
         }
     }
@@ -395,7 +387,6 @@ HAK_UNORDERED void hak_tcache_look(hak_tcache_t *tcache, hak_tcache_view_t *view
         const volatile hak_bin_side_t *side = hak_bin_side(tcache, sc);
         int64_t cached = (int64_t)side->total - now->bin[sc].slots_left;
         view->cached[sc] = cached > 0 ? (uint32_t)cached : 0;
-        view->outbox[sc] = side->outbox.count;
         view->quarantine[sc] = HAK_HARDEN ? hak_quarantine_count(tcache, sc) : 0;
     }
 }

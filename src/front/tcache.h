@@ -2,47 +2,40 @@
  *
  * The per-thread cache.
  *
- *   hak_tcache_t   bin[0] bin[1] ... bin[49] | own_entry_end | home, ... | side[0] ... side[15]
+ *   hak_tcache_t   none | bin[0] bin[1] ... bin[49] | home, ... | side[0] ... side[18] | others
  *   bin            { head, slots_left, size_reciprocal }   16 bytes, four to a cache line
- *   side           outbox and adaptation; those of larger classes lie apart (far_side)
+ *   side           adaptation and counters; those of larger classes lie apart (far_side)
  *
  * Two tcaches share an OS page, and nothing of a class is written before its first use (TCACHE-8):
  * a thread that uses little touches half a page (docs/experiments/0049-threads-and-starts.md).
  *
  * The thread finds it through one TLS word, an offset from the zero leaf. While the word is 0 the
- * thread has no tcache and sees that leaf instead (MAP-4): every bin is empty and no page-map entry
- * is its own, so malloc and free leave by their cold exits, and write nothing. There is no
+ * thread has no tcache and sees that leaf instead (MAP-4): every bin is empty and no class is
+ * begun, so malloc and free leave by their cold exits, and write nothing. There is no
  * "initialised?" test.
  *
  * Invariants:
  *   TCACHE-1  Only the thread whose TLS word leads to a tcache touches it, except the fields tagged
  *             otherwise. The fallback tcache belongs to the holder of HAK_LOCK_FALLBACK.
- *   TCACHE-2  The blocks of a bin are of its class. Their slabs belong to the home or to other
- *             owners: blocks came from its outbox, from an earlier home, or their slab was adopted.
- *             The list ends in NULL.
+ *   TCACHE-2  The blocks of a bin are of its class, and of slabs of any owners. The list ends in
+ *             NULL. If it is longer or shorter than counted, a block was freed twice, or was
+ *             written to after its free.
  *   TCACHE-3  bin.slots_left + blocks in the bin == side.total. slots_left is the number of frees
  *             until the bin overflows; after a refill at least half the capacity, less a sampled
- *             block. So a bin may exceed its capacity by the blocks of a slab's list or of an
- *             outbox. The total is at most bin_max_blocks at the time of the refill or the
- *             overflow. After a failed push slots_left is negative until hak_slow_free.
- *   TCACHE-4  An outbox has exactly `count` blocks of its class; the list ends in NULL. If a list
- *             here or in a bin is longer or shorter than counted, a block was freed twice, or was
- *             written to after its free.
- *   TCACHE-5  outbox_bytes is the sum over all outboxes.
- *   TCACHE-6  own_entry_end is the page-map entry of a class after the last one. The entry of an
- *             own slab minus this is the offset of its bin from the end of the bins: -100, -98, ...
- *             -2. No other entry gives any of -100 to -1, as owner ids are 256 apart. In the empty
- *             tcache it is 0, so every offset is the entry itself, and never one of those: no entry
- *             has 0xffffff above its class or kind, because there are far fewer owners and huge
- *             records (asserted in large/huge.c).
+ *             block. So a bin may exceed its capacity by the blocks of a slab's list. The total is
+ *             at most bin_max_blocks at the time of the refill or the overflow. After a failed push
+ *             slots_left is negative until hak_slow_free.
+ *   TCACHE-6  The kind of a page-map entry, its first byte, is the offset of a bin from the tcache,
+ *             in words: of the class's, of `none` for a unit without an entry, or in `others` for
+ *             all other kinds. No block is a multiple of 0 bytes, so those take nothing.
  *   TCACHE-7  drawn is the growth of the bins: the sum of hak_bin_charge over all classes, in
  *             bytes. hak_budget_drawn is the sum over all tcaches.
- *   TCACHE-8  Bit sc of begun: the class was used. Without it bin and side are zero, except for the
- *             side's counters: the bin is empty and full, no block is a multiple of 0 bytes, and
- *             the outbox is full. So every operation on the class leaves the hit path.
- *   TCACHE-9  The words at the offsets that the table has for size 0, and while the heap profiler
- *             samples for all sizes, are always 0, as the head of an empty bin: blocks of size 0
- * are in no bin (zero_size.h), and a sampled request may not pop one.
+ *   TCACHE-8  Bit sc of begun: the class was refilled, or some of its blocks were freed. Without
+ *             it bin and side are zero, except for the side's counters: the bin is empty and full,
+ *             and no block is a multiple of 0 bytes. So all of the class leaves the hit path.
+ *   TCACHE-9  `others` is always 0, as is `none`: empty bins for the offsets that the table has
+ *             for size 0 and, while the heap profiler samples, for all sizes. Blocks of size 0 are
+ *             in no bin (zero_size.h), and a sampled request may not pop one.
  *   TCACHE-10 In hardened builds a thread may have a second tcache, for the plain partition, which
  *             its TLS word leads to while a request or a free of that partition is served
  *             (partition.h). `second` of either leads to the other. Home and blocks of a tcache are
@@ -61,8 +54,6 @@ typedef struct hak_bin {
 
 /* The part of a bin that only slow paths use. */
 typedef struct hak_bin_side {
-    hak_blocks_t outbox;         /* [thread] blocks of owners other than home, freed here */
-    int32_t outbox_slots_left;   /* [thread] blocks it takes until it is flushed */
     int32_t total;               /* [thread] TCACHE-3 */
     int32_t capacity;            /* [thread] blocks an empty bin takes; adapts */
     uint16_t want;               /* [thread] least blocks a refill asks for */
@@ -71,31 +62,29 @@ typedef struct hak_bin_side {
     hak_bin_counters_t counters; /* [thread] */
 } hak_bin_side_t;
 
-enum { HAK_SIDES_NEAR = 16 }; /* classes up to 512 bytes */
+enum { HAK_SIDES_NEAR = 19 }; /* classes up to 896 bytes */
 
 struct hak_tcache {
-    HAK_LINE_ALIGNED hak_bin_t bin[HAK_SC_COUNT]; /* [thread] */
-    int64_t own_entry_end;                        /* [thread] TCACHE-6 */
-    uint32_t first_entry;           /* [thread] home->first_entry; read by statistics */
-    uint32_t ticks;                 /* [thread] slow-path events, front/event.h */
-    uint32_t event_step;            /* [thread] step of time of the last own events */
-    uint32_t thread_id;             /* [lock REGISTRY] of its thread */
-    const void *thread;             /* [lock REGISTRY] address of its thread's TLS word */
-    bool is_attached;               /* [lock REGISTRY] a live thread has it */
-    bool is_refilling : 1;          /* [thread] events run inside an allocation */
-    bool guard_is_extra : 1;        /* [thread] guard_left is of the allowance, not of the rate */
-    uint8_t outbox_cursor;          /* [thread] class whose outbox is emptied next */
-    uint8_t changing;               /* [thread] not 0: in a slow path, lists and counts differ */
-    uint32_t outbox_bytes;          /* [thread] TCACHE-5 */
-    hak_owner_t *home;              /* [thread] refills come from its slabs */
-    hak_tcache_t *next;             /* [const] list of all tcaches */
-    hak_tcache_t *second;           /* [thread] TCACHE-10, or NULL; of an unused one the next,
-                                       [lock REGISTRY] */
-    hak_thread_counters_t counters; /* [thread] */
-    uint32_t drawn;                 /* [thread] TCACHE-7 */
-    uint16_t initial_bytes;         /* [thread] of a bin at first */
-    uint8_t shrink_cursor;          /* [thread] class to visit next */
-    uint8_t flush_round;            /* [thread] hak_event_flush_round at its last look */
+    HAK_LINE_ALIGNED hak_bin_t none; /* [const] TCACHE-9 */
+    hak_bin_t bin[HAK_SC_COUNT];     /* [thread] TCACHE-6 */
+    uint32_t first_entry;            /* [thread] home->first_entry; read by statistics */
+    uint32_t ticks;                  /* [thread] slow-path events, front/event.h */
+    uint32_t event_step;             /* [thread] step of time of the last own events */
+    uint32_t thread_id;              /* [lock REGISTRY] of its thread */
+    const void *thread;              /* [lock REGISTRY] address of its thread's TLS word */
+    bool is_attached;                /* [lock REGISTRY] a live thread has it */
+    bool is_refilling : 1;           /* [thread] events run inside an allocation */
+    bool guard_is_extra : 1;         /* [thread] guard_left is of the allowance, not of the rate */
+    uint8_t changing;                /* [thread] not 0: in a slow path, lists and counts differ */
+    hak_owner_t *home;               /* [thread] refills come from its slabs */
+    hak_tcache_t *next;              /* [const] list of all tcaches */
+    hak_tcache_t *second;            /* [thread] TCACHE-10, or NULL; of an unused one the next,
+                                        [lock REGISTRY] */
+    hak_thread_counters_t counters;  /* [thread] */
+    uint32_t drawn;                  /* [thread] TCACHE-7 */
+    uint16_t initial_bytes;          /* [thread] of a bin at first */
+    uint8_t shrink_cursor;           /* [thread] class to visit next */
+    uint8_t flush_round;             /* [thread] hak_event_flush_round at its last look */
     int64_t guard_left;       /* [thread] blocks of refills until a guarded one is due, if > 0 */
     uint64_t guard_random;    /* [thread] state of its generator; 0: none yet */
     uint64_t begun;           /* [thread] TCACHE-8 */
@@ -105,24 +94,19 @@ struct hak_tcache {
     const void *profile_label;         /* [thread] of the request in progress; NULL: none */
     uint32_t profile_epoch; /* [thread] value of hak_profile_epoch that profile_left is for */
     uint32_t clear_most;    /* [thread] hardened builds: bytes of blocks cleared as a whole */
-    HAK_LINE_ALIGNED hak_bin_side_t side[HAK_SIDES_NEAR];
-    /* [const] 0 (TCACHE-9). The processor fetches lines in pairs: next is another's bin */
-    uint64_t apart[HAK_LINE_BYTES / sizeof(uint64_t)];
+    hak_bin_side_t side[HAK_SIDES_NEAR];
+    /* [const] TCACHE-9. The processor fetches lines in pairs: next is another's bin */
+    HAK_LINE_ALIGNED hak_bin_t others[(HAK_KIND_MASK + 1 - HAK_KIND_LARGE) / HAK_KIND_PER_CLASS];
 };
 
 _Static_assert(sizeof(hak_tcache_t) <= sizeof(hak_pagemap_leaf_t), "MAP-4: it is all in the leaf");
 _Static_assert(sizeof(hak_tcache_t) == 2048, "two share an OS page");
 _Static_assert(HAK_SC_COUNT <= 64, "TCACHE-8");
-_Static_assert(HAK_KIND_ZERO_SIZE * sizeof(uint64_t) == offsetof(hak_tcache_t, apart), "TCACHE-9");
-_Static_assert(sizeof(hak_bin_side_t) == HAK_LINE_BYTES, "a slow path touches one line of it");
+_Static_assert(HAK_KIND_PER_CLASS * sizeof(uint64_t) == offsetof(hak_tcache_t, bin), "TCACHE-6");
+_Static_assert(HAK_KIND_LARGE * sizeof(uint64_t) == offsetof(hak_tcache_t, others), "TCACHE-9");
 
 /* Offset of the tcache from the zero leaf; 0 while the thread has none. */
 extern HAK_TLS uintptr_t hak_tcache_offset;
-
-/* The page-map entry of an offset (TCACHE-6), in any tcache. */
-HAK_INLINE uint32_t hak_tcache_entry(const hak_tcache_t *tcache, int64_t bin_offset_from_end) {
-    return (uint32_t)(bin_offset_from_end + tcache->own_entry_end);
-}
 
 HAK_INLINE hak_bin_side_t *hak_bin_side(hak_tcache_t *tcache, unsigned sc) {
     return sc < HAK_SIDES_NEAR ? &tcache->side[sc] : &tcache->far_side[sc - HAK_SIDES_NEAR];
@@ -130,7 +114,7 @@ HAK_INLINE hak_bin_side_t *hak_bin_side(hak_tcache_t *tcache, unsigned sc) {
 
 /* Prepares bin and side of a class for their first use; nothing if they were. */
 HAK_COLD void hak_bin_first_use(hak_tcache_t *tcache, unsigned sc);
-/* Bin and outbox are empty. TCACHE-8 */
+/* The bin is empty. TCACHE-8 */
 void hak_bin_end(hak_tcache_t *tcache, unsigned sc);
 HAK_INLINE void hak_bin_begin(hak_tcache_t *tcache, unsigned sc) {
     if (HAK_UNLIKELY((tcache->begun >> sc & 1) == 0)) {
@@ -152,8 +136,7 @@ HAK_INLINE void hak_tcache_change(hak_tcache_t *tcache, int step) {
 
 /* NULL: the fallback tcache is the caller's. */
 HAK_INLINE hak_partition_t hak_tcache_partition(const hak_tcache_t *tcache) {
-    bool is_plain =
-        HAK_HARDEN && tcache != NULL && ((uint32_t)tcache->own_entry_end & HAK_SLAB_PLAIN_ID) != 0;
+    bool is_plain = HAK_HARDEN && tcache != NULL && (tcache->first_entry & HAK_SLAB_PLAIN_ID) != 0;
     return is_plain ? HAK_PARTITION_PLAIN : HAK_PARTITION_ANY;
 }
 
@@ -170,7 +153,7 @@ HAK_COLD hak_tcache_t *hak_tcache_other(hak_tcache_t *tcache);
  * metadata memory is out. life/ arranges the exit hook. */
 hak_tcache_t *hak_tcache_attach(void);
 
-/* Empties bins and outboxes, and leaves the thread without a tcache. If a signal handler ends the
+/* Empties the bins, and leaves the thread without a tcache. If a signal handler ends the
  * thread inside a slow path, nobody uses its tcache again. */
 void hak_tcache_detach(hak_tcache_t *tcache);
 
@@ -190,7 +173,7 @@ void hak_tcache_fallback_unlock(void);
 typedef struct hak_tcache_view {
     uint32_t first_entry, drawn, event_step;
     hak_tcache_t *second; /* TCACHE-10, while a thread has it */
-    uint32_t cached[HAK_SC_COUNT], outbox[HAK_SC_COUNT], quarantine[HAK_SC_COUNT];
+    uint32_t cached[HAK_SC_COUNT], quarantine[HAK_SC_COUNT];
 } hak_tcache_view_t;
 void hak_tcache_look(hak_tcache_t *tcache, hak_tcache_view_t *view);
 /* No thread has it: it is empty, or a fork left it in the middle of a change. [lock REGISTRY] */

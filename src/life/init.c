@@ -71,7 +71,6 @@ static void process_start(void) {
     hak_reclaim_hooks.give_back = hak_limit_give_back;
     hak_reclaim_hooks.huge_bound = hak_target_huge_bound;
     hak_reclaim_hooks.memory_out = hak_reclaim_memory_out;
-    hak_event_register(hak_outbox_flush, HAK_EVENT_OWN);
     hak_event_register(hak_budget_shrink_idle, HAK_EVENT_OWN);
     hak_event_register(hak_guard_follow, HAK_EVENT_OWN);
     hak_event_register(hak_reclaim_tend, HAK_EVENT_PROCESS);

@@ -29,7 +29,7 @@ HAK_LARGE_STATE(4) uint64_t hak_sample_naps;
 void hak_sample_open(void) {
     hak_lock_acquire(HAK_LOCK_REGISTRY);
     if (hak_sample_owner.first_entry == 0) {
-        hak_owner_init(&hak_sample_owner, HAK_SLAB_SAMPLED_ID);
+        hak_owner_init(&hak_sample_owner, HAK_KIND_SAMPLED);
         hak_lock_add(&hak_sample_owner.lock);
     }
     hak_lock_release(HAK_LOCK_REGISTRY);

@@ -38,7 +38,7 @@ void hak_owner_init(hak_owner_t *owner, uint32_t first_entry) {
     for (unsigned sc = 0; sc < HAK_SC_COUNT; sc++) {
         hak_list_init(&owner->partial[sc]);
     }
-    if (first_entry == HAK_SLAB_SAMPLED_ID) {
+    if (first_entry == HAK_KIND_SAMPLED) {
         hak_store_release(&hak_owner_apart, owner); /* pairs OWNERS */
     }
 }
@@ -257,7 +257,7 @@ static hak_slab_t *owner_adopt_from(hak_owner_t *from, hak_owner_t *owner, unsig
  * which nobody allocates from until a thread comes back: so owners with users give, too. */
 hak_slab_t *hak_slab_adopt(hak_owner_t *owner, unsigned sc, bool is_last_resort) {
     hak_slab_t *slab = NULL;
-    if (owner->first_entry == HAK_SLAB_SAMPLED_ID) { /* SLAB-10 */
+    if (owner->first_entry == HAK_KIND_SAMPLED) { /* SLAB-10 */
         return NULL;
     }
     /* pairs CURSOR */

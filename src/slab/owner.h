@@ -15,7 +15,7 @@
 struct hak_owner {
     hak_slab_t *queue;    /* [atomic] slabs that received remote frees */
     uint32_t users;       /* [atomic] threads whose home it is */
-    uint32_t first_entry; /* [const] page-map entry of its slabs, class 0 */
+    uint32_t first_entry; /* [const] its id << 8, as in page-map entries; or a kind (SLAB-10) */
     bool is_left;         /* [atomic] its last user left, and it has not been tended since */
     hak_owner_t *next;    /* [const] list of all owners */
     HAK_LINE_ALIGNED hak_owner_lock_t lock;
@@ -32,15 +32,13 @@ struct hak_owner {
 
 _Static_assert(sizeof(hak_class_counters_t) == HAK_LINE_BYTES, "one line an event");
 
-/* Initialises an owner in zeroed memory; `first_entry` is the page-map entry of its slabs, class 0.
- */
+/* Initialises an owner in zeroed memory. */
 void hak_owner_init(hak_owner_t *owner, uint32_t first_entry);
 extern hak_owner_t *hak_owner_apart; /* [atomic] of sampled blocks (SLAB-10); NULL: none yet */
 
 /* The partition of its slabs: owners never exchange slabs with those of another. */
 HAK_INLINE hak_partition_t hak_owner_partition(const hak_owner_t *owner) {
-    bool is_plain = HAK_HARDEN && (owner->first_entry & HAK_SLAB_PLAIN_ID) != 0 &&
-                    owner->first_entry < HAK_SLAB_SAMPLED_ID;
+    bool is_plain = HAK_HARDEN && (owner->first_entry & HAK_SLAB_PLAIN_ID) != 0;
     return is_plain ? HAK_PARTITION_PLAIN : HAK_PARTITION_ANY;
 }
 

@@ -29,18 +29,18 @@ _Static_assert(HAK_SC_SMALL_BYTES < HAK_PAGEMAP_TABLE_BYTES &&
                        offsetof(hak_pagemap_t, table) + HAK_PAGEMAP_TABLE_BYTES,
                "MAP-5");
 void hak_sc_init(void) {
+    uint8_t *places = &hak_pagemap.table[HAK_BLOCK_ALIGN + 1 - HAK_CANARY_BYTES];
+    memset(hak_pagemap.table, (int)hak_sc_kind(0), HAK_BLOCK_ALIGN + 1 - HAK_CANARY_BYTES);
     hak_pagemap.table[0] = HAK_KIND_ZERO_SIZE;
-    /* skip class 0: its other sizes read as 0 already */
-    uint8_t *places = &hak_pagemap.table[1 + HAK_BLOCK_ALIGN - HAK_CANARY_BYTES];
     for (unsigned i = 2; i < sizeof hak_sc_small; i++, places += HAK_BLOCK_ALIGN) {
-        memset(places, hak_sc_small[i] * HAK_KIND_PER_CLASS, HAK_BLOCK_ALIGN);
+        memset(places, (int)hak_sc_kind(hak_sc_small[i]), HAK_BLOCK_ALIGN);
     }
 }
 
 /* Other threads read the table meanwhile: either value serves them. TCACHE-9 */
 void hak_sc_detour(bool is_on) {
     for (size_t size = 1; size <= HAK_SC_SMALL_SIZE; size++) {
-        unsigned place = is_on ? HAK_KIND_DETOUR : hak_sc_of_small(size) * HAK_KIND_PER_CLASS;
+        unsigned place = is_on ? HAK_KIND_DETOUR : hak_sc_kind(hak_sc_of_small(size));
         hak_store_relaxed(&hak_pagemap.table[size], (uint8_t)place);
     }
 }

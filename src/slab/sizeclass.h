@@ -21,8 +21,9 @@ typedef struct hak_sc_info {
     uint8_t log2;       /* of the other factor */
 } hak_sc_info_t;
 
-/* Hit paths read a class as the offset of its bin, in words: in the table for small sizes and in
- * page-map entries. x86-64 and aarch64 scale such an index for free. */
+/* Hit paths read a class as the offset of its bin in a tcache, in words: in the table for small
+ * sizes and in page-map entries. x86-64 and aarch64 scale such an index for free. 0 is no class's:
+ * it is the kind of a unit without an entry. */
 enum { HAK_SC_PLACES = HAK_SC_COUNT * HAK_KIND_PER_CLASS };
 
 /* In hardened builds a block ends in a canary (harden.h): a size is less than the block's bytes. */
@@ -32,24 +33,33 @@ enum {
     HAK_SC_MAX_SIZE = HAK_SC_MAX_BYTES - HAK_CANARY_BYTES,
 };
 
-_Static_assert(HAK_SC_PLACES <= 0x80, "MAP-2: classes stay below the other kinds");
+_Static_assert(HAK_SC_PLACES < 0x80, "MAP-2: classes stay below the other kinds");
 
-/* The page-map entry of a class's slabs; `first_entry` is that of class 0, of the same owner. */
+HAK_INLINE uint32_t hak_sc_kind(unsigned sc) {
+    return (sc + 1) * HAK_KIND_PER_CLASS;
+}
+
+/* The page-map entry of slabs of a class; `first_entry` is their owner's, or a kind. */
 HAK_INLINE uint32_t hak_sc_entry(uint32_t first_entry, unsigned sc) {
-    return first_entry | sc * HAK_KIND_PER_CLASS;
+    return first_entry | hak_sc_kind(sc) << (first_entry <= HAK_KIND_MASK ? 8 : 0);
 }
 
 /* The class of a slab's entry. */
 HAK_INLINE unsigned hak_sc_of_entry(uint32_t entry) {
-    return (entry & HAK_KIND_MASK) / HAK_KIND_PER_CLASS;
+    uint32_t kind = (entry & HAK_KIND_MASK) >= HAK_KIND_PURGED ? entry >> 8 : entry;
+    return (kind & HAK_KIND_MASK) / HAK_KIND_PER_CLASS - 1;
 }
 
 extern const hak_sc_info_t hak_sc_info[HAK_SC_COUNT];
 
-/* hak_sc_info of a slab's entry, without a division. */
-HAK_INLINE const hak_sc_info_t *hak_sc_info_of_entry(uint32_t entry) {
-    size_t bytes = (entry & HAK_KIND_MASK) * (sizeof(hak_sc_info_t) / HAK_KIND_PER_CLASS);
+/* hak_sc_info of a class's kind, without a division. */
+HAK_INLINE const hak_sc_info_t *hak_sc_info_of_kind(uint64_t kind) {
+    size_t bytes = (kind - HAK_KIND_PER_CLASS) * (sizeof(hak_sc_info_t) / HAK_KIND_PER_CLASS);
     return (const hak_sc_info_t *)((const char *)hak_sc_info + bytes);
+}
+
+HAK_INLINE const hak_sc_info_t *hak_sc_info_of_entry(uint32_t entry) {
+    return &hak_sc_info[hak_sc_of_entry(entry)];
 }
 
 /* The largest size a block of the class serves. */
@@ -59,9 +69,9 @@ HAK_INLINE size_t hak_sc_usable(const hak_sc_info_t *info) {
 
 extern const uint8_t hak_sc_small[HAK_SC_SMALL_BYTES / HAK_BLOCK_ALIGN + 1];
 
-/* Fills the table of bin offsets by size that the hit path reads (MAP-5); until then it reads class
- * 0, which no tcache can serve yet. One byte for each size, not for 16 of them: the hit path saves
- * an addition and a shift (docs/experiments/0017-hit-path-rest.md). */
+/* Fills the table of bin offsets by size that the hit path reads (MAP-5); until then it reads 0,
+ * the offset of no class's bin. One byte for each size, not for 16 of them: the hit path saves an
+ * addition and a shift (docs/experiments/0017-hit-path-rest.md). */
 void hak_sc_init(void);
 /* While it is on, the table leads every small request to an empty bin, and so to its cold exit. */
 void hak_sc_detour(bool is_on);

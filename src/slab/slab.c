@@ -17,7 +17,7 @@ enum {
 };
 
 void hak_slab_set_entry(const hak_slab_t *slab) {
-    uint32_t first_entry = slab->has_purged_pages ? (uint32_t)HAK_SLAB_PURGED_PAGES_ID
+    uint32_t first_entry = slab->has_purged_pages ? (uint32_t)HAK_KIND_PURGED
                                                   : hak_load_relaxed(&slab->owner)->first_entry;
     hak_pagemap_set(slab->base, slab->units, hak_sc_entry(first_entry, slab->sc));
 }

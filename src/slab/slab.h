@@ -3,14 +3,14 @@
  * Slabs: spans cut into blocks of one size class, each with one owner.
  *
  *   block states    fresh (never carved) -> in use -> free -> in use ...
- *   places of a free block: a bin of a tcache, an outbox, a mark in the slab's remote bitmap (the
- *   slab counts these as in use); a mark in its own bitmap.
+ *   places of a free block: a bin of a tcache, a mark in the slab's remote bitmap (the slab counts
+ *   these as in use); a mark in its own bitmap.
  *
  * Slab states, changed by the owner only:
  *   CURRENT   the slab its owner refills class `sc` from; in no list
  *   PARTIAL   has free or fresh blocks; in owner->partial[sc]
- *   FULL      has neither: all blocks are in use (bins and outboxes included) or wait in the
- *             remote bitmap; in no list
+ *   FULL      has neither: all blocks are in use (bins included) or wait in the remote bitmap; in
+ *             no list
  *
  * Invariants:
  *   SLAB-1  0 <= free_count <= carved <= capacity; the bitmap and the remote one together have as
@@ -26,11 +26,11 @@
  *   SLAB-8  hak_span_purged_bytes is the sum of all purged_bytes.
  *   SLAB-9  A free block has its free marker (link.h), and a marked one its second word, unless it
  *           lay in a purged page. From the first purge until no block is marked, has_purged_pages
- *           is set and the page-map entry has no owner's id: every free of the slab's blocks takes
- *           a slow path that checks the bitmap.
+ *           is set and the page-map entry has a kind for that: every free of the slab's blocks
+ *           takes a slow path that checks the bitmap.
  *   SLAB-10 Blocks that the heap profiler samples lie in slabs of an owner of their own, no
  * thread's home and in no list of owners: nobody adopts or purges its slabs, and it adopts none.
- *           Its id in their entries sends every free of them to a slow path. */
+ *           The kind in their entries sends every free of them to a slow path. */
 #ifndef HAK_SLAB_SLAB_H
 #define HAK_SLAB_SLAB_H
 
@@ -38,12 +38,7 @@
 #include "slab/sizeclass.h"
 #include "span/span.h"
 
-enum {
-    HAK_SLAB_PURGED_PAGES_ID = 0x7fffff00, /* SLAB-9 */
-    HAK_SLAB_SAMPLED_ID = 0x7ffffe00,      /* SLAB-10 */
-    HAK_SLAB_PLAIN_ID = 0x40000000,        /* a bit of the ids of owners of the plain partition,
-                                              and of the two above */
-};
+enum { HAK_SLAB_PLAIN_ID = 0x40000000 }; /* a bit of the ids of owners of the plain partition */
 
 /* The first class of more than 8 KiB: whether its slabs lie in huge pages is decided by samples
  * (docs/experiments/0055-dense-classes.md), below that it is not (0007-huge-pages.md). */
@@ -84,7 +79,7 @@ struct hak_slab {
 
 _Static_assert(sizeof(hak_slab_t) <= HAK_UNIT_RECORD_BYTES, "a slab record fits its unit record");
 
-/* A list of free blocks: on its way into a bin, or an outbox. */
+/* A list of free blocks, on its way into a bin or out of it. */
 typedef struct hak_blocks {
     void *head;
     uint32_t count;

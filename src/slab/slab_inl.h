@@ -7,9 +7,19 @@
 #include "slab/harden.h"
 #include "slab/slab.h"
 
-/* Whether the entry is a slab's: an owner id and a size class. */
+/* Whether the entry is an ordinary slab's: an owner id and a size class. */
+HAK_INLINE bool hak_slab_is_ordinary(uint32_t entry) {
+    return (uint8_t)(entry - HAK_KIND_PER_CLASS) < HAK_SC_PLACES;
+}
+
+/* Whether the entry is that of a slab with purged pages or of sampled blocks: without an owner. */
+HAK_INLINE bool hak_slab_entry_is_apart(uint32_t entry) {
+    return (entry & HAK_KIND_MASK) >= HAK_KIND_PURGED;
+}
+
+/* Whether the entry is a slab's. */
 HAK_INLINE bool hak_slab_is_entry(uint32_t entry) {
-    return entry > HAK_KIND_MASK && (entry & HAK_KIND_MASK) < HAK_SC_PLACES;
+    return hak_slab_is_ordinary(entry) || hak_slab_entry_is_apart(entry);
 }
 
 HAK_INLINE unsigned hak_slab_unit(const void *address) {
@@ -70,17 +80,12 @@ HAK_INLINE void hak_slab_check_start(uintptr_t index, uint32_t entry, const void
 
 /* Whether free blocks of the slab with this entry may lack their free markers (SLAB-9). */
 HAK_INLINE bool hak_slab_entry_has_purged_pages(uint32_t entry) {
-    return (entry & ~HAK_KIND_MASK) == HAK_SLAB_PURGED_PAGES_ID;
+    return (entry & HAK_KIND_MASK) == HAK_KIND_PURGED;
 }
 
 /* Whether the entry is that of slabs of sampled blocks (SLAB-10). */
 HAK_INLINE bool hak_slab_entry_is_sampled(uint32_t entry) {
-    return (entry & ~HAK_KIND_MASK) == HAK_SLAB_SAMPLED_ID;
-}
-
-/* Either of the two: no owner's id that a thread may have as its home's. */
-HAK_INLINE bool hak_slab_entry_is_apart(uint32_t entry) {
-    return (entry & ~HAK_KIND_MASK) >= HAK_SLAB_SAMPLED_ID;
+    return (entry & HAK_KIND_MASK) == HAK_KIND_SAMPLED;
 }
 
 /* Marks block `index` and the `count - 1` below it as free. false: one was marked already. */

@@ -5,20 +5,21 @@
  *   address   63      48 47          32 31           16 15            0
  *             |  ignored |  root index  |  leaf index   |  inside unit |
  *
- *   entry     31                              8 7             0
- *             |  owner id, or huge record idx  | class*2, kind |
+ *   entry     31                              8 7                 0
+ *             |  owner id, or huge record idx  | class*2 + 2, kind |
  *
  * Invariants:
  *   MAP-1  A unit without a part of a live block reads 0, except for the ends of vacant ranges
  *          (large/huge_record.h). So does an address never mapped.
- *   MAP-2  All units of a slab carry the same entry: owner id << 8 | size class * 2; while it has
- *          purged pages, an id that is no owner's (SLAB-9).
+ *   MAP-2  All units of a slab carry the same entry: owner id << 8 | size class * 2 + 2. While it
+ *          has purged pages, or if it is of sampled blocks (SLAB-9, SLAB-10), the low byte is the
+ *          kind for that, and the next one has what the low byte would have.
  *   MAP-3  The root holds distances from the shared zero leaf; 0 is that leaf itself, which is
  *          never written. So a look-up needs no test for an absent leaf, and works before any
  *          start-up code. Distances are counted in entries: added to the index of an entry in its
  *          leaf, they give its index from the zero leaf.
  *   MAP-4  The zero leaf lies at offset 0 and doubles as the empty tcache (front/tcache.h): all
- *          bins empty, no entry its own: a thread whose TLS word is still 0 takes the cold exits.
+ *          bins empty, no class begun: a thread whose TLS word is still 0 takes the cold exits.
  *   MAP-5  Everything the hit paths read lies relative to the zero leaf's address, which they keep
  *          in one register: the size-class table before it, the tcache, leaves and root after. */
 #ifndef HAK_SPAN_PAGEMAP_H
@@ -34,10 +35,11 @@ enum {
     HAK_PAGEMAP_ROOTS = 1 << (48 - HAK_PAGEMAP_LEAF_LOG2),
 };
 
-/* Kinds share the low byte with size classes, which stay below 0x80. */
+/* Kinds share the low byte with size classes, which stay below 0x80. Each is the offset, in words,
+ * of a bin of a tcache, or of one that takes nothing (TCACHE-9). */
 enum {
     HAK_KIND_MASK = 0xff,
-    HAK_KIND_PER_CLASS = 2,     /* class 1 is kind 2: slab/sizeclass.h says why */
+    HAK_KIND_PER_CLASS = 2,     /* class 1 is kind 4: slab/sizeclass.h says why */
     HAK_KIND_LARGE = 0xf0,      /* first unit of a large block */
     HAK_KIND_LARGE_BODY = 0xf1, /* its other units */
     HAK_KIND_HUGE = 0xf2,       /* first unit of a huge block; record index above */
@@ -45,6 +47,8 @@ enum {
     HAK_KIND_VACANT = 0xf4,     /* an end of a vacant range, not a block's; record index above */
     HAK_KIND_ZERO_SIZE = 0xf8,  /* every unit of a region of blocks of size 0; its index above */
     HAK_KIND_DETOUR = 0xfa,     /* no unit's: what the table of sizes has while all are sampled */
+    HAK_KIND_PURGED = 0xfc,     /* a slab with purged pages (SLAB-9); its class above */
+    HAK_KIND_SAMPLED = 0xfe,    /* a slab of sampled blocks (SLAB-10); its class above */
 };
 
 typedef struct hak_pagemap_leaf {
@@ -87,6 +91,11 @@ HAK_INLINE uint32_t *hak_pagemap_entry(uintptr_t base, uintptr_t index) {
 
 HAK_INLINE uint32_t hak_pagemap_at(uintptr_t base, uintptr_t index) {
     return hak_load_hot(hak_pagemap_entry(base, index));
+}
+
+/* The kind alone, in the first byte of the entry. */
+HAK_INLINE int64_t hak_pagemap_kind_at(uintptr_t base, uintptr_t index) {
+    return hak_load_hot((const uint8_t *)hak_pagemap_entry(base, index));
 }
 
 HAK_INLINE uint32_t hak_pagemap_get(uintptr_t base, const void *address) {

@@ -35,10 +35,9 @@ static void collect_owner(hak_owner_t *owner, void *context) {
 static void collect_bin(hak_class_stats_t *stats, const hak_tcache_view_t *view, unsigned sc,
                         bool is_lost) {
     if (is_lost) {
-        stats->lost += view->cached[sc] + view->outbox[sc] + view->quarantine[sc];
+        stats->lost += view->cached[sc] + view->quarantine[sc];
     } else {
         stats->cached += view->cached[sc];
-        stats->outbox += view->outbox[sc];
         stats->quarantine += view->quarantine[sc];
     }
 }
@@ -186,7 +185,6 @@ static void thread_add(hak_thread_stats_t *thread, hak_tcache_t *tcache, hak_tca
         HAK_BIN_COUNTERS(COLLECT_ADD)
         uint64_t cached = (uint64_t)view->cached[sc] + view->quarantine[sc];
         thread->cached_bytes += cached * hak_sc_info[sc].bytes;
-        thread->outbox_bytes += (uint64_t)view->outbox[sc] * hak_sc_info[sc].bytes;
     }
     const hak_thread_counters_t *from = &tcache->counters;
     hak_thread_counters_t *to = &thread->own;
@@ -209,7 +207,7 @@ static bool thread_list(hak_tcache_t *tcache, void *context) {
     if (HAK_HARDEN && thread.is_attached && view.second != NULL) {
         thread_add(&thread, view.second, &view);
     }
-    bool is_there = thread.is_attached || thread.cached_bytes + thread.outbox_bytes != 0;
+    bool is_there = thread.is_attached || thread.cached_bytes != 0;
     if (has_begun && is_there && list->count < list->mapped_bytes / sizeof thread) {
         list->thread[list->count++] = thread;
     }

@@ -26,14 +26,10 @@ typedef struct explain {
     uint64_t whole;                     /* RSS, or the sum if it is not known */
 } explain_t;
 
-static uint64_t thread_bytes(const hak_thread_stats_t *thread) {
-    return thread->cached_bytes + thread->outbox_bytes;
-}
-
 /* Inserts a thread among those with most memory. */
 static void explain_thread(explain_t *explain, const hak_thread_stats_t *thread) {
     unsigned at = explain->thread_count;
-    for (; at > 0 && thread_bytes(explain->thread[at - 1]) < thread_bytes(thread); at--) {
+    for (; at > 0 && explain->thread[at - 1]->cached_bytes < thread->cached_bytes; at--) {
         if (at < EXPLAIN_THREADS) {
             explain->thread[at] = explain->thread[at - 1];
         }
@@ -48,7 +44,7 @@ static const explain_t *explain_make(explain_t *explain, const hak_snapshot_t *s
     const hak_thread_list_t *threads = &snapshot->threads;
     explain->thread_count = 0;
     for (size_t i = 0; i < threads->count; i++) {
-        if (thread_bytes(&threads->thread[i]) != 0) {
+        if (threads->thread[i].cached_bytes != 0) {
             explain_thread(explain, &threads->thread[i]);
         }
     }
@@ -307,7 +303,7 @@ void hak_write_explain(const hak_sink_t *sink, const hak_snapshot_t *snapshot) {
     for (unsigned i = 0; i < explain->thread_count; i++) {
         const hak_thread_stats_t *thread = explain->thread[i];
         hak_sink_format(sink, "hakmem: thread %u caches %l KiB, idle for %l ms\n", thread->id,
-                        thread_bytes(thread) >> 10, thread->idle_ms);
+                        thread->cached_bytes >> 10, thread->idle_ms);
     }
     for (unsigned i = 0, count = notes(explain, note); i < count; i++) {
         hak_sink_format(sink, "hakmem: %s\n", note[i]);
@@ -345,7 +341,7 @@ void hak_write_explain_json(const hak_sink_t *sink, const hak_snapshot_t *snapsh
     for (unsigned i = 0; i < explain->thread_count; i++) {
         const hak_thread_stats_t *thread = explain->thread[i];
         hak_sink_format(sink, "%s\n{\"id\":%u,\"cached_bytes\":%l,\"idle_ms\":%l}",
-                        i == 0 ? "" : ",", thread->id, thread_bytes(thread), thread->idle_ms);
+                        i == 0 ? "" : ",", thread->id, thread->cached_bytes, thread->idle_ms);
     }
     hak_sink_format(sink, "],\n\"learner\":[");
     for (hak_learner_pool_t pool = 0; pool < HAK_LEARNERS; pool++) {

@@ -42,13 +42,12 @@ static void sum_class(hak_snapshot_t *snapshot, unsigned sc) {
     const hak_sc_info_t *info = &hak_sc_info[sc];
     hak_class_stats_t *stats = &snapshot->sc[sc];
     uint64_t used = stats->blocks - stats->free;
-    uint64_t idle = stats->cached + stats->outbox + stats->remote + stats->quarantine + stats->lost;
+    uint64_t idle = stats->cached + stats->remote + stats->quarantine + stats->lost;
     size_t bytes = info->bytes;
     stats->live = used > idle ? used - idle : 0; /* counted twice on its way */
 #define SUM_BYTES(name) snapshot->name##_bytes += stats->name * bytes;
     SUM_BYTES(live)
     SUM_BYTES(cached)
-    SUM_BYTES(outbox)
     SUM_BYTES(remote)
     SUM_BYTES(quarantine)
     SUM_BYTES(lost)

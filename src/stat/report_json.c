@@ -52,7 +52,6 @@ static void json_thread(json_t *json, const hak_thread_stats_t *thread) {
     json->comma = ",";
     json_member(json, "owner", thread->owner);
     json_member(json, "cached_bytes", thread->cached_bytes);
-    json_member(json, "outbox_bytes", thread->outbox_bytes);
     json_member(json, "drawn_bytes", thread->drawn_bytes);
     json_member(json, "idle_ms", thread->idle_ms);
     json_open(json, "\"events\":{");

@@ -8,7 +8,7 @@
 
 void hak_write_summary(const hak_sink_t *sink, const hak_snapshot_t *s) {
     uint64_t large = s->large_bytes + s->huge_bytes, rss = hak_os_resident_all();
-    uint64_t caches = s->cached_bytes + s->outbox_bytes + s->remote_bytes + s->quarantine_bytes;
+    uint64_t caches = s->cached_bytes + s->remote_bytes + s->quarantine_bytes;
     uint64_t kept = s->unused_dirty_bytes + s->huge_cached_dirty_bytes;
     uint64_t slabs = s->slab_free_bytes + s->lost_bytes;
     hak_write_head(sink);

@@ -65,7 +65,7 @@ static void text_figure(const hak_sink_t *sink, const hak_figure_t *figure, uint
     X("blocks", stats->blocks)                                                                     \
     X("live", stats->live)                                                                         \
     X("in bins", stats->cached)                                                                    \
-    X("on its way", stats->outbox + stats->remote + stats->quarantine)                             \
+    X("on its way", stats->remote + stats->quarantine)                                             \
     X("free", stats->free)                                                                         \
     X("refills", stats->bin.refill)                                                                \
     X("full bins", stats->bin.overflow)                                                            \
@@ -75,7 +75,6 @@ static void text_figure(const hak_sink_t *sink, const hak_figure_t *figure, uint
     X("id", thread->id)                                                                            \
     X("owner", thread->owner)                                                                      \
     X("in bins", thread->cached_bytes)                                                             \
-    X("in outboxes", thread->outbox_bytes)                                                         \
     X("bins grew by", thread->drawn_bytes)                                                         \
     X("idle, ms", thread->idle_ms)                                                                 \
     X("refills", thread->bin.refill)                                                               \

@@ -123,21 +123,21 @@ static void class_split(rss_work_t *work, unsigned sc) {
     const hak_class_stats_t *stats = &work->snapshot->sc[sc];
     hak_rss_t *out = work->out;
     unsigned size = hak_sc_info[sc].bytes;
-    uint64_t cached = stats->cached + stats->lost, outboxes = stats->outbox + stats->remote;
-    uint64_t waiting = cached + outboxes + stats->quarantine;
+    uint64_t cached = stats->cached + stats->lost;
+    uint64_t waiting = cached + stats->remote + stats->quarantine;
     uint64_t live_blocks = of->used_blocks > waiting ? of->used_blocks - waiting : 0;
     uint64_t live = waiting == 0 ? of->used : hak_least(of->used, live_blocks * size);
     uint64_t left = of->used - live;
     uint64_t given = stats->bin.refill * size; /* bytes handed out; asked_bytes: requested */
     uint64_t slack = share(live, hak_excess(given, stats->bin.asked_bytes), given);
-    uint64_t bins = share(left, cached, waiting), out_of = share(left, outboxes, waiting);
+    uint64_t bins = share(left, cached, waiting), remote = share(left, stats->remote, waiting);
     uint64_t held = share(left, stats->quarantine, waiting);
-    class_add(out, HAK_CAUSE_live, size, live - slack + (left - bins - out_of - held));
+    class_add(out, HAK_CAUSE_live, size, live - slack + (left - bins - remote - held));
     class_add(out, HAK_CAUSE_slack, size, slack);
     class_add(out, HAK_CAUSE_slab_free, size, of->free);
     class_add(out, HAK_CAUSE_uncarved, size, of->uncarved);
     class_add(out, HAK_CAUSE_bins, size, bins);
-    class_add(out, HAK_CAUSE_outboxes, size, out_of);
+    class_add(out, HAK_CAUSE_remote, size, remote);
     out->bytes[HAK_CAUSE_guard] += held;
 }
 

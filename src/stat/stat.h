@@ -4,9 +4,9 @@
  * while other threads work, exact when they rest. Any thread may call, even without a tcache;
  * nothing is allocated from ourselves, and no lock is held while a sink is written to.
  *
- *   a superslab is   live + cached + outbox + remote + quarantine + lost     blocks of its slabs
- *                    + slab_free + uncarved + slab_tail                      the rest of them
- *                    + large + unused_dirty + unused_clean + moving          its other units
+ *   a superslab is   live + cached + remote + quarantine + lost     blocks of its slabs
+ *                    + slab_free + uncarved + slab_tail             the rest of them
+ *                    + large + unused_dirty + unused_clean + moving its other units
  *   mapped is        that, huge and huge_cached */
 #ifndef HAK_STAT_STAT_H
 #define HAK_STAT_STAT_H
@@ -23,7 +23,6 @@
     X(in_use, "blocks that are not free in their slabs, large and huge ones")                      \
     X(live, "small blocks the program holds")                                                      \
     X(cached, "free small blocks in bins of threads")                                              \
-    X(outbox, "free small blocks in outboxes of threads")                                          \
     X(remote, "free small blocks sent to their owners, not received yet")                          \
     X(quarantine, "free small blocks held back (hardened library)")                                \
     X(lost, "free small blocks in caches of threads that a fork left behind")                      \
@@ -69,7 +68,6 @@
     X(blocks, "its blocks that were handed out at least once: the sum of all below")               \
     X(live, "its blocks that the program holds")                                                   \
     X(cached, "its free blocks in bins of threads")                                                \
-    X(outbox, "its free blocks in outboxes of threads")                                            \
     X(remote, "its free blocks sent to their owners, not received yet")                            \
     X(quarantine, "its free blocks held back (hardened library)")                                  \
     X(lost, "its free blocks in caches of threads that a fork left behind")                        \
@@ -92,7 +90,7 @@ typedef struct hak_thread_stats {
     uint32_t id;      /* of the thread; 0: threads without a cache of their own */
     uint32_t owner;   /* its home, from 0 */
     bool is_attached; /* false: a fork left it behind, or id is 0 */
-    uint64_t cached_bytes, outbox_bytes, drawn_bytes;
+    uint64_t cached_bytes, drawn_bytes;
     uint64_t idle_ms;       /* since a slow path last read the clock; 0: none did, or just now */
     hak_bin_counters_t bin; /* sums of all classes */
     hak_thread_counters_t own;

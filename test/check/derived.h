@@ -87,18 +87,6 @@ static uint64_t tcache_far_bytes(void) {
     return (HAK_SC_COUNT - HAK_SIDES_NEAR) * sizeof(hak_bin_side_t);
 }
 
-/* Blocks in the outboxes of a thread, smallest first. */
-static uint64_t outboxes_most_blocks(void) {
-    uint64_t left = hak_knobs.outbox_bytes, blocks = 0;
-    for (unsigned sc = 0; sc < HAK_SC_COUNT; sc++) {
-        uint64_t fit = left / hak_sc_info[sc].bytes;
-        uint64_t count = hak_least(fit, (uint64_t)hak_outbox_capacity(sc));
-        left -= count * hak_sc_info[sc].bytes;
-        blocks += count;
-    }
-    return blocks;
-}
-
 /* --- metadata --------------------------------------------------------------------------------- */
 
 static double record_percent(void) {

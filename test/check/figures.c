@@ -59,9 +59,6 @@
     X(cache_bytes, hak_knobs.cache_bytes)                                                          \
     X(pass_callers, PASS_CALLERS)                                                                  \
     X(cache_thread_bytes, BUDGET_FLOOR)                                                            \
-    X(outbox_bytes, hak_knobs.outbox_bytes)                                                        \
-    X(outbox_class_bytes, (uint64_t)hak_outbox_capacity(hak_sc_of(4096)) * 4096)                   \
-    X(outbox_class_blocks, OUTBOX_MOST_BLOCKS)                                                     \
     X(messages_slots, MESSAGES_SLOTS)                                                              \
     /* what stays unused */                                                                        \
     X(retain_least_bytes, hak_knobs.retain_min_bytes)                                              \
@@ -132,11 +129,8 @@
     X(event_ticks, HAK_EVENT_TICKS)                                                                \
     X(event_look_ticks, HAK_EVENT_LOOK_TICKS)                                                      \
     X(event_step_ns, HAK_EVENT_STEP_NS)                                                            \
-    X(outboxes_most_blocks, outboxes_most_blocks())                                                \
-    X(call_most_blocks,                                                                            \
-      outboxes_most_blocks() + SHRINK_CLASSES * SHRINK_BLOCKS + OUTBOX_MOST_BLOCKS)                \
-    X(call_tight_blocks,                                                                           \
-      outboxes_most_blocks() + HAK_SC_COUNT * SHRINK_BLOCKS + OUTBOX_MOST_BLOCKS)                  \
+    X(call_most_blocks, SHRINK_CLASSES *SHRINK_BLOCKS + OVERFLOW_SMALL_BLOCKS)                     \
+    X(call_tight_blocks, (uint64_t)HAK_SC_COUNT *SHRINK_BLOCKS + OVERFLOW_SMALL_BLOCKS)            \
     X(overflow_blocks, OVERFLOW_BLOCKS)                                                            \
     X(overflow_small_blocks, OVERFLOW_SMALL_BLOCKS)                                                \
     X(overflow_small_bytes, OVERFLOW_SMALL_BYTES)                                                  \

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Every superslab, slab, bitmap, bin and outbox is visited. Lists are walked with a
+ * Every superslab, slab, bitmap and bin is visited. Lists are walked with a
  * bound, so a cycle is found, not followed. */
 #include "audit.h"
 #include "front/budget.h"
@@ -46,7 +46,7 @@ static void audit_slab(hak_audit_t *audit, const hak_slab_t *slab, uint32_t entr
                  "SLAB-1", slab);
     audit_expect(audit, slab->carved_less_2 == hak_excess(slab->carved, 2), "SLAB-1", slab);
     uint32_t first_entry =
-        slab->has_purged_pages ? HAK_SLAB_PURGED_PAGES_ID : slab->owner->first_entry;
+        slab->has_purged_pages ? (uint32_t)HAK_KIND_PURGED : slab->owner->first_entry;
     audit_expect(audit, hak_sc_entry(first_entry, slab->sc) == entry, "MAP-2", slab);
     bool has_blocks = slab->free_count != 0 || slab->carved < slab->capacity;
     if (slab->state == HAK_SLAB_CURRENT) {
@@ -83,20 +83,23 @@ static void audit_superslab(hak_superslab_t *superslab, void *context) {
     }
 }
 
+static bool is_empty_bin(const hak_bin_t *bin) {
+    return bin->head == NULL && bin->slots_left == 0 && bin->size_reciprocal == 0;
+}
+
 /* A list of a tcache: `count` blocks of the class. */
-static void audit_list(hak_audit_t *audit, void *const *head, size_t count, unsigned sc,
-                       const char *invariant) {
+static void audit_list(hak_audit_t *audit, void *const *head, size_t count, unsigned sc) {
     const void *block = *head;
     for (; block != NULL && count != 0; block = hak_link_get(block), count--) {
         uint32_t entry = hak_pagemap_get(hak_pagemap_base(), block);
         if (!hak_slab_is_entry(entry) || hak_sc_of_entry(entry) != sc ||
             !hak_slab_is_block(hak_slab_of(block), block)) {
-            audit_expect(audit, false, invariant, block);
+            audit_expect(audit, false, "TCACHE-2", block);
             return;
         }
         audit->cached_blocks++;
     }
-    audit_expect(audit, block == NULL && count == 0, invariant, head);
+    audit_expect(audit, block == NULL && count == 0, "TCACHE-2", head);
 }
 
 /* TCACHE-7 */
@@ -108,7 +111,7 @@ static size_t audit_growth(hak_tcache_t *tcache, unsigned sc) {
 
 static bool audit_tcache(hak_tcache_t *tcache, void *context) {
     hak_audit_t *audit = context;
-    size_t outbox_bytes = 0, drawn = 0;
+    size_t drawn = 0;
     if (hak_tcache_is_left(tcache) && tcache->changing != 0) {
         return true; /* its thread ended inside an operation */
     }
@@ -118,15 +121,16 @@ static bool audit_tcache(hak_tcache_t *tcache, void *context) {
         audit_expect(audit, side->total >= bin->slots_left, "TCACHE-3", bin);
         bool has_begun = (tcache->begun >> sc & 1) != 0;
         audit_expect(audit, has_begun == (side->want != 0), "TCACHE-8", side);
-        audit_expect(audit, has_begun || (bin->head == NULL && side->outbox.count == 0), "TCACHE-8",
-                     bin);
+        audit_expect(audit, has_begun || (bin->head == NULL && bin->size_reciprocal == 0),
+                     "TCACHE-8", bin);
         int64_t cached = side->total - bin->slots_left;
-        audit_list(audit, &bin->head, cached < 0 ? 0 : (size_t)cached, sc, "TCACHE-2");
-        audit_list(audit, &side->outbox.head, side->outbox.count, sc, "TCACHE-4");
+        audit_list(audit, &bin->head, cached < 0 ? 0 : (size_t)cached, sc);
         drawn += audit_growth(tcache, sc);
-        outbox_bytes += (size_t)side->outbox.count * hak_sc_info[sc].bytes;
     }
-    audit_expect(audit, outbox_bytes == tcache->outbox_bytes, "TCACHE-5", tcache);
+    audit_expect(audit, is_empty_bin(&tcache->none), "TCACHE-9", tcache);
+    for (unsigned i = 0; i < sizeof tcache->others / sizeof *tcache->others; i++) {
+        audit_expect(audit, is_empty_bin(&tcache->others[i]), "TCACHE-9", tcache);
+    }
     audit_expect(audit, drawn == tcache->drawn || !tcache->is_attached, "TCACHE-7", tcache);
     return true;
 }

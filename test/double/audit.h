@@ -12,7 +12,7 @@ typedef struct hak_audit {
     const void *where;
     size_t slabs;              /* walked */
     size_t free_blocks;        /* walked on slabs' lists */
-    size_t cached_blocks;      /* walked in bins and outboxes */
+    size_t cached_blocks;      /* walked in bins */
     size_t unused_dirty_units; /* of all superslabs */
     size_t purged_bytes;       /* of all slabs */
 } hak_audit_t;

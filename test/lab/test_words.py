@@ -35,8 +35,8 @@ def test_libraries_join():
 
 
 def test_options_stay_with_their_arm():
-    assert cli.named("glibc,hakmem+learn:0,outbox:1k, mimalloc") == [
-        "glibc", "hakmem+learn:0,outbox:1k", "mimalloc"]
+    assert cli.named("glibc,hakmem+learn:0,cache:1m, mimalloc") == [
+        "glibc", "hakmem+learn:0,cache:1m", "mimalloc"]
 
 
 @pytest.mark.parametrize("text, valid", [("hakmem@nosuch", "low-memory"), ("nosuch", "glibc"),

@@ -19,7 +19,7 @@ awk 'length > 110' "$work/out" | grep -q . && fail "lines of options are not wra
 expect 0 env HAKMEM_PROFILE=low-memory HAKMEM_OPTIONS=retain_min:2m "$hakmem" options retain_min
 [ "$(head -n 1 "$work/out")" = "The environment: other than the default" ] || fail "the environment does not come first"
 says out "retain_min      2m        default 32m; from HAKMEM_OPTIONS"
-says out "outbox          16k       default 128k; from profile low-memory"
+says out "bin_bytes       16k       default 128k; from profile low-memory"
 expect 2 "$hakmem" options retain_mim
 says err "did you mean retain_min?"
 expect 0 "$hakmem" options --json

@@ -71,7 +71,7 @@ if [ "$surroundings" = chroot ]; then
 else
     preloaded 0 program_works ''
     preloaded 0 program_with_scavenger_works scavenger:1
-    preloaded 0 program_with_warnings_works bogus:1,outbox:none,strict:0
+    preloaded 0 program_with_warnings_works bogus:1,bin_bytes:none,strict:0
     preloaded died crime_ends '' crime
     preloaded died strict_option_ends bogus:1,strict:1
 fi

@@ -74,7 +74,7 @@ check options_show_prints_effective_values lists force_libc strict
 run 'show:1,force_libc:1'
 check options_show_names_the_source lists HAKMEM_OPTIONS
 run 'show:1' 'low-memory'
-check options_show_names_the_profile lists 'profile:low-memory  from HAKMEM_PROFILE' 'outbox:16k  from HAKMEM_PROFILE'
+check options_show_names_the_profile lists 'profile:low-memory  from HAKMEM_PROFILE' 'bin_bytes:16k  from HAKMEM_PROFILE'
 run 'report_file:/tmp/a b:c %p,show:1'
 check options_text_is_taken_as_it_stands lists 'report_file:/tmp/a b:c %p  from HAKMEM_OPTIONS'
 run 'strict:1'

@@ -22,7 +22,7 @@ SCENARIOS = {  # options, the cause that comes first, least bytes of it
     "leak": ("", "live", 30 * MIB),
     "survivors": ("retain_idle:1g", "slab_free", 50 * MIB),
     "caches": (f"{DROP},cache:1g,bin_bytes:1m,bin_blocks:65536", "bins", 10 * MIB),
-    "remote": (f"{KEEP},outbox:1m,huge_pages:0", "outboxes", 30 * MIB),
+    "remote": (f"{KEEP},huge_pages:0", "remote", 30 * MIB),
     "spans": (KEEP, "retained_dirty", 45 * MIB),
     "huge": (KEEP, "retained_dirty", 62 * MIB),
     "padding": ("", "huge_page_padding", 1.5 * MIB),

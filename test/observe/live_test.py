@@ -17,7 +17,7 @@ from pathlib import Path
 
 from observing import causes, differences, document, load, observe, require_reading
 
-OPTIONS = ["", "guard_rate:100,profile_rate:16k", "huge_pages:0,outbox:1m,cache:64m,learn:0", "learn:counterfactual,cgroup:0"]
+OPTIONS = ["", "guard_rate:100,profile_rate:16k", "huge_pages:0,cache:64m,learn:0", "learn:counterfactual,cgroup:0"]
 TIMES = re.compile(r"\.threads\[\d+\]\.idle_ms|\.learner\[\d\]\.since_ms")
 COSTS = re.compile(r"\.rss_bytes|\.sum_bytes|\.text")  # of the report inside
 RANGE_BYTES, SPARE_RANGES, SPARE_SHARE = 56, 256, 8  # src/stat/inventory.c

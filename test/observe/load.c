@@ -54,7 +54,7 @@ static void fill_large(void) {
     free(huge[4]);
 }
 
-/* Takes blocks of its own, and frees those of the thread before it: messages, outboxes, bins. */
+/* Takes blocks of its own, and frees those of the thread before it: messages, bins. */
 static void *thread(void *number) {
     size_t self = (size_t)number;
     for (size_t i = 0; i < THREAD_BLOCKS; i++) {

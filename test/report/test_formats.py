@@ -14,9 +14,9 @@ import pytest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SCHEMAS = sorted((ROOT / "docs/schema").glob("*.schema.json"))
 SUPERSLAB_BYTES = 4 << 20
-PARTS = ("live cached outbox remote quarantine lost slab_free uncarved slab_tail large moving "
+PARTS = ("live cached remote quarantine lost slab_free uncarved slab_tail large moving "
          "unused_dirty unused_clean").split()
-ROW = "live cached outbox remote quarantine lost free".split()
+ROW = "live cached remote quarantine lost free".split()
 CHILDREN = [f"child.{i}" for i in range(20)]
 
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Searches (front/find_free.c) while other threads allocate, free and exchange blocks: a search
- * reads their bins, outboxes and lists, and must neither find a block that is in use nor disturb
+ * reads their bins and lists, and must neither find a block that is in use nor disturb
  * anybody. Under ThreadSanitizer: nor read what they write but by atomic loads. Arguments: searches
  * (default 4000), other threads (default 3).
  */

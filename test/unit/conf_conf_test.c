@@ -83,15 +83,15 @@ CONF_TEST(equals_sign_separates_as_a_colon_does) {
     assert_int_equal(conf_value_of("learn"), 0);
     assert_string_equal(hak_conf_text("report"), "json");
     assert_string_equal(hak_conf_text("report_file"), "/a=b:c"); /* the first one separates */
-    assert_int_equal(hak_conf_parse("outbox:1k,outbox:2K,control:@a=b", "test"), 0);
-    assert_int_equal(conf_value_of("outbox"), 2048); /* the later wins */
+    assert_int_equal(hak_conf_parse("bin_bytes:8k,bin_bytes:16K,control:@a=b", "test"), 0);
+    assert_int_equal(conf_value_of("bin_bytes"), 16 << 10); /* the later wins */
     assert_string_equal(hak_conf_text("control"), "@a=b");
-    conf_said("retain_min=,outbox:=1k,outbox==1k", 3);
+    conf_said("retain_min=,bin_bytes:=8k,bin_bytes==8k", 3);
 }
 
 CONF_TEST(values_reach_the_knobs_when_applied) {
     assert_int_equal(hak_conf_parse("retain_min:1m,retain_percent:7,huge_cache:2m,bin_bytes:16k,"
-                                    "bin_blocks:99,cache:3m,outbox:4k,learn:0,huge_pages:0",
+                                    "bin_blocks:99,cache:3m,learn:0,huge_pages:0",
                                     "test"),
                      0);
     assert_int_equal(hak_knobs.retain_percent, untouched.retain_percent);
@@ -102,7 +102,6 @@ CONF_TEST(values_reach_the_knobs_when_applied) {
     assert_int_equal(hak_knobs.bin_max_bytes, 16 << 10);
     assert_int_equal(hak_knobs.bin_max_blocks, 99);
     assert_int_equal(hak_knobs.cache_bytes, 3 << 20);
-    assert_int_equal(hak_knobs.outbox_bytes, 4 << 10);
     assert_int_equal(hak_knobs.learn, HAK_LEARN_OFF);
     assert_false(hak_knobs.huge_pages);
     assert_false(hak_knobs.force_libc);
@@ -155,7 +154,7 @@ CONF_TEST(text_is_what_stands_before_the_comma) {
     assert_int_equal(hak_conf_parse("control:longer than before,control:,learn:0", "test"), 0);
     assert_string_equal(hak_conf_text("control"), "");
     assert_string_equal(hak_conf_text("report_file"), "/x/\xc3\xa9");
-    assert_null(hak_conf_text("outbox"));
+    assert_null(hak_conf_text("cache"));
     assert_null(hak_conf_text("no_such_option"));
 }
 

@@ -39,15 +39,15 @@ def check_shape(found):
 def main():
     program = sys.argv[1]
     path = PATH.encode()[:107].decode(errors="ignore")
-    found = report(program, "low-memory", f"report:json,outbox:3k,report_file:{path},control:@hakmem:%p")
+    found = report(program, "low-memory", f"report:json,bin_bytes:24k,report_file:{path},control:@hakmem:%p")
     check_shape(found)
     assert found["profile"] == "low-memory"
     rows = {row["name"]: row for row in found["options"]}
-    expected = {"report": ("json", "off"), "outbox": ("3k", "128k"), "control": ("@hakmem:%p", ""), "retain_min": ("1m", "32m"),
+    expected = {"report": ("json", "off"), "bin_bytes": ("24k", "128k"), "control": ("@hakmem:%p", ""), "retain_min": ("1m", "32m"),
                 "report_file": (path.encode().decode("latin-1"), "")}  # byte by byte
     for name, pair in expected.items():
         assert (rows[name]["value"], rows[name]["default"]) == pair, rows[name]
-    assert (rows["outbox"]["source"], rows["retain_min"]["source"], rows["learn"]["source"]) == \
+    assert (rows["bin_bytes"]["source"], rows["retain_min"]["source"], rows["learn"]["source"]) == \
         ("HAKMEM_OPTIONS", "HAKMEM_PROFILE", "default")
     print(f"{len(rows)} options")
 

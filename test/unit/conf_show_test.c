@@ -72,7 +72,7 @@ CONF_TEST(complaint_about_a_value_names_the_valid_ones) {
     static const struct {
         const char *text, *said;
     } cases[] = {
-        {"outbox:1", "bad value '1' for outbox; valid: 64 to 1m\n"},
+        {"bin_bytes:1", "bad value '1' for bin_bytes; valid: 4k to 1m\n"},
         {"report:all",
          "bad value 'all' for report; valid: off, exit, json, explain, map, stats, profile, "
          "leaks\n"},
@@ -87,11 +87,11 @@ CONF_TEST(complaint_about_a_value_names_the_valid_ones) {
 
 CONF_TEST(show_prints_the_profile_and_every_value_and_its_source) {
     setenv("HAKMEM_PROFILE", "low-memory", 1);
-    setenv("HAKMEM_OPTIONS", "show,outbox:3k,report:json,report_file:/tmp/%p", 1);
+    setenv("HAKMEM_OPTIONS", "show,bin_bytes:24k,report:json,report_file:/tmp/%p", 1);
     const char *said = conf_said_by(hak_conf_read);
     assert_int_equal(unit_line_count(said), TABLE_OPTIONS + 1);
     assert_non_null(strstr(said, "hakmem: profile:low-memory  from HAKMEM_PROFILE\n"));
-    assert_non_null(strstr(said, "hakmem: outbox:3k  from HAKMEM_OPTIONS\n"));
+    assert_non_null(strstr(said, "hakmem: bin_bytes:24k  from HAKMEM_OPTIONS\n"));
     assert_non_null(strstr(said, "hakmem: retain_min:1m  from HAKMEM_PROFILE\n"));
     assert_non_null(strstr(said, "hakmem: learn:1  from default\n"));
     assert_non_null(strstr(said, "hakmem: report:json  from HAKMEM_OPTIONS\n"));

@@ -169,21 +169,20 @@ AUDIT_TEST(block_of_another_class_in_a_bin_breaks_tcache_2) {
     memcpy(block[0], &first_word, sizeof first_word);
 }
 
-AUDIT_TEST(wrong_outbox_and_sums_break_tcache_4_5_and_7) {
+AUDIT_TEST(wrong_counts_break_tcache_2_and_7) {
     void *left[2];
     unit_pthread_create_and_join(leave_blocks, left);
-    tcache->ticks = 0;
+    hak_bin_begin(tcache, SC_64);
     UNIT_FREE_ALL(left, 2);
-    hak_blocks_t *outbox = &tcache->side[SC_64].outbox;
-    assert_int_equal(outbox->count, 2);
     expect_healthy(state);
-    for (uint32_t wrong = 0; wrong <= 3; wrong += wrong == 1 ? 2 : 1) {
-        EXPECT_BREAKS(outbox->count, wrong, "TCACHE-4");
-    }
-    EXPECT_BREAKS(outbox->head, block[0], "TCACHE-4");
-    EXPECT_BREAKS(tcache->outbox_bytes, right + 1, "TCACHE-5");
+    EXPECT_BREAKS(tcache->bin[SC_64].slots_left, right + 1, "TCACHE-2");
+    EXPECT_BREAKS(tcache->bin[SC_64].slots_left, right - 1, "TCACHE-2");
     EXPECT_BREAKS(tcache->drawn, right + 1, "TCACHE-7");
-    hak_outbox_flush(tcache);
+}
+
+AUDIT_TEST(bin_of_no_class_that_takes_a_block_breaks_tcache_9) {
+    EXPECT_BREAKS(tcache->none.size_reciprocal, 1, "TCACHE-9");
+    EXPECT_BREAKS(tcache->others[1].head, block[0], "TCACHE-9");
 }
 
 UNIT_GROUP(begin)

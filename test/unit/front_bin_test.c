@@ -32,7 +32,7 @@ static int32_t held(unsigned sc) {
     return hak_bin_side(self(), sc)->total - self()->bin[sc].slots_left;
 }
 
-/* Whatever a refill brings: a page's worth of small blocks, the list of a slab, an outbox. */
+/* Whatever a refill brings: a page's worth of small blocks, or the list of a slab. */
 FRONT_TEST(bin_with_few_blocks_allowed_never_holds_more) {
     enum { COUNT = 2000 };
     static const size_t bounds[] = {0, 1, 2, 16};
@@ -156,13 +156,12 @@ FRONT_TEST(push_that_failed_leaves_no_debt) {
     tcache->side[SC_96].total -= bin->slots_left; /* full */
     bin->slots_left = 0;
     uintptr_t base = hak_pagemap_base(), index = hak_pagemap_index(base, block);
-    int64_t entry = hak_entry_signed(hak_pagemap_at(base, index));
-    int64_t bin_offset_from_end = entry - tcache->own_entry_end;
-    assert_false(hak_bin_push(hak_bin_at(tcache->bin + HAK_SC_COUNT, bin_offset_from_end), block));
+    assert_ptr_equal(hak_bin_at(tcache, hak_pagemap_kind_at(base, index)), bin);
+    assert_false(hak_bin_push(bin, block));
     hak_owner_t *other = hak_owner_join(HAK_PARTITION_ANY);
     assert_ptr_not_equal(other, tcache->home);
     hak_slab_change_owner(slab, other); /* as adoption does it */
-    hak_slow_free(block, tcache, bin_offset_from_end, index);
+    hak_slow_free(block, tcache, index);
     assert_true(bin->slots_left >= 0);
     assert_int_equal(length(bin->head), tcache->side[SC_96].total - bin->slots_left);
     assert_int_not_equal(hak_remote_waiting(hak_pagemap_superslab(slab->base), slab->unit), 0);

@@ -23,26 +23,23 @@ static void **link_blocks(unsigned count, void *end) {
     return block;
 }
 
-/* The bin of 64-byte blocks, or its outbox. */
-static void **list_head(bool is_outbox) {
-    hak_tcache_t *tcache = self();
-    return is_outbox ? &hak_bin_side(tcache, SC_64)->outbox.head : &tcache->bin[SC_64].head;
+/* The bin of 64-byte blocks. */
+static void **list_head(void) {
+    return &self()->bin[SC_64].head;
 }
 
 UNIT_TEST(sound_lists_pass_unchanged) {
-    for (unsigned is_outbox = 0; is_outbox < 2; is_outbox++) {
-        void **head = list_head(is_outbox);
-        for (unsigned count = 0; count < 40; count++) {
-            *head = count == 0 ? NULL : link_blocks(count, NULL)[0];
-            void *before = *head;
-            hak_tcache_inspect(self());
-            assert_ptr_equal(*head, before);
-            for (unsigned i = 0; i < count; i++) {
-                assert_ptr_equal(hak_link_get(block[i]), i + 1 < count ? block[i + 1] : NULL);
-            }
+    void **head = list_head();
+    for (unsigned count = 0; count < 40; count++) {
+        *head = count == 0 ? NULL : link_blocks(count, NULL)[0];
+        void *before = *head;
+        hak_tcache_inspect(self());
+        assert_ptr_equal(*head, before);
+        for (unsigned i = 0; i < count; i++) {
+            assert_ptr_equal(hak_link_get(block[i]), i + 1 < count ? block[i + 1] : NULL);
         }
-        *head = NULL;
     }
+    *head = NULL;
 }
 
 /* The last of `count` blocks leads back to block `first`. */
@@ -54,31 +51,25 @@ static void expect_cycle(void **head, unsigned count, unsigned first) {
 
 /* The block that is freed twice leads to those freed between, and they lead back to it. */
 UNIT_TEST(double_free_is_noticed_wherever_it_is) {
-    for (unsigned is_outbox = 0; is_outbox < 2; is_outbox++) {
-        for (unsigned count = 1; count <= 2 * LISTED; count++) {
-            for (unsigned first = 0; first < count; first++) {
-                expect_cycle(list_head(is_outbox), count, first);
-            }
+    for (unsigned count = 1; count <= 2 * LISTED; count++) {
+        for (unsigned first = 0; first < count; first++) {
+            expect_cycle(list_head(), count, first);
         }
     }
 }
 
-static void expect_write(void **head, unsigned written) {
-    *head = link_blocks(LISTED, NULL)[0];
-    *(volatile uint64_t *)block[written] ^= 1;
-    UNIT_EXPECT_FATAL(hak_tcache_inspect(self()), "write to a freed block");
-    *head = NULL;
-}
-
 UNIT_TEST(write_to_a_freed_block_is_noticed) {
     for (unsigned i = 0; i < LISTED; i++) {
-        expect_write(list_head(false), i);
-        expect_write(list_head(true), i);
+        void **head = list_head();
+        *head = link_blocks(LISTED, NULL)[0];
+        *(volatile uint64_t *)block[i] ^= 1;
+        UNIT_EXPECT_FATAL(hak_tcache_inspect(self()), "write to a freed block");
+        *head = NULL;
     }
 }
 
 UNIT_TEST(address_inside_a_block_is_noticed) {
-    void **head = list_head(false);
+    void **head = list_head();
     *head = (char *)block[0] + 16;
     hak_link_begin(*head, NULL);
     UNIT_EXPECT_FATAL(hak_tcache_inspect(self()), "inside a block");
@@ -90,7 +81,7 @@ UNIT_TEST(block_that_its_slab_has_is_noticed) {
     if (HAK_HARDEN) {
         return; /* noticed by the second free */
     }
-    void **head = list_head(false), *twice = block[INSPECT_COUNT - 1];
+    void **head = list_head(), *twice = block[INSPECT_COUNT - 1];
     hak_free(twice);
     hak_collect_thread();
     hak_link_set(twice, NULL); /* as a free does, which leaves the second word alone */
@@ -99,32 +90,8 @@ UNIT_TEST(block_that_its_slab_has_is_noticed) {
     *head = NULL;
 }
 
-/* Both lists lead to the block, and go on alike: a block of another owner that was recycled was
- * freed twice. */
-static void expect_meeting(unsigned own, unsigned others, unsigned common) {
-    void **bin = list_head(false), **outbox = list_head(true);
-    void *first = link_blocks(common, NULL)[0], *heads[2] = {first, first};
-    for (unsigned i = 0; i < own + others; i++) {
-        void **head = &heads[i < own ? 0 : 1];
-        hak_link_begin(block[common + i], *head);
-        *head = block[common + i];
-    }
-    *bin = heads[0];
-    *outbox = heads[1];
-    char text[64];
-    snprintf(text, sizeof text, "double free: %p", first);
-    UNIT_EXPECT_FATAL(hak_tcache_inspect(self()), text);
-    *bin = *outbox = NULL;
-}
-
-UNIT_TEST(double_free_is_noticed_in_two_lists) {
-    for (unsigned i = 0; i < LISTED * LISTED * LISTED; i++) {
-        expect_meeting(i % LISTED, i / LISTED % LISTED, 1 + i / LISTED / LISTED);
-    }
-}
-
 UNIT_TEST(work_is_bounded) {
-    void **head = list_head(false);
+    void **head = list_head();
     *head = link_blocks(BOUND + 1, NULL)[0];
     *(volatile uint64_t *)block[BOUND] ^= 1;
     hak_tcache_inspect(self());

@@ -20,50 +20,57 @@ FRONT_TEST(tcache_of_a_thread_without_is_the_empty_one) {
     assert_true(sizeof(hak_tcache_t) <= sizeof(hak_pagemap_leaf_t));
 }
 
-static bool owns(const hak_tcache_t *tcache, uint32_t entry) {
-    return hak_offset_is_own(hak_entry_signed(entry) - tcache->own_entry_end);
+static void expect_bin_of_each_kind(hak_tcache_t *tcache) {
+    for (unsigned kind = 0; kind <= HAK_KIND_MASK; kind++) {
+        hak_bin_t *bin = hak_bin_at(tcache, kind);
+        unsigned sc = hak_sc_of_entry(1 << 8 | kind);
+        if (hak_slab_is_ordinary(1 << 8 | kind) && kind % HAK_KIND_PER_CLASS == 0) {
+            assert_ptr_equal(bin, &tcache->bin[sc]);
+            assert_int_equal(kind, hak_sc_kind(sc));
+        } else if (kind == 0 || (kind >= HAK_KIND_LARGE && kind < HAK_KIND_MASK)) {
+            assert_false(hak_is_multiple(0, &bin->size_reciprocal));
+        }
+    }
 }
 
 /* TCACHE-6 */
-FRONT_TEST(entries_of_own_slabs_alone_are_owned) {
-    const hak_tcache_t *tcache = self();
-    const hak_tcache_t *empty = (const hak_tcache_t *)&hak_pagemap.zero;
-    const uint32_t tags[] = {0,
-                             tcache->first_entry - 256,
-                             tcache->first_entry,
-                             tcache->first_entry + 256,
-                             77 << 8,
-                             0x7fffff00,
-                             0x80000000,
-                             0xfffffe00};
-    for (unsigned i = 0; i < UNIT_COUNT(tags); i++) {
-        for (uint32_t kind = 0; kind <= HAK_KIND_MASK; kind++) {
-            uint32_t entry = (tags[i] & ~(uint32_t)HAK_KIND_MASK) | kind;
-            bool is_own = tags[i] == tcache->first_entry && kind < HAK_SC_PLACES;
-            UNIT_EXPECT(owns(tcache, entry) == is_own, "%#x", entry);
-            UNIT_EXPECT(!owns(empty, entry), "%#x", entry);
+FRONT_TEST(kinds_are_the_places_of_bins) {
+    expect_bin_of_each_kind(self());
+    expect_bin_of_each_kind((hak_tcache_t *)&hak_pagemap.zero);
+    expect_bin_of_each_kind(&hak_tcache_fallback);
+    for (unsigned sc = 0; sc < HAK_SC_COUNT; sc++) {
+        const uint32_t entries[] = {hak_sc_entry(77 << 8, sc), hak_sc_entry(HAK_KIND_PURGED, sc),
+                                    hak_sc_entry(HAK_KIND_SAMPLED, sc)};
+        for (unsigned i = 0; i < UNIT_COUNT(entries); i++) {
+            assert_true(hak_slab_is_entry(entries[i]));
+            assert_int_equal(hak_slab_entry_is_apart(entries[i]), i != 0);
+            assert_int_equal(hak_sc_of_entry(entries[i]), sc);
         }
     }
-    hak_tcache_t *fallback = hak_tcache_fallback_lock();
-    assert_true(owns(fallback, hak_sc_entry(fallback->first_entry, SC_65536)));
-    assert_false(owns(empty, hak_sc_entry(fallback->first_entry, SC_65536)));
-    hak_tcache_fallback_unlock();
+    static const uint32_t others[] = {0,
+                                      HAK_KIND_LARGE,
+                                      HAK_KIND_LARGE_BODY,
+                                      HAK_KIND_GUARD,
+                                      1 << 8 | HAK_KIND_HUGE,
+                                      1 << 8 | HAK_KIND_ZERO_SIZE};
+    for (unsigned i = 0; i < UNIT_COUNT(others); i++) {
+        assert_false(hak_slab_is_entry(others[i]));
+    }
 }
 
 /* As the hit path does it. */
-static bool push_own(uintptr_t base, uint32_t entry, void *block) {
-    hak_tcache_t *tcache = hak_tcache_self(base);
-    int64_t bin_offset_from_end = hak_entry_signed(entry) - tcache->own_entry_end;
-    return hak_offset_is_own(bin_offset_from_end) &&
-           hak_bin_push(hak_bin_at(tcache->bin + HAK_SC_COUNT, bin_offset_from_end), block);
+static bool push_own(uintptr_t base, void *block) {
+    uintptr_t index = hak_pagemap_index(base, block);
+    hak_bin_t *bin = hak_bin_at(hak_tcache_self(base), hak_pagemap_kind_at(base, index));
+    return hak_is_multiple((uint16_t)(uintptr_t)block, &bin->size_reciprocal) &&
+           hak_bin_push(bin, block);
 }
 
 static void *free_without_tcache(void *context) {
     static char foreign[16];
     uintptr_t base = hak_pagemap_base();
     hak_free(NULL);
-    bool any = push_own(base, hak_pagemap_get(base, NULL), NULL) ||
-               push_own(base, hak_pagemap_get(base, foreign), foreign);
+    bool any = push_own(base, NULL) || push_own(base, foreign) || push_own(base, context);
     hak_free(context);
     return any ? context : NULL;
 }
@@ -112,8 +119,11 @@ static void *use_each_class_first(void *context) {
     bool is_right = tcache->begun == 0;
     for (unsigned sc = 0; sc < HAK_SC_COUNT; sc++) {
         hak_bin_side_t *side = hak_bin_side(tcache, sc);
-        is_right = is_right && tcache->bin[sc].slots_left == 0 && side->want == 0;
+        side->counters.remote_out = 0;
         hak_free(block[sc]); /* of its home, or of another owner */
+        is_right = is_right && tcache->begun == hak_mask(sc) && side->want == 0 &&
+                   tcache->bin[sc].slots_left == 0 && side->counters.remote_out == 1;
+        hak_free(unit_malloc(hak_sc_usable(&hak_sc_info[sc])));
         is_right = is_right && tcache->begun == hak_mask(sc + 1) && side->want != 0;
     }
     audit();
@@ -122,7 +132,7 @@ static void *use_each_class_first(void *context) {
     return is_right ? context : NULL;
 }
 
-FRONT_TEST(class_begins_with_its_first_use) {
+FRONT_TEST(class_begins_with_its_first_refill) {
     for (unsigned round = 0; round < 4; round++) {
         void *block[HAK_SC_COUNT], *result;
         for (unsigned sc = 0; sc < HAK_SC_COUNT; sc++) {
@@ -172,7 +182,7 @@ FRONT_TEST(tcache_of_an_exited_thread_is_taken_over) {
     run_visitor(&second, true);
 }
 
-FRONT_TEST(exit_hands_the_outbox_over) {
+FRONT_TEST(exit_sends_the_blocks_of_others) {
     static visitor_t visitor;
     for (unsigned i = 0; i < 50; i++) {
         visitor.block[i] = unit_malloc(3000);

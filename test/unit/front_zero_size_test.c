@@ -18,12 +18,12 @@ static bool is_place(const void *block) {
 UNIT_TEST(zero_size_leaves_the_hit_path) {
     hak_tcache_t *tcache = self();
     int64_t offset = hak_bin_offset_of(hak_pagemap_base(), 0);
-    assert_null(hak_bin_at(tcache->bin, offset)->head);
+    assert_null(hak_bin_at(tcache, offset)->head);
     assert_null(hak_bin_pop(tcache, offset));
     void *block = unit_malloc(0);
     assert_true(is_place(block));
     hak_free(block);
-    assert_null(hak_bin_at(tcache->bin, offset)->head);
+    assert_null(hak_bin_at(tcache, offset)->head);
 }
 
 UNIT_TEST(zero_size_can_neither_be_read_nor_written) {

@@ -113,7 +113,7 @@ UNIT_TEST(hit_path_table_equals_the_model) {
     hak_sc_init();
     for (size_t size = 0; size <= HAK_SC_SMALL_SIZE; size++) {
         unsigned place = hak_pagemap.table[size];
-        unsigned expected = size == 0 ? HAK_KIND_ZERO_SIZE : hak_sc_of(size) * HAK_KIND_PER_CLASS;
+        unsigned expected = size == 0 ? HAK_KIND_ZERO_SIZE : hak_sc_kind(hak_sc_of(size));
         UNIT_EXPECT(place == expected, "%zu", size);
     }
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Several threads at rest, with blocks in bins, outboxes, remote lists and in the program's hands:
+ * Several threads at rest, with blocks in bins, remote lists and in the program's hands:
  * every byte of every superslab is accounted for, once, and what the program holds is what the test
  * knows it holds. */
 #include "double/audit.h"
@@ -38,7 +38,7 @@ static void *exact_work(void *context) {
                 &seed);
     }
     if (number % 2 == 0) {
-        hak_outbox_flush(hak_tcache_self(hak_pagemap_base())); /* to remote lists */
+        hak_tcache_flush(hak_tcache_self(hak_pagemap_base())); /* to remote lists */
     }
     pthread_barrier_wait(&barrier); /* at rest */
     pthread_barrier_wait(&barrier);
@@ -62,9 +62,9 @@ static void count_held(uint64_t held[HAK_SC_COUNT + 1]) {
 }
 
 static uint64_t superslab_sum(const hak_snapshot_t *s) {
-    return s->live_bytes + s->cached_bytes + s->outbox_bytes + s->remote_bytes +
-           s->quarantine_bytes + s->lost_bytes + s->slab_free_bytes + s->uncarved_bytes +
-           s->slab_tail_bytes + s->large_bytes + s->unused_dirty_bytes + s->unused_clean_bytes;
+    return s->live_bytes + s->cached_bytes + s->remote_bytes + s->quarantine_bytes + s->lost_bytes +
+           s->slab_free_bytes + s->uncarved_bytes + s->slab_tail_bytes + s->large_bytes +
+           s->unused_dirty_bytes + s->unused_clean_bytes;
 }
 
 /* At rest, when the snapshot is exact. */
@@ -79,10 +79,9 @@ static void expect_exact(void) {
         const hak_class_stats_t *s = &shot.sc[sc];
         UNIT_EXPECT(s->live == held[sc], "class %u: %lu, held %lu", hak_sc_info[sc].bytes,
                     (unsigned long)s->live, (unsigned long)held[sc]);
-        assert_int_equal(s->live + s->cached + s->outbox + s->remote + s->quarantine + s->free,
-                         s->blocks);
+        assert_int_equal(s->live + s->cached + s->remote + s->quarantine + s->free, s->blocks);
         live += s->live * hak_sc_info[sc].bytes;
-        cached += s->cached + s->outbox;
+        cached += s->cached;
         blocks += s->free;
     }
     assert_int_equal(shot.live_bytes, live);
@@ -100,18 +99,16 @@ static void expect_exact(void) {
 
 static void expect_threads(unsigned least) {
     hak_thread_list_t list;
-    uint64_t cached = 0, outbox = 0, attached = 0;
+    uint64_t cached = 0, attached = 0;
     hak_stat_threads(&list);
     assert_non_null(list.thread);
     for (size_t i = 0; i < list.count; i++) {
         cached += list.thread[i].cached_bytes;
-        outbox += list.thread[i].outbox_bytes;
         attached += list.thread[i].is_attached;
         assert_true(list.thread[i].owner < shot.owner_count);
     }
     hak_stat_threads_done(&list);
     assert_int_equal(cached, shot.cached_bytes + shot.quarantine_bytes);
-    assert_int_equal(outbox, shot.outbox_bytes);
     assert_int_equal(attached, shot.thread_count);
     assert_in_range(attached, least, least + 1);
 }
@@ -194,21 +191,21 @@ UNIT_TEST(blocks_on_their_way_to_another_owner_are_told_apart) {
     pthread_t thread;
     hak_free(hak_malloc(1)); /* this thread has a cache */
     hak_collect_thread();
-    hak_tcache_self(hak_pagemap_base())->ticks = 0; /* a tick would hand the outbox over */
     pthread_barrier_init(&pair, NULL, 2);
     assert_int_equal(pthread_create(&thread, NULL, make_blocks, block), 0);
     pthread_barrier_wait(&pair);
     hak_stat_collect(&shot);
     assert_int_equal(s->live, GIVEN);
+    uint64_t maker = s->cached;
     UNIT_FREE_ALL(block, GIVEN);
     hak_stat_collect(&shot);
-    assert_int_equal(s->outbox + s->quarantine, GIVEN);
+    assert_int_equal(s->cached - maker + s->remote + s->quarantine, GIVEN);
     assert_int_equal(HAK_HARDEN, s->quarantine != 0);
-    assert_int_equal(s->live + s->remote, 0);
+    assert_int_equal(s->live, 0);
     hak_tcache_flush(hak_tcache_self(hak_pagemap_base()));
     hak_stat_collect(&shot);
     assert_int_equal(s->remote, GIVEN);
-    assert_int_equal(s->live + s->outbox + s->quarantine, 0);
+    assert_int_equal(s->live + s->cached - maker + s->quarantine, 0);
     assert_int_equal(shot.remote_bytes, GIVEN * 64);
     pthread_barrier_wait(&pair);
     pthread_join(thread, NULL);

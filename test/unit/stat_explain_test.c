@@ -160,14 +160,14 @@ EXPLAIN_TEST(blocks_that_nobody_received_count_as_on_their_way) {
     static void *block[COUNT + 1];
     UNIT_TAKE_ALL(block, COUNT, memset(hak_malloc(BYTES), 1, BYTES));
     hak_owner_t *owner = hak_tcache_self(hak_pagemap_base())->home;
-    uint64_t before = look(HAK_CAUSE_outboxes);
+    uint64_t before = look(HAK_CAUSE_remote);
     unit_pthread_create_and_join(free_blocks, block);
-    assert_int_equal(look(HAK_CAUSE_outboxes), before + COUNT * 512);
+    assert_int_equal(look(HAK_CAUSE_remote), before + COUNT * 512);
     assert_true(hak_lock_try(&owner->lock)); /* nobody waits for who is busy, or makes him wait */
-    assert_int_equal(look(HAK_CAUSE_outboxes), before + COUNT * 512);
+    assert_int_equal(look(HAK_CAUSE_remote), before + COUNT * 512);
     hak_lock_unlock(&owner->lock);
     hak_collect_thread();
-    assert_int_equal(look(HAK_CAUSE_outboxes), 0);
+    assert_int_equal(look(HAK_CAUSE_remote), 0);
 }
 
 EXPLAIN_TEST(blocks_in_bins_count_for_their_thread) {

@@ -155,7 +155,7 @@ def test_process_of_another_user(python, as_nobody, tmp_path):
 
 
 @pytest.mark.parametrize("user, scope, said", [
-    (0, "1", "root lacks CAP_SYS_PTRACE here"), (None, "1", "use sudo, or `sysctl kernel.yama.ptrace_scope=0`"),
+    (0, "1", "root lacks CAP_SYS_PTRACE here"), (None, "1", "use sudo, or start it with HAKMEM_OPTIONS=observable:1"),
     (None, "0", "only root may, as it is set-uid"), (None, "", "only root may, as it is set-uid"), (4711, "1", "and root may: use sudo")])
 def test_permission_says_what_to_do(monkeypatch, tmp_path, user, scope, said):
     """None: the user of the process, who is not root."""

@@ -13,7 +13,7 @@ GROUPS = (  # title, names (a pattern), examples; an option that fits none is in
     ("Unused memory", r"retain_.*|huge_.*|learn|scavenger|cgroup|thp.*",
      ("retain_min:8m,retain_percent:10", "keep at most 8 MiB, or 10 % of what is in use", "scavenger:1",
       "return memory also while the program does nothing")),
-    ("Caches of threads", r"bin_.*|cache|outbox", ("cache:1m", "less room in the caches of many threads",)),
+    ("Caches of threads", r"bin_.*|cache", ("cache:1m", "less room in the caches of many threads",)),
     ("Reports and control", r"report.*|control|only|show",
      ("report:explain,report_file:/tmp/%e.%p", "why RSS is what it is, at exit, into a file for each process",
       "control:@hakmem-%p", "curl can ask it for statistics, and tell it to return memory", "report:exit,only:/100m",

@@ -131,8 +131,8 @@ MIMALLOC: dict[str, Rule] = {
 TCMALLOC: dict[str, Rule] = {
     "release_rate": _release, "max_total_thread_cache_bytes": _per_cpu, "aggressive_decommit": _switch(
         (GIVE_BACK, ""), ("", NONE_NEEDED + "is the default")), "heap_limit_mb": NO_LIMIT,
-    "sample_parameter": SAMPLE, "large_alloc_report_threshold": ("", "no counterpart"), "transfer_num_obj": _bytes(
-        "outbox", "nearest: ours is in bytes", 64, 1 << 20),
+    "sample_parameter": SAMPLE, "large_alloc_report_threshold": ("", "no counterpart"), "transfer_num_obj": (
+        "", NONE_NEEDED + "threads keep blocks of others"),
 }
 GLIBC: dict[str, Rule] = {
     "arena_max": ARENAS, "arena_test": ARENAS, "tcache_count": _count, "tcache_max": _bytes("bin_bytes", "", 4096, 1 << 20),

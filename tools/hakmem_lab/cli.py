@@ -43,7 +43,7 @@ def say(text: str) -> None:
 
 
 def named(text: str) -> list[str]:
-    """Splits at commas; a word that is an option belongs to the arm before it (hakmem+learn:0,outbox:1k)."""
+    """Splits at commas; a word that is an option belongs to the arm before it (hakmem+learn:0,cache:1m)."""
     words: list[str] = []
     for word in text.replace(" ", ",").split(","):
         option = word.split(":")[0] in arms.option_names()

@@ -11,7 +11,7 @@ from hakmem_lab.palette import GRID, INK, MUTED
 LIVE, CACHED, FREE, DIRTY, CLEAN, META = "#0072b2", "#009e73", "#e69f00", "#cc79a7", "#c9ced8", "#8a8fa0"
 UNCARVED, OTHER, OTHERS = "#e8cf8a", "#999933", "#b8bcc8"
 CAUSES = {
-    "live": LIVE, "slack": "#56b4e9", "slab_free": FREE, "uncarved": UNCARVED, "bins": CACHED, "outboxes": "#66c2a5",
+    "live": LIVE, "slack": "#56b4e9", "slab_free": FREE, "uncarved": UNCARVED, "bins": CACHED, "remote": "#66c2a5",
     "retained_dirty": DIRTY, "retained_clean": "#e3bfd3", "huge_page_padding": "#882255", "metadata": META,
     "guard": "#6a5acd", "others": OTHERS,
 }

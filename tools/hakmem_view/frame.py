@@ -19,7 +19,7 @@ WIDE = 150  # from here on classes and threads stand side by side
 LEAST_WIDTH, LEAST_HEIGHT = 40, 10
 KINDS = (  # of addresses: name, keys, colour
     ("held", ("live", "large", "huge"), colours.LIVE),
-    ("cached", ("cached", "outbox", "remote", "quarantine", "lost"), colours.CACHED),
+    ("cached", ("cached", "remote", "quarantine", "lost"), colours.CACHED),
     ("free", ("slab_free",), colours.FREE),
     ("unfilled", ("uncarved", "slab_tail"), colours.UNCARVED),
     ("retained", ("unused_dirty", "huge_cached_dirty"), colours.DIRTY),
@@ -162,12 +162,12 @@ def _thread_lines(now: Sample, width: int, most: int) -> list[Text]:
     rows = busiest_threads(now.stats)
     room, longest = min(40, width - 65), max((row.cached_bytes for row in rows), default=0)
     lines = [_line(Text(f"Threads by cached bytes ({len(rows)})", "bold"), width),
-             _line(Text(f"{'thread':>9} {'name':<16}{'cached':>10}{'to others':>11}{'idle':>13}"
+             _line(Text(f"{'thread':>9} {'name':<16}{'cached':>10}{'idle':>13}"
                         f"{_scale(longest, 20 + room)}", "dim"), width)]
     shown = _shown(len(rows), most)
     for row in rows[:shown]:
         name = clip(now.names.get(row.id, ""), 15)
-        line = Text(f"{row.id or terminal.NONE:>9} {name:<16}{size(row.cached_bytes):>10}{size(row.outbox_bytes):>11}"
+        line = Text(f"{row.id or terminal.NONE:>9} {name:<16}{size(row.cached_bytes):>10}"
                     f"{terminal.duration(row.idle_ms / 1000):>13}  ")
         if room >= 6:
             line.append_text(terminal.single(row.cached_bytes, longest, room, colours.CACHED))

@@ -101,7 +101,7 @@ class ClassRow:
     @classmethod
     def of(cls, table: dict) -> ClassRow:
         found = cls(*(int_of(table, key) for key in ("bytes", "slabs", "blocks", "live", "cached", "free")))
-        found.cached += sum(int_of(table, key) for key in ("outbox", "remote", "quarantine", "lost"))
+        found.cached += sum(int_of(table, key) for key in ("remote", "quarantine", "lost"))
         return found
 
 
@@ -109,7 +109,6 @@ class ClassRow:
 class ThreadRow:
     id: int
     cached_bytes: int
-    outbox_bytes: int = 0
     drawn_bytes: int = 0
     idle_ms: int = 0
     is_attached: bool = True
@@ -117,8 +116,8 @@ class ThreadRow:
 
     @classmethod
     def of(cls, table: dict) -> ThreadRow:
-        return cls(int_of(table, "id"), int_of(table, "cached_bytes"), int_of(table, "outbox_bytes"),
-                   int_of(table, "drawn_bytes"), int_of(table, "idle_ms"), bool(table.get("attached", True)),
+        return cls(int_of(table, "id"), int_of(table, "cached_bytes"), int_of(table, "drawn_bytes"),
+                   int_of(table, "idle_ms"), bool(table.get("attached", True)),
                    numbers_of(table, "events"))
 
 

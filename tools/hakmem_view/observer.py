@@ -69,7 +69,7 @@ def _permission(pid: int) -> str:
     except OSError:
         scope = "0"
     if scope == "1":
-        return "the kernel lets only root and parents read it: use sudo, or `sysctl kernel.yama.ptrace_scope=0`"
+        return "the kernel lets only root and parents read it: use sudo, or start it with HAKMEM_OPTIONS=observable:1"
     return "only root may, as it is set-uid, has file capabilities or asked for that: use sudo"
 
 

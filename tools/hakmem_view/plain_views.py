@@ -19,7 +19,7 @@ from .wording import number, size
 HIGH, WIDE = 24, 80  # of a frame that goes to no terminal
 LINES = 10  # of a table in a frame
 PICTURE_ROWS = 120  # superslabs of a picture
-HELD = (("held", ("live", "large", "huge")), ("cached", ("cached", "outbox", "remote", "quarantine", "lost")),
+HELD = (("held", ("live", "large", "huge")), ("cached", ("cached", "remote", "quarantine", "lost")),
         ("free in slabs", ("slab_free",)), ("unused, kept", ("unused_dirty", "huge_cached_dirty")))
 CLEAR = "\033[H\033[J"
 FULL, LOW = "#", "+"  # slabs of which half or more is in use; of which less is
@@ -54,10 +54,10 @@ def _frame(pid: int, before: Stats, now: Stats, seconds: float, high: int) -> li
     lines += [f"{f'{row.bytes} B':>10}{number(row.slabs):>8}" + "".join(
         f"{size(value * row.bytes):>12}" for value in (row.live, row.cached, row.free)) for row in rows[:room] if row.slabs]
     names = process.thread_names(pid)
-    lines += ["", f"{'thread':>10} {'name':<16}{'cached':>11}{'to others':>12}{'idle':>12}"]
-    threads = sorted(now.threads, key=lambda row: -row.cached_bytes - row.outbox_bytes)
+    lines += ["", f"{'thread':>10} {'name':<16}{'cached':>11}{'idle':>12}"]
+    threads = sorted(now.threads, key=lambda row: -row.cached_bytes)
     lines += [f"{row.id or wording.NONE:>10} {names.get(row.id, '')[:15]:<16}{size(row.cached_bytes):>11}"
-              f"{size(row.outbox_bytes):>12}{wording.duration(row.idle_ms / 1000):>12}" for row in threads[:room]]
+              f"{wording.duration(row.idle_ms / 1000):>12}" for row in threads[:room]]
     return lines
 
 

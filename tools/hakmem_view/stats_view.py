@@ -17,10 +17,9 @@ from .terminal import number, size
 PARTS = (  # key, text, colour; together they are the superslabs, but for heads and tails of slabs
     ("live", "small blocks the program holds", colours.LIVE),
     ("cached", "blocks in the bins of threads", colours.CACHED),
-    ("outbox", "freed, on the way to other threads", colours.CAUSES["outboxes"]),
-    ("remote", "freed by others, not yet received", colours.CAUSES["outboxes"]),
+    ("remote", "freed by others, not yet received", colours.CAUSES["remote"]),
     ("quarantine", "freed, held back for checks", colours.CAUSES["guard"]),
-    ("lost", "freed, in caches that a fork left", colours.CAUSES["outboxes"]),
+    ("lost", "freed, in caches that a fork left", colours.CAUSES["remote"]),
     ("slab_free", "free blocks on the lists of slabs", colours.FREE),
     ("uncarved", "slabs' memory not used so far", colours.CAUSES["uncarved"]),
     ("slab_tail", "ends of slabs after the last block", colours.META),
@@ -50,7 +49,7 @@ def class_bytes(row: ClassRow) -> int:
 
 
 def busiest_threads(stats: Stats) -> list[ThreadRow]:
-    return sorted(stats.threads, key=lambda one: (-one.cached_bytes - one.outbox_bytes, one.idle_ms, one.id))
+    return sorted(stats.threads, key=lambda one: (-one.cached_bytes, one.idle_ms, one.id))
 
 
 def superslab_bytes(stats: Stats) -> int:
@@ -152,15 +151,14 @@ def threads(stats: Stats) -> RenderableType:
     if not rows:
         return Text("No thread has a cache.\n")
     found = terminal.table()
-    terminal.right(found, "Thread", "Cached bytes", "Outbox bytes", "Idle for")
+    terminal.right(found, "Thread", "Cached bytes", "Idle for")
     found.add_column("")
     for row in rows[:MOST_THREADS]:
-        found.add_row(f"{row.id or terminal.NONE}", size(row.cached_bytes), size(row.outbox_bytes),
+        found.add_row(f"{row.id or terminal.NONE}", size(row.cached_bytes),
                       terminal.duration(row.idle_ms / 1000), thread_note(row))
     left = rows[MOST_THREADS:]
     if left:
-        found.add_row(f"{len(left)} more", size(sum(row.cached_bytes for row in left)),
-                      size(sum(row.outbox_bytes for row in left)), "", "")
+        found.add_row(f"{len(left)} more", size(sum(row.cached_bytes for row in left)), "", "")
     return terminal.section("Threads with the most in their caches", found)
 
 
