@@ -17,9 +17,11 @@
 #include "life/life.h"
 #include "os/libc.h"
 #include "os/lock.h"
-#include "os/os.h"
+#include "os/optional.h"
 #include "profile/profile.h"
 #include "reclaim/reclaim.h"
+
+#include "base/knobs.h"
 
 static HAK_TLS uint64_t fork_signals; /* [thread] the mask before the fork */
 static bool fork_has_streams;         /* [atomic] the fork in progress took the streams' lock */
@@ -100,6 +102,9 @@ static HAK_COLD void fork_child(void) {
     hak_life_mail_after_fork();
     if (HAK_CONTROL) {
         hak_life_control_after_fork();
+    }
+    if (hak_load_relaxed(&hak_knobs.observable)) {
+        hak_os_let_observe();
     }
     hak_target_after_fork();
     hak_event_after_fork();

@@ -88,6 +88,9 @@ static void process_start(void) {
     } else {
         warn_of_no_control();
     }
+    if (hak_load_relaxed(&hak_knobs.observable)) {
+        hak_os_let_observe();
+    }
     hak_guard_start();
     hak_profile_start();
     if (HAK_HARDEN) {

@@ -144,6 +144,10 @@ bool hak_os_trap_install(hak_os_trap_handler_t *handler);
 typedef void hak_os_signal_told_t(void);
 bool hak_os_signal_install(int signal, hak_os_signal_told_t *told);
 
+/* The kernel's module yama no longer keeps others of the user from reading this process, until it
+ * forks; without the module nothing happens. */
+void hak_os_let_observe(void);
+
 /* --- files ------------------------------------------------------------------------------------ */
 /* Reads the head of a file; returns the bytes read, 0 on failure. */
 size_t hak_os_read_file(const char *path, char *buffer, size_t capacity);

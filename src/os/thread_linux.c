@@ -132,6 +132,10 @@ HAK_COLD bool hak_os_huge_only_advised(void) {
            hak_syscall(SYS_prctl, HUGE_SET_DISABLE, 1, HUGE_EXCEPT_ADVISED) == 0;
 }
 
+HAK_COLD void hak_os_let_observe(void) {
+    (void)hak_syscall(SYS_prctl, PR_SET_PTRACER, PR_SET_PTRACER_ANY);
+}
+
 /* --- the environment -------------------------------------------------------------------------- */
 
 extern char **environ;
