@@ -144,7 +144,8 @@ static bool mapping_parse(char *line, obs_mapping_t *mapping) {
     return true;
 }
 
-/* Lines of smaps; without that file, of maps. */
+/* Lines of smaps; without that file, of maps. The kernel lists some at a time: a mapping that grew
+ * or was joined to another meanwhile comes again, and counts as it is then. */
 static bool mappings_read(obs_reader_t *reader, FILE *file) {
     char *line = NULL;
     size_t room = 0;
@@ -158,6 +159,7 @@ static bool mappings_read(obs_reader_t *reader, FILE *file) {
             reader->knows_rss = true;
         } else if (((line[0] >= '0' && line[0] <= '9') || (line[0] >= 'a' && line[0] <= 'f')) &&
                    mapping_parse(line, &mapping)) {
+            obs_cut_mappings(reader, mapping.start);
             is_good = obs_add_mapping(reader, &mapping);
         }
     }

@@ -103,6 +103,18 @@ bool obs_add_mapping(obs_reader_t *reader, const obs_mapping_t *mapping) {
     return true;
 }
 
+void obs_cut_mappings(obs_reader_t *reader, uint64_t at) {
+    while (reader->mapping_count != 0 && reader->mapping[reader->mapping_count - 1].end > at) {
+        obs_mapping_t *last = &reader->mapping[reader->mapping_count - 1];
+        uint64_t from = hak_most(last->start, at);
+        reader->mapped_bytes -= last->end - from;
+        last->end = from;
+        if (from == last->start) {
+            path_drop(reader, --reader->mapping_count);
+        }
+    }
+}
+
 /* NULL: none. */
 static const obs_mapping_t *mapping_of(obs_reader_t *reader, uint64_t at) {
     const obs_mapping_t *all = reader->mapping;

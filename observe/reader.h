@@ -104,6 +104,8 @@ void obs_forget(obs_reader_t *reader);
 bool obs_begin(obs_reader_t *reader, const obs_source_t *source);
 /* Adds a mapping, and a copy of its path; they come in order. false: no memory. */
 bool obs_add_mapping(obs_reader_t *reader, const obs_mapping_t *mapping);
+/* Takes back what was added of the addresses from `at` on. */
+void obs_cut_mappings(obs_reader_t *reader, uint64_t at);
 /* Takes what it needs of the kernel's vector of words, in pairs, up to a pair that begins with 0.
  */
 void obs_take_vector(obs_reader_t *reader, const uint64_t *word, size_t count);

@@ -47,6 +47,23 @@ int main(void) {
     EXPECT(obs_resident(&reader, (uintptr_t)&number, 1) == SIZE_MAX);
     EXPECT(kill(child, SIGKILL) == 0 && waitpid(child, NULL, 0) == child);
     EXPECT(!obs_process_lives(&reader));
+    uint64_t bytes = reader.mapped_bytes; /* a mapping that comes again, in part and as a whole */
+    size_t count = reader.mapping_count;
+    obs_mapping_t first = reader.mapping[0], last = reader.mapping[count - 1];
+    obs_cut_mappings(&reader, last.end);
+    EXPECT(reader.mapping_count == count && reader.mapped_bytes == bytes);
+    obs_cut_mappings(&reader, last.start + 1);
+    EXPECT(reader.mapping_count == count &&
+           reader.mapped_bytes == bytes - (last.end - last.start - 1));
+    obs_cut_mappings(&reader, last.start);
+    EXPECT(reader.mapping_count == count - 1);
+    obs_cut_mappings(&reader, first.start + 1);
+    EXPECT(reader.mapping_count == 1 && reader.mapped_bytes == 1);
+    first.path = "";
+    first.end = first.start + 2;
+    obs_cut_mappings(&reader, first.start);
+    EXPECT(obs_add_mapping(&reader, &first) && reader.mapping_count == 1 &&
+           reader.mapped_bytes == 2);
     obs_close(&reader);
     return 0;
 }
