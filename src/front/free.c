@@ -157,7 +157,9 @@ static HAK_NOINLINE void free_to_full_bin(hak_tcache_t *tcache, unsigned sc, voi
     hak_link_set(block, bin->head);
     hak_blocks_t blocks = {.head = block, .count = (uint32_t)leaving};
     hak_store_relaxed(&bin->head, NULL); /* hides the list from searches while it is flushed */
+    uint64_t sent = side->counters.remote_out;
     hak_store_hot(&bin->head, hak_tcache_flush_blocks(tcache, sc, blocks));
+    side->has_sent = side->has_sent || side->counters.remote_out != sent;
     bin->slots_left = side->total - kept;
     hak_tcache_change(tcache, -1);
 }

@@ -11,13 +11,19 @@
 #include "front/slow.h"
 #include "large/large.h"
 
-/* A bin that overflowed since the last refill doubles: the load's amplitude exceeds it. */
+enum { SENDING_BYTES = 32 << 10 }; /* of a bin that overflows with blocks of other owners */
+
+/* A bin that overflowed since the last refill doubles: the load's amplitude exceeds it. Where
+ * threads exchange blocks the amplitude has no end, and more than SENDING_BYTES bring little
+ * (docs/experiments/0130-bins-without-owners.md). */
 static void bin_adapt(hak_tcache_t *tcache, unsigned sc) {
     hak_bin_side_t *side = hak_bin_side(tcache, sc);
-    if (side->overflows != 0) {
+    size_t doubled = (size_t)side->capacity * 2 * hak_sc_info[sc].bytes;
+    if (side->overflows != 0 && (!side->has_sent || doubled <= SENDING_BYTES)) {
         hak_bin_grow(tcache, sc);
-        side->overflows = 0;
     }
+    side->overflows = 0;
+    side->has_sent = false;
 }
 
 enum { REFILL_BYTES = 4096 }; /* one OS page */

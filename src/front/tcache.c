@@ -80,6 +80,7 @@ void hak_bin_end(hak_tcache_t *tcache, unsigned sc) {
     hak_bin_side_t *side = hak_bin_side(tcache, sc);
     side->capacity = side->total = side->want = side->idle = 0;
     side->overflows = 0;
+    side->has_sent = false;
     tcache->bin[sc].slots_left = 0;
     tcache->bin[sc].size_reciprocal = 0;
 }

@@ -59,6 +59,7 @@ typedef struct hak_bin_side {
     uint16_t want;               /* [thread] least blocks a refill asks for */
     uint8_t overflows;           /* [thread] since the last refill; counts to OVERFLOW_RUN */
     uint8_t idle;                /* [thread] shrink events since the last refill or overflow */
+    bool has_sent;               /* [thread] an overflow since the last refill sent messages */
     hak_bin_counters_t counters; /* [thread] */
 } hak_bin_side_t;
 

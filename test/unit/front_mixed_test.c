@@ -114,3 +114,22 @@ FRONT_TEST(full_bin_sends_blocks_together) {
     assert_in_range(counters->remote_out, 4, 4 + 2 * (counters->overflow + 2));
     audit();
 }
+
+static int32_t capacity_after_overflows(bool has_sent) {
+    hak_bin_side_t *side = &self()->side[SC_64];
+    for (unsigned i = 0; i < 16; i++) {
+        hak_collect_thread();
+        side->overflows = 1;
+        side->has_sent = has_sent;
+        hak_free(unit_malloc(64)); /* a refill */
+        assert_false(side->has_sent);
+    }
+    return side->capacity;
+}
+
+FRONT_TEST(bin_that_sends_grows_less) {
+    hak_free(unit_malloc(64));
+    assert_int_equal(capacity_after_overflows(true), 512);
+    assert_int_equal(capacity_after_overflows(false), hak_bin_max_capacity(SC_64));
+    audit();
+}
