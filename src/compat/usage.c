@@ -67,7 +67,7 @@ typedef struct usage_work {
 } usage_work_t;
 
 /* Without blocks that were never handed out, and without purged pages. */
-static size_t slab_active_bytes(const hak_piece_t *piece) {
+static HAK_UNORDERED size_t slab_active_bytes(const hak_piece_t *piece) {
     size_t all = (size_t)piece->units * HAK_UNIT_BYTES;
     size_t made = (size_t)piece->carved * hak_sc_info[piece->sc].bytes;
     size_t kept = hak_excess(all, hak_load_relaxed(&piece->slab->purged_bytes));
@@ -224,7 +224,7 @@ void hak_compat_refresh(hak_compat_figures_t *figures) {
 
 /* --- of one block ----------------------------------------------------------------------------- */
 
-static void utilization_of_slab(const void *block, uint32_t entry, hak_utilization_t *out) {
+static HAK_UNORDERED void use_of_slab(const void *block, uint32_t entry, hak_utilization_t *out) {
     const hak_slab_t *slab = hak_slab_of(block);
     unsigned sc = hak_sc_of_entry(entry), bin = hak_bin_of_class(sc);
     uint32_t capacity = hak_sc_info[sc].blocks, free = hak_single_writer_load(&slab->free_count);
@@ -240,7 +240,7 @@ static void utilization_of_slab(const void *block, uint32_t entry, hak_utilizati
 }
 
 /* Those of its bin may be older. */
-static void utilization_of_bin(const hak_bin_figures_t *bin, hak_utilization_t *out) {
+static void use_of_bin(const hak_bin_figures_t *bin, hak_utilization_t *out) {
     uint64_t all = hak_load_relaxed(&bin->curslabs) * out->regions;
     uint64_t free = hak_excess(all, hak_load_relaxed(&bin->curregs));
     out->bin_regions = hak_most(all, out->regions);
@@ -254,9 +254,9 @@ void hak_compat_utilization(const void *block, const hak_compat_figures_t *figur
     *out = (hak_utilization_t){0};
     unsigned bin = hak_slab_is_entry(entry) ? hak_bin_of_class(hak_sc_of_entry(entry)) : HAK_BINS;
     if (bin < HAK_BINS) {
-        utilization_of_slab(block, entry, out);
+        use_of_slab(block, entry, out);
         if (figures != NULL) {
-            utilization_of_bin(&figures->bin[bin], out);
+            use_of_bin(&figures->bin[bin], out);
         }
     } else if (low == HAK_KIND_GUARD || low == HAK_KIND_ZERO_SIZE) {
         out->regions = hak_bin_regions(0);
