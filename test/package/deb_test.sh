@@ -30,6 +30,16 @@ expect 0 inside hakmem run -- grep -c libhakmem /proc/self/maps
 expect 0 inside hakmem run --profile hardened -- grep -c hardened/libhakmem /proc/self/maps
 looks_inside sleep 60
 expect 0 inside hakmem options
+if [ "$suite" = bookworm ]; then # as the program is compiled here: one that needs libjemalloc.so.2
+    printf 'int mallctl(void) { return 0; }' | cc -shared -fPIC -Wl,-soname,libjemalloc.so.2 -o "$work/libjemalloc.so" -x c -
+    printf '#include <stdio.h>\nint mallctl();\nint main(void) { const char *text = ""; unsigned long bytes = sizeof text;
+        mallctl("version", &text, &bytes, 0, 0ul);\n    return puts(text) < 0; }' |
+        cc -o "$root/packages/needs-jemalloc" -x c - -L"$work" -ljemalloc
+    expect 0 inside /packages/needs-jemalloc
+    says out "-hakmem-"
+    expect 0 inside dpkg -s hakmem-jemalloc
+    says out "Provides: libjemalloc2 (= "
+fi
 if [ "$suite" = testing ]; then # its Python writes perf maps
     cp "$HAKMEM_SOURCE/test/view/programs/leaky.py" "$root/packages/"
     expect 0 inside hakmem profile --rate 64k --leaks -- python3 /packages/leaky.py 8
@@ -51,6 +61,6 @@ if [ "$(uname -m)" = x86_64 ]; then
         readelf -n "$library" | grep -q 'IBT, SHSTK' || fail "$library has no marks for control-flow integrity"
     done
 fi
-expect 0 inside apt-get purge -y hakmem libhakmem-dev libhakmem0
+expect 0 inside apt-get purge -y hakmem hakmem-jemalloc libhakmem-dev libhakmem0
 nothing_left
 exit $failed
