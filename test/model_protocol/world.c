@@ -121,6 +121,12 @@ void hak_meta_note_used(size_t bytes) {
     (void)bytes;
 }
 
+hak_slab_t *hak_slab_in_turn(hak_owner_t *owner, unsigned sc) {
+    (void)owner, (void)sc;
+    MODEL_CHECK(false, "no scenario asks for blocks of the fullest slab");
+    return NULL;
+}
+
 hak_reclaim_hooks_t hak_reclaim_hooks = {.serve = world_serve};
 size_t hak_span_purged_bytes;           /* nothing is purged */
 size_t hak_span_limit_bytes = SIZE_MAX; /* nothing is limited */
