@@ -143,7 +143,10 @@ void hak_je_dallocx(void *block, int flags) {
 }
 
 void hak_je_sdallocx(void *block, size_t size, int flags) {
-    if (is_packed(flags) && block != NULL && size <= hak_usable_size(block)) {
+    if (block == NULL) {
+        return;
+    }
+    if (is_packed(flags) && size <= hak_usable_size(block)) {
         hak_compat_give(block);
     } else {
         hak_fast_free_sized(block, align_of(flags), size);

@@ -39,15 +39,16 @@ static void print_put(void *context, const char *data, size_t length) {
     }
 }
 
-/* Head, a setting without effect, the next one, before our report, the end: as text, as JSON. */
-static const char print_forms[2][5][160] = {
-    {"___ Begin jemalloc statistics ___\nVersion: \"%s\"\nAllocated: %l, active: %l, metadata: %l, "
-     "resident: %l, mapped: %l, retained: %l\n",
-     "Set without effect here: %s\n", "Set without effect here: %s\n", "",
+static const char print_heads[2][160] = {
+    "___ Begin jemalloc statistics ___\nVersion: \"%s\"\nAllocated: %l, active: %l, metadata: %l, "
+    "resident: %l, mapped: %l, retained: %l\n",
+    "{\"jemalloc\":{\"version\":\"%s\",\"stats\":{\"allocated\":%l,\"active\":%l,\"metadata\":%l,"
+    "\"resident\":%l,\"mapped\":%l,\"retained\":%l},\"ignored\":["};
+/* A setting without effect, the next one, before our report, the end: as text, as JSON. */
+static const char print_forms[2][4][40] = {
+    {"Set without effect here: %s\n", "Set without effect here: %s\n", "",
      "--- End jemalloc statistics ---\n"},
-    {"{\"jemalloc\":{\"version\":\"%s\",\"stats\":{\"allocated\":%l,\"active\":%l,\"metadata\":%l,"
-     "\"resident\":%l,\"mapped\":%l,\"retained\":%l},\"ignored\":[",
-     "\"%s\"", ",\"%s\"", "],\n\"hakmem\":", "}}\n"},
+    {"\"%s\"", ",\"%s\"", "],\n\"hakmem\":", "}}\n"},
 };
 
 void hak_je_malloc_stats_print(void (*write)(void *context, const char *text), void *context,
@@ -59,17 +60,17 @@ void hak_je_malloc_stats_print(void (*write)(void *context, const char *text), v
     if (hak_je_mallctl("epoch", NULL, NULL, &epoch, sizeof epoch) != 0) {
         return; /* a signal handler within the allocator */
     }
-    const char(*form)[160] = print_forms[is_json];
+    const char(*form)[40] = print_forms[is_json];
     const hak_compat_figures_t *now = hak_compat_figures();
-    hak_sink_format(&sink, form[0], HAK_COMPAT_VERSION, now->allocated, now->active, now->metadata,
-                    now->resident, now->mapped, now->retained);
-    unsigned at = 0, line = 1;
-    for (const char *name; (name = hak_compat_ignored(&at)) != NULL; line = 2) {
+    hak_sink_format(&sink, print_heads[is_json], HAK_COMPAT_VERSION, now->allocated, now->active,
+                    now->metadata, now->resident, now->mapped, now->retained);
+    unsigned at = 0, line = 0;
+    for (const char *name; (name = hak_compat_ignored(&at)) != NULL; line = 1) {
         hak_sink_format(&sink, form[line], name);
     }
-    hak_sink_format(&sink, form[3]);
+    hak_sink_format(&sink, form[2]);
     hak_stat_report(is_json ? HAK_REPORT_JSON : HAK_REPORT_TEXT, &sink);
-    hak_sink_format(&sink, form[4]);
+    hak_sink_format(&sink, form[3]);
 }
 
 HAK_JE_ALIAS(malloc_stats_print)

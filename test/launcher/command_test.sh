@@ -289,7 +289,7 @@ if command -v groff >/dev/null; then
 fi
 if command -v bash >/dev/null; then
     # shellcheck disable=SC2016 # bash expands it
-    expect 0 env PATH="$work/prefix/bin:$PATH" bash -c '. "$1"; COMP_WORDS=(hakmem ex) COMP_CWORD=1; _hakmem; echo "${COMPREPLY[@]}"
+    expect 0 env PATH="$work/prefix/bin:$PATH" bash -c '. "$1"; COMP_WORDS=(hakmem expl) COMP_CWORD=1; _hakmem; echo "${COMPREPLY[@]}"
         COMP_WORDS=(hakmem run --profile lo) COMP_CWORD=3; _hakmem; echo "${COMPREPLY[@]}"' bash \
         "$work/prefix/share/bash-completion/completions/hakmem"
     prints "explain
