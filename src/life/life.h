@@ -4,6 +4,7 @@
 #ifndef HAK_LIFE_LIFE_H
 #define HAK_LIFE_LIFE_H
 
+#include "base/compiler.h"
 #include "base/words.h"
 
 /* Arranges the thread exit hook; part of process start. */
