@@ -51,7 +51,7 @@ def schema(rows):
     thread = {
         "id": {"type": "integer", **BOUNDED, "description": "of the thread; 0: of threads without a cache of their own"},
         "attached": {"type": "boolean", "description": "false: a fork left it behind, or the id is 0"},
-        "owner": {"type": "integer", **BOUNDED, "description": "number of its home, from 0"},
+        "owner": {"type": "integer", **BOUNDED, "description": "number of the heap that serves it, from 0"},
         "cached_bytes": {**NUMBER, "description": "free blocks in its bins, and held back (hardened library)"},
         "drawn_bytes": {**NUMBER, "description": "growth of its bins"},
         "idle_ms": {**NUMBER, "description": "since one of its slow paths last read the clock; 0: none did"},

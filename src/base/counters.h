@@ -16,7 +16,7 @@
     X(refill, "bins that were empty and got blocks")                                               \
     X(asked_bytes, "bytes of the requests that found them empty")                                  \
     X(overflow, "frees that found a bin full")                                                     \
-    X(remote_out, "messages sent to other owners, about one slab each")
+    X(remote_out, "messages with freed blocks to heaps of other CPUs, about one slab each")
 
 /* Of an owner and a class. */
 #define HAK_CLASS_COUNTERS(X)                                                                      \
@@ -24,7 +24,7 @@
     X(refill_carve, "refills by carving fresh blocks")                                             \
     X(refill_fault, "of these, with blocks that fault at first use")                               \
     X(refill_partial, "refills that took a partial slab")                                          \
-    X(refill_adopt, "refills that adopted another owner's slab")                                   \
+    X(refill_adopt, "refills that took over a slab of another CPU's heap")                         \
     X(slab_create, "slabs created")                                                                \
     X(slab_retire, "slabs retired")                                                                \
     X(remote_in, "receipts of the messages about a slab")
@@ -44,12 +44,12 @@
     X(huge_page_open, "2 MiB ranges opened for huge pages")                                        \
     X(huge_page_pause, "2 MiB ranges kept on small pages because huge ones were slow to touch")    \
     X(purge_calls, "purge calls to the kernel")                                                    \
-    X(purge_units, "units purged")                                                                 \
-    X(purge_regret_units, "purged units that were needed again")                                   \
+    X(purge_units, "pieces of 64 KiB whose memory was returned")                                   \
+    X(purge_regret_units, "of these, needed again")                                                \
     X(learner_change, "changes of how long unused memory is worth keeping")                        \
     X(learner_interlock, "times its forecast failed, and the standard came back")                  \
     X(pressure_look, "reads of the memory limits of control groups")                               \
-    X(room_span_bytes, "bytes of unused units purged because of them")                             \
+    X(room_span_bytes, "bytes of unused memory returned because of them")                          \
     X(room_huge_bytes, "bytes of cached huge blocks returned because of them")                     \
     X(huge_map, "huge mappings made")                                                              \
     X(huge_map_bytes, "bytes of these")                                                            \

@@ -73,7 +73,7 @@ static void text_figure(const hak_sink_t *sink, const hak_figure_t *figure, uint
 
 #define TEXT_THREADS(X)                                                                            \
     X("id", thread->id)                                                                            \
-    X("owner", thread->owner)                                                                      \
+    X("heap", thread->owner)                                                                       \
     X("in bins", thread->cached_bytes)                                                             \
     X("bins grew by", thread->drawn_bytes)                                                         \
     X("idle, ms", thread->idle_ms)                                                                 \

@@ -23,7 +23,7 @@
     X(in_use, "blocks that are not free in their slabs, large and huge ones")                      \
     X(live, "small blocks the program holds")                                                      \
     X(cached, "free small blocks in bins of threads")                                              \
-    X(remote, "free small blocks sent to their owners, not received yet")                          \
+    X(remote, "free small blocks sent to other CPUs' heaps, not received yet")                     \
     X(quarantine, "free small blocks held back (hardened library)")                                \
     X(lost, "free small blocks in caches of threads that a fork left behind")                      \
     X(slab_free, "free blocks of slabs")                                                           \
@@ -32,8 +32,8 @@
     X(hole, "of slabs, returned to the kernel and not used since")                                 \
     X(large, "large blocks")                                                                       \
     X(moving, "between two uses, or held back and guards (hardened library); else 0 at rest")      \
-    X(unused_dirty, "unused units that hold memory")                                               \
-    X(unused_clean, "unused units that hold none")                                                 \
+    X(unused_dirty, "unused parts of superslabs that hold memory")                                 \
+    X(unused_clean, "unused parts of superslabs that hold none")                                   \
     X(huge, "huge blocks")                                                                         \
     X(huge_cached, "freed huge blocks kept for reuse")                                             \
     X(huge_cached_dirty, "of these, resident by estimate")                                         \
@@ -46,7 +46,7 @@
     X(slab_count, slabs, slabs, "slabs")                                                           \
     X(thread_count, threads, threads, "threads with a cache")                                      \
     X(tcache_count, tcaches, tcaches, "caches ever made for threads")                              \
-    X(owner_count, owners, owners, "owners of slabs")                                              \
+    X(owner_count, owners, owners, "heaps, about one a CPU, that the slabs belong to")             \
     X(large_count, large, large_blocks, "large blocks")                                            \
     X(huge_count, huge, huge_blocks, "huge blocks")
 
@@ -56,7 +56,7 @@
     X(cache_budget_bytes, "bound of that growth")                                                  \
     X(memory_limit_bytes, "limit of the tightest control group; 0: none known")                    \
     X(memory_is_tight, "1 if the limit is near even after full reclaim")                           \
-    X(keep_units_ms, "how long the learner keeps unused units; 0: the standard rules decide")      \
+    X(keep_units_ms, "how long the learner keeps unused memory; 0: the standard rules decide")     \
     X(keep_huge_ms, "the same of freed huge blocks")                                               \
     X(keep_units_saves_bytes, "what that saves a second, by the prices of docs/learning.md")       \
     X(keep_huge_saves_bytes, "the same of freed huge blocks")                                      \
@@ -68,7 +68,7 @@
     X(blocks, "its blocks that were handed out at least once: the sum of all below")               \
     X(live, "its blocks that the program holds")                                                   \
     X(cached, "its free blocks in bins of threads")                                                \
-    X(remote, "its free blocks sent to their owners, not received yet")                            \
+    X(remote, "its free blocks sent to other CPUs' heaps, not received yet")                       \
     X(quarantine, "its free blocks held back (hardened library)")                                  \
     X(lost, "its free blocks in caches of threads that a fork left behind")                        \
     X(free, "its free blocks in their slabs")

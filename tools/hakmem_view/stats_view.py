@@ -23,10 +23,10 @@ PARTS = (  # key, text, colour; together they are the superslabs, but for heads 
     ("slab_free", "free blocks on the lists of slabs", colours.FREE),
     ("uncarved", "slabs' memory not used so far", colours.CAUSES["uncarved"]),
     ("slab_tail", "ends of slabs after the last block", colours.META),
-    ("large", "large blocks, in units of 64 KiB", colours.LARGE),
+    ("large", "large blocks, in steps of 64 KiB", colours.LARGE),
     ("moving", "between two uses at this moment", colours.OTHER),
-    ("unused_dirty", "unused units that hold memory", colours.DIRTY),
-    ("unused_clean", "unused units without memory", colours.CLEAN),
+    ("unused_dirty", "unused parts of superslabs that hold memory", colours.DIRTY),
+    ("unused_clean", "unused parts of superslabs without memory", colours.CLEAN),
 )
 ASIDE = (("guard", "small blocks watched by the guard", colours.CAUSES["guard"]),
          ("meta", "our own records", colours.META))
