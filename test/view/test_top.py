@@ -43,7 +43,7 @@ def test_frame_of_80_by_24_has_everything():
     for word in ("4711", "program --with [markup]", "RSS 100 MiB", "up 1 h 01 min", "held 70.6 MiB",
                  "refill list",
                  "Events per second  slow paths only", "Threads by cached bytes (4)",
-                 "full bar: 55.2 KiB",
+                 "full bar: 71.2 KiB",
                  "unfilled 2.20 MiB"):
         assert word in text
     assert 20 < len(text.splitlines())
