@@ -33,7 +33,7 @@ static uint8_t fork_children;         /* [atomic] depth of forks above this proc
  * for a signal's handler. That handler may fork, and the child return to here, where the lock is
  * free, as the C library resets it. A process with one thread does not take the lock: no other
  * thread holds it, and the C library does not reset it then. */
-static void fork_take_streams(void) {
+static bool fork_take_streams(void) {
     uint8_t children = fork_children;
     bool is_taken = hak_libc_lock_streams != NULL && !hak_libc_is_single();
     if (is_taken) {
@@ -45,36 +45,51 @@ static void fork_take_streams(void) {
         is_taken = false;
     }
     hak_store_relaxed(&fork_has_streams, is_taken);
+    return is_taken;
 }
 
-static HAK_COLD void fork_lock(void) {
-    hak_lock_fork_begin();
+static HAK_COLD bool fork_lock(bool may_fail) {
+    if (!hak_lock_fork_begin(may_fail)) {
+        return false;
+    }
     fork_has_threads = !hak_libc_is_single();
     fork_lacks_locks = false;
+    return true;
 }
 
 static HAK_COLD void fork_lock_last(int step) {
     if (step < 0 && fork_lacks_locks) {
-        fork_lock();
+        fork_lock(false);
     }
 }
 
 __typeof__(fork_lock_last) hak_libc_fork_locks __attribute__((cold, alias("fork_lock_last")));
 
-/* Our handler is the last before the fork and the first after it; no signal comes in between. */
+static const uint64_t FORK_PAUSE_NS = 1000000; /* for another to get the lock of the streams */
+
+/* Our handler is the last before the fork and the first after it; no signal comes in between. A
+ * thread in one of our sections may be in a signal handler that forks, and wait for the streams:
+ * who has those and waits for our locks lets go of them now and then. */
 static HAK_COLD void fork_prepare(void) {
-    fork_take_streams();
-    if (hak_libc_has_fork_locks(fork_lock_last)) {
-        fork_lacks_locks = true;
-    } else {
-        fork_lock();
+    for (;;) {
+        bool has_streams = fork_take_streams();
+        if (hak_libc_has_fork_locks(fork_lock_last)) {
+            fork_lacks_locks = true;
+            return;
+        }
+        if (fork_lock(has_streams)) {
+            return;
+        }
+        hak_libc_unlock_streams();
+        hak_os_restore_signals(fork_signals);
+        hak_os_sleep(FORK_PAUSE_NS);
     }
 }
 
 /* musl asks for no locks in a process of one thread. */
 static HAK_COLD void fork_lock_if_lacking(void) {
     if (fork_lacks_locks) {
-        fork_lock();
+        fork_lock(false);
     }
 }
 

@@ -221,30 +221,33 @@ static void lock_fork_owners(unsigned naps) {
     }
 }
 
-static bool lock_fork_rank(hak_lock_rank_t rank, uint16_t own, bool is_clean) {
-    if ((own >> rank & 1) != 0) {
-        return false;
+/* The holder of the fallback tcache's may meet a fatal error in a refill. */
+static bool lock_fork_rank(hak_lock_rank_t rank, bool is_clean, bool may_fail) {
+    if (!is_clean || rank == HAK_LOCK_FALLBACK) {
+        return lock_fork_take(&hak_locks[rank].state, is_clean ? FORK_NAPS : FORK_HANDLER_NAPS);
     }
-    if (is_clean && rank != HAK_LOCK_FALLBACK) { /* its holder may meet a fatal error in a refill */
-        lock_held = 0;                           /* ranks ascend among those taken here */
-        hak_lock_acquire(rank);
-        return true;
+    if (may_fail) {
+        return lock_fork_take(&hak_locks[rank].state, FORK_HANDLER_NAPS);
     }
-    return lock_fork_take(&hak_locks[rank].state, is_clean ? FORK_NAPS : FORK_HANDLER_NAPS);
+    lock_held = 0; /* ranks ascend among those taken here */
+    hak_lock_acquire(rank);
+    return true;
 }
 
 /* A signal handler may fork while its own thread holds locks: it keeps them, and waits only briefly
  * for others, whose holder may be forking as well, and waiting for ours. */
-void hak_lock_fork_begin(void) {
+bool hak_lock_fork_begin(bool may_fail) {
     uint16_t before = lock_held;
     uint16_t own = before & (uint16_t)~lock_waiting;
-    bool is_clean = before == 0 && lock_owner_held == NULL;
+    bool is_clean = before == 0 && lock_owner_held == NULL, is_begun = true;
     uint16_t forked = 0;
-    for (unsigned rank = 0; rank < HAK_LOCK_COUNT; rank++) {
-        if (lock_fork_rank((hak_lock_rank_t)rank, own, is_clean)) {
+    for (unsigned rank = 0; is_begun && rank < HAK_LOCK_COUNT; rank++) {
+        if ((own >> rank & 1) == 0 && lock_fork_rank((hak_lock_rank_t)rank, is_clean, may_fail)) {
             forked |= (uint16_t)(1u << rank);
+        } else {
+            is_begun = !is_clean || !may_fail || rank == HAK_LOCK_FALLBACK;
         }
-        if (rank == HAK_LOCK_OWNER) {
+        if (rank == HAK_LOCK_OWNER && is_begun) {
             lock_fork_owners(is_clean ? FORK_NAPS : FORK_HANDLER_NAPS);
         }
     }
@@ -252,6 +255,10 @@ void hak_lock_fork_begin(void) {
     lock_held = before;
     lock_is_forking = true;
     hak_lock_fork_is_clean = is_clean && hak_in_unlocked_update == 0;
+    if (!is_begun) {
+        hak_lock_fork_end(false);
+    }
+    return is_begun;
 }
 
 static void lock_fork_release(hak_lock_rank_t rank, bool is_child) {

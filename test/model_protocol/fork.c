@@ -5,7 +5,7 @@
 
 /* Whose home is that owner; with pushers under way, blocks on their way are lost. */
 static void fork_at(unsigned home, bool may_lose) {
-    hak_lock_fork_begin();
+    (void)hak_lock_fork_begin(false);
     model_stop_others();
     if (may_lose) {
         world_note_lost();

@@ -82,14 +82,14 @@ UNIT_TEST(locks_in_rank_order_are_taken_together) {
 }
 
 static bool fork_begin(void) {
-    hak_lock_fork_begin();
+    assert_true(hak_lock_fork_begin(false));
     return hak_lock_fork_is_clean;
 }
 
 /* Handlers of the program run between: for the forking thread locks are no obstacle. */
 UNIT_TEST(locks_during_fork_are_all_held_and_pass_their_holder) {
     for (unsigned is_child = 0; is_child < 2; is_child++) {
-        hak_lock_fork_begin();
+        assert_true(hak_lock_fork_begin(is_child != 0));
         for (unsigned rank = 0; rank < HAK_LOCK_COUNT; rank++) {
             assert_int_equal(hak_locks[rank].state, 1);
         }
@@ -159,6 +159,25 @@ UNIT_TEST(fork_inside_a_section_keeps_its_locks) {
     }
     hak_lock_release(HAK_LOCK_SPAN);
     hak_lock_unlock(&first);
+}
+
+/* Another thread has a lock, and waits in a handler for the streams, which the caller has. */
+UNIT_TEST(fork_that_may_fail_lets_go_of_all_locks) {
+    for (unsigned stuck = 0; stuck < HAK_LOCK_COUNT; stuck++) {
+        hak_store_relaxed(&hak_locks[stuck].state, 1);
+        assert_true(hak_lock_fork_begin(true) == (stuck == HAK_LOCK_FALLBACK));
+        if (stuck == HAK_LOCK_FALLBACK) {
+            hak_lock_fork_end(false);
+        }
+        for (unsigned rank = 0; rank < HAK_LOCK_COUNT; rank++) {
+            assert_int_equal(hak_locks[rank].state, rank == stuck);
+        }
+        assert_int_equal(first.is_taken | second.is_taken, 0);
+        assert_true(hak_lock_holds_none());
+        hak_store_relaxed(&hak_locks[stuck].state, 0);
+        assert_true(hak_lock_fork_begin(true));
+        hak_lock_fork_end(false);
+    }
 }
 
 /* Another thread has a lock, and waits for what the handler's thread has. */
