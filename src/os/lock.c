@@ -11,25 +11,26 @@
 hak_lock_t hak_locks[HAK_LOCK_COUNT];
 HAK_LOCKED_STATE hak_owner_lock_t *hak_owner_locks; /* [atomic] newest first; never shrinks */
 
-static HAK_TLS bool lock_is_forking; /* [thread] between begin and end of its fork */
 HAK_TLS uint8_t hak_in_unlocked_update;
-static HAK_TLS uint16_t lock_held;    /* [thread] bit per rank held, or about to be */
-static HAK_TLS uint16_t lock_waiting; /* [thread] bit of the rank in lock_held still waited for */
-static HAK_TLS uint16_t lock_forked;  /* [thread] bit per rank taken by hak_lock_fork_begin */
 HAK_TLS bool hak_lock_fork_is_clean;
-/* [thread] locks of owners held, or about to be */
-static HAK_TLS hak_owner_lock_t *lock_owner_held, *lock_owner_before;
+static HAK_TLS struct lock_own {
+    hak_owner_lock_t *owner, *before; /* locks of owners held, or about to be */
+    uint16_t held;                    /* bit per rank held, or about to be */
+    uint16_t waiting;                 /* bit of the rank in `held` still waited for */
+    uint16_t forked;                  /* bit per rank taken by hak_lock_fork_begin */
+    bool is_forking;                  /* between begin and end of its fork */
+} lock_own;                           /* [thread] */
 
 _Static_assert(HAK_LOCK_COUNT <= 16, "a bit per rank");
 
 static void lock_note_acquire(hak_lock_rank_t rank) {
-    HAK_ASSERT((lock_held >> rank) == 0, "LOCK-1 ranks ascend");
-    lock_held |= (uint16_t)(1u << rank);
+    HAK_ASSERT((lock_own.held >> rank) == 0, "LOCK-1 ranks ascend");
+    lock_own.held |= (uint16_t)(1u << rank);
 }
 
 static void lock_note_release(hak_lock_rank_t rank) {
-    HAK_ASSERT((lock_held >> rank) & 1, "LOCK-2 released by its holder");
-    lock_held &= (uint16_t) ~(1u << rank);
+    HAK_ASSERT((lock_own.held >> rank) & 1, "LOCK-2 released by its holder");
+    lock_own.held &= (uint16_t) ~(1u << rank);
 }
 
 /* Takes a free lock of any kind. */
@@ -55,15 +56,15 @@ static HAK_NOINLINE void lock_acquire_contended(hak_lock_t *lock) {
 
 void hak_lock_acquire(hak_lock_rank_t rank) {
     hak_lock_t *lock = &hak_locks[rank];
-    if (HAK_UNLIKELY(lock_is_forking)) {
+    if (HAK_UNLIKELY(lock_own.is_forking)) {
         return;
     }
     lock_note_acquire(rank);
     if (HAK_UNLIKELY(!lock_take(&lock->state))) {
         uint64_t since = hak_contention_now();
-        lock_waiting = (uint16_t)(1u << rank);
+        lock_own.waiting = (uint16_t)(1u << rank);
         lock_acquire_contended(lock);
-        lock_waiting = 0;
+        lock_own.waiting = 0;
         hak_contention_refused(lock->count, since);
     }
     hak_contention_taken(lock->count);
@@ -76,7 +77,7 @@ static void lock_free(hak_lock_t *lock) {
 }
 
 void hak_lock_release(hak_lock_rank_t rank) {
-    if (HAK_UNLIKELY(lock_is_forking)) {
+    if (HAK_UNLIKELY(lock_own.is_forking)) {
         return;
     }
     hak_contention_freed(hak_locks[rank].count);
@@ -87,7 +88,7 @@ void hak_lock_release(hak_lock_rank_t rank) {
 static const uint64_t LOCK_PASS_NS = 50000; /* for a sleeper to wake up and take the lock */
 
 void hak_lock_pass(hak_lock_rank_t rank) {
-    if (!lock_is_forking && hak_load_relaxed(&hak_locks[rank].state) == 2) {
+    if (!lock_own.is_forking && hak_load_relaxed(&hak_locks[rank].state) == 2) {
         hak_lock_release(rank);
         hak_os_sleep(LOCK_PASS_NS);
         hak_lock_acquire(rank);
@@ -104,16 +105,16 @@ void hak_lock_add(hak_owner_lock_t *owner_lock) {
 /* A thread records an owner's lock before it takes it, and forgets it after the release: a signal
  * handler that forks in between must not wait for it. */
 static void lock_note_owner(hak_owner_lock_t *owner_lock) {
-    HAK_ASSERT(lock_held >> (HAK_LOCK_OWNER + 1) == 0, "LOCK-1 ranks ascend");
-    lock_owner_before = lock_owner_held;
-    lock_owner_held = owner_lock;
+    HAK_ASSERT(lock_own.held >> (HAK_LOCK_OWNER + 1) == 0, "LOCK-1 ranks ascend");
+    lock_own.before = lock_own.owner;
+    lock_own.owner = owner_lock;
 }
 
 static void lock_forget_owner(const hak_owner_lock_t *owner_lock) {
-    HAK_ASSERT(lock_owner_held == owner_lock, "LOCK-2 released by its holder");
+    HAK_ASSERT(lock_own.owner == owner_lock, "LOCK-2 released by its holder");
     (void)owner_lock;
-    lock_owner_held = lock_owner_before;
-    lock_owner_before = NULL;
+    lock_own.owner = lock_own.before;
+    lock_own.before = NULL;
 }
 
 /* One thread needs no atomic operations: pthread_create orders the store before a second thread. */
@@ -127,15 +128,15 @@ static bool lock_try(uint32_t *is_taken) {
 
 /* Whether this thread is forking and its fork holds the lock. */
 HAK_INLINE bool lock_is_passed(const hak_owner_lock_t *owner_lock) {
-    return HAK_UNLIKELY(lock_is_forking) &&
-           hak_load_relaxed(&owner_lock->forked_by) == &lock_forked;
+    return HAK_UNLIKELY(lock_own.is_forking) &&
+           hak_load_relaxed(&owner_lock->forked_by) == &lock_own.forked;
 }
 
 bool hak_lock_try(hak_owner_lock_t *owner_lock) {
     if (lock_is_passed(owner_lock)) {
         return true;
     }
-    if (HAK_UNLIKELY(lock_owner_before != NULL)) {
+    if (HAK_UNLIKELY(lock_own.before != NULL)) {
         return false;
     }
     lock_note_owner(owner_lock);
@@ -162,27 +163,27 @@ void hak_lock_unlock(hak_owner_lock_t *owner_lock) {
 
 void hak_lock_unlock_owners(void) {
     hak_in_unlocked_update = 0;
-    while (lock_owner_held != NULL) {
-        hak_lock_unlock(lock_owner_held);
+    while (lock_own.owner != NULL) {
+        hak_lock_unlock(lock_own.owner);
     }
 }
 
 bool hak_lock_holds(hak_lock_rank_t rank) {
-    return (lock_held & ~lock_waiting) >> rank & 1;
+    return (lock_own.held & ~lock_own.waiting) >> rank & 1;
 }
 
 bool hak_lock_holds_owners_at_most(void) {
-    return lock_held == 0;
+    return lock_own.held == 0;
 }
 
 bool hak_lock_holds_none(void) {
-    return hak_lock_holds_owners_at_most() && lock_owner_held == NULL;
+    return hak_lock_holds_owners_at_most() && lock_own.owner == NULL;
 }
 
 /* --- fork ------------------------------------------------------------------------------------- */
 
 static bool lock_is_held_owner(const hak_owner_lock_t *owner_lock) {
-    return owner_lock == lock_owner_held || owner_lock == lock_owner_before;
+    return owner_lock == lock_own.owner || owner_lock == lock_own.before;
 }
 
 enum {
@@ -216,7 +217,7 @@ static void lock_fork_owners(unsigned naps) {
         bool is_taken = lock_fork_take(&l->is_taken, patience);
         hak_store_relaxed(&l->has_refused_fork, !is_taken);
         if (is_taken) {
-            hak_store_relaxed(&l->forked_by, &lock_forked);
+            hak_store_relaxed(&l->forked_by, &lock_own.forked);
         }
     }
 }
@@ -229,7 +230,7 @@ static bool lock_fork_rank(hak_lock_rank_t rank, bool is_clean, bool may_fail) {
     if (may_fail) {
         return lock_fork_take(&hak_locks[rank].state, FORK_HANDLER_NAPS);
     }
-    lock_held = 0; /* ranks ascend among those taken here */
+    lock_own.held = 0; /* ranks ascend among those taken here */
     hak_lock_acquire(rank);
     return true;
 }
@@ -237,9 +238,9 @@ static bool lock_fork_rank(hak_lock_rank_t rank, bool is_clean, bool may_fail) {
 /* A signal handler may fork while its own thread holds locks: it keeps them, and waits only briefly
  * for others, whose holder may be forking as well, and waiting for ours. */
 bool hak_lock_fork_begin(bool may_fail) {
-    uint16_t before = lock_held;
-    uint16_t own = before & (uint16_t)~lock_waiting;
-    bool is_clean = before == 0 && lock_owner_held == NULL, is_begun = true;
+    uint16_t before = lock_own.held;
+    uint16_t own = before & (uint16_t)~lock_own.waiting;
+    bool is_clean = before == 0 && lock_own.owner == NULL, is_begun = true;
     uint16_t forked = 0;
     for (unsigned rank = 0; is_begun && rank < HAK_LOCK_COUNT; rank++) {
         if ((own >> rank & 1) == 0 && lock_fork_rank((hak_lock_rank_t)rank, is_clean, may_fail)) {
@@ -251,9 +252,9 @@ bool hak_lock_fork_begin(bool may_fail) {
             lock_fork_owners(is_clean ? FORK_NAPS : FORK_HANDLER_NAPS);
         }
     }
-    lock_forked = forked;
-    lock_held = before;
-    lock_is_forking = true;
+    lock_own.forked = forked;
+    lock_own.held = before;
+    lock_own.is_forking = true;
     hak_lock_fork_is_clean = is_clean && hak_in_unlocked_update == 0;
     if (!is_begun) {
         hak_lock_fork_end(false);
@@ -270,17 +271,17 @@ static void lock_fork_release(hak_lock_rank_t rank, bool is_child) {
 
 /* In the child, locks of other threads become free: those are gone, and the fork was not clean. */
 void hak_lock_fork_end(bool is_child) {
-    uint16_t own = lock_held & (uint16_t)~lock_waiting;
-    lock_is_forking = false;
+    uint16_t own = lock_own.held & (uint16_t)~lock_own.waiting;
+    lock_own.is_forking = false;
     /* pairs OWNER-LOCKS */
     for (hak_owner_lock_t *l = hak_load_acquire(&hak_owner_locks); l != NULL; l = l->next) {
-        if (hak_load_relaxed(&l->forked_by) == &lock_forked) {
+        if (hak_load_relaxed(&l->forked_by) == &lock_own.forked) {
             hak_store_relaxed(&l->forked_by, NULL);
             hak_store_release(&l->is_taken, 0); /* pairs LOCK */
         }
     }
     for (unsigned rank = HAK_LOCK_COUNT; rank-- > 0;) {
-        if ((lock_forked >> rank & 1) != 0 || (is_child && (own >> rank & 1) == 0)) {
+        if ((lock_own.forked >> rank & 1) != 0 || (is_child && (own >> rank & 1) == 0)) {
             lock_fork_release((hak_lock_rank_t)rank, is_child);
         }
     }

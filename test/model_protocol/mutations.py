@@ -190,9 +190,9 @@ MUTATIONS = [
     Mutation("fork_without_deadline", "fork_kept", ["too many choices"], [
         (LOCK, "        if (i >= LOCK_SPINS + naps) {\n            return false;\n        }\n", "")]),
     Mutation("fork_frees_what_is_kept", "fork_kept", ["a lock is freed that the fork did not take"], [
-        (LOCK, "        if (hak_load_relaxed(&l->forked_by) == &lock_forked) {\n            hak_store_relaxed(",
+        (LOCK, "        if (hak_load_relaxed(&l->forked_by) == &lock_own.forked) {\n            hak_store_relaxed(",
          "        {\n            hak_store_relaxed(")]),
     Mutation("fork_without_locks", "fork_holder", ["a lock is never released", "a block is lost", LOST], [
-        (LOCK, "        if (rank == HAK_LOCK_OWNER) {\n            lock_fork_owners("
+        (LOCK, "        if (rank == HAK_LOCK_OWNER && is_begun) {\n            lock_fork_owners("
          "is_clean ? FORK_NAPS : FORK_HANDLER_NAPS);\n        }\n", "")]),
 ]

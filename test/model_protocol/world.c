@@ -114,7 +114,7 @@ void hak_span_free(hak_superslab_t *superslab, unsigned unit, unsigned count, un
 
 static void world_serve(void) {
     hak_store_relaxed(&hak_wanted, 0);
-    MODEL_CHECK(lock_owner_held == NULL || lock_is_forking, "memory is purged under a lock");
+    MODEL_CHECK(lock_own.owner == NULL || lock_own.is_forking, "memory is purged under a lock");
 }
 
 void hak_meta_note_used(size_t bytes) {
@@ -181,12 +181,12 @@ static void share_all(unsigned owners, unsigned units) {
 
 /* Owners that a thread makes later are among the words from the start. */
 void world_start(unsigned owners, unsigned units) {
-    model_thread_state(MODEL_WORD(&lock_is_forking));
-    model_thread_state(MODEL_WORD(&lock_held));
-    model_thread_state(MODEL_WORD(&lock_waiting));
-    model_thread_state(MODEL_WORD(&lock_forked));
-    model_thread_state(MODEL_WORD(&lock_owner_held));
-    model_thread_state(MODEL_WORD(&lock_owner_before));
+    model_thread_state(MODEL_WORD(&lock_own.is_forking));
+    model_thread_state(MODEL_WORD(&lock_own.held));
+    model_thread_state(MODEL_WORD(&lock_own.waiting));
+    model_thread_state(MODEL_WORD(&lock_own.forked));
+    model_thread_state(MODEL_WORD(&lock_own.owner));
+    model_thread_state(MODEL_WORD(&lock_own.before));
     model_thread_state(MODEL_WORD(&hak_in_unlocked_update));
     model_thread_state(MODEL_WORD(&hak_wanted));
     model_thread_state(MODEL_WORD(&world_time));
