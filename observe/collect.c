@@ -9,6 +9,8 @@
 
 #include <stdlib.h>
 
+enum { THREADS_MOST = 1 << 20, OWNERS_MOST = 1 << 16 }; /* no process has as many */
+
 #define COLLECT_ADD(name, text) to->name += from->name;
 
 /* --- threads ---------------------------------------------------------------------------------- */
@@ -74,7 +76,7 @@ static void visit_caches(obs_image_t *image, hak_snapshot_t *snapshot, visit_cac
     uint64_t at = obs_root(image, fallback);
     obs_walk_t walk = {0};
     bool is_whole, is_fallback = true;
-    for (; obs_walk_on(&walk, at, &is_whole); is_fallback = false) {
+    for (; walk.count < THREADS_MOST && obs_walk_on(&walk, at, &is_whole); is_fallback = false) {
         if (!view_read(image, at, &view)) {
             break;
         }
@@ -198,7 +200,7 @@ static void collect_owners(obs_image_t *image, hak_snapshot_t *snapshot) {
     uint64_t at = obs_root_number(image, HAK_DOOR_ROOT_owners, 8);
     obs_walk_t walk = {0};
     bool is_whole;
-    for (; obs_walk_on(&walk, at, &is_whole); at = next) {
+    for (; walk.count < OWNERS_MOST && obs_walk_on(&walk, at, &is_whole); at = next) {
         if (!collect_owner(image, at, snapshot, &next)) {
             break;
         }

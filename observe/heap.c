@@ -318,7 +318,9 @@ static void slab_at(obs_image_t *image, unsigned unit, obs_slab_t *slab) {
 }
 
 static bool is_slab_start(unsigned unit) {
-    return hak_slab_is_entry(view.entry[unit]) && view.record.units_to_first[unit] == 0;
+    return hak_slab_is_entry(view.entry[unit]) &&
+           hak_sc_of_entry(view.entry[unit]) < HAK_SC_COUNT &&
+           view.record.units_to_first[unit] == 0;
 }
 
 /* Whether what the record, its slabs and the page map say fits together. */

@@ -6,7 +6,6 @@
 
 #include <fcntl.h>
 #include <stdlib.h>
-#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -175,10 +174,9 @@ static int observe_process(const obs_job_t *job, uint32_t pid) {
 
 int obs_run(const obs_job_t *job) {
     char *end;
-    struct stat status;
     unsigned long pid = strtoul(job->target, &end, 10);
     bool is_number = *end == '\0' && job->target[0] >= '1' && job->target[0] <= '9';
-    if (is_number && stat(job->target, &status) != 0) {
+    if (is_number) {
         return pid <= INT32_MAX ? observe_process(job, (uint32_t)pid) : obs_say("that is no PID");
     }
     return job->is_stop         ? obs_say("a core file cannot be stopped")

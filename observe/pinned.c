@@ -26,7 +26,8 @@ static bool slab_find(obs_image_t *image, uint64_t address, size_t bytes, obs_sl
     if (!obs_leaf_of(image, address, &leaf) ||
         !obs_read(image->reader, leaf.entry + ((uint32_t)address >> HAK_UNIT_LOG2) * 4, &entry,
                   sizeof entry) ||
-        !hak_slab_is_entry(entry) || hak_sc_info[hak_sc_of_entry(entry)].bytes != bytes ||
+        !hak_slab_is_entry(entry) || hak_sc_of_entry(entry) >= HAK_SC_COUNT ||
+        hak_sc_info[hak_sc_of_entry(entry)].bytes != bytes ||
         !obs_read_word(image->reader,
                        leaf.superslab + ((uint32_t)address >> HAK_SUPERSLAB_LOG2) * 8, &pointer) ||
         pointer == 0 || !obs_fetch(image, superslab, pointer, &superslab)) {

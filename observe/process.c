@@ -6,6 +6,7 @@
 
 #include "os/optional.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -221,15 +222,32 @@ uint64_t obs_process_rss(const obs_reader_t *reader) {
     return pages * reader->page_bytes;
 }
 
-bool obs_process_is_filtered(const obs_reader_t *reader) {
-    FILE *file = process_open(reader->own, "status");
+static bool is_thread_filtered(const process_t *process, const char *path) {
+    FILE *file = process_open(process, path);
     char line[256];
     bool is_filtered = false;
     while (file != NULL && fgets(line, sizeof line, file) != NULL) {
-        is_filtered = is_filtered || strncmp(line, "Seccomp:\t2", 10) == 0;
+        is_filtered =
+            is_filtered || (strncmp(line, "Seccomp:\t", 9) == 0 && strncmp(line + 9, "0", 1) != 0);
     }
     if (file != NULL) {
         fclose(file);
+    }
+    return is_filtered;
+}
+
+bool obs_process_is_filtered(const obs_reader_t *reader) {
+    int descriptor = process_descriptor(reader->own, "task");
+    DIR *folder = descriptor >= 0 ? fdopendir(descriptor) : NULL;
+    const struct dirent *entry;
+    bool is_filtered = folder == NULL;
+    while (folder != NULL && !is_filtered && (entry = readdir(folder)) != NULL) {
+        char path[sizeof "task//status" + sizeof entry->d_name];
+        snprintf(path, sizeof path, "task/%s/status", entry->d_name);
+        is_filtered = entry->d_name[0] != '.' && is_thread_filtered(reader->own, path);
+    }
+    if (folder != NULL) {
+        closedir(folder);
     }
     return is_filtered;
 }

@@ -79,7 +79,8 @@ static bool site_read(work_t *work, uint32_t offset, uint64_t *bytes) {
         return false;
     }
     size_t room = hak_profile_site_bytes(from.depth);
-    if (!grow((void **)&work->site, &work->site_room, work->site_bytes + room, 1) ||
+    if (work->site_bytes + room > UINT32_MAX ||
+        !grow((void **)&work->site, &work->site_room, work->site_bytes + room, 1) ||
         !grow((void **)&work->place, &work->place_room, work->place_count + 1, sizeof(place_t))) {
         return false;
     }

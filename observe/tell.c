@@ -22,10 +22,16 @@ static uint64_t number_of(uint64_t answer) {
     return hak_align_down(answer, HAK_MAIL_RESULTS);
 }
 
-static void member_set(const obs_image_t *image, char *letter, unsigned member, const void *from) {
-    const hak_door_row_t *row = image->row;
-    memcpy(letter + (row[member].offset - row[HAK_DOOR_AT_mailbox_letter].offset), from,
-           row[member].bytes);
+/* false: it is not within the letter. */
+static bool member_set(const obs_image_t *image, char *letter, unsigned member, const void *from) {
+    const hak_door_row_t *row = &image->row[member];
+    const hak_door_row_t *all = &image->row[HAK_DOOR_AT_mailbox_letter];
+    uint64_t at = (uint64_t)row->offset - all->offset;
+    bool is_inside = row->offset >= all->offset && at + row->bytes <= all->bytes;
+    if (is_inside) {
+        memcpy(letter + at, from, row->bytes);
+    }
+    return is_inside;
 }
 
 /* Writes the letter, then its number; *number: of the letter. */
@@ -34,13 +40,13 @@ static bool letter_send(obs_image_t *image, const obs_wish_t *wish, uint64_t *nu
     char letter[LETTER_MOST] = "";
     uint64_t chance = 0, at = obs_root(image, mailbox);
     (void)!getrandom(&chance, sizeof chance, 0);
-    if (place->bytes > sizeof letter) {
+    if (place->bytes > sizeof letter ||
+        !member_set(image, letter, HAK_DOOR_AT_mailbox_chance, &chance) ||
+        !member_set(image, letter, HAK_DOOR_AT_mailbox_request, &wish->request) ||
+        !member_set(image, letter, HAK_DOOR_AT_mailbox_name, wish->name) ||
+        !member_set(image, letter, HAK_DOOR_AT_mailbox_value, wish->value)) {
         return obs_fail(image->reader, "its mailbox contradicts itself");
     }
-    member_set(image, letter, HAK_DOOR_AT_mailbox_chance, &chance);
-    member_set(image, letter, HAK_DOOR_AT_mailbox_request, &wish->request);
-    member_set(image, letter, HAK_DOOR_AT_mailbox_name, wish->name);
-    member_set(image, letter, HAK_DOOR_AT_mailbox_value, wish->value);
     *number = hak_letter_number(letter, place->bytes);
     return obs_write(image->reader, at + place->offset, letter, place->bytes) &&
            obs_write(image->reader, at + image->row[HAK_DOOR_AT_mailbox_number].offset, number,

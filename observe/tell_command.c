@@ -71,10 +71,10 @@ static bool order_parse(order_t *order, int argc, char **argv) {
            wish_parse(&order->wish, word[1], word[2]);
 }
 
-/* Who samples walks stacks, by system calls that the process never made: a filter may end it. */
+/* Who samples walks stacks, and the scavenger is a thread, by system calls that the process never
+ * made: a filter may end it. */
 static bool is_endangered(const order_t *order, const obs_reader_t *reader) {
-    bool begins =
-        order->wish.request == HAK_MAIL_RATE || strcmp(order->wish.name, "profile_rate") == 0;
+    bool begins = order->wish.request == HAK_MAIL_RATE || order->wish.request == HAK_MAIL_OPTION;
     return begins && !order->is_forced && obs_process_is_filtered(reader);
 }
 

@@ -160,10 +160,11 @@ static int purge(void) {
 static int decay_set(int64_t ms) {
     static uint64_t before[2]; /* [atomic] retain_min, retain_idle */
     uint64_t now[2] = {0};
-    if (ms < -1) {
-        return EFAULT;
+    if (ms < -1 || !is_outside()) {
+        return ms < -1 ? EFAULT : EAGAIN;
     }
     hak_life_process_start();
+    hak_lock_acquire(HAK_LOCK_COMPAT);
     if (hak_load_relaxed(&control_decay_ms) > 0) {
         (void)hak_conf_get("retain_min", &now[0]);
         (void)hak_conf_get("retain_idle", &now[1]);
@@ -174,6 +175,7 @@ static int decay_set(int64_t ms) {
     hak_store_relaxed(&hak_knobs.retain_min_bytes, ms <= 0 ? bytes : hak_load_relaxed(&before[0]));
     hak_store_relaxed(&hak_knobs.retain_idle_bytes, ms <= 0 ? bytes : hak_load_relaxed(&before[1]));
     hak_store_relaxed(&control_decay_ms, ms);
+    hak_lock_release(HAK_LOCK_COMPAT);
     return ms == 0 ? purge() : 0;
 }
 

@@ -48,7 +48,7 @@ size_t hak_je_nallocx(size_t size, int flags) {
     }
     bool is_possible =
         align <= PTRDIFF_MAX && size <= PTRDIFF_MAX - hak_most(align, HAK_UNIT_BYTES);
-    return is_possible ? hak_align_up(size, HAK_UNIT_BYTES) : 0;
+    return is_possible ? hak_align_up(size == 0 ? 1 : size, HAK_UNIT_BYTES) : 0;
 }
 
 static void *alloc_plain(size_t size, size_t align) {

@@ -109,7 +109,9 @@ static HAK_COLD void free_as_message(hak_tcache_t *tcache, unsigned sc, hak_slab
         hak_bin_counters_t *counters = &hak_bin_side(tcache, sc)->counters;
         hak_single_writer_add(&counters->remote_out, 1);
         if (counters->remote_out % FREES_BEFORE_BIN == 0) {
+            hak_tcache_change(tcache, 1);
             hak_bin_begin(tcache, sc);
+            hak_tcache_change(tcache, -1);
         }
         return;
     }

@@ -11,15 +11,21 @@
 #include "front/slow.h"
 #include "large/large.h"
 
-enum { SENDING_BYTES = 32 << 10 }; /* of a bin that overflows with blocks of other owners */
+enum {
+    /* Of a bin that overflows with blocks of other owners, each of which may keep a slab. */
+    SENDING_BYTES = 32 << 10,
+    SENDING_BLOCKS = 256,
+};
 
 /* A bin that overflowed since the last refill doubles: the load's amplitude exceeds it. Where
  * threads exchange blocks the amplitude has no end, and more than SENDING_BYTES bring little
  * (docs/experiments/0130-bins-without-owners.md). */
 static void bin_adapt(hak_tcache_t *tcache, unsigned sc) {
     hak_bin_side_t *side = hak_bin_side(tcache, sc);
-    size_t doubled = (size_t)side->capacity * 2 * hak_sc_info[sc].bytes;
-    if (side->overflows != 0 && (!side->has_sent || doubled <= SENDING_BYTES)) {
+    size_t doubled = (size_t)side->capacity * 2;
+    bool may_grow = !side->has_sent ||
+                    (doubled <= SENDING_BLOCKS && doubled * hak_sc_info[sc].bytes <= SENDING_BYTES);
+    if (side->overflows != 0 && may_grow) {
         hak_bin_grow(tcache, sc);
     }
     side->overflows = 0;

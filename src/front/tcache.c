@@ -123,13 +123,15 @@ static hak_tcache_t *tcache_cut(hak_bin_side_t **far_side) {
  * resolvers may have allocated. A thread whose first use was in the last round of its destructors
  * ends without its exit hook; a later thread with TLS at the same address takes its tcache. IDs
  * would not do: the child of a bare clone() in a new PID namespace may reuse an ID of the parent's.
+ * One that its thread left in the middle of a change is nobody's any more (tcache_abandon).
  * A search that finds nothing is not repeated before the tcaches are a quarter more: about five
  * steps per tcache in all. REGISTRY is held. */
 static hak_tcache_t *tcache_lost(void) {
     hak_tcache_t *found = NULL;
     if (hak_unused_tcaches == NULL && hak_tcache_count >= hak_tcache_search_count) {
         found = hak_load_acquire(&hak_all_tcaches); /* pairs TCACHES */
-        while (found != NULL && (!found->is_attached || found->thread != &hak_tcache_offset)) {
+        while (found != NULL && (!found->is_attached || found->thread != &hak_tcache_offset ||
+                                 found->changing != 0)) {
             found = found->next;
         }
         if (found == NULL) {

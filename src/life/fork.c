@@ -69,7 +69,7 @@ static const uint64_t FORK_PAUSE_NS = 1000000; /* for another to get the lock of
 
 /* Our handler is the last before the fork and the first after it; no signal comes in between. A
  * thread in one of our sections may be in a signal handler that forks, and wait for the streams:
- * who has those and waits for our locks lets go of them now and then. */
+ * a fork that took those and waits for our locks lets go of them now and then. */
 static HAK_COLD void fork_prepare(void) {
     for (;;) {
         bool has_streams = fork_take_streams();

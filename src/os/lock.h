@@ -129,8 +129,8 @@ bool hak_lock_holds_owners_at_most(void);
  * meanwhile would end this section. An owner that stays locked for a second (a thread that met a
  * fatal error may sit in its handler for ever) is left out: the child uses other owners. A thread
  * that forks in a signal handler, inside a locked section, keeps its locks and waits only briefly
- * for others. With `may_fail` others do so, too: false, with no lock taken, as who has one may wait
- * in such a handler for what the caller holds. */
+ * for others. With `may_fail` others do so, too: false, with no lock taken, as the holder of one
+ * may wait in such a handler for what the caller holds. */
 HAK_COLD bool hak_lock_fork_begin(bool may_fail);
 /* [thread] The fork in progress began in no locked section and no unlocked update. Else the child
  * keeps that structure half changed, for good. */

@@ -96,6 +96,24 @@ FRONT_TEST(attach_twice_gives_the_same) {
     assert_ptr_equal(self(), tcache);
 }
 
+/* Its thread ended within a change, holding a lock; a later one has its TLS at the same address. */
+static void *leave_in_a_change(void *context) {
+    hak_tcache_t *left = self();
+    left->changing = 1;
+    hak_tcache_offset = 0;
+    hak_tcache_t *other = hak_tcache_attach();
+    *(bool *)context = other != NULL && other != left && other->begun == 0;
+    left->changing = 0; /* as the test audits all */
+    left->is_attached = false;
+    return NULL;
+}
+
+FRONT_TEST(tcache_left_in_a_change_is_not_taken_over) {
+    bool is_other = false;
+    unit_pthread_create_and_join(leave_in_a_change, &is_other);
+    assert_true(is_other);
+}
+
 FRONT_TEST(flush_empties_bins_into_slabs) {
     void *block[40];
     for (unsigned i = 0; i < 40; i++) {

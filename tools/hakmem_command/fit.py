@@ -8,6 +8,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import statistics
 import subprocess
 import sys
@@ -228,7 +229,14 @@ def _page(path: Path, found: list[Arm], program: list[str], slow: float) -> None
     figure.write_html(path, include_plotlyjs=True)
 
 
+def _end(number: int, _) -> None:
+    """As Ctrl-C: groups go."""
+    sys.exit(128 + number)
+
+
 def run(_: str, given: argparse.Namespace) -> int:
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, _end)
     program, chosen, group = _check(given.program), arms(given), groups.find()
     has_limits = not isinstance(group, groups.Largest)
     env = {key: value for key, value in os.environ.items() if key != "LD_PRELOAD"}

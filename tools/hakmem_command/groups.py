@@ -111,7 +111,7 @@ class Folder:
 
     def _make(self) -> Path:
         self.count += 1
-        folder = self.parent / f"hakmem-fit-{os.getpid()}-{self.count}"
+        folder = self.parent / f"hakmem-fit-{os.getpid()}-{self.count}-{os.urandom(4).hex()}"
         folder.mkdir()
         return folder
 
@@ -137,14 +137,18 @@ class Folder:
         return _number(folder / ("memory.peak" if self.version == 2 else "memory.max_usage_in_bytes"))
 
     def _empty(self, folder: Path) -> None:
-        """Ends what the program left behind, and removes the group."""
+        """Ends what the program left behind, and removes the group, with groups that it made below."""
         for _ in range(200):
-            _kill(_read(folder / "cgroup.procs").split())
-            try:
-                folder.rmdir()
+            inner = sorted((one for one in folder.rglob("*") if one.is_dir()), reverse=True)
+            for one in [*inner, folder]:
+                _kill(_read(one / "cgroup.procs").split())
+                try:
+                    one.rmdir()
+                except OSError:
+                    pass
+            if not folder.exists():
                 return
-            except OSError:
-                time.sleep(0.01)
+            time.sleep(0.01)
 
     def run(self, run: Run, limit: int = 0) -> Ran:
         """`limit`: bytes; 0: none."""
@@ -196,8 +200,12 @@ class Scope:
     def run(self, run: Run, limit: int = 0) -> Ran:
         if not limit:
             return run.go([])
-        ran = run.go(["systemd-run", *self.words, "--scope", "--quiet", "--collect", "-p", f"MemoryMax={limit}",
-                      "-p", "MemorySwapMax=0", "--"])
+        unit = f"hakmem-fit-{os.getpid()}-{os.urandom(4).hex()}.scope"
+        try:
+            ran = run.go(["systemd-run", *self.words, "--scope", "--quiet", "--collect", f"--unit={unit}",
+                          "-p", f"MemoryMax={limit}", "-p", "MemorySwapMax=0", "--"])
+        finally:  # with what the program left behind
+            subprocess.run(["systemctl", *self.words, "kill", "--signal=KILL", unit], capture_output=True, check=False)
         ran.killed = ran.status == -signal.SIGKILL and not ran.late
         return ran
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 from typing import Callable, Iterable
 from urllib.parse import parse_qs
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
@@ -13,13 +14,14 @@ from prometheus_client.exposition import ThreadingWSGIServer
 from hakmem_view import process
 from hakmem_view.errors import ViewError
 
-from .collector import Collector, Limits, explained
+from .collector import AT_ONCE, Collector, Limits, explained
 
 ABOUT = """hakmem exporter
 
 /metrics                     all processes on hakmem, for Prometheus
 /explain?pid=N               why the resident memory of a process is what it is; &format=json
 """
+LOOKS = threading.BoundedSemaphore(AT_ONCE)  # anybody may ask
 Answer = tuple[str, str, bytes]  # status, type, body
 
 
@@ -29,11 +31,15 @@ def _explain(words: dict[str, list[str]], limits: Limits) -> Answer:
         return "400 Bad Request", "text/plain", b"pid=N is wanted, the PID of a process\n"
     if form not in ("text", "json"):
         return "400 Bad Request", "text/plain", b"format is text or json\n"
+    if not LOOKS.acquire(blocking=False):
+        return "503 Service Unavailable", "text/plain", b"others are being explained: try again\n"
     try:
         body = explained(int(pid), form == "json", limits.seconds)
     except ViewError as error:
         gone = not process.lives(int(pid))
         return "404 Not Found" if gone else "503 Service Unavailable", "text/plain", f"{error}\n".encode()
+    finally:
+        LOOKS.release()
     return "200 OK", "application/json" if form == "json" else "text/plain", body
 
 

@@ -17,6 +17,14 @@ NEEDED = 1  # of the dynamic section
 FUNCTIONS = (2, 10)  # STT_FUNC, STT_GNU_IFUNC
 BUILD_ID = 3
 MOST_SYMBOLS = 4_000_000
+MOST_BYTES = 1 << 20  # of names and notes: the file may be anybody's
+MOST_LETTERS = 256  # of a name
+
+
+def _string(text: bytes, at: int) -> bytes:
+    """b"" where none ends."""
+    end = text.find(b"\0", at, at + MOST_LETTERS)
+    return text[at:end] if end >= 0 else b""
 
 
 @dataclass(frozen=True)
@@ -82,10 +90,10 @@ class Elf:
             start, = struct.unpack_from("<Q", self.data, 40)
             size, count, names = struct.unpack_from("<HHH", self.data, 58)
             rows = [struct.unpack_from("<IIQQQQI", self.data, start + at * size) for at in range(count)]
-            text = self.data[rows[names][4]:rows[names][4] + rows[names][5]] if names < len(rows) else b""
+            text = self.data[rows[names][4]:rows[names][4] + min(rows[names][5], MOST_BYTES)] if names < len(rows) else b""
         except (struct.error, OverflowError):
             return []
-        return [Section(text[row[0]:text.find(b"\0", row[0])], row[1], row[4], row[5], row[6]) for row in rows]
+        return [Section(_string(text, row[0]), row[1], row[4], row[5], row[6]) for row in rows]
 
     def content(self, name: bytes) -> bytes:
         return next((self.bytes_of(one) for one in self.sections if one.name == name and one.kind != NOBITS), b"")
@@ -110,7 +118,7 @@ class Elf:
     def note(self, owner: bytes, wanted: int) -> bytes:
         """The content of a note; b"" if there is none."""
         for section in (one for one in self.sections if one.kind == NOTE):
-            data, at = self.bytes_of(section), 0
+            data, at = self.bytes_of(section)[:MOST_BYTES], 0
             while at + 12 <= len(data):
                 name, length, kind = struct.unpack_from("<III", data, at)
                 begin = at + 12 + (name + 3) // 4 * 4
@@ -127,7 +135,8 @@ class Elf:
     def needed(self) -> list[str]:
         """The libraries that it is linked with, by the names they state."""
         text, table = self.content(b".dynstr"), self.content(b".dynamic")
-        return [text[at:text.find(b"\0", at)].decode("utf-8", "replace")
+        table = table[:MOST_BYTES]
+        return [_string(text, at).decode("utf-8", "replace")
                 for kind, at in struct.iter_unpack("<QQ", table[:len(table) // 16 * 16]) if kind == NEEDED]
 
     @cached_property
