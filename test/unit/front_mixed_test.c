@@ -129,7 +129,7 @@ static int32_t capacity_after_overflows(bool has_sent) {
 
 FRONT_TEST(bin_that_sends_grows_less) {
     hak_free(unit_malloc(64));
-    assert_int_equal(capacity_after_overflows(true), 512);
+    assert_int_equal(capacity_after_overflows(true), 256);
     assert_int_equal(capacity_after_overflows(false), hak_bin_max_capacity(SC_64));
     audit();
 }
