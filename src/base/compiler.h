@@ -8,6 +8,8 @@
 
 #define HAK_LIKELY(x) __builtin_expect(!!(x), 1)
 #define HAK_UNLIKELY(x) __builtin_expect(!!(x), 0)
+/* True by what the compiler does not see, and the analyzer would doubt. */
+#define HAK_KNOWN(condition) ((condition) ? (void)0 : __builtin_unreachable())
 #define HAK_INLINE static inline __attribute__((always_inline))
 #define HAK_NOINLINE __attribute__((noinline))
 #define HAK_COLD __attribute__((noinline, cold))

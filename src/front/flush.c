@@ -14,10 +14,7 @@
 #include "front/find_free.h"
 #include "front/quarantine.h"
 
-enum {
-    MESSAGES_SLOTS = 64,
-    INSPECT_MOST_BLOCKS = 1 << 13, /* below 1 ms */
-};
+enum { MESSAGES_SLOTS = 64, INSPECT_MOST_BLOCKS = 1 << 13 /* below 1 ms */ };
 
 /* The remote marks of a flush, one word of a bitmap each. Direct-mapped: words of a slab have
  * successive slots, so that their number is told once. */
@@ -116,14 +113,14 @@ static HAK_NOINLINE hak_blocks_t flush_remote(hak_tcache_t *tcache, messages_t *
     hak_marks_t marks = {.superslab = superslab, .unit = (uint8_t)unit};
     const char *last;
     do {
+        HAK_KNOWN(block != NULL); /* no slab lies at address 0 */
         uint32_t index = hak_sc_index(info, (uint32_t)((uintptr_t)block - base));
         uint64_t bit = 1ull << index % 64;
         hak_require(index < carved, HAK_FATAL_INTERIOR_FREE, block);
         hak_check_mark(block);
         if (index / 64 != marks.word && marks.count != 0) {
             messages_add(tcache, messages, &marks);
-            marks.bits = 0;
-            marks.count = 0;
+            marks.bits = marks.count = 0;
         }
         hak_require((marks.bits & bit) == 0, HAK_FATAL_DOUBLE_FREE, block);
         marks.word = (uint8_t)(index / 64);
@@ -190,6 +187,7 @@ HAK_INLINE void *flush_each(hak_tcache_t *tcache, unsigned sc, hak_blocks_t bloc
         hak_blocks_t done; /* the rest of the list; the number of blocks done */
         uintptr_t at = hak_pagemap_index(base, block);
         if (HAK_LIKELY(hak_pagemap_at(base, at) == own)) {
+            HAK_KNOWN(block != NULL); /* no slab lies at address 0 */
             /* the owner's lock orders what the superslabs of its slabs hold */
             hak_superslab_t *superslab = hak_load_hot(hak_pagemap_superslab_place(base, at, block));
             hak_slab_t *slab =
