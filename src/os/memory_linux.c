@@ -305,6 +305,13 @@ bool hak_os_may_map(size_t bytes) {
                       !os_may_take(bytes, false));
 }
 
+/* A page that differs in anything is a mapping of its own. */
+bool hak_os_lacks_mappings(void *page) {
+    long result = hak_syscall(SYS_madvise, page, os_page_bytes, MADV_DONTDUMP);
+    hak_syscall(SYS_madvise, page, os_page_bytes, MADV_DODUMP);
+    return result == -ENOMEM || result == -EAGAIN;
+}
+
 /* Emulated kernels may lose track of a range whose pages moved out, and ignore its purge or, with
  * MTE tags, forbid every access: tried once per process. If so, fresh memory is mapped over the
  * range, and nothing moves out again. */

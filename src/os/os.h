@@ -30,6 +30,8 @@ void hak_os_cpu_init(void); /* a part of hak_os_init */
 void *hak_os_map(size_t bytes, size_t align);
 /* Whether hak_os_map would succeed now. Nothing becomes resident. */
 bool hak_os_may_map(size_t bytes);
+/* Whether the process has as many mappings as it may. `page` lies in a larger one. */
+bool hak_os_lacks_mappings(void *page);
 /* Whether RLIMIT_AS is set. */
 bool hak_os_is_address_limited(void);
 /* Address space without memory. NULL on failure. */

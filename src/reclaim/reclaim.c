@@ -94,12 +94,13 @@ void hak_reclaim_serve(void) {
 }
 
 /* Whether the kernel may grant a mapping of so many bytes after reclaim. Bins may hold what makes
- * superslabs whole. */
+ * superslabs whole. Where mappings are what is short, each that goes makes room. */
 static bool reclaim_may_help(unsigned attempt, size_t bytes) {
     hak_span_stats_t span;
     hak_span_stats(&span);
     size_t unmappable = hak_large_unmappable() + (attempt == 0 ? span.mapped_bytes : 0);
-    return bytes <= unmappable || hak_os_may_map(bytes - unmappable);
+    void *page = (void *)hak_align_up(hak_pagemap_base(), hak_os_page_bytes()); /* of 512 KiB */
+    return bytes <= unmappable || hak_os_may_map(bytes - unmappable) || hak_os_lacks_mappings(page);
 }
 
 /* The first attempt makes memory cached anywhere in the process usable here, without a kernel call

@@ -152,6 +152,35 @@ static void mappings_dropped_everything_is_served_again(void) {
     EXPECT_EQ(refusals, 0);
 }
 
+/* One that is part of no other. */
+static void *mapping_alone(void) {
+    return mmap(NULL, page_bytes, PROT_READ, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+}
+
+static void mapping_kept_for_reuse_goes_for_a_larger_one(void) {
+    enum { KEPT = 3 * MEBIBYTE, LARGER = 9 * MEBIBYTE, ALONE_MOST = 16 };
+    void *alone[ALONE_MOST];
+    size_t count = 0;
+    family.trim(0);
+    EXPECT(mapping_alone() != MAP_FAILED); /* the kept one lies between two */
+    take(0, KEPT, 0);
+    EXPECT(mapping_alone() != MAP_FAILED);
+    give(0);
+    mappings_fill();
+    while (count < ALONE_MOST && (alone[count] = mapping_alone()) != MAP_FAILED) {
+        count++; /* the kernel maps one or two more than it splits */
+    }
+    EXPECT(count < ALONE_MOST);
+    refusals = 0;
+    take(1, LARGER, 0);
+    EXPECT_EQ(refusals, 0);
+    give(1);
+    while (count > 0) {
+        EXPECT_EQ(munmap(alone[--count], page_bytes), 0);
+    }
+    mappings_drop(SIZE_MAX);
+}
+
 /* The kernel moves nothing when only a few mappings are left, and maps still. */
 static void moves_refused_for_lack_of_mappings_lose_no_addresses(void) {
     enum { ROUNDS = 100, SIZE = 9 * MEBIBYTE, LOST_MOST = 64 * MEBIBYTE };
@@ -217,6 +246,7 @@ int main(void) {
     expect_watchdog();
     RUN(mappings_all_used_up_requests_are_served_or_enomem);
     RUN(mappings_dropped_everything_is_served_again);
+    RUN(mapping_kept_for_reuse_goes_for_a_larger_one);
     RUN(moves_refused_for_lack_of_mappings_lose_no_addresses);
     RUN(moves_refused_by_rlimit_data_lose_no_addresses);
     return expect_status();
