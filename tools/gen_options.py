@@ -9,6 +9,7 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 TARGET = ROOT / "docs/options.md"
+MOST_TEXT = 160
 OPTION = re.compile(r'^HAK_OPTION\(\s*(\w+),\s*(\w+)(?:\(([^)]*)\))?,([^,]*),([^,]*),([^,]*),\s*'
                     r'(\w+),\s*(?:\w+|-),((?:\s*"[^"]*")+)\s*\)', re.M)
 PRESET = re.compile(r'^HAK_PRESET\(\s*"([^"]*)",((?:\s*"[^"]*")+),((?:\s*"[^"]*")+)\s*\)', re.M)
@@ -37,6 +38,24 @@ No option is needed. Options come from three sources, read once before the first
 - Set-uid, set-gid and capability programs ignore the environment.
 - A program reads values with `hak_option_get` and changes those of "any time" with `hak_option_set`
   (`include/hakmem/hakmem.h`). The hardened library makes most of the others read-only after start.
+"""
+
+# What one sentence has no room for.
+DETAILS = """
+## Details
+
+- `cgroup`: the files are read at start; where there is a limit, again from 16 MiB of memory on: once a second, near the limit
+  five times, at most 20 times, and each time that 1/64 of the limit was taken. 0 also ignores the quota of CPU time. Some
+  sandboxes require it: [which calls are made](worst-cases.md#sandboxes).
+- `retain_min`, `retain_percent`: the larger one of the two counts.
+- `huge_pages`: with `learn:1` a page is opened where its first touch is cheap enough. `advised` asks the kernel at start
+  (Linux 6.18 or newer) to back no other memory of the process, nor of the programs that it starts, with huge pages where the
+  system backs all memory with them.
+- `guard_rate`: blocks are sampled as they leave their slabs. With the default one process in 16 watches up to 10 blocks per
+  second more than its rate says, so that short runs of many processes find something.
+- `report`: `profile` writes JSON, `leaks` what is still allocated, by call site; both sample each 512k unless `profile_rate` says
+  otherwise. `json` is `stats` as JSON.
+- `profile_rate`: an allocation of few bytes is sampled with the probability size / rate, and stands for rate / size of its kind.
 """
 
 
@@ -88,6 +107,8 @@ def document():
         initial, valid = values(kind, names, numbers)
         options.append({"name": name, "type": TYPES[kind], "default": initial, "valid": valid, "change": CHANGE[kept],
                         "text": joined(text)})
+        if len(joined(text)) > MOST_TEXT:
+            sys.exit(f"gen_options: the text of {name} has {len(joined(text))} characters; at most {MOST_TEXT}")
     profiles = [{"name": name, "options": joined(options_of), "text": joined(text)}
                 for name, options_of, text in rows("src/conf/presets.def", PRESET, "HAK_PRESET")]
     return {"options": options, "profiles": profiles}
@@ -102,6 +123,7 @@ def render():
     for one in found["profiles"]:
         same = f"`{one['options']}`" if one["options"] else "no option at all"
         lines.append(f"| `{one['name']}` | {one['text']} | {same} |")
+    lines.append(DETAILS.rstrip())
     return re.sub(r"hakmem docs ([a-z-]+)", r"[\1](\1.md)", "\n".join(lines)) + "\n"
 
 

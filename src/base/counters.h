@@ -14,7 +14,7 @@
 /* Of a tcache and a class, in the side of the bin. */
 #define HAK_BIN_COUNTERS(X)                                                                        \
     X(refill, "bins that were empty and got blocks")                                               \
-    X(asked_bytes, "bytes of the requests that found them empty")                                  \
+    X(asked_bytes, "bytes of the requests that found a bin empty")                                 \
     X(overflow, "frees that found a bin full")                                                     \
     X(remote_out, "messages with freed blocks to heaps of other CPUs, about one slab each")
 
@@ -22,7 +22,7 @@
 #define HAK_CLASS_COUNTERS(X)                                                                      \
     X(refill_list, "refills from a slab's marked blocks")                                          \
     X(refill_carve, "refills by carving fresh blocks")                                             \
-    X(refill_fault, "of these, with blocks that fault at first use")                               \
+    X(refill_fault, "refills with blocks that fault at first use")                                 \
     X(refill_partial, "refills that took a partial slab")                                          \
     X(refill_adopt, "refills that took over a slab of another CPU's heap")                         \
     X(slab_create, "slabs created")                                                                \
@@ -45,14 +45,14 @@
     X(huge_page_pause, "2 MiB ranges kept on small pages because huge ones were slow to touch")    \
     X(purge_calls, "purge calls to the kernel")                                                    \
     X(purge_units, "pieces of 64 KiB whose memory was returned")                                   \
-    X(purge_regret_units, "of these, needed again")                                                \
+    X(purge_regret_units, "returned pieces of 64 KiB that were needed again")                      \
     X(learner_change, "changes of how long unused memory is worth keeping")                        \
-    X(learner_interlock, "times its forecast failed, and the standard came back")                  \
+    X(learner_interlock, "failed forecasts, after which the standard rules came back")             \
     X(pressure_look, "reads of the memory limits of control groups")                               \
-    X(room_span_bytes, "bytes of unused memory returned because of them")                          \
-    X(room_huge_bytes, "bytes of cached huge blocks returned because of them")                     \
+    X(room_span_bytes, "bytes of unused memory returned for limits of control groups")             \
+    X(room_huge_bytes, "bytes of cached huge blocks returned for limits of control groups")        \
     X(huge_map, "huge mappings made")                                                              \
-    X(huge_map_bytes, "bytes of these")                                                            \
+    X(huge_map_bytes, "bytes of huge mappings made")                                               \
     X(huge_hit, "huge blocks served from the cache")                                               \
     X(huge_unmap, "huge mappings returned")                                                        \
     X(huge_resize, "huge blocks that grew or shrank in place")                                     \
@@ -62,9 +62,9 @@
     X(foreign_free, "pointers passed on to another allocator")                                     \
     X(fallback_use, "operations of threads without a tcache")                                      \
     X(guard_sample, "small blocks watched by the sampled guard")                                   \
-    X(guard_free, "of these, freed")                                                               \
+    X(guard_free, "blocks that the sampled guard watched and that were freed")                     \
     X(profile_samples, "allocations that the heap profiler sampled")                               \
-    X(profile_dropped, "of these, without a record, for lack of memory")
+    X(profile_dropped, "sampled allocations without a record, for lack of memory")
 
 #define HAK_COUNTER_FIELD(name, text) uint64_t name;
 

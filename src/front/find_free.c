@@ -23,7 +23,7 @@ enum {
     SEARCH_PERIOD_STEPS = 1 << 13, /* of all searches in HAK_EVENT_STEP_NS: below 1 ms */
     SEARCH_BURST_STEPS = 1 << 14,  /* saved up from earlier periods at most */
     /* Another thread's list changes during the walk, and a block just handed out may imitate a
-     * link: one sight of the block proves nothing; so many do. */
+     * link: one sight of the block proves nothing; this number does. */
     SEARCH_SIGHTS = 16,
 };
 

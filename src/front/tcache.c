@@ -163,8 +163,8 @@ typedef struct arrival {
     hak_owner_t *home;
 } arrival_t;
 
-/* REGISTRY is held, or nobody else can find the tcache yet. A lost one keeps its home and second
- * one. A signal handler that allocates afterwards finds this one as lost. */
+/* REGISTRY is held, or nobody else can find the tcache yet. A lost tcache keeps its home and its
+ * second tcache. A signal handler that allocates afterwards finds this tcache as lost. */
 static void tcache_enter(hak_tcache_t *tcache, const arrival_t *arrival, bool is_lost) {
     if (!is_lost) {
         tcache_set_home(tcache, arrival->home);

@@ -141,7 +141,7 @@ HAK_INLINE hak_partition_t hak_tcache_partition(const hak_tcache_t *tcache) {
     return is_plain ? HAK_PARTITION_PLAIN : HAK_PARTITION_ANY;
 }
 
-/* Whether its thread has another one, too: threads are counted by the other. */
+/* Whether it is its thread's second tcache. Threads are counted by their first. */
 HAK_INLINE bool hak_tcache_is_second(const hak_tcache_t *tcache) {
     return hak_tcache_partition(tcache) == HAK_PARTITION_PLAIN;
 }

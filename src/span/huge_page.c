@@ -27,8 +27,9 @@ enum {
     /* A first touch takes 0.2 ms, its 512 small OS pages 1 to 1.5; but 5 to 30 ms in a virtual
      * machine whose host took the unused memory back (docs/experiments/0108-dear-huge-pages.md). */
     HUGE_PAGE_DEAR_NS = 2000000,
-    /* So many in a row begin a pause: three of ten lose their CPU on a busy machine, and 0.2 ms may
-     * lie across a tick of the coarse clock. Exact clocks may be calls that sandboxes refuse. */
+    /* This many in a row begin a pause: three of ten lose their CPU on a busy machine, and 0.2 ms
+     * may lie across a tick of the coarse clock. Exact clocks may be calls that sandboxes refuse.
+     */
     HUGE_PAGE_DEAR_RUN = 4,
     HUGE_PAGE_PAUSE = 64, /* ranges with small OS pages, until one is huge, as a probe */
 };

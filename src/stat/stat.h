@@ -36,7 +36,7 @@
     X(unused_clean, "unused parts of superslabs that hold none")                                   \
     X(huge, "huge blocks")                                                                         \
     X(huge_cached, "freed huge blocks kept for reuse")                                             \
-    X(huge_cached_dirty, "of these, resident by estimate")                                         \
+    X(huge_cached_dirty, "resident part of freed huge blocks, estimated")                          \
     X(guard, "OS pages of small blocks that the sampled guard watches")                            \
     X(meta, "metadata")
 
@@ -53,13 +53,13 @@
 /* Bounds, and the bounded figures: name, text. */
 #define HAK_STAT_LIMITS(X)                                                                         \
     X(cache_bytes, "growth of the bins of all threads")                                            \
-    X(cache_budget_bytes, "bound of that growth")                                                  \
+    X(cache_budget_bytes, "bound of the growth of the bins of all threads")                        \
     X(memory_limit_bytes, "limit of the tightest control group; 0: none known")                    \
     X(memory_is_tight, "1 if the limit is near even after full reclaim")                           \
     X(keep_units_ms, "how long the learner keeps unused memory; 0: the standard rules decide")     \
-    X(keep_huge_ms, "the same of freed huge blocks")                                               \
-    X(keep_units_saves_bytes, "what that saves a second, by the prices of docs/learning.md")       \
-    X(keep_huge_saves_bytes, "the same of freed huge blocks")                                      \
+    X(keep_huge_ms, "how long the learner keeps freed huge blocks; 0: the standard rules decide")  \
+    X(keep_units_saves_bytes, "what keep_units_ms saves a second (docs/learning.md)")              \
+    X(keep_huge_saves_bytes, "what keep_huge_ms saves a second (docs/learning.md)")                \
     X(profile_rate_bytes, "the heap profiler samples one byte in so many; 0: none")
 
 /* Of a class, in blocks: name, text. */
