@@ -30,15 +30,22 @@ static void tick(void) {
 }
 
 static int child_begin(void) {
-    int parent = getpid(), child = fork();
+    int parent = getpid(), ends[2];
+    char is_up;
+    EXPECT(pipe(ends) == 0);
+    int child = fork();
     EXPECT(child >= 0);
     if (child == 0) {
         EXPECT(prctl(PR_SET_PDEATHSIG, SIGKILL) == 0);
+        EXPECT(write(ends[1], "", 1) == 1); /* the C library's fork is over here, too */
         while (getppid() == parent) {
             pause();
         }
         _exit(0);
     }
+    EXPECT(read(ends[0], &is_up, 1) == 1);
+    close(ends[0]);
+    close(ends[1]);
     return child;
 }
 
