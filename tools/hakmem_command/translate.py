@@ -5,10 +5,12 @@ from __future__ import annotations
 import argparse
 import os
 import re
+import shlex
+import shutil
 import textwrap
 from typing import Callable, Optional, Union
 
-from hakmem_view import process
+from hakmem_view import installed, process
 from hakmem_view.errors import ViewError
 
 from . import table
@@ -142,10 +144,21 @@ GLIBC: dict[str, Rule] = {
     "hugetlb": lambda value: ("", NONE_NEEDED + "dense memory has huge pages") if value == "1" else
     ("", "no counterpart: huge pages are transparent ones"),
 }
+NOT_ON = f"sampling stays off, as theirs: {installed.NAME} profile PID begins it at any time"
+AT_ANY_TIME = ("", f"no counterpart: {installed.NAME} profile --json FILE PID writes one at any time")
+GPERFTOOLS: dict[str, Rule] = {
+    "HEAPPROFILE": lambda value: (f"profile_rate:512k,report:profile,report_file:{value}.%p",
+                                  f"as JSON at exit, which {installed.NAME} profile --pprof FILE makes pprof's; "
+                                  f"{installed.NAME} profile PID before"),
+    "HEAP_PROFILE_ALLOCATION_INTERVAL": AT_ANY_TIME, "HEAP_PROFILE_INUSE_INTERVAL": AT_ANY_TIME,
+    "HEAP_PROFILE_TIME_INTERVAL": AT_ANY_TIME, "HEAPPROFILESIGNAL": AT_ANY_TIME,
+    "HEAPCHECK": lambda value: ("report:leaks", "") if value else ("", NONE_NEEDED + "is off"),
+}
+VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 OTHER_NAMES = {"MALLOC_ARENA_MAX": "arena_max", "MALLOC_ARENA_TEST": "arena_test", "MALLOC_TRIM_THRESHOLD_": "trim_threshold",
                "MALLOC_MMAP_THRESHOLD_": "mmap_threshold", "MALLOC_MMAP_MAX_": "mmap_max", "MALLOC_TOP_PAD_": "top_pad",
                "MALLOC_CHECK_": "check", "MALLOC_PERTURB_": "perturb"}
-KNOWN = "MALLOC_CONF, _RJEM_MALLOC_CONF, MIMALLOC_*, TCMALLOC_*, GLIBC_TUNABLES, " + ", ".join(sorted(OTHER_NAMES))
+KNOWN = "MALLOC_CONF, _RJEM_MALLOC_CONF, MIMALLOC_*, TCMALLOC_*, GLIBC_TUNABLES, " + ", ".join(sorted([*OTHER_NAMES, *GPERFTOOLS]))
 
 
 def words(parser: argparse.ArgumentParser) -> None:
@@ -159,6 +172,8 @@ def pairs(name: str, value: str) -> Optional[list[tuple[str, str, dict[str, Rule
     if name == "GLIBC_TUNABLES":
         return [(key.strip().removeprefix("glibc.malloc."), text, GLIBC) for key, _, text in
                 (one.partition("=") for one in value.split(":")) if key.strip().startswith("glibc.malloc.")]
+    if name in GPERFTOOLS:
+        return [(name, value, GPERFTOOLS)]
     if name in OTHER_NAMES:
         return [(OTHER_NAMES[name], value, GLIBC)]
     for prefix, rules in (("MIMALLOC_", MIMALLOC), ("TCMALLOC_", TCMALLOC)):
@@ -181,6 +196,13 @@ def answer(key: str, value: str, rules: dict[str, Rule], known: dict[str, str]) 
     return ours, note
 
 
+def _without_sampling(lines: list[tuple[str, str, str]]) -> bool:
+    """Whether jemalloc would not sample: lg_prof_sample alone does not begin, and prof_active:false ends it."""
+    said = dict(theirs.partition(" ")[::2] for theirs, _, _ in lines)
+    asks = {"prof", "prof_active", "lg_prof_sample"} & said.keys()
+    return bool(asks) and not (_is_on(said.get("prof", "")) and _is_on(said.get("prof_active", "true")))
+
+
 def translate(settings: list[tuple[str, str]]) -> tuple[dict[str, str], str, list[tuple[str, str, str]]]:
     """Our options, our profile, and a line for each of theirs: theirs, ours, a note."""
     known = {one.name: one.valid for one in table.load()[0]}
@@ -190,19 +212,44 @@ def translate(settings: list[tuple[str, str]]) -> tuple[dict[str, str], str, lis
         found = pairs(name, value)
         if found is None:
             raise ViewError(f"translate: {process.plain(name)} is no variable of an allocator known here; there are: {KNOWN}")
+        first = len(lines)
         for key, text, rules in found:
             ours, note = answer(key, text, rules, known)
             if ours.startswith("profile "):
                 profile = ours.split()[1]
             else:
-                merged.update(table.parse(ours))
+                keeps = {"profile_rate": merged.get("profile_rate")} if key.strip() == "prof" and "profile_rate" in merged else {}
+                merged.update({**table.parse(ours), **keeps})
             lines.append((process.plain(f"{key.strip()} {text.strip()}"), ours, note))
+        if found and found[0][2] is JEMALLOC and _without_sampling(lines[first:]):
+            merged.pop("profile_rate", None)
+            lines[first:] = [(theirs, *(("", NOT_ON) if ours.startswith("profile_rate:") else (ours, note)))
+                             for theirs, ours, note in lines[first:]]
     return merged, profile, lines
 
 
+def settings_of(words: list[str]) -> list[tuple[str, str]]:
+    """From words as a shell has them: several variables in one, with `export`, in quotes. What is no variable belongs to the value
+    before it."""
+    found: list[tuple[str, str]] = []
+    for word in words:
+        try:
+            pieces = shlex.split(word)
+        except ValueError:  # a quote that does not end
+            pieces = [word]
+        for piece in pieces:
+            name, sign, value = piece.partition("=")
+            if sign and (VARIABLE.fullmatch(name) or not found):
+                found.append((name, value))
+            elif piece != "export" and found:
+                found[-1] = (found[-1][0], f"{found[-1][1]} {piece}")
+            elif piece != "export":
+                found.append((piece, ""))
+    return found
+
+
 def run(_: str, given: argparse.Namespace) -> int:
-    settings = [(name.strip(), value.strip().strip("'\"")) for name, _, value in
-                (one.removeprefix("export ").partition("=") for one in given.settings)]
+    settings = settings_of(given.settings)
     if not settings:
         settings = [(name, value) for name, value in sorted(os.environ.items()) if pairs(name, value) is not None]
     if not settings:
@@ -212,8 +259,9 @@ def run(_: str, given: argparse.Namespace) -> int:
     if merged:
         ours.append("HAKMEM_OPTIONS=" + ",".join(f"{key}:{value}" for key, value in merged.items()))
     print(" ".join(ours) or "# no option is needed")
+    width = max(60, min(110, shutil.get_terminal_size((80, 24)).columns))
     for theirs, our, note in lines:
-        for line in textwrap.wrap(f"#   {theirs}: {our + ('; ' if note else '') if our else ''}{note}", 110,
+        for line in textwrap.wrap(f"#   {theirs}: {our + ('; ' if note else '') if our else ''}{note}", width,
                                   subsequent_indent="#     ", break_long_words=False):
             print(line)
     return 0
