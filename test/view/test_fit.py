@@ -95,6 +95,18 @@ def test_groups_of_version_2_lie_where_memory_is_passed_on(tmp_path):
     assert (tree, 2) in [(one.parent, one.version) for one in found]
 
 
+def test_limits_of_memory_that_were_asked_for_are_given_back(tmp_path):
+    tree = tmp_path / "cgroup"
+    (tree / "shell").mkdir(parents=True)
+    had, lacked = tree / "cgroup.subtree_control", tree / "shell" / "cgroup.subtree_control"
+    had.write_text("cpu memory")
+    lacked.write_text("")
+    groups.folders(proc(tmp_path / "proc", f"30 1 0:26 / {tree} rw - cgroup2 cgroup2 rw\n", "0::/shell\n"))
+    assert lacked.read_text() == "+memory"
+    groups.give_back()
+    assert (had.read_text(), lacked.read_text()) == ("cpu memory", "-memory") and not groups.ASKED
+
+
 def test_groups_of_version_1_lie_within_our_own(tmp_path):
     tree = tmp_path / "memory"
     (tree / "box").mkdir(parents=True)

@@ -235,6 +235,13 @@ def _end(number: int, _) -> None:
 
 
 def run(_: str, given: argparse.Namespace) -> int:
+    try:
+        return _run(given)
+    finally:
+        groups.give_back()
+
+
+def _run(given: argparse.Namespace) -> int:
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _end)
     program, chosen, group = _check(given.program), arms(given), groups.find()
