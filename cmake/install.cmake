@@ -76,10 +76,11 @@ install(DIRECTORY ${PROJECT_SOURCE_DIR}/packaging/exporter DESTINATION ${data}) 
 set(manual ${PROJECT_BINARY_DIR}/manual)
 set(manual_files hakmem.1 hakmem-observe.1 hakmem.3 hakmem-options.7 options.json
   hakmem.bash _hakmem hakmem.fish hakmem-observe.bash _hakmem-observe hakmem-observe.fish)
+file(GLOB manual_parts ${tools}/hakmem_command/*.py ${tools}/hakmem_view/profile_plain.py) # they state options
 list(TRANSFORM manual_files PREPEND ${manual}/ OUTPUT_VARIABLE manual_paths)
 add_custom_command(OUTPUT ${manual_paths}
   COMMAND ${Python3_EXECUTABLE} -B ${tools}/gen_manual.py ${manual}
-  DEPENDS ${tools}/gen_manual.py ${tools}/gen_options.py ${tools}/gen_pages.py ${tools}/hakmem_command/table.py ${HAK_PUBLIC_HEADER}
+  DEPENDS ${tools}/gen_manual.py ${tools}/gen_options.py ${tools}/gen_pages.py ${HAK_PUBLIC_HEADER} ${manual_parts}
           ${PROJECT_SOURCE_DIR}/cmake/hakmem.in ${PROJECT_SOURCE_DIR}/observe/main.c ${PROJECT_SOURCE_DIR}/src/base/options.def
           ${PROJECT_SOURCE_DIR}/src/conf/presets.def
   COMMENT "Writing the manual" VERBATIM)

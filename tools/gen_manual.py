@@ -5,6 +5,7 @@
 Usage: gen_manual.py FOLDER. They come from the usage texts of cmake/hakmem.in and observe/main.c, from the public header and
 from the table of options, whenever the libraries are built: there are no copies that could grow old.
 """
+import argparse
 import os
 import pathlib
 import re
@@ -15,7 +16,8 @@ import gen_pages
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tools"))
-from hakmem_command import table  # noqa: E402 - beside this file
+from hakmem_command import main, table  # noqa: E402 - beside this file
+from hakmem_view import profile_plain  # noqa: E402
 
 COMMENT = re.compile(r"/\*(.*?)\*/\n((?:[^\n]+\n)+)", re.S)
 EXAMPLES = (
@@ -40,6 +42,8 @@ def items_in(lines):
         head = re.match(r"  (\S.*?)(?: {2,}(.*))?$", line)
         if head and not after:
             items.append([head.group(1), head.group(2) or ""])
+        elif re.match(r" {6}\S", line) and items and not items[-1][1]:  # the head goes on
+            items[-1][0] += " " + line.strip()
         elif line.startswith("   ") and items:
             items[-1][1] += " " + line.strip()
         elif line:
@@ -194,14 +198,26 @@ def options_page():
     return page("hakmem-options", 7, "options of the memory allocator hakmem", parts)
 
 
+def parsers():
+    """Of commands that state their options to argparse."""
+    found = {"profile": profile_plain.parser()}
+    for command, module in main.COMMANDS.items():
+        found[command] = argparse.ArgumentParser(add_help=False)
+        module.words(found[command])
+    return found
+
+
 def words_of():
-    """Commands and the options of each."""
+    """Commands and the options of each, all of which complete."""
     found = {}
     for head, text in usage()[0]:
         for name in head.replace("--version", "").split(",")[:1]:
             command = name.split()[0]
             found.setdefault(command, []).extend(
-                one for one in re.findall(r"--[a-z]+", head + " " + text) if one not in found.get(command, ()))
+                one for one in re.findall(r"--[a-z][a-z0-9-]*", head + " " + text) if one not in found.get(command, ()))
+    for command, parser in parsers().items():
+        known = [word for action in parser._actions for word in action.option_strings if word.startswith("--")]
+        found[command] = list(dict.fromkeys([*found[command], *known]))
     return found
 
 
@@ -223,7 +239,7 @@ _hakmem() {{
     case $before in
     --profile) mapfile -t COMPREPLY < <(compgen -W "{profiles}" -- "$word"); return ;;
     --report) mapfile -t COMPREPLY < <(compgen -W "{reports}" -- "$word"); return ;;
-    --html | --svg | --png | --lib) mapfile -t COMPREPLY < <(compgen -f -- "$word"); return ;;
+    --html | --svg | --png | --lib | --diff | --pprof | --heap-v2 | --collapsed | --speedscope) mapfile -t COMPREPLY < <(compgen -f -- "$word"); return ;;
     esac
     case $command in
 {cases}
@@ -233,7 +249,7 @@ complete -F _hakmem hakmem
 """
 EXTRA = {"run": "$(compgen -c -- \"$word\")", "options": "$(_hakmem_pids) {options}", "docs": "{pages}",
          "enable": "$(systemctl list-unit-files --type=service --no-legend 2>/dev/null | awk '{{ print $1 }}')"}
-PIDS = ("top", "stats", "explain", "map", "check", "profile")
+PIDS = ("top", "stats", "explain", "map", "check", "profile", "tell")
 
 
 def bash(words, facts):
@@ -255,7 +271,7 @@ def zsh(words, facts):
     lines += [f"    '{command}:{texts.get(command, '')}'" for command in words]
     lines += [")", "if (( CURRENT == 2 )); then", "    _describe command commands", "    return", "fi",
               "case $words[CURRENT-1] in", f"--profile) compadd -- {facts['profiles']}; return ;;",
-              f"--report) compadd -- {facts['reports']}; return ;;", "--html|--svg|--png|--lib) _files; return ;;", "esac",
+              f"--report) compadd -- {facts['reports']}; return ;;", "--html|--svg|--png|--lib|--diff|--pprof|--heap-v2|--collapsed|--speedscope) _files; return ;;", "esac",
               "case $words[2] in"]
     for command, options in words.items():
         more = {"run": "; _command_names -e", "options": f"; compadd -- {facts['options']}",
@@ -319,7 +335,7 @@ def observer_completions():
             "hakmem-observe.fish": "\n".join(fish) + "\n"}
 
 
-def main():
+def write():
     folder = pathlib.Path(sys.argv[1])
     options, profiles = table.load()
     reports = next(one.valid for one in options if one.name == "report").replace("`", "").replace(",", "")
@@ -336,4 +352,4 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    write()

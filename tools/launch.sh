@@ -97,7 +97,11 @@ cmd_docs() {
         die 2 "docs: there is no page '$hm_word'$(nearest "${hm_word%.md}" $hm_names); $hm_name docs lists them"
     fi
     if [ -t 1 ] && command -v "${PAGER:-less}" >/dev/null; then
-        exec "${PAGER:-less}" "$hm_page"
+        hm_wide=$(stty size 2>/dev/null <&1) || hm_wide= # tables are wider than most terminals
+        hm_wide=${hm_wide#* }
+        [ "${hm_wide:-0}" -ge 40 ] || hm_wide=80
+        fold -s -w "$hm_wide" "$hm_page" | "${PAGER:-less}"
+        exit
     fi
     exec cat "$hm_page"
 }
@@ -161,7 +165,6 @@ cmd_run() {
         --lib=*) hm_lib=${1#*=} && shift ;;
         --options=*) hm_added=$hm_added,${1#*=} && shift ;;
         --strict) hm_strict=1 && shift ;;
-        --control) hm_added=$hm_added,control:@hakmem-%p && shift ;;
         --report)
             hm_added=$hm_added,report:$2
             hm_file=
@@ -169,7 +172,7 @@ cmd_run() {
             -*) ;;
             *) # a word between it and "--" or another option of ours
                 case ${4-} in
-                -- | --control | --strict | --report | --report=* | --options* | --profile* | --lib*) hm_file=$3 ;;
+                -- | --strict | --report | --report=* | --options* | --profile* | --lib*) hm_file=$3 ;;
                 esac
                 ;;
             esac
@@ -179,7 +182,7 @@ cmd_run() {
         --report=*) hm_added=$hm_added,report:${1#*=} && shift ;;
         --) shift && break ;;
         -h | --help) usage_of run && exit ;;
-        -*) die 2 "run: unknown option '$1'; there are: --profile P, --lib PATH, --options TEXT, --control," \
+        -*) die 2 "run: unknown option '$1'; there are: --profile P, --lib PATH, --options TEXT," \
             "--report X [FILE], --strict, --" ;;
         *) break ;;
         esac

@@ -7,7 +7,7 @@ set -eu
 hakmem=$HAKMEM_SOURCE/hakmem
 
 expect 0 "$hakmem" help
-for word in run lib build test fuzz stats top explain map profile exporter ps options check enable disable translate fit symbolize docs package release clean help --profile --lib --full --soak --minutes; do
+for word in run lib build test fuzz stats top explain map profile tell exporter ps options check enable disable translate fit symbolize docs package release clean help --profile --lib --full --soak --minutes; do
     says out "$word"
 done
 [ -s "$work/err" ] && fail "help writes to stderr"
@@ -37,7 +37,7 @@ prints "hakmem $version"
 
 expect 2 "$hakmem" frobnicate
 says err "unknown command 'frobnicate'"
-says err "build lib run test fuzz lab stats top explain map profile exporter ps options check enable disable translate fit symbolize docs package release clean help"
+says err "build lib run test fuzz lab stats top explain map profile tell exporter ps options check enable disable translate fit symbolize docs package release clean help"
 [ -s "$work/out" ] && fail "an error writes to stdout"
 grep -q 'did you mean' "$work/err" && fail "frobnicate is near to no command: $(cat "$work/err")"
 for pair in explian:explain rnu:run prof:profile chekcs:check buildd:build; do
@@ -59,7 +59,7 @@ expect 2 "$hakmem" run
 says err "no program given"
 expect 2 "$hakmem" run --
 expect 2 "$hakmem" run --frobnicate -- true
-says err "--profile P, --lib PATH, --options TEXT, --control, --report X [FILE], --strict, --"
+says err "--profile P, --lib PATH, --options TEXT, --report X [FILE], --strict, --"
 expect 2 "$hakmem" run --profile -- true
 says err "--profile needs a value"
 expect 2 "$hakmem" run --profile nope -- true

@@ -2,23 +2,22 @@
 """Programs to look into, and the commands as a user starts them."""
 from __future__ import annotations
 
-import itertools
 import json
 import os
 import subprocess
 import sys
 from pathlib import Path
 
+import fake_observer
 import forked
 import pytest
 
 import hakmem_view.cli  # noqa: F401  (loaded once, for all commands)
-from hakmem_view import channel, observer
+from hakmem_view import observer
 
 HERE = Path(__file__).resolve().parent
 TOOL = HERE.parent.parent / "tools" / "view.py"
 ROOT = TOOL.parent.parent
-NUMBERS = itertools.count()
 OBSERVER = HERE / "fake_observer.py"
 
 
@@ -31,27 +30,27 @@ def command(*words, plain: bool = False) -> list[str]:
 
 def asked(one) -> list[str]:
     """The rates that a fake process was asked to sample at."""
-    return json.loads(channel.ask(one.address, "/asked").body)
+    return fake_observer.told(one.mode, one.folder)["asked"]
 
 
 def sample(name: str) -> dict:
     """What a process told once."""
-    return json.loads((HERE / "samples" / f"{name}.json").read_text(encoding="utf-8"))
+    return json.loads((fake_observer.SAMPLES / f"{name}.json").read_text(encoding="utf-8"))
 
 
 @pytest.fixture
-def program(monkeypatch):
-    """Starts fake_server.py in a mode: program(mode) → the process, its address in .address. What observes it is fake, too."""
+def program(monkeypatch, tmp_path):
+    """Starts a fake program in a mode: program(mode) → the process. What observes it is fake, too."""
     monkeypatch.setattr(observer, "PROGRAM", OBSERVER)
     started = []
 
-    def start(mode: str = "ok", address: str = "") -> subprocess.Popen:
-        address = address or f"@hakmem-test-{os.getpid()}-{next(NUMBERS)}"
-        one = subprocess.Popen([sys.executable, HERE / "fake_server.py", mode, address], stdin=subprocess.PIPE,
-                               stdout=subprocess.PIPE)
+    def start(mode: str = "ok") -> subprocess.Popen:
+        folder = tmp_path / f"fake-{len(started)}"
+        folder.mkdir()
+        one = subprocess.Popen([sys.executable, OBSERVER, "be", mode, folder], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         started.append(one)
         assert one.stdout.readline() == b"ready\n"
-        one.address = address
+        one.mode, one.folder = mode, folder
         return one
     yield start
     for one in started:

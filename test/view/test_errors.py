@@ -6,13 +6,13 @@ import subprocess
 import sys
 
 import pytest
-from fake_server import ODD, ODD_LEARNERS, ODD_PROFILES
+from fake_observer import ODD, ODD_LEARNERS, ODD_PROFILES
 
-from hakmem_view import attach, channel, process, source
-from hakmem_view.errors import Slow, ViewError
+from hakmem_view.errors import ViewError
+from hakmem_view.installed import own_version
 from hakmem_view.model import Map, parse, read
 
-OWN = source.own_version()
+OWN = own_version()
 EITHER = "either a process (1) or a program"
 
 
@@ -33,9 +33,9 @@ EITHER = "either a process (1) or a program"
     (["top", "99999999999"], "there is no process 99999999999"),
     (["stats", "/gone"], "/gone is neither a PID nor a core file; `./hakmem ps` lists processes"),
     (["explain", "@hakmem-nobody"], "@hakmem-nobody is neither"), (["map", "/"], "/ is neither"),
-    (["stats", ""], "an empty word is neither"), (["profile", "/gone"], "there is no socket"),
-    (["profile", "@"], "a PID, a path"), (["profile", "@hakmem-%p"], "%p stands for the PID"),
-    (["profile"], "a PID, a socket's path, a stored profile, or a program behind -- is wanted"),
+    (["stats", ""], "an empty word is neither"), (["profile", "/gone"], "/gone is neither a PID nor a core file"),
+    (["profile", "--stop", "@hakmem-nobody"], "@hakmem-nobody is neither"),
+    (["profile"], "a PID, a core file, a stored profile, or a program behind -- is wanted"),
     (["profile", "--rate", "much", "1"],
      "profile: --rate: 'much' is no number of bytes (512k, 2m)"),
     (["profile", "--rate", "0", "1"], "'0' is no number of bytes"),
@@ -44,12 +44,11 @@ EITHER = "either a process (1) or a program"
     (["profile", "--seconds", "nan", "1"], "--seconds should be"),
     (["profile", "--leaks", "--peak", "1"], "either --peak or --leaks, not both"),
     (["profile", "--diff", "x", "--alloc", "1"], "either --alloc or --diff, not both"),
-    (["profile", "--diff", "/gone", "@x"], "cannot read /gone"),
+    (["profile", "--diff", "/gone", "1"], "cannot read /gone"),
     (["profile", "--frob"], "profile: unknown option '--frob'; there are: --rate, --seconds"),
     (["profile", "--lib", "x", "1"], "--profile and --lib go with a program behind --"),
     (["profile", "1", "--", "true"], EITHER),
-    (["profile", "--", "/gone/program"], "there is no program '/gone/program'"),
-    (["profile", "@hakmem-nobody"], "nobody listens at @hakmem-nobody")])
+    (["profile", "--", "/gone/program"], "there is no program '/gone/program'")])
 def test_words_on_the_command_line(refuses, words, said):
     assert said in refuses(*words)
 
@@ -61,8 +60,8 @@ def test_words_on_the_command_line(refuses, words, said):
 def test_process_that_has_ended(refuses, is_waited_for):
     done = subprocess.Popen(["true"])
     os.waitid(os.P_PID, done.pid, os.WEXITED | (0 if is_waited_for else os.WNOWAIT))
-    for command in ("explain", "profile"):
-        assert f"there is no process {done.pid}" in refuses(command, done.pid)
+    for words in (["explain"], ["profile"], ["profile", "--stop"]):
+        assert f"there is no process {done.pid}" in refuses(*words, done.pid)
     done.poll()
 
 
@@ -74,62 +73,23 @@ def test_process_without_the_library_is_told_the_option(program, refuses):
         assert "./hakmem run -- PROGRAM" in said
 
 
-@pytest.mark.parametrize("options, words", [
-    ("", "has no control socket; start it with HAKMEM_OPTIONS=control:@hakmem-%p"),
-    ("learn:0,control:@app-%p", "a forked child gets one once it has allocated a little"),
-    ("learn:0,control:/tmp/app",
-     "was started with control:/tmp/app, but has no such socket: the name has no %p"),
-    ("control:run/app-%p", "the name run/app-%p is relative to a folder it may have left")])
-def test_process_without_control_socket(program, monkeypatch, options, words):
-    monkeypatch.setenv("HAKMEM_OPTIONS", options)
-    one = program("nothing")
-    monkeypatch.setattr(process, "LIBRARY", "libc")  # as if it were ours
-    with pytest.raises(ViewError) as caught:
-        source.find(str(one.pid))
-    assert words in str(caught.value)
-    with pytest.raises(ViewError,
-                       match="runs on a hakmem that is too old to attach to; start it with"):
-        attach.wake(one.pid)
-
-
-def test_process_whose_maps_cannot_be_read(program, monkeypatch):
-    one = program("nothing")
-    monkeypatch.setattr(process, "has_library", lambda pid: None)
-    with pytest.raises(ViewError, match="cannot be looked into"):
-        source.find(str(one.pid))
-
-
-@pytest.mark.parametrize("mode", ["foreign", "garbage", "early", "datagram"])
-def test_other_sockets_of_a_process_are_none_of_ours(program, refuses, mode):
-    one = program(mode, f"@other-{os.getpid()}-{mode}")
-    assert "does not run on hakmem" in refuses("profile", one.pid)
-
-
-def test_inherited_socket_is_not_taken_for_the_child(program, refuses):
-    said = refuses("profile", "--seconds", "0", program("inherited").pid)
-    assert f"only inherited a socket, which process {os.getpid()} serves" in said
+@pytest.mark.parametrize("mode, said", [
+    ("asleep", "has not answered within 5 s: all its threads sleep"), ("refuses", "refuses: it is set-uid"),
+    ("waits", "has not answered what another asked, so nothing was asked within 5 s: all its threads sleep"),
+    ("filtered", "it is left alone; start it with HAKMEM_OPTIONS=profile_rate:512k")])
+def test_process_that_does_not_begin_to_sample(program, refuses, mode, said):
+    one = program(mode)
+    for words in (["--seconds", "0"], ["--stop"]):
+        assert said in refuses("profile", *words, one.pid)
 
 
 # --- answers --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("mode, said", [
-    ("foreign", "is not a control socket of hakmem"),
-    ("garbage", "is not a control socket of hakmem"),
-    ("early", "closed the connection without an answer"), ("short", "closed the connection after"),
-    ("cut-json", "is not JSON"), ("busy", "refuses /profile: 503"),
-    ("old", f"does not serve /profile: hakmem 0.1.0, this tool is hakmem {OWN}"),
-    ("newer", "speaks version 2 of the control channel (hakmem 0.9.0), this tool version 1 "
-              f"(hakmem {OWN})")])
-def test_bad_answer_of_a_socket(program, refuses, mode, said):
-    assert said in refuses("profile", "--seconds", "0", program(mode).address)
-
-
 def test_answers_of_another_form(program, refuses):
     said = refuses("stats", program("schema").pid)
     assert f"has schema 2 (hakmem 0.9.0), this tool reads schema 1 (hakmem {OWN})" in said
-    said = refuses("profile", "--seconds", "0", program("no-post").address)
-    assert "refuses /profile?rate=524288: 405" in said
+    assert "is not JSON" in refuses("profile", "--seconds", "0", program("cut-json").pid)
 
 
 @pytest.mark.parametrize("words", [["top", "--once"], ["explain"], ["map"]],
@@ -142,7 +102,7 @@ def test_bad_answer_to_every_command_by_pid(program, refuses, words, mode):
 @pytest.mark.parametrize("command, words, mode", [
     *(("stats", "the statistics of process", f"odd{at}") for at in range(len(ODD))),
     *(("explain", "the explanation of process", f"learner{at}") for at in range(len(ODD_LEARNERS))),
-    *(("profile", "/profile of process", f"profile{at}") for at in range(len(ODD_PROFILES)))])
+    *(("profile", "the profile of process", f"profile{at}") for at in range(len(ODD_PROFILES)))])
 def test_fields_of_wrong_types(program, refuses, command, words, mode):
     options = ["--seconds", "0"] if command == "profile" else []
     assert f"{words} " in refuses(command, *options, program(mode).pid)
@@ -166,29 +126,17 @@ def test_stored_profiles_that_are_none(refuses, tmp_path, text):
     (tmp_path / "p.json").write_text(text, encoding="latin-1")
     said = "is no profile of hakmem" if text in ("[]", "{}") else "is not JSON"
     assert said in refuses("profile", tmp_path / "p.json")
-    assert said in refuses("profile", "--diff", tmp_path / "p.json", "@hakmem-nobody")
+    assert said in refuses("profile", "--diff", tmp_path / "p.json", "1")
 
 
-def test_slow_answer(program):
-    with pytest.raises(Slow, match="does not answer within 0 s"):
-        channel.ask(program("slow").address, "/", 0.2)
+# --- files ----------------------------------------------------------------------------------------
 
 
-# --- sockets and files ----------------------------------------------------------------------------
-
-
-def test_no_such_socket(program, refuses, tmp_path):
-    (tmp_path / "file").write_text("no socket")
-    with pytest.raises(ViewError, match="is no socket"):
-        source.find(str(tmp_path / "file")).read("/profile")
-    stale = socket.socket(socket.AF_UNIX)
-    stale.bind(str(tmp_path / "stale"))
-    stale.close()
-    assert "nobody listens at" in refuses("profile", tmp_path / "stale")
-    assert "is a socket, which is not needed: name the process by its PID" in refuses("map", tmp_path / "stale")
-    name = f"hakmem-bare-{os.getpid()}"
-    program("ok", f"@{name}")
-    assert refuses("profile", name) == f"hakmem: there is no socket {name}, but an abstract one: @{name}\n"
+def test_sockets_are_not_needed(refuses, tmp_path):
+    with socket.socket(socket.AF_UNIX) as one:
+        one.bind(str(tmp_path / "socket"))
+        for command in ("map", "profile"):
+            assert "is a socket, which is not needed: name the process by its PID" in refuses(command, tmp_path / "socket")
 
 
 def test_files_that_cannot_be_written(program, refuses, tmp_path):
@@ -209,20 +157,3 @@ def test_packages_that_are_missing_are_named(program, refuses, tmp_path, monkeyp
     monkeypatch.delattr(f"hakmem_view.{module}", raising=False)
     said = refuses("profile", "--seconds", "0", option, tmp_path / "x", program("on").pid)
     assert f"{option} needs the Python package" in said
-
-
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can be somebody else")
-def test_another_user(program, as_nobody):
-    one, path = program(), f"/tmp/hakmem-test-{os.getpid()}"
-
-    def said(word) -> str:
-        return as_nobody("from hakmem_view import source",
-                         f"source.find({word!r}).read('/stats.json')")
-    assert said(str(one.pid)) == \
-        f"no permission to look into {process.called(one.pid)}: only user root and root may\n"
-    program("ok", path)
-    os.chmod(path, 0o600)
-    try:
-        assert said(path) == f"no permission to connect to {path}: only its owner and root may\n"
-    finally:
-        os.unlink(path)

@@ -147,7 +147,7 @@ def test_observer_that_takes_too_long_is_ended(program, monkeypatch, tmp_path):
     (tmp_path / "slow").chmod(0o755)
     one = program()
     monkeypatch.setattr(observer, "PROGRAM", tmp_path / "slow")
-    assert "hakmem-observe has ended with status -9" in collector.read(one.pid, collector.Limits(seconds=0.1)).reason
+    assert "could not be read within 0.1 s" in collector.read(one.pid, collector.Limits(seconds=0.1)).reason
 
 
 @pytest.mark.parametrize("path, unit, container", [

@@ -110,7 +110,7 @@ def test_process_in_other_namespaces(started, view, tmp_path):
     inside = f'mount -t tmpfs none "$0" && cp -L "{LIBRARY}" "$0/libhakmem.so" && LD_PRELOAD="$0/libhakmem.so" exec "$@"'
     one = started(["unshare", "-pmf", "sh", "-c", inside, tmp_path, sys.executable, "-c", PROGRAM], LD_PRELOAD="")
     pid = int(Path(f"/proc/{one.pid}/task/{one.pid}/children").read_text(encoding="ascii"))
-    assert process.same_pids(pid) == {pid, 1} and not list(tmp_path.iterdir())
+    assert f"NSpid:\t{pid}\t1\n" in Path(f"/proc/{pid}/status").read_text(encoding="utf-8") and not list(tmp_path.iterdir())
     for words in (["stats"], ["explain"], ["map"], ["top", "--once", "--interval", "0.1"]):
         done = view(*words, pid)
         assert (done.returncode, done.stderr) == (0, "") and str(pid) in done.stdout
@@ -200,6 +200,13 @@ def test_observer_that_is_missing_or_no_program(program, refuses, monkeypatch, t
     assert "gone is missing: `./hakmem build` makes it" in refuses("stats", one.pid)
     (tmp_path / "gone").write_text("nothing to run", encoding="ascii")
     assert "cannot start" in refuses("stats", one.pid)
+
+
+def test_list_goes_on_where_one_cannot_be_read_in_time(program):
+    """As where a page of a file that nobody serves holds up who reads it."""
+    stuck, other = program("stuck"), program()
+    found = {one.pid: one for one in observer.all_processes(seconds=0.2)}
+    assert found[stuck.pid].reason.endswith("could not be read within 0.2 s") and other.pid in found
 
 
 def test_document_that_is_too_large(program, monkeypatch):

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from conftest import ROOT, command
-from fake_server import SAMPLES, document
+from fake_observer import SAMPLES, document
 from hakmem_view import plain_views
 from hakmem_view.model import Stats
 
@@ -29,7 +29,7 @@ def plain(*words, status: int = 0) -> subprocess.CompletedProcess:
 
 @pytest.mark.parametrize("verb", ["stats", "explain"])
 def test_text_of_the_observer_is_printed_and_what_is_missing_said_in_one_line(program, verb):
-    one = program("text")
+    one = program("silent")
     done = plain(verb, one.pid)
     assert done.stdout == f"hakmem: /{verb}.txt\n"
     assert "the Python package typer" in done.stderr and done.stderr.count("\n") == 1
@@ -54,7 +54,7 @@ def test_documents_are_passed_on_without_a_word(program):
     (["stats", "@hakmem-nobody"], "@hakmem-nobody is neither a PID nor a core file; `./hakmem ps` lists processes"),
     (["top", "--once", sys.executable], f"core file {os.path.abspath(sys.executable)} does not change: a running process is wanted"),
     (["profile"],
-     "profile: a PID, a socket's path, a stored profile, or a program behind -- is wanted"),
+     "profile: a PID, a core file, a stored profile, or a program behind -- is wanted"),
     (["profile", "--frob", "1"], "profile: unrecognized arguments: --frob"),
     (["profile", "--rate", "0", "1"],
      "profile: argument --rate: '0' is no number of bytes (512k, 2m)"),
@@ -202,7 +202,7 @@ def test_profile_as_plain_text_and_files(program, tmp_path):
 
 
 def test_plain_explain_says_who_holds_a_cause(program):
-    lines = plain("explain", program("text-profile").pid).stdout.replace("\u00a0", " ").splitlines()
+    lines = plain("explain", program("on").pid).stdout.replace("\u00a0", " ").splitlines()
     assert lines[0] == "hakmem: /explain.txt"
     assert lines[1].startswith("live is held by program+0x1100: ")
     assert "slab_free is held by program+0x1100: 9.00 MiB" in lines

@@ -56,14 +56,14 @@ def test_synthetic_profiles_are_what_the_library_promises():
 
 def test_head_says_whose_how_good_and_what_is_missing():
     found = made(synthetic.standard())
-    said = text(found)
+    said = text(found, width=200)
     assert said.startswith("it: 100 MiB ± 4.76 MiB in use at 4 sites; one sample per 64.0 KiB for 1 min 00 s\n")
     assert "The library counts 97.0 MiB; the estimate is 3.2 % above.\n" in said
     found.is_whole = False
-    assert "counts 97.0 MiB; blocks allocated before sampling began are not in the profile.\n" in text(found)
+    assert "counts 97.0 MiB; blocks allocated before sampling began are not in the profile.\n" in text(found, width=200)
     found.samples["dropped"], found.is_on = 9, False
-    assert "9 samples found no room and are missing: raise profile_bytes or the rate." in text(found)
-    assert "sampling is off now" in text(found)
+    assert "9 samples found no room and are missing: raise profile_bytes or the rate." in text(found, width=200)
+    assert "sampling is off now" in text(found, width=200)
 
 
 def test_sites_are_ordered_by_what_is_asked_for():
@@ -79,7 +79,7 @@ def test_sites_are_ordered_by_what_is_asked_for():
     assert "    program+0x1400 (cache)  < program+0x3100" in text(found)
     said = text(found, most=1)
     assert said.count("    program") == 1 and "3 more sites, 19.1 MiB together" in said
-    assert text(made(Load([]))).endswith("No site has any.")
+    assert text(made(Load([]))).endswith("Nothing was sampled so far: wait longer (--seconds), or sample more (--rate 64k).")
 
 
 def test_difference_of_two_runs_knows_a_site_again_where_it_was_loaded_elsewhere():
@@ -132,7 +132,7 @@ def test_sampling_is_switched_on_and_off_again(program, view):
     done = view("profile", "--seconds", "0.1", one.pid)
     assert (done.returncode, done.stderr) == (0, "") and asked(one) == ["524288", "0"]
     assert f"process {one.pid} (program)" in done.stdout and "program+0x1100  < program+0x2100" in done.stdout
-    done = view("profile", "--seconds", "0.1", "--rate", "64k", "--keep", one.address)
+    done = view("profile", "--seconds", "0.1", "--rate", "64k", "--keep", one.pid)
     assert asked(one)[2:] == ["65536"] and done.stderr == "hakmem: sampling goes on; --stop ends it\n"
     assert view("profile", "--seconds", "0.1", one.pid).returncode == 0 and asked(one)[3:] == []
     done = view("profile", "--stop", one.pid)
@@ -162,7 +162,7 @@ def test_difference_to_a_stored_profile(program, view, tmp_path):
     done = view("profile", "--seconds", "0", "--diff", old, one.pid)
     assert done.returncode == 0 and "Sites by growth" in done.stdout
     both = view("profile", "--diff", old, old)
-    assert both.returncode == 0 and "No site has any." in both.stdout
+    assert both.returncode == 0 and "No site has grown or shrunk." in both.stdout
 
 
 def test_stored_profile_may_lack_almost_everything(view, tmp_path):
@@ -177,10 +177,65 @@ def test_stored_profile_may_lack_almost_everything(view, tmp_path):
 
 def test_what_a_process_says_of_itself(program, view, tmp_path):
     """Samples that found no room are told; nothing moves the terminal's cursor."""
-    done = view("profile", "--seconds", "0", program("drops").address)
+    done = view("profile", "--seconds", "0", program("drops").pid)
     assert "7 samples found no room and are missing: raise profile_bytes" in done.stdout
-    one = program("evil").address
+    one = program("evil").pid
     done = view("profile", "--seconds", "0", "--collapsed", tmp_path / "c", one)
     shown = view("profile", "--seconds", "0", one)
     assert done.returncode == 0
     assert "\x1b" not in done.stdout + shown.stdout + (tmp_path / "c").read_text()
+
+
+# --- what figures refer to ------------------------------------------------------------------------
+
+
+def rates(found: Profile, since=None) -> list[str]:
+    """Of the sites, in their order."""
+    report = profile_report.make(Named(found, has_symbols=False), "it", since=since)
+    return [row.cells[report.columns.index("Alloc")] for row in report.rows]
+
+
+def test_rates_are_of_the_time_that_it_sampled():
+    """Sampling that was off for a while: nobody knows how long it was on, so there is no rate since its start."""
+    load = Load([Truth([0x1100], 4096, 0, freed=60 * 25_600)])  # 100 MiB a second for 60 s
+    found = made(load)
+    site = found.sites[0]
+    site.inuse.bytes = 1.0
+    assert rates(found)[0].startswith(("99", "100", "101"))
+    found.is_whole = False
+    assert rates(found) == [profile_report.NONE]
+    before = made(load)
+    before.time, before.sites[0].alloc.bytes = found.time - 10, site.alloc.bytes - (1000 << 20)
+    assert rates(found, before) == ["100 MiB/s"]
+    before.is_on = False  # between the two it was not on all the time
+    assert rates(found, before) == [profile_report.NONE]
+
+
+def test_growth_that_no_site_has_is_told():
+    """The library counts all of it, also while sampling was off."""
+    old = made(Load([Truth([0x1100], 4096, 10_000)]))
+    new = made(Load([Truth([0x1100], 4096, 10_000)]))
+    new.exact_bytes += 200 << 20
+    said = text(new, "diff", old, width=200)
+    assert "The library counts 200 MiB more in use, of which 200 MiB are at no site: they were allocated while sampling was off" in said
+    assert "more in use" not in text(made(Load([Truth([0x1100], 4096, 20_000)])), "diff", old, width=200)
+
+
+def test_no_block_lives_longer_than_sampling():
+    found = made(synthetic.standard(seconds=2))
+    assert max(site.lifetimes.p99 for site in found.sites) == 2_000_000_000
+
+
+def test_threads_that_are_not_listed_are_one_row():
+    document = synthetic.document(Load([Truth([0x1100], 4096, 10_000)]))
+    site = document["sites"][0]
+    site["threads"] = [{"tid": 4712, "bytes": site["inuse"]["bytes"] // 4}]
+    lines_of = text(profile(document, "it"), "threads").splitlines()
+    assert [line.split()[0] for line in lines_of if "MiB" in line and line.startswith((" ", "o"))][-1] == "others"
+    assert [line.split()[0] for line in lines_of if line.strip().startswith("4712")] == ["4712"]
+
+
+def test_columns_are_explained():
+    said = " ".join(text(made(synthetic.standard())).split())
+    assert "Pinned: free memory that its blocks keep resident" in said and "p50: half of the freed blocks" in said
+    assert "Kept: share of what was allocated" in " ".join(text(made(synthetic.standard()), "leaks").split())

@@ -84,7 +84,7 @@ def waiting(tmp_path):
     def start(python: str) -> subprocess.Popen:
         (tmp_path / "waits.py").write_text("import sys\nkept = []\ndef remember():\n    kept.append(bytes(1000))\n"
                                            "for _ in range(20000): remember()\nprint('ready', flush=True)\nsys.stdin.read()\n")
-        variables = {"LD_PRELOAD": str(LIBRARY), "HAKMEM_OPTIONS": "control:@hakmem-%p,profile_rate:16k", "PYTHONPERFSUPPORT": "1",
+        variables = {"LD_PRELOAD": str(LIBRARY), "HAKMEM_OPTIONS": "profile_rate:16k", "PYTHONPERFSUPPORT": "1",
                      "PYTHONMALLOC": "malloc", "PYTHONPATH": str(FOLDER)}
         started.append(subprocess.Popen([python, tmp_path / "waits.py"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                         env={**os.environ, **variables}))

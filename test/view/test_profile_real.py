@@ -11,18 +11,18 @@ import socket
 import subprocess
 import threading
 import time
-from pathlib import Path
 
 import leaky
 import pytest
 from test_profile_formats import jeprof, parsed
-from test_real import LIBRARY, _knows
+from test_observer import core_file
+from test_real import LIBRARY, OBSERVED, _knows
 
-from hakmem_view import channel, profile_formats
+from hakmem_view import observer, profile_command, profile_formats
 from hakmem_view.profile_model import profile
 
 pytestmark = [pytest.mark.skipif(not _knows("profile_rate"), reason="no library that knows the option profile_rate"),
-              leaky.COMPILER]
+              leaky.COMPILER, OBSERVED]
 COMPILE = {"leaky.c": ["cc", "-g", "-O2"], "leaky.cpp": ["c++", "-g", "-O2"],
            "leaky.rs": ["rustc", "-g", "-O", "--crate-name", "leaky"]}
 PLANTED = {  # option, column of the page, words of the line, sampling rate, functions
@@ -133,7 +133,7 @@ def waiting(leaking):
         yield leaking
 
 
-def test_process_without_any_option_is_attached_to(view, waiting, tmp_path):
+def test_process_without_any_option_is_sampled(view, waiting, tmp_path):
     done = view("profile", "--leaks", "--rate", "16k", "--seconds", "2", waiting.pid, width=150, timeout=120)
     assert done.returncode == 0, done
     assert f"leak_record at leaky.c:{leaky.line_of('the line of the leak')}" in first_row(done.stdout), done.stdout
@@ -141,33 +141,51 @@ def test_process_without_any_option_is_attached_to(view, waiting, tmp_path):
     again = view("profile", "--seconds", "0", "--json", tmp_path / "p.json", waiting.pid)
     assert again.returncode == 0, again
     view("profile", "--stop", waiting.pid)
-    while json.loads(channel.ask(f"@hakmem-{waiting.pid}", "/profile").body)["is_on"]:
-        time.sleep(0.02)
+    assert not profile_command.read(observer.find(str(waiting.pid))).found.is_on
 
 
-def test_process_that_sleeps_is_attached_to_once_it_works(view, leaking):
+def test_process_that_sleeps_is_sampled_once_it_works(view, leaking):
     idle = view("profile", "--seconds", "0", leaking.pid)
     assert idle.returncode != 0 and idle.stderr.count("\n") == 1, idle
     assert "all its threads sleep" in idle.stderr, idle
     with fed(leaking):
-        while f"@hakmem-{leaking.pid}" not in Path("/proc/net/unix").read_text("ascii"):
+        while not profile_command.read(observer.find(str(leaking.pid))).found.is_on:
             time.sleep(0.02)  # the request stayed
         assert view("profile", "--seconds", "0", leaking.pid).returncode == 0
 
 
+def test_sandboxed_service_is_left_alone_and_outlives_the_tool(tmp_path, refuses):
+    subprocess.run(["cc", "-O1", "-o", tmp_path / "sandboxed", leaky.PROGRAMS / "sandboxed.c"], check=True)
+    with subprocess.Popen([tmp_path / "sandboxed"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+                          env={"LD_PRELOAD": str(LIBRARY)}) as service:
+        assert service.stdout.readline() == "ready\n"
+        said = refuses("profile", service.pid, "--seconds", "0")
+        assert "has a seccomp filter" in said and "start it with HAKMEM_OPTIONS=profile_rate:512k" in said
+        rest, _ = service.communicate()
+    assert (service.returncode, rest) == (0, "served\n")
+
+
+def test_core_file_has_the_profile_of_its_process(view, waiting, tmp_path):
+    assert view("profile", "--keep", "--rate", "16k", "--seconds", "1", waiting.pid, timeout=120).returncode == 0
+    core_file.write(waiting.pid, tmp_path / "core")
+    done = view("profile", tmp_path / "core", width=150)
+    assert done.returncode == 0 and "leak_record at leaky.c" in first_row(done.stdout), done
+    assert "does not change" in view("profile", "--stop", tmp_path / "core").stderr
+
+
 def test_forms_of_one_profile_agree(view, waiting):
     assert view("profile", "--keep", "--rate", "16k", "--seconds", "1", waiting.pid, timeout=120).returncode == 0
-    address = f"@hakmem-{waiting.pid}"
-    assert channel.ask(address, "/profile?rate=0", method="POST").status == 200
-    found = profile(json.loads(channel.ask(address, "/profile").body), "it")
+    where = observer.find(str(waiting.pid))
+    where.tell("rate", "0")
+    found = profile_command.read(where).found
     rate, sites, maps = jeprof(profile_formats.heap_v2(found))
     assert rate == 1 and maps
     assert sum(values[1] for stack, values in sites.items() if stack) == pytest.approx(found.estimate, rel=0.1)
-    one = parsed(channel.ask(address, "/heap.pb.gz").body)
+    one = parsed(where.read("profile", "--format", "pprof"))
     types = [one.string_table[kind.type] for kind in one.sample_type]
     assert types == ["alloc_objects", "alloc_space", "inuse_objects", "inuse_space"]
     assert sum(sample.value[3] for sample in one.sample) == pytest.approx(found.estimate, rel=0.1)
-    metrics = channel.ask(address, "/metrics").body.decode()
+    metrics = where.read("stats", "--metrics").decode()
     assert re.search(r"^hakmem_profile_samples_total [1-9]", metrics, re.M)
     assert re.search(r"^hakmem_profile_dropped_total 0$", metrics, re.M)
 
@@ -176,8 +194,7 @@ def test_forms_of_one_profile_agree(view, waiting):
 def test_growth_of_redis_is_seen_where_it_allocates(view, tmp_path):
     address = tmp_path / "r"
     server = subprocess.Popen(["redis-server", "--port", "0", "--unixsocket", address, "--save", "", "--dir", tmp_path],
-                              env={**os.environ, "LD_PRELOAD": str(LIBRARY), "HAKMEM_OPTIONS": "control:@hakmem-%p"},
-                              stdout=subprocess.DEVNULL)
+                              env={**os.environ, "LD_PRELOAD": str(LIBRARY), "HAKMEM_OPTIONS": ""}, stdout=subprocess.DEVNULL)
     try:
         while not address.exists():
             assert server.poll() is None

@@ -3,14 +3,17 @@
 launcher is a fake that leaves it."""
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 import synthetic
-from fake_server import SAMPLES
+from conftest import OBSERVER
+from fake_observer import SAMPLES, told
 
 from hakmem_view import own_program
 
@@ -44,11 +47,11 @@ def run(tmp_path):
         launcher.write_text(LAUNCHER.format(folder=tmp_path, before=before), encoding="utf-8")
         launcher.chmod(0o755)
         main = "plain.main(missing='')" if plain else "cli.main()"
-        code = (f"import sys; from hakmem_view import {main.partition('.')[0]}, own_program; "
+        code = (f"import sys; from hakmem_view import {main.partition('.')[0]}, observer, own_program; observer.PROGRAM = {str(OBSERVER)!r}; "
                 f"own_program.LAUNCHER = {str(launcher)!r}; sys.argv[0] = 'view'; {main}")
         child = subprocess.Popen([sys.executable, *["-S"] * plain, "-c", code, *map(str, words)],
                                  text=True,
-                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                                  start_new_session=True,
                                  env={**os.environ, "PYTHONPATH": str(TOOLS), "COLUMNS": "80", **environment})
         children.append(child)
@@ -165,3 +168,38 @@ def test_interrupt_from_the_keyboard_ends_the_program_not_the_map(run):
     os.killpg(child.pid, signal.SIGINT)
     out, _ = child.communicate()
     assert child.returncode == 6 and "Classes" in out
+
+
+def test_program_that_is_killed_leaves_what_was_seen_last(run, tmp_path):
+    child = run("profile", "--", sys.executable, OBSERVER, "be", "on", tmp_path, before=":", wait=False)
+    assert child.stdout.readline() == "ready\n"
+    while not told("on", str(tmp_path))["reads"] and child.poll() is None:
+        time.sleep(0.05)
+    program = int(Path(f"/proc/{child.pid}/task/{child.pid}/children").read_text(encoding="ascii").split()[0])
+    os.kill(program, signal.SIGKILL)
+    out, error = child.communicate()
+    assert child.returncode == 137 and "program+0x1100" in out
+    assert re.search(r"^hakmem: \S+ left no profile \(ended by SIGKILL\): this is what it had .* before its end\n", error, re.M), error
+
+
+def test_peak_is_shown_where_little_is_left(run, tmp_path):
+    left = synthetic.document(synthetic.Load([synthetic.Truth([0x1100], 4096, 1000, peak=20_000)]))
+    (tmp_path / "little.json").write_text(json.dumps(left), encoding="utf-8")
+    done = run("profile", "--", "true", before=f'cat "{tmp_path}/little.json" >"$file"')
+    assert "At peak" in done.stdout and "was in use at its peak: this is the peak" in done.stderr
+    done = run("profile", "--alloc", "--", "true", before=f'cat "{tmp_path}/little.json" >"$file"')
+    assert "At peak" not in done.stdout and done.stderr == ""
+
+
+@pytest.mark.parametrize("own, other, chosen", [(2, 300, 2), (2, 3, 1), (300, 2, 1), (None, 2, 2)])
+def test_report_is_that_of_the_program_and_not_of_its_shell(tmp_path, own, other, chosen):
+    """By the size that each states, in whatever form."""
+    texts = (lambda mib: f"hakmem: RSS is {mib} MiB, 9.9 MiB at its peak", lambda mib: f'{{"rss_bytes":{mib << 20}}}',
+             lambda mib: f'{{"exact":{{"live_bytes":{mib << 20},"live_objects":null}}}}', lambda mib: f'{{"mapped":{mib << 20},"live":0}}',
+             lambda mib: f"hakmem: mapped_bytes       {mib << 20}  address space")
+    for text in texts:
+        for name, mib in (("1", own), ("2", other)):
+            if mib is not None:
+                (tmp_path / name).write_text(text(mib), encoding="utf-8")
+        left, others, _ = own_program._found(tmp_path, 1, 0.0, False)  # pylint: disable=protected-access
+        assert left == (tmp_path / str(chosen)).read_bytes() and others == (own is not None)

@@ -2,7 +2,6 @@
 """The library itself on the other side, if it was built and knows the options."""
 import json
 import os
-import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -11,8 +10,7 @@ import pytest
 from conftest import ROOT
 from test_pages import check_alone
 
-from hakmem_view import observer, source
-from hakmem_view.errors import ViewError
+from hakmem_view import observer
 from hakmem_view.installed import own_version
 from hakmem_view.model import Stats, read
 
@@ -37,7 +35,6 @@ def _knows(*options: str) -> bool:
 OBSERVED = pytest.mark.skipif(not LIBRARY.exists() or not observer.PROGRAM.exists() or os.geteuid() != 0 and
                               observer.YAMA.exists() and observer.YAMA.read_text().strip() != "0",
                               reason="no library, or the kernel lets no process read another that is not its child")
-CONTROL = pytest.mark.skipif(not _knows("control"), reason="no library that knows the option control")
 REPORT = pytest.mark.skipif(not _knows("report", "report_file"), reason="no library that knows the option report_file")
 
 
@@ -92,21 +89,3 @@ def test_map_of_a_program_at_its_end(view, tmp_path):
 def test_launcher_passes_words_on():
     done = subprocess.run([ROOT / "hakmem", "stats", "--json", "0"], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (2, "", "hakmem: there is no process 0\n")
-
-
-@CONTROL
-def test_forked_child_without_a_socket_is_told_its_parent_not_an_option(monkeypatch):
-    code = "import os, signal; child = os.fork(); child and print(child, flush=True); signal.pause()"
-    parent = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, start_new_session=True,
-                              env={**os.environ, "LD_PRELOAD": str(LIBRARY), "HAKMEM_OPTIONS": "control:@hakmem-%p"})
-    try:
-        child = int(parent.stdout.readline())
-        monkeypatch.setattr(source.process, "options", lambda pid: {})  # it has written its title over them
-        with pytest.raises(ViewError) as caught:
-            source.find(str(child))
-        assert f"was forked by process {parent.pid}, which answers at @hakmem-{parent.pid}: " in str(caught.value)
-        assert f"@hakmem-{child}, once its main thread has allocated" in str(caught.value)
-        assert source.SWITCH not in str(caught.value)
-    finally:
-        os.killpg(parent.pid, signal.SIGKILL)
-        parent.communicate()

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """From addresses to names: by every tool that may be there, with debug data apart, inlined, or none; and never the names
 of another file."""
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -8,7 +9,7 @@ from pathlib import Path
 import leaky
 import pytest
 
-from hakmem_view import symbols
+from hakmem_view import observer, symbols
 from hakmem_view.elf import Elf
 from hakmem_view.profile_model import Mapping
 
@@ -101,3 +102,16 @@ def test_words_of_the_tools_that_are_none_are_left_out():
         1: symbols.UNKNOWN}
     assert symbols._read_addr2line("0x0000000000000001\n??\n??:0\n0x2\nf\n/a:b.c:12 (discriminator 3)\ng\nx.c:?\n") == {
         1: symbols.UNKNOWN, 2: [symbols.Frame("f", "/a:b.c", 12, True), symbols.Frame("g", "x.c", 0, False)]}
+
+
+def test_files_that_are_cut_or_wrong_have_nothing(tmp_path):
+    data = leaky.compiled(tmp_path).read_bytes()
+    for name, content in {"cut": data[:len(data) // 2], "head": data[:70], "text": b"x" * 5000, "empty": b"",
+                          "wild": data[:40] + b"\xff" * 8 + data[48:], "many": data[:60] + b"\xff\xff" + data[62:],
+                          "links": data[:62] + b"\xff\xff" + data[64:]}.items():
+        (tmp_path / name).write_bytes(content)
+        found = Elf.open(str(tmp_path / name))
+        if found is not None:
+            list(found.symbols()), found.segments, found.build_id, found.debug_link, found.soname, found.needed
+            assert found.address(5) >= 0 and found.offset(1 << 60) == -1 and found.names(re.compile(b"malloc")) is not None
+        assert observer.library_version(str(tmp_path / name)) == "", name

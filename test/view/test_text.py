@@ -1,14 +1,13 @@
 # SPDX-License-Identifier: MIT
 """What the commands print, at two widths, and what they pass on as it is."""
 import json
-import os
 import re
 import shlex
 import subprocess
 
 import pytest
 from conftest import command, sample
-from fake_server import SAMPLES, document
+from fake_observer import SAMPLES, document
 
 from hakmem_view import explain_view, learner_view, terminal
 from hakmem_view.model import Explain
@@ -163,7 +162,7 @@ def test_explain_names_who_holds_a_cause_where_a_profile_runs(program, view, wid
     at = next(at for at, line in enumerate(lines) if "blocks the program holds" in line)
     assert lines[at + 1].startswith("held by program+0x1100: 94.0 MiB ± 5 %")
     assert lines[at + 2].startswith("        program+0x1400 (cache): ")
-    assert "held by" not in view("explain", program("old").pid, width=width).stdout
+    assert "held by" not in view("explain", program("silent").pid, width=width).stdout
 
 
 def test_documents_are_passed_on(program, view):
@@ -174,24 +173,6 @@ def test_documents_are_passed_on(program, view):
         assert found | {"events": 0} == expected | {"events": 0}
     assert view("stats", "--metrics",
                 one.pid).stdout == (SAMPLES / "metrics.txt").read_text(encoding="utf-8")
-
-
-def test_socket_of_a_thread_with_descriptors_of_its_own(program, view):
-    one = program("thread")
-    opened = [os.readlink(f"/proc/{one.pid}/fd/{name}") for name in os.listdir(f"/proc/{one.pid}/fd")]
-    assert not [name for name in opened if name.startswith("socket:")]
-    done = view("profile", "--seconds", "0", one.pid)
-    assert (done.returncode, done.stderr) == (0, "")
-
-
-def test_socket_file_with_a_long_path(program, view, tmp_path, monkeypatch):
-    folder = tmp_path / ("long" * 30)
-    folder.mkdir()
-    monkeypatch.chdir(folder)
-    one = program("ok", "socket")  # its own address is short: relative to its folder
-    for target, more in ((folder / "socket", {}), (one.pid, {"PWD": os.fspath(folder)})):
-        done = view("profile", "--seconds", "0", target, **more)
-        assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_output_that_is_not_read_is_no_error(program):

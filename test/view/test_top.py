@@ -11,7 +11,7 @@ import xml.etree.ElementTree
 
 import pytest
 from conftest import asked, command
-from fake_server import document
+from fake_observer import document
 from rich.console import Console
 
 from hakmem_view import frame, observer, terminal, top
@@ -176,13 +176,13 @@ def test_live_view_ends_with_the_process(program, terminal_of, words, shown):
     assert (shown if words == ["profile"] else f"process {one.pid} has ended") in after
 
 
-@pytest.mark.parametrize("words, shown, said", [(*VIEWS["top"], top.STOPPED), (*VIEWS["profile"], "is the process stopped?")], ids=list(VIEWS))
-def test_live_view_says_that_the_process_is_stopped(program, terminal_of, words, shown, said):
+@views
+def test_live_view_says_that_the_process_is_stopped(program, terminal_of, words, shown):
     one = program("on")
     tool = terminal_of(*words, one.pid)
     tool.wait_for(shown)
     one.send_signal(signal.SIGSTOP)
-    tool.wait_for(said)
+    tool.wait_for(top.STOPPED)
     one.send_signal(signal.SIGCONT)
     tool.press(b"q")
 

@@ -8,20 +8,22 @@ import argparse
 import json
 import os
 import re
+import shutil
+import sys
+import textwrap
 from pathlib import Path
 from typing import Optional
 
-from hakmem_view import installed, process, source
+from hakmem_view import installed, observer, process, wording
 from hakmem_view.elf import Elf
 from hakmem_view.errors import ViewError
 
-from . import options, table
+from . import foreign, options, table
 
 ABOUT = {"check": "Whether a process runs on hakmem, which version, with which options, from where."}
-VERSION = re.compile(rb"HTTP/1\.0 %s\r\nServer: hakmem/([0-9]+\.[0-9]+\.[0-9]+)\r\n")
 PRELOAD = "/etc/ld.so.preload"
-MOST = 64 << 20  # bytes of a file that are searched
-ARCHIVE = b"hak_malloc_usable_size\0"  # in the symbols of programs that the archive is linked into
+SECONDS = 10.0  # for what is read of its memory
+MOST = 64 << 10  # letters of it
 
 
 def words(parser: argparse.ArgumentParser) -> None:
@@ -29,30 +31,36 @@ def words(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true")
 
 
-def _bytes(path: str) -> bytes:
+def _text(path: str) -> str:
+    """A small file's, in a line."""
     try:
-        with open(path, "rb") as file:
-            return file.read(MOST)
+        with open(path, encoding="utf-8", errors="replace") as file:
+            return " ".join(file.read(MOST).split())
     except OSError:
-        return b""
+        return ""
 
 
-def _files(pid: int) -> list[str]:
-    """Those that the process has mapped, each once."""
+def files(pid: int) -> list[str]:
+    """Those that the process has mapped, each once, the program first."""
     try:
         with open(f"/proc/{pid}/maps", encoding="utf-8", errors="replace") as lines:
             words_of_lines = [line.rstrip("\n").split(maxsplit=5) for line in lines]
     except PermissionError as error:
-        raise ViewError(f"no permission to look into {process.called(pid)}: its owner and root may") from error
+        raise observer.forbidden(pid) from error
     except OSError as error:
         process.need()
         raise ViewError(f"there is no process {pid}") from error
-    return list(dict.fromkeys(one[5] for one in words_of_lines if len(one) == 6 and one[5].startswith("/")))
+    files = dict.fromkeys(one[5] for one in words_of_lines if len(one) == 6 and one[5].startswith("/"))
+    try:
+        program = os.readlink(f"/proc/{pid}/exe")
+    except OSError:
+        return list(files)
+    return list({**({program: None} if program in files else {}), **files})
 
 
 def _mapped(pid: int) -> str:
     """The library's file as the process has it; "" if there is none."""
-    return next((path for path in _files(pid) if process.LIBRARY in os.path.basename(path)), "")
+    return next((path for path in files(pid) if process.LIBRARY in os.path.basename(path)), "")
 
 
 def _linked(path: str) -> bool:
@@ -63,10 +71,9 @@ def _linked(path: str) -> bool:
 def _version(pid: int, path: str) -> str:
     """Stated in the file, which may have been replaced since the process started: then by its name."""
     name = path.removesuffix(" (deleted)")
-    if path == name:
-        found = VERSION.search(_bytes(process.rooted(pid, name)) or _bytes(name))
-        if found:
-            return found.group(1).decode()
+    stated = path == name and (observer.library_version(process.rooted(pid, name)) or observer.library_version(name))
+    if stated:
+        return stated
     found = re.search(r"\.so\.(\d+\.\d+\.\d+)$", name)
     return found.group(1) if found else "of an unknown version"
 
@@ -76,11 +83,11 @@ def _way(pid: int) -> str:
     environment = options.environment_of(pid) or {}
     if process.LIBRARY in environment.get("LD_PRELOAD", ""):
         return f"LD_PRELOAD={environment['LD_PRELOAD']}"
-    if process.LIBRARY in _bytes(process.rooted(pid, PRELOAD)).decode(errors="replace"):
+    if process.LIBRARY in _text(process.rooted(pid, PRELOAD)):
         return PRELOAD
     if _linked(f"/proc/{pid}/exe"):
         return "the program is linked with it"
-    for path in _files(pid):
+    for path in files(pid):
         if ".so" in path and _linked(process.rooted(pid, path)):
             return f"{process.plain(os.path.basename(path))}, which the program uses, is linked with it"
     if process.has_overwritten_environment(pid):
@@ -102,26 +109,39 @@ def unit_of(pid: int) -> str:
 def _described(pid: int) -> dict:
     path = _mapped(pid)
     found: dict = {"schema": 1, "pid": pid, "command": process.command(pid), "is_on_hakmem": bool(path), "library": path,
-                   "version": "", "way": "", "unit": unit_of(pid), "socket": None, "options": {}}
+                   "version": "", "way": "", "unit": unit_of(pid), "serves": "", "not_read": "", "filter": "", "taken": [], "options": {}}
     if path:
         found["version"], found["way"] = _version(pid, path), _way(pid)
     else:
-        program = _bytes(f"/proc/{pid}/exe")
-        inside = VERSION.search(program)
-        if inside is None:
+        inside = observer.library_version(f"/proc/{pid}/exe")
+        if not inside:
             return found
-        found.update(is_on_hakmem=True, version=inside.group(1).decode(), way="linked into the program (libhakmem.a)",
+        found.update(is_on_hakmem=True, version=inside, way="linked into the program (libhakmem.a)",
                      library=process.plain(os.readlink(f"/proc/{pid}/exe")))
     changed, found["options_from"] = options.of_process(pid, table.load()[1])
     found["options"] = {key: {"value": value, "source": who} for key, (value, who) in changed.items()}
-    try:
-        found["socket"] = source.find(str(pid)).address
-    except ViewError:
-        pass
+    preloaded = (options.environment_of(pid) or {}).get("LD_PRELOAD", "") or _text(process.rooted(pid, PRELOAD)) or path
+    found["taken"] = [{**vars(one), "is_ours": one.is_ours, "text": foreign.words(one)}
+                      for one in foreign.taken(pid, files(pid), preloaded)]
+    found.update(_observed(pid))
+    if process.is_filtered(pid):
+        found["filter"] = f"a seccomp filter: {installed.NAME} profile leaves it alone unless it was started with profile_rate"
     return found
 
 
+def _observed(pid: int) -> dict[str, str]:
+    """Whether it is asked for memory, and what cannot be read of it."""
+    try:
+        rows = observer.find(str(pid)).read("check", seconds=SECONDS).decode("utf-8", "replace").splitlines()
+    except ViewError as error:
+        return {"serves": "", "not_read": str(error)}
+    lines = dict(row.partition(": ")[::2] for row in rows)
+    return {"serves": process.plain(lines.get("serves", "")), "not_read": process.plain(lines.get("not read", ""))}
+
+
 def _hint(pid: int) -> Optional[str]:
+    if observer.is_32_bit(pid):
+        return "it is a program of 32 bits, which hakmem does not serve"
     environment = options.environment_of(pid) or {}
     if process.LIBRARY in environment.get("LD_PRELOAD", ""):
         return (f"LD_PRELOAD={environment['LD_PRELOAD']} is in its environment, but the library is not loaded: the program "
@@ -142,22 +162,32 @@ def run(_: str, given: argparse.Namespace) -> int:
     if given.json:
         print(json.dumps(found, indent=1))
         return 0 if found["is_on_hakmem"] else 1
-    print(f"{process.called(given.pid)}: {found['command'][:100]}")
+    width = shutil.get_terminal_size((80, 24)).columns if sys.stdout.isatty() or "COLUMNS" in os.environ else 1 << 16
+    print(wording.clip(f"{process.called(given.pid)}: {found['command']}", max(width, 60)))
     if not found["is_on_hakmem"]:
         print("is not on hakmem")
         hint = _hint(given.pid)
         if hint:
-            print(hint)
+            print("\n".join(_row("", hint, width)))
         return 1
     print(f"is on hakmem {found['version']}")
-    print(f"library  {found['library']}\nby       {found['way']}")
-    if found["unit"]:
-        print(f"service  {found['unit']}")
-    print(f"socket   {found['socket'] or 'none (option control)'}")
-    if found["options"]:
-        print(f"options  {found['options_from']}")
-        for key, one in sorted(found["options"].items()):
-            print(f"  {key}:{one['value']}  from {one['source']}")
-    else:
-        print(f"options  {'' if found['options_from'] == options.UNKNOWN else 'all defaults, '}{found['options_from']}")
+    rows = [("library", found["library"]), ("by", found["way"]), ("service", found["unit"]), ("serves", found["serves"]),
+            ("not read", found["not_read"] if found["not_read"] != "nothing" else ""), ("filter", found["filter"]),
+            *(("names", one["text"]) for one in found["taken"]), ("options", _options_words(found))]
+    for name, text in rows:
+        if text:
+            print("\n".join(_row(name, text, width)))
+    for key, one in sorted(found["options"].items()):
+        print("\n".join(_row("", f"{key}:{one['value']}  from {one['source']}", width)))
     return 0
+
+
+def _options_words(found: dict) -> str:
+    is_known = found["options_from"] != options.UNKNOWN
+    return f"all defaults, {found['options_from']}" if is_known and not found["options"] else found["options_from"]
+
+
+def _row(name: str, text: str, width: int) -> list[str]:
+    """What is copied, such as a path, is not broken."""
+    return textwrap.wrap(text, max(width, 60), initial_indent=f"{name:<9}", subsequent_indent=" " * 9, break_long_words=False,
+                         break_on_hyphens=False)

@@ -10,13 +10,13 @@ import shutil
 import textwrap
 from typing import Optional
 
-from hakmem_view import installed, process, source
+from hakmem_view import installed, observer, process
 from hakmem_view.errors import ViewError
 
 from . import table
 from .table import Option, Profile
 
-UNKNOWN = "unknown: the program has overwritten its environment, and has no control socket to ask"
+UNKNOWN = "unknown: the program has overwritten its environment"
 ABOUT = {"options": "The options of this version; those that a process (PID) or the environment changes come first."}
 
 
@@ -48,21 +48,16 @@ def environment_of(pid: int) -> Optional[dict[str, str]]:
 
 
 def of_process(pid: int, profiles: list[Profile]) -> tuple[dict[str, tuple[str, str]], str]:
-    """Its values other than the defaults, and how they are known: by asking it, or from its environment."""
-    try:
-        document = source.find(str(pid)).document("/options.json")
-        rows = [one for one in document.get("options", []) if isinstance(one, dict)]
-        return {str(one.get("name")): (process.plain(str(one.get("value"))), process.plain(str(one.get("source"))))
-                for one in rows if one.get("value") != one.get("default")}, "as the process says"
-    except ViewError as error:
-        environment = environment_of(pid)
-        if environment is None:
-            if not process.lives(pid):
-                raise ViewError(f"there is no process {pid}") from error
-            raise ViewError(f"cannot read the environment of {process.called(pid)}: its owner and root may") from error
-        if process.has_overwritten_environment(pid):
-            return {}, UNKNOWN
-        return of_environment(environment, profiles), "from its environment at start; it has no control socket to ask"
+    """Its values other than the defaults, and how they are known."""
+    environment = environment_of(pid)
+    if environment is None:
+        process.need()
+        if not process.lives(pid):
+            raise ViewError(f"there is no process {pid}")
+        raise observer.forbidden(pid)
+    if process.has_overwritten_environment(pid):
+        return {}, UNKNOWN
+    return of_environment(environment, profiles), "from its environment at start"
 
 
 def _wrapped(text: str, indent: int, width: int) -> list[str]:

@@ -48,7 +48,8 @@ def stats(target: str = Target, json: bool = typer.Option(False, "--json", help=
 
 
 @app.command()
-def top(target: str = Target, once: bool = typer.Option(False, "--once", help="print one frame and end"),
+def top(target: str = typer.Argument(metavar="PID", help="a running process"),
+        once: bool = typer.Option(False, "--once", help="print one frame and end"),
         interval: float = typer.Option(1.0, "--interval", min=0.1, max=3600, help="seconds between two samples"),
         svg: Optional[Path] = typer.Option(None, "--svg", metavar="FILE", help="write one frame as SVG and end")
         ) -> None:
@@ -57,7 +58,9 @@ def top(target: str = Target, once: bool = typer.Option(False, "--once", help="p
 
 
 def _explained(where: observer.Observed) -> Explain:
-    return read(Explain.of, where.document("explain"), where.what("explain"))
+    found = read(Explain.of, where.document("explain"), where.what("explain"))
+    found.pid = where.pid  # of a core file there is none to name
+    return found
 
 
 @app.command()
@@ -69,7 +72,7 @@ def explain(target: str = Target, json: bool = typer.Option(False, "--json", hel
     if json:
         plain.pass_on(where, "explain", "--json")
         return
-    found, held = _explained(where), held_by.of(where.pid)
+    found, held = _explained(where), held_by.of(where)
     if html is None:
         explain_view.write(terminal.console(), found, where.title(), held)
     else:
@@ -101,13 +104,12 @@ def _map_of_program(files: dict[str, Optional[Path]], options: list[str]) -> NoR
     ended = own_program.run(OWN, options)
     name = Path(OWN[0]).name
     if ended.report is None:
-        others = f", {terminal.count(ended.others, 'other process')} left one" if ended.others else ""
-        _say(f"{name} left no map ({ended.how()}{others}): one is written when a process on hakmem ends by exit")
+        _say(f"{name} left no map ({ended.how()}): one is written when a process on hakmem ends by exit")
         sys.exit(ended.status or ViewError.status)
     where = f"the map of {name}"
     heap = read(Map.of, parse(ended.report, where), where)
     if ended.others:
-        _say(f"{terminal.count(ended.others, 'other process')} left maps too; this is that of {name}")
+        _say(f"{terminal.count(ended.others, 'other process')} left maps too; this is the one with most memory, or that of {name}")
     _show_map(heap, f"{name} (process {heap.pid or ended.pid}) at its end", files)
     sys.exit(ended.status)
 

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import mmap
 import os
+import re
 import struct
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Iterator, Optional
 
 LOAD, DYNSYM, SYMTAB, NOTE, NOBITS = 1, 11, 2, 7, 8
-NEEDED = 1  # of the dynamic section
+NEEDED, SONAME = 1, 14  # of the dynamic section
 FUNCTIONS = (2, 10)  # STT_FUNC, STT_GNU_IFUNC
 BUILD_ID = 3
 MOST_SYMBOLS = 4_000_000
@@ -79,6 +80,10 @@ class Elf:
                 return offset - begin + address
         return offset
 
+    def offset(self, address: int) -> int:
+        """The place in the file of what is loaded there; -1: nothing of it is."""
+        return next((address - first + begin for begin, first, length in self.segments if first <= address < first + length), -1)
+
     @cached_property
     def begin(self) -> int:
         """The address of the file's first byte."""
@@ -115,29 +120,56 @@ class Elf:
                         yield Symbol(text[name:text.find(b"\0", name)].decode("utf-8", "replace"), value, size,
                                      info & 15 in FUNCTIONS)
 
-    def note(self, owner: bytes, wanted: int) -> bytes:
-        """The content of a note; b"" if there is none."""
+    def names(self, wanted: re.Pattern[bytes]) -> tuple[set[str], set[str]]:
+        """Of the dynamic symbols that match: those that are taken from elsewhere, and those that are defined here."""
+        taken: set[str] = set()
+        defined: set[str] = set()
+        for section in (one for one in self.sections if one.kind == DYNSYM and one.link < len(self.sections)):
+            text = self.bytes_of(self.sections[section.link])
+            if wanted.search(text) is None:  # of most files
+                continue
+            table = self.bytes_of(section)[:24 * MOST_SYMBOLS]
+            for at, _, _, where, _, _ in struct.iter_unpack("<IBBHQQ", table[:len(table) // 24 * 24]):
+                name = _string(text, at)
+                if name and wanted.fullmatch(name):
+                    (defined if where else taken).add(name.decode("ascii", "replace"))
+        return taken, defined
+
+    def note_at(self, owner: bytes, wanted: int) -> tuple[int, int]:
+        """Where the content of a note lies in the file, and its bytes; (0, 0) if there is none."""
         for section in (one for one in self.sections if one.kind == NOTE):
             data, at = self.bytes_of(section)[:MOST_BYTES], 0
             while at + 12 <= len(data):
                 name, length, kind = struct.unpack_from("<III", data, at)
                 begin = at + 12 + (name + 3) // 4 * 4
                 if kind == wanted and data[at + 12:at + 12 + name] == owner:
-                    return data[begin:begin + length]
+                    return section.offset + begin, length
                 at = begin + (length + 3) // 4 * 4
-        return b""
+        return 0, 0
+
+    def note(self, owner: bytes, wanted: int) -> bytes:
+        """The content of a note; b"" if there is none."""
+        at, length = self.note_at(owner, wanted)
+        return self.data[at:at + length]
 
     @cached_property
     def build_id(self) -> str:
         return self.note(b"GNU\0", BUILD_ID).hex()
 
+    def _dynamic(self, wanted: int) -> list[str]:
+        text, table = self.content(b".dynstr"), self.content(b".dynamic")[:MOST_BYTES]
+        return [_string(text, at).decode("utf-8", "replace")
+                for kind, at in struct.iter_unpack("<QQ", table[:len(table) // 16 * 16]) if kind == wanted]
+
     @cached_property
     def needed(self) -> list[str]:
         """The libraries that it is linked with, by the names they state."""
-        text, table = self.content(b".dynstr"), self.content(b".dynamic")
-        table = table[:MOST_BYTES]
-        return [_string(text, at).decode("utf-8", "replace")
-                for kind, at in struct.iter_unpack("<QQ", table[:len(table) // 16 * 16]) if kind == NEEDED]
+        return self._dynamic(NEEDED)
+
+    @cached_property
+    def soname(self) -> str:
+        """The name that others are linked with it by; "" for none."""
+        return next(iter(self._dynamic(SONAME)), "")
 
     @cached_property
     def debug_link(self) -> str:

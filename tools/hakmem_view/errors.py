@@ -16,11 +16,11 @@ class ViewError(LabError):
 
 
 class Closed(ViewError):
-    """Nobody listens there, or not any more: perhaps because the process has ended."""
+    """The process has ended."""
 
 
 class Slow(ViewError):
-    """No answer in time: perhaps because the process is stopped."""
+    """No answer in time: perhaps because the process sleeps."""
 
 
 def end(run: Callable[[], int]) -> NoReturn:

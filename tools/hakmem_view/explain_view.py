@@ -10,9 +10,11 @@ from rich.text import Text
 
 from . import colours, learner_view, page, terminal
 from .model import Cause, Explain
+from .installed import NAME
 from .terminal import share, size
 
 TOLERANCE = 0.02  # the causes sum to RSS within it
+PROFILE = "hakmem profile PID"  # as the library advises
 NOTABLE = 0.05  # of RSS: a cause that advice is given for
 
 
@@ -51,7 +53,7 @@ def difference(found: Explain) -> str:
 def first_words(found: Explain) -> str:
     """The largest cause in words: the library's, or its title and advice."""
     if found.text:
-        return found.text
+        return found.text.replace(PROFILE, f"{NAME} profile {found.pid or 'CORE'}")
     cause = next((one for one in found.causes if one.name == found.first), None)
     return f"Most of it: {cause.title}. {cause.advice}".strip() if cause else "No cause is named."
 
@@ -64,6 +66,12 @@ def next_words(found: Explain) -> str:
             return "" if cause.advice in found.text else \
                 f"Next, {cause.title} ({share(cause.bytes, whole)}): {cause.advice.rstrip('.')}."
     return ""
+
+
+def others(found: Explain) -> int:
+    """What is in the caches of threads that are not listed."""
+    bins = next((one.bytes for one in found.causes if one.name == "bins"), 0)
+    return max(0, bins - sum(thread.cached_bytes for thread in found.threads))
 
 
 def write(out: Console, found: Explain, title: str, held: Optional[Held] = None) -> None:
@@ -98,6 +106,8 @@ def write(out: Console, found: Explain, title: str, held: Optional[Held] = None)
         for thread in found.threads:
             listed.add_row(f"{thread.id or terminal.NONE}", size(thread.cached_bytes),
                            terminal.duration(thread.idle_ms / 1000))
+        if others(found):
+            listed.add_row("others", size(others(found)), "")
         out.print(terminal.section("Threads with the most in their caches", listed))
 
 

@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from . import colours, terminal, wording
-from .installed import NAME, page
+from .installed import NAME
 from .model import Stats
 from .stats_view import busiest_threads, class_bytes, class_key, class_parts, scaled, superslab_bytes
 from .terminal import clip, number, size
@@ -26,7 +26,7 @@ KINDS = (  # of addresses: name, keys, colour
     ("meta", ("meta", "guard", "moving"), colours.META),
 )
 BYTES_ASKED = "asked_bytes"  # is of no use as a rate
-SLOW_PATHS = f"slow paths only: cache hits do not count; {page('statistics')}"
+SLOW_PATHS = "slow paths only: cache hits do not count"
 
 
 @dataclass

@@ -2,15 +2,16 @@
 """The join of `explain` and a running heap profile: which sites hold the bytes of a cause."""
 from __future__ import annotations
 
-from typing import Callable, Optional
+from typing import Callable
 
-from . import profile_command, profile_report, source
+from . import observer, profile_command, profile_report
 from .errors import ViewError
-from .profile_model import Profile, Site
+from .profile_model import Site
 from .profile_names import Named
 from .wording import size
 
 MOST = 3  # sites a cause
+SINCE = "others, from before it sampled"
 NO_BREAK = "\u00a0"
 CAUSES: dict[str, tuple[Callable[[Site], float], bool]] = {  # by name of the cause: bytes, whether they have an error
     "live": (lambda site: site.inuse.bytes, True), "slack": (lambda site: site.slack, False),
@@ -26,24 +27,14 @@ def sites(named: Named) -> dict[str, list[str]]:
             f" ± {profile_report.percent_error(site.inuse, site.error)}" if has_error else "")).replace(" ", NO_BREAK)
                 for site in ordered]
         if rows:
-            found[cause] = rows
+            found[cause] = rows + [SINCE] * (not named.profile.is_whole)
     return found
 
 
-def profile_of(where: source.Source) -> Optional[Profile]:
-    """Of a process that samples, or did; None if it does not, or knows nothing of it."""
+def of(where: observer.Observed) -> dict[str, list[str]]:
+    """Of a process or a core file that samples, or did; nothing of others."""
     try:
-        found = profile_command.shot(where.read(profile_command.DOCUMENT), "its profile").found
-    except ViewError:
-        return None
-    return found if found.sites else None
-
-
-def of(pid: int) -> dict[str, list[str]]:
-    """Of a process that serves its profile; nothing of others, and of a core file (0)."""
-    try:
-        where = source.find(str(pid)) if pid else None
+        found = profile_command.read(where).found
     except ViewError:
         return {}
-    found = profile_of(where) if where else None
-    return sites(Named(found, where.pid)) if found is not None else {}
+    return sites(Named(found, where.pid)) if found.sites else {}

@@ -4,18 +4,21 @@ once for a document, and goes on for a live view."""
 from __future__ import annotations
 
 import os
+import re
 import select
 import stat
+import struct
 import subprocess
 import threading
 import time
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Iterator, Optional
+from typing import Optional
 
 from . import process
 from .elf import Elf
-from .errors import Closed, ViewError
+from .errors import Closed, Slow, ViewError
 from .installed import NAME, OBSERVER, tree
 from .model import NEWER, parse
 
@@ -25,8 +28,12 @@ NOUNS = {"stats": "statistics", "explain": "explanation"}
 MOST_BYTES = 256 << 20  # of a document
 PIECE = 1 << 16
 NOTE = b"hakmem\0"  # src/door/door.h
+DOOR_LIBRARY = slice(12, 32)  # of hak_door_t
 YAMA = Path("/proc/sys/kernel/yama/ptrace_scope")
 REFUSALS = ("may not be read", "is another user's", "Permission denied", "Operation not permitted")
+NOT_YET = 2  # status of `tell`
+PS_SECONDS = 5.0  # for a process of a list
+TELL_SECONDS = 5.0  # for a process to do what it is told: it does at one of its next allocations
 
 
 def need() -> None:
@@ -50,7 +57,7 @@ def _start(words: tuple[str, ...], is_apart: bool = False) -> subprocess.Popen:
         raise ViewError(f"cannot start {PROGRAM}: {error.strerror}") from error
 
 
-def _is_32_bit(pid: int) -> bool:
+def is_32_bit(pid: int) -> bool:
     try:
         with open(f"/proc/{pid}/exe", "rb") as file:
             return file.read(5) == b"\x7fELF\x01"
@@ -73,6 +80,10 @@ def _permission(pid: int) -> str:
     return "only root may, as it is set-uid, has file capabilities or asked for that: use sudo"
 
 
+def forbidden(pid: int) -> ViewError:
+    return ViewError(f"{process.called(pid)} cannot be looked into: {_permission(pid)}")
+
+
 def _failure(text: str, pid: int) -> ViewError:
     """What the observer says, and what to do about it."""
     if not pid:
@@ -81,14 +92,31 @@ def _failure(text: str, pid: int) -> ViewError:
         return Closed(f"there is no process {pid}")
     who = process.called(pid)
     if any(refusal in text for refusal in REFUSALS):
-        return ViewError(f"{who} cannot be looked into: {_permission(pid)}")
+        return forbidden(pid)
     if "with description" in text:
         return ViewError(f"{who}: {text}; {NEWER}")
     if "does not use hakmem" in text:
-        if _is_32_bit(pid):
+        if is_32_bit(pid):
             return ViewError(f"{who} is a program of 32 bits, which hakmem does not serve")
         return ViewError(f"{who} does not run on hakmem; start it by {NAME} run -- PROGRAM (`{NAME} check {pid}` says more)")
-    return ViewError(f"{who}: {text}")
+    if "seccomp filter" in text:
+        text = text.partition(";")[0] + "; start it with HAKMEM_OPTIONS=profile_rate:512k"
+    own = f"process {pid} "
+    return ViewError(f"{who} {text.removeprefix(own)}" if text.startswith(own) else f"{who}: {text}")
+
+
+def _why_silent(pid: int) -> str:
+    """Why a process has not done what it was told, by what it was seen to do for a moment; and what to do. It still will."""
+    seen: Counter[str] = Counter()
+    for _ in range(10):
+        seen[process.state(pid)] += 1
+        time.sleep(0.02)
+    state = seen.most_common(1)[0][0]
+    if state in ("S", "D"):
+        return "all its threads sleep, and it does what was asked when one of them next allocates: give it some work and ask again"
+    if state in ("T", "t"):
+        return f"it is stopped, by a signal or a debugger; let it go on (kill -CONT {pid}) and ask again"
+    return "it runs, but its threads' caches have served all that they allocated since; ask again"
 
 
 @dataclass
@@ -97,6 +125,7 @@ class Observed:
 
     target: str  # a PID, or the path of a core file
     pid: int = 0  # in our PID namespace; 0: of a core file
+    note: str = ""  # what the observer said beside the document that was read last
 
     def title(self) -> str:
         return process.called(self.pid) if self.pid else f"core file {process.plain(self.target)}"
@@ -109,25 +138,46 @@ class Observed:
         return process.rss(self.pid) if self.pid else None
 
     def read(self, verb: str, *options: str, seconds: Optional[float] = None) -> bytes:
-        """A document, as it is; an error if it takes longer."""
+        """A document, as it is; Slow if it takes longer."""
+        late = threading.Event()
+
+        def end() -> None:
+            late.set()
+            run.kill()
         with _start((verb, self.target, *options)) as run:
-            end = threading.Timer(seconds, run.kill) if seconds is not None else None
-            if end is not None:
-                end.start()
+            timer = threading.Timer(seconds or 0.0, end)
+            if seconds is not None:
+                timer.start()
             body = run.stdout.read(MOST_BYTES + 1)
-            if end is not None:
-                end.cancel()
+            timer.cancel()
+            if late.is_set():
+                raise Slow(f"{self.title()} could not be read within {seconds:g} s")
             if len(body) > MOST_BYTES:
                 run.kill()
                 raise ViewError(f"{self.what(verb)} has more than {MOST_BYTES >> 20} MiB")
             said = run.stderr.read()
         if run.returncode:
             raise self.failure(said, run.returncode)
+        self.note = process.plain(said.decode("utf-8", "replace").strip().removeprefix(PREFIX))
         return body
 
     def failure(self, said: bytes, status: int) -> ViewError:
         lines = said.decode("utf-8", "replace").splitlines() or [f"hakmem-observe has ended with status {status}"]
         return _failure(process.plain(lines[-1].removeprefix(PREFIX)), self.pid)
+
+    def tell(self, *words: str, seconds: float = TELL_SECONDS) -> str:
+        """Has the process do something at one of its next allocations; Slow if it has not done so in time, but it will.
+        Returns what the observer says."""
+        if not self.pid:
+            raise ViewError(f"{self.title()} does not change: a running process is wanted")
+        with _start(("tell", self.target, *words, "--wait", f"{seconds:g}")) as run:
+            told, said = run.communicate()
+        if run.returncode == NOT_YET:
+            what = " what another asked, so nothing was asked" if b"nothing was sent" in said else ""
+            raise Slow(f"{self.title()} has not answered{what} within {seconds:g} s: {_why_silent(self.pid)}")
+        if run.returncode:
+            raise self.failure(said, run.returncode)
+        return told.decode("utf-8", "replace").strip()
 
     def what(self, verb: str) -> str:
         """How messages call a document."""
@@ -202,22 +252,34 @@ class Listed:
     reason: str = ""  # why not
 
 
-def _has_note(pid: int) -> bool:
-    """Whether its program has the library within itself."""
-    file = Elf.open(f"/proc/{pid}/exe")
-    return file is not None and bool(file.note(NOTE, 1))
+def library_version(path: str) -> str:
+    """Of the library that a file is, or has within itself (src/door/door.h); "" if it is none."""
+    file = Elf.open(path)
+    at, length = file.note_at(NOTE, 1) if file is not None else (0, 0)
+    if file is None or length < 8:
+        return ""
+    way, = struct.unpack_from("<i", file.data, at + 4)
+    begin = file.offset(file.address(at + 4) + way)
+    text = file.data[begin + DOOR_LIBRARY.start:begin + DOOR_LIBRARY.stop] if begin >= 0 else b""
+    found = re.match(rb"\d+\.\d+\.\d+(?=\0)", text)
+    return found[0].decode("ascii") if found else ""
 
 
-def on_hakmem() -> Iterator[int]:
+def on_hakmem() -> list[int]:
     """The PIDs, as far as we may look: with the library mapped, or within the program."""
-    return (pid for pid in process.numbers() if process.has_library(pid) or _has_note(pid))
+    process.need()
+    with _start(("ps",)) as run:
+        rows = [line.split() for line in run.communicate()[0].decode("utf-8", "replace").splitlines()[1:]]
+    listed = {int(row[0]) for row in rows if row and row[0].isdigit()}
+    return sorted(listed.union(pid for pid in process.numbers() if process.has_library(pid)))
 
 
-def all_processes() -> list[Listed]:
+def all_processes(seconds: float = PS_SECONDS) -> list[Listed]:
+    """The largest first. A process that takes longer is listed with that reason."""
     found = []
-    for pid in on_hakmem():
+    for pid in sorted(on_hakmem(), key=lambda one: -(process.rss(one) or 0)):
         try:
-            found.append(Listed(pid, str(Observed(str(pid), pid).document("stats").get("hakmem", ""))))
+            found.append(Listed(pid, str(Observed(str(pid), pid).document("stats", seconds).get("hakmem", ""))))
         except Closed:
             continue  # ended meanwhile
         except ViewError as error:

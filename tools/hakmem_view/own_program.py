@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: MIT
-"""Runs the user's program on hakmem with a map or a profile written at its end."""
+"""Runs the user's program on hakmem with a report, a map or a profile written at its end."""
 from __future__ import annotations
 
+import contextlib
 import os
 import re
+import resource
 import shutil
 import signal
 import subprocess
@@ -12,14 +14,19 @@ import tempfile
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Optional
+from typing import Callable, NoReturn, Optional
 
 from . import perf_map
-from .errors import ViewError
+from .errors import ViewError, end
 from .installed import COMMAND as LAUNCHER
+from .wording import count
 
 ASKED = "report:{},report_file:{}/%p"
-PASSED_ON = (signal.SIGTERM, signal.SIGHUP)
+PASSED_ON = (signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
+FIRST_LOOK = 0.5  # seconds after its start
+MAIN = 2  # times as large as that of the program must be the largest report of another process to be taken for its own
+SIZES = re.compile(rb'"(?:rss_bytes|live_bytes|mapped)":(\d+)|mapped_bytes +(\d+)|RSS is ([\d.]+) ([KMGT]?)')
+Look = Callable[[int], float]  # at the process while it runs; returns the seconds to wait before the next one
 
 
 @dataclass
@@ -31,13 +38,12 @@ class Ended:
     report: Optional[bytes]
     others: int = 0  # reports of other processes that it started
     code: perf_map.Rows = field(default_factory=list)  # functions that it made at run time
+    time: float = 0.0  # of a clock that only goes on
+    signal: int = 0  # that ended it
 
     def how(self) -> str:
         """In words."""
-        try:
-            return f"ended by {signal.Signals(self.status - 128).name}"
-        except ValueError:
-            return f"status {self.status}"
+        return f"ended by {signal.Signals(self.signal).name}" if self.signal in set(signal.Signals) else f"status {self.status}"
 
 
 def given() -> list[str]:
@@ -56,8 +62,18 @@ def _folder() -> str:
     return "/tmp" if set(made) & set(",:% \t\n") else made
 
 
-def _start_and_wait(command: list, environment: dict[str, str]) -> tuple[int, int]:
-    """Its PID and status; signals for us are for it, from before it starts. The keyboard's reach it anyway."""
+def _wait(child: subprocess.Popen, look: Optional[Look]) -> int:
+    pause = FIRST_LOOK
+    while look is not None:
+        try:
+            return child.wait(pause)
+        except subprocess.TimeoutExpired:
+            pause = look(child.pid)
+    return child.wait()
+
+
+def _start_and_wait(command: list, environment: dict[str, str], look: Optional[Look]) -> tuple[int, int]:
+    """Its PID and status, negative if it is a signal's number; signals for us are for it, from before it starts. The keyboard's reach it anyway."""
     child: Optional[subprocess.Popen] = None
     early: list[int] = []
 
@@ -72,29 +88,43 @@ def _start_and_wait(command: list, environment: dict[str, str]) -> tuple[int, in
         child = subprocess.Popen(command, env=environment)
         for number in early:
             child.send_signal(number)
-        status = child.wait()
+        status = _wait(child, look)
     except OSError as error:
         raise ViewError(f"cannot start {command[0]}: {error.strerror}") from error
     finally:
         for number, old in before.items():
             signal.signal(number, old)
-    return child.pid, status if status >= 0 else 128 - status
+    return child.pid, status
+
+
+def weight(report: bytes) -> float:
+    """The memory of its process, by what it states, else its length."""
+    sizes = [float(one[0] or one[1]) if one[0] or one[1] else float(one[2]) * 1024 ** " KMGT".index(one[3].decode() or " ")
+             for one in SIZES.findall(report[:1 << 16])]
+    return max([*sizes, len(report) / (1 << 20)])
+
+
+def _chosen(reports: dict[Path, bytes], own: Path) -> Optional[Path]:
+    """The program's own; that of a process that it started if it has none, or is but a shell beside that one."""
+    largest = max(reports, key=lambda one: weight(reports[one]), default=None)
+    if largest is None or own not in reports:
+        return largest
+    return largest if weight(reports[largest]) > MAIN * weight(reports[own]) else own
 
 
 def _found(folder: Path, pid: int, since: float, are_ours: bool) -> tuple[Optional[bytes], int, perf_map.Rows]:
-    """Its report, that of another process if that is the only one (a program that starts another and waits); and its
-    functions of run time. Maps that we asked for are removed, of all processes with a report."""
-    reports = sorted(folder.iterdir())
-    own = folder / str(pid)
-    chosen = own if own in reports else reports[0] if len(reports) == 1 else None
+    """The report, and the functions of run time of its process. Maps that we asked for are removed, of all processes with a
+    report."""
+    reports = {one: one.read_bytes() for one in sorted(folder.iterdir())}
+    chosen = _chosen(reports, folder / str(pid))
     maps = {one: perf_map.of_ended(int(one.name), since, are_ours) for one in reports if one.name.isdigit()}
-    return (chosen.read_bytes() if chosen else None), len(reports) - (chosen is not None), maps.get(chosen, [])
+    return reports.get(chosen), len(reports) - (chosen is not None), maps.get(chosen, [])
 
 
 def run(program: list[str], options: list[str], report: str = "map", more: str = "",
-        wish: Optional[dict[str, str]] = None) -> Ended:
+        wish: Optional[dict[str, str]] = None, look: Optional[Look] = None) -> Ended:
     """`options`: of `./hakmem run`; `report`: what is written at its end; `more`: of HAKMEM_OPTIONS, after what the
-    user gave; `wish`: of the environment."""
+    user gave; `wish`: of the environment; `look`: at it while it runs."""
     if shutil.which(program[0]) is None:
         raise ViewError(f"there is no program '{program[0]}' that can be started")
     with tempfile.TemporaryDirectory(prefix=f"hakmem-{report}-", dir=_folder(), ignore_cleanup_errors=True) as folder:
@@ -103,6 +133,39 @@ def run(program: list[str], options: list[str], report: str = "map", more: str =
         sys.stdout.flush()
         since = time.time()
         pid, status = _start_and_wait([LAUNCHER, "run", *options, "--", *program],
-                                      {**os.environ, **(wish or {}), "HAKMEM_OPTIONS": words})
+                                      {**os.environ, **(wish or {}), "HAKMEM_OPTIONS": words}, look)
+        ended = time.monotonic()
         left, others, code = _found(Path(folder), pid, since, perf_map.MAPS in (wish or {}))
-        return Ended(status, pid, left, others, code)
+        return Ended(status if status >= 0 else 128 - status, pid, left, others, code, ended, max(0, -status))
+
+
+def _end_as(ended: Ended) -> int:
+    """As the program did: by its signal, if it was ended by one."""
+    if ended.signal:
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # one core file is enough
+        with contextlib.suppress(OSError):
+            signal.signal(ended.signal, signal.SIG_DFL)
+        os.kill(os.getpid(), ended.signal)
+    return ended.status
+
+
+def report(words: list[str]) -> NoReturn:
+    """`run --report X -- PROGRAM`, for launch.sh: X, options of run, "--", the program. Of all processes that leave a report one is
+    shown, as a shell that starts a program leaves two."""
+    end(lambda: _report(words))
+
+
+def _report(words: list[str]) -> int:
+    kind, *options = words[:words.index("--")]
+    program = words[words.index("--") + 1:]
+    ended = run(program, options, kind)
+    if ended.report is None:
+        print(f"hakmem: {os.path.basename(program[0])} left no report ({ended.how()}): one is written when a process on hakmem ends by exit",
+              file=sys.stderr)
+    else:
+        sys.stderr.buffer.write(ended.report)
+        sys.stderr.flush()
+    if ended.others:
+        print(f"hakmem: {count(ended.others, 'other process')} left a report, too; --report {kind} FILE writes all, %p in FILE being the PID",
+              file=sys.stderr)
+    return _end_as(ended)

@@ -3,8 +3,12 @@
 library alone. What both forms of these commands pass on unchanged (JSON, metrics, the list of processes) is here, too."""
 from __future__ import annotations
 
+import importlib.util
 import json
+import os
+import shutil
 import sys
+import textwrap
 from typing import NoReturn
 
 from . import observer, plain_views, process, profile_plain
@@ -13,6 +17,17 @@ from .installed import NAME
 from .model import SCHEMA, parse
 
 OPTIONS = {"stats": ("--json", "--metrics"), "explain": ("--json",), "ps": ("--json",)}
+
+
+def packages_missing() -> list[str]:
+    """Of those that tables and pages take."""
+    return [name for name in ("rich", "typer", "jinja2") if importlib.util.find_spec(name) is None]
+
+
+def within(text: str, width: int) -> str:
+    """Lines that are too long for the terminal, on several."""
+    return "\n".join("\n".join(textwrap.wrap(line, width, subsequent_indent=" " * 8, break_long_words=False,
+                                             break_on_hyphens=False)) if len(line) > width else line for line in text.splitlines())
 
 
 def raw(body: bytes) -> None:
@@ -27,6 +42,9 @@ def pass_on(where: observer.Observed, verb: str, option: str) -> None:
     body = where.read(verb, *filter(None, [option]))
     if option == "--json":
         parse(body, where.what(verb))
+    if not option and verb == "explain" and (sys.stdout.isatty() or "COLUMNS" in os.environ):
+        body = body.replace(b"hakmem profile PID", f"{NAME} profile {where.target}".encode())
+        body = within(body.decode("utf-8", "replace"), shutil.get_terminal_size().columns or 80).encode()
     raw(body)
 
 
@@ -70,6 +88,9 @@ def _words(words: list[str]) -> tuple[str, str, str]:
     for word in rest:
         if not word.startswith("--"):
             targets.append(word)
+        elif word.partition("=")[0] == "--html" and command == "explain":
+            raise ViewError(f"explain --html needs the Python packages {' and '.join(packages_missing()) or 'rich and typer'}; "
+                            "without them there are text and --json")
         elif word not in known:
             raise ViewError(f"{command}: unknown option '{word}'; there are: {', '.join(known)}")
         elif option and word != option:

@@ -20,7 +20,7 @@ HIGH, WIDE = 24, 80  # of a frame that goes to no terminal
 LINES = 10  # of a table in a frame
 PICTURE_ROWS = 120  # superslabs of a picture
 HELD = (("held", ("live", "large", "huge")), ("cached", ("cached", "remote", "quarantine", "lost")),
-        ("free in slabs", ("slab_free",)), ("unused, kept", ("unused_dirty", "huge_cached_dirty")))
+        ("free", ("slab_free",)), ("retained", ("unused_dirty", "huge_cached_dirty")))
 CLEAR = "\033[H\033[J"
 FULL, LOW = "#", "+"  # slabs of which half or more is in use; of which less is
 MARKS = {"large": "L", "dirty": "d", "clean": "."}
@@ -43,22 +43,24 @@ def _events(before: Stats, now: Stats, seconds: float) -> list[tuple[str, float]
 def _frame(pid: int, before: Stats, now: Stats, seconds: float, high: int) -> list[str]:
     lines = [f"hakmem {now.version}  {process.called(pid)}  up {wording.duration(process.uptime(pid))}  "
              f"RSS {size(process.rss(pid))}  {wording.count(now.counts.get('threads', len(now.threads)), 'thread')}",
-             "  ".join(f"{name} {size(now.held(*keys))}" for name, keys in HELD) + "  (addresses)",
+             "addresses: " + "  ".join(f"{name} {size(now.held(*keys))}" for name, keys in HELD),
              f"learner: {', '.join(wording.kept(now.limits)) or 'the standard decides'}"
              + "".join(f"; {words}" for words in wording.decisions(now.events)), "", "Events per second (slow paths only)"]
-    room = max(3, min(LINES, (high - 11) // 3))
+    room = max(3, min(LINES, (high - 13) // 3))
     rates = _events(before, now, seconds)
     lines += [f"{number(rate):>10}  {wording.spoken(name)}" for name, rate in rates[:room]] or ["      none"]
     lines += ["", f"{'block':>10}{'slabs':>8}{'held':>12}{'cached':>12}{'free':>12}"]
     rows = sorted(now.classes, key=lambda row: (-row.live * row.bytes, row.bytes))
+    rows = [row for row in rows if row.slabs]
     lines += [f"{f'{row.bytes} B':>10}{number(row.slabs):>8}" + "".join(
-        f"{size(value * row.bytes):>12}" for value in (row.live, row.cached, row.free)) for row in rows[:room] if row.slabs]
+        f"{size(value * row.bytes):>12}" for value in (row.live, row.cached, row.free)) for row in rows[:room]]
+    lines += [f"{len(rows) - room:>10} more"] * (len(rows) > room)
     names = process.thread_names(pid)
     lines += ["", f"{'thread':>10} {'name':<16}{'cached':>11}{'idle':>12}"]
     threads = sorted(now.threads, key=lambda row: -row.cached_bytes)
     lines += [f"{row.id or wording.NONE:>10} {names.get(row.id, '')[:15]:<16}{size(row.cached_bytes):>11}"
               f"{wording.duration(row.idle_ms / 1000):>12}" for row in threads[:room]]
-    return lines
+    return lines + [f"{len(threads) - room:>10} more, {size(sum(row.cached_bytes for row in threads[room:]))} cached"] * (len(threads) > room)
 
 
 def _terminal() -> tuple[int, int]:

@@ -9,10 +9,10 @@ from typing import Optional
 
 import typer
 
-from . import process, profile_command, profile_plain, profile_view, terminal
+from . import observer, process, profile_command, profile_plain, profile_view, terminal
 from .errors import ViewError
 from .installed import NAME
-from .profile_command import Asked, say
+from .profile_command import Asked
 from .profile_model import Profile
 from .profile_names import Named
 from .profile_plain import MODES
@@ -34,7 +34,7 @@ def _rate(text: str) -> int:
 
 
 def profile(  # noqa: PLR0913 - words of the command line
-        targets: Optional[list[str]] = typer.Argument(None, metavar="PID|PATH", help="the process, its control socket, or "
+        targets: Optional[list[str]] = typer.Argument(None, metavar="PID|CORE", help="the process, a core file, or "
                                                       "profiles written by --json, the oldest first"),
         rate: str = typer.Option("", "--rate", metavar="BYTES", help="mean bytes between two samples; 512k"),
         seconds: Optional[float] = typer.Option(None, "--seconds", min=0, max=86400, help="how long to sample; 10"),
@@ -97,10 +97,10 @@ def _page(shots: list[Profile], named: Named, about: str, kind: str) -> str:
     return profile_page.html(shots, named, about, kind)
 
 
-def _finish(asked: Asked, shots: list, named: Named, about: str, before: Optional[Profile]) -> None:
+def _finish(asked: Asked, shots: list, named: Named, about: str, before: Optional[Profile], since: Optional[Profile] = None) -> None:
     """The files; the table if there are none."""
     if not asked.files:
-        profile_view.write(terminal.console(), named, about, asked, before)
+        profile_view.write(terminal.console(), named, about, asked, before, since)
         return
     if before is not None and before is not shots[0].found:
         shots = [profile_command.Shot(before, b""), *shots]
@@ -115,15 +115,16 @@ def _of_program(asked: Asked, own: list[str], options: list[str]) -> None:
     shot, ended = profile_command.of_program(own, asked, options)
     if shot is None:
         sys.exit(ended.status or ViewError.status)
-    _finish(asked, [shot], Named(shot.found), f"{Path(own[0]).name} (process {shot.found.pid or ended.pid}) at its end", before)
+    _finish(profile_command.shown_at_end(asked, shot.found), [shot], Named(shot.found),
+            f"{Path(own[0]).name} (process {shot.found.pid or ended.pid}) at its end", before)
     sys.exit(ended.status)
 
 
 def _of_targets(asked: Asked) -> None:
     if not asked.targets:
-        raise ViewError("a PID, a socket's path, a stored profile, or a program behind -- is wanted")
+        raise ViewError("a PID, a core file, a stored profile, or a program behind -- is wanted")
     before = profile_command.stored(asked.diff).found if asked.diff else None
-    if all(map(profile_command.is_file, asked.targets)):
+    if all(map(profile_command.is_stored, asked.targets)):
         shots = [profile_command.stored(path) for path in asked.targets]
         about = profile_command.title(shots[-1].found)
         before = before or (shots[0].found if len(shots) > 1 else None)
@@ -132,22 +133,23 @@ def _of_targets(asked: Asked) -> None:
     if len(asked.targets) > 1:
         raise ViewError(f"profile: too many words: {' '.join(asked.targets[1:])}")
     out = terminal.console()
-    if out.is_terminal and asked.seconds is None and not asked.files:
-        _live(asked, out, before)
+    where = observer.find(asked.targets[0])
+    if out.is_terminal and asked.seconds is None and not asked.files and where.pid:
+        _live(asked, where, out, before)
         return
     shots, _, pid = profile_command.of_process(asked)
     named = Named(shots[-1].found, pid)
     if before is None and asked.mode == "leaks" and len(shots) > 1:
         before = shots[0].found
-    _finish(asked, shots, named, profile_command.title(shots[-1].found, pid), before)
+    _finish(asked, shots, named, profile_command.title(shots[-1].found, pid), before, profile_command.since(shots))
 
 
-def _live(asked: Asked, out, before: Optional[Profile]) -> None:
-    session = profile_command.Session(profile_command.connect(asked.targets[0]), asked)
+def _live(asked: Asked, where: observer.Observed, out, before: Optional[Profile]) -> None:
+    session = profile_command.Session(where, asked)
     try:
         named = profile_view.live(out, session, asked)
     finally:
         session.end()
     if before is None and asked.mode == "leaks":
         before = session.first.found
-    profile_view.write(out, named, profile_command.title(named.profile, session.pid), asked, before)
+    profile_view.write(out, named, profile_command.title(named.profile, session.pid), asked, before, session.first.found)

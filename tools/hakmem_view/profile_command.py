@@ -6,22 +6,22 @@ from __future__ import annotations
 import json
 import sys
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Callable, Iterator, Optional
 
-from . import attach, own_program, perf_map, process, profile_formats, source
-from .errors import Closed, ViewError
+from . import observer, own_program, perf_map, process, profile_formats
+from .errors import Closed, Slow, ViewError
 from .profile_model import Profile, code_to, profile
 from .profile_names import Frame, Named
-from .wording import count, size
+from .wording import count, duration, size
 
 RATE, SECONDS = 524288, 10.0
-LEAST_RATE, MOST_RATE = 1, 1 << 40
+MOST_RATE = 1 << 40
+LOOK_SECONDS, PEAK = 5.0, 4  # for a profile while a program runs; times what is left at its end
 SHOTS = 12  # profiles for growth over time, at most
-LAST_SECONDS = 1.0  # a file is written while we look
 KINDS_OF = {"alloc": "alloc", "peak": "peak", "pinned": "pinned", "lifetimes": "alloc"}  # of modes; else in use
-DOCUMENT = "/profile"
+CORE = b"\x7fELF"  # how core files begin
 
 
 @dataclass
@@ -37,7 +37,6 @@ class Asked:
     keep: bool = False
     stop: bool = False
     rows: int = 20
-    has_symbols: bool = True
 
     @property
     def kind(self) -> str:
@@ -81,43 +80,35 @@ def stored(path: str) -> Shot:
         raise ViewError(f"cannot read {process.plain(path)}: {error.strerror}") from error
 
 
-def is_file(word: str) -> bool:
-    return not word.isdigit() and Path(word).is_file()
-
-
-def connect(word: str) -> source.Source:
-    """A process without a control channel is told to open one, if we have the right to."""
+def is_stored(word: str) -> bool:
+    """Whether a word names a file that is no core file."""
     try:
-        return source.find(word)
-    except ViewError as error:
-        if not word.isascii() or not word.isdigit() or not process.lives(int(word)) or isinstance(error, Closed):
-            raise
-        if process.has_library(int(word)) is False and not attach.is_possible(int(word)):
-            raise
-    attach.wake(int(word))
-    return source.find(word)
+        if word.isdigit() or not Path(word).is_file():
+            return False
+        with open(word, "rb") as file:
+            return file.read(len(CORE)) != CORE
+    except OSError:
+        return True  # which says why it cannot be read
+
+
+def read(where: observer.Observed, seconds: Optional[float] = None) -> Shot:
+    """What it samples, or has sampled."""
+    return shot(where.read("profile", "--format", "json", seconds=seconds), where.what("profile"))
 
 
 class Session:
-    """Sampling in a process: begins if it is off, and ends with us if we began it."""
+    """Sampling in a process: begins if it is off, and ends with us if we began it. A core file has what it had."""
 
-    def __init__(self, where: source.Source, asked: Asked):
+    def __init__(self, where: observer.Observed, asked: Asked):
         self.where, self.asked = where, asked
         self.began = False
-        self.first = self._read()
+        self.first = read(where)
         now = self.first.found
         wanted = asked.rate or (now.rate if now.is_on else RATE)
-        if not now.is_on or asked.rate and now.rate != asked.rate:
+        if where.pid and (not now.is_on or asked.rate and now.rate != asked.rate):
+            self.where.tell("rate", str(wanted))
             self.began = not now.is_on
-            self.where.read(f"{DOCUMENT}?rate={wanted}", "POST")
-            self.first = self._read()
-
-    def _read(self) -> Shot:
-        found = shot(self.where.read(DOCUMENT), f"{DOCUMENT} of {self.where.title()}")
-        theirs = found.found.pid
-        if self.where.has_pid and theirs and theirs not in process.same_pids(self.where.pid):
-            raise ViewError(f"{self.where.title()} only inherited a socket, which process {theirs} serves: ask that one")
-        return found
+            self.first = read(where)
 
     @property
     def pid(self) -> int:
@@ -130,10 +121,10 @@ class Session:
         for at in range(1, number + 1):
             try:
                 time.sleep(max(0.0, begin + seconds * at / number - time.monotonic()))
-                yield self._read()
+                yield read(self.where)
             except KeyboardInterrupt:
                 say("interrupted: this is the profile until now")
-                yield self._read()
+                yield read(self.where)
                 return
             except Closed:
                 say(f"{self.where.title()} has ended: this is its last profile" if at > 1 else
@@ -142,33 +133,65 @@ class Session:
 
     def end(self) -> None:
         """What we began, we end, unless the user wants it to go on."""
-        if self.began and not self.asked.keep:
+        if self.began and self.asked.keep:
+            say("sampling goes on; --stop ends it")
+        elif self.began:
             try:
-                self.where.read(f"{DOCUMENT}?rate=0", "POST")
+                self.where.tell("rate", "0")
+            except Slow:
+                say(f"{self.where.title()} stops sampling when it next allocates")
             except ViewError:
                 pass  # it has ended
-        elif self.began:
-            say("sampling goes on; --stop ends it")
 
 
 def stop(asked: Asked) -> None:
     for target in asked.targets:
-        where = connect(target)
-        where.read(f"{DOCUMENT}?rate=0", "POST")
-        say(f"{where.subject()} samples no more")
+        where = observer.find(target)
+        where.tell("rate", "0")
+        say(f"{where.title()} samples no more")
 
 
-def of_process(asked: Asked) -> tuple[list[Shot], source.Source, int]:
+def of_process(asked: Asked) -> tuple[list[Shot], observer.Observed, int]:
     """Profiles over the time that the user waits, the oldest first, and whose they are."""
-    where = connect(asked.targets[0])
+    where = observer.find(asked.targets[0])
     session = Session(where, asked)
-    seconds = SECONDS if asked.seconds is None else asked.seconds
+    seconds = (SECONDS if asked.seconds is None else asked.seconds) if where.pid else 0
     try:
         number = SHOTS if "html" in asked.files else 3
         taken = [session.first, *session.shots(seconds, number if seconds else 0)]
     finally:
         session.end()
-    return taken, where, session.pid
+    return taken, where, where.pid
+
+
+def since(shots: list[Shot]) -> Optional[Profile]:
+    """What rates refer to: the first of several profiles of a process."""
+    return shots[0].found if len(shots) > 1 else None
+
+
+class LastSeen:
+    """The profile of a program while it runs: all that is left of one that is killed."""
+
+    def __init__(self) -> None:
+        self.body, self.time = b"", 0.0
+
+    def look(self, pid: int) -> float:
+        """Takes a twentieth of the time at most."""
+        begin = time.monotonic()
+        try:
+            self.body = observer.Observed(str(pid), pid).read("profile", "--format", "json", seconds=LOOK_SECONDS)
+            self.time = time.monotonic()
+        except ViewError:
+            pass  # it is not on hakmem so far, or has ended
+        return max(1.0, 20 * (time.monotonic() - begin))
+
+
+def shown_at_end(asked: Asked, found: Profile) -> Asked:
+    """What was in use at the peak, where little of it is left and the user did not say what he wants."""
+    if asked.mode != "inuse" or asked.diff or asked.files or found.peak_bytes <= PEAK * max(found.estimate, 1):
+        return asked
+    say(f"{size(found.estimate)} is left at its end, {size(found.peak_bytes)} was in use at its peak: this is the peak")
+    return replace(asked, mode="peak")
 
 
 def of_program(program: list[str], asked: Asked, options: list[str]) -> tuple[Optional[Shot], own_program.Ended]:
@@ -185,17 +208,20 @@ def of_program(program: list[str], asked: Asked, options: list[str]) -> tuple[Op
         say(f"{name} {refusal} reads no variables: functions are named only by -X perf from CPython 3.12 on, else the "
             "interpreter's; objects up to 512 bytes are not seen")
     has_rate = not asked.rate and "profile_rate" in own_program.given()
+    seen = LastSeen()
     ended = own_program.run(program, options, "profile", "" if has_rate else f"profile_rate:{asked.rate or RATE}",
-                            wish)
+                            wish, seen.look)
     silence = perf_map.silence(program, wish, ended.code)
     if silence and ended.report is not None:
         say(f"{name} named no function of Python: {silence}")
+    if ended.report is None and seen.body:
+        say(f"{name} left no profile ({ended.how()}): this is what it had {duration(ended.time - seen.time)} before its end")
+        return shot(seen.body, f"the profile of {name}"), ended
     if ended.report is None:
-        others = f", {count(ended.others, 'other process')} left one" if ended.others else ""
-        say(f"{name} left no profile ({ended.how()}{others}): one is written when a process on hakmem ends by exit")
+        say(f"{name} left no profile ({ended.how()}): one is written when a process on hakmem ends by exit")
         return None, ended
     if ended.others:
-        say(f"{count(ended.others, 'other process')} left profiles too; this is that of {name}")
+        say(f"{count(ended.others, 'other process')} left profiles too; this is the one with most memory, or that of {name}")
     left = shot(ended.report, f"the profile of {name}")
     return with_code(left, perf_map.names(ended.code, left.found.addresses)), ended
 

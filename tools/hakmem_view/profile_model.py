@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A heap profile as data: what GET /profile answers and `report:profile` writes. By the standard library alone."""
+"""A heap profile as data: what hakmem-observe and `report:profile` write. By the standard library alone."""
 from __future__ import annotations
 
 import math
@@ -84,6 +84,10 @@ class Lifetimes:
     @classmethod
     def of(cls, table: dict) -> Lifetimes:
         return cls(*(max(0, int_of(table, key)) for key in ("freed", "censored", "p10", "p50", "p90", "p99", "oldest_ns")))
+
+    def bound(self, most: int) -> None:
+        """No block lived longer than sampling went on."""
+        self.p10, self.p50, self.p90, self.p99 = (min(most, one) for one in (self.p10, self.p50, self.p90, self.p99))
 
 
 @dataclass
@@ -200,6 +204,9 @@ class Profile:
                     dict(list_of(table, "code", _code_of)))
         found.estimate = found.estimate or sum(site.inuse.bytes for site in found.sites)
         found.sigma = found.sigma or math.sqrt(sum(site.variance for site in found.sites))
+        if found.started:  # percentiles are middles of ranges
+            for site in found.sites:
+                site.lifetimes.bound(round(found.seconds * 1e9))
         return found
 
     @property

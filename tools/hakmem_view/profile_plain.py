@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from typing import NoReturn
 
-from . import held_by, profile_command, profile_report, source
+from . import held_by, observer, profile_command, profile_report
 from .errors import ViewError
 from .installed import NAME, page
 from .profile_command import Asked, Shot
@@ -29,8 +29,8 @@ class Parser(argparse.ArgumentParser):
         raise ViewError(f"profile: {message}")
 
 
-def _parser() -> Parser:
-    found = Parser(prog="hakmem profile", allow_abbrev=False, usage="hakmem profile [OPTIONS] PID|PATH|FILE.json... | -- PROGRAM",
+def parser() -> Parser:
+    found = Parser(prog="hakmem profile", allow_abbrev=False, usage="hakmem profile [OPTIONS] PID|CORE|FILE.json... | -- PROGRAM",
                    description="Who holds the memory: sites by bytes in use.")
     found.add_argument("targets", nargs="*", help=argparse.SUPPRESS)
     found.add_argument("--rate", type=rate_of, default=0, metavar="BYTES", help="mean bytes between two samples; 512k")
@@ -61,7 +61,7 @@ def rate_of(text: str) -> int:
 
 def asked_of(words: list[str]) -> tuple[Asked, list[str]]:
     """What is asked for, and the options of `./hakmem run`."""
-    found = _parser().parse_args(words)
+    found = parser().parse_args(words)
     if found.seconds is not None and not 0 <= found.seconds <= 86400 or found.rows < 0:
         raise ViewError("profile: --seconds and --rows are numbers of 0 and more")
     files = {name: path for name in FILES if (path := getattr(found, name.replace("-", "_"))) is not None}
@@ -70,12 +70,12 @@ def asked_of(words: list[str]) -> tuple[Asked, list[str]]:
                  found.keep, found.stop, found.rows), options
 
 
-def _finish(asked: Asked, shots: list[Shot], named: Named, title: str, before, own_pprof) -> None:
+def _finish(asked: Asked, shots: list[Shot], named: Named, title: str, before, own_pprof, since=None) -> None:
     if asked.files:
         profile_command.write_files(asked, shots, named, title, {"pprof": own_pprof}, None)
         return
     width = shutil.get_terminal_size().columns
-    print("\n".join(profile_report.lines(profile_report.make(named, title, asked.mode, before, asked.rows), width)))
+    print("\n".join(profile_report.lines(profile_report.make(named, title, asked.mode, before, asked.rows, since), width)))
 
 
 def _no_pprof(*_) -> bytes:
@@ -84,9 +84,9 @@ def _no_pprof(*_) -> bytes:
 
 def add_to_explain(words: list[str]) -> None:
     """Below the text of `explain PID`: who holds what, where the process samples."""
-    if len(words) != 2 or words[0] != "explain" or not words[1].isdigit():
+    if len(words) != 2 or words[0] != "explain" or words[1].startswith("-"):
         return
-    for cause, rows in held_by.of(int(words[1])).items():
+    for cause, rows in held_by.of(observer.find(words[1])).items():
         for row in rows:
             print(f"{cause} is held by {row}")
 
@@ -96,17 +96,17 @@ def run(words: list[str]) -> int:
     own = words[words.index("--") + 1:] if "--" in words else None
     asked, options = asked_of(words[:words.index("--")] if own is not None else words)
     if (own is None) == (not asked.targets) or own == []:
-        raise ViewError("profile: a PID, a socket's path, a stored profile, or a program behind -- is wanted")
+        raise ViewError("profile: a PID, a core file, a stored profile, or a program behind -- is wanted")
     before = profile_command.stored(asked.diff).found if asked.diff else None
     if own:
         shot, ended = profile_command.of_program(own, asked, options)
         if shot is not None:
-            _finish(asked, [shot], Named(shot.found), f"{Path(own[0]).name} (process {shot.found.pid}) at its end", before,
-                    _no_pprof)
+            _finish(profile_command.shown_at_end(asked, shot.found), [shot], Named(shot.found),
+                    f"{Path(own[0]).name} (process {shot.found.pid}) at its end", before, _no_pprof)
         return ended.status or (0 if shot is not None else ViewError.status)
     if asked.stop:
         profile_command.stop(asked)
-    elif all(map(profile_command.is_file, asked.targets)):
+    elif all(map(profile_command.is_stored, asked.targets)):
         shots = [profile_command.stored(path) for path in asked.targets]
         before = before or (shots[0].found if len(shots) > 1 else None)
         _finish(asked, shots, Named(shots[-1].found), profile_command.title(shots[-1].found), before, _no_pprof)
@@ -118,5 +118,5 @@ def run(words: list[str]) -> int:
             before = shots[0].found
         sys.stdout.flush()
         _finish(asked, shots, Named(shots[-1].found, pid), profile_command.title(shots[-1].found, pid), before,
-                lambda *_: where.read("/heap.pb.gz"))
+                lambda *_: where.read("profile", "--format", "pprof"), profile_command.since(shots))
     return 0

@@ -3,6 +3,8 @@
 `lines` is the text of it, `profile_view.py` the table with colours."""
 from __future__ import annotations
 
+import math
+import textwrap
 from dataclasses import dataclass, field
 from typing import Callable, Optional
 
@@ -12,6 +14,9 @@ from .wording import NONE, clip, count, duration, number, share, size
 
 MOST = 20  # rows, unless asked for more
 FOOT = "±: 95 of 100 estimates are that near to the truth"
+LEGEND = {"Slack": "unused ends of blocks", "Pinned": "free memory that its blocks keep resident", "Kept": "share of what was allocated "
+          "that is in use", "p50": "half of the freed blocks lived for so long or less (p99: 99 of 100)", "Oldest": "age of the oldest in use",
+          "Alloc": "allocated a second", "Still live": "sampled blocks in use"}
 
 
 @dataclass
@@ -21,7 +26,8 @@ class Row:
     site: Site
     value: float  # what it is ordered by
     growth: Optional[Growth] = None
-    thread: int = 0
+    allocated: float = 0.0  # of the time that rates are of
+    thread: int = 0  # 0: others than those that the profile lists
     cells: list[str] = field(default_factory=list)
     where: str = ""
     chain: str = ""
@@ -73,11 +79,20 @@ def _lifetime(name: str, key: str) -> Column:
 
 
 def rate_column(seconds: float) -> Column:
-    """Bytes a second: of the time between two profiles, or since sampling began."""
-    def cell(row: Row) -> str:
-        allocated = row.growth.allocated if row.growth else row.site.alloc.bytes
-        return f"{size(allocated / seconds)}/s" if seconds > 0 else NONE
-    return "Alloc", cell
+    return "Alloc", lambda row: f"{size(row.allocated / seconds)}/s" if seconds > 0 else NONE
+
+
+def _add_rates(rows: list[Row], found: Profile, since: Optional[Profile]) -> float:
+    """What was allocated since an older profile, else since the start if sampling was on all the time. Returns the seconds of
+    that; 0: nobody knows for how long sampling was on."""
+    if since is not None and since.is_on:
+        of = {id(one.site): one.allocated for one in difference(since, found)}
+        for row in rows:
+            row.allocated = row.growth.allocated if row.growth else of[id(row.site)]
+        return max(0.0, found.time - since.time)
+    for row in rows:
+        row.allocated = row.site.alloc.bytes
+    return found.seconds if found.is_whole and found.is_on else 0.0
 
 
 @dataclass
@@ -114,7 +129,7 @@ MODES = {
                  (*GROWN, ("Objects", lambda row: number(round(row.growth.objects)) if row.growth else NONE), INUSE,
                   INUSE_ERROR), True),
     "threads": Mode("by thread and bytes in use", lambda row: row.value,
-                    (("Thread", lambda row: str(row.thread)), ("In use", lambda row: size(row.value)), ("Of site", INUSE[1]))),
+                    (("Thread", lambda row: str(row.thread or "others")), ("In use", lambda row: size(row.value)), ("Of site", INUSE[1]))),
 }
 
 
@@ -124,7 +139,7 @@ class Report:
     title: str
     columns: list[str]
     rows: list[Row]
-    left: str  # what the rows that are not shown have together; "" if all are
+    left: str  # what the rows that are not shown have together; "" if all are; why there is none
 
 
 def head(found: Profile, title: str) -> list[str]:
@@ -152,12 +167,16 @@ def _check(found: Profile, exact: int) -> str:
 
 
 def _thread_rows(found: Profile) -> list[Row]:
-    """The busiest thread first, and the sites of each together."""
+    """The busiest thread first, and the sites of each together; last what others have."""
     totals: dict[int, float] = {}
     rows = [Row(site, amount, thread=thread) for site in found.sites for thread, amount in site.threads if amount > 0]
+    for site in found.sites:  # the library lists the largest of each site
+        left = site.inuse.bytes - sum(amount for _, amount in site.threads)
+        if site.threads and left > 0.01 * site.inuse.bytes:
+            rows.append(Row(site, left))
     for row in rows:
         totals[row.thread] = totals.get(row.thread, 0.0) + row.value
-    return sorted(rows, key=lambda row: (-totals[row.thread], row.thread, -row.value))
+    return sorted(rows, key=lambda row: (not row.thread, -totals[row.thread], row.thread, -row.value))
 
 
 def _rows(found: Profile, mode: str, before: Optional[Profile]) -> list[Row]:
@@ -171,8 +190,31 @@ def _rows(found: Profile, mode: str, before: Optional[Profile]) -> list[Row]:
     return sorted(kept, key=lambda row: -row.value)
 
 
-def make(named: Named, title: str, mode: str = "inuse", before: Optional[Profile] = None, most: int = MOST) -> Report:
-    """`before`: an older profile, which growth and rates refer to; `most`: rows, 0 for all."""
+def _grown(before: Profile, found: Profile, rows: list[Row]) -> list[str]:
+    """The growth that the library counts, and what of it no site has."""
+    said = [f"Growth is that of {duration(max(0.0, found.time - before.time))}."]
+    if before.exact_bytes is None or found.exact_bytes is None:
+        return said
+    exact, known = found.exact_bytes - before.exact_bytes, sum(row.growth.bytes for row in rows if row.growth)
+    if exact - known > LIKELY * math.hypot(before.sigma, found.sigma) and exact > 0:
+        said.append(f"The library counts {size(exact)} more in use, of which {size(exact - known)} are at no site: they were "
+                    "allocated while sampling was off (--keep leaves it on).")
+    return said
+
+
+def nothing(found: Profile, mode: str) -> str:
+    """Why there is no row, and what would have one."""
+    if found.sites:
+        return NONE_HAS.get(mode, "No site has any.")
+    if found.is_on:
+        return "Nothing was sampled so far: wait longer (--seconds), or sample more (--rate 64k)."
+    return "Nothing was sampled: sampling is off. Name a running process, or start the program by profile -- PROGRAM."
+
+
+def make(named: Named, title: str, mode: str = "inuse", before: Optional[Profile] = None, most: int = MOST,
+         since: Optional[Profile] = None) -> Report:
+    """`before`: an older profile, which growth refers to; `most`: rows, 0 for all; `since`: an older profile of the same
+    process, which rates refer to."""
     found, kind = named.profile, MODES[mode]
     rows = _rows(found, mode, before)
     shown = rows[:most] if most and mode != "diff" else rows
@@ -181,32 +223,44 @@ def make(named: Named, title: str, mode: str = "inuse", before: Optional[Profile
         shown = rows[:most - low] + rows[len(rows) - low:]
     columns = list(kind.columns)
     if kind.has_rate:
-        columns.insert(3, rate_column(found.time - before.time if before else found.seconds))
+        columns.insert(3, rate_column(_add_rates(shown, found, before or since)))
     for row in shown:
         row.cells = [cell(row) for _, cell in columns]
         row.where, row.chain = named.where(row.site), named.chain(row.site)
     left = sum(row.value for row in rows) - sum(row.value for row in shown)
     lines = head(found, title)
     if before is not None:
-        lines.append(f"Growth is that of {duration(max(0.0, found.time - before.time))}.")
+        lines += _grown(before, found, rows)
     if mode == "peak" and found.peak_bytes:
         lines.append(f"The peak was {size(found.peak_bytes)}, {duration(max(0.0, found.time - found.peak_time))} before.")
+    if not rows:
+        return Report(lines, kind.title, [], [], nothing(found, mode))
     return Report(lines, kind.title, [name for name, _ in columns], shown,
                   f"{count(len(rows) - len(shown), 'more site')}, {size(left)} together" if len(rows) > len(shown) else "")
 
 
+NONE_HAS = {"pinned": "No block that was sampled keeps free memory resident.", "diff": "No site has grown or shrunk.",
+            "leaks": "No site has grown, or holds what stays.", "alloc": "Nothing was allocated while it sampled."}
+
+
+def foot(report: Report) -> str:
+    """What columns mean."""
+    said = [f"{name}: {LEGEND[name]}" for name in report.columns if name in LEGEND]
+    return "; ".join([FOOT, *said]) if any(name.startswith("±") for name in report.columns) else "; ".join(said)
+
+
 def lines(report: Report, width: int = 80) -> list[str]:
     """Plain text; the place of a site stands in a line of its own below its figures."""
-    found = [clip(line, 4 * width) for line in report.head]
+    found = [piece for line in report.head for piece in textwrap.wrap(line, max(width, 60), break_on_hyphens=False)]
     if not report.rows:
-        return found + ["", "No site has any."]
+        return found + ["", report.left]
     widths = [max(len(name), *(len(row.cells[at]) for row in report.rows)) for at, name in enumerate(report.columns)]
     found += ["", f"Sites {report.title}", "  ".join(name.rjust(wide) for name, wide in zip(report.columns, widths))]
     for row in report.rows:
         found.append("  ".join(cell.rjust(wide) for cell, wide in zip(row.cells, widths)))
         found.append(clip(f"    {row.where}{f'  < {row.chain}' if row.chain else ''}", max(width, 60)))
     found += [report.left] if report.left else []
-    return [*found, FOOT]
+    return found + textwrap.wrap(foot(report), max(width, 60), break_on_hyphens=False)
 
 
-__all__ = ["FOOT", "LIKELY", "MODES", "MOST", "Report", "Row", "head", "life", "lines", "make", "oldest", "percent_error"]
+__all__ = ["LIKELY", "MODES", "MOST", "Report", "Row", "foot", "head", "life", "lines", "make", "nothing", "oldest", "percent_error"]

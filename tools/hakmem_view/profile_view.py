@@ -10,12 +10,11 @@ from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.text import Text
 
-from . import profile_report, terminal
-from .errors import Slow
+from . import process, profile_report, terminal
 from .profile_command import Asked, Session, title
 from .profile_model import Profile
 from .profile_names import Named
-from .top import LOOK, keys, wants_end
+from .top import LOOK, STOPPED, keys, wants_end
 
 INTERVAL = 1.0
 NARROW = 110  # columns: below, places have lines of their own
@@ -24,7 +23,7 @@ NARROW = 110  # columns: below, places have lines of their own
 def table(report: profile_report.Report, width: int) -> RenderableType:
     head = [Text(report.head[0], "bold"), *(Text(line) for line in report.head[1:])]
     if not report.rows:
-        return Group(*head, Text(""), Text("No site has any."))
+        return Group(*head, Text(""), Text(report.left))
     found = terminal.table()
     terminal.right(found, *report.columns)
     is_wide = width >= NARROW
@@ -38,7 +37,7 @@ def table(report: profile_report.Report, width: int) -> RenderableType:
     if not is_wide:
         parts = [*parts[:-1], *_narrow(report, width)]
     parts += [Text(report.left, "dim")] if report.left else []
-    return Group(*parts, Text(profile_report.FOOT, "dim"))
+    return Group(*parts, Text(profile_report.foot(report), "dim"))
 
 
 def _narrow(report: profile_report.Report, width: int) -> list[Text]:
@@ -53,13 +52,13 @@ def _narrow(report: profile_report.Report, width: int) -> list[Text]:
     return found
 
 
-def write(out: Console, named: Named, about: str, asked: Asked, before: Optional[Profile]) -> None:
-    out.print(table(profile_report.make(named, about, asked.mode, before, asked.rows), out.width))
+def write(out: Console, named: Named, about: str, asked: Asked, before: Optional[Profile], since: Optional[Profile] = None) -> None:
+    out.print(table(profile_report.make(named, about, asked.mode, before, asked.rows, since), out.width))
 
 
 def _fitting(asked: Asked, out: Console) -> int:
     lines = 1 if out.width >= NARROW else 2
-    return max(1, min(asked.rows or out.height, (out.height - 9) // lines))
+    return max(1, min(asked.rows or out.height, (out.height - 12) // lines))
 
 
 def live(out: Console, session: Session, asked: Asked) -> Named:
@@ -70,14 +69,13 @@ def live(out: Console, session: Session, asked: Asked) -> Named:
         while True:
             if time.monotonic() >= due:
                 try:
-                    found = next(session.shots(0, 1)).found
-                    named, note = Named(found, session.pid, named), "q ends it"
+                    named = Named(next(session.shots(0, 1)).found, session.pid, named)
                 except StopIteration:
                     return named
-                except Slow:
-                    note = "no answer; is the process stopped?"
+                note = STOPPED if process.state(session.pid) in ("T", "t") else "q ends it"
                 before = begin if asked.mode in ("diff", "leaks") else None
-                report = profile_report.make(named, title(named.profile, session.pid), asked.mode, before, _fitting(asked, out))
+                report = profile_report.make(named, title(named.profile, session.pid), asked.mode, before, _fitting(asked, out),
+                                             begin)
                 shown.update(Group(table(report, out.width), Text(note, "dim")), refresh=True)
                 due = time.monotonic() + INTERVAL
             if wants_end(has_keys, max(0.0, min(LOOK, due - time.monotonic()))):

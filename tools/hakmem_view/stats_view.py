@@ -35,6 +35,7 @@ HUGE = (("huge", "huge blocks the program holds", colours.HUGE),
 WITHIN = {"huge_cached": ("huge_cached_dirty", "  of these hold memory")}
 HOLE = "  of these returned to the kernel"  # out of free blocks, memory not used so far, and ends
 ADDRESSES = f"These are addresses; `{NAME} explain` says what is resident."
+PAGE = 4096  # what holds memory holds an OS page: less is a mark of the allocator
 NARROW, BAR_LEAST = 78, 6  # of the columns of words and figures; of one with bars
 MOST_CLASSES, MOST_THREADS = 12, 8
 
@@ -93,7 +94,7 @@ def memory(stats: Stats, width: int) -> RenderableType:
             within(*WITHIN.get(key, ("", "")))
 
     def within(key: str, words: str) -> None:
-        if stats.bytes.get(key):
+        if stats.bytes.get(key, 0) >= PAGE:
             line(words, key, stats.bytes[key], style="dim")
     listed(PARTS)
     if superslabs > parts:
@@ -214,7 +215,8 @@ def write_processes(out: Console, listed: list[Listed]) -> None:
         return
     found = terminal.table()
     terminal.right(found, "PID", "RSS")
-    found.add_column("Command", overflow="ellipsis", no_wrap=True, max_width=max(12, out.width // 3))
+    room = out.width // 3 if any(one.reason for one in listed) else out.width - 36
+    found.add_column("Command", overflow="ellipsis", no_wrap=True, max_width=max(12, room))
     found.add_column("hakmem")
     for one in listed:
         found.add_row(f"{one.pid}", size(process.rss(one.pid)), Text(process.command(one.pid)),
