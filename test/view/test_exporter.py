@@ -13,6 +13,7 @@ import urllib.request
 import pytest
 from conftest import ROOT, TOOL
 from prometheus_client.parser import text_string_to_metric_families
+from test_profile_formats import parsed
 from test_real import LIBRARY, OBSERVED, PROGRAM
 
 from hakmem_exporter import collector, labels
@@ -107,9 +108,27 @@ def test_one_process_is_explained(address, processes):
     assert get(address, f"/explain?pid={pid}", "HEAD") == (200, "text/plain", "")
 
 
+def test_process_that_samples_has_a_profile(address, processes):
+    pid = processes[1].pid
+    status, kind, text = get(address, f"/profile?pid={pid}")
+    assert (status, kind) == (503, "text/plain") and f"hakmem tell {pid} rate 512k" in text and text.count("\n") == 1
+    with subprocess.Popen([sys.executable, "-c", PROGRAM], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                          env={**os.environ, "PYTHONMALLOC": "malloc", "LD_PRELOAD": str(LIBRARY), "HAKMEM_OPTIONS": "profile_rate:16k"}) as one:
+        assert one.stdout.readline() == b"ready\n"
+        with urllib.request.urlopen(f"{address}/profile?pid={one.pid}") as answer:
+            assert answer.headers["Content-Type"] == "application/octet-stream"
+            found = parsed(answer.read())
+        status, kind, text = get(address, f"/profile?pid={one.pid}&format=json")
+        one.stdin.close()
+    assert (status, kind) == (200, "application/json") and json.loads(text)["pid"] == one.pid
+    assert found.sample and [found.string_table[kind.type] for kind in found.sample_type][3] == "inuse_space"
+
+
 @pytest.mark.parametrize("path, status, said", [
     ("/", 200, "/metrics"), ("/explain", 400, "pid=N is wanted"), ("/explain?pid=x", 400, "pid=N"), ("/explain?pid=-1", 400, "pid=N"),
-    ("/explain?pid=1&format=xml", 400, "format is"), ("/explain?pid=999999999", 404, "there is no process 999999999"),
+    ("/explain?pid=1&format=xml", 400, "format is text or json"),
+    ("/profile?pid=1&format=text", 400, "format is pprof or json"), ("/profile", 400, "pid=N is wanted"),
+    ("/profile?pid=999999999", 404, "there is no process 999999999"), (f"/profile?pid={os.getpid()}", 503, "does not run on hakmem"), ("/explain?pid=999999999", 404, "there is no process 999999999"),
     (f"/explain?pid={os.getpid()}", 503, "does not run on hakmem"), ("/etc/passwd", 404, "there are /metrics"),
     ("/explain?pid=../1", 400, "pid=N"), ("/explain?pid=" + "1" * 5000, 400, "pid=N")])
 def test_other_questions_get_one_line(address, path, status, said):

@@ -131,6 +131,16 @@ def merged(found: list[Found]) -> list[Metric]:
     return [one for one in (readable, causes, *families.values()) if one.samples]
 
 
-def explained(pid: int, is_json: bool, seconds: Optional[float]) -> bytes:
+def explained(pid: int, form: str, seconds: Optional[float]) -> bytes:
     """Of a process: the document, or the text."""
-    return observer.find(str(pid)).read("explain", *["--json"] * is_json, seconds=seconds)
+    return observer.find(str(pid)).read("explain", *["--json"] * (form == "json"), seconds=seconds)
+
+
+def profiled(pid: int, form: str, seconds: Optional[float]) -> bytes:
+    """Of a process that samples, or did."""
+    where = observer.find(str(pid))
+    body = where.read("profile", "--format", form, seconds=seconds)
+    if "sampled nothing" in where.note:
+        raise ViewError(f"{where.title()} has sampled nothing: start it with HAKMEM_OPTIONS=profile_rate:512k, or ask it by "
+                        f"hakmem tell {pid} rate 512k")
+    return body

@@ -14,33 +14,38 @@ from prometheus_client.exposition import ThreadingWSGIServer
 from hakmem_view import process
 from hakmem_view.errors import ViewError
 
-from .collector import AT_ONCE, Collector, Limits, explained
+from .collector import AT_ONCE, Collector, Limits, explained, profiled
 
 ABOUT = """hakmem exporter
 
 /metrics                     all processes on hakmem, for Prometheus
 /explain?pid=N               why the resident memory of a process is what it is; &format=json
+/profile?pid=N               who holds the memory of a process that samples, for pprof; &format=json
 """
+FORMS = {"/explain": {"text": "text/plain", "json": "application/json"},
+         "/profile": {"pprof": "application/octet-stream", "json": "application/json"}}  # the first where none is asked for
 LOOKS = threading.BoundedSemaphore(AT_ONCE)  # anybody may ask
 Answer = tuple[str, str, bytes]  # status, type, body
 
 
-def _explain(words: dict[str, list[str]], limits: Limits) -> Answer:
-    pid, form = words.get("pid", [""])[0], words.get("format", ["text"])[0]
+def _of_process(path: str, words: dict[str, list[str]], limits: Limits) -> Answer:
+    """What is asked about one."""
+    forms = FORMS[path]
+    pid, form = words.get("pid", [""])[0], words.get("format", list(forms))[0]
     if not (pid.isascii() and pid.isdigit() and 0 < len(pid) <= 9):
         return "400 Bad Request", "text/plain", b"pid=N is wanted, the PID of a process\n"
-    if form not in ("text", "json"):
-        return "400 Bad Request", "text/plain", b"format is text or json\n"
+    if form not in forms:
+        return "400 Bad Request", "text/plain", f"format is {' or '.join(forms)}\n".encode()
     if not LOOKS.acquire(blocking=False):
-        return "503 Service Unavailable", "text/plain", b"others are being explained: try again\n"
+        return "503 Service Unavailable", "text/plain", b"others are being looked into: try again\n"
     try:
-        body = explained(int(pid), form == "json", limits.seconds)
+        body = (explained if path == "/explain" else profiled)(int(pid), form, limits.seconds)
     except ViewError as error:
         gone = not process.lives(int(pid))
         return "404 Not Found" if gone else "503 Service Unavailable", "text/plain", f"{error}\n".encode()
     finally:
         LOOKS.release()
-    return "200 OK", "application/json" if form == "json" else "text/plain", body
+    return "200 OK", forms[form], body
 
 
 def application(collector: Collector) -> Callable:
@@ -55,13 +60,14 @@ def application(collector: Collector) -> Callable:
             status, kind, body = "405 Method Not Allowed", "text/plain", b"only GET\n"
         elif path == "/metrics":
             return metrics(environ, start_response)
-        elif path == "/explain":
-            status, kind, body = _explain(parse_qs(environ.get("QUERY_STRING", "")), collector.limits)
+        elif path in FORMS:
+            status, kind, body = _of_process(path, parse_qs(environ.get("QUERY_STRING", "")), collector.limits)
         elif path == "/":
             status, kind, body = "200 OK", "text/plain", ABOUT.encode()
         else:
-            status, kind, body = "404 Not Found", "text/plain", b"there are /metrics and /explain?pid=N\n"
-        start_response(status, [("Content-Type", f"{kind}; charset=utf-8"), ("Content-Length", str(len(body)))])
+            status, kind, body = "404 Not Found", "text/plain", b"there are /metrics, /explain?pid=N and /profile?pid=N\n"
+        text = "; charset=utf-8" if kind != "application/octet-stream" else ""
+        start_response(status, [("Content-Type", kind + text), ("Content-Length", str(len(body)))])
         return [] if environ.get("REQUEST_METHOD") == "HEAD" else [body]
     return answer
 
