@@ -4,7 +4,7 @@
 # Before it is sourced: hm_name (what the user calls the command), and the functions
 #   known_profiles   prints the names of the profiles
 #   find_library P   sets hm_lib to the library for profile P, which may be empty
-# and hm_docs, the folder of the pages
+# and hm_docs, the folder of the pages, and hm_tools, that of the package hakmem_view
 
 say() {
     printf 'hakmem: %s\n' "$*" >&2
@@ -148,6 +148,7 @@ cmd_run() {
     hm_lib=
     hm_profile=${HAKMEM_PROFILE-}
     hm_added=
+    hm_report=
     hm_strict=0
     while [ $# -gt 0 ]; do
         case $1 in
@@ -165,8 +166,9 @@ cmd_run() {
         --lib=*) hm_lib=${1#*=} && shift ;;
         --options=*) hm_added=$hm_added,${1#*=} && shift ;;
         --strict) hm_strict=1 && shift ;;
+        --strict=[01]) hm_strict=${1#*=} && shift ;;
         --report)
-            hm_added=$hm_added,report:$2
+            hm_report=$2
             hm_file=
             case ${3:--} in
             -*) ;;
@@ -177,9 +179,9 @@ cmd_run() {
                 ;;
             esac
             shift 2
-            [ -z "$hm_file" ] || { hm_added=$hm_added,report_file:$hm_file && shift; }
+            [ -z "$hm_file" ] || { hm_added=$hm_added,report:$hm_report,report_file:$hm_file && hm_report= && shift; }
             ;;
-        --report=*) hm_added=$hm_added,report:${1#*=} && shift ;;
+        --report=*) hm_report=${1#*=} && shift ;;
         --) shift && break ;;
         -h | --help) usage_of run && exit ;;
         -*) die 2 "run: unknown option '$1'; there are: --profile P, --lib PATH, --options TEXT," \
@@ -189,6 +191,7 @@ cmd_run() {
     done
     [ $# -gt 0 ] || die 2 "run: no program given; usage: $hm_name run [--profile P] -- PROGRAM ARGS..."
     check_program "$1"
+    [ -z "$hm_report" ] || one_report "$@"
     choose_profile "$hm_profile"
     if [ -n "$hm_lib" ]; then
         [ -f "$hm_lib" ] || die 2 "run: no library at: $hm_lib"
@@ -203,6 +206,19 @@ cmd_run() {
     [ -z "$hm_added" ] || add_options "${hm_added#,}"
     preload
     exec "$@"
+}
+
+# one_report PROGRAM ARGS…: of a shell that starts a program each would report: Python, where it is, shows one of them
+one_report() {
+    hm_added=$hm_added,report:$hm_report
+    case ,${HAKMEM_OPTIONS-}$hm_added in
+    *,report_file[:=]* | *,only[:=]*) return 0 ;; # the user says which
+    esac
+    python3 -c 'import sys; sys.exit(sys.version_info < (3, 9))' 2>/dev/null || return 0
+    hm_more=${hm_added%",report:$hm_report"}
+    exec python3 -B -c 'import sys; sys.path.insert(0, sys.argv[1]); from hakmem_view import own_program; own_program.report(sys.argv[2:])' \
+        "$hm_tools" "$hm_report" ${hm_profile:+"--profile=$hm_profile"} ${hm_lib:+"--lib=$hm_lib"} ${hm_more:+"--options=${hm_more#,}"} \
+        "--strict=$hm_strict" -- "$@"
 }
 
 # check_program NAME: what `exec` would not start is told in one line, with the status that shells give

@@ -155,6 +155,11 @@ expect 0 "$hakmem" run --report exit -- true
 says err "RSS is"
 expect 0 "$hakmem" run --report exit true
 says err "RSS is"
+expect 3 "$hakmem" run --report exit -- sh -c 'expr 1 + 1; expr 2 + 2; exit 3' # one report, and a line about the other
+[ "$(grep -c 'RSS is' "$work/err")" -eq 1 ] || fail "not one report: $(cat "$work/err")"
+says err "left a report, too; --report exit FILE writes all"
+expect 143 "$hakmem" run --report exit -- sh -c 'kill -TERM $$'
+says err "sh left no report (ended by SIGTERM)"
 
 # enable and disable: with a systemctl of our own, and without any.
 mkdir "$work/bin" "$work/home"
