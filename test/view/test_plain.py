@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from conftest import ROOT, command
 from fake_observer import SAMPLES, document
-from hakmem_view import plain_views
+from hakmem_view import plain as plain_text, plain_views
 from hakmem_view.model import Stats
 
 SYSTEM = "/usr/bin/python3"
@@ -47,6 +47,8 @@ def test_documents_are_passed_on_without_a_word(program):
     (["stats"], "stats: PID|CORE is wanted"), (["stats", "1", "2"], "stats: too many words: 2"),
     (["stats", "--foo", "1"], "stats: unknown option '--foo'; there are: --json, --metrics"),
     (["stats", "--json", "--metrics", "1"], "either --json or --metrics, not both"),
+    (["explain", "--html", "page.html", "1"], "explain --html needs the Python packages rich, typer, jinja2; without them there are text "
+                                              "and --json"),
     (["ps", "1"], "ps: too many words: 1"), (["stats", "--json", "0"], "there is no process 0"),
     (["top", "1"], "top needs a terminal; --once prints one frame"),
     (["map"], "map: either a PID, a core file, or a program behind -- is wanted"),
@@ -65,6 +67,13 @@ def test_documents_are_passed_on_without_a_word(program):
 def test_errors_are_one_line(words, said):
     done = plain(*words, status=2)
     assert (done.stdout, done.stderr) == ("", f"hakmem: {said}\n")
+
+
+def test_text_keeps_within_the_width_and_loses_nothing():
+    text = "hakmem: " + "some words of advice " * 20 + "\nhakmem: short\n"
+    lines = plain_text.within(text, 80).splitlines()
+    assert max(map(len, lines)) <= 80 and " ".join(" ".join(lines).split()) == " ".join(text.split())
+    assert lines[-1] == "hakmem: short" and lines[1].startswith("        ")
 
 
 def test_output_that_is_not_read_is_no_error(program):

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """What the commands print, at two widths, and what they pass on as it is."""
+import io
 import json
 import re
 import shlex
@@ -8,9 +9,10 @@ import subprocess
 import pytest
 from conftest import command, sample
 from fake_observer import SAMPLES, document
+from rich.console import Console
 
-from hakmem_view import explain_view, learner_view, terminal
-from hakmem_view.model import Explain
+from hakmem_view import explain_view, learner_view, stats_view, terminal
+from hakmem_view.model import Explain, Stats
 
 COMMANDS = (["stats"], ["explain"], ["map"], ["top", "--once", "--interval", "0.2"])
 each_command = pytest.mark.parametrize("words", COMMANDS, ids=lambda words: words[0])
@@ -64,6 +66,28 @@ def test_stats_name_parts_classes_and_threads(program, view, width):
         assert word in text
     biggest = max(sample("stats")["classes"], key=lambda row: row["blocks"] * row["bytes"])
     assert f" {biggest['bytes']} B " in text
+
+
+def test_mark_of_an_empty_cache_is_no_memory():
+    """1 byte stands for none."""
+    def text(dirty: int) -> str:
+        out = Console(width=100, file=io.StringIO())
+        out.print(stats_view.memory(Stats.of({"bytes": {"mapped": 1 << 22, "huge_cached": 1 << 20, "huge_cached_dirty": dirty}}), 100))
+        return out.file.getvalue()
+    assert "of these hold memory" not in text(1) and "of these hold memory" in text(1 << 16)
+
+
+def test_threads_that_are_not_listed_are_told():
+    found = Explain.of(sample("explain"))
+    next(one for one in found.causes if one.name == "bins").bytes = sum(one.cached_bytes for one in found.threads) + 4096
+    assert explain_view.others(found) == 4096
+    found.threads.append(found.threads[0])
+    assert explain_view.others(found) == 0
+
+
+def test_help_of_top_names_what_it_takes(view):
+    text = view("top", "--help").stdout
+    assert "PID" in text and "CORE" not in text
 
 
 @pytest.mark.parametrize("words", [["stats"], ["top", "--once", "--interval", "0.2"], ["map"]], ids=lambda words: words[0])

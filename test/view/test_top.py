@@ -3,6 +3,7 @@
 import fcntl
 import os
 import pty
+import re
 import signal
 import struct
 import sys
@@ -14,7 +15,7 @@ from conftest import asked, command
 from fake_observer import document
 from rich.console import Console
 
-from hakmem_view import frame, observer, terminal, top
+from hakmem_view import frame, observer, plain_views, terminal, top
 from hakmem_view.frame import Head, Sample
 from hakmem_view.model import Stats
 
@@ -64,6 +65,16 @@ def test_header_and_rows_agree_on_what_is_free():
     now.stats.bytes.update(slab_free=sum(row.free * row.bytes for row in now.stats.classes), hole=1 << 20)
     text = "\n".join(lines(120, 40, now))
     assert f"free {terminal.size(now.stats.bytes['slab_free'])} " in text and "1.00 MiB of them given back" in text
+
+
+def test_blocks_above_the_classes_have_rows():
+    stats = Stats.of({"bytes": {"large": 5 << 20, "huge": 900 << 20}, "counts": {"large": 13, "huge": 3},
+                      "classes": [{"bytes": 64, "slabs": 2, "live": 1000, "free": 24}, {"bytes": 80, "slabs": 0}]})
+    assert [name for name, _ in stats.rows()] == ["huge", "large", "64 B"]
+    text = "\n".join(lines(100, 40, Sample(stats, 3.0)))
+    assert re.search(r"^ +huge +3 +900 MiB", text, re.M) and re.search(r"^ +large +13 +5.00 MiB", text, re.M)
+    text = "\n".join(plain_views._frame(os.getpid(), stats, stats, 1.0, 40))  # pylint: disable=protected-access
+    assert re.search(r"^ +huge +3 +900 MiB", text, re.M)
 
 
 def test_svg_is_well_formed_and_names_no_host(program, view, tmp_path):

@@ -127,21 +127,20 @@ def _rate_lines(before: Sample, now: Sample, width: int, most: int) -> list[Text
 
 
 def _class_lines(stats: Stats, width: int, most: int) -> list[Text]:
-    rows = sorted((row for row in stats.classes if class_bytes(row)),
-                  key=lambda row: (-row.live * row.bytes, -class_bytes(row)))
-    room, longest = width - 52, max(map(class_bytes, rows), default=0)
+    rows = stats.rows()
+    room, longest = width - 52, max((class_bytes(row) for _, row in rows), default=0)
     lines = [_line(Text.assemble(("Classes by bytes the program holds", "bold"), "   ", class_key(2)), width),
              _line(Text(f"{'block':>9}{'slabs':>8}{'held':>11}{'cached':>11}{'free':>11}"
                         f"{_scale(longest, room)}", "dim"), width)]
     shown = _shown(len(rows), most)
-    for row in rows[:shown]:
-        line = Text(f"{f'{row.bytes} B':>9}{number(row.slabs):>8}{size(row.live * row.bytes):>11}"
+    for name, row in rows[:shown]:
+        line = Text(f"{name:>9}{number(row.slabs):>8}{size(row.live * row.bytes):>11}"
                     f"{size(row.cached * row.bytes):>11}{size(row.free * row.bytes):>11}  ")
         if room >= 4:
             line.append_text(scaled(class_parts(row), longest, room))
         lines.append(_line(line, width))
     left = rows[shown:]
-    return lines + _more(len(left), most, f"{size(sum(map(class_bytes, left)))} together", width)
+    return lines + _more(len(left), most, f"{size(sum(class_bytes(row) for _, row in left))} together", width)
 
 
 def _scale(longest: int, room: int) -> str:

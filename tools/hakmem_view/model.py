@@ -141,6 +141,13 @@ class Stats:
     def held(self, *keys: str) -> int:
         return sum(max(0, self.bytes.get(key, 0)) for key in keys)
 
+    def rows(self) -> list[tuple[str, ClassRow]]:
+        """Classes, and what is larger as if it were one block, by name; what the program holds most of first."""
+        above = [(name, ClassRow(self.bytes[name], self.counts.get(name, 0), 1, 1, 0, 0)) for name in ("large", "huge")
+                 if self.bytes.get(name, 0) > 0]
+        found = [*((f"{row.bytes} B", row) for row in self.classes if row.live + row.cached + row.free > 0), *above]
+        return sorted(found, key=lambda one: (-one[1].live * one[1].bytes, -(one[1].cached + one[1].free) * one[1].bytes))
+
 
 @dataclass
 class Cause:

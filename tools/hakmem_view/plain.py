@@ -89,7 +89,7 @@ def _words(words: list[str]) -> tuple[str, str, str]:
         if not word.startswith("--"):
             targets.append(word)
         elif word.partition("=")[0] == "--html" and command == "explain":
-            raise ViewError(f"explain --html needs the Python packages {' and '.join(packages_missing()) or 'rich and typer'}; "
+            raise ViewError(f"explain --html needs the Python packages {', '.join(packages_missing())}; "
                             "without them there are text and --json")
         elif word not in known:
             raise ViewError(f"{command}: unknown option '{word}'; there are: {', '.join(known)}")

@@ -50,10 +50,9 @@ def _frame(pid: int, before: Stats, now: Stats, seconds: float, high: int) -> li
     rates = _events(before, now, seconds)
     lines += [f"{number(rate):>10}  {wording.spoken(name)}" for name, rate in rates[:room]] or ["      none"]
     lines += ["", f"{'block':>10}{'slabs':>8}{'held':>12}{'cached':>12}{'free':>12}"]
-    rows = sorted(now.classes, key=lambda row: (-row.live * row.bytes, row.bytes))
-    rows = [row for row in rows if row.slabs]
-    lines += [f"{f'{row.bytes} B':>10}{number(row.slabs):>8}" + "".join(
-        f"{size(value * row.bytes):>12}" for value in (row.live, row.cached, row.free)) for row in rows[:room]]
+    rows = now.rows()
+    lines += [f"{name:>10}{number(row.slabs):>8}" + "".join(
+        f"{size(value * row.bytes):>12}" for value in (row.live, row.cached, row.free)) for name, row in rows[:room]]
     lines += [f"{len(rows) - room:>10} more"] * (len(rows) > room)
     names = process.thread_names(pid)
     lines += ["", f"{'thread':>10} {'name':<16}{'cached':>11}{'idle':>12}"]

@@ -74,6 +74,7 @@ def memory(stats: Stats, width: int) -> RenderableType:
     superslabs, parts = superslab_bytes(stats), stats.held(*(key for key, _, _ in PARTS))
     total, room = total_bytes(stats), min(60, width - NARROW)
     found = terminal.table()
+    found.padding = (0, 1, 0, 0) if room < BAR_LEAST else (0, 1)  # all words fit 80 columns
     found.add_column("What", no_wrap=True)
     found.add_column("Key", no_wrap=True, style="dim")
     terminal.right(found, "Bytes", "Share")
